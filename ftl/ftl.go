@@ -1,0 +1,327 @@
+// Package ftl is a flash translation layer as a plain state machine: it decides
+// where data is written, which block is collected next, what is moved and what is
+// erased, and counts what that costs. It has no goroutine, no clock and does no
+// I/O, so a simulated drive and a real flash controller drive the same code, each
+// in its own time.
+//
+// The main types are [FTL], [Config], [Map] (supplied by the driver: the logical
+// to physical map and its inverse) and [Action] (what collection wants done).
+//
+// # The driver's side
+//
+// A host write is Allocate, program, then, in one step, the map's entry for the
+// page is set to the new place, Programmed is called with it and Invalidate with
+// the place the entry held before. (A driver that sets the entry earlier, when it
+// allocates, may do so.) A trim is the map's entry cleared and Invalidate. After
+// any call that might have given collection something to do the driver pulls
+// Next until it says false; this costs next to nothing while there is nothing.
+//
+// A Move means: read Source, call Relocate, program the page it returns, call
+// Moved, pull Next. An Erase means: erase, call Erased (or Retire when it failed),
+// pull Next, and let host writes that found no page try again. Moves and erases
+// may be done at any time and in any order, many at once; nothing waits for the
+// driver but the space.
+//
+// A page is valid from Allocate or Relocate until Invalidate (or until Moved
+// invalidates it). A block is a candidate for collection once each of its pages
+// is programmed. It is erased only when none of its pages is valid, no move out
+// of it is in flight and no reader has it pinned. Survivors get blocks that the
+// host cannot take: a victim is started only when the free blocks suffice for the
+// pages of all victims in progress, so a move never lacks a page and the host and
+// collection cannot deadlock, as long as no pool is asked to keep more than
+// Capacity pages valid.
+//
+// # Streams
+//
+// A stream is a write frontier per pool: pages of one stream share blocks, pages
+// of different streams never do. Streams 0 to Config.Streams-1 are the host
+// side's: classes of data, mapping pages. Config.Survivors says which stream the
+// pages join that survive collection; [Separate], [Pooled] and [Mixed] make the
+// usual tables. Action.Stream is the stream of the block that is collected: with
+// Separate(n), n+s holds the survivors of s.
+//
+// # Cost
+//
+// Allocate, Programmed and Invalidate touch no map and allocate no memory in
+// steady state. A pool that was never touched costs a pointer. A touched pool
+// costs some 300 bytes and, for every block used so far, 32 bytes and one bit a
+// page. Clone shares pools until either side touches them.
+//
+// # What it leaves out
+//
+// Hybrid and block mapping, the mapping table itself and its cache (the driver's),
+// multi-plane grouping of moves (the driver may group them, it sees them all), data
+// retention and read disturb. Policies follow Rosenblum and Ousterhout (1992), Hu
+// et al. (SYSTOR 2009), Desnoyers (SYSTOR 2012), Van Houdt (SIGMETRICS 2013) and
+// MQSim (FAST 2018). Package waf has the closed forms that hold it to account.
+package ftl
+
+import (
+	"fmt"
+	"math/bits"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// LPA is a logical page number, as the driver numbers them.
+type LPA int64
+
+// PPA is a physical page: (pool*BlocksPerPool + block)*PagesPerBlock + page.
+type PPA int64
+
+// NoPPA is no physical page.
+const NoPPA PPA = -1
+
+// Block is an erase block: pool*BlocksPerPool + block.
+type Block int64
+
+// Map is the logical to physical map, supplied by the driver. FTL calls it from
+// Relocate, Moved, Next and Check only, never on the way of a host write.
+type Map interface {
+	// Lookup returns where lpa's data is, or NoPPA.
+	Lookup(lpa LPA) PPA
+	// CompareAndSwap sets lpa's entry to new if it is old, and says whether it was.
+	CompareAndSwap(lpa LPA, old, new PPA) bool
+	// Owner returns the page whose data ppa was written with. It is asked from the
+	// time the page was programmed until its block is erased.
+	Owner(ppa PPA) LPA
+}
+
+// Kind is what an Action wants done.
+type Kind uint8
+
+// The kinds of action.
+const (
+	Move  Kind = iota // read Source, Relocate, program, Moved
+	Erase             // erase Block, Erased
+)
+
+// Reason is why a block is collected.
+type Reason uint8
+
+// The reasons.
+const (
+	GC            Reason = iota // for its space
+	WearLevelling               // because it is worn least
+	reasons
+)
+
+// Action is one thing that collection wants the driver to do.
+type Action struct {
+	Source PPA   // Move: the page to move
+	LPA    LPA   // Move: its owner
+	Block  Block // the block that is being collected, or is to be erased
+	Stream int32 // the stream that wrote Block
+	Kind   Kind
+	Why    Reason
+}
+
+// FTL is the translation layer of one drive. It is not safe for concurrent use.
+type FTL struct {
+	cfg       Config
+	survivors []uint8 // by stream
+	drv       Map
+	random    *sim.Stream
+
+	pageDiv, poolDiv divider // by pages of a block, of a pool
+	pages, blocks    int32   // of a block, of a pool
+	words            int32   // of a block's validity bitmap
+	hostStop         int32
+	window           int32 // WindowedGreedy: blocks
+	order            order // how candidates are kept
+	mixed            bool  // some host stream takes survivors
+
+	owner *owner
+	blank *pool // stands for every pool that was never touched
+	pools []*pool
+
+	programs []int64 // host programs by stream
+	moved    [reasons]int64
+	counts   counts
+}
+
+// owner's address tells whose a pool is; see touch.
+type owner struct{ _ byte }
+
+// New returns the translation layer of an erased drive. The driver's map is
+// consulted only during collection. random is drawn from by DChoices and Random
+// only and may be nil for the other policies.
+func New(cfg Config, m Map, random *sim.Stream) (*FTL, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fmt.Errorf("ftl: no map")
+	}
+	if random == nil && (cfg.Victim == DChoices || cfg.Victim == Random) {
+		return nil, fmt.Errorf("ftl: %v needs a random stream", cfg.Victim)
+	}
+	f := &FTL{
+		cfg: cfg, drv: m, random: random,
+		pageDiv: newDivider(cfg.PagesPerBlock), poolDiv: newDivider(cfg.PagesPerBlock * cfg.BlocksPerPool),
+		pages: int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
+		words:    int32((cfg.PagesPerBlock + 63) / 64),
+		hostStop: int32(cfg.HostStop),
+		order:    orderOf(cfg.Victim),
+		owner:    new(owner),
+		pools:    make([]*pool, cfg.Pools),
+		programs: make([]int64, cfg.Streams),
+	}
+	for from, to := range cfg.survivors() {
+		f.survivors = append(f.survivors, uint8(to))
+		f.mixed = f.mixed || to < cfg.Streams
+		_ = from
+	}
+	f.window = f.blocks
+	if cfg.Victim == WindowedGreedy {
+		f.window = max(1, int32(float64(cfg.Window)*float64(cfg.BlocksPerPool)+0.5))
+	}
+	f.blank = f.newPool()
+	for i := range f.pools {
+		f.pools[i] = f.blank
+	}
+	return f, nil
+}
+
+// Config returns what the FTL was made with.
+func (f *FTL) Config() Config { return f.cfg }
+
+// Allocate returns the next page of a host stream (0 to Config.Streams-1) in a
+// pool. It reports false while the pool has no page for the host: the driver
+// tries again after Erased. The page counts as programmed by the host from now on.
+func (f *FTL) Allocate(pool, stream int, now units.Duration) (PPA, bool) {
+	p := f.touch(pool)
+	w := &p.frontiers[stream]
+	if w.left <= 1 || p.guarded || p.free < f.hostStop {
+		return f.allocateSlow(p, pool, stream, now)
+	}
+	ppa := w.next
+	w.next++
+	w.left--
+	f.programs[stream]++
+	return ppa, true
+}
+
+// Programmed says that a page which Allocate returned has been programmed, and
+// that the map's entry and Owner hold for it. Until every page of a block is
+// programmed the block is no candidate for collection.
+func (f *FTL) Programmed(ppa PPA) {
+	pool, b, _ := f.split(ppa)
+	f.programmed(f.touch(pool), b)
+}
+
+// Invalidate says that a valid page holds data no longer: it was overwritten or
+// trimmed, or the write it was allocated for was given up. now never runs backwards.
+func (f *FTL) Invalidate(ppa PPA, now units.Duration) {
+	pool, b, page := f.split(ppa)
+	p := f.touch(pool)
+	m := &p.blocks[b]
+	word := &p.bits[b*f.words+page>>6]
+	bit := uint64(1) << (page & 63)
+	if *word&bit == 0 {
+		broken("page %d invalidated, but it is not valid", ppa)
+	}
+	*word &^= bit
+	m.valid--
+	m.stamp = now
+	switch m.state {
+	case ranked:
+		p.validSum--
+		p.wake = p.wake || p.starved
+		p.rerank(b, m)
+	case closed:
+		p.validSum--
+		p.wake = p.wake || p.starved
+	case victim:
+		if m.valid == 0 {
+			p.wake = true
+		}
+	}
+}
+
+// ReadStarted pins ppa's block: it will not be erased before a ReadDone for each
+// ReadStarted. Drivers whose reads cannot be overtaken by an erase need neither.
+func (f *FTL) ReadStarted(ppa PPA) {
+	pool, b, _ := f.split(ppa)
+	m := &f.touch(pool).blocks[b]
+	if m.reads++; m.reads == 0 {
+		broken("block of page %d has 65536 reads in flight", ppa)
+	}
+}
+
+// ReadDone undoes one ReadStarted.
+func (f *FTL) ReadDone(ppa PPA) {
+	pool, b, _ := f.split(ppa)
+	p := f.touch(pool)
+	m := &p.blocks[b]
+	if m.reads == 0 {
+		broken("read of page %d ended that never started", ppa)
+	}
+	if m.reads--; m.reads == 0 && m.state == victim {
+		p.wake = true
+	}
+}
+
+// Free returns how many blocks of a pool are erased and in no frontier.
+func (f *FTL) Free(pool int) int { return int(f.pools[pool].free) }
+
+// Urgent reports whether a pool has fewer free blocks than Config.GCHard.
+func (f *FTL) Urgent(pool int) bool { return int(f.pools[pool].free) < f.cfg.GCHard }
+
+// Collecting reports whether a pool has a victim in progress.
+func (f *FTL) Collecting(pool int) bool { return len(f.pools[pool].victims) > 0 }
+
+// Wear returns how often a block has been erased.
+func (f *FTL) Wear(b Block) int {
+	pool := int(b) / int(f.blocks)
+	if i, p := int(b)%int(f.blocks), f.pools[pool]; i < len(p.blocks) {
+		return int(p.blocks[i].erases)
+	}
+	return 0
+}
+
+// Capacity returns how many pages of a pool may be valid at once with collection
+// still certain to gain space: all but its reserve, one block a stream, and what
+// is retired.
+func (f *FTL) Capacity(pool int) int {
+	blocks := int(f.blocks) - int(f.pools[pool].retired) - f.cfg.HostReserve - len(f.survivors)
+	return max(0, blocks*int(f.pages)-1)
+}
+
+// PPA returns a block's page.
+func (f *FTL) PPA(b Block, page int) PPA { return PPA(int64(b)*int64(f.pages) + int64(page)) }
+
+// BlockOf returns the block that ppa lies in.
+func (f *FTL) BlockOf(ppa PPA) Block { return Block(f.pageDiv.of(uint64(ppa))) }
+
+// PoolOf returns the pool that ppa lies in.
+func (f *FTL) PoolOf(ppa PPA) int { return int(f.poolDiv.of(uint64(ppa))) }
+
+// split takes a page number apart: pool, block within it, page within that.
+func (f *FTL) split(ppa PPA) (pool int, b, page int32) {
+	q := f.poolDiv.of(uint64(ppa))
+	rest := uint64(ppa) - q*f.poolDiv.by
+	r := f.pageDiv.of(rest)
+	return int(q), int32(r), int32(rest - r*f.pageDiv.by)
+}
+
+// divider divides by a constant of 2 or more with one multiplication: exact for
+// n*by < 2^64, which Validate ensures.
+type divider struct{ by, inverse uint64 }
+
+func newDivider(by int) divider {
+	inverse, _ := bits.Div64(1, 0, uint64(by))
+	return divider{uint64(by), inverse + 1}
+}
+
+func (d divider) of(n uint64) uint64 {
+	hi, _ := bits.Mul64(n, d.inverse)
+	return hi
+}
+
+// broken stops the program: the driver or the FTL broke a contract, and going on
+// would lose data.
+//
+//go:noinline
+func broken(format string, args ...any) { panic("ftl: " + fmt.Sprintf(format, args...)) }

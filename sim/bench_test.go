@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+)
+
+// mixes are the delays that models schedule events with, in picoseconds.
+var mixes = []struct {
+	name string
+	draw func(s *Stream, pending int) Time
+}{
+	{"drive", driveDelay},
+	{"net", netDelay},
+	{"exp", func(s *Stream, pending int) Time { return Time(s.Exp() * 1000 * float64(pending)) }},
+}
+
+// driveDelay is what an SSD waits for: bus cycles, firmware and DMA, page
+// transfers, reads, programs, erases.
+func driveDelay(s *Stream, _ int) Time {
+	const ns, us = 1000, 1000 * 1000
+	switch x := s.IntN(100); {
+	case x < 25:
+		return 8*ns + Time(s.IntN(24))*4*ns
+	case x < 55:
+		return 100*ns + Time(s.IntN(2000))*ns
+	case x < 75:
+		return [3]Time{3413333, 6826666, 13653333}[s.IntN(3)] // 4, 8 and 16 KiB at 1.2 GB/s
+	case x < 93:
+		return [3]Time{45 * us, 60 * us, 75 * us}[s.IntN(3)]
+	case x < 99:
+		return [2]Time{400 * us, 700 * us}[s.IntN(2)]
+	default:
+		return 3500 * us
+	}
+}
+
+// netDelay is what a fabric waits for: whole packets on the wire, acknowledgements,
+// propagation, congestion-control timers, retransmission timers. Times are on a
+// grid of 16 ns clusters with little within.
+func netDelay(s *Stream, _ int) Time {
+	const ns, us = 1000, 1000 * 1000
+	switch x := s.IntN(1000); {
+	case x < 300:
+		return 208 * ns // 1 KiB and headers at 40 Gbit/s, on the grid
+	case x < 450:
+		return 16 * ns * (1 + Time(s.IntN(13)))
+	case x < 900:
+		return 1*us + Time(s.IntN(13))*16*ns + Time(s.IntN(3))*ns
+	case x < 980:
+		return 4 * us
+	case x < 999:
+		return 55 * us
+	default:
+		return 300*us + Time(s.IntN(1200))*us
+	}
+}
+
+// hold is a set of pending events whose every member, once popped, is pushed
+// again after a delay of the mix.
+type hold struct {
+	set    pendingSet
+	delays [1 << 14]Time
+	i      int
+}
+
+func newHold(set pendingSet, draw func(*Stream, int) Time, pending int) *hold {
+	h := &hold{set: set}
+	s := NewStream(1, "hold")
+	for i := range h.delays {
+		h.delays[i] = draw(&s, pending)
+	}
+	for i := range pending {
+		at := Time(s.Float64() * float64(h.delays[i%len(h.delays)]))
+		set.push(Event{At: at, order: uint64(i) << counterBits})
+	}
+	h.run(4*pending + 10000)
+	return h
+}
+
+func (h *hold) run(n int) {
+	for range n {
+		e := h.set.pop()
+		e.At += h.delays[h.i%len(h.delays)]
+		e.order++
+		h.i++
+		h.set.push(e)
+	}
+}
+
+func newQueue() *queue {
+	q := &queue{}
+	q.init()
+	return q
+}
+
+var rivals = []struct {
+	name string
+	make func() pendingSet
+	most int
+}{
+	{"queue", func() pendingSet { return newQueue() }, 1e6},
+	{"sorted", func() pendingSet { return &sortedList{} }, 1000},
+	{"heap2", func() pendingSet { return &binaryHeap{} }, 1e6},
+	{"heap4", func() pendingSet { return &quadHeap{} }, 1e6},
+	{"radix", func() pendingSet { return &radixHeap{} }, 1e6},
+	{"wheel", func() pendingSet { return &slotWheel{} }, 1e6},
+	{"ladder", func() pendingSet { return &ladder{} }, 1e6},
+}
+
+// BenchmarkHold reports the time of one pop and push at a steady number of
+// pending events.
+func BenchmarkHold(b *testing.B) {
+	for _, m := range mixes {
+		for _, r := range rivals {
+			for _, n := range []int{10, 30, 100, 1e3, 1e4, 1e5, 1e6} {
+				if n > r.most || testing.Short() && n > 1e4 {
+					continue
+				}
+				b.Run(fmt.Sprintf("%s/%s/%d", m.name, r.name, n), func(b *testing.B) {
+					h := newHold(r.make(), m.draw, n)
+					b.ReportAllocs()
+					b.ResetTimer()
+					h.run(b.N)
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+// Package sim is the discrete-event core under every model: a clock, an event
+// queue, cancellable timers and named random streams.
+//
+// Its main types are Time, Event, Engine, Timer and Stream. Events are plain
+// values dispatched through a table: no closure, map or allocation per event.
+//
+// Order. Events run in order of (time, id of the component that scheduled them,
+// that component's own counter). Nothing depends on a global sequence, so a
+// model that is later split over several engines runs its events in the same
+// order and gives the same bytes.
+//
+// What it leaves out: threads, wall time, I/O and real-number time. Queue
+// structures and their measured costs are in docs/adr/0002-event-queue.md.
+package sim
+
+import "farflash/units"
+
+// Time is a point of simulated time, or a span of it, in picoseconds. An int64
+// holds 106 days.
+type Time = units.Duration
+
+// Forever is later than every event.
+const Forever Time = 1<<63 - 1
+
+// Component is the identity of whatever schedules events. It breaks ties.
+type Component uint32
+
+// Target is the identity of a Handler that events are dispatched to.
+type Target uint16
+
+// Event is one thing to happen at one time. Kind and Arg mean what the handler
+// says they mean: Arg is usually an index into its own tables.
+type Event struct {
+	At    Time
+	order uint64 // component<<counterBits | counter
+	Arg   uint32
+	Kind  uint16
+	To    Target
+}
+
+const (
+	counterBits = 40 // a component may schedule 1.1e12 events
+	// MaxComponents is how many components one engine can tell apart.
+	MaxComponents = 1 << (64 - counterBits)
+	// MaxTargets is how many handlers one engine can dispatch to.
+	MaxTargets = 1 << 16
+)
+
+// before reports whether a runs before b.
+func (a *Event) before(b *Event) bool {
+	return a.At < b.At || a.At == b.At && a.order < b.order
+}
+
+// Handler is implemented by a model. The engine calls Handle once an event, at
+// the event's time, on the one goroutine that runs the engine. Handle may
+// schedule events at the current time or later, and arm or stop timers.
+type Handler interface {
+	Handle(Event)
+}
+
+// Engine holds the clock and what is still to happen. It is used by one
+// goroutine. The zero Engine is not ready; use New.
+type Engine struct {
+	now      Time
+	queue    queue
+	counters []uint64 // the next order key of each component
+	handlers []Handler
+	timers   []timer
+	events   uint64
+	stopped  bool
+}
+
+// New returns an engine at time 0 with nothing to do.
+func New() *Engine {
+	e := &Engine{}
+	e.queue.init()
+	e.handlers = append(e.handlers, nil) // target 0 is the engine's own: timers
+	return e
+}
+
+// NewComponent returns the next component id. Ids follow the order of the calls,
+// which a scenario makes in a fixed order.
+func (e *Engine) NewComponent() Component {
+	if len(e.counters) == MaxComponents {
+		panic("sim: too many components")
+	}
+	id := Component(len(e.counters))
+	e.counters = append(e.counters, uint64(id)<<counterBits)
+	return id
+}
+
+// AddHandler makes h a target of events.
+func (e *Engine) AddHandler(h Handler) Target {
+	if len(e.handlers) == MaxTargets {
+		panic("sim: too many handlers")
+	}
+	e.handlers = append(e.handlers, h)
+	return Target(len(e.handlers) - 1)
+}
+
+// Now is the time of the event that is being handled, or of the last one.
+func (e *Engine) Now() Time { return e.now }
+
+// Events is how many events have been dispatched.
+func (e *Engine) Events() uint64 { return e.events }
+
+// Pending is how many events are queued, stopped timers' included.
+func (e *Engine) Pending() int { return e.queue.len() }
+
+// Schedule queues an event for handler to, at time at, on behalf of component
+// from. at must not lie in the past.
+func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
+	if at < e.now {
+		panic("sim: event scheduled in the past")
+	}
+	order := e.counters[from]
+	e.counters[from] = order + 1
+	e.queue.push(Event{At: at, order: order, Arg: arg, Kind: kind, To: to})
+}
+
+// Run dispatches events in order until none is left at or before until, or Stop
+// is called. It reports the number dispatched. The clock stays at the last event.
+func (e *Engine) Run(until Time) uint64 {
+	start := e.events
+	e.stopped = false
+	for !e.stopped && e.queue.len() > 0 {
+		if e.queue.next() > until {
+			break
+		}
+		ev := e.queue.pop()
+		if ev.To == 0 && !e.expire(&ev) {
+			continue
+		}
+		e.now = ev.At
+		e.events++
+		e.handlers[ev.To].Handle(ev)
+	}
+	return e.events - start
+}
+
+// Stop makes Run return after the event being handled.
+func (e *Engine) Stop() { e.stopped = true }
+
+// Probe is an observation point. A model holds it as a field that is nil unless
+// somebody listens, so that an unused probe costs one comparison.
+type Probe[T any] func(T)
+
+// Fire hands v to whoever listens.
+func (p Probe[T]) Fire(v T) {
+	if p != nil {
+		p(v)
+	}
+}

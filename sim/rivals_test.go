@@ -1,0 +1,350 @@
+package sim
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// pendingSet is what the queue and its rivals have in common.
+type pendingSet interface {
+	push(Event)
+	pop() Event
+	len() int
+}
+
+// binaryHeap is the textbook heap: the reference for the queue's order.
+type binaryHeap struct{ events []Event }
+
+func (h *binaryHeap) len() int { return len(h.events) }
+
+func (h *binaryHeap) push(e Event) {
+	h.events = append(h.events, e)
+	i := len(h.events) - 1
+	for i > 0 && e.before(&h.events[(i-1)/2]) {
+		h.events[i] = h.events[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	h.events[i] = e
+}
+
+func (h *binaryHeap) pop() Event {
+	first, n := h.events[0], len(h.events)-1
+	e := h.events[n]
+	h.events = h.events[:n]
+	i := 0
+	for child := 1; child < n; child = 2*i + 1 {
+		if child+1 < n && h.events[child+1].before(&h.events[child]) {
+			child++
+		}
+		if !h.events[child].before(&e) {
+			break
+		}
+		h.events[i] = h.events[child]
+		i = child
+	}
+	if n > 0 {
+		h.events[i] = e
+	}
+	return first
+}
+
+// quadHeap is a heap of four children a node.
+type quadHeap struct{ events []Event }
+
+func (h *quadHeap) len() int { return len(h.events) }
+
+func (h *quadHeap) push(e Event) {
+	h.events = append(h.events, e)
+	i := len(h.events) - 1
+	for i > 0 && e.before(&h.events[(i-1)/4]) {
+		h.events[i] = h.events[(i-1)/4]
+		i = (i - 1) / 4
+	}
+	h.events[i] = e
+}
+
+func (h *quadHeap) pop() Event {
+	first, n := h.events[0], len(h.events)-1
+	e := h.events[n]
+	h.events = h.events[:n]
+	i := 0
+	for child := 1; child < n; child = 4*i + 1 {
+		least := child
+		for c := child + 1; c < min(child+4, n); c++ {
+			if h.events[c].before(&h.events[least]) {
+				least = c
+			}
+		}
+		if !h.events[least].before(&e) {
+			break
+		}
+		h.events[i] = h.events[least]
+		i = least
+	}
+	if n > 0 {
+		h.events[i] = e
+	}
+	return first
+}
+
+// sortedList keeps all events in order, the first at the end.
+type sortedList struct{ events []Event }
+
+func (l *sortedList) len() int { return len(l.events) }
+
+func (l *sortedList) push(e Event) {
+	l.events = append(l.events, e)
+	i := len(l.events) - 1
+	for i > 0 && l.events[i-1].before(&e) {
+		l.events[i] = l.events[i-1]
+		i--
+	}
+	l.events[i] = e
+}
+
+func (l *sortedList) pop() Event {
+	n := len(l.events) - 1
+	e := l.events[n]
+	l.events = l.events[:n]
+	return e
+}
+
+// radixHeap files events by the highest bit in which they differ from the last
+// one popped. It wants pushes not before that one, ties included, so equal
+// times are kept sorted apart.
+type radixHeap struct {
+	buckets [65][]Event
+	last    Time
+	n       int
+}
+
+func (h *radixHeap) len() int { return h.n }
+
+func (h *radixHeap) push(e Event) {
+	h.n++
+	b := bits.Len64(uint64(e.At ^ h.last))
+	h.buckets[b] = append(h.buckets[b], e)
+	if b == 0 {
+		sink(h.buckets[0])
+	}
+}
+
+func (h *radixHeap) pop() Event {
+	if len(h.buckets[0]) == 0 {
+		b := 1
+		for len(h.buckets[b]) == 0 {
+			b++
+		}
+		first := Forever
+		for i := range h.buckets[b] {
+			first = min(first, h.buckets[b][i].At)
+		}
+		h.last = first
+		for _, e := range h.buckets[b] {
+			to := bits.Len64(uint64(e.At ^ first))
+			h.buckets[to] = append(h.buckets[to], e)
+		}
+		h.buckets[b] = h.buckets[b][:0]
+		sortLastFirst(h.buckets[0])
+	}
+	h.n--
+	n := len(h.buckets[0]) - 1
+	e := h.buckets[0][n]
+	h.buckets[0] = h.buckets[0][:n]
+	return e
+}
+
+// sink moves the last event of a list, whose first event is at the end, to its
+// place.
+func sink(events []Event) {
+	i := len(events) - 1
+	e := events[i]
+	for i > 0 && events[i-1].before(&e) {
+		events[i] = events[i-1]
+		i--
+	}
+	events[i] = e
+}
+
+// sortLastFirst sorts so that the first event is at the end.
+func sortLastFirst(events []Event) {
+	if len(events) > 24 {
+		slices.SortFunc(events, func(a, b Event) int {
+			if a.before(&b) {
+				return 1
+			}
+			return -1
+		})
+		return
+	}
+	for i := range events {
+		sink(events[:i+1])
+	}
+}
+
+// slotWheel is a hierarchical timing wheel of 16 ns slots, 256 a level, with a
+// bitmap of the occupied ones. A slot is sorted when it is reached.
+type slotWheel struct {
+	open     []Event // of the slot that is running, first at the end
+	cursor   uint64  // the slot that is running
+	occupied [6][4]uint64
+	slots    [6][256][]Event
+	n        int
+}
+
+const wheelSlotBits = 14
+
+func (w *slotWheel) len() int { return w.n }
+
+func (w *slotWheel) push(e Event) {
+	w.n++
+	w.file(e)
+}
+
+func (w *slotWheel) file(e Event) {
+	s := uint64(e.At) >> wheelSlotBits
+	if s <= w.cursor {
+		w.open = append(w.open, e)
+		sink(w.open)
+		return
+	}
+	l := (bits.Len64(s^w.cursor) - 1) / 8
+	i := s >> (8 * l) & 255
+	w.slots[l][i] = append(w.slots[l][i], e)
+	w.occupied[l][i/64] |= 1 << (i % 64)
+}
+
+func (w *slotWheel) pop() Event {
+	for len(w.open) == 0 {
+		w.advance()
+	}
+	w.n--
+	n := len(w.open) - 1
+	e := w.open[n]
+	w.open = w.open[:n]
+	return e
+}
+
+func (w *slotWheel) advance() {
+	for l := range w.occupied {
+		for word, b := range w.occupied[l] {
+			if b == 0 {
+				continue
+			}
+			i := uint64(word*64 + bits.TrailingZeros64(b))
+			w.occupied[l][word] &= b - 1
+			w.cursor = w.cursor>>(8*l+8)<<(8*l+8) | i<<(8*l)
+			if l == 0 {
+				w.open, w.slots[0][i] = w.slots[0][i], w.open
+				sortLastFirst(w.open)
+				return
+			}
+			events := w.slots[l][i]
+			w.slots[l][i] = events[:0]
+			start := len(w.open)
+			for _, e := range events {
+				if uint64(e.At)>>wheelSlotBits == w.cursor {
+					w.open = append(w.open, e)
+				} else {
+					w.file(e)
+				}
+			}
+			sortLastFirst(w.open[start:])
+			return
+		}
+	}
+}
+
+// ladder is the ladder queue of Tang, Goh and Thng (ACM TOMACS 15(3), 2005): an
+// unsorted top, rungs of buckets ever finer, a sorted bottom.
+type ladder struct {
+	top      []Event
+	topStart Time
+	rungs    []rung
+	depth    int
+	bottom   []Event // first at the end
+	n        int
+}
+
+type rung struct {
+	start, width Time
+	next         int // the first bucket that has not been taken
+	end          int
+	buckets      [][]Event
+}
+
+const ladderThreshold = 50
+
+func (q *ladder) len() int { return q.n }
+
+func (q *ladder) push(e Event) {
+	q.n++
+	if e.At >= q.topStart {
+		q.top = append(q.top, e)
+		return
+	}
+	for i := range q.rungs[:q.depth] {
+		r := &q.rungs[i]
+		if b := int((e.At - r.start) / r.width); e.At >= r.start && b >= r.next && b < r.end {
+			r.buckets[b] = append(r.buckets[b], e)
+			return
+		}
+	}
+	q.bottom = append(q.bottom, e)
+	sink(q.bottom)
+}
+
+// spread makes events a new rung over [start, end).
+func (q *ladder) spread(events []Event, start, end Time) {
+	if q.depth == len(q.rungs) {
+		q.rungs = append(q.rungs, rung{})
+	}
+	r := &q.rungs[q.depth]
+	q.depth++
+	r.start, r.next = start, 0
+	r.width = max(1, (end-start+Time(len(events))-1)/Time(len(events)))
+	r.end = int((end - start + r.width - 1) / r.width)
+	for len(r.buckets) < r.end {
+		r.buckets = append(r.buckets, nil)
+	}
+	for i := range events {
+		b := (events[i].At - start) / r.width
+		r.buckets[b] = append(r.buckets[b], events[i])
+	}
+}
+
+func (q *ladder) pop() Event {
+	for len(q.bottom) == 0 {
+		if q.depth == 0 {
+			first, last := q.top[0].At, q.top[0].At
+			for i := range q.top {
+				first, last = min(first, q.top[i].At), max(last, q.top[i].At)
+			}
+			q.spread(q.top, first, last+1)
+			q.top, q.topStart = q.top[:0], last+1
+		}
+		r := &q.rungs[q.depth-1]
+		for r.next < r.end && len(r.buckets[r.next]) == 0 {
+			r.next++
+		}
+		if r.next == r.end {
+			q.depth--
+			continue
+		}
+		events := r.buckets[r.next]
+		r.buckets[r.next] = events[:0]
+		start, width := r.start+Time(r.next)*r.width, r.width
+		r.next++
+		if len(events) > ladderThreshold && width > 1 {
+			q.spread(events, start, start+width)
+			continue
+		}
+		q.bottom = append(q.bottom, events...)
+		sortLastFirst(q.bottom)
+	}
+	q.n--
+	n := len(q.bottom) - 1
+	e := q.bottom[n]
+	q.bottom = q.bottom[:n]
+	return e
+}

@@ -1,0 +1,553 @@
+package ssd
+
+import (
+	"fmt"
+	"math"
+
+	"farflash/ftl"
+	"farflash/ssd/nand"
+	"farflash/units"
+)
+
+// Config describes a drive. Every field is a plain value; a Config does not
+// change once a Drive was made from it.
+type Config struct {
+	Geometry nand.Geometry
+	Timing   nand.Timing
+
+	// OverProvisioning is the share of the physical pages that the host cannot
+	// address: 1 - logical/physical (the spare factor, not physical/logical - 1).
+	OverProvisioning units.Fraction
+
+	Host       Host
+	DRAM       DRAM
+	Cache      Cache
+	Mapping    Mapping
+	Scheduling Scheduling
+	Collection Collection
+	Wear       Wear
+	Initial    Initial
+	// Preconditioning is what was done to the drive before time 0.
+	Preconditioning Preconditioning
+
+	// Namespaces divide the drive; an empty list is one namespace over all of it.
+	Namespaces []Namespace
+
+	// Energy per operation; nil if the drive's figures are not known.
+	Energy *Energy
+
+	// Quirks are deviations from how a drive should work that a peer has and a
+	// comparison needs. Only a compat file sets them.
+	Quirks Quirks
+}
+
+// Host is the PCIe link and the NVMe controller's front end.
+type Host struct {
+	LaneRate    units.ByteRate // of one lane in one direction, after line coding
+	Lanes       int
+	PacketBytes int // overhead of a TLP: physical, data link and transaction layers
+	MaxPayload  int // bytes of payload in a TLP
+	// FetchSize is how many commands the controller holds from one queue unless
+	// the queue says otherwise.
+	FetchSize int
+	// Commands is how many commands the controller holds altogether; 0 is no limit.
+	// Arbitration between queues happens when it is reached.
+	Commands int
+	// Burst is how many commands are fetched from one queue in a row (Arbitration
+	// Burst, NVMe Base Specification 2.0 section 3.4.4).
+	Burst int
+	// Weights of the classes high, medium and low under weighted round robin.
+	// All equal is plain round robin. Urgent is always strict.
+	Weights [3]int
+	// SubmissionDepth is the size of each submission queue unless the queue says
+	// otherwise.
+	SubmissionDepth int
+}
+
+// DRAM is the drive's memory channel.
+type DRAM struct {
+	RowSize   units.Bytes
+	DataRate  units.TransferRate
+	BurstSize units.Bytes // bytes moved at each transfer: the bus width
+	TRCD      units.Duration
+	TCL       units.Duration
+	TRP       units.Duration
+}
+
+// CacheMode is what the data cache is used for.
+type CacheMode uint8
+
+// The modes.
+const (
+	CacheOff CacheMode = iota
+	CacheWrite
+	CacheRead
+	CacheReadWrite
+)
+
+var cacheModeNames = []string{"off", "write", "read", "read-write"}
+
+// String is the name used in scenarios.
+func (m CacheMode) String() string { return cacheModeNames[m] }
+
+// MarshalText writes the mode's name.
+func (m CacheMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads a mode's name.
+func (m *CacheMode) UnmarshalText(text []byte) error {
+	return fromName(text, cacheModeNames, "cache mode", m)
+}
+
+// fromName sets v to the index of text among names.
+func fromName[T ~uint8](text []byte, names []string, what string, v *T) error {
+	for i, n := range names {
+		if n == string(text) {
+			*v = T(i)
+			return nil
+		}
+	}
+	list := names[0]
+	for i, n := range names[1:] {
+		if i == len(names)-2 {
+			list += " or " + n
+		} else {
+			list += ", " + n
+		}
+	}
+	return fmt.Errorf("%q is no %s; use %s", text, what, list)
+}
+
+// Destage is when written data leaves the cache for flash.
+type Destage uint8
+
+// The destaging policies.
+const (
+	// DestageOldest programs the least recently written pages once more than
+	// DestageAt of the cache is dirty, at most DestageDepth at a time.
+	DestageOldest Destage = iota
+	// DestageFirstTouch programs a page at once when it is written for the first
+	// time in a second, and later writes of it only when it is evicted. Data on
+	// its way to flash is limited to one superpage.
+	DestageFirstTouch
+)
+
+var destageNames = []string{"oldest", "first-touch"}
+
+// String is the name used in scenarios.
+func (p Destage) String() string { return destageNames[p] }
+
+// MarshalText writes the policy's name.
+func (p Destage) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads a policy's name.
+func (p *Destage) UnmarshalText(text []byte) error {
+	return fromName(text, destageNames, "destaging policy", p)
+}
+
+// Cache is the data cache in DRAM.
+type Cache struct {
+	Mode        CacheMode
+	Capacity    units.Bytes
+	Partitioned bool // each namespace has an equal share of its own
+	Destage     Destage
+	DestageAt   units.Fraction // of the cache, dirty, before destaging starts
+	// DestageDepth is how many pages are on their way to flash at once; 0 is two a
+	// plane.
+	DestageDepth int
+}
+
+// Scheme is the order in which consecutive logical pages go round channels (C),
+// chips or ways (W), dies (D) and planes (P); the first letter changes fastest.
+type Scheme [4]byte
+
+// String is the four letters.
+func (s Scheme) String() string { return string(s[:]) }
+
+// MarshalText writes the four letters.
+func (s Scheme) MarshalText() ([]byte, error) { return s[:], nil }
+
+// UnmarshalText reads one of the 24 orders of the four letters.
+func (s *Scheme) UnmarshalText(text []byte) error {
+	seen := 0
+	for _, b := range text {
+		for i, l := range []byte("CWDP") {
+			if b == l {
+				seen |= 1 << i
+			}
+		}
+	}
+	if len(text) != 4 || seen != 15 {
+		return fmt.Errorf("%q is no plane allocation scheme; use an order of the letters C, W, D and P, such as CWDP", text)
+	}
+	copy(s[:], text)
+	return nil
+}
+
+// Mapping is the logical-to-physical map.
+type Mapping struct {
+	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and kept
+	// in mapping pages on flash (DFTL, Gupta et al., ASPLOS 2009).
+	Ideal       bool
+	CMTCapacity units.Bytes // of the cached mapping table
+	CMTShared   bool        // one table for all namespaces; otherwise each has an equal share
+	Scheme      Scheme
+}
+
+// Scheduling is how commands to flash are chosen.
+type Scheduling struct {
+	// Classes makes the flash scheduler respect the queues' priority classes.
+	Classes bool
+	// SuspendProgram and SuspendErase let a read interrupt a running program or
+	// erase that has at least the stated time left. SuspendEraseForWrite lets a
+	// write interrupt an erase.
+	SuspendProgram       bool
+	SuspendErase         bool
+	ProgramLeftForRead   units.Duration
+	EraseLeftForRead     units.Duration
+	SuspendEraseForWrite bool
+	EraseLeftForWrite    units.Duration
+}
+
+// Collection is garbage collection.
+type Collection struct {
+	Victim ftl.Victim
+	// Choices is d of the d-choices policy; 0 is log2 of the blocks in a plane.
+	Choices int
+	// Window is the share of the oldest blocks that windowed greedy looks at.
+	Window units.Fraction
+	// Start is the share of a plane's blocks that are free when collection starts.
+	Start units.Fraction
+	// Hard is the share below which collection goes before everything else.
+	Hard units.Fraction
+	// Preemptible lets host commands go before collection until Hard is reached.
+	Preemptible bool
+	// Concurrent is how many victims a plane collects at once; host writes to a
+	// plane wait while it has fewer free blocks than Reserve.
+	Concurrent int
+	Reserve    int
+	// Copyback moves pages inside the plane without the channel.
+	Copyback bool
+	// Streams keeps what survives of each write stream apart.
+	Streams bool
+}
+
+// Wear is wear levelling and end of life.
+type Wear struct {
+	Dynamic bool // write to the least worn free block
+	// Static is the difference in erase counts within a plane that makes a cold
+	// block move; 0 turns it off.
+	Static int
+	// Cycles is the rated number of program/erase cycles of a block. It is used to
+	// tell how much life is left.
+	Cycles int
+}
+
+// Initial is what reads of addresses nobody has written find.
+type Initial uint8
+
+// The initial states.
+const (
+	// InitialFormula: the data lies where the plane allocation scheme puts it when
+	// the drive is written in address order; reading it reads flash. It takes no
+	// space.
+	InitialFormula Initial = iota
+	// InitialEmpty: never written; the controller answers with zeros at once.
+	InitialEmpty
+	// InitialOnRead: a page is allocated when it is first read.
+	InitialOnRead
+)
+
+var initialNames = []string{"formula", "empty", "on-read"}
+
+// String is the name used in scenarios.
+func (i Initial) String() string { return initialNames[i] }
+
+// MarshalText writes the state's name.
+func (i Initial) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+// UnmarshalText reads a state's name.
+func (i *Initial) UnmarshalText(text []byte) error {
+	return fromName(text, initialNames, "initial state", i)
+}
+
+// Fill is how a drive was filled before time 0.
+type Fill uint8
+
+// The ways.
+const (
+	// FillNone: as it left the factory.
+	FillNone Fill = iota
+	// FillSequential: written once from the first address to the last.
+	FillSequential
+	// FillSteady: written at random until garbage collection is in steady state,
+	// computed from the mean-field distribution of valid pages.
+	FillSteady
+	// FillReplay: written at random Passes times over, every write played through
+	// the translation layer without its timing.
+	FillReplay
+)
+
+var fillNames = []string{"none", "sequential", "steady", "replay"}
+
+// String is the name used in scenarios.
+func (f Fill) String() string { return fillNames[f] }
+
+// MarshalText writes the name.
+func (f Fill) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText reads the name.
+func (f *Fill) UnmarshalText(text []byte) error {
+	return fromName(text, fillNames, "kind of preconditioning", f)
+}
+
+// Preconditioning is what was done to the drive before time 0.
+type Preconditioning struct {
+	Fill      Fill
+	Occupancy units.Fraction // of the logical pages that hold data
+	Passes    float64        // of FillReplay: drive writes after the first fill
+}
+
+// Namespace is a part of the drive with its own addresses. The lists say which
+// channels, chips of a channel, dies of a chip and planes of a die it lives on;
+// an empty list is all of them. Planes that several namespaces use are shared
+// equally.
+type Namespace struct {
+	Channels, Chips, Dies, Planes []int
+	Cache                         *CacheMode // nil is the drive's
+	// Streams is how many placement hints (write streams, FDP placement handles)
+	// the namespace tells apart; each has its own open block in each plane.
+	Streams int
+}
+
+// Energy is what each operation takes and what the idle drive draws.
+type Energy struct {
+	Read, Program, Erase units.Energy // of one page or block in the array
+	TransferPerByte      units.Energy // over the flash channel
+	LinkPerByte          units.Energy // over the host link
+	Idle                 float64      // watts
+	Source               string       // where the figures come from
+}
+
+// Quirks are knobs that only a compat file turns.
+type Quirks struct {
+	// WholeChip: a command goes only to a chip none of whose dies is busy.
+	WholeChip bool
+	// HeadBlocks: a command that waits for another one blocks its whole chip's
+	// queue when it is at the head.
+	HeadBlocks bool
+	// MappingProgramsVanish: mapping pages are written for nothing: they take a
+	// page but never a program, and what was written back stays in DRAM for ever.
+	MappingProgramsVanish bool
+	// MappingPagesLaidOut: all mapping pages but a last partial one are on flash
+	// at time 0 and take space.
+	MappingPagesLaidOut bool
+	// BusCyclesTruncated: a channel's cycle is a whole number of nanoseconds.
+	BusCyclesTruncated bool
+	// RowsHalved: DRAM transfers longer than a row count half the rows.
+	RowsHalved bool
+	// WholeNanoseconds: link and DRAM times are cut to whole nanoseconds.
+	WholeNanoseconds bool
+	// FrontiersAtOnce: every stream's open blocks are taken from the pool at time 0.
+	FrontiersAtOnce bool
+	// CollectOnFill: collection is only considered when an open block fills up.
+	CollectOnFill bool
+	// ReadHitDirties: reading a page into a slot that exists makes it dirty.
+	ReadHitDirties bool
+}
+
+// DefaultConfig is a drive like the one in MQSim's distributed configuration
+// (FAST'18), with none of its quirks: 8 channels of 4 chips with 2 dies of 2 planes,
+// 2048 blocks of 256 pages of 8 KiB, 512 GiB of raw flash.
+func DefaultConfig() Config {
+	us, ns := units.Microsecond, units.Nanosecond
+	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
+	return Config{
+		Geometry: nand.Geometry{
+			Channels: 8, ChipsPerChannel: 4, DiesPerChip: 2, PlanesPerDie: 2,
+			BlocksPerPlane: 2048, PagesPerBlock: 256, PageSize: 8192,
+		},
+		Timing: nand.Timing{
+			Cell: nand.MLC, Read: each(75 * us), Program: each(750 * us), Erase: 3800 * us,
+			SuspendProgram: 100 * us, SuspendErase: 700 * us,
+			TransferRate: 333_000_000, Width: 1,
+			TCS: 20 * ns, TWC: 25 * ns, TWB: 100 * ns, TRR: 20 * ns, TDBSY: 500 * ns,
+			TADL: 70 * ns, TCALS: 15 * ns, TWPST: 6 * ns, TWPSTH: 15 * ns,
+			DataOutSetup: 30 * ns, ReadyBusy: 20 * ns,
+		},
+		OverProvisioning: 0.07,
+		Host: Host{
+			LaneRate: 1_000_000_000, Lanes: 4, PacketBytes: 28, MaxPayload: 128,
+			FetchSize: 512, Commands: 1024, Burst: 1, Weights: [3]int{4, 2, 1}, SubmissionDepth: 65535,
+		},
+		DRAM: DRAM{RowSize: 8192, DataRate: 800_000_000, BurstSize: 8, TRCD: 13 * ns, TCL: 13 * ns, TRP: 13 * ns},
+		Cache: Cache{
+			Mode: CacheWrite, Capacity: 256 << 20,
+		},
+		Mapping:    Mapping{CMTCapacity: 2 << 20, CMTShared: true, Scheme: Scheme{'C', 'W', 'D', 'P'}},
+		Scheduling: Scheduling{Classes: true, ProgramLeftForRead: 100 * us, EraseLeftForRead: 700 * us, EraseLeftForWrite: 700 * us},
+		Collection: Collection{
+			Victim: ftl.Greedy, Start: 0.05, Hard: 0.005, Preemptible: true, Concurrent: 1, Reserve: 2,
+		},
+		Wear:            Wear{Dynamic: true, Static: 100, Cycles: 10000},
+		Preconditioning: Preconditioning{Occupancy: 1},
+	}
+}
+
+// MaxNamespaces bounds the namespaces of a drive.
+const MaxNamespaces = 128
+
+// MaxStreams bounds the placement hints of a namespace.
+const MaxStreams = 128
+
+// Validate reports the first thing that no drive can be, naming the field as a
+// scenario does.
+func (c *Config) Validate() error {
+	if err := c.Geometry.Validate(); err != nil {
+		return fmt.Errorf("geometry.%w", err)
+	}
+	if err := c.Timing.Validate(); err != nil {
+		return fmt.Errorf("timing.%w", err)
+	}
+	if !(c.OverProvisioning > 0 && c.OverProvisioning < 1) {
+		return fmt.Errorf("over_provisioning: %v is not possible; use more than 0%% and less than 100%%", c.OverProvisioning)
+	}
+	h := &c.Host
+	switch {
+	case h.LaneRate <= 0 || h.Lanes < 1 || h.Lanes > 32:
+		return fmt.Errorf("host: %d lanes of %v is not possible", h.Lanes, h.LaneRate)
+	case h.PacketBytes < 0 || h.MaxPayload < 1:
+		return fmt.Errorf("host.max_payload: %d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
+	case h.FetchSize < 1:
+		return fmt.Errorf("host.fetch_size: %d is not possible; use at least 1", h.FetchSize)
+	case h.Commands < 0:
+		return fmt.Errorf("host.commands: %d is not possible; 0 is no limit", h.Commands)
+	case h.Burst < 1:
+		return fmt.Errorf("host.burst: %d is not possible; use at least 1", h.Burst)
+	case h.Weights[0] < 1 || h.Weights[1] < 1 || h.Weights[2] < 1:
+		return fmt.Errorf("host.weights: %v: every weight must be at least 1", h.Weights)
+	case h.SubmissionDepth < 2 || h.SubmissionDepth > 65536:
+		return fmt.Errorf("host.submission_depth: %d is not possible; use 2 to 65536", h.SubmissionDepth)
+	}
+	d := &c.DRAM
+	if d.RowSize < 1 || d.DataRate < 1 || d.BurstSize < 1 || d.TRCD < 0 || d.TCL < 0 || d.TRP < 0 {
+		return fmt.Errorf("dram: row_size, data_rate and burst_size must be above zero and the delays not below")
+	}
+	if c.Cache.Capacity < 0 || c.Cache.Mode != CacheOff && c.Cache.Capacity < c.Geometry.PageSize {
+		return fmt.Errorf("cache.capacity: %v holds no page of %v; raise it or set cache.mode: off", c.Cache.Capacity, c.Geometry.PageSize)
+	}
+	if c.Cache.DestageAt < 0 || c.Cache.DestageAt >= 1 {
+		return fmt.Errorf("cache.destage_at: %v is not possible; use 0%% up to less than 100%%", c.Cache.DestageAt)
+	}
+	if c.Cache.DestageDepth < 0 {
+		return fmt.Errorf("cache.destage_depth: %d is not possible", c.Cache.DestageDepth)
+	}
+	if !c.Mapping.Ideal && c.cmtEntries() < 16 {
+		return fmt.Errorf("mapping.cmt_capacity: %v holds %d entries; it must hold at least 16", c.Mapping.CMTCapacity, c.cmtEntries())
+	}
+	var s Scheme
+	if err := s.UnmarshalText(c.Mapping.Scheme[:]); err != nil {
+		return fmt.Errorf("mapping.scheme: %w", err)
+	}
+	k := &c.Collection
+	blocks := c.Geometry.BlocksPerPlane
+	switch {
+	case !(k.Start > 0 && k.Start < 1):
+		return fmt.Errorf("collection.start: %v is not possible", k.Start)
+	case !(k.Hard >= 0 && k.Hard <= k.Start):
+		return fmt.Errorf("collection.hard: %v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
+	case k.Concurrent < 1 || k.Concurrent > 64:
+		return fmt.Errorf("collection.concurrent: %d is not possible; use 1 to 64", k.Concurrent)
+	case k.Reserve < 1 || k.Reserve >= blocks:
+		return fmt.Errorf("collection.reserve: %d of a plane's %d blocks is not possible", k.Reserve, blocks)
+	case k.Choices < 0 || k.Choices > blocks:
+		return fmt.Errorf("collection.choices: %d of a plane's %d blocks is not possible", k.Choices, blocks)
+	case k.Window < 0 || k.Window > 1:
+		return fmt.Errorf("collection.window: %v is not possible", k.Window)
+	}
+	if c.Wear.Static < 0 || c.Wear.Cycles < 0 {
+		return fmt.Errorf("wear: static and cycles must not be negative")
+	}
+	p := &c.Preconditioning
+	if p.Fill != FillNone && !(p.Occupancy > 0 && p.Occupancy <= 1) {
+		return fmt.Errorf("preconditioning.occupancy: %v is not possible", p.Occupancy)
+	}
+	if p.Passes < 0 || p.Passes > 1000 || math.IsNaN(p.Passes) {
+		return fmt.Errorf("preconditioning.passes: %v is not possible; use 0 to 1000", p.Passes)
+	}
+	if len(c.Namespaces) > MaxNamespaces {
+		return fmt.Errorf("namespaces: %d are more than %d", len(c.Namespaces), MaxNamespaces)
+	}
+	for i := range c.Namespaces {
+		if err := c.Namespaces[i].validate(c.Geometry); err != nil {
+			return fmt.Errorf("namespaces[%d].%w", i, err)
+		}
+	}
+	return c.validateSpace()
+}
+
+func (n *Namespace) validate(g nand.Geometry) error {
+	for _, l := range []struct {
+		name string
+		ids  []int
+		most int
+	}{{"channels", n.Channels, g.Channels}, {"chips", n.Chips, g.ChipsPerChannel}, {"dies", n.Dies, g.DiesPerChip}, {"planes", n.Planes, g.PlanesPerDie}} {
+		seen := make([]bool, l.most)
+		for _, id := range l.ids {
+			if id < 0 || id >= l.most {
+				return fmt.Errorf("%s: there is no number %d; the drive has 0 to %d", l.name, id, l.most-1)
+			}
+			if seen[id] {
+				return fmt.Errorf("%s: number %d is listed twice", l.name, id)
+			}
+			seen[id] = true
+		}
+	}
+	if n.Streams < 0 || n.Streams > MaxStreams {
+		return fmt.Errorf("streams: %d is not possible; use 1 to %d", n.Streams, MaxStreams)
+	}
+	return nil
+}
+
+// validateSpace checks that each plane has blocks to spare for open blocks,
+// collection and the reserve beside the data.
+func (c *Config) validateSpace() error {
+	if c.Quirks.FrontiersAtOnce {
+		return nil // the peer runs such drives as long as their working set is small
+	}
+	spare := float64(c.Geometry.BlocksPerPlane) * float64(c.OverProvisioning)
+	open := 0
+	for _, n := range c.namespaces() {
+		open += 2*max(n.Streams, 1) + 1
+	}
+	need := open + c.Collection.Reserve
+	if spare < float64(need) {
+		return fmt.Errorf("over_provisioning: %v of %d blocks leaves %.1f blocks a plane, but open blocks and the reserve need %d; raise over_provisioning or blocks_per_plane",
+			c.OverProvisioning, c.Geometry.BlocksPerPlane, spare, need)
+	}
+	return nil
+}
+
+// namespaces is the list with the default filled in.
+func (c *Config) namespaces() []Namespace {
+	if len(c.Namespaces) == 0 {
+		return []Namespace{{}}
+	}
+	return c.Namespaces
+}
+
+// cmtEntryBytes is the size of a cached mapping entry: logical and physical page
+// number and one bit a sector.
+func (c *Config) cmtEntryBytes() int64 {
+	bits := 2*math.Log2(float64(c.Geometry.Pages())) + float64(c.Geometry.SectorsPerPage())
+	return int64(math.Ceil(bits / 8))
+}
+
+// cmtEntries is how many entries the cached mapping table holds.
+func (c *Config) cmtEntries() int64 { return int64(c.Mapping.CMTCapacity) / c.cmtEntryBytes() }
+
+// entriesPerMappingPage is how many entries a mapping page on flash holds; there
+// an entry needs no logical page number.
+func (c *Config) entriesPerMappingPage() int64 {
+	bits := math.Log2(float64(c.Geometry.Pages())) + float64(c.Geometry.SectorsPerPage())
+	return int64(c.Geometry.PageSize) / int64(math.Ceil(bits/8))
+}

@@ -1,0 +1,135 @@
+package nand
+
+import (
+	"fmt"
+
+	"farflash/units"
+)
+
+// Cell is how many bits a cell stores.
+type Cell uint8
+
+// The cell types.
+const (
+	SLC Cell = iota + 1
+	MLC
+	TLC
+	QLC
+)
+
+var cellNames = map[Cell]string{SLC: "SLC", MLC: "MLC", TLC: "TLC", QLC: "QLC"}
+
+// String is the name used in scenarios.
+func (c Cell) String() string { return cellNames[c] }
+
+// MarshalText writes the cell type's name.
+func (c Cell) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads a cell type's name.
+func (c *Cell) UnmarshalText(text []byte) error {
+	for k := SLC; k <= QLC; k++ {
+		if cellNames[k] == string(text) {
+			*c = k
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no cell type; use SLC, MLC, TLC or QLC", text)
+}
+
+// Bits is the number of page types: pages that share a word line.
+func (c Cell) Bits() int { return int(c) }
+
+// PageType tells which of a word line's pages a page of a block is: 0 is the
+// fastest (lower) page. MLC alternates. TLC follows the shifted programming
+// order measured by Yaakobi et al. (ICNC 2012): six lower pages, two middle
+// pages, then pairs of lower, middle and upper. QLC goes round the four.
+func (c Cell) PageType(page int) int {
+	switch c {
+	case MLC:
+		return page & 1
+	case TLC:
+		switch {
+		case page < 6:
+			return 0
+		case page < 8:
+			return 1
+		}
+		return (page - 8) >> 1 % 3
+	case QLC:
+		return page & 3
+	}
+	return 0
+}
+
+// Timing is how long the bus and the array take. The ONFI parameters are the
+// typical NV-DDR2 values of ONFI 4.0, table 4-10.
+type Timing struct {
+	Cell    Cell
+	Read    [4]units.Duration // tR by page type
+	Program [4]units.Duration // tPROG by page type
+	Erase   units.Duration    // tBERS
+	// SuspendProgram and SuspendErase are how long a running operation takes to
+	// stop for a read, and to go on afterwards.
+	SuspendProgram units.Duration
+	SuspendErase   units.Duration
+
+	TransferRate units.TransferRate // of the channel
+	Width        int                // of the channel in bytes
+
+	TCS, TWC, TWB, TRR, TDBSY, TADL, TCALS, TWPST, TWPSTH units.Duration
+	// DataOutSetup is tRPRE + tDQSRE, spent before the first byte of read data.
+	DataOutSetup units.Duration
+	// ReadyBusy is how long after a page read R/B# takes to be seen.
+	ReadyBusy units.Duration
+}
+
+// ReadCommand is how long the channel is held by a read command on n planes.
+func (t *Timing) ReadCommand(n int) units.Duration {
+	return t.TCS + units.Duration(n)*6*t.TWC + units.Duration(n-1)*t.TDBSY + t.TWB + t.TRR
+}
+
+// ProgramCommand is how long the channel is held by a program command on n
+// planes, its data not counted.
+func (t *Timing) ProgramCommand(n int) units.Duration {
+	more := units.Duration(n - 1)
+	return t.TCS + more*(5*t.TWC+t.TADL+t.TWPST+t.TCALS+t.TWB+t.TDBSY) + 6*t.TWC + t.TADL + t.TWPST + t.TWPSTH + t.TWB
+}
+
+// EraseCommand is how long the channel is held by an erase command on n planes.
+func (t *Timing) EraseCommand(n int) units.Duration {
+	return t.TCS + 4*t.TWC + t.TWB + units.Duration(n-1)*(t.TDBSY+4*t.TWC+t.TWB)
+}
+
+// SuspendCommand is how long the channel is held by a suspend command.
+func (t *Timing) SuspendCommand() units.Duration { return t.TCS + 3*t.TWC }
+
+// Data is how long b bytes occupy the channel.
+func (t *Timing) Data(b units.Bytes) units.Duration {
+	w := units.Bytes(t.Width)
+	return t.TransferRate.TimeFor(int64((b + w - 1) / w))
+}
+
+// Validate reports the first value that cannot be, naming the field.
+func (t *Timing) Validate() error {
+	if t.Cell < SLC || t.Cell > QLC {
+		return fmt.Errorf("cell: use SLC, MLC, TLC or QLC")
+	}
+	for i := range t.Cell.Bits() {
+		if t.Read[i] <= 0 {
+			return fmt.Errorf("read_latency: %s needs %d latencies above zero, one a page type", t.Cell, t.Cell.Bits())
+		}
+		if t.Program[i] <= 0 {
+			return fmt.Errorf("program_latency: %s needs %d latencies above zero, one a page type", t.Cell, t.Cell.Bits())
+		}
+	}
+	if t.Erase <= 0 {
+		return fmt.Errorf("erase_latency: %v is not possible", t.Erase)
+	}
+	if t.TransferRate <= 0 {
+		return fmt.Errorf("channel_rate: %v is not possible; 333MT/s to 3600MT/s are usual", t.TransferRate)
+	}
+	if t.Width < 1 || t.Width > 8 {
+		return fmt.Errorf("channel_width: %d bytes is not possible; use 1 to 8", t.Width)
+	}
+	return nil
+}
