@@ -111,7 +111,7 @@ type Config struct {
 	Concurrent  int // victims that a pool collects at once
 
 	DynamicWear bool // take the free block with the fewest erases, else the one free for longest
-	StaticWear  int  // difference in erase counts at which the least worn block is moved; 0: off
+	StaticWear  int  // erases by which a block must lag behind the most worn for its data to be moved; 0: off
 	EraseLimit  int  // a block is retired when it has been erased this often; 0: never
 }
 
@@ -206,8 +206,12 @@ func (c Config) Validate() error {
 			return fmt.Errorf("ftl: survivors of stream %d join stream %d; there are streams 0 to %d", from, to, len(s)-1)
 		}
 	}
-	if least := len(s) + max(c.GCStart, c.HostReserve+1) + 1; c.BlocksPerPool < least {
-		return fmt.Errorf("ftl: %d blocks per pool; %d streams and a reserve of %d need at least %d", c.BlocksPerPool, len(s), c.GCStart, least)
+	frontiers := len(s)
+	if c.StaticWear > 0 {
+		frontiers *= 2
+	}
+	if least := frontiers + c.GCStart + 1; c.BlocksPerPool < least {
+		return fmt.Errorf("ftl: %d blocks per pool; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool, frontiers, c.GCStart, least)
 	}
 	// Division by multiplication is exact while total * divisor < 2^64.
 	poolPages := uint64(c.BlocksPerPool) * uint64(c.PagesPerBlock)

@@ -112,7 +112,13 @@ type Action struct {
 	Source PPA   // Move: the page to move
 	LPA    LPA   // Move: its owner
 	Block  Block // the block that is being collected, or is to be erased
-	Stream int32 // the stream that wrote Block
+	Task
+}
+
+// Task is what kind of thing an Action is. It is a type of its own because the
+// compiler keeps only small structs with few fields in registers.
+type Task struct {
+	Stream int32 // the stream that wrote the block
 	Kind   Kind
 	Why    Reason
 }
@@ -168,14 +174,13 @@ func New(cfg Config, m Map, random *sim.Stream) (*FTL, error) {
 		pools:    make([]*pool, cfg.Pools),
 		programs: make([]int64, cfg.Streams),
 	}
-	for from, to := range cfg.survivors() {
+	for _, to := range cfg.survivors() {
 		f.survivors = append(f.survivors, uint8(to))
 		f.mixed = f.mixed || to < cfg.Streams
-		_ = from
 	}
 	f.window = f.blocks
 	if cfg.Victim == WindowedGreedy {
-		f.window = max(1, int32(float64(cfg.Window)*float64(cfg.BlocksPerPool)+0.5))
+		f.window = max(1, int32(float64(float64(cfg.Window)*float64(cfg.BlocksPerPool))+0.5))
 	}
 	f.blank = f.newPool()
 	for i := range f.pools {
@@ -282,10 +287,11 @@ func (f *FTL) Wear(b Block) int {
 }
 
 // Capacity returns how many pages of a pool may be valid at once with collection
-// still certain to gain space: all but its reserve, one block a stream, and what
+// still certain to gain space: all but its reserve, one block a frontier, and what
 // is retired.
 func (f *FTL) Capacity(pool int) int {
-	blocks := int(f.blocks) - int(f.pools[pool].retired) - f.cfg.HostReserve - len(f.survivors)
+	p := f.pools[pool]
+	blocks := int(f.blocks) - int(p.retired) - f.cfg.HostReserve - len(p.frontiers)
 	return max(0, blocks*int(f.pages)-1)
 }
 

@@ -115,7 +115,7 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	}
 	order := e.counters[from]
 	e.counters[from] = order + 1
-	e.queue.push(Event{At: at, order: order, Arg: arg, Kind: kind, To: to})
+	e.queue.push(entryOf(Event{At: at, order: order, Arg: arg, Kind: kind, To: to}))
 }
 
 // Run dispatches events in order until none is left at or before until, or Stop
@@ -123,11 +123,8 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 func (e *Engine) Run(until Time) uint64 {
 	start := e.events
 	e.stopped = false
-	for !e.stopped && e.queue.len() > 0 {
-		if e.queue.next() > until {
-			break
-		}
-		ev := e.queue.pop()
+	for !e.stopped && e.queue.ready(until) {
+		ev := e.queue.pop().event()
 		if ev.To == 0 && !e.expire(&ev) {
 			continue
 		}

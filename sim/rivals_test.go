@@ -7,36 +7,36 @@ import (
 
 // pendingSet is what the queue and its rivals have in common.
 type pendingSet interface {
-	push(Event)
-	pop() Event
+	push(entry)
+	pop() entry
 	len() int
 }
 
 // binaryHeap is the textbook heap: the reference for the queue's order.
-type binaryHeap struct{ events []Event }
+type binaryHeap struct{ events []entry }
 
 func (h *binaryHeap) len() int { return len(h.events) }
 
-func (h *binaryHeap) push(e Event) {
+func (h *binaryHeap) push(e entry) {
 	h.events = append(h.events, e)
 	i := len(h.events) - 1
-	for i > 0 && e.before(&h.events[(i-1)/2]) {
+	for i > 0 && e.less(h.events[(i-1)/2].key) {
 		h.events[i] = h.events[(i-1)/2]
 		i = (i - 1) / 2
 	}
 	h.events[i] = e
 }
 
-func (h *binaryHeap) pop() Event {
+func (h *binaryHeap) pop() entry {
 	first, n := h.events[0], len(h.events)-1
 	e := h.events[n]
 	h.events = h.events[:n]
 	i := 0
 	for child := 1; child < n; child = 2*i + 1 {
-		if child+1 < n && h.events[child+1].before(&h.events[child]) {
+		if child+1 < n && h.events[child+1].less(h.events[child].key) {
 			child++
 		}
-		if !h.events[child].before(&e) {
+		if !h.events[child].less(e.key) {
 			break
 		}
 		h.events[i] = h.events[child]
@@ -49,21 +49,21 @@ func (h *binaryHeap) pop() Event {
 }
 
 // quadHeap is a heap of four children a node.
-type quadHeap struct{ events []Event }
+type quadHeap struct{ events []entry }
 
 func (h *quadHeap) len() int { return len(h.events) }
 
-func (h *quadHeap) push(e Event) {
+func (h *quadHeap) push(e entry) {
 	h.events = append(h.events, e)
 	i := len(h.events) - 1
-	for i > 0 && e.before(&h.events[(i-1)/4]) {
+	for i > 0 && e.less(h.events[(i-1)/4].key) {
 		h.events[i] = h.events[(i-1)/4]
 		i = (i - 1) / 4
 	}
 	h.events[i] = e
 }
 
-func (h *quadHeap) pop() Event {
+func (h *quadHeap) pop() entry {
 	first, n := h.events[0], len(h.events)-1
 	e := h.events[n]
 	h.events = h.events[:n]
@@ -71,11 +71,11 @@ func (h *quadHeap) pop() Event {
 	for child := 1; child < n; child = 4*i + 1 {
 		least := child
 		for c := child + 1; c < min(child+4, n); c++ {
-			if h.events[c].before(&h.events[least]) {
+			if h.events[c].less(h.events[least].key) {
 				least = c
 			}
 		}
-		if !h.events[least].before(&e) {
+		if !h.events[least].less(e.key) {
 			break
 		}
 		h.events[i] = h.events[least]
@@ -88,21 +88,21 @@ func (h *quadHeap) pop() Event {
 }
 
 // sortedList keeps all events in order, the first at the end.
-type sortedList struct{ events []Event }
+type sortedList struct{ events []entry }
 
 func (l *sortedList) len() int { return len(l.events) }
 
-func (l *sortedList) push(e Event) {
+func (l *sortedList) push(e entry) {
 	l.events = append(l.events, e)
 	i := len(l.events) - 1
-	for i > 0 && l.events[i-1].before(&e) {
+	for i > 0 && l.events[i-1].less(e.key) {
 		l.events[i] = l.events[i-1]
 		i--
 	}
 	l.events[i] = e
 }
 
-func (l *sortedList) pop() Event {
+func (l *sortedList) pop() entry {
 	n := len(l.events) - 1
 	e := l.events[n]
 	l.events = l.events[:n]
@@ -113,23 +113,23 @@ func (l *sortedList) pop() Event {
 // one popped. It wants pushes not before that one, ties included, so equal
 // times are kept sorted apart.
 type radixHeap struct {
-	buckets [65][]Event
+	buckets [65][]entry
 	last    Time
 	n       int
 }
 
 func (h *radixHeap) len() int { return h.n }
 
-func (h *radixHeap) push(e Event) {
+func (h *radixHeap) push(e entry) {
 	h.n++
-	b := bits.Len64(uint64(e.At ^ h.last))
+	b := bits.Len64(uint64(Time(e.at) ^ h.last))
 	h.buckets[b] = append(h.buckets[b], e)
 	if b == 0 {
 		sink(h.buckets[0])
 	}
 }
 
-func (h *radixHeap) pop() Event {
+func (h *radixHeap) pop() entry {
 	if len(h.buckets[0]) == 0 {
 		b := 1
 		for len(h.buckets[b]) == 0 {
@@ -137,11 +137,11 @@ func (h *radixHeap) pop() Event {
 		}
 		first := Forever
 		for i := range h.buckets[b] {
-			first = min(first, h.buckets[b][i].At)
+			first = min(first, Time(h.buckets[b][i].at))
 		}
 		h.last = first
 		for _, e := range h.buckets[b] {
-			to := bits.Len64(uint64(e.At ^ first))
+			to := bits.Len64(uint64(Time(e.at) ^ first))
 			h.buckets[to] = append(h.buckets[to], e)
 		}
 		h.buckets[b] = h.buckets[b][:0]
@@ -156,10 +156,10 @@ func (h *radixHeap) pop() Event {
 
 // sink moves the last event of a list, whose first event is at the end, to its
 // place.
-func sink(events []Event) {
+func sink(events []entry) {
 	i := len(events) - 1
 	e := events[i]
-	for i > 0 && events[i-1].before(&e) {
+	for i > 0 && events[i-1].less(e.key) {
 		events[i] = events[i-1]
 		i--
 	}
@@ -167,10 +167,10 @@ func sink(events []Event) {
 }
 
 // sortLastFirst sorts so that the first event is at the end.
-func sortLastFirst(events []Event) {
+func sortLastFirst(events []entry) {
 	if len(events) > 24 {
-		slices.SortFunc(events, func(a, b Event) int {
-			if a.before(&b) {
+		slices.SortFunc(events, func(a, b entry) int {
+			if a.less(b.key) {
 				return 1
 			}
 			return -1
@@ -185,10 +185,10 @@ func sortLastFirst(events []Event) {
 // slotWheel is a hierarchical timing wheel of 16 ns slots, 256 a level, with a
 // bitmap of the occupied ones. A slot is sorted when it is reached.
 type slotWheel struct {
-	open     []Event // of the slot that is running, first at the end
+	open     []entry // of the slot that is running, first at the end
 	cursor   uint64  // the slot that is running
 	occupied [6][4]uint64
-	slots    [6][256][]Event
+	slots    [6][256][]entry
 	n        int
 }
 
@@ -196,13 +196,13 @@ const wheelSlotBits = 14
 
 func (w *slotWheel) len() int { return w.n }
 
-func (w *slotWheel) push(e Event) {
+func (w *slotWheel) push(e entry) {
 	w.n++
 	w.file(e)
 }
 
-func (w *slotWheel) file(e Event) {
-	s := uint64(e.At) >> wheelSlotBits
+func (w *slotWheel) file(e entry) {
+	s := e.at >> wheelSlotBits
 	if s <= w.cursor {
 		w.open = append(w.open, e)
 		sink(w.open)
@@ -214,7 +214,7 @@ func (w *slotWheel) file(e Event) {
 	w.occupied[l][i/64] |= 1 << (i % 64)
 }
 
-func (w *slotWheel) pop() Event {
+func (w *slotWheel) pop() entry {
 	for len(w.open) == 0 {
 		w.advance()
 	}
@@ -243,7 +243,7 @@ func (w *slotWheel) advance() {
 			w.slots[l][i] = events[:0]
 			start := len(w.open)
 			for _, e := range events {
-				if uint64(e.At)>>wheelSlotBits == w.cursor {
+				if e.at>>wheelSlotBits == w.cursor {
 					w.open = append(w.open, e)
 				} else {
 					w.file(e)
@@ -258,11 +258,11 @@ func (w *slotWheel) advance() {
 // ladder is the ladder queue of Tang, Goh and Thng (ACM TOMACS 15(3), 2005): an
 // unsorted top, rungs of buckets ever finer, a sorted bottom.
 type ladder struct {
-	top      []Event
+	top      []entry
 	topStart Time
 	rungs    []rung
 	depth    int
-	bottom   []Event // first at the end
+	bottom   []entry // first at the end
 	n        int
 }
 
@@ -270,22 +270,22 @@ type rung struct {
 	start, width Time
 	next         int // the first bucket that has not been taken
 	end          int
-	buckets      [][]Event
+	buckets      [][]entry
 }
 
 const ladderThreshold = 50
 
 func (q *ladder) len() int { return q.n }
 
-func (q *ladder) push(e Event) {
+func (q *ladder) push(e entry) {
 	q.n++
-	if e.At >= q.topStart {
+	if Time(e.at) >= q.topStart {
 		q.top = append(q.top, e)
 		return
 	}
 	for i := range q.rungs[:q.depth] {
 		r := &q.rungs[i]
-		if b := int((e.At - r.start) / r.width); e.At >= r.start && b >= r.next && b < r.end {
+		if b := int((Time(e.at) - r.start) / r.width); Time(e.at) >= r.start && b >= r.next && b < r.end {
 			r.buckets[b] = append(r.buckets[b], e)
 			return
 		}
@@ -295,7 +295,7 @@ func (q *ladder) push(e Event) {
 }
 
 // spread makes events a new rung over [start, end).
-func (q *ladder) spread(events []Event, start, end Time) {
+func (q *ladder) spread(events []entry, start, end Time) {
 	if q.depth == len(q.rungs) {
 		q.rungs = append(q.rungs, rung{})
 	}
@@ -308,17 +308,17 @@ func (q *ladder) spread(events []Event, start, end Time) {
 		r.buckets = append(r.buckets, nil)
 	}
 	for i := range events {
-		b := (events[i].At - start) / r.width
+		b := (Time(events[i].at) - start) / r.width
 		r.buckets[b] = append(r.buckets[b], events[i])
 	}
 }
 
-func (q *ladder) pop() Event {
+func (q *ladder) pop() entry {
 	for len(q.bottom) == 0 {
 		if q.depth == 0 {
-			first, last := q.top[0].At, q.top[0].At
+			first, last := Time(q.top[0].at), Time(q.top[0].at)
 			for i := range q.top {
-				first, last = min(first, q.top[i].At), max(last, q.top[i].At)
+				first, last = min(first, Time(q.top[i].at)), max(last, Time(q.top[i].at))
 			}
 			q.spread(q.top, first, last+1)
 			q.top, q.topStart = q.top[:0], last+1

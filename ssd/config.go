@@ -221,10 +221,10 @@ type Collection struct {
 	Hard units.Fraction
 	// Preemptible lets host commands go before collection until Hard is reached.
 	Preemptible bool
-	// Concurrent is how many victims a plane collects at once; host writes to a
-	// plane wait while it has fewer free blocks than Reserve.
+	// Concurrent is how many victims a plane collects at once.
 	Concurrent int
-	Reserve    int
+	// Reserve is how many free blocks of a plane only collection may take.
+	Reserve int
 	// Copyback moves pages inside the plane without the channel.
 	Copyback bool
 	// Streams keeps what survives of each write stream apart.
@@ -351,6 +351,8 @@ type Quirks struct {
 	FrontiersAtOnce bool
 	// CollectOnFill: collection is only considered when an open block fills up.
 	CollectOnFill bool
+	// HostStop: no host write gets a page while a plane has fewer free blocks.
+	HostStop int
 	// ReadHitDirties: reading a page into a slot that exists makes it dirty.
 	ReadHitDirties bool
 }
@@ -386,7 +388,7 @@ func DefaultConfig() Config {
 		Mapping:    Mapping{CMTCapacity: 2 << 20, CMTShared: true, Scheme: Scheme{'C', 'W', 'D', 'P'}},
 		Scheduling: Scheduling{Classes: true, ProgramLeftForRead: 100 * us, EraseLeftForRead: 700 * us, EraseLeftForWrite: 700 * us},
 		Collection: Collection{
-			Victim: ftl.Greedy, Start: 0.05, Hard: 0.005, Preemptible: true, Concurrent: 1, Reserve: 2,
+			Victim: ftl.Greedy, Start: 0.01, Hard: 0.005, Preemptible: true, Concurrent: 1, Reserve: 1,
 		},
 		Wear:            Wear{Dynamic: true, Static: 100, Cycles: 10000},
 		Preconditioning: Preconditioning{Occupancy: 1},

@@ -52,6 +52,22 @@ func (t *table) own(slot, old uint32) uint32 {
 	return n
 }
 
+// mapped counts the pages that have a place on flash.
+func (t *table) mapped() int64 {
+	count := int64(0)
+	for _, n := range t.top {
+		if n == 0 {
+			continue
+		}
+		for _, v := range t.leaves.at(n - 1) {
+			if v-1 < trimmed {
+				count++
+			}
+		}
+	}
+	return count
+}
+
 // clone returns a table with the same content that shares the leaves. Both copy
 // a leaf before they write to it from now on.
 func (t *table) clone() table {

@@ -1,0 +1,331 @@
+// Package cosim puts models together in one event loop and runs them.
+//
+// Its main type is Host: the machine that issues a workload to block devices, open
+// loop (each request at its time) or closed loop (so many outstanding), and measures
+// what comes back. A drive alone with its host is the smallest system there is.
+//
+// What it leaves out: the host's software and interrupt costs; they are the
+// caller's, as a constant, where they matter.
+package cosim
+
+import (
+	"fmt"
+	"io"
+
+	"farflash/block"
+	"farflash/sim"
+	"farflash/stats"
+	"farflash/units"
+	"farflash/workload"
+)
+
+// Flow is one stream of requests from a host to one queue of a device.
+type Flow struct {
+	Name   string
+	Source workload.Source
+	// Outstanding is how many requests a closed loop keeps in flight; the source's
+	// times are then ignored. 0 is an open loop.
+	Outstanding int
+	// Start is when a closed loop begins, or the time that an open loop's clock
+	// counts from.
+	Start sim.Time
+	// Until ends the issuing of requests; those issued are waited for. 0 is never.
+	Until     sim.Time
+	Namespace uint8
+	Queue     block.QueueConfig
+	// Fold takes addresses beyond the namespace modulo its size; otherwise they are
+	// errors.
+	Fold bool
+	// FromSubmission measures latency from when the request entered the submission
+	// queue, as a device does, not from its arrival, as a user does.
+	FromSubmission bool
+	// Placement and ForceUnit are given to every write.
+	Placement uint8
+	ForceUnit bool
+}
+
+// Measure is what a host measured of one operation.
+type Measure struct {
+	Latency stats.Histogram
+	Bytes   int64
+	Failed  uint64
+}
+
+// Sample is one finished request, for those who listen.
+type Sample struct {
+	Flow      int
+	ID        uint64
+	Op        block.Op
+	Offset    int64
+	Size      int64
+	Arrival   sim.Time
+	Submitted sim.Time
+	Fetched   sim.Time
+	Finished  sim.Time
+}
+
+// Host issues flows to one device and measures. It is a sim.Handler for its own
+// arrivals and the device's sink of completions.
+type Host struct {
+	eng    *sim.Engine
+	self   sim.Component
+	target sim.Target
+	dev    block.Device
+	flows  []flow
+	byQ    []int32
+	live   []issued
+	free   int32
+	err    error
+	issued uint64
+	ended  uint64
+
+	total [block.Ops]Measure
+
+	// OnSample and OnProgress are called after each completion if they are set.
+	OnSample   sim.Probe[Sample]
+	OnProgress sim.Probe[uint64]
+}
+
+type flow struct {
+	Flow
+	queue   block.QueueID
+	next    workload.Record // read ahead, not yet issued
+	have    bool
+	waiting list // arrived, while the submission queue is full
+	inside  int
+	done    bool
+	per     [block.Ops]Measure
+}
+
+// issued is a request that has not completed. Entries are named by index; 0 is none.
+type issued struct {
+	req     block.Request
+	arrival sim.Time
+	entered sim.Time
+	id      uint64
+	next    int32
+	flow    int32
+}
+
+type list struct{ head, tail int32 }
+
+// NewHost returns a host on an engine. Its device is set with Attach, because the
+// device needs the host as its sink.
+func NewHost(eng *sim.Engine) *Host {
+	h := &Host{eng: eng, self: eng.NewComponent(), live: make([]issued, 1, 64)}
+	h.target = eng.AddHandler(h)
+	return h
+}
+
+// Attach opens a queue on the device for each flow.
+func (h *Host) Attach(dev block.Device, flows []Flow) error {
+	h.dev = dev
+	h.flows = make([]flow, len(flows))
+	for i, f := range flows {
+		q, err := dev.Open(f.Queue)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		h.flows[i] = flow{Flow: f, queue: q}
+		for int(q) >= len(h.byQ) {
+			h.byQ = append(h.byQ, 0)
+		}
+		h.byQ[q] = int32(i)
+	}
+	return nil
+}
+
+// Start schedules each flow's first arrival.
+func (h *Host) Start() error {
+	for i := range h.flows {
+		f := &h.flows[i]
+		if !h.read(f) {
+			continue
+		}
+		at := f.Start
+		if f.Outstanding == 0 {
+			at += f.next.Time
+		}
+		h.eng.Schedule(h.self, h.target, at, 0, uint32(i))
+	}
+	return h.err
+}
+
+// Err is what stopped the host, if anything did.
+func (h *Host) Err() error { return h.err }
+
+// Issued and Ended count requests.
+func (h *Host) Issued() uint64 { return h.issued }
+
+// Ended is how many requests have completed.
+func (h *Host) Ended() uint64 { return h.ended }
+
+// Measured returns what was measured of an operation over all flows.
+func (h *Host) Measured(op block.Op) *Measure { return &h.total[op] }
+
+// FlowMeasured returns what was measured of an operation in one flow.
+func (h *Host) FlowMeasured(i int, op block.Op) *Measure { return &h.flows[i].per[op] }
+
+// read gets the flow's next request. It reports false at the end.
+func (h *Host) read(f *flow) bool {
+	f.have = false
+	if f.done {
+		return false
+	}
+	switch err := f.Source.Next(&f.next); {
+	case err == io.EOF:
+		f.done = true
+		return false
+	case err != nil:
+		h.fail(err)
+		f.done = true
+		return false
+	}
+	f.have = true
+	return true
+}
+
+func (h *Host) fail(err error) {
+	if h.err == nil {
+		h.err = err
+	}
+	h.eng.Stop()
+}
+
+// Handle implements sim.Handler: requests of a flow arrive.
+func (h *Host) Handle(ev sim.Event) {
+	f := &h.flows[ev.Arg]
+	now := h.eng.Now()
+	if f.Outstanding > 0 {
+		for range f.Outstanding {
+			if !h.issueNext(int32(ev.Arg), now) {
+				return
+			}
+		}
+		return
+	}
+	for f.have && f.Start+f.next.Time <= now {
+		if !h.issueNext(int32(ev.Arg), now) {
+			return
+		}
+	}
+	if f.have {
+		h.eng.Schedule(h.self, h.target, f.Start+f.next.Time, 0, ev.Arg)
+	}
+}
+
+// issueNext hands the flow's next request to the device and reads the one after.
+func (h *Host) issueNext(i int32, now sim.Time) bool {
+	f := &h.flows[i]
+	if !f.have || f.Until > 0 && now >= f.Until {
+		f.have, f.done = false, true
+		return false
+	}
+	n := h.free
+	if n != 0 {
+		h.free = h.live[n].next
+	} else {
+		h.live = append(h.live, issued{})
+		n = int32(len(h.live) - 1)
+	}
+	x := &h.live[n]
+	*x = issued{arrival: now, flow: i, id: h.issued}
+	x.req = block.Request{
+		Tag: uint64(n), Op: f.next.Op, Offset: f.next.Offset, Length: f.next.Size, Namespace: f.Namespace,
+		Placement: f.Placement, ForceUnit: f.ForceUnit && f.next.Op == block.Write,
+	}
+	if !h.fit(f, &x.req) {
+		return false
+	}
+	h.issued++
+	h.read(f)
+	if f.waiting.head != 0 || !h.submit(n) {
+		x := &h.live[n]
+		x.next = 0
+		if f.waiting.head == 0 {
+			f.waiting.head = n
+		} else {
+			h.live[f.waiting.tail].next = n
+		}
+		f.waiting.tail = n
+	}
+	return true
+}
+
+// fit makes a request lie within its namespace, or stops the host.
+func (h *Host) fit(f *flow, r *block.Request) bool {
+	if r.Op == block.Flush {
+		return true
+	}
+	size := h.dev.Capacity(int(f.Namespace))
+	if r.Offset+r.Length <= size {
+		return true
+	}
+	if !f.Fold {
+		h.fail(fmt.Errorf("%s: request %d is for bytes %d to %d, but the namespace ends at %d; fold addresses or use a larger drive",
+			f.Name, h.issued+1, r.Offset, r.Offset+r.Length, size))
+		return false
+	}
+	if r.Length > size {
+		h.fail(fmt.Errorf("%s: request %d is for %v, more than the namespace's %v", f.Name, h.issued+1, units.Bytes(r.Length), units.Bytes(size)))
+		return false
+	}
+	r.Offset %= size - 512
+	r.Offset -= r.Offset % 512
+	if r.Offset+r.Length > size {
+		r.Offset = size - r.Length
+	}
+	return true
+}
+
+func (h *Host) submit(n int32) bool {
+	x := &h.live[n]
+	f := &h.flows[x.flow]
+	x.entered = h.eng.Now()
+	if !h.dev.Submit(f.queue, x.req) {
+		return false
+	}
+	f.inside++
+	return true
+}
+
+// Complete implements the device's sink.
+func (h *Host) Complete(c block.Completion) {
+	n := int32(c.Tag)
+	x := &h.live[n]
+	i := x.flow
+	f := &h.flows[i]
+	now := h.eng.Now()
+	from := x.arrival
+	if f.FromSubmission {
+		from = x.entered
+	}
+	for _, m := range [2]*Measure{&h.total[c.Op], &f.per[c.Op]} {
+		if c.Status != block.OK {
+			m.Failed++
+			continue
+		}
+		m.Latency.Record(now - from)
+		m.Bytes += c.Length
+	}
+	if c.Status != block.OK {
+		h.fail(fmt.Errorf("%s: request %d (%v of %v at %d): %v", f.Name, x.id+1, c.Op, units.Bytes(c.Length), x.req.Offset, c.Status))
+	}
+	if h.OnSample != nil {
+		h.OnSample(Sample{
+			Flow: int(i), ID: x.id, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
+			Arrival: x.arrival, Submitted: x.entered, Fetched: sim.Time(c.Fetched), Finished: now,
+		})
+	}
+	x.next = h.free
+	h.free = n
+	f.inside--
+	h.ended++
+	h.OnProgress.Fire(h.ended)
+	for f.waiting.head != 0 && h.submit(f.waiting.head) {
+		f.waiting.head = h.live[f.waiting.head].next
+	}
+	if f.Outstanding > 0 {
+		h.issueNext(i, now)
+	}
+}

@@ -1,0 +1,264 @@
+package ftl
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Valid returns how many handed-out pages of a pool are valid. While moves are in
+// flight a page that is being moved counts at both places.
+func (f *FTL) Valid(pool int) int64 {
+	p := f.pools[pool]
+	n := int64(0)
+	for i := range p.blocks {
+		n += int64(p.blocks[i].valid)
+	}
+	for _, w := range p.frontiers {
+		n -= int64(w.left)
+	}
+	return n
+}
+
+// ValidPages returns how many pages of the drive hold data: Valid of every pool
+// less the moves in flight. With no host write in flight it equals the number of
+// pages mapped.
+func (f *FTL) ValidPages() int64 {
+	n := -f.counts.relocating
+	for i := range f.pools {
+		if f.pools[i] != f.blank {
+			n += f.Valid(i)
+		}
+	}
+	return n
+}
+
+// Exhausted reports whether a pool has no block for the host and collection can
+// gain none as things stand: every candidate is wholly valid, or no block is free to
+// collect into. Only Invalidate, or programs still in flight, can change that.
+func (f *FTL) Exhausted(pool int) bool {
+	p := f.pools[pool]
+	return int(p.free) <= f.cfg.HostReserve && len(p.victims) == 0 &&
+		(p.free == 0 || p.validSum == int64(p.candidates)*int64(f.pages))
+}
+
+// Check walks every invariant and says which one does not hold: each block is in
+// exactly one place that fits its state, valid counts agree with the bitmaps, what
+// is valid and at rest agrees with the map and its inverse, programs are conserved.
+// It takes time proportional to the pages used.
+func (f *FTL) Check() error {
+	handed := f.counts.erasedPages
+	for i, p := range f.pools {
+		if p == f.blank {
+			continue
+		}
+		n, err := f.checkPool(i, p)
+		if err != nil {
+			return fmt.Errorf("ftl: pool %d: %w", i, err)
+		}
+		handed += n
+	}
+	s := f.Stats()
+	if in := s.HostPrograms + s.GCPrograms + s.WearPrograms + f.counts.restored; in != handed {
+		return fmt.Errorf("ftl: %d host + %d GC + %d wear programs + %d restored pages, but %d pages were handed out",
+			s.HostPrograms, s.GCPrograms, s.WearPrograms, f.counts.restored, handed)
+	}
+	return nil
+}
+
+// checkPool returns the pages handed out of the pool's blocks since their last erase.
+func (f *FTL) checkPool(pool int, p *pool) (handed int64, err error) {
+	places, err := f.places(p)
+	if err != nil {
+		return 0, err
+	}
+	n := f.blocks - int32(len(p.blocks)) // never used
+	var sum int64
+	var candidates, bad int32
+	most := uint32(0)
+	for i := range p.blocks {
+		m := &p.blocks[i]
+		b := int32(i)
+		if !stands(m.state, places[i]) {
+			return 0, fmt.Errorf("%v block %d stands in %v", m.state, i, places[i])
+		}
+		most = max(most, m.erases)
+		switch m.state {
+		case free, unknown:
+			n++
+		case retired:
+			bad++
+		case closed, ranked:
+			sum += int64(m.valid)
+			candidates++
+		}
+		if m.state == free || m.state == unknown || m.state == retired {
+			if m.valid != 0 {
+				return 0, fmt.Errorf("%v block %d has %d valid pages", m.state, i, m.valid)
+			}
+			continue
+		}
+		left := int32(0)
+		if at := f.frontierOf(p, b); at >= 0 {
+			left = p.frontiers[at].left
+		}
+		handed += int64(f.pages - left)
+		if err := f.checkBlock(pool, p, b, left); err != nil {
+			return 0, fmt.Errorf("block %d: %w", i, err)
+		}
+	}
+	switch {
+	case n != p.free:
+		return 0, fmt.Errorf("%d blocks are free, %d are counted", n, p.free)
+	case sum != p.validSum || candidates != p.candidates:
+		return 0, fmt.Errorf("%d candidates have %d valid pages, %d and %d are counted", candidates, sum, p.candidates, p.validSum)
+	case bad != p.retired:
+		return 0, fmt.Errorf("%d blocks are retired, %d are counted", bad, p.retired)
+	case most != p.mostErases:
+		return 0, fmt.Errorf("the most erases are %d, not %d", most, p.mostErases)
+	case f.owed(p, nil, GC) > p.free:
+		return 0, fmt.Errorf("victims may need %d blocks, %d are free", f.owed(p, nil, GC), p.free)
+	case p.guarded != (f.mixed && len(p.victims) > 0):
+		return 0, fmt.Errorf("guarded is %v with %d victims", p.guarded, len(p.victims))
+	}
+	return handed, nil
+}
+
+// place is a structure that holds blocks.
+type place uint8
+
+const (
+	nowhere place = iota
+	inHeap
+	inFrontier
+	inYoung
+	inBucket
+	inArray
+	inVictims
+)
+
+var placeNames = [...]string{"no structure", "the free heap", "a frontier", "the list by age", "a bucket", "the array", "the victims"}
+
+func (p place) String() string { return placeNames[p] }
+
+// stands says whether a block in this state may be in this place.
+func stands(s state, at place) bool {
+	switch s {
+	case unknown, retired:
+		return at == nowhere
+	case free:
+		return at == inHeap
+	case open: // nowhere: full, with programs in flight
+		return at == inFrontier || at == nowhere
+	case closed:
+		return at == inYoung || at == inArray
+	case ranked:
+		return at == inBucket
+	}
+	return at == inVictims
+}
+
+// places finds the one place of every block.
+func (f *FTL) places(p *pool) ([]place, error) {
+	at := make([]place, len(p.blocks))
+	var err error
+	put := func(b int32, where place) {
+		switch {
+		case err != nil:
+		case b < 0 || int(b) >= len(at):
+			err = fmt.Errorf("%v holds block %d of %d", where, b, len(at))
+		case at[b] != nowhere:
+			err = fmt.Errorf("block %d is in %v and in %v", b, at[b], where)
+		default:
+			at[b] = where
+		}
+	}
+	for i, e := range p.heap {
+		put(e.block, inHeap)
+		if i > 0 && p.heap[(i-1)/2].order > e.order {
+			err = fmt.Errorf("the free heap is out of order at %d", i)
+		}
+	}
+	for s, w := range p.frontiers {
+		if w.left > 0 {
+			put(w.block, inFrontier)
+			if int(p.blocks[w.block].stream) != s%len(f.survivors) {
+				err = fmt.Errorf("block %d of stream %d is the frontier of stream %d", w.block, p.blocks[w.block].stream, s)
+			}
+		} else if w.block != none {
+			err = fmt.Errorf("stream %d keeps full block %d", s, w.block)
+		}
+	}
+	for _, s := range p.victims {
+		put(s.block, inVictims)
+	}
+	for i, b := range p.array {
+		put(b, inArray)
+		if err == nil && p.blocks[b].next != int32(i) {
+			err = fmt.Errorf("block %d does not know its place in the array", b)
+		}
+	}
+	walk := func(l list, where place, check func(m *block) bool) int32 {
+		n, prev := int32(0), none
+		for b := l.head; b != none && err == nil; b = p.blocks[b].next {
+			put(b, where)
+			if err == nil && (p.blocks[b].prev != prev || !check(&p.blocks[b])) {
+				err = fmt.Errorf("block %d is misplaced in %v", b, where)
+			}
+			prev = b
+			n++
+		}
+		if err == nil && l.tail != prev {
+			err = fmt.Errorf("%v ends with block %d, not %d", where, l.tail, prev)
+		}
+		return n
+	}
+	inBuckets := int32(0)
+	for v, l := range p.buckets {
+		inBuckets += walk(l, inBucket, func(m *block) bool { return int(m.valid) == v })
+		if int32(v) < p.least && l.head != none {
+			err = fmt.Errorf("bucket %d has a block, the least is said to be %d", v, p.least)
+		}
+	}
+	walk(p.young, inYoung, func(*block) bool { return true })
+	if err == nil && inBuckets != p.inBuckets {
+		err = fmt.Errorf("%d blocks are in buckets, %d are counted", inBuckets, p.inBuckets)
+	}
+	if err == nil && p.buckets != nil && p.young.head != none && inBuckets < f.window {
+		err = fmt.Errorf("%d blocks are in a window of %d while others wait", inBuckets, f.window)
+	}
+	return at, err
+}
+
+// checkBlock compares a block's bitmap with its count and with the map. left pages
+// at its end are not handed out. Pages of blocks with programs or moves in flight
+// may be ahead of the map.
+func (f *FTL) checkBlock(pool int, p *pool, b, left int32) error {
+	m := &p.blocks[b]
+	all := p.bits[b*f.words:][:f.words]
+	n := int32(0)
+	for _, w := range all {
+		n += int32(bits.OnesCount64(w))
+	}
+	if n != m.valid {
+		return fmt.Errorf("%d pages are valid, %d are counted", n, m.valid)
+	}
+	if tail := f.pages & 63; tail != 0 && all[f.words-1]>>tail != 0 {
+		return fmt.Errorf("pages beyond the last are valid")
+	}
+	if m.state == open && m.pending < left || m.state != open && left > 0 {
+		return fmt.Errorf("%v, %d pages left and %d to be programmed", m.state, left, m.pending)
+	}
+	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == victim && m.pending == 0
+	if !atRest {
+		return nil
+	}
+	first := f.PPA(Block(int64(pool)*int64(f.blocks)+int64(b)), 0)
+	for page := f.nextValid(p, b, 0); page < f.pages-left; page = f.nextValid(p, b, page+1) {
+		ppa := first + PPA(page)
+		lpa := f.drv.Owner(ppa)
+		if at := f.drv.Lookup(lpa); at != ppa {
+			return fmt.Errorf("page %d is valid and owned by %d, which is mapped to %d", page, lpa, at)
+		}
+	}
+	return nil
+}

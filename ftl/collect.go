@@ -1,0 +1,275 @@
+package ftl
+
+import (
+	"math/bits"
+
+	"farflash/units"
+)
+
+// Next returns the next thing that collection wants done in a pool. It reports
+// false when there is nothing until the driver has called something else for the
+// pool. The driver may leave actions unpulled for as long as it likes.
+func (f *FTL) Next(pool int) (Action, bool) {
+	if !f.pools[pool].wake {
+		return Action{}, false
+	}
+	return f.next(pool)
+}
+
+func (f *FTL) next(pool int) (Action, bool) {
+	p := f.touch(pool)
+	for i := range p.victims {
+		if a, ok := f.nextOf(p, pool, &p.victims[i]); ok {
+			return a, true
+		}
+	}
+	for f.start(p) {
+		if a, ok := f.nextOf(p, pool, &p.victims[len(p.victims)-1]); ok {
+			return a, true
+		}
+	}
+	p.wake = false
+	return Action{}, false
+}
+
+// nextOf returns what is to be done next for one victim.
+func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
+	m := &p.blocks[s.block]
+	if m.state == erasing {
+		return Action{}, false
+	}
+	b := Block(int64(pool)*int64(f.blocks) + int64(s.block))
+	if page := f.nextValid(p, s.block, s.cursor); page < f.pages {
+		s.cursor = page + 1
+		m.pending++
+		src := f.PPA(b, int(page))
+		return Action{src, f.drv.Owner(src), b, Task{int32(m.stream), Move, Reason(m.prev)}}, true
+	}
+	// No page is left to offer: only moves in flight can still ask for a page.
+	s.cursor = f.pages
+	if m.valid == 0 && m.pending == 0 && m.reads == 0 {
+		m.state = erasing
+		return Action{NoPPA, 0, b, Task{int32(m.stream), Erase, Reason(m.prev)}}, true
+	}
+	return Action{}, false
+}
+
+// nextValid returns the first valid page of a block from page on, or f.pages.
+func (f *FTL) nextValid(p *pool, b, page int32) int32 {
+	if page >= f.pages {
+		return f.pages
+	}
+	all := p.bits[b*f.words:][:f.words]
+	i := page >> 6
+	word := all[i] &^ (1<<(page&63) - 1)
+	for word == 0 {
+		if i++; i == f.words {
+			return f.pages
+		}
+		word = all[i]
+	}
+	return i<<6 + int32(bits.TrailingZeros64(word))
+}
+
+// start begins another victim if the pool needs one, has one and can afford it.
+func (f *FTL) start(p *pool) bool {
+	if len(p.victims) >= f.cfg.Concurrent {
+		return false
+	}
+	if p.wearDue {
+		p.wearDue = false
+		if b := f.leastWorn(p); b != none && f.begin(p, b, WearLevelling) {
+			return true
+		}
+	}
+	if f.cfg.Trigger == OnFill {
+		if p.due == 0 {
+			return false
+		}
+		p.due--
+	} else if int(p.free)+len(p.victims) >= f.cfg.GCStart {
+		return false
+	}
+	b := f.pick(p)
+	return b != none && f.begin(p, b, GC)
+}
+
+// begin makes candidate b a victim if its pages and those of the victims in
+// progress fit into the free blocks.
+func (f *FTL) begin(p *pool, b int32, why Reason) bool {
+	m := &p.blocks[b]
+	if f.owed(p, m, why) > p.free {
+		return false
+	}
+	p.remove(f, b)
+	m.state = victim
+	m.next, m.prev, m.pending = m.valid, int32(why), 0
+	p.victims = append(p.victims, slot{block: b})
+	p.guarded = f.mixed
+	f.counts.collections[why]++
+	return true
+}
+
+// target returns the frontier that a victim's survivors go to.
+func (f *FTL) target(m *block, why Reason) int {
+	to := int(f.survivors[m.stream])
+	if why == WearLevelling {
+		to += len(f.survivors)
+	}
+	return to
+}
+
+// owed returns the free blocks that the survivors of the victims in progress may
+// still take, with those of another block (nil: none) if it became one.
+func (f *FTL) owed(p *pool, another *block, why Reason) int32 {
+	total := int32(0)
+	for i := range p.victims {
+		m := &p.blocks[p.victims[i].block]
+		to := f.target(m, Reason(m.prev))
+		pages := int32(0)
+		for j := range p.victims {
+			m := &p.blocks[p.victims[j].block]
+			if f.target(m, Reason(m.prev)) != to {
+				continue
+			}
+			if j < i { // counted with the earlier victim
+				pages = 0
+				break
+			}
+			pages += m.next
+		}
+		if pages > 0 && another != nil && f.target(another, why) == to {
+			pages += another.valid
+			another = nil
+		}
+		total += f.blocksFor(p, to, pages)
+	}
+	if another != nil {
+		total += f.blocksFor(p, f.target(another, why), another.valid)
+	}
+	return total
+}
+
+// blocksFor returns the blocks that a frontier must take for so many pages.
+func (f *FTL) blocksFor(p *pool, to int, pages int32) int32 {
+	return (max(0, pages-p.frontiers[to].left) + f.pages - 1) / f.pages
+}
+
+// Relocate says where to program a page whose Move was pulled; its source has been
+// read, or is about to be copied within the chip. It reports false when the page
+// was superseded meanwhile: the move is over then, and Moved is not called.
+func (f *FTL) Relocate(src PPA, now units.Duration) (PPA, bool) {
+	pool, b, page := f.split(src)
+	p := f.touch(pool)
+	m := &p.blocks[b]
+	if m.state != victim || m.next == 0 || m.pending == 0 {
+		broken("page %d is not being moved", src)
+	}
+	m.next--
+	if p.bits[b*f.words+page>>6]>>(page&63)&1 == 0 || f.drv.Lookup(f.drv.Owner(src)) != src {
+		f.moveOver(p, m)
+		return NoPPA, false
+	}
+	to := f.target(m, Reason(m.prev))
+	if p.frontiers[to].left == 0 {
+		f.openBlock(p, pool, to)
+	}
+	dst := f.take(p, pool, to, now)
+	f.moved[m.prev]++
+	f.counts.relocating++
+	return dst, true
+}
+
+// Moved says that a relocated page has been programmed at dst, and that Owner
+// holds for it. The map's entry is swapped from src to dst, which is then what is
+// valid. It reports false when the host had written the page meanwhile: the entry
+// stays, and dst is invalid.
+func (f *FTL) Moved(src, dst PPA, now units.Duration) bool {
+	pool, b, page := f.split(src)
+	p := f.touch(pool)
+	m := &p.blocks[b]
+	if m.state != victim || m.pending == 0 {
+		broken("page %d is not being moved", src)
+	}
+	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
+	if swapped {
+		bit := uint64(1) << (page & 63)
+		word := &p.bits[b*f.words+page>>6]
+		if *word&bit == 0 {
+			broken("page %d was moved, but it is not valid", src)
+		}
+		*word &^= bit
+		m.valid--
+	}
+	f.counts.relocating--
+	_, to, _ := f.split(dst)
+	f.programmed(p, to)
+	if !swapped {
+		f.counts.raced++
+		f.Invalidate(dst, now)
+	}
+	f.moveOver(p, m)
+	return swapped
+}
+
+// moveOver ends one move out of a victim.
+func (f *FTL) moveOver(p *pool, m *block) {
+	if m.pending--; m.pending == 0 {
+		p.wake = true
+	}
+}
+
+// Erased says that the block of an Erase action is erased. It is free again, or
+// retired if it has reached Config.EraseLimit and is not the pool's only free block.
+func (f *FTL) Erased(b Block) {
+	p, i := f.ended(b)
+	m := &p.blocks[i]
+	if m.erases < maxErases {
+		m.erases++
+	}
+	f.counts.erases++
+	p.erases++
+	// The last free block stays in service: without it nothing could be collected.
+	if f.cfg.EraseLimit > 0 && int(m.erases) >= f.cfg.EraseLimit && p.free > 0 {
+		f.retire(p, m)
+	} else {
+		f.addFree(p, i)
+		p.free++
+	}
+	p.mostErases = max(p.mostErases, m.erases)
+	p.wearDue = f.wearDue(p)
+}
+
+// Retire says that the block of an Erase action could not be erased, or must not
+// be used again. It is lost to the pool.
+func (f *FTL) Retire(b Block) {
+	p, i := f.ended(b)
+	f.retire(p, &p.blocks[i])
+}
+
+func (f *FTL) retire(p *pool, m *block) {
+	m.state = retired
+	p.retired++
+	f.counts.retired++
+}
+
+// ended takes an offered block out of the victims.
+func (f *FTL) ended(b Block) (*pool, int32) {
+	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
+	p := f.touch(pool)
+	if int(i) >= len(p.blocks) || p.blocks[i].state != erasing {
+		broken("block %d was erased, but that was not asked for", b)
+	}
+	for s := range p.victims {
+		if p.victims[s].block == i {
+			copy(p.victims[s:], p.victims[s+1:])
+			p.victims = p.victims[:len(p.victims)-1]
+			break
+		}
+	}
+	p.guarded = f.mixed && len(p.victims) > 0
+	p.wake = true
+	f.counts.erasedPages += int64(f.pages)
+	p.blocks[i].stamp = 0
+	return p, i
+}

@@ -1,0 +1,238 @@
+package ftl_test
+
+import (
+	"fmt"
+	"slices"
+
+	"farflash/ftl"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// flash is a driver for tests: an array of pages that remember what they were
+// programmed with, a map, and operations that finish when told to, in any order.
+type flash struct {
+	*ftl.FTL
+	to    []ftl.PPA // by logical page
+	pages []content // by physical page
+	now   units.Duration
+
+	writes []write   // programs of the host in flight
+	moves  []move    // actions in progress
+	reads  []ftl.PPA // pinned
+	latest []uint64  // what a read of each logical page must return; 0: nothing
+	serial uint64
+	trace  []string // what was done, when tracing
+	tracer bool
+}
+
+type content struct {
+	lpa     ftl.LPA
+	version uint64 // 0: erased or being programmed
+}
+
+type write struct {
+	lpa     ftl.LPA
+	ppa     ftl.PPA
+	version uint64
+}
+
+type move struct {
+	ftl.Action
+	read content
+	dst  ftl.PPA // NoPPA until relocated
+}
+
+func newFlash(cfg ftl.Config, logical int, random *sim.Stream) (*flash, error) {
+	d := &flash{
+		to: make([]ftl.PPA, logical), latest: make([]uint64, logical),
+		pages: make([]content, cfg.Pools*cfg.BlocksPerPool*cfg.PagesPerBlock),
+	}
+	for i := range d.to {
+		d.to[i] = ftl.NoPPA
+	}
+	var err error
+	d.FTL, err = ftl.New(cfg, d, random)
+	return d, err
+}
+
+func (d *flash) Lookup(lpa ftl.LPA) ftl.PPA { return d.to[lpa] }
+func (d *flash) Owner(ppa ftl.PPA) ftl.LPA  { return d.pages[ppa].lpa }
+
+func (d *flash) CompareAndSwap(lpa ftl.LPA, old, new ftl.PPA) bool {
+	if d.to[lpa] != old {
+		return false
+	}
+	d.to[lpa] = new
+	return true
+}
+
+func (d *flash) note(format string, args ...any) {
+	if d.tracer {
+		d.trace = append(d.trace, fmt.Sprintf(format, args...))
+	}
+}
+
+// begin allocates a page for a write and reports whether there was one.
+func (d *flash) begin(pool, stream int, lpa ftl.LPA) bool {
+	d.now++
+	ppa, ok := d.Allocate(pool, stream, d.now)
+	d.note("allocate %d %v", ppa, ok)
+	if !ok {
+		return false
+	}
+	if d.PoolOf(ppa) != pool || d.pages[ppa].version != 0 {
+		panic(fmt.Sprintf("page %d was handed out for pool %d, it holds %v", ppa, pool, d.pages[ppa]))
+	}
+	d.serial++
+	d.writes = append(d.writes, write{lpa, ppa, d.serial})
+	return true
+}
+
+// finish ends the i-th program in flight.
+func (d *flash) finish(i int) {
+	d.now++
+	w := d.writes[i]
+	d.writes = slices.Delete(d.writes, i, i+1)
+	d.pages[w.ppa] = content{w.lpa, w.version}
+	old := d.to[w.lpa]
+	d.to[w.lpa], d.latest[w.lpa] = w.ppa, w.version
+	d.Programmed(w.ppa)
+	if old != ftl.NoPPA {
+		d.Invalidate(old, d.now)
+	}
+}
+
+// abandon ends the i-th program in flight without effect.
+func (d *flash) abandon(i int) {
+	d.now++
+	w := d.writes[i]
+	d.writes = slices.Delete(d.writes, i, i+1)
+	d.pages[w.ppa] = content{w.lpa, w.version}
+	d.Invalidate(w.ppa, d.now)
+	d.Programmed(w.ppa)
+}
+
+func (d *flash) trim(lpa ftl.LPA) {
+	d.now++
+	if old := d.to[lpa]; old != ftl.NoPPA {
+		d.to[lpa], d.latest[lpa] = ftl.NoPPA, 0
+		d.Invalidate(old, d.now)
+	}
+}
+
+// pull takes one action.
+func (d *flash) pull(pool int) bool {
+	a, ok := d.Next(pool)
+	if ok {
+		d.note("%+v", a)
+		d.moves = append(d.moves, move{Action: a, dst: ftl.NoPPA})
+	}
+	return ok
+}
+
+// step takes the i-th action one step further.
+func (d *flash) step(i int) {
+	d.now++
+	m := &d.moves[i]
+	done := true
+	switch {
+	case m.Kind == ftl.Erase:
+		d.erase(m.Block)
+	case m.dst == ftl.NoPPA:
+		// The block cannot have been erased, so the content is still what was written.
+		m.read = d.pages[m.Source]
+		if m.read.version == 0 || m.read.lpa != m.LPA {
+			panic(fmt.Sprintf("moving page %d of %d, which holds %v", m.Source, m.LPA, m.read))
+		}
+		if m.dst, done = d.Relocate(m.Source, d.now); done {
+			done = false
+			if d.pages[m.dst].version != 0 {
+				panic(fmt.Sprintf("page %d is programmed twice", m.dst))
+			}
+		} else {
+			done = true
+		}
+		d.note("relocate %d to %d", m.Source, m.dst)
+	default:
+		d.pages[m.dst] = m.read
+		ok := d.Moved(m.Source, m.dst, d.now)
+		d.note("moved %d to %d %v", m.Source, m.dst, ok)
+	}
+	if done {
+		d.moves = slices.Delete(d.moves, i, i+1)
+	}
+}
+
+func (d *flash) erase(b ftl.Block) {
+	first := d.PPA(b, 0)
+	for i := range ftl.PPA(d.Config().PagesPerBlock) {
+		d.pages[first+i] = content{}
+		if slices.Contains(d.reads, first+i) {
+			panic(fmt.Sprintf("block %d is erased under a read of page %d", b, first+i))
+		}
+	}
+	d.Erased(b)
+}
+
+// settle pulls and finishes everything there is.
+func (d *flash) settle() {
+	for len(d.reads) > 0 {
+		d.ReadDone(d.reads[0])
+		d.reads = d.reads[1:]
+	}
+	for len(d.writes) > 0 {
+		d.finish(0)
+	}
+	for again := true; again; {
+		again = len(d.moves) > 0
+		for pool := range d.Config().Pools {
+			for d.pull(pool) {
+				again = true
+			}
+		}
+		for len(d.moves) > 0 {
+			d.step(0)
+		}
+	}
+}
+
+// put is a write that waits for all it brings about.
+func (d *flash) put(pool, stream int, lpa ftl.LPA) bool {
+	for !d.begin(pool, stream, lpa) {
+		// OnFill starts one victim for each failure, and that may have gained nothing.
+		d.settle()
+		if d.Exhausted(pool) {
+			return false
+		}
+	}
+	d.finish(len(d.writes) - 1)
+	d.settle()
+	return true
+}
+
+// verify compares what reads return with what was written last.
+func (d *flash) verify() error {
+	for lpa, want := range d.latest {
+		got := uint64(0)
+		if at := d.to[lpa]; at != ftl.NoPPA {
+			if got = d.pages[at].version; d.pages[at].lpa != ftl.LPA(lpa) {
+				return fmt.Errorf("logical page %d is mapped to page %d, which holds %v", lpa, at, d.pages[at])
+			}
+		}
+		if got != want {
+			return fmt.Errorf("logical page %d reads as version %d, not %d", lpa, got, want)
+		}
+	}
+	return d.Check()
+}
+
+func (d *flash) mapped() int64 {
+	n := int64(0)
+	for _, at := range d.to {
+		if at != ftl.NoPPA {
+			n++
+		}
+	}
+	return n
+}

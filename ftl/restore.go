@@ -1,0 +1,240 @@
+package ftl
+
+import (
+	"fmt"
+	"math/bits"
+
+	"farflash/units"
+)
+
+// Use is what a restored block is used for.
+type Use uint8
+
+// The uses.
+const (
+	Erased   Use = iota // free
+	Open                // a stream's frontier: pages from Written on are erased
+	Full                // will be written no more; a candidate for collection
+	BadBlock            // retired
+)
+
+// Restored describes one block to RestoreBlock.
+type Restored struct {
+	Use     Use
+	Stream  int            // Open, Full: the stream that wrote it
+	Erases  int            // how often it has been erased
+	Written int            // Open: pages written, fewer than a block has
+	Worn    bool           // Open: it takes what wear levelling moves to Stream; needs Config.StaticWear
+	Valid   []uint64       // Open, Full: bit i%64 of word i/64 tells that page i is valid; nil: none
+	Touched units.Duration // when one of its pages was last invalidated, or the last one was written
+}
+
+// RestoreBlock puts a block into the state that a scan of the flash found it in,
+// or that preconditioning wants it in. It is called before the pool's first use of
+// any other kind, at most once a block; blocks that are not restored are erased
+// and have never been used. The order of the calls matters: full blocks become
+// candidates in the order in which they are given, so give those first that were
+// filled first, and erased blocks are used in their order among equals. Each
+// stream has at most one open block a pool. The bitmap is copied.
+func (f *FTL) RestoreBlock(b Block, r Restored) error {
+	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
+	if b < 0 || pool >= len(f.pools) {
+		return fmt.Errorf("ftl: restoring block %d; there are %d", b, len(f.pools)*int(f.blocks))
+	}
+	if err := f.checkRestored(r); err != nil {
+		return fmt.Errorf("ftl: restoring block %d: %w", b, err)
+	}
+	p := f.pools[pool]
+	switch {
+	case p == f.blank:
+		p = f.newPool()
+		p.restoring = f.owner
+		p.wake = true
+		f.pools[pool] = p
+	case p.restoring == nil || p.restoring != f.owner:
+		return fmt.Errorf("ftl: restoring block %d: its pool is in use", b)
+	}
+	f.materialise(p, i)
+	m := &p.blocks[i]
+	if m.state != unknown {
+		return fmt.Errorf("ftl: restoring block %d: it was restored before", b)
+	}
+	at := r.Stream
+	if r.Worn {
+		at += len(f.survivors)
+	}
+	if r.Use == Open && p.frontiers[at].left > 0 {
+		return fmt.Errorf("ftl: restoring block %d: stream %d has an open block in its pool", b, r.Stream)
+	}
+	m.erases, m.stream, m.stamp = uint32(r.Erases), uint8(r.Stream), r.Touched
+	p.mostErases = max(p.mostErases, m.erases)
+	switch r.Use {
+	case Erased:
+		m.stamp = 0
+		f.addFree(p, i)
+		return nil
+	case BadBlock:
+		f.retire(p, m)
+		p.free--
+		return nil
+	}
+	p.free--
+	all := p.bits[i*f.words:][:f.words]
+	copy(all, r.Valid)
+	for _, w := range all {
+		m.valid += int32(bits.OnesCount64(w))
+	}
+	if r.Use == Full {
+		f.counts.restored += int64(f.pages)
+		f.close(p, i)
+		return nil
+	}
+	f.counts.restored += int64(r.Written)
+	m.state = open
+	for page := r.Written; page < int(f.pages); page++ {
+		all[page>>6] |= 1 << (page & 63)
+	}
+	left := f.pages - int32(r.Written)
+	m.valid += left
+	m.pending = left
+	p.frontiers[at] = frontier{next: f.PPA(b, r.Written), left: left, block: i}
+	return nil
+}
+
+func (f *FTL) checkRestored(r Restored) error {
+	written := 0
+	switch r.Use {
+	case Erased, BadBlock:
+	case Open:
+		if r.Written < 0 || r.Written >= int(f.pages) {
+			return fmt.Errorf("open with %d pages written; a block has %d", r.Written, f.pages)
+		}
+		written = r.Written
+	case Full:
+		written = int(f.pages)
+	default:
+		return fmt.Errorf("unknown use %d", r.Use)
+	}
+	if r.Stream < 0 || r.Stream >= len(f.survivors) {
+		return fmt.Errorf("stream %d; there are %d", r.Stream, len(f.survivors))
+	}
+	if r.Worn && (f.cfg.StaticWear == 0 || r.Use != Open) {
+		return fmt.Errorf("it takes what wear levelling moves, but is not open or there is no wear levelling")
+	}
+	if r.Erases < 0 || r.Erases > maxErases {
+		return fmt.Errorf("%d erases", r.Erases)
+	}
+	if len(r.Valid) > int(f.words) {
+		return fmt.Errorf("a bitmap of %d words; a block has %d pages", len(r.Valid), f.pages)
+	}
+	for i, w := range r.Valid {
+		if beyond := w >> max(0, min(63, written-64*i)); w != 0 && (written <= 64*i || written < 64*(i+1) && beyond != 0) {
+			return fmt.Errorf("a page from %d on is valid, but only %d are written", 64*i, written)
+		}
+	}
+	return nil
+}
+
+// finishRestoring makes a restored pool f's own: blocks nobody spoke of are free.
+func (f *FTL) finishRestoring(p *pool) {
+	for i := range p.blocks {
+		if p.blocks[i].state == unknown {
+			f.addFree(p, int32(i))
+		}
+	}
+	if f.order == byValid {
+		// The order of restoring counts from here on, whenever the first collection is.
+		var window []int32
+		for b := p.young.head; b != none && int32(len(window)) < f.window; b = p.blocks[b].next {
+			window = append(window, b)
+		}
+		p.rank(f, window)
+	}
+	p.restoring, p.owner = nil, f.owner
+}
+
+// Blocks visits the blocks of a pool that were ever used, in an order in which
+// RestoreBlock rebuilds the pool, until visit returns false. Blocks being collected
+// are visited as full, blocks with programs in flight as if these had finished.
+// visit must not change r.Valid or keep it.
+func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
+	p := f.pools[pool]
+	each := func(i int32) bool {
+		m := &p.blocks[i]
+		r := Restored{Stream: int(m.stream), Erases: int(m.erases), Touched: m.stamp}
+		switch m.state {
+		case free, unknown:
+			r.Stream = 0
+		case retired:
+			r.Use = BadBlock
+			r.Stream = 0
+		default:
+			r.Use, r.Valid = Full, p.bits[i*f.words:][:f.words]
+			if at := f.frontierOf(p, i); at >= 0 {
+				r.Use, r.Written = Open, int(f.pages-p.frontiers[at].left)
+				r.Worn = at >= len(f.survivors)
+				valid := make([]uint64, f.words)
+				for page := range r.Written {
+					valid[page>>6] |= r.Valid[page>>6] & (1 << (page & 63))
+				}
+				r.Valid = valid
+			}
+		}
+		return visit(Block(int64(pool)*int64(f.blocks)+int64(i)), r)
+	}
+	f.inOrder(p, each)
+}
+
+// frontierOf returns the frontier that hands out block i's pages, or -1.
+func (f *FTL) frontierOf(p *pool, i int32) int {
+	for at := int(p.blocks[i].stream); at < len(p.frontiers); at += len(f.survivors) {
+		if w := p.frontiers[at]; w.left > 0 && w.block == i {
+			return at
+		}
+	}
+	return -1
+}
+
+// inOrder visits candidates as their structures hold them, then free blocks as
+// they would be taken, then the rest.
+func (f *FTL) inOrder(p *pool, each func(i int32) bool) {
+	for _, i := range p.array {
+		if !each(i) {
+			return
+		}
+	}
+	seen := 0
+	if f.order == byValid && p.buckets == nil {
+		window := f.oldest(p)
+		for _, i := range window {
+			if !each(i) {
+				return
+			}
+		}
+		seen = len(window)
+	}
+	for _, l := range append(p.buckets[:len(p.buckets):len(p.buckets)], p.young) {
+		for i := l.head; i != none; i = p.blocks[i].next {
+			if seen > 0 { // the first of p.young
+				seen--
+			} else if !each(i) {
+				return
+			}
+		}
+	}
+	heap := pool{heap: append([]freeBlock(nil), p.heap...)}
+	for len(heap.heap) > 0 {
+		if !each(heap.pop(0)) {
+			return
+		}
+	}
+	for i := range p.blocks {
+		switch p.blocks[i].state {
+		case free, closed, ranked:
+			continue
+		}
+		if !each(int32(i)) {
+			return
+		}
+	}
+}

@@ -1,0 +1,346 @@
+package peer
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// MQSimDevice is MQSim's ssdconfig.xml. Field names are the tags'; bandwidths are
+// in GB/s a lane, times in ns, sizes in bytes, rates in MT/s.
+type MQSimDevice struct {
+	PCIe_Lane_Bandwidth                    float64
+	PCIe_Lane_Count                        int
+	SATA_Processing_Delay                  int64
+	Enable_ResponseTime_Logging            bool
+	ResponseTime_Logging_Period_Length     int64
+	Seed                                   int64
+	Enabled_Preconditioning                bool
+	Memory_Type                            string
+	HostInterface_Type                     string
+	IO_Queue_Depth                         int
+	Queue_Fetch_Size                       int
+	Caching_Mechanism                      string
+	Data_Cache_Sharing_Mode                string
+	Data_Cache_Capacity                    int64
+	Data_Cache_DRAM_Row_Size               int64
+	Data_Cache_DRAM_Data_Rate              int64
+	Data_Cache_DRAM_Data_Busrt_Size        int64
+	Data_Cache_DRAM_tRCD                   int64
+	Data_Cache_DRAM_tCL                    int64
+	Data_Cache_DRAM_tRP                    int64
+	Address_Mapping                        string
+	Ideal_Mapping_Table                    bool
+	CMT_Capacity                           int64
+	CMT_Sharing_Mode                       string
+	Plane_Allocation_Scheme                string
+	Transaction_Scheduling_Policy          string
+	Overprovisioning_Ratio                 float64
+	GC_Exec_Threshold                      float64
+	GC_Block_Selection_Policy              string
+	Use_Copyback_for_GC                    bool
+	Preemptible_GC_Enabled                 bool
+	GC_Hard_Threshold                      float64
+	Dynamic_Wearleveling_Enabled           bool
+	Static_Wearleveling_Enabled            bool
+	Static_Wearleveling_Threshold          int
+	Preferred_suspend_erase_time_for_read  int64
+	Preferred_suspend_erase_time_for_write int64
+	Preferred_suspend_write_time_for_read  int64
+	Flash_Channel_Count                    int
+	Flash_Channel_Width                    int
+	Channel_Transfer_Rate                  int64
+	Chip_No_Per_Channel                    int
+	Flash_Comm_Protocol                    string
+	Flash_Technology                       string
+	CMD_Suspension_Support                 string
+	Page_Read_Latency_LSB                  int64
+	Page_Read_Latency_CSB                  int64
+	Page_Read_Latency_MSB                  int64
+	Page_Program_Latency_LSB               int64
+	Page_Program_Latency_CSB               int64
+	Page_Program_Latency_MSB               int64
+	Block_Erase_Latency                    int64
+	Block_PE_Cycles_Limit                  int64
+	Suspend_Erase_Time                     int64
+	Suspend_Program_Time                   int64
+	Die_No_Per_Chip                        int
+	Plane_No_Per_Die                       int
+	Block_No_Per_Plane                     int
+	Page_No_Per_Block                      int
+	Page_Capacity                          int64
+	Page_Metadat_Capacity                  int64
+
+	at map[string]position
+}
+
+// MQSimFlow is one I/O flow of a workload.xml. Sizes are in sectors of 512 bytes,
+// times in ns, percentages 0 to 100, Bandwidth in B/s.
+type MQSimFlow struct {
+	Synthetic bool // otherwise it replays the trace in File_Path
+
+	Priority_Class                 string
+	Device_Level_Data_Caching_Mode string
+	Channel_IDs                    []int
+	Chip_IDs                       []int
+	Die_IDs                        []int
+	Plane_IDs                      []int
+	Initial_Occupancy_Percentage   int
+
+	Working_Set_Percentage      int
+	Synthetic_Generator_Type    string
+	Read_Percentage             int
+	Address_Distribution        string
+	Percentage_of_Hot_Region    int
+	Generated_Aligned_Addresses bool
+	Address_Alignment_Unit      int64
+	Request_Size_Distribution   string
+	Average_Request_Size        int64
+	Variance_Request_Size       int64
+	Seed                        int64
+	Average_No_of_Reqs_in_Queue int
+	Bandwidth                   int64
+	Stop_Time                   int64
+	Total_Requests_To_Generate  int64
+
+	File_Path                 string
+	Percentage_To_Be_Executed int
+	Relay_Count               int
+	Time_Unit                 string
+
+	at map[string]position
+}
+
+type position struct {
+	file         string
+	line, column int
+}
+
+func (p position) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+
+// At says where a tag stands, as file:line:column, for errors about its value.
+func (d *MQSimDevice) At(tag string) string { return d.at[tag].String() }
+
+// At says where a tag stands, as file:line:column, for errors about its value.
+func (f *MQSimFlow) At(tag string) string { return f.at[tag].String() }
+
+// The tags that only synthetic, or only trace flows have.
+var (
+	syntheticTags = []string{"Working_Set_Percentage", "Synthetic_Generator_Type", "Read_Percentage", "Address_Distribution",
+		"Percentage_of_Hot_Region", "Generated_Aligned_Addresses", "Address_Alignment_Unit", "Request_Size_Distribution",
+		"Average_Request_Size", "Variance_Request_Size", "Seed", "Average_No_of_Reqs_in_Queue", "Bandwidth", "Stop_Time", "Total_Requests_To_Generate"}
+	traceTags = []string{"File_Path", "Percentage_To_Be_Executed", "Relay_Count", "Time_Unit"}
+)
+
+// optional are tags that MQSim has a use for only under other settings, or that
+// its own distributed files leave out.
+var optional = map[string]string{
+	"Percentage_of_Hot_Region": "RANDOM_HOTCOLD", "Variance_Request_Size": "NORMAL", "Time_Unit": "", "Relay_Count": "",
+	"Average_No_of_Reqs_in_Queue": "QUEUE_DEPTH", "Bandwidth": "BANDWIDTH", "Stop_Time": "", "Initial_Occupancy_Percentage": "",
+	"Generated_Aligned_Addresses": "", "Address_Alignment_Unit": "",
+}
+
+// ReadMQSimDevice reads an ssdconfig.xml. name stands in errors.
+func ReadMQSimDevice(name string, r io.Reader) (*MQSimDevice, error) {
+	root, err := parseXML(name, r)
+	if err != nil {
+		return nil, err
+	}
+	if root.name != "Execution_Parameter_Set" {
+		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's device configuration; its root is <Execution_Parameter_Set>", name, root.line, root.column, root.name)
+	}
+	d := &MQSimDevice{at: map[string]position{}}
+	if err := fill(name, reflect.ValueOf(d).Elem(), root, d.at, "Host_Parameter_Set", "Device_Parameter_Set", "Flash_Parameter_Set"); err != nil {
+		return nil, err
+	}
+	if err := complete(name, reflect.TypeOf(*d), root, d.at, func(tag string) bool {
+		return strings.HasPrefix(tag, "SATA_") || strings.HasPrefix(tag, "Preferred_suspend") || strings.Contains(tag, "ResponseTime_Logging") || tag == "Page_Metadat_Capacity"
+	}); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// ReadMQSimWorkload reads a workload.xml: a list of scenarios, each a list of
+// flows that run at the same time. name stands in errors.
+func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
+	root, err := parseXML(name, r)
+	if err != nil {
+		return nil, err
+	}
+	if root.name != "MQSim_IO_Scenarios" {
+		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's workload definition; its root is <MQSim_IO_Scenarios>", name, root.line, root.column, root.name)
+	}
+	var out [][]*MQSimFlow
+	for _, s := range root.children {
+		if s.name != "IO_Scenario" {
+			return nil, fmt.Errorf("%s:%d:%d: <%s> stands where <IO_Scenario> is expected", name, s.line, s.column, s.name)
+		}
+		var flows []*MQSimFlow
+		for _, e := range s.children {
+			f := &MQSimFlow{at: map[string]position{}}
+			absent := syntheticTags
+			switch e.name {
+			case "IO_Flow_Parameter_Set_Synthetic":
+				f.Synthetic = true
+				absent = traceTags
+			case "IO_Flow_Parameter_Set_Trace_Based":
+			default:
+				return nil, fmt.Errorf("%s:%d:%d: <%s> is no flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based", name, e.line, e.column, e.name)
+			}
+			if err := fill(name, reflect.ValueOf(f).Elem(), e, f.at); err != nil {
+				return nil, err
+			}
+			for _, tag := range absent {
+				if p, ok := f.at[tag]; ok {
+					return nil, fmt.Errorf("%v: <%s> does not belong to <%s>", p, tag, e.name)
+				}
+			}
+			if err := complete(name, reflect.TypeOf(*f), e, f.at, func(tag string) bool {
+				for _, a := range absent {
+					if a == tag {
+						return true
+					}
+				}
+				only, ok := optional[tag]
+				return ok && (only == "" || only != f.Address_Distribution && only != f.Request_Size_Distribution && only != f.Synthetic_Generator_Type)
+			}); err != nil {
+				return nil, err
+			}
+			flows = append(flows, f)
+		}
+		if len(flows) == 0 {
+			return nil, fmt.Errorf("%s:%d:%d: the scenario has no flow", name, s.line, s.column)
+		}
+		out = append(out, flows)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s:%d:%d: no <IO_Scenario>", name, root.line, root.column)
+	}
+	return out, nil
+}
+
+// fill sets the fields of v that the children of e name. Children named in groups
+// are gone into.
+func fill(file string, v reflect.Value, e *element, at map[string]position, groups ...string) error {
+next:
+	for _, c := range e.children {
+		for _, g := range groups {
+			if c.name == g {
+				if err := fill(file, v, c, at, groups...); err != nil {
+					return err
+				}
+				continue next
+			}
+		}
+		pos := position{file, c.line, c.column}
+		f, known := v.Type().FieldByName(c.name)
+		if !known || !f.IsExported() || c.name == "Synthetic" {
+			return fmt.Errorf("%v: unknown tag <%s>%s", pos, c.name, suggest(c.name, v.Type()))
+		}
+		if first, twice := at[c.name]; twice {
+			return fmt.Errorf("%v: <%s> stands twice; first at line %d", pos, c.name, first.line)
+		}
+		at[c.name] = pos
+		if err := setValue(v.FieldByIndex(f.Index), strings.TrimSpace(c.text)); err != nil {
+			return fmt.Errorf("%v: <%s>: %w", pos, c.name, err)
+		}
+	}
+	return nil
+}
+
+// complete reports a tag that is missing: MQSim would use what happens to be in
+// memory.
+func complete(file string, t reflect.Type, e *element, at map[string]position, mayMiss func(string) bool) error {
+	for i := range t.NumField() {
+		tag := t.Field(i).Name
+		if !t.Field(i).IsExported() || tag == "Synthetic" {
+			continue
+		}
+		if _, ok := at[tag]; !ok && !mayMiss(tag) {
+			return fmt.Errorf("%s:%d:%d: <%s> has no <%s>", file, e.line, e.column, e.name, tag)
+		}
+	}
+	return nil
+}
+
+func setValue(v reflect.Value, text string) error {
+	switch v.Interface().(type) {
+	case string:
+		v.SetString(text)
+		if text == "" {
+			return fmt.Errorf("is empty")
+		}
+	case bool:
+		switch strings.ToLower(text) {
+		case "true":
+			v.SetBool(true)
+		case "false":
+			v.SetBool(false)
+		default:
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+	case int, int64:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no whole number from 0 on", text)
+		}
+		v.SetInt(n)
+	case float64:
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(x >= 0) || x > 1e18 {
+			return fmt.Errorf("%q is no number from 0 on", text)
+		}
+		v.SetFloat(x)
+	case []int:
+		var ids []int
+		for _, part := range strings.Split(text, ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(part))
+			if err != nil || n < 0 {
+				return fmt.Errorf("%q is no list of numbers such as 0,1,2", text)
+			}
+			ids = append(ids, n)
+		}
+		v.Set(reflect.ValueOf(ids))
+	}
+	return nil
+}
+
+// suggest names the field that a misspelt tag was probably meant to be.
+func suggest(tag string, t reflect.Type) string {
+	best, least := "", 4
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() {
+			if n := distance(strings.ToLower(tag), strings.ToLower(f.Name), least); n < least {
+				best, least = f.Name, n
+			}
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean <%s>?", best)
+}
+
+// distance is the Levenshtein distance of a and b, or limit if it is no less.
+func distance(a, b string, limit int) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return min(row[len(b)], limit)
+}

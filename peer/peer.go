@@ -1,0 +1,86 @@
+// Package peer reads the files of other simulators and tools into plain structs
+// that say what those files say, in the units they use. It converts nothing into
+// models: package scenario does.
+//
+// Its main types are MQSimDevice and MQSimFlow, from MQSim's ssdconfig.xml and
+// workload.xml (Tavakkol et al., FAST 2018; parameter names as of commit 7ec40e3).
+// Errors name file, line and column. A tag that is not known is an error, not
+// ignored as the peer would.
+package peer
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// element is an XML element with where it stands.
+type element struct {
+	name     string
+	text     string
+	line     int
+	column   int
+	children []*element
+}
+
+// maxDepth bounds the nesting of a file; the peer's own have five levels.
+const maxDepth = 32
+
+// parseXML reads a document. Errors begin with name:line:column.
+func parseXML(name string, r io.Reader) (*element, error) {
+	src, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	d := xml.NewDecoder(strings.NewReader(string(src)))
+	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
+		if strings.EqualFold(charset, "us-ascii") || strings.EqualFold(charset, "utf-8") {
+			return in, nil
+		}
+		return nil, fmt.Errorf("encoding %q is not supported; use us-ascii or utf-8", charset)
+	}
+	var root *element
+	var stack []*element
+	for {
+		line, column := d.InputPos()
+		tok, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			var syntax *xml.SyntaxError
+			if errors.As(err, &syntax) {
+				return nil, fmt.Errorf("%s:%d: %s", name, syntax.Line, syntax.Msg)
+			}
+			return nil, fmt.Errorf("%s:%d:%d: %w", name, line, column, err)
+		}
+		switch t := tok.(type) {
+		case xml.StartElement:
+			e := &element{name: t.Name.Local, line: line, column: column}
+			if len(stack) == maxDepth {
+				return nil, fmt.Errorf("%s:%d:%d: elements nested deeper than %d", name, line, column, maxDepth)
+			}
+			if len(stack) > 0 {
+				up := stack[len(stack)-1]
+				up.children = append(up.children, e)
+			} else if root != nil {
+				return nil, fmt.Errorf("%s:%d:%d: <%s> follows the document's root", name, line, column, e.name)
+			} else {
+				root = e
+			}
+			stack = append(stack, e)
+		case xml.EndElement:
+			stack = stack[:len(stack)-1]
+		case xml.CharData:
+			if len(stack) > 0 {
+				stack[len(stack)-1].text += string(t)
+			}
+		}
+	}
+	if root == nil {
+		return nil, fmt.Errorf("%s:1:1: no XML element", name)
+	}
+	return root, nil
+}

@@ -1,0 +1,418 @@
+package ssd
+
+import (
+	"math/bits"
+
+	"farflash/block"
+	"farflash/ftl"
+	"farflash/ssd/nand"
+)
+
+// accept takes a command that the controller has in full.
+func (d *Drive) accept(i int32) {
+	r := &d.requests[i]
+	r.accepted = d.eng.Now()
+	switch r.done.Op {
+	case block.Read:
+		r.left = 1
+		d.read(i)
+	case block.Write:
+		r.left = 1
+		if c := d.ns[r.ns].cache; (c == CacheWrite || c == CacheReadWrite) && !r.force {
+			d.cacheWrite(i)
+		} else {
+			d.writeThrough(i)
+		}
+	case block.Trim:
+		r.left = 1
+		d.trim(i)
+	case block.Flush:
+		r.left = 1
+		d.flush(i)
+	}
+}
+
+// part is the piece of a request that lies in one page.
+type part struct {
+	logical uint32
+	sectors uint64
+	count   int32
+}
+
+// nextPart returns the part at the request's cursor.
+func (d *Drive) nextPart(r *request) part {
+	page := r.cursor / d.sectorsPerPage
+	first := r.cursor - page*d.sectorsPerPage
+	n := min(d.sectorsPerPage-first, r.end-r.cursor)
+	return part{
+		logical: d.ns[r.ns].base + uint32(page),
+		sectors: ^uint64(0) >> (64 - n) << first,
+		count:   int32(n),
+	}
+}
+
+// partDone ends one thing that a request waited for.
+func (d *Drive) partDone(i int32) {
+	r := &d.requests[i]
+	if r.left--; r.left == 0 {
+		d.served(i)
+	}
+}
+
+// read sends what is in the cache from DRAM and reads the rest from flash.
+func (d *Drive) read(i int32) {
+	r := &d.requests[i]
+	n := &d.ns[r.ns]
+	cached := int64(0)
+	d.openBatch()
+	for r.cursor < r.end {
+		p := d.nextPart(r)
+		r.cursor += int64(p.count)
+		if n.cache != CacheOff {
+			if hit := d.caches[n.cacheSet].lookup(p.logical) & p.sectors; hit != 0 {
+				cached += int64(bits.OnesCount64(hit))
+				d.cacheHits++
+				if p.sectors &^= hit; p.sectors == 0 {
+					continue
+				}
+			} else {
+				d.cacheMisses++
+			}
+		}
+		d.requests[i].left++
+		t := d.newTransaction()
+		x := &d.txns[t]
+		x.request, x.logical, x.sectors, x.ns = i, p.logical, p.sectors, d.requests[i].ns
+		x.bytes = int32(bits.OnesCount64(p.sectors)) * nand.SectorSize
+		x.queue = queueHostRead + uint8(d.queues[d.requests[i].done.Queue].class)
+		d.locate(t)
+		r = &d.requests[i]
+	}
+	if cached > 0 {
+		d.requests[i].left++
+		d.dram(cached*nand.SectorSize, evMemoryDone, uint32(i))
+	}
+	d.closeBatch()
+	d.partDone(i)
+}
+
+// writeThrough programs a request's pages; it completes when they are on flash.
+func (d *Drive) writeThrough(i int32) {
+	d.openBatch()
+	for r := &d.requests[i]; r.cursor < r.end; r = &d.requests[i] {
+		p := d.nextPart(r)
+		r.cursor += int64(p.count)
+		r.left++
+		if n := &d.ns[r.ns]; n.cache != CacheOff {
+			d.caches[n.cacheSet].superseded(p.logical, p.sectors)
+		}
+		t := d.newWrite(p.logical, p.sectors, r.ns, r.placement, uint8(d.queues[r.done.Queue].class))
+		d.txns[t].request = i
+		d.locate(t)
+	}
+	d.closeBatch()
+	d.partDone(i)
+}
+
+// newWrite makes the program of some sectors of a logical page.
+func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class uint8) int32 {
+	t := d.newTransaction()
+	x := &d.txns[t]
+	x.logical, x.sectors, x.ns = logical, sectors, ns
+	x.bytes = int32(bits.OnesCount64(sectors)) * nand.SectorSize
+	x.queue = queueHostWrite + class
+	n := &d.ns[ns]
+	if placement != 0 && int(placement) < n.streams {
+		x.stream = placement
+	}
+	x.stream += uint8(n.stream)
+	return t
+}
+
+// locate finds a host transaction's place on flash, if the map's entry is at
+// hand, and hands it to the scheduler; otherwise it waits for the entry.
+func (d *Drive) locate(t int32) {
+	if d.cfg.Mapping.Ideal {
+		d.mapHits++
+		d.place(t)
+		return
+	}
+	if d.entryAtHand(t) {
+		d.place(t)
+	}
+}
+
+// place gives a host transaction its physical page.
+func (d *Drive) place(t int32) {
+	if d.txns[t].queue < queueMoveRead {
+		d.placeRead(t)
+	} else {
+		d.placeWrite(t)
+	}
+}
+
+func (d *Drive) placeRead(t int32) {
+	x := &d.txns[t]
+	page := d.l2p.get(x.logical)
+	if page >= trimmed {
+		switch {
+		case page == trimmed || d.cfg.Initial == InitialEmpty:
+			// The controller answers with zeros; nothing is read.
+			d.zeroReads++
+			d.hostDone(t)
+			d.freeTransaction(t)
+			return
+		case d.cfg.Initial == InitialFormula:
+			d.atFormula(x)
+			d.enqueue(t)
+			return
+		}
+		plane, _ := d.ns[x.ns].place(x.logical - d.ns[x.ns].base)
+		ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].stream, d.eng.Now())
+		if !ok {
+			d.park(plane, t)
+			return
+		}
+		page = d.install(x.logical, ppa)
+		d.partial.set(x.logical, x.sectors)
+		d.ftl.Programmed(ppa)
+		d.laidOut++
+		d.mapped++
+		d.collect(int(plane))
+		x = &d.txns[t]
+		d.dirtyEntry(x.logical, x.ns)
+	}
+	d.at(x, page)
+	x.pinned = true
+	d.ftl.ReadStarted(ftl.PPA(page))
+	d.enqueue(t)
+}
+
+// atFormula puts a read where the drive's layout in address order has the page.
+func (d *Drive) atFormula(x *transaction) {
+	n := &d.ns[x.ns]
+	plane, index := n.place(x.logical - n.base)
+	d.at(x, uint32(plane)*d.pagesPerPlane+uint32(index)%d.pagesPerPlane)
+}
+
+// install makes ppa the place of logical page l and says which page that is.
+func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
+	page := uint32(ppa)
+	plane := page / d.pagesPerPlane
+	inPlane := page - plane*d.pagesPerPlane
+	blk := inPlane / d.pagesPerBlock
+	d.owners.set(int(plane), int(blk), int(inPlane-blk*d.pagesPerBlock), l)
+	d.l2p.set(l, page)
+	return page
+}
+
+// placeWrite allocates a page for a program. A write that leaves older sectors of
+// the page standing needs them read first.
+func (d *Drive) placeWrite(t int32) {
+	x := &d.txns[t]
+	n := &d.ns[x.ns]
+	plane, _ := n.place(x.logical - n.base)
+	now := d.eng.Now()
+	ppa, ok := d.ftl.Allocate(int(plane), int(x.stream), now)
+	if !ok {
+		d.collect(int(plane)) // it may have to be told that the host waits
+		d.park(plane, t)
+		return
+	}
+	old := d.l2p.get(x.logical)
+	update := int32(0)
+	if have := d.valid(x.logical, old); have&^x.sectors != 0 {
+		update = d.updateRead(t, old, have&^x.sectors)
+		x = &d.txns[t]
+		if all := have | x.sectors; all == d.allSectors {
+			d.partial.remove(x.logical)
+		} else {
+			d.partial.set(x.logical, all)
+		}
+	} else if x.sectors == d.allSectors {
+		if have != d.allSectors {
+			d.partial.remove(x.logical)
+		}
+	} else {
+		d.partial.set(x.logical, x.sectors)
+	}
+	if old < trimmed {
+		d.ftl.Invalidate(ftl.PPA(old), now)
+	} else {
+		d.mapped++
+	}
+	d.at(x, d.install(x.logical, ppa))
+	d.hostPrograms++
+	if !d.cfg.Mapping.Ideal {
+		d.dirtyEntry(x.logical, x.ns)
+	}
+	d.enqueue(t)
+	if update != 0 {
+		d.enqueue(update)
+	}
+	d.collect(int(plane))
+}
+
+// valid tells which sectors of a logical page hold data.
+func (d *Drive) valid(l, page uint32) uint64 {
+	if page == trimmed || page == noPage && d.cfg.Initial != InitialFormula {
+		return 0
+	}
+	if s, ok := d.partial.get(l); ok {
+		return s
+	}
+	return d.allSectors
+}
+
+// updateRead makes the read of the sectors that a partial write leaves standing.
+func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
+	t := d.newTransaction()
+	x, w := &d.txns[t], &d.txns[write]
+	x.origin, x.request, x.logical, x.ns = fromUpdate, w.request, w.logical, w.ns
+	x.sectors, x.bytes = sectors, int32(bits.OnesCount64(sectors))*nand.SectorSize
+	x.queue = queueHostRead + (w.queue - queueHostWrite)
+	x.pair = write
+	w.waitsFor++
+	if old < trimmed {
+		d.at(x, old)
+		x.pinned = true
+		d.ftl.ReadStarted(ftl.PPA(old))
+	} else {
+		d.atFormula(x)
+	}
+	return t
+}
+
+// park makes a host transaction wait until its plane has a free page.
+func (d *Drive) park(plane int32, t int32) {
+	d.pushBack(d.parkedIn(plane), t)
+	d.parked++
+	d.parkings++
+}
+
+// parkedIn is the list of transactions that wait for space in a plane. The lists
+// come into being with the first wait: most drives never have one.
+func (d *Drive) parkedIn(plane int32) *list {
+	if d.parkedLists == nil {
+		d.parkedLists = make([]list, d.cfg.Geometry.Planes())
+	}
+	return &d.parkedLists[plane]
+}
+
+// unpark gives the writes that wait for space in a plane another try, in order.
+func (d *Drive) unpark(plane int) {
+	if d.parked == 0 {
+		return
+	}
+	l := d.parkedIn(int32(plane))
+	waiting := *l
+	*l = list{}
+	for t := waiting.head; t != 0; {
+		next := d.txns[t].next
+		if l.head != 0 { // one could not go on, so none behind it can
+			d.txns[t].prev, d.txns[l.tail].next = l.tail, t
+			l.tail = waiting.tail
+			d.txns[l.tail].next = 0
+			return
+		}
+		d.parked--
+		d.parkings--
+		d.place(t)
+		t = next
+	}
+}
+
+// trim deallocates the pages that a request covers in full. The rest of a page
+// is left as it is, as NVMe allows.
+func (d *Drive) trim(i int32) {
+	r := &d.requests[i]
+	now := d.eng.Now()
+	pages := int64(0)
+	d.openBatch()
+	for r.cursor < r.end {
+		p := d.nextPart(r)
+		r.cursor += int64(p.count)
+		if p.sectors != d.allSectors {
+			continue
+		}
+		pages++
+		n := &d.ns[r.ns]
+		if n.cache != CacheOff {
+			d.caches[n.cacheSet].drop(p.logical)
+		}
+		if old := d.l2p.get(p.logical); old < trimmed {
+			d.ftl.Invalidate(ftl.PPA(old), now)
+			d.mapped--
+			d.collect(int(old / d.pagesPerPlane))
+		}
+		d.l2p.set(p.logical, trimmed)
+		d.partial.remove(p.logical)
+		if !d.cfg.Mapping.Ideal {
+			d.dirtyEntry(p.logical, r.ns)
+		}
+		r = &d.requests[i]
+	}
+	d.trimmedPages += pages
+	if pages > 0 {
+		// The map's entries are changed in DRAM.
+		d.requests[i].left++
+		d.dram(pages*8, evMemoryDone, uint32(i))
+	}
+	d.closeBatch()
+	d.partDone(i)
+}
+
+// trimmed is the map's entry of a page that was deallocated. noPage, the entry of
+// a page never written, is the only one above it.
+const trimmed = noPage - 1
+
+// completed ends a transaction: whoever wanted it goes on.
+func (d *Drive) completed(t int32) {
+	x := &d.txns[t]
+	if x.pinned {
+		d.ftl.ReadDone(ftl.PPA(x.page))
+		if x.origin != fromMove && d.ftl.Collecting(int(x.plane)) {
+			d.collect(int(x.plane))
+			x = &d.txns[t]
+		}
+	}
+	d.accountTransaction(x)
+	switch x.origin {
+	case fromHost:
+		if x.queue >= queueMappingWrite {
+			d.ftl.Programmed(ftl.PPA(x.page))
+			d.collect(int(x.plane))
+		} else if c := d.ns[x.ns].cache; c == CacheRead || c == CacheReadWrite {
+			d.cacheFill(t)
+		}
+		d.hostDone(t)
+	case fromCache:
+		d.ftl.Programmed(ftl.PPA(x.page))
+		d.collect(int(x.plane))
+		d.destaged(t)
+	case fromUpdate:
+		d.txns[x.pair].waitsFor--
+	case fromMapping:
+		d.mappingDone(t)
+	case fromMove:
+		d.moveDone(t)
+		return // which frees it, or uses it again
+	}
+	d.freeTransaction(t)
+}
+
+// hostDone ends a transaction's part of a host request.
+func (d *Drive) hostDone(t int32) {
+	x := &d.txns[t]
+	i := x.request
+	if i == 0 {
+		return
+	}
+	r := &d.requests[i]
+	if r.left == 1 {
+		r.array, r.transfer = x.array, x.transfer
+		r.mapping = max(0, x.queued-x.created)
+		r.wait = max(0, d.eng.Now()-x.created-r.mapping-x.array-x.transfer)
+	}
+	d.partDone(i)
+}

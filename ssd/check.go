@@ -1,0 +1,90 @@
+package ssd
+
+import (
+	"fmt"
+
+	"farflash/block"
+)
+
+// Check is one conservation law and whether it holds.
+type Check struct {
+	Name   string
+	OK     bool
+	Detail string
+}
+
+// InFlight is how many requests were submitted and have not completed.
+func (d *Drive) InFlight() uint64 {
+	n := uint64(0)
+	for op := range d.submitted {
+		n += d.submitted[op] - d.finished[op]
+	}
+	return n
+}
+
+// Checks tests the laws that hold whenever the engine is between two events. It
+// walks the whole drive and is meant for the end of a run.
+func (d *Drive) Checks() []Check {
+	var out []Check
+	add := func(name string, ok bool, format string, args ...any) {
+		out = append(out, Check{name, ok, fmt.Sprintf(format, args...)})
+	}
+	var issued, finished uint64
+	for op := range block.Ops {
+		issued += d.submitted[op]
+		finished += d.finished[op]
+	}
+	held := uint64(len(d.requests) - 1)
+	for i := d.freeReq; i != 0; i = d.requests[i].next {
+		held--
+	}
+	add("requests conserved", issued == finished+held, "issued %d = completed %d + in flight %d", issued, finished, held)
+
+	placed, moving := d.programsUnderWay()
+	inMap, onFlash := d.l2p.mapped(), d.ftl.ValidPages()
+	add("valid pages are mapped pages", inMap == d.mapped && onFlash == d.mapped+moving,
+		"%d pages with a place = %d in the map = %d valid on flash - %d being moved", d.mapped, inMap, onFlash, moving)
+
+	done := d.flashed[opProgram] + d.flashed[opCopyback]
+	add("programs add up", done+placed == d.hostPrograms+d.movePrograms+d.mappingPrograms,
+		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms, d.movePrograms, d.mappingPrograms)
+	err := d.ftl.Check()
+	detail := "every block in one state, valid counts equal bitmaps"
+	if err != nil {
+		detail = err.Error()
+	}
+	add("translation layer consistent", err == nil, "%s", detail)
+	return out
+}
+
+// programsUnderWay counts the programs that have a page and have not ended, and
+// how many of them move data that lie elsewhere too.
+func (d *Drive) programsUnderWay() (all uint64, moving int64) {
+	count := func(t int32) {
+		all++
+		if d.txns[t].origin == fromMove {
+			moving++
+		}
+	}
+	for i := range d.lanes {
+		l := &d.lanes[i]
+		for q := range queues {
+			if operationOf(q) == opProgram {
+				for t := l.queues[q].head; t != 0; t = d.txns[t].next {
+					count(t)
+				}
+			}
+		}
+		if l.op == opProgram || l.op == opCopyback && l.phase == transfer {
+			for _, t := range l.txns[:l.n] {
+				count(t)
+			}
+		}
+		if l.paused.op == opProgram {
+			for _, t := range l.paused.txns[:l.paused.n] {
+				count(t)
+			}
+		}
+	}
+	return all, moving
+}

@@ -1,0 +1,369 @@
+package ssd
+
+import (
+	"math/bits"
+
+	"farflash/ftl"
+	"farflash/ssd/nand"
+)
+
+// The demand-paged map, after DFTL (Gupta et al., ASPLOS 2009): the cached mapping
+// table (CMT) holds single entries; the whole map lies in mapping pages on flash,
+// whose places the global translation directory, always in DRAM, knows. A dirty
+// entry that is evicted takes the other dirty entries of its mapping page along.
+
+// An entry of the table. Entries are named by index; 0 is none.
+type entry struct {
+	logical        uint32
+	prev, next     int32 // by use, most recent first
+	mprev, mnext   int32 // of the same mapping page
+	dirty, waiting bool
+}
+
+// mappingTable is a cached mapping table.
+type mappingTable struct {
+	index   hash[uint32]
+	entries []entry
+	free    int32
+	n, most int
+	front   int32
+	back    int32
+}
+
+func (c *mappingTable) unlink(e int32) {
+	x := &c.entries[e]
+	if x.prev != 0 {
+		c.entries[x.prev].next = x.next
+	} else {
+		c.front = x.next
+	}
+	if x.next != 0 {
+		c.entries[x.next].prev = x.prev
+	} else {
+		c.back = x.prev
+	}
+}
+
+func (c *mappingTable) toFront(e int32) {
+	if c.front == e {
+		return
+	}
+	c.unlink(e)
+	c.pushFront(e)
+}
+
+func (c *mappingTable) pushFront(e int32) {
+	x := &c.entries[e]
+	x.prev, x.next = 0, c.front
+	if c.front != 0 {
+		c.entries[c.front].prev = e
+	} else {
+		c.back = e
+	}
+	c.front = e
+}
+
+// A mappingPage is the directory's knowledge of one mapping page.
+type mappingPage struct {
+	entries  int32 // cached entries that belong to it
+	waitHead int32 // host transactions that wait for its read
+	waitTail int32
+	reading  bool
+	leaving  bool // a program of it is on its way; its content is in DRAM
+}
+
+// mappingPageOf is the number of the mapping page, over all namespaces, that
+// holds a logical page's entry.
+func (d *Drive) mappingPageOf(l uint32, ns uint8) uint32 {
+	n := &d.ns[ns]
+	return n.mapBase - d.ns[0].mapBase + (l-n.base)/d.entriesPerPage
+}
+
+// entryAtHand reports whether the map's entry for a host transaction can be used
+// now. If not, the transaction waits for the mapping page to be read.
+func (d *Drive) entryAtHand(t int32) bool {
+	x := &d.txns[t]
+	n := &d.ns[x.ns]
+	c := &d.tables[n.cmt]
+	if e, ok := c.index.get(x.logical); ok {
+		if y := &c.entries[e]; !y.waiting {
+			d.mapHits++
+			c.toFront(int32(e))
+			return true
+		}
+	}
+	d.mapMisses++
+	m := d.mappingPageOf(x.logical, x.ns)
+	p := &d.mapPages[m]
+	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
+		d.addEntry(x.logical, x.ns)
+		return true
+	}
+	if _, ok := c.index.get(x.logical); !ok {
+		c.entries[d.addEntry(x.logical, x.ns)].waiting = true
+		p = &d.mapPages[m]
+	}
+	x = &d.txns[t]
+	x.next = 0
+	if p.waitHead == 0 {
+		p.waitHead = t
+	} else {
+		d.txns[p.waitTail].next = t
+	}
+	p.waitTail = t
+	if !p.reading {
+		p.reading = true
+		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
+	}
+	return false
+}
+
+// onFlash reports whether a mapping page has ever been written to flash.
+func (d *Drive) onFlash(m uint32, ns uint8) bool {
+	l := d.ns[0].mapBase + m
+	if d.l2p.get(l) < trimmed {
+		return true
+	}
+	n := &d.ns[ns]
+	return d.cfg.Initial == InitialFormula && l-n.mapBase < n.stored
+}
+
+// readMappingPage reads some bytes of a mapping page; pair is the program that
+// waits for it, if any.
+func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
+	d.openBatch()
+	t := d.newTransaction()
+	x := &d.txns[t]
+	x.origin, x.ns, x.bytes, x.pair = fromMapping, ns, bytes, pair
+	x.logical = d.ns[0].mapBase + m
+	x.queue = queueMappingRead
+	if page := d.l2p.get(x.logical); page < trimmed {
+		d.at(x, page)
+		x.pinned = true
+		d.ftl.ReadStarted(ftl.PPA(page))
+	} else {
+		plane, index := d.mappingPlace(m, ns)
+		d.at(x, uint32(plane)*d.pagesPerPlane+uint32(index)%d.pagesPerPlane)
+	}
+	d.mappingReads++
+	d.enqueue(t)
+	d.closeBatch()
+}
+
+// mappingPlace is the plane that a mapping page is written to, and where the
+// formula puts it: after the namespace's data.
+func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
+	n := &d.ns[ns]
+	k := m - (n.mapBase - d.ns[0].mapBase)
+	plane, _ = n.place(k)
+	turn := uint32(len(n.planeOf))
+	return plane, n.formulaBase[k%turn] + int32((n.pages+turn-1)/turn) + int32(k/turn)
+}
+
+// addEntry makes room in the table and adds a clean entry for a logical page.
+func (d *Drive) addEntry(l uint32, ns uint8) int32 {
+	c := &d.tables[d.ns[ns].cmt]
+	if c.n >= c.most {
+		d.evictEntry(c)
+	}
+	e := c.free
+	if e != 0 {
+		c.free = c.entries[e].next
+		c.entries[e] = entry{logical: l}
+	} else {
+		if len(c.entries) == 0 {
+			c.entries = append(c.entries, entry{})
+		}
+		c.entries = append(c.entries, entry{logical: l})
+		e = int32(len(c.entries) - 1)
+	}
+	c.n++
+	c.index.set(l, uint32(e))
+	c.pushFront(e)
+	p := &d.mapPages[d.mappingPageOf(l, ns)]
+	x := &c.entries[e]
+	x.mnext = p.entries
+	if p.entries != 0 {
+		c.entries[p.entries].mprev = e
+	}
+	p.entries = e
+	return e
+}
+
+// evictEntry takes the least recently used entry that nobody waits for out of the
+// table, and writes its mapping page back if it is dirty. While every entry is
+// waited for the table grows instead: a transaction is never turned away.
+func (d *Drive) evictEntry(c *mappingTable) {
+	e := c.back
+	for e != 0 && c.entries[e].waiting {
+		e = c.entries[e].prev
+	}
+	if e == 0 {
+		return
+	}
+	x := c.entries[e]
+	ns := d.namespaceOf(x.logical)
+	m := d.mappingPageOf(x.logical, ns)
+	c.unlink(e)
+	if x.mprev != 0 {
+		c.entries[x.mprev].mnext = x.mnext
+	} else {
+		d.mapPages[m].entries = x.mnext
+	}
+	if x.mnext != 0 {
+		c.entries[x.mnext].mprev = x.mprev
+	}
+	c.index.remove(x.logical)
+	c.entries[e].next = c.free
+	c.free = e
+	c.n--
+	if x.dirty {
+		d.writeBack(c, m, ns)
+	}
+}
+
+// namespaceOf is the namespace that a logical page belongs to.
+func (d *Drive) namespaceOf(l uint32) uint8 {
+	for i := len(d.ns) - 1; i > 0; i-- {
+		if l >= d.ns[i].base {
+			return uint8(i)
+		}
+	}
+	return 0
+}
+
+// dirtyEntry notes that the map's entry of a logical page has changed.
+func (d *Drive) dirtyEntry(l uint32, ns uint8) {
+	if d.cfg.Mapping.Ideal {
+		return
+	}
+	c := &d.tables[d.ns[ns].cmt]
+	e, ok := c.index.get(l)
+	if !ok {
+		e = uint32(d.addEntry(l, ns))
+	}
+	c.entries[e].dirty = true
+}
+
+// writeBack programs a mapping page anew. All its dirty entries become clean. The
+// entries that are not in DRAM are read from the old page first.
+func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
+	sectors := uint64(0)
+	n := &d.ns[ns]
+	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage
+	for e := d.mapPages[m].entries; e != 0; e = c.entries[e].mnext {
+		x := &c.entries[e]
+		if x.dirty {
+			x.dirty = false
+		} else {
+			sectors |= 1 << ((x.logical - start) * d.entryBytes / nand.SectorSize)
+		}
+	}
+	d.openBatch()
+	defer d.closeBatch()
+	if d.cfg.Quirks.MappingProgramsVanish {
+		if d.onFlash(m, ns) {
+			d.mapPages[m].reading = true
+			d.readMappingPage(m, ns, int32(bits.OnesCount64(sectors))*nand.SectorSize, 0)
+		}
+		d.mapPages[m].leaving = true
+		d.moveMappingPage(m, ns)
+		return
+	}
+	if d.mapPages[m].leaving {
+		// The program on its way has not left DRAM's copy yet; it takes the change
+		// along. That is the case until its data are sent, which this approximates
+		// by its end.
+		d.mappingMerged++
+		return
+	}
+	d.mapPages[m].leaving = true
+	t := d.newTransaction()
+	x := &d.txns[t]
+	x.origin, x.ns, x.bytes = fromMapping, ns, int32(d.cfg.Geometry.PageSize)
+	x.logical = d.ns[0].mapBase + m
+	x.queue = queueMappingWrite
+	x.sectors = d.allSectors
+	if d.onFlash(m, ns) {
+		d.txns[t].waitsFor = 1
+		d.mapPages[m].reading = true
+		d.readMappingPage(m, ns, int32(d.cfg.Geometry.PageSize), t)
+	}
+	d.placeMapping(t)
+}
+
+// placeMapping gives the program of a mapping page its physical page.
+func (d *Drive) placeMapping(t int32) {
+	x := &d.txns[t]
+	plane, _ := d.mappingPlace(x.logical-d.ns[0].mapBase, x.ns)
+	now := d.eng.Now()
+	ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].mapping, now)
+	if !ok {
+		d.collect(int(plane))
+		d.parkMapping(plane, t)
+		return
+	}
+	if old := d.l2p.get(x.logical); old < trimmed {
+		d.ftl.Invalidate(ftl.PPA(old), now)
+	} else {
+		d.mapped++
+	}
+	d.at(x, d.install(x.logical, ppa))
+	d.mappingPrograms++
+	d.enqueue(t)
+	d.collect(int(plane))
+}
+
+// moveMappingPage gives a mapping page a new place without programming it.
+func (d *Drive) moveMappingPage(m uint32, ns uint8) {
+	l := d.ns[0].mapBase + m
+	plane, _ := d.mappingPlace(m, ns)
+	now := d.eng.Now()
+	ppa, ok := d.ftl.Allocate(int(plane), d.ns[ns].mapping, now)
+	if !ok {
+		d.collect(int(plane))
+		return
+	}
+	if old := d.l2p.get(l); old < trimmed {
+		d.ftl.Invalidate(ftl.PPA(old), now)
+	} else {
+		d.mapped++
+	}
+	d.install(l, ppa)
+	d.vanished++
+	d.collect(int(plane))
+}
+
+// mappingDone ends the read or program of a mapping page.
+func (d *Drive) mappingDone(t int32) {
+	x := &d.txns[t]
+	m := x.logical - d.ns[0].mapBase
+	p := &d.mapPages[m]
+	if x.queue == queueMappingWrite {
+		d.ftl.Programmed(ftl.PPA(x.page))
+		p.leaving = false
+		d.collect(int(x.plane))
+		return
+	}
+	if x.pair != 0 {
+		d.txns[x.pair].waitsFor--
+		d.touch(int(d.laneOf[d.txns[x.pair].plane]) / d.lanesPerChannel)
+	}
+	p.reading = false
+	c := &d.tables[d.ns[x.ns].cmt]
+	waiting := p.waitHead
+	p.waitHead, p.waitTail = 0, 0
+	for w := waiting; w != 0; w = d.txns[w].next {
+		if e, ok := c.index.get(d.txns[w].logical); ok {
+			c.entries[e].waiting = false
+		}
+	}
+	for waiting != 0 {
+		w := waiting
+		waiting = d.txns[w].next
+		if e, ok := c.index.get(d.txns[w].logical); ok {
+			c.toFront(int32(e))
+		}
+		d.place(w)
+	}
+}

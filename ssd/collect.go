@@ -1,0 +1,169 @@
+package ssd
+
+import (
+	"farflash/ftl"
+)
+
+// Garbage collection and wear levelling: ftl says what is to be moved and erased,
+// the drive does it with flash transactions.
+
+// The drive is the map that ftl asks.
+
+// Lookup implements ftl.Map.
+func (d *Drive) Lookup(l ftl.LPA) ftl.PPA {
+	if p := d.l2p.get(uint32(l)); p < trimmed {
+		return ftl.PPA(p)
+	}
+	return ftl.NoPPA
+}
+
+// CompareAndSwap implements ftl.Map.
+func (d *Drive) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
+	if d.l2p.get(uint32(l)) != uint32(old) {
+		return false
+	}
+	d.l2p.set(uint32(l), uint32(new))
+	return true
+}
+
+// Owner implements ftl.Map.
+func (d *Drive) Owner(p ftl.PPA) ftl.LPA {
+	plane, blk, page := d.split(uint32(p))
+	return ftl.LPA(d.owners.get(plane, blk, page))
+}
+
+// split takes a physical page number apart.
+func (d *Drive) split(page uint32) (plane, blk, inBlock int) {
+	p := page / d.pagesPerPlane
+	rest := page - p*d.pagesPerPlane
+	b := rest / d.pagesPerBlock
+	return int(p), int(b), int(rest - b*d.pagesPerBlock)
+}
+
+// collect does what ftl wants done in a plane.
+func (d *Drive) collect(plane int) {
+	a, ok := d.ftl.Next(plane)
+	if !ok {
+		return
+	}
+	d.openBatch()
+	for ; ok; a, ok = d.ftl.Next(plane) {
+		t := d.newTransaction()
+		x := &d.txns[t]
+		x.origin = fromMove
+		switch {
+		case a.Kind == ftl.Erase:
+			x.queue = queueErase
+			d.at(x, uint32(d.ftl.PPA(a.Block, 0)))
+		case d.cfg.Collection.Copyback:
+			x.queue = queueCopyback
+			d.moving(x, a)
+		default:
+			x.queue = queueMoveRead
+			d.moving(x, a)
+		}
+		d.enqueue(t)
+	}
+	d.noteCollecting(plane)
+	d.closeBatch()
+}
+
+// moving makes x the move of a page.
+func (d *Drive) moving(x *transaction, a ftl.Action) {
+	d.at(x, uint32(a.Source))
+	x.source = a.Source
+	x.logical = uint32(a.LPA)
+	x.bytes = int32(d.cfg.Geometry.PageSize)
+	x.sectors = d.allSectors
+}
+
+// noteCollecting keeps a lane's count of planes with victims in progress.
+func (d *Drive) noteCollecting(plane int) {
+	now := d.ftl.Collecting(plane)
+	if now == d.isCollecting[plane] {
+		return
+	}
+	d.isCollecting[plane] = now
+	l := &d.lanes[d.laneOf[plane]]
+	if now {
+		l.collecting++
+	} else {
+		l.collecting--
+	}
+}
+
+// moveDone ends a step of collection.
+func (d *Drive) moveDone(t int32) {
+	x := &d.txns[t]
+	plane := int(x.plane)
+	switch x.queue {
+	case queueMoveRead:
+		if !d.relocate(t) {
+			d.collect(plane)
+			d.noteCollecting(plane)
+			return
+		}
+		x = &d.txns[t]
+		x.queue = queueMoveWrite
+		d.enqueue(t)
+		return
+	case queueMoveWrite, queueCopyback:
+		if d.ftl.Moved(x.source, ftl.PPA(x.page), d.eng.Now()) {
+			if l := x.logical; !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase {
+				d.dirtyEntry(l, d.namespaceOf(l))
+			}
+		}
+	case queueErase:
+		p, blk, _ := d.split(x.page)
+		d.owners.forget(p, blk)
+		d.ftl.Erased(d.ftl.BlockOf(ftl.PPA(x.page)))
+		d.erases++
+		d.freeTransaction(t)
+		d.unparkMapping(plane)
+		d.unpark(plane)
+		d.collect(plane)
+		d.noteCollecting(plane)
+		return
+	}
+	d.freeTransaction(t)
+	d.collect(plane)
+	d.noteCollecting(plane)
+}
+
+// relocate decides where a page that was read is programmed. It reports false if
+// its data were superseded meanwhile; the transaction is then over.
+func (d *Drive) relocate(t int32) bool {
+	x := &d.txns[t]
+	dst, ok := d.ftl.Relocate(x.source, d.eng.Now())
+	if !ok {
+		plane := int(x.plane)
+		d.freeTransaction(t)
+		d.collect(plane)
+		return false
+	}
+	d.at(x, uint32(dst))
+	plane, blk, page := d.split(x.page)
+	d.owners.set(plane, blk, page, x.logical)
+	d.movePrograms++
+	return true
+}
+
+// parkMapping makes the program of a mapping page wait for space.
+func (d *Drive) parkMapping(plane int32, t int32) {
+	if d.parkedMapping == nil {
+		d.parkedMapping = make([][]int32, d.cfg.Geometry.Planes())
+	}
+	d.parkedMapping[plane] = append(d.parkedMapping[plane], t)
+}
+
+// unparkMapping gives them another try.
+func (d *Drive) unparkMapping(plane int) {
+	if d.parkedMapping == nil || len(d.parkedMapping[plane]) == 0 {
+		return
+	}
+	waiting := d.parkedMapping[plane]
+	d.parkedMapping[plane] = nil
+	for _, t := range waiting {
+		d.placeMapping(t)
+	}
+}

@@ -1,0 +1,36 @@
+package ssd
+
+// MQSim returns c with the quirks of MQSim as of commit 7ec40e3 of 2022-10-05 that
+// a comparison with it needs. What each one is and how it was found out is in
+// docs/validation/mqsim.md. Quirks of MQSim that lose requests, crash or only
+// spoil what it prints are not reproduced.
+func MQSim(c Config) Config {
+	c.Quirks = Quirks{
+		WholeChip:             true,
+		HeadBlocks:            true,
+		MappingProgramsVanish: true,
+		MappingPagesLaidOut:   true,
+		BusCyclesTruncated:    true,
+		RowsHalved:            true,
+		WholeNanoseconds:      true,
+		FrontiersAtOnce:       true,
+		CollectOnFill:         true,
+		HostStop:              10,
+		ReadHitDirties:        true,
+	}
+	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
+	c.Collection.Concurrent = 10
+	c.Collection.Reserve = 1
+	c.Collection.Streams = true
+	// Suspension is configured but can never happen; copyback crashes.
+	c.Scheduling.SuspendProgram, c.Scheduling.SuspendErase, c.Scheduling.SuspendEraseForWrite = false, false, false
+	c.Collection.Copyback = false
+	c.Timing.DataOutSetup = 0
+	c.Cache.Destage = DestageFirstTouch
+	c.Initial = InitialOnRead
+	// Nothing bounds the commands in the controller but each queue's fetch size.
+	c.Host.Commands = 0
+	// Wear levelling by erase counts never triggers: MQSim compares block numbers.
+	c.Wear.Dynamic, c.Wear.Static = true, 0
+	return c
+}

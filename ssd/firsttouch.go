@@ -1,0 +1,159 @@
+package ssd
+
+import (
+	"math/bits"
+
+	"farflash/block"
+	"farflash/sim"
+	"farflash/ssd/nand"
+	"farflash/units"
+)
+
+// The first-touch destaging policy: a page goes to flash at once when it is
+// written for the first time since the filter of its namespace was last emptied,
+// about once a second; later writes of it stay in DRAM until they are evicted.
+// What is on its way to flash is bounded by one superpage: a page of every plane.
+
+const touchedPeriod = units.Second
+
+// takeInFirstTouch is takeIn under this policy.
+func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
+	r := &d.requests[i]
+	now := d.eng.Now()
+	var sectors, evictedSectors, leavingSectors int64
+	evicted, first, last := int32(0), int32(0), int32(0)
+	for r.cursor < r.end && c.flushes.head == 0 && c.sectors+evictedSectors+leavingSectors < d.superpage {
+		p := d.nextPart(r)
+		si, ok := c.index.get(p.logical)
+		s := int32(si)
+		if !ok {
+			if c.n >= c.most {
+				if t := d.evictOldest(c, queueHostWrite+uint8(block.Urgent)); t != 0 {
+					evictedSectors += int64(d.txns[t].bytes) / nand.SectorSize
+					d.txns[t].next = evicted
+					evicted = t
+				}
+			}
+			s = c.insert(p.logical, r.ns)
+			c.append(0, s)
+		} else {
+			c.toBack(0, s)
+		}
+		x := &c.slots[s]
+		x.sectors |= p.sectors
+		x.version++
+		x.state = dirty
+		x.ns, x.class, x.stream = r.ns, uint8(d.queues[r.done.Queue].class), r.placement
+		sectors += int64(p.count)
+		if _, seen := c.touched[r.ns].get(p.logical); !seen {
+			c.touched[r.ns].set(p.logical, 1)
+			x.state = leaving
+			leavingSectors += int64(p.count)
+			t := d.newWrite(p.logical, p.sectors, r.ns, r.placement, x.class)
+			d.txns[t].origin, d.txns[t].version = fromCache, x.version
+			d.txns[t].next = 0
+			if first == 0 {
+				first = t
+			} else {
+				d.txns[last].next = t
+			}
+			last = t
+		}
+		r.cursor += int64(p.count)
+	}
+	whole := r.cursor == r.end
+	c.sectors += evictedSectors + leavingSectors
+	if evicted != 0 {
+		d.dram(evictedSectors*nand.SectorSize, evEvicted, uint32(evicted))
+	}
+	if sectors > 0 {
+		r.left++
+		d.dram(sectors*nand.SectorSize, evMemoryDone, uint32(i))
+	}
+	ns := r.ns
+	for first != 0 {
+		t := first
+		first = d.txns[t].next
+		d.locate(t)
+	}
+	if now > c.touchedReset[ns] {
+		c.touched[ns].reset()
+		c.touchedReset[ns] = now + touchedPeriod
+	}
+	if whole {
+		d.partDone(i)
+	}
+	return whole
+}
+
+// evictOldest gives up the least recently used slot. If flash does not have its
+// data and they are not on their way, it returns the transaction that writes them.
+func (d *Drive) evictOldest(c *cache, queue uint8) int32 {
+	s := c.order[0].head
+	c.unlink(0, s)
+	x := &c.slots[s]
+	t := int32(0)
+	if x.state == dirty {
+		t = d.evicted(c, s)
+		d.txns[t].queue = queue
+		d.txns[t].next = 0
+	}
+	c.discard(s)
+	return t
+}
+
+// evictAny makes room for a page that was read.
+func (d *Drive) evictAny(c *cache, ns uint8) {
+	if t := d.evictOldest(c, queueHostWrite+uint8(block.High)); t != 0 {
+		c.sectors += int64(bits.OnesCount64(d.txns[t].sectors))
+		d.dram(int64(d.txns[t].bytes), evEvicted, uint32(t))
+	}
+}
+
+// destagedFirstTouch is destaged under this policy.
+func (d *Drive) destagedFirstTouch(c *cache, t int32) {
+	x := &d.txns[t]
+	c.sectors -= int64(x.bytes) / nand.SectorSize
+	if si, ok := c.index.get(x.logical); ok {
+		if s := int32(si); c.slots[s].version == x.version {
+			c.unlink(0, s)
+			c.discard(s)
+		}
+	}
+	d.endFlushes(c)
+	d.wake(c)
+}
+
+// destageAll sends every dirty page to flash, for a flush. Under this policy
+// writes wait while a flush does, so that it ends when nothing is on its way.
+func (d *Drive) destageAll(c *cache) {
+	for s := c.order[0].head; s != 0; s = c.slots[s].next {
+		x := &c.slots[s]
+		if x.state != dirty {
+			continue
+		}
+		x.state = leaving
+		t := d.evicted(c, s)
+		d.txns[t].next = 0
+		c.sectors += int64(bits.OnesCount64(x.sectors))
+		d.dram(int64(d.txns[t].bytes), evEvicted, uint32(t))
+	}
+}
+
+// rowsHalved is the DRAM time of the peer: the double-data-rate clock moves two
+// bursts, beyond a row half the rows are counted, and what is over is divided by
+// the rate it should be multiplied with.
+func (d *Drive) rowsHalved(bytes int64) sim.Time {
+	m := &d.cfg.DRAM
+	burst, row := int64(m.BurstSize), int64(m.RowSize)
+	open := float64((m.TRCD + m.TCL) / units.Nanosecond)
+	pair := 1e9 / float64(m.DataRate) // ns
+	var ns float64
+	if bytes <= row {
+		ns = open + float64(int64(float64(bytes/burst/2)*pair))
+	} else {
+		perRow := float64(int64(float64(row/burst/2)*pair) + int64(m.TRP/units.Nanosecond))
+		ns = open + float64(perRow*float64(bytes/row/2)) + open + float64(int64(float64(bytes%row)/(float64(burst)*pair)))
+	}
+	return units.Duration(int64(ns)) * units.Nanosecond
+}

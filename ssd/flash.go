@@ -1,0 +1,312 @@
+package ssd
+
+import (
+	"farflash/sim"
+	"farflash/units"
+)
+
+// A channel is the bus between the controller and a channel's chips.
+type channel struct {
+	busy  bool
+	turn  int32 // lane whose turn it is
+	lane  int32 // whose data are on the bus
+	txn   int32 // the read whose data are on the bus
+	waits [waits]list
+	time  sim.Time // total busy time
+}
+
+// Whose read data wait for a channel, most urgent first.
+const (
+	waitMapping = iota
+	waitHost
+	waitMove
+	waits
+)
+
+// begin starts the command that is in a lane's txns: the channel carries it, then
+// the array works.
+func (d *Drive) begin(n int32, op operation, pause sim.Time) {
+	l := &d.lanes[n]
+	k := int(l.n)
+	var bus sim.Time
+	switch op {
+	case opRead, opCopyback:
+		bus = d.readCommand[k]
+	case opProgram:
+		bus = d.programCommand[k]
+		for _, i := range l.txns[:k] {
+			x := &d.txns[i]
+			bus += d.dataTime(x.bytes)
+		}
+	case opErase:
+		bus = d.eraseCommand[k]
+	}
+	for _, i := range l.txns[:k] {
+		x := &d.txns[i]
+		if op == opProgram {
+			x.transfer += d.programCommand[k] + d.dataTime(x.bytes)
+		} else {
+			x.transfer += bus
+		}
+		x.array += d.arrayTime(op, x.pageIndex)
+	}
+	d.commands[op][k-1]++
+	l.op, l.phase, l.left = op, command, l.n
+	now := d.eng.Now()
+	l.busyFrom = now
+	ch := int(n) / d.lanesPerChannel
+	c := &d.channels[ch]
+	c.busy = true
+	c.time += pause + bus
+	d.schedule(now+pause+bus, evCommandSent, uint32(n))
+}
+
+// arrayTime is how long the array works on a command led by a page.
+func (d *Drive) arrayTime(op operation, pageIndex uint16) sim.Time {
+	t := &d.cfg.Timing
+	switch op {
+	case opProgram:
+		return t.Program[t.Cell.PageType(int(pageIndex))]
+	case opErase:
+		return t.Erase
+	}
+	return t.Read[t.Cell.PageType(int(pageIndex))] + t.ReadyBusy
+}
+
+// commandSent: the array starts, the channel is free.
+func (d *Drive) commandSent(n int32) {
+	l := &d.lanes[n]
+	op := l.op
+	l.phase = array
+	took := d.arrayTime(op, d.txns[l.txns[0]].pageIndex)
+	l.finish = d.eng.Now() + took
+	d.arrayBusy[op] += took
+	d.laneBusy[n] += took
+	d.schedule(l.finish, evArrayDone, uint32(n))
+	d.release(int(n) / d.lanesPerChannel)
+}
+
+// arrayDone: read data are ready, or a program or erase has ended. An operation
+// that was suspended left an event behind, which is recognised by its time.
+func (d *Drive) arrayDone(n int32) {
+	l := &d.lanes[n]
+	if l.phase != array || l.finish != d.eng.Now() {
+		return
+	}
+	ch := int(n) / d.lanesPerChannel
+	c := &d.channels[ch]
+	switch l.op {
+	case opRead:
+		l.phase = transfer
+		for _, t := range l.txns[:l.n] {
+			if !c.busy {
+				d.dataOut(ch, n, t)
+				continue
+			}
+			w := waitHost
+			switch d.txns[l.txns[0]].origin {
+			case fromMapping:
+				w = waitMapping
+			case fromMove:
+				w = waitMove
+			}
+			d.pushBack(&c.waits[w], t)
+		}
+		return
+	case opCopyback:
+		d.copybackRead(n)
+		return
+	}
+	txns := l.txns
+	k := l.n
+	d.openBatch()
+	for _, t := range txns[:k] {
+		d.completed(t)
+	}
+	d.free(n)
+	d.touch(ch)
+	d.closeBatch()
+}
+
+// free ends a lane's command.
+func (d *Drive) free(n int32) {
+	l := &d.lanes[n]
+	l.n, l.phase = 0, idle
+	if l.paused.n > 0 {
+		if q, _ := d.nextReads(l); q < 0 || l.paused.reads >= readsPerPause {
+			d.resume(n)
+		}
+	}
+}
+
+// dataOut puts a read's data on the idle channel.
+func (d *Drive) dataOut(ch int, n int32, t int32) {
+	c := &d.channels[ch]
+	x := &d.txns[t]
+	took := d.cfg.Timing.DataOutSetup + d.dataTime(x.bytes)
+	x.transfer += took
+	c.busy, c.lane, c.txn = true, n, t
+	c.time += took
+	d.schedule(d.eng.Now()+took, evDataOut, uint32(ch))
+}
+
+// dataSent: a read's data have left the chip.
+func (d *Drive) dataSent(ch int) {
+	c := &d.channels[ch]
+	n := c.lane
+	d.openBatch()
+	d.completed(c.txn)
+	l := &d.lanes[n]
+	if l.left--; l.left == 0 {
+		d.free(n)
+	}
+	d.release(ch)
+	d.closeBatch()
+}
+
+// release frees a channel: data that wait in chips go first, then new commands.
+func (d *Drive) release(ch int) {
+	c := &d.channels[ch]
+	c.busy = false
+	if len(d.copybacks[ch]) > 0 {
+		n := d.copybacks[ch][0]
+		d.copybacks[ch] = d.copybacks[ch][:copy(d.copybacks[ch], d.copybacks[ch][1:])]
+		d.copybackProgram(n)
+		return
+	}
+	for w := waitMapping; w <= waitMove; w++ {
+		if t := c.waits[w].head; t != 0 {
+			d.remove(&c.waits[w], t)
+			d.dataOut(ch, d.laneOf[d.txns[t].plane], t)
+			return
+		}
+	}
+	if d.batch > 0 {
+		d.touch(ch)
+		return
+	}
+	d.serve(ch)
+}
+
+// copybackRead: the page is in the chip's register; where it goes is decided now.
+func (d *Drive) copybackRead(n int32) {
+	l := &d.lanes[n]
+	kept := int8(0)
+	d.openBatch()
+	for _, t := range l.txns[:l.n] {
+		if d.relocate(t) {
+			l.txns[kept] = t
+			kept++
+		}
+	}
+	ch := int(n) / d.lanesPerChannel
+	if l.n = kept; kept == 0 {
+		d.free(n)
+		d.touch(ch)
+		d.closeBatch()
+		return
+	}
+	l.phase = transfer
+	if d.channels[ch].busy {
+		d.copybacks[ch] = append(d.copybacks[ch], n)
+	} else {
+		d.copybackProgram(n)
+	}
+	d.closeBatch()
+}
+
+// copybackProgram sends the program half of a copyback. Destinations of one
+// command may differ in page, which ONFI allows only in separate commands, so
+// each costs a command of its own.
+func (d *Drive) copybackProgram(n int32) {
+	l := &d.lanes[n]
+	ch := int(n) / d.lanesPerChannel
+	bus := sim.Time(l.n) * d.programCommand[1]
+	for _, t := range l.txns[:l.n] {
+		x := &d.txns[t]
+		x.transfer += d.programCommand[1]
+		x.array += d.arrayTime(opProgram, x.pageIndex)
+	}
+	d.commands[opProgram][0] += uint64(l.n)
+	l.op, l.phase = opProgram, command
+	c := &d.channels[ch]
+	c.busy = true
+	c.time += bus
+	d.schedule(d.eng.Now()+bus, evCommandSent, uint32(n))
+}
+
+// interrupt suspends a lane's running program or erase for a read, or an erase
+// for a program, where the drive can and enough time is left. It reports whether
+// the channel was taken.
+func (d *Drive) interrupt(n int32) bool {
+	l := &d.lanes[n]
+	s := &d.cfg.Scheduling
+	if l.paused.n > 0 || l.op == opRead || l.op == opCopyback {
+		return false
+	}
+	left := l.finish - d.eng.Now()
+	pause := d.suspendTime[l.op]
+	for way := range 2 {
+		able := l.op == opProgram && way == 0 && s.SuspendProgram && left >= s.ProgramLeftForRead ||
+			l.op == opErase && (way == 0 && s.SuspendErase && left >= s.EraseLeftForRead ||
+				way == 1 && s.SuspendEraseForWrite && left >= s.EraseLeftForWrite)
+		if !able {
+			continue
+		}
+		q1, q2 := d.nextReads(l)
+		if way == 1 {
+			q1, q2 = d.nextWrites(l)
+		}
+		if q1 < 0 || !d.ready(l, q1) {
+			continue
+		}
+		l.paused = pausedOp{txns: l.txns, n: l.n, op: l.op, rest: left}
+		d.arrayBusy[l.op] -= left
+		d.laneBusy[n] -= left
+		d.suspensions[l.op]++
+		l.n, l.phase = 0, idle
+		return d.issue(n, q1, q2, pause)
+	}
+	return false
+}
+
+// ready reports whether anything in a lane's queue can be issued.
+func (d *Drive) ready(l *lane, q int) bool {
+	for t := l.queues[q].head; t != 0; t = d.txns[t].next {
+		if d.txns[t].waitsFor == 0 {
+			return true
+		}
+		if d.cfg.Quirks.HeadBlocks {
+			return false
+		}
+	}
+	return false
+}
+
+// resume lets a suspended operation go on.
+func (d *Drive) resume(n int32) {
+	l := &d.lanes[n]
+	p := &l.paused
+	l.txns, l.n, l.op, l.left = p.txns, p.n, p.op, p.n
+	l.phase = array
+	l.finish = d.eng.Now() + p.rest
+	d.arrayBusy[l.op] += p.rest
+	d.laneBusy[n] += p.rest
+	p.n = 0
+	d.schedule(l.finish, evArrayDone, uint32(n))
+}
+
+// dataTime is how long b bytes occupy a channel.
+func (d *Drive) dataTime(b int32) sim.Time {
+	if b == d.lastBytes {
+		return d.lastData
+	}
+	t := d.cfg.Timing.Data(units.Bytes(b))
+	if d.cfg.Quirks.BusCyclesTruncated {
+		// Two transfers a cycle of twice a whole number of nanoseconds.
+		ns := units.Duration(1_000_000_000/int64(d.cfg.Timing.TransferRate)) * units.Nanosecond
+		t = units.Duration(b/int32(d.cfg.Timing.Width)/2) * 2 * ns
+	}
+	d.lastBytes, d.lastData = b, t
+	return t
+}

@@ -1,0 +1,334 @@
+package ssd
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/sim"
+	"farflash/ssd/nand"
+	"farflash/units"
+)
+
+// The host interface: queue pairs in host memory, doorbells, the PCIe link and
+// the controller's fetching. The link is two independent directions that carry
+// one message at a time, first come, first served; so the time a message arrives
+// is known when it is sent, and messages nobody waits for cost no event.
+
+// Sizes of the messages, in bytes (NVMe Base Specification 2.0, sections 3.3.3
+// and 4; the submission entry travels with its address words).
+const (
+	doorbellBytes   = 2
+	submissionBytes = 72
+	completionBytes = 16
+)
+
+// queuePair is a submission queue and its completion queue.
+type queuePair struct {
+	ring     []int32 // requests in the submission queue, by slot
+	head     uint32  // next slot the controller fetches
+	bell     uint32  // tail that the controller knows
+	tail     uint32  // next slot the host fills
+	arrived  uint32  // entries the controller has received
+	reported uint32  // the same, as the host last learned it from a completion
+	inFlight int32   // commands the controller holds
+	limit    int32   // how many it may hold
+	weight   int32
+	credit   int32 // turns left in the arbitration round
+	class    block.Class
+}
+
+// request is one host command.
+type request struct {
+	done      block.Completion
+	offset    int64 // sectors from the start of the namespace
+	cursor    int64 // next sector to be handed on; end when all were
+	end       int64
+	accepted  sim.Time // when it reached the cache or the map
+	served    sim.Time // when the drive had done its part
+	left      int32    // transactions and DRAM transfers still out, plus one while cursor < end
+	next      int32
+	reported  uint32
+	ns        uint8
+	placement uint8
+	force     bool
+	// Of the transaction that ended last.
+	mapping, wait, array, transfer, dram sim.Time
+}
+
+// Open makes a queue pair. It implements block.Device.
+func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
+	if c.Depth == 0 {
+		c.Depth = d.cfg.Host.SubmissionDepth
+	}
+	if c.Depth < 2 || c.Depth > 65536 {
+		return 0, fmt.Errorf("ssd: submission queue of %d entries; use 2 to 65536", c.Depth)
+	}
+	if c.Class >= block.Classes {
+		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
+	}
+	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), class: c.Class})
+	q := block.QueueID(len(d.queues) - 1)
+	d.depths = append(d.depths, uint32(c.Depth))
+	d.Tune(q, c.Weight, c.InFlight)
+	return q, nil
+}
+
+// Tune sets a queue's weight within its class and how many of its commands the
+// controller may hold (0: the drive's own limit). It implements block.Device.
+func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
+	p := &d.queues[q]
+	p.weight = int32(max(weight, 1))
+	p.limit = int32(inFlight)
+	if inFlight <= 0 {
+		p.limit = int32(d.cfg.Host.FetchSize)
+	}
+	p.credit = min(p.credit, p.weight)
+}
+
+// Capacity is what the host can address of a namespace, in bytes. It implements
+// block.Device.
+func (d *Drive) Capacity(namespace int) int64 { return int64(d.ns[namespace].capacity()) }
+
+// Submit puts a request into a submission queue and rings the doorbell. It
+// reports false if the queue is full. It implements block.Device.
+func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
+	p := &d.queues[q]
+	if p.tail-p.reported >= d.depths[q]-1 {
+		return false
+	}
+	i := d.newRequest()
+	x := &d.requests[i]
+	now := d.eng.Now()
+	x.done = block.Completion{Tag: r.Tag, Submitted: int64(now), Length: r.Length, Queue: q, Op: r.Op}
+	x.ns, x.placement, x.force = r.Namespace, r.Placement, r.ForceUnit
+	x.done.Status = d.check(&r)
+	x.offset = r.Offset / nand.SectorSize
+	x.cursor, x.end = x.offset, (r.Offset+r.Length)/nand.SectorSize
+	if uint32(len(p.ring)) <= p.tail-p.head {
+		p.grow()
+	}
+	p.ring[p.tail&uint32(len(p.ring)-1)] = i
+	p.tail++
+	d.submitted[r.Op]++
+	d.schedule(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
+	return true
+}
+
+// check tells what is wrong with a request, if anything.
+func (d *Drive) check(r *block.Request) block.Status {
+	if int(r.Namespace) >= len(d.ns) || r.Op >= block.Ops {
+		return block.Invalid
+	}
+	if r.Op == block.Flush {
+		return block.OK
+	}
+	if r.Offset < 0 || r.Length <= 0 || r.Offset%nand.SectorSize != 0 || r.Length%nand.SectorSize != 0 {
+		return block.Invalid
+	}
+	if r.Offset > d.Capacity(int(r.Namespace))-r.Length {
+		return block.OutOfRange
+	}
+	return block.OK
+}
+
+// grow doubles a queue's ring; its slots are allocated as they are needed, not as
+// the queue is deep.
+func (p *queuePair) grow() {
+	bigger := make([]int32, 2*len(p.ring))
+	for i := p.head; i != p.tail; i++ {
+		bigger[i&uint32(len(bigger)-1)] = p.ring[i&uint32(len(p.ring)-1)]
+	}
+	p.ring = bigger
+}
+
+func (d *Drive) newRequest() int32 {
+	r := d.freeReq
+	if r != 0 {
+		d.freeReq = d.requests[r].next
+		d.requests[r] = request{}
+		return r
+	}
+	d.requests = append(d.requests, request{})
+	return int32(len(d.requests) - 1)
+}
+
+// send occupies one direction of the link and returns when the message arrives.
+func (d *Drive) send(direction *sim.Time, took sim.Time) sim.Time {
+	*direction = max(*direction, d.eng.Now()) + took
+	return *direction
+}
+
+// linkTime is how long a message with a payload occupies the link.
+func (d *Drive) linkTime(bytes int64) sim.Time {
+	if bytes == d.lastPayload {
+		return d.lastLink
+	}
+	h := &d.cfg.Host
+	wire := bytes / int64(h.MaxPayload) * int64(h.MaxPayload+h.PacketBytes)
+	if rest := bytes % int64(h.MaxPayload); rest != 0 {
+		wire += rest + int64(h.PacketBytes)
+	}
+	d.lastPayload, d.lastLink = bytes, d.wireTime(wire)
+	return d.lastLink
+}
+
+// wireTime is how long so many bytes occupy the link, striped over its lanes.
+func (d *Drive) wireTime(wire int64) sim.Time {
+	h := &d.cfg.Host
+	lanes := int64(h.Lanes)
+	t := h.LaneRate.TimeFor(units.Bytes((wire + lanes - 1) / lanes))
+	if d.cfg.Quirks.WholeNanoseconds {
+		t -= t % units.Nanosecond
+	}
+	return t
+}
+
+// doorbell: the controller learns of a new entry.
+func (d *Drive) doorbell(q block.QueueID) {
+	p := &d.queues[q]
+	p.bell++
+	if p.inFlight < p.limit && d.roomForCommand() {
+		d.fetch(q)
+	}
+}
+
+func (d *Drive) roomForCommand() bool {
+	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
+}
+
+// fetch asks the host for the next entry of a queue.
+func (d *Drive) fetch(q block.QueueID) {
+	p := &d.queues[q]
+	i := p.ring[p.head&uint32(len(p.ring)-1)]
+	p.head++
+	p.inFlight++
+	d.held++
+	d.schedule(d.send(&d.up, d.readRequestTime), evFetchAsked, uint32(i))
+}
+
+// refill fetches again after a command of queue q has ended. Where the limit on
+// all commands together was what held the others back, arbitration chooses.
+func (d *Drive) refill(q block.QueueID) {
+	if d.cfg.Host.Commands == 0 {
+		if p := &d.queues[q]; p.head != p.bell && p.inFlight < p.limit {
+			d.fetch(q)
+		}
+		return
+	}
+	for d.roomForCommand() {
+		q, ok := d.arbitrate()
+		if !ok {
+			return
+		}
+		d.fetch(q)
+	}
+}
+
+// arbitrate chooses the queue to fetch from: urgent queues strictly first, the
+// others by weighted round robin among the classes and, within a class, by the
+// queues' own weights, in bursts (NVMe Base Specification 2.0, section 3.4.4).
+func (d *Drive) arbitrate() (block.QueueID, bool) {
+	have := uint8(0)
+	for i := range d.queues {
+		p := &d.queues[i]
+		if p.head != p.bell && p.inFlight < p.limit {
+			have |= 1 << p.class
+		}
+	}
+	if have == 0 {
+		return 0, false
+	}
+	class := block.Urgent
+	if have&1 == 0 {
+		class = d.nextClass(have)
+	}
+	for {
+		for range d.queues {
+			q := d.turn[class] % len(d.queues)
+			p := &d.queues[q]
+			if p.class == class && p.head != p.bell && p.inFlight < p.limit && p.credit > 0 {
+				if p.credit--; p.credit == 0 {
+					d.turn[class] = q + 1
+				}
+				return block.QueueID(q), true
+			}
+			d.turn[class] = q + 1
+		}
+		for i := range d.queues {
+			if p := &d.queues[i]; p.class == class {
+				p.credit = p.weight * int32(d.cfg.Host.Burst)
+			}
+		}
+	}
+}
+
+// nextClass chooses among high, medium and low by their weights.
+func (d *Drive) nextClass(have uint8) block.Class {
+	for {
+		for k := range d.classCredit {
+			if have&(2<<k) != 0 && d.classCredit[k] > 0 {
+				d.classCredit[k]--
+				return block.Class(k + 1)
+			}
+		}
+		for k := range d.classCredit {
+			d.classCredit[k] = int32(d.cfg.Host.Weights[k] * d.cfg.Host.Burst)
+		}
+	}
+}
+
+// fetchAsked: the host's memory answers with the entry.
+func (d *Drive) fetchAsked(i int32) {
+	d.schedule(d.send(&d.down, d.submissionTime), evCommandArrived, uint32(i))
+}
+
+// commandArrived: the controller has the entry.
+func (d *Drive) commandArrived(i int32) {
+	r := &d.requests[i]
+	r.done.Fetched = int64(d.eng.Now())
+	d.queues[r.done.Queue].arrived++
+	if r.done.Status != block.OK {
+		r.cursor = r.end
+		d.served(i)
+		return
+	}
+	if r.done.Op == block.Write {
+		d.schedule(d.send(&d.up, d.readRequestTime), evDataAsked, uint32(i))
+		return
+	}
+	d.accept(i)
+}
+
+// dataAsked: the host's memory sends the data of a write.
+func (d *Drive) dataAsked(i int32) {
+	d.schedule(d.send(&d.down, d.linkTime(d.requests[i].done.Length)), evDataArrived, uint32(i))
+}
+
+// served: the drive has done its part of a request; the host is told.
+func (d *Drive) served(i int32) {
+	r := &d.requests[i]
+	q := r.done.Queue
+	p := &d.queues[q]
+	r.served = d.eng.Now()
+	p.inFlight--
+	d.held--
+	if r.done.Op == block.Read && r.done.Status == block.OK {
+		d.send(&d.up, d.linkTime(r.done.Length))
+	}
+	d.refill(q)
+	r.reported = p.arrived
+	d.schedule(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
+}
+
+// complete: the completion entry has reached the host.
+func (d *Drive) complete(i int32) {
+	r := &d.requests[i]
+	r.done.Finished = int64(d.eng.Now())
+	d.queues[r.done.Queue].reported = r.reported
+	d.account(r)
+	d.send(&d.down, d.bellTime) // the completion queue's head doorbell
+	done := r.done
+	r.next = d.freeReq
+	d.freeReq = i
+	d.sink.Complete(done)
+}

@@ -1,0 +1,3 @@
+package ssd
+
+func (d *Drive) precondition() error { return nil }

@@ -1,0 +1,373 @@
+package ssd
+
+import (
+	"math/bits"
+
+	"farflash/block"
+	"farflash/sim"
+)
+
+// A lane is what takes one flash command at a time: a die, or a whole chip where
+// a quirk says so. It holds the queues of what waits for it.
+type lane struct {
+	queues [queues]list
+	mask   uint16 // queues that hold something
+
+	// The command in progress.
+	txns     [4]int32
+	n        int8
+	left     int8 // transactions not yet completed
+	op       operation
+	phase    phase
+	finish   sim.Time // of the array operation
+	paused   pausedOp
+	busyFrom sim.Time
+
+	// Weighted round robin among the classes high, medium and low, for reads and
+	// for writes: how many turns each has left.
+	credit [2][3]int16
+
+	collecting int16 // victims in progress in its planes
+}
+
+// operation is what the array does.
+type operation uint8
+
+const (
+	opRead operation = iota
+	opProgram
+	opErase
+	opCopyback
+	operations
+)
+
+// phase is where a lane's command stands.
+type phase uint8
+
+const (
+	idle     phase = iota
+	command        // command, address and data in, on the channel
+	array          // the array works
+	transfer       // read data waits for the channel or is on it
+)
+
+// pausedOp is a program or erase that was suspended for reads.
+type pausedOp struct {
+	txns  [4]int32
+	n     int8
+	reads int8 // reads served since
+	op    operation
+	rest  sim.Time
+}
+
+// readsPerPause bounds how many reads a suspended operation lets go first, so
+// that reads cannot starve it.
+const readsPerPause = 16
+
+// queueStats is what is known of one kind of queue over all lanes.
+type queueStats struct {
+	Entered, Left uint64
+	Wait          sim.Time // total
+	MaxWait       sim.Time
+	length        int64
+	MaxLength     int64
+}
+
+// enqueue hands a transaction to the scheduler. The channels that may act on it
+// are served when the batch is closed.
+func (d *Drive) enqueue(t int32) {
+	x := &d.txns[t]
+	now := d.eng.Now()
+	x.queued = now
+	d.seq++
+	x.seq = d.seq
+	ln := d.laneOf[x.plane]
+	l := &d.lanes[ln]
+	d.pushBack(&l.queues[x.queue], t)
+	l.mask |= 1 << x.queue
+	q := &d.queueStats[x.queue]
+	q.Entered++
+	q.length++
+	q.MaxLength = max(q.MaxLength, q.length)
+	d.touch(int(ln) / d.lanesPerChannel)
+}
+
+// touch marks a channel for service at the end of the batch.
+func (d *Drive) touch(channel int) { d.dirty[channel>>6] |= 1 << (channel & 63) }
+
+// openBatch starts to collect transactions; closeBatch lets idle channels act on
+// what was collected since the outermost openBatch.
+func (d *Drive) openBatch() { d.batch++ }
+
+func (d *Drive) closeBatch() {
+	d.batch--
+	if d.batch > 0 {
+		return
+	}
+	for w := range d.dirty {
+		for d.dirty[w] != 0 {
+			b := bits.TrailingZeros64(d.dirty[w])
+			d.dirty[w] &^= 1 << b
+			d.serve(w<<6 + b)
+		}
+	}
+}
+
+// serve lets an idle channel's lanes start commands, in turn, until the channel
+// is taken.
+func (d *Drive) serve(channel int) {
+	c := &d.channels[channel]
+	if c.busy {
+		return
+	}
+	base := int32(channel * d.lanesPerChannel)
+	for range d.lanesPerChannel {
+		n := base + c.turn
+		if c.turn++; c.turn == int32(d.lanesPerChannel) {
+			c.turn = 0
+		}
+		if d.lanes[n].mask != 0 && d.start(n) {
+			return
+		}
+	}
+}
+
+// start issues the next command of a lane, if it can take one.
+func (d *Drive) start(n int32) bool {
+	l := &d.lanes[n]
+	if l.phase != idle {
+		return l.phase == array && d.interrupt(n)
+	}
+	if l.paused.n > 0 {
+		// Between the reads that a suspended operation was interrupted for.
+		if q1, q2 := d.nextReads(l); q1 >= 0 && l.paused.reads < readsPerPause {
+			l.paused.reads++
+			return d.issue(n, q1, q2, 0)
+		}
+		d.resume(n)
+		return false
+	}
+	if q1, q2 := d.nextReads(l); q1 >= 0 {
+		if issued, held := d.issueOrHold(n, q1, q2); issued || held {
+			return issued
+		}
+	}
+	if q1, q2 := d.nextWrites(l); q1 >= 0 {
+		if issued, held := d.issueOrHold(n, q1, q2); issued || held {
+			return issued
+		}
+	}
+	if l.mask&(1<<queueErase) != 0 {
+		return d.issue(n, queueErase, -1, 0)
+	}
+	return false
+}
+
+// issueOrHold issues from a queue. held says that the queue's choice blocks the
+// lane although nothing could be issued.
+func (d *Drive) issueOrHold(n int32, q1, q2 int) (issued, held bool) {
+	if d.issue(n, q1, q2, 0) {
+		return true, true
+	}
+	return false, d.cfg.Quirks.HeadBlocks
+}
+
+// urgent reports whether collection goes before the host in a lane.
+func (d *Drive) urgent(l *lane) bool {
+	if !d.cfg.Collection.Preemptible {
+		return true
+	}
+	if l.collecting == 0 {
+		return false
+	}
+	n := int32(0)
+	if l.mask != 0 {
+		n = d.firstPlane(l)
+	}
+	for p := n; p < n+d.planesPerLane; p++ {
+		if d.ftl.Urgent(int(p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstPlane is the first plane of a lane, found through any of its transactions.
+func (d *Drive) firstPlane(l *lane) int32 {
+	q := bits.TrailingZeros16(l.mask)
+	p := d.txns[l.queues[q].head].plane
+	return p - p%d.planesPerLane
+}
+
+// nextReads chooses the queues that a read command is taken from, or -1. Mapping
+// reads go first; collection goes before the host only when it is urgent.
+func (d *Drive) nextReads(l *lane) (q1, q2 int) {
+	const reads = 1<<queueMappingRead | 1<<queueMoveRead | hostReads
+	m := l.mask
+	if m&reads == 0 {
+		return -1, -1
+	}
+	moving := m&(1<<queueMoveRead) != 0
+	if m&(1<<queueMappingRead) != 0 {
+		if moving && d.urgent(l) {
+			return queueMappingRead, queueMoveRead
+		}
+		return queueMappingRead, d.nextHost(l, 0)
+	}
+	if l.collecting > 0 && d.urgent(l) {
+		if moving {
+			return queueMoveRead, d.nextHost(l, 0)
+		}
+		return -1, -1 // the victim's programs and erase go first
+	}
+	if m&hostReads != 0 {
+		if moving {
+			return d.nextHost(l, 0), queueMoveRead
+		}
+		return d.nextHost(l, 0), -1
+	}
+	if m&hostWrites != 0 {
+		return -1, -1 // the host's writes go before collection's reads
+	}
+	return queueMoveRead, -1
+}
+
+// nextWrites chooses the queues that a program command is taken from, or -1.
+func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
+	const writes = 1<<queueMappingWrite | 1<<queueMoveWrite | 1<<queueCopyback | hostWrites
+	m := l.mask
+	if m&writes == 0 {
+		return -1, -1
+	}
+	if m&(1<<queueMappingWrite) != 0 {
+		return queueMappingWrite, d.nextHost(l, 1)
+	}
+	move := -1
+	if m&(1<<queueCopyback) != 0 {
+		move = queueCopyback
+	} else if m&(1<<queueMoveWrite) != 0 {
+		move = queueMoveWrite
+	}
+	if l.collecting > 0 && d.urgent(l) {
+		if move >= 0 {
+			return move, second(move, d.nextHost(l, 1))
+		}
+		return -1, -1
+	}
+	if m&hostWrites != 0 {
+		return d.nextHost(l, 1), second(move, move)
+	}
+	return move, -1
+}
+
+// second is the queue that fills up a multi-plane command: a copyback shares its
+// command with nothing else.
+func second(move, other int) int {
+	if move == queueCopyback {
+		return -1
+	}
+	return other
+}
+
+// nextHost chooses among the host's queues of reads (way 0) or writes (way 1), or
+// -1: urgent first, the others by weight.
+func (d *Drive) nextHost(l *lane, way int) int {
+	first := queueHostRead
+	if way == 1 {
+		first = queueHostWrite
+	}
+	have := l.mask >> first & (1<<block.Classes - 1)
+	if have&(have-1) == 0 { // one class, or none
+		if have == 0 {
+			return -1
+		}
+		return first + bits.TrailingZeros16(have)
+	}
+	if have&1 != 0 {
+		return first
+	}
+	credit := &l.credit[way]
+	for {
+		for k := range credit {
+			if have&(2<<k) != 0 && credit[k] > 0 {
+				credit[k]--
+				return first + 1 + k
+			}
+		}
+		for k := range credit {
+			credit[k] = int16(d.cfg.Host.Weights[k])
+		}
+	}
+}
+
+// issue puts together a command from queue q1 of a lane, filled up from q2, and
+// starts it. pause is what the channel is held for first, to suspend what runs.
+// It reports false if nothing in q1 is ready.
+func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
+	l := &d.lanes[n]
+	lead := l.queues[q1].head
+	if d.txns[lead].waitsFor != 0 && !d.cfg.Quirks.HeadBlocks {
+		for lead != 0 && d.txns[lead].waitsFor != 0 {
+			lead = d.txns[lead].next
+		}
+		if lead == 0 {
+			return false
+		}
+	}
+	// One command addresses one die, distinct planes, the same page of each block.
+	die := d.txns[lead].plane / d.planesPerDie
+	pageIndex := d.txns[lead].pageIndex
+	l.n = 0
+	planes := uint32(0)
+	for _, q := range [2]int{q1, q2} {
+		if q < 0 || int(l.n) == int(d.planesPerDie) {
+			break
+		}
+		for t := l.queues[q].head; t != 0; {
+			x := &d.txns[t]
+			next := x.next
+			if x.waitsFor == 0 && (l.n == 0 || x.pageIndex == pageIndex || q == queueErase) && x.plane/d.planesPerDie == die {
+				if bit := uint32(1) << (x.plane % d.planesPerDie); planes&bit == 0 {
+					planes |= bit
+					d.dequeue(l, q, t)
+					l.txns[l.n] = t
+					l.n++
+					if int(l.n) == int(d.planesPerDie) {
+						break
+					}
+				}
+			}
+			t = next
+		}
+	}
+	if l.n == 0 {
+		return false
+	}
+	d.begin(n, operationOf(q1), pause)
+	return true
+}
+
+func operationOf(queue int) operation {
+	switch {
+	case queue <= queueMoveRead:
+		return opRead
+	case queue == queueErase:
+		return opErase
+	case queue == queueCopyback:
+		return opCopyback
+	}
+	return opProgram
+}
+
+func (d *Drive) dequeue(l *lane, q int, t int32) {
+	d.remove(&l.queues[q], t)
+	if l.queues[q].head == 0 {
+		l.mask &^= 1 << q
+	}
+	s := &d.queueStats[q]
+	s.Left++
+	s.length--
+	wait := d.eng.Now() - d.txns[t].queued
+	s.Wait += wait
+	s.MaxWait = max(s.MaxWait, wait)
+}

@@ -1,0 +1,343 @@
+// Package ssd models an NVMe solid-state drive, from doorbells to NAND cells.
+//
+// The main types are Config, which describes a drive in plain values, and Drive, a
+// block.Device that runs on a sim.Engine. Any number of drives run in one engine.
+//
+// A command goes this way: the host rings a doorbell; the controller fetches the
+// entry over PCIe (host.go); reads and writes pass the data cache in DRAM
+// (cache.go, dram.go); the map, demand-paged from flash unless it is ideal
+// (table.go, cmt.go), gives each page its place (access.go); the scheduler
+// (schedule.go) sends commands to chips over channels (flash.go); the translation
+// layer of package ftl decides what is collected and erased (collect.go).
+//
+// Level of detail: that of MQSim (Tavakkol et al., FAST 2018) and above: die
+// interleaving, multi-plane commands, program and erase suspension, mapping
+// programs and their collection, copyback, trim, flush, priority classes with
+// weighted arbitration. compat_mqsim.go alone knows how MQSim deviates.
+//
+// What it leaves out: bit errors and read retry, retention and read disturb, the
+// controller's processor time, zoned namespaces, mapping at a finer grain than a
+// flash page, and the content of the data.
+package ssd
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/ftl"
+	"farflash/sim"
+	"farflash/ssd/nand"
+	"farflash/units"
+)
+
+// Sink is told of every completion, in the drive's time. Complete may submit.
+type Sink interface {
+	Complete(block.Completion)
+}
+
+// Drive is one simulated drive. It belongs to the goroutine that runs its engine.
+type Drive struct {
+	cfg    Config
+	eng    *sim.Engine
+	self   sim.Component
+	target sim.Target
+	sink   Sink
+	random sim.Stream
+
+	ns        []namespace
+	l2p       table
+	owners    owners
+	partial   hash[uint64] // valid sectors of pages that are not valid as a whole
+	ftl       *ftl.FTL
+	caches    []cache
+	tables    []mappingTable
+	mapPages  []mappingPage
+	txns      []transaction
+	freeTxn   int32
+	requests  []request
+	freeReq   int32
+	queues    []queuePair
+	depths    []uint32
+	lanes     []lane
+	laneOf    []int32 // by plane
+	channels  []channel
+	copybacks [][]int32 // lanes that wait for a channel with a copyback's program, by channel
+	dirty     []uint64  // channels to be served at the end of the batch
+	batch     int
+	seq       uint64
+
+	isCollecting  []bool
+	parkedLists   []list
+	parkedMapping [][]int32
+	parked        int
+
+	// The link's two directions and the DRAM channel: when each is free.
+	up, down, memory sim.Time
+	held             int32 // commands in the controller
+	turn             [block.Classes]int
+	classCredit      [3]int32
+
+	// Constants, computed once.
+	pagesPerPlane, pagesPerBlock     uint32
+	sectorsPerPage                   int64
+	allSectors                       uint64
+	planesPerDie, planesPerLane      int32
+	lanesPerChannel                  int
+	entriesPerPage, entryBytes       uint32
+	superpage                        int64 // sectors
+	destageDepth, destageAt          int
+	readCommand, programCommand      [nand.MaxPlanesPerDie + 1]sim.Time
+	eraseCommand                     [nand.MaxPlanesPerDie + 1]sim.Time
+	suspendTime                      [operations]sim.Time
+	bellTime, submissionTime         sim.Time
+	completionTime, readRequestTime  sim.Time
+	lastBytes                        int32
+	lastData, lastLink, lastDRAMTime sim.Time
+	lastPayload, lastDRAM            int64
+
+	counters
+}
+
+// Kinds of events.
+const (
+	evDoorbell uint16 = iota
+	evFetchAsked
+	evCommandArrived
+	evDataAsked
+	evDataArrived
+	evCompleted
+	evMemoryDone
+	evEvicted
+	evCommandSent
+	evArrayDone
+	evDataOut
+)
+
+// New returns a drive on an engine, in the state that its configuration says. The
+// name tells its random numbers from those of other drives.
+func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	g := cfg.Geometry
+	d := &Drive{
+		cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink,
+		random:         sim.NewStream(seed, name+"/ftl"),
+		ns:             cfg.layOut(),
+		txns:           make([]transaction, 1, 64),
+		requests:       make([]request, 1, 64),
+		channels:       make([]channel, g.Channels),
+		copybacks:      make([][]int32, g.Channels),
+		dirty:          make([]uint64, (g.Channels+63)/64),
+		laneOf:         make([]int32, g.Planes()),
+		isCollecting:   make([]bool, g.Planes()),
+		pagesPerPlane:  uint32(g.PagesPerPlane()),
+		pagesPerBlock:  uint32(g.PagesPerBlock),
+		sectorsPerPage: int64(g.SectorsPerPage()),
+		allSectors:     ^uint64(0) >> (64 - g.SectorsPerPage()),
+		planesPerDie:   int32(g.PlanesPerDie),
+		entriesPerPage: uint32(cfg.entriesPerMappingPage()),
+		superpage:      int64(g.Planes() * g.SectorsPerPage()),
+	}
+	d.target = eng.AddHandler(d)
+	d.entryBytes = uint32(int64(g.PageSize) / int64(d.entriesPerPage))
+	diesPerLane := 1
+	if cfg.Quirks.WholeChip {
+		diesPerLane = g.DiesPerChip
+	}
+	d.planesPerLane = int32(diesPerLane * g.PlanesPerDie)
+	d.lanes = make([]lane, g.Dies()/diesPerLane)
+	d.lanesPerChannel = len(d.lanes) / g.Channels
+	for p := range d.laneOf {
+		d.laneOf[p] = int32(p) / d.planesPerLane
+	}
+	d.laneBusy = make([]sim.Time, len(d.lanes))
+	d.computeTimes()
+
+	last := &d.ns[len(d.ns)-1]
+	d.l2p = newTable(int64(last.mapBase) + int64(last.mapPages))
+	d.owners = newOwners(g.Planes(), g.PagesPerBlock)
+	d.mapPages = make([]mappingPage, last.mapBase+last.mapPages-d.ns[0].mapBase)
+	d.makeCaches()
+	f, err := ftl.New(d.translation(), d, &d.random)
+	if err != nil {
+		return nil, fmt.Errorf("collection: %w", err)
+	}
+	d.ftl = f
+	if cfg.Quirks.MappingPagesLaidOut && !cfg.Mapping.Ideal {
+		d.layOutMapping()
+	}
+	if err := d.precondition(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// translation is the configuration of the translation layer: a pool is a plane;
+// the streams are the namespaces' write streams, then one of mapping pages each.
+func (d *Drive) translation() ftl.Config {
+	c, g := &d.cfg, d.cfg.Geometry
+	blocks := g.BlocksPerPlane
+	streams := 0
+	for i := range d.ns {
+		streams += d.ns[i].streams
+	}
+	hosts := streams + len(d.ns)
+	survivors := make([]int, hosts, 2*hosts)
+	for s := range survivors {
+		switch {
+		case c.Quirks.MappingProgramsVanish && s >= streams:
+			survivors[s] = hosts + d.ns[s-streams].stream // they are never collected
+		case s >= streams:
+			survivors[s] = len(survivors) + s // settled below
+		case c.Collection.Streams || c.Quirks.FrontiersAtOnce:
+			survivors[s] = hosts + s
+		default:
+			survivors[s] = hosts
+		}
+	}
+	data := 1
+	if c.Collection.Streams || c.Quirks.FrontiersAtOnce {
+		data = streams
+	}
+	total := hosts + data
+	if !c.Quirks.MappingProgramsVanish {
+		for s := streams; s < hosts; s++ {
+			survivors[s] = total
+		}
+		total++
+	}
+	for s := hosts; s < total; s++ {
+		survivors = append(survivors, s)
+	}
+	choices := c.Collection.Choices
+	if choices == 0 {
+		for 2<<choices <= blocks {
+			choices++
+		}
+	}
+	f := ftl.Config{
+		Pools: g.Planes(), BlocksPerPool: blocks, PagesPerBlock: g.PagesPerBlock,
+		Streams: hosts, Survivors: survivors,
+		Victim: c.Collection.Victim, Choices: max(choices, 1), Window: c.Collection.Window,
+		GCStart:     max(int(float64(c.Collection.Start)*float64(blocks)), c.Collection.Reserve+1, c.Quirks.HostStop),
+		GCHard:      max(int(float64(c.Collection.Hard)*float64(blocks)), 1),
+		HostReserve: c.Collection.Reserve, HostStop: c.Quirks.HostStop,
+		Concurrent:  c.Collection.Concurrent,
+		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
+	}
+	if c.Quirks.CollectOnFill {
+		f.Trigger = ftl.OnFill
+	}
+	return f
+}
+
+// computeTimes fills in the constants.
+func (d *Drive) computeTimes() {
+	t := &d.cfg.Timing
+	for n := 1; n <= nand.MaxPlanesPerDie; n++ {
+		d.readCommand[n], d.programCommand[n], d.eraseCommand[n] = t.ReadCommand(n), t.ProgramCommand(n), t.EraseCommand(n)
+	}
+	d.suspendTime[opProgram] = t.SuspendCommand() + t.SuspendProgram
+	d.suspendTime[opErase] = t.SuspendCommand() + t.SuspendErase
+	d.lastPayload, d.lastDRAM, d.lastBytes = -1, -1, -1
+	d.bellTime = d.linkTime(doorbellBytes)
+	d.submissionTime = d.linkTime(submissionBytes)
+	d.completionTime = d.linkTime(completionBytes)
+	d.readRequestTime = d.wireTime(int64(d.cfg.Host.PacketBytes) + 4)
+}
+
+func (d *Drive) makeCaches() {
+	sets, tables := 1, 1
+	if d.cfg.Cache.Partitioned {
+		sets = len(d.ns)
+	}
+	if !d.cfg.Mapping.CMTShared {
+		tables = len(d.ns)
+	}
+	d.caches = make([]cache, sets)
+	pages := int(d.cfg.Cache.Capacity/d.cfg.Geometry.PageSize) / sets
+	for i := range d.caches {
+		c := &d.caches[i]
+		c.most = max(pages, 1)
+		if d.cfg.Cache.Destage == DestageFirstTouch {
+			c.touched = make([]hash[uint32], len(d.ns))
+			c.touchedReset = make([]sim.Time, len(d.ns))
+		}
+	}
+	d.destageAt = int(float64(d.cfg.Cache.DestageAt) * float64(pages))
+	if d.destageDepth = d.cfg.Cache.DestageDepth; d.destageDepth == 0 {
+		d.destageDepth = 2 * d.cfg.Geometry.Planes()
+	}
+	d.tables = make([]mappingTable, tables)
+	for i := range d.tables {
+		d.tables[i].most = int(d.cfg.cmtEntries()) / tables
+	}
+}
+
+// layOutMapping puts all mapping pages on flash but a last, partial one.
+func (d *Drive) layOutMapping() {
+	for i := range d.ns {
+		n := &d.ns[i]
+		for k := range n.stored {
+			d.moveMappingPage(n.mapBase-d.ns[0].mapBase+k, uint8(i))
+			d.vanished--
+		}
+	}
+}
+
+func (d *Drive) schedule(at sim.Time, kind uint16, arg uint32) {
+	d.eng.Schedule(d.self, d.target, at, kind, arg)
+}
+
+// Handle implements sim.Handler.
+func (d *Drive) Handle(ev sim.Event) {
+	switch ev.Kind {
+	case evDoorbell:
+		d.doorbell(block.QueueID(ev.Arg))
+	case evFetchAsked:
+		d.fetchAsked(int32(ev.Arg))
+	case evCommandArrived:
+		d.commandArrived(int32(ev.Arg))
+	case evDataAsked:
+		d.dataAsked(int32(ev.Arg))
+	case evDataArrived:
+		d.accept(int32(ev.Arg))
+	case evCompleted:
+		d.complete(int32(ev.Arg))
+	case evMemoryDone:
+		i := int32(ev.Arg)
+		r := &d.requests[i]
+		r.dram = d.eng.Now() - r.accepted
+		d.partDone(i)
+	case evEvicted:
+		d.openBatch()
+		for t := int32(ev.Arg); t != 0; {
+			next := d.txns[t].next
+			d.locate(t)
+			t = next
+		}
+		d.closeBatch()
+	case evCommandSent:
+		d.commandSent(int32(ev.Arg))
+	case evArrayDone:
+		d.arrayDone(int32(ev.Arg))
+	case evDataOut:
+		d.dataSent(int(ev.Arg))
+	}
+}
+
+// Config returns what the drive was made from.
+func (d *Drive) Config() Config { return d.cfg }
+
+// Namespaces is how many namespaces the drive has.
+func (d *Drive) Namespaces() int { return len(d.ns) }
+
+// LogicalSize is what the host can address altogether.
+func (d *Drive) LogicalSize() units.Bytes {
+	total := units.Bytes(0)
+	for i := range d.ns {
+		total += d.ns[i].capacity()
+	}
+	return total
+}

@@ -1,0 +1,176 @@
+package ssd
+
+import (
+	"farflash/block"
+	"farflash/ftl"
+	"farflash/sim"
+	"farflash/ssd/nand"
+)
+
+// counters is what a drive counts while it runs.
+type counters struct {
+	submitted [block.Ops]uint64
+	finished  [block.Ops]uint64
+	failed    uint64
+	bytes     [block.Ops]int64
+
+	hostPrograms, movePrograms, mappingPrograms uint64
+	mappingReads, mappingMerged, vanished       uint64
+	laidOut                                     uint64 // pages allocated by reads
+	erases                                      uint64
+	mapHits, mapMisses                          uint64
+	cacheHits, cacheMisses                      uint64
+	zeroReads                                   uint64
+	parkings                                    uint64
+	trimmedPages                                int64
+	mapped                                      int64 // logical and mapping pages that have a place
+
+	commands    [operations][nand.MaxPlanesPerDie]uint64 // by number of planes
+	suspensions [operations]uint64
+	arrayBusy   [operations]sim.Time
+	laneBusy    []sim.Time
+	dramBusy    sim.Time
+	queueStats  [queues]queueStats
+
+	// Of the host's own transactions, by direction: 0 reads, 1 programs.
+	hostTxns                          [2]uint64
+	hostArray, hostTransfer, hostWait [2]sim.Time
+
+	breakdown [2]Breakdown
+	flashed   [operations]uint64 // pages read and programmed, blocks erased
+	moved     int64              // bytes over the flash channels
+}
+
+// Breakdown says where the time of requests went, in total. Of a request's
+// transactions the one that ended last counts, so the parts add up to the latency.
+type Breakdown struct {
+	Requests                                                 uint64
+	Link, DRAM, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
+}
+
+// account notes a finished request.
+func (d *Drive) account(r *request) {
+	op := r.done.Op
+	d.finished[op]++
+	if r.done.Status != block.OK {
+		d.failed++
+		return
+	}
+	d.bytes[op] += r.done.Length
+	if op > block.Write {
+		return
+	}
+	b := &d.breakdown[op]
+	b.Requests++
+	all := sim.Time(r.done.Finished - r.done.Submitted)
+	inside := r.served - r.accepted
+	b.All += all
+	b.Link += all - inside
+	if r.array == 0 && r.transfer == 0 {
+		b.DRAM += inside
+		return
+	}
+	b.Mapping += r.mapping
+	b.Wait += r.wait
+	b.Array += r.array
+	b.Transfer += r.transfer
+	b.Backlog += inside - r.mapping - r.wait - r.array - r.transfer
+}
+
+// accountTransaction notes a transaction that has ended.
+func (d *Drive) accountTransaction(x *transaction) {
+	op := operationOf(int(x.queue))
+	d.flashed[op]++
+	if op == opRead || op == opProgram {
+		d.moved += int64(x.bytes)
+	}
+	way := 0
+	switch {
+	case x.origin == fromHost && op == opProgram, x.origin == fromCache:
+		way = 1
+	case x.origin != fromHost:
+		return
+	}
+	d.hostTxns[way]++
+	d.hostArray[way] += x.array
+	d.hostTransfer[way] += x.transfer
+	d.hostWait[way] += d.eng.Now() - x.created - x.array - x.transfer
+}
+
+// Stats is what a drive did since the last ResetStats. Times are totals.
+type Stats struct {
+	Submitted, Finished [block.Ops]uint64
+	Failed              uint64
+	Bytes               [block.Ops]int64
+
+	// Pages programmed for the host, by collection and for the map.
+	HostPrograms, MovePrograms, MappingPrograms uint64
+	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
+	MappingReads                                uint64
+	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
+	ProgramsSuspended, ErasesSuspended          uint64
+
+	MapHits, MapMisses     uint64
+	CacheHits, CacheMisses uint64
+	ZeroReads              uint64
+	WritesHeld             uint64 // that had to wait for a free page
+
+	// Of the host's transactions: 0 reads, 1 programs.
+	Transactions          [2]uint64
+	Array, Transfer, Wait [2]sim.Time
+	Breakdown             [2]Breakdown
+
+	Queues                []QueueStats
+	LaneBusy, ChannelBusy []sim.Time
+	DRAMBusy              sim.Time
+	FTL                   ftl.Stats
+	Energy                float64 // joules, without the idle draw; 0 if not known
+	Span                  sim.Time
+	FreeBlocks            int
+	ValidPages            int64
+}
+
+// QueueStats is what is known of one kind of scheduler queue over all lanes.
+type QueueStats struct {
+	Name          string
+	Entered, Left uint64
+	Wait, MaxWait sim.Time
+	MaxLength     int64
+}
+
+// Stats returns what the drive did.
+func (d *Drive) Stats() Stats {
+	s := Stats{
+		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
+		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms,
+		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback], Erases: d.flashed[opErase],
+		MappingReads: d.mappingReads,
+		Commands: map[string][nand.MaxPlanesPerDie]uint64{
+			"read": d.commands[opRead], "program": d.commands[opProgram], "erase": d.commands[opErase], "copyback": d.commands[opCopyback],
+		},
+		ProgramsSuspended: d.suspensions[opProgram], ErasesSuspended: d.suspensions[opErase],
+		MapHits: d.mapHits, MapMisses: d.mapMisses, CacheHits: d.cacheHits, CacheMisses: d.cacheMisses,
+		ZeroReads: d.zeroReads, WritesHeld: d.parkings,
+		Transactions: d.hostTxns, Array: d.hostArray, Transfer: d.hostTransfer, Wait: d.hostWait,
+		Breakdown: d.breakdown,
+		LaneBusy:  append([]sim.Time(nil), d.laneBusy...),
+		DRAMBusy:  d.dramBusy, FTL: d.ftl.Stats(), Span: d.eng.Now(), ValidPages: d.mapped,
+	}
+	for q, x := range d.queueStats {
+		if x.Entered > 0 {
+			s.Queues = append(s.Queues, QueueStats{Name: queueNames[q], Entered: x.Entered, Left: x.Left, Wait: x.Wait, MaxWait: x.MaxWait, MaxLength: x.MaxLength})
+		}
+	}
+	for i := range d.channels {
+		s.ChannelBusy = append(s.ChannelBusy, d.channels[i].time)
+	}
+	for p := range d.cfg.Geometry.Planes() {
+		s.FreeBlocks += d.ftl.Free(p)
+	}
+	if e := d.cfg.Energy; e != nil {
+		s.Energy = float64(e.Read)*float64(s.Reads) + float64(float64(e.Program)*float64(s.Programs)) +
+			float64(float64(e.Erase)*float64(s.Erases)) + float64(float64(e.TransferPerByte)*float64(d.moved)) +
+			float64(float64(e.LinkPerByte)*float64(d.bytes[block.Read]+d.bytes[block.Write]))
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+package ssd
+
+import (
+	"farflash/block"
+	"farflash/ftl"
+	"farflash/sim"
+)
+
+// A transaction is one page's read or program, or one block's erase. All live in
+// one slice and are named by index; 0 is no transaction.
+type transaction struct {
+	sectors   uint64 // which sectors of the page are moved
+	created   sim.Time
+	queued    sim.Time // when it entered the scheduler
+	array     sim.Time // spent in the array
+	transfer  sim.Time // spent on the channel
+	source    ftl.PPA  // collection: the page that is moved
+	page      uint32   // physical page; of an erase, the first page of the block
+	logical   uint32
+	request   int32 // the host request it is part of, 0: none
+	pair      int32 // a read's: the write that waits for it
+	prev      int32
+	next      int32
+	bytes     int32 // moved over the channel
+	version   uint32
+	seq       uint64 // order of arrival in the scheduler
+	plane     int32
+	pageIndex uint16 // within the block
+	queue     uint8  // which of the scheduler's queues it belongs to
+	waitsFor  uint8  // transactions that must be done first
+	ns        uint8
+	stream    uint8
+	origin    origin
+	pinned    bool // the read pins its block
+}
+
+// origin is who wants a transaction.
+type origin uint8
+
+const (
+	fromHost    origin = iota // a host request's own page
+	fromCache                 // data leaving the cache
+	fromUpdate                // the read half of a partial page write
+	fromMapping               // a mapping page
+	fromMove                  // collection or wear levelling
+)
+
+// The scheduler's queues, per die.
+const classes = 4
+
+var _ [classes]struct{} = [block.Classes]struct{}{}
+
+const (
+	queueMappingRead  = 0
+	queueHostRead     = queueMappingRead + 1 // and the three after it, by class
+	queueMoveRead     = queueHostRead + classes
+	queueMappingWrite = queueMoveRead + 1
+	queueHostWrite    = queueMappingWrite + 1 // and the three after it, by class
+	queueMoveWrite    = queueHostWrite + classes
+	queueErase        = queueMoveWrite + 1
+	queueCopyback     = queueErase + 1 // a move inside a plane; scheduled as a write
+	queues            = queueCopyback + 1
+)
+
+const (
+	hostReads  = uint16(1<<classes-1) << queueHostRead
+	hostWrites = uint16(1<<classes-1) << queueHostWrite
+)
+
+// queueNames are the words that statistics use.
+var queueNames = [queues]string{
+	queueMappingRead: "mapping-read",
+	queueHostRead:    "read-urgent", queueHostRead + 1: "read-high", queueHostRead + 2: "read-medium", queueHostRead + 3: "read-low",
+	queueMoveRead:     "move-read",
+	queueMappingWrite: "mapping-write",
+	queueHostWrite:    "write-urgent", queueHostWrite + 1: "write-high", queueHostWrite + 2: "write-medium", queueHostWrite + 3: "write-low",
+	queueMoveWrite: "move-write", queueErase: "erase", queueCopyback: "copyback",
+}
+
+// newTransaction returns the index of a transaction with only its time set.
+func (d *Drive) newTransaction() int32 {
+	t := d.freeTxn
+	if t != 0 {
+		d.freeTxn = d.txns[t].next
+		d.txns[t] = transaction{created: d.eng.Now()}
+		return t
+	}
+	d.txns = append(d.txns, transaction{created: d.eng.Now()})
+	return int32(len(d.txns) - 1)
+}
+
+func (d *Drive) freeTransaction(t int32) {
+	d.txns[t].next = d.freeTxn
+	d.freeTxn = t
+}
+
+// list is a doubly linked list of transactions.
+type list struct{ head, tail int32 }
+
+func (d *Drive) pushBack(l *list, t int32) {
+	x := &d.txns[t]
+	x.prev, x.next = l.tail, 0
+	if l.tail != 0 {
+		d.txns[l.tail].next = t
+	} else {
+		l.head = t
+	}
+	l.tail = t
+}
+
+func (d *Drive) remove(l *list, t int32) {
+	x := &d.txns[t]
+	if x.prev != 0 {
+		d.txns[x.prev].next = x.next
+	} else {
+		l.head = x.next
+	}
+	if x.next != 0 {
+		d.txns[x.next].prev = x.prev
+	} else {
+		l.tail = x.prev
+	}
+}
+
+// at puts a transaction on a physical page.
+func (d *Drive) at(x *transaction, page uint32) {
+	x.page = page
+	plane := page / d.pagesPerPlane
+	x.plane = int32(plane)
+	x.pageIndex = uint16((page - plane*d.pagesPerPlane) % d.pagesPerBlock)
+}

@@ -1,0 +1,138 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Interval is a two-sided confidence interval of a mean.
+type Interval struct {
+	Mean       float64
+	Half       float64 // half width: the interval is Mean-Half to Mean+Half
+	Level      float64 // such as 0.95
+	N          int     // independent values behind it: replicates, or batches
+	Batch      int     // observations in a batch; 1 for replicates
+	Correlated bool    // batch means are still correlated: the interval is too narrow
+}
+
+// Low returns the lower end.
+func (i Interval) Low() float64 { return i.Mean - i.Half }
+
+// High returns the upper end.
+func (i Interval) High() float64 { return i.Mean + i.Half }
+
+// Relative returns the half width as a share of the mean; infinite if the mean is 0 and the half width is not.
+func (i Interval) Relative() float64 {
+	if i.Half == 0 {
+		return 0
+	}
+	return math.Abs(i.Half / i.Mean)
+}
+
+// Replicates returns Student's t interval of the mean of independent values, one a replicate.
+func Replicates(xs []float64, level float64) (Interval, error) {
+	if err := checkLevel(level); err != nil {
+		return Interval{}, err
+	}
+	if len(xs) < 2 {
+		return Interval{}, fmt.Errorf("an interval needs at least 2 replicates, there are %d", len(xs))
+	}
+	return interval(xs, level), nil
+}
+
+func interval(xs []float64, level float64) Interval {
+	var m Moments
+	for _, x := range xs {
+		m.Add(x)
+	}
+	n := float64(m.N())
+	half := TQuantile((1+level)/2, len(xs)-1) * math.Sqrt(m.SampleVariance()/n)
+	return Interval{Mean: m.Mean(), Half: half, Level: level, N: len(xs), Batch: 1}
+}
+
+func checkLevel(level float64) error {
+	if !(level > 0 && level < 1) {
+		return fmt.Errorf("confidence level %v is not between 0 and 1", level)
+	}
+	return nil
+}
+
+// Batches are chosen so that at least minBatches remain: fewer make Student's t wide, many more gain little.
+const (
+	minBatches = 10
+	maxBatches = 40
+	// uncorrelated is the lag-1 autocorrelation of batch means from which on a batch is taken to be long enough. It is
+	// compared with what independent means show by chance as well, see longEnough.
+	uncorrelated = 0.1
+)
+
+// BatchMeans returns a confidence interval of the mean of one run's correlated observations. It begins with 40 batches or
+// fewer and joins more and more observations into one until neighbouring batch means are uncorrelated, down to 10 batches;
+// if they still are correlated then, the interval says so. NaNs are passed over, and up to one batch of observations at the
+// front is left out so that all batches are equal.
+func BatchMeans(xs []float64, level float64) (Interval, error) {
+	if err := checkLevel(level); err != nil {
+		return Interval{}, err
+	}
+	kept := make([]float64, 0, len(xs))
+	for _, x := range xs {
+		if !math.IsNaN(x) {
+			kept = append(kept, x)
+		}
+	}
+	if len(kept) < minBatches {
+		return Interval{}, fmt.Errorf("batch means need at least %d observations, there are %d", minBatches, len(kept))
+	}
+	size := max(1, len(kept)/maxBatches)
+	for {
+		means := batches(kept, size)
+		ok := longEnough(means)
+		next := size + max(1, size/2)
+		if ok || len(kept)/next < minBatches {
+			i := interval(means, level)
+			i.Batch, i.Correlated = size, !ok
+			return i, nil
+		}
+		size = next
+	}
+}
+
+// batches returns the means of successive batches of the given size that end with the last observation.
+func batches(xs []float64, size int) []float64 {
+	n := len(xs) / size
+	xs = xs[len(xs)-n*size:]
+	means := make([]float64, n)
+	for b := range means {
+		sum := 0.0
+		for _, x := range xs[b*size : (b+1)*size] {
+			sum += x
+		}
+		means[b] = sum / float64(size)
+	}
+	return means
+}
+
+// longEnough tells whether the means pass for uncorrelated. Independent means have a lag-1 autocorrelation of -1/n on
+// average with a deviation of 1/sqrt(n): only what exceeds that by 1.28 deviations (one in ten) and 0.1 counts.
+func longEnough(means []float64) bool {
+	var m Moments
+	for _, x := range means {
+		m.Add(x)
+	}
+	n := float64(len(means))
+	return m.ACF1() <= math.Max(uncorrelated, 1.28/math.Sqrt(n)-1/n)
+}
+
+// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits: the library behind it may
+// differ in the last bits from one processor to another, and a result's bytes must not.
+func TQuantile(p float64, degrees int) float64 {
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(t, 'e', 8, 64), 64)
+	if err != nil {
+		panic("stats: a printed number does not parse: " + err.Error())
+	}
+	return rounded
+}

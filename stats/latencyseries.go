@@ -1,0 +1,119 @@
+package stats
+
+import (
+	"math"
+
+	"farflash/units"
+)
+
+// coarse is the geometry of the histograms inside a [LatencySeries]: 16 buckets per octave up to 2^34 ns.
+var coarse = geometry{sub: 4, groups: 31}
+
+const coarseBuckets = 31 << 4
+
+// LatencySeries gathers durations by time and gives the mean, the maximum and quantiles of each bin. Bins are those of
+// [Series]; each holds a coarse histogram of 2 KB, made when the bin is first used, so quantiles are good to 1/16 at worst.
+type LatencySeries struct {
+	series Series
+	shapes []*[coarseBuckets]uint32
+	spare  []*[coarseBuckets]uint32 // left over from folding, cleared
+}
+
+// NewLatencySeries returns an empty series. It panics where [NewSeries] does.
+func NewLatencySeries(c SeriesConfig) *LatencySeries {
+	return &LatencySeries{series: *NewSeries(c), shapes: make([]*[coarseBuckets]uint32, c.Bins)}
+}
+
+// Add counts the duration d at time t.
+func (s *LatencySeries) Add(t, d units.Duration) {
+	i := s.series.find(t)
+	for i < 0 {
+		s.fold()
+		i = s.series.find(t)
+	}
+	s.series.bins[i].add(int64(d))
+	shape := s.shapes[i]
+	if shape == nil {
+		shape = s.fresh()
+		s.shapes[i] = shape
+	}
+	if c := &shape[coarse.index(uint64(d)/picos)]; *c < math.MaxUint32 {
+		*c++
+	}
+}
+
+func (s *LatencySeries) fresh() *[coarseBuckets]uint32 {
+	if n := len(s.spare); n > 0 {
+		shape := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return shape
+	}
+	return new([coarseBuckets]uint32)
+}
+
+func (s *LatencySeries) fold() {
+	half := len(s.shapes) / 2
+	for i := range half {
+		a, b := s.shapes[2*i], s.shapes[2*i+1]
+		switch {
+		case a == nil:
+			a = b
+		case b != nil:
+			for k, c := range b {
+				a[k] += min(c, math.MaxUint32-a[k])
+			}
+			*b = [coarseBuckets]uint32{}
+			s.spare = append(s.spare, b)
+		}
+		s.shapes[i] = a
+	}
+	clear(s.shapes[half:])
+	s.series.fold()
+}
+
+// Width returns the present width of a bin.
+func (s *LatencySeries) Width() units.Duration { return s.series.width }
+
+// Means returns each bin's mean in picoseconds, NaN where a bin is empty.
+func (s *LatencySeries) Means() []float64 { return s.series.Means() }
+
+// Slots returns each bin's exact count, sum (ps) and maximum (ps). The caller must not change them.
+func (s *LatencySeries) Slots() []Slot { return s.series.Slots() }
+
+// Quantiles returns each bin's q quantile in picoseconds, interpolated as [Histogram.Quantile] does, NaN where a bin is
+// empty.
+func (s *LatencySeries) Quantiles(q float64) []float64 {
+	out := make([]float64, s.series.used)
+	for i := range out {
+		out[i] = quantileOf(s.shapes[i], q, s.series.bins[i].Max)
+	}
+	return out
+}
+
+func quantileOf(shape *[coarseBuckets]uint32, q float64, largest int64) float64 {
+	if shape == nil {
+		return math.NaN()
+	}
+	var n uint64
+	for _, c := range shape {
+		n += uint64(c)
+	}
+	rank := rankOf(q, n)
+	var below uint64
+	for i, c := range shape {
+		if c == 0 {
+			continue
+		}
+		if float64(below+uint64(c)) >= rank {
+			l, u := coarse.bounds(i)
+			low, high := float64(l*picos), math.Min(float64(u*picos), float64(largest))
+			if i == coarseBuckets-1 {
+				high = float64(largest)
+			}
+			share := math.Max(rank-float64(below), 0) / float64(c)
+			return low + float64(share*(high-low))
+		}
+		below += uint64(c)
+	}
+	return float64(largest)
+}

@@ -1,0 +1,113 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// Cut says where a series of observations leaves its warm-up.
+type Cut struct {
+	Index   int    // the first observation that counts; 0 keeps all of them
+	Found   bool   // false: the series never settles, or is too short to tell
+	Explain string // one sentence for a report
+}
+
+// mserBatch is the batch size of MSER-5.
+const mserBatch = 5
+
+// WarmUp finds the warm-up of xs by MSER-5: of all cuts it takes the one that makes the standard error of the mean of what
+// remains least, over batches of five. A cut in the second half means that the least was not reached within the series; it
+// is reported as not found, and Index is then 0. NaNs (bins without a value) are passed over.
+func WarmUp(xs []float64) Cut {
+	batches, starts := fives(xs)
+	n := len(batches)
+	if n < 4 {
+		return Cut{Explain: fmt.Sprintf("%d observations are too few to look for a warm-up; all are kept (MSER-5 needs 20)", len(xs))}
+	}
+	best, cut := math.Inf(1), 0
+	// Walking from the end, mean and squared deviations of batches[d:] grow by Welford's update.
+	mean, m2 := 0.0, 0.0
+	for d := n - 1; d >= 0; d-- {
+		k := float64(n - d)
+		delta := batches[d] - mean
+		mean += delta / k
+		m2 += float64(delta * (batches[d] - mean))
+		// A few batches can agree by chance.
+		if n-d < min(5, n-1) {
+			continue
+		}
+		if score := m2 / float64(k*k); score <= best {
+			best, cut = score, d
+		}
+	}
+	switch {
+	case cut > n/2:
+		return Cut{Explain: fmt.Sprintf("no steady state within the run: MSER-5 would cut %d of %d observations, more than half; all are kept", starts[cut], len(xs))}
+	case cut == 0:
+		return Cut{Found: true, Explain: fmt.Sprintf("no warm-up: MSER-5 keeps all %d observations", len(xs))}
+	}
+	return Cut{Index: starts[cut], Found: true,
+		Explain: fmt.Sprintf("MSER-5 cuts the first %d of %d observations (%.0f %%)", starts[cut], len(xs), 100*float64(starts[cut])/float64(len(xs)))}
+}
+
+// fives returns the means of five successive numbers each and where each five begins. An incomplete last five is dropped.
+func fives(xs []float64) (means []float64, starts []int) {
+	sum, k, start := 0.0, 0, 0
+	for i, x := range xs {
+		if math.IsNaN(x) {
+			continue
+		}
+		if k == 0 {
+			start = i
+		}
+		sum += x
+		if k++; k == mserBatch {
+			means = append(means, sum/mserBatch)
+			starts = append(starts, start)
+			sum, k = 0, 0
+		}
+	}
+	return means, starts
+}
+
+// SteadyConfig says when a run may stop.
+type SteadyConfig struct {
+	Level     float64 // of the confidence interval, such as 0.95
+	Precision float64 // half width of the interval over the mean that is good enough
+}
+
+// DefaultSteadyConfig asks for 5 % of the mean at 95 %.
+func DefaultSteadyConfig() SteadyConfig { return SteadyConfig{Level: 0.95, Precision: 0.05} }
+
+// Verdict is what [Steady] finds.
+type Verdict struct {
+	Reached  bool
+	Cut      Cut
+	Interval Interval // of the mean after the cut; its N is 0 if there were too few observations
+	Explain  string   // one sentence
+}
+
+// Steady tells whether xs has left its warm-up and its mean is known well enough to stop.
+func Steady(xs []float64, c SteadyConfig) Verdict {
+	v := Verdict{Cut: WarmUp(xs)}
+	if !v.Cut.Found {
+		v.Explain = v.Cut.Explain
+		return v
+	}
+	var err error
+	if v.Interval, err = BatchMeans(xs[v.Cut.Index:], c.Level); err != nil {
+		v.Explain = err.Error()
+		return v
+	}
+	width := v.Interval.Relative()
+	switch {
+	case v.Interval.Correlated:
+		v.Explain = "the observations are still correlated over the longest batches that fit"
+	case width > c.Precision:
+		v.Explain = fmt.Sprintf("the mean is known to %.2g %%, %.2g %% are asked for", 100*width, 100*c.Precision)
+	default:
+		v.Reached = true
+		v.Explain = fmt.Sprintf("%s; the mean is known to %.2g %%", v.Cut.Explain, 100*width)
+	}
+	return v
+}

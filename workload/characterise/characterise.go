@@ -1,0 +1,231 @@
+// Package characterise measures a workload in one pass: counts and mix, moments and correlation of sizes and inter-arrival
+// times, how sequential it is, what it touches, and its peak and daily rates.
+//
+// The main types are [Meter], which is fed one record at a time, and [Result], which it yields; [Run] does both for a whole
+// [workload.Source]. Result marshals to the JSON that `farflash trace info --json` prints.
+//
+// The estimators: moments are those of the population (divided by n), skewness is m3/m2^1.5, and the lag-1 autocorrelation is the
+// sum of (x[i]-mean)(x[i+1]-mean) over that of (x[i]-mean)^2. All are updated record by record about the running mean (Welford;
+// Pébay, SAND2008-6212), so that long traces lose no digits. Inter-arrival times are those between requests of one kind.
+//
+// Memory is that of the footprint: 80 B or so for each MiB of address space touched, and 256 B more for a MiB that was touched in
+// pieces other than whole 4 KiB blocks. Everything else is constant.
+//
+// What it leaves out: stack distances, and burstiness beyond lag 1.
+package characterise
+
+import (
+	"io"
+	"math"
+
+	"farflash/block"
+	"farflash/units"
+	"farflash/workload"
+)
+
+// Figure holds the moments of a sequence. Those that do not exist (of a constant, or of too few) are NaN, and null in JSON.
+type Figure struct {
+	Mean     Number `json:"mean"`
+	SCV      Number `json:"scv"`      // variance over squared mean
+	Skewness Number `json:"skewness"` // third central moment over the variance to 3/2
+	ACF1     Number `json:"acf1"`     // autocorrelation of neighbours
+}
+
+// Sequential holds the share of bytes that belong to sequential runs, with so many streams told apart.
+type Sequential struct {
+	One       Number `json:"1"`
+	Eight     Number `json:"8"`
+	ThirtyTwo Number `json:"32"`
+}
+
+// Side holds the figures of reads or of writes.
+type Side struct {
+	Count           int64      `json:"count"`
+	Bytes           int64      `json:"bytes"`
+	Size            Figure     `json:"size"`         // bytes
+	Interarrival    Figure     `json:"interarrival"` // us
+	SequentialRatio Sequential `json:"sequential_ratio"`
+}
+
+// Result is what a workload is like.
+type Result struct {
+	Format          string  `json:"format"`
+	Requests        int64   `json:"requests"`
+	Span            float64 `json:"span_s"`       // s from the first request to the last
+	OutOfOrder      int64   `json:"out_of_order"` // requests filed behind a later one
+	Reads           Side    `json:"reads"`
+	Writes          Side    `json:"writes"`
+	Trims           int64   `json:"trims"`
+	Flushes         int64   `json:"flushes"`
+	Volumes         int64   `json:"volumes"`
+	Footprint       int64   `json:"footprint"`          // distinct bytes read, written or trimmed, in whole 512-byte sectors
+	WriteFootprint  int64   `json:"write_footprint"`    // distinct bytes written
+	HighestByte     int64   `json:"highest_byte"`       // the end of the highest request of any volume
+	WriteRatePerDay Number  `json:"write_rate_per_day"` // bytes written over the span, in bytes a day
+	PeakIOPS        Number  `json:"peak_iops_5min"`     // of the busiest 5 minutes, counted from the first request
+	Skipped         int64   `json:"skipped"`            // bad records left out
+}
+
+// Number is a float64 whose JSON is null where there is no finite value.
+type Number float64
+
+// PeakWindow is the window of Result.PeakIOPS.
+const PeakWindow = 300 * units.Second
+
+// Meter measures a workload as it goes by.
+type Meter struct {
+	sides     [2]side // by block.Read, block.Write
+	trims     int64
+	flushes   int64
+	requests  int64
+	first     units.Duration
+	last      units.Duration
+	disorder  int64
+	touched   footprint
+	written   footprint
+	highest   int64
+	peak      int64
+	window    int64 // the number of the window being counted
+	inWindow  int64
+	lastTouch uint32
+	volumes   map[uint32]struct{}
+}
+
+// side measures the requests of one kind.
+type side struct {
+	count   int64
+	bytes   int64
+	size    moments
+	gap     moments
+	last    units.Duration
+	streams [3]streams
+}
+
+// New returns an empty Meter.
+func New() *Meter {
+	m := &Meter{volumes: make(map[uint32]struct{}), window: -1}
+	for i := range m.sides {
+		m.sides[i].streams = [3]streams{newStreams(1), newStreams(8), newStreams(32)}
+	}
+	return m
+}
+
+// Add measures one record. Times may run backwards, which is counted; the span then reaches to the latest.
+func (m *Meter) Add(r *workload.Record) {
+	switch {
+	case m.requests == 0:
+		m.first, m.last = r.Time, r.Time
+	case r.Time < m.last:
+		m.disorder++
+	}
+	m.requests++
+	m.last = max(m.last, r.Time)
+	m.countPeak(r.Time)
+	if m.requests == 1 || r.Volume != m.lastTouch {
+		m.volumes[r.Volume] = struct{}{}
+		m.lastTouch = r.Volume
+	}
+	switch r.Op {
+	case block.Flush:
+		m.flushes++
+		return
+	case block.Trim:
+		m.trims++
+	case block.Read:
+		m.sides[0].add(r)
+	case block.Write:
+		m.sides[1].add(r)
+		m.written.add(r.Volume, r.Offset, r.Size)
+	}
+	m.highest = max(m.highest, r.End())
+	m.touched.add(r.Volume, r.Offset, r.Size)
+}
+
+func (m *Meter) countPeak(t units.Duration) {
+	if n := int64((t - m.first) / PeakWindow); n != m.window {
+		m.window, m.inWindow = n, 0
+	}
+	m.inWindow++
+	m.peak = max(m.peak, m.inWindow)
+}
+
+func (s *side) add(r *workload.Record) {
+	if s.count > 0 {
+		s.gap.add((r.Time - s.last).Microseconds())
+	}
+	s.last = r.Time
+	s.count++
+	s.bytes += r.Size
+	s.size.add(float64(r.Size))
+	for i := range s.streams {
+		s.streams[i].add(r.Offset, r.Size)
+	}
+}
+
+// Result returns the figures so far.
+func (m *Meter) Result() Result {
+	span := m.last - m.first
+	res := Result{
+		Requests:        m.requests,
+		Span:            span.Seconds(),
+		OutOfOrder:      m.disorder,
+		Reads:           m.sides[0].result(),
+		Writes:          m.sides[1].result(),
+		Trims:           m.trims,
+		Flushes:         m.flushes,
+		Volumes:         int64(len(m.volumes)),
+		Footprint:       m.touched.bytes(),
+		WriteFootprint:  m.written.bytes(),
+		HighestByte:     m.highest,
+		WriteRatePerDay: Number(math.NaN()),
+		PeakIOPS:        Number(math.NaN()),
+	}
+	if span > 0 {
+		res.WriteRatePerDay = Number(float64(m.sides[1].bytes) / span.Seconds() * units.Day.Seconds())
+		// A workload shorter than the window has its mean rate as its peak.
+		res.PeakIOPS = Number(float64(m.peak) / min(span, PeakWindow).Seconds())
+	}
+	return res
+}
+
+func (s *side) result() Side {
+	return Side{
+		Count:        s.count,
+		Bytes:        s.bytes,
+		Size:         s.size.figure(),
+		Interarrival: s.gap.figure(),
+		SequentialRatio: Sequential{
+			One:       s.streams[0].ratio(s.bytes),
+			Eight:     s.streams[1].ratio(s.bytes),
+			ThirtyTwo: s.streams[2].ratio(s.bytes),
+		},
+	}
+}
+
+// disordered and skipping are what a source may tell about the file behind it, which re-sorting and skipping hide.
+type disordered interface{ OutOfOrder() int64 }
+type skipping interface{ Skipped() int64 }
+
+// Run measures src to its end.
+func Run(src workload.Source) (Result, error) {
+	m := New()
+	var r workload.Record
+	for {
+		err := src.Next(&r)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return m.Result(), err
+		}
+		m.Add(&r)
+	}
+	res := m.Result()
+	if d, ok := src.(disordered); ok {
+		res.OutOfOrder = d.OutOfOrder()
+	}
+	if s, ok := src.(skipping); ok {
+		res.Skipped = s.Skipped()
+	}
+	return res, nil
+}

@@ -1,0 +1,123 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+// headSize is how much of a file detection looks at, and the longest line.
+const headSize = 1 << 18
+
+// bufioFull is what ReadSlice returns for a line longer than headSize.
+var bufioFull = bufio.ErrBufferFull
+
+// headReader is the decompressed file, of which the beginning can be looked at before it is read.
+type headReader struct {
+	*bufio.Reader
+	head        []byte // the beginning; valid until the first read
+	whole       bool   // head is all of the file
+	name        string
+	compression string // or empty
+	failed      error  // of the decompressor, other than the end of the file
+}
+
+// Read errors of the decompressor are kept, because io.ReadFull cannot tell a damaged file from a short one.
+type watched struct {
+	src io.Reader
+	to  *headReader
+}
+
+func (w watched) Read(p []byte) (int, error) {
+	n, err := w.src.Read(p)
+	if err != nil && err != io.EOF {
+		w.to.failed = err
+	}
+	return n, err
+}
+
+// corrupt says that the file cannot be read on.
+func (h *headReader) corrupt(err error) error {
+	if h.failed != nil {
+		err = h.failed
+	}
+	if h.compression == "" {
+		return fmt.Errorf("%s: %w", h.name, err)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%s: the %s data is cut off; the file is truncated", h.name, h.compression)
+	}
+	return fmt.Errorf("%s: the %s data is damaged: %w", h.name, h.compression, err)
+}
+
+// lines returns the complete lines of the head.
+func (h *headReader) lines() [][]byte {
+	head := bytes.TrimPrefix(h.head, []byte("\xef\xbb\xbf"))
+	if !h.whole {
+		head = head[:bytes.LastIndexByte(head, '\n')+1]
+	}
+	lines := bytes.Split(head, []byte{'\n'})
+	for i := range lines {
+		lines[i] = bytes.TrimSuffix(lines[i], []byte{'\r'})
+	}
+	return lines
+}
+
+// decompress finds the compression by its magic number and returns the content.
+func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
+	raw := bufio.NewReaderSize(src, 1<<16)
+	magic, err := raw.Peek(6)
+	if len(magic) == 0 {
+		if err == io.EOF {
+			return nil, nil, fmt.Errorf("%s is empty", name)
+		}
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	h := &headReader{name: name}
+	var content io.Reader = raw
+	var closer io.Closer
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		h.compression = "gzip"
+		content, err = gzip.NewReader(raw)
+	case bytes.HasPrefix(magic, []byte("BZh")) && len(magic) > 3 && magic[3] >= '1' && magic[3] <= '9':
+		h.compression = "bzip2"
+		content, err = bzip2.NewReader(raw), nil
+	case bytes.HasPrefix(magic, []byte{0xfd, '7', 'z', 'X', 'Z', 0}):
+		h.compression = "xz"
+		content, err = xz.NewReader(raw)
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		h.compression = "zstd"
+		var z *zstd.Decoder
+		// One decoder in the caller's goroutine; frames that ask for more than 256 MiB of window are refused.
+		z, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<28))
+		if err == nil {
+			content, closer = z, z.IOReadCloser()
+		}
+	default:
+		err = nil
+	}
+	if err != nil {
+		return nil, nil, h.corrupt(err)
+	}
+	h.Reader = bufio.NewReaderSize(watched{content, h}, headSize)
+	h.head, err = h.Peek(headSize)
+	if err != nil && err != io.EOF && len(h.head) == 0 {
+		return nil, closer, h.corrupt(err)
+	}
+	h.whole = err == io.EOF
+	if len(h.head) == 0 {
+		return nil, closer, fmt.Errorf("%s is empty", name)
+	}
+	if len(h.head) > 262 && string(h.head[257:262]) == "ustar" {
+		return nil, closer, fmt.Errorf("%s is a tar archive; unpack it and name a trace file", name)
+	}
+	return h, closer, nil
+}

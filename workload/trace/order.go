@@ -1,0 +1,268 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// sorter puts events in order of time, those of equal times in file order, within a window of events.
+type sorter struct {
+	window int
+	heap   []queued
+	filed  int64   // events taken from the file
+	last   instant // time of the event yielded last
+	begun  bool
+	coming queued // being read
+	err    error  // why the file ended
+}
+
+type queued struct {
+	event event
+	seq   int64
+}
+
+func newSorter(window int) *sorter { return &sorter{window: window} }
+
+func (q *queued) before(p *queued) bool {
+	if q.event.at != p.event.at {
+		return q.event.at.before(p.event.at)
+	}
+	return q.seq < p.seq
+}
+
+func (s *sorter) next(r *Reader, e *event) error {
+	for s.err == nil && len(s.heap) <= s.window {
+		q := &s.coming
+		if s.err = r.filed(&q.event); s.err != nil {
+			break
+		}
+		if s.begun && q.event.at.before(s.last) {
+			back, _ := s.last.since(q.event.at)
+			err := r.locate(q.event.place, fmt.Errorf("its time is %v before that of a request already passed on: the window of %d"+
+				" records is too small to sort it in; make it larger (--window)", back, s.window))
+			s.err = r.skip(err)
+			continue
+		}
+		q.seq = s.filed
+		s.filed++
+		s.push(*q)
+	}
+	if s.err != nil && s.err != io.EOF {
+		return s.err
+	}
+	if len(s.heap) == 0 {
+		return io.EOF
+	}
+	*e = s.pop()
+	s.last, s.begun = e.at, true
+	return nil
+}
+
+func (s *sorter) push(q queued) {
+	s.heap = append(s.heap, q)
+	i := len(s.heap) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !s.heap[i].before(&s.heap[parent]) {
+			break
+		}
+		s.heap[i], s.heap[parent] = s.heap[parent], s.heap[i]
+		i = parent
+	}
+}
+
+func (s *sorter) pop() event {
+	top := s.heap[0].event
+	n := len(s.heap) - 1
+	s.heap[0] = s.heap[n]
+	s.heap = s.heap[:n]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && s.heap[child+1].before(&s.heap[child]) {
+			child++
+		}
+		if !s.heap[child].before(&s.heap[i]) {
+			break
+		}
+		s.heap[i], s.heap[child] = s.heap[child], s.heap[i]
+		i = child
+	}
+	return top
+}
+
+// spread places the events of one second at sorted uniform times within it. The stream of random numbers is named by the
+// second, so a second is spread alike wherever the file begins.
+type spread struct {
+	seed   uint64
+	second []event // of the second being yielded
+	at     []int64 // their places within it, in ps
+	place  int
+	ahead  event // the first event of the next second
+	held   bool
+	err    error // why the file ended
+}
+
+func (s *spread) next(r *Reader, e *event) error {
+	if s.place == len(s.second) {
+		if err := s.gather(r); err != nil {
+			return err
+		}
+	}
+	*e = s.second[s.place]
+	e.at.ps = s.at[s.place]
+	s.place++
+	return nil
+}
+
+// gather reads one whole second.
+func (s *spread) gather(r *Reader) error {
+	if !s.held {
+		if s.err != nil {
+			return s.err
+		}
+		if s.err = r.sorted(&s.ahead); s.err != nil {
+			return s.err
+		}
+	}
+	s.second = append(s.second[:0], s.ahead)
+	s.held, s.place = false, 0
+	for {
+		if s.err = r.sorted(&s.ahead); s.err == io.EOF {
+			break
+		} else if s.err != nil {
+			return s.err
+		}
+		if s.ahead.at.sec != s.second[0].at.sec {
+			s.held = true
+			break
+		}
+		s.second = append(s.second, s.ahead)
+	}
+	stream := sim.NewStream(s.seed, "workload/trace/second/"+strconv.FormatInt(s.second[0].at.sec, 10))
+	s.at = s.at[:0]
+	for range s.second {
+		s.at = append(s.at, stream.IntN(psPerSecond))
+	}
+	slices.Sort(s.at)
+	return nil
+}
+
+// pairs finds the completion of each request, by volume, end and operation, to fill in its response time. Requests wait for it
+// in order; when too many wait, the oldest goes on without.
+type pairs struct {
+	ring      []event
+	head      int64 // sequence number of the oldest waiting request
+	tail      int64 // of the next to come
+	open      map[pairKey]int64
+	completed int64
+	coming    event // being read
+	err       error
+}
+
+type pairKey struct {
+	end    int64
+	volume uint32
+	op     uint8
+}
+
+const maxPending = 1 << 12
+
+func newPairs() *pairs {
+	return &pairs{ring: make([]event, maxPending), open: make(map[pairKey]int64)}
+}
+
+func (p *pairs) next(r *Reader, e *event) error {
+	for p.err == nil && p.tail-p.head < maxPending {
+		if p.head < p.tail && p.ring[p.head%maxPending].response >= 0 {
+			break
+		}
+		in := &p.coming
+		if p.err = r.ordered(in); p.err != nil {
+			break
+		}
+		key := pairKey{in.offset + in.size, in.volume, uint8(in.op)}
+		if !in.completes {
+			p.open[key] = p.tail
+			p.ring[p.tail%maxPending] = *in
+			p.tail++
+			continue
+		}
+		if seq, ok := p.open[key]; ok {
+			delete(p.open, key)
+			if request := &p.ring[seq%maxPending]; seq >= p.head {
+				if d, ok := in.at.since(request.at); ok && d >= 0 {
+					request.response = units.Duration(d)
+					p.completed++
+				}
+			}
+		}
+	}
+	if p.err != nil && p.err != io.EOF {
+		return p.err
+	}
+	if p.head == p.tail {
+		return io.EOF
+	}
+	*e = p.ring[p.head%maxPending]
+	if key := (pairKey{e.offset + e.size, e.volume, uint8(e.op)}); p.open[key] == p.head {
+		delete(p.open, key)
+	}
+	p.head++
+	return nil
+}
+
+// volumeFilter picks one volume by name, remembering the last numbers compared.
+type volumeFilter struct {
+	want      string
+	yes, no   uint32
+	hasYes    bool
+	hasNo     bool
+	others    []string // the first few other volumes, for an error
+	moreOther bool
+}
+
+func (f *volumeFilter) accepts(id uint32, v *volumes) bool {
+	if f.hasYes && f.yes == id {
+		return true
+	}
+	if f.hasNo && f.no == id {
+		return false
+	}
+	name := v.name(id)
+	if name == f.want {
+		f.yes, f.hasYes = id, true
+		return true
+	}
+	f.no, f.hasNo = id, true
+	if !slices.Contains(f.others, name) {
+		if len(f.others) < 10 {
+			f.others = append(f.others, name)
+		} else {
+			f.moreOther = true
+		}
+	}
+	return false
+}
+
+// seen lists volumes that the trace has.
+func (f *volumeFilter) seen() string {
+	text := ""
+	for i, name := range f.others {
+		if i > 0 {
+			text += " "
+		}
+		text += strconv.Quote(name)
+	}
+	if f.moreOther {
+		text += " and others"
+	}
+	return text
+}

@@ -1,0 +1,437 @@
+// Package trace reads and writes block traces.
+//
+// [Open] detects the compression and the format of a file, or takes the format that it is told, and returns a [Reader], which
+// is a [workload.Source]: it streams, so a trace needs not fit into memory, and its times count from the first record that it
+// yields. [NewWriter] writes a trace. The formats are listed under [Format]; plain, gzip, bzip2, xz and zstd files are read.
+//
+// Records come out in order of time. Where a format files records in order of completion (SYSTOR'17) they are sorted again
+// within a bounded window, and where it stamps whole seconds (Tencent) the records of a second are spread over it by seed, in
+// their order; [Reader.Notes] says so. Everywhere else a time that runs backwards is an error.
+//
+// Memory: the window (64 Ki records of about 80 B unless told otherwise), the records of one second for Tencent, up to 4096
+// requests that await their completion for blkparse and blktrace, and the names of the volumes where they are not numbers.
+//
+// Sources of the format facts: the readme files of the SNIA IOTTA sets (MSR Cambridge, SYSTOR'17, K5cloud, Tencent CBS, FIU), the
+// SPC trace file format specification 1.0.1, alibaba/block-traces, google-research-datasets/thesios, Linux's blktrace_api.h,
+// blkparse(1), fio's HOWTO and iolog.c, MQSim's and DiskSim's sources. What it leaves out: the process, checksum and cache columns
+// of the formats that have them, and files inside tar archives.
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"farflash/block"
+	"farflash/units"
+	"farflash/workload"
+)
+
+// Options says how a trace is read. The zero value detects the format, tolerates no bad record and yields every volume.
+type Options struct {
+	Format     Format // Auto: detect
+	Seed       uint64 // of the spreading of whole seconds
+	SkipBad    int64  // so many bad records are skipped and counted; negative: any number
+	Window     int    // records held back to sort them by time; 0: the format's own, which is none for most
+	AsRecorded bool   // file order and the file's stamps: neither sort nor spread; times may then run backwards
+	Volume     string // only this volume, by the trace's own name or number; empty: all
+	Action     byte   // blkparse and blktrace: which event is the arrival, 'Q', 'D' or 'C'; 0: the earliest that the file has
+}
+
+// defaultWindow is how many records are held back where a format needs sorting.
+const defaultWindow = 1 << 16
+
+// place is where a record stands: the line (from 1) of a text file, or the byte offset (from 0) in a binary one.
+type place int64
+
+// Error is a mistake in a trace, and where it stands.
+type Error struct {
+	File   string
+	Line   int64 // from 1; 0 in a binary file
+	Offset int64 // in a binary file: the record's first byte, after decompression
+	Err    error
+}
+
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+	}
+	return fmt.Sprintf("%s: record at byte %d: %v", e.File, e.Offset, e.Err)
+}
+
+// Unwrap returns what is wrong without the place.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Reader yields the records of a trace.
+type Reader struct {
+	name    string
+	format  Format
+	opts    Options
+	closers []io.Closer
+
+	input   input   // lines or binary records
+	volumes volumes // their names
+	sorter  *sorter // nil: file order is time order
+	spread  *spread // nil: stamps are fine enough
+	pairs   *pairs  // nil: the format has no completions
+
+	notes      []string // what was decided when the file was opened
+	firstBad   []error  // the first bad records skipped
+	skipped    int64
+	outOfOrder int64
+	read       int64 // good requests in the file
+	yielded    int64
+	previous   instant // of the request read last
+	start      instant
+	match      volumeFilter
+	current    event // of Next; a local one would be allocated for every record
+	err        error
+}
+
+// input decodes events in file order. next returns false for what is no event.
+type input interface {
+	next(*event) (bool, error)
+	// resume is called after next has returned a bad record, before the next call.
+	resume() error
+	// place returns where the event that next decoded last stands.
+	place() place
+	// notes returns remarks that only reading the file could reveal.
+	notes() []string
+}
+
+// badRecord marks an error of one record, behind which reading can go on.
+type badRecord struct{ err error }
+
+func (b *badRecord) Error() string { return b.err.Error() }
+func (b *badRecord) Unwrap() error { return b.err }
+
+// Open opens the trace at path, or standard input when path is "-". The caller closes the Reader.
+func Open(path string, opts Options) (*Reader, error) {
+	if path == "-" {
+		return NewReader(os.Stdin, "standard input", opts)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		file.Close()
+		return nil, fmt.Errorf("%s is a directory; name a trace file in it", path)
+	}
+	r, err := NewReader(file, path, opts)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	r.closers = append(r.closers, file)
+	return r, nil
+}
+
+// NewReader reads a trace from src; name stands for it in errors.
+func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
+	if opts.Window < 0 {
+		return nil, fmt.Errorf("window of %d records; it must be 0 (the format's own) or more", opts.Window)
+	}
+	if a := opts.Action; a != 0 && a != ActionQueued && a != ActionIssued && a != ActionCompleted {
+		return nil, fmt.Errorf("action %q; it must be Q, D or C", a)
+	}
+	if opts.Format >= formatCount {
+		return nil, fmt.Errorf("%v is no trace format", opts.Format)
+	}
+	head, closer, err := decompress(src, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{name: name, opts: opts, format: opts.Format}
+	r.match.want = opts.Volume
+	if closer != nil {
+		r.closers = append(r.closers, closer)
+	}
+	if r.format == Auto {
+		format, why, err := detect(head, name)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.format = format
+		r.note("detected format %s: %s", format, why)
+	}
+	if err := r.prepare(head); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// prepare sets up the decoder and what stands behind it.
+func (r *Reader) prepare(head *headReader) error {
+	if r.opts.Action != 0 && r.format != Blkparse && r.format != Blktrace {
+		return fmt.Errorf("%s: an action can be chosen in blkparse and blktrace traces only, not in %s", r.name, r.format)
+	}
+	switch r.format {
+	case VSCSI:
+		in, err := newVSCSIInput(head, r.name)
+		if err != nil {
+			return err
+		}
+		r.input = in
+	case Blktrace:
+		in, why, err := newBlktraceInput(head, r.name, r.opts.Action)
+		if err != nil {
+			return err
+		}
+		if r.opts.Action == 0 {
+			r.note("%s", why)
+		}
+		r.volumes.format = deviceName
+		r.input = in
+		r.opts.Action = in.decoder.action
+	default:
+		if r.format == Blkparse && r.opts.Action == 0 {
+			var why string
+			r.opts.Action, why = chooseAction(head.lines())
+			r.note("%s", why)
+		}
+		r.input = newLineInput(head, r.format, newLineDecoder(r.format, &r.opts, &r.volumes))
+	}
+	if (r.format == Blkparse || r.format == Blktrace) && r.opts.Action != ActionCompleted {
+		r.pairs = newPairs()
+	}
+	if r.opts.AsRecorded {
+		return nil
+	}
+	window, order := r.opts.Window, descriptions[r.format].ordering
+	if window == 0 && order != inOrder {
+		window = defaultWindow
+	}
+	if window > 0 {
+		r.sorter = newSorter(window)
+	}
+	if order == seconds {
+		r.spread = &spread{seed: r.opts.Seed}
+	}
+	return nil
+}
+
+func (r *Reader) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// Next yields the next request; see [workload.Source]. With AsRecorded its time may be earlier than the one before.
+func (r *Reader) Next(rec *workload.Record) error {
+	if r.err != nil {
+		return r.err
+	}
+	e := &r.current
+	for {
+		if err := r.pull(e); err != nil {
+			r.err = r.atEnd(err)
+			return r.err
+		}
+		if r.match.want == "" || r.match.accepts(e.volume, &r.volumes) {
+			break
+		}
+	}
+	if r.yielded == 0 {
+		r.start = e.at
+	}
+	at, ok := e.at.since(r.start)
+	if !ok {
+		r.err = r.locate(e.place, fmt.Errorf("its time is %d s from the first record's; the most is 106 days", e.at.sec-r.start.sec))
+		return r.err
+	}
+	r.yielded++
+	*rec = workload.Record{Time: at, Response: e.response, Offset: e.offset, Size: e.size, Volume: e.volume, Op: e.op}
+	return nil
+}
+
+// pull returns the next request in order of time.
+func (r *Reader) pull(e *event) error {
+	if r.pairs != nil {
+		return r.pairs.next(r, e)
+	}
+	return r.ordered(e)
+}
+
+// ordered returns the next event in order of time.
+func (r *Reader) ordered(e *event) error {
+	if r.spread != nil {
+		return r.spread.next(r, e)
+	}
+	return r.sorted(e)
+}
+
+func (r *Reader) sorted(e *event) error {
+	if r.sorter != nil {
+		return r.sorter.next(r, e)
+	}
+	return r.filed(e)
+}
+
+// filed returns the next good event in the order of the file, and skips bad ones as far as that is allowed.
+func (r *Reader) filed(e *event) error {
+	for {
+		*e = event{}
+		ok, err := r.input.next(e)
+		if err == nil && ok {
+			e.place = r.input.place()
+			err = r.check(e)
+		}
+		switch {
+		case err == nil && !ok:
+			continue
+		case err == nil:
+			return nil
+		}
+		var bad *badRecord
+		if !errors.As(err, &bad) {
+			return err
+		}
+		if err := r.skip(r.locate(r.input.place(), r.explain(bad.err))); err != nil {
+			return err
+		}
+		if err := r.input.resume(); err != nil {
+			return err
+		}
+	}
+}
+
+// explain adds the format's layout to an error about the number of columns.
+func (r *Reader) explain(err error) error {
+	var c *columnsError
+	if errors.As(err, &c) {
+		return fmt.Errorf("%w; a line of format %s reads %s", err, r.format, r.format.Layout())
+	}
+	return err
+}
+
+// locate adds the place to an error.
+func (r *Reader) locate(p place, err error) error {
+	if r.format == VSCSI || r.format == Blktrace {
+		return &Error{File: r.name, Offset: int64(p), Err: err}
+	}
+	return &Error{File: r.name, Line: int64(p), Err: err}
+}
+
+// skip counts a bad record, or returns it as an error when no more may be skipped.
+func (r *Reader) skip(err error) error {
+	if r.opts.SkipBad >= 0 && r.skipped >= r.opts.SkipBad {
+		if r.opts.SkipBad > 0 {
+			return fmt.Errorf("%w (%d bad records before it were skipped, and no more may be)", err, r.skipped)
+		}
+		return err
+	}
+	r.skipped++
+	if len(r.firstBad) < 3 {
+		r.firstBad = append(r.firstBad, err)
+	}
+	return nil
+}
+
+// Bounds of what a request may be; beyond them a trace is corrupt.
+const (
+	maxAddress = int64(1) << 56 // 64 PiB
+	maxMoved   = int64(1) << 32 // of a read or a write
+)
+
+// check refuses impossible requests and times that run backwards.
+func (r *Reader) check(e *event) error {
+	aligned := descriptions[r.format].aligned
+	switch {
+	case e.size == 0 && e.op != block.Flush:
+		return &badRecord{fmt.Errorf("a %s of 0 bytes; sizes must be positive", e.op)}
+	case e.offset < 0 || e.size < 0 || e.offset > maxAddress || e.size > maxAddress-e.offset:
+		return &badRecord{fmt.Errorf("a %s of %d bytes at byte %d reaches beyond 64 PiB", e.op, e.size, e.offset)}
+	case e.size > maxMoved && e.op != block.Trim:
+		return &badRecord{fmt.Errorf("a %s of %d bytes; the most is 4 GiB", e.op, e.size)}
+	case aligned && e.offset%sector != 0:
+		return &badRecord{fmt.Errorf("offset %d is no multiple of 512", e.offset)}
+	case aligned && e.size%sector != 0:
+		return &badRecord{fmt.Errorf("size %d is no multiple of 512", e.size)}
+	case e.response < workload.NoResponse:
+		return &badRecord{fmt.Errorf("a negative response time")}
+	}
+	if e.completes {
+		return nil
+	}
+	if r.read > 0 && e.at.before(r.previous) {
+		if !r.opts.AsRecorded && r.sorter == nil {
+			back, _ := r.previous.since(e.at)
+			return &badRecord{fmt.Errorf("its time is %v before the previous record's; times must not run backwards"+
+				" in %s traces (a window of records sorts them, --window)", back, r.format)}
+		}
+		r.outOfOrder++
+	}
+	r.previous = e.at
+	r.read++
+	return nil
+}
+
+// atEnd turns the end of a trace without records into an error.
+func (r *Reader) atEnd(err error) error {
+	if err != io.EOF || r.yielded > 0 {
+		return err
+	}
+	switch {
+	case r.read > 0:
+		return fmt.Errorf("%s: none of its %d requests goes to volume %q; it has %s", r.name, r.read, r.opts.Volume, r.match.seen())
+	case r.skipped > 0:
+		return fmt.Errorf("%s: no record is good; all %d were skipped, the first: %w", r.name, r.skipped, r.firstBad[0])
+	}
+	return fmt.Errorf("%s: no requests; a record of format %s reads %s", r.name, r.format, r.format.Layout())
+}
+
+// Format returns the format that was told or detected.
+func (r *Reader) Format() Format { return r.format }
+
+// Skipped returns how many bad records were skipped so far.
+func (r *Reader) Skipped() int64 { return r.skipped }
+
+// OutOfOrder returns how many requests so far stood in the file behind one with a later time.
+func (r *Reader) OutOfOrder() int64 { return r.outOfOrder }
+
+// Start returns the time of the first record yielded, by the trace's own clock: seconds since its epoch (1970 where the format
+// has one) and the rest of the second.
+func (r *Reader) Start() (seconds int64, rest units.Duration) {
+	return r.start.sec, units.Duration(r.start.ps)
+}
+
+// VolumeName returns what the trace calls a record's volume.
+func (r *Reader) VolumeName(id uint32) string { return r.volumes.name(id) }
+
+// Notes returns what was decided, changed or skipped so far, one sentence each.
+func (r *Reader) Notes() []string {
+	notes := append([]string(nil), r.notes...)
+	if r.sorter != nil && descriptions[r.format].ordering == completion {
+		notes = append(notes, fmt.Sprintf("%s files requests when they complete: sorted by arrival within a window of %d records; %d stood behind a later one",
+			r.format, r.sorter.window, r.outOfOrder))
+	} else if r.sorter != nil && r.spread == nil {
+		notes = append(notes, fmt.Sprintf("sorted by arrival within a window of %d records; %d stood behind a later one", r.sorter.window, r.outOfOrder))
+	}
+	if r.spread != nil {
+		notes = append(notes, fmt.Sprintf("%s stamps whole seconds: sorted within a window of %d records (%d stood behind a later one), then"+
+			" the requests of a second are spread uniformly over it by seed %d, their order kept; what is finer than a second is synthetic",
+			r.format, r.sorter.window, r.outOfOrder, r.spread.seed))
+	}
+	if r.pairs != nil && r.pairs.completed > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d requests have their completion in the trace", r.pairs.completed, r.read))
+	}
+	notes = append(notes, r.input.notes()...)
+	if r.skipped > 0 {
+		notes = append(notes, fmt.Sprintf("skipped %d bad records; the first: %v", r.skipped, errors.Join(r.firstBad...)))
+	}
+	return notes
+}
+
+// Close closes the file. The Reader's accessors remain usable.
+func (r *Reader) Close() error {
+	var first error
+	for _, c := range r.closers {
+		if err := c.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	r.closers = nil
+	return first
+}

@@ -1,0 +1,106 @@
+// Package workload holds what all sources of block requests share: a [Record], the [Source] that yields records in order of
+// time, and the combinators [Merge], [Limit] and [Slice].
+//
+// The sources themselves are its subpackages: trace reads and writes recorded workloads, synth makes synthetic ones, mqsimgen
+// makes the ones that the simulator MQSim makes, fiojob reads fio's job files; characterise measures any of them and fit turns
+// the measurements into synth's parameters.
+//
+// What it leaves out: the data that is read or written, and who issues a request beyond the volume it goes to.
+package workload
+
+import (
+	"io"
+
+	"farflash/block"
+	"farflash/units"
+)
+
+// NoResponse is the Response of a record whose source has no response time.
+const NoResponse units.Duration = -1
+
+// Record is one request.
+type Record struct {
+	Time     units.Duration // arrival, from the first record of the source
+	Response units.Duration // how long it took where it was recorded, or NoResponse
+	Offset   int64          // bytes from the start of the volume
+	Size     int64          // bytes; 0 only for Flush
+	Volume   uint32         // which volume, disk, device or file; the source can name it
+	Op       block.Op
+}
+
+// End returns the first byte behind the request.
+func (r *Record) End() int64 { return r.Offset + r.Size }
+
+// Source yields records in order of time.
+//
+// Next fills in the caller's record, all fields of it, and returns nil, or returns an error and leaves the record undefined;
+// io.EOF means that there are no more. After an error, every further call returns the same error.
+type Source interface {
+	Next(*Record) error
+}
+
+// sliceSource yields the records of a slice.
+type sliceSource struct {
+	records []Record
+}
+
+// Slice returns a Source of the given records, which it does not copy.
+func Slice(records []Record) Source { return &sliceSource{records} }
+
+func (s *sliceSource) Next(r *Record) error {
+	if len(s.records) == 0 {
+		return io.EOF
+	}
+	*r = s.records[0]
+	s.records = s.records[1:]
+	return nil
+}
+
+// Collect reads src to its end. It is for tests and short workloads: the whole of it is held in memory.
+func Collect(src Source) ([]Record, error) {
+	var records []Record
+	var r Record
+	for {
+		switch err := src.Next(&r); err {
+		case nil:
+			records = append(records, r)
+		case io.EOF:
+			return records, nil
+		default:
+			return records, err
+		}
+	}
+}
+
+// limited yields no more than a number of records, and none after a time.
+type limited struct {
+	src   Source
+	left  int64
+	until units.Duration
+}
+
+// Limit returns a Source that ends after n records of src (0: no limit), or before the first one that arrives later than
+// until (0: no limit), whichever is first.
+func Limit(src Source, n int64, until units.Duration) Source {
+	if n <= 0 {
+		n = -1
+	}
+	return &limited{src, n, until}
+}
+
+func (l *limited) Next(r *Record) error {
+	if l.left == 0 {
+		return io.EOF
+	}
+	if err := l.src.Next(r); err != nil {
+		return err
+	}
+	if l.until > 0 && r.Time > l.until {
+		l.left = 0
+		return io.EOF
+	}
+	if l.left > 0 {
+		l.left--
+	}
+	return nil
+}
