@@ -78,30 +78,25 @@ func newHold(set pendingSet, draw func(*Stream, int) Time, pending int) *hold {
 	return h
 }
 
+// step pops an event, pushes it again and returns it.
+func (h *hold) step() entry {
+	e := h.set.pop()
+	again := e
+	again.at += h.delays[h.i%len(h.delays)]
+	again.order++
+	h.i++
+	h.set.push(again)
+	return e
+}
+
 func (h *hold) run(n int) {
 	for range n {
-		e := h.set.pop()
-		e.at += h.delays[h.i%len(h.delays)]
-		e.order++
-		h.i++
-		h.set.push(e)
+		h.step()
 	}
 }
 
-// queueSet is the engine's queue as a pendingSet.
-type queueSet struct{ queue }
-
-func newQueueSet() *queueSet {
-	q := &queueSet{}
-	q.init()
-	return q
-}
-
-func (q *queueSet) pop() entry {
-	q.ready(Forever)
-	return q.queue.pop()
-}
-
+// rivals are the queue and what was measured beside it, each up to the number of
+// pending events where it is worth waiting for.
 var rivals = []struct {
 	name string
 	make func() pendingSet

@@ -123,6 +123,9 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 func (e *Engine) Run(until Time) uint64 {
 	start := e.events
 	e.stopped = false
+	if until < e.now {
+		return 0
+	}
 	for !e.stopped && e.queue.ready(until) {
 		ev := e.queue.pop().event()
 		if ev.To == 0 && !e.expire(&ev) {

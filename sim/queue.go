@@ -29,6 +29,14 @@ type key struct {
 // less reports whether k comes before o.
 func (k key) less(o key) bool { return k.at < o.at || k.at == o.at && k.order < o.order }
 
+// before is the key just before k, which is not the first of all.
+func (k key) before() key {
+	if k.order == 0 {
+		return key{k.at - 1, ^uint64(0)}
+	}
+	return key{k.at, k.order - 1}
+}
+
 // endless is after every key.
 var endless = key{^uint64(0), ^uint64(0)}
 
@@ -102,8 +110,9 @@ func (q *queue) insert(x entry) {
 	q.front[i%frontLen] = x
 }
 
-// ready reports whether there is an event at or before until. It opens no slot
-// that begins later, so that a run that stops at until leaves the wheel as it was.
+// ready reports whether there is an event at or before until, which is not
+// negative. It opens no slot that begins later, so that pushes that follow a run
+// up to until seldom come before what is open.
 func (q *queue) ready(until Time) bool {
 	return q.front[q.head%frontLen].at <= uint64(until) || q.n == 0 && q.refill(uint64(until))
 }
@@ -116,15 +125,15 @@ func (q *queue) pop() entry {
 	return x
 }
 
-// refill opens slots until the empty front holds something, or none is left that
-// begins at or before until.
+// refill opens slots that begin at or before until, to fill the empty front, and
+// reports what ready does.
 func (q *queue) refill(until uint64) bool {
 	w := &q.wheel
 	for q.n < openTill && w.n > 0 {
 		l, s := w.first()
 		start, end := w.span(l, s)
-		if q.n == 0 && start.at > until {
-			return false
+		if start.at > until {
+			break
 		}
 		crowd := w.count(l, s, openMost)
 		if q.n > 0 && q.n+crowd > openMost {
@@ -133,6 +142,7 @@ func (q *queue) refill(until uint64) bool {
 		list := w.take(l, s)
 		w.cursor = start
 		if crowd > openMost {
+			q.last = start.before() // what is filed must not be before cursor
 			w.split(list)
 			continue
 		}
@@ -176,11 +186,10 @@ func (q *queue) spill() {
 	lo, cut := q.front[(q.head+q.n/4)%frontLen].key, q.front[(q.head+q.n*3/4)%frontLen].key
 	if x := lo.at ^ cut.at; x != 0 {
 		cut = key{cut.at &^ belowTop(x), 0}
-		q.last = key{cut.at - 1, ^uint64(0)}
 	} else {
 		cut.order &^= belowTop(lo.order ^ cut.order)
-		q.last = key{cut.at, cut.order - 1}
 	}
+	q.last = cut.before()
 	if q.wheel.n == 0 || cut.less(q.wheel.cursor) {
 		q.wheel.rebase(key{q.front[q.head%frontLen].at, 0})
 	}

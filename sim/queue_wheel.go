@@ -7,7 +7,7 @@ const (
 	radix     = 1 << digitBits
 	digits    = 64 / digitBits // of a time or an order key
 	levels    = 2 * digits
-	chunkLen  = 8 // entries, a power of two
+	chunkLen  = 16 // entries, a power of two
 )
 
 // wheel holds entries by the digits of their keys. An entry is filed at the level

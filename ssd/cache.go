@@ -316,7 +316,7 @@ func (d *Drive) destaged(t int32) {
 			c.append(0, s)
 		}
 	}
-	d.wake(c)
+	d.admit(c)
 	d.destage(c)
 	d.endFlushes(c)
 }
@@ -333,8 +333,8 @@ func (d *Drive) disown(l uint32) {
 	}
 }
 
-// wake lets waiting writes go on, in order.
-func (d *Drive) wake(c *cache) {
+// admit lets waiting writes go on, in order.
+func (d *Drive) admit(c *cache) {
 	for i := c.waiting.head; i != 0; i = c.waiting.head {
 		next := d.requests[i].next
 		if !d.takeIn(c, i) {

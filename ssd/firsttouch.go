@@ -121,7 +121,7 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 		}
 	}
 	d.endFlushes(c)
-	d.wake(c)
+	d.admit(c)
 }
 
 // destageAll sends every dirty page to flash, for a flush. Under this policy

@@ -5,14 +5,17 @@ import (
 	"farflash/units"
 )
 
-// A channel is the bus between the controller and a channel's chips.
+// A channel is the bus between the controller and a channel's chips. While nobody
+// waits for it, that it became free is told by its time alone, without an event.
 type channel struct {
-	busy  bool
-	turn  int32 // lane whose turn it is
-	lane  int32 // whose data are on the bus
-	txn   int32 // the read whose data are on the bus
-	waits [waits]list
-	time  sim.Time // total busy time
+	freeAt  sim.Time // when the command that it carries has been sent
+	wake    bool     // an event will give it on at freeAt
+	sending bool     // read data are on it
+	turn    int32    // lane whose turn it is, counted within the channel
+	lane    int32    // whose data are on the bus
+	txn     int32    // the read whose data are on the bus
+	waits   [waits]list
+	time    sim.Time // total busy time
 }
 
 // Whose read data wait for a channel, most urgent first.
@@ -51,14 +54,44 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 		x.array += d.arrayTime(op, x.pageIndex)
 	}
 	d.commands[op][k-1]++
-	l.op, l.phase, l.left = op, command, l.n
-	now := d.eng.Now()
-	l.busyFrom = now
+	l.op, l.left = op, l.n
+	d.occupy(n, pause+bus)
+	d.work(n, d.arrayTime(op, d.txns[l.txns[0]].pageIndex))
+}
+
+// occupy takes the idle channel for a lane's command.
+func (d *Drive) occupy(n int32, took sim.Time) {
+	l := &d.lanes[n]
 	ch := int(n) / d.lanesPerChannel
 	c := &d.channels[ch]
-	c.busy = true
-	c.time += pause + bus
-	d.schedule(now+pause+bus, evCommandSent, uint32(n))
+	c.freeAt = d.eng.Now() + took
+	c.time += took
+	l.starts = c.freeAt
+	d.ready[l.readyWord] &^= l.readyBit
+	waiting := c.waits[waitMapping].head | c.waits[waitHost].head | c.waits[waitMove].head
+	if waiting != 0 || len(d.copybacks[ch]) > 0 {
+		d.wake(ch)
+		return
+	}
+	for _, w := range d.ready[ch*d.readyWords : (ch+1)*d.readyWords] {
+		if w != 0 {
+			d.wake(ch)
+			return
+		}
+	}
+}
+
+// work lets the array start when the command is there.
+func (d *Drive) work(n int32, took sim.Time) {
+	l := &d.lanes[n]
+	l.phase = working
+	l.finish = l.starts + took
+	d.arrayBusy[l.op] += took
+	d.laneBusy[n] += took
+	d.schedule(l.finish, evArrayDone, uint32(n))
+	if d.canInterrupt && l.mask != 0 {
+		d.setReady(n, l)
+	}
 }
 
 // arrayTime is how long the array works on a command led by a page.
@@ -73,24 +106,17 @@ func (d *Drive) arrayTime(op operation, pageIndex uint16) sim.Time {
 	return t.Read[t.Cell.PageType(int(pageIndex))] + t.ReadyBusy
 }
 
-// commandSent: the array starts, the channel is free.
-func (d *Drive) commandSent(n int32) {
-	l := &d.lanes[n]
-	op := l.op
-	l.phase = array
-	took := d.arrayTime(op, d.txns[l.txns[0]].pageIndex)
-	l.finish = d.eng.Now() + took
-	d.arrayBusy[op] += took
-	d.laneBusy[n] += took
-	d.schedule(l.finish, evArrayDone, uint32(n))
-	d.release(int(n) / d.lanesPerChannel)
+// channelFree: a command has been sent and somebody waits for the channel.
+func (d *Drive) channelFree(ch int) {
+	d.channels[ch].wake = false
+	d.release(ch)
 }
 
 // arrayDone: read data are ready, or a program or erase has ended. An operation
 // that was suspended left an event behind, which is recognised by its time.
 func (d *Drive) arrayDone(n int32) {
 	l := &d.lanes[n]
-	if l.phase != array || l.finish != d.eng.Now() {
+	if l.phase != working || l.finish != d.eng.Now() {
 		return
 	}
 	ch := int(n) / d.lanesPerChannel
@@ -99,7 +125,7 @@ func (d *Drive) arrayDone(n int32) {
 	case opRead:
 		l.phase = transfer
 		for _, t := range l.txns[:l.n] {
-			if !c.busy {
+			if !d.busy(c) {
 				d.dataOut(ch, n, t)
 				continue
 			}
@@ -111,6 +137,7 @@ func (d *Drive) arrayDone(n int32) {
 				w = waitMove
 			}
 			d.pushBack(&c.waits[w], t)
+			d.wake(ch)
 		}
 		return
 	case opCopyback:
@@ -132,6 +159,9 @@ func (d *Drive) arrayDone(n int32) {
 func (d *Drive) free(n int32) {
 	l := &d.lanes[n]
 	l.n, l.phase = 0, idle
+	if l.mask != 0 {
+		d.setReady(n, l)
+	}
 	if l.paused.n > 0 {
 		if q, _ := d.nextReads(l); q < 0 || l.paused.reads >= readsPerPause {
 			d.resume(n)
@@ -145,7 +175,7 @@ func (d *Drive) dataOut(ch int, n int32, t int32) {
 	x := &d.txns[t]
 	took := d.cfg.Timing.DataOutSetup + d.dataTime(x.bytes)
 	x.transfer += took
-	c.busy, c.lane, c.txn = true, n, t
+	c.sending, c.lane, c.txn = true, n, t
 	c.time += took
 	d.schedule(d.eng.Now()+took, evDataOut, uint32(ch))
 }
@@ -160,14 +190,15 @@ func (d *Drive) dataSent(ch int) {
 	if l.left--; l.left == 0 {
 		d.free(n)
 	}
+	c.sending = false
 	d.release(ch)
 	d.closeBatch()
 }
 
-// release frees a channel: data that wait in chips go first, then new commands.
+// release gives a free channel on: data that wait in chips go first, then new
+// commands.
 func (d *Drive) release(ch int) {
 	c := &d.channels[ch]
-	c.busy = false
 	if len(d.copybacks[ch]) > 0 {
 		n := d.copybacks[ch][0]
 		d.copybacks[ch] = d.copybacks[ch][:copy(d.copybacks[ch], d.copybacks[ch][1:])]
@@ -207,8 +238,9 @@ func (d *Drive) copybackRead(n int32) {
 		return
 	}
 	l.phase = transfer
-	if d.channels[ch].busy {
+	if d.busy(&d.channels[ch]) {
 		d.copybacks[ch] = append(d.copybacks[ch], n)
+		d.wake(ch)
 	} else {
 		d.copybackProgram(n)
 	}
@@ -220,7 +252,6 @@ func (d *Drive) copybackRead(n int32) {
 // each costs a command of its own.
 func (d *Drive) copybackProgram(n int32) {
 	l := &d.lanes[n]
-	ch := int(n) / d.lanesPerChannel
 	bus := sim.Time(l.n) * d.programCommand[1]
 	for _, t := range l.txns[:l.n] {
 		x := &d.txns[t]
@@ -228,11 +259,9 @@ func (d *Drive) copybackProgram(n int32) {
 		x.array += d.arrayTime(opProgram, x.pageIndex)
 	}
 	d.commands[opProgram][0] += uint64(l.n)
-	l.op, l.phase = opProgram, command
-	c := &d.channels[ch]
-	c.busy = true
-	c.time += bus
-	d.schedule(d.eng.Now()+bus, evCommandSent, uint32(n))
+	l.op, l.left = opProgram, l.n
+	d.occupy(n, bus)
+	d.work(n, d.arrayTime(opProgram, d.txns[l.txns[0]].pageIndex))
 }
 
 // interrupt suspends a lane's running program or erase for a read, or an erase
@@ -241,7 +270,7 @@ func (d *Drive) copybackProgram(n int32) {
 func (d *Drive) interrupt(n int32) bool {
 	l := &d.lanes[n]
 	s := &d.cfg.Scheduling
-	if l.paused.n > 0 || l.op == opRead || l.op == opCopyback {
+	if l.paused.n > 0 || l.op == opRead || l.op == opCopyback || d.eng.Now() < l.starts {
 		return false
 	}
 	left := l.finish - d.eng.Now()
@@ -257,7 +286,7 @@ func (d *Drive) interrupt(n int32) bool {
 		if way == 1 {
 			q1, q2 = d.nextWrites(l)
 		}
-		if q1 < 0 || !d.ready(l, q1) {
+		if q1 < 0 || !d.issuable(l, q1) {
 			continue
 		}
 		l.paused = pausedOp{txns: l.txns, n: l.n, op: l.op, rest: left}
@@ -270,8 +299,8 @@ func (d *Drive) interrupt(n int32) bool {
 	return false
 }
 
-// ready reports whether anything in a lane's queue can be issued.
-func (d *Drive) ready(l *lane, q int) bool {
+// issuable reports whether anything in a lane's queue can be issued.
+func (d *Drive) issuable(l *lane, q int) bool {
 	for t := l.queues[q].head; t != 0; t = d.txns[t].next {
 		if d.txns[t].waitsFor == 0 {
 			return true
@@ -288,12 +317,10 @@ func (d *Drive) resume(n int32) {
 	l := &d.lanes[n]
 	p := &l.paused
 	l.txns, l.n, l.op, l.left = p.txns, p.n, p.op, p.n
-	l.phase = array
-	l.finish = d.eng.Now() + p.rest
-	d.arrayBusy[l.op] += p.rest
-	d.laneBusy[n] += p.rest
-	p.n = 0
-	d.schedule(l.finish, evArrayDone, uint32(n))
+	rest := p.rest
+	p.n, p.reads = 0, 0
+	l.starts = d.eng.Now()
+	d.work(n, rest)
 }
 
 // dataTime is how long b bytes occupy a channel.

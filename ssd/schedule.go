@@ -14,20 +14,24 @@ type lane struct {
 	mask   uint16 // queues that hold something
 
 	// The command in progress.
-	txns     [4]int32
-	n        int8
-	left     int8 // transactions not yet completed
-	op       operation
-	phase    phase
-	finish   sim.Time // of the array operation
-	paused   pausedOp
-	busyFrom sim.Time
+	txns   [4]int32
+	n      int8
+	left   int8 // transactions not yet completed
+	op     operation
+	phase  phase
+	starts sim.Time // the array, after command, address and data in
+	finish sim.Time // of the array operation
+	paused pausedOp
 
 	// Weighted round robin among the classes high, medium and low, for reads and
 	// for writes: how many turns each has left.
 	credit [2][3]int16
 
-	collecting int16 // victims in progress in its planes
+	collecting int16 // planes of it with victims in progress
+
+	// Where its bit is among those of lanes that have something to do.
+	readyWord int32
+	readyBit  uint64
 }
 
 // operation is what the array does.
@@ -46,8 +50,7 @@ type phase uint8
 
 const (
 	idle     phase = iota
-	command        // command, address and data in, on the channel
-	array          // the array works
+	working        // the channel carries the command, then the array works
 	transfer       // read data waits for the channel or is on it
 )
 
@@ -85,6 +88,7 @@ func (d *Drive) enqueue(t int32) {
 	l := &d.lanes[ln]
 	d.pushBack(&l.queues[x.queue], t)
 	l.mask |= 1 << x.queue
+	d.setReady(ln, l)
 	q := &d.queueStats[x.queue]
 	q.Entered++
 	q.length++
@@ -113,30 +117,75 @@ func (d *Drive) closeBatch() {
 	}
 }
 
+// setReady notes that a lane has something to do and may be able to.
+func (d *Drive) setReady(n int32, l *lane) {
+	if l.phase == idle || d.canInterrupt {
+		d.ready[l.readyWord] |= l.readyBit
+	}
+}
+
+// busy reports whether a channel is taken, or is about to be given on.
+func (d *Drive) busy(c *channel) bool { return c.wake || c.sending || d.eng.Now() < c.freeAt }
+
+// wake makes sure that a busy channel is given on when it is free. A channel that
+// carries data is: the end of the transfer sees to it.
+func (d *Drive) wake(ch int) {
+	if c := &d.channels[ch]; !c.wake && !c.sending {
+		c.wake = true
+		d.schedule(c.freeAt, evChannelFree, uint32(ch))
+	}
+}
+
 // serve lets an idle channel's lanes start commands, in turn, until the channel
 // is taken.
 func (d *Drive) serve(channel int) {
 	c := &d.channels[channel]
-	if c.busy {
+	words := d.ready[channel*d.readyWords : (channel+1)*d.readyWords]
+	if d.busy(c) {
+		for _, w := range words {
+			if w != 0 {
+				d.wake(channel)
+				return
+			}
+		}
 		return
 	}
 	base := int32(channel * d.lanesPerChannel)
-	for range d.lanesPerChannel {
-		n := base + c.turn
-		if c.turn++; c.turn == int32(d.lanesPerChannel) {
-			c.turn = 0
-		}
-		if d.lanes[n].mask != 0 && d.start(n) {
-			return
+	// From the lane whose turn it is to the last, then from the first up to it.
+	turn := c.turn
+	for pass := range 2 {
+		for i, w := range words {
+			if pass == 0 && int32(i) == turn>>6 {
+				w = w >> (turn & 63) << (turn & 63)
+			} else if (pass == 0) != (int32(i) > turn>>6) {
+				if int32(i) != turn>>6 {
+					continue
+				}
+				w &= 1<<(turn&63) - 1
+			}
+			for ; w != 0; w &= w - 1 {
+				k := int32(i)<<6 + int32(bits.TrailingZeros64(w))
+				if d.start(base + k) {
+					if c.turn = k + 1; c.turn == int32(d.lanesPerChannel) {
+						c.turn = 0
+					}
+					return
+				}
+			}
 		}
 	}
 }
 
-// start issues the next command of a lane, if it can take one.
+// start issues the next command of a lane, if it can take one. It reports whether
+// the channel was taken.
 func (d *Drive) start(n int32) bool {
 	l := &d.lanes[n]
+	if l.mask == 0 && l.paused.n == 0 {
+		d.ready[l.readyWord] &^= l.readyBit
+		return false
+	}
 	if l.phase != idle {
-		return l.phase == array && d.interrupt(n)
+		return l.phase == working && d.interrupt(n)
 	}
 	if l.paused.n > 0 {
 		// Between the reads that a suspended operation was interrupted for.

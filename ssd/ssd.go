@@ -63,6 +63,7 @@ type Drive struct {
 	channels  []channel
 	copybacks [][]int32 // lanes that wait for a channel with a copyback's program, by channel
 	dirty     []uint64  // channels to be served at the end of the batch
+	ready     []uint64  // lanes that have something to do and may be able to, by channel
 	batch     int
 	seq       uint64
 
@@ -82,7 +83,8 @@ type Drive struct {
 	sectorsPerPage                   int64
 	allSectors                       uint64
 	planesPerDie, planesPerLane      int32
-	lanesPerChannel                  int
+	lanesPerChannel, readyWords      int
+	canInterrupt                     bool
 	entriesPerPage, entryBytes       uint32
 	superpage                        int64 // sectors
 	destageDepth, destageAt          int
@@ -108,7 +110,7 @@ const (
 	evCompleted
 	evMemoryDone
 	evEvicted
-	evCommandSent
+	evChannelFree
 	evArrayDone
 	evDataOut
 )
@@ -151,6 +153,15 @@ func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Dri
 	for p := range d.laneOf {
 		d.laneOf[p] = int32(p) / d.planesPerLane
 	}
+	d.readyWords = (d.lanesPerChannel + 63) / 64
+	d.ready = make([]uint64, g.Channels*d.readyWords)
+	for i := range d.lanes {
+		k := i % d.lanesPerChannel
+		d.lanes[i].readyWord = int32(i/d.lanesPerChannel*d.readyWords + k>>6)
+		d.lanes[i].readyBit = 1 << (k & 63)
+	}
+	s := &cfg.Scheduling
+	d.canInterrupt = s.SuspendProgram || s.SuspendErase || s.SuspendEraseForWrite
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.computeTimes()
 
@@ -318,8 +329,8 @@ func (d *Drive) Handle(ev sim.Event) {
 			t = next
 		}
 		d.closeBatch()
-	case evCommandSent:
-		d.commandSent(int32(ev.Arg))
+	case evChannelFree:
+		d.channelFree(int(ev.Arg))
 	case evArrayDone:
 		d.arrayDone(int32(ev.Arg))
 	case evDataOut:

@@ -53,7 +53,7 @@ type Experiment struct {
 func DefaultExperiment() Experiment {
 	return Experiment{
 		Policy: Policy{Victim: ftl.Greedy}, Alpha: 1.07, Blocks: 2000, Pages: 64,
-		WarmUp: 10, Measure: 5, Seed: 1,
+		WarmUp: 5, Measure: 5, Seed: 1,
 	}
 }
 

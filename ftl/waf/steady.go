@@ -194,7 +194,8 @@ func binomialBelow(below []float64, n int, q float64) {
 
 // beneficial is cost-benefit. A block that has come to level v goes on to v-1 with
 // chance s_v = 1 - exp(-theta v^2/(pages-v)), else it is collected; it stays at v
-// for s_v/(kappa v) on average. theta is set by the space.
+// for s_v/(kappa v) on average. theta is set by the space. Where there is so much
+// that every block has emptied before it is needed, empty ones wait.
 func beneficial(alpha float64, pages int) steady {
 	x := make([]float64, pages+1)
 	kappa := 0.0
@@ -217,9 +218,16 @@ func beneficial(alpha float64, pages int) steady {
 		return sum / all
 	}
 	target := float64(pages) / alpha
+	if mean(math.Inf(1)) >= target {
+		for v := 1; v <= pages; v++ {
+			x[v] = 1 / (alpha * float64(v))
+		}
+		x[0] = max(0, 1-kappa/alpha)
+		return steady{x, alpha, alpha}
+	}
 	// A higher threshold lets blocks wait longer and fall further.
 	high := 1.0
-	for mean(high) > target && high < math.MaxFloat64/4 {
+	for mean(high) > target {
 		high *= 2
 	}
 	mean(bisect(0, high, func(theta float64) float64 { return mean(theta) - target }))

@@ -14,7 +14,7 @@ import (
 )
 
 // headSize is how much of a file detection looks at, and the longest line.
-const headSize = 1 << 18
+const headSize = 1 << 16
 
 // bufioFull is what ReadSlice returns for a line longer than headSize.
 var bufioFull = bufio.ErrBufferFull
@@ -70,6 +70,34 @@ func (h *headReader) lines() [][]byte {
 	return lines
 }
 
+// xzEnd watches an xz stream for its footer, which the decoder does not miss when the file is cut off right before it.
+type xzEnd struct {
+	src     io.Reader
+	content io.Reader
+	tail    [2]byte // the last two bytes but for padding, which is zeros
+}
+
+func (x *xzEnd) Read(p []byte) (int, error) {
+	n, err := x.src.Read(p)
+	for _, c := range p[:n] {
+		if c != 0 {
+			x.tail = [2]byte{x.tail[1], c}
+		}
+	}
+	return n, err
+}
+
+// xzContent is the decompressed side of an xzEnd.
+type xzContent struct{ *xzEnd }
+
+func (x xzContent) Read(p []byte) (int, error) {
+	n, err := x.content.Read(p)
+	if err == io.EOF && x.tail != [2]byte{'Y', 'Z'} {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
 // decompress finds the compression by its magic number and returns the content.
 func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
 	raw := bufio.NewReaderSize(src, 1<<16)
@@ -92,7 +120,10 @@ func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
 		content, err = bzip2.NewReader(raw), nil
 	case bytes.HasPrefix(magic, []byte{0xfd, '7', 'z', 'X', 'Z', 0}):
 		h.compression = "xz"
-		content, err = xz.NewReader(raw)
+		ended := &xzEnd{src: raw}
+		if ended.content, err = xz.NewReader(ended); err == nil {
+			content = xzContent{ended}
+		}
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		h.compression = "zstd"
 		var z *zstd.Decoder

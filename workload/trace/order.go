@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"farflash/sim"
-	"farflash/units"
 )
 
 // sorter puts events in order of time, those of equal times in file order, within a window of events.
@@ -158,9 +157,9 @@ func (s *spread) gather(r *Reader) error {
 // pairs finds the completion of each request, by volume, end and operation, to fill in its response time. Requests wait for it
 // in order; when too many wait, the oldest goes on without.
 type pairs struct {
-	ring      []event
-	head      int64 // sequence number of the oldest waiting request
-	tail      int64 // of the next to come
+	waiting   []event // in order, from position head on
+	head      int
+	passed    int64 // requests no longer in waiting: waiting[0] is the request of that number
 	open      map[pairKey]int64
 	completed int64
 	coming    event // being read
@@ -175,48 +174,63 @@ type pairKey struct {
 
 const maxPending = 1 << 12
 
-func newPairs() *pairs {
-	return &pairs{ring: make([]event, maxPending), open: make(map[pairKey]int64)}
-}
+func newPairs() *pairs { return &pairs{open: make(map[pairKey]int64)} }
+
+func (e *event) pairKey() pairKey { return pairKey{e.offset + e.size, e.volume, uint8(e.op)} }
 
 func (p *pairs) next(r *Reader, e *event) error {
-	for p.err == nil && p.tail-p.head < maxPending {
-		if p.head < p.tail && p.ring[p.head%maxPending].response >= 0 {
+	for p.err == nil && len(p.waiting)-p.head < maxPending {
+		if p.head < len(p.waiting) && p.waiting[p.head].response >= 0 {
 			break
 		}
 		in := &p.coming
 		if p.err = r.ordered(in); p.err != nil {
 			break
 		}
-		key := pairKey{in.offset + in.size, in.volume, uint8(in.op)}
-		if !in.completes {
-			p.open[key] = p.tail
-			p.ring[p.tail%maxPending] = *in
-			p.tail++
-			continue
-		}
-		if seq, ok := p.open[key]; ok {
-			delete(p.open, key)
-			if request := &p.ring[seq%maxPending]; seq >= p.head {
-				if d, ok := in.at.since(request.at); ok && d >= 0 {
-					request.response = units.Duration(d)
-					p.completed++
-				}
-			}
+		if in.completes {
+			p.complete(in)
+		} else {
+			p.wait(in)
 		}
 	}
 	if p.err != nil && p.err != io.EOF {
 		return p.err
 	}
-	if p.head == p.tail {
+	if p.head == len(p.waiting) {
 		return io.EOF
 	}
-	*e = p.ring[p.head%maxPending]
-	if key := (pairKey{e.offset + e.size, e.volume, uint8(e.op)}); p.open[key] == p.head {
-		delete(p.open, key)
+	*e = p.waiting[p.head]
+	if number, ok := p.open[e.pairKey()]; ok && number == p.passed+int64(p.head) {
+		delete(p.open, e.pairKey())
 	}
 	p.head++
 	return nil
+}
+
+// wait queues a request. The room of those that went on is used again once it is half of the queue.
+func (p *pairs) wait(in *event) {
+	if p.head > 32 && p.head > len(p.waiting)/2 {
+		n := copy(p.waiting, p.waiting[p.head:])
+		p.waiting = p.waiting[:n]
+		p.passed += int64(p.head)
+		p.head = 0
+	}
+	p.open[in.pairKey()] = p.passed + int64(len(p.waiting))
+	p.waiting = append(p.waiting, *in)
+}
+
+// complete fills in the response of the request that waits for this completion, if one does.
+func (p *pairs) complete(in *event) {
+	number, ok := p.open[in.pairKey()]
+	if !ok {
+		return
+	}
+	delete(p.open, in.pairKey())
+	request := &p.waiting[number-p.passed]
+	if d, ok := in.at.since(request.at); ok && d >= 0 {
+		request.response = d
+		p.completed++
+	}
 }
 
 // volumeFilter picks one volume by name, remembering the last numbers compared.

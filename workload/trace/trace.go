@@ -152,6 +152,9 @@ func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
 		format, why, err := detect(head, name)
 		if err != nil {
 			r.Close()
+			if head.failed != nil {
+				err = head.corrupt(head.failed)
+			}
 			return nil, err
 		}
 		r.format = format

@@ -1,0 +1,243 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/units"
+)
+
+// Units maps every unit of a metric to how a threshold in it is read: its value in that unit, from text with a unit of its own.
+var Units = map[string]func(text string) (float64, error){
+	"us": func(s string) (float64, error) {
+		d, err := units.ParseDuration(s)
+		return d.Microseconds(), err
+	},
+	"s": func(s string) (float64, error) {
+		d, err := units.ParseDuration(s)
+		return d.Seconds(), err
+	},
+	"B": func(s string) (float64, error) {
+		b, err := units.ParseBytes(s)
+		return float64(b), err
+	},
+	"B/s": func(s string) (float64, error) {
+		r, err := units.ParseByteRate(s)
+		return float64(r), err
+	},
+	"bit/s": func(s string) (float64, error) {
+		r, err := units.ParseBitRate(s)
+		return float64(r), err
+	},
+	"J": func(s string) (float64, error) {
+		e, err := units.ParseEnergy(s)
+		return float64(e), err
+	},
+	"W":     withSuffix("power", "W"),
+	"count": withSuffix("count"),
+	"ratio": withSuffix("ratio"),
+	"1/s":   withSuffix("rate", "/s", "IOPS", "iops"),
+	"fraction": func(s string) (float64, error) {
+		f, err := units.ParseFraction(s)
+		return float64(f), err
+	},
+}
+
+// withSuffix reads a plain number that may carry one of the suffixes, or k, M or G before them (1000, 10^6, 10^9).
+func withSuffix(noun string, suffixes ...string) func(string) (float64, error) {
+	return func(s string) (float64, error) {
+		number := strings.TrimSpace(s)
+		for _, x := range suffixes {
+			if cut, ok := strings.CutSuffix(number, x); ok {
+				number = strings.TrimSpace(cut)
+				break
+			}
+		}
+		scale := 1.0
+		for _, p := range []struct {
+			letter string
+			scale  float64
+		}{{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}} {
+			if cut, ok := strings.CutSuffix(number, p.letter); ok {
+				number, scale = strings.TrimSpace(cut), p.scale
+				break
+			}
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || v != v || v-v != 0 {
+			with := ""
+			if len(suffixes) > 0 {
+				with = " (a number, " + suffixes[0] + " may follow)"
+			}
+			return 0, fmt.Errorf("%q is no %s%s", s, noun, with)
+		}
+		return v * scale, nil
+	}
+}
+
+// Condition is a comparison of a metric with a threshold, as in --fail-if 'read.latency.p99>500us'.
+type Condition struct {
+	Metric    string
+	Operator  string  // >, >=, <, <=, == or !=
+	Threshold float64 // in the metric's unit
+	Unit      string
+	Text      string // as written
+}
+
+var operators = []string{">=", "<=", "==", "!=", ">", "<"}
+
+// ParseCondition reads "metric operator value". The metric must be one that this program knows, and the value's unit must
+// fit the metric's: a bare number is refused where a unit is due.
+func ParseCondition(text string) (Condition, error) {
+	c := Condition{Text: strings.TrimSpace(text)}
+	at := strings.IndexAny(c.Text, "<>=!")
+	if at < 0 {
+		return c, fmt.Errorf("condition %q has no comparison; write for example read.latency.p99>500us", text)
+	}
+	c.Metric = strings.TrimSpace(c.Text[:at])
+	rest := c.Text[at:]
+	for _, o := range operators {
+		if strings.HasPrefix(rest, o) {
+			c.Operator = o
+			break
+		}
+	}
+	if c.Operator == "" {
+		return c, fmt.Errorf("condition %q: %q is no comparison; use one of > >= < <= == !=", text, rest[:1])
+	}
+	value := strings.TrimSpace(rest[len(c.Operator):])
+	d, known := Metrics.Lookup(c.Metric)
+	if !known {
+		return c, fmt.Errorf("condition %q: unknown metric %q%s", text, c.Metric, suggest(c.Metric, metricNames()))
+	}
+	if value == "" {
+		return c, fmt.Errorf("condition %q has no value after %s; write for example %s%s%s", text, c.Operator, c.Metric, c.Operator, example(d.Unit))
+	}
+	c.Unit = d.Unit
+	var err error
+	if c.Threshold, err = Units[d.Unit](value); err != nil {
+		return c, fmt.Errorf("condition %q: %s is in %s: %w", text, c.Metric, unitNoun(d.Unit), err)
+	}
+	return c, nil
+}
+
+func example(unit string) string {
+	for _, e := range []struct{ unit, text string }{{"us", "500us"}, {"s", "2s"}, {"B", "16KiB"}, {"B/s", "500MB/s"}, {"bit/s", "40Gbps"},
+		{"J", "3J"}, {"W", "12W"}, {"1/s", "100k"}, {"fraction", "95%"}, {"ratio", "1.5"}} {
+		if e.unit == unit {
+			return e.text
+		}
+	}
+	return "1000"
+}
+
+// unitNoun says a unit in words where its sign alone would puzzle.
+func unitNoun(unit string) string {
+	switch unit {
+	case "count":
+		return "plain numbers"
+	case "ratio":
+		return "plain numbers (a ratio)"
+	case "fraction":
+		return "fractions"
+	case "1/s":
+		return "operations per second"
+	}
+	return unit
+}
+
+// Holds tells whether the condition is true of r, and says so in a line. A metric that the run does not have is an error.
+func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
+	m, ok := r.Metric(c.Metric)
+	if !ok {
+		names := make([]string, len(r.Metrics))
+		for i, m := range r.Metrics {
+			names[i] = m.Name
+		}
+		return false, "", fmt.Errorf("condition %q: this run has no metric %s%s", c.Text, c.Metric, suggest(c.Metric, names))
+	}
+	if m.Unit != c.Unit {
+		return false, "", fmt.Errorf("condition %q: %s is in %q in this result, %q was expected", c.Text, c.Metric, m.Unit, c.Unit)
+	}
+	switch c.Operator {
+	case ">":
+		held = m.Value > c.Threshold
+	case ">=":
+		held = m.Value >= c.Threshold
+	case "<":
+		held = m.Value < c.Threshold
+	case "<=":
+		held = m.Value <= c.Threshold
+	case "==":
+		held = m.Value == c.Threshold
+	case "!=":
+		held = m.Value != c.Threshold
+	}
+	word := "does not hold"
+	if held {
+		word = "holds"
+	}
+	return held, fmt.Sprintf("%s %s: %s is %s %s", c.Text, word, c.Metric, appendFloat(nil, m.Value), m.Unit), nil
+}
+
+func metricNames() []string {
+	names := make([]string, 0, len(Metrics.All()))
+	for _, d := range Metrics.All() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// suggest lists the names closest to a wrong one, as the end of an error message.
+func suggest(wrong string, names []string) string {
+	type scored struct {
+		name  string
+		score int
+	}
+	plain, _, _ := cutIndex(wrong)
+	if plain == "" {
+		plain = wrong
+	}
+	var near []scored
+	for _, n := range names {
+		d := min(distance(wrong, n), distance(plain, n)+1)
+		// Another name of the same family is worth showing even if it is spelt otherwise.
+		if d <= 3 || d <= len(n)/4 || strings.HasPrefix(n, wrong+".") || strings.HasSuffix(n, "."+wrong) {
+			near = append(near, scored{n, d})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b scored) int { return a.score - b.score })
+	if len(near) == 0 {
+		return "; see the metric names in any result.json"
+	}
+	list := make([]string, 0, 5)
+	for _, s := range near[:min(len(near), 5)] {
+		list = append(list, s.name)
+	}
+	return "; near names: " + strings.Join(list, ", ")
+}
+
+// distance is Levenshtein's, with a swap of neighbours counted as one.
+func distance(a, b string) int {
+	before2, before, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range before {
+		before[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(before[j]+1, row[j-1]+1, before[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before2[j-2]+1)
+			}
+		}
+		before2, before, row = before, row, before2
+	}
+	return before[len(b)]
+}

@@ -1,0 +1,222 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The files of a run directory.
+const (
+	ScenarioFile  = "scenario.yaml"
+	ResultFile    = "result.json"
+	TimingFile    = "timing.json"
+	ReportFile    = "report.html"
+	CitationsFile = "citations.bib"
+	RequestsFile  = "requests.parquet"
+	SeriesFile    = "series.parquet"
+)
+
+// Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and Commit
+// renames that one, so that nobody ever sees half a run: a program that is stopped calls Discard, and one that is killed leaves
+// only a directory named .farflash-*.
+type Directory struct {
+	wanted   string
+	partial  string
+	numbered bool
+	files    []*os.File
+}
+
+// ErrExists is what Create's error wraps when there is something at the place already.
+var ErrExists = errors.New("exists already; a run directory is never overwritten")
+
+// Create begins a run directory that is to be exactly at path. Something that is there already is refused, except for an empty
+// directory.
+func Create(path string) (*Directory, error) { return create(path, false) }
+
+// CreateNumbered begins a run directory at path, or at path-2, path-3 and so on if there is something already.
+func CreateNumbered(path string) (*Directory, error) { return create(path, true) }
+
+func create(path string, numbered bool) (*Directory, error) {
+	path = filepath.Clean(path)
+	d := &Directory{wanted: path, numbered: numbered}
+	if !numbered {
+		if err := d.free(path); err != nil {
+			return nil, err
+		}
+	}
+	parent := filepath.Dir(path)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	partial, err := os.MkdirTemp(parent, ".farflash-"+filepath.Base(path)+"-")
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	if err := os.Chmod(partial, 0o755); err != nil {
+		return nil, errors.Join(fmt.Errorf("run directory: %w", err), os.Remove(partial))
+	}
+	d.partial = partial
+	return d, nil
+}
+
+// free returns an error if there is something at path that a run would overwrite.
+func (d *Directory) free(path string) error {
+	s, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	if s.IsDir() {
+		if entries, err := os.ReadDir(path); err == nil && len(entries) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("run directory %s %w; choose another or remove it", path, ErrExists)
+}
+
+// Path returns where a file of that name is written for the time being.
+func (d *Directory) Path(name string) string { return filepath.Join(d.partial, name) }
+
+// Open begins a file that is written bit by bit, such as requests.parquet. The caller closes it before Commit.
+func (d *Directory) Open(name string) (*os.File, error) {
+	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
+	if err == nil {
+		d.files = append(d.files, f)
+	}
+	return f, err
+}
+
+// Write writes a whole file.
+func (d *Directory) Write(name string, text []byte) error {
+	return os.WriteFile(d.Path(name), text, 0o666)
+}
+
+// Commit moves the directory to its place and returns that place. The directory must hold at least one file. After an error
+// the directory is still there to be committed or discarded.
+func (d *Directory) Commit() (string, error) {
+	for n := 1; ; n++ {
+		path := d.wanted
+		if n > 1 {
+			path += "-" + strconv.Itoa(n)
+		}
+		err := d.free(path)
+		if err == nil {
+			// A rename takes the place of an empty directory and fails on a full one, so two programs that finish at the
+			// same time do not overwrite each other.
+			if err = os.Rename(d.partial, path); err == nil {
+				d.partial = ""
+				return path, nil
+			}
+			if d.free(path) == nil {
+				return "", fmt.Errorf("run directory: %w", err)
+			}
+			err = fmt.Errorf("run directory %s %w", path, ErrExists)
+		}
+		if !d.numbered || !errors.Is(err, ErrExists) {
+			return "", err
+		}
+	}
+}
+
+// Discard removes what was written. After Commit it does nothing, so that it can be deferred.
+func (d *Directory) Discard() error {
+	if d.partial == "" {
+		return nil
+	}
+	for _, f := range d.files {
+		f.Close() // an error here, such as one about a closed file, does not matter any more
+	}
+	err := os.RemoveAll(d.partial)
+	d.partial = ""
+	return err
+}
+
+// Run is what a run directory holds. Requests and other large files are read where they are.
+type Run struct {
+	Path      string // of the directory
+	Result    *Result
+	Scenario  string  // the resolved scenario's text; "" if the file is missing
+	Timing    *Timing // nil if the file is missing
+	Report    string  // HTML; never read back
+	Citations string  // BibTeX; "" if the file is missing
+}
+
+// WriteRun writes the files that every run has. Empty Report or Citations leave their files out.
+func (d *Directory) WriteRun(r Run) error {
+	text, err := r.Result.Encode()
+	if err != nil {
+		return err
+	}
+	files := []struct{ name, text string }{{ScenarioFile, r.Scenario}, {ResultFile, string(text)}, {ReportFile, r.Report}, {CitationsFile, r.Citations}}
+	if r.Timing != nil {
+		timing, err := r.Timing.Encode()
+		if err != nil {
+			return err
+		}
+		files = append(files, struct{ name, text string }{TimingFile, string(timing)})
+	}
+	for _, f := range files {
+		if f.text == "" {
+			continue
+		}
+		if err := d.Write(f.name, []byte(f.text)); err != nil {
+			return fmt.Errorf("run directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// Load reads a run directory, or the directory around a result.json. Only result.json must be there.
+func Load(path string) (*Run, error) {
+	if strings.HasSuffix(path, ".json") {
+		path = filepath.Dir(path)
+	}
+	s, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("no run directory: %w", err)
+	}
+	if !s.IsDir() {
+		return nil, fmt.Errorf("%s is no run directory; name the directory that holds %s", path, ResultFile)
+	}
+	run := &Run{Path: path}
+	text, err := os.ReadFile(filepath.Join(path, ResultFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is no run directory: it has no %s", path, ResultFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if run.Result, err = Decode(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(path, ResultFile), err)
+	}
+	for _, f := range []struct {
+		name string
+		to   *string
+	}{{ScenarioFile, &run.Scenario}, {CitationsFile, &run.Citations}} {
+		text, err := os.ReadFile(filepath.Join(path, f.name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		*f.to = string(text)
+	}
+	text, err = os.ReadFile(filepath.Join(path, TimingFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return run, nil
+	case err != nil:
+		return nil, err
+	}
+	t, err := DecodeTiming(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(path, TimingFile), err)
+	}
+	run.Timing = &t
+	return run, nil
+}

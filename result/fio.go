@@ -1,0 +1,200 @@
+package result
+
+import (
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"farflash/stats"
+	"farflash/units"
+)
+
+// fioPercentiles are those that fio prints by default.
+var fioPercentiles = []float64{1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99}
+
+// WriteFio writes a run as fio 3 does with --output-format=json+: one job with read, write and trim sections, latencies in
+// nanoseconds with fio's bins, percentiles as fio derives them from its bins (the middle of the bin). The latency is fio's
+// completion latency; the submission latency is zero, because a simulated host submits in no time. What a simulation does not
+// know (context switches, CPU shares, page faults, queue depth shares) is left out rather than invented. Timestamps are
+// those of timing.json and absent without it.
+func WriteFio(w io.Writer, run *Run) error {
+	r := run.Result
+	e := &encoder{}
+	e.raw("{\n")
+	e.field(1, "fio version", "fio-3.33")
+	e.field(1, "written by", "farflash "+r.Version)
+	if run.Timing != nil {
+		if t, err := time.Parse(time.RFC3339, run.Timing.Started); err == nil {
+			e.key(1, "timestamp").raw(strconv.FormatInt(t.Unix(), 10)).raw(",\n")
+			e.key(1, "timestamp_ms").raw(strconv.FormatInt(t.UnixMilli(), 10)).raw(",\n")
+			e.field(1, "time", t.UTC().Format(time.ANSIC))
+		}
+	}
+	measured := r.SimulatedS - r.WarmUp.UntilS
+	name := r.Name
+	if name == "" {
+		name = "farflash"
+	}
+	e.raw("  \"jobs\": [\n    {\n")
+	e.field(3, "jobname", name)
+	e.raw("      \"groupid\": 0,\n      \"error\": 0,\n      \"eta\": 0,\n")
+	e.key(3, "elapsed").raw(strconv.FormatInt(int64(math.Ceil(r.SimulatedS)), 10)).raw(",\n")
+	e.raw("      \"job options\": {\n").key(4, "name").text(name).raw("\n      },\n")
+	for _, op := range []string{"read", "write", "trim"} {
+		e.fioSide(r, op, measured)
+	}
+	e.key(3, "sync").raw("{\n")
+	flushes, _ := r.Metric("flush.count")
+	e.key(4, "total_ios").number(flushes.Value, "flush.count").raw(",\n")
+	e.fioLatency("lat_ns", r.Histogram("flush.latency"), false)
+	e.raw("\n      },\n")
+	e.key(3, "job_runtime").raw(strconv.FormatInt(int64(math.Round(measured*1000)), 10)).raw(",\n")
+	e.fioShares(r.Histogram("all.latency"))
+	e.raw("\n    }\n  ]\n}\n")
+	if e.err != nil {
+		return e.err
+	}
+	_, err := w.Write(e.b.Bytes())
+	return err
+}
+
+func (e *encoder) fioSide(r *Result, op string, measured float64) {
+	value := func(name string) float64 {
+		m, _ := r.Metric(op + "." + name)
+		return m.Value
+	}
+	whole := func(key string, v float64) {
+		e.key(4, key).raw(strconv.FormatInt(int64(math.Round(v)), 10)).raw(",\n")
+	}
+	e.key(3, op).raw("{\n")
+	whole("io_bytes", value("bytes"))
+	whole("io_kbytes", math.Floor(value("bytes")/1024))
+	whole("bw_bytes", value("bandwidth"))
+	whole("bw", math.Floor(value("bandwidth")/1024))
+	e.key(4, "iops").number(value("iops"), op+".iops").raw(",\n")
+	runtime := 0.0
+	if value("count") > 0 {
+		runtime = measured * 1000
+	}
+	whole("runtime", runtime)
+	whole("total_ios", value("count"))
+	whole("short_ios", 0)
+	whole("drop_ios", 0)
+	e.fioLatency("slat_ns", nil, false)
+	e.raw(",\n")
+	h := r.Histogram(op + ".latency")
+	e.fioLatency("clat_ns", h, true)
+	e.raw(",\n")
+	e.fioLatency("lat_ns", h, false)
+	e.raw(",\n")
+	e.fioSamples(r, op, "bandwidth", "bw", 1.0/1024, []string{"bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples"})
+	e.raw(",\n")
+	e.fioSamples(r, op, "iops", "iops", 1, []string{"iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples"})
+	e.raw("\n      },\n")
+}
+
+func (e *encoder) fioLatency(key string, h *stats.Histogram, bins bool) {
+	if h == nil {
+		h = &stats.Histogram{}
+	}
+	ns := func(d units.Duration) string { return strconv.FormatInt(int64(d/units.Nanosecond), 10) }
+	e.key(4, key).raw("{\n")
+	e.key(5, "min").raw(ns(h.Min())).raw(",\n").key(5, "max").raw(ns(h.Max())).raw(",\n")
+	e.key(5, "mean").raw(strconv.FormatFloat(h.Mean()/1000, 'f', 6, 64)).raw(",\n")
+	e.key(5, "stddev").raw(strconv.FormatFloat(h.StdDev()/1000, 'f', 6, 64)).raw(",\n")
+	e.key(5, "N").raw(strconv.FormatInt(h.Count(), 10))
+	if bins && h.Count() > 0 {
+		e.raw(",\n").key(5, "percentile").raw("{\n")
+		list := h.Bins()
+		for i, p := range fioPercentiles {
+			if i > 0 {
+				e.raw(",\n")
+			}
+			e.key(6, strconv.FormatFloat(p, 'f', 6, 64)).raw(strconv.FormatInt(fioPercentile(list, h.Count(), p), 10))
+		}
+		e.raw("\n          },\n").key(5, "bins").raw("{\n")
+		for i, b := range list {
+			if i > 0 {
+				e.raw(",\n")
+			}
+			e.key(6, strconv.FormatInt(b.Middle(), 10)).raw(strconv.FormatInt(b.Count, 10))
+		}
+		e.raw("\n          }")
+	}
+	e.raw("\n        }")
+}
+
+// fioPercentile returns the middle of the first bin with which the share p (in per cent) of n values is reached.
+func fioPercentile(bins []stats.Bin, n int64, p float64) int64 {
+	var sum int64
+	for _, b := range bins {
+		sum += b.Count
+		if float64(sum) >= p/100*float64(n) {
+			return b.Middle()
+		}
+	}
+	return bins[len(bins)-1].Middle()
+}
+
+// fioSamples writes what fio says about the samples of a rate over time, from the series' bins after the warm-up.
+func (e *encoder) fioSamples(r *Result, op, series, unit string, scale float64, keys []string) {
+	var m stats.Moments
+	s, _ := r.SeriesOf(op + "." + series)
+	for i, t := range s.T {
+		if t >= r.WarmUp.UntilS && !math.IsNaN(s.V[i]) {
+			m.Add(s.V[i] * scale)
+		}
+	}
+	six := func(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
+	e.key(4, keys[0]).raw(strconv.FormatInt(int64(m.Min()), 10)).raw(",\n")
+	e.key(4, keys[1]).raw(strconv.FormatInt(int64(m.Max()), 10)).raw(",\n")
+	if unit == "bw" {
+		share := 0.0 // of the job's bandwidth; there is one job, so all of it
+		if m.N() > 0 {
+			share = 100
+		}
+		e.key(4, "bw_agg").raw(six(share)).raw(",\n")
+	}
+	e.key(4, keys[2]).raw(six(m.Mean())).raw(",\n")
+	e.key(4, keys[3]).raw(six(m.StdDev())).raw(",\n")
+	e.key(4, keys[4]).raw(strconv.FormatInt(m.N(), 10))
+}
+
+// fioShares writes the percentages of requests between fio's latency marks.
+func (e *encoder) fioShares(h *stats.Histogram) {
+	if h == nil {
+		h = &stats.Histogram{}
+	}
+	marks := []int64{2, 4, 10, 20, 50, 100, 250, 500, 750, 1000}
+	below := 0.0
+	for i, part := range []struct {
+		key   string
+		unit  units.Duration
+		marks []int64
+	}{
+		{"latency_ns", units.Nanosecond, marks}, {"latency_us", units.Microsecond, marks},
+		{"latency_ms", units.Millisecond, append(append([]int64{}, marks...), 2000)},
+	} {
+		if i > 0 {
+			e.raw(",\n")
+		}
+		e.key(3, part.key).raw("{\n")
+		for k, m := range part.marks {
+			if k > 0 {
+				e.raw(",\n")
+			}
+			share := h.CDF(units.Duration(m)*part.unit - 1)
+			e.key(4, strconv.FormatInt(m, 10)).raw(strconv.FormatFloat(100*(share-below), 'f', 6, 64))
+			below = share
+		}
+		if part.key == "latency_ms" {
+			rest := 0.0
+			if h.Count() > 0 {
+				rest = 100 * (1 - below)
+			}
+			e.raw(",\n").key(4, ">=2000").raw(strconv.FormatFloat(rest, 'f', 6, 64))
+		}
+		e.raw("\n      }")
+	}
+}

@@ -1,0 +1,39 @@
+package result
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteGobench writes runs in the format of Go's benchmarks, for benchstat: a line per metric and run, named after the metric,
+// so that replicates of one design in one file and those of another in a second file compare metric by metric. Times are in
+// seconds ("sec") and rates in bytes per second, the units that benchstat scales by itself.
+func WriteGobench(w io.Writer, runs ...*Result) error {
+	b := bufio.NewWriter(w)
+	last := ""
+	for _, r := range runs {
+		header := fmt.Sprintf("farflash: %s\nscenario: %s\n", oneLine(r.Version), oneLine(r.Name))
+		if header != last {
+			b.WriteString(header)
+			last = header
+		}
+		fmt.Fprintf(b, "seed: %d\n", r.Seed)
+		for _, m := range r.Metrics {
+			value, unit := m.Value, m.Unit
+			switch unit {
+			case "us":
+				value, unit = value*1e-6, "sec"
+			case "s":
+				unit = "sec"
+			case "1/s":
+				unit = "op/s"
+			}
+			fmt.Fprintf(b, "BenchmarkFarflash/%s 1 %s %s\n", m.Name, appendFloat(nil, value), unit)
+		}
+	}
+	return b.Flush()
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,289 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Definition says what a name means.
+type Definition struct {
+	Name string
+	Unit string // see Units in condition.go for those of metrics
+	Help string // one sentence fragment, without a full stop
+}
+
+// Table is an ordered list of definitions. A name's first part may carry an index, "ssd[2].waf", if its group allows it.
+type Table struct {
+	what string
+	list []Definition
+	rank map[string]int
+}
+
+// indexed lists the first parts of names of which a system may have several.
+var indexed = []string{"ssd", "initiator", "target", "flow"}
+
+// newTable panics on a name that is listed twice.
+func newTable(what string, list []Definition) *Table {
+	t := &Table{what: what, list: list, rank: make(map[string]int, len(list))}
+	for i, d := range list {
+		if _, twice := t.rank[d.Name]; twice {
+			panic("result: two definitions of " + d.Name)
+		}
+		t.rank[d.Name] = i
+	}
+	return t
+}
+
+// All returns the definitions in order. The caller must not change them.
+func (t *Table) All() []Definition { return t.list }
+
+// Lookup returns the definition of a name, an indexed one included.
+func (t *Table) Lookup(name string) (Definition, bool) {
+	plain, _, ok := cutIndex(name)
+	if !ok {
+		return Definition{}, false
+	}
+	i, ok := t.rank[plain]
+	if !ok {
+		return Definition{}, false
+	}
+	d := t.list[i]
+	d.Name = name
+	return d, true
+}
+
+// must returns the definition of a name that the program itself wrote.
+func must(t *Table, name string) Definition {
+	d, ok := t.Lookup(name)
+	if !ok {
+		panic(fmt.Sprintf("result: %q is not a %s; add it to names.go", name, t.what))
+	}
+	return d
+}
+
+// cutIndex turns "ssd[2].waf" into "ssd.waf" and 2; the index of a plain name is -1.
+func cutIndex(name string) (plain string, index int, ok bool) {
+	open := strings.IndexByte(name, '[')
+	if open < 0 {
+		return name, -1, true
+	}
+	group := name[:open]
+	number, rest, found := strings.Cut(name[open+1:], "]")
+	n, err := strconv.Atoi(number)
+	if !found || err != nil || n < 0 || strconv.Itoa(n) != number || !slices.Contains(indexed, group) {
+		return "", 0, false
+	}
+	return group + rest, n, true
+}
+
+// compare orders names as the table does: by group (the part before the first dot), then by index with the plain name
+// first, then by place in the table. Names that are not in the table come last, in alphabetical order.
+func (t *Table) compare(a, b string) int {
+	if a == b {
+		return 0
+	}
+	pa, ia, okA := cutIndex(a)
+	pb, ib, okB := cutIndex(b)
+	ra, knownA := t.rank[pa]
+	rb, knownB := t.rank[pb]
+	knownA, knownB = knownA && okA, knownB && okB
+	switch {
+	case !knownA && !knownB:
+		return strings.Compare(a, b)
+	case !knownA:
+		return 1
+	case !knownB:
+		return -1
+	}
+	groupA, _, _ := strings.Cut(pa, ".")
+	groupB, _, _ := strings.Cut(pb, ".")
+	if groupA != groupB || ia == ib {
+		return cmp.Compare(ra, rb)
+	}
+	return cmp.Compare(ia, ib)
+}
+
+// The tables of names. They never change.
+var (
+	Metrics        = newTable("metric", metricDefinitions())
+	SeriesNames    = newTable("series", seriesDefinitions())
+	HistogramNames = newTable("histogram", histogramDefinitions())
+	MatrixNames    = newTable("matrix", matrixDefinitions())
+)
+
+// kinds are the operations that requests are counted by.
+var kinds = []struct{ name, noun string }{
+	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "all requests"},
+}
+
+// queues are the classes of flash transactions that wait apart from each other.
+var queues = []struct{ name, noun string }{
+	{"host_read", "reads for the host"},
+	{"host_read.urgent", "reads for the host of class urgent"},
+	{"host_read.high", "reads for the host of class high"},
+	{"host_read.medium", "reads for the host of class medium"},
+	{"host_read.low", "reads for the host of class low"},
+	{"host_write", "programs for the host"},
+	{"host_write.urgent", "programs for the host of class urgent"},
+	{"host_write.high", "programs for the host of class high"},
+	{"host_write.medium", "programs for the host of class medium"},
+	{"host_write.low", "programs for the host of class low"},
+	{"mapping_read", "reads of mapping pages"},
+	{"mapping_write", "programs of mapping pages"},
+	{"gc_read", "reads for garbage collection and wear levelling"},
+	{"gc_write", "programs for garbage collection and wear levelling"},
+	{"gc_erase", "erases"},
+}
+
+func metricDefinitions() []Definition {
+	var list []Definition
+	add := func(name, unit, help string) { list = append(list, Definition{name, unit, help}) }
+	for _, k := range kinds {
+		add(k.name+".count", "count", "completed "+k.noun+" after the warm-up")
+		add(k.name+".bytes", "B", "bytes of completed "+k.noun+" after the warm-up")
+		add(k.name+".iops", "1/s", "completed "+k.noun+" per second of measured time")
+		add(k.name+".bandwidth", "B/s", "bytes of completed "+k.noun+" per second of measured time")
+		what := " of the time from submission to completion of " + k.noun
+		add(k.name+".latency.mean", "us", "mean"+what)
+		add(k.name+".latency.stddev", "us", "standard deviation"+what)
+		add(k.name+".latency.min", "us", "minimum"+what)
+		for _, q := range Quantiles {
+			add(k.name+".latency."+q.Name, "us", strconv.FormatFloat(q.Share*100, 'g', 6, 64)+"th percentile"+what)
+		}
+		add(k.name+".latency.max", "us", "maximum"+what)
+	}
+	ssdDefinitions(add)
+
+	add("fabric.pause.count", "count", "PFC pause frames sent")
+	add("fabric.pause.time", "s", "time during which ports were paused, summed over ports")
+	add("fabric.ecn.marks", "count", "packets marked with congestion experienced")
+	add("fabric.cnp.count", "count", "congestion notification packets sent")
+	add("fabric.drops", "count", "packets dropped")
+	add("fabric.packet_hops", "count", "packets forwarded, counted once per link")
+	add("fabric.retransmits", "count", "packets sent again")
+	add("fabric.queue.max", "B", "largest queue of any port")
+	for _, s := range []struct{ name, noun string }{{"mean", "mean"}, {"p50", "median"}, {"p99", "99th percentile"}, {"max", "maximum"}} {
+		add("flow.fct."+s.name, "us", s.noun+" of the flow completion time")
+	}
+	add("initiator.read.bandwidth", "B/s", "read data received at initiators per second of measured time")
+	add("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
+	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
+
+	for _, op := range []string{"put", "get"} {
+		add("cluster."+op+".count", "count", "completed "+op+" operations")
+		add("cluster."+op+".rate", "B/s", "bytes of completed "+op+" operations per second")
+		add("cluster."+op+".latency.mean", "us", "mean time of a "+op+" operation")
+		add("cluster."+op+".latency.p99", "us", "99th percentile of the time of a "+op+" operation")
+	}
+	add("cluster.disk.utilisation", "fraction", "share of time that disks were busy, mean over disks")
+	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
+	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")
+	add("cluster.bound.reached", "fraction", "measured rate over the bound")
+
+	add("snis.iterations", "count", "iterations between the storage and the network simulation")
+	add("snis.converged", "count", "1 if the iterations converged, 0 if not")
+
+	add("rate.demanded", "B/s", "mean rate that the controller asked the targets to keep to")
+	add("rate.weight_ratio", "ratio", "mean weight of writes over reads that the controller set")
+	add("rate.control_delay.mean", "us", "mean time from a change of the network to the change of the weights")
+	add("rate.predictions", "count", "predictions that the controller asked its model for")
+
+	add("sim.events", "count", "events that the simulation ran")
+	return list
+}
+
+func ssdDefinitions(add func(name, unit, help string)) {
+	add("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
+	add("ssd.writes.host", "count", "pages programmed with the host's data")
+	add("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
+	add("ssd.writes.mapping", "count", "mapping pages programmed")
+	add("ssd.writes.wear", "count", "pages programmed to move data for wear levelling")
+	add("ssd.gc.count", "count", "blocks collected")
+	add("ssd.gc.pages_moved", "count", "valid pages moved by garbage collection")
+	add("ssd.flash.reads", "count", "flash page reads")
+	add("ssd.flash.programs", "count", "flash page programs")
+	add("ssd.flash.erases", "count", "flash block erases")
+	add("ssd.flash.suspensions", "count", "programs and erases suspended for a read")
+	add("ssd.cmt.hit_ratio", "fraction", "mapping look-ups answered by the cached mapping table")
+	add("ssd.cache.hit_ratio", "fraction", "requested pages found in the drive's DRAM cache")
+	add("ssd.utilisation.die", "fraction", "share of measured time that dies were busy, mean over dies")
+	add("ssd.utilisation.channel", "fraction", "share of measured time that flash channels were busy, mean over channels")
+	add("ssd.utilisation.link", "fraction", "share of measured time that the busier direction of the host link was busy")
+	add("ssd.wear.min", "count", "erases of the least worn block")
+	add("ssd.wear.mean", "count", "erases of a block, mean over blocks")
+	add("ssd.wear.max", "count", "erases of the most worn block")
+	add("ssd.wear.life_used", "fraction", "mean erases of a block over the rated program/erase cycles")
+	add("ssd.free_blocks.min", "count", "fewest free blocks of any plane during the run")
+	add("ssd.energy", "J", "energy taken during the run")
+	add("ssd.power", "W", "mean power during the run")
+	for _, part := range []struct{ name, help string }{
+		{"execution", "mean time that the array worked on a flash %s"},
+		{"transfer", "mean time that a flash %s moved over its channel"},
+		{"wait", "mean time that a flash %s waited for its die or channel"},
+	} {
+		for _, op := range []string{"read", "write"} {
+			add("ssd.transaction."+part.name+"."+op+".mean", "us", fmt.Sprintf(part.help, op))
+		}
+	}
+	for _, q := range queues {
+		add("ssd.queue.length."+q.name+".mean", "count", "time-weighted mean number of waiting "+q.noun+", mean over queues")
+		add("ssd.queue.length."+q.name+".max", "count", "largest number of waiting "+q.noun+" in one queue")
+	}
+	for _, q := range queues {
+		add("ssd.queue.wait."+q.name+".mean", "us", "mean time that "+q.noun+" waited in their queue")
+		add("ssd.queue.wait."+q.name+".max", "us", "longest time that one of the "+q.noun+" waited in its queue")
+	}
+}
+
+func seriesDefinitions() []Definition {
+	var list []Definition
+	add := func(name, unit, help string) { list = append(list, Definition{name, unit, help}) }
+	for _, k := range kinds {
+		add(k.name+".iops", "1/s", k.noun+" completed per second")
+		add(k.name+".bandwidth", "B/s", "bytes of "+k.noun+" completed per second")
+		add(k.name+".latency.mean", "us", "mean latency of "+k.noun)
+		add(k.name+".latency.p99", "us", "99th percentile of the latency of "+k.noun)
+		add(k.name+".latency.max", "us", "maximum latency of "+k.noun)
+		add(k.name+".outstanding", "count", k.noun+" submitted and not completed")
+	}
+	add("ssd.writes.host", "count", "pages programmed with the host's data")
+	add("ssd.writes.gc", "count", "pages programmed for garbage collection")
+	add("ssd.writes.mapping", "count", "mapping pages programmed")
+	add("ssd.writes.wear", "count", "pages programmed for wear levelling")
+	add("ssd.waf", "ratio", "write amplification")
+	add("ssd.free_blocks", "count", "free blocks, over all planes")
+	add("ssd.queue.length", "count", "flash transactions that wait")
+	add("fabric.pause.time", "fraction", "share of time that ports were paused, mean over ports")
+	add("fabric.queue", "B", "largest queue of any port")
+	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second")
+	add("snis.conv_c", "fraction", "change of the weighted latencies from one iteration to the next")
+	add("snis.rd_mean", "fraction", "relative difference of mean latencies between iterations")
+	add("snis.rd_median", "fraction", "relative difference of median latencies between iterations")
+	add("snis.rd_p90", "fraction", "relative difference of 90th percentiles between iterations")
+	add("rate.demanded", "B/s", "rate that the controller asked the targets to keep to")
+	add("rate.weight_ratio", "ratio", "weight of writes over reads that the controller set")
+	return list
+}
+
+func histogramDefinitions() []Definition {
+	var list []Definition
+	for _, k := range kinds {
+		list = append(list, Definition{k.name + ".latency", "us", "time from submission to completion of " + k.noun})
+	}
+	return append(list,
+		Definition{"flow.fct", "us", "flow completion time"},
+		Definition{"cluster.put.latency", "us", "time of a put operation"},
+		Definition{"cluster.get.latency", "us", "time of a get operation"})
+}
+
+func matrixDefinitions() []Definition {
+	return []Definition{
+		{"ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die"},
+		{"ssd.channel.busy", "fraction", "share of measured time that each channel was busy"},
+		{"ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources"},
+		{"ssd.wear", "count", "blocks by how often they were erased"},
+	}
+}

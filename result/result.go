@@ -1,0 +1,266 @@
+// Package result holds what a run found out, writes it down and reads it back.
+//
+// Its main types are [Result] (what result.json says), [Run] and [Directory] (the files of one run), [Timing] (timing.json:
+// all that may differ between two runs of one digest) and [Condition] (a --fail-if expression). Exports for other people's
+// tools are WriteFio, WriteCSV and WriteGobench here, and Parquet in result/columnar.
+//
+// # How a model fills a Result
+//
+// Names are fixed: metrics, series, histograms and matrices are listed in names.go with their units and a help text each, and
+// setting a name that is not there is a programming error. A name of a component that a system may have several of takes an
+// index, "ssd[2].waf"; without the index it is the figure over all of them. What does not apply is left out: a run without
+// reads has no "read.latency.p99".
+//
+//   - [Result.SetLatencies] fills {read,write,trim,flush,all}.latency.* and the histogram from a [stats.Histogram].
+//   - Series are bins of simulated time: T is where each bin begins, Width how long it is, NaN marks a bin without a value.
+//     Report panels are drawn for read.iops, write.iops, read.bandwidth, write.bandwidth, read.latency.{mean,p99},
+//     write.latency.{mean,p99}, ssd.writes.{host,gc,mapping,wear} (pages per bin) and ssd.free_blocks.
+//   - Matrices are tables of numbers with labels. "ssd.die.busy": rows are channels, columns "chip.die", values fractions of
+//     the measured time; "ssd.channel.busy": one row, a column per channel; "ssd.latency.breakdown": rows read and write,
+//     columns host_link, dram, mapping, wait, array, transfer, other, values mean microseconds per request, so that a row adds
+//     up to the mean latency; "ssd.wear": one row "blocks", a column per erase count (or range of them), values numbers of
+//     blocks.
+//   - WarmUp says which part of the run the metrics leave out.
+//
+// The same Result gives the same bytes: names are ordered as in names.go whatever the order they were set in, and numbers
+// have the shortest form that reads back to the same value.
+//
+// What it leaves out: the resolved scenario's meaning (only its text passes through here), drawing (package report) and
+// comparisons between runs (package study).
+package result
+
+import (
+	"fmt"
+	"slices"
+
+	"farflash/stats"
+	"farflash/units"
+)
+
+// Schema names the format of result.json.
+const Schema = "farflash/result/1"
+
+// Result is what one trial found out.
+type Result struct {
+	Schema     string
+	Digest     string // of the resolved scenario and the model's version
+	Seed       uint64
+	SimulatedS float64 // simulated time in seconds
+	Version    string  // of the program
+	Name       string  // of the scenario; may be empty
+	Summary    string  // the configuration in one line; may be empty
+	WarmUp     WarmUp
+	Metrics    []Metric
+	Series     []Series
+	Histograms []Histogram
+	Matrices   []Matrix
+	Checks     []Check
+	Warnings   []string
+	Limits     []string // what the models used leave out
+}
+
+// WarmUp is the part at the front of a run that its metrics leave out.
+type WarmUp struct {
+	UntilS  float64 // seconds; 0: nothing is left out
+	Explain string  // how it was found; may be empty
+}
+
+// Metric is one figure.
+type Metric struct {
+	Name  string
+	Value float64
+	Unit  string
+	Help  string
+}
+
+// Series is one figure over time, or over another ordinate that rises (such as an iteration's number).
+type Series struct {
+	Name     string
+	Unit     string
+	TimeUnit string    // of T and Width
+	Width    float64   // of a bin; 0 if the values are points
+	T        []float64 // where bins begin, rising
+	V        []float64 // as many; NaN where there is no value
+}
+
+// Histogram is the distribution of one latency.
+type Histogram struct {
+	Name string
+	H    *stats.Histogram
+}
+
+// Matrix is a table of numbers with a label for each row and column.
+type Matrix struct {
+	Name       string
+	Unit       string
+	Rows, Cols []string
+	V          [][]float64 // V[row][column]; NaN where there is no value
+}
+
+// Check is a law that must hold at the end of every run.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// New returns an empty result.
+func New(digest string, seed uint64, version string) *Result {
+	return &Result{Schema: Schema, Digest: digest, Seed: seed, Version: version}
+}
+
+// Set sets a metric; its unit and help come from the table of names. It panics if the name is not in the table.
+func (r *Result) Set(name string, value float64) {
+	d := must(Metrics, name)
+	m := Metric{Name: name, Value: value, Unit: d.Unit, Help: d.Help}
+	i, found := slices.BinarySearchFunc(r.Metrics, name, func(m Metric, name string) int { return Metrics.compare(m.Name, name) })
+	if found {
+		r.Metrics[i] = m
+		return
+	}
+	r.Metrics = slices.Insert(r.Metrics, i, m)
+}
+
+// SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram prefix.latency. An empty
+// histogram sets nothing. The histogram is kept, not copied. It panics if the names are not in the tables.
+func (r *Result) SetLatencies(prefix string, h *stats.Histogram) {
+	if h.Count() == 0 {
+		return
+	}
+	us := func(d units.Duration) float64 { return d.Microseconds() }
+	r.Set(prefix+".latency.mean", h.Mean()/1e6)
+	r.Set(prefix+".latency.stddev", h.StdDev()/1e6)
+	r.Set(prefix+".latency.min", us(h.Min()))
+	for _, q := range Quantiles {
+		r.Set(prefix+".latency."+q.Name, us(h.Quantile(q.Share)))
+	}
+	r.Set(prefix+".latency.max", us(h.Max()))
+	r.SetHistogram(prefix+".latency", h)
+}
+
+// Quantile is a quantile that is reported by name.
+type Quantile struct {
+	Name  string
+	Share float64
+}
+
+// Quantiles lists the quantiles of a latency that have a metric.
+var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}, {"p99_99", 0.9999}}
+
+// SetSeries sets a series over simulated seconds from values of equal bins that begin at 0; width is a bin's. It panics if the
+// name is not in the table.
+func (r *Result) SetSeries(name string, width units.Duration, values []float64) {
+	t := make([]float64, len(values))
+	for i := range t {
+		t[i] = (units.Duration(i) * width).Seconds()
+	}
+	r.PutSeries(Series{Name: name, TimeUnit: "s", Width: width.Seconds(), T: t, V: values})
+}
+
+// PutSeries sets a series. The unit comes from the table of names; it panics if the name is not there or if T and V differ
+// in length.
+func (r *Result) PutSeries(s Series) {
+	s.Unit = must(SeriesNames, s.Name).Unit
+	if len(s.T) != len(s.V) {
+		panic(fmt.Sprintf("result: series %s has %d times and %d values", s.Name, len(s.T), len(s.V)))
+	}
+	i, found := slices.BinarySearchFunc(r.Series, s.Name, func(s Series, name string) int { return SeriesNames.compare(s.Name, name) })
+	if found {
+		r.Series[i] = s
+		return
+	}
+	r.Series = slices.Insert(r.Series, i, s)
+}
+
+// SetHistogram sets a histogram. It panics if the name is not in the table.
+func (r *Result) SetHistogram(name string, h *stats.Histogram) {
+	must(HistogramNames, name)
+	i, found := slices.BinarySearchFunc(r.Histograms, name, func(h Histogram, name string) int { return HistogramNames.compare(h.Name, name) })
+	if found {
+		r.Histograms[i].H = h
+		return
+	}
+	r.Histograms = slices.Insert(r.Histograms, i, Histogram{name, h})
+}
+
+// SetMatrix sets a matrix. The unit comes from the table of names; it panics if the name is not there or if the values do not
+// have the shape of the labels.
+func (r *Result) SetMatrix(name string, rows, cols []string, v [][]float64) {
+	m := Matrix{Name: name, Unit: must(MatrixNames, name).Unit, Rows: rows, Cols: cols, V: v}
+	if err := m.valid(); err != nil {
+		panic("result: " + err.Error())
+	}
+	i, found := slices.BinarySearchFunc(r.Matrices, name, func(m Matrix, name string) int { return MatrixNames.compare(m.Name, name) })
+	if found {
+		r.Matrices[i] = m
+		return
+	}
+	r.Matrices = slices.Insert(r.Matrices, i, m)
+}
+
+func (m *Matrix) valid() error {
+	if len(m.V) != len(m.Rows) {
+		return fmt.Errorf("matrix %s has %d rows of values and %d row labels", m.Name, len(m.V), len(m.Rows))
+	}
+	for i, row := range m.V {
+		if len(row) != len(m.Cols) {
+			return fmt.Errorf("matrix %s: row %d has %d values, there are %d columns", m.Name, i, len(row), len(m.Cols))
+		}
+	}
+	return nil
+}
+
+// Check records whether a law held.
+func (r *Result) Check(name string, ok bool, detail string) {
+	r.Checks = append(r.Checks, Check{name, ok, detail})
+}
+
+// OK reports whether every check held.
+func (r *Result) OK() bool {
+	return !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK })
+}
+
+// Warn records a warning.
+func (r *Result) Warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Metric returns the metric of that name.
+func (r *Result) Metric(name string) (Metric, bool) {
+	for _, m := range r.Metrics {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Metric{}, false
+}
+
+// SeriesOf returns the series of that name.
+func (r *Result) SeriesOf(name string) (Series, bool) {
+	for _, s := range r.Series {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Series{}, false
+}
+
+// Histogram returns the histogram of that name, nil if there is none.
+func (r *Result) Histogram(name string) *stats.Histogram {
+	for _, h := range r.Histograms {
+		if h.Name == name {
+			return h.H
+		}
+	}
+	return nil
+}
+
+// Matrix returns the matrix of that name.
+func (r *Result) Matrix(name string) (Matrix, bool) {
+	for _, m := range r.Matrices {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Matrix{}, false
+}

@@ -1,0 +1,96 @@
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Timing is timing.json: what depends on the machine and the wall clock, and so must not be in result.json.
+type Timing struct {
+	WallS       float64 `json:"wall_s"`
+	CPUS        float64 `json:"cpu_s"` // user and system time of the whole process
+	EventsPerS  float64 `json:"events_per_s"`
+	PeakMemoryB int64   `json:"peak_memory_bytes,omitempty"` // largest resident set; absent where the system does not tell
+	Started     string  `json:"started"`                     // RFC 3339
+	Machine     Machine `json:"machine"`
+	CommandLine string  `json:"command_line,omitempty"`
+	Parallel    int     `json:"parallel,omitempty"` // trials that ran at once beside this one, itself included
+}
+
+// Machine says what a run was timed on.
+type Machine struct {
+	OS         string `json:"os"`
+	Arch       string `json:"arch"`
+	CPU        string `json:"cpu,omitempty"`
+	CPUs       int    `json:"cpus"`
+	GOMAXPROCS int    `json:"gomaxprocs"`
+	Go         string `json:"go"`
+}
+
+// Stopwatch takes the times of a run.
+type Stopwatch struct {
+	start time.Time
+	cpu   time.Duration
+}
+
+// StartTiming starts a stopwatch.
+func StartTiming() Stopwatch {
+	cpu, _ := usage()
+	return Stopwatch{start: time.Now(), cpu: cpu}
+}
+
+// Timing returns the times since the start, for a run of that many events.
+func (s Stopwatch) Timing(events int64) Timing {
+	wall := time.Since(s.start)
+	cpu, peak := usage()
+	t := Timing{
+		WallS: wall.Seconds(), CPUS: (cpu - s.cpu).Seconds(), PeakMemoryB: peak, Started: s.start.UTC().Format(time.RFC3339),
+		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Go: runtime.Version()},
+	}
+	if t.WallS > 0 {
+		t.EventsPerS = float64(events) / t.WallS
+	}
+	return t
+}
+
+// Encode returns timing.json.
+func (t Timing) Encode() ([]byte, error) {
+	text, err := json.MarshalIndent(t, "", "  ")
+	return append(text, '\n'), err
+}
+
+// DecodeTiming reads timing.json.
+func DecodeTiming(text []byte) (Timing, error) {
+	var t Timing
+	if err := json.Unmarshal(text, &t); err != nil {
+		return t, at(text, err)
+	}
+	return t, nil
+}
+
+// String says the machine in one line.
+func (m Machine) String() string {
+	name := m.CPU
+	if name == "" {
+		name = m.Arch
+	}
+	return fmt.Sprintf("%s, %d CPUs, %s/%s, %s", name, m.CPUs, m.OS, m.Arch, m.Go)
+}
+
+// processor returns the processor's name where the system tells it in a file, "" elsewhere.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
