@@ -50,10 +50,10 @@ func (d *array) write(lpa int32) {
 	}
 }
 
-// filled is a warm drive of 2048 blocks of 256 pages, so much of it logical space.
-func filled(tb testing.TB, victim ftl.Victim, part float64) *array {
+// filled is a warm drive of blocks of 256 pages, so much of it logical space.
+func filled(tb testing.TB, victim ftl.Victim, blocks int, part float64) *array {
 	cfg := ftl.DefaultConfig()
-	cfg.Victim = victim
+	cfg.BlocksPerPool, cfg.Victim = blocks, victim
 	pages := cfg.BlocksPerPool * cfg.PagesPerBlock
 	d := &array{to: make([]int32, int(part*float64(pages))), of: make([]int32, pages), addresses: sim.NewStream(1, "addresses")}
 	random := sim.NewStream(1, "victims")
@@ -79,7 +79,7 @@ func (d *array) draw() int32 { return int32(d.addresses.IntN(int64(len(d.to)))) 
 func BenchmarkHostWrite(b *testing.B) {
 	for victim := ftl.Greedy; victim <= ftl.CostBenefit; victim++ {
 		b.Run(victim.String(), func(b *testing.B) {
-			d := filled(b, victim, 0.5)
+			d := filled(b, victim, 2048, 0.5)
 			for lpa := range d.to {
 				d.write(int32(lpa))
 			}
@@ -98,7 +98,7 @@ func BenchmarkHostWrite(b *testing.B) {
 // BenchmarkRandomWrite is a random write at half the drive: invalidation at
 // random, collection now and then.
 func BenchmarkRandomWrite(b *testing.B) {
-	d := filled(b, ftl.Greedy, 0.5)
+	d := filled(b, ftl.Greedy, 2048, 0.5)
 	b.ReportAllocs()
 	before := d.Stats()
 	for b.Loop() {
@@ -112,7 +112,7 @@ func BenchmarkRandomWrite(b *testing.B) {
 func BenchmarkCollect(b *testing.B) {
 	for victim := ftl.Greedy; victim <= ftl.CostBenefit; victim++ {
 		b.Run(victim.String(), func(b *testing.B) {
-			d := filled(b, victim, 0.93)
+			d := filled(b, victim, 2048, 0.93)
 			b.ReportAllocs()
 			before := d.Stats()
 			for b.Loop() {
@@ -128,7 +128,7 @@ func BenchmarkCollect(b *testing.B) {
 // TestNoAllocation holds the hot path, collection included, to no allocation.
 func TestNoAllocation(t *testing.T) {
 	for victim := ftl.Greedy; victim <= ftl.CostBenefit; victim++ {
-		d := filled(t, victim, 0.9)
+		d := filled(t, victim, 128, 0.85)
 		erases := d.Stats().Erases
 		if n := testing.AllocsPerRun(10, func() {
 			for range 2000 {

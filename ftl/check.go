@@ -33,12 +33,14 @@ func (f *FTL) ValidPages() int64 {
 }
 
 // Exhausted reports whether a pool has no block for the host and collection can
-// gain none as things stand: every candidate is wholly valid, or no block is free to
-// collect into. Only Invalidate, or programs still in flight, can change that.
+// gain none as things stand: every candidate is wholly valid, or there is no room to
+// move them to. Only Invalidate, or programs still in flight, can change that.
 func (f *FTL) Exhausted(pool int) bool {
 	p := f.pools[pool]
-	return int(p.free) <= f.cfg.HostReserve && len(p.victims) == 0 &&
-		(p.free == 0 || p.validSum == int64(p.candidates)*int64(f.pages))
+	if int(p.free) > f.cfg.HostReserve || len(p.victims) > 0 {
+		return false
+	}
+	return p.validSum == int64(p.candidates)*int64(f.pages) || p.free == 0 && f.affordable(p) == none
 }
 
 // Check walks every invariant and says which one does not hold: each block is in
@@ -117,8 +119,8 @@ func (f *FTL) checkPool(pool int, p *pool) (handed int64, err error) {
 		return 0, fmt.Errorf("the most erases are %d, not %d", most, p.mostErases)
 	case f.owed(p, nil, GC) > p.free:
 		return 0, fmt.Errorf("victims may need %d blocks, %d are free", f.owed(p, nil, GC), p.free)
-	case p.guarded != (f.mixed && len(p.victims) > 0):
-		return 0, fmt.Errorf("guarded is %v with %d victims", p.guarded, len(p.victims))
+	case p.restoring == nil && p.guarded != (f.mixed && (len(p.victims) > 0 || p.free == 0)):
+		return 0, fmt.Errorf("guarded is %v with %d victims and %d free blocks", p.guarded, len(p.victims), p.free)
 	}
 	return handed, nil
 }

@@ -91,7 +91,32 @@ func (f *FTL) start(p *pool) bool {
 		return false
 	}
 	b := f.pick(p)
+	switch {
+	case b == none:
+		return false
+	case f.begin(p, b, GC):
+		return true
+	case len(p.victims) > 0:
+		return false // they will free blocks
+	}
+	b = f.affordable(p)
 	return b != none && f.begin(p, b, GC)
+}
+
+// affordable returns the candidate with the fewest valid pages of those whose
+// survivors fit into what is left of the frontiers and the free blocks. Only a pool
+// without free blocks and victims has to ask, after a crash in the midst of
+// collection or when the last free block was retired.
+func (f *FTL) affordable(p *pool) int32 {
+	best := none
+	for i := range p.blocks {
+		m := &p.blocks[i]
+		if (m.state == closed || m.state == ranked) && m.valid < f.pages &&
+			(best == none || m.valid < p.blocks[best].valid) && f.owed(p, m, GC) <= p.free {
+			best = int32(i)
+		}
+	}
+	return best
 }
 
 // begin makes candidate b a victim if its pages and those of the victims in
@@ -105,7 +130,7 @@ func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	m.state = victim
 	m.next, m.prev, m.pending = m.valid, int32(why), 0
 	p.victims = append(p.victims, slot{block: b})
-	p.guarded = f.mixed
+	f.guard(p)
 	f.counts.collections[why]++
 	return true
 }
@@ -238,6 +263,7 @@ func (f *FTL) Erased(b Block) {
 	}
 	p.mostErases = max(p.mostErases, m.erases)
 	p.wearDue = f.wearDue(p)
+	f.guard(p)
 }
 
 // Retire says that the block of an Erase action could not be erased, or must not
@@ -245,6 +271,7 @@ func (f *FTL) Erased(b Block) {
 func (f *FTL) Retire(b Block) {
 	p, i := f.ended(b)
 	f.retire(p, &p.blocks[i])
+	f.guard(p)
 }
 
 func (f *FTL) retire(p *pool, m *block) {
@@ -267,7 +294,6 @@ func (f *FTL) ended(b Block) (*pool, int32) {
 			break
 		}
 	}
-	p.guarded = f.mixed && len(p.victims) > 0
 	p.wake = true
 	f.counts.erasedPages += int64(f.pages)
 	p.blocks[i].stamp = 0

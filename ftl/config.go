@@ -103,10 +103,14 @@ type Config struct {
 	Choices int            // DChoices: blocks drawn, at least 1
 	Window  units.Fraction // WindowedGreedy: the part of the pool's blocks, oldest first, that is looked at
 
-	Trigger     Trigger
-	GCStart     int // a pool collects while fewer blocks than this are free; more than HostReserve
-	GCHard      int // collection is urgent while fewer blocks than this are free; 0: never
-	HostReserve int // a host stream gets a new block only while more blocks than this are free; at least 1
+	Trigger Trigger
+	GCStart int // a pool collects while fewer blocks than this are free; more than HostReserve
+	GCHard  int // collection is urgent while fewer blocks than this are free; 0: never
+	// HostReserve: a host stream gets a new block only while more blocks than this are
+	// free; at least 1. With Concurrent+1 a block is free even in the midst of
+	// collection: a controller that may crash there needs it, because programs that
+	// were lost in flight leave less room than the survivors had.
+	HostReserve int
 	HostStop    int // no host write gets a page at all while fewer blocks than this are free (MQSim: 10); 0: off
 	Concurrent  int // victims that a pool collects at once
 
@@ -137,10 +141,16 @@ func Separate(n int) []int {
 }
 
 // Pooled is the Survivors of n host streams whose survivors share stream n.
-func Pooled(n int) []int {
-	s := make([]int, n+1)
+func Pooled(n int) []int { return Generations(n, 1) }
+
+// Generations is the Survivors of n host streams and k more: pages that survived
+// one collection are written to stream n, those that survived two to n+1, and so
+// on up to n+k-1. What is overwritten seldom ends up in blocks of its own without
+// anybody telling hot data from cold.
+func Generations(n, k int) []int {
+	s := make([]int, n+k)
 	for i := range s {
-		s[i] = n
+		s[i] = min(max(i+1, n), n+k-1)
 	}
 	return s
 }

@@ -32,9 +32,8 @@ type content struct {
 }
 
 type write struct {
-	lpa     ftl.LPA
-	ppa     ftl.PPA
-	version uint64
+	lpa ftl.LPA
+	ppa ftl.PPA
 }
 
 type move struct {
@@ -84,8 +83,7 @@ func (d *flash) begin(pool, stream int, lpa ftl.LPA) bool {
 	if d.PoolOf(ppa) != pool || d.pages[ppa].version != 0 {
 		panic(fmt.Sprintf("page %d was handed out for pool %d, it holds %v", ppa, pool, d.pages[ppa]))
 	}
-	d.serial++
-	d.writes = append(d.writes, write{lpa, ppa, d.serial})
+	d.writes = append(d.writes, write{lpa, ppa})
 	return true
 }
 
@@ -94,9 +92,10 @@ func (d *flash) finish(i int) {
 	d.now++
 	w := d.writes[i]
 	d.writes = slices.Delete(d.writes, i, i+1)
-	d.pages[w.ppa] = content{w.lpa, w.version}
+	d.serial++ // of two writes under way the one that ends last wins
+	d.pages[w.ppa] = content{w.lpa, d.serial}
 	old := d.to[w.lpa]
-	d.to[w.lpa], d.latest[w.lpa] = w.ppa, w.version
+	d.to[w.lpa], d.latest[w.lpa] = w.ppa, d.serial
 	d.Programmed(w.ppa)
 	if old != ftl.NoPPA {
 		d.Invalidate(old, d.now)
@@ -108,7 +107,7 @@ func (d *flash) abandon(i int) {
 	d.now++
 	w := d.writes[i]
 	d.writes = slices.Delete(d.writes, i, i+1)
-	d.pages[w.ppa] = content{w.lpa, w.version}
+	d.pages[w.ppa].lpa = w.lpa
 	d.Invalidate(w.ppa, d.now)
 	d.Programmed(w.ppa)
 }

@@ -36,8 +36,8 @@
 // A stream is a write frontier per pool: pages of one stream share blocks, pages
 // of different streams never do. Streams 0 to Config.Streams-1 are the host
 // side's: classes of data, mapping pages. Config.Survivors says which stream the
-// pages join that survive collection; [Separate], [Pooled] and [Mixed] make the
-// usual tables. Action.Stream is the stream of the block that is collected: with
+// pages join that survive collection; [Separate], [Pooled], [Generations] and [Mixed]
+// make the usual tables. Action.Stream is the stream of the block that is collected: with
 // Separate(n), n+s holds the survivors of s.
 //
 // # Cost

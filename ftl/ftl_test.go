@@ -201,7 +201,7 @@ func TestStreams(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		survivors []int
-	}{{"separate", ftl.Separate(3)}, {"pooled", ftl.Pooled(3)}, {"mixed", ftl.Mixed(3)}, {"generations", []int{3, 3, 4, 5, 4, 5}}} {
+	}{{"separate", ftl.Separate(3)}, {"pooled", ftl.Pooled(3)}, {"mixed", ftl.Mixed(3)}, {"generations", ftl.Generations(3, 3)}, {"own", []int{3, 3, 4, 5, 4, 5}}} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := small()
 			cfg.Streams, cfg.Survivors = 3, c.survivors
@@ -237,6 +237,19 @@ func TestStreams(t *testing.T) {
 				t.Errorf("stats %+v", s)
 			}
 		})
+	}
+}
+
+func TestSurvivors(t *testing.T) {
+	for _, c := range []struct{ got, want []int }{
+		{ftl.Separate(2), []int{2, 3, 2, 3}},
+		{ftl.Pooled(2), []int{2, 2, 2}},
+		{ftl.Mixed(2), []int{0, 1}},
+		{ftl.Generations(2, 3), []int{2, 2, 3, 4, 4}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%v, not %v", c.got, c.want)
+		}
 	}
 }
 

@@ -147,6 +147,94 @@ func TestMachine(t *testing.T) {
 	})
 }
 
+// TestCrash loses what is in flight at any moment, scans the flash and goes on. The
+// scan finds the newest version of each page; what lies behind the last page that
+// was programmed in an open block can still be used, what lies before is lost.
+func TestCrash(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := drawConfig(t)
+		cfg.HostReserve = cfg.Concurrent + 1
+		cfg.GCStart, cfg.HostStop = cfg.HostReserve+1, 0
+		cfg.BlocksPerPool += cfg.GCStart
+		a := drawFlash(t, cfg)
+		random := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "work")
+		below := func(n int) int { return int(random.IntN(int64(n))) }
+		for range rapid.IntRange(1, 3).Draw(t, "crashes") {
+			for range rapid.IntRange(0, 5*len(a.to)).Draw(t, "steps") {
+				lpa := ftl.LPA(below(len(a.to)))
+				pool := int(lpa) % cfg.Pools
+				if len(a.writes) >= inFlight {
+					a.finish(below(len(a.writes)))
+				}
+				a.begin(pool, below(cfg.Streams), lpa)
+				for range below(4) {
+					a.pull(pool)
+				}
+				for range min(len(a.moves), below(6)) {
+					a.step(below(len(a.moves)))
+				}
+			}
+			if err := a.verify(); err != nil {
+				t.Fatal(err)
+			}
+			a = a.crash(t, &random)
+			if err := a.verify(); err != nil {
+				t.Fatal(err)
+			}
+			a.settle()
+		}
+		for range 2 * len(a.to) {
+			lpa := ftl.LPA(below(len(a.to)))
+			if !a.put(int(lpa)%cfg.Pools, below(cfg.Streams), lpa) {
+				t.Fatalf("no page for logical page %d: %d free", lpa, a.Free(0))
+			}
+		}
+		if err := a.verify(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// crash returns the drive as a scan of its flash finds it.
+func (d *flash) crash(t *rapid.T, random *sim.Stream) *flash {
+	cfg := d.Config()
+	c := &flash{to: slices.Clone(d.to), pages: d.pages, latest: d.latest, now: d.now, serial: d.serial}
+	var err error
+	if c.FTL, err = ftl.New(cfg, c, random); err != nil {
+		t.Fatal(err)
+	}
+	for lpa := range c.to {
+		c.to[lpa] = ftl.NoPPA
+	}
+	for ppa, p := range d.pages {
+		if p.version != 0 && (c.to[p.lpa] == ftl.NoPPA || p.version > d.pages[c.to[p.lpa]].version) {
+			c.to[p.lpa] = ftl.PPA(ppa)
+		}
+	}
+	for pool := range cfg.Pools {
+		d.Blocks(pool, func(b ftl.Block, r ftl.Restored) bool {
+			r.Valid, r.Written = make([]uint64, (cfg.PagesPerBlock+63)/64), 0
+			for page := range cfg.PagesPerBlock {
+				ppa := d.PPA(b, page)
+				if p := d.pages[ppa]; p.version != 0 {
+					r.Written = page + 1
+					if c.to[p.lpa] == ppa {
+						r.Valid[page>>6] |= 1 << (page & 63)
+					}
+				}
+			}
+			if r.Use == ftl.Open && r.Written == cfg.PagesPerBlock {
+				r.Use, r.Worn = ftl.Full, false
+			}
+			if err := c.RestoreBlock(b, r); err != nil {
+				t.Fatal(err)
+			}
+			return true
+		})
+	}
+	return c
+}
+
 // TestRestore rebuilds an FTL from a scan and has both do the same work.
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

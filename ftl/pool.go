@@ -102,7 +102,7 @@ type pool struct {
 	wearDue    bool
 	wake       bool // Next may have something
 	starved    bool // it has nothing only because every candidate is wholly valid
-	guarded    bool // a host stream also takes survivors: each host page needs a look
+	guarded    bool // a host stream takes survivors and room may be short: each host page needs a look
 }
 
 func (f *FTL) newPool() *pool {
@@ -180,7 +180,7 @@ func (f *FTL) materialise(p *pool, b int32) {
 	if n <= len(p.blocks) {
 		return
 	}
-	if n > cap(p.blocks) {
+	if n > cap(p.blocks) || n*int(f.words) > cap(p.bits) {
 		// Double while small, then grow by a quarter, never beyond the pool.
 		size := max(n, 2*len(p.blocks))
 		if len(p.blocks) >= 64 {
@@ -306,6 +306,7 @@ func (f *FTL) openBlock(p *pool, pool int, to int) *frontier {
 	w.block, w.left = b, f.pages
 	w.next = PPA((int64(pool)*int64(f.blocks) + int64(b)) * int64(f.pages))
 	p.wake = true
+	f.guard(p)
 	return w
 }
 
@@ -337,13 +338,23 @@ func (f *FTL) hostMayOpen(p *pool) bool {
 	return int(p.free) > f.cfg.HostReserve && f.owed(p, nil, GC) < p.free
 }
 
+// guard notes whether host pages need a look: a host stream also takes survivors, and
+// there are some, or no block is free for any, as after a crash during collection.
+func (f *FTL) guard(p *pool) {
+	p.guarded = f.mixed && (len(p.victims) > 0 || p.free == 0)
+}
+
 // hostMayTake reports whether a page of a stream that also takes survivors can be
-// spared: survivors must still fit into what is left and the free blocks.
+// spared: survivors must not need another block for it unless the reserve remains.
 func (f *FTL) hostMayTake(p *pool, w *frontier) bool {
+	if len(p.victims) == 0 {
+		return false // the next victim's survivors have no other room
+	}
+	before := f.owed(p, nil, GC)
 	w.left--
-	ok := f.owed(p, nil, GC) <= p.free
+	after := f.owed(p, nil, GC)
 	w.left++
-	return ok
+	return after == before || int(p.free-after) >= f.cfg.HostReserve
 }
 
 // take hands out a frontier's next page and sees to a block that is now full.

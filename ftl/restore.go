@@ -151,6 +151,7 @@ func (f *FTL) finishRestoring(p *pool) {
 		p.rank(f, window)
 	}
 	p.restoring, p.owner = nil, f.owner
+	f.guard(p)
 }
 
 // Blocks visits the blocks of a pool that were ever used, in an order in which

@@ -108,9 +108,12 @@ func (d *Directory) Commit() (string, error) {
 		}
 		err := d.free(path)
 		if err == nil {
-			// A rename takes the place of an empty directory and fails on a full one, so two programs that finish at the
-			// same time do not overwrite each other.
-			if err = os.Rename(d.partial, path); err == nil {
+			// What is there is at most an empty directory, and Remove removes nothing else. A rename fails where there is a
+			// full one, so two programs that finish at the same time do not overwrite each other.
+			if err = os.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
+				err = os.Rename(d.partial, path)
+			}
+			if err == nil {
 				d.partial = ""
 				return path, nil
 			}

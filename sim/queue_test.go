@@ -253,7 +253,7 @@ func TestQueueReadyInsideASlot(t *testing.T) {
 				t.Fatalf("wrong about %d", start+i)
 			}
 			w.push(uint8(i), start+start/4+200-i)
-			w.push(uint8(i), start-i)
+			w.push(uint8(i), start-1-i)
 			if err := w.queue.check(); err != nil {
 				t.Fatalf("bit %d: %v", bit, err)
 			}

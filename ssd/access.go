@@ -171,6 +171,7 @@ func (d *Drive) placeRead(t int32) {
 		ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].stream, d.eng.Now())
 		if !ok {
 			d.park(plane, t)
+			d.collect(int(plane)) // it may have to be told that the host waits
 			return
 		}
 		page = d.install(x.logical, ppa)
@@ -215,8 +216,8 @@ func (d *Drive) placeWrite(t int32) {
 	now := d.eng.Now()
 	ppa, ok := d.ftl.Allocate(int(plane), int(x.stream), now)
 	if !ok {
-		d.collect(int(plane)) // it may have to be told that the host waits
 		d.park(plane, t)
+		d.collect(int(plane)) // it may have to be told that the host waits
 		return
 	}
 	old := d.l2p.get(x.logical)

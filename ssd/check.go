@@ -88,3 +88,38 @@ func (d *Drive) programsUnderWay() (all uint64, moving int64) {
 	}
 	return all, moving
 }
+
+// Held says what the requests in flight wait for, for when a drive has come to a
+// stop with nothing left to happen.
+func (d *Drive) Held() string {
+	queued, working, mapping, waiting, flushing, unfetched := 0, 0, 0, 0, 0, 0
+	for i := range d.lanes {
+		l := &d.lanes[i]
+		for q := range queues {
+			for t := l.queues[q].head; t != 0; t = d.txns[t].next {
+				queued++
+			}
+		}
+		if l.phase != idle || l.paused.n > 0 {
+			working++
+		}
+	}
+	for i := range d.mapPages {
+		for t := d.mapPages[i].waitHead; t != 0; t = d.txns[t].next {
+			mapping++
+		}
+	}
+	for i := range d.caches {
+		for r := d.caches[i].waiting.head; r != 0; r = d.requests[r].next {
+			waiting++
+		}
+		for r := d.caches[i].flushes.head; r != 0; r = d.requests[r].next {
+			flushing++
+		}
+	}
+	for i := range d.queues {
+		unfetched += int(d.queues[i].tail - d.queues[i].head)
+	}
+	return fmt.Sprintf("%d transactions wait for a free page, %d for the flash scheduler, %d for mapping pages; %d dies are at work; %d writes wait for the cache, %d flushes; %d commands are not fetched",
+		d.parked, queued, mapping, working, waiting, flushing, unfetched)
+}

@@ -125,7 +125,7 @@ func (d *Drive) onFlash(m uint32, ns uint8) bool {
 		return true
 	}
 	n := &d.ns[ns]
-	return d.cfg.Initial == InitialFormula && l-n.mapBase < n.stored
+	return (d.cfg.Initial == InitialFormula || d.cfg.Preconditioning.Fill != FillNone) && l-n.mapBase < n.stored
 }
 
 // readMappingPage reads some bytes of a mapping page; pair is the program that

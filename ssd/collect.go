@@ -10,27 +10,15 @@ import (
 // The drive is the map that ftl asks.
 
 // Lookup implements ftl.Map.
-func (d *Drive) Lookup(l ftl.LPA) ftl.PPA {
-	if p := d.l2p.get(uint32(l)); p < trimmed {
-		return ftl.PPA(p)
-	}
-	return ftl.NoPPA
-}
+func (d *Drive) Lookup(l ftl.LPA) ftl.PPA { return lookup(&d.l2p, l) }
 
 // CompareAndSwap implements ftl.Map.
 func (d *Drive) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
-	if d.l2p.get(uint32(l)) != uint32(old) {
-		return false
-	}
-	d.l2p.set(uint32(l), uint32(new))
-	return true
+	return compareAndSwap(&d.l2p, l, old, new)
 }
 
 // Owner implements ftl.Map.
-func (d *Drive) Owner(p ftl.PPA) ftl.LPA {
-	plane, blk, page := d.split(uint32(p))
-	return ftl.LPA(d.owners.get(plane, blk, page))
-}
+func (d *Drive) Owner(p ftl.PPA) ftl.LPA { return d.owners.of(p, &d.cfg) }
 
 // split takes a physical page number apart.
 func (d *Drive) split(page uint32) (plane, blk, inBlock int) {

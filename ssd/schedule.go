@@ -248,6 +248,10 @@ func (d *Drive) firstPlane(l *lane) int32 {
 	return p - p%d.planesPerLane
 }
 
+// moves are the queues of collection. While a victim waits only for the host's
+// reads of it to end, there is nothing in them, and the host must not be held up.
+const moves = 1<<queueMoveRead | 1<<queueMoveWrite | 1<<queueCopyback | 1<<queueErase
+
 // nextReads chooses the queues that a read command is taken from, or -1. Mapping
 // reads go first; collection goes before the host only when it is urgent.
 func (d *Drive) nextReads(l *lane) (q1, q2 int) {
@@ -263,7 +267,7 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 		}
 		return queueMappingRead, d.nextHost(l, 0)
 	}
-	if l.collecting > 0 && d.urgent(l) {
+	if l.collecting > 0 && m&moves != 0 && d.urgent(l) {
 		if moving {
 			return queueMoveRead, d.nextHost(l, 0)
 		}
@@ -297,7 +301,7 @@ func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 	} else if m&(1<<queueMoveWrite) != 0 {
 		move = queueMoveWrite
 	}
-	if l.collecting > 0 && d.urgent(l) {
+	if l.collecting > 0 && m&moves != 0 && d.urgent(l) {
 		if move >= 0 {
 			return move, second(move, d.nextHost(l, 1))
 		}

@@ -21,8 +21,6 @@
 package ssd
 
 import (
-	"fmt"
-
 	"farflash/block"
 	"farflash/ftl"
 	"farflash/sim"
@@ -97,6 +95,8 @@ type Drive struct {
 	lastData, lastLink, lastDRAMTime sim.Time
 	lastPayload, lastDRAM            int64
 
+	before ftl.Stats // what preconditioning did
+
 	counters
 }
 
@@ -118,14 +118,22 @@ const (
 // New returns a drive on an engine, in the state that its configuration says. The
 // name tells its random numbers from those of other drives.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
-	if err := cfg.Validate(); err != nil {
+	m, err := Prepare(cfg, seed, name)
+	if err != nil {
 		return nil, err
 	}
+	return NewFrom(m, eng, sink, seed, name), nil
+}
+
+// NewFrom returns a drive whose flash is in the state of an image, which it shares
+// until it writes.
+func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
+	cfg := m.cfg
 	g := cfg.Geometry
 	d := &Drive{
 		cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink,
 		random:         sim.NewStream(seed, name+"/ftl"),
-		ns:             cfg.layOut(),
+		ns:             m.ns,
 		txns:           make([]transaction, 1, 64),
 		requests:       make([]request, 1, 64),
 		channels:       make([]channel, g.Channels),
@@ -166,39 +174,27 @@ func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Dri
 	d.computeTimes()
 
 	last := &d.ns[len(d.ns)-1]
-	d.l2p = newTable(int64(last.mapBase) + int64(last.mapPages))
-	d.owners = newOwners(g.Planes(), g.PagesPerBlock)
 	d.mapPages = make([]mappingPage, last.mapBase+last.mapPages-d.ns[0].mapBase)
 	d.makeCaches()
-	f, err := ftl.New(d.translation(), d, &d.random)
-	if err != nil {
-		return nil, fmt.Errorf("collection: %w", err)
-	}
-	d.ftl = f
-	if cfg.Quirks.MappingPagesLaidOut && !cfg.Mapping.Ideal {
-		d.layOutMapping()
-	}
-	if err := d.precondition(); err != nil {
-		return nil, err
-	}
-	return d, nil
+	m.clone(d)
+	return d
 }
 
 // translation is the configuration of the translation layer: a pool is a plane;
 // the streams are the namespaces' write streams, then one of mapping pages each.
-func (d *Drive) translation() ftl.Config {
-	c, g := &d.cfg, d.cfg.Geometry
+func (c *Config) translation(ns []namespace) ftl.Config {
+	g := c.Geometry
 	blocks := g.BlocksPerPlane
 	streams := 0
-	for i := range d.ns {
-		streams += d.ns[i].streams
+	for i := range ns {
+		streams += ns[i].streams
 	}
-	hosts := streams + len(d.ns)
+	hosts := streams + len(ns)
 	survivors := make([]int, hosts, 2*hosts)
 	for s := range survivors {
 		switch {
 		case c.Quirks.MappingProgramsVanish && s >= streams:
-			survivors[s] = hosts + d.ns[s-streams].stream // they are never collected
+			survivors[s] = hosts + ns[s-streams].stream // they are never collected
 		case s >= streams:
 			survivors[s] = len(survivors) + s // settled below
 		case c.Collection.Streams || c.Quirks.FrontiersAtOnce:
@@ -283,17 +279,6 @@ func (d *Drive) makeCaches() {
 	d.tables = make([]mappingTable, tables)
 	for i := range d.tables {
 		d.tables[i].most = int(d.cfg.cmtEntries()) / tables
-	}
-}
-
-// layOutMapping puts all mapping pages on flash but a last, partial one.
-func (d *Drive) layOutMapping() {
-	for i := range d.ns {
-		n := &d.ns[i]
-		for k := range n.stored {
-			d.moveMappingPage(n.mapBase-d.ns[0].mapBase+k, uint8(i))
-			d.vanished--
-		}
 	}
 }
 

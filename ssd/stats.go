@@ -154,7 +154,7 @@ func (d *Drive) Stats() Stats {
 		Transactions: d.hostTxns, Array: d.hostArray, Transfer: d.hostTransfer, Wait: d.hostWait,
 		Breakdown: d.breakdown,
 		LaneBusy:  append([]sim.Time(nil), d.laneBusy...),
-		DRAMBusy:  d.dramBusy, FTL: d.ftl.Stats(), Span: d.eng.Now(), ValidPages: d.mapped,
+		DRAMBusy:  d.dramBusy, FTL: d.ftl.Stats().Sub(d.before), Span: d.eng.Now(), ValidPages: d.mapped,
 	}
 	for q, x := range d.queueStats {
 		if x.Entered > 0 {

@@ -17,7 +17,8 @@ const (
 	// OneFrontier writes all classes and all survivors through one frontier, as the
 	// closed forms assume.
 	OneFrontier Layout = iota
-	// SurvivorsApart writes all classes through one frontier and survivors through another.
+	// SurvivorsApart writes all classes through one frontier and survivors through
+	// others, one for each of Experiment.Generations.
 	SurvivorsApart
 	// StreamsApart gives each class a frontier and its survivors another. Free
 	// blocks and victims are shared.
@@ -36,6 +37,9 @@ type Experiment struct {
 
 	Classes []Class // who is written how often; nil is Uniform
 	Layout  Layout
+	// Generations is, with SurvivorsApart, how many frontiers survivors pass through,
+	// a page moving on each time it survives. 0 is 1.
+	Generations int
 
 	// Sequential is the share of page writes that overwrite the logical space in
 	// order, over and over, among the random ones of Classes. With Run above 0 they
@@ -84,11 +88,7 @@ func Simulate(e Experiment) (Result, error) {
 	if e.Layout == Partitions {
 		return e.partitions()
 	}
-	r, err := e.drive()
-	if err != nil {
-		return Result{}, err
-	}
-	return r, nil
+	return e.drive()
 }
 
 func (e Experiment) check() error {
@@ -111,6 +111,8 @@ func (e Experiment) check() error {
 		return fmt.Errorf("waf: a sequential share of %v; it must be 0 to 1", e.Sequential)
 	case e.Run < 0 || e.Run > e.Blocks*e.Pages:
 		return fmt.Errorf("waf: sequential runs of %d pages on a drive of %d", e.Run, e.Blocks*e.Pages)
+	case e.Generations < 0 || e.Generations > 100 || e.Generations > 0 && e.Layout != SurvivorsApart:
+		return fmt.Errorf("waf: %d generations; it must be 0 to 100, and 0 unless survivors are written apart", e.Generations)
 	case e.Layout > Partitions:
 		return fmt.Errorf("waf: unknown layout %d", e.Layout)
 	case e.Layout == Partitions && e.Sequential > 0:
@@ -172,7 +174,7 @@ func (e Experiment) config() ftl.Config {
 	case OneFrontier:
 		c.Survivors = ftl.Mixed(1)
 	case SurvivorsApart:
-		c.Survivors = ftl.Separate(1)
+		c.Survivors = ftl.Generations(1, max(1, e.Generations))
 	case StreamsApart:
 		c.Streams = len(e.Classes)
 		c.Survivors = ftl.Separate(len(e.Classes))

@@ -66,8 +66,8 @@ func TestWindowLimits(t *testing.T) {
 
 // TestLayouts compares what separation is worth.
 func TestLayouts(t *testing.T) {
+	e := quick(Policy{Victim: ftl.Greedy})
 	waf := func(l Layout, classes []Class) float64 {
-		e := quick(Policy{Victim: ftl.Greedy})
 		e.Layout, e.Classes = l, classes
 		return simulate(t, e).WAF
 	}
@@ -77,6 +77,13 @@ func TestLayouts(t *testing.T) {
 	if !(streams < survivors && survivors < one && parts < survivors) {
 		t.Error("separation does not pay")
 	}
+	e.Generations = 3
+	generations := waf(SurvivorsApart, classes)
+	t.Logf("three generations of survivors %.3f", generations)
+	if !(generations < survivors) {
+		t.Error("generations do not pay")
+	}
+	e.Generations = 0
 	// Three classes, one alike to another: they are told apart all the same.
 	if a := waf(StreamsApart, []Class{{0.8, 0.1}, {0.1, 0.1}, {0.1, 0.8}}); !(a < one) {
 		t.Errorf("three streams: %v", a)
@@ -107,6 +114,7 @@ func TestSimulateErrors(t *testing.T) {
 		func(e *Experiment) { e.Sequential = 1.1 },
 		func(e *Experiment) { e.Run = -1 },
 		func(e *Experiment) { e.Layout = 9 },
+		func(e *Experiment) { e.Generations = 2 },
 		func(e *Experiment) { e.Classes = HotCold(2, 1) },
 		func(e *Experiment) { e.Layout, e.Sequential = Partitions, 0.5 },
 		func(e *Experiment) { e.Layout, e.Classes = Partitions, HotCold(0.5, 0.001) },

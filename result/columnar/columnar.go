@@ -46,10 +46,10 @@ type row struct {
 	Offset           int64  `parquet:"offset"`
 	Size             int64  `parquet:"size,dict"`
 	Arrival          int64  `parquet:"arrival_ps,delta"`
-	StorageArrival   *int64 `parquet:"storage_arrival_ps,optional,delta"`
-	StorageDeparture *int64 `parquet:"storage_departure_ps,optional,delta"`
-	NetworkArrival   *int64 `parquet:"network_arrival_ps,optional,delta"`
-	NetworkDeparture *int64 `parquet:"network_departure_ps,optional,delta"`
+	StorageArrival   *int64 `parquet:"storage_arrival_ps,optional"`
+	StorageDeparture *int64 `parquet:"storage_departure_ps,optional"`
+	NetworkArrival   *int64 `parquet:"network_arrival_ps,optional"`
+	NetworkDeparture *int64 `parquet:"network_departure_ps,optional"`
 	Completion       int64  `parquet:"completion_ps,delta"`
 }
 

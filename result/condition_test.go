@@ -1,0 +1,124 @@
+package result
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCondition(t *testing.T) {
+	r := New("d", 1, "v")
+	r.Set("read.latency.p99", 400)
+	r.Set("read.bandwidth", 5e8)
+	r.Set("read.iops", 120000)
+	r.Set("ssd.waf", 1.5)
+	r.Set("ssd[1].waf", 2.5)
+	r.Set("ssd.cache.hit_ratio", 0.25)
+	r.Set("fabric.pause.time", 0.002)
+	r.Set("read.bytes", 65536)
+	for text, want := range map[string]bool{
+		"read.latency.p99>500us":        false,
+		"read.latency.p99>399us":        true,
+		" read.latency.p99 >= 0.4 ms ":  true,
+		"read.latency.p99<400us":        false,
+		"read.latency.p99<=400000ns":    true,
+		"read.latency.p99==400us":       true,
+		"read.latency.p99!=400us":       false,
+		"read.bandwidth<1GB/s":          true,
+		"read.bandwidth>476MiB/s":       true,
+		"read.iops<100k":                false,
+		"read.iops>=120000 IOPS":        true,
+		"ssd.waf>1.4":                   true,
+		"ssd[1].waf>2":                  true,
+		"ssd.cache.hit_ratio<30%":       true,
+		"ssd.cache.hit_ratio<0.2":       false,
+		"fabric.pause.time>1ms":         true,
+		"read.bytes==64KiB":             true,
+		"read.latency.p99>0":            true,
+		"read.latency.p99 > 4.0e2us":    false,
+		"read.latency.p99>0.000399999s": true,
+	} {
+		c, err := ParseCondition(text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		held, detail, err := c.Holds(r)
+		if err != nil || held != want {
+			t.Errorf("%s: %v, %v (%s)", text, held, err, detail)
+		}
+	}
+	c, err := ParseCondition("write.latency.p99>1ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Holds(r); err == nil || !strings.Contains(err.Error(), "no metric write.latency.p99") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestConditionErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "no comparison",
+		"read.latency.p99":          "no comparison",
+		"read.latency.p99=500us":    "no comparison; use",
+		"read.latency.p99>":         "no value",
+		"read.latency.p99>500":      "no unit",
+		"read.latency.p99>500MB/s":  "unknown unit",
+		"read.bandwidth>3Gbps":      "counts bits",
+		"read.latncy.p99>5us":       "near names: read.latency.p99",
+		"p99>5us":                   "read.latency.p99",
+		"ssd[0].wfa>1":              "near names: ssd.waf",
+		"zzzzzz>1":                  "result.json",
+		"ssd.waf>1us":               "plain numbers",
+		"ssd.cache.hit_ratio>7":     "7%",
+		"read.iops>many":            "no rate",
+		"read.iops>NaN":             "no rate",
+		"read.iops>inf":             "no rate",
+		"read.latency.p99>-5us":     "negative",
+		"read[0].latency.p99>500us": "unknown metric",
+	} {
+		_, err := ParseCondition(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error is %v, want it to say %q", text, err, want)
+		}
+	}
+}
+
+// TestUnitsRead holds that the example of every unit in error messages is accepted.
+func TestUnitsRead(t *testing.T) {
+	for unit, read := range Units {
+		if _, err := read(example(unit)); err != nil {
+			t.Errorf("%s: %v", unit, err)
+		}
+	}
+}
+
+func FuzzParseCondition(f *testing.F) {
+	f.Add("read.latency.p99>500us")
+	f.Add("ssd[3].waf <= 1.5")
+	f.Add("read.iops!=1e3k")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := ParseCondition(text)
+		if err != nil {
+			return
+		}
+		r := New("d", 1, "v")
+		r.Set(c.Metric, c.Threshold)
+		held, _, err := c.Holds(r)
+		equal := c.Operator == "==" || c.Operator == ">=" || c.Operator == "<="
+		if err != nil || held != equal {
+			t.Fatalf("%q: %v, %v", text, held, err)
+		}
+	})
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"waf", "wfa", 1}, {"same", "same", 0}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package result_test
+
+import (
+	"fmt"
+
+	"farflash/result"
+	"farflash/stats"
+	"farflash/units"
+)
+
+func Example() {
+	var reads stats.Histogram
+	for i := range 1000 {
+		reads.Record(80*units.Microsecond + units.Duration(i)*units.Microsecond)
+	}
+	r := result.New("sha256:1f2e", 1, "0.1.0")
+	r.SetLatencies("read", &reads)
+
+	condition, err := result.ParseCondition("read.latency.p99>500us")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, detail, _ := condition.Holds(r)
+	fmt.Println(detail)
+
+	_, err = result.ParseCondition("read.latency.p98>500us")
+	fmt.Println(err)
+	// Output:
+	// read.latency.p99>500us holds: read.latency.p99 is 1069.64 us
+	// condition "read.latency.p98>500us": unknown metric "read.latency.p98"; near names: read.latency.p90, read.latency.p95, read.latency.p99, read.latency.p50, read.latency.min
+}

@@ -1,0 +1,211 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"farflash/stats"
+	"farflash/units"
+)
+
+// sample returns a result with something of everything.
+func sample() *Result {
+	r := New("sha256:0123", 7, "0.1.0")
+	r.SimulatedS, r.Name, r.Summary = 0.2, "sample", "a drive & <some> requests"
+	r.WarmUp = WarmUp{0.01, "MSER-5 cuts the first 5 of 100 observations"}
+	g := rand.New(rand.NewPCG(1, 2))
+	var reads, writes, all stats.Histogram
+	for range 5000 {
+		reads.Record(units.Microseconds(80 + 30*g.ExpFloat64()))
+		writes.Record(units.Microseconds(20 + 200*g.ExpFloat64()))
+	}
+	all.Merge(&reads)
+	all.Merge(&writes)
+	// Not in the order of the table, on purpose.
+	r.Set("sim.events", 123456)
+	r.Set("ssd[1].waf", 1.75)
+	r.Set("ssd.waf", 1.5)
+	r.SetLatencies("write", &writes)
+	r.SetLatencies("read", &reads)
+	r.SetLatencies("all", &all)
+	r.SetLatencies("trim", &stats.Histogram{})
+	for _, k := range []string{"read", "write"} {
+		r.Set(k+".count", 5000)
+		r.Set(k+".bytes", 5000*4096)
+		r.Set(k+".iops", 5000/0.19)
+		r.Set(k+".bandwidth", 5000*4096/0.19)
+	}
+	r.Set("read.count", 5000) // a second time
+	r.SetSeries("write.bandwidth", 10*units.Millisecond, []float64{1e8, 1.5e8, 0.1 + 0.2})
+	r.SetSeries("read.bandwidth", 10*units.Millisecond, []float64{2e8, math.NaN(), 1e-9})
+	r.SetSeries("read.iops", 10*units.Millisecond, []float64{1, 2, 3})
+	r.SetMatrix("ssd.die.busy", []string{"0", "1"}, []string{"0.0", "0.1"}, [][]float64{{0.5, 0.25}, {1, math.NaN()}})
+	r.Check("requests conserved", true, "issued 10000 = completed 10000")
+	r.Warn("%d of %d requests were late", 1, 2)
+	r.Limits = []string{"no program errors"}
+	return r
+}
+
+func TestEncodeShape(t *testing.T) {
+	text, err := sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As another program reads it.
+	var doc struct {
+		Schema     string
+		Digest     string
+		Seed       int
+		SimulatedS float64 `json:"simulated_s"`
+		Metrics    map[string]struct {
+			Value      float64
+			Unit, Help string
+		}
+		Series map[string]struct {
+			Unit, TUnit string
+			T           []float64
+			V           []*float64
+		}
+		Checks   []struct{ Name, Detail string }
+		Warnings []string
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if doc.Schema != "farflash/result/1" || doc.Seed != 7 || doc.SimulatedS != 0.2 || len(doc.Checks) != 1 || len(doc.Warnings) != 1 {
+		t.Errorf("%+v", doc)
+	}
+	if m := doc.Metrics["read.latency.p99"]; m.Unit != "us" || m.Help == "" || m.Value < 200 || m.Value > 240 {
+		t.Errorf("read.latency.p99 is %+v", m)
+	}
+	if s := doc.Series["read.bandwidth"]; len(s.T) != 3 || s.T[1] != 0.01 || s.V[1] != nil || *s.V[2] != 1e-9 {
+		t.Errorf("read.bandwidth is %+v", s)
+	}
+	if !strings.Contains(string(text), "a drive & <some> requests") {
+		t.Error("text is escaped for HTML")
+	}
+	if i, j := strings.Index(string(text), `"read.count"`), strings.Index(string(text), `"sim.events"`); i > j || i < 0 {
+		t.Error("metrics are not in the table's order")
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := sample()
+	text, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := back.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, again) {
+		t.Errorf("reading and writing changed the bytes:\n%s\n%s", text, again)
+	}
+	if !reflect.DeepEqual(r.Metrics, back.Metrics) || !reflect.DeepEqual(r.Checks, back.Checks) || *r.Histogram("read.latency") != *back.Histogram("read.latency") {
+		t.Error("reading changed metrics, checks or histograms")
+	}
+	if _, err := back.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := New("d", math.MaxUint64, "").Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := Decode(empty); err != nil || back.Seed != math.MaxUint64 {
+		t.Errorf("an empty result: %v", err)
+	}
+}
+
+func TestEncodeRefusesNaN(t *testing.T) {
+	r := New("d", 1, "v")
+	r.Set("ssd.waf", math.NaN())
+	if _, err := r.Encode(); err == nil || !strings.Contains(err.Error(), "ssd.waf") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestFloats(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 402.1: "402.1", 1e6: "1000000", 1e21: "1e+21", 1e-7: "1e-07", 0.30000000000000004: "0.30000000000000004", 1.0 / 3: "0.3333333333333333"} {
+		if got := string(appendFloat(nil, v)); got != want {
+			t.Errorf("%v is written %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	good, err := sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(old, new string) string {
+		s := strings.Replace(string(good), old, new, 1)
+		if s == string(good) {
+			t.Fatalf("%q is not in the sample", old)
+		}
+		return s
+	}
+	for _, c := range []struct{ text, want string }{
+		{"", "ends in the middle"},
+		{string(good[:len(good)/2]), "ends in the middle"},
+		{"{}", "no result"},
+		{string(good) + "{}", "more text"},
+		{change("result/1", "result/9"), `"farflash/result/9"`},
+		{change(`"seed": 7`, `"seed": "x"`), "4:"},
+		{change(`"seed": 7`, `"seed": 7,,`), "4:"},
+		{change(`"low_ns": [`, `"low_ns": [1, `), "lower bounds"},
+		{change(`"sum_ps": "`, `"sum_ps": "x`), "sum_ps"},
+		{change(`"counts": [`, `"counts": [9`), "read.latency"},
+		{change(`"rows": ["0"`, `"rows": ["0", "5"`), "row labels"},
+		{change(`"t": [0, `, `"t": [`), "times"},
+	} {
+		if _, err := Decode([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error is %v, want it to say %q", err, c.want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	good, err := sample().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	small := New("d", 1, "v")
+	var h stats.Histogram
+	h.Record(units.Microsecond)
+	h.Record(units.Millisecond)
+	small.SetLatencies("read", &h)
+	small.SetSeries("read.iops", units.Second, []float64{1, math.NaN()})
+	text, err := small.Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := Decode(text)
+		if err != nil {
+			return
+		}
+		once, err := r.Encode()
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		back, err := Decode(once)
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v", err)
+		}
+		if twice, err := back.Encode(); err != nil || !bytes.Equal(once, twice) {
+			t.Fatalf("the second round changed the bytes (%v)", err)
+		}
+	})
+}

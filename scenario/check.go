@@ -1,0 +1,175 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"farflash/ssd"
+)
+
+// check tests what no single key can tell and finishes the drive. Mistakes go to d.
+func (s *Scenario) check(d *decoder) {
+	at := func(path string) Position { return s.where(path) }
+	if s.SSD == nil {
+		d.fail(at(""), "no ssd section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
+	}
+	if len(s.Workload) == 0 {
+		d.fail(at(""), "no workload; add one, such as \"workload: [{trace: hm_0.csv}]\"")
+	}
+	if s.SSD != nil {
+		s.SSD.finish(d, s.where)
+	}
+	for i := range s.Workload {
+		s.checkLoad(d, i)
+	}
+	s.Measure.check(d, at("measure"))
+}
+
+// where finds the position of a path: its own, or that of the nearest thing around
+// it that was written.
+func (s *Scenario) where(path string) Position {
+	for {
+		if p, ok := s.set[path]; ok {
+			return p
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			return s.set[""]
+		}
+		path = path[:cut]
+	}
+}
+
+// finish applies compat and checks the drive as a whole.
+func (x *Drive) finish(d *decoder, where func(string) Position) {
+	if x.Compat == CompatMQSim {
+		was := x.Config
+		x.Config = ssd.MQSim(x.Config)
+		differing(reflect.ValueOf(was), reflect.ValueOf(x.Config), "ssd", func(path string, _, now reflect.Value) {
+			if p, ok := d.set[path]; ok {
+				d.fail(p, "%s: compat: mqsim makes this %s whatever is written here; leave it out or set compat: none", path, inline(now))
+			}
+		})
+	}
+	if err := x.Config.Validate(); err != nil {
+		path, rest, ok := strings.Cut(err.Error(), ": ")
+		if !ok || strings.Contains(path, " ") {
+			d.fail(where("ssd"), "ssd: %v", err)
+			return
+		}
+		d.fail(where("ssd."+path), "ssd.%s: %s", path, rest)
+	}
+}
+
+// differing calls f for every key whose value differs between two values of a type.
+func differing(a, b reflect.Value, path string, f func(path string, a, b reflect.Value)) {
+	if a.Kind() == reflect.Struct && !isText(a.Type()) {
+		for _, x := range fieldsOf(a.Type()) {
+			differing(a.FieldByIndex(x.index), b.FieldByIndex(x.index), joinPath(path, x.key), f)
+		}
+		return
+	}
+	if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+		f(path, a, b)
+	}
+}
+
+func (s *Scenario) checkLoad(d *decoder, i int) {
+	l := &s.Workload[i]
+	path := fmt.Sprintf("workload[%d]", i)
+	fail := func(key, format string, args ...any) {
+		p := path
+		if key != "" {
+			p = joinPath(path, key)
+		}
+		d.fail(s.where(p), p+": "+format, args...)
+	}
+	var sources []string
+	for _, f := range fieldsOf(reflect.TypeOf(*l)) {
+		if f.typ.Kind() == reflect.Pointer && !reflect.ValueOf(l).Elem().FieldByIndex(f.index).IsNil() {
+			sources = append(sources, f.key)
+		}
+	}
+	switch len(sources) {
+	case 0:
+		fail("", "no source of requests; add one of %s", orList(sourceKeys()))
+	case 1:
+	default:
+		fail("", "%s exclude each other; make each an item of the list", strings.Join(sources, " and "))
+	}
+	if l.Closed < 0 || l.Closed > 1<<20 {
+		fail("closed", "%d requests outstanding is not possible; use 1 to 1048576, or 0 for an open loop", l.Closed)
+	}
+	if l.Limit < 0 {
+		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
+	}
+	if s.SSD != nil {
+		if n := max(len(s.SSD.Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
+			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
+		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
+			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams", l.Placement, l.Namespace, most-1, l.Namespace)
+		}
+	}
+	q := &l.Queue
+	if q.Depth != 0 && (q.Depth < 2 || q.Depth > 65536) {
+		fail("queue.depth", "%d entries are not possible; use 2 to 65536, or 0 for the drive's own", q.Depth)
+	}
+	if q.Weight < 1 || q.Weight > 256 {
+		fail("queue.weight", "%d is not possible; use 1 to 256", q.Weight)
+	}
+	if q.InFlight < 0 {
+		fail("queue.in_flight", "%d is not possible; 0 is the drive's fetch_size", q.InFlight)
+	}
+	if l.Trace != nil {
+		s.checkTrace(l.Trace, fail)
+	}
+	if l.MQSim != nil {
+		l.MQSim.check(l, fail)
+	}
+}
+
+// sourceKeys lists the keys that say where requests come from.
+func sourceKeys() []string {
+	var keys []string
+	for _, f := range fieldsOf(reflect.TypeFor[Load]()) {
+		if f.typ.Kind() == reflect.Pointer {
+			keys = append(keys, f.key)
+		}
+	}
+	return keys
+}
+
+// streams is how many placement hints a namespace tells apart.
+func (s *Scenario) streams(namespace int) int {
+	if namespace < len(s.SSD.Namespaces) {
+		return max(s.SSD.Namespaces[namespace].Streams, 1)
+	}
+	return 1
+}
+
+func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...any)) {
+	if t.File == "" {
+		fail("trace.file", "which trace? give its path")
+	} else if st, err := os.Stat(s.path(t.File)); err != nil {
+		fail("trace.file", "%v", err)
+	} else if st.IsDir() {
+		fail("trace.file", "%s is a folder; give the path of a trace", t.File)
+	}
+	if !(t.Scale > 0 && t.Scale <= 1e6) {
+		fail("trace.scale", "%v is not possible; use more than 0: 0.5 replays twice as fast", t.Scale)
+	}
+	if !(t.Part > 0 && t.Part <= 1) {
+		fail("trace.part", "%v is not possible; use more than 0%% up to 100%%", t.Part)
+	}
+	if t.Loop < 1 {
+		fail("trace.loop", "%d is not possible; use 1 or more", t.Loop)
+	}
+	if t.Window < 0 {
+		fail("trace.window", "%d is not possible; 0 is the format's own", t.Window)
+	}
+	if t.SkipBad < 0 {
+		fail("trace.skip_bad", "%d is not possible; use how many bad records may be skipped", t.SkipBad)
+	}
+}

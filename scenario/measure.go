@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"farflash/units"
+)
+
+// Measure says what is measured and when the run ends.
+type Measure struct {
+	// WarmUp is the part at the front of the run that the figures leave out: none; a
+	// duration; a share of the requests' time; or auto, which finds where the latency
+	// settles (MSER-5).
+	WarmUp WarmUp
+	// Until is when the run ends: end, when every flow has ended and every request
+	// has completed; a duration, with what is then in flight left so; or steady,
+	// when the mean latency is known within 5 % at 95 % confidence.
+	Until Until
+	// Requests writes requests.parquet, one row a request.
+	Requests bool
+}
+
+func defaultMeasure() Measure { return Measure{} }
+
+// WarmUp is what of a run is left out of its figures.
+type WarmUp struct {
+	Auto  bool
+	Time  units.Duration
+	Share units.Fraction
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (w WarmUp) MarshalText() ([]byte, error) {
+	switch {
+	case w.Auto:
+		return []byte("auto"), nil
+	case w.Time > 0:
+		return w.Time.MarshalText()
+	case w.Share > 0:
+		return w.Share.MarshalText()
+	}
+	return []byte("none"), nil
+}
+
+// UnmarshalText reads none, auto, a duration or a share.
+func (w *WarmUp) UnmarshalText(text []byte) error {
+	s := string(text)
+	*w = WarmUp{}
+	switch s {
+	case "none", "0":
+		return nil
+	case "auto":
+		w.Auto = true
+		return nil
+	}
+	if strings.HasSuffix(s, "%") {
+		return w.Share.UnmarshalText(text)
+	}
+	if err := w.Time.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%q is no warm-up; use none, auto, a time such as 50ms, or a share such as 10%%", s)
+	}
+	return nil
+}
+
+// none reports that nothing is left out.
+func (w WarmUp) none() bool { return w == WarmUp{} }
+
+// Until is when a run ends.
+type Until struct {
+	Steady bool
+	Time   units.Duration // 0: when everything has ended
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (u Until) MarshalText() ([]byte, error) {
+	switch {
+	case u.Steady:
+		return []byte("steady"), nil
+	case u.Time > 0:
+		return u.Time.MarshalText()
+	}
+	return []byte("end"), nil
+}
+
+// UnmarshalText reads end, steady or a duration.
+func (u *Until) UnmarshalText(text []byte) error {
+	s := string(text)
+	*u = Until{}
+	switch s {
+	case "end":
+		return nil
+	case "steady":
+		u.Steady = true
+		return nil
+	}
+	if err := u.Time.UnmarshalText(text); err != nil || u.Time <= 0 {
+		return fmt.Errorf("%q is no end of a run; use end, steady, or a time above zero such as 2s", s)
+	}
+	return nil
+}
+
+func (m *Measure) check(d *decoder, at Position) {
+	if m.WarmUp.Share >= 1 {
+		d.fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
+	}
+	if m.Until.Time > 0 && m.WarmUp.Time >= m.Until.Time {
+		d.fail(at, "measure.warm_up: %v leaves nothing of the %v until the end", m.WarmUp.Time, m.Until.Time)
+	}
+}

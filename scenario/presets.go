@@ -1,0 +1,105 @@
+package scenario
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+)
+
+// presets are whole scenarios that are part of the program. Each can be run, and
+// each one's ssd section can be named as a drive.
+//
+//go:embed presets/*.yaml
+var presets embed.FS
+
+// Preset names a scenario that is part of the program.
+type Preset struct {
+	Name        string
+	Description string
+}
+
+// Presets lists them by name.
+func Presets() []Preset {
+	entries, err := presets.ReadDir("presets")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	var out []Preset
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".yaml")
+		text, _ := presetText(name)
+		p := Preset{Name: name}
+		for line := range strings.Lines(string(text)) {
+			if d, ok := strings.CutPrefix(line, "description: "); ok {
+				p.Description = strings.Trim(strings.TrimSpace(d), `"`)
+			}
+		}
+		out = append(out, p)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// PresetText returns a preset as it was written, with its comments.
+func PresetText(name string) (string, error) {
+	if text, ok := presetText(name); ok {
+		return string(text), nil
+	}
+	return "", noSuchPreset(name)
+}
+
+func presetText(name string) ([]byte, bool) {
+	text, err := presets.ReadFile("presets/" + name + ".yaml")
+	return text, err == nil
+}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func noSuchPreset(name string) error {
+	if best := Nearest(name, presetNames()); best != "" {
+		return fmt.Errorf("no preset %q; did you mean %s?", name, best)
+	}
+	return fmt.Errorf("no preset %q; there are %s", name, orList(presetNames()))
+}
+
+// noSuchScenario says what was looked for: a file or a preset.
+func noSuchScenario(name string) error {
+	if strings.ContainsAny(name, `/\`) || hasYAMLSuffix(name) {
+		return fmt.Errorf("%s: %w", name, os.ErrNotExist)
+	}
+	return fmt.Errorf("no file and %w", noSuchPreset(name))
+}
+
+// presetDrive returns the drive of a preset.
+func presetDrive(name string) (Drive, error) {
+	var x Drive
+	v := reflect.ValueOf(&x).Elem()
+	setDefault(v)
+	text, ok := presetText(name)
+	if !ok {
+		return x, noSuchPreset(name)
+	}
+	top, err := parseYAML(name+".yaml", text)
+	if err != nil {
+		return x, err
+	}
+	section := top.get("ssd")
+	if section == nil {
+		return x, fmt.Errorf("the preset %s has no ssd section", name)
+	}
+	d := newDecoder()
+	d.decode(section, v, "ssd")
+	if len(d.errs) > 0 {
+		return x, d.errs
+	}
+	return x, nil
+}

@@ -1,0 +1,316 @@
+// Package scenario is the language in which a simulation is described, and what
+// turns a description into models and runs them.
+//
+// Its main type is Scenario, a plain struct that a YAML file is decoded into by
+// its shape: keys are field names in snake_case, so ssd.Config itself is the schema
+// of the ssd section. Load reads a file or a preset, with changes made on the
+// command line (Set); every mistake is reported with file, line and column.
+// Scenario.Resolved writes it back with every default, Digest names what it
+// computes, and Run (run.go) simulates it. Describe explains a key; Convert files
+// translate what other programs read (convert_mqsim.go, convert_fio.go).
+//
+// This is the only package that knows YAML. What it leaves out: more than one drive
+// and anything between host and drive.
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"farflash/block"
+	"farflash/ssd"
+	"farflash/units"
+	"farflash/workload/trace"
+)
+
+// Scenario is a description of what is simulated. The sections that are present
+// decide what that is: ssd alone is a local drive with one host.
+type Scenario struct {
+	// Name is used in reports; without one the file's name is.
+	Name string
+	// Description says what the scenario shows. It changes nothing.
+	Description string
+	// Workload is what the host does: flows that run at the same time, each with a
+	// queue pair of its own.
+	Workload []Load
+	// SSD is the drive: a preset's name, or a section.
+	SSD *Drive
+	// Measure says what is measured and when the run ends.
+	Measure Measure
+
+	dir   string              // relative paths in the scenario start here
+	set   map[string]Position // what was written, and where
+	files map[string]string   // content hash of each file that is named, by path
+}
+
+// Load is one flow of requests. Exactly one of trace, synthetic, fio and mqsim says
+// where they come from.
+type Load struct {
+	// Name is used in messages; without one it is workload[i].
+	Name string
+	// Trace replays a recorded trace.
+	Trace *Trace
+	// MQSim makes the requests that the simulator MQSim would make.
+	MQSim *MQSim
+	// Closed is how many requests are kept outstanding: a new one is issued when one
+	// completes, and the source's times are ignored. 0 is an open loop, where each
+	// request is issued at its time.
+	Closed int
+	// Start is when a closed loop begins; an open loop's times count from it.
+	Start units.Duration
+	// Until is when the flow stops issuing requests; those issued are waited for. 0
+	// is never.
+	Until units.Duration
+	// Limit is how many requests are issued at most. 0 is all that the source has.
+	Limit int64
+	// Namespace is the number of the namespace that is addressed, from 0.
+	Namespace int
+	// Queue is the submission queue.
+	Queue Queue
+	// Addresses beyond the namespace are errors, or are folded into it.
+	Addresses Addresses
+	// LatencyFrom is where a latency begins: at the request's arrival, as a user
+	// sees it, or when it entered the submission queue, as the drive sees it.
+	LatencyFrom LatencyFrom
+	// Placement is the placement hint (write stream, FDP placement handle) of every
+	// write; 0 is none.
+	Placement int
+	// FUA makes every write complete only once it is on flash.
+	FUA bool
+}
+
+// Queue is a submission and completion queue pair.
+type Queue struct {
+	// Depth is the number of entries of the submission queue; 0 is the drive's
+	// submission_depth.
+	Depth int
+	// Class is the priority class under weighted round robin.
+	Class block.Class
+	// Weight is the queue's share within its class.
+	Weight int
+	// InFlight is how many commands the drive may hold from the queue at once; 0 is
+	// the drive's fetch_size.
+	InFlight int
+}
+
+// Trace is a recorded trace that is replayed.
+type Trace struct {
+	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative
+	// path starts at the scenario's own folder.
+	File string
+	// Format is the trace's format; auto detects it.
+	Format trace.Format
+	// SkipBad is how many bad records are skipped and counted before the trace is
+	// refused.
+	SkipBad int64
+	// Volume replays only this volume, by the trace's own name or number.
+	Volume string
+	// Window is how many records are held back to sort them by time; 0 is the
+	// format's own.
+	Window int
+	// Scale multiplies the trace's times: 0.5 replays it twice as fast.
+	Scale float64
+	// Part is the share of the trace's records that is replayed, from the first on.
+	Part units.Fraction
+	// Loop is how often the trace is replayed, end to end.
+	Loop int
+}
+
+// Addresses says what happens to requests beyond the end of their namespace.
+type Addresses uint8
+
+// The ways.
+const (
+	AddressError Addresses = iota
+	AddressFold
+)
+
+var addressNames = []string{"error", "fold"}
+
+// MarshalText writes the way's name.
+func (a Addresses) MarshalText() ([]byte, error) { return []byte(addressNames[a]), nil }
+
+// UnmarshalText reads a way's name.
+func (a *Addresses) UnmarshalText(text []byte) error {
+	return oneOf(text, addressNames, a)
+}
+
+// LatencyFrom says where a latency begins.
+type LatencyFrom uint8
+
+// The points.
+const (
+	FromArrival LatencyFrom = iota
+	FromSubmission
+)
+
+var latencyNames = []string{"arrival", "submission"}
+
+// MarshalText writes the point's name.
+func (l LatencyFrom) MarshalText() ([]byte, error) { return []byte(latencyNames[l]), nil }
+
+// UnmarshalText reads a point's name.
+func (l *LatencyFrom) UnmarshalText(text []byte) error {
+	return oneOf(text, latencyNames, l)
+}
+
+// Compat is the simulator whose deviations from a real drive are reproduced.
+type Compat uint8
+
+// The peers.
+const (
+	CompatNone Compat = iota
+	CompatMQSim
+)
+
+var compatNames = []string{"none", "mqsim"}
+
+// MarshalText writes the peer's name.
+func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
+
+// UnmarshalText reads a peer's name.
+func (c *Compat) UnmarshalText(text []byte) error {
+	return oneOf(text, compatNames, c)
+}
+
+// oneOf sets v to the index of text among names.
+func oneOf[T ~uint8](text []byte, names []string, v *T) error {
+	if i := slices.Index(names, string(text)); i >= 0 {
+		*v = T(i)
+		return nil
+	}
+	msg := fmt.Sprintf("%q is not possible; use %s", text, orList(names))
+	if best := Nearest(string(text), names); best != "" {
+		msg += fmt.Sprintf(" (did you mean %s?)", best)
+	}
+	return errors.New(msg)
+}
+
+// orList is "a, b or c".
+func orList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// Drive is the ssd section: a preset, changed by what else the section says.
+type Drive struct {
+	// Preset is the drive that the section starts from; farflash list shows them.
+	// Without one it is the drive of MQSim's distributed configuration.
+	Preset string
+	// Compat reproduces the quirks of another simulator, for comparisons with it.
+	Compat Compat
+	ssd.Config
+}
+
+// prepare sets the preset's values before the section's own.
+func (x *Drive) prepare(d *decoder, n *node, path string) {
+	p := n.get("preset")
+	if p == nil || p.kind != scalarNode || p.text == "" {
+		return
+	}
+	preset, err := presetDrive(p.text)
+	if err != nil {
+		d.fail(p.at, "%s: %v", joinPath(path, "preset"), err)
+		return
+	}
+	*x = preset
+	x.Preset = p.text
+}
+
+// setDefault sets v to the default of its type.
+func setDefault(v reflect.Value) {
+	switch x := v.Addr().Interface().(type) {
+	case *Drive:
+		*x = Drive{Config: ssd.DefaultConfig()}
+	case *Load:
+		*x = Load{Queue: Queue{Class: block.Medium, Weight: 1}}
+	case *Trace:
+		*x = Trace{Scale: 1, Part: 1, Loop: 1}
+	case *MQSim:
+		*x = defaultMQSim()
+	case *Measure:
+		*x = defaultMeasure()
+	case *Scenario:
+		x.Measure = defaultMeasure()
+	}
+}
+
+// Change is one --set: a path and the YAML text of its value.
+type Change struct{ Path, Value string }
+
+// Open reads a scenario: a file, standard input ("-", read by the caller), or
+// a preset's name. Changes are applied in order.
+func Open(name string, changes []Change) (*Scenario, error) {
+	if !strings.ContainsAny(name, `/\`) && !hasYAMLSuffix(name) {
+		if text, ok := presetText(name); ok {
+			if _, err := os.Stat(name); err != nil {
+				return Parse(name+".yaml", text, "", changes)
+			}
+		}
+	}
+	src, err := os.ReadFile(name)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, noSuchScenario(name)
+		}
+		return nil, err
+	}
+	return Parse(name, src, filepath.Dir(name), changes)
+}
+
+func hasYAMLSuffix(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}
+
+// Parse reads a scenario from text. file stands for it in errors; relative paths
+// in it start at dir.
+func Parse(file string, src []byte, dir string, changes []Change) (*Scenario, error) {
+	top, err := parseYAML(file, src)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range changes {
+		if err := applyChange(top, fmt.Sprintf("--set:%d", i+1), c); err != nil {
+			return nil, err
+		}
+	}
+	s := &Scenario{dir: dir}
+	v := reflect.ValueOf(s).Elem()
+	setDefault(v)
+	d := newDecoder()
+	d.decode(top, v, "")
+	s.set = d.set
+	if len(d.errs) == 0 {
+		s.check(d)
+	}
+	if len(d.errs) > 0 {
+		slices.SortStableFunc(d.errs, func(a, b *Error) int {
+			if a.At.File != b.At.File {
+				return 0
+			}
+			return (a.At.Line-b.At.Line)<<16 + a.At.Column - b.At.Column
+		})
+		return nil, d.errs
+	}
+	if s.Name == "" {
+		base := filepath.Base(file)
+		s.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	return s, nil
+}
+
+// path makes a file name in the scenario relative to the working directory.
+func (s *Scenario) path(name string) string {
+	if filepath.IsAbs(name) || s.dir == "" {
+		return name
+	}
+	return filepath.Join(s.dir, name)
+}

@@ -1,0 +1,165 @@
+package scenario
+
+import (
+	"encoding"
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// The schema of a scenario is the shape of Go structs: a key is its field's name
+// in snake_case. This file has the exceptions and what reflection needs to walk
+// the structs; decode.go reads, encode.go writes and explain.go describes them.
+
+// spelling has the keys that are not their field's name in snake_case. "-" keeps a
+// field out of scenarios.
+var spelling = map[string]string{
+	"ssd.Config.Quirks":        "-", // only compat sets them
+	"ssd.Energy.Idle":          "idle_watts",
+	"nand.Timing.Read":         "read_latency",
+	"nand.Timing.Program":      "program_latency",
+	"nand.Timing.Erase":        "erase_latency",
+	"nand.Timing.TransferRate": "channel_rate",
+	"nand.Timing.Width":        "channel_width",
+	"scenario.Load.MQSim":      "mqsim",
+}
+
+// shorthand names, for structs that may be written as a single value, the key that
+// the value is for.
+var shorthand = map[reflect.Type]string{
+	reflect.TypeFor[Drive](): "preset",
+	reflect.TypeFor[Trace](): "file",
+	reflect.TypeFor[Fio]():   "file",
+}
+
+// field is one key of a struct.
+type field struct {
+	key   string
+	index []int
+	typ   reflect.Type
+	owner string // "nand.Geometry.Channels": where the comment stands
+}
+
+// fieldsOf lists a struct's keys in order. Embedded structs are part of it.
+func fieldsOf(t reflect.Type) []field {
+	var out []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		if f.Anonymous {
+			for _, inner := range fieldsOf(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				out = append(out, inner)
+			}
+			continue
+		}
+		owner := t.String() + "." + f.Name
+		key, ok := spelling[owner]
+		if !ok {
+			key = snake(f.Name)
+		}
+		if key != "-" {
+			out = append(out, field{key, []int{i}, f.Type, owner})
+		}
+	}
+	return out
+}
+
+// snake turns CamelCase into snake_case; a run of capitals is one word.
+func snake(name string) string {
+	var b strings.Builder
+	rs := []rune(name)
+	for i, r := range rs {
+		if unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(rs[i-1]) || i+1 < len(rs) && unicode.IsLower(rs[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+// isText reports a type that reads itself from a single value: quantities with
+// units, enumerations.
+func isText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(textUnmarshaler) }
+
+// findKey returns the path below t at which a key of that name stands, "" if there
+// is none. The shallowest wins.
+func findKey(t reflect.Type, key string) string {
+	type place struct {
+		t    reflect.Type
+		path string
+	}
+	level := []place{{t, ""}}
+	for range 5 {
+		var next []place
+		for _, p := range level {
+			for _, f := range fieldsOf(p.t) {
+				path := joinPath(p.path, f.key)
+				if f.key == key && p.path != "" {
+					return path
+				}
+				inner := f.typ
+				if inner.Kind() == reflect.Pointer {
+					inner = inner.Elem()
+				}
+				if inner.Kind() == reflect.Struct && !isText(inner) {
+					next = append(next, place{inner, path})
+				}
+			}
+		}
+		level = next
+	}
+	return ""
+}
+
+func joinPath(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// Nearest returns the candidate that a misspelt word was probably meant to be, ""
+// if none is close.
+func Nearest(word string, candidates []string) string {
+	best, least := "", max(2, len(word)/3)+1
+	word = strings.ToLower(word)
+	for _, c := range candidates {
+		d := editDistance(word, strings.ToLower(c))
+		if strings.HasPrefix(c, word) && len(word) >= 3 || strings.HasPrefix(word, c) && len(c) >= 3 {
+			d = min(d, 1)
+		}
+		if d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// editDistance counts insertions, deletions, replacements and swaps of neighbours.
+func editDistance(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next := make([]int, len(b)+1)
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], before[j-2]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(b)]
+}

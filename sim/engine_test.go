@@ -1,0 +1,388 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// recorder writes down what it handles, and may act on it.
+type recorder struct {
+	engine *Engine
+	lines  []string
+	act    func(Event)
+}
+
+func (r *recorder) Handle(ev Event) {
+	r.lines = append(r.lines, fmt.Sprintf("%d:%d:%d", r.engine.Now(), ev.Kind, ev.Arg))
+	if r.act != nil {
+		r.act(ev)
+	}
+}
+
+func newRecorder() (*Engine, *recorder, Target) {
+	e := New()
+	r := &recorder{engine: e}
+	return e, r, e.AddHandler(r)
+}
+
+func equal(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestEngineOrder(t *testing.T) {
+	e, r, to := newRecorder()
+	a, b := e.NewComponent(), e.NewComponent()
+	e.Schedule(b, to, 5, 1, 0)
+	e.Schedule(b, to, 5, 1, 1)
+	e.Schedule(a, to, 5, 0, 0)
+	e.Schedule(b, to, 3, 1, 2)
+	e.Schedule(a, to, 5, 0, 1)
+	e.Schedule(a, to, 7, 0, 2)
+	if n := e.Run(Forever); n != 6 {
+		t.Errorf("%d events", n)
+	}
+	equal(t, r.lines, []string{"3:1:2", "5:0:0", "5:0:1", "5:1:0", "5:1:1", "7:0:2"})
+}
+
+// What a handler schedules at the time that is running takes its place by
+// component among what is still to run there.
+func TestEngineScheduleNow(t *testing.T) {
+	e, r, to := newRecorder()
+	a, b, c := e.NewComponent(), e.NewComponent(), e.NewComponent()
+	r.act = func(ev Event) {
+		if ev.Kind == 1 && ev.Arg == 0 {
+			e.Schedule(c, to, ev.At, 2, 1)
+			e.Schedule(a, to, ev.At, 0, 1)
+			e.Schedule(b, to, ev.At, 1, 1)
+		}
+	}
+	e.Schedule(b, to, 9, 1, 0)
+	e.Schedule(c, to, 9, 2, 0)
+	e.Run(9)
+	equal(t, r.lines, []string{"9:1:0", "9:0:1", "9:1:1", "9:2:0", "9:2:1"})
+}
+
+// chatter is a component that schedules itself after delays it draws, often onto
+// the times of others.
+type chatter struct {
+	engine *Engine
+	self   Component
+	to     Target
+	name   uint16
+	draws  Stream
+	trace  *[]string
+}
+
+func (c *chatter) Handle(ev Event) {
+	if c.trace != nil {
+		*c.trace = append(*c.trace, fmt.Sprintf("%d:%d:%d", ev.At, c.name, ev.Arg))
+	}
+	for range c.draws.IntN(3) {
+		c.engine.Schedule(c.self, c.to, ev.At+Time(c.draws.IntN(4))*1000, 0, ev.Arg+1)
+	}
+}
+
+// chat runs some chatters and others, unrelated to them, registered between them.
+func chat(others int) []string {
+	e := New()
+	var trace []string
+	for name := range uint16(8) {
+		add := func(trace *[]string, stream string) {
+			c := &chatter{engine: e, self: e.NewComponent(), name: name, trace: trace, draws: NewStream(3, stream)}
+			c.to = e.AddHandler(c)
+			for arg := range uint32(20) {
+				e.Schedule(c.self, c.to, Time(arg)*500, 0, 100*arg)
+			}
+		}
+		for i := range others {
+			add(nil, fmt.Sprintf("other[%d.%d]", name, i))
+		}
+		add(&trace, fmt.Sprintf("chatter[%d]", name))
+	}
+	for until := Time(0); until < 50000 && e.Pending() > 0; until += 700 {
+		e.Run(until)
+	}
+	return trace
+}
+
+func TestEngineOrderIgnoresUnrelatedComponents(t *testing.T) {
+	alone := chat(0)
+	if len(alone) < 500 {
+		t.Fatalf("only %d events", len(alone))
+	}
+	for _, others := range []int{1, 3, 20} {
+		equal(t, chat(others), alone)
+	}
+}
+
+func TestEngineRun(t *testing.T) {
+	e, r, to := newRecorder()
+	c := e.NewComponent()
+	for _, at := range []Time{0, 10, 20, 20, 30, Forever} {
+		e.Schedule(c, to, at, 0, uint32(at))
+	}
+	steps := []struct {
+		until   Time
+		ran     uint64
+		now     Time
+		pending int
+	}{
+		{-1, 0, 0, 6},
+		{0, 1, 0, 5},
+		{9, 0, 0, 5},
+		{19, 1, 10, 4},
+		{5, 0, 10, 4},
+		{20, 2, 20, 2},
+		{Forever - 1, 1, 30, 1},
+		{Forever, 1, Forever, 0},
+		{Forever, 0, Forever, 0},
+	}
+	for _, s := range steps {
+		if ran := e.Run(s.until); ran != s.ran || e.Now() != s.now || e.Pending() != s.pending {
+			t.Errorf("Run(%d) ran %d, now %d, pending %d; want %d, %d, %d",
+				s.until, ran, e.Now(), e.Pending(), s.ran, s.now, s.pending)
+		}
+	}
+	if e.Events() != 6 || len(r.lines) != 6 {
+		t.Errorf("%d events, %d handled", e.Events(), len(r.lines))
+	}
+}
+
+// After Run(until) the next event may be hours away, and still the caller may
+// schedule at any time from now on.
+func TestEngineScheduleBeforePending(t *testing.T) {
+	e, r, to := newRecorder()
+	c := e.NewComponent()
+	e.Schedule(c, to, 10, 0, 0)
+	e.Schedule(c, to, 1e15, 0, 1)
+	e.Run(1e14)
+	e.Schedule(c, to, 10, 0, 2)
+	e.Schedule(c, to, 1e13, 0, 3)
+	e.Run(Forever)
+	equal(t, r.lines, []string{"10:0:0", "10:0:2", "10000000000000:0:3", "1000000000000000:0:1"})
+}
+
+func TestEngineStop(t *testing.T) {
+	e, r, to := newRecorder()
+	c := e.NewComponent()
+	r.act = func(ev Event) {
+		if ev.Arg == 1 {
+			e.Stop()
+		}
+	}
+	for i := range uint32(3) {
+		e.Schedule(c, to, 7, 0, i)
+	}
+	if n := e.Run(Forever); n != 2 {
+		t.Errorf("ran %d before the stop", n)
+	}
+	if n := e.Run(Forever); n != 1 {
+		t.Errorf("ran %d after it", n)
+	}
+	equal(t, r.lines, []string{"7:0:0", "7:0:1", "7:0:2"})
+}
+
+func TestEnginePastPanics(t *testing.T) {
+	e, _, to := newRecorder()
+	c := e.NewComponent()
+	e.Schedule(c, to, 7, 0, 0)
+	e.Run(Forever)
+	defer func() {
+		if recover() == nil {
+			t.Error("scheduling in the past did not panic")
+		}
+	}()
+	e.Schedule(c, to, 6, 0, 0)
+}
+
+func TestEventFieldsSurviveTheQueue(t *testing.T) {
+	want := Event{At: Forever, order: 1<<64 - 2, Arg: 1<<32 - 3, Kind: 1<<16 - 4, To: 1<<16 - 5}
+	if got := entryOf(want).event(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestTimers(t *testing.T) {
+	type step struct {
+		at  Time // when to act
+		do  string
+		arg Time
+	}
+	cases := []struct {
+		name  string
+		steps []step
+		want  []string
+	}{
+		{"fires once", []step{{0, "arm", 50}}, []string{"50:3:4"}},
+		{"at once", []step{{20, "arm", 20}}, []string{"20:3:4"}},
+		{"later", []step{{0, "arm", 50}, {10, "arm", 80}}, []string{"80:3:4"}},
+		{"sooner", []step{{0, "arm", 50}, {10, "arm", 30}}, []string{"30:3:4"}},
+		{"to the same time", []step{{0, "arm", 50}, {10, "arm", 50}}, []string{"50:3:4"}},
+		{"to and fro", []step{{0, "arm", 50}, {10, "arm", 80}, {20, "arm", 50}}, []string{"50:3:4"}},
+		{"disarmed", []step{{0, "arm", 50}, {10, "disarm", 0}}, nil},
+		{"disarmed unarmed", []step{{0, "disarm", 0}}, nil},
+		{"disarmed, armed again", []step{{0, "arm", 50}, {10, "disarm", 0}, {20, "arm", 50}}, []string{"50:3:4"}},
+		{"again after it fired", []step{{0, "arm", 50}, {60, "arm", 70}}, []string{"50:3:4", "70:3:4"}},
+		{"in its own time", []step{{0, "arm", 50}, {50, "arm", 50}}, []string{"50:3:4"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			e, r, to := newRecorder()
+			driver := e.NewComponent() // acts before the timer's component does
+			tm := e.NewTimer(e.NewComponent(), to, 3, 4)
+			script := &recorder{engine: e, act: func(ev Event) {
+				switch s := c.steps[ev.Arg]; s.do {
+				case "arm":
+					e.Arm(tm, s.arg)
+					if !e.Armed(tm) {
+						t.Error("armed, yet not Armed")
+					}
+				case "disarm":
+					e.Disarm(tm)
+					if e.Armed(tm) {
+						t.Error("disarmed, yet Armed")
+					}
+				}
+			}}
+			drive := e.AddHandler(script)
+			for i, s := range c.steps {
+				e.Schedule(driver, drive, s.at, 0, uint32(i))
+			}
+			e.Run(Forever)
+			equal(t, r.lines, c.want)
+			if got := e.Events(); got != uint64(len(c.steps)+len(c.want)) {
+				t.Errorf("%d events counted", got)
+			}
+			if e.Armed(tm) || e.Pending() != 0 {
+				t.Errorf("armed %v, %d pending at the end", e.Armed(tm), e.Pending())
+			}
+		})
+	}
+}
+
+func TestTimerArmsItself(t *testing.T) {
+	e, r, to := newRecorder()
+	tm := e.NewTimer(e.NewComponent(), to, 1, 0)
+	r.act = func(ev Event) {
+		if e.Armed(tm) {
+			t.Error("armed while it fires")
+		}
+		if e.Now() < 30 {
+			e.Arm(tm, e.Now()+10)
+		}
+	}
+	e.Arm(tm, 10)
+	e.Run(Forever)
+	equal(t, r.lines, []string{"10:1:0", "20:1:0", "30:1:0"})
+}
+
+// Timers take their place among their component's events by the order of arming.
+func TestTimerOrder(t *testing.T) {
+	e, r, to := newRecorder()
+	a, b := e.NewComponent(), e.NewComponent()
+	tm := e.NewTimer(a, to, 9, 0)
+	e.Schedule(b, to, 5, 1, 0)
+	e.Schedule(a, to, 5, 0, 0)
+	e.Arm(tm, 5)
+	e.Schedule(a, to, 5, 0, 1)
+	e.Run(Forever)
+	equal(t, r.lines, []string{"5:0:0", "5:9:0", "5:0:1", "5:1:0"})
+}
+
+// A stopped timer's event does not move the clock.
+func TestDisarmedTimerLeavesTheClock(t *testing.T) {
+	e, r, to := newRecorder()
+	c := e.NewComponent()
+	tm := e.NewTimer(c, to, 0, 0)
+	e.Schedule(c, to, 10, 0, 1)
+	e.Arm(tm, 1000)
+	e.Disarm(tm)
+	e.Run(2000)
+	if e.Now() != 10 {
+		t.Errorf("now %d", e.Now())
+	}
+	e.Schedule(c, to, 500, 0, 2)
+	e.Run(Forever)
+	equal(t, r.lines, []string{"10:0:1", "500:0:2"})
+}
+
+// looper keeps some events pending for ever, and a timer that one of them moves.
+type looper struct {
+	engine *Engine
+	self   Component
+	to     Target
+	timer  Timer
+	delays [1 << 12]Time
+	i      int
+	left   uint64 // events until it stops the engine
+}
+
+func newLooper(draw func(*Stream, int) Time, pending int) *looper {
+	e := New()
+	l := &looper{engine: e, self: e.NewComponent()}
+	l.to = e.AddHandler(l)
+	l.timer = e.NewTimer(l.self, l.to, 1, 0)
+	s := NewStream(1, "looper")
+	for i := range l.delays {
+		l.delays[i] = draw(&s, pending)
+	}
+	for i := range pending {
+		e.Schedule(l.self, l.to, l.delays[i%len(l.delays)], 0, uint32(i))
+	}
+	return l
+}
+
+func (l *looper) Handle(ev Event) {
+	l.left--
+	if l.left == 0 {
+		l.engine.Stop()
+	}
+	if ev.Kind == 1 {
+		return
+	}
+	if ev.Arg == 0 {
+		l.engine.Arm(l.timer, ev.At+50*1000*1000)
+	}
+	l.engine.Schedule(l.self, l.to, ev.At+l.delays[l.i%len(l.delays)], 0, ev.Arg)
+	l.i++
+}
+
+// run handles n events.
+func (l *looper) run(n int) {
+	l.left = uint64(n)
+	l.engine.Run(Forever)
+}
+
+func TestEngineAllocatesNothing(t *testing.T) {
+	l := newLooper(driveDelay, 100)
+	l.run(100000)
+	if a := testing.AllocsPerRun(10, func() { l.run(10000) }); a != 0 {
+		t.Errorf("%v allocations in 10000 events", a)
+	}
+}
+
+func TestEngineIsSmall(t *testing.T) {
+	if b := unsafe.Sizeof(Engine{}); b > 24<<10 {
+		t.Errorf("an engine takes %d B", b)
+	}
+	if a := testing.AllocsPerRun(100, func() { New() }); a > 2 {
+		t.Errorf("New allocates %v times", a)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	var p Probe[int]
+	p.Fire(1)
+	sum := 0
+	p = func(v int) { sum += v }
+	p.Fire(2)
+	p.Fire(3)
+	if sum != 5 {
+		t.Errorf("sum is %d", sum)
+	}
+}

@@ -1,0 +1,92 @@
+package ssd
+
+import (
+	"fmt"
+	"sync"
+
+	"farflash/ftl"
+	"farflash/sim"
+)
+
+// Image is the state of a drive's flash before time 0. Drives made from one image
+// share it until they change it, page by page of the map and plane by plane of the
+// translation layer, so many equally preconditioned drives cost little more than
+// one. An Image may be used from several goroutines.
+type Image struct {
+	mu     sync.Mutex // ftl.Clone renames the owner of the pools on both sides
+	cfg    Config
+	ns     []namespace
+	l2p    table
+	owners owners
+	ftl    *ftl.FTL
+	mapped int64
+}
+
+// Prepare returns the image of a drive preconditioned as its configuration says.
+func Prepare(cfg Config, seed uint64, name string) (*Image, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	g := cfg.Geometry
+	m := &Image{cfg: cfg, ns: cfg.layOut()}
+	last := &m.ns[len(m.ns)-1]
+	m.l2p = newTable(int64(last.mapBase) + int64(last.mapPages))
+	m.owners = newOwners(g.Planes(), g.PagesPerBlock)
+	random := sim.NewStream(seed, name+"/preconditioning")
+	f, err := ftl.New(cfg.translation(m.ns), m, &random)
+	if err != nil {
+		return nil, fmt.Errorf("collection: %w", err)
+	}
+	m.ftl = f
+	if err := m.precondition(&random); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// The image is the map that its own translation layer asks.
+
+// Lookup implements ftl.Map.
+func (m *Image) Lookup(l ftl.LPA) ftl.PPA { return lookup(&m.l2p, l) }
+
+// CompareAndSwap implements ftl.Map.
+func (m *Image) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
+	return compareAndSwap(&m.l2p, l, old, new)
+}
+
+// Owner implements ftl.Map.
+func (m *Image) Owner(p ftl.PPA) ftl.LPA { return m.owners.of(p, &m.cfg) }
+
+func lookup(t *table, l ftl.LPA) ftl.PPA {
+	if p := t.get(uint32(l)); p < trimmed {
+		return ftl.PPA(p)
+	}
+	return ftl.NoPPA
+}
+
+func compareAndSwap(t *table, l ftl.LPA, old, new ftl.PPA) bool {
+	if t.get(uint32(l)) != uint32(old) {
+		return false
+	}
+	t.set(uint32(l), uint32(new))
+	return true
+}
+
+// of is the logical page that a physical page was written with.
+func (o *owners) of(p ftl.PPA, cfg *Config) ftl.LPA {
+	perBlock := uint32(cfg.Geometry.PagesPerBlock)
+	perPlane := perBlock * uint32(cfg.Geometry.BlocksPerPlane)
+	plane := uint32(p) / perPlane
+	rest := uint32(p) - plane*perPlane
+	return ftl.LPA(o.get(int(plane), int(rest/perBlock), int(rest%perBlock)))
+}
+
+// clone gives d the image's state.
+func (m *Image) clone(d *Drive) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d.l2p, d.owners = m.l2p.clone(), m.owners.clone()
+	d.ftl = m.ftl.Clone(d, &d.random)
+	d.mapped = m.mapped
+	d.before = d.ftl.Stats()
+}

@@ -1,0 +1,306 @@
+// Package mqsimgen makes the requests that the synthetic flows of the SSD simulator MQSim (Tavakkol et al., FAST'18; commit
+// 7ec40e3) make, in the same order and with the same random numbers, so that both can be run on one input.
+//
+// The main types are [Config], one flow's parameters in MQSim's own terms, and [Generator], a [workload.Source]. A closed loop
+// (QueueDepth) has no arrival times: all its records carry time zero, and the caller takes the next one when a request completes.
+// An open loop (Bandwidth) has MQSim's exponential inter-arrival times, truncated to nanoseconds as there. [Ranges] divides the
+// drive's sectors among flows as MQSim does.
+//
+// What it leaves out: trace flows, which package trace reads, and normal sizes that come out negative, which MQSim turns into
+// requests of some 2^32 sectors; they are an error here.
+package mqsimgen
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"farflash/block"
+	"farflash/sim"
+	"farflash/units"
+	"farflash/workload"
+)
+
+// AddressDistribution says where requests go.
+type AddressDistribution uint8
+
+// The address distributions, MQSim's names beside them.
+const (
+	Uniform   AddressDistribution = iota // RANDOM_UNIFORM
+	Streaming                            // STREAMING
+	HotCold                              // RANDOM_HOTCOLD
+)
+
+// SizeDistribution says how large requests are.
+type SizeDistribution uint8
+
+// The size distributions, MQSim's names beside them.
+const (
+	Fixed  SizeDistribution = iota // FIXED
+	Normal                         // NORMAL
+)
+
+// Mode says when requests are made.
+type Mode uint8
+
+// The modes, MQSim's names beside them.
+const (
+	QueueDepth Mode = iota // QUEUE_DEPTH: closed loop
+	Bandwidth              // BANDWIDTH: open loop
+)
+
+// Config is one synthetic flow. Sizes and addresses are in 512-byte sectors, as in MQSim's files.
+type Config struct {
+	ReadFraction   float64 // Read_Percentage / 100
+	Addresses      AddressDistribution
+	HotFraction    float64 // Percentage_of_Hot_Region / 100; HotCold only
+	Aligned        bool    // Generated_Aligned_Addresses
+	Alignment      int64   // Address_Alignment_Unit
+	Sizes          SizeDistribution
+	MeanSize       int64   // Average_Request_Size
+	SizeDeviation  int64   // Variance_Request_Size, which MQSim takes as the standard deviation
+	Seed           int32   // Seed
+	WorkingSet     float64 // Working_Set_Percentage / 100: the part of the range that is used
+	Range          Range   // the flow's sectors
+	Requests       int64   // Total_Requests_To_Generate; used when StopTime is 0
+	StopTime       int64   // Stop_Time, in ns; requests up to it are made, however many; 0: none
+	Mode           Mode
+	BytesPerSecond int64 // Bandwidth; open loop only
+	Volume         uint32
+}
+
+// Generator makes the requests of one flow.
+type Generator struct {
+	cfg      Config
+	first    uint64 // the range that is used, both ends included
+	last     uint64
+	hotEnd   uint64
+	kinds    generator
+	places   generator
+	hot      generator
+	hotCold  generator
+	sizes    generator
+	gaps     generator
+	spare    float64 // the second of a pair of normal numbers; 0: none
+	next     uint64  // streaming: the next sector
+	interval float64 // open loop: mean, ns
+	now      int64   // ns
+	made     int64
+	err      error
+}
+
+// DefaultConfig returns a closed-loop flow of 4 KiB reads of the whole of a range, as most of MQSim's examples have.
+func DefaultConfig() Config {
+	return Config{ReadFraction: 1, Aligned: true, Alignment: 8, MeanSize: 8, Seed: 798, WorkingSet: 1, Requests: 1000, Range: Range{0, 1<<21 - 1}}
+}
+
+// New returns the generator of a flow.
+func New(cfg Config) (*Generator, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	g := &Generator{cfg: cfg}
+	g.first = uint64(cfg.Range.First)
+	g.last = uint64(float64(cfg.Range.First) + float64(float64(cfg.Range.Last-cfg.Range.First)*cfg.WorkingSet))
+	// The seeds are handed out in this order, to the generators that the flow needs.
+	seed := cfg.Seed
+	take := func() generator {
+		made := newGenerator(seed)
+		seed++
+		return made
+	}
+	g.kinds = take()
+	g.places = take()
+	if cfg.Addresses == HotCold {
+		g.hot = take()
+		g.hotCold = take()
+		g.hotEnd = g.first + uint64(float64(g.last-g.first)*cfg.HotFraction)
+	}
+	if cfg.Sizes == Normal {
+		g.sizes = take()
+	}
+	if cfg.Mode == Bandwidth {
+		g.gaps = take()
+		g.interval = float64(1000000000 / (cfg.BytesPerSecond / int64(units.Sector) / cfg.MeanSize))
+	}
+	if cfg.Addresses == Streaming {
+		g.next = g.places.between(g.first, g.last)
+		if cfg.Aligned {
+			g.next -= g.next % uint64(cfg.Alignment)
+		}
+	}
+	if cfg.Mode == Bandwidth {
+		g.now = g.gap()
+	}
+	return g, nil
+}
+
+func (c *Config) validate() error {
+	switch {
+	case !(c.ReadFraction >= 0 && c.ReadFraction <= 1):
+		return fmt.Errorf("read fraction is %v; it must be from 0 to 1", c.ReadFraction)
+	case !(c.WorkingSet > 0 && c.WorkingSet <= 1):
+		return fmt.Errorf("working set is %v of the range; it must be above 0 and at most 1", c.WorkingSet)
+	case c.Addresses > HotCold:
+		return fmt.Errorf("unknown address distribution %d", c.Addresses)
+	case c.Addresses == HotCold && !(c.HotFraction >= 0 && c.HotFraction < 1):
+		return fmt.Errorf("hot region is %v of the working set; it must be at least 0 and below 1", c.HotFraction)
+	case c.Aligned && c.Alignment <= 0:
+		return fmt.Errorf("alignment of %d sectors; it must be positive", c.Alignment)
+	case c.Sizes > Normal:
+		return fmt.Errorf("unknown size distribution %d", c.Sizes)
+	case c.MeanSize <= 0 || c.MeanSize > 65535:
+		return fmt.Errorf("mean size of %d sectors; it must be from 1 to 65535", c.MeanSize)
+	case c.SizeDeviation < 0 || c.SizeDeviation > 65535:
+		return fmt.Errorf("size deviation of %d sectors; it must be from 0 to 65535", c.SizeDeviation)
+	case c.Seed < 0:
+		return fmt.Errorf("seed %d; it must not be negative", c.Seed)
+	case c.Range.First < 0 || c.Range.Last < c.Range.First || c.Range.Last >= 1<<53:
+		return fmt.Errorf("range of sectors %d to %d is none", c.Range.First, c.Range.Last)
+	case c.StopTime < 0:
+		return fmt.Errorf("stop time of %d ns; it must not be negative", c.StopTime)
+	case c.StopTime == 0 && c.Requests <= 0:
+		return errors.New("neither a stop time nor a number of requests")
+	case c.Mode > Bandwidth:
+		return fmt.Errorf("unknown mode %d", c.Mode)
+	case c.Mode == Bandwidth && c.BytesPerSecond/int64(units.Sector)/c.MeanSize <= 0:
+		return fmt.Errorf("bandwidth of %d B/s makes less than one request of %d sectors a second, for which MQSim divides by zero", c.BytesPerSecond, c.MeanSize)
+	}
+	return nil
+}
+
+// Config returns the flow's parameters.
+func (g *Generator) Config() Config { return g.cfg }
+
+// Closed tells whether the flow is a closed loop, whose records have no arrival times.
+func (g *Generator) Closed() bool { return g.cfg.Mode == QueueDepth }
+
+// Stop makes a closed-loop flow with a stop time end; the caller knows the time there.
+func (g *Generator) Stop() { g.err = io.EOF }
+
+// Next makes the next request; see [workload.Source].
+func (g *Generator) Next(r *workload.Record) error {
+	if g.err != nil {
+		return g.err
+	}
+	if g.cfg.StopTime > 0 {
+		if g.cfg.Mode == Bandwidth && g.now > g.cfg.StopTime {
+			g.err = io.EOF
+		}
+	} else if g.made >= g.cfg.Requests {
+		g.err = io.EOF
+	}
+	if g.err != nil {
+		return g.err
+	}
+	op := block.Write
+	if g.kinds.next() <= g.cfg.ReadFraction {
+		op = block.Read
+	}
+	size, err := g.size()
+	if err != nil {
+		g.err = err
+		return err
+	}
+	place := g.place(size)
+	*r = workload.Record{
+		Time:     units.Duration(g.now) * units.Nanosecond,
+		Response: workload.NoResponse,
+		Offset:   int64(place) * int64(units.Sector),
+		Size:     int64(size) * int64(units.Sector),
+		Volume:   g.cfg.Volume,
+		Op:       op,
+	}
+	g.made++
+	if g.cfg.Mode == Bandwidth {
+		g.now += g.gap()
+	}
+	return nil
+}
+
+// size draws the next size in sectors.
+func (g *Generator) size() (uint64, error) {
+	if g.cfg.Sizes == Fixed {
+		return uint64(g.cfg.MeanSize), nil
+	}
+	v := math.Ceil(float64(g.cfg.MeanSize) + float64(g.normal()*float64(g.cfg.SizeDeviation)))
+	switch {
+	case v < 0:
+		return 0, fmt.Errorf("request %d has a normal size of %v sectors, which MQSim takes as %d; use a smaller deviation than %d",
+			g.made+1, v, uint32(int64(v)), g.cfg.SizeDeviation)
+	case v < 1:
+		return 1, nil
+	}
+	return uint64(v), nil
+}
+
+// place draws the first sector of a request of that size.
+func (g *Generator) place(size uint64) uint64 {
+	var at uint64
+	switch g.cfg.Addresses {
+	case Streaming:
+		return g.stream(size)
+	case HotCold:
+		// With the probability of the hot region's share the request goes to the cold region. Nothing keeps it from running
+		// past the end.
+		if g.hotCold.next() < g.cfg.HotFraction {
+			at = g.hot.between(g.hotEnd+1, g.last)
+		} else {
+			at = g.hot.between(g.first, g.hotEnd)
+		}
+	case Uniform:
+		at = g.places.between(g.first, g.last)
+		if at+size > g.last {
+			at = g.first
+		}
+	}
+	if g.cfg.Aligned {
+		at -= at % uint64(g.cfg.Alignment)
+	}
+	return at
+}
+
+// stream returns the next sector of a stream and moves it on; it begins again at the first sector.
+func (g *Generator) stream(size uint64) uint64 {
+	at, unit := g.next, uint64(g.cfg.Alignment)
+	if at+size > g.last {
+		at = g.first
+	}
+	g.next += size
+	if g.next > g.last {
+		g.next = g.first
+	}
+	if g.cfg.Aligned {
+		if rest := g.next % unit; rest != 0 {
+			g.next += unit - rest
+		}
+		at -= at % unit
+	}
+	return at
+}
+
+// gap draws an inter-arrival time in ns.
+func (g *Generator) gap() int64 {
+	return int64(-g.interval * sim.Log(g.gaps.next()))
+}
+
+// normal draws a standard normal number by Marsaglia's polar method, keeping the second of each pair.
+func (g *Generator) normal() float64 {
+	if g.spare != 0 {
+		v := g.spare
+		g.spare = 0
+		return v
+	}
+	for {
+		a := 2*g.sizes.next() - 1
+		b := 2*g.sizes.next() - 1
+		w := float64(a*a) + float64(b*b)
+		if w >= 1 {
+			continue
+		}
+		w = math.Sqrt(-2 * sim.Log(w) / w)
+		g.spare = b * w
+		return a * w
+	}
+}
