@@ -1,6 +1,8 @@
 package ftl_test
 
 import (
+	"flag"
+	"os"
 	"slices"
 	"testing"
 
@@ -10,6 +12,14 @@ import (
 
 	"pgregory.net/rapid"
 )
+
+// TestMain asks for more cases than rapid's 100; -rapid.checks overrides it.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "500"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // drawConfig is a small drive with any policy.
 func drawConfig(t *rapid.T) ftl.Config {

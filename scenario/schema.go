@@ -29,7 +29,6 @@ var spelling = map[string]string{
 var shorthand = map[reflect.Type]string{
 	reflect.TypeFor[Drive](): "preset",
 	reflect.TypeFor[Trace](): "file",
-	reflect.TypeFor[Fio]():   "file",
 }
 
 // field is one key of a struct.

@@ -15,6 +15,7 @@ func MQSim(c Config) Config {
 		WholeNanoseconds:      true,
 		FrontiersAtOnce:       true,
 		CollectOnFill:         true,
+		SharesSummed:          true,
 		HostStop:              10,
 		ReadHitDirties:        true,
 	}

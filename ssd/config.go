@@ -351,6 +351,9 @@ type Quirks struct {
 	FrontiersAtOnce bool
 	// CollectOnFill: collection is only considered when an open block fills up.
 	CollectOnFill bool
+	// SharesSummed: a namespace is as large as its shares of all its planes together,
+	// although it uses the planes evenly.
+	SharesSummed bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks.
 	HostStop int
 	// ReadHitDirties: reading a page into a slot that exists makes it dirty.

@@ -49,8 +49,16 @@ func (c *Config) layOut() []namespace {
 	stream := 0
 	for i := range out {
 		n := &out[i]
+		// Pages go round the planes evenly, so the plane with the smallest share sets
+		// the size.
+		least := int64(perPlane)
 		for _, p := range n.planeOf {
-			n.sectors += int64(perPlane / float64(users[p]))
+			share := int64(perPlane / float64(users[p]))
+			least = min(least, share)
+			n.sectors += share
+		}
+		if !c.Quirks.SharesSummed {
+			n.sectors = least * int64(len(n.planeOf))
 		}
 		n.pages = uint32((n.sectors + spp - 1) / spp)
 		n.base = next

@@ -153,7 +153,7 @@ func soak(t *rapid.T) {
 		}
 	}
 	if h.Ended() != total {
-		t.Errorf("%d of %d requests ended; %s", h.Ended(), total, d.Held())
+		t.Errorf("%d of %d requests ended; %s", h.Ended(), total, d.Held()+d.DebugFTL())
 	}
 }
 

@@ -20,7 +20,7 @@ const NoResponse units.Duration = -1
 
 // Record is one request.
 type Record struct {
-	Time     units.Duration // arrival, from the first record of the source
+	Time     units.Duration // arrival, from where the source begins; of a recorded trace that is its first record
 	Response units.Duration // how long it took where it was recorded, or NoResponse
 	Offset   int64          // bytes from the start of the volume
 	Size     int64          // bytes; 0 only for Flush

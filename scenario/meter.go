@@ -1,0 +1,127 @@
+package scenario
+
+import (
+	"farflash/block"
+	"farflash/cosim"
+	"farflash/sim"
+	"farflash/ssd"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// meter follows a run in slices of equal length. When there are more than a bound,
+// neighbours are joined and the length doubles, so that it takes bounded space and
+// the samplings of a run of any length are few.
+type meter struct {
+	host  *cosim.Host
+	drive *ssd.Drive
+
+	width  units.Duration
+	marks  []mark          // the state at the end of each slice
+	bins   []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
+	now    *[2]histogram   // of the present slice
+	others [block.Ops]int64
+
+	keep    bool
+	settled bool
+	latency [2]*stats.LatencySeries
+	longest int // flows' largest backlog
+}
+
+// histogram is what was measured of one operation in a slice.
+type histogram struct {
+	h     stats.Histogram
+	bytes int64
+}
+
+// mark is the state of everything that is counted at a time.
+type mark struct {
+	at     sim.Time
+	drive  ssd.Stats
+	count  [block.Ops]int64
+	bytes  [block.Ops]int64
+	issued uint64
+	ended  uint64
+}
+
+// Slices: how long they are at first, and how many are kept.
+const (
+	firstSlice = 100 * units.Microsecond
+	maxSlices  = 256
+)
+
+func newMeter(s *Scenario, y *system) *meter {
+	m := &meter{host: y.host, drive: y.drive, width: firstSlice, keep: !s.Measure.WarmUp.none()}
+	if m.keep {
+		m.now = new([2]histogram)
+	}
+	for i := range m.latency {
+		m.latency[i] = stats.NewLatencySeries(stats.DefaultSeriesConfig())
+	}
+	return m
+}
+
+// sample notes a completed request.
+func (m *meter) sample(x *cosim.Sample) {
+	if x.Op > block.Write {
+		return
+	}
+	d := x.Finished - x.Arrival
+	m.latency[x.Op].Add(x.Finished, d)
+	if m.keep {
+		m.now[x.Op].h.Record(d)
+		m.now[x.Op].bytes += x.Size
+	}
+}
+
+// next is when the present slice ends.
+func (m *meter) next() sim.Time {
+	n := units.Duration(len(m.marks) + 1)
+	if m.width > sim.Forever/n {
+		return sim.Forever
+	}
+	return m.width * n
+}
+
+// slice ends the present slice at a time.
+func (m *meter) slice(at sim.Time) {
+	k := mark{at: at, drive: m.drive.Stats(), issued: m.host.Issued(), ended: m.host.Ended()}
+	for op := range block.Ops {
+		x := m.host.Measured(op)
+		k.count[op], k.bytes[op] = x.Latency.Count(), x.Bytes
+	}
+	m.marks = append(m.marks, k)
+	if m.keep {
+		m.bins = append(m.bins, m.now)
+		m.now = new([2]histogram)
+	}
+	if len(m.marks) < maxSlices {
+		return
+	}
+	// Two slices become one: the mark at its end and the sum of both.
+	half := len(m.marks) / 2
+	for i := range half {
+		m.marks[i] = m.marks[2*i+1]
+		if m.keep {
+			a, b := m.bins[2*i], m.bins[2*i+1]
+			for op := range a {
+				a[op].h.Merge(&b[op].h)
+				a[op].bytes += b[op].bytes
+			}
+			m.bins[i] = a
+		}
+	}
+	m.marks = m.marks[:half]
+	if m.keep {
+		m.bins = m.bins[:half]
+	}
+	m.width *= 2
+}
+
+// means is the mean latency of each slice's reads and writes together, NaN where
+// there was none.
+func (m *meter) means() []float64 {
+	a, b := m.latency[0], m.latency[1]
+	width := max(a.Width(), b.Width())
+	return joinMeans(coarser(a, width), coarser(b, width))
+}

@@ -1,0 +1,160 @@
+package synth
+
+import (
+	"fmt"
+	"math"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Pattern says where requests go.
+type Pattern uint8
+
+// The patterns.
+const (
+	Uniform Pattern = iota
+	Zipf            // popularity of the k-th slot falls as k^-theta; popular slots lie scattered
+	HotCold         // so large a share of the requests goes to so small a part of the space, its beginning
+	patternCount
+)
+
+var patternNames = [patternCount]string{"uniform", "zipf", "hot-cold"}
+
+// String returns the pattern's name, as UnmarshalText reads it.
+func (p Pattern) String() string {
+	if p < patternCount {
+		return patternNames[p]
+	}
+	return fmt.Sprintf("pattern(%d)", uint8(p))
+}
+
+// MarshalText returns the pattern's name.
+func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads a pattern's name.
+func (p *Pattern) UnmarshalText(text []byte) error {
+	for i, name := range patternNames {
+		if name == string(text) {
+			*p = Pattern(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no address pattern; use uniform, zipf or hot-cold", text)
+}
+
+// Addresses says where requests go: runs of requests that follow one another, each run beginning where the pattern says.
+type Addresses struct {
+	Pattern     Pattern        `yaml:"pattern,omitempty"`
+	Start       units.Bytes    `yaml:"start,omitempty"`
+	Space       units.Bytes    `yaml:"space"`                  // how much of the volume is used
+	Align       units.Bytes    `yaml:"align,omitempty"`        // runs begin at multiples of it; 0: 4 KiB
+	Theta       float64        `yaml:"theta,omitempty"`        // of Zipf
+	HotRequests units.Fraction `yaml:"hot_requests,omitempty"` // of HotCold: the share of requests
+	HotSpace    units.Fraction `yaml:"hot_space,omitempty"`    // of HotCold: the part of the space
+	RunLength   float64        `yaml:"run_length,omitempty"`   // mean requests of a run, geometrically distributed; 0 or 1: no runs
+	Streams     int            `yaml:"streams,omitempty"`      // runs under way at once; 0: 1
+}
+
+// addresses draws offsets.
+type addresses struct {
+	cfg     Addresses
+	slots   int64 // places where a run may begin
+	hot     int64 // of them, those of the hot part
+	align   int64
+	end     int64 // behind the space
+	stream  sim.Stream
+	zipf    zipf
+	scatter permutation
+	jump    float64 // probability that a request begins a new run
+	runs    []int64 // where each stream goes on; -1 before its first request
+}
+
+func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
+	if cfg.Align == 0 {
+		cfg.Align = 4 * units.KiB
+	}
+	if cfg.Streams == 0 {
+		cfg.Streams = 1
+	}
+	if cfg.RunLength == 0 {
+		cfg.RunLength = 1
+	}
+	a := addresses{cfg: cfg, align: int64(cfg.Align), end: int64(cfg.Start + cfg.Space)}
+	switch {
+	case cfg.Align < 0 || cfg.Align%units.Sector != 0:
+		return a, fmt.Errorf("alignment is %v; it must be a multiple of 512B", cfg.Align)
+	case cfg.Start < 0 || cfg.Start%units.Sector != 0:
+		return a, fmt.Errorf("start is %v; it must be a multiple of 512B", cfg.Start)
+	case cfg.Space < cfg.Align:
+		return a, fmt.Errorf("space is %v; it must hold at least one aligned place of %v", cfg.Space, cfg.Align)
+	case cfg.Space > math.MaxInt64-cfg.Start:
+		return a, fmt.Errorf("a space of %v from %v on is beyond any volume", cfg.Space, cfg.Start)
+	case cfg.Pattern >= patternCount:
+		return a, fmt.Errorf("%v is no address pattern", cfg.Pattern)
+	case !(cfg.RunLength >= 1 && cfg.RunLength <= 1e12):
+		return a, fmt.Errorf("mean run length is %v; it must be at least 1", cfg.RunLength)
+	case cfg.Streams < 0 || cfg.Streams > 1<<20:
+		return a, fmt.Errorf("%d streams; there must be from 1 to %d", cfg.Streams, 1<<20)
+	}
+	a.slots = int64(cfg.Space / cfg.Align)
+	a.stream = sim.NewStream(seed, name+"/address")
+	a.jump = 1 / cfg.RunLength
+	a.runs = make([]int64, cfg.Streams)
+	for i := range a.runs {
+		a.runs[i] = -1
+	}
+	switch cfg.Pattern {
+	case Zipf:
+		if !(cfg.Theta > 0 && cfg.Theta <= 10) {
+			return a, fmt.Errorf("zipf's theta is %v; it must be above 0 and at most 10", cfg.Theta)
+		}
+		a.zipf = newZipf(a.slots, cfg.Theta)
+		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
+	case HotCold:
+		if !(cfg.HotRequests >= 0 && cfg.HotRequests <= 1 && cfg.HotSpace > 0 && cfg.HotSpace < 1) {
+			return a, fmt.Errorf("hot-cold sends %v of the requests to %v of the space; both must be fractions, and the space between 0 and 1", cfg.HotRequests, cfg.HotSpace)
+		}
+		a.hot = int64(math.Round(float64(cfg.HotSpace) * float64(a.slots)))
+		if a.hot == 0 || a.hot == a.slots {
+			return a, fmt.Errorf("a hot part of %v of %v leaves one of the parts empty at an alignment of %v", cfg.HotSpace, cfg.Space, cfg.Align)
+		}
+	}
+	return a, nil
+}
+
+// next draws the offset of a request of the given size, which fits into the space.
+func (a *addresses) next(size int64) int64 {
+	if len(a.runs) == 1 && a.jump == 1 {
+		return a.begin(size)
+	}
+	run := &a.runs[0]
+	if len(a.runs) > 1 {
+		run = &a.runs[a.stream.IntN(int64(len(a.runs)))]
+	}
+	at := *run
+	if at < 0 || a.stream.Float64() < a.jump || at > a.end-size {
+		at = a.begin(size)
+	}
+	*run = at + size
+	return at
+}
+
+// begin draws where a run begins. Places too near the end for the size give way to the last one that is not.
+func (a *addresses) begin(size int64) int64 {
+	var slot int64
+	switch a.cfg.Pattern {
+	case Uniform:
+		slot = a.stream.IntN(a.slots)
+	case Zipf:
+		slot = a.scatter.at(a.zipf.next(&a.stream) - 1)
+	case HotCold:
+		if a.stream.Float64() < float64(a.cfg.HotRequests) {
+			slot = a.stream.IntN(a.hot)
+		} else {
+			slot = a.hot + a.stream.IntN(a.slots-a.hot)
+		}
+	}
+	start := int64(a.cfg.Start)
+	return min(start+slot*a.align, start+(a.end-start-size)/a.align*a.align)
+}

@@ -1,0 +1,133 @@
+package synth
+
+import (
+	"fmt"
+	"math"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Size says how large requests are. A lone quantity in text, "44KB", is a constant size.
+type Size struct {
+	Mean    units.Bytes `yaml:"mean"`
+	Shape   `yaml:",inline"`
+	Granule units.Bytes `yaml:"granule,omitempty"` // sizes are multiples of it; 0: 512 B
+	Min     units.Bytes `yaml:"min,omitempty"`     // 0: one granule
+	Max     units.Bytes `yaml:"max,omitempty"`     // 0: 1024 times the mean, and at most 1 GiB
+}
+
+// UnmarshalText reads a constant size.
+func (s *Size) UnmarshalText(text []byte) error {
+	v, err := units.ParseBytes(string(text))
+	if err == nil {
+		*s = Size{Mean: v}
+	}
+	return err
+}
+
+// sizes draws sizes. A draw is rounded to one of the two granules beside it at random, so that rounding moves no mean, and
+// then clamped; the scale makes up for the clamping.
+type sizes struct {
+	sequence
+	rounding sim.Stream
+	scale    float64 // bytes
+	granule  float64
+	min, max float64
+	achieved Achieved
+}
+
+// Achieved is what sizes or times are like once they have been rounded and clamped.
+type Achieved struct {
+	Mean float64 // bytes; always what was asked
+	SCV  float64 // within a granule's noise
+}
+
+func (s *Size) withDefaults() Size {
+	d := *s
+	if d.Granule == 0 {
+		d.Granule = units.Sector
+	}
+	if d.Min == 0 {
+		d.Min = d.Granule
+	}
+	if d.Max == 0 {
+		d.Max = min(units.GiB, 1024*min(d.Mean, units.GiB))
+		d.Max = max(d.Min, (d.Max+d.Granule-1)/d.Granule*d.Granule)
+	}
+	return d
+}
+
+func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
+	cfg = cfg.withDefaults()
+	switch {
+	case cfg.Mean <= 0:
+		return sizes{}, fmt.Errorf("mean size is %v; it must be positive", cfg.Mean)
+	case cfg.Granule < 0 || cfg.Granule%units.Sector != 0:
+		return sizes{}, fmt.Errorf("granule is %v; it must be a multiple of 512B", cfg.Granule)
+	case cfg.Min < 0 || cfg.Min%cfg.Granule != 0 || cfg.Max%cfg.Granule != 0 || cfg.Min == 0:
+		return sizes{}, fmt.Errorf("sizes from %v to %v are no multiples of the granule %v", cfg.Min, cfg.Max, cfg.Granule)
+	case cfg.Mean < cfg.Min || cfg.Mean > cfg.Max:
+		return sizes{}, fmt.Errorf("a mean of %v cannot be had of sizes from %v to %v", cfg.Mean, cfg.Min, cfg.Max)
+	}
+	fitted, err := cfg.fit()
+	if err != nil {
+		return sizes{}, err
+	}
+	s := sizes{
+		sequence: newSequence(fitted, seed, name+"/size"),
+		rounding: sim.NewStream(seed, name+"/size/rounding"),
+		granule:  float64(cfg.Granule), min: float64(cfg.Min), max: float64(cfg.Max),
+	}
+	return s, s.calibrate(float64(cfg.Mean), cfg.Shape)
+}
+
+// calibrate finds the scale at which the clamped draws have the mean asked for. Rounding at random to a neighbouring granule
+// moves neither mean, so the mean of a clamped, rounded draw is that of a clamped one: min + E(X-min)+ - E(X-max)+, which grows
+// with the scale.
+func (s *sizes) calibrate(mean float64, shape Shape) error {
+	s.scale = mean
+	if s.kind == Constant {
+		down := math.Floor(mean/s.granule) * s.granule
+		s.achieved = Achieved{mean, (mean - down) * (down + s.granule - mean) / (mean * mean)}
+		return nil
+	}
+	at := func(scale float64) float64 {
+		low, _ := s.beyond(s.min / scale)
+		high, _ := s.beyond(s.max / scale)
+		return s.min + float64(scale*(low-high))
+	}
+	low, high := 0.0, mean
+	for at(high) < mean {
+		if high > mean*1e9 {
+			return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes clamped to %v..%v B", mean, shape.SCV, s.min, s.max)
+		}
+		high *= 2
+	}
+	for range 200 {
+		middle := low + (high-low)/2
+		if middle <= low || middle >= high {
+			break
+		}
+		if at(middle) < mean {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	if high <= s.min*1e-6 {
+		return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes of at least %v B", mean, shape.SCV, s.min)
+	}
+	s.scale = high
+	_, low2 := s.beyond(s.min / high)
+	_, high2 := s.beyond(s.max / high)
+	second := float64(s.min*s.min) + 2*float64(float64(high*high)*(low2-high2)) + s.granule*s.granule/6
+	s.achieved = Achieved{mean, second/(mean*mean) - 1}
+	return nil
+}
+
+// next draws a size in bytes.
+func (s *sizes) next() int64 {
+	granules := math.Floor(float64(s.scale*s.sequence.next())/s.granule + s.rounding.Float64())
+	return int64(min(max(granules*s.granule, s.min), s.max))
+}

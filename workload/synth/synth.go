@@ -1,0 +1,275 @@
+// Package synth makes synthetic workloads.
+//
+// The main types are [Config], which says what is wanted in plain values, and [Generator], a [workload.Source] that makes it.
+// Sizes and inter-arrival times are constant, exponential, gamma (Erlang), two-phase hyperexponential or those of a two-state
+// Markov-modulated Poisson process, found in closed form from mean, squared coefficient of variation, skewness and lag-1
+// autocorrelation (see [Shape]); addresses are uniform, Zipf or hot/cold, in runs of requests that follow one another.
+//
+// Reads and writes arrive as two independent streams merged by time, or as one stream in which each request is a read with a given
+// probability, or in a closed loop, where records carry time zero and the caller takes the next one when a request completes.
+//
+// Every quantity has a random stream of its own, named after it, so that changing one disturbs no other. The fits follow Whitt
+// (1982) for the hyperexponential and Heffes and Lucantoni's MMPP(2) in the form of a sticky hyperexponential, with
+// rho(k) = (1-1/SCV)/2 * gamma^k. What it leaves out: correlation that decays slower than geometrically, dependence between size,
+// time and address, and stack-distance models.
+package synth
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"farflash/block"
+	"farflash/sim"
+	"farflash/units"
+	"farflash/workload"
+)
+
+// Interarrival says when requests come. A lone quantity in text, "10us", is a constant time.
+type Interarrival struct {
+	Mean  units.Duration `yaml:"mean"`
+	Shape `yaml:",inline"`
+}
+
+// UnmarshalText reads a constant time.
+func (i *Interarrival) UnmarshalText(text []byte) error {
+	v, err := units.ParseDuration(string(text))
+	if err == nil {
+		*i = Interarrival{Mean: v}
+	}
+	return err
+}
+
+// Flow is the requests of one kind.
+type Flow struct {
+	Size         Size         `yaml:"size"`
+	Interarrival Interarrival `yaml:"interarrival,omitempty"` // zero where reads and writes share one stream, and in a closed loop
+	Addresses    Addresses    `yaml:"addresses"`
+}
+
+// Config is a synthetic workload.
+type Config struct {
+	Reads  *Flow `yaml:"reads,omitempty"`  // nil: no reads
+	Writes *Flow `yaml:"writes,omitempty"` // nil: no writes
+
+	Interarrival Interarrival   `yaml:"interarrival,omitempty"`  // of one stream of both; then the flows have none
+	ReadFraction units.Fraction `yaml:"read_fraction,omitempty"` // of one stream, or of a closed loop, of both
+	QueueDepth   int            `yaml:"queue_depth,omitempty"`   // closed loop with so many requests under way; 0: open loop
+
+	Requests int64          `yaml:"requests,omitempty"` // how many; 0: no limit
+	Duration units.Duration `yaml:"duration,omitempty"` // arrivals up to here; 0: no limit
+	Volume   uint32         `yaml:"volume,omitempty"`
+	Seed     uint64         `yaml:"seed,omitempty"`
+	Name     string         `yaml:"name,omitempty"` // prefix of the random streams' names
+}
+
+// DefaultConfig returns a small mixed workload: Poisson arrivals, 4 KiB requests, uniform over 1 GiB.
+func DefaultConfig() Config {
+	flow := func(mean units.Duration) *Flow {
+		return &Flow{
+			Size:         Size{Mean: 4 * units.KiB},
+			Interarrival: Interarrival{Mean: mean, Shape: Shape{Kind: Exponential}},
+			Addresses:    Addresses{Space: units.GiB},
+		}
+	}
+	return Config{Reads: flow(20 * units.Microsecond), Writes: flow(60 * units.Microsecond), Requests: 10000, Seed: 1}
+}
+
+// Generator makes the requests of a Config.
+type Generator struct {
+	cfg   Config
+	flows [2]flow     // by block.Read, block.Write
+	times [2]arrivals // of the flows; the first alone when they share one stream
+	mix   sim.Stream
+	now   units.Duration
+	made  int64
+	err   error
+}
+
+// flow draws sizes and addresses.
+type flow struct {
+	used      bool
+	sizes     sizes
+	addresses addresses
+}
+
+// arrivals draws times.
+type arrivals struct {
+	sequence
+	mean float64 // ps
+	next units.Duration
+}
+
+// New returns the generator of a workload, or an error that names what cannot be had.
+func New(cfg Config) (*Generator, error) {
+	g := &Generator{cfg: cfg}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	for i, f := range []*Flow{cfg.Reads, cfg.Writes} {
+		if f == nil {
+			continue
+		}
+		if err := g.addFlow(i, f); err != nil {
+			return nil, fmt.Errorf("%ss: %w", block.Op(i), err)
+		}
+	}
+	if cfg.shared() {
+		g.mix = sim.NewStream(cfg.Seed, cfg.Name+"/mix")
+		if cfg.QueueDepth == 0 {
+			var err error
+			if g.times[0], err = newArrivals(cfg.Interarrival, cfg.Seed, cfg.Name); err != nil {
+				return nil, fmt.Errorf("interarrival: %w", err)
+			}
+		}
+	}
+	return g, nil
+}
+
+func (g *Generator) addFlow(i int, f *Flow) error {
+	name := g.cfg.Name + "/" + block.Op(i).String()
+	var err error
+	g.flows[i].used = true
+	if g.flows[i].sizes, err = newSizes(f.Size, g.cfg.Seed, name); err != nil {
+		return fmt.Errorf("size: %w", err)
+	}
+	if g.flows[i].addresses, err = newAddresses(f.Addresses, g.cfg.Seed, name); err != nil {
+		return fmt.Errorf("addresses: %w", err)
+	}
+	if largest := units.Bytes(g.flows[i].sizes.largest()); f.Addresses.Space < largest {
+		return fmt.Errorf("addresses: a space of %v cannot hold requests of up to %v", f.Addresses.Space, largest)
+	}
+	if !g.cfg.shared() {
+		if g.times[i], err = newArrivals(f.Interarrival, g.cfg.Seed, name); err != nil {
+			return fmt.Errorf("interarrival: %w", err)
+		}
+	}
+	return nil
+}
+
+// largest returns the largest size that can be drawn.
+func (s *sizes) largest() int64 {
+	if s.kind == Constant {
+		down := int64(s.scale/s.granule) * int64(s.granule)
+		if float64(down) == s.scale {
+			return down
+		}
+		return down + int64(s.granule)
+	}
+	return int64(s.max)
+}
+
+func newArrivals(cfg Interarrival, seed uint64, name string) (arrivals, error) {
+	if cfg.Mean <= 0 {
+		return arrivals{}, fmt.Errorf("mean is %v; it must be positive", cfg.Mean)
+	}
+	fitted, err := cfg.fit()
+	if err != nil {
+		return arrivals{}, err
+	}
+	a := arrivals{sequence: newSequence(fitted, seed, name+"/arrivals"), mean: float64(cfg.Mean)}
+	a.advance()
+	return a, nil
+}
+
+// advance draws the next arrival. A draw beyond the range of a Duration ends the stream at its end.
+func (a *arrivals) advance() {
+	gap := a.mean * a.sequence.next()
+	if gap >= float64(units.Forever-a.next) {
+		a.next = units.Forever
+		return
+	}
+	a.next += units.Duration(gap + 0.5)
+}
+
+// shared tells whether reads and writes are drawn from one stream.
+func (c *Config) shared() bool { return c.QueueDepth > 0 || c.Interarrival.Mean != 0 }
+
+func (c *Config) validate() error {
+	both := c.Reads != nil && c.Writes != nil
+	switch {
+	case c.Reads == nil && c.Writes == nil:
+		return errors.New("neither reads nor writes")
+	case c.QueueDepth < 0:
+		return fmt.Errorf("queue depth is %d; it must not be negative", c.QueueDepth)
+	case c.Requests < 0 || c.Duration < 0:
+		return fmt.Errorf("%d requests within %v; neither may be negative", c.Requests, c.Duration)
+	case c.QueueDepth > 0 && c.Interarrival.Mean != 0:
+		return errors.New("a closed loop (queue_depth) has no interarrival")
+	case !(c.ReadFraction >= 0 && c.ReadFraction <= 1):
+		return fmt.Errorf("read fraction is %v; it must be from 0%% to 100%%", c.ReadFraction)
+	case c.ReadFraction != 0 && !both:
+		return errors.New("a read fraction needs both reads and writes")
+	case c.ReadFraction != 0 && !c.shared():
+		return errors.New("a read fraction needs one stream of both: an interarrival beside reads and writes, or a queue depth")
+	}
+	if !c.shared() {
+		return nil
+	}
+	for i, f := range []*Flow{c.Reads, c.Writes} {
+		if f != nil && f.Interarrival != (Interarrival{}) {
+			return fmt.Errorf("%ss have an interarrival of their own, but there is a common one or a queue depth; leave one of them out", block.Op(i))
+		}
+	}
+	return nil
+}
+
+// Closed tells whether the workload is a closed loop, whose records have no arrival times.
+func (g *Generator) Closed() bool { return g.cfg.QueueDepth > 0 }
+
+// Config returns what was asked for.
+func (g *Generator) Config() Config { return g.cfg }
+
+// Sizes returns what rounding and clamping have made of the sizes of reads or of writes.
+func (g *Generator) Sizes(op block.Op) Achieved { return g.flows[op].sizes.achieved }
+
+// Next makes the next request; see [workload.Source].
+func (g *Generator) Next(r *workload.Record) error {
+	if g.err != nil {
+		return g.err
+	}
+	if g.cfg.Requests > 0 && g.made >= g.cfg.Requests {
+		g.err = io.EOF
+		return g.err
+	}
+	op := g.pick()
+	if g.now == units.Forever || g.cfg.Duration > 0 && g.now > g.cfg.Duration {
+		g.err = io.EOF
+		return g.err
+	}
+	f := &g.flows[op]
+	size := f.sizes.next()
+	*r = workload.Record{
+		Time: g.now, Response: workload.NoResponse,
+		Offset: f.addresses.next(size), Size: size,
+		Volume: g.cfg.Volume, Op: op,
+	}
+	g.made++
+	return nil
+}
+
+// pick decides what comes next and when.
+func (g *Generator) pick() block.Op {
+	if g.cfg.shared() {
+		if g.cfg.QueueDepth == 0 {
+			g.now = g.times[0].next
+			g.times[0].advance()
+		}
+		switch {
+		case !g.flows[block.Write].used:
+			return block.Read
+		case !g.flows[block.Read].used:
+			return block.Write
+		case g.mix.Float64() < float64(g.cfg.ReadFraction):
+			return block.Read
+		}
+		return block.Write
+	}
+	op := block.Read
+	if !g.flows[block.Read].used || g.flows[block.Write].used && g.times[block.Write].next < g.times[block.Read].next {
+		op = block.Write
+	}
+	g.now = g.times[op].next
+	g.times[op].advance()
+	return op
+}
