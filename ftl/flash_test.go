@@ -198,10 +198,10 @@ func (d *flash) settle() {
 
 // put is a write that waits for all it brings about.
 func (d *flash) put(pool, stream int, lpa ftl.LPA) bool {
-	for !d.begin(pool, stream, lpa) {
+	for tries := 0; !d.begin(pool, stream, lpa); tries++ {
 		// OnFill starts one victim for each failure, and that may have gained nothing.
 		d.settle()
-		if d.Exhausted(pool) {
+		if d.Exhausted(pool) || tries == 100_000 {
 			return false
 		}
 	}

@@ -196,7 +196,7 @@ func TestCrash(t *testing.T) {
 		for range 2 * len(a.to) {
 			lpa := ftl.LPA(below(len(a.to)))
 			if !a.put(int(lpa)%cfg.Pools, below(cfg.Streams), lpa) {
-				t.Fatalf("no page for logical page %d: %d free", lpa, a.Free(0))
+				t.Fatalf("no page for logical page %d: %d blocks are free, exhausted %v", lpa, a.Free(int(lpa)%cfg.Pools), a.Exhausted(int(lpa)%cfg.Pools))
 			}
 		}
 		if err := a.verify(); err != nil {

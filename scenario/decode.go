@@ -249,3 +249,16 @@ func name(path string) string {
 	}
 	return path
 }
+
+// exampleOf is a value of a type that reads itself.
+func exampleOf(t reflect.Type) string { return examples[t] }
+
+// examples has, for the types that read themselves, what a value looks like.
+var examples = map[reflect.Type]string{
+	reflect.TypeFor[units.Duration]():     "a time such as 75us",
+	reflect.TypeFor[units.Bytes]():        "a size such as 16KiB",
+	reflect.TypeFor[units.ByteRate]():     "a rate such as 1GB/s",
+	reflect.TypeFor[units.TransferRate](): "a rate such as 333MT/s",
+	reflect.TypeFor[units.Fraction]():     "a share such as 7%",
+	reflect.TypeFor[units.Energy]():       "an energy such as 42uJ",
+}

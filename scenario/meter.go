@@ -16,16 +16,18 @@ type meter struct {
 	host  *cosim.Host
 	drive *ssd.Drive
 
-	width  units.Duration
-	marks  []mark          // the state at the end of each slice
-	bins   []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
-	now    *[2]histogram   // of the present slice
-	others [block.Ops]int64
-
+	width   units.Duration
+	marks   []mark          // the state at the end of each slice
+	bins    []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
+	now     *[2]histogram   // of the present slice
 	keep    bool
-	settled bool
+	flows   []cosim.Flow
+	replays []*replay
+	events  uint64
+
 	latency [2]*stats.LatencySeries
-	longest int // flows' largest backlog
+	both    *stats.Series // latencies of reads and writes
+	settled bool
 }
 
 // histogram is what was measured of one operation in a slice.
@@ -51,10 +53,11 @@ const (
 )
 
 func newMeter(s *Scenario, y *system) *meter {
-	m := &meter{host: y.host, drive: y.drive, width: firstSlice, keep: !s.Measure.WarmUp.none()}
+	m := &meter{host: y.host, drive: y.drive, width: firstSlice, flows: y.flows, replays: y.replays, keep: !s.Measure.WarmUp.none()}
 	if m.keep {
 		m.now = new([2]histogram)
 	}
+	m.both = stats.NewSeries(stats.DefaultSeriesConfig())
 	for i := range m.latency {
 		m.latency[i] = stats.NewLatencySeries(stats.DefaultSeriesConfig())
 	}
@@ -66,8 +69,13 @@ func (m *meter) sample(x *cosim.Sample) {
 	if x.Op > block.Write {
 		return
 	}
-	d := x.Finished - x.Arrival
+	from := x.Arrival
+	if m.flows[x.Flow].FromSubmission {
+		from = x.Submitted
+	}
+	d := x.Finished - from
 	m.latency[x.Op].Add(x.Finished, d)
+	m.both.Add(x.Finished, int64(d))
 	if m.keep {
 		m.now[x.Op].h.Record(d)
 		m.now[x.Op].bytes += x.Size
@@ -118,10 +126,45 @@ func (m *meter) slice(at sim.Time) {
 	m.width *= 2
 }
 
-// means is the mean latency of each slice's reads and writes together, NaN where
-// there was none.
-func (m *meter) means() []float64 {
-	a, b := m.latency[0], m.latency[1]
-	width := max(a.Width(), b.Width())
-	return joinMeans(coarser(a, width), coarser(b, width))
+// steady reports whether the mean latency is known well enough to end the run. It
+// is worth asking only now and then.
+func (m *meter) steady() bool {
+	if n := len(m.marks); n < 40 || n%8 != 0 {
+		return false
+	}
+	m.settled = stats.Steady(m.both.Means(), stats.DefaultSteadyConfig()).Reached
+	return m.settled
+}
+
+// cut is the warm-up that the figures leave out: after how many slices they begin,
+// and how that was found.
+func (m *meter) cut(w WarmUp) (slices int, explain string, found bool) {
+	last := len(m.marks) - 1
+	if last < 1 {
+		return 0, "the run is too short to tell", w.none()
+	}
+	var at units.Duration
+	switch {
+	case w.Auto:
+		c := stats.WarmUp(m.both.Means())
+		if !c.Found {
+			return 0, c.Explain, false
+		}
+		at, explain = units.Duration(c.Index)*m.both.Width(), c.Explain
+	case w.Time > 0:
+		at, explain = w.Time, "as the scenario says"
+	case w.Share > 0:
+		at, explain = units.Duration(float64(m.marks[last].at)*float64(w.Share)), "the share of the run that the scenario says"
+	default:
+		return 0, "", true
+	}
+	for i, k := range m.marks[:last] {
+		if at <= 0 {
+			break
+		}
+		if k.at >= at {
+			return i + 1, explain, true
+		}
+	}
+	return 0, explain, at <= 0
 }

@@ -163,6 +163,7 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 	}
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
+	m.events = y.eng.Events()
 	m.finish(s, r, interrupted)
 	return &Outcome{Result: r, Events: y.eng.Events(), Interrupted: interrupted}, nil
 }

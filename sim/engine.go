@@ -115,7 +115,7 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	}
 	order := e.counters[from]
 	e.counters[from] = order + 1
-	e.queue.push(entryOf(Event{At: at, order: order, Arg: arg, Kind: kind, To: to}))
+	e.queue.push(newEntry(at, order, arg, kind, to))
 }
 
 // Run dispatches events in order until none is left at or before until, or Stop
@@ -127,7 +127,8 @@ func (e *Engine) Run(until Time) uint64 {
 		return 0
 	}
 	for !e.stopped && e.queue.ready(until) {
-		ev := e.queue.pop().event()
+		var ev Event
+		e.queue.pop().unpack(&ev)
 		if ev.To == 0 && !e.expire(&ev) {
 			continue
 		}

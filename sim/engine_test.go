@@ -202,113 +202,11 @@ func TestEnginePastPanics(t *testing.T) {
 
 func TestEventFieldsSurviveTheQueue(t *testing.T) {
 	want := Event{At: Forever, order: 1<<64 - 2, Arg: 1<<32 - 3, Kind: 1<<16 - 4, To: 1<<16 - 5}
-	if got := entryOf(want).event(); got != want {
+	var got Event
+	newEntry(want.At, want.order, want.Arg, want.Kind, want.To).unpack(&got)
+	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-}
-
-func TestTimers(t *testing.T) {
-	type step struct {
-		at  Time // when to act
-		do  string
-		arg Time
-	}
-	cases := []struct {
-		name  string
-		steps []step
-		want  []string
-	}{
-		{"fires once", []step{{0, "arm", 50}}, []string{"50:3:4"}},
-		{"at once", []step{{20, "arm", 20}}, []string{"20:3:4"}},
-		{"later", []step{{0, "arm", 50}, {10, "arm", 80}}, []string{"80:3:4"}},
-		{"sooner", []step{{0, "arm", 50}, {10, "arm", 30}}, []string{"30:3:4"}},
-		{"to the same time", []step{{0, "arm", 50}, {10, "arm", 50}}, []string{"50:3:4"}},
-		{"to and fro", []step{{0, "arm", 50}, {10, "arm", 80}, {20, "arm", 50}}, []string{"50:3:4"}},
-		{"disarmed", []step{{0, "arm", 50}, {10, "disarm", 0}}, nil},
-		{"disarmed unarmed", []step{{0, "disarm", 0}}, nil},
-		{"disarmed, armed again", []step{{0, "arm", 50}, {10, "disarm", 0}, {20, "arm", 50}}, []string{"50:3:4"}},
-		{"again after it fired", []step{{0, "arm", 50}, {60, "arm", 70}}, []string{"50:3:4", "70:3:4"}},
-		{"in its own time", []step{{0, "arm", 50}, {50, "arm", 50}}, []string{"50:3:4"}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			e, r, to := newRecorder()
-			driver := e.NewComponent() // acts before the timer's component does
-			tm := e.NewTimer(e.NewComponent(), to, 3, 4)
-			script := &recorder{engine: e, act: func(ev Event) {
-				switch s := c.steps[ev.Arg]; s.do {
-				case "arm":
-					e.Arm(tm, s.arg)
-					if !e.Armed(tm) {
-						t.Error("armed, yet not Armed")
-					}
-				case "disarm":
-					e.Disarm(tm)
-					if e.Armed(tm) {
-						t.Error("disarmed, yet Armed")
-					}
-				}
-			}}
-			drive := e.AddHandler(script)
-			for i, s := range c.steps {
-				e.Schedule(driver, drive, s.at, 0, uint32(i))
-			}
-			e.Run(Forever)
-			equal(t, r.lines, c.want)
-			if got := e.Events(); got != uint64(len(c.steps)+len(c.want)) {
-				t.Errorf("%d events counted", got)
-			}
-			if e.Armed(tm) || e.Pending() != 0 {
-				t.Errorf("armed %v, %d pending at the end", e.Armed(tm), e.Pending())
-			}
-		})
-	}
-}
-
-func TestTimerArmsItself(t *testing.T) {
-	e, r, to := newRecorder()
-	tm := e.NewTimer(e.NewComponent(), to, 1, 0)
-	r.act = func(ev Event) {
-		if e.Armed(tm) {
-			t.Error("armed while it fires")
-		}
-		if e.Now() < 30 {
-			e.Arm(tm, e.Now()+10)
-		}
-	}
-	e.Arm(tm, 10)
-	e.Run(Forever)
-	equal(t, r.lines, []string{"10:1:0", "20:1:0", "30:1:0"})
-}
-
-// Timers take their place among their component's events by the order of arming.
-func TestTimerOrder(t *testing.T) {
-	e, r, to := newRecorder()
-	a, b := e.NewComponent(), e.NewComponent()
-	tm := e.NewTimer(a, to, 9, 0)
-	e.Schedule(b, to, 5, 1, 0)
-	e.Schedule(a, to, 5, 0, 0)
-	e.Arm(tm, 5)
-	e.Schedule(a, to, 5, 0, 1)
-	e.Run(Forever)
-	equal(t, r.lines, []string{"5:0:0", "5:9:0", "5:0:1", "5:1:0"})
-}
-
-// A stopped timer's event does not move the clock.
-func TestDisarmedTimerLeavesTheClock(t *testing.T) {
-	e, r, to := newRecorder()
-	c := e.NewComponent()
-	tm := e.NewTimer(c, to, 0, 0)
-	e.Schedule(c, to, 10, 0, 1)
-	e.Arm(tm, 1000)
-	e.Disarm(tm)
-	e.Run(2000)
-	if e.Now() != 10 {
-		t.Errorf("now %d", e.Now())
-	}
-	e.Schedule(c, to, 500, 0, 2)
-	e.Run(Forever)
-	equal(t, r.lines, []string{"10:0:1", "500:0:2"})
 }
 
 // looper keeps some events pending for ever, and a timer that one of them moves.

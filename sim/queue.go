@@ -48,12 +48,14 @@ type entry struct {
 	what uint64 // Arg, Kind and To
 }
 
-func entryOf(e Event) entry {
-	return entry{key{uint64(e.At), e.order}, uint64(e.Arg) | uint64(e.Kind)<<32 | uint64(e.To)<<48}
+func newEntry(at Time, order uint64, arg uint32, kind uint16, to Target) entry {
+	return entry{key{uint64(at), order}, uint64(arg) | uint64(kind)<<32 | uint64(to)<<48}
 }
 
-func (x entry) event() Event {
-	return Event{At: Time(x.at), order: x.order, Arg: uint32(x.what), Kind: uint16(x.what >> 32), To: Target(x.what >> 48)}
+// unpack sets ev field by field, since a copy of the whole would stall likewise.
+func (x entry) unpack(ev *Event) {
+	ev.At, ev.order = Time(x.at), x.order
+	ev.Arg, ev.Kind, ev.To = uint32(x.what), uint16(x.what>>32), Target(x.what>>48)
 }
 
 const (

@@ -130,7 +130,10 @@ func (d *Drive) DebugFTL() string {
 	for p := range d.cfg.Geometry.Planes() {
 		a, ok := d.ftl.Next(p)
 		s += fmt.Sprintf("plane %d free %d collecting %v exhausted %v valid %d next %v %v\n", p, d.ftl.Free(p), d.ftl.Collecting(p), d.ftl.Exhausted(p), d.ftl.Valid(p), a, ok)
-		d.ftl.Blocks(p, func(b ftl.Block, r ftl.Restored) bool { s += fmt.Sprintf(" %d:%d/s%d/w%d/%x", b, r.Use, r.Stream, r.Written, r.Valid); return true })
+		d.ftl.Blocks(p, func(b ftl.Block, r ftl.Restored) bool {
+			s += fmt.Sprintf(" %d:%d/s%d/w%d/%x", b, r.Use, r.Stream, r.Written, r.Valid)
+			return true
+		})
 	}
 	return s + fmt.Sprintf("parked mapping %v; mapping programs %d host %d moves %d streams %+v", d.parkedMapping, d.mappingPrograms, d.hostPrograms, d.movePrograms, d.ftl.Config())
 }

@@ -13,6 +13,9 @@ import (
 
 func (m *Image) precondition(random *sim.Stream) error {
 	p := &m.cfg.Preconditioning
+	if p.Fill != FillNone {
+		m.l2p.fill()
+	}
 	switch p.Fill {
 	case FillNone:
 	case FillSequential:

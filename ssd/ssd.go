@@ -95,7 +95,8 @@ type Drive struct {
 	lastData, lastLink, lastDRAMTime sim.Time
 	lastPayload, lastDRAM            int64
 
-	before ftl.Stats // what preconditioning did
+	before  ftl.Stats // what preconditioning did
+	touched uint32    // keeps early loads of the map from being optimised away
 
 	counters
 }

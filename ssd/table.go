@@ -1,65 +1,77 @@
 package ssd
 
-// table is the logical-to-physical map: two levels, of which the lower comes
-// into being where something is written. A drive nobody has written to has an
-// upper level of zeros, which the operating system does not even back with memory.
-//
-// Entries are physical page numbers plus one; 0 is "never written". Four bytes an
-// entry, plus 1/8 byte for the upper level.
+// table is the logical-to-physical map. What was never written is not in it: a drive
+// starts with an empty table, whatever its size. While little is written the entries
+// are in a hash table; when more than one page in sparseShare is, in chunks of plain
+// arrays, four bytes an entry.
 type table struct {
-	top    []uint32 // leaf number plus one, 0: no leaf
-	leaves arena
-	shared uint32 // leaves up to this number belong to a snapshot and are copied before they are written
+	pages  int64
+	sparse hash[uint32]
+	chunks []*chunk // nil while sparse; of a physical page plus one, 0: never written
+	shared []bool   // chunks that a snapshot also uses: copied before they are written
 }
 
 const (
-	leafBits = 5
-	leafSize = 1 << leafBits
+	chunkBits   = 12
+	sparseShare = 8
 )
 
-func newTable(pages int64) table {
-	return table{
-		top:    make([]uint32, (pages+leafSize-1)>>leafBits),
-		leaves: newArena(leafSize),
-	}
-}
+type chunk [1 << chunkBits]uint32
+
+func newTable(pages int64) table { return table{pages: pages} }
 
 // get returns the physical page of logical page l, or noPage.
 func (t *table) get(l uint32) uint32 {
-	n := t.top[l>>leafBits]
-	if n == 0 {
-		return noPage
+	if t.chunks != nil {
+		return t.chunks[l>>chunkBits][l&(1<<chunkBits-1)] - 1
 	}
-	return t.leaves.at(n - 1)[l&(leafSize-1)] - 1
+	if p, ok := t.sparse.get(l); ok {
+		return p
+	}
+	return noPage
 }
 
-// set makes p the physical page of logical page l; noPage forgets it.
+// set makes p the physical page of logical page l.
 func (t *table) set(l, p uint32) {
-	n := t.top[l>>leafBits]
-	if n == 0 || n <= t.shared {
-		n = t.own(l>>leafBits, n)
+	if t.chunks == nil {
+		t.sparse.set(l, p)
+		if int64(t.sparse.n) > t.pages/sparseShare {
+			t.fill()
+		}
+		return
 	}
-	t.leaves.at(n - 1)[l&(leafSize-1)] = p + 1
+	k := l >> chunkBits
+	if t.shared != nil && t.shared[k] {
+		own := *t.chunks[k]
+		t.chunks[k], t.shared[k] = &own, false
+	}
+	t.chunks[k][l&(1<<chunkBits-1)] = p + 1
 }
 
-// own gives the drive a leaf of its own, copied from the one it had.
-func (t *table) own(slot, old uint32) uint32 {
-	n := t.leaves.grow() + 1
-	if old != 0 {
-		copy(t.leaves.at(n-1), t.leaves.at(old-1))
+// fill goes over to arrays.
+func (t *table) fill() {
+	t.chunks = make([]*chunk, (t.pages+1<<chunkBits-1)>>chunkBits)
+	for i := range t.chunks {
+		t.chunks[i] = new(chunk)
 	}
-	t.top[slot] = n
-	return n
+	for _, c := range t.sparse.cells {
+		if c.key != 0 {
+			t.chunks[(c.key-1)>>chunkBits][(c.key-1)&(1<<chunkBits-1)] = c.val + 1
+		}
+	}
+	t.sparse = hash[uint32]{}
 }
 
 // mapped counts the pages that have a place on flash.
 func (t *table) mapped() int64 {
 	count := int64(0)
-	for _, n := range t.top {
-		if n == 0 {
-			continue
+	for _, c := range t.sparse.cells {
+		if c.key != 0 && c.val < trimmed {
+			count++
 		}
-		for _, v := range t.leaves.at(n - 1) {
+	}
+	for _, c := range t.chunks {
+		for _, v := range c {
 			if v-1 < trimmed {
 				count++
 			}
@@ -68,11 +80,16 @@ func (t *table) mapped() int64 {
 	return count
 }
 
-// clone returns a table with the same content that shares the leaves. Both copy
-// a leaf before they write to it from now on.
+// clone returns a table with the same content. Arrays are shared; both sides copy
+// one before they write to it from now on.
 func (t *table) clone() table {
-	c := table{top: append([]uint32(nil), t.top...), leaves: t.leaves.clone()}
-	c.shared, t.shared = c.leaves.used, t.leaves.used
+	c := table{pages: t.pages, sparse: t.sparse.clone(), chunks: append([]*chunk(nil), t.chunks...)}
+	if t.chunks != nil {
+		t.shared, c.shared = make([]bool, len(t.chunks)), make([]bool, len(t.chunks))
+		for i := range t.shared {
+			t.shared[i], c.shared[i] = true, true
+		}
+	}
 	return c
 }
 

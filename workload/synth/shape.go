@@ -92,6 +92,10 @@ func (s *Shape) fit() (phases, error) {
 	if s.SCV < 0 {
 		return none, fmt.Errorf("scv is %v; it must not be negative", s.SCV)
 	}
+	const most = 1e6 // beyond it a sequence of any length that can be run shows nothing of its moments
+	if s.SCV > most {
+		return none, fmt.Errorf("scv is %v; the most is %g", s.SCV, most)
+	}
 	kind := s.resolve()
 	if kind != Modulated && s.ACF1 != 0 {
 		return none, fmt.Errorf("acf1 is %v, but a sequence of kind %s has no correlation; correlation needs an scv above 1 (mmpp2)", s.ACF1, kind)
@@ -145,8 +149,8 @@ func (s *Shape) only(skewness float64) error {
 // times the squared second over the first.
 func SkewnessBound(scv float64) float64 {
 	second := 1 + scv
-	third := 1.5 * second * second
-	return (third - 1 - 3*scv) / (scv * math.Sqrt(scv))
+	third := float64(1.5 * float64(second*second))
+	return (third - 1 - float64(3*scv)) / (scv * math.Sqrt(scv))
 }
 
 // hyper fits H2 to mean 1, SCV and skewness (the three-moment match of Whitt, Bell Labs Tech. J. 61(8), 1982), or with balanced
@@ -164,7 +168,7 @@ func (s *Shape) hyper() (phases, error) {
 		return phases{}, fmt.Errorf("skewness is %v; at an scv of %v it must exceed %.6g (or be left out)", s.Skewness, c, bound)
 	}
 	r1, r2 := 1.0, (1+c)/2
-	r3 := (1 + 3*c + float64(s.Skewness*float64(c*math.Sqrt(c)))) / 6
+	r3 := (1 + float64(3*c) + float64(s.Skewness*float64(c*math.Sqrt(c)))) / 6
 	d := r2 - float64(r1*r1)
 	sum := (r3 - float64(r1*r2)) / d
 	product := (float64(r1*r3) - float64(r2*r2)) / d
@@ -195,11 +199,11 @@ func (s *Shape) Process(mean float64) (MMPP2, error) {
 		return MMPP2{}, fmt.Errorf("kind %s is no MMPP(2)", h.kind)
 	}
 	u1, u2 := 1/(h.m1*mean), 1/(h.m2*mean)
-	product := u1 * u2
-	leave := (1 - h.stay) * product * mean
+	product := float64(u1 * u2)
+	leave := float64((1 - h.stay) * product * mean)
 	total := u1 + u2 - leave
-	root := math.Sqrt(total*total - 4*h.stay*product)
+	root := math.Sqrt(float64(total*total) - float64(4*h.stay*product))
 	lambda1, lambda2 := (total+root)/2, (total-root)/2
-	sigma2 := ((1-h.stay)*product - lambda2*leave) / (lambda1 - lambda2)
+	sigma2 := (float64((1-h.stay)*product) - float64(lambda2*leave)) / (lambda1 - lambda2)
 	return MMPP2{[2]float64{lambda1, lambda2}, [2]float64{leave - sigma2, sigma2}}, nil
 }

@@ -14,7 +14,7 @@ type Size struct {
 	Shape   `yaml:",inline"`
 	Granule units.Bytes `yaml:"granule,omitempty"` // sizes are multiples of it; 0: 512 B
 	Min     units.Bytes `yaml:"min,omitempty"`     // 0: one granule
-	Max     units.Bytes `yaml:"max,omitempty"`     // 0: 1024 times the mean, and at most 1 GiB
+	Max     units.Bytes `yaml:"max,omitempty"`     // 0: 1024 times the mean, and at most 1 GiB and the space addressed
 }
 
 // UnmarshalText reads a constant size.
@@ -43,7 +43,8 @@ type Achieved struct {
 	SCV  float64 // within a granule's noise
 }
 
-func (s *Size) withDefaults() Size {
+// withDefaults fills in what is left out, for requests to a space of that size.
+func (s *Size) withDefaults(space units.Bytes) Size {
 	d := *s
 	if d.Granule == 0 {
 		d.Granule = units.Sector
@@ -51,19 +52,18 @@ func (s *Size) withDefaults() Size {
 	if d.Min == 0 {
 		d.Min = d.Granule
 	}
-	if d.Max == 0 {
+	if d.Max == 0 && d.Granule > 0 {
 		d.Max = min(units.GiB, 1024*min(d.Mean, units.GiB))
-		d.Max = max(d.Min, (d.Max+d.Granule-1)/d.Granule*d.Granule)
+		d.Max = max(d.Min, min((d.Max+d.Granule-1)/d.Granule, space/d.Granule)*d.Granule)
 	}
 	return d
 }
 
 func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
-	cfg = cfg.withDefaults()
 	switch {
 	case cfg.Mean <= 0:
 		return sizes{}, fmt.Errorf("mean size is %v; it must be positive", cfg.Mean)
-	case cfg.Granule < 0 || cfg.Granule%units.Sector != 0:
+	case cfg.Granule <= 0 || cfg.Granule%units.Sector != 0:
 		return sizes{}, fmt.Errorf("granule is %v; it must be a multiple of 512B", cfg.Granule)
 	case cfg.Min < 0 || cfg.Min%cfg.Granule != 0 || cfg.Max%cfg.Granule != 0 || cfg.Min == 0:
 		return sizes{}, fmt.Errorf("sizes from %v to %v are no multiples of the granule %v", cfg.Min, cfg.Max, cfg.Granule)

@@ -130,11 +130,11 @@ func (g *Generator) addFlow(i int, f *Flow) error {
 	name := g.cfg.Name + "/" + block.Op(i).String()
 	var err error
 	g.flows[i].used = true
-	if g.flows[i].sizes, err = newSizes(f.Size, g.cfg.Seed, name); err != nil {
-		return fmt.Errorf("size: %w", err)
-	}
 	if g.flows[i].addresses, err = newAddresses(f.Addresses, g.cfg.Seed, name); err != nil {
 		return fmt.Errorf("addresses: %w", err)
+	}
+	if g.flows[i].sizes, err = newSizes(f.Size.withDefaults(f.Addresses.Space), g.cfg.Seed, name); err != nil {
+		return fmt.Errorf("size: %w", err)
 	}
 	if largest := units.Bytes(g.flows[i].sizes.largest()); f.Addresses.Space < largest {
 		return fmt.Errorf("addresses: a space of %v cannot hold requests of up to %v", f.Addresses.Space, largest)
@@ -174,7 +174,7 @@ func newArrivals(cfg Interarrival, seed uint64, name string) (arrivals, error) {
 
 // advance draws the next arrival. A draw beyond the range of a Duration ends the stream at its end.
 func (a *arrivals) advance() {
-	gap := a.mean * a.sequence.next()
+	gap := float64(a.mean * a.sequence.next())
 	if gap >= float64(units.Forever-a.next) {
 		a.next = units.Forever
 		return

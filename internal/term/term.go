@@ -1,0 +1,59 @@
+// Package term writes for people who sit at a terminal: aligned tables, quantities with units that read well, one line of
+// progress, and colour where it is wanted.
+//
+// Its main types are [Table], [Progress] and [Style]. Colour follows https://no-color.org: none if NO_COLOR is set to
+// anything, and none where the output is no terminal.
+//
+// What it leaves out: input, full-screen drawing, and line wrapping.
+package term
+
+import (
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Style adds colour to text, or does not. The zero Style adds none.
+type Style struct{ on bool }
+
+// Colour returns the style for a file: with colour if the file is a terminal that understands it and NO_COLOR is not set.
+// environment is os.Getenv or a stand-in for it.
+func Colour(f *os.File, environment func(string) string) Style {
+	return Style{on: IsTerminal(f) && environment("NO_COLOR") == "" && environment("TERM") != "dumb"}
+}
+
+// IsTerminal tells whether f is a terminal.
+func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+
+// Columns returns the width of the terminal f in characters, or otherwise if f is no terminal.
+func Columns(f *os.File, otherwise int) int {
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+		return w
+	}
+	return otherwise
+}
+
+func (s Style) wrap(code, text string) string {
+	if !s.on || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Bold returns text in bold.
+func (s Style) Bold(text string) string { return s.wrap("1", text) }
+
+// Dim returns text that stands back.
+func (s Style) Dim(text string) string { return s.wrap("2", text) }
+
+// Good returns text in the colour of what is as it should be.
+func (s Style) Good(text string) string { return s.wrap("32", text) }
+
+// Warning returns text in the colour of what needs a look.
+func (s Style) Warning(text string) string { return s.wrap("33", text) }
+
+// Bad returns text in the colour of what is wrong.
+func (s Style) Bad(text string) string { return s.wrap("31", text) }
+
+// Accent returns text in a colour that only sets it apart.
+func (s Style) Accent(text string) string { return s.wrap("36", text) }

@@ -1,0 +1,394 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"farflash/block"
+	"farflash/result"
+	"farflash/sim"
+	"farflash/ssd"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// finish fills a result with what was measured.
+func (m *meter) finish(s *Scenario, r *result.Result, interrupted bool) {
+	last := &m.marks[len(m.marks)-1]
+	end := last.at
+	r.SimulatedS = end.Seconds()
+	r.Summary = s.summary(m.drive)
+
+	skip, explain, found := m.cut(s.Measure.WarmUp)
+	var from mark
+	if skip > 0 {
+		from = m.marks[skip-1]
+		r.WarmUp = result.WarmUp{UntilS: from.at.Seconds(), Explain: explain}
+	}
+	span := (end - from.at).Seconds()
+	m.requests(r, skip, &from, last, span)
+	f := figures{r: r, s: s, d: m.drive, now: difference(&last.drive, &from.drive), span: end - from.at}
+	f.fill()
+	r.Set("sim.events", float64(m.events))
+	m.series(r, end)
+
+	issued, ended := m.host.Issued(), m.host.Ended()
+	inFlight := m.drive.InFlight()
+	waiting := issued - ended - inFlight
+	r.Check("host's requests conserved", issued == ended+inFlight+waiting,
+		fmt.Sprintf("issued %d = completed %d + in the drive %d + waiting for a queue entry %d", issued, ended, inFlight, waiting))
+	for _, c := range m.drive.Checks() {
+		r.Check(c.Name, c.OK, c.Detail)
+	}
+	m.warn(s, r, found, explain, interrupted)
+}
+
+// requests fills in counts, rates and latencies of the requests that completed
+// after the warm-up.
+func (m *meter) requests(r *result.Result, skip int, from, last *mark, span float64) {
+	var all stats.Histogram
+	var count, bytes int64
+	for op := range block.Ops {
+		h := &m.host.Measured(op).Latency
+		if skip > 0 && op <= block.Write {
+			h = new(stats.Histogram)
+			for _, b := range m.bins[skip:] {
+				h.Merge(&b[op].h)
+			}
+		}
+		n, b := last.count[op]-from.count[op], last.bytes[op]-from.bytes[op]
+		if n == 0 {
+			continue
+		}
+		name := op.String()
+		put(r, name, n, b, span)
+		if skip == 0 || op <= block.Write {
+			r.SetLatencies(name, h)
+		}
+		count += n
+		bytes += b
+		if op <= block.Write {
+			all.Merge(h)
+		}
+	}
+	put(r, "all", count, bytes, span)
+	if all.Count() > 0 {
+		r.SetLatencies("all", &all)
+	}
+}
+
+func put(r *result.Result, name string, count, bytes int64, span float64) {
+	r.Set(name+".count", float64(count))
+	r.Set(name+".bytes", float64(bytes))
+	if span > 0 {
+		r.Set(name+".iops", float64(count)/span)
+		r.Set(name+".bandwidth", float64(bytes)/span)
+	}
+}
+
+// difference is what a drive did between two times.
+func difference(b, a *ssd.Stats) ssd.Stats {
+	d := *b
+	d.Failed -= a.Failed
+	for i := range d.Bytes {
+		d.Submitted[i] -= a.Submitted[i]
+		d.Finished[i] -= a.Finished[i]
+		d.Bytes[i] -= a.Bytes[i]
+	}
+	for _, x := range [][2]*uint64{
+		{&d.HostPrograms, &a.HostPrograms}, {&d.MovePrograms, &a.MovePrograms}, {&d.MappingPrograms, &a.MappingPrograms},
+		{&d.Reads, &a.Reads}, {&d.Programs, &a.Programs}, {&d.Erases, &a.Erases}, {&d.MappingReads, &a.MappingReads},
+		{&d.ProgramsSuspended, &a.ProgramsSuspended}, {&d.ErasesSuspended, &a.ErasesSuspended},
+		{&d.MapHits, &a.MapHits}, {&d.MapMisses, &a.MapMisses}, {&d.CacheHits, &a.CacheHits}, {&d.CacheMisses, &a.CacheMisses},
+		{&d.ZeroReads, &a.ZeroReads}, {&d.WritesHeld, &a.WritesHeld},
+	} {
+		*x[0] -= *x[1]
+	}
+	for i := range 2 {
+		d.Transactions[i] -= a.Transactions[i]
+		d.Array[i] -= a.Array[i]
+		d.Transfer[i] -= a.Transfer[i]
+		d.Wait[i] -= a.Wait[i]
+		x, y := &d.Breakdown[i], &a.Breakdown[i]
+		x.Requests -= y.Requests
+		for _, z := range [][2]*sim.Time{
+			{&x.Link, &y.Link}, {&x.DRAM, &y.DRAM}, {&x.Mapping, &y.Mapping}, {&x.Backlog, &y.Backlog},
+			{&x.Wait, &y.Wait}, {&x.Array, &y.Array}, {&x.Transfer, &y.Transfer}, {&x.All, &y.All},
+		} {
+			*z[0] -= *z[1]
+		}
+	}
+	d.LaneBusy, d.ChannelBusy = minus(d.LaneBusy, a.LaneBusy), minus(d.ChannelBusy, a.ChannelBusy)
+	d.DRAMBusy -= a.DRAMBusy
+	d.FTL = d.FTL.Sub(a.FTL)
+	d.Energy -= a.Energy
+	d.Queues = append([]ssd.QueueStats(nil), d.Queues...)
+	for i := range d.Queues {
+		for _, q := range a.Queues {
+			if x := &d.Queues[i]; x.Name == q.Name {
+				x.Entered -= q.Entered
+				x.Left -= q.Left
+				x.Wait -= q.Wait
+			}
+		}
+	}
+	return d
+}
+
+func minus(b, a []sim.Time) []sim.Time {
+	out := append([]sim.Time(nil), b...)
+	for i := range a {
+		out[i] -= a[i]
+	}
+	return out
+}
+
+// figures fills in what the drive did.
+type figures struct {
+	r    *result.Result
+	s    *Scenario
+	d    *ssd.Drive
+	now  ssd.Stats
+	span units.Duration
+}
+
+func (f *figures) fill() {
+	x, r := &f.now, f.r
+	if x.HostPrograms > 0 {
+		r.Set("ssd.waf", float64(x.HostPrograms+x.MovePrograms+x.MappingPrograms)/float64(x.HostPrograms))
+	}
+	r.Set("ssd.writes.host", float64(x.HostPrograms))
+	r.Set("ssd.writes.gc", float64(x.FTL.GCPrograms))
+	r.Set("ssd.writes.wear", float64(x.FTL.WearPrograms))
+	r.Set("ssd.writes.mapping", float64(x.MappingPrograms))
+	r.Set("ssd.gc.count", float64(x.FTL.Collections))
+	r.Set("ssd.gc.pages_moved", float64(x.FTL.GCPrograms))
+	r.Set("ssd.flash.reads", float64(x.Reads))
+	r.Set("ssd.flash.programs", float64(x.Programs))
+	r.Set("ssd.flash.erases", float64(x.Erases))
+	r.Set("ssd.flash.suspensions", float64(x.ProgramsSuspended+x.ErasesSuspended))
+	if n := x.MapHits + x.MapMisses; n > 0 {
+		r.Set("ssd.cmt.hit_ratio", float64(x.MapHits)/float64(n))
+	}
+	if n := x.CacheHits + x.CacheMisses; n > 0 {
+		r.Set("ssd.cache.hit_ratio", float64(x.CacheHits)/float64(n))
+	}
+	if f.span > 0 {
+		r.Set("ssd.utilisation.die", mean(x.LaneBusy)/float64(f.span))
+		r.Set("ssd.utilisation.channel", mean(x.ChannelBusy)/float64(f.span))
+		f.busy()
+	}
+	for i, op := range []string{"read", "write"} {
+		if n := float64(x.Transactions[i]); n > 0 {
+			r.Set("ssd.transaction.execution."+op+".mean", x.Array[i].Microseconds()/n)
+			r.Set("ssd.transaction.transfer."+op+".mean", x.Transfer[i].Microseconds()/n)
+			r.Set("ssd.transaction.wait."+op+".mean", x.Wait[i].Microseconds()/n)
+		}
+	}
+	f.breakdown()
+	f.queues()
+	if e := f.s.SSD.Energy; e != nil {
+		j := x.Energy + float64(e.Idle*f.span.Seconds())
+		r.Set("ssd.energy", j)
+		if f.span > 0 {
+			r.Set("ssd.power", j/f.span.Seconds())
+		}
+	}
+}
+
+func mean(xs []sim.Time) float64 {
+	sum := sim.Time(0)
+	for _, x := range xs {
+		sum += x
+	}
+	return float64(sum) / float64(max(len(xs), 1))
+}
+
+// busy fills in the matrices of dies and channels.
+func (f *figures) busy() {
+	g := f.s.SSD.Geometry
+	dies := len(f.now.LaneBusy) / g.Channels // of a channel; chips if the drive works on whole chips
+	perChip := dies / g.ChipsPerChannel
+	var rows, cols []string
+	var v [][]float64
+	for c := range g.Channels {
+		rows = append(rows, strconv.Itoa(c))
+		line := make([]float64, dies)
+		for i := range line {
+			line[i] = float64(f.now.LaneBusy[c*dies+i]) / float64(f.span)
+		}
+		v = append(v, line)
+	}
+	for i := range dies {
+		cols = append(cols, fmt.Sprintf("%d.%d", i/perChip, i%perChip))
+	}
+	f.r.SetMatrix("ssd.die.busy", rows, cols, v)
+	line := make([]float64, g.Channels)
+	for c, b := range f.now.ChannelBusy {
+		line[c] = float64(b) / float64(f.span)
+	}
+	f.r.SetMatrix("ssd.channel.busy", []string{"busy"}, rows, [][]float64{line})
+}
+
+// breakdown fills in where the time of requests went.
+func (f *figures) breakdown() {
+	cols := []string{"host_link", "dram", "mapping", "wait", "array", "transfer", "other"}
+	var v [][]float64
+	for i := range 2 {
+		b := &f.now.Breakdown[i]
+		line := make([]float64, len(cols))
+		for k, t := range []sim.Time{b.Link, b.DRAM, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog} {
+			line[k] = math.NaN()
+			if b.Requests > 0 {
+				line[k] = t.Microseconds() / float64(b.Requests)
+			}
+		}
+		v = append(v, line)
+	}
+	f.r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, cols, v)
+}
+
+// queues fills in how long and how far transactions queued. The mean length is
+// Little's: time waited over time.
+func (f *figures) queues() {
+	for _, q := range f.now.Queues {
+		wait := "ssd.queue.wait." + q.Name
+		if _, ok := result.Metrics.Lookup(wait + ".mean"); !ok {
+			continue
+		}
+		if q.Left > 0 {
+			f.r.Set(wait+".mean", q.Wait.Microseconds()/float64(q.Left))
+			f.r.Set(wait+".max", q.MaxWait.Microseconds())
+		}
+		length := "ssd.queue.length." + q.Name
+		if f.span > 0 {
+			f.r.Set(length+".mean", float64(q.Wait)/float64(f.span)/float64(len(f.now.LaneBusy)))
+		}
+		f.r.Set(length+".max", float64(q.MaxLength))
+	}
+}
+
+// series fills in what happened over time.
+func (m *meter) series(r *result.Result, end sim.Time) {
+	for i, op := range []string{"read", "write"} {
+		l := m.latency[i]
+		if len(l.Slots()) == 0 {
+			continue
+		}
+		r.SetSeries(op+".latency.mean", l.Width(), scaled(l.Means()))
+		r.SetSeries(op+".latency.p99", l.Width(), scaled(l.Quantiles(0.99)))
+	}
+	get := func(f func(k *mark) float64) []float64 {
+		out := make([]float64, len(m.marks))
+		before := 0.0
+		for i := range m.marks {
+			v := f(&m.marks[i])
+			out[i] = v - before
+			before = v
+		}
+		return out
+	}
+	lengths := get(func(k *mark) float64 { return float64(k.at) })
+	perSecond := func(v []float64) []float64 {
+		for i := range v {
+			if lengths[i] <= 0 {
+				v[i] = math.NaN()
+			} else {
+				v[i] /= units.Duration(lengths[i]).Seconds()
+			}
+		}
+		return v
+	}
+	for op := block.Read; op <= block.Write; op++ {
+		if m.marks[len(m.marks)-1].count[op] == 0 {
+			continue
+		}
+		r.SetSeries(op.String()+".iops", m.width, perSecond(get(func(k *mark) float64 { return float64(k.count[op]) })))
+		r.SetSeries(op.String()+".bandwidth", m.width, perSecond(get(func(k *mark) float64 { return float64(k.bytes[op]) })))
+	}
+	r.SetSeries("ssd.writes.host", m.width, get(func(k *mark) float64 { return float64(k.drive.HostPrograms) }))
+	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 { return float64(k.drive.FTL.GCPrograms) }))
+	r.SetSeries("ssd.writes.wear", m.width, get(func(k *mark) float64 { return float64(k.drive.FTL.WearPrograms) }))
+	r.SetSeries("ssd.writes.mapping", m.width, get(func(k *mark) float64 { return float64(k.drive.MappingPrograms) }))
+	free := make([]float64, len(m.marks))
+	for i := range m.marks {
+		free[i] = float64(m.marks[i].drive.FreeBlocks)
+	}
+	r.SetSeries("ssd.free_blocks", m.width, free)
+}
+
+// scaled turns picoseconds into microseconds.
+func scaled(xs []float64) []float64 {
+	for i := range xs {
+		xs[i] /= float64(units.Microsecond)
+	}
+	return xs
+}
+
+// summary is the drive in one line.
+func (s *Scenario) summary(d *ssd.Drive) string {
+	g := s.SSD.Geometry
+	total := int64(0)
+	for i := range max(len(s.SSD.Namespaces), 1) {
+		total += d.Capacity(i)
+	}
+	text := fmt.Sprintf("%s drive of %v (%v raw), %d channels x %d chips x %d dies x %d planes",
+		s.SSD.Timing.Cell, units.Bytes(total), g.Capacity(), g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie)
+	if s.SSD.Compat == CompatMQSim {
+		text += ", compat: mqsim"
+	}
+	return text
+}
+
+// warn says what a reader of the figures should know.
+func (m *meter) warn(s *Scenario, r *result.Result, found bool, explain string, interrupted bool) {
+	last := &m.marks[len(m.marks)-1]
+	if interrupted {
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d requests", last.at, m.host.Ended())
+	}
+	if !found {
+		r.Warn("no warm-up was cut: %s", explain)
+	}
+	if s.Measure.WarmUp.none() {
+		if c := stats.WarmUp(m.both.Means()); c.Found && c.Index*5 > len(m.marks) {
+			r.Warn("the mean latency settles only after %v, which the figures include; measure.warm_up: auto leaves it out", units.Duration(c.Index)*m.both.Width())
+		}
+	}
+	m.warnOverload(r)
+	x := &last.drive
+	if w := x.Finished[block.Write]; w >= 1000 && x.HostPrograms*20 < w {
+		r.Warn("the write cache absorbed nearly all of %d writes: only %d pages were programmed; a longer run or a smaller cache would show the flash", w, x.HostPrograms)
+	}
+	if x.WritesHeld > 0 {
+		r.Warn("%d writes had to wait because a plane had no free page", x.WritesHeld)
+	}
+	if x.ZeroReads > 0 {
+		r.Warn("%d reads of addresses that were never written were answered without flash", x.ZeroReads)
+	}
+	for _, p := range m.replays {
+		for _, n := range p.notes {
+			r.Warn("%s: %s", p.path, n)
+		}
+	}
+}
+
+// warnOverload tells when requests that come by the clock pile up to the end.
+func (m *meter) warnOverload(r *result.Result) {
+	open := false
+	for _, f := range m.flows {
+		open = open || f.Outstanding == 0
+	}
+	if !open || len(m.marks) < 8 {
+		return
+	}
+	// The last slice with arrivals: after it the backlog only drains.
+	last := len(m.marks) - 1
+	for last > 0 && m.marks[last].issued == m.marks[last-1].issued {
+		last--
+	}
+	backlog := func(i int) uint64 { return m.marks[i].issued - m.marks[i].ended }
+	if n := backlog(last); n > 1000 && n > 2*backlog(last/2) && backlog(last/2) > 2*backlog(last/4) {
+		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one came; latencies grow with the length of the run", n)
+	}
+}
