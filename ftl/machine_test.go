@@ -163,7 +163,7 @@ func TestMachine(t *testing.T) {
 func TestCrash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
-		cfg.HostReserve = cfg.Concurrent + 1
+		cfg.HostReserve, cfg.Trigger = cfg.Concurrent+1, ftl.WhileBelow
 		cfg.GCStart, cfg.HostStop = cfg.HostReserve+1, 0
 		cfg.BlocksPerPool += cfg.GCStart
 		a := drawFlash(t, cfg)

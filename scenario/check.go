@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"farflash/ssd"
+	"farflash/units"
+	"farflash/workload/synth"
 )
 
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
@@ -125,9 +127,26 @@ func (s *Scenario) checkLoad(d *decoder, i int) {
 	if l.Trace != nil {
 		s.checkTrace(l.Trace, fail)
 	}
+	if l.Synthetic != nil && len(sources) == 1 {
+		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
+			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
+		}
+		if _, err := synth.New(s.synthetic(i, 1, s.smallest())); err != nil {
+			fail("synthetic", "%v", err)
+		}
+	}
 	if l.MQSim != nil {
 		l.MQSim.check(l, fail)
 	}
+}
+
+// smallest is about what the host can address of the drive, for checks before one is
+// made.
+func (s *Scenario) smallest() units.Bytes {
+	if s.SSD == nil {
+		return units.PiB
+	}
+	return units.Bytes(float64(s.SSD.Geometry.Capacity())*(1-float64(s.SSD.OverProvisioning))) / units.Bytes(max(len(s.SSD.Namespaces), 1))
 }
 
 // sourceKeys lists the keys that say where requests come from.

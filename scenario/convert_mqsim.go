@@ -435,4 +435,3 @@ func (c *Conversion) precondition(flows []*peer.MQSimFlow) error {
 	c.note("<Enabled_Preconditioning>: the steady state is computed, not replayed; MQSim's own preconditioned runs lose requests or abort")
 	return nil
 }
-

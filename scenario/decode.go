@@ -47,7 +47,7 @@ func (d *decoder) decode(n *node, v reflect.Value, path string) {
 			setDefault(v.Elem())
 		}
 		d.decode(n, v.Elem(), path)
-	case isText(t):
+	case isText(t) || readsText(t) && n.kind == scalarNode:
 		if d.isScalar(n, t, path) {
 			if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.text)); err != nil {
 				d.fail(n.at, "%s: %v", path, err)
@@ -212,7 +212,7 @@ func wanted(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
 		return wanted(t.Elem())
-	case isText(t):
+	case readsText(t):
 		if ex := exampleOf(t); ex != "" {
 			return "write " + ex
 		}

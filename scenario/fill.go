@@ -249,19 +249,46 @@ func (f *figures) breakdown() {
 	f.r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, cols, v)
 }
 
+// queueNames has the names in results of the drive's scheduler queues, and of the
+// group that the classes of one kind make up.
+var queueNames = map[string][2]string{
+	"mapping-read": {"mapping_read"}, "mapping-write": {"mapping_write"},
+	"read-urgent": {"host_read.urgent", "host_read"}, "read-high": {"host_read.high", "host_read"},
+	"read-medium": {"host_read.medium", "host_read"}, "read-low": {"host_read.low", "host_read"},
+	"write-urgent": {"host_write.urgent", "host_write"}, "write-high": {"host_write.high", "host_write"},
+	"write-medium": {"host_write.medium", "host_write"}, "write-low": {"host_write.low", "host_write"},
+	"move-read": {"gc_read"}, "move-write": {"gc_write"}, "copyback": {"gc_write"}, "erase": {"gc_erase"},
+}
+
 // queues fills in how long and how far transactions queued. The mean length is
 // Little's: time waited over time.
 func (f *figures) queues() {
+	sums := map[string]*ssd.QueueStats{}
+	var order []string
 	for _, q := range f.now.Queues {
-		wait := "ssd.queue.wait." + q.Name
-		if _, ok := result.Metrics.Lookup(wait + ".mean"); !ok {
-			continue
+		for _, name := range queueNames[q.Name] {
+			if name == "" {
+				continue
+			}
+			x := sums[name]
+			if x == nil {
+				x = new(ssd.QueueStats)
+				sums[name] = x
+				order = append(order, name)
+			}
+			x.Left += q.Left
+			x.Wait += q.Wait
+			x.MaxWait = max(x.MaxWait, q.MaxWait)
+			x.MaxLength = max(x.MaxLength, q.MaxLength)
 		}
+	}
+	for _, name := range order {
+		q := sums[name]
+		wait, length := "ssd.queue.wait."+name, "ssd.queue.length."+name
 		if q.Left > 0 {
 			f.r.Set(wait+".mean", q.Wait.Microseconds()/float64(q.Left))
 			f.r.Set(wait+".max", q.MaxWait.Microseconds())
 		}
-		length := "ssd.queue.length." + q.Name
 		if f.span > 0 {
 			f.r.Set(length+".mean", float64(q.Wait)/float64(f.span)/float64(len(f.now.LaneBusy)))
 		}

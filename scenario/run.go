@@ -13,6 +13,7 @@ import (
 	"farflash/ssd"
 	"farflash/units"
 	"farflash/workload"
+	"farflash/workload/synth"
 )
 
 // Options say how a scenario is run. They change no result but by the seed.
@@ -75,7 +76,7 @@ func (s *Scenario) build(seed uint64) (*system, error) {
 		if l.Name != "" {
 			name = l.Name
 		}
-		src, err := s.source(l, y, seed, name, starts[l.Namespace])
+		src, err := s.source(i, y, seed, starts[l.Namespace])
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%v: %s: %w", s.where(fmt.Sprintf("workload[%d]", i)), name, err), y.close())
 		}
@@ -93,7 +94,8 @@ func (s *Scenario) build(seed uint64) (*system, error) {
 
 // source makes a flow's source of requests. first is where its namespace lies
 // among the drive's sectors.
-func (s *Scenario) source(l *Load, y *system, seed uint64, name string, first int64) (workload.Source, error) {
+func (s *Scenario) source(i int, y *system, seed uint64, first int64) (workload.Source, error) {
+	l := &s.Workload[i]
 	switch {
 	case l.Trace != nil:
 		p, err := s.openTrace(l.Trace, seed)
@@ -101,6 +103,8 @@ func (s *Scenario) source(l *Load, y *system, seed uint64, name string, first in
 			y.replays = append(y.replays, p)
 		}
 		return p, err
+	case l.Synthetic != nil:
+		return synth.New(s.synthetic(i, seed, units.Bytes(y.drive.Capacity(l.Namespace))))
 	case l.MQSim != nil:
 		return l.MQSim.source(first, y.drive.Capacity(l.Namespace)/int64(units.Sector), l.Until)
 	}
@@ -217,6 +221,9 @@ func (s *Scenario) expected() uint64 {
 
 func (l *Load) expected() uint64 {
 	n := uint64(0)
+	if l.Synthetic != nil && l.Synthetic.Duration == 0 && l.Until == 0 {
+		n = uint64(l.Synthetic.Requests)
+	}
 	if l.MQSim != nil && l.MQSim.Stop == 0 && l.Until == 0 {
 		n = uint64(l.MQSim.Requests)
 	}

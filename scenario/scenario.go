@@ -26,6 +26,7 @@ import (
 	"farflash/block"
 	"farflash/ssd"
 	"farflash/units"
+	"farflash/workload/synth"
 	"farflash/workload/trace"
 )
 
@@ -56,6 +57,8 @@ type Load struct {
 	Name string
 	// Trace replays a recorded trace.
 	Trace *Trace
+	// Synthetic makes requests of given sizes, times and places.
+	Synthetic *synth.Config
 	// MQSim makes the requests that the simulator MQSim would make.
 	MQSim *MQSim
 	// Closed is how many requests are kept outstanding: a new one is issued when one
@@ -234,6 +237,8 @@ func setDefault(v reflect.Value) {
 		*x = Load{Queue: Queue{Class: block.Medium, Weight: 1}}
 	case *Trace:
 		*x = Trace{Scale: 1, Part: 1, Loop: 1}
+	case *synth.Flow:
+		*x = synth.Flow{Size: synth.Size{Mean: 4 * units.KiB}}
 	case *MQSim:
 		*x = defaultMQSim()
 	case *Measure:

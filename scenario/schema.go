@@ -11,8 +11,8 @@ import (
 // in snake_case. This file has the exceptions and what reflection needs to walk
 // the structs; decode.go reads, encode.go writes and explain.go describes them.
 
-// spelling has the keys that are not their field's name in snake_case. "-" keeps a
-// field out of scenarios.
+// spelling has the keys that are neither named by a yaml tag nor the field's name in
+// snake_case. "-" keeps a field out of scenarios.
 var spelling = map[string]string{
 	"ssd.Config.Quirks":        "-", // only compat sets them
 	"ssd.Energy.Idle":          "idle_watts",
@@ -22,6 +22,10 @@ var spelling = map[string]string{
 	"nand.Timing.TransferRate": "channel_rate",
 	"nand.Timing.Width":        "channel_width",
 	"scenario.Load.MQSim":      "mqsim",
+	"synth.Config.QueueDepth":  "-", // the flow's closed says it
+	"synth.Config.Volume":      "-",
+	"synth.Config.Seed":        "-", // the trial's
+	"synth.Config.Name":        "-",
 }
 
 // shorthand names, for structs that may be written as a single value, the key that
@@ -57,6 +61,9 @@ func fieldsOf(t reflect.Type) []field {
 		owner := t.String() + "." + f.Name
 		key, ok := spelling[owner]
 		if !ok {
+			key, _, _ = strings.Cut(f.Tag.Get("yaml"), ",")
+		}
+		if key == "" {
 			key = snake(f.Name)
 		}
 		if key != "-" {
@@ -79,11 +86,20 @@ func snake(name string) string {
 	return b.String()
 }
 
-var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+var (
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
+)
 
-// isText reports a type that reads itself from a single value: quantities with
-// units, enumerations.
-func isText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(textUnmarshaler) }
+// readsText reports a type that reads itself from a single value.
+func readsText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(textUnmarshaler) }
+
+// isText reports a type that is always a single value: quantities with units,
+// enumerations. A struct that only reads itself from text may also be a mapping:
+// "size: 4KiB" is short for "size: {mean: 4KiB}".
+func isText(t reflect.Type) bool {
+	return readsText(t) && (t.Kind() != reflect.Struct || t.Implements(textMarshaler))
+}
 
 // findKey returns the path below t at which a key of that name stands, "" if there
 // is none. The shallowest wins.

@@ -7,6 +7,7 @@ import (
 
 	"farflash/units"
 	"farflash/workload"
+	"farflash/workload/synth"
 	"farflash/workload/trace"
 )
 
@@ -126,4 +127,25 @@ func (p *replay) Close() error {
 		return nil
 	}
 	return p.r.Close()
+}
+
+// synthetic is a flow's generator with what the scenario around it decides: the
+// trial's seed, whether it is a closed loop, and the namespace's size for requests
+// that may go anywhere.
+func (s *Scenario) synthetic(i int, seed uint64, capacity units.Bytes) synth.Config {
+	l := &s.Workload[i]
+	c := *l.Synthetic
+	c.Seed, c.Name, c.QueueDepth = seed, fmt.Sprintf("workload[%d]", i), l.Closed
+	anywhere := func(f *synth.Flow) *synth.Flow {
+		if f == nil {
+			return nil
+		}
+		x := *f
+		if x.Addresses.Space == 0 {
+			x.Addresses.Space = capacity - x.Addresses.Start
+		}
+		return &x
+	}
+	c.Reads, c.Writes = anywhere(c.Reads), anywhere(c.Writes)
+	return c
 }

@@ -40,9 +40,10 @@ func (k key) before() key {
 // endless is after every key.
 var endless = key{^uint64(0), ^uint64(0)}
 
-// entry is an event as the queue keeps it. It is three words because the compiler
-// moves up to four fields through registers, but an Event, which has five, through
-// memory in pieces that do not match, and stalls on them: 20 ns a pop and push.
+// entry is an event as the queue keeps it: three words. The compiler keeps structs
+// of up to four fields in registers. An Event has five; it goes through memory,
+// stored field by field and loaded by sixteen bytes, and waiting for that store
+// took longer than all the rest.
 type entry struct {
 	key
 	what uint64 // Arg, Kind and To
@@ -195,9 +196,9 @@ func (q *queue) spill() {
 	if q.wheel.n == 0 || cut.less(q.wheel.cursor) {
 		q.wheel.rebase(key{q.front[q.head%frontLen].at, 0})
 	}
-	for q.n > 0 {
+	for {
 		x := q.front[(q.head+q.n-1)%frontLen]
-		if x.less(cut) {
+		if x.less(cut) { // at the latest lo is
 			break
 		}
 		q.wheel.file(x)

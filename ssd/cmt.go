@@ -72,6 +72,40 @@ type mappingPage struct {
 	leaving  bool // a program of it is on its way; its content is in DRAM
 }
 
+// pageState returns what is known of a mapping page, for changing. The pointer
+// holds until the next call. Pages of which nothing is known are not in the pool.
+func (d *Drive) pageState(m uint32) *mappingPage {
+	i, ok := d.mapIndex.get(m)
+	if !ok {
+		if n := len(d.freeMapPages); n > 0 {
+			i = d.freeMapPages[n-1]
+			d.freeMapPages = d.freeMapPages[:n-1]
+			d.mapPages[i] = mappingPage{}
+		} else {
+			i = uint32(len(d.mapPages))
+			d.mapPages = append(d.mapPages, mappingPage{})
+		}
+		d.mapIndex.set(m, i)
+	}
+	return &d.mapPages[i]
+}
+
+// peekState is pageState for looking only: it adds nothing to the pool.
+func (d *Drive) peekState(m uint32) mappingPage {
+	if i, ok := d.mapIndex.get(m); ok {
+		return d.mapPages[i]
+	}
+	return mappingPage{}
+}
+
+// forgetState gives a mapping page's place in the pool up if nothing is known of it.
+func (d *Drive) forgetState(m uint32) {
+	if i, ok := d.mapIndex.get(m); ok && d.mapPages[i] == (mappingPage{}) {
+		d.mapIndex.remove(m)
+		d.freeMapPages = append(d.freeMapPages, i)
+	}
+}
+
 // mappingPageOf is the number of the mapping page, over all namespaces, that
 // holds a logical page's entry.
 func (d *Drive) mappingPageOf(l uint32, ns uint8) uint32 {
@@ -94,25 +128,25 @@ func (d *Drive) entryAtHand(t int32) bool {
 	}
 	d.mapMisses++
 	m := d.mappingPageOf(x.logical, x.ns)
-	p := &d.mapPages[m]
+	p := d.peekState(m)
 	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
 		d.addEntry(x.logical, x.ns)
 		return true
 	}
 	if _, ok := c.index.get(x.logical); !ok {
 		c.entries[d.addEntry(x.logical, x.ns)].waiting = true
-		p = &d.mapPages[m]
 	}
 	x = &d.txns[t]
 	x.next = 0
-	if p.waitHead == 0 {
-		p.waitHead = t
+	w := d.pageState(m)
+	if w.waitHead == 0 {
+		w.waitHead = t
 	} else {
-		d.txns[p.waitTail].next = t
+		d.txns[w.waitTail].next = t
 	}
-	p.waitTail = t
-	if !p.reading {
-		p.reading = true
+	w.waitTail = t
+	if !w.reading {
+		w.reading = true
 		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
 	}
 	return false
@@ -180,7 +214,7 @@ func (d *Drive) addEntry(l uint32, ns uint8) int32 {
 	c.n++
 	c.index.set(l, uint32(e))
 	c.pushFront(e)
-	p := &d.mapPages[d.mappingPageOf(l, ns)]
+	p := d.pageState(d.mappingPageOf(l, ns))
 	x := &c.entries[e]
 	x.mnext = p.entries
 	if p.entries != 0 {
@@ -208,7 +242,7 @@ func (d *Drive) evictEntry(c *mappingTable) {
 	if x.mprev != 0 {
 		c.entries[x.mprev].mnext = x.mnext
 	} else {
-		d.mapPages[m].entries = x.mnext
+		d.pageState(m).entries = x.mnext
 	}
 	if x.mnext != 0 {
 		c.entries[x.mnext].mprev = x.mprev
@@ -220,6 +254,7 @@ func (d *Drive) evictEntry(c *mappingTable) {
 	if x.dirty {
 		d.writeBack(c, m, ns)
 	}
+	d.forgetState(m)
 }
 
 // namespaceOf is the namespace that a logical page belongs to.
@@ -251,7 +286,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	sectors := uint64(0)
 	n := &d.ns[ns]
 	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage
-	for e := d.mapPages[m].entries; e != 0; e = c.entries[e].mnext {
+	for e := d.peekState(m).entries; e != 0; e = c.entries[e].mnext {
 		x := &c.entries[e]
 		if x.dirty {
 			x.dirty = false
@@ -263,21 +298,21 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	defer d.closeBatch()
 	if d.cfg.Quirks.MappingProgramsVanish {
 		if d.onFlash(m, ns) {
-			d.mapPages[m].reading = true
+			d.pageState(m).reading = true
 			d.readMappingPage(m, ns, int32(bits.OnesCount64(sectors))*nand.SectorSize, 0)
 		}
-		d.mapPages[m].leaving = true
+		d.pageState(m).leaving = true
 		d.moveMappingPage(m, ns)
 		return
 	}
-	if d.mapPages[m].leaving {
+	if d.peekState(m).leaving {
 		// The program on its way has not left DRAM's copy yet; it takes the change
 		// along. That is the case until its data are sent, which this approximates
 		// by its end.
 		d.mappingMerged++
 		return
 	}
-	d.mapPages[m].leaving = true
+	d.pageState(m).leaving = true
 	t := d.newTransaction()
 	x := &d.txns[t]
 	x.origin, x.ns, x.bytes = fromMapping, ns, int32(d.cfg.Geometry.PageSize)
@@ -286,7 +321,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	x.sectors = d.allSectors
 	if d.onFlash(m, ns) {
 		d.txns[t].waitsFor = 1
-		d.mapPages[m].reading = true
+		d.pageState(m).reading = true
 		d.readMappingPage(m, ns, int32(d.cfg.Geometry.PageSize), t)
 	}
 	d.placeMapping(t)
@@ -338,10 +373,10 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 func (d *Drive) mappingDone(t int32) {
 	x := &d.txns[t]
 	m := x.logical - d.ns[0].mapBase
-	p := &d.mapPages[m]
 	if x.queue == queueMappingWrite {
 		d.ftl.Programmed(ftl.PPA(x.page))
-		p.leaving = false
+		d.pageState(m).leaving = false
+		d.forgetState(m)
 		d.collect(int(x.plane))
 		return
 	}
@@ -349,10 +384,12 @@ func (d *Drive) mappingDone(t int32) {
 		d.txns[x.pair].waitsFor--
 		d.touch(int(d.laneOf[d.txns[x.pair].plane]) / d.lanesPerChannel)
 	}
+	p := d.pageState(m)
 	p.reading = false
 	c := &d.tables[d.ns[x.ns].cmt]
 	waiting := p.waitHead
 	p.waitHead, p.waitTail = 0, 0
+	d.forgetState(m)
 	for w := waiting; w != 0; w = d.txns[w].next {
 		if e, ok := c.index.get(d.txns[w].logical); ok {
 			c.entries[e].waiting = false

@@ -94,9 +94,15 @@ func drawConfig(t *rapid.T) ssd.Config {
 	}
 	if os.Getenv("NOMQ") == "" && rapid.Bool().Draw(t, "mqsim") {
 		cfg = ssd.MQSim(cfg)
-		// The peer's mapping pages take space that is never given back, so that a small
-		// drive runs full: it does stop, and is not meant to.
+		// The peer's mapping pages take space that is never given back, its flows may be
+		// promised more than their planes hold, and it keeps ten blocks a plane free, so a
+		// small drive runs full: it does stop, and is not meant to.
 		cfg.Mapping.Ideal = true
+		cfg.Geometry.BlocksPerPlane += 60
+		cfg.OverProvisioning = .45
+		if len(cfg.Namespaces) > 0 {
+			cfg.Namespaces[1].Channels = nil
+		}
 	}
 	return cfg
 }

@@ -42,28 +42,30 @@ type Drive struct {
 	sink   Sink
 	random sim.Stream
 
-	ns        []namespace
-	l2p       table
-	owners    owners
-	partial   hash[uint64] // valid sectors of pages that are not valid as a whole
-	ftl       *ftl.FTL
-	caches    []cache
-	tables    []mappingTable
-	mapPages  []mappingPage
-	txns      []transaction
-	freeTxn   int32
-	requests  []request
-	freeReq   int32
-	queues    []queuePair
-	depths    []uint32
-	lanes     []lane
-	laneOf    []int32 // by plane
-	channels  []channel
-	copybacks [][]int32 // lanes that wait for a channel with a copyback's program, by channel
-	dirty     []uint64  // channels to be served at the end of the batch
-	ready     []uint64  // lanes that have something to do and may be able to, by channel
-	batch     int
-	seq       uint64
+	ns           []namespace
+	l2p          table
+	owners       owners
+	partial      hash[uint64] // valid sectors of pages that are not valid as a whole
+	ftl          *ftl.FTL
+	caches       []cache
+	tables       []mappingTable
+	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
+	mapPages     []mappingPage
+	freeMapPages []uint32
+	txns         []transaction
+	freeTxn      int32
+	requests     []request
+	freeReq      int32
+	queues       []queuePair
+	depths       []uint32
+	lanes        []lane
+	laneOf       []int32 // by plane
+	channels     []channel
+	copybacks    [][]int32 // lanes that wait for a channel with a copyback's program, by channel
+	dirty        []uint64  // channels to be served at the end of the batch
+	ready        []uint64  // lanes that have something to do and may be able to, by channel
+	batch        int
+	seq          uint64
 
 	isCollecting  []bool
 	parkedLists   []list
@@ -174,8 +176,6 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.computeTimes()
 
-	last := &d.ns[len(d.ns)-1]
-	d.mapPages = make([]mappingPage, last.mapBase+last.mapPages-d.ns[0].mapBase)
 	d.makeCaches()
 	m.clone(d)
 	return d

@@ -42,7 +42,11 @@ type Sequential struct {
 type Side struct {
 	Count           int64      `json:"count"`
 	Bytes           int64      `json:"bytes"`
-	Size            Figure     `json:"size"`         // bytes
+	Size            Figure     `json:"size"` // bytes
+	SizeMin         int64      `json:"size_min"`
+	SizeMax         int64      `json:"size_max"`
+	SizeGranule     int64      `json:"size_granule"` // the largest power of two that divides every size; 0 of none
+	Alignment       int64      `json:"alignment"`    // the same of the offsets; 0 when all are zero
 	Interarrival    Figure     `json:"interarrival"` // us
 	SequentialRatio Sequential `json:"sequential_ratio"`
 }
@@ -98,6 +102,10 @@ type side struct {
 	size    moments
 	gap     moments
 	last    units.Duration
+	least   int64
+	most    int64
+	sizeOr  int64 // every bit that a size has
+	placeOr int64 // every bit that an offset has
 	streams [3]streams
 }
 
@@ -153,6 +161,12 @@ func (s *side) add(r *workload.Record) {
 	if s.count > 0 {
 		s.gap.add((r.Time - s.last).Microseconds())
 	}
+	if s.count == 0 || r.Size < s.least {
+		s.least = r.Size
+	}
+	s.most = max(s.most, r.Size)
+	s.sizeOr |= r.Size
+	s.placeOr |= r.Offset
 	s.last = r.Time
 	s.count++
 	s.bytes += r.Size
@@ -193,6 +207,10 @@ func (s *side) result() Side {
 		Count:        s.count,
 		Bytes:        s.bytes,
 		Size:         s.size.figure(),
+		SizeMin:      s.least,
+		SizeMax:      s.most,
+		SizeGranule:  s.sizeOr & -s.sizeOr,
+		Alignment:    s.placeOr & -s.placeOr,
 		Interarrival: s.gap.figure(),
 		SequentialRatio: Sequential{
 			One:       s.streams[0].ratio(s.bytes),

@@ -208,9 +208,9 @@ func TestJSONShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"format":"msr","requests":4,"span_s":0.003,"out_of_order":0,` +
-		`"reads":{"count":0,"bytes":0,"size":{"mean":null,"scv":null,"skewness":null,"acf1":null},` +
+		`"reads":{"count":0,"bytes":0,"size":{"mean":null,"scv":null,"skewness":null,"acf1":null},"size_min":0,"size_max":0,"size_granule":0,"alignment":0,` +
 		`"interarrival":{"mean":null,"scv":null,"skewness":null,"acf1":null},"sequential_ratio":{"1":null,"8":null,"32":null}},` +
-		`"writes":{"count":4,"bytes":16384,"size":{"mean":4096,"scv":0,"skewness":null,"acf1":null},` +
+		`"writes":{"count":4,"bytes":16384,"size":{"mean":4096,"scv":0,"skewness":null,"acf1":null},"size_min":4096,"size_max":4096,"size_granule":4096,"alignment":4096,` +
 		`"interarrival":{"mean":1000,"scv":0,"skewness":null,"acf1":null},"sequential_ratio":{"1":1,"8":1,"32":1}},` +
 		`"trims":0,"flushes":0,"volumes":1,"footprint":16384,"write_footprint":16384,"highest_byte":16384,` +
 		`"write_rate_per_day":471859200000,"peak_iops_5min":1333.3333333333333,"skipped":0}`

@@ -13,13 +13,15 @@ type Pattern uint8
 
 // The patterns.
 const (
-	Uniform Pattern = iota
-	Zipf            // popularity of the k-th slot falls as k^-theta; popular slots lie scattered
-	HotCold         // so large a share of the requests goes to so small a part of the space, its beginning
+	Uniform    Pattern = iota
+	Zipf               // popularity of the k-th slot falls as k^-theta; popular slots lie scattered
+	Pareto             // self-similar: a share 1-h of the requests goes to a part h of the slots, and so on within it; scattered too
+	HotCold            // so large a share of the requests goes to so small a part of the space, its beginning
+	Sequential         // from the start of the space to its end, and again
 	patternCount
 )
 
-var patternNames = [patternCount]string{"uniform", "zipf", "hot-cold"}
+var patternNames = [patternCount]string{"uniform", "zipf", "pareto", "hot-cold", "sequential"}
 
 // String returns the pattern's name, as UnmarshalText reads it.
 func (p Pattern) String() string {
@@ -40,7 +42,7 @@ func (p *Pattern) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no address pattern; use uniform, zipf or hot-cold", text)
+	return fmt.Errorf("%q is no address pattern; use uniform, zipf, pareto, hot-cold or sequential", text)
 }
 
 // Addresses says where requests go: runs of requests that follow one another, each run beginning where the pattern says.
@@ -50,6 +52,7 @@ type Addresses struct {
 	Space       units.Bytes    `yaml:"space"`                  // how much of the volume is used
 	Align       units.Bytes    `yaml:"align,omitempty"`        // runs begin at multiples of it; 0: 4 KiB
 	Theta       float64        `yaml:"theta,omitempty"`        // of Zipf
+	H           float64        `yaml:"h,omitempty"`            // of Pareto, above 0 and below 1
 	HotRequests units.Fraction `yaml:"hot_requests,omitempty"` // of HotCold: the share of requests
 	HotSpace    units.Fraction `yaml:"hot_space,omitempty"`    // of HotCold: the part of the space
 	RunLength   float64        `yaml:"run_length,omitempty"`   // mean requests of a run, geometrically distributed; 0 or 1: no runs
@@ -66,6 +69,8 @@ type addresses struct {
 	stream  sim.Stream
 	zipf    zipf
 	scatter permutation
+	power   float64 // of Pareto: log h / log(1-h)
+	onward  int64   // of Sequential
 	jump    float64 // probability that a request begins a new run
 	runs    []int64 // where each stream goes on; -1 before its first request
 }
@@ -111,6 +116,17 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		}
 		a.zipf = newZipf(a.slots, cfg.Theta)
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
+	case Pareto:
+		if !(cfg.H > 0 && cfg.H < 1) {
+			return a, fmt.Errorf("pareto's h is %v; it must be above 0 and below 1", cfg.H)
+		}
+		a.power = sim.Log(cfg.H) / sim.Log(1-cfg.H)
+		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
+	case Sequential:
+		if cfg.RunLength != 1 || cfg.Streams != 1 {
+			return a, fmt.Errorf("sequential addresses are one run without end; leave run_length and streams out")
+		}
+		a.onward = int64(cfg.Start)
 	case HotCold:
 		if !(cfg.HotRequests >= 0 && cfg.HotRequests <= 1 && cfg.HotSpace > 0 && cfg.HotSpace < 1) {
 			return a, fmt.Errorf("hot-cold sends %v of the requests to %v of the space; both must be fractions, and the space between 0 and 1", cfg.HotRequests, cfg.HotSpace)
@@ -125,6 +141,14 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 
 // next draws the offset of a request of the given size, which fits into the space.
 func (a *addresses) next(size int64) int64 {
+	if a.cfg.Pattern == Sequential {
+		at := a.onward
+		if at > a.end-size {
+			at = int64(a.cfg.Start)
+		}
+		a.onward = at + size
+		return at
+	}
 	if len(a.runs) == 1 && a.jump == 1 {
 		return a.begin(size)
 	}
@@ -148,6 +172,8 @@ func (a *addresses) begin(size int64) int64 {
 		slot = a.stream.IntN(a.slots)
 	case Zipf:
 		slot = a.scatter.at(a.zipf.next(&a.stream) - 1)
+	case Pareto:
+		slot = a.scatter.at(int64(float64(a.slots) * sim.Exp(a.power*sim.Log(1-a.stream.Float64()))))
 	case HotCold:
 		if a.stream.Float64() < float64(a.cfg.HotRequests) {
 			slot = a.stream.IntN(a.hot)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,6 +236,35 @@ func TestAddresses(t *testing.T) {
 			t.Error("the most popular slot is the first: nothing is scattered")
 		}
 	})
+	t.Run("pareto", func(t *testing.T) {
+		cfg := base()
+		cfg.Reads.Addresses = Addresses{Pattern: Pareto, Space: 4 * units.MiB, H: 0.2}
+		counts := make(map[int64]float64)
+		for _, r := range collect(t, cfg) {
+			counts[r.Offset]++
+		}
+		var sorted []float64
+		for _, v := range counts {
+			sorted = append(sorted, v)
+		}
+		slices.Sort(sorted)
+		hot := 0.0
+		for _, v := range sorted[len(sorted)-205:] {
+			hot += v
+		}
+		// 80 % of the requests to 20 % of the 1024 slots; picking the top after the fact favours it a little.
+		within(t, "share of the top fifth", hot/n, 0.8, math.Sqrt(0.16/n), 0.01)
+	})
+	t.Run("sequential", func(t *testing.T) {
+		cfg := base()
+		cfg.Requests = 5
+		cfg.Reads.Addresses = Addresses{Pattern: Sequential, Start: 4 * units.KiB, Space: 8 * units.KiB}
+		for i, r := range collect(t, cfg) {
+			if want := int64(4096 * (1 + i%2)); r.Offset != want {
+				t.Errorf("request %d goes to %d, want %d", i, r.Offset, want)
+			}
+		}
+	})
 	t.Run("runs", func(t *testing.T) {
 		for _, streams := range []int{1, 4} {
 			cfg := base()
@@ -348,6 +378,8 @@ func TestRefused(t *testing.T) {
 		},
 		"zipf's theta is 0":                        func(c *Config) { c.Writes.Addresses.Pattern = Zipf },
 		"hot-cold sends 0% of the requests":        func(c *Config) { c.Writes.Addresses.Pattern = HotCold },
+		"pareto's h is 0":                          func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
+		"one run without end":                      func(c *Config) { c.Writes.Addresses.Pattern = Sequential; c.Writes.Addresses.Streams = 2 },
 		"mean run length is 0.5":                   func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
 		"interarrival: mean is 0s":                 func(c *Config) { c.Reads.Interarrival.Mean = 0 },
 		"reads: interarrival: acf1 is 0.2":         func(c *Config) { c.Reads.Interarrival.ACF1 = 0.2 },

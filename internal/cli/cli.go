@@ -1,0 +1,195 @@
+// Package cli is the command line: one file per verb, nothing but reading flags,
+// calling the library and printing.
+//
+// Main runs one command and returns its exit code: 0 done, 1 a run failed, 2 bad
+// usage or bad input, 3 a --fail-if held. Results go to standard output, everything
+// else to standard error. What the verbs, flags and files are called is a contract
+// with other programs, written down in docs/reference.
+//
+// What it leaves out: anything that a program importing the library would want.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"farflash/scenario"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitFailIf = 3
+)
+
+// program is one invocation.
+type program struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// failure is an error with the exit code it leads to.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// badInput marks an error as the user's: exit code 2.
+func badInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{exitUsage, err}
+}
+
+// usagef is an error of usage.
+func usagef(format string, args ...any) error {
+	return &failure{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// failed marks an error as a failed run: exit code 1.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{exitFailed, err}
+}
+
+// Main runs one command and returns its exit code.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second interrupt ends the program at once.
+	context.AfterFunc(ctx, stop)
+	p := &program{in: in, out: out, err: errw}
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	var f *failure
+	if !errors.As(err, &f) {
+		f = &failure{exitUsage, err}
+	}
+	if f.err != nil {
+		p.complain(f.err)
+	}
+	return f.code
+}
+
+// complain prints an error. Mistakes in a scenario stand alone on their lines, as
+// editors expect them; everything else begins with the program's name.
+func (p *program) complain(err error) {
+	var located scenario.Errors
+	if errors.As(err, &located) {
+		fmt.Fprintln(p.err, err)
+		return
+	}
+	fmt.Fprintf(p.err, "farflash: %v\n", err)
+}
+
+// note prints a remark that is no result.
+func (p *program) note(format string, args ...any) {
+	fmt.Fprintf(p.err, "farflash: "+format+"\n", args...)
+}
+
+// root is the command without arguments, and all verbs below it.
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "farflash",
+		Short: "Simulate flash storage, from a trace to a latency tail",
+		Long: `Farflash simulates flash storage: what a drive does with a workload, how long
+requests take, and where the time goes.
+
+  farflash run quickstart             simulate a preset; a table here, a report on disk
+  farflash init > my.yaml             a scenario to start from
+  farflash run my.yaml --set ssd.over_provisioning=12%
+  farflash explain ssd.collection     what a key means
+  farflash trace info hm_0.csv        what is in a trace`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          p.unknownVerb,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
+	})
+	root.AddCommand(p.run(), p.convert())
+	return root
+}
+
+// unknownVerb reports an argument that is no verb.
+func (p *program) unknownVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if best := scenario.Nearest(args[0], names); best != "" {
+		return usagef("unknown verb %q; did you mean %s?", args[0], best)
+	}
+	return usagef("unknown verb %q; there are %s", args[0], strings.Join(names, ", "))
+}
+
+// arguments checks how many arguments a verb has been given; names say what they are.
+func arguments(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return usagef("%s: got %d arguments; give %s", cmd.CommandPath(), len(args), names)
+		}
+		return nil
+	}
+}
+
+// buildVersion is what this binary was built from.
+func buildVersion() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := b.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	revision, changed := "", ""
+	for _, s := range b.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value[:min(len(s.Value), 12)]
+		case "vcs.modified":
+			if s.Value == "true" {
+				changed = "+changes"
+			}
+		}
+	}
+	if revision == "" {
+		return "devel"
+	}
+	return "devel-" + revision + changed
+}

@@ -1,0 +1,134 @@
+package chart
+
+import (
+	"math"
+	"sort"
+	"strconv"
+)
+
+// Distribution is one curve of a CDF: Share[i] of all values do not exceed Value[i]. Both rise; the last share is 1.
+type Distribution struct {
+	Name  string
+	Style int
+	Value []float64
+	Share []float64
+	Count int64 // of values; the curve ends where less than one of them is left
+}
+
+// CDFChart is input to CDF. X should be logarithmic for latencies.
+type CDFChart struct {
+	Frame
+	X             Axis
+	YLabel        string
+	Distributions []Distribution
+}
+
+// marked are the shares that carry a marker and a title of their own.
+var marked = []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999}
+
+// CDF draws cumulative distributions with an axis of nines, so that the tail has as much room as the body: each step up is ten
+// times rarer. It is the complementary distribution function 1-F on a logarithmic axis, turned so that slower and rarer is
+// up and to the right.
+func CDF(c CDFChart) string {
+	var xs [][]float64
+	var keys []key
+	most := 0.9
+	for _, s := range c.Distributions {
+		if len(s.Value) == 0 {
+			continue
+		}
+		xs = append(xs, s.Value)
+		keys = append(keys, key{name: s.Name, style: s.Style})
+		most = math.Max(most, 1-1/float64(max(s.Count, 2)))
+	}
+	lo, hi, ok := spanOf(c.X.Scale, xs...)
+	if !ok {
+		return nothing(c.Frame)
+	}
+	most = math.Min(most, 1-1e-7)
+	p := newPlot(c.Frame, c.X, Axis{Label: c.YLabel, Scale: Nines}, lo, hi, 0, most, keys)
+	for _, s := range c.Distributions {
+		p.steps(s)
+	}
+	p.cdfTitles(c)
+	for _, s := range c.Distributions {
+		p.marks(s, c.X)
+	}
+	return p.end()
+}
+
+// steps draws one distribution. It ends at the largest value, on the height at which one value is left.
+func (p *plot) steps(s Distribution) {
+	if len(s.Value) == 0 {
+		return
+	}
+	var line path
+	end := 1 - 1/float64(max(s.Count, 2))
+	y := p.y.at(0)
+	line.to(p.x.at(s.Value[0]), y)
+	for i, v := range s.Value {
+		x := p.x.at(v)
+		// Buckets stand for a range: the values inside are taken to be spread, so the curve slopes rather than steps.
+		line.to(x, p.y.at(math.Min(s.Share[i], end)))
+	}
+	p.tag("path", "line s"+strconv.Itoa(s.Style%Styles), "d", line.b.String())
+}
+
+// marks puts a marker with a title at each of the usual percentiles.
+func (p *plot) marks(s Distribution, x Axis) {
+	for _, q := range marked {
+		if s.Count > 0 && 1/float64(s.Count) > 1-q+1e-12 || len(s.Value) == 0 {
+			break
+		}
+		v := s.quantile(q)
+		p.marker(s.Style, p.x.at(v), p.y.at(q), 4, s.Name+": "+FormatShare(q)+" within "+x.Unit.Format(v))
+	}
+}
+
+// quantile interpolates the value at a share.
+func (s Distribution) quantile(q float64) float64 {
+	i := sort.SearchFloat64s(s.Share, q)
+	if i >= len(s.Value) {
+		return s.Value[len(s.Value)-1]
+	}
+	if i == 0 || s.Share[i] == s.Share[i-1] {
+		return s.Value[i]
+	}
+	t := (q - s.Share[i-1]) / (s.Share[i] - s.Share[i-1])
+	return s.Value[i-1] + t*(s.Value[i]-s.Value[i-1])
+}
+
+// share interpolates the share at a value.
+func (s Distribution) share(v float64) float64 {
+	i := sort.SearchFloat64s(s.Value, v)
+	switch {
+	case i >= len(s.Value):
+		return 1
+	case s.Value[i] == v:
+		return s.Share[i]
+	case i == 0:
+		return 0
+	}
+	t := (v - s.Value[i-1]) / (s.Value[i] - s.Value[i-1])
+	return s.Share[i-1] + t*(s.Share[i]-s.Share[i-1])
+}
+
+// cdfTitles lays bands over the plot that say which share is reached at a value.
+func (p *plot) cdfTitles(c CDFChart) {
+	const bands = 80
+	w := (p.right - p.left) / bands
+	for i := range bands {
+		t := (float64(i) + 0.5) / bands
+		v := p.x.lo + t*(p.x.hi-p.x.lo)
+		if c.X.Scale == Log {
+			v = p.x.lo * math.Pow(p.x.hi/p.x.lo, t)
+		}
+		title := c.X.Unit.Format(v)
+		for _, s := range c.Distributions {
+			if len(s.Value) > 0 {
+				title += "\n" + s.Name + ": " + FormatShare(s.share(v)) + " are within"
+			}
+		}
+		p.hit(p.left+float64(i)*w, p.top, w, p.bottom-p.top, title)
+	}
+}

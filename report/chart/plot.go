@@ -1,0 +1,195 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+)
+
+// key is an entry of a legend.
+type key struct {
+	name  string
+	style int
+	area  bool // a filled box rather than a line with a marker
+}
+
+const (
+	legendLine = 18.0 // height of a line of the legend
+	swatch     = 26.0
+)
+
+// legend draws the keys from the left, in as many lines as they need, and returns the height it took.
+func (d *drawing) legend(keys []key, left, right float64) float64 {
+	if len(keys) == 0 {
+		return 0
+	}
+	x, y := left, 12.0
+	for _, k := range keys {
+		w := swatch + 6 + textWidth(k.name) + 16
+		if x > left && x+w > right {
+			x = left
+			y += legendLine
+		}
+		if k.area {
+			d.part(k.style, func(class, fill string) {
+				a := []string{"x", px(x + 6), "y", px(y - 9), "width", "16", "height", "11"}
+				d.tag("rect", class, append(a, fillOf(fill)...)...)
+			})
+		} else {
+			d.lineTo("line s"+strconv.Itoa(k.style%Styles), x, y-4, x+swatch, y-4)
+			d.marker(k.style, x+swatch/2, y-4, 3.4, "")
+		}
+		d.text(x+swatch+5, y, "", "start", k.name)
+		x += w
+	}
+	return y + 8
+}
+
+func fillOf(fill string) []string {
+	if fill == "" {
+		return nil
+	}
+	return []string{"fill", fill}
+}
+
+// part calls draw once with the class that fills an area in its style's colour, and again with its hatching if it has one.
+func (d *drawing) part(style int, draw func(class, fill string)) {
+	style %= Styles
+	draw("part f"+strconv.Itoa(style), "")
+	if style > 0 {
+		draw("", "url(#hatch"+strconv.Itoa((style-1)%hatchings+1)+")")
+	}
+}
+
+// plot is the area inside two axes.
+type plot struct {
+	*drawing
+	x, y                     axis
+	left, right, top, bottom float64
+}
+
+// newPlot draws the legend, the grid and both axes for values in the given ranges.
+func newPlot(f Frame, xc, yc Axis, xlo, xhi, ylo, yhi float64, keys []key) *plot {
+	p := &plot{drawing: newDrawing(f)}
+	p.top = p.legend(keys, 8, p.w-8) + 8
+	p.bottom = p.h - 40
+	p.y = newAxis(yc, ylo, yhi, p.bottom-p.top)
+	widest := 0.0
+	for _, t := range p.y.ticks {
+		widest = math.Max(widest, textWidth(t.label))
+	}
+	p.left = widest + 30
+	p.right = p.w - 14
+	p.x = newAxis(xc, xlo, xhi, p.right-p.left)
+	p.x.place(p.left, p.right)
+	p.y.place(p.bottom, p.top)
+	p.axes()
+	return p
+}
+
+func (p *plot) axes() {
+	var minor, major path
+	for _, t := range p.y.ticks {
+		y := math.Round(p.y.at(t.at)) + 0.5
+		g := &major
+		if t.label == "" {
+			g = &minor
+		}
+		g.pen = false
+		g.to(p.left, y)
+		g.to(p.right, y)
+		if t.label != "" {
+			p.text(p.left-6, y+4, "tick num", "end", t.label)
+		}
+	}
+	lastLabel := math.Inf(-1)
+	for _, t := range p.x.ticks {
+		x := math.Round(p.x.at(t.at)) + 0.5
+		g := &major
+		if t.label == "" {
+			g = &minor
+		}
+		g.pen = false
+		g.to(x, p.bottom)
+		g.to(x, p.top)
+		half := textWidth(t.label) / 2
+		if t.label != "" && x-half > lastLabel+4 {
+			p.text(math.Min(x, p.w-half-1), p.bottom+16, "tick num", "middle", t.label)
+			lastLabel = x + half
+		}
+	}
+	if s := minor.b.String(); s != "" {
+		p.tag("path", "grid minor", "d", s)
+	}
+	if s := major.b.String(); s != "" {
+		p.tag("path", "grid", "d", s)
+	}
+	p.tag("path", "axis", "d", "M"+px(p.left+0.5)+" "+px(p.top)+"V"+px(p.bottom+0.5)+"H"+px(p.right))
+	if p.x.label != "" {
+		p.text((p.left+p.right)/2, p.h-6, "lab", "middle", p.x.label)
+	}
+	if p.y.label != "" {
+		middle := (p.top + p.bottom) / 2
+		p.text(12, middle, "lab", "middle", p.y.label, "transform", "rotate(-90 12 "+px(middle)+")")
+	}
+}
+
+// Span is a stretch of the x axis that is shaded.
+type Span struct {
+	From, To float64
+	Label    string
+}
+
+func (p *plot) shade(spans []Span) {
+	for _, s := range spans {
+		from, to := math.Max(p.x.at(s.From), p.left), math.Min(p.x.at(s.To), p.right)
+		if !(to > from) {
+			continue
+		}
+		p.rect("shade", from, p.top, to-from, p.bottom-p.top)
+		p.lineTo("shade-edge", to, p.top, to, p.bottom)
+		if s.Label == "" {
+			continue
+		}
+		if w := textWidth(s.Label); w+8 < to-from {
+			p.text(from+5, p.top+14, "lab", "start", s.Label)
+		} else {
+			p.text(to+5, p.top+14, "lab", "start", "◂ "+s.Label)
+		}
+	}
+}
+
+// span returns the least and largest finite number of the lists, and false if there is none.
+func span(lists ...[]float64) (lo, hi float64, ok bool) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, l := range lists {
+		for _, v := range l {
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				lo, hi = math.Min(lo, v), math.Max(hi, v)
+			}
+		}
+	}
+	return lo, hi, hi >= lo
+}
+
+// spanOf is span with values that a logarithmic axis cannot show left out.
+func spanOf(scale Scale, lists ...[]float64) (lo, hi float64, ok bool) {
+	if scale != Log {
+		return span(lists...)
+	}
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, l := range lists {
+		for _, v := range l {
+			if v > 0 && !math.IsInf(v, 0) {
+				lo, hi = math.Min(lo, v), math.Max(hi, v)
+			}
+		}
+	}
+	return lo, hi, hi >= lo
+}
+
+// nothing is a chart without values.
+func nothing(f Frame) string {
+	d := newDrawing(f)
+	d.text(d.w/2, d.h/2, "lab", "middle", "no values")
+	return d.end()
+}

@@ -1,0 +1,237 @@
+// Package fit turns what [characterise] measured of a workload into the parameters with which [synth] makes one like it.
+//
+// The main function is [Synthetic]. Means, squared coefficients of variation, skewness and lag-1 autocorrelation are matched as far
+// as a hyperexponential, an MMPP(2) or a gamma distribution has them; where the measurements lie outside of what these can have, the
+// nearest is taken and a note says what was given up. Runs are matched by the share of sequential bytes, the space by the
+// footprint.
+//
+// What it leaves out: trims and flushes, the popularity of addresses (they are uniform), dependence between reads and writes, and
+// correlation beyond lag 1.
+package fit
+
+import (
+	"fmt"
+	"math"
+
+	"farflash/block"
+	"farflash/units"
+	"farflash/workload/characterise"
+	"farflash/workload/synth"
+)
+
+// Result is a synthetic workload and what it does not share with the measured one, one sentence each.
+type Result struct {
+	Config synth.Config
+	Notes  []string
+}
+
+// fitter collects notes.
+type fitter struct {
+	notes []string
+}
+
+func (f *fitter) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+}
+
+// Synthetic fits a synthetic workload with as many requests as were measured.
+func Synthetic(m characterise.Result) (Result, error) {
+	var f fitter
+	cfg := synth.Config{Requests: m.Reads.Count + m.Writes.Count, Seed: 1}
+	if cfg.Requests == 0 {
+		return Result{}, fmt.Errorf("no reads and no writes to fit")
+	}
+	space := f.space(&m)
+	cfg.Reads = f.flow(block.Read, &m.Reads, space)
+	cfg.Writes = f.flow(block.Write, &m.Writes, space)
+	if m.Span == 0 && cfg.Requests > 1 {
+		f.note("all requests arrive at once: the fit is a closed loop of queue depth 1")
+		cfg.QueueDepth = 1
+		for _, flow := range []*synth.Flow{cfg.Reads, cfg.Writes} {
+			if flow != nil {
+				flow.Interarrival = synth.Interarrival{}
+			}
+		}
+		if cfg.Reads != nil && cfg.Writes != nil {
+			cfg.ReadFraction = units.Fraction(float64(m.Reads.Count) / float64(cfg.Requests))
+		}
+	}
+	if n := m.Trims + m.Flushes; n > 0 {
+		f.note("%d trims and flushes are left out", n)
+	}
+	if m.Volumes > 1 {
+		f.note("%d volumes become one", m.Volumes)
+	}
+	if _, err := synth.New(cfg); err != nil {
+		return Result{}, fmt.Errorf("the fit cannot be made: %w", err)
+	}
+	return Result{cfg, f.notes}, nil
+}
+
+// space finds how large a space of uniform addresses must be for the distinct bytes to come out as measured: when B bytes fall at
+// random on a space of M, M(1-exp(-B/M)) of it are touched.
+func (f *fitter) space(m *characterise.Result) units.Bytes {
+	bytes := float64(m.Reads.Bytes + m.Writes.Bytes)
+	distinct := float64(m.Footprint)
+	low, high := distinct, max(float64(m.HighestByte), distinct)
+	for range 100 {
+		middle := low + (high-low)/2
+		if -middle*math.Expm1(-bytes/middle) < distinct {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	largest := float64(max(m.Reads.SizeMax, m.Writes.SizeMax))
+	const step = 1 << 20
+	return units.Bytes(math.Ceil(max(high, largest)/step) * step)
+}
+
+// flow fits the requests of one kind.
+func (f *fitter) flow(op block.Op, side *characterise.Side, space units.Bytes) *synth.Flow {
+	if side.Count == 0 {
+		return nil
+	}
+	name := op.String() + "s"
+	flow := &synth.Flow{Size: f.size(name, side), Addresses: f.addresses(name, side, space)}
+	switch mean := float64(side.Interarrival.Mean); {
+	case side.Count == 1:
+		f.note("%s: one request has no inter-arrival time; 1 s is taken", name)
+		flow.Interarrival = synth.Interarrival{Mean: units.Second}
+	default:
+		flow.Interarrival.Mean = max(units.Microseconds(mean), units.Picosecond)
+		flow.Interarrival.Shape = f.shape(name+"' inter-arrival times", &side.Interarrival, side.Count-1)
+	}
+	return flow
+}
+
+// shape finds the simplest distribution with the measured moments of n values.
+func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape {
+	scv, skewness, acf1 := float64(m.SCV), float64(m.Skewness), float64(m.ACF1)
+	noise := 2 / math.Sqrt(float64(n)) // two standard errors of the autocorrelation of independent values
+	if math.IsNaN(scv) || scv < 1e-9 {
+		return synth.Shape{Kind: synth.Constant}
+	}
+	if math.Abs(scv-1) <= noise*math.Sqrt2 && math.Abs(acf1) <= noise {
+		// The SCV of n exponential values has a standard error of sqrt(2/n) at the least.
+		f.note("%s: an SCV of %.4g is 1 within its error: exponential", what, scv)
+		return synth.Shape{Kind: synth.Exponential}
+	}
+	if scv <= 1 {
+		if math.Abs(acf1) > noise {
+			f.note("%s: a lag-1 autocorrelation of %.3g is given up; with an SCV of %.4g the fit has none", what, acf1, scv)
+		}
+		if own := 2 * math.Sqrt(scv); math.Abs(skewness-own) > 0.1*own {
+			f.note("%s: skewness is %.3g instead of %.3g", what, own, skewness)
+		}
+		return synth.Shape{Kind: synth.Gamma, SCV: scv}
+	}
+	shape := synth.Shape{Kind: synth.Hyper, SCV: scv}
+	if bound := synth.SkewnessBound(scv); skewness > bound*(1+1e-9) {
+		shape.Skewness = skewness
+	} else {
+		f.note("%s: skewness %.3g is out of reach at an SCV of %.4g (it must exceed %.4g); balanced means are taken", what, skewness, scv, bound)
+	}
+	if _, err := shape.Process(1); err != nil {
+		f.note("%s: %v; balanced means are taken", what, err)
+		shape.Skewness = 0
+	}
+	switch most := (1 - 1/scv) / 2; {
+	case acf1 < -noise:
+		f.note("%s: a negative lag-1 autocorrelation of %.3g is given up", what, acf1)
+	case acf1 <= noise:
+	case acf1 >= 0.99*most:
+		f.note("%s: a lag-1 autocorrelation of %.3g is lowered to %.3g, near the most that an SCV of %.4g allows", what, acf1, 0.99*most, scv)
+		shape.Kind, shape.ACF1 = synth.Modulated, 0.99*most
+	default:
+		shape.Kind, shape.ACF1 = synth.Modulated, acf1
+	}
+	return shape
+}
+
+// size fits sizes between the least and the largest measured.
+func (f *fitter) size(name string, side *characterise.Side) synth.Size {
+	sector := units.Sector
+	size := synth.Size{
+		Mean:    units.Bytes(math.Round(float64(side.Size.Mean))),
+		Granule: max(units.Bytes(side.SizeGranule), sector),
+		Shape:   f.shape(name+"' sizes", &side.Size, side.Count),
+	}
+	size.Granule = min(size.Granule, units.MiB)
+	size.Min = max(units.Bytes(side.SizeMin)/size.Granule*size.Granule, size.Granule)
+	size.Max = max((units.Bytes(side.SizeMax)+size.Granule-1)/size.Granule*size.Granule, size.Min)
+	if size.Mean < size.Min {
+		f.note("%s: sizes below 512 B become 512 B", name)
+		size.Mean = size.Min
+	}
+	if size.Kind == synth.Constant || size.Min == size.Max {
+		size.Shape = synth.Shape{Kind: synth.Constant}
+		return size
+	}
+	return f.widen(name, size, float64(side.Size.SCV))
+}
+
+// widen makes up for clamping, which takes variance away: it asks for more until what is left is what was measured.
+func (f *fitter) widen(name string, size synth.Size, want float64) synth.Size {
+	achieved := func(s synth.Size) float64 {
+		g, err := synth.New(synth.Config{Reads: &synth.Flow{Size: s, Addresses: synth.Addresses{Space: units.TiB * 64}}, QueueDepth: 1})
+		if err != nil {
+			return math.NaN()
+		}
+		return g.Sizes(block.Read).SCV
+	}
+	first := achieved(size)
+	if math.Abs(first-want) <= 0.01*want {
+		return size
+	}
+	if size.ACF1 == 0 {
+		// Without correlation any kind will do; with it the SCV must stay above 1.
+		low, high := 1e-4, 1e4
+		best := size
+		for range 60 {
+			middle := math.Sqrt(low * high)
+			trial := size
+			trial.Shape = synth.Shape{SCV: middle}
+			got := achieved(trial)
+			if math.IsNaN(got) || got > want {
+				high = middle
+			} else {
+				low, best = middle, trial
+			}
+		}
+		if got := achieved(best); math.Abs(got-want) < math.Abs(first-want) {
+			size, first = best, got
+		}
+	}
+	if math.Abs(first-want) > 0.05*want {
+		f.note("%s: sizes have an SCV of %.4g instead of %.4g, because they are clamped to %v..%v", name, first, want, size.Min, size.Max)
+	}
+	return size
+}
+
+// addresses fits the runs.
+func (f *fitter) addresses(name string, side *characterise.Side, space units.Bytes) synth.Addresses {
+	align := min(max(units.Bytes(side.Alignment), units.Sector), 64*units.KiB)
+	if side.Alignment == 0 {
+		align = 4 * units.KiB
+	}
+	a := synth.Addresses{Space: space, Align: min(align, space)}
+	ratios := []struct {
+		streams int
+		ratio   float64
+	}{{1, float64(side.SequentialRatio.One)}, {4, float64(side.SequentialRatio.Eight)}, {16, float64(side.SequentialRatio.ThirtyTwo)}}
+	// Half as many runs at once as could be followed, so that the ends of runs gone by leave room for those under way.
+	for _, r := range ratios {
+		if r.ratio >= 0.95*ratios[2].ratio {
+			if r.ratio > 0 {
+				a.Streams = r.streams
+				a.RunLength = min(1/math.Sqrt(max(1-r.ratio, 1e-12)), float64(side.Count))
+			}
+			break
+		}
+	}
+	if a.RunLength > 1.05 && a.Streams > 1 {
+		f.note("%s: runs of %.3g requests, %d at once", name, a.RunLength, a.Streams)
+	}
+	return a
+}
