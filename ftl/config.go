@@ -114,6 +114,10 @@ type Config struct {
 	HostStop    int // no host write gets a page at all while fewer blocks than this are free (MQSim: 10); 0: off
 	Concurrent  int // victims that a pool collects at once
 
+	// OpenAtOnce gives every frontier of a pool its first block when the pool is first
+	// used, needed or not (MQSim), not when the first page is wanted.
+	OpenAtOnce bool
+
 	DynamicWear bool // take the free block with the fewest erases, else the one free for longest
 	StaticWear  int  // erases by which a block must lag behind the most worn for its data to be moved; 0: off
 	EraseLimit  int  // a block is retired when it has been erased this often; 0: never

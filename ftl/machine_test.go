@@ -36,6 +36,7 @@ func drawConfig(t *rapid.T) ftl.Config {
 	c.GCStart = c.HostReserve + rapid.IntRange(1, 3).Draw(t, "start")
 	c.HostStop = rapid.SampledFrom([]int{0, c.GCStart}).Draw(t, "stop")
 	c.Concurrent = rapid.IntRange(1, 4).Draw(t, "concurrent")
+	c.OpenAtOnce = rapid.IntRange(0, 3).Draw(t, "at once") == 3
 	c.DynamicWear = rapid.Bool().Draw(t, "dynamic")
 	c.StaticWear = rapid.SampledFrom([]int{0, 2}).Draw(t, "static")
 	c.BlocksPerPool = 16 + c.GCStart + rapid.IntRange(0, 8).Draw(t, "blocks")

@@ -135,12 +135,29 @@ func (f *FTL) own(i int) *pool {
 	p := f.pools[i]
 	if p.restoring == f.owner {
 		f.finishRestoring(p)
+		f.openAll(p, i)
 		return p
 	}
+	fresh := p == f.blank
 	p = p.clone()
 	p.owner = f.owner
 	f.pools[i] = p
+	if fresh {
+		f.openAll(p, i)
+	}
 	return p
+}
+
+// openAll gives every frontier without a block one, if that is wanted at once.
+func (f *FTL) openAll(p *pool, i int) {
+	if !f.cfg.OpenAtOnce {
+		return
+	}
+	for s := range f.survivors {
+		if p.frontiers[s].left == 0 && p.free > 0 {
+			f.openBlock(p, i, s)
+		}
+	}
 }
 
 func (p *pool) clone() *pool {
@@ -160,9 +177,10 @@ func (p *pool) clone() *pool {
 // one preconditioned drive cost little. Clone itself must not run beside any other
 // call on f; afterwards f and the copy may be used from different goroutines.
 func (f *FTL) Clone(m Map, random *sim.Stream) *FTL {
-	for _, p := range f.pools {
+	for i, p := range f.pools {
 		if p.restoring != nil && p.restoring == f.owner {
 			f.finishRestoring(p)
+			f.openAll(p, i)
 		}
 	}
 	c := *f

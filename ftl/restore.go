@@ -34,8 +34,9 @@ type Restored struct {
 // any other kind, at most once a block; blocks that are not restored are erased
 // and have never been used. The order of the calls matters: full blocks become
 // candidates in the order in which they are given, so give those first that were
-// filled first, and erased blocks are used in their order among equals. Each
-// stream has at most one open block a pool. The bitmap is copied.
+// filled first (cost-benefit goes by Touched), and erased blocks are used in their
+// order among equals. Each stream has at most one open block a pool. The bitmap is
+// copied.
 func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	if b < 0 || pool >= len(f.pools) {
@@ -143,10 +144,11 @@ func (f *FTL) finishRestoring(p *pool) {
 		}
 	}
 	if f.order == byValid {
-		// The order of restoring counts from here on, whenever the first collection is.
-		var window []int32
-		for b := p.young.head; b != none && int32(len(window)) < f.window; b = p.blocks[b].next {
-			window = append(window, b)
+		// The order of restoring counts from here on, whenever the first collection is;
+		// but where ages are compared Touched counts.
+		window := f.oldest(p)
+		if f.cfg.Victim == CostBenefit {
+			window = p.byEvent(window)
 		}
 		p.rank(f, window)
 	}
@@ -206,7 +208,7 @@ func (f *FTL) inOrder(p *pool, each func(i int32) bool) {
 	}
 	seen := 0
 	if f.order == byValid && p.buckets == nil {
-		window := f.oldest(p)
+		window := p.byEvent(f.oldest(p))
 		for _, i := range window {
 			if !each(i) {
 				return

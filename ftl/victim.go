@@ -96,7 +96,7 @@ func (f *FTL) pick(p *pool) int32 {
 		return best
 	}
 	if p.buckets == nil {
-		p.rank(f, f.oldest(p))
+		p.rank(f, p.byEvent(f.oldest(p)))
 	}
 	for p.buckets[p.least].head == none {
 		p.least++
@@ -108,7 +108,8 @@ func (f *FTL) pick(p *pool) int32 {
 }
 
 // mostBeneficial returns the candidate with the greatest (1-u)*age/(2u). Within a
-// bucket u is the same and the head has waited longest. Age is counted from the
+// bucket u is the same and the head has waited longest (but for programs that ended
+// late, which may have put an older block behind it). Age is counted from the
 // youngest event in any bucket, plus one so that equal ages still compare by u.
 func (f *FTL) mostBeneficial(p *pool) int32 {
 	if p.least == 0 {
@@ -126,7 +127,7 @@ func (f *FTL) mostBeneficial(p *pool) int32 {
 		if b == none {
 			continue
 		}
-		age := float64(now-p.blocks[b].stamp) + 1
+		age := float64(max(0, now-p.blocks[b].stamp)) + 1
 		if benefit := float64(f.pages-v) / float64(2*v) * age; benefit > most {
 			best, most = b, benefit
 		}
@@ -134,15 +135,21 @@ func (f *FTL) mostBeneficial(p *pool) int32 {
 	return best
 }
 
-// oldest returns the candidates that the first collection looks at, in the order of
-// their last event, which is the order in which buckets would hold them by then.
+// oldest returns the candidates that the first collection looks at, first filled
+// first.
 func (f *FTL) oldest(p *pool) []int32 {
 	var window []int32
 	for b := p.young.head; b != none && int32(len(window)) < f.window; b = p.blocks[b].next {
 		window = append(window, b)
 	}
-	slices.SortStableFunc(window, func(a, b int32) int { return cmp.Compare(p.blocks[a].stamp, p.blocks[b].stamp) })
 	return window
+}
+
+// byEvent puts blocks in the order of their last event, the order in which buckets
+// would hold them if there had been any.
+func (p *pool) byEvent(blocks []int32) []int32 {
+	slices.SortStableFunc(blocks, func(a, b int32) int { return cmp.Compare(p.blocks[a].stamp, p.blocks[b].stamp) })
+	return blocks
 }
 
 // rank moves young candidates into buckets in the given order.

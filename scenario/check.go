@@ -135,6 +135,9 @@ func (s *Scenario) checkLoad(d *decoder, i int) {
 			fail("synthetic", "%v", err)
 		}
 	}
+	if l.Fio != nil {
+		s.checkFio(d, l, fail)
+	}
 	if l.MQSim != nil {
 		l.MQSim.check(l, fail)
 	}
@@ -166,6 +169,31 @@ func (s *Scenario) streams(namespace int) int {
 		return max(s.SSD.Namespaces[namespace].Streams, 1)
 	}
 	return 1
+}
+
+// checkFio reads the job file and takes over its ramp time as the warm-up, unless
+// the scenario has one.
+func (s *Scenario) checkFio(d *decoder, l *Load, fail func(key, format string, args ...any)) {
+	if l.Fio.File == "" {
+		fail("fio.file", "which job file? give its path")
+		return
+	}
+	if l.Closed != 0 {
+		fail("closed", "the job file's iodepth says how many requests are outstanding; leave closed out")
+	}
+	flows, err := readFio(s.path(l.Fio.File), l.Fio.Job, s.smallest())
+	if err != nil {
+		fail("fio", "%v", err)
+		return
+	}
+	if _, ok := d.set["measure.warm_up"]; ok {
+		return
+	}
+	for _, f := range flows {
+		if f.ramp > s.Measure.WarmUp.Time {
+			s.Measure.WarmUp = WarmUp{Time: f.ramp}
+		}
+	}
 }
 
 func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...any)) {

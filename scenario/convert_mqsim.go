@@ -412,6 +412,9 @@ func firstTime(path string) (units.Duration, error) {
 	return units.Duration(seconds)*units.Second + rest, nil
 }
 
+// baseName is a file's name without its folder.
+func baseName(path string) string { return filepath.Base(path) }
+
 func exists(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && !st.IsDir()

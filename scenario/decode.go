@@ -52,6 +52,10 @@ func (d *decoder) decode(n *node, v reflect.Value, path string) {
 			if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.text)); err != nil {
 				d.fail(n.at, "%s: %v", path, err)
 			}
+			if !isText(t) {
+				// The short form is for the first key.
+				d.set[joinPath(path, fieldsOf(t)[0].key)] = n.at
+			}
 		}
 	case t.Kind() == reflect.Struct:
 		d.decodeStruct(n, v, path)

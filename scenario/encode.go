@@ -18,12 +18,16 @@ import (
 	"farflash/units"
 )
 
-// DefaultMark ends the lines of a resolved scenario that nobody wrote.
-const DefaultMark = "  # default"
+// Marks at the ends of a resolved scenario's lines: a value that nobody wrote, and
+// one that was given on the command line.
+const (
+	defaultMark = "  # default"
+	setMark     = "  # set"
+)
 
 // Resolved writes the scenario with every default, so that it loads back to the
-// same thing. File names become absolute. Lines that nobody wrote end in
-// DefaultMark.
+// same thing. File names become absolute. Comments mark what nobody wrote and what
+// was set on the command line.
 func (s *Scenario) Resolved() string {
 	e := encoder{set: s.set, path: func(p string) string {
 		if abs, err := filepath.Abs(s.path(p)); err == nil {
@@ -135,17 +139,23 @@ func (e *encoder) value(v reflect.Value, path string, indent int) {
 	default:
 		e.b.WriteByte(' ')
 		e.b.WriteString(inline(v))
-		if e.set != nil && !e.written(path) {
-			e.b.WriteString(DefaultMark)
-		}
+		e.b.WriteString(e.mark(path))
 		e.b.WriteByte('\n')
 	}
 }
 
-// written reports whether a path, or something in it, was written.
-func (e *encoder) written(path string) bool {
-	_, ok := e.set[path]
-	return ok
+// mark says where a value is from.
+func (e *encoder) mark(path string) string {
+	at, ok := e.set[path]
+	switch {
+	case e.set == nil:
+		return ""
+	case !ok:
+		return defaultMark
+	case strings.HasPrefix(at.File, "--set"):
+		return setMark
+	}
+	return ""
 }
 
 // item writes a struct as an item of a list.

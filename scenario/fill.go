@@ -360,12 +360,25 @@ func (s *Scenario) summary(d *ssd.Drive) string {
 	for i := range max(len(s.SSD.Namespaces), 1) {
 		total += d.Capacity(i)
 	}
-	text := fmt.Sprintf("%s drive of %v (%v raw), %d channels x %d chips x %d dies x %d planes",
-		s.SSD.Timing.Cell, units.Bytes(total), g.Capacity(), g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie)
+	text := fmt.Sprintf("%s drive of %s (%s raw), %d channels x %d chips x %d dies x %d planes",
+		s.SSD.Timing.Cell, size(units.Bytes(total)), size(g.Capacity()), g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie)
 	if s.SSD.Compat == CompatMQSim {
 		text += ", compat: mqsim"
 	}
 	return text
+}
+
+// size is a size in the decimal units that drives are sold in.
+func size(b units.Bytes) string {
+	for _, u := range []struct {
+		name string
+		size units.Bytes
+	}{{"TB", units.TB}, {"GB", units.GB}, {"MB", units.MB}} {
+		if b >= u.size {
+			return strconv.FormatFloat(float64(b)/float64(u.size), 'f', 2, 64) + " " + u.name
+		}
+	}
+	return b.String()
 }
 
 // warn says what a reader of the figures should know.
@@ -392,6 +405,9 @@ func (m *meter) warn(s *Scenario, r *result.Result, found bool, explain string, 
 	}
 	if x.ZeroReads > 0 {
 		r.Warn("%d reads of addresses that were never written were answered without flash", x.ZeroReads)
+	}
+	for _, n := range m.notes {
+		r.Warn("%s", n)
 	}
 	for _, p := range m.replays {
 		for _, n := range p.notes {

@@ -23,6 +23,7 @@ type meter struct {
 	keep    bool
 	flows   []cosim.Flow
 	replays []*replay
+	notes   []string
 	events  uint64
 
 	latency [2]*stats.LatencySeries
@@ -53,7 +54,7 @@ const (
 )
 
 func newMeter(s *Scenario, y *system) *meter {
-	m := &meter{host: y.host, drive: y.drive, width: firstSlice, flows: y.flows, replays: y.replays, keep: !s.Measure.WarmUp.none()}
+	m := &meter{host: y.host, drive: y.drive, width: firstSlice, flows: y.flows, replays: y.replays, notes: y.notes, keep: !s.Measure.WarmUp.none()}
 	if m.keep {
 		m.now = new([2]histogram)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"farflash/block"
 	"farflash/cosim"
@@ -53,6 +53,7 @@ type system struct {
 	drive   *ssd.Drive
 	flows   []cosim.Flow
 	replays []*replay
+	notes   []string // what fio's jobs mean here
 }
 
 // build makes the models.
@@ -72,43 +73,94 @@ func (s *Scenario) build(seed uint64) (*system, error) {
 	}
 	for i := range s.Workload {
 		l := &s.Workload[i]
-		name := fmt.Sprintf("workload[%d]", i)
-		if l.Name != "" {
-			name = l.Name
-		}
-		src, err := s.source(i, y, seed, starts[l.Namespace])
+		flows, err := s.flows(i, y, seed, starts[l.Namespace])
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%v: %s: %w", s.where(fmt.Sprintf("workload[%d]", i)), name, err), y.close())
+			return nil, errors.Join(s.at(i, err), y.close())
 		}
-		if l.Limit > 0 {
-			src = workload.Limit(src, l.Limit, 0)
+		for _, f := range flows {
+			if l.Limit > 0 {
+				f.Source = workload.Limit(f.Source, l.Limit, 0)
+			}
+			f.Start, f.Namespace = l.Start, uint8(l.Namespace)
+			f.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight}
+			f.Fold, f.FromSubmission = l.Addresses == AddressFold, l.LatencyFrom == FromSubmission
+			f.Placement, f.ForceUnit = uint8(l.Placement), l.FUA
+			if l.Until > 0 && (f.Until == 0 || l.Until < f.Until) {
+				f.Until = l.Until
+			}
+			y.flows = append(y.flows, f)
 		}
-		y.flows = append(y.flows, cosim.Flow{
-			Name: name, Source: src, Outstanding: l.Closed, Start: l.Start, Until: l.Until, Namespace: uint8(l.Namespace),
-			Queue: block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight},
-			Fold:  l.Addresses == AddressFold, FromSubmission: l.LatencyFrom == FromSubmission, Placement: uint8(l.Placement), ForceUnit: l.FUA,
-		})
 	}
 	return y, nil
 }
 
-// source makes a flow's source of requests. first is where its namespace lies
-// among the drive's sectors.
-func (s *Scenario) source(i int, y *system, seed uint64, first int64) (workload.Source, error) {
+// name is what a flow is called in messages.
+func (s *Scenario) name(i int) string {
+	if n := s.Workload[i].Name; n != "" {
+		return n
+	}
+	return fmt.Sprintf("workload[%d]", i)
+}
+
+// at is an error about a flow, with where it stands.
+func (s *Scenario) at(i int, err error) error {
+	return &Error{s.where(fmt.Sprintf("workload[%d]", i)), fmt.Sprintf("%s: %v", s.name(i), err)}
+}
+
+// flows makes the flows of a workload's item: one, or one for each copy of each
+// fio job. first is where its namespace lies among the drive's sectors.
+func (s *Scenario) flows(i int, y *system, seed uint64, first int64) ([]cosim.Flow, error) {
 	l := &s.Workload[i]
+	f := cosim.Flow{Name: s.name(i), Outstanding: l.Closed}
+	capacity := y.drive.Capacity(l.Namespace)
+	var err error
 	switch {
 	case l.Trace != nil:
-		p, err := s.openTrace(l.Trace, seed)
+		p, failed := s.openTrace(l.Trace, seed)
 		if p != nil {
 			y.replays = append(y.replays, p)
 		}
-		return p, err
+		f.Source, err = p, failed
 	case l.Synthetic != nil:
-		return synth.New(s.synthetic(i, seed, units.Bytes(y.drive.Capacity(l.Namespace))))
+		f, err = generated(f, s.synthetic(i, seed, units.Bytes(capacity)))
 	case l.MQSim != nil:
-		return l.MQSim.source(first, y.drive.Capacity(l.Namespace)/int64(units.Sector), l.Until)
+		f.Source, err = l.MQSim.source(first, capacity/int64(units.Sector), l.Until)
+	case l.Fio != nil:
+		return s.fioFlows(i, y, seed)
 	}
-	return nil, errors.New("no source of requests")
+	return []cosim.Flow{f}, err
+}
+
+// fioFlows makes a flow for each copy of each job. The trial's seed counts from the
+// job file's own, so that seed 1 is what the file says.
+func (s *Scenario) fioFlows(i int, y *system, seed uint64) ([]cosim.Flow, error) {
+	l := &s.Workload[i]
+	copies, err := readFio(s.path(l.Fio.File), l.Fio.Job, units.Bytes(y.drive.Capacity(l.Namespace)))
+	if err != nil {
+		return nil, err
+	}
+	var out []cosim.Flow
+	for _, c := range copies {
+		c.config.Seed += seed - 1
+		f, err := generated(cosim.Flow{Name: s.name(i) + "/" + c.name, Outstanding: c.config.QueueDepth}, c.config)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		y.notes = append(y.notes, c.notes...)
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// generated gives a flow a synthetic source. A closed loop's source has no times,
+// so its duration is when the flow stops.
+func generated(f cosim.Flow, c synth.Config) (cosim.Flow, error) {
+	if c.QueueDepth > 0 {
+		f.Until, c.Duration = c.Duration, 0
+	}
+	g, err := synth.New(c)
+	f.Source = g
+	return f, err
 }
 
 // close closes the traces.
@@ -236,10 +288,8 @@ func (l *Load) expected() uint64 {
 // located puts the place of a flow before an error that begins with its name.
 func (s *Scenario) located(err error) error {
 	for i := range s.Workload {
-		path := fmt.Sprintf("workload[%d]", i)
-		names := []string{path, s.Workload[i].Name}
-		if slices.ContainsFunc(names, func(n string) bool { return n != "" && len(err.Error()) > len(n) && err.Error()[:len(n)+1] == n+":" }) {
-			return fmt.Errorf("%v: %w", s.where(path), err)
+		if strings.HasPrefix(err.Error(), s.name(i)+":") || strings.HasPrefix(err.Error(), s.name(i)+"/") {
+			return &Error{s.where(fmt.Sprintf("workload[%d]", i)), err.Error()}
 		}
 	}
 	return err

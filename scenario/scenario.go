@@ -59,6 +59,8 @@ type Load struct {
 	Trace *Trace
 	// Synthetic makes requests of given sizes, times and places.
 	Synthetic *synth.Config
+	// Fio runs the jobs of a fio job file.
+	Fio *Fio
 	// MQSim makes the requests that the simulator MQSim would make.
 	MQSim *MQSim
 	// Closed is how many requests are kept outstanding: a new one is issued when one

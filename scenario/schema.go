@@ -33,6 +33,7 @@ var spelling = map[string]string{
 var shorthand = map[reflect.Type]string{
 	reflect.TypeFor[Drive](): "preset",
 	reflect.TypeFor[Trace](): "file",
+	reflect.TypeFor[Fio]():   "file",
 }
 
 // field is one key of a struct.

@@ -5,7 +5,7 @@ package sim
 // two parts.
 //
 //	front  the first events, at most frontCap, in order
-//	wheel  every later event, unsorted, in the slots of a 64-ary hierarchy
+//	wheel  every later event, unsorted, in the slots of a hierarchy of 256 a level
 //
 // A drive has some tens of events pending. They never leave the front, and for so
 // few nothing is faster. When the front overflows, its later part goes to the
@@ -37,8 +37,8 @@ func (k key) before() key {
 	return key{k.at, k.order - 1}
 }
 
-// endless is after every key.
-var endless = key{^uint64(0), ^uint64(0)}
+// endless is after every event's key.
+func endless() key { return key{^uint64(0), ^uint64(0)} }
 
 // entry is an event as the queue keeps it: three words. The compiler keeps structs
 // of up to four fields in registers. An Event has five; it goes through memory,
@@ -78,8 +78,8 @@ type queue struct {
 }
 
 func (q *queue) init() {
-	q.front[0].key = endless
-	q.last = endless
+	q.front[0].key = endless()
+	q.last = endless()
 }
 
 func (q *queue) len() int { return int(q.n) + q.wheel.n }
@@ -153,7 +153,7 @@ func (q *queue) refill(until uint64) bool {
 		q.last = end
 	}
 	if w.n == 0 {
-		q.last = endless
+		q.last = endless()
 	}
 	return q.front[q.head%frontLen].at <= until
 }
@@ -179,7 +179,7 @@ func (q *queue) open(list uint32) {
 		w.n -= len(entries)
 		list = w.release(list)
 	}
-	q.front[(q.head+q.n)%frontLen].key = endless
+	q.front[(q.head+q.n)%frontLen].key = endless()
 }
 
 // spill moves the later part of the front to the wheel, about half of it.
@@ -204,5 +204,5 @@ func (q *queue) spill() {
 		q.wheel.file(x)
 		q.n--
 	}
-	q.front[(q.head+q.n)%frontLen].key = endless
+	q.front[(q.head+q.n)%frontLen].key = endless()
 }

@@ -381,15 +381,13 @@ func (d *Drive) completed(t int32) {
 	switch x.origin {
 	case fromHost:
 		if x.queue >= queueMappingWrite {
-			d.ftl.Programmed(ftl.PPA(x.page))
-			d.collect(int(x.plane))
+			d.programmed(x)
 		} else if c := d.ns[x.ns].cache; c == CacheRead || c == CacheReadWrite {
 			d.cacheFill(t)
 		}
 		d.hostDone(t)
 	case fromCache:
-		d.ftl.Programmed(ftl.PPA(x.page))
-		d.collect(int(x.plane))
+		d.programmed(x)
 		d.destaged(t)
 	case fromUpdate:
 		d.txns[x.pair].waitsFor--
@@ -400,6 +398,17 @@ func (d *Drive) completed(t int32) {
 		return // which frees it, or uses it again
 	}
 	d.freeTransaction(t)
+}
+
+// programmed tells the translation layer that a page is on flash. That may make its
+// block the victim which those who wait for space could not get before.
+func (d *Drive) programmed(x *transaction) {
+	plane := int(x.plane)
+	d.ftl.Programmed(ftl.PPA(x.page))
+	d.collect(plane)
+	if d.parked > 0 && d.parkedIn(int32(plane)).head != 0 && !d.ftl.Collecting(plane) {
+		d.unpark(plane)
+	}
 }
 
 // hostDone ends a transaction's part of a host request.

@@ -374,10 +374,9 @@ func (d *Drive) mappingDone(t int32) {
 	x := &d.txns[t]
 	m := x.logical - d.ns[0].mapBase
 	if x.queue == queueMappingWrite {
-		d.ftl.Programmed(ftl.PPA(x.page))
 		d.pageState(m).leaving = false
 		d.forgetState(m)
-		d.collect(int(x.plane))
+		d.programmed(x)
 		return
 	}
 	if x.pair != 0 {

@@ -233,6 +233,7 @@ func (c *Config) translation(ns []namespace) ftl.Config {
 		HostReserve: c.Collection.Reserve, HostStop: c.Quirks.HostStop,
 		Concurrent:  c.Collection.Concurrent,
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
+		OpenAtOnce: c.Quirks.FrontiersAtOnce,
 	}
 	if c.Quirks.CollectOnFill {
 		f.Trigger = ftl.OnFill

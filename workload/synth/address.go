@@ -173,7 +173,8 @@ func (a *addresses) begin(size int64) int64 {
 	case Zipf:
 		slot = a.scatter.at(a.zipf.next(&a.stream) - 1)
 	case Pareto:
-		slot = a.scatter.at(int64(float64(a.slots) * sim.Exp(a.power*sim.Log(1-a.stream.Float64()))))
+		rank := int64(float64(a.slots) * sim.Exp(a.power*sim.Log(1-a.stream.Float64())))
+		slot = a.scatter.at(min(rank, a.slots-1))
 	case HotCold:
 		if a.stream.Float64() < float64(a.cfg.HotRequests) {
 			slot = a.stream.IntN(a.hot)

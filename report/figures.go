@@ -1,0 +1,537 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/report/chart"
+	"farflash/result"
+	"farflash/stats"
+)
+
+// figure is a chart with its caption.
+type figure struct {
+	Caption string
+	Note    string // small print under the chart; may be empty
+	SVG     template.HTML
+	Wide    bool // takes the whole width
+}
+
+func svg(text string) template.HTML {
+	return template.HTML(text) // #nosec G203 -- chart escapes all text that it is given
+}
+
+// curve is one histogram or series to be drawn together with others.
+type curve struct {
+	run   *Run
+	name  string // in the legend
+	style int
+	what  string // of the result: the name of its histogram or series
+}
+
+// groups returns what is drawn together: one group with reads and writes if there is one run, a group per operation with a
+// curve for each run if there are several. have tells whether a run has a name.
+func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group {
+	var out []group
+	if len(runs) == 1 {
+		g := group{}
+		for i, op := range []string{"read", "write"} {
+			for k, s := range suffixes {
+				if what := op + s; have(&runs[0], what) {
+					g.curves = append(g.curves, curve{&runs[0], curveName(op, s, len(suffixes)), i + 2*k, what})
+				}
+			}
+		}
+		if len(g.curves) > 0 {
+			out = append(out, g)
+		}
+		return out
+	}
+	for _, op := range []string{"read", "write"} {
+		for _, s := range suffixes {
+			g := group{title: curveName(op, s, len(suffixes)) + ": "}
+			for i := range runs {
+				if what := op + s; have(&runs[i], what) {
+					g.curves = append(g.curves, curve{&runs[i], runs[i].Label, i, what})
+				}
+			}
+			if len(g.curves) > 0 {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+type group struct {
+	title  string
+	curves []curve
+}
+
+// curveName is "read" or, where there are several figures of one operation, "read p99".
+func curveName(op, suffix string, of int) string {
+	if of < 2 {
+		return op
+	}
+	return op + " " + suffix[strings.LastIndexByte(suffix, '.')+1:]
+}
+
+func hasHistogram(r *Run, name string) bool {
+	h := r.Result.Histogram(name)
+	return h != nil && h.Count() > 0
+}
+
+func hasSeries(r *Run, name string) bool {
+	s, ok := r.Result.SeriesOf(name)
+	return ok && len(s.V) > 0
+}
+
+// latencyFigures draws the distributions of latencies.
+func latencyFigures(runs []Run) []figure {
+	var out []figure
+	found := groups(runs, []string{".latency"}, hasHistogram)
+	for _, g := range found {
+		var d []chart.Distribution
+		for _, c := range g.curves {
+			d = append(d, distribution(c.run.Result.Histogram(c.what), c.name, c.style))
+		}
+		out = append(out, figure{
+			Caption: g.title + "latency distribution",
+			Note:    "Share of requests that complete within a latency. Each line of the grid up to 99 %, 99.9 % and so on is ten times rarer than the one before. Markers stand at 50, 90, 99 ... per cent.",
+			SVG: svg(chart.CDF(chart.CDFChart{Frame: chart.Frame{Title: g.title + "cumulative distribution of latency", Height: 360},
+				X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log}, YLabel: "Requests within", Distributions: d})),
+		})
+	}
+	for _, g := range found {
+		edges, parts := latencyColumns(g)
+		out = append(out, figure{
+			Caption: g.title + "latency histogram",
+			Note:    "Share of requests per sixth of an octave of latency.",
+			SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: g.title + "histogram of latency", Height: 360},
+				X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log}, Y: chart.Axis{Label: "Requests", Unit: chart.Fractions, FromZero: true},
+				Edges: edges, Parts: parts})),
+		})
+	}
+	return out
+}
+
+// distribution turns a histogram into the points of a curve, in microseconds.
+func distribution(h *stats.Histogram, name string, style int) chart.Distribution {
+	d := chart.Distribution{Name: name, Style: style, Count: h.Count()}
+	d.Value = append(d.Value, h.Min().Microseconds())
+	d.Share = append(d.Share, 0)
+	var sum int64
+	for _, b := range h.Bins() {
+		sum += b.Count
+		// The last bucket ends where values end; one beyond the geometry would otherwise lie about the maximum.
+		end := b.High
+		if sum == h.Count() {
+			end = h.Max()
+		}
+		v := end.Microseconds()
+		if v <= d.Value[len(d.Value)-1] {
+			d.Share[len(d.Share)-1] = float64(sum) / float64(h.Count())
+			continue
+		}
+		d.Value = append(d.Value, v)
+		d.Share = append(d.Share, float64(sum)/float64(h.Count()))
+	}
+	return d
+}
+
+// perOctave is how many columns of the latency histogram make an octave.
+const perOctave = 6
+
+// latencyColumns returns logarithmic columns over the range of a group's histograms and their shares.
+func latencyColumns(g group) (edges []float64, parts []chart.Part) {
+	lo, hi := math.Inf(1), 0.0
+	for _, c := range g.curves {
+		h := c.run.Result.Histogram(c.what)
+		lo, hi = math.Min(lo, math.Max(h.Min().Microseconds(), 1e-3)), math.Max(hi, h.Max().Microseconds())
+	}
+	first := math.Floor(math.Log2(lo) * perOctave)
+	last := math.Ceil(math.Log2(math.Max(hi, lo))*perOctave) + 1
+	for e := first; e <= last; e++ {
+		edges = append(edges, math.Exp2(e/perOctave))
+	}
+	for _, c := range g.curves {
+		d := distribution(c.run.Result.Histogram(c.what), c.name, c.style)
+		v := make([]float64, len(edges)-1)
+		below := 0.0
+		for i := range v {
+			share := shareWithin(d, edges[i+1])
+			v[i] = share - below
+			below = share
+		}
+		parts = append(parts, chart.Part{Name: c.name, Style: c.style, V: v})
+	}
+	return edges, parts
+}
+
+// shareWithin returns the share of a distribution up to v.
+func shareWithin(d chart.Distribution, v float64) float64 {
+	i, found := slices.BinarySearch(d.Value, v)
+	switch {
+	case i >= len(d.Value):
+		return 1
+	case found:
+		return d.Share[i]
+	case i == 0:
+		return 0
+	}
+	t := (v - d.Value[i-1]) / (d.Value[i] - d.Value[i-1])
+	return d.Share[i-1] + t*(d.Share[i]-d.Share[i-1])
+}
+
+// timeFigures draws throughput and latency over time.
+func timeFigures(runs []Run) []figure {
+	var out []figure
+	var shade []chart.Span
+	warm := 0.0
+	for _, r := range runs {
+		warm = math.Max(warm, r.Result.WarmUp.UntilS)
+	}
+	if warm > 0 && len(runs) == 1 {
+		shade = []chart.Span{{From: 0, To: warm, Label: "warm-up"}}
+	}
+	for _, f := range []struct {
+		caption, label string
+		suffixes       []string
+		unit           chart.Unit
+	}{
+		{"throughput", "Throughput", []string{".bandwidth"}, chart.ByteRates},
+		{"requests per second", "Requests", []string{".iops"}, chart.PerSecond},
+		{"latency over time", "Latency", []string{".latency.mean", ".latency.p99"}, chart.Micros},
+	} {
+		for _, g := range groups(runs, f.suffixes, hasSeries) {
+			var s []chart.Series
+			for _, c := range g.curves {
+				s = append(s, middles(c))
+			}
+			y := chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}
+			note := ""
+			if f.unit == chart.Micros {
+				y.Scale = logIfWide(s)
+			}
+			if len(shade) > 0 {
+				note = "Shaded: the warm-up, which no figure includes. " + runs[0].Result.WarmUp.Explain + "."
+			}
+			out = append(out, figure{Caption: g.title + f.caption, Note: note, Wide: len(runs) == 1 && f.unit == chart.Micros,
+				SVG: svg(chart.Lines(chart.LineChart{Frame: frame(g.title+f.caption, len(runs) == 1 && f.unit == chart.Micros),
+					X: chart.Axis{Label: "Simulated time", Unit: chart.Secs}, Y: y, Series: s, Shade: shade}))})
+		}
+	}
+	return out
+}
+
+// frame is wider for figures that take the whole width, so that their text is as large as elsewhere.
+func frame(title string, wide bool) chart.Frame {
+	if wide {
+		return chart.Frame{Title: title, Width: 1310, Height: 330}
+	}
+	return chart.Frame{Title: title}
+}
+
+// middles returns a series with each value at the middle of its bin.
+func middles(c curve) chart.Series {
+	s, _ := c.run.Result.SeriesOf(c.what)
+	x := make([]float64, len(s.T))
+	for i, t := range s.T {
+		x[i] = t + s.Width/2
+	}
+	return chart.Series{Name: c.name, Style: c.style, X: x, Y: s.V}
+}
+
+// logIfWide chooses a logarithmic axis if the values span more than a factor of 20.
+func logIfWide(series []chart.Series) chart.Scale {
+	lo, hi := math.Inf(1), 0.0
+	for _, s := range series {
+		for _, v := range s.Y {
+			if v > 0 {
+				lo, hi = math.Min(lo, v), math.Max(hi, v)
+			}
+		}
+	}
+	if hi > 20*lo {
+		return chart.Log
+	}
+	return chart.Linear
+}
+
+// phaseStyles gives each part of a latency a look that sets it off from its neighbours.
+var phaseStyles = []struct {
+	column string
+	style  int
+}{{"host_link", 5}, {"dram", 2}, {"mapping", 4}, {"wait", 1}, {"array", 0}, {"transfer", 3}, {"other", 7}}
+
+func phaseStyle(column string, i int) int {
+	for _, p := range phaseStyles {
+		if p.column == column {
+			return p.style
+		}
+	}
+	return i % chart.Styles
+}
+
+// phaseFigure draws where the time of requests went.
+func phaseFigure(runs []Run) []figure {
+	var rows, cols []string
+	var v [][]float64
+	for i := range runs {
+		m, ok := runs[i].Result.Matrix("ssd.latency.breakdown")
+		if !ok {
+			continue
+		}
+		if cols == nil {
+			cols = m.Cols
+		}
+		if !slices.Equal(cols, m.Cols) {
+			continue // a version with other parts; they cannot share a legend
+		}
+		for k, row := range m.Rows {
+			label := row
+			if len(runs) > 1 {
+				label = runs[i].Label + " " + row
+			}
+			rows, v = append(rows, label), append(v, m.V[k])
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	var parts []chart.Part
+	for k, c := range cols {
+		p := chart.Part{Name: phaseName(c), Style: phaseStyle(c, k), V: make([]float64, len(rows))}
+		any := false
+		for i := range rows {
+			p.V[i] = v[i][k]
+			any = any || v[i][k] > 0
+		}
+		if any {
+			parts = append(parts, p)
+		}
+	}
+	return []figure{{Caption: "Where the time of a request went", Wide: true,
+		Note: "Mean time of a request by what it waited for or used. The parts add up to the mean latency.",
+		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "parts of the mean latency", Width: 1310, Height: chart.BarsHeight(len(rows))},
+			X: chart.Axis{Label: "Mean latency", Unit: chart.Micros}, Rows: rows, Parts: parts, Total: true}))}}
+}
+
+// busyFigures draws how busy dies and channels were.
+func busyFigures(runs []Run) []figure {
+	var out []figure
+	for i := range runs {
+		r := &runs[i]
+		before := ""
+		if len(runs) > 1 {
+			before = r.Label + ": "
+		}
+		if m, ok := r.Result.Matrix("ssd.die.busy"); ok {
+			out = append(out, figure{Caption: before + "die occupancy", Note: "Share of the measured time in which a die was reading, programming or erasing.",
+				SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"}, RowLabel: "channel", ColLabel: "chip.die",
+					Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.Fractions, Legend: "busy, %", Max: 1}))})
+		}
+		if m, ok := r.Result.Matrix("ssd.channel.busy"); ok && len(m.V) > 0 {
+			out = append(out, figure{Caption: before + "channel occupancy", Note: "Share of the measured time in which a channel moved commands or data.",
+				SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel", Height: chart.HeatMapHeight(len(m.Cols))},
+					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols), Parts: []chart.Part{{V: m.V[0]}}, Total: true}))})
+		}
+	}
+	return out
+}
+
+func prefixed(prefix string, list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = prefix + s
+	}
+	return out
+}
+
+// writeParts are the reasons for which pages are programmed.
+var writeParts = []struct {
+	name, label string
+	style       int
+}{{"host", "host data", 0}, {"gc", "garbage collection", 1}, {"mapping", "mapping table", 4}, {"wear", "wear levelling", 2}}
+
+// writeFigures draws what was programmed, why, and how blocks wore.
+func writeFigures(runs []Run) []figure {
+	var out []figure
+	if len(runs) == 1 {
+		out = append(out, writesOverTime(&runs[0])...)
+	} else {
+		out = append(out, writesSideBySide(runs)...)
+	}
+	var s []chart.Series
+	for i := range runs {
+		if hasSeries(&runs[i], "ssd.free_blocks") {
+			name := runs[i].Label
+			if len(runs) == 1 {
+				name = "free blocks"
+			}
+			s = append(s, middles(curve{&runs[i], name, i, "ssd.free_blocks"}))
+		}
+	}
+	if len(s) > 0 {
+		out = append(out, figure{Caption: "Free blocks", SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
+			X: chart.Axis{Label: "Simulated time", Unit: chart.Secs}, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s}))})
+	}
+	for i := range runs {
+		if f, ok := wearFigure(&runs[i], len(runs) > 1); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func writesOverTime(r *Run) []figure {
+	var parts []chart.Part
+	var first result.Series
+	for _, w := range writeParts {
+		s, ok := r.Result.SeriesOf("ssd.writes." + w.name)
+		if !ok || len(s.V) == 0 || parts != nil && len(s.V) != len(first.V) {
+			continue
+		}
+		if sum := total(s.V); sum == 0 && w.name != "host" {
+			continue
+		}
+		if parts == nil {
+			first = s
+		}
+		rate := make([]float64, len(s.V))
+		for i, v := range s.V {
+			rate[i] = v / s.Width
+		}
+		parts = append(parts, chart.Part{Name: w.label, Style: w.style, V: rate})
+	}
+	if parts == nil || !(first.Width > 0) {
+		return nil
+	}
+	edges := append(slices.Clone(first.T), first.T[len(first.T)-1]+first.Width)
+	// A run seldom ends with its last bin, whose rate would look low.
+	if end := r.Result.SimulatedS; end > first.T[len(first.T)-1] && end < edges[len(edges)-1] {
+		for _, p := range parts {
+			p.V[len(p.V)-1] *= first.Width / (end - first.T[len(first.T)-1])
+		}
+		edges[len(edges)-1] = end
+	}
+	var shade []chart.Span
+	if w := r.Result.WarmUp.UntilS; w > 0 {
+		shade = []chart.Span{{From: 0, To: w, Label: "warm-up"}}
+	}
+	return []figure{{Caption: "Pages programmed", Note: "What the flash programs and why. Write amplification is the whole over the host's part.", Wide: true,
+		SVG: svg(chart.Areas(chart.ColumnChart{Frame: frame("pages programmed per second over time, by reason", true),
+			X: chart.Axis{Label: "Simulated time", Unit: chart.Secs}, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: shade}))}}
+}
+
+func total(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		if !math.IsNaN(x) {
+			sum += x
+		}
+	}
+	return sum
+}
+
+// writesSideBySide compares what was programmed per page of the host.
+func writesSideBySide(runs []Run) []figure {
+	var rows []string
+	var of []*Run
+	for i := range runs {
+		if v, ok := runs[i].value("ssd.writes.host"); ok && v > 0 {
+			rows, of = append(rows, runs[i].Label), append(of, &runs[i])
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	var parts []chart.Part
+	for _, w := range writeParts {
+		p := chart.Part{Name: w.label, Style: w.style, V: make([]float64, len(rows))}
+		for i, r := range of {
+			host, _ := r.value("ssd.writes.host")
+			v, _ := r.value("ssd.writes." + w.name)
+			p.V[i] = v / host
+		}
+		if total(p.V) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return []figure{{Caption: "Write amplification", Note: "Pages programmed per page that the host wrote, by reason.", Wide: true,
+		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "write amplification by reason", Width: 1310, Height: chart.BarsHeight(len(rows))},
+			X: chart.Axis{Label: "Pages programmed per page of the host"}, Rows: rows, Parts: parts, Total: true}))}}
+}
+
+// wearFigure draws how many blocks were erased how often.
+func wearFigure(r *Run, several bool) (figure, bool) {
+	m, ok := r.Result.Matrix("ssd.wear")
+	if !ok || len(m.V) != 1 || len(m.Cols) == 0 {
+		return figure{}, false
+	}
+	// The labels are numbers or ranges "8-15"; equal columns from the first label on need only the ends.
+	edges := make([]float64, len(m.Cols)+1)
+	for i, c := range m.Cols {
+		first, last, ranged := strings.Cut(c, "-")
+		a, err := strconv.ParseFloat(first, 64)
+		if err != nil {
+			return figure{}, false
+		}
+		b := a
+		if ranged {
+			if b, err = strconv.ParseFloat(last, 64); err != nil {
+				return figure{}, false
+			}
+		}
+		if i > 0 && a < edges[i] {
+			return figure{}, false
+		}
+		edges[i], edges[i+1] = a, b+1
+	}
+	before := ""
+	if several {
+		before = r.Label + ": "
+	}
+	return figure{Caption: before + "Wear", Note: "Blocks by how often they were erased.",
+		SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: before + "blocks by erase count"},
+			X: chart.Axis{Label: "Erases", Unit: chart.Counts, Min: edges[0], Max: edges[len(edges)-1]}, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true},
+			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}}))}, true
+}
+
+// others draws what has no place of its own: series and matrices of other models, under their names.
+func others(runs []Run) []figure {
+	if len(runs) != 1 {
+		return nil
+	}
+	r := &runs[0]
+	var out []figure
+	for _, s := range r.Result.Series {
+		group, _, _ := strings.Cut(s.Name, ".")
+		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) {
+			continue
+		}
+		help := ""
+		if d, ok := result.SeriesNames.Lookup(s.Name); ok {
+			help = d.Help
+		}
+		xUnit, xLabel := chart.Secs, "Simulated time"
+		if s.TimeUnit != "s" {
+			xUnit, xLabel = chart.Plain, s.TimeUnit
+		}
+		out = append(out, figure{Caption: s.Name, Note: help, SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: s.Name + " over time"},
+			X: chart.Axis{Label: xLabel, Unit: xUnit}, Y: chart.Axis{Label: s.Name, Unit: chart.UnitOf(s.Unit), FromZero: true},
+			Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}}))})
+	}
+	for _, m := range r.Result.Matrices {
+		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) {
+			continue
+		}
+		out = append(out, figure{Caption: m.Name, SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: m.Name},
+			Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.UnitOf(m.Unit), Legend: fmt.Sprintf("%s (%s)", m.Name, m.Unit)}))})
+	}
+	return out
+}

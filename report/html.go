@@ -1,0 +1,396 @@
+package report
+
+import (
+	_ "embed" // the page's template, style and script
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+	"farflash/result"
+)
+
+//go:embed page/page.tmpl
+var pageTemplate string
+
+//go:embed page/page.css
+var pageStyle string
+
+//go:embed page/page.js
+var pageScript string
+
+// page is what the template shows.
+type page struct {
+	Title       string
+	Summary     string
+	Version     string
+	Facts       []fact
+	Failed      []remark
+	Warnings    []remark
+	Tiles       []tile
+	Sections    []section
+	HasScenario bool
+	Several     bool
+	Differences *table
+	Runs        []pageRun
+	Checks      *table
+	Limits      []string
+	Citations   string
+	Metrics     *table
+	Style       template.CSS
+	Script      template.JS
+	Patterns    template.HTML
+}
+
+type fact struct{ Name, Value string }
+
+type remark struct{ Run, Name, Detail string }
+
+type tile struct{ Name, Value, Detail string }
+
+type section struct {
+	ID, Title string
+	Table     *table
+	Figures   []figure
+}
+
+type table struct {
+	Caption string
+	Full    bool
+	Head    []heading
+	Rows    [][]cell
+}
+
+type heading struct {
+	Title string
+	Text  bool
+}
+
+type cell struct{ Text, Class, Delta string }
+
+type pageRun struct {
+	Label    string
+	Scenario []Line
+	AnySet   bool
+	Command  string
+	Repeat   string
+	Version  string
+	Seed     uint64
+	Digest   string
+}
+
+// WriteHTML writes a self-contained page for one run, or for several side by side, the first being what the others are
+// compared with.
+func WriteHTML(w io.Writer, runs ...Run) error {
+	if len(runs) == 0 {
+		return errors.New("report: there is no run to show")
+	}
+	runs = labelled(runs)
+	t, err := template.New("page").Parse(pageTemplate)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	p := page{
+		Style: template.CSS(pageStyle + chart.CSS), Script: template.JS(pageScript), Patterns: template.HTML(chart.Patterns), // #nosec G203 -- constants
+		Several: len(runs) > 1, Version: runs[0].Result.Version,
+	}
+	if p.Several {
+		p.Title = "Comparison: " + joinLabels(runs)
+		p.Summary = "Differences are against " + runs[0].Label + "."
+	} else {
+		p.Title, p.Summary, p.Facts, p.Tiles = runs[0].name(), runs[0].Result.Summary, facts(&runs[0]), tiles(&runs[0])
+	}
+	p.remarks(runs)
+	p.Sections = sections(runs)
+	p.scenario(runs)
+	p.Checks = checks(runs)
+	p.Metrics = metrics(runs)
+	return t.Execute(w, &p)
+}
+
+// labelled gives every run a name of its own.
+func labelled(runs []Run) []Run {
+	runs = slices.Clone(runs)
+	seen := map[string]int{}
+	for i := range runs {
+		name := runs[i].name()
+		seen[name]++
+		if n := seen[name]; n > 1 {
+			name += " (" + strconv.Itoa(n) + ")"
+		}
+		runs[i].Label = name
+	}
+	return runs
+}
+
+func joinLabels(runs []Run) string {
+	var names []string
+	for _, r := range runs {
+		names = append(names, r.Label)
+	}
+	return strings.Join(names, ", ")
+}
+
+func facts(r *Run) []fact {
+	list := []fact{{"Seed", strconv.FormatUint(r.Result.Seed, 10)}, {"Digest", shortDigest(r.Result.Digest)}, {"Version", r.Result.Version},
+		{"Simulated", term.Seconds(r.Result.SimulatedS)}}
+	if r.Result.WarmUp.UntilS > 0 {
+		list = append(list, fact{"Warm-up", term.Seconds(r.Result.WarmUp.UntilS)})
+	}
+	if r.Timing != nil {
+		list = append(list, fact{"Took", term.Seconds(r.Timing.WallS)}, fact{"Events", term.Rate(r.Timing.EventsPerS) + "/s"})
+	}
+	return list
+}
+
+// tiles are the headline figures of one run.
+func tiles(r *Run) []tile {
+	var list []tile
+	add := func(name, metric, suffix, detail string) {
+		if v := r.written(metric); v != "" {
+			list = append(list, tile{name, v + suffix, detail})
+		}
+	}
+	for _, op := range []struct{ name, title string }{{"read", "Read"}, {"write", "Write"}} {
+		add(op.title+" latency, 99 %", op.name+".latency.p99", "", some(r.written(op.name+".latency.p50"), "half within %s"))
+	}
+	for _, op := range []struct{ name, title string }{{"read", "Reads"}, {"write", "Writes"}} {
+		add(op.title+" per second", op.name+".iops", "", r.written(op.name+".bandwidth"))
+	}
+	add("Write amplification", "ssd.waf", "", some(r.written("ssd.gc.count"), "%s blocks collected"))
+	add("Dies busy", "ssd.utilisation.die", "", some(r.written("ssd.utilisation.channel"), "channels %s"))
+	add("Bandwidth, all", "aggregate.bandwidth", "", "")
+	return list
+}
+
+func (p *page) remarks(runs []Run) {
+	for _, r := range runs {
+		label := ""
+		if p.Several {
+			label = r.Label
+		}
+		for _, c := range r.Result.Checks {
+			if !c.OK {
+				p.Failed = append(p.Failed, remark{label, c.Name, c.Detail})
+			}
+		}
+		for _, text := range r.Result.Warnings {
+			p.Warnings = append(p.Warnings, remark{Run: label, Detail: text})
+		}
+		for _, l := range r.Result.Limits {
+			if !slices.Contains(p.Limits, l) {
+				p.Limits = append(p.Limits, l)
+			}
+		}
+		if r.Citations != "" && !strings.Contains(p.Citations, r.Citations) {
+			p.Citations += r.Citations
+		}
+	}
+}
+
+func sections(runs []Run) []section {
+	var list []section
+	add := func(id, title string, t *table, f []figure) {
+		if t != nil || len(f) > 0 {
+			list = append(list, section{id, title, t, f})
+		}
+	}
+	if len(runs) > 1 {
+		add("headline", "Side by side", comparison(runs, headline), nil)
+		add("latency", "Latency", nil, latencyFigures(runs))
+	} else {
+		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
+	}
+	add("time", "Over time", nil, timeFigures(runs))
+	add("where", "Where the time went", nil, append(phaseFigure(runs), busyFigures(runs)...))
+	var t *table
+	if len(runs) == 1 {
+		t = driveTable(&runs[0])
+	} else {
+		t = comparison(runs, driveMetrics)
+	}
+	add("writes", "Flash writes and garbage collection", t, writeFigures(runs))
+	add("more", "More", nil, others(runs))
+	return list
+}
+
+// latencies is the table of one run's requests.
+func latencies(r *Run) *table {
+	ops := r.present()
+	if len(ops) == 0 {
+		return nil
+	}
+	t := &table{Full: true, Head: []heading{{"", true}}}
+	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "IOPS"}, {"bandwidth", "Bandwidth"}, {"latency.mean", "Mean"}, {"latency.p50", "50 %"},
+		{"latency.p90", "90 %"}, {"latency.p99", "99 %"}, {"latency.p99_9", "99.9 %"}, {"latency.p99_99", "99.99 %"}, {"latency.max", "Max"}}
+	for _, c := range columns {
+		t.Head = append(t.Head, heading{Title: c.title})
+	}
+	for _, op := range ops {
+		row := []cell{{Text: op, Class: "text"}}
+		for _, c := range columns {
+			row = append(row, cell{Text: r.written(op + "." + c.metric)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// driveMetrics and headline are what tables of drives and of comparisons show.
+var (
+	driveMetrics = []string{"ssd.waf", "ssd.writes.host", "ssd.writes.gc", "ssd.writes.mapping", "ssd.writes.wear", "ssd.gc.count", "ssd.gc.pages_moved",
+		"ssd.flash.reads", "ssd.flash.programs", "ssd.flash.erases", "ssd.flash.suspensions", "ssd.cmt.hit_ratio", "ssd.cache.hit_ratio", "ssd.wear.mean",
+		"ssd.wear.max", "ssd.wear.life_used", "ssd.free_blocks.min", "ssd.energy", "ssd.power"}
+	headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50", "read.latency.p99", "read.latency.p99_9",
+		"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50", "write.latency.p99",
+		"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel"}
+)
+
+// driveTable is what the drive counted.
+func driveTable(r *Run) *table {
+	t := &table{Head: []heading{{"", true}, {}, {"", true}}}
+	for _, name := range driveMetrics {
+		m, ok := r.Result.Metric(name)
+		if !ok {
+			continue
+		}
+		t.Rows = append(t.Rows, []cell{{Text: strings.TrimPrefix(name, "ssd."), Class: "text"}, {Text: term.Quantity(m.Value, m.Unit)}, {Text: m.Help, Class: "text"}})
+	}
+	if t.Rows == nil {
+		return nil
+	}
+	return t
+}
+
+// comparison is a table of metrics with a column per run.
+func comparison(runs []Run, names []string) *table {
+	t := &table{Full: true, Head: []heading{{"", true}}}
+	for _, r := range runs {
+		t.Head = append(t.Head, heading{Title: r.Label})
+	}
+	for _, name := range names {
+		row := []cell{{Text: name, Class: "text"}}
+		any := false
+		first, haveFirst := runs[0].value(name)
+		for i := range runs {
+			v, ok := runs[i].value(name)
+			c := cell{Text: runs[i].written(name)}
+			if i > 0 && ok && haveFirst {
+				c.Delta = change(first, v)
+			}
+			any = any || ok
+			row = append(row, c)
+		}
+		if any {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	if t.Rows == nil {
+		return nil
+	}
+	return t
+}
+
+// change writes how far v is from the first run's value.
+func change(first, v float64) string {
+	if first == v {
+		return "="
+	}
+	if first == 0 || math.Signbit(first) != math.Signbit(v) {
+		return ""
+	}
+	if ratio := v / first; ratio >= 3 || ratio <= 1.0/3 {
+		return "×" + term.Significant(ratio, 3)
+	}
+	percent := 100 * (v/first - 1)
+	sign := "+"
+	if percent < 0 {
+		sign = "\u2212"
+	}
+	return sign + term.Significant(math.Abs(percent), 2) + " %"
+}
+
+func (p *page) scenario(runs []Run) {
+	for i := range runs {
+		r := &runs[i]
+		p.HasScenario = p.HasScenario || len(r.Scenario) > 0
+		p.Runs = append(p.Runs, pageRun{Label: r.Label, Scenario: r.Scenario, Command: r.Command, Repeat: r.repeat(), Version: r.Result.Version, Seed: r.Result.Seed,
+			Digest: r.Result.Digest, AnySet: slices.ContainsFunc(r.Scenario, func(l Line) bool { return l.Set })})
+	}
+	if !p.Several || !p.HasScenario {
+		return
+	}
+	t := &table{Head: []heading{{"", true}}}
+	for _, r := range runs {
+		t.Head = append(t.Head, heading{Title: r.Label, Text: true})
+	}
+	for _, d := range differences(runs) {
+		row := []cell{{Text: d.Path, Class: "text"}}
+		for _, v := range d.Values {
+			if v == "" {
+				v = "\u2013"
+			}
+			row = append(row, cell{Text: v, Class: "text"})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if t.Rows != nil {
+		p.Differences = t
+	}
+}
+
+func checks(runs []Run) *table {
+	t := &table{Head: []heading{{"Law", true}, {"", true}, {"", true}}}
+	for _, r := range runs {
+		for _, c := range r.Result.Checks {
+			name, verdict := c.Name, cell{Text: "holds", Class: "text ok"}
+			if len(runs) > 1 {
+				name = r.Label + ": " + name
+			}
+			if !c.OK {
+				verdict = cell{Text: "failed", Class: "text failed"}
+			}
+			t.Rows = append(t.Rows, []cell{{Text: name, Class: "text"}, verdict, {Text: c.Detail, Class: "text"}})
+		}
+	}
+	if t.Rows == nil {
+		return nil
+	}
+	return t
+}
+
+// metrics lists every metric of every run with its exact value.
+func metrics(runs []Run) *table {
+	t := &table{Full: true, Head: []heading{{"Name", true}}}
+	var names []result.Metric
+	for _, r := range runs {
+		t.Head = append(t.Head, heading{Title: r.Label})
+		for _, m := range r.Result.Metrics {
+			if !slices.ContainsFunc(names, func(o result.Metric) bool { return o.Name == m.Name }) {
+				names = append(names, m)
+			}
+		}
+	}
+	t.Head = append(t.Head, heading{"Unit", true}, heading{"Meaning", true})
+	if len(runs) == 1 {
+		t.Head[1].Title = "Value"
+	}
+	for _, m := range names {
+		row := []cell{{Text: m.Name, Class: "text"}}
+		for i := range runs {
+			text := "\u2013"
+			if v, ok := runs[i].value(m.Name); ok {
+				text = strconv.FormatFloat(v, 'f', -1, 64)
+			}
+			row = append(row, cell{Text: text})
+		}
+		t.Rows = append(t.Rows, append(row, cell{Text: m.Unit, Class: "text"}, cell{Text: m.Help, Class: "text"}))
+	}
+	return t
+}

@@ -1,0 +1,20 @@
+// Shows the charts' own titles at once, beside the pointer. Without it the browser shows them after a while.
+(function () {
+  var tip = document.body.appendChild(document.createElement("div"));
+  tip.id = "tip";
+  document.addEventListener("pointermove", function (e) {
+    var at = e.target.closest && e.target.closest(".hit,.mark,.cell");
+    var title = at && at.querySelector("title");
+    if (title) {
+      at.setAttribute("data-title", title.textContent);
+      title.remove();
+    }
+    var text = at && at.getAttribute("data-title");
+    tip.style.display = text ? "block" : "none";
+    if (!text) return;
+    tip.textContent = text;
+    var r = tip.getBoundingClientRect();
+    tip.style.left = Math.max(4, Math.min(e.clientX + 14, innerWidth - r.width - 6)) + "px";
+    tip.style.top = (e.clientY + 18 + r.height > innerHeight ? e.clientY - r.height - 10 : e.clientY + 18) + "px";
+  });
+})();

@@ -1,0 +1,145 @@
+// Package report shows results to people: [WriteText] prints what a run found as tables for a terminal, [WriteHTML] writes one
+// self-contained page for one run or for several side by side.
+//
+// Its main type is [Run], a result with what belongs to it. Everything shown comes from there; a part of the page appears when
+// the result has the metrics, series, histograms or matrices that it draws (their names are in package result). The page makes
+// no request to any other place, works without scripts (the one it carries only shows the charts' titles sooner), follows the
+// reader's choice of light or dark, and prints.
+//
+// Charts are drawn by report/chart. What this package leaves out: statistics over replicates and sweeps (package study), and
+// anything that needs a server (package web).
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"farflash/internal/term"
+	"farflash/result"
+)
+
+// Run is one run to be shown.
+type Run struct {
+	Label     string // told apart by, if there are several; "" takes the scenario's name or the directory
+	Path      string // of the run directory; may be empty
+	Result    *result.Result
+	Scenario  []Line
+	Timing    *result.Timing // nil if not known
+	Command   string         // that made the run; "" shows how to repeat it from the resolved scenario alone
+	Citations string         // BibTeX
+}
+
+// Line is a line of the resolved scenario.
+type Line struct {
+	Text    string
+	Default bool // nobody chose it: the value is the default
+	Set     bool // chosen on the command line
+}
+
+// The comments by which a resolved scenario says where a line's value is from.
+const (
+	DefaultMark = "# default"
+	SetMark     = "# set"
+)
+
+// ParseScenario cuts the text of a resolved scenario into lines. A line that ends with DefaultMark or SetMark is flagged, and
+// the mark is taken off.
+func ParseScenario(text string) []Line {
+	var lines []Line
+	for l := range strings.Lines(text) {
+		l = strings.TrimRight(l, " \r\n")
+		line := Line{Text: l}
+		if cut, ok := strings.CutSuffix(l, DefaultMark); ok {
+			line = Line{Text: strings.TrimRight(cut, " "), Default: true}
+		} else if cut, ok := strings.CutSuffix(l, SetMark); ok {
+			line = Line{Text: strings.TrimRight(cut, " "), Set: true}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// FromDirectory turns a loaded run directory into a Run.
+func FromDirectory(d *result.Run) Run {
+	r := Run{Path: d.Path, Result: d.Result, Scenario: ParseScenario(d.Scenario), Timing: d.Timing, Citations: d.Citations}
+	if d.Timing != nil {
+		r.Command = d.Timing.CommandLine
+	}
+	return r
+}
+
+// name returns what a run is called.
+func (r *Run) name() string {
+	switch {
+	case r.Label != "":
+		return r.Label
+	case r.Result.Name != "":
+		return r.Result.Name
+	case r.Path != "":
+		return r.Path
+	}
+	return "run"
+}
+
+// value returns a metric and whether there is one.
+func (r *Run) value(name string) (float64, bool) {
+	m, ok := r.Result.Metric(name)
+	return m.Value, ok
+}
+
+// written returns a metric for reading, "" if there is none.
+func (r *Run) written(name string) string {
+	m, ok := r.Result.Metric(name)
+	if !ok {
+		return ""
+	}
+	return term.Quantity(m.Value, m.Unit)
+}
+
+// shortDigest returns the first digits of a digest, without the algorithm's name.
+func shortDigest(digest string) string {
+	if _, rest, ok := strings.Cut(digest, ":"); ok {
+		digest = rest
+	}
+	if len(digest) > 12 {
+		return digest[:12]
+	}
+	return digest
+}
+
+// repeat returns the command that makes the run again from its resolved scenario.
+func (r *Run) repeat() string {
+	file := result.ScenarioFile
+	if r.Path != "" {
+		file = r.Path + "/" + file
+	}
+	return fmt.Sprintf("farflash run %s --seed %d", quoteArgument(file), r.Result.Seed)
+}
+
+// quoteArgument makes s one word for a shell.
+func quoteArgument(s string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,+@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// operations are the kinds of requests that have a row of their own, in order.
+var operations = []string{"read", "write", "trim", "flush", "all"}
+
+// present returns the operations that the run has completed, "all" only beside others.
+func (r *Run) present() []string {
+	var list []string
+	for _, op := range operations {
+		if v, ok := r.value(op + ".count"); ok && v > 0 {
+			list = append(list, op)
+		}
+	}
+	if len(list) == 2 && list[1] == "all" {
+		return list[:1]
+	}
+	return list
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/internal/term"
+)
+
+// WriteText prints a run as tables for a terminal.
+func WriteText(w io.Writer, run Run, style term.Style) error {
+	var b strings.Builder
+	r := run.Result
+	b.WriteString(style.Bold(run.name()) + "\n")
+	if r.Summary != "" {
+		b.WriteString(r.Summary + "\n")
+	}
+	facts := []string{"seed " + strconv.FormatUint(r.Seed, 10), "digest " + shortDigest(r.Digest), "simulated " + term.Seconds(r.SimulatedS)}
+	if run.Timing != nil {
+		facts = append(facts, "took "+term.Seconds(run.Timing.WallS), term.Rate(run.Timing.EventsPerS)+" events/s")
+	}
+	b.WriteString(style.Dim(strings.Join(facts, ", ")) + "\n")
+	if r.WarmUp.UntilS > 0 {
+		b.WriteString(style.Dim("measured after a warm-up of "+term.Seconds(r.WarmUp.UntilS)) + "\n")
+	}
+	if err := run.latencies(&b, style); err != nil {
+		return err
+	}
+	if err := run.drive(&b, style); err != nil {
+		return err
+	}
+	run.verdicts(&b, style)
+	if run.Path != "" {
+		b.WriteString("\nrun directory: " + run.Path + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Run) latencies(b *strings.Builder, style term.Style) error {
+	ops := r.present()
+	if len(ops) == 0 {
+		return nil
+	}
+	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("IOPS"), term.Right("bandwidth"), term.Right("mean"), term.Right("p50"),
+		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
+	for _, op := range ops {
+		row := []string{op}
+		for _, m := range []string{"count", "iops", "bandwidth", "latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99_9", "latency.max"} {
+			row = append(row, r.written(op+"."+m))
+		}
+		t.Row(row...)
+	}
+	b.WriteByte('\n')
+	return t.Write(b, style)
+}
+
+// barWidth is the width of a utilisation bar in characters.
+const barWidth = 24
+
+func (r *Run) drive(b *strings.Builder, style term.Style) error {
+	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
+	row := func(label, value, detail string) {
+		if value != "" {
+			t.Row(label, value, style.Dim(detail))
+		}
+	}
+	row("write amplification", r.written("ssd.waf"), r.sources())
+	if v := r.written("ssd.gc.count"); v != "" {
+		row("garbage collection", v+" blocks", some(r.written("ssd.gc.pages_moved"), "%s pages moved"))
+	}
+	for _, u := range []struct{ label, metric, matrix string }{
+		{"dies busy", "ssd.utilisation.die", "ssd.die.busy"}, {"channels busy", "ssd.utilisation.channel", "ssd.channel.busy"},
+	} {
+		if v, ok := r.value(u.metric); ok {
+			row(u.label, term.Bar(v, barWidth)+" "+term.Percent(v), r.busiest(u.matrix))
+		}
+	}
+	row("host link busy", r.written("ssd.utilisation.link"), "")
+	row("mapping cache hits", r.written("ssd.cmt.hit_ratio"), "")
+	row("data cache hits", r.written("ssd.cache.hit_ratio"), "")
+	if v := r.written("ssd.wear.mean"); v != "" {
+		detail := some(r.written("ssd.wear.max"), "at most %s")
+		if life := r.written("ssd.wear.life_used"); life != "" {
+			detail += ", " + life + " of rated life"
+		}
+		row("erases per block", v+" on average", detail)
+	}
+	row("energy", r.written("ssd.energy"), some(r.written("ssd.power"), "%s on average"))
+	for _, op := range []string{"read", "write"} {
+		row("mean "+op, r.written(op+".latency.mean"), r.breakdown(op))
+	}
+	if !slices.ContainsFunc([]string{"ssd.waf", "ssd.utilisation.die"}, func(m string) bool { _, ok := r.value(m); return ok }) {
+		return nil
+	}
+	b.WriteString("\n" + style.Bold("drive") + "\n")
+	return t.Write(b, style)
+}
+
+// some fills value into format, and returns "" for an empty value.
+func some(value, format string) string {
+	if value == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, value)
+}
+
+// sources says what was programmed and why.
+func (r *Run) sources() string {
+	var parts []string
+	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"}, {"wear", "wear levelling"}} {
+		if v, ok := r.value("ssd.writes." + s.metric); ok && (v > 0 || s.metric == "host") {
+			parts = append(parts, term.Count(v)+" "+s.name)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, " + ") + " pages"
+}
+
+// busiest says the range of a matrix of busy fractions, with one small bar per value if there are few.
+func (r *Run) busiest(matrix string) string {
+	m, ok := r.Result.Matrix(matrix)
+	if !ok {
+		return ""
+	}
+	var all []float64
+	var sparks []string
+	for _, row := range m.V {
+		sparks = append(sparks, term.Sparks(row))
+		all = append(all, row...)
+	}
+	all = slices.DeleteFunc(all, math.IsNaN)
+	if len(all) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s to %s", term.Percent(slices.Min(all)), term.Percent(slices.Max(all)))
+	if line := strings.Join(sparks, " "); len(all) <= 64 {
+		text = line + "  " + text
+	}
+	return text
+}
+
+// breakdown says in one line where the time of an operation went, largest part first.
+func (r *Run) breakdown(op string) string {
+	m, ok := r.Result.Matrix("ssd.latency.breakdown")
+	if !ok {
+		return ""
+	}
+	i := slices.Index(m.Rows, op)
+	if i < 0 {
+		return ""
+	}
+	type part struct {
+		name string
+		v    float64
+	}
+	var parts []part
+	total := 0.0
+	for k, v := range m.V[i] {
+		if v > 0 {
+			parts = append(parts, part{phaseName(m.Cols[k]), v})
+			total += v
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int {
+		switch {
+		case a.v > b.v:
+			return -1
+		case a.v < b.v:
+			return 1
+		}
+		return 0
+	})
+	var text []string
+	for _, p := range parts {
+		if p.v < total/200 {
+			break
+		}
+		text = append(text, fmt.Sprintf("%s %.0f %%", p.name, 100*p.v/total))
+	}
+	return strings.Join(text, ", ")
+}
+
+// phaseName says a column of the latency breakdown in words.
+func phaseName(column string) string {
+	switch column {
+	case "host_link":
+		return "host link"
+	case "dram":
+		return "DRAM"
+	case "mapping":
+		return "mapping look-up"
+	case "wait":
+		return "waiting for a die or channel"
+	case "array":
+		return "flash array"
+	case "transfer":
+		return "flash channel"
+	}
+	return strings.ReplaceAll(column, "_", " ")
+}
+
+func (r *Run) verdicts(b *strings.Builder, style term.Style) {
+	checks := r.Result.Checks
+	if len(checks) > 0 {
+		good := 0
+		for _, c := range checks {
+			if c.OK {
+				good++
+			}
+		}
+		line := fmt.Sprintf("checks: %d of %d hold", good, len(checks))
+		if good == len(checks) {
+			b.WriteString("\n" + style.Good(line) + "\n")
+		} else {
+			b.WriteString("\n" + style.Bad(line) + "\n")
+		}
+		for _, c := range checks {
+			if !c.OK {
+				b.WriteString("  " + style.Bad("failed") + " " + c.Name + ": " + c.Detail + "\n")
+			}
+		}
+	}
+	if len(r.Result.Warnings) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, text := range r.Result.Warnings {
+		b.WriteString(style.Warning("warning:") + " " + text + "\n")
+	}
+}

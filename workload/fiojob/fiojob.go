@@ -1,0 +1,246 @@
+// Package fiojob reads a documented subset of fio's job files as synthetic workloads.
+//
+// The main function is [Parse], which returns a [Job] for each job section. A job is a closed loop of iodepth requests, or with
+// rate_iops an open one. The options that are understood are listed under [Options]; those that only concern how fio itself works
+// or reports are accepted and ignored; everything else is refused by name, file and line, because leaving it out would measure
+// something else than was asked. Numbers follow fio's rules, in which 4k is 4096 and 4ki is 4000 unless kb_base=1000 turns that
+// around.
+//
+// Where a job means something else here than in fio, a note of the job says so: addresses are drawn independently, where fio
+// visits every block once unless norandommap is given, and the page cache is not modelled. The option semantics are those of fio's
+// HOWTO (version 3.33). What it leaves out: verification, bursts and think time, job dependencies, size ranges and splits.
+package fiojob
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"farflash/units"
+	"farflash/workload/synth"
+)
+
+// Job is one job section.
+type Job struct {
+	Name    string
+	Line    int            // of its heading
+	Copies  int            // numjobs: so many equal jobs at once, each with its own seed
+	Stride  units.Bytes    // offset_increment: how far each copy's start lies behind the one before it
+	Ramp    units.Duration // ramp_time: warm-up that is not measured
+	Notes   []string       // what means something else than in fio
+	config  synth.Config
+	part    units.Fraction // of the volume, where size is a percentage; 0: size is absolute, or the rest of the volume
+	amount  units.Bytes    // bytes to move; 0: the size
+	forTime bool           // run for the duration, not until the size is moved
+	count   int64          // number_ios; 0: by amount
+}
+
+// Options lists the options that shape a job.
+func Options() []string {
+	return []string{"rw (readwrite)", "bs (blocksize)", "ba (blockalign)", "size", "io_size (io_limit)", "offset", "offset_increment", "iodepth", "numjobs",
+		"rwmixread", "rwmixwrite", "random_distribution (random, zipf:theta, pareto:h)", "rate_iops", "rate_process (linear, poisson)", "runtime",
+		"time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
+}
+
+// Config returns the workload of copy number i (from 0) of the job, on a volume of the given capacity.
+func (j *Job) Config(copy int, capacity units.Bytes) (synth.Config, error) {
+	cfg := j.config
+	cfg.Name = fmt.Sprintf("fio/%s[%d]", j.Name, copy)
+	start := units.Bytes(0)
+	space := units.Bytes(0)
+	for _, flow := range []**synth.Flow{&cfg.Reads, &cfg.Writes} {
+		if *flow == nil {
+			continue
+		}
+		own := **flow
+		a := &own.Addresses
+		a.Start += units.Bytes(copy) * j.Stride
+		if a.Space == 0 {
+			a.Space = capacity - a.Start
+			if j.part > 0 {
+				a.Space = min(a.Space, units.Bytes(float64(capacity)*float64(j.part)))
+			}
+			a.Space -= a.Space % own.Addresses.Align
+		}
+		start, space = a.Start, a.Space
+		*flow = &own
+	}
+	if start < 0 || space <= 0 || start > capacity || space > capacity-start {
+		return cfg, fmt.Errorf("job %s, copy %d: %v from %v on do not fit into a volume of %v", j.Name, copy, space, start, capacity)
+	}
+	if !j.forTime {
+		cfg.Requests = j.count
+		if cfg.Requests == 0 {
+			amount := space
+			if j.amount > 0 {
+				amount = j.amount
+			}
+			cfg.Requests = max(1, int64(float64(amount)/j.meanSize()+0.5))
+		}
+	}
+	return cfg, nil
+}
+
+// meanSize returns the mean bytes of a request.
+func (j *Job) meanSize() float64 {
+	c := &j.config
+	switch {
+	case c.Writes == nil:
+		return float64(c.Reads.Size.Mean)
+	case c.Reads == nil:
+		return float64(c.Writes.Size.Mean)
+	}
+	read := float64(c.ReadFraction)
+	return float64(read*float64(c.Reads.Size.Mean)) + float64((1-read)*float64(c.Writes.Size.Mean))
+}
+
+// setting is an option as it stands in the file.
+type setting struct {
+	name, value string
+	line        int
+}
+
+// section is a job's heading with all settings that hold for it, in order.
+type section struct {
+	name     string
+	line     int
+	settings []setting
+}
+
+// Parse reads a job file; name stands for it in errors. All mistakes are reported, joined.
+func Parse(r io.Reader, name string) ([]Job, error) {
+	sections, err := split(r, name)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []Job
+	var problems []error
+	seen := make(map[string]bool)
+	for _, s := range sections {
+		job, errs := build(s, name)
+		for _, e := range errs {
+			// A mistake in [global] is one mistake, however many jobs inherit it.
+			if !seen[e.Error()] {
+				seen[e.Error()] = true
+				problems = append(problems, e)
+			}
+		}
+		jobs = append(jobs, job)
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	if len(jobs) == 0 {
+		return nil, fmt.Errorf("%s: no job; a job is a section such as [randread]", name)
+	}
+	return jobs, nil
+}
+
+// split reads the sections. Each [global] section adds to what the sections behind it begin with.
+func split(r io.Reader, name string) ([]section, error) {
+	var sections []section
+	var global []setting
+	scanner := bufio.NewScanner(r)
+	line := 0
+	inGlobal := false
+	for scanner.Scan() {
+		line++
+		text := strings.TrimSpace(scanner.Text())
+		if i := strings.IndexAny(text, ";#"); i == 0 || i > 0 && (text[i-1] == ' ' || text[i-1] == '\t') {
+			text = strings.TrimSpace(text[:i])
+		}
+		if text == "" {
+			continue
+		}
+		if text[0] == '[' {
+			end := strings.IndexByte(text, ']')
+			if end < 0 || strings.TrimSpace(text[end+1:]) != "" || end == 1 {
+				return nil, fmt.Errorf("%s:%d: %q is no section; write [name]", name, line, text)
+			}
+			heading := text[1:end]
+			if inGlobal = heading == "global"; !inGlobal {
+				sections = append(sections, section{heading, line, append([]setting(nil), global...)})
+			}
+			continue
+		}
+		key, value, _ := strings.Cut(text, "=")
+		s := setting{strings.TrimSpace(key), strings.TrimSpace(value), line}
+		switch {
+		case strings.HasPrefix(s.name, "include "):
+			return nil, fmt.Errorf("%s:%d: include is not supported; put both files into one", name, line)
+		case strings.Contains(s.value, "${"):
+			return nil, fmt.Errorf("%s:%d: environment variables are not supported; write the value of %s", name, line, s.value)
+		case inGlobal:
+			global = append(global, s)
+		case len(sections) == 0:
+			return nil, fmt.Errorf("%s:%d: option %s stands before the first section; write [global] or [name] above it", name, line, s.name)
+		default:
+			last := &sections[len(sections)-1]
+			last.settings = append(last.settings, s)
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, line+1, err)
+	}
+	return sections, nil
+}
+
+// size reads a size by fio's rules: a number with an optional prefix, k, m, g, t or p, behind which may stand i and b.
+func size(text string, kbBase int64) (int64, error) {
+	lower := strings.ToLower(text)
+	i := 0
+	for i < len(lower) && (lower[i] >= '0' && lower[i] <= '9') {
+		i++
+	}
+	suffix := lower[i:]
+	var v int64
+	for _, c := range lower[:i] {
+		if v > (math.MaxInt64-9)/10 {
+			return 0, fmt.Errorf("%q is too large", text)
+		}
+		v = v*10 + int64(c-'0')
+	}
+	if i == 0 {
+		return 0, fmt.Errorf("%q is no size; write a number such as 4k", text)
+	}
+	if suffix == "" || suffix == "b" {
+		return v, nil
+	}
+	power := strings.IndexByte("kmgtp", suffix[0]) + 1
+	rest := suffix[1:]
+	binary := strings.HasPrefix(rest, "i")
+	rest = strings.TrimSuffix(strings.TrimPrefix(rest, "i"), "b")
+	if power == 0 || rest != "" {
+		return 0, fmt.Errorf("%q is no size; the suffixes are k, m, g, t and p", text)
+	}
+	// With a base of 1024 fio gives the SI and the IEC prefixes each other's meaning, for the sake of old job files.
+	factor := int64(1000)
+	if binary != (kbBase == 1024) {
+		factor = 1024
+	}
+	for range power {
+		if v > math.MaxInt64/factor {
+			return 0, fmt.Errorf("%q is too large", text)
+		}
+		v *= factor
+	}
+	return v, nil
+}
+
+// duration reads a time by fio's rules: seconds, or with a suffix d, h, m, s, ms or us.
+func duration(text string) (units.Duration, error) {
+	lower := strings.ToLower(text)
+	i := 0
+	for i < len(lower) && lower[i] >= '0' && lower[i] <= '9' {
+		i++
+	}
+	number, suffix := lower[:i], lower[i:]
+	name, known := map[string]string{"": "s", "s": "s", "sec": "s", "m": "min", "min": "min", "h": "h", "d": "d", "ms": "ms", "msec": "ms", "us": "us", "usec": "us"}[suffix]
+	if number == "" || !known {
+		return 0, fmt.Errorf("%q is no time; write seconds, or a suffix d, h, m, s, ms or us", text)
+	}
+	return units.ParseDuration(number + name)
+}
