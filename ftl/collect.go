@@ -261,6 +261,9 @@ func (f *FTL) Erased(b Block) {
 		f.addFree(p, i)
 		p.free++
 	}
+	if f.cfg.Trigger == OnFill && p.free < f.hostStop {
+		p.due = min(p.due+1, int32(f.cfg.Concurrent)) // the host still waits
+	}
 	p.mostErases = max(p.mostErases, m.erases)
 	p.wearDue = f.wearDue(p)
 	f.guard(p)

@@ -59,7 +59,8 @@ const (
 	WhileBelow Trigger = iota
 	// OnFill looks only when a write frontier's block is full, after the frontier
 	// has taken its next block, and then starts at most one victim: what MQSim
-	// does. A host write that finds no page looks as well, lest the pool stop.
+	// does. A host write that finds no page looks as well, lest the pool stop, and
+	// so does an erase that leaves fewer free blocks than HostStop.
 	OnFill
 	triggers
 )

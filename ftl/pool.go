@@ -148,13 +148,14 @@ func (f *FTL) own(i int) *pool {
 	return p
 }
 
-// openAll gives every frontier without a block one, if that is wanted at once.
+// openAll gives every frontier without a block one, if that is wanted at once. A
+// restored pool keeps its reserve.
 func (f *FTL) openAll(p *pool, i int) {
 	if !f.cfg.OpenAtOnce {
 		return
 	}
 	for s := range f.survivors {
-		if p.frontiers[s].left == 0 && p.free > 0 {
+		if p.frontiers[s].left == 0 && int(p.free) > f.cfg.HostReserve {
 			f.openBlock(p, i, s)
 		}
 	}

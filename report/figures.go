@@ -306,12 +306,12 @@ func phaseFigure(runs []Run) []figure {
 	var parts []chart.Part
 	for k, c := range cols {
 		p := chart.Part{Name: phaseName(c), Style: phaseStyle(c, k), V: make([]float64, len(rows))}
-		any := false
+		found := false
 		for i := range rows {
 			p.V[i] = v[i][k]
-			any = any || v[i][k] > 0
+			found = found || v[i][k] > 0
 		}
-		if any {
+		if found {
 			parts = append(parts, p)
 		}
 	}

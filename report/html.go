@@ -276,7 +276,7 @@ func comparison(runs []Run, names []string) *table {
 	}
 	for _, name := range names {
 		row := []cell{{Text: name, Class: "text"}}
-		any := false
+		found := false
 		first, haveFirst := runs[0].value(name)
 		for i := range runs {
 			v, ok := runs[i].value(name)
@@ -284,10 +284,10 @@ func comparison(runs []Run, names []string) *table {
 			if i > 0 && ok && haveFirst {
 				c.Delta = change(first, v)
 			}
-			any = any || ok
+			found = found || ok
 			row = append(row, c)
 		}
-		if any {
+		if found {
 			t.Rows = append(t.Rows, row)
 		}
 	}

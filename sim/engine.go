@@ -46,11 +46,6 @@ const (
 	MaxTargets = 1 << 16
 )
 
-// before reports whether a runs before b.
-func (a *Event) before(b *Event) bool {
-	return a.At < b.At || a.At == b.At && a.order < b.order
-}
-
 // Handler is implemented by a model. The engine calls Handle once an event, at
 // the event's time, on the one goroutine that runs the engine. Handle may
 // schedule events at the current time or later, and arm or stop timers.
@@ -127,11 +122,16 @@ func (e *Engine) Run(until Time) uint64 {
 		return 0
 	}
 	for !e.stopped && e.queue.ready(until) {
-		var ev Event
-		e.queue.pop().unpack(&ev)
-		if ev.To == 0 && !e.expire(&ev) {
-			continue
+		x := e.queue.pop()
+		if x.to() == 0 {
+			what, fires := e.expire(x)
+			if !fires {
+				continue
+			}
+			x.what = what
 		}
+		var ev Event
+		x.unpack(&ev)
 		e.now = ev.At
 		e.events++
 		e.handlers[ev.To].Handle(ev)

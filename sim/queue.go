@@ -53,6 +53,8 @@ func newEntry(at Time, order uint64, arg uint32, kind uint16, to Target) entry {
 	return entry{key{uint64(at), order}, uint64(arg) | uint64(kind)<<32 | uint64(to)<<48}
 }
 
+func (x entry) to() Target { return Target(x.what >> 48) }
+
 // unpack sets ev field by field, since a copy of the whole would stall likewise.
 func (x entry) unpack(ev *Event) {
 	ev.At, ev.order = Time(x.at), x.order

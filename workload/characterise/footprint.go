@@ -42,8 +42,8 @@ func (f *footprint) add(volume uint32, offset, size int64) {
 		here := region{first / perRegion, volume}
 		stop := min(end, (here.index+1)*perRegion)
 		m := f.region(here)
-		base := here.index * perRegion
-		f.sectors += m.mark(int(first-base), int(stop-base))
+		start := here.index * perRegion
+		f.sectors += m.mark(int(first-start), int(stop-start))
 		first = stop
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"farflash/block"
+	"farflash/sim"
 	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
@@ -231,4 +233,56 @@ func Example() {
 	res := m.Result()
 	fmt.Println(res.Reads.Count, res.Reads.Interarrival.Mean, res.Reads.SequentialRatio.One, res.Footprint)
 	// Output: 100 10 1 819200
+}
+
+func BenchmarkAdd(b *testing.B) {
+	m := characterise.New()
+	r := workload.Record{Size: 4096, Op: block.Read, Response: workload.NoResponse}
+	b.ReportAllocs()
+	for i := range b.N {
+		r.Time += units.Microsecond
+		// A stride that visits every 4 KiB block of 1 GiB once before it returns.
+		r.Offset = int64(i) * 4096 * 12345 % (1 << 30)
+		m.Add(&r)
+	}
+}
+
+// TestMemoryOfTheFootprint touches 64 GiB in whole blocks and checks what the package comment says of it.
+func TestMemoryOfTheFootprint(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	m := characterise.New()
+	const regions = 64 << 10
+	for i := range int64(regions) {
+		m.Add(&workload.Record{Time: units.Duration(i), Offset: i << 20, Size: 4096, Op: block.Read})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if perMiB := float64(after.HeapAlloc-before.HeapAlloc) / regions; perMiB > 120 {
+		t.Errorf("%.0f B for each MiB touched", perMiB)
+	}
+	if got := m.Result().Footprint; got != regions*4096 {
+		t.Errorf("footprint %d", got)
+	}
+}
+
+// TestFootprint compares the set with a plain map of sectors.
+func TestFootprint(t *testing.T) {
+	stream := sim.NewStream(1, "footprint")
+	m := characterise.New()
+	want := make(map[int64]bool)
+	for i := range 3000 {
+		r := workload.Record{Time: units.Duration(i), Volume: uint32(stream.IntN(2)), Offset: stream.IntN(1 << 23), Size: 1 + stream.IntN(20000), Op: block.Write}
+		m.Add(&r)
+		for s := r.Offset / 512; s*512 < r.End(); s++ {
+			want[int64(r.Volume)<<40|s] = true
+		}
+		if got := m.Result().Footprint; i%100 == 0 && got != int64(len(want))*512 {
+			t.Fatalf("after %d: %d, want %d", i+1, got, len(want)*512)
+		}
+	}
+	if res := m.Result(); res.Footprint != int64(len(want))*512 || res.WriteFootprint != res.Footprint {
+		t.Errorf("footprint %d, want %d", res.Footprint, len(want)*512)
+	}
 }

@@ -115,7 +115,7 @@ func Open(path string, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := file.Stat(); err == nil && info.IsDir() {
+	if stat, err := file.Stat(); err == nil && stat.IsDir() {
 		file.Close()
 		return nil, fmt.Errorf("%s is a directory; name a trace file in it", path)
 	}

@@ -267,3 +267,20 @@ func (w *Writer) volumeName(id uint32) string {
 	}
 	return strconv.FormatUint(uint64(id), 10)
 }
+
+// Copy writes all of src and closes the writer, and returns how many records were written.
+func Copy(w *Writer, src workload.Source) (int64, error) {
+	var r workload.Record
+	for {
+		err := src.Next(&r)
+		if err == io.EOF {
+			return w.written, w.Close()
+		}
+		if err == nil {
+			err = w.Write(&r)
+		}
+		if err != nil {
+			return w.written, err
+		}
+	}
+}

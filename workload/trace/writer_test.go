@@ -102,20 +102,10 @@ func TestConvertRealTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var rec workload.Record
-			for {
-				if err = in.Next(&rec); err != nil {
-					break
-				}
-				if err := w.Write(&rec); err != nil {
-					t.Fatalf("%s as %s: %v", file, format, err)
-				}
-			}
-			if err != io.EOF {
-				t.Fatal(err)
+			if _, err := Copy(w, in); err != nil {
+				t.Fatalf("%s as %s: %v", file, format, err)
 			}
 			in.Close()
-			w.Close()
 			back, err := NewReader(&text, "t", Options{Format: format})
 			if err != nil {
 				t.Fatal(err)
