@@ -93,6 +93,7 @@ func (f *FTL) start(p *pool) bool {
 	b := f.pick(p)
 	switch {
 	case b == none:
+		p.due = 0 // as in MQSim, a look that finds nothing is not made up for
 		return false
 	case f.begin(p, b, GC):
 		return true

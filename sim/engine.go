@@ -29,13 +29,12 @@ type Component uint32
 type Target uint16
 
 // Event is one thing to happen at one time. Kind and Arg mean what the handler
-// says they mean: Arg is usually an index into its own tables.
+// says they mean: Arg is usually an index into its own tables. An Event has so few
+// fields that it is passed in registers.
 type Event struct {
-	At    Time
-	order uint64 // component<<counterBits | counter
-	Arg   uint32
-	Kind  uint16
-	To    Target
+	At   Time
+	Arg  uint32
+	Kind uint16
 }
 
 const (
@@ -58,7 +57,7 @@ type Handler interface {
 type Engine struct {
 	now      Time
 	queue    queue
-	counters []uint64 // the next order key of each component
+	counters []uint64 // the next order key of each component: id<<counterBits | counter
 	handlers []Handler
 	timers   []timer
 	events   uint64
@@ -130,11 +129,9 @@ func (e *Engine) Run(until Time) uint64 {
 			}
 			x.what = what
 		}
-		var ev Event
-		x.unpack(&ev)
-		e.now = ev.At
+		e.now = Time(x.at)
 		e.events++
-		e.handlers[ev.To].Handle(ev)
+		e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
 	}
 	return e.events - start
 }

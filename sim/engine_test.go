@@ -200,12 +200,17 @@ func TestEnginePastPanics(t *testing.T) {
 	e.Schedule(c, to, 6, 0, 0)
 }
 
+type catcher struct{ got Event }
+
+func (c *catcher) Handle(ev Event) { c.got = ev }
+
 func TestEventFieldsSurviveTheQueue(t *testing.T) {
-	want := Event{At: Forever, order: 1<<64 - 2, Arg: 1<<32 - 3, Kind: 1<<16 - 4, To: 1<<16 - 5}
-	var got Event
-	newEntry(want.At, want.order, want.Arg, want.Kind, want.To).unpack(&got)
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	want := Event{At: Forever, Arg: 1<<32 - 3, Kind: 1<<16 - 4}
+	e, c := New(), &catcher{}
+	e.Schedule(e.NewComponent(), e.AddHandler(c), want.At, want.Kind, want.Arg)
+	e.Run(Forever)
+	if c.got != want {
+		t.Errorf("got %+v, want %+v", c.got, want)
 	}
 }
 

@@ -55,12 +55,6 @@ func newEntry(at Time, order uint64, arg uint32, kind uint16, to Target) entry {
 
 func (x entry) to() Target { return Target(x.what >> 48) }
 
-// unpack sets ev field by field, since a copy of the whole would stall likewise.
-func (x entry) unpack(ev *Event) {
-	ev.At, ev.order = Time(x.at), x.order
-	ev.Arg, ev.Kind, ev.To = uint32(x.what), uint16(x.what>>32), Target(x.what>>48)
-}
-
 const (
 	frontLen = 64 // a power of two
 	frontCap = frontLen - 1

@@ -1,0 +1,185 @@
+package scenario
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write comments.txt and docs/reference/scenario.md anew")
+
+// structs collects the struct types that a scenario is made of.
+func structs(t reflect.Type, seen map[reflect.Type]bool) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || seen[t] || isText(t) {
+		return
+	}
+	seen[t] = true
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.IsExported() && spelling[t.String()+"."+f.Name] != "-" {
+			structs(f.Type, seen)
+		}
+	}
+}
+
+// gather reads the comments of the structs from their packages' sources.
+func gather(t *testing.T) string {
+	seen := map[reflect.Type]bool{}
+	structs(reflect.TypeFor[Scenario](), seen)
+	wanted := map[string]map[string]bool{}
+	for s := range seen {
+		dir := filepath.Join("..", strings.TrimPrefix(s.PkgPath(), "farflash/"))
+		if wanted[dir] == nil {
+			wanted[dir] = map[string]bool{}
+		}
+		wanted[dir][s.Name()] = true
+	}
+	var lines []string
+	for dir, names := range wanted {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				g, ok := d.(*ast.GenDecl)
+				if !ok {
+					continue
+				}
+				for _, s := range g.Specs {
+					ts, ok := s.(*ast.TypeSpec)
+					if !ok || !names[ts.Name.Name] {
+						continue
+					}
+					doc := ts.Doc
+					if doc == nil {
+						doc = g.Doc
+					}
+					lines = append(lines, ofType(f.Name.Name, ts, doc)...)
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	return "Written by go test ./scenario -run TestComments -update from the structs' comments.\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// ofType lists a struct's comments. A field without one shares that of the field
+// before it if it is named there.
+func ofType(pkg string, ts *ast.TypeSpec, doc *ast.CommentGroup) []string {
+	st, ok := ts.Type.(*ast.StructType)
+	if !ok {
+		return nil
+	}
+	name := pkg + "." + ts.Name.Name
+	lines := []string{name + "\t" + flat(doc.Text())}
+	before := ""
+	for _, f := range st.Fields.List {
+		text := flat(f.Doc.Text())
+		if text == "" {
+			text = flat(f.Comment.Text())
+		}
+		for _, n := range f.Names {
+			use := text
+			if use == "" && strings.Contains(" "+before, " "+n.Name+" ") {
+				use = before
+			}
+			if use != "" {
+				lines = append(lines, name+"."+n.Name+"\t"+use)
+			}
+		}
+		if text != "" {
+			before = text
+		}
+	}
+	return lines
+}
+
+func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// TestComments checks that the embedded comments are those in the sources.
+func TestComments(t *testing.T) {
+	got := gather(t)
+	if *update {
+		if err := os.WriteFile("comments.txt", []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != comments {
+		t.Error("comments.txt is not up to date; run: go test ./scenario -run 'TestComments|TestReference' -update, twice")
+	}
+}
+
+const reference = "../docs/reference/scenario.md"
+
+// TestReference checks that the reference in docs is what Describe says.
+func TestReference(t *testing.T) {
+	var b bytes.Buffer
+	fmt.Fprint(&b, `# A scenario, key by key
+
+Generated from the structs' comments by `+"`go test ./scenario -run TestReference -update`"+`; `+"`farflash explain PATH`"+` prints the same.
+Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes and 1KiB is 1024.
+`)
+	var walk func(path string)
+	walk = func(path string) {
+		d, err := Describe(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		title := path
+		if path == "" {
+			title = "The scenario"
+		} else {
+			title = "`" + path + "`"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nWrite %s.\n\n| key | write | default | meaning |\n|---|---|---|---|\n", title, d.Doc, d.Value)
+		for _, k := range d.Keys {
+			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default), cell(k.Doc))
+		}
+		for _, k := range d.Keys {
+			if inner, err := Describe(k.Path); err == nil && len(inner.Keys) > 0 {
+				walk(k.Path)
+			}
+		}
+	}
+	walk("")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(reference), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(reference, b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	was, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(was, b.Bytes()) {
+		t.Error(reference + " is not up to date; run: go test ./scenario -run TestReference -update")
+	}
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
