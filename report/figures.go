@@ -18,7 +18,8 @@ type figure struct {
 	Caption string
 	Note    string // small print under the chart; may be empty
 	SVG     template.HTML
-	Wide    bool // takes the whole width
+	Wide    bool   // takes the whole width
+	Table   *table // in place of a chart
 }
 
 func svg(text string) template.HTML {
@@ -42,7 +43,7 @@ func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group
 		for i, op := range []string{"read", "write"} {
 			for k, s := range suffixes {
 				if what := op + s; have(&runs[0], what) {
-					g.curves = append(g.curves, curve{&runs[0], curveName(op, s, len(suffixes)), i + 2*k, what})
+					g.curves = append(g.curves, curve{&runs[0], curveName(op, s, len(suffixes)), readWriteStyles[k][i], what})
 				}
 			}
 		}
@@ -53,7 +54,10 @@ func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group
 	}
 	for _, op := range []string{"read", "write"} {
 		for _, s := range suffixes {
-			g := group{title: curveName(op, s, len(suffixes)) + ": "}
+			g := group{op: op}
+			if len(suffixes) > 1 {
+				g.figure = s[strings.LastIndexByte(s, '.')+1:]
+			}
 			for i := range runs {
 				if what := op + s; have(&runs[i], what) {
 					g.curves = append(g.curves, curve{&runs[i], runs[i].Label, i, what})
@@ -67,9 +71,26 @@ func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group
 	return out
 }
 
+// readWriteStyles are the looks of reads and writes: of their first figure, such as the mean, and of their second, in a
+// related colour.
+var readWriteStyles = [2][2]int{{0, 1}, {5, 4}}
+
+// group is what one figure shows.
 type group struct {
-	title  string
+	op     string // what all curves are of; "" if they differ
+	figure string // likewise, such as p99
 	curves []curve
+}
+
+// caption puts what the curves have in common around what they are.
+func (g group) caption(what string) string {
+	if g.op != "" {
+		what = g.op + " " + what
+	}
+	if g.figure != "" {
+		what += ", " + g.figure
+	}
+	return strings.ToUpper(what[:1]) + what[1:]
 }
 
 // curveName is "read" or, where there are several figures of one operation, "read p99".
@@ -100,18 +121,18 @@ func latencyFigures(runs []Run) []figure {
 			d = append(d, distribution(c.run.Result.Histogram(c.what), c.name, c.style))
 		}
 		out = append(out, figure{
-			Caption: g.title + "latency distribution",
-			Note:    "Share of requests that complete within a latency. Each line of the grid up to 99 %, 99.9 % and so on is ten times rarer than the one before. Markers stand at 50, 90, 99 ... per cent.",
-			SVG: svg(chart.CDF(chart.CDFChart{Frame: chart.Frame{Title: g.title + "cumulative distribution of latency", Height: 360},
+			Caption: g.caption("latency distribution"),
+			Note:    "Share of requests that complete within a latency. From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per cent.",
+			SVG: svg(chart.CDF(chart.CDFChart{Frame: chart.Frame{Title: g.caption("latency, cumulative distribution"), Height: 360},
 				X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log}, YLabel: "Requests within", Distributions: d})),
 		})
 	}
 	for _, g := range found {
 		edges, parts := latencyColumns(g)
 		out = append(out, figure{
-			Caption: g.title + "latency histogram",
+			Caption: g.caption("latency histogram"),
 			Note:    "Share of requests per sixth of an octave of latency.",
-			SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: g.title + "histogram of latency", Height: 360},
+			SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: g.caption("latency histogram"), Height: 360},
 				X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log}, Y: chart.Axis{Label: "Requests", Unit: chart.Fractions, FromZero: true},
 				Edges: edges, Parts: parts})),
 		})
@@ -207,26 +228,27 @@ func timeFigures(runs []Run) []figure {
 		{"requests per second", "Requests", []string{".iops"}, chart.PerSecond},
 		{"latency over time", "Latency", []string{".latency.mean", ".latency.p99"}, chart.Micros},
 	} {
+		if f.unit == chart.PerSecond && len(runs) > 1 {
+			continue // says much the same as the throughput, and space is short
+		}
 		for _, g := range groups(runs, f.suffixes, hasSeries) {
 			var s []chart.Series
 			for _, c := range g.curves {
 				s = append(s, middles(c))
 			}
 			y := chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}
-			note := ""
 			if f.unit == chart.Micros {
 				y.Scale = logIfWide(s)
 			}
-			if len(shade) > 0 {
-				note = "Shaded: the warm-up, which no figure includes. " + runs[0].Result.WarmUp.Explain + "."
-			}
-			out = append(out, figure{Caption: g.title + f.caption, Note: note, Wide: len(runs) == 1 && f.unit == chart.Micros,
-				SVG: svg(chart.Lines(chart.LineChart{Frame: frame(g.title+f.caption, len(runs) == 1 && f.unit == chart.Micros),
-					X: chart.Axis{Label: "Simulated time", Unit: chart.Secs}, Y: y, Series: s, Shade: shade}))})
+			out = append(out, figure{Caption: g.caption(f.caption), Wide: len(runs) == 1 && f.unit == chart.Micros,
+				SVG: svg(chart.Lines(chart.LineChart{Frame: frame(g.caption(f.caption), len(runs) == 1 && f.unit == chart.Micros),
+					X: timeAxis, Y: y, Series: s, Shade: shade}))})
 		}
 	}
 	return out
 }
+
+var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
 
 // frame is wider for figures that take the whole width, so that their text is as large as elsewhere.
 func frame(title string, wide bool) chart.Frame {
@@ -315,8 +337,8 @@ func phaseFigure(runs []Run) []figure {
 			parts = append(parts, p)
 		}
 	}
-	return []figure{{Caption: "Where the time of a request went", Wide: true,
-		Note: "Mean time of a request by what it waited for or used. The parts add up to the mean latency.",
+	return []figure{{Caption: "Where the time of a request goes", Wide: true,
+		Note: "Mean time of a request by what it uses or waits for. The parts add up to the mean latency.",
 		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "parts of the mean latency", Width: 1310, Height: chart.BarsHeight(len(rows))},
 			X: chart.Axis{Label: "Mean latency", Unit: chart.Micros}, Rows: rows, Parts: parts, Total: true}))}}
 }
@@ -326,17 +348,18 @@ func busyFigures(runs []Run) []figure {
 	var out []figure
 	for i := range runs {
 		r := &runs[i]
-		before := ""
+		before, die, channel := "", "Die occupancy", "Channel occupancy"
 		if len(runs) > 1 {
 			before = r.Label + ": "
+			die, channel = before+"die occupancy", before+"channel occupancy"
 		}
 		if m, ok := r.Result.Matrix("ssd.die.busy"); ok {
-			out = append(out, figure{Caption: before + "die occupancy", Note: "Share of the measured time in which a die was reading, programming or erasing.",
+			out = append(out, figure{Caption: die, Note: "Share of the measured time in which a die was reading, programming or erasing.",
 				SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"}, RowLabel: "channel", ColLabel: "chip.die",
 					Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.Fractions, Legend: "busy, %", Max: 1}))})
 		}
 		if m, ok := r.Result.Matrix("ssd.channel.busy"); ok && len(m.V) > 0 {
-			out = append(out, figure{Caption: before + "channel occupancy", Note: "Share of the measured time in which a channel moved commands or data.",
+			out = append(out, figure{Caption: channel, Note: "Share of the measured time in which a channel moved commands or data.",
 				SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel", Height: chart.HeatMapHeight(len(m.Cols))},
 					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols), Parts: []chart.Part{{V: m.V[0]}}, Total: true}))})
 		}
@@ -371,14 +394,14 @@ func writeFigures(runs []Run) []figure {
 		if hasSeries(&runs[i], "ssd.free_blocks") {
 			name := runs[i].Label
 			if len(runs) == 1 {
-				name = "free blocks"
+				name = ""
 			}
 			s = append(s, middles(curve{&runs[i], name, i, "ssd.free_blocks"}))
 		}
 	}
 	if len(s) > 0 {
 		out = append(out, figure{Caption: "Free blocks", SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
-			X: chart.Axis{Label: "Simulated time", Unit: chart.Secs}, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s}))})
+			X: timeAxis, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s}))})
 	}
 	for i := range runs {
 		if f, ok := wearFigure(&runs[i], len(runs) > 1); ok {
@@ -425,7 +448,7 @@ func writesOverTime(r *Run) []figure {
 	}
 	return []figure{{Caption: "Pages programmed", Note: "What the flash programs and why. Write amplification is the whole over the host's part.", Wide: true,
 		SVG: svg(chart.Areas(chart.ColumnChart{Frame: frame("pages programmed per second over time, by reason", true),
-			X: chart.Axis{Label: "Simulated time", Unit: chart.Secs}, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: shade}))}}
+			X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: shade}))}}
 }
 
 func total(v []float64) float64 {
@@ -487,16 +510,17 @@ func wearFigure(r *Run, several bool) (figure, bool) {
 				return figure{}, false
 			}
 		}
-		if i > 0 && a < edges[i] {
+		if i > 0 && a-0.5 < edges[i] {
 			return figure{}, false
 		}
-		edges[i], edges[i+1] = a, b+1
+		edges[i], edges[i+1] = a-0.5, b+0.5
 	}
-	before := ""
+	before, caption := "", "Wear"
 	if several {
 		before = r.Label + ": "
+		caption = before + "wear"
 	}
-	return figure{Caption: before + "Wear", Note: "Blocks by how often they were erased.",
+	return figure{Caption: caption, Note: "Blocks by how often they were erased.",
 		SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: before + "blocks by erase count"},
 			X: chart.Axis{Label: "Erases", Unit: chart.Counts, Min: edges[0], Max: edges[len(edges)-1]}, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true},
 			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}}))}, true

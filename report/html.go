@@ -56,6 +56,7 @@ type tile struct{ Name, Value, Detail string }
 
 type section struct {
 	ID, Title string
+	Intro     string // small print under the title; may be empty
 	Table     *table
 	Figures   []figure
 }
@@ -153,18 +154,18 @@ func facts(r *Run) []fact {
 func tiles(r *Run) []tile {
 	var list []tile
 	add := func(name, metric, suffix, detail string) {
-		if v := r.written(metric); v != "" {
+		if v := r.shown(metric); v != "" {
 			list = append(list, tile{name, v + suffix, detail})
 		}
 	}
 	for _, op := range []struct{ name, title string }{{"read", "Read"}, {"write", "Write"}} {
-		add(op.title+" latency, 99 %", op.name+".latency.p99", "", some(r.written(op.name+".latency.p50"), "half within %s"))
+		add(op.title+" latency p99", op.name+".latency.p99", "", some(r.shown(op.name+".latency.p50"), "half within %s"))
 	}
 	for _, op := range []struct{ name, title string }{{"read", "Reads"}, {"write", "Writes"}} {
-		add(op.title+" per second", op.name+".iops", "", r.written(op.name+".bandwidth"))
+		add(op.title+" per second", op.name+".iops", "", r.shown(op.name+".bandwidth"))
 	}
-	add("Write amplification", "ssd.waf", "", some(r.written("ssd.gc.count"), "%s blocks collected"))
-	add("Dies busy", "ssd.utilisation.die", "", some(r.written("ssd.utilisation.channel"), "channels %s"))
+	add("Write amplification", "ssd.waf", "", some(r.shown("ssd.gc.count"), "%s blocks collected"))
+	add("Dies busy", "ssd.utilisation.die", "", some(r.shown("ssd.utilisation.channel"), "channels %s"))
 	add("Bandwidth, all", "aggregate.bandwidth", "", "")
 	return list
 }
@@ -198,7 +199,7 @@ func sections(runs []Run) []section {
 	var list []section
 	add := func(id, title string, t *table, f []figure) {
 		if t != nil || len(f) > 0 {
-			list = append(list, section{id, title, t, f})
+			list = append(list, section{ID: id, Title: title, Table: t, Figures: f})
 		}
 	}
 	if len(runs) > 1 {
@@ -208,14 +209,15 @@ func sections(runs []Run) []section {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
 	}
 	add("time", "Over time", nil, timeFigures(runs))
-	add("where", "Where the time went", nil, append(phaseFigure(runs), busyFigures(runs)...))
-	var t *table
-	if len(runs) == 1 {
-		t = driveTable(&runs[0])
-	} else {
-		t = comparison(runs, driveMetrics)
+	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {
+		list[len(list)-1].Intro = "Shaded: the warm-up, which all figures that are not over time leave out. " + sentence(w.Explain)
 	}
-	add("writes", "Flash writes and garbage collection", t, writeFigures(runs))
+	add("inside", "Inside the drive", nil, append(phaseFigure(runs), busyFigures(runs)...))
+	if len(runs) == 1 {
+		add("writes", "Flash writes and garbage collection", nil, withTable(writeFigures(runs), driveTable(&runs[0])))
+	} else {
+		add("writes", "Flash writes and garbage collection", comparison(runs, driveNames()), writeFigures(runs))
+	}
 	add("more", "More", nil, others(runs))
 	return list
 }
@@ -227,45 +229,78 @@ func latencies(r *Run) *table {
 		return nil
 	}
 	t := &table{Full: true, Head: []heading{{"", true}}}
-	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "IOPS"}, {"bandwidth", "Bandwidth"}, {"latency.mean", "Mean"}, {"latency.p50", "50 %"},
-		{"latency.p90", "90 %"}, {"latency.p99", "99 %"}, {"latency.p99_9", "99.9 %"}, {"latency.p99_99", "99.99 %"}, {"latency.max", "Max"}}
+	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "IOPS"}, {"bandwidth", "Bandwidth"}, {"latency.mean", "Mean"}, {"latency.p50", "p50"},
+		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.p99_99", "p99.99"}, {"latency.max", "Max"}}
 	for _, c := range columns {
 		t.Head = append(t.Head, heading{Title: c.title})
 	}
 	for _, op := range ops {
 		row := []cell{{Text: op, Class: "text"}}
 		for _, c := range columns {
-			row = append(row, cell{Text: r.written(op + "." + c.metric)})
+			row = append(row, cell{Text: r.shown(op + "." + c.metric)})
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// driveMetrics and headline are what tables of drives and of comparisons show.
-var (
-	driveMetrics = []string{"ssd.waf", "ssd.writes.host", "ssd.writes.gc", "ssd.writes.mapping", "ssd.writes.wear", "ssd.gc.count", "ssd.gc.pages_moved",
-		"ssd.flash.reads", "ssd.flash.programs", "ssd.flash.erases", "ssd.flash.suspensions", "ssd.cmt.hit_ratio", "ssd.cache.hit_ratio", "ssd.wear.mean",
-		"ssd.wear.max", "ssd.wear.life_used", "ssd.free_blocks.min", "ssd.energy", "ssd.power"}
-	headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50", "read.latency.p99", "read.latency.p99_9",
-		"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50", "write.latency.p99",
-		"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel"}
-)
+// driveMetrics are what tables of drives show.
+var driveMetrics = []struct{ metric, label string }{
+	{"ssd.waf", "Write amplification"}, {"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
+	{"ssd.writes.mapping", "for the mapping table"}, {"ssd.writes.wear", "for wear levelling"}, {"ssd.gc.count", "Blocks collected"},
+	{"ssd.flash.reads", "Flash page reads"}, {"ssd.flash.programs", "Flash page programs"}, {"ssd.flash.erases", "Flash block erases"},
+	{"ssd.flash.suspensions", "Suspensions for a read"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"}, {"ssd.cache.hit_ratio", "Data cache hits"},
+	{"ssd.utilisation.link", "Host link busy"}, {"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.max", "Erases of a block, most"},
+	{"ssd.wear.life_used", "Rated life used"}, {"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.energy", "Energy"}, {"ssd.power", "Mean power"},
+}
 
-// driveTable is what the drive counted.
+func driveNames() []string {
+	var names []string
+	for _, d := range driveMetrics {
+		names = append(names, d.metric)
+	}
+	return names
+}
+
+// headline is what comparisons begin with.
+var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50", "read.latency.p99", "read.latency.p99_9",
+	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50", "write.latency.p99",
+	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel"}
+
+// driveTable is what the drive counted. Zeros of things that need not happen are left out.
 func driveTable(r *Run) *table {
-	t := &table{Head: []heading{{"", true}, {}, {"", true}}}
-	for _, name := range driveMetrics {
-		m, ok := r.Result.Metric(name)
-		if !ok {
+	t := &table{Full: true, Head: []heading{{"", true}, {}}}
+	for _, d := range driveMetrics {
+		v, ok := r.value(d.metric)
+		if !ok || v == 0 && d.metric != "ssd.writes.gc" && d.metric != "ssd.gc.count" {
 			continue
 		}
-		t.Rows = append(t.Rows, []cell{{Text: strings.TrimPrefix(name, "ssd."), Class: "text"}, {Text: term.Quantity(m.Value, m.Unit)}, {Text: m.Help, Class: "text"}})
+		t.Rows = append(t.Rows, []cell{{Text: d.label, Class: "text"}, {Text: r.shown(d.metric)}})
 	}
 	if t.Rows == nil {
 		return nil
 	}
 	return t
+}
+
+// withTable puts a table after the wide figures.
+func withTable(f []figure, t *table) []figure {
+	if t == nil {
+		return f
+	}
+	at := 0
+	for at < len(f) && f[at].Wide {
+		at++
+	}
+	return slices.Insert(f, at, figure{Table: t})
+}
+
+// sentence ends s with a full stop.
+func sentence(s string) string {
+	if s == "" || strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
 }
 
 // comparison is a table of metrics with a column per run.
@@ -280,7 +315,7 @@ func comparison(runs []Run, names []string) *table {
 		first, haveFirst := runs[0].value(name)
 		for i := range runs {
 			v, ok := runs[i].value(name)
-			c := cell{Text: runs[i].written(name)}
+			c := cell{Text: runs[i].shown(name)}
 			if i > 0 && ok && haveFirst {
 				c.Delta = change(first, v)
 			}

@@ -36,6 +36,12 @@ type Line struct {
 	Set     bool // chosen on the command line
 }
 
+// Indent returns the spaces that the line begins with.
+func (l Line) Indent() string { return l.Text[:len(l.Text)-len(l.Body())] }
+
+// Body returns the line without them.
+func (l Line) Body() string { return strings.TrimLeft(l.Text, " ") }
+
 // The comments by which a resolved scenario says where a line's value is from.
 const (
 	DefaultMark = "# default"
@@ -94,6 +100,11 @@ func (r *Run) written(name string) string {
 		return ""
 	}
 	return term.Quantity(m.Value, m.Unit)
+}
+
+// shown is written with the sign for micro, which a page can show and a terminal perhaps not.
+func (r *Run) shown(name string) string {
+	return strings.Replace(r.written(name), " us", " µs", 1)
 }
 
 // shortDigest returns the first digits of a digest, without the algorithm's name.

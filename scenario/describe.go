@@ -236,7 +236,7 @@ func inKeys(text string, t reflect.Type) string {
 			}
 		}
 	}
-	names["SSD"] = "SSD" // the words, where they are no key
+	names["SSD"], names["MQSim"] = "SSD", "MQSim" // the words, where they are no key
 	if len(t.Name()) > 0 {
 		if first, rest, ok := strings.Cut(text, " "); ok && first == t.Name() {
 			text = "This " + rest

@@ -152,7 +152,7 @@ func (e *encoder) mark(path string) string {
 		return ""
 	case !ok:
 		return defaultMark
-	case strings.HasPrefix(at.File, "--set"):
+	case strings.HasPrefix(at.File, "--"):
 		return setMark
 	}
 	return ""

@@ -19,6 +19,7 @@ func (m *meter) finish(s *Scenario, r *result.Result, interrupted bool) {
 	end := last.at
 	r.SimulatedS = end.Seconds()
 	r.Summary = s.summary(m.drive)
+	r.Limits = s.limits()
 
 	skip, explain, found := m.cut(s.Measure.WarmUp)
 	var from mark

@@ -251,7 +251,10 @@ func setDefault(v reflect.Value) {
 }
 
 // Change is one --set: a path and the YAML text of its value.
-type Change struct{ Path, Value string }
+type Change struct {
+	Path, Value string
+	Flag        string // what stands for a file name in errors; "" is --set and its number
+}
 
 // Open reads a scenario: a file, standard input ("-", read by the caller), or
 // a preset's name. Changes are applied in order.
@@ -285,7 +288,11 @@ func Parse(file string, src []byte, dir string, changes []Change) (*Scenario, er
 		return nil, err
 	}
 	for i, c := range changes {
-		if err := applyChange(top, fmt.Sprintf("--set:%d", i+1), c); err != nil {
+		place := c.Flag
+		if place == "" {
+			place = fmt.Sprintf("--set:%d", i+1)
+		}
+		if err := applyChange(top, place, c); err != nil {
 			return nil, err
 		}
 	}

@@ -14,7 +14,7 @@ func ParseChange(s string) (Change, error) {
 	if !ok || path == "" {
 		return Change{}, fmt.Errorf("%q is no path=value, such as ssd.over_provisioning=12%%", s)
 	}
-	return Change{path, strings.TrimSpace(value)}, nil
+	return Change{Path: path, Value: strings.TrimSpace(value)}, nil
 }
 
 // step is a part of a path: a key with at most one index. A star is every item.
@@ -62,8 +62,10 @@ func applyChange(top *node, file string, c Change) error {
 	if err != nil {
 		return err
 	}
-	// Columns of the value count from the start of the whole argument.
-	value.shift(len(c.Path) + 1)
+	if c.Flag == "" {
+		// Columns of the value count from the start of the whole argument.
+		value.shift(len(c.Path) + 1)
+	}
 	t := reflect.TypeFor[Scenario]()
 	if err := setAt(top, t, steps, at, value, ""); err != nil {
 		return Errors{{at, err.Error()}}

@@ -1,13 +1,21 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"farflash/cosim"
+	"farflash/internal/term"
+	"farflash/report"
 	"farflash/result"
+	"farflash/result/columnar"
 	"farflash/scenario"
 )
 
@@ -22,36 +30,70 @@ type runFlags struct {
 	quiet  bool
 	jobs   int
 	failIf []string
+
+	conditions []result.Condition
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable), such as ssd.over_provisioning=12%")
+	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
-	fl.IntVar(&f.reps, "reps", 1, "run `N` replicates with the seeds seed, seed+1, ... and report intervals")
-	fl.StringVar(&f.until, "until", "", "end at a simulated time such as 2s, or when the latency is `steady`")
-	fl.StringVarP(&f.dir, "output", "o", "", "write the run to `DIR`, which must not exist; without it runs/NAME-DIGEST")
+	fl.IntVar(&f.reps, "reps", 1, "run `N` replicates, with the seeds seed, seed+1, ..., and report intervals")
+	fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
+	fl.StringVarP(&f.dir, "output", "o", "", "write the run to `DIR`, which must not exist (default runs/NAME-DIGEST)")
 	fl.BoolVar(&f.json, "json", false, "print result.json on standard output, and nothing else")
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
-	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run `N` replicates at once; 0 is one a processor")
-	fl.StringArrayVar(&f.failIf, "fail-if", nil, "exit with 3 if a `condition` holds (repeatable), such as 'read.latency.p99>500us'")
+	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` replicates at once (default one a processor)")
+	fl.StringArrayVar(&f.failIf, "fail-if", nil, "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds (repeatable)")
+	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	must(cmd.RegisterFlagCompletionFunc("output", file))
+	must(cmd.RegisterFlagCompletionFunc("set", completePath))
+}
+
+// must panics on an error that only a mistake in this package makes.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // open loads the scenario that an argument names, with the flags' changes.
-func (f *runFlags) open(name string) (*scenario.Scenario, error) {
+func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
+	for _, text := range f.failIf {
+		c, err := result.ParseCondition(text)
+		if err != nil {
+			return nil, usagef("--fail-if: %w", err)
+		}
+		f.conditions = append(f.conditions, c)
+	}
+	if f.reps < 1 {
+		return nil, usagef("--reps %d is not possible; use 1 or more", f.reps)
+	}
+	if f.jobs < 0 {
+		return nil, usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
+	}
+	changes, err := parseChanges(f.set)
+	if err != nil {
+		return nil, err
+	}
+	if f.until != "" {
+		changes = append(changes, scenario.Change{Path: "measure.until", Value: f.until, Flag: "--until"})
+	}
+	return p.open(name, changes)
+}
+
+func parseChanges(set []string) ([]scenario.Change, error) {
 	var changes []scenario.Change
-	for _, s := range f.set {
+	for _, s := range set {
 		c, err := scenario.ParseChange(s)
 		if err != nil {
 			return nil, usagef("--set: %w", err)
 		}
 		changes = append(changes, c)
 	}
-	if f.until != "" {
-		changes = append(changes, scenario.Change{Path: "measure.until", Value: f.until})
-	}
-	s, err := scenario.Open(name, changes)
-	return s, badInput(err)
+	return changes, nil
 }
 
 func (p *program) run() *cobra.Command {
@@ -59,11 +101,25 @@ func (p *program) run() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run SCENARIO",
 		Short: "Simulate a scenario or a preset",
-		Args:  arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
+		Long: `Simulate a scenario: a file, a preset's name (farflash list), or - for standard
+input. A table goes to standard output; the run directory holds scenario.yaml with
+every default, result.json, timing.json, report.html and citations.bib, and
+requests.parquet if measure.requests is set.
+
+The same scenario and seed give the same result.json, to the byte.`,
+		Example: `  farflash run quickstart
+  farflash run my.yaml --set ssd.over_provisioning=12% -o runs/op12
+  farflash run my.yaml --reps 10 --until steady
+  farflash run my.yaml --json --quiet --fail-if 'read.latency.p99>500us' > result.json`,
+		Args:              arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
+		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.open(args[0])
+			s, err := f.open(p, args[0])
 			if err != nil {
 				return err
+			}
+			if f.reps > 1 {
+				return p.replicate(cmd.Context(), s, &f)
 			}
 			return p.runOne(cmd.Context(), s, &f)
 		},
@@ -72,30 +128,133 @@ func (p *program) run() *cobra.Command {
 	return cmd
 }
 
+// runOne simulates one trial, writes its directory and prints it.
 func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags) error {
-	watch := result.StartTiming()
-	out, err := s.Run(ctx, scenario.Options{Seed: f.seed, Version: buildVersion()})
+	digest, err := s.Digest()
 	if err != nil {
-		return failed(err)
+		return badInput(err)
 	}
-	t := watch.Timing(int64(out.Events))
-	d, err := createRun(f.dir, s.Name, out.Result.Digest)
+	d, err := createRun(f.dir, s.Name, digest)
 	if err != nil {
 		return badInput(err)
 	}
 	defer d.Discard()
-	if err := d.WriteRun(result.Run{Result: out.Result, Scenario: s.Resolved(), Timing: &t}); err != nil {
+	progress := p.progress("run", f.quiet)
+	run, interrupted, err := trial(ctx, s, f.seed, d, 1, func(x scenario.Progress) {
+		progress.Update(int64(x.Requests), int64(x.Expected), x.Simulated.String()+" simulated")
+	})
+	progress.Stop()
+	if err != nil {
 		return failed(err)
 	}
-	if _, err := d.Commit(); err != nil {
+	place, err := d.Commit()
+	if err != nil {
 		return failed(err)
 	}
-	if f.json {
-		text, err := out.Result.Encode()
-		if err != nil {
-			return failed(err)
+	run.Path = place
+	if err := p.show(run, f); err != nil {
+		return failed(err)
+	}
+	if !f.quiet {
+		p.note("wrote %s", place)
+	}
+	if interrupted {
+		return failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
+	}
+	return p.judge(f, run.Result)
+}
+
+// trial simulates the scenario with one seed and fills the directory.
+func trial(ctx context.Context, s *scenario.Scenario, seed uint64, d *result.Directory, parallel int, progress func(scenario.Progress)) (*result.Run, bool, error) {
+	watch := result.StartTiming()
+	o := scenario.Options{Seed: seed, Version: buildVersion(), Progress: progress}
+	var requests *columnar.RequestWriter
+	var file *os.File
+	if s.Measure.Requests {
+		var err error
+		if file, err = d.Open(result.RequestsFile); err != nil {
+			return nil, false, err
 		}
-		fmt.Fprintln(p.out, string(text))
+		requests = columnar.NewRequestWriter(file)
+		o.Sample = func(x cosim.Sample) error {
+			return requests.Add(columnar.Request{
+				ID: int64(x.ID), Initiator: int32(x.Flow), Op: x.Op.String(), Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
+				StorageArrival: x.Submitted, StorageDeparture: x.Finished, NetworkArrival: columnar.Absent, NetworkDeparture: columnar.Absent, Completion: x.Finished,
+			})
+		}
+	}
+	out, err := s.Run(ctx, o)
+	if requests != nil {
+		err = errors.Join(err, requests.Close(), file.Close())
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	t := watch.Timing(int64(out.Events))
+	t.CommandLine = commandLine()
+	t.Parallel = parallel
+	run := &result.Run{Result: out.Result, Scenario: s.Resolved(), Timing: &t, Citations: s.Citations()}
+	var page bytes.Buffer
+	if err := report.WriteHTML(&page, report.FromDirectory(run)); err != nil {
+		return nil, false, fmt.Errorf("report: %w", err)
+	}
+	run.Report = page.String()
+	return run, out.Interrupted, d.WriteRun(*run)
+}
+
+// commandLine is how the program was called, quoted for a shell.
+func commandLine() string {
+	words := []string{"farflash"}
+	for _, a := range os.Args[1:] {
+		if a == "" || strings.ContainsAny(a, " \t\n\"'`$&|;<>()[]{}*?!#~\\") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// show prints a run: its JSON, or a table.
+func (p *program) show(run *result.Run, f *runFlags) error {
+	if f.json {
+		text, err := run.Result.Encode()
+		if err != nil {
+			return err
+		}
+		_, err = p.out.Write(text)
+		return err
+	}
+	if f.quiet {
+		return nil
+	}
+	return report.WriteText(p.out, report.FromDirectory(run), p.style())
+}
+
+// judge decides the exit code of a run that came to its end: broken laws first,
+// then the conditions.
+func (p *program) judge(f *runFlags, results ...*result.Result) error {
+	for _, r := range results {
+		for _, c := range r.Checks {
+			if !c.OK {
+				return failed(fmt.Errorf("check failed (seed %d): %s: %s", r.Seed, c.Name, c.Detail))
+			}
+		}
+	}
+	held := 0
+	for _, c := range f.conditions {
+		for _, r := range results {
+			yes, detail, err := c.Holds(r)
+			if err != nil {
+				return usagef("--fail-if: %w", err)
+			}
+			if yes {
+				held++
+				p.note("--fail-if: %s (seed %d)", detail, r.Seed)
+			}
+		}
+	}
+	if held > 0 {
+		return &failure{exitFailIf, nil}
 	}
 	return nil
 }
@@ -105,5 +264,35 @@ func createRun(dir, name, digest string) (*result.Directory, error) {
 	if dir != "" {
 		return result.Create(dir)
 	}
-	return result.CreateNumbered(filepath.Join("runs", name+"-"+digest[:8]))
+	return result.CreateNumbered(defaultRun(name, digest))
+}
+
+// defaultRun is where a run goes that nobody gave a place.
+func defaultRun(name, digest string) string {
+	clean := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>| `, r) || r < ' ' {
+			return '-'
+		}
+		return r
+	}, name)
+	return filepath.Join("runs", strings.TrimLeft(clean, ".")+"-"+digest[:8])
+}
+
+// progress is the one line on standard error while something long runs.
+func (p *program) progress(label string, quiet bool) *term.Progress {
+	c := term.ProgressConfig{Label: label, Unit: "requests", Quiet: quiet}
+	if f, ok := p.err.(*os.File); ok {
+		c.Terminal = term.IsTerminal(f)
+		c.Columns = term.Columns(f, 80)
+		c.Style = term.Colour(f, os.Getenv)
+	}
+	return term.NewProgress(p.err, c)
+}
+
+// style is how standard output is coloured.
+func (p *program) style() term.Style {
+	if f, ok := p.out.(*os.File); ok {
+		return term.Colour(f, os.Getenv)
+	}
+	return term.Style{}
 }

@@ -21,6 +21,7 @@ type Axis struct {
 	Unit     Unit
 	Scale    Scale
 	FromZero bool // a linear axis begins at 0
+	Tight    bool // a linear axis ends with the numbers, not with the next tick
 	Min, Max float64
 }
 
@@ -113,7 +114,7 @@ func (x *axis) linear(lo, hi, room float64) {
 		step = math.Max(step, 1)
 	}
 	x.lo, x.hi = math.Floor(lo/step+1e-9)*step, math.Ceil(hi/step-1e-9)*step
-	if x.Min != 0 || x.Max != 0 {
+	if x.Tight || x.Min != 0 || x.Max != 0 {
 		x.lo, x.hi = lo, hi
 	}
 	decimals := max(0, int(math.Ceil(-math.Log10(step*factor)-1e-9)))

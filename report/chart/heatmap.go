@@ -118,7 +118,7 @@ func cellText(u Unit, v float64) string {
 // scale draws the colours' legend.
 func (d *drawing) scale(c HeatMapChart, left, right, lo, hi float64) {
 	const steps = 40
-	x := left + textWidth(c.Legend) + 16
+	x := left + textWidth(c.Legend) + 22
 	low, high := c.Unit.Format(lo), c.Unit.Format(hi)
 	x += textWidth(low)
 	w := math.Min(200, right-x-textWidth(high)-12)

@@ -30,7 +30,9 @@ func Lines(c LineChart) string {
 	var keys []key
 	for _, s := range c.Series {
 		xs, ys = append(xs, s.X), append(ys, s.Y)
-		keys = append(keys, key{name: s.Name, style: s.Style})
+		if s.Name != "" {
+			keys = append(keys, key{name: s.Name, style: s.Style})
+		}
 	}
 	xlo, xhi, okX := spanOf(c.X.Scale, xs...)
 	ylo, yhi, okY := spanOf(c.Y.Scale, ys...)
@@ -94,7 +96,11 @@ func (p *plot) titles(series []Series, xc, yc Axis) {
 		for _, s := range series {
 			k := sort.SearchFloat64s(s.X, x)
 			if k < len(s.X) && s.X[k] == x {
-				title += "\n" + s.Name + ": " + yc.Unit.Format(s.Y[k])
+				name := s.Name
+				if name == "" {
+					name = yc.Label
+				}
+				title += "\n" + name + ": " + yc.Unit.Format(s.Y[k])
 			}
 		}
 		p.hit(from, p.top, to-from, p.bottom-p.top, title)
