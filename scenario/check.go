@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"math/bits"
 	"os"
 	"reflect"
 	"strings"
@@ -219,4 +220,12 @@ func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...an
 	if t.SkipBad < 0 {
 		fail("trace.skip_bad", "%d is not possible; use how many bad records may be skipped", t.SkipBad)
 	}
+}
+
+// Choices is d of the d-choices policy as the drive understands it.
+func (x *Drive) Choices() int {
+	if c := x.Collection.Choices; c > 0 {
+		return c
+	}
+	return max(bits.Len(uint(x.Geometry.BlocksPerPlane))-1, 1)
 }

@@ -22,6 +22,7 @@ import (
 // Conversion is a scenario made from another program's files.
 type Conversion struct {
 	Scenario *Scenario
+	Scenarios int // that the files hold
 	// Notes say what was decided or has no counterpart, one sentence each.
 	Notes []string
 }
@@ -58,7 +59,7 @@ func FromMQSim(device, workloads string, number int, compat Compat) (*Conversion
 		return nil, fmt.Errorf("%s: there is no scenario %d; it has 1 to %d", workloads, number, len(all))
 	}
 	flows := all[number-1]
-	c := &Conversion{Scenario: &Scenario{Measure: defaultMeasure()}}
+	c := &Conversion{Scenario: &Scenario{Measure: defaultMeasure()}, Scenarios: len(all)}
 	c.note("converted from %s and scenario %d of %d of %s", filepath.Base(device), number, len(all), filepath.Base(workloads))
 	s := c.Scenario
 	s.Name = fmt.Sprintf("%s-%d", strings.TrimSuffix(filepath.Base(workloads), filepath.Ext(workloads)), number)
@@ -81,7 +82,7 @@ func FromMQSim(device, workloads string, number int, compat Compat) (*Conversion
 		s.SSD.Quirks = ssd.Quirks{}
 	}
 	// What was made must be a scenario: it is read back as one.
-	if _, err := Parse(s.Name+".yaml", []byte(s.Resolved()), "", nil); err != nil {
+	if _, err := Parse(Source{File: s.Name + ".yaml", Text: []byte(s.Resolved())}, nil); err != nil {
 		return nil, fmt.Errorf("%s and %s make no possible drive:\n%w", device, workloads, err)
 	}
 	return c, nil

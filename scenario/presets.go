@@ -3,7 +3,7 @@ package scenario
 import (
 	"embed"
 	"fmt"
-	"os"
+	"io/fs"
 	"reflect"
 	"sort"
 	"strings"
@@ -74,7 +74,7 @@ func noSuchPreset(name string) error {
 // noSuchScenario says what was looked for: a file or a preset.
 func noSuchScenario(name string) error {
 	if strings.ContainsAny(name, `/\`) || hasYAMLSuffix(name) {
-		return fmt.Errorf("%s: %w", name, os.ErrNotExist)
+		return fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
 	return fmt.Errorf("no file and %w", noSuchPreset(name))
 }

@@ -256,37 +256,56 @@ type Change struct {
 	Flag        string // what stands for a file name in errors; "" is --set and its number
 }
 
-// Open reads a scenario: a file, standard input ("-", read by the caller), or
-// a preset's name. Changes are applied in order.
-func Open(name string, changes []Change) (*Scenario, error) {
-	if !strings.ContainsAny(name, `/\`) && !hasYAMLSuffix(name) {
-		if text, ok := presetText(name); ok {
-			if _, err := os.Stat(name); err != nil {
-				return Parse(name+".yaml", text, "", changes)
-			}
-		}
-	}
+// Source is the text of a scenario and where it is from.
+type Source struct {
+	File string // stands for it in errors
+	Text []byte
+	Dir  string // relative paths in it start here; "" is the working directory
+}
+
+// Find reads the text of a scenario: of a file, or of a preset if there is no file
+// of that name.
+func Find(name string) (Source, error) {
 	src, err := os.ReadFile(name)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, noSuchScenario(name)
-		}
-		return nil, err
+	switch {
+	case err == nil:
+		return Source{name, src, filepath.Dir(name)}, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return Source{}, err
 	}
-	return Parse(name, src, filepath.Dir(name), changes)
+	if text, ok := presetText(name); ok {
+		return Source{File: name + ".yaml", Text: text}, nil
+	}
+	return Source{}, noSuchScenario(name)
 }
 
 func hasYAMLSuffix(name string) bool {
 	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
-// Parse reads a scenario from text. file stands for it in errors; relative paths
-// in it start at dir.
-func Parse(file string, src []byte, dir string, changes []Change) (*Scenario, error) {
-	top, err := parseYAML(file, src)
+// Parse reads a scenario. Changes are applied in order.
+func Parse(src Source, changes []Change) (*Scenario, error) {
+	top, err := parseYAML(src.File, src.Text)
 	if err != nil {
 		return nil, err
 	}
+	return load(top, src, changes)
+}
+
+// ParseWorkload reads a scenario for its workload alone: without an ssd section it
+// has the drive mqsim-default.
+func ParseWorkload(src Source, changes []Change) (*Scenario, error) {
+	top, err := parseYAML(src.File, src.Text)
+	if err != nil {
+		return nil, err
+	}
+	if top.kind == mappingNode && top.get("ssd") == nil {
+		top.put(&node{at: top.at, text: "ssd"}, &node{at: top.at, text: "mqsim-default"})
+	}
+	return load(top, src, changes)
+}
+
+func load(top *node, src Source, changes []Change) (*Scenario, error) {
 	for i, c := range changes {
 		place := c.Flag
 		if place == "" {
@@ -296,7 +315,7 @@ func Parse(file string, src []byte, dir string, changes []Change) (*Scenario, er
 			return nil, err
 		}
 	}
-	s := &Scenario{dir: dir}
+	s := &Scenario{dir: src.Dir}
 	v := reflect.ValueOf(s).Elem()
 	setDefault(v)
 	d := newDecoder()
@@ -315,7 +334,7 @@ func Parse(file string, src []byte, dir string, changes []Change) (*Scenario, er
 		return nil, d.errs
 	}
 	if s.Name == "" {
-		base := filepath.Base(file)
+		base := filepath.Base(src.File)
 		s.Name = strings.TrimSuffix(base, filepath.Ext(base))
 	}
 	return s, nil

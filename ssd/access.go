@@ -176,6 +176,9 @@ func (d *Drive) placeRead(t int32) {
 		}
 		page = d.install(x.logical, ppa)
 		d.partial.set(x.logical, x.sectors)
+		if d.cfg.Quirks.FillsNeedProgram && d.ns[x.ns].cache >= CacheRead {
+			d.unprogrammed.set(x.logical, 1)
+		}
 		d.ftl.Programmed(ppa)
 		d.laidOut++
 		d.mapped++
@@ -243,6 +246,7 @@ func (d *Drive) placeWrite(t int32) {
 		d.mapped++
 	}
 	d.at(x, d.install(x.logical, ppa))
+	d.unprogrammed.remove(x.logical)
 	d.hostPrograms++
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)

@@ -347,6 +347,9 @@ func (d *Drive) admit(c *cache) {
 // cacheFill keeps what a read brought from flash.
 func (d *Drive) cacheFill(t int32) {
 	x := &d.txns[t]
+	if _, ok := d.unprogrammed.get(x.logical); ok {
+		return
+	}
 	c := &d.caches[d.ns[x.ns].cacheSet]
 	if si, ok := c.index.get(x.logical); ok {
 		s := int32(si)

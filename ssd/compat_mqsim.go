@@ -18,6 +18,7 @@ func MQSim(c Config) Config {
 		SharesSummed:          true,
 		HostStop:              10,
 		ReadHitDirties:        true,
+		FillsNeedProgram:      true,
 	}
 	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
 	c.Collection.Concurrent = 10

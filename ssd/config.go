@@ -356,6 +356,9 @@ type Quirks struct {
 	SharesSummed bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks.
 	HostStop int
+	// FillsNeedProgram: a page that no program wrote does not enter the cache when it
+	// is read.
+	FillsNeedProgram bool
 	// ReadHitDirties: reading a page into a slot that exists makes it dirty.
 	ReadHitDirties bool
 }

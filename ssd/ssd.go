@@ -46,6 +46,7 @@ type Drive struct {
 	l2p          table
 	owners       owners
 	partial      hash[uint64] // valid sectors of pages that are not valid as a whole
+	unprogrammed hash[uint32] // pages allocated by reads, where a quirk asks
 	ftl          *ftl.FTL
 	caches       []cache
 	tables       []mappingTable

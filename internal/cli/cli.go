@@ -137,8 +137,38 @@ requests take, and where the time goes.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
 	})
-	root.AddCommand(p.run(), p.convert())
+	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
+		p.export(), p.report(), p.diff(), p.cite(), p.version(), p.completion())
 	return root
+}
+
+// open loads a scenario: a file, a preset, or - for standard input.
+func (p *program) open(name string, changes []scenario.Change) (*scenario.Scenario, error) {
+	src, err := p.find(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := scenario.Parse(src, changes)
+	return s, badInput(err)
+}
+
+// openWorkload loads a scenario that may lack a drive.
+func (p *program) openWorkload(name string, changes []scenario.Change) (*scenario.Scenario, error) {
+	src, err := p.find(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := scenario.ParseWorkload(src, changes)
+	return s, badInput(err)
+}
+
+func (p *program) find(name string) (scenario.Source, error) {
+	if name == "-" {
+		text, err := io.ReadAll(p.in)
+		return scenario.Source{File: "stdin", Text: text}, badInput(err)
+	}
+	src, err := scenario.Find(name)
+	return src, badInput(err)
 }
 
 // unknownVerb reports an argument that is no verb.

@@ -13,9 +13,9 @@ func (p *program) convert() *cobra.Command {
 		Use:   "convert",
 		Short: "Make a scenario of another program's files",
 		Args:  p.unknownVerb,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return usagef("convert what? %s", "farflash convert mqsim ssdconfig.xml workload.xml") },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.convertMQSim())
+	cmd.AddCommand(p.convertMQSim(), p.convertFio())
 	return cmd
 }
 
@@ -25,13 +25,52 @@ func (p *program) convertMQSim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mqsim SSDCONFIG.xml WORKLOAD.xml",
 		Short: "Make a scenario of MQSim's two files",
-		Args:  arguments(2, 2, "MQSim's device file and workload file"),
+		Long: `Make a scenario of MQSim's two files, on standard output. It reproduces MQSim's
+deviations from a real drive and its way of counting latency unless --compat none is
+given, and makes the same requests as MQSim. Traces are looked for beside the
+workload file, then in the working directory, and named by absolute paths. Comments
+at its head say what has no counterpart; what is not modelled is refused by name.`,
+		Example: "  farflash convert mqsim ssdconfig.xml workload.xml > mq.yaml && farflash run mq.yaml",
+		Args:    arguments(2, 2, "MQSim's device file and workload file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c scenario.Compat
 			if err := c.UnmarshalText([]byte(compat)); err != nil {
 				return usagef("--compat: %w", err)
 			}
+			if cmd.Flags().Changed("scenario") && number < 1 {
+				return usagef("--scenario %d is not possible; they count from 1", number)
+			}
 			conv, err := scenario.FromMQSim(args[0], args[1], max(number, 1), c)
+			if err != nil {
+				return badInput(err)
+			}
+			if number == 0 && conv.Scenarios > 1 {
+				p.note("%s has %d scenarios; this is the first. --scenario N takes another", args[1], conv.Scenarios)
+			}
+			fmt.Fprint(p.out, conv.Text())
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&number, "scenario", 0, "which `N` of the workload file's scenarios (default the first)")
+	cmd.Flags().StringVar(&compat, "compat", compat, "whose deviations to reproduce: `mqsim or none`")
+	return cmd
+}
+
+func (p *program) convertFio() *cobra.Command {
+	drive := "tlc-enterprise"
+	cmd := &cobra.Command{
+		Use:   "fio JOB.fio",
+		Short: "Make a scenario of a fio job file",
+		Long: `Make a scenario of a fio job file, on standard output: a flow for each job and copy.
+Sizes that fio would take from the device are those of the --drive. A scenario can
+also name the job file itself ("workload: [{fio: job.fio}]").
+
+The options that are understood are listed by farflash list fio-options; others are
+refused by name.`,
+		Example: "  farflash convert fio randread.fio --drive mqsim-default > randread.yaml",
+		Args:    arguments(1, 1, "one job file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conv, err := scenario.FromFio(args[0], drive)
 			if err != nil {
 				return badInput(err)
 			}
@@ -39,7 +78,7 @@ func (p *program) convertMQSim() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&number, "scenario", 0, "which of the workload file's scenarios, from 1")
-	cmd.Flags().StringVar(&compat, "compat", compat, "reproduce MQSim's deviations (`mqsim`) or not (none)")
+	cmd.Flags().StringVar(&drive, "drive", drive, "the `preset` whose drive the jobs run on")
+	must(cmd.RegisterFlagCompletionFunc("drive", completePreset))
 	return cmd
 }

@@ -90,14 +90,15 @@ func (x *axis) linear(lo, hi, room float64) {
 	if x.FromZero && lo > 0 {
 		lo = 0
 	}
-	if !(hi > lo) {
+	// A range that is lost in the numbers' own size has no ticks.
+	if !(hi-lo > 1e-9*math.Max(math.Abs(lo), math.Abs(hi))) {
 		switch {
 		case lo == 0:
 			hi = 1
 		case lo > 0:
 			lo, hi = 0, lo*1.25
 		default:
-			lo, hi = lo-1, lo+1
+			lo, hi = lo*1.25, 0
 		}
 	}
 	name, factor := x.Unit.choose(math.Max(math.Abs(lo), math.Abs(hi)))

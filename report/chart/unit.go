@@ -135,13 +135,10 @@ func (u Unit) Format(v float64) string {
 	}
 	name, factor := u.choose(v)
 	text := significant(v*factor, 3)
-	if u == PerSecond {
-		name += "/s"
-	}
-	switch {
-	case name == "":
-		return text
-	case len(name) <= 1 && name != "B" && name != "%" && name != "s" && name != "h" && name != "d":
+	switch u {
+	case PerSecond:
+		return text + name + "/s"
+	case Plain, Counts:
 		return text + name
 	}
 	return text + " " + name

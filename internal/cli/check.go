@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) check() *cobra.Command {
+	var set []string
+	resolve := false
+	cmd := &cobra.Command{
+		Use:   "check SCENARIO",
+		Short: "Check a scenario without running it",
+		Long: `Check a scenario: every key, value and combination, and whether the traces that it
+names open and begin with a request. All mistakes are reported, each with file,
+line and column.`,
+		Example: `  farflash check my.yaml
+  farflash check my.yaml --resolve > resolved.yaml`,
+		Args:              arguments(1, 1, "a scenario file or a preset's name"),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			changes, err := parseChanges(set)
+			if err != nil {
+				return err
+			}
+			s, err := p.open(args[0], changes)
+			if err != nil {
+				return err
+			}
+			if err := s.Verify(); err != nil {
+				return badInput(err)
+			}
+			digest, err := s.Digest()
+			if err != nil {
+				return badInput(err)
+			}
+			if resolve {
+				fmt.Fprint(p.out, s.Resolved())
+				return nil
+			}
+			fmt.Fprintf(p.out, "%s: ok, digest %s\n", s.Name, digest)
+			return nil
+		},
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
+	cmd.Flags().BoolVar(&resolve, "resolve", false, "print the scenario with every default written out")
+	must(cmd.RegisterFlagCompletionFunc("set", completePath))
+	return cmd
+}

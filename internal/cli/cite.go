@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) cite() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cite [SCENARIO]",
+		Short: "Print what to cite, as BibTeX",
+		Long: `Print the BibTeX of what a scenario's models rest on. A run directory has it as
+citations.bib. Without a scenario it is that of the quickstart.`,
+		Args:              arguments(0, 1, "at most one scenario"),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := "quickstart"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			s, err := p.open(name, nil)
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(p.out, s.Citations())
+			return nil
+		},
+	}
+}

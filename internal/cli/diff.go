@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"farflash/internal/term"
+	"farflash/result"
+	"farflash/scenario"
+)
+
+// metricChange is a metric of two runs.
+type metricChange struct {
+	Name     string   `json:"name"`
+	Unit     string   `json:"unit"`
+	A        *float64 `json:"a"` // null: the run does not have it
+	B        *float64 `json:"b"`
+	Relative *float64 `json:"relative,omitempty"` // (b-a)/a
+}
+
+// keyChange is a key of two scenarios.
+type keyChange struct {
+	Path string `json:"path"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+func (p *program) diff() *cobra.Command {
+	asJSON, all := false, false
+	cmd := &cobra.Command{
+		Use:   "diff RUN RUN",
+		Short: "Set two runs' scenarios and metrics side by side",
+		Long: `Set two runs side by side: the keys of their scenarios that differ, and their
+metrics. It compares two trials and says nothing about chance: for that, run
+replicates.`,
+		Example: "  farflash diff runs/op7 runs/op12",
+		Args:    arguments(2, 2, "two run directories"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var runs [2]*result.Run
+			for i, a := range args {
+				var err error
+				if runs[i], err = result.Load(a); err != nil {
+					return badInput(err)
+				}
+			}
+			keys, err := scenario.Differences(runs[0].Scenario, runs[1].Scenario)
+			if err != nil {
+				return badInput(err)
+			}
+			metrics := changes(runs[0].Result, runs[1].Result)
+			if asJSON {
+				doc := struct {
+					Keys    []keyChange    `json:"keys"`
+					Metrics []metricChange `json:"metrics"`
+				}{[]keyChange{}, metrics}
+				for _, k := range keys {
+					doc.Keys = append(doc.Keys, keyChange(k))
+				}
+				w := json.NewEncoder(p.out)
+				w.SetIndent("", "  ")
+				return failed(w.Encode(doc))
+			}
+			return failed(p.printDiff(keys, metrics, all))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "show every metric that differs, not only the main ones")
+	return cmd
+}
+
+// changes lists the metrics of both.
+func changes(a, b *result.Result) []metricChange {
+	var out []metricChange
+	for _, x := range a.Metrics {
+		c := metricChange{Name: x.Name, Unit: x.Unit, A: &x.Value}
+		if y, ok := b.Metric(x.Name); ok {
+			c.B = &y.Value
+			if x.Value != 0 {
+				rel := (y.Value - x.Value) / x.Value
+				c.Relative = &rel
+			}
+		}
+		out = append(out, c)
+	}
+	for _, y := range b.Metrics {
+		if _, ok := a.Metric(y.Name); !ok {
+			out = append(out, metricChange{Name: y.Name, Unit: y.Unit, B: &y.Value})
+		}
+	}
+	return out
+}
+
+func (p *program) printDiff(keys []scenario.KeyChange, metrics []metricChange, all bool) error {
+	if len(keys) > 0 {
+		t := term.NewTable(term.Left("scenario"), term.Right("A"), term.Right("B"))
+		for _, k := range keys {
+			t.Row(k.Path, orDash(k.A), orDash(k.B))
+		}
+		if err := t.Write(p.out, p.style()); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.out)
+	}
+	t := term.NewTable(term.Left("metric"), term.Right("A"), term.Right("B"), term.Right("change"))
+	for _, m := range metrics {
+		same := m.A != nil && m.B != nil && *m.A == *m.B
+		if same || !all && !worthShowing(m.Name) {
+			continue
+		}
+		value := func(v *float64) string {
+			if v == nil {
+				return "-"
+			}
+			return term.Quantity(*v, m.Unit)
+		}
+		change := ""
+		if m.Relative != nil {
+			change = fmt.Sprintf("%+.2f %%", *m.Relative*100)
+		}
+		t.Row(m.Name, value(m.A), value(m.B), change)
+	}
+	if t.Rows() == 0 {
+		fmt.Fprintln(p.out, "no metric differs")
+		return nil
+	}
+	return t.Write(p.out, p.style())
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

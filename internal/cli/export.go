@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"farflash/result"
+	"farflash/result/columnar"
+)
+
+// exports are the formats of farflash export.
+var exports = []string{"fio", "csv", "parquet", "gobench"}
+
+func (p *program) export() *cobra.Command {
+	format, table, out := "", "metrics", ""
+	cmd := &cobra.Command{
+		Use:   "export RUN...",
+		Short: "Write a run for other programs",
+		Long: `Write a run directory for other programs, to standard output or a new file:
+
+  fio      JSON as of fio --output-format=json+ (fio_jsonplus_clat2csv reads it)
+  csv      one table: --table metrics, series, histograms or matrices
+  parquet  the series (requests.parquet is in the run directory if it was asked for)
+  gobench  Go benchmark lines, for benchstat; takes several runs`,
+		Example: `  farflash export runs/quickstart-1a2b3c4d --format=fio > fio.json
+  farflash export run --format=csv --table=series -o series.csv`,
+		Args: arguments(1, -1, "a run directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format == "" {
+				return usagef("--format is missing; there are %s", strings.Join(exports, ", "))
+			}
+			if !slices.Contains(exports, format) {
+				return usagef("no format %q; there are %s", format, strings.Join(exports, ", "))
+			}
+			if len(args) > 1 && format != "gobench" {
+				return usagef("--format=%s takes one run; gobench takes several", format)
+			}
+			var runs []*result.Run
+			for _, a := range args {
+				r, err := result.Load(a)
+				if err != nil {
+					return badInput(err)
+				}
+				runs = append(runs, r)
+			}
+			var text bytes.Buffer
+			if err := writeExport(&text, format, table, runs); err != nil {
+				return badInput(err)
+			}
+			w, err := p.output(out)
+			if err != nil {
+				return err
+			}
+			_, err = w.Write(text.Bytes())
+			return failed(errors.Join(err, w.Close()))
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "the `format`: "+strings.Join(exports, ", "))
+	cmd.Flags().StringVar(&table, "table", table, "which `table` csv writes: "+strings.Join(result.CSVTables, ", "))
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to a new `FILE` instead of standard output")
+	return cmd
+}
+
+func writeExport(w io.Writer, format, table string, runs []*result.Run) error {
+	switch format {
+	case "fio":
+		return result.WriteFio(w, runs[0])
+	case "csv":
+		return result.WriteCSV(w, runs[0].Result, table)
+	case "parquet":
+		return columnar.WriteSeries(w, runs[0].Result.Series)
+	}
+	var results []*result.Result
+	for _, r := range runs {
+		results = append(results, r.Result)
+	}
+	return result.WriteGobench(w, results...)
+}

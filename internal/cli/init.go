@@ -1,0 +1,60 @@
+package cli
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"farflash/scenario"
+)
+
+// template is the scenario that init starts from.
+//
+//go:embed template.yaml
+var template string
+
+func (p *program) init() *cobra.Command {
+	preset := ""
+	cmd := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a scenario to start from",
+		Long: `Write a commented scenario to start from, to a new file or to standard output.
+With --preset it is a copy of that preset.`,
+		Example: `  farflash init my.yaml
+  farflash init --preset src-ssd-a > a.yaml`,
+		Args: arguments(0, 1, "at most one file name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text := template
+			if preset != "" {
+				var err error
+				if text, err = scenario.PresetText(preset); err != nil {
+					return badInput(err)
+				}
+			}
+			if len(args) == 0 {
+				fmt.Fprint(p.out, text)
+				return nil
+			}
+			return writeNew(args[0], []byte(text))
+		},
+	}
+	cmd.Flags().StringVar(&preset, "preset", "", "copy the preset of that `name`")
+	must(cmd.RegisterFlagCompletionFunc("preset", completePreset))
+	return cmd
+}
+
+// writeNew writes a file that must not exist yet.
+func writeNew(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return usagef("%s exists already; it is not overwritten", name)
+		}
+		return badInput(err)
+	}
+	_, err = f.Write(text)
+	return failed(errors.Join(err, f.Close()))
+}

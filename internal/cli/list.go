@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"farflash/internal/term"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/workload/fiojob"
+	"farflash/workload/trace"
+)
+
+// listed is one thing in a list.
+type listed struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+	Unit string `json:"unit,omitempty"`
+}
+
+// lists are what farflash list can show.
+var lists = []struct {
+	name string
+	what func() []listed
+}{
+	{"presets", func() []listed {
+		var out []listed
+		for _, x := range scenario.Presets() {
+			out = append(out, listed{Name: x.Name, Text: x.Description})
+		}
+		return out
+	}},
+	{"metrics", func() []listed {
+		var out []listed
+		for _, x := range result.Metrics.All() {
+			out = append(out, listed{x.Name, x.Help, x.Unit})
+		}
+		return out
+	}},
+	{"formats", func() []listed {
+		var out []listed
+		for _, x := range trace.Formats() {
+			out = append(out, listed{Name: x.String(), Text: x.Layout()})
+		}
+		return out
+	}},
+	{"fio-options", func() []listed {
+		var out []listed
+		for _, x := range fiojob.Options() {
+			out = append(out, listed{Name: x})
+		}
+		return out
+	}},
+}
+
+func listNames() []string {
+	var names []string
+	for _, l := range lists {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+func (p *program) list() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "list [" + strings.Join(listNames(), "|") + "]",
+		Short: "List presets, metrics, trace formats or fio options",
+		Long: `List what there is: presets (the default), which farflash run takes and whose drive
+"ssd: NAME" names; metrics, as in result.json and --fail-if; formats of traces;
+fio-options that fio job files may have.`,
+		Args:      arguments(0, 1, "one of "+strings.Join(listNames(), ", ")),
+		ValidArgs: listNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := "presets"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			for _, l := range lists {
+				if l.name == name {
+					return p.printList(l.what(), asJSON)
+				}
+			}
+			return usagef("no list %q; there are %s", name, strings.Join(listNames(), ", "))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (p *program) printList(items []listed, asJSON bool) error {
+	if asJSON {
+		w := json.NewEncoder(p.out)
+		w.SetIndent("", "  ")
+		return w.Encode(items)
+	}
+	t := term.NewTable(term.Left(""), term.Left(""), term.Left(""))
+	for _, x := range items {
+		if x.Unit != "" {
+			t.Row(x.Name, x.Unit, x.Text)
+		} else {
+			t.Row(x.Name, x.Text)
+		}
+	}
+	return t.Write(p.out, p.style())
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"bytes"
+
+	"github.com/spf13/cobra"
+
+	"farflash/report"
+	"farflash/result"
+)
+
+func (p *program) report() *cobra.Command {
+	out := ""
+	text := false
+	cmd := &cobra.Command{
+		Use:   "report RUN...",
+		Short: "Make one HTML page of one run or several",
+		Long: `Make one HTML page of one run or of several side by side. The page is a single file
+that needs no network. With --text the runs' tables are printed instead.`,
+		Example: `  farflash report runs/op7 runs/op12 -o op.html
+  farflash report runs/op7 --text`,
+		Args: arguments(1, -1, "a run directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var runs []report.Run
+			for _, a := range args {
+				r, err := result.Load(a)
+				if err != nil {
+					return badInput(err)
+				}
+				runs = append(runs, report.FromDirectory(r))
+			}
+			if text {
+				for _, r := range runs {
+					if err := report.WriteText(p.out, r, p.style()); err != nil {
+						return failed(err)
+					}
+				}
+				return nil
+			}
+			var page bytes.Buffer
+			if err := report.WriteHTML(&page, runs...); err != nil {
+				return failed(err)
+			}
+			if out == "-" {
+				_, err := p.out.Write(page.Bytes())
+				return failed(err)
+			}
+			if err := writeNew(out, page.Bytes()); err != nil {
+				return err
+			}
+			p.note("wrote %s", out)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "write to a new `FILE`; - is standard output")
+	cmd.Flags().BoolVar(&text, "text", false, "print tables instead")
+	return cmd
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"farflash/ftl"
+	"farflash/ftl/waf"
+	"farflash/internal/term"
+	"farflash/scenario"
+)
+
+// wafRow is one policy's write amplification.
+type wafRow struct {
+	Policy     string  `json:"policy"`
+	OfDrive    bool    `json:"of_drive"` // the drive's own
+	Closed     float64 `json:"closed_form"`
+	Simulated  float64 `json:"simulated"`
+	Difference float64 `json:"difference"` // simulated / closed - 1
+}
+
+// wafAnswer is what farflash waf --json prints.
+type wafAnswer struct {
+	Scenario         string    `json:"scenario"`
+	OverProvisioning float64   `json:"over_provisioning"`
+	Alpha            float64   `json:"alpha"` // physical over logical space
+	Blocks           int       `json:"blocks"`
+	Pages            int       `json:"pages_per_block"`
+	Rows             []wafRow  `json:"rows"`
+	Mix              *wafBlend `json:"sequential_mix,omitempty"`
+}
+
+// wafBlend is eq. 7 fitted to the drive's policy.
+type wafBlend struct {
+	Turn   float64      `json:"turn"`
+	Slope  float64      `json:"slope"`
+	Random float64      `json:"random"`
+	Eta    float64      `json:"eta"`
+	Mu     float64      `json:"mu"`
+	Gamma  float64      `json:"gamma"`
+	RMS    float64      `json:"rms_error"`
+	Points [][3]float64 `json:"points"` // sequential share, simulated, fitted
+}
+
+// Bounds of the simulated pool: the closed forms are limits for many blocks, and
+// hold for any block of more than a few pages.
+const (
+	wafBlocks = 2000
+	wafPages  = 128
+)
+
+func (p *program) waf() *cobra.Command {
+	var set []string
+	seed := uint64(1)
+	asJSON, quick := false, false
+	cmd := &cobra.Command{
+		Use:   "waf PRESET|SCENARIO",
+		Short: "Write amplification: closed form, simulated and fitted",
+		Long: `Set the write amplification of a drive's spare space and victim policy beside the
+closed forms: uniform random writes of whole pages, simulated with the drive's own
+translation layer on one pool of 2000 blocks. Then a share of the writes is made
+sequential, and the curve of minTCO's equation 7 is fitted.
+
+Physical space is all blocks of the drive: what a drive keeps free or open makes its
+real figure a little higher.`,
+		Example: `  farflash waf tlc-enterprise
+  farflash waf mqsim-default --set ssd.over_provisioning=28%`,
+		Args:              arguments(1, 1, "a scenario file or a preset's name"),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			changes, err := parseChanges(set)
+			if err != nil {
+				return err
+			}
+			s, err := p.open(args[0], changes)
+			if err != nil {
+				return err
+			}
+			a, err := amplify(s, seed, !quick)
+			if err != nil {
+				return failed(err)
+			}
+			if asJSON {
+				w := json.NewEncoder(p.out)
+				w.SetIndent("", "  ")
+				return failed(w.Encode(a))
+			}
+			return failed(p.printWAF(a))
+		},
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&quick, "quick", false, "only the drive's own policy, and no sequential writes")
+	must(cmd.RegisterFlagCompletionFunc("set", completePath))
+	return cmd
+}
+
+// amplify computes and simulates.
+func amplify(s *scenario.Scenario, seed uint64, all bool) (*wafAnswer, error) {
+	c := &s.SSD.Collection
+	own := waf.Policy{Victim: c.Victim, Choices: s.SSD.Choices(), Window: float64(c.Window)}
+	alpha := waf.SpareFactor(s.SSD.OverProvisioning).Alpha()
+	a := &wafAnswer{
+		Scenario: s.Name, OverProvisioning: float64(s.SSD.OverProvisioning), Alpha: alpha,
+		Blocks: wafBlocks, Pages: min(s.SSD.Geometry.PagesPerBlock, wafPages),
+	}
+	policies := []waf.Policy{own}
+	if all {
+		for _, x := range []waf.Policy{{Victim: ftl.Greedy}, {Victim: ftl.DChoices, Choices: 10}, {Victim: ftl.DChoices, Choices: 2}, {Victim: ftl.FIFO}, {Victim: ftl.Random}} {
+			if x.Victim != own.Victim || x.Victim == ftl.DChoices && x.Choices != own.Choices {
+				policies = append(policies, x)
+			}
+		}
+	}
+	e := waf.DefaultExperiment()
+	e.Alpha, e.Blocks, e.Pages, e.Seed = alpha, a.Blocks, a.Pages, seed
+	for i, x := range policies {
+		closed, err := x.WAF(alpha, a.Pages)
+		if err != nil {
+			return nil, err
+		}
+		e.Policy = x
+		r, err := waf.Simulate(e)
+		if err != nil {
+			return nil, err
+		}
+		a.Rows = append(a.Rows, wafRow{x.String(), i == 0, closed, r.WAF, r.WAF/closed - 1})
+	}
+	if !all {
+		return a, nil
+	}
+	e.Policy = own
+	e.Blocks /= 4
+	var points []waf.MixPoint
+	for _, share := range []float64{0, 0.25, 0.5, 0.75, 0.9, 1} {
+		e.Sequential = share
+		r, err := waf.Simulate(e)
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, waf.MixPoint{S: share, WAF: r.WAF})
+	}
+	m, rms, err := waf.FitSequentialMix(points)
+	if err != nil {
+		return nil, err
+	}
+	b := &wafBlend{Turn: m.Turn, Slope: m.Slope, Random: m.Random, RMS: rms}
+	b.Eta, b.Mu, b.Gamma = m.Parabola()
+	for _, x := range points {
+		b.Points = append(b.Points, [3]float64{x.S, x.WAF, m.At(x.S)})
+	}
+	a.Mix = b
+	return a, nil
+}
+
+func (p *program) printWAF(a *wafAnswer) error {
+	fmt.Fprintf(p.out, "%s: over-provisioning %s of the flash, physical over logical space %.4f\n", a.Scenario, term.Percent(a.OverProvisioning), a.Alpha)
+	fmt.Fprintf(p.out, "uniform random writes, %d blocks' worth of data, %d pages a block\n\n", a.Blocks, a.Pages)
+	style := p.style()
+	t := term.NewTable(term.Left("policy"), term.Right("closed form"), term.Right("simulated"), term.Right("difference"), term.Left(""))
+	for _, r := range a.Rows {
+		own := ""
+		if r.OfDrive {
+			own = "this drive's"
+		}
+		t.Row(r.Policy, fmt.Sprintf("%.3f", r.Closed), fmt.Sprintf("%.3f", r.Simulated), fmt.Sprintf("%+.2f %%", r.Difference*100), own)
+	}
+	if err := t.Write(p.out, style); err != nil || a.Mix == nil {
+		return err
+	}
+	m := a.Mix
+	fmt.Fprintf(p.out, "\na share of the writes sequential, %s: A(S) = %.3f S + %.3f up to S = %.3f, then %.3f S^2 + %.3f S + %.3f\n\n",
+		a.Rows[0].Policy, m.Slope, m.Random, m.Turn, m.Eta, m.Mu, m.Gamma)
+	t = term.NewTable(term.Right("sequential"), term.Right("simulated"), term.Right("fitted"))
+	for _, x := range m.Points {
+		t.Row(term.Percent(x[0]), fmt.Sprintf("%.3f", x[1]), fmt.Sprintf("%.3f", x[2]))
+	}
+	return t.Write(p.out, style)
+}

@@ -1,0 +1,174 @@
+package chart
+
+import (
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// samples are one chart of each kind, over values that a pencil can check.
+func samples() map[string]string {
+	x := []float64{0, 1, 2, 3, 4}
+	shares := []float64{0, 0.5, 0.9, 0.99, 1}
+	return map[string]string{
+		"lines": Lines(LineChart{Frame: Frame{Title: "a & b"}, X: Axis{Label: "Time", Unit: Secs, Tight: true}, Y: Axis{Label: "Rate", Unit: ByteRates, FromZero: true},
+			Series: []Series{{"read", 0, x, []float64{1e8, 2e8, math.NaN(), 3e8, 4e8}}, {"write <1>", 1, x, []float64{4e8, 3e8, 2e8, 1e8, 0}}},
+			Shade:  []Span{{0, 1, "warm-up"}}}),
+		"cdf": CDF(CDFChart{X: Axis{Label: "Latency", Unit: Micros, Scale: Log}, YLabel: "Within",
+			Distributions: []Distribution{{"read", 0, []float64{80, 100, 200, 1000, 9000}, shares, 100000}, {"write", 1, []float64{10, 20, 40, 80, 160}, shares, 50}}}),
+		"columns": Columns(ColumnChart{X: Axis{Label: "Erases", Unit: Counts}, Y: Axis{Label: "Blocks", Unit: Counts, FromZero: true}, Edges: []float64{0, 1, 2, 3, 4},
+			Parts: []Part{{"blocks", 0, []float64{10, 40, 20, 0}}}}),
+		"areas": Areas(ColumnChart{X: Axis{Label: "Time", Unit: Secs}, Y: Axis{Label: "Pages", Unit: PerSecond}, Edges: []float64{0, 0.1, 0.2, 0.3},
+			Parts: []Part{{"host", 0, []float64{1000, 2000, 1500}}, {"gc", 1, []float64{0, 500, math.NaN()}}}}),
+		"bars": Bars(BarChart{X: Axis{Label: "Latency", Unit: Micros}, Rows: []string{"read", "write"}, Total: true,
+			Parts: []Part{{"wait", 1, []float64{200, 0}}, {"array", 0, []float64{60, 640}}}}),
+		"heatmap": HeatMap(HeatMapChart{RowLabel: "channel", ColLabel: "die", Rows: []string{"0", "1"}, Cols: []string{"0.0", "0.1", "1.0"},
+			V: [][]float64{{0, 0.25, 0.5}, {0.75, 1, math.NaN()}}, Unit: Fractions, Legend: "busy", Max: 1}),
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for name, got := range samples() {
+		file := filepath.Join("testdata", name+".svg")
+		if *rewrite {
+			if err := os.MkdirAll("testdata", 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s differs from %s; look at it and run the test with -rewrite if it is right", name, file)
+		}
+		if why := broken(got); why != "" {
+			t.Errorf("%s: %s", name, why)
+		}
+	}
+}
+
+var (
+	tags   = regexp.MustCompile(`<(/?)([a-z]+)[^<>]*?(/?)>`)
+	number = regexp.MustCompile(`NaN|Inf|="-?[0-9.]*e[+-]|(?:width|height|r)="-`)
+)
+
+// broken says what is wrong with a drawing: unbalanced elements, coordinates that are no numbers, negative sizes.
+func broken(svg string) string {
+	var open []string
+	for _, m := range tags.FindAllStringSubmatch(svg, -1) {
+		switch {
+		case m[3] == "/":
+		case m[1] == "":
+			open = append(open, m[2])
+		case len(open) == 0 || open[len(open)-1] != m[2]:
+			return "</" + m[2] + "> closes nothing"
+		default:
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) > 0 {
+		return "<" + open[0] + "> is not closed"
+	}
+	if rest := tags.ReplaceAllString(svg, ""); strings.ContainsAny(rest, "<>") {
+		return "a stray < or >"
+	}
+	if m := number.FindString(svg); m != "" {
+		return "it says " + m
+	}
+	if strings.Count(svg, "<svg") != 1 || !strings.HasPrefix(svg, "<svg") {
+		return "it is not one svg element"
+	}
+	return ""
+}
+
+func TestEmpty(t *testing.T) {
+	nan := []float64{math.NaN()}
+	for name, s := range map[string]string{
+		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan}}}), "cdf": CDF(CDFChart{}),
+		"columns": Columns(ColumnChart{}), "areas": Areas(ColumnChart{}), "bars": Bars(BarChart{}), "heat map": HeatMap(HeatMapChart{}),
+		"zeros on a log axis": Lines(LineChart{Y: Axis{Scale: Log}, Series: []Series{{"a", 0, []float64{1, 2}, []float64{0, 0}}}}),
+	} {
+		if why := broken(s); why != "" || !strings.Contains(s, "no values") {
+			t.Errorf("%s: %s\n%s", name, why, s)
+		}
+	}
+}
+
+// FuzzCharts draws values of any size; whatever they are, the drawing must be sound.
+func FuzzCharts(f *testing.F) {
+	f.Add(uint64(1), 1.0, 5, 2, uint8(0))
+	f.Add(uint64(2), 1e-9, 200, 9, uint8(7))
+	f.Add(uint64(3), 1e15, 1, 1, uint8(255))
+	f.Fuzz(func(t *testing.T, seed uint64, size float64, n, m int, kind uint8) {
+		if n < 1 || n > 300 || m < 1 || m > 12 || !(math.Abs(size) < 1e100) || size != 0 && math.Abs(size) < 1e-100 {
+			return
+		}
+		g := rand.New(rand.NewPCG(seed, 1))
+		axis := Axis{Label: "<x>", Unit: Unit(kind % 12), Scale: Scale(kind / 16 % 2), FromZero: kind&64 != 0, Tight: kind&128 != 0}
+		rising, edges := make([]float64, n), []float64{0}
+		at := 0.0
+		for i := range rising {
+			at += math.Abs(size) * (0.01 + g.Float64())
+			rising[i] = at
+			edges = append(edges, at)
+		}
+		values := func(positive bool) []float64 {
+			v := make([]float64, n)
+			for i := range v {
+				v[i] = size * g.NormFloat64()
+				if positive {
+					v[i] = math.Abs(v[i])
+				}
+				if g.IntN(10) == 0 {
+					v[i] = math.NaN()
+				}
+				if g.IntN(10) == 0 {
+					v[i] = 0
+				}
+			}
+			return v
+		}
+		lines := LineChart{X: axis, Y: axis}
+		columns := ColumnChart{X: Axis{Unit: axis.Unit}, Y: Axis{Unit: axis.Unit, FromZero: true}, Edges: edges}
+		cdf := CDFChart{X: axis}
+		heat := HeatMapChart{Cols: make([]string, n), Unit: axis.Unit}
+		bars := BarChart{X: Axis{Unit: axis.Unit}, Rows: make([]string, n)}
+		for k := range m {
+			lines.Series = append(lines.Series, Series{"s&", k, rising, values(false)})
+			columns.Parts = append(columns.Parts, Part{"p", k, values(true)})
+			heat.Rows = append(heat.Rows, "r")
+			heat.V = append(heat.V, values(false))
+			d := Distribution{Name: "d", Style: k, Value: rising, Share: make([]float64, n), Count: int64(1 + g.IntN(1000000))}
+			for i := range d.Share {
+				d.Share[i] = float64(i+1) / float64(n)
+			}
+			cdf.Distributions = append(cdf.Distributions, d)
+		}
+		bars.Parts = columns.Parts
+		for name, s := range map[string]string{"lines": Lines(lines), "columns": Columns(columns), "areas": Areas(columns), "cdf": CDF(cdf), "heat map": HeatMap(heat), "bars": Bars(bars)} {
+			if why := broken(s); why != "" {
+				t.Fatalf("%s: %s\n%s", name, why, s[:min(len(s), 3000)])
+			}
+		}
+	})
+}
+
+func TestDeterministic(t *testing.T) {
+	a, b := samples(), samples()
+	for name := range a {
+		if a[name] != b[name] {
+			t.Errorf("%s differs from one time to the next", name)
+		}
+	}
+}
