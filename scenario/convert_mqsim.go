@@ -21,7 +21,7 @@ import (
 
 // Conversion is a scenario made from another program's files.
 type Conversion struct {
-	Scenario *Scenario
+	Scenario  *Scenario
 	Scenarios int // that the files hold
 	// Notes say what was decided or has no counterpart, one sentence each.
 	Notes []string

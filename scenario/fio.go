@@ -77,7 +77,7 @@ func FromFio(file, drive string) (*Conversion, error) {
 		return nil, err
 	}
 	x.Preset = drive
-	s := &Scenario{SSD: &x, set: map[string]Position{}}
+	s := &Scenario{SSD: &x}
 	flows, err := readFio(file, "", s.smallest())
 	if err != nil {
 		return nil, err

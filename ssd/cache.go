@@ -348,6 +348,11 @@ func (d *Drive) admit(c *cache) {
 func (d *Drive) cacheFill(t int32) {
 	x := &d.txns[t]
 	if _, ok := d.unprogrammed.get(x.logical); ok {
+		// To the peer all such pages are one and the same: the first is filled.
+		if !d.filledOnce {
+			d.filledOnce = true
+			d.occupyDRAM(int64(x.bytes))
+		}
 		return
 	}
 	c := &d.caches[d.ns[x.ns].cacheSet]

@@ -98,8 +98,9 @@ type Drive struct {
 	lastData, lastLink, lastDRAMTime sim.Time
 	lastPayload, lastDRAM            int64
 
-	before  ftl.Stats // what preconditioning did
-	touched uint32    // keeps early loads of the map from being optimised away
+	before     ftl.Stats // what preconditioning did
+	filledOnce bool
+	touched    uint32 // keeps early loads of the map from being optimised away
 
 	counters
 }
