@@ -24,8 +24,9 @@ func (s *Scenario) check(d *decoder) {
 	if s.SSD != nil {
 		s.SSD.finish(d, s.where)
 	}
+	drive := s.SSD != nil && len(d.errs) == 0
 	for i := range s.Workload {
-		s.checkLoad(d, i)
+		s.checkLoad(d, i, drive)
 	}
 	s.Measure.check(d, at("measure"))
 }
@@ -79,7 +80,8 @@ func differing(a, b reflect.Value, path string, f func(path string, a, b reflect
 	}
 }
 
-func (s *Scenario) checkLoad(d *decoder, i int) {
+// checkLoad checks a flow; drive says that there is a drive to check it against.
+func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 	l := &s.Workload[i]
 	path := fmt.Sprintf("workload[%d]", i)
 	fail := func(key, format string, args ...any) {
@@ -108,7 +110,7 @@ func (s *Scenario) checkLoad(d *decoder, i int) {
 	if l.Limit < 0 {
 		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
 	}
-	if s.SSD != nil {
+	if drive {
 		if n := max(len(s.SSD.Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
 			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
@@ -132,11 +134,13 @@ func (s *Scenario) checkLoad(d *decoder, i int) {
 		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
 			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
 		}
-		if _, err := synth.New(s.synthetic(i, 1, s.smallest())); err != nil {
-			fail("synthetic", "%v", err)
+		if drive {
+			if _, err := synth.New(s.synthetic(i, 1, s.smallest())); err != nil {
+				fail("synthetic", "%v", err)
+			}
 		}
 	}
-	if l.Fio != nil {
+	if l.Fio != nil && drive {
 		s.checkFio(d, l, fail)
 	}
 	if l.MQSim != nil {
@@ -147,9 +151,6 @@ func (s *Scenario) checkLoad(d *decoder, i int) {
 // smallest is about what the host can address of the drive, for checks before one is
 // made.
 func (s *Scenario) smallest() units.Bytes {
-	if s.SSD == nil {
-		return units.PiB
-	}
 	return units.Bytes(float64(s.SSD.Geometry.Capacity())*(1-float64(s.SSD.OverProvisioning))) / units.Bytes(max(len(s.SSD.Namespaces), 1))
 }
 

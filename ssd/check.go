@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"farflash/block"
-	"farflash/ftl"
 )
 
 // Check is one conservation law and whether it holds.
@@ -71,8 +70,8 @@ func (d *Drive) programsUnderWay() (all uint64, moving int64) {
 		l := &d.lanes[i]
 		for q := range queues {
 			if operationOf(q) == opProgram {
-				for t := l.queues[q].head; t != 0; t = d.txns[t].next {
-					count(t)
+				for k := range l.queues[q].n {
+					count(l.queues[q].at(k).txn)
 				}
 			}
 		}
@@ -97,9 +96,7 @@ func (d *Drive) Held() string {
 	for i := range d.lanes {
 		l := &d.lanes[i]
 		for q := range queues {
-			for t := l.queues[q].head; t != 0; t = d.txns[t].next {
-				queued++
-			}
+			queued += int(l.queues[q].n)
 		}
 		if l.phase != idle || l.paused.n > 0 {
 			working++
@@ -123,17 +120,4 @@ func (d *Drive) Held() string {
 	}
 	return fmt.Sprintf("%d transactions wait for a free page, %d for the flash scheduler, %d for mapping pages; %d dies are at work; %d writes wait for the cache, %d flushes; %d commands are not fetched",
 		d.parked, queued, mapping, working, waiting, flushing, unfetched)
-}
-
-func (d *Drive) DebugFTL() string {
-	s := ""
-	for p := range d.cfg.Geometry.Planes() {
-		a, ok := d.ftl.Next(p)
-		s += fmt.Sprintf("plane %d free %d collecting %v exhausted %v valid %d next %v %v\n", p, d.ftl.Free(p), d.ftl.Collecting(p), d.ftl.Exhausted(p), d.ftl.Valid(p), a, ok)
-		d.ftl.Blocks(p, func(b ftl.Block, r ftl.Restored) bool {
-			s += fmt.Sprintf(" %d:%d/s%d/w%d/%x", b, r.Use, r.Stream, r.Written, r.Valid)
-			return true
-		})
-	}
-	return s + fmt.Sprintf("parked mapping %v; mapping programs %d host %d moves %d streams %+v", d.parkedMapping, d.mappingPrograms, d.hostPrograms, d.movePrograms, d.ftl.Config())
 }

@@ -61,6 +61,7 @@ func (d *Drive) moving(x *transaction, a ftl.Action) {
 	d.at(x, uint32(a.Source))
 	x.source = a.Source
 	x.logical = uint32(a.LPA)
+	d.l2p.expect(x.logical)
 	x.bytes = int32(d.cfg.Geometry.PageSize)
 	x.sectors = d.allSectors
 }

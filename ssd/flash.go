@@ -301,8 +301,9 @@ func (d *Drive) interrupt(n int32) bool {
 
 // issuable reports whether anything in a lane's queue can be issued.
 func (d *Drive) issuable(l *lane, q int) bool {
-	for t := l.queues[q].head; t != 0; t = d.txns[t].next {
-		if d.txns[t].waitsFor == 0 {
+	f := &l.queues[q]
+	for i := range f.n {
+		if d.txns[f.at(i).txn].waitsFor == 0 {
 			return true
 		}
 		if d.cfg.Quirks.HeadBlocks {

@@ -108,9 +108,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 		p.grow()
 	}
 	if x.done.Status == block.OK && r.Op != block.Flush {
-		// The map's entry will be needed a few events from now. Nothing waits for this
-		// load, so its cache misses pass while those events are worked off.
-		d.touched += d.l2p.get(d.ns[x.ns].base + uint32(x.cursor/d.sectorsPerPage))
+		d.l2p.expect(d.ns[x.ns].base + uint32(x.cursor/d.sectorsPerPage))
 	}
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++

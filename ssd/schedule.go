@@ -10,7 +10,7 @@ import (
 // A lane is what takes one flash command at a time: a die, or a whole chip where
 // a quirk says so. It holds the queues of what waits for it.
 type lane struct {
-	queues [queues]list
+	queues [queues]fifo
 	mask   uint16 // queues that hold something
 
 	// The command in progress.
@@ -28,6 +28,7 @@ type lane struct {
 	credit [2][3]int16
 
 	collecting int16 // planes of it with victims in progress
+	firstPlane int32
 
 	// Where its bit is among those of lanes that have something to do.
 	readyWord int32
@@ -82,11 +83,11 @@ func (d *Drive) enqueue(t int32) {
 	x := &d.txns[t]
 	now := d.eng.Now()
 	x.queued = now
-	d.seq++
-	x.seq = d.seq
 	ln := d.laneOf[x.plane]
 	l := &d.lanes[ln]
-	d.pushBack(&l.queues[x.queue], t)
+	inLane := x.plane - ln*d.planesPerLane
+	die := inLane / d.planesPerDie
+	l.queues[x.queue].push(waiter{txn: t, page: x.pageIndex, die: uint8(die), plane: uint8(inLane - die*d.planesPerDie)})
 	l.mask |= 1 << x.queue
 	d.setReady(ln, l)
 	q := &d.queueStats[x.queue]
@@ -229,23 +230,12 @@ func (d *Drive) urgent(l *lane) bool {
 	if l.collecting == 0 {
 		return false
 	}
-	n := int32(0)
-	if l.mask != 0 {
-		n = d.firstPlane(l)
-	}
-	for p := n; p < n+d.planesPerLane; p++ {
+	for p := l.firstPlane; p < l.firstPlane+d.planesPerLane; p++ {
 		if d.ftl.Urgent(int(p)) {
 			return true
 		}
 	}
 	return false
-}
-
-// firstPlane is the first plane of a lane, found through any of its transactions.
-func (d *Drive) firstPlane(l *lane) int32 {
-	q := bits.TrailingZeros16(l.mask)
-	p := d.txns[l.queues[q].head].plane
-	return p - p%d.planesPerLane
 }
 
 // moves are the queues of collection. While a victim waits only for the host's
@@ -358,39 +348,38 @@ func (d *Drive) nextHost(l *lane, way int) int {
 // It reports false if nothing in q1 is ready.
 func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
 	l := &d.lanes[n]
-	lead := l.queues[q1].head
-	if d.txns[lead].waitsFor != 0 && !d.cfg.Quirks.HeadBlocks {
-		for lead != 0 && d.txns[lead].waitsFor != 0 {
-			lead = d.txns[lead].next
-		}
-		if lead == 0 {
-			return false
+	first := &l.queues[q1]
+	lead := uint32(0)
+	if program(q1) && !d.cfg.Quirks.HeadBlocks {
+		for d.txns[first.at(lead).txn].waitsFor != 0 {
+			if lead++; lead == first.n {
+				return false
+			}
 		}
 	}
 	// One command addresses one die, distinct planes, the same page of each block.
-	die := d.txns[lead].plane / d.planesPerDie
-	pageIndex := d.txns[lead].pageIndex
+	head := *first.at(lead)
 	l.n = 0
 	planes := uint32(0)
 	for _, q := range [2]int{q1, q2} {
-		if q < 0 || int(l.n) == int(d.planesPerDie) {
+		if q < 0 || int32(l.n) == d.planesPerDie {
 			break
 		}
-		for t := l.queues[q].head; t != 0; {
-			x := &d.txns[t]
-			next := x.next
-			if x.waitsFor == 0 && (l.n == 0 || x.pageIndex == pageIndex || q == queueErase) && x.plane/d.planesPerDie == die {
-				if bit := uint32(1) << (x.plane % d.planesPerDie); planes&bit == 0 {
-					planes |= bit
-					d.dequeue(l, q, t)
-					l.txns[l.n] = t
-					l.n++
-					if int(l.n) == int(d.planesPerDie) {
-						break
-					}
-				}
+		f := &l.queues[q]
+		for i := uint32(0); i < f.n; {
+			w := *f.at(i)
+			bit := uint32(1) << w.plane
+			if w.die != head.die || planes&bit != 0 || l.n > 0 && w.page != head.page && q != queueErase ||
+				program(q) && d.txns[w.txn].waitsFor != 0 {
+				i++
+				continue
 			}
-			t = next
+			planes |= bit
+			d.dequeue(l, q, i)
+			l.txns[l.n] = w.txn
+			if l.n++; int32(l.n) == d.planesPerDie {
+				break
+			}
 		}
 	}
 	if l.n == 0 {
@@ -399,6 +388,9 @@ func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
 	d.begin(n, operationOf(q1), pause)
 	return true
 }
+
+// program reports whether a queue holds programs: those may have to wait for others.
+func program(queue int) bool { return queue >= queueMappingWrite && queue <= queueMoveWrite }
 
 func operationOf(queue int) operation {
 	switch {
@@ -412,15 +404,17 @@ func operationOf(queue int) operation {
 	return opProgram
 }
 
-func (d *Drive) dequeue(l *lane, q int, t int32) {
-	d.remove(&l.queues[q], t)
-	if l.queues[q].head == 0 {
+// dequeue takes the i-th transaction out of a lane's queue.
+func (d *Drive) dequeue(l *lane, q int, i uint32) {
+	f := &l.queues[q]
+	wait := d.eng.Now() - d.txns[f.at(i).txn].queued
+	f.remove(i)
+	if f.n == 0 {
 		l.mask &^= 1 << q
 	}
 	s := &d.queueStats[q]
 	s.Left++
 	s.length--
-	wait := d.eng.Now() - d.txns[t].queued
 	s.Wait += wait
 	s.MaxWait = max(s.MaxWait, wait)
 }

@@ -66,7 +66,6 @@ type Drive struct {
 	dirty        []uint64  // channels to be served at the end of the batch
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
 	batch        int
-	seq          uint64
 
 	isCollecting  []bool
 	parkedLists   []list
@@ -100,7 +99,6 @@ type Drive struct {
 
 	before     ftl.Stats // what preconditioning did
 	filledOnce bool
-	touched    uint32 // keeps early loads of the map from being optimised away
 
 	counters
 }
@@ -169,6 +167,7 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 	d.readyWords = (d.lanesPerChannel + 63) / 64
 	d.ready = make([]uint64, g.Channels*d.readyWords)
 	for i := range d.lanes {
+		d.lanes[i].firstPlane = int32(i) * d.planesPerLane
 		k := i % d.lanesPerChannel
 		d.lanes[i].readyWord = int32(i/d.lanesPerChannel*d.readyWords + k>>6)
 		d.lanes[i].readyBit = 1 << (k & 63)

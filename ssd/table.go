@@ -31,6 +31,15 @@ func (t *table) get(l uint32) uint32 {
 	return noPage
 }
 
+// expect says that page l's entry will be looked at soon.
+func (t *table) expect(l uint32) {
+	if t.chunks != nil {
+		prefetch(&t.chunks[l>>chunkBits][l&(1<<chunkBits-1)])
+	} else if t.sparse.n > 0 {
+		prefetch(&t.sparse.cells[t.sparse.slot(l)].key)
+	}
+}
+
 // set makes p the physical page of logical page l.
 func (t *table) set(l, p uint32) {
 	if t.chunks == nil {

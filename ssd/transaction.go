@@ -23,7 +23,6 @@ type transaction struct {
 	next      int32
 	bytes     int32 // moved over the channel
 	version   uint32
-	seq       uint64 // order of arrival in the scheduler
 	plane     int32
 	pageIndex uint16 // within the block
 	queue     uint8  // which of the scheduler's queues it belongs to

@@ -1,0 +1,303 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// module is the path that all imports within the tree begin with.
+const module = "farflash"
+
+// file is one parsed Go source.
+type file struct {
+	path    string // from the root, with slashes
+	pkg     string // the folder, from the root
+	test    bool
+	imports []string
+	lines   int
+	syntax  *ast.File
+	pos     *token.FileSet
+}
+
+// tree reads every Go source below the root, once.
+func tree(t *testing.T) []file {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var out []file
+	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if p != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "runs" || name == "tools") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		src, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		fset := token.NewFileSet()
+		syntax, err := parser.ParseFile(fset, p, src, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		f := file{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(name, "_test.go"), lines: strings.Count(string(src), "\n"), syntax: syntax, pos: fset}
+		for _, i := range syntax.Imports {
+			v, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			f.imports = append(f.imports, v)
+		}
+		out = append(out, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) == 0 {
+		t.Fatal("no Go sources found; the test does not run inside the repository")
+	}
+	return out
+}
+
+// within reports whether a folder is one of the given ones or below one.
+func within(folder string, tops ...string) bool {
+	for _, top := range tops {
+		if folder == top || strings.HasPrefix(folder, top+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// local turns an import path into a folder of the tree.
+func local(imported string) (string, bool) {
+	return strings.CutPrefix(imported, module+"/")
+}
+
+var (
+	// models are plain state machines: no clock, no I/O, no goroutine.
+	models = []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "ftl", "ratecontrol"}
+	// foundations are below the models and import nothing above themselves.
+	foundations = []string{"units", "sim", "stats", "block"}
+)
+
+// TestImports holds who may import whom.
+func TestImports(t *testing.T) {
+	rules := []struct {
+		who  []string
+		not  []string // folders of the tree that must not be imported
+		why  string
+		test bool // the rule holds for tests as well
+	}{
+		{[]string{"flash"}, []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "tco"}, "the real stack uses no model", false},
+		{models, []string{"flash"}, "models do not know the real stack", false},
+		{[]string{"ssd"}, []string{"fabric", "nvmf", "cosim", "cluster"}, "ssd and fabric are strangers, and what uses drives is above them", false},
+		{[]string{"fabric"}, []string{"ssd", "nvmf", "cosim", "cluster"}, "ssd and fabric are strangers", false},
+		{[]string{"nvmf"}, []string{"ssd", "cosim", "cluster"}, "nvmf sees block.Device, not ssd", false},
+		{[]string{"cluster", "tco"}, []string{"ssd", "fabric", "nvmf", "cosim"}, "cluster and tco declare the interfaces they need", false},
+		{[]string{"ftl", "ratecontrol", "forest"}, []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "tco", "flash", "workload", "study"}, "shared policies are below everything that drives them", false},
+		{[]string{"ratecontrol"}, []string{"study"}, "training runs live in study", false},
+		{foundations, []string{"ftl", "workload", "ratecontrol", "forest", "ssd", "fabric", "nvmf", "cosim", "cluster", "tco", "peer", "flash"}, "foundations are at the bottom", false},
+		{[]string{"peer"}, []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "tco", "scenario", "workload"}, "peer only reads what others write", false},
+		{append(slices.Clone(models), append(foundations, "workload", "peer", "tco", "forest", "flash")...), []string{"scenario", "result", "study", "reproduce", "report", "web", "internal/cli", "internal/term", "cmd"}, "what people see is above what is simulated", false},
+		{[]string{"result"}, []string{"scenario", "study", "reproduce", "report", "web", "internal/cli", "internal/term"}, "result is below what makes and shows it", false},
+		{[]string{"scenario"}, []string{"study", "reproduce", "report", "web", "internal/cli", "internal/term"}, "scenario does not print", false},
+		{[]string{"study", "reproduce", "report", "web"}, []string{"internal/cli", "cmd"}, "the command line is on top", false},
+	}
+	for _, f := range tree(t) {
+		for _, r := range rules {
+			if !within(f.pkg, r.who...) || f.test && !r.test {
+				continue
+			}
+			for _, i := range f.imports {
+				if to, ok := local(i); ok && within(to, r.not...) && !within(to, ownTop(f.pkg, r.who)) {
+					t.Errorf("%s imports %s: %s", f.path, i, r.why)
+				}
+			}
+		}
+	}
+}
+
+// ownTop is the entry of who that a folder is in.
+func ownTop(folder string, who []string) string {
+	for _, w := range who {
+		if within(folder, w) {
+			return w
+		}
+	}
+	return folder
+}
+
+// TestDoors holds that each library has one package that knows it.
+func TestDoors(t *testing.T) {
+	doors := []struct {
+		imported string // or a path below it
+		where    []string
+	}{
+		{"go.yaml.in/yaml", []string{"scenario"}},
+		{"gopkg.in/yaml", nil},
+		{"github.com/parquet-go", []string{"result/columnar"}},
+		{"github.com/spf13", []string{"internal/cli"}},
+		{"github.com/nats-io", []string{"study/natsexec"}},
+		{"encoding/xml", []string{"peer"}},
+	}
+	for _, f := range tree(t) {
+		for _, d := range doors {
+			for _, i := range f.imports {
+				if (i == d.imported || strings.HasPrefix(i, d.imported+"/")) && !within(f.pkg, d.where...) {
+					t.Errorf("%s imports %s, which only %s may", f.path, i, strings.Join(d.where, ", "))
+				}
+			}
+		}
+	}
+}
+
+// TestModels holds that models are plain state machines.
+func TestModels(t *testing.T) {
+	banned := []string{"os", "net", "log", "encoding", "math/rand", "io/fs", "syscall", "unsafe"}
+	for _, f := range tree(t) {
+		if f.test || !within(f.pkg, append(slices.Clone(models), "sim", "block")...) {
+			continue
+		}
+		for _, i := range f.imports {
+			if within(i, banned...) && i != "math/rand/v2" {
+				t.Errorf("%s imports %s, which models do not", f.path, i)
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%v: a model starts a goroutine", f.pos.Position(x.Pos()))
+			case *ast.SelectorExpr:
+				if id, ok := x.X.(*ast.Ident); ok && id.Name == "time" && slices.Contains([]string{"Now", "Since", "Sleep", "After", "NewTimer", "NewTicker", "Tick"}, x.Sel.Name) && slices.Contains(f.imports, "time") {
+					t.Errorf("%v: a model asks for time.%s", f.pos.Position(x.Pos()), x.Sel.Name)
+				}
+			case *ast.FuncDecl:
+				if x.Recv == nil && x.Name.Name == "init" {
+					t.Errorf("%v: a model has an init function", f.pos.Position(x.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestDocumented holds that every package says what it is for.
+func TestDocumented(t *testing.T) {
+	type doc struct {
+		comments int
+		text     string
+	}
+	docs := map[string]*doc{}
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		d := docs[f.pkg]
+		if d == nil {
+			d = new(doc)
+			docs[f.pkg] = d
+		}
+		if f.syntax.Doc != nil {
+			d.comments++
+			d.text = f.syntax.Doc.Text()
+		}
+	}
+	for pkg, d := range docs {
+		switch {
+		case d.comments == 0:
+			t.Errorf("%s has no package comment", pkg)
+		case d.comments > 1:
+			t.Errorf("%s has %d package comments; one file has it", pkg, d.comments)
+		case len(strings.Fields(d.text)) < 15 && !within(pkg, "cmd"):
+			t.Errorf("%s: the package comment does not say what it is for, its main types and what it leaves out", pkg)
+		}
+	}
+}
+
+// forbidden words say nothing about what a thing is.
+var forbidden = []string{"manager", "util", "utils", "common", "base", "impl", "data", "info", "helper", "helpers", "v2"}
+
+var wordBreak = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
+
+// TestNames holds that packages, files and exported types have names of the field.
+func TestNames(t *testing.T) {
+	check := func(where, name string) {
+		for _, w := range wordBreak.FindAllString(name, -1) {
+			if slices.Contains(forbidden, strings.ToLower(w)) {
+				t.Errorf("%s: the name %s has the word %q, which says nothing", where, name, w)
+			}
+		}
+	}
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		check(f.path, f.syntax.Name.Name)
+		check(f.path, strings.TrimSuffix(path.Base(f.path), ".go"))
+		for _, d := range f.syntax.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, s := range g.Specs {
+				if ts, ok := s.(*ast.TypeSpec); ok && ts.Name.IsExported() {
+					check(f.path, ts.Name.Name)
+				}
+			}
+		}
+	}
+}
+
+// maxLines bounds files: one subject fits.
+const maxLines = 900
+
+// TestFiles holds what every file is like.
+func TestFiles(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.lines > maxLines {
+			t.Errorf("%s has %d lines; split it below %d", f.path, f.lines, maxLines)
+		}
+		for _, c := range f.syntax.Comments {
+			if text := c.Text(); strings.Contains(text, "TODO") || strings.Contains(text, "FIXME") || strings.Contains(text, "XXX") {
+				t.Errorf("%v: unfinished work is noted in a comment", f.pos.Position(c.Pos()))
+			}
+		}
+	}
+}
+
+// TestGenerators holds that random numbers come from sim's streams.
+func TestGenerators(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.test || within(f.pkg, "sim", "flash") {
+			continue
+		}
+		for _, i := range f.imports {
+			if i == "math/rand" || i == "math/rand/v2" {
+				t.Errorf("%s imports %s; random numbers come from sim.Stream, by name and seed", f.path, i)
+			}
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package ssd
+
+// fifo is a queue of transactions that the scheduler picks from: mostly at the front,
+// but a command is filled up from anywhere in it. What picking looks at stands in the
+// queue itself, eight bytes an entry, so that a scan stays within few cache lines.
+type fifo struct {
+	buf  []waiter // a power of two
+	head uint32
+	n    uint32
+}
+
+type waiter struct {
+	txn   int32
+	page  uint16 // within its block
+	die   uint8  // within its lane
+	plane uint8  // within its die
+}
+
+// at is the i-th entry from the front.
+func (f *fifo) at(i uint32) *waiter { return &f.buf[(f.head+i)&uint32(len(f.buf)-1)] }
+
+func (f *fifo) push(w waiter) {
+	if f.n == uint32(len(f.buf)) {
+		bigger := make([]waiter, max(8, 2*len(f.buf)))
+		for i := range f.n {
+			bigger[i] = *f.at(i)
+		}
+		f.buf, f.head = bigger, 0
+	}
+	f.n++
+	*f.at(f.n - 1) = w
+}
+
+// remove takes the i-th entry out, moving whichever side of it is shorter.
+func (f *fifo) remove(i uint32) {
+	if i < f.n/2 {
+		for ; i > 0; i-- {
+			*f.at(i) = *f.at(i - 1)
+		}
+		f.head++
+	} else {
+		for ; i+1 < f.n; i++ {
+			*f.at(i) = *f.at(i + 1)
+		}
+	}
+	f.n--
+}
