@@ -432,7 +432,7 @@ func (m *meter) warnOverload(r *result.Result) {
 		last--
 	}
 	backlog := func(i int) uint64 { return m.marks[i].issued - m.marks[i].ended }
-	if n := backlog(last); n > 1000 && n > 2*backlog(last/2) && backlog(last/2) > 2*backlog(last/4) {
+	if n := backlog(last); n > 1000 && 2*n > 3*backlog(last/2) && 2*backlog(last/2) > 3*backlog(last/4) {
 		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one came; latencies grow with the length of the run", n)
 	}
 }

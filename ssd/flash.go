@@ -44,19 +44,19 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 	case opErase:
 		bus = d.eraseCommand[k]
 	}
+	took := d.arrayTime(op, d.txns[l.txns[0]].pageIndex)
 	for _, i := range l.txns[:k] {
 		x := &d.txns[i]
-		if op == opProgram {
-			x.transfer += d.programCommand[k] + d.dataTime(x.bytes)
-		} else {
-			x.transfer += bus
+		x.transfer = bus
+		if op == opProgram && k > 1 {
+			x.transfer = d.programCommand[k] + d.dataTime(x.bytes)
 		}
-		x.array += d.arrayTime(op, x.pageIndex)
+		x.array = took
 	}
 	d.commands[op][k-1]++
 	l.op, l.left = op, l.n
 	d.occupy(n, pause+bus)
-	d.work(n, d.arrayTime(op, d.txns[l.txns[0]].pageIndex))
+	d.work(n, took)
 }
 
 // occupy takes the idle channel for a lane's command.
@@ -96,14 +96,13 @@ func (d *Drive) work(n int32, took sim.Time) {
 
 // arrayTime is how long the array works on a command led by a page.
 func (d *Drive) arrayTime(op operation, pageIndex uint16) sim.Time {
-	t := &d.cfg.Timing
 	switch op {
 	case opProgram:
-		return t.Program[t.Cell.PageType(int(pageIndex))]
+		return d.programArray[pageIndex]
 	case opErase:
-		return t.Erase
+		return d.cfg.Timing.Erase
 	}
-	return t.Read[t.Cell.PageType(int(pageIndex))] + t.ReadyBusy
+	return d.readArray[pageIndex]
 }
 
 // channelFree: a command has been sent and somebody waits for the channel.

@@ -92,6 +92,13 @@ func (h *hash[V]) grow() {
 	}
 }
 
+// expect says that key will be looked up soon.
+func (h *hash[V]) expect(key uint32) {
+	if h.n > 0 {
+		prefetch(&h.cells[h.slot(key)].key)
+	}
+}
+
 // reset empties the table and keeps its memory.
 func (h *hash[V]) reset() {
 	clear(h.cells)
@@ -103,4 +110,44 @@ func (h *hash[V]) clone() hash[V] {
 	c := *h
 	c.cells = append([]cell[V](nil), h.cells...)
 	return c
+}
+
+// sectorMap maps logical pages to the sectors of them that hold data, with a bit a
+// sector. Half the width does for pages of up to 32 sectors, which most are.
+type sectorMap struct {
+	narrow hash[uint32]
+	wide   hash[uint64]
+	long   bool // pages have more than 32 sectors
+}
+
+func (m *sectorMap) get(key uint32) (uint64, bool) {
+	if m.long {
+		return m.wide.get(key)
+	}
+	v, ok := m.narrow.get(key)
+	return uint64(v), ok
+}
+
+func (m *sectorMap) set(key uint32, sectors uint64) {
+	if m.long {
+		m.wide.set(key, sectors)
+	} else {
+		m.narrow.set(key, uint32(sectors))
+	}
+}
+
+func (m *sectorMap) remove(key uint32) {
+	if m.long {
+		m.wide.remove(key)
+	} else {
+		m.narrow.remove(key)
+	}
+}
+
+func (m *sectorMap) expect(key uint32) {
+	if m.long {
+		m.wide.expect(key)
+	} else {
+		m.narrow.expect(key)
+	}
 }

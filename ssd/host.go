@@ -108,13 +108,25 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 		p.grow()
 	}
 	if x.done.Status == block.OK && r.Op != block.Flush {
-		d.l2p.expect(d.ns[x.ns].base + uint32(x.cursor/d.sectorsPerPage))
+		d.expect(&d.ns[x.ns], d.ns[x.ns].base+uint32(x.cursor/d.sectorsPerPage))
 	}
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++
 	d.submitted[r.Op]++
 	d.schedule(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
 	return true
+}
+
+// expect says that a logical page will be looked up in a few events.
+func (d *Drive) expect(n *namespace, l uint32) {
+	d.l2p.expect(l)
+	d.partial.expect(l)
+	if !d.cfg.Mapping.Ideal {
+		d.tables[n.cmt].index.expect(l)
+	}
+	if n.cache != CacheOff {
+		d.caches[n.cacheSet].index.expect(l)
+	}
 }
 
 // check tells what is wrong with a request, if anything.

@@ -45,7 +45,7 @@ type Drive struct {
 	ns           []namespace
 	l2p          table
 	owners       owners
-	partial      hash[uint64] // valid sectors of pages that are not valid as a whole
+	partial      sectorMap    // valid sectors of pages that are not valid as a whole
 	unprogrammed hash[uint32] // pages allocated by reads, where a quirk asks
 	ftl          *ftl.FTL
 	caches       []cache
@@ -91,6 +91,7 @@ type Drive struct {
 	readCommand, programCommand      [nand.MaxPlanesPerDie + 1]sim.Time
 	eraseCommand                     [nand.MaxPlanesPerDie + 1]sim.Time
 	suspendTime                      [operations]sim.Time
+	readArray, programArray          []sim.Time // by page of a block
 	bellTime, submissionTime         sim.Time
 	completionTime, readRequestTime  sim.Time
 	lastBytes                        int32
@@ -153,6 +154,7 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 		superpage:      int64(g.Planes() * g.SectorsPerPage()),
 	}
 	d.target = eng.AddHandler(d)
+	d.partial.long = g.SectorsPerPage() > 32
 	d.entryBytes = uint32(int64(g.PageSize) / int64(d.entriesPerPage))
 	diesPerLane := 1
 	if cfg.Quirks.WholeChip {
@@ -247,6 +249,11 @@ func (d *Drive) computeTimes() {
 	t := &d.cfg.Timing
 	for n := 1; n <= nand.MaxPlanesPerDie; n++ {
 		d.readCommand[n], d.programCommand[n], d.eraseCommand[n] = t.ReadCommand(n), t.ProgramCommand(n), t.EraseCommand(n)
+	}
+	d.readArray, d.programArray = make([]sim.Time, d.pagesPerBlock), make([]sim.Time, d.pagesPerBlock)
+	for page := range d.readArray {
+		kind := t.Cell.PageType(page)
+		d.readArray[page], d.programArray[page] = t.Read[kind]+t.ReadyBusy, t.Program[kind]
 	}
 	d.suspendTime[opProgram] = t.SuspendCommand() + t.SuspendProgram
 	d.suspendTime[opErase] = t.SuspendCommand() + t.SuspendErase

@@ -35,8 +35,8 @@ func (t *table) get(l uint32) uint32 {
 func (t *table) expect(l uint32) {
 	if t.chunks != nil {
 		prefetch(&t.chunks[l>>chunkBits][l&(1<<chunkBits-1)])
-	} else if t.sparse.n > 0 {
-		prefetch(&t.sparse.cells[t.sparse.slot(l)].key)
+	} else {
+		t.sparse.expect(l)
 	}
 }
 
