@@ -88,6 +88,7 @@ func (d *Drive) enqueue(t int32) {
 	inLane := x.plane - ln*d.planesPerLane
 	die := inLane / d.planesPerDie
 	l.queues[x.queue].push(waiter{txn: t, page: x.pageIndex, die: uint8(die), plane: uint8(inLane - die*d.planesPerDie)})
+	d.waiting[(ln*queues+int32(x.queue))*d.planesPerLane+inLane]++
 	l.mask |= 1 << x.queue
 	d.setReady(ln, l)
 	q := &d.queueStats[x.queue]
@@ -362,24 +363,24 @@ func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
 	l.n = 0
 	planes := uint32(0)
 	for _, q := range [2]int{q1, q2} {
-		if q < 0 || int32(l.n) == d.planesPerDie {
+		if q < 0 {
 			break
 		}
 		f := &l.queues[q]
-		for i := uint32(0); i < f.n; {
+		left := d.planesWaiting(n, q, head.die) &^ planes
+		for i := uint32(0); left != 0 && i < f.n; {
 			w := *f.at(i)
 			bit := uint32(1) << w.plane
-			if w.die != head.die || planes&bit != 0 || l.n > 0 && w.page != head.page && q != queueErase ||
+			if left&bit == 0 || w.die != head.die || l.n > 0 && w.page != head.page && q != queueErase ||
 				program(q) && d.txns[w.txn].waitsFor != 0 {
 				i++
 				continue
 			}
 			planes |= bit
-			d.dequeue(l, q, i)
+			left &^= bit
+			d.dequeue(n, q, i)
 			l.txns[l.n] = w.txn
-			if l.n++; int32(l.n) == d.planesPerDie {
-				break
-			}
+			l.n++
 		}
 	}
 	if l.n == 0 {
@@ -387,6 +388,19 @@ func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
 	}
 	d.begin(n, operationOf(q1), pause)
 	return true
+}
+
+// planesWaiting tells, a bit a plane, which planes of a die have something in one of
+// a lane's queues.
+func (d *Drive) planesWaiting(n int32, q int, die uint8) uint32 {
+	counts := d.waiting[(n*queues+int32(q))*d.planesPerLane+int32(die)*d.planesPerDie:]
+	have := uint32(0)
+	for p := range d.planesPerDie {
+		if counts[p] != 0 {
+			have |= 1 << p
+		}
+	}
+	return have
 }
 
 // program reports whether a queue holds programs: those may have to wait for others.
@@ -405,9 +419,12 @@ func operationOf(queue int) operation {
 }
 
 // dequeue takes the i-th transaction out of a lane's queue.
-func (d *Drive) dequeue(l *lane, q int, i uint32) {
+func (d *Drive) dequeue(n int32, q int, i uint32) {
+	l := &d.lanes[n]
 	f := &l.queues[q]
-	wait := d.eng.Now() - d.txns[f.at(i).txn].queued
+	x := &d.txns[f.at(i).txn]
+	wait := d.eng.Now() - x.queued
+	d.waiting[(n*queues+int32(q))*d.planesPerLane+x.plane-l.firstPlane]--
 	f.remove(i)
 	if f.n == 0 {
 		l.mask &^= 1 << q

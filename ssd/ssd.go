@@ -65,6 +65,7 @@ type Drive struct {
 	copybacks    [][]int32 // lanes that wait for a channel with a copyback's program, by channel
 	dirty        []uint64  // channels to be served at the end of the batch
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
+	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
 	batch        int
 
 	isCollecting  []bool
@@ -166,6 +167,7 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 	for p := range d.laneOf {
 		d.laneOf[p] = int32(p) / d.planesPerLane
 	}
+	d.waiting = make([]uint32, g.Planes()*queues)
 	d.readyWords = (d.lanesPerChannel + 63) / 64
 	d.ready = make([]uint64, g.Channels*d.readyWords)
 	for i := range d.lanes {

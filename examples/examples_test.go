@@ -1,0 +1,78 @@
+package examples
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"farflash/scenario"
+)
+
+// run simulates an example with changes and returns its metrics.
+func run(t *testing.T, name string, changes ...scenario.Change) func(string) float64 {
+	t.Helper()
+	src, err := scenario.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Parse(src, changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Run(context.Background(), scenario.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range out.Result.Checks {
+		if !c.OK {
+			t.Errorf("%s: %s", c.Name, c.Detail)
+		}
+	}
+	for _, w := range out.Result.Warnings {
+		t.Logf("warning: %s", w)
+	}
+	return func(metric string) float64 {
+		t.Helper()
+		m, ok := out.Result.Metric(metric)
+		if !ok {
+			t.Fatalf("%s has no metric %s", name, metric)
+		}
+		t.Logf("%s %s = %v %s", name, metric, m.Value, m.Unit)
+		return m.Value
+	}
+}
+
+// TestAll holds that every example is tested here.
+func TestAll(t *testing.T) {
+	files, err := filepath.Glob("*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 3 {
+		t.Errorf("there are %d examples, and tests for 3", len(files))
+	}
+}
+
+func TestNoisyNeighbour(t *testing.T) {
+	urgent := run(t, "noisy-neighbour.yaml")("read.latency.mean")
+	equal := run(t, "noisy-neighbour.yaml", scenario.Change{Path: "workload[*].queue.class", Value: "medium"})("read.latency.mean")
+	if urgent > 0.75*equal {
+		t.Errorf("the mean read takes %v us if the small ones are urgent, %v us if all are equal", urgent, equal)
+	}
+}
+
+func TestStreams(t *testing.T) {
+	apart := run(t, "streams.yaml")("ssd.waf")
+	mixed := run(t, "streams.yaml", scenario.Change{Path: "workload[*].placement", Value: "0"})("ssd.waf")
+	if apart > 0.9*mixed {
+		t.Errorf("write amplification is %v with streams and %v without", apart, mixed)
+	}
+}
+
+func TestBursts(t *testing.T) {
+	bursts := run(t, "bursts.yaml")("read.latency.p99")
+	smooth := run(t, "bursts.yaml", scenario.Change{Path: "workload[0].synthetic.reads.interarrival", Value: "{mean: 4us, kind: exponential}"})("read.latency.p99")
+	if bursts < 2*smooth {
+		t.Errorf("the 99th percentile is %v us with bursts and %v us without", bursts, smooth)
+	}
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"farflash": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScripts runs testdata/script. Each script is a session at a shell.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			root, err := filepath.Abs(filepath.Join("..", ".."))
+			if err != nil {
+				return err
+			}
+			e.Setenv("ROOT", root)
+			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "shared" {
+				_, err := os.Stat(filepath.Join("..", "..", "..", "shared", "cases"))
+				return err == nil, nil
+			}
+			return false, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// json FILE KEY... checks that a file is one JSON document with the keys.
+			"json": func(ts *testscript.TestScript, neg bool, args []string) {
+				var doc map[string]any
+				d := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+				if err := d.Decode(&doc); err != nil {
+					ts.Fatalf("%s: %v", args[0], err)
+				}
+				if d.More() {
+					ts.Fatalf("%s: more follows the document", args[0])
+				}
+				for _, k := range args[1:] {
+					if _, ok := doc[k]; ok == neg {
+						ts.Fatalf("%s: key %s", args[0], k)
+					}
+				}
+			},
+			// await PATTERN waits until a file matches.
+			"await": func(ts *testscript.TestScript, neg bool, args []string) {
+				for range 500 {
+					if found, err := filepath.Glob(ts.MkAbs(args[0])); err == nil && len(found) > 0 {
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				ts.Fatalf("nothing matches %s", args[0])
+			},
+			// none PATTERN checks that no file matches.
+			"none": func(ts *testscript.TestScript, neg bool, args []string) {
+				if found, err := filepath.Glob(ts.MkAbs(args[0])); err != nil || len(found) > 0 {
+					ts.Fatalf("%v match %s", found, args[0])
+				}
+			},
+		},
+	})
+}
+
+// call runs the program within the test.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = Main(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// TestVerbs holds that every verb has help with a sentence, and that the contract's
+// flags are there.
+func TestVerbs(t *testing.T) {
+	p := &program{}
+	for _, cmd := range p.root().Commands() {
+		code, out, _ := call(cmd.Name(), "--help")
+		if code != 0 || len(out) < 40 {
+			t.Errorf("%s --help: exit code %d, %d bytes", cmd.Name(), code, len(out))
+		}
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: short help is %q", cmd.Name(), cmd.Short)
+		}
+	}
+	_, out, _ := call("run", "--help")
+	for _, flag := range []string{"--set", "--seed", "--reps", "--until", "-o, --output", "--json", "--quiet", "-j, --jobs", "--fail-if"} {
+		if !strings.Contains(out, flag) {
+			t.Errorf("run has no flag %s", flag)
+		}
+	}
+}
+
+// TestStartUp holds that the program does nothing heavy before it knows what it is
+// asked for.
+func TestStartUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	bin := filepath.Join(t.TempDir(), "farflash")
+	if runtime.GOOS == "windows" {
+		bin += ".exe"
+	}
+	if out, err := exec.Command("go", "build", "-o", bin, "farflash/cmd/farflash").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	best := time.Hour
+	for range 10 {
+		start := time.Now()
+		if err := exec.Command(bin, "version").Run(); err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	t.Logf("farflash version takes %v", best)
+	if best > 100*time.Millisecond {
+		t.Errorf("farflash version takes %v", best)
+	}
+}
