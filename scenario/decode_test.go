@@ -125,7 +125,9 @@ func TestForms(t *testing.T) {
 		set        []string
 		check      func(*Scenario) bool
 	}{
-		{"preset alone", small, nil, func(s *Scenario) bool { return s.SSD.Preset == "mqsim-default" && s.SSD.Timing.Erase == 3800*units.Microsecond }},
+		{"preset alone", small, nil, func(s *Scenario) bool {
+			return s.SSD.Preset == "mqsim-default" && s.SSD.Timing.Erase == 3800*units.Microsecond
+		}},
 		{"preset with changes", strings.Replace(small, "ssd: mqsim-default", "ssd: {over_provisioning: 12%, preset: src-ssd-a}", 1), nil,
 			func(s *Scenario) bool {
 				return s.SSD.OverProvisioning == 0.12 && s.SSD.Geometry.PageSize == 16*units.KiB && s.SSD.Geometry.Channels == 8
@@ -137,7 +139,9 @@ func TestForms(t *testing.T) {
 				return s.SSD.Timing.Read == [4]units.Duration{40 * units.Microsecond, 60 * units.Microsecond, 60 * units.Microsecond, 60 * units.Microsecond}
 			}},
 		{"anchors", "ssd: mqsim-default\nworkload:\n  - &f {mqsim: {}, closed: 4}\n  - {<<: *f, closed: 8}\n  - *f\n", nil,
-			func(s *Scenario) bool { return len(s.Workload) == 3 && s.Workload[1].Closed == 8 && s.Workload[2].Closed == 4 }},
+			func(s *Scenario) bool {
+				return len(s.Workload) == 3 && s.Workload[1].Closed == 8 && s.Workload[2].Closed == 4
+			}},
 		{"size with a distribution", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: {mean: 44KB, scv: 2}, interarrival: 10us}, requests: 5}}]\n", nil,
 			func(s *Scenario) bool {
 				r := s.Workload[0].Synthetic.Reads
@@ -155,9 +159,13 @@ func TestForms(t *testing.T) {
 			func(s *Scenario) bool { return s.Measure.Until.Time == 2*units.Second }},
 		{"last set wins", small, []string{"name=a", "name=b"}, func(s *Scenario) bool { return s.Name == "b" }},
 		{"compat", strings.Replace(small, "ssd: mqsim-default", "ssd: {preset: mqsim-default, compat: mqsim}", 1), nil,
-			func(s *Scenario) bool { return s.SSD.Quirks.WholeChip && s.SSD.Config.Cache.Destage == ssd.DestageFirstTouch }},
+			func(s *Scenario) bool {
+				return s.SSD.Quirks.WholeChip && s.SSD.Config.Cache.Destage == ssd.DestageFirstTouch
+			}},
 		{"energy", strings.Replace(small, "ssd: mqsim-default", "ssd: {energy: {read: 42uJ, idle_watts: 5}}", 1), nil,
-			func(s *Scenario) bool { return s.SSD.Energy != nil && s.SSD.Energy.Idle == 5 && s.SSD.Energy.Read == 42e-6 }},
+			func(s *Scenario) bool {
+				return s.SSD.Energy != nil && s.SSD.Energy.Idle == 5 && s.SSD.Energy.Read == 42e-6
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := parse(c.text, c.set...)
@@ -323,12 +331,12 @@ func TestDigest(t *testing.T) {
 		return d
 	}
 	first := of()
-	for _, same := range []string{"name=x", "description=y", "measure.requests=true", "workload[0].trace.file=same.trace", "ssd.over_provisioning=7%"} {
+	for _, same := range []string{"description=y", "measure.requests=true", "workload[0].trace.file=same.trace", "ssd.over_provisioning=7%"} {
 		if of(same) != first {
 			t.Errorf("%s changes the digest", same)
 		}
 	}
-	for _, other := range []string{"workload[0].trace.file=other.trace", "ssd.over_provisioning=8%", "ssd.compat=mqsim", "measure.warm_up=auto", "workload[0].trace.scale=2"} {
+	for _, other := range []string{"name=x", "workload[0].trace.file=other.trace", "ssd.over_provisioning=8%", "ssd.compat=mqsim", "measure.warm_up=auto", "workload[0].trace.scale=2"} {
 		if of(other) == first {
 			t.Errorf("%s does not change the digest", other)
 		}

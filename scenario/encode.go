@@ -46,7 +46,8 @@ const salt = "farflash/1\n"
 
 // Digest names what the scenario computes, its seed apart: the SHA-256 of the
 // resolved scenario with the content of the files that it names in place of their
-// paths, and without what changes no result (names, descriptions, exports).
+// paths, and without what changes no result (the description, the preset's name,
+// exports). The same digest and seed give the same result.json.
 func (s *Scenario) Digest() (string, error) {
 	if s.files == nil {
 		s.files = map[string]string{}
@@ -58,7 +59,7 @@ func (s *Scenario) Digest() (string, error) {
 			failed = err
 		}
 		return "sha256:" + h
-	}, skip: []string{"name", "description", "ssd.preset", "measure.requests"}}
+	}, skip: []string{"description", "ssd.preset", "measure.requests"}}
 	e.fields(reflect.ValueOf(s).Elem(), "", 0)
 	if failed != nil {
 		return "", failed

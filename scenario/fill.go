@@ -189,6 +189,7 @@ func (f *figures) fill() {
 	}
 	f.breakdown()
 	f.queues()
+	f.wear()
 	if e := f.s.SSD.Energy; e != nil {
 		j := x.Energy + float64(e.Idle*f.span.Seconds())
 		r.Set("ssd.energy", j)
@@ -295,6 +296,54 @@ func (f *figures) queues() {
 		}
 		f.r.Set(length+".max", float64(q.MaxLength))
 	}
+}
+
+// wear fills in how often blocks were erased, from the drive's first day on.
+func (f *figures) wear() {
+	w, ok := any(f.d).(interface{ EraseHistogram() []int64 })
+	if !ok {
+		return
+	}
+	counts := w.EraseHistogram()
+	blocks, erases := int64(0), int64(0)
+	least, most := -1, 0
+	for n, b := range counts {
+		if b > 0 {
+			if least < 0 {
+				least = n
+			}
+			most = n
+		}
+		blocks += b
+		erases += int64(n) * b
+	}
+	if blocks == 0 {
+		return
+	}
+	mean := float64(erases) / float64(blocks)
+	f.r.Set("ssd.wear.min", float64(least))
+	f.r.Set("ssd.wear.mean", mean)
+	f.r.Set("ssd.wear.max", float64(most))
+	if c := f.s.SSD.Wear.Cycles; c > 0 {
+		f.r.Set("ssd.wear.life_used", mean/float64(c))
+	}
+	// At most so many columns: erase counts are taken together in equal ranges.
+	const columns = 64
+	step := (most-least)/columns + 1
+	var cols []string
+	var line []float64
+	for n := least; n <= most; n += step {
+		label, sum := strconv.Itoa(n), int64(0)
+		if step > 1 {
+			label = fmt.Sprintf("%d-%d", n, min(n+step-1, most))
+		}
+		for k := n; k < n+step && k <= most; k++ {
+			sum += counts[k]
+		}
+		cols = append(cols, label)
+		line = append(line, float64(sum))
+	}
+	f.r.SetMatrix("ssd.wear", []string{"blocks"}, cols, [][]float64{line})
 }
 
 // series fills in what happened over time.
@@ -412,7 +461,7 @@ func (m *meter) warn(s *Scenario, r *result.Result, found bool, explain string, 
 	}
 	for _, p := range m.replays {
 		for _, n := range p.notes {
-			r.Warn("%s: %s", p.path, n)
+			r.Warn("%s: %s", p.flow, n)
 		}
 	}
 }

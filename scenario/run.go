@@ -116,7 +116,7 @@ func (s *Scenario) flows(i int, y *system, seed uint64, first int64) ([]cosim.Fl
 	var err error
 	switch {
 	case l.Trace != nil:
-		p, failed := s.openTrace(l.Trace, seed)
+		p, failed := s.openTrace(i, seed)
 		if p != nil {
 			y.replays = append(y.replays, p)
 		}

@@ -14,6 +14,7 @@ import (
 // replay yields a trace's records with its times scaled, a part of it only, or
 // several times over.
 type replay struct {
+	flow   string // what notes are about: a file's name would make equal runs differ
 	path   string
 	opts   trace.Options
 	scale  float64
@@ -30,8 +31,10 @@ type replay struct {
 }
 
 // openTrace opens a trace to be replayed.
-func (s *Scenario) openTrace(t *Trace, seed uint64) (*replay, error) {
+func (s *Scenario) openTrace(i int, seed uint64) (*replay, error) {
+	t := s.Workload[i].Trace
 	p := &replay{
+		flow:  s.name(i),
 		path:  s.path(t.File),
 		opts:  trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window},
 		scale: t.Scale, count: -1, rounds: t.Loop,

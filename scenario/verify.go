@@ -21,7 +21,7 @@ func (s *Scenario) Verify() error {
 		if t == nil {
 			continue
 		}
-		p, err := s.openTrace(t, 1)
+		p, err := s.openTrace(i, 1)
 		if err == nil {
 			var rec workload.Record
 			if err = p.Next(&rec); errors.Is(err, io.EOF) {

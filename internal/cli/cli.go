@@ -138,7 +138,7 @@ requests take, and where the time goes.
 		return usagef("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
 	})
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
-		p.export(), p.report(), p.diff(), p.cite(), p.version(), p.completion())
+		p.export(), p.report(), p.diff(), p.reproduce(), p.cite(), p.version(), p.completion())
 	return root
 }
 

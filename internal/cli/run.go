@@ -280,7 +280,11 @@ func defaultRun(name, digest string) string {
 
 // progress is the one line on standard error while something long runs.
 func (p *program) progress(label string, quiet bool) *term.Progress {
-	c := term.ProgressConfig{Label: label, Unit: "requests", Quiet: quiet}
+	return p.progressOf(label, "requests", quiet)
+}
+
+func (p *program) progressOf(label, unit string, quiet bool) *term.Progress {
+	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet}
 	if f, ok := p.err.(*os.File); ok {
 		c.Terminal = term.IsTerminal(f)
 		c.Columns = term.Columns(f, 80)

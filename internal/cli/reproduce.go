@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"farflash/internal/term"
+	"farflash/reproduce"
+)
+
+func (p *program) reproduce() *cobra.Command {
+	asJSON, quiet := false, false
+	dir := ""
+	seed := uint64(1)
+	cmd := &cobra.Command{
+		Use:   "reproduce ID|list|all",
+		Short: "Rerun a paper's table or figure",
+		Long: `Rerun a paper's table or figure and set our figures beside the printed ones. Each row
+says how close it should be and why; a row whose paper value rests on something that
+the paper does not print says so. With -o the scenarios that were run, and the
+figure's curves as CSV, are written too.`,
+		Example: `  farflash reproduce list
+  farflash reproduce snis-fig2 -o fig2`,
+		Args: arguments(1, 1, "an experiment's id, list or all"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			out := []string{"list", "all"}
+			for _, e := range reproduce.All() {
+				out = append(out, e.ID+"\t"+e.Title)
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			experiments := reproduce.All()
+			switch args[0] {
+			case "list":
+				return p.listExperiments(experiments, asJSON)
+			case "all":
+			default:
+				e, err := reproduce.Find(args[0])
+				if err != nil {
+					return badInput(err)
+				}
+				experiments = []reproduce.Experiment{e}
+			}
+			var reports []*reproduce.Report
+			for _, e := range experiments {
+				progress := p.progressOf("reproduce "+e.ID, "runs", quiet)
+				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Progress: func(done, all int) {
+					progress.Update(int64(done), int64(all), "")
+				}})
+				progress.Stop()
+				if err != nil {
+					return failed(fmt.Errorf("%s: %w", e.ID, err))
+				}
+				reports = append(reports, r)
+				if dir != "" {
+					if err := writeExperiment(filepath.Join(dir, e.ID), r); err != nil {
+						return badInput(err)
+					}
+				}
+				if !asJSON {
+					if err := p.printExperiment(r); err != nil {
+						return failed(err)
+					}
+				}
+			}
+			if asJSON {
+				if err := p.experimentJSON(args[0] == "all", reports); err != nil {
+					return failed(err)
+				}
+			}
+			return off(reports)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	cmd.Flags().StringVarP(&dir, "output", "o", "", "write scenarios and curves to a new folder in `DIR`")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers")
+	return cmd
+}
+
+// off is the error for rows that are not as they should be.
+func off(reports []*reproduce.Report) error {
+	for _, r := range reports {
+		for _, row := range r.Rows {
+			if !row.OK {
+				return failed(fmt.Errorf("%s: %s is not as expected: %s", r.ID, row.Label, row.Expect))
+			}
+		}
+	}
+	return nil
+}
+
+func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) error {
+	var items []listed
+	for _, e := range list {
+		items = append(items, listed{Name: e.ID, Text: e.Title + " (" + e.Paper + ")"})
+	}
+	return failed(p.printList(items, asJSON))
+}
+
+// experimentJSON prints one report, or the list of all.
+func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
+	w := json.NewEncoder(p.out)
+	w.SetIndent("", "  ")
+	if !all {
+		return w.Encode(reports[0])
+	}
+	return w.Encode(reports)
+}
+
+func (p *program) printExperiment(r *reproduce.Report) error {
+	style := p.style()
+	fmt.Fprintf(p.out, "%s: %s\n%s\n\n", style.Bold(r.ID), r.Title, r.Paper)
+	t := term.NewTable(term.Left("row"), term.Right("paper"), term.Right("ours"), term.Left("unit"), term.Left(""), term.Left("expected"))
+	for _, row := range r.Rows {
+		paper := "-"
+		if row.Paper != nil {
+			paper = term.Significant(*row.Paper, 4)
+		}
+		verdict := style.Good("ok")
+		if !row.OK {
+			verdict = style.Bad("OFF")
+		}
+		for i, part := range wrap(row.Expect, 60) {
+			if i > 0 {
+				t.Row("", "", "", "", "", part)
+				continue
+			}
+			t.Row(row.Label, paper, term.Significant(row.Ours, 4), row.Unit, verdict, part)
+		}
+	}
+	if err := t.Write(p.out, style); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.out)
+	return nil
+}
+
+// writeExperiment writes what was run and the curves to a folder that must not
+// exist.
+func writeExperiment(dir string, r *reproduce.Report) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("%s exists already; it is not overwritten", dir)
+		}
+		return err
+	}
+	for _, s := range r.Scenarios {
+		if err := os.WriteFile(filepath.Join(dir, s.Name+".yaml"), []byte(s.Text), 0o666); err != nil {
+			return err
+		}
+	}
+	if len(r.Curves) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("panel,curve,x,y,x_label,y_label\n")
+	for _, c := range r.Curves {
+		for i := range c.X {
+			fmt.Fprintf(&b, "%q,%q,%s,%s,%q,%q\n", c.Panel, c.Name, strconv.FormatFloat(c.X[i], 'g', -1, 64), strconv.FormatFloat(c.Y[i], 'g', -1, 64), c.XLabel, c.YLabel)
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "curves.csv"), []byte(b.String()), 0o666)
+}

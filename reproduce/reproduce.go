@@ -1,0 +1,124 @@
+// Package reproduce reruns the papers' tables and figures and sets our figures
+// beside the printed ones.
+//
+// Its main types are Experiment, one table or figure, and Report, what came out: a
+// row for each figure, with the paper's value where it prints one, how close ours
+// should be and why. Everything that a paper leaves open is in the scenarios that an
+// experiment runs, which it returns, with the reason beside it. Nothing is tuned
+// until a row fits.
+//
+// It leaves out figures that only measure somebody else's machine.
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"farflash/scenario"
+)
+
+// Experiment is one table or figure of a paper.
+type Experiment struct {
+	ID    string // what farflash reproduce calls it
+	Title string
+	Paper string // citation
+
+	run func(context.Context, Options) (*Report, error)
+}
+
+// Options say how an experiment is run.
+type Options struct {
+	Seed    uint64
+	Version string
+	// Progress is told after each run how many of all are done; nil is nobody.
+	Progress func(done, all int)
+}
+
+// Row is one figure.
+type Row struct {
+	Label  string   `json:"label"`
+	Metric string   `json:"metric"`
+	Paper  *float64 `json:"paper"` // nil where the paper prints no number
+	Ours   float64  `json:"ours"`
+	Unit   string   `json:"unit"`
+	Expect string   `json:"expect"` // how close, and why
+	OK     bool     `json:"ok"`
+}
+
+// Report is what an experiment found.
+type Report struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Paper string `json:"paper"`
+	Rows  []Row  `json:"rows"`
+	OK    bool   `json:"ok"`
+
+	// Curves are the figure's own lines, for a picture.
+	Curves []Curve `json:"-"`
+	// Scenarios are the texts that were run, by name.
+	Scenarios []Named `json:"-"`
+}
+
+// Curve is a line of a figure.
+type Curve struct {
+	Panel, Name    string
+	XLabel, YLabel string
+	X, Y           []float64
+}
+
+// Named is a text with a name.
+type Named struct{ Name, Text string }
+
+// All lists the experiments in the order of the papers.
+func All() []Experiment { return []Experiment{snisFig2()} }
+
+// Find returns the experiment with an id.
+func Find(id string) (Experiment, error) {
+	var ids []string
+	for _, e := range All() {
+		if e.ID == id {
+			return e, nil
+		}
+		ids = append(ids, e.ID)
+	}
+	hint := ""
+	if near := scenario.Nearest(id, ids); near != "" {
+		hint = fmt.Sprintf("; did you mean %s?", near)
+	}
+	return Experiment{}, fmt.Errorf("there is no experiment %q%s (farflash reproduce list shows all)", id, hint)
+}
+
+// Run reruns the experiment.
+func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
+	r, err := e.run(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.ID, err)
+	}
+	r.ID, r.Title, r.Paper = e.ID, e.Title, e.Paper
+	r.OK = true
+	for i := range r.Rows {
+		r.OK = r.OK && r.Rows[i].OK && !math.IsNaN(r.Rows[i].Ours)
+	}
+	return r, nil
+}
+
+// measure runs a scenario's text and returns its metrics by name.
+func measure(ctx context.Context, name, text string, o Options) (map[string]float64, error) {
+	s, err := scenario.Parse(scenario.Source{File: name, Text: []byte(text)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.Run(ctx, scenario.Options{Seed: o.Seed, Version: o.Version})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if out.Interrupted {
+		return nil, context.Canceled
+	}
+	m := map[string]float64{}
+	for _, x := range out.Result.Metrics {
+		m[x.Name] = x.Value
+	}
+	return m, nil
+}
