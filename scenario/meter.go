@@ -29,6 +29,7 @@ type meter struct {
 	latency [2]*stats.LatencySeries
 	both    *stats.Series // latencies of reads and writes
 	settled bool
+	failed  bool // a listener ended the run
 }
 
 // histogram is what was measured of one operation in a slice.
@@ -125,6 +126,22 @@ func (m *meter) slice(at sim.Time) {
 		m.bins = m.bins[:half]
 	}
 	m.width *= 2
+}
+
+// end ends the last slice. Slices in which nothing happened any more are not part of
+// the run: their ends lie behind it.
+func (m *meter) end(at sim.Time) {
+	for n := len(m.marks); n > 0 && m.marks[n-1].at >= at; n = len(m.marks) {
+		if m.keep {
+			for op := range m.now {
+				m.now[op].h.Merge(&m.bins[n-1][op].h)
+				m.now[op].bytes += m.bins[n-1][op].bytes
+			}
+			m.bins = m.bins[:n-1]
+		}
+		m.marks = m.marks[:n-1]
+	}
+	m.slice(at)
 }
 
 // steady reports whether the mean latency is known well enough to end the run. It

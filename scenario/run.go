@@ -191,6 +191,7 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 		m.sample(&x)
 		if o.Sample != nil && failed == nil {
 			if failed = o.Sample(x); failed != nil {
+				m.failed = true
 				y.eng.Stop()
 			}
 		}
@@ -235,20 +236,24 @@ func (y *system) run(ctx context.Context, s *Scenario, m *meter, o Options) bool
 	for {
 		to := min(m.next(), end)
 		y.eng.Run(to)
-		if ctx.Err() != nil {
-			m.slice(y.eng.Now())
+		switch {
+		case ctx.Err() != nil:
+			m.end(y.eng.Now())
 			return true
-		}
-		if y.host.Err() != nil {
+		case y.host.Err() != nil || m.failed:
 			return false
 		}
-		// An engine that was stopped by a listener's error has events left; the caller
-		// knows of the error.
-		done := y.eng.Pending() == 0 || to == end
-		if done && end == sim.Forever {
+		dry := y.eng.Pending() == 0
+		done := dry || to == end
+		switch {
+		case dry:
 			to = y.eng.Now()
+			m.end(to)
+		case done:
+			m.end(to)
+		default:
+			m.slice(to)
 		}
-		m.slice(to)
 		if o.Progress != nil {
 			o.Progress(Progress{Requests: y.host.Ended(), Expected: expected, Simulated: to, Until: s.Measure.Until.Time})
 		}

@@ -133,7 +133,6 @@ requests take, and where the time goes.
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
 	})

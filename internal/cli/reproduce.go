@@ -91,7 +91,7 @@ func off(reports []*reproduce.Report) error {
 	for _, r := range reports {
 		for _, row := range r.Rows {
 			if !row.OK {
-				return failed(fmt.Errorf("%s: %s is not as expected: %s", r.ID, row.Label, row.Expect))
+				return failed(fmt.Errorf("%s: %s, %s is not as expected: %s", r.ID, row.Label, row.Metric, row.Expect))
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
 func (p *program) printExperiment(r *reproduce.Report) error {
 	style := p.style()
 	fmt.Fprintf(p.out, "%s: %s\n%s\n\n", style.Bold(r.ID), r.Title, r.Paper)
-	t := term.NewTable(term.Left("row"), term.Right("paper"), term.Right("ours"), term.Left("unit"), term.Left(""), term.Left("expected"))
+	t := term.NewTable(term.Left("row"), term.Left("metric"), term.Right("paper"), term.Right("ours"), term.Left("unit"), term.Left(""), term.Left("expected"))
 	for _, row := range r.Rows {
 		paper := "-"
 		if row.Paper != nil {
@@ -131,10 +131,10 @@ func (p *program) printExperiment(r *reproduce.Report) error {
 		}
 		for i, part := range wrap(row.Expect, 60) {
 			if i > 0 {
-				t.Row("", "", "", "", "", part)
+				t.Row("", "", "", "", "", "", part)
 				continue
 			}
-			t.Row(row.Label, paper, term.Significant(row.Ours, 4), row.Unit, verdict, part)
+			t.Row(row.Label, row.Metric, paper, term.Significant(row.Ours, 4), row.Unit, verdict, part)
 		}
 	}
 	if err := t.Write(p.out, style); err != nil {
