@@ -300,7 +300,7 @@ func (p *pool) pop(i int) int32 {
 }
 
 // openBlock gives a frontier its next block. The caller has made sure there is one.
-func (f *FTL) openBlock(p *pool, pool int, to int) *frontier {
+func (f *FTL) openBlock(p *pool, pool int, to int) {
 	if p.free == 0 {
 		broken("pool %d has no block for frontier %d", pool, to)
 	}
@@ -326,7 +326,6 @@ func (f *FTL) openBlock(p *pool, pool int, to int) *frontier {
 	w.next = PPA((int64(pool)*int64(f.blocks) + int64(b)) * int64(f.pages))
 	p.wake = true
 	f.guard(p)
-	return w
 }
 
 // allocateSlow is Allocate where a block is opened or filled, or the host may not write.

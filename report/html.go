@@ -153,20 +153,20 @@ func facts(r *Run) []fact {
 // tiles are the headline figures of one run.
 func tiles(r *Run) []tile {
 	var list []tile
-	add := func(name, metric, suffix, detail string) {
+	add := func(name, metric, detail string) {
 		if v := r.shown(metric); v != "" {
 			list = append(list, tile{name, v + suffix, detail})
 		}
 	}
 	for _, op := range []struct{ name, title string }{{"read", "Read"}, {"write", "Write"}} {
-		add(op.title+" latency p99", op.name+".latency.p99", "", some(r.shown(op.name+".latency.p50"), "half within %s"))
+		add(op.title+" latency p99", op.name+".latency.p99", some(r.shown(op.name+".latency.p50"), "half within %s"))
 	}
 	for _, op := range []struct{ name, title string }{{"read", "Reads"}, {"write", "Writes"}} {
-		add(op.title+" per second", op.name+".iops", "", r.shown(op.name+".bandwidth"))
+		add(op.title+" per second", op.name+".iops", r.shown(op.name+".bandwidth"))
 	}
-	add("Write amplification", "ssd.waf", "", some(r.shown("ssd.gc.count"), "%s blocks collected"))
-	add("Dies busy", "ssd.utilisation.die", "", some(r.shown("ssd.utilisation.channel"), "channels %s"))
-	add("Bandwidth, all", "aggregate.bandwidth", "", "")
+	add("Write amplification", "ssd.waf", some(r.shown("ssd.gc.count"), "%s blocks collected"))
+	add("Dies busy", "ssd.utilisation.die", some(r.shown("ssd.utilisation.channel"), "channels %s"))
+	add("Bandwidth, all", "aggregate.bandwidth", "")
 	return list
 }
 

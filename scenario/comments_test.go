@@ -146,10 +146,8 @@ Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes a
 		if err != nil {
 			t.Fatal(err)
 		}
-		title := path
-		if path == "" {
-			title = "The scenario"
-		} else {
+		title := "The scenario"
+		if path != "" {
 			title = "`" + path + "`"
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nWrite %s.\n\n| key | write | default | meaning |\n|---|---|---|---|\n", title, d.Doc, d.Value)

@@ -72,6 +72,12 @@ func FromMQSim(device, workloads string, number int, compat Compat) (*Conversion
 			return nil, err
 		}
 	}
+	if compat == CompatMQSim && len(flows) > 1 {
+		// MQSim starts its flows in the order of an unordered_map of theirs, which for
+		// the few there are is the reverse of the file's.
+		slices.Reverse(s.Workload)
+		c.note("flows start at the same time, the last one first, as MQSim starts them")
+	}
 	if d.Enabled_Preconditioning {
 		if err := c.precondition(flows); err != nil {
 			return nil, err

@@ -122,6 +122,7 @@ func difference(b, a *ssd.Stats) ssd.Stats {
 	}
 	d.LaneBusy, d.ChannelBusy = minus(d.LaneBusy, a.LaneBusy), minus(d.ChannelBusy, a.ChannelBusy)
 	d.DRAMBusy -= a.DRAMBusy
+	d.LinkBusy -= a.LinkBusy
 	d.FTL = d.FTL.Sub(a.FTL)
 	d.Energy -= a.Energy
 	d.Queues = append([]ssd.QueueStats(nil), d.Queues...)
@@ -156,6 +157,7 @@ type figures struct {
 
 func (f *figures) fill() {
 	x, r := &f.now, f.r
+	r.Set("ssd.free_blocks.min", float64(x.FewestFree))
 	if x.HostPrograms > 0 {
 		r.Set("ssd.waf", float64(x.HostPrograms+x.MovePrograms+x.MappingPrograms)/float64(x.HostPrograms))
 	}
@@ -178,6 +180,7 @@ func (f *figures) fill() {
 	if f.span > 0 {
 		r.Set("ssd.utilisation.die", mean(x.LaneBusy)/float64(f.span))
 		r.Set("ssd.utilisation.channel", mean(x.ChannelBusy)/float64(f.span))
+		r.Set("ssd.utilisation.link", float64(x.LinkBusy)/float64(f.span))
 		f.busy()
 	}
 	for i, op := range []string{"read", "write"} {
@@ -300,11 +303,7 @@ func (f *figures) queues() {
 
 // wear fills in how often blocks were erased, from the drive's first day on.
 func (f *figures) wear() {
-	w, ok := any(f.d).(interface{ EraseHistogram() []int64 })
-	if !ok {
-		return
-	}
-	counts := w.EraseHistogram()
+	counts := f.d.EraseHistogram()
 	blocks, erases := int64(0), int64(0)
 	least, most := -1, 0
 	for n, b := range counts {

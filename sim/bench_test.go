@@ -72,7 +72,7 @@ func newHold(set pendingSet, draw func(*Stream, int) Time, pending int) *hold {
 	}
 	for i := range pending {
 		at := uint64(s.Float64() * float64(h.delays[i%len(h.delays)]))
-		set.push(entry{key: key{uint64(at), uint64(i) << counterBits}})
+		set.push(entry{key: key{at, uint64(i) << counterBits}})
 	}
 	h.run(4*pending + 10000)
 	return h

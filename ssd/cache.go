@@ -371,7 +371,7 @@ func (d *Drive) cacheFill(t int32) {
 	}
 	if c.n >= c.most {
 		if d.cfg.Cache.Destage == DestageFirstTouch {
-			d.evictAny(c, x.ns)
+			d.evictAny(c)
 		} else if !c.evictClean() {
 			return
 		}

@@ -34,6 +34,7 @@ func (d *Drive) collect(plane int) {
 	if !ok {
 		return
 	}
+	d.fewestFree = min(d.fewestFree, d.ftl.Free(plane))
 	d.openBatch()
 	for ; ok; a, ok = d.ftl.Next(plane) {
 		t := d.newTransaction()

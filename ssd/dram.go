@@ -10,9 +10,7 @@ func (d *Drive) dram(bytes int64, kind uint16, arg uint32) {
 
 // occupyDRAM is dram for a transfer that nobody waits for. It returns its end.
 func (d *Drive) occupyDRAM(bytes int64) sim.Time {
-	took := d.dramTime(bytes)
-	d.dramBusy += took
-	return d.send(&d.memory, took)
+	return d.send(&d.memory, d.dramTime(bytes))
 }
 
 // dramTime is how long a transfer takes: a row is opened (tRCD + tCL) and read or

@@ -103,7 +103,7 @@ func (d *Drive) evictOldest(c *cache, queue uint8) int32 {
 }
 
 // evictAny makes room for a page that was read.
-func (d *Drive) evictAny(c *cache, ns uint8) {
+func (d *Drive) evictAny(c *cache) {
 	if t := d.evictOldest(c, queueHostWrite+uint8(block.High)); t != 0 {
 		c.sectors += int64(bits.OnesCount64(d.txns[t].sectors))
 		d.dram(int64(d.txns[t].bytes), evEvicted, uint32(t))

@@ -90,7 +90,7 @@ func (d *Drive) work(n int32, took sim.Time) {
 	d.laneBusy[n] += took
 	d.schedule(l.finish, evArrayDone, uint32(n))
 	if d.canInterrupt && l.mask != 0 {
-		d.setReady(n, l)
+		d.setReady(l)
 	}
 }
 
@@ -159,7 +159,7 @@ func (d *Drive) free(n int32) {
 	l := &d.lanes[n]
 	l.n, l.phase = 0, idle
 	if l.mask != 0 {
-		d.setReady(n, l)
+		d.setReady(l)
 	}
 	if l.paused.n > 0 {
 		if q, _ := d.nextReads(l); q < 0 || l.paused.reads >= readsPerPause {

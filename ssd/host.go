@@ -167,10 +167,18 @@ func (d *Drive) newRequest() int32 {
 	return int32(len(d.requests) - 1)
 }
 
-// send occupies one direction of the link and returns when the message arrives.
-func (d *Drive) send(direction *sim.Time, took sim.Time) sim.Time {
-	*direction = max(*direction, d.eng.Now()) + took
-	return *direction
+// A line carries one message at a time, first come, first served: a direction of the
+// link, or the DRAM channel.
+type line struct {
+	free sim.Time // when it has carried all that was handed to it
+	busy sim.Time // in total
+}
+
+// send occupies a line and returns when the message arrives.
+func (d *Drive) send(l *line, took sim.Time) sim.Time {
+	l.busy += took
+	l.free = max(l.free, d.eng.Now()) + took
+	return l.free
 }
 
 // linkTime is how long a message with a payload occupies the link.

@@ -79,7 +79,6 @@ type lines struct {
 	s     *bufio.Scanner
 	flow  int
 	start int64
-	close bool
 }
 
 func (l *lines) Next(r *workload.Record) error {

@@ -91,7 +91,7 @@ func (m *Image) fillInOrder() error {
 				blk++
 			}
 		}
-		if err := m.room(plane, blk); err != nil {
+		if err := m.room(blk); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (m *Image) blockOf(plane, blk int) ftl.Block {
 }
 
 // room checks that a plane is left with blocks to work with.
-func (m *Image) room(plane, used int) error {
+func (m *Image) room(used int) error {
 	g := &m.cfg.Geometry
 	if left := g.BlocksPerPlane - used; left <= m.cfg.Collection.Reserve {
 		return fmt.Errorf("preconditioning.occupancy: %v fills %d of a plane's %d blocks; at most %d may hold data",
@@ -198,7 +198,7 @@ func (m *Image) fillSteady(random *sim.Stream) error {
 		}
 		// Collection is about to start; open blocks are taken from what is free.
 		closed := g.BlocksPerPlane - f.GCStart - 2*len(m.ns)
-		if err := m.room(plane, (len(data)+g.PagesPerBlock-1)/g.PagesPerBlock); err != nil {
+		if err := m.room((len(data)+g.PagesPerBlock-1)/g.PagesPerBlock); err != nil {
 			return err
 		}
 		if closed*g.PagesPerBlock <= len(data) {

@@ -90,7 +90,7 @@ func (d *Drive) enqueue(t int32) {
 	l.queues[x.queue].push(waiter{txn: t, page: x.pageIndex, die: uint8(die), plane: uint8(inLane - die*d.planesPerDie)})
 	d.waiting[(ln*queues+int32(x.queue))*d.planesPerLane+inLane]++
 	l.mask |= 1 << x.queue
-	d.setReady(ln, l)
+	d.setReady(l)
 	q := &d.queueStats[x.queue]
 	q.Entered++
 	q.length++
@@ -120,7 +120,7 @@ func (d *Drive) closeBatch() {
 }
 
 // setReady notes that a lane has something to do and may be able to.
-func (d *Drive) setReady(n int32, l *lane) {
+func (d *Drive) setReady(l *lane) {
 	if l.phase == idle || d.canInterrupt {
 		d.ready[l.readyWord] |= l.readyBit
 	}

@@ -73,8 +73,8 @@ type Drive struct {
 	parkedMapping [][]int32
 	parked        int
 
-	// The link's two directions and the DRAM channel: when each is free.
-	up, down, memory sim.Time
+	// The link's two directions and the DRAM channel.
+	up, down, memory line
 	held             int32 // commands in the controller
 	turn             [block.Classes]int
 	classCredit      [3]int32
@@ -179,6 +179,7 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 	s := &cfg.Scheduling
 	d.canInterrupt = s.SuspendProgram || s.SuspendErase || s.SuspendEraseForWrite
 	d.laneBusy = make([]sim.Time, len(d.lanes))
+	d.fewestFree = g.BlocksPerPlane
 	d.computeTimes()
 
 	d.makeCaches()
@@ -334,6 +335,9 @@ func (d *Drive) Handle(ev sim.Event) {
 		d.dataSent(int(ev.Arg))
 	}
 }
+
+// EraseHistogram returns, at index n, how many blocks have been erased n times.
+func (d *Drive) EraseHistogram() []int64 { return d.ftl.EraseHistogram() }
 
 // Config returns what the drive was made from.
 func (d *Drive) Config() Config { return d.cfg }

@@ -29,7 +29,7 @@ type counters struct {
 	suspensions [operations]uint64
 	arrayBusy   [operations]sim.Time
 	laneBusy    []sim.Time
-	dramBusy    sim.Time
+	fewestFree  int // free blocks of a plane, seen while collecting
 	queueStats  [queues]queueStats
 
 	// Of the host's own transactions, by direction: 0 reads, 1 programs.
@@ -122,11 +122,13 @@ type Stats struct {
 
 	Queues                []QueueStats
 	LaneBusy, ChannelBusy []sim.Time
+	LinkBusy              sim.Time // of the busier direction
 	DRAMBusy              sim.Time
 	FTL                   ftl.Stats
 	Energy                float64 // joules, without the idle draw; 0 if not known
 	Span                  sim.Time
-	FreeBlocks            int
+	FreeBlocks            int // over all planes
+	FewestFree            int // in any plane, so far
 	ValidPages            int64
 }
 
@@ -154,7 +156,7 @@ func (d *Drive) Stats() Stats {
 		Transactions: d.hostTxns, Array: d.hostArray, Transfer: d.hostTransfer, Wait: d.hostWait,
 		Breakdown: d.breakdown,
 		LaneBusy:  append([]sim.Time(nil), d.laneBusy...),
-		DRAMBusy:  d.dramBusy, FTL: d.ftl.Stats().Sub(d.before), Span: d.eng.Now(), ValidPages: d.mapped,
+		LinkBusy:  max(d.up.busy, d.down.busy), DRAMBusy: d.memory.busy, FTL: d.ftl.Stats().Sub(d.before), Span: d.eng.Now(), ValidPages: d.mapped,
 	}
 	for q, x := range d.queueStats {
 		if x.Entered > 0 {
@@ -166,7 +168,9 @@ func (d *Drive) Stats() Stats {
 	}
 	for p := range d.cfg.Geometry.Planes() {
 		s.FreeBlocks += d.ftl.Free(p)
+		d.fewestFree = min(d.fewestFree, d.ftl.Free(p))
 	}
+	s.FewestFree = d.fewestFree
 	if e := d.cfg.Energy; e != nil {
 		s.Energy = float64(e.Read)*float64(s.Reads) + float64(float64(e.Program)*float64(s.Programs)) +
 			float64(float64(e.Erase)*float64(s.Erases)) + float64(float64(e.TransferPerByte)*float64(d.moved)) +

@@ -136,7 +136,7 @@ func (k *kind) parse(s string) (int64, error) {
 	}
 	d, err := parseDecimal(number)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no %s: %s; write for example 40%s", s, k.noun, err, k.try)
+		return 0, fmt.Errorf("%q is no %s: %w; write for example 40%s", s, k.noun, err, k.try)
 	}
 	if name == "" && d.digits == "" {
 		return 0, nil

@@ -140,7 +140,7 @@ func (b *builder) flows(job *Job) {
 	if writes {
 		job.config.Writes = flow(write)
 	}
-	mix := 50.0
+	var mix float64
 	if s, ok := b.values["rwmixread"]; ok {
 		mix = float64(b.integer("rwmixread", 50, 0, 100))
 		if w, both := b.values["rwmixwrite"]; both && w.line > s.line {
