@@ -155,7 +155,7 @@ func tiles(r *Run) []tile {
 	var list []tile
 	add := func(name, metric, detail string) {
 		if v := r.shown(metric); v != "" {
-			list = append(list, tile{name, v + suffix, detail})
+			list = append(list, tile{name, v, detail})
 		}
 	}
 	for _, op := range []struct{ name, title string }{{"read", "Read"}, {"write", "Write"}} {

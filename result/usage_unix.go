@@ -14,7 +14,7 @@ func usage() (cpu time.Duration, peak int64) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, 0
 	}
-	peak = int64(u.Maxrss)
+	peak = int64(u.Maxrss) //nolint:unconvert // 32 bits wide on some platforms
 	if runtime.GOOS != "darwin" && runtime.GOOS != "ios" {
 		peak *= 1024 // Linux and the BSDs count kilobytes
 	}

@@ -32,7 +32,7 @@ func (m *meter) finish(s *Scenario, r *result.Result, interrupted bool) {
 	f := figures{r: r, s: s, d: m.drive, now: difference(&last.drive, &from.drive), span: end - from.at}
 	f.fill()
 	r.Set("sim.events", float64(m.events))
-	m.series(r, end)
+	m.series(r)
 
 	issued, ended := m.host.Issued(), m.host.Ended()
 	inFlight := m.drive.InFlight()
@@ -346,7 +346,7 @@ func (f *figures) wear() {
 }
 
 // series fills in what happened over time.
-func (m *meter) series(r *result.Result, end sim.Time) {
+func (m *meter) series(r *result.Result) {
 	for i, op := range []string{"read", "write"} {
 		l := m.latency[i]
 		if len(l.Slots()) == 0 {

@@ -39,9 +39,17 @@ type part struct {
 	count   int32
 }
 
+// pageOf returns the page that a sector of a namespace lies in.
+func (d *Drive) pageOf(sector int64) int64 {
+	if d.sectorShift >= 0 {
+		return sector >> d.sectorShift
+	}
+	return sector / d.sectorsPerPage
+}
+
 // nextPart returns the part at the request's cursor.
 func (d *Drive) nextPart(r *request) part {
-	page := r.cursor / d.sectorsPerPage
+	page := d.pageOf(r.cursor)
 	first := r.cursor - page*d.sectorsPerPage
 	n := min(d.sectorsPerPage-first, r.end-r.cursor)
 	return part{
@@ -202,10 +210,8 @@ func (d *Drive) atFormula(x *transaction) {
 // install makes ppa the place of logical page l and says which page that is.
 func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
 	page := uint32(ppa)
-	plane := page / d.pagesPerPlane
-	inPlane := page - plane*d.pagesPerPlane
-	blk := inPlane / d.pagesPerBlock
-	d.owners.set(int(plane), int(blk), int(inPlane-blk*d.pagesPerBlock), l)
+	plane, blk, inBlock := d.split(page)
+	d.owners.set(plane, blk, inBlock, l)
 	d.l2p.set(l, page)
 	return page
 }
@@ -348,7 +354,7 @@ func (d *Drive) trim(i int32) {
 		if old := d.l2p.get(p.logical); old < trimmed {
 			d.ftl.Invalidate(ftl.PPA(old), now)
 			d.mapped--
-			d.collect(int(old / d.pagesPerPlane))
+			d.collect(d.planeOf(old))
 		}
 		d.l2p.set(p.logical, trimmed)
 		d.partial.remove(p.logical)

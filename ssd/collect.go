@@ -18,14 +18,22 @@ func (d *Drive) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
 }
 
 // Owner implements ftl.Map.
-func (d *Drive) Owner(p ftl.PPA) ftl.LPA { return d.owners.of(p, &d.cfg) }
+func (d *Drive) Owner(p ftl.PPA) ftl.LPA {
+	plane, blk, page := d.split(uint32(p))
+	return ftl.LPA(d.owners.get(plane, blk, page))
+}
 
 // split takes a physical page number apart.
 func (d *Drive) split(page uint32) (plane, blk, inBlock int) {
-	p := page / d.pagesPerPlane
-	rest := page - p*d.pagesPerPlane
-	b := rest / d.pagesPerBlock
-	return int(p), int(b), int(rest - b*d.pagesPerBlock)
+	p, rest := d.perPlane.split(page)
+	b, i := d.perBlock.split(rest)
+	return int(p), int(b), int(i)
+}
+
+// planeOf is the plane of a physical page.
+func (d *Drive) planeOf(page uint32) int {
+	p, _ := d.perPlane.split(page)
+	return int(p)
 }
 
 // collect does what ftl wants done in a plane.

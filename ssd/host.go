@@ -108,7 +108,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 		p.grow()
 	}
 	if x.done.Status == block.OK && r.Op != block.Flush {
-		d.expect(&d.ns[x.ns], d.ns[x.ns].base+uint32(x.cursor/d.sectorsPerPage))
+		d.expect(&d.ns[x.ns], d.ns[x.ns].base+uint32(d.pageOf(x.cursor)))
 	}
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++

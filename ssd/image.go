@@ -55,7 +55,13 @@ func (m *Image) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
 }
 
 // Owner implements ftl.Map.
-func (m *Image) Owner(p ftl.PPA) ftl.LPA { return m.owners.of(p, &m.cfg) }
+func (m *Image) Owner(p ftl.PPA) ftl.LPA {
+	g := &m.cfg.Geometry
+	perBlock := uint32(g.PagesPerBlock)
+	blk := uint32(p) / perBlock
+	perPlane := uint32(g.BlocksPerPlane)
+	return ftl.LPA(m.owners.get(int(blk/perPlane), int(blk%perPlane), int(uint32(p)%perBlock)))
+}
 
 func lookup(t *table, l ftl.LPA) ftl.PPA {
 	if p := t.get(uint32(l)); p < trimmed {
@@ -70,15 +76,6 @@ func compareAndSwap(t *table, l ftl.LPA, old, new ftl.PPA) bool {
 	}
 	t.set(uint32(l), uint32(new))
 	return true
-}
-
-// of is the logical page that a physical page was written with.
-func (o *owners) of(p ftl.PPA, cfg *Config) ftl.LPA {
-	perBlock := uint32(cfg.Geometry.PagesPerBlock)
-	perPlane := perBlock * uint32(cfg.Geometry.BlocksPerPlane)
-	plane := uint32(p) / perPlane
-	rest := uint32(p) - plane*perPlane
-	return ftl.LPA(o.get(int(plane), int(rest/perBlock), int(rest%perBlock)))
 }
 
 // clone gives d the image's state.

@@ -14,6 +14,7 @@ type namespace struct {
 
 	// Consecutive logical pages visit planeOf in turn.
 	planeOf []int32
+	turn    divider // by their number
 
 	mapBase  uint32 // its first mapping page in the drive's map
 	mapPages uint32
@@ -38,6 +39,7 @@ func (c *Config) layOut() []namespace {
 	users := make([]int, g.Planes())
 	for i := range specs {
 		out[i].planeOf = specs[i].planesInTurn(g, c.Mapping.Scheme)
+		out[i].turn = newDivider(int64(len(out[i].planeOf)))
 		for _, p := range out[i].planeOf {
 			users[p]++
 		}
@@ -133,9 +135,8 @@ func orAll(ids []int, n int) []int {
 // place returns the plane of the namespace's page i, and where the formula puts
 // it there.
 func (n *namespace) place(i uint32) (plane int32, index int32) {
-	turn := uint32(len(n.planeOf))
-	k := i % turn
-	return n.planeOf[k], n.formulaBase[k] + int32(i/turn)
+	turn, k := n.turn.split(i)
+	return n.planeOf[k], n.formulaBase[k] + int32(turn)
 }
 
 // Capacity is what the host can address of a namespace.

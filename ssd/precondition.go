@@ -198,7 +198,7 @@ func (m *Image) fillSteady(random *sim.Stream) error {
 		}
 		// Collection is about to start; open blocks are taken from what is free.
 		closed := g.BlocksPerPlane - f.GCStart - 2*len(m.ns)
-		if err := m.room((len(data)+g.PagesPerBlock-1)/g.PagesPerBlock); err != nil {
+		if err := m.room((len(data) + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
 			return err
 		}
 		if closed*g.PagesPerBlock <= len(data) {

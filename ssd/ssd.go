@@ -21,6 +21,8 @@
 package ssd
 
 import (
+	"math/bits"
+
 	"farflash/block"
 	"farflash/ftl"
 	"farflash/sim"
@@ -81,6 +83,8 @@ type Drive struct {
 
 	// Constants, computed once.
 	pagesPerPlane, pagesPerBlock     uint32
+	perPlane, perBlock               divider // the same, for dividing
+	sectorShift                      int     // log2 of sectorsPerPage, or -1
 	sectorsPerPage                   int64
 	allSectors                       uint64
 	planesPerDie, planesPerLane      int32
@@ -137,17 +141,18 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 	g := cfg.Geometry
 	d := &Drive{
 		cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink,
-		random:         sim.NewStream(seed, name+"/ftl"),
-		ns:             m.ns,
-		txns:           make([]transaction, 1, 64),
-		requests:       make([]request, 1, 64),
-		channels:       make([]channel, g.Channels),
-		copybacks:      make([][]int32, g.Channels),
-		dirty:          make([]uint64, (g.Channels+63)/64),
-		laneOf:         make([]int32, g.Planes()),
-		isCollecting:   make([]bool, g.Planes()),
-		pagesPerPlane:  uint32(g.PagesPerPlane()),
-		pagesPerBlock:  uint32(g.PagesPerBlock),
+		random:        sim.NewStream(seed, name+"/ftl"),
+		ns:            m.ns,
+		txns:          make([]transaction, 1, 64),
+		requests:      make([]request, 1, 64),
+		channels:      make([]channel, g.Channels),
+		copybacks:     make([][]int32, g.Channels),
+		dirty:         make([]uint64, (g.Channels+63)/64),
+		laneOf:        make([]int32, g.Planes()),
+		isCollecting:  make([]bool, g.Planes()),
+		pagesPerPlane: uint32(g.PagesPerPlane()),
+		pagesPerBlock: uint32(g.PagesPerBlock),
+		perPlane:      newDivider(g.PagesPerPlane()), perBlock: newDivider(int64(g.PagesPerBlock)),
 		sectorsPerPage: int64(g.SectorsPerPage()),
 		allSectors:     ^uint64(0) >> (64 - g.SectorsPerPage()),
 		planesPerDie:   int32(g.PlanesPerDie),
@@ -155,6 +160,10 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 		superpage:      int64(g.Planes() * g.SectorsPerPage()),
 	}
 	d.target = eng.AddHandler(d)
+	d.sectorShift = -1
+	if n := uint64(d.sectorsPerPage); n&(n-1) == 0 {
+		d.sectorShift = bits.TrailingZeros64(n)
+	}
 	d.partial.long = g.SectorsPerPage() > 32
 	d.entryBytes = uint32(int64(g.PageSize) / int64(d.entriesPerPage))
 	diesPerLane := 1

@@ -124,7 +124,7 @@ func (d *Drive) remove(l *list, t int32) {
 // at puts a transaction on a physical page.
 func (d *Drive) at(x *transaction, page uint32) {
 	x.page = page
-	plane := page / d.pagesPerPlane
-	x.plane = int32(plane)
-	x.pageIndex = uint16((page - plane*d.pagesPerPlane) % d.pagesPerBlock)
+	plane, rest := d.perPlane.split(page)
+	_, i := d.perBlock.split(rest)
+	x.plane, x.pageIndex = int32(plane), uint16(i)
 }

@@ -143,7 +143,7 @@ func makeBase(dir, name, digest string) (string, error) {
 func removeEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 0 {
-		return nil
+		return err
 	}
 	return os.Remove(dir)
 }

@@ -58,7 +58,7 @@ func Ranges(d Drive, flows []Resources) ([]Range, error) {
 	next := int64(0)
 	for i := range flows {
 		sectors := int64(0)
-		flows[i].each(&d, func(plane int) { sectors += int64(logical / float64(sharers[plane])) })
+		_ = flows[i].each(&d, func(plane int) { sectors += int64(logical / float64(sharers[plane])) })
 		if sectors == 0 {
 			return nil, fmt.Errorf("flow %d may use no sector", i)
 		}
