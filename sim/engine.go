@@ -62,6 +62,7 @@ type Engine struct {
 	timers   []timer
 	events   uint64
 	stopped  bool
+	until    Time // of the Run in progress
 }
 
 // New returns an engine at time 0 with nothing to do.
@@ -120,6 +121,7 @@ func (e *Engine) Run(until Time) uint64 {
 	if until < e.now {
 		return 0
 	}
+	e.until = until
 	for !e.stopped && e.queue.ready(until) {
 		x := e.queue.pop()
 		if x.to() == 0 {
@@ -134,6 +136,20 @@ func (e *Engine) Run(until Time) uint64 {
 		e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
 	}
 	return e.events - start
+}
+
+// Advance moves the clock to a later time if nothing else happens up to then and
+// reports whether it did. A handler whose last act would be to schedule an event may
+// do this instead and go on as if the event had come: the order of everything stays
+// the same, and a trip through the queue is saved. It counts as an event. A handler
+// that does anything else afterwards would do it at the wrong time.
+func (e *Engine) Advance(to Time) bool {
+	if e.stopped || to > e.until || e.queue.ready(to) {
+		return false
+	}
+	e.now = to
+	e.events++
+	return true
 }
 
 // Stop makes Run return after the event being handled.

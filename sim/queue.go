@@ -93,8 +93,24 @@ func (q *queue) push(x entry) {
 }
 
 // insert puts an entry in its place in the front, which has room. The search
-// starts at the early end: most delays are short beside those pending.
+// starts at the nearer end: delays are mostly either short beside those pending, a
+// message, or long, a flash operation.
 func (q *queue) insert(x entry) {
+	if q.n >= 8 && q.front[(q.head+q.n/2)%frontLen].less(x.key) {
+		i := q.head + q.n
+		q.n++
+		q.front[(i+1)%frontLen].key = endless()
+		for {
+			f := q.front[(i-1)%frontLen]
+			if f.less(x.key) {
+				break
+			}
+			q.front[i%frontLen] = f
+			i--
+		}
+		q.front[i%frontLen] = x
+		return
+	}
 	q.head--
 	q.n++
 	i := q.head

@@ -211,7 +211,11 @@ func (d *Drive) doorbell(q block.QueueID) {
 	p := &d.queues[q]
 	p.bell++
 	if p.inFlight < p.limit && d.roomForCommand() {
-		d.fetch(q)
+		if asked, i := d.fetch(q); d.eng.Advance(asked) {
+			d.fetchAsked(i)
+		} else {
+			d.schedule(asked, evFetchAsked, uint32(i))
+		}
 	}
 }
 
@@ -219,14 +223,15 @@ func (d *Drive) roomForCommand() bool {
 	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
 }
 
-// fetch asks the host for the next entry of a queue.
-func (d *Drive) fetch(q block.QueueID) {
+// fetch asks the host for the next entry of a queue. It returns when the host is
+// asked, and for which request.
+func (d *Drive) fetch(q block.QueueID) (asked sim.Time, i int32) {
 	p := &d.queues[q]
-	i := p.ring[p.head&uint32(len(p.ring)-1)]
+	i = p.ring[p.head&uint32(len(p.ring)-1)]
 	p.head++
 	p.inFlight++
 	d.held++
-	d.schedule(d.send(&d.up, d.readRequestTime), evFetchAsked, uint32(i))
+	return d.send(&d.up, d.readRequestTime), i
 }
 
 // refill fetches again after a command of queue q has ended. Where the limit on
@@ -234,7 +239,8 @@ func (d *Drive) fetch(q block.QueueID) {
 func (d *Drive) refill(q block.QueueID) {
 	if d.cfg.Host.Commands == 0 {
 		if p := &d.queues[q]; p.head != p.bell && p.inFlight < p.limit {
-			d.fetch(q)
+			asked, i := d.fetch(q)
+			d.schedule(asked, evFetchAsked, uint32(i))
 		}
 		return
 	}
@@ -243,7 +249,8 @@ func (d *Drive) refill(q block.QueueID) {
 		if !ok {
 			return
 		}
-		d.fetch(q)
+		asked, i := d.fetch(q)
+		d.schedule(asked, evFetchAsked, uint32(i))
 	}
 }
 
@@ -302,7 +309,11 @@ func (d *Drive) nextClass(have uint8) block.Class {
 
 // fetchAsked: the host's memory answers with the entry.
 func (d *Drive) fetchAsked(i int32) {
-	d.schedule(d.send(&d.down, d.submissionTime), evCommandArrived, uint32(i))
+	if at := d.send(&d.down, d.submissionTime); d.eng.Advance(at) {
+		d.commandArrived(i)
+	} else {
+		d.schedule(at, evCommandArrived, uint32(i))
+	}
 }
 
 // commandArrived: the controller has the entry.
@@ -316,7 +327,11 @@ func (d *Drive) commandArrived(i int32) {
 		return
 	}
 	if r.done.Op == block.Write {
-		d.schedule(d.send(&d.up, d.readRequestTime), evDataAsked, uint32(i))
+		if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
+			d.dataAsked(i)
+		} else {
+			d.schedule(at, evDataAsked, uint32(i))
+		}
 		return
 	}
 	d.accept(i)
@@ -324,7 +339,11 @@ func (d *Drive) commandArrived(i int32) {
 
 // dataAsked: the host's memory sends the data of a write.
 func (d *Drive) dataAsked(i int32) {
-	d.schedule(d.send(&d.down, d.linkTime(d.requests[i].done.Length)), evDataArrived, uint32(i))
+	if at := d.send(&d.down, d.linkTime(d.requests[i].done.Length)); d.eng.Advance(at) {
+		d.accept(i)
+	} else {
+		d.schedule(at, evDataArrived, uint32(i))
+	}
 }
 
 // served: the drive has done its part of a request; the host is told.

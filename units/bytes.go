@@ -21,7 +21,7 @@ const (
 	Sector = 512 * Byte
 )
 
-var sizes = kind{noun: "size", own: "bytes", try: "KiB", units: []unit{
+var sizes = kind{noun: "size", own: "bytes", try: "KiB", plain: int64(Sector), units: []unit{
 	{name: "B", scale: 1},
 	{name: "KB", scale: int64(KB)},
 	{name: "kB", scale: int64(KB), alias: true},

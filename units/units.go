@@ -34,6 +34,7 @@ type kind struct {
 	noun  string // "duration"
 	own   string // the type's own unit in words, "picoseconds"
 	try   string // the unit that an error about a bare number suggests
+	plain int64  // bare numbers from here on were probably meant in the type's own unit; 0: none
 	units []unit
 }
 
@@ -142,7 +143,7 @@ func (k *kind) parse(s string) (int64, error) {
 		return 0, nil
 	}
 	if name == "" {
-		return 0, fmt.Errorf("%q has no unit; try %s%s (units: %s)", s, number, k.try, k.names())
+		return 0, fmt.Errorf("%q has no unit; try %s (units: %s)", s, k.withUnit(number, d), k.names())
 	}
 	scale, ok := k.lookup(name)
 	if !ok {
@@ -183,6 +184,19 @@ func (d decimal) times(scale int64, own string) (int64, error) {
 		return 0, tooLarge
 	}
 	return n.Int64(), nil
+}
+
+// withUnit writes a bare number as the quantity, or the two ways of writing it, that it was probably meant to be.
+func (k *kind) withUnit(number string, d decimal) string {
+	v, err := d.times(1, k.own)
+	if err != nil || k.plain == 0 || v < k.plain || d.negative {
+		return number + k.try
+	}
+	own := number + k.units[0].name
+	if short := k.format(v); short != own {
+		return own + " or " + short
+	}
+	return own
 }
 
 func (k *kind) lookup(name string) (int64, bool) {

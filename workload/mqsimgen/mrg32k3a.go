@@ -86,9 +86,9 @@ func apply(a *[3][3]int64, u [3]int64, m int64) (w [3]int64) {
 
 // next returns a number in (0, 1).
 func (g *generator) next() float64 {
-	p1 := reduce(float64(a12*g.s[0][1])+float64(a13*g.s[0][0]), m1)
+	p1 := reduce(float64(a12*g.s[0][1])+float64(a13*g.s[0][0]), int64(m1))
 	g.s[0] = [3]float64{g.s[0][1], g.s[0][2], p1}
-	p2 := reduce(float64(a21*g.s[1][2])+float64(a23*g.s[1][0]), m2)
+	p2 := reduce(float64(a21*g.s[1][2])+float64(a23*g.s[1][0]), int64(m2))
 	g.s[1] = [3]float64{g.s[1][1], g.s[1][2], p2}
 	p := p1 - p2
 	if p < 0 {
@@ -97,13 +97,15 @@ func (g *generator) next() float64 {
 	return (p + 1) * norm
 }
 
-// reduce returns x modulo m, not negative.
-func reduce(x, m float64) float64 {
-	x -= float64(float64(int64(x/m)) * m)
-	if x < 0 {
-		x += m
+// reduce returns x modulo m, not negative. m is a constant where this is inlined, and
+// x a whole number below 2^63, so that whole numbers give the same as float64 would,
+// without its division.
+func reduce(x float64, m int64) float64 {
+	r := int64(x) % m
+	if r < 0 {
+		r += m
 	}
-	return x
+	return float64(r)
 }
 
 // between returns a whole number from a to b, both included.

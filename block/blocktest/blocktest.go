@@ -1,0 +1,337 @@
+// Package blocktest is for tests of what stands on either side of block.Device: an
+// in-memory twin of a drive, and the test that every Device passes.
+//
+// Its main parts are Device, which serves requests of one kind in one fixed time
+// on a sim.Engine, so that a host's behaviour can be computed by hand, and
+// Conform, which holds a Device of any kind, the twin included, to the contract
+// that package block states.
+//
+// What it leaves out: the content of the data, arbitration between queues, and
+// what makes real drives slow.
+package blocktest
+
+import (
+	"fmt"
+	"testing"
+
+	"farflash/block"
+)
+
+// Sink is told of every completion, in the device's time. It may submit.
+type Sink func(block.Completion)
+
+// Complete makes a Sink what devices of other packages report to.
+func (s Sink) Complete(c block.Completion) { s(c) }
+
+// Subject is a device under test.
+type Subject struct {
+	Device block.Device
+	// Step lets the device's time pass, at least until it has completed one more
+	// request if it has any, and reports false when it has nothing more to do.
+	Step func() bool
+}
+
+// Conform tests that the devices that fresh makes keep the contract of
+// block.Device. Each call of fresh makes a device that nothing was written to and
+// that reports to sink; its first namespace holds 1 MiB at the least.
+func Conform(t *testing.T, fresh func(t *testing.T, sink Sink) Subject) {
+	for _, c := range []struct {
+		name string
+		test func(*session)
+	}{
+		{"capacity", (*session).capacity},
+		{"queues that cannot be", (*session).openErrors},
+		{"every request ends once", (*session).endsOnce},
+		{"full queue", (*session).fullQueue},
+		{"a full queue holds up no other", (*session).otherQueue},
+		{"submitting from a completion", (*session).chain},
+		{"bad requests", (*session).badRequests},
+		{"in-flight limit", (*session).limit},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &session{t: t, sent: map[uint64]sent{}}
+			s.Subject = fresh(t, s.complete)
+			c.test(s)
+		})
+	}
+}
+
+// session is one device and what was asked of it.
+type session struct {
+	t *testing.T
+	Subject
+	sent       map[uint64]sent // not completed
+	done       []block.Completion
+	submitting bool
+	after      func(block.Completion)
+	tag        uint64
+}
+
+type sent struct {
+	queue block.QueueID
+	req   block.Request
+}
+
+func (s *session) open(c block.QueueConfig) block.QueueID {
+	s.t.Helper()
+	q, err := s.Device.Open(c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return q
+}
+
+// submit gives the request a tag of its own.
+func (s *session) submit(q block.QueueID, r block.Request) bool {
+	s.tag++
+	r.Tag = s.tag<<8 | 0xa5
+	s.sent[r.Tag] = sent{q, r}
+	s.submitting = true
+	ok := s.Device.Submit(q, r)
+	s.submitting = false
+	if !ok {
+		delete(s.sent, r.Tag)
+	}
+	return ok
+}
+
+func (s *session) complete(c block.Completion) {
+	if s.submitting {
+		s.t.Errorf("request %#x ended inside Submit", c.Tag)
+	}
+	x, ok := s.sent[c.Tag]
+	switch {
+	case !ok:
+		s.t.Errorf("a completion with tag %#x, which no request under way has", c.Tag)
+		return
+	case c.Queue != x.queue || c.Op != x.req.Op || c.Length != x.req.Length:
+		s.t.Errorf("%v of %d bytes on queue %d ended as %v of %d bytes on queue %d", x.req.Op, x.req.Length, x.queue, c.Op, c.Length, c.Queue)
+	case c.Submitted > c.Fetched || c.Fetched > c.Finished:
+		s.t.Errorf("submitted at %d, fetched at %d, finished at %d ps", c.Submitted, c.Fetched, c.Finished)
+	case len(s.done) > 0 && c.Finished < s.done[len(s.done)-1].Finished:
+		s.t.Errorf("a completion of %d ps follows one of %d ps", c.Finished, s.done[len(s.done)-1].Finished)
+	}
+	delete(s.sent, c.Tag)
+	s.done = append(s.done, c)
+	if s.after != nil {
+		s.after(c)
+	}
+}
+
+// step waits for one more completion at the least.
+func (s *session) step() {
+	s.t.Helper()
+	for n := len(s.done); len(s.done) == n; {
+		if !s.Step() {
+			s.t.Fatalf("nothing happens any more, but %d requests have not ended", len(s.sent))
+		}
+	}
+}
+
+// drain waits for all.
+func (s *session) drain() {
+	s.t.Helper()
+	for len(s.sent) > 0 {
+		s.step()
+	}
+	for s.Step() {
+	}
+}
+
+func (s *session) allOK() {
+	s.t.Helper()
+	for _, c := range s.done {
+		if c.Status != block.OK {
+			s.t.Errorf("%v of %d bytes: %v", c.Op, c.Length, c.Status)
+		}
+	}
+}
+
+func (s *session) capacity() {
+	size := s.Device.Capacity(0)
+	if size < 1<<20 || size%512 != 0 {
+		s.t.Fatalf("capacity of %d bytes", size)
+	}
+	q := s.open(block.QueueConfig{Depth: 8, Weight: 1})
+	s.submit(q, block.Request{Op: block.Write, Offset: size - 512, Length: 512})
+	s.submit(q, block.Request{Op: block.Read, Length: 512})
+	s.drain()
+	s.allOK()
+}
+
+func (s *session) openErrors() {
+	for _, c := range []block.QueueConfig{{Depth: 1, Weight: 1}, {Depth: -4, Weight: 1}, {Depth: 8, Weight: 1, Class: block.Classes}} {
+		if _, err := s.Device.Open(c); err == nil {
+			s.t.Errorf("a queue of depth %d and %v opens", c.Depth, c.Class)
+		}
+	}
+	a, b := s.open(block.QueueConfig{Depth: 2, Weight: 1}), s.open(block.QueueConfig{Depth: 2, Weight: 1})
+	if a == b {
+		s.t.Errorf("two queues have the number %d", a)
+	}
+}
+
+// mixed is the i-th of many different requests.
+func mixed(i int) block.Request {
+	r := block.Request{Offset: int64(i*37%200) * 4096, Length: int64(i%16+1) * 512}
+	switch i % 7 {
+	case 0, 2, 4:
+		r.Op = block.Write
+		r.ForceUnit = i%14 == 4
+	case 5:
+		r.Op = block.Trim
+	case 6:
+		r = block.Request{Op: block.Flush}
+	}
+	return r
+}
+
+func (s *session) endsOnce() {
+	const n = 2000
+	queues := []block.QueueID{
+		s.open(block.QueueConfig{Depth: 64, Class: block.High, Weight: 1}),
+		s.open(block.QueueConfig{Depth: 5, Class: block.Low, Weight: 3}),
+	}
+	for i := range n {
+		for !s.submit(queues[i%2], mixed(i)) {
+			s.step()
+		}
+	}
+	s.drain()
+	if len(s.done) != n {
+		s.t.Errorf("%d of %d requests ended", len(s.done), n)
+	}
+	s.allOK()
+}
+
+// fill submits reads until the queue is full.
+func (s *session) fill(q block.QueueID, depth int) {
+	s.t.Helper()
+	for n := 0; s.submit(q, block.Request{Op: block.Read, Offset: int64(n) * 4096, Length: 4096}); n++ {
+		if n == depth {
+			s.t.Fatalf("a queue of depth %d takes %d requests at once", depth, n+1)
+		}
+	}
+	if len(s.sent) == 0 {
+		s.t.Fatalf("an empty queue of depth %d takes no request", depth)
+	}
+}
+
+func (s *session) fullQueue() {
+	for _, depth := range []int{2, 3, 8} {
+		q := s.open(block.QueueConfig{Depth: depth, Weight: 1})
+		s.fill(q, depth)
+		for range 50 {
+			s.step()
+			if !s.submit(q, block.Request{Op: block.Write, Length: 4096}) {
+				s.t.Fatalf("depth %d: the queue is still full after a completion", depth)
+			}
+		}
+		s.drain()
+		s.fill(q, depth)
+		s.drain()
+	}
+	s.allOK()
+}
+
+func (s *session) otherQueue() {
+	full, other := s.open(block.QueueConfig{Depth: 2, Weight: 1}), s.open(block.QueueConfig{Depth: 4, Weight: 1})
+	s.fill(full, 2)
+	if !s.submit(other, block.Request{Op: block.Read, Length: 4096}) {
+		s.t.Error("a queue refuses because another is full")
+	}
+	s.drain()
+	s.allOK()
+}
+
+func (s *session) chain() {
+	q := s.open(block.QueueConfig{Depth: 2, Weight: 1})
+	left := 300
+	s.after = func(block.Completion) {
+		if left--; left > 0 && !s.submit(q, mixed(left)) {
+			s.t.Error("the queue is full inside the completion of its only request")
+		}
+	}
+	s.submit(q, mixed(left))
+	s.drain()
+	if left != 0 {
+		s.t.Errorf("%d requests of a chain are left", left)
+	}
+	s.allOK()
+}
+
+func (s *session) badRequests() {
+	size := s.Device.Capacity(0)
+	q := s.open(block.QueueConfig{Depth: 4, Weight: 1})
+	for _, c := range []struct {
+		what string
+		req  block.Request
+		want block.Status
+	}{
+		{"no length", block.Request{Op: block.Read}, block.Invalid},
+		{"odd length", block.Request{Op: block.Write, Length: 700}, block.Invalid},
+		{"negative length", block.Request{Op: block.Read, Offset: 4096, Length: -512}, block.Invalid},
+		{"odd offset", block.Request{Op: block.Read, Offset: 5, Length: 512}, block.Invalid},
+		{"negative offset", block.Request{Op: block.Write, Offset: -512, Length: 512}, block.Invalid},
+		{"across the end", block.Request{Op: block.Write, Offset: size - 512, Length: 1024}, block.OutOfRange},
+		{"behind the end", block.Request{Op: block.Trim, Offset: size, Length: 512}, block.OutOfRange},
+		{"far behind the end", block.Request{Op: block.Read, Offset: 1<<63 - 512, Length: 512}, block.OutOfRange},
+		{"more than there is", block.Request{Op: block.Read, Length: size + 512}, block.OutOfRange},
+		{"all there is, trimmed", block.Request{Op: block.Trim, Length: size}, block.OK},
+		{"no such namespace", block.Request{Op: block.Read, Length: 512, Namespace: 255}, block.Invalid},
+		{"as it should be", block.Request{Op: block.Read, Length: 512}, block.OK},
+	} {
+		n := len(s.done)
+		if !s.submit(q, c.req) {
+			s.t.Fatalf("%s: the queue is full", c.what)
+		}
+		s.drain()
+		if len(s.done) != n+1 {
+			s.t.Fatalf("%s: %d completions", c.what, len(s.done)-n)
+		}
+		if got := s.done[n].Status; got != c.want {
+			s.t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+func (s *session) limit() {
+	const depth = 32
+	q := s.open(block.QueueConfig{Depth: depth, Weight: 1, InFlight: 1})
+	for _, limit := range []int{1, 4, 1, 0} {
+		first := len(s.done)
+		s.Device.Tune(q, 1+limit, limit)
+		s.fill(q, depth)
+		s.drain()
+		// While a completion travels to the host, the device may fetch the next command.
+		if most := together(s.done[first:]); limit > 0 && most > 2*limit {
+			s.t.Errorf("%d commands are under way at once; the limit is %d", most, limit)
+		}
+	}
+	// The limit is taken away while the queue waits.
+	s.Device.Tune(q, 1, 1)
+	s.fill(q, depth)
+	s.Device.Tune(q, 1, 0)
+	s.drain()
+	s.allOK()
+}
+
+// together is how many of the commands were under way at the same time at the most.
+func together(done []block.Completion) int {
+	most := 0
+	for _, a := range done {
+		n := 0
+		for _, b := range done {
+			if b.Fetched <= a.Fetched && a.Fetched < b.Finished {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// String names the request in failures.
+func (x sent) String() string {
+	return fmt.Sprintf("%v of %d bytes at %d on queue %d", x.req.Op, x.req.Length, x.req.Offset, x.queue)
+}

@@ -1,0 +1,183 @@
+package blocktest
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/sim"
+)
+
+// Config describes a Device.
+type Config struct {
+	Capacity []int64             // bytes, by namespace; multiples of 512
+	Latency  [block.Ops]sim.Time // from when a command is fetched to when its completion reaches the host
+	// Refuse tells how a request that is well formed and in range ends; nil: all
+	// succeed. A failed request takes as long as another.
+	Refuse func(block.Request) block.Status
+}
+
+// DefaultConfig is one namespace of 1 GiB with the latencies of a fast drive.
+func DefaultConfig() Config {
+	const us = 1_000_000
+	return Config{
+		Capacity: []int64{1 << 30},
+		Latency:  [block.Ops]sim.Time{block.Read: 80 * us, block.Write: 20 * us, block.Trim: 5 * us, block.Flush: 10 * us},
+	}
+}
+
+// Device is a block.Device that keeps nothing and takes a fixed time for each kind
+// of request. A queue has one entry less than its depth, as NVMe's rings do; an
+// entry is given back with its request's completion. Commands are fetched in order
+// as soon as the queue's in-flight limit allows; queues do not compete.
+type Device struct {
+	cfg    Config
+	eng    *sim.Engine
+	self   sim.Component
+	target sim.Target
+	sink   Sink
+	queues []queue
+	live   []command
+	free   int32
+}
+
+type queue struct {
+	entries  int // in use, of the depth less one
+	depth    int
+	inFlight int
+	limit    int   // 0: none
+	head     int32 // commands that are not fetched, in order
+	tail     int32
+}
+
+// command is one request from Submit to its completion. Entries are named by
+// index; 0 is none.
+type command struct {
+	done   block.Completion
+	status block.Status
+	next   int32
+}
+
+// Kinds of events.
+const (
+	evSubmitted uint16 = iota // on queue Arg
+	evDone                    // command Arg
+)
+
+// New returns a device on an engine. Completions go to sink.
+func New(cfg Config, eng *sim.Engine, sink Sink) (*Device, error) {
+	if len(cfg.Capacity) == 0 {
+		return nil, fmt.Errorf("blocktest: no namespace")
+	}
+	for i, c := range cfg.Capacity {
+		if c <= 0 || c%512 != 0 {
+			return nil, fmt.Errorf("blocktest: namespace %d of %d bytes; use a multiple of 512", i, c)
+		}
+	}
+	for op, l := range cfg.Latency {
+		if l < 0 {
+			return nil, fmt.Errorf("blocktest: a %v takes %v", block.Op(op), l)
+		}
+	}
+	d := &Device{cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink, live: make([]command, 1, 64)}
+	d.target = eng.AddHandler(d)
+	return d, nil
+}
+
+// Open implements block.Device.
+func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
+	if c.Depth < 2 {
+		return 0, fmt.Errorf("blocktest: submission queue of %d entries; use at least 2", c.Depth)
+	}
+	if c.Class >= block.Classes {
+		return 0, fmt.Errorf("blocktest: no priority class %d", c.Class)
+	}
+	d.queues = append(d.queues, queue{depth: c.Depth, limit: c.InFlight})
+	return block.QueueID(len(d.queues) - 1), nil
+}
+
+// Tune implements block.Device. Weights mean nothing here.
+func (d *Device) Tune(q block.QueueID, _, inFlight int) {
+	d.queues[q].limit = inFlight
+	d.eng.Schedule(d.self, d.target, d.eng.Now(), evSubmitted, uint32(q))
+}
+
+// Capacity implements block.Device.
+func (d *Device) Capacity(namespace int) int64 { return d.cfg.Capacity[namespace] }
+
+// Submit implements block.Device.
+func (d *Device) Submit(q block.QueueID, r block.Request) bool {
+	p := &d.queues[q]
+	if p.entries == p.depth-1 {
+		return false
+	}
+	p.entries++
+	n := d.free
+	if n != 0 {
+		d.free = d.live[n].next
+	} else {
+		d.live = append(d.live, command{})
+		n = int32(len(d.live) - 1)
+	}
+	now := d.eng.Now()
+	d.live[n] = command{
+		done:   block.Completion{Tag: r.Tag, Submitted: int64(now), Length: r.Length, Queue: q, Op: r.Op},
+		status: d.check(r),
+	}
+	if p.head == 0 {
+		p.head = n
+	} else {
+		d.live[p.tail].next = n
+	}
+	p.tail = n
+	d.eng.Schedule(d.self, d.target, now, evSubmitted, uint32(q))
+	return true
+}
+
+func (d *Device) check(r block.Request) block.Status {
+	switch {
+	case int(r.Namespace) >= len(d.cfg.Capacity):
+		return block.Invalid
+	case r.Op == block.Flush:
+	case r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0:
+		return block.Invalid
+	case r.Offset > d.cfg.Capacity[r.Namespace]-r.Length:
+		return block.OutOfRange
+	}
+	if d.cfg.Refuse != nil {
+		return d.cfg.Refuse(r)
+	}
+	return block.OK
+}
+
+// Handle implements sim.Handler.
+func (d *Device) Handle(ev sim.Event) {
+	if ev.Kind == evSubmitted {
+		d.fetch(&d.queues[ev.Arg])
+		return
+	}
+	n := int32(ev.Arg)
+	x := &d.live[n]
+	done := x.done
+	done.Status = x.status
+	done.Finished = int64(ev.At)
+	x.next = d.free
+	d.free = n
+	p := &d.queues[done.Queue]
+	p.entries--
+	p.inFlight--
+	d.fetch(p)
+	d.sink(done)
+}
+
+// fetch starts what the queue's limit allows.
+func (d *Device) fetch(p *queue) {
+	for p.head != 0 && (p.limit <= 0 || p.inFlight < p.limit) {
+		n := p.head
+		x := &d.live[n]
+		p.head = x.next
+		x.next = 0
+		p.inFlight++
+		x.done.Fetched = int64(d.eng.Now())
+		d.eng.Schedule(d.self, d.target, d.eng.Now()+d.cfg.Latency[x.done.Op], evDone, uint32(n))
+	}
+}

@@ -1,0 +1,96 @@
+package blocktest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"farflash/block"
+	"farflash/block/blocktest"
+	"farflash/sim"
+)
+
+func TestConformance(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		latency sim.Time
+	}{{"latency", 80_000_000}, {"no latency", 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			blocktest.Conform(t, func(t *testing.T, sink blocktest.Sink) blocktest.Subject {
+				cfg := blocktest.DefaultConfig()
+				cfg.Latency[block.Read] = c.latency
+				eng := sim.New()
+				d, err := blocktest.New(cfg, eng, func(done block.Completion) {
+					eng.Stop()
+					sink(done)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return blocktest.Subject{Device: d, Step: func() bool { return eng.Run(sim.Forever) > 0 }}
+			})
+		})
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for name, change := range map[string]func(*blocktest.Config){
+		"no namespace":     func(c *blocktest.Config) { c.Capacity = nil },
+		"empty namespace":  func(c *blocktest.Config) { c.Capacity = []int64{4096, 0} },
+		"odd namespace":    func(c *blocktest.Config) { c.Capacity = []int64{1000} },
+		"negative latency": func(c *blocktest.Config) { c.Latency[block.Trim] = -1 },
+	} {
+		cfg := blocktest.DefaultConfig()
+		change(&cfg)
+		if _, err := blocktest.New(cfg, sim.New(), nil); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	cfg := blocktest.DefaultConfig()
+	cfg.Refuse = func(r block.Request) block.Status {
+		if r.Op == block.Write {
+			return block.WriteFault
+		}
+		return block.OK
+	}
+	eng := sim.New()
+	var got []block.Status
+	d, err := blocktest.New(cfg, eng, func(c block.Completion) { got = append(got, c.Status) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := d.Open(block.QueueConfig{Depth: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Submit(q, block.Request{Op: block.Write, Length: 512})
+	d.Submit(q, block.Request{Op: block.Read, Length: 512})
+	eng.Run(sim.Forever)
+	if len(got) != 2 || got[0] != block.WriteFault || got[1] != block.OK {
+		t.Errorf("got %v", got)
+	}
+}
+
+func Example() {
+	eng := sim.New()
+	d, err := blocktest.New(blocktest.DefaultConfig(), eng, func(c block.Completion) {
+		fmt.Printf("%v %d: %v after %v\n", c.Op, c.Tag, c.Status, sim.Time(c.Finished-c.Submitted))
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	q, _ := d.Open(block.QueueConfig{Depth: 3, InFlight: 1})
+	for tag := range uint64(3) {
+		fmt.Println(d.Submit(q, block.Request{Tag: tag, Op: block.Read, Length: 4096}))
+	}
+	eng.Run(sim.Forever)
+	// Output:
+	// true
+	// true
+	// false
+	// read 0: ok after 80us
+	// read 1: ok after 160us
+}
