@@ -33,8 +33,8 @@ type Flow struct {
 	Until     sim.Time
 	Namespace uint8
 	Queue     block.QueueConfig
-	// Fold takes addresses beyond the namespace modulo its size; otherwise they are
-	// errors.
+	// Fold takes addresses beyond the namespace modulo its size less one sector;
+	// otherwise they are errors.
 	Fold bool
 	// FromSubmission measures latency from when the request entered the submission
 	// queue, as a device does, not from its arrival, as a user does.
@@ -49,6 +49,15 @@ type Measure struct {
 	Latency stats.Histogram
 	Bytes   int64
 	Failed  uint64
+}
+
+func (m *Measure) add(c *block.Completion, latency sim.Time) {
+	if c.Status != block.OK {
+		m.Failed++
+		return
+	}
+	m.Latency.Record(latency)
+	m.Bytes += c.Length
 }
 
 // Sample is one finished request, for those who listen.
@@ -72,7 +81,6 @@ type Host struct {
 	target sim.Target
 	dev    block.Device
 	flows  []flow
-	byQ    []int32
 	live   []issued
 	free   int32
 	err    error
@@ -127,10 +135,6 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 		h.flows[i] = flow{Flow: f, queue: q}
-		for int(q) >= len(h.byQ) {
-			h.byQ = append(h.byQ, 0)
-		}
-		h.byQ[q] = int32(i)
 	}
 	return nil
 }
@@ -164,7 +168,12 @@ func (h *Host) Ended() uint64 { return h.ended }
 func (h *Host) Measured(op block.Op) *Measure { return &h.total[op] }
 
 // FlowMeasured returns what was measured of an operation in one flow.
-func (h *Host) FlowMeasured(i int, op block.Op) *Measure { return &h.flows[i].per[op] }
+func (h *Host) FlowMeasured(i int, op block.Op) *Measure {
+	if len(h.flows) == 1 {
+		return &h.total[op] // a lone flow is measured once
+	}
+	return &h.flows[i].per[op]
+}
 
 // read gets the flow's next request. It reports false at the end.
 func (h *Host) read(f *flow) bool {
@@ -258,7 +267,7 @@ func (h *Host) fit(f *flow, r *block.Request) bool {
 		return true
 	}
 	size := h.dev.Capacity(int(f.Namespace))
-	if r.Offset+r.Length <= size {
+	if r.Offset <= size-r.Length {
 		return true
 	}
 	if !f.Fold {
@@ -270,7 +279,8 @@ func (h *Host) fit(f *flow, r *block.Request) bool {
 		h.fail(fmt.Errorf("%s: request %d is for %v, more than the namespace's %v", f.Name, h.issued+1, units.Bytes(r.Length), units.Bytes(size)))
 		return false
 	}
-	r.Offset %= size - 512
+	// One sector less than the size is MQSim's modulus; a trace's addresses have no truth here that another would keep better.
+	r.Offset %= max(size-512, 512)
 	r.Offset -= r.Offset % 512
 	if r.Offset+r.Length > size {
 		r.Offset = size - r.Length
@@ -300,13 +310,9 @@ func (h *Host) Complete(c block.Completion) {
 	if f.FromSubmission {
 		from = x.entered
 	}
-	for _, m := range [2]*Measure{&h.total[c.Op], &f.per[c.Op]} {
-		if c.Status != block.OK {
-			m.Failed++
-			continue
-		}
-		m.Latency.Record(now - from)
-		m.Bytes += c.Length
+	h.total[c.Op].add(&c, now-from)
+	if len(h.flows) > 1 {
+		f.per[c.Op].add(&c, now-from)
 	}
 	if c.Status != block.OK {
 		h.fail(fmt.Errorf("%s: request %d (%v of %v at %d): %v", f.Name, x.id+1, c.Op, units.Bytes(c.Length), x.req.Offset, c.Status))

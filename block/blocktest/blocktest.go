@@ -11,7 +11,6 @@
 package blocktest
 
 import (
-	"fmt"
 	"testing"
 
 	"farflash/block"
@@ -329,9 +328,4 @@ func together(done []block.Completion) int {
 		most = max(most, n)
 	}
 	return most
-}
-
-// String names the request in failures.
-func (x sent) String() string {
-	return fmt.Sprintf("%v of %d bytes at %d on queue %d", x.req.Op, x.req.Length, x.req.Offset, x.queue)
 }
