@@ -139,6 +139,9 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 	return nil
 }
 
+// Device is what the flows go to.
+func (h *Host) Device() block.Device { return h.dev }
+
 // Start schedules each flow's first arrival.
 func (h *Host) Start() error {
 	for i := range h.flows {

@@ -47,13 +47,26 @@ func (f *FTL) Exhausted(pool int) bool {
 // exactly one place that fits its state, valid counts agree with the bitmaps, what
 // is valid and at rest agrees with the map and its inverse, programs are conserved.
 // It takes time proportional to the pages used.
-func (f *FTL) Check() error {
+func (f *FTL) Check() error { return f.check(true) }
+
+// CheckBlocks is Check without the map, for a driver that walks its map itself, in
+// an order that suits it, and asks IsValid.
+func (f *FTL) CheckBlocks() error { return f.check(false) }
+
+// IsValid reports whether a page that was handed out holds data.
+func (f *FTL) IsValid(ppa PPA) bool {
+	pool, b, page := f.split(ppa)
+	p := f.pools[pool]
+	return int(b) < len(p.blocks) && p.bits[b*f.words+page>>6]>>(page&63)&1 != 0
+}
+
+func (f *FTL) check(withMap bool) error {
 	handed := f.counts.erasedPages
 	for i, p := range f.pools {
 		if p == f.blank {
 			continue
 		}
-		n, err := f.checkPool(i, p)
+		n, err := f.checkPool(i, p, withMap)
 		if err != nil {
 			return fmt.Errorf("ftl: pool %d: %w", i, err)
 		}
@@ -68,7 +81,7 @@ func (f *FTL) Check() error {
 }
 
 // checkPool returns the pages handed out of the pool's blocks since their last erase.
-func (f *FTL) checkPool(pool int, p *pool) (handed int64, err error) {
+func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err error) {
 	places, err := f.places(p)
 	if err != nil {
 		return 0, err
@@ -104,7 +117,7 @@ func (f *FTL) checkPool(pool int, p *pool) (handed int64, err error) {
 			left = p.frontiers[at].left
 		}
 		handed += int64(f.pages - left)
-		if err := f.checkBlock(pool, p, b, left); err != nil {
+		if err := f.checkBlock(pool, p, b, left, withMap); err != nil {
 			return 0, fmt.Errorf("block %d: %w", i, err)
 		}
 	}
@@ -234,7 +247,7 @@ func (f *FTL) places(p *pool) ([]place, error) {
 // checkBlock compares a block's bitmap with its count and with the map. left pages
 // at its end are not handed out. Pages of blocks with programs or moves in flight
 // may be ahead of the map.
-func (f *FTL) checkBlock(pool int, p *pool, b, left int32) error {
+func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	m := &p.blocks[b]
 	all := p.bits[b*f.words:][:f.words]
 	n := int32(0)
@@ -251,7 +264,7 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32) error {
 		return fmt.Errorf("%v, %d pages left and %d to be programmed", m.state, left, m.pending)
 	}
 	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == victim && m.pending == 0
-	if !atRest {
+	if !atRest || !withMap {
 		return nil
 	}
 	first := f.PPA(Block(int64(pool)*int64(f.blocks)+int64(b)), 0)

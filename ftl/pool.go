@@ -193,6 +193,10 @@ func (f *FTL) Clone(m Map, random *sim.Stream) *FTL {
 	return &c
 }
 
+// Rebind gives f another map with the same content and another random stream, for a
+// driver that takes over what a preconditioning tool has prepared.
+func (f *FTL) Rebind(m Map, random *sim.Stream) { f.drv, f.random = m, random }
+
 // materialise makes blocks up to and including b exist, in state unknown.
 func (f *FTL) materialise(p *pool, b int32) {
 	n := int(b) + 1

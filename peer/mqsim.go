@@ -4,18 +4,34 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+
+	"farflash/internal/spelling"
 )
 
 // MQSimDevice is MQSim's ssdconfig.xml. Field names are the tags'; bandwidths are
 // in GB/s a lane, times in ns, sizes in bytes, rates in MT/s.
 type MQSimDevice struct {
-	PCIe_Lane_Bandwidth                    float64
-	PCIe_Lane_Count                        int
-	SATA_Processing_Delay                  int64
-	Enable_ResponseTime_Logging            bool
-	ResponseTime_Logging_Period_Length     int64
+	MQSimHost
+	MQSimController
+	MQSimFlash
+
+	at map[string]position
+}
+
+// MQSimHost is an ssdconfig.xml's Host_Parameter_Set.
+type MQSimHost struct {
+	PCIe_Lane_Bandwidth                float64
+	PCIe_Lane_Count                    int
+	SATA_Processing_Delay              int64
+	Enable_ResponseTime_Logging        bool
+	ResponseTime_Logging_Period_Length int64
+}
+
+// MQSimController is an ssdconfig.xml's Device_Parameter_Set.
+type MQSimController struct {
 	Seed                                   int64
 	Enabled_Preconditioning                bool
 	Memory_Type                            string
@@ -54,26 +70,28 @@ type MQSimDevice struct {
 	Channel_Transfer_Rate                  int64
 	Chip_No_Per_Channel                    int
 	Flash_Comm_Protocol                    string
-	Flash_Technology                       string
-	CMD_Suspension_Support                 string
-	Page_Read_Latency_LSB                  int64
-	Page_Read_Latency_CSB                  int64
-	Page_Read_Latency_MSB                  int64
-	Page_Program_Latency_LSB               int64
-	Page_Program_Latency_CSB               int64
-	Page_Program_Latency_MSB               int64
-	Block_Erase_Latency                    int64
-	Block_PE_Cycles_Limit                  int64
-	Suspend_Erase_Time                     int64
-	Suspend_Program_Time                   int64
-	Die_No_Per_Chip                        int
-	Plane_No_Per_Die                       int
-	Block_No_Per_Plane                     int
-	Page_No_Per_Block                      int
-	Page_Capacity                          int64
-	Page_Metadat_Capacity                  int64
+}
 
-	at map[string]position
+// MQSimFlash is an ssdconfig.xml's Flash_Parameter_Set.
+type MQSimFlash struct {
+	Flash_Technology         string
+	CMD_Suspension_Support   string
+	Page_Read_Latency_LSB    int64
+	Page_Read_Latency_CSB    int64
+	Page_Read_Latency_MSB    int64
+	Page_Program_Latency_LSB int64
+	Page_Program_Latency_CSB int64
+	Page_Program_Latency_MSB int64
+	Block_Erase_Latency      int64
+	Block_PE_Cycles_Limit    int64
+	Suspend_Erase_Time       int64
+	Suspend_Program_Time     int64
+	Die_No_Per_Chip          int
+	Plane_No_Per_Die         int
+	Block_No_Per_Plane       int
+	Page_No_Per_Block        int
+	Page_Capacity            int64
+	Page_Metadat_Capacity    int64
 }
 
 // MQSimFlow is one I/O flow of a workload.xml. Sizes are in sectors of 512 bytes,
@@ -142,22 +160,40 @@ var optional = map[string]string{
 	"Generated_Aligned_Addresses": "", "Address_Alignment_Unit": "",
 }
 
+// ignored are tags that stand in MQSim's distributed files although its parser
+// has no such tag and passes over them.
+var ignored = map[string]string{
+	"Intensity": "MQSim's own parser passes over it, though files that come with MQSim have it; delete the line, " +
+		"or write <Bandwidth> (B/s) in its place where Synthetic_Generator_Type is BANDWIDTH",
+}
+
+// section is an element whose children are tags with values.
+type section struct {
+	name   string
+	within string        // the element it stands in
+	fields reflect.Value // of a struct
+}
+
 // ReadMQSimDevice reads an ssdconfig.xml. name stands in errors.
 func ReadMQSimDevice(name string, r io.Reader) (*MQSimDevice, error) {
 	root, err := parseXML(name, r)
 	if err != nil {
 		return nil, err
 	}
-	if root.name != "Execution_Parameter_Set" {
-		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's device configuration; its root is <Execution_Parameter_Set>", name, root.line, root.column, root.name)
+	const top = "Execution_Parameter_Set"
+	if root.name != top {
+		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's device configuration; its root is <%s>", name, root.line, root.column, root.name, top)
 	}
 	d := &MQSimDevice{at: map[string]position{}}
-	if err := fill(name, reflect.ValueOf(d).Elem(), root, d.at, "Host_Parameter_Set", "Device_Parameter_Set", "Flash_Parameter_Set"); err != nil {
-		return nil, err
+	sections := []section{
+		{"Host_Parameter_Set", top, reflect.ValueOf(&d.MQSimHost).Elem()},
+		{"Device_Parameter_Set", top, reflect.ValueOf(&d.MQSimController).Elem()},
+		{"Flash_Parameter_Set", "Device_Parameter_Set", reflect.ValueOf(&d.MQSimFlash).Elem()},
 	}
-	if err := complete(name, reflect.TypeOf(*d), root, d.at, func(tag string) bool {
+	optional := func(tag string) bool {
 		return strings.HasPrefix(tag, "SATA_") || strings.HasPrefix(tag, "Preferred_suspend") || strings.Contains(tag, "ResponseTime_Logging") || tag == "Page_Metadat_Capacity"
-	}); err != nil {
+	}
+	if err := fill(name, sections, root, d.at, optional); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -190,19 +226,14 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 			default:
 				return nil, fmt.Errorf("%s:%d:%d: <%s> is no flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based", name, e.line, e.column, e.name)
 			}
-			if err := fill(name, reflect.ValueOf(f).Elem(), e, f.at); err != nil {
-				return nil, err
-			}
-			for _, tag := range absent {
-				if p, ok := f.at[tag]; ok {
-					return nil, fmt.Errorf("%v: <%s> does not belong to <%s>", p, tag, e.name)
+			for _, c := range e.children {
+				if slices.Contains(absent, c.name) {
+					return nil, fmt.Errorf("%s:%d:%d: <%s> does not belong to <%s>", name, c.line, c.column, c.name, e.name)
 				}
 			}
-			if err := complete(name, reflect.TypeOf(*f), e, f.at, func(tag string) bool {
-				for _, a := range absent {
-					if a == tag {
-						return true
-					}
+			if err := fill(name, []section{{e.name, "IO_Scenario", reflect.ValueOf(f).Elem()}}, e, f.at, func(tag string) bool {
+				if slices.Contains(absent, tag) {
+					return true
 				}
 				only, ok := optional[tag]
 				return ok && (only == "" || only != f.Address_Distribution && only != f.Request_Size_Distribution && only != f.Synthetic_Generator_Type)
@@ -222,48 +253,67 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 	return out, nil
 }
 
-// fill sets the fields of v that the children of e name. Children named in groups
-// are gone into.
-func fill(file string, v reflect.Value, e *element, at map[string]position, groups ...string) error {
-next:
+// fill sets the fields that the children of e name, and those of the sections in
+// it. A tag that is missing is an error unless mayMiss says otherwise: MQSim would
+// use what happens to be in memory.
+func fill(file string, sections []section, e *element, at map[string]position, mayMiss func(string) bool) error {
+	own := slices.IndexFunc(sections, func(s section) bool { return s.name == e.name })
 	for _, c := range e.children {
-		for _, g := range groups {
-			if c.name == g {
-				if err := fill(file, v, c, at, groups...); err != nil {
-					return err
-				}
-				continue next
-			}
-		}
 		pos := position{file, c.line, c.column}
-		f, known := v.Type().FieldByName(c.name)
-		if !known || !f.IsExported() || c.name == "Synthetic" {
-			return fmt.Errorf("%v: unknown tag <%s>%s", pos, c.name, suggest(c.name, v.Type()))
+		if i := slices.IndexFunc(sections, func(s section) bool { return s.name == c.name }); i >= 0 {
+			if sections[i].within != e.name {
+				return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name, sections[i].within)
+			}
+			if first, twice := at[c.name]; twice {
+				return fmt.Errorf("%v: <%s> stands twice; first at line %d", pos, c.name, first.line)
+			}
+			at[c.name] = pos
+			if err := fill(file, sections, c, at, mayMiss); err != nil {
+				return err
+			}
+			continue
 		}
-		if first, twice := at[c.name]; twice {
+		owner := slices.IndexFunc(sections, func(s section) bool { return hasTag(s.fields.Type(), c.name) })
+		switch first, twice := at[c.name]; {
+		case owner < 0 && ignored[c.name] != "":
+			return fmt.Errorf("%v: unknown tag <%s>: %s", pos, c.name, ignored[c.name])
+		case owner < 0:
+			return fmt.Errorf("%v: unknown tag <%s>%s", pos, c.name, suggest(c.name, sections))
+		case owner != own:
+			return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name, sections[owner].name)
+		case twice:
 			return fmt.Errorf("%v: <%s> stands twice; first at line %d", pos, c.name, first.line)
 		}
 		at[c.name] = pos
-		if err := setValue(v.FieldByIndex(f.Index), strings.TrimSpace(c.text)); err != nil {
+		if len(c.children) > 0 {
+			return fmt.Errorf("%v: <%s> holds <%s>; it takes a value", pos, c.name, c.children[0].name)
+		}
+		if err := setValue(sections[owner].fields.FieldByName(c.name), strings.TrimSpace(c.text)); err != nil {
 			return fmt.Errorf("%v: <%s>: %w", pos, c.name, err)
+		}
+	}
+	for i, s := range sections {
+		if _, ok := at[s.name]; !ok && s.within == e.name && i != own {
+			return fmt.Errorf("%s:%d:%d: <%s> has no <%s>", file, e.line, e.column, e.name, s.name)
+		}
+	}
+	if own < 0 {
+		return nil
+	}
+	t := sections[own].fields.Type()
+	for i := range t.NumField() {
+		tag := t.Field(i).Name
+		if _, ok := at[tag]; !ok && hasTag(t, tag) && !mayMiss(tag) {
+			return fmt.Errorf("%s:%d:%d: <%s> has no <%s>", file, e.line, e.column, e.name, tag)
 		}
 	}
 	return nil
 }
 
-// complete reports a tag that is missing: MQSim would use what happens to be in
-// memory.
-func complete(file string, t reflect.Type, e *element, at map[string]position, mayMiss func(string) bool) error {
-	for i := range t.NumField() {
-		tag := t.Field(i).Name
-		if !t.Field(i).IsExported() || tag == "Synthetic" {
-			continue
-		}
-		if _, ok := at[tag]; !ok && !mayMiss(tag) {
-			return fmt.Errorf("%s:%d:%d: <%s> has no <%s>", file, e.line, e.column, e.name, tag)
-		}
-	}
-	return nil
+// hasTag tells whether a struct has a field for a tag.
+func hasTag(t reflect.Type, tag string) bool {
+	f, ok := t.FieldByName(tag)
+	return ok && f.IsExported() && tag != "Synthetic"
 }
 
 func setValue(v reflect.Value, text string) error {
@@ -308,39 +358,19 @@ func setValue(v reflect.Value, text string) error {
 	return nil
 }
 
-// suggest names the field that a misspelt tag was probably meant to be.
-func suggest(tag string, t reflect.Type) string {
-	best, least := "", 4
-	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() {
-			if n := distance(strings.ToLower(tag), strings.ToLower(f.Name), least); n < least {
-				best, least = f.Name, n
+// suggest names the tag that a misspelt one was probably meant to be.
+func suggest(tag string, sections []section) string {
+	var tags []string
+	for _, s := range sections {
+		t := s.fields.Type()
+		for i := range t.NumField() {
+			if name := t.Field(i).Name; hasTag(t, name) {
+				tags = append(tags, name)
 			}
 		}
 	}
-	if best == "" {
-		return ""
+	if best := spelling.Nearest(tag, tags); best != "" {
+		return fmt.Sprintf("; did you mean <%s>?", best)
 	}
-	return fmt.Sprintf("; did you mean <%s>?", best)
-}
-
-// distance is the Levenshtein distance of a and b, or limit if it is no less.
-func distance(a, b string, limit int) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], limit)
+	return ""
 }

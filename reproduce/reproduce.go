@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math"
 
+	"farflash/internal/spelling"
 	"farflash/scenario"
 )
 
@@ -83,7 +84,7 @@ func Find(id string) (Experiment, error) {
 		ids = append(ids, e.ID)
 	}
 	hint := ""
-	if near := scenario.Nearest(id, ids); near != "" {
+	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("; did you mean %s?", near)
 	}
 	return Experiment{}, fmt.Errorf("there is no experiment %q%s (farflash reproduce list shows all)", id, hint)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"farflash/internal/spelling"
 	"farflash/units"
 )
 
@@ -202,7 +203,7 @@ func suggest(wrong string, names []string) string {
 	}
 	var near []scored
 	for _, n := range names {
-		d := min(distance(wrong, n), distance(plain, n)+1)
+		d := min(spelling.Distance(wrong, n), spelling.Distance(plain, n)+1)
 		// Another name of the same family is worth showing even if it is spelt otherwise.
 		if d <= 3 || d <= len(n)/4 || strings.HasPrefix(n, wrong+".") || strings.HasSuffix(n, "."+wrong) {
 			near = append(near, scored{n, d})
@@ -217,27 +218,4 @@ func suggest(wrong string, names []string) string {
 		list = append(list, s.name)
 	}
 	return "; near names: " + strings.Join(list, ", ")
-}
-
-// distance is Levenshtein's, with a swap of neighbours counted as one.
-func distance(a, b string) int {
-	before2, before, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range before {
-		before[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(before[j]+1, row[j-1]+1, before[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before2[j-2]+1)
-			}
-		}
-		before2, before, row = before, row, before2
-	}
-	return before[len(b)]
 }

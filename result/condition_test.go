@@ -111,14 +111,3 @@ func FuzzParseCondition(f *testing.F) {
 		}
 	})
 }
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"waf", "wfa", 1}, {"same", "same", 0}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}

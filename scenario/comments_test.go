@@ -28,7 +28,7 @@ func structs(t reflect.Type, seen map[reflect.Type]bool) {
 	seen[t] = true
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if f.IsExported() && spelling[t.String()+"."+f.Name] != "-" {
+		if f.IsExported() && keyOf[t.String()+"."+f.Name] != "-" {
 			structs(f.Type, seen)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"farflash/internal/spelling"
 	"farflash/units"
 )
 
@@ -158,7 +159,7 @@ func (d *decoder) unknownKey(k *node, t reflect.Type, fields []field, path strin
 	msg := fmt.Sprintf("unknown key %q in %s", k.text, name(path))
 	if p := findKey(t, k.text); p != "" {
 		msg += fmt.Sprintf("; did you mean %q?", p)
-	} else if best := Nearest(k.text, keys); best != "" {
+	} else if best := spelling.Nearest(k.text, keys); best != "" {
 		msg += fmt.Sprintf("; did you mean %q?", best)
 	} else {
 		msg += "; its keys are " + keyList(t)

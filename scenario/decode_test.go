@@ -394,7 +394,7 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
-	for name := range spelling {
+	for name := range keyOf {
 		t.Run(name, func(t *testing.T) {
 			pkg, rest, _ := strings.Cut(name, ".")
 			typ, field, _ := strings.Cut(rest, ".")

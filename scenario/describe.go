@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"farflash/internal/spelling"
 	"farflash/units"
 )
 
@@ -64,7 +65,7 @@ func noSuchKey(t reflect.Type, key, at string) error {
 	for _, f := range fieldsOf(t) {
 		keys = append(keys, f.key)
 	}
-	best := Nearest(key, keys)
+	best := spelling.Nearest(key, keys)
 	if p := findKey(t, key); p != "" {
 		best = p
 	}

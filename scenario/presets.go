@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"sort"
 	"strings"
+
+	"farflash/internal/spelling"
 )
 
 // presets are whole scenarios that are part of the program. Each can be run, and
@@ -65,7 +67,7 @@ func presetNames() []string {
 }
 
 func noSuchPreset(name string) error {
-	if best := Nearest(name, presetNames()); best != "" {
+	if best := spelling.Nearest(name, presetNames()); best != "" {
 		return fmt.Errorf("no preset %q; did you mean %s?", name, best)
 	}
 	return fmt.Errorf("no preset %q; there are %s", name, orList(presetNames()))

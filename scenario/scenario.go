@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"farflash/block"
+	"farflash/internal/spelling"
 	"farflash/ssd"
 	"farflash/units"
 	"farflash/workload/synth"
@@ -191,7 +192,7 @@ func oneOf[T ~uint8](text []byte, names []string, v *T) error {
 		return nil
 	}
 	msg := fmt.Sprintf("%q is not possible; use %s", text, orList(names))
-	if best := Nearest(string(text), names); best != "" {
+	if best := spelling.Nearest(string(text), names); best != "" {
 		msg += fmt.Sprintf(" (did you mean %s?)", best)
 	}
 	return errors.New(msg)

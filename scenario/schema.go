@@ -11,9 +11,9 @@ import (
 // in snake_case. This file has the exceptions and what reflection needs to walk
 // the structs; decode.go reads, encode.go writes and explain.go describes them.
 
-// spelling has the keys that are neither named by a yaml tag nor the field's name in
+// keyOf has the keys that are neither named by a yaml tag nor the field's name in
 // snake_case. "-" keeps a field out of scenarios.
-var spelling = map[string]string{
+var keyOf = map[string]string{
 	"ssd.Config.Quirks":        "-", // only compat sets them
 	"ssd.Energy.Idle":          "idle_watts",
 	"nand.Timing.Read":         "read_latency",
@@ -60,7 +60,7 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		owner := t.String() + "." + f.Name
-		key, ok := spelling[owner]
+		key, ok := keyOf[owner]
 		if !ok {
 			key, _, _ = strings.Cut(f.Tag.Get("yaml"), ",")
 		}
@@ -137,45 +137,4 @@ func joinPath(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-// Nearest returns the candidate that a misspelt word was probably meant to be, ""
-// if none is close.
-func Nearest(word string, candidates []string) string {
-	best, least := "", max(2, len(word)/3)+1
-	word = strings.ToLower(word)
-	for _, c := range candidates {
-		d := editDistance(word, strings.ToLower(c))
-		if strings.HasPrefix(c, word) && len(word) >= 3 || strings.HasPrefix(word, c) && len(c) >= 3 {
-			d = min(d, 1)
-		}
-		if d < least {
-			best, least = c, d
-		}
-	}
-	return best
-}
-
-// editDistance counts insertions, deletions, replacements and swaps of neighbours.
-func editDistance(a, b string) int {
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, row = row, next
-	}
-	return row[len(b)]
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/ftl"
 )
 
 // Check is one conservation law and whether it holds.
@@ -40,15 +41,20 @@ func (d *Drive) Checks() []Check {
 	}
 	add("requests conserved", issued == finished+held, "issued %d = completed %d + in flight %d", issued, finished, held)
 
-	placed, moving := d.programsUnderWay()
-	inMap, onFlash := d.l2p.mapped(), d.ftl.ValidPages()
-	add("valid pages are mapped pages", inMap == d.mapped && onFlash == d.mapped+moving,
-		"%d pages with a place = %d in the map = %d valid on flash - %d being moved", d.mapped, inMap, onFlash, moving)
+	placed := d.programsUnderWay()
+	inMap, err := d.walkMap()
+	onFlash := d.ftl.ValidPages()
+	if err != nil {
+		add("valid pages are mapped pages", false, "%v", err)
+	} else {
+		add("valid pages are mapped pages", inMap == d.mapped && onFlash == d.mapped,
+			"%d pages with a place = %d in the map, each valid on flash and owned by its page = %d valid on flash", d.mapped, inMap, onFlash)
+	}
 
 	done := d.flashed[opProgram] + d.flashed[opCopyback]
 	add("programs add up", done+placed == d.hostPrograms+d.movePrograms+d.mappingPrograms,
 		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms, d.movePrograms, d.mappingPrograms)
-	err := d.ftl.Check()
+	err = d.ftl.CheckBlocks()
 	detail := "every block in one state, valid counts equal bitmaps"
 	if err != nil {
 		detail = err.Error()
@@ -57,36 +63,61 @@ func (d *Drive) Checks() []Check {
 	return out
 }
 
-// programsUnderWay counts the programs that have a page and have not ended, and
-// how many of them move data that lie elsewhere too.
-func (d *Drive) programsUnderWay() (all uint64, moving int64) {
-	count := func(t int32) {
-		all++
-		if d.txns[t].origin == fromMove {
-			moving++
+// walkMap counts the pages that the map has a place for, and checks that each place is
+// valid and was written with that page. With the count of valid pages that makes map
+// and flash inverses of each other. It goes plane by plane: the places of a plane's
+// pages lie together.
+func (d *Drive) walkMap() (mapped int64, err error) {
+	check := func(l, page uint32) {
+		if page >= trimmed {
+			return
+		}
+		mapped++
+		plane, blk, inBlock := d.split(page)
+		if err == nil && (!d.ftl.IsValid(ftl.PPA(page)) || d.owners.get(plane, blk, inBlock) != l) {
+			err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", l, page)
 		}
 	}
+	if d.l2p.chunks == nil {
+		for _, c := range d.l2p.sparse.cells {
+			if c.key != 0 {
+				check(c.key-1, c.val)
+			}
+		}
+		return mapped, err
+	}
+	for i := range d.ns {
+		n := &d.ns[i]
+		turn := uint32(len(n.planeOf))
+		for k := range turn {
+			for l := k; l < n.pages; l += turn {
+				check(n.base+l, d.l2p.get(n.base+l))
+			}
+		}
+		for l := range n.mapPages {
+			check(n.mapBase+l, d.l2p.get(n.mapBase+l))
+		}
+	}
+	return mapped, err
+}
+
+// programsUnderWay counts the programs that have a page and have not ended.
+func (d *Drive) programsUnderWay() (all uint64) {
 	for i := range d.lanes {
 		l := &d.lanes[i]
 		for q := range queues {
 			if operationOf(q) == opProgram {
-				for k := range l.queues[q].n {
-					count(l.queues[q].at(k).txn)
-				}
+				all += uint64(l.queues[q].n)
 			}
 		}
 		if l.op == opProgram || l.op == opCopyback && l.phase == transfer {
-			for _, t := range l.txns[:l.n] {
-				count(t)
-			}
+			all += uint64(l.n)
 		}
 		if l.paused.op == opProgram {
-			for _, t := range l.paused.txns[:l.paused.n] {
-				count(t)
-			}
+			all += uint64(l.paused.n)
 		}
 	}
-	return all, moving
+	return all
 }
 
 // Held says what the requests in flight wait for, for when a drive has come to a

@@ -78,6 +78,15 @@ func compareAndSwap(t *table, l ftl.LPA, old, new ftl.PPA) bool {
 	return true
 }
 
+// give moves the image's state to d, for a drive that nobody shares it with. The
+// image is of no use afterwards.
+func (m *Image) give(d *Drive) {
+	d.l2p, d.owners, d.ftl, d.mapped = m.l2p, m.owners, m.ftl, m.mapped
+	d.ftl.Rebind(d, &d.random)
+	d.before = d.ftl.Stats()
+	m.ftl = nil
+}
+
 // clone gives d the image's state.
 func (m *Image) clone(d *Drive) {
 	m.mu.Lock()

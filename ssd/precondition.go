@@ -182,7 +182,7 @@ func (m *Image) collectNow(plane int) bool {
 // pages are valid and whose they are is random.
 func (m *Image) fillSteady(random *sim.Stream) error {
 	g := &m.cfg.Geometry
-	var data, perm []uint32
+	var data, places []uint32
 	valid := make([]uint64, (g.PagesPerBlock+63)/64)
 	f := m.ftl.Config()
 	policy := waf.Policy{Victim: f.Victim, Choices: f.Choices, Window: float64(f.Window)}
@@ -212,18 +212,13 @@ func (m *Image) fillSteady(random *sim.Stream) error {
 				return fmt.Errorf("preconditioning: %w", err)
 			}
 		}
-		perm = append(perm[:0], data...)
-		for i := len(perm) - 1; i > 0; i-- {
-			j := random.IntN(int64(i) + 1)
-			perm[i], perm[j] = perm[j], perm[i]
-		}
+		places = places[:0]
 		for blk, count := range counts {
 			clear(valid)
 			left := count
 			for page := 0; left > 0; page++ {
 				if random.IntN(int64(g.PagesPerBlock-page)) < int64(left) {
-					m.install(plane, blk, page, perm[0])
-					perm = perm[1:]
+					places = append(places, uint32(blk*g.PagesPerBlock+page))
 					valid[page>>6] |= 1 << (page & 63)
 					left--
 				}
@@ -232,7 +227,16 @@ func (m *Image) fillSteady(random *sim.Stream) error {
 				return err
 			}
 		}
-		perm = perm[:0]
+		// The places are shuffled, not the data, so that the map is filled in order: it
+		// is far larger than the processor's caches, a plane is not.
+		for i := len(places) - 1; i > 0; i-- {
+			j := random.IntN(int64(i) + 1)
+			places[i], places[j] = places[j], places[i]
+		}
+		for i, l := range data {
+			p := int(places[i])
+			m.install(plane, p/g.PagesPerBlock, p%g.PagesPerBlock, l)
+		}
 	}
 	return nil
 }

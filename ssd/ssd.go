@@ -131,12 +131,21 @@ func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Dri
 	if err != nil {
 		return nil, err
 	}
-	return NewFrom(m, eng, sink, seed, name), nil
+	d := newDrive(m, eng, sink, seed, name)
+	m.give(d)
+	return d, nil
 }
 
 // NewFrom returns a drive whose flash is in the state of an image, which it shares
 // until it writes.
 func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
+	d := newDrive(m, eng, sink, seed, name)
+	m.clone(d)
+	return d
+}
+
+// newDrive makes a drive that lacks only its flash's state.
+func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
 	cfg := m.cfg
 	g := cfg.Geometry
 	d := &Drive{
@@ -192,7 +201,6 @@ func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Dr
 	d.computeTimes()
 
 	d.makeCaches()
-	m.clone(d)
 	return d
 }
 

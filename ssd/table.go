@@ -71,24 +71,6 @@ func (t *table) fill() {
 	t.sparse = hash[uint32]{}
 }
 
-// mapped counts the pages that have a place on flash.
-func (t *table) mapped() int64 {
-	count := int64(0)
-	for _, c := range t.sparse.cells {
-		if c.key != 0 && c.val < trimmed {
-			count++
-		}
-	}
-	for _, c := range t.chunks {
-		for _, v := range c {
-			if v-1 < trimmed {
-				count++
-			}
-		}
-	}
-	return count
-}
-
 // clone returns a table with the same content. Arrays are shared; both sides copy
 // one before they write to it from now on.
 func (t *table) clone() table {

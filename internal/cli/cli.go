@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/spelling"
 	"farflash/scenario"
 )
 
@@ -181,7 +182,7 @@ func (p *program) unknownVerb(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	if best := scenario.Nearest(args[0], names); best != "" {
+	if best := spelling.Nearest(args[0], names); best != "" {
 		return usagef("unknown verb %q; did you mean %s?", args[0], best)
 	}
 	return usagef("unknown verb %q; there are %s", args[0], strings.Join(names, ", "))

@@ -12,6 +12,7 @@ package fit
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"farflash/block"
 	"farflash/units"
@@ -152,6 +153,7 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 // size fits sizes between the least and the largest measured.
 func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 	sector := units.Sector
+	noted := len(f.notes)
 	size := synth.Size{
 		Mean:    units.Bytes(math.Round(float64(side.Size.Mean))),
 		Granule: max(units.Bytes(side.SizeGranule), sector),
@@ -168,45 +170,82 @@ func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 		size.Shape = synth.Shape{Kind: synth.Constant}
 		return size
 	}
-	return f.widen(name, size, float64(side.Size.SCV))
+	fitted := f.widen(name, size, float64(side.Size.SCV))
+	switch {
+	case fitted.Kind != synth.Exponential && size.Kind == synth.Exponential:
+		f.notes = slices.Delete(f.notes, noted, noted+1) // that it is exponential holds no more
+	case fitted.Skewness != size.Skewness && size.Skewness != 0:
+		f.note("%s' sizes: a skewness of %.3g is given up, so that the SCV is right after clamping to %v..%v", name, size.Skewness, size.Min, size.Max)
+	}
+	return fitted
 }
 
-// widen makes up for clamping, which takes variance away: it asks for more until what is left is what was measured.
+// widen makes up for clamping, which takes variance away: it asks for more until what is left is what was measured. Asking for ever
+// more does not give ever more: what a very uneven distribution has in its few huge values is clamped away altogether. So the least
+// that will do is looked for, first with balanced means, then with little skewness, whose variance lies in many small sizes.
 func (f *fitter) widen(name string, size synth.Size, want float64) synth.Size {
-	achieved := func(s synth.Size) float64 {
-		g, err := synth.New(synth.Config{Reads: &synth.Flow{Size: s, Addresses: synth.Addresses{Space: units.TiB * 64}}, QueueDepth: 1})
-		if err != nil {
-			return math.NaN()
+	got := clampedSCV(size)
+	for _, skewness := range []float64{0, 1.1} { // times the least there is; 0: balanced means
+		if math.Abs(got-want) <= 0.01*want {
+			break
 		}
-		return g.Sizes(block.Read).SCV
-	}
-	first := achieved(size)
-	if math.Abs(first-want) <= 0.01*want {
-		return size
-	}
-	if size.ACF1 == 0 {
-		// Without correlation any kind will do; with it the SCV must stay above 1.
-		low, high := 1e-4, 1e4
-		best := size
-		for range 60 {
-			middle := math.Sqrt(low * high)
-			trial := size
-			trial.Shape = synth.Shape{SCV: middle}
-			got := achieved(trial)
-			if math.IsNaN(got) || got > want {
-				high = middle
-			} else {
-				low, best = middle, trial
-			}
-		}
-		if got := achieved(best); math.Abs(got-want) < math.Abs(first-want) {
-			size, first = best, got
+		if trial, scv := leastSCV(size, want, skewness); math.Abs(scv-want) < math.Abs(got-want) {
+			size, got = trial, scv
 		}
 	}
-	if math.Abs(first-want) > 0.05*want {
-		f.note("%s: sizes have an SCV of %.4g instead of %.4g, because they are clamped to %v..%v", name, first, want, size.Min, size.Max)
+	if math.Abs(got-want) > 0.05*want {
+		f.note("%s: sizes have an SCV of %.4g instead of %.4g, because they are clamped to %v..%v", name, got, want, size.Min, size.Max)
 	}
 	return size
+}
+
+// clampedSCV is the SCV of sizes as they are drawn, NaN if they cannot be.
+func clampedSCV(s synth.Size) float64 {
+	g, err := synth.New(synth.Config{Reads: &synth.Flow{Size: s, Addresses: synth.Addresses{Space: units.TiB * 64}}, QueueDepth: 1})
+	if err != nil {
+		return math.NaN()
+	}
+	return g.Sizes(block.Read).SCV
+}
+
+// leastSCV looks for the least SCV to ask for so that the sizes drawn have the one that is wanted, or come nearest to it.
+func leastSCV(size synth.Size, want, skewness float64) (best synth.Size, got float64) {
+	got = math.Inf(1)
+	try := func(scv float64) float64 {
+		trial := size
+		trial.Shape = synth.Shape{SCV: scv, ACF1: size.ACF1}
+		if scv > 1 {
+			trial.Skewness = skewness * synth.SkewnessBound(scv)
+		}
+		v := clampedSCV(trial)
+		if math.Abs(v-want) < math.Abs(got-want) {
+			best, got = trial, v
+		}
+		return v
+	}
+	const step = 1.2
+	least := 1e-4
+	if size.ACF1 != 0 {
+		least = (1 + 1e-6) / (1 - 2*size.ACF1) // an MMPP(2) with that correlation has more
+	}
+	for scv, before := least, math.NaN(); scv < 1e4; scv *= step {
+		v := try(scv)
+		if v >= want {
+			if before < want {
+				for low, high := scv/step, scv; high/low > 1+1e-9; {
+					middle := math.Sqrt(low * high)
+					if try(middle) < want {
+						low = middle
+					} else {
+						high = middle
+					}
+				}
+			}
+			break
+		}
+		before = v
+	}
+	return best, got
 }
 
 // addresses fits the runs.

@@ -151,6 +151,73 @@ func shared(t *testing.T, path string) string {
 	return full
 }
 
+// TestSynthesisedTracesMeasureTheSame fits real traces, synthesises long ones from the fits and measures those: mean and SCV of the
+// sizes and of the inter-arrival times come back, within 2 % and five standard errors over replicates, or a note says why not.
+func TestSynthesisedTracesMeasureTheSame(t *testing.T) {
+	const replicates = 6
+	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz", "cloudphysics/cloudPhysicsIO-head20000.vscsi", "mqsim/tpcc-small.trace"} {
+		r, err := trace.Open(shared(t, "data/"+file), trace.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		original, err := characterise.Run(r)
+		r.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fitted, err := Synthetic(original)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, flow := range []*synth.Flow{fitted.Config.Reads, fitted.Config.Writes} {
+			if flow != nil && (flow.Size.SCV > 100 || flow.Interarrival.SCV > 1000) {
+				t.Errorf("%s: the fit asks for an SCV of %v of sizes and %v of times", file, flow.Size.SCV, flow.Interarrival.SCV)
+			}
+		}
+		notes := strings.Join(fitted.Notes, "\n")
+		var got [replicates]characterise.Result
+		for i := range got {
+			cfg := fitted.Config
+			cfg.Seed, cfg.Requests = uint64(i+1), 40000
+			got[i] = measure(t, cfg)
+		}
+		for _, op := range []string{"reads", "writes"} {
+			side := func(r *characterise.Result) *characterise.Side {
+				if op == "reads" {
+					return &r.Reads
+				}
+				return &r.Writes
+			}
+			if side(&original).Count < 100 {
+				continue
+			}
+			for _, c := range []struct {
+				what, note string
+				of         func(*characterise.Side) characterise.Number
+			}{
+				{"sizes' mean", "none", func(s *characterise.Side) characterise.Number { return s.Size.Mean }},
+				{"sizes' SCV", op + ": sizes have an SCV of", func(s *characterise.Side) characterise.Number { return s.Size.SCV }},
+				{"times' mean", "none", func(s *characterise.Side) characterise.Number { return s.Interarrival.Mean }},
+				{"times' SCV", op + "' inter-arrival times: an SCV of", func(s *characterise.Side) characterise.Number { return s.Interarrival.SCV }},
+			} {
+				want, sum, squares := float64(c.of(side(&original))), 0.0, 0.0
+				for i := range got {
+					v := float64(c.of(side(&got[i])))
+					sum += v
+					squares += v * v
+				}
+				mean := sum / replicates
+				standardError := math.Sqrt(max(0, squares/replicates-mean*mean) / (replicates - 1))
+				if math.IsNaN(mean) != math.IsNaN(want) || math.Abs(mean-want) > 0.02*want+5*standardError {
+					if !strings.Contains(notes, c.note) {
+						t.Errorf("%s: %s %s of %.5g becomes %.5g ± %.3g, and no note says so:\n%s", file, op, c.what, want, mean, standardError, notes)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestOddMeasurements(t *testing.T) {
 	figure := func(mean, scv, skewness, acf1 float64) characterise.Figure {
 		return characterise.Figure{Mean: characterise.Number(mean), SCV: characterise.Number(scv), Skewness: characterise.Number(skewness), ACF1: characterise.Number(acf1)}
@@ -172,10 +239,12 @@ func TestOddMeasurements(t *testing.T) {
 			r.Span = 0
 			r.Reads.Interarrival = figure(0, math.NaN(), math.NaN(), math.NaN())
 		},
-		"7 trims and flushes are left out":                func(r *characterise.Result) { r.Trims, r.Flushes = 3, 4 },
-		"5 volumes become one":                            func(r *characterise.Result) { r.Volumes = 5 },
-		"one request has no inter-arrival time":           func(r *characterise.Result) { r.Writes = r.Reads; r.Writes.Count = 1 },
-		"reads: sizes have an SCV of 3.067 instead of 40": func(r *characterise.Result) { r.Reads.Size = figure(65536, 40, 9, 0) },
+		"7 trims and flushes are left out":      func(r *characterise.Result) { r.Trims, r.Flushes = 3, 4 },
+		"5 volumes become one":                  func(r *characterise.Result) { r.Volumes = 5 },
+		"one request has no inter-arrival time": func(r *characterise.Result) { r.Writes = r.Reads; r.Writes.Count = 1 },
+		// No sizes from 4 KiB to 1 MiB with a mean of 64 KiB have more than (mean-least)(most-mean)/mean² = 14.06.
+		"reads: sizes have an SCV of 10.88 instead of 40":                                    func(r *characterise.Result) { r.Reads.Size = figure(65536, 40, 9, 0) },
+		"a skewness of 3 is given up, so that the SCV is right after clamping to 4KiB..1MiB": func(r *characterise.Result) { r.Reads.Size = figure(65536, 3, 3, 0) },
 		"reads: runs of 3.16 requests, 4 at once": func(r *characterise.Result) {
 			r.Reads.SequentialRatio = characterise.Sequential{One: 0.1, Eight: 0.9, ThirtyTwo: 0.9}
 		},

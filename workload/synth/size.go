@@ -40,7 +40,7 @@ type sizes struct {
 // Achieved is what sizes or times are like once they have been rounded and clamped.
 type Achieved struct {
 	Mean float64 // bytes; always what was asked
-	SCV  float64 // within a granule's noise
+	SCV  float64
 }
 
 // withDefaults fills in what is left out, for requests to a space of that size.
@@ -83,7 +83,7 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 }
 
 // calibrate finds the scale at which the clamped draws have the mean asked for. Rounding at random to a neighbouring granule
-// moves neither mean, so the mean of a clamped, rounded draw is that of a clamped one: min + E(X-min)+ - E(X-max)+, which grows
+// moves neither, so the mean of a clamped, rounded draw is that of a clamped one: min + E(X-min)+ - E(X-max)+, which grows
 // with the scale.
 func (s *sizes) calibrate(mean float64, shape Shape) error {
 	s.scale = mean
@@ -119,11 +119,37 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 		return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes of at least %v B", mean, shape.SCV, s.min)
 	}
 	s.scale = high
-	_, low2 := s.beyond(s.min / high)
-	_, high2 := s.beyond(s.max / high)
-	second := float64(s.min*s.min) + 2*float64(float64(high*high)*(low2-high2)) + s.granule*s.granule/6
-	s.achieved = Achieved{mean, second/(mean*mean) - 1}
+	s.achieved = Achieved{mean, s.meanSquare()/(mean*mean) - 1}
 	return nil
+}
+
+// meanSquare is the mean of the squares of the clamped and rounded draws. Rounding at random to one of the two granules beside a
+// draw makes its square, in the mean, what the chord between the two granules' squares has there. Chords change their slope by two
+// granules at each granule, so the mean is a sum of expected excesses over granules; where there are many, the last ones, over which
+// the excess hardly changes from one to the next, are an integral.
+func (s *sizes) meanSquare() float64 {
+	if s.min == s.max {
+		return s.min * s.min
+	}
+	const most = 256
+	excess := func(x float64) float64 {
+		e, _ := s.beyond(x / s.scale)
+		return s.scale * e
+	}
+	area := func(x float64) float64 { // under the excess, from x on
+		e, weighted := s.beyond(x / s.scale)
+		return s.scale * s.scale * (weighted - float64(x/s.scale*e))
+	}
+	sum := float64(s.min*s.min) + float64((2*s.min+s.granule)*excess(s.min))
+	x := s.min + s.granule
+	for n := 0; x < s.max && n < most; n++ {
+		sum += float64(2 * s.granule * excess(x))
+		x += s.granule
+	}
+	if x < s.max {
+		sum += float64(2 * (area(x-s.granule/2) - area(s.max-s.granule/2)))
+	}
+	return sum - float64((2*s.max-s.granule)*excess(s.max))
 }
 
 // next draws a size in bytes.

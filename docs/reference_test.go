@@ -1,0 +1,150 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/workload/trace"
+)
+
+// TestMetricsReference holds docs/reference/metrics.md to the names that the program knows; -update writes it.
+func TestMetricsReference(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Metrics, series, histograms and matrices\n\n" +
+		"Generated from `result/names.go` by `go test ./docs -update`; `farflash list metrics` prints the first table.\n\n" +
+		"A run has what applies to it: one without reads has no `read.latency.p99`. Names that begin with fabric, flow, initiator, target, aggregate,\n" +
+		"cluster, snis or rate are reserved for systems of more than one drive, which the program does not simulate yet.\n" +
+		"A name may carry an index where a system has several of a thing, `ssd[2].waf`; without it the figure is over all of them.\n" +
+		"Latencies are in microseconds, bandwidths in bytes per second, shares are fractions of 1. What was before the end of the warm-up is left out.\n")
+	for _, list := range []struct {
+		title string
+		table *result.Table
+	}{{"Metrics", result.Metrics}, {"Series", result.SeriesNames}, {"Histograms", result.HistogramNames}, {"Matrices", result.MatrixNames}} {
+		fmt.Fprintf(&b, "\n## %s\n\n| name | unit | meaning |\n|---|---|---|\n", list.title)
+		for _, d := range list.table.All() {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, d.Unit, d.Help)
+		}
+	}
+	name := filepath.Join("reference", "metrics.md")
+	if *update {
+		if err := os.WriteFile(name, []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	was, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(was) != b.String() {
+		t.Error("docs/reference/metrics.md is not up to date; run: go test ./docs -run TestMetricsReference -update")
+	}
+}
+
+// TestTraceFormats holds that the reference of trace formats has each of them.
+func TestTraceFormats(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("reference", "trace-formats.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range trace.Formats() {
+		if !strings.Contains(string(text), "\n| `"+f.String()+"` |") {
+			t.Errorf("docs/reference/trace-formats.md has no row for %s", f)
+		}
+	}
+}
+
+var (
+	span       = regexp.MustCompile("`([^`]+)`")
+	dotted     = regexp.MustCompile(`^(read|write|trim|flush|all|ssd|workload|measure|sim)(\[[0-9*]*\])?(\.[a-z0-9_]+(\[[0-9*]*\])?)+$`)
+	verb       = regexp.MustCompile(`^farflash ([a-z]+)`)
+	argument   = regexp.MustCompile(`^farflash (?:run|waf|reproduce) ([a-z0-9-]+)(?: |$)`)
+	flagged    = regexp.MustCompile(`(?:^| )--([a-z][a-z-]+)`)
+	starred    = regexp.MustCompile(`\[[0-9*]*\]`)
+	otherFlags = []string{"output-format"} // of other programs
+)
+
+// TestNames holds that verbs, presets, flags, keys and metrics that prose names in code exist.
+func TestNames(t *testing.T) {
+	var presets []string
+	for _, p := range scenario.Presets() {
+		presets = append(presets, p.Name)
+	}
+	help := func(args ...string) string {
+		out, err := exec.Command(filepath.Join(binary(t), "farflash"), append(args, "--help")...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("farflash %s --help: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	var verbs []string
+	flags := map[string]bool{}
+	note := func(text string) {
+		for _, m := range flagged.FindAllStringSubmatch(text, -1) {
+			flags[m[1]] = true
+		}
+	}
+	commands := func(text string) (names []string) {
+		_, list, _ := strings.Cut(text, "Available Commands:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		for line := range strings.Lines(list) {
+			if f := strings.Fields(line); len(f) > 0 {
+				names = append(names, f[0])
+			}
+		}
+		return names
+	}
+	verbs = commands(help())
+	for _, v := range verbs {
+		text := help(v)
+		note(text)
+		for _, inner := range commands(text) {
+			note(help(v, inner))
+		}
+	}
+	for _, p := range pages(t) {
+		p.prose(func(n int, line string) {
+			for _, m := range span.FindAllStringSubmatch(line, -1) {
+				code := m[1]
+				if m := verb.FindStringSubmatch(code); m != nil && !slices.Contains(verbs, m[1]) {
+					t.Errorf("%s:%d: there is no verb %s", p.path, n, m[1])
+				}
+				if m := argument.FindStringSubmatch(code); m != nil && !slices.Contains(presets, m[1]) && !strings.HasPrefix(code, "farflash reproduce") {
+					t.Errorf("%s:%d: there is no preset %s", p.path, n, m[1])
+				}
+				if strings.HasPrefix(code, "farflash ") || strings.HasPrefix(code, "--") {
+					for _, m := range flagged.FindAllStringSubmatch(code, -1) {
+						if !flags[m[1]] && !slices.Contains(otherFlags, m[1]) {
+							t.Errorf("%s:%d: there is no flag --%s", p.path, n, m[1])
+						}
+					}
+				}
+				if dotted.MatchString(code) && filepath.Ext(code) != ".xml" && !known(code) {
+					t.Errorf("%s:%d: %s is no metric, series, histogram, matrix or key of a scenario", p.path, n, code)
+				}
+			}
+		})
+	}
+}
+
+// known reports whether a dotted name means something.
+func known(name string) bool {
+	for _, table := range []*result.Table{result.Metrics, result.SeriesNames, result.HistogramNames, result.MatrixNames} {
+		if _, ok := table.Lookup(name); ok {
+			return true
+		}
+	}
+	_, err := scenario.Describe(starred.ReplaceAllString(name, ""))
+	if err != nil {
+		_, err = scenario.Describe(starred.ReplaceAllString(name, "[0]"))
+	}
+	return err == nil
+}

@@ -1,0 +1,51 @@
+// Package spelling finds what a misspelt word was probably meant to be, for the
+// "did you mean" of error messages.
+//
+// Its functions are Nearest and Distance, the optimal string alignment distance:
+// Levenshtein's, with a swap of neighbours counted as one. It leaves out sound and
+// meaning: a word spelt quite otherwise is not found.
+package spelling
+
+import "strings"
+
+// Nearest returns the candidate that a misspelt word was probably meant to be, ""
+// if none is close. Of equals it is the first.
+func Nearest(word string, candidates []string) string {
+	best, least := "", max(2, len(word)/3)+1
+	word = strings.ToLower(word)
+	for _, c := range candidates {
+		low := strings.ToLower(c)
+		d := Distance(word, low)
+		if strings.HasPrefix(low, word) && len(word) >= 3 || strings.HasPrefix(word, low) && len(low) >= 3 {
+			d = min(d, 1)
+		}
+		if d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// Distance counts the insertions, deletions and replacements of bytes and swaps of
+// neighbours between a and b.
+func Distance(a, b string) int {
+	before2, before, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range before {
+		before[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(before[j]+1, row[j-1]+1, before[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before2[j-2]+1)
+			}
+		}
+		before2, before, row = before, row, before2
+	}
+	return before[len(b)]
+}
