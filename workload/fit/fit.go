@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"farflash/block"
 	"farflash/units"
@@ -170,12 +171,15 @@ func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 		size.Shape = synth.Shape{Kind: synth.Constant}
 		return size
 	}
-	fitted := f.widen(name, size, float64(side.Size.SCV))
-	switch {
-	case fitted.Kind != synth.Exponential && size.Kind == synth.Exponential:
-		f.notes = slices.Delete(f.notes, noted, noted+1) // that it is exponential holds no more
-	case fitted.Skewness != size.Skewness && size.Skewness != 0:
-		f.note("%s' sizes: a skewness of %.3g is given up, so that the SCV is right after clamping to %v..%v", name, size.Skewness, size.Min, size.Max)
+	fitted, scv := widen(size, float64(side.Size.SCV))
+	if fitted.Shape != size.Shape {
+		// What was said of the shape that clamping spoils holds no more, but for what became of the correlation.
+		own := slices.DeleteFunc(slices.Clone(f.notes[noted:]), func(n string) bool { return !strings.Contains(n, "autocorrelation") })
+		f.notes = append(f.notes[:noted], own...)
+		f.note("%s' sizes: an SCV of %.4g is asked for, of which %.4g is left once they are within %v..%v; skewness is not matched", name, fitted.SCV, scv, size.Min, size.Max)
+	}
+	if want := float64(side.Size.SCV); math.Abs(scv-want) > 0.05*want {
+		f.note("%s: sizes have an SCV of %.4g instead of %.4g, because they are clamped to %v..%v", name, scv, want, size.Min, size.Max)
 	}
 	return fitted
 }
@@ -183,20 +187,17 @@ func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 // widen makes up for clamping, which takes variance away: it asks for more until what is left is what was measured. Asking for ever
 // more does not give ever more: what a very uneven distribution has in its few huge values is clamped away altogether. So the least
 // that will do is looked for, first with balanced means, then with little skewness, whose variance lies in many small sizes.
-func (f *fitter) widen(name string, size synth.Size, want float64) synth.Size {
-	got := clampedSCV(size)
+func widen(size synth.Size, want float64) (fitted synth.Size, scv float64) {
+	fitted, scv = size, clampedSCV(size)
 	for _, skewness := range []float64{0, 1.1} { // times the least there is; 0: balanced means
-		if math.Abs(got-want) <= 0.01*want {
+		if math.Abs(scv-want) <= 0.01*want {
 			break
 		}
-		if trial, scv := leastSCV(size, want, skewness); math.Abs(scv-want) < math.Abs(got-want) {
-			size, got = trial, scv
+		if trial, got := leastSCV(size, want, skewness); math.Abs(got-want) < math.Abs(scv-want) {
+			fitted, scv = trial, got
 		}
 	}
-	if math.Abs(got-want) > 0.05*want {
-		f.note("%s: sizes have an SCV of %.4g instead of %.4g, because they are clamped to %v..%v", name, got, want, size.Min, size.Max)
-	}
-	return size
+	return fitted, scv
 }
 
 // clampedSCV is the SCV of sizes as they are drawn, NaN if they cannot be.

@@ -99,6 +99,9 @@ func TestSizesKeepTheirMean(t *testing.T) {
 		{Mean: 16 * units.KB, Shape: Shape{SCV: 5}, Max: 64 * units.KiB},
 		{Mean: 16 * units.KB, Shape: Shape{SCV: 0.3}, Granule: 4 * units.KiB, Max: 32 * units.KiB},
 		{Mean: 63 * units.KiB, Shape: Shape{SCV: 0.5}, Max: 64 * units.KiB},
+		{Mean: 8200, Shape: Shape{SCV: 0.01}, Granule: 8 * units.KiB},
+		{Mean: 8200, Shape: Shape{SCV: 3}, Granule: 4 * units.KiB, Min: 8 * units.KiB, Max: 60 * units.KiB},
+		{Mean: 8 * units.KiB, Shape: Shape{SCV: 2}, Min: 8 * units.KiB, Max: 8 * units.KiB},
 	} {
 		means, errs := estimate(10, func(seed uint64) []float64 {
 			full := cfg.withDefaults(units.TiB)
@@ -121,7 +124,7 @@ func TestSizesKeepTheirMean(t *testing.T) {
 		})
 		name := fmt.Sprintf("%+v ", cfg)
 		within(t, name+"mean", means[0], float64(cfg.Mean), errs[0], 0)
-		within(t, name+"scv", means[1], means[2], errs[1], 0.01*means[2]+0.03*float64(cfg.Granule)*float64(cfg.Granule)/float64(cfg.Mean*cfg.Mean)+1e-9)
+		within(t, name+"scv", means[1], means[2], errs[1], 0.002*means[2]+1e-9)
 	}
 }
 
