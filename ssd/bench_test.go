@@ -9,7 +9,6 @@ import (
 	"farflash/ftl"
 	"farflash/sim"
 	"farflash/ssd"
-	"farflash/units"
 	"farflash/workload"
 )
 
@@ -137,5 +136,3 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 	}
 }
-
-var _ = units.Second

@@ -3,8 +3,10 @@ package ssd_test
 import (
 	"bufio"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -99,67 +101,114 @@ func (l *lines) Next(r *workload.Record) error {
 	return io.EOF
 }
 
+// expected is what MQSim answered, of what is compared here.
+type expected struct {
+	Programs uint64 `json:"page_programs"`
+	Erases   uint64 `json:"block_erases"`
+	Moves    uint64 `json:"gc_page_moves"`
+	Reads    uint64 `json:"page_reads"`
+	Flows    []map[string]struct {
+		N    int64
+		Mean float64 // ns
+	}
+}
+
+// TestMQSimCases plays MQSim's own requests to a drive with its quirks. Where nothing
+// is left to chance the mean latencies agree to less than a nanosecond; what is not is
+// explained in docs/validation/mqsim.md. The tolerances here are far tighter than those
+// the cases come with, so that a change that moves a result shows.
 func TestMQSimCases(t *testing.T) {
-	for _, c := range []string{"A01_lat_read_ideal_qd1", "A02_lat_read_cmtmiss_qd1", "A03_rr4k_qd64_ideal", "A04_cached_write_open_loop", "A06_rmw4k_nocache_qd16", "A07_snisP_sr64k_qd16", "A09_two_flows_prio_qfs16", "A10_tpcc_small_default", "A12_gc_greedy_waf"} {
+	text, err := os.ReadFile(cases + "expected.json")
+	if err != nil {
+		t.Skip("../shared/cases is not there")
+	}
+	var all map[string]expected
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	// A10: one tie of two events in the same nanosecond falls the other way. A12: MQSim
+	// loses 46 requests, so that latencies cannot be compared.
+	means := map[string]float64{"A10": .002, "A12": math.Inf(1)}
+	counts := map[string]float64{"A10": .001, "A12": .0005}
+	for c, want := range all {
 		t.Run(c, func(t *testing.T) {
-			cfg, flows := mqsimConfig(t, c)
-			eng := sim.New()
-			h := cosim.NewHost(eng)
-			d, err := ssd.New(cfg, eng, h, 1, "ssd")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var fl []cosim.Flow
-			start := int64(0)
-			for i, f := range flows {
-				z, err := os.Open(cases + c + "/requests.csv.gz")
-				if err != nil {
-					t.Fatal(err)
-				}
-				gz, err := gzip.NewReader(z)
-				if err != nil {
-					t.Fatal(err)
-				}
-				x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: start}, Namespace: uint8(i), Fold: true, FromSubmission: true}
-				start += d.Capacity(i) / 512
-				if f.Synthetic {
-					x.Outstanding = f.Average_No_of_Reqs_in_Queue
-					x.Start = units.Nanosecond
-				}
-				x.Queue.Class = map[string]block.Class{"URGENT": block.Urgent, "HIGH": block.High, "MEDIUM": block.Medium, "LOW": block.Low}[f.Priority_Class]
-				fl = append(fl, x)
-			}
-			if os.Getenv("SWAP") != "" && len(fl) == 2 {
-				fl[0], fl[1] = fl[1], fl[0]
-			}
-			if err := h.Attach(d, fl); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.Start(); err != nil {
-				t.Fatal(err)
-			}
-			eng.Run(sim.Forever)
-			if h.Err() != nil {
-				t.Fatal(h.Err())
-			}
-			for _, k := range d.Checks() {
-				if !k.OK {
-					t.Errorf("%s: %s", k.Name, k.Detail)
+			t.Parallel()
+			d, h, names := playCase(t, c)
+			for i, name := range names {
+				flow := want.Flows[name]
+				for op, key := range []string{"dev_read", "dev_write"} {
+					w, m := flow[key], h.FlowMeasured(i, block.Op(op))
+					if c[:3] != "A12" && m.Latency.Count() != w.N {
+						t.Errorf("flow %d %s: %d requests, MQSim has %d", name, key, m.Latency.Count(), w.N)
+					}
+					if got := m.Latency.Mean() / 1e3; w.N > 0 && math.Abs(got-w.Mean) > max(.01, means[c[:3]]*w.Mean) {
+						t.Errorf("flow %d %s: mean %.3f ns, MQSim has %.3f", name, key, got, w.Mean)
+					}
 				}
 			}
 			s := d.Stats()
-			for op := block.Read; op <= block.Write; op++ {
-				m := h.Measured(op)
-				if n := m.Latency.Count(); n > 0 {
-					t.Logf("%v n %d mean %.1f min %v p50 %v p99 %v max %v", op, n, m.Latency.Mean()/1e3, m.Latency.Min(), m.Latency.Quantile(.5), m.Latency.Quantile(.99), m.Latency.Max())
+			for _, x := range []struct {
+				what      string
+				got, want uint64
+			}{{"page reads", s.Reads, want.Reads}, {"page programs", s.Programs, want.Programs}, {"erases", s.Erases, want.Erases}, {"moves", s.MovePrograms, want.Moves}} {
+				if math.Abs(float64(x.got)-float64(x.want)) > counts[c[:3]]*float64(x.want) {
+					t.Errorf("%d %s, MQSim has %d", x.got, x.what, x.want)
 				}
 			}
-			for i := range fl {
-				m := h.FlowMeasured(i, block.Read)
-				t.Logf("flow %d read n %d mean %.1f", i, m.Latency.Count(), m.Latency.Mean()/1e3)
-			}
-			t.Logf("iops %.1f issued %d ended %d events %d", float64(h.Ended())/eng.Now().Seconds(), h.Issued(), h.Ended(), eng.Events())
-			t.Logf("reads %d programs %d erases %d moved %d hit %d miss %d mapreads %d cmds %v waf %.3f", s.Reads, s.Programs, s.Erases, s.MovePrograms, s.MapHits, s.MapMisses, s.MappingReads, s.Commands, s.FTL.WAF())
 		})
 	}
+}
+
+// playCase plays a case and says which of MQSim's flows each of the host's is: MQSim
+// starts them in reverse.
+func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
+	cfg, flows := mqsimConfig(t, c)
+	eng := sim.New()
+	h := cosim.NewHost(eng)
+	d, err := ssd.New(cfg, eng, h, 1, "ssd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts := make([]int64, len(flows)+1)
+	for i := range flows {
+		starts[i+1] = starts[i] + d.Capacity(i)/512
+	}
+	var fl []cosim.Flow
+	var names []int
+	for i := len(flows) - 1; i >= 0; i-- {
+		f := flows[i]
+		z, err := os.Open(cases + c + "/requests.csv.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { z.Close() })
+		gz, err := gzip.NewReader(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: starts[i]}, Namespace: uint8(i), Fold: true, FromSubmission: true}
+		if f.Synthetic {
+			x.Outstanding, x.Start = f.Average_No_of_Reqs_in_Queue, units.Nanosecond
+		}
+		if err := x.Queue.Class.UnmarshalText([]byte(strings.ToLower(f.Priority_Class))); err != nil {
+			t.Fatal(err)
+		}
+		fl, names = append(fl, x), append(names, i)
+	}
+	if err := h.Attach(d, fl); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eng.Run(sim.Forever)
+	if h.Err() != nil {
+		t.Fatal(h.Err())
+	}
+	for _, k := range d.Checks() {
+		if !k.OK {
+			t.Errorf("%s: %s", k.Name, k.Detail)
+		}
+	}
+	return d, h, names
 }

@@ -2,7 +2,6 @@ package ssd_test
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"strings"
@@ -399,8 +398,6 @@ func ExampleNew() {
 	fmt.Println(host.Measured(block.Read).Latency.Max(), drive.LogicalSize() > 500*units.GB)
 	// Output: 165.817838us true
 }
-
-var _ = io.EOF
 
 // The laws hold whenever the engine is between two events, not only at the end.
 func TestLawsHoldInTheMidst(t *testing.T) {

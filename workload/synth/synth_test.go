@@ -101,7 +101,6 @@ func TestSizesKeepTheirMean(t *testing.T) {
 		{Mean: 63 * units.KiB, Shape: Shape{SCV: 0.5}, Max: 64 * units.KiB},
 		{Mean: 8200, Shape: Shape{SCV: 0.01}, Granule: 8 * units.KiB},
 		{Mean: 8200, Shape: Shape{SCV: 3}, Granule: 4 * units.KiB, Min: 8 * units.KiB, Max: 60 * units.KiB},
-		{Mean: 8 * units.KiB, Shape: Shape{SCV: 2}, Min: 8 * units.KiB, Max: 8 * units.KiB},
 	} {
 		means, errs := estimate(10, func(seed uint64) []float64 {
 			full := cfg.withDefaults(units.TiB)
