@@ -160,11 +160,19 @@ var optional = map[string]string{
 	"Generated_Aligned_Addresses": "", "Address_Alignment_Unit": "",
 }
 
-// ignored are tags that stand in MQSim's distributed files although its parser
-// has no such tag and passes over them.
-var ignored = map[string]string{
-	"Intensity": "MQSim's own parser passes over it, though files that come with MQSim have it; delete the line, " +
-		"or write <Bandwidth> (B/s) in its place where Synthetic_Generator_Type is BANDWIDTH",
+// ignored are tags that stand in MQSim's distributed files although its parser has no
+// such tag and passes over them, so that those files mean the same here.
+var ignored = []string{"Intensity"}
+
+// Ignored says which tags of the flow MQSim, and so this package, passes over.
+func (f *MQSimFlow) Ignored() []string {
+	var out []string
+	for _, tag := range ignored {
+		if at, ok := f.at[tag]; ok {
+			out = append(out, fmt.Sprintf("%v: <%s> means nothing to MQSim and is passed over; the tag it reads is <Bandwidth>", at, tag))
+		}
+	}
+	return out
 }
 
 // section is an element whose children are tags with values.
@@ -275,8 +283,9 @@ func fill(file string, sections []section, e *element, at map[string]position, m
 		}
 		owner := slices.IndexFunc(sections, func(s section) bool { return hasTag(s.fields.Type(), c.name) })
 		switch first, twice := at[c.name]; {
-		case owner < 0 && ignored[c.name] != "":
-			return fmt.Errorf("%v: unknown tag <%s>: %s", pos, c.name, ignored[c.name])
+		case owner < 0 && slices.Contains(ignored, c.name):
+			at[c.name] = pos
+			continue
 		case owner < 0:
 			return fmt.Errorf("%v: unknown tag <%s>%s", pos, c.name, suggest(c.name, sections))
 		case owner != own:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"farflash/internal/inputs"
 	"farflash/peer"
 )
 
@@ -279,15 +279,24 @@ func TestDeviceErrors(t *testing.T) {
 	}
 }
 
+// MQSim's own distributed workload has a tag that its parser does not know.
+func TestIgnoredTag(t *testing.T) {
+	text := strings.Replace(workload, "<Bandwidth>262144</Bandwidth>", "<Intensity>32768</Intensity>", 1)
+	flows, err := peer.ReadMQSimWorkload("workload.xml", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := flows[0][0].Ignored(); len(notes) != 1 || !strings.HasPrefix(notes[0], "workload.xml:24:4: <Intensity>") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 func TestWorkloadErrors(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		old, new string
 		want     string
 	}{
-		{"the tag that MQSim's own files have", "<Bandwidth>262144</Bandwidth>", "<Intensity>32768</Intensity>",
-			"workload.xml:24:4: unknown tag <Intensity>: MQSim's own parser passes over it, though files that come with MQSim have it; " +
-				"delete the line, or write <Bandwidth> (B/s) in its place where Synthetic_Generator_Type is BANDWIDTH"},
 		{"misspelt tag", "<Read_Percentage>100</Read_Percentage>", "<Reads_Percentage>100</Reads_Percentage>", "workload.xml:14:4: unknown tag <Reads_Percentage>; did you mean <Read_Percentage>?"},
 		{"a name of ours is no tag", "<Seed>798</Seed>", "<Synthetic>true</Synthetic>", "workload.xml:22:4: unknown tag <Synthetic>"},
 		{"tag twice", "<Seed>798</Seed>", "<Seed>1</Seed><Seed>2</Seed>", "workload.xml:22:18: <Seed> stands twice; first at line 22"},
@@ -355,7 +364,7 @@ func check(t *testing.T, name string, err error, want string) {
 
 // TestCases reads every case of the peer.
 func TestCases(t *testing.T) {
-	dir := shared(t, "cases/mqsim")
+	dir := inputs.Path(t, "cases/mqsim")
 	configs, err := filepath.Glob(filepath.Join(dir, "*", "ssdconfig.xml"))
 	if err != nil {
 		t.Fatal(err)
@@ -393,26 +402,6 @@ func TestCases(t *testing.T) {
 			}
 		}
 	}
-}
-
-// shared returns a path below the folder of public inputs that stands beside the repository.
-func shared(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	full := filepath.Join(dir, "..", "shared", path)
-	if _, err := os.Stat(full); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("../shared/%s is not there", path)
-	}
-	return full
 }
 
 // FuzzMQSim holds that no text makes the readers panic and that every error says where.

@@ -284,6 +284,9 @@ func (c *Conversion) flow(d *peer.MQSimDevice, f *peer.MQSimFlow, i int, dir str
 		return refuse(f.At("Device_Level_Data_Caching_Mode"), "Device_Level_Data_Caching_Mode", f.Device_Level_Data_Caching_Mode, "is unknown; use TURNED_OFF, WRITE_CACHE, READ_CACHE or WRITE_READ_CACHE")
 	}
 	ns.Cache = &mode
+	for _, n := range f.Ignored() {
+		c.note("%s", n)
+	}
 	c.Scenario.SSD.Namespaces = append(c.Scenario.SSD.Namespaces, ns)
 
 	l := Load{Name: fmt.Sprintf("flow%d", i), Namespace: i, Queue: Queue{Depth: d.IO_Queue_Depth, Weight: 1}}

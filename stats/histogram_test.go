@@ -2,18 +2,16 @@ package stats
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"math"
 	"math/big"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"testing"
 
+	"farflash/internal/inputs"
 	"farflash/units"
 
 	"pgregory.net/rapid"
@@ -54,32 +52,9 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// shared returns a path in ../shared beside the repository, or skips the test.
-func shared(t *testing.T, path ...string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	full := filepath.Join(append([]string{dir, "..", "shared"}, path...)...)
-	if _, err := os.Stat(full); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("%s is not there", filepath.Join(append([]string{"..", "shared"}, path...)...))
-	}
-	return full
-}
-
 // TestAgainstFio reads what fio itself wrote: its bins must be ours, and its percentiles must follow from them.
 func TestAgainstFio(t *testing.T) {
-	text, err := os.ReadFile(shared(t, "data", "fio-3.33-jsonplus-example.json"))
+	text, err := os.ReadFile(inputs.Path(t, "data/fio-3.33-jsonplus-example.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,26 +3,32 @@ package stats
 import "math"
 
 // Moments describes a stream of numbers in constant memory: count, extremes, mean, variance, skewness (all by Welford's
-// updates) and lag-1 autocorrelation. The zero Moments is empty and ready.
+// updates) and lag-1 autocorrelation, about running means as well. Products are rounded before they are added, so that the figures
+// are the same on every machine. The zero Moments is empty and ready.
 type Moments struct {
 	n        int64
 	min, max float64
 	mean     float64
 	m2, m3   float64 // sums of the second and third powers of the deviations from the mean
-	first    float64
-	last     float64 // less first
-	sum      float64 // of x - first
-	products float64 // of neighbours' (x - first)
+	last     float64
+	headMean float64 // of all numbers but the last
+	tailMean float64 // of all numbers but the first
+	comoment float64 // of neighbours about those two
 }
 
 // Add counts x.
 func (m *Moments) Add(x float64) {
 	if m.n == 0 {
-		*m = Moments{n: 1, min: x, max: x, mean: x, first: x}
+		*m = Moments{n: 1, min: x, max: x, mean: x, last: x}
 		return
 	}
 	m.min, m.max = math.Min(m.min, x), math.Max(m.max, x)
 	before := float64(m.n)
+	head := m.last - m.headMean
+	m.headMean += head / before
+	m.tailMean += (x - m.tailMean) / before
+	m.comoment += float64(head * (x - m.tailMean))
+	m.last = x
 	m.n++
 	n := float64(m.n)
 	d := x - m.mean
@@ -31,11 +37,6 @@ func (m *Moments) Add(x float64) {
 	m.mean += step
 	m.m3 += float64(float64(term*step)*(n-2)) - float64(3*float64(step*m.m2))
 	m.m2 += term
-	// Shifting by the first value keeps the sums small when the mean is far from zero.
-	y := x - m.first
-	m.products += float64(y * m.last)
-	m.sum += y
-	m.last = y
 }
 
 // N returns how many numbers were added.
@@ -79,11 +80,11 @@ func (m *Moments) SCV() float64 {
 
 // Skewness returns the third standardised moment (divisor n); 0 if all numbers are equal.
 func (m *Moments) Skewness() float64 {
-	v := m.Variance()
-	if v <= 0 {
+	sigma := m.StdDev()
+	if sigma <= 0 {
 		return 0
 	}
-	return m.m3 / float64(m.n) / float64(v*math.Sqrt(v))
+	return m.m3 / float64(m.n) / float64(float64(sigma*sigma)*sigma)
 }
 
 // ACF1 returns the lag-1 autocorrelation coefficient: the sum of the products of neighbours' deviations from the mean over
@@ -92,9 +93,7 @@ func (m *Moments) ACF1() float64 {
 	if m.n < 2 || m.m2 <= 0 {
 		return 0
 	}
-	// With y = x - first and mean my: sum (y_i-my)(y_i+1-my) = products - my*(2*sum - y_1 - y_n) + (n-1)*my^2, and y_1 = 0.
-	my := m.sum / float64(m.n)
-	ends := float64(2*m.sum) - m.last
-	cross := m.products - float64(my*ends) + float64(float64(m.n-1)*float64(my*my))
-	return cross / m.m2
+	// The co-moment was taken about the means of the two overlapping parts; move it to the mean of all.
+	shift := float64(float64(m.n-1) * float64((m.headMean-m.mean)*(m.tailMean-m.mean)))
+	return (m.comoment + shift) / m.m2
 }

@@ -75,16 +75,11 @@ what it touches, and its rates. The format and the compression are detected.`,
   farflash trace info cbs.bz2 --format tencent --json`,
 		Args: arguments(1, 1, "one trace, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := f.open(p, args[0])
+			m, notes, err := f.measure(p, args[0])
 			if err != nil {
 				return err
 			}
-			defer r.Close()
-			m, err := measure(r)
-			if err != nil {
-				return badInput(err)
-			}
-			for _, n := range r.Notes() {
+			for _, n := range notes {
 				p.note("%s: %s", args[0], n)
 			}
 			if asJSON {
@@ -100,13 +95,18 @@ what it touches, and its rates. The format and the compression are detected.`,
 	return cmd
 }
 
-// measure reads a trace to its end.
-func measure(r *trace.Reader) (characterise.Result, error) {
-	m, err := characterise.Run(r)
+// measure reads a trace to its end; notes are what the reader has to say of it.
+func (f *traceFlags) measure(p *program, file string) (m characterise.Result, notes []string, err error) {
+	r, err := f.open(p, file)
+	if err != nil {
+		return m, nil, err
+	}
+	defer r.Close()
+	if m, err = characterise.Run(r); err != nil {
+		return m, nil, badInput(err)
+	}
 	m.Format = r.Format().String()
-	m.OutOfOrder = r.OutOfOrder()
-	m.Skipped = r.Skipped()
-	return m, err
+	return m, r.Notes(), nil
 }
 
 func (p *program) printInfo(m *characterise.Result) error {
@@ -279,20 +279,15 @@ have them. Comments say what was given up. Add an ssd section to run it.`,
 		Example: "  farflash trace fit hm_0.csv > like-hm.yaml",
 		Args:    arguments(1, 1, "one trace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := f.open(p, args[0])
+			m, notes, err := f.measure(p, args[0])
 			if err != nil {
 				return err
-			}
-			defer r.Close()
-			m, err := measure(r)
-			if err != nil {
-				return badInput(err)
 			}
 			x, err := fit.Synthetic(m)
 			if err != nil {
 				return badInput(fmt.Errorf("%s: %w", args[0], err))
 			}
-			fmt.Fprint(p.out, scenario.FromFit(args[0], x.Config, append(r.Notes(), x.Notes...)))
+			fmt.Fprint(p.out, scenario.FromFit(args[0], x.Config, append(notes, x.Notes...)))
 			return nil
 		},
 	}
@@ -312,11 +307,7 @@ output. A scenario without an ssd section, such as trace fit prints, will do.`,
 		Example: "  farflash trace synth like-hm.yaml like-hm.csv --to msr --seed 7",
 		Args:    arguments(1, 2, "a scenario and at most one file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			changes, err := parseChanges(set)
-			if err != nil {
-				return err
-			}
-			s, err := p.openWorkload(args[0], changes)
+			s, err := p.openWorkload(args[0], set)
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 	"math"
 
 	"farflash/block"
+	"farflash/stats"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -99,8 +100,8 @@ type Meter struct {
 type side struct {
 	count   int64
 	bytes   int64
-	size    moments
-	gap     moments
+	size    stats.Moments
+	gap     stats.Moments
 	last    units.Duration
 	least   int64
 	most    int64
@@ -159,7 +160,7 @@ func (m *Meter) countPeak(t units.Duration) {
 
 func (s *side) add(r *workload.Record) {
 	if s.count > 0 {
-		s.gap.add((r.Time - s.last).Microseconds())
+		s.gap.Add((r.Time - s.last).Microseconds())
 	}
 	if s.count == 0 || r.Size < s.least {
 		s.least = r.Size
@@ -170,7 +171,7 @@ func (s *side) add(r *workload.Record) {
 	s.last = r.Time
 	s.count++
 	s.bytes += r.Size
-	s.size.add(float64(r.Size))
+	s.size.Add(float64(r.Size))
 	for i := range s.streams {
 		s.streams[i].add(r.Offset, r.Size)
 	}
@@ -206,12 +207,12 @@ func (s *side) result() Side {
 	return Side{
 		Count:        s.count,
 		Bytes:        s.bytes,
-		Size:         s.size.figure(),
+		Size:         figureOf(&s.size),
 		SizeMin:      s.least,
 		SizeMax:      s.most,
 		SizeGranule:  s.sizeOr & -s.sizeOr,
 		Alignment:    s.placeOr & -s.placeOr,
-		Interarrival: s.gap.figure(),
+		Interarrival: figureOf(&s.gap),
 		SequentialRatio: Sequential{
 			One:       s.streams[0].ratio(s.bytes),
 			Eight:     s.streams[1].ratio(s.bytes),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -15,35 +14,13 @@ import (
 	"testing"
 
 	"farflash/block"
+	"farflash/internal/inputs"
 	"farflash/sim"
 	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
 	"farflash/workload/trace"
 )
-
-// shared returns a path below the folder of public inputs that stands beside the repository.
-func shared(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	full := filepath.Join(dir, "..", "shared", path)
-	if _, err := os.Stat(full); err != nil {
-		t.Skipf("../shared/%s is not there", path)
-	}
-	return full
-}
 
 // published maps the headings of STATS.txt to the files they measure.
 var published = map[string]struct {
@@ -63,7 +40,7 @@ var published = map[string]struct {
 
 // TestPublishedStatistics compares every figure of STATS.txt with ours.
 func TestPublishedStatistics(t *testing.T) {
-	file, err := os.Open(shared(t, "data/STATS.txt"))
+	file, err := os.Open(inputs.Path(t, "data/STATS.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +58,7 @@ func TestPublishedStatistics(t *testing.T) {
 			if !ok {
 				t.Fatalf("STATS.txt measures %q, which the test does not know", name)
 			}
-			got = measure(t, shared(t, "data/"+p.file), p.options, p.sorted)
+			got = measure(t, inputs.Path(t, "data/"+p.file), p.options, p.sorted)
 			same(t, name+" requests", float64(got.Requests), m[2])
 			same(t, name+" span", got.Span, m[3])
 			if !p.sorted {
@@ -170,7 +147,7 @@ func measure(t *testing.T, path string, options trace.Options, sorted bool) char
 // TestPublishedSequentialRatios compares the sequential shares of written bytes with the table at the end of STATS.txt. That
 // of Tencent is in file order.
 func TestPublishedSequentialRatios(t *testing.T) {
-	data, err := os.ReadFile(shared(t, "data/STATS.txt"))
+	data, err := os.ReadFile(inputs.Path(t, "data/STATS.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +168,7 @@ func TestPublishedSequentialRatios(t *testing.T) {
 		if m == nil {
 			t.Fatalf("STATS.txt has no sequential ratios of %s", c.label)
 		}
-		got := measure(t, shared(t, "data/"+c.file), c.options, false).Writes.SequentialRatio
+		got := measure(t, inputs.Path(t, "data/"+c.file), c.options, false).Writes.SequentialRatio
 		same(t, c.label+" K=1", float64(got.One), m[1])
 		same(t, c.label+" K=8", float64(got.Eight), m[2])
 		same(t, c.label+" K=32", float64(got.ThirtyTwo), m[3])

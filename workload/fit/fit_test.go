@@ -3,11 +3,10 @@ package fit
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"farflash/internal/inputs"
 	"farflash/units"
 	"farflash/workload/characterise"
 	"farflash/workload/synth"
@@ -100,7 +99,7 @@ func TestFitOfRealTraces(t *testing.T) {
 	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz", "tencent-cbs/cloud_storage-sample.bz2",
 		"cloudphysics/cloudPhysicsIO-head20000.vscsi", "mqsim/tpcc-small.trace", "ycsb-rocksdb-blkparse/evelii-sample.txt", "disksim/ascii-head5000.trace",
 		"fio-iolog/t0038.iolog", "spc/spec-example.spc", "fiu/one-line.blkparse", "alibaba/io_traces-first7.csv", "blkparse/wiscsee-blkparse-output.txt"} {
-		r, err := trace.Open(shared(t, "data/"+file), trace.Options{})
+		r, err := trace.Open(inputs.Path(t, "data/"+file), trace.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,32 +130,12 @@ func TestFitOfRealTraces(t *testing.T) {
 	}
 }
 
-// shared returns a path below the folder of public inputs that stands beside the repository.
-func shared(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	full := filepath.Join(dir, "..", "shared", path)
-	if _, err := os.Stat(full); err != nil {
-		t.Skipf("../shared/%s is not there", path)
-	}
-	return full
-}
-
 // TestSynthesisedTracesMeasureTheSame fits real traces, synthesises long ones from the fits and measures those: mean and SCV of the
 // sizes and of the inter-arrival times come back, within 2 % and five standard errors over replicates, or a note says why not.
 func TestSynthesisedTracesMeasureTheSame(t *testing.T) {
 	const replicates = 6
 	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz", "cloudphysics/cloudPhysicsIO-head20000.vscsi", "mqsim/tpcc-small.trace"} {
-		r, err := trace.Open(shared(t, "data/"+file), trace.Options{})
+		r, err := trace.Open(inputs.Path(t, "data/"+file), trace.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

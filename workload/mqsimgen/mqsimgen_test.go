@@ -14,29 +14,10 @@ import (
 	"testing"
 
 	"farflash/block"
+	"farflash/internal/inputs"
 	"farflash/units"
 	"farflash/workload"
 )
-
-// cases returns the folder of MQSim's inputs and answers beside the repository.
-func cases(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "cases", "mqsim")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("../shared/cases/mqsim is not there")
-	}
-	return dir
-}
 
 // settings reads the <name>value</name> elements of a part of an MQSim file; package peer has the real reader.
 func settings(text string) map[string]string {
@@ -73,7 +54,7 @@ func list(t *testing.T, s map[string]string, name string) []int {
 
 // TestSameRequestsAsMQSim compares every request of every synthetic flow of the cases.
 func TestSameRequestsAsMQSim(t *testing.T) {
-	root := cases(t)
+	root := inputs.Path(t, "cases/mqsim")
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bytes"
-	"strconv"
 
 	"farflash/block"
 	"farflash/workload"
@@ -51,24 +50,5 @@ type disksimEncoder struct {
 }
 
 func (d *disksimEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
-	first, count, err := d.out.sectors(r)
-	if err != nil {
-		return dst, err
-	}
-	volume := uint64(r.Volume)
-	dst = d.out.appendDecimal(dst, uint64(r.Time)/1e9, int64(r.Time)%1e9, 9, 6)
-	dst = append(dst, ' ')
-	dst = strconv.AppendUint(dst, volume, 10)
-	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, first, 10)
-	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, count, 10)
-	d.out.dropResponse(r)
-	switch d.out.readWrite(r.Op) {
-	case 'R':
-		return append(dst, " 1"...), nil
-	case 'W':
-		return append(dst, " 0"...), nil
-	}
-	return dst, d.out.cannot(r.Op)
+	return d.out.appendPlain(d.out.appendDecimal(dst, uint64(r.Time)/1e9, int64(r.Time)%1e9, 9, 6), r)
 }

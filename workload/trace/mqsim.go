@@ -55,24 +55,5 @@ func (m *mqsimEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	first, count, err := m.out.sectors(r)
-	if err != nil {
-		return dst, err
-	}
-	volume := uint64(r.Volume)
-	dst = strconv.AppendInt(dst, stamp, 10)
-	dst = append(dst, ' ')
-	dst = strconv.AppendUint(dst, volume, 10)
-	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, first, 10)
-	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, count, 10)
-	m.out.dropResponse(r)
-	switch m.out.readWrite(r.Op) {
-	case 'R':
-		return append(dst, " 1"...), nil
-	case 'W':
-		return append(dst, " 0"...), nil
-	}
-	return dst, m.out.cannot(r.Op)
+	return m.out.appendPlain(strconv.AppendInt(dst, stamp, 10), r)
 }

@@ -209,6 +209,30 @@ func (w *Writer) sectors(r *workload.Record) (first, count int64, err error) {
 	return r.Offset / sector, r.Size / sector, nil
 }
 
+// appendPlain writes what MQSim's and DiskSim's lines have behind the time: volume, first sector, sectors, and 1 for a read or 0 for
+// a write, with spaces ahead of each.
+func (w *Writer) appendPlain(dst []byte, r *workload.Record) ([]byte, error) {
+	first, count, err := w.sectors(r)
+	if err != nil {
+		return dst, err
+	}
+	volume := uint64(r.Volume)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, volume, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, first, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, count, 10)
+	w.dropResponse(r)
+	switch w.readWrite(r.Op) {
+	case 'R':
+		return append(dst, " 1"...), nil
+	case 'W':
+		return append(dst, " 0"...), nil
+	}
+	return dst, w.cannot(r.Op)
+}
+
 // absolute returns the absolute time of a record time.
 func (w *Writer) absolute(t units.Duration) instant {
 	at := durationInstant(t)

@@ -3,14 +3,13 @@ package trace
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"farflash/block"
+	"farflash/internal/inputs"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -92,7 +91,7 @@ func TestConvertRealTraces(t *testing.T) {
 	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz", "fiu/one-line.blkparse",
 		"spc/spec-example.spc", "fio-iolog/t0038.iolog", "ycsb-rocksdb-blkparse/evelii-sample.txt"} {
 		for _, format := range Writable() {
-			in, err := Open(shared(t, "data/"+file), Options{})
+			in, err := Open(inputs.Path(t, "data/"+file), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,26 +115,6 @@ func TestConvertRealTraces(t *testing.T) {
 			}
 		}
 	}
-}
-
-// shared returns a path below the folder of public inputs that stands beside the repository.
-func shared(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	full := filepath.Join(dir, "..", "shared", path)
-	if _, err := os.Stat(full); err != nil {
-		t.Skipf("../shared/%s is not there", path)
-	}
-	return full
 }
 
 func TestWriterLosesNothingSilently(t *testing.T) {
