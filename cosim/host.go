@@ -87,10 +87,11 @@ type Host struct {
 	issued uint64
 	ended  uint64
 
-	total [block.Ops]Measure
+	total  [block.Ops]Measure
+	sample Sample
 
 	// OnSample and OnProgress are called after each completion if they are set.
-	OnSample   sim.Probe[Sample]
+	OnSample   sim.Probe[*Sample] // the sample holds until the next one
 	OnProgress sim.Probe[uint64]
 }
 
@@ -101,6 +102,7 @@ type flow struct {
 	have    bool
 	waiting list // arrived, while the submission queue is full
 	inside  int
+	size    int64 // of the namespace, bytes
 	done    bool
 	per     [block.Ops]Measure
 }
@@ -134,7 +136,7 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
-		h.flows[i] = flow{Flow: f, queue: q}
+		h.flows[i] = flow{Flow: f, queue: q, size: dev.Capacity(int(f.Namespace))}
 	}
 	return nil
 }
@@ -269,7 +271,7 @@ func (h *Host) fit(f *flow, r *block.Request) bool {
 	if r.Op == block.Flush {
 		return true
 	}
-	size := h.dev.Capacity(int(f.Namespace))
+	size := f.size
 	if r.Offset <= size-r.Length {
 		return true
 	}
@@ -321,10 +323,11 @@ func (h *Host) Complete(c block.Completion) {
 		h.fail(fmt.Errorf("%s: request %d (%v of %v at %d): %v", f.Name, x.id+1, c.Op, units.Bytes(c.Length), x.req.Offset, c.Status))
 	}
 	if h.OnSample != nil {
-		h.OnSample(Sample{
+		h.sample = Sample{
 			Flow: int(i), ID: x.id, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
 			Arrival: x.arrival, Submitted: x.entered, Fetched: sim.Time(c.Fetched), Finished: now,
-		})
+		}
+		h.OnSample(&h.sample)
 	}
 	x.next = h.free
 	h.free = n

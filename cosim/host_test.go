@@ -70,7 +70,7 @@ func newBench(t testing.TB, change func(*blocktest.Config), flows ...cosim.Flow)
 		t.Fatal(err)
 	}
 	b.dev = &watched{Device: d, eng: b.eng}
-	b.host.OnSample = func(s cosim.Sample) { b.samples = append(b.samples, s) }
+	b.host.OnSample = func(s *cosim.Sample) { b.samples = append(b.samples, *s) }
 	for i := range flows {
 		if flows[i].Queue.Depth == 0 {
 			flows[i].Queue = block.QueueConfig{Depth: 1024, Class: block.High, Weight: 1}

@@ -18,7 +18,6 @@ const (
 	ReportFile    = "report.html"
 	CitationsFile = "citations.bib"
 	RequestsFile  = "requests.parquet"
-	SeriesFile    = "series.parquet"
 )
 
 // Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and Commit
@@ -182,6 +181,9 @@ func Load(path string) (*Run, error) {
 		path = filepath.Dir(path)
 	}
 	s, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such run directory", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no run directory: %w", err)
 	}

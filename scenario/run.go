@@ -187,10 +187,10 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 	defer y.close()
 	m := newMeter(s, y)
 	var failed error
-	y.host.OnSample = func(x cosim.Sample) {
-		m.sample(&x)
+	y.host.OnSample = func(x *cosim.Sample) {
+		m.sample(x)
 		if o.Sample != nil && failed == nil {
-			if failed = o.Sample(x); failed != nil {
+			if failed = o.Sample(*x); failed != nil {
 				m.failed = true
 				y.eng.Stop()
 			}

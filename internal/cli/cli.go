@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"farflash/internal/spelling"
 	"farflash/scenario"
@@ -134,34 +135,36 @@ requests take, and where the time goes.
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s: %v; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
 		p.export(), p.report(), p.diff(), p.reproduce(), p.cite(), p.version(), p.completion())
 	return root
 }
 
-// open loads a scenario: a file, a preset, or - for standard input.
-func (p *program) open(name string, changes []scenario.Change) (*scenario.Scenario, error) {
-	src, err := p.find(name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := scenario.Parse(src, changes)
-	return s, badInput(err)
+// open loads the scenario that an argument names, with the changes of --set and of other flags.
+func (p *program) open(name string, set []string, more ...scenario.Change) (*scenario.Scenario, error) {
+	return p.load(name, set, more, scenario.Parse)
 }
 
 // openWorkload loads a scenario that may lack a drive.
-func (p *program) openWorkload(name string, changes []scenario.Change) (*scenario.Scenario, error) {
+func (p *program) openWorkload(name string, set []string) (*scenario.Scenario, error) {
+	return p.load(name, set, nil, scenario.ParseWorkload)
+}
+
+func (p *program) load(name string, set []string, more []scenario.Change, parse func(scenario.Source, []scenario.Change) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
+	changes, err := parseChanges(set)
+	if err != nil {
+		return nil, err
+	}
 	src, err := p.find(name)
 	if err != nil {
 		return nil, err
 	}
-	s, err := scenario.ParseWorkload(src, changes)
+	s, err := parse(src, append(changes, more...))
 	return s, badInput(err)
 }
 
+// find returns what an argument names: a file, a preset, or - for standard input.
 func (p *program) find(name string) (scenario.Source, error) {
 	if name == "-" {
 		text, err := io.ReadAll(p.in)
@@ -188,11 +191,36 @@ func (p *program) unknownVerb(cmd *cobra.Command, args []string) error {
 	return usagef("unknown verb %q; there are %s", args[0], strings.Join(names, ", "))
 }
 
+// wrongFlag reports a flag that there is not, or whose value cannot be.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return usagef("%s: %v; see %s --help", verb(cmd), err, cmd.CommandPath())
+	}
+	flag := unknown.GetSpecifiedName()
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	hint := ""
+	if best := spelling.Nearest(flag, names); best != "" && len(flag) > 1 {
+		hint = " did you mean --" + best + "?"
+	}
+	dashes := "--"
+	if unknown.GetSpecifiedShortnames() != "" {
+		dashes = "-"
+	}
+	return usagef("%s: unknown flag %s%s;%s see %s --help", verb(cmd), dashes, flag, hint, cmd.CommandPath())
+}
+
+// verb names a command without the program, which begins every message.
+func verb(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
 // arguments checks how many arguments a verb has been given; names say what they are.
 func arguments(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
-			return usagef("%s: got %d arguments; give %s", cmd.CommandPath(), len(args), names)
+			return usagef("%s: give %s; got %d arguments", verb(cmd), names, len(args))
 		}
 		return nil
 	}

@@ -49,6 +49,9 @@ replicates.`,
 			if err != nil {
 				return badInput(err)
 			}
+			if a, b := runs[0].Result.Seed, runs[1].Result.Seed; a != b {
+				keys = append([]scenario.KeyChange{{Path: "seed", A: fmt.Sprint(a), B: fmt.Sprint(b)}}, keys...)
+			}
 			metrics := changes(runs[0].Result, runs[1].Result)
 			if asJSON {
 				doc := struct {

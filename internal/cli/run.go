@@ -74,14 +74,11 @@ func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
 	if f.jobs < 0 {
 		return nil, usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
 	}
-	changes, err := parseChanges(f.set)
-	if err != nil {
-		return nil, err
-	}
+	var until []scenario.Change
 	if f.until != "" {
-		changes = append(changes, scenario.Change{Path: "measure.until", Value: f.until, Flag: "--until"})
+		until = append(until, scenario.Change{Path: "measure.until", Value: f.until, Flag: "--until"})
 	}
-	return p.open(name, changes)
+	return p.open(name, f.set, until...)
 }
 
 func parseChanges(set []string) ([]scenario.Change, error) {

@@ -70,11 +70,7 @@ real figure a little higher.`,
 		Args:              arguments(1, 1, "a scenario file or a preset's name"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			changes, err := parseChanges(set)
-			if err != nil {
-				return err
-			}
-			s, err := p.open(args[0], changes)
+			s, err := p.open(args[0], set)
 			if err != nil {
 				return err
 			}

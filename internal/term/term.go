@@ -54,6 +54,3 @@ func (s Style) Warning(text string) string { return s.wrap("33", text) }
 
 // Bad returns text in the colour of what is wrong.
 func (s Style) Bad(text string) string { return s.wrap("31", text) }
-
-// Accent returns text in a colour that only sets it apart.
-func (s Style) Accent(text string) string { return s.wrap("36", text) }

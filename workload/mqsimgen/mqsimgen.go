@@ -3,11 +3,10 @@
 //
 // The main types are [Config], one flow's parameters in MQSim's own terms, and [Generator], a [workload.Source]. A closed loop
 // (QueueDepth) has no arrival times: all its records carry time zero, and the caller takes the next one when a request completes.
-// An open loop (Bandwidth) has MQSim's exponential inter-arrival times, truncated to nanoseconds as there. [Ranges] divides the
-// drive's sectors among flows as MQSim does.
+// An open loop (Bandwidth) has MQSim's exponential inter-arrival times, truncated to nanoseconds as there.
 //
-// What it leaves out: trace flows, which package trace reads, and normal sizes that come out negative, which MQSim turns into
-// requests of some 2^32 sectors; they are an error here.
+// What it leaves out: how a drive's sectors are divided among flows (a drive's namespaces are that), trace flows, which package
+// trace reads, and normal sizes that come out negative, which MQSim turns into requests of some 2^32 sectors; they are an error here.
 package mqsimgen
 
 import (
@@ -21,6 +20,11 @@ import (
 	"farflash/units"
 	"farflash/workload"
 )
+
+// Range is a flow's sectors, both ends included.
+type Range struct {
+	First, Last int64
+}
 
 // AddressDistribution says where requests go.
 type AddressDistribution uint8

@@ -90,20 +90,20 @@ func compareCase(t *testing.T, dir string, flowTexts [][]string) {
 		t.Fatal(err)
 	}
 	c := settings(string(configXML))
-	drive := Drive{
+	geometry := drive{
 		Channels: int(number(t, c, "Flash_Channel_Count")), ChipsPerChannel: int(number(t, c, "Chip_No_Per_Channel")),
 		DiesPerChip: int(number(t, c, "Die_No_Per_Chip")), PlanesPerDie: int(number(t, c, "Plane_No_Per_Die")),
 		BlocksPerPlane: int(number(t, c, "Block_No_Per_Plane")), PagesPerBlock: int(number(t, c, "Page_No_Per_Block")),
 		SectorsPerPage: int(number(t, c, "Page_Capacity")) / 512, OverProvisioning: number(t, c, "Overprovisioning_Ratio"),
 	}
 	var flows []map[string]string
-	var resources []Resources
+	var may []resources
 	for _, text := range flowTexts {
 		s := settings(text[1])
 		flows = append(flows, s)
-		resources = append(resources, Resources{list(t, s, "Channel_IDs"), list(t, s, "Chip_IDs"), list(t, s, "Die_IDs"), list(t, s, "Plane_IDs")})
+		may = append(may, resources{list(t, s, "Channel_IDs"), list(t, s, "Chip_IDs"), list(t, s, "Die_IDs"), list(t, s, "Plane_IDs")})
 	}
-	ranges, err := Ranges(drive, resources)
+	ranges, err := rangesOf(geometry, may)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestRefused(t *testing.T) {
 	if _, err := workload.Collect(g); err == nil || !strings.Contains(err.Error(), "MQSim takes as 42949") {
 		t.Errorf("negative size: %v", err)
 	}
-	if _, err := Ranges(Drive{1, 1, 1, 1, 1, 1, 1, 0}, []Resources{{[]int{1}, []int{0}, []int{0}, []int{0}}}); err == nil || !strings.Contains(err.Error(), "channel 1 does not exist") {
+	if _, err := rangesOf(drive{1, 1, 1, 1, 1, 1, 1, 0}, []resources{{[]int{1}, []int{0}, []int{0}, []int{0}}}); err == nil || !strings.Contains(err.Error(), "channel 1 does not exist") {
 		t.Errorf("channel: %v", err)
 	}
 }

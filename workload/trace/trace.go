@@ -422,7 +422,11 @@ func (r *Reader) Notes() []string {
 	}
 	notes = append(notes, r.input.notes()...)
 	if r.skipped > 0 {
-		notes = append(notes, fmt.Sprintf("skipped %d bad records; the first: %v", r.skipped, errors.Join(r.firstBad...)))
+		text := fmt.Sprintf("skipped %d bad records; the first: %v", r.skipped, errors.Join(r.firstBad...))
+		if r.skipped == 1 {
+			text = fmt.Sprintf("skipped 1 bad record: %v", r.firstBad[0])
+		}
+		notes = append(notes, text)
 	}
 	return notes
 }

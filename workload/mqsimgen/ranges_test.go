@@ -2,40 +2,22 @@ package mqsimgen
 
 import "fmt"
 
-// Range is a flow's sectors, both ends included.
-type Range struct {
-	First, Last int64
-}
-
-// Drive is what of a drive's geometry decides the flows' ranges.
-type Drive struct {
+// drive is what of a drive's geometry decides the flows' ranges.
+type drive struct {
 	Channels, ChipsPerChannel, DiesPerChip, PlanesPerDie int
 	BlocksPerPlane, PagesPerBlock                        int
 	SectorsPerPage                                       int
 	OverProvisioning                                     float64 // of the physical capacity
 }
 
-// Resources are the channels, chips of a channel, dies of a chip and planes of a die that a flow may use.
-type Resources struct {
+// resources are the channels, chips of a channel, dies of a chip and planes of a die that a flow may use.
+type resources struct {
 	Channels, Chips, Dies, Planes []int
 }
 
-// AllResources returns all of a drive.
-func (d *Drive) AllResources() Resources {
-	return Resources{upTo(d.Channels), upTo(d.ChipsPerChannel), upTo(d.DiesPerChip), upTo(d.PlanesPerDie)}
-}
-
-func upTo(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
-}
-
-// Ranges divides the drive's logical sectors among flows: each plane's share, rounded down, goes in equal parts to the flows that
+// rangesOf does what MQSim does ahead of the generation, and a drive's namespaces do in a run: it divides the drive's logical sectors among flows: each plane's share, rounded down, goes in equal parts to the flows that
 // may use it, and the flows' ranges lie one behind the other.
-func Ranges(d Drive, flows []Resources) ([]Range, error) {
+func rangesOf(d drive, flows []resources) ([]Range, error) {
 	sizes := []int{d.Channels, d.ChipsPerChannel, d.DiesPerChip, d.PlanesPerDie, d.BlocksPerPlane, d.PagesPerBlock, d.SectorsPerPage}
 	for _, n := range sizes {
 		if n <= 0 || n > 1<<20 {
@@ -69,7 +51,7 @@ func Ranges(d Drive, flows []Resources) ([]Range, error) {
 }
 
 // each calls f with the index of every plane that the flow may use.
-func (r *Resources) each(d *Drive, f func(plane int)) error {
+func (r *resources) each(d *drive, f func(plane int)) error {
 	within := func(list []int, n int, what string) error {
 		for _, id := range list {
 			if id < 0 || id >= n {
