@@ -409,12 +409,19 @@ func (s *Scenario) summary(d *ssd.Drive) string {
 	for i := range max(len(s.SSD.Namespaces), 1) {
 		total += d.Capacity(i)
 	}
-	text := fmt.Sprintf("%s drive of %s (%s raw), %d channels x %d chips x %d dies x %d planes",
-		s.SSD.Timing.Cell, size(units.Bytes(total)), size(g.Capacity()), g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie)
+	text := fmt.Sprintf("%s drive of %s (%s raw), %s x %s x %s x %s", s.SSD.Timing.Cell, size(units.Bytes(total)), size(g.Capacity()),
+		plural(g.Channels, "channel"), plural(g.ChipsPerChannel, "chip"), plural(g.DiesPerChip, "die"), plural(g.PlanesPerDie, "plane"))
 	if s.SSD.Compat == CompatMQSim {
 		text += ", compat: mqsim"
 	}
 	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // size is a size in the decimal units that drives are sold in.

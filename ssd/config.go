@@ -66,12 +66,12 @@ type Host struct {
 
 // DRAM is the drive's memory channel.
 type DRAM struct {
-	RowSize   units.Bytes
-	DataRate  units.TransferRate
-	BurstSize units.Bytes // bytes moved at each transfer: the bus width
-	TRCD      units.Duration
-	TCL       units.Duration
-	TRP       units.Duration
+	RowSize   units.Bytes        // bytes that one activation opens
+	DataRate  units.TransferRate // of the data bus
+	BurstSize units.Bytes        // bytes moved at each transfer: the bus width
+	TRCD      units.Duration     // activate to read or write
+	TCL       units.Duration     // read or write to data
+	TRP       units.Duration     // precharge
 }
 
 // CacheMode is what the data cache is used for.
@@ -146,10 +146,10 @@ func (p *Destage) UnmarshalText(text []byte) error {
 
 // Cache is the data cache in DRAM.
 type Cache struct {
-	Mode        CacheMode
-	Capacity    units.Bytes
-	Partitioned bool // each namespace has an equal share of its own
-	Destage     Destage
+	Mode        CacheMode      // what it is used for
+	Capacity    units.Bytes    // of the data in it
+	Partitioned bool           // each namespace has an equal share of its own
+	Destage     Destage        // when written data leaves for flash
 	DestageAt   units.Fraction // of the cache, dirty, before destaging starts
 	// DestageDepth is how many pages are on their way to flash at once; 0 is two a
 	// plane.
@@ -190,7 +190,7 @@ type Mapping struct {
 	Ideal       bool
 	CMTCapacity units.Bytes // of the cached mapping table
 	CMTShared   bool        // one table for all namespaces; otherwise each has an equal share
-	Scheme      Scheme
+	Scheme      Scheme      // the order in which pages go round the planes
 }
 
 // Scheduling is how commands to flash are chosen.
@@ -210,6 +210,7 @@ type Scheduling struct {
 
 // Collection is garbage collection.
 type Collection struct {
+	// Victim is how the block to collect is chosen.
 	Victim ftl.Victim
 	// Choices is d of the d-choices policy; 0 is log2 of the blocks in a plane.
 	Choices int
@@ -302,7 +303,7 @@ func (f *Fill) UnmarshalText(text []byte) error {
 
 // Preconditioning is what was done to the drive before time 0.
 type Preconditioning struct {
-	Fill      Fill
+	Fill      Fill           // how the drive was filled
 	Occupancy units.Fraction // of the logical pages that hold data
 	Passes    float64        // of FillReplay: drive writes after the first fill
 }

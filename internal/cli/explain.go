@@ -46,7 +46,7 @@ func (p *program) describe(d scenario.Description) error {
 			fmt.Fprintf(p.out, "  %s\n", part)
 		}
 	}
-	fmt.Fprintf(p.out, "  Write %s.\n", d.Value)
+	fmt.Fprintf(p.out, "  Value: %s.\n", d.Value)
 	if len(d.Keys) == 0 {
 		fmt.Fprintf(p.out, "  Default: %s\n", d.Default)
 		return nil

@@ -152,7 +152,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	if err := p.show(run, f); err != nil {
 		return failed(err)
 	}
-	if !f.quiet {
+	if !f.quiet && f.json {
 		p.note("wrote %s", place)
 	}
 	if interrupted {

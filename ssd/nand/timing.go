@@ -23,7 +23,12 @@ var cellNames = map[Cell]string{SLC: "SLC", MLC: "MLC", TLC: "TLC", QLC: "QLC"}
 func (c Cell) String() string { return cellNames[c] }
 
 // MarshalText writes the cell type's name.
-func (c Cell) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+func (c Cell) MarshalText() ([]byte, error) {
+	if c < SLC || c > QLC {
+		return nil, fmt.Errorf("there is no cell type %d", uint8(c))
+	}
+	return []byte(c.String()), nil
+}
 
 // UnmarshalText reads a cell type's name.
 func (c *Cell) UnmarshalText(text []byte) error {
