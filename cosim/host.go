@@ -90,9 +90,11 @@ type Host struct {
 	total  [block.Ops]Measure
 	sample Sample
 
-	// OnSample and OnProgress are called after each completion if they are set.
+	// OnSample and OnProgress are called after each completion if they are set, OnIdle
+	// when every flow has ended and every request has completed.
 	OnSample   sim.Probe[*Sample] // the sample holds until the next one
 	OnProgress sim.Probe[uint64]
+	OnIdle     sim.Probe[sim.Time]
 }
 
 type flow struct {
@@ -340,4 +342,28 @@ func (h *Host) Complete(c block.Completion) {
 	if f.Outstanding > 0 {
 		h.issueNext(i, now)
 	}
+	if h.ended == h.issued && h.OnIdle != nil && h.allEnded() {
+		h.OnIdle(now)
+	}
+}
+
+// allEnded reports whether no flow has a request left to issue.
+func (h *Host) allEnded() bool {
+	for i := range h.flows {
+		if h.flows[i].have {
+			return false
+		}
+	}
+	return true
+}
+
+// Waiting counts the requests that wait for room in a submission queue.
+func (h *Host) Waiting() uint64 {
+	n := uint64(0)
+	for i := range h.flows {
+		for r := h.flows[i].waiting.head; r != 0; r = h.live[r].next {
+			n++
+		}
+	}
+	return n
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"farflash/block"
 	"farflash/result"
@@ -36,7 +37,7 @@ func (m *meter) finish(s *Scenario, r *result.Result, interrupted bool) {
 
 	issued, ended := m.host.Issued(), m.host.Ended()
 	inFlight := m.drive.InFlight()
-	waiting := issued - ended - inFlight
+	waiting := m.host.Waiting()
 	r.Check("host's requests conserved", issued == ended+inFlight+waiting,
 		fmt.Sprintf("issued %d = completed %d + in the drive %d + waiting for a queue entry %d", issued, ended, inFlight, waiting))
 	for _, c := range m.drive.Checks() {
@@ -467,6 +468,9 @@ func (m *meter) warn(s *Scenario, r *result.Result, found bool, explain string, 
 	}
 	for _, p := range m.replays {
 		for _, n := range p.notes {
+			if strings.HasPrefix(n, "detected format ") {
+				continue // a remark, made when the trace is read, not a warning about the run
+			}
 			r.Warn("%s: %s", p.flow, n)
 		}
 	}

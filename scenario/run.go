@@ -233,6 +233,13 @@ func (y *system) run(ctx context.Context, s *Scenario, m *meter, o Options) bool
 		end = s.Measure.Until.Time
 	}
 	expected := s.expected()
+	// What the drive goes on doing when the host has everything back is no part of the
+	// run: rates would be thinned by it.
+	idle := false
+	y.host.OnIdle = func(sim.Time) {
+		idle = true
+		y.eng.Stop()
+	}
 	for {
 		to := min(m.next(), end)
 		y.eng.Run(to)
@@ -243,7 +250,7 @@ func (y *system) run(ctx context.Context, s *Scenario, m *meter, o Options) bool
 		case y.host.Err() != nil || m.failed:
 			return false
 		}
-		dry := y.eng.Pending() == 0
+		dry := idle || y.eng.Pending() == 0
 		done := dry || to == end
 		switch {
 		case dry:
