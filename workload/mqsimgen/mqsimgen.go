@@ -198,8 +198,10 @@ func (g *Generator) Next(r *workload.Record) error {
 	if g.err != nil {
 		return g.err
 	}
+	// Numbers lie in (0, 1) and this stream serves nothing else, so it need not be drawn
+	// from where all requests are of one kind.
 	op := block.Write
-	if g.kinds.next() <= g.cfg.ReadFraction {
+	if f := g.cfg.ReadFraction; f >= 1 || f > 0 && g.kinds.next() <= f {
 		op = block.Read
 	}
 	size, err := g.size()
@@ -260,7 +262,11 @@ func (g *Generator) place(size uint64) uint64 {
 		}
 	}
 	if g.cfg.Aligned {
-		at -= at % uint64(g.cfg.Alignment)
+		if unit := uint64(g.cfg.Alignment); unit&(unit-1) == 0 {
+			at &^= unit - 1
+		} else {
+			at -= at % unit
+		}
 	}
 	return at
 }
