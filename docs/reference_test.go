@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/golden"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/workload/trace"
@@ -33,20 +34,7 @@ func TestMetricsReference(t *testing.T) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, d.Unit, d.Help)
 		}
 	}
-	name := filepath.Join("reference", "metrics.md")
-	if *update {
-		if err := os.WriteFile(name, []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	was, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(was) != b.String() {
-		t.Error("docs/reference/metrics.md is not up to date; run: go test ./docs -run TestMetricsReference -update")
-	}
+	golden.File(t, filepath.Join("reference", "metrics.md"), []byte(b.String()), *update, "go test ./docs -run TestMetricsReference -update")
 }
 
 // TestTraceFormats holds that the reference of trace formats has each of them.

@@ -7,12 +7,13 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"farflash/internal/golden"
 )
 
 var update = flag.Bool("update", false, "write comments.txt and docs/reference/scenario.md anew")
@@ -119,15 +120,7 @@ func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 // TestComments checks that the embedded comments are those in the sources.
 func TestComments(t *testing.T) {
 	got := gather(t)
-	if *update {
-		if err := os.WriteFile("comments.txt", []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got != comments {
-		t.Error("comments.txt is not up to date; run: go test ./scenario -run 'TestComments|TestReference' -update, twice")
-	}
+	golden.File(t, "comments.txt", []byte(got), *update, "go test ./scenario -run 'TestComments|TestReference' -update, twice")
 }
 
 const reference = "../docs/reference/scenario.md"
@@ -162,22 +155,7 @@ Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes a
 		}
 	}
 	walk("")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(reference), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(reference, b.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	was, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(was, b.Bytes()) {
-		t.Error(reference + " is not up to date; run: go test ./scenario -run TestReference -update")
-	}
+	golden.File(t, reference, b.Bytes(), *update, "go test ./scenario -run TestReference -update")
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"farflash/internal/golden"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -70,22 +70,7 @@ input. Ctrl-C stops cleanly: what is done is written and marked as incomplete; a
 		}
 	}
 	walk(p.root())
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(reference), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(reference, b.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	was, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(was, b.Bytes()) {
-		t.Error("docs/reference/cli.md is not up to date; run: go test ./internal/cli -run TestReference -update")
-	}
+	golden.File(t, reference, b.Bytes(), *update, "go test ./internal/cli -run TestReference -update")
 }
 
 // paragraphs keeps indented lines of a help text as code.
