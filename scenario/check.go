@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"farflash/internal/spelling"
 	"farflash/ssd"
 	"farflash/units"
 	"farflash/workload/synth"
@@ -99,7 +100,7 @@ func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 	}
 	switch len(sources) {
 	case 0:
-		fail("", "no source of requests; add one of %s", orList(sourceKeys()))
+		fail("", "no source of requests; add one of %s", spelling.OrList(sourceKeys()))
 	case 1:
 	default:
 		fail("", "%s exclude each other; make each an item of the list", strings.Join(sources, " and "))

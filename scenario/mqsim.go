@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 
+	"farflash/internal/spelling"
 	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/mqsimgen"
@@ -47,7 +48,7 @@ var mqsimAddresses = []string{"uniform", "streaming", "hot-cold"}
 func (a MQSimAddresses) MarshalText() ([]byte, error) { return []byte(mqsimAddresses[a]), nil }
 
 // UnmarshalText reads a distribution's name.
-func (a *MQSimAddresses) UnmarshalText(text []byte) error { return oneOf(text, mqsimAddresses, a) }
+func (a *MQSimAddresses) UnmarshalText(text []byte) error { return spelling.OneOf(text, mqsimAddresses, a) }
 
 // MQSimSizes is one of MQSim's size distributions.
 type MQSimSizes uint8
@@ -58,7 +59,7 @@ var mqsimSizes = []string{"fixed", "normal"}
 func (s MQSimSizes) MarshalText() ([]byte, error) { return []byte(mqsimSizes[s]), nil }
 
 // UnmarshalText reads a distribution's name.
-func (s *MQSimSizes) UnmarshalText(text []byte) error { return oneOf(text, mqsimSizes, s) }
+func (s *MQSimSizes) UnmarshalText(text []byte) error { return spelling.OneOf(text, mqsimSizes, s) }
 
 // defaultMQSim is a flow of 4 KiB reads of the whole namespace.
 func defaultMQSim() MQSim {

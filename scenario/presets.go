@@ -70,7 +70,7 @@ func noSuchPreset(name string) error {
 	if best := spelling.Nearest(name, presetNames()); best != "" {
 		return fmt.Errorf("no preset %q; did you mean %s?", name, best)
 	}
-	return fmt.Errorf("no preset %q; there are %s", name, orList(presetNames()))
+	return fmt.Errorf("no preset %q; there are %s", name, spelling.OrList(presetNames()))
 }
 
 // noSuchScenario says what was looked for: a file or a preset.

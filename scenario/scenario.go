@@ -144,7 +144,7 @@ func (a Addresses) MarshalText() ([]byte, error) { return []byte(addressNames[a]
 
 // UnmarshalText reads a way's name.
 func (a *Addresses) UnmarshalText(text []byte) error {
-	return oneOf(text, addressNames, a)
+	return spelling.OneOf(text, addressNames, a)
 }
 
 // LatencyFrom says where a latency begins.
@@ -163,7 +163,7 @@ func (l LatencyFrom) MarshalText() ([]byte, error) { return []byte(latencyNames[
 
 // UnmarshalText reads a point's name.
 func (l *LatencyFrom) UnmarshalText(text []byte) error {
-	return oneOf(text, latencyNames, l)
+	return spelling.OneOf(text, latencyNames, l)
 }
 
 // Compat is the simulator whose deviations from a real drive are reproduced.
@@ -182,28 +182,7 @@ func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), n
 
 // UnmarshalText reads a peer's name.
 func (c *Compat) UnmarshalText(text []byte) error {
-	return oneOf(text, compatNames, c)
-}
-
-// oneOf sets v to the index of text among names.
-func oneOf[T ~uint8](text []byte, names []string, v *T) error {
-	if i := slices.Index(names, string(text)); i >= 0 {
-		*v = T(i)
-		return nil
-	}
-	msg := fmt.Sprintf("%q is not possible; use %s", text, orList(names))
-	if best := spelling.Nearest(string(text), names); best != "" {
-		msg += fmt.Sprintf(" (did you mean %s?)", best)
-	}
-	return errors.New(msg)
-}
-
-// orList is "a, b or c".
-func orList(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return spelling.OneOf(text, compatNames, c)
 }
 
 // Drive is the ssd section: a preset, changed by what else the section says.

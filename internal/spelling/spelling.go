@@ -1,12 +1,18 @@
 // Package spelling finds what a misspelt word was probably meant to be, for the
 // "did you mean" of error messages.
 //
-// Its functions are Nearest and Distance, the optimal string alignment distance:
-// Levenshtein's, with a swap of neighbours counted as one. It leaves out sound and
-// meaning: a word spelt quite otherwise is not found.
+// Its functions are Nearest, Distance, the optimal string alignment distance
+// (Levenshtein's, with a swap of neighbours counted as one), and OneOf, which reads the
+// names of an enumeration. It leaves out sound and meaning: a word spelt quite otherwise is
+// not found.
 package spelling
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Nearest returns the candidate that a misspelt word was probably meant to be, ""
 // if none is close. Of equals it is the first.
@@ -48,4 +54,26 @@ func Distance(a, b string) int {
 		before2, before, row = before, row, before2
 	}
 	return before[len(b)]
+}
+
+// OneOf sets v to the index of text among names, for enumerations that read
+// themselves.
+func OneOf[T ~uint8](text []byte, names []string, v *T) error {
+	if i := slices.Index(names, string(text)); i >= 0 {
+		*v = T(i)
+		return nil
+	}
+	msg := fmt.Sprintf("%q is not possible; use %s", text, OrList(names))
+	if best := Nearest(string(text), names); best != "" {
+		msg += fmt.Sprintf(" (did you mean %s?)", best)
+	}
+	return errors.New(msg)
+}
+
+// OrList is "a, b or c".
+func OrList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }

@@ -1,0 +1,201 @@
+package fabric
+
+import (
+	"fmt"
+
+	"farflash/fabric/topo"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Counters are sums over the whole network.
+type Counters struct {
+	Posted, Completed uint64 // messages
+	PostedBytes       uint64
+	Sent              uint64 // payload handed to links by hosts, repetitions included
+	Received          uint64 // payload that came in order, or was kept for it
+	Wasted            uint64 // payload that came and was of no use: repeated, or out of order
+	Lost              uint64 // payload dropped on the way
+	Acks, Nacks       uint64
+	Duplicates        uint64
+	Marked            uint64 // data packets that arrived with a congestion mark
+	CNPsSent, CNPs    uint64
+	Retransmits       uint64 // packets
+	Timeouts          uint64
+	Pauses, Resumes   uint64 // decisions of switches
+	Paused, Unpaused  uint64 // their effects
+	Refreshes, Frames uint64
+	Storms, Deadlocks uint64 // ports that stayed paused for too long, and of them those in a circle
+	Drops             [dropReasons]uint64
+	Stranded          uint64 // queue pairs that a link failure left without a way
+}
+
+// DropReason is why a packet was lost.
+type DropReason uint8
+
+// The reasons.
+const (
+	DropBuffer    DropReason = iota // a switch had no room
+	DropCorrupted                   // on a lossy link
+	DropNoRoute                     // towards a link that is down
+	DropLinkDown                    // on or before a link that went down
+	dropReasons
+)
+
+var dropNames = [...]string{"no room in the buffer", "corrupted on the link", "no way to go", "the link went down"}
+
+// String says it in words.
+func (r DropReason) String() string { return dropNames[r] }
+
+// Drop is a lost packet.
+type Drop struct {
+	At     sim.Time
+	Port   int32 // that it came in through, or was to leave through
+	QP     QP
+	Reason DropReason
+}
+
+func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
+	n.Counters.Drops[why]++
+	p.stats.drops++
+	if x.kind == dataPacket {
+		n.Counters.Lost += uint64(n.payload(x))
+	}
+	n.notes.give(x.note)
+	n.OnDrop.Fire(Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp), Reason: why})
+}
+
+// payload is what a data packet carries of its message.
+func (n *Network) payload(x *packet) units.Bytes {
+	return units.Bytes(x.size) - n.cfg.Header - n.cfg.Telemetry.Size
+}
+
+// DropCount is how many packets were lost, for all reasons.
+func (c *Counters) DropCount() uint64 {
+	sum := uint64(0)
+	for _, d := range c.Drops {
+		sum += d
+	}
+	return sum
+}
+
+// PortReport is what a port has done.
+type PortReport struct {
+	Node, Peer int32
+	Rate       units.BitRate
+	Packets    uint64
+	Bytes      uint64
+	Taken      uint64 // payload that came to the host here and was new to it
+	Pauses     uint64
+	Paused     sim.Time // in which at least one class was paused
+	Longest    sim.Time
+	Marks      uint64
+	Drops      uint64
+	MaxQueue   units.Bytes // of any one class
+	Queue      units.Bytes // now, all classes
+}
+
+// Ports is how many ports there are; a link has two, its A's and its B's.
+func (n *Network) Ports() int { return len(n.ports) }
+
+// Port reports on a port.
+func (n *Network) Port(pi int32) PortReport {
+	p := &n.ports[pi]
+	r := PortReport{Node: p.node, Peer: n.ports[p.peer].node, Rate: p.rate, Packets: p.packets, Bytes: p.bytes, Taken: p.taken,
+		Pauses: p.stats.pauses, Paused: p.stats.paused, Longest: p.stats.longest, Marks: p.stats.marks, Drops: p.stats.drops, Queue: n.backlog(pi)}
+	if p.stats.since >= 0 {
+		r.Paused += n.eng.Now() - p.stats.since
+		r.Longest = max(r.Longest, n.eng.Now()-p.stats.since)
+	}
+	for c := range uint8(MaxClasses) {
+		if !p.host || c > 0 {
+			r.MaxQueue = max(r.MaxQueue, units.Bytes(n.lane(pi, c).most))
+		}
+	}
+	return r
+}
+
+// PortOf is the port of a link at its A or its B.
+func (n *Network) PortOf(link int32, atA bool) int32 {
+	l := n.graph.Links[link]
+	node := l.B
+	if atA {
+		node = l.A
+	}
+	return n.nodes[node].first + int32(n.graph.Ports().Number(link, atA))
+}
+
+// PacketHops is how many packets, pause frames included, have been put on wires.
+func (n *Network) PacketHops() uint64 {
+	sum := uint64(0)
+	for i := range n.ports {
+		sum += n.ports[i].packets
+	}
+	return sum
+}
+
+// Check walks the network's invariants and laws of conservation and reports the first that
+// does not hold.
+func (n *Network) Check() error {
+	var flying, waiting uint64 // payload
+	for i := range n.ports {
+		p := &n.ports[i]
+		for k := range p.wire.n {
+			if x := p.wire.items[(p.wire.head+k)&uint32(len(p.wire.items)-1)].x; x.kind == dataPacket {
+				flying += uint64(n.payload(&x))
+			}
+		}
+		for c := range MaxClasses {
+			l := &n.lanes[i*MaxClasses+c]
+			sum := int64(0)
+			for k := range l.waiting.n {
+				x := l.waiting.items[(l.waiting.head+k)&uint32(len(l.waiting.items)-1)]
+				sum += int64(x.size)
+				if x.kind == dataPacket {
+					waiting += uint64(n.payload(&x))
+				}
+			}
+			if sum != l.out {
+				return fmt.Errorf("port %d class %d: %d bytes wait and %d are counted", i, c, sum, l.out)
+			}
+			if l.in < 0 || l.head < 0 {
+				return fmt.Errorf("port %d class %d: %d bytes in the buffer, %d in the headroom", i, c, l.in, l.head)
+			}
+			if l.head > p.head && n.cfg.PFC.Headroom.Kind != HeadroomHPCC && n.cfg.Pools == nil {
+				return fmt.Errorf("port %d class %d: %d bytes in a headroom of %d", i, c, l.head, p.head)
+			}
+		}
+	}
+	if got := n.Counters.Received + n.Counters.Wasted + n.Counters.Lost + flying + waiting; got != n.Counters.Sent {
+		return fmt.Errorf("%d bytes sent, but %d received + %d of no use + %d lost + %d on wires + %d in queues = %d",
+			n.Counters.Sent, n.Counters.Received, n.Counters.Wasted, n.Counters.Lost, flying, waiting, got)
+	}
+	for i := range n.nodes {
+		sw := &n.nodes[i]
+		if n.graph.Nodes[i].Kind != topo.Switch {
+			continue
+		}
+		sum := int64(0)
+		for pi := sw.first; pi < sw.first+sw.ports; pi++ {
+			for c := range uint8(MaxClasses) {
+				l := n.lane(pi, c)
+				if n.lossless>>c&1 != 0 {
+					sum -= l.in + l.head
+				}
+				if c > 0 {
+					sum += l.out
+				}
+			}
+		}
+		if n.lossless == 0 {
+			sum -= sw.shared
+		}
+		if sum != 0 {
+			return fmt.Errorf("%s: the queues and the accounts of what came in differ by %d bytes", n.graph.Nodes[i].Name, sum)
+		}
+		if sw.shared < 0 || sw.shared > sw.pool && n.cfg.Pools == nil {
+			return fmt.Errorf("%s: %d of %d shared bytes are taken", n.graph.Nodes[i].Name, sw.shared, sw.pool)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package cc
+
+import (
+	"fmt"
+
+	"farflash/units"
+)
+
+// Scheme names an algorithm.
+type Scheme uint8
+
+// The algorithms of this package.
+const (
+	SchemeNone     Scheme = iota // line rate, no reaction
+	SchemeDCQCN                  // see DCQCN
+	SchemeDCTCP                  // see DCTCP
+	SchemeTimely                 // see Timely
+	SchemeHPCC                   // see HPCC
+	SchemeHPCCPINT               // see PINT
+	SchemeSwift                  // see Swift
+	schemes
+)
+
+var schemeNames = []string{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift"}
+
+// String is the algorithm's name in scenarios.
+func (k Scheme) String() string { return nameOf("algorithm", schemeNames, uint8(k)) }
+
+// MarshalText writes the algorithm's name.
+func (k Scheme) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads an algorithm's name.
+func (k *Scheme) UnmarshalText(text []byte) error {
+	i, err := indexOf("congestion control", schemeNames, text)
+	if err == nil {
+		*k = Scheme(i)
+	}
+	return err
+}
+
+// Config chooses an algorithm. Only the chosen one's settings count.
+type Config struct {
+	// Algorithm is which one.
+	Algorithm Scheme
+	// MinRate is the least rate a queue pair is throttled to; Swift has a least window
+	// instead. 100Mbps (MinRate in both ns-3 simulators' code).
+	MinRate units.BitRate
+
+	None   LineRate
+	DCQCN  DCQCN
+	DCTCP  DCTCP
+	Timely Timely
+	HPCC   HPCC
+	PINT   PINT
+	Swift  Swift
+}
+
+// DefaultConfig is the paper's DCQCN.
+func DefaultConfig() Config {
+	return Config{
+		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
+		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(),
+	}
+}
+
+// New returns the algorithm that c chooses. The seed is the trial's; only HPCC-PINT
+// draws random numbers.
+func New(c Config, seed uint64) (Algorithm, error) {
+	switch c.Algorithm {
+	case SchemeNone:
+		return NewNone(c.None, c.MinRate)
+	case SchemeDCQCN:
+		return NewDCQCN(c.DCQCN, c.MinRate)
+	case SchemeDCTCP:
+		return NewDCTCP(c.DCTCP, c.MinRate)
+	case SchemeTimely:
+		return NewTimely(c.Timely, c.MinRate)
+	case SchemeHPCC:
+		return NewHPCC(c.HPCC, c.MinRate)
+	case SchemeHPCCPINT:
+		return NewPINT(c.PINT, c.MinRate, seed)
+	case SchemeSwift:
+		return NewSwift(c.Swift)
+	}
+	return nil, fmt.Errorf("algorithm: %v is not possible", c.Algorithm)
+}

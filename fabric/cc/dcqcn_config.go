@@ -1,0 +1,199 @@
+package cc
+
+import (
+	"fmt"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Clamp names when a cut makes the rate from before it the new target rate.
+type Clamp uint8
+
+// When a cut lowers the target.
+const (
+	// ClampAlways: at every cut (SIGCOMM 2015, equation 1; HPCC's CLAMP_TARGET_RATE 1).
+	ClampAlways Clamp = iota
+	// ClampAfterIncrease: only if the rate has been increased since the last cut, so
+	// that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's
+	// ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma).
+	ClampAfterIncrease
+	// ClampAfterBytes: only if the byte counter has increased the rate since the last
+	// cut (ns3-rdma with neither clamp set).
+	ClampAfterBytes
+	clamps
+)
+
+var clampNames = []string{"always", "after-increase", "after-bytes"}
+
+// String is the rule's name in scenarios.
+func (c Clamp) String() string { return nameOf("clamp", clampNames, uint8(c)) }
+
+// MarshalText writes the rule's name.
+func (c Clamp) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads a rule's name.
+func (c *Clamp) UnmarshalText(text []byte) error {
+	i, err := indexOf("target clamp", clampNames, text)
+	if err == nil {
+		*c = Clamp(i)
+	}
+	return err
+}
+
+// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA
+// Deployments", SIGCOMM 2015). Two published machines differ in more than numbers; each
+// difference is an option of its own. DefaultDCQCN, MellanoxDCQCN and NS3RDMADCQCN are
+// the three consistent sets.
+//
+// In what follows T counts the timer's increases since the last cut and B the byte
+// counter's. The increase is fast recovery while max(T, B) < FastRecovery, hyper
+// increase once min(T, B) > FastRecovery, otherwise additive. Without a byte counter T
+// stands for both.
+type DCQCN struct {
+	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015,
+	// figure 14); code defaults of both simulators 1/16.
+	Gain units.Fraction
+	// AlphaInitial is alpha when the first CNP comes. 1 (SIGCOMM 2015); ns3-rdma 0.5.
+	AlphaInitial units.Fraction
+	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM
+	// 2015, section 3.1: more than the interval between CNPs).
+	AlphaInterval sim.Time
+	// AlphaPerEpoch moves alpha only at the ends of intervals counted from the first
+	// CNP, up if a CNP came in the interval and down if not; the first CNP itself does
+	// not count (Mellanox). Otherwise each CNP raises alpha and starts the wait anew.
+	AlphaPerEpoch bool
+	// RaiseFirst raises alpha before the cut that the same CNP causes, not after it
+	// (ns3-rdma). Without meaning if AlphaPerEpoch.
+	RaiseFirst bool
+
+	// CutAtOnce cuts the rate at every CNP; how often these come is the receiver's
+	// business (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease
+	// interval in which a CNP came (Mellanox).
+	CutAtOnce bool
+	// RateDecreaseInterval is between two looks whether a CNP came. They begin one
+	// interval and 1 ns after the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period
+	// of Mellanox firmware); without meaning if CutAtOnce.
+	RateDecreaseInterval sim.Time
+	// RateOnFirstCNP is what the rate is multiplied by at the first CNP. 1 (HPCC's ns-3;
+	// rate_to_set_on_first_cnp of Mellanox firmware).
+	RateOnFirstCNP units.Fraction
+	// ClampTarget says when a cut lowers the target.
+	ClampTarget Clamp
+	// KeepByteCount lets the byte counter run on at a cut that leaves the target
+	// (ns3-rdma).
+	KeepByteCount bool
+
+	// RateIncreaseTimer is between two increases by time. 55us (SIGCOMM 2015, figure
+	// 14); 300us in HPCC's experiments, 1500us in both simulators' code.
+	RateIncreaseTimer sim.Time
+	// ByteCounter is between two increases by bytes sent: one comes with the packet
+	// that exceeds it, and what that packet exceeds it by is forgotten. 0: no byte
+	// counter. 10MB (SIGCOMM 2015, figure 14).
+	ByteCounter units.Bytes
+	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015, section 3.1).
+	FastRecovery int
+	// StageFromZero counts an increase after it has been made, so that F of them, not
+	// F-1, are fast recovery (Mellanox).
+	StageFromZero bool
+	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015,
+	// section 3.1, for 40G links).
+	RateAI units.BitRate
+	// RateHAI is what a hyper increase adds to the target, times min(T, B)-F. 200Mbps
+	// (the configuration that ns3-rdma is shipped with; the paper gives no number).
+	RateHAI units.BitRate
+	// HyperFlat adds RateHAI once, however many hyper increases came before (Mellanox).
+	HyperFlat bool
+	// HyperAtF begins hyper increase when min(T, B) has reached F, and adds RateHAI
+	// times one more (ns3-rdma).
+	HyperAtF bool
+	// HyperByTimer lets only the timer begin hyper increase; the byte counter joins
+	// once it has begun (ns3-rdma).
+	HyperByTimer bool
+	// HyperHalves halves the timer and the byte counter from the second hyper increase
+	// on (ns3-rdma, as in 802.1Qau). ns3-rdma cuts the half to whole microseconds.
+	HyperHalves bool
+	// TargetCut divides a target of more than ten times the rate by eight, instead of
+	// increasing it, while T or B is 1 (ns3-rdma, as in 802.1Qau).
+	TargetCut bool
+	// TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
+	TargetUnbounded bool
+
+	// Window bounds what is in flight; none in the paper.
+	Window Window
+}
+
+// DefaultDCQCN is the paper's machine with the paper's parameters (SIGCOMM 2015,
+// section 3.1 and figure 14), which Microsoft deployed on 40G links.
+func DefaultDCQCN() DCQCN {
+	return DCQCN{
+		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: 55 * units.Microsecond,
+		CutAtOnce: true, RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAlways,
+		RateIncreaseTimer: 55 * units.Microsecond, ByteCounter: 10 * units.MB, FastRecovery: 5,
+		RateAI: 40 * units.Mbps, RateHAI: 200 * units.Mbps,
+	}
+}
+
+// MellanoxDCQCN is the machine of HPCC's ns-3 (CC_MODE 1, said to be the ConnectX-4's)
+// with the parameters of its experiments for hosts of the given rate (run.py "dcqcn").
+func MellanoxDCQCN(line units.BitRate) DCQCN {
+	return DCQCN{
+		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: units.Microsecond, AlphaPerEpoch: true,
+		RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAfterIncrease,
+		RateIncreaseTimer: 300 * units.Microsecond, FastRecovery: 1, StageFromZero: true,
+		RateAI: line / units.Gbps * 5 / 25 * units.Mbps, RateHAI: line / units.Gbps * 50 / 25 * units.Mbps, HyperFlat: true,
+	}
+}
+
+// NS3RDMADCQCN is the machine of ns3-rdma (Zhu et al., "ECN or Delay: Lessons Learnt
+// from Analysis of DCQCN and TIMELY", CoNEXT 2016) with the parameters of the
+// configuration that it is shipped with.
+func NS3RDMADCQCN() DCQCN {
+	return DCQCN{
+		Gain: 1.0 / 256, AlphaInitial: 0.5, AlphaInterval: 55 * units.Microsecond, RaiseFirst: true,
+		CutAtOnce: true, RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAlways, KeepByteCount: true,
+		RateIncreaseTimer: 60 * units.Microsecond, ByteCounter: 300 * units.MB, FastRecovery: 5,
+		RateAI: 40 * units.Mbps, RateHAI: 200 * units.Mbps,
+		HyperAtF: true, HyperByTimer: true, HyperHalves: true, TargetCut: true, TargetUnbounded: true,
+	}
+}
+
+// maxStages bounds F: stages are counted in 16 bits.
+const maxStages = 1000
+
+// Validate says what is wrong with c, if anything.
+func (c DCQCN) Validate() error {
+	err := first(
+		part("dcqcn.gain", c.Gain),
+		part("dcqcn.alpha_initial", c.AlphaInitial),
+		interval("dcqcn.alpha_interval", c.AlphaInterval),
+		part("dcqcn.rate_on_first_cnp", c.RateOnFirstCNP),
+		interval("dcqcn.rate_increase_timer", c.RateIncreaseTimer),
+		rate("dcqcn.rate_ai", c.RateAI),
+		rate("dcqcn.rate_hai", c.RateHAI),
+	)
+	if err == nil && !c.CutAtOnce {
+		err = interval("dcqcn.rate_decrease_interval", c.RateDecreaseInterval)
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.FastRecovery < 1 || c.FastRecovery > maxStages:
+		return fmt.Errorf("dcqcn.fast_recovery: %d is not possible; it must be 1 to %d", c.FastRecovery, maxStages)
+	case c.ByteCounter < 0:
+		return fmt.Errorf("dcqcn.byte_counter: %v is not possible; write 0B for none", c.ByteCounter)
+	case c.ByteCounter == 0 && c.ClampTarget == ClampAfterBytes:
+		return fmt.Errorf("dcqcn.clamp_target: after-bytes is not possible without a byte counter; set dcqcn.byte_counter, or use always or after-increase")
+	case c.ClampTarget >= clamps:
+		return fmt.Errorf("dcqcn.clamp_target: %v is not possible; use always, after-increase or after-bytes", c.ClampTarget)
+	}
+	return nil
+}
+
+// interval complains about a time that cannot repeat.
+func interval(key string, t sim.Time) error {
+	if t < units.Nanosecond || t > 1000*units.Second {
+		return fmt.Errorf("%s: %v is not possible; it must be 1ns to 1000s", key, t)
+	}
+	return nil
+}

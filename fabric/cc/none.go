@@ -1,0 +1,26 @@
+package cc
+
+import "farflash/units"
+
+// LineRate is the configuration of no congestion control: what a lossless fabric does
+// with flow control alone.
+type LineRate struct {
+	// Window bounds what is in flight.
+	Window Window
+}
+
+// NewNone returns congestion control that does nothing: every queue pair sends at the
+// rate of its line, always. minRate is not used but must be possible.
+func NewNone(c LineRate, minRate units.BitRate) (Algorithm, error) {
+	l, err := newLimits("none", minRate, c.Window)
+	if err != nil {
+		return nil, err
+	}
+	return none{l}, nil
+}
+
+type none struct{ limits }
+
+func (none) Wants() Wants                  { return Wants{} }
+func (n none) Start(_ int32, s *Sender)    { n.start(s) }
+func (none) React(int32, *Sender, *Signal) {}

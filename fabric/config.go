@@ -1,0 +1,291 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+
+	"farflash/fabric/cc"
+	"farflash/units"
+)
+
+// MaxClasses is how many traffic classes a port has, as in IEEE 802.1Q.
+const MaxClasses = 8
+
+// Config describes NICs and switches in plain values. It says nothing of the
+// network's shape, which is a topo.Graph.
+type Config struct {
+	// Payload is how much of a message one packet carries at most, the RoCE path MTU.
+	Payload units.Bytes
+	// Header is what a data packet takes on the wire beside its payload. The default is
+	// RoCEv2 over Ethernet: 14 + 20 IP + 8 UDP + 12 BTH + 4 ICRC + 4 FCS, and 20 for
+	// preamble and gap.
+	Header units.Bytes
+	// CongestionControl sets the rate of each queue pair.
+	CongestionControl cc.Config
+	// QueuePairs says how messages share queue pairs.
+	QueuePairs QueuePairs
+	// Window bounds what a queue pair has in flight, in addition to what the
+	// congestion control asks for.
+	Window Window
+	// Acks are the receivers' acknowledgements.
+	Acks Acks
+	// CNP are the receivers' congestion notification packets.
+	CNP CNP
+	// Recovery is what happens when packets are lost.
+	Recovery Recovery
+	// PFC is priority flow control, IEEE 802.1Qbb.
+	PFC PFC
+	// Buffer is a switch's packet memory, shared by its ports.
+	Buffer units.Bytes
+	// ECN marks packets that leave a long queue.
+	ECN ECN
+	// Scheduler orders the classes of a port: strict (class 0 before 1 before 2), or
+	// dwrr (class 0 strictly first, the others by weight).
+	Scheduler Scheduler
+	// Weights are the classes' shares under dwrr, from class 0 on; a class that has none
+	// has 1.
+	Weights []int
+	// Watchdog looks for ports that stay paused.
+	Watchdog Watchdog
+	// Telemetry is what switches write into packets for algorithms that ask for it.
+	Telemetry Telemetry
+	// Ways is how switches number equally short ways, among which a hash of addresses and
+	// ports chooses: by ascending number of the next switch, or descending, which is what HPCC's
+	// simulator does in effect (it orders them by memory address, and glibc maps the switches' large objects downwards).
+	Ways Ways
+	// Rounding of the time that a packet takes on a wire: exact to the picosecond, or
+	// down to whole nanoseconds as ns-3 has it.
+	Rounding Rounding
+	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the
+	// simulator ns3-rdma; only its compat sets it.
+	Pools *Pools
+}
+
+// QueuePairs says how messages share queue pairs.
+type QueuePairs struct {
+	// Life is persistent (a pair's messages share queue pairs, whose rates outlive each
+	// message) or per-message (each has a new one that begins at line rate).
+	Life Life
+	// PerPeer is how many persistent queue pairs a host has to each other host and class;
+	// messages take turns.
+	PerPeer int
+}
+
+// Window bounds what a queue pair has in flight.
+type Window struct {
+	// Kind is none, bdp (the bandwidth-delay product) or scaled (bdp times the queue
+	// pair's rate over its link's).
+	Kind WindowKind
+	// Longest takes the longest round trip in the network and not the pair's own.
+	Longest bool
+	// PayloadOnly counts a round trip without headers and without the ACK's own time.
+	PayloadOnly bool
+}
+
+// Acks are the receivers' acknowledgements.
+type Acks struct {
+	// Every is how many packets one ACK answers; the last of a message is answered at
+	// once.
+	Every int
+	// Size on the wire.
+	Size units.Bytes
+	// Class is the traffic class in switches. Class 0 is served first, cannot be paused
+	// and takes no part in the shared buffer.
+	Class int
+	// HostClass is the class whose pause holds ACKs back in the NIC.
+	HostClass int
+	// Duplicates are answered as well, so that a lost ACK is made good.
+	Duplicates bool
+}
+
+// CNP are the receivers' congestion notification packets.
+type CNP struct {
+	// Interval is the shortest time between two of a queue pair's.
+	Interval units.Duration
+	// Size on the wire.
+	Size units.Bytes
+	// Ticking sends CNPs only at multiples of the interval after the first packet, as
+	// ns3-rdma does, and not with the first mark.
+	Ticking bool
+	// Echo puts each mark on the packet's ACK instead; no CNP is sent.
+	Echo bool
+}
+
+// Recovery is what happens when packets are lost.
+type Recovery struct {
+	// Kind is go-back-n, as RoCE NICs do it, or selective-repeat, as in IRN (Mittal et
+	// al., SIGCOMM 2018): only what is lost is sent again.
+	Kind RecoveryKind
+	// Timeout is how long a queue pair waits for progress before it sends again what is
+	// not acknowledged: a time, auto (67.1 ms, InfiniBand's local ACK timeout 14, with
+	// PFC; 4 ms without; for selective repeat 320 us), or none.
+	Timeout Timeout
+	// ShortTimeout is selective repeat's timeout while at most ShortCount packets are in
+	// flight (IRN's RTO_low and N).
+	ShortTimeout units.Duration
+	// ShortCount is explained at short_timeout.
+	ShortCount int
+	// NackInterval is the shortest time between two NACKs for the same packet.
+	NackInterval units.Duration
+}
+
+// PFC is priority flow control.
+type PFC struct {
+	// Enabled switches are lossless: they pause who sends to them in time.
+	Enabled bool
+	// Threshold is what one port and class may take of the shared buffer before it
+	// pauses: dynamic (alpha times what is free), or a size.
+	Threshold Threshold
+	// Alpha is the dynamic threshold's share of what is free.
+	Alpha units.Fraction
+	// AlphaByRate doubles alpha for each doubling of a port's rate over the hosts', up to
+	// 1.
+	AlphaByRate bool
+	// Headroom is kept for each lossless port and class, for what still comes after it
+	// pauses: auto (computed from rate, delay and packet size so that nothing is ever
+	// lost), a size, or hpcc (three bandwidth-delay products, which is too little).
+	Headroom Headroom
+	// Reserve is each port and class's own part of the buffer.
+	Reserve units.Bytes
+	// ResumeOffset is how far below the threshold a paused port must be to go on.
+	ResumeOffset units.Bytes
+	// Frame is a pause frame's size on the wire.
+	Frame units.Bytes
+	// Quanta is how long a pause lasts unless it is refreshed, in units of 512 bit times
+	// (65535 at most); 0 is until resumed.
+	Quanta int
+}
+
+// ECN marks packets that leave a long queue, by RED on the queue's present length.
+type ECN struct {
+	// Enabled marks.
+	Enabled bool
+	// Kmin is the queue below which nothing is marked, for a port of Rate; other ports
+	// have it in proportion to theirs.
+	Kmin units.Bytes
+	// Kmax is the queue above which everything is marked, likewise.
+	Kmax units.Bytes
+	// Pmax is the share that is marked at Kmax.
+	Pmax units.Fraction
+	// Rate is explained at kmin.
+	Rate units.BitRate
+	// Ports have their own, by rate.
+	Ports []ECNPort
+}
+
+// ECNPort is marking for ports of one rate.
+type ECNPort struct {
+	// Rate of the ports.
+	Rate units.BitRate
+	// Kmin is the queue below which nothing is marked.
+	Kmin units.Bytes
+	// Kmax is the queue above which everything is marked.
+	Kmax units.Bytes
+	// Pmax is the share that is marked at Kmax.
+	Pmax units.Fraction
+}
+
+// Watchdog looks for ports that stay paused.
+type Watchdog struct {
+	// After is how long a port may stay paused before it is reported; 0 is for ever.
+	After units.Duration
+	// Action is report, or ignore: the pause is also ended, as switches' watchdogs do,
+	// and what then finds no room is lost.
+	Action WatchdogAction
+}
+
+// Telemetry is what switches write into packets.
+type Telemetry struct {
+	// Size is what it adds to each data packet and ACK.
+	Size units.Bytes
+	// AckSize is what it adds to each ACK.
+	AckSize units.Bytes
+	// Multiple is INT_MULTI of the simulator HPCC: values are kept in multiples of 128 B
+	// and 80 B times this. 0 keeps them exactly.
+	Multiple int
+}
+
+// DefaultConfig is RoCEv2 with DCQCN and PFC on shallow-buffered switches.
+func DefaultConfig() Config {
+	return Config{
+		Payload: 1024, Header: 82,
+		CongestionControl: cc.DefaultConfig(),
+		QueuePairs:        QueuePairs{PerPeer: 1},
+		Acks:              Acks{Every: 1, Size: 86, Duplicates: true},
+		CNP:               CNP{Interval: 50 * units.Microsecond, Size: 98},
+		Recovery: Recovery{Timeout: Timeout{Auto: true}, ShortTimeout: 100 * units.Microsecond, ShortCount: 3,
+			NackInterval: 500 * units.Microsecond},
+		PFC: PFC{Enabled: true, Threshold: Threshold{Dynamic: true}, Alpha: 1.0 / 8, AlphaByRate: true,
+			Headroom: Headroom{Kind: HeadroomAuto}, Reserve: 4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84, Quanta: 65535},
+		Buffer:   16 * units.MiB,
+		ECN:      ECN{Enabled: true, Kmin: 100 * units.KB, Kmax: 400 * units.KB, Pmax: 0.2, Rate: 25 * units.Gbps},
+		Watchdog: Watchdog{After: 10 * units.Millisecond},
+	}
+}
+
+// Validate reports what cannot work, each with its key.
+func (c *Config) Validate() error {
+	var errs []error
+	bad := func(ok bool, key, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+		}
+	}
+	bad(c.Payload >= 1 && c.Payload <= 16*units.KiB, "payload", "%v is not possible; use 1B to 16KiB", c.Payload)
+	bad(c.Header >= 1 && c.Header <= units.KiB, "header", "%v is not possible; use 1B to 1KiB", c.Header)
+	bad(c.QueuePairs.PerPeer >= 1 && c.QueuePairs.PerPeer <= 1024, "queue_pairs.per_peer", "%d is not possible; use 1 to 1024", c.QueuePairs.PerPeer)
+	bad(c.Acks.Every >= 1 && c.Acks.Every <= 1024, "acks.every", "%d is not possible; use 1 to 1024", c.Acks.Every)
+	for _, x := range []struct {
+		key  string
+		size units.Bytes
+	}{{"acks.size", c.Acks.Size}, {"cnp.size", c.CNP.Size}, {"pfc.frame", c.PFC.Frame}} {
+		bad(x.size >= 1 && x.size <= units.KiB, x.key, "%v is not possible; use 1B to 1KiB", x.size)
+	}
+	for _, x := range []struct {
+		key   string
+		class int
+	}{{"acks.class", c.Acks.Class}, {"acks.host_class", c.Acks.HostClass}} {
+		bad(x.class >= 0 && x.class < MaxClasses, x.key, "%d is not possible; use 0 to %d", x.class, MaxClasses-1)
+	}
+	bad(c.CNP.Interval >= 0, "cnp.interval", "%v is not possible; use 0s or more", c.CNP.Interval)
+	bad(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
+	bad(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
+	if c.Recovery.Kind == SelectiveRepeat {
+		bad(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
+		bad(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
+	}
+	bad(c.Buffer > 0, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
+	p := &c.PFC
+	if p.Threshold.Dynamic {
+		bad(p.Alpha > 0 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8", p.Alpha)
+	} else {
+		bad(p.Threshold.Size > 0, "pfc.threshold", "%v is not possible; use dynamic, or a size", p.Threshold.Size)
+	}
+	bad(p.Reserve >= 0, "pfc.reserve", "%v is not possible; use 0B or more", p.Reserve)
+	bad(p.ResumeOffset >= 0, "pfc.resume_offset", "%v is not possible; use 0B or more", p.ResumeOffset)
+	bad(p.Headroom.Size >= 0, "pfc.headroom", "%v is not possible; use auto, or a size", p.Headroom.Size)
+	bad(p.Quanta >= 0 && p.Quanta <= 65535, "pfc.quanta", "%d is not possible; use 0 (until resumed) to 65535", p.Quanta)
+	if c.ECN.Enabled {
+		e := &c.ECN
+		bad(e.Rate > 0, "ecn.rate", "%v is not possible; use a rate such as 25Gbps", e.Rate)
+		marks := func(key string, kmin, kmax units.Bytes, pmax units.Fraction) {
+			bad(kmin >= 0, key+".kmin", "%v is not possible; use 0B or more", kmin)
+			bad(kmin <= kmax, key+".kmin", "%v is above kmax, %v; marking begins at kmin and is full at kmax", kmin, kmax)
+			bad(pmax >= 0 && pmax <= 1, key+".pmax", "%v is not possible; use 0%% to 100%%", pmax)
+		}
+		marks("ecn", e.Kmin, e.Kmax, e.Pmax)
+		for i, x := range e.Ports {
+			key := fmt.Sprintf("ecn.ports[%d]", i)
+			bad(x.Rate > 0, key+".rate", "%v is not possible; use a rate such as 25Gbps", x.Rate)
+			marks(key, x.Kmin, x.Kmax, x.Pmax)
+		}
+	}
+	bad(len(c.Weights) <= MaxClasses, "weights", "%d classes are too many; there are %d", len(c.Weights), MaxClasses)
+	for i, w := range c.Weights {
+		bad(w >= 1 && w <= 1000, fmt.Sprintf("weights[%d]", i), "%d is not possible; use 1 to 1000", w)
+	}
+	bad(c.Watchdog.After >= 0, "watchdog.after", "%v is not possible; use a time, or 0s for never", c.Watchdog.After)
+	bad(c.Telemetry.Size >= 0 && c.Telemetry.AckSize >= 0, "telemetry.size", "is below zero")
+	bad(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more", c.Telemetry.Multiple)
+	return errors.Join(errs...)
+}

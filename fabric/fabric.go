@@ -1,0 +1,206 @@
+// Package fabric models a RoCEv2 network packet by packet: NICs with queue pairs,
+// store-and-forward switches with a shared buffer, and the links between them.
+//
+// The main types are Config, which describes NICs and switches in plain values, and
+// Network, which runs on a sim.Engine. A host opens queue pairs (Open) and posts
+// messages on them (Post); the network tells its Sink when a message has
+// arrived and when it is acknowledged.
+//
+// A packet goes this way: the NIC (nic.go) takes it from a queue pair whose rate,
+// window and class allow it; a link carries it (port.go); a switch (switch.go) admits
+// it to its buffer (buffer.go), pauses the sender when that fills up (pfc.go), queues it and marks
+// it as it leaves; the receiver (receiver.go) answers with ACK, NACK or CNP, and the sender
+// (sender.go) retransmits and lets package cc set the rate.
+//
+// Speed decides the layout. Packets are values in rings. A link has one pending event
+// however much is on it, a port one only while something waits. A queue pair's way is looked up
+// once, when it is opened, and not at each switch. Rates are computed when they are asked for.
+//
+// It follows IEEE 802.1Qbb (PFC), RFC 3168 (ECN) and the InfiniBand specification's
+// reliable connection as RoCEv2 uses it; the level of detail is that of the simulators
+// HPCC (Li et al., SIGCOMM 2019) and ns3-rdma (Zhu et al., SIGCOMM 2015), whose deviations
+// compat_hpcc.go and compat_ns3rdma.go alone know of.
+//
+// What it leaves out: the hosts' software and PCIe, cut-through switching, headers' contents,
+// forwarding tables' sizes, and control traffic in the shared buffer (class 0 is never refused).
+package fabric
+
+import (
+	"fmt"
+
+	"farflash/fabric/cc"
+	"farflash/fabric/topo"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// QP is a queue pair's index, from 0.
+type QP int32
+
+// Message is one message and what became of it.
+type Message struct {
+	QP   QP
+	Size units.Bytes
+	// Posted is when the host asked for it, Delivered when the last byte had arrived in
+	// order, Acked when the sender knew. Not yet is sim.Forever.
+	Posted, Delivered, Acked sim.Time
+
+	first   uint32 // number of its first packet
+	packets uint32
+	from    uint64 // position of its first byte in the queue pair's stream
+	next    int32  // message after it on the queue pair, -1 if there is none
+}
+
+// Sink is told what becomes of messages, in the network's time. It may post.
+type Sink interface {
+	// Delivered: all of the message has arrived at its destination.
+	Delivered(m int32)
+	// Acked: its sender knows so.
+	Acked(m int32)
+}
+
+// Network is a simulated network. It belongs to the goroutine that runs its engine.
+type Network struct {
+	cfg    Config
+	graph  *topo.Graph
+	routes *topo.Routes
+	seed   uint64
+	name   string
+	self   sim.Component
+	eng    *sim.Engine
+	target sim.Target
+	sink   Sink
+	alg    cc.Algorithm
+	wants  cc.Wants
+	codec  *cc.Codec
+
+	ports    []port
+	lanes    []lane // MaxClasses for each port
+	nodes    []node
+	nics     []nic // for each host's port
+	senders  []sender
+	control  []cc.Sender // for each queue pair
+	receive  []receiver
+	paths    []int32 // for each queue pair, hopLimit to and hopLimit from
+	hopLimit int
+	messages []Message
+	pairs    map[pair]*peering
+	pairSeen map[[2]int32]uint16 // queue pairs opened between two hosts, for their port numbers
+	keys     []flowKey
+	failed   []bool // links
+
+	notes    notes
+	ends     []sim.Time // of each lane's pause, unless it is refreshed
+	lossless uint8      // classes that PFC protects
+	used     uint8      // classes that queue pairs or ACKs use
+	timeout  sim.Time
+	longest  sim.Time // round trip
+	bdp      units.Bytes
+	signal   cc.Signal
+	dog      watchdog
+
+	Counters Counters
+	// OnPause is told of each pause and its end, as it takes effect at the paused port.
+	OnPause sim.Probe[Pause]
+	// OnDrop is told of each packet that is lost.
+	OnDrop sim.Probe[Drop]
+	// OnStuck is told of each port that stays paused for too long.
+	OnStuck sim.Probe[Stuck]
+	// OnRate is told of each change of a queue pair's rate.
+	OnRate sim.Probe[RateChange]
+}
+
+// RateChange is a queue pair's new rate.
+type RateChange struct {
+	At   sim.Time
+	QP   QP
+	Rate units.BitRate
+}
+
+type pair struct {
+	src, dst int32
+	class    uint8
+}
+
+// peering is the persistent queue pairs of one host to another.
+type peering struct {
+	qps  []QP
+	turn int
+}
+
+// The kinds of the network's own events; arg is a port, queue pair or number.
+const (
+	arrive   uint16 = iota // the first flight of a port's wire has arrived
+	sent                   // a port that has more to send is free
+	wake                   // a NIC's paced queue pair may send
+	adjust                 // a queue pair's congestion control asked to be called
+	expire                 // a queue pair's retransmission timer
+	refresh                // a pause must be refreshed, or ends
+	look                   // the watchdog looks
+	notify                 // a CNP is due
+	linkDown               // a link fails
+	linkUp                 // and is mended
+)
+
+// New makes a network of a checked graph. sink may be nil. name begins the names of its random
+// streams.
+func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, name string) (*Network, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := g.Check(); err != nil {
+		return nil, err
+	}
+	alg, err := cc.New(cfg.CongestionControl, seed)
+	if err != nil {
+		return nil, fmt.Errorf("congestion_control: %w", err)
+	}
+	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
+		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
+	n.target, n.self = eng.AddHandler(n), eng.NewComponent()
+	n.notes.init(n.wants)
+	n.widen()
+	if n.wants.PINT {
+		if n.codec, err = cc.NewCodec(cfg.CongestionControl.PINT.LogBase); err != nil {
+			return nil, err
+		}
+	}
+	n.use(uint8(cfg.Acks.Class))
+	if err := n.build(); err != nil {
+		return nil, err
+	}
+	n.setTimes()
+	return n, nil
+}
+
+// use takes note that packets of a class will be sent.
+func (n *Network) use(class uint8) { n.used |= 1 << class }
+
+// Handle is for the engine.
+func (n *Network) Handle(e sim.Event) {
+	switch e.Kind {
+	case arrive:
+		n.arrived(int32(e.Arg))
+	case sent:
+		p := &n.ports[e.Arg]
+		p.waits = false
+		n.serve(int32(e.Arg), p)
+	case wake:
+		n.woken(int32(e.Arg))
+	case adjust:
+		n.adjusted(int32(e.Arg))
+	case expire:
+		n.expired(int32(e.Arg))
+	case refresh:
+		n.refreshed(int32(e.Arg))
+	case notify:
+		r := &n.receive[e.Arg]
+		n.notify(r.port, &n.ports[r.port], e.Arg)
+	case look:
+		n.looked()
+	case linkDown:
+		n.linkFails(int32(e.Arg))
+	case linkUp:
+		n.linkMends(int32(e.Arg))
+	}
+}

@@ -1,0 +1,264 @@
+package fabric
+
+import (
+	"farflash/fabric/cc"
+	"farflash/sim"
+)
+
+// nic is what a host's port has to send: queue pairs that may send now, in turns by
+// class, and those whose rate makes them wait, by time. Queue pairs take turns by their
+// number at the NIC, so a new one need not wait for all others.
+type nic struct {
+	turns  [MaxClasses]turns
+	qps    []int32 // by number
+	oldest uint32  // number before which all are finished
+	paced  []paced // a binary heap
+	wakeAt sim.Time
+	port   int32
+}
+
+// paced is a queue pair that may send at a time.
+type paced struct {
+	at sim.Time
+	qp int32
+}
+
+func (a paced) before(b paced) bool { return a.at < b.at || a.at == b.at && a.qp < b.qp }
+
+// standing is where a queue pair is in its NIC.
+type standing uint8
+
+const (
+	idle     standing = iota // nothing to send
+	ready                    // takes turns
+	pacing                   // in the heap
+	blocked                  // by its window
+	finished                 // has done its one message
+)
+
+// serveNIC sends a host port's next packet.
+func (n *Network) serveNIC(pi int32, p *port) {
+	now := n.eng.Now()
+	k := &n.nics[p.nic]
+	if p.frames.n > 0 {
+		n.transmit(pi, p, p.frames.pop())
+	} else if answers := n.lane(pi, 0); answers.waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
+		x := answers.waiting.pop()
+		answers.out -= int64(x.size)
+		n.transmit(pi, p, x)
+	} else {
+		for len(k.paced) > 0 && k.paced[0].at <= now {
+			q := k.paced[0].qp
+			n.unpace(k, 0)
+			n.stand(p, k, &n.senders[q])
+		}
+		open := p.ready &^ p.paused
+		if open == 0 {
+			n.wakeLater(p, k)
+			return
+		}
+		class := n.pick(p, pi, open)
+		t := &k.turns[class]
+		q := k.qps[t.take()]
+		if t.n == 0 {
+			p.ready &^= 1 << class
+		}
+		n.send(pi, p, k, q, class)
+	}
+	switch {
+	case p.frames.n > 0 || p.ready&^p.paused != 0 || len(k.paced) > 0 && k.paced[0].at <= p.free,
+		n.lane(pi, 0).waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
+		n.later(pi, p)
+	default:
+		n.wakeLater(p, k)
+	}
+}
+
+// wakeLater has the port served when the first paced queue pair may send.
+func (n *Network) wakeLater(p *port, k *nic) {
+	if len(k.paced) == 0 || k.wakeAt >= n.eng.Now() && k.wakeAt <= k.paced[0].at {
+		return
+	}
+	k.wakeAt = k.paced[0].at
+	n.eng.Schedule(p.inPort, n.target, k.wakeAt, wake, uint32(p.nic))
+}
+
+func (n *Network) woken(i int32) {
+	k := &n.nics[i]
+	if k.wakeAt == n.eng.Now() {
+		k.wakeAt = -1
+	}
+	n.kick(k.port, &n.ports[k.port])
+}
+
+// turns are the queue pairs of a class that may send now.
+type turns struct {
+	waiting bitmap // their numbers
+	last    uint32 // that had its turn
+	top     uint32 // behind the greatest
+	n       int
+}
+
+func (t *turns) add(number uint32) {
+	t.waiting.add(number)
+	t.n++
+	if !before(number, t.top) {
+		t.top = number + 1
+	}
+}
+
+func (t *turns) remove(number uint32) {
+	t.waiting.remove(number)
+	t.n--
+}
+
+// take removes the number whose turn it is. There is one.
+func (t *turns) take() uint32 {
+	number, ok := t.waiting.find(t.last+1, t.top)
+	if !ok {
+		number, _ = t.waiting.find(t.waiting.base, t.top)
+	}
+	t.last = number
+	t.remove(number)
+	return number
+}
+
+// stand has a queue pair take turns.
+func (n *Network) stand(p *port, k *nic, s *sender) {
+	s.standing = ready
+	k.turns[s.class].add(s.number)
+	p.ready |= 1 << s.class
+}
+
+// send takes a packet from a queue pair and puts it on the wire.
+func (n *Network) send(pi int32, p *port, k *nic, q int32, class uint8) {
+	s := &n.senders[q]
+	c := &n.control[q]
+	now := n.eng.Now()
+	x, payload := n.take(q, s)
+	x.class = class
+	p.deficit[class] -= int32(x.size)
+	n.transmit(pi, p, x)
+	s.lastSize = x.size
+	s.avail = now + n.gap(p, c, x.size)
+	if n.wants.Sent {
+		n.signal = cc.Signal{Kind: cc.Sent, Now: now, Payload: payload}
+		n.react(q, s, c)
+	}
+	n.place(p, k, q, s)
+	if n.timeout > 0 && !s.timing {
+		s.timing = true
+		n.eng.Arm(s.expire, now+n.timeoutOf(s))
+	}
+}
+
+// gap is how long a queue pair's rate takes for a packet.
+func (n *Network) gap(p *port, c *cc.Sender, size uint16) sim.Time {
+	if c.Rate >= p.rate {
+		return n.time(p, size)
+	}
+	return n.onTheWire(size, c.Rate)
+}
+
+// place puts a queue pair where it belongs after it has sent or been allowed to send.
+func (n *Network) place(p *port, k *nic, q int32, s *sender) {
+	switch {
+	case !s.hasMore():
+		s.standing = idle
+	case n.full(s, &n.control[q]):
+		s.standing = blocked
+	case s.avail <= max(p.free, n.eng.Now()):
+		n.stand(p, k, s)
+	default:
+		s.standing = pacing
+		n.pace(k, q, s.avail)
+	}
+}
+
+// offer has the NIC look at a queue pair that was idle or blocked.
+func (n *Network) offer(q int32, s *sender) {
+	p := &n.ports[s.port]
+	n.place(p, &n.nics[p.nic], q, s)
+	if s.standing == ready || s.standing == pacing {
+		n.kick(s.port, p)
+	}
+}
+
+// pace adds to the heap.
+func (n *Network) pace(k *nic, q int32, at sim.Time) {
+	k.paced = append(k.paced, paced{at, q})
+	n.up(k, len(k.paced)-1)
+}
+
+// unpace removes element i of the heap.
+func (n *Network) unpace(k *nic, i int) {
+	last := len(k.paced) - 1
+	x := k.paced[last]
+	k.paced = k.paced[:last]
+	if i < last {
+		k.paced[i] = x
+		n.senders[x.qp].place = int32(i)
+		n.down(k, n.up(k, i))
+	}
+}
+
+func (n *Network) up(k *nic, i int) int {
+	x := k.paced[i]
+	for i > 0 {
+		up := (i - 1) / 2
+		if !x.before(k.paced[up]) {
+			break
+		}
+		k.paced[i] = k.paced[up]
+		n.senders[k.paced[i].qp].place = int32(i)
+		i = up
+	}
+	k.paced[i] = x
+	n.senders[x.qp].place = int32(i)
+	return i
+}
+
+func (n *Network) down(k *nic, i int) {
+	x := k.paced[i]
+	for {
+		c := 2*i + 1
+		if c >= len(k.paced) {
+			break
+		}
+		if c+1 < len(k.paced) && k.paced[c+1].before(k.paced[c]) {
+			c++
+		}
+		if !k.paced[c].before(x) {
+			break
+		}
+		k.paced[i] = k.paced[c]
+		n.senders[k.paced[i].qp].place = int32(i)
+		i = c
+	}
+	k.paced[i] = x
+	n.senders[x.qp].place = int32(i)
+}
+
+// repace moves a queue pair's next packet to another time.
+func (n *Network) repace(q int32, s *sender, at sim.Time) {
+	s.avail = at
+	if s.standing != pacing {
+		return
+	}
+	p := &n.ports[s.port]
+	k := &n.nics[p.nic]
+	i := int(s.place)
+	k.paced[i].at = at
+	n.down(k, n.up(k, i))
+	if k.paced[0].qp == q {
+		if !p.waits && p.free <= n.eng.Now() {
+			if at <= n.eng.Now() {
+				n.kick(s.port, p)
+			} else {
+				n.wakeLater(p, k)
+			}
+		} else if at <= p.free {
+			n.later(s.port, p)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package fabric
+
+import (
+	"fmt"
+	"math/bits"
+
+	"farflash/fabric/cc"
+	"farflash/fabric/topo"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// maxMessage keeps a message's packet numbers apart from those before it.
+const maxMessage = 1 << 40
+
+// scale is a*b/c, rounded down. c is not below b.
+func scale(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	q, _ := bits.Div64(hi, lo, c)
+	return q
+}
+
+func (n *Network) checkHosts(src, dst int32) error {
+	for _, h := range [...]int32{src, dst} {
+		if h < 0 || int(h) >= len(n.graph.Nodes) {
+			return fmt.Errorf("there is no node %d; there are %d", h, len(n.graph.Nodes))
+		}
+		if n.graph.Nodes[h].Kind != topo.Host {
+			return fmt.Errorf("%s is a switch; only hosts send and receive", n.graph.Nodes[h].Name)
+		}
+	}
+	if src == dst {
+		return fmt.Errorf("%s cannot send to itself", n.graph.Nodes[src].Name)
+	}
+	return nil
+}
+
+// Open makes a queue pair from one host's node to another's. Data packets have the traffic
+// class; class 0 is the answers'.
+func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
+	if err := n.checkHosts(src, dst); err != nil {
+		return 0, err
+	}
+	if class == 0 || int(class)+max(n.graph.Channels, 1) > MaxClasses {
+		return 0, fmt.Errorf("traffic class %d is not possible; use 1 to %d", class, MaxClasses-max(n.graph.Channels, 1))
+	}
+	for c := range uint8(max(n.graph.Channels, 1)) {
+		if n.used>>(class+c)&1 == 0 {
+			n.use(class + c)
+			if err := n.setPools(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	q := QP(len(n.senders))
+	order := n.pairSeen[[2]int32{src, dst}]
+	n.pairSeen[[2]int32{src, dst}] = order + 1
+	f := flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
+	n.keys = append(n.keys, f)
+	n.senders = append(n.senders, sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1})
+	n.receive = append(n.receive, receiver{message: -1, begun: -1})
+	n.control = append(n.control, cc.Sender{Wake: sim.Forever})
+	n.paths = append(n.paths, make([]int32, 2*n.hopLimit)...)
+	if err := n.findWays(q); err != nil {
+		return 0, err
+	}
+	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
+	n.enrol(int32(q), s)
+	if n.cfg.Recovery.Kind == SelectiveRepeat {
+		s.repair, r.arrived = &repair{}, &bitmap{}
+	}
+	if n.timeout > 0 {
+		s.expire = n.eng.NewTimer(n.ports[s.port].inPort, n.target, expire, uint32(q))
+	}
+	c.Line = n.ports[s.port].rate
+	c.BaseRTT, c.BDP = n.longest, n.bdp
+	if !n.cfg.Window.Longest {
+		c.BaseRTT, c.BDP = n.roundTrip(src, dst)
+	}
+	c.MTU, c.Rate = n.cfg.Payload, c.Line
+	n.alg.Start(int32(q), c)
+	n.steer(int32(q), s, c)
+	return q, nil
+}
+
+// Pair returns the persistent queue pair whose turn it is from one host to another,
+// opening what is missing.
+func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
+	p := n.pairs[pair{src, dst, class}]
+	if p == nil {
+		p = &peering{}
+		n.pairs[pair{src, dst, class}] = p
+	}
+	if len(p.qps) < n.cfg.QueuePairs.PerPeer {
+		q, err := n.Open(src, dst, class)
+		if err != nil {
+			return 0, err
+		}
+		p.qps = append(p.qps, q)
+		return q, nil
+	}
+	q := p.qps[p.turn]
+	p.turn = (p.turn + 1) % len(p.qps)
+	return q, nil
+}
+
+// Send posts a message from one host to another, on a queue pair of its own or one that is
+// shared, as the configuration says.
+func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, error) {
+	var q QP
+	var err error
+	if n.cfg.QueuePairs.Life == PerMessage {
+		q, err = n.Open(src, dst, class)
+	} else {
+		q, err = n.Pair(src, dst, class)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return n.Post(q, size)
+}
+
+// Post gives a queue pair a message to send and returns its index in Messages.
+func (n *Network) Post(q QP, size units.Bytes) (int32, error) {
+	if size <= 0 || size > maxMessage {
+		return 0, fmt.Errorf("a message of %v is not possible; use 1B to 1TiB", size)
+	}
+	s := &n.senders[q]
+	packets := uint32((size + n.cfg.Payload - 1) / n.cfg.Payload)
+	if uint64(s.end-s.una)+uint64(packets) >= 1<<31 {
+		return 0, fmt.Errorf("queue pair %d has more than %d packets to send", q, 1<<31-1)
+	}
+	m := int32(len(n.messages))
+	msg := Message{QP: q, Size: size, Posted: n.eng.Now(), Delivered: sim.Forever, Acked: sim.Forever, first: s.end, packets: packets, next: -1}
+	if s.newest >= 0 {
+		last := &n.messages[s.newest]
+		last.next = m
+		msg.from = last.from + uint64(last.Size)
+	} else {
+		msg.from = s.acked
+		s.oldest = m
+	}
+	if s.sending < 0 {
+		s.sending = m
+	}
+	s.newest = m
+	s.end += packets
+	n.messages = append(n.messages, msg)
+	n.Counters.Posted++
+	n.Counters.PostedBytes += uint64(size)
+	if r := &n.receive[q]; r.message < 0 {
+		r.message = m
+	}
+	if s.standing == idle {
+		if n.cfg.QueuePairs.Life == PerMessage {
+			s.avail = n.eng.Now()
+		}
+		n.offer(int32(q), s)
+	}
+	return m, nil
+}
+
+// Messages are all that were posted, in order. They are the network's; the caller does not
+// change them.
+func (n *Network) Messages() []Message { return n.messages }
+
+// Ends are the nodes that a queue pair connects.
+func (n *Network) Ends(q QP) (src, dst int32) { return n.senders[q].src, n.senders[q].dst }
+
+// Ideal is how long a message would take from its posting until its ACK if nothing else
+// were on the network and nothing held it back but the links' rates.
+func (n *Network) Ideal(m int32) sim.Time {
+	msg := &n.messages[m]
+	s := &n.senders[msg.QP]
+	full := uint16(n.cfg.Payload + n.cfg.Header + n.cfg.Telemetry.Size)
+	last := uint16(msg.Size-units.Bytes(msg.packets-1)*n.cfg.Payload) + uint16(n.cfg.Header+n.cfg.Telemetry.Size)
+	ack := uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)
+	// The last packet leaves a link when it has arrived there and the one before it has
+	// left; the full ones leave behind each other at the rate of the slowest link so far.
+	var t, before, back, slowest sim.Time
+	n.along(s.port, int(msg.QP)*2, func(p *port) {
+		before += n.time(p, full)
+		slowest = max(slowest, n.time(p, full))
+		if msg.packets > 1 {
+			t = max(t, before+sim.Time(msg.packets-2)*slowest)
+		}
+		t += n.time(p, last) + p.delay
+		before += p.delay
+	})
+	n.along(n.receive[msg.QP].port, int(msg.QP)*2+1, func(p *port) {
+		back += n.time(p, ack) + p.delay
+	})
+	return t + back
+}
+
+// along calls f for each port that a way sends through, from a host's port on.
+func (n *Network) along(pi int32, way int, f func(*port)) {
+	for hop := 0; ; hop++ {
+		p := &n.ports[pi]
+		f(p)
+		if n.ports[p.peer].host {
+			return
+		}
+		pi = n.paths[way*n.hopLimit+hop] & stepPort
+	}
+}
+
+// roundTrip is that of a packet that waits nowhere, and the payload that the
+// slowest link on its way carries in that time.
+func (n *Network) roundTrip(src, dst int32) (sim.Time, units.Bytes) {
+	p, _ := n.routes.Path(src, dst)
+	data, back := n.cfg.Payload+n.cfg.Header, n.cfg.Acks.Size
+	if n.cfg.Window.PayloadOnly {
+		data, back = n.cfg.Payload, 0
+	}
+	unit := units.Picosecond
+	if n.cfg.Rounding == WholeNanoseconds {
+		unit = units.Nanosecond
+	}
+	t := 2*p.Delay + n.routes.Serialisation(src, dst, data, unit) + n.routes.Serialisation(src, dst, back, unit)
+	hi, lo := bits.Mul64(uint64(t), uint64(p.Rate))
+	bdp, _ := bits.Div64(hi, lo, 8*uint64(units.Second))
+	return t, units.Bytes(bdp)
+}
+
+// setTimes computes what depends on the network as a whole.
+func (n *Network) setTimes() {
+	r := &n.cfg.Recovery
+	n.timeout = r.Timeout.Time
+	if r.Timeout.Auto {
+		switch {
+		case r.Kind == SelectiveRepeat:
+			n.timeout = 320 * units.Microsecond
+		case n.cfg.PFC.Enabled:
+			n.timeout = 4096 * units.Nanosecond << 14
+		default:
+			n.timeout = 4 * units.Millisecond
+		}
+	}
+	if n.cfg.Window.Longest || n.wants.PINT {
+		var hosts []int32
+		for i, x := range n.graph.Nodes {
+			if x.Kind == topo.Host {
+				hosts = append(hosts, int32(i))
+			}
+		}
+		for _, a := range hosts {
+			for _, b := range hosts {
+				if a != b {
+					t, bdp := n.roundTrip(a, b)
+					n.longest, n.bdp = max(n.longest, t), max(n.bdp, bdp)
+				}
+			}
+		}
+	}
+}

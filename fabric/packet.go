@@ -1,0 +1,78 @@
+package fabric
+
+import "farflash/sim"
+
+// kind is what a packet is for.
+type kind uint8
+
+const (
+	dataPacket kind = iota
+	ackPacket
+	nackPacket // an ACK that also says: what follows psn is missing
+	cnpPacket
+	pauseFrame
+	resumeFrame
+)
+
+// Flags of a packet.
+const (
+	ceMark  uint8 = 1 << iota // congestion experienced; on an ACK: the acknowledged packet had it
+	lastOf                    // the last packet of its message
+	answers                   // goes from the receiver to the sender
+	sacked                    // the ACK also names one packet beyond psn, in sack
+)
+
+// packet is what a switch or NIC holds of a packet, 24 bytes and moved by value. A
+// pause frame's class is the one that is to pause or go on.
+type packet struct {
+	qp    uint32
+	psn   uint32 // number of a data packet; the next one expected, of an ACK
+	note  uint32 // index of what is measured on the way, 0 if nothing is
+	sack  uint32 // number of the packet that made the receiver send an ACK out of order
+	size  uint16 // on the wire, bytes
+	in    uint16 // the port of the switch it is in that it came through, times MaxClasses, and its class there
+	kind  kind
+	flags uint8
+	hop   uint8 // switches passed
+	class uint8
+}
+
+// before reports whether packet number a comes before b; numbers wrap.
+func before(a, b uint32) bool { return int32(a-b) < 0 }
+
+// ring is a first-in first-out queue that keeps its storage.
+type ring[T any] struct {
+	items []T // a power of two
+	head  uint32
+	n     uint32
+}
+
+func (r *ring[T]) push(x T) {
+	if int(r.n) == len(r.items) {
+		r.grow()
+	}
+	r.items[(r.head+r.n)&uint32(len(r.items)-1)] = x
+	r.n++
+}
+
+func (r *ring[T]) grow() {
+	items := make([]T, max(8, 2*len(r.items)))
+	n := copy(items, r.items[min(int(r.head), len(r.items)):])
+	copy(items[n:], r.items[:min(int(r.head), len(r.items))])
+	r.items, r.head = items, 0
+}
+
+func (r *ring[T]) first() *T { return &r.items[r.head&uint32(len(r.items)-1)] }
+
+func (r *ring[T]) pop() T {
+	x := r.items[r.head&uint32(len(r.items)-1)]
+	r.head = (r.head + 1) & uint32(len(r.items)-1)
+	r.n--
+	return x
+}
+
+// flight is a packet on a wire.
+type flight struct {
+	at sim.Time // when its last bit arrives
+	x  packet
+}

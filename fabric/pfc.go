@@ -1,0 +1,121 @@
+package fabric
+
+import (
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Pause is a pause frame's effect on a port, or its end.
+type Pause struct {
+	At     sim.Time
+	Port   int32 // that is paused
+	Class  uint8
+	Resume bool
+}
+
+// pause tells the other end of a port to stop sending a class.
+func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
+	l.off = true
+	n.Counters.Pauses++
+	n.frame(pi, p, class, pauseFrame)
+	n.keepPaused(pi, p, l, class)
+}
+
+// resume tells it to go on.
+func (n *Network) resume(pi int32, p *port, l *lane, class uint8) {
+	l.off = false
+	n.Counters.Resumes++
+	n.frame(pi, p, class, resumeFrame)
+}
+
+func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
+	n.Counters.Frames++
+	p.frames.push(packet{kind: k, class: class, size: uint16(n.cfg.PFC.Frame)})
+	n.kick(pi, p)
+}
+
+// lasts is how long a pause lasts that is not refreshed.
+func (n *Network) lasts(p *port) sim.Time {
+	if n.cfg.Pools != nil {
+		return n.cfg.Pools.Lasts
+	}
+	return sim.Time(n.cfg.PFC.Quanta) * (512 * units.Second / sim.Time(p.rate))
+}
+
+// keepPaused has the pause refreshed before it runs out, at half its time.
+func (n *Network) keepPaused(pi int32, p *port, l *lane, class uint8) {
+	if n.cfg.PFC.Quanta > 0 {
+		at := n.eng.Now() + n.lasts(p)/2
+		l.until = at
+		n.eng.Schedule(p.inPort, n.target, at, refresh, uint32(pi)*MaxClasses+uint32(class))
+	}
+}
+
+// refreshed is for when a pause must be refreshed, by a switch, or ends, at the paused port.
+// Both keep the time that counts in the lane; other events are stale. A lane is
+// paused by the peer or pauses it in its two roles, whose events differ by port kind only where
+// a host is paused, so the paused side's are marked by the top bit.
+func (n *Network) refreshed(arg int32) {
+	const pausedSide = -1 << 31
+	i := arg &^ pausedSide
+	pi, class := i/MaxClasses, uint8(i%MaxClasses)
+	p := &n.ports[pi]
+	if arg&pausedSide != 0 {
+		if n.ends[i] == n.eng.Now() && p.paused>>class&1 != 0 {
+			n.unpause(pi, p, class)
+		}
+		return
+	}
+	l := &n.lanes[i]
+	if l.off && l.until == n.eng.Now() {
+		if n.cfg.Pools != nil {
+			n.recheck(pi, p, l, class)
+			return
+		}
+		n.Counters.Refreshes++
+		n.frame(pi, p, class, pauseFrame)
+		n.keepPaused(pi, p, l, class)
+	}
+}
+
+// paused is for a pause or resume frame that has come in through a port.
+func (n *Network) paused(pi int32, p *port, x packet) {
+	if x.kind == resumeFrame {
+		if p.paused>>x.class&1 != 0 {
+			n.unpause(pi, p, x.class)
+		}
+		return
+	}
+	now := n.eng.Now()
+	if n.lasts(p) > 0 {
+		end := now + n.lasts(p)
+		i := pi*MaxClasses + int32(x.class)
+		n.ends[i] = end
+		n.eng.Schedule(p.inPort, n.target, end, refresh, uint32(i)|1<<31)
+	}
+	if p.paused>>x.class&1 != 0 {
+		return // a refresh
+	}
+	if p.paused == 0 {
+		p.stats.since = now
+	}
+	p.paused |= 1 << x.class
+	p.stats.pauses++
+	n.Counters.Paused++
+	n.OnPause.Fire(Pause{At: now, Port: pi, Class: x.class})
+	n.dog.begin(n)
+}
+
+// unpause lets a port send a class again.
+func (n *Network) unpause(pi int32, p *port, class uint8) {
+	now := n.eng.Now()
+	p.paused &^= 1 << class
+	if p.paused == 0 {
+		p.stats.paused += now - p.stats.since
+		p.stats.longest = max(p.stats.longest, now-p.stats.since)
+		p.stats.since = -1
+	}
+	n.Counters.Unpaused++
+	n.OnPause.Fire(Pause{At: now, Port: pi, Class: class, Resume: true})
+	n.kick(pi, p)
+}

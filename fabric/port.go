@@ -1,0 +1,269 @@
+package fabric
+
+import (
+	"fmt"
+	"math/bits"
+
+	"farflash/fabric/cc"
+	"farflash/fabric/topo"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// port is one end of a link: it sends on the link, and counts what came in from it.
+type port struct {
+	free   sim.Time // when the wire can take the next packet
+	wire   ring[flight]
+	frames ring[packet] // pause frames to send, before everything else
+	ready  uint8        // classes with packets (a NIC's: queue pairs) that could go
+	paused uint8        // classes that the other end has paused
+	host   bool
+	waits  bool // an event is pending for when the wire is free
+	down   bool
+	lossy  bool // packets get corrupted on the way
+	turn   uint8
+	nic    int32
+	node   int32
+	peer   int32 // the port at the other end
+
+	perByte sim.Time // exact time of a byte on the wire, 0 if that is not whole
+	rate    units.BitRate
+	delay   sim.Time
+	alpha   int64 // of the dynamic threshold, in 1/65536
+	head    int64 // headroom of a lossless class
+	kmin    int64
+	kmax    int64
+	pmax    float64
+	onWire  sim.Component // schedules arrivals
+	inPort  sim.Component // schedules everything else
+	packets uint64
+	bytes   uint64
+	taken   uint64 // payload that came to the host and was new to it
+	random  sim.Stream
+	loss    float64
+	deficit [MaxClasses]int32
+	meter   *cc.Meter
+	stats   portStats
+}
+
+// lane is one traffic class of a port: the queue of what will leave through it, and the
+// account of what came in through it and is still in the switch.
+type lane struct {
+	waiting ring[packet]
+	out     int64 // bytes waiting to leave
+	in      int64 // bytes that came in, in the reserve and the shared part
+	head    int64 // bytes that came in, in the headroom
+	most    int64 // greatest out
+	until   sim.Time
+	off     bool // the other end has been told to pause
+}
+
+// node is a host or a switch.
+type node struct {
+	first  int32 // its first port
+	ports  int32
+	pool   int64 // the shared part of the buffer
+	shared int64 // what of it is taken
+}
+
+// maxPorts is what a packet's in can tell apart.
+const maxPorts = 1 << 16 / MaxClasses
+
+// portStats is what a port has seen.
+type portStats struct {
+	pauses  uint64 // times that it was paused, over all classes
+	since   sim.Time
+	paused  sim.Time // time in which at least one class was paused
+	marks   uint64
+	drops   uint64
+	longest sim.Time // pause
+}
+
+// build makes ports, lanes and nodes of the graph.
+func (n *Network) build() error {
+	g := n.graph
+	n.nodes = make([]node, len(g.Nodes))
+	for _, l := range g.Links {
+		n.nodes[l.A].ports++
+		n.nodes[l.B].ports++
+	}
+	total := int32(0)
+	for i := range n.nodes {
+		if n.nodes[i].ports > maxPorts {
+			return fmt.Errorf("%s has %d links; a switch has at most %d ports", g.Nodes[i].Name, n.nodes[i].ports, maxPorts)
+		}
+		n.nodes[i].first = total
+		total += n.nodes[i].ports
+	}
+	n.ports = make([]port, total)
+	n.lanes = make([]lane, int(total)*MaxClasses)
+	at := make([]int32, len(n.nodes))
+	hosts := units.BitRate(0)
+	for i, l := range g.Links {
+		a, b := n.nodes[l.A].first+at[l.A], n.nodes[l.B].first+at[l.B]
+		at[l.A]++
+		at[l.B]++
+		n.ports[a].init(n, l.A, b, &g.Links[i])
+		n.ports[b].init(n, l.B, a, &g.Links[i])
+		if hosts == 0 && (g.Nodes[l.A].Kind == topo.Host || g.Nodes[l.B].Kind == topo.Host) {
+			hosts = l.Rate
+		}
+	}
+	for i := range n.ports {
+		p := &n.ports[i]
+		p.onWire, p.inPort = n.eng.NewComponent(), n.eng.NewComponent()
+		p.random = sim.NewStream(n.seed, fmt.Sprintf("%s/port[%d]", n.name, i))
+		if p.host {
+			p.nic = int32(len(n.nics))
+			n.nics = append(n.nics, nic{port: int32(i), wakeAt: -1})
+		}
+		if n.wants.PINT && !p.host {
+			p.meter = &cc.Meter{}
+		}
+		n.setMarking(p)
+		n.setThreshold(p, hosts)
+	}
+	if n.cfg.PFC.Enabled {
+		n.lossless = ^uint8(1)
+		n.ends = make([]sim.Time, len(n.lanes))
+	}
+	return n.setPools()
+}
+
+func (p *port) init(n *Network, node, peer int32, l *topo.Link) {
+	p.node, p.peer, p.rate, p.delay = node, peer, l.Rate, l.Delay
+	p.host = n.graph.Nodes[node].Kind == topo.Host
+	p.loss, p.lossy = l.Loss, l.Loss > 0
+	if n.cfg.Rounding == Exact && 8*int64(units.Second)%int64(l.Rate) == 0 {
+		p.perByte = 8 * units.Second / sim.Time(l.Rate)
+	}
+	p.stats.since = -1
+}
+
+// onTheWire is how long a packet takes on a link of a rate. ns-3 computes it in double
+// precision and cuts it to nanoseconds, which makes even a whole number of them one
+// less.
+func (n *Network) onTheWire(size uint16, rate units.BitRate) sim.Time {
+	hi, lo := bits.Mul64(uint64(size)*8, uint64(units.Second))
+	if n.cfg.Rounding == WholeNanoseconds {
+		hi, lo = bits.Mul64(uint64(size)*8, uint64(units.Second/units.Nanosecond))
+		ns, _ := bits.Div64(hi, lo-1, uint64(rate))
+		return sim.Time(ns) * units.Nanosecond
+	}
+	ps, rest := bits.Div64(hi, lo, uint64(rate))
+	if rest >= uint64(rate)-rest {
+		ps++
+	}
+	return sim.Time(ps)
+}
+
+func (n *Network) time(p *port, size uint16) sim.Time {
+	if p.perByte > 0 {
+		return p.perByte * sim.Time(size)
+	}
+	return n.onTheWire(size, p.rate)
+}
+
+// lane is a port's class.
+func (n *Network) lane(pi int32, class uint8) *lane {
+	return &n.lanes[int(pi)*MaxClasses+int(class)]
+}
+
+// transmit puts a packet on the wire, which is free.
+func (n *Network) transmit(pi int32, p *port, x packet) {
+	p.free = n.eng.Now() + n.time(p, x.size)
+	p.packets++
+	p.bytes += uint64(x.size)
+	at := p.free + p.delay
+	if p.wire.n == 0 {
+		n.eng.Schedule(p.onWire, n.target, at, arrive, uint32(pi))
+	}
+	p.wire.push(flight{at, x})
+}
+
+// later has the port served when its wire is free, if it is not about to be.
+func (n *Network) later(pi int32, p *port) {
+	if !p.waits {
+		p.waits = true
+		n.eng.Schedule(p.inPort, n.target, p.free, sent, uint32(pi))
+	}
+}
+
+// kick serves a port that may have got something to send.
+func (n *Network) kick(pi int32, p *port) {
+	switch {
+	case p.waits:
+	case p.free > n.eng.Now():
+		n.later(pi, p)
+	default:
+		n.serve(pi, p)
+	}
+}
+
+// serve sends the next packet, if there is one that may go. The wire is free.
+func (n *Network) serve(pi int32, p *port) {
+	switch {
+	case p.down:
+	case p.host:
+		n.serveNIC(pi, p)
+	default:
+		n.serveSwitch(pi, p)
+	}
+}
+
+// arrived takes the first packet off a port's wire.
+func (n *Network) arrived(pi int32) {
+	p := &n.ports[pi]
+	if p.wire.n == 0 || p.wire.first().at != n.eng.Now() {
+		return // what was on the wire when the link failed
+	}
+	x := p.wire.pop().x
+	if p.wire.n > 0 {
+		n.eng.Schedule(p.onWire, n.target, p.wire.first().at, arrive, uint32(pi))
+	}
+	if p.lossy && p.random.Float64() < p.loss {
+		n.drop(pi, p, &x, DropCorrupted)
+		return
+	}
+	in := p.peer
+	q := &n.ports[in]
+	switch {
+	case x.kind >= pauseFrame:
+		n.paused(in, q, x)
+	case q.host:
+		n.received(in, q, x)
+	default:
+		n.forward(in, q, x)
+	}
+}
+
+// pick chooses the class that a port serves next among those that could go.
+func (n *Network) pick(p *port, pi int32, open uint8) uint8 {
+	if n.cfg.Scheduler == Strict || open&1 != 0 || open&(open-1) == 0 {
+		return uint8(bits.TrailingZeros8(open))
+	}
+	// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). A class keeps its turn
+	// while its deficit lasts.
+	for {
+		c := p.turn
+		if open&(1<<c) != 0 {
+			if p.deficit[c] > 0 {
+				return c
+			}
+		} else {
+			p.deficit[c] = 0
+		}
+		p.turn = (c + 1) % MaxClasses
+		c = p.turn
+		if open&(1<<c) != 0 {
+			p.deficit[c] += int32(n.weight(c)) * int32(n.cfg.Payload+n.cfg.Header)
+		}
+	}
+}
+
+func (n *Network) weight(class uint8) int {
+	if int(class) < len(n.cfg.Weights) {
+		return n.cfg.Weights[class]
+	}
+	return 1
+}

@@ -1,0 +1,119 @@
+package fabric
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// The addresses that switches hash: a host's IPv4 address is 11.0.0.1 and its node's number,
+// its queue pairs to another host come from ports 10000 on. That is how HPCC's simulator numbers
+// them, so that the choice of ways can be compared.
+const (
+	firstPort   = 10000
+	servicePort = 100
+)
+
+// flowKey is what a switch chooses a way by.
+type flowKey struct {
+	src, dst uint32
+	from, to uint16
+}
+
+// Address is the IPv4 address of a host's node.
+func address(node int32) uint32 {
+	return 0x0b000001 + uint32(node)/256<<16 + uint32(node)%256<<8
+}
+
+// hash is MurmurHash3 (x86, 32 bits; Appleby's public description) of the twelve
+// bytes, whose last step in each word HPCC's switches have as h*5 = h + h<<2.
+func (f flowKey) hash(seed uint32) uint32 {
+	h := seed
+	for _, k := range [...]uint32{f.src, f.dst, uint32(f.from) | uint32(f.to)<<16} {
+		k *= 0xcc9e2d51
+		k = bits.RotateLeft32(k, 15)
+		k *= 0x1b873593
+		h ^= k
+		h = bits.RotateLeft32(h, 13)
+		h = h*5 + 0xe6546b64
+	}
+	h ^= 12
+	h ^= h >> 16
+	h *= 0x85ebca6b
+	h ^= h >> 13
+	h *= 0xc2b2ae35
+	return h ^ h>>16
+}
+
+// back is the key of what goes the other way.
+func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
+
+// findWays chooses a queue pair's way there and back, as each switch would by its hash.
+func (n *Network) findWays(q QP) error {
+	s, r := &n.senders[q], &n.receive[q]
+	k := n.keys[q]
+	var err error
+	if s.port, err = n.way(int(q)*2, s.src, s.dst, k); err != nil {
+		return err
+	}
+	r.port, err = n.way(int(q)*2+1, s.dst, s.src, k.back())
+	return err
+}
+
+// way writes one direction's steps and returns the port that it begins with.
+func (n *Network) way(i int, from, to int32, k flowKey) (int32, error) {
+	first := int32(-1)
+	for hop, at := -1, from; at != to; hop++ {
+		step, ok := n.step(at, to, k)
+		if !ok {
+			return 0, fmt.Errorf("%s cannot reach %s: there is no way", n.graph.Nodes[from].Name, n.graph.Nodes[to].Name)
+		}
+		if hop < 0 {
+			first = step & stepPort
+		} else {
+			for hop >= n.hopLimit {
+				n.widen()
+			}
+			n.paths[i*n.hopLimit+hop] = step
+		}
+		at = n.ports[n.ports[step&stepPort].peer].node
+	}
+	return first, nil
+}
+
+// step is the port that a node sends a queue pair's packets through, and the channel.
+func (n *Network) step(at, to int32, k flowKey) (int32, bool) {
+	next := n.routes.Next(at, to)
+	if len(next) == 0 {
+		return 0, false
+	}
+	h := next[0]
+	if len(next) > 1 {
+		i := k.hash(uint32(at)) % uint32(len(next))
+		if n.cfg.Ways == Descending {
+			i = uint32(len(next)) - 1 - i
+		}
+		h = next[i]
+	}
+	return n.nodes[at].first + int32(h.Port) | int32(h.Channel)<<stepBits, true
+}
+
+// widen makes room for longer ways.
+func (n *Network) widen() {
+	was, limit := n.paths, n.hopLimit
+	n.hopLimit = max(6, 2*limit)
+	n.paths = make([]int32, len(n.senders)*2*n.hopLimit)
+	for i := range 2 * len(n.senders) {
+		copy(n.paths[i*n.hopLimit:(i+1)*n.hopLimit], was[min(i*limit, len(was)):min((i+1)*limit, len(was))])
+	}
+}
+
+// stray is the next step of a packet whose queue pair goes another way since a link
+// failed.
+func (n *Network) stray(at int32, x *packet) (int32, bool) {
+	s, k := &n.senders[x.qp], n.keys[x.qp]
+	to := s.dst
+	if x.flags&answers != 0 {
+		to, k = s.src, k.back()
+	}
+	return n.step(at, to, k)
+}

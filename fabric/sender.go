@@ -1,0 +1,301 @@
+package fabric
+
+import (
+	"farflash/fabric/cc"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// sender is a queue pair's sending side. Packets are numbered from 0 over all of its
+// messages; a message begins with a new packet.
+type sender struct {
+	next     uint32 // number of the next packet to send
+	una      uint32 // the first that is not acknowledged
+	end      uint32 // behind the last that was posted
+	top      uint32 // behind the last that was ever sent
+	port     int32
+	place    int32  // in the NIC's heap
+	number   uint32 // at the NIC
+	oldest   int32  // message that una is in, -1 if there is none
+	sending  int32  // message that next is in
+	newest   int32
+	avail    sim.Time
+	pos      uint64 // of next in the stream of payload
+	acked    uint64 // of una
+	expire   sim.Timer
+	adjust   sim.Timer
+	lastSize uint16
+	class    uint8
+	standing standing
+	timing   bool  // the retransmission timer runs
+	steered  bool  // adjust has been made
+	tries    uint8 // timeouts without progress
+	repair   *repair
+	src, dst int32
+}
+
+// hasMore reports whether there is a packet to send.
+func (s *sender) hasMore() bool {
+	return s.next != s.end || s.repair != nil && s.repair.pending()
+}
+
+// take makes the queue pair's next packet.
+func (n *Network) take(q int32, s *sender) (packet, units.Bytes) {
+	if r := s.repair; r != nil && r.pending() {
+		psn := r.take()
+		m := s.oldest
+		for !before(psn, n.messages[m].first+n.messages[m].packets) {
+			m = n.messages[m].next
+		}
+		n.Counters.Retransmits++
+		return n.make(q, s, m, psn)
+	}
+	if s.next != s.top {
+		n.Counters.Retransmits++
+	}
+	x, payload := n.make(q, s, s.sending, s.next)
+	s.pos += uint64(payload)
+	s.next++
+	if before(s.top, s.next) {
+		s.top = s.next
+	}
+	if x.flags&lastOf != 0 {
+		s.sending = n.messages[s.sending].next
+	}
+	return x, payload
+}
+
+// make makes packet psn, which is in message m.
+func (n *Network) make(q int32, s *sender, m int32, psn uint32) (packet, units.Bytes) {
+	msg := &n.messages[m]
+	payload := n.cfg.Payload
+	x := packet{qp: uint32(q), psn: psn, kind: dataPacket}
+	if psn-msg.first == msg.packets-1 {
+		x.flags = lastOf
+		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload
+	}
+	x.size = uint16(payload + n.cfg.Header + n.cfg.Telemetry.Size)
+	n.Counters.Sent += uint64(payload)
+	if n.notes.used {
+		x.note = n.notes.take(n.eng.Now())
+	}
+	return x, payload
+}
+
+// full reports whether the window is.
+func (n *Network) full(s *sender, c *cc.Sender) bool {
+	flight := units.Bytes(s.pos - s.acked)
+	if c.Window > 0 && flight >= c.Window {
+		return true
+	}
+	switch n.cfg.Window.Kind {
+	case WindowBDP:
+		return flight >= c.BDP
+	case WindowScaled:
+		return flight >= max(1, units.Bytes(scale(uint64(c.BDP), uint64(c.Rate), uint64(c.Line))))
+	}
+	return false
+}
+
+// answered is for an ACK or NACK that has come to its sender.
+func (n *Network) answered(x packet) {
+	q := int32(x.qp)
+	s := &n.senders[q]
+	c := &n.control[q]
+	now := n.eng.Now()
+	if before(s.una, x.psn) && !before(s.top, x.psn) {
+		n.advance(q, s, x.psn)
+	}
+	if s.repair != nil {
+		n.repairs(s, &x)
+	} else if x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una) {
+		n.rewind(s)
+	}
+	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
+		n.close(q, s, c)
+		n.notes.give(x.note)
+		return
+	}
+	mark := x.flags&ceMark != 0
+	if n.wants.Acks || mark && n.wants.CNPs && n.cfg.CNP.Echo {
+		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: s.acked, Next: s.pos}
+		if mark && n.wants.CNPs && n.cfg.CNP.Echo {
+			n.react(q, s, c)
+		}
+		if n.wants.Acks {
+			n.signal.Kind = cc.Ack
+			n.notes.read(x.note, &n.signal)
+			n.react(q, s, c)
+		}
+	}
+	n.notes.give(x.note)
+	if s.standing == blocked || s.standing == idle && s.hasMore() {
+		n.offer(q, s)
+	}
+}
+
+// advance moves una to psn and ends the messages that are thereby complete.
+func (n *Network) advance(q int32, s *sender, psn uint32) {
+	now := n.eng.Now()
+	s.una = psn
+	s.tries = 0
+	if before(s.next, psn) {
+		// An ACK of what was sent before the queue pair went back: it need not be sent
+		// again.
+		s.next = psn
+	}
+	for s.oldest >= 0 {
+		m := &n.messages[s.oldest]
+		if before(psn, m.first+m.packets) {
+			s.acked = m.from + uint64(psn-m.first)*uint64(n.cfg.Payload)
+			break
+		}
+		s.acked = m.from + uint64(m.Size)
+		m.Acked = now
+		done := s.oldest
+		s.oldest = m.next
+		if s.oldest < 0 {
+			s.newest = -1
+		}
+		n.Counters.Completed++
+		if n.sink != nil {
+			n.sink.Acked(done)
+			s = &n.senders[q] // the sink may have opened queue pairs
+		}
+	}
+	if s.pos < s.acked {
+		s.pos = s.acked
+		s.sending = s.oldest
+	}
+	if n.timeout > 0 {
+		if s.una == s.top {
+			s.timing = false
+			n.eng.Disarm(s.expire)
+		} else if s.timing {
+			n.eng.Arm(s.expire, now+n.timeoutOf(s))
+		}
+	}
+}
+
+// rewind goes back to the first packet that is not acknowledged.
+func (n *Network) rewind(s *sender) {
+	s.next, s.pos, s.sending = s.una, s.acked, s.oldest
+}
+
+// timeoutOf is how long a queue pair waits for progress.
+func (n *Network) timeoutOf(s *sender) sim.Time {
+	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
+		return n.cfg.Recovery.ShortTimeout
+	}
+	return n.timeout
+}
+
+// expired is for a retransmission timer.
+func (n *Network) expired(q int32) {
+	s := &n.senders[q]
+	s.timing = false
+	if s.una == s.top {
+		return
+	}
+	n.Counters.Timeouts++
+	s.tries = min(s.tries+1, 250)
+	if s.repair != nil {
+		s.repair.restart(s.una, s.top)
+	} else {
+		n.rewind(s)
+	}
+	if n.wants.Acks {
+		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: s.acked, Next: s.pos}
+		n.react(q, s, &n.control[q])
+	}
+	s.timing = true
+	n.eng.Arm(s.expire, n.eng.Now()+n.timeoutOf(s))
+	if s.standing == blocked || s.standing == idle {
+		// What the window counts may be lost: the first packet goes in any case.
+		p := &n.ports[s.port]
+		n.stand(p, &n.nics[p.nic], s)
+		n.kick(s.port, p)
+	}
+}
+
+// react hands n.signal to the congestion control and does what follows from it.
+func (n *Network) react(q int32, s *sender, c *cc.Sender) {
+	was := c.Rate
+	wakes := c.Wake
+	n.alg.React(q, c, &n.signal)
+	if c.Rate != was {
+		n.OnRate.Fire(RateChange{At: n.eng.Now(), QP: QP(q), Rate: c.Rate})
+		if n.wants.Repace && s.lastSize > 0 {
+			p := &n.ports[s.port]
+			old := cc.Sender{Rate: was}
+			n.repace(q, s, s.avail+n.gap(p, c, s.lastSize)-n.gap(p, &old, s.lastSize))
+		}
+	}
+	if c.Wake != wakes {
+		n.steer(q, s, c)
+	}
+}
+
+// steer sets the timer that the congestion control asked for.
+func (n *Network) steer(q int32, s *sender, c *cc.Sender) {
+	if c.Wake == sim.Forever {
+		if s.steered {
+			n.eng.Disarm(s.adjust)
+		}
+		return
+	}
+	if !s.steered {
+		s.steered = true
+		s.adjust = n.eng.NewTimer(n.ports[s.port].inPort, n.target, adjust, uint32(q))
+	}
+	n.eng.Arm(s.adjust, max(c.Wake, n.eng.Now()))
+}
+
+func (n *Network) adjusted(q int32) {
+	s := &n.senders[q]
+	c := &n.control[q]
+	c.Wake = sim.Forever
+	n.signal = cc.Signal{Kind: cc.Timer, Now: n.eng.Now()}
+	n.react(q, s, c)
+	if s.standing == blocked {
+		n.offer(q, s)
+	}
+}
+
+// close ends a queue pair that has done its one message.
+func (n *Network) close(q int32, s *sender, c *cc.Sender) {
+	c.Wake = sim.Forever
+	n.steer(q, s, c)
+	k := &n.nics[n.ports[s.port].nic]
+	switch s.standing {
+	case ready: // what was to be sent again has been acknowledged meanwhile
+		n.unready(&n.ports[s.port], k, s)
+	case pacing:
+		n.unpace(k, int(s.place))
+	}
+	s.standing = finished
+	for int(k.oldest) < len(k.qps) && n.senders[k.qps[k.oldest]].standing == finished {
+		k.oldest++
+	}
+	for c := range k.turns {
+		if k.turns[c].n > 0 || n.used>>c&1 != 0 {
+			k.turns[c].waiting.moveTo(k.oldest)
+		}
+	}
+}
+
+// unready takes a queue pair out of its turns.
+func (n *Network) unready(p *port, k *nic, s *sender) {
+	t := &k.turns[s.class]
+	t.remove(s.number)
+	if t.n == 0 {
+		p.ready &^= 1 << s.class
+	}
+}
+
+// enrol gives a queue pair its number at its port's NIC.
+func (n *Network) enrol(q int32, s *sender) {
+	k := &n.nics[n.ports[s.port].nic]
+	s.number = uint32(len(k.qps))
+	k.qps = append(k.qps, q)
+}

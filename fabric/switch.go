@@ -1,0 +1,130 @@
+package fabric
+
+import (
+	"farflash/fabric/cc"
+	"farflash/units"
+)
+
+// A way is a queue pair's path as a list of steps: a switch's port in the low bits, the
+// virtual channel of the link behind it above.
+const (
+	stepBits = 26
+	stepPort = 1<<stepBits - 1
+)
+
+// forward takes a packet that has come in through a switch's port.
+func (n *Network) forward(in int32, q *port, x packet) {
+	way := int(x.qp) * 2
+	if x.flags&answers != 0 {
+		way++
+	}
+	step := n.paths[way*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
+	if n.failed != nil && n.ports[step&stepPort].node != q.node {
+		// It was on its way when a link failed.
+		if other, ok := n.stray(q.node, &x); ok {
+			step = other
+		} else {
+			n.drop(in, q, &x, DropNoRoute)
+			return
+		}
+	}
+	out := step & stepPort
+	o := &n.ports[out]
+	if o.down {
+		n.drop(in, q, &x, DropNoRoute)
+		return
+	}
+	x.hop++
+	if x.class != 0 {
+		// It is accounted under the class it came in with, which is the one to pause.
+		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
+		if !n.admit(in, q, x.class, n.lane(out, x.class+uint8(step>>stepBits)), int64(x.size)) {
+			n.drop(in, q, &x, DropBuffer)
+			return
+		}
+		x.class += uint8(step >> stepBits)
+	}
+	l := n.lane(out, x.class)
+	l.out += int64(x.size)
+	l.most = max(l.most, l.out)
+	l.waiting.push(x)
+	o.ready |= 1 << x.class
+	switch {
+	case o.waits:
+	case o.free <= n.eng.Now():
+		n.serveSwitch(out, o)
+	case o.paused>>x.class&1 == 0:
+		n.later(out, o)
+	}
+}
+
+// serveSwitch sends a switch port's next packet.
+func (n *Network) serveSwitch(pi int32, p *port) {
+	var x packet
+	if p.frames.n > 0 {
+		x = p.frames.pop()
+	} else {
+		open := p.ready &^ p.paused
+		if open == 0 {
+			return
+		}
+		class := n.pick(p, pi, open)
+		l := n.lane(pi, class)
+		x = l.waiting.pop()
+		if l.waiting.n == 0 {
+			p.ready &^= 1 << class
+		}
+		l.out -= int64(x.size)
+		p.deficit[class] -= int32(x.size)
+		if class != 0 {
+			n.release(&n.nodes[p.node], x.in, int64(x.size))
+			if n.cfg.ECN.Enabled && x.kind == dataPacket && l.out > p.kmin && n.marks(p, l.out) {
+				x.flags |= ceMark
+				p.stats.marks++
+			}
+		}
+		if x.note != 0 && x.kind == dataPacket {
+			n.telemetry(pi, p, &x)
+		}
+	}
+	if p.meter != nil && (x.note == 0 || x.kind != dataPacket) {
+		p.meter.Pass(n.eng.Now(), units.Bytes(x.size))
+	}
+	n.transmit(pi, p, x)
+	if p.frames.n > 0 || p.ready&^p.paused != 0 {
+		n.later(pi, p)
+	}
+}
+
+// marks decides whether a packet that leaves a queue of so many bytes behind, more than kmin, is
+// marked.
+func (n *Network) marks(p *port, queue int64) bool {
+	return queue > p.kmax || p.random.Float64() < p.pmax*float64(queue-p.kmin)/float64(p.kmax-p.kmin)
+}
+
+// setMarking computes a port's marking thresholds.
+func (n *Network) setMarking(p *port) {
+	e := &n.cfg.ECN
+	p.kmin = int64(float64(e.Kmin) * (float64(p.rate) / float64(e.Rate)))
+	p.kmax = int64(float64(e.Kmax) * (float64(p.rate) / float64(e.Rate)))
+	p.pmax = float64(e.Pmax)
+	for _, x := range e.Ports {
+		if x.Rate == p.rate {
+			p.kmin, p.kmax, p.pmax = int64(x.Kmin), int64(x.Kmax), float64(x.Pmax)
+		}
+	}
+}
+
+// telemetry writes into a packet's note as it leaves a switch.
+func (n *Network) telemetry(pi int32, p *port, x *packet) {
+	if n.wants.PINT {
+		n.notes.power[x.note] = max(n.notes.power[x.note], p.meter.Update(n.eng.Now(), units.Bytes(x.size), n.backlog(pi), p.rate, n.longest, n.codec, &p.random))
+	}
+	if n.wants.INT {
+		hop := cc.Hop{Time: n.eng.Now(), Bytes: p.bytes, Queue: n.backlog(pi), Rate: p.rate}
+		if n.cfg.Telemetry.Multiple > 0 {
+			hop = cc.Quantise(hop, n.cfg.Telemetry.Multiple)
+		}
+		n.notes.add(x.note, hop)
+	}
+}

@@ -1,0 +1,238 @@
+package topo
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// Cycle finds a circle of links, each with its channel, in which every link waits for
+// the next one: packets that come in over one may leave over the next. Flow control that pauses
+// links can lock up in it for good. It returns nil if there is none, which is the condition of
+// Dally and Seitz (1987) under which it cannot. All ways between all hosts are considered, not the
+// ways of any particular traffic.
+//
+// The links of a cycle are in order, the last one leads to the first.
+func (g *Graph) Cycle(r *Routes) []Directed {
+	w := newWaits(g, r)
+	for class := range r.members {
+		w.add(class)
+	}
+	return w.cycle()
+}
+
+// waits is the graph of which link and channel waits for which. Links of hosts are
+// not in it: nothing comes before a link that leaves a host, and nothing after one that enters it.
+//
+// A lane is a channel of a link that leaves a switch for a switch. The lanes that enter a
+// switch and those that leave it are each numbered from 0, by port and channel.
+type waits struct {
+	g        *Graph
+	r        *Routes
+	channels int
+	first    []int32    // of each node: its first lane; one more at the end
+	slot     []int32    // of each port of each node, in the order of Ports: its first lane, from 0 in its node; -1 ends at a host
+	after    [][]uint64 // of each node: a row of bits for each lane that enters it, a bit for each that leaves
+
+	order    []int32 // nodes by falling distance
+	counts   []int32
+	live     []bool     // nodes that pass packets to the class at hand
+	entering [][]uint64 // of each node: lanes that packets to the class at hand enter over
+	mask     []uint64
+	fed      []int32 // of each switch: how many hosts have no other
+	spread   []int32 // hosts that have several links
+}
+
+func newWaits(g *Graph, r *Routes) *waits {
+	n := len(g.Nodes)
+	w := &waits{g: g, r: r, channels: g.channels(), first: make([]int32, n+1), slot: make([]int32, len(r.ports.list)),
+		after: make([][]uint64, n), live: make([]bool, n), entering: make([][]uint64, n), fed: make([]int32, n)}
+	for i := range g.Nodes {
+		node := int32(i)
+		lanes := int32(0)
+		for k, p := range r.ports.Of(node) {
+			at := &w.slot[r.ports.first[i]+int32(k)]
+			*at = -1
+			if g.Nodes[i].Kind == Switch && g.Nodes[p.Peer].Kind == Switch && r.up(p.Link) {
+				*at = lanes
+				lanes += int32(w.channels)
+			}
+		}
+		w.first[i+1] = w.first[i] + lanes
+		words := w.words(node)
+		w.after[i] = make([]uint64, int(lanes)*words)
+		w.entering[i] = make([]uint64, words)
+		w.mask = slices.Grow(w.mask[:0], words)
+		if g.Nodes[i].Kind != Host {
+			continue
+		}
+		if r.alone[i] < 0 {
+			w.spread = append(w.spread, node)
+			continue
+		}
+		for _, p := range r.ports.Of(node) {
+			if r.up(p.Link) {
+				w.fed[p.Peer]++
+			}
+		}
+	}
+	return w
+}
+
+// words is how many words hold a bit for each lane of a node.
+func (w *waits) words(node int32) int { return int(w.first[node+1]-w.first[node]+63) / 64 }
+
+// lane numbers a channel of a port within its node.
+func (w *waits) lane(node int32, port uint16, channel uint8) int32 {
+	return w.slot[w.r.ports.first[node]+int32(port)] + int32(channel)
+}
+
+// add takes up the waits of packets to a class's hosts, which all come the same ways.
+func (w *waits) add(class int) {
+	r := w.r
+	rows := r.rows[class*r.columns:][:r.columns]
+	clear(w.live)
+	for i := range w.entering {
+		clear(w.entering[i])
+	}
+	// The members are taken for senders to themselves too. That adds no wait: their
+	// switches have them next, and nothing follows.
+	for i, n := range w.fed {
+		w.live[i] = n > 0
+	}
+	for _, h := range w.spread {
+		for _, hop := range r.hopsOf(&rows[r.column[h]]) {
+			w.live[r.ports.Of(h)[hop.Port].Peer] = true
+		}
+	}
+	w.sort(rows)
+	for _, node := range w.order {
+		if !w.live[node] {
+			continue
+		}
+		mask := w.mask[:w.words(node)]
+		clear(mask)
+		for _, hop := range r.hopsOf(&rows[r.column[node]]) {
+			out := w.lane(node, hop.Port, hop.Channel)
+			mask[out/64] |= 1 << (out % 64)
+			p := r.ports.Of(node)[hop.Port]
+			w.live[p.Peer] = true
+			in := w.lane(p.Peer, r.ports.Number(p.Link, w.g.Links[p.Link].A == p.Peer), hop.Channel)
+			w.entering[p.Peer][in/64] |= 1 << (in % 64)
+		}
+		for i, word := range w.entering[node] {
+			for ; word != 0; word &= word - 1 {
+				row := w.after[node][(i*64+bits.TrailingZeros64(word))*len(mask):][:len(mask)]
+				for k, m := range mask {
+					row[k] |= m
+				}
+			}
+		}
+	}
+}
+
+// hopsOf is the next hops of a row; none where the destination is next.
+func (r *Routes) hopsOf(w *row) []Hop { return r.hops[w.first : w.first+uint32(w.count)] }
+
+// sort orders the switches that have a way by falling distance, so that each is visited
+// after all that send to it.
+func (w *waits) sort(rows []row) {
+	most := 0
+	for i := range w.g.Nodes {
+		if d := rows[w.r.column[i]].distance; w.g.Nodes[i].Kind == Switch && d != far {
+			most = max(most, int(d))
+		}
+	}
+	w.counts = slices.Grow(w.counts[:0], most+2)[:most+2]
+	clear(w.counts)
+	each := func(do func(node int32, behind int)) {
+		for i := range w.g.Nodes {
+			if d := rows[w.r.column[i]].distance; w.g.Nodes[i].Kind == Switch && d != far {
+				do(int32(i), most-int(d))
+			}
+		}
+	}
+	each(func(_ int32, behind int) { w.counts[behind+1]++ })
+	for i := range most + 1 {
+		w.counts[i+1] += w.counts[i]
+	}
+	w.order = slices.Grow(w.order[:0], int(w.counts[most+1]))[:w.counts[most+1]]
+	each(func(node int32, behind int) {
+		w.order[w.counts[behind]] = node
+		w.counts[behind]++
+	})
+}
+
+// cycle searches depth first for a lane that comes before itself.
+func (w *waits) cycle() []Directed {
+	const (
+		untouched = iota
+		open
+		done
+	)
+	type visit struct {
+		lane Directed
+		in   []uint64 // the lanes that follow and were not looked at yet
+	}
+	state := make([]uint8, w.first[len(w.g.Nodes)])
+	var stack []visit
+	number := func(d Directed) int32 {
+		return w.first[d.From] + w.lane(d.From, w.r.ports.Number(d.Link, w.g.Links[d.Link].A == d.From), d.Channel)
+	}
+	enter := func(d Directed) {
+		state[number(d)] = open
+		in := int(w.lane(d.To, w.r.ports.Number(d.Link, w.g.Links[d.Link].A == d.To), d.Channel))
+		words := w.words(d.To)
+		stack = append(stack, visit{d, slices.Clone(w.after[d.To][in*words:][:words])})
+	}
+	for i := range w.g.Nodes {
+		for k, p := range w.r.ports.Of(int32(i)) {
+			if w.slot[int(w.r.ports.first[i])+k] < 0 {
+				continue
+			}
+			for c := range w.channels {
+				if root := (Directed{p.Link, int32(i), p.Peer, uint8(c)}); state[number(root)] == untouched {
+					enter(root)
+				}
+				for len(stack) > 0 {
+					top := &stack[len(stack)-1]
+					next, ok := w.take(top.lane.To, top.in)
+					if !ok {
+						state[number(top.lane)] = done
+						stack = stack[:len(stack)-1]
+						continue
+					}
+					switch state[number(next)] {
+					case untouched:
+						enter(next)
+					case open:
+						var out []Directed
+						for _, v := range stack {
+							if v.lane == next || len(out) > 0 {
+								out = append(out, v.lane)
+							}
+						}
+						return out
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// take removes the first lane from a set of lanes that leave a node.
+func (w *waits) take(node int32, set []uint64) (Directed, bool) {
+	for i, word := range set {
+		if word == 0 {
+			continue
+		}
+		set[i] = word & (word - 1)
+		lane := int32(i*64 + bits.TrailingZeros64(word))
+		for k, p := range w.r.ports.Of(node) {
+			if at := w.slot[int(w.r.ports.first[node])+k]; at >= 0 && lane >= at && lane < at+int32(w.channels) {
+				return Directed{p.Link, node, p.Peer, uint8(lane - at)}, true
+			}
+		}
+	}
+	return Directed{}, false
+}

@@ -1,0 +1,213 @@
+package topo
+
+import "slices"
+
+// Hop is one way out of a node.
+type Hop struct {
+	// Port is the node's port, from 0.
+	Port uint16
+	// Channel is the virtual channel to take on the link.
+	Channel uint8
+}
+
+// Routes are the shortest ways from every node to every host over the links that are
+// up. No way leads through a host. Where links are global, the shortest way is the one with the
+// fewest global links, and the fewest links among those.
+//
+// Equal ways have a fixed order, the one that the HPCC simulator has: a search goes
+// breadth first from the destination, looks at each node's neighbours by ascending node number,
+// and the next hops of a node are in the order in which the search left them. Parallel
+// links follow each other by port number.
+//
+// Hosts that are attached to the same switches share a row of the table, and a host
+// with a single link has the next hops of its switch; so the table has a row for each switch with
+// hosts, not for each host.
+type Routes struct {
+	graph *Graph
+	ports *Ports
+	down  []bool
+
+	class   []int32   // of each node: hosts with the same neighbours have the same; -1 is a switch
+	members [][]int32 // the hosts of each class, ascending
+
+	columns int     // of rows
+	column  []int32 // of each node; a host with a single link has its switch's
+	alone   []int32 // of such a host: its Hop in hops, one for each channel; else -1
+	rows    []row   // by class and column
+	hops    []Hop   // that rows refer to
+
+	lastFirst []int32 // of each node, in last; one more at the end
+	last      []delivery
+}
+
+// row is how a node reaches the hosts of a class.
+type row struct {
+	first    uint32 // in Routes.hops
+	count    uint16 // 0 where the host itself is next
+	distance uint16 // in links; far is no way
+}
+
+const far = 1<<16 - 1
+
+// delivery is the last hop to a host: the links that a neighbour has to it.
+type delivery struct {
+	neighbour int32
+	first     uint32
+	count     uint16
+}
+
+// arc is a link as the search sees it.
+type arc struct {
+	peer int32
+	port uint16 // at the peer
+	cost uint64
+}
+
+// A way's cost is compared as a whole: global links count more than any number of
+// links.
+const (
+	perHop    = 1
+	perGlobal = 1<<32 + perHop
+	noWay     = 1<<64 - 1
+)
+
+// Route finds the shortest ways over the links that are not down; nil is all up. The
+// graph's links must end at its nodes.
+func (g *Graph) Route(down []bool) *Routes {
+	n := len(g.Nodes)
+	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n), column: make([]int32, n),
+		alone: make([]int32, n), lastFirst: make([]int32, n+1)}
+	s := &search{r: r, cost: make([]uint64, n), counts: make([]int32, n+1), seen: map[string]uint32{}}
+	s.link()
+	r.classify(s)
+	s.drop()
+	r.rows = make([]row, len(r.members)*r.columns)
+	for c := range r.members {
+		s.run(c)
+	}
+	return r
+}
+
+// up reports whether a link is.
+func (r *Routes) up(link int32) bool { return int(link) >= len(r.down) || !r.down[link] }
+
+// classify groups the hosts by their neighbours, gives nodes their columns, and notes
+// the last hops.
+func (r *Routes) classify(s *search) {
+	g := r.graph
+	final := uint8(g.channels() - 1)
+	classes := map[string]int32{}
+	var key []byte
+	for i := range g.Nodes {
+		node := int32(i)
+		r.class[i], r.column[i], r.alone[i] = -1, -1, -1
+		r.lastFirst[i] = int32(len(r.last))
+		if g.Nodes[i].Kind == Switch {
+			continue
+		}
+		key = key[:0]
+		arcs := s.of(node)
+		for k := 0; k < len(arcs); {
+			peer, ports := arcs[k].peer, s.list[:0]
+			for ; k < len(arcs) && arcs[k].peer == peer; k++ {
+				ports = append(ports, Hop{arcs[k].port, final})
+			}
+			s.list = ports
+			first, count := s.intern(ports)
+			r.last = append(r.last, delivery{peer, first, count})
+			key = append(key, byte(peer), byte(peer>>8), byte(peer>>16), byte(peer>>24))
+		}
+		c, ok := classes[string(key)]
+		if !ok {
+			c = int32(len(r.members))
+			classes[string(key)] = c
+			r.members = append(r.members, nil)
+		}
+		r.class[i] = c
+		r.members[c] = append(r.members[c], node)
+		if len(arcs) == 1 && g.Nodes[arcs[0].peer].Kind == Switch {
+			r.alone[i] = r.soleHops(s, node)
+		}
+	}
+	r.lastFirst[len(g.Nodes)] = int32(len(r.last))
+	for i := range g.Nodes {
+		if r.alone[i] < 0 {
+			r.column[i] = int32(r.columns)
+			r.columns++
+		}
+	}
+	for i := range g.Nodes {
+		if r.alone[i] >= 0 {
+			r.column[i] = r.column[s.of(int32(i))[0].peer]
+		}
+	}
+}
+
+// soleHops stores the only hop of a host for each channel, one after the other.
+func (r *Routes) soleHops(s *search, host int32) int32 {
+	s.list = s.list[:0]
+	for k, p := range r.ports.Of(host) {
+		if !r.up(p.Link) {
+			continue
+		}
+		for c := range r.graph.channels() {
+			s.list = append(s.list, Hop{uint16(k), uint8(c)})
+		}
+	}
+	first, _ := s.intern(s.list)
+	return int32(first)
+}
+
+// Next returns the next hops from a node to a host, in their fixed order; none if
+// there is no way, or the node is the host. The caller must not change them.
+func (r *Routes) Next(node, dst int32) []Hop {
+	if node == dst {
+		return nil
+	}
+	w := &r.rows[int(r.class[dst])*r.columns+int(r.column[node])]
+	if a := r.alone[node]; a >= 0 {
+		switch {
+		case w.distance == far:
+			return nil
+		case w.count > 0:
+			a += int32(r.hops[w.first].Channel)
+		default:
+			a += int32(r.graph.channels() - 1)
+		}
+		return r.hops[a : a+1 : a+1]
+	}
+	if w.distance != 1 {
+		return r.hops[w.first : w.first+uint32(w.count) : w.first+uint32(w.count)]
+	}
+	for _, l := range r.last[r.lastFirst[dst]:r.lastFirst[dst+1]] {
+		if l.neighbour == node {
+			return r.hops[l.first : l.first+uint32(l.count) : l.first+uint32(l.count)]
+		}
+	}
+	return nil
+}
+
+// Distance is how many links a packet takes from a node to a host: 0 from the host to
+// itself, -1 if there is no way.
+func (r *Routes) Distance(node, dst int32) int {
+	if node == dst {
+		return 0
+	}
+	w := &r.rows[int(r.class[dst])*r.columns+int(r.column[node])]
+	switch {
+	case w.distance == far:
+		return -1
+	case r.alone[node] >= 0:
+		return int(w.distance) + 1
+	}
+	return int(w.distance)
+}
+
+// Reachable reports whether there is a way from a node to a host.
+func (r *Routes) Reachable(node, dst int32) bool { return r.Distance(node, dst) >= 0 }
+
+// Ports are the ports of the graph's nodes, which Hop refers to.
+func (r *Routes) Ports() *Ports { return r.ports }
+
+// Graph is what the routes are of.
+func (r *Routes) Graph() *Graph { return r.graph }

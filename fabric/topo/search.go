@@ -1,0 +1,212 @@
+package topo
+
+import (
+	"cmp"
+	"slices"
+)
+
+// search is what Route needs while it computes.
+type search struct {
+	r     *Routes
+	first []int32 // of each node in arcs; one more at the end
+	arcs  []arc   // by node, then by peer and port
+
+	cost   []uint64 // of each node, to the class at hand
+	order  []int32  // the nodes that the search went through
+	queue  heap
+	counts []int32
+	found  []Hop
+	list   []Hop
+	key    []byte
+	seen   map[string]uint32 // lists of hops in Routes.hops
+}
+
+func (s *search) of(node int32) []arc { return s.arcs[s.first[node]:s.first[node+1]] }
+
+// link lists the links that are up.
+func (s *search) link() {
+	g := s.r.graph
+	s.first = make([]int32, len(g.Nodes)+1)
+	s.arcs = make([]arc, 0, 2*len(g.Links))
+	for i := range g.Nodes {
+		from := len(s.arcs)
+		for _, p := range s.r.ports.Of(int32(i)) {
+			if !s.r.up(p.Link) {
+				continue
+			}
+			l := &g.Links[p.Link]
+			a := arc{p.Peer, s.r.ports.Number(p.Link, l.A == p.Peer), perHop}
+			if l.Global {
+				a.cost = perGlobal
+			}
+			s.arcs = append(s.arcs, a)
+		}
+		slices.SortFunc(s.arcs[from:], func(a, b arc) int {
+			if c := cmp.Compare(a.peer, b.peer); c != 0 {
+				return c
+			}
+			return cmp.Compare(a.port, b.port)
+		})
+		s.first[i+1] = int32(len(s.arcs))
+	}
+}
+
+// drop takes the arcs to hosts with a single link away: no way leads through those.
+func (s *search) drop() {
+	kept := s.arcs[:0]
+	from := int32(0)
+	for i := range s.r.graph.Nodes {
+		to := s.first[i+1]
+		for _, a := range s.arcs[from:to] {
+			// The arcs of such hosts themselves tell where a class begins.
+			if s.r.alone[a.peer] < 0 {
+				kept = append(kept, a)
+			}
+		}
+		from = to
+		s.first[i+1] = int32(len(kept))
+	}
+	s.arcs = kept
+}
+
+// run fills the rows of a class. It searches from a node that stands for all its
+// members: their neighbours are the same.
+func (s *search) run(class int) {
+	r := s.r
+	for i := range s.cost {
+		s.cost[i] = noWay
+	}
+	clear(s.counts)
+	s.order = s.order[:0]
+	origin := r.members[class][0]
+	for _, l := range r.last[r.lastFirst[origin]:r.lastFirst[origin+1]] {
+		s.reach(l.neighbour, perHop)
+	}
+	for len(s.queue.items) > 0 {
+		it := s.queue.pop()
+		if it.cost != s.cost[it.node] {
+			continue // a better way was found since
+		}
+		s.order = append(s.order, it.node)
+		for _, a := range s.of(it.node) {
+			if to := it.cost + a.cost; to < s.cost[a.peer] {
+				s.reach(a.peer, to)
+			}
+		}
+	}
+	s.queue.pushed = 0
+	s.fill(class)
+}
+
+// reach notes a better way to a node, and that the search goes on from it unless it
+// is a host.
+func (s *search) reach(node int32, cost uint64) {
+	s.cost[node] = cost
+	if s.r.graph.Nodes[node].Kind == Switch {
+		s.queue.push(cost, node)
+	}
+}
+
+// fill collects every node's next hops, in the order of the search, and stores them.
+func (s *search) fill(class int) {
+	r := s.r
+	for _, now := range s.order {
+		for _, a := range s.of(now) {
+			if s.cost[a.peer] == s.cost[now]+a.cost {
+				s.counts[a.peer+1]++
+			}
+		}
+	}
+	for i := range r.graph.Nodes {
+		s.counts[i+1] += s.counts[i]
+	}
+	s.found = slices.Grow(s.found[:0], int(s.counts[len(r.graph.Nodes)]))[:s.counts[len(r.graph.Nodes)]]
+	channels := r.graph.channels()
+	for _, now := range s.order {
+		for _, a := range s.of(now) {
+			if cost := s.cost[now] + a.cost; s.cost[a.peer] == cost {
+				ahead := int(min(cost>>32, uint64(channels-1)))
+				s.found[s.counts[a.peer]] = Hop{a.port, uint8(channels - 1 - ahead)}
+				s.counts[a.peer]++
+			}
+		}
+	}
+	from := int32(0)
+	rows := r.rows[class*r.columns:][:r.columns]
+	for i := range r.graph.Nodes {
+		if r.alone[i] >= 0 {
+			continue
+		}
+		w := &rows[r.column[i]]
+		w.distance = far
+		if s.cost[i] == noWay {
+			continue
+		}
+		w.distance = uint16(s.cost[i])
+		w.first, w.count = s.intern(s.found[from:s.counts[i]])
+		from = s.counts[i]
+	}
+}
+
+// intern stores a list of hops, once however often it occurs.
+func (s *search) intern(list []Hop) (first uint32, count uint16) {
+	s.key = s.key[:0]
+	for _, h := range list {
+		s.key = append(s.key, byte(h.Port), byte(h.Port>>8), h.Channel)
+	}
+	first, ok := s.seen[string(s.key)]
+	if !ok {
+		first = uint32(len(s.r.hops))
+		s.r.hops = append(s.r.hops, list...)
+		s.seen[string(s.key)] = first
+	}
+	return first, uint16(len(list))
+}
+
+// heap orders nodes by cost, and by when they were pushed among equals. With links
+// that all cost the same it is a queue.
+type heap struct {
+	items  []item
+	pushed uint32
+}
+
+type item struct {
+	cost  uint64
+	order uint32
+	node  int32
+}
+
+func (a item) before(b item) bool { return a.cost < b.cost || a.cost == b.cost && a.order < b.order }
+
+func (h *heap) push(cost uint64, node int32) {
+	h.items = append(h.items, item{cost, h.pushed, node})
+	h.pushed++
+	for i := len(h.items) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.items[i].before(h.items[up]) {
+			return
+		}
+		h.items[i], h.items[up] = h.items[up], h.items[i]
+		i = up
+	}
+}
+
+func (h *heap) pop() item {
+	top := h.items[0]
+	last := len(h.items) - 1
+	h.items[0] = h.items[last]
+	h.items = h.items[:last]
+	for i := 0; ; {
+		least := i
+		for _, k := range [2]int{2*i + 1, 2*i + 2} {
+			if k < last && h.items[k].before(h.items[least]) {
+				least = k
+			}
+		}
+		if least == i {
+			return top
+		}
+		h.items[i], h.items[least] = h.items[least], h.items[i]
+		i = least
+	}
+}

@@ -1,0 +1,178 @@
+// Package flows makes what an RDMA network is asked to carry: messages from one host to another, each with a size and a start.
+//
+// The main types are [Flow], the [Source] that yields flows in order of time, and [Config], which says in plain values what is
+// wanted: a list, Poisson arrivals of a published size distribution ([Sizes]), incast, all-to-all or a permutation. [New] makes a
+// Source of it, [Slice] one of flows that are there already, and [Merge] one of several.
+//
+// Random numbers come from streams that are named after what they are drawn for, so the same seed gives the same flows and a change
+// of the load moves no destination. The size distributions are those of DCTCP (Alizadeh et al., SIGCOMM 2010), Facebook's Hadoop
+// clusters (Roy et al., SIGCOMM 2015) and HPCC (Li et al., SIGCOMM 2019), with the points that the latter's repository prints.
+//
+// What it leaves out: flows that wait for others to end, sizes that depend on who sends them, and the network itself.
+package flows
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"farflash/units"
+)
+
+// Flow is one message.
+type Flow struct {
+	Src, Dst int32 // hosts, from 0
+	Class    uint8 // priority group, 0 to 7
+	Size     units.Bytes
+	Start    units.Duration // from where the source begins
+}
+
+// Source yields flows in order of their starts.
+//
+// Next fills in the caller's flow, all fields of it, and returns nil, or returns an error and leaves the flow undefined; io.EOF means
+// that there are no more. After an error, every further call returns the same error.
+type Source interface {
+	Next(*Flow) error
+}
+
+// Classes is how many priority groups there are.
+const Classes = 8
+
+// Network is what the generators need to know of the network.
+type Network struct {
+	Hosts    int
+	HostLink units.BitRate // of each host
+	Seed     uint64
+}
+
+// Config is what a network is asked to carry. Exactly one of the kinds is set.
+type Config struct {
+	// Name is the prefix of the random streams' names: sources of different names are independent of one another.
+	Name string `yaml:"name,omitempty"`
+	// Class is the priority group of all flows but those of a list, 0 to 7.
+	Class uint8 `yaml:"class,omitempty"`
+	// Start is when the first flow may begin; the times of all kinds count from it.
+	Start units.Duration `yaml:"start,omitempty"`
+
+	// List names every flow.
+	List []Entry `yaml:"list,omitempty"`
+	// Poisson makes flows between hosts drawn at random, so that the hosts' links carry a given load.
+	Poisson *Poisson `yaml:"poisson,omitempty"`
+	// Incast makes many hosts send to one at the same time.
+	Incast *Incast `yaml:"incast,omitempty"`
+	// AllToAll makes every host send to every other at the same time.
+	AllToAll *AllToAll `yaml:"all_to_all,omitempty"`
+	// Permutation makes every host send to one other and receive from one other.
+	Permutation *Permutation `yaml:"permutation,omitempty"`
+}
+
+// Entry is one flow of a list.
+type Entry struct {
+	// Src is the host that sends, from 0.
+	Src int `yaml:"src"`
+	// Dst is the host that receives, from 0.
+	Dst int `yaml:"dst"`
+	// Class is the priority group, 0 to 7.
+	Class uint8 `yaml:"class,omitempty"`
+	// Size is the length of the message.
+	Size units.Bytes `yaml:"size"`
+	// Start is when it begins.
+	Start units.Duration `yaml:"start,omitempty"`
+}
+
+// DefaultConfig returns a web search's traffic at 30 % of the hosts' links, for 10 ms.
+func DefaultConfig() Config {
+	return Config{Poisson: &Poisson{Load: 0.3, Sizes: Sizes{Name: WebSearch}, Duration: 10 * units.Millisecond}}
+}
+
+// New returns the source that a configuration says, or an error that names the key that cannot be had.
+func New(cfg Config, network Network) (Source, error) {
+	kinds := 0
+	for _, is := range []bool{cfg.List != nil, cfg.Poisson != nil, cfg.Incast != nil, cfg.AllToAll != nil, cfg.Permutation != nil} {
+		if is {
+			kinds++
+		}
+	}
+	switch {
+	case kinds != 1:
+		return nil, fmt.Errorf("%d of list, poisson, incast, all_to_all and permutation are set; set one", kinds)
+	case network.Hosts < 2 || network.Hosts > 1<<31-1:
+		return nil, fmt.Errorf("a network of %d hosts; flows need two", network.Hosts)
+	case cfg.Class >= Classes:
+		return nil, fmt.Errorf("class: %d is not possible; classes are 0 to %d", cfg.Class, Classes-1)
+	case cfg.Start < 0:
+		return nil, fmt.Errorf("start: %v is negative", cfg.Start)
+	}
+	var src Source
+	var err error
+	key := "list"
+	switch {
+	case cfg.List != nil:
+		src, err = newList(cfg, network)
+	case cfg.Poisson != nil:
+		key = "poisson"
+		src, err = newPoisson(cfg, network)
+	case cfg.Incast != nil:
+		key = "incast"
+		src, err = newIncast(cfg, network)
+	case cfg.AllToAll != nil:
+		key = "all_to_all"
+		src, err = newAllToAll(cfg, network)
+	default:
+		key = "permutation"
+		src, err = newPermutation(cfg, network)
+	}
+	if err != nil {
+		var at *keyError
+		if errors.As(err, &at) {
+			key += at.key
+		}
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return src, nil
+}
+
+// keyError is an error about a key below the kind of a configuration.
+type keyError struct {
+	key string // ".load"
+	err error
+}
+
+func (e *keyError) Error() string { return e.err.Error() }
+
+func wrong(key, format string, args ...any) error {
+	return &keyError{key, fmt.Errorf(format, args...)}
+}
+
+// sliceSource yields the flows of a slice.
+type sliceSource struct {
+	flows []Flow
+}
+
+// Slice returns a Source of the given flows, which it does not copy. They must be in order of their starts; see [Sort].
+func Slice(flows []Flow) Source { return &sliceSource{flows} }
+
+func (s *sliceSource) Next(f *Flow) error {
+	if len(s.flows) == 0 {
+		return io.EOF
+	}
+	*f = s.flows[0]
+	s.flows = s.flows[1:]
+	return nil
+}
+
+// Collect reads src to its end. The whole of it is held in memory.
+func Collect(src Source) ([]Flow, error) {
+	var flows []Flow
+	var f Flow
+	for {
+		switch err := src.Next(&f); err {
+		case nil:
+			flows = append(flows, f)
+		case io.EOF:
+			return flows, nil
+		default:
+			return flows, err
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package flows
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Incast is many hosts that send to one at the same time, once or again and again. Each round draws the hosts that send at random.
+type Incast struct {
+	// Fan is how many hosts send at a time.
+	Fan int `yaml:"fan"`
+	// Size is how much each of them sends.
+	Size units.Bytes `yaml:"size"`
+	// Rounds is how often they do; 0 is once.
+	Rounds int `yaml:"rounds,omitempty"`
+	// Every is from the start of one round to that of the next.
+	Every units.Duration `yaml:"every,omitempty"`
+	// Target is the host that they send to.
+	Target int `yaml:"target,omitempty"`
+	// Rotating makes the next host the target of the next round.
+	Rotating bool `yaml:"rotating,omitempty"`
+}
+
+// AllToAll is every host sending to every other, all at the same time.
+type AllToAll struct {
+	// Size is how much each host sends to each other.
+	Size units.Bytes `yaml:"size"`
+	// Hosts are those that take part; without them all do.
+	Hosts []int `yaml:"hosts,omitempty"`
+}
+
+// Permutation is every host sending to one other and receiving from one other, all at the same time. Who sends to whom is drawn at
+// random: the hosts are a single ring.
+type Permutation struct {
+	// Size is how much each host sends.
+	Size units.Bytes `yaml:"size"`
+	// Hosts are those that take part; without them all do.
+	Hosts []int `yaml:"hosts,omitempty"`
+}
+
+// below puts a key in front of the key that an error is about.
+func below(key string, err error) error {
+	var at *keyError
+	if errors.As(err, &at) {
+		return &keyError{key + at.key, at.err}
+	}
+	return &keyError{key, err}
+}
+
+// hostsOf checks the hosts that take part, two or more; if none is named, all do.
+func hostsOf(named []int, network Network) ([]int32, error) {
+	if len(named) == 0 {
+		hosts := make([]int32, network.Hosts)
+		for i := range hosts {
+			hosts[i] = int32(i)
+		}
+		return hosts, nil
+	}
+	hosts := make([]int32, len(named))
+	seen := make(map[int]bool, len(named))
+	for i, h := range named {
+		key := fmt.Sprintf(".hosts[%d]", i)
+		switch {
+		case h < 0 || h >= network.Hosts:
+			return nil, wrong(key, "there is no host %d; the network has 0 to %d", h, network.Hosts-1)
+		case seen[h]:
+			return nil, wrong(key, "host %d is named twice", h)
+		}
+		seen[h] = true
+		hosts[i] = int32(h)
+	}
+	if len(hosts) < 2 {
+		return nil, wrong(".hosts", "only host %d takes part; flows need two", hosts[0])
+	}
+	return hosts, nil
+}
+
+func checkSize(size units.Bytes) error {
+	if size <= 0 {
+		return wrong(".size", "%d bytes are not possible; a flow has at least one", int64(size))
+	}
+	return nil
+}
+
+func newList(cfg Config, network Network) (Source, error) {
+	if len(cfg.List) == 0 {
+		return nil, errors.New("it has no flow")
+	}
+	flows := make([]Flow, 0, len(cfg.List))
+	for i, e := range cfg.List {
+		at := fmt.Sprintf("[%d]", i)
+		switch {
+		case e.Src < 0 || e.Src >= network.Hosts:
+			return nil, wrong(at+".src", "there is no host %d; the network has 0 to %d", e.Src, network.Hosts-1)
+		case e.Dst < 0 || e.Dst >= network.Hosts:
+			return nil, wrong(at+".dst", "there is no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
+		case e.Src == e.Dst:
+			return nil, wrong(at+".dst", "host %d sends to itself", e.Dst)
+		case e.Class >= Classes:
+			return nil, wrong(at+".class", "%d is not possible; classes are 0 to %d", e.Class, Classes-1)
+		case e.Start < 0 || e.Start > units.Forever-cfg.Start:
+			return nil, wrong(at+".start", "%v is not possible", e.Start)
+		}
+		if err := checkSize(e.Size); err != nil {
+			return nil, below(at, err)
+		}
+		flows = append(flows, Flow{int32(e.Src), int32(e.Dst), e.Class, e.Size, cfg.Start + e.Start})
+	}
+	Sort(flows)
+	return Slice(flows), nil
+}
+
+// incast yields the rounds.
+type incast struct {
+	cfg     Incast
+	senders sim.Stream
+	hosts   []int32 // a permutation of them; those before sent were drawn in this round
+	sent    int
+	round   int
+	flow    Flow // of this round
+}
+
+func newIncast(cfg Config, network Network) (Source, error) {
+	c := *cfg.Incast
+	switch {
+	case c.Fan < 1:
+		return nil, wrong(".fan", "%d is not possible; at least one host sends", c.Fan)
+	case c.Fan > network.Hosts-1:
+		return nil, wrong(".fan", "%d is not possible; of %d hosts, at most %d can send to one", c.Fan, network.Hosts, network.Hosts-1)
+	case c.Rounds < 0:
+		return nil, wrong(".rounds", "%d is negative", c.Rounds)
+	case c.Every < 0:
+		return nil, wrong(".every", "%v is negative", c.Every)
+	case c.Rounds > 1 && c.Every == 0:
+		return nil, wrong(".every", "%d rounds would be at the same time; say how far apart they are", c.Rounds)
+	case c.Rounds > 1 && c.Every > (units.Forever-cfg.Start)/units.Duration(c.Rounds):
+		return nil, wrong(".every", "%d rounds of %v end beyond the end of time", c.Rounds, c.Every)
+	case c.Target < 0 || c.Target >= network.Hosts:
+		return nil, wrong(".target", "there is no host %d; the network has 0 to %d", c.Target, network.Hosts-1)
+	}
+	if err := checkSize(c.Size); err != nil {
+		return nil, err
+	}
+	c.Rounds = max(c.Rounds, 1)
+	hosts, err := hostsOf(nil, network)
+	if err != nil {
+		return nil, err
+	}
+	return &incast{
+		cfg: c, hosts: hosts, senders: sim.NewStream(network.Seed, cfg.Name+"/incast/senders"),
+		flow: Flow{Dst: int32(c.Target), Class: cfg.Class, Size: c.Size, Start: cfg.Start},
+	}, nil
+}
+
+func (s *incast) Next(f *Flow) error {
+	if s.sent == s.cfg.Fan {
+		s.sent = 0
+		s.round++
+		if s.round < s.cfg.Rounds {
+			s.flow.Start += s.cfg.Every
+			if s.cfg.Rotating {
+				s.flow.Dst = int32((int(s.flow.Dst) + 1) % len(s.hosts))
+			}
+		}
+	}
+	if s.round >= s.cfg.Rounds {
+		return io.EOF
+	}
+	if s.sent == 0 {
+		s.setTargetLast()
+	}
+	last := len(s.hosts) - 1
+	i := s.sent + int(s.senders.IntN(int64(last-s.sent)))
+	s.hosts[i], s.hosts[s.sent] = s.hosts[s.sent], s.hosts[i]
+	*f = s.flow
+	f.Src = s.hosts[s.sent]
+	s.sent++
+	return nil
+}
+
+// setTargetLast moves the target to the end of the hosts, where it is not drawn.
+func (s *incast) setTargetLast() {
+	last := len(s.hosts) - 1
+	for i, h := range s.hosts {
+		if h == s.flow.Dst {
+			s.hosts[i], s.hosts[last] = s.hosts[last], s.hosts[i]
+			return
+		}
+	}
+}
+
+// allToAll yields the flows shift by shift: first every host's to the next one, then to the one after that.
+type allToAll struct {
+	hosts []int32
+	flow  Flow
+	i     int
+	shift int
+}
+
+func newAllToAll(cfg Config, network Network) (Source, error) {
+	if err := checkSize(cfg.AllToAll.Size); err != nil {
+		return nil, err
+	}
+	hosts, err := hostsOf(cfg.AllToAll.Hosts, network)
+	if err != nil {
+		return nil, err
+	}
+	return &allToAll{hosts: hosts, shift: 1, flow: Flow{Class: cfg.Class, Size: cfg.AllToAll.Size, Start: cfg.Start}}, nil
+}
+
+func (s *allToAll) Next(f *Flow) error {
+	n := len(s.hosts)
+	if s.i == n {
+		s.i = 0
+		s.shift++
+	}
+	if s.shift >= n {
+		return io.EOF
+	}
+	*f = s.flow
+	f.Src, f.Dst = s.hosts[s.i], s.hosts[(s.i+s.shift)%n]
+	s.i++
+	return nil
+}
+
+// newPermutation draws a ring (Sattolo's shuffle), in which no host is its own neighbour.
+func newPermutation(cfg Config, network Network) (Source, error) {
+	if err := checkSize(cfg.Permutation.Size); err != nil {
+		return nil, err
+	}
+	hosts, err := hostsOf(cfg.Permutation.Hosts, network)
+	if err != nil {
+		return nil, err
+	}
+	stream := sim.NewStream(network.Seed, cfg.Name+"/permutation")
+	to := make([]int32, len(hosts))
+	copy(to, hosts)
+	for i := len(to) - 1; i > 0; i-- {
+		j := int(stream.IntN(int64(i)))
+		to[i], to[j] = to[j], to[i]
+	}
+	flows := make([]Flow, len(hosts))
+	for i, h := range hosts {
+		flows[i] = Flow{h, to[i], cfg.Class, cfg.Permutation.Size, cfg.Start}
+	}
+	return Slice(flows), nil
+}

@@ -1,0 +1,102 @@
+package flows
+
+import (
+	"errors"
+	"io"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Poisson is flows that begin at random, one independent of another, between hosts that are drawn at random. Seen from the whole
+// network it is one Poisson process: the superposition of those of the hosts.
+type Poisson struct {
+	// Load is the share of the hosts' links that the flows take in the mean, headers not counted.
+	Load units.Fraction `yaml:"load"`
+	// Sizes is how large flows are: a published distribution such as websearch, a size of all, or points.
+	Sizes Sizes `yaml:"sizes"`
+	// Hosts are those that send and receive; without them all do.
+	Hosts []int `yaml:"hosts,omitempty"`
+	// Duration is until when flows begin; 0 is no limit.
+	Duration units.Duration `yaml:"duration,omitempty"`
+	// Flows is how many there are at most; 0 is no limit.
+	Flows int64 `yaml:"flows,omitempty"`
+}
+
+// poisson draws the flows. Every quantity has a random stream of its own.
+type poisson struct {
+	distribution *Distribution
+	arrivals     sim.Stream
+	sources      sim.Stream
+	destinations sim.Stream
+	sizes        sim.Stream
+
+	hosts    []int32
+	class    uint8
+	begin    units.Duration // of the whole
+	gap      float64        // mean, ps
+	duration units.Duration
+	left     int64          // flows; negative: no limit
+	now      units.Duration // from begin
+	err      error
+}
+
+func newPoisson(cfg Config, network Network) (Source, error) {
+	c := cfg.Poisson
+	switch {
+	case !(c.Load > 0 && c.Load <= 1):
+		return nil, wrong(".load", "%v is not possible; it is a share of the hosts' links, above 0%% and at most 100%%", c.Load)
+	case network.HostLink <= 0:
+		return nil, errors.New("the hosts' links have no rate that a load could be a share of")
+	case c.Duration < 0:
+		return nil, wrong(".duration", "%v is negative", c.Duration)
+	case c.Flows < 0:
+		return nil, wrong(".flows", "%d is negative", c.Flows)
+	case c.Duration == 0 && c.Flows == 0:
+		return nil, errors.New("it never ends; set duration or flows")
+	}
+	hosts, err := hostsOf(c.Hosts, network)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.Sizes.Distribution()
+	if err != nil {
+		return nil, below(".sizes", err)
+	}
+	stream := func(of string) sim.Stream { return sim.NewStream(network.Seed, cfg.Name+"/poisson/"+of) }
+	p := &poisson{
+		distribution: d, arrivals: stream("arrivals"), sources: stream("sources"), destinations: stream("destinations"), sizes: stream("sizes"),
+		hosts: hosts, class: cfg.Class, begin: cfg.Start, duration: c.Duration, left: c.Flows,
+	}
+	if c.Flows == 0 {
+		p.left = -1
+	}
+	perSecond := float64(float64(c.Load)*float64(network.HostLink)) * float64(len(hosts)) / (8 * d.Mean())
+	p.gap = float64(units.Second) / perSecond
+	return p, nil
+}
+
+func (p *poisson) Next(f *Flow) error {
+	if p.err != nil {
+		return p.err
+	}
+	gap := float64(p.gap * p.arrivals.Exp())
+	if p.left == 0 || gap >= float64(units.Forever-p.begin-p.now) {
+		p.err = io.EOF
+		return p.err
+	}
+	if p.now += units.Duration(gap + 0.5); p.duration > 0 && p.now >= p.duration {
+		p.err = io.EOF
+		return p.err
+	}
+	if p.left > 0 {
+		p.left--
+	}
+	n := int64(len(p.hosts))
+	src, dst := p.sources.IntN(n), p.destinations.IntN(n-1)
+	if dst >= src {
+		dst++
+	}
+	*f = Flow{Src: p.hosts[src], Dst: p.hosts[dst], Class: p.class, Size: p.distribution.Quantile(p.sizes.Float64()), Start: p.begin + p.now}
+	return nil
+}
