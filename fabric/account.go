@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"math/bits"
 
 	"farflash/fabric/topo"
 	"farflash/sim"
@@ -198,4 +199,58 @@ func (n *Network) Check() error {
 		}
 	}
 	return nil
+}
+
+// Pairs is how many queue pairs there are.
+func (n *Network) Pairs() int { return len(n.senders) }
+
+// Rate is what a queue pair may send at.
+func (n *Network) Rate(q QP) units.BitRate { return n.control[q].Rate }
+
+// SourcePort is a queue pair's UDP source port, by which switches tell it from others
+// between the same hosts.
+func (n *Network) SourcePort(q QP) uint16 { return n.keys[q].from }
+
+// PortNumber is a port's number at its node, from 0.
+func (n *Network) PortNumber(pi int32) int { return int(pi - n.nodes[n.ports[pi].node].first) }
+
+// PausedNow is how many pauses last, over all ports and classes.
+func (n *Network) PausedNow() uint64 {
+	sum := uint64(0)
+	for i := range n.ports {
+		sum += uint64(bits.OnesCount8(n.ports[i].paused))
+	}
+	return sum
+}
+
+// Hung is how many messages will never be acknowledged: their queue pair has nothing left to
+// send, nothing of it is on the way, and no timer runs. It is for when a network has come to rest.
+func (n *Network) Hung() int {
+	if n.timeout > 0 {
+		return 0
+	}
+	moving := map[uint32]bool{}
+	for i := range n.ports {
+		w := &n.ports[i].wire
+		for k := range w.n {
+			moving[w.items[(w.head+k)&uint32(len(w.items)-1)].x.qp] = true
+		}
+	}
+	for i := range n.lanes {
+		q := &n.lanes[i].waiting
+		for k := range q.n {
+			moving[q.items[(q.head+k)&uint32(len(q.items)-1)].qp] = true
+		}
+	}
+	hung := 0
+	for q := range n.senders {
+		s := &n.senders[q]
+		if s.una == s.end || s.hasMore() || moving[uint32(q)] {
+			continue
+		}
+		for m := s.oldest; m >= 0; m = n.messages[m].next {
+			hung++
+		}
+	}
+	return hung
 }

@@ -8,16 +8,13 @@ import "farflash/units"
 // retransmission timer, pauses that last until they are taken back, and headers that
 // stand for RoCE's.
 //
-// ackHigh is its ACK_HIGH_PRIO. It reaches the hosts only: their ACKs pass a pause, but
-// switches hold them among the data. What ACKs have in switches is Acks.Class.
-func HPCC(c Config, ackHigh bool) Config {
+// Its ACK_HIGH_PRIO reaches the hosts only: their ACKs pass a pause, which is Acks.HostClass 0, but
+// switches hold them among the data, which is Acks.Class.
+func HPCC(c Config) Config {
 	c.Header = 48
 	c.Rounding, c.Ways = WholeNanoseconds, Descending
 	c.QueuePairs = QueuePairs{Life: PerMessage, PerPeer: 1}
 	c.Acks = Acks{Every: 1, Size: 60, Class: HPCCClass, HostClass: HPCCClass}
-	if ackHigh {
-		c.Acks.HostClass = 0
-	}
 	c.CNP.Echo = true
 	c.Recovery = Recovery{NackInterval: 500 * units.Microsecond, ShortTimeout: c.Recovery.ShortTimeout, ShortCount: c.Recovery.ShortCount}
 	c.PFC.Headroom = Headroom{Kind: HeadroomHPCC}
@@ -25,7 +22,7 @@ func HPCC(c Config, ackHigh bool) Config {
 	c.PFC.Threshold = Threshold{Dynamic: true}
 	c.PFC.Reserve, c.PFC.ResumeOffset = 4*units.KiB, 3*units.KiB
 	c.PFC.Frame, c.PFC.Quanta = 43, 0
-	c.Window.PayloadOnly = true
+	c.RoundTrip.PayloadOnly = true
 	c.Watchdog.After = 0
 	return c
 }

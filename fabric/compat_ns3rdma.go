@@ -36,14 +36,21 @@ func NS3RDMA(c Config) Config {
 	c.QueuePairs.Life = PerMessage
 	c.Recovery.Timeout = Timeout{}
 	c.Watchdog.After = 0
+	return c
+}
+
+// NS3RDMAPools is the buffer of ns3-rdma's switches, whose limits are static if the
+// configuration's threshold is.
+func NS3RDMAPools(c Config) *Pools {
+	const cell = 1030
 	p := Pools{Limit: 4000 * cell, Minimum: 2 * cell, Recheck: 2 * units.Microsecond, Lasts: 5 * units.Microsecond}
 	if c.PFC.Threshold.Dynamic {
 		p.Alpha = 16
 	} else {
-		p.ClassLimit, p.ClassResume = 20*cell, 18*cell
+		p.ClassLimit = c.PFC.Threshold.Size
+		p.ClassResume = p.ClassLimit - 2*cell
 	}
-	c.Pools = &p
-	return c
+	return &p
 }
 
 // admitPools accounts for a packet as ns3-rdma does.

@@ -24,9 +24,9 @@ type Config struct {
 	CongestionControl cc.Config
 	// QueuePairs says how messages share queue pairs.
 	QueuePairs QueuePairs
-	// Window bounds what a queue pair has in flight, in addition to what the
-	// congestion control asks for.
-	Window Window
+	// RoundTrip says how round trips and bandwidth-delay products are counted, which
+	// congestion control starts from.
+	RoundTrip RoundTrip
 	// Acks are the receivers' acknowledgements.
 	Acks Acks
 	// CNP are the receivers' congestion notification packets.
@@ -71,11 +71,8 @@ type QueuePairs struct {
 	PerPeer int
 }
 
-// Window bounds what a queue pair has in flight.
-type Window struct {
-	// Kind is none, bdp (the bandwidth-delay product) or scaled (bdp times the queue
-	// pair's rate over its link's).
-	Kind WindowKind
+// RoundTrip says how round trips are counted.
+type RoundTrip struct {
 	// Longest takes the longest round trip in the network and not the pair's own.
 	Longest bool
 	// PayloadOnly counts a round trip without headers and without the ACK's own time.

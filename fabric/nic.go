@@ -52,18 +52,27 @@ func (n *Network) serveNIC(pi int32, p *port) {
 			n.unpace(k, 0)
 			n.stand(p, k, &n.senders[q])
 		}
-		open := p.ready &^ p.paused
-		if open == 0 {
-			n.wakeLater(p, k)
-			return
+		for {
+			open := p.ready &^ p.paused
+			if open == 0 {
+				n.wakeLater(p, k)
+				return
+			}
+			class := n.pick(p, pi, open)
+			t := &k.turns[class]
+			q := k.qps[t.take()]
+			if t.n == 0 {
+				p.ready &^= 1 << class
+			}
+			s := &n.senders[q]
+			if s.avail > now || s.full(&n.control[q]) {
+				// Its rate or window has shrunk since it took its place.
+				n.place(p, k, q, s)
+				continue
+			}
+			n.send(pi, p, k, q, s, class)
+			break
 		}
-		class := n.pick(p, pi, open)
-		t := &k.turns[class]
-		q := k.qps[t.take()]
-		if t.n == 0 {
-			p.ready &^= 1 << class
-		}
-		n.send(pi, p, k, q, class)
 	}
 	switch {
 	case p.frames.n > 0 || p.ready&^p.paused != 0 || len(k.paced) > 0 && k.paced[0].at <= p.free,
@@ -131,8 +140,7 @@ func (n *Network) stand(p *port, k *nic, s *sender) {
 }
 
 // send takes a packet from a queue pair and puts it on the wire.
-func (n *Network) send(pi int32, p *port, k *nic, q int32, class uint8) {
-	s := &n.senders[q]
+func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint8) {
 	c := &n.control[q]
 	now := n.eng.Now()
 	x, payload := n.take(q, s)
@@ -165,7 +173,7 @@ func (n *Network) place(p *port, k *nic, q int32, s *sender) {
 	switch {
 	case !s.hasMore():
 		s.standing = idle
-	case n.full(s, &n.control[q]):
+	case s.full(&n.control[q]):
 		s.standing = blocked
 	case s.avail <= max(p.free, n.eng.Now()):
 		n.stand(p, k, s)

@@ -13,13 +13,6 @@ import (
 // maxMessage keeps a message's packet numbers apart from those before it.
 const maxMessage = 1 << 40
 
-// scale is a*b/c, rounded down. c is not below b.
-func scale(a, b, c uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	q, _ := bits.Div64(hi, lo, c)
-	return q
-}
-
 func (n *Network) checkHosts(src, dst int32) error {
 	for _, h := range [...]int32{src, dst} {
 		if h < 0 || int(h) >= len(n.graph.Nodes) {
@@ -74,10 +67,11 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	}
 	c.Line = n.ports[s.port].rate
 	c.BaseRTT, c.BDP = n.longest, n.bdp
-	if !n.cfg.Window.Longest {
+	if !n.cfg.RoundTrip.Longest {
 		c.BaseRTT, c.BDP = n.roundTrip(src, dst)
 	}
 	c.MTU, c.Rate = n.cfg.Payload, c.Line
+	c.Hops = n.routes.Distance(src, dst) - 1
 	n.alg.Start(int32(q), c)
 	n.steer(int32(q), s, c)
 	return q, nil
@@ -210,7 +204,7 @@ func (n *Network) along(pi int32, way int, f func(*port)) {
 func (n *Network) roundTrip(src, dst int32) (sim.Time, units.Bytes) {
 	p, _ := n.routes.Path(src, dst)
 	data, back := n.cfg.Payload+n.cfg.Header, n.cfg.Acks.Size
-	if n.cfg.Window.PayloadOnly {
+	if n.cfg.RoundTrip.PayloadOnly {
 		data, back = n.cfg.Payload, 0
 	}
 	unit := units.Picosecond
@@ -237,7 +231,7 @@ func (n *Network) setTimes() {
 			n.timeout = 4 * units.Millisecond
 		}
 	}
-	if n.cfg.Window.Longest || n.wants.PINT {
+	if n.cfg.RoundTrip.Longest || n.wants.PINT {
 		var hosts []int32
 		for i, x := range n.graph.Nodes {
 			if x.Kind == topo.Host {

@@ -83,18 +83,8 @@ func (n *Network) make(q int32, s *sender, m int32, psn uint32) (packet, units.B
 }
 
 // full reports whether the window is.
-func (n *Network) full(s *sender, c *cc.Sender) bool {
-	flight := units.Bytes(s.pos - s.acked)
-	if c.Window > 0 && flight >= c.Window {
-		return true
-	}
-	switch n.cfg.Window.Kind {
-	case WindowBDP:
-		return flight >= c.BDP
-	case WindowScaled:
-		return flight >= max(1, units.Bytes(scale(uint64(c.BDP), uint64(c.Rate), uint64(c.Line))))
-	}
-	return false
+func (s *sender) full(c *cc.Sender) bool {
+	return c.Window > 0 && units.Bytes(s.pos-s.acked) >= c.Window
 }
 
 // answered is for an ACK or NACK that has come to its sender.

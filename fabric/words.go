@@ -25,24 +25,6 @@ func (x Life) MarshalText() ([]byte, error) { return []byte(lifeNames[x]), nil }
 // UnmarshalText reads a name.
 func (x *Life) UnmarshalText(text []byte) error { return spelling.OneOf(text, lifeNames, x) }
 
-// WindowKind is what bounds a queue pair's flight.
-type WindowKind uint8
-
-// The kinds.
-const (
-	WindowNone WindowKind = iota
-	WindowBDP
-	WindowScaled
-)
-
-var windowNames = []string{"none", "bdp", "scaled"}
-
-// MarshalText writes the name.
-func (x WindowKind) MarshalText() ([]byte, error) { return []byte(windowNames[x]), nil }
-
-// UnmarshalText reads a name.
-func (x *WindowKind) UnmarshalText(text []byte) error { return spelling.OneOf(text, windowNames, x) }
-
 // RecoveryKind is how lost packets are sent again.
 type RecoveryKind uint8
 

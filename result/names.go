@@ -164,9 +164,21 @@ func metricDefinitions() []Definition {
 	add("fabric.drops", "count", "packets dropped")
 	add("fabric.packet_hops", "count", "packets forwarded, counted once per link")
 	add("fabric.retransmits", "count", "packets sent again")
-	add("fabric.queue.max", "B", "largest queue of any port")
-	for _, s := range []struct{ name, noun string }{{"mean", "mean"}, {"p50", "median"}, {"p99", "99th percentile"}, {"max", "maximum"}} {
-		add("flow.fct."+s.name, "us", s.noun+" of the flow completion time")
+	add("fabric.timeouts", "count", "retransmission timers that expired")
+	add("fabric.nacks", "count", "negative acknowledgements sent")
+	add("fabric.queue.max", "B", "largest queue of any switch port and class, warm-up included")
+	add("fabric.deadlocks", "count", "circles of paused ports that the watchdog found")
+	add("fabric.goodput", "bit/s", "payload that reached hosts per second of measured time, over all hosts")
+	add("fabric.utilisation.max", "fraction", "share of measured time that the busiest link was busy")
+	add("flow.count", "count", "flows that began after the warm-up and ended")
+	add("flow.unfinished", "count", "flows that began after the warm-up and did not end")
+	add("flow.bytes", "B", "bytes of the flows that ended")
+	for _, f := range []struct{ name, unit, noun string }{{"fct", "us", "flow completion time"}, {"slowdown", "ratio", "flow completion time over what it would be alone"}} {
+		add("flow."+f.name+".mean", f.unit, "mean of the "+f.noun)
+		for _, q := range FlowQuantiles {
+			add("flow."+f.name+"."+q.Name, f.unit, strconv.FormatFloat(q.Share*100, 'g', 6, 64)+"th percentile of the "+f.noun)
+		}
+		add("flow."+f.name+".max", f.unit, "maximum of the "+f.noun)
 	}
 	add("initiator.read.bandwidth", "B/s", "read data received at initiators per second of measured time")
 	add("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
@@ -256,7 +268,10 @@ func seriesDefinitions() []Definition {
 	add("ssd.waf", "ratio", "write amplification")
 	add("ssd.free_blocks", "count", "free blocks, over all planes")
 	add("ssd.queue.length", "count", "flash transactions that wait")
+	add("fabric.goodput", "bit/s", "payload that reached hosts per second, over all hosts")
 	add("fabric.pause.time", "fraction", "share of time that ports were paused, mean over ports")
+	add("fabric.ecn.marks", "1/s", "packets marked per second")
+	add("flow.rate", "bit/s", "rate of a queue pair")
 	add("fabric.queue", "B", "largest queue of any port")
 	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second")
 	add("snis.conv_c", "fraction", "change of the weighted latencies from one iteration to the next")
@@ -284,6 +299,14 @@ func matrixDefinitions() []Definition {
 		{"ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die"},
 		{"ssd.channel.busy", "fraction", "share of measured time that each channel was busy"},
 		{"ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources"},
+		{"fabric.link.utilisation", "fraction", "share of time that each port sent; columns are ends of slices, in seconds"},
+		{"fabric.link.queue", "B", "what waited in each port at the end of each slice"},
+		{"fabric.link.paused", "fraction", "share of time that each port was paused"},
+		{"fabric.link.totals", "count", "what each port did after the warm-up, each column in its own unit"},
+		{"fabric.queue.histogram", "count", "how often the queue of each switch port had which depth when it was looked at"},
+		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
+		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
+		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"ssd.wear", "count", "blocks by how often they were erased"},
 	}
 }

@@ -147,6 +147,9 @@ type Quantile struct {
 // Quantiles lists the quantiles of a latency that have a metric.
 var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}, {"p99_99", 0.9999}}
 
+// FlowQuantiles lists the quantiles of a flow's figures that have a metric.
+var FlowQuantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}}
+
 // SetSeries sets a series over simulated seconds from values of equal bins that begin at 0; width is a bin's. It panics if the
 // name is not in the table.
 func (r *Result) SetSeries(name string, width units.Duration, values []float64) {

@@ -16,8 +16,22 @@ import (
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
 func (s *Scenario) check(d *decoder) {
 	at := func(path string) Position { return s.where(path) }
+	if s.Fabric != nil {
+		if s.SSD != nil || len(s.Workload) > 0 {
+			d.fail(at(""), "a fabric section with a drive or a workload: drives behind a network are not simulated yet; leave out ssd and workload, or fabric")
+		}
+		s.checkFabric(d)
+		s.Measure.check(d, at("measure"))
+		return
+	}
+	if len(s.Flows) > 0 {
+		d.fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: 9}}}\"")
+	}
 	if s.SSD == nil {
-		d.fail(at(""), "no ssd section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
+		d.fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
+		if len(s.Workload) == 0 {
+			return
+		}
 	}
 	if len(s.Workload) == 0 {
 		d.fail(at(""), "no workload; add one, such as \"workload: [{trace: hm_0.csv}]\"")

@@ -3,7 +3,6 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -47,11 +46,11 @@ func (c *Conversion) note(format string, args ...any) {
 // then in the working directory, where MQSim looks. Every tag has its counterpart,
 // a note, or is refused by name.
 func FromMQSim(device, workloads string, number int, compat Compat) (*Conversion, error) {
-	d, err := readXML(device, peer.ReadMQSimDevice)
+	d, err := readFile(device, peer.ReadMQSimDevice)
 	if err != nil {
 		return nil, err
 	}
-	all, err := readXML(workloads, peer.ReadMQSimWorkload)
+	all, err := readFile(workloads, peer.ReadMQSimWorkload)
 	if err != nil {
 		return nil, err
 	}
@@ -92,16 +91,6 @@ func FromMQSim(device, workloads string, number int, compat Compat) (*Conversion
 		return nil, fmt.Errorf("%s and %s make no possible drive:\n%w", device, workloads, err)
 	}
 	return c, nil
-}
-
-func readXML[T any](name string, read func(string, io.Reader) (T, error)) (T, error) {
-	var none T
-	f, err := os.Open(name)
-	if err != nil {
-		return none, err
-	}
-	defer f.Close()
-	return read(name, f)
 }
 
 // refuse is the error for a tag whose value is not modelled.

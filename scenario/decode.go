@@ -263,6 +263,7 @@ var examples = map[reflect.Type]string{
 	reflect.TypeFor[units.Duration]():     "a time such as 75us",
 	reflect.TypeFor[units.Bytes]():        "a size such as 16KiB",
 	reflect.TypeFor[units.ByteRate]():     "a rate such as 1GB/s",
+	reflect.TypeFor[units.BitRate]():      "a rate such as 40Gbps",
 	reflect.TypeFor[units.TransferRate](): "a rate such as 333MT/s",
 	reflect.TypeFor[units.Fraction]():     "a share such as 7%",
 	reflect.TypeFor[units.Energy]():       "an energy such as 42uJ",

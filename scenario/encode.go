@@ -115,7 +115,11 @@ func (e *encoder) fields(v reflect.Value, path string, indent int) {
 
 // isFileName tells the fields that name files.
 func isFileName(owner string) bool {
-	return owner == "scenario.Trace.File" || owner == "scenario.Fio.File"
+	switch owner {
+	case "scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File":
+		return true
+	}
+	return false
 }
 
 // omitted reports what is left out because it is not there: absent sections and

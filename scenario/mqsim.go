@@ -48,7 +48,9 @@ var mqsimAddresses = []string{"uniform", "streaming", "hot-cold"}
 func (a MQSimAddresses) MarshalText() ([]byte, error) { return []byte(mqsimAddresses[a]), nil }
 
 // UnmarshalText reads a distribution's name.
-func (a *MQSimAddresses) UnmarshalText(text []byte) error { return spelling.OneOf(text, mqsimAddresses, a) }
+func (a *MQSimAddresses) UnmarshalText(text []byte) error {
+	return spelling.OneOf(text, mqsimAddresses, a)
+}
 
 // MQSimSizes is one of MQSim's size distributions.
 type MQSimSizes uint8

@@ -24,6 +24,10 @@ type Options struct {
 	Progress func(Progress)
 	// Sample is told of every completed request; nil is nobody. An error ends the run.
 	Sample func(cosim.Sample) error
+	// Flow is told of every flow of a network at the end, Pause of every pause as it takes
+	// effect or ends; nil is nobody. An error ends the run.
+	Flow  func(Flow) error
+	Pause func(Pause) error
 }
 
 // Progress is how far a run is.
@@ -179,6 +183,9 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 	digest, err := s.Digest()
 	if err != nil {
 		return nil, err
+	}
+	if s.Fabric != nil {
+		return s.runNetwork(ctx, o, digest)
 	}
 	y, err := s.build(o.Seed)
 	if err != nil {

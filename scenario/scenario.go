@@ -9,8 +9,8 @@
 // computes, and Run (run.go) simulates it. Describe explains a key; Convert files
 // translate what other programs read (convert_mqsim.go, convert_fio.go).
 //
-// This is the only package that knows YAML. What it leaves out: more than one drive
-// and anything between host and drive.
+// This is the only package that knows YAML. What it leaves out: drives behind a network, and
+// more than one drive.
 package scenario
 
 import (
@@ -27,12 +27,14 @@ import (
 	"farflash/internal/spelling"
 	"farflash/ssd"
 	"farflash/units"
+	"farflash/workload/flows"
 	"farflash/workload/synth"
 	"farflash/workload/trace"
 )
 
 // Scenario is a description of what is simulated. The sections that are present
-// decide what that is: ssd alone is a local drive with one host.
+// decide what that is: ssd alone is a local drive with one host, fabric with flows a
+// network.
 type Scenario struct {
 	// Name is used in reports; without one the file's name is.
 	Name string
@@ -43,6 +45,11 @@ type Scenario struct {
 	Workload []Load
 	// SSD is the drive: a preset's name, or a section.
 	SSD *Drive
+	// Fabric is the network. With flows and without drives it is simulated alone.
+	Fabric *Fabric
+	// Flows are what the network carries: sources of messages from host to host that run
+	// at the same time.
+	Flows []FlowLoad
 	// Measure says what is measured and when the run ends.
 	Measure Measure
 
@@ -215,6 +222,12 @@ func setDefault(v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
 	case *Drive:
 		*x = Drive{Config: ssd.DefaultConfig()}
+	case *Fabric:
+		*x = defaultFabric()
+	case *FlowLoad:
+		*x = FlowLoad{Config: flows.Config{Class: dataClass}}
+	case *flows.Entry:
+		*x = flows.Entry{Class: dataClass}
 	case *Load:
 		*x = Load{Queue: Queue{Class: block.Medium, Weight: 1}}
 	case *Trace:

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
+
+	"farflash/fabric/cc"
 )
 
 // The schema of a scenario is the shape of Go structs: a key is its field's name
@@ -15,6 +17,7 @@ import (
 // snake_case. "-" keeps a field out of scenarios.
 var keyOf = map[string]string{
 	"ssd.Config.Quirks":        "-", // only compat sets them
+	"fabric.Config.Pools":      "-", // likewise
 	"ssd.Energy.Idle":          "idle_watts",
 	"nand.Timing.Read":         "read_latency",
 	"nand.Timing.Program":      "program_latency",
@@ -31,9 +34,11 @@ var keyOf = map[string]string{
 // shorthand names, for structs that may be written as a single value, the key that
 // the value is for.
 var shorthand = map[reflect.Type]string{
-	reflect.TypeFor[Drive](): "preset",
-	reflect.TypeFor[Trace](): "file",
-	reflect.TypeFor[Fio]():   "file",
+	reflect.TypeFor[Drive]():     "preset",
+	reflect.TypeFor[Trace]():     "file",
+	reflect.TypeFor[Fio]():       "file",
+	reflect.TypeFor[cc.Config](): "algorithm",
+	reflect.TypeFor[FlowLoad]():  "file",
 }
 
 // field is one key of a struct.

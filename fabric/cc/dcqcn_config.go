@@ -51,13 +51,13 @@ func (c *Clamp) UnmarshalText(text []byte) error {
 // increase once min(T, B) > FastRecovery, otherwise additive. Without a byte counter T
 // stands for both.
 type DCQCN struct {
-	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015,
-	// figure 14); code defaults of both simulators 1/16.
+	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
+	// code defaults of both simulators 1/16.
 	Gain units.Fraction
 	// AlphaInitial is alpha when the first CNP comes. 1 (SIGCOMM 2015); ns3-rdma 0.5.
 	AlphaInitial units.Fraction
 	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM
-	// 2015, section 3.1: more than the interval between CNPs).
+	// 2015: more than the interval between CNPs).
 	AlphaInterval sim.Time
 	// AlphaPerEpoch moves alpha only at the ends of intervals counted from the first
 	// CNP, up if a CNP came in the interval and down if not; the first CNP itself does
@@ -84,20 +84,20 @@ type DCQCN struct {
 	// (ns3-rdma).
 	KeepByteCount bool
 
-	// RateIncreaseTimer is between two increases by time. 55us (SIGCOMM 2015, figure
-	// 14); 300us in HPCC's experiments, 1500us in both simulators' code.
+	// RateIncreaseTimer is between two increases by time. 55us (SIGCOMM 2015); 300us in
+	// HPCC's experiments, 1500us in both simulators' code.
 	RateIncreaseTimer sim.Time
 	// ByteCounter is between two increases by bytes sent: one comes with the packet
 	// that exceeds it, and what that packet exceeds it by is forgotten. 0: no byte
-	// counter. 10MB (SIGCOMM 2015, figure 14).
+	// counter. 10MB (SIGCOMM 2015).
 	ByteCounter units.Bytes
-	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015, section 3.1).
+	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
 	FastRecovery int
 	// StageFromZero counts an increase after it has been made, so that F of them, not
 	// F-1, are fast recovery (Mellanox).
 	StageFromZero bool
-	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015,
-	// section 3.1, for 40G links).
+	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015, for
+	// 40G links).
 	RateAI units.BitRate
 	// RateHAI is what a hyper increase adds to the target, times min(T, B)-F. 200Mbps
 	// (the configuration that ns3-rdma is shipped with; the paper gives no number).
@@ -123,8 +123,8 @@ type DCQCN struct {
 	Window Window
 }
 
-// DefaultDCQCN is the paper's machine with the paper's parameters (SIGCOMM 2015,
-// section 3.1 and figure 14), which Microsoft deployed on 40G links.
+// DefaultDCQCN is the paper's machine with the paper's parameters (SIGCOMM 2015), which
+// were deployed on 40G links.
 func DefaultDCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: 55 * units.Microsecond,

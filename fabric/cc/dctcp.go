@@ -5,8 +5,7 @@ import "farflash/units"
 // DCTCP configures DCTCP (Alizadeh et al., "Data Center TCP", SIGCOMM 2010) as a rate,
 // which is what HPCC's ns-3 makes of it (CC_MODE 8).
 type DCTCP struct {
-	// Gain is g, the weight of the newest round trip in alpha. 1/16 (SIGCOMM 2010,
-	// section 3.3; HPCC's run.py).
+	// Gain is g, the weight of the newest round trip in alpha. 1/16 (SIGCOMM 2010; HPCC's run.py).
 	Gain units.Fraction
 	// RateAI is added once per round trip without a cut. 615Mbps (HPCC's run.py: a
 	// packet of 1 KB per round trip of 13us); 1Gbps in its code.

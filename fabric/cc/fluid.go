@@ -40,7 +40,7 @@ type Equilibrium struct {
 
 // FixedPoint solves DCQCN's fluid model for its fixed point (Zhu, Ghobadi, Misra,
 // Padhye: "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT
-// 2016, section 3). With R and R_T in packets per second, B in packets, T the increase
+// 2016). With R and R_T in packets per second, B in packets, T the increase
 // timer, tau the time between CNPs and tau' alpha's interval,
 //
 //	dalpha/dt = g/tau' ((1 - (1-p)^(tau' R)) - alpha)

@@ -11,12 +11,12 @@ import (
 // 2019, algorithm 1) as the authors' ns-3 has it (CC_MODE 3): in place of a window it
 // moves the rate, and the window follows the rate.
 type HPCC struct {
-	// TargetUtilisation is eta. 0.95 (SIGCOMM 2019, section 3.3).
+	// TargetUtilisation is eta. 0.95 (SIGCOMM 2019).
 	TargetUtilisation units.Fraction
 	// MaxStage is how many additive increases in a row there are before a
-	// multiplicative one. 5 (SIGCOMM 2019, section 3.3); 0 in the experiments of run.py.
+	// multiplicative one. 5 (SIGCOMM 2019); 0 in the experiments of run.py.
 	MaxStage int
-	// RateAI is added at every update. 80Mbps for 100G hosts (SIGCOMM 2019, section 5.1;
+	// RateAI is added at every update. 80Mbps for 100G hosts (SIGCOMM 2019;
 	// run.py uses 10Mbps for each 25G of line rate).
 	RateAI units.BitRate
 	// FastReact lets every acknowledgement move the rate, relative to the reference
@@ -36,8 +36,7 @@ func DefaultHPCC() HPCC {
 	return HPCC{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, FastReact: true, Window: WindowScaled}
 }
 
-// Units of the telemetry header in HPCC's ns-3 (and in the paper's figure 7, but for
-// the bytes counted): bytes sent in 128 B, queue in 80 B, times the INT_MULTI setting.
+// Units of the telemetry header in HPCC's ns-3: bytes sent in 128 B, queue in 80 B, times the INT_MULTI setting.
 const (
 	intBytes units.Bytes = 128
 	intQueue units.Bytes = 80
@@ -156,6 +155,8 @@ func (h *hpcc) update(st *hpccState, s *Sender, hops []Hop, full bool) {
 			continue
 		}
 		any = true
+		// As in the reference, hops without any traffic leave the average where it is
+		// (with MultiRate they lower it).
 		if u > most {
 			most, over = u, ns
 		}

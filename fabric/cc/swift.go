@@ -13,26 +13,27 @@ import (
 // Sender.MTU. The round trip stands for the paper's fabric delay: hosts of this model
 // add none of their own, so there is one window, not one for the endpoint as well.
 type Swift struct {
-	// TargetDelay is the target round trip before scaling. 25us here; it must exceed
-	// Sender.BaseRTT, lest the window never grow. The paper (section 3.5) sets it above
-	// the unloaded round trip of one hop; csg-htsim has 20us.
+	// TargetDelay is the target round trip before scaling. It must exceed
+	// Sender.BaseRTT, lest the window never grow. 25us; csg-htsim has 20us.
 	TargetDelay sim.Time
-	// TargetPerHop is added for every switch on the way (section 3.5, equation 4). 1us.
+	// TargetPerHop is added for every switch on the way (the paper's topology-based
+	// scaling). 1us; csg-htsim has 3us.
 	TargetPerHop sim.Time
-	// FlowScaling is fs_range, the most that is added for small windows (section 3.5,
-	// equation 3). 100us (five times 20us in csg-htsim). 0: none.
+	// FlowScaling is fs_range, the most that is added for small windows (the paper's
+	// flow-based scaling). 100us (csg-htsim: five times its target). 0: none.
 	FlowScaling sim.Time
 	// ScalingMin and ScalingMax are fs_min_cwnd and fs_max_cwnd, between which flow
-	// scaling falls from its most to nothing. 0.1 and 100 packets (section 3.5).
+	// scaling falls from its most to nothing. 0.1 and 100 packets (csg-htsim).
 	ScalingMin, ScalingMax float64
 	// Increase is ai, what a round trip below target adds, in packets. 1 (csg-htsim).
 	Increase float64
-	// Beta is the strength of a decrease. 0.8 (section 3.4; csg-htsim).
+	// Beta is the strength of a decrease. 0.8 (csg-htsim).
 	Beta units.Fraction
 	// MaxDecrease is max_mdf, the most of a window that one decrease takes. 0.5
 	// (csg-htsim).
 	MaxDecrease units.Fraction
-	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000.
+	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim
+	// has 10 B and 1000 packets.
 	MinWindow, MaxWindow float64
 	// InitialWindow, in packets; 0 is what the line carries in a round trip.
 	InitialWindow float64
@@ -41,7 +42,9 @@ type Swift struct {
 	ResetAfter int
 }
 
-// DefaultSwift has the paper's parameters where it gives them and csg-htsim's elsewhere.
+// DefaultSwift has mostly the parameters of csg-htsim, whose authors call them guesses:
+// the paper leaves most to the operator. Check them against the round trips of one's own
+// fabric before drawing conclusions.
 func DefaultSwift() Swift {
 	return Swift{
 		TargetDelay: 25 * units.Microsecond, TargetPerHop: units.Microsecond,
@@ -98,7 +101,7 @@ func NewSwift(c Swift) (Algorithm, error) {
 		return nil, fmt.Errorf("swift.increase: %v is not possible; it must be at most 1000000 packets", c.Increase)
 	}
 	w := &swift{c: c, beta: float64(c.Beta), mdf: float64(c.MaxDecrease)}
-	// Equation 3: slope = fs_range / (1/sqrt(fs_min) - 1/sqrt(fs_max)), offset =
+	// slope = fs_range / (1/sqrt(fs_min) - 1/sqrt(fs_max)), offset =
 	// -slope/sqrt(fs_max), so that scaling is fs_range at fs_min and 0 at fs_max.
 	w.slope = float64(c.FlowScaling) / (1/math.Sqrt(c.ScalingMin) - 1/math.Sqrt(c.ScalingMax))
 	w.offset = -w.slope / math.Sqrt(c.ScalingMax)

@@ -101,6 +101,13 @@ func hostNumber(name string) (number int, host bool, err error) {
 	return n, true, nil
 }
 
+// SetTiers sets each node's tier to its distance from the nearest host.
+func (g *Graph) SetTiers() {
+	for i, t := range g.tiers() {
+		g.Nodes[i].Tier = t
+	}
+}
+
 // tiers counts each node's links to the nearest host, up to 254; 255 is not connected.
 func (g *Graph) tiers() []uint8 {
 	ports := g.Ports()

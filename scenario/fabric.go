@@ -1,0 +1,338 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"farflash/fabric"
+	"farflash/fabric/topo"
+	"farflash/internal/spelling"
+	"farflash/peer"
+	"farflash/units"
+	"farflash/workload/flows"
+)
+
+// Fabric is the fabric section: a network's shape, its links, and its NICs and
+// switches.
+type Fabric struct {
+	// Compat reproduces the quirks of another simulator, for comparisons with it: none, hpcc or
+	// ns3-rdma. What else the section says comes on top.
+	Compat FabricCompat
+	// Topology is the network's shape.
+	Topology Topology
+	// HostLink is the rate of the hosts' links.
+	HostLink units.BitRate
+	// UpLink is the rate of the links between switches.
+	UpLink units.BitRate
+	// Delay is how long a bit takes along a link.
+	Delay units.Duration
+	// Failures are links that go down.
+	Failures []Failure
+	fabric.Config
+}
+
+// Topology is a network's shape: one of the known ones, links one by one, or a file.
+type Topology struct {
+	// File is a topology file of the simulators HPCC and ns3-rdma; its links have their
+	// own rates and delays.
+	File string
+	topo.Config
+}
+
+// Failure is a link that goes down.
+type Failure struct {
+	// A is the node at one of the link's ends, by name such as tor0, or by number.
+	A string
+	// B is the node at the other end.
+	B string
+	// At is when the link goes down.
+	At units.Duration
+	// Until is when it comes up again; 0 is never.
+	Until units.Duration
+}
+
+// FlowLoad is one source of flows. Exactly one of its kinds is given.
+type FlowLoad struct {
+	// File is a flow file of the simulator HPCC.
+	File string
+	// From is the time in the file that the simulation begins at.
+	From units.Duration
+	flows.Config
+}
+
+// FabricCompat is the simulator whose deviations from a real network are reproduced.
+type FabricCompat uint8
+
+// The peers.
+const (
+	FabricCompatNone FabricCompat = iota
+	FabricCompatHPCC
+	FabricCompatNS3RDMA
+)
+
+var fabricCompatNames = []string{"none", "hpcc", "ns3-rdma"}
+
+// MarshalText writes the peer's name.
+func (c FabricCompat) MarshalText() ([]byte, error) { return []byte(fabricCompatNames[c]), nil }
+
+// UnmarshalText reads a peer's name.
+func (c *FabricCompat) UnmarshalText(text []byte) error {
+	return spelling.OneOf(text, fabricCompatNames, c)
+}
+
+// defaultFabric is a network of 40 Gbit/s links.
+func defaultFabric() Fabric {
+	return Fabric{HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
+}
+
+// dataClass is the traffic class of flows that name none, the one that RoCE networks
+// use by convention.
+const dataClass = 3
+
+// prepare sets the peer's values before the section's own.
+func (x *Fabric) prepare(d *decoder, n *node, path string) {
+	c := n.get("compat")
+	if c == nil || c.kind != scalarNode || x.Compat.UnmarshalText([]byte(c.text)) != nil {
+		return // decoding it reports what is wrong
+	}
+	x.Config = x.Compat.config()
+}
+
+// config is what a peer's networks are like.
+func (c FabricCompat) config() fabric.Config {
+	switch c {
+	case FabricCompatHPCC:
+		return fabric.HPCC(fabric.DefaultConfig())
+	case FabricCompatNS3RDMA:
+		return fabric.NS3RDMA(fabric.DefaultConfig())
+	}
+	return fabric.DefaultConfig()
+}
+
+// settings are the models' own, with what a peer's other settings imply.
+func (x *Fabric) settings() fabric.Config {
+	c := x.Config
+	if x.Compat == FabricCompatNS3RDMA {
+		c.Pools = fabric.NS3RDMAPools(c)
+	}
+	return c
+}
+
+// checkFabric checks a network's section and its flows.
+func (s *Scenario) checkFabric(d *decoder) {
+	x := s.Fabric
+	fail := func(path string, err error) {
+		for _, e := range split(err) {
+			key, rest, ok := strings.Cut(e.Error(), ": ")
+			if !ok || strings.ContainsAny(key, " >") {
+				d.fail(s.where(path), "%s: %v", path, e)
+				continue
+			}
+			d.fail(s.where(joinPath(path, key)), "%s: %s", joinPath(path, key), rest)
+		}
+	}
+	if x.HostLink <= 0 {
+		fail("fabric", fmt.Errorf("host_link: %v is not possible; use a rate such as 40Gbps", x.HostLink))
+	}
+	if x.UpLink <= 0 {
+		fail("fabric", fmt.Errorf("up_link: %v is not possible; use a rate such as 40Gbps", x.UpLink))
+	}
+	if x.Delay < 0 {
+		fail("fabric", fmt.Errorf("delay: %v is not possible; use a time such as 1us", x.Delay))
+	}
+	cfg := x.settings()
+	if err := cfg.Validate(); err != nil {
+		fail("fabric", err)
+	}
+	for i, f := range x.Failures {
+		path := fmt.Sprintf("failures[%d]", i)
+		if f.At < 0 || f.Until < 0 || f.Until > 0 && f.Until <= f.At {
+			fail("fabric", fmt.Errorf("%s: a link that is down from %v until %v is not possible; until must be later, or 0 for ever", path, f.At, f.Until))
+		}
+	}
+	if len(s.Flows) == 0 {
+		d.fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
+	}
+	if len(d.errs) > 0 || x.Topology.File != "" {
+		return
+	}
+	g, err := x.graph(s)
+	if err != nil {
+		fail("fabric", err)
+		return
+	}
+	for i := range s.Flows {
+		if s.Flows[i].File == "" {
+			if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
+				fail(fmt.Sprintf("flows[%d]", i), err)
+			}
+		}
+	}
+}
+
+// split takes joined errors apart.
+func split(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range j.Unwrap() {
+			out = append(out, split(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
+// graph builds the network's shape.
+func (x *Fabric) graph(s *Scenario) (*topo.Graph, error) {
+	if x.Topology.File == "" {
+		g, err := topo.Build(x.Topology.Config, x.HostLink, x.UpLink, x.Delay)
+		if err != nil {
+			if key, _, ok := strings.Cut(err.Error(), ": "); ok && !slices.Contains([]string{"host_link", "up_link", "delay"}, key) {
+				return nil, fmt.Errorf("topology.%w", err)
+			}
+			return nil, err
+		}
+		return g, nil
+	}
+	t, err := readFile(s.path(x.Topology.File), peer.ReadNS3Topology)
+	var surplus *peer.NS3SurplusError
+	if err != nil && !errors.As(err, &surplus) {
+		return nil, err
+	}
+	g := &topo.Graph{Channels: 1}
+	for i := range t.Nodes {
+		n := topo.Node{Name: fmt.Sprintf("h%d", i), Pod: -1}
+		if t.IsSwitch(i) {
+			n.Name, n.Kind = fmt.Sprintf("s%d", i), topo.Switch
+		}
+		g.Nodes = append(g.Nodes, n)
+	}
+	for _, l := range t.Links {
+		g.Links = append(g.Links, topo.Link{A: int32(l.A), B: int32(l.B), Rate: l.Rate, Delay: l.Delay, Loss: l.ErrorRate})
+	}
+	g.SetTiers()
+	return g, nil
+}
+
+// readFile opens a file for one of peer's readers.
+func readFile[T any](name string, read func(string, io.Reader) (T, error)) (T, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return *new(T), err
+	}
+	defer f.Close()
+	return read(name, f)
+}
+
+// hostsOf are the nodes of a graph's hosts.
+func hostsOf(g *topo.Graph) []int32 {
+	var out []int32
+	for i := range g.Nodes {
+		if g.Nodes[i].Kind == topo.Host {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
+// offered is what a source of flows needs to know.
+func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
+	link := s.Fabric.HostLink
+	for _, l := range g.Links {
+		if g.Nodes[l.A].Kind == topo.Host || g.Nodes[l.B].Kind == topo.Host {
+			link = l.Rate
+			break
+		}
+	}
+	if s.Flows[i].Name == "" {
+		s.Flows[i].Name = fmt.Sprintf("flows[%d]", i)
+	}
+	return flows.Network{Hosts: g.Hosts(), HostLink: link, Seed: seed}
+}
+
+// openFlows makes the source of all flows.
+func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, int, error) {
+	var all []flows.Source
+	known := 0
+	for i := range s.Flows {
+		f := &s.Flows[i]
+		if f.File == "" {
+			src, err := flows.New(f.Config, s.offered(g, i, seed))
+			if err != nil {
+				return nil, 0, &Error{s.where(fmt.Sprintf("flows[%d]", i)), fmt.Sprintf("flows[%d].%v", i, err)}
+			}
+			all = append(all, src)
+			known = -1
+			continue
+		}
+		list, err := s.fileFlows(f, g)
+		if err != nil {
+			return nil, 0, &Error{s.where(fmt.Sprintf("flows[%d]", i)), fmt.Sprintf("flows[%d]: %v", i, err)}
+		}
+		all = append(all, flows.Slice(list))
+		if known >= 0 {
+			known += len(list)
+		}
+	}
+	return flows.Merge(all...), max(known, 0), nil
+}
+
+// fileFlows reads a flow file of HPCC's simulator.
+func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
+	list, err := readFile(s.path(f.File), func(name string, r io.Reader) ([]peer.NS3Flow, error) { return peer.ReadHPCCFlows(name, r, nil) })
+	var surplus *peer.NS3SurplusError
+	if err != nil && !errors.As(err, &surplus) {
+		return nil, err
+	}
+	number := make([]int32, len(g.Nodes))
+	for i, n := range hostsOf(g) {
+		number[n] = int32(i) + 1
+	}
+	out := make([]flows.Flow, len(list))
+	for i, x := range list {
+		for _, n := range [...]int{x.Src, x.Dst} {
+			if n < 0 || n >= len(number) || number[n] == 0 {
+				return nil, fmt.Errorf("%s:%d: node %d is no host of the topology", f.File, x.Line, n)
+			}
+		}
+		if x.Start < f.From {
+			return nil, fmt.Errorf("%s:%d: the flow starts at %v, before from, %v", f.File, x.Line, x.Start, f.From)
+		}
+		out[i] = flows.Flow{Src: number[x.Src] - 1, Dst: number[x.Dst] - 1, Class: uint8(x.Priority), Size: x.Bytes, Start: x.Start - f.From}
+	}
+	return out, nil
+}
+
+// link finds the link between two nodes, by name or number.
+func link(g *topo.Graph, a, b string) (int32, error) {
+	find := func(name string) (int32, error) {
+		for i := range g.Nodes {
+			if g.Nodes[i].Name == name || fmt.Sprint(i) == name {
+				return int32(i), nil
+			}
+		}
+		names := make([]string, len(g.Nodes))
+		for i := range g.Nodes {
+			names[i] = g.Nodes[i].Name
+		}
+		return 0, fmt.Errorf("there is no node %q; did you mean %s?", name, spelling.Nearest(name, names))
+	}
+	x, err := find(a)
+	if err != nil {
+		return 0, err
+	}
+	y, err := find(b)
+	if err != nil {
+		return 0, err
+	}
+	for i, l := range g.Links {
+		if l.A == x && l.B == y || l.A == y && l.B == x {
+			return int32(i), nil
+		}
+	}
+	return 0, fmt.Errorf("there is no link between %s and %s", a, b)
+}

@@ -1,0 +1,416 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"farflash/fabric"
+	"farflash/fabric/topo"
+	"farflash/result"
+	"farflash/sim"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// finish fills a result with what was measured.
+func (m *fabricMeter) finish(r *result.Result, interrupted bool) {
+	last := &m.marks[len(m.marks)-1]
+	if len(m.from.ports) == 0 {
+		m.from.ports = make([]portMark, len(last.ports))
+	} else {
+		r.WarmUp = result.WarmUp{UntilS: m.from.at.Seconds(), Explain: "the time that the scenario says"}
+	}
+	r.SimulatedS = last.at.Seconds()
+	r.Summary = m.summary()
+	r.Limits = m.limits()
+	m.totals(r, last)
+	m.flows(r, last)
+	m.overTime(r)
+	m.byPort(r, last)
+	m.layout(r)
+	m.checks(r, last)
+	m.warn(r, last, interrupted)
+}
+
+// totals are the network's own figures after the warm-up.
+func (m *fabricMeter) totals(r *result.Result, last *fabricMark) {
+	now, was := &last.counters, &m.from.counters
+	span := (last.at - m.from.at).Seconds()
+	var marks, hops, taken, paused uint64
+	most, queue := 0.0, units.Bytes(0)
+	for i := range last.ports {
+		a, b := &m.from.ports[i], &last.ports[i]
+		p := m.net.Port(int32(i))
+		marks += b.marks - a.marks
+		taken += b.taken - a.taken
+		paused += uint64(b.paused - a.paused)
+		hops += p.Packets
+		if span > 0 {
+			most = max(most, float64(b.bytes-a.bytes)*8/span/float64(p.Rate))
+		}
+		if m.graph.Nodes[p.Node].Kind == topo.Switch {
+			queue = max(queue, p.MaxQueue)
+		}
+	}
+	r.Set("fabric.pause.count", float64(now.Pauses-was.Pauses))
+	r.Set("fabric.pause.time", units.Duration(paused).Seconds())
+	r.Set("fabric.ecn.marks", float64(marks))
+	r.Set("fabric.cnp.count", float64(now.CNPsSent-was.CNPsSent))
+	r.Set("fabric.drops", float64(now.DropCount()-was.DropCount()))
+	r.Set("fabric.packet_hops", float64(hops))
+	r.Set("fabric.retransmits", float64(now.Retransmits-was.Retransmits))
+	r.Set("fabric.timeouts", float64(now.Timeouts-was.Timeouts))
+	r.Set("fabric.nacks", float64(now.Nacks-was.Nacks))
+	r.Set("fabric.queue.max", float64(queue))
+	r.Set("fabric.deadlocks", float64(now.Deadlocks))
+	if span > 0 {
+		r.Set("fabric.goodput", float64(taken)*8/span)
+		r.Set("fabric.utilisation.max", most)
+	}
+	r.Set("sim.events", float64(m.eng.Events()))
+}
+
+// bucket is the flows of a range of sizes.
+type bucket struct {
+	slow []float64
+	sum  float64
+}
+
+// flows are completion times and slowdowns of the flows that began after the warm-up.
+func (m *fabricMeter) flows(r *result.Result, last *fabricMark) {
+	var h stats.Histogram
+	var fct, slow []float64
+	buckets := map[int]*bucket{}
+	var bytes, unfinished, begun float64
+	var all float64
+	for i := range m.net.Messages() {
+		f := m.flow(int32(i))
+		if f.Start < m.from.at {
+			continue
+		}
+		begun++
+		if f.FCT == sim.Forever {
+			unfinished++
+			continue
+		}
+		h.Record(f.FCT)
+		us := f.FCT.Microseconds()
+		fct = append(fct, us)
+		all += us
+		bytes += float64(f.Size)
+		s := float64(f.FCT) / float64(f.Ideal)
+		slow = append(slow, s)
+		k := bits.Len64(uint64(f.Size - 1)) // sizes up to 2^k
+		b := buckets[k]
+		if b == nil {
+			b = &bucket{}
+			buckets[k] = b
+		}
+		b.slow = append(b.slow, s)
+		b.sum += s
+	}
+	r.Set("flow.count", begun-unfinished)
+	r.Set("flow.unfinished", unfinished)
+	r.Set("flow.bytes", bytes)
+	if len(fct) == 0 {
+		return
+	}
+	slices.Sort(fct)
+	r.Set("flow.fct.mean", all/float64(len(fct)))
+	for _, q := range result.FlowQuantiles {
+		r.Set("flow.fct."+q.Name, at(fct, q.Share))
+	}
+	r.Set("flow.fct.max", fct[len(fct)-1])
+	r.SetHistogram("flow.fct", &h)
+	sum := 0.0
+	for _, s := range slow {
+		sum += s
+	}
+	slices.Sort(slow)
+	r.Set("flow.slowdown.mean", sum/float64(len(slow)))
+	for _, q := range result.FlowQuantiles {
+		r.Set("flow.slowdown."+q.Name, at(slow, q.Share))
+	}
+	r.Set("flow.slowdown.max", slow[len(slow)-1])
+	var rows []string
+	var v [][]float64
+	for k := range 64 {
+		b := buckets[k]
+		if b == nil {
+			continue
+		}
+		slices.Sort(b.slow)
+		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
+		v = append(v, []float64{float64(len(b.slow)), b.sum / float64(len(b.slow)), at(b.slow, 0.5), at(b.slow, 0.95), at(b.slow, 0.99), b.slow[len(b.slow)-1]})
+	}
+	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
+}
+
+// at is the smallest of sorted values that at least a share of them do not exceed.
+func at(sorted []float64, share float64) float64 {
+	i := int(math.Ceil(share*float64(len(sorted)))) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+// overTime are series of the network as a whole and of the first queue pairs.
+func (m *fabricMeter) overTime(r *result.Result) {
+	n := len(m.marks)
+	good, queue, paused, marks := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	var before fabricMark
+	before.ports = make([]portMark, m.net.Ports())
+	for i := range m.marks {
+		k := &m.marks[i]
+		span := (k.at - before.at).Seconds()
+		for j := range k.ports {
+			a, b := &before.ports[j], &k.ports[j]
+			good[i] += float64(b.taken-a.taken) * 8
+			paused[i] += (b.paused - a.paused).Seconds()
+			marks[i] += float64(b.marks - a.marks)
+			queue[i] = max(queue[i], float64(b.queue))
+		}
+		if span > 0 {
+			good[i] /= span
+			marks[i] /= span
+			paused[i] /= span * float64(len(k.ports))
+		} else {
+			good[i], marks[i], paused[i] = math.NaN(), math.NaN(), math.NaN()
+		}
+		before = *k
+	}
+	r.SetSeries("fabric.goodput", m.width, good)
+	r.SetSeries("fabric.queue", m.width, queue)
+	r.SetSeries("fabric.ecn.marks", m.width, marks)
+	r.SetSeries("fabric.pause.time", m.width, paused)
+	for q := range min(firstPairs, m.net.Pairs()) {
+		rate := make([]float64, n)
+		for i := range m.marks {
+			rate[i] = math.NaN()
+			if q < len(m.marks[i].rates) {
+				rate[i] = float64(m.marks[i].rates[q])
+			}
+		}
+		r.SetSeries(fmt.Sprintf("flow[%d].rate", q), m.width, rate)
+	}
+}
+
+// A result has at most so many ports, the busiest, and columns over time.
+const (
+	mostRows = 2048
+	mostCols = 64
+)
+
+// byPort are what each port did, over time and in all.
+func (m *fabricMeter) byPort(r *result.Result, last *fabricMark) {
+	order := make([]int, len(last.ports))
+	for i := range order {
+		order[i] = i
+	}
+	if len(order) > mostRows {
+		slices.SortStableFunc(order, func(a, b int) int { return int(last.ports[b].bytes>>10) - int(last.ports[a].bytes>>10) })
+		order = order[:mostRows]
+		slices.Sort(order)
+		r.Warn("only the %d busiest of %d ports are in the figures by port", mostRows, len(last.ports))
+	}
+	every := (len(m.marks) + mostCols - 1) / mostCols
+	var ends []int // marks that end a column
+	for i := every - 1; i < len(m.marks); i += every {
+		ends = append(ends, i)
+	}
+	if len(ends) == 0 || ends[len(ends)-1] != len(m.marks)-1 {
+		ends = append(ends, len(m.marks)-1)
+	}
+	var cols []string
+	for _, e := range ends {
+		cols = append(cols, fmt.Sprintf("%.9g", m.marks[e].at.Seconds()))
+	}
+	rows := make([]string, len(order))
+	use, queue, paused, sum := make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order))
+	var depths [][]float64
+	var deep []string
+	for k, i := range order {
+		p := m.net.Port(int32(i))
+		rows[k] = m.net.PortName(int32(i))
+		var a portMark
+		from := sim.Time(0)
+		for _, e := range ends {
+			b := &m.marks[e]
+			span := float64(b.at - from)
+			u, t := 0.0, 0.0
+			if span > 0 {
+				u = float64(b.ports[i].bytes-a.bytes) * float64(8*units.Second) / float64(p.Rate) / span
+				t = float64(b.ports[i].paused-a.paused) / span
+			}
+			use[k] = append(use[k], round(u))
+			paused[k] = append(paused[k], round(t))
+			queue[k] = append(queue[k], float64(b.ports[i].queue))
+			a, from = b.ports[i], b.at
+		}
+		x, y := &last.ports[i], &m.from.ports[i]
+		span := float64(last.at - m.from.at)
+		sum[k] = []float64{round(float64(x.bytes-y.bytes) * float64(8*units.Second) / float64(p.Rate) / max(span, 1)), float64(x.pauses - y.pauses),
+			(x.paused - y.paused).Microseconds(), p.Longest.Microseconds(), float64(x.marks - y.marks), float64(p.Drops), float64(p.MaxQueue)}
+		if m.graph.Nodes[p.Node].Kind == topo.Switch && p.MaxQueue > 0 {
+			deep = append(deep, rows[k])
+			depths = append(depths, m.depths(i))
+		}
+	}
+	r.SetMatrix("fabric.link.utilisation", rows, cols, use)
+	r.SetMatrix("fabric.link.queue", rows, cols, queue)
+	r.SetMatrix("fabric.link.paused", rows, cols, paused)
+	r.SetMatrix("fabric.link.totals", rows, []string{"utilisation", "pauses", "paused_us", "longest_pause_us", "ecn_marks", "drops", "queue_max_bytes"}, sum)
+	if len(deep) > 0 {
+		r.SetMatrix("fabric.queue.histogram", deep, depthNames(), depths)
+	}
+	var hosts []string
+	var good [][]float64
+	if len(m.hosts) <= mostRows {
+		span := (last.at - m.from.at).Seconds()
+		for i := range last.ports {
+			if p := m.net.Port(int32(i)); m.graph.Nodes[p.Node].Kind == topo.Host && span > 0 {
+				hosts = append(hosts, m.graph.Nodes[p.Node].Name)
+				good = append(good, []float64{float64(last.ports[i].taken-m.from.ports[i].taken) * 8 / span})
+			}
+		}
+		r.SetMatrix("fabric.host.goodput", hosts, []string{"received"}, good)
+	}
+}
+
+// round keeps six digits, which is what a picture or a table needs.
+func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+
+// Depths of queues are counted by powers of two from 1 KB on.
+const depthBins = 16
+
+func depthNames() []string {
+	out := []string{"empty"}
+	for i := range depthBins {
+		out = append(out, fmt.Sprintf("up to %v", units.KB<<i))
+	}
+	return out
+}
+
+// depths is how often a port's queue had which depth, of the times that it was looked at
+// after the warm-up.
+func (m *fabricMeter) depths(port int) []float64 {
+	out := make([]float64, depthBins+1)
+	for i := range m.marks {
+		if m.marks[i].at <= m.from.at {
+			continue
+		}
+		q := m.marks[i].ports[port].queue
+		k := 0
+		for q > 0 && k < depthBins {
+			k++
+			if q <= int64(units.KB)<<(k-1) {
+				break
+			}
+		}
+		out[k]++
+	}
+	return out
+}
+
+// layout is where the nodes stand in a picture.
+func (m *fabricMeter) layout(r *result.Result) {
+	if len(m.graph.Nodes) > mostRows {
+		return
+	}
+	points := m.graph.Layout()
+	rows := make([]string, len(points))
+	v := make([][]float64, len(points))
+	for i, p := range points {
+		rows[i] = m.graph.Nodes[i].Name
+		v[i] = []float64{round(p.X), round(p.Y), float64(m.graph.Nodes[i].Tier)}
+	}
+	r.SetMatrix("fabric.layout", rows, []string{"x", "y", "tier"}, v)
+}
+
+// checks are the laws of conservation.
+func (m *fabricMeter) checks(r *result.Result, last *fabricMark) {
+	c := &last.counters
+	inFlight := uint64(0)
+	for i := range m.net.Messages() {
+		if m.net.Messages()[i].Acked == sim.Forever {
+			inFlight++
+		}
+	}
+	r.Check("flows conserved", c.Posted == c.Completed+inFlight, fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight))
+	err := m.net.Check()
+	detail := fmt.Sprintf("%d bytes of payload sent = %d received + %d of no use + %d lost + the rest in flight", c.Sent, c.Received, c.Wasted, c.Lost)
+	if err != nil {
+		detail = err.Error()
+	}
+	r.Check("bytes conserved", err == nil, detail)
+	open := m.net.PausedNow()
+	r.Check("pauses conserved", c.Paused == c.Unpaused+open, fmt.Sprintf("%d pauses took effect = %d ended + %d last", c.Paused, c.Unpaused, open))
+	if m.s.Fabric.PFC.Enabled && m.s.Fabric.PFC.Headroom.Kind == fabric.HeadroomAuto && len(m.s.Fabric.Failures) == 0 {
+		n := c.Drops[fabric.DropBuffer]
+		if m.s.Fabric.Watchdog.Action == fabric.WatchdogReport || n == 0 {
+			r.Check("nothing lost for want of room", n == 0, fmt.Sprintf("%d packets dropped by switches", n))
+		}
+	}
+}
+
+// warn says what a reader of the figures should know.
+func (m *fabricMeter) warn(r *result.Result, last *fabricMark, interrupted bool) {
+	c := &last.counters
+	if interrupted {
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at, m.done)
+	}
+	for _, text := range m.stuck {
+		r.Warn("%s", text)
+	}
+	if n := c.DropCount(); n > 0 {
+		for reason, k := range c.Drops {
+			if k > 0 {
+				r.Warn("%d packets lost: %v", k, fabric.DropReason(reason))
+			}
+		}
+	}
+	if hung := m.net.Hung(); hung > 0 {
+		r.Warn("%d flows never end: what they sent was lost, and there is no retransmission timer (fabric.recovery.timeout: none)", hung)
+	}
+	if c.Stranded > 0 {
+		r.Warn("%d queue pairs had no way left after a link had failed", c.Stranded)
+	}
+	if cycle := m.graph.Cycle(m.graph.Route(nil)); cycle != nil && m.s.Fabric.PFC.Enabled {
+		r.Warn("pauses can lock up in a circle on this network's ways: %s", m.graph.Names(cycle))
+	}
+	if m.s.Measure.WarmUp.Auto {
+		r.Warn("no warm-up was cut: auto is for drives; give a time or a share of until")
+	}
+}
+
+// summary is the network in one line.
+func (m *fabricMeter) summary() string {
+	x := m.s.Fabric
+	text := fmt.Sprintf("%s, %s, %s", plural(len(m.hosts), "host"), plural(len(m.graph.Nodes)-len(m.hosts), "switch"), plural(len(m.graph.Links), "link"))
+	if x.Topology.File == "" {
+		text += fmt.Sprintf(" of %v", x.HostLink)
+		if x.UpLink != x.HostLink {
+			text += fmt.Sprintf(" and %v", x.UpLink)
+		}
+	}
+	text += ", " + x.CongestionControl.Algorithm.String()
+	if !x.PFC.Enabled {
+		text += ", no PFC"
+	}
+	if x.Compat != FabricCompatNone {
+		text += ", compat: " + fabricCompatNames[x.Compat]
+	}
+	return text
+}
+
+// limits are what the models leave out and a reader should know.
+func (m *fabricMeter) limits() []string {
+	out := []string{
+		"Hosts' software, PCIe and memory take no time.",
+		"Switches store and forward; control traffic (class 0) takes no room in their buffers.",
+	}
+	if m.s.Fabric.Compat != FabricCompatNone {
+		out = append(out, fmt.Sprintf("compat: %s reproduces deviations of a simulator, which no network has.", fabricCompatNames[m.s.Fabric.Compat]))
+	}
+	return out
+}

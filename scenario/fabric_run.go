@@ -1,0 +1,256 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"farflash/cosim"
+	"farflash/fabric"
+	"farflash/fabric/topo"
+	"farflash/result"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Flow is one flow of a network and what became of it.
+type Flow struct {
+	ID       int64
+	Src, Dst int32 // nodes
+	Port     uint16
+	Size     units.Bytes
+	Start    units.Duration
+	FCT      units.Duration // until its sender knew that all had arrived; sim.Forever if it did not
+	Ideal    units.Duration // were it alone
+}
+
+// Pause is a port that is told to pause, or to go on.
+type Pause struct {
+	Time units.Duration
+	Node int32
+	// Switch says that the node is one.
+	Switch bool
+	// Port counts from 1 within the node.
+	Port   int
+	Class  int
+	Resume bool
+}
+
+// network is the models of one run of a network.
+type network struct {
+	s       *Scenario
+	eng     *sim.Engine
+	net     *fabric.Network
+	graph   *topo.Graph
+	traffic *cosim.Traffic
+	hosts   []int32
+	known   int // flows, 0 if that is not known
+	stuck   []string
+	dead    bool // a deadlock was found
+	done    uint64
+}
+
+// Delivered is for the network.
+func (y *network) Delivered(int32) {}
+
+// Acked is for the network: a flow has ended.
+func (y *network) Acked(int32) {
+	y.done++
+	if y.traffic.Ended() && y.done == y.traffic.Posted() {
+		y.eng.Stop()
+	}
+}
+
+// buildNetwork makes the models.
+func (s *Scenario) buildNetwork(seed uint64) (*network, error) {
+	x := s.Fabric
+	y := &network{s: s, eng: sim.New()}
+	var err error
+	if y.graph, err = x.graph(s); err != nil {
+		return nil, &Error{s.where("fabric.topology"), fmt.Sprintf("fabric.%v", err)}
+	}
+	y.hosts = hostsOf(y.graph)
+	if y.net, err = fabric.New(x.settings(), y.graph, y.eng, y, seed, "fabric"); err != nil {
+		return nil, &Error{s.where("fabric"), fmt.Sprintf("fabric: %v", err)}
+	}
+	for i, f := range x.Failures {
+		l, err := link(y.graph, f.A, f.B)
+		if err != nil {
+			path := fmt.Sprintf("fabric.failures[%d]", i)
+			return nil, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+		}
+		y.net.Fail(l, f.At, f.Until)
+	}
+	src, known, err := s.openFlows(y.graph, seed)
+	if err != nil {
+		return nil, err
+	}
+	y.known = known
+	y.traffic = cosim.NewTraffic(y.eng, y.net, src, y.hosts)
+	y.net.OnStuck = func(x fabric.Stuck) {
+		const most = 8
+		if x.Cycle != nil && !y.dead {
+			y.dead = x.Cycle != nil && s.Fabric.Watchdog.Action == fabric.WatchdogReport
+			y.stuck = append(y.stuck, fmt.Sprintf("deadlock at %v: %s", x.At, y.net.CycleName(x.Cycle)))
+			if y.dead {
+				y.eng.Stop()
+			}
+		} else if len(y.stuck) < most {
+			y.stuck = append(y.stuck, fmt.Sprintf("%s has been paused since %v, for longer than fabric.watchdog.after", y.net.PortName(x.Port), x.Since))
+		}
+	}
+	return y, nil
+}
+
+// runNetwork simulates a network alone.
+func (s *Scenario) runNetwork(ctx context.Context, o Options, digest string) (*Outcome, error) {
+	y, err := s.buildNetwork(o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	if o.Pause != nil {
+		y.net.OnPause = func(p fabric.Pause) {
+			if failed == nil {
+				failed = o.Pause(y.pause(p))
+			}
+		}
+	}
+	m := newFabricMeter(y)
+	if err := y.traffic.Start(); err != nil {
+		return nil, err
+	}
+	interrupted := m.run(ctx, o, &failed)
+	if err := errors.Join(failed, y.traffic.Err()); err != nil {
+		return nil, err
+	}
+	if o.Flow != nil {
+		for i := range y.net.Messages() {
+			if err := o.Flow(y.flow(int32(i))); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r := result.New(digest, o.Seed, o.Version)
+	r.Name = s.Name
+	m.finish(r, interrupted)
+	return &Outcome{Result: r, Events: y.eng.Events(), Interrupted: interrupted}, nil
+}
+
+// flow is a message in the user's terms.
+func (y *network) flow(i int32) Flow {
+	m := &y.net.Messages()[i]
+	f := Flow{ID: int64(i), Size: m.Size, Start: m.Posted, FCT: sim.Forever, Ideal: y.net.Ideal(i), Port: y.net.SourcePort(m.QP)}
+	f.Src, f.Dst = y.net.Ends(m.QP)
+	if m.Acked != sim.Forever {
+		f.FCT = m.Acked - m.Posted
+	}
+	return f
+}
+
+func (y *network) pause(p fabric.Pause) Pause {
+	r := y.net.Port(p.Port)
+	return Pause{Time: p.At, Node: r.Node, Switch: y.graph.Nodes[r.Node].Kind == topo.Switch, Port: y.net.PortNumber(p.Port) + 1, Class: int(p.Class), Resume: p.Resume}
+}
+
+// fabricMeter follows a run of a network in slices, of which it keeps a bounded number by joining
+// neighbours.
+type fabricMeter struct {
+	*network
+	width units.Duration
+	most  int
+	marks []fabricMark
+	from  fabricMark // the end of the warm-up
+}
+
+// fabricMark is the state of the network at a time.
+type fabricMark struct {
+	at       sim.Time
+	counters fabric.Counters
+	ports    []portMark
+	rates    []units.BitRate // of the first queue pairs
+	done     uint64
+}
+
+type portMark struct {
+	bytes, taken, marks uint64
+	pauses              uint64
+	paused              sim.Time
+	queue               int64
+}
+
+// A meter's bounds: marks of all ports together, and how many queue pairs' rates are
+// followed.
+const (
+	portMarks  = 1 << 21
+	firstPairs = 8
+)
+
+func newFabricMeter(y *network) *fabricMeter {
+	return &fabricMeter{network: y, width: 10 * units.Microsecond, most: min(256, max(16, portMarks/y.net.Ports())) &^ 1}
+}
+
+// mark takes down the state.
+func (m *fabricMeter) mark(at sim.Time) fabricMark {
+	k := fabricMark{at: at, counters: m.net.Counters, ports: make([]portMark, m.net.Ports()), done: m.done}
+	for i := range k.ports {
+		p := m.net.Port(int32(i))
+		k.ports[i] = portMark{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused, int64(p.Queue)}
+	}
+	for q := range min(firstPairs, m.net.Pairs()) {
+		k.rates = append(k.rates, m.net.Rate(fabric.QP(q)))
+	}
+	return k
+}
+
+// run drives the engine until every flow has ended, or the run is to end. It reports whether the
+// context ended it.
+func (m *fabricMeter) run(ctx context.Context, o Options, failed *error) bool {
+	end := sim.Forever
+	if t := m.s.Measure.Until.Time; t > 0 {
+		end = t
+	}
+	warm := m.s.Measure.WarmUp.Time
+	if share := m.s.Measure.WarmUp.Share; share > 0 && end != sim.Forever {
+		warm = units.Duration(float64(end) * float64(share))
+	}
+	for {
+		to := min(m.width*units.Duration(len(m.marks)+1), end)
+		warming := warm > m.from.at && warm < to
+		if warming {
+			to = warm
+		}
+		m.eng.Run(to)
+		over := m.traffic.Ended() && m.done == m.traffic.Posted()
+		dry := over || m.dead || m.eng.Pending() == 0 || m.traffic.Err() != nil || *failed != nil
+		stop := ctx.Err() != nil
+		if dry || stop {
+			to = m.eng.Now()
+		}
+		if warming && !dry && !stop {
+			m.from = m.mark(to)
+			continue
+		}
+		m.add(m.mark(to))
+		if o.Progress != nil {
+			o.Progress(Progress{Requests: m.done, Expected: uint64(m.known), Simulated: to, Until: m.s.Measure.Until.Time})
+		}
+		if dry || stop || to == end {
+			return stop
+		}
+	}
+}
+
+// add keeps a mark, joining slices in pairs when there are too many.
+func (m *fabricMeter) add(k fabricMark) {
+	m.marks = append(m.marks, k)
+	if len(m.marks) < m.most || k.at < m.width*units.Duration(len(m.marks)) {
+		return
+	}
+	for i := range m.most / 2 {
+		m.marks[i] = m.marks[2*i+1]
+	}
+	m.marks = slices.Delete(m.marks, m.most/2, len(m.marks))
+	m.width *= 2
+}
