@@ -100,7 +100,7 @@ func (e *encoder) fields(v reflect.Value, path string, indent int) {
 	for _, f := range fieldsOf(v.Type()) {
 		p := joinPath(path, f.key)
 		x := v.FieldByIndex(f.index)
-		if slices.Contains(e.skip, p) || omitted(x) {
+		if slices.Contains(e.skip, p) || omitted(x) || path == "" && x.Kind() == reflect.Slice && x.Len() == 0 {
 			continue
 		}
 		e.b.WriteString(strings.Repeat("  ", indent))
