@@ -136,3 +136,20 @@ func known(name string) bool {
 	}
 	return err == nil
 }
+
+// TestCodeOfOwnAlgorithm holds the how-to's code to the example that the tests run.
+func TestCodeOfOwnAlgorithm(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("how-to", "congestion-control.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(filepath.Join(root, "fabric", "cc", "example_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(page), "```go\n")
+	code, _, _ = strings.Cut(code, "\n```")
+	if code == "" || !strings.Contains(string(example), code) {
+		t.Error("the code in docs/how-to/congestion-control.md is not that of fabric/cc/example_test.go")
+	}
+}

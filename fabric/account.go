@@ -52,7 +52,7 @@ func (r DropReason) String() string { return dropNames[r] }
 type Drop struct {
 	At     sim.Time
 	Port   int32 // that it came in through, or was to leave through
-	QP     QP
+	QP     QP    // -1 is none: a pause frame
 	Reason DropReason
 }
 
@@ -63,7 +63,11 @@ func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
 		n.Counters.Lost += uint64(n.payload(x))
 	}
 	n.notes.give(x.note)
-	n.OnDrop.Fire(Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp), Reason: why})
+	d := Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp), Reason: why}
+	if x.kind >= pauseFrame {
+		d.QP = -1
+	}
+	n.OnDrop.Fire(d)
 }
 
 // payload is what a data packet carries of its message.
@@ -123,7 +127,7 @@ func (n *Network) PortOf(link int32, atA bool) int32 {
 	if atA {
 		node = l.A
 	}
-	return n.nodes[node].first + int32(n.graph.Ports().Number(link, atA))
+	return n.nodes[node].first + int32(n.routes.Ports().Number(link, atA))
 }
 
 // PacketHops is how many packets, pause frames included, have been put on wires.
@@ -149,13 +153,13 @@ func (n *Network) Check() error {
 		for c := range MaxClasses {
 			l := &n.lanes[i*MaxClasses+c]
 			sum := int64(0)
-			for k := range l.waiting.n {
-				x := l.waiting.items[(l.waiting.head+k)&uint32(len(l.waiting.items)-1)]
+			n.chunks.each(&l.waiting, func(x *packet) bool {
 				sum += int64(x.size)
 				if x.kind == dataPacket {
-					waiting += uint64(n.payload(&x))
+					waiting += uint64(n.payload(x))
 				}
-			}
+				return true
+			})
 			if sum != l.out {
 				return fmt.Errorf("port %d class %d: %d bytes wait and %d are counted", i, c, sum, l.out)
 			}
@@ -180,7 +184,11 @@ func (n *Network) Check() error {
 		for pi := sw.first; pi < sw.first+sw.ports; pi++ {
 			for c := range uint8(MaxClasses) {
 				l := n.lane(pi, c)
-				if n.lossless>>c&1 != 0 {
+				switch {
+				case n.lossless>>c&1 == 0:
+				case n.cfg.Pools != nil: // whose headroom is a part of in
+					sum -= l.in
+				default:
 					sum -= l.in + l.head
 				}
 				if c > 0 {
@@ -194,7 +202,7 @@ func (n *Network) Check() error {
 		if sum != 0 {
 			return fmt.Errorf("%s: the queues and the accounts of what came in differ by %d bytes", n.graph.Nodes[i].Name, sum)
 		}
-		if sw.shared < 0 || sw.shared > sw.pool && n.cfg.Pools == nil {
+		if sw.shared < 0 || sw.shared > sw.most && n.cfg.Pools == nil {
 			return fmt.Errorf("%s: %d of %d shared bytes are taken", n.graph.Nodes[i].Name, sw.shared, sw.pool)
 		}
 	}
@@ -237,10 +245,10 @@ func (n *Network) Hung() int {
 		}
 	}
 	for i := range n.lanes {
-		q := &n.lanes[i].waiting
-		for k := range q.n {
-			moving[q.items[(q.head+k)&uint32(len(q.items)-1)].qp] = true
-		}
+		n.chunks.each(&n.lanes[i].waiting, func(x *packet) bool {
+			moving[x.qp] = true
+			return true
+		})
 	}
 	hung := 0
 	for q := range n.senders {

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"farflash/fabric/topo"
+	"farflash/sim"
 	"farflash/units"
 )
 
@@ -92,7 +93,7 @@ func (n *Network) threshold(q *port, free int64) int64 {
 }
 
 // setThreshold computes a port's alpha and headroom; nic is the hosts' rate.
-func (n *Network) setThreshold(p *port, nic units.BitRate) {
+func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.BitRate]bytesIn) error {
 	c := &n.cfg.PFC
 	p.alpha = int64(float64(c.Alpha) * 65536)
 	if c.AlphaByRate {
@@ -102,37 +103,88 @@ func (n *Network) setThreshold(p *port, nic units.BitRate) {
 	}
 	switch c.Headroom.Kind {
 	case HeadroomAuto:
-		p.head = n.headroom(p)
+		x, ok := fastest[p.rate]
+		if !ok {
+			x = n.fastest(p)
+			fastest[p.rate] = x
+		}
+		if x.time == 0 && !c.Enabled {
+			break
+		}
+		if x.time == 0 {
+			return fmt.Errorf("rounding: in whole nanoseconds %d bytes take no time at %v, so no headroom is enough; use exact, or a fixed pfc.headroom", x.bytes, p.rate)
+		}
+		p.head = n.headroom(p, x)
 	case HeadroomHPCC:
 		// In whole nanoseconds, as the reference computes it.
 		p.head = int64(p.rate) * int64(p.delay/units.Nanosecond) / 8 / 1e9 * 3
 	case HeadroomFixed:
 		p.head = int64(c.Headroom.Size)
 	}
+	return nil
+}
+
+// bytesIn is what a link carries in a time.
+type bytesIn struct {
+	bytes uint16
+	time  sim.Time
+}
+
+// fastest is the packet that a port's link carries at the greatest rate. That is above the
+// link's where the time on the wire is rounded down.
+func (n *Network) fastest(p *port) bytesIn {
+	most := uint16(n.largest())
+	if p.perByte > 0 {
+		return bytesIn{most, p.perByte * sim.Time(most)}
+	}
+	least := n.cfg.Header + n.cfg.Telemetry.Size + 1
+	if n.cfg.Acks.Class > 0 {
+		least = min(least, n.cfg.Acks.Size+n.cfg.Telemetry.AckSize)
+	}
+	best := bytesIn{uint16(least), n.onTheWire(uint16(least), p.rate)}
+	for size := uint16(least); size <= most && best.time > 0; size++ {
+		if t := n.onTheWire(size, p.rate); float64(size)*float64(best.time) > float64(best.bytes)*float64(t) {
+			best = bytesIn{size, t}
+		}
+	}
+	return best
+}
+
+// largest is the size of the largest packet that is not a pause frame.
+func (n *Network) largest() units.Bytes {
+	return max(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size, n.cfg.Acks.Size+n.cfg.Telemetry.AckSize, n.cfg.CNP.Size)
 }
 
 // headroom is what may still arrive at a port after it has decided to pause a class, so
 // that none of it is lost:
 //
-//   - the pause frame waits for the packet that is being sent, and for a frame of
+//   - the pause frame waits for the packet or frame that is being sent, and for a frame of
 //     each other class; then it takes its own time, and the link's delay;
-//   - the other end may just have begun a packet, which it finishes;
-//   - during all that, and the delay back, it sends at the link's rate;
-//   - the packet that caused the pause is itself accounted to the headroom, and the one
-//     behind it may be on the wire in part.
-func (n *Network) headroom(p *port) int64 {
-	packet := int64(max(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size, n.cfg.Acks.Size+n.cfg.Telemetry.AckSize, n.cfg.CNP.Size))
-	hi, lo := bits.Mul64(uint64(p.rate), uint64(2*p.delay))
-	wire, rest := bits.Div64(hi, lo, 8*uint64(units.Second))
+//   - during all that, and the delay back, the other end sends at the link's rate; what it sent
+//     before comes first, for the packet that caused the pause has just arrived as a whole;
+//   - when the frame takes effect the other end may just have begun a packet, which it finishes;
+//   - the packet that caused the pause is itself accounted to the headroom, which was
+//     empty, for else the class would have been paused already.
+//
+// One packet more is a margin for times on the wire that are rounded.
+func (n *Network) headroom(p *port, fastest bytesIn) int64 {
+	packet, frame := uint16(n.largest()), uint16(n.cfg.PFC.Frame)
+	after := n.time(p, max(packet, frame)) + MaxClasses*n.time(p, frame) + 2*p.delay
+	hi, lo := bits.Mul64(uint64(after), uint64(fastest.bytes))
+	wire, rest := bits.Div64(hi, lo, uint64(fastest.time))
 	if rest > 0 {
 		wire++
 	}
-	return int64(wire) + 4*packet + (MaxClasses+1)*int64(n.cfg.PFC.Frame)
+	return int64(wire) + 3*int64(packet)
 }
 
-// protected is how many lossless classes are in use: each needs its headroom.
+// protected is how many lossless classes are in use: each needs its headroom. Before any is,
+// room is kept for those of one queue pair.
 func (n *Network) protected() int64 {
-	return int64(bits.OnesCount8(n.lossless & n.used))
+	if n.lossless == 0 {
+		return 0
+	}
+	return int64(max(bits.OnesCount8(n.lossless&n.used), n.graph.Channels, 1))
 }
 
 // setPools divides each switch's buffer. It is done again when a class comes into use.
@@ -149,7 +201,9 @@ func (n *Network) setPools() error {
 			kept += int64(n.cfg.PFC.Reserve) * n.protected()
 		}
 		sw.pool = int64(n.cfg.Buffer) - kept - head
-		if sw.pool <= 0 {
+		// A class that comes into use later takes its room from what is shared, as that is freed.
+		sw.most = max(sw.pool, sw.shared)
+		if sw.pool <= 0 && n.cfg.Pools == nil {
 			errs = append(errs, fmt.Errorf("buffer: %v is too small for %s, whose %d ports take %v for headroom and %v for reserves; use more than %v",
 				n.cfg.Buffer, n.graph.Nodes[i].Name, sw.ports, units.Bytes(head), units.Bytes(kept), units.Bytes(head+kept)))
 			if len(errs) == 3 {

@@ -1,6 +1,9 @@
 package fabric
 
-import "farflash/units"
+import (
+	"farflash/fabric/cc"
+	"farflash/units"
+)
 
 // Pools is the buffer of ns3-rdma's switches (Zhu et al., SIGCOMM 2015; the ns-3 code published
 // with it), which differs from the shared buffer of buffer.go: one service pool
@@ -25,13 +28,14 @@ type Pools struct {
 // NS3RDMA sets what is like ns3-rdma and is not a setting of its configuration files.
 func NS3RDMA(c Config) Config {
 	const cell = 1030
-	c.Header = 48
-	c.Acks.Size, c.Acks.Duplicates = 60, false
+	c.Header = 22 // 20 IP, 2 PPP; UDP and sequence numbers are payload, as its goodput counts them
+	c.Acks.Size, c.Acks.Duplicates = 30, false
 	c.Acks.Class, c.Acks.HostClass = 0, 0
-	c.CNP.Size, c.CNP.Ticking, c.CNP.Echo = 60, true, false
-	c.PFC.Frame, c.PFC.Quanta = 43, 0
+	c.CNP.Size, c.CNP.Ticking, c.CNP.Echo = 30, true, false
+	c.PFC.Frame, c.PFC.Quanta = 31, 0
 	c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 100 * cell}
 	c.Buffer = 9 * units.MB
+	c.CongestionControl.DCQCN = cc.NS3RDMADCQCN()
 	c.Rounding = WholeNanoseconds
 	c.QueuePairs.Life = PerMessage
 	c.Recovery.Timeout = Timeout{}
@@ -67,8 +71,7 @@ func (n *Network) admitPools(in int32, q *port, sw *node, l *lane, class uint8, 
 	}
 	if !l.off && p.pauses(sw, l) {
 		n.pause(in, q, l, class)
-		l.until = n.eng.Now() + p.Recheck
-		n.eng.Schedule(q.inPort, n.target, l.until, refresh, uint32(in)*MaxClasses+uint32(class))
+		n.lookAgain(in, q, class)
 	}
 	return true
 }
@@ -106,6 +109,12 @@ func (n *Network) recheck(pi int32, p *port, l *lane, class uint8) {
 		n.Counters.Refreshes++
 		n.frame(pi, p, class, pauseFrame)
 	}
-	l.until = n.eng.Now() + n.cfg.Pools.Recheck
-	n.eng.Schedule(p.inPort, n.target, l.until, refresh, uint32(pi)*MaxClasses+uint32(class))
+	n.lookAgain(pi, p, class)
+}
+
+// lookAgain schedules the next look.
+func (n *Network) lookAgain(pi int32, p *port, class uint8) {
+	i := uint32(pi)*MaxClasses + uint32(class)
+	n.looks[i] = n.eng.Now() + n.cfg.Pools.Recheck
+	n.eng.Schedule(p.inPort, n.target, n.looks[i], refresh, i)
 }

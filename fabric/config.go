@@ -114,7 +114,8 @@ type Recovery struct {
 	// al., SIGCOMM 2018): only what is lost is sent again.
 	Kind RecoveryKind
 	// Timeout is how long a queue pair waits for progress before it sends again what is
-	// not acknowledged: a time, auto (67.1 ms, InfiniBand's local ACK timeout 14, with
+	// not acknowledged, and twice as long after each time that was of no use, up to 64 times:
+	// a time, auto (67.1 ms, InfiniBand's local ACK timeout 14, with
 	// PFC; 4 ms without; for selective repeat 320 us), or none.
 	Timeout Timeout
 	// ShortTimeout is selective repeat's timeout while at most ShortCount packets are in
@@ -186,8 +187,8 @@ type ECNPort struct {
 type Watchdog struct {
 	// After is how long a port may stay paused before it is reported; 0 is for ever.
 	After units.Duration
-	// Action is report, or ignore: the pause is also ended, as switches' watchdogs do,
-	// and what then finds no room is lost.
+	// Action is report, or ignore: the pause is also ended and others of its class are
+	// ignored for as long again, as switches' watchdogs do, and what then finds no room is lost.
 	Action WatchdogAction
 }
 
@@ -220,6 +221,14 @@ func DefaultConfig() Config {
 	}
 }
 
+// leastQuanta is the shortest pause that can be refreshed in time: half of it, after which
+// the refresh is due, must be enough for a packet that is being sent and a frame of each class.
+func (c *Config) leastQuanta() int {
+	packet := max(c.Payload+c.Header+c.Telemetry.Size, c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)
+	const quantum = 64 // bytes
+	return int((2*(packet+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
+}
+
 // Validate reports what cannot work, each with its key.
 func (c *Config) Validate() error {
 	var errs []error
@@ -245,23 +254,31 @@ func (c *Config) Validate() error {
 		bad(x.class >= 0 && x.class < MaxClasses, x.key, "%d is not possible; use 0 to %d", x.class, MaxClasses-1)
 	}
 	bad(c.CNP.Interval >= 0, "cnp.interval", "%v is not possible; use 0s or more", c.CNP.Interval)
+	bad(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval", "%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
 	bad(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
 	bad(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
 	if c.Recovery.Kind == SelectiveRepeat {
 		bad(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
 		bad(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
 	}
-	bad(c.Buffer > 0, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
+	bad(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
 	p := &c.PFC
 	if p.Threshold.Dynamic {
-		bad(p.Alpha > 0 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8", p.Alpha)
+		bad(p.Alpha >= 1.0/65536 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8", p.Alpha)
 	} else {
 		bad(p.Threshold.Size > 0, "pfc.threshold", "%v is not possible; use dynamic, or a size", p.Threshold.Size)
 	}
-	bad(p.Reserve >= 0, "pfc.reserve", "%v is not possible; use 0B or more", p.Reserve)
-	bad(p.ResumeOffset >= 0, "pfc.resume_offset", "%v is not possible; use 0B or more", p.ResumeOffset)
-	bad(p.Headroom.Size >= 0, "pfc.headroom", "%v is not possible; use auto, or a size", p.Headroom.Size)
+	bad(p.Reserve >= 0 && p.Reserve <= units.TiB, "pfc.reserve", "%v is not possible; use 0B or more", p.Reserve)
+	bad(p.ResumeOffset >= 0 && p.ResumeOffset <= units.TiB, "pfc.resume_offset", "%v is not possible; use 0B or more", p.ResumeOffset)
+	bad(p.Headroom.Size >= 0 && p.Headroom.Size <= units.TiB, "pfc.headroom", "%v is not possible; use auto, or a size", p.Headroom.Size)
 	bad(p.Quanta >= 0 && p.Quanta <= 65535, "pfc.quanta", "%d is not possible; use 0 (until resumed) to 65535", p.Quanta)
+	if p.Enabled {
+		least := c.leastQuanta()
+		bad(p.Quanta <= 0 || p.Quanta >= least, "pfc.quanta", "%d is over before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), or %d to 65535", p.Quanta, least)
+		if p.Headroom.Kind == HeadroomAuto {
+			bad(c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses || c.Acks.HostClass == c.Acks.Class, "acks.host_class", "%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
+		}
+	}
 	if c.ECN.Enabled {
 		e := &c.ECN
 		bad(e.Rate > 0, "ecn.rate", "%v is not possible; use a rate such as 25Gbps", e.Rate)
@@ -282,7 +299,8 @@ func (c *Config) Validate() error {
 		bad(w >= 1 && w <= 1000, fmt.Sprintf("weights[%d]", i), "%d is not possible; use 1 to 1000", w)
 	}
 	bad(c.Watchdog.After >= 0, "watchdog.after", "%v is not possible; use a time, or 0s for never", c.Watchdog.After)
-	bad(c.Telemetry.Size >= 0 && c.Telemetry.AckSize >= 0, "telemetry.size", "is below zero")
+	bad(c.Telemetry.Size >= 0 && c.Telemetry.Size <= units.KiB, "telemetry.size", "%v is not possible; use 0B to 1KiB", c.Telemetry.Size)
+	bad(c.Telemetry.AckSize >= 0 && c.Telemetry.AckSize <= units.KiB, "telemetry.ack_size", "%v is not possible; use 0B to 1KiB", c.Telemetry.AckSize)
 	bad(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more", c.Telemetry.Multiple)
 	return errors.Join(errs...)
 }

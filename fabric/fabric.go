@@ -26,6 +26,7 @@
 package fabric
 
 import (
+	"errors"
 	"fmt"
 
 	"farflash/fabric/cc"
@@ -76,6 +77,7 @@ type Network struct {
 
 	ports    []port
 	lanes    []lane // MaxClasses for each port
+	chunks   chunks // of the lanes' queues
 	nodes    []node
 	nics     []nic // for each host's port
 	senders  []sender
@@ -88,9 +90,14 @@ type Network struct {
 	pairSeen map[[2]int32]uint16 // queue pairs opened between two hosts, for their port numbers
 	keys     []flowKey
 	failed   []bool // links
+	failures []int  // of each link, that have not been mended yet
 
 	notes    notes
 	ends     []sim.Time // of each lane's pause, unless it is refreshed
+	since    []sim.Time // of each lane's pause
+	deaf     []sim.Time // until when each lane ignores pauses
+	told     []sim.Time // since when the lane was paused that the watchdog has told of last
+	looks    []sim.Time // when each lane that pauses is to refresh that
 	lossless uint8      // classes that PFC protects
 	used     uint8      // classes that queue pairs or ACKs use
 	timeout  sim.Time
@@ -138,6 +145,7 @@ const (
 	refresh                // a pause must be refreshed, or ends
 	look                   // the watchdog looks
 	notify                 // a CNP is due
+	overdue                // an ACK has been withheld for long enough
 	linkDown               // a link fails
 	linkUp                 // and is mended
 )
@@ -157,6 +165,9 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	}
 	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
 		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
+	if err := n.check(); err != nil {
+		return nil, err
+	}
 	n.target, n.self = eng.AddHandler(n), eng.NewComponent()
 	n.notes.init(n.wants)
 	n.widen()
@@ -165,7 +176,9 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 			return nil, err
 		}
 	}
-	n.use(uint8(cfg.Acks.Class))
+	if cfg.Acks.Class > 0 {
+		n.use(uint8(cfg.Acks.Class))
+	}
 	if err := n.build(); err != nil {
 		return nil, err
 	}
@@ -173,8 +186,35 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	return n, nil
 }
 
-// use takes note that packets of a class will be sent.
-func (n *Network) use(class uint8) { n.used |= 1 << class }
+// channels is how many classes a queue pair goes through on its way.
+func (n *Network) channels() int { return max(n.graph.Channels, 1) }
+
+// use takes note that packets of a class will be sent and reports whether that is new.
+func (n *Network) use(class uint8) bool {
+	was := n.used
+	n.used |= (1<<n.channels() - 1) << class
+	return n.used != was
+}
+
+// check refuses what the configuration and the graph cannot do together.
+func (n *Network) check() error {
+	var errs []error
+	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses {
+		errs = append(errs, fmt.Errorf("acks.class: %d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k))
+	} else if 1+k > MaxClasses {
+		errs = append(errs, fmt.Errorf("the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1))
+	}
+	for i := range n.graph.Links {
+		if l := &n.graph.Links[i]; l.Delay > maxDelay {
+			errs = append(errs, fmt.Errorf("the link from %s to %s has a delay of %v; use at most %v", n.nodeName(l.A), n.nodeName(l.B), l.Delay, maxDelay))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxDelay of a link: three times around the world.
+const maxDelay = units.Second
 
 // Handle is for the engine.
 func (n *Network) Handle(e sim.Event) {
@@ -194,8 +234,9 @@ func (n *Network) Handle(e sim.Event) {
 	case refresh:
 		n.refreshed(int32(e.Arg))
 	case notify:
-		r := &n.receive[e.Arg]
-		n.notify(r.port, &n.ports[r.port], e.Arg)
+		n.notify(&n.receive[e.Arg], e.Arg)
+	case overdue:
+		n.impatient(e.Arg)
 	case look:
 		n.looked()
 	case linkDown:

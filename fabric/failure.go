@@ -1,23 +1,36 @@
 package fabric
 
-import "farflash/sim"
+import (
+	"fmt"
 
-// Fail takes a link down at a time and, if until is later, up again then.
-func (n *Network) Fail(link int32, at, until sim.Time) {
+	"farflash/sim"
+)
+
+// Fail takes a link down at a time and, if until is later, up again then. A link that fails
+// several times at once is up again when the last failure has ended.
+func (n *Network) Fail(link int32, at, until sim.Time) error {
+	switch {
+	case link < 0 || int(link) >= len(n.graph.Links):
+		return fmt.Errorf("there is no link %d; there are %d", link, len(n.graph.Links))
+	case at < n.eng.Now():
+		return fmt.Errorf("a link cannot fail at %v; it is %v already", at, n.eng.Now())
+	}
 	from := n.ports[n.PortOf(link, true)].inPort
 	n.eng.Schedule(from, n.target, at, linkDown, uint32(link))
 	if until > at {
 		n.eng.Schedule(from, n.target, until, linkUp, uint32(link))
 	}
+	return nil
 }
 
 // linkFails loses what is on the link and waits for it, and has queue pairs look for other
 // ways.
 func (n *Network) linkFails(link int32) {
 	if n.failed == nil {
-		n.failed = make([]bool, len(n.graph.Links))
+		n.failed, n.failures = make([]bool, len(n.graph.Links)), make([]int, len(n.graph.Links))
 	}
-	if n.failed[link] {
+	n.failures[link]++
+	if n.failures[link] > 1 {
 		return
 	}
 	n.failed[link] = true
@@ -34,7 +47,7 @@ func (n *Network) linkFails(link int32) {
 		for c := range uint8(MaxClasses) {
 			l := n.lane(pi, c)
 			for l.waiting.n > 0 {
-				x := l.waiting.pop()
+				x := n.chunks.pop(&l.waiting)
 				l.out -= int64(x.size)
 				if !p.host && c > 0 {
 					n.release(&n.nodes[p.node], x.in, int64(x.size))
@@ -64,15 +77,42 @@ func (n *Network) lose(pi int32, p *port, x *packet) {
 
 // linkMends brings a link up again.
 func (n *Network) linkMends(link int32) {
-	if !n.failed[link] {
+	n.failures[link]--
+	if n.failures[link] > 0 {
 		return
 	}
 	n.failed[link] = false
 	n.reroute()
-	for _, pi := range [...]int32{n.PortOf(link, true), n.PortOf(link, false)} {
-		p := &n.ports[pi]
-		p.down = false
-		n.kick(pi, p)
+	ends := [...]int32{n.PortOf(link, true), n.PortOf(link, false)}
+	for _, pi := range ends {
+		n.ports[pi].down = false
+	}
+	for _, pi := range ends {
+		n.beginPaused(pi, &n.ports[pi])
+	}
+	for _, pi := range ends {
+		n.kick(pi, &n.ports[pi])
+	}
+}
+
+// beginPaused has the other end of a link that comes up begin with what it must not send yet:
+// what came before the link failed may still fill the room that is behind a port, and
+// there would be none for what comes until a pause frame is there.
+func (n *Network) beginPaused(pi int32, p *port) {
+	if p.host || n.lossless == 0 || n.cfg.Pools != nil {
+		return
+	}
+	sw := &n.nodes[p.node]
+	for c := range uint8(MaxClasses) {
+		l := n.lane(pi, c)
+		over := max(0, l.in-int64(n.cfg.PFC.Reserve))
+		if n.lossless>>c&1 == 0 || l.in == 0 && l.head == 0 || l.head == 0 && over < n.threshold(p, sw.pool-sw.shared) {
+			continue
+		}
+		l.off = true
+		n.Counters.Pauses++
+		n.keepPaused(pi, p, l, c)
+		n.paused(p.peer, &n.ports[p.peer], packet{kind: pauseFrame, class: c})
 	}
 }
 

@@ -43,7 +43,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 	if p.frames.n > 0 {
 		n.transmit(pi, p, p.frames.pop())
 	} else if answers := n.lane(pi, 0); answers.waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
-		x := answers.waiting.pop()
+		x := n.chunks.pop(&answers.waiting)
 		answers.out -= int64(x.size)
 		n.transmit(pi, p, x)
 	} else {
@@ -65,8 +65,9 @@ func (n *Network) serveNIC(pi int32, p *port) {
 				p.ready &^= 1 << class
 			}
 			s := &n.senders[q]
-			if s.avail > now || s.full(&n.control[q]) {
-				// Its rate or window has shrunk since it took its place.
+			if s.avail > now || s.full(&n.control[q]) || !s.hasMore() {
+				// Its rate or window has shrunk since it took its place, or what it was to send
+				// again has been acknowledged.
 				n.place(p, k, q, s)
 				continue
 			}
@@ -259,14 +260,12 @@ func (n *Network) repace(q int32, s *sender, at sim.Time) {
 	k.paced[i].at = at
 	n.down(k, n.up(k, i))
 	if k.paced[0].qp == q {
-		if !p.waits && p.free <= n.eng.Now() {
-			if at <= n.eng.Now() {
-				n.kick(s.port, p)
-			} else {
-				n.wakeLater(p, k)
-			}
-		} else if at <= p.free {
-			n.later(s.port, p)
+		switch {
+		case p.waits:
+		case at <= max(p.free, n.eng.Now()):
+			n.kick(s.port, p)
+		default:
+			n.wakeLater(p, k)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -10,8 +11,12 @@ import (
 	"farflash/units"
 )
 
-// maxMessage keeps a message's packet numbers apart from those before it.
-const maxMessage = 1 << 40
+// maxMessage keeps a message's packet numbers apart from those before it, maxQueuePairs the
+// numbers of queue pairs within what indexes their ways.
+const (
+	maxMessage    = 1 << 40
+	maxQueuePairs = 1 << 28
+)
 
 func (n *Network) checkHosts(src, dst int32) error {
 	for _, h := range [...]int32{src, dst} {
@@ -34,20 +39,20 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	if err := n.checkHosts(src, dst); err != nil {
 		return 0, err
 	}
-	if class == 0 || int(class)+max(n.graph.Channels, 1) > MaxClasses {
-		return 0, fmt.Errorf("traffic class %d is not possible; use 1 to %d", class, MaxClasses-max(n.graph.Channels, 1))
+	if class == 0 || int(class)+n.channels() > MaxClasses {
+		return 0, fmt.Errorf("traffic class %d is not possible; use 1 to %d", class, MaxClasses-n.channels())
 	}
-	for c := range uint8(max(n.graph.Channels, 1)) {
-		if n.used>>(class+c)&1 == 0 {
-			n.use(class + c)
-			if err := n.setPools(); err != nil {
-				return 0, err
-			}
+	if len(n.senders) == maxQueuePairs {
+		return 0, fmt.Errorf("%d queue pairs are open; there is no room for more", maxQueuePairs)
+	}
+	if was := n.used; n.use(class) {
+		if err := n.setPools(); err != nil {
+			n.used = was
+			return 0, errors.Join(err, n.setPools())
 		}
 	}
 	q := QP(len(n.senders))
 	order := n.pairSeen[[2]int32{src, dst}]
-	n.pairSeen[[2]int32{src, dst}] = order + 1
 	f := flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
 	n.keys = append(n.keys, f)
 	n.senders = append(n.senders, sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1})
@@ -55,8 +60,11 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	n.control = append(n.control, cc.Sender{Wake: sim.Forever})
 	n.paths = append(n.paths, make([]int32, 2*n.hopLimit)...)
 	if err := n.findWays(q); err != nil {
+		n.keys, n.senders, n.receive, n.control = n.keys[:q], n.senders[:q], n.receive[:q], n.control[:q]
+		n.paths = n.paths[:2*int(q)*n.hopLimit]
 		return 0, err
 	}
+	n.pairSeen[[2]int32{src, dst}] = order + 1
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	n.enrol(int32(q), s)
 	if n.cfg.Recovery.Kind == SelectiveRepeat {
@@ -119,11 +127,18 @@ func (n *Network) Post(q QP, size units.Bytes) (int32, error) {
 	if size <= 0 || size > maxMessage {
 		return 0, fmt.Errorf("a message of %v is not possible; use 1B to 1TiB", size)
 	}
+	if q < 0 || int(q) >= len(n.senders) {
+		return 0, fmt.Errorf("there is no queue pair %d; there are %d", q, len(n.senders))
+	}
 	s := &n.senders[q]
-	packets := uint32((size + n.cfg.Payload - 1) / n.cfg.Payload)
-	if uint64(s.end-s.una)+uint64(packets) >= 1<<31 {
+	if s.standing == finished {
+		return 0, fmt.Errorf("queue pair %d has done its message; queue_pairs.life per-message opens one for each", q)
+	}
+	count := uint64((size + n.cfg.Payload - 1) / n.cfg.Payload)
+	if uint64(s.end-s.una)+count >= 1<<31 {
 		return 0, fmt.Errorf("queue pair %d has more than %d packets to send", q, 1<<31-1)
 	}
+	packets := uint32(count)
 	m := int32(len(n.messages))
 	msg := Message{QP: q, Size: size, Posted: n.eng.Now(), Delivered: sim.Forever, Acked: sim.Forever, first: s.end, packets: packets, next: -1}
 	if s.newest >= 0 {
@@ -171,7 +186,7 @@ func (n *Network) Ideal(m int32) sim.Time {
 	ack := uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)
 	// The last packet leaves a link when it has arrived there and the one before it has
 	// left; the full ones leave behind each other at the rate of the slowest link so far.
-	var t, before, back, slowest sim.Time
+	var t, first, before, back, slowest, slowestBack sim.Time
 	n.along(s.port, int(msg.QP)*2, func(p *port) {
 		before += n.time(p, full)
 		slowest = max(slowest, n.time(p, full))
@@ -183,8 +198,20 @@ func (n *Network) Ideal(m int32) sim.Time {
 	})
 	n.along(n.receive[msg.QP].port, int(msg.QP)*2+1, func(p *port) {
 		back += n.time(p, ack) + p.delay
+		slowestBack = max(slowestBack, n.time(p, ack))
 	})
-	return t + back
+	// The last ACK goes behind the others, which take longer than the packets that they answer if
+	// those are small or come a faster way. Packets arrive evenly but for the last, so it
+	// is behind all ACKs or behind none or one.
+	every := uint32(n.cfg.Acks.Every)
+	acks := (msg.packets + every - 1) / every
+	end := t
+	if acks > 1 {
+		full := (acks - 1) * every // answered by the last ACK but one
+		first = before + sim.Time(every-1)*slowest
+		end = max(end, first+sim.Time(acks-1)*slowestBack, before+sim.Time(full-1)*slowest+slowestBack)
+	}
+	return end + back
 }
 
 // along calls f for each port that a way sends through, from a host's port on.
@@ -217,6 +244,31 @@ func (n *Network) roundTrip(src, dst int32) (sim.Time, units.Bytes) {
 	return t, units.Bytes(bdp)
 }
 
+// unlike are hosts of which two stand for all that have one link to the same switch, of the
+// same rate and delay.
+func (n *Network) unlike() []int32 {
+	type place struct {
+		at    int32
+		rate  units.BitRate
+		delay sim.Time
+	}
+	seen := map[place]int{}
+	var hosts []int32
+	for i := range n.nodes {
+		if n.graph.Nodes[i].Kind != topo.Host {
+			continue
+		}
+		if p := &n.ports[n.nodes[i].first]; n.nodes[i].ports == 1 {
+			at := place{n.ports[p.peer].node, p.rate, p.delay}
+			if seen[at]++; seen[at] > 2 {
+				continue
+			}
+		}
+		hosts = append(hosts, int32(i))
+	}
+	return hosts
+}
+
 // setTimes computes what depends on the network as a whole.
 func (n *Network) setTimes() {
 	r := &n.cfg.Recovery
@@ -232,12 +284,7 @@ func (n *Network) setTimes() {
 		}
 	}
 	if n.cfg.RoundTrip.Longest || n.wants.PINT {
-		var hosts []int32
-		for i, x := range n.graph.Nodes {
-			if x.Kind == topo.Host {
-				hosts = append(hosts, int32(i))
-			}
-		}
+		hosts := n.unlike()
 		for _, a := range hosts {
 			for _, b := range hosts {
 				if a != b {

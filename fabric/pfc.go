@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"math/bits"
+
 	"farflash/sim"
 	"farflash/units"
 )
@@ -29,6 +31,14 @@ func (n *Network) resume(pi int32, p *port, l *lane, class uint8) {
 }
 
 func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
+	// A frame that still waits for the wire says what counts by then: a class has one waiting at
+	// most, which is what the headroom reckons with.
+	for i := range p.frames.n {
+		if x := &p.frames.items[(p.frames.head+i)&uint32(len(p.frames.items)-1)]; x.class == class {
+			x.kind = k
+			return
+		}
+	}
 	n.Counters.Frames++
 	p.frames.push(packet{kind: k, class: class, size: uint16(n.cfg.PFC.Frame)})
 	n.kick(pi, p)
@@ -39,14 +49,16 @@ func (n *Network) lasts(p *port) sim.Time {
 	if n.cfg.Pools != nil {
 		return n.cfg.Pools.Lasts
 	}
-	return sim.Time(n.cfg.PFC.Quanta) * (512 * units.Second / sim.Time(p.rate))
+	hi, lo := bits.Mul64(uint64(n.cfg.PFC.Quanta)*512, uint64(units.Second))
+	t, _ := bits.Div64(hi, lo, uint64(p.rate))
+	return sim.Time(t)
 }
 
 // keepPaused has the pause refreshed before it runs out, at half its time.
 func (n *Network) keepPaused(pi int32, p *port, l *lane, class uint8) {
 	if n.cfg.PFC.Quanta > 0 {
 		at := n.eng.Now() + n.lasts(p)/2
-		l.until = at
+		n.looks[int(pi)*MaxClasses+int(class)] = at
 		n.eng.Schedule(p.inPort, n.target, at, refresh, uint32(pi)*MaxClasses+uint32(class))
 	}
 }
@@ -67,7 +79,7 @@ func (n *Network) refreshed(arg int32) {
 		return
 	}
 	l := &n.lanes[i]
-	if l.off && l.until == n.eng.Now() {
+	if l.off && n.looks[i] == n.eng.Now() {
 		if n.cfg.Pools != nil {
 			n.recheck(pi, p, l, class)
 			return
@@ -87,15 +99,19 @@ func (n *Network) paused(pi int32, p *port, x packet) {
 		return
 	}
 	now := n.eng.Now()
+	i := pi*MaxClasses + int32(x.class)
+	if now < n.deaf[i] {
+		return
+	}
 	if n.lasts(p) > 0 {
 		end := now + n.lasts(p)
-		i := pi*MaxClasses + int32(x.class)
 		n.ends[i] = end
 		n.eng.Schedule(p.inPort, n.target, end, refresh, uint32(i)|1<<31)
 	}
 	if p.paused>>x.class&1 != 0 {
 		return // a refresh
 	}
+	n.since[i] = now
 	if p.paused == 0 {
 		p.stats.since = now
 	}

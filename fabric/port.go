@@ -10,52 +10,53 @@ import (
 	"farflash/units"
 )
 
-// port is one end of a link: it sends on the link, and counts what came in from it.
+// port is one end of a link: it sends on the link, and counts what came in from it. What each
+// packet needs comes first, by cache lines.
 type port struct {
-	free   sim.Time // when the wire can take the next packet
-	wire   ring[flight]
-	frames ring[packet] // pause frames to send, before everything else
-	ready  uint8        // classes with packets (a NIC's: queue pairs) that could go
-	paused uint8        // classes that the other end has paused
-	host   bool
-	waits  bool // an event is pending for when the wire is free
-	down   bool
-	lossy  bool // packets get corrupted on the way
-	turn   uint8
-	nic    int32
-	node   int32
-	peer   int32 // the port at the other end
-
+	free    sim.Time // when the wire can take the next packet
 	perByte sim.Time // exact time of a byte on the wire, 0 if that is not whole
-	rate    units.BitRate
 	delay   sim.Time
-	alpha   int64 // of the dynamic threshold, in 1/65536
-	head    int64 // headroom of a lossless class
-	kmin    int64
-	kmax    int64
-	pmax    float64
+	wire    ring[flight]
+	ready   uint8 // classes with packets (a NIC's: queue pairs) that could go
+	paused  uint8 // classes that the other end has paused
+	host    bool
+	waits   bool // an event is pending for when the wire is free
+	down    bool
+	lossy   bool // packets get corrupted on the way
+	turn    uint8
+
+	node    int32
+	peer    int32 // the port at the other end
+	nic     int32
 	onWire  sim.Component // schedules arrivals
 	inPort  sim.Component // schedules everything else
+	kmin    int64
+	kmax    int64
+	alpha   int64 // of the dynamic threshold, in 1/65536
+	head    int64 // headroom of a lossless class
 	packets uint64
 	bytes   uint64
-	taken   uint64 // payload that came to the host and was new to it
-	random  sim.Stream
-	loss    float64
-	deficit [MaxClasses]int32
+
+	frames  ring[packet] // pause frames to send, before everything else
 	meter   *cc.Meter
+	taken   uint64 // payload that came to the host and was new to it
+	rate    units.BitRate
+	deficit [MaxClasses]int32
+	random  sim.Stream
+	pmax    float64
+	loss    float64
 	stats   portStats
 }
 
 // lane is one traffic class of a port: the queue of what will leave through it, and the
-// account of what came in through it and is still in the switch.
+// account of what came in through it and is still in the switch. It is a cache line.
 type lane struct {
-	waiting ring[packet]
-	out     int64 // bytes waiting to leave
-	in      int64 // bytes that came in, in the reserve and the shared part
-	head    int64 // bytes that came in, in the headroom
-	most    int64 // greatest out
-	until   sim.Time
-	off     bool // the other end has been told to pause
+	waiting queue
+	out     int64  // bytes waiting to leave
+	in      int64  // bytes that came in, in the reserve and the shared part
+	head    int64  // bytes that came in, in the headroom
+	most    uint32 // greatest out
+	off     bool   // the other end has been told to pause
 }
 
 // node is a host or a switch.
@@ -64,6 +65,7 @@ type node struct {
 	ports  int32
 	pool   int64 // the shared part of the buffer
 	shared int64 // what of it is taken
+	most   int64 // that can be: pool, or what was taken when a class came into use that made it less
 }
 
 // maxPorts is what a packet's in can tell apart.
@@ -109,10 +111,12 @@ func (n *Network) build() error {
 			hosts = l.Rate
 		}
 	}
+	twins := map[[2]int32]int{}
+	heads := map[units.BitRate]bytesIn{}
 	for i := range n.ports {
 		p := &n.ports[i]
 		p.onWire, p.inPort = n.eng.NewComponent(), n.eng.NewComponent()
-		p.random = sim.NewStream(n.seed, fmt.Sprintf("%s/port[%d]", n.name, i))
+		p.random = sim.NewStream(n.seed, n.streamName(int32(i), twins))
 		if p.host {
 			p.nic = int32(len(n.nics))
 			n.nics = append(n.nics, nic{port: int32(i), wakeAt: -1})
@@ -121,13 +125,33 @@ func (n *Network) build() error {
 			p.meter = &cc.Meter{}
 		}
 		n.setMarking(p)
-		n.setThreshold(p, hosts)
+		if err := n.setThreshold(p, hosts, heads); err != nil {
+			return err
+		}
 	}
 	if n.cfg.PFC.Enabled {
 		n.lossless = ^uint8(1)
 		n.ends = make([]sim.Time, len(n.lanes))
+		n.since = make([]sim.Time, len(n.lanes))
+		n.told = make([]sim.Time, len(n.lanes))
+		n.deaf = make([]sim.Time, len(n.lanes))
+		n.looks = make([]sim.Time, len(n.lanes))
 	}
 	return n.setPools()
+}
+
+// streamName is what a port's random stream is called: by its ends, so that a link that is
+// added elsewhere leaves it as it is. twins counts links between the same two nodes.
+func (n *Network) streamName(pi int32, twins map[[2]int32]int) string {
+	p := &n.ports[pi]
+	ends := [2]int32{p.node, n.ports[p.peer].node}
+	k := twins[ends]
+	twins[ends]++
+	name := n.name + "/" + n.nodeName(ends[0]) + "->" + n.nodeName(ends[1])
+	if k > 0 {
+		name += fmt.Sprintf("[%d]", k)
+	}
+	return name
 }
 
 func (p *port) init(n *Network, node, peer int32, l *topo.Link) {
@@ -221,7 +245,9 @@ func (n *Network) arrived(pi int32) {
 	if p.wire.n > 0 {
 		n.eng.Schedule(p.onWire, n.target, p.wire.first().at, arrive, uint32(pi))
 	}
-	if p.lossy && p.random.Float64() < p.loss {
+	if p.lossy && p.random.Float64() < p.loss && (x.kind < pauseFrame || n.cfg.PFC.Quanta > 0) {
+		// A frame that lasts until it is taken back gets through: without quanta nothing would ever end
+		// the pause whose resume frame is lost.
 		n.drop(pi, p, &x, DropCorrupted)
 		return
 	}
@@ -231,7 +257,7 @@ func (n *Network) arrived(pi int32) {
 	case x.kind >= pauseFrame:
 		n.paused(in, q, x)
 	case q.host:
-		n.received(in, q, x)
+		n.received(q, x)
 	default:
 		n.forward(in, q, x)
 	}
@@ -240,7 +266,9 @@ func (n *Network) arrived(pi int32) {
 // pick chooses the class that a port serves next among those that could go.
 func (n *Network) pick(p *port, pi int32, open uint8) uint8 {
 	if n.cfg.Scheduler == Strict || open&1 != 0 || open&(open-1) == 0 {
-		return uint8(bits.TrailingZeros8(open))
+		c := uint8(bits.TrailingZeros8(open))
+		p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+		return c
 	}
 	// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). A class keeps its turn
 	// while its deficit lasts.

@@ -15,20 +15,25 @@ type receiver struct {
 	calm     sim.Time // no CNP before
 	begun    sim.Time // when the first packet came, for ticking CNPs
 	port     int32
+	patience sim.Timer
+	patient  bool // patience has been made
 	marked   bool // a packet since the last ACK was
 	arrived  *bitmap
 }
 
 // received is for a packet that has come to a host.
-func (n *Network) received(pi int32, p *port, x packet) {
+func (n *Network) received(p *port, x packet) {
 	switch x.kind {
 	case dataPacket:
-		n.accept(pi, p, x)
+		n.accept(p, x)
 	case cnpPacket:
 		n.Counters.CNPs++
 		if n.wants.CNPs {
 			q := int32(x.qp)
 			s, c := &n.senders[q], &n.control[q]
+			if s.standing == finished {
+				return
+			}
 			n.signal = cc.Signal{Kind: cc.CNP, Marked: true, Now: n.eng.Now()}
 			n.react(q, s, c)
 			if s.standing == blocked {
@@ -41,7 +46,7 @@ func (n *Network) received(pi int32, p *port, x packet) {
 }
 
 // accept is for a data packet.
-func (n *Network) accept(pi int32, p *port, x packet) {
+func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp]
 	if r.begun < 0 {
 		r.begun = n.eng.Now()
@@ -50,7 +55,7 @@ func (n *Network) accept(pi int32, p *port, x packet) {
 		n.Counters.Marked++
 		r.marked = true
 		if n.wants.CNPs && !n.cfg.CNP.Echo {
-			n.congested(pi, p, r, x.qp)
+			n.congested(r, x.qp)
 		}
 	}
 	payload := uint64(n.payload(&x))
@@ -58,16 +63,19 @@ func (n *Network) accept(pi int32, p *port, x packet) {
 	case x.psn == r.expected:
 		n.Counters.Received += payload
 		p.taken += payload
-		last := n.inOrder(r, &x)
+		done := r.message
+		ended := n.inOrder(r, &x)
 		r.unacked++
-		if int(r.unacked) < n.cfg.Acks.Every && !last {
+		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
 			n.notes.give(x.note)
+			n.withhold(r, x.qp)
 			return
 		}
-		n.acknowledge(pi, p, r, &x, ackPacket)
+		n.acknowledge(r, &x, ackPacket)
+		n.tellDelivered(done, ended)
 	case before(r.expected, x.psn):
 		if r.arrived != nil {
-			n.outOfOrder(pi, p, r, &x)
+			n.outOfOrder(p, r, &x)
 			return
 		}
 		n.Counters.Wasted += payload
@@ -78,7 +86,7 @@ func (n *Network) accept(pi int32, p *port, x packet) {
 		}
 		r.quiet, r.nacked = now+n.cfg.Recovery.NackInterval, r.expected
 		n.Counters.Nacks++
-		n.acknowledge(pi, p, r, &x, nackPacket)
+		n.acknowledge(r, &x, nackPacket)
 	default:
 		n.Counters.Duplicates++
 		n.Counters.Wasted += payload
@@ -86,72 +94,100 @@ func (n *Network) accept(pi int32, p *port, x packet) {
 			n.notes.give(x.note)
 			return
 		}
-		n.acknowledge(pi, p, r, &x, ackPacket)
+		n.acknowledge(r, &x, ackPacket)
+	}
+}
+
+// withhold has an ACK that waits for more packets to answer sent in any case after a while:
+// the sender's window may be full by now, and no more packets come. The while is
+// four times what these packets take on the host's link, so that up to four senders
+// that share it have their ACKs coalesced.
+func (n *Network) withhold(r *receiver, qp uint32) {
+	if r.unacked > 1 {
+		return
+	}
+	p := &n.ports[r.port]
+	if !r.patient {
+		r.patient = true
+		r.patience = n.eng.NewTimer(p.inPort, n.target, overdue, qp)
+	}
+	n.eng.Arm(r.patience, n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
+}
+
+// impatient sends an ACK that has been withheld for long enough.
+func (n *Network) impatient(qp uint32) {
+	if r := &n.receive[qp]; r.unacked > 0 {
+		n.acknowledge(r, &packet{qp: qp, psn: r.expected - 1}, ackPacket)
 	}
 }
 
 // congested is for a mark that is to be answered with a CNP.
-func (n *Network) congested(pi int32, p *port, r *receiver, qp uint32) {
+func (n *Network) congested(r *receiver, qp uint32) {
 	now := n.eng.Now()
 	if n.cfg.CNP.Ticking {
 		if r.calm <= now {
 			since := now - r.begun
 			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
-			n.eng.Schedule(p.inPort, n.target, r.calm, notify, qp)
+			n.eng.Schedule(n.ports[r.port].inPort, n.target, r.calm, notify, qp)
 		}
 		return
 	}
 	if now >= r.calm {
 		r.calm = now + n.cfg.CNP.Interval
-		n.notify(pi, p, qp)
+		n.notify(r, qp)
 	}
 }
 
 // notify sends a CNP.
-func (n *Network) notify(pi int32, p *port, qp uint32) {
+func (n *Network) notify(r *receiver, qp uint32) {
 	n.Counters.CNPsSent++
-	n.answer(pi, p, packet{qp: qp, kind: cnpPacket, size: uint16(n.cfg.CNP.Size), flags: answers})
+	n.answer(r, packet{qp: qp, kind: cnpPacket, size: uint16(n.cfg.CNP.Size), flags: answers})
 }
 
 // inOrder moves on behind a packet that was expected, and behind those that came before
-// it, and reports whether a message is now complete.
-func (n *Network) inOrder(r *receiver, x *packet) bool {
+// it, and returns how many messages are thereby complete.
+func (n *Network) inOrder(r *receiver, x *packet) int {
 	to := x.psn + 1
 	if r.arrived != nil {
 		to = r.arrived.advance(to)
 	} else if x.flags&lastOf == 0 {
 		r.expected = to
-		return false
+		return 0
 	}
 	r.expected = to
-	return n.deliver(x.qp)
+	return n.deliver(r)
 }
 
-// deliver ends the messages that have arrived as a whole and reports whether there was one.
-func (n *Network) deliver(qp uint32) bool {
-	any := false
-	for {
-		r := &n.receive[qp]
-		if r.message < 0 {
-			return any
-		}
+// deliver ends the messages that have arrived as a whole and returns how many these are.
+func (n *Network) deliver(r *receiver) int {
+	ended := 0
+	for r.message >= 0 {
 		m := &n.messages[r.message]
 		if before(r.expected, m.first+m.packets) {
-			return any
+			break
 		}
-		any = true
-		done := r.message
 		m.Delivered = n.eng.Now()
 		r.message = m.next
-		if n.sink != nil {
-			n.sink.Delivered(done)
-		}
+		ended++
+	}
+	return ended
+}
+
+// tellDelivered tells the sink of so many messages of a queue pair from m on, last as
+// tellAcked does.
+func (n *Network) tellDelivered(m int32, count int) {
+	if n.sink == nil {
+		return
+	}
+	for ; count > 0; count-- {
+		next := n.messages[m].next
+		n.sink.Delivered(m)
+		m = next
 	}
 }
 
 // acknowledge answers a data packet.
-func (n *Network) acknowledge(pi int32, p *port, r *receiver, x *packet, k kind) {
-	r = &n.receive[x.qp] // the sink may have opened queue pairs
+func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: uint8(n.cfg.Acks.Class),
 		size: uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
 	if r.marked {
@@ -162,13 +198,14 @@ func (n *Network) acknowledge(pi int32, p *port, r *receiver, x *packet, k kind)
 	}
 	r.unacked, r.marked = 0, false
 	n.Counters.Acks++
-	n.answer(pi, p, a)
+	n.answer(r, a)
 }
 
-// answer puts a packet before the data of the host's port.
-func (n *Network) answer(pi int32, p *port, x packet) {
-	l := n.lane(pi, 0)
+// answer puts a packet before the data of the port that the receiver answers through, which need not
+// be the one that the data came in through.
+func (n *Network) answer(r *receiver, x packet) {
+	l := n.lane(r.port, 0)
 	l.out += int64(x.size)
-	l.waiting.push(x)
-	n.kick(pi, p)
+	n.chunks.push(&l.waiting, &x)
+	n.kick(r.port, &n.ports[r.port])
 }

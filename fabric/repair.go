@@ -148,7 +148,7 @@ func (n *Network) repairs(s *sender, x *packet) {
 }
 
 // outOfOrder is for a packet that came before one that is missing.
-func (n *Network) outOfOrder(pi int32, p *port, r *receiver, x *packet) {
+func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
 	if r.arrived.has(x.psn) {
 		n.Counters.Duplicates++
 		n.Counters.Wasted += uint64(n.payload(x))
@@ -161,5 +161,5 @@ func (n *Network) outOfOrder(pi int32, p *port, r *receiver, x *packet) {
 		r.arrived.add(x.psn)
 	}
 	n.Counters.Nacks++
-	n.acknowledge(pi, p, r, x, nackPacket)
+	n.acknowledge(r, x, nackPacket)
 }

@@ -51,19 +51,24 @@ func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
 func (n *Network) findWays(q QP) error {
 	s, r := &n.senders[q], &n.receive[q]
 	k := n.keys[q]
-	var err error
-	if s.port, err = n.way(int(q)*2, s.src, s.dst, k); err != nil {
+	there, err := n.way(int(q)*2, s.src, s.dst, k, s.class)
+	if err != nil {
 		return err
 	}
-	r.port, err = n.way(int(q)*2+1, s.dst, s.src, k.back())
-	return err
+	back, err := n.way(int(q)*2+1, s.dst, s.src, k.back(), uint8(n.cfg.Acks.Class))
+	if err != nil {
+		return err
+	}
+	// Only now: a queue pair that has no way keeps the ports that it had.
+	s.port, r.port = there, back
+	return nil
 }
 
 // way writes one direction's steps and returns the port that it begins with.
-func (n *Network) way(i int, from, to int32, k flowKey) (int32, error) {
-	first := int32(-1)
+func (n *Network) way(i int, from, to int32, k flowKey, class uint8) (int32, error) {
+	first, hops := int32(-1), 0
 	for hop, at := -1, from; at != to; hop++ {
-		step, ok := n.step(at, to, k)
+		step, ok := n.step(at, to, k, class)
 		if !ok {
 			return 0, fmt.Errorf("%s cannot reach %s: there is no way", n.graph.Nodes[from].Name, n.graph.Nodes[to].Name)
 		}
@@ -74,14 +79,21 @@ func (n *Network) way(i int, from, to int32, k flowKey) (int32, error) {
 				n.widen()
 			}
 			n.paths[i*n.hopLimit+hop] = step
+			hops = hop + 1
 		}
 		at = n.ports[n.ports[step&stepPort].peer].node
+	}
+	// What is behind the end is a host's port, so that no switch to which a failed link has led
+	// a packet takes it for its way.
+	for hop := hops; hop < n.hopLimit; hop++ {
+		n.paths[i*n.hopLimit+hop] = n.nics[0].port
 	}
 	return first, nil
 }
 
-// step is the port that a node sends a queue pair's packets through, and the channel.
-func (n *Network) step(at, to int32, k flowKey) (int32, bool) {
+// step is the port that a node sends a queue pair's packets through, and their class on the
+// link behind it: the virtual channels of a class are the classes from it on.
+func (n *Network) step(at, to int32, k flowKey, class uint8) (int32, bool) {
 	next := n.routes.Next(at, to)
 	if len(next) == 0 {
 		return 0, false
@@ -94,7 +106,7 @@ func (n *Network) step(at, to int32, k flowKey) (int32, bool) {
 		}
 		h = next[i]
 	}
-	return n.nodes[at].first + int32(h.Port) | int32(h.Channel)<<stepBits, true
+	return n.nodes[at].first + int32(h.Port) | (int32(class)+int32(h.Channel))<<stepBits, true
 }
 
 // widen makes room for longer ways.
@@ -103,7 +115,10 @@ func (n *Network) widen() {
 	n.hopLimit = max(6, 2*limit)
 	n.paths = make([]int32, len(n.senders)*2*n.hopLimit)
 	for i := range 2 * len(n.senders) {
-		copy(n.paths[i*n.hopLimit:(i+1)*n.hopLimit], was[min(i*limit, len(was)):min((i+1)*limit, len(was))])
+		row := n.paths[i*n.hopLimit : (i+1)*n.hopLimit]
+		for hop := copy(row, was[min(i*limit, len(was)):min((i+1)*limit, len(was))]); hop < len(row); hop++ {
+			row[hop] = n.nics[0].port
+		}
 	}
 }
 
@@ -111,9 +126,9 @@ func (n *Network) widen() {
 // failed.
 func (n *Network) stray(at int32, x *packet) (int32, bool) {
 	s, k := &n.senders[x.qp], n.keys[x.qp]
-	to := s.dst
+	to, class := s.dst, s.class
 	if x.flags&answers != 0 {
-		to, k = s.src, k.back()
+		to, class, k = s.src, uint8(n.cfg.Acks.Class), k.back()
 	}
-	return n.step(at, to, k)
+	return n.step(at, to, k, class)
 }

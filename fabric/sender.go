@@ -28,8 +28,8 @@ type sender struct {
 	class    uint8
 	standing standing
 	timing   bool  // the retransmission timer runs
-	steered  bool  // adjust has been made
 	tries    uint8 // timeouts without progress
+	steered  bool  // adjust has been made
 	repair   *repair
 	src, dst int32
 }
@@ -82,9 +82,9 @@ func (n *Network) make(q int32, s *sender, m int32, psn uint32) (packet, units.B
 	return x, payload
 }
 
-// full reports whether the window is.
+// full reports whether the window is. What is sent again has its place in it already.
 func (s *sender) full(c *cc.Sender) bool {
-	return c.Window > 0 && units.Bytes(s.pos-s.acked) >= c.Window
+	return c.Window > 0 && units.Bytes(s.pos-s.acked) >= c.Window && (s.repair == nil || !s.repair.pending())
 }
 
 // answered is for an ACK or NACK that has come to its sender.
@@ -92,9 +92,14 @@ func (n *Network) answered(x packet) {
 	q := int32(x.qp)
 	s := &n.senders[q]
 	c := &n.control[q]
+	if s.standing == finished {
+		n.notes.give(x.note)
+		return
+	}
 	now := n.eng.Now()
+	done, ended := s.oldest, 0
 	if before(s.una, x.psn) && !before(s.top, x.psn) {
-		n.advance(q, s, x.psn)
+		ended = n.advance(s, x.psn)
 	}
 	if s.repair != nil {
 		n.repairs(s, &x)
@@ -104,6 +109,7 @@ func (n *Network) answered(x packet) {
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 		n.close(q, s, c)
 		n.notes.give(x.note)
+		n.tellAcked(done, ended)
 		return
 	}
 	mark := x.flags&ceMark != 0
@@ -112,7 +118,7 @@ func (n *Network) answered(x packet) {
 		if mark && n.wants.CNPs && n.cfg.CNP.Echo {
 			n.react(q, s, c)
 		}
-		if n.wants.Acks {
+		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
 			n.signal.Kind = cc.Ack
 			n.notes.read(x.note, &n.signal)
 			n.react(q, s, c)
@@ -122,13 +128,28 @@ func (n *Network) answered(x packet) {
 	if s.standing == blocked || s.standing == idle && s.hasMore() {
 		n.offer(q, s)
 	}
+	n.tellAcked(done, ended)
 }
 
-// advance moves una to psn and ends the messages that are thereby complete.
-func (n *Network) advance(q int32, s *sender, psn uint32) {
+// tellAcked tells the sink of so many messages of a queue pair from m on. It comes last: the
+// sink may post, and open queue pairs, which moves all of them in memory.
+func (n *Network) tellAcked(m int32, count int) {
+	if n.sink == nil {
+		return
+	}
+	for ; count > 0; count-- {
+		next := n.messages[m].next
+		n.sink.Acked(m)
+		m = next
+	}
+}
+
+// advance moves una to psn, ends the messages that are thereby complete and returns how
+// many these are.
+func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
-	s.una = psn
-	s.tries = 0
+	ended := 0
+	s.una, s.tries = psn, 0
 	if before(s.next, psn) {
 		// An ACK of what was sent before the queue pair went back: it need not be sent
 		// again.
@@ -142,16 +163,12 @@ func (n *Network) advance(q int32, s *sender, psn uint32) {
 		}
 		s.acked = m.from + uint64(m.Size)
 		m.Acked = now
-		done := s.oldest
+		ended++
 		s.oldest = m.next
 		if s.oldest < 0 {
 			s.newest = -1
 		}
 		n.Counters.Completed++
-		if n.sink != nil {
-			n.sink.Acked(done)
-			s = &n.senders[q] // the sink may have opened queue pairs
-		}
 	}
 	if s.pos < s.acked {
 		s.pos = s.acked
@@ -165,6 +182,7 @@ func (n *Network) advance(q int32, s *sender, psn uint32) {
 			n.eng.Arm(s.expire, now+n.timeoutOf(s))
 		}
 	}
+	return ended
 }
 
 // rewind goes back to the first packet that is not acknowledged.
@@ -172,12 +190,14 @@ func (n *Network) rewind(s *sender) {
 	s.next, s.pos, s.sending = s.una, s.acked, s.oldest
 }
 
-// timeoutOf is how long a queue pair waits for progress.
+// timeoutOf is how long a queue pair waits for progress: twice as long after each timeout, up to
+// 64 times. A timeout below the round trip of a congested network would otherwise send
+// everything again for ever, and congest it.
 func (n *Network) timeoutOf(s *sender) sim.Time {
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
-		return n.cfg.Recovery.ShortTimeout
+		return n.cfg.Recovery.ShortTimeout << s.tries
 	}
-	return n.timeout
+	return n.timeout << s.tries
 }
 
 // expired is for a retransmission timer.
@@ -188,7 +208,7 @@ func (n *Network) expired(q int32) {
 		return
 	}
 	n.Counters.Timeouts++
-	s.tries = min(s.tries+1, 250)
+	s.tries = min(s.tries+1, 6)
 	if s.repair != nil {
 		s.repair.restart(s.una, s.top)
 	} else {

@@ -6,7 +6,7 @@ import (
 )
 
 // A way is a queue pair's path as a list of steps: a switch's port in the low bits, the
-// virtual channel of the link behind it above.
+// packets' class on the link behind it above.
 const (
 	stepBits = 26
 	stepPort = 1<<stepBits - 1
@@ -38,16 +38,17 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	if x.class != 0 {
 		// It is accounted under the class it came in with, which is the one to pause.
 		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
-		if !n.admit(in, q, x.class, n.lane(out, x.class+uint8(step>>stepBits)), int64(x.size)) {
+		class := uint8(step >> stepBits)
+		if !n.admit(in, q, x.class, n.lane(out, class), int64(x.size)) {
 			n.drop(in, q, &x, DropBuffer)
 			return
 		}
-		x.class += uint8(step >> stepBits)
+		x.class = class
 	}
 	l := n.lane(out, x.class)
 	l.out += int64(x.size)
-	l.most = max(l.most, l.out)
-	l.waiting.push(x)
+	l.most = max(l.most, uint32(l.out))
+	n.chunks.push(&l.waiting, &x)
 	o.ready |= 1 << x.class
 	switch {
 	case o.waits:
@@ -61,6 +62,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 // serveSwitch sends a switch port's next packet.
 func (n *Network) serveSwitch(pi int32, p *port) {
 	var x packet
+	held := false // x takes room in the buffer
 	if p.frames.n > 0 {
 		x = p.frames.pop()
 	} else {
@@ -70,14 +72,14 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		}
 		class := n.pick(p, pi, open)
 		l := n.lane(pi, class)
-		x = l.waiting.pop()
+		x = n.chunks.pop(&l.waiting)
 		if l.waiting.n == 0 {
 			p.ready &^= 1 << class
 		}
 		l.out -= int64(x.size)
 		p.deficit[class] -= int32(x.size)
 		if class != 0 {
-			n.release(&n.nodes[p.node], x.in, int64(x.size))
+			held = true
 			if n.cfg.ECN.Enabled && x.kind == dataPacket && l.out > p.kmin && n.marks(p, l.out) {
 				x.flags |= ceMark
 				p.stats.marks++
@@ -91,6 +93,10 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		p.meter.Pass(n.eng.Now(), units.Bytes(x.size))
 	}
 	n.transmit(pi, p, x)
+	if held {
+		// The wire is taken before room is: that may make a frame go out through this port too.
+		n.release(&n.nodes[p.node], x.in, int64(x.size))
+	}
 	if p.frames.n > 0 || p.ready&^p.paused != 0 {
 		n.later(pi, p)
 	}
@@ -105,6 +111,9 @@ func (n *Network) marks(p *port, queue int64) bool {
 // setMarking computes a port's marking thresholds.
 func (n *Network) setMarking(p *port) {
 	e := &n.cfg.ECN
+	if !e.Enabled {
+		return
+	}
 	p.kmin = int64(float64(e.Kmin) * (float64(p.rate) / float64(e.Rate)))
 	p.kmax = int64(float64(e.Kmax) * (float64(p.rate) / float64(e.Rate)))
 	p.pmax = float64(e.Pmax)

@@ -4,23 +4,24 @@ import (
 	"fmt"
 	"strings"
 
+	"farflash/fabric/topo"
 	"farflash/sim"
 )
 
 // watchdog looks at ports that stay paused, while any port is paused.
 type watchdog struct {
 	looking bool
-	// stuck are the ports that were found paused for too long, each once a pause.
-	stuck map[int32]sim.Time
 }
 
 // Stuck is a port that stayed paused for longer than the watchdog's time.
 type Stuck struct {
 	At    sim.Time
 	Port  int32
+	Class uint8 // that is paused
 	Since sim.Time
 	// Cycle are the ports that wait for each other in a circle, this one first, if it is
-	// in one: a deadlock that never ends by itself.
+	// in one: a deadlock that never ends by itself. All of them have been paused for the
+	// watchdog's time.
 	Cycle []int32
 }
 
@@ -30,7 +31,9 @@ func (d *watchdog) begin(n *Network) {
 		return
 	}
 	d.looking = true
-	n.eng.Schedule(n.self, n.target, n.eng.Now()+n.cfg.Watchdog.After, look, 0)
+	// At multiples of its time, so that when it looks at one port does not depend on others'.
+	after := n.cfg.Watchdog.After
+	n.eng.Schedule(n.self, n.target, (n.eng.Now()/after+1)*after, look, 0)
 }
 
 // looked is the watchdog's turn.
@@ -39,31 +42,30 @@ func (n *Network) looked() {
 	d.looking = false
 	now := n.eng.Now()
 	any := false
+	var found []Stuck
 	for i := range n.ports {
 		p := &n.ports[i]
-		if p.paused == 0 {
-			continue
+		for c := range uint8(MaxClasses) {
+			if p.paused>>c&1 == 0 {
+				continue
+			}
+			any = true
+			at := int32(i)*MaxClasses + int32(c)
+			if !n.stays(at) || n.told[at] == n.since[at]+1 {
+				continue
+			}
+			n.told[at] = n.since[at] + 1 // 0 is never
+			found = append(found, Stuck{At: now, Port: int32(i), Class: c, Since: n.since[at], Cycle: n.circle(at)})
 		}
-		any = true
-		if now-p.stats.since < n.cfg.Watchdog.After || d.stuck[int32(i)] == p.stats.since && d.stuck != nil {
-			continue
-		}
-		if d.stuck == nil {
-			d.stuck = map[int32]sim.Time{}
-		}
-		since := p.stats.since
-		d.stuck[int32(i)] = since
+	}
+	for _, s := range found {
 		n.Counters.Storms++
-		s := Stuck{At: now, Port: int32(i), Since: since, Cycle: n.circle(int32(i))}
 		if s.Cycle != nil {
 			n.Counters.Deadlocks++
 		}
-		if n.cfg.Watchdog.Action == WatchdogIgnore {
-			for c := range uint8(MaxClasses) {
-				if p.paused>>c&1 != 0 {
-					n.unpause(int32(i), p, c)
-				}
-			}
+		if p := &n.ports[s.Port]; n.cfg.Watchdog.Action == WatchdogIgnore && p.paused>>s.Class&1 != 0 {
+			n.deaf[int(s.Port)*MaxClasses+int(s.Class)] = now + n.cfg.Watchdog.After
+			n.unpause(s.Port, p, s.Class)
 		}
 		n.OnStuck.Fire(s)
 	}
@@ -72,63 +74,69 @@ func (n *Network) looked() {
 	}
 }
 
-// circle is a cycle of paused ports, from pi on, in which each waits for room that packets
-// take which wait for the next one; nil if there is none through pi.
-func (n *Network) circle(pi int32) []int32 {
+// stays reports whether a class of a port, port*MaxClasses + class, has been paused for the
+// watchdog's time.
+func (n *Network) stays(at int32) bool {
+	return n.ports[at/MaxClasses].paused>>(at%MaxClasses)&1 != 0 && n.eng.Now()-n.since[at] >= n.cfg.Watchdog.After
+}
+
+// circle is a cycle of ports whose classes stay paused, from class from on, in which each waits for
+// room that packets take which wait for the next one; nil if there is none through it.
+func (n *Network) circle(from int32) []int32 {
 	seen := map[int32]bool{}
 	var path []int32
 	var follow func(at int32) bool
 	follow = func(at int32) bool {
-		if at == pi && len(path) > 0 {
+		if at == from && len(path) > 0 {
 			return true
 		}
-		p := &n.ports[at]
-		if seen[at] || p.paused == 0 {
+		if seen[at] || !n.stays(at) {
 			return false
 		}
 		seen[at] = true
-		path = append(path, at)
-		in := p.peer
-		sw := &n.nodes[n.ports[in].node]
-		local := uint16(in - sw.first)
-		for e := sw.first; e < sw.first+sw.ports; e++ {
-			if n.ports[e].host {
-				break // the peer is a host
-			}
-			if n.ports[e].paused != 0 && n.holds(e, local) && follow(e) {
-				return true
+		path = append(path, at/MaxClasses)
+		in := n.ports[at/MaxClasses].peer
+		node := n.ports[in].node
+		sw := &n.nodes[node]
+		if n.graph.Nodes[node].Kind == topo.Switch {
+			account := uint16(in-sw.first)*MaxClasses + uint16(at%MaxClasses)
+			for next := sw.first * MaxClasses; next < (sw.first+sw.ports)*MaxClasses; next++ {
+				if n.stays(next) && n.holds(next, account) && follow(next) {
+					return true
+				}
 			}
 		}
 		path = path[:len(path)-1]
 		return false
 	}
-	if !follow(pi) {
+	if !follow(from) {
 		return nil
 	}
 	return path
 }
 
-// holds reports whether a paused class of a port has a packet that came in through a port of
-// its switch.
-func (n *Network) holds(e int32, in uint16) bool {
-	for c := range uint8(MaxClasses) {
-		if n.ports[e].paused>>c&1 == 0 {
-			continue
-		}
-		q := &n.lane(e, c).waiting
-		for k := range q.n {
-			if q.items[(q.head+k)&uint32(len(q.items)-1)].in/MaxClasses == in {
-				return true
-			}
-		}
-	}
-	return false
+// holds reports whether a class of a port has a packet waiting that is accounted to a class that it
+// came in with.
+func (n *Network) holds(at int32, account uint16) bool {
+	found := false
+	n.chunks.each(&n.lanes[at].waiting, func(x *packet) bool {
+		found = x.in == account
+		return !found
+	})
+	return found
 }
 
 // PortName is a port in words, such as tor0->leaf1.
 func (n *Network) PortName(pi int32) string {
 	p := &n.ports[pi]
-	return fmt.Sprintf("%s->%s", n.graph.Nodes[p.node].Name, n.graph.Nodes[n.ports[p.peer].node].Name)
+	return n.nodeName(p.node) + "->" + n.nodeName(n.ports[p.peer].node)
+}
+
+func (n *Network) nodeName(node int32) string {
+	if name := n.graph.Nodes[node].Name; name != "" {
+		return name
+	}
+	return fmt.Sprintf("node %d", node)
 }
 
 // CycleName is a cycle in words.
@@ -138,4 +146,13 @@ func (n *Network) CycleName(ports []int32) string {
 		names = append(names, n.PortName(pi))
 	}
 	return strings.Join(names, " waits for ")
+}
+
+// Hazard names a circle of links, each with its channel, in which pauses can lock up; it is empty
+// if there is none, or no PFC. All ways between all hosts are considered.
+func (n *Network) Hazard() string {
+	if !n.cfg.PFC.Enabled {
+		return ""
+	}
+	return n.graph.Names(n.graph.Cycle(n.routes))
 }

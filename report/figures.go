@@ -20,6 +20,7 @@ type figure struct {
 	SVG     template.HTML
 	Wide    bool   // takes the whole width
 	Table   *table // in place of a chart
+	Player  bool   // the chart moves: controls belong above it
 }
 
 func svg(text string) template.HTML {
@@ -90,8 +91,10 @@ func (g group) caption(what string) string {
 	if g.figure != "" {
 		what += ", " + g.figure
 	}
-	return strings.ToUpper(what[:1]) + what[1:]
+	return capital(what)
 }
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // curveName is "read" or, where there are several figures of one operation, "read p99".
 func curveName(op, suffix string, of int) string {
@@ -113,31 +116,52 @@ func hasSeries(r *Run, name string) bool {
 
 // latencyFigures draws the distributions of latencies.
 func latencyFigures(runs []Run) []figure {
+	return distributionFigures(groups(runs, []string{".latency"}, hasHistogram), "latency", "requests")
+}
+
+// distributionFigures draws distributions of a time that things took, cumulative and as histograms.
+func distributionFigures(found []group, what, things string) []figure {
 	var out []figure
-	found := groups(runs, []string{".latency"}, hasHistogram)
+	label, many := capital(what), capital(things)
 	for _, g := range found {
 		var d []chart.Distribution
 		for _, c := range g.curves {
 			d = append(d, distribution(c.run.Result.Histogram(c.what), c.name, c.style))
 		}
 		out = append(out, figure{
-			Caption: g.caption("latency distribution"),
-			Note:    "Share of requests that complete within a latency. From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per cent.",
-			SVG: svg(chart.CDF(chart.CDFChart{Frame: chart.Frame{Title: g.caption("latency, cumulative distribution"), Height: 360},
-				X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log}, YLabel: "Requests within", Distributions: d})),
+			Caption: g.caption(what + " distribution"),
+			Note:    "Share of " + things + " that complete within a " + what + ". From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per cent.",
+			SVG: svg(chart.CDF(chart.CDFChart{Frame: chart.Frame{Title: g.caption(what + ", cumulative distribution"), Height: 360},
+				X: chart.Axis{Label: label, Unit: chart.Micros, Scale: g.scale()}, YLabel: many + " within", Distributions: d})),
 		})
 	}
 	for _, g := range found {
+		if g.scale() != chart.Log {
+			continue // too narrow for columns
+		}
 		edges, parts := latencyColumns(g)
 		out = append(out, figure{
-			Caption: g.caption("latency histogram"),
-			Note:    "Share of requests per sixth of an octave of latency.",
-			SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: g.caption("latency histogram"), Height: 360},
-				X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log}, Y: chart.Axis{Label: "Requests", Unit: chart.Fractions, FromZero: true},
+			Caption: g.caption(what + " histogram"),
+			Note:    "Share of " + things + " per sixth of an octave of " + what + ".",
+			SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: g.caption(what + " histogram"), Height: 360},
+				X: chart.Axis{Label: label, Unit: chart.Micros, Scale: chart.Log}, Y: chart.Axis{Label: many, Unit: chart.Fractions, FromZero: true},
 				Edges: edges, Parts: parts})),
 		})
 	}
 	return out
+}
+
+// scale is logarithmic unless the group's histograms are narrower than an octave.
+func (g group) scale() chart.Scale {
+	lo, hi := math.Inf(1), 0.0
+	for _, c := range g.curves {
+		h := c.run.Result.Histogram(c.what)
+		lo, hi = math.Min(lo, h.Min().Microseconds()), math.Max(hi, h.Max().Microseconds())
+	}
+	if lo > 0 && hi < 2*lo {
+		return chart.Linear
+	}
+	return chart.Log
 }
 
 // distribution turns a histogram into the points of a curve, in microseconds.
@@ -211,14 +235,7 @@ func shareWithin(d chart.Distribution, v float64) float64 {
 // timeFigures draws throughput and latency over time.
 func timeFigures(runs []Run) []figure {
 	var out []figure
-	var shade []chart.Span
-	warm := 0.0
-	for _, r := range runs {
-		warm = math.Max(warm, r.Result.WarmUp.UntilS)
-	}
-	if warm > 0 && len(runs) == 1 {
-		shade = []chart.Span{{From: 0, To: warm, Label: "warm-up"}}
-	}
+	shade := warmUp(runs)
 	for _, f := range []struct {
 		caption, label string
 		suffixes       []string
@@ -245,7 +262,15 @@ func timeFigures(runs []Run) []figure {
 					X: timeAxis, Y: y, Series: s, Shade: shade}))})
 		}
 	}
-	return out
+	return append(out, networkOverTime(runs)...)
+}
+
+// warmUp is the shading of a figure over time. Several runs have none: each has its own.
+func warmUp(runs []Run) []chart.Span {
+	if len(runs) != 1 || !(runs[0].Result.WarmUp.UntilS > 0) {
+		return nil
+	}
+	return []chart.Span{{From: 0, To: runs[0].Result.WarmUp.UntilS, Label: "warm-up"}}
 }
 
 var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
@@ -442,13 +467,9 @@ func writesOverTime(r *Run) []figure {
 		}
 		edges[len(edges)-1] = end
 	}
-	var shade []chart.Span
-	if w := r.Result.WarmUp.UntilS; w > 0 {
-		shade = []chart.Span{{From: 0, To: w, Label: "warm-up"}}
-	}
 	return []figure{{Caption: "Pages programmed", Note: "What the flash programs and why. Write amplification is the whole over the host's part.", Wide: true,
 		SVG: svg(chart.Areas(chart.ColumnChart{Frame: frame("pages programmed per second over time, by reason", true),
-			X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: shade}))}}
+			X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: warmUp([]Run{*r})}))}}
 }
 
 func total(v []float64) float64 {
@@ -535,7 +556,7 @@ func others(runs []Run) []figure {
 	var out []figure
 	for _, s := range r.Result.Series {
 		group, _, _ := strings.Cut(s.Name, ".")
-		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) {
+		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) {
 			continue
 		}
 		help := ""
@@ -551,7 +572,7 @@ func others(runs []Run) []figure {
 			Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}}))})
 	}
 	for _, m := range r.Result.Matrices {
-		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) {
+		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) || networkDraws(m.Name) {
 			continue
 		}
 		out = append(out, figure{Caption: m.Name, SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: m.Name},

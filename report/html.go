@@ -25,6 +25,9 @@ var pageStyle string
 //go:embed page/page.js
 var pageScript string
 
+//go:embed page/network.js
+var networkScript string
+
 // page is what the template shows.
 type page struct {
 	Title       string
@@ -109,6 +112,9 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	}
 	p.remarks(runs)
 	p.Sections = sections(runs)
+	if slices.ContainsFunc(p.Sections, func(s section) bool { return slices.ContainsFunc(s.Figures, func(f figure) bool { return f.Player }) }) {
+		p.Script += template.JS(networkScript) // #nosec G203 -- a constant
+	}
 	p.scenario(runs)
 	p.Checks = checks(runs)
 	p.Metrics = metrics(runs)
@@ -167,7 +173,7 @@ func tiles(r *Run) []tile {
 	add("Write amplification", "ssd.waf", some(r.shown("ssd.gc.count"), "%s blocks collected"))
 	add("Dies busy", "ssd.utilisation.die", some(r.shown("ssd.utilisation.channel"), "channels %s"))
 	add("Bandwidth, all", "aggregate.bandwidth", "")
-	return list
+	return append(list, r.networkTiles()...)
 }
 
 func (p *page) remarks(runs []Run) {
@@ -205,8 +211,10 @@ func sections(runs []Run) []section {
 	if len(runs) > 1 {
 		add("headline", "Side by side", comparison(runs, headline), nil)
 		add("latency", "Latency", nil, latencyFigures(runs))
+		add("flows", "Flows", nil, flowFigures(runs))
 	} else {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
+		add("flows", "Flows", flowTable(&runs[0]), flowFigures(runs))
 	}
 	add("time", "Over time", nil, timeFigures(runs))
 	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {
@@ -217,6 +225,11 @@ func sections(runs []Run) []section {
 		add("writes", "Flash writes and garbage collection", nil, withTable(writeFigures(runs), driveTable(&runs[0])))
 	} else {
 		add("writes", "Flash writes and garbage collection", comparison(runs, driveNames()), writeFigures(runs))
+	}
+	if len(runs) == 1 {
+		add("network", "Network", nil, networkFigures(runs))
+	} else {
+		add("network", "Network", comparison(runs, happened(runs)), networkFigures(runs))
 	}
 	add("more", "More", nil, others(runs))
 	return list
@@ -265,7 +278,9 @@ func driveNames() []string {
 // headline is what comparisons begin with.
 var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50", "read.latency.p99", "read.latency.p99_9",
 	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50", "write.latency.p99",
-	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel"}
+	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel",
+	"flow.count", "flow.unfinished", "flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.p99_9", "flow.fct.max", "flow.slowdown.mean",
+	"flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput"}
 
 // driveTable is what the drive counted. Zeros of things that need not happen are left out.
 func driveTable(r *Run) *table {

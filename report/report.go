@@ -3,8 +3,8 @@
 //
 // Its main type is [Run], a result with what belongs to it. Everything shown comes from there; a part of the page appears when
 // the result has the metrics, series, histograms or matrices that it draws (their names are in package result). The page makes
-// no request to any other place, works without scripts (the one it carries only shows the charts' titles sooner), follows the
-// reader's choice of light or dark, and prints.
+// no request to any other place, works without scripts (those it carries only show the charts' titles sooner and move a network's
+// picture through time), follows the reader's choice of light or dark, and prints.
 //
 // Charts are drawn by report/chart. What this package leaves out: statistics over replicates and sweeps (package study), and
 // anything that needs a server (package web).

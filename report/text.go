@@ -33,6 +33,9 @@ func WriteText(w io.Writer, run Run, style term.Style) error {
 	if err := run.drive(&b, style); err != nil {
 		return err
 	}
+	if err := run.network(&b, style); err != nil {
+		return err
+	}
 	run.verdicts(&b, style)
 	if run.Path != "" {
 		b.WriteString("\nrun directory: " + run.Path + "\n")

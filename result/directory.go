@@ -18,6 +18,8 @@ const (
 	ReportFile    = "report.html"
 	CitationsFile = "citations.bib"
 	RequestsFile  = "requests.parquet"
+	FlowsFile     = "flows.parquet"
+	PausesFile    = "pauses.parquet"
 )
 
 // Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and Commit

@@ -22,6 +22,7 @@ func (s *Scenario) check(d *decoder) {
 		}
 		s.checkFabric(d)
 		s.Measure.check(d, at("measure"))
+		s.Measure.checkFiles(d, s.where, true)
 		return
 	}
 	if len(s.Flows) > 0 {
@@ -44,6 +45,7 @@ func (s *Scenario) check(d *decoder) {
 		s.checkLoad(d, i, drive)
 	}
 	s.Measure.check(d, at("measure"))
+	s.Measure.checkFiles(d, s.where, false)
 }
 
 // where finds the position of a path: its own, or that of the nearest thing around

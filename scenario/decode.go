@@ -172,6 +172,10 @@ func (d *decoder) decodeSlice(n *node, v reflect.Value, path string) {
 		d.fail(n.at, "%s is %v; a list is expected: write [...] or a line with a dash for each item", path, n.kind)
 		return
 	}
+	if len(n.items) == 0 {
+		v.SetZero() // an empty list is the same as none, which is how a resolved scenario writes it
+		return
+	}
 	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 	for i, item := range n.items {
 		setDefault(out.Index(i))

@@ -235,17 +235,19 @@ func roundTrip(t *testing.T, s *Scenario) {
 func plainValues(s *Scenario) Scenario {
 	x := *s
 	x.dir, x.set, x.files = "", nil, nil
-	d := *s.SSD
-	d.Namespaces = append([]ssd.Namespace(nil), d.Namespaces...)
-	for i := range d.Namespaces {
-		n := &d.Namespaces[i]
-		for _, l := range []*[]int{&n.Channels, &n.Chips, &n.Dies, &n.Planes} {
-			if len(*l) == 0 {
-				*l = nil
+	if s.SSD != nil {
+		d := *s.SSD
+		d.Namespaces = append([]ssd.Namespace(nil), d.Namespaces...)
+		for i := range d.Namespaces {
+			n := &d.Namespaces[i]
+			for _, l := range []*[]int{&n.Channels, &n.Chips, &n.Dies, &n.Planes} {
+				if len(*l) == 0 {
+					*l = nil
+				}
 			}
 		}
+		x.SSD = &d
 	}
-	x.SSD = &d
 	x.Workload = append([]Load(nil), x.Workload...)
 	for i := range x.Workload {
 		l := &x.Workload[i]

@@ -4,14 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"farflash/fabric"
 	"farflash/fabric/topo"
 	"farflash/internal/spelling"
 	"farflash/peer"
+	"farflash/sim"
 	"farflash/units"
 	"farflash/workload/flows"
 )
@@ -132,6 +134,9 @@ func (s *Scenario) checkFabric(d *decoder) {
 				d.fail(s.where(path), "%s: %v", path, e)
 				continue
 			}
+			if inner, tail, ok := strings.Cut(rest, ": "); key == "congestion_control" && ok && !strings.Contains(inner, " ") {
+				key, rest = joinPath(key, inner), tail
+			}
 			d.fail(s.where(joinPath(path, key)), "%s: %s", joinPath(path, key), rest)
 		}
 	}
@@ -157,20 +162,59 @@ func (s *Scenario) checkFabric(d *decoder) {
 	if len(s.Flows) == 0 {
 		d.fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
 	}
-	if len(d.errs) > 0 || x.Topology.File != "" {
+	for i := range s.Flows {
+		s.checkClasses(d, i)
+	}
+	if s.Measure.Until.Steady {
+		d.fail(s.where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
+	}
+	if len(d.errs) > 0 {
 		return
 	}
 	g, err := x.graph(s)
 	if err != nil {
+		if x.Topology.File != "" {
+			err = fmt.Errorf("topology.file: %w", err)
+		}
 		fail("fabric", err)
 		return
 	}
 	for i := range s.Flows {
-		if s.Flows[i].File == "" {
-			if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
-				fail(fmt.Sprintf("flows[%d]", i), err)
+		path := fmt.Sprintf("flows[%d]", i)
+		if s.Flows[i].File != "" {
+			if _, err := s.fileFlows(&s.Flows[i], g); err != nil {
+				d.fail(s.where(path+".file"), "%s.file: %v", path, err)
 			}
+		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
+			fail(path, err)
 		}
+	}
+	for i, f := range x.Failures {
+		if _, err := link(g, f.A, f.B); err != nil {
+			path := fmt.Sprintf("fabric.failures[%d]", i)
+			d.fail(s.where(path), "%s: %v", path, err)
+		}
+	}
+	// Whether a switch's buffer suffices only the network itself can tell.
+	if _, err := fabric.New(cfg, g, sim.New(), nil, 1, "fabric"); err != nil {
+		fail("fabric", err)
+	}
+}
+
+// checkClasses holds that no flow is in the class of control traffic.
+func (s *Scenario) checkClasses(d *decoder, i int) {
+	f := &s.Flows[i]
+	path := fmt.Sprintf("flows[%d]", i)
+	wrong := func(path string, class uint8) {
+		if class == 0 || class >= fabric.MaxClasses {
+			d.fail(s.where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
+		}
+	}
+	if f.File == "" && len(f.List) == 0 {
+		wrong(path, f.Class)
+	}
+	for k := range f.List {
+		wrong(fmt.Sprintf("%s.list[%d]", path, k), f.List[k].Class)
 	}
 }
 
@@ -203,29 +247,7 @@ func (x *Fabric) graph(s *Scenario) (*topo.Graph, error) {
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, err
 	}
-	g := &topo.Graph{Channels: 1}
-	for i := range t.Nodes {
-		n := topo.Node{Name: fmt.Sprintf("h%d", i), Pod: -1}
-		if t.IsSwitch(i) {
-			n.Name, n.Kind = fmt.Sprintf("s%d", i), topo.Switch
-		}
-		g.Nodes = append(g.Nodes, n)
-	}
-	for _, l := range t.Links {
-		g.Links = append(g.Links, topo.Link{A: int32(l.A), B: int32(l.B), Rate: l.Rate, Delay: l.Delay, Loss: l.ErrorRate})
-	}
-	g.SetTiers()
-	return g, nil
-}
-
-// readFile opens a file for one of peer's readers.
-func readFile[T any](name string, read func(string, io.Reader) (T, error)) (T, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return *new(T), err
-	}
-	defer f.Close()
-	return read(name, f)
+	return topologyGraph(t), nil
 }
 
 // hostsOf are the nodes of a graph's hosts.
@@ -294,6 +316,12 @@ func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
 	}
 	out := make([]flows.Flow, len(list))
 	for i, x := range list {
+		if x.Priority == 0 {
+			return nil, fmt.Errorf("%s:%d: priority group 0 is the class of control traffic; use 1 to 7", f.File, x.Line)
+		}
+		if s.Fabric.Compat == FabricCompatHPCC {
+			x.Start = ns3Seconds(x.Start)
+		}
 		for _, n := range [...]int{x.Src, x.Dst} {
 			if n < 0 || n >= len(number) || number[n] == 0 {
 				return nil, fmt.Errorf("%s:%d: node %d is no host of the topology", f.File, x.Line, n)
@@ -305,6 +333,23 @@ func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
 		out[i] = flows.Flow{Src: number[x.Src] - 1, Dst: number[x.Dst] - 1, Class: uint8(x.Priority), Size: x.Bytes, Start: x.Start - f.From}
 	}
 	return out, nil
+}
+
+// ns3Seconds is what ns-3 makes of a time in seconds, which it holds as a float64: it takes its
+// fraction apart and cuts that off to whole nanoseconds, which can be one less than the file says.
+func ns3Seconds(t units.Duration) units.Duration {
+	v, err := strconv.ParseFloat(fmt.Sprintf("%d.%012d", t/units.Second, t%units.Second), 64)
+	if err != nil {
+		return t // it is a number
+	}
+	whole := math.Floor(v)
+	part := v - whole
+	product := part * 1e9
+	ns := math.Floor(product)
+	if ns == product && math.FMA(part, 1e9, -product) < 0 {
+		ns--
+	}
+	return units.Duration(whole)*units.Second + units.Duration(ns)*units.Nanosecond
 }
 
 // link finds the link between two nodes, by name or number.

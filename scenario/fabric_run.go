@@ -80,7 +80,10 @@ func (s *Scenario) buildNetwork(seed uint64) (*network, error) {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
 			return nil, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
 		}
-		y.net.Fail(l, f.At, f.Until)
+		if err := y.net.Fail(l, f.At, f.Until); err != nil {
+			path := fmt.Sprintf("fabric.failures[%d]", i)
+			return nil, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+		}
 	}
 	src, known, err := s.openFlows(y.graph, seed)
 	if err != nil {

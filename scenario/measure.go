@@ -19,6 +19,11 @@ type Measure struct {
 	Until Until
 	// Requests writes requests.parquet, one row a request.
 	Requests bool
+	// Flows writes a network's flows.parquet, one row a flow.
+	Flows bool
+	// Pauses writes a network's pauses.parquet, one row each time that a port is told to pause
+	// or to go on.
+	Pauses bool
 }
 
 func defaultMeasure() Measure { return Measure{} }
@@ -98,6 +103,19 @@ func (u *Until) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is no end of a run; use end, steady, or a time above zero such as 2s", s)
 	}
 	return nil
+}
+
+// checkFiles holds that what is to be written is there to be written.
+func (m *Measure) checkFiles(d *decoder, where func(string) Position, network bool) {
+	if network && m.Requests {
+		d.fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
+	}
+	if !network && m.Flows {
+		d.fail(where("measure.flows"), "measure.flows: a drive without a network has no flows; use requests: true for its requests")
+	}
+	if !network && m.Pauses {
+		d.fail(where("measure.pauses"), "measure.pauses: a drive without a network has no pauses; leave it out")
+	}
 }
 
 func (m *Measure) check(d *decoder, at Position) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // presets are whole scenarios that are part of the program. Each can be run, and
-// each one's ssd section can be named as a drive.
+// those that have an ssd section can be named as a drive.
 //
 //go:embed presets/*.yaml
 var presets embed.FS
@@ -66,6 +67,15 @@ func presetNames() []string {
 	return names
 }
 
+// driveNames are the presets that have a drive.
+func driveNames() []string {
+	return slices.DeleteFunc(presetNames(), func(name string) bool {
+		text, _ := presetText(name)
+		top, err := parseYAML(name+".yaml", text)
+		return err != nil || top.get("ssd") == nil
+	})
+}
+
 func noSuchPreset(name string) error {
 	if best := spelling.Nearest(name, presetNames()); best != "" {
 		return fmt.Errorf("no preset %q; did you mean %s?", name, best)
@@ -96,7 +106,7 @@ func presetDrive(name string) (Drive, error) {
 	}
 	section := top.get("ssd")
 	if section == nil {
-		return x, fmt.Errorf("the preset %s has no ssd section", name)
+		return x, fmt.Errorf("the preset %s is a network without a drive; presets with one are %s", name, spelling.OrList(driveNames()))
 	}
 	d := newDecoder()
 	d.decode(section, v, "ssd")

@@ -15,7 +15,7 @@ func (p *program) convert() *cobra.Command {
 		Args:  p.unknownVerb,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.convertMQSim(), p.convertFio())
+	cmd.AddCommand(p.convertMQSim(), p.convertNS3(), p.convertFio())
 	return cmd
 }
 
@@ -80,5 +80,38 @@ refused by name.`,
 	}
 	cmd.Flags().StringVar(&drive, "drive", drive, "the `preset` whose drive the jobs run on")
 	must(cmd.RegisterFlagCompletionFunc("drive", completePreset))
+	return cmd
+}
+
+func (p *program) convertNS3() *cobra.Command {
+	compat := ""
+	cmd := &cobra.Command{
+		Use:   "ns3 CONFIG.txt",
+		Short: "Make a scenario of a configuration of HPCC's ns-3 or of ns3-rdma",
+		Long: `Make a scenario of a configuration of HPCC's ns-3 or of ns3-rdma, on standard
+output; the keys in the file tell which of them it is. It reproduces the deviations of
+that program from a real network unless --compat none is given, which makes a
+network as it should be of the same shape, rates, flows and thresholds. Files that
+the configuration names are looked for beside it, in the folder above it, then in the
+working directory, and named by absolute paths. Comments at its head say what has no
+counterpart; what is not modelled is refused by name.`,
+		Example: "  farflash convert ns3 mix/config.txt > mix.yaml && farflash run mix.yaml",
+		Args:    arguments(1, 1, "one configuration file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var c scenario.FabricCompat
+			if compat != "" {
+				if err := c.UnmarshalText([]byte(compat)); err != nil {
+					return usagef("--compat: %w", err)
+				}
+			}
+			conv, err := scenario.FromNS3(args[0], compat)
+			if err != nil {
+				return badInput(err)
+			}
+			fmt.Fprint(p.out, conv.Text())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&compat, "compat", compat, "whose deviations to reproduce: `hpcc, ns3-rdma or none` (default the file's own program)")
 	return cmd
 }

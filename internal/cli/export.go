@@ -14,7 +14,7 @@ import (
 )
 
 // exports are the formats of farflash export.
-var exports = []string{"fio", "csv", "parquet", "gobench"}
+var exports = []string{"fio", "csv", "parquet", "gobench", "ns3"}
 
 func (p *program) export() *cobra.Command {
 	format, table, out := "", "metrics", ""
@@ -26,9 +26,12 @@ func (p *program) export() *cobra.Command {
   fio      JSON as of fio --output-format=json+ (fio_jsonplus_clat2csv reads it)
   csv      one table: --table metrics, series, histograms or matrices
   parquet  the series (requests.parquet is in the run directory if it was asked for)
-  gobench  Go benchmark lines, for benchstat; takes several runs`,
+  gobench  Go benchmark lines, for benchstat; takes several runs
+  ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, in the new folder that -o
+           names; the run needs measure.flows and measure.pauses`,
 		Example: `  farflash export runs/quickstart-1a2b3c4d --format=fio > fio.json
-  farflash export run --format=csv --table=series -o series.csv`,
+  farflash export run --format=csv --table=series -o series.csv
+  farflash export run --format=ns3 -o mix`,
 		Args: arguments(1, -1, "a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format == "" {
@@ -48,6 +51,9 @@ func (p *program) export() *cobra.Command {
 				}
 				runs = append(runs, r)
 			}
+			if format == "ns3" {
+				return p.exportNS3(runs[0], out)
+			}
 			var text bytes.Buffer
 			if err := writeExport(&text, format, table, runs); err != nil {
 				return badInput(err)
@@ -62,7 +68,7 @@ func (p *program) export() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "", "the `format`: "+strings.Join(exports, ", "))
 	cmd.Flags().StringVar(&table, "table", table, "which `table` csv writes: "+strings.Join(result.CSVTables, ", "))
-	cmd.Flags().StringVarP(&out, "output", "o", "", "write to a new `FILE` instead of standard output")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to a new `FILE` instead of standard output (ns3: to a new folder)")
 	return cmd
 }
 

@@ -11,11 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"farflash/cosim"
 	"farflash/internal/term"
 	"farflash/report"
 	"farflash/result"
-	"farflash/result/columnar"
 	"farflash/scenario"
 )
 
@@ -101,7 +99,8 @@ func (p *program) run() *cobra.Command {
 		Long: `Simulate a scenario: a file, a preset's name (farflash list), or - for standard
 input. A table goes to standard output; the run directory holds scenario.yaml with
 every default, result.json, timing.json, report.html and citations.bib, and
-requests.parquet if measure.requests is set.
+requests.parquet, flows.parquet and pauses.parquet if measure.requests, measure.flows
+and measure.pauses are set.
 
 The same scenario and seed give the same result.json, to the byte.`,
 		Example: `  farflash run quickstart
@@ -165,26 +164,12 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 func trial(ctx context.Context, s *scenario.Scenario, seed uint64, d *result.Directory, parallel int, progress func(scenario.Progress)) (*result.Run, bool, error) {
 	watch := result.StartTiming()
 	o := scenario.Options{Seed: seed, Version: buildVersion(), Progress: progress}
-	var requests *columnar.RequestWriter
-	var file *os.File
-	if s.Measure.Requests {
-		var err error
-		if file, err = d.Open(result.RequestsFile); err != nil {
-			return nil, false, err
-		}
-		requests = columnar.NewRequestWriter(file)
-		o.Sample = func(x cosim.Sample) error {
-			return requests.Add(columnar.Request{
-				ID: int64(x.ID), Initiator: int32(x.Flow), Op: x.Op.String(), Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
-				StorageArrival: x.Submitted, StorageDeparture: x.Finished, NetworkArrival: columnar.Absent, NetworkDeparture: columnar.Absent, Completion: x.Finished,
-			})
-		}
+	var tables samples
+	if err := tables.open(s.Measure, d, &o); err != nil {
+		return nil, false, errors.Join(err, tables.close())
 	}
 	out, err := s.Run(ctx, o)
-	if requests != nil {
-		err = errors.Join(err, requests.Close(), file.Close())
-	}
-	if err != nil {
+	if err = errors.Join(err, tables.close()); err != nil {
 		return nil, false, err
 	}
 	t := watch.Timing(int64(out.Events))

@@ -115,6 +115,9 @@ func (x *axis) linear(lo, hi, room float64) {
 		step = math.Max(step, 1)
 	}
 	x.lo, x.hi = math.Floor(lo/step+1e-9)*step, math.Ceil(hi/step-1e-9)*step
+	if !(x.hi > x.lo) {
+		x.hi = x.lo + step // the numbers are next to nothing beside a step, which of counts is at least 1
+	}
 	if x.Tight || x.Min != 0 || x.Max != 0 {
 		x.lo, x.hi = lo, hi
 	}

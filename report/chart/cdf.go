@@ -66,10 +66,19 @@ func (p *plot) steps(s Distribution) {
 	end := 1 - 1/float64(max(s.Count, 2))
 	y := p.y.at(0)
 	line.to(p.x.at(s.Value[0]), y)
+	lastV, lastShare := s.Value[0], 0.0
 	for i, v := range s.Value {
-		x := p.x.at(v)
-		// Buckets stand for a range: the values inside are taken to be spread, so the curve slopes rather than steps.
-		line.to(x, p.y.at(math.Min(s.Share[i], end)))
+		// Buckets stand for a range: the values inside are taken to be spread, so the curve slopes rather than steps. Where few
+		// buckets make long slopes, they bend as the axis of nines does.
+		const bends = 16
+		to := p.y.at(math.Min(s.Share[i], end))
+		if math.Abs(to-y) > 12 {
+			for k := 1.0; k < bends; k++ {
+				line.to(p.x.at(lastV+(v-lastV)*k/bends), p.y.at(math.Min(lastShare+(s.Share[i]-lastShare)*k/bends, end)))
+			}
+		}
+		line.to(p.x.at(v), to)
+		y, lastV, lastShare = to, v, s.Share[i]
 	}
 	p.tag("path", "line s"+strconv.Itoa(s.Style%Styles), "d", line.b.String())
 }

@@ -1,5 +1,5 @@
-// Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [CDF], [Columns], [Areas], [Bars] and
-// [HeatMap].
+// Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [CDF], [Columns], [Areas], [Bars],
+// [HeatMap] and [Network].
 //
 // A chart is one <svg> element to be put into an HTML page that also holds [CSS] (colours for light, dark and print) and,
 // once, [Patterns] (the hatchings). It needs no script: whatever is under the pointer carries a <title>. Elements of class
@@ -7,10 +7,12 @@
 //
 // Colours are those of Okabe and Ito ("Color Universal Design", 2008), told apart by everyone; dashes, markers and hatchings
 // say the same a second time. Heat maps use stops of cividis (Nuñez, Anderton and Renslow, PLoS ONE 13(7), 2018) and print the
-// number in each cell that is large enough. Axes choose ticks at 1, 2 and 5 times powers of ten (powers of two for binary
-// sizes), decades on logarithmic axes, and 50, 90, 99, 99.9 ... per cent on an axis of nines.
+// number in each cell that is large enough; networks use the same stops on a dark ground, where low values stand back, and draw
+// higher ones thicker. Axes choose ticks at 1, 2 and 5 times powers of ten (powers of two for binary sizes), decades on
+// logarithmic axes, and 50, 90, 99, 99.9 ... per cent on an axis of nines.
 //
-// What it leaves out: interaction, animation, fitting of text by true font metrics (widths are estimated).
+// What it leaves out: interaction and animation (a network's picture carries the numbers that a script needs for both), and
+// fitting of text by true font metrics (widths are estimated).
 package chart
 
 import (
@@ -60,6 +62,12 @@ svg.chart .part{stroke:var(--paper,#fff);stroke-width:.6}
 svg.chart .hit{fill:transparent;stroke:none}
 svg.chart .hit:hover{fill:var(--quiet,#666);fill-opacity:.12}
 svg.chart .cell{stroke:var(--paper,#fff);stroke-width:1}
+svg.chart .off{display:none}
+svg.chart .panel{fill:#0f151c}
+svg.chart .link{stroke-linecap:round}
+svg.chart .link.on,svg.chart .link:focus-visible{stroke:#fff;stroke-width:4;outline:none}
+svg.chart .node{fill:#aab6c2;stroke:#0f151c;stroke-width:1}
+svg.chart .node-name{fill:#c8d1da;font-size:11px;paint-order:stroke;stroke:#0f151c;stroke-width:3px;stroke-linejoin:round}
 ` + styleCSS
 
 // styleCSS gives each style its stroke, fill and dashes.

@@ -18,6 +18,14 @@ func samples() map[string]string {
 	x := []float64{0, 1, 2, 3, 4}
 	shares := []float64{0, 0.5, 0.9, 0.99, 1}
 	return map[string]string{
+		"network": Network(NetworkChart{Frame: Frame{Title: "a <net>"}, Times: []float64{0.001, 0.002, 0.003},
+			Nodes: []NetworkNode{{"h0", 0.25, 0.75, true}, {"h1", 0.75, 0.75, true}, {"s0", 0.5, 0.25, false}},
+			Links: []NetworkLink{
+				{0, 2, []NetworkWay{{"h0->s0", []float64{0.5, 1000}, [][]float64{{0, 0.5, 1}, {0, 0, 0}}}, {"s0->h0", []float64{0, math.NaN()}, [][]float64{{0, 0, 0}, {2000, math.NaN(), 0}}}}},
+				{1, 2, []NetworkWay{{"h1->s0", []float64{0, 0}, nil}}},
+				{1, 2, []NetworkWay{{"h1->s0", []float64{1, 0}, nil}}},
+			},
+			Measures: []NetworkMeasure{{Name: "utilisation", Whole: "utilisation", Unit: Fractions, Max: 1, WholeMax: 1}, {Name: "queue", Whole: "largest queue", Unit: Bytes}}}),
 		"lines": Lines(LineChart{Frame: Frame{Title: "a & b"}, X: Axis{Label: "Time", Unit: Secs, Tight: true}, Y: Axis{Label: "Rate", Unit: ByteRates, FromZero: true},
 			Series: []Series{{"read", 0, x, []float64{1e8, 2e8, math.NaN(), 3e8, 4e8}}, {"write <1>", 1, x, []float64{4e8, 3e8, 2e8, 1e8, 0}}},
 			Shade:  []Span{{0, 1, "warm-up"}}}),
@@ -96,7 +104,7 @@ func TestEmpty(t *testing.T) {
 	nan := []float64{math.NaN()}
 	for name, s := range map[string]string{
 		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan}}}), "cdf": CDF(CDFChart{}),
-		"columns": Columns(ColumnChart{}), "areas": Areas(ColumnChart{}), "bars": Bars(BarChart{}), "heat map": HeatMap(HeatMapChart{}),
+		"columns": Columns(ColumnChart{}), "areas": Areas(ColumnChart{}), "bars": Bars(BarChart{}), "heat map": HeatMap(HeatMapChart{}), "network": Network(NetworkChart{}),
 		"zeros on a log axis": Lines(LineChart{Y: Axis{Scale: Log}, Series: []Series{{"a", 0, []float64{1, 2}, []float64{0, 0}}}}),
 	} {
 		if why := broken(s); why != "" || !strings.Contains(s, "no values") {
@@ -156,12 +164,48 @@ func FuzzCharts(f *testing.F) {
 			cdf.Distributions = append(cdf.Distributions, d)
 		}
 		bars.Parts = columns.Parts
-		for name, s := range map[string]string{"lines": Lines(lines), "columns": Columns(columns), "areas": Areas(columns), "cdf": CDF(cdf), "heat map": HeatMap(heat), "bars": Bars(bars)} {
+		net := NetworkChart{Measures: []NetworkMeasure{{Name: "m", Unit: axis.Unit}}, Times: rising}
+		for i := range n {
+			net.Nodes = append(net.Nodes, NetworkNode{Name: "<n>", X: g.Float64(), Y: float64(g.IntN(4)) / 4, End: g.IntN(2) == 0})
+			net.Links = append(net.Links, NetworkLink{A: g.IntN(i + 1), B: g.IntN(i + 1), Ways: []NetworkWay{{Name: "a|b;c", Whole: values(false)[:1], Over: [][]float64{values(false)}}}})
+		}
+		for name, s := range map[string]string{"lines": Lines(lines), "columns": Columns(columns), "areas": Areas(columns), "cdf": CDF(cdf), "heat map": HeatMap(heat), "bars": Bars(bars), "network": Network(net)} {
 			if why := broken(s); why != "" {
 				t.Fatalf("%s: %s\n%s", name, why, s[:min(len(s), 3000)])
 			}
 		}
 	})
+}
+
+// TestNetworkOrder holds that the busiest link is drawn last, and what a script reads.
+func TestNetworkOrder(t *testing.T) {
+	s := samples()["network"]
+	lines := regexp.MustCompile(`<line [^>]*>`).FindAllString(s, -1)
+	if len(lines) != 3 || !strings.Contains(lines[2], `data-whole="1 0"`) || !strings.Contains(lines[0], `stroke="`+idle+`"`) {
+		t.Errorf("the order is\n%s", strings.Join(lines, "\n"))
+	}
+	// 0.5 of 1 is 2047 of 4094, two digits of base 64; 2000 B is the most; the last level is not known.
+	if want := `data-over="00v~~.;|;~.~~"`; !strings.Contains(lines[1], want) {
+		t.Errorf("%s lacks %s", lines[1], want)
+	}
+	if len(digits) != 64 || strings.ContainsAny(digits, `IN|;&<>"'`) {
+		t.Error("the digits")
+	}
+}
+
+// TestSharedScales holds that the same number has the same colour in all pictures.
+func TestSharedScales(t *testing.T) {
+	chart := func(most float64) NetworkChart {
+		return NetworkChart{Links: []NetworkLink{{0, 1, []NetworkWay{{"a", []float64{most}, [][]float64{{most / 2}}}}}}, Measures: []NetworkMeasure{{Name: "queue"}}}
+	}
+	charts := []NetworkChart{chart(10), chart(80), chart(0)}
+	SharedScales(charts)
+	for _, c := range charts {
+		if m := c.Measures[0]; m.Max != 40 || m.WholeMax != 80 {
+			t.Errorf("the scales end at %v and %v", m.Max, m.WholeMax)
+		}
+	}
+	SharedScales(nil)
 }
 
 func TestDeterministic(t *testing.T) {

@@ -12,8 +12,9 @@ type HeatMapChart struct {
 	Rows, Cols         []string
 	V                  [][]float64
 	Unit               Unit
-	Legend             string  // what the numbers are
-	Min, Max           float64 // of the colours; both 0: 0 to the largest value
+	Legend             string     // what the numbers are
+	Min, Max           float64    // of the colours; both 0: 0 to the largest value
+	Cells              [][]string // what cells are called in their titles; nil: by row and column
 }
 
 // cividis are stops of the colour map, dark to light.
@@ -82,7 +83,11 @@ func HeatMap(c HeatMapChart) string {
 			}
 			x := left + cw*float64(k)
 			colour, light := colourAt((v - lo) / (hi - lo))
-			title := c.RowLabel + " " + row + ", " + c.ColLabel + " " + col + ": " + c.Unit.Format(v)
+			title := c.RowLabel + " " + row + ", " + c.ColLabel + " " + col
+			if c.Cells != nil {
+				title = c.Cells[i][k]
+			}
+			title += ": " + c.Unit.Format(v)
 			d.titled("rect", "cell", title, "x", px(x), "y", px(y), "width", px(cw), "height", px(ch), "fill", colour)
 			if label := cellText(c.Unit, v); textWidth(label)+4 < cw && ch >= 13 {
 				ink := "#fff"
@@ -109,6 +114,9 @@ func HeatMap(c HeatMapChart) string {
 
 // cellText is the number in a cell: per cent without the sign, because the scale says it.
 func cellText(u Unit, v float64) string {
+	if u == Fractions && v > 0 && v < 0.005 {
+		return "<1"
+	}
 	if u == Fractions {
 		return strconv.FormatFloat(100*v, 'f', 0, 64)
 	}

@@ -52,6 +52,16 @@ func UnitOf(name string) Unit {
 	return Plain
 }
 
+// name is what result.json calls the unit, "" for numbers without one.
+func (u Unit) name() string {
+	for _, s := range []string{"us", "s", "B/s", "bit/s", "1/s", "B", "fraction", "count", "W", "J"} {
+		if UnitOf(s) == u {
+			return s
+		}
+	}
+	return ""
+}
+
 // prefix is a unit that an axis may be written in.
 type prefix struct {
 	name  string

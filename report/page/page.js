@@ -3,13 +3,15 @@
   var tip = document.body.appendChild(document.createElement("div"));
   tip.id = "tip";
   document.addEventListener("pointermove", function (e) {
-    var at = e.target.closest && e.target.closest(".hit,.mark,.cell");
-    var title = at && at.querySelector("title");
+    var at = e.target.closest && e.target.closest(".hit,.mark,.cell,.node,.link,svg.live");
+    // A chart that a script moves says itself what is under the pointer.
+    var chart = at && at.closest("svg.live");
+    var title = at && at !== chart && at.querySelector("title");
     if (title) {
       at.setAttribute("data-title", title.textContent);
       title.remove();
     }
-    var text = at && at.getAttribute("data-title");
+    var text = at && (chart && !at.matches(".node") ? chart.under(e) : at.getAttribute("data-title"));
     tip.style.display = text ? "block" : "none";
     if (!text) return;
     tip.textContent = text;

@@ -1,0 +1,180 @@
+package columnar
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"farflash/units"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+)
+
+// Flow is one row of flows.parquet. Times are in picoseconds of simulated time.
+type Flow struct {
+	ID       int64
+	Src, Dst int32  // nodes
+	SrcPort  uint16 // of its queue pair, UDP
+	Size     int64  // bytes
+	Start    units.Duration
+	FCT      units.Duration // until its sender knew that all had arrived; Absent if it did not
+	Ideal    units.Duration // were it alone
+}
+
+// Pause is one row of pauses.parquet: a port that was told to pause, or to go on.
+type Pause struct {
+	Time   units.Duration
+	Node   int32
+	Switch bool // what the node is
+	Port   int32
+	Class  int32
+	Resume bool
+}
+
+// flowRow is Flow as Parquet sees it. The names are those of the documented columns.
+type flowRow struct {
+	ID      int64  `parquet:"id,delta"`
+	Src     int32  `parquet:"src,dict"`
+	Dst     int32  `parquet:"dst,dict"`
+	SrcPort int32  `parquet:"src_port,dict"`
+	Size    int64  `parquet:"size,dict"`
+	Start   int64  `parquet:"start_ps,delta"`
+	FCT     *int64 `parquet:"fct_ps,optional"`
+	Ideal   int64  `parquet:"ideal_ps"`
+}
+
+type pauseRow struct {
+	Time   int64 `parquet:"time_ps,delta"`
+	Node   int32 `parquet:"node,dict"`
+	Switch bool  `parquet:"switch"`
+	Port   int32 `parquet:"port,dict"`
+	Class  int32 `parquet:"class,dict"`
+	Resume bool  `parquet:"resume"`
+}
+
+// rows writes rows of one kind, a group at a time.
+type rows[R any] struct {
+	what  string
+	w     *parquet.GenericWriter[R]
+	held  []R
+	group int
+}
+
+func newRows[R any](what string, w io.Writer) rows[R] {
+	return rows[R]{what: what, w: parquet.NewGenericWriter[R](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("farflash", "1", ""))}
+}
+
+func (t *rows[R]) add(r R) error {
+	if t.held = append(t.held, r); len(t.held) < chunk {
+		return nil
+	}
+	return t.flush()
+}
+
+func (t *rows[R]) flush() error {
+	if len(t.held) == 0 {
+		return nil
+	}
+	if _, err := t.w.Write(t.held); err != nil {
+		return fmt.Errorf("%s: %w", t.what, err)
+	}
+	t.group += len(t.held)
+	clear(t.held)
+	t.held = t.held[:0]
+	if t.group < rowGroup {
+		return nil
+	}
+	t.group = 0
+	return t.w.Flush()
+}
+
+func (t *rows[R]) close() error { return errors.Join(t.flush(), t.w.Close()) }
+
+// FlowWriter writes flows.parquet.
+type FlowWriter struct{ rows[flowRow] }
+
+// NewFlowWriter begins a file on w. The caller calls Close, which does not close w.
+func NewFlowWriter(w io.Writer) *FlowWriter { return &FlowWriter{newRows[flowRow]("flows", w)} }
+
+// Add writes one flow.
+func (w *FlowWriter) Add(f Flow) error {
+	r := flowRow{ID: f.ID, Src: f.Src, Dst: f.Dst, SrcPort: int32(f.SrcPort), Size: f.Size, Start: int64(f.Start), Ideal: int64(f.Ideal)}
+	if f.FCT != Absent {
+		t := int64(f.FCT)
+		r.FCT = &t
+	}
+	return w.add(r)
+}
+
+// Close writes what is left and the end of the file.
+func (w *FlowWriter) Close() error { return w.close() }
+
+// PauseWriter writes pauses.parquet.
+type PauseWriter struct{ rows[pauseRow] }
+
+// NewPauseWriter begins a file on w. The caller calls Close, which does not close w.
+func NewPauseWriter(w io.Writer) *PauseWriter { return &PauseWriter{newRows[pauseRow]("pauses", w)} }
+
+// Add writes one pause.
+func (w *PauseWriter) Add(p Pause) error {
+	return w.add(pauseRow{int64(p.Time), p.Node, p.Switch, p.Port, p.Class, p.Resume})
+}
+
+// Close writes what is left and the end of the file.
+func (w *PauseWriter) Close() error { return w.close() }
+
+// ReadFlows calls f for every flow of a file, in the order they were written, until f returns an error.
+func ReadFlows(r io.ReaderAt, size int64, f func(Flow) error) error {
+	return readRows("flows", r, size, func(x flowRow) error {
+		fct := Absent
+		if x.FCT != nil {
+			fct = units.Duration(*x.FCT)
+		}
+		return f(Flow{x.ID, x.Src, x.Dst, uint16(x.SrcPort), x.Size, units.Duration(x.Start), fct, units.Duration(x.Ideal)})
+	})
+}
+
+// ReadPauses calls f for every pause of a file, in the order they were written, until f returns an error.
+func ReadPauses(r io.ReaderAt, size int64, f func(Pause) error) error {
+	return readRows("pauses", r, size, func(x pauseRow) error {
+		return f(Pause{units.Duration(x.Time), x.Node, x.Switch, x.Port, x.Class, x.Resume})
+	})
+}
+
+func readRows[R any](what string, r io.ReaderAt, size int64, f func(R) error) (err error) {
+	// The library reports some kinds of damage by panicking.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: damaged file: %v", what, p)
+		}
+	}()
+	file, err := parquet.OpenFile(r, size)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	for _, c := range parquet.SchemaOf(*new(R)).Columns() {
+		if _, ok := file.Schema().Lookup(c...); !ok {
+			return fmt.Errorf("%s: there is no column %s", what, c[0])
+		}
+	}
+	reader := parquet.NewGenericReader[R](file)
+	defer reader.Close()
+	held := make([]R, chunk)
+	for {
+		n, err := reader.Read(held)
+		for _, x := range held[:n] {
+			if err := f(x); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", what, err)
+		case n == 0:
+			return fmt.Errorf("%s: damaged file: no rows where there should be some", what)
+		}
+	}
+}
