@@ -63,7 +63,7 @@ func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
 		n.Counters.Lost += uint64(n.payload(x))
 	}
 	n.notes.give(x.note)
-	d := Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp), Reason: why}
+	d := Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp & slotMask), Reason: why}
 	if x.kind >= pauseFrame {
 		d.QP = -1
 	}
@@ -215,10 +215,6 @@ func (n *Network) Pairs() int { return len(n.senders) }
 // Rate is what a queue pair may send at.
 func (n *Network) Rate(q QP) units.BitRate { return n.control[q].Rate }
 
-// SourcePort is a queue pair's UDP source port, by which switches tell it from others
-// between the same hosts.
-func (n *Network) SourcePort(q QP) uint16 { return n.keys[q].from }
-
 // PortNumber is a port's number at its node, from 0.
 func (n *Network) PortNumber(pi int32) int { return int(pi - n.nodes[n.ports[pi].node].first) }
 
@@ -241,12 +237,12 @@ func (n *Network) Hung() int {
 	for i := range n.ports {
 		w := &n.ports[i].wire
 		for k := range w.n {
-			moving[w.items[(w.head+k)&uint32(len(w.items)-1)].x.qp] = true
+			moving[w.items[(w.head+k)&uint32(len(w.items)-1)].x.qp&slotMask] = true
 		}
 	}
 	for i := range n.lanes {
 		n.chunks.each(&n.lanes[i].waiting, func(x *packet) bool {
-			moving[x.qp] = true
+			moving[x.qp&slotMask] = true
 			return true
 		})
 	}

@@ -40,16 +40,19 @@ type QP int32
 
 // Message is one message and what became of it.
 type Message struct {
-	QP   QP
-	Size units.Bytes
+	QP       QP
+	Src, Dst int32  // nodes
+	Port     uint16 // the UDP source port, by which switches tell queue pairs apart
+	Size     units.Bytes
 	// Posted is when the host asked for it, Delivered when the last byte had arrived in
 	// order, Acked when the sender knew. Not yet is sim.Forever.
 	Posted, Delivered, Acked sim.Time
 
 	first   uint32 // number of its first packet
 	packets uint32
-	from    uint64 // position of its first byte in the queue pair's stream
-	next    int32  // message after it on the queue pair, -1 if there is none
+	from    uint64   // position of its first byte in the queue pair's stream
+	next    int32    // message after it on the queue pair, -1 if there is none
+	ideal   sim.Time // see Ideal; 0 is not computed yet
 }
 
 // Sink is told what becomes of messages, in the network's time. It may post.
@@ -234,7 +237,9 @@ func (n *Network) Handle(e sim.Event) {
 	case refresh:
 		n.refreshed(int32(e.Arg))
 	case notify:
-		n.notify(&n.receive[e.Arg], e.Arg)
+		if r := &n.receive[e.Arg&slotMask]; r.tag == e.Arg {
+			n.notify(r, e.Arg)
+		}
 	case overdue:
 		n.impatient(e.Arg)
 	case look:

@@ -131,7 +131,7 @@ func TestPacketHops(t *testing.T) {
 	want := uint64(0)
 	for _, dst := range []int32{1, 3, 15} {
 		m := r.mustSend(t, 0, dst, 1, 50*1024)
-		s, d := r.net.Ends(r.net.Messages()[m].QP)
+		s, d := r.net.Messages()[m].Src, r.net.Messages()[m].Dst
 		want += 2 * 50 * uint64(g.Route(nil).Distance(s, d))
 	}
 	r.run(t, 1e6)

@@ -15,6 +15,7 @@ type nic struct {
 	paced  []paced // a binary heap
 	wakeAt sim.Time
 	port   int32
+	spare  []int32 // indexes of queue pairs of this host that are done, if it is its first port
 }
 
 // paced is a queue pair that may send at a time.

@@ -15,7 +15,7 @@ import (
 // numbers of queue pairs within what indexes their ways.
 const (
 	maxMessage    = 1 << 40
-	maxQueuePairs = 1 << 28
+	maxQueuePairs = 1 << slotBits
 )
 
 func (n *Network) checkHosts(src, dst int32) error {
@@ -42,35 +42,40 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	if class == 0 || int(class)+n.channels() > MaxClasses {
 		return 0, fmt.Errorf("traffic class %d is not possible; use 1 to %d", class, MaxClasses-n.channels())
 	}
-	if len(n.senders) == maxQueuePairs {
-		return 0, fmt.Errorf("%d queue pairs are open; there is no room for more", maxQueuePairs)
-	}
 	if was := n.used; n.use(class) {
 		if err := n.setPools(); err != nil {
 			n.used = was
 			return 0, errors.Join(err, n.setPools())
 		}
 	}
-	q := QP(len(n.senders))
+	q, err := n.slot(src)
+	if err != nil {
+		return 0, err
+	}
+	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
+	was := *s
+	tag := was.tag + 1<<slotBits
+	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
+	*r = receiver{message: -1, begun: -1, tag: tag}
+	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
-	f := flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
-	n.keys = append(n.keys, f)
-	n.senders = append(n.senders, sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1})
-	n.receive = append(n.receive, receiver{message: -1, begun: -1})
-	n.control = append(n.control, cc.Sender{Wake: sim.Forever})
-	n.paths = append(n.paths, make([]int32, 2*n.hopLimit)...)
+	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
 	if err := n.findWays(q); err != nil {
-		n.keys, n.senders, n.receive, n.control = n.keys[:q], n.senders[:q], n.receive[:q], n.control[:q]
-		n.paths = n.paths[:2*int(q)*n.hopLimit]
+		s.expire, s.adjust, s.port = was.expire, was.adjust, was.port
+		n.vacate(int32(q))
 		return 0, err
 	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
-	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
+	s.standing = idle
 	n.enrol(int32(q), s)
 	if n.cfg.Recovery.Kind == SelectiveRepeat {
 		s.repair, r.arrived = &repair{}, &bitmap{}
 	}
-	if n.timeout > 0 {
+	fresh := was.tag>>slotBits == 0 || was.port != s.port
+	if fresh {
+		s.steered = false
+	}
+	if fresh && n.timeout > 0 {
 		s.expire = n.eng.NewTimer(n.ports[s.port].inPort, n.target, expire, uint32(q))
 	}
 	c.Line = n.ports[s.port].rate
@@ -83,6 +88,32 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	n.alg.Start(int32(q), c)
 	n.steer(int32(q), s, c)
 	return q, nil
+}
+
+// slot is an unused queue pair index: one that a finished queue pair of the host has had, or
+// a new one.
+func (n *Network) slot(src int32) (QP, error) {
+	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; len(*spare) > 0 {
+		q := (*spare)[len(*spare)-1]
+		*spare = (*spare)[:len(*spare)-1]
+		return QP(q), nil
+	}
+	q := len(n.senders)
+	if q == maxQueuePairs {
+		return 0, fmt.Errorf("%d queue pairs are open at a time; there is no room for more", maxQueuePairs)
+	}
+	n.keys = append(n.keys, flowKey{})
+	n.senders = append(n.senders, sender{tag: uint32(q)})
+	n.receive = append(n.receive, receiver{})
+	n.control = append(n.control, cc.Sender{})
+	n.paths = append(n.paths, make([]int32, 2*n.hopLimit)...)
+	return QP(q), nil
+}
+
+// vacate gives a host's queue pair index back.
+func (n *Network) vacate(q int32) {
+	k := &n.nics[n.ports[n.nodes[n.senders[q].src].first].nic]
+	k.spare = append(k.spare, q)
 }
 
 // Pair returns the persistent queue pair whose turn it is from one host to another,
@@ -140,7 +171,7 @@ func (n *Network) Post(q QP, size units.Bytes) (int32, error) {
 	}
 	packets := uint32(count)
 	m := int32(len(n.messages))
-	msg := Message{QP: q, Size: size, Posted: n.eng.Now(), Delivered: sim.Forever, Acked: sim.Forever, first: s.end, packets: packets, next: -1}
+	msg := Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].from, Size: size, Posted: n.eng.Now(), Delivered: sim.Forever, Acked: sim.Forever, first: s.end, packets: packets, next: -1}
 	if s.newest >= 0 {
 		last := &n.messages[s.newest]
 		last.next = m
@@ -173,13 +204,13 @@ func (n *Network) Post(q QP, size units.Bytes) (int32, error) {
 // change them.
 func (n *Network) Messages() []Message { return n.messages }
 
-// Ends are the nodes that a queue pair connects.
-func (n *Network) Ends(q QP) (src, dst int32) { return n.senders[q].src, n.senders[q].dst }
-
 // Ideal is how long a message would take from its posting until its ACK if nothing else
 // were on the network and nothing held it back but the links' rates.
 func (n *Network) Ideal(m int32) sim.Time {
 	msg := &n.messages[m]
+	if msg.ideal > 0 {
+		return msg.ideal
+	}
 	s := &n.senders[msg.QP]
 	full := uint16(n.cfg.Payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	last := uint16(msg.Size-units.Bytes(msg.packets-1)*n.cfg.Payload) + uint16(n.cfg.Header+n.cfg.Telemetry.Size)

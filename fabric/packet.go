@@ -25,7 +25,7 @@ const (
 // packet is what a switch or NIC holds of a packet, 24 bytes and moved by value. A
 // pause frame's class is the one that is to pause or go on.
 type packet struct {
-	qp    uint32
+	qp    uint32 // its index, and above slotBits which of those that have had it
 	psn   uint32 // number of a data packet; the next one expected, of an ACK
 	note  uint32 // index of what is measured on the way, 0 if nothing is
 	sack  uint32 // number of the packet that made the receiver send an ACK out of order
@@ -36,6 +36,13 @@ type packet struct {
 	hop   uint8 // switches passed
 	class uint8
 }
+
+// slotBits hold a queue pair's index. Indexes are used again in life per-message, and what
+// is late of an earlier one is told by the bits above.
+const (
+	slotBits = 24
+	slotMask = 1<<slotBits - 1
+)
 
 // before reports whether packet number a comes before b; numbers wrap.
 func before(a, b uint32) bool { return int32(a-b) < 0 }

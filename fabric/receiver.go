@@ -18,18 +18,26 @@ type receiver struct {
 	patience sim.Timer
 	patient  bool // patience has been made
 	marked   bool // a packet since the last ACK was
+	tag      uint32
 	arrived  *bitmap
 }
 
 // received is for a packet that has come to a host.
 func (n *Network) received(p *port, x packet) {
+	if n.late(&x) {
+		if x.kind == dataPacket {
+			n.Counters.Wasted += uint64(n.payload(&x))
+		}
+		n.notes.give(x.note)
+		return
+	}
 	switch x.kind {
 	case dataPacket:
 		n.accept(p, x)
 	case cnpPacket:
 		n.Counters.CNPs++
 		if n.wants.CNPs {
-			q := int32(x.qp)
+			q := int32(x.qp & slotMask)
 			s, c := &n.senders[q], &n.control[q]
 			if s.standing == finished {
 				return
@@ -45,9 +53,18 @@ func (n *Network) received(p *port, x packet) {
 	}
 }
 
+// late reports whether a packet is of a queue pair that has done its message, and whose
+// index another has by now.
+func (n *Network) late(x *packet) bool {
+	if x.flags&answers != 0 {
+		return n.senders[x.qp&slotMask].tag != x.qp
+	}
+	return n.receive[x.qp&slotMask].tag != x.qp
+}
+
 // accept is for a data packet.
 func (n *Network) accept(p *port, x packet) {
-	r := &n.receive[x.qp]
+	r := &n.receive[x.qp&slotMask]
 	if r.begun < 0 {
 		r.begun = n.eng.Now()
 	}
@@ -116,8 +133,8 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 
 // impatient sends an ACK that has been withheld for long enough.
 func (n *Network) impatient(qp uint32) {
-	if r := &n.receive[qp]; r.unacked > 0 {
-		n.acknowledge(r, &packet{qp: qp, psn: r.expected - 1}, ackPacket)
+	if r := &n.receive[qp&slotMask]; r.unacked > 0 {
+		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1}, ackPacket)
 	}
 }
 

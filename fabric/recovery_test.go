@@ -143,11 +143,11 @@ func TestSinkPostsAndOpens(t *testing.T) {
 			if left--; left < 0 {
 				return
 			}
-			src, dst := r.net.Ends(r.net.Messages()[m].QP)
+			src, dst := r.net.Messages()[m].Src, r.net.Messages()[m].Dst
 			r.mustSend(t, dst, (src+int32(left)%6+1)%8, 1+uint8(left%3), units.Bytes(1+left*97))
 		}
 		r.onDelivered = func(m int32) {
-			if src, dst := r.net.Ends(r.net.Messages()[m].QP); (src+int32(left-1)%6+1)%8 != dst {
+			if src, dst := r.net.Messages()[m].Src, r.net.Messages()[m].Dst; (src+int32(left-1)%6+1)%8 != dst {
 				again(m)
 			}
 		}

@@ -125,7 +125,7 @@ func (n *Network) widen() {
 // stray is the next step of a packet whose queue pair goes another way since a link
 // failed.
 func (n *Network) stray(at int32, x *packet) (int32, bool) {
-	s, k := &n.senders[x.qp], n.keys[x.qp]
+	s, k := &n.senders[x.qp&slotMask], n.keys[x.qp&slotMask]
 	to, class := s.dst, s.class
 	if x.flags&answers != 0 {
 		to, class, k = s.src, uint8(n.cfg.Acks.Class), k.back()

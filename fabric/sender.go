@@ -32,6 +32,7 @@ type sender struct {
 	steered  bool  // adjust has been made
 	repair   *repair
 	src, dst int32
+	tag      uint32 // what its packets have for qp
 }
 
 // hasMore reports whether there is a packet to send.
@@ -69,7 +70,7 @@ func (n *Network) take(q int32, s *sender) (packet, units.Bytes) {
 func (n *Network) make(q int32, s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	msg := &n.messages[m]
 	payload := n.cfg.Payload
-	x := packet{qp: uint32(q), psn: psn, kind: dataPacket}
+	x := packet{qp: s.tag, psn: psn, kind: dataPacket}
 	if psn-msg.first == msg.packets-1 {
 		x.flags = lastOf
 		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload
@@ -89,7 +90,7 @@ func (s *sender) full(c *cc.Sender) bool {
 
 // answered is for an ACK or NACK that has come to its sender.
 func (n *Network) answered(x packet) {
-	q := int32(x.qp)
+	q := int32(x.qp & slotMask)
 	s := &n.senders[q]
 	c := &n.control[q]
 	if s.standing == finished {
@@ -107,7 +108,7 @@ func (n *Network) answered(x packet) {
 		n.rewind(s)
 	}
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
-		n.close(q, s, c)
+		n.close(q, s, c, done)
 		n.notes.give(x.note)
 		n.tellAcked(done, ended)
 		return
@@ -273,7 +274,7 @@ func (n *Network) adjusted(q int32) {
 }
 
 // close ends a queue pair that has done its one message.
-func (n *Network) close(q int32, s *sender, c *cc.Sender) {
+func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	c.Wake = sim.Forever
 	n.steer(q, s, c)
 	k := &n.nics[n.ports[s.port].nic]
@@ -284,7 +285,9 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender) {
 		n.unpace(k, int(s.place))
 	}
 	s.standing = finished
-	for int(k.oldest) < len(k.qps) && n.senders[k.qps[k.oldest]].standing == finished {
+	n.messages[done].ideal = n.Ideal(done)
+	n.vacate(q)
+	for int(k.oldest) < len(k.qps) && n.gone(k, k.oldest) {
 		k.oldest++
 	}
 	for c := range k.turns {
@@ -292,6 +295,12 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender) {
 			k.turns[c].waiting.moveTo(k.oldest)
 		}
 	}
+}
+
+// gone reports whether the queue pair that had a number at a NIC is finished.
+func (n *Network) gone(k *nic, number uint32) bool {
+	s := &n.senders[k.qps[number]]
+	return s.number != number || s.standing == finished
 }
 
 // unready takes a queue pair out of its turns.

@@ -14,7 +14,7 @@ const (
 
 // forward takes a packet that has come in through a switch's port.
 func (n *Network) forward(in int32, q *port, x packet) {
-	way := int(x.qp) * 2
+	way := int(x.qp&slotMask) * 2
 	if x.flags&answers != 0 {
 		way++
 	}

@@ -106,7 +106,7 @@ func readFlows(name string, r io.Reader, topology *NS3Topology, layout string, r
 	if err != nil {
 		return nil, err
 	}
-	var flows []NS3Flow
+	flows := make([]NS3Flow, 0, min(n, 1<<16)) // the count may be anything
 	for i := range n {
 		var f NS3Flow
 		v, err := w.begin("flow", i, n, layout)

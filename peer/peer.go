@@ -3,7 +3,10 @@
 // models: package scenario does.
 //
 // Its main types are MQSimDevice and MQSimFlow, from MQSim's ssdconfig.xml and
-// workload.xml (Tavakkol et al., FAST 2018; parameter names as of commit 7ec40e3).
+// workload.xml (Tavakkol et al., FAST 2018; parameter names as of commit 7ec40e3); and
+// HPCCConfig and NS3RDMAConfig, NS3Topology, NS3Flow, NS3Completion and NS3Pause, from what the
+// ns-3 programs of HPCC (Li et al., SIGCOMM 2019; commit 9f4be2a) and of Zhu et al.
+// (CoNEXT 2016; ns3-rdma, commit e8a27d0) read and write.
 // Errors name file, line and column. A tag that is not known is an error, not
 // ignored as the peer would.
 package peer

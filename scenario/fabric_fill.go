@@ -16,9 +16,9 @@ import (
 
 // finish fills a result with what was measured.
 func (m *fabricMeter) finish(r *result.Result, interrupted bool) {
-	last := &m.marks[len(m.marks)-1]
+	last := &m.before
 	if len(m.from.ports) == 0 {
-		m.from.ports = make([]portMark, len(last.ports))
+		m.from.ports = make([]portState, len(last.ports))
 	} else {
 		r.WarmUp = result.WarmUp{UntilS: m.from.at.Seconds(), Explain: "the time that the scenario says"}
 	}
@@ -35,7 +35,7 @@ func (m *fabricMeter) finish(r *result.Result, interrupted bool) {
 }
 
 // totals are the network's own figures after the warm-up.
-func (m *fabricMeter) totals(r *result.Result, last *fabricMark) {
+func (m *fabricMeter) totals(r *result.Result, last *fabricState) {
 	now, was := &last.counters, &m.from.counters
 	span := (last.at - m.from.at).Seconds()
 	var marks, hops, taken, paused uint64
@@ -79,7 +79,7 @@ type bucket struct {
 }
 
 // flows are completion times and slowdowns of the flows that began after the warm-up.
-func (m *fabricMeter) flows(r *result.Result, last *fabricMark) {
+func (m *fabricMeter) flows(r *result.Result, last *fabricState) {
 	var h stats.Histogram
 	var fct, slow []float64
 	buckets := map[int]*bucket{}
@@ -156,28 +156,16 @@ func at(sorted []float64, share float64) float64 {
 
 // overTime are series of the network as a whole and of the first queue pairs.
 func (m *fabricMeter) overTime(r *result.Result) {
-	n := len(m.marks)
+	n := len(m.slices)
 	good, queue, paused, marks := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-	var before fabricMark
-	before.ports = make([]portMark, m.net.Ports())
-	for i := range m.marks {
-		k := &m.marks[i]
-		span := (k.at - before.at).Seconds()
-		for j := range k.ports {
-			a, b := &before.ports[j], &k.ports[j]
-			good[i] += float64(b.taken-a.taken) * 8
-			paused[i] += (b.paused - a.paused).Seconds()
-			marks[i] += float64(b.marks - a.marks)
-			queue[i] = max(queue[i], float64(b.queue))
-		}
-		if span > 0 {
-			good[i] /= span
-			marks[i] /= span
-			paused[i] /= span * float64(len(k.ports))
-		} else {
-			good[i], marks[i], paused[i] = math.NaN(), math.NaN(), math.NaN()
-		}
-		before = *k
+	from := sim.Time(0)
+	for i := range m.slices {
+		x := &m.slices[i]
+		span := (x.end - from).Seconds() // 0 gives no number
+		good[i], marks[i] = ratio(x.taken*8, span), ratio(x.marks, span)
+		paused[i] = ratio(x.paused, span*float64(len(x.ports)))
+		queue[i] = x.queue
+		from = x.end
 	}
 	r.SetSeries("fabric.goodput", m.width, good)
 	r.SetSeries("fabric.queue", m.width, queue)
@@ -185,14 +173,22 @@ func (m *fabricMeter) overTime(r *result.Result) {
 	r.SetSeries("fabric.pause.time", m.width, paused)
 	for q := range min(firstPairs, m.net.Pairs()) {
 		rate := make([]float64, n)
-		for i := range m.marks {
-			rate[i] = math.NaN()
-			if q < len(m.marks[i].rates) {
-				rate[i] = float64(m.marks[i].rates[q])
+		for i := range m.slices {
+			rate[i] = float64(m.slices[i].rates[q])
+			if rate[i] == 0 {
+				rate[i] = math.NaN()
 			}
 		}
 		r.SetSeries(fmt.Sprintf("flow[%d].rate", q), m.width, rate)
 	}
+}
+
+// ratio is a/b, NaN if b is 0.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return math.NaN()
+	}
+	return a / b
 }
 
 // A result has at most so many ports, the busiest, and columns over time.
@@ -202,7 +198,7 @@ const (
 )
 
 // byPort are what each port did, over time and in all.
-func (m *fabricMeter) byPort(r *result.Result, last *fabricMark) {
+func (m *fabricMeter) byPort(r *result.Result, last *fabricState) {
 	order := make([]int, len(last.ports))
 	for i := range order {
 		order[i] = i
@@ -213,17 +209,10 @@ func (m *fabricMeter) byPort(r *result.Result, last *fabricMark) {
 		slices.Sort(order)
 		r.Warn("only the %d busiest of %d ports are in the figures by port", mostRows, len(last.ports))
 	}
-	every := (len(m.marks) + mostCols - 1) / mostCols
-	var ends []int // marks that end a column
-	for i := every - 1; i < len(m.marks); i += every {
-		ends = append(ends, i)
-	}
-	if len(ends) == 0 || ends[len(ends)-1] != len(m.marks)-1 {
-		ends = append(ends, len(m.marks)-1)
-	}
+	every := (len(m.slices) + mostCols - 1) / mostCols
 	var cols []string
-	for _, e := range ends {
-		cols = append(cols, fmt.Sprintf("%.9g", m.marks[e].at.Seconds()))
+	for first := 0; first < len(m.slices); first += every {
+		cols = append(cols, fmt.Sprintf("%.9g", m.slices[min(first+every, len(m.slices))-1].end.Seconds()))
 	}
 	rows := make([]string, len(order))
 	use, queue, paused, sum := make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order))
@@ -232,20 +221,24 @@ func (m *fabricMeter) byPort(r *result.Result, last *fabricMark) {
 	for k, i := range order {
 		p := m.net.Port(int32(i))
 		rows[k] = m.net.PortName(int32(i))
-		var a portMark
 		from := sim.Time(0)
-		for _, e := range ends {
-			b := &m.marks[e]
-			span := float64(b.at - from)
+		for first := 0; first < len(m.slices); first += every {
+			var x portSlice
+			end := from
+			for _, y := range m.slices[first:min(first+every, len(m.slices))] {
+				x.bytes += y.ports[i].bytes
+				x.paused += y.ports[i].paused
+				x.queue, end = y.ports[i].queue, y.end
+			}
+			span := (end - from).Seconds()
 			u, t := 0.0, 0.0
 			if span > 0 {
-				u = float64(b.ports[i].bytes-a.bytes) * float64(8*units.Second) / float64(p.Rate) / span
-				t = float64(b.ports[i].paused-a.paused) / span
+				u, t = float64(x.bytes)*8/float64(p.Rate)/span, float64(x.paused)/span
 			}
 			use[k] = append(use[k], round(u))
 			paused[k] = append(paused[k], round(t))
-			queue[k] = append(queue[k], float64(b.ports[i].queue))
-			a, from = b.ports[i], b.at
+			queue[k] = append(queue[k], float64(x.queue))
+			from = end
 		}
 		x, y := &last.ports[i], &m.from.ports[i]
 		span := float64(last.at - m.from.at)
@@ -286,7 +279,7 @@ const depthBins = 16
 func depthNames() []string {
 	out := []string{"empty"}
 	for i := range depthBins {
-		out = append(out, fmt.Sprintf("up to %v", units.KB<<i))
+		out = append(out, fmt.Sprintf("up to %dKB", 1<<i))
 	}
 	return out
 }
@@ -295,11 +288,11 @@ func depthNames() []string {
 // after the warm-up.
 func (m *fabricMeter) depths(port int) []float64 {
 	out := make([]float64, depthBins+1)
-	for i := range m.marks {
-		if m.marks[i].at <= m.from.at {
+	for i := range m.slices {
+		if m.slices[i].end <= m.from.at {
 			continue
 		}
-		q := m.marks[i].ports[port].queue
+		q := int64(m.slices[i].ports[port].queue)
 		k := 0
 		for q > 0 && k < depthBins {
 			k++
@@ -328,7 +321,7 @@ func (m *fabricMeter) layout(r *result.Result) {
 }
 
 // checks are the laws of conservation.
-func (m *fabricMeter) checks(r *result.Result, last *fabricMark) {
+func (m *fabricMeter) checks(r *result.Result, last *fabricState) {
 	c := &last.counters
 	inFlight := uint64(0)
 	for i := range m.net.Messages() {
@@ -354,7 +347,7 @@ func (m *fabricMeter) checks(r *result.Result, last *fabricMark) {
 }
 
 // warn says what a reader of the figures should know.
-func (m *fabricMeter) warn(r *result.Result, last *fabricMark, interrupted bool) {
+func (m *fabricMeter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	c := &last.counters
 	if interrupted {
 		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at, m.done)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"farflash/cosim"
 	"farflash/fabric"
@@ -144,8 +143,7 @@ func (s *Scenario) runNetwork(ctx context.Context, o Options, digest string) (*O
 // flow is a message in the user's terms.
 func (y *network) flow(i int32) Flow {
 	m := &y.net.Messages()[i]
-	f := Flow{ID: int64(i), Size: m.Size, Start: m.Posted, FCT: sim.Forever, Ideal: y.net.Ideal(i), Port: y.net.SourcePort(m.QP)}
-	f.Src, f.Dst = y.net.Ends(m.QP)
+	f := Flow{ID: int64(i), Size: m.Size, Start: m.Posted, FCT: sim.Forever, Ideal: y.net.Ideal(i), Port: m.Port, Src: m.Src, Dst: m.Dst}
 	if m.Acked != sim.Forever {
 		f.FCT = m.Acked - m.Posted
 	}
@@ -161,50 +159,64 @@ func (y *network) pause(p fabric.Pause) Pause {
 // neighbours.
 type fabricMeter struct {
 	*network
-	width units.Duration
-	most  int
-	marks []fabricMark
-	from  fabricMark // the end of the warm-up
+	width  units.Duration
+	most   int
+	slices []fabricSlice
+	before fabricState // at the end of the last slice
+	from   fabricState // the end of the warm-up
 }
 
-// fabricMark is the state of the network at a time.
-type fabricMark struct {
+// fabricState is the state of the network at a time.
+type fabricState struct {
 	at       sim.Time
 	counters fabric.Counters
-	ports    []portMark
-	rates    []units.BitRate // of the first queue pairs
-	done     uint64
+	ports    []portState
 }
 
-type portMark struct {
+type portState struct {
 	bytes, taken, marks uint64
 	pauses              uint64
 	paused              sim.Time
-	queue               int64
 }
 
-// A meter's bounds: marks of all ports together, and how many queue pairs' rates are
+// fabricSlice is what happened in a slice.
+type fabricSlice struct {
+	end                 sim.Time
+	taken, marks, queue float64 // payload bytes received, packets marked, largest queue at the end
+	paused              float64 // seconds, over all ports
+	ports               []portSlice
+	rates               [firstPairs]units.BitRate // of the first queue pairs at the end, 0 if not yet open
+}
+
+// portSlice is what a port did in a slice. A picture needs no more digits.
+type portSlice struct {
+	bytes, paused, queue float32 // paused in seconds
+}
+
+// A meter's bounds: slices of all ports together, and how many queue pairs' rates are
 // followed.
 const (
-	portMarks  = 1 << 21
+	portSlices = 1 << 17
 	firstPairs = 8
 )
 
 func newFabricMeter(y *network) *fabricMeter {
-	return &fabricMeter{network: y, width: 10 * units.Microsecond, most: min(256, max(16, portMarks/y.net.Ports())) &^ 1}
+	m := &fabricMeter{network: y, width: 10 * units.Microsecond, most: min(256, max(32, portSlices/y.net.Ports())) &^ 1}
+	m.before.ports = make([]portState, y.net.Ports())
+	return m
 }
 
-// mark takes down the state.
-func (m *fabricMeter) mark(at sim.Time) fabricMark {
-	k := fabricMark{at: at, counters: m.net.Counters, ports: make([]portMark, m.net.Ports()), done: m.done}
+// state takes down the state.
+func (m *fabricMeter) state(at sim.Time) fabricState {
+	k := fabricState{at: at, counters: m.net.Counters, ports: make([]portState, m.net.Ports())}
 	for i := range k.ports {
-		p := m.net.Port(int32(i))
-		k.ports[i] = portMark{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused, int64(p.Queue)}
-	}
-	for q := range min(firstPairs, m.net.Pairs()) {
-		k.rates = append(k.rates, m.net.Rate(fabric.QP(q)))
+		k.ports[i] = portStateOf(m.net.Port(int32(i)))
 	}
 	return k
+}
+
+func portStateOf(p fabric.PortReport) portState {
+	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused}
 }
 
 // run drives the engine until every flow has ended, or the run is to end. It reports whether the
@@ -219,7 +231,7 @@ func (m *fabricMeter) run(ctx context.Context, o Options, failed *error) bool {
 		warm = units.Duration(float64(end) * float64(share))
 	}
 	for {
-		to := min(m.width*units.Duration(len(m.marks)+1), end)
+		to := min(m.width*units.Duration(len(m.slices)+1), end)
 		warming := warm > m.from.at && warm < to
 		if warming {
 			to = warm
@@ -232,10 +244,10 @@ func (m *fabricMeter) run(ctx context.Context, o Options, failed *error) bool {
 			to = m.eng.Now()
 		}
 		if warming && !dry && !stop {
-			m.from = m.mark(to)
+			m.from = m.state(to)
 			continue
 		}
-		m.add(m.mark(to))
+		m.slice(to)
 		if o.Progress != nil {
 			o.Progress(Progress{Requests: m.done, Expected: uint64(m.known), Simulated: to, Until: m.s.Measure.Until.Time})
 		}
@@ -245,15 +257,44 @@ func (m *fabricMeter) run(ctx context.Context, o Options, failed *error) bool {
 	}
 }
 
-// add keeps a mark, joining slices in pairs when there are too many.
-func (m *fabricMeter) add(k fabricMark) {
-	m.marks = append(m.marks, k)
-	if len(m.marks) < m.most || k.at < m.width*units.Duration(len(m.marks)) {
+// slice ends a slice, joining slices in pairs when there are too many.
+func (m *fabricMeter) slice(at sim.Time) {
+	x := fabricSlice{end: at, ports: make([]portSlice, len(m.before.ports))}
+	for i := range x.ports {
+		p := m.net.Port(int32(i))
+		now, was := portStateOf(p), &m.before.ports[i]
+		x.taken += float64(now.taken - was.taken)
+		x.marks += float64(now.marks - was.marks)
+		x.paused += (now.paused - was.paused).Seconds()
+		x.queue = max(x.queue, float64(p.Queue))
+		x.ports[i] = portSlice{float32(now.bytes - was.bytes), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
+		*was = now
+	}
+	for q := range min(firstPairs, m.net.Pairs()) {
+		x.rates[q] = m.net.Rate(fabric.QP(q))
+	}
+	m.before.at, m.before.counters = at, m.net.Counters
+	m.slices = append(m.slices, x)
+	if len(m.slices) < m.most || at < m.width*units.Duration(len(m.slices)) {
 		return
 	}
 	for i := range m.most / 2 {
-		m.marks[i] = m.marks[2*i+1]
+		m.slices[i] = joined(&m.slices[2*i], &m.slices[2*i+1])
 	}
-	m.marks = slices.Delete(m.marks, m.most/2, len(m.marks))
+	clear(m.slices[m.most/2:])
+	m.slices = m.slices[:m.most/2]
 	m.width *= 2
+}
+
+// joined is a slice and the one behind it as one.
+func joined(a, b *fabricSlice) fabricSlice {
+	x := *b
+	x.taken += a.taken
+	x.marks += a.marks
+	x.paused += a.paused
+	for i := range x.ports {
+		x.ports[i].bytes += a.ports[i].bytes
+		x.ports[i].paused += a.ports[i].paused
+	}
+	return x
 }

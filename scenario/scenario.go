@@ -7,7 +7,7 @@
 // command line (Set); every mistake is reported with file, line and column.
 // Scenario.Resolved writes it back with every default, Digest names what it
 // computes, and Run (run.go) simulates it. Describe explains a key; Convert files
-// translate what other programs read (convert_mqsim.go, convert_fio.go).
+// translate what other programs read (convert_mqsim.go, convert_ns3.go, fio.go).
 //
 // This is the only package that knows YAML. What it leaves out: drives behind a network, and
 // more than one drive.

@@ -78,6 +78,10 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	defer stop()
 	// A second interrupt ends the program at once.
 	context.AfterFunc(ctx, stop)
+	if os.Getenv("GOGC") == "" {
+		// Models allocate at their beginning and hardly afterwards, so memory can be had for little time.
+		debug.SetGCPercent(40)
+	}
 	p := &program{in: in, out: out, err: errw}
 	root := p.root()
 	root.SetArgs(args)
