@@ -97,3 +97,47 @@ func (t *Traffic) fail(err error) {
 	t.err, t.ended = err, true
 	t.eng.Stop()
 }
+
+// Planned posts flows that a part of a network has planned, each at its time.
+type Planned struct {
+	eng    *sim.Engine
+	begin  func(flow int32) error
+	flows  []int32 // by start
+	starts []sim.Time
+	self   sim.Component
+	target sim.Target
+	posted int
+	err    error
+}
+
+// NewPlanned makes traffic of flows, in order of their starts.
+func NewPlanned(eng *sim.Engine, flows []int32, starts []sim.Time, begin func(flow int32) error) *Planned {
+	t := &Planned{eng: eng, begin: begin, flows: flows, starts: starts, self: eng.NewComponent()}
+	t.target = eng.AddHandler(t)
+	t.await()
+	return t
+}
+
+// Err is what ended the traffic early, if anything did.
+func (t *Planned) Err() error { return t.err }
+
+// Posted is how many flows have been posted.
+func (t *Planned) Posted() int { return t.posted }
+
+func (t *Planned) await() {
+	if t.posted < len(t.flows) {
+		t.eng.Schedule(t.self, t.target, t.starts[t.posted], 0, 0)
+	}
+}
+
+// Handle is for the engine.
+func (t *Planned) Handle(sim.Event) {
+	for t.posted < len(t.flows) && t.starts[t.posted] <= t.eng.Now() {
+		if err := t.begin(t.flows[t.posted]); err != nil {
+			t.err = fmt.Errorf("flow %d: %w", t.flows[t.posted], err)
+			return
+		}
+		t.posted++
+	}
+	t.await()
+}

@@ -29,6 +29,7 @@ type Counters struct {
 	Storms, Deadlocks uint64 // ports that stayed paused for too long, and of them those in a circle
 	Drops             [dropReasons]uint64
 	Stranded          uint64 // queue pairs that a link failure left without a way
+	Events            uint64 // handled
 }
 
 // DropReason is why a packet was lost.
@@ -75,6 +76,22 @@ func (n *Network) payload(x *packet) units.Bytes {
 	return units.Bytes(x.size) - n.cfg.Header - n.cfg.Telemetry.Size
 }
 
+// add adds another's counts.
+func (c *Counters) add(o *Counters) {
+	for _, x := range [...][2]*uint64{
+		{&c.Posted, &o.Posted}, {&c.Completed, &o.Completed}, {&c.PostedBytes, &o.PostedBytes}, {&c.Sent, &o.Sent}, {&c.Received, &o.Received},
+		{&c.Wasted, &o.Wasted}, {&c.Lost, &o.Lost}, {&c.Acks, &o.Acks}, {&c.Nacks, &o.Nacks}, {&c.Duplicates, &o.Duplicates}, {&c.Marked, &o.Marked},
+		{&c.CNPsSent, &o.CNPsSent}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits}, {&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
+		{&c.Resumes, &o.Resumes}, {&c.Paused, &o.Paused}, {&c.Unpaused, &o.Unpaused}, {&c.Refreshes, &o.Refreshes}, {&c.Frames, &o.Frames},
+		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Stranded, &o.Stranded}, {&c.Events, &o.Events},
+	} {
+		*x[0] += *x[1]
+	}
+	for i := range c.Drops {
+		c.Drops[i] += o.Drops[i]
+	}
+}
+
 // DropCount is how many packets were lost, for all reasons.
 func (c *Counters) DropCount() uint64 {
 	sum := uint64(0)
@@ -109,8 +126,8 @@ func (n *Network) Port(pi int32) PortReport {
 	r := PortReport{Node: p.node, Peer: n.ports[p.peer].node, Rate: p.rate, Packets: p.packets, Bytes: p.bytes, Taken: p.taken,
 		Pauses: p.stats.pauses, Paused: p.stats.paused, Longest: p.stats.longest, Marks: p.stats.marks, Drops: p.stats.drops, Queue: n.backlog(pi)}
 	if p.stats.since >= 0 {
-		r.Paused += n.eng.Now() - p.stats.since
-		r.Longest = max(r.Longest, n.eng.Now()-p.stats.since)
+		r.Paused += n.now() - p.stats.since
+		r.Longest = max(r.Longest, n.now()-p.stats.since)
 	}
 	for c := range uint8(MaxClasses) {
 		if !p.host || c > 0 {
@@ -153,7 +170,7 @@ func (n *Network) Check() error {
 		for c := range MaxClasses {
 			l := &n.lanes[i*MaxClasses+c]
 			sum := int64(0)
-			n.chunks.each(&l.waiting, func(x *packet) bool {
+			n.pool(n.ports[i].node).each(&l.waiting, func(x *packet) bool {
 				sum += int64(x.size)
 				if x.kind == dataPacket {
 					waiting += uint64(n.payload(x))
@@ -212,8 +229,17 @@ func (n *Network) Check() error {
 // Pairs is how many queue pairs there are.
 func (n *Network) Pairs() int { return len(n.senders) }
 
-// Rate is what a queue pair may send at.
-func (n *Network) Rate(q QP) units.BitRate { return n.control[q].Rate }
+// Rate is what a queue pair may send at, 0 before its first message.
+func (n *Network) Rate(q QP) units.BitRate {
+	if n.senders[q].last < 0 {
+		return 0
+	}
+	return n.control[q].Rate
+}
+
+// Look has figures count up to a time that the engine has been run to, which may be later than its last
+// event.
+func (n *Network) Look(at sim.Time) { n.at = at }
 
 // PortNumber is a port's number at its node, from 0.
 func (n *Network) PortNumber(pi int32) int { return int(pi - n.nodes[n.ports[pi].node].first) }
@@ -241,7 +267,7 @@ func (n *Network) Hung() int {
 		}
 	}
 	for i := range n.lanes {
-		n.chunks.each(&n.lanes[i].waiting, func(x *packet) bool {
+		n.pool(n.ports[i/MaxClasses].node).each(&n.lanes[i].waiting, func(x *packet) bool {
 			moving[x.qp&slotMask] = true
 			return true
 		})

@@ -107,6 +107,11 @@ type Network struct {
 	longest  sim.Time // round trip
 	bdp      units.Bytes
 	signal   cc.Signal
+	split    *split // the network runs in parts, or is one; nil is in one piece
+	part     int32
+	round    uint32      // which of the lists of crossings is written
+	out      []crossings // to each part; nil is the whole
+	at       sim.Time    // of the parts' figures, in the whole
 	dog      watchdog
 
 	Counters Counters
@@ -221,6 +226,7 @@ const maxDelay = units.Second
 
 // Handle is for the engine.
 func (n *Network) Handle(e sim.Event) {
+	n.Counters.Events++
 	switch e.Kind {
 	case arrive:
 		n.arrived(int32(e.Arg))
@@ -243,6 +249,7 @@ func (n *Network) Handle(e sim.Event) {
 	case overdue:
 		n.impatient(e.Arg)
 	case look:
+		n.Counters.Events-- // there is one a part
 		n.looked()
 	case linkDown:
 		n.linkFails(int32(e.Arg))

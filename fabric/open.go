@@ -16,6 +16,8 @@ import (
 const (
 	maxMessage    = 1 << 40
 	maxQueuePairs = 1 << slotBits
+	// kept are the first queue pairs, whose indexes are not used again, so that they can be followed.
+	kept = 16
 )
 
 func (n *Network) checkHosts(src, dst int32) error {
@@ -42,11 +44,8 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	if class == 0 || int(class)+n.channels() > MaxClasses {
 		return 0, fmt.Errorf("traffic class %d is not possible; use 1 to %d", class, MaxClasses-n.channels())
 	}
-	if was := n.used; n.use(class) {
-		if err := n.setPools(); err != nil {
-			n.used = was
-			return 0, errors.Join(err, n.setPools())
-		}
+	if err := n.Use(class); err != nil {
+		return 0, err
 	}
 	q, err := n.slot(src)
 	if err != nil {
@@ -55,8 +54,8 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
 	tag := was.tag + 1<<slotBits
-	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
-	*r = receiver{message: -1, begun: -1, tag: tag}
+	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
+	*r = receiver{opening: -1, message: -1, begun: -1, tag: tag}
 	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
@@ -90,6 +89,18 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	return q, nil
 }
 
+// Use takes note that a class will carry packets: its headroom is kept from then on. Open does so
+// too, but by then the room may be taken.
+func (n *Network) Use(class uint8) error {
+	if was := n.used; n.use(class) {
+		if err := n.setPools(); err != nil {
+			n.used = was
+			return errors.Join(err, n.setPools())
+		}
+	}
+	return nil
+}
+
 // slot is an unused queue pair index: one that a finished queue pair of the host has had, or
 // a new one.
 func (n *Network) slot(src int32) (QP, error) {
@@ -112,6 +123,9 @@ func (n *Network) slot(src int32) (QP, error) {
 
 // vacate gives a host's queue pair index back.
 func (n *Network) vacate(q int32) {
+	if n.split != nil || q < kept {
+		return
+	}
 	k := &n.nics[n.ports[n.nodes[n.senders[q].src].first].nic]
 	k.spare = append(k.spare, q)
 }
@@ -155,6 +169,15 @@ func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, er
 
 // Post gives a queue pair a message to send and returns its index in Messages.
 func (n *Network) Post(q QP, size units.Bytes) (int32, error) {
+	m, err := n.plan(q, size)
+	if err == nil {
+		err = n.begin(m)
+	}
+	return m, err
+}
+
+// plan makes a message that has not been posted yet.
+func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 	if size <= 0 || size > maxMessage {
 		return 0, fmt.Errorf("a message of %v is not possible; use 1B to 1TiB", size)
 	}
@@ -165,39 +188,53 @@ func (n *Network) Post(q QP, size units.Bytes) (int32, error) {
 	if s.standing == finished {
 		return 0, fmt.Errorf("queue pair %d has done its message; queue_pairs.life per-message opens one for each", q)
 	}
-	count := uint64((size + n.cfg.Payload - 1) / n.cfg.Payload)
-	if uint64(s.end-s.una)+count >= 1<<31 {
+	if count := uint64((size + n.cfg.Payload - 1) / n.cfg.Payload); uint64(s.end-s.una)+count >= 1<<31 {
 		return 0, fmt.Errorf("queue pair %d has more than %d packets to send", q, 1<<31-1)
 	}
-	packets := uint32(count)
 	m := int32(len(n.messages))
-	msg := Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].from, Size: size, Posted: n.eng.Now(), Delivered: sim.Forever, Acked: sim.Forever, first: s.end, packets: packets, next: -1}
+	n.messages = append(n.messages, Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].from, Size: size,
+		Posted: sim.Forever, Delivered: sim.Forever, Acked: sim.Forever, next: -1})
+	if r := &n.receive[q]; r.opening < 0 {
+		r.opening = m
+	}
+	return m, nil
+}
+
+// begin posts a message that was planned.
+func (n *Network) begin(m int32) error {
+	msg := &n.messages[m]
+	q := msg.QP
+	s := &n.senders[q]
+	msg.packets = uint32((msg.Size + n.cfg.Payload - 1) / n.cfg.Payload)
+	if uint64(s.end-s.una)+uint64(msg.packets) >= 1<<31 {
+		return fmt.Errorf("queue pair %d has more than %d packets to send", q, 1<<31-1)
+	}
+	msg.Posted, msg.first = n.eng.Now(), s.end
 	if s.newest >= 0 {
 		last := &n.messages[s.newest]
 		last.next = m
 		msg.from = last.from + uint64(last.Size)
 	} else {
+		if s.last >= 0 {
+			n.messages[s.last].next = m
+		}
 		msg.from = s.acked
 		s.oldest = m
 	}
 	if s.sending < 0 {
 		s.sending = m
 	}
-	s.newest = m
-	s.end += packets
-	n.messages = append(n.messages, msg)
+	s.newest, s.last = m, m
+	s.end += msg.packets
 	n.Counters.Posted++
-	n.Counters.PostedBytes += uint64(size)
-	if r := &n.receive[q]; r.message < 0 {
-		r.message = m
-	}
+	n.Counters.PostedBytes += uint64(msg.Size)
 	if s.standing == idle {
 		if n.cfg.QueuePairs.Life == PerMessage {
 			s.avail = n.eng.Now()
 		}
 		n.offer(int32(q), s)
 	}
-	return m, nil
+	return nil
 }
 
 // Messages are all that were posted, in order. They are the network's; the caller does not

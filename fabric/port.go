@@ -23,6 +23,7 @@ type port struct {
 	waits   bool // an event is pending for when the wire is free
 	down    bool
 	lossy   bool // packets get corrupted on the way
+	cross   bool // the other end is in another part
 	turn    uint8
 
 	node    int32
@@ -37,15 +38,16 @@ type port struct {
 	packets uint64
 	bytes   uint64
 
-	frames  ring[packet] // pause frames to send, before everything else
-	meter   *cc.Meter
-	taken   uint64 // payload that came to the host and was new to it
-	rate    units.BitRate
-	deficit [MaxClasses]int32
-	random  sim.Stream
-	pmax    float64
-	loss    float64
-	stats   portStats
+	frames   ring[packet] // pause frames to send, before everything else
+	meter    *cc.Meter
+	taken    uint64 // payload that came to the host and was new to it
+	rate     units.BitRate
+	deficit  [MaxClasses]int32
+	random   sim.Stream
+	corrupts sim.Stream
+	pmax     float64
+	loss     float64
+	stats    portStats
 }
 
 // lane is one traffic class of a port: the queue of what will leave through it, and the
@@ -116,7 +118,8 @@ func (n *Network) build() error {
 	for i := range n.ports {
 		p := &n.ports[i]
 		p.onWire, p.inPort = n.eng.NewComponent(), n.eng.NewComponent()
-		p.random = sim.NewStream(n.seed, n.streamName(int32(i), twins))
+		name := n.streamName(int32(i), twins)
+		p.random, p.corrupts = sim.NewStream(n.seed, name), sim.NewStream(n.seed, name+"/loss")
 		if p.host {
 			p.nic = int32(len(n.nics))
 			n.nics = append(n.nics, nic{port: int32(i), wakeAt: -1})
@@ -199,6 +202,10 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 	p.packets++
 	p.bytes += uint64(x.size)
 	at := p.free + p.delay
+	if p.cross {
+		n.cross(pi, at, x)
+		return
+	}
 	if p.wire.n == 0 {
 		n.eng.Schedule(p.onWire, n.target, at, arrive, uint32(pi))
 	}
@@ -245,14 +252,14 @@ func (n *Network) arrived(pi int32) {
 	if p.wire.n > 0 {
 		n.eng.Schedule(p.onWire, n.target, p.wire.first().at, arrive, uint32(pi))
 	}
-	if p.lossy && p.random.Float64() < p.loss && (x.kind < pauseFrame || n.cfg.PFC.Quanta > 0) {
-		// A frame that lasts until it is taken back gets through: without quanta nothing would ever end
-		// the pause whose resume frame is lost.
-		n.drop(pi, p, &x, DropCorrupted)
-		return
-	}
 	in := p.peer
 	q := &n.ports[in]
+	if p.lossy && p.corrupts.Float64() < p.loss && (x.kind < pauseFrame || n.cfg.PFC.Quanta > 0) {
+		// A frame that lasts until it is taken back gets through: without quanta nothing would ever end
+		// the pause whose resume frame is lost.
+		n.drop(in, q, &x, DropCorrupted)
+		return
+	}
 	switch {
 	case x.kind >= pauseFrame:
 		n.paused(in, q, x)

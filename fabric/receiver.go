@@ -9,7 +9,8 @@ import (
 type receiver struct {
 	expected uint32
 	nacked   uint32   // the packet of the last NACK
-	message  int32    // that expected is in, -1 before the first is known
+	opening  int32    // the queue pair's first message, -1 before it is known
+	message  int32    // that arrived last as a whole, -1 before the first has
 	unacked  int32    // packets since the last ACK
 	quiet    sim.Time // no NACK for the same packet before
 	calm     sim.Time // no CNP before
@@ -80,7 +81,7 @@ func (n *Network) accept(p *port, x packet) {
 	case x.psn == r.expected:
 		n.Counters.Received += payload
 		p.taken += payload
-		done := r.message
+		before := r.message
 		ended := n.inOrder(r, &x)
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
@@ -89,7 +90,7 @@ func (n *Network) accept(p *port, x packet) {
 			return
 		}
 		n.acknowledge(r, &x, ackPacket)
-		n.tellDelivered(done, ended)
+		n.tellDelivered(r, before, ended)
 	case before(r.expected, x.psn):
 		if r.arrived != nil {
 			n.outOfOrder(p, r, &x)
@@ -175,31 +176,39 @@ func (n *Network) inOrder(r *receiver, x *packet) int {
 	return n.deliver(r)
 }
 
-// deliver ends the messages that have arrived as a whole and returns how many these are.
+// deliver ends the messages that have arrived as a whole and returns how many these are. It
+// looks at no message that has not: its sender, in another part, may be about to post it.
 func (n *Network) deliver(r *receiver) int {
-	ended := 0
-	for r.message >= 0 {
-		m := &n.messages[r.message]
-		if before(r.expected, m.first+m.packets) {
-			break
+	for ended := 0; ; ended++ {
+		m := r.opening
+		if r.message >= 0 {
+			if last := &n.messages[r.message]; last.first+last.packets == r.expected {
+				return ended
+			}
+			m = n.messages[r.message].next
 		}
-		m.Delivered = n.eng.Now()
-		r.message = m.next
-		ended++
+		if x := &n.messages[m]; before(r.expected, x.first+x.packets) {
+			return ended
+		} else {
+			x.Delivered = n.eng.Now()
+		}
+		r.message = m
 	}
-	return ended
 }
 
-// tellDelivered tells the sink of so many messages of a queue pair from m on, last as
+// tellDelivered tells the sink of so many messages of a queue pair behind the given one, last as
 // tellAcked does.
-func (n *Network) tellDelivered(m int32, count int) {
+func (n *Network) tellDelivered(r *receiver, m int32, count int) {
 	if n.sink == nil {
 		return
 	}
+	next := r.opening
 	for ; count > 0; count-- {
-		next := n.messages[m].next
-		n.sink.Delivered(m)
+		if m >= 0 {
+			next = n.messages[m].next
+		}
 		m = next
+		n.sink.Delivered(m)
 	}
 }
 

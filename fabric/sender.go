@@ -19,6 +19,7 @@ type sender struct {
 	oldest   int32  // message that una is in, -1 if there is none
 	sending  int32  // message that next is in
 	newest   int32
+	last     int32 // message that was posted last, acknowledged or not
 	avail    sim.Time
 	pos      uint64 // of next in the stream of payload
 	acked    uint64 // of una

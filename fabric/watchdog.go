@@ -45,6 +45,9 @@ func (n *Network) looked() {
 	var found []Stuck
 	for i := range n.ports {
 		p := &n.ports[i]
+		if n.split != nil && !n.split.has(n, p.node) {
+			continue
+		}
 		for c := range uint8(MaxClasses) {
 			if p.paused>>c&1 == 0 {
 				continue
@@ -57,6 +60,11 @@ func (n *Network) looked() {
 			n.told[at] = n.since[at] + 1 // 0 is never
 			found = append(found, Stuck{At: now, Port: int32(i), Class: c, Since: n.since[at], Cycle: n.circle(at)})
 		}
+	}
+	if n.split != nil && len(found) > 0 {
+		// Circles go through other parts, which are not at this time.
+		n.split.stuck.Store(true)
+		return
 	}
 	for _, s := range found {
 		n.Counters.Storms++

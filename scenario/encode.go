@@ -59,7 +59,7 @@ func (s *Scenario) Digest() (string, error) {
 			failed = err
 		}
 		return "sha256:" + h
-	}, skip: []string{"description", "ssd.preset", "measure.requests", "measure.flows", "measure.pauses"}}
+	}, skip: []string{"description", "ssd.preset", "fabric.parts", "measure.requests", "measure.flows", "measure.pauses"}}
 	e.fields(reflect.ValueOf(s).Elem(), "", 0)
 	if failed != nil {
 		return "", failed

@@ -34,6 +34,9 @@ type Fabric struct {
 	Delay units.Duration
 	// Failures are links that go down.
 	Failures []Failure
+	// Parts is how many parts of the network are simulated at the same time, each pod in one. Results are
+	// the same for any number.
+	Parts int
 	fabric.Config
 }
 
@@ -88,7 +91,7 @@ func (c *FabricCompat) UnmarshalText(text []byte) error {
 
 // defaultFabric is a network of 40 Gbit/s links.
 func defaultFabric() Fabric {
-	return Fabric{HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
+	return Fabric{Parts: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
 }
 
 // dataClass is the traffic class of flows that name none, the one that RoCE networks
@@ -145,6 +148,12 @@ func (s *Scenario) checkFabric(d *decoder) {
 	}
 	if x.UpLink <= 0 {
 		fail("fabric", fmt.Errorf("up_link: %v is not possible; use a rate such as 40Gbps", x.UpLink))
+	}
+	if x.Parts < 0 || x.Parts > 256 {
+		fail("fabric", fmt.Errorf("parts: %d is not possible; use 1 to 256", x.Parts))
+	}
+	if x.Parts > 1 && len(x.Failures) > 0 {
+		fail("fabric", errors.New("parts: a network with links that fail is simulated in one piece; use 1"))
 	}
 	if x.Delay < 0 {
 		fail("fabric", fmt.Errorf("delay: %v is not possible; use a time such as 1us", x.Delay))
@@ -281,31 +290,41 @@ func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 	return flows.Network{Hosts: g.Hosts(), HostLink: link, Seed: seed}
 }
 
-// openFlows makes the source of all flows.
-func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, int, error) {
+// openFlows makes the source of all flows. It returns their classes, a bit each, and how many flows
+// there are, 0 if that is not known.
+func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
 	var all []flows.Source
 	known := 0
+	classes := uint8(0)
 	for i := range s.Flows {
 		f := &s.Flows[i]
+		path := fmt.Sprintf("flows[%d]", i)
 		if f.File == "" {
 			src, err := flows.New(f.Config, s.offered(g, i, seed))
 			if err != nil {
-				return nil, 0, &Error{s.where(fmt.Sprintf("flows[%d]", i)), fmt.Sprintf("flows[%d].%v", i, err)}
+				return nil, 0, 0, &Error{s.where(path), fmt.Sprintf("%s.%v", path, err)}
 			}
 			all = append(all, src)
 			known = -1
+			classes |= 1 << f.Class
+			for _, x := range f.List {
+				classes |= 1 << x.Class
+			}
 			continue
 		}
 		list, err := s.fileFlows(f, g)
 		if err != nil {
-			return nil, 0, &Error{s.where(fmt.Sprintf("flows[%d]", i)), fmt.Sprintf("flows[%d]: %v", i, err)}
+			return nil, 0, 0, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+		}
+		for i := range list {
+			classes |= 1 << list[i].Class
 		}
 		all = append(all, flows.Slice(list))
 		if known >= 0 {
 			known += len(list)
 		}
 	}
-	return flows.Merge(all...), max(known, 0), nil
+	return flows.Merge(all...), classes, max(known, 0), nil
 }
 
 // fileFlows reads a flow file of HPCC's simulator.

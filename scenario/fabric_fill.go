@@ -69,7 +69,7 @@ func (m *fabricMeter) totals(r *result.Result, last *fabricState) {
 		r.Set("fabric.goodput", float64(taken)*8/span)
 		r.Set("fabric.utilisation.max", most)
 	}
-	r.Set("sim.events", float64(m.eng.Events()))
+	r.Set("sim.events", float64(last.counters.Events))
 }
 
 // bucket is the flows of a range of sizes.
@@ -350,7 +350,7 @@ func (m *fabricMeter) checks(r *result.Result, last *fabricState) {
 func (m *fabricMeter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	c := &last.counters
 	if interrupted {
-		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at, m.done)
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at, last.counters.Completed)
 	}
 	for _, text := range m.stuck {
 		r.Warn("%s", text)

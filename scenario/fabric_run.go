@@ -1,9 +1,11 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"farflash/cosim"
 	"farflash/fabric"
@@ -38,39 +40,76 @@ type Pause struct {
 
 // network is the models of one run of a network.
 type network struct {
-	s       *Scenario
-	eng     *sim.Engine
-	net     *fabric.Network
-	graph   *topo.Graph
-	traffic *cosim.Traffic
-	hosts   []int32
-	known   int // flows, 0 if that is not known
-	stuck   []string
-	dead    bool // a deadlock was found
-	done    uint64
+	tally
+	s      *Scenario
+	eng    *sim.Engine
+	net    *fabric.Network
+	graph  *topo.Graph
+	driver driver
+	hosts  []int32
+	known  int // flows, 0 if that is not known
+	stuck  []string
+	dead   bool // a deadlock was found
+	pauses []fabric.Pause
+}
+
+// driver runs a network, in one piece or in parts.
+type driver interface {
+	// run goes on up to a time, or until nothing is left to happen, and reports the latter.
+	run(to sim.Time) (dry bool, err error)
+	// progress is how many flows have ended, whether all have that there are, and when the
+	// last one did.
+	progress() (done uint64, all bool, last sim.Time)
+	// now is the time of the last event, events how many there were.
+	now() sim.Time
+	events() uint64
+}
+
+// tally counts flows that have ended.
+type tally struct {
+	done  uint64
+	last  sim.Time
+	clock *sim.Engine
 }
 
 // Delivered is for the network.
-func (y *network) Delivered(int32) {}
+func (t *tally) Delivered(int32) {}
 
 // Acked is for the network: a flow has ended.
-func (y *network) Acked(int32) {
-	y.done++
-	if y.traffic.Ended() && y.done == y.traffic.Posted() {
-		y.eng.Stop()
-	}
+func (t *tally) Acked(int32) {
+	t.done++
+	t.last = t.clock.Now()
 }
 
+// whole runs a network in one piece.
+type whole struct {
+	*network
+	traffic *cosim.Traffic
+}
+
+func (w *whole) run(to sim.Time) (bool, error) {
+	w.eng.Run(to)
+	return w.dead || w.eng.Pending() == 0, w.traffic.Err()
+}
+
+func (w *whole) progress() (uint64, bool, sim.Time) {
+	return w.done, w.traffic.Ended() && w.done == w.traffic.Posted(), w.last
+}
+
+func (w *whole) now() sim.Time  { return w.eng.Now() }
+func (w *whole) events() uint64 { return w.eng.Events() }
+
 // buildNetwork makes the models.
-func (s *Scenario) buildNetwork(seed uint64) (*network, error) {
+func (s *Scenario) buildNetwork(seed uint64, parts int, keepPauses bool) (*network, error) {
 	x := s.Fabric
 	y := &network{s: s, eng: sim.New()}
+	y.clock = y.eng
 	var err error
 	if y.graph, err = x.graph(s); err != nil {
 		return nil, &Error{s.where("fabric.topology"), fmt.Sprintf("fabric.%v", err)}
 	}
 	y.hosts = hostsOf(y.graph)
-	if y.net, err = fabric.New(x.settings(), y.graph, y.eng, y, seed, "fabric"); err != nil {
+	if y.net, err = fabric.New(x.settings(), y.graph, y.eng, &y.tally, seed, "fabric"); err != nil {
 		return nil, &Error{s.where("fabric"), fmt.Sprintf("fabric: %v", err)}
 	}
 	for i, f := range x.Failures {
@@ -84,12 +123,19 @@ func (s *Scenario) buildNetwork(seed uint64) (*network, error) {
 			return nil, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
 		}
 	}
-	src, known, err := s.openFlows(y.graph, seed)
+	src, classes, known, err := s.openFlows(y.graph, seed)
 	if err != nil {
 		return nil, err
 	}
 	y.known = known
-	y.traffic = cosim.NewTraffic(y.eng, y.net, src, y.hosts)
+	for c := range uint8(fabric.MaxClasses) {
+		if classes>>c&1 == 0 || c == 0 {
+			continue
+		}
+		if err := y.net.Use(c); err != nil {
+			return nil, &Error{s.where("fabric"), fmt.Sprintf("fabric.%v", err)}
+		}
+	}
 	y.net.OnStuck = func(x fabric.Stuck) {
 		const most = 8
 		if x.Cycle != nil && !y.dead {
@@ -102,29 +148,38 @@ func (s *Scenario) buildNetwork(seed uint64) (*network, error) {
 			y.stuck = append(y.stuck, fmt.Sprintf("%s has been paused since %v, for longer than fabric.watchdog.after", y.net.PortName(x.Port), x.Since))
 		}
 	}
-	return y, nil
+	if parts > 1 {
+		y.driver, err = y.inParts(src, parts, keepPauses)
+		return y, err
+	}
+	if keepPauses {
+		y.net.OnPause = func(p fabric.Pause) { y.pauses = append(y.pauses, p) }
+	}
+	t := cosim.NewTraffic(y.eng, y.net, src, y.hosts)
+	y.driver = &whole{y, t}
+	return y, t.Start()
 }
 
 // runNetwork simulates a network alone.
 func (s *Scenario) runNetwork(ctx context.Context, o Options, digest string) (*Outcome, error) {
-	y, err := s.buildNetwork(o.Seed)
+	y, err := s.buildNetwork(o.Seed, max(1, s.Fabric.Parts), o.Pause != nil)
 	if err != nil {
 		return nil, err
 	}
-	var failed error
-	if o.Pause != nil {
-		y.net.OnPause = func(p fabric.Pause) {
-			if failed == nil {
-				failed = o.Pause(y.pause(p))
-			}
-		}
-	}
 	m := newFabricMeter(y)
-	if err := y.traffic.Start(); err != nil {
+	interrupted, err := m.run(ctx, o)
+	if errors.Is(err, errOnePiece) {
+		// What the watchdog has found is looked into in one piece: the same run, with the same results.
+		if y, err = s.buildNetwork(o.Seed, 1, o.Pause != nil); err != nil {
+			return nil, err
+		}
+		m = newFabricMeter(y)
+		interrupted, err = m.run(ctx, o)
+	}
+	if err != nil {
 		return nil, err
 	}
-	interrupted := m.run(ctx, o, &failed)
-	if err := errors.Join(failed, y.traffic.Err()); err != nil {
+	if err := y.tellPauses(o.Pause); err != nil {
 		return nil, err
 	}
 	if o.Flow != nil {
@@ -137,7 +192,7 @@ func (s *Scenario) runNetwork(ctx context.Context, o Options, digest string) (*O
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
 	m.finish(r, interrupted)
-	return &Outcome{Result: r, Events: y.eng.Events(), Interrupted: interrupted}, nil
+	return &Outcome{Result: r, Events: y.driver.events(), Interrupted: interrupted}, nil
 }
 
 // flow is a message in the user's terms.
@@ -148,6 +203,22 @@ func (y *network) flow(i int32) Flow {
 		f.FCT = m.Acked - m.Posted
 	}
 	return f
+}
+
+// tellPauses hands the pauses on, in an order that does not depend on how the network was divided.
+func (y *network) tellPauses(f func(Pause) error) error {
+	if f == nil {
+		return nil
+	}
+	slices.SortStableFunc(y.pauses, func(a, b fabric.Pause) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Class, b.Class))
+	})
+	for _, p := range y.pauses {
+		if err := f(y.pause(p)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (y *network) pause(p fabric.Pause) Pause {
@@ -219,9 +290,10 @@ func portStateOf(p fabric.PortReport) portState {
 	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused}
 }
 
-// run drives the engine until every flow has ended, or the run is to end. It reports whether the
-// context ended it.
-func (m *fabricMeter) run(ctx context.Context, o Options, failed *error) bool {
+// run drives the network until every flow has ended, or the run is to end. It reports whether the
+// context ended it. What happens after the last flow's end until the end of the slice still counts,
+// pause frames for example, and takes no time.
+func (m *fabricMeter) run(ctx context.Context, o Options) (interrupted bool, err error) {
 	end := sim.Forever
 	if t := m.s.Measure.Until.Time; t > 0 {
 		end = t
@@ -236,23 +308,29 @@ func (m *fabricMeter) run(ctx context.Context, o Options, failed *error) bool {
 		if warming {
 			to = warm
 		}
-		m.eng.Run(to)
-		over := m.traffic.Ended() && m.done == m.traffic.Posted()
-		dry := over || m.dead || m.eng.Pending() == 0 || m.traffic.Err() != nil || *failed != nil
-		stop := ctx.Err() != nil
-		if dry || stop {
-			to = m.eng.Now()
+		dry, err := m.driver.run(to)
+		if err != nil {
+			return false, err
 		}
-		if warming && !dry && !stop {
+		done, all, last := m.driver.progress()
+		stop := ctx.Err() != nil
+		if dry && !all {
+			to = m.driver.now()
+		}
+		m.net.Look(to)
+		if warming && !all && !dry && !stop {
 			m.from = m.state(to)
 			continue
 		}
+		if all && end == sim.Forever {
+			to = last
+		}
 		m.slice(to)
 		if o.Progress != nil {
-			o.Progress(Progress{Requests: m.done, Expected: uint64(m.known), Simulated: to, Until: m.s.Measure.Until.Time})
+			o.Progress(Progress{Requests: done, Expected: uint64(m.known), Simulated: to, Until: m.s.Measure.Until.Time})
 		}
-		if dry || stop || to == end {
-			return stop
+		if all || dry || stop || to == end {
+			return stop && !all, nil
 		}
 	}
 }

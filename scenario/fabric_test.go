@@ -77,7 +77,7 @@ func TestFabricMistakes(t *testing.T) {
 			}
 			s, err := parse(text)
 			if err == nil {
-				_, err = s.buildNetwork(1)
+				_, err = s.buildNetwork(1, 1, false)
 			}
 			if err == nil {
 				t.Fatal("no error")

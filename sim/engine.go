@@ -113,6 +113,18 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	e.queue.push(newEntry(at, order, arg, kind, to))
 }
 
+// Components is how many component ids there are.
+func (e *Engine) Components() int { return len(e.counters) }
+
+// Next is when the next event may happen, Forever if none is queued. A stopped timer's event
+// counts.
+func (e *Engine) Next() Time {
+	if !e.queue.ready(Forever) {
+		return Forever
+	}
+	return Time(e.queue.front[e.queue.head%frontLen].at)
+}
+
 // Run dispatches events in order until none is left at or before until, or Stop
 // is called. It reports the number dispatched. The clock stays at the last event.
 func (e *Engine) Run(until Time) uint64 {
