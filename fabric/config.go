@@ -53,6 +53,10 @@ type Config struct {
 	// ports chooses: by ascending number of the next switch, or descending, which is what HPCC's
 	// simulator does in effect (it orders them by memory address, and glibc maps the switches' large objects downwards).
 	Ways Ways
+	// Random is where the numbers come from that decide which packets are marked: own (a stream for
+	// each port), or ns-3 (one sequence for the network, the very numbers that HPCC's simulator draws in the
+	// run that the seed counts).
+	Random Random
 	// Rounding of the time that a packet takes on a wire: exact to the picosecond, or
 	// down to whole nanoseconds as ns-3 has it.
 	Rounding Rounding

@@ -77,6 +77,7 @@ type Network struct {
 	alg    cc.Algorithm
 	wants  cc.Wants
 	codec  *cc.Codec
+	draws  *sim.NS3Draws // if random is ns-3
 
 	ports    []port
 	lanes    []lane // MaxClasses for each port
@@ -178,6 +179,9 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	}
 	n.target, n.self = eng.AddHandler(n), eng.NewComponent()
 	n.notes.init(n.wants)
+	if cfg.Random == NS3Random {
+		n.draws = hpccDraws(seed, len(g.Links))
+	}
 	n.widen()
 	if n.wants.PINT {
 		if n.codec, err = cc.NewCodec(cfg.CongestionControl.PINT.LogBase); err != nil {

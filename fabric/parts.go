@@ -76,6 +76,8 @@ func (n *Network) Divide(of []int32, lookahead sim.Time, flows []Flow, sinks []S
 		return nil, fmt.Errorf("parts of %d nodes; the network has %d", len(of), len(n.nodes))
 	case lookahead <= 0:
 		return nil, errors.New("links between parts need a delay")
+	case n.draws != nil:
+		return nil, errors.New("random numbers of ns-3 are one sequence for the whole network")
 	case len(n.messages) > 0 || n.failures != nil:
 		return nil, errors.New("a network is divided before anything is posted, and has no links that fail")
 	}

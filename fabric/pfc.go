@@ -31,6 +31,9 @@ func (n *Network) resume(pi int32, p *port, l *lane, class uint8) {
 }
 
 func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
+	if n.draws != nil {
+		n.draws.Next() // the frame's identification
+	}
 	// A frame that still waits for the wire says what counts by then: a class has one waiting at
 	// most, which is what the headroom reckons with.
 	for i := range p.frames.n {

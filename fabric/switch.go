@@ -105,7 +105,16 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 // marks decides whether a packet that leaves a queue of so many bytes behind, more than kmin, is
 // marked.
 func (n *Network) marks(p *port, queue int64) bool {
-	return queue > p.kmax || p.random.Float64() < p.pmax*float64(queue-p.kmin)/float64(p.kmax-p.kmin)
+	if queue > p.kmax {
+		return true
+	}
+	u := 0.0
+	if n.draws != nil {
+		u = n.draws.Next()
+	} else {
+		u = p.random.Float64()
+	}
+	return u < p.pmax*float64(queue-p.kmin)/float64(p.kmax-p.kmin)
 }
 
 // setMarking computes a port's marking thresholds.

@@ -78,6 +78,23 @@ func (x Ways) MarshalText() ([]byte, error) { return []byte(wayNames[x]), nil }
 // UnmarshalText reads a name.
 func (x *Ways) UnmarshalText(text []byte) error { return spelling.OneOf(text, wayNames, x) }
 
+// Random is where random numbers come from.
+type Random uint8
+
+// The sources.
+const (
+	OwnRandom Random = iota
+	NS3Random
+)
+
+var randomNames = []string{"own", "ns-3"}
+
+// MarshalText writes the name.
+func (x Random) MarshalText() ([]byte, error) { return []byte(randomNames[x]), nil }
+
+// UnmarshalText reads a name.
+func (x *Random) UnmarshalText(text []byte) error { return spelling.OneOf(text, randomNames, x) }
+
 // Rounding of times on the wire.
 type Rounding uint8
 

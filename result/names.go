@@ -271,8 +271,8 @@ func seriesDefinitions() []Definition {
 	add("fabric.goodput", "bit/s", "payload that reached hosts per second, over all hosts")
 	add("fabric.pause.time", "fraction", "share of time that ports were paused, mean over ports")
 	add("fabric.ecn.marks", "1/s", "packets marked per second")
-	add("flow.rate", "bit/s", "rate of a queue pair")
 	add("fabric.queue", "B", "largest queue of any port")
+	add("flow.rate", "bit/s", "rate of a queue pair")
 	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second")
 	add("snis.conv_c", "fraction", "change of the weighted latencies from one iteration to the next")
 	add("snis.rd_mean", "fraction", "relative difference of mean latencies between iterations")
@@ -299,6 +299,7 @@ func matrixDefinitions() []Definition {
 		{"ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die"},
 		{"ssd.channel.busy", "fraction", "share of measured time that each channel was busy"},
 		{"ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources"},
+		{"ssd.wear", "count", "blocks by how often they were erased"},
 		{"fabric.link.utilisation", "fraction", "share of time that each port sent; columns are ends of slices, in seconds"},
 		{"fabric.link.queue", "B", "what waited in each port at the end of each slice"},
 		{"fabric.link.paused", "fraction", "share of time that each port was paused"},
@@ -307,6 +308,5 @@ func matrixDefinitions() []Definition {
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
-		{"ssd.wear", "count", "blocks by how often they were erased"},
 	}
 }

@@ -155,6 +155,9 @@ func (s *Scenario) checkFabric(d *decoder) {
 	if x.Parts > 1 && len(x.Failures) > 0 {
 		fail("fabric", errors.New("parts: a network with links that fail is simulated in one piece; use 1"))
 	}
+	if x.Parts > 1 && x.Random == fabric.NS3Random {
+		fail("fabric", errors.New("parts: with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own"))
+	}
 	if x.Delay < 0 {
 		fail("fabric", fmt.Errorf("delay: %v is not possible; use a time such as 1us", x.Delay))
 	}

@@ -382,7 +382,10 @@ func (m *fabricMeter) summary() string {
 	text := fmt.Sprintf("%s, %s, %s", plural(len(m.hosts), "host"), plural(len(m.graph.Nodes)-len(m.hosts), "switch"), plural(len(m.graph.Links), "link"))
 	if x.Topology.File == "" {
 		text += fmt.Sprintf(" of %v", x.HostLink)
-		if x.UpLink != x.HostLink {
+		between := slices.ContainsFunc(m.graph.Links, func(l topo.Link) bool {
+			return m.graph.Nodes[l.A].Kind == topo.Switch && m.graph.Nodes[l.B].Kind == topo.Switch
+		})
+		if between && x.UpLink != x.HostLink {
 			text += fmt.Sprintf(" and %v", x.UpLink)
 		}
 	}

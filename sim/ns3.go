@@ -1,0 +1,91 @@
+package sim
+
+// NS3Draws are the numbers that an ns-3 program draws which makes a new random variable for each: the
+// first of each stream of MRG32k3a (L'Ecuyer, Operations Research 47(1), 1999), stream after stream. ns-3 seeds all
+// streams with one number, sets them 2^127 steps apart, and has each run begin 2^76 steps
+// further on.
+type NS3Draws struct {
+	s    [2][3]uint64
+	jump [2]matrix
+}
+
+type matrix [3][3]uint64
+
+// The generator's moduli and its transitions of one step.
+var (
+	mrgModuli = [2]uint64{4294967087, 4294944443}
+	mrgStep   = [2]matrix{
+		{{0, 1, 0}, {0, 0, 1}, {4294967087 - 810728, 1403580, 0}},
+		{{0, 1, 0}, {0, 0, 1}, {4294944443 - 1370589, 0, 527612}},
+	}
+)
+
+const mrgNorm = 2.328306549295727688e-10
+
+// NewNS3Draws begins with a stream of a run, seeded with 1 as ns-3 is if nothing else is said.
+func NewNS3Draws(run, stream uint64) *NS3Draws {
+	d := &NS3Draws{s: [2][3]uint64{{1, 1, 1}, {1, 1, 1}}}
+	for i, m := range mrgModuli {
+		power := mrgStep[i]
+		for k := range 127 {
+			if k == 76 {
+				d.s[i] = advance(power, d.s[i], run, m)
+			}
+			power = power.times(&power, m)
+		}
+		d.jump[i] = power
+		d.s[i] = advance(power, d.s[i], stream, m)
+	}
+	return d
+}
+
+// Next is the next stream's first number, in (0, 1).
+func (d *NS3Draws) Next() float64 {
+	// With its modulus a constant, a remainder is a multiplication.
+	const m0, m1 = 4294967087, 4294944443
+	a, b := &d.s[0], &d.s[1]
+	x := (1403580*a[1] + (m0-810728)*a[0]) % m0
+	y := (527612*b[2] + (m1-1370589)*b[0]) % m1
+	var s, t [3]uint64
+	for i := range 3 {
+		j, k := &d.jump[0][i], &d.jump[1][i]
+		s[i] = (j[0]*a[0]%m0 + j[1]*a[1]%m0 + j[2]*a[2]%m0) % m0
+		t[i] = (k[0]*b[0]%m1 + k[1]*b[1]%m1 + k[2]*b[2]%m1) % m1
+	}
+	*a, *b = s, t
+	if x <= y {
+		x += m0
+	}
+	return float64(x-y) * mrgNorm
+}
+
+// advance applies a transition n times.
+func advance(power matrix, s [3]uint64, n, m uint64) [3]uint64 {
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			s = power.apply(s, m)
+		}
+		power = power.times(&power, m)
+	}
+	return s
+}
+
+func (a *matrix) times(b *matrix, m uint64) (c matrix) {
+	for i := range c {
+		for j := range c {
+			for k := range c {
+				c[i][j] = (c[i][j] + a[i][k]*b[k][j]%m) % m
+			}
+		}
+	}
+	return c
+}
+
+func (a *matrix) apply(s [3]uint64, m uint64) (t [3]uint64) {
+	for i := range t {
+		for k := range t {
+			t[i] = (t[i] + a[i][k]*s[k]%m) % m
+		}
+	}
+	return t
+}
