@@ -111,7 +111,7 @@ func (n *Network) beginPaused(pi int32, p *port) {
 		}
 		l.off = true
 		n.Counters.Pauses++
-		n.keepPaused(pi, p, l, c)
+		n.keepPaused(pi, p, c)
 		n.paused(p.peer, &n.ports[p.peer], packet{kind: pauseFrame, class: c})
 	}
 }

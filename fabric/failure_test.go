@@ -144,7 +144,7 @@ func TestFixedPoint(t *testing.T) {
 		t.Skip("simulates 60 ms")
 	}
 	const flows = 4
-	rate := units.BitRate(40 * units.Gbps)
+	rate := 40 * units.Gbps
 	c := DefaultConfig()
 	c.ECN = ECN{Enabled: true, Kmin: 5 * units.KB, Kmax: 200 * units.KB, Pmax: 0.01, Rate: rate}
 	r := newRig(t, c, star(t, flows+1, rate, units.Microsecond), 1)

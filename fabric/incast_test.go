@@ -83,7 +83,7 @@ func TestIdeal(t *testing.T) {
 		}
 		return g
 	}
-	odd := units.BitRate(33 * units.Gbps)
+	odd := 33 * units.Gbps
 	graphs := map[string]*topo.Graph{
 		"star":       star(t, 4, 25*units.Gbps, units.Microsecond),
 		"Clos":       build(t, clos, 25*units.Gbps, 100*units.Gbps, units.Microsecond),

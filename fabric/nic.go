@@ -59,7 +59,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 				n.wakeLater(p, k)
 				return
 			}
-			class := n.pick(p, pi, open)
+			class := n.pick(p, open)
 			t := &k.turns[class]
 			q := k.qps[t.take()]
 			if t.n == 0 {
@@ -145,7 +145,7 @@ func (n *Network) stand(p *port, k *nic, s *sender) {
 func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint8) {
 	c := &n.control[q]
 	now := n.eng.Now()
-	x, payload := n.take(q, s)
+	x, payload := n.take(s)
 	x.class = class
 	p.deficit[class] -= int32(x.size)
 	n.transmit(pi, p, x)

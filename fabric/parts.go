@@ -25,7 +25,6 @@ type Parts struct {
 	list  []*Network
 	split *split
 	ahead sim.Time
-	round uint32
 }
 
 // split is what the parts of a network share.

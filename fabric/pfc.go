@@ -20,7 +20,7 @@ func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
 	l.off = true
 	n.Counters.Pauses++
 	n.frame(pi, p, class, pauseFrame)
-	n.keepPaused(pi, p, l, class)
+	n.keepPaused(pi, p, class)
 }
 
 // resume tells it to go on.
@@ -58,7 +58,7 @@ func (n *Network) lasts(p *port) sim.Time {
 }
 
 // keepPaused has the pause refreshed before it runs out, at half its time.
-func (n *Network) keepPaused(pi int32, p *port, l *lane, class uint8) {
+func (n *Network) keepPaused(pi int32, p *port, class uint8) {
 	if n.cfg.PFC.Quanta > 0 {
 		at := n.eng.Now() + n.lasts(p)/2
 		n.looks[int(pi)*MaxClasses+int(class)] = at
@@ -89,7 +89,7 @@ func (n *Network) refreshed(arg int32) {
 		}
 		n.Counters.Refreshes++
 		n.frame(pi, p, class, pauseFrame)
-		n.keepPaused(pi, p, l, class)
+		n.keepPaused(pi, p, class)
 	}
 }
 

@@ -271,7 +271,7 @@ func (n *Network) arrived(pi int32) {
 }
 
 // pick chooses the class that a port serves next among those that could go.
-func (n *Network) pick(p *port, pi int32, open uint8) uint8 {
+func (n *Network) pick(p *port, open uint8) uint8 {
 	if n.cfg.Scheduler == Strict || open&1 != 0 || open&(open-1) == 0 {
 		c := uint8(bits.TrailingZeros8(open))
 		p.deficit[c] = 0 // what a class takes while no other wants it is not held against it

@@ -194,7 +194,7 @@ func (r *rig) leftOver() error {
 // run goes on until nothing happens any more, and gives up after so many events.
 func (r *rig) run(t failer, most int) {
 	t.Helper()
-	step := sim.Time(units.Millisecond)
+	step := units.Millisecond
 	for r.eng.Pending() > 0 {
 		r.eng.Run(r.eng.Now() + step)
 		if r.eng.Events() > uint64(most) {

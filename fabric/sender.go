@@ -42,7 +42,7 @@ func (s *sender) hasMore() bool {
 }
 
 // take makes the queue pair's next packet.
-func (n *Network) take(q int32, s *sender) (packet, units.Bytes) {
+func (n *Network) take(s *sender) (packet, units.Bytes) {
 	if r := s.repair; r != nil && r.pending() {
 		psn := r.take()
 		m := s.oldest
@@ -50,12 +50,12 @@ func (n *Network) take(q int32, s *sender) (packet, units.Bytes) {
 			m = n.messages[m].next
 		}
 		n.Counters.Retransmits++
-		return n.make(q, s, m, psn)
+		return n.make(s, m, psn)
 	}
 	if s.next != s.top {
 		n.Counters.Retransmits++
 	}
-	x, payload := n.make(q, s, s.sending, s.next)
+	x, payload := n.make(s, s.sending, s.next)
 	s.pos += uint64(payload)
 	s.next++
 	if before(s.top, s.next) {
@@ -68,7 +68,7 @@ func (n *Network) take(q int32, s *sender) (packet, units.Bytes) {
 }
 
 // make makes packet psn, which is in message m.
-func (n *Network) make(q int32, s *sender, m int32, psn uint32) (packet, units.Bytes) {
+func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	msg := &n.messages[m]
 	payload := n.cfg.Payload
 	x := packet{qp: s.tag, psn: psn, kind: dataPacket}

@@ -40,7 +40,11 @@ func (n *Network) forward(in int32, q *port, x packet) {
 		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
 		class := uint8(step >> stepBits)
 		if !n.admit(in, q, x.class, n.lane(out, class), int64(x.size)) {
-			n.drop(in, q, &x, DropBuffer)
+			if n.lossless>>x.class&1 == 0 {
+				n.drop(out, o, &x, DropBuffer) // its queue was the reason
+			} else {
+				n.drop(in, q, &x, DropBuffer)
+			}
 			return
 		}
 		x.class = class
@@ -70,7 +74,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		if open == 0 {
 			return
 		}
-		class := n.pick(p, pi, open)
+		class := n.pick(p, open)
 		l := n.lane(pi, class)
 		x = n.chunks.pop(&l.waiting)
 		if l.waiting.n == 0 {

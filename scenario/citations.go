@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/fabric"
+	"farflash/fabric/cc"
 	"farflash/ftl"
 	"farflash/ssd"
 	"farflash/workload/synth"
@@ -26,6 +28,10 @@ func anyLoad(f func(*Load) bool) func(*Scenario) bool {
 
 func replays(formats ...trace.Format) func(*Scenario) bool {
 	return anyLoad(func(l *Load) bool { return l.Trace != nil && slices.Contains(formats, l.Trace.Format) })
+}
+
+func congestion(scheme cc.Scheme) func(*Scenario) bool {
+	return func(s *Scenario) bool { return s.Fabric != nil && s.Fabric.CongestionControl.Algorithm == scheme }
 }
 
 // citations lists what the models rest on.
@@ -64,6 +70,48 @@ var citations = []citation{
 }`, func(s *Scenario) bool {
 		return s.SSD != nil && s.SSD.Preconditioning.Fill == ssd.FillSteady && s.SSD.Collection.Victim == ftl.Greedy
 	}},
+	{`@inproceedings{zhu2015dcqcn,
+  title = {Congestion Control for Large-Scale {RDMA} Deployments},
+  author = {Zhu, Yibo and Eran, Haggai and Firestone, Daniel and Guo, Chuanxiong and Lipshteyn, Marina and Liron, Yehonatan and Padhye, Jitendra and Raindel, Shachar and Yahia, Mohamad Haj and Zhang, Ming},
+  booktitle = {ACM SIGCOMM},
+  year = {2015}
+}`, congestion(cc.SchemeDCQCN)},
+	{`@inproceedings{li2019hpcc,
+  title = {{HPCC}: High Precision Congestion Control},
+  author = {Li, Yuliang and Miao, Rui and Liu, Hongqiang Harry and Zhuang, Yan and Feng, Fei and Tang, Lingbo and Cao, Zheng and Zhang, Ming and Kelly, Frank and Alizadeh, Mohammad and Yu, Minlan},
+  booktitle = {ACM SIGCOMM},
+  year = {2019}
+}`, func(s *Scenario) bool { return s.Fabric != nil }},
+	{`@inproceedings{benbasat2020pint,
+  title = {{PINT}: Probabilistic In-band Network Telemetry},
+  author = {Ben Basat, Ran and Ramanathan, Sivaramakrishnan and Li, Yuliang and Antichi, Gianni and Yu, Minlan and Mitzenmacher, Michael},
+  booktitle = {ACM SIGCOMM},
+  year = {2020}
+}`, congestion(cc.SchemeHPCCPINT)},
+	{`@inproceedings{alizadeh2010dctcp,
+  title = {Data Center {TCP} ({DCTCP})},
+  author = {Alizadeh, Mohammad and Greenberg, Albert and Maltz, David A. and Padhye, Jitendra and Patel, Parveen and Prabhakar, Balaji and Sengupta, Sudipta and Sridharan, Murari},
+  booktitle = {ACM SIGCOMM},
+  year = {2010}
+}`, congestion(cc.SchemeDCTCP)},
+	{`@inproceedings{mittal2015timely,
+  title = {{TIMELY}: {RTT}-based Congestion Control for the Datacenter},
+  author = {Mittal, Radhika and Lam, Vinh The and Dukkipati, Nandita and Blem, Emily and Wassel, Hassan and Ghobadi, Monia and Vahdat, Amin and Wang, Yaogong and Wetherall, David and Zats, David},
+  booktitle = {ACM SIGCOMM},
+  year = {2015}
+}`, congestion(cc.SchemeTimely)},
+	{`@inproceedings{kumar2020swift,
+  title = {Swift: Delay is Simple and Effective for Congestion Control in the Datacenter},
+  author = {Kumar, Gautam and Dukkipati, Nandita and Jang, Keon and Wassel, Hassan M. G. and Wu, Xian and Montazeri, Behnam and Wang, Yaogong and Springborn, Kevin and Alfeld, Christopher and Ryan, Michael and Wetherall, David and Vahdat, Amin},
+  booktitle = {ACM SIGCOMM},
+  year = {2020}
+}`, congestion(cc.SchemeSwift)},
+	{`@inproceedings{mittal2018irn,
+  title = {Revisiting Network Support for {RDMA}},
+  author = {Mittal, Radhika and Shpiner, Alexander and Panda, Aurojit and Zahavi, Eitan and Krishnamurthy, Arvind and Ratnasamy, Sylvia and Shenker, Scott},
+  booktitle = {ACM SIGCOMM},
+  year = {2018}
+}`, func(s *Scenario) bool { return s.Fabric != nil && s.Fabric.Recovery.Kind == fabric.SelectiveRepeat }},
 	{`@inproceedings{white2000comparison,
   title = {A Comparison of Five Steady-State Truncation Heuristics for Simulation},
   author = {White, K. Preston and Cobb, Michael J. and Spratt, Stephen C.},

@@ -99,7 +99,7 @@ func defaultFabric() Fabric {
 const dataClass = 3
 
 // prepare sets the peer's values before the section's own.
-func (x *Fabric) prepare(d *decoder, n *node, path string) {
+func (x *Fabric) prepare(_ *decoder, n *node, _ string) {
 	c := n.get("compat")
 	if c == nil || c.kind != scalarNode || x.Compat.UnmarshalText([]byte(c.text)) != nil {
 		return // decoding it reports what is wrong

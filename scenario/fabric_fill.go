@@ -26,7 +26,7 @@ func (m *fabricMeter) finish(r *result.Result, interrupted bool) {
 	r.Summary = m.summary()
 	r.Limits = m.limits()
 	m.totals(r, last)
-	m.flows(r, last)
+	m.flows(r)
 	m.overTime(r)
 	m.byPort(r, last)
 	m.layout(r)
@@ -79,7 +79,7 @@ type bucket struct {
 }
 
 // flows are completion times and slowdowns of the flows that began after the warm-up.
-func (m *fabricMeter) flows(r *result.Result, last *fabricState) {
+func (m *fabricMeter) flows(r *result.Result) {
 	var h stats.Histogram
 	var fct, slow []float64
 	buckets := map[int]*bucket{}
@@ -171,10 +171,13 @@ func (m *fabricMeter) overTime(r *result.Result) {
 	r.SetSeries("fabric.queue", m.width, queue)
 	r.SetSeries("fabric.ecn.marks", m.width, marks)
 	r.SetSeries("fabric.pause.time", m.width, paused)
-	for q := range min(firstPairs, m.net.Pairs()) {
+	for k, q := range m.follow {
+		if q >= m.net.Pairs() {
+			continue
+		}
 		rate := make([]float64, n)
 		for i := range m.slices {
-			rate[i] = float64(m.slices[i].rates[q])
+			rate[i] = float64(m.slices[i].rates[k])
 			if rate[i] == 0 {
 				rate[i] = math.NaN()
 			}
@@ -404,6 +407,9 @@ func (m *fabricMeter) limits() []string {
 	out := []string{
 		"Hosts' software, PCIe and memory take no time.",
 		"Switches store and forward; control traffic (class 0) takes no room in their buffers.",
+	}
+	if m.s.Fabric.QueuePairs.Life == fabric.Persistent {
+		out = append(out, "Messages between two hosts share queue pairs (fabric.queue_pairs): a small one waits behind a large one that was posted before it.")
 	}
 	if m.s.Fabric.Compat != FabricCompatNone {
 		out = append(out, fmt.Sprintf("compat: %s reproduces deviations of a simulator, which no network has.", fabricCompatNames[m.s.Fabric.Compat]))

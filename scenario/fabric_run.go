@@ -233,6 +233,7 @@ type fabricMeter struct {
 	width  units.Duration
 	most   int
 	slices []fabricSlice
+	follow []int       // queue pairs
 	before fabricState // at the end of the last slice
 	from   fabricState // the end of the warm-up
 }
@@ -256,7 +257,7 @@ type fabricSlice struct {
 	taken, marks, queue float64 // payload bytes received, packets marked, largest queue at the end
 	paused              float64 // seconds, over all ports
 	ports               []portSlice
-	rates               [firstPairs]units.BitRate // of the first queue pairs at the end, 0 if not yet open
+	rates               []units.BitRate // of the queue pairs that are followed, at the end, 0 if not yet open
 }
 
 // portSlice is what a port did in a slice. A picture needs no more digits.
@@ -265,7 +266,7 @@ type portSlice struct {
 }
 
 // A meter's bounds: slices of all ports together, and how many queue pairs' rates are
-// followed.
+// followed if the scenario does not say which.
 const (
 	portSlices = 1 << 17
 	firstPairs = 8
@@ -274,6 +275,12 @@ const (
 func newFabricMeter(y *network) *fabricMeter {
 	m := &fabricMeter{network: y, width: 10 * units.Microsecond, most: min(256, max(32, portSlices/y.net.Ports())) &^ 1}
 	m.before.ports = make([]portState, y.net.Ports())
+	m.follow = y.s.Measure.QueuePairs
+	if len(m.follow) == 0 {
+		for q := range firstPairs {
+			m.follow = append(m.follow, q)
+		}
+	}
 	return m
 }
 
@@ -348,8 +355,12 @@ func (m *fabricMeter) slice(at sim.Time) {
 		x.ports[i] = portSlice{float32(now.bytes - was.bytes), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
 		*was = now
 	}
-	for q := range min(firstPairs, m.net.Pairs()) {
-		x.rates[q] = m.net.Rate(fabric.QP(q))
+	for _, q := range m.follow {
+		rate := units.BitRate(0)
+		if q < m.net.Pairs() {
+			rate = m.net.Rate(fabric.QP(q))
+		}
+		x.rates = append(x.rates, rate)
 	}
 	m.before.at, m.before.counters = at, m.net.Counters
 	m.slices = append(m.slices, x)

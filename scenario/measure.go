@@ -24,6 +24,9 @@ type Measure struct {
 	// Pauses writes a network's pauses.parquet, one row each time that a port is told to pause
 	// or to go on.
 	Pauses bool
+	// QueuePairs are those of a network whose rates are followed over time, numbered in the order in
+	// which they are opened, 0 to 15; none is the first eight.
+	QueuePairs []int
 }
 
 func defaultMeasure() Measure { return Measure{} }
@@ -119,6 +122,11 @@ func (m *Measure) checkFiles(d *decoder, where func(string) Position, network bo
 }
 
 func (m *Measure) check(d *decoder, at Position) {
+	for i, q := range m.QueuePairs {
+		if q < 0 || q > 15 {
+			d.fail(at, "measure.queue_pairs[%d]: %d is not possible; use 0 to 15", i, q)
+		}
+	}
 	if m.WarmUp.Share >= 1 {
 		d.fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
 	}

@@ -45,7 +45,6 @@ type flow struct {
 	next, acked uint64
 	last, ready sim.Time
 	pending     bool // a send event is in the agenda
-	blocked     bool // by the window
 	cnp         sim.Time
 	goodput     uint64
 }

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/sim"
 	"farflash/units"
 )
 
 const (
-	microsecond = sim.Time(units.Microsecond)
+	microsecond = units.Microsecond
 	slow        = 10 * units.Gbps
 	quick       = 40 * units.Gbps
 )

@@ -215,7 +215,7 @@ func TestDragonflyChannels(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	wire := units.Duration(3 * units.Microsecond)
+	wire := 3 * units.Microsecond
 	g := build(t, Config{Links: []LinkSpec{
 		{A: "h0", B: "a", Rate: 100 * units.Gbps}, {A: "a", B: "b", Rate: 40 * units.Gbps, Delay: &wire}, {A: "b", B: "h1", Rate: 100 * units.Gbps},
 	}})
@@ -228,10 +228,10 @@ func TestPath(t *testing.T) {
 		t.Errorf("to itself: %+v", p)
 	}
 	// 1048 B take 83.84 ns at 100 Gbps and 209.6 ns at 40.
-	if d := r.Serialisation(0, 1, 1048, sim.Time(units.Picosecond)); d != 2*83840+209600 {
+	if d := r.Serialisation(0, 1, 1048, units.Picosecond); d != 2*83840+209600 {
 		t.Errorf("%v", d)
 	}
-	if d := r.Serialisation(0, 1, 1048, sim.Time(units.Nanosecond)); d != (2*83+209)*1000 {
+	if d := r.Serialisation(0, 1, 1048, units.Nanosecond); d != (2*83+209)*1000 {
 		t.Errorf("%v in whole ns", d)
 	}
 	if d := r.Serialisation(0, 1, 1<<62, 1); d != sim.Forever {

@@ -47,15 +47,17 @@ func (m *merged) Next(f *Flow) error {
 	}
 	h := &m.heads[0]
 	*f = h.flow
-	if err := h.src.Next(&h.flow); err == io.EOF {
+	switch err := h.src.Next(&h.flow); err {
+	case nil:
+		m.down(0)
+	case io.EOF:
 		last := len(m.heads) - 1
 		m.heads[0] = m.heads[last]
 		m.heads = m.heads[:last]
-	} else if err != nil {
-		m.err = err // the flow just returned was good
-		return nil
+		m.down(0)
+	default:
+		m.err = err // the flow that is returned now was good
 	}
-	m.down(0)
 	return nil
 }
 
