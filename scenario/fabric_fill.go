@@ -358,6 +358,9 @@ func (m *fabricMeter) warn(r *result.Result, last *fabricState, interrupted bool
 	for _, text := range m.stuck {
 		r.Warn("%s", text)
 	}
+	if m.more > 0 {
+		r.Warn("%d more pauses were longer than fabric.watchdog.after", m.more)
+	}
 	if n := c.DropCount(); n > 0 {
 		for reason, k := range c.Drops {
 			if k > 0 {

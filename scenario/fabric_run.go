@@ -49,6 +49,7 @@ type network struct {
 	hosts  []int32
 	known  int // flows, 0 if that is not known
 	stuck  []string
+	more   int  // that are not in stuck
 	dead   bool // a deadlock was found
 	pauses []fabric.Pause
 }
@@ -138,13 +139,17 @@ func (s *Scenario) buildNetwork(seed uint64, parts int, keepPauses bool) (*netwo
 	}
 	y.net.OnStuck = func(x fabric.Stuck) {
 		const most = 8
-		if x.Cycle != nil && !y.dead {
-			y.dead = x.Cycle != nil && s.Fabric.Watchdog.Action == fabric.WatchdogReport
+		switch {
+		case x.Cycle != nil && !y.dead && s.Fabric.Watchdog.Action == fabric.WatchdogReport:
+			// It never ends: the run does.
+			y.dead = true
 			y.stuck = append(y.stuck, fmt.Sprintf("deadlock at %v: %s", x.At, y.net.CycleName(x.Cycle)))
-			if y.dead {
-				y.eng.Stop()
-			}
-		} else if len(y.stuck) < most {
+			y.eng.Stop()
+		case len(y.stuck) >= most:
+			y.more++
+		case x.Cycle != nil:
+			y.stuck = append(y.stuck, fmt.Sprintf("deadlock at %v: %s", x.At, y.net.CycleName(x.Cycle)))
+		default:
 			y.stuck = append(y.stuck, fmt.Sprintf("%s has been paused since %v, for longer than fabric.watchdog.after", y.net.PortName(x.Port), x.Since))
 		}
 	}

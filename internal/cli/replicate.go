@@ -38,7 +38,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		jobs = runtime.GOMAXPROCS(0)
 	}
 	jobs = min(jobs, f.reps)
-	progress := p.progress("run", f.quiet)
+	progress := p.progress("run", unitOf(s), f.quiet)
 	runs := make([]*result.Run, f.reps)
 	done := make([]atomic.Uint64, f.reps)
 	var interrupted atomic.Bool

@@ -51,7 +51,7 @@ figure's curves as CSV, are written too.`,
 			}
 			var reports []*reproduce.Report
 			for _, e := range experiments {
-				progress := p.progressOf("reproduce "+e.ID, "runs", quiet)
+				progress := p.progress("reproduce "+e.ID, "runs", quiet)
 				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Progress: func(done, all int) {
 					progress.Update(int64(done), int64(all), "")
 				}})

@@ -135,7 +135,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		return badInput(err)
 	}
 	defer d.Discard()
-	progress := p.progress("run", f.quiet)
+	progress := p.progress("run", unitOf(s), f.quiet)
 	run, interrupted, err := trial(ctx, s, f.seed, d, 1, func(x scenario.Progress) {
 		progress.Update(int64(x.Requests), int64(x.Expected), x.Simulated.String()+" simulated")
 	})
@@ -260,12 +260,16 @@ func defaultRun(name, digest string) string {
 	return filepath.Join("runs", strings.TrimLeft(clean, ".")+"-"+digest[:8])
 }
 
-// progress is the one line on standard error while something long runs.
-func (p *program) progress(label string, quiet bool) *term.Progress {
-	return p.progressOf(label, "requests", quiet)
+// unitOf is what a scenario's progress is counted in.
+func unitOf(s *scenario.Scenario) string {
+	if s.Fabric != nil {
+		return "flows"
+	}
+	return "requests"
 }
 
-func (p *program) progressOf(label, unit string, quiet bool) *term.Progress {
+// progress is the one line on standard error while something long runs.
+func (p *program) progress(label, unit string, quiet bool) *term.Progress {
 	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet}
 	if f, ok := p.err.(*os.File); ok {
 		c.Terminal = term.IsTerminal(f)
