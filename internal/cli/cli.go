@@ -80,7 +80,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	context.AfterFunc(ctx, stop)
 	if os.Getenv("GOGC") == "" {
 		// Models allocate at their beginning and hardly afterwards, so memory can be had for little time.
-		debug.SetGCPercent(40)
+		debug.SetGCPercent(20)
 	}
 	p := &program{in: in, out: out, err: errw}
 	root := p.root()
