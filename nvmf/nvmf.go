@@ -256,17 +256,18 @@ const (
 
 // New makes a system without machines. own says that each connection has queue pairs of
 // its own, which needs a network whose queue pairs persist; without it the network chooses for each message.
-func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine, net Fabric, sink Sink) (*System, error) {
+func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, net: net, sink: sink, self: eng.NewComponent(), commands: make([]command, 1, 64)}
+	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, self: eng.NewComponent(), commands: make([]command, 1, 64)}
 	s.target = eng.AddHandler(s)
 	return s, nil
 }
 
-// SetFabric sets the network, which needs the system as its sink and so is made after it.
-func (s *System) SetFabric(net Fabric) { s.net = net }
+// Connect sets the network, which needs the system as its sink and so is made after it, and who is told of
+// commands that have ended.
+func (s *System) Connect(net Fabric, sink Sink) { s.net, s.sink = net, sink }
 
 // AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets
 // are added before the first command.
@@ -289,7 +290,9 @@ func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
 		return 0, err
 	}
 	s.drives = append(s.drives, drive{dev: dev, queue: q, target: target})
-	return int32(len(s.drives) - 1), nil
+	n := int32(len(s.drives) - 1)
+	s.targets[target].drives = append(s.targets[target].drives, n)
+	return n, nil
 }
 
 // Drives is how many drives there are, Initiators how many initiators.
@@ -303,6 +306,9 @@ func (s *System) Targets() int { return len(s.targets) }
 
 // Device is a drive.
 func (s *System) Device(drive int32) block.Device { return s.drives[drive].dev }
+
+// DrivesOf are a target's drives.
+func (s *System) DrivesOf(target int32) []int32 { return s.targets[target].drives }
 
 // Err is what stopped the system, if anything did.
 func (s *System) Err() error { return s.err }
@@ -364,6 +370,9 @@ func (s *System) Acked(m int32) {
 		s.release(s.posted[m].target, units.Bytes(s.posted[m].bytes))
 	}
 }
+
+// Carries reports whether a message is one of the system's.
+func (s *System) Carries(m int32) bool { return int(m) < len(s.posted) && s.posted[m].command != 0 }
 
 // post sends a message for a command and returns its number.
 func (s *System) post(c int32, k kind, toTarget bool, size units.Bytes) int32 {

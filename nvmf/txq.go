@@ -8,6 +8,7 @@ import (
 // transmitter is a target and its transmit queue.
 type transmitter struct {
 	machine
+	drives  []int32
 	used    units.Bytes
 	entries int
 	waiting list // ended commands that find no room

@@ -180,6 +180,24 @@ func metricDefinitions() []Definition {
 		}
 		add("flow."+f.name+".max", f.unit, "maximum of the "+f.noun)
 	}
+	for _, op := range []string{"read", "write"} {
+		for _, k := range []struct{ stage, help string }{
+			{"initiator", "mean time of a %s at the initiator: waiting for a place in a queue pair, and software"},
+			{"network_out", "mean time of a %s on its way to the target, data included"},
+			{"target", "mean time of a %s at the target before its drive has it"},
+			{"drive_wait", "mean time of a %s in the drive while that works for others"},
+			{"flash", "mean time that the drive works for a %s"},
+			{"txq", "mean time of a %s between the drive's end and its answer's first packet"},
+			{"network_back", "mean time of a %s's answer on its way"},
+		} {
+			add(op+".stage."+k.stage+".mean", "us", fmt.Sprintf(k.help, op))
+		}
+	}
+	add("nvmf.commands", "count", "commands that ended; a request may be several")
+	add("nvmf.held.initiator", "count", "commands that waited for a place in a queue pair")
+	add("nvmf.held.target", "count", "commands that waited for a place in a drive's queue")
+	add("nvmf.held.txq", "count", "commands that waited for room in a target's transmit queue")
+	add("nvmf.txq.max", "B", "most that a target's transmit queue has held")
 	add("initiator.read.bandwidth", "B/s", "read data received at initiators per second of measured time")
 	add("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
 	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
@@ -197,6 +215,9 @@ func metricDefinitions() []Definition {
 
 	add("snis.iterations", "count", "iterations between the storage and the network simulation")
 	add("snis.converged", "count", "1 if the iterations converged, 0 if not")
+	add("snis.fixed_at", "count", "the first iteration that gave exactly what the one before gave")
+	add("snis.error.request.mean", "us", "mean distance of a request's delay in the last iteration from that in one loop")
+	add("snis.error.request.max", "us", "largest distance of a request's delay in the last iteration from that in one loop")
 
 	add("rate.demanded", "B/s", "mean rate that the controller asked the targets to keep to")
 	add("rate.weight_ratio", "ratio", "mean weight of writes over reads that the controller set")
@@ -209,6 +230,8 @@ func metricDefinitions() []Definition {
 
 func ssdDefinitions(add func(name, unit, help string)) {
 	add("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
+	add("ssd.read.count", "count", "reads that the drive completed")
+	add("ssd.write.count", "count", "writes that the drive completed")
 	add("ssd.writes.host", "count", "pages programmed with the host's data")
 	add("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
 	add("ssd.writes.mapping", "count", "mapping pages programmed")
@@ -307,6 +330,12 @@ func matrixDefinitions() []Definition {
 		{"fabric.queue.histogram", "count", "how often the queue of each switch port had which depth when it was looked at"},
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
+		{"read.anatomy", "us", "where the time of reads went; a row is the mean over those whose latency is around a quantile"},
+		{"write.anatomy", "us", "where the time of writes went; a row is the mean over those whose latency is around a quantile"},
+		{"snis.throughput", "B/s", "quantiles of the requests' throughput (size over delay) in each iteration"},
+		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},
+		{"snis.error", "us", "delays as the iterations have them and as one loop has them"},
+		{"snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 	}
 }

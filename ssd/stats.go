@@ -145,6 +145,9 @@ type QueueStats struct {
 	MaxLength     int64
 }
 
+// Lanes is how many dies the drive works on by themselves, or chips if that is how it works.
+func (d *Drive) Lanes() int { return len(d.laneBusy) }
+
 // Stats returns what the drive did.
 func (d *Drive) Stats() Stats {
 	s := Stats{
