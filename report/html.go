@@ -215,12 +215,13 @@ func sections(runs []Run) []section {
 	if len(runs) > 1 {
 		add("headline", "Side by side", comparison(runs, headline), nil)
 		add("latency", "Latency", nil, latencyFigures(runs))
+		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", nil, flowFigures(runs))
 	} else {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
+		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", flowTable(&runs[0]), flowFigures(runs))
 	}
-	add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 	add("time", "Over time", nil, timeFigures(runs))
 	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {
 		list[len(list)-1].Intro = "Shaded: the warm-up, which all figures that are not over time leave out. " + sentence(w.Explain)

@@ -176,8 +176,13 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	}
 	ops := capital(g.op) + "s"
 	size := chart.Frame{Title: g.op + "s: parts of the latency", Height: 150 + 34*float64(len(g.rows))}
-	note := "Mean of each stage over the " + g.op + "s whose latency is about that quantile; the parts of a bar add up to that latency."
-	out := []figure{{Caption: ops + ": where the time goes", Note: note,
+	// Names of runs can be long, and bars would be short beside them.
+	wide := slices.ContainsFunc(g.labels, func(s string) bool { return len(s) > 32 })
+	if wide {
+		size.Width = 1310
+	}
+	note := "Mean time in each stage: over all " + g.op + "s, and over those whose latency is about a quantile. The parts of a bar add up to about that latency."
+	out := []figure{{Caption: ops + ": where the time goes", Note: note, Wide: wide,
 		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true}))}}
 	if !withShares {
 		return out
@@ -187,7 +192,7 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 		labels[i] = g.labels[i] + ", " + chart.Micros.Format(s.total)
 	}
 	size.Title = g.op + "s: shares of the latency"
-	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, each as long as the others.",
+	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, each as long as the others.", Wide: wide,
 		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares}))})
 }
 
@@ -321,6 +326,9 @@ func drivesFigures(runs []Run) []figure {
 			}
 			def, _ := result.Metrics.Lookup(m.metric)
 			row := []cell{{Text: m.label, Class: "text"}}
+			if def.Unit == "count" && s.mean >= 1000 {
+				s.mean = math.Round(s.mean)
+			}
 			for _, v := range []float64{s.least, s.mean, s.greatest} {
 				row = append(row, cell{Text: strings.Replace(term.Quantity(v, def.Unit), " us", " µs", 1)})
 			}
