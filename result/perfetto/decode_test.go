@@ -253,8 +253,11 @@ func (r *reader) event(b []byte, ts uint64) error {
 
 func (r *reader) annotation(b []byte, to map[string]any) error {
 	list, err := fields(b)
-	if err != nil || len(list) != 2 {
-		return fmt.Errorf("bad annotation: %v", err)
+	if err != nil {
+		return err
+	}
+	if len(list) != 2 {
+		return fmt.Errorf("an annotation has %d fields", len(list))
 	}
 	name := string(list[0].b)
 	if list[0].number == 1 {

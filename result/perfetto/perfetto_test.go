@@ -297,9 +297,8 @@ type overlapping [][2]sim.Time
 
 func (o overlapping) depth() int {
 	type edge struct {
-		at   sim.Time
-		by   int
-		size int
+		at sim.Time
+		by int
 	}
 	var edges []edge
 	for _, s := range o {
