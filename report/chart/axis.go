@@ -23,6 +23,7 @@ type Axis struct {
 	FromZero bool // a linear axis begins at 0
 	Tight    bool // a linear axis ends with the numbers, not with the next tick
 	Min, Max float64
+	bare     bool // without ticks
 }
 
 // tick is a labelled or (label "") minor line.
@@ -53,6 +54,9 @@ func newAxis(c Axis, lo, hi, room float64) axis {
 		x.nines(hi)
 	default:
 		x.linear(lo, hi, room)
+	}
+	if x.bare {
+		x.ticks = nil
 	}
 	return x
 }

@@ -37,6 +37,8 @@ func samples() map[string]string {
 			Parts: []Part{{"host", 0, []float64{1000, 2000, 1500}}, {"gc", 1, []float64{0, 500, math.NaN()}}}}),
 		"bars": Bars(BarChart{X: Axis{Label: "Latency", Unit: Micros}, Rows: []string{"read", "write"}, Total: true,
 			Parts: []Part{{"wait", 1, []float64{200, 0}}, {"array", 0, []float64{60, 640}}}}),
+		"groups": Groups(GroupChart{XLabel: "Iteration", Y: Axis{Label: "Distance", Unit: Fractions}, Labels: []string{"1", "2", "3"},
+			Parts: []Part{{"mean", 0, []float64{0.5, 0.2, math.NaN()}}, {"median", 2, []float64{0.4, 0.3, 0}}}, Lines: []Part{{"both", 1, []float64{0.45, 0.25, math.NaN()}}}}),
 		"heatmap": HeatMap(HeatMapChart{RowLabel: "channel", ColLabel: "die", Rows: []string{"0", "1"}, Cols: []string{"0.0", "0.1", "1.0"},
 			V: [][]float64{{0, 0.25, 0.5}, {0.75, 1, math.NaN()}}, Unit: Fractions, Legend: "busy", Max: 1}),
 	}
