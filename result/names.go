@@ -196,19 +196,6 @@ func metricDefinitions() []Definition {
 		}
 		add("flow."+f.name+".max", f.unit, "maximum of the "+f.noun)
 	}
-	for _, op := range []string{"read", "write"} {
-		for _, k := range []struct{ stage, help string }{
-			{"initiator", "mean time of a %s at the initiator: waiting for a place in a queue pair, and software"},
-			{"network_out", "mean time of a %s on its way to the target, data included"},
-			{"target", "mean time of a %s at the target before its drive has it"},
-			{"drive_wait", "mean time of a %s in the drive while that works for others"},
-			{"flash", "mean time that the drive works for a %s"},
-			{"txq", "mean time of a %s between the drive's end and its answer's first packet"},
-			{"network_back", "mean time of a %s's answer on its way"},
-		} {
-			add(op+".stage."+k.stage+".mean", "us", fmt.Sprintf(k.help, op))
-		}
-	}
 	add("nvmf.commands", "count", "commands that ended; a request may be several")
 	add("nvmf.held.initiator", "count", "commands that waited for a place in a queue pair")
 	add("nvmf.held.target", "count", "commands that waited for a place in a drive's queue")
@@ -250,8 +237,6 @@ func ssdDefinitions(add func(name, unit, help string)) {
 		add("ssd."+k.name+".bytes", "B", "bytes of "+k.noun+" that drives completed after the warm-up")
 	}
 	add("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
-	add("ssd.read.count", "count", "reads that the drive completed")
-	add("ssd.write.count", "count", "writes that the drive completed")
 	add("ssd.writes.host", "count", "pages programmed with the host's data")
 	add("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
 	add("ssd.writes.mapping", "count", "mapping pages programmed")
@@ -352,11 +337,7 @@ func matrixDefinitions() []Definition {
 		{"fabric.queue.histogram", "count", "how often the queue of each switch port had which depth when it was looked at"},
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
-		{"read.anatomy", "us", "where the time of reads went; a row is the mean over those whose latency is around a quantile"},
-		{"write.anatomy", "us", "where the time of writes went; a row is the mean over those whose latency is around a quantile"},
-		{"snis.throughput", "B/s", "quantiles of the requests' throughput (size over delay) in each iteration"},
 		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},
-		{"snis.error", "us", "delays as the iterations have them and as one loop has them"},
 		{"snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"snis.error", "us", "latency by iterations and by one event loop; columns iterative, coupled and relative, the last a fraction of the coupled"},
