@@ -120,7 +120,7 @@ func (s *System) pullArrived(c int32) {
 }
 
 // answerArrived: a read's data, or the response, has arrived at the initiator.
-func (s *System) answerArrived(c, m int32, k kind) {
+func (s *System) answerArrived(c int32, k kind) {
 	x := &s.commands[c]
 	now := s.eng.Now()
 	if k == data {

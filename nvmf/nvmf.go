@@ -360,7 +360,7 @@ func (s *System) Delivered(m int32) {
 	case pulled:
 		s.dataArrived(c)
 	default:
-		s.answerArrived(c, m, p.kind)
+		s.answerArrived(c, p.kind)
 	}
 }
 

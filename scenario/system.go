@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -156,6 +155,9 @@ type Iterative struct {
 	// FirstWriteArrival is when a write comes to its drive in the first iteration: at its arrival, or
 	// unloaded, when it would if it were alone in the network.
 	FirstWriteArrival FirstWrite
+	// Redraw has each iteration draw random numbers of its own, as a simulator does that is not
+	// seeded; without it an iteration differs from the one before by its arrivals alone.
+	Redraw bool
 	// Acceleration of the writes' arrivals at drives: none, relaxation (a share of the change), aitken (the share
 	// is found anew each time from the last two changes), or anderson (the best mix of the last
 	// iterations).
@@ -473,9 +475,6 @@ func (s *Scenario) sameDrive() *Drive {
 	}
 	return first
 }
-
-// errNoSystem says that verbs that are about one drive cannot do this.
-var errNoSystem = errors.New("the scenario is a system of many drives")
 
 // describeTargets is a system's targets in words.
 func (s *Scenario) describeTargets() string {

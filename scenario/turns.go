@@ -45,7 +45,7 @@ func (s *Scenario) runInTurns(ctx context.Context, o Options, r *result.Result) 
 	}
 	t := &turns{s: s, seed: o.Seed, images: images}
 	t.group, t.target = s.groupOf()
-	if err := t.prepare(ctx); err != nil {
+	if err := t.prepare(); err != nil {
 		return nil, err
 	}
 	interrupted, err := t.run(ctx, o)
@@ -79,7 +79,7 @@ func (s *Scenario) runInTurns(ctx context.Context, o Options, r *result.Result) 
 }
 
 // prepare records the requests and the route of each.
-func (t *turns) prepare(ctx context.Context) error {
+func (t *turns) prepare() error {
 	s := t.s
 	graph, err := s.Fabric.graph(s)
 	if err != nil {
@@ -199,7 +199,7 @@ func (t *turns) run(ctx context.Context, o Options) (interrupted bool, err error
 		if err := t.storage(ctx); err != nil {
 			return false, err
 		}
-		if ctx.Err() != nil {
+		if ended(ctx) {
 			return true, nil
 		}
 		if err := t.it.Network(t.ends, t.s.NVMf.Class, t.network); err != nil {
@@ -216,6 +216,17 @@ func (t *turns) run(ctx context.Context, o Options) (interrupted bool, err error
 	}
 }
 
+// ended tells an interruption, which is an outcome here and no error.
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
+// draw is the seed of an iteration's random numbers.
+func (t *turns) draw() uint64 {
+	if t.s.Coupling.Iterative.Redraw {
+		return t.seed + uint64(len(t.it.Turns))<<32
+	}
+	return t.seed
+}
+
 // storage simulates all drives, as many at a time as there are processors.
 func (t *turns) storage(ctx context.Context) error {
 	errs := make([]error, len(t.drives))
@@ -227,7 +238,7 @@ func (t *turns) storage(ctx context.Context) error {
 				var eng *sim.Engine
 				errs[i] = t.it.Storage(i, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
 					eng = e
-					t.drives[i] = newDrive(t.images[t.group[i]], e, sinkOf(done), t.seed, i)
+					t.drives[i] = newDrive(t.images[t.group[i]], e, sinkOf(done), t.draw(), i)
 					return t.drives[i], nil
 				})
 				t.events.Add(eng.Events())
@@ -245,7 +256,7 @@ func (t *turns) storage(ctx context.Context) error {
 
 // network simulates the network with flows at given times.
 func (t *turns) network(list []flows.Flow) (func(int) sim.Time, uint64, error) {
-	n, err := t.s.flowNetwork(t.seed, list)
+	n, err := t.s.flowNetwork(t.draw(), list)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -308,11 +319,14 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 	put(r, "all", all.Count(), bytes[block.Read]+bytes[block.Write], end.Seconds())
 	r.SetLatencies("all", &all)
 	sum := t.drives[0].Stats()
+	last := sum.Span
 	for _, d := range t.drives[1:] {
 		x := d.Stats()
+		last = max(last, x.Span)
 		sum.Add(&x)
 	}
-	f := figures{r: r, cfg: s.sameDrive(), drives: t.drives, now: sum, span: end}
+	// A drive goes on for a while after it has ended the last request; shares are of all that it did.
+	f := figures{r: r, cfg: s.sameDrive(), drives: t.drives, now: sum, span: max(end, last)}
 	f.fill()
 	(&meter{drives: t.drives}).driveChecks(r)
 	r.Set("sim.events", float64(t.events.Load()))
