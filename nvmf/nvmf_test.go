@@ -43,7 +43,7 @@ func TestUnloaded(t *testing.T) {
 		}},
 		{"write that is fetched", nvmf.NVMeoF, block.Write, 4608, func(l *layout) (s [nvmf.Stages]sim.Time) {
 			// The request's ACK leaves the initiator's NIC before the data.
-			ack := sim.Time(rate.TimeFor(l.network.Acks.Size))
+			ack := rate.TimeFor(l.network.Acks.Size)
 			s[nvmf.NetworkOut] = hops(l.network, l.delay, command)[0] + hops(l.network, l.delay, pull)[0] + ack + hops(l.network, l.delay, 4608)[0]
 			s[nvmf.NetworkBack] = hops(l.network, l.delay, response)[0]
 			return s
@@ -72,16 +72,16 @@ func TestUnloaded(t *testing.T) {
 			r := newRig(t, l)
 			// Far enough apart that each is alone.
 			for i := range 5 {
-				r.ask(ask{at: sim.Time(i) * sim.Time(units.Millisecond), req: block.Request{Op: x.op, Offset: int64(i) << 20, Length: x.size}})
+				r.ask(ask{at: sim.Time(i) * units.Millisecond, req: block.Request{Op: x.op, Offset: int64(i) << 20, Length: x.size}})
 			}
 			r.run(t)
 			want := x.stages(&l)
 			want[nvmf.Flash] = l.device.Latency[x.op]
 			if x.protocol == nvmf.NVMeoF {
 				// Half of each machine's work on the way there, half on the way back.
-				want[nvmf.AtInitiator] = sim.Time(l.cfg.Initiator.Command)
-				want[nvmf.AtTarget] = sim.Time(l.cfg.Target.Command / 2)
-				want[nvmf.TXQ] = sim.Time(l.cfg.Target.Command - l.cfg.Target.Command/2)
+				want[nvmf.AtInitiator] = l.cfg.Initiator.Command
+				want[nvmf.AtTarget] = l.cfg.Target.Command / 2
+				want[nvmf.TXQ] = l.cfg.Target.Command - l.cfg.Target.Command/2
 			}
 			for _, d := range r.done {
 				if d.Stage != want {
@@ -242,7 +242,7 @@ func TestBackPressure(t *testing.T) {
 	}
 	packets := units.Bytes(64<<10) / l.network.Payload
 	least := 400 * rate.TimeFor(64*units.KiB+packets*l.network.Header)
-	if last < sim.Time(least) {
+	if last < least {
 		t.Errorf("400 reads of 64 KiB took %v, less than the %v that the link needs", last, least)
 	}
 }
@@ -264,7 +264,7 @@ func TestDepth(t *testing.T) {
 		last = max(last, d.Ended)
 	}
 	// With 8 under way and a way of way, throughput is 8 / way; the core alone would do one in 2 us.
-	way := sim.Time(2*us) + hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] + hops(l.network, l.delay, 512, response)[1]
+	way := 2*us + hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] + hops(l.network, l.delay, 512, response)[1]
 	if least := n / 8 * way; last < least || last > least+least/10 {
 		t.Errorf("%d reads with 8 outstanding took %v, want %v and a little more", n, last, least)
 	}

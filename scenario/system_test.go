@@ -246,7 +246,7 @@ func TestSystemMistakes(t *testing.T) {
 		{"no targets", "count: 2", "count: 0", "a.yaml:2:19: targets[0].count: 0 is not possible; use 1 to 4096"},
 		{"too many drives", "ssds: 2", "ssds: 300", "a.yaml:2:28: targets[0].ssds: 300 is not possible; use 1 to 256"},
 		{"no drive", ", ssd: tlc-enterprise", "", `a.yaml:2:11: targets[0]: no ssd; add one, such as "ssd: tlc-enterprise"`},
-		{"misspelt drive", "tlc-enterprise", "tlc-enterprize", `a.yaml:2:36: targets[0].ssd.preset: no preset "tlc-enterprize"; did you mean tlc-enterprise?`},
+		{"misspelt drive", "tlc-enterprise", "tlc-entreprise", `a.yaml:2:36: targets[0].ssd.preset: no preset "tlc-entreprise"; did you mean tlc-enterprise?`},
 		{"misspelt protocol", "initiators", "protocol: nvmof\ninitiators", `a.yaml:1:11: protocol: "nvmof" is not possible; use nvmeof or flows (did you mean nvmeof?)`},
 		{"misspelt route", "initiators", "route: {target: stripes}\ninitiators", `a.yaml:1:17: route.target: "stripes" is not possible; use hash, stripe, volume or trace (did you mean stripe?)`},
 		{"short stripe", "initiators", "route: {target: {stripe: 1KiB}}\ninitiators", "a.yaml:1:26: route.target.stripe: 1KiB is not possible; use a multiple of 512B from 4KiB on"},
