@@ -25,6 +25,7 @@ type timeline struct {
 	eng      *sim.Engine
 	requests int // left
 	slices   int // left
+	most     int // slices
 	why      string
 	cut      sim.Time
 	ended    bool
@@ -47,6 +48,7 @@ func newTimeline(o Options, eng *sim.Engine) *timeline {
 	if o.timelineSlices > 0 {
 		t.slices = o.timelineSlices
 	}
+	t.most = t.slices
 	return t
 }
 
@@ -81,7 +83,7 @@ func (t *timeline) wrote(err error, n int) {
 		t.err = err
 	}
 	if t.slices -= n; t.slices <= 0 || t.err != nil {
-		t.end("as many slices as it may have")
+		t.end(fmt.Sprintf("%d slices", t.most-t.slices))
 	}
 }
 
