@@ -50,10 +50,19 @@ type Message struct {
 
 	first   uint32 // number of its first packet
 	packets uint32
-	from    uint64   // position of its first byte in the queue pair's stream
-	next    int32    // message after it on the queue pair, -1 if there is none
+	from    uint64 // position of its first byte in the queue pair's stream
+	next    int32  // message after it on the queue pair, -1 if there is none
+	over    ending
 	ideal   sim.Time // see Ideal; 0 is not computed yet
 }
+
+// ending is what is over about a message. When all is, its index is used again.
+type ending uint8
+
+const (
+	forgotten  ending = 1 << iota // its owner will not ask for it
+	superseded                    // nothing in the network refers to it
+)
 
 // Sink is told what becomes of messages, in the network's time. It may post.
 type Sink interface {
@@ -90,6 +99,7 @@ type Network struct {
 	paths    []int32 // for each queue pair, hopLimit to and hopLimit from
 	hopLimit int
 	messages []Message
+	spare    []int32 // messages that are over
 	pairs    map[pair]*peering
 	pairSeen map[[2]int32]uint16 // queue pairs opened between two hosts, for their port numbers
 	keys     []flowKey

@@ -54,7 +54,7 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
 	tag := was.tag + 1<<slotBits
-	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
+	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
 	*r = receiver{opening: -1, message: -1, begun: -1, tag: tag}
 	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
@@ -192,8 +192,13 @@ func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 		return 0, fmt.Errorf("queue pair %d has more than %d packets to send", q, 1<<31-1)
 	}
 	m := int32(len(n.messages))
-	n.messages = append(n.messages, Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].from, Size: size,
-		Posted: sim.Forever, Begun: sim.Forever, Delivered: sim.Forever, Acked: sim.Forever, next: -1})
+	if k := len(n.spare) - 1; k >= 0 {
+		m, n.spare = n.spare[k], n.spare[:k]
+	} else {
+		n.messages = append(n.messages, Message{})
+	}
+	n.messages[m] = Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].from, Size: size,
+		Posted: sim.Forever, Begun: sim.Forever, Delivered: sim.Forever, Acked: sim.Forever, next: -1}
 	if r := &n.receive[q]; r.opening < 0 {
 		r.opening = m
 	}
@@ -237,7 +242,23 @@ func (n *Network) begin(m int32) error {
 	return nil
 }
 
-// Messages are all that were posted, in order. They are the network's; the caller does not
+// Forget says that a message's owner, who has been told that it was acknowledged, will not ask for it again. Its
+// index is used for another one some time later. Where nobody forgets, messages are kept for ever.
+func (n *Network) Forget(m int32) { n.note(m, forgotten) }
+
+// Known reports whether an index is one of a message that was not forgotten.
+func (n *Network) Known(m int32) bool { return n.messages[m].QP >= 0 }
+
+// note notes that something is over about a message.
+func (n *Network) note(m int32, what ending) {
+	x := &n.messages[m]
+	if x.over |= what; x.over == forgotten|superseded {
+		x.QP = -1
+		n.spare = append(n.spare, m)
+	}
+}
+
+// Messages are all that were posted and not forgotten, in order unless some were. They are the network's; the caller does not
 // change them.
 func (n *Network) Messages() []Message { return n.messages }
 

@@ -20,6 +20,7 @@ type sender struct {
 	sending  int32  // message that next is in
 	newest   int32
 	last     int32 // message that was posted last, acknowledged or not
+	ended    int32 // message that was acknowledged last
 	avail    sim.Time
 	pos      uint64 // of next in the stream of payload
 	acked    uint64 // of una
@@ -144,9 +145,27 @@ func (n *Network) tellAcked(m int32, count int) {
 	}
 	for ; count > 0; count-- {
 		next := n.messages[m].next
+		n.supersede(m)
 		n.sink.Acked(m)
 		m = next
 	}
+}
+
+// supersede: a message has been acknowledged, so that sender and receiver are behind the one before it. A queue pair that
+// has done its one message refers to it no more.
+func (n *Network) supersede(m int32) {
+	if n.split != nil {
+		return
+	}
+	if n.cfg.QueuePairs.Life == PerMessage {
+		n.note(m, superseded)
+		return
+	}
+	s := &n.senders[n.messages[m].QP]
+	if s.ended >= 0 {
+		n.note(s.ended, superseded)
+	}
+	s.ended = m
 }
 
 // advance moves una to psn, ends the messages that are thereby complete and returns how

@@ -60,10 +60,11 @@ type command struct {
 	stage     [Stages]sim.Time
 	// Points for requests.parquet: the target, the drive's queue, the drive's end, the data's way.
 	arrived, driveIn, driveOut, netIn, netOut sim.Time
+	begun                                     sim.Time // when the first packet of its answer was sent
 
 	initiator, target, drive, conn int32
 	next                           int32
-	first                          int32 // the message of its answer that was posted first
+	first                          int32 // the message of its answer that was posted first, until it is acknowledged
 	left                           int8  // messages of its answer that have not arrived
 	at                             place
 	status                         block.Status

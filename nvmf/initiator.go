@@ -131,7 +131,10 @@ func (s *System) answerArrived(c int32, k Kind) {
 		return
 	}
 	// Its way back began when its first packet left; until then it was in the transmit queue.
-	begun := s.net.Begun(x.first)
+	begun := x.begun
+	if x.first >= 0 {
+		begun = s.net.Begun(x.first)
+	}
 	x.stage[TXQ] += begun - x.mark
 	s.Counters.presence[inTXQ] += uint64(begun)
 	s.Counters.presence[inNetworkBack] -= uint64(begun)

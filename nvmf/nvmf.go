@@ -156,6 +156,8 @@ type Fabric interface {
 	Send(src, dst int32, class uint8, size units.Bytes) (int32, error)
 	// Begun is when a message's first packet was sent.
 	Begun(m int32) sim.Time
+	// Forget: a message that was acknowledged will not be asked for again, and its number may be another's.
+	Forget(m int32)
 }
 
 // Sink is told of commands that have ended. It may submit.
@@ -367,10 +369,20 @@ func (s *System) Delivered(m int32) {
 	}
 }
 
-// Acked implements fabric.Sink: what a target has sent leaves its transmit queue.
+// Acked implements fabric.Sink: what a target has sent leaves its transmit queue, and nobody asks for the message any
+// more.
 func (s *System) Acked(m int32) {
-	if int(m) < len(s.posted) && s.posted[m].bytes > 0 {
-		s.release(s.posted[m].target, units.Bytes(s.posted[m].bytes))
+	if !s.Carries(m) {
+		return
+	}
+	p := s.posted[m]
+	if x := &s.commands[p.command]; x.first == m {
+		x.begun, x.first = s.net.Begun(m), -1
+	}
+	s.posted[m] = posted{}
+	s.net.Forget(m)
+	if p.bytes > 0 {
+		s.release(p.target, units.Bytes(p.bytes))
 	}
 }
 

@@ -70,7 +70,8 @@ func (s *Scenario) buildSystem(seed uint64, protocol nvmf.Protocol, images []*ss
 	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
 		return nil, fmt.Errorf("nvmf: %w", err)
 	}
-	y.net = &network{s: s, eng: y.eng, others: y.sys.Carries}
+	y.net = &network{s: s, eng: y.eng}
+	y.net.others = func(m int32) bool { return y.sys.Carries(m) || !y.net.net.Known(m) }
 	var sink fabric.Sink = y.sys
 	if len(s.Flows) > 0 {
 		y.tap = &tap{System: y.sys}

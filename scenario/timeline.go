@@ -246,6 +246,7 @@ func (t *timeline) showSystem(y *remote) {
 	n.watch()
 	if y.tap != nil {
 		watch(t, &y.tap.ended, n.flow)
+		watch(t, &y.tap.forgot, func(m int32) { n.label(m, "", 0) })
 	}
 }
 

@@ -20,12 +20,14 @@ type networkTracks struct {
 	flows    []*perfetto.Lanes
 	ports    []portTracks
 	messages []messageLabel
+	latest   *portTracks // that of the last packet
 }
 
 // portTracks are a port's.
 type portTracks struct {
 	track   perfetto.Track
 	run     fabric.Sending // packets that followed each other at once; its Size is the sum
+	label   messageLabel   // what they are for
 	packets int            // in it
 	pauses  [fabric.MaxClasses]perfetto.Track
 	since   [fabric.MaxClasses]sim.Time
@@ -122,11 +124,16 @@ func (n *networkTracks) label(m int32, name string, request uint64) {
 		n.messages = append(n.messages, messageLabel{})
 	}
 	n.messages[m] = messageLabel{name, request}
+	// Its first packet may have gone in the course of posting it.
+	if p := n.latest; p != nil && p.run.Message == m && p.run.Begin == n.t.eng.Now() {
+		p.label = n.messages[m]
+	}
 }
 
 // send takes a packet. Packets of one message that follow each other at once are one slice.
 func (n *networkTracks) send(s fabric.Sending) {
 	p := n.port(s.Port)
+	n.latest = p
 	r := &p.run
 	if p.packets > 0 && s.Begin == r.End && s.QP == r.QP && s.Message == r.Message && s.Carries == r.Carries && s.Class == r.Class {
 		r.End = s.End
@@ -136,7 +143,10 @@ func (n *networkTracks) send(s fabric.Sending) {
 	}
 	n.write(p)
 	if !n.t.ended { // else nobody would write it
-		p.run, p.packets = s, 1
+		p.run, p.packets, p.label = s, 1, messageLabel{}
+		if m := s.Message; m >= 0 && int(m) < len(n.messages) {
+			p.label = n.messages[m]
+		}
 	}
 }
 
@@ -153,8 +163,7 @@ func (n *networkTracks) write(p *portTracks) {
 		t.notes = append(t.notes, perfetto.Int("queue pair", int64(r.QP)))
 	}
 	if m := r.Message; m >= 0 {
-		if int(m) < len(n.messages) && n.messages[m].name != "" {
-			x := &n.messages[m]
+		if x := &p.label; x.name != "" {
 			name, flow = x.name, flowID(x.request)
 			t.notes = append(t.notes, perfetto.Int("request", int64(x.request)))
 		} else {
@@ -214,12 +223,18 @@ func (n *networkTracks) flow(m int32) {
 type tap struct {
 	*nvmf.System
 	ended sim.Probe[int32]
+	// forgot tells of a message of the system that is over: its number may be another's.
+	forgot sim.Probe[int32]
 }
 
 // Acked implements fabric.Sink.
 func (t *tap) Acked(m int32) {
+	own := t.Carries(m)
 	t.System.Acked(m)
-	if t.ended != nil && !t.Carries(m) {
+	switch {
+	case own && t.forgot != nil:
+		t.forgot(m)
+	case !own && t.ended != nil:
 		t.ended(m)
 	}
 }
