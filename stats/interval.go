@@ -3,7 +3,6 @@ package stats
 import (
 	"fmt"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -130,9 +129,5 @@ func longEnough(means []float64) bool {
 // differ in the last bits from one processor to another, and a result's bytes must not.
 func TQuantile(p float64, degrees int) float64 {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(t, 'e', 8, 64), 64)
-	if err != nil {
-		panic("stats: a printed number does not parse: " + err.Error())
-	}
-	return rounded
+	return rounded(t, 9)
 }
