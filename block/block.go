@@ -77,6 +77,7 @@ type Request struct {
 	Tag       uint64 // the caller's own; returned in the Completion
 	Offset    int64  // bytes from the start of the namespace; a multiple of 512
 	Length    int64  // bytes; a multiple of 512; 0 only for Flush
+	Volume    uint32 // which of an array's volumes; a single drive has one, whatever this says
 	Namespace uint8  // which namespace; 0 is the first
 	Op        Op
 	Placement uint8 // placement hint (write stream, FDP placement handle); 0 is none
@@ -112,6 +113,7 @@ type Completion struct {
 	Submitted int64 // when Submit was called
 	Fetched   int64 // when the device had fetched the command
 	Finished  int64 // when the completion entry had reached the host
+	Waited    int64 // how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
 	Length    int64 // bytes
 	Queue     QueueID
 	Op        Op

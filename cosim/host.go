@@ -71,6 +71,8 @@ type Sample struct {
 	Submitted sim.Time
 	Fetched   sim.Time
 	Finished  sim.Time
+	// Trip is how it went, in a system; nil for a local drive. It holds until the next sample.
+	Trip *Trip
 }
 
 // Host issues flows to one device and measures. It is a sim.Handler for its own
@@ -247,7 +249,7 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	x := &h.live[n]
 	*x = issued{arrival: now, flow: i, id: h.issued}
 	x.req = block.Request{
-		Tag: uint64(n), Op: f.next.Op, Offset: f.next.Offset, Length: f.next.Size, Namespace: f.Namespace,
+		Tag: uint64(n), Op: f.next.Op, Offset: f.next.Offset, Length: f.next.Size, Volume: f.next.Volume, Namespace: f.Namespace,
 		Placement: f.Placement, ForceUnit: f.ForceUnit && f.next.Op == block.Write,
 	}
 	if !h.fit(f, &x.req) {

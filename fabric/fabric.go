@@ -44,9 +44,9 @@ type Message struct {
 	Src, Dst int32  // nodes
 	Port     uint16 // the UDP source port, by which switches tell queue pairs apart
 	Size     units.Bytes
-	// Posted is when the host asked for it, Delivered when the last byte had arrived in
-	// order, Acked when the sender knew. Not yet is sim.Forever.
-	Posted, Delivered, Acked sim.Time
+	// Posted is when the host asked for it, Begun when its first packet was sent, Delivered when the last
+	// byte had arrived in order, Acked when the sender knew. Not yet is sim.Forever.
+	Posted, Begun, Delivered, Acked sim.Time
 
 	first   uint32 // number of its first packet
 	packets uint32

@@ -193,7 +193,7 @@ func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 	}
 	m := int32(len(n.messages))
 	n.messages = append(n.messages, Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].from, Size: size,
-		Posted: sim.Forever, Delivered: sim.Forever, Acked: sim.Forever, next: -1})
+		Posted: sim.Forever, Begun: sim.Forever, Delivered: sim.Forever, Acked: sim.Forever, next: -1})
 	if r := &n.receive[q]; r.opening < 0 {
 		r.opening = m
 	}
@@ -240,6 +240,9 @@ func (n *Network) begin(m int32) error {
 // Messages are all that were posted, in order. They are the network's; the caller does not
 // change them.
 func (n *Network) Messages() []Message { return n.messages }
+
+// Begun is when a message's first packet was sent, sim.Forever if it was not.
+func (n *Network) Begun(m int32) sim.Time { return n.messages[m].Begun }
 
 // Ideal is how long a message would take from its posting until its ACK if nothing else
 // were on the network and nothing held it back but the links' rates.

@@ -72,6 +72,9 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	msg := &n.messages[m]
 	payload := n.cfg.Payload
 	x := packet{qp: s.tag, psn: psn, kind: dataPacket}
+	if psn == msg.first && msg.Begun == sim.Forever {
+		msg.Begun = n.eng.Now()
+	}
 	if psn-msg.first == msg.packets-1 {
 		x.flags = lastOf
 		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload

@@ -56,6 +56,28 @@ func (s Stats) Sub(o Stats) Stats {
 	return d
 }
 
+// Add returns what two translation layers did together. Streams of the same number are added up.
+func (s Stats) Add(o Stats) Stats {
+	d := Stats{
+		Programs:     slices.Clone(s.Programs),
+		HostPrograms: s.HostPrograms + o.HostPrograms,
+		GCPrograms:   s.GCPrograms + o.GCPrograms,
+		WearPrograms: s.WearPrograms + o.WearPrograms,
+		Raced:        s.Raced + o.Raced,
+		Erases:       s.Erases + o.Erases,
+		Retired:      s.Retired + o.Retired,
+		Collections:  s.Collections + o.Collections,
+		Relocations:  s.Relocations + o.Relocations,
+	}
+	for i, n := range o.Programs {
+		if i == len(d.Programs) {
+			d.Programs = append(d.Programs, 0)
+		}
+		d.Programs[i] += n
+	}
+	return d
+}
+
 // Stats returns what the FTL has done since New.
 func (f *FTL) Stats() Stats {
 	s := Stats{

@@ -362,8 +362,11 @@ func phaseFigure(runs []Run) []figure {
 			parts = append(parts, p)
 		}
 	}
-	return []figure{{Caption: "Where the time of a request goes", Wide: true,
-		Note: "Mean time of a request by what it uses or waits for. The parts add up to the mean latency.",
+	caption, note := "Where the time of a request goes", "Mean time of a request by what it uses or waits for. The parts add up to the mean latency."
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.overNetwork() }) {
+		caption, note = "Where the time in a drive goes", "Mean time of a request in its drive by what it uses or waits for, without the network."
+	}
+	return []figure{{Caption: caption, Wide: true, Note: note,
 		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "parts of the mean latency", Width: 1310, Height: chart.BarsHeight(len(rows))},
 			X: chart.Axis{Label: "Mean latency", Unit: chart.Micros}, Rows: rows, Parts: parts, Total: true}))}}
 }
@@ -556,7 +559,7 @@ func others(runs []Run) []figure {
 	var out []figure
 	for _, s := range r.Result.Series {
 		group, _, _ := strings.Cut(s.Name, ".")
-		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) {
+		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) || systemDraws(s.Name) {
 			continue
 		}
 		help := ""
@@ -572,7 +575,7 @@ func others(runs []Run) []figure {
 			Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}}))})
 	}
 	for _, m := range r.Result.Matrices {
-		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) || networkDraws(m.Name) {
+		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) || networkDraws(m.Name) || systemDraws(m.Name) {
 			continue
 		}
 		out = append(out, figure{Caption: m.Name, SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: m.Name},

@@ -46,6 +46,7 @@ type page struct {
 	Limits      []string
 	Citations   string
 	Metrics     *table
+	Unlisted    string // which metrics the table lacks
 	Style       template.CSS
 	Script      template.JS
 	Patterns    template.HTML
@@ -118,6 +119,9 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	p.scenario(runs)
 	p.Checks = checks(runs)
 	p.Metrics = metrics(runs)
+	if slices.ContainsFunc(runs, func(r Run) bool { return slices.ContainsFunc(r.Result.Metrics, unlisted) }) {
+		p.Unlisted = fmt.Sprintf("Of components of which there are many, the first %d are listed; result.json has all.", mostListed)
+	}
 	return t.Execute(w, &p)
 }
 
@@ -211,15 +215,18 @@ func sections(runs []Run) []section {
 	if len(runs) > 1 {
 		add("headline", "Side by side", comparison(runs, headline), nil)
 		add("latency", "Latency", nil, latencyFigures(runs))
+		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", nil, flowFigures(runs))
 	} else {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
+		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", flowTable(&runs[0]), flowFigures(runs))
 	}
 	add("time", "Over time", nil, timeFigures(runs))
 	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {
 		list[len(list)-1].Intro = "Shaded: the warm-up, which all figures that are not over time leave out. " + sentence(w.Explain)
 	}
+	add("drives", "Drives", nil, drivesFigures(runs))
 	add("inside", "Inside the drive", nil, append(phaseFigure(runs), busyFigures(runs)...))
 	if len(runs) == 1 {
 		add("writes", "Flash writes and garbage collection", nil, withTable(writeFigures(runs), driveTable(&runs[0])))
@@ -231,6 +238,7 @@ func sections(runs []Run) []section {
 	} else {
 		add("network", "Network", comparison(runs, happened(runs)), networkFigures(runs))
 	}
+	add("snis", "Storage and network in turns", nil, snisFigures(runs))
 	add("more", "More", nil, others(runs))
 	return list
 }
@@ -415,16 +423,35 @@ func checks(runs []Run) *table {
 	return t
 }
 
-// metrics lists every metric of every run with its exact value.
+// mostListed is how many components of a kind have their metrics listed; those of more are only in result.json.
+const mostListed = 64
+
+// unlisted tells whether the metric is of a component with too high a number.
+func unlisted(m result.Metric) bool {
+	_, index, _ := strings.Cut(m.Name, "[")
+	index, _, _ = strings.Cut(index, "]")
+	n, err := strconv.Atoi(index)
+	return err == nil && n >= mostListed
+}
+
+// metrics lists the metrics of every run with their exact values.
 func metrics(runs []Run) *table {
 	t := &table{Full: true, Head: []heading{{"Name", true}}}
 	var names []result.Metric
-	for _, r := range runs {
+	values := map[string][]string{}
+	for i, r := range runs {
 		t.Head = append(t.Head, heading{Title: r.Label})
 		for _, m := range r.Result.Metrics {
-			if !slices.ContainsFunc(names, func(o result.Metric) bool { return o.Name == m.Name }) {
-				names = append(names, m)
+			if unlisted(m) {
+				continue
 			}
+			list := values[m.Name]
+			if list == nil {
+				names = append(names, m)
+				list = make([]string, len(runs))
+				values[m.Name] = list
+			}
+			list[i] = strconv.FormatFloat(m.Value, 'f', -1, 64)
 		}
 	}
 	t.Head = append(t.Head, heading{"Unit", true}, heading{"Meaning", true})
@@ -433,10 +460,9 @@ func metrics(runs []Run) *table {
 	}
 	for _, m := range names {
 		row := []cell{{Text: m.Name, Class: "text"}}
-		for i := range runs {
-			text := "\u2013"
-			if v, ok := runs[i].value(m.Name); ok {
-				text = strconv.FormatFloat(v, 'f', -1, 64)
+		for _, text := range values[m.Name] {
+			if text == "" {
+				text = "\u2013"
 			}
 			row = append(row, cell{Text: text})
 		}

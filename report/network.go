@@ -669,25 +669,7 @@ func hostFigure(r *Run) []figure {
 			X: chart.Axis{Label: "Received", Unit: chart.BitRates}, Rows: names, Parts: []chart.Part{{V: some}}, Total: true}))
 		return []figure{f}
 	}
-	c := chart.HeatMapChart{RowLabel: "hosts from", ColLabel: "hosts, from the left", Unit: chart.BitRates, Legend: "received"}
-	for from := 0; from < len(v); from += perLine {
-		line, names := make([]float64, perLine), make([]string, perLine)
-		for k := range line {
-			line[k] = math.NaN()
-			if from+k < len(v) {
-				line[k], names[k] = v[from+k], m.Rows[from+k]
-			}
-		}
-		c.Rows, c.V, c.Cells = append(c.Rows, m.Rows[from]), append(c.V, line), append(c.Cells, names)
-	}
-	for k := range perLine {
-		label := ""
-		if k%8 == 0 {
-			label = "+" + strconv.Itoa(k)
-		}
-		c.Cols = append(c.Cols, label)
-	}
-	c.Frame = chart.Frame{Title: "goodput of each host", Width: 1310, Height: 92 + 18*float64(len(c.Rows))}
-	f.SVG = svg(chart.HeatMap(c))
+	f.SVG = svg(strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "hosts from", ColLabel: "hosts, from the left",
+		Unit: chart.BitRates, Legend: "received"}, "", m.Rows, v))
 	return []figure{f}
 }

@@ -32,7 +32,8 @@ func TestSamples(t *testing.T) {
 	if *out == "" {
 		t.Skip("no -out")
 	}
-	for name, runs := range map[string][]Run{"one.html": {toyA.run(1)}, "three.html": {toyA.run(1), toyB.run(1), toyC.run(1)}} {
+	for name, runs := range map[string][]Run{"one.html": {toyA.run(1)}, "three.html": {toyA.run(1), toyB.run(1), toyC.run(1)},
+		"system.html": {systemA.run()}, "systems.html": {systemA.run(), systemB.run()}, "even.html": {systemC.run()}} {
 		if err := os.WriteFile(filepath.Join(*out, name), []byte(page1(t, runs...)), 0o666); err != nil {
 			t.Fatal(err)
 		}

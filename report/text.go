@@ -30,6 +30,9 @@ func WriteText(w io.Writer, run Run, style term.Style) error {
 	if err := run.latencies(&b, style); err != nil {
 		return err
 	}
+	if err := run.system(&b, style); err != nil {
+		return err
+	}
 	if err := run.drive(&b, style); err != nil {
 		return err
 	}
@@ -95,12 +98,20 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	}
 	row("energy", r.written("ssd.energy"), some(r.written("ssd.power"), "%s on average"))
 	for _, op := range []string{"read", "write"} {
-		row("mean "+op, r.written(op+".latency.mean"), r.breakdown(op))
+		if !r.overNetwork() {
+			row("mean "+op, r.written(op+".latency.mean"), r.breakdown(op))
+		} else if parts, sum := r.breakdownOf(op); sum > 0 {
+			row(op+" in its drive", term.Latency(sum), parts)
+		}
 	}
 	if !slices.ContainsFunc([]string{"ssd.waf", "ssd.utilisation.die"}, func(m string) bool { _, ok := r.value(m); return ok }) {
 		return nil
 	}
-	b.WriteString("\n" + style.Bold("drive") + "\n")
+	title := "drive"
+	if len(r.eachDrive().number) > 1 {
+		title = "drives, together"
+	}
+	b.WriteString("\n" + style.Bold(title) + "\n")
 	return t.Write(b, style)
 }
 
@@ -151,24 +162,39 @@ func (r *Run) busiest(matrix string) string {
 
 // breakdown says in one line where the time of an operation went, largest part first.
 func (r *Run) breakdown(op string) string {
+	text, _ := r.breakdownOf(op)
+	return text
+}
+
+// breakdownOf returns the line and the sum of the parts in microseconds.
+func (r *Run) breakdownOf(op string) (string, float64) {
 	m, ok := r.Result.Matrix("ssd.latency.breakdown")
 	if !ok {
-		return ""
+		return "", 0
 	}
 	i := slices.Index(m.Rows, op)
 	if i < 0 {
-		return ""
+		return "", 0
 	}
+	names := make([]string, len(m.Cols))
+	for k, c := range m.Cols {
+		names[k] = phaseName(c)
+	}
+	return largestFirst(names, m.V[i]), total(m.V[i])
+}
+
+// largestFirst lists the parts of a whole as shares. What rounds to nothing is left out.
+func largestFirst(names []string, v []float64) string {
 	type part struct {
 		name string
 		v    float64
 	}
 	var parts []part
 	total := 0.0
-	for k, v := range m.V[i] {
-		if v > 0 {
-			parts = append(parts, part{phaseName(m.Cols[k]), v})
-			total += v
+	for k, x := range v {
+		if x > 0 {
+			parts = append(parts, part{names[k], x})
+			total += x
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b part) int {

@@ -72,7 +72,9 @@ type Curve struct {
 type Named struct{ Name, Text string }
 
 // All lists the experiments in the order of the papers.
-func All() []Experiment { return []Experiment{snisFig2()} }
+func All() []Experiment {
+	return []Experiment{snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7()}
+}
 
 // Find returns the experiment with an id.
 func Find(id string) (Experiment, error) {

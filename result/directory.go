@@ -20,6 +20,7 @@ const (
 	RequestsFile  = "requests.parquet"
 	FlowsFile     = "flows.parquet"
 	PausesFile    = "pauses.parquet"
+	TimelineFile  = "timeline.pftrace" // written by result/perfetto
 )
 
 // Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and Commit

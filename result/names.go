@@ -119,6 +119,16 @@ var kinds = []struct{ name, noun string }{
 	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "all requests"},
 }
 
+// Stages are the parts of the time of a request that goes over a network to a drive, in the order of a read: the columns of
+// the anatomy matrices and the names between "stage." and ".mean" of their metrics.
+var Stages = []Stage{
+	{"initiator", "initiator (queue and software)"}, {"network_out", "network out"}, {"target", "target queue"}, {"drive_wait", "drive wait"},
+	{"flash", "flash"}, {"txq", "TXQ wait"}, {"network_back", "network back"},
+}
+
+// Stage is a part of the time of a request.
+type Stage struct{ Name, Words string }
+
 // queues are the classes of flash transactions that wait apart from each other.
 var queues = []struct{ name, noun string }{
 	{"host_read", "reads for the host"},
@@ -154,6 +164,12 @@ func metricDefinitions() []Definition {
 			add(k.name+".latency."+q.Name, "us", strconv.FormatFloat(q.Share*100, 'g', 6, 64)+"th percentile"+what)
 		}
 		add(k.name+".latency.max", "us", "maximum"+what)
+		if k.name != "read" && k.name != "write" {
+			continue
+		}
+		for _, s := range Stages {
+			add(k.name+".stage."+s.Name+".mean", "us", "mean time that "+k.noun+" over a network spent in the stage "+s.Words)
+		}
 	}
 	ssdDefinitions(add)
 
@@ -180,6 +196,11 @@ func metricDefinitions() []Definition {
 		}
 		add("flow."+f.name+".max", f.unit, "maximum of the "+f.noun)
 	}
+	add("nvmf.commands", "count", "commands that ended; a request may be several")
+	add("nvmf.held.initiator", "count", "commands that waited for a place in a queue pair")
+	add("nvmf.held.target", "count", "commands that waited for a place in a drive's queue")
+	add("nvmf.held.txq", "count", "commands that waited for room in a target's transmit queue")
+	add("nvmf.txq.max", "B", "most that a target's transmit queue has held")
 	add("initiator.read.bandwidth", "B/s", "read data received at initiators per second of measured time")
 	add("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
 	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
@@ -197,6 +218,9 @@ func metricDefinitions() []Definition {
 
 	add("snis.iterations", "count", "iterations between the storage and the network simulation")
 	add("snis.converged", "count", "1 if the iterations converged, 0 if not")
+	add("snis.fixed_at", "count", "the first iteration that gave exactly what the one before gave")
+	add("snis.error.request.mean", "us", "mean distance of a request's delay in the last iteration from that in one loop")
+	add("snis.error.request.max", "us", "largest distance of a request's delay in the last iteration from that in one loop")
 
 	add("rate.demanded", "B/s", "mean rate that the controller asked the targets to keep to")
 	add("rate.weight_ratio", "ratio", "mean weight of writes over reads that the controller set")
@@ -208,6 +232,10 @@ func metricDefinitions() []Definition {
 }
 
 func ssdDefinitions(add func(name, unit, help string)) {
+	for _, k := range kinds[:2] {
+		add("ssd."+k.name+".count", "count", k.noun+" that drives completed after the warm-up")
+		add("ssd."+k.name+".bytes", "B", "bytes of "+k.noun+" that drives completed after the warm-up")
+	}
 	add("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
 	add("ssd.writes.host", "count", "pages programmed with the host's data")
 	add("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
@@ -274,10 +302,10 @@ func seriesDefinitions() []Definition {
 	add("fabric.queue", "B", "largest queue of any port")
 	add("flow.rate", "bit/s", "rate of a queue pair")
 	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second")
-	add("snis.conv_c", "fraction", "change of the weighted latencies from one iteration to the next")
-	add("snis.rd_mean", "fraction", "relative difference of mean latencies between iterations")
-	add("snis.rd_median", "fraction", "relative difference of median latencies between iterations")
-	add("snis.rd_p90", "fraction", "relative difference of 90th percentiles between iterations")
+	add("snis.conv_c", "fraction", "Conv_C, by iteration: the three distances below, weighted (SNIS, equation 3)")
+	add("snis.rd_mean", "fraction", "relative distance of the mean throughput of a request from that of the iteration before")
+	add("snis.rd_median", "fraction", "relative distance of the median throughput of a request from that of the iteration before")
+	add("snis.rd_p90", "fraction", "relative distance of the 90th percentile of requests' throughput from that of the iteration before")
 	add("rate.demanded", "B/s", "rate that the controller asked the targets to keep to")
 	add("rate.weight_ratio", "ratio", "weight of writes over reads that the controller set")
 	return list
@@ -296,6 +324,8 @@ func histogramDefinitions() []Definition {
 
 func matrixDefinitions() []Definition {
 	return []Definition{
+		{"read.anatomy", "us", "where the time of reads over a network went; rows are the mean and the requests about a quantile of latency, columns stages"},
+		{"write.anatomy", "us", "the same for writes"},
 		{"ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die"},
 		{"ssd.channel.busy", "fraction", "share of measured time that each channel was busy"},
 		{"ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources"},
@@ -307,6 +337,10 @@ func matrixDefinitions() []Definition {
 		{"fabric.queue.histogram", "count", "how often the queue of each switch port had which depth when it was looked at"},
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
+		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},
+		{"snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
+		{"snis.error", "us", "latency by iterations and by one event loop; columns iterative, coupled and relative, the last a fraction of the coupled"},
+		{"snis.throughput", "B/s", "size over latency of a request; rows are quantiles over requests, columns iterations"},
 	}
 }

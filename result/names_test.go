@@ -37,6 +37,7 @@ func TestTables(t *testing.T) {
 func TestLookup(t *testing.T) {
 	for name, want := range map[string]bool{
 		"read.latency.p99": true, "ssd.waf": true, "ssd[0].waf": true, "ssd[12].queue.wait.host_read.urgent.mean": true,
+		"ssd[511].utilisation.die": true, "ssd[3].read.count": true, "read.stage.network_back.mean": true, "write.stage.txq.mean": true, "all.stage.flash.mean": false,
 		"": false, "read": false, "ssd[].waf": false, "ssd[-1].waf": false, "ssd[01].waf": false, "ssd[1.waf": false,
 		"read[1].count": false, "ssd[1].nothing": false, "ssd[1]waf": false,
 	} {

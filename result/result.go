@@ -2,7 +2,7 @@
 //
 // Its main types are [Result] (what result.json says), [Run] and [Directory] (the files of one run), [Timing] (timing.json:
 // all that may differ between two runs of one digest) and [Condition] (a --fail-if expression). Exports for other people's
-// tools are WriteFio, WriteCSV and WriteGobench here, and Parquet in result/columnar.
+// tools are WriteFio, WriteCSV and WriteGobench here, Parquet in result/columnar and timelines in result/perfetto.
 //
 // # How a model fills a Result
 //
@@ -20,6 +20,13 @@
 //     columns host_link, dram, mapping, wait, array, transfer, other, values mean microseconds per request, so that a row adds
 //     up to the mean latency; "ssd.wear": one row "blocks", a column per erase count (or range of them), values numbers of
 //     blocks.
+//   - Requests over a network have "read.anatomy" and "write.anatomy": rows mean, p50, p90, p99, p99.9 and max, as far as there
+//     are requests enough, a column for each of [Stages], values microseconds. Row p99 is the mean of each stage over the requests
+//     whose latency is about that quantile, so that it adds up to about the quantile itself. The row of means is also in the metrics
+//     {read,write}.stage.*.mean.
+//   - Storage and network simulated in turns (SNIS) give series snis.* over the iteration's number (TimeUnit "iteration", Width 0),
+//     "snis.throughput" (rows quantiles, columns iterations) and, beside a run in one event loop, "snis.error" (rows mean, p50, p90,
+//     p99; columns iterative, coupled, relative).
 //   - WarmUp says which part of the run the metrics leave out.
 //
 // The same Result gives the same bytes: names are ordered as in names.go whatever the order they were set in, and numbers

@@ -16,19 +16,31 @@ import (
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
 func (s *Scenario) check(d *decoder) {
 	at := func(path string) Position { return s.where(path) }
-	if s.Fabric != nil {
+	if len(s.Targets) > 0 {
+		s.checkSystem(d)
+		if len(d.errs) == 0 {
+			s.checkFabric(d)
+			s.checkPlaces(d)
+		}
+		for i := range s.Workload {
+			s.checkRemote(d, i)
+		}
+	} else {
+		s.checkWithoutTargets(d)
+	}
+	if s.Fabric != nil && len(s.Targets) == 0 {
 		if s.SSD != nil || len(s.Workload) > 0 {
-			d.fail(at(""), "a fabric section with a drive or a workload: drives behind a network are not simulated yet; leave out ssd and workload, or fabric")
+			d.fail(at(""), "a fabric section with a drive or a workload, and no targets; put the drives behind the network, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\", or leave out ssd and workload, or fabric")
 		}
 		s.checkFabric(d)
 		s.Measure.check(d, at("measure"))
-		s.Measure.checkFiles(d, s.where, true)
+		s.Measure.checkFiles(d, s.where, true, false)
 		return
 	}
-	if len(s.Flows) > 0 {
+	if len(s.Flows) > 0 && s.Fabric == nil {
 		d.fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: 9}}}\"")
 	}
-	if s.SSD == nil {
+	if !s.hasDrives() {
 		d.fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
 		if len(s.Workload) == 0 {
 			return
@@ -37,15 +49,15 @@ func (s *Scenario) check(d *decoder) {
 	if len(s.Workload) == 0 {
 		d.fail(at(""), "no workload; add one, such as \"workload: [{trace: hm_0.csv}]\"")
 	}
-	if s.SSD != nil {
-		s.SSD.finish(d, s.where)
+	if s.SSD != nil && len(s.Targets) == 0 {
+		s.SSD.finish(d, s.where, "ssd")
 	}
-	drive := s.SSD != nil && len(d.errs) == 0
+	drive := s.hasDrives() && len(d.errs) == 0
 	for i := range s.Workload {
 		s.checkLoad(d, i, drive)
 	}
 	s.Measure.check(d, at("measure"))
-	s.Measure.checkFiles(d, s.where, false)
+	s.Measure.checkFiles(d, s.where, false, len(s.Targets) > 0)
 }
 
 // where finds the position of a path: its own, or that of the nearest thing around
@@ -64,11 +76,11 @@ func (s *Scenario) where(path string) Position {
 }
 
 // finish applies compat and checks the drive as a whole.
-func (x *Drive) finish(d *decoder, where func(string) Position) {
+func (x *Drive) finish(d *decoder, where func(string) Position, at string) {
 	if x.Compat == CompatMQSim {
 		was := x.Config
 		x.Config = ssd.MQSim(x.Config)
-		differing(reflect.ValueOf(was), reflect.ValueOf(x.Config), "ssd", func(path string, _, now reflect.Value) {
+		differing(reflect.ValueOf(was), reflect.ValueOf(x.Config), at, func(path string, _, now reflect.Value) {
 			if p, ok := d.set[path]; ok {
 				d.fail(p, "%s: compat: mqsim makes this %s whatever is written here; leave it out or set compat: none", path, inline(now))
 			}
@@ -77,10 +89,10 @@ func (x *Drive) finish(d *decoder, where func(string) Position) {
 	if err := x.Config.Validate(); err != nil {
 		path, rest, ok := strings.Cut(err.Error(), ": ")
 		if !ok || strings.Contains(path, " ") {
-			d.fail(where("ssd"), "ssd: %v", err)
+			d.fail(where(at), "%s: %v", at, err)
 			return
 		}
-		d.fail(where("ssd."+path), "ssd.%s: %s", path, rest)
+		d.fail(where(joinPath(at, path)), "%s: %s", joinPath(at, path), rest)
 	}
 }
 
@@ -128,7 +140,7 @@ func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
 	}
 	if drive {
-		if n := max(len(s.SSD.Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
+		if n := max(len(s.drive(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
 			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
 			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams", l.Placement, l.Namespace, most-1, l.Namespace)
@@ -152,7 +164,7 @@ func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
 		}
 		if drive {
-			if _, err := synth.New(s.synthetic(i, 1, s.smallest())); err != nil {
+			if _, err := synth.New(s.synthetic(i, 0, 1, s.smallest())); err != nil {
 				fail("synthetic", "%v", err)
 			}
 		}
@@ -168,7 +180,8 @@ func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 // smallest is about what the host can address of the drive, for checks before one is
 // made.
 func (s *Scenario) smallest() units.Bytes {
-	return units.Bytes(float64(s.SSD.Geometry.Capacity())*(1-float64(s.SSD.OverProvisioning))) / units.Bytes(max(len(s.SSD.Namespaces), 1))
+	x := s.drive(0)
+	return units.Bytes(float64(x.Geometry.Capacity())*(1-float64(x.OverProvisioning))) / units.Bytes(max(len(x.Namespaces), 1))
 }
 
 // sourceKeys lists the keys that say where requests come from.
@@ -184,8 +197,8 @@ func sourceKeys() []string {
 
 // streams is how many placement hints a namespace tells apart.
 func (s *Scenario) streams(namespace int) int {
-	if namespace < len(s.SSD.Namespaces) {
-		return max(s.SSD.Namespaces[namespace].Streams, 1)
+	if x := s.drive(0); namespace < len(x.Namespaces) {
+		return max(x.Namespaces[namespace].Streams, 1)
 	}
 	return 1
 }

@@ -29,7 +29,7 @@ const (
 // same thing. File names become absolute. Comments mark what nobody wrote and what
 // was set on the command line.
 func (s *Scenario) Resolved() string {
-	e := encoder{set: s.set, path: func(p string) string {
+	e := encoder{set: s.set, skip: s.absent(), path: func(p string) string {
 		if abs, err := filepath.Abs(s.path(p)); err == nil {
 			return abs
 		}
@@ -59,7 +59,8 @@ func (s *Scenario) Digest() (string, error) {
 			failed = err
 		}
 		return "sha256:" + h
-	}, skip: []string{"description", "ssd.preset", "fabric.parts", "measure.requests", "measure.flows", "measure.pauses"}}
+	}, skip: []string{"description", "ssd.preset", "fabric.parts", "measure.requests", "measure.flows", "measure.pauses", "measure.timeline"}}
+	e.skip = append(e.skip, s.absent()...)
 	e.fields(reflect.ValueOf(s).Elem(), "", 0)
 	if failed != nil {
 		return "", failed

@@ -171,13 +171,13 @@ func (s *Scenario) checkFabric(d *decoder) {
 			fail("fabric", fmt.Errorf("%s: a link that is down from %v until %v is not possible; until must be later, or 0 for ever", path, f.At, f.Until))
 		}
 	}
-	if len(s.Flows) == 0 {
+	if len(s.Flows) == 0 && len(s.Targets) == 0 {
 		d.fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
 	}
 	for i := range s.Flows {
 		s.checkClasses(d, i)
 	}
-	if s.Measure.Until.Steady {
+	if s.Measure.Until.Steady && len(s.Targets) == 0 {
 		d.fail(s.where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
 	}
 	if len(d.errs) > 0 {

@@ -25,6 +25,11 @@ func (m *fabricMeter) finish(r *result.Result, interrupted bool) {
 	r.SimulatedS = last.at.Seconds()
 	r.Summary = m.summary()
 	r.Limits = m.limits()
+	m.fill(r, last, interrupted)
+}
+
+// fill fills in all but what a system has of its own.
+func (m *fabricMeter) fill(r *result.Result, last *fabricState, interrupted bool) {
 	m.totals(r, last)
 	m.flows(r)
 	m.overTime(r)
@@ -86,6 +91,9 @@ func (m *fabricMeter) flows(r *result.Result) {
 	var bytes, unfinished, begun float64
 	var all float64
 	for i := range m.net.Messages() {
+		if m.others != nil && m.others(int32(i)) {
+			continue
+		}
 		f := m.flow(int32(i))
 		if f.Start < m.from.at {
 			continue
@@ -110,6 +118,9 @@ func (m *fabricMeter) flows(r *result.Result) {
 		}
 		b.slow = append(b.slow, s)
 		b.sum += s
+	}
+	if begun == 0 && m.others != nil {
+		return
 	}
 	r.Set("flow.count", begun-unfinished)
 	r.Set("flow.unfinished", unfinished)
@@ -332,7 +343,11 @@ func (m *fabricMeter) checks(r *result.Result, last *fabricState) {
 			inFlight++
 		}
 	}
-	r.Check("flows conserved", c.Posted == c.Completed+inFlight, fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight))
+	name := "flows conserved"
+	if m.others != nil {
+		name = "messages conserved"
+	}
+	r.Check(name, c.Posted == c.Completed+inFlight, fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight))
 	err := m.net.Check()
 	detail := fmt.Sprintf("%d bytes of payload sent = %d received + %d of no use + %d lost + the rest in flight", c.Sent, c.Received, c.Wasted, c.Lost)
 	if err != nil {
@@ -352,7 +367,7 @@ func (m *fabricMeter) checks(r *result.Result, last *fabricState) {
 // warn says what a reader of the figures should know.
 func (m *fabricMeter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	c := &last.counters
-	if interrupted {
+	if interrupted && m.others == nil {
 		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at, last.counters.Completed)
 	}
 	for _, text := range m.stuck {
@@ -377,7 +392,7 @@ func (m *fabricMeter) warn(r *result.Result, last *fabricState, interrupted bool
 	if cycle := m.graph.Cycle(m.graph.Route(nil)); cycle != nil && m.s.Fabric.PFC.Enabled {
 		r.Warn("pauses can lock up in a circle on this network's ways: %s", m.graph.Names(cycle))
 	}
-	if m.s.Measure.WarmUp.Auto {
+	if m.s.Measure.WarmUp.Auto && m.others == nil {
 		r.Warn("no warm-up was cut: auto is for drives; give a time or a share of until")
 	}
 }

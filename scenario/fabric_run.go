@@ -49,8 +49,9 @@ type network struct {
 	hosts  []int32
 	known  int // flows, 0 if that is not known
 	stuck  []string
-	more   int  // that are not in stuck
-	dead   bool // a deadlock was found
+	more   int                      // that are not in stuck
+	dead   bool                     // a deadlock was found
+	others func(message int32) bool // those that are no flows of the scenario; nil is none
 	pauses []fabric.Pause
 }
 
@@ -102,39 +103,64 @@ func (w *whole) events() uint64 { return w.eng.Events() }
 
 // buildNetwork makes the models.
 func (s *Scenario) buildNetwork(seed uint64, parts int, keepPauses bool) (*network, error) {
-	x := s.Fabric
 	y := &network{s: s, eng: sim.New()}
 	y.clock = y.eng
-	var err error
-	if y.graph, err = x.graph(s); err != nil {
-		return nil, &Error{s.where("fabric.topology"), fmt.Sprintf("fabric.%v", err)}
-	}
-	y.hosts = hostsOf(y.graph)
-	if y.net, err = fabric.New(x.settings(), y.graph, y.eng, &y.tally, seed, "fabric"); err != nil {
-		return nil, &Error{s.where("fabric"), fmt.Sprintf("fabric: %v", err)}
-	}
-	for i, f := range x.Failures {
-		l, err := link(y.graph, f.A, f.B)
-		if err != nil {
-			path := fmt.Sprintf("fabric.failures[%d]", i)
-			return nil, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
-		}
-		if err := y.net.Fail(l, f.At, f.Until); err != nil {
-			path := fmt.Sprintf("fabric.failures[%d]", i)
-			return nil, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
-		}
+	if err := y.make(seed, &y.tally); err != nil {
+		return nil, err
 	}
 	src, classes, known, err := s.openFlows(y.graph, seed)
 	if err != nil {
 		return nil, err
 	}
 	y.known = known
-	for c := range uint8(fabric.MaxClasses) {
-		if classes>>c&1 == 0 || c == 0 {
+	if err := y.use(classes); err != nil {
+		return nil, err
+	}
+	if parts > 1 {
+		y.driver, err = y.inParts(src, parts, keepPauses)
+		return y, err
+	}
+	if keepPauses {
+		y.net.OnPause = func(p fabric.Pause) { y.pauses = append(y.pauses, p) }
+	}
+	t := cosim.NewTraffic(y.eng, y.net, src, y.hosts)
+	y.driver = &whole{y, t}
+	return y, t.Start()
+}
+
+// use has the network keep room for classes.
+func (y *network) use(classes uint8) error {
+	for c := uint8(1); c < fabric.MaxClasses; c++ {
+		if classes>>c&1 == 0 {
 			continue
 		}
 		if err := y.net.Use(c); err != nil {
-			return nil, &Error{s.where("fabric"), fmt.Sprintf("fabric.%v", err)}
+			return &Error{y.s.where("fabric"), fmt.Sprintf("fabric.%v", err)}
+		}
+	}
+	return nil
+}
+
+// make makes the network itself on its engine.
+func (y *network) make(seed uint64, sink fabric.Sink) error {
+	s, x := y.s, y.s.Fabric
+	var err error
+	if y.graph, err = x.graph(s); err != nil {
+		return &Error{s.where("fabric.topology"), fmt.Sprintf("fabric.%v", err)}
+	}
+	y.hosts = hostsOf(y.graph)
+	if y.net, err = fabric.New(x.settings(), y.graph, y.eng, sink, seed, "fabric"); err != nil {
+		return &Error{s.where("fabric"), fmt.Sprintf("fabric: %v", err)}
+	}
+	for i, f := range x.Failures {
+		l, err := link(y.graph, f.A, f.B)
+		if err != nil {
+			path := fmt.Sprintf("fabric.failures[%d]", i)
+			return &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+		}
+		if err := y.net.Fail(l, f.At, f.Until); err != nil {
+			path := fmt.Sprintf("fabric.failures[%d]", i)
+			return &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
 		}
 	}
 	y.net.OnStuck = func(x fabric.Stuck) {
@@ -153,16 +179,7 @@ func (s *Scenario) buildNetwork(seed uint64, parts int, keepPauses bool) (*netwo
 			y.stuck = append(y.stuck, fmt.Sprintf("%s has been paused since %v, for longer than fabric.watchdog.after", y.net.PortName(x.Port), x.Since))
 		}
 	}
-	if parts > 1 {
-		y.driver, err = y.inParts(src, parts, keepPauses)
-		return y, err
-	}
-	if keepPauses {
-		y.net.OnPause = func(p fabric.Pause) { y.pauses = append(y.pauses, p) }
-	}
-	t := cosim.NewTraffic(y.eng, y.net, src, y.hosts)
-	y.driver = &whole{y, t}
-	return y, t.Start()
+	return nil
 }
 
 // runNetwork simulates a network alone.
@@ -315,7 +332,7 @@ func (m *fabricMeter) run(ctx context.Context, o Options) (interrupted bool, err
 		warm = units.Duration(float64(end) * float64(share))
 	}
 	for {
-		to := min(m.width*units.Duration(len(m.slices)+1), end)
+		to := min(m.next(), end)
 		warming := warm > m.from.at && warm < to
 		if warming {
 			to = warm
@@ -345,6 +362,15 @@ func (m *fabricMeter) run(ctx context.Context, o Options) (interrupted bool, err
 			return stop && !all, nil
 		}
 	}
+}
+
+// next is when the present slice ends.
+func (m *fabricMeter) next() sim.Time {
+	n := units.Duration(len(m.slices) + 1)
+	if m.width > sim.Forever/n {
+		return sim.Forever
+	}
+	return m.width * n
 }
 
 // slice ends a slice, joining slices in pairs when there are too many.

@@ -19,8 +19,10 @@ func (m *meter) finish(s *Scenario, r *result.Result, interrupted bool) {
 	last := &m.marks[len(m.marks)-1]
 	end := last.at
 	r.SimulatedS = end.Seconds()
-	r.Summary = s.summary(m.drive)
-	r.Limits = s.limits()
+	if r.Summary == "" {
+		r.Summary = s.summary(m.drives[0])
+	}
+	r.Limits = append(r.Limits, s.limits()...)
 
 	skip, explain, found := m.cut(s.Measure.WarmUp)
 	var from mark
@@ -30,19 +32,22 @@ func (m *meter) finish(s *Scenario, r *result.Result, interrupted bool) {
 	}
 	span := (end - from.at).Seconds()
 	m.requests(r, skip, &from, last, span)
-	f := figures{r: r, s: s, d: m.drive, now: difference(&last.drive, &from.drive), span: end - from.at}
+	f := figures{r: r, cfg: m.same, drives: m.drives, now: difference(&last.drive, &from.drive), span: end - from.at}
 	f.fill()
 	r.Set("sim.events", float64(m.events))
 	m.series(r)
 
 	issued, ended := m.host.Issued(), m.host.Ended()
-	inFlight := m.drive.InFlight()
-	waiting := m.host.Waiting()
-	r.Check("host's requests conserved", issued == ended+inFlight+waiting,
-		fmt.Sprintf("issued %d = completed %d + in the drive %d + waiting for a queue entry %d", issued, ended, inFlight, waiting))
-	for _, c := range m.drive.Checks() {
-		r.Check(c.Name, c.OK, c.Detail)
+	if m.inside == nil {
+		inFlight := m.drives[0].InFlight()
+		waiting := m.host.Waiting()
+		r.Check("host's requests conserved", issued == ended+inFlight+waiting,
+			fmt.Sprintf("issued %d = completed %d + in the drive %d + waiting for a queue entry %d", issued, ended, inFlight, waiting))
+	} else {
+		inFlight := m.inside()
+		r.Check("hosts' requests conserved", issued == ended+inFlight, fmt.Sprintf("issued %d = completed %d + under way %d", issued, ended, inFlight))
 	}
+	m.driveChecks(r)
 	m.warn(s, r, found, explain, interrupted)
 }
 
@@ -147,13 +152,41 @@ func minus(b, a []sim.Time) []sim.Time {
 	return out
 }
 
-// figures fills in what the drive did.
+// driveChecks are the drives' laws of conservation: each drive's own if there is one, and otherwise
+// how many drives keep each, with what the first says that does not.
+func (m *meter) driveChecks(r *result.Result) {
+	checks := m.drives[0].Checks()
+	if len(m.drives) == 1 {
+		for _, c := range checks {
+			r.Check(c.Name, c.OK, c.Detail)
+		}
+		return
+	}
+	bad := make([]string, len(checks))
+	for i, d := range m.drives {
+		for k, c := range d.Checks() {
+			if !c.OK && bad[k] == "" {
+				bad[k] = fmt.Sprintf("ssd[%d]: %s", i, c.Detail)
+			}
+		}
+	}
+	for k, c := range checks {
+		detail := fmt.Sprintf("on each of %d drives", len(m.drives))
+		if bad[k] != "" {
+			detail = bad[k]
+		}
+		r.Check("drives: "+c.Name, bad[k] == "", detail)
+	}
+}
+
+// figures fills in what the drives did: sums over all of them, and means of what is a share or a
+// time.
 type figures struct {
-	r    *result.Result
-	s    *Scenario
-	d    *ssd.Drive
-	now  ssd.Stats
-	span units.Duration
+	r      *result.Result
+	cfg    *Drive // that all drives are like; nil if they differ
+	drives []*ssd.Drive
+	now    ssd.Stats
+	span   units.Duration
 }
 
 func (f *figures) fill() {
@@ -179,10 +212,15 @@ func (f *figures) fill() {
 		r.Set("ssd.cache.hit_ratio", float64(x.CacheHits)/float64(n))
 	}
 	if f.span > 0 {
-		r.Set("ssd.utilisation.die", mean(x.LaneBusy)/float64(f.span))
-		r.Set("ssd.utilisation.channel", mean(x.ChannelBusy)/float64(f.span))
-		r.Set("ssd.utilisation.link", float64(x.LinkBusy)/float64(f.span))
-		f.busy()
+		n := float64(len(f.drives))
+		if len(x.LaneBusy) > 0 {
+			r.Set("ssd.utilisation.die", mean(x.LaneBusy)/float64(f.span)/n)
+			r.Set("ssd.utilisation.channel", mean(x.ChannelBusy)/float64(f.span)/n)
+		}
+		r.Set("ssd.utilisation.link", float64(x.LinkBusy)/float64(f.span)/n)
+		if f.cfg != nil {
+			f.busy()
+		}
 	}
 	for i, op := range []string{"read", "write"} {
 		if n := float64(x.Transactions[i]); n > 0 {
@@ -194,8 +232,8 @@ func (f *figures) fill() {
 	f.breakdown()
 	f.queues()
 	f.wear()
-	if e := f.s.SSD.Energy; e != nil {
-		j := x.Energy + float64(e.Idle*f.span.Seconds())
+	if f.cfg != nil && f.cfg.Energy != nil {
+		j := x.Energy + float64(float64(f.cfg.Energy.Idle*f.span.Seconds())*float64(len(f.drives)))
 		r.Set("ssd.energy", j)
 		if f.span > 0 {
 			r.Set("ssd.power", j/f.span.Seconds())
@@ -213,7 +251,8 @@ func mean(xs []sim.Time) float64 {
 
 // busy fills in the matrices of dies and channels.
 func (f *figures) busy() {
-	g := f.s.SSD.Geometry
+	g := f.cfg.Geometry
+	all := float64(f.span) * float64(len(f.drives))
 	dies := len(f.now.LaneBusy) / g.Channels // of a channel; chips if the drive works on whole chips
 	perChip := dies / g.ChipsPerChannel
 	var rows, cols []string
@@ -222,7 +261,7 @@ func (f *figures) busy() {
 		rows = append(rows, strconv.Itoa(c))
 		line := make([]float64, dies)
 		for i := range line {
-			line[i] = float64(f.now.LaneBusy[c*dies+i]) / float64(f.span)
+			line[i] = float64(f.now.LaneBusy[c*dies+i]) / all
 		}
 		v = append(v, line)
 	}
@@ -232,7 +271,7 @@ func (f *figures) busy() {
 	f.r.SetMatrix("ssd.die.busy", rows, cols, v)
 	line := make([]float64, g.Channels)
 	for c, b := range f.now.ChannelBusy {
-		line[c] = float64(b) / float64(f.span)
+		line[c] = float64(b) / all
 	}
 	f.r.SetMatrix("ssd.channel.busy", []string{"busy"}, rows, [][]float64{line})
 }
@@ -266,6 +305,15 @@ var queueNames = map[string][2]string{
 	"move-read": {"gc_read"}, "move-write": {"gc_write"}, "copyback": {"gc_write"}, "erase": {"gc_erase"},
 }
 
+// lanes is how many dies, or chips, all drives have.
+func (f *figures) lanes() int {
+	sum := 0
+	for _, d := range f.drives {
+		sum += d.Lanes()
+	}
+	return sum
+}
+
 // queues fills in how long and how far transactions queued. The mean length is
 // Little's: time waited over time.
 func (f *figures) queues() {
@@ -296,7 +344,7 @@ func (f *figures) queues() {
 			f.r.Set(wait+".max", q.MaxWait.Microseconds())
 		}
 		if f.span > 0 {
-			f.r.Set(length+".mean", float64(q.Wait)/float64(f.span)/float64(len(f.now.LaneBusy)))
+			f.r.Set(length+".mean", float64(q.Wait)/float64(f.span)/float64(f.lanes()))
 		}
 		f.r.Set(length+".max", float64(q.MaxLength))
 	}
@@ -304,7 +352,15 @@ func (f *figures) queues() {
 
 // wear fills in how often blocks were erased, from the drive's first day on.
 func (f *figures) wear() {
-	counts := f.d.EraseHistogram()
+	var counts []int64
+	for _, d := range f.drives {
+		for n, b := range d.EraseHistogram() {
+			if n == len(counts) {
+				counts = append(counts, 0)
+			}
+			counts[n] += b
+		}
+	}
 	blocks, erases := int64(0), int64(0)
 	least, most := -1, 0
 	for n, b := range counts {
@@ -324,7 +380,8 @@ func (f *figures) wear() {
 	f.r.Set("ssd.wear.min", float64(least))
 	f.r.Set("ssd.wear.mean", mean)
 	f.r.Set("ssd.wear.max", float64(most))
-	if c := f.s.SSD.Wear.Cycles; c > 0 {
+	if f.cfg != nil && f.cfg.Wear.Cycles > 0 {
+		c := f.cfg.Wear.Cycles
 		f.r.Set("ssd.wear.life_used", mean/float64(c))
 	}
 	// At most so many columns: erase counts are taken together in equal ranges.
@@ -405,14 +462,15 @@ func scaled(xs []float64) []float64 {
 
 // summary is the drive in one line.
 func (s *Scenario) summary(d *ssd.Drive) string {
-	g := s.SSD.Geometry
+	x := s.drive(0)
+	g := x.Geometry
 	total := int64(0)
-	for i := range max(len(s.SSD.Namespaces), 1) {
+	for i := range max(len(x.Namespaces), 1) {
 		total += d.Capacity(i)
 	}
-	text := fmt.Sprintf("%s drive of %s (%s raw), %s x %s x %s x %s", s.SSD.Timing.Cell, size(units.Bytes(total)), size(g.Capacity()),
+	text := fmt.Sprintf("%s drive of %s (%s raw), %s x %s x %s x %s", x.Timing.Cell, size(units.Bytes(total)), size(g.Capacity()),
 		plural(g.Channels, "channel"), plural(g.ChipsPerChannel, "chip"), plural(g.DiesPerChip, "die"), plural(g.PlanesPerDie, "plane"))
-	if s.SSD.Compat == CompatMQSim {
+	if x.Compat == CompatMQSim {
 		text += ", compat: mqsim"
 	}
 	return text

@@ -24,6 +24,9 @@ type Measure struct {
 	// Pauses writes a network's pauses.parquet, one row each time that a port is told to pause
 	// or to go on.
 	Pauses bool
+	// Timeline writes a system's timeline.pftrace, which Perfetto shows: each request's way, and the ports,
+	// dies and channels that worked for it, of the first 20,000 requests.
+	Timeline bool
 	// QueuePairs are those of a network whose rates are followed over time, numbered in the order in
 	// which they are opened, 0 to 15; none is the first eight.
 	QueuePairs []int
@@ -109,14 +112,17 @@ func (u *Until) UnmarshalText(text []byte) error {
 }
 
 // checkFiles holds that what is to be written is there to be written.
-func (m *Measure) checkFiles(d *decoder, where func(string) Position, network bool) {
+func (m *Measure) checkFiles(d *decoder, where func(string) Position, network, system bool) {
 	if network && m.Requests {
 		d.fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
 	}
 	if !network && m.Flows {
-		d.fail(where("measure.flows"), "measure.flows: a drive without a network has no flows; use requests: true for its requests")
+		d.fail(where("measure.flows"), "measure.flows: only a network alone has flows; use requests: true for requests")
 	}
-	if !network && m.Pauses {
+	if m.Timeline && !system {
+		d.fail(where("measure.timeline"), "measure.timeline: only a system, with targets, has one; leave it out")
+	}
+	if !network && !system && m.Pauses {
 		d.fail(where("measure.pauses"), "measure.pauses: a drive without a network has no pauses; leave it out")
 	}
 }

@@ -3,6 +3,7 @@ package scenario
 import (
 	"farflash/block"
 	"farflash/cosim"
+	"farflash/nvmf"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/stats"
@@ -13,9 +14,10 @@ import (
 // neighbours are joined and the length doubles, so that it takes bounded space and
 // the samplings of a run of any length are few.
 type meter struct {
-	host  *cosim.Host
-	drive *ssd.Drive
+	host   *cosim.Host
+	drives []*ssd.Drive
 
+	most    int // slices
 	width   units.Duration
 	marks   []mark          // the state at the end of each slice
 	bins    []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
@@ -25,6 +27,9 @@ type meter struct {
 	replays []*replay
 	notes   []string
 	events  uint64
+	ways    [2]cosim.Anatomy // of a system's requests, if no warm-up is to be found
+	same    *Drive           // that all drives are like; nil if they differ
+	inside  func() uint64    // requests of a system that have not ended; nil without one
 
 	latency [2]*stats.LatencySeries
 	both    *stats.Series // latencies of reads and writes
@@ -36,6 +41,7 @@ type meter struct {
 type histogram struct {
 	h     stats.Histogram
 	bytes int64
+	way   cosim.Anatomy // of a system's requests
 }
 
 // mark is the state of everything that is counted at a time.
@@ -52,10 +58,13 @@ type mark struct {
 const (
 	firstSlice = 100 * units.Microsecond
 	maxSlices  = 256
+	// A system of many drives has fewer slices, so that asking all drives each time takes little.
+	leastSlices = 32
+	driveSlices = 4096
 )
 
 func newMeter(s *Scenario, y *system) *meter {
-	m := &meter{host: y.host, drive: y.drive, width: firstSlice, flows: y.flows, replays: y.replays, notes: y.notes, keep: !s.Measure.WarmUp.none()}
+	m := &meter{host: y.host, drives: y.drives, same: y.same, most: min(maxSlices, max(leastSlices, driveSlices/len(y.drives))) &^ 1, width: firstSlice, flows: y.flows, replays: y.replays, notes: y.notes, keep: !s.Measure.WarmUp.none()}
 	if m.keep {
 		m.now = new([2]histogram)
 	}
@@ -84,6 +93,17 @@ func (m *meter) sample(x *cosim.Sample) {
 	}
 }
 
+// trip notes where the time of a system's request went.
+func (m *meter) trip(op block.Op, latency sim.Time, stage *[nvmf.Stages]sim.Time) {
+	switch {
+	case op > block.Write:
+	case m.keep:
+		m.now[op].way.Add(latency, stage)
+	default:
+		m.ways[op].Add(latency, stage)
+	}
+}
+
 // next is when the present slice ends.
 func (m *meter) next() sim.Time {
 	n := units.Duration(len(m.marks) + 1)
@@ -93,9 +113,19 @@ func (m *meter) next() sim.Time {
 	return m.width * n
 }
 
+// stats is what all drives did.
+func (m *meter) stats() ssd.Stats {
+	sum := m.drives[0].Stats()
+	for _, d := range m.drives[1:] {
+		x := d.Stats()
+		sum.Add(&x)
+	}
+	return sum
+}
+
 // slice ends the present slice at a time.
 func (m *meter) slice(at sim.Time) {
-	k := mark{at: at, drive: m.drive.Stats(), issued: m.host.Issued(), ended: m.host.Ended()}
+	k := mark{at: at, drive: m.stats(), issued: m.host.Issued(), ended: m.host.Ended()}
 	for op := range block.Ops {
 		x := m.host.Measured(op)
 		k.count[op], k.bytes[op] = x.Latency.Count(), x.Bytes
@@ -105,7 +135,7 @@ func (m *meter) slice(at sim.Time) {
 		m.bins = append(m.bins, m.now)
 		m.now = new([2]histogram)
 	}
-	if len(m.marks) < maxSlices {
+	if len(m.marks) < m.most {
 		return
 	}
 	// Two slices become one: the mark at its end and the sum of both.
@@ -117,6 +147,7 @@ func (m *meter) slice(at sim.Time) {
 			for op := range a {
 				a[op].h.Merge(&b[op].h)
 				a[op].bytes += b[op].bytes
+				a[op].way.Merge(&b[op].way)
 			}
 			m.bins[i] = a
 		}
@@ -136,6 +167,7 @@ func (m *meter) end(at sim.Time) {
 			for op := range m.now {
 				m.now[op].h.Merge(&m.bins[n-1][op].h)
 				m.now[op].bytes += m.bins[n-1][op].bytes
+				m.now[op].way.Merge(&m.bins[n-1][op].way)
 			}
 			m.bins = m.bins[:n-1]
 		}

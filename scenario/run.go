@@ -28,6 +28,9 @@ type Options struct {
 	// effect or ends; nil is nobody. An error ends the run.
 	Flow  func(Flow) error
 	Pause func(Pause) error
+	// Slice is told of what a system's timeline shows, as each slice ends; nil is nobody. An error ends
+	// the run.
+	Slice func(Slice) error
 }
 
 // Progress is how far a run is.
@@ -52,12 +55,16 @@ const interruptEvery = 256
 
 // system is the models of one run.
 type system struct {
-	eng     *sim.Engine
-	host    *cosim.Host
-	drive   *ssd.Drive
-	flows   []cosim.Flow
-	replays []*replay
-	notes   []string // what fio's jobs mean here
+	eng        *sim.Engine
+	host       *cosim.Host
+	dev        block.Device // what the host submits to
+	drives     []*ssd.Drive
+	same       *Drive  // that all drives are like; nil if they differ
+	initiators int     // that each run the whole workload; 1 if they share it
+	owners     []int32 // of the flows
+	flows      []cosim.Flow
+	replays    []*replay
+	notes      []string // what fio's jobs mean here
 }
 
 // build makes the models.
@@ -68,18 +75,24 @@ func (s *Scenario) build(seed uint64) (*system, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ssd: %w", err)
 	}
-	y.drive = drive
+	y.dev, y.drives, y.same, y.initiators = drive, []*ssd.Drive{drive}, s.SSD, 1
+	return y, s.addFlows(y, seed)
+}
+
+// addFlows makes the host's flows.
+func (s *Scenario) addFlows(y *system, seed uint64) error {
 	var starts []int64
 	next := int64(0)
-	for i := range max(len(s.SSD.Namespaces), 1) {
+	for i := range max(len(s.drive(0).Namespaces), 1) {
 		starts = append(starts, next)
-		next += drive.Capacity(i) / int64(units.Sector)
+		next += y.dev.Capacity(i) / int64(units.Sector)
 	}
-	for i := range s.Workload {
+	for k := range y.initiators * len(s.Workload) {
+		i, copy := k%len(s.Workload), k/len(s.Workload)
 		l := &s.Workload[i]
-		flows, err := s.flows(i, y, seed, starts[l.Namespace])
+		flows, err := s.flows(i, copy, y, seed, starts[l.Namespace])
 		if err != nil {
-			return nil, errors.Join(s.at(i, err), y.close())
+			return errors.Join(s.at(i, err), y.close())
 		}
 		for _, f := range flows {
 			if l.Limit > 0 {
@@ -93,9 +106,10 @@ func (s *Scenario) build(seed uint64) (*system, error) {
 				f.Until = l.Until
 			}
 			y.flows = append(y.flows, f)
+			y.owners = append(y.owners, int32(copy))
 		}
 	}
-	return y, nil
+	return nil
 }
 
 // name is what a flow is called in messages.
@@ -112,11 +126,12 @@ func (s *Scenario) at(i int, err error) error {
 }
 
 // flows makes the flows of a workload's item: one, or one for each copy of each
-// fio job. first is where its namespace lies among the drive's sectors.
-func (s *Scenario) flows(i int, y *system, seed uint64, first int64) ([]cosim.Flow, error) {
+// fio job. first is where its namespace lies among the drive's sectors; copy is the initiator's number
+// if each has a workload of its own.
+func (s *Scenario) flows(i, copy int, y *system, seed uint64, first int64) ([]cosim.Flow, error) {
 	l := &s.Workload[i]
 	f := cosim.Flow{Name: s.name(i), Outstanding: l.Closed}
-	capacity := y.drive.Capacity(l.Namespace)
+	capacity := y.dev.Capacity(l.Namespace)
 	var err error
 	switch {
 	case l.Trace != nil:
@@ -126,31 +141,34 @@ func (s *Scenario) flows(i int, y *system, seed uint64, first int64) ([]cosim.Fl
 		}
 		f.Source, err = p, failed
 	case l.Synthetic != nil:
-		f, err = generated(f, s.synthetic(i, seed, units.Bytes(capacity)))
+		f, err = generated(f, s.synthetic(i, copy, seed, units.Bytes(capacity)))
 	case l.MQSim != nil:
 		f.Source, err = l.MQSim.source(first, capacity/int64(units.Sector), l.Until)
 	case l.Fio != nil:
-		return s.fioFlows(i, y, seed)
+		return s.fioFlows(i, copy, y, seed)
 	}
 	return []cosim.Flow{f}, err
 }
 
 // fioFlows makes a flow for each copy of each job. The trial's seed counts from the
 // job file's own, so that seed 1 is what the file says.
-func (s *Scenario) fioFlows(i int, y *system, seed uint64) ([]cosim.Flow, error) {
+func (s *Scenario) fioFlows(i, copy int, y *system, seed uint64) ([]cosim.Flow, error) {
 	l := &s.Workload[i]
-	copies, err := readFio(s.path(l.Fio.File), l.Fio.Job, units.Bytes(y.drive.Capacity(l.Namespace)))
+	copies, err := readFio(s.path(l.Fio.File), l.Fio.Job, units.Bytes(y.dev.Capacity(l.Namespace)))
 	if err != nil {
 		return nil, err
 	}
 	var out []cosim.Flow
 	for _, c := range copies {
 		c.config.Seed += seed - 1
+		c.config.Name += copyName(copy)
 		f, err := generated(cosim.Flow{Name: s.name(i) + "/" + c.name, Outstanding: c.config.QueueDepth}, c.config)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
-		y.notes = append(y.notes, c.notes...)
+		if copy == 0 {
+			y.notes = append(y.notes, c.notes...)
+		}
 		out = append(out, f)
 	}
 	return out, nil
@@ -184,7 +202,10 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Fabric != nil {
+	switch {
+	case len(s.Targets) > 0:
+		return s.runSystem(ctx, o, digest)
+	case s.Fabric != nil:
 		return s.runNetwork(ctx, o, digest)
 	}
 	y, err := s.build(o.Seed)
@@ -208,7 +229,7 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 			y.eng.Stop()
 		}
 	}
-	if err := y.host.Attach(y.drive, y.flows); err != nil {
+	if err := y.host.Attach(y.dev, y.flows); err != nil {
 		return nil, err
 	}
 	if err := y.host.Start(); err != nil {

@@ -9,8 +9,7 @@
 // computes, and Run (run.go) simulates it. Describe explains a key; Convert files
 // translate what other programs read (convert_mqsim.go, convert_ns3.go, fio.go).
 //
-// This is the only package that knows YAML. What it leaves out: drives behind a network, and
-// more than one drive.
+// This is the only package that knows YAML. What it leaves out: object clusters and plans.
 package scenario
 
 import (
@@ -25,6 +24,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/spelling"
+	"farflash/nvmf"
 	"farflash/ssd"
 	"farflash/units"
 	"farflash/workload/flows"
@@ -34,7 +34,7 @@ import (
 
 // Scenario is a description of what is simulated. The sections that are present
 // decide what that is: ssd alone is a local drive with one host, fabric with flows a
-// network.
+// network, targets a system of hosts, network, targets and drives.
 type Scenario struct {
 	// Name is used in reports; without one the file's name is.
 	Name string
@@ -43,8 +43,25 @@ type Scenario struct {
 	// Workload is what the host does: flows that run at the same time, each with a
 	// queue pair of its own.
 	Workload []Load
-	// SSD is the drive: a preset's name, or a section.
+	// SSD is the drive: a preset's name, or a section. In a system it is the drive of
+	// targets that name none.
 	SSD *Drive
+	// Initiators is how many hosts of a system issue requests.
+	Initiators int
+	// Targets are what makes the scenario a system: groups of equal machines with drives, behind the
+	// network.
+	Targets []TargetGroup
+	// Route says who issues a request and where it goes.
+	Route Route
+	// Place says which of the network's hosts are initiators and which targets.
+	Place Place
+	// Protocol is nvmeof, NVMe over Fabrics with its capsules, or flows, where each request is one
+	// message of its data, as in SNIS and SRC.
+	Protocol nvmf.Protocol
+	// NVMf is the protocol's settings.
+	NVMf nvmf.Config
+	// Coupling says how the network and the drives are simulated together.
+	Coupling Coupling
 	// Fabric is the network. With flows and without drives it is simulated alone.
 	Fabric *Fabric
 	// Flows are what the network carries: sources of messages from host to host that run
@@ -240,6 +257,9 @@ func setDefault(v reflect.Value) {
 		*x = defaultMeasure()
 	case *Scenario:
 		x.Measure = defaultMeasure()
+		x.defaultSystem()
+	case *TargetGroup:
+		*x = TargetGroup{Count: 1, SSDs: 1}
 	}
 }
 

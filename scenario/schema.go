@@ -16,19 +16,22 @@ import (
 // keyOf has the keys that are neither named by a yaml tag nor the field's name in
 // snake_case. "-" keeps a field out of scenarios.
 var keyOf = map[string]string{
-	"ssd.Config.Quirks":        "-", // only compat sets them
-	"fabric.Config.Pools":      "-", // likewise
-	"ssd.Energy.Idle":          "idle_watts",
-	"nand.Timing.Read":         "read_latency",
-	"nand.Timing.Program":      "program_latency",
-	"nand.Timing.Erase":        "erase_latency",
-	"nand.Timing.TransferRate": "channel_rate",
-	"nand.Timing.Width":        "channel_width",
-	"scenario.Load.MQSim":      "mqsim",
-	"synth.Config.QueueDepth":  "-", // the flow's closed says it
-	"synth.Config.Volume":      "-",
-	"synth.Config.Seed":        "-", // the trial's
-	"synth.Config.Name":        "-",
+	"ssd.Config.Quirks":         "-", // only compat sets them
+	"fabric.Config.Pools":       "-", // likewise
+	"ssd.Energy.Idle":           "idle_watts",
+	"nand.Timing.Read":          "read_latency",
+	"nand.Timing.Program":       "program_latency",
+	"nand.Timing.Erase":         "erase_latency",
+	"nand.Timing.TransferRate":  "channel_rate",
+	"nand.Timing.Width":         "channel_width",
+	"scenario.Load.MQSim":       "mqsim",
+	"scenario.Scenario.NVMf":    "nvmf",
+	"scenario.TargetGroup.SSDs": "ssds",
+	"nvmf.Config.TXQ":           "txq",
+	"synth.Config.QueueDepth":   "-", // the flow's closed says it
+	"synth.Config.Volume":       "-",
+	"synth.Config.Seed":         "-", // the trial's
+	"synth.Config.Name":         "-",
 }
 
 // shorthand names, for structs that may be written as a single value, the key that

@@ -132,13 +132,22 @@ func (p *replay) Close() error {
 	return p.r.Close()
 }
 
+// copyName is what the streams of an initiator's own copy of a workload are told apart by; the first
+// has the workload's own.
+func copyName(copy int) string {
+	if copy == 0 {
+		return ""
+	}
+	return fmt.Sprintf("/initiator[%d]", copy)
+}
+
 // synthetic is a flow's generator with what the scenario around it decides: the
 // trial's seed, whether it is a closed loop, and the namespace's size for requests
 // that may go anywhere.
-func (s *Scenario) synthetic(i int, seed uint64, capacity units.Bytes) synth.Config {
+func (s *Scenario) synthetic(i, copy int, seed uint64, capacity units.Bytes) synth.Config {
 	l := &s.Workload[i]
 	c := *l.Synthetic
-	c.Seed, c.Name, c.QueueDepth = seed, fmt.Sprintf("workload[%d]", i), l.Closed
+	c.Seed, c.Name, c.QueueDepth = seed, fmt.Sprintf("workload[%d]", i)+copyName(copy), l.Closed
 	anywhere := func(f *synth.Flow) *synth.Flow {
 		if f == nil {
 			return nil

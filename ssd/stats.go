@@ -66,15 +66,20 @@ func (d *Drive) account(r *request) {
 	inside := r.served - r.accepted
 	b.All += all
 	b.Link += all - inside
+	// A command alone in its queue is fetched in so long.
+	r.done.Waited = r.done.Fetched - r.done.Submitted - int64(d.bellTime+d.readRequestTime+d.submissionTime)
 	if r.array == 0 && r.transfer == 0 {
 		b.DRAM += inside
+		r.done.Waited += int64(max(inside-r.dram, 0))
 		return
 	}
 	b.Mapping += r.mapping
 	b.Wait += r.wait
 	b.Array += r.array
 	b.Transfer += r.transfer
-	b.Backlog += inside - r.mapping - r.wait - r.array - r.transfer
+	backlog := inside - r.mapping - r.wait - r.array - r.transfer
+	b.Backlog += backlog
+	r.done.Waited += int64(r.wait + backlog)
 }
 
 // accountTransaction notes a transaction that has ended.
@@ -139,6 +144,9 @@ type QueueStats struct {
 	Wait, MaxWait sim.Time
 	MaxLength     int64
 }
+
+// Lanes is how many dies the drive works on by themselves, or chips if that is how it works.
+func (d *Drive) Lanes() int { return len(d.laneBusy) }
 
 // Stats returns what the drive did.
 func (d *Drive) Stats() Stats {

@@ -74,6 +74,9 @@ func fioIndex(ns uint64) int {
 	return i
 }
 
+// Bucket is the bucket, from 0 to Buckets-1, that a duration is counted in.
+func Bucket(d units.Duration) int { return fioIndex(uint64(max(d, 0)) / picos) }
+
 // Merge adds all that o has counted. The result does not depend on the order of merges.
 func (h *Histogram) Merge(o *Histogram) {
 	if o.n == 0 {

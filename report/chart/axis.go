@@ -26,6 +26,7 @@ type Axis struct {
 	// Marks are the only ticks, if there are any: where things were tried, or names in place of numbers. The axis then ends a
 	// little outside of the numbers and the marks.
 	Marks []Mark
+	bare  bool // without ticks
 }
 
 // Mark is a tick at a place of one's own choice.
@@ -63,7 +64,10 @@ func newAxis(c Axis, lo, hi, room float64) axis {
 	default:
 		x.linear(lo, hi, room)
 	}
-	if len(c.Marks) > 0 {
+	switch {
+	case x.bare:
+		x.ticks = nil
+	case len(c.Marks) > 0:
 		x.marks(lo, hi)
 	}
 	return x

@@ -1,5 +1,5 @@
 // Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [CDF], [Columns], [Areas], [Bars],
-// [HeatMap], [Forest] and [Network].
+// [Groups], [HeatMap], [Forest] and [Network].
 //
 // A chart is one <svg> element to be put into an HTML page that also holds [CSS] (colours for light, dark and print) and,
 // once, [Patterns] (the hatchings). It needs no script: whatever is under the pointer carries a <title>. Elements of class

@@ -42,6 +42,8 @@ func samples() map[string]string {
 		"forest": Forest(ForestChart{X: Axis{Label: "Difference", Unit: Fractions}, Rows: []ForestRow{
 			{"read.latency.p99", 0.2, 0.1, 0.3, "worse", 1, false, "p <99>"}, {"read.iops", -0.01, -0.03, 0.01, "no evidence", 7, true, "read.iops"}}}),
 		"forest of ratios": Forest(ForestChart{X: Axis{Label: "B over A", Scale: Log}, Zero: 1, Rows: []ForestRow{{"a", 59, 40, 70, "worse", 1, false, "a"}, {"b", 0.5, -0.2, 1.2, "", 7, true, "b"}}}),
+		"groups": Groups(GroupChart{XLabel: "Iteration", Y: Axis{Label: "Distance", Unit: Fractions}, Labels: []string{"1", "2", "3"},
+			Parts: []Part{{"mean", 0, []float64{0.5, 0.2, math.NaN()}}, {"median", 2, []float64{0.4, 0.3, 0}}}, Lines: []Part{{"both", 1, []float64{0.45, 0.25, math.NaN()}}}}),
 		"heatmap": HeatMap(HeatMapChart{RowLabel: "channel", ColLabel: "die", Rows: []string{"0", "1"}, Cols: []string{"0.0", "0.1", "1.0"},
 			V: [][]float64{{0, 0.25, 0.5}, {0.75, 1, math.NaN()}}, Unit: Fractions, Legend: "busy", Max: 1}),
 	}

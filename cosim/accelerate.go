@@ -1,0 +1,167 @@
+package cosim
+
+import (
+	"math"
+
+	"farflash/block"
+	"farflash/sim"
+)
+
+// mixture is an iteration's arrivals of writes at drives, and by how much the network would have them
+// otherwise.
+type mixture struct{ x, residual []float64 }
+
+// update sets the arrivals of writes at drives for the next iteration: x is what they were and G(x) what the
+// network makes of them; SNIS takes G(x).
+func (it *Iterative) update(n int) {
+	t := &it.Turns[n]
+	t.Settled = sim.Forever
+	var x, residual []float64
+	keep := it.cfg.Acceleration != NoAcceleration
+	for i := range it.jobs {
+		if it.jobs[i].Command.Op != block.Write {
+			continue
+		}
+		was, is := it.sa[i], it.nd[i]
+		if was != is {
+			t.Changed++
+			t.Settled = min(t.Settled, was, is)
+		}
+		if keep {
+			x = append(x, float64(was))
+			residual = append(residual, float64(is-was))
+		}
+	}
+	if t.Changed == 0 && it.Fixed < 0 {
+		it.Fixed = n
+	}
+	var next []float64
+	switch it.cfg.Acceleration {
+	case Relax:
+		next = along(x, residual, it.cfg.Relaxation)
+	case Aitken:
+		next = it.aitken(x, residual)
+	case Anderson:
+		next = it.anderson(x, residual)
+	}
+	k := 0
+	for i := range it.jobs {
+		j := &it.jobs[i]
+		if j.Command.Op != block.Write {
+			continue
+		}
+		it.sa[i] = it.nd[i]
+		if keep {
+			// No write comes before it was sent, and a mix of nothing is none.
+			if v := next[k]; math.Abs(v) < 1<<62 {
+				it.sa[i] = max(sim.Time(math.Round(v)), j.Arrival)
+			}
+			k++
+		}
+	}
+}
+
+// along is x + omega r.
+func along(x, r []float64, omega float64) []float64 {
+	out := make([]float64, len(x))
+	for i := range x {
+		out[i] = x[i] + float64(omega*r[i])
+	}
+	return out
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += float64(a[i] * b[i])
+	}
+	return sum
+}
+
+// aitken relaxes by a share that the last two residuals suggest (Irons and Tuck, 1969), kept within a tenth
+// and one.
+func (it *Iterative) aitken(x, r []float64) []float64 {
+	if len(it.past) > 0 {
+		before := it.past[0].residual
+		d := make([]float64, len(r))
+		for i := range r {
+			d[i] = r[i] - before[i]
+		}
+		if q := dot(d, d); q > 0 {
+			it.omega = min(max(-it.omega*dot(before, d)/q, 0.1), 1)
+		}
+	}
+	it.past = []mixture{{x, r}}
+	return along(x, r, it.omega)
+}
+
+// mixed is how many iterations anderson takes into account.
+const mixed = 3
+
+// anderson takes the mix of the last iterations whose residuals come nearest to nothing (Anderson, J. ACM 12(4), 1965):
+// least squares over the differences of residuals, by their normal equations.
+func (it *Iterative) anderson(x, r []float64) []float64 {
+	it.past = append(it.past, mixture{x, r})
+	if len(it.past) > mixed+1 {
+		it.past = it.past[1:]
+	}
+	m := len(it.past) - 1
+	dr, dx := make([][]float64, m), make([][]float64, m)
+	for k := range m {
+		a, b := &it.past[k], &it.past[k+1]
+		dr[k], dx[k] = make([]float64, len(r)), make([]float64, len(r))
+		for i := range r {
+			dr[k][i] = b.residual[i] - a.residual[i]
+			dx[k][i] = b.x[i] - a.x[i]
+		}
+	}
+	var a [mixed][mixed + 1]float64
+	for k := range m {
+		for l := range m {
+			a[k][l] = dot(dr[k], dr[l])
+		}
+		a[k][k] *= 1 + 1e-10 // so that equal iterations do not divide by zero
+		a[k][mixed] = dot(dr[k], r)
+	}
+	gamma := solve(&a, m)
+	out := along(x, r, 1)
+	for k := range m {
+		for i := range out {
+			out[i] -= float64(gamma[k] * (dx[k][i] + dr[k][i]))
+		}
+	}
+	return out
+}
+
+// solve solves a system of m equations by elimination; where a pivot is nothing, so is its unknown.
+func solve(a *[mixed][mixed + 1]float64, m int) (x [mixed]float64) {
+	for k := range m {
+		p := k
+		for i := k + 1; i < m; i++ {
+			if math.Abs(a[i][k]) > math.Abs(a[p][k]) {
+				p = i
+			}
+		}
+		a[k], a[p] = a[p], a[k]
+		if a[k][k] == 0 {
+			continue
+		}
+		for i := k + 1; i < m; i++ {
+			f := a[i][k] / a[k][k]
+			for l := k; l <= mixed; l++ {
+				a[i][l] -= float64(f * a[k][l])
+			}
+		}
+	}
+	for k := m - 1; k >= 0; k-- {
+		if a[k][k] == 0 {
+			continue
+		}
+		sum := a[k][mixed]
+		for l := k + 1; l < m; l++ {
+			sum -= float64(a[k][l] * x[l])
+		}
+		x[k] = sum / a[k][k]
+	}
+	return x
+}

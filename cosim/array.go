@@ -1,0 +1,116 @@
+package cosim
+
+import (
+	"math"
+
+	"farflash/block"
+	"farflash/nvmf"
+	"farflash/sim"
+)
+
+// Array is the drives behind a network as one block.Device: a host submits requests to it and
+// cannot tell it from a drive. It splits a request into commands for one drive each; the request ends with
+// the last of them.
+//
+// Striped volumes share all drives; the stripes of a drive lie behind each other in it. Otherwise a
+// volume has the same addresses in each drive that holds a part of it, and volumes that share a drive overlap there:
+// a trace's addresses are kept, and the drive's map takes what is used of them.
+type Array struct {
+	Router
+	eng     *sim.Engine
+	sys     *nvmf.System
+	sink    func(block.Completion)
+	pending []pending // entry 0 is none
+	free    int32
+	trip    Trip
+}
+
+// Trip is how a request went: the way of its last command.
+type Trip struct {
+	nvmf.Done
+	// Arrival is when the request came to the initiator.
+	Arrival sim.Time
+	// Commands is how many the request was.
+	Commands int32
+}
+
+// pending is a request that has not ended.
+type pending struct {
+	tag     uint64
+	at      sim.Time
+	length  int64
+	left    int32
+	count   int32
+	next    int32
+	queue   block.QueueID
+	op      block.Op
+	status  block.Status
+	waiting bool // it is being split
+}
+
+// NewArray makes an array of a system's drives, which tells sink of requests that have ended.
+func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Completion)) (*Array, error) {
+	targets := make([][]int32, sys.Targets())
+	for t := range targets {
+		targets[t] = sys.DrivesOf(int32(t))
+	}
+	capacity := int64(math.MaxInt64)
+	for d := range sys.Drives() {
+		capacity = min(capacity, sys.Device(int32(d)).Capacity(0))
+	}
+	r, err := NewRouter(route, sys.Initiators(), targets, capacity)
+	return &Array{Router: r, eng: eng, sys: sys, sink: sink, pending: make([]pending, 1, 64)}, err
+}
+
+// Submit implements block.Device. It never refuses: requests wait at their initiators.
+func (a *Array) Submit(q block.QueueID, r block.Request) bool {
+	p := a.free
+	if p != 0 {
+		a.free = a.pending[p].next
+	} else {
+		a.pending = append(a.pending, pending{})
+		p = int32(len(a.pending) - 1)
+	}
+	a.pending[p] = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
+	initiator := a.initiator(q, &r)
+	r.Tag = uint64(p)
+	if r.Op == block.Flush {
+		// It is for every drive that may hold something of the volume.
+		first, last := a.holders(&r)
+		a.pending[p].left, a.pending[p].count, a.pending[p].waiting = last-first+1, last-first+1, false
+		for d := first; d <= last; d++ {
+			a.sys.Submit(initiator, d, r)
+		}
+		return true
+	}
+	for done := int64(0); done < r.Length; {
+		drive, part := a.part(&r, done)
+		done += part.Length
+		x := &a.pending[p]
+		x.left++
+		x.count++
+		x.waiting = done < r.Length
+		a.sys.Submit(initiator, drive, part)
+	}
+	return true
+}
+
+// Ended implements nvmf.Sink.
+func (a *Array) Ended(d *nvmf.Done) {
+	p := int32(d.Tag)
+	x := &a.pending[p]
+	x.left--
+	if d.Status != block.OK {
+		x.status = d.Status
+	}
+	if x.left > 0 || x.waiting {
+		return
+	}
+	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
+	done := block.Completion{Tag: x.tag, Submitted: int64(x.at), Fetched: int64(x.at), Finished: int64(d.Ended), Length: x.length, Queue: x.queue, Op: x.op, Status: x.status}
+	x.next, a.free = a.free, p
+	a.sink(done)
+}
+
+// Trip is how the request went that ended last. It holds until the next one ends.
+func (a *Array) Trip() *Trip { return &a.trip }

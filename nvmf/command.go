@@ -1,0 +1,215 @@
+package nvmf
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Stage is a part of a command's way.
+type Stage uint8
+
+// The stages. Each moment between a command's submission and its end is in one of them.
+const (
+	// AtInitiator: it waits for a place in a queue pair, and the initiator's software works
+	// on it or on its response.
+	AtInitiator Stage = iota
+	// NetworkOut: its capsule, and a write's data, are on their way.
+	NetworkOut
+	// AtTarget: the target's software works on it, and it waits for a place in a drive's queue.
+	AtTarget
+	// DriveWait: the drive has it and works for others.
+	DriveWait
+	// Flash: the drive works for it: link, memory, flash array and channel.
+	Flash
+	// TXQ: the drive has ended it; the target's software works, and it waits for room in the
+	// transmit queue and for its first packet to be sent.
+	TXQ
+	// NetworkBack: its data and its response are on their way.
+	NetworkBack
+	Stages // how many there are
+)
+
+var stageNames = [Stages]string{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
+
+// String is the stage's name in results.
+func (k Stage) String() string { return stageNames[k] }
+
+// place is where a command is, for counting: a drive's wait and its work are told apart only at its end.
+type place uint8
+
+const (
+	inInitiator place = iota
+	inNetworkOut
+	inTarget
+	inDrive
+	inTXQ
+	inNetworkBack
+	places
+	nowhere = places
+)
+
+// command is one command. Commands are named by index; 0 is none.
+type command struct {
+	req       block.Request
+	tag       uint64 // the owner's
+	submitted sim.Time
+	mark      sim.Time // when it came to where it is
+	stage     [Stages]sim.Time
+	// Points for requests.parquet: the drive's queue, the drive's end, the data's way.
+	driveIn, driveOut, netIn, netOut sim.Time
+
+	initiator, target, drive, conn int32
+	next                           int32
+	first                          int32 // the message of its answer that was posted first
+	left                           int8  // messages of its answer that have not arrived
+	at                             place
+	status                         block.Status
+}
+
+// Done is a command that has ended.
+type Done struct {
+	Tag       uint64
+	Op        block.Op
+	Status    block.Status
+	Length    int64
+	Initiator int32
+	Target    int32
+	Drive     int32
+	Submitted sim.Time
+	Ended     sim.Time
+	Stage     [Stages]sim.Time
+	// DriveIn is when it entered the drive's queue, DriveOut when the drive had ended it; NetIn is
+	// when its data was handed to the network, NetOut when all of it had arrived.
+	DriveIn, DriveOut, NetIn, NetOut sim.Time
+}
+
+// take returns an unused command.
+func (s *System) take() int32 {
+	c := s.free
+	if c != 0 {
+		s.free = s.commands[c].next
+		return c
+	}
+	s.commands = append(s.commands, command{})
+	return int32(len(s.commands) - 1)
+}
+
+// move has a command go on to another place; the time where it was counts for a stage.
+func (s *System) move(x *command, k Stage, to place) {
+	now := s.eng.Now()
+	x.stage[k] += now - x.mark
+	s.Counters.presence[x.at] += uint64(now)
+	x.at, x.mark = to, now
+	if to != nowhere {
+		s.Counters.presence[to] -= uint64(now)
+	}
+}
+
+// end tells the owner that a command has ended, and forgets it.
+func (s *System) end(c int32) {
+	x := &s.commands[c]
+	s.move(x, AtInitiator, nowhere)
+	now := s.eng.Now()
+	s.Counters.Ended++
+	if x.status != block.OK {
+		s.Counters.Failed++
+	}
+	for k, t := range x.stage {
+		s.Counters.Time[k] += t
+	}
+	s.Counters.Latency += now - x.submitted
+	s.done = Done{
+		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Initiator: x.initiator, Target: x.target, Drive: x.drive,
+		Submitted: x.submitted, Ended: now, Stage: x.stage, DriveIn: x.driveIn, DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
+	}
+	conn := x.conn
+	x.next, s.free = s.free, c
+	if s.protocol == NVMeoF {
+		s.leave(conn)
+	}
+	s.sink.Ended(&s.done)
+}
+
+// Check walks the system's invariants and laws of conservation and reports the first that does not hold.
+func (s *System) Check() error {
+	var inside uint64
+	var partial [places]uint64
+	var spent [Stages]sim.Time // by those that have not ended
+	spare := map[int32]bool{}
+	for c := s.free; c != 0; c = s.commands[c].next {
+		spare[c] = true
+	}
+	for c := int32(1); int(c) < len(s.commands); c++ {
+		if spare[c] {
+			continue
+		}
+		x := &s.commands[c]
+		inside++
+		partial[x.at] += uint64(x.mark)
+		for k, t := range x.stage {
+			spent[k] += t
+		}
+	}
+	k := &s.Counters
+	if k.Submitted != k.Ended+inside {
+		return fmt.Errorf("%d commands submitted, but %d ended and %d under way", k.Submitted, k.Ended, inside)
+	}
+	sum := sim.Time(0)
+	for _, t := range k.Time {
+		sum += t
+	}
+	if sum != k.Latency {
+		return fmt.Errorf("the stages of ended commands took %v, their latencies are %v", sum, k.Latency)
+	}
+	// Little's law: the number of commands at a place, over time, is the time that each spent there.
+	for p := range places {
+		var t sim.Time
+		switch p {
+		case inInitiator:
+			t = k.Time[AtInitiator] + spent[AtInitiator]
+		case inNetworkOut:
+			t = k.Time[NetworkOut] + spent[NetworkOut]
+		case inTarget:
+			t = k.Time[AtTarget] + spent[AtTarget]
+		case inDrive:
+			t = k.Time[DriveWait] + k.Time[Flash] + spent[DriveWait] + spent[Flash]
+		case inTXQ:
+			t = k.Time[TXQ] + spent[TXQ]
+		case inNetworkBack:
+			t = k.Time[NetworkBack] + spent[NetworkBack]
+		}
+		if got := k.presence[p] + partial[p]; got != uint64(t) {
+			return fmt.Errorf("place %d: commands were present for %v in sum, but spent %v", p, units.Duration(got), t)
+		}
+	}
+	for i := range s.targets {
+		t := &s.targets[i]
+		if t.used < 0 || t.used > s.cfg.TXQ && t.entries > 1 {
+			return fmt.Errorf("target %d: %v in a transmit queue of %v", i, t.used, s.cfg.TXQ)
+		}
+	}
+	return nil
+}
+
+// push appends a command to a list.
+func (s *System) push(l *list, c int32) {
+	s.commands[c].next = 0
+	if l.n == 0 {
+		l.head = c
+	} else {
+		s.commands[l.tail].next = c
+	}
+	l.tail = c
+	l.n++
+}
+
+// pop removes a list's first command.
+func (s *System) pop(l *list) int32 {
+	c := l.head
+	l.head = s.commands[c].next
+	l.n--
+	return c
+}

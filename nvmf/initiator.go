@@ -1,0 +1,155 @@
+package nvmf
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/units"
+)
+
+// Submit gives an initiator a command for a drive. The sink is told of its end, never from
+// inside Submit.
+func (s *System) Submit(initiator, drive int32, r block.Request) {
+	c := s.take()
+	x := &s.commands[c]
+	now := s.eng.Now()
+	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive, target: s.drives[drive].target, conn: -1, first: -1}
+	x.req.Tag = uint64(c)
+	s.Counters.Submitted++
+	s.Counters.presence[inInitiator] -= uint64(now)
+	n, err := s.connect(initiator, x.target)
+	if err != nil {
+		s.fail(fmt.Errorf("initiator %d to target %d: %w", initiator, x.target, err))
+		return
+	}
+	x.conn = n
+	if s.protocol == Flows {
+		s.submitFlow(c)
+		return
+	}
+	if q := &s.conns[n]; q.outstanding < int32(s.cfg.QueueDepth) {
+		q.outstanding++
+		s.work(s.core(&s.initiators[initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
+	} else {
+		s.push(&q.waiting, c)
+		s.Counters.HeldAtInitiator++
+		s.Counters.MostAtInitiator = max(s.Counters.MostAtInitiator, q.waiting.n)
+	}
+}
+
+// submitFlow sends a write's data, or has the drive read.
+func (s *System) submitFlow(c int32) {
+	x := &s.commands[c]
+	if x.req.Op == block.Write {
+		x.netIn = s.eng.Now()
+		s.move(x, AtInitiator, inNetworkOut)
+		s.post(c, pulled, true, units.Bytes(x.req.Length))
+		return
+	}
+	s.move(x, AtInitiator, inTarget)
+	s.drive(c)
+}
+
+// connect returns the connection whose turn it is from an initiator to a target, making it if it is new.
+func (s *System) connect(initiator, target int32) (int32, error) {
+	if s.conns == nil {
+		pairs := len(s.initiators) * len(s.targets)
+		s.conns = make([]connection, pairs*s.cfg.QueuePairs)
+		s.turns = make([]uint16, pairs)
+		for i := range s.initiators {
+			s.initiators[i].makeCores(s.cfg.Initiator.Cores, len(s.targets)*s.cfg.QueuePairs)
+		}
+		for i := range s.targets {
+			s.targets[i].makeCores(s.cfg.Target.Cores, len(s.initiators)*s.cfg.QueuePairs)
+		}
+	}
+	pair := int(initiator)*len(s.targets) + int(target)
+	k := int(s.turns[pair])
+	if s.turns[pair]++; int(s.turns[pair]) == s.cfg.QueuePairs {
+		s.turns[pair] = 0
+	}
+	n := int32(pair*s.cfg.QueuePairs + k)
+	q := &s.conns[n]
+	if q.open {
+		return n, nil
+	}
+	q.open = true
+	q.core = target*int32(s.cfg.QueuePairs) + int32(k)
+	q.targetCore = initiator*int32(s.cfg.QueuePairs) + int32(k)
+	if !s.own {
+		return n, nil
+	}
+	var err error
+	if q.out, err = s.net.Open(s.initiators[initiator].node, s.targets[target].node, s.cfg.Class); err != nil {
+		return n, err
+	}
+	q.back, err = s.net.Open(s.targets[target].node, s.initiators[initiator].node, s.cfg.Class)
+	return n, err
+}
+
+// makeCores makes a machine's cores, at most as many as it has queue pairs.
+func (m *machine) makeCores(cores, pairs int) {
+	if cores == 0 || cores > pairs {
+		cores = pairs
+	}
+	m.cores = make([]units.Duration, cores)
+}
+
+// core is the one that works for a queue pair, by its number at the machine.
+func (s *System) core(m *machine, number int32) *units.Duration {
+	return &m.cores[int(number)%len(m.cores)]
+}
+
+// sendCapsule sends a command.
+func (s *System) sendCapsule(c int32) {
+	x := &s.commands[c]
+	s.move(x, AtInitiator, inNetworkOut)
+	size := capsuleSize
+	if x.req.Op == block.Write {
+		x.netIn = s.eng.Now()
+		if x.req.Length <= int64(s.cfg.InCapsule) {
+			size += units.Bytes(x.req.Length)
+		}
+	}
+	s.post(c, capsule, true, size)
+}
+
+// pullArrived: the initiator's NIC answers the target's RDMA Read; its software has no part in that.
+func (s *System) pullArrived(c int32) {
+	s.post(c, pulled, true, units.Bytes(s.commands[c].req.Length))
+}
+
+// answerArrived: a read's data, or the response, has arrived at the initiator.
+func (s *System) answerArrived(c int32, k kind) {
+	x := &s.commands[c]
+	now := s.eng.Now()
+	if k == data {
+		x.netOut = now
+	}
+	if x.left--; x.left > 0 {
+		return
+	}
+	// Its way back began when its first packet left; until then it was in the transmit queue.
+	begun := s.net.Begun(x.first)
+	x.stage[TXQ] += begun - x.mark
+	s.Counters.presence[inTXQ] += uint64(begun)
+	s.Counters.presence[inNetworkBack] -= uint64(begun)
+	x.at, x.mark = inNetworkBack, begun
+	s.move(x, NetworkBack, inInitiator)
+	if s.protocol == Flows {
+		s.end(c)
+		return
+	}
+	s.work(s.core(&s.initiators[x.initiator], s.conns[x.conn].core), s.cfg.Initiator.Command-s.cfg.Initiator.Command/2, evEnded, c)
+}
+
+// leave frees a place in a connection's queue pair, which a command that waits takes.
+func (s *System) leave(conn int32) {
+	q := &s.conns[conn]
+	q.outstanding--
+	if q.waiting.n > 0 {
+		q.outstanding++
+		c := s.pop(&q.waiting)
+		s.work(s.core(&s.initiators[s.commands[c].initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
+	}
+}

@@ -1,0 +1,97 @@
+package nvmf
+
+import (
+	"farflash/block"
+	"farflash/units"
+)
+
+// transmitter is a target and its transmit queue.
+type transmitter struct {
+	machine
+	drives  []int32
+	used    units.Bytes
+	entries int
+	waiting list // ended commands that find no room
+}
+
+// finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
+func (s *System) finished(c int32) {
+	x := &s.commands[c]
+	if s.protocol == Flows && (x.req.Op != block.Read || x.status != block.OK) {
+		// Nothing goes back: the request ends with the drive.
+		d := &s.drives[x.drive]
+		d.inside--
+		s.move(x, TXQ, inInitiator)
+		s.refill(d)
+		s.end(c)
+		return
+	}
+	t := &s.targets[x.target]
+	if t.waiting.n > 0 || !s.room(t, s.answerSize(x)) {
+		s.push(&t.waiting, c)
+		s.Counters.HeldAtTXQ++
+		s.Counters.MostAtTXQ = max(s.Counters.MostAtTXQ, t.waiting.n)
+		return
+	}
+	s.answer(c, t)
+}
+
+// answerSize is what a command's answer takes of the transmit queue.
+func (s *System) answerSize(x *command) units.Bytes {
+	size := units.Bytes(0)
+	if s.protocol == NVMeoF {
+		size = responseSize
+	}
+	if x.req.Op == block.Read && x.status == block.OK {
+		size += units.Bytes(x.req.Length)
+	}
+	return size
+}
+
+// room reports whether so much more fits. Something larger than the queue has it to itself. Flows
+// have no transmit queue but the NIC's.
+func (s *System) room(t *transmitter, size units.Bytes) bool {
+	return s.protocol == Flows || t.used == 0 || t.used+size <= s.cfg.TXQ
+}
+
+// answer sends a command's data and response.
+func (s *System) answer(c int32, t *transmitter) {
+	x := &s.commands[c]
+	d := x.drive
+	s.drives[d].inside--
+	if x.req.Op == block.Read && x.status == block.OK {
+		x.netIn = s.eng.Now()
+		x.left++
+		x.first = s.send(c, data, units.Bytes(x.req.Length), t)
+	}
+	if s.protocol == NVMeoF {
+		x := &s.commands[c]
+		x.left++
+		if m := s.send(c, response, responseSize, t); x.first < 0 {
+			x.first = m
+		}
+	}
+	s.refill(&s.drives[d])
+}
+
+// send posts a message that takes room in a transmit queue until it is acknowledged.
+func (s *System) send(c int32, k kind, size units.Bytes, t *transmitter) int32 {
+	m := s.post(c, k, false, size)
+	if m >= 0 && s.protocol == NVMeoF {
+		s.posted[m].bytes = int32(size)
+		t.used += size
+		t.entries++
+		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
+	}
+	return m
+}
+
+// release takes something that was acknowledged out of a transmit queue, and lets in what waits.
+func (s *System) release(target int32, size units.Bytes) {
+	t := &s.targets[target]
+	t.used -= size
+	t.entries--
+	for t.waiting.n > 0 && s.room(t, s.answerSize(&s.commands[t.waiting.head])) {
+		s.answer(s.pop(&t.waiting), t)
+	}
+}

@@ -1,0 +1,182 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+)
+
+// distances are the series that SNIS weighs into Conv_C, with the looks of their bars.
+var distances = []struct {
+	series, label string
+	style         int
+}{{"snis.rd_mean", "mean", 5}, {"snis.rd_median", "median", 2}, {"snis.rd_p90", "90th percentile", 4}}
+
+// snisFigures draws how a simulation of storage and network in turns came to its end, and how far that end is from both in one
+// event loop.
+func snisFigures(runs []Run) []figure {
+	var out, tables []figure
+	for i := range runs {
+		r := &runs[i]
+		before := ""
+		if len(runs) > 1 {
+			before = r.Label + ": "
+		}
+		if f, ok := r.convergence(before); ok {
+			out = append(out, f)
+		}
+		if f, ok := r.throughputs(before); ok {
+			out = append(out, f)
+		}
+		if t := r.errors(before); t != nil {
+			tables = append(tables, figure{Table: t})
+		}
+	}
+	return append(out, tables...)
+}
+
+// iterationName writes an iteration's number.
+func iterationName(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// convergence draws the distance of each iteration from the one before.
+func (r *Run) convergence(before string) (figure, bool) {
+	var at []float64 // iterations of which something is known
+	for _, name := range append([]string{"snis.conv_c"}, distanceNames()...) {
+		s, _ := r.Result.SeriesOf(name)
+		at = append(at, s.T...)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	values := func(name string) []float64 {
+		s, _ := r.Result.SeriesOf(name)
+		v := make([]float64, len(at))
+		for i, t := range at {
+			v[i] = math.NaN()
+			if k, ok := slices.BinarySearch(s.T, t); ok {
+				v[i] = s.V[k]
+			}
+		}
+		return v
+	}
+	if len(at) == 0 {
+		return figure{}, false
+	}
+	c := chart.GroupChart{Frame: chart.Frame{Title: before + "distance of each iteration from the one before"}, XLabel: "Iteration", Y: chart.Axis{Label: "Distance", Unit: chart.Fractions}}
+	for _, t := range at {
+		c.Labels = append(c.Labels, iterationName(t))
+	}
+	for _, d := range distances {
+		if hasSeries(r, d.series) {
+			c.Parts = append(c.Parts, chart.Part{Name: d.label, Style: d.style, V: values(d.series)})
+		}
+	}
+	if hasSeries(r, "snis.conv_c") {
+		c.Lines = []chart.Part{{Name: "Conv_C", Style: 0, V: values("snis.conv_c")}}
+	}
+	note := "How far the throughput of requests is from that of the iteration before, relative to it: mean, median and 90th percentile, and the three weighted (Conv_C)."
+	if v, ok := r.value("snis.converged"); ok && v == 0 {
+		note += " The iterations did not converge."
+	} else if ok {
+		note += " The iterations converged."
+	}
+	return figure{Caption: capital(before + "convergence"), Note: note, SVG: svg(chart.Groups(c))}, true
+}
+
+func distanceNames() []string {
+	var names []string
+	for _, d := range distances {
+		names = append(names, d.series)
+	}
+	return names
+}
+
+// throughputs draws quantiles of the requests' throughput over the iterations.
+func (r *Run) throughputs(before string) (figure, bool) {
+	m, ok := r.Result.Matrix("snis.throughput")
+	if !ok || len(m.Rows) == 0 || len(m.Cols) == 0 {
+		return figure{}, false
+	}
+	c := chart.GroupChart{Frame: chart.Frame{Title: before + "throughput of requests by iteration"}, XLabel: "Iteration", Labels: m.Cols,
+		Y: chart.Axis{Label: "Throughput of a request", Unit: chart.ByteRates}}
+	var series []chart.Series
+	for n, k := range evenly(len(m.Rows), chart.Styles) {
+		c.Lines = append(c.Lines, chart.Part{Name: m.Rows[k], Style: n, V: m.V[k]})
+		series = append(series, chart.Series{Y: m.V[k]})
+	}
+	slices.Reverse(c.Lines) // the highest first, as they lie
+	c.Y.Scale = logIfWide(series)
+	return figure{Caption: capital(before + "throughput of requests"), Note: "Size over latency of a request: quantiles over requests, iteration by iteration. Lines that have become level no longer change.",
+		SVG: svg(chart.Groups(c))}, true
+}
+
+// evenly returns at most some of the numbers from 0 to n-1, evenly spaced, both ends among them.
+func evenly(n, most int) []int {
+	var out []int
+	for i := range min(n, most) {
+		k := i
+		if n > most {
+			k = i * (n - 1) / (most - 1)
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// differenceRow is a row of snis.error. What is not known is NaN.
+type differenceRow struct {
+	name                         string
+	iterative, coupled, relative float64
+}
+
+func (r *Run) differencesOfModes() (list []differenceRow, unit string) {
+	m, ok := r.Result.Matrix("snis.error")
+	if !ok {
+		return nil, ""
+	}
+	for i, name := range m.Rows {
+		d := differenceRow{name: name}
+		for _, c := range []struct {
+			column string
+			to     *float64
+		}{{"iterative", &d.iterative}, {"coupled", &d.coupled}, {"relative", &d.relative}} {
+			*c.to = math.NaN()
+			if k := slices.Index(m.Cols, c.column); k >= 0 {
+				*c.to = m.V[i][k]
+			}
+		}
+		list = append(list, d)
+	}
+	return list, m.Unit
+}
+
+// signed writes a relative difference.
+func signed(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "\u2013"
+	}
+	text := fmt.Sprintf("%+.1f %%", 100*v)
+	return strings.Replace(text, "-", "\u2212", 1)
+}
+
+// errors is the table of what the iterations found against what one event loop found.
+func (r *Run) errors(before string) *table {
+	list, unit := r.differencesOfModes()
+	if len(list) == 0 {
+		return nil
+	}
+	t := &table{Caption: capital(before + "in turns against one event loop"), Full: true,
+		Head: []heading{{"Latency", true}, {Title: "In turns"}, {Title: "One event loop"}, {Title: "Difference"}}}
+	for _, d := range list {
+		row := []cell{{Text: d.name, Class: "text"}}
+		for _, v := range []float64{d.iterative, d.coupled} {
+			row = append(row, cell{Text: strings.Replace(term.Quantity(v, unit), " us", " µs", 1)})
+		}
+		t.Rows = append(t.Rows, append(row, cell{Text: signed(d.relative)}))
+	}
+	return t
+}

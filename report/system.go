@@ -1,0 +1,382 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+	"farflash/result"
+)
+
+// systemDraws tells whether a series or matrix of systems over a network has a place of its own in the page.
+func systemDraws(name string) bool {
+	return slices.Contains([]string{"read.anatomy", "write.anatomy", "snis.conv_c", "snis.rd_mean", "snis.rd_median", "snis.rd_p90", "snis.error", "snis.throughput"}, name)
+}
+
+// slicesOfTime says where the time of some requests went: those about a quantile of the latency, or all of them.
+type slicesOfTime struct {
+	row   string    // mean, p50, ...
+	parts []float64 // us, by column; never NaN or below 0
+	total float64   // their sum, above 0
+}
+
+// anatomy returns where the time of reads or writes went and the stages that the parts are of. Without the matrix it is what the
+// metrics of the means say, without those nothing.
+func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
+	m, ok := r.Result.Matrix(op + ".anatomy")
+	if !ok {
+		m.Rows, m.V = []string{"mean"}, make([][]float64, 1)
+		for _, s := range result.Stages {
+			v, ok := r.value(op + ".stage." + s.Name + ".mean")
+			if !ok {
+				continue
+			}
+			m.Cols, m.V[0] = append(m.Cols, s.Name), append(m.V[0], v)
+		}
+	}
+	for i, name := range m.Rows {
+		s := slicesOfTime{row: name, parts: make([]float64, len(m.Cols))}
+		for k, v := range m.V[i] {
+			if v > 0 && !math.IsInf(v, 0) {
+				s.parts[k] = v
+				s.total += v
+			}
+		}
+		if s.total > 0 {
+			list = append(list, s)
+		}
+	}
+	return list, m.Cols
+}
+
+// overNetwork tells whether requests went over a network.
+func (r *Run) overNetwork() bool {
+	for _, op := range []string{"read", "write"} {
+		if list, _ := r.anatomy(op); len(list) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// stageName says a column of an anatomy in words.
+func stageName(column string) string {
+	for _, s := range result.Stages {
+		if s.Name == column {
+			return s.Words
+		}
+	}
+	return strings.ReplaceAll(column, "_", " ")
+}
+
+// stageStyles sets each stage off from its neighbours, in colour and in hatching: what waits is warm, what works is cold.
+var stageStyles = map[string]int{"initiator": 7, "network_out": 5, "target": 4, "drive_wait": 1, "flash": 0, "txq": 3, "network_back": 2}
+
+func stageStyle(column string, i int) int {
+	if s, ok := stageStyles[column]; ok {
+		return s
+	}
+	return i % chart.Styles
+}
+
+// dwarfed is how many times the shortest bar the longest must be before shares are drawn beside them.
+const dwarfed = 4
+
+// anatomyFigures draws where the time of reads and of writes went, and lists it.
+func anatomyFigures(runs []Run) []figure {
+	var groups []anatomyGroup
+	shares := false
+	for _, op := range []string{"read", "write"} {
+		if g := anatomyOf(runs, op); len(g.rows) > 0 {
+			groups = append(groups, g)
+			shares = shares || g.dwarfs()
+		}
+	}
+	var out, tables []figure
+	for _, g := range groups {
+		out = append(out, g.figures(shares)...)
+		tables = append(tables, figure{Wide: true, Table: g.table(len(runs) > 1)})
+	}
+	return append(out, tables...)
+}
+
+// anatomyGroup is what one figure shows: rows of the same name next to each other, one for each run.
+type anatomyGroup struct {
+	op     string
+	stages []string
+	rows   []slicesOfTime
+	labels []string
+	runs   []string
+}
+
+func anatomyOf(runs []Run, op string) anatomyGroup {
+	g := anatomyGroup{op: op}
+	lists := make([][]slicesOfTime, len(runs))
+	var order []string
+	for i := range runs {
+		list, stages := runs[i].anatomy(op)
+		if len(list) == 0 {
+			continue
+		}
+		if g.stages == nil {
+			g.stages = stages
+		}
+		if !slices.Equal(g.stages, stages) {
+			continue // a version with other stages; they cannot share a legend
+		}
+		lists[i] = list
+		for _, s := range list {
+			if !slices.Contains(order, s.row) {
+				order = append(order, s.row)
+			}
+		}
+	}
+	for _, name := range order {
+		for i, list := range lists {
+			for _, s := range list {
+				if s.row != name {
+					continue
+				}
+				label := s.row
+				if len(runs) > 1 {
+					label += ", " + runs[i].Label
+				}
+				g.rows, g.labels, g.runs = append(g.rows, s), append(g.labels, label), append(g.runs, runs[i].Label)
+			}
+		}
+	}
+	return g
+}
+
+// dwarfs tells whether the longest bar leaves too little room for the parts of the shortest.
+func (g anatomyGroup) dwarfs() bool {
+	shortest, longest := math.Inf(1), 0.0
+	for _, s := range g.rows {
+		shortest, longest = math.Min(shortest, s.total), math.Max(longest, s.total)
+	}
+	return longest >= dwarfed*shortest
+}
+
+// figures draws the times and, if wanted, the shares.
+func (g anatomyGroup) figures(withShares bool) []figure {
+	var absolute, shares []chart.Part
+	for k, name := range g.stages {
+		a := chart.Part{Name: stageName(name), Style: stageStyle(name, k), V: make([]float64, len(g.rows))}
+		b := a
+		b.V = make([]float64, len(g.rows))
+		for i, s := range g.rows {
+			a.V[i], b.V[i] = s.parts[k], s.parts[k]/s.total
+		}
+		if total(a.V) > 0 {
+			absolute, shares = append(absolute, a), append(shares, b)
+		}
+	}
+	ops := capital(g.op) + "s"
+	size := chart.Frame{Title: g.op + "s: parts of the latency", Height: 150 + 34*float64(len(g.rows))}
+	// Names of runs can be long, and bars would be short beside them.
+	wide := slices.ContainsFunc(g.labels, func(s string) bool { return len(s) > 32 })
+	if wide {
+		size.Width = 1310
+	}
+	note := "Mean time in each stage: over all " + g.op + "s, and over those whose latency is about a quantile. The parts of a bar add up to about that latency."
+	out := []figure{{Caption: ops + ": where the time goes", Note: note, Wide: wide,
+		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true}))}}
+	if !withShares {
+		return out
+	}
+	labels := make([]string, len(g.rows))
+	for i, s := range g.rows {
+		labels[i] = g.labels[i] + ", " + chart.Micros.Format(s.total)
+	}
+	size.Title = g.op + "s: shares of the latency"
+	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, each as long as the others.", Wide: wide,
+		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares}))})
+}
+
+func (g anatomyGroup) table(several bool) *table {
+	t := &table{Caption: capital(g.op) + "s", Full: true, Head: []heading{{"", true}}}
+	if several {
+		t.Head = append(t.Head, heading{"Run", true})
+	}
+	for _, name := range g.stages {
+		t.Head = append(t.Head, heading{Title: capital(brief(stageName(name)))})
+	}
+	t.Head = append(t.Head, heading{Title: "Sum"})
+	for i, s := range g.rows {
+		row := []cell{{Text: s.row, Class: "text name"}}
+		if several {
+			row = append(row, cell{Text: g.runs[i], Class: "text"})
+		}
+		for _, v := range s.parts {
+			c := cell{Text: chart.Micros.Format(v)}
+			if v > 0 {
+				c.Delta = percent(v / s.total)
+			}
+			row = append(row, c)
+		}
+		t.Rows = append(t.Rows, append(row, cell{Text: chart.Micros.Format(s.total)}))
+	}
+	return t
+}
+
+// brief leaves out what stands in brackets.
+func brief(words string) string {
+	words, _, _ = strings.Cut(words, " (")
+	return words
+}
+
+// percent writes a share without a fraction.
+func percent(v float64) string {
+	if v > 0 && v < 0.005 {
+		return "<1 %"
+	}
+	return strconv.FormatFloat(100*v, 'f', 0, 64) + " %"
+}
+
+// drives are the figures of each drive of a system, by metric, in the order of the drives' numbers.
+type drives struct {
+	number []int
+	of     map[string][]float64 // NaN where a drive has none
+}
+
+// eachDrive collects the metrics "ssd[i]...".
+func (r *Run) eachDrive() drives {
+	d := drives{of: map[string][]float64{}}
+	place := map[int]int{}
+	for _, m := range r.Result.Metrics {
+		number, rest, ok := strings.Cut(strings.TrimPrefix(m.Name, "ssd["), "].")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || !strings.HasPrefix(m.Name, "ssd[") {
+			continue
+		}
+		i, known := place[n]
+		if !known {
+			i = len(d.number)
+			place[n] = i
+			d.number = append(d.number, n) // metrics are in the order of their indices
+		}
+		list := d.of["ssd."+rest]
+		for len(list) < i {
+			list = append(list, math.NaN())
+		}
+		d.of["ssd."+rest] = append(list, m.Value)
+	}
+	for name, list := range d.of {
+		for len(list) < len(d.number) {
+			list = append(list, math.NaN())
+		}
+		d.of[name] = list
+	}
+	return d
+}
+
+// spread is the range of a figure over drives.
+type spread struct {
+	least, mean, greatest float64
+	first, last           int // the numbers of the drives that have the least and the greatest
+}
+
+func (d drives) spread(metric string) (s spread, ok bool) {
+	n := 0.0
+	for i, v := range d.of[metric] {
+		if math.IsNaN(v) {
+			continue
+		}
+		if n == 0 || v < s.least {
+			s.least, s.first = v, d.number[i]
+		}
+		if n == 0 || v > s.greatest {
+			s.greatest, s.last = v, d.number[i]
+		}
+		s.mean += v
+		n++
+	}
+	s.mean /= n
+	return s, n > 0
+}
+
+// spreadMetrics are the figures of which the range over drives is shown.
+var spreadMetrics = []struct{ metric, label string }{
+	{"ssd.utilisation.die", "Dies busy"}, {"ssd.utilisation.channel", "Channels busy"}, {"ssd.read.count", "Reads"}, {"ssd.write.count", "Writes"},
+	{"ssd.waf", "Write amplification"}, {"ssd.gc.count", "Blocks collected"}, {"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.life_used", "Rated life used"},
+	{"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.cache.hit_ratio", "Data cache hits"}, {"ssd.energy", "Energy"},
+}
+
+// drivesFigures shows how drives differ: a table of ranges, and how busy each of them was.
+func drivesFigures(runs []Run) []figure {
+	var out, tables []figure
+	for i := range runs {
+		r := &runs[i]
+		d := r.eachDrive()
+		if len(d.number) < 2 {
+			continue
+		}
+		before := ""
+		if len(runs) > 1 {
+			before = r.Label + ": "
+		}
+		t := &table{Caption: before + term.Count(float64(len(d.number))) + " drives", Full: true, Head: []heading{{"", true}, {Title: "Least"}, {Title: "Mean"}, {Title: "Greatest"}, {Title: "of drive"}}}
+		for _, m := range spreadMetrics {
+			s, ok := d.spread(m.metric)
+			if !ok || s.least == 0 && s.greatest == 0 {
+				continue
+			}
+			def, _ := result.Metrics.Lookup(m.metric)
+			row := []cell{{Text: m.label, Class: "text"}}
+			if def.Unit == "count" && s.mean >= 1000 {
+				s.mean = math.Round(s.mean)
+			}
+			for _, v := range []float64{s.least, s.mean, s.greatest} {
+				row = append(row, cell{Text: strings.Replace(term.Quantity(v, def.Unit), " us", " µs", 1)})
+			}
+			which := cell{Text: strconv.Itoa(s.last)}
+			if s.least == s.greatest {
+				which.Text = "all"
+			}
+			t.Rows = append(t.Rows, append(row, which))
+		}
+		if t.Rows != nil {
+			tables = append(tables, figure{Table: t, Wide: true})
+		}
+		busy, ok := d.of["ssd.utilisation.die"]
+		if s, some := d.spread("ssd.utilisation.die"); !ok || !some || s.greatest == 0 {
+			continue
+		}
+		names := make([]string, len(d.number))
+		for k, n := range d.number {
+			names[k] = strconv.Itoa(n)
+		}
+		caption := before + "how busy each drive was"
+		out = append(out, figure{Caption: capital(caption), Wide: true, Note: "Share of the measured time in which a die of the drive was busy, mean over its dies. Bright drives carry more than their part of the load.",
+			SVG: svg(strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "drives from", ColLabel: "drives, from the left", Unit: chart.Fractions,
+				Legend: "dies busy, %"}, "drive ", names, busy))})
+	}
+	return append(tables, out...)
+}
+
+// strip draws one figure of each of many things as cells, perLine of them a line.
+func strip(c chart.HeatMapChart, what string, names []string, v []float64) string {
+	wide := min(perLine, len(v))
+	for from := 0; from < len(v); from += wide {
+		line, cells := make([]float64, wide), make([]string, wide)
+		for k := range line {
+			line[k] = math.NaN()
+			if from+k < len(v) {
+				line[k], cells[k] = v[from+k], what+names[from+k]
+			}
+		}
+		c.Rows, c.V, c.Cells = append(c.Rows, names[from]), append(c.V, line), append(c.Cells, cells)
+	}
+	for k := range wide {
+		label := ""
+		if k%8 == 0 {
+			label = "+" + strconv.Itoa(k)
+		}
+		c.Cols = append(c.Cols, label)
+	}
+	c.Width, c.Height = 1310, 92+18*float64(len(c.Rows))
+	return chart.HeatMap(c)
+}

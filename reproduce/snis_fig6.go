@@ -1,0 +1,132 @@
+package reproduce
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/result"
+	"farflash/scenario"
+)
+
+func snisFig6() Experiment {
+	return Experiment{ID: "snis-fig6", Title: "Pauses of spine switches against sending rates, F_t_h", Paper: snisPaper + "figure 6", run: runSnisFig6}
+}
+
+// The paper prints neither when its switches send PAUSE frames nor how bursty its arrivals are; both
+// decide whether any gets as far as a spine. So beside the preset as it is stand a switch that pauses at a
+// fixed 100 KB, and the same with a write every 5 us, twice table II's rate.
+func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
+	r := &Report{}
+	heavy := &snisRows[snisHeavy]
+	static := append(heavy.changes(), scenario.Change{Path: "fabric.pfc.threshold", Value: "100KB"})
+	faster := append(heavy.changes(), static[len(static)-1], scenario.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
+	trials := []snisTrial{
+		{label: "as the preset", changes: heavy.changes()},
+		{label: "PFC at 100 KB", changes: static},
+		{label: "PFC at 100 KB, a write every 5 us", changes: faster},
+	}
+	if err := runTrials(ctx, o, r, trials); err != nil {
+		return nil, err
+	}
+	for i, t := range trials {
+		f := fig6Of(t.result)
+		for _, c := range []struct {
+			name, unit string
+			y          []float64
+		}{{"pauses of spines", "time paused, us", f.paused}, {"writes", "sending rate, Gbit/s", f.writes}, {"reads", "sending rate, Gbit/s", f.reads}} {
+			r.Curves = append(r.Curves, Curve{Panel: t.label + ": " + c.unit, Name: c.name, XLabel: "time, ms", YLabel: c.unit, X: f.at, Y: c.y})
+		}
+		row := Row{Label: t.label, Metric: "pauses of spine ports", Ours: f.pauses, Unit: "count", OK: true,
+			Expect: "the paper plots hundreds an interval; at table II's load writes fill 88 % of the target's link and the dynamic threshold is not reached"}
+		if i > 0 {
+			row.OK, row.Expect = f.pauses > 0, "text: PAUSE frames spread to the upper switches"
+		}
+		r.Rows = append(r.Rows, row,
+			Row{Label: t.label, Metric: "reads' rate while the target sends", Paper: number(10), Ours: f.steady, Unit: "Gbit/s", OK: within(f.steady, 10, 0.05),
+				Expect: "text: the target's 10 Gbit/s, within 5 %"})
+		if f.pauses > 0 {
+			r.Rows = append(r.Rows, Row{Label: t.label, Metric: "writes' rate against pauses", Ours: f.correlation, Unit: "correlation", OK: f.correlation > 0,
+				Expect: "text: the trend of the writes' rate matches the spikes of pauses, so above 0"})
+		}
+	}
+	return r, nil
+}
+
+// fig6 is what the figure plots, over slices of time.
+type fig6 struct {
+	at            []float64 // ms, ends of slices
+	paused        []float64 // us that spine ports were paused, summed over ports
+	reads, writes []float64 // Gbit/s that the target and the initiators sent
+	pauses        float64   // PAUSE frames that spines received
+	correlation   float64   // Pearson's, of writes and paused, while there are writes
+	steady        float64   // median of reads, Gbit/s
+}
+
+func fig6Of(x *result.Result) fig6 {
+	var f fig6
+	use, _ := x.Matrix("fabric.link.utilisation")
+	paused, _ := x.Matrix("fabric.link.paused")
+	totals, _ := x.Matrix("fabric.link.totals")
+	n := len(use.Cols)
+	width := make([]float64, n) // s
+	from := 0.0
+	for i, c := range use.Cols {
+		// Columns are named by the run itself.
+		end, _ := strconv.ParseFloat(c, 64)
+		f.at = append(f.at, end*1e3)
+		width[i], from = end-from, end
+	}
+	f.paused, f.reads, f.writes = make([]float64, n), make([]float64, n), make([]float64, n)
+	for k, port := range use.Rows {
+		switch {
+		case strings.HasPrefix(port, "spine"):
+			f.pauses += totals.V[k][1]
+			for i := range n {
+				f.paused[i] += paused.V[k][i] * width[i] * 1e6
+			}
+		case strings.HasPrefix(port, "h255->"):
+			for i := range n {
+				f.reads[i] = 10 * use.V[k][i]
+			}
+		case strings.HasPrefix(port, "h"):
+			for i := range n {
+				f.writes[i] += 10 * use.V[k][i]
+			}
+		}
+	}
+	// While they are sent: after the last there is only what is left of the other.
+	until := n
+	for until > 1 && f.writes[until-1] < 0.01 {
+		until--
+	}
+	f.correlation = pearson(f.writes[:until], f.paused[:until])
+	f.steady = median(f.reads[:until])
+	return f
+}
+
+// median of values, which it leaves in their order.
+func median(x []float64) float64 {
+	s := append([]float64(nil), x...)
+	slices.Sort(s)
+	return s[len(s)/2]
+}
+
+// pearson is the coefficient of correlation, 0 if either does not vary.
+func pearson(x, y []float64) float64 {
+	var mx, my float64
+	for i := range x {
+		mx, my = mx+x[i]/float64(len(x)), my+y[i]/float64(len(x))
+	}
+	var xy, xx, yy float64
+	for i := range x {
+		dx, dy := x[i]-mx, y[i]-my
+		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+	}
+	if xx == 0 || yy == 0 {
+		return 0
+	}
+	return xy / math.Sqrt(xx*yy)
+}

@@ -1,0 +1,495 @@
+package scenario
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"farflash/cosim"
+	"farflash/fabric"
+	"farflash/fabric/topo"
+	"farflash/internal/spelling"
+	"farflash/nvmf"
+	"farflash/units"
+)
+
+// TargetGroup is a number of equal targets.
+type TargetGroup struct {
+	// Count is how many targets there are of this kind.
+	Count int
+	// SSDs is how many drives each has.
+	SSDs int
+	// SSD is what each drive is: a preset's name, or a section. Without one it is the
+	// scenario's own ssd.
+	SSD *Drive
+}
+
+// Route says who issues a request and where it goes.
+type Route struct {
+	// Initiator is who issues a request: round-robin, one after the other; trace, by the
+	// volume that the trace names; hash, by volume and address; each, where every initiator
+	// runs the whole workload by itself.
+	Initiator InitiatorRoute
+	// Target is where a request goes.
+	Target TargetRoute
+}
+
+// TargetRoute says where a request goes. It may be written as a word alone, or as
+// {stripe: 64KiB}.
+type TargetRoute struct {
+	// By is hash, by volume and address in extents of 1MiB; stripe, by the address, in stripes over all
+	// drives; volume, by the volume that the trace names to a drive; or trace, by the volume to a target
+	// and then to one of its drives.
+	By TargetBy
+	// Stripe is the length of a stripe.
+	Stripe units.Bytes
+}
+
+// prepare lets a stripe's length stand for the word.
+func (r *TargetRoute) prepare(_ *decoder, n *node, _ string) {
+	if n.get("stripe") != nil && n.get("by") == nil {
+		r.By = ByStripe
+	}
+}
+
+// UnmarshalText reads the short form.
+func (r *TargetRoute) UnmarshalText(text []byte) error { return r.By.UnmarshalText(text) }
+
+// extent is what hash keeps together.
+const extent = units.MiB
+
+// InitiatorRoute is who issues requests.
+type InitiatorRoute uint8
+
+// The ways.
+const (
+	RoundRobin InitiatorRoute = iota
+	InitiatorTrace
+	InitiatorHash
+	InitiatorEach
+)
+
+var initiatorRoutes = []string{"round-robin", "trace", "hash", "each"}
+
+// MarshalText writes the way's name.
+func (r InitiatorRoute) MarshalText() ([]byte, error) { return []byte(initiatorRoutes[r]), nil }
+
+// UnmarshalText reads a way's name.
+func (r *InitiatorRoute) UnmarshalText(text []byte) error {
+	return spelling.OneOf(text, initiatorRoutes, r)
+}
+
+// TargetBy is how a request's drive is found.
+type TargetBy uint8
+
+// The ways.
+const (
+	ByHash TargetBy = iota
+	ByStripe
+	ByVolume
+	ByTrace
+)
+
+var targetWays = []string{"hash", "stripe", "volume", "trace"}
+
+// MarshalText writes the way's name.
+func (t TargetBy) MarshalText() ([]byte, error) { return []byte(targetWays[t]), nil }
+
+// UnmarshalText reads a way's name.
+func (t *TargetBy) UnmarshalText(text []byte) error { return spelling.OneOf(text, targetWays, t) }
+
+// Place says which of the network's hosts are initiators and which targets.
+type Place struct {
+	// Initiators are the first or last hosts, or spread over all of them.
+	Initiators Where
+	// Targets are the first, last or spread over what the initiators leave.
+	Targets Where
+	// InitiatorHosts are the initiators' hosts by number; none is as initiators says.
+	InitiatorHosts []int
+	// TargetHosts are the targets' hosts by number; none is as targets says.
+	TargetHosts []int
+}
+
+// Where is a choice among hosts.
+type Where uint8
+
+// The choices.
+const (
+	FirstHosts Where = iota
+	LastHosts
+	SpreadHosts
+)
+
+var whereNames = []string{"first", "last", "spread"}
+
+// MarshalText writes the choice's name.
+func (w Where) MarshalText() ([]byte, error) { return []byte(whereNames[w]), nil }
+
+// UnmarshalText reads a choice's name.
+func (w *Where) UnmarshalText(text []byte) error { return spelling.OneOf(text, whereNames, w) }
+
+// Coupling says how the network and the drives are simulated together.
+type Coupling struct {
+	// Mode is coupled, in one loop of events where every interaction is exact; iterative, the drives and the
+	// network in turns, as in SNIS; or both, to compare them.
+	Mode CouplingMode
+	// Iterative is how the turns go.
+	Iterative Iterative
+}
+
+// Iterative is how SNIS iterates.
+type Iterative struct {
+	// Threshold of the change from one iteration to the next, Conv_C, below which it has converged.
+	Threshold units.Fraction
+	// StableRange is how far Conv_C may be from the one before to count as stable.
+	StableRange units.Fraction
+	// StableFor is how many iterations in a row must be stable, which is convergence too.
+	StableFor int
+	// Weights of the change of the mean, the median and the 90th percentile of requests' throughput.
+	Weights [3]units.Fraction
+	// Iterations is how many are done at most.
+	Iterations int
+	// Full goes on to the last iteration even after it has converged.
+	Full bool
+	// FirstWriteArrival is when a write comes to its drive in the first iteration: at its arrival, or
+	// unloaded, when it would if it were alone in the network.
+	FirstWriteArrival FirstWrite
+	// Redraw has each iteration draw random numbers of its own, as a simulator does that is not
+	// seeded; without it an iteration differs from the one before by its arrivals alone.
+	Redraw bool
+	// Acceleration of the writes' arrivals at drives: none, relaxation (a share of the change), aitken (the share
+	// is found anew each time from the last two changes), or anderson (the best mix of the last
+	// iterations).
+	Acceleration cosim.Acceleration
+	// Relaxation is the share of relaxation, and aitken's first.
+	Relaxation units.Fraction
+}
+
+// CouplingMode is how the network and the drives are simulated together.
+type CouplingMode uint8
+
+// The modes.
+const (
+	Coupled CouplingMode = iota
+	IterativeOnly
+	Both
+)
+
+var couplingModes = []string{"coupled", "iterative", "both"}
+
+// MarshalText writes the mode's name.
+func (m CouplingMode) MarshalText() ([]byte, error) { return []byte(couplingModes[m]), nil }
+
+// UnmarshalText reads a mode's name.
+func (m *CouplingMode) UnmarshalText(text []byte) error {
+	return spelling.OneOf(text, couplingModes, m)
+}
+
+// FirstWrite is when a write first comes to its drive.
+type FirstWrite uint8
+
+// The choices.
+const (
+	FirstAtArrival FirstWrite = iota
+	FirstUnloaded
+)
+
+var firstWrites = []string{"arrival", "unloaded"}
+
+// MarshalText writes the choice's name.
+func (f FirstWrite) MarshalText() ([]byte, error) { return []byte(firstWrites[f]), nil }
+
+// UnmarshalText reads a choice's name.
+func (f *FirstWrite) UnmarshalText(text []byte) error { return spelling.OneOf(text, firstWrites, f) }
+
+// systemKeys are those that only a scenario with targets has.
+var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
+
+// absent are the keys of what the scenario is not.
+func (s *Scenario) absent() []string {
+	if len(s.Targets) == 0 {
+		return systemKeys
+	}
+	return nil
+}
+
+// defaultSystem sets what a system is unless the scenario says otherwise.
+func (s *Scenario) defaultSystem() {
+	s.Initiators = 1
+	s.Route = Route{Target: TargetRoute{Stripe: 64 * units.KiB}}
+	s.Place = Place{Targets: LastHosts}
+	s.NVMf = nvmf.DefaultConfig()
+	third := units.Fraction(1) / 3
+	s.Coupling.Iterative = Iterative{Threshold: 0.1, StableRange: 0.02, StableFor: 3, Weights: [3]units.Fraction{third, third, third}, Iterations: 11, Relaxation: 0.5}
+}
+
+// drive is the drive of a group of targets, or the scenario's own.
+func (s *Scenario) drive(group int) *Drive {
+	if group < len(s.Targets) && s.Targets[group].SSD != nil {
+		return s.Targets[group].SSD
+	}
+	return s.SSD
+}
+
+// hasDrives reports whether there is a drive to simulate.
+func (s *Scenario) hasDrives() bool { return s.drive(0) != nil }
+
+// targets is how many targets there are, ssds how many drives.
+func (s *Scenario) targets() (targets, ssds int) {
+	for i := range s.Targets {
+		targets += s.Targets[i].Count
+		ssds += s.Targets[i].Count * s.Targets[i].SSDs
+	}
+	return targets, ssds
+}
+
+// The most of each, so that a slip of the keyboard does not take all memory.
+const (
+	mostInitiators = 4096
+	mostTargets    = 4096
+	mostSSDs       = 16384
+)
+
+// checkSystem checks what makes up a system, and completes its network.
+func (s *Scenario) checkSystem(d *decoder) {
+	fail := func(path, format string, args ...any) { d.fail(s.where(path), path+": "+format, args...) }
+	if s.Initiators < 1 || s.Initiators > mostInitiators {
+		fail("initiators", "%d is not possible; use 1 to %d", s.Initiators, mostInitiators)
+	}
+	for i := range s.Targets {
+		g := &s.Targets[i]
+		path := fmt.Sprintf("targets[%d]", i)
+		if g.Count < 1 || g.Count > mostTargets {
+			fail(path+".count", "%d is not possible; use 1 to %d", g.Count, mostTargets)
+		}
+		if g.SSDs < 1 || g.SSDs > 256 {
+			fail(path+".ssds", "%d is not possible; use 1 to 256", g.SSDs)
+		}
+		if g.SSD != nil {
+			g.SSD.finish(d, s.where, path+".ssd")
+		} else if s.SSD == nil {
+			fail(path, "no ssd; add one, such as \"ssd: tlc-enterprise\"")
+		}
+	}
+	if s.SSD != nil {
+		s.SSD.finish(d, s.where, "ssd")
+	}
+	targets, ssds := s.targets()
+	if ssds > mostSSDs {
+		fail("targets", "%d drives are more than can be simulated, %d", ssds, mostSSDs)
+	}
+	for _, e := range split(s.NVMf.Validate()) {
+		if e != nil {
+			key, rest, _ := strings.Cut(e.Error(), ": ")
+			fail("nvmf."+key, "%s", rest)
+		}
+	}
+	if s.Route.Target.Stripe < 4*units.KiB || s.Route.Target.Stripe%units.Sector != 0 {
+		fail("route.target.stripe", "%v is not possible; use a multiple of 512B from 4KiB on", s.Route.Target.Stripe)
+	}
+	s.checkCoupling(fail)
+	if len(d.errs) > 0 {
+		return
+	}
+	if s.Fabric == nil {
+		f := defaultFabric()
+		s.Fabric = &f
+	}
+	if s.Fabric.Topology.File == "" && reflect.ValueOf(s.Fabric.Topology.Config).IsZero() {
+		s.Fabric.Topology.Star = &topo.Star{Hosts: s.Initiators + targets}
+	}
+	if s.Fabric.Parts > 1 && s.Coupling.Mode != IterativeOnly {
+		fail("fabric.parts", "a coupled system is simulated in one piece; use 1, or coupling.mode: iterative")
+	}
+	if s.Fabric.Parts > 1 && len(s.Flows) > 0 {
+		fail("fabric.parts", "a system with flows beside it is simulated in one piece; use 1")
+	}
+}
+
+// checkCoupling checks how the network and the drives go together.
+func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
+	it := &s.Coupling.Iterative
+	const at = "coupling.iterative."
+	if it.Threshold < 0 || it.Threshold >= 1 {
+		fail(at+"threshold", "%v is not possible; use 0%% to less than 100%%", it.Threshold)
+	}
+	if it.StableRange < 0 || it.StableRange >= 1 {
+		fail(at+"stable_range", "%v is not possible; use 0%% to less than 100%%", it.StableRange)
+	}
+	if it.StableFor < 1 || it.StableFor > 1000 {
+		fail(at+"stable_for", "%d is not possible; use 1 to 1000", it.StableFor)
+	}
+	sum := units.Fraction(0)
+	for _, w := range it.Weights {
+		sum += w
+		if w < 0 {
+			fail(at+"weights", "%v is not possible; use shares whose sum is 1", w)
+		}
+	}
+	if sum < 0.999 || sum > 1.001 {
+		fail(at+"weights", "their sum is %.4g; it must be 1", float64(sum))
+	}
+	if it.Iterations < 2 || it.Iterations > 1000 {
+		fail(at+"iterations", "%d is not possible; use 2 to 1000", it.Iterations)
+	}
+	if it.Relaxation <= 0 || it.Relaxation > 1 {
+		fail(at+"relaxation", "%v is not possible; use more than 0%% up to 100%%", it.Relaxation)
+	}
+	if s.Coupling.Mode == Coupled {
+		return
+	}
+	if s.Coupling.Mode == IterativeOnly && s.Protocol != nvmf.Flows {
+		fail("protocol", "%v is not possible: drives and network in turns have one flow for each request; use protocol: flows, or coupling.mode: both, which tells the protocol's effect apart", s.Protocol)
+	}
+	for i := range s.Workload {
+		if s.Workload[i].Closed > 0 || s.Workload[i].Fio != nil {
+			fail(fmt.Sprintf("workload[%d]", i), "it is a closed loop, whose next request comes when one has ended, which drives and network in turns do not know while they run; use coupling.mode: coupled, or requests with times of their own")
+		}
+	}
+	if s.Measure.Until.Time > 0 || s.Measure.Until.Steady {
+		fail("measure.until", "drives and network in turns run to the end of the requests; use workload[i].until or limit")
+	}
+	if len(s.Flows) > 0 {
+		fail("flows", "other traffic beside a system needs coupling.mode: coupled")
+	}
+	if s.Fabric != nil && len(s.Fabric.Failures) > 0 {
+		fail("fabric.failures", "links that fail need coupling.mode: coupled")
+	}
+}
+
+// places finds the hosts of initiators and targets, by number.
+func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error) {
+	count, _ := s.targets()
+	taken := make([]bool, len(hosts))
+	choose := func(key string, n int, where Where, list []int) ([]int32, error) {
+		if len(list) > 0 && len(list) != n {
+			return nil, fmt.Errorf("place.%s_hosts: %d hosts for %d %ss", key, len(list), n, key)
+		}
+		var free []int
+		for i := range hosts {
+			if !taken[i] {
+				free = append(free, i)
+			}
+		}
+		if len(list) == 0 {
+			if len(free) < n {
+				return nil, fmt.Errorf("fabric.topology: %d hosts are too few for %d initiators and %d targets", len(hosts), s.Initiators, count)
+			}
+			for i := range n {
+				k := i
+				switch where {
+				case LastHosts:
+					k = len(free) - n + i
+				case SpreadHosts:
+					k = (2*i + 1) * len(free) / (2 * n)
+				}
+				list = append(list, free[k])
+			}
+		}
+		var out []int32
+		for _, h := range list {
+			if h < 0 || h >= len(hosts) {
+				return nil, fmt.Errorf("place.%s_hosts: there is no host %d; there are 0 to %d", key, h, len(hosts)-1)
+			}
+			if taken[h] {
+				return nil, fmt.Errorf("place.%s_hosts: host %d is taken already", key, h)
+			}
+			taken[h] = true
+			out = append(out, int32(h))
+		}
+		return out, nil
+	}
+	// Hosts that are named come first, so that a choice does not take them.
+	if len(s.Place.TargetHosts) > 0 {
+		if targets, err = choose("target", count, s.Place.Targets, s.Place.TargetHosts); err != nil {
+			return nil, nil, err
+		}
+	}
+	if initiators, err = choose("initiator", s.Initiators, s.Place.Initiators, s.Place.InitiatorHosts); err != nil {
+		return nil, nil, err
+	}
+	if targets == nil {
+		targets, err = choose("target", count, s.Place.Targets, nil)
+	}
+	return initiators, targets, err
+}
+
+// checkPlaces checks that the network has the hosts that the system needs.
+func (s *Scenario) checkPlaces(d *decoder) {
+	g, err := s.Fabric.graph(s)
+	if err != nil {
+		return // checkFabric has told
+	}
+	if _, _, err := s.places(hostsOf(g)); err != nil {
+		key, rest, _ := strings.Cut(err.Error(), ": ")
+		d.fail(s.where(key), "%s: %s", key, rest)
+	}
+}
+
+// checkWithoutTargets refuses the keys of a system where there is none.
+func (s *Scenario) checkWithoutTargets(d *decoder) {
+	for _, key := range systemKeys {
+		if at, ok := d.set[key]; ok {
+			d.fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
+		}
+	}
+}
+
+// checkLocal refuses, in a system, the keys of a workload item that are about a local drive's queue.
+func (s *Scenario) checkRemote(d *decoder, i int) {
+	for _, key := range []string{"queue", "namespace"} {
+		path := fmt.Sprintf("workload[%d].%s", i, key)
+		if at, ok := d.set[path]; ok {
+			d.fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)
+		}
+	}
+}
+
+// routing is the route as the models have it.
+func (s *Scenario) routing(owners []int32) cosim.Route {
+	r := cosim.Route{Unit: extent, MaxTransfer: s.NVMf.MaxTransfer, Owners: owners}
+	if s.Protocol == nvmf.Flows {
+		r.MaxTransfer = 1 << 40 // a flow is as long as its request
+	}
+	r.Initiator = []cosim.Spread{cosim.ByTurn, cosim.ByVolume, cosim.ByHash, cosim.ByFlow}[s.Route.Initiator]
+	r.Drive = []cosim.Spread{cosim.ByHash, cosim.ByStripe, cosim.ByVolume, cosim.ByTarget}[s.Route.Target.By]
+	if s.Route.Target.By == ByStripe {
+		r.Unit = s.Route.Target.Stripe
+	}
+	return r
+}
+
+// ownPairs reports whether queue pairs persist, so that connections can have their own.
+func (s *Scenario) ownPairs() bool {
+	return s.Protocol == nvmf.NVMeoF && s.Fabric.QueuePairs.Life == fabric.Persistent
+}
+
+// sameDrive is the drive that all targets have, nil if they differ.
+func (s *Scenario) sameDrive() *Drive {
+	first := s.drive(0)
+	for i := range s.Targets {
+		if x := s.drive(i); x != first && !reflect.DeepEqual(x.Config, first.Config) {
+			return nil
+		}
+	}
+	return first
+}
+
+// describeTargets is a system's targets in words.
+func (s *Scenario) describeTargets() string {
+	var parts []string
+	for i := range s.Targets {
+		g := &s.Targets[i]
+		name := s.drive(i).Preset
+		if name == "" {
+			name = s.drive(i).Timing.Cell.String()
+		}
+		text := fmt.Sprintf("%s x %s", plural(g.Count, "target"), plural(g.SSDs, "drive"))
+		if !slices.Contains(parts, name) {
+			text += " (" + name + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
