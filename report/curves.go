@@ -78,16 +78,13 @@ func isGeometric(at []float64) bool {
 	return n > 2 && at[n-1]/at[0] >= 8 && at[n-1]-at[n-2] > 1.5*(at[1]-at[0])
 }
 
-// curveFigures draws a chart for each metric: against one axis, or against the first with a line for each value of the second.
-// More axes have the table alone.
+// curveFigures draws a chart for each metric: against the first axis, with a line for each value of the second, or for each
+// combination of the others' values. Too many lines are a heat map for two axes, and left to the table for more.
 func curveFigures(c *study.Curves, names []string) []figure {
-	if len(c.Axes) > 2 {
-		return nil
-	}
 	at, x, numbers := horizontal(c.Axes[0])
-	lines := 1
-	if len(c.Axes) == 2 {
-		lines = len(c.Axes[1].Values)
+	lines := len(c.Points) / len(at)
+	if lines > mostLines && len(c.Axes) > 2 {
+		return nil
 	}
 	var out []figure
 	for _, name := range names {
@@ -95,8 +92,11 @@ func curveFigures(c *study.Curves, names []string) []figure {
 		var series []chart.Series
 		for k := range lines {
 			s := chart.Series{Style: k}
-			if len(c.Axes) == 2 {
-				s.Name = c.Axes[1].Path + " " + c.Axes[1].Values[k]
+			for j, a := range c.Axes[1:] {
+				if j > 0 {
+					s.Name += ", "
+				}
+				s.Name += a.Path + " " + c.Points[k].Values[j+1] // the first point of each line
 			}
 			for i := range at {
 				e, ok := c.Points[i*lines+k].Metric(name)

@@ -9,6 +9,7 @@ import (
 	"farflash/internal/term"
 	"farflash/report/chart"
 	"farflash/study"
+	"farflash/units"
 )
 
 // WriteEffects writes a page about a comparison: for each arm but the first its effects with their intervals, drawn and as a
@@ -17,7 +18,7 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	p := newStudyPage(s)
 	p.Title = "Comparison: " + x.Name
 	p.Summary = fmt.Sprintf("%d designs over %d replicates on common random numbers. Effects are against A.", len(x.Arms), len(x.Seeds))
-	p.Facts = []fact{{"Seeds", seedsText(x.Seeds)[len("seeds "):]}, {"Intervals", term.Percent(x.Level)}, {"Smallest effect that matters", term.Percent(x.Relevant)}}
+	p.Facts = []fact{{"Seeds", seedsText(x.Seeds)[len("seeds "):]}, {"Intervals", units.Fraction(x.Level).String()}, {"Smallest effect that matters", units.Fraction(x.Relevant).String()}}
 	arms := &table{Head: []heading{{"Arm", true}, {"", true}, {"Digest", true}}}
 	var runs []Run
 	for i, a := range x.Arms {
@@ -36,10 +37,24 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 		pair := &x.Pairs[k]
 		letter := ArmLetter(pair.Arm)
 		p.Sections = append(p.Sections, section{ID: fmt.Sprintf("effects-%d", pair.Arm), Title: letter + " against A",
-			Intro:   capital(pairSummary(pair)) + fmt.Sprintf(". p values are those of paired t tests, corrected for %d metrics by Holm's method.", pair.Family),
+			Intro:   effectsIntro(x, pair),
 			Figures: forestFigures(x, pair, letter), Table: effectTable(x, pair, letter)})
 	}
 	return p.write(w)
+}
+
+// effectsIntro says what a pair's tests found and how they were made.
+func effectsIntro(x *study.Effects, pair *study.Pair) string {
+	text := capital(pairSummary(x, pair)) + "."
+	if pair.Family == 0 {
+		return text
+	}
+	if ranks := ranksText(x, pair); ranks != "" {
+		text += " " + capital(ranks) + "."
+	}
+	return text + fmt.Sprintf(" p values are of two-sided tests, and where it says so corrected for %s by Holm's method; verdicts are by Student's paired t."+
+		" An interval is of its metric alone. "+
+		"More runs: replicates beyond the %d that would settle a metric, with a power of %g %%.", countMetrics(pair.Family), len(x.Seeds), 100*x.Power)
 }
 
 // differenceTable shows the keys that differ, nil if none does.
@@ -109,7 +124,7 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 		}
 		effect, interval := effectText(e)
 		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, Style: verdictStyle(e.Verdict), Faint: e.Verdict == study.NoEvidence,
-			Text:  effect + ", " + string(e.Verdict),
+			Text:  effect + ", " + verdictText(e, x.Relevant),
 			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit), letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Holm), verdictText(e, x.Relevant))}
 		c.Rows = append(c.Rows, r)
 	}
@@ -132,24 +147,25 @@ func verdictStyle(v study.Verdict) int {
 
 // effectTable lists all metrics.
 func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
-	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {Title: "p (t, Holm)"}, {Title: "p (Wilcoxon)"},
-		{"Verdict", true}, {Title: "More runs"}}}
+	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {Title: "p (t, Holm)"}, {Title: "p (ranks)"}, {Title: "p (ranks, Holm)"},
+		{Title: "More runs"}, {"Verdict", true}}}
 	for i := range pair.Effects {
 		e := &pair.Effects[i]
 		row := []cell{{Text: e.Name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)}, {Text: term.Quantity(e.B, e.Unit)}}
 		if e.Verdict == study.Identical {
-			row = append(row, cell{Text: "="}, cell{}, cell{}, cell{}, cell{Text: string(e.Verdict), Class: "text name"}, cell{})
+			row = append(row, cell{Text: "="}, cell{}, cell{}, cell{}, cell{}, cell{}, cell{Text: string(e.Verdict), Class: "text name"})
 		} else {
 			effect, interval := effectText(e)
 			class := "text name"
-			switch e.Verdict {
-			case study.Better:
+			switch {
+			case e.Within:
+			case e.Verdict == study.Better:
 				class = "text name ok"
-			case study.Worse:
+			case e.Verdict == study.Worse:
 				class = "text name failed"
 			}
-			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)},
-				cell{Text: verdictText(e, x.Relevant), Class: class}, cell{Text: moreText(e)})
+			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)}, cell{Text: probability(e.WilcoxonHolm)},
+				cell{Text: moreText(e)}, cell{Text: verdictText(e, x.Relevant), Class: class})
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -64,14 +64,41 @@ func (p *studyPage) failures(label string, failed []study.Failure) {
 	}
 }
 
-// effectText writes an effect and its interval as shares of the first arm's mean, or in the metric's unit if that mean is 0.
+// asRatio is the share of the first arm's mean from which effects are written as ratios: nobody reads +1664890 %.
+const asRatio = 9
+
+// effectText writes an effect and its interval as shares of the first arm's mean, as ratios if they are large, or in the
+// metric's unit if that mean is 0.
 func effectText(e *study.Effect) (effect, interval string) {
 	mean, low, high, ok := e.Relative()
 	if !ok {
 		q := func(v float64) string { return sign(v) + term.Quantity(math.Abs(v), e.Unit) }
 		return q(e.Effect.Mean), q(e.Effect.Low()) + " to " + q(e.Effect.High())
 	}
+	if mean >= asRatio {
+		return ratio(1 + mean), ratio(1+low) + " to " + ratio(1+high)
+	}
 	return signedPercent(mean) + " %", signedPercent(low) + " to " + signedPercent(high) + " %"
+}
+
+// ratio writes how many times something is. The end of a wide interval may be below 0, where no ratio is.
+func ratio(v float64) string {
+	if v >= 1000 {
+		return "x" + term.Rate(v)
+	}
+	return "x" + term.Significant(math.Max(v, 0), 3)
+}
+
+// ranksText says how far the signed-rank test agrees with the t test, "" if nothing differs.
+func ranksText(x *study.Effects, pair *study.Pair) string {
+	n := pair.Differing()
+	switch {
+	case n == 0:
+		return ""
+	case math.Ldexp(1, 1-len(x.Seeds)) >= 1-x.Level:
+		return "ranks (Wilcoxon's signed-rank test) can say nothing of so few replicates"
+	}
+	return fmt.Sprintf("by ranks (Wilcoxon's signed-rank test, each alone) %d of the %d differ as well", pair.Agreed, n)
 }
 
 func sign(v float64) string {
@@ -87,6 +114,9 @@ func sign(v float64) string {
 // signedPercent writes a share with its sign to three digits, or to two after the point if it is below 1 %.
 func signedPercent(v float64) string {
 	a := 100 * math.Abs(v)
+	if a < 0.005 {
+		return "0.00"
+	}
 	if a < 1 {
 		return sign(v) + fmt.Sprintf("%.2f", a)
 	}
@@ -103,9 +133,14 @@ func probability(p float64) string {
 
 // verdictText is what tables say of a metric.
 func verdictText(e *study.Effect, relevant float64) string {
+	none := e.Verdict == study.NoEvidence
 	switch {
-	case e.Within:
+	case e.Within && none:
 		return fmt.Sprintf("%s, less than %s", e.Verdict, units.Fraction(relevant))
+	case e.Within:
+		return fmt.Sprintf("%s, by less than %s", e.Verdict, units.Fraction(relevant))
+	case none && e.Alone:
+		return "no evidence once corrected"
 	case e.Doubtful:
 		return string(e.Verdict) + ", but the ranks do not show it"
 	}

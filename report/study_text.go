@@ -30,33 +30,57 @@ func WriteEffectsText(w io.Writer, x *study.Effects, show func(name string) bool
 func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func(string) bool, style term.Style) error {
 	letter := ArmLetter(pair.Arm)
 	fmt.Fprintf(b, "\n%s against A, with %g %% intervals of the paired differences\n\n", letter, 100*x.Level)
-	t := term.NewTable(term.Left("metric"), term.Right("A"), term.Right(letter), term.Right("effect"), term.Right("interval"), term.Right("p"), term.Left("verdict"), term.Right("more runs"))
+	var shown []*study.Effect
+	alone, more := false, false
 	for i := range pair.Effects {
 		e := &pair.Effects[i]
 		if !show(e.Name) || e.A == 0 && e.B == 0 && e.Verdict == study.Identical {
 			continue
 		}
+		shown = append(shown, e)
+		alone, more = alone || !e.Within && e.Alone, more || e.More != 0
+	}
+	columns := []term.Column{term.Left("metric"), term.Right("A"), term.Right(letter), term.Right("effect"), term.Right("interval"), term.Right("p"), term.Left("verdict")}
+	if more {
+		columns = append(columns, term.Right("more runs"))
+	}
+	t := term.NewTable(columns...)
+	for _, e := range shown {
 		row := []string{e.Name, term.Quantity(e.A, e.Unit), term.Quantity(e.B, e.Unit), "=", "", "", style.Dim(string(e.Verdict))}
 		if e.Verdict != study.Identical {
 			effect, interval := effectText(e)
 			verdict := verdictText(e, x.Relevant)
-			switch e.Verdict {
-			case study.Better:
-				verdict = style.Good(verdict)
-			case study.Worse:
-				verdict = style.Bad(verdict)
-			case study.NoEvidence:
+			switch {
+			case e.Within || e.Verdict == study.NoEvidence:
 				verdict = style.Dim(verdict)
+			case e.Verdict == study.Better:
+				verdict = style.Good(verdict)
+			case e.Verdict == study.Worse:
+				verdict = style.Bad(verdict)
 			}
-			row = append(row[:3], effect, interval, probability(e.Holm), verdict, moreText(e))
+			row = append(row[:3], effect, interval, probability(e.Holm), verdict)
+			if more {
+				row = append(row, moreText(e))
+			}
 		}
 		t.Row(row...)
 	}
 	if err := t.Write(b, style); err != nil {
 		return err
 	}
-	b.WriteString("\n" + pairSummary(pair) + "\n")
-	fmt.Fprintf(b, "p: paired t test, corrected for %d metrics (Holm)\n", pair.Family)
+	b.WriteString("\n" + pairSummary(x, pair) + "\n")
+	if pair.Family > 0 {
+		fmt.Fprintf(b, "p: paired t test, corrected for %s (Holm); an interval is of its metric alone\n", countMetrics(pair.Family))
+	}
+	if text := ranksText(x, pair); text != "" {
+		fmt.Fprintln(b, text)
+	}
+	if alone {
+		fmt.Fprintln(b, "once corrected: tested alone it would differ; --metric asks about fewer metrics and corrects for fewer")
+	}
+	if more {
+		fmt.Fprintf(b, "more runs: replicates beyond the %d that would settle it, with a power of %g %%\n", len(x.Seeds), 100*x.Power)
+	}
 	for _, only := range []struct {
 		arm   string
 		names []string
@@ -69,18 +93,25 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func
 }
 
 // pairSummary counts the verdicts.
-func pairSummary(pair *study.Pair) string {
-	same, unsure := 0, 0
-	for i := range pair.Effects {
-		switch pair.Effects[i].Verdict {
-		case study.Identical:
-			same++
-		case study.NoEvidence:
-			unsure++
-		}
+func pairSummary(x *study.Effects, pair *study.Pair) string {
+	all, differ := len(pair.Effects), pair.Differing()
+	switch {
+	case x.Arms[pair.Arm].Digest == x.Arms[0].Digest:
+		return fmt.Sprintf("no evidence of a difference: %s is the same scenario as A", ArmLetter(pair.Arm))
+	case pair.Family == 0:
+		return fmt.Sprintf("no evidence of a difference: %s, identical in every replicate", countMetrics(all))
+	case differ == 0:
+		return fmt.Sprintf("no evidence of a difference in any of %s, %d of them identical", countMetrics(all), all-pair.Family)
 	}
-	all := len(pair.Effects)
-	return fmt.Sprintf("of %d metrics %d differ beyond chance, %d show no evidence of a difference, %d are identical", all, all-same-unsure, unsure, same)
+	return fmt.Sprintf("%s: %d different beyond chance, %d without evidence of a difference, %d identical", countMetrics(all), differ, pair.Family-differ, all-pair.Family)
+}
+
+// countMetrics writes how many metrics.
+func countMetrics(n int) string {
+	if n == 1 {
+		return "1 metric"
+	}
+	return fmt.Sprintf("%d metrics", n)
 }
 
 func shortList(names []string) string {

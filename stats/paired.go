@@ -17,8 +17,13 @@ type Paired struct {
 	P         float64  // two-sided p value of Student's t test that the mean difference is 0
 }
 
+// AlikeEnough is how many differences have to be the same before PairedT takes them for certain.
+const AlikeEnough = 5
+
 // PairedT compares two designs by the differences of values that belong together: a[i] and b[i] are from the same seed. Pairs
-// that do not differ at all have a p value of 1; differences that are all the same, and not 0, have one of 0.
+// that do not differ at all have a p value of 1. Differences that are all the same, and not 0, have no spread to hold the mean
+// against. Their p value is 0 if neither design varies, because then chance has no part in them, and from AlikeEnough of them
+// on. Fewer may be alike by accident, small counts above all: they have that of their signs, 2^(1-n).
 func PairedT(a, b []float64, level float64) (Paired, error) {
 	if err := checkLevel(level); err != nil {
 		return Paired{}, err
@@ -30,7 +35,7 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 		return Paired{}, fmt.Errorf("a paired test needs at least 2 replicates, there are %d", len(a))
 	}
 	var first, second, diff Moments
-	same := true
+	same, fixed := true, true
 	for i := range a {
 		d := b[i] - a[i]
 		if math.IsNaN(d) || math.IsInf(d, 0) {
@@ -40,6 +45,7 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 		second.Add(b[i])
 		diff.Add(d)
 		same = same && d == b[0]-a[0]
+		fixed = fixed && a[i] == a[0] && b[i] == b[0]
 	}
 	n := float64(len(a))
 	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance())}
@@ -51,10 +57,12 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 	switch {
 	case same && a[0] == b[0]:
 		p.Effect.Mean, p.P = 0, 1
-	case standardError == 0:
+	case standardError > 0:
+		p.P = TwoSidedT(p.Effect.Mean/standardError, len(a)-1)
+	case fixed || len(a) >= AlikeEnough:
 		p.P = 0
 	default:
-		p.P = TwoSidedT(p.Effect.Mean/standardError, len(a)-1)
+		p.P = math.Ldexp(1, 1-len(a))
 	}
 	return p, nil
 }

@@ -1,6 +1,9 @@
 package study
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,7 +51,7 @@ func OpenCache(dir, program string) (*Cache, error) {
 
 // path is where a trial's result is. Folders by the first two digits keep each one small.
 func (c *Cache) path(t Trial) string {
-	return filepath.Join(c.dir, t.Digest[:min(2, len(t.Digest))], t.Name()+".json")
+	return filepath.Join(c.dir, t.Digest[:min(2, len(t.Digest))], t.Name())
 }
 
 // Get returns a trial's result, nil if there is none. An entry that cannot be read or is of another trial is an error that says
@@ -61,11 +64,31 @@ func (c *Cache) Get(t Trial) (*result.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
-	r, err := decode(text, t)
+	var r *result.Result
+	if text, err = checked(text); err == nil {
+		r, err = decode(text, t)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cache: %s is damaged: %w", c.path(t), err)
 	}
 	return r, nil
+}
+
+// An entry is a line with the SHA-256 of the rest, and a result.json: a digit that a failing disk changed would be believed
+// without it.
+const entryHead = "farflash/cache/1 "
+
+// checked returns what an entry holds.
+func checked(entry []byte) ([]byte, error) {
+	head, text, _ := bytes.Cut(entry, []byte("\n"))
+	sum, ok := bytes.CutPrefix(head, []byte(entryHead))
+	if !ok {
+		return nil, errors.New("it does not begin as an entry does")
+	}
+	if got := sha256.Sum256(text); hex.EncodeToString(got[:]) != string(sum) {
+		return nil, errors.New("its checksum is wrong")
+	}
+	return text, nil
 }
 
 // Put keeps a trial's result. Readers see the whole file or none.
@@ -74,7 +97,8 @@ func (c *Cache) Put(t Trial, r *result.Result) error {
 	if err != nil {
 		return err
 	}
-	if err := writeAtomically(c.path(t), text); err != nil {
+	sum := sha256.Sum256(text)
+	if err := writeAtomically(c.path(t), append([]byte(entryHead+hex.EncodeToString(sum[:])+"\n"), text...)); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
 	return nil

@@ -66,10 +66,23 @@ type Pair struct {
 	Arm     int // in Arms
 	Effects []Effect
 	// Family is how many metrics were tested, which Holm's correction is for: all that both arms have and that differ in some
-	// replicate.
+	// replicate. Each arm has a family of its own.
 	Family int
+	// Agreed is how many of the metrics that differ also do so by the signed-rank test, without correction.
+	Agreed int
 	// OnlyA and OnlyB are metrics that one of the arms does not have in every replicate.
 	OnlyA, OnlyB []string
+}
+
+// Differing is how many metrics differ beyond chance.
+func (p *Pair) Differing() int {
+	n := 0
+	for i := range p.Effects {
+		if v := p.Effects[i].Verdict; v != Identical && v != NoEvidence {
+			n++
+		}
+	}
+	return n
 }
 
 // Effect is how a metric differs from the first arm.
@@ -83,9 +96,11 @@ type Effect struct {
 	// Doubtful marks a difference by the t test that the signed-rank test would not call one even without correction, though
 	// there are replicates enough for it: a few of them, far out, may carry the mean.
 	Doubtful bool
-	// Within marks a metric without evidence of a difference whose whole interval is closer to 0 than the smallest effect
-	// that matters: more replicates would not change what follows from it.
+	// Within marks a metric whose whole interval is closer to 0 than the smallest effect that matters: if there is evidence of
+	// a difference it is one that does not matter, and if there is none more replicates would not change what follows.
 	Within bool
+	// Alone marks a metric without evidence of a difference that would have it if it were the only one that is tested.
+	Alone bool
 	// More is how many further replicates would settle a metric without evidence; -1 is more than anyone runs. 0 is settled.
 	More int
 }
@@ -230,6 +245,9 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 		}
 	}
 	if len(p.Effects) == 0 {
+		if len(t.Metrics) == 0 {
+			return p, errors.New("the arms have no metric in common")
+		}
 		return p, fmt.Errorf("%w %s", ErrNoMetric, strings.Join(t.Metrics, ", "))
 	}
 	p.Family = len(family)
@@ -240,6 +258,9 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 		if err := t.judge(e, ranked[k], p.Family); err != nil {
 			return p, fmt.Errorf("%s: %w", e.Name, err)
 		}
+		if e.Verdict != NoEvidence && e.Wilcoxon < 1-t.Level {
+			p.Agreed++
+		}
 	}
 	return p, nil
 }
@@ -247,11 +268,16 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 // judge gives the verdict on a metric that differs in so many replicates.
 func (t *Test) judge(e *Effect, differing, family int) error {
 	significance := 1 - t.Level
+	relevant := t.Relevant * math.Abs(e.A)
+	e.Within = relevant > 0 && math.Max(math.Abs(e.Effect.Low()), math.Abs(e.Effect.High())) < relevant
 	if e.Holm >= significance {
-		e.Verdict = NoEvidence
-		return t.settle(e, significance/float64(family))
+		e.Verdict, e.Alone = NoEvidence, e.P < significance
+		if e.Within {
+			return nil
+		}
+		return t.settle(e, relevant, significance/float64(family))
 	}
-	e.Doubtful = e.Wilcoxon >= significance && math.Ldexp(1, 1-differing) < significance
+	e.Doubtful = e.Wilcoxon >= significance && math.Ldexp(1, 1-differing) < significance // the least that ranks can give
 	up := e.Effect.Mean > 0
 	switch d := result.DirectionOf(e.Name); {
 	case d == result.NeitherBetter && up:
@@ -269,10 +295,9 @@ func (t *Test) judge(e *Effect, differing, family int) error {
 // settle says how many more replicates would end the doubt about a metric. The effect that they are to find is the observed
 // one, or the smallest that matters if that is larger; the significance is what Holm's correction asks of the first of the
 // family, so the number is on the safe side.
-func (t *Test) settle(e *Effect, significance float64) error {
-	relevant := t.Relevant * math.Abs(e.A)
-	if relevant > 0 && math.Max(math.Abs(e.Effect.Low()), math.Abs(e.Effect.High())) < relevant {
-		e.Within = true
+func (t *Test) settle(e *Effect, relevant, significance float64) error {
+	if e.Deviation == 0 {
+		e.More = max(1, stats.AlikeEnough-e.Effect.N)
 		return nil
 	}
 	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), relevant), e.Deviation, significance, t.Power)

@@ -98,7 +98,7 @@ func estimates(results []*result.Result, level float64) ([]Estimate, error) {
 }
 
 // first lists the metrics that people look at first, in the order of interest.
-var first = []string{"read.latency.p99", "read.latency.mean", "write.latency.p99", "write.latency.mean", "aggregate.bandwidth", "read.bandwidth", "write.bandwidth", "ssd.waf",
+var first = []string{"read.latency.mean", "read.latency.p99", "write.latency.p99", "aggregate.bandwidth", "read.bandwidth", "write.latency.mean", "write.bandwidth", "ssd.waf",
 	"flow.fct.p99", "flow.fct.mean", "flow.slowdown.p99", "fabric.goodput", "fabric.pause.time", "fabric.queue.max"}
 
 // Main lists the metrics to show where there is no room for all: those asked for by patterns, or else the usual ones, as far

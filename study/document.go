@@ -110,6 +110,7 @@ type EffectDocument struct {
 	Verdict      Verdict  `json:"verdict"`
 	Doubtful     bool     `json:"doubtful"`
 	Within       bool     `json:"within"`
+	Alone        bool     `json:"alone"`
 	More         int      `json:"more"`
 }
 
@@ -128,7 +129,7 @@ func (x *Effects) Document() EffectsDocument {
 		for i := range p.Effects {
 			e := &p.Effects[i]
 			m := EffectDocument{Unit: e.Unit, A: e.A, B: e.B, Difference: e.Effect.Mean, Half: e.Effect.Half, P: e.P, Holm: e.Holm,
-				Wilcoxon: e.Wilcoxon, WilcoxonHolm: e.WilcoxonHolm, Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, More: e.More}
+				Wilcoxon: e.Wilcoxon, WilcoxonHolm: e.WilcoxonHolm, Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, Alone: e.Alone, More: e.More}
 			if relative, _, _, ok := e.Relative(); ok && !math.IsInf(relative, 0) {
 				m.Relative = &relative
 			}

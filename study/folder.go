@@ -26,9 +26,19 @@ const (
 // run directory appears whole or not at all, what is there after an interruption, or after the machine went down, is what the
 // study goes on from.
 type Folder struct {
-	path string
-	plan *Plan
+	path    string
+	plan    *Plan
+	program Program
 }
+
+// Program says which program computes trials.
+type Program struct {
+	Version string // what result.json says
+	Name    string // another one for every program that might give other results; builds with one version may
+}
+
+// ErrOther is what OpenFolder's error wraps when the folder holds something else.
+var ErrOther = errors.New("choose another folder or remove it")
 
 // manifest is sweep.json or compare.json.
 type manifest struct {
@@ -36,6 +46,7 @@ type manifest struct {
 	Name     string          `json:"name"`
 	Digest   string          `json:"digest"` // of the plan
 	Version  string          `json:"version"`
+	Program  string          `json:"program"`
 	Seed     uint64          `json:"seed"`
 	Reps     int             `json:"reps"`
 	Shard    string          `json:"shard,omitempty"`
@@ -68,28 +79,28 @@ func manifestFile(k Kind) string {
 func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
 
 // OpenFolder makes the folder of a plan, or takes up the one that is there. A folder that holds something else is refused with
-// what differs.
-func OpenFolder(path string, p *Plan, version string) (*Folder, error) {
-	f := &Folder{path, p}
+// what differs, and so is one that another program began: a study is not to mix the results of two.
+func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
+	f := &Folder{path, p, program}
 	m, err := readManifest(path)
 	switch {
 	case err == nil:
 		if why := f.differs(m); why != "" {
-			return nil, fmt.Errorf("%s holds another study: %s; choose another folder or remove it", path, why)
+			return nil, fmt.Errorf("%s holds another study: %s; %w", path, why, ErrOther)
 		}
 		return f, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("%s %w", path, result.ErrExists)
+		return nil, fmt.Errorf("%s is not empty and holds no study; %w", path, ErrOther)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
 	}
-	return f, f.Record(nil, version)
+	return f, f.Record(nil)
 }
 
 // Path returns the folder's place.
@@ -120,7 +131,7 @@ func readManifest(path string) (*manifest, error) {
 
 // differs says how a manifest is of another study than the folder's plan, "" if it is not.
 func (f *Folder) differs(m *manifest) string {
-	mine := f.manifest(nil, m.Version)
+	mine := f.manifest(nil)
 	if mine.Shard != m.Shard {
 		return fmt.Sprintf("it is %s, not %s", orAll(m.Shard), orAll(mine.Shard))
 	}
@@ -141,6 +152,8 @@ func (m *manifest) differs(there *manifest) string {
 		return fmt.Sprintf("it is of the schema %s, not %s", there.Schema, m.Schema)
 	case m.Seed != there.Seed:
 		return fmt.Sprintf("its --seed is %d, not %d", there.Seed, m.Seed)
+	case m.Program != there.Program:
+		return fmt.Sprintf("it was computed by another build of the program, %s, not %s, and their results may differ", there.Program, m.Program)
 	case m.Reps != there.Reps:
 		return fmt.Sprintf("its --reps is %d, not %d", there.Reps, m.Reps)
 	case len(m.Axes) != len(there.Axes):
@@ -185,10 +198,13 @@ func few(values []string) string {
 func short(digest string) string { return digest[:min(12, len(digest))] }
 
 // manifest describes the plan with what became of its trials; without outcomes all are pending.
-func (f *Folder) manifest(outcomes []Outcome, version string) *manifest {
+func (f *Folder) manifest(outcomes []Outcome) *manifest {
 	p := f.plan
-	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: version, Seed: p.Seed, Reps: p.Reps,
-		Shard: p.Shard.String(), Axes: p.Axes, Scenario: p.Points[0].Scenario.Resolved()}
+	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: f.program.Version, Program: f.program.Name, Seed: p.Seed, Reps: p.Reps,
+		Shard: p.Shard.String(), Axes: p.Axes}
+	if s := p.Points[0].Scenario; s != nil { // a merged plan has none
+		m.Scenario = s.Resolved()
+	}
 	for _, x := range p.Points {
 		m.Points = append(m.Points, manifestPoint{Label: x.Label, Values: x.Values, Digest: x.Digest})
 	}
@@ -207,8 +223,8 @@ func (f *Folder) manifest(outcomes []Outcome, version string) *manifest {
 
 // Record writes the manifest with what became of the trials. What is done is found by the trials' own directories, so the
 // manifest may lag behind after a sudden end.
-func (f *Folder) Record(outcomes []Outcome, version string) error {
-	return f.WriteJSON(manifestFile(f.plan.Kind), f.manifest(outcomes, version))
+func (f *Folder) Record(outcomes []Outcome) error {
+	return f.WriteJSON(manifestFile(f.plan.Kind), f.manifest(outcomes))
 }
 
 // WriteJSON writes or replaces a file of the folder.
@@ -228,7 +244,7 @@ func (f *Folder) Write(name string, text []byte) error {
 // trial is the run directory of a trial.
 func (f *Folder) trial(t Trial) string { return filepath.Join(f.path, trials, t.Name()) }
 
-// load reads a trial's result, nil if it is not there. One that cannot be read is moved out of the way and reported.
+// load reads a trial's result, nil if it is not there. One that cannot be read is removed and reported.
 func (f *Folder) load(t Trial) (*result.Result, error) {
 	file := filepath.Join(f.trial(t), result.ResultFile)
 	text, err := os.ReadFile(file)
@@ -251,7 +267,7 @@ func (f *Folder) keep(t Trial, r *result.Result) error {
 	d, err := result.Create(f.trial(t))
 	if err == nil {
 		defer d.Discard()
-		if err = d.WriteRun(result.Run{Result: r, Scenario: t.Scenario.Resolved()}); err == nil {
+		if err = d.WriteRun(result.Run{Result: r, Scenario: t.Scenario.Resolved(), Citations: t.Scenario.Citations()}); err == nil {
 			_, err = d.Commit()
 		}
 	}
@@ -259,4 +275,13 @@ func (f *Folder) keep(t Trial, r *result.Result) error {
 		return nil
 	}
 	return err
+}
+
+// Scenario returns the resolved scenario of the study's first point.
+func (f *Folder) Scenario() (string, error) {
+	m, err := readManifest(f.path)
+	if err != nil {
+		return "", err
+	}
+	return m.Scenario, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,6 +89,7 @@ func NewSweep(src scenario.Source, changes []scenario.Change, axes []Axis, seed 
 			return nil, fmt.Errorf("the grid has more than %d trials; take larger steps", mostTrials)
 		}
 	}
+	short := shortPaths(axes)
 	for i := range n {
 		at := make([]int, len(axes)) // of each axis
 		for k, rest := len(axes)-1, i; k >= 0; k-- {
@@ -100,7 +102,7 @@ func NewSweep(src scenario.Source, changes []scenario.Change, axes []Axis, seed 
 		for k, a := range axes {
 			all = append(all, a.change(at[k], fmt.Sprintf("--vary:%d", k+1)))
 			x.Values = append(x.Values, a.Values[at[k]])
-			names = append(names, lastKey(a.Path)+"="+a.Values[at[k]])
+			names = append(names, short[k]+"="+a.Values[at[k]])
 		}
 		x.Label = strings.Join(names, ", ")
 		if err := x.open(src, all); err != nil {
@@ -112,8 +114,22 @@ func NewSweep(src scenario.Source, changes []scenario.Change, axes []Axis, seed 
 	return p, nil
 }
 
-// lastKey is the end of a path, which tells what it is about.
-func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+// shortPaths are the ends of the axes' paths if these tell them apart, or else the whole paths.
+func shortPaths(axes []Axis) []string {
+	var out []string
+	for _, a := range axes {
+		end := a.Path[strings.LastIndexByte(a.Path, '.')+1:]
+		if slices.Contains(out, end) {
+			out = out[:0]
+			for _, a := range axes {
+				out = append(out, a.Path)
+			}
+			return out
+		}
+		out = append(out, end)
+	}
+	return out
+}
 
 // open parses the point's scenario.
 func (x *Point) open(src scenario.Source, changes []scenario.Change) error {

@@ -15,7 +15,7 @@ import (
 
 // Runner computes trials on this machine. Its fields are set before Run and not changed afterwards.
 type Runner struct {
-	Workers int     // at once; 0 is one a processor
+	Workers int     // at once, at most one a processor, which 0 stands for as well: more would take memory and save no time
 	Version string  // of the program, for result.json
 	Cache   *Cache  // nil: none
 	Folder  *Folder // where results are kept; nil: nowhere
@@ -58,9 +58,9 @@ func (r *Runner) Run(ctx context.Context, trials []Trial) []Outcome {
 		}
 	}
 	w.progress.Of = len(missing)
-	workers := r.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
+	workers := runtime.GOMAXPROCS(0)
+	if r.Workers > 0 {
+		workers = min(workers, r.Workers)
 	}
 	var g errgroup.Group
 	g.SetLimit(workers)

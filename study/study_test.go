@@ -23,6 +23,9 @@ workload:
 ssd: mqsim-default
 `
 
+// self is the program that the tests are.
+var self = Program{"v", "self"}
+
 func source() scenario.Source { return scenario.Source{File: "small.yaml", Text: []byte(small)} }
 
 func axis(t testing.TB, text string) Axis {
@@ -189,7 +192,7 @@ func TestPanic(t *testing.T) {
 func TestCancel(t *testing.T) {
 	p := sweepOf(t, 4, "ssd.timing.read_latency=40us,80us")
 	dir := filepath.Join(t.TempDir(), "sweep")
-	folder, err := OpenFolder(dir, p, "v")
+	folder, err := OpenFolder(dir, p, self)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,10 +211,10 @@ func TestCancel(t *testing.T) {
 	if done < 3 || done > 4 || count(out, Failed) != 0 || count(out, Pending) != 8-done {
 		t.Fatalf("%d done, %d pending", done, count(out, Pending))
 	}
-	if err := folder.Record(out, "v"); err != nil {
+	if err := folder.Record(out); err != nil {
 		t.Fatal(err)
 	}
-	again, err := OpenFolder(dir, p, "v")
+	again, err := OpenFolder(dir, p, self)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +277,7 @@ func TestCache(t *testing.T) {
 	if n, _, _ := run("two/../.."); n != 4 {
 		t.Errorf("another program ran %d", n)
 	}
-	entries, err := filepath.Glob(filepath.Join(dir, "one", "*", "*.json"))
+	entries, err := filepath.Glob(filepath.Join(dir, "one", "*", "*"))
 	if err != nil || len(entries) != 4 {
 		t.Fatalf("%v, %v", entries, err)
 	}
@@ -282,7 +285,15 @@ func TestCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, text := range []string{"", "{", string(other), `{"schema": "farflash/result/9"}`} {
+	good, err := os.ReadFile(entries[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(good), `"value": 200`, `"value": 201`, 1) // still a result of this trial
+	if changed == string(good) {
+		t.Fatalf("nothing to change in %s", good)
+	}
+	for i, text := range []string{"", "{", string(other), `{"schema": "farflash/result/9"}`, string(good[:len(good)-2]), changed} {
 		if err := os.WriteFile(entries[0], []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -303,14 +314,14 @@ func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	p := sweepOf(t, 2, "ssd.timing.read_latency=40us,80us")
 	run := func(p *Plan) (int64, []string, error) {
-		folder, err := OpenFolder(dir, p, "v")
+		folder, err := OpenFolder(dir, p, self)
 		if err != nil {
 			return 0, nil, err
 		}
 		f := &fake{}
 		var warnings []string
 		out := (&Runner{Version: "v", Folder: folder, Execute: f.execute, Warn: func(err error) { warnings = append(warnings, err.Error()) }}).Run(t.Context(), p.Trials())
-		return f.runs.Load(), warnings, folder.Record(out, "v")
+		return f.runs.Load(), warnings, folder.Record(out)
 	}
 	if n, _, err := run(p); err != nil || n != 4 {
 		t.Fatalf("%d, %v", n, err)
@@ -344,73 +355,17 @@ func TestFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full, "mine.txt"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(full, p, "v"); !errors.Is(err, result.ErrExists) {
+	if _, err := OpenFolder(dir, p, Program{"v", "newer"}); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "another build of the program, self, not newer") {
+		t.Errorf("a folder of another program: %v", err)
+	}
+	if _, err := OpenFolder(full, p, self); !errors.Is(err, ErrOther) {
 		t.Errorf("a folder with other files: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(full, SweepFile), []byte(`{"schema": "farflash/sweep/9"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(full, p, "v"); err == nil || !strings.Contains(err.Error(), "farflash/sweep/9") {
+	if _, err := OpenFolder(full, p, self); err == nil || !strings.Contains(err.Error(), "farflash/sweep/9") {
 		t.Errorf("a newer manifest: %v", err)
-	}
-}
-
-func TestMerge(t *testing.T) {
-	dir := t.TempDir()
-	var shards []string
-	fails := func(x Trial) bool { return x.Seed == 3 }
-	for i := range 3 {
-		p := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,90us")
-		p.Shard = Shard{i + 1, 3}
-		if i == 1 {
-			p.Shard.Index = 1 // the second third is missing
-		}
-		place := filepath.Join(dir, fmt.Sprint(i))
-		shards = append(shards, place)
-		folder, err := OpenFolder(place, p, "v")
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := (&Runner{Version: "v", Folder: folder, Execute: (&fake{fails: fails}).execute}).Run(t.Context(), p.Trials())
-		if err := folder.Record(out, "v"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	into := filepath.Join(dir, "all")
-	_, p, out, err := Merge(into, shards, "v")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Seeds 1, 2 and 3 are in the first, second and last shard.
-	if len(out) != 9 || count(out, Done) != 3 || count(out, Pending) != 3 || count(out, Failed) != 3 || out[2].Err.Error() != "out of paper" {
-		t.Errorf("%d done, %d pending, %d failed", count(out, Done), count(out, Pending), count(out, Failed))
-	}
-	if _, err := Respond(p, out, 0.95); err != nil {
-		t.Error(err)
-	}
-	whole := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,90us")
-	folder, err := OpenFolder(into, whole, "v")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fake{}
-	out = (&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(), whole.Trials())
-	if count(out, Done) != 9 || f.runs.Load() != 6 {
-		t.Errorf("taken up: %d done, %d run", count(out, Done), f.runs.Load())
-	}
-
-	if _, _, _, err := Merge(into, shards, "v"); !errors.Is(err, result.ErrExists) {
-		t.Errorf("merged into a full folder: %v", err)
-	}
-	other := filepath.Join(dir, "other")
-	if _, err := OpenFolder(other, sweepOf(t, 4, "ssd.timing.read_latency=40us,80us,90us"), "v"); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, _, err := Merge(filepath.Join(dir, "new"), append(shards, other), "v"); err == nil || !strings.Contains(err.Error(), "its --reps is 4, not 3") {
-		t.Errorf("merged with another sweep: %v", err)
-	}
-	if _, _, _, err := Merge(filepath.Join(dir, "new"), []string{dir}, "v"); err == nil || !strings.Contains(err.Error(), "no folder of a sweep") {
-		t.Errorf("merged what is no sweep: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,18 +57,18 @@ func (f *studyFlags) check(leastReps int) error {
 }
 
 // openCache opens the cache of results. A study does not depend on it: without a place for it there is none.
-func (p *program) openCache(f *studyFlags) (*study.Cache, error) {
+func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	if f.noCache {
 		return nil, nil
 	}
-	program, err := programName()
+	var err error
 	dir := f.cache
-	if err == nil && dir == "" {
+	if dir == "" {
 		dir, err = study.DefaultCache()
 	}
 	var c *study.Cache
 	if err == nil {
-		c, err = study.OpenCache(dir, program)
+		c, err = study.OpenCache(dir, name)
 	}
 	switch {
 	case err == nil:
@@ -105,30 +106,28 @@ func programName() (string, error) {
 
 // carryOut runs a plan's trials in its folder. It returns with what is done also when it was interrupted.
 func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome, error) {
-	cache, err := p.openCache(f)
+	name, err := programName()
+	if err != nil {
+		return nil, nil, failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+	}
+	cache, err := p.openCache(f, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	dir := f.dir
-	if dir == "" {
-		dir = defaultRun(plan.Name+"-"+string(plan.Kind), plan.Digest())
-		if plan.Shard.Of > 0 {
-			dir += fmt.Sprintf("-%d-of-%d", plan.Shard.Index, plan.Shard.Of)
-		}
-	}
-	folder, err := study.OpenFolder(dir, plan, buildVersion())
+	folder, err := openStudy(plan, f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
 		return nil, nil, badInput(err)
 	}
 	progress := p.progress(string(plan.Kind), "trials", f.quiet)
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Progress: func(x study.Progress) {
+			// What matters most is first: a narrow terminal cuts the end off.
 			note := fmt.Sprintf("%d at once", x.Running)
+			if x.Failed > 0 {
+				note = fmt.Sprintf("%d failed, ", x.Failed) + note
+			}
 			if x.Reused > 0 {
 				note += fmt.Sprintf(", %d were there", x.Reused)
-			}
-			if x.Failed > 0 {
-				note += fmt.Sprintf(", %d failed", x.Failed)
 			}
 			progress.Update(int64(x.Done), int64(x.Of), note)
 		},
@@ -140,7 +139,27 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	}
 	outcomes := runner.Run(ctx, plan.Trials())
 	progress.Stop()
-	return folder, outcomes, failed(folder.Record(outcomes, buildVersion()))
+	return folder, outcomes, failed(folder.Record(outcomes))
+}
+
+// openStudy opens the folder of a study. If nobody named one it is that of the plan, with a number behind it if something else
+// is there, such as what an older build of the program computed.
+func openStudy(plan *study.Plan, dir string, program study.Program) (*study.Folder, error) {
+	if dir != "" {
+		return study.OpenFolder(dir, plan, program)
+	}
+	first := defaultRun(plan.Name+"-"+string(plan.Kind), plan.Digest())
+	if plan.Shard.Of > 0 {
+		first += fmt.Sprintf("-%d-of-%d", plan.Shard.Index, plan.Shard.Of)
+	}
+	dir = first
+	for n := 2; ; n++ {
+		folder, err := study.OpenFolder(dir, plan, program)
+		if !errors.Is(err, study.ErrOther) {
+			return folder, err
+		}
+		dir = fmt.Sprintf("%s-%d", first, n)
+	}
 }
 
 // keep writes what a study found, for programs and for people, into its folder.
