@@ -18,7 +18,9 @@
 // they are, and the network as Fabric.
 //
 // What it leaves out: connecting and discovery, the admin queue, keep-alive, keyed
-// scatter-gather lists, retries after a lost connection, and the content of the data.
+// scatter-gather lists, retries after a lost connection, the limit on RDMA Reads under way, and the content
+// of the data. The request of an RDMA Read has an ACK of its own, where InfiniBand has the
+// data stand for it.
 package nvmf
 
 import (

@@ -40,7 +40,7 @@ func (s *Scenario) check(d *decoder) {
 	if len(s.Flows) > 0 && s.Fabric == nil {
 		d.fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: 9}}}\"")
 	}
-	if !s.hasDrives() {
+	if !s.hasDrives() && len(s.Targets) == 0 {
 		d.fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
 		if len(s.Workload) == 0 {
 			return

@@ -157,9 +157,11 @@ func (d *decoder) unknownKey(k *node, t reflect.Type, fields []field, path strin
 		keys[i] = f.key
 	}
 	msg := fmt.Sprintf("unknown key %q in %s", k.text, name(path))
-	if p := findKey(t, k.text); p != "" {
+	best := spelling.Nearest(k.text, keys)
+	// A plural for a singular is likelier than a key of another section.
+	if p := findKey(t, k.text); p != "" && best != k.text+"s" {
 		msg += fmt.Sprintf("; did you mean %q?", p)
-	} else if best := spelling.Nearest(k.text, keys); best != "" {
+	} else if best != "" {
 		msg += fmt.Sprintf("; did you mean %q?", best)
 	} else {
 		msg += "; its keys are " + keyList(t)

@@ -104,7 +104,6 @@ func (w *whole) events() uint64 { return w.eng.Events() }
 // buildNetwork makes the models.
 func (s *Scenario) buildNetwork(seed uint64, parts int, keepPauses bool) (*network, error) {
 	y := &network{s: s, eng: sim.New()}
-	y.clock = y.eng
 	if err := y.make(seed, &y.tally); err != nil {
 		return nil, err
 	}
@@ -144,6 +143,7 @@ func (y *network) use(classes uint8) error {
 // make makes the network itself on its engine.
 func (y *network) make(seed uint64, sink fabric.Sink) error {
 	s, x := y.s, y.s.Fabric
+	y.clock = y.eng
 	var err error
 	if y.graph, err = x.graph(s); err != nil {
 		return &Error{s.where("fabric.topology"), fmt.Sprintf("fabric.%v", err)}

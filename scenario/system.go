@@ -206,12 +206,21 @@ func (f *FirstWrite) UnmarshalText(text []byte) error { return spelling.OneOf(te
 // systemKeys are those that only a scenario with targets has.
 var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
 
+// localKeys are those of a workload item that are about a local drive's queue.
+var localKeys = []string{"queue", "namespace"}
+
 // absent are the keys of what the scenario is not.
 func (s *Scenario) absent() []string {
 	if len(s.Targets) == 0 {
 		return systemKeys
 	}
-	return nil
+	var out []string
+	for i := range s.Workload {
+		for _, key := range localKeys {
+			out = append(out, fmt.Sprintf("workload[%d].%s", i, key))
+		}
+	}
+	return out
 }
 
 // defaultSystem sets what a system is unless the scenario says otherwise.
@@ -436,9 +445,9 @@ func (s *Scenario) checkWithoutTargets(d *decoder) {
 	}
 }
 
-// checkLocal refuses, in a system, the keys of a workload item that are about a local drive's queue.
+// checkRemote refuses localKeys in a system.
 func (s *Scenario) checkRemote(d *decoder, i int) {
-	for _, key := range []string{"queue", "namespace"} {
+	for _, key := range localKeys {
 		path := fmt.Sprintf("workload[%d].%s", i, key)
 		if at, ok := d.set[path]; ok {
 			d.fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)

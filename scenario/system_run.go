@@ -70,7 +70,6 @@ func (s *Scenario) buildSystem(seed uint64, protocol nvmf.Protocol, images []*ss
 		return nil, fmt.Errorf("nvmf: %w", err)
 	}
 	y.net = &network{s: s, eng: y.eng, others: y.sys.Carries}
-	y.net.clock = y.eng
 	if err := y.net.make(seed, y.sys); err != nil {
 		return nil, err
 	}

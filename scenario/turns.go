@@ -273,7 +273,6 @@ func (t *turns) network(list []flows.Flow) (func(int) sim.Time, uint64, error) {
 // flowNetwork makes a network with the flows of an iteration.
 func (s *Scenario) flowNetwork(seed uint64, list []flows.Flow) (*network, error) {
 	n := &network{s: s, eng: sim.New(), known: len(list)}
-	n.clock = n.eng
 	if err := n.make(seed, &n.tally); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,297 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/cosim"
+	"farflash/nvmf"
+	"farflash/sim"
+)
+
+// tinyDrive collects garbage all the time.
+const tinyDrive = `{preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {capacity: 1MiB}, collection: {victim: greedy}}`
+
+const smallSystem = `initiators: 3
+targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
+workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]
+`
+
+// delaysOf runs a scenario and gives the latency of each request, by number.
+func delaysOf(t *testing.T, text string, set ...string) []sim.Time {
+	t.Helper()
+	s, err := parse(text, set...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []sim.Time
+	_, err = s.Run(context.Background(), Options{Seed: 1, Sample: func(x cosim.Sample) error {
+		for uint64(len(out)) <= x.ID {
+			out = append(out, 0)
+		}
+		out[x.ID] = x.Finished - x.Arrival
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestInstantNetwork: behind a network that takes no time a drive is what it is without one, for each
+// request and to the picosecond.
+func TestInstantNetwork(t *testing.T) {
+	const load = `
+workload:
+  - synthetic:
+      reads: {size: {mean: 12KiB, scv: 2}, interarrival: {mean: 60us, scv: 4}}
+      writes: {size: 8KiB, interarrival: {mean: 200us, scv: 2}, addresses: {align: 8KiB}}
+      requests: 30000
+`
+	// Without a preconditioning, whose random numbers have another name in a system.
+	alone := delaysOf(t, "ssd: "+tinyDrive+load, "workload[0].queue.depth=65535", "workload[0].queue.class=medium")
+	for _, c := range []struct{ protocol, more string }{
+		{"flows", "fabric: {queue_pairs: {life: per-message}, "},
+		{"nvmeof", "nvmf: {initiator: {command: 0s}, target: {command: 0s}, queue_depth: 65536}\nfabric: {"},
+	} {
+		text := "targets: [{count: 1, ssds: 1, ssd: " + tinyDrive + "}]\nroute: {target: volume}\nprotocol: " + c.protocol + load + c.more +
+			"topology: {star: {hosts: 2}}, host_link: 1000000Tbps, up_link: 1000000Tbps, delay: 0s, congestion_control: none, pfc: {enabled: false}}\n"
+		if got := delaysOf(t, text, "nvmf.drive_depth=65534", "nvmf.max_transfer=1GiB"); !slices.Equal(got, alone) {
+			n := 0
+			for i := range alone {
+				if got[i] != alone[i] {
+					if n++; n < 4 {
+						t.Logf("%s: request %d took %v, without a network %v", c.protocol, i, got[i], alone[i])
+					}
+				}
+			}
+			t.Errorf("%s: %d of %d requests took another time", c.protocol, n, len(alone))
+		}
+	}
+}
+
+// TestOneAtATime: a request that is alone takes what the drive takes without a network and a constant way, which is the same for
+// all requests of a size.
+func TestOneAtATime(t *testing.T) {
+	const load = `
+workload: [{synthetic: {reads: {size: 16KiB, interarrival: 5ms}, requests: 300}, start: 1ms}]
+`
+	local := delaysOf(t, "ssd: mqsim-default"+load, "workload[0].queue.class=medium")
+	for _, protocol := range []string{"nvmeof", "flows"} {
+		remote := delaysOf(t, "targets: [{count: 1, ssds: 1, ssd: mqsim-default}]\nroute: {target: volume}\nprotocol: "+protocol+load)
+		way := remote[0] - local[0]
+		for i := range local {
+			if remote[i]-local[i] != way {
+				t.Fatalf("%s: request %d took %v on its way, the first %v", protocol, i, remote[i]-local[i], way)
+			}
+		}
+		// 16 packets of 1106 B at 40 Gbps over two links, 1 us each: 17 x 221.2 ns + 2 us and, with capsules, one of 146 B
+		// out (2 x 29.2 ns + 2 us), one of 98 B back behind the data (19.6 ns) and 2 x 0.73 us of software.
+		want := sim.Time(5_760_400)
+		if protocol == "nvmeof" {
+			want += 2_058_400 + 19_600 + 1_460_000
+		}
+		if way != want {
+			t.Errorf("%s: the way takes %v, want %v", protocol, way, want)
+		}
+	}
+}
+
+// TestTurnsEqualCoupled: once iterations change nothing any more, they have the very answer of one loop of events with
+// the same flows.
+func TestTurnsEqualCoupled(t *testing.T) {
+	for _, c := range []struct{ name, more string }{
+		{"light", "coupling: {mode: both, iterative: {iterations: 30, full: true}}\n"},
+		{"unloaded first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: unloaded}}\n"},
+		{"small switches", "coupling: {mode: both, iterative: {iterations: 60, full: true}}\nfabric: {buffer: 600KiB, congestion_control: none}\n"},
+		{"anderson", "coupling: {mode: both, iterative: {iterations: 60, full: true, acceleration: anderson}}\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := run(t, `initiators: 4
+targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
+`+c.more+`workload:
+  - synthetic:
+      reads: {size: {mean: 44KB, scv: 1.2, granule: 512B}, interarrival: {mean: 20us, scv: 4}}
+      writes: {size: 16KiB, interarrival: {mean: 40us, scv: 2}, addresses: {align: 4KiB}}
+      requests: 3000
+`, 1)
+			if _, ok := o.Result.Metric("snis.fixed_at"); !ok {
+				t.Fatal("the iterations go on changing")
+			}
+			if e := metric(t, o, "snis.error.request.max"); e != 0 {
+				t.Errorf("a request differs by %g us", e)
+			}
+			m, _ := o.Result.Matrix("snis.error")
+			for i, row := range m.V {
+				if row[0] != row[1] || row[2] != 0 {
+					t.Errorf("%s: %v", m.Rows[i], row)
+				}
+			}
+			if m, ok := o.Result.Matrix("snis.protocol"); !ok || !(m.V[0][1] > m.V[0][0]) {
+				t.Errorf("capsules and software take no time: %v", m.V)
+			}
+		})
+	}
+}
+
+// TestStorms: nothing is lost and every law holds while drives collect garbage, switches pause each other and
+// queues are full.
+func TestStorms(t *testing.T) {
+	o := run(t, `initiators: 8
+targets: [{count: 2, ssds: 2, ssd: `+tinyDrive+`}]
+route: {target: {stripe: 16KiB}}
+nvmf: {queue_depth: 16, txq: 64KiB, drive_depth: 8}
+fabric: {pfc: {threshold: 20KB}, congestion_control: none, host_link: 10Gbps}
+workload:
+  - synthetic:
+      reads: {size: {mean: 48KiB, scv: 3}, interarrival: {mean: 15us, scv: 9}}
+      writes: {size: {mean: 64KiB, scv: 2}, interarrival: {mean: 60us, scv: 9}}
+      requests: 6000
+`, 1, "targets[0].ssd.preconditioning.fill=steady")
+	for _, name := range []string{"ssd.gc.count", "fabric.pause.count", "nvmf.held.initiator", "nvmf.held.target", "nvmf.held.txq"} {
+		if metric(t, o, name) == 0 {
+			t.Errorf("%s is 0: this is no storm", name)
+		}
+	}
+	if n := metric(t, o, "all.count"); n != 6000 {
+		t.Errorf("%g of 6000 requests ended", n)
+	}
+}
+
+// TestSystemSameBytes: what a scenario and a seed give depends on nothing else, parallel or not.
+func TestSystemSameBytes(t *testing.T) {
+	const load = `
+workload:
+  - synthetic: {reads: {size: 32KiB, interarrival: {mean: 4us, scv: 3}}, writes: {size: 16KiB, interarrival: 8us}, requests: 2000}
+fabric: {topology: {clos: {pods: 2, leaves: 2, tors: 2, hosts_per_pod: 8, spines: 2}}, host_link: 10Gbps, up_link: 40Gbps}
+initiators: 6
+targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
+`
+	encode := func(procs int, text string, set ...string) []byte {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		o := run(t, text+load, 5, set...)
+		// How many parts there were is a part of the scenario, and so of its digest.
+		o.Result.Digest = ""
+		b, err := o.Result.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for _, mode := range []string{"coupling: {mode: coupled}", "coupling: {mode: iterative}\nprotocol: flows", "coupling: {mode: both}"} {
+		want := encode(1, mode)
+		if !bytes.Equal(want, encode(4, mode)) {
+			t.Errorf("%s: another result with 4 processors", mode)
+		}
+		if strings.Contains(mode, "iterative") {
+			for _, parts := range []string{"2", "3"} {
+				if !bytes.Equal(want, encode(2, mode, "fabric.parts="+parts)) {
+					t.Errorf("%s: another result in %s parts", mode, parts)
+				}
+			}
+		}
+	}
+}
+
+// TestRoutes: each request goes where its route says.
+func TestRoutes(t *testing.T) {
+	const load = "workload: [{synthetic: {reads: {size: 4KiB, interarrival: 20us}, requests: 600}}]\ninitiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\n"
+	for _, c := range []struct {
+		route      string
+		initiators []int // requests of each; nil is any, with none without
+		drives     []int
+	}{
+		{"{initiator: round-robin, target: {stripe: 4KiB}}", []int{200, 200, 200}, nil},
+		{"{initiator: hash, target: hash}", nil, nil},
+		{"{initiator: each, target: {stripe: 64KiB}}", []int{600, 600, 600}, nil},
+		{"{initiator: trace, target: trace}", []int{600, 0, 0}, []int{600, 0, 0, 0}},
+		{"{initiator: trace, target: volume}", []int{600, 0, 0}, []int{600, 0, 0, 0}},
+	} {
+		s, err := parse(load + "route: " + c.route)
+		if err != nil {
+			t.Fatal(err)
+		}
+		initiators, drives := make([]int, 3), make([]int, 4)
+		if _, err := s.Run(context.Background(), Options{Seed: 1, Sample: func(x cosim.Sample) error {
+			initiators[x.Trip.Initiator]++
+			drives[x.Trip.Drive]++
+			return nil
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if c.initiators != nil && !slices.Equal(initiators, c.initiators) || c.initiators == nil && slices.Contains(initiators, 0) {
+			t.Errorf("%s: initiators %v", c.route, initiators)
+		}
+		if c.drives != nil && !slices.Equal(drives, c.drives) || c.drives == nil && slices.Contains(drives, 0) {
+			t.Errorf("%s: drives %v", c.route, drives)
+		}
+	}
+}
+
+func TestSystemMistakes(t *testing.T) {
+	for _, c := range []struct {
+		name, old, new string
+		want           string
+	}{
+		{"misspelt key", "initiators:", "initiator:", `a.yaml:1:1: unknown key "initiator" in the scenario; did you mean "initiators"?`},
+		{"misspelt key of targets", "ssds: 2", "ssd_count: 2", `a.yaml:2:22: unknown key "ssd_count" in targets[0]; did you mean "ssd"?`},
+		{"no initiators", "initiators: 3", "initiators: 0", "a.yaml:1:13: initiators: 0 is not possible; use 1 to 4096"},
+		{"no targets", "count: 2", "count: 0", "a.yaml:2:19: targets[0].count: 0 is not possible; use 1 to 4096"},
+		{"too many drives", "ssds: 2", "ssds: 300", "a.yaml:2:28: targets[0].ssds: 300 is not possible; use 1 to 256"},
+		{"no drive", ", ssd: tlc-enterprise", "", `a.yaml:2:11: targets[0]: no ssd; add one, such as "ssd: tlc-enterprise"`},
+		{"misspelt drive", "tlc-enterprise", "tlc-entreprise", `a.yaml:2:36: targets[0].ssd.preset: no preset "tlc-entreprise"; did you mean tlc-enterprise?`},
+		{"misspelt protocol", "initiators", "protocol: nvmof\ninitiators", `a.yaml:1:11: protocol: "nvmof" is not possible; use nvmeof or flows (did you mean nvmeof?)`},
+		{"misspelt route", "initiators", "route: {target: stripes}\ninitiators", `a.yaml:1:17: route.target: "stripes" is not possible; use hash, stripe, volume or trace (did you mean stripe?)`},
+		{"short stripe", "initiators", "route: {target: {stripe: 1KiB}}\ninitiators", "a.yaml:1:26: route.target.stripe: 1KiB is not possible; use a multiple of 512B from 4KiB on"},
+		{"misspelt mode", "initiators", "coupling: {mode: couple}\ninitiators", `a.yaml:1:18: coupling.mode: "couple" is not possible; use coupled, iterative or both (did you mean coupled?)`},
+		{"capsules in turns", "initiators", "coupling: {mode: iterative}\ninitiators", "a.yaml:1:1: protocol: nvmeof is not possible: drives and network in turns have one flow for each request; use protocol: flows, or coupling.mode: both"},
+		{"closed loop in turns", "requests: 100}}", "requests: 100}, closed: 4}]\ncoupling: {mode: both}\n#", "a.yaml:3:12: workload[0]: it is a closed loop, whose next request comes when one has ended"},
+		{"until in turns", "initiators", "measure: {until: 1ms}\ncoupling: {mode: both}\ninitiators", "a.yaml:1:18: measure.until: drives and network in turns run to the end of the requests; use workload[i].until or limit"},
+		{"weights", "initiators", "coupling: {iterative: {weights: [50%, 50%, 50%]}}\ninitiators", "a.yaml:1:33: coupling.iterative.weights: their sum is 1.5; it must be 1"},
+		{"iterations", "initiators", "coupling: {iterative: {iterations: 1}}\ninitiators", "a.yaml:1:36: coupling.iterative.iterations: 1 is not possible; use 2 to 1000"},
+		{"depth", "initiators", "nvmf: {queue_depth: 0}\ninitiators", "a.yaml:1:21: nvmf.queue_depth: 0 is not possible; use 1 to 65536"},
+		{"cost without a unit", "initiators", "nvmf: {target: {command: 2}}\ninitiators", `a.yaml:1:26: nvmf.target.command: "2" has no unit; try 2us`},
+		{"few hosts", "initiators", "fabric: {topology: {star: {hosts: 4}}}\ninitiators", "a.yaml:1:20: fabric.topology: 4 hosts are too few for 3 initiators and 2 targets"},
+		{"host twice", "initiators", "place: {initiator_hosts: [0, 1, 1]}\ninitiators", "a.yaml:1:26: place.initiator_hosts: host 1 is taken already"},
+		{"hosts of others", "initiators", "place: {target_hosts: [0]}\ninitiators", "a.yaml:1:23: place.target_hosts: 1 hosts for 2 targets"},
+		{"no such host", "initiators", "place: {target_hosts: [0, 77]}\ninitiators", "a.yaml:1:23: place.target_hosts: there is no host 77; there are 0 to 4"},
+		{"parts", "initiators", "fabric: {parts: 2}\ninitiators", "a.yaml:1:17: fabric.parts: a coupled system is simulated in one piece; use 1, or coupling.mode: iterative"},
+		{"local queue", "requests: 100}}", "requests: 100}, queue: {depth: 8}}", "a.yaml:3:88: workload[0].queue is for a local drive; in a system, nvmf says what queues there are"},
+		{"system without targets", "targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]", "ssd: tlc-enterprise", `a.yaml:1:13: initiators needs targets; add some, such as "targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]"`},
+		{"no workload", "workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]", "", "a.yaml:1:1: no workload"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(smallSystem, c.old, c.new, 1)
+			if text == smallSystem {
+				t.Fatalf("no %q", c.old)
+			}
+			_, err := parse(text)
+			var errs Errors
+			if !errors.As(err, &errs) {
+				t.Fatalf("error %v is not located", err)
+			}
+			if got := strings.Split(err.Error(), "\n")[0]; !strings.HasPrefix(got, c.want) {
+				t.Errorf("got\n%v\nwant\n%v", err, c.want)
+			}
+		})
+	}
+}
+
+// TestStagesSum: the stages' means add up to the latency's.
+func TestStagesSum(t *testing.T) {
+	o := run(t, smallSystem, 1)
+	sum := 0.0
+	for k := range nvmf.Stages {
+		sum += metric(t, o, fmt.Sprintf("read.stage.%v.mean", k))
+	}
+	if got := metric(t, o, "read.latency.mean"); sum < got*(1-1e-9) || sum > got*(1+1e-9) {
+		t.Errorf("stages of %g us, a latency of %g us", sum, got)
+	}
+}
