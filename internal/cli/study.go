@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,6 +119,9 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	if err != nil {
 		return nil, nil, badInput(err)
 	}
+	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
+		p.note("measure: a study keeps no samples of requests, flows or pauses; farflash run writes those of one trial")
+	}
 	progress := p.progress(string(plan.Kind), "trials", f.quiet)
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Progress: func(x study.Progress) {
@@ -140,6 +144,12 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	outcomes := runner.Run(ctx, plan.Trials())
 	progress.Stop()
 	return folder, outcomes, failed(folder.Record(outcomes))
+}
+
+// sampled tells scenarios that ask for what a study does not keep.
+func sampled(x study.Point) bool {
+	m := x.Scenario.Measure
+	return m.Requests || m.Flows || m.Pauses
 }
 
 // openStudy opens the folder of a study. If nobody named one it is that of the plan, with a number behind it if something else
