@@ -94,3 +94,68 @@ func TestFalsePositives(t *testing.T) {
 		}
 	}
 }
+
+// TestAlike has differences without spread: where no chance has a part they are certain, and otherwise from five of them on.
+func TestAlike(t *testing.T) {
+	for _, c := range []struct {
+		reps    int
+		varies  bool // the metric depends on the seed
+		verdict Verdict
+		more    int
+	}{{2, false, Worse, 0}, {2, true, NoEvidence, 3}, {4, true, NoEvidence, 1}, {5, true, Worse, 0}} {
+		arm := func(shift float64) func(*result.Result, int) {
+			return func(r *result.Result, rep int) {
+				v := 10 + shift
+				if c.varies {
+					v += float64(rep)
+				}
+				r.Set("fabric.drops", v)
+			}
+		}
+		p, out := armsOf(c.reps, arm(0), arm(3))
+		x, err := Compare(p, out, DefaultTest())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := x.Pairs[0].Effects[0]; e.Verdict != c.verdict || e.More != c.more || e.Effect.Mean != 3 {
+			t.Errorf("%+v: %+v", c, e)
+		}
+	}
+}
+
+// TestAlone has a metric that differs by itself, and no more among twenty.
+func TestAlone(t *testing.T) {
+	names := []string{"fabric.drops"}
+	for _, d := range result.Metrics.All() {
+		if len(names) < 20 && d.Unit == "us" && !strings.Contains(d.Name, "[") {
+			names = append(names, d.Name)
+		}
+	}
+	deltas := []float64{1, 4, 2, 5, -1, 3} // t = 2.58 with 5 degrees, p = 0.049
+	arm := func(b float64) func(*result.Result, int) {
+		return func(r *result.Result, rep int) {
+			r.Set(names[0], 10+b*deltas[rep])
+			for i, name := range names[1:] {
+				r.Set(name, 100+b*float64((rep*7+i)%3-1))
+			}
+		}
+	}
+	p, out := armsOf(len(deltas), arm(0), arm(1))
+	for _, c := range []struct {
+		metrics []string
+		alone   bool
+		verdict Verdict
+	}{{nil, true, NoEvidence}, {names[:1], false, Worse}} {
+		test := DefaultTest()
+		test.Metrics = c.metrics
+		x, err := Compare(p, out, test)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range x.Pairs[0].Effects {
+			if e.Name == names[0] && (e.Verdict != c.verdict || e.Alone != c.alone || (e.More > 0) != (c.verdict == NoEvidence)) {
+				t.Errorf("%v: %+v", c.metrics, e)
+			}
+		}
+	}
+}

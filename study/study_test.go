@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -101,6 +102,23 @@ func TestGrid(t *testing.T) {
 	}
 }
 
+// TestShortPaths holds that points are told apart where two axes end alike.
+func TestShortPaths(t *testing.T) {
+	for _, c := range []struct{ paths, want []string }{
+		{[]string{"ssd.over_provisioning", "workload[0].closed"}, []string{"over_provisioning", "closed"}},
+		{[]string{"a.reads.size", "ssd.collection.victim", "a.writes.size"}, []string{"a.reads.size", "ssd.collection.victim", "a.writes.size"}},
+		{[]string{"initiators"}, []string{"initiators"}},
+	} {
+		var axes []Axis
+		for _, p := range c.paths {
+			axes = append(axes, Axis{Path: p})
+		}
+		if got := shortPaths(axes); !slices.Equal(got, c.want) {
+			t.Errorf("%v are shortened to %v", c.paths, got)
+		}
+	}
+}
+
 func TestPlanErrors(t *testing.T) {
 	for _, c := range []struct {
 		axes []string
@@ -177,6 +195,24 @@ func TestRunOrder(t *testing.T) {
 				t.Errorf("outcome %d depends on the workers", i)
 			}
 		}
+	}
+}
+
+// TestAtMostOneAProcessor asks for far more trials at once than there are processors.
+func TestAtMostOneAProcessor(t *testing.T) {
+	p := sweepOf(t, 100, "ssd.timing.read_latency=40us")
+	var running, most atomic.Int64
+	f := &fake{}
+	r := Runner{Workers: 1000, Version: "v", Execute: func(ctx context.Context, x Trial, v string, progress func(scenario.Progress)) (*result.Result, error) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		runtime.Gosched()
+		return f.execute(ctx, x, v, progress)
+	}}
+	if out := r.Run(t.Context(), p.Trials()); count(out, Done) != 100 || most.Load() > int64(runtime.GOMAXPROCS(0)) {
+		t.Errorf("%d done, %d at once", count(out, Done), most.Load())
 	}
 }
 

@@ -120,7 +120,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 		return nil, nil, badInput(err)
 	}
 	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
-		p.note("measure: a study keeps no samples of requests, flows or pauses; farflash run writes those of one trial")
+		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes those of one trial")
 	}
 	progress := p.progress(string(plan.Kind), "trials", f.quiet)
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
@@ -149,7 +149,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 // sampled tells scenarios that ask for what a study does not keep.
 func sampled(x study.Point) bool {
 	m := x.Scenario.Measure
-	return m.Requests || m.Flows || m.Pauses
+	return m.Requests || m.Flows || m.Pauses || m.Timeline
 }
 
 // openStudy opens the folder of a study. If nobody named one it is that of the plan, with a number behind it if something else
