@@ -270,6 +270,19 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	return true
 }
 
+// RangeError is a request for addresses that its namespace does not have.
+type RangeError struct {
+	Flow           string
+	Request        uint64 // counted from 1
+	Offset, Length int64
+	Size           int64 // the namespace's
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("%s: request %d is for bytes %d to %d, but the namespace ends at %d; fold addresses or use a larger drive",
+		e.Flow, e.Request, e.Offset, e.Offset+e.Length, e.Size)
+}
+
 // fit makes a request lie within its namespace, or stops the host.
 func (h *Host) fit(f *flow, r *block.Request) bool {
 	if r.Op == block.Flush {
@@ -280,8 +293,7 @@ func (h *Host) fit(f *flow, r *block.Request) bool {
 		return true
 	}
 	if !f.Fold {
-		h.fail(fmt.Errorf("%s: request %d is for bytes %d to %d, but the namespace ends at %d; fold addresses or use a larger drive",
-			f.Name, h.issued+1, r.Offset, r.Offset+r.Length, size))
+		h.fail(&RangeError{Flow: f.Name, Request: h.issued + 1, Offset: r.Offset, Length: r.Length, Size: size})
 		return false
 	}
 	if r.Length > size {

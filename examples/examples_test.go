@@ -48,8 +48,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 3 {
-		t.Errorf("there are %d examples, and tests for 3", len(files))
+	if len(files) != 4 {
+		t.Errorf("there are %d examples, and tests for 4", len(files))
 	}
 }
 
@@ -74,5 +74,19 @@ func TestBursts(t *testing.T) {
 	smooth := run(t, "bursts.yaml", scenario.Change{Path: "workload[0].synthetic.reads.interarrival", Value: "{mean: 4us, kind: exponential}"})("read.latency.p99")
 	if bursts < 2*smooth {
 		t.Errorf("the 99th percentile is %v us with bursts and %v us without", bursts, smooth)
+	}
+}
+
+func TestShortQueues(t *testing.T) {
+	deep := run(t, "short-queues.yaml")
+	short := run(t, "short-queues.yaml", scenario.Change{Path: "nvmf.queue_depth", Value: "4"})
+	if deep("fabric.pause.count") == 0 || short("fabric.pause.count") > 0 {
+		t.Error("deep queues are to pause the network, short ones not")
+	}
+	if a, b := deep("read.stage.network_back.mean"), short("read.stage.network_back.mean"); b > a/2 {
+		t.Errorf("the way back takes %v us with deep queues and %v with short ones", a, b)
+	}
+	if a, b := deep("read.stage.initiator.mean"), short("read.stage.initiator.mean"); b < 10*a {
+		t.Errorf("reads wait for %v us at the initiator with deep queues and %v with short ones", a, b)
 	}
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -159,7 +158,10 @@ func signed(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "\u2013"
 	}
-	text := fmt.Sprintf("%+.1f %%", 100*v)
+	text := term.Percent(v)
+	if v > 0 {
+		text = "+" + text
+	}
 	return strings.Replace(text, "-", "\u2212", 1)
 }
 

@@ -96,6 +96,9 @@ func (r *Run) turns(b *strings.Builder, style term.Style) error {
 		for _, d := range list[1:] {
 			parts = append(parts, d.name+" "+signed(d.relative))
 		}
+		if most, ok := r.Result.Metric("snis.error.request.max"); ok {
+			parts = append(parts, "a request at most "+term.Quantity(most.Value, most.Unit))
+		}
 		t.Row("off one event loop", list[0].name+" "+signed(list[0].relative), style.Dim(strings.Join(parts, ", ")))
 	}
 	if t.Rows() == 0 {

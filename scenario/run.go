@@ -329,7 +329,12 @@ func (l *Load) expected() uint64 {
 func (s *Scenario) located(err error) error {
 	for i := range s.Workload {
 		if strings.HasPrefix(err.Error(), s.name(i)+":") || strings.HasPrefix(err.Error(), s.name(i)+"/") {
-			return &Error{s.where(fmt.Sprintf("workload[%d]", i)), err.Error()}
+			msg := err.Error()
+			var beyond *cosim.RangeError
+			if errors.As(err, &beyond) && len(s.Targets) > 0 && s.Route.Target.By != ByStripe {
+				msg += ", or route.target: stripe, which spreads the addresses over all drives"
+			}
+			return &Error{s.where(fmt.Sprintf("workload[%d]", i)), msg}
 		}
 	}
 	return err

@@ -295,3 +295,16 @@ func TestStagesSum(t *testing.T) {
 		t.Errorf("stages of %g us, a latency of %g us", sum, got)
 	}
 }
+
+// TestBeyond: addresses that no drive has are refused with what helps, and striping helps.
+func TestBeyond(t *testing.T) {
+	const text = "targets: [{count: 2, ssds: 2, ssd: " + tinyDrive + "}]\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us, addresses: {start: 40MiB, space: 20MiB}}, requests: 100}}]\n"
+	s, err := parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.Run(context.Background(), Options{Seed: 1}); err == nil || !strings.HasSuffix(err.Error(), "; fold addresses or use a larger drive, or route.target: stripe, which spreads the addresses over all drives") {
+		t.Errorf("%v", err)
+	}
+	run(t, text+"route: {target: stripe}\n", 1)
+}
