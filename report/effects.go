@@ -147,13 +147,13 @@ func verdictStyle(v study.Verdict) int {
 
 // effectTable lists all metrics.
 func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
-	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {Title: "p (t, Holm)"}, {Title: "p (ranks)"}, {Title: "p (ranks, Holm)"},
-		{Title: "More runs"}, {"Verdict", true}}}
+	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}, {Title: "More runs"},
+		{Title: "p (t, Holm)"}, {Title: "p (ranks)"}, {Title: "p (ranks, Holm)"}}}
 	for i := range pair.Effects {
 		e := &pair.Effects[i]
 		row := []cell{{Text: e.Name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)}, {Text: term.Quantity(e.B, e.Unit)}}
 		if e.Verdict == study.Identical {
-			row = append(row, cell{Text: "="}, cell{}, cell{}, cell{}, cell{}, cell{}, cell{Text: string(e.Verdict), Class: "text name"})
+			row = append(row, cell{Text: "="}, cell{}, cell{Text: string(e.Verdict), Class: "text name"}, cell{}, cell{}, cell{}, cell{})
 		} else {
 			effect, interval := effectText(e)
 			class := "text name"
@@ -164,8 +164,8 @@ func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
 			case e.Verdict == study.Worse:
 				class = "text name failed"
 			}
-			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)}, cell{Text: probability(e.WilcoxonHolm)},
-				cell{Text: moreText(e)}, cell{Text: verdictText(e, x.Relevant), Class: class})
+			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class}, cell{Text: moreText(e)},
+				cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)}, cell{Text: probability(e.WilcoxonHolm)})
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -91,6 +91,13 @@ func TestEffectsText(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	b.Reset()
+	if err := WriteEffectsText(&b, x, func(name string) bool { return name == "read.iops" }, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\ndifferent and not shown: read.latency.mean, read.latency.p50, read.latency.p99, ssd.gc.count; --all shows them\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
 	if strings.Count(text, "more runs") != 2 {
 		t.Errorf("a column of further replicates where none are needed:\n%s", text)
 	}

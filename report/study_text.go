@@ -31,10 +31,14 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func
 	letter := ArmLetter(pair.Arm)
 	fmt.Fprintf(b, "\n%s against A, with %g %% intervals of the paired differences\n\n", letter, 100*x.Level)
 	var shown []*study.Effect
+	var hidden []string // though they differ
 	alone, more := false, false
 	for i := range pair.Effects {
 		e := &pair.Effects[i]
 		if !show(e.Name) || e.A == 0 && e.B == 0 && e.Verdict == study.Identical {
+			if e.Differs() {
+				hidden = append(hidden, e.Name)
+			}
 			continue
 		}
 		shown = append(shown, e)
@@ -69,6 +73,9 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func
 		return err
 	}
 	b.WriteString("\n" + pairSummary(x, pair) + "\n")
+	if len(hidden) > 0 {
+		fmt.Fprintf(b, "different and not shown: %s; --all shows them\n", shortList(hidden))
+	}
 	if pair.Family > 0 {
 		fmt.Fprintf(b, "p: paired t test, corrected for %s (Holm); an interval is of its metric alone\n", countMetrics(pair.Family))
 	}
@@ -180,7 +187,11 @@ func pointCell(x *study.PointSummary, name string) string {
 	e, ok := x.Metric(name)
 	switch {
 	case ok && e.N > 1 && e.Mean != 0:
-		return fmt.Sprintf("%s +- %s", term.Quantity(e.Mean, e.Unit), term.Percent(math.Abs(e.Half/e.Mean)))
+		share := math.Abs(e.Half / e.Mean)
+		if share < 0.0005 {
+			share = 0 // no one asks how narrow it is
+		}
+		return fmt.Sprintf("%s +- %s", term.Quantity(e.Mean, e.Unit), term.Percent(share))
 	case ok:
 		return term.Quantity(e.Mean, e.Unit)
 	case len(x.Failed) > 0:

@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -46,6 +47,9 @@ func interval(xs []float64, level float64) Interval {
 	var m Moments
 	for _, x := range xs {
 		m.Add(x)
+	}
+	if slices.Min(xs) == slices.Max(xs) { // the moments would have what rounding leaves
+		return Interval{Mean: xs[0], Level: level, N: len(xs), Batch: 1}
 	}
 	n := float64(m.N())
 	half := TQuantile((1+level)/2, len(xs)-1) * math.Sqrt(m.SampleVariance()/n)

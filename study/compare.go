@@ -78,7 +78,7 @@ type Pair struct {
 func (p *Pair) Differing() int {
 	n := 0
 	for i := range p.Effects {
-		if v := p.Effects[i].Verdict; v != Identical && v != NoEvidence {
+		if p.Effects[i].Differs() {
 			n++
 		}
 	}
@@ -104,6 +104,9 @@ type Effect struct {
 	// More is how many further replicates would settle a metric without evidence; -1 is more than anyone runs. 0 is settled.
 	More int
 }
+
+// Differs tells whether there is evidence of a difference.
+func (e *Effect) Differs() bool { return e.Verdict != Identical && e.Verdict != NoEvidence }
 
 // Relative returns the effect and its interval's ends as shares of the first arm's mean, and false if that is 0.
 func (e *Effect) Relative() (mean, low, high float64, ok bool) {
@@ -258,7 +261,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 		if err := t.judge(e, ranked[k], p.Family); err != nil {
 			return p, fmt.Errorf("%s: %w", e.Name, err)
 		}
-		if e.Verdict != NoEvidence && e.Wilcoxon < 1-t.Level {
+		if e.Differs() && e.Wilcoxon < 1-t.Level {
 			p.Agreed++
 		}
 	}
