@@ -8,6 +8,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/spelling"
+	"farflash/nvmf"
 	"farflash/sim"
 	"farflash/units"
 	"farflash/workload/flows"
@@ -86,6 +87,10 @@ type Iterative struct {
 	byDrive  [][]int32 // jobs
 	// Arrivals at and departures from drives and network: SA, SD, NA and ND of SNIS.
 	sa, sd, na, nd []sim.Time
+	// When each came into its drive, how long the drive worked for others meanwhile, and when its first packet was
+	// sent.
+	in, waited, begun []sim.Time
+	slowest           []int32 // the job that a request waited for longest
 	delay          []sim.Time // by request
 	values         []float64  // throughputs, sorted
 	last           [3]float64
@@ -105,6 +110,7 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 	it := &Iterative{cfg: cfg, jobs: jobs, byDrive: make([][]int32, drives), Converged: -1, Fixed: -1, omega: cfg.Relaxation}
 	n := len(jobs)
 	it.sa, it.sd, it.na, it.nd = make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n)
+	it.in, it.waited, it.begun = make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n)
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Command.Op > block.Write {
@@ -118,6 +124,7 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 		it.requests = max(it.requests, int(j.Request)+1)
 	}
 	it.delay = make([]sim.Time, it.requests)
+	it.slowest = make([]int32, it.requests)
 	it.values = make([]float64, it.requests)
 	return it, nil
 }
@@ -194,6 +201,7 @@ func (r *replay) enter(j int32) bool {
 		return false
 	}
 	r.inside++
+	r.it.in[j] = r.eng.Now()
 	return true
 }
 
@@ -204,6 +212,7 @@ func (r *replay) completed(c block.Completion) {
 		r.eng.Stop()
 	}
 	r.it.sd[j] = r.eng.Now()
+	r.it.waited[j] = min(sim.Time(c.Waited), r.it.sd[j]-r.it.in[j])
 	r.inside--
 	r.done++
 	for len(r.waiting) > 0 && r.enter(r.waiting[0]) {
@@ -211,9 +220,9 @@ func (r *replay) completed(c block.Completion) {
 	}
 }
 
-// Network simulates the network: run is given a flow for each job, in order of their starts, and returns when the last
-// byte of each was delivered and how many pauses switches have sent.
-func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8, run func([]flows.Flow) (func(flow int) sim.Time, uint64, error)) error {
+// Network simulates the network: run is given a flow for each job, in order of their starts, and returns when the first packet of each
+// was sent and its last byte delivered, and how many pauses switches have sent.
+func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8, run func([]flows.Flow) (func(flow int) (begun, delivered sim.Time), uint64, error)) error {
 	order := make([]int32, len(it.jobs))
 	for i := range it.jobs {
 		order[i] = int32(i)
@@ -228,16 +237,16 @@ func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8, 
 		src, dst := ends(j)
 		list[k] = flows.Flow{Src: src, Dst: dst, Class: class, Size: units.Bytes(j.Command.Length), Start: it.na[i]}
 	}
-	delivered, pauses, err := run(list)
+	times, pauses, err := run(list)
 	if err != nil {
 		return err
 	}
 	for k, i := range order {
-		t := delivered(k)
+		begun, t := times(k)
 		if t == sim.Forever {
 			return fmt.Errorf("request %d never arrived: what was sent of it was lost", it.jobs[i].Request+1)
 		}
-		it.nd[i] = t
+		it.begun[i], it.nd[i] = begun, t
 	}
 	it.Turns = append(it.Turns, Turn{Pauses: pauses})
 	return nil
@@ -252,6 +261,21 @@ func (it *Iterative) Times(job int) (sa, sd, na, nd sim.Time) {
 	return it.sa[job], it.sd[job], it.na[job], it.nd[job]
 }
 
+// Stages are where the delay of a request went in the iteration that was simulated last: those of the part that it waited for longest.
+func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
+	i := it.slowest[request]
+	s[nvmf.AtTarget] = it.in[i] - it.sa[i]
+	s[nvmf.DriveWait] = it.waited[i]
+	s[nvmf.Flash] = it.sd[i] - it.in[i] - it.waited[i]
+	if it.jobs[i].Command.Op == block.Write {
+		s[nvmf.NetworkOut] = it.nd[i] - it.na[i]
+		return s
+	}
+	s[nvmf.TXQ] = it.begun[i] - it.na[i]
+	s[nvmf.NetworkBack] = it.nd[i] - it.begun[i]
+	return s
+}
+
 // Finish ends an iteration and reports whether another is to follow.
 func (it *Iterative) Finish() bool {
 	size := make([]int64, it.requests)
@@ -262,7 +286,9 @@ func (it *Iterative) Finish() bool {
 		if j.Command.Op == block.Write {
 			d += it.sd[i] - it.sa[i]
 		}
-		it.delay[j.Request] = max(it.delay[j.Request], d)
+		if d >= it.delay[j.Request] {
+			it.delay[j.Request], it.slowest[j.Request] = d, int32(i)
+		}
 		size[j.Request] += j.Command.Length
 	}
 	sum := 0.0

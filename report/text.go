@@ -219,6 +219,8 @@ func largestFirst(names []string, v []float64) string {
 // phaseName says a column of the latency breakdown in words.
 func phaseName(column string) string {
 	switch column {
+	case "queue":
+		return "waiting in the queue"
 	case "host_link":
 		return "host link"
 	case "dram":

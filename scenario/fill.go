@@ -120,7 +120,7 @@ func difference(b, a *ssd.Stats) ssd.Stats {
 		x, y := &d.Breakdown[i], &a.Breakdown[i]
 		x.Requests -= y.Requests
 		for _, z := range [][2]*sim.Time{
-			{&x.Link, &y.Link}, {&x.DRAM, &y.DRAM}, {&x.Mapping, &y.Mapping}, {&x.Backlog, &y.Backlog},
+			{&x.Queue, &y.Queue}, {&x.Link, &y.Link}, {&x.DRAM, &y.DRAM}, {&x.Mapping, &y.Mapping}, {&x.Backlog, &y.Backlog},
 			{&x.Wait, &y.Wait}, {&x.Array, &y.Array}, {&x.Transfer, &y.Transfer}, {&x.All, &y.All},
 		} {
 			*z[0] -= *z[1]
@@ -278,12 +278,12 @@ func (f *figures) busy() {
 
 // breakdown fills in where the time of requests went.
 func (f *figures) breakdown() {
-	cols := []string{"host_link", "dram", "mapping", "wait", "array", "transfer", "other"}
+	cols := []string{"queue", "host_link", "dram", "mapping", "wait", "array", "transfer", "other"}
 	var v [][]float64
 	for i := range 2 {
 		b := &f.now.Breakdown[i]
 		line := make([]float64, len(cols))
-		for k, t := range []sim.Time{b.Link, b.DRAM, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog} {
+		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog} {
 			line[k] = math.NaN()
 			if b.Requests > 0 {
 				line[k] = t.Microseconds() / float64(b.Requests)

@@ -255,7 +255,7 @@ func (t *turns) storage(ctx context.Context) error {
 }
 
 // network simulates the network with flows at given times.
-func (t *turns) network(list []flows.Flow) (func(int) sim.Time, uint64, error) {
+func (t *turns) network(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
 	n, err := t.s.flowNetwork(t.draw(), list)
 	if err != nil {
 		return nil, 0, err
@@ -267,7 +267,7 @@ func (t *turns) network(list []flows.Flow) (func(int) sim.Time, uint64, error) {
 	t.net, t.meter = n, m
 	t.events.Add(n.driver.events())
 	messages := n.net.Messages()
-	return func(flow int) sim.Time { return messages[flow].Delivered }, n.net.Counters.Pauses, nil
+	return func(flow int) (sim.Time, sim.Time) { return messages[flow].Begun, messages[flow].Delivered }, n.net.Counters.Pauses, nil
 }
 
 // flowNetwork makes a network with the flows of an iteration.
@@ -298,12 +298,15 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 	t.meter.from.ports = make([]portState, len(t.meter.before.ports))
 	t.meter.fill(r, &t.meter.before, interrupted)
 	var h [block.Ops]stats.Histogram
+	var ways [block.Ops]cosim.Anatomy
 	var bytes [block.Ops]int64
 	end := t.end()
 	for i, d := range t.it.Delays() {
 		q := &t.rec.Requests[i]
 		h[q.Op].Record(d)
 		bytes[q.Op] += q.Length
+		way := t.it.Stages(i)
+		ways[q.Op].Add(d, &way)
 	}
 	r.SimulatedS = end.Seconds()
 	var all stats.Histogram
@@ -313,6 +316,7 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 		}
 		put(r, op.String(), h[op].Count(), bytes[op], end.Seconds())
 		r.SetLatencies(op.String(), &h[op])
+		anatomy(r, op.String(), &ways[op])
 		all.Merge(&h[op])
 	}
 	put(r, "all", all.Count(), bytes[block.Read]+bytes[block.Write], end.Seconds())

@@ -44,8 +44,9 @@ type counters struct {
 // Breakdown says where the time of requests went, in total. Of a request's
 // transactions the one that ended last counts, so the parts add up to the latency.
 type Breakdown struct {
-	Requests                                                 uint64
-	Link, DRAM, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
+	Requests uint64
+	// Queue is the wait for the drive to fetch the command, behind others.
+	Queue, Link, DRAM, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
 }
 
 // account notes a finished request.
@@ -65,9 +66,11 @@ func (d *Drive) account(r *request) {
 	all := sim.Time(r.done.Finished - r.done.Submitted)
 	inside := r.served - r.accepted
 	b.All += all
-	b.Link += all - inside
 	// A command alone in its queue is fetched in so long.
-	r.done.Waited = r.done.Fetched - r.done.Submitted - int64(d.bellTime+d.readRequestTime+d.submissionTime)
+	queued := sim.Time(r.done.Fetched-r.done.Submitted) - d.bellTime - d.readRequestTime - d.submissionTime
+	r.done.Waited = int64(queued)
+	b.Queue += queued
+	b.Link += all - inside - queued
 	if r.array == 0 && r.transfer == 0 {
 		b.DRAM += inside
 		r.done.Waited += int64(max(inside-r.dram, 0))

@@ -74,7 +74,7 @@ func together(a, b []sim.Time) []sim.Time {
 func (b *Breakdown) add(o *Breakdown) {
 	b.Requests += o.Requests
 	for _, x := range [][2]*sim.Time{
-		{&b.Link, &o.Link}, {&b.DRAM, &o.DRAM}, {&b.Mapping, &o.Mapping}, {&b.Backlog, &o.Backlog},
+		{&b.Queue, &o.Queue}, {&b.Link, &o.Link}, {&b.DRAM, &o.DRAM}, {&b.Mapping, &o.Mapping}, {&b.Backlog, &o.Backlog},
 		{&b.Wait, &o.Wait}, {&b.Array, &o.Array}, {&b.Transfer, &o.Transfer}, {&b.All, &o.All},
 	} {
 		*x[0] += *x[1]
