@@ -187,11 +187,8 @@ func pointCell(x *study.PointSummary, name string) string {
 	e, ok := x.Metric(name)
 	switch {
 	case ok && e.N > 1 && e.Mean != 0:
-		share := math.Abs(e.Half / e.Mean)
-		if share < 0.0005 {
-			share = 0 // no one asks how narrow it is
-		}
-		return fmt.Sprintf("%s +- %s", term.Quantity(e.Mean, e.Unit), term.Percent(share))
+		// One digit after the point is enough: nobody asks how narrow a narrow one is.
+		return fmt.Sprintf("%s +- %.1f %%", term.Quantity(e.Mean, e.Unit), 100*math.Abs(e.Half/e.Mean))
 	case ok:
 		return term.Quantity(e.Mean, e.Unit)
 	case len(x.Failed) > 0:
