@@ -112,5 +112,8 @@ func (a *Array) Ended(d *nvmf.Done) {
 	a.sink(done)
 }
 
+// Tag is the host's tag of the request that a command with a tag is a part of and that has not ended.
+func (a *Array) Tag(command uint64) uint64 { return a.pending[command].tag }
+
 // Trip is how the request went that ended last. It holds until the next one ends.
 func (a *Array) Trip() *Trip { return &a.trip }

@@ -71,6 +71,8 @@ type Sample struct {
 	Submitted sim.Time
 	Fetched   sim.Time
 	Finished  sim.Time
+	// Waited is how long of its time in the device that worked for others; 0 if it cannot tell.
+	Waited sim.Time
 	// Trip is how it went, in a system; nil for a local drive. It holds until the next sample.
 	Trip *Trip
 }
@@ -341,7 +343,7 @@ func (h *Host) Complete(c block.Completion) {
 	if h.OnSample != nil {
 		h.sample = Sample{
 			Flow: int(i), ID: x.id, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
-			Arrival: x.arrival, Submitted: x.entered, Fetched: sim.Time(c.Fetched), Finished: now,
+			Arrival: x.arrival, Submitted: x.entered, Fetched: sim.Time(c.Fetched), Finished: now, Waited: sim.Time(c.Waited),
 		}
 		h.OnSample(&h.sample)
 	}
@@ -370,6 +372,9 @@ func (h *Host) allEnded() bool {
 	}
 	return true
 }
+
+// ID is the number of the request that the host has submitted with a tag and that has not completed.
+func (h *Host) ID(tag uint64) uint64 { return h.live[tag].id }
 
 // Waiting counts the requests that wait for room in a submission queue.
 func (h *Host) Waiting() uint64 {

@@ -87,10 +87,12 @@ type Iterative struct {
 	byDrive  [][]int32 // jobs
 	// Arrivals at and departures from drives and network: SA, SD, NA and ND of SNIS.
 	sa, sd, na, nd []sim.Time
-	// When each came into its drive, how long the drive worked for others meanwhile, and when its first packet was
-	// sent.
-	in, waited, begun []sim.Time
-	slowest           []int32 // the job that a request waited for longest
+	// How long each was held before its drive took it and how long the drive worked for others, and when its first
+	// packet was sent.
+	held, waited, begun []sim.Time
+	// What the last iteration's storage was given; sa is the next one's once it has ended.
+	stored  []sim.Time
+	slowest []int32 // the job that a request waited for longest
 	delay          []sim.Time // by request
 	values         []float64  // throughputs, sorted
 	last           [3]float64
@@ -110,7 +112,7 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 	it := &Iterative{cfg: cfg, jobs: jobs, byDrive: make([][]int32, drives), Converged: -1, Fixed: -1, omega: cfg.Relaxation}
 	n := len(jobs)
 	it.sa, it.sd, it.na, it.nd = make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n)
-	it.in, it.waited, it.begun = make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n)
+	it.held, it.waited, it.begun, it.stored = make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n)
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Command.Op > block.Write {
@@ -201,7 +203,7 @@ func (r *replay) enter(j int32) bool {
 		return false
 	}
 	r.inside++
-	r.it.in[j] = r.eng.Now()
+	r.it.stored[j], r.it.held[j] = r.it.sa[j], r.eng.Now()-r.it.sa[j]
 	return true
 }
 
@@ -212,7 +214,7 @@ func (r *replay) completed(c block.Completion) {
 		r.eng.Stop()
 	}
 	r.it.sd[j] = r.eng.Now()
-	r.it.waited[j] = min(sim.Time(c.Waited), r.it.sd[j]-r.it.in[j])
+	r.it.waited[j] = min(sim.Time(c.Waited), r.it.sd[j]-r.it.stored[j]-r.it.held[j])
 	r.inside--
 	r.done++
 	for len(r.waiting) > 0 && r.enter(r.waiting[0]) {
@@ -258,15 +260,15 @@ func (it *Iterative) Delays() []sim.Time { return it.delay }
 // Times are the arrivals at and departures from the drive and the network of a job in the iteration that was
 // simulated last.
 func (it *Iterative) Times(job int) (sa, sd, na, nd sim.Time) {
-	return it.sa[job], it.sd[job], it.na[job], it.nd[job]
+	return it.stored[job], it.sd[job], it.na[job], it.nd[job]
 }
 
 // Stages are where the delay of a request went in the iteration that was simulated last: those of the part that it waited for longest.
 func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	i := it.slowest[request]
-	s[nvmf.AtTarget] = it.in[i] - it.sa[i]
+	s[nvmf.AtTarget] = it.held[i]
 	s[nvmf.DriveWait] = it.waited[i]
-	s[nvmf.Flash] = it.sd[i] - it.in[i] - it.waited[i]
+	s[nvmf.Flash] = it.sd[i] - it.stored[i] - it.held[i] - it.waited[i]
 	if it.jobs[i].Command.Op == block.Write {
 		s[nvmf.NetworkOut] = it.nd[i] - it.na[i]
 		return s

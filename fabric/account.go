@@ -241,6 +241,14 @@ func (n *Network) Rate(q QP) units.BitRate {
 // event.
 func (n *Network) Look(at sim.Time) { n.at = at }
 
+// Node is whose a port is.
+func (n *Network) Node(pi int32) int32 { return n.ports[pi].node }
+
+// PortsOf are a node's first port and how many it has; they follow each other.
+func (n *Network) PortsOf(node int32) (first, count int32) {
+	return n.nodes[node].first, n.nodes[node].ports
+}
+
 // PortNumber is a port's number at its node, from 0.
 func (n *Network) PortNumber(pi int32) int { return int(pi - n.nodes[n.ports[pi].node].first) }
 

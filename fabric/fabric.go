@@ -116,6 +116,8 @@ type Network struct {
 	dog      watchdog
 
 	Counters Counters
+	// OnSend is told of each packet that is put on a wire.
+	OnSend sim.Probe[Sending]
 	// OnPause is told of each pause and its end, as it takes effect at the paused port.
 	OnPause sim.Probe[Pause]
 	// OnDrop is told of each packet that is lost.

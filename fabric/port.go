@@ -201,6 +201,9 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 	p.free = n.eng.Now() + n.time(p, x.size)
 	p.packets++
 	p.bytes += uint64(x.size)
+	if n.OnSend != nil {
+		n.tell(pi, p, &x)
+	}
 	at := p.free + p.delay
 	if p.cross {
 		n.cross(pi, at, x)

@@ -140,6 +140,9 @@ func (n *Network) PortName(pi int32) string {
 	return n.nodeName(p.node) + "->" + n.nodeName(n.ports[p.peer].node)
 }
 
+// NodeName is a node's name, or its number in words if it has none.
+func (n *Network) NodeName(node int32) string { return n.nodeName(node) }
+
 func (n *Network) nodeName(node int32) string {
 	if name := n.graph.Nodes[node].Name; name != "" {
 		return name

@@ -58,8 +58,8 @@ type command struct {
 	submitted sim.Time
 	mark      sim.Time // when it came to where it is
 	stage     [Stages]sim.Time
-	// Points for requests.parquet: the drive's queue, the drive's end, the data's way.
-	driveIn, driveOut, netIn, netOut sim.Time
+	// Points for requests.parquet: the target, the drive's queue, the drive's end, the data's way.
+	arrived, driveIn, driveOut, netIn, netOut sim.Time
 
 	initiator, target, drive, conn int32
 	next                           int32
@@ -81,6 +81,8 @@ type Done struct {
 	Submitted sim.Time
 	Ended     sim.Time
 	Stage     [Stages]sim.Time
+	// Arrived is when it came to the target, its data aside if they are fetched.
+	Arrived sim.Time
 	// DriveIn is when it entered the drive's queue, DriveOut when the drive had ended it; NetIn is
 	// when its data was handed to the network, NetOut when all of it had arrived.
 	DriveIn, DriveOut, NetIn, NetOut sim.Time
@@ -123,7 +125,7 @@ func (s *System) end(c int32) {
 	s.Counters.Latency += now - x.submitted
 	s.done = Done{
 		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Initiator: x.initiator, Target: x.target, Drive: x.drive,
-		Submitted: x.submitted, Ended: now, Stage: x.stage, DriveIn: x.driveIn, DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
+		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn, DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
 	}
 	conn := x.conn
 	x.next, s.free = s.free, c

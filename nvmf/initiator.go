@@ -43,10 +43,11 @@ func (s *System) submitFlow(c int32) {
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
 		s.move(x, AtInitiator, inNetworkOut)
-		s.post(c, pulled, true, units.Bytes(x.req.Length))
+		s.post(c, Pulled, true, units.Bytes(x.req.Length))
 		return
 	}
 	s.move(x, AtInitiator, inTarget)
+	x.arrived = x.mark
 	s.drive(c)
 }
 
@@ -111,19 +112,19 @@ func (s *System) sendCapsule(c int32) {
 			size += units.Bytes(x.req.Length)
 		}
 	}
-	s.post(c, capsule, true, size)
+	s.post(c, Capsule, true, size)
 }
 
 // pullArrived: the initiator's NIC answers the target's RDMA Read; its software has no part in that.
 func (s *System) pullArrived(c int32) {
-	s.post(c, pulled, true, units.Bytes(s.commands[c].req.Length))
+	s.post(c, Pulled, true, units.Bytes(s.commands[c].req.Length))
 }
 
 // answerArrived: a read's data, or the response, has arrived at the initiator.
-func (s *System) answerArrived(c int32, k kind) {
+func (s *System) answerArrived(c int32, k Kind) {
 	x := &s.commands[c]
 	now := s.eng.Now()
-	if k == data {
+	if k == Data {
 		x.netOut = now
 	}
 	if x.left--; x.left > 0 {

@@ -188,6 +188,12 @@ type System struct {
 
 	done     Done
 	Counters Counters
+
+	// OnMessage is told of each message that is posted, OnVisit of each command that a drive has ended, OnLevel of
+	// what drives' and transmit queues hold whenever that changes.
+	OnMessage sim.Probe[Message]
+	OnVisit   sim.Probe[Visit]
+	OnLevel   sim.Probe[Level]
 }
 
 // Counters are sums over all commands.
@@ -234,19 +240,8 @@ type posted struct {
 	command int32 // 0: not one of ours
 	bytes   int32 // of the transmit queue
 	target  int32
-	kind    kind
+	kind    Kind
 }
-
-// kind is what a message carries.
-type kind uint8
-
-const (
-	capsule  kind = iota
-	pull          // an RDMA Read request
-	pulled        // its answer: a write's data
-	data          // a read's
-	response      // a completion
-)
 
 // Events of the system; arg is a command.
 const (
@@ -306,6 +301,12 @@ func (s *System) Initiators() int { return len(s.initiators) }
 // Targets is how many targets there are.
 func (s *System) Targets() int { return len(s.targets) }
 
+// InitiatorNode is where an initiator is in the network, TargetNode where a target is.
+func (s *System) InitiatorNode(i int32) int32 { return s.initiators[i].node }
+
+// TargetNode is where a target is.
+func (s *System) TargetNode(i int32) int32 { return s.targets[i].node }
+
 // Device is a drive.
 func (s *System) Device(drive int32) block.Device { return s.drives[drive].dev }
 
@@ -355,11 +356,11 @@ func (s *System) Delivered(m int32) {
 	}
 	p := &s.posted[m]
 	switch c := p.command; p.kind {
-	case capsule:
+	case Capsule:
 		s.capsuleArrived(c)
-	case pull:
+	case Pull:
 		s.pullArrived(c)
-	case pulled:
+	case Pulled:
 		s.dataArrived(c)
 	default:
 		s.answerArrived(c, p.kind)
@@ -377,7 +378,7 @@ func (s *System) Acked(m int32) {
 func (s *System) Carries(m int32) bool { return int(m) < len(s.posted) && s.posted[m].command != 0 }
 
 // post sends a message for a command and returns its number.
-func (s *System) post(c int32, k kind, toTarget bool, size units.Bytes) int32 {
+func (s *System) post(c int32, k Kind, toTarget bool, size units.Bytes) int32 {
 	x := &s.commands[c]
 	n := &s.conns[x.conn]
 	from, to, q := s.initiators[x.initiator].node, s.targets[x.target].node, n.out
@@ -399,5 +400,8 @@ func (s *System) post(c int32, k kind, toTarget bool, size units.Bytes) int32 {
 		s.posted = append(s.posted, posted{})
 	}
 	s.posted[m] = posted{command: c, kind: k, target: x.target}
+	if s.OnMessage != nil {
+		s.OnMessage(Message{m, k, x.tag})
+	}
 	return m
 }

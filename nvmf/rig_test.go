@@ -157,6 +157,17 @@ func (r *rig) run(t failer) {
 		if sum != d.Ended-d.Submitted {
 			t.Fatalf("request %d took %v, its stages %v", d.Tag, d.Ended-d.Submitted, sum)
 		}
+		at, stage := d.Submitted, [nvmf.Stages]sim.Time{}
+		d.Steps(func(k nvmf.Stage, from, to sim.Time) {
+			if from != at || to <= from {
+				t.Fatalf("request %d: a step of %v from %v to %v, after one that ended at %v", d.Tag, k, from, to, at)
+			}
+			at = to
+			stage[k] += to - from
+		})
+		if at != d.Ended || stage != d.Stage {
+			t.Fatalf("request %d: steps until %v of %v, stages %v and not %v", d.Tag, at, d.Ended, stage, d.Stage)
+		}
 	}
 	for i, ok := range seen {
 		if !ok {

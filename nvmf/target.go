@@ -3,6 +3,7 @@ package nvmf
 import (
 	"farflash/block"
 	"farflash/sim"
+	"farflash/units"
 )
 
 // drive is a drive of a target.
@@ -18,6 +19,7 @@ type drive struct {
 func (s *System) capsuleArrived(c int32) {
 	x := &s.commands[c]
 	s.move(x, NetworkOut, inTarget)
+	x.arrived = s.eng.Now()
 	if x.req.Op == block.Write && x.req.Length <= int64(s.cfg.InCapsule) {
 		x.netOut = s.eng.Now()
 	}
@@ -30,7 +32,7 @@ func (s *System) received(c int32) {
 	if x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule) {
 		s.Counters.Pulls++
 		s.move(x, AtTarget, inNetworkOut)
-		s.post(c, pull, false, pullSize)
+		s.post(c, Pull, false, pullSize)
 		return
 	}
 	s.drive(c)
@@ -40,6 +42,9 @@ func (s *System) received(c int32) {
 func (s *System) dataArrived(c int32) {
 	x := &s.commands[c]
 	x.netOut = s.eng.Now()
+	if s.protocol == Flows {
+		x.arrived = x.netOut
+	}
 	s.move(x, NetworkOut, inTarget)
 	s.drive(c)
 }
@@ -64,6 +69,7 @@ func (s *System) enter(d *drive, c int32) bool {
 	d.inside++
 	x.driveIn = s.eng.Now()
 	s.move(x, AtTarget, inDrive)
+	s.tellQueue(x.drive)
 	return true
 }
 
@@ -81,6 +87,9 @@ func (s *System) Complete(done block.Completion) {
 	s.Counters.presence[inTXQ] -= uint64(now)
 	x.stage[Flash] += now - x.mark
 	x.at, x.mark = inTXQ, now
+	if s.OnVisit != nil {
+		s.OnVisit(Visit{In: x.driveIn, Out: now, Waited: waited, Size: units.Bytes(x.req.Length), Tag: x.tag, Target: x.target, Drive: x.drive, Initiator: x.initiator, Op: x.req.Op})
+	}
 	if s.protocol == Flows {
 		s.finished(c)
 		return

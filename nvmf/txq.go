@@ -21,6 +21,7 @@ func (s *System) finished(c int32) {
 		// Nothing goes back: the request ends with the drive.
 		d := &s.drives[x.drive]
 		d.inside--
+		s.tellQueue(x.drive)
 		s.move(x, TXQ, inInitiator)
 		s.refill(d)
 		s.end(c)
@@ -59,15 +60,16 @@ func (s *System) answer(c int32, t *transmitter) {
 	x := &s.commands[c]
 	d := x.drive
 	s.drives[d].inside--
+	s.tellQueue(d)
 	if x.req.Op == block.Read && x.status == block.OK {
 		x.netIn = s.eng.Now()
 		x.left++
-		x.first = s.send(c, data, units.Bytes(x.req.Length), t)
+		x.first = s.send(c, Data, units.Bytes(x.req.Length), t)
 	}
 	if s.protocol == NVMeoF {
 		x := &s.commands[c]
 		x.left++
-		if m := s.send(c, response, responseSize, t); x.first < 0 {
+		if m := s.send(c, Response, responseSize, t); x.first < 0 {
 			x.first = m
 		}
 	}
@@ -75,13 +77,14 @@ func (s *System) answer(c int32, t *transmitter) {
 }
 
 // send posts a message that takes room in a transmit queue until it is acknowledged.
-func (s *System) send(c int32, k kind, size units.Bytes, t *transmitter) int32 {
+func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 	m := s.post(c, k, false, size)
 	if m >= 0 && s.protocol == NVMeoF {
 		s.posted[m].bytes = int32(size)
 		t.used += size
 		t.entries++
 		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
+		s.tellTXQ(s.posted[m].target)
 	}
 	return m
 }
@@ -91,6 +94,7 @@ func (s *System) release(target int32, size units.Bytes) {
 	t := &s.targets[target]
 	t.used -= size
 	t.entries--
+	s.tellTXQ(target)
 	for t.waiting.n > 0 && s.room(t, s.answerSize(&s.commands[t.waiting.head])) {
 		s.answer(s.pop(&t.waiting), t)
 	}

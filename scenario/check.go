@@ -58,6 +58,9 @@ func (s *Scenario) check(d *decoder) {
 	}
 	s.Measure.check(d, at("measure"))
 	s.Measure.checkFiles(d, s.where, false, len(s.Targets) > 0)
+	if s.Measure.Timeline && len(s.Targets) > 0 && s.Coupling.Mode == IterativeOnly {
+		d.fail(s.where("measure.timeline"), "measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to show side by side; leave it out, or use coupling.mode coupled or both")
+	}
 }
 
 // where finds the position of a path: its own, or that of the nearest thing around

@@ -72,15 +72,17 @@ type tally struct {
 	done  uint64
 	last  sim.Time
 	clock *sim.Engine
+	ended sim.Probe[int32] // told of each
 }
 
 // Delivered is for the network.
 func (t *tally) Delivered(int32) {}
 
 // Acked is for the network: a flow has ended.
-func (t *tally) Acked(int32) {
+func (t *tally) Acked(m int32) {
 	t.done++
 	t.last = t.clock.Now()
+	t.ended.Fire(m)
 }
 
 // whole runs a network in one piece.
@@ -184,10 +186,16 @@ func (y *network) make(seed uint64, sink fabric.Sink) error {
 
 // runNetwork simulates a network alone.
 func (s *Scenario) runNetwork(ctx context.Context, o Options, digest string) (*Outcome, error) {
-	y, err := s.buildNetwork(o.Seed, max(1, s.Fabric.Parts), o.Pause != nil)
+	parts := max(1, s.Fabric.Parts)
+	if o.Timeline != nil {
+		parts = 1 // the parts' tracks would have to be woven into one file; results do not depend on parts
+	}
+	y, err := s.buildNetwork(o.Seed, parts, o.Pause != nil)
 	if err != nil {
 		return nil, err
 	}
+	t := newTimeline(o, y.eng)
+	t.showNetwork(y)
 	m := newFabricMeter(y)
 	interrupted, err := m.run(ctx, o)
 	if errors.Is(err, errOnePiece) {
@@ -198,6 +206,10 @@ func (s *Scenario) runNetwork(ctx context.Context, o Options, digest string) (*O
 		m = newFabricMeter(y)
 		interrupted, err = m.run(ctx, o)
 	}
+	if err != nil {
+		return nil, err
+	}
+	remarks, err := t.close()
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +226,7 @@ func (s *Scenario) runNetwork(ctx context.Context, o Options, digest string) (*O
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
 	m.finish(r, interrupted)
-	return &Outcome{Result: r, Events: y.driver.events(), Interrupted: interrupted}, nil
+	return &Outcome{Result: r, Events: y.driver.events(), Interrupted: interrupted, Remarks: remarks}, nil
 }
 
 // flow is a message in the user's terms.

@@ -24,8 +24,9 @@ type Measure struct {
 	// Pauses writes a network's pauses.parquet, one row each time that a port is told to pause
 	// or to go on.
 	Pauses bool
-	// Timeline writes a system's timeline.pftrace, which Perfetto shows: each request's way, and the ports,
-	// dies and channels that worked for it, of the first 20,000 requests.
+	// Timeline writes timeline.pftrace, which Perfetto shows: each request's way and its stages, and what ports,
+	// channels and dies did meanwhile, of the first 20,000 requests (of a network alone: flows) and at most 1,000,000
+	// slices.
 	Timeline bool
 	// QueuePairs are those of a network whose rates are followed over time, numbered in the order in
 	// which they are opened, 0 to 15; none is the first eight.
@@ -118,9 +119,6 @@ func (m *Measure) checkFiles(d *decoder, where func(string) Position, network, s
 	}
 	if !network && m.Flows {
 		d.fail(where("measure.flows"), "measure.flows: only a network alone has flows; use requests: true for requests")
-	}
-	if m.Timeline && !system {
-		d.fail(where("measure.timeline"), "measure.timeline: only a system, with targets, has one; leave it out")
 	}
 	if !network && !system && m.Pauses {
 		d.fail(where("measure.pauses"), "measure.pauses: a drive without a network has no pauses; leave it out")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"farflash/block"
@@ -28,9 +29,10 @@ type Options struct {
 	// effect or ends; nil is nobody. An error ends the run.
 	Flow  func(Flow) error
 	Pause func(Pause) error
-	// Slice is told of what a system's timeline shows, as each slice ends; nil is nobody. An error ends
-	// the run.
-	Slice func(Slice) error
+	// Timeline is where what happened when is written to, for Perfetto; nil is nowhere.
+	Timeline io.Writer
+
+	timelineSlices int // that it has at most; 0 is the default
 }
 
 // Progress is how far a run is.
@@ -48,6 +50,8 @@ type Outcome struct {
 	// Interrupted says that the context ended the run, so that the result is of what
 	// was done until then.
 	Interrupted bool
+	// Remarks are what there is to say of the files that were asked for.
+	Remarks []string
 }
 
 // interruptEvery is after how many requests the context is looked at.
@@ -214,9 +218,12 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 	}
 	defer y.close()
 	m := newMeter(s, y)
+	timeline := newTimeline(o, y.eng)
+	timeline.showDrive(y)
 	var failed error
 	y.host.OnSample = func(x *cosim.Sample) {
 		m.sample(x)
+		timeline.local(x)
 		if o.Sample != nil && failed == nil {
 			if failed = o.Sample(*x); failed != nil {
 				m.failed = true
@@ -246,11 +253,15 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 		return nil, fmt.Errorf("stuck at %v: %d of %d requests have not completed and nothing is left to happen; this is a fault in the model, please report it with the scenario",
 			y.eng.Now(), n, y.host.Issued())
 	}
+	remarks, err := timeline.close()
+	if err != nil {
+		return nil, err
+	}
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
 	m.events = y.eng.Events()
 	m.finish(s, r, interrupted)
-	return &Outcome{Result: r, Events: y.eng.Events(), Interrupted: interrupted}, nil
+	return &Outcome{Result: r, Events: y.eng.Events(), Interrupted: interrupted, Remarks: remarks}, nil
 }
 
 // run drives the engine slice by slice, until everything has happened or the run

@@ -18,6 +18,7 @@ import (
 type remote struct {
 	*system
 	net     *network
+	tap     *tap // between network and system; nil if there is no other traffic
 	sys     *nvmf.System
 	array   *cosim.Array
 	traffic *cosim.Traffic // beside the requests; nil if there is none
@@ -70,7 +71,12 @@ func (s *Scenario) buildSystem(seed uint64, protocol nvmf.Protocol, images []*ss
 		return nil, fmt.Errorf("nvmf: %w", err)
 	}
 	y.net = &network{s: s, eng: y.eng, others: y.sys.Carries}
-	if err := y.net.make(seed, y.sys); err != nil {
+	var sink fabric.Sink = y.sys
+	if len(s.Flows) > 0 {
+		y.tap = &tap{System: y.sys}
+		sink = y.tap
+	}
+	if err := y.net.make(seed, sink); err != nil {
 		return nil, err
 	}
 	initiators, targets, err := s.places(y.net.hosts)
@@ -135,7 +141,7 @@ func (s *Scenario) runSystem(ctx context.Context, o Options, digest string) (*Ou
 		if err != nil {
 			return nil, err
 		}
-		return &Outcome{Result: r, Events: run.events, Interrupted: run.interrupted}, nil
+		return &Outcome{Result: r, Events: run.events, Interrupted: run.interrupted, Remarks: run.remarks}, nil
 	}
 	return s.runInTurns(ctx, o, r)
 }
@@ -145,6 +151,7 @@ type coupledRun struct {
 	events      uint64
 	interrupted bool
 	delays      []sim.Time // by request, if they were asked for
+	remarks     []string
 }
 
 // runCoupled simulates a system in one event loop and fills in the result, unless that is nil: then it
@@ -162,10 +169,11 @@ func (s *Scenario) runCoupled(ctx context.Context, o Options, protocol nvmf.Prot
 	if o.Pause != nil && r != nil {
 		y.net.net.OnPause = func(p fabric.Pause) { y.net.pauses = append(y.net.pauses, p) }
 	}
-	var timeline *timeline
-	if o.Slice != nil && r != nil {
-		timeline = newTimeline(s, y, o.Slice)
+	if r == nil {
+		o.Timeline = nil
 	}
+	timeline := newTimeline(o, y.eng)
+	timeline.showSystem(y)
 	var failed error
 	y.host.OnSample = func(x *cosim.Sample) {
 		t := y.array.Trip()
@@ -178,9 +186,7 @@ func (s *Scenario) runCoupled(ctx context.Context, o Options, protocol nvmf.Prot
 			run.delays[x.ID] = x.Finished - x.Arrival
 			return
 		}
-		if timeline != nil && failed == nil {
-			failed = timeline.request(x, t)
-		}
+		timeline.remote(x, t)
 		if o.Sample != nil && failed == nil {
 			x.Trip = t
 			failed = o.Sample(*x)
@@ -229,6 +235,9 @@ func (s *Scenario) runCoupled(ctx context.Context, o Options, protocol nvmf.Prot
 	run.events = y.eng.Events()
 	if r == nil {
 		return run, nil
+	}
+	if run.remarks, err = timeline.close(); err != nil {
+		return nil, err
 	}
 	if err := y.net.tellPauses(o.Pause); err != nil {
 		return nil, err

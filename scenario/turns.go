@@ -75,7 +75,7 @@ func (s *Scenario) runInTurns(ctx context.Context, o Options, r *result.Result) 
 		t.compare(r, exact.delays)
 	}
 	t.figures(r)
-	return &Outcome{Result: r, Events: t.events.Load() + exact.events + run.events, Interrupted: run.interrupted || exact.interrupted}, nil
+	return &Outcome{Result: r, Events: t.events.Load() + exact.events + run.events, Interrupted: run.interrupted || exact.interrupted, Remarks: run.remarks}, nil
 }
 
 // prepare records the requests and the route of each.

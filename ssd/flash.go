@@ -56,7 +56,7 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 	d.commands[op][k-1]++
 	l.op, l.left = op, l.n
 	d.occupy(n, pause+bus)
-	d.work(n, took)
+	d.work(n, took, false)
 }
 
 // occupy takes the idle channel for a lane's command.
@@ -67,6 +67,9 @@ func (d *Drive) occupy(n int32, took sim.Time) {
 	c.freeAt = d.eng.Now() + took
 	c.time += took
 	l.starts = c.freeAt
+	if d.OnWork != nil {
+		d.tellBus(n, took)
+	}
 	d.ready[l.readyWord] &^= l.readyBit
 	waiting := c.waits[waitMapping].head | c.waits[waitHost].head | c.waits[waitMove].head
 	if waiting != 0 || len(d.copybacks[ch]) > 0 {
@@ -81,13 +84,16 @@ func (d *Drive) occupy(n int32, took sim.Time) {
 	}
 }
 
-// work lets the array start when the command is there.
-func (d *Drive) work(n int32, took sim.Time) {
+// work lets the array start when the command is there, or go on with one that was suspended.
+func (d *Drive) work(n int32, took sim.Time, resumed bool) {
 	l := &d.lanes[n]
 	l.phase = working
 	l.finish = l.starts + took
 	d.arrayBusy[l.op] += took
 	d.laneBusy[n] += took
+	if d.OnWork != nil {
+		d.tellArray(n, took, resumed)
+	}
 	d.schedule(l.finish, evArrayDone, uint32(n))
 	if d.canInterrupt && l.mask != 0 {
 		d.setReady(l)
@@ -176,6 +182,9 @@ func (d *Drive) dataOut(ch int, n int32, t int32) {
 	x.transfer += took
 	c.sending, c.lane, c.txn = true, n, t
 	c.time += took
+	if d.OnWork != nil {
+		d.tell(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: d.eng.Now() + took, Bytes: int64(x.bytes)}, []int32{t})
+	}
 	d.schedule(d.eng.Now()+took, evDataOut, uint32(ch))
 }
 
@@ -260,7 +269,7 @@ func (d *Drive) copybackProgram(n int32) {
 	d.commands[opProgram][0] += uint64(l.n)
 	l.op, l.left = opProgram, l.n
 	d.occupy(n, bus)
-	d.work(n, d.arrayTime(opProgram, d.txns[l.txns[0]].pageIndex))
+	d.work(n, d.arrayTime(opProgram, d.txns[l.txns[0]].pageIndex), false)
 }
 
 // interrupt suspends a lane's running program or erase for a read, or an erase
@@ -292,6 +301,7 @@ func (d *Drive) interrupt(n int32) bool {
 		d.arrayBusy[l.op] -= left
 		d.laneBusy[n] -= left
 		d.suspensions[l.op]++
+		d.OnSuspend.Fire(Suspension{d.eng.Now(), n})
 		l.n, l.phase = 0, idle
 		return d.issue(n, q1, q2, pause)
 	}
@@ -320,7 +330,7 @@ func (d *Drive) resume(n int32) {
 	rest := p.rest
 	p.n, p.reads = 0, 0
 	l.starts = d.eng.Now()
-	d.work(n, rest)
+	d.work(n, rest, true)
 }
 
 // dataTime is how long b bytes occupy a channel.

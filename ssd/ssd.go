@@ -107,6 +107,10 @@ type Drive struct {
 	filledOnce bool
 
 	counters
+
+	// OnWork is told of all that channels and dies do, OnSuspend of what they stop doing before its end.
+	OnWork    sim.Probe[Work]
+	OnSuspend sim.Probe[Suspension]
 }
 
 // Kinds of events.

@@ -14,7 +14,7 @@ import (
 )
 
 // exports are the formats of farflash export.
-var exports = []string{"fio", "csv", "parquet", "gobench", "ns3"}
+var exports = []string{"fio", "csv", "parquet", "gobench", "ns3", "perfetto"}
 
 func (p *program) export() *cobra.Command {
 	format, table, out := "", "metrics", ""
@@ -28,10 +28,13 @@ func (p *program) export() *cobra.Command {
   parquet  the series (requests.parquet is in the run directory if it was asked for)
   gobench  Go benchmark lines, for benchstat; takes several runs
   ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, in the new folder that -o
-           names; the run needs measure.flows and measure.pauses`,
+           names; the run needs measure.flows and measure.pauses
+  perfetto timeline.pftrace as it is in the run directory, for ui.perfetto.dev; the run
+           needs measure.timeline`,
 		Example: `  farflash export runs/quickstart-1a2b3c4d --format=fio > fio.json
   farflash export run --format=csv --table=series -o series.csv
-  farflash export run --format=ns3 -o mix`,
+  farflash export run --format=ns3 -o mix
+  farflash export run --format=perfetto -o timeline.pftrace`,
 		Args: arguments(1, -1, "a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format == "" {
@@ -53,6 +56,9 @@ func (p *program) export() *cobra.Command {
 			}
 			if format == "ns3" {
 				return p.exportNS3(runs[0], out)
+			}
+			if format == "perfetto" {
+				return p.exportTimeline(runs[0], out)
 			}
 			var text bytes.Buffer
 			if err := writeExport(&text, format, table, runs); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -39,7 +40,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	}
 	jobs = min(jobs, f.reps)
 	progress := p.progress("run", unitOf(s), f.quiet)
-	runs := make([]*result.Run, f.reps)
+	runs, remarks := make([]*result.Run, f.reps), make([][]string, f.reps)
 	done := make([]atomic.Uint64, f.reps)
 	var interrupted atomic.Bool
 	g, inner := errgroup.WithContext(ctx)
@@ -56,7 +57,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 				return err
 			}
 			defer d.Discard()
-			run, stopped, err := trial(inner, s, seed, d, jobs, func(x scenario.Progress) {
+			run, out, err := trial(inner, s, seed, d, jobs, func(x scenario.Progress) {
 				done[i].Store(x.Requests)
 				sum := uint64(0)
 				for k := range done {
@@ -67,7 +68,10 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 			if err != nil {
 				return fmt.Errorf("seed %d: %w", seed, err)
 			}
-			if stopped {
+			for _, r := range out.Remarks {
+				remarks[i] = append(remarks[i], fmt.Sprintf("seed %d: %s", seed, r))
+			}
+			if out.Interrupted {
 				interrupted.Store(true)
 			} else {
 				runs[i] = run
@@ -98,6 +102,9 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		}
 	}
 	if !f.quiet {
+		for _, r := range slices.Concat(remarks...) {
+			p.note("%s", r)
+		}
 		p.note("wrote %s", base)
 	}
 	if interrupted.Load() {

@@ -113,8 +113,8 @@ func (p *program) run() *cobra.Command {
 		Long: `Simulate a scenario: a file, a preset's name (farflash list), or - for standard
 input. A table goes to standard output; the run directory holds scenario.yaml with
 every default, result.json, timing.json, report.html and citations.bib, and
-requests.parquet, flows.parquet and pauses.parquet if measure.requests, measure.flows
-and measure.pauses are set.
+requests.parquet, flows.parquet, pauses.parquet and timeline.pftrace if measure.requests,
+measure.flows, measure.pauses and measure.timeline are set.
 
 The same scenario and seed give the same result.json, to the byte.`,
 		Example: `  farflash run quickstart
@@ -150,7 +150,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	}
 	defer d.Discard()
 	progress := p.progress("run", unitOf(s), f.quiet)
-	run, interrupted, err := trial(ctx, s, f.seed, d, 1, func(x scenario.Progress) {
+	run, out, err := trial(ctx, s, f.seed, d, 1, func(x scenario.Progress) {
 		progress.Update(int64(x.Requests), int64(x.Expected), x.Simulated.String()+" simulated")
 	})
 	progress.Stop()
@@ -168,23 +168,28 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	if !f.quiet && f.json {
 		p.note("wrote %s", place)
 	}
-	if interrupted {
+	if !f.quiet {
+		for _, r := range out.Remarks {
+			p.note("%s", r)
+		}
+	}
+	if out.Interrupted {
 		return failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
 	}
 	return p.judge(f, run.Result)
 }
 
 // trial simulates the scenario with one seed and fills the directory.
-func trial(ctx context.Context, s *scenario.Scenario, seed uint64, d *result.Directory, parallel int, progress func(scenario.Progress)) (*result.Run, bool, error) {
+func trial(ctx context.Context, s *scenario.Scenario, seed uint64, d *result.Directory, parallel int, progress func(scenario.Progress)) (*result.Run, *scenario.Outcome, error) {
 	watch := result.StartTiming()
 	o := scenario.Options{Seed: seed, Version: buildVersion(), Progress: progress}
 	var tables samples
 	if err := tables.open(s.Measure, d, &o); err != nil {
-		return nil, false, errors.Join(err, tables.close())
+		return nil, nil, errors.Join(err, tables.close())
 	}
 	out, err := s.Run(ctx, o)
 	if err = errors.Join(err, tables.close()); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	t := watch.Timing(int64(out.Events))
 	t.CommandLine = commandLine()
@@ -192,10 +197,10 @@ func trial(ctx context.Context, s *scenario.Scenario, seed uint64, d *result.Dir
 	run := &result.Run{Result: out.Result, Scenario: s.Resolved(), Timing: &t, Citations: s.Citations()}
 	var page bytes.Buffer
 	if err := report.WriteHTML(&page, report.FromDirectory(run)); err != nil {
-		return nil, false, fmt.Errorf("report: %w", err)
+		return nil, nil, fmt.Errorf("report: %w", err)
 	}
 	run.Report = page.String()
-	return run, out.Interrupted, d.WriteRun(*run)
+	return run, out, d.WriteRun(*run)
 }
 
 // commandLine is how the program was called, quoted for a shell.
@@ -276,7 +281,7 @@ func defaultRun(name, digest string) string {
 
 // unitOf is what a scenario's progress is counted in.
 func unitOf(s *scenario.Scenario) string {
-	if s.Fabric != nil {
+	if s.Fabric != nil && len(s.Targets) == 0 {
 		return "flows"
 	}
 	return "requests"

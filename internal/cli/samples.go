@@ -25,12 +25,7 @@ func (t *samples) open(m scenario.Measure, d *result.Directory, o *scenario.Opti
 		}
 		w := columnar.NewRequestWriter(file)
 		t.end(w.Close, file)
-		o.Sample = func(x cosim.Sample) error {
-			return w.Add(columnar.Request{
-				ID: int64(x.ID), Initiator: int32(x.Flow), Op: x.Op.String(), Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
-				StorageArrival: x.Submitted, StorageDeparture: x.Finished, NetworkArrival: columnar.Absent, NetworkDeparture: columnar.Absent, Completion: x.Finished,
-			})
-		}
+		o.Sample = func(x cosim.Sample) error { return w.Add(requestOf(&x)) }
 	}
 	if m.Flows {
 		file, err := d.Open(result.FlowsFile)
@@ -58,7 +53,43 @@ func (t *samples) open(m scenario.Measure, d *result.Directory, o *scenario.Opti
 			return w.Add(columnar.Pause{Time: x.Time, Node: x.Node, Switch: x.Switch, Port: int32(x.Port), Class: int32(x.Class), Resume: x.Resume})
 		}
 	}
+	if m.Timeline {
+		file, err := d.Open(result.TimelineFile)
+		if err != nil {
+			return err
+		}
+		t.end(func() error { return nil }, file)
+		o.Timeline = file
+	}
 	return nil
+}
+
+// requestOf is a finished request as a row.
+func requestOf(x *cosim.Sample) columnar.Request {
+	q := columnar.Request{
+		ID: int64(x.ID), Initiator: int32(x.Flow), Op: x.Op.String(), Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
+		StorageArrival: x.Submitted, StorageDeparture: x.Finished, NetworkArrival: columnar.Absent, NetworkDeparture: columnar.Absent, Completion: x.Finished,
+	}
+	for k := range q.Stage {
+		q.Stage[k] = columnar.Absent
+	}
+	t := x.Trip
+	if t == nil {
+		return q
+	}
+	q.Initiator, q.Target, q.Drive = t.Initiator, t.Target, t.Drive
+	q.StorageArrival, q.StorageDeparture = t.DriveIn, t.DriveOut
+	if t.NetOut > 0 { // a flush or trim has no data on the network
+		q.NetworkArrival, q.NetworkDeparture = t.NetIn, t.NetOut
+	}
+	var sum sim.Time
+	for _, d := range t.Stage {
+		sum += d
+	}
+	if sum > 0 { // in turns, stages are not told apart
+		copy(q.Stage[:], t.Stage[:])
+	}
+	return q
 }
 
 func (t *samples) end(written func() error, file *os.File) {

@@ -28,21 +28,27 @@ const Absent units.Duration = -1
 type Request struct {
 	ID                int64
 	Initiator, Target int32
-	Op                string         // read, write, trim or flush
-	Offset, Size      int64          // bytes
-	Arrival           units.Duration // when the host wanted it
-	StorageArrival    units.Duration // when the drive got it
-	StorageDeparture  units.Duration // when the drive was done
-	NetworkArrival    units.Duration // when its data or capsule entered the network
-	NetworkDeparture  units.Duration // when it left the network
-	Completion        units.Duration // when the host knew
+	Drive             int32                  // numbered over all targets
+	Op                string                 // read, write, trim or flush
+	Offset, Size      int64                  // bytes
+	Arrival           units.Duration         // when the host wanted it
+	StorageArrival    units.Duration         // when the drive got it
+	StorageDeparture  units.Duration         // when the drive was done
+	NetworkArrival    units.Duration         // when its data or capsule entered the network
+	NetworkDeparture  units.Duration         // when it left the network
+	Completion        units.Duration         // when the host knew
+	Stage             [stages]units.Duration // how long it was in each of result.Stages, in their order
 }
+
+// stages is how many stages a request has.
+const stages = 7
 
 // row is Request as Parquet sees it. The names are those of the documented columns.
 type row struct {
 	ID               int64  `parquet:"id,delta"`
 	Initiator        int32  `parquet:"initiator,dict"`
 	Target           int32  `parquet:"target,dict"`
+	Drive            int32  `parquet:"drive,dict"`
 	Op               string `parquet:"op,dict"`
 	Offset           int64  `parquet:"offset"`
 	Size             int64  `parquet:"size,dict"`
@@ -52,6 +58,13 @@ type row struct {
 	NetworkArrival   *int64 `parquet:"network_arrival_ps,optional"`
 	NetworkDeparture *int64 `parquet:"network_departure_ps,optional"`
 	Completion       int64  `parquet:"completion_ps,delta"`
+	AtInitiator      *int64 `parquet:"initiator_ps,optional"`
+	NetworkOut       *int64 `parquet:"network_out_ps,optional"`
+	AtTarget         *int64 `parquet:"target_ps,optional"`
+	DriveWait        *int64 `parquet:"drive_wait_ps,optional"`
+	Flash            *int64 `parquet:"flash_ps,optional"`
+	TXQ              *int64 `parquet:"txq_ps,optional"`
+	NetworkBack      *int64 `parquet:"network_back_ps,optional"`
 }
 
 const (
@@ -63,7 +76,7 @@ const (
 type RequestWriter struct {
 	w     *parquet.GenericWriter[row]
 	rows  []row
-	times [][4]int64 // what the rows' optional times point to
+	times [][4 + stages]int64 // what the rows' optional times point to
 	group int
 }
 
@@ -71,7 +84,7 @@ type RequestWriter struct {
 func NewRequestWriter(w io.Writer) *RequestWriter {
 	return &RequestWriter{
 		w:    parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("farflash", "1", "")),
-		rows: make([]row, 0, chunk), times: make([][4]int64, chunk),
+		rows: make([]row, 0, chunk), times: make([][4 + stages]int64, chunk),
 	}
 }
 
@@ -85,9 +98,10 @@ func (w *RequestWriter) Add(q Request) error {
 		t[i] = int64(d)
 		return &t[i]
 	}
-	w.rows = append(w.rows, row{q.ID, q.Initiator, q.Target, q.Op, q.Offset, q.Size, int64(q.Arrival),
+	s := func(k int) *int64 { return optional(4+k, q.Stage[k]) }
+	w.rows = append(w.rows, row{q.ID, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, int64(q.Arrival),
 		optional(0, q.StorageArrival), optional(1, q.StorageDeparture), optional(2, q.NetworkArrival), optional(3, q.NetworkDeparture),
-		int64(q.Completion)})
+		int64(q.Completion), s(0), s(1), s(2), s(3), s(4), s(5), s(6)})
 	if len(w.rows) < chunk {
 		return nil
 	}
@@ -145,9 +159,10 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 	for {
 		n, err := reader.Read(rows)
 		for _, q := range rows[:n] {
-			if err := f(Request{q.ID, q.Initiator, q.Target, q.Op, q.Offset, q.Size, units.Duration(q.Arrival),
+			if err := f(Request{q.ID, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, units.Duration(q.Arrival),
 				time(q.StorageArrival), time(q.StorageDeparture), time(q.NetworkArrival), time(q.NetworkDeparture),
-				units.Duration(q.Completion)}); err != nil {
+				units.Duration(q.Completion), [stages]units.Duration{time(q.AtInitiator), time(q.NetworkOut), time(q.AtTarget), time(q.DriveWait),
+					time(q.Flash), time(q.TXQ), time(q.NetworkBack)}}); err != nil {
 				return err
 			}
 		}

@@ -16,6 +16,13 @@ import (
 func request(i int) Request {
 	q := Request{ID: int64(i), Initiator: int32(i % 3), Target: int32(i % 2), Op: []string{"read", "write", "trim"}[i%3],
 		Offset: int64(i) * 4096 % 1e9, Size: 4096, Arrival: units.Duration(i) * units.Microsecond, NetworkArrival: Absent, NetworkDeparture: Absent}
+	q.Drive = int32(i % 4)
+	for k := range q.Stage {
+		q.Stage[k] = Absent
+		if i%3 == 0 {
+			q.Stage[k] = units.Duration(i * k)
+		}
+	}
 	q.StorageArrival = q.Arrival
 	q.StorageDeparture = q.Arrival + 90*units.Microsecond
 	q.Completion = q.StorageDeparture + units.Duration(i%7)

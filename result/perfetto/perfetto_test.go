@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/result/perfetto/perfettotest"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -87,42 +88,42 @@ func TestSample(t *testing.T) {
 		t.Error("the trace differs from one time to the next")
 	}
 
-	trace, found := read(t, b.Bytes())
-	paths := map[string]readTrack{}
+	trace, found := perfettotest.Read(t, b.Bytes())
+	paths := map[string]perfettotest.Track{}
 	names := map[uint64]string{}
-	for _, x := range trace.tracks {
-		names[x.uuid] = strings.TrimPrefix(names[x.parent]+" / "+x.name, " / ")
-		paths[names[x.uuid]] = x
+	for _, x := range trace.Tracks {
+		names[x.ID] = strings.TrimPrefix(names[x.Parent]+" / "+x.Name, " / ")
+		paths[names[x.ID]] = x
 	}
 	for _, want := range []string{"initiators / initiator 3 / 1", "initiators / initiator 3 / 5", "target 0 / drive 1 / die 1", "target 0 / queue"} {
 		if _, ok := paths[want]; !ok {
 			t.Errorf("no track %s in %v", want, names)
 		}
 	}
-	if x := paths["target 0 / queue"]; !x.counter || x.unit != "requests" || x.rank != 1 {
+	if x := paths["target 0 / queue"]; !x.Counter || x.Unit != "requests" || x.Rank != 1 {
 		t.Errorf("the counter is %+v", x)
 	}
-	if x := paths["target 0 / drive 1 / die 1"]; x.counter || x.rank != 1 {
+	if x := paths["target 0 / drive 1 / die 1"]; x.Counter || x.Rank != 1 {
 		t.Errorf("a die is %+v", x)
 	}
 	requests, values := 0, 0
 	for _, list := range found {
 		for _, s := range list {
-			if s.notes["request"] == nil {
+			if s.Notes["request"] == nil {
 				continue
 			}
-			i := s.notes["request"].(int64)
+			i := s.Notes["request"].(int64)
 			requests++
-			if s.depth != 0 || s.notes[BeginAnnotation] != i*7e6+123 || s.notes[DurationAnnotation] != 34e6+i*333 || s.begin != uint64(i*7e6+123)/1000 ||
-				s.end != uint64(i*7e6+123+34e6+i*333)/1000 || s.notes["offset"] != -i || s.notes["volume"] != "vol\uFFFD0" || s.notes["share"] != 0.25 ||
-				!slices.Equal(s.flows, []uint64{uint64(i + 1)}) {
+			if s.Depth != 0 || s.Notes[BeginAnnotation] != i*7e6+123 || s.Notes[DurationAnnotation] != 34e6+i*333 || s.Begin != uint64(i*7e6+123)/1000 ||
+				s.End != uint64(i*7e6+123+34e6+i*333)/1000 || s.Notes["offset"] != -i || s.Notes["volume"] != "vol\uFFFD0" || s.Notes["share"] != 0.25 ||
+				!slices.Equal(s.Flows, []uint64{uint64(i + 1)}) {
 				t.Errorf("request %d is %+v", i, s)
 			}
 		}
 	}
-	for _, e := range trace.events {
-		if e.kind == 4 {
-			if e.track != paths["target 0 / queue"].uuid || e.value != float64(values%5)+0.5 || e.ts != uint64(values*7e6+123)/1000 {
+	for _, e := range trace.Events {
+		if e.Kind == 4 {
+			if e.Track != paths["target 0 / queue"].ID || e.Value != float64(values%5)+0.5 || e.Time != uint64(values*7e6+123)/1000 {
 				t.Errorf("value %d is %+v", values, e)
 			}
 			values++
@@ -131,12 +132,12 @@ func TestSample(t *testing.T) {
 	if requests != 40 || values != 40 {
 		t.Errorf("%d requests and %d values, not 40", requests, values)
 	}
-	lane := found[paths["initiators / initiator 3 / 1"].uuid]
-	if len(lane) < 6 || lane[1].name != "flash" || lane[1].depth != 1 || lane[2].name != "network back" || lane[2].depth != 1 || lane[2].end != lane[0].end || lane[3].depth != 0 {
+	lane := found[paths["initiators / initiator 3 / 1"].ID]
+	if len(lane) < 6 || lane[1].Name != "flash" || lane[1].Depth != 1 || lane[2].Name != "network back" || lane[2].Depth != 1 || lane[2].End != lane[0].End || lane[3].Depth != 0 {
 		t.Errorf("stages are not within their request: %+v", lane[:min(4, len(lane))])
 	}
-	last := found[paths["target 0 / drive 1 / die 0"].uuid]
-	if x := last[len(last)-1]; x.name != "suspended" || x.begin != 1e6 || x.notes["why"] != "a read" {
+	last := found[paths["target 0 / drive 1 / die 0"].ID]
+	if x := last[len(last)-1]; x.Name != "suspended" || x.Begin != 1e6 || x.Notes["why"] != "a read" {
 		t.Errorf("the moment is %+v", x)
 	}
 }
@@ -179,7 +180,7 @@ func TestRefused(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		_, found := read(t, b.Bytes())
+		_, found := perfettotest.Read(t, b.Bytes())
 		if len(found[uint64(die)]) != len(c.list) {
 			t.Errorf("%s: %d slices", c.name, len(found[uint64(die)]))
 		}
@@ -256,9 +257,9 @@ func TestManyNames(t *testing.T) {
 	if len(w.events.id) != mostNames || len(w.notes.id) != mostNames {
 		t.Errorf("%d and %d names are kept", len(w.events.id), len(w.notes.id))
 	}
-	_, found := read(t, b.Bytes())
+	_, found := perfettotest.Read(t, b.Bytes())
 	list := found[uint64(die)]
-	if len(list) != n || list[n-1].name != fmt.Sprintf("request %d", n-1) || list[n-1].notes[fmt.Sprintf("a request %d", n-1)] != int64(1) {
+	if len(list) != n || list[n-1].Name != fmt.Sprintf("request %d", n-1) || list[n-1].Notes[fmt.Sprintf("a request %d", n-1)] != int64(1) {
 		t.Errorf("the last of %d slices is %+v", len(list), list[len(list)-1])
 	}
 }
@@ -338,17 +339,17 @@ func checkLanes(t testing.TB, spans overlapping) {
 	if most := max(spans.depth(), min(1, len(spans))); l.Len() > most {
 		t.Errorf("%d lanes for %d spans of which %d overlap", l.Len(), len(spans), most)
 	}
-	_, found := read(t, b.Bytes())
+	_, found := perfettotest.Read(t, b.Bytes())
 	n := 0
 	for track, list := range found {
 		var end uint64
 		for _, s := range list {
-			if s.depth != 0 || s.begin < end || s.end < s.begin {
+			if s.Depth != 0 || s.Begin < end || s.End < s.Begin {
 				t.Fatalf("track %d: slice %+v overlaps one before %d", track, s, end)
 			}
-			end = s.end
-			i := s.notes["i"].(int64)
-			if s.notes[BeginAnnotation] != int64(spans[i][0]) || s.notes[DurationAnnotation] != int64(spans[i][1]-spans[i][0]) || s.begin != uint64(spans[i][0])/1000 || s.end != uint64(spans[i][1])/1000 {
+			end = s.End
+			i := s.Notes["i"].(int64)
+			if s.Notes[BeginAnnotation] != int64(spans[i][0]) || s.Notes[DurationAnnotation] != int64(spans[i][1]-spans[i][0]) || s.Begin != uint64(spans[i][0])/1000 || s.End != uint64(spans[i][1])/1000 {
 				t.Fatalf("span %d from %v to %v became %+v", i, spans[i][0], spans[i][1], s)
 			}
 			n++
@@ -412,9 +413,9 @@ func FuzzTexts(f *testing.F) {
 		if err = errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
 		}
-		trace, found := read(t, b.Bytes())
+		trace, found := perfettotest.Read(t, b.Bytes())
 		s := found[uint64(die)][0]
-		if trace.tracks[0].name != valid(name) || s.name != valid(name) || s.notes[valid(note)] != valid(text) || s.notes["n"] != v {
+		if trace.Tracks[0].Name != valid(name) || s.Name != valid(name) || s.Notes[valid(note)] != valid(text) || s.Notes["n"] != v {
 			t.Errorf("%q %q %q %d became %+v", name, note, text, v, s)
 		}
 	})

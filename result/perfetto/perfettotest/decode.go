@@ -1,4 +1,11 @@
-package perfetto
+// Package perfettotest reads Perfetto's traces, for tests of those who write them.
+//
+// Its main types are [Trace], [Track], [Event] and [Slice]. It follows Perfetto's protos and does what Perfetto's importer does,
+// without the writer's code, so that both would have to be wrong in the same way. It is strict: a field that the writer does not
+// use is an error.
+//
+// What it leaves out: everything that the writer does not write.
+package perfettotest
 
 import (
 	"encoding/binary"
@@ -8,35 +15,37 @@ import (
 	"testing"
 )
 
-// What a reader of the format makes of a file, written from Perfetto's protos without the writer's code, so that both would have
-// to be wrong in the same way.
-type (
-	readTrack struct {
-		uuid, parent uint64
-		name, unit   string
-		counter      bool
-		rank         uint64
-	}
-	readEvent struct {
-		ts, kind, track uint64
-		name            string
-		notes           map[string]any
-		value           float64
-		flows           []uint64
-	}
-	readTrace struct {
-		tracks []readTrack
-		events []readEvent
-	}
-	// readSlice is a slice after begins and ends were matched.
-	readSlice struct {
-		name       string
-		begin, end uint64
-		depth      int
-		notes      map[string]any
-		flows      []uint64
-	}
-)
+// Track is a row of the picture, or a group of rows.
+type Track struct {
+	ID, Parent uint64
+	Name, Unit string
+	Counter    bool
+	Rank       uint64
+}
+
+// Event is one event as it stands in the file.
+type Event struct {
+	Time, Kind, Track uint64 // Time in nanoseconds; Kind 1 begins a slice, 2 ends it, 3 is a moment, 4 a counter's value
+	Name              string
+	Notes             map[string]any // annotations: int64, float64 or string
+	Value             float64
+	Flows             []uint64
+}
+
+// Trace is a file.
+type Trace struct {
+	Tracks []Track
+	Events []Event
+}
+
+// Slice is a slice, or a moment, after begins and ends were matched.
+type Slice struct {
+	Name       string
+	Begin, End uint64 // nanoseconds
+	Depth      int    // 1: a part of another
+	Notes      map[string]any
+	Flows      []uint64
+}
 
 // field is one field of a message: v for numbers, b for texts and messages.
 type field struct {
@@ -81,12 +90,13 @@ func fields(b []byte) ([]field, error) {
 
 // reader holds the state of a sequence.
 type reader struct {
-	trace        readTrace
+	trace        Trace
 	events, note map[uint64]string
 	known        map[uint64]bool
 }
 
-func decode(b []byte) (readTrace, error) {
+// Decode reads a file.
+func Decode(b []byte) (Trace, error) {
 	r := reader{events: map[uint64]string{}, note: map[uint64]string{}, known: map[uint64]bool{}}
 	packets, err := fields(b)
 	if err != nil {
@@ -169,18 +179,18 @@ func (r *reader) descriptor(b []byte) error {
 	if err != nil {
 		return err
 	}
-	var t readTrack
+	var t Track
 	var ordering, merge uint64
 	for _, f := range list {
 		switch f.number {
 		case 1:
-			t.uuid = f.v
+			t.ID = f.v
 		case 2:
-			t.name = string(f.b)
+			t.Name = string(f.b)
 		case 5:
-			t.parent = f.v
+			t.Parent = f.v
 		case 8:
-			t.counter = true
+			t.Counter = true
 			inner, err := fields(f.b)
 			if err != nil {
 				return err
@@ -189,23 +199,23 @@ func (r *reader) descriptor(b []byte) error {
 				if g.number != 6 {
 					return fmt.Errorf("unknown field %d of a counter", g.number)
 				}
-				t.unit = string(g.b)
+				t.Unit = string(g.b)
 			}
 		case 11:
 			ordering = f.v
 		case 12:
-			t.rank = f.v
+			t.Rank = f.v
 		case 15:
 			merge = f.v
 		default:
 			return fmt.Errorf("unknown field %d of a track", f.number)
 		}
 	}
-	if t.uuid == 0 || r.known[t.uuid] || t.parent != 0 && !r.known[t.parent] || ordering != 3 || merge != 2 {
+	if t.ID == 0 || r.known[t.ID] || t.Parent != 0 && !r.known[t.Parent] || ordering != 3 || merge != 2 {
 		return fmt.Errorf("bad track %+v", t)
 	}
-	r.known[t.uuid] = true
-	r.trace.tracks = append(r.trace.tracks, t)
+	r.known[t.ID] = true
+	r.trace.Tracks = append(r.trace.Tracks, t)
 	return nil
 }
 
@@ -214,40 +224,40 @@ func (r *reader) event(b []byte, ts uint64) error {
 	if err != nil {
 		return err
 	}
-	e := readEvent{ts: ts, notes: map[string]any{}}
+	e := Event{Time: ts, Notes: map[string]any{}}
 	for _, f := range list {
 		switch f.number {
 		case 4:
-			if err := r.annotation(f.b, e.notes); err != nil {
+			if err := r.annotation(f.b, e.Notes); err != nil {
 				return err
 			}
 		case 9:
-			e.kind = f.v
+			e.Kind = f.v
 		case 10:
 			name, ok := r.events[f.v]
 			if !ok {
 				return fmt.Errorf("no name %d", f.v)
 			}
-			e.name = name
+			e.Name = name
 		case 11:
-			e.track = f.v
+			e.Track = f.v
 		case 23:
-			e.name = string(f.b)
+			e.Name = string(f.b)
 		case 44:
-			e.value = math.Float64frombits(f.v)
+			e.Value = math.Float64frombits(f.v)
 		case 47:
 			if f.wire != 1 {
 				return fmt.Errorf("flow as wire type %d", f.wire)
 			}
-			e.flows = append(e.flows, f.v)
+			e.Flows = append(e.Flows, f.v)
 		default:
 			return fmt.Errorf("unknown field %d of an event", f.number)
 		}
 	}
-	if !r.known[e.track] {
-		return fmt.Errorf("event on track %d, which is not described", e.track)
+	if !r.known[e.Track] {
+		return fmt.Errorf("event on track %d, which is not described", e.Track)
 	}
-	r.trace.events = append(r.trace.events, e)
+	r.trace.Events = append(r.trace.Events, e)
 	return nil
 }
 
@@ -284,35 +294,35 @@ func (r *reader) annotation(b []byte, to map[string]any) error {
 	return nil
 }
 
-// slicesOf does what Perfetto's importer does: events in order of time, those of one nanosecond in the order of the file; an end
+// Slices matches begins and ends, by track. It does what Perfetto's importer does: events in order of time, those of one nanosecond in the order of the file; an end
 // closes the slice that was opened last. It fails on ends without a begin and on slices that are never closed.
-func slicesOf(trace readTrace) (map[uint64][]readSlice, error) {
-	events := slices.Clone(trace.events)
-	slices.SortStableFunc(events, func(a, b readEvent) int {
+func (trace *Trace) Slices() (map[uint64][]Slice, error) {
+	events := slices.Clone(trace.Events)
+	slices.SortStableFunc(events, func(a, b Event) int {
 		switch {
-		case a.ts < b.ts:
+		case a.Time < b.Time:
 			return -1
-		case a.ts > b.ts:
+		case a.Time > b.Time:
 			return 1
 		}
 		return 0
 	})
-	out := map[uint64][]readSlice{}
+	out := map[uint64][]Slice{}
 	open := map[uint64][]int{}
 	for _, e := range events {
-		switch e.kind {
+		switch e.Kind {
 		case 1, 3:
-			out[e.track] = append(out[e.track], readSlice{e.name, e.ts, e.ts, len(open[e.track]), e.notes, e.flows})
-			if e.kind == 1 {
-				open[e.track] = append(open[e.track], len(out[e.track])-1)
+			out[e.Track] = append(out[e.Track], Slice{e.Name, e.Time, e.Time, len(open[e.Track]), e.Notes, e.Flows})
+			if e.Kind == 1 {
+				open[e.Track] = append(open[e.Track], len(out[e.Track])-1)
 			}
 		case 2:
-			stack := open[e.track]
+			stack := open[e.Track]
 			if len(stack) == 0 {
-				return nil, fmt.Errorf("an end on track %d at %d closes nothing", e.track, e.ts)
+				return nil, fmt.Errorf("an end on track %d at %d closes nothing", e.Track, e.Time)
 			}
-			out[e.track][stack[len(stack)-1]].end = e.ts
-			open[e.track] = stack[:len(stack)-1]
+			out[e.Track][stack[len(stack)-1]].End = e.Time
+			open[e.Track] = stack[:len(stack)-1]
 		}
 	}
 	for track, stack := range open {
@@ -323,16 +333,28 @@ func slicesOf(trace readTrace) (map[uint64][]readSlice, error) {
 	return out, nil
 }
 
-// read decodes a trace or fails the test.
-func read(t testing.TB, b []byte) (readTrace, map[uint64][]readSlice) {
+// Read decodes a trace with its slices, or fails the test.
+func Read(t testing.TB, b []byte) (Trace, map[uint64][]Slice) {
 	t.Helper()
-	trace, err := decode(b)
+	trace, err := Decode(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := slicesOf(trace)
+	s, err := trace.Slices()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return trace, s
+}
+
+// Paths are the tracks' names with those of the groups that they are in before them, such as "target 0 / NIC".
+func (trace *Trace) Paths() map[uint64]string {
+	paths := map[uint64]string{}
+	for _, x := range trace.Tracks {
+		paths[x.ID] = x.Name
+		if x.Parent != 0 {
+			paths[x.ID] = paths[x.Parent] + " / " + x.Name
+		}
+	}
+	return paths
 }
