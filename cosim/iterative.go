@@ -92,12 +92,12 @@ type Iterative struct {
 	held, waited, begun []sim.Time
 	// What the last iteration's storage was given; sa is the next one's once it has ended.
 	stored  []sim.Time
-	slowest []int32 // the job that a request waited for longest
-	delay          []sim.Time // by request
-	values         []float64  // throughputs, sorted
-	last           [3]float64
-	past           []mixture // for accelerations
-	omega          float64
+	slowest []int32    // the job that a request waited for longest
+	delay   []sim.Time // by request
+	values  []float64  // throughputs, sorted
+	last    [3]float64
+	past    []mixture // for accelerations
+	omega   float64
 
 	Turns []Turn
 	// Converged is the index of the iteration in which it converged, -1 if it has not.
@@ -263,7 +263,10 @@ func (it *Iterative) Times(job int) (sa, sd, na, nd sim.Time) {
 	return it.stored[job], it.sd[job], it.na[job], it.nd[job]
 }
 
-// Stages are where the delay of a request went in the iteration that was simulated last: those of the part that it waited for longest.
+// Part is the job that a request waited for longest in the iteration that was simulated last.
+func (it *Iterative) Part(request int) int { return int(it.slowest[request]) }
+
+// Stages are where the delay of a request went in the iteration that was simulated last: those of its Part.
 func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	i := it.slowest[request]
 	s[nvmf.AtTarget] = it.held[i]

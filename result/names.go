@@ -337,9 +337,9 @@ func matrixDefinitions() []Definition {
 		{"fabric.queue.histogram", "count", "how often the queue of each switch port had which depth when it was looked at"},
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
+		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},
 		{"snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop"},
-		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"snis.error", "us", "latency by iterations and by one event loop; columns iterative, coupled and relative, the last a fraction of the coupled"},
 		{"snis.throughput", "B/s", "size over latency of a request; rows are quantiles over requests, columns iterations"},
 	}

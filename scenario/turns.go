@@ -450,16 +450,13 @@ func (t *turns) samples(o Options) error {
 		return nil
 	}
 	delays := t.it.Delays()
-	for i := range t.rec.Jobs {
-		j := &t.rec.Jobs[i]
-		if i+1 < len(t.rec.Jobs) && t.rec.Jobs[i+1].Request == j.Request {
-			continue // its last part speaks for a request
-		}
-		sa, sd, na, nd := t.it.Times(i)
-		q := &t.rec.Requests[j.Request]
-		trip := cosim.Trip{Arrival: j.Arrival, Done: nvmf.Done{Op: q.Op, Length: q.Length, Initiator: t.rec.Initiators[j.Request], Target: int32(t.target[j.Drive]),
-			Drive: j.Drive, DriveIn: sa, DriveOut: sd, NetIn: na, NetOut: nd, Submitted: j.Arrival, Ended: j.Arrival + delays[j.Request]}}
-		x := cosim.Sample{ID: uint64(j.Request), Op: q.Op, Offset: q.Offset, Size: q.Length, Arrival: j.Arrival, Submitted: sa, Fetched: sa, Finished: trip.Ended, Trip: &trip}
+	for i := range t.rec.Requests {
+		part := t.it.Part(i)
+		j, q := &t.rec.Jobs[part], &t.rec.Requests[i]
+		sa, sd, na, nd := t.it.Times(part)
+		trip := cosim.Trip{Arrival: j.Arrival, Done: nvmf.Done{Op: q.Op, Length: q.Length, Initiator: t.rec.Initiators[i], Target: int32(t.target[j.Drive]), Drive: j.Drive, Stage: t.it.Stages(i),
+			DriveIn: sa, DriveOut: sd, NetIn: na, NetOut: nd, Submitted: j.Arrival, Ended: j.Arrival + delays[i]}}
+		x := cosim.Sample{ID: uint64(i), Op: q.Op, Offset: q.Offset, Size: q.Length, Arrival: j.Arrival, Submitted: sa, Fetched: sa, Finished: trip.Ended, Trip: &trip}
 		if err := o.Sample(x); err != nil {
 			return err
 		}

@@ -82,13 +82,7 @@ func requestOf(x *cosim.Sample) columnar.Request {
 	if t.NetOut > 0 { // a flush or trim has no data on the network
 		q.NetworkArrival, q.NetworkDeparture = t.NetIn, t.NetOut
 	}
-	var sum sim.Time
-	for _, d := range t.Stage {
-		sum += d
-	}
-	if sum > 0 { // in turns, stages are not told apart
-		copy(q.Stage[:], t.Stage[:])
-	}
+	copy(q.Stage[:], t.Stage[:])
 	return q
 }
 
