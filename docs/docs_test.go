@@ -161,7 +161,8 @@ func shell(t *testing.T, dir, where, command string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-o", "pipefail", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+binary(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1", "COLUMNS=120", "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "PATH="+binary(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1", "COLUMNS=120", "LC_ALL=C.UTF-8",
+		"XDG_CACHE_HOME="+filepath.Join(dir, ".cache")) // a page's studies find what the page computed
 	var out, diagnostics bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &diagnostics
 	const brokenPipe = 128 + 13 // a command whose output "head" had enough of

@@ -120,6 +120,9 @@ func TestReplicates(t *testing.T) {
 	if i.Low() != i.Mean-i.Half || i.High() != i.Mean+i.Half {
 		t.Error("ends of the interval")
 	}
+	if i, err := Replicates([]float64{1.1, 1.1, 1.1}, 0.95); err != nil || i.Mean != 1.1 || i.Half != 0 {
+		t.Errorf("of equal values: %+v, %v", i, err)
+	}
 	if _, err := Replicates([]float64{1}, 0.95); err == nil {
 		t.Error("one replicate gave an interval")
 	}

@@ -3,7 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -47,6 +47,9 @@ func interval(xs []float64, level float64) Interval {
 	var m Moments
 	for _, x := range xs {
 		m.Add(x)
+	}
+	if slices.Min(xs) == slices.Max(xs) { // the moments would have what rounding leaves
+		return Interval{Mean: xs[0], Level: level, N: len(xs), Batch: 1}
 	}
 	n := float64(m.N())
 	half := TQuantile((1+level)/2, len(xs)-1) * math.Sqrt(m.SampleVariance()/n)
@@ -130,9 +133,5 @@ func longEnough(means []float64) bool {
 // differ in the last bits from one processor to another, and a result's bytes must not.
 func TQuantile(p float64, degrees int) float64 {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(t, 'e', 8, 64), 64)
-	if err != nil {
-		panic("stats: a printed number does not parse: " + err.Error())
-	}
-	return rounded
+	return rounded(t, 9)
 }

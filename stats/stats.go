@@ -2,7 +2,8 @@
 //
 // Its main types are [Histogram] (latencies, fio's bucket geometry, exact merging), [Series] and [LatencySeries] (time bins
 // in bounded memory), [Moments] (mean, deviation, skewness, lag-1 autocorrelation of a stream), [Cut] (warm-up found by
-// MSER-5) and [Interval] (batch means of one run, Student's t over replicates).
+// MSER-5), [Interval] (batch means of one run, Student's t over replicates) and the paired tests of designs that saw the same
+// random numbers: [Paired] (Student's t), [SignedRank] (Wilcoxon), [Holm] for many at once, [ReplicatesToDetect].
 //
 // Everything that is counted while a simulation runs is kept in integers, so that the order in which parts are recorded or
 // merged never shows in the figures. What is computed from them in floating point rounds every product before adding it,
@@ -13,5 +14,6 @@
 // follow Law, "Simulation Modeling and Analysis" (5th ed.), section 9.5.3, the choice of the batch size by lag-1
 // autocorrelation is Fishman's (Management Science 24(5), 1978).
 //
-// What it leaves out: paired tests between designs, which belong to the comparison of runs; any clock, input or output.
+// What it leaves out: what is compared with what, which package study decides; control variates and rare-event methods; any
+// clock, input or output.
 package stats

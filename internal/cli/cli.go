@@ -129,6 +129,7 @@ requests take, and where the time goes.
   farflash run quickstart             simulate a preset; a table here, a report on disk
   farflash init > my.yaml             a scenario to start from
   farflash run my.yaml --set ssd.over_provisioning=12%
+  farflash compare my.yaml my.yaml,ssd.over_provisioning=12%
   farflash explain ssd.collection     what a key means
   farflash trace info hm_0.csv        what is in a trace`,
 		SilenceErrors: true,
@@ -141,7 +142,7 @@ requests take, and where the time goes.
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
-		p.export(), p.report(), p.diff(), p.reproduce(), p.cite(), p.version(), p.completion())
+		p.compare(), p.sweep(), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.cite(), p.version(), p.completion())
 	return root
 }
 

@@ -3,10 +3,12 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +69,36 @@ func TestScripts(t *testing.T) {
 				}
 				ts.Fatalf("nothing matches %s", args[0])
 			},
+			// rename PATTERN NAME moves the one file that matches.
+			"rename": func(ts *testscript.TestScript, neg bool, args []string) {
+				found, err := filepath.Glob(ts.MkAbs(args[0]))
+				if err != nil || len(found) != 1 {
+					ts.Fatalf("%v match %s", found, args[0])
+				}
+				ts.Check(os.Rename(found[0], ts.MkAbs(args[1])))
+			},
+			// same A B NAME... checks that two directories hold the same bytes, but for files of those names.
+			"same": func(ts *testscript.TestScript, neg bool, args []string) {
+				a, b := files(ts, ts.MkAbs(args[0]), args[2:]), files(ts, ts.MkAbs(args[1]), args[2:])
+				for name, text := range a {
+					if other, ok := b[name]; !ok || other != text {
+						ts.Fatalf("%s differs between %s and %s", name, args[0], args[1])
+					}
+				}
+				if len(a) != len(b) || len(a) < 3 {
+					ts.Fatalf("%s has %d files, %s has %d", args[0], len(a), args[1], len(b))
+				}
+			},
+			// damage DIR changes a digit in one of the files below a directory.
+			"damage": func(ts *testscript.TestScript, neg bool, args []string) {
+				dir := ts.MkAbs(args[0])
+				all := files(ts, dir, nil)
+				name := slices.Sorted(maps.Keys(all))[0]
+				text := all[name]
+				at := strings.LastIndexAny(text, "0123456789")
+				digit := '0' + (text[at]-'0'+1)%10
+				ts.Check(os.WriteFile(filepath.Join(dir, name), []byte(text[:at]+string(digit)+text[at+1:]), 0o666))
+			},
 			// none PATTERN checks that no file matches.
 			"none": func(ts *testscript.TestScript, neg bool, args []string) {
 				if found, err := filepath.Glob(ts.MkAbs(args[0])); err != nil || len(found) > 0 {
@@ -75,6 +107,24 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// files reads all files below a directory but those of certain names.
+func files(ts *testscript.TestScript, dir string, but []string) map[string]string {
+	out := map[string]string{}
+	ts.Check(filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || slices.Contains(but, d.Name()) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		out[name] = string(text)
+		return err
+	}))
+	return out
 }
 
 // call runs the program within the test.
@@ -97,10 +147,12 @@ func TestVerbs(t *testing.T) {
 			t.Errorf("%s: short help is %q", cmd.Name(), cmd.Short)
 		}
 	}
-	_, out, _ := call("run", "--help")
-	for _, flag := range []string{"--set", "--seed", "--reps", "--until", "-o, --output", "--json", "--quiet", "-j, --jobs", "--fail-if"} {
-		if !strings.Contains(out, flag) {
-			t.Errorf("run has no flag %s", flag)
+	for verb, own := range map[string][]string{"run": nil, "compare": {"--cache", "--no-cache", "--metric", "--relevant"}, "sweep": {"--cache", "--no-cache", "--metric", "--vary", "--shard"}} {
+		_, out, _ := call(verb, "--help")
+		for _, flag := range append(own, "--set", "--seed", "--reps", "--until", "-o, --output", "--json", "--quiet", "-j, --jobs", "--fail-if") {
+			if !strings.Contains(out, flag) {
+				t.Errorf("%s has no flag %s", verb, flag)
+			}
 		}
 	}
 }

@@ -32,16 +32,18 @@ type runFlags struct {
 	conditions []result.Condition
 }
 
-func (f *runFlags) register(cmd *cobra.Command) {
+// register gives a command the flags. It says what its output directory is for, and how many replicates it runs if nobody
+// says.
+func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
-	fl.IntVar(&f.reps, "reps", 1, "run `N` replicates, with the seeds seed, seed+1, ..., and report intervals")
+	fl.IntVar(&f.reps, "reps", reps, "run `N` replicates, with the seeds seed, seed+1, ..., and report intervals")
 	fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
-	fl.StringVarP(&f.dir, "output", "o", "", "write the run to `DIR`, which must not exist (default runs/NAME-DIGEST)")
+	fl.StringVarP(&f.dir, "output", "o", "", output)
 	fl.BoolVar(&f.json, "json", false, "print result.json on standard output, and nothing else")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
-	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` replicates at once (default one a processor)")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
 	fl.StringArrayVar(&f.failIf, "fail-if", nil, "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds (repeatable)")
 	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
@@ -57,26 +59,38 @@ func must(err error) {
 	}
 }
 
-// open loads the scenario that an argument names, with the flags' changes.
-func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
+// check reads the flags that are no part of the scenario.
+func (f *runFlags) check(leastReps int) error {
 	for _, text := range f.failIf {
 		c, err := result.ParseCondition(text)
 		if err != nil {
-			return nil, usagef("--fail-if: %w", err)
+			return usagef("--fail-if: %w", err)
 		}
 		f.conditions = append(f.conditions, c)
 	}
-	if f.reps < 1 {
-		return nil, usagef("--reps %d is not possible; use 1 or more", f.reps)
+	if f.reps < leastReps {
+		return usagef("--reps %d is not possible; use %d or more", f.reps, leastReps)
 	}
 	if f.jobs < 0 {
-		return nil, usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
+		return usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
 	}
-	var until []scenario.Change
-	if f.until != "" {
-		until = append(until, scenario.Change{Path: "measure.until", Value: f.until, Flag: "--until"})
+	return nil
+}
+
+// untilChange is what --until changes in the scenario.
+func (f *runFlags) untilChange() []scenario.Change {
+	if f.until == "" {
+		return nil
 	}
-	return p.open(name, f.set, until...)
+	return []scenario.Change{{Path: "measure.until", Value: f.until, Flag: "--until"}}
+}
+
+// open loads the scenario that an argument names, with the flags' changes.
+func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
+	if err := f.check(1); err != nil {
+		return nil, err
+	}
+	return p.open(name, f.set, f.untilChange()...)
 }
 
 func parseChanges(set []string) ([]scenario.Change, error) {
@@ -120,7 +134,7 @@ The same scenario and seed give the same result.json, to the byte.`,
 			return p.runOne(cmd.Context(), s, &f)
 		},
 	}
-	f.register(cmd)
+	f.register(cmd, 1, "write the run to `DIR`, which must not exist (default runs/NAME-DIGEST)")
 	return cmd
 }
 

@@ -23,7 +23,16 @@ type Axis struct {
 	FromZero bool // a linear axis begins at 0
 	Tight    bool // a linear axis ends with the numbers, not with the next tick
 	Min, Max float64
-	bare     bool // without ticks
+	// Marks are the only ticks, if there are any: where things were tried, or names in place of numbers. The axis then ends a
+	// little outside of the numbers and the marks.
+	Marks []Mark
+	bare  bool // without ticks
+}
+
+// Mark is a tick at a place of one's own choice.
+type Mark struct {
+	At    float64
+	Label string
 }
 
 // tick is a labelled or (label "") minor line.
@@ -55,10 +64,43 @@ func newAxis(c Axis, lo, hi, room float64) axis {
 	default:
 		x.linear(lo, hi, room)
 	}
-	if x.bare {
+	switch {
+	case x.bare:
 		x.ticks = nil
+	case len(c.Marks) > 0:
+		x.marks(lo, hi)
 	}
 	return x
+}
+
+// marks puts the marks in place of the ticks.
+func (x *axis) marks(lo, hi float64) {
+	x.ticks, x.label = nil, x.Label
+	for _, m := range x.Marks {
+		x.ticks = append(x.ticks, tick{m.At, m.Label})
+		lo, hi = math.Min(lo, m.At), math.Max(hi, m.At)
+	}
+	switch {
+	case x.Scale == Log && lo > 0:
+		margin := math.Max(math.Pow(hi/lo, 0.06), 1.05)
+		x.lo, x.hi = lo/margin, hi*margin
+	case x.Scale == Linear:
+		margin := 0.06 * (hi - lo)
+		if !(margin > 0) {
+			margin = 0.5
+		}
+		x.lo, x.hi = lo-margin, hi+margin
+	}
+}
+
+// name writes a value as the axis' mark there does, or else with its unit.
+func (c Axis) name(v float64) string {
+	for _, m := range c.Marks {
+		if m.At == v {
+			return m.Label
+		}
+	}
+	return c.Unit.Format(v)
 }
 
 // place gives the axis its pixels.

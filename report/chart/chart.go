@@ -1,5 +1,5 @@
 // Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [CDF], [Columns], [Areas], [Bars],
-// [Groups], [HeatMap] and [Network].
+// [Groups], [HeatMap], [Forest] and [Network].
 //
 // A chart is one <svg> element to be put into an HTML page that also holds [CSS] (colours for light, dark and print) and,
 // once, [Patterns] (the hatchings). It needs no script: whatever is under the pointer carries a <title>. Elements of class
@@ -56,6 +56,9 @@ svg.chart .axis{stroke:var(--quiet,#666);stroke-width:1;fill:none;shape-renderin
 svg.chart .shade{fill:var(--quiet,#666);fill-opacity:.13}
 svg.chart .shade-edge{stroke:var(--quiet,#666);stroke-width:1;stroke-dasharray:3 3}
 svg.chart .line{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:butt}
+svg.chart .whisker{fill:none;stroke-width:1.4;stroke-dasharray:none!important}
+svg.chart .zero{stroke:var(--quiet,#666);stroke-width:1.5;fill:none}
+svg.chart .faint{opacity:.45}
 svg.chart .mark{stroke:var(--paper,#fff);stroke-width:1}
 svg.chart .fill{fill-opacity:.28;stroke:none}
 svg.chart .part{stroke:var(--paper,#fff);stroke-width:.6}

@@ -27,7 +27,7 @@ func samples() map[string]string {
 			},
 			Measures: []NetworkMeasure{{Name: "utilisation", Whole: "utilisation", Unit: Fractions, Max: 1, WholeMax: 1}, {Name: "queue", Whole: "largest queue", Unit: Bytes}}}),
 		"lines": Lines(LineChart{Frame: Frame{Title: "a & b"}, X: Axis{Label: "Time", Unit: Secs, Tight: true}, Y: Axis{Label: "Rate", Unit: ByteRates, FromZero: true},
-			Series: []Series{{"read", 0, x, []float64{1e8, 2e8, math.NaN(), 3e8, 4e8}}, {"write <1>", 1, x, []float64{4e8, 3e8, 2e8, 1e8, 0}}},
+			Series: []Series{{"read", 0, x, []float64{1e8, 2e8, math.NaN(), 3e8, 4e8}, nil}, {"write <1>", 1, x, []float64{4e8, 3e8, 2e8, 1e8, 0}, nil}},
 			Shade:  []Span{{0, 1, "warm-up"}}}),
 		"cdf": CDF(CDFChart{X: Axis{Label: "Latency", Unit: Micros, Scale: Log}, YLabel: "Within",
 			Distributions: []Distribution{{"read", 0, []float64{80, 100, 200, 1000, 9000}, shares, 100000}, {"write", 1, []float64{10, 20, 40, 80, 160}, shares, 50}}}),
@@ -37,6 +37,11 @@ func samples() map[string]string {
 			Parts: []Part{{"host", 0, []float64{1000, 2000, 1500}}, {"gc", 1, []float64{0, 500, math.NaN()}}}}),
 		"bars": Bars(BarChart{X: Axis{Label: "Latency", Unit: Micros}, Rows: []string{"read", "write"}, Total: true,
 			Parts: []Part{{"wait", 1, []float64{200, 0}}, {"array", 0, []float64{60, 640}}}}),
+		"curves with intervals": Lines(LineChart{X: Axis{Label: "Cache", Scale: Log, Marks: []Mark{{4, "4MiB"}, {8, "8MiB"}, {16, "16MiB"}}}, Y: Axis{Label: "Latency", Unit: Micros, FromZero: true},
+			Series: []Series{{"greedy", 0, []float64{4, 8, 16}, []float64{200, 150, 140}, []float64{20, 0, 10}}, {"random", 1, []float64{4, 16}, []float64{400, 300}, []float64{50, 450}}}}),
+		"forest": Forest(ForestChart{X: Axis{Label: "Difference", Unit: Fractions}, Rows: []ForestRow{
+			{"read.latency.p99", 0.2, 0.1, 0.3, "worse", 1, false, "p <99>"}, {"read.iops", -0.01, -0.03, 0.01, "no evidence", 7, true, "read.iops"}}}),
+		"forest of ratios": Forest(ForestChart{X: Axis{Label: "B over A", Scale: Log}, Zero: 1, Rows: []ForestRow{{"a", 59, 40, 70, "worse", 1, false, "a"}, {"b", 0.5, -0.2, 1.2, "", 7, true, "b"}}}),
 		"groups": Groups(GroupChart{XLabel: "Iteration", Y: Axis{Label: "Distance", Unit: Fractions}, Labels: []string{"1", "2", "3"},
 			Parts: []Part{{"mean", 0, []float64{0.5, 0.2, math.NaN()}}, {"median", 2, []float64{0.4, 0.3, 0}}}, Lines: []Part{{"both", 1, []float64{0.45, 0.25, math.NaN()}}}}),
 		"heatmap": HeatMap(HeatMapChart{RowLabel: "channel", ColLabel: "die", Rows: []string{"0", "1"}, Cols: []string{"0.0", "0.1", "1.0"},
@@ -105,9 +110,9 @@ func broken(svg string) string {
 func TestEmpty(t *testing.T) {
 	nan := []float64{math.NaN()}
 	for name, s := range map[string]string{
-		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan}}}), "cdf": CDF(CDFChart{}),
-		"columns": Columns(ColumnChart{}), "areas": Areas(ColumnChart{}), "bars": Bars(BarChart{}), "heat map": HeatMap(HeatMapChart{}), "network": Network(NetworkChart{}),
-		"zeros on a log axis": Lines(LineChart{Y: Axis{Scale: Log}, Series: []Series{{"a", 0, []float64{1, 2}, []float64{0, 0}}}}),
+		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan, nil}}}), "cdf": CDF(CDFChart{}),
+		"columns": Columns(ColumnChart{}), "areas": Areas(ColumnChart{}), "bars": Bars(BarChart{}), "heat map": HeatMap(HeatMapChart{}), "network": Network(NetworkChart{}), "forest": Forest(ForestChart{}),
+		"zeros on a log axis": Lines(LineChart{Y: Axis{Scale: Log}, Series: []Series{{"a", 0, []float64{1, 2}, []float64{0, 0}, nil}}}),
 	} {
 		if why := broken(s); why != "" || !strings.Contains(s, "no values") {
 			t.Errorf("%s: %s\n%s", name, why, s)
@@ -153,10 +158,16 @@ func FuzzCharts(f *testing.F) {
 		columns := ColumnChart{X: Axis{Unit: axis.Unit}, Y: Axis{Unit: axis.Unit, FromZero: true}, Edges: edges}
 		cdf := CDFChart{X: axis}
 		heat := HeatMapChart{Cols: make([]string, n), Unit: axis.Unit}
+		forest := ForestChart{X: axis, Zero: 1}
+		marked := axis
+		for _, v := range rising[:min(n, 5)] {
+			marked.Marks = append(marked.Marks, Mark{v, "<m>"})
+		}
 		bars := BarChart{X: Axis{Unit: axis.Unit}, Rows: make([]string, n)}
 		for k := range m {
-			lines.Series = append(lines.Series, Series{"s&", k, rising, values(false)})
+			lines.Series = append(lines.Series, Series{"s&", k, rising, values(false), values(true)})
 			columns.Parts = append(columns.Parts, Part{"p", k, values(true)})
+			forest.Rows = append(forest.Rows, ForestRow{"<f>", rising[0], values(false)[0], rising[n-1], "t&", k, k%2 == 0, "<t>"})
 			heat.Rows = append(heat.Rows, "r")
 			heat.V = append(heat.V, values(false))
 			d := Distribution{Name: "d", Style: k, Value: rising, Share: make([]float64, n), Count: int64(1 + g.IntN(1000000))}
@@ -171,7 +182,8 @@ func FuzzCharts(f *testing.F) {
 			net.Nodes = append(net.Nodes, NetworkNode{Name: "<n>", X: g.Float64(), Y: float64(g.IntN(4)) / 4, End: g.IntN(2) == 0})
 			net.Links = append(net.Links, NetworkLink{A: g.IntN(i + 1), B: g.IntN(i + 1), Ways: []NetworkWay{{Name: "a|b;c", Whole: values(false)[:1], Over: [][]float64{values(false)}}}})
 		}
-		for name, s := range map[string]string{"lines": Lines(lines), "columns": Columns(columns), "areas": Areas(columns), "cdf": CDF(cdf), "heat map": HeatMap(heat), "bars": Bars(bars), "network": Network(net)} {
+		for name, s := range map[string]string{"lines": Lines(lines), "columns": Columns(columns), "areas": Areas(columns), "cdf": CDF(cdf), "heat map": HeatMap(heat), "bars": Bars(bars),
+			"network": Network(net), "forest": Forest(forest), "marked": Lines(LineChart{X: marked, Y: axis, Series: lines.Series})} {
 			if why := broken(s); why != "" {
 				t.Fatalf("%s: %s\n%s", name, why, s[:min(len(s), 3000)])
 			}

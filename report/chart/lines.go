@@ -11,6 +11,7 @@ type Series struct {
 	Name  string
 	Style int // colour, dashes and marker; see Styles
 	X, Y  []float64
+	Half  []float64 // half width of each value's interval, drawn as a whisker; nil: none
 }
 
 // LineChart is input to Lines.
@@ -19,6 +20,7 @@ type LineChart struct {
 	X, Y   Axis
 	Series []Series
 	Shade  []Span
+	Apart  bool // no lines between the points: what is on the x axis has no order
 }
 
 // most is how many places along the x axis carry a title.
@@ -29,7 +31,7 @@ func Lines(c LineChart) string {
 	var xs, ys [][]float64
 	var keys []key
 	for _, s := range c.Series {
-		xs, ys = append(xs, s.X), append(ys, s.Y)
+		xs, ys = append(xs, s.X), append(ys, s.Y, s.end(-1), s.end(1))
 		if s.Name != "" {
 			keys = append(keys, key{name: s.Name, style: s.Style})
 		}
@@ -45,20 +47,48 @@ func Lines(c LineChart) string {
 	p := newPlot(c.Frame, c.X, c.Y, xlo, xhi, ylo, yhi, keys)
 	p.shade(c.Shade)
 	for i, s := range c.Series {
-		p.curve(s, i, len(c.Series))
+		p.curve(s, i, len(c.Series), c.Apart)
 	}
 	p.titles(c.Series, c.X, c.Y)
 	return p.end()
 }
 
-// curve draws one series with about eight markers, set off from those of the other series.
-func (p *plot) curve(s Series, index, of int) {
-	var line path
-	for i := range s.X {
-		line.to(p.x.at(s.X[i]), p.yAt(s.Y[i]))
+// end returns the lower (-1) or upper (1) ends of the whiskers.
+func (s *Series) end(sign float64) []float64 {
+	out := make([]float64, len(s.Half))
+	for i, h := range s.Half {
+		out[i] = s.Y[i] + sign*h
 	}
-	p.tag("path", "line s"+strconv.Itoa(s.Style%Styles), "d", line.b.String())
+	return out
+}
+
+// whiskers draws a series' intervals. An end that a logarithmic axis cannot show is at the axis' own.
+func (p *plot) whiskers(s Series) {
+	const cap = 4.0
+	for i, h := range s.Half {
+		if !(h > 0) || math.IsNaN(p.yAt(s.Y[i])) {
+			continue
+		}
+		x, high, low := p.x.at(s.X[i]), p.y.at(s.Y[i]+h), p.y.at(s.Y[i]-h)
+		p.tag("path", "whisker s"+strconv.Itoa(s.Style%Styles), "d",
+			"M"+px(x)+" "+px(low)+"V"+px(high)+"M"+px(x-cap)+" "+px(low)+"H"+px(x+cap)+"M"+px(x-cap)+" "+px(high)+"H"+px(x+cap))
+	}
+}
+
+// curve draws one series with about eight markers, set off from those of the other series.
+func (p *plot) curve(s Series, index, of int, apart bool) {
+	if !apart {
+		var line path
+		for i := range s.X {
+			line.to(p.x.at(s.X[i]), p.yAt(s.Y[i]))
+		}
+		p.tag("path", "line s"+strconv.Itoa(s.Style%Styles), "d", line.b.String())
+	}
+	p.whiskers(s)
 	every := max(1, len(s.X)/8)
+	if s.Half != nil {
+		every = 1 // each point was measured by itself
+	}
 	for i := (every/2 + index*every/of) % every; i < len(s.X); i += every {
 		if y := p.yAt(s.Y[i]); !math.IsNaN(y) {
 			p.marker(s.Style, p.x.at(s.X[i]), y, 3.2, "")
@@ -92,7 +122,7 @@ func (p *plot) titles(series []Series, xc, yc Axis) {
 		if i+every < len(xs) {
 			to = (p.x.at(xs[i+every]) + p.x.at(x)) / 2
 		}
-		title := xc.Label + " " + xc.Unit.Format(x)
+		title := xc.Label + " " + xc.name(x)
 		for _, s := range series {
 			k := sort.SearchFloat64s(s.X, x)
 			if k < len(s.X) && s.X[k] == x {
@@ -101,6 +131,9 @@ func (p *plot) titles(series []Series, xc, yc Axis) {
 					name = yc.Label
 				}
 				title += "\n" + name + ": " + yc.Unit.Format(s.Y[k])
+				if s.Half != nil && s.Half[k] > 0 {
+					title += " ± " + yc.Unit.Format(s.Half[k])
+				}
 			}
 		}
 		p.hit(from, p.top, to-from, p.bottom-p.top, title)

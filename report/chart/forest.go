@@ -1,0 +1,94 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+)
+
+// ForestChart is input to Forest: one effect with its interval a row, against a line where nothing differs.
+type ForestChart struct {
+	Frame
+	X    Axis
+	Zero float64 // where nothing differs: 0 of differences, 1 of ratios
+	Rows []ForestRow
+}
+
+// ForestRow is an effect. An interval's end that the axis cannot show is an arrow.
+type ForestRow struct {
+	Name            string
+	Mean, Low, High float64
+	Text            string // written behind it
+	Style           int
+	Faint           bool   // stands back: not more than chance
+	Title           string // shown under the pointer
+}
+
+// forestRow is the height of a row.
+const forestRow = 25.0
+
+// ForestHeight is the height that suits so many rows; Forest uses it if the frame has none.
+func ForestHeight(rows int) float64 { return 64 + forestRow*float64(rows) }
+
+// Forest draws effects below each other.
+func Forest(c ForestChart) string {
+	lists := [][]float64{{c.Zero}}
+	for _, r := range c.Rows {
+		lists = append(lists, []float64{r.Mean, r.Low, r.High})
+	}
+	lo, hi, ok := spanOf(c.X.Scale, lists...)
+	if len(c.Rows) == 0 || !ok {
+		return nothing(c.Frame)
+	}
+	if c.Height <= 0 {
+		c.Height = ForestHeight(len(c.Rows))
+	}
+	p := &plot{drawing: newDrawing(c.Frame)}
+	p.top, p.bottom = 8, p.h-40
+	after := 0.0
+	for _, r := range c.Rows {
+		p.left, after = math.Max(p.left, textWidth(r.Name)), math.Max(after, textWidth(r.Text))
+	}
+	p.left += 16
+	p.right = math.Max(p.w-after-26, p.left+60)
+	p.x = newAxis(c.X, lo, hi, p.right-p.left)
+	p.x.place(p.left, p.right)
+	p.axes()
+	zero := p.x.at(c.Zero)
+	p.lineTo("zero", zero, p.top, zero, p.bottom)
+	each := (p.bottom - p.top) / float64(len(c.Rows))
+	for i, r := range c.Rows {
+		p.effect(r, p.top+each*(float64(i)+0.5), each)
+	}
+	return p.end()
+}
+
+func (p *plot) effect(r ForestRow, y, each float64) {
+	class := ""
+	if r.Faint {
+		class = " faint"
+	}
+	p.text(p.left-8, y+4, "", "end", r.Name)
+	p.text(p.right+14, y+4, "num", "start", r.Text)
+	low, high := p.x.at(r.Low), p.x.at(r.High)
+	if math.IsNaN(low) || math.IsNaN(high) || math.IsNaN(r.Mean) {
+		return
+	}
+	const cap = 4.0
+	d := "M" + px(low) + " " + px(y) + "H" + px(high)
+	if p.x.Scale == Log && r.Low < p.x.lo {
+		d += "M" + px(low+cap) + " " + px(y-cap) + "L" + px(low) + " " + px(y) + "L" + px(low+cap) + " " + px(y+cap)
+	} else {
+		d += "M" + px(low) + " " + px(y-cap) + "V" + px(y+cap)
+	}
+	d += "M" + px(high) + " " + px(y-cap) + "V" + px(y+cap)
+	style := strconv.Itoa(r.Style % Styles)
+	p.tag("path", "whisker s"+style+class, "d", d)
+	if p.x.Scale != Log || r.Mean > 0 {
+		if r.Faint {
+			p.tag("circle", "whisker s"+style, "cx", px(p.x.at(r.Mean)), "cy", px(y), "r", "4")
+		} else {
+			p.marker(r.Style, p.x.at(r.Mean), y, 4.6, "")
+		}
+	}
+	p.hit(0, y-each/2, p.w, each, r.Title)
+}

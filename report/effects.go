@@ -1,0 +1,173 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+	"farflash/study"
+	"farflash/units"
+)
+
+// WriteEffects writes a page about a comparison: for each arm but the first its effects with their intervals, drawn and as a
+// table of all metrics, and what differs between the scenarios.
+func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
+	p := newStudyPage(s)
+	p.Title = "Comparison: " + x.Name
+	p.Summary = fmt.Sprintf("%d designs over %d replicates on common random numbers. Effects are against A.", len(x.Arms), len(x.Seeds))
+	p.Facts = []fact{{"Seeds", seedsText(x.Seeds)[len("seeds "):]}, {"Intervals", units.Fraction(x.Level).String()}, {"Smallest effect that matters", units.Fraction(x.Relevant).String()}}
+	arms := &table{Head: []heading{{"Arm", true}, {"", true}, {"Digest", true}}}
+	var runs []Run
+	for i, a := range x.Arms {
+		arms.Rows = append(arms.Rows, []cell{{Text: ArmLetter(i), Class: "text"}, {Text: a.Label, Class: "text"}, {Text: shortDigest(a.Digest), Class: "text"}})
+		p.failures(a.Label, a.Failed)
+		runs = append(runs, Run{Label: ArmLetter(i), Scenario: ParseScenario(a.Scenario)})
+		if a.Scenario != "" {
+			p.Scenarios = append(p.Scenarios, pageRun{Label: ArmLetter(i) + ": " + a.Label, Scenario: runs[i].Scenario})
+		}
+	}
+	p.Sections = append(p.Sections, section{ID: "arms", Title: "Arms", Table: arms})
+	if t := differenceTable(runs); t != nil {
+		p.Sections = append(p.Sections, section{ID: "scenario", Title: "What differs", Table: t})
+	}
+	for k := range x.Pairs {
+		pair := &x.Pairs[k]
+		letter := ArmLetter(pair.Arm)
+		p.Sections = append(p.Sections, section{ID: fmt.Sprintf("effects-%d", pair.Arm), Title: letter + " against A",
+			Intro:   effectsIntro(x, pair),
+			Figures: forestFigures(x, pair, letter), Table: effectTable(x, pair, letter)})
+	}
+	return p.write(w)
+}
+
+// effectsIntro says what a pair's tests found and how they were made.
+func effectsIntro(x *study.Effects, pair *study.Pair) string {
+	text := capital(pairSummary(x, pair)) + "."
+	if pair.Family == 0 {
+		return text
+	}
+	if ranks := ranksText(x, pair); ranks != "" {
+		text += " " + capital(ranks) + "."
+	}
+	return text + fmt.Sprintf(" p values are of two-sided tests, and where it says so corrected for %s by Holm's method; verdicts are by Student's paired t."+
+		" An interval is of its metric alone. "+
+		"More runs: replicates beyond the %d that would settle a metric, with a power of %g %%.", countMetrics(pair.Family), len(x.Seeds), 100*x.Power)
+}
+
+// differenceTable shows the keys that differ, nil if none does.
+func differenceTable(runs []Run) *table {
+	t := &table{Head: []heading{{"", true}}}
+	for _, r := range runs {
+		t.Head = append(t.Head, heading{Title: r.Label, Text: true})
+	}
+	for _, d := range differences(runs) {
+		row := []cell{{Text: d.Path, Class: "text"}}
+		for _, v := range d.Values {
+			if v == "" {
+				v = "\u2013"
+			}
+			row = append(row, cell{Text: v, Class: "text"})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if t.Rows == nil {
+		return nil
+	}
+	return t
+}
+
+// drawn tells the metrics of forest plots where nobody chose: those that comparisons of runs begin with.
+func drawn(x *study.Effects, e *study.Effect) bool {
+	if e.Verdict == study.Identical || e.A == 0 {
+		return false
+	}
+	return len(x.Metrics) > 0 || slices.Contains(headline, e.Name)
+}
+
+// most effects in one plot; what was chosen by a pattern may be more.
+const mostEffects = 40
+
+// forestFigures draws the effects relative to A: as differences, or as ratios where they span more than a factor of three.
+func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
+	var list []*study.Effect
+	lo, hi := 1.0, 1.0
+	for i := range pair.Effects {
+		e := &pair.Effects[i]
+		if !drawn(x, e) || len(list) == mostEffects {
+			continue
+		}
+		mean, low, high, _ := e.Relative()
+		lo, hi = math.Min(lo, 1+mean), math.Max(hi, 1+mean)
+		if math.IsInf(low, 0) || math.IsInf(high, 0) {
+			continue
+		}
+		list = append(list, e)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	c := chart.ForestChart{Frame: chart.Frame{Title: "effects of " + letter + " against A, with intervals", Width: 1310, Height: chart.ForestHeight(len(list))},
+		X: chart.Axis{Label: "Difference from A", Unit: chart.Fractions}}
+	ratios := hi > 3 || lo < 1.0/3
+	note := fmt.Sprintf("Means of the paired differences with %g %% intervals, relative to A's mean. ", 100*x.Level)
+	if ratios {
+		c.X, c.Zero = chart.Axis{Label: letter + " over A", Scale: chart.Log}, 1
+		note = fmt.Sprintf("Ratios of means with %g %% intervals of the paired differences, on a logarithmic axis. ", 100*x.Level)
+	}
+	for _, e := range list {
+		mean, low, high, _ := e.Relative()
+		if ratios {
+			mean, low, high = 1+mean, 1+low, 1+high
+		}
+		effect, interval := effectText(e)
+		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, Style: verdictStyle(e.Verdict), Faint: e.Verdict == study.NoEvidence,
+			Text:  effect + ", " + verdictText(e, x.Relevant),
+			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit), letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Holm), verdictText(e, x.Relevant))}
+		c.Rows = append(c.Rows, r)
+	}
+	return []figure{{Caption: "Effects", Wide: true, SVG: svg(chart.Forest(c)),
+		Note: note + "An open circle is a metric without evidence of a difference."}}
+}
+
+// verdictStyle gives each verdict a look; the marker and the words say the same as the colour.
+func verdictStyle(v study.Verdict) int {
+	switch v {
+	case study.Better:
+		return 0
+	case study.Worse:
+		return 1
+	case study.Higher, study.Lower:
+		return 3
+	}
+	return 7
+}
+
+// effectTable lists all metrics.
+func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
+	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}, {Title: "More runs"},
+		{Title: "p (t, Holm)"}, {Title: "p (ranks)"}, {Title: "p (ranks, Holm)"}}}
+	for i := range pair.Effects {
+		e := &pair.Effects[i]
+		row := []cell{{Text: e.Name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)}, {Text: term.Quantity(e.B, e.Unit)}}
+		if e.Verdict == study.Identical {
+			row = append(row, cell{Text: "="}, cell{}, cell{Text: string(e.Verdict), Class: "text name"}, cell{}, cell{}, cell{}, cell{})
+		} else {
+			effect, interval := effectText(e)
+			class := "text name"
+			switch {
+			case e.Within:
+			case e.Verdict == study.Better:
+				class = "text name ok"
+			case e.Verdict == study.Worse:
+				class = "text name failed"
+			}
+			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class}, cell{Text: moreText(e)},
+				cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)}, cell{Text: probability(e.WilcoxonHolm)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}

@@ -1,0 +1,210 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"farflash/internal/term"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/study"
+)
+
+const studied = `
+name: <studied>
+workload:
+  - synthetic: {reads: {size: 4KiB, interarrival: {mean: 50us, kind: exponential}}, requests: 200}
+ssd: mqsim-default
+`
+
+func studiedSource() scenario.Source {
+	return scenario.Source{File: "studied.yaml", Text: []byte(studied)}
+}
+
+// outcomes makes up what became of a plan's trials.
+func outcomes(p *study.Plan, fill func(r *result.Result, point, rep int) error) []study.Outcome {
+	var out []study.Outcome
+	for k, t := range p.Trials() {
+		r := result.New(t.Digest, t.Seed, "test")
+		o := study.Outcome{Trial: t, State: study.Done, Result: r}
+		if err := fill(r, k/p.Reps, k%p.Reps); err != nil {
+			o.State, o.Result, o.Err = study.Failed, nil, err
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func comparison3(t *testing.T, reps int, fill func(r *result.Result, arm, rep int) error) *study.Effects {
+	t.Helper()
+	p, err := study.NewComparison([]study.Arm{
+		{Label: "studied", Source: studiedSource()},
+		{Label: "over_provisioning=28%", Source: studiedSource(), Changes: []scenario.Change{{Path: "ssd.over_provisioning", Value: "28%"}}},
+		{Label: "<again>", Source: studiedSource()},
+	}, 1, reps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := study.Compare(p, outcomes(p, fill), study.DefaultTest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// everyVerdict has a metric for each thing that can be said of one.
+func everyVerdict(r *result.Result, arm, rep int) error {
+	if arm == 2 {
+		arm = 0
+	}
+	b, wave := float64(arm), float64([]int{1, -2, 3, -1, 2, -3, 1, -1}[rep])
+	r.Set("read.latency.mean", 100+50*wave-10*b+0.5*b*wave)                             // better
+	r.Set("read.latency.p99", 100+wave+3000*b)                                          // x31
+	r.Set("read.latency.p50", 1000+wave+b+0.1*b*wave)                                   // worse, by less than 1%
+	r.Set("write.latency.mean", 100+20*b*wave)                                          // no evidence
+	r.Set("read.iops", 1000+b*wave)                                                     // no evidence, less than 1%
+	r.Set("write.latency.p99", 100+b*(6+float64([]int{0, 25, 1, 0, 2, 1, 0, 30}[rep]))) // no evidence once corrected
+	r.Set("ssd.waf", 2)                                                                 // identical
+	r.Set("ssd.gc.count", 5*b+b*float64(rep%2))                                         // A is 0
+	return nil
+}
+
+func TestEffectsText(t *testing.T) {
+	x := comparison3(t, 8, everyVerdict)
+	var b strings.Builder
+	if err := WriteEffectsText(&b, x, func(string) bool { return true }, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, want := range []string{
+		"A  studied\nB  over_provisioning=28%\nC  <again>\n8 replicates of each on common random numbers, seeds 1 to 8\n",
+		"B against A, with 95 % intervals of the paired differences",
+		" better", " x31.0 ", " worse, by less than 1%", " no evidence of a difference  ", " no evidence of a difference, less than 1%", " no evidence once corrected ", " identical in every replicate",
+		"8 metrics: 4 different beyond chance, 3 without evidence of a difference, 1 identical",
+		"p: paired t test, corrected for 7 metrics (Holm)",
+		"differ as well\n", "once corrected: tested alone", "more runs: replicates beyond the 8 that would settle it, with a power of 80 %",
+		"no evidence of a difference: C is the same scenario as A",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	b.Reset()
+	if err := WriteEffectsText(&b, x, func(name string) bool { return name == "read.iops" }, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\ndifferent and not shown: read.latency.mean, read.latency.p50, read.latency.p99, ssd.gc.count; --all shows them\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+	if strings.Count(text, "more runs") != 2 {
+		t.Errorf("a column of further replicates where none are needed:\n%s", text)
+	}
+}
+
+func TestEffectsPage(t *testing.T) {
+	x := comparison3(t, 8, func(r *result.Result, arm, rep int) error {
+		if arm == 1 && rep == 7 {
+			return errors.New("the <queue> is broken")
+		}
+		return everyVerdict(r, arm, rep)
+	})
+	var b strings.Builder
+	if err := WriteEffects(&b, x, Study{Version: "test", Command: "farflash compare 'a & b' c"}); err != nil {
+		t.Fatal(err)
+	}
+	html := b.String()
+	sound(t, html)
+	for _, want := range []string{"<h1>Comparison: &lt;studied&gt;</h1>", "Seeds <b>1 to 7</b>", "1 trial failed", "the &lt;queue&gt; is broken", "seed 8", "What differs",
+		"ssd.over_provisioning", "B against A", "C against A", "An open circle is a metric without evidence", "the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+}
+
+// TestFewReplicates holds that nothing is said of ranks that cannot say anything.
+func TestFewReplicates(t *testing.T) {
+	x := comparison3(t, 4, everyVerdict)
+	var b strings.Builder
+	if err := WriteEffectsText(&b, x, func(string) bool { return true }, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "can say nothing of so few replicates") {
+		t.Errorf("%s", b.String())
+	}
+}
+
+func curvesOf(t *testing.T, reps int, fill func(r *result.Result, point, rep int) error, axes ...string) *study.Curves {
+	t.Helper()
+	var list []study.Axis
+	for _, text := range axes {
+		a, err := study.ParseAxis(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, a)
+	}
+	p, err := study.NewSweep(studiedSource(), nil, list, 1, reps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := study.Respond(p, outcomes(p, fill), 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCurves draws sweeps of one axis, two, three, and of too many lines, with failures.
+func TestCurves(t *testing.T) {
+	fill := func(r *result.Result, point, rep int) error {
+		if point == 1 {
+			return fmt.Errorf("no room on the %dth point", point)
+		}
+		r.Set("read.latency.mean", 10+float64(point)+float64(rep))
+		r.Set("ssd.waf", 2+float64(point))
+		return nil
+	}
+	many := "ssd.timing.read_latency=10us..80us:+10us"
+	for _, c := range []struct {
+		axes    []string
+		charts  int
+		wanted  []string
+		columns int
+	}{
+		{[]string{"ssd.over_provisioning=7%..28%:x2"}, 2, []string{"14%", "whiskers"}, 3},
+		{[]string{"ssd.collection.victim=greedy,random"}, 2, []string{"greedy"}, 3},
+		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random"}, 2, []string{"ssd.collection.victim random"}, 4},
+		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random", "ssd.cache.capacity=4MiB,8MiB"}, 2, []string{"ssd.collection.victim random, ssd.cache.capacity 8MiB"}, 5},
+		{[]string{"ssd.over_provisioning=7%,14%", many}, 2, []string{"80us"}, 4},
+		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random", many}, 0, []string{"80us"}, 5},
+	} {
+		x := curvesOf(t, 3, fill, c.axes...)
+		var page, text strings.Builder
+		if err := WriteCurves(&page, x, Study{Version: "test", Scenario: studied}); err != nil {
+			t.Fatal(err)
+		}
+		html := page.String()
+		sound(t, html)
+		if n := strings.Count(html, "<figure"); n != c.charts {
+			t.Errorf("%v: %d charts", c.axes, n)
+		}
+		for _, want := range append(c.wanted, "<h1>Sweep: &lt;studied&gt;</h1>", "3 trials failed", "no room on the 1th point", ">failed<") {
+			if !strings.Contains(html, want) {
+				t.Errorf("%v: no %q in the page", c.axes, want)
+			}
+		}
+		if err := WriteCurvesText(&text, x, nil, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+		if len(lines) != 5+len(x.Points) || len(strings.Fields(lines[4])) != c.columns {
+			t.Errorf("%v:\n%s", c.axes, text.String())
+		}
+		if !strings.Contains(lines[5], " +- ") || !strings.Contains(lines[6], "failed") {
+			t.Errorf("%v:\n%s\n%s", c.axes, lines[5], lines[6])
+		}
+	}
+}

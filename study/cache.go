@@ -1,0 +1,138 @@
+package study
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"farflash/result"
+)
+
+// Cache keeps results on disk, a file for each trial and program. A trial is a pure function of its digest and seed as long as
+// the program is the same, which Program stands for; so entries never become wrong, and the folder can be deleted at any time.
+// Any number of processes may use one cache.
+type Cache struct {
+	dir     string
+	program string
+}
+
+// DefaultCache is the folder that results are kept in when nobody names one: farflash below the user's cache folder.
+func DefaultCache() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "farflash"), nil
+}
+
+// OpenCache uses dir, which is made if it is not there. The program's name must change whenever its results might.
+func OpenCache(dir, program string) (*Cache, error) {
+	program = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-+_", r) {
+			return r
+		}
+		return '_'
+	}, program)
+	if strings.Trim(program, ".") == "" {
+		return nil, errors.New("cache: the program has no name")
+	}
+	c := &Cache{dir: filepath.Join(dir, program), program: program}
+	if err := os.MkdirAll(c.dir, 0o777); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	return c, nil
+}
+
+// path is where a trial's result is. Folders by the first two digits keep each one small.
+func (c *Cache) path(t Trial) string {
+	return filepath.Join(c.dir, t.Digest[:min(2, len(t.Digest))], t.Name())
+}
+
+// Get returns a trial's result, nil if there is none. An entry that cannot be read or is of another trial is an error that says
+// which file it is; the caller computes the trial anew, and Put replaces the entry.
+func (c *Cache) Get(t Trial) (*result.Result, error) {
+	text, err := os.ReadFile(c.path(t))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	var r *result.Result
+	if text, err = checked(text); err == nil {
+		r, err = decode(text, t)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cache: %s is damaged: %w", c.path(t), err)
+	}
+	return r, nil
+}
+
+// An entry is a line with the SHA-256 of the rest, and a result.json: a digit that a failing disk changed would be believed
+// without it.
+const entryHead = "farflash/cache/1 "
+
+// checked returns what an entry holds.
+func checked(entry []byte) ([]byte, error) {
+	head, text, _ := bytes.Cut(entry, []byte("\n"))
+	sum, ok := bytes.CutPrefix(head, []byte(entryHead))
+	if !ok {
+		return nil, errors.New("it does not begin as an entry does")
+	}
+	if got := sha256.Sum256(text); hex.EncodeToString(got[:]) != string(sum) {
+		return nil, errors.New("its checksum is wrong")
+	}
+	return text, nil
+}
+
+// Put keeps a trial's result. Readers see the whole file or none.
+func (c *Cache) Put(t Trial, r *result.Result) error {
+	text, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	if err := writeAtomically(c.path(t), append([]byte(entryHead+hex.EncodeToString(sum[:])+"\n"), text...)); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	return nil
+}
+
+// decode reads a result and holds it to the trial that it is to be of.
+func decode(text []byte, t Trial) (*result.Result, error) {
+	r, err := result.Decode(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Digest != t.Digest || r.Seed != t.Seed:
+		return nil, fmt.Errorf("it has digest %s and seed %d, not %s and %d", r.Digest, r.Seed, t.Digest, t.Seed)
+	}
+	return r, nil
+}
+
+// writeAtomically writes a file under another name and moves it to its place.
+func writeAtomically(path string, text []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".farflash-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package study
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/result"
+)
+
+// TestNothing compares a design with itself, by real simulations.
+func TestNothing(t *testing.T) {
+	p, err := NewComparison([]Arm{{Label: "a", Source: source()}, {Label: "b", Source: source()}}, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := (&Runner{Version: "v"}).Run(t.Context(), p.Trials())
+	x, err := Compare(p, out, DefaultTest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range x.Pairs[0].Effects {
+		if e.Verdict != Identical || e.Effect.Mean != 0 || e.More != 0 {
+			t.Errorf("%+v", e)
+		}
+	}
+	if x.Pairs[0].Family != 0 || x.Pairs[0].Differing() != 0 || len(x.Pairs[0].Effects) < 20 {
+		t.Errorf("%+v", x.Pairs[0])
+	}
+}
+
+// TestFalsePositives compares designs between which there is nothing but chance, very often: a difference is found in about 5 %
+// of the comparisons, be they about one metric or about twenty, and the true difference is in 95 % of the intervals. A design
+// that is really different is found, though the seeds matter far more than it does.
+func TestFalsePositives(t *testing.T) {
+	const comparisons, reps = 2000, 8
+	var names []string
+	for _, d := range result.Metrics.All() {
+		if len(names) < 20 && d.Unit == "us" && !strings.Contains(d.Name, "[") {
+			names = append(names, d.Name)
+		}
+	}
+	for _, c := range []struct {
+		metrics     int
+		shift       float64 // of the first metric, in deviations of the differences
+		least, most float64
+	}{{1, 0, 0.04, 0.06}, {20, 0, 0.04, 0.06}, {1, 3, 0.99, 1}, {20, 4, 0.99, 1}} {
+		g := rand.New(rand.NewPCG(7, uint64(c.metrics)))
+		found, covered := 0, 0
+		shift := c.shift * math.Sqrt2
+		for range comparisons {
+			both := make([]float64, reps) // what the seed does to either design
+			for i := range both {
+				both[i] = 100 * g.NormFloat64()
+			}
+			arm := func(shift float64) func(*result.Result, int) {
+				return func(r *result.Result, rep int) {
+					for i, name := range names[:c.metrics] {
+						v := 1000 + both[rep] + g.NormFloat64()
+						if i == 0 {
+							v += shift
+						}
+						r.Set(name, v)
+					}
+				}
+			}
+			p, out := armsOf(reps, arm(0), arm(shift))
+			x, err := Compare(p, out, DefaultTest())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(x.Pairs[0].Effects, func(e Effect) bool { return e.Verdict != NoEvidence }) {
+				found++
+			}
+			for i, e := range x.Pairs[0].Effects {
+				truth := 0.0
+				if i == 0 {
+					truth = shift
+				}
+				if math.Abs(e.Effect.Mean-truth) <= e.Effect.Half {
+					covered++
+				}
+			}
+		}
+		share, inside := float64(found)/comparisons, float64(covered)/float64(comparisons*c.metrics)
+		t.Logf("%d metrics, a shift of %v: a difference in %.4f of the comparisons, the truth in %.4f of the intervals", c.metrics, c.shift, share, inside)
+		if share < c.least || share > c.most {
+			t.Errorf("%d metrics, a shift of %v: a difference is found in %v of the comparisons", c.metrics, c.shift, share)
+		}
+		if math.Abs(inside-0.95) > 0.01 {
+			t.Errorf("%d metrics, a shift of %v: the true difference is in %v of the intervals", c.metrics, c.shift, inside)
+		}
+	}
+}
+
+// TestAlike has differences without spread: where no chance has a part they are certain, and otherwise from five of them on.
+func TestAlike(t *testing.T) {
+	for _, c := range []struct {
+		reps    int
+		varies  bool // the metric depends on the seed
+		verdict Verdict
+		more    int
+	}{{2, false, Worse, 0}, {2, true, NoEvidence, 3}, {4, true, NoEvidence, 1}, {5, true, Worse, 0}} {
+		arm := func(shift float64) func(*result.Result, int) {
+			return func(r *result.Result, rep int) {
+				v := 10 + shift
+				if c.varies {
+					v += float64(rep)
+				}
+				r.Set("fabric.drops", v)
+			}
+		}
+		p, out := armsOf(c.reps, arm(0), arm(3))
+		x, err := Compare(p, out, DefaultTest())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := x.Pairs[0].Effects[0]; e.Verdict != c.verdict || e.More != c.more || e.Effect.Mean != 3 {
+			t.Errorf("%+v: %+v", c, e)
+		}
+	}
+}
+
+// TestAlone has a metric that differs by itself, and no more among twenty.
+func TestAlone(t *testing.T) {
+	names := []string{"fabric.drops"}
+	for _, d := range result.Metrics.All() {
+		if len(names) < 20 && d.Unit == "us" && !strings.Contains(d.Name, "[") {
+			names = append(names, d.Name)
+		}
+	}
+	deltas := []float64{1, 4, 2, 5, -1, 3} // t = 2.58 with 5 degrees, p = 0.049
+	arm := func(b float64) func(*result.Result, int) {
+		return func(r *result.Result, rep int) {
+			r.Set(names[0], 10+b*deltas[rep])
+			for i, name := range names[1:] {
+				r.Set(name, 100+b*float64((rep*7+i)%3-1))
+			}
+		}
+	}
+	p, out := armsOf(len(deltas), arm(0), arm(1))
+	for _, c := range []struct {
+		metrics []string
+		alone   bool
+		verdict Verdict
+	}{{nil, true, NoEvidence}, {names[:1], false, Worse}} {
+		test := DefaultTest()
+		test.Metrics = c.metrics
+		x, err := Compare(p, out, test)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range x.Pairs[0].Effects {
+			if e.Name == names[0] && (e.Verdict != c.verdict || e.Alone != c.alone || (e.More > 0) != (c.verdict == NoEvidence)) {
+				t.Errorf("%v: %+v", c.metrics, e)
+			}
+		}
+	}
+}

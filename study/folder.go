@@ -1,0 +1,287 @@
+package study
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"farflash/result"
+)
+
+// The files of a study's folder beside its trials.
+const (
+	SweepFile   = "sweep.json"   // the manifest of a sweep
+	CompareFile = "compare.json" // the manifest of a comparison
+	CurvesFile  = "curves.json"  // what a sweep found
+	EffectsFile = "effects.json" // what a comparison found
+	trials      = "trials"
+)
+
+// Folder is where a study is on disk: the manifest, and below trials a run directory for each trial that is done. Because a
+// run directory appears whole or not at all, what is there after an interruption, or after the machine went down, is what the
+// study goes on from.
+type Folder struct {
+	path    string
+	plan    *Plan
+	program Program
+}
+
+// Program says which program computes trials.
+type Program struct {
+	Version string // what result.json says
+	Name    string // another one for every program that might give other results; builds with one version may
+}
+
+// ErrOther is what OpenFolder's error wraps when the folder holds something else.
+var ErrOther = errors.New("choose another folder or remove it")
+
+// manifest is sweep.json or compare.json.
+type manifest struct {
+	Schema   string          `json:"schema"` // farflash/sweep/1 or farflash/compare/1
+	Name     string          `json:"name"`
+	Digest   string          `json:"digest"` // of the plan
+	Version  string          `json:"version"`
+	Program  string          `json:"program"`
+	Seed     uint64          `json:"seed"`
+	Reps     int             `json:"reps"`
+	Shard    string          `json:"shard,omitempty"`
+	Axes     []Axis          `json:"axes,omitempty"`
+	Scenario string          `json:"scenario"` // resolved, of the first point
+	Points   []manifestPoint `json:"points"`
+}
+
+type manifestPoint struct {
+	Label  string          `json:"label"`
+	Values []string        `json:"values,omitempty"`
+	Digest string          `json:"digest"`
+	Trials []manifestTrial `json:"trials"`
+}
+
+type manifestTrial struct {
+	Seed  uint64 `json:"seed"`
+	State State  `json:"state"`
+	Error string `json:"error,omitempty"`
+}
+
+// manifestFile is the name of a kind's manifest.
+func manifestFile(k Kind) string {
+	if k == Comparison {
+		return CompareFile
+	}
+	return SweepFile
+}
+
+func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
+
+// OpenFolder makes the folder of a plan, or takes up the one that is there. A folder that holds something else is refused with
+// what differs, and so is one that another program began: a study is not to mix the results of two.
+func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
+	f := &Folder{path, p, program}
+	m, err := readManifest(path)
+	switch {
+	case err == nil:
+		if why := f.differs(m); why != "" {
+			return nil, fmt.Errorf("%s holds another study: %s; %w", path, why, ErrOther)
+		}
+		return f, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("%s is not empty and holds no study; %w", path, ErrOther)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, err
+	}
+	return f, f.Record(nil)
+}
+
+// Path returns the folder's place.
+func (f *Folder) Path() string { return f.path }
+
+// readManifest reads the manifest of whichever kind is there. Its error is fs.ErrNotExist if there is none.
+func readManifest(path string) (*manifest, error) {
+	for _, k := range []Kind{Sweep, Comparison} {
+		file := filepath.Join(path, manifestFile(k))
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		m := &manifest{}
+		if err := json.Unmarshal(text, m); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if m.Schema != schemaOf(k) {
+			return nil, fmt.Errorf("%s: schema %q is not %q, which this program reads", file, m.Schema, schemaOf(k))
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("%s has no %s: %w", path, SweepFile, fs.ErrNotExist)
+}
+
+// differs says how a manifest is of another study than the folder's plan, "" if it is not.
+func (f *Folder) differs(m *manifest) string {
+	mine := f.manifest(nil)
+	if mine.Shard != m.Shard {
+		return fmt.Sprintf("it is %s, not %s", orAll(m.Shard), orAll(mine.Shard))
+	}
+	return mine.differs(m)
+}
+
+func orAll(shard string) string {
+	if shard == "" {
+		return "no shard"
+	}
+	return "shard " + shard
+}
+
+// differs says how two manifests' studies differ, their shards apart.
+func (m *manifest) differs(there *manifest) string {
+	switch {
+	case m.Schema != there.Schema:
+		return fmt.Sprintf("it is of the schema %s, not %s", there.Schema, m.Schema)
+	case m.Seed != there.Seed:
+		return fmt.Sprintf("its --seed is %d, not %d", there.Seed, m.Seed)
+	case m.Program != there.Program:
+		return fmt.Sprintf("it was computed by another build of the program, %s, not %s, and their results may differ", there.Program, m.Program)
+	case m.Reps != there.Reps:
+		return fmt.Sprintf("its --reps is %d, not %d", there.Reps, m.Reps)
+	case len(m.Axes) != len(there.Axes):
+		return fmt.Sprintf("it varies %s, not %s", paths(there.Axes), paths(m.Axes))
+	}
+	for i, a := range m.Axes {
+		b := there.Axes[i]
+		switch {
+		case a.Path != b.Path:
+			return fmt.Sprintf("it varies %s, not %s", paths(there.Axes), paths(m.Axes))
+		case !slices.Equal(a.Values, b.Values):
+			return fmt.Sprintf("its values of %s are %s, not %s", a.Path, few(b.Values), few(a.Values))
+		}
+	}
+	if len(m.Points) != len(there.Points) {
+		return fmt.Sprintf("it has %d arms, not %d", len(there.Points), len(m.Points))
+	}
+	for i, x := range m.Points {
+		if y := there.Points[i]; x.Digest != y.Digest || x.Label != y.Label {
+			return fmt.Sprintf("the scenario of %s has digest %s there and %s here", x.Label, short(y.Digest), short(x.Digest))
+		}
+	}
+	return ""
+}
+
+func paths(axes []Axis) string {
+	var out []string
+	for _, a := range axes {
+		out = append(out, a.Path)
+	}
+	return strings.Join(out, ", ")
+}
+
+// few writes a list without its middle.
+func few(values []string) string {
+	if len(values) > 6 {
+		return fmt.Sprintf("%s, ..., %s (%d)", strings.Join(values[:3], ", "), values[len(values)-1], len(values))
+	}
+	return strings.Join(values, ", ")
+}
+
+func short(digest string) string { return digest[:min(12, len(digest))] }
+
+// manifest describes the plan with what became of its trials; without outcomes all are pending.
+func (f *Folder) manifest(outcomes []Outcome) *manifest {
+	p := f.plan
+	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: f.program.Version, Program: f.program.Name, Seed: p.Seed, Reps: p.Reps,
+		Shard: p.Shard.String(), Axes: p.Axes}
+	if s := p.Points[0].Scenario; s != nil { // a merged plan has none
+		m.Scenario = s.Resolved()
+	}
+	for _, x := range p.Points {
+		m.Points = append(m.Points, manifestPoint{Label: x.Label, Values: x.Values, Digest: x.Digest})
+	}
+	for k, s := range p.slots() {
+		t := manifestTrial{Seed: p.Seed + uint64(s.rep), State: Pending}
+		if outcomes != nil {
+			t.State = outcomes[k].State
+			if err := outcomes[k].Err; err != nil {
+				t.Error = err.Error()
+			}
+		}
+		m.Points[s.point].Trials = append(m.Points[s.point].Trials, t)
+	}
+	return m
+}
+
+// Record writes the manifest with what became of the trials. What is done is found by the trials' own directories, so the
+// manifest may lag behind after a sudden end.
+func (f *Folder) Record(outcomes []Outcome) error {
+	return f.WriteJSON(manifestFile(f.plan.Kind), f.manifest(outcomes))
+}
+
+// WriteJSON writes or replaces a file of the folder.
+func (f *Folder) WriteJSON(name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return f.Write(name, append(text, '\n'))
+}
+
+// Write writes or replaces a file of the folder.
+func (f *Folder) Write(name string, text []byte) error {
+	return writeAtomically(filepath.Join(f.path, name), text)
+}
+
+// trial is the run directory of a trial.
+func (f *Folder) trial(t Trial) string { return filepath.Join(f.path, trials, t.Name()) }
+
+// load reads a trial's result, nil if it is not there. One that cannot be read is removed and reported.
+func (f *Folder) load(t Trial) (*result.Result, error) {
+	file := filepath.Join(f.trial(t), result.ResultFile)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(text, t)
+	if err == nil {
+		return r, nil
+	}
+	err = fmt.Errorf("%s is damaged: %w", file, err)
+	return nil, errors.Join(err, os.RemoveAll(f.trial(t)))
+}
+
+// keep writes a trial's run directory. One that another process wrote meanwhile is as good.
+func (f *Folder) keep(t Trial, r *result.Result) error {
+	d, err := result.Create(f.trial(t))
+	if err == nil {
+		defer d.Discard()
+		if err = d.WriteRun(result.Run{Result: r, Scenario: t.Scenario.Resolved(), Citations: t.Scenario.Citations()}); err == nil {
+			_, err = d.Commit()
+		}
+	}
+	if errors.Is(err, result.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Scenario returns the resolved scenario of the study's first point.
+func (f *Folder) Scenario() (string, error) {
+	m, err := readManifest(f.path)
+	if err != nil {
+		return "", err
+	}
+	return m.Scenario, nil
+}

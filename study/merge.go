@@ -1,0 +1,186 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"farflash/result"
+)
+
+// Merge puts all shards of a sweep together into a new folder, which is then the same, byte for byte, as if the sweep had been
+// run whole. It returns the whole plan and what became of every trial; its points have no scenarios, so it can be summarised
+// and not run.
+//
+// What would not give the whole sweep is refused before anything is written: folders of different sweeps or programs, a shard
+// that is there twice, one that is missing, and one that was interrupted.
+func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
+	m, order, err := readShards(shards)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := m.plan()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", shards[0], err)
+	}
+	if entries, err := os.ReadDir(into); err == nil && len(entries) > 0 {
+		return nil, nil, nil, fmt.Errorf("%s is not empty; %w", into, ErrOther)
+	}
+	outcomes := make([]Outcome, len(p.Points)*p.Reps)
+	unfinished := make([]int, len(order))
+	for k, s := range p.slots() {
+		outcomes[k] = Outcome{Trial: Trial{Digest: p.Points[s.point].Digest, Seed: p.Seed + uint64(s.rep)}, State: Pending}
+		shard := k % len(order)
+		if err := order[shard].read(&outcomes[k], s.point); err != nil {
+			return nil, nil, nil, err
+		}
+		if outcomes[k].State == Pending {
+			unfinished[shard]++
+		}
+	}
+	for i, n := range unfinished {
+		if n > 0 {
+			return nil, nil, nil, fmt.Errorf("%s, shard %d/%d, is not finished: %d of its trials have not been run; run its command again", order[i].dir, i+1, len(order), n)
+		}
+	}
+	f := &Folder{into, p, Program{m.Version, m.Program}}
+	if err := os.MkdirAll(into, 0o777); err != nil {
+		return nil, nil, nil, err
+	}
+	for k := range outcomes {
+		if outcomes[k].State != Done {
+			continue
+		}
+		if err := f.copy(outcomes[k].Trial, order[k%len(order)].dir); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	whole := f.manifest(outcomes)
+	whole.Scenario = m.Scenario
+	return f, p, outcomes, f.WriteJSON(manifestFile(p.Kind), whole)
+}
+
+// shardFolder is the folder of a shard.
+type shardFolder struct {
+	dir string
+	*manifest
+}
+
+// readShards reads the manifests of a sweep's shards and puts these in order. All of them must be there, once.
+func readShards(dirs []string) (*manifest, []shardFolder, error) {
+	var first *manifest
+	var order []shardFolder
+	for _, dir := range dirs {
+		m, err := readManifest(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil, fmt.Errorf("%s is no folder of a sweep: it has no %s", dir, SweepFile)
+		case err != nil:
+			return nil, nil, err
+		case m.Schema != schemaOf(Sweep):
+			return nil, nil, fmt.Errorf("%s is a comparison; only sweeps have shards", dir)
+		case m.Shard == "":
+			return nil, nil, fmt.Errorf("%s is a whole sweep, no shard of one; there is nothing to merge it with", dir)
+		}
+		part, err := ParseShard(m.Shard)
+		if err != nil || part.Of > mostTrials {
+			return nil, nil, fmt.Errorf("%s: %s: the shard %q cannot be", dir, SweepFile, m.Shard)
+		}
+		if first == nil {
+			first, order = m, make([]shardFolder, part.Of)
+		}
+		if why := first.differs(m); why != "" {
+			return nil, nil, fmt.Errorf("%s is of another sweep than %s: %s", dir, dirs[0], why)
+		}
+		if part.Of != len(order) {
+			return nil, nil, fmt.Errorf("%s is shard %s, but %s is shard %s: the sweep is cut in different ways", dir, m.Shard, dirs[0], first.Shard)
+		}
+		place := &order[part.Index-1]
+		if place.manifest != nil {
+			return nil, nil, fmt.Errorf("%s and %s are both shard %s; leave one of them out", place.dir, dir, m.Shard)
+		}
+		*place = shardFolder{dir, m}
+	}
+	var missing []string
+	for i, s := range order {
+		if s.manifest == nil {
+			missing = append(missing, Shard{i + 1, len(order)}.String())
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return first, order, nil
+	case 1:
+		return nil, nil, fmt.Errorf("shard %s is missing; name its folder as well", missing[0])
+	}
+	return nil, nil, fmt.Errorf("shards %s are missing; name their folders as well", few(missing))
+}
+
+// plan makes a plan of a manifest.
+func (m *manifest) plan() (*Plan, error) {
+	p := &Plan{Kind: Sweep, Name: m.Name, Axes: m.Axes, Seed: m.Seed, Reps: m.Reps}
+	if m.Reps < 1 || len(m.Points) == 0 || len(m.Points) > mostTrials/m.Reps {
+		return nil, fmt.Errorf("%d points with %d replicates are no study", len(m.Points), m.Reps)
+	}
+	for _, x := range m.Points {
+		if len(x.Values) != len(m.Axes) {
+			return nil, fmt.Errorf("point %s has %d values for %d axes", x.Label, len(x.Values), len(m.Axes))
+		}
+		p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
+	}
+	if p.Digest() != m.Digest {
+		return nil, fmt.Errorf("%s does not fit its own digest; it was changed after the sweep wrote it", SweepFile)
+	}
+	return p, nil
+}
+
+// read looks for what became of a trial of that point.
+func (s shardFolder) read(o *Outcome, point int) error {
+	place := filepath.Join(s.dir, trials, o.Name())
+	text, err := os.ReadFile(filepath.Join(place, result.ResultFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, t := range s.Points[point].Trials {
+			if t.Seed == o.Seed && t.State == Failed {
+				o.State, o.Err = Failed, errors.New(t.Error)
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := decode(text, o.Trial)
+	if err != nil {
+		return fmt.Errorf("%s is damaged: %w; remove it and run the shard again", place, err)
+	}
+	o.State, o.Result, o.Reused = Done, slim(r), true
+	return nil
+}
+
+// copy takes a trial's run directory over from a shard's folder, file by file as they are.
+func (f *Folder) copy(t Trial, from string) error {
+	d, err := result.Create(f.trial(t))
+	if errors.Is(err, result.ErrExists) { // two points with one digest
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Discard()
+	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile} {
+		text, err := os.ReadFile(filepath.Join(from, trials, t.Name(), name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := d.Write(name, text); err != nil {
+			return err
+		}
+	}
+	_, err = d.Commit()
+	return err
+}

@@ -1,0 +1,177 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/result"
+)
+
+// shardsOf runs a sweep in so many shards, each in a folder of its own.
+func shardsOf(t *testing.T, n int, plan func() *Plan, fails func(Trial) bool) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var out []string
+	for i := range n {
+		p := plan()
+		p.Shard = Shard{i + 1, n}
+		out = append(out, filepath.Join(dir, fmt.Sprint(i+1)))
+		runIn(t, out[i], p, fails)
+	}
+	return out
+}
+
+// runIn runs a plan in a folder.
+func runIn(t *testing.T, dir string, p *Plan, fails func(Trial) bool) (out []Outcome, runs int64) {
+	t.Helper()
+	folder, err := OpenFolder(dir, p, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{fails: fails}
+	out = (&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(), p.Trials())
+	if err := folder.Record(out); err != nil {
+		t.Fatal(err)
+	}
+	return out, f.runs.Load()
+}
+
+// contents reads all files below a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		out[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestMerge holds that merged shards are the whole sweep, byte for byte, whatever their number and order, failures and points
+// of one digest included.
+func TestMerge(t *testing.T) {
+	plan := func() *Plan {
+		return sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,80000ns", "ssd.over_provisioning=7%,9%")
+	}
+	fails := func(x Trial) bool { return x.Seed == 3 && x.Digest == plan().Points[1].Digest }
+	whole := filepath.Join(t.TempDir(), "whole")
+	out, runs := runIn(t, whole, plan(), fails)
+	if runs != 12 { // 80us and 80000ns are one
+		t.Errorf("%d trials are run", runs)
+	}
+	curves, err := Respond(plan(), out, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := contents(t, whole)
+	for _, n := range []int{1, 2, 5, 30} {
+		shards := shardsOf(t, n, plan, fails)
+		slices.Reverse(shards)
+		into := filepath.Join(t.TempDir(), "all")
+		_, p, merged, err := Merge(into, shards)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := contents(t, into); !maps.Equal(got, want) {
+			t.Errorf("%d shards merged have %d files, the whole has %d, or their bytes differ", n, len(got), len(want))
+		}
+		if got, err := Respond(p, merged, 0.95); err != nil || !reflect.DeepEqual(got.Document(), curves.Document()) {
+			t.Errorf("%d shards merged have other curves, %v", n, err)
+		}
+		// The merged folder is taken up; only what failed is tried again.
+		if again, runs := runIn(t, into, plan(), nil); count(again, Done) != 18 || runs != 1 {
+			t.Errorf("taken up: %d done, %d run", count(again, Done), runs)
+		}
+	}
+}
+
+func TestMergeRefusals(t *testing.T) {
+	plan := func() *Plan { return sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,90us") }
+	shards := shardsOf(t, 4, plan, nil)
+	halves := shardsOf(t, 2, plan, nil)
+	others := shardsOf(t, 4, func() *Plan { return sweepOf(t, 4, "ssd.timing.read_latency=40us,80us,90us") }, nil)
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	runIn(t, whole, plan(), nil)
+	arms := filepath.Join(dir, "arms")
+	comparison, err := NewComparison([]Arm{{Source: source()}, {Source: source()}}, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(arms, comparison, self); err != nil {
+		t.Fatal(err)
+	}
+	second := plan()
+	second.Shard = Shard{2, 4}
+	elsewhere, begun, edited := filepath.Join(dir, "elsewhere"), filepath.Join(dir, "begun"), filepath.Join(dir, "edited")
+	if _, err := OpenFolder(elsewhere, second, Program{"v", "another"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(begun, second, self); err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, edited, second, nil)
+	text, err := os.ReadFile(filepath.Join(edited, SweepFile))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(edited, SweepFile), []byte(strings.ReplaceAll(string(text), "=40us", "=41us")), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	into := filepath.Join(dir, "all")
+	for _, c := range []struct {
+		name   string
+		shards []string
+		want   string
+	}{
+		{"missing", []string{shards[0], shards[1], shards[3]}, "shard 3/4 is missing; name its folder as well"},
+		{"missing many", shards[1:2], "shards 1/4, 3/4, 4/4 are missing"},
+		{"overlapping", append(slices.Clone(shards), shards[1]), "are both shard 2/4; leave one of them out"},
+		{"cut otherwise", []string{shards[0], halves[1]}, "is shard 2/2, but " + shards[0] + " is shard 1/4"},
+		{"foreign", []string{shards[0], others[1], shards[2], shards[3]}, others[1] + " is of another sweep than " + shards[0] + ": its --reps is 4, not 3"},
+		{"another program's", []string{shards[0], elsewhere, shards[2], shards[3]}, "computed by another build of the program, another, not self"},
+		{"unfinished", []string{shards[0], begun, shards[2], shards[3]}, begun + ", shard 2/4, is not finished: 2 of its trials have not been run"},
+		{"changed", []string{shards[0], edited, shards[2], shards[3]}, edited + " is of another sweep"},
+		{"whole", []string{whole}, "is a whole sweep"},
+		{"comparison", []string{arms}, "is a comparison"},
+		{"nothing", []string{dir}, "is no folder of a sweep: it has no sweep.json"},
+	} {
+		if _, _, _, err := Merge(into, c.shards); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %s", c.name, err, c.want)
+		}
+		if _, err := os.Stat(into); err == nil {
+			t.Fatalf("%s: something was written", c.name)
+		}
+	}
+	if _, _, _, err := Merge(whole, shards); !errors.Is(err, ErrOther) {
+		t.Errorf("merged into a full folder: %v", err)
+	}
+	files, err := filepath.Glob(filepath.Join(shards[2], trials, "*", result.ResultFile))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := os.WriteFile(files[0], []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := Merge(into, shards); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("merged a damaged trial: %v", err)
+	}
+}

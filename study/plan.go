@@ -1,0 +1,210 @@
+package study
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/scenario"
+)
+
+// Kind is what a study is for.
+type Kind string
+
+// The kinds.
+const (
+	Sweep      Kind = "sweep"
+	Comparison Kind = "compare"
+)
+
+// Plan is all trials of a study: each of its points with each of its seeds.
+type Plan struct {
+	Kind   Kind
+	Name   string // of the scenario, or of the first arm's
+	Axes   []Axis // of a sweep
+	Points []Point
+	Seed   uint64 // the first; replicate r has Seed+r
+	Reps   int
+	Shard  Shard
+}
+
+// Point is one scenario of a study: a point of a sweep's grid, or an arm of a comparison.
+type Point struct {
+	Label    string   // told apart by
+	Values   []string // one for each axis
+	Digest   string
+	Scenario *scenario.Scenario
+}
+
+// Shard is a part of a plan, for one of several machines: every Of-th trial from the Index-th on. The zero Shard is all of it.
+type Shard struct{ Index, Of int } // Index counts from 1
+
+// ParseShard reads "2/5", the second of five.
+func ParseShard(text string) (Shard, error) {
+	first, second, ok := strings.Cut(text, "/")
+	i, errI := strconv.Atoi(strings.TrimSpace(first))
+	n, errN := strconv.Atoi(strings.TrimSpace(second))
+	if !ok || errI != nil || errN != nil || n < 1 || i < 1 || i > n {
+		return Shard{}, fmt.Errorf("%q is no shard; write 1/3, 2/3 and 3/3 for the three thirds", text)
+	}
+	return Shard{i, n}, nil
+}
+
+// String writes the shard as ParseShard reads it, "" for all.
+func (s Shard) String() string {
+	if s.Of == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", s.Index, s.Of)
+}
+
+// has tells whether the k-th trial belongs to the shard.
+func (s Shard) has(k int) bool { return s.Of == 0 || k%s.Of == s.Index-1 }
+
+// mostTrials bounds a plan: more is a grid that grew by mistake.
+const mostTrials = 1_000_000
+
+// NewSweep plans a sweep of a scenario over the grid of all axes, the last one changing fastest. Every point is parsed before
+// anything runs, so that a value that cannot be is found at once; changes apply to all of them, before the axes do.
+func NewSweep(src scenario.Source, changes []scenario.Change, axes []Axis, seed uint64, reps int) (*Plan, error) {
+	if len(axes) == 0 {
+		return nil, errors.New("a sweep needs an axis")
+	}
+	if reps < 1 || reps > mostTrials {
+		return nil, fmt.Errorf("%d replicates are not between 1 and %d", reps, mostTrials)
+	}
+	p := &Plan{Kind: Sweep, Axes: axes, Seed: seed, Reps: reps}
+	n := 1
+	for i, a := range axes {
+		for _, b := range axes[:i] {
+			if a.Path == b.Path {
+				return nil, fmt.Errorf("%s is varied twice; give all its values at once", a.Path)
+			}
+		}
+		if n *= len(a.Values); n*reps > mostTrials {
+			return nil, fmt.Errorf("the grid has more than %d trials; take larger steps", mostTrials)
+		}
+	}
+	short := shortPaths(axes)
+	for i := range n {
+		at := make([]int, len(axes)) // of each axis
+		for k, rest := len(axes)-1, i; k >= 0; k-- {
+			at[k] = rest % len(axes[k].Values)
+			rest /= len(axes[k].Values)
+		}
+		all := changes[:len(changes):len(changes)]
+		x := Point{}
+		var names []string
+		for k, a := range axes {
+			all = append(all, a.change(at[k], fmt.Sprintf("--vary:%d", k+1)))
+			x.Values = append(x.Values, a.Values[at[k]])
+			names = append(names, short[k]+"="+a.Values[at[k]])
+		}
+		x.Label = strings.Join(names, ", ")
+		if err := x.open(src, all); err != nil {
+			return nil, fmt.Errorf("%w\n(with %s)", err, x.Label) // the place may be far from the axis that is at fault
+		}
+		p.Points = append(p.Points, x)
+	}
+	p.Name = p.Points[0].Scenario.Name
+	return p, nil
+}
+
+// shortPaths are the ends of the axes' paths if these tell them apart, or else the whole paths.
+func shortPaths(axes []Axis) []string {
+	var out []string
+	for _, a := range axes {
+		end := a.Path[strings.LastIndexByte(a.Path, '.')+1:]
+		if slices.Contains(out, end) {
+			out = out[:0]
+			for _, a := range axes {
+				out = append(out, a.Path)
+			}
+			return out
+		}
+		out = append(out, end)
+	}
+	return out
+}
+
+// open parses the point's scenario.
+func (x *Point) open(src scenario.Source, changes []scenario.Change) error {
+	var err error
+	if x.Scenario, err = scenario.Parse(src, changes); err != nil {
+		return err
+	}
+	x.Digest, err = x.Scenario.Digest()
+	return err
+}
+
+// Arm is a design that is compared with others.
+type Arm struct {
+	Label   string // "" takes the scenario's name
+	Source  scenario.Source
+	Changes []scenario.Change
+}
+
+// NewComparison plans a comparison of arms with the first of them.
+func NewComparison(arms []Arm, seed uint64, reps int) (*Plan, error) {
+	if len(arms) < 2 {
+		return nil, errors.New("a comparison needs two arms or more")
+	}
+	if reps < 2 || reps > mostTrials/len(arms) {
+		return nil, fmt.Errorf("a comparison needs at least two replicates, and no more than %d; %d are asked for", mostTrials/len(arms), reps)
+	}
+	p := &Plan{Kind: Comparison, Seed: seed, Reps: reps}
+	labels := map[string]int{}
+	for _, a := range arms {
+		x := Point{Label: a.Label}
+		if err := x.open(a.Source, a.Changes); err != nil {
+			return nil, err
+		}
+		if x.Label == "" {
+			x.Label = x.Scenario.Name
+		}
+		if labels[x.Label]++; labels[x.Label] > 1 {
+			x.Label += " (" + strconv.Itoa(labels[x.Label]) + ")"
+		}
+		p.Points = append(p.Points, x)
+	}
+	p.Name = p.Points[0].Scenario.Name
+	return p, nil
+}
+
+// slot is a trial's place in a plan.
+type slot struct{ point, rep int }
+
+// slots lists the trials of the shard in order: point by point, replicate by replicate.
+func (p *Plan) slots() []slot {
+	var out []slot
+	for k := range len(p.Points) * p.Reps {
+		if p.Shard.has(k) {
+			out = append(out, slot{k / p.Reps, k % p.Reps})
+		}
+	}
+	return out
+}
+
+// Trials lists the trials of the plan's shard, in the order of Outcomes.
+func (p *Plan) Trials() []Trial {
+	var out []Trial
+	for _, s := range p.slots() {
+		x := &p.Points[s.point]
+		out = append(out, Trial{x.Scenario, x.Digest, p.Seed + uint64(s.rep)})
+	}
+	return out
+}
+
+// Digest names what the plan computes, its shard apart.
+func (p *Plan) Digest() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d %d\n", p.Kind, p.Seed, p.Reps)
+	for _, x := range p.Points {
+		fmt.Fprintf(h, "%s %q %q\n", x.Digest, x.Label, x.Values)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,171 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"farflash/result"
+	"farflash/scenario"
+)
+
+// Runner computes trials on this machine. Its fields are set before Run and not changed afterwards.
+type Runner struct {
+	Workers int     // at once, at most one a processor, which 0 stands for as well: more would take memory and save no time
+	Version string  // of the program, for result.json
+	Cache   *Cache  // nil: none
+	Folder  *Folder // where results are kept; nil: nowhere
+	// Progress is told how far the study is; nil is nobody. Calls do not overlap.
+	Progress func(Progress)
+	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache; nil is nobody. Calls do
+	// not overlap.
+	Warn func(error)
+	// Execute computes a trial; nil is Simulate.
+	Execute func(ctx context.Context, t Trial, version string, progress func(scenario.Progress)) (*result.Result, error)
+}
+
+// Progress is how far a study is.
+type Progress struct {
+	Done    int // trials that ended now
+	Of      int // trials that had to be run
+	Running int
+	Failed  int
+	Reused  int // found in the folder or the cache
+}
+
+// Run computes the trials and returns what became of each, in their order. Trials that fail do not stop the others. When the
+// context ends, those that run are stopped and stay pending, as those that have not begun do. A trial that is there twice is
+// run once.
+func (r *Runner) Run(ctx context.Context, trials []Trial) []Outcome {
+	w := &work{Runner: r, out: make([]Outcome, len(trials))}
+	first := map[string]int{}
+	var unique []int
+	for i, t := range trials {
+		w.out[i] = Outcome{Trial: t, State: Pending}
+		if _, twice := first[t.Name()]; !twice {
+			first[t.Name()] = i
+			unique = append(unique, i)
+		}
+	}
+	var missing []int
+	for _, i := range unique {
+		if !w.find(i) {
+			missing = append(missing, i)
+		}
+	}
+	w.progress.Of = len(missing)
+	workers := runtime.GOMAXPROCS(0)
+	if r.Workers > 0 {
+		workers = min(workers, r.Workers)
+	}
+	var g errgroup.Group
+	g.SetLimit(workers)
+	for _, i := range missing {
+		g.Go(func() error {
+			if ctx.Err() == nil {
+				w.compute(ctx, i)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // compute keeps its errors where they belong
+	for i, t := range trials {
+		if k := first[t.Name()]; k != i {
+			w.out[i] = w.out[k]
+		}
+	}
+	return w.out
+}
+
+// work is one call of Run.
+type work struct {
+	*Runner
+	out      []Outcome
+	mu       sync.Mutex
+	progress Progress
+}
+
+// warn passes on a remark.
+func (w *work) warn(err error) {
+	if err == nil || w.Warn == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Warn(err)
+}
+
+// report changes the progress and passes it on.
+func (w *work) report(change func(*Progress)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.progress)
+	if w.Progress != nil {
+		w.Progress(w.progress)
+	}
+}
+
+// find looks for a trial's result in the folder and in the cache.
+func (w *work) find(i int) bool {
+	t := w.out[i].Trial
+	var r *result.Result
+	var err error
+	if w.Folder != nil {
+		r, err = w.Folder.load(t)
+		w.warn(err)
+	}
+	if r == nil && w.Cache != nil {
+		if r, err = w.Cache.Get(t); r != nil {
+			if w.Folder != nil {
+				err = w.Folder.keep(t, r)
+			}
+		}
+		w.warn(err)
+	}
+	if r == nil {
+		return false
+	}
+	w.out[i].State, w.out[i].Result, w.out[i].Reused = Done, slim(r), true
+	w.progress.Reused++
+	return true
+}
+
+// compute runs a trial and keeps its result.
+func (w *work) compute(ctx context.Context, i int) {
+	t := w.out[i].Trial
+	w.report(func(p *Progress) { p.Running++ })
+	execute := w.Execute
+	if execute == nil {
+		execute = Simulate
+	}
+	r, err := execute(ctx, t, w.Version, func(scenario.Progress) { w.report(func(*Progress) {}) })
+	if err == nil && w.Cache != nil {
+		w.warn(w.Cache.Put(t, r)) // the result is no worse for not being kept
+	}
+	if err == nil && w.Folder != nil {
+		if err = w.Folder.keep(t, r); err != nil {
+			err = fmt.Errorf("cannot keep the result: %w", err)
+		}
+	}
+	o := &w.out[i]
+	switch {
+	case err == nil:
+		o.State, o.Result = Done, slim(r)
+	case errors.Is(err, ErrInterrupted) || ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	default:
+		o.State, o.Err = Failed, err
+	}
+	w.report(func(p *Progress) {
+		p.Running--
+		if o.State != Pending {
+			p.Done++
+		}
+		if o.State == Failed {
+			p.Failed++
+		}
+	})
+}
