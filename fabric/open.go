@@ -247,7 +247,7 @@ func (n *Network) begin(m int32) error {
 func (n *Network) Forget(m int32) { n.note(m, forgotten) }
 
 // Known reports whether an index is one of a message that was not forgotten.
-func (n *Network) Known(m int32) bool { return n.messages[m].QP >= 0 }
+func (n *Network) Known(m int32) bool { return n.messages[m].over&forgotten == 0 }
 
 // note notes that something is over about a message.
 func (n *Network) note(m int32, what ending) {

@@ -163,6 +163,9 @@ workload:
 	if n := metric(t, o, "all.count"); n != 6000 {
 		t.Errorf("%g of 6000 requests ended", n)
 	}
+	if n, ok := o.Result.Metric("flow.count"); ok {
+		t.Errorf("%g flows in a system that has requests alone", n.Value)
+	}
 }
 
 // TestSystemSameBytes: what a scenario and a seed give depends on nothing else, parallel or not.
@@ -232,6 +235,17 @@ func TestRoutes(t *testing.T) {
 		if c.drives != nil && !slices.Equal(drives, c.drives) || c.drives == nil && slices.Contains(drives, 0) {
 			t.Errorf("%s: drives %v", c.route, drives)
 		}
+	}
+}
+
+// TestFlowsBeside: flows beside requests are counted, and requests' messages are not among them.
+func TestFlowsBeside(t *testing.T) {
+	o := run(t, smallSystem+"flows: [{incast: {fan: 3, size: 20KB, rounds: 4, every: 50us}}]\n", 1)
+	if n := metric(t, o, "flow.count"); n != 12 {
+		t.Errorf("%g flows, not 12", n)
+	}
+	if n := metric(t, o, "all.count"); n != 100 {
+		t.Errorf("%g requests, not 100", n)
 	}
 }
 
