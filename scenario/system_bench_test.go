@@ -31,7 +31,7 @@ workload:
 // times, and the network alone with the same messages, all on one processor.
 func BenchmarkCoupling(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const requests = 20000
+	const requests = 60000
 	for _, hosts := range []int{16, 64} {
 		text := clusterOf(hosts, requests)
 		s, err := parse(text, "protocol=flows", "coupling.mode=iterative")
