@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/cosim"
 	"farflash/fabric"
 	"farflash/fabric/cc"
 	"farflash/ftl"
+	"farflash/nvmf"
 	"farflash/ssd"
 	"farflash/workload/synth"
 	"farflash/workload/trace"
@@ -112,6 +114,43 @@ var citations = []citation{
   booktitle = {ACM SIGCOMM},
   year = {2018}
 }`, func(s *Scenario) bool { return s.Fabric != nil && s.Fabric.Recovery.Kind == fabric.SelectiveRepeat }},
+	{`@techreport{nvme2019fabrics,
+  title = {{NVM} Express over Fabrics, revision 1.1},
+  institution = {NVM Express, Inc.},
+  year = {2019}
+}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Protocol == nvmf.NVMeoF }},
+	{`@techreport{spdk2024nvmeof,
+  title = {{SPDK} {NVMe-oF} {RDMA} Performance Report, release 24.05},
+  institution = {Storage Performance Development Kit},
+  year = {2024},
+  note = {the software's time for a command}
+}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Protocol == nvmf.NVMeoF }},
+	{`@inproceedings{jia2022snis,
+  title = {{SNIS}: Storage-Network Iterative Simulation for Disaggregated Storage Systems},
+  author = {Jia, Danlin and Li, Tengpeng and Zhang, Xiaoqian and Wang, Li and Bayati, Mahsa and Lee, Ron and Sheng, Bo and Mi, Ningfang},
+  booktitle = {IEEE International Performance, Computing, and Communications Conference (IPCCC)},
+  year = {2022}
+}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Coupling.Mode != Coupled }},
+	{`@article{anderson1965iterative,
+  title = {Iterative Procedures for Nonlinear Integral Equations},
+  author = {Anderson, Donald G.},
+  journal = {Journal of the ACM},
+  volume = {12},
+  number = {4},
+  year = {1965}
+}`, func(s *Scenario) bool {
+		return len(s.Targets) > 0 && s.Coupling.Mode != Coupled && s.Coupling.Iterative.Acceleration == cosim.Anderson
+	}},
+	{`@article{irons1969aitken,
+  title = {A Version of the {Aitken} Accelerator for Computer Iteration},
+  author = {Irons, Bruce M. and Tuck, Robert C.},
+  journal = {International Journal for Numerical Methods in Engineering},
+  volume = {1},
+  number = {3},
+  year = {1969}
+}`, func(s *Scenario) bool {
+		return len(s.Targets) > 0 && s.Coupling.Mode != Coupled && s.Coupling.Iterative.Acceleration == cosim.Aitken
+	}},
 	{`@inproceedings{white2000comparison,
   title = {A Comparison of Five Steady-State Truncation Heuristics for Simulation},
   author = {White, K. Preston and Cobb, Michael J. and Spratt, Stephen C.},

@@ -52,6 +52,14 @@ type mark struct {
 	bytes  [block.Ops]int64
 	issued uint64
 	ended  uint64
+	each   []driveMark // of a system's drives, up to mostDriveRows
+}
+
+// driveMark is the state of one of several drives.
+type driveMark struct {
+	finished       [2]uint64 // reads, writes
+	busy           sim.Time  // mean over its dies
+	host, programs uint64    // pages programmed for the host, and in all
 }
 
 // Slices: how long they are at first, and how many are kept.
@@ -114,18 +122,29 @@ func (m *meter) next() sim.Time {
 }
 
 // stats is what all drives did.
-func (m *meter) stats() ssd.Stats {
-	sum := m.drives[0].Stats()
-	for _, d := range m.drives[1:] {
-		x := d.Stats()
-		sum.Add(&x)
+func (m *meter) stats() (sum ssd.Stats, each []driveMark) {
+	if m.inside != nil {
+		each = make([]driveMark, min(len(m.drives), mostDriveRows))
 	}
-	return sum
+	for i, d := range m.drives {
+		x := d.Stats()
+		if i < len(each) {
+			each[i] = driveMark{finished: [2]uint64{x.Finished[block.Read], x.Finished[block.Write]}, busy: sim.Time(mean(x.LaneBusy)),
+				host: x.HostPrograms, programs: x.HostPrograms + x.MovePrograms + x.MappingPrograms}
+		}
+		if i == 0 {
+			sum = x
+		} else {
+			sum.Add(&x)
+		}
+	}
+	return sum, each
 }
 
 // slice ends the present slice at a time.
 func (m *meter) slice(at sim.Time) {
-	k := mark{at: at, drive: m.stats(), issued: m.host.Issued(), ended: m.host.Ended()}
+	k := mark{at: at, issued: m.host.Issued(), ended: m.host.Ended()}
+	k.drive, k.each = m.stats()
 	for op := range block.Ops {
 		x := m.host.Measured(op)
 		k.count[op], k.bytes[op] = x.Latency.Count(), x.Bytes

@@ -360,21 +360,26 @@ func (y *remote) figures(s *Scenario, m *meter, r *result.Result) {
 	r.Set("nvmf.held.target", float64(k.HeldAtTarget))
 	r.Set("nvmf.held.txq", float64(k.HeldAtTXQ))
 	r.Set("nvmf.txq.max", float64(k.MostTXQ))
-	for i, d := range y.drives {
-		x := d.Stats()
+	for i, x := range last.each {
 		name := func(n string) string { return fmt.Sprintf("ssd[%d].%s", i, n) }
-		r.Set(name("read.count"), float64(x.Finished[block.Read]))
-		r.Set(name("write.count"), float64(x.Finished[block.Write]))
-		if last.at > 0 {
-			r.Set(name("utilisation.die"), mean(x.LaneBusy)/float64(last.at))
+		if skip > 0 {
+			y := &from.each[i]
+			for op := range x.finished {
+				x.finished[op] -= y.finished[op]
+			}
+			x.busy, x.host, x.programs = x.busy-y.busy, x.host-y.host, x.programs-y.programs
 		}
-		if x.HostPrograms > 0 {
-			r.Set(name("waf"), float64(x.HostPrograms+x.MovePrograms+x.MappingPrograms)/float64(x.HostPrograms))
+		r.Set(name("read.count"), float64(x.finished[block.Read]))
+		r.Set(name("write.count"), float64(x.finished[block.Write]))
+		if span > 0 {
+			r.Set(name("utilisation.die"), x.busy.Seconds()/span)
 		}
-		if i+1 == mostDriveRows && len(y.drives) > mostDriveRows {
-			r.Warn("figures by drive are of the first %d of %d drives", mostDriveRows, len(y.drives))
-			break
+		if x.host > 0 {
+			r.Set(name("waf"), float64(x.programs)/float64(x.host))
 		}
+	}
+	if len(y.drives) > len(last.each) {
+		r.Warn("figures by drive are of the first %d of %d drives", len(last.each), len(y.drives))
 	}
 }
 
