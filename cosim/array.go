@@ -22,6 +22,7 @@ type Array struct {
 	sink    func(block.Completion)
 	pending []pending // entry 0 is none
 	free    int32
+	inside  uint64
 	trip    Trip
 }
 
@@ -72,6 +73,7 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 		p = int32(len(a.pending) - 1)
 	}
 	a.pending[p] = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
+	a.inside++
 	initiator := a.initiator(q, &r)
 	r.Tag = uint64(p)
 	if r.Op == block.Flush {
@@ -109,8 +111,12 @@ func (a *Array) Ended(d *nvmf.Done) {
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
 	done := block.Completion{Tag: x.tag, Submitted: int64(x.at), Fetched: int64(x.at), Finished: int64(d.Ended), Length: x.length, Queue: x.queue, Op: x.op, Status: x.status}
 	x.next, a.free = a.free, p
+	a.inside--
 	a.sink(done)
 }
+
+// Inside is how many requests have not ended.
+func (a *Array) Inside() uint64 { return a.inside }
 
 // Tag is the host's tag of the request that a command with a tag is a part of and that has not ended.
 func (a *Array) Tag(command uint64) uint64 { return a.pending[command].tag }

@@ -164,7 +164,7 @@ func (s *Scenario) runCoupled(ctx context.Context, o Options, protocol nvmf.Prot
 	}
 	defer y.close()
 	m := newMeter(s, y.system)
-	m.inside = func() uint64 { return y.sys.Counters.Submitted - y.sys.Counters.Ended }
+	m.inside = y.array.Inside
 	fm := newFabricMeter(y.net)
 	run := &coupledRun{}
 	if o.Pause != nil && r != nil {

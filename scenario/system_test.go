@@ -265,6 +265,17 @@ measure: {warm_up: 100ms}
 	}
 }
 
+// TestCutShort: laws hold at any moment, for requests that are several commands too.
+func TestCutShort(t *testing.T) {
+	for _, until := range []string{"50us", "777us", "2ms"} {
+		o := run(t, "initiators: 2\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nroute: {target: {stripe: 8KiB}}\n"+
+			"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 10us}, writes: {size: 20KiB, interarrival: 10us}, requests: 1000}}]\nmeasure: {until: "+until+"}\n", 1)
+		if n := metric(t, o, "all.count"); n == 0 || n == 1000 {
+			t.Errorf("%g requests have ended by %s", n, until)
+		}
+	}
+}
+
 // TestFlowsBeside: flows beside requests are counted, and requests' messages are not among them.
 func TestFlowsBeside(t *testing.T) {
 	o := run(t, smallSystem+"flows: [{incast: {fan: 3, size: 20KB, rounds: 4, every: 50us}}]\n", 1)
