@@ -1,0 +1,98 @@
+package reserve
+
+import (
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Compat says whether SURGE's faults are inherited. They are needed to reproduce the tables of the Replicast paper
+// and for nothing else; each is named by a method below, with what it does and which table rests on it. Package
+// cluster has those that are about messages and links.
+type Compat bool
+
+// wholeNanoseconds: SURGE's clock is in whole nanoseconds and every duration is cut to them, by integer division. The
+// sum over a chunk's frames is some nanoseconds short. All tables, by less than 0.1 %.
+func (c Compat) wholeNanoseconds() bool { return bool(c) }
+
+// skipsLast: Replicast-M's search for a common window leaves out the last r of the bids, so that the latest bid is
+// never taken. Tables 2 to 5 and figures 8 to 13 in Replicast-M's columns, by less than 1.3 %.
+func (c Compat) skipsLast() bool { return bool(c) }
+
+// onlyNeighbours: the search for a common window looks at bids that are neighbours in the order of their left edges
+// only, and misses windows that leave a short bid out. Replicast-M's columns: some chunks more are given up.
+func (c Compat) onlyNeighbours() bool { return bool(c) }
+
+// newestFirst: of bids that begin at the same moment, the one that came last is first in the order. Which targets are
+// taken in an idle group depends on it: Replicast-M and -H in all tables. In the paper's build only.
+func (c Compat) newestFirst() bool { return bool(c) }
+
+// reusesThePast: a canceled bid that is given again keeps a left edge that has passed, or is too early for an
+// acceptance to come back; the gateway then begins later. No table moves, but the bids' edges do.
+func (c Compat) reusesThePast() bool { return bool(c) }
+
+// takesIdleWhole: a gateway of Replicast-H that takes the bid of an idle target keeps all of its window, three times
+// what it needs, and the target stands idle. Replicast-H's columns.
+func (c Compat) takesIdleWhole() bool { return bool(c) }
+
+// wholeOnly: a gateway takes a window of exactly the accepted width or none, where a narrower one would hold the
+// chunk. Replicast-M's and -H's columns at 1 MiB.
+func (c Compat) wholeOnly() bool { return bool(c) }
+
+// forgetsReplicas: with unicast delivery of all replicas in one window (SURGE's -transport unicast) the rule that
+// widens an accepted window forgets that there are several replicas. No table of the paper.
+func (c Compat) forgetsReplicas() bool { return bool(c) }
+
+// losesFractions: a bucket forgets the part of a bit that has not accumulated each time that it is looked at, so its
+// rate depends on how often that is. UCH-CCP and UCH-AIMD in tables 2 and 3, where buckets are looked at when a frame
+// could be sent.
+func (c Compat) losesFractions() bool { return bool(c) }
+
+// ignoresOptions: AIMD's step, the bits between two steps and the spacing of dings are those of a 10 Gb/s link, 9000
+// B frames and 300 B control messages, whatever is configured. UCH-AIMD, which no table of the paper has.
+func (c Compat) ignoresOptions() bool { return bool(c) }
+
+// dingsThePast: a ding changes the rate at which the bucket has filled since it was last looked at. UCH-AIMD, as
+// above.
+func (c Compat) dingsThePast() bool { return bool(c) }
+
+// discountsTwice: a proxy that estimates how long a disk will be too full takes the network's time off twice, and
+// takes no account of the result when it sets the window; the window may also begin before the gateway can know of
+// it. The proxy, which no table of the paper has.
+func (c Compat) discountsTwice() bool { return bool(c) }
+
+// SURGE's values where options are ignored.
+const (
+	surgeLink    = 10 * units.Gbps
+	surgeFrame   = 9000 * units.Byte
+	surgeControl = 300 * units.Byte
+)
+
+// cut is the duration as SURGE has it.
+func (c Compat) cut(t sim.Time) sim.Time {
+	if c.wholeNanoseconds() {
+		return t - t%units.Nanosecond
+	}
+	return t
+}
+
+// trim gives offers the windows that are taken of them; see Foresee.
+func (o *Offers) trim(picks []Pick) {
+	for _, p := range picks {
+		for i := range o.list {
+			if o.list[i].Server == p.Server {
+				o.list[i].Window = p.Window
+			}
+		}
+	}
+}
+
+// Foresee sets a tentative bid's window to what its gateway has in mind before the acceptance arrives. In SURGE
+// gateway and target share the bid in memory, so Replicast-H's targets see what the gateway trims at the moment that
+// it does, for bids that it will cancel as well. With Compat the caller calls it at the gateway's choice for each of
+// the Offers, for Replicast-H's columns; it is no part of a protocol. Nothing happens when there is no such tentative
+// bid.
+func (q *Sparse) Foresee(chunk uint64, w Window) {
+	if k := q.find(chunk); k >= 0 && q.bids[k].State == Tentative {
+		q.bids[k].Window = w
+	}
+}

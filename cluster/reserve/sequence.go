@@ -1,0 +1,167 @@
+package reserve
+
+import "farflash/sim"
+
+// Sequence is the choice of a gateway that sends to one replica after another: the first offer and those that follow
+// it without much of a gap, or else the offer of an idle server. What is still missing it asks for again, from the
+// end of what it has.
+//
+// The state is one chunk's: Start begins it, Choose takes from the offers, More says when to ask for the rest.
+type Sequence struct {
+	d        *Durations
+	previous sim.Time // where the last request asked to begin, or never
+}
+
+// never is a time that has not been set.
+const never = -1
+
+// NewSequence returns a Sequence for one gateway.
+func NewSequence(d *Durations) *Sequence { return &Sequence{d: d, previous: never} }
+
+// Start begins a chunk. Its first request asks for windows from now on.
+func (s *Sequence) Start() { s.previous = never }
+
+// reach is how long a gap between two windows in a sequence may be.
+func (s *Sequence) reach() sim.Time {
+	if s.d.Rules == RulesHead {
+		return s.d.Control + s.d.Trip
+	}
+	return max(3*s.d.Control, s.d.Frame)
+}
+
+// Choose appends to dst the servers that the gateway accepts, at most as many as are missing, in the order of their
+// windows, which do not overlap. It appends nothing if no offer can be used any more. All other offers are to be
+// canceled.
+//
+// With Compat it changes the offers' windows where SURGE does; see Foresee.
+func (s *Sequence) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick {
+	soonest := now + s.d.Control
+	if s.d.Compat {
+		soonest = 0
+	}
+	for i := range o.list {
+		o.list[i].taken = false
+	}
+	first, w := -1, Window{}
+	for i := range o.list {
+		if fit, ok := s.fit(&o.list[i], soonest); ok {
+			first, w = i, fit
+			break
+		}
+	}
+	if first < 0 || missing <= 0 {
+		return dst
+	}
+	if s.d.Compat && s.d.Rules == RulesPaper {
+		o.list[first].Window = w
+	}
+	o.list[first].taken = true
+	begin := len(dst)
+	dst = append(dst, Pick{o.list[first].Server, w})
+	for n := 1; n < missing; n++ {
+		k, next := s.adjacent(o, w.Right)
+		if k < 0 {
+			break
+		}
+		w = next
+		o.list[k].taken = true
+		dst = append(dst, Pick{o.list[k].Server, w})
+	}
+	if len(dst) == begin+1 {
+		dst[begin] = s.idle(o, first, soonest, dst[begin])
+	}
+	if s.d.Compat {
+		o.trim(dst[begin:])
+	}
+	return dst
+}
+
+// fit is the part of an offer that a gateway would take if it began at some moment or later.
+func (s *Sequence) fit(f *Offer, from sim.Time) (Window, bool) {
+	left := max(f.Window.Left, from)
+	w := Window{left, min(left+s.d.Accepted, f.Window.Right)}
+	return w, !f.Rejected && !f.taken && w.Width() >= s.d.Needed
+}
+
+// adjacent is the first offer that can follow a window's end, and what the gateway takes of it.
+func (s *Sequence) adjacent(o *Offers, end sim.Time) (int, Window) {
+	for k := range o.list {
+		f := &o.list[k]
+		if f.Rejected || f.taken {
+			continue
+		}
+		if f.Window.Left-end > s.reach() {
+			break
+		}
+		if w, ok := s.fit(f, end); ok {
+			return k, w
+		}
+	}
+	return -1, Window{}
+}
+
+// idle looks for a server that has made its bid wider, instead of the one that has the first: it is idle, and not
+// much later.
+func (s *Sequence) idle(o *Offers, first int, soonest sim.Time, pick Pick) Pick {
+	if s.d.Compat.takesIdleWhole() && s.d.Rules == RulesPaper {
+		return s.idleWhole(o, pick)
+	}
+	f := &o.list[first]
+	within := s.d.Frame
+	if s.d.Rules == RulesHead {
+		within = 2 * s.reach()
+	}
+	for k := first + 1; k < len(o.list); k++ {
+		g := &o.list[k]
+		if g.Window.Width() <= f.Window.Width() || g.Window.Left-f.Window.Left >= within {
+			continue
+		}
+		if w, ok := s.fit(g, soonest); ok {
+			return Pick{g.Server, w}
+		}
+	}
+	return pick
+}
+
+// idleWhole is the same as SURGE's paper build does it: only the second and the third offer are looked at, they are
+// compared with what is left of the first after trimming, and the window is taken as it is.
+func (s *Sequence) idleWhole(o *Offers, pick Pick) Pick {
+	if len(o.list) <= 2 {
+		return pick
+	}
+	wide := pick.Window.Width() + s.d.Frame
+	for _, g := range o.list[1:3] {
+		if g.Window.Left-pick.Window.Left < s.d.Frame && g.Window.Width() > wide {
+			pick = Pick{g.Server, g.Window}
+		}
+	}
+	return pick
+}
+
+// More says when to send the next request for what is still missing, and from when on windows are wanted. The picks
+// are those of the last Choose; the gateway sends their acceptance now.
+func (s *Sequence) More(now sim.Time, picks []Pick) (at, notBefore sim.Time) {
+	if len(picks) == 0 {
+		at = s.settled(now)
+		return at, at
+	}
+	head, last := picks[0].Window, picks[len(picks)-1].Window
+	previous := s.previous
+	s.previous = last.Right
+	switch {
+	case s.d.Rules == RulesHead:
+		return max(last.Left, s.settled(now)), last.Right
+	case previous != never && head.Left-previous > s.d.Control && previous-now > s.d.Control+s.d.Trip:
+		at = previous // there is a hole before what was found
+	case len(picks) > 1 && picks[1].Window.Left-head.Right > s.d.Control:
+		at = head.Right // or between
+	default:
+		at = max(last.Left, last.Right-2*s.d.Control)
+	}
+	return at, last.Right
+}
+
+// settled is when all servers know of an acceptance that is sent now.
+func (s *Sequence) settled(now sim.Time) sim.Time {
+	return s.d.Compat.cut(now + s.d.Control + s.d.Trip + s.d.Control/2)
+}
