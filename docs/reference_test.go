@@ -21,8 +21,8 @@ func TestMetricsReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Metrics, series, histograms and matrices\n\n" +
 		"Generated from `result/names.go` by `go test ./docs -update`; `farflash list metrics` prints the first table.\n\n" +
-		"A run has what applies to it: one without reads has no `read.latency.p99`. Names that begin with cluster or rate are\n" +
-		"reserved for object clusters and for rate control at targets, which the program does not simulate yet.\n" +
+		"A run has what applies to it: one without reads has no `read.latency.p99`. Names that begin with cluster.get or rate are\n" +
+		"reserved for reads of object clusters and for rate control at targets, which the program does not simulate yet.\n" +
 		"A name may carry an index where a system has several of a thing, `ssd[2].waf`; without it the figure is over all of them.\n" +
 		"Latencies are in microseconds, bandwidths in bytes per second, shares are fractions of 1. What was before the end of the warm-up is left out.\n")
 	for _, list := range []struct {

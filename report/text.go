@@ -30,6 +30,9 @@ func WriteText(w io.Writer, run Run, style term.Style) error {
 	if err := run.latencies(&b, style); err != nil {
 		return err
 	}
+	if err := run.cluster(&b, style); err != nil {
+		return err
+	}
 	if err := run.system(&b, style); err != nil {
 		return err
 	}

@@ -3,9 +3,6 @@ package reproduce
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"farflash/result"
 	"farflash/scenario"
@@ -45,61 +42,6 @@ func (r *snisRow) changes() []scenario.Change {
 	}
 }
 
-// snisTrial is a run of the preset with changes.
-type snisTrial struct {
-	label   string
-	changes []scenario.Change
-	result  *result.Result
-}
-
-// runTrials runs trials, as many at a time as there are processors, and takes down their scenarios.
-func runTrials(ctx context.Context, o Options, r *Report, trials []snisTrial) error {
-	src, err := scenario.Find("snis-system")
-	if err != nil {
-		return err
-	}
-	errs := make([]error, len(trials))
-	texts := make([]string, len(trials))
-	var next, done atomic.Int64
-	var tell sync.Mutex
-	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(trials)) {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(trials); i = int(next.Add(1)) - 1 {
-				t := &trials[i]
-				s, err := scenario.Parse(src, t.changes)
-				if err != nil {
-					errs[i] = fmt.Errorf("%s: %w", t.label, err)
-					continue
-				}
-				texts[i] = s.Resolved()
-				out, err := s.Run(ctx, scenario.Options{Seed: o.Seed, Version: o.Version})
-				switch {
-				case err != nil:
-					errs[i] = fmt.Errorf("%s: %w", t.label, err)
-				case out.Interrupted:
-					errs[i] = context.Canceled
-				default:
-					t.result = out.Result
-				}
-				tell.Lock()
-				if n := done.Add(1); o.Progress != nil {
-					o.Progress(int(n), len(trials))
-				}
-				tell.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return err
-		}
-		r.Scenarios = append(r.Scenarios, Named{trials[i].label, texts[i]})
-	}
-	return nil
-}
-
 func value(r *result.Result, name string) float64 {
 	m, _ := r.Metric(name)
 	return m.Value
@@ -123,17 +65,17 @@ var snisLengths = []int{5000, 20000, 100000}
 
 func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
-	var trials []snisTrial
+	var trials []trial
 	for i := range snisRows {
-		trials = append(trials, snisTrial{label: snisRows[i].tag, changes: snisRows[i].changes()})
+		trials = append(trials, trial{label: snisRows[i].tag, changes: snisRows[i].changes()})
 	}
 	heavy := &snisRows[snisHeavy]
 	for _, n := range snisLengths {
 		// To convergence only: what is asked is the number of iterations.
-		trials = append(trials, snisTrial{label: fmt.Sprintf("%s, %d requests", heavy.tag, n), changes: append(heavy.changes(),
+		trials = append(trials, trial{label: fmt.Sprintf("%s, %d requests", heavy.tag, n), changes: append(heavy.changes(),
 			scenario.Change{Path: "workload[0].synthetic.requests", Value: fmt.Sprint(n)}, scenario.Change{Path: "coupling.iterative.full", Value: "false"})})
 	}
-	if err := runTrials(ctx, o, r, trials); err != nil {
+	if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 		return nil, err
 	}
 	for i := range snisRows {
@@ -166,11 +108,11 @@ func within(x, want, share float64) bool { return x >= want*(1-share) && x <= wa
 func convergence(id, figure, title string, rows []int) Experiment {
 	return Experiment{ID: id, Title: title, Paper: snisPaper + figure, run: func(ctx context.Context, o Options) (*Report, error) {
 		r := &Report{}
-		var trials []snisTrial
+		var trials []trial
 		for _, i := range rows {
-			trials = append(trials, snisTrial{label: snisRows[i].tag, changes: snisRows[i].changes()})
+			trials = append(trials, trial{label: snisRows[i].tag, changes: snisRows[i].changes()})
 		}
-		if err := runTrials(ctx, o, r, trials); err != nil {
+		if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 			return nil, err
 		}
 		for k, t := range trials {

@@ -13,8 +13,8 @@ func snisFig5() Experiment {
 func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	heavy := &snisRows[snisHeavy]
-	trials := []snisTrial{{label: heavy.tag, changes: heavy.changes()}}
-	if err := runTrials(ctx, o, r, trials); err != nil {
+	trials := []trial{{label: heavy.tag, changes: heavy.changes()}}
+	if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 		return nil, err
 	}
 	m, _ := trials[0].result.Matrix("snis.throughput")

@@ -23,12 +23,12 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 	heavy := &snisRows[snisHeavy]
 	static := append(heavy.changes(), scenario.Change{Path: "fabric.pfc.threshold", Value: "100KB"})
 	faster := append(heavy.changes(), static[len(static)-1], scenario.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
-	trials := []snisTrial{
+	trials := []trial{
 		{label: "as the preset", changes: heavy.changes()},
 		{label: "PFC at 100 KB", changes: static},
 		{label: "PFC at 100 KB, a write every 5 us", changes: faster},
 	}
-	if err := runTrials(ctx, o, r, trials); err != nil {
+	if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 		return nil, err
 	}
 	for i, t := range trials {

@@ -206,10 +206,18 @@ func metricDefinitions() []Definition {
 	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
 
 	for _, op := range []string{"put", "get"} {
-		add("cluster."+op+".count", "count", "completed "+op+" operations")
-		add("cluster."+op+".rate", "B/s", "bytes of completed "+op+" operations per second")
-		add("cluster."+op+".latency.mean", "us", "mean time of a "+op+" operation")
-		add("cluster."+op+".latency.p99", "us", "99th percentile of the time of a "+op+" operation")
+		name, noun := "cluster."+op, op+" operation"
+		add(name+".count", "count", "completed "+noun+"s")
+		add(name+".aborted", "count", noun+"s that were given up and begun again")
+		add(name+".iops", "1/s", "completed "+noun+"s per second")
+		add(name+".rate", "B/s", "bytes of completed "+noun+"s per second")
+		add(name+".latency.mean", "us", "mean time of a "+noun)
+		add(name+".latency.stddev", "us", "standard deviation of the time of a "+noun)
+		add(name+".latency.min", "us", "shortest time of a "+noun)
+		for _, q := range Quantiles {
+			add(name+".latency."+q.Name, "us", strconv.FormatFloat(q.Share*100, 'g', 6, 64)+"th percentile of the time of a "+noun)
+		}
+		add(name+".latency.max", "us", "longest time of a "+noun)
 	}
 	add("cluster.disk.utilisation", "fraction", "share of time that disks were busy, mean over disks")
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
@@ -337,6 +345,8 @@ func matrixDefinitions() []Definition {
 		{"fabric.queue.histogram", "count", "how often the queue of each switch port had which depth when it was looked at"},
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
+		{"cluster.target.busy", "fraction", "share of measured time that each target's disk and receiving link were busy"},
+		{"cluster.bounds", "B/s", "what each resource allows by itself"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},
 		{"snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop"},

@@ -16,6 +16,10 @@ import (
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
 func (s *Scenario) check(d *decoder) {
 	at := func(path string) Position { return s.where(path) }
+	if s.ObjectCluster != nil {
+		s.checkCluster(d)
+		return
+	}
 	if len(s.Targets) > 0 {
 		s.checkSystem(d)
 		if len(d.errs) == 0 {

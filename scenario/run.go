@@ -207,6 +207,8 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Outcome, error) {
 		return nil, err
 	}
 	switch {
+	case s.ObjectCluster != nil:
+		return s.runCluster(ctx, o, digest)
 	case len(s.Targets) > 0:
 		return s.runSystem(ctx, o, digest)
 	case s.Fabric != nil:

@@ -9,7 +9,7 @@
 // computes, and Run (run.go) simulates it. Describe explains a key; Convert files
 // translate what other programs read (convert_mqsim.go, convert_ns3.go, fio.go).
 //
-// This is the only package that knows YAML. What it leaves out: object clusters and plans.
+// This is the only package that knows YAML. What it leaves out: plans.
 package scenario
 
 import (
@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"farflash/block"
+	"farflash/cluster"
 	"farflash/internal/spelling"
 	"farflash/nvmf"
 	"farflash/ssd"
@@ -34,7 +35,8 @@ import (
 
 // Scenario is a description of what is simulated. The sections that are present
 // decide what that is: ssd alone is a local drive with one host, fabric with flows a
-// network, targets a system of hosts, network, targets and drives.
+// network, targets a system of hosts, network, targets and drives, object_cluster a cluster of
+// gateways and targets.
 type Scenario struct {
 	// Name is used in reports; without one the file's name is.
 	Name string
@@ -67,6 +69,8 @@ type Scenario struct {
 	// Flows are what the network carries: sources of messages from host to host that run
 	// at the same time.
 	Flows []FlowLoad
+	// ObjectCluster is a cluster of gateways that put chunks and targets that keep replicas of them.
+	ObjectCluster *cluster.Config
 	// Measure says what is measured and when the run ends.
 	Measure Measure
 
@@ -260,6 +264,8 @@ func setDefault(v reflect.Value) {
 		x.defaultSystem()
 	case *TargetGroup:
 		*x = TargetGroup{Count: 1, SSDs: 1}
+	case *cluster.Config:
+		*x = cluster.DefaultConfig()
 	}
 }
 

@@ -1,0 +1,232 @@
+// Package cluster models object clusters: gateways that put chunks, and targets that keep replicas
+// of them on their disks.
+//
+// The main types are Config, which describes a cluster and a protocol in plain values, and Cluster, one event
+// loop with all nodes. A chunk goes this way: a gateway takes it (chunk.go) and the protocol (protocol.go; uch.go,
+// replicast.go, hybrid.go) chooses targets and sends; control messages and frames of data travel over the
+// nodes' links (link.go); a target writes a chunk that has arrived as a whole to its disk (disk.go) and acknowledges it; the
+// chunk is done with the last acknowledgement. bound.go says what no protocol can exceed, and why.
+//
+// A protocol is a set of plain state machines behind one small interface. What it decides by, bids and rates, is package
+// cluster/reserve; where replicas may go is package cluster/placement.
+//
+// It follows Aizman and Bestler, "Scalable Object Storage with Resource Reservations and Dynamic Load Balancing" (the
+// Replicast paper), sections II to IV, and the models of its simulator SURGE, build d92018f. What SURGE does differently from
+// a real cluster is in compat.go alone.
+//
+// What it leaves out: the core of the network, which never blocks; processors; metadata; and the chunks' content.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"farflash/cluster/reserve"
+	"farflash/internal/spelling"
+	"farflash/units"
+)
+
+// Scheme is how chunks are put.
+type Scheme uint8
+
+// The protocols.
+const (
+	// UCH is SURGE's UCH-CCP (model 5): targets at random, unicast, the receiver divides its link.
+	UCH Scheme = iota
+	// ReplicastM is Replicast with multicast of control and data (model 7).
+	ReplicastM
+	// ReplicastH is Replicast with multicast control and unicast data (model 8).
+	ReplicastH
+)
+
+var schemeNames = []string{"uch-ccp", "replicast-m", "replicast-h"}
+
+// String is the protocol's name in scenarios.
+func (s Scheme) String() string { return schemeNames[s] }
+
+// MarshalText writes the protocol's name.
+func (s Scheme) MarshalText() ([]byte, error) { return []byte(schemeNames[s]), nil }
+
+// surgeNumbers are SURGE's names for its models.
+var surgeNumbers = map[string]string{"5": "uch-ccp", "7": "replicast-m", "8": "replicast-h"}
+
+// UnmarshalText reads a protocol's name, or SURGE's number for it.
+func (s *Scheme) UnmarshalText(text []byte) error {
+	if name, ok := surgeNumbers[string(text)]; ok {
+		text = []byte(name)
+	}
+	return spelling.OneOf(text, schemeNames, s)
+}
+
+// Compat is whose deviations from a real cluster are reproduced.
+type Compat uint8
+
+// The choices.
+const (
+	CompatNone Compat = iota
+	// CompatSURGE is SURGE as the Replicast paper used it, build d92018f.
+	CompatSURGE
+)
+
+var compatNames = []string{"none", "surge-d92018f"}
+
+// MarshalText writes the choice's name.
+func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
+
+// UnmarshalText reads a choice's name.
+func (c *Compat) UnmarshalText(text []byte) error { return spelling.OneOf(text, compatNames, c) }
+
+// Config describes a cluster and what its gateways do.
+type Config struct {
+	// Gateways is how many initiators put chunks.
+	Gateways int
+	// Targets is how many targets there are, each with a disk.
+	Targets int
+	// Protocol is how chunks are put.
+	Protocol Scheme
+	// Chunk is the size of a chunk.
+	Chunk units.Bytes
+	// Replicas is how many targets keep each chunk.
+	Replicas int
+	// Group is how many targets a negotiating group of Replicast has.
+	Group int
+	// Outstanding is how many chunks a gateway works on at once.
+	Outstanding int
+	// Disk is each target's disk.
+	Disk Disk
+	// Link is each node's link.
+	Link Link
+	// Control is what control messages are.
+	Control Control
+	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
+	Compat Compat
+}
+
+// Disk is a disk of constant rate that writes one chunk after the other.
+type Disk struct {
+	// Rate is how fast it writes.
+	Rate units.ByteRate
+	// Queue is how much may wait for the disk before a target delays what it is sent; at least two chunks.
+	Queue units.Bytes
+}
+
+// Link is a node's link to a core that never blocks.
+type Link struct {
+	// Rate of the link.
+	Rate units.BitRate
+	// Overhead is the share of the rate that headers take.
+	Overhead units.Fraction
+	// Frame is the largest frame.
+	Frame units.Bytes
+	// Trip is the time from one node to another, beside the frame's own.
+	Trip units.Duration
+}
+
+// Control is what control messages are.
+type Control struct {
+	// Unicast is the size of a control message of the unicast protocols.
+	Unicast units.Bytes
+	// Replicast is the size of one of Replicast's.
+	Replicast units.Bytes
+	// Share is the share of a link that Replicast keeps for control messages.
+	Share units.Fraction
+	// Queued makes control messages wait for each other at both ends of a link; without it any number of them pass at the
+	// same time.
+	Queued bool
+}
+
+// DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
+func DefaultConfig() Config {
+	return Config{
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Outstanding: 1,
+		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
+		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond},
+		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
+	}
+}
+
+// Validate reports what cannot be, each with its key.
+func (c *Config) Validate() error {
+	var errs []error
+	bad := func(ok bool, key, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+		}
+	}
+	bad(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
+	bad(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
+	bad(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
+	bad(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
+	bad(c.Replicas <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.Replicas, c.Targets)
+	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
+	bad(c.Outstanding <= 1 || c.Control.Queued, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
+	bad(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
+	bad(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
+	bad(c.Link.Overhead >= 0 && c.Link.Overhead < 1 && percent(c.Link.Overhead), "link.overhead", "%v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead)
+	bad(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
+	bad(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
+	for _, x := range []struct {
+		key  string
+		size units.Bytes
+	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
+		bad(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
+	}
+	bad(c.Compat != CompatSURGE || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
+	switch c.Protocol {
+	case UCH:
+		bad(c.Targets >= 2*c.Replicas, "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.Replicas, 2*c.Replicas)
+	default:
+		bad(c.Group >= c.Replicas, "group", "%d targets cannot keep %d replicas", c.Group, c.Replicas)
+		bad(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
+		bad(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
+		bad(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
+	}
+	return errors.Join(errs...)
+}
+
+// percent reports whether a share is a whole number of per cent.
+func percent(f units.Fraction) bool {
+	x := float64(f) * 100
+	return math.Abs(x-math.Round(x)) < 1e-9
+}
+
+// durations is what all times follow from.
+func (c *Config) durations() reserve.Config {
+	r := reserve.DefaultConfig()
+	switch c.Protocol {
+	case UCH:
+		r = reserve.UnicastConfig()
+		r.ControlSize = c.Control.Unicast
+	case ReplicastH:
+		r = reserve.HybridConfig()
+		fallthrough
+	default:
+		r.ControlSize = c.Control.Replicast
+		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
+		r.Group = c.Group
+	}
+	r.Compat = reserve.Compat(c.Compat == CompatSURGE)
+	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
+	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.Chunk, c.Link.Trip, c.Replicas
+	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
+	if r.Group < r.Replicas {
+		r.Group = r.Replicas // unicast has no groups
+	}
+	return r
+}
+
+// nearest is the multiple of a group's size that is closest to a number of targets, and at least two groups.
+func nearest(targets, group int) int {
+	if group < 1 {
+		return targets
+	}
+	return max((targets+group/2)/group, 2) * group
+}
+
+// Limits of what is simulated.
+const (
+	maxNodes    = 1 << 20
+	maxReplicas = 16
+)

@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"farflash/cluster/reserve"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// uch is UCH-CCP, unicast with consistent hashing and captive congestion points (the Replicast paper, section IV-B; SURGE's
+// model 5). A gateway puts the replicas of a chunk one after the other: it asks a target, which answers with a rate, its link divided by
+// the flows that it has; it sends at that rate, and asks the next target when it has begun to send the last frame. Whenever a target
+// has more flows or fewer, it tells those that go on for a while the new rate.
+type uch struct {
+	c     *Cluster
+	d     *reserve.Durations
+	link  []reserve.Leaky // of gateways: what they may send
+	port  []reserve.Leaky // of targets: what may be sent to them, which senders take from at once; SURGE's oracle
+	flows []flow          // by number
+	spare []int32
+	at    [][]int32 // flows that a target has, in the order in which they came
+	last  [][maxReplicas]int32
+	clock []sim.Timer // by flow
+}
+
+// flow is a replica on its way.
+type flow struct {
+	chunk          int32
+	gateway        int32
+	target         int32
+	id             uint64 // the chunk's
+	replica        int8
+	started        bool          // the first rate has come
+	waiting        units.BitRate // a rate that came before the first
+	rate           units.BitRate // at which it sends; 0: not yet
+	told           units.BitRate // what its target has told it
+	sent, received units.Bytes
+	free           sim.Time // until when its last frame, or its request, is on the link
+	own            reserve.Leaky
+}
+
+// Kinds of control messages of unicast protocols.
+const (
+	putRequest uint8 = iota
+	rateInit
+	rateSet
+	replicaAck
+)
+
+func newUCH(c *Cluster, d *reserve.Durations) *uch {
+	u := &uch{c: c, d: d}
+	for range c.gateways {
+		u.link = append(u.link, reserve.NewLeaky(d, d.Effective))
+	}
+	for range c.targets {
+		u.port = append(u.port, reserve.NewLeaky(d, d.Effective))
+	}
+	u.at = make([][]int32, len(c.targets))
+	u.last = make([][maxReplicas]int32, len(c.gateways))
+	for g := range u.last {
+		for k := range u.last[g] {
+			u.last[g][k] = -1
+		}
+	}
+	return u
+}
+
+// begin implements protocol.
+func (u *uch) begin(i int32) {
+	c := u.c
+	x := &c.chunks[i]
+	u.choose(x)
+	u.ask(i, 0)
+}
+
+// choose draws the chunk's targets: any but those of the gateway's last chunk.
+func (u *uch) choose(x *chunk) {
+	c := u.c
+	last := &u.last[x.gateway]
+	for int(x.n) < c.cfg.Replicas {
+		t := int32(c.rand.IntN(int64(len(c.targets))))
+		taken := false
+		for k := range c.cfg.Replicas {
+			taken = taken || last[k] == t || k < int(x.n) && x.targets[k] == t
+		}
+		if !taken {
+			x.targets[x.n] = t
+			x.n++
+		}
+	}
+	*last = x.targets
+}
+
+// ask begins a replica: the target is asked for a rate.
+func (u *uch) ask(i int32, replica int8) {
+	c := u.c
+	x := &c.chunks[i]
+	var n int32
+	if k := len(u.spare) - 1; k >= 0 {
+		n, u.spare = u.spare[k], u.spare[:k]
+	} else {
+		u.flows = append(u.flows, flow{})
+		n = int32(len(u.flows) - 1)
+		u.clock = append(u.clock, c.eng.NewTimer(c.self, c.here, evTimer, uint32(n)))
+	}
+	now := c.eng.Now()
+	u.flows[n] = flow{chunk: i, gateway: x.gateway, target: x.targets[replica], id: x.id, replica: replica, own: reserve.NewLeaky(u.d, 0), free: now + u.d.Control}
+	u.link[x.gateway].Use(now, 8*int64(u.d.ControlSize))
+	u.flows[n].own.Use(now, 8*int64(u.d.ControlSize))
+	c.toTarget(message{kind: putRequest, from: x.gateway, to: x.targets[replica], chunk: i, id: x.id, n: n}, u.d.Control)
+}
+
+// message implements protocol.
+func (u *uch) message(m *message) {
+	c := u.c
+	now := c.eng.Now()
+	f := &u.flows[m.n]
+	switch m.kind {
+	case putRequest:
+		t := &c.targets[m.to]
+		u.at[m.to] = append(u.at[m.to], m.n)
+		rate := u.d.Effective / units.BitRate(len(u.at[m.to]))
+		f.told = rate
+		c.toGateway(message{kind: rateInit, from: m.to, to: f.gateway, n: m.n, id: m.id, a: sim.Time(rate)}, u.d.Control, u.d.UnicastDelay(t.disk.backlog(now)))
+		u.rerate(m.to)
+	case rateInit:
+		f.started, f.rate = true, units.BitRate(m.a)
+		if f.waiting > 0 {
+			f.rate = f.waiting
+		}
+		f.own.SetRate(now, f.rate)
+		u.try(m.n)
+	case rateSet:
+		switch {
+		case f.id != m.id || f.sent >= c.cfg.Chunk:
+		case !f.started:
+			f.waiting = units.BitRate(m.a)
+		default:
+			f.rate = units.BitRate(m.a)
+			f.own.SetRate(now, f.rate)
+			u.try(m.n)
+		}
+	case replicaAck:
+		i := f.chunk
+		u.spare = append(u.spare, m.n)
+		c.acknowledged(i)
+	}
+}
+
+// rerate tells a target's flows their new share, except those that have almost arrived.
+func (u *uch) rerate(target int32) {
+	c := u.c
+	list := u.at[target]
+	if len(list) == 0 {
+		return
+	}
+	rate := u.d.Effective / units.BitRate(len(list))
+	for _, n := range list {
+		f := &u.flows[n]
+		flying := units.Bytes(int64(f.told) * int64(c.cfg.Link.Trip) / int64(units.Second) / 8)
+		if c.cfg.Chunk-f.received <= c.cfg.Link.Frame+flying {
+			continue
+		}
+		f.told = rate
+		c.toGateway(message{kind: rateSet, from: target, to: f.gateway, n: n, id: f.id, a: sim.Time(rate)}, u.d.Control, 0)
+	}
+}
+
+// timer implements protocol: a flow may have become able to send.
+func (u *uch) timer(n uint32) { u.try(int32(n)) }
+
+// try sends a flow's next frame if everything allows it, or else looks again when it may.
+func (u *uch) try(n int32) {
+	c := u.c
+	f := &u.flows[n]
+	if f.rate == 0 || f.sent >= c.cfg.Chunk {
+		return
+	}
+	now := c.eng.Now()
+	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	need := int64(8 * size)
+	at := max(f.free, f.own.When(now, need), u.link[f.gateway].When(now, need))
+	if oracle := c.cfg.Compat == CompatSURGE; oracle && at <= now {
+		at = u.port[f.target].When(now, need)
+	}
+	if at > now {
+		c.eng.Arm(u.clock[n], at)
+		return
+	}
+	if c.cfg.Compat == CompatSURGE {
+		u.port[f.target].Use(now, need)
+	}
+	f.sent += size
+	takes := u.d.Send(size, f.rate)
+	f.free = now + takes
+	to := [1]int32{f.target}
+	c.sendFrame(f.gateway, uint32(n), size, takes, to[:])
+	if f.sent < c.cfg.Chunk {
+		f.own.Use(now, need)
+		u.link[f.gateway].Use(now, need)
+		u.try(n)
+		return
+	}
+	if c.cfg.Compat != CompatSURGE {
+		u.link[f.gateway].Use(now, need)
+	}
+	// The last frame is on its way: the next replica's turn.
+	f.rate = 0
+	if next := f.replica + 1; int(next) < c.cfg.Replicas {
+		u.ask(f.chunk, next)
+	}
+}
+
+// frame implements protocol: a frame has reached its target.
+func (u *uch) frame(arg uint32, _ int32, size units.Bytes) {
+	n := int32(arg)
+	c := u.c
+	f := &u.flows[n]
+	f.received += size
+	if f.received < c.cfg.Chunk {
+		return
+	}
+	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, n: n, id: f.id}, u.d.Control)
+	list := u.at[f.target]
+	for k, x := range list {
+		if x == n {
+			u.at[f.target] = append(list[:k], list[k+1:]...)
+			break
+		}
+	}
+	u.rerate(f.target)
+}
+
+// floor implements protocol: for each replica a request, an answer and its frames; the next is asked when the last frame is begun, or, if
+// messages take turns on the link, when it is sent; then the last frame's way, the disk and the acknowledgement.
+func (u *uch) floor() sim.Time {
+	c, d := u.c, u.d
+	full := (c.cfg.Chunk - 1) / c.cfg.Link.Frame
+	last := d.Send(c.cfg.Chunk-full*c.cfg.Link.Frame, d.Effective)
+	one := 2*(d.Control+d.Trip) + sim.Time(full)*d.Frame
+	k := sim.Time(c.cfg.Replicas)
+	t := k*one + last + d.Trip + d.DiskChunk + d.Control + d.Trip
+	if c.cfg.Control.Queued {
+		t += (k - 1) * last
+	}
+	return t
+}

@@ -1,0 +1,199 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"farflash/cluster"
+	"farflash/result"
+	"farflash/sim"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// clusterSlices is how many slices of equal length a cluster's run has.
+const clusterSlices = 200
+
+// checkCluster checks an object cluster, which has a scenario to itself.
+func (s *Scenario) checkCluster(d *decoder) {
+	for _, x := range []struct {
+		key   string
+		there bool
+	}{{"ssd", s.SSD != nil}, {"workload", len(s.Workload) > 0}, {"targets", len(s.Targets) > 0}, {"fabric", s.Fabric != nil}, {"flows", len(s.Flows) > 0}} {
+		if x.there {
+			d.fail(s.where(x.key), "%s: an object cluster has none; leave it out, or leave out object_cluster", x.key)
+		}
+	}
+	if _, said := d.set["object_cluster.control.queued"]; !said && s.ObjectCluster.Compat == cluster.CompatSURGE {
+		s.ObjectCluster.Control.Queued = false
+	}
+	for _, e := range split(s.ObjectCluster.Validate()) {
+		if e != nil {
+			key, rest, _ := strings.Cut(e.Error(), ": ")
+			d.fail(s.where("object_cluster."+key), "object_cluster.%s: %s", key, rest)
+		}
+	}
+	if s.Measure.Until.Time == 0 {
+		d.fail(s.where("measure.until"), "measure.until: gateways put chunks for ever; give a time such as 10ms")
+	}
+	s.Measure.check(d, s.where("measure"))
+	for _, x := range []struct {
+		key string
+		set bool
+	}{{"requests", s.Measure.Requests}, {"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}, {"timeline", s.Measure.Timeline}} {
+		if x.set {
+			d.fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
+		}
+	}
+}
+
+// clusterSlice is what was done up to the end of a slice, and the latencies of the chunks that were done in it.
+type clusterSlice struct {
+	at       sim.Time
+	counters cluster.Counters
+	disks    []sim.Time // how long each was busy
+	sent     []sim.Time // how long each gateway's link was
+	got      []sim.Time // and each target's
+	latency  stats.Histogram
+}
+
+// runCluster simulates an object cluster.
+func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*Outcome, error) {
+	eng := sim.New()
+	c, err := cluster.New(*s.ObjectCluster, eng, o.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("object_cluster: %w", err)
+	}
+	until := s.Measure.Until.Time
+	var slices []*clusterSlice
+	now := &clusterSlice{}
+	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
+	c.OnDone = func(d *cluster.Done) {
+		now.latency.Record(d.Done - d.Begun)
+		means.Add(d.Done, int64(d.Done-d.Begun))
+	}
+	c.Start()
+	interrupted := false
+	for k := range clusterSlices {
+		end := until / clusterSlices * sim.Time(k+1)
+		if k == clusterSlices-1 {
+			end = until
+		}
+		eng.Run(end)
+		now.at, now.counters = end, c.Counters
+		now.disks, now.sent, now.got = c.Busy(end)
+		slices = append(slices, now)
+		now = &clusterSlice{}
+		if o.Progress != nil {
+			o.Progress(Progress{Requests: c.Counters.Done, Simulated: end, Until: until})
+		}
+		if ctx.Err() != nil {
+			interrupted = true
+			break
+		}
+	}
+	r := result.New(digest, o.Seed, o.Version)
+	r.Name = s.Name
+	s.fillCluster(r, c, slices, means, interrupted)
+	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted}, nil
+}
+
+// fillCluster fills in the result.
+func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*clusterSlice, means *stats.Series, interrupted bool) {
+	cfg := s.ObjectCluster
+	last := slices[len(slices)-1]
+	skip, explain := s.Measure.WarmUp.slices(slices, means, r)
+	from := &clusterSlice{disks: make([]sim.Time, cfg.Targets), sent: make([]sim.Time, cfg.Gateways), got: make([]sim.Time, cfg.Targets)}
+	if skip > 0 {
+		from = slices[skip-1]
+		r.WarmUp = result.WarmUp{UntilS: from.at.Seconds(), Explain: explain}
+	}
+	r.SimulatedS = last.at.Seconds()
+	r.Summary = fmt.Sprintf("%s, %s, %v chunks x %d, %v; disks of %v, links of %v", plural(cfg.Gateways, "gateway"), plural(cfg.Targets, "target"), cfg.Chunk, cfg.Replicas, cfg.Protocol, cfg.Disk.Rate, cfg.Link.Rate)
+	r.Limits = []string{"The network's core never blocks, and processors take no time.", "Gateways put chunks as fast as they can; there are no reads, no failures and no lost frames."}
+	if cfg.Compat == cluster.CompatSURGE {
+		r.Limits = append(r.Limits, "compat: surge-d92018f reproduces deviations of a simulator, which no cluster has.")
+	}
+	var h stats.Histogram
+	for _, x := range slices[skip:] {
+		h.Merge(&x.latency)
+	}
+	span := (last.at - from.at).Seconds()
+	done := float64(last.counters.Done - from.counters.Done)
+	r.Set("cluster.put.count", done)
+	r.Set("cluster.put.aborted", float64(last.counters.Aborted-from.counters.Aborted))
+	r.SetLatencies("cluster.put", &h)
+	bound := c.Bound()
+	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
+	if span > 0 {
+		rate := done / span
+		r.Set("cluster.put.iops", rate)
+		r.Set("cluster.put.rate", rate*float64(cfg.Chunk))
+		r.Set("cluster.bound.reached", rate/bound.Chunks)
+		r.Set("cluster.disk.utilisation", shareOf(last.disks, from.disks, last.at-from.at))
+		r.Set("cluster.link.utilisation", shareOf(append(append([]sim.Time(nil), last.sent...), last.got...), append(append([]sim.Time(nil), from.sent...), from.got...), last.at-from.at))
+		targets := make([]string, cfg.Targets)
+		use := make([][]float64, cfg.Targets)
+		for t := range targets {
+			targets[t] = fmt.Sprint(t)
+			use[t] = []float64{round((last.disks[t] - from.disks[t]).Seconds() / span), round((last.got[t] - from.got[t]).Seconds() / span)}
+		}
+		r.SetMatrix("cluster.target.busy", targets, []string{"disk", "link"}, use)
+	}
+	var names []string
+	var bounds [][]float64
+	for _, x := range c.Bounds() {
+		names = append(names, x.Resource)
+		bounds = append(bounds, []float64{x.Chunks * float64(cfg.Chunk)})
+	}
+	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
+	err := c.Check()
+	k := &last.counters
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun, k.Done, k.Aborted)
+	if err != nil {
+		detail = err.Error()
+	}
+	r.Check("chunks conserved", err == nil, detail)
+	r.Set("sim.events", float64(c.Events()))
+	if interrupted {
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done)
+	}
+	if limit := 20 * h.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.none() && h.Count() > 0 && last.at.Seconds() < limit {
+		r.Warn("the run is %.3g mean latencies long and includes its beginning, when no chunk was done yet; figures are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(h.Mean()/1e12))
+	}
+}
+
+// shareOf is the mean share of a time that each was busy.
+func shareOf(last, from []sim.Time, span sim.Time) float64 {
+	sum := 0.0
+	for i := range last {
+		sum += float64(last[i] - from[i])
+	}
+	return sum / float64(len(last)) / float64(span)
+}
+
+// slices is how many slices of a cluster's run the warm-up is, and why.
+func (w WarmUp) slices(list []*clusterSlice, means *stats.Series, r *result.Result) (skip int, explain string) {
+	var at units.Duration
+	end := list[len(list)-1].at
+	switch {
+	case w.none():
+		return 0, ""
+	case w.Auto:
+		x := stats.WarmUp(means.Means())
+		if !x.Found {
+			r.Warn("no warm-up was cut: %s", x.Explain)
+			return 0, ""
+		}
+		at, explain = units.Duration(x.Index)*means.Width(), x.Explain
+	case w.Time > 0:
+		at, explain = w.Time, "as the scenario says"
+	default:
+		at, explain = units.Duration(float64(end)*float64(w.Share)), "the share of the run that the scenario says"
+	}
+	for skip < len(list)-1 && list[skip].at <= at && at > 0 {
+		skip++
+	}
+	return skip, explain
+}
