@@ -39,7 +39,7 @@ func TestMultinomial(t *testing.T) {
 	for i := range weighted.Weights {
 		weighted.Weights[i] = 1 + float64(i%4)
 	}
-	const chunks = 200_000
+	const chunks = 100_000
 	for _, c := range []struct {
 		name string
 		m    Map
@@ -280,7 +280,7 @@ func TestTwoChoices(t *testing.T) {
 
 // Ties between straws of 16 bits favour the first of very many items, as in Ceph.
 func TestStraw2Ties(t *testing.T) {
-	const n, chunks = 3000, 30_000
+	const n, chunks = 3000, 10_000
 	p := nil2(NewStraw2(Uniform(n)))
 	got := counts(p, n, chunks, 1)
 	first, last := 0.0, 0.0
