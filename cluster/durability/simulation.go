@@ -164,7 +164,7 @@ func (p *player) begin(now float64, drive int32) {
 	p.busy = true
 	took := float64(p.Rebuild)
 	if !p.Fixed {
-		took *= p.stream.Exp()
+		took = float64(took * p.stream.Exp())
 	}
 	if !math.IsInf(took, 0) && !math.IsNaN(took) {
 		p.push(pending{now + took, drive})

@@ -79,6 +79,9 @@ func TestCopiesBalanced(t *testing.T) {
 		if mk.name == "ring" || mk.name == "maglev" || mk.name == "bounded" || mk.name == "two-choices" {
 			continue // their shares are not all equal; see below
 		}
+		if mk.name == "copysets" {
+			continue // copies come in sets, so that their counts are correlated
+		}
 		for _, m := range []Map{Uniform(90), Uniform(90).Racks(9)} {
 			p := must(t, nil2(mk.make(m)), nil)
 			want := make([]float64, 90)

@@ -3,8 +3,8 @@
 //
 // Its main types are Map (targets with weights and failure domains), Placer (the
 // interface that all of them share) and the placers: Random, Ring, HRW, Jump,
-// Maglev, Straw2, BoundedLoad, Group, and LeastLoaded, which chooses among another
-// one's candidates by load. Moved counts what a change of the map moves, and
+// Maglev, Straw2, BoundedLoad, Group, Copysets, and LeastLoaded, which chooses among
+// another one's candidates by load. Moved counts what a change of the map moves, and
 // LeastMoved is what any placement has to move. RulesPerSwitch and BIERHeader are
 // the price of multicast to the places found.
 //

@@ -51,7 +51,7 @@ func (p *Random) tabulate() {
 	p.split, p.alias = make([]float64, n), make([]int32, n)
 	var small, large []int32
 	for i, w := range p.weights {
-		p.split[i], p.alias[i] = w/p.total*float64(n), int32(i)
+		p.split[i], p.alias[i] = float64(w/p.total*float64(n)), int32(i)
 		if p.split[i] < 1 {
 			small = append(small, int32(i))
 		} else {
