@@ -38,6 +38,14 @@ func (c Compat) takesIdleWhole() bool { return bool(c) }
 // chunk. Replicast-M's and -H's columns at 1 MiB.
 func (c Compat) wholeOnly() bool { return bool(c) }
 
+// beginsUnheard: a gateway of Replicast-H takes a window as it was given, also when it begins before the acceptance can
+// have been sent. No table moves as long as control messages do not wait.
+func (c Compat) beginsUnheard() bool { return bool(c) }
+
+// sharesBids: gateway and target share a bid in memory, so that what a gateway of Replicast-H trims is seen by the
+// target before the acceptance arrives, for bids that it will cancel as well. See Foresee. Replicast-H's columns.
+func (c Compat) sharesBids() bool { return bool(c) }
+
 // forgetsReplicas: with unicast delivery of all replicas in one window (SURGE's -transport unicast) the rule that
 // widens an accepted window forgets that there are several replicas. No table of the paper.
 func (c Compat) forgetsReplicas() bool { return bool(c) }
@@ -94,5 +102,6 @@ func (o *Offers) trim(picks []Pick) {
 func (q *Sparse) Foresee(chunk uint64, w Window) {
 	if k := q.find(chunk); k >= 0 && q.bids[k].State == Tentative {
 		q.bids[k].Window = w
+		q.settle(k)
 	}
 }
