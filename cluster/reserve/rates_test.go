@@ -240,20 +240,29 @@ func TestShareDividesTheLink(t *testing.T) {
 	})
 }
 
+func headUnicast() Config {
+	c := UnicastConfig()
+	c.Rules = RulesHead
+	return c
+}
+
 func TestDingerByHand(t *testing.T) {
 	d := mustNew(t, surgeUnicast())
 	g := NewDinger(d)
-	if g.Due() != 10200*ns { // 7200 for a frame at 10 Gb/s, and three trips
+	if g.Due() != 10272*ns { // 7272 for a frame at 9.9 Gb/s, and three trips
 		t.Errorf("due at %v", g.Due())
+	}
+	if h := NewDinger(mustNew(t, surge(headUnicast(), units.MiB))); h.Due() != 10200*ns {
+		t.Errorf("due at %v in SURGE's last build, which forgets the overhead", h.Due())
 	}
 	g.Admit(1, 128*units.KiB)
 	g.Admit(2, 128*units.KiB)
 	g.Received(1, 18000)
-	three := []Arrival{{1, 20000 * ns}, {2, 27200 * ns}, {1, 34400 * ns}}
-	if got := g.Look(10200*ns, three, 0, nil); len(got) != 0 {
+	three := []Arrival{{1, 20000 * ns}, {2, 27272 * ns}, {1, 34544 * ns}}
+	if got := g.Look(10272*ns, three, 0, nil); len(got) != 0 {
 		t.Errorf("looks too early: %v", got)
 	}
-	if got := g.Look(10201*ns, three, 0, nil); !slices.Equal(got, []uint64{1}) {
+	if got := g.Look(10273*ns, three, 0, nil); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("three frames too near: %v", got)
 	}
 	// Not again until a frame after that; not near its end.
@@ -269,7 +278,7 @@ func TestDingerByHand(t *testing.T) {
 	if got := g.Look(70000*ns, three, 0, nil); len(got) != 0 {
 		t.Errorf("dinged near the end: %v", got)
 	}
-	apart := []Arrival{{1, 20000 * ns}, {2, 27201 * ns}, {1, 34401 * ns}}
+	apart := []Arrival{{1, 20000 * ns}, {2, 27273 * ns}, {1, 34545 * ns}}
 	if got := g.Look(90000*ns, apart, 0, nil); len(got) != 0 {
 		t.Errorf("dinged though apart: %v", got)
 	}
