@@ -6,7 +6,7 @@ import "farflash/sim"
 // pending.
 const firstBids = 16
 
-// queue is what the three queues have in common: bids in the order of the left edges they were offered with. A queue
+// queue is what the three queues have in common: bids in the order of their left edges. A queue
 // is as long as there are gateways that ask at once, so it is searched from one end to the other.
 type queue struct {
 	d     *Durations
@@ -47,22 +47,27 @@ func (q *queue) remove(k int) {
 	q.bids = append(q.bids[:k], q.bids[k+1:]...)
 }
 
-// insert puts a bid behind those that were offered with the same left edge or an earlier one.
-func (q *queue) insert(b Bid) {
-	k := len(q.bids)
-	for k > 0 && q.bids[k-1].Offered > b.Offered {
-		k--
-	}
-	q.bids = append(q.bids, Bid{})
-	copy(q.bids[k+1:], q.bids[k:])
-	q.bids[k] = b
+// insert puts a bid behind those that begin at the same moment or earlier, and returns its place.
+func (q *queue) insert(b Bid) int {
+	q.bids = append(q.bids, b)
+	return q.settle(len(q.bids) - 1)
 }
 
-// give makes a bid and counts it.
-func (q *queue) give(now sim.Time, chunk uint64, gateway int32, w Window) Window {
+// settle moves a bid whose window has changed to where it belongs in the order, and returns its place.
+func (q *queue) settle(k int) int {
+	for ; k > 0 && q.bids[k-1].Window.Left > q.bids[k].Window.Left; k-- {
+		q.bids[k-1], q.bids[k] = q.bids[k], q.bids[k-1]
+	}
+	for ; k+1 < len(q.bids) && q.bids[k+1].Window.Left < q.bids[k].Window.Left; k++ {
+		q.bids[k+1], q.bids[k] = q.bids[k], q.bids[k+1]
+	}
+	return k
+}
+
+// give makes a bid, counts it, and returns its place.
+func (q *queue) give(now sim.Time, chunk uint64, gateway int32, w Window) int {
 	q.tally.Given++
-	q.insert(Bid{Chunk: chunk, Gateway: gateway, Window: w, Created: now, Offered: w.Left})
-	return w
+	return q.insert(Bid{Chunk: chunk, Gateway: gateway, Window: w, Created: now, Offered: w.Left})
 }
 
 // Done says that a chunk's last byte has arrived: its bid ends. It reports whether there was an accepted one.

@@ -10,7 +10,7 @@ import (
 type Dinger struct {
 	d        *Durations
 	interval sim.Time
-	frame    sim.Time // of a full frame on the raw link
+	frame    sim.Time // of a full frame on the whole link
 	last     sim.Time
 	flows    []flow
 }
@@ -26,8 +26,8 @@ const overlaps = 2
 
 // NewDinger returns a receiver without flows that looks for the first time one interval after time 0.
 func NewDinger(d *Durations) *Dinger {
-	size, rate := d.FrameSize, d.LinkRate
-	if d.Compat.ignoresOptions() {
+	size, rate := d.FrameSize, d.Effective
+	if d.Compat.ignoresOptions() && d.Rules == RulesHead {
 		size, rate = surgeFrame, surgeLink
 	}
 	g := &Dinger{d: d, frame: d.Send(size, rate), flows: make([]flow, 0, firstBids)}

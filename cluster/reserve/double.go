@@ -20,9 +20,13 @@ func (q *DoubleBooked) Request(now sim.Time, chunk uint64, gateway int32, notBef
 	q.withdraw(chunk)
 	if diskDelay <= 0 {
 		if k := q.toDouble(now, notBefore); k >= 0 {
-			left := q.bids[k].Offered
+			b := &q.bids[k]
+			b.other, b.paired = chunk, true
+			first, w := b.Chunk, Window{b.Offered, b.Offered + q.d.Window}
+			n := &q.bids[q.give(now, chunk, gateway, w)]
+			n.other, n.paired = first, true
 			q.tally.DoubleBooked++
-			return q.give(now, chunk, gateway, Window{left, left + q.d.Window})
+			return w
 		}
 	}
 	return q.Sparse.Request(now, chunk, gateway, notBefore, diskDelay, rnd)
@@ -52,13 +56,10 @@ func (q *DoubleBooked) toDouble(now, notBefore sim.Time) int {
 
 // partner is the place of the other bid for the same window, or -1.
 func (q *DoubleBooked) partner(k int) int {
-	switch at := q.bids[k].Offered; {
-	case k > 0 && q.bids[k-1].Offered == at:
-		return k - 1
-	case k+1 < len(q.bids) && q.bids[k+1].Offered == at:
-		return k + 1
+	if !q.bids[k].paired {
+		return -1
 	}
-	return -1
+	return q.find(q.bids[k].other)
 }
 
 // Accept says that a gateway takes the window w, which lies in its bid. With TakenFrom the caller sends a late
@@ -73,7 +74,7 @@ func (q *DoubleBooked) Accept(_ sim.Time, chunk uint64, w Window) Acceptance {
 		q.tally.Refused++
 		return Acceptance{Verdict: Late}
 	}
-	q.take(k, w)
+	k = q.take(k, w)
 	if p := q.partner(k); p >= 0 && q.bids[p].State == Tentative {
 		q.bids[p].State = Rejected
 		return Acceptance{Verdict: TakenFrom, Loser: q.bids[p]}

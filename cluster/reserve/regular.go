@@ -44,7 +44,8 @@ func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, 
 		w.Right += 2 * q.d.Chunk
 		q.tally.Stretched++
 	}
-	return q.give(now, chunk, gateway, w)
+	q.give(now, chunk, gateway, w)
+	return w
 }
 
 // reuse gives the latest canceled bid again if enough of it is left.
@@ -94,7 +95,6 @@ func (q *Regular) cancel(k int) {
 	}
 	if k > 0 && q.bids[k-1].State == Canceled {
 		q.bids[k].Window.Left = q.bids[k-1].Window.Left
-		q.bids[k].Offered = q.bids[k-1].Offered
 		q.remove(k - 1)
 		q.canceled--
 	}

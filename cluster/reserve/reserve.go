@@ -66,6 +66,8 @@ type Bid struct {
 	Window  Window
 	Created sim.Time // when it was given
 	Offered sim.Time // the left edge when it was given, before anybody trimmed it
+	other   uint64   // the chunk that has been promised the same window, if it is paired
+	paired  bool
 }
 
 // Verdict is what became of an acceptance.

@@ -36,7 +36,7 @@ func (s *Sequence) reach() sim.Time {
 // With Compat it changes the offers' windows where SURGE does; see Foresee.
 func (s *Sequence) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick {
 	soonest := now + s.d.Control
-	if s.d.Compat {
+	if s.d.Compat.beginsUnheard() {
 		soonest = 0
 	}
 	for i := range o.list {
@@ -52,7 +52,7 @@ func (s *Sequence) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pi
 	if first < 0 || missing <= 0 {
 		return dst
 	}
-	if s.d.Compat && s.d.Rules == RulesPaper {
+	if s.d.Compat.sharesBids() && s.d.Rules == RulesPaper {
 		o.list[first].Window = w
 	}
 	o.list[first].taken = true
@@ -70,7 +70,7 @@ func (s *Sequence) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pi
 	if len(dst) == begin+1 {
 		dst[begin] = s.idle(o, first, soonest, dst[begin])
 	}
-	if s.d.Compat {
+	if s.d.Compat.sharesBids() {
 		o.trim(dst[begin:])
 	}
 	return dst

@@ -29,7 +29,8 @@ func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, d
 		w.Right += wider
 		q.tally.Stretched++
 	}
-	return q.give(now, chunk, gateway, w)
+	q.give(now, chunk, gateway, w)
+	return w
 }
 
 // stretch is by how much an idle target makes its bid wider, so that it is preferred.
@@ -73,16 +74,17 @@ func (q *Sparse) Accept(_ sim.Time, chunk uint64, w Window) Acceptance {
 	return Acceptance{Verdict: Taken}
 }
 
-func (q *Sparse) take(k int, w Window) {
+// take makes a bid an accepted one of the window w and returns its place.
+func (q *Sparse) take(k int, w Window) int {
 	mustLieIn(w, &q.bids[k])
 	q.bids[k].State, q.bids[k].Window = Accepted, w
 	q.tally.Accepted++
+	return q.settle(k)
 }
 
 // Reserve enters a bid that a proxy has made and accepted on this target's behalf.
 func (q *Sparse) Reserve(now sim.Time, chunk uint64, gateway int32, w Window) {
 	q.withdraw(chunk)
-	q.give(now, chunk, gateway, w)
-	q.bids[q.find(chunk)].State = Accepted
+	q.bids[q.give(now, chunk, gateway, w)].State = Accepted
 	q.tally.Accepted++
 }
