@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"farflash/internal/term"
+	"farflash/report/chart"
 )
 
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
@@ -73,4 +74,94 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	b.WriteString("\n" + style.Bold("cluster") + "\n")
 	return t.Write(b, style)
+}
+
+// clusterDraws tells what the section on a cluster shows.
+func clusterDraws(name string) bool { return strings.HasPrefix(name, "cluster.") }
+
+// clusterTable is what a cluster's operations came to.
+func clusterTable(r *Run) *table {
+	t := &table{Full: true, Head: []heading{{"", true}}}
+	columns := []struct{ metric, title string }{{"count", "Chunks"}, {"iops", "A second"}, {"rate", "Rate"}, {"latency.mean", "Mean"}, {"latency.p50", "p50"},
+		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.max", "Max"}, {"aborted", "Begun again"}}
+	for _, c := range columns {
+		t.Head = append(t.Head, heading{Title: c.title})
+	}
+	for _, op := range []string{"put", "get"} {
+		if _, ok := r.value("cluster." + op + ".count"); !ok {
+			continue
+		}
+		row := []cell{{Text: op, Class: "text"}}
+		for _, c := range columns {
+			row = append(row, cell{Text: r.shown("cluster." + op + "." + c.metric)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if t.Rows == nil {
+		return nil
+	}
+	return t
+}
+
+// clusterFigures draw a cluster's latencies, what it reached of each bound, and how evenly its targets were used.
+func clusterFigures(runs []Run) []figure {
+	var g group
+	for i := range runs {
+		if hasHistogram(&runs[i], "cluster.put.latency") {
+			name := runs[i].Label
+			if len(runs) == 1 {
+				name = "put"
+			}
+			g.curves = append(g.curves, curve{&runs[i], name, i, "cluster.put.latency"})
+		}
+	}
+	if g.curves == nil {
+		return nil
+	}
+	out := distributionFigures([]group{g}, "latency", "puts")
+	var rows []string
+	var share []float64
+	for i := range runs {
+		rate, ok := runs[i].value("cluster.put.rate")
+		m, found := runs[i].Result.Matrix("cluster.bounds")
+		if !ok || !found {
+			continue
+		}
+		for k, name := range m.Rows {
+			label := name
+			if len(runs) > 1 {
+				label += ", " + runs[i].Label
+			}
+			rows, share = append(rows, label), append(share, rate/m.V[k][0])
+		}
+	}
+	if rows != nil {
+		out = append(out, figure{Caption: "What was reached of each bound", Note: "The rate of puts over what each resource allows by itself. The longest bar is what holds the cluster back; the rest to 100 % is lost to waiting and imbalance.",
+			SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
+				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true}))})
+	}
+	var lines []chart.Series
+	for i := range runs {
+		m, ok := runs[i].Result.Matrix("cluster.target.busy")
+		if !ok {
+			continue
+		}
+		for column, what := range m.Cols {
+			s := chart.Series{Name: what, Style: 2*i + column}
+			if len(runs) > 1 {
+				s.Name = runs[i].Label + ", " + what
+			}
+			for k := range m.V {
+				s.X, s.Y = append(s.X, float64(k+1)), append(s.Y, m.V[k][column])
+			}
+			slices.Sort(s.Y)
+			lines = append(lines, s)
+		}
+	}
+	if lines != nil {
+		out = append(out, figure{Caption: "How evenly targets were used", Note: "Share of the measured time that each target's disk and receiving link were busy, least first. A flat line is even use.",
+			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360}, X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
+				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines}))})
+	}
+	return out
 }

@@ -559,7 +559,7 @@ func others(runs []Run) []figure {
 	var out []figure
 	for _, s := range r.Result.Series {
 		group, _, _ := strings.Cut(s.Name, ".")
-		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) || systemDraws(s.Name) {
+		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) || systemDraws(s.Name) || clusterDraws(s.Name) {
 			continue
 		}
 		help := ""
@@ -575,7 +575,7 @@ func others(runs []Run) []figure {
 			Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}}))})
 	}
 	for _, m := range r.Result.Matrices {
-		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) || networkDraws(m.Name) || systemDraws(m.Name) {
+		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) || networkDraws(m.Name) || systemDraws(m.Name) || clusterDraws(m.Name) {
 			continue
 		}
 		out = append(out, figure{Caption: m.Name, SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: m.Name},

@@ -177,6 +177,10 @@ func tiles(r *Run) []tile {
 	add("Write amplification", "ssd.waf", some(r.shown("ssd.gc.count"), "%s blocks collected"))
 	add("Dies busy", "ssd.utilisation.die", some(r.shown("ssd.utilisation.channel"), "channels %s"))
 	add("Bandwidth, all", "aggregate.bandwidth", "")
+	add("Chunks per second", "cluster.put.iops", r.shown("cluster.put.rate"))
+	add("Put latency p99", "cluster.put.latency.p99", some(r.shown("cluster.put.latency.p50"), "half within %s"))
+	add("Bound reached", "cluster.bound.reached", "of what the scarcest resource allows")
+	add("Disks busy", "cluster.disk.utilisation", some(r.shown("cluster.link.utilisation"), "links %s"))
 	return append(list, r.networkTiles()...)
 }
 
@@ -217,10 +221,12 @@ func sections(runs []Run) []section {
 		add("latency", "Latency", nil, latencyFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", nil, flowFigures(runs))
+		add("cluster", "Object cluster", nil, clusterFigures(runs))
 	} else {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", flowTable(&runs[0]), flowFigures(runs))
+		add("cluster", "Object cluster", clusterTable(&runs[0]), clusterFigures(runs))
 	}
 	add("time", "Over time", nil, timeFigures(runs))
 	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {
@@ -288,7 +294,8 @@ var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.laten
 	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50", "write.latency.p99",
 	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel",
 	"flow.count", "flow.unfinished", "flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.p99_9", "flow.fct.max", "flow.slowdown.mean",
-	"flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput"}
+	"flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput",
+	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50", "cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation"}
 
 // driveTable is what the drive counted. Zeros of things that need not happen are left out.
 func driveTable(r *Run) *table {
