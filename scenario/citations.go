@@ -151,6 +151,12 @@ var citations = []citation{
 }`, func(s *Scenario) bool {
 		return len(s.Targets) > 0 && s.Coupling.Mode != Coupled && s.Coupling.Iterative.Acceleration == cosim.Aitken
 	}},
+	{`@techreport{aizman2016replicast,
+  title = {Scalable Object Storage with Resource Reservations and Dynamic Load Balancing},
+  author = {Aizman, Alex and Bestler, Caitlin},
+  institution = {Nexenta Systems, Inc.},
+  year = {2016}
+}`, func(s *Scenario) bool { return s.ObjectCluster != nil }},
 	{`@inproceedings{white2000comparison,
   title = {A Comparison of Five Steady-State Truncation Heuristics for Simulation},
   author = {White, K. Preston and Cobb, Michael J. and Spratt, Stephen C.},
