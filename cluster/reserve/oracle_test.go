@@ -98,12 +98,13 @@ func (o *oracle) request(now int64, chunk uint64, notBefore, delay int64) (int64
 	default:
 		// The first place, of those right behind a bid and the earliest one possible, that is far enough from all.
 		at := []int64{max(answer, notBefore, now+delay)}
-		for _, b := range o.cards {
+		keep := slices.DeleteFunc(slices.Clone(o.cards), func(b card) bool { return b.state == 'r' })
+		for _, b := range keep {
 			at = append(at, max(at[0], b.right+o.trip))
 		}
 		slices.Sort(at)
 		c.left = at[slices.IndexFunc(at, func(left int64) bool {
-			return !slices.ContainsFunc(o.cards, func(b card) bool { return b.right+o.trip > left && b.left-left < o.window })
+			return !slices.ContainsFunc(keep, func(b card) bool { return b.right+o.trip > left && b.left-left < o.window })
 		})]
 		c.right = c.left + o.window
 		if len(o.cards) == 0 && delay == 0 && o.head {
@@ -124,6 +125,9 @@ func (o *oracle) second(now, notBefore, delay int64) (int64, bool) {
 	slots := map[int64][]card{}
 	var origins []int64
 	for _, c := range o.cards {
+		if c.state == 'r' {
+			continue
+		}
 		if len(slots[c.origin]) == 0 {
 			origins = append(origins, c.origin)
 		}

@@ -19,6 +19,9 @@ func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, d
 	left := max(q.d.earliest(now, notBefore), now+diskDelay)
 	for k := range q.bids {
 		w := q.bids[k].Window
+		if q.bids[k].State == Rejected {
+			continue // its window is another's
+		}
 		if w.Left-left >= q.d.Window+q.d.Gap {
 			break
 		}
