@@ -34,13 +34,15 @@ type Scheme uint8
 const (
 	// UCH is SURGE's UCH-CCP (model 5): targets at random, unicast, the receiver divides its link.
 	UCH Scheme = iota
+	// UCHInverse is the same, but a flow gets the more of the link the less it has to send.
+	UCHInverse
 	// ReplicastM is Replicast with multicast of control and data (model 7).
 	ReplicastM
 	// ReplicastH is Replicast with multicast control and unicast data (model 8).
 	ReplicastH
 )
 
-var schemeNames = []string{"uch-ccp", "replicast-m", "replicast-h"}
+var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h"}
 
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames[s] }
@@ -57,6 +59,14 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 		text = []byte(name)
 	}
 	return spelling.OneOf(text, schemeNames, s)
+}
+
+// division is how a target of the unicast protocols divides its link.
+func (s Scheme) division() reserve.Division {
+	if s == UCHInverse {
+		return reserve.DivideByRemaining
+	}
+	return reserve.DivideEqually
 }
 
 // Compat is whose deviations from a real cluster are reproduced.
@@ -175,7 +185,7 @@ func (c *Config) Validate() error {
 	}
 	bad(c.Compat != CompatSURGE || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
 	switch c.Protocol {
-	case UCH:
+	case UCH, UCHInverse:
 		bad(c.Targets >= 2*c.Replicas, "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.Replicas, 2*c.Replicas)
 	default:
 		bad(c.Group >= c.Replicas, "group", "%d targets cannot keep %d replicas", c.Group, c.Replicas)
@@ -196,7 +206,7 @@ func percent(f units.Fraction) bool {
 func (c *Config) durations() reserve.Config {
 	r := reserve.DefaultConfig()
 	switch c.Protocol {
-	case UCH:
+	case UCH, UCHInverse:
 		r = reserve.UnicastConfig()
 		r.ControlSize = c.Control.Unicast
 	case ReplicastH:
@@ -206,6 +216,11 @@ func (c *Config) durations() reserve.Config {
 		r.ControlSize = c.Control.Replicast
 		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
 		r.Group = c.Group
+		if c.Control.Queued {
+			// The bids of a group come at the same time and take turns on the gateway's link.
+			rate := c.Link.Rate - c.Link.Rate*units.BitRate(math.Round(float64(c.Link.Overhead)*100))/100
+			r.Lead = units.Duration(c.Group-1) * rate.TimeFor(c.Control.Replicast)
+		}
 	}
 	r.Compat = reserve.Compat(c.Compat == CompatSURGE)
 	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))

@@ -38,7 +38,7 @@ func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cl
 	return c, done
 }
 
-var schemes = []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.ReplicastH}
+var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH}
 
 // lone is a cluster with one gateway, whose chunks are alone.
 func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
@@ -98,7 +98,7 @@ func TestLaws(t *testing.T) {
 		cfg.Replicas = rapid.IntRange(1, 4).Draw(t, "replicas")
 		cfg.Group = rapid.IntRange(cfg.Replicas, 9).Draw(t, "group")
 		cfg.Targets = cfg.Group * rapid.IntRange(2, 4).Draw(t, "groups")
-		if cfg.Protocol == cluster.UCH {
+		if cfg.Protocol <= cluster.UCHInverse {
 			cfg.Targets = max(cfg.Targets, 2*cfg.Replicas)
 		}
 		cfg.Outstanding = rapid.IntRange(1, 3).Draw(t, "outstanding")
@@ -127,7 +127,7 @@ func TestLaws(t *testing.T) {
 			if b.Resource == "chunks outstanding" && cfg.Protocol == cluster.ReplicastH {
 				continue // the floor of several replicas is an estimate
 			}
-			if b.Resource == "gateways' links" && cfg.Protocol == cluster.UCH && !cfg.Control.Queued {
+			if b.Resource == "gateways' links" && cfg.Protocol <= cluster.UCHInverse && !cfg.Control.Queued {
 				continue // SURGE does not charge the sender's link for the last frame of a replica
 			}
 			// What is under way at the end may have had a part of its work done.

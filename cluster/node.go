@@ -101,7 +101,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out, c.taking = make([]port, n), make([]port, n), make([]int32, n)
 	switch cfg.Protocol {
-	case UCH:
+	case UCH, UCHInverse:
 		c.proto = newUCH(c, d)
 	case ReplicastM:
 		c.proto = newReplicast(c, d)

@@ -17,7 +17,8 @@ type uch struct {
 	port  []reserve.Leaky // of targets: what may be sent to them, which senders take from at once; SURGE's oracle
 	flows []flow          // by number
 	spare []int32
-	at    [][]int32 // flows that a target has, in the order in which they came
+	share []*reserve.Share // of targets: how each divides its link
+	tell  []reserve.Rate
 	last  [][maxReplicas]int32
 	clock []sim.Timer // by flow
 }
@@ -32,7 +33,6 @@ type flow struct {
 	started        bool          // the first rate has come
 	waiting        units.BitRate // a rate that came before the first
 	rate           units.BitRate // at which it sends; 0: not yet
-	told           units.BitRate // what its target has told it
 	sent, received units.Bytes
 	free           sim.Time // until when its last frame, or its request, is on the link
 	own            reserve.Leaky
@@ -54,7 +54,9 @@ func newUCH(c *Cluster, d *reserve.Durations) *uch {
 	for range c.targets {
 		u.port = append(u.port, reserve.NewLeaky(d, d.Effective))
 	}
-	u.at = make([][]int32, len(c.targets))
+	for range c.targets {
+		u.share = append(u.share, reserve.NewShare(d, c.cfg.Protocol.division()))
+	}
 	u.last = make([][maxReplicas]int32, len(c.gateways))
 	for g := range u.last {
 		for k := range u.last[g] {
@@ -117,11 +119,9 @@ func (u *uch) message(m *message) {
 	switch m.kind {
 	case putRequest:
 		t := &c.targets[m.to]
-		u.at[m.to] = append(u.at[m.to], m.n)
-		rate := u.d.Effective / units.BitRate(len(u.at[m.to]))
-		f.told = rate
+		rate := u.share[m.to].Admit(uint64(m.n), c.cfg.Chunk)
 		c.toGateway(message{kind: rateInit, from: m.to, to: f.gateway, n: m.n, id: m.id, a: sim.Time(rate)}, u.d.Control, u.d.UnicastDelay(t.disk.backlog(now)))
-		u.rerate(m.to)
+		u.divide(m.to)
 	case rateInit:
 		f.started, f.rate = true, units.BitRate(m.a)
 		if f.waiting > 0 {
@@ -146,22 +146,12 @@ func (u *uch) message(m *message) {
 	}
 }
 
-// rerate tells a target's flows their new share, except those that have almost arrived.
-func (u *uch) rerate(target int32) {
-	c := u.c
-	list := u.at[target]
-	if len(list) == 0 {
-		return
-	}
-	rate := u.d.Effective / units.BitRate(len(list))
-	for _, n := range list {
-		f := &u.flows[n]
-		flying := units.Bytes(int64(f.told) * int64(c.cfg.Link.Trip) / int64(units.Second) / 8)
-		if c.cfg.Chunk-f.received <= c.cfg.Link.Frame+flying {
-			continue
-		}
-		f.told = rate
-		c.toGateway(message{kind: rateSet, from: target, to: f.gateway, n: n, id: f.id, a: sim.Time(rate)}, u.d.Control, 0)
+// divide has a target tell its flows their new rates, if they are more or fewer than before.
+func (u *uch) divide(target int32) {
+	u.tell = u.share[target].Divide(u.tell[:0])
+	for _, r := range u.tell {
+		f := &u.flows[r.Flow]
+		u.c.toGateway(message{kind: rateSet, from: target, to: f.gateway, n: int32(r.Flow), id: f.id, a: sim.Time(r.Rate)}, u.d.Control, 0)
 	}
 }
 
@@ -216,18 +206,14 @@ func (u *uch) frame(arg uint32, _ int32, size units.Bytes) {
 	c := u.c
 	f := &u.flows[n]
 	f.received += size
+	share := u.share[f.target]
 	if f.received < c.cfg.Chunk {
+		share.Received(uint64(n), f.received)
 		return
 	}
 	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, n: n, id: f.id}, u.d.Control)
-	list := u.at[f.target]
-	for k, x := range list {
-		if x == n {
-			u.at[f.target] = append(list[:k], list[k+1:]...)
-			break
-		}
-	}
-	u.rerate(f.target)
+	share.Remove(uint64(n))
+	u.divide(f.target)
 }
 
 // floor implements protocol: for each replica a request, an answer and its frames; the next is asked when the last frame is begun, or, if
