@@ -2,19 +2,22 @@ package cluster
 
 import "farflash/sim"
 
-// chunk is one that a gateway puts.
+// chunk is one that a gateway puts or gets.
 type chunk struct {
 	id      uint64 // counted from 1
 	gateway int32
+	object  int32 // that is read
 	live    bool
+	read    bool
 	acked   int8
 	begun   sim.Time
 	targets [maxReplicas]int32
-	n       int8 // targets that are chosen
+	n       int8             // targets that are chosen
+	groups  [maxGroups]int32 // that may keep it, of protocols that have groups
 }
 
-// begin has a gateway take a chunk.
-func (c *Cluster) begin(gateway int32) {
+// take has a gateway begin with a chunk that has waited since a time.
+func (c *Cluster) take(gateway int32, since sim.Time, read bool) {
 	var i int32
 	if k := len(c.free) - 1; k >= 0 {
 		i, c.free = c.free[k], c.free[:k]
@@ -22,8 +25,14 @@ func (c *Cluster) begin(gateway int32) {
 		c.chunks = append(c.chunks, chunk{})
 		i = int32(len(c.chunks) - 1)
 	}
+	c.attempts++
+	c.chunks[i] = chunk{id: c.attempts, gateway: gateway, live: true, read: read, begun: since}
+	if read {
+		c.Counters.Gets.Begun++
+		c.get.begin(i)
+		return
+	}
 	c.Counters.Begun++
-	c.chunks[i] = chunk{id: c.Counters.Begun, gateway: gateway, live: true, begun: c.eng.Now()}
 	c.proto.begin(i)
 }
 
@@ -31,12 +40,23 @@ func (c *Cluster) begin(gateway int32) {
 func (c *Cluster) acknowledged(i int32) {
 	x := &c.chunks[i]
 	c.Counters.Replicas++
-	if x.acked++; int(x.acked) < c.cfg.Replicas {
+	if x.acked++; int(x.acked) < c.copies {
 		return
 	}
-	c.Counters.Done++
+	c.store(x)
+	c.done(i)
+}
+
+// done: a chunk has been put or got.
+func (c *Cluster) done(i int32) {
+	x := &c.chunks[i]
+	if x.read {
+		c.Counters.Gets.Done++
+	} else {
+		c.Counters.Done++
+	}
 	if c.OnDone != nil {
-		c.OnDone(&Done{Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk})
+		c.OnDone(&Done{Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk, Read: x.read})
 	}
 	c.forget(i)
 }
@@ -50,9 +70,9 @@ func (c *Cluster) abort(i int32) {
 // forget frees a chunk's place; its gateway takes the next one.
 func (c *Cluster) forget(i int32) {
 	g := c.chunks[i].gateway
-	c.chunks[i].live = false
+	c.chunks[i].live, c.chunks[i].id = false, 0 // what still comes for it is stale
 	c.free = append(c.free, i)
-	c.eng.Schedule(c.self, c.here, c.eng.Now(), evBegin, uint32(g))
+	c.freed(g)
 }
 
 // keeps reports whether a target has been chosen for the chunk.
@@ -66,10 +86,4 @@ func (x *chunk) place(target int32) int {
 		}
 	}
 	return -1
-}
-
-// keep has a target write a chunk that has arrived and tell its gateway when it is on the disk.
-func (c *Cluster) keep(target int32, m message, takes sim.Time) {
-	now := c.eng.Now()
-	c.toGateway(m, takes, c.targets[target].disk.write(now, c.d.DiskChunk)-now)
 }

@@ -52,6 +52,7 @@ func (p *hybrid) begin(i int32) {
 	}
 	s := &p.puts[i]
 	s.group, s.notBefore = c.chooseGroup(&c.chunks[i]), c.eng.Now()
+	c.chunks[i].groups[0] = s.group
 	s.order.Start()
 	p.ask(i)
 }
@@ -109,7 +110,7 @@ func (p *hybrid) choose(i int32) {
 	now := c.eng.Now()
 	x, s := &c.chunks[i], &p.puts[i]
 	p.group = p.others(x, s.group)
-	p.picks = s.order.Choose(now, s.offers, c.cfg.Replicas-int(x.n), p.picks[:0])
+	p.picks = s.order.Choose(now, s.offers, c.copies-int(x.n), p.picks[:0])
 	if c.cfg.Compat == CompatSURGE {
 		for k := range s.offers.Len() {
 			o := s.offers.At(k)
@@ -124,7 +125,7 @@ func (p *hybrid) choose(i int32) {
 		f := p.flow(unicast{chunk: i, target: pick.Server})
 		c.after(max(pick.Window.Left, s.control), uint32(f)<<1)
 	}
-	if int(x.n) < c.cfg.Replicas {
+	if int(x.n) < c.copies {
 		at, notBefore := s.order.More(now, p.picks)
 		s.notBefore = notBefore
 		c.after(at, uint32(i)<<1|1)
@@ -155,11 +156,11 @@ func (p *hybrid) timer(arg uint32) {
 		c.after(until, arg)
 		return
 	}
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	takes := p.d.Send(size, p.d.DataRate)
 	to := [1]int32{f.target}
-	c.sendFrame(c.chunks[f.chunk].gateway, arg>>1, size, takes, to[:])
-	if f.sent += size; f.sent < c.cfg.Chunk {
+	c.sendFrame(c.chunks[f.chunk].gateway, f.chunk, arg>>1, size, takes, to[:])
+	if f.sent += size; f.sent < c.piece {
 		c.after(c.eng.Now()+takes, arg)
 	}
 }
@@ -168,12 +169,12 @@ func (p *hybrid) timer(arg uint32) {
 func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
 	c := p.c
 	f := &p.flows[arg]
-	if f.got += size; f.got < c.cfg.Chunk {
+	if f.got += size; f.got < c.piece {
 		return
 	}
 	x := &c.chunks[f.chunk]
 	p.bids[target].Done(x.id)
-	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk}, c.onLink(p.d))
+	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk, id: x.id})
 	p.spare = append(p.spare, int32(arg))
 }
 
@@ -181,5 +182,5 @@ func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
 func (p *hybrid) floor() sim.Time {
 	ctl, trip := p.c.onLink(p.d), p.d.Trip
 	first := ctl + trip + 2*p.d.Control + trip + p.d.Lead
-	return first + sim.Time(p.c.cfg.Replicas)*p.c.dataTime(p.d) + trip + p.d.DiskChunk + ctl + trip
+	return first + sim.Time(p.c.copies)*p.c.dataTime(p.d) + trip + p.d.DiskChunk + ctl + trip
 }

@@ -103,17 +103,35 @@ func (c *Cluster) toGateway(m message, takes, after sim.Time) {
 }
 
 // sendFrame sends a frame of data from a gateway to targets, which takes a time on a link.
-func (c *Cluster) sendFrame(gateway int32, arg uint32, size units.Bytes, takes sim.Time, targets []int32) {
+func (c *Cluster) sendFrame(gateway, chunk int32, arg uint32, size units.Bytes, takes sim.Time, targets []int32) {
 	if c.cfg.Control.Queued {
 		takes = c.d.Send(size, c.d.Effective) // its protocol paces it, but a frame is on the link at the link's rate
 	}
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, data: true, arg: arg, size: size, n: int8(len(targets))}
+	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: message{chunk: chunk, id: c.chunks[chunk].id}, n: int8(len(targets))}
 	for k, t := range targets {
 		p.to[k] = c.nodeOfTarget(t)
 	}
 	c.dispatch(gateway, i)
+}
+
+// tell sends a control message from a node to nodes.
+func (c *Cluster) tell(from int32, m message, nodes []int32) {
+	i := c.parcelOf()
+	p := &c.parcels[i]
+	*p = parcel{takes: c.onLink(c.d), size: c.control, message: m, n: int8(len(nodes))}
+	copy(p.to[:], nodes)
+	c.dispatch(from, i)
+}
+
+// send sends a frame of a chunk's data from a node to nodes.
+func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Bytes, nodes []int32) {
+	i := c.parcelOf()
+	p := &c.parcels[i]
+	*p = parcel{takes: c.d.Send(size, c.d.Effective), data: true, arg: arg, size: size, message: message{chunk: chunk, id: id}, n: int8(len(nodes))}
+	copy(p.to[:], nodes)
+	c.dispatch(from, i)
 }
 
 // dispatch puts a parcel on its sender's link.
@@ -220,7 +238,14 @@ func (c *Cluster) deliver(i, node int32) {
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)
-		c.proto.frame(p.arg, node-int32(len(c.gateways)), p.size)
+		switch i := p.message.chunk; {
+		case c.chunks[i].id != p.message.id:
+			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
+		case p.arg&readFrame != 0:
+			c.get.frame(i, int32(p.arg&^readFrame), p.size)
+		default:
+			c.proto.frame(p.arg, node-int32(len(c.gateways)), p.size)
+		}
 		return
 	}
 	c.Counters.Messages++
@@ -234,6 +259,10 @@ func (c *Cluster) deliver(i, node int32) {
 				m.n, m.a, m.b = t, x.Window.Left, x.Window.Right
 			}
 		}
+	}
+	if m.kind >= firstRead {
+		c.get.message(m)
+		return
 	}
 	c.proto.message(m)
 }

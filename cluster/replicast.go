@@ -53,6 +53,7 @@ func (p *replicast) begin(i int32) {
 	o := p.puts[i].offers
 	o.Reset()
 	p.puts[i] = put{group: c.chooseGroup(x), offers: o}
+	x.groups[0] = p.puts[i].group
 	p.group = c.groupOf(p.puts[i].group, p.group[:0])
 	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group)
 }
@@ -87,7 +88,7 @@ func (p *replicast) choose(i int32) {
 	c := p.c
 	x := &c.chunks[i]
 	var found bool
-	p.picks, found = p.d.Intersect(c.eng.Now(), p.puts[i].offers, c.cfg.Replicas, p.picks[:0])
+	p.picks, found = p.d.Intersect(c.eng.Now(), p.puts[i].offers, c.copies, p.picks[:0])
 	m := message{kind: accept, from: x.gateway, chunk: i, id: x.id}
 	if found {
 		for k, pick := range p.picks {
@@ -109,10 +110,10 @@ func (p *replicast) choose(i int32) {
 func (p *replicast) timer(arg uint32) {
 	c := p.c
 	x, f := &c.chunks[arg], &p.puts[arg]
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	takes := p.d.Send(size, p.d.DataRate)
-	c.sendFrame(x.gateway, arg, size, takes, x.targets[:x.n])
-	if f.sent += size; f.sent < c.cfg.Chunk {
+	c.sendFrame(x.gateway, int32(arg), arg, size, takes, x.targets[:x.n])
+	if f.sent += size; f.sent < c.piece {
 		c.after(c.eng.Now()+takes, arg)
 	}
 }
@@ -122,11 +123,11 @@ func (p *replicast) frame(arg uint32, target int32, size units.Bytes) {
 	c := p.c
 	x, f := &c.chunks[arg], &p.puts[arg]
 	k := x.place(target)
-	if f.got[k] += size; f.got[k] < c.cfg.Chunk {
+	if f.got[k] += size; f.got[k] < c.piece {
 		return
 	}
 	p.bids[target].Done(x.id)
-	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg)}, c.onLink(p.d))
+	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg), id: x.id})
 }
 
 // floor implements protocol: request, bid, the earliest window after it, the data, the disk and the acknowledgement.

@@ -77,11 +77,15 @@ func (u *uch) begin(i int32) {
 // choose draws the chunk's targets: any but those of the gateway's last chunk.
 func (u *uch) choose(x *chunk) {
 	c := u.c
+	if c.cfg.Placement != PlaceRandom {
+		x.n = int8(len(c.places.Place(x.id, c.copies, x.targets[:0])))
+		return
+	}
 	last := &u.last[x.gateway]
-	for int(x.n) < c.cfg.Replicas {
+	for int(x.n) < c.copies {
 		t := int32(c.rand.IntN(int64(len(c.targets))))
 		taken := false
-		for k := range c.cfg.Replicas {
+		for k := range c.copies {
 			taken = taken || last[k] == t || k < int(x.n) && x.targets[k] == t
 		}
 		if !taken {
@@ -119,7 +123,7 @@ func (u *uch) message(m *message) {
 	switch m.kind {
 	case putRequest:
 		t := &c.targets[m.to]
-		rate := u.share[m.to].Admit(uint64(m.n), c.cfg.Chunk)
+		rate := u.share[m.to].Admit(uint64(m.n), c.piece)
 		c.toGateway(message{kind: rateInit, from: m.to, to: f.gateway, n: m.n, id: m.id, a: sim.Time(rate)}, u.d.Control, u.d.UnicastDelay(t.disk.backlog(now)))
 		u.divide(m.to)
 	case rateInit:
@@ -131,7 +135,7 @@ func (u *uch) message(m *message) {
 		u.try(m.n)
 	case rateSet:
 		switch {
-		case f.id != m.id || f.sent >= c.cfg.Chunk:
+		case f.id != m.id || f.sent >= c.piece:
 		case !f.started:
 			f.waiting = units.BitRate(m.a)
 		default:
@@ -162,11 +166,11 @@ func (u *uch) timer(n uint32) { u.try(int32(n)) }
 func (u *uch) try(n int32) {
 	c := u.c
 	f := &u.flows[n]
-	if f.rate == 0 || f.sent >= c.cfg.Chunk {
+	if f.rate == 0 || f.sent >= c.piece {
 		return
 	}
 	now := c.eng.Now()
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	need := int64(8 * size)
 	at := max(f.free, f.own.When(now, need), u.link[f.gateway].When(now, need))
 	if oracle := c.cfg.Compat == CompatSURGE; oracle && at <= now {
@@ -183,8 +187,8 @@ func (u *uch) try(n int32) {
 	takes := u.d.Send(size, f.rate)
 	f.free = now + takes
 	to := [1]int32{f.target}
-	c.sendFrame(f.gateway, uint32(n), size, takes, to[:])
-	if f.sent < c.cfg.Chunk {
+	c.sendFrame(f.gateway, f.chunk, uint32(n), size, takes, to[:])
+	if f.sent < c.piece {
 		f.own.Use(now, need)
 		u.link[f.gateway].Use(now, need)
 		u.try(n)
@@ -195,7 +199,7 @@ func (u *uch) try(n int32) {
 	}
 	// The last frame is on its way: the next replica's turn.
 	f.rate = 0
-	if next := f.replica + 1; int(next) < c.cfg.Replicas {
+	if next := f.replica + 1; int(next) < c.copies {
 		u.ask(f.chunk, next)
 	}
 }
@@ -207,11 +211,11 @@ func (u *uch) frame(arg uint32, _ int32, size units.Bytes) {
 	f := &u.flows[n]
 	f.received += size
 	share := u.share[f.target]
-	if f.received < c.cfg.Chunk {
+	if f.received < c.piece {
 		share.Received(uint64(n), f.received)
 		return
 	}
-	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, n: n, id: f.id}, u.d.Control)
+	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, chunk: f.chunk, n: n, id: f.id})
 	share.Remove(uint64(n))
 	u.divide(f.target)
 }
@@ -220,10 +224,10 @@ func (u *uch) frame(arg uint32, _ int32, size units.Bytes) {
 // messages take turns on the link, when it is sent; then the last frame's way, the disk and the acknowledgement.
 func (u *uch) floor() sim.Time {
 	c, d := u.c, u.d
-	full := (c.cfg.Chunk - 1) / c.cfg.Link.Frame
-	last := d.Send(c.cfg.Chunk-full*c.cfg.Link.Frame, d.Effective)
+	full := (c.piece - 1) / c.cfg.Link.Frame
+	last := d.Send(c.piece-full*c.cfg.Link.Frame, d.Effective)
 	one := 2*(d.Control+d.Trip) + sim.Time(full)*d.Frame
-	k := sim.Time(c.cfg.Replicas)
+	k := sim.Time(c.copies)
 	t := k*one + last + d.Trip + d.DiskChunk + d.Control + d.Trip
 	if c.cfg.Control.Queued {
 		t += (k - 1) * last

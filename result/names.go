@@ -219,6 +219,7 @@ func metricDefinitions() []Definition {
 		}
 		add(name+".latency.max", "us", "longest time of a "+noun)
 	}
+	add("cluster.get.hedged", "count", "reads that asked one target more, as the first was late")
 	add("cluster.disk.utilisation", "fraction", "share of time that disks were busy, mean over disks")
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
 	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")
