@@ -86,3 +86,6 @@ func (c *Config) checkKinds(bad checker) {
 	}
 	bad(sum <= 1+1e-9, "disk.kinds", "the shares add up to %v; use at most 100%%", sum)
 }
+
+// lossy reports whether messages may be lost.
+func (c *Config) lossy() bool { return c.Link.Loss > 0 || len(c.Failures) > 0 }

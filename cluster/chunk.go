@@ -10,7 +10,10 @@ type chunk struct {
 	live    bool
 	read    bool
 	acked   int8
-	begun   sim.Time
+	attempt int8     // from 0
+	repairs int8     // the piece that a target makes again of it, from 1; 0: none
+	begun   sim.Time // since when it waits
+	started sim.Time // when its gateway began the present attempt
 	targets [maxReplicas]int32
 	n       int8             // targets that are chosen
 	groups  [maxGroups]int32 // that may keep it, of protocols that have groups
@@ -18,22 +21,30 @@ type chunk struct {
 
 // take has a gateway begin with a chunk that has waited since a time.
 func (c *Cluster) take(gateway int32, since sim.Time, read bool) {
-	var i int32
-	if k := len(c.free) - 1; k >= 0 {
-		i, c.free = c.free[k], c.free[:k]
-	} else {
-		c.chunks = append(c.chunks, chunk{})
-		i = int32(len(c.chunks) - 1)
-	}
+	i := c.slot()
 	c.attempts++
-	c.chunks[i] = chunk{id: c.attempts, gateway: gateway, live: true, read: read, begun: since}
+	c.chunks[i] = chunk{id: c.attempts, gateway: gateway, live: true, read: read, begun: since, started: c.eng.Now()}
 	if read {
 		c.Counters.Gets.Begun++
+		c.chunks[i].object = int32(c.kept.rand.IntN(int64(c.cfg.Objects)))
+		c.watch(i)
 		c.get.begin(i)
 		return
 	}
 	c.Counters.Begun++
+	c.watch(i)
 	c.proto.begin(i)
+}
+
+// slot is an unused place for a chunk.
+func (c *Cluster) slot() int32 {
+	if k := len(c.free) - 1; k >= 0 {
+		i := c.free[k]
+		c.free = c.free[:k]
+		return i
+	}
+	c.chunks = append(c.chunks, chunk{})
+	return int32(len(c.chunks) - 1)
 }
 
 // acknowledged: a replica is kept. After the last one the chunk is done and gone.
@@ -50,6 +61,13 @@ func (c *Cluster) acknowledged(i int32) {
 // done: a chunk has been put or got.
 func (c *Cluster) done(i int32) {
 	x := &c.chunks[i]
+	if x.repairs > 0 {
+		c.fetched(i)
+		return
+	}
+	if c.lossy {
+		c.gateways[x.gateway].clock.learn(c.eng.Now() - x.started)
+	}
 	if x.read {
 		c.Counters.Gets.Done++
 	} else {
@@ -70,9 +88,15 @@ func (c *Cluster) abort(i int32) {
 // forget frees a chunk's place; its gateway takes the next one.
 func (c *Cluster) forget(i int32) {
 	g := c.chunks[i].gateway
-	c.chunks[i].live, c.chunks[i].id = false, 0 // what still comes for it is stale
-	c.free = append(c.free, i)
+	c.release(i)
 	c.freed(g)
+}
+
+// release frees a chunk's place. What still comes for it is stale.
+func (c *Cluster) release(i int32) {
+	c.unwatch(i)
+	c.chunks[i].live, c.chunks[i].id = false, 0
+	c.free = append(c.free, i)
 }
 
 // keeps reports whether a target has been chosen for the chunk.

@@ -135,6 +135,12 @@ type Config struct {
 	Link Link
 	// Control is what control messages are.
 	Control Control
+	// RetryAfter is after how long a chunk that is not done is begun again, if messages can be lost; 0 is what its gateway has learnt.
+	RetryAfter units.Duration
+	// Failures are targets that fail.
+	Failures []Failure
+	// Repair is what happens then.
+	Repair Repair
 	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
 	Compat Compat
 }
@@ -177,6 +183,8 @@ type Link struct {
 	Frame units.Bytes
 	// Trip is the time from one node to another, beside the frame's own.
 	Trip units.Duration
+	// Loss is the share of frames and messages that are lost on their way, at each receiver by itself.
+	Loss units.Fraction
 }
 
 // Control is what control messages are.
@@ -195,7 +203,7 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Outstanding: 1, Objects: 20_000,
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
 		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
@@ -218,6 +226,7 @@ func (c *Config) Validate() error {
 	c.checkCode(bad)
 	c.checkLoad(bad)
 	c.checkKinds(bad)
+	c.checkFailures(bad)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
 	bad(c.Outstanding <= 1 || c.Control.Queued, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)

@@ -25,6 +25,7 @@ type job struct {
 	takes   sim.Time
 	size    units.Bytes
 	read    bool
+	repairs bool    // the write makes a piece again
 	void    bool    // taken back before it began
 	message message // what is sent when a write is done; what was asked for by a read
 }
@@ -128,11 +129,18 @@ func (c *Cluster) next(target int32) {
 func (c *Cluster) worked(target int32) {
 	d := &c.targets[target].disk
 	i := d.current
+	if i < 0 || d.ends != c.eng.Now() {
+		return // the target failed meanwhile
+	}
 	j := c.jobs[i]
 	c.idle = append(c.idle, i)
 	c.next(target)
 	if j.read {
 		c.get.read(target, &j.message)
+		return
+	}
+	if j.repairs {
+		c.repaired(target, &j.message)
 		return
 	}
 	c.Counters.Written++

@@ -75,8 +75,20 @@ func (g *getter) begin(i int32) {
 	s := &g.gets[i]
 	*s = get{}
 	x := &c.chunks[i]
-	x.object = int32(c.kept.rand.IntN(int64(c.cfg.Objects)))
-	x.n = int8(copy(x.targets[:], c.kept.find(x.object)))
+	for _, t := range c.kept.find(x.object) {
+		if t >= 0 && !c.targets[t].away {
+			x.targets[x.n] = t
+			x.n++
+		}
+	}
+	if int(x.n) < c.copies {
+		if int(x.n) < c.cfg.pieces() {
+			c.Counters.Unavailable++
+			c.fail(i)
+			return
+		}
+		c.Counters.Degraded++
+	}
 	ask := message{kind: readAsk, from: x.gateway, chunk: i, id: x.id}
 	switch {
 	case c.cfg.Read == ReadBids && c.kept.each > 0:
@@ -103,7 +115,7 @@ func (g *getter) begin(i int32) {
 		}
 		g.request(i, n)
 		if c.cfg.Read == ReadHedged && n < int(x.n) {
-			s.hedge = c.eng.Now() + c.gateways[x.gateway].patience
+			s.hedge = c.eng.Now() + c.gateways[min(int(x.gateway), len(c.gateways)-1)].patience
 			c.eng.Schedule(c.self, c.here, s.hedge, evHedge, uint32(i))
 		}
 	}
@@ -125,6 +137,17 @@ func (g *getter) request(i int32, n int) {
 	}
 }
 
+// abandon gives up an attempt at reading a chunk.
+func (g *getter) abandon(i int32) {
+	c := g.c
+	x, s := &c.chunks[i], &g.gets[i]
+	for k, t := range x.targets[:s.asked] {
+		if s.got[k] < c.piece {
+			c.tell(x.gateway, message{kind: readLeave, from: x.gateway, chunk: i, id: x.id}, g.node(c.nodeOfTarget(t)))
+		}
+	}
+}
+
 // message handles what is heard of reading.
 func (g *getter) message(m *message) {
 	c := g.c
@@ -134,10 +157,10 @@ func (g *getter) message(m *message) {
 	case readAsk:
 		// A target knows what it has; who has the chunk is in it for the simulation alone.
 		answer := message{kind: readBid, from: m.to, chunk: m.chunk, id: m.id, n: -1}
-		if x.keeps(m.to) {
+		if x.id == m.id && x.keeps(m.to) {
 			answer.n, answer.a = 1, c.targets[m.to].disk.backlog(now)
 		}
-		c.tell(c.nodeOfTarget(m.to), answer, g.node(x.gateway))
+		c.tell(c.nodeOfTarget(m.to), answer, g.node(m.from))
 	case readBid:
 		g.bid(m)
 	case readNow:
@@ -170,7 +193,7 @@ type pending struct {
 func (g *getter) bid(m *message) {
 	c := g.c
 	x, s := &c.chunks[m.chunk], &g.gets[m.chunk]
-	if m.n < 0 || s.asked > 0 {
+	if m.n < 0 || x.id != m.id || s.asked > 0 {
 		return
 	}
 	k := int(s.n)
@@ -249,7 +272,9 @@ func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	if s.pieces++; int(s.pieces) < c.cfg.pieces() {
 		return
 	}
-	c.gateways[x.gateway].took(c.eng.Now()-x.begun, c.cfg.HedgeAfter)
+	if int(x.gateway) < len(c.gateways) {
+		c.gateways[x.gateway].took(c.eng.Now()-x.begun, c.cfg.HedgeAfter)
+	}
 	// Who is still asked need not deliver.
 	for k, t := range x.targets[:s.asked] {
 		if s.got[k] == 0 {

@@ -16,6 +16,7 @@ import (
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
+	sure    bool   // it is not lost on its way
 	arg     uint32 // of a frame, for the protocol
 	size    units.Bytes
 	message message
@@ -117,10 +118,19 @@ func (c *Cluster) sendFrame(gateway, chunk int32, arg uint32, size units.Bytes, 
 }
 
 // tell sends a control message from a node to nodes.
-func (c *Cluster) tell(from int32, m message, nodes []int32) {
+func (c *Cluster) tell(from int32, m message, nodes []int32) { c.post(from, m, nodes, false) }
+
+// cancel is as tell, but the message is not lost on its way: the sender of one that takes back a promise repeats it until it is acknowledged, which
+// is not simulated.
+func (c *Cluster) cancel(from int32, m message, nodes []int32) { c.post(from, m, nodes, true) }
+
+func (c *Cluster) post(from int32, m message, nodes []int32, sure bool) {
+	if len(nodes) == 0 {
+		return
+	}
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: c.onLink(c.d), size: c.control, message: m, n: int8(len(nodes))}
+	*p = parcel{takes: c.onLink(c.d), size: c.control, message: m, sure: sure, n: int8(len(nodes))}
 	copy(p.to[:], nodes)
 	c.dispatch(from, i)
 }
@@ -132,6 +142,16 @@ func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Byte
 	*p = parcel{takes: c.d.Send(size, c.d.Effective), data: true, arg: arg, size: size, message: message{chunk: chunk, id: id}, n: int8(len(nodes))}
 	copy(p.to[:], nodes)
 	c.dispatch(from, i)
+}
+
+// held: a target no longer holds a message back.
+func (c *Cluster) held(i int32) {
+	t := c.parcels[i].message.from
+	if c.targets[t].down {
+		c.spare = append(c.spare, i)
+		return
+	}
+	c.dispatch(c.nodeOfTarget(t), i)
 }
 
 // dispatch puts a parcel on its sender's link.
@@ -235,6 +255,10 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels[i]
 	p.left--
+	if c.lossy && (!p.sure && c.loses() || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
+		c.Counters.Lost++
+		return
+	}
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)

@@ -37,6 +37,11 @@ type Cluster struct {
 	idle     []int32 // jobs that nobody uses
 	kept     population
 	load     loader
+	fix      repairer
+	faults   []fault
+	lossy    bool        // messages may be lost, so gateways watch over chunks
+	alarms   []sim.Timer // by chunk
+	losses   sim.Stream
 	places   placement.Placer
 	copies   int         // targets of a chunk
 	piece    units.Bytes // what each of them keeps
@@ -45,21 +50,29 @@ type Cluster struct {
 	Counters Counters
 	// OnDone is told of each chunk that is done.
 	OnDone sim.Probe[*Done]
+	// RepairedAt is when the last piece was made again that a failure has cost.
+	RepairedAt sim.Time
 }
 
 // Counters are sums since the start.
 type Counters struct {
-	Begun, Done, Aborted uint64                       // chunks that are put
-	Gets                 struct{ Begun, Done uint64 } // chunks that are read
-	Arrived              uint64                       // chunks that came in an open loop
-	Hedged               uint64                       // reads that asked one target more
-	Stale                uint64                       // frames of chunks that nobody waited for
-	Written              uint64                       // pieces, to disks
-	Replicas             uint64                       // acknowledged
-	Messages             uint64                       // of control
-	Frames               uint64                       // of data, counted once for each receiver
-	ControlBytes         uint64                       // received
-	DataBytes            uint64
+	Begun, Done, Aborted             uint64                       // chunks that are put
+	Gets                             struct{ Begun, Done uint64 } // chunks that are read
+	Arrived                          uint64                       // chunks that came in an open loop
+	Hedged                           uint64                       // reads that asked one target more
+	Stale                            uint64                       // frames of chunks that nobody waited for
+	Written                          uint64                       // pieces, to disks
+	Lost                             uint64                       // frames and messages, by link.loss or at targets that were down, once for each receiver
+	Retried                          uint64                       // attempts that took too long
+	Failed                           uint64                       // chunks that could not be put or got
+	Degraded                         uint64                       // reads of chunks of which a piece was missing
+	Unavailable                      uint64                       // reads of chunks of which too many pieces were missing
+	PiecesLost, Repaired, Unrepaired uint64                       // of chunks that are kept
+	Replicas                         uint64                       // acknowledged
+	Messages                         uint64                       // of control
+	Frames                           uint64                       // of data, counted once for each receiver
+	ControlBytes                     uint64                       // received
+	DataBytes                        uint64
 }
 
 // Done is a chunk that is done.
@@ -74,12 +87,15 @@ type Done struct {
 type gateway struct {
 	group    int32    // that of the chunk before
 	patience sim.Time // after which a read is hedged
+	clock    clock
 }
 
 // target keeps replicas.
 type target struct {
 	disk   disk
-	weight float64   // its capacity, relative to others
+	weight float64 // its capacity, relative to others
+	down   bool
+	away   bool      // others know that it is down
 	reads  []pending // that its disk has not begun
 }
 
@@ -94,6 +110,9 @@ const (
 	evReceived               // a node has received one
 	evDisk                   // a target's disk is done with what it did
 	evArrival                // a chunk comes to its gateway
+	evFault                  // something happens to a target
+	evRepair                 // a target is free to make the next piece again
+	evRetry                  // a chunk is not done in time
 	evHedge                  // it is time to ask another target for a chunk
 )
 
@@ -146,6 +165,12 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	default:
 		c.proto = newHybrid(c, d)
 	}
+	c.lossy = cfg.lossy()
+	c.losses = sim.NewStream(seed, "cluster/losses")
+	for g := range c.gateways {
+		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
+	}
+	c.planFailures()
 	return c, nil
 }
 
@@ -157,8 +182,7 @@ func (c *Cluster) Handle(e sim.Event) {
 	case evTimer:
 		c.proto.timer(e.Arg)
 	case evHeld:
-		i := int32(e.Arg)
-		c.dispatch(c.nodeOfTarget(c.parcels[i].message.from), i)
+		c.held(int32(e.Arg))
 	case evArrive:
 		c.arrive(int32(e.Arg))
 	case evHead:
@@ -171,6 +195,12 @@ func (c *Cluster) Handle(e sim.Event) {
 		c.worked(int32(e.Arg))
 	case evArrival:
 		c.arrives()
+	case evFault:
+		c.fault(c.faults[e.Arg])
+	case evRepair:
+		c.repairDone()
+	case evRetry:
+		c.retry(int32(e.Arg))
 	case evHedge:
 		c.get.hedged(int32(e.Arg))
 	}
@@ -247,7 +277,9 @@ func drawGroups(s *sim.Stream, n int, groups []int32) {
 func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
 	from := len(dst)
 	for k := range int32(c.cfg.Group) {
-		dst = append(dst, group*int32(c.cfg.Group)+k)
+		if t := group*int32(c.cfg.Group) + k; !c.targets[t].away {
+			dst = append(dst, t)
+		}
 	}
 	if c.cfg.Compat == CompatSURGE {
 		c.surgeOrder(group, dst[from:])
@@ -267,14 +299,14 @@ func (c *Cluster) ties() *sim.Stream {
 func (c *Cluster) Check() error {
 	under := uint64(0)
 	for i := range c.chunks {
-		if c.chunks[i].live {
+		if c.chunks[i].live && c.chunks[i].repairs == 0 {
 			under++
 		}
 	}
 	k := &c.Counters
 	begun, done := k.Begun+k.Gets.Begun, k.Done+k.Gets.Done
-	if begun != done+k.Aborted+under {
-		return fmt.Errorf("%d chunks begun, but %d done, %d given up and %d under way", begun, done, k.Aborted, under)
+	if begun != done+k.Aborted+k.Failed+under {
+		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Aborted, k.Failed, under)
 	}
 	if k.Arrived > 0 {
 		waiting := uint64(0)
@@ -290,3 +322,6 @@ func (c *Cluster) Check() error {
 	}
 	return nil
 }
+
+// Config is what the cluster was made of.
+func (c *Cluster) Config() *Config { return &c.cfg }

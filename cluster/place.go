@@ -42,7 +42,9 @@ const (
 func (c *Cluster) placer() (placement.Placer, error) {
 	m := placement.Uniform(len(c.targets))
 	for t := range c.targets {
-		m.Weights[t] = float64(c.targets[t].weight)
+		if m.Weights[t] = c.targets[t].weight; c.targets[t].away {
+			m.Weights[t] = 0
+		}
 	}
 	switch c.cfg.Placement {
 	case PlaceRing:

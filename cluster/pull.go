@@ -51,16 +51,35 @@ const (
 	take
 	pullNow
 	stored
+	giveUp
 )
 
 func newPull(c *Cluster, d *reserve.Durations) *pull {
 	p := &pull{c: c, d: d}
 	for t := range c.targets {
-		p.ends = append(p.ends, reserve.NewPuller(d, c.cfg.ahead(d)))
+		p.ends = append(p.ends, p.end())
 		p.clock = append(p.clock, c.eng.NewTimer(c.self, c.here, evTimer, uint32(t)))
 	}
 	return p
 }
+
+// end is a target that knows nothing. Where messages are lost it keeps an offer open for so long as two chunks take that are alone.
+func (p *pull) end() *reserve.Puller {
+	patience := sim.Forever
+	if p.c.cfg.lossy() {
+		patience = 2 * p.floor()
+	}
+	return reserve.NewPuller(p.d, p.c.cfg.ahead(p.d), patience)
+}
+
+// abandon implements recovery.
+func (p *pull) abandon(i int32) {
+	x := &p.c.chunks[i]
+	p.c.cancel(x.gateway, message{kind: giveUp, from: x.gateway, chunk: i, id: x.id}, p.asked(i))
+}
+
+// restart implements recovery.
+func (p *pull) restart(target int32) { p.ends[target] = p.end() }
 
 // begin implements protocol.
 func (p *pull) begin(i int32) {
@@ -98,18 +117,28 @@ func (p *pull) message(m *message) {
 		p.offered(m)
 	case take:
 		x := &c.chunks[m.chunk]
-		if k := x.place(m.to); k >= 0 {
-			p.ends[m.to].Take(m.id, m.chunk, c.piece)
+		if k := x.place(m.to); x.id == m.id && k >= 0 {
+			p.ends[m.to].Take(reserve.Coming{ID: m.id, Tag: m.chunk, From: p.before(x, k), Place: int8(k), Left: c.piece})
 			p.pull(m.to)
 		} else {
 			p.ends[m.to].Forget(m.id)
 		}
 		p.offer(m.to)
 	case pullNow:
+		if c.chunks[m.chunk].id != m.id {
+			return
+		}
 		p.puts[m.chunk].hops[m.n].wanted = true
 		p.send(m.chunk, int(m.n))
+	case giveUp:
+		p.ends[m.to].Forget(m.id)
+		p.ends[m.to].Drop(m.id)
+		p.pull(m.to)
+		p.offer(m.to)
 	case stored:
-		c.acknowledged(m.chunk)
+		if c.chunks[m.chunk].id == m.id {
+			c.acknowledged(m.chunk)
+		}
 	}
 }
 
@@ -118,10 +147,10 @@ func (p *pull) offer(target int32) {
 	c := p.c
 	now := c.eng.Now()
 	end, backlog, write := p.ends[target], c.targets[target].disk.backlog(now), c.takes(target, c.piece)
-	if to, ready, ok := end.Offer(backlog, write); ok {
+	if to, ready, ok := end.Offer(now, backlog, write); ok {
 		c.tell(c.nodeOfTarget(target), message{kind: offer, from: target, chunk: to.Tag, id: to.ID, a: ready}, p.node(to.From))
 	}
-	if in := end.Wake(backlog, write); in < sim.Forever {
+	if in := end.Wake(now, backlog, write); in < sim.Forever {
 		c.eng.Arm(p.clock[target], now+in)
 	}
 }
@@ -164,14 +193,11 @@ func (p *pull) offered(m *message) {
 func (p *pull) pull(target int32) {
 	c := p.c
 	for {
-		i, ok := p.ends[target].Pull()
+		x, ok := p.ends[target].Pull()
 		if !ok {
 			return
 		}
-		x := &c.chunks[i]
-		k := x.place(target)
-		from := p.before(x, k)
-		c.tell(c.nodeOfTarget(target), message{kind: pullNow, from: target, chunk: i, id: x.id, n: int32(k)}, p.node(from))
+		c.tell(c.nodeOfTarget(target), message{kind: pullNow, from: target, chunk: x.Tag, id: x.ID, n: int32(x.Place)}, p.node(x.From))
 	}
 }
 

@@ -20,12 +20,15 @@ type uch struct {
 	share []*reserve.Share // of targets: how each divides its link
 	tell  []reserve.Rate
 	last  [][maxReplicas]int32
-	clock []sim.Timer // by flow
+	clock []sim.Timer          // by flow
+	of    [][maxReplicas]int32 // by chunk: its flows
+	node  [1]int32
 }
 
 // flow is a replica on its way.
 type flow struct {
 	chunk          int32
+	epoch          uint32 // tells it from others that had its number
 	gateway        int32
 	target         int32
 	id             uint64 // the chunk's
@@ -44,6 +47,7 @@ const (
 	rateInit
 	rateSet
 	replicaAck
+	putCancel
 )
 
 func newUCH(c *Cluster, d *reserve.Durations) *uch {
@@ -70,6 +74,12 @@ func newUCH(c *Cluster, d *reserve.Durations) *uch {
 func (u *uch) begin(i int32) {
 	c := u.c
 	x := &c.chunks[i]
+	for int(i) >= len(u.of) {
+		u.of = append(u.of, [maxReplicas]int32{})
+	}
+	for k := range u.of[i] {
+		u.of[i][k] = -1
+	}
 	u.choose(x)
 	u.ask(i, 0)
 }
@@ -109,7 +119,8 @@ func (u *uch) ask(i int32, replica int8) {
 		u.clock = append(u.clock, c.eng.NewTimer(c.self, c.here, evTimer, uint32(n)))
 	}
 	now := c.eng.Now()
-	u.flows[n] = flow{chunk: i, gateway: x.gateway, target: x.targets[replica], id: x.id, replica: replica, own: reserve.NewLeaky(u.d, 0), free: now + u.d.Control}
+	u.of[i][replica] = n
+	u.flows[n] = flow{chunk: i, epoch: u.flows[n].epoch + 1, gateway: x.gateway, target: x.targets[replica], id: x.id, replica: replica, own: reserve.NewLeaky(u.d, 0), free: now + u.d.Control}
 	u.link[x.gateway].Use(now, 8*int64(u.d.ControlSize))
 	u.flows[n].own.Use(now, 8*int64(u.d.ControlSize))
 	c.toTarget(message{kind: putRequest, from: x.gateway, to: x.targets[replica], chunk: i, id: x.id, n: n}, u.d.Control)
@@ -123,10 +134,16 @@ func (u *uch) message(m *message) {
 	switch m.kind {
 	case putRequest:
 		t := &c.targets[m.to]
-		rate := u.share[m.to].Admit(uint64(m.n), c.piece)
+		if f.id != m.id {
+			return // given up before it came
+		}
+		rate := u.share[m.to].Admit(u.key(m.n), c.piece)
 		c.toGateway(message{kind: rateInit, from: m.to, to: f.gateway, n: m.n, id: m.id, a: sim.Time(rate)}, u.d.Control, u.d.UnicastDelay(t.disk.backlog(now)))
 		u.divide(m.to)
 	case rateInit:
+		if f.id != m.id {
+			return
+		}
 		f.started, f.rate = true, units.BitRate(m.a)
 		if f.waiting > 0 {
 			f.rate = f.waiting
@@ -143,8 +160,17 @@ func (u *uch) message(m *message) {
 			f.own.SetRate(now, f.rate)
 			u.try(m.n)
 		}
+	case putCancel:
+		if u.share[m.to].Remove(uint64(m.a)) {
+			u.divide(m.to)
+		}
 	case replicaAck:
+		if f.id != m.id || c.chunks[f.chunk].id != m.id {
+			return
+		}
 		i := f.chunk
+		u.of[i][f.replica] = -1
+		f.id = 0
 		u.spare = append(u.spare, m.n)
 		c.acknowledged(i)
 	}
@@ -154,8 +180,12 @@ func (u *uch) message(m *message) {
 func (u *uch) divide(target int32) {
 	u.tell = u.share[target].Divide(u.tell[:0])
 	for _, r := range u.tell {
-		f := &u.flows[r.Flow]
-		u.c.toGateway(message{kind: rateSet, from: target, to: f.gateway, n: int32(r.Flow), id: f.id, a: sim.Time(r.Rate)}, u.d.Control, 0)
+		n := int32(uint32(r.Flow))
+		f := &u.flows[n]
+		if u.key(n) != r.Flow {
+			continue // its gateway has given it up, which the target has not heard yet
+		}
+		u.c.toGateway(message{kind: rateSet, from: target, to: f.gateway, n: n, id: f.id, a: sim.Time(r.Rate)}, u.d.Control, 0)
 	}
 }
 
@@ -212,12 +242,36 @@ func (u *uch) frame(arg uint32, _ int32, size units.Bytes) {
 	f.received += size
 	share := u.share[f.target]
 	if f.received < c.piece {
-		share.Received(uint64(n), f.received)
+		share.Received(u.key(n), f.received)
 		return
 	}
 	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, chunk: f.chunk, n: n, id: f.id})
-	share.Remove(uint64(n))
+	share.Remove(u.key(n))
 	u.divide(f.target)
+}
+
+// key is what a target knows a flow by.
+func (u *uch) key(n int32) uint64 { return uint64(uint32(n)) | uint64(u.flows[n].epoch)<<32 }
+
+// abandon implements recovery.
+func (u *uch) abandon(i int32) {
+	c := u.c
+	for _, n := range u.of[i] {
+		if n < 0 {
+			continue
+		}
+		f := &u.flows[n]
+		c.eng.Disarm(u.clock[n])
+		u.node[0] = c.nodeOfTarget(f.target)
+		c.cancel(f.gateway, message{kind: putCancel, from: f.gateway, chunk: i, id: f.id, n: n, a: sim.Time(u.key(n))}, u.node[:])
+		f.id, f.rate = 0, 0
+		u.spare = append(u.spare, n)
+	}
+}
+
+// restart implements recovery.
+func (u *uch) restart(target int32) {
+	u.share[target] = reserve.NewShare(u.d, u.c.cfg.Protocol.division())
 }
 
 // floor implements protocol: for each replica a request, an answer and its frames; the next is asked when the last frame is begun, or, if

@@ -115,7 +115,10 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	}
 	r.SimulatedS = last.at.Seconds()
 	r.Summary = clusterSummary(cfg)
-	r.Limits = []string{"The network's core never blocks, and processors take no time.", "No target fails and no frame is lost."}
+	r.Limits = []string{"The network's core never blocks, and processors take no time."}
+	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
+		r.Limits = append(r.Limits, "No target fails and no frame is lost.")
+	}
 	if cfg.Load == (cluster.Load{}) {
 		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop): rate and mean latency are one measurement, not two.")
 	}
@@ -150,6 +153,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	if cfg.Read == cluster.ReadHedged && cfg.Reads > 0 {
 		r.Set("cluster.get.hedged", float64(last.counters.Hedged-from.counters.Hedged))
 	}
+	clusterLosses(r, c, &from.counters)
 	bound := c.Bound()
 	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
 	if span > 0 {
@@ -187,6 +191,32 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	}
 	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.none() && all.Count() > 0 && last.at.Seconds() < limit {
 		r.Warn("the run is %.3g mean latencies long and includes its beginning, when no chunk was done yet; figures are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(all.Mean()/1e12))
+	}
+}
+
+// clusterLosses fills in what was lost and made good again, where anything could be.
+func clusterLosses(r *result.Result, c *cluster.Cluster, from *cluster.Counters) {
+	cfg, k := c.Config(), &c.Counters
+	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
+		return
+	}
+	r.Set("cluster.lost", float64(k.Lost-from.Lost))
+	r.Set("cluster.retried", float64(k.Retried-from.Retried))
+	r.Set("cluster.failed", float64(k.Failed-from.Failed))
+	if cfg.Reads > 0 {
+		r.Set("cluster.get.degraded", float64(k.Degraded-from.Degraded))
+		r.Set("cluster.get.unavailable", float64(k.Unavailable-from.Unavailable))
+	}
+	if len(cfg.Failures) == 0 || cfg.Reads == 0 {
+		return
+	}
+	r.Set("cluster.repair.lost", float64(k.PiecesLost))
+	r.Set("cluster.repair.done", float64(k.Repaired))
+	if c.RepairedAt > 0 {
+		r.Set("cluster.repair.until", c.RepairedAt.Seconds())
+	}
+	if n := c.Missing(); n > 0 {
+		r.Warn("%d pieces of chunks are not made again when the run ends", n)
 	}
 }
 

@@ -18,12 +18,16 @@ type Waiting struct {
 	Tag   int32    // the caller's own
 	From  int32    // the gateway that asks
 	Since sim.Time // since when the chunk waits, by the target's clock
+
+	offered sim.Time // when it got an offer
 }
 
 // Coming is a chunk that a target will receive.
 type Coming struct {
 	ID     uint64
 	Tag    int32
+	From   int32       // the node that sends it
+	Place  int8        // of the target among the chunk's
 	Left   units.Bytes // still to come
 	Pulled bool        // its sender has been told to send
 }
@@ -36,12 +40,14 @@ type Puller struct {
 	open   int       // offers
 	ahead  sim.Time
 	reach  units.Bytes // what a link carries in a round trip
+	wait   sim.Time    // for how long an offer is open
 }
 
-// NewPuller returns a target's side of receiver pull. It offers itself when it has less work than for the time ahead.
-func NewPuller(d *Durations, ahead sim.Time) *Puller {
+// NewPuller returns a target's side of receiver pull. It offers itself when it has less work than for the time ahead. An offer that nobody has
+// answered for the time wait is closed; sim.Forever where no message is lost.
+func NewPuller(d *Durations, ahead, wait sim.Time) *Puller {
 	roundTrip := 2*d.Trip + d.Control
-	return &Puller{d: d, ahead: ahead, reach: units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize}
+	return &Puller{d: d, ahead: ahead, wait: wait, reach: units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize}
 }
 
 // Ask remembers a chunk.
@@ -71,18 +77,27 @@ func (p *Puller) Forget(id uint64) {
 	}
 }
 
+// Drop forgets a chunk that was to come and will not.
+func (p *Puller) Drop(id uint64) {
+	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return x.ID == id })
+}
+
 // Take makes a chunk one that comes, and answers the open offer to it.
-func (p *Puller) Take(id uint64, tag int32, size units.Bytes) {
-	p.Forget(id)
-	p.coming = append(p.coming, Coming{ID: id, Tag: tag, Left: size})
+func (p *Puller) Take(x Coming) {
+	p.Forget(x.ID)
+	p.coming = append(p.coming, x)
 }
 
 // Offer decides on an offer: to whom, and how long until the link is free for it. backlog is for how long the disk has work, write how
 // long it takes to write a chunk.
-func (p *Puller) Offer(backlog, write sim.Time) (to Waiting, ready sim.Time, ok bool) {
+func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready sim.Time, ok bool) {
+	for p.wait < sim.Forever && p.open > 0 && p.asks[0].offered+p.wait <= now {
+		p.Forget(p.asks[0].ID)
+	}
 	if p.open == len(p.asks) || p.Work(backlog, write) > p.ahead {
 		return Waiting{}, 0, false
 	}
+	p.asks[p.open].offered = now
 	to, ready = p.asks[p.open], p.Receiving()
 	p.open++
 	return to, ready, true
@@ -111,15 +126,19 @@ func (p *Puller) Work(backlog, write sim.Time) sim.Time {
 
 // Wake is in how long Offer will have something to say because the disk has worked off its backlog; Forever if only a message can
 // change it.
-func (p *Puller) Wake(backlog, write sim.Time) sim.Time {
-	if p.open == len(p.asks) {
-		return sim.Forever
+func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
+	in := sim.Forever
+	if p.open < len(p.asks) {
+		in = max(p.Work(backlog, write)-p.ahead, 0)
 	}
-	return max(p.Work(backlog, write)-p.ahead, 0)
+	if p.open > 0 && p.wait < sim.Forever {
+		in = min(in, max(p.asks[0].offered+p.wait-now, 0))
+	}
+	return in
 }
 
-// Pull decides on what to pull next: as soon as what is pulled will have come in a round trip. It returns the caller's tag.
-func (p *Puller) Pull() (tag int32, ok bool) {
+// Pull decides on what to pull next: as soon as what is pulled will have come in a round trip.
+func (p *Puller) Pull() (next Coming, ok bool) {
 	var left units.Bytes
 	for i := range p.coming {
 		x := &p.coming[i]
@@ -128,12 +147,12 @@ func (p *Puller) Pull() (tag int32, ok bool) {
 			continue
 		}
 		if left > p.reach {
-			return 0, false
+			return Coming{}, false
 		}
 		x.Pulled = true
-		return x.Tag, true
+		return *x, true
 	}
-	return 0, false
+	return Coming{}, false
 }
 
 // Received: some of a chunk has come. It reports whether it is the last.
