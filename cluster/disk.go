@@ -26,7 +26,7 @@ type job struct {
 	takes   sim.Time
 	size    units.Bytes
 	read    bool
-	repairs bool    // the write makes a piece again
+	repairs bool // the write makes a piece again
 	begun   bool
 	void    bool    // taken back before it began, or lost with its target
 	message message // what is sent when a write is done; what was asked for by a read

@@ -43,7 +43,7 @@ func (t *chunked) Next(a *cluster.Arrival) bool {
 		t.next = t.rec.Offset / t.chunk * t.chunk
 		t.end = t.rec.End()
 	}
-	a.At, a.Read = sim.Time(t.rec.Time), t.rec.Op == block.Read
+	a.At, a.Read = t.rec.Time, t.rec.Op == block.Read
 	a.Gateway = int32(mix(uint64(t.rec.Volume)<<40|uint64(t.next)/uint64(64*units.MiB)) % uint64(t.gateways))
 	a.Object = int64(mix(uint64(t.rec.Volume)<<40|uint64(t.next)/uint64(t.chunk)) % t.objects)
 	t.next += t.chunk

@@ -98,7 +98,7 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		if err != nil {
 			return nil, err
 		}
-		defer p.Close()
+		defer func() { _ = p.Close() }() // it was only read
 		trace = t
 		c.Replay(trace)
 	}
