@@ -7,7 +7,6 @@ import (
 
 	"farflash/block"
 	"farflash/cluster"
-	"farflash/sim"
 	"farflash/units"
 	"farflash/workload"
 )
