@@ -22,7 +22,7 @@ func (c *Cluster) Bounds() []Bound {
 	}
 	data := c.d.Send(c.cfg.Chunk, rate).Seconds() // of a chunk on a link
 	copies := k
-	if c.cfg.Protocol == ReplicastM {
+	if c.cfg.Protocol.multicasts() {
 		copies = 1
 	}
 	return []Bound{

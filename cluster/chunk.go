@@ -68,8 +68,8 @@ func (x *chunk) place(target int32) int {
 	return -1
 }
 
-// keep has a target write a chunk that has arrived and tell its gateway when it is on the disk.
+// keep has a target write a chunk that has arrived and tell its gateway when it is on the disk, or earlier if it acknowledges so.
 func (c *Cluster) keep(target int32, m message, takes sim.Time) {
 	now := c.eng.Now()
-	c.toGateway(m, takes, c.targets[target].disk.write(now, c.d.DiskChunk)-now)
+	c.toGateway(m, takes, c.ackDelay(c.targets[target].disk.write(now, c.d.DiskChunk)-now))
 }

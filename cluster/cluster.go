@@ -40,9 +40,15 @@ const (
 	ReplicastM
 	// ReplicastH is Replicast with multicast control and unicast data (model 8).
 	ReplicastH
+	// UCHAIMD is SURGE's UCH-AIMD (model 6): as UCH, but senders go faster until a target dings them.
+	UCHAIMD
+	// ReplicastHDouble is ReplicastH with windows that are promised twice (model 9).
+	ReplicastHDouble
+	// ReplicastProxy is Replicast with a target that chooses for its whole group (model a).
+	ReplicastProxy
 )
 
-var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h"}
+var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "uch-aimd", "replicast-h-double", "replicast-proxy"}
 
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames[s] }
@@ -51,7 +57,7 @@ func (s Scheme) String() string { return schemeNames[s] }
 func (s Scheme) MarshalText() ([]byte, error) { return []byte(schemeNames[s]), nil }
 
 // surgeNumbers are SURGE's names for its models.
-var surgeNumbers = map[string]string{"5": "uch-ccp", "7": "replicast-m", "8": "replicast-h"}
+var surgeNumbers = map[string]string{"5": "uch-ccp", "6": "uch-aimd", "7": "replicast-m", "8": "replicast-h", "9": "replicast-h-double", "a": "replicast-proxy"}
 
 // UnmarshalText reads a protocol's name, or SURGE's number for it.
 func (s *Scheme) UnmarshalText(text []byte) error {
@@ -77,9 +83,14 @@ const (
 	CompatNone Compat = iota
 	// CompatSURGE is SURGE as the Replicast paper used it, build d92018f.
 	CompatSURGE
+	// CompatSURGEHead is SURGE's last build, 9872498.
+	CompatSURGEHead
 )
 
-var compatNames = []string{"none", "surge-d92018f"}
+var compatNames = []string{"none", "surge-d92018f", "surge-9872498"}
+
+// String is the choice's name in scenarios.
+func (c Compat) String() string { return compatNames[c] }
 
 // MarshalText writes the choice's name.
 func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
@@ -109,7 +120,14 @@ type Config struct {
 	Link Link
 	// Control is what control messages are.
 	Control Control
-	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
+	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
+	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
+	Acknowledge Acknowledge
+	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best is too far away, each time twice as
+	// patient. replicast-h-double and compat: surge-9872498 mean true where nothing is said.
+	Choosy bool
+	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
+	// last one).
 	Compat Compat
 }
 
@@ -183,9 +201,11 @@ func (c *Config) Validate() error {
 	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
 		bad(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
 	}
-	bad(c.Compat != CompatSURGE || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
-	switch c.Protocol {
-	case UCH, UCHInverse:
+	bad(c.Compat == CompatNone || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
+	bad(c.Compat != CompatSURGE || !c.Protocol.ofHead(), "compat", "surge-d92018f has no %v; use surge-9872498", c.Protocol)
+	bad(!c.Choosy || c.Protocol.sequential(), "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
+	switch {
+	case c.Protocol.unicast():
 		bad(c.Targets >= 2*c.Replicas, "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.Replicas, 2*c.Replicas)
 	default:
 		bad(c.Group >= c.Replicas, "group", "%d targets cannot keep %d replicas", c.Group, c.Replicas)
@@ -205,24 +225,30 @@ func percent(f units.Fraction) bool {
 // durations is what all times follow from.
 func (c *Config) durations() reserve.Config {
 	r := reserve.DefaultConfig()
-	switch c.Protocol {
-	case UCH, UCHInverse:
+	switch {
+	case c.Protocol.unicast():
 		r = reserve.UnicastConfig()
 		r.ControlSize = c.Control.Unicast
-	case ReplicastH:
-		r = reserve.HybridConfig()
-		fallthrough
 	default:
+		switch {
+		case c.Protocol == ReplicastProxy:
+			r = reserve.ProxyConfig()
+		case c.Protocol.sequential():
+			r = reserve.HybridConfig()
+		}
 		r.ControlSize = c.Control.Replicast
 		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
 		r.Group = c.Group
-		if c.Control.Queued {
+		if c.Control.Queued && c.Protocol != ReplicastProxy {
 			// The bids of a group come at the same time and take turns on the gateway's link.
 			rate := c.Link.Rate - c.Link.Rate*units.BitRate(math.Round(float64(c.Link.Overhead)*100))/100
 			r.Lead = units.Duration(c.Group-1) * rate.TimeFor(c.Control.Replicast)
 		}
 	}
-	r.Compat = reserve.Compat(c.Compat == CompatSURGE)
+	r.Compat = reserve.Compat(c.Compat != CompatNone)
+	if c.Compat == CompatSURGEHead || c.Protocol.ofHead() {
+		r.Rules = reserve.RulesHead
+	}
 	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
 	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.Chunk, c.Link.Trip, c.Replicas
 	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue

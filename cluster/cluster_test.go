@@ -38,22 +38,30 @@ func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cl
 	return c, done
 }
 
-var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH}
+var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH, cluster.UCHAIMD, cluster.ReplicastHDouble, cluster.ReplicastProxy}
 
 // lone is a cluster with one gateway, whose chunks are alone.
 func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Chunk = p, 1, size
 	if compat {
-		cfg.Compat, cfg.Control.Queued = cluster.CompatSURGE, false
+		cfg.Compat, cfg.Control.Queued = surge(p), false
 	}
 	return cfg
+}
+
+// surge is the build of SURGE that has a protocol.
+func surge(p cluster.Scheme) cluster.Compat {
+	if p == cluster.ReplicastHDouble || p == cluster.ReplicastProxy {
+		return cluster.CompatSURGEHead
+	}
+	return cluster.CompatSURGE
 }
 
 // TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the picosecond by the
 // rules of SURGE, and with queues for control messages besides their turns on the link.
 func TestFloor(t *testing.T) {
-	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM} {
+	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.UCHAIMD, cluster.ReplicastProxy} {
 		for _, size := range []units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB} {
 			for _, rate := range []units.ByteRate{400, 1000} {
 				for _, compat := range []bool{true, false} {
@@ -80,6 +88,20 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// TestFloorOfOneReplica: the protocols whose gateways take windows one after another have an exact floor for one replica.
+func TestFloorOfOneReplica(t *testing.T) {
+	for _, p := range []cluster.Scheme{cluster.ReplicastH, cluster.ReplicastHDouble} {
+		for _, size := range []units.Bytes{16 * units.KiB, units.MiB} {
+			cfg := lone(p, true, size)
+			cfg.Replicas, cfg.Choosy = 1, p == cluster.ReplicastHDouble
+			c, done := run(t, cfg, 1, 50*units.Millisecond)
+			if got := done[0].Done - done[0].Begun; got != c.Floor() {
+				t.Errorf("%v, %v: the first chunk takes %v, alone it should take %v", p, size, got, c.Floor())
+			}
+		}
+	}
+}
+
 // slackOfFrames is what queues on the links add where they are simulated: the frame that a request waits for.
 func slackOfFrames(cfg cluster.Config, compat bool) sim.Time {
 	if compat {
@@ -98,19 +120,28 @@ func TestLaws(t *testing.T) {
 		cfg.Replicas = rapid.IntRange(1, 4).Draw(t, "replicas")
 		cfg.Group = rapid.IntRange(cfg.Replicas, 9).Draw(t, "group")
 		cfg.Targets = cfg.Group * rapid.IntRange(2, 4).Draw(t, "groups")
-		if cfg.Protocol <= cluster.UCHInverse {
+		if unicast(cfg.Protocol) {
 			cfg.Targets = max(cfg.Targets, 2*cfg.Replicas)
 		}
 		cfg.Outstanding = rapid.IntRange(1, 3).Draw(t, "outstanding")
 		cfg.Chunk = units.Bytes(rapid.SampledFrom([]int{1, 4000, 16384, 131072, 300001}).Draw(t, "chunk"))
 		cfg.Disk.Rate = units.ByteRate(rapid.SampledFrom([]int{50, 400, 5000}).Draw(t, "disk")) * units.ByteRate(units.MiB)
 		if rapid.Bool().Draw(t, "compat") {
-			cfg.Compat, cfg.Control.Queued = cluster.CompatSURGE, false
+			cfg.Compat, cfg.Control.Queued = surge(cfg.Protocol), false
+			if rapid.Bool().Draw(t, "head") {
+				cfg.Compat = cluster.CompatSURGEHead
+			}
 		} else {
 			cfg.Control.Queued = rapid.Bool().Draw(t, "queued")
 		}
 		if !cfg.Control.Queued {
 			cfg.Outstanding = 1
+		}
+		if rapid.Bool().Draw(t, "write-back") {
+			cfg.Acknowledge = cluster.WriteBack
+		}
+		if cfg.Protocol == cluster.ReplicastH || cfg.Protocol == cluster.ReplicastHDouble {
+			cfg.Choosy = rapid.Bool().Draw(t, "choosy")
 		}
 		until := 3 * units.Millisecond
 		c, done := run(t, cfg, rapid.Uint64Range(1, 1000).Draw(t, "seed"), until)
@@ -124,18 +155,27 @@ func TestLaws(t *testing.T) {
 			t.Fatalf("%d chunks told of, %+v", len(done), k)
 		}
 		for _, b := range c.Bounds() {
-			if b.Resource == "chunks outstanding" && cfg.Protocol == cluster.ReplicastH {
+			if b.Resource == "chunks outstanding" && (cfg.Protocol == cluster.ReplicastH || cfg.Protocol == cluster.ReplicastHDouble) {
 				continue // the floor of several replicas is an estimate
 			}
-			if b.Resource == "gateways' links" && cfg.Protocol <= cluster.UCHInverse && !cfg.Control.Queued {
+			if b.Resource == "gateways' links" && unicast(cfg.Protocol) && !cfg.Control.Queued {
 				continue // SURGE does not charge the sender's link for the last frame of a replica
 			}
-			// What is under way at the end may have had a part of its work done.
-			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(cfg.Gateways*cfg.Outstanding)/until.Seconds() {
+			// What is under way at the end may have had a part of its work done, and with write-back what waits for the disks is done.
+			under := cfg.Gateways * cfg.Outstanding
+			if cfg.Acknowledge == cluster.WriteBack {
+				under += cfg.Targets * max(2, int(cfg.Disk.Queue/cfg.Chunk))
+			}
+			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(under)/until.Seconds() {
 				t.Fatalf("%v chunks a second, more than the %s allow, %v", got, b.Resource, b.Chunks)
 			}
 		}
 	})
+}
+
+// unicast reports whether a protocol draws targets from all.
+func unicast(p cluster.Scheme) bool {
+	return p == cluster.UCH || p == cluster.UCHInverse || p == cluster.UCHAIMD
 }
 
 // TestSame: a configuration and a seed give the same chunks at the same times, another seed others.

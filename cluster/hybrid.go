@@ -18,15 +18,20 @@ type hybrid struct {
 	spare []int32
 	picks []reserve.Pick
 	group []int32
+	idle  [][]*reserve.Choosy // of gateways: choices that no chunk uses
 }
 
 // sequel is what a gateway knows of a chunk that it puts.
 type sequel struct {
 	group     int32
 	offers    *reserve.Offers
-	order     *reserve.Sequence
+	order     *reserve.Choosy
 	notBefore sim.Time
 	control   sim.Time // until when its last control message is on the link
+	asked     int32    // how often bids were asked for
+	again     sim.Time // when they will be asked for again
+	booked    [maxReplicas]booking
+	before    int8 // replicas that were chosen before the last choice
 }
 
 // unicast is a replica on its way.
@@ -34,10 +39,11 @@ type unicast struct {
 	chunk     int32
 	target    int32
 	sent, got units.Bytes
+	rejected  bool
 }
 
 func newHybrid(c *Cluster, d *reserve.Durations) *hybrid {
-	p := &hybrid{c: c, d: d}
+	p := &hybrid{c: c, d: d, idle: make([][]*reserve.Choosy, len(c.gateways))}
 	for range c.targets {
 		p.bids = append(p.bids, reserve.NewSparse(d))
 	}
@@ -48,10 +54,11 @@ func newHybrid(c *Cluster, d *reserve.Durations) *hybrid {
 func (p *hybrid) begin(i int32) {
 	c := p.c
 	for int(i) >= len(p.puts) {
-		p.puts = append(p.puts, sequel{offers: reserve.NewOffers(p.d), order: reserve.NewSequence(p.d)})
+		p.puts = append(p.puts, sequel{offers: reserve.NewOffers(p.d)})
 	}
 	s := &p.puts[i]
 	s.group, s.notBefore = c.chooseGroup(&c.chunks[i]), c.eng.Now()
+	s.order = p.orderOf(c.chunks[i].gateway)
 	s.order.Start()
 	p.ask(i)
 }
@@ -61,9 +68,11 @@ func (p *hybrid) ask(i int32) {
 	c := p.c
 	x, s := &c.chunks[i], &p.puts[i]
 	s.offers.Reset()
+	s.asked++
+	s.again = sim.Forever
 	p.group = p.others(x, s.group)
 	s.control = c.eng.Now() + c.onLink(p.d)
-	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore}, c.onLink(p.d), p.group)
+	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore, n: s.asked}, c.onLink(p.d), p.group)
 }
 
 // others are the targets of a chunk's group that have not been chosen.
@@ -84,22 +93,28 @@ func (p *hybrid) message(m *message) {
 	now := c.eng.Now()
 	switch m.kind {
 	case askBids:
-		w := p.bids[m.to].Request(now, m.id, m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
-		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
+		w := p.bids[m.to].Request(now, m.key(), m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
+		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, n: m.n, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
 		s := &p.puts[m.chunk]
+		if m.n != s.asked || m.id != c.chunks[m.chunk].id {
+			return // a late rejection has made the gateway ask again
+		}
 		s.offers.Add(m.from, reserve.Window{Left: m.a, Right: m.b}, c.ties()) // bids of an idle group come at the same time
 		if s.offers.Len() == c.cfg.Group-int(c.chunks[m.chunk].n) {
 			p.choose(m.chunk)
 		}
 	case accept:
 		if m.a < m.b && m.n == m.to {
-			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
+			p.bids[m.to].Accept(now, m.key(), reserve.Window{Left: m.a, Right: m.b})
 			return
 		}
-		p.bids[m.to].Cancel(now, m.id)
+		p.bids[m.to].Cancel(now, m.key())
 	case kept:
-		c.acknowledged(m.chunk)
+		g := c.chunks[m.chunk].gateway
+		if c.acknowledged(m.chunk); !c.chunks[m.chunk].live {
+			p.idle[g] = append(p.idle[g], p.puts[m.chunk].order)
+		}
 	}
 }
 
@@ -109,25 +124,26 @@ func (p *hybrid) choose(i int32) {
 	now := c.eng.Now()
 	x, s := &c.chunks[i], &p.puts[i]
 	p.group = p.others(x, s.group)
-	p.picks = s.order.Choose(now, s.offers, c.cfg.Replicas-int(x.n), p.picks[:0])
-	if c.cfg.Compat == CompatSURGE {
+	p.picks = p.picksOf(s, c.cfg.Replicas-int(x.n))
+	s.before = x.n
+	if c.cfg.Compat != CompatNone {
 		for k := range s.offers.Len() {
 			o := s.offers.At(k)
-			p.bids[o.Server].Foresee(x.id, o.Window)
+			p.bids[o.Server].Foresee(key(x.id, i), o.Window)
 		}
 	}
 	s.control = now + c.onLink(p.d)
 	c.accept(message{kind: accept, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group, p.picks)
 	for _, pick := range p.picks {
 		x.targets[x.n] = pick.Server
-		x.n++
 		f := p.flow(unicast{chunk: i, target: pick.Server})
+		s.booked[x.n] = booking{f, pick.Window.Right}
+		x.n++
 		c.after(max(pick.Window.Left, s.control), uint32(f)<<1)
 	}
 	if int(x.n) < c.cfg.Replicas {
-		at, notBefore := s.order.More(now, p.picks)
-		s.notBefore = notBefore
-		c.after(at, uint32(i)<<1|1)
+		at, notBefore := p.more(s)
+		p.askAt(i, at, notBefore)
 	}
 }
 
@@ -147,10 +163,16 @@ func (p *hybrid) flow(f unicast) int32 {
 func (p *hybrid) timer(arg uint32) {
 	c := p.c
 	if arg&1 != 0 {
-		p.ask(int32(arg >> 1))
+		if p.puts[arg>>1].again == c.eng.Now() {
+			p.ask(int32(arg >> 1))
+		}
 		return
 	}
 	f := &p.flows[arg>>1]
+	if f.rejected {
+		p.spare = append(p.spare, int32(arg>>1))
+		return
+	}
 	if until := p.puts[f.chunk].control; until > c.eng.Now() {
 		c.after(until, arg)
 		return
@@ -172,14 +194,53 @@ func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
 		return
 	}
 	x := &c.chunks[f.chunk]
-	p.bids[target].Done(x.id)
-	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk}, c.onLink(p.d))
+	p.bids[target].Done(key(x.id, f.chunk))
+	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk, id: x.id}, c.onLink(p.d))
 	p.spare = append(p.spare, int32(arg))
+}
+
+// orderOf takes a gateway's choice that no other of its chunks uses.
+func (p *hybrid) orderOf(gateway int32) *reserve.Choosy {
+	list := p.idle[gateway]
+	if k := len(list) - 1; k >= 0 {
+		p.idle[gateway] = list[:k]
+		return list[k]
+	}
+	return reserve.NewChoosy(p.d)
+}
+
+// picksOf takes windows of a chunk's bids.
+func (p *hybrid) picksOf(s *sequel, missing int) []reserve.Pick {
+	now := p.c.eng.Now()
+	if !p.c.cfg.Choosy {
+		return s.order.Sequence.Choose(now, s.offers, missing, p.picks[:0])
+	}
+	patience := s.order.Patience()
+	picks := s.order.Choose(now, s.offers, missing, p.picks[:0])
+	if s.order.Patience() > patience {
+		p.c.Counters.Impatient++
+	}
+	return picks
+}
+
+// more says when to ask for what is missing after a choice.
+func (p *hybrid) more(s *sequel) (at, notBefore sim.Time) {
+	if p.c.cfg.Choosy {
+		return s.order.More(p.c.eng.Now(), p.picks)
+	}
+	return s.order.Sequence.More(p.c.eng.Now(), p.picks)
+}
+
+// askAt asks for more bids of a chunk at a time, and not before unless asked again.
+func (p *hybrid) askAt(i int32, at, notBefore sim.Time) {
+	s := &p.puts[i]
+	s.notBefore, s.again = notBefore, max(at, p.c.eng.Now())
+	p.c.after(s.again, uint32(i)<<1|1)
 }
 
 // floor implements protocol: as Replicast's for the first replica; the others, alone, are asked for again and again.
 func (p *hybrid) floor() sim.Time {
 	ctl, trip := p.c.onLink(p.d), p.d.Trip
 	first := ctl + trip + 2*p.d.Control + trip + p.d.Lead
-	return first + sim.Time(p.c.cfg.Replicas)*p.c.dataTime(p.d) + trip + p.d.DiskChunk + ctl + trip
+	return first + sim.Time(p.c.cfg.Replicas)*p.c.dataTime(p.d) + trip + p.c.keepTime(p.d) + ctl + trip
 }

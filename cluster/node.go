@@ -43,6 +43,9 @@ type Counters struct {
 	Frames               uint64 // of data, counted once for each receiver
 	ControlBytes         uint64 // received
 	DataBytes            uint64
+	Dings                uint64 // that senders took to heart
+	Impatient            uint64 // times that a choosy gateway asked again
+	LateRejected         uint64 // windows that were taken back
 }
 
 // Done is a chunk that is done.
@@ -92,6 +95,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.amend(d)
 	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "cluster"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
@@ -103,8 +107,14 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	switch cfg.Protocol {
 	case UCH, UCHInverse:
 		c.proto = newUCH(c, d)
+	case UCHAIMD:
+		c.proto = newAIMD(c, d)
 	case ReplicastM:
 		c.proto = newReplicast(c, d)
+	case ReplicastHDouble:
+		c.proto = newDouble(c, d)
+	case ReplicastProxy:
+		c.proto = newProxied(c, d)
 	default:
 		c.proto = newHybrid(c, d)
 	}
@@ -200,7 +210,7 @@ func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
 	for k := range int32(c.cfg.Group) {
 		dst = append(dst, group*int32(c.cfg.Group)+k)
 	}
-	if c.cfg.Compat == CompatSURGE {
+	if c.cfg.Compat != CompatNone {
 		c.surgeOrder(group, dst[from:])
 	}
 	return dst
@@ -208,7 +218,7 @@ func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
 
 // ties is where the order of bids is drawn from that begin and come in at the same time.
 func (c *Cluster) ties() *sim.Stream {
-	if c.cfg.Compat == CompatSURGE {
+	if c.cfg.Compat != CompatNone {
 		return nil // surgeOrder has decided
 	}
 	return &c.rand

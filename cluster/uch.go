@@ -92,8 +92,8 @@ func (u *uch) choose(x *chunk) {
 	*last = x.targets
 }
 
-// ask begins a replica: the target is asked for a rate.
-func (u *uch) ask(i int32, replica int8) {
+// ask begins a replica: the target is asked for a rate. It returns the flow's number.
+func (u *uch) ask(i int32, replica int8) int32 {
 	c := u.c
 	x := &c.chunks[i]
 	var n int32
@@ -109,6 +109,7 @@ func (u *uch) ask(i int32, replica int8) {
 	u.link[x.gateway].Use(now, 8*int64(u.d.ControlSize))
 	u.flows[n].own.Use(now, 8*int64(u.d.ControlSize))
 	c.toTarget(message{kind: putRequest, from: x.gateway, to: x.targets[replica], chunk: i, id: x.id, n: n}, u.d.Control)
+	return n
 }
 
 // message implements protocol.
@@ -169,14 +170,14 @@ func (u *uch) try(n int32) {
 	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
 	need := int64(8 * size)
 	at := max(f.free, f.own.When(now, need), u.link[f.gateway].When(now, need))
-	if oracle := c.cfg.Compat == CompatSURGE; oracle && at <= now {
+	if oracle := c.cfg.Compat != CompatNone; oracle && at <= now {
 		at = u.port[f.target].When(now, need)
 	}
 	if at > now {
 		c.eng.Arm(u.clock[n], at)
 		return
 	}
-	if c.cfg.Compat == CompatSURGE {
+	if c.cfg.Compat != CompatNone {
 		u.port[f.target].Use(now, need)
 	}
 	f.sent += size
@@ -190,7 +191,7 @@ func (u *uch) try(n int32) {
 		u.try(n)
 		return
 	}
-	if c.cfg.Compat != CompatSURGE {
+	if c.cfg.Compat == CompatNone {
 		u.link[f.gateway].Use(now, need)
 	}
 	// The last frame is on its way: the next replica's turn.
@@ -224,7 +225,7 @@ func (u *uch) floor() sim.Time {
 	last := d.Send(c.cfg.Chunk-full*c.cfg.Link.Frame, d.Effective)
 	one := 2*(d.Control+d.Trip) + sim.Time(full)*d.Frame
 	k := sim.Time(c.cfg.Replicas)
-	t := k*one + last + d.Trip + d.DiskChunk + d.Control + d.Trip
+	t := k*one + last + d.Trip + c.keepTime(d) + d.Control + d.Trip
 	if c.cfg.Control.Queued {
 		t += (k - 1) * last
 	}

@@ -25,9 +25,7 @@ func (s *Scenario) checkCluster(d *decoder) {
 			d.fail(s.where(x.key), "%s: an object cluster has none; leave it out, or leave out object_cluster", x.key)
 		}
 	}
-	if _, said := d.set["object_cluster.control.queued"]; !said && s.ObjectCluster.Compat == cluster.CompatSURGE {
-		s.ObjectCluster.Control.Queued = false
-	}
+	s.clusterDefaults(d)
 	for _, e := range split(s.ObjectCluster.Validate()) {
 		if e != nil {
 			key, rest, _ := strings.Cut(e.Error(), ": ")
@@ -45,6 +43,25 @@ func (s *Scenario) checkCluster(d *decoder) {
 		if x.set {
 			d.fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
 		}
+	}
+}
+
+// clusterDefaults are what follows from other keys where nothing is said.
+func (s *Scenario) clusterDefaults(d *decoder) {
+	c := s.ObjectCluster
+	unsaid := func(key string) bool {
+		_, said := d.set["object_cluster."+key]
+		return !said
+	}
+	head := c.Compat == cluster.CompatSURGEHead
+	if unsaid("control.queued") && c.Compat != cluster.CompatNone {
+		c.Control.Queued = false
+	}
+	if unsaid("acknowledge") && head {
+		c.Acknowledge = cluster.WriteBack
+	}
+	if unsaid("choosy") && (c.Protocol == cluster.ReplicastHDouble || c.Protocol == cluster.ReplicastH && head) {
+		c.Choosy = true
 	}
 }
 
@@ -112,8 +129,8 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	r.SimulatedS = last.at.Seconds()
 	r.Summary = fmt.Sprintf("%s, %s, %v chunks x %d, %v; disks of %v, links of %v", plural(cfg.Gateways, "gateway"), plural(cfg.Targets, "target"), cfg.Chunk, cfg.Replicas, cfg.Protocol, cfg.Disk.Rate, cfg.Link.Rate)
 	r.Limits = []string{"The network's core never blocks, and processors take no time.", "Gateways put chunks as fast as they can; there are no reads, no failures and no lost frames."}
-	if cfg.Compat == cluster.CompatSURGE {
-		r.Limits = append(r.Limits, "compat: surge-d92018f reproduces deviations of a simulator, which no cluster has.")
+	if cfg.Compat != cluster.CompatNone {
+		r.Limits = append(r.Limits, fmt.Sprintf("compat: %v reproduces deviations of a simulator, which no cluster has.", cfg.Compat))
 	}
 	var h stats.Histogram
 	for _, x := range slices[skip:] {

@@ -15,13 +15,15 @@ func TestClusterMistakes(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"misspelt section", "object_cluster", "object_clusters", `a.yaml:1:1: unknown key "object_clusters" in the scenario; did you mean "object_cluster"?`},
 		{"misspelt key", "gateways", "gateway", `a.yaml:1:18: unknown key "gateway" in object_cluster; did you mean "gateways"?`},
-		{"misspelt protocol", "gateways: 18", "protocol: replicast", `a.yaml:1:28: object_cluster.protocol: "replicast" is not possible; use uch-ccp, uch-ccp-inverse, replicast-m or replicast-h`},
+		{"misspelt protocol", "gateways: 18", "protocol: replicast", `a.yaml:1:28: object_cluster.protocol: "replicast" is not possible; use uch-ccp, uch-ccp-inverse, replicast-m`},
 		{"few targets", "targets: 18", "targets: 2", "a.yaml:1:41: object_cluster.targets: 2 are one group; Replicast needs at least two, 18 targets"},
 		{"odd groups", "targets: 18", "targets: 20", "a.yaml:1:17: object_cluster.group: 9 does not divide the 20 targets; the nearest number of targets that it divides is 18"},
 		{"no chunk", "gateways: 18", "chunk: 0B", "a.yaml:1:25: object_cluster.chunk: 0B is not possible; use 1B to 1GiB"},
 		{"without an end", "until: 5ms", "warm_up: auto", "a.yaml:2:10: measure.until: gateways put chunks for ever; give a time such as 10ms"},
 		{"with a drive", "measure", "ssd: tlc-enterprise\nmeasure", "a.yaml:2:6: ssd: an object cluster has none; leave it out, or leave out object_cluster"},
 		{"requests", "until: 5ms", "until: 5ms, requests: true", "a.yaml:2:33: measure.requests: an object cluster has none"},
+		{"a build without it", "gateways: 18", "protocol: replicast-proxy, compat: surge-d92018f", "a.yaml:1:53: object_cluster.compat: surge-d92018f has no replicast-proxy; use surge-9872498"},
+		{"choosy without a choice", "gateways: 18", "choosy: true", "a.yaml:1:26: object_cluster.choosy: replicast-m does not choose among windows that follow each other; leave it out, or use replicast-h"},
 		{"SURGE that queues", "gateways: 18", "compat: surge-d92018f, control: {queued: true}", "a.yaml:1:59: object_cluster.control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -44,7 +46,7 @@ func TestClusterMistakes(t *testing.T) {
 
 // TestClusterRun: the same bytes twice, every check holds, figures agree with each other, and the scenario by SURGE's names.
 func TestClusterRun(t *testing.T) {
-	for _, protocol := range []string{"uch-ccp", "7", "replicast-h"} {
+	for _, protocol := range []string{"uch-ccp", "7", "replicast-h", "6", "9", "a"} {
 		o := run(t, smallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
 		again := run(t, smallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
 		a, err := o.Result.Encode()
@@ -54,7 +56,7 @@ func TestClusterRun(t *testing.T) {
 		if b, err := again.Result.Encode(); err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: two runs differ (%v)", protocol, err)
 		}
-		if rate, bound := metric(t, o, "cluster.put.rate"), metric(t, o, "cluster.bound.rate"); rate <= 0 || rate > bound {
+		if rate, bound := metric(t, o, "cluster.put.rate"), metric(t, o, "cluster.bound.rate"); rate <= 0 || rate > 1.03*bound { // chunks that were begun before the measured time are done in it
 			t.Errorf("%s: %g of %g B/s", protocol, rate, bound)
 		}
 		// Little's law: a gateway has one chunk outstanding, but for those that have not begun or ended in the measured time.
