@@ -26,8 +26,8 @@ func (c *Cluster) Bounds() []Bound {
 		copies = 1
 	}
 	return []Bound{
-		{"disks", float64(c.cfg.Targets) / (k * c.d.DiskChunk.Seconds())},
-		{"targets' links", float64(c.cfg.Targets) / (k * data)},
+		{"disks", float64(c.cfg.used()) / (k * c.d.DiskChunk.Seconds())},
+		{"targets' links", float64(c.cfg.used()) / (k * data)},
 		{"gateways' links", float64(c.cfg.Gateways) / (copies * data)},
 		{"chunks outstanding", float64(c.cfg.Gateways*c.cfg.Outstanding) / c.Floor().Seconds()},
 	}

@@ -46,9 +46,11 @@ const (
 	ReplicastHDouble
 	// ReplicastProxy is Replicast with a target that chooses for its whole group (model a).
 	ReplicastProxy
+	// CommandWindow has each gateway write to a target of its own (model b).
+	CommandWindow
 )
 
-var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "uch-aimd", "replicast-h-double", "replicast-proxy"}
+var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "uch-aimd", "replicast-h-double", "replicast-proxy", "command-window"}
 
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames[s] }
@@ -57,7 +59,7 @@ func (s Scheme) String() string { return schemeNames[s] }
 func (s Scheme) MarshalText() ([]byte, error) { return []byte(schemeNames[s]), nil }
 
 // surgeNumbers are SURGE's names for its models.
-var surgeNumbers = map[string]string{"5": "uch-ccp", "6": "uch-aimd", "7": "replicast-m", "8": "replicast-h", "9": "replicast-h-double", "a": "replicast-proxy"}
+var surgeNumbers = map[string]string{"5": "uch-ccp", "6": "uch-aimd", "7": "replicast-m", "8": "replicast-h", "9": "replicast-h-double", "a": "replicast-proxy", "b": "command-window"}
 
 // UnmarshalText reads a protocol's name, or SURGE's number for it.
 func (s *Scheme) UnmarshalText(text []byte) error {
@@ -108,11 +110,11 @@ type Config struct {
 	Protocol Scheme
 	// Chunk is the size of a chunk.
 	Chunk units.Bytes
-	// Replicas is how many targets keep each chunk.
+	// Replicas is how many targets keep each chunk. command-window has 1 where nothing is said.
 	Replicas int
 	// Group is how many targets a negotiating group of Replicast has.
 	Group int
-	// Outstanding is how many chunks a gateway works on at once.
+	// Outstanding is how many chunks a gateway works on at once. command-window has 2 where nothing is said.
 	Outstanding int
 	// Disk is each target's disk.
 	Disk Disk
@@ -137,6 +139,9 @@ type Disk struct {
 	Rate units.ByteRate
 	// Queue is how much may wait for the disk before a target delays what it is sent; at least two chunks.
 	Queue units.Bytes
+	// Latency says whether acknowledgements come later the more waits for the disk: constant or grows. command-window means grows where nothing is
+	// said.
+	Latency DiskLatency
 }
 
 // Link is a node's link to a core that never blocks.
@@ -188,7 +193,7 @@ func (c *Config) Validate() error {
 	bad(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
 	bad(c.Replicas <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.Replicas, c.Targets)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
-	bad(c.Outstanding <= 1 || c.Control.Queued, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	bad(c.Outstanding <= 1 || c.Control.Queued || c.Protocol == CommandWindow, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	bad(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	bad(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
@@ -205,6 +210,9 @@ func (c *Config) Validate() error {
 	bad(c.Compat != CompatSURGE || !c.Protocol.ofHead(), "compat", "surge-d92018f has no %v; use surge-9872498", c.Protocol)
 	bad(!c.Choosy || c.Protocol.sequential(), "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
 	switch {
+	case c.Protocol == CommandWindow:
+		bad(c.Replicas == 1, "replicas", "%d are not possible with %v, whose gateways have one target each; use 1", c.Replicas, c.Protocol)
+		bad(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways has one of its own", c.Targets, c.Gateways)
 	case c.Protocol.unicast():
 		bad(c.Targets >= 2*c.Replicas, "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.Replicas, 2*c.Replicas)
 	default:
@@ -226,7 +234,7 @@ func percent(f units.Fraction) bool {
 func (c *Config) durations() reserve.Config {
 	r := reserve.DefaultConfig()
 	switch {
-	case c.Protocol.unicast():
+	case c.Protocol.unicast() || c.Protocol == CommandWindow:
 		r = reserve.UnicastConfig()
 		r.ControlSize = c.Control.Unicast
 	default:

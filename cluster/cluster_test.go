@@ -38,12 +38,15 @@ func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cl
 	return c, done
 }
 
-var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH, cluster.UCHAIMD, cluster.ReplicastHDouble, cluster.ReplicastProxy}
+var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH, cluster.UCHAIMD, cluster.ReplicastHDouble, cluster.ReplicastProxy, cluster.CommandWindow}
 
 // lone is a cluster with one gateway, whose chunks are alone.
 func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Chunk = p, 1, size
+	if p == cluster.CommandWindow {
+		cfg.Replicas = 1
+	}
 	if compat {
 		cfg.Compat, cfg.Control.Queued = surge(p), false
 	}
@@ -52,7 +55,7 @@ func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 
 // surge is the build of SURGE that has a protocol.
 func surge(p cluster.Scheme) cluster.Compat {
-	if p == cluster.ReplicastHDouble || p == cluster.ReplicastProxy {
+	if p == cluster.ReplicastHDouble || p == cluster.ReplicastProxy || p == cluster.CommandWindow {
 		return cluster.CompatSURGEHead
 	}
 	return cluster.CompatSURGE
@@ -61,7 +64,7 @@ func surge(p cluster.Scheme) cluster.Compat {
 // TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the picosecond by the
 // rules of SURGE, and with queues for control messages besides their turns on the link.
 func TestFloor(t *testing.T) {
-	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.UCHAIMD, cluster.ReplicastProxy} {
+	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.UCHAIMD, cluster.ReplicastProxy, cluster.CommandWindow} {
 		for _, size := range []units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB} {
 			for _, rate := range []units.ByteRate{400, 1000} {
 				for _, compat := range []bool{true, false} {
@@ -84,6 +87,37 @@ func TestFloor(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestWindow: with one command outstanding a gateway does a chunk in each floor; with two the disk is busy all the time; the disk's latency grows
+// with the queue, which by Little's law changes nothing about the rate as long as the disk has something to write.
+func TestWindow(t *testing.T) {
+	for _, x := range []struct {
+		window int
+		want   func(floor, disk sim.Time) sim.Time // from one chunk to the next
+		after  func(floor, disk sim.Time) sim.Time // latency
+	}{
+		{1, func(floor, _ sim.Time) sim.Time { return floor }, func(floor, _ sim.Time) sim.Time { return floor }},
+		{2, func(_, disk sim.Time) sim.Time { return disk }, func(_, disk sim.Time) sim.Time { return 2 * disk }},
+		{8, func(_, disk sim.Time) sim.Time { return disk }, func(_, disk sim.Time) sim.Time { return 8 * disk }},
+	} {
+		cfg := lone(cluster.CommandWindow, true, 128*units.KiB)
+		cfg.Targets, cfg.Outstanding, cfg.Disk.Latency = 1, x.window, cluster.LatencyGrows
+		c, done := run(t, cfg, 1, 200*units.Millisecond)
+		disk := units.Duration(312_500 * int64(units.Nanosecond))
+		tail := done[len(done)-100:]
+		mean := (tail[99].Done - tail[3].Done) / 96 // whole turns of any window here
+		if want := x.want(c.Floor(), disk); mean != want {
+			t.Errorf("window %d: a chunk every %v, not %v", x.window, mean, want)
+		}
+		sum := sim.Time(0)
+		for _, d := range tail[3:99] {
+			sum += d.Done - d.Begun
+		}
+		if want := x.after(c.Floor(), disk); sum/96 != want {
+			t.Errorf("window %d: a chunk takes %v, not %v", x.window, sum/96, want)
 		}
 	}
 }
@@ -137,6 +171,11 @@ func TestLaws(t *testing.T) {
 		if !cfg.Control.Queued {
 			cfg.Outstanding = 1
 		}
+		if cfg.Protocol == cluster.CommandWindow {
+			cfg.Replicas, cfg.Targets = 1, max(cfg.Gateways, cfg.Targets)
+			cfg.Outstanding = rapid.IntRange(1, 30).Draw(t, "window")
+			cfg.Disk.Latency = cluster.LatencyGrows
+		}
 		if rapid.Bool().Draw(t, "write-back") {
 			cfg.Acknowledge = cluster.WriteBack
 		}
@@ -183,13 +222,16 @@ func TestSame(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol = p
+		if p == cluster.CommandWindow {
+			cfg.Replicas = 1
+		}
 		_, a := run(t, cfg, 1, 5*units.Millisecond)
 		_, b := run(t, cfg, 1, 5*units.Millisecond)
 		_, other := run(t, cfg, 2, 5*units.Millisecond)
 		if !slices.Equal(a, b) {
 			t.Errorf("%v: two runs of a seed differ", p)
 		}
-		if slices.Equal(a, other) {
+		if slices.Equal(a, other) && p != cluster.CommandWindow { // which draws nothing
 			t.Errorf("%v: two seeds give the same", p)
 		}
 	}
@@ -200,6 +242,9 @@ func TestNoAllocations(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Chunk = p, 16*units.KiB
+		if p == cluster.CommandWindow {
+			cfg.Replicas = 1
+		}
 		eng := sim.New()
 		c, err := cluster.New(cfg, eng, 1)
 		if err != nil {
@@ -226,6 +271,9 @@ func BenchmarkCluster(b *testing.B) {
 			b.Run(fmt.Sprintf("%v/%d", p, nodes), func(b *testing.B) {
 				cfg := cluster.DefaultConfig()
 				cfg.Protocol, cfg.Gateways, cfg.Targets = p, nodes, nodes
+				if p == cluster.CommandWindow {
+					cfg.Replicas = 1
+				}
 				eng := sim.New()
 				c, err := cluster.New(cfg, eng, 1)
 				if err != nil {
@@ -259,6 +307,8 @@ func TestMistakes(t *testing.T) {
 		{func(c *cluster.Config) { c.Compat = cluster.CompatSURGE }, "control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
 		{func(c *cluster.Config) { c.Disk.Rate = 0 }, "disk.rate: 0B/s is not possible; use a rate such as 400MiB/s"},
 		{func(c *cluster.Config) { c.Link.Overhead = 0.015 }, "link.overhead: 1.5% is not possible; use whole per cent from 0% to 99%"},
+		{func(c *cluster.Config) { c.Protocol = cluster.CommandWindow }, "replicas: 3 are not possible with command-window, whose gateways have one target each; use 1"},
+		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Gateways = cluster.CommandWindow, 1, 91 }, "targets: 90 are too few: each of the 91 gateways has one of its own"},
 		{func(c *cluster.Config) { c.Control.Share = 0 }, "control.share: 0% is not possible; use whole per cent from 1% to 99%"},
 	} {
 		cfg := cluster.DefaultConfig()

@@ -115,6 +115,8 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		c.proto = newDouble(c, d)
 	case ReplicastProxy:
 		c.proto = newProxied(c, d)
+	case CommandWindow:
+		c.proto = newCommandWindow(c, d)
 	default:
 		c.proto = newHybrid(c, d)
 	}

@@ -17,7 +17,17 @@ func (s Scheme) sequential() bool { return s == ReplicastH || s == ReplicastHDou
 func (s Scheme) multicasts() bool { return s == ReplicastM || s == ReplicastProxy }
 
 // ofHead reports whether SURGE has the protocol in its last build only.
-func (s Scheme) ofHead() bool { return s == ReplicastHDouble || s == ReplicastProxy }
+func (s Scheme) ofHead() bool {
+	return s == ReplicastHDouble || s == ReplicastProxy || s == CommandWindow
+}
+
+// used is how many targets chunks go to.
+func (c *Config) used() int {
+	if c.Protocol == CommandWindow {
+		return c.Gateways
+	}
+	return c.Targets
+}
 
 // surgeBidWait is SURGE's value for how far away a choosy gateway at first lets the best bid be. It is computed before SURGE knows how long a
 // control message takes.

@@ -57,6 +57,18 @@ func (s *Scenario) clusterDefaults(d *decoder) {
 	if unsaid("control.queued") && c.Compat != cluster.CompatNone {
 		c.Control.Queued = false
 	}
+	if c.Protocol == cluster.CommandWindow {
+		if unsaid("replicas") {
+			c.Replicas = 1
+		}
+		if unsaid("outstanding") {
+			c.Outstanding = 2
+		}
+		if unsaid("disk.latency") {
+			c.Disk.Latency = cluster.LatencyGrows
+		}
+		head = false // its acknowledgements always wait for the disk
+	}
 	if unsaid("acknowledge") && head {
 		c.Acknowledge = cluster.WriteBack
 	}
