@@ -23,6 +23,8 @@ import (
 	"math"
 
 	"farflash/cluster/reserve"
+	"farflash/cluster/tier"
+	"farflash/cluster/traffic"
 	"farflash/internal/spelling"
 	"farflash/units"
 )
@@ -48,9 +50,20 @@ const (
 	ReplicastProxy
 	// CommandWindow has each gateway write to a target of its own (model b).
 	CommandWindow
+	// Tiering is an SSD and the HDDs behind it, which package tier simulates (model c).
+	Tiering
+	// Storm and those after it are patterns of events that nodes exchange, which package traffic simulates, in the order of its kinds (models 1,
+	// 1.1, 2, 2.1, 3 and 4).
+	Storm
+	PowerOfTwo
+	Peers
+	PeersBucket
+	PingPong
+	Pipeline
 )
 
-var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "uch-aimd", "replicast-h-double", "replicast-proxy", "command-window"}
+var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "uch-aimd", "replicast-h-double", "replicast-proxy", "command-window",
+	"tiering", "storm", "power-of-two", "peers", "peers-bucket", "ping-pong", "pipeline"}
 
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames[s] }
@@ -59,7 +72,8 @@ func (s Scheme) String() string { return schemeNames[s] }
 func (s Scheme) MarshalText() ([]byte, error) { return []byte(schemeNames[s]), nil }
 
 // surgeNumbers are SURGE's names for its models.
-var surgeNumbers = map[string]string{"5": "uch-ccp", "6": "uch-aimd", "7": "replicast-m", "8": "replicast-h", "9": "replicast-h-double", "a": "replicast-proxy", "b": "command-window"}
+var surgeNumbers = map[string]string{"1": "storm", "1.1": "power-of-two", "2": "peers", "2.1": "peers-bucket", "3": "ping-pong", "4": "pipeline", "5": "uch-ccp", "6": "uch-aimd",
+	"7": "replicast-m", "8": "replicast-h", "9": "replicast-h-double", "a": "replicast-proxy", "b": "command-window", "c": "tiering"}
 
 // UnmarshalText reads a protocol's name, or SURGE's number for it.
 func (s *Scheme) UnmarshalText(text []byte) error {
@@ -122,6 +136,11 @@ type Config struct {
 	Link Link
 	// Control is what control messages are.
 	Control Control
+	// Tier is what an SSD and the HDDs behind it are; with tiering alone.
+	Tier tier.Policy
+	// Traffic is what nodes send each other that put nothing; with storm, power-of-two, peers, peers-bucket, ping-pong and pipeline alone. Where
+	// nothing is said it is what SURGE's model does.
+	Traffic traffic.Pattern
 	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
 	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
 	Acknowledge Acknowledge
@@ -156,6 +175,11 @@ type Link struct {
 	Trip units.Duration
 }
 
+// effective is the rate without headers.
+func (l *Link) effective() units.BitRate {
+	return l.Rate - l.Rate*units.BitRate(math.Round(float64(l.Overhead)*100))/100
+}
+
 // Control is what control messages are.
 type Control struct {
 	// Unicast is the size of a control message of the unicast protocols.
@@ -176,11 +200,16 @@ func DefaultConfig() Config {
 		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
+		Tier:    tier.DefaultPolicy(),
+		Traffic: traffic.PatternOf(traffic.Storm, 90),
 	}
 }
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
+	if !c.Protocol.putsReplicas() {
+		return c.validateOther()
+	}
 	var errs []error
 	bad := func(ok bool, key, format string, args ...any) {
 		if !ok {
@@ -249,8 +278,7 @@ func (c *Config) durations() reserve.Config {
 		r.Group = c.Group
 		if c.Control.Queued && c.Protocol != ReplicastProxy {
 			// The bids of a group come at the same time and take turns on the gateway's link.
-			rate := c.Link.Rate - c.Link.Rate*units.BitRate(math.Round(float64(c.Link.Overhead)*100))/100
-			r.Lead = units.Duration(c.Group-1) * rate.TimeFor(c.Control.Replicast)
+			r.Lead = units.Duration(c.Group-1) * c.Link.effective().TimeFor(c.Control.Replicast)
 		}
 	}
 	r.Compat = reserve.Compat(c.Compat != CompatNone)

@@ -309,6 +309,11 @@ func TestMistakes(t *testing.T) {
 		{func(c *cluster.Config) { c.Link.Overhead = 0.015 }, "link.overhead: 1.5% is not possible; use whole per cent from 0% to 99%"},
 		{func(c *cluster.Config) { c.Protocol = cluster.CommandWindow }, "replicas: 3 are not possible with command-window, whose gateways have one target each; use 1"},
 		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Gateways = cluster.CommandWindow, 1, 91 }, "targets: 90 are too few: each of the 91 gateways has one of its own"},
+		{func(c *cluster.Config) { c.Protocol = cluster.Tiering }, "gateways: 90 are not possible: the tiers of one server have one initiator; use 1"},
+		{func(c *cluster.Config) {
+			c.Protocol, c.Gateways, c.Replicas, c.Tier.Cycle = cluster.Tiering, 1, 1, 0
+		}, "tier.cycle: 0 is not possible; use 1 to 1048576"},
+		{func(c *cluster.Config) { c.Protocol, c.Traffic.Choices = cluster.Storm, 0 }, "traffic.choices: 0 is not possible; use 1 to 64"},
 		{func(c *cluster.Config) { c.Control.Share = 0 }, "control.share: 0% is not possible; use whole per cent from 1% to 99%"},
 	} {
 		cfg := cluster.DefaultConfig()

@@ -120,6 +120,7 @@ func (c *Cluster) sendFrame(gateway int32, arg uint32, size units.Bytes, takes s
 func (c *Cluster) dispatch(node, i int32) {
 	p := &c.parcels[i]
 	p.left = p.n
+	c.sends(node, p)
 	if !c.cfg.Control.Queued {
 		used := c.d.Send(p.size, c.d.Effective)
 		c.out[node].used += used
@@ -217,6 +218,7 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels[i]
 	p.left--
+	c.gets(node, p)
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)

@@ -29,6 +29,7 @@ type Cluster struct {
 	taking   []int32 // the parcel that a node's port is receiving
 	heard    message // the message that is being handled
 	control  units.Bytes
+	bytes    []NodeBytes // of nodes
 
 	Counters Counters
 	// OnDone is told of each chunk that is done.
@@ -91,6 +92,9 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if !cfg.Protocol.putsReplicas() {
+		return nil, fmt.Errorf("protocol: %v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
+	}
 	d, err := reserve.New(cfg.durations())
 	if err != nil {
 		return nil, err
@@ -104,6 +108,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	}
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out, c.taking = make([]port, n), make([]port, n), make([]int32, n)
+	c.bytes = make([]NodeBytes, n)
 	switch cfg.Protocol {
 	case UCH, UCHInverse:
 		c.proto = newUCH(c, d)

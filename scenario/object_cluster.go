@@ -39,7 +39,7 @@ func (s *Scenario) checkCluster(d *decoder) {
 	for _, x := range []struct {
 		key string
 		set bool
-	}{{"requests", s.Measure.Requests}, {"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}, {"timeline", s.Measure.Timeline}} {
+	}{{"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}, {"timeline", s.Measure.Timeline}} {
 		if x.set {
 			d.fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
 		}
@@ -52,6 +52,12 @@ func (s *Scenario) clusterDefaults(d *decoder) {
 	unsaid := func(key string) bool {
 		_, said := d.set["object_cluster."+key]
 		return !said
+	}
+	if k, ok := c.Protocol.Traffic(); ok {
+		s.trafficDefaults(k, unsaid)
+	}
+	if c.Protocol == cluster.Tiering {
+		s.tierDefaults(unsaid)
 	}
 	head := c.Compat == cluster.CompatSURGEHead
 	if unsaid("control.queued") && c.Compat != cluster.CompatNone {
@@ -85,10 +91,17 @@ type clusterSlice struct {
 	sent     []sim.Time // how long each gateway's link was
 	got      []sim.Time // and each target's
 	latency  stats.Histogram
+	nodeSums
 }
 
 // runCluster simulates an object cluster.
 func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*Outcome, error) {
+	if _, ok := s.ObjectCluster.Protocol.Traffic(); ok {
+		return s.runTraffic(ctx, o, digest)
+	}
+	if s.ObjectCluster.Protocol == cluster.Tiering {
+		return s.runTier(ctx, o, digest)
+	}
 	eng := sim.New()
 	c, err := cluster.New(*s.ObjectCluster, eng, o.Seed)
 	if err != nil {
@@ -98,9 +111,11 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	var slices []*clusterSlice
 	now := &clusterSlice{}
 	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
+	rows := chunkRows{tell: o.Chunk}
 	c.OnDone = func(d *cluster.Done) {
 		now.latency.Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
+		rows.add(Chunk{Op: "put", Gateway: d.Gateway, Target: -1, Size: d.Size, Begun: d.Begun, Done: d.Done})
 	}
 	c.Start()
 	interrupted := false
@@ -112,6 +127,7 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		eng.Run(end)
 		now.at, now.counters = end, c.Counters
 		now.disks, now.sent, now.got = c.Busy(end)
+		now.look(c)
 		slices = append(slices, now)
 		now = &clusterSlice{}
 		if o.Progress != nil {
@@ -121,6 +137,9 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 			interrupted = true
 			break
 		}
+	}
+	if rows.err != nil {
+		return nil, rows.err
 	}
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
@@ -134,6 +153,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	last := slices[len(slices)-1]
 	skip, explain := s.Measure.WarmUp.slices(slices, means, r)
 	from := &clusterSlice{disks: make([]sim.Time, cfg.Targets), sent: make([]sim.Time, cfg.Gateways), got: make([]sim.Time, cfg.Targets)}
+	from.nodes = make([]cluster.NodeBytes, len(last.nodes))
 	if skip > 0 {
 		from = slices[skip-1]
 		r.WarmUp = result.WarmUp{UntilS: from.at.Seconds(), Explain: explain}
@@ -153,6 +173,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	r.Set("cluster.put.count", done)
 	r.Set("cluster.put.aborted", float64(last.counters.Aborted-from.counters.Aborted))
 	r.SetLatencies("cluster.put", &h)
+	fillNodes(r, c, slices[skip:], from, last, (last.at - from.at).Seconds())
 	bound := c.Bound()
 	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
 	if span > 0 {

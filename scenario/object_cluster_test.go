@@ -21,7 +21,9 @@ func TestClusterMistakes(t *testing.T) {
 		{"no chunk", "gateways: 18", "chunk: 0B", "a.yaml:1:25: object_cluster.chunk: 0B is not possible; use 1B to 1GiB"},
 		{"without an end", "until: 5ms", "warm_up: auto", "a.yaml:2:10: measure.until: gateways put chunks for ever; give a time such as 10ms"},
 		{"with a drive", "measure", "ssd: tlc-enterprise\nmeasure", "a.yaml:2:6: ssd: an object cluster has none; leave it out, or leave out object_cluster"},
-		{"requests", "until: 5ms", "until: 5ms, requests: true", "a.yaml:2:33: measure.requests: an object cluster has none"},
+		{"flows", "until: 5ms", "until: 5ms, flows: true", "a.yaml:2:30: measure.flows: an object cluster has none"},
+		{"a bad pattern", "gateways: 18", "protocol: storm, traffic: {choices: 0}", "a.yaml:1:54: object_cluster.traffic.choices: 0 is not possible; use 1 to 64"},
+		{"a bad tier", "gateways: 18, targets: 18", "protocol: c, tier: {ssd: {capacity: 1MiB}}", "a.yaml:1:54: object_cluster.tier.ssd.capacity: 1MiB is too little for chunks of 1MiB; use at least 2MiB"},
 		{"a build without it", "gateways: 18", "protocol: replicast-proxy, compat: surge-d92018f", "a.yaml:1:53: object_cluster.compat: surge-d92018f has no replicast-proxy; use surge-9872498"},
 		{"choosy without a choice", "gateways: 18", "choosy: true", "a.yaml:1:26: object_cluster.choosy: replicast-m does not choose among windows that follow each other; leave it out, or use replicast-h"},
 		{"SURGE that queues", "gateways: 18", "compat: surge-d92018f, control: {queued: true}", "a.yaml:1:59: object_cluster.control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
@@ -41,6 +43,46 @@ func TestClusterMistakes(t *testing.T) {
 				t.Errorf("got\n%v\nwant\n%v", err, c.want)
 			}
 		})
+	}
+}
+
+// TestClusterOthers: SURGE's models that put nothing, by their numbers: the same bytes twice, every check holds, and what they have in common with
+// their closed forms.
+func TestClusterOthers(t *testing.T) {
+	for _, x := range []struct {
+		number, metric string
+		least, most    float64
+	}{
+		{"1", "cluster.bound.reached", 0.95, 1.05}, {"1.1", "cluster.bound.reached", 0.95, 1.05}, {"2", "cluster.bound.reached", 0.95, 1.05}, {"2.1", "cluster.bound.reached", 0.95, 1.05},
+		{"3", "cluster.bound.reached", 0.95, 1.05}, {"4", "cluster.bound.reached", 0.95, 1.05}, {"c", "cluster.tier.used", 0.2, 0.75},
+	} {
+		text := "object_cluster: {protocol: " + x.number + "}\nmeasure: {until: 200us, warm_up: 20%, requests: true}\n"
+		if x.number == "c" {
+			text = strings.Replace(text, "200us", "1s", 1)
+		}
+		o, again := run(t, text, 3), run(t, text, 3)
+		a, err := o.Result.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := again.Result.Encode(); err != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s: two runs differ (%v)", x.number, err)
+		}
+		if got := metric(t, o, x.metric); got < x.least || got > x.most {
+			t.Errorf("%s: %s is %g, not %g to %g", x.number, x.metric, got, x.least, x.most)
+		}
+		if !o.Result.OK() {
+			t.Errorf("%s: %+v", x.number, o.Result.Checks)
+		}
+		s, err := parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roundTrip(t, s)
+		rows := 0
+		if _, err := s.Run(t.Context(), Options{Seed: 1, Chunk: func(Chunk) error { rows++; return nil }}); err != nil || rows < 100 {
+			t.Errorf("%s: %d rows, %v", x.number, rows, err)
+		}
 	}
 }
 

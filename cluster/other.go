@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"farflash/cluster/tier"
+	"farflash/cluster/traffic"
+)
+
+// Some of SURGE's models are no protocols by which replicas are put: tiers of one server, which package tier simulates, and events that nodes
+// exchange, which package traffic does. A Config describes them with the keys that they share with the others and a section of their own.
+
+// Traffic is the pattern of a protocol whose nodes exchange events and put nothing.
+func (s Scheme) Traffic() (traffic.Kind, bool) {
+	if s < Storm {
+		return 0, false
+	}
+	return traffic.Kind(s - Storm), true
+}
+
+// putsReplicas reports whether this package simulates the protocol.
+func (s Scheme) putsReplicas() bool { return s < Tiering }
+
+// TrafficConfig is what package traffic is told of a cluster. Its events are as large as control messages of the unicast protocols.
+func (c *Config) TrafficConfig() traffic.Config {
+	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip, Size: c.Control.Unicast}
+}
+
+// TierConfig is what package tier is told of a cluster: one gateway, and targets that are the SSD and the HDDs behind it.
+func (c *Config) TierConfig() tier.Config {
+	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.effective(), Trip: c.Link.Trip, Control: c.Control.Unicast}
+}
+
+// validateOther reports what cannot be of a configuration that another package simulates, by this one's keys.
+func (c *Config) validateOther() error {
+	if _, ok := c.Protocol.Traffic(); ok {
+		t := c.TrafficConfig()
+		return rekey(t.Validate(), "traffic.", map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip", "size": "control.unicast"})
+	}
+	var errs []error
+	if c.Gateways != 1 {
+		errs = append(errs, fmt.Errorf("gateways: %d are not possible: the tiers of one server have one initiator; use 1", c.Gateways))
+	}
+	if c.Targets < 2 {
+		errs = append(errs, fmt.Errorf("targets: %d are too few for an SSD and the HDDs behind it; use at least 2", c.Targets))
+	}
+	if c.Replicas != 1 {
+		errs = append(errs, fmt.Errorf("replicas: %d are not possible: a write goes to one device; use 1", c.Replicas))
+	}
+	if c.Link.Overhead < 0 || c.Link.Overhead >= 1 || !percent(c.Link.Overhead) {
+		errs = append(errs, fmt.Errorf("link.overhead: %v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	t := c.TierConfig()
+	return rekey(t.Validate(), "tier.", map[string]string{"hdds": "targets", "chunk": "chunk", "link": "link.rate", "trip": "link.trip", "control": "control.unicast"})
+}
+
+// rekey gives another package's errors this one's keys.
+func rekey(err error, prefix string, shared map[string]string) error {
+	if err == nil {
+		return nil
+	}
+	var errs []error
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		key, rest, _ := strings.Cut(line, ": ")
+		if name, ok := shared[key]; ok {
+			key = name
+		} else {
+			key = prefix + key
+		}
+		errs = append(errs, fmt.Errorf("%s: %s", key, rest))
+	}
+	return errors.Join(errs...)
+}
