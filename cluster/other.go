@@ -35,6 +35,14 @@ func (c *Config) TierConfig() tier.Config {
 
 // validateOther reports what cannot be of a configuration that another package simulates, by this one's keys.
 func (c *Config) validateOther() error {
+	switch {
+	case c.Compat != CompatNone:
+		return fmt.Errorf("compat: %v has no rules of SURGE's to follow; leave it out", c.Protocol)
+	case c.Acknowledge != WriteThrough:
+		return fmt.Errorf("acknowledge: %v has no choice of it; leave it out", c.Protocol)
+	case c.Choosy:
+		return fmt.Errorf("choosy: %v has no bids to choose from; leave it out", c.Protocol)
+	}
 	if _, ok := c.Protocol.Traffic(); ok {
 		t := c.TrafficConfig()
 		return rekey(t.Validate(), "traffic.", map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip", "size": "control.unicast"})

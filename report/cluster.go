@@ -13,7 +13,7 @@ import (
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	if _, ok := r.value("cluster.put.count"); !ok {
-		return nil
+		return r.exchanges(b, style)
 	}
 	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"), term.Right("mean"), term.Right("p50"),
 		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
@@ -72,6 +72,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
 		t.Row("begun again", r.written("cluster.put.aborted"), style.Dim("chunks whose negotiation found no common time"))
 	}
+	r.tierRows(t, style)
 	b.WriteString("\n" + style.Bold("cluster") + "\n")
 	return t.Write(b, style)
 }
@@ -87,7 +88,7 @@ func clusterTable(r *Run) *table {
 	for _, c := range columns {
 		t.Head = append(t.Head, heading{Title: c.title})
 	}
-	for _, op := range []string{"put", "get"} {
+	for _, op := range []string{"put", "get", "exchange"} {
 		if _, ok := r.value("cluster." + op + ".count"); !ok {
 			continue
 		}
@@ -106,19 +107,20 @@ func clusterTable(r *Run) *table {
 // clusterFigures draw a cluster's latencies, what it reached of each bound, and how evenly its targets were used.
 func clusterFigures(runs []Run) []figure {
 	var g group
+	op := clusterOperation(runs)
 	for i := range runs {
-		if hasHistogram(&runs[i], "cluster.put.latency") {
+		if hasHistogram(&runs[i], "cluster."+op+".latency") {
 			name := runs[i].Label
 			if len(runs) == 1 {
-				name = "put"
+				name = op
 			}
-			g.curves = append(g.curves, curve{&runs[i], name, i, "cluster.put.latency"})
+			g.curves = append(g.curves, curve{&runs[i], name, i, "cluster." + op + ".latency"})
 		}
 	}
 	if g.curves == nil {
 		return nil
 	}
-	out := distributionFigures([]group{g}, "latency", "puts")
+	out := distributionFigures([]group{g}, "latency", op+"s")
 	var rows []string
 	var share []float64
 	for i := range runs {

@@ -57,6 +57,7 @@ func (s *Scenario) runTier(ctx context.Context, o Options, digest string) (*Outc
 	if skip > 0 {
 		from = sums[skip-1]
 	}
+	r.Set("cluster.bound.rate", m.Bound())
 	s.fillTier(r, &cfg, slices[skip:], sums[skip:], &from, at)
 	s.closeCluster(r, m.Check(), fmt.Sprintf("%d writes begun, %d done; %d chunks taken by the SSD, %d moved", m.Counters.Begun, m.Counters.FastDone+m.Counters.SlowDone, m.Counters.Taken, m.Counters.Moved), eng, interrupted)
 	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted}, nil
@@ -92,6 +93,8 @@ func (s *Scenario) fillTier(r *result.Result, cfg *tier.Config, slices []*cluste
 	}
 	r.Set("cluster.put.iops", done/span)
 	r.Set("cluster.put.rate", done/span*float64(cfg.Chunk))
+	bound, _ := r.Metric("cluster.bound.rate")
+	r.Set("cluster.bound.reached", done/span*float64(cfg.Chunk)/bound.Value)
 	r.Set("cluster.disk.utilisation", shareOf(last.busy, from.busy, end-at))
 	names := make([]string, 1+cfg.HDDs)
 	busy, rate := make([][]float64, len(names)), make([][]float64, len(names))

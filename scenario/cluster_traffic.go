@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"farflash/cluster"
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
 	"farflash/result"
@@ -30,6 +31,31 @@ func (s *Scenario) trafficDefaults(k traffic.Kind, unsaid func(string) bool) {
 	} {
 		if unsaid("traffic." + x.key) {
 			x.set()
+		}
+	}
+}
+
+// absentOfCluster are the sections of an object cluster that its protocol has no use for.
+func (s *Scenario) absentOfCluster() []string {
+	if s.ObjectCluster == nil {
+		return nil
+	}
+	var out []string
+	if _, ok := s.ObjectCluster.Protocol.Traffic(); !ok {
+		out = append(out, "object_cluster.traffic")
+	}
+	if s.ObjectCluster.Protocol != cluster.Tiering {
+		out = append(out, "object_cluster.tier")
+	}
+	return out
+}
+
+// checkClusterSections refuses sections that the protocol has no use for.
+func (s *Scenario) checkClusterSections(d *decoder) {
+	use := map[string]string{"object_cluster.traffic": "exchange events; leave it out, or use a protocol such as storm", "object_cluster.tier": "fill tiers; leave it out, or use protocol: tiering"}
+	for _, section := range s.absentOfCluster() {
+		if _, said := d.set[section]; said {
+			d.fail(s.where(section), "%s: gateways with %v do not %s", section, s.ObjectCluster.Protocol, use[section])
 		}
 	}
 }

@@ -26,6 +26,7 @@ func (s *Scenario) checkCluster(d *decoder) {
 		}
 	}
 	s.clusterDefaults(d)
+	s.checkClusterSections(d)
 	for _, e := range split(s.ObjectCluster.Validate()) {
 		if e != nil {
 			key, rest, _ := strings.Cut(e.Error(), ": ")

@@ -153,6 +153,16 @@ func TestLaws(t *testing.T) {
 				half++
 			}
 		}
+		// What the SSD can hold, and what is on its way, may have been begun before.
+		all, slack := 0.0, float64(cfg.SSD.Capacity)+float64(cfg.Chunk)*float64(cfg.SSD.Window+cfg.HDDs*cfg.HDD.Window+cfg.Moving)
+		for _, d := range done {
+			if d.Done > until/2 {
+				all += float64(cfg.Chunk)
+			}
+		}
+		if most := s.Bound()*(until/2).Seconds() + slack; all > most {
+			t.Fatalf("%.4g B in the second half, more than %.4g", all, most)
+		}
 		if half == 0 {
 			t.Fatalf("the SSD has done nothing in the second half: %+v, %v used", s.Counters, s.Used())
 		}
