@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"farflash/cluster/reserve"
 	"farflash/internal/spelling"
 	"farflash/sim"
 )
@@ -49,14 +48,23 @@ func (l *DiskLatency) UnmarshalText(text []byte) error {
 	return spelling.OneOf(text, diskLatencyNames, l)
 }
 
-// ackDelay is how long a target holds back the acknowledgement of a replica that keeps its disk busy for so long.
-func (c *Cluster) ackDelay(busy sim.Time) sim.Time {
-	delay := c.d.AckDelay(busy, c.cfg.Acknowledge == WriteBack)
-	if delay > 0 && c.cfg.Disk.Latency == LatencyGrows {
-		delay += c.d.VariableLatency(busy)
+// acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it
+// is on the disk.
+func (c *Cluster) acknowledges(busy sim.Time) (now bool, late sim.Time) {
+	if c.d.AckDelay(busy, c.cfg.Acknowledge == WriteBack) == 0 {
+		return true, 0
 	}
-	return delay
+	if c.cfg.Disk.Latency == LatencyGrows {
+		late = c.d.VariableLatency(busy)
+	}
+	return false, late
 }
 
-// keepTime is how long an idle target holds back the acknowledgement of a replica.
-func (c *Cluster) keepTime(d *reserve.Durations) sim.Time { return c.ackDelay(d.DiskChunk) }
+// keepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a time.
+func (c *Cluster) keepTime(takes sim.Time) sim.Time {
+	now, late := c.acknowledges(takes)
+	if now {
+		return 0
+	}
+	return takes + late
+}

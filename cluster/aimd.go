@@ -14,7 +14,7 @@ import (
 // What a target sees is what waits at its port (control.queued). In SURGE, and without control.queued, it sees the frames that have been sent
 // and are on their way.
 type aimd struct {
-	uch
+	*uch
 	rate   []reserve.AIMD    // of flows
 	dinger []*reserve.Dinger // of targets
 	look   []sim.Timer       // of targets
@@ -25,13 +25,13 @@ type aimd struct {
 
 // dinged is the message of a target to a sender that is too fast. Its other messages are those of uch; a rateInit without a rate is the answer to
 // a request.
-const dinged uint8 = replicaAck + 1
+const dinged uint8 = putCancel + 1
 
 // lookKind is the flag of a timer's argument that is a target's.
 const lookKind = 1 << 31
 
 func newAIMD(c *Cluster, d *reserve.Durations) *aimd {
-	p := &aimd{uch: *newUCH(c, d)}
+	p := &aimd{uch: newUCH(c, d)}
 	p.coming = make([][]reserve.Arrival, len(c.targets))
 	for t := range c.targets {
 		p.dinger = append(p.dinger, reserve.NewDinger(d))
@@ -42,7 +42,7 @@ func newAIMD(c *Cluster, d *reserve.Durations) *aimd {
 
 // begin implements protocol.
 func (p *aimd) begin(i int32) {
-	p.choose(&p.c.chunks[i])
+	p.prepare(i)
 	p.ask(i, 0)
 }
 
@@ -63,18 +63,26 @@ func (p *aimd) message(m *message) {
 	f := &p.flows[m.n]
 	switch m.kind {
 	case putRequest:
-		p.dinger[m.to].Admit(uint64(m.n), c.cfg.Chunk)
+		if f.id != m.id {
+			return // given up before it came
+		}
+		p.dinger[m.to].Admit(p.key(m.n), c.piece)
 		c.toGateway(message{kind: rateInit, from: m.to, to: f.gateway, n: m.n, id: m.id}, p.d.Control, p.d.UnicastDelay(c.targets[m.to].disk.backlog(now)))
 		p.watch(m.to)
 	case rateInit:
+		if f.id != m.id {
+			return
+		}
 		f.started = true
 		p.try(m.n)
 	case dinged:
-		if f.id != m.id || f.target != m.from || f.sent >= c.cfg.Chunk {
+		if f.id != m.id || f.target != m.from || f.sent >= c.piece {
 			return // the replica is on its way as a whole
 		}
 		c.Counters.Dings++
 		p.rate[m.n].Ding(now)
+	case putCancel:
+		p.dinger[m.to].Remove(uint64(m.a))
 	case replicaAck:
 		p.uch.message(m)
 	}
@@ -99,9 +107,13 @@ func (p *aimd) watch(target int32) {
 func (p *aimd) inspect(target int32) {
 	c := p.c
 	p.ding = p.dinger[target].Look(c.eng.Now(), p.arrivals(target), c.targets[target].disk.backlog(c.eng.Now()), p.ding[:0])
-	for _, n := range p.ding {
+	for _, k := range p.ding {
+		n := int32(uint32(k))
 		f := &p.flows[n]
-		c.toGateway(message{kind: dinged, from: target, to: f.gateway, n: int32(n), id: f.id}, p.d.Control, 0)
+		if p.key(n) != k {
+			continue // its gateway has given it up, which the target has not heard yet
+		}
+		c.toGateway(message{kind: dinged, from: target, to: f.gateway, n: n, id: f.id}, p.d.Control, 0)
 	}
 	if p.dinger[target].Len() > 0 {
 		p.watch(target)
@@ -120,7 +132,9 @@ func (p *aimd) arrivals(target int32) []reserve.Arrival {
 	for _, i := range in.items[in.head:] {
 		x := &c.parcels[i]
 		at += x.takes
-		p.seen = append(p.seen, reserve.Arrival{Flow: uint64(x.arg), At: at})
+		if x.arg&readFrame == 0 && c.chunks[x.message.chunk].id == x.message.id { // not of what is read, nor given up
+			p.seen = append(p.seen, reserve.Arrival{Flow: p.key(int32(x.arg)), At: at})
+		}
 	}
 	return p.seen
 }
@@ -129,11 +143,11 @@ func (p *aimd) arrivals(target int32) []reserve.Arrival {
 func (p *aimd) try(n int32) {
 	c := p.c
 	f, rate := &p.flows[n], &p.rate[n]
-	if !f.started || f.sent >= c.cfg.Chunk {
+	if !f.started || f.sent >= c.piece {
 		return
 	}
 	now := c.eng.Now()
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	need := int64(8 * size)
 	at := max(f.free, rate.When(now, need), p.link[f.gateway].When(now, need))
 	if oracle := c.cfg.Compat != CompatNone; oracle && at <= now {
@@ -150,11 +164,11 @@ func (p *aimd) try(n int32) {
 	takes := p.d.Send(size, rate.Rate())
 	f.free = now + takes
 	to := [1]int32{f.target}
-	c.sendFrame(f.gateway, uint32(n), size, takes, to[:])
+	c.sendFrame(f.gateway, f.chunk, uint32(n), size, takes, to[:])
 	if !c.cfg.Control.Queued {
-		p.expect(f.target, reserve.Arrival{Flow: uint64(n), At: now + takes + c.cfg.Link.Trip})
+		p.expect(f.target, reserve.Arrival{Flow: p.key(n), At: now + takes + c.cfg.Link.Trip})
 	}
-	if f.sent < c.cfg.Chunk {
+	if f.sent < c.piece {
 		rate.Use(now, need)
 		p.link[f.gateway].Use(now, need)
 		p.try(n)
@@ -164,7 +178,7 @@ func (p *aimd) try(n int32) {
 		p.link[f.gateway].Use(now, need)
 	}
 	// The last frame is on its way: the next replica's turn.
-	if next := f.replica + 1; int(next) < c.cfg.Replicas {
+	if next := f.replica + 1; int(next) < c.copies {
 		p.ask(f.chunk, next)
 	}
 }
@@ -181,22 +195,25 @@ func (p *aimd) expect(target int32, a reserve.Arrival) {
 // frame implements protocol: a frame has reached its target.
 func (p *aimd) frame(arg uint32, target int32, size units.Bytes) {
 	c := p.c
-	f := &p.flows[arg]
+	f, id := &p.flows[arg], p.key(int32(arg))
 	coming := p.coming[target]
 	for k := range coming {
-		if coming[k].Flow == uint64(arg) {
+		if coming[k].Flow == id {
 			p.coming[target] = append(coming[:k], coming[k+1:]...)
 			break
 		}
 	}
 	f.received += size
-	if f.received < c.cfg.Chunk {
-		p.dinger[target].Received(uint64(arg), f.received)
+	if f.received < c.piece {
+		p.dinger[target].Received(id, f.received)
 		return
 	}
-	c.keep(target, message{kind: replicaAck, from: target, to: f.gateway, n: int32(arg), id: f.id}, p.d.Control)
-	p.dinger[target].Remove(uint64(arg))
+	c.keep(target, message{kind: replicaAck, from: target, to: f.gateway, chunk: f.chunk, n: int32(arg), id: f.id})
+	p.dinger[target].Remove(id)
 }
+
+// restart implements recovery.
+func (p *aimd) restart(target int32) { p.dinger[target] = reserve.NewDinger(p.d) }
 
 // floor implements protocol: for each replica a request, an answer and its frames, each at the rate that the flow has come to without a ding;
 // the next replica is asked for as in uch.
@@ -205,17 +222,17 @@ func (p *aimd) floor() sim.Time {
 	b := reserve.NewAIMD(d)
 	b.Use(0, 8*int64(d.ControlSize))
 	frames, sent := sim.Time(0), units.Bytes(0)
-	for ; c.cfg.Chunk-sent > c.cfg.Link.Frame; sent += c.cfg.Link.Frame {
+	for ; c.piece-sent > c.cfg.Link.Frame; sent += c.cfg.Link.Frame {
 		// The bucket never holds a flow back that waits for its own frames.
 		frames += d.Send(c.cfg.Link.Frame, b.Rate())
 		b.Use(frames, 8*int64(c.cfg.Link.Frame))
 	}
-	last := d.Send(c.cfg.Chunk-sent, b.Rate())
-	k := sim.Time(c.cfg.Replicas)
+	last := d.Send(c.piece-sent, b.Rate())
+	k := sim.Time(c.copies)
 	if c.cfg.Control.Queued {
-		last = d.Send(c.cfg.Chunk-sent, d.Effective)
+		last = d.Send(c.piece-sent, d.Effective)
 	}
-	t := k*(2*(d.Control+d.Trip)+frames) + last + d.Trip + c.keepTime(d) + d.Control + d.Trip
+	t := k*(2*(d.Control+d.Trip)+frames) + last + d.Trip + c.keepTime(d.DiskChunk) + d.Control + d.Trip
 	if c.cfg.Control.Queued {
 		t += (k - 1) * last
 	}

@@ -26,70 +26,9 @@ import (
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
 	"farflash/internal/spelling"
+	"farflash/sim"
 	"farflash/units"
 )
-
-// Scheme is how chunks are put.
-type Scheme uint8
-
-// The protocols.
-const (
-	// UCH is SURGE's UCH-CCP (model 5): targets at random, unicast, the receiver divides its link.
-	UCH Scheme = iota
-	// UCHInverse is the same, but a flow gets the more of the link the less it has to send.
-	UCHInverse
-	// ReplicastM is Replicast with multicast of control and data (model 7).
-	ReplicastM
-	// ReplicastH is Replicast with multicast control and unicast data (model 8).
-	ReplicastH
-	// UCHAIMD is SURGE's UCH-AIMD (model 6): as UCH, but senders go faster until a target dings them.
-	UCHAIMD
-	// ReplicastHDouble is ReplicastH with windows that are promised twice (model 9).
-	ReplicastHDouble
-	// ReplicastProxy is Replicast with a target that chooses for its whole group (model a).
-	ReplicastProxy
-	// CommandWindow has each gateway write to a target of its own (model b).
-	CommandWindow
-	// Tiering is an SSD and the HDDs behind it, which package tier simulates (model c).
-	Tiering
-	// Storm and those after it are patterns of events that nodes exchange, which package traffic simulates, in the order of its kinds (models 1,
-	// 1.1, 2, 2.1, 3 and 4).
-	Storm
-	PowerOfTwo
-	Peers
-	PeersBucket
-	PingPong
-	Pipeline
-)
-
-var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "uch-aimd", "replicast-h-double", "replicast-proxy", "command-window",
-	"tiering", "storm", "power-of-two", "peers", "peers-bucket", "ping-pong", "pipeline"}
-
-// String is the protocol's name in scenarios.
-func (s Scheme) String() string { return schemeNames[s] }
-
-// MarshalText writes the protocol's name.
-func (s Scheme) MarshalText() ([]byte, error) { return []byte(schemeNames[s]), nil }
-
-// surgeNumbers are SURGE's names for its models.
-var surgeNumbers = map[string]string{"1": "storm", "1.1": "power-of-two", "2": "peers", "2.1": "peers-bucket", "3": "ping-pong", "4": "pipeline", "5": "uch-ccp", "6": "uch-aimd",
-	"7": "replicast-m", "8": "replicast-h", "9": "replicast-h-double", "a": "replicast-proxy", "b": "command-window", "c": "tiering"}
-
-// UnmarshalText reads a protocol's name, or SURGE's number for it.
-func (s *Scheme) UnmarshalText(text []byte) error {
-	if name, ok := surgeNumbers[string(text)]; ok {
-		text = []byte(name)
-	}
-	return spelling.OneOf(text, schemeNames, s)
-}
-
-// division is how a target of the unicast protocols divides its link.
-func (s Scheme) division() reserve.Division {
-	if s == UCHInverse {
-		return reserve.DivideByRemaining
-	}
-	return reserve.DivideEqually
-}
 
 // Compat is whose deviations from a real cluster are reproduced.
 type Compat uint8
@@ -129,7 +68,31 @@ type Config struct {
 	// Group is how many targets a negotiating group of Replicast has.
 	Group int
 	// Outstanding is how many chunks a gateway works on at once. command-window has 2 where nothing is said.
+	// Groups is how many negotiating groups a chunk of protocol pull asks.
+	Groups int
+	// Ahead is for how long a target of protocol pull still has work when it offers itself; 0 is the time until the
+	// last target of a lone chunk would have it, and half a write more in which the other offers come.
+	Ahead units.Duration
+	// Code is an erasure code: a chunk is cut into pieces, of which some can be lost. Without one there are Replicas.
+	Code Code
+	// Placement is how targets are found by the protocols that have no groups: random (as SURGE does), ring, hrw, jump, maglev, straw2, bounded-load or
+	// copysets.
+	Placement Placement
+	// Choices is of how many candidates for each replica the least loaded one is taken, after asking them; 1 asks nobody.
+	Choices int
+	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait.
 	Outstanding int
+	// Load is what gateways do: a closed loop if it says nothing.
+	Load Load
+	// Reads is the share of chunks that are read.
+	Reads units.Fraction
+	// Read is who delivers a chunk: the one with the earliest of the bids, any at random, the least-loaded, a hedged second one or one
+	// of two that are tied.
+	Read Reading
+	// HedgeAfter is after how long a hedged read asks another target; 0 is the time that 19 of 20 of its gateway's reads take.
+	HedgeAfter units.Duration
+	// Objects is how many chunks can be read.
+	Objects int
 	// Disk is each target's disk.
 	Disk Disk
 	// Link is each node's link.
@@ -149,6 +112,13 @@ type Config struct {
 	Choosy bool
 	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
 	// last one).
+	// RetryAfter is after how long a chunk that is not done is begun again, if messages can be lost; 0 is what its gateway has learnt.
+	RetryAfter units.Duration
+	// Failures are targets that fail.
+	Failures []Failure
+	// Repair is what happens then.
+	Repair Repair
+	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
 	Compat Compat
 }
 
@@ -161,6 +131,26 @@ type Disk struct {
 	// Latency says whether acknowledgements come later the more waits for the disk: constant or grows. command-window means grows where nothing is
 	// said.
 	Latency DiskLatency
+	// Kinds are disks that differ, each of a share of the targets.
+	Kinds []Kind
+}
+
+// Kind is a kind of disk.
+type Kind struct {
+	// Share of the targets, drawn at random, that have it.
+	Share units.Fraction
+	// Rate is how fast it is; 0 is as all others.
+	Rate units.ByteRate
+	// Weight is its capacity, where that of all others is 1: placements give it as many times the chunks.
+	Weight float64
+}
+
+// Code is an erasure code.
+type Code struct {
+	// Data is how many pieces a chunk has; 0 is no code.
+	Data int
+	// Parity is how many pieces are added, and how many can be lost.
+	Parity int
 }
 
 // Link is a node's link to a core that never blocks.
@@ -173,6 +163,8 @@ type Link struct {
 	Frame units.Bytes
 	// Trip is the time from one node to another, beside the frame's own.
 	Trip units.Duration
+	// Loss is the share of frames and messages that are lost on their way, at each receiver by itself.
+	Loss units.Fraction
 }
 
 // effective is the rate without headers.
@@ -196,7 +188,7 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Outstanding: 1,
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
 		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
@@ -220,9 +212,13 @@ func (c *Config) Validate() error {
 	bad(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
 	bad(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
 	bad(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
-	bad(c.Replicas <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.Replicas, c.Targets)
+	bad(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
+	c.checkCode(bad)
+	c.checkLoad(bad)
+	c.checkKinds(bad)
+	c.checkFailures(bad)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
-	bad(c.Outstanding <= 1 || c.Control.Queued || c.Protocol == CommandWindow, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	bad(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().finds == findsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	bad(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	bad(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
@@ -235,21 +231,8 @@ func (c *Config) Validate() error {
 	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
 		bad(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
 	}
-	bad(c.Compat == CompatNone || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
-	bad(c.Compat != CompatSURGE || !c.Protocol.ofHead(), "compat", "surge-d92018f has no %v; use surge-9872498", c.Protocol)
-	bad(!c.Choosy || c.Protocol.sequential(), "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
-	switch {
-	case c.Protocol == CommandWindow:
-		bad(c.Replicas == 1, "replicas", "%d are not possible with %v, whose gateways have one target each; use 1", c.Replicas, c.Protocol)
-		bad(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways has one of its own", c.Targets, c.Gateways)
-	case c.Protocol.unicast():
-		bad(c.Targets >= 2*c.Replicas, "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.Replicas, 2*c.Replicas)
-	default:
-		bad(c.Group >= c.Replicas, "group", "%d targets cannot keep %d replicas", c.Group, c.Replicas)
-		bad(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
-		bad(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
-		bad(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
-	}
+	c.checkCompat(bad)
+	c.checkTargets(bad)
 	return errors.Join(errs...)
 }
 
@@ -262,15 +245,18 @@ func percent(f units.Fraction) bool {
 // durations is what all times follow from.
 func (c *Config) durations() reserve.Config {
 	r := reserve.DefaultConfig()
-	switch {
-	case c.Protocol.unicast() || c.Protocol == CommandWindow:
+	switch t := c.Protocol.traits(); {
+	case t.finds != findsBidders:
 		r = reserve.UnicastConfig()
 		r.ControlSize = c.Control.Unicast
+	case c.Protocol == Pull:
+		r = reserve.UnicastConfig()
+		r.ControlSize, r.Group = c.Control.Unicast, c.Group
 	default:
 		switch {
 		case c.Protocol == ReplicastProxy:
 			r = reserve.ProxyConfig()
-		case c.Protocol.sequential():
+		case t.sequential:
 			r = reserve.HybridConfig()
 		}
 		r.ControlSize = c.Control.Replicast
@@ -286,7 +272,7 @@ func (c *Config) durations() reserve.Config {
 		r.Rules = reserve.RulesHead
 	}
 	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
-	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.Chunk, c.Link.Trip, c.Replicas
+	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
 	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
 	if r.Group < r.Replicas {
 		r.Group = r.Replicas // unicast has no groups
@@ -307,3 +293,19 @@ const (
 	maxNodes    = 1 << 20
 	maxReplicas = 16
 )
+
+// ahead is for how long a target still has work when it offers itself.
+func (c *Config) ahead(d *reserve.Durations) units.Duration {
+	if c.Ahead > 0 {
+		return c.Ahead
+	}
+	once := d.Send(c.piece(), d.Effective)
+	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
+	arrives := 3*(d.Control+d.Trip) + once + d.Trip
+	if c.Code.Data > 0 {
+		arrives += sim.Time(c.copies()-1) * once
+	} else {
+		arrives += sim.Time(c.copies()-1) * hop
+	}
+	return arrives + d.DiskChunk/2
+}

@@ -38,7 +38,7 @@ func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cl
 	return c, done
 }
 
-var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH, cluster.UCHAIMD, cluster.ReplicastHDouble, cluster.ReplicastProxy, cluster.CommandWindow}
+var schemes = cluster.Schemes()
 
 // lone is a cluster with one gateway, whose chunks are alone.
 func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
@@ -48,26 +48,21 @@ func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 		cfg.Replicas = 1
 	}
 	if compat {
-		cfg.Compat, cfg.Control.Queued = surge(p), false
+		cfg.Compat, cfg.Control.Queued = p.Build(), false
 	}
 	return cfg
-}
-
-// surge is the build of SURGE that has a protocol.
-func surge(p cluster.Scheme) cluster.Compat {
-	if p == cluster.ReplicastHDouble || p == cluster.ReplicastProxy || p == cluster.CommandWindow {
-		return cluster.CompatSURGEHead
-	}
-	return cluster.CompatSURGE
 }
 
 // TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the picosecond by the
 // rules of SURGE, and with queues for control messages besides their turns on the link.
 func TestFloor(t *testing.T) {
-	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.UCHAIMD, cluster.ReplicastProxy, cluster.CommandWindow} {
+	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.UCHAIMD, cluster.ReplicastProxy, cluster.CommandWindow} {
 		for _, size := range []units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB} {
 			for _, rate := range []units.ByteRate{400, 1000} {
 				for _, compat := range []bool{true, false} {
+					if compat && p.Build() == cluster.CompatNone {
+						continue
+					}
 					cfg := lone(p, compat, size)
 					cfg.Disk.Rate = rate * units.ByteRate(units.MiB)
 					c, done := run(t, cfg, 1, 50*units.Millisecond)
@@ -154,19 +149,22 @@ func TestLaws(t *testing.T) {
 		cfg.Replicas = rapid.IntRange(1, 4).Draw(t, "replicas")
 		cfg.Group = rapid.IntRange(cfg.Replicas, 9).Draw(t, "group")
 		cfg.Targets = cfg.Group * rapid.IntRange(2, 4).Draw(t, "groups")
-		if unicast(cfg.Protocol) {
+		if cfg.Protocol.Placed() {
 			cfg.Targets = max(cfg.Targets, 2*cfg.Replicas)
 		}
 		cfg.Outstanding = rapid.IntRange(1, 3).Draw(t, "outstanding")
 		cfg.Chunk = units.Bytes(rapid.SampledFrom([]int{1, 4000, 16384, 131072, 300001}).Draw(t, "chunk"))
 		cfg.Disk.Rate = units.ByteRate(rapid.SampledFrom([]int{50, 400, 5000}).Draw(t, "disk")) * units.ByteRate(units.MiB)
-		if rapid.Bool().Draw(t, "compat") {
-			cfg.Compat, cfg.Control.Queued = surge(cfg.Protocol), false
+		if cfg.Protocol.Build() != cluster.CompatNone && rapid.Bool().Draw(t, "compat") {
+			cfg.Compat, cfg.Control.Queued = cfg.Protocol.Build(), false
 			if rapid.Bool().Draw(t, "head") {
 				cfg.Compat = cluster.CompatSURGEHead
 			}
 		} else {
 			cfg.Control.Queued = rapid.Bool().Draw(t, "queued")
+		}
+		if cfg.Protocol == cluster.Pull {
+			cfg.Control.Queued, cfg.Groups = true, rapid.IntRange(1, 2).Draw(t, "asked")
 		}
 		if !cfg.Control.Queued {
 			cfg.Outstanding = 1
@@ -174,12 +172,15 @@ func TestLaws(t *testing.T) {
 		if cfg.Protocol == cluster.CommandWindow {
 			cfg.Replicas, cfg.Targets = 1, max(cfg.Gateways, cfg.Targets)
 			cfg.Outstanding = rapid.IntRange(1, 30).Draw(t, "window")
-			cfg.Disk.Latency = cluster.LatencyGrows
 		}
+		if cfg.Control.Queued {
+			variety(t, &cfg)
+		}
+		cfg.Disk.Latency = cluster.DiskLatency(rapid.IntRange(0, 1).Draw(t, "latency"))
 		if rapid.Bool().Draw(t, "write-back") {
 			cfg.Acknowledge = cluster.WriteBack
 		}
-		if cfg.Protocol == cluster.ReplicastH || cfg.Protocol == cluster.ReplicastHDouble {
+		if cfg.Protocol.Sequential() {
 			cfg.Choosy = rapid.Bool().Draw(t, "choosy")
 		}
 		until := 3 * units.Millisecond
@@ -190,20 +191,24 @@ func TestLaws(t *testing.T) {
 			}
 		}
 		k := c.Counters
-		if uint64(len(done)) != k.Done || k.Replicas < k.Done*uint64(cfg.Replicas) {
+		if uint64(len(done)) != k.Done+k.Gets.Done {
 			t.Fatalf("%d chunks told of, %+v", len(done), k)
 		}
+		if cfg.Load.Share > 0 || cfg.Reads > 0 {
+			return // a chance mix may need less than the mean one
+		}
 		for _, b := range c.Bounds() {
-			if b.Resource == "chunks outstanding" && (cfg.Protocol == cluster.ReplicastH || cfg.Protocol == cluster.ReplicastHDouble) {
+			if b.Resource == "chunks outstanding" && cfg.Protocol.Sequential() {
 				continue // the floor of several replicas is an estimate
 			}
-			if b.Resource == "gateways' links" && unicast(cfg.Protocol) && !cfg.Control.Queued {
+			if b.Resource == "gateways' links" && cfg.Protocol.Placed() && !cfg.Control.Queued {
 				continue // SURGE does not charge the sender's link for the last frame of a replica
 			}
 			// What is under way at the end may have had a part of its work done, and with write-back what waits for the disks is done.
 			under := cfg.Gateways * cfg.Outstanding
 			if cfg.Acknowledge == cluster.WriteBack {
-				under += cfg.Targets * max(2, int(cfg.Disk.Queue/cfg.Chunk))
+				piece := max(cfg.Chunk/units.Bytes(max(cfg.Code.Data, 1)), 1)
+				under += 3 * cfg.Targets * max(2, int(cfg.Disk.Queue/piece)) // a fast disk of the unequal ones has three times as much waiting
 			}
 			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(under)/until.Seconds() {
 				t.Fatalf("%v chunks a second, more than the %s allow, %v", got, b.Resource, b.Chunks)
@@ -212,9 +217,35 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// unicast reports whether a protocol draws targets from all.
-func unicast(p cluster.Scheme) bool {
-	return p == cluster.UCH || p == cluster.UCHInverse || p == cluster.UCHAIMD
+// variety draws what real links allow: reads, codes, open loops, placements, unequal disks, losses.
+func variety(t *rapid.T, cfg *cluster.Config) {
+	if !cfg.Protocol.Multicasts() && cfg.Protocol != cluster.CommandWindow && rapid.Bool().Draw(t, "coded") {
+		cfg.Code = cluster.Code{Data: rapid.IntRange(1, 4).Draw(t, "data"), Parity: rapid.IntRange(0, 3).Draw(t, "parity")}
+		n := cfg.Code.Data + cfg.Code.Parity
+		cfg.Group = max(cfg.Group, n)
+		cfg.Targets = max(2*n, 2*cfg.Group)
+		cfg.Chunk = max(cfg.Chunk, 8)
+	}
+	if cfg.Protocol.Placed() {
+		cfg.Placement = cluster.Placement(rapid.IntRange(0, int(cluster.PlaceStraw2)).Draw(t, "placement"))
+	}
+	if cfg.Protocol != cluster.CommandWindow {
+		cfg.Reads = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(t, "reads"))
+	}
+	if cfg.Protocol.Recovers() {
+		cfg.Link.Loss = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(t, "loss"))
+	}
+	cfg.Read = cluster.Reading(rapid.IntRange(0, int(cluster.ReadLeastLoaded)).Draw(t, "read"))
+	if cfg.Code.Data == 0 && cfg.Replicas > 1 {
+		cfg.Read = cluster.Reading(rapid.IntRange(0, int(cluster.ReadTied)).Draw(t, "read"))
+	}
+	cfg.Objects = 100
+	if rapid.Bool().Draw(t, "open") {
+		cfg.Load.Share = units.Fraction(rapid.SampledFrom([]float64{0.3, 0.9, 2}).Draw(t, "load"))
+	}
+	if rapid.Bool().Draw(t, "unequal") {
+		cfg.Disk.Kinds = []cluster.Kind{{Share: 0.3, Rate: cfg.Disk.Rate / 2}, {Share: 0.2, Rate: 3 * cfg.Disk.Rate}}
+	}
 }
 
 // TestSame: a configuration and a seed give the same chunks at the same times, another seed others.
@@ -313,6 +344,10 @@ func TestMistakes(t *testing.T) {
 		{func(c *cluster.Config) {
 			c.Protocol, c.Gateways, c.Replicas, c.Tier.Cycle = cluster.Tiering, 1, 1, 0
 		}, "tier.cycle: 0 is not possible; use 1 to 1048576"},
+		{func(c *cluster.Config) { c.Protocol, c.Reads = cluster.Storm, 0.5 }, "reads: storm reads nothing; leave it out"},
+		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE }, "compat: SURGE has no pull; leave it out"},
+		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 }, "protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, uch-aimd, replicast-h-double"},
+		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Reads = cluster.CommandWindow, 1, 0.5 }, "reads: the gateways of command-window only write, each to its own target; leave it out, or use another protocol"},
 		{func(c *cluster.Config) { c.Protocol, c.Traffic.Choices = cluster.Storm, 0 }, "traffic.choices: 0 is not possible; use 1 to 64"},
 		{func(c *cluster.Config) { c.Control.Share = 0 }, "control.share: 0% is not possible; use whole per cent from 1% to 99%"},
 	} {

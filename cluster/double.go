@@ -21,7 +21,7 @@ const lateReject uint8 = kept + 1
 
 // booking is a window that a gateway has taken.
 type booking struct {
-	flow  int32
+	flow  int32 // -1 when it has arrived as a whole
 	right sim.Time
 }
 
@@ -36,12 +36,17 @@ func (m *message) key() uint64 { return key(m.id, m.chunk) }
 
 func newDouble(c *Cluster, d *reserve.Durations) *double {
 	p := &double{hybrid: *newHybrid(c, d)}
+	p.twice = make([]*reserve.DoubleBooked, len(c.targets))
 	for t := range c.targets {
-		q := reserve.NewDoubleBooked(d)
-		p.twice = append(p.twice, q)
-		p.bids[t] = &q.Sparse
+		p.restart(int32(t))
 	}
 	return p
+}
+
+// restart implements recovery.
+func (p *double) restart(target int32) {
+	q := reserve.NewDoubleBooked(p.d)
+	p.twice[target], p.bids[target] = q, &q.Sparse
 }
 
 // message implements protocol.
@@ -50,6 +55,9 @@ func (p *double) message(m *message) {
 	now := c.eng.Now()
 	switch {
 	case m.kind == askBids:
+		if c.lossy {
+			p.twice[m.to].Expire(now, 0)
+		}
 		w := p.twice[m.to].Request(now, m.key(), m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, n: m.n, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case m.kind == accept && m.a < m.b && m.n == m.to:
@@ -73,7 +81,7 @@ func (p *double) message(m *message) {
 func (p *double) lose(m *message) {
 	c := p.c
 	x, s := &c.chunks[m.chunk], &p.puts[m.chunk]
-	if !x.live || x.id != m.id {
+	if x.id != m.id {
 		return
 	}
 	k := x.place(m.from)
@@ -81,11 +89,11 @@ func (p *double) lose(m *message) {
 		s.offers.Reject(m.from) // it has not been chosen, and will not be
 		return
 	}
-	f := &p.flows[s.booked[k].flow]
-	if f.sent > 0 {
+	n := s.booked[k].flow
+	if n < 0 || p.flows[n].sent > 0 {
 		return
 	}
-	f.rejected = true
+	p.flows[n].dead = true
 	c.Counters.LateRejected++
 	copy(x.targets[k:], x.targets[k+1:x.n])
 	copy(s.booked[k:], s.booked[k+1:x.n])

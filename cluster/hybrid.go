@@ -27,9 +27,10 @@ type sequel struct {
 	offers    *reserve.Offers
 	order     *reserve.Choosy
 	notBefore sim.Time
+	again     sim.Time // when it asks for what is missing
 	control   sim.Time // until when its last control message is on the link
-	asked     int32    // how often bids were asked for
-	again     sim.Time // when they will be asked for again
+	asked     int      // of how many targets
+	round     int32    // how often bids were asked for
 	booked    [maxReplicas]booking
 	before    int8 // replicas that were chosen before the last choice
 }
@@ -39,7 +40,7 @@ type unicast struct {
 	chunk     int32
 	target    int32
 	sent, got units.Bytes
-	rejected  bool
+	dead      bool // given up; its timer still runs
 }
 
 func newHybrid(c *Cluster, d *reserve.Durations) *hybrid {
@@ -59,6 +60,7 @@ func (p *hybrid) begin(i int32) {
 	s := &p.puts[i]
 	s.group, s.notBefore = c.chooseGroup(&c.chunks[i]), c.eng.Now()
 	s.order = p.orderOf(c.chunks[i].gateway)
+	c.chunks[i].groups[0] = s.group
 	s.order.Start()
 	p.ask(i)
 }
@@ -68,11 +70,12 @@ func (p *hybrid) ask(i int32) {
 	c := p.c
 	x, s := &c.chunks[i], &p.puts[i]
 	s.offers.Reset()
-	s.asked++
+	s.round++
 	s.again = sim.Forever
 	p.group = p.others(x, s.group)
+	s.asked = len(p.group)
 	s.control = c.eng.Now() + c.onLink(p.d)
-	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore, n: s.asked}, c.onLink(p.d), p.group)
+	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore, n: s.round}, c.onLink(p.d), p.group)
 }
 
 // others are the targets of a chunk's group that have not been chosen.
@@ -93,15 +96,18 @@ func (p *hybrid) message(m *message) {
 	now := c.eng.Now()
 	switch m.kind {
 	case askBids:
+		if c.lossy {
+			p.bids[m.to].Expire(now, 0)
+		}
 		w := p.bids[m.to].Request(now, m.key(), m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, n: m.n, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
 		s := &p.puts[m.chunk]
-		if m.n != s.asked || m.id != c.chunks[m.chunk].id {
-			return // a late rejection has made the gateway ask again
+		if m.n != s.round || m.id != c.chunks[m.chunk].id {
+			return // it has been given up, or a late rejection has made the gateway ask again
 		}
 		s.offers.Add(m.from, reserve.Window{Left: m.a, Right: m.b}, c.ties()) // bids of an idle group come at the same time
-		if s.offers.Len() == c.cfg.Group-int(c.chunks[m.chunk].n) {
+		if s.offers.Len() == s.asked {
 			p.choose(m.chunk)
 		}
 	case accept:
@@ -109,12 +115,18 @@ func (p *hybrid) message(m *message) {
 			p.bids[m.to].Accept(now, m.key(), reserve.Window{Left: m.a, Right: m.b})
 			return
 		}
-		p.bids[m.to].Cancel(now, m.key())
-	case kept:
-		g := c.chunks[m.chunk].gateway
-		if c.acknowledged(m.chunk); !c.chunks[m.chunk].live {
-			p.idle[g] = append(p.idle[g], p.puts[m.chunk].order)
+		if !p.bids[m.to].Cancel(now, m.key()) {
+			p.bids[m.to].Done(m.key()) // accepted before, and given up now
 		}
+	case kept:
+		x := &c.chunks[m.chunk]
+		if x.id != m.id {
+			return
+		}
+		if int(x.acked)+1 == c.copies {
+			p.putBack(m.chunk) // before the gateway takes its next chunk
+		}
+		c.acknowledged(m.chunk)
 	}
 }
 
@@ -124,7 +136,7 @@ func (p *hybrid) choose(i int32) {
 	now := c.eng.Now()
 	x, s := &c.chunks[i], &p.puts[i]
 	p.group = p.others(x, s.group)
-	p.picks = p.picksOf(s, c.cfg.Replicas-int(x.n))
+	p.picks = p.picksOf(s, c.copies-int(x.n))
 	s.before = x.n
 	if c.cfg.Compat != CompatNone {
 		for k := range s.offers.Len() {
@@ -141,7 +153,7 @@ func (p *hybrid) choose(i int32) {
 		x.n++
 		c.after(max(pick.Window.Left, s.control), uint32(f)<<1)
 	}
-	if int(x.n) < c.cfg.Replicas {
+	if int(x.n) < c.copies {
 		at, notBefore := p.more(s)
 		p.askAt(i, at, notBefore)
 	}
@@ -163,13 +175,13 @@ func (p *hybrid) flow(f unicast) int32 {
 func (p *hybrid) timer(arg uint32) {
 	c := p.c
 	if arg&1 != 0 {
-		if p.puts[arg>>1].again == c.eng.Now() {
-			p.ask(int32(arg >> 1))
+		if i := int32(arg >> 1); p.puts[i].again == c.eng.Now() {
+			p.ask(i)
 		}
 		return
 	}
 	f := &p.flows[arg>>1]
-	if f.rejected {
+	if f.dead {
 		p.spare = append(p.spare, int32(arg>>1))
 		return
 	}
@@ -177,26 +189,53 @@ func (p *hybrid) timer(arg uint32) {
 		c.after(until, arg)
 		return
 	}
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	takes := p.d.Send(size, p.d.DataRate)
 	to := [1]int32{f.target}
-	c.sendFrame(c.chunks[f.chunk].gateway, arg>>1, size, takes, to[:])
-	if f.sent += size; f.sent < c.cfg.Chunk {
+	c.sendFrame(c.chunks[f.chunk].gateway, f.chunk, arg>>1, size, takes, to[:])
+	if f.sent += size; f.sent < c.piece {
 		c.after(c.eng.Now()+takes, arg)
 	}
 }
+
+// abandon implements recovery.
+func (p *hybrid) abandon(i int32) {
+	c := p.c
+	x, s := &c.chunks[i], &p.puts[i]
+	s.again = sim.Forever
+	p.putBack(i)
+	for k := range x.n {
+		n := s.booked[k].flow
+		switch {
+		case n < 0: // it has arrived, and its number may be another's
+		case p.flows[n].sent < c.piece:
+			p.flows[n].dead = true
+		default:
+			p.spare = append(p.spare, n)
+		}
+	}
+	p.group = p.group[:0]
+	for _, t := range c.groupOf(s.group, nil) {
+		p.group = append(p.group, c.nodeOfTarget(t))
+	}
+	c.cancel(x.gateway, message{kind: accept, from: x.gateway, chunk: i, id: x.id, n: -1}, p.group)
+}
+
+// restart implements recovery.
+func (p *hybrid) restart(target int32) { p.bids[target] = reserve.NewSparse(p.d) }
 
 // frame implements protocol.
 func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
 	c := p.c
 	f := &p.flows[arg]
-	if f.got += size; f.got < c.cfg.Chunk {
+	if f.got += size; f.got < c.piece {
 		return
 	}
 	x := &c.chunks[f.chunk]
 	p.bids[target].Done(key(x.id, f.chunk))
-	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk, id: x.id}, c.onLink(p.d))
+	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk, id: x.id})
 	p.spare = append(p.spare, int32(arg))
+	p.puts[f.chunk].booked[x.place(target)].flow = -1
 }
 
 // orderOf takes a gateway's choice that no other of its chunks uses.
@@ -207,6 +246,12 @@ func (p *hybrid) orderOf(gateway int32) *reserve.Choosy {
 		return list[k]
 	}
 	return reserve.NewChoosy(p.d)
+}
+
+// putBack has a gateway keep a chunk's choice for its next one.
+func (p *hybrid) putBack(i int32) {
+	g := p.c.chunks[i].gateway
+	p.idle[g] = append(p.idle[g], p.puts[i].order)
 }
 
 // picksOf takes windows of a chunk's bids.
@@ -242,5 +287,5 @@ func (p *hybrid) askAt(i int32, at, notBefore sim.Time) {
 func (p *hybrid) floor() sim.Time {
 	ctl, trip := p.c.onLink(p.d), p.d.Trip
 	first := ctl + trip + 2*p.d.Control + trip + p.d.Lead
-	return first + sim.Time(p.c.cfg.Replicas)*p.c.dataTime(p.d) + trip + p.c.keepTime(p.d) + ctl + trip
+	return first + sim.Time(p.c.copies)*p.c.dataTime(p.d) + trip + p.c.keepTime(p.d.DiskChunk) + ctl + trip
 }

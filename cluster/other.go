@@ -20,9 +20,6 @@ func (s Scheme) Traffic() (traffic.Kind, bool) {
 	return traffic.Kind(s - Storm), true
 }
 
-// putsReplicas reports whether this package simulates the protocol.
-func (s Scheme) putsReplicas() bool { return s < Tiering }
-
 // TrafficConfig is what package traffic is told of a cluster. Its events are as large as control messages of the unicast protocols.
 func (c *Config) TrafficConfig() traffic.Config {
 	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip, Size: c.Control.Unicast}
@@ -35,19 +32,34 @@ func (c *Config) TierConfig() tier.Config {
 
 // validateOther reports what cannot be of a configuration that another package simulates, by this one's keys.
 func (c *Config) validateOther() error {
-	switch {
-	case c.Compat != CompatNone:
-		return fmt.Errorf("compat: %v has no rules of SURGE's to follow; leave it out", c.Protocol)
-	case c.Acknowledge != WriteThrough:
-		return fmt.Errorf("acknowledge: %v has no choice of it; leave it out", c.Protocol)
-	case c.Choosy:
-		return fmt.Errorf("choosy: %v has no bids to choose from; leave it out", c.Protocol)
+	var errs []error
+	for _, x := range []struct {
+		key  string
+		said bool
+		what string
+	}{
+		{"compat", c.Compat != CompatNone, "has no rules of SURGE's to follow"},
+		{"acknowledge", c.Acknowledge != WriteThrough, "has no choice of it"},
+		{"choosy", c.Choosy, "has no bids to choose from"},
+		{"load", c.Load.open(), "has a load of its own"},
+		{"reads", c.Reads != 0, "reads nothing"},
+		{"code", c.Code != Code{}, "keeps no pieces of chunks"},
+		{"placement", c.Placement != PlaceRandom, "places no chunks"},
+		{"disk.kinds", len(c.Disk.Kinds) > 0, "has no disks that are shares of all"},
+		{"link.loss", c.Link.Loss != 0, "loses nothing"},
+		{"failures", len(c.Failures) > 0, "goes on without any"},
+	} {
+		if x.said {
+			errs = append(errs, fmt.Errorf("%s: %v %s; leave it out", x.key, c.Protocol, x.what))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	if _, ok := c.Protocol.Traffic(); ok {
 		t := c.TrafficConfig()
 		return rekey(t.Validate(), "traffic.", map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip", "size": "control.unicast"})
 	}
-	var errs []error
 	if c.Gateways != 1 {
 		errs = append(errs, fmt.Errorf("gateways: %d are not possible: the tiers of one server have one initiator; use 1", c.Gateways))
 	}

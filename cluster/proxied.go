@@ -19,6 +19,7 @@ type proxied struct {
 	bids    []*reserve.Sparse // of targets
 	puts    []promised        // by chunk
 	picks   []reserve.Pick
+	node    [1]int32
 }
 
 // promised is what a gateway knows of a chunk that it puts.
@@ -81,6 +82,7 @@ func (p *proxied) begin(i int32) {
 	}
 	x := &c.chunks[i]
 	p.puts[i] = promised{group: c.chooseGroup(x)}
+	x.groups[0] = p.puts[i].group
 	c.toTarget(message{kind: askProxy, from: x.gateway, to: p.leader(p.puts[i].group), chunk: i, id: x.id}, c.onLink(p.d))
 }
 
@@ -114,7 +116,7 @@ func (p *proxied) mayAnswer(group int32) bool {
 	if c.cfg.Control.Queued {
 		return true // they take turns on its link
 	}
-	size := units.Bytes(c.cfg.Replicas+1) * c.cfg.Control.Replicast
+	size := units.Bytes(c.copies+1) * c.cfg.Control.Replicast
 	if c.cfg.Compat != CompatNone {
 		size /= 8 // SURGE takes its bytes for bits
 	}
@@ -144,7 +146,8 @@ func (p *proxied) between(m message) {
 		p.message(&m)
 		return
 	}
-	p.c.toMember(m, p.c.onLink(p.d))
+	p.node[0] = p.c.nodeOfTarget(m.to)
+	p.c.tell(p.c.nodeOfTarget(m.from), m, p.node[:])
 }
 
 // timer implements protocol: the next frame of a chunk may be sent, or a proxy may answer the next request.
@@ -155,10 +158,10 @@ func (p *proxied) timer(arg uint32) {
 		return
 	}
 	x, f := &c.chunks[arg], &p.puts[arg]
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	takes := p.d.Send(size, p.d.DataRate)
-	c.sendFrame(x.gateway, arg, size, takes, x.targets[:x.n])
-	if f.sent += size; f.sent < c.cfg.Chunk {
+	c.sendFrame(x.gateway, int32(arg), arg, size, takes, x.targets[:x.n])
+	if f.sent += size; f.sent < c.piece {
 		c.after(c.eng.Now()+takes, arg)
 	}
 }
@@ -180,13 +183,14 @@ func (p *proxied) frame(arg uint32, target int32, size units.Bytes) {
 	c := p.c
 	x, f := &c.chunks[arg], &p.puts[arg]
 	k := x.place(target)
-	if f.got[k] += size; f.got[k] < c.cfg.Chunk {
+	if f.got[k] += size; f.got[k] < c.piece {
 		return
 	}
 	p.bids[target].Done(x.id)
 	leader := p.leader(f.group)
-	c.keep(target, message{kind: proxyKept, from: target, to: x.gateway, chunk: int32(arg)}, c.onLink(p.d))
-	p.between(message{kind: memberDone, from: target, to: leader, chunk: int32(arg), id: x.id, n: target - leader, a: c.targets[target].disk.done})
+	c.keep(target, message{kind: proxyKept, from: target, to: x.gateway, chunk: int32(arg)})
+	now := c.eng.Now()
+	p.between(message{kind: memberDone, from: target, to: leader, chunk: int32(arg), id: x.id, n: target - leader, a: now + c.targets[target].disk.backlog(now)})
 }
 
 // floor implements protocol: request and answer, the window, which begins when the members can know of it, the data, the disk and the
@@ -194,14 +198,5 @@ func (p *proxied) frame(arg uint32, target int32, size units.Bytes) {
 func (p *proxied) floor() sim.Time {
 	c, d := p.c, p.d
 	ctl := c.onLink(d)
-	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + c.dataTime(d) + d.Trip + c.keepTime(d) + ctl + d.Trip
-}
-
-// toMember sends a control message from a target to another.
-func (c *Cluster) toMember(m message, takes sim.Time) {
-	i := c.parcelOf()
-	p := &c.parcels[i]
-	*p = parcel{takes: takes, size: c.control, message: m, n: 1}
-	p.to[0] = c.nodeOfTarget(m.to)
-	c.dispatch(c.nodeOfTarget(m.from), i)
+	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + c.dataTime(d) + d.Trip + c.keepTime(d.DiskChunk) + ctl + d.Trip
 }

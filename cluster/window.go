@@ -83,11 +83,11 @@ func (p *commandWindow) timer(arg uint32) {
 		return
 	}
 	i := s.chunks.items[s.chunks.head]
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-s.sent)
+	size := min(c.cfg.Link.Frame, c.piece-s.sent)
 	takes := p.d.Send(size, p.d.Effective)
-	c.sendFrame(g, uint32(i), size, takes, c.chunks[i].targets[:1])
+	c.sendFrame(g, i, uint32(i), size, takes, c.chunks[i].targets[:1])
 	s.free = now + takes
-	if s.sent += size; s.sent == c.cfg.Chunk {
+	if s.sent += size; s.sent == c.piece {
 		s.sent = 0
 		s.chunks.pop()
 	}
@@ -97,14 +97,14 @@ func (p *commandWindow) timer(arg uint32) {
 // frame implements protocol.
 func (p *commandWindow) frame(arg uint32, target int32, size units.Bytes) {
 	c := p.c
-	if p.got[arg] += size; p.got[arg] < c.cfg.Chunk {
+	if p.got[arg] += size; p.got[arg] < c.piece {
 		return
 	}
-	c.keep(target, message{kind: written, from: target, to: c.chunks[arg].gateway, chunk: int32(arg)}, p.d.Control)
+	c.keep(target, message{kind: written, from: target, to: c.chunks[arg].gateway, chunk: int32(arg)})
 }
 
 // floor implements protocol: the request, the data behind it, the disk and the acknowledgement.
 func (p *commandWindow) floor() sim.Time {
 	c, d := p.c, p.d
-	return d.Control + c.dataTime(d) + d.Trip + c.keepTime(d) + d.Control + d.Trip
+	return d.Control + c.dataTime(d) + d.Trip + c.keepTime(d.DiskChunk) + d.Control + d.Trip
 }

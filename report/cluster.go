@@ -12,8 +12,11 @@ import (
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
-	if _, ok := r.value("cluster.put.count"); !ok {
+	if _, ok := r.value("cluster.exchange.count"); ok {
 		return r.exchanges(b, style)
+	}
+	if _, ok := r.value("cluster.bound.rate"); !ok {
+		return nil
 	}
 	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"), term.Right("mean"), term.Right("p50"),
 		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))

@@ -8,9 +8,6 @@ import (
 
 // exchanges prints what nodes did that put nothing but events.
 func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
-	if _, ok := r.value("cluster.exchange.count"); !ok {
-		return nil
-	}
 	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("a second"), term.Right("mean"), term.Right("p50"), term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
 	row := []string{"exchange"}
 	for _, m := range []string{"count", "iops", "latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99_9", "latency.max"} {
@@ -53,11 +50,13 @@ func (r *Run) tierRows(t *term.Table, style term.Style) {
 	t.Row("held back", r.written("cluster.tier.held"), style.Dim("writes that waited for the SSD to take them, at most "+r.written("cluster.tier.waiting.max")+" at once"))
 }
 
-// clusterOperation is what a cluster's latencies are of: puts or, where nothing is put, exchanges.
+// clusterOperation is what a cluster's latencies are of: puts, gets where nothing is put, exchanges where nothing is got either.
 func clusterOperation(runs []Run) string {
-	for i := range runs {
-		if hasHistogram(&runs[i], "cluster.put.latency") {
-			return "put"
+	for _, op := range []string{"put", "get"} {
+		for i := range runs {
+			if hasHistogram(&runs[i], "cluster."+op+".latency") {
+				return op
+			}
 		}
 	}
 	return "exchange"

@@ -42,7 +42,7 @@ func fillNodes(r *result.Result, c *cluster.Cluster, slices []*clusterSlice, fro
 	gateways, targets := c.Nodes()
 	data, control := last.targets.Data-from.targets.Data, last.targets.Control-from.targets.Control
 	r.Set("cluster.tx.bytes", float64(last.gateways.Sent+last.targets.Sent-from.gateways.Sent-from.targets.Sent))
-	r.Set("cluster.rx.data", float64(data))
+	r.Set("cluster.rx.data", float64(data+last.gateways.Data-from.gateways.Data))
 	r.Set("cluster.rx.control", float64(control+last.gateways.Control-from.gateways.Control))
 	sum, most := 0, 0
 	for _, x := range slices {

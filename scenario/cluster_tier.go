@@ -34,7 +34,7 @@ func (s *Scenario) runTier(ctx context.Context, o Options, digest string) (*Outc
 	writes := make([]uint64, 1+cfg.HDDs)
 	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
 	m.OnDone = func(d *tier.Done) {
-		now.latency.Record(d.Done - d.Begun)
+		now.latency[0].Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
 		writes[d.Device]++
 		rows.add(Chunk{Op: "write", Target: d.Device, Size: cfg.Chunk, Begun: d.Begun, Done: d.Done})
@@ -69,7 +69,7 @@ func (s *Scenario) fillTier(r *result.Result, cfg *tier.Config, slices []*cluste
 	r.SimulatedS = end.Seconds()
 	var h stats.Histogram
 	for _, x := range slices {
-		h.Merge(&x.latency)
+		h.Merge(&x.latency[0])
 	}
 	k, f := &last.counters, &from.counters
 	done := float64(k.FastDone + k.SlowDone - f.FastDone - f.SlowDone)

@@ -117,7 +117,7 @@ func (s *Scenario) runTraffic(ctx context.Context, o Options, digest string) (*O
 	var sums []trafficSlice
 	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
 	m.OnDone = func(d *traffic.Done) {
-		now.latency.Record(d.Done - d.Begun)
+		now.latency[0].Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
 		rows.add(Chunk{Op: "exchange", Gateway: d.From, Target: d.To, Size: cfg.Size, Begun: d.Begun, Done: d.Done})
 	}
@@ -142,7 +142,7 @@ func (s *Scenario) runTraffic(ctx context.Context, o Options, digest string) (*O
 	last := sums[len(sums)-1]
 	var h stats.Histogram
 	for _, x := range slices[skip:] {
-		h.Merge(&x.latency)
+		h.Merge(&x.latency[0])
 	}
 	end := slices[len(slices)-1].at
 	r.SimulatedS = end.Seconds()
@@ -190,7 +190,7 @@ func (s *Scenario) closeCluster(r *result.Result, err error, detail string, eng 
 // Chunk is a chunk that was put, a write or an exchange of events, for chunks.parquet.
 type Chunk struct {
 	ID          uint64 // counted from 1 in the order in which they are done
-	Op          string // put, write or exchange
+	Op          string // put, get, write or exchange
 	Gateway     int32
 	Target      int32 // -1: several
 	Size        units.Bytes

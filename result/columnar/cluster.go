@@ -9,7 +9,7 @@ import (
 // Chunk is one row of chunks.parquet. Times are in picoseconds of simulated time.
 type Chunk struct {
 	ID          int64  // counted from 1 in the order in which they were done
-	Op          string // put, write or exchange
+	Op          string // put, get, write or exchange
 	Gateway     int32
 	Target      int32 // -1: several; written as null
 	Size        int64 // bytes
