@@ -32,18 +32,14 @@ const lookKind = 1 << 31
 
 func newAIMD(c *Cluster, d *reserve.Durations) *aimd {
 	p := &aimd{uch: newUCH(c, d)}
+	p.pick.chosen = func(i int32) { p.ask(i, 0) }
+	p.pick.coming = func(t int32) int { return p.dinger[t].Len() }
 	p.coming = make([][]reserve.Arrival, len(c.targets))
 	for t := range c.targets {
 		p.dinger = append(p.dinger, reserve.NewDinger(d))
 		p.look = append(p.look, c.eng.NewTimer(c.self, c.here, evTimer, lookKind|uint32(t)))
 	}
 	return p
-}
-
-// begin implements protocol.
-func (p *aimd) begin(i int32) {
-	p.prepare(i)
-	p.ask(i, 0)
 }
 
 // ask begins a replica: the target is asked whether it may be sent.
@@ -59,6 +55,9 @@ func (p *aimd) ask(i int32, replica int8) {
 // message implements protocol.
 func (p *aimd) message(m *message) {
 	c := p.c
+	if p.pick.message(m) {
+		return
+	}
 	now := c.eng.Now()
 	f := &p.flows[m.n]
 	switch m.kind {
@@ -236,5 +235,5 @@ func (p *aimd) floor() sim.Time {
 	if c.cfg.Control.Queued {
 		t += (k - 1) * last
 	}
-	return t
+	return t + c.probing()
 }

@@ -74,7 +74,8 @@ func (c *Config) checkLoad(bad checker) {
 	bad(c.Reads == 0 || c.Control.Queued, "reads", "data that is read takes turns on the links, which needs control.queued: true")
 	bad(c.Reads == 0 || c.Protocol.traits().finds != findsOwn, "reads", "the gateways of %v only write, each to its own target; leave it out, or use another protocol", c.Protocol)
 	bad(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
-	bad(c.Choices >= 1 && c.Choices <= 64, "choices", "%d are not possible; use 1 to 64", c.Choices)
+	bad(c.Choices >= 1 && c.Choices*c.copies() <= maxCandidates, "choices", "%d are not possible; use 1 to %d", c.Choices, maxCandidates/max(c.copies(), 1))
+	bad(c.Choices == 1 || c.Control.Queued, "choices", "asking takes turns on the links, which needs control.queued: true")
 }
 
 func (c *Config) checkKinds(bad checker) {
@@ -102,13 +103,15 @@ func (c *Config) checkCompat(bad checker) {
 	bad(!c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
 }
 
-// checkTargets checks what says how the targets of a chunk are found.
+// checkTargets checks what says how the targets of a chunk are found and sent to.
 func (c *Config) checkTargets(bad checker) {
 	t := c.Protocol.traits()
 	bad(!c.Choosy || t.sequential, "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
 	bad(!t.queued || c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
+	bad(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
+	bad(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
 	if t.finds == findsPlaced {
-		bad(c.Placement != PlaceRandom || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
+		bad(c.Placement != PlaceRandom || t.build == CompatNone || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
 		return
 	}
 	why := "the group of a chunk bids for it"

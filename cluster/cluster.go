@@ -67,7 +67,6 @@ type Config struct {
 	Replicas int
 	// Group is how many targets a negotiating group of Replicast has.
 	Group int
-	// Outstanding is how many chunks a gateway works on at once. command-window has 2 where nothing is said.
 	// Groups is how many negotiating groups a chunk of protocol pull asks.
 	Groups int
 	// Ahead is for how long a target of protocol pull still has work when it offers itself; 0 is the time until the
@@ -80,7 +79,7 @@ type Config struct {
 	Placement Placement
 	// Choices is of how many candidates for each replica the least loaded one is taken, after asking them; 1 asks nobody.
 	Choices int
-	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait.
+	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait. command-window has 2 where nothing is said.
 	Outstanding int
 	// Load is what gateways do: a closed loop if it says nothing.
 	Load Load
@@ -110,15 +109,16 @@ type Config struct {
 	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best is too far away, each time twice as
 	// patient. replicast-h-double and compat: surge-9872498 mean true where nothing is said.
 	Choosy bool
-	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
-	// last one).
 	// RetryAfter is after how long a chunk that is not done is begun again, if messages can be lost; 0 is what its gateway has learnt.
 	RetryAfter units.Duration
 	// Failures are targets that fail.
 	Failures []Failure
 	// Repair is what happens then.
 	Repair Repair
-	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
+	// Overcommit is to how many replicas a target of protocol grants grants at a time.
+	Overcommit int
+	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
+	// last one).
 	Compat Compat
 }
 
@@ -165,6 +165,8 @@ type Link struct {
 	Trip units.Duration
 	// Loss is the share of frames and messages that are lost on their way, at each receiver by itself.
 	Loss units.Fraction
+	// Mark is from which queue before a node's link on frames are marked, for protocol dctcp.
+	Mark units.Bytes
 }
 
 // effective is the rate without headers.
@@ -188,9 +190,9 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
 		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
-		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond},
+		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
 		Tier:    tier.DefaultPolicy(),
 		Traffic: traffic.PatternOf(traffic.Storm, 90),

@@ -56,7 +56,7 @@ func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 // TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the picosecond by the
 // rules of SURGE, and with queues for control messages besides their turns on the link.
 func TestFloor(t *testing.T) {
-	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.UCHAIMD, cluster.ReplicastProxy, cluster.CommandWindow} {
+	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.Chain, cluster.UCHAIMD, cluster.ReplicastProxy, cluster.CommandWindow} {
 		for _, size := range []units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB} {
 			for _, rate := range []units.ByteRate{400, 1000} {
 				for _, compat := range []bool{true, false} {
@@ -163,7 +163,7 @@ func TestLaws(t *testing.T) {
 		} else {
 			cfg.Control.Queued = rapid.Bool().Draw(t, "queued")
 		}
-		if cfg.Protocol == cluster.Pull {
+		if cfg.Protocol.NeedsQueues() {
 			cfg.Control.Queued, cfg.Groups = true, rapid.IntRange(1, 2).Draw(t, "asked")
 		}
 		if !cfg.Control.Queued {
@@ -228,6 +228,7 @@ func variety(t *rapid.T, cfg *cluster.Config) {
 	}
 	if cfg.Protocol.Placed() {
 		cfg.Placement = cluster.Placement(rapid.IntRange(0, int(cluster.PlaceStraw2)).Draw(t, "placement"))
+		cfg.Choices = rapid.IntRange(1, 2).Draw(t, "choices")
 	}
 	if cfg.Protocol != cluster.CommandWindow {
 		cfg.Reads = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(t, "reads"))
@@ -346,7 +347,7 @@ func TestMistakes(t *testing.T) {
 		}, "tier.cycle: 0 is not possible; use 1 to 1048576"},
 		{func(c *cluster.Config) { c.Protocol, c.Reads = cluster.Storm, 0.5 }, "reads: storm reads nothing; leave it out"},
 		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE }, "compat: SURGE has no pull; leave it out"},
-		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 }, "protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, uch-aimd, replicast-h-double"},
+		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 }, "protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, chain, grants, dctcp, uch-aimd, replicast-h-double"},
 		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Reads = cluster.CommandWindow, 1, 0.5 }, "reads: the gateways of command-window only write, each to its own target; leave it out, or use another protocol"},
 		{func(c *cluster.Config) { c.Protocol, c.Traffic.Choices = cluster.Storm, 0 }, "traffic.choices: 0 is not possible; use 1 to 64"},
 		{func(c *cluster.Config) { c.Control.Share = 0 }, "control.share: 0% is not possible; use whole per cent from 1% to 99%"},

@@ -27,3 +27,6 @@ func (s Scheme) Multicasts() bool { return s.traits().multicasts }
 
 // Recovers reports whether a protocol goes on when messages are lost and targets fail.
 func (s Scheme) Recovers() bool { return s.traits().stuck == "" }
+
+// NeedsQueues reports whether a protocol needs links that carry one frame at a time.
+func (s Scheme) NeedsQueues() bool { return s.traits().queued }

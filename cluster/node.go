@@ -29,6 +29,7 @@ type Cluster struct {
 	spare    []int32 // parcels that nobody uses
 	in, out  []port  // of nodes
 	taking   []int32 // the parcel that a node's port is receiving
+	marked   bool    // the frame that is being handled has a mark
 	heard    message // the message that is being handled
 	control  units.Bytes
 	bytes    []NodeBytes // of nodes
@@ -180,6 +181,12 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		c.proto = newCommandWindow(c, d)
 	case Pull:
 		c.proto = newPull(c, d)
+	case Chain:
+		c.proto = newChained(c, d)
+	case Grants:
+		c.proto = newGrants(c, d)
+	case DCTCP:
+		c.proto = newDCTCP(c, d)
 	default:
 		c.proto = newHybrid(c, d)
 	}

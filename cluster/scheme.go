@@ -23,6 +23,12 @@ const (
 	ReplicastH
 	// Pull is receiver pull with late binding over two groups, our own (docs/adr/0006-pull.md).
 	Pull
+	// Chain is chain replication over hashed placement.
+	Chain
+	// Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
+	Grants
+	// DCTCP is window-based unicast over hashed placement.
+	DCTCP
 	// UCHAIMD is SURGE's UCH-AIMD (model 6): as UCH, but senders go faster until a target dings them.
 	UCHAIMD
 	// ReplicastHDouble is ReplicastH with windows that are promised twice (model 9).
@@ -77,6 +83,9 @@ var traitsOf = [...]traits{
 	ReplicastM:       {name: "replicast-m", number: "7", build: CompatSURGE, finds: findsBidders, multicasts: true},
 	ReplicastH:       {name: "replicast-h", number: "8", build: CompatSURGE, finds: findsBidders, sequential: true},
 	Pull:             {name: "pull", finds: findsBidders, queued: true},
+	Chain:            {name: "chain", finds: findsPlaced, queued: true},
+	Grants:           {name: "grants", finds: findsPlaced, queued: true},
+	DCTCP:            {name: "dctcp", finds: findsPlaced, queued: true},
 	UCHAIMD:          {name: "uch-aimd", number: "6", build: CompatSURGE, finds: findsPlaced},
 	ReplicastHDouble: {name: "replicast-h-double", number: "9", build: CompatSURGEHead, finds: findsBidders, sequential: true},
 	ReplicastProxy:   {name: "replicast-proxy", number: "a", build: CompatSURGEHead, finds: findsBidders, multicasts: true, stuck: oneProxy},
