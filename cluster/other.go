@@ -45,6 +45,7 @@ func (c *Config) validateOther() error {
 		{"reads", c.Reads != 0, "reads nothing"},
 		{"code", c.Code != Code{}, "keeps no pieces of chunks"},
 		{"placement", c.Placement != PlaceRandom, "places no chunks"},
+		{"disk.model", c.Disk.Model != ModelRate, "has no drives that collect garbage"},
 		{"disk.kinds", len(c.Disk.Kinds) > 0, "has no disks that are shares of all"},
 		{"link.loss", c.Link.Loss != 0, "loses nothing"},
 		{"failures", len(c.Failures) > 0, "goes on without any"},

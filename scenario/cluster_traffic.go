@@ -58,6 +58,9 @@ func (s *Scenario) checkClusterSections(d *decoder) {
 			d.fail(s.where(section), "%s: gateways with %v do not %s", section, s.ObjectCluster.Protocol, use[section])
 		}
 	}
+	if len(s.absentOfCluster()) < 2 && len(s.Workload) > 0 {
+		d.fail(s.where("workload"), "workload: %v has a load of its own and replays no trace; leave it out, or use a protocol such as replicast-m", s.ObjectCluster.Protocol)
+	}
 }
 
 // tierDefaults are SURGE's constants for its tiers, where nothing is said: one initiator, an SSD and nine HDDs.
