@@ -94,6 +94,9 @@ type Config struct {
 	Objects int
 	// Disk is each target's disk.
 	Disk Disk
+	// Core is what lies between the nodes: ideal, which never blocks, or packet, the network that the scenario's section fabric describes, packet by
+	// packet. Its congestion control then takes the place of protocol dctcp's windows.
+	Core Core
 	// Link is each node's link.
 	Link Link
 	// Control is what control messages are.
@@ -224,6 +227,7 @@ func (c *Config) Validate() error {
 	c.checkLoad(bad)
 	c.checkKinds(bad)
 	c.checkModel(bad)
+	c.checkCore(bad)
 	c.checkFailures(bad)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
 	bad(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().finds == findsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)

@@ -345,6 +345,7 @@ func TestMistakes(t *testing.T) {
 		{func(c *cluster.Config) {
 			c.Protocol, c.Gateways, c.Replicas, c.Tier.Cycle = cluster.Tiering, 1, 1, 0
 		}, "tier.cycle: 0 is not possible; use 1 to 1048576"},
+		{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket }, "core: targets of uch-aimd look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol"},
 		{func(c *cluster.Config) { c.Protocol, c.Reads = cluster.Storm, 0.5 }, "reads: storm reads nothing; leave it out"},
 		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE }, "compat: SURGE has no pull; leave it out"},
 		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 }, "protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, chain, grants, dctcp, uch-aimd, replicast-h-double"},

@@ -5,7 +5,8 @@ import (
 	"farflash/units"
 )
 
-// NodeBytes is what a node's link has carried since the start. What is multicast counts once where it is sent and once at each receiver.
+// NodeBytes is what a node's link has carried since the start. What is multicast counts once where it is sent and once at each receiver; a packet
+// network has no multicast, so there it is sent once for each.
 type NodeBytes struct {
 	Sent    units.Bytes // handed to the link
 	Data    units.Bytes // received
@@ -13,7 +14,13 @@ type NodeBytes struct {
 }
 
 // sends counts a parcel that a node hands to its link.
-func (c *Cluster) sends(node int32, p *parcel) { c.bytes[node].Sent += p.size }
+func (c *Cluster) sends(node int32, p *parcel) {
+	times := units.Bytes(1)
+	if c.net != nil {
+		times = units.Bytes(p.n)
+	}
+	c.bytes[node].Sent += times * p.size
+}
 
 // gets counts a parcel that a node has received.
 func (c *Cluster) gets(node int32, p *parcel) {

@@ -50,6 +50,8 @@ type Cluster struct {
 	attempts uint64      // chunks begun
 	slots    sim.Stream  // places of pieces on drives
 	ceiling  Ceiling     // of each drive
+	net      Network     // between nodes, instead of the links here
+	cargo    []cargo     // by the network's number
 	err      error
 
 	Counters Counters

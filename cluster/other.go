@@ -48,6 +48,7 @@ func (c *Config) validateOther() error {
 		{"disk.model", c.Disk.Model != ModelRate, "has no drives that collect garbage"},
 		{"disk.kinds", len(c.Disk.Kinds) > 0, "has no disks that are shares of all"},
 		{"link.loss", c.Link.Loss != 0, "loses nothing"},
+		{"core", c.Core != CoreIdeal, "sends nothing through a network"},
 		{"failures", len(c.Failures) > 0, "goes on without any"},
 	} {
 		if x.said {

@@ -19,10 +19,11 @@ const clusterSlices = 200
 // checkCluster checks an object cluster, which has a scenario to itself.
 func (s *Scenario) checkCluster(d *decoder) {
 	s.checkChunks(d)
+	s.checkClusterNetwork(d)
 	for _, x := range []struct {
 		key   string
 		there bool
-	}{{"targets", len(s.Targets) > 0}, {"fabric", s.Fabric != nil}, {"flows", len(s.Flows) > 0}} {
+	}{{"targets", len(s.Targets) > 0}, {"flows", len(s.Flows) > 0}} {
 		if x.there {
 			d.fail(s.where(x.key), "%s: an object cluster has none; leave it out, or leave out object_cluster", x.key)
 		}
@@ -137,6 +138,11 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	if err != nil {
 		return nil, err
 	}
+	net, err := s.clusterNetwork(c, eng, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	links := s.measureNetwork(net)
 	var trace *chunked
 	if len(s.Workload) > 0 {
 		p, t, err := s.chunks(o.Seed)
@@ -154,7 +160,7 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		if k == clusterSlices-1 {
 			end = until
 		}
-		eng.Run(end)
+		links.run(eng, end)
 		now.at, now.counters = end, c.Counters
 		now.disks, now.sent, now.got = c.Busy(end)
 		now.look(c)
@@ -183,6 +189,8 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		}
 	}
 	s.fillCluster(r, c, slices, drives, means, interrupted)
+	links.finish(r, slices[len(slices)-1].at, interrupted)
+	r.Set("sim.events", float64(c.Events()))
 	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted}, nil
 }
 
@@ -200,6 +208,9 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	r.SimulatedS = last.at.Seconds()
 	r.Summary = clusterSummary(cfg)
 	r.Limits = []string{"The network's core never blocks, and processors take no time."}
+	if cfg.Core == cluster.CorePacket {
+		r.Limits[0] = "Processors take no time. What is multicast is one message for each receiver: transports of the packet network are between two."
+	}
 	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
 		r.Limits = append(r.Limits, "No target fails and no frame is lost.")
 	}
@@ -268,7 +279,6 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 		detail = err.Error()
 	}
 	r.Check("chunks conserved", err == nil, detail)
-	r.Set("sim.events", float64(c.Events()))
 	if interrupted {
 		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done)
 	}

@@ -193,3 +193,29 @@ func TestClusterReplay(t *testing.T) {
 		t.Error("reads beside a trace are not refused")
 	}
 }
+
+// TestClusterNetwork: on a network of packets every protocol keeps its laws, on an idle one that is not oversubscribed pull does what it does on the ideal core, and an
+// oversubscribed one costs something.
+func TestClusterNetwork(t *testing.T) {
+	const text = `object_cluster: {gateways: 8, targets: 8, group: 4, protocol: pull, core: packet, disk: {rate: 400MiB/s}}
+fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 8}}, host_link: 10Gbps, up_link: 100Gbps}
+measure: {until: 16ms, warm_up: 4ms}`
+	for _, protocol := range []string{"uch-ccp", "replicast-m", "replicast-h", "pull", "chain", "grants", "dctcp"} {
+		o := run(t, text, 3, "object_cluster.protocol="+protocol)
+		for _, c := range o.Result.Checks {
+			if !c.OK {
+				t.Errorf("%s: %s: %s", protocol, c.Name, c.Detail)
+			}
+		}
+		narrow := metric(t, run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s", "fabric.up_link=10Gbps"), "cluster.put.iops")
+		wide := metric(t, run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s"), "cluster.put.iops")
+		if narrow >= 0.95*wide {
+			t.Errorf("%s: %v chunks a second with up links that carry an eighth, %v with all", protocol, narrow, wide)
+		}
+		if protocol == "pull" {
+			if reached := metric(t, o, "cluster.bound.reached"); reached < 0.97 || reached > 1.03 {
+				t.Errorf("pull reaches %.3f of the bound on a network that is not busy", reached)
+			}
+		}
+	}
+}
