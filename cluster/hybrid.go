@@ -68,6 +68,7 @@ func (p *hybrid) ask(i int32) {
 	x, s := &c.chunks[i], &p.puts[i]
 	s.offers.Reset()
 	p.group = p.others(x, s.group)
+	c.askOrder(s.group, x.gateway, p.group)
 	s.asked = len(p.group)
 	s.control = c.eng.Now() + c.onLink(p.d)
 	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore}, c.onLink(p.d), p.group)
