@@ -73,6 +73,7 @@ func (p *hybrid) ask(i int32) {
 	s.round++
 	s.again = sim.Forever
 	p.group = p.others(x, s.group)
+	c.askOrder(s.group, x.gateway, p.group)
 	s.asked = len(p.group)
 	s.control = c.eng.Now() + c.onLink(p.d)
 	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore, n: s.round}, c.onLink(p.d), p.group)

@@ -303,18 +303,21 @@ func drawGroups(s *sim.Stream, n int, groups []int32) {
 	}
 }
 
-// groupOf appends the targets of a group, in the order in which they hear of what is sent to them now.
+// groupOf appends the targets of a group.
 func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
-	from := len(dst)
 	for k := range int32(c.cfg.Group) {
 		if t := group*int32(c.cfg.Group) + k; !c.targets[t].away {
 			dst = append(dst, t)
 		}
 	}
-	if c.cfg.Compat != CompatNone {
-		c.surgeOrder(group, dst[from:])
-	}
 	return dst
+}
+
+// askOrder puts the targets of a group that a gateway asks for bids now into the order in which they answer.
+func (c *Cluster) askOrder(group, gateway int32, targets []int32) {
+	if c.cfg.Compat != CompatNone {
+		c.surgeOrder(group, gateway, targets)
+	}
 }
 
 // ties is where the order of bids is drawn from that begin and come in at the same time.

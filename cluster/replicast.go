@@ -57,6 +57,7 @@ func (p *replicast) begin(i int32) {
 	p.puts[i] = put{group: c.chooseGroup(x), offers: o, next: -1}
 	x.groups[0] = p.puts[i].group
 	p.group = c.groupOf(p.puts[i].group, p.group[:0])
+	c.askOrder(p.puts[i].group, x.gateway, p.group)
 	p.puts[i].asked = len(p.group)
 	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group)
 }
