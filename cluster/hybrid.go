@@ -84,6 +84,7 @@ func (p *hybrid) message(m *message) {
 	now := c.eng.Now()
 	switch m.kind {
 	case askBids:
+		c.Counters.Bids.asked(p.bids[m.to])
 		w := p.bids[m.to].Request(now, m.id, m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
@@ -93,6 +94,7 @@ func (p *hybrid) message(m *message) {
 			p.choose(m.chunk)
 		}
 	case accept:
+		c.Counters.Bids.decided(p.bids[m.to], now, m.id)
 		if m.a < m.b && m.n == m.to {
 			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
 			return

@@ -43,6 +43,7 @@ type Counters struct {
 	Frames               uint64 // of data, counted once for each receiver
 	ControlBytes         uint64 // received
 	DataBytes            uint64
+	Bids                 Overlap // of Replicast
 }
 
 // Done is a chunk that is done.

@@ -63,6 +63,7 @@ func (p *replicast) message(m *message) {
 	now := c.eng.Now()
 	switch m.kind {
 	case askBids:
+		c.Counters.Bids.asked(p.bids[m.to])
 		w := p.bids[m.to].Request(now, m.id, m.from, 0, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
@@ -72,6 +73,7 @@ func (p *replicast) message(m *message) {
 			p.choose(m.chunk)
 		}
 	case accept:
+		c.Counters.Bids.decided(p.bids[m.to], now, m.id)
 		if x := &c.chunks[m.chunk]; m.n > 0 && x.keeps(m.to) {
 			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
 		} else {

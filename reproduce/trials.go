@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"farflash/cluster"
 	"farflash/result"
 	"farflash/scenario"
 )
@@ -16,7 +17,9 @@ type trial struct {
 	label   string
 	changes []scenario.Change
 	seed    uint64
+	keep    bool // the chunks that were done
 	result  *result.Result
+	chunks  []cluster.Done // in the order in which they were done
 }
 
 // runTrials runs trials, as many at a time as there are processors, and takes down their scenarios.
@@ -40,7 +43,11 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 					continue
 				}
 				texts[i] = s.Resolved()
-				out, err := s.Run(ctx, scenario.Options{Seed: o.Seed + t.seed, Version: o.Version})
+				run := scenario.Options{Seed: o.Seed + t.seed, Version: o.Version}
+				if t.keep {
+					run.Chunk = func(d *cluster.Done) { t.chunks = append(t.chunks, *d) }
+				}
+				out, err := s.Run(ctx, run)
 				switch {
 				case err != nil:
 					errs[i] = fmt.Errorf("%s: %w", t.label, err)

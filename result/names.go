@@ -223,6 +223,10 @@ func metricDefinitions() []Definition {
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
 	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")
 	add("cluster.bound.reached", "fraction", "measured rate over the bound")
+	add("cluster.bid.requests", "count", "requests for bids that came to targets")
+	add("cluster.bid.interval", "us", "mean time between two such requests at a target")
+	add("cluster.bid.tentative", "us", "mean time from a bid to its gateway's answer, at the target")
+	add("cluster.bid.overlap", "fraction", "share of requests that came while another bid of the target was tentative")
 
 	add("snis.iterations", "count", "iterations between the storage and the network simulation")
 	add("snis.converged", "count", "1 if the iterations converged, 0 if not")

@@ -72,6 +72,9 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	c.OnDone = func(d *cluster.Done) {
 		now.latency.Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
+		if o.Chunk != nil {
+			o.Chunk(d)
+		}
 	}
 	c.Start()
 	interrupted := false
@@ -139,6 +142,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 			targets[t] = fmt.Sprint(t)
 			use[t] = []float64{round((last.disks[t] - from.disks[t]).Seconds() / span), round((last.got[t] - from.got[t]).Seconds() / span)}
 		}
+		fillBids(r, &last.counters.Bids, &from.counters.Bids, cfg.Targets, last.at-from.at)
 		r.SetMatrix("cluster.target.busy", targets, []string{"disk", "link"}, use)
 	}
 	var names []string

@@ -29,6 +29,8 @@ func samples() map[string]string {
 		"lines": Lines(LineChart{Frame: Frame{Title: "a & b"}, X: Axis{Label: "Time", Unit: Secs, Tight: true}, Y: Axis{Label: "Rate", Unit: ByteRates, FromZero: true},
 			Series: []Series{{"read", 0, x, []float64{1e8, 2e8, math.NaN(), 3e8, 4e8}, nil}, {"write <1>", 1, x, []float64{4e8, 3e8, 2e8, 1e8, 0}, nil}},
 			Shade:  []Span{{0, 1, "warm-up"}}}),
+		"dots": Dots(LineChart{Frame: Frame{Title: "one by one"}, X: Axis{Label: "Chunk", Tight: true}, Y: Axis{Label: "Latency", Unit: Micros, FromZero: true},
+			Series: []Series{{"read", 0, x, []float64{10, 20, math.NaN(), 10, 40}, nil}, {"write", 1, []float64{1, 1, 3}, []float64{5, 5, 7}, nil}}}),
 		"cdf": CDF(CDFChart{X: Axis{Label: "Latency", Unit: Micros, Scale: Log}, YLabel: "Within",
 			Distributions: []Distribution{{"read", 0, []float64{80, 100, 200, 1000, 9000}, shares, 100000}, {"write", 1, []float64{10, 20, 40, 80, 160}, shares, 50}}}),
 		"columns": Columns(ColumnChart{X: Axis{Label: "Erases", Unit: Counts}, Y: Axis{Label: "Blocks", Unit: Counts, FromZero: true}, Edges: []float64{0, 1, 2, 3, 4},
@@ -110,7 +112,7 @@ func broken(svg string) string {
 func TestEmpty(t *testing.T) {
 	nan := []float64{math.NaN()}
 	for name, s := range map[string]string{
-		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan, nil}}}), "cdf": CDF(CDFChart{}),
+		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan, nil}}}), "cdf": CDF(CDFChart{}), "dots": Dots(LineChart{}),
 		"columns": Columns(ColumnChart{}), "areas": Areas(ColumnChart{}), "bars": Bars(BarChart{}), "heat map": HeatMap(HeatMapChart{}), "network": Network(NetworkChart{}), "forest": Forest(ForestChart{}),
 		"zeros on a log axis": Lines(LineChart{Y: Axis{Scale: Log}, Series: []Series{{"a", 0, []float64{1, 2}, []float64{0, 0}, nil}}}),
 	} {
