@@ -36,7 +36,7 @@ func (c *Cluster) acknowledged(i int32) {
 	}
 	c.Counters.Done++
 	if c.OnDone != nil {
-		c.OnDone(&Done{Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk})
+		c.OnDone(&Done{Chunk: x.id, Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk})
 	}
 	c.forget(i)
 }
@@ -71,5 +71,7 @@ func (x *chunk) place(target int32) int {
 // keep has a target write a chunk that has arrived and tell its gateway when it is on the disk.
 func (c *Cluster) keep(target int32, m message, takes sim.Time) {
 	now := c.eng.Now()
-	c.toGateway(m, takes, c.targets[target].disk.write(now, c.d.DiskChunk)-now)
+	done := c.targets[target].disk.write(now, c.d.DiskChunk)
+	c.showWrite(target, &m, done)
+	c.toGateway(m, takes, done-now)
 }

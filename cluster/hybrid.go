@@ -86,6 +86,7 @@ func (p *hybrid) message(m *message) {
 	case askBids:
 		c.Counters.Bids.asked(p.bids[m.to])
 		w := p.bids[m.to].Request(now, m.id, m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
+		c.showBid(m.to, m.from, m.id, reserve.Tentative, w)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
 		s := &p.puts[m.chunk]
@@ -97,9 +98,11 @@ func (p *hybrid) message(m *message) {
 		c.Counters.Bids.decided(p.bids[m.to], now, m.id)
 		if m.a < m.b && m.n == m.to {
 			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
+			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
 			return
 		}
 		p.bids[m.to].Cancel(now, m.id)
+		c.showBid(m.to, m.from, m.id, reserve.Canceled, reserve.Window{})
 	case kept:
 		c.acknowledged(m.chunk)
 	}
@@ -175,6 +178,7 @@ func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
 	}
 	x := &c.chunks[f.chunk]
 	p.bids[target].Done(x.id)
+	c.showDone(target, x)
 	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk}, c.onLink(p.d))
 	p.spare = append(p.spare, int32(arg))
 }

@@ -16,7 +16,9 @@ import (
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
-	arg     uint32 // of a frame, for the protocol
+	sender  int32    // for who watches
+	sent    sim.Time // likewise
+	arg     uint32   // of a frame, for the protocol
 	size    units.Bytes
 	message message
 	to      [maxGroup]int32 // nodes
@@ -120,6 +122,7 @@ func (c *Cluster) sendFrame(gateway int32, arg uint32, size units.Bytes, takes s
 func (c *Cluster) dispatch(node, i int32) {
 	p := &c.parcels[i]
 	p.left = p.n
+	c.sees(node, i)
 	if !c.cfg.Control.Queued {
 		used := c.d.Send(p.size, c.d.Effective)
 		c.out[node].used += used
@@ -217,6 +220,7 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels[i]
 	p.left--
+	c.shows(p, node)
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)

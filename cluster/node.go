@@ -33,6 +33,7 @@ type Cluster struct {
 	Counters Counters
 	// OnDone is told of each chunk that is done.
 	OnDone sim.Probe[*Done]
+	Probes
 }
 
 // Counters are sums since the start.
@@ -48,6 +49,7 @@ type Counters struct {
 
 // Done is a chunk that is done.
 type Done struct {
+	Chunk       uint64 // counted from 1
 	Gateway     int32
 	Begun, Done sim.Time
 	Size        units.Bytes

@@ -65,6 +65,7 @@ func (p *replicast) message(m *message) {
 	case askBids:
 		c.Counters.Bids.asked(p.bids[m.to])
 		w := p.bids[m.to].Request(now, m.id, m.from, 0, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
+		c.showBid(m.to, m.from, m.id, reserve.Tentative, w)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
 		o := p.puts[m.chunk].offers
@@ -76,8 +77,10 @@ func (p *replicast) message(m *message) {
 		c.Counters.Bids.decided(p.bids[m.to], now, m.id)
 		if x := &c.chunks[m.chunk]; m.n > 0 && x.keeps(m.to) {
 			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
+			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
 		} else {
 			p.bids[m.to].Cancel(now, m.id)
+			c.showBid(m.to, m.from, m.id, reserve.Canceled, reserve.Window{})
 		}
 	case kept:
 		c.acknowledged(m.chunk)
@@ -128,6 +131,7 @@ func (p *replicast) frame(arg uint32, target int32, size units.Bytes) {
 		return
 	}
 	p.bids[target].Done(x.id)
+	c.showDone(target, x)
 	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg)}, c.onLink(p.d))
 }
 

@@ -227,6 +227,7 @@ func sections(runs []Run) []section {
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", flowTable(&runs[0]), flowFigures(runs))
 		add("cluster", "Object cluster", clusterTable(&runs[0]), clusterFigures(runs))
+		add("protocol", "The protocol, message by message", nil, protocolFigures(&runs[0]))
 	}
 	add("time", "Over time", nil, timeFigures(runs))
 	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {

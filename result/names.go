@@ -351,6 +351,7 @@ func matrixDefinitions() []Definition {
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
 		{"cluster.target.busy", "fraction", "share of measured time that each target's disk and receiving link were busy"},
 		{"cluster.bounds", "B/s", "what each resource allows by itself"},
+		{"cluster.protocol", "us", "messages, windows of bids, data and writes of a few chunks that follow each other at the same targets; rows are what, columns whose and when"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},
 		{"snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop"},

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"farflash/cluster"
@@ -41,7 +42,7 @@ func (s *Scenario) checkCluster(d *decoder) {
 	for _, x := range []struct {
 		key string
 		set bool
-	}{{"requests", s.Measure.Requests}, {"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}, {"timeline", s.Measure.Timeline}} {
+	}{{"requests", s.Measure.Requests}, {"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}} {
 		if x.set {
 			d.fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
 		}
@@ -69,7 +70,11 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	var slices []*clusterSlice
 	now := &clusterSlice{}
 	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
+	seen := &clusterWatch{c: c, gateways: s.ObjectCluster.Gateways}
+	timeline := newTimeline(o, eng)
+	timeline.showCluster(s.ObjectCluster, seen)
 	c.OnDone = func(d *cluster.Done) {
+		seen.done(d)
 		now.latency.Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
 		if o.Chunk != nil {
@@ -83,6 +88,7 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		if k == clusterSlices-1 {
 			end = until
 		}
+		seen.slice(k, eng.Now())
 		eng.Run(end)
 		now.at, now.counters = end, c.Counters
 		now.disks, now.sent, now.got = c.Busy(end)
@@ -99,7 +105,12 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
 	s.fillCluster(r, c, slices, means, interrupted)
-	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted}, nil
+	fillLadder(r, seen.ladders, seen.starts, units.Duration(math.Round(r.WarmUp.UntilS*1e12)))
+	remarks, err := timeline.close()
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted, Remarks: remarks}, nil
 }
 
 // fillCluster fills in the result.
