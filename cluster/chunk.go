@@ -71,6 +71,7 @@ func (x *chunk) place(target int32) int {
 // keep has a target write a chunk that has arrived and tell its gateway when it is on the disk.
 func (c *Cluster) keep(target int32, m message, takes sim.Time) {
 	now := c.eng.Now()
+	c.changes(target)
 	done := c.targets[target].disk.write(now, c.d.DiskChunk)
 	c.showWrite(target, &m, done)
 	c.toGateway(m, takes, done-now)

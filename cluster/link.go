@@ -128,6 +128,9 @@ func (c *Cluster) dispatch(node, i int32) {
 		c.out[node].used += used
 		for _, to := range p.to[:p.n] {
 			c.in[to].used += used
+			if p.data {
+				c.receives(to, c.eng.Now()+c.cfg.Link.Trip, c.eng.Now()+p.takes+c.cfg.Link.Trip)
+			}
 		}
 		c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes+c.cfg.Link.Trip, evArrive, uint32(i))
 		return
@@ -195,6 +198,9 @@ func (c *Cluster) receive(node int32) {
 	in.busy = true
 	p := &c.parcels[c.taking[node]]
 	in.used += p.takes
+	if p.data {
+		c.receives(node, c.eng.Now(), c.eng.Now()+p.takes)
+	}
 	c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes, evReceived, uint32(node))
 }
 

@@ -21,6 +21,7 @@ type Cluster struct {
 
 	gateways []gateway
 	targets  []target
+	used     []use // by target
 	chunks   []chunk
 	free     []int32 // chunks that nobody uses
 	parcels  []parcel
@@ -97,7 +98,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	}
 	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "cluster"), seed: seed}
 	c.here = eng.AddHandler(c)
-	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
+	c.gateways, c.targets, c.used = make([]gateway, cfg.Gateways), make([]target, cfg.Targets), make([]use, cfg.Targets)
 	for i := range c.gateways {
 		c.gateways[i].group = -1
 	}

@@ -119,6 +119,7 @@ func (u *uch) message(m *message) {
 	switch m.kind {
 	case putRequest:
 		t := &c.targets[m.to]
+		c.claims(m.to, 1)
 		rate := u.share[m.to].Admit(uint64(m.n), c.cfg.Chunk)
 		c.toGateway(message{kind: rateInit, from: m.to, to: f.gateway, n: m.n, id: m.id, a: sim.Time(rate)}, u.d.Control, u.d.UnicastDelay(t.disk.backlog(now)))
 		u.divide(m.to)
@@ -212,6 +213,7 @@ func (u *uch) frame(arg uint32, _ int32, size units.Bytes) {
 		return
 	}
 	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, n: n, id: f.id}, u.d.Control)
+	c.claims(f.target, -1)
 	share.Remove(uint64(n))
 	u.divide(f.target)
 }

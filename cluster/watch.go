@@ -127,6 +127,7 @@ func (c *Cluster) passage(p *parcel) Passage {
 
 // showBid tells of a bid that is given or ends.
 func (c *Cluster) showBid(target, gateway int32, chunk uint64, state reserve.State, w reserve.Window) {
+	c.decides(target, state)
 	if c.OnBid != nil {
 		c.OnBid(&BidChange{At: c.eng.Now(), Target: target, Gateway: gateway, Chunk: chunk, State: state, Window: w})
 	}
@@ -134,6 +135,7 @@ func (c *Cluster) showBid(target, gateway int32, chunk uint64, state reserve.Sta
 
 // showDone tells that a reservation has been used.
 func (c *Cluster) showDone(target int32, x *chunk) {
+	c.claims(target, -1)
 	if c.OnBid != nil {
 		c.OnBid(&BidChange{At: c.eng.Now(), Target: target, Gateway: x.gateway, Chunk: x.id, State: reserve.Accepted, Done: true})
 	}

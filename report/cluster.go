@@ -69,6 +69,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 			t.Row(x.label, term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim(spread(x.column)))
 		}
 	}
+	r.lossRows(t, style)
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
 		t.Row("begun again", r.written("cluster.put.aborted"), style.Dim("chunks whose negotiation found no common time"))
 	}
@@ -140,6 +141,7 @@ func clusterFigures(runs []Run) []figure {
 			SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
 				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true}))})
 	}
+	out = append(out, lossFigures(runs)...)
 	var lines []chart.Series
 	for i := range runs {
 		m, ok := runs[i].Result.Matrix("cluster.target.busy")

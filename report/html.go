@@ -296,7 +296,8 @@ var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.laten
 	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel",
 	"flow.count", "flow.unfinished", "flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.p99_9", "flow.fct.max", "flow.slowdown.mean",
 	"flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput",
-	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50", "cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation"}
+	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50", "cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation",
+	"cluster.loss.receiving", "cluster.loss.reserved", "cluster.loss.tentative", "cluster.loss.idle", "cluster.imbalance.target.max", "cluster.imbalance.group.max"}
 
 // driveTable is what the drive counted. Zeros of things that need not happen are left out.
 func driveTable(r *Run) *table {

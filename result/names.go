@@ -223,6 +223,14 @@ func metricDefinitions() []Definition {
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
 	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")
 	add("cluster.bound.reached", "fraction", "measured rate over the bound")
+	add("cluster.loss.receiving", "fraction", "share of targets' time in which the disk did not write while data came in")
+	add("cluster.loss.reserved", "fraction", "the same while a reservation or a flow sent nothing just then")
+	add("cluster.loss.tentative", "fraction", "the same while there were only bids whose gateways had not answered")
+	add("cluster.loss.idle", "fraction", "the same while nobody wanted anything of the target")
+	add("cluster.imbalance.target.max", "ratio", "use of the busiest target's disk over the mean of all")
+	add("cluster.imbalance.target.cv", "fraction", "standard deviation of the use of targets' disks over its mean")
+	add("cluster.imbalance.group.max", "ratio", "use of the disks of the busiest negotiating group over the mean of all")
+	add("cluster.imbalance.group.cv", "fraction", "standard deviation of the use of negotiating groups' disks over its mean")
 	add("cluster.bid.requests", "count", "requests for bids that came to targets")
 	add("cluster.bid.interval", "us", "mean time between two such requests at a target")
 	add("cluster.bid.tentative", "us", "mean time from a bid to its gateway's answer, at the target")
@@ -350,6 +358,8 @@ func matrixDefinitions() []Definition {
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
 		{"cluster.target.busy", "fraction", "share of measured time that each target's disk and receiving link were busy"},
+		{"cluster.target.time", "fraction", "where each target's measured time went: its disk, and what there was while that did not write"},
+		{"cluster.group.busy", "fraction", "share of measured time that the disks of each negotiating group were busy"},
 		{"cluster.bounds", "B/s", "what each resource allows by itself"},
 		{"cluster.protocol", "us", "messages, windows of bids, data and writes of a few chunks that follow each other at the same targets; rows are what, columns whose and when"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},

@@ -53,9 +53,10 @@ func (s *Scenario) checkCluster(d *decoder) {
 type clusterSlice struct {
 	at       sim.Time
 	counters cluster.Counters
-	disks    []sim.Time // how long each was busy
-	sent     []sim.Time // how long each gateway's link was
-	got      []sim.Time // and each target's
+	disks    []sim.Time      // how long each was busy
+	sent     []sim.Time      // how long each gateway's link was
+	got      []sim.Time      // and each target's
+	spent    []cluster.Spent // what each target's time went to
 	latency  stats.Histogram
 }
 
@@ -92,6 +93,7 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		eng.Run(end)
 		now.at, now.counters = end, c.Counters
 		now.disks, now.sent, now.got = c.Busy(end)
+		now.spent = c.Spent(end)
 		slices = append(slices, now)
 		now = &clusterSlice{}
 		if o.Progress != nil {
@@ -153,6 +155,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 			targets[t] = fmt.Sprint(t)
 			use[t] = []float64{round((last.disks[t] - from.disks[t]).Seconds() / span), round((last.got[t] - from.got[t]).Seconds() / span)}
 		}
+		fillLoss(r, cfg, last, from, last.at-from.at)
 		fillBids(r, &last.counters.Bids, &from.counters.Bids, cfg.Targets, last.at-from.at)
 		r.SetMatrix("cluster.target.busy", targets, []string{"disk", "link"}, use)
 	}
