@@ -4,34 +4,69 @@ import (
 	"farflash/sim"
 )
 
+// The resources.
+const (
+	boundDisks       = "disks"
+	boundTargets     = "targets' links"
+	boundGateways    = "gateways' links"
+	boundOutstanding = "chunks outstanding"
+)
+
 // Bound is what a resource allows.
 type Bound struct {
 	Resource string
 	Chunks   float64 // a second, over the whole cluster
 }
 
-// Bounds are what the resources allow that every chunk needs, each by itself: the disks write each replica, the targets'
-// links bring it, the gateways' links send what the protocol sends, and a gateway with so many chunks outstanding cannot do
-// more than these in the time that one takes when it is alone. Headers, and for Replicast the share that is kept for control
-// messages, are left out of the links' rates.
+// Bounds are what the resources allow that every chunk needs, each by itself: the disks write each piece that is put and read those that are got,
+// the links of targets and gateways carry what the protocol sends over them, in each direction, and a gateway of a closed loop with so many chunks
+// outstanding cannot do more than these in the time that one takes when it is alone. Headers, and for Replicast the share that is kept for
+// control messages, are left out of the links' rates.
 func (c *Cluster) Bounds() []Bound {
-	k := float64(c.cfg.Replicas)
 	rate := c.d.DataRate
 	if c.cfg.Control.Queued {
 		rate = c.d.Effective
 	}
-	data := c.d.Send(c.cfg.Chunk, rate).Seconds() // of a chunk on a link
-	copies := k
-	if c.cfg.Protocol == ReplicastM {
-		copies = 1
+	get := float64(c.cfg.Reads)
+	piece := c.d.Send(c.piece, rate).Seconds() // on a link
+	fromGateways, fromTargets, read, written := c.crossings()
+	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.Targets)
+	disks, fastest := 0.0, c.d.DiskChunk
+	for t := range c.targets {
+		takes := c.takes(int32(t), c.piece)
+		disks += 1 / takes.Seconds()
+		fastest = min(fastest, takes)
 	}
-	return []Bound{
-		{"disks", float64(c.cfg.Targets) / (k * c.d.DiskChunk.Seconds())},
-		{"targets' links", float64(c.cfg.Targets) / (k * data)},
-		{"gateways' links", float64(c.cfg.Gateways) / (copies * data)},
-		{"chunks outstanding", float64(c.cfg.Gateways*c.cfg.Outstanding) / c.Floor().Seconds()},
+	list := []Bound{{boundDisks, disks / (written + read)}}
+	add := func(resource string, nodes, pieces float64) {
+		if pieces > 0 {
+			list = append(list, Bound{resource, nodes / (pieces * piece)})
+		}
 	}
+	add(boundTargets, targets, max(written, fromTargets))
+	add(boundGateways, gateways, max(fromGateways, read))
+	if !c.cfg.Load.open() && get == 0 {
+		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.d.DiskChunk + fastest).Seconds()})
+	}
+	return list
 }
+
+// crossings are how many pieces of a chunk cross the links in each direction, mean over puts and gets.
+func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets float64) {
+	get := float64(c.cfg.Reads)
+	put := 1 - get
+	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
+	switch {
+	case c.cfg.Protocol == ReplicastM:
+		return put, read, read, written // one multicast
+	case c.chained():
+		return put, read + put*float64(c.copies-1), read, written
+	}
+	return written, read, read, written
+}
+
+// chained reports whether data goes from target to target.
+func (c *Cluster) chained() bool { return c.cfg.Protocol == Pull && c.cfg.Code.Data == 0 }
 
 // Bound is the least of the Bounds.
 func (c *Cluster) Bound() Bound {
@@ -51,7 +86,11 @@ func (c *Cluster) Floor() sim.Time { return c.proto.floor() }
 func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 	for i := range c.targets {
 		d := &c.targets[i].disk
-		disks = append(disks, d.busy-d.backlog(at))
+		used := d.used(at)
+		if c.cfg.Compat == CompatSURGE {
+			used = d.busy + d.waiting // a write counts as soon as it is queued
+		}
+		disks = append(disks, used)
 		got = append(got, c.in[int(c.nodeOfTarget(int32(i)))].used)
 	}
 	for i := range c.gateways {

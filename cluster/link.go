@@ -16,6 +16,7 @@ import (
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
+	sure    bool     // it is not lost on its way
 	sender  int32    // for who watches
 	sent    sim.Time // likewise
 	arg     uint32   // of a frame, for the protocol
@@ -105,17 +106,54 @@ func (c *Cluster) toGateway(m message, takes, after sim.Time) {
 }
 
 // sendFrame sends a frame of data from a gateway to targets, which takes a time on a link.
-func (c *Cluster) sendFrame(gateway int32, arg uint32, size units.Bytes, takes sim.Time, targets []int32) {
+func (c *Cluster) sendFrame(gateway, chunk int32, arg uint32, size units.Bytes, takes sim.Time, targets []int32) {
 	if c.cfg.Control.Queued {
 		takes = c.d.Send(size, c.d.Effective) // its protocol paces it, but a frame is on the link at the link's rate
 	}
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, data: true, arg: arg, size: size, n: int8(len(targets))}
+	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: message{chunk: chunk, id: c.chunks[chunk].id}, n: int8(len(targets))}
 	for k, t := range targets {
 		p.to[k] = c.nodeOfTarget(t)
 	}
 	c.dispatch(gateway, i)
+}
+
+// tell sends a control message from a node to nodes.
+func (c *Cluster) tell(from int32, m message, nodes []int32) { c.post(from, m, nodes, false) }
+
+// cancel is as tell, but the message is not lost on its way: the sender of one that takes back a promise repeats it until it is acknowledged, which
+// is not simulated.
+func (c *Cluster) cancel(from int32, m message, nodes []int32) { c.post(from, m, nodes, true) }
+
+func (c *Cluster) post(from int32, m message, nodes []int32, sure bool) {
+	if len(nodes) == 0 {
+		return
+	}
+	i := c.parcelOf()
+	p := &c.parcels[i]
+	*p = parcel{takes: c.onLink(c.d), size: c.control, message: m, sure: sure, n: int8(len(nodes))}
+	copy(p.to[:], nodes)
+	c.dispatch(from, i)
+}
+
+// send sends a frame of a chunk's data from a node to nodes.
+func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Bytes, nodes []int32) {
+	i := c.parcelOf()
+	p := &c.parcels[i]
+	*p = parcel{takes: c.d.Send(size, c.d.Effective), data: true, arg: arg, size: size, message: message{chunk: chunk, id: id}, n: int8(len(nodes))}
+	copy(p.to[:], nodes)
+	c.dispatch(from, i)
+}
+
+// held: a target no longer holds a message back.
+func (c *Cluster) held(i int32) {
+	t := c.parcels[i].message.from
+	if c.targets[t].down {
+		c.spare = append(c.spare, i)
+		return
+	}
+	c.dispatch(c.nodeOfTarget(t), i)
 }
 
 // dispatch puts a parcel on its sender's link.
@@ -129,7 +167,7 @@ func (c *Cluster) dispatch(node, i int32) {
 		for _, to := range p.to[:p.n] {
 			c.in[to].used += used
 			if p.data {
-				c.receives(to, c.eng.Now()+c.cfg.Link.Trip, c.eng.Now()+p.takes+c.cfg.Link.Trip)
+				c.comes(to, c.eng.Now()+c.cfg.Link.Trip, c.eng.Now()+p.takes+c.cfg.Link.Trip)
 			}
 		}
 		c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes+c.cfg.Link.Trip, evArrive, uint32(i))
@@ -157,12 +195,15 @@ func (c *Cluster) transmit(node int32) {
 		i = o.data.pop()
 	default:
 		o.busy = false
+		c.turnsLink(node)
 		return
 	}
 	o.busy = true
 	p := &c.parcels[i]
 	now := c.eng.Now()
 	o.used += p.takes
+	c.giving[node] = i
+	c.turnsLink(node)
 	c.eng.Schedule(c.self, c.here, now+p.takes, evSent, uint32(node))
 	c.eng.Schedule(c.self, c.here, now+c.cfg.Link.Trip, evHead, uint32(i))
 }
@@ -179,6 +220,7 @@ func (c *Cluster) heads(i int32) {
 		}
 		if !in.busy {
 			c.receive(node)
+			c.looks(node)
 		}
 	}
 }
@@ -198,9 +240,6 @@ func (c *Cluster) receive(node int32) {
 	in.busy = true
 	p := &c.parcels[c.taking[node]]
 	in.used += p.takes
-	if p.data {
-		c.receives(node, c.eng.Now(), c.eng.Now()+p.takes)
-	}
 	c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes, evReceived, uint32(node))
 }
 
@@ -209,6 +248,7 @@ func (c *Cluster) received(node int32) {
 	i := c.taking[node]
 	c.receive(node)
 	c.deliver(i, node)
+	c.looks(node)
 	if p := &c.parcels[i]; p.left == 0 {
 		c.spare = append(c.spare, i)
 	}
@@ -217,7 +257,9 @@ func (c *Cluster) received(node int32) {
 // arrive: a parcel is at all its receivers.
 func (c *Cluster) arrive(i int32) {
 	for k := range c.parcels[i].n {
-		c.deliver(i, c.parcels[i].to[k])
+		node := c.parcels[i].to[k]
+		c.deliver(i, node)
+		c.looks(node)
 	}
 	c.spare = append(c.spare, i)
 }
@@ -226,11 +268,22 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels[i]
 	p.left--
+	if c.lossy && (!p.sure && c.loses() || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
+		c.Counters.Lost++
+		return
+	}
 	c.shows(p, node)
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)
-		c.proto.frame(p.arg, node-int32(len(c.gateways)), p.size)
+		switch i := p.message.chunk; {
+		case c.chunks[i].id != p.message.id:
+			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
+		case p.arg&readFrame != 0:
+			c.get.frame(i, int32(p.arg&^readFrame), p.size)
+		default:
+			c.proto.frame(p.arg, node-int32(len(c.gateways)), p.size)
+		}
 		return
 	}
 	c.Counters.Messages++
@@ -244,6 +297,10 @@ func (c *Cluster) deliver(i, node int32) {
 				m.n, m.a, m.b = t, x.Window.Left, x.Window.Right
 			}
 		}
+	}
+	if m.kind >= firstRead {
+		c.get.message(m)
+		return
 	}
 	c.proto.message(m)
 }

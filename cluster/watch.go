@@ -6,7 +6,7 @@ import (
 	"farflash/units"
 )
 
-// What a cluster tells those who watch it: messages and frames as they come in, bids as their state changes, and writes to disks. A
+// What a cluster tells those who watch it: messages and frames as they come in, bids as their state changes, and what disks do. A
 // probe that nobody has set costs a nil check.
 
 // Probes are what may be watched. What they are given holds until the call returns.
@@ -17,8 +17,8 @@ type Probes struct {
 	OnReceive sim.Probe[*Passage]
 	// OnBid is told when a target gives a bid, and when it hears what becomes of it.
 	OnBid sim.Probe[*BidChange]
-	// OnWrite is told when a target has a replica and puts it into its disk's queue.
-	OnWrite sim.Probe[*Write]
+	// OnDisk is told when a target's disk begins to write or read a piece.
+	OnDisk sim.Probe[*Work]
 }
 
 // Passage is a control message or a frame of data between nodes. Nodes are gateways, then targets.
@@ -26,7 +26,7 @@ type Passage struct {
 	Kind     string // of a control message; "data" for a frame
 	Data     bool
 	Chunk    uint64 // what it is about, counted from 1; 0 if the protocol does not say
-	Gateway  int32  // that the chunk is of; of others the one that sends or receives
+	Gateway  int32  // that the chunk is of, or the target that makes a piece of it again; of chunks that are over, the one that sends or receives
 	From     int32
 	To       []int32 // all receivers when it is sent, one when it is received
 	Size     units.Bytes
@@ -46,12 +46,13 @@ type BidChange struct {
 	Window  reserve.Window // that is given, or that is taken; of a canceled one zero
 }
 
-// Write is a replica's place in a disk's queue.
-type Write struct {
-	Target   int32
-	Chunk    uint64
-	At       sim.Time // when it is queued
-	From, To sim.Time // when it is written
+// Work is what a disk does for a piece of a chunk.
+type Work struct {
+	Target       int32
+	Chunk        uint64   // 0 of a piece that is made again
+	At           sim.Time // when it is queued
+	From, To     sim.Time // when it is done, if the target does not fail meanwhile
+	Read, Repair bool
 }
 
 // speaker is a protocol whose messages have names.
@@ -59,23 +60,31 @@ type speaker interface {
 	says(kind uint8) string
 }
 
-// carrier is a protocol that knows the chunk of a frame.
-type carrier interface {
-	carries(arg uint32) int32
-}
-
 var (
 	replicastNames = [...]string{askBids: "request", bid: "bid", accept: "accept", kept: "ack"}
-	uchNames       = [...]string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack"}
+	uchNames       = [...]string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack", putCancel: "cancel"}
+	pullNames      = [...]string{askRoom: "request", offer: "offer", take: "take", pullNow: "pull", stored: "ack", giveUp: "cancel"}
+	readNames      = [...]string{readAsk - firstRead: "read request", readBid - firstRead: "read bid", readNow - firstRead: "read", readLeave - firstRead: "leave", readBegun - firstRead: "begun"}
 )
 
 func (p *replicast) says(kind uint8) string { return replicastNames[kind] }
 func (p *hybrid) says(kind uint8) string    { return replicastNames[kind] }
 func (u *uch) says(kind uint8) string       { return uchNames[kind] }
+func (p *pull) says(kind uint8) string      { return pullNames[kind] }
 
-func (p *replicast) carries(arg uint32) int32 { return int32(arg) }
-func (p *hybrid) carries(arg uint32) int32    { return p.flows[arg].chunk }
-func (u *uch) carries(arg uint32) int32       { return u.flows[arg].chunk }
+// said is a message's name.
+func (c *Cluster) said(kind uint8) string {
+	if kind >= firstRead {
+		return readNames[kind-firstRead]
+	}
+	if s, ok := c.proto.(speaker); ok {
+		return s.says(kind)
+	}
+	return "message"
+}
+
+// LastChunk is the number of the last attempt at a chunk that has begun.
+func (c *Cluster) LastChunk() uint64 { return c.attempts }
 
 // sees notes who sends a parcel and when, and tells of it.
 func (c *Cluster) sees(node, i int32) {
@@ -103,31 +112,23 @@ func (c *Cluster) showReceipt(p *parcel, node int32) {
 }
 
 func (c *Cluster) passage(p *parcel) Passage {
-	x := Passage{Data: p.data, From: p.sender, Size: p.size, Takes: p.takes, Sent: p.sent, Kind: "data"}
-	i := p.message.chunk
-	if p.data {
-		i = -1
-		if k, ok := c.proto.(carrier); ok {
-			i = k.carries(p.arg)
-		}
-	} else {
-		x.Chunk, x.Kind = p.message.id, "message"
-		if s, ok := c.proto.(speaker); ok {
-			x.Kind = s.says(p.message.kind)
-		}
+	x := Passage{Data: p.data, From: p.sender, Size: p.size, Takes: p.takes, Sent: p.sent, Chunk: p.message.id, Kind: "data"}
+	if !p.data {
+		x.Kind = c.said(p.message.kind)
 	}
-	if x.Chunk == 0 && i >= 0 {
-		x.Chunk = c.chunks[i].id
-	}
-	if x.Gateway = p.sender; p.sender >= int32(len(c.gateways)) {
+	switch i := p.message.chunk; {
+	case c.chunks[i].id == p.message.id:
+		x.Gateway = c.chunks[i].gateway
+	case p.sender >= int32(len(c.gateways)):
 		x.Gateway = p.to[0]
+	default:
+		x.Gateway = p.sender
 	}
 	return x
 }
 
 // showBid tells of a bid that is given or ends.
 func (c *Cluster) showBid(target, gateway int32, chunk uint64, state reserve.State, w reserve.Window) {
-	c.decides(target, state)
 	if c.OnBid != nil {
 		c.OnBid(&BidChange{At: c.eng.Now(), Target: target, Gateway: gateway, Chunk: chunk, State: state, Window: w})
 	}
@@ -135,20 +136,17 @@ func (c *Cluster) showBid(target, gateway int32, chunk uint64, state reserve.Sta
 
 // showDone tells that a reservation has been used.
 func (c *Cluster) showDone(target int32, x *chunk) {
-	c.claims(target, -1)
 	if c.OnBid != nil {
 		c.OnBid(&BidChange{At: c.eng.Now(), Target: target, Gateway: x.gateway, Chunk: x.id, State: reserve.Accepted, Done: true})
 	}
 }
 
-// showWrite tells of a write that has been queued and will be done at a time.
-func (c *Cluster) showWrite(target int32, m *message, done sim.Time) {
-	if c.OnWrite == nil {
+// showWork tells of what a disk begins.
+func (c *Cluster) showWork(target int32, j *job) {
+	if c.OnDisk == nil {
 		return
 	}
-	id := m.id
-	if id == 0 {
-		id = c.chunks[m.chunk].id
-	}
-	c.OnWrite(&Write{Target: target, Chunk: id, At: c.eng.Now(), From: done - c.d.DiskChunk, To: done})
+	now := c.eng.Now()
+	x := Work{Target: target, Chunk: j.message.id, At: j.since, From: now, To: now + j.takes, Read: j.read, Repair: j.repairs}
+	c.OnDisk(&x)
 }

@@ -57,7 +57,7 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 	for i := range p.cases {
 		x := &p.cases[i]
 		for w := range ways {
-			for seed := range uint64(replicastSeeds) {
+			for seed := uint64(1); seed <= replicastSeeds; seed++ {
 				p.trials = append(p.trials, trial{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(w), keep: p.keep})
 			}
 		}

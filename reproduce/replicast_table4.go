@@ -71,15 +71,15 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 	surge := scenario.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
 	var trials []trial
 	for _, a := range arms {
-		for seed := range uint64(replicastSeeds) {
+		for seed := uint64(1); seed <= replicastSeeds; seed++ {
 			trials = append(trials, trial{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, 57, 1, surge)})
 		}
-		for seed := range uint64(replicastSeeds) {
+		for seed := uint64(1); seed <= replicastSeeds; seed++ {
 			trials = append(trials, trial{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, 29)})
 		}
 	}
 	multicast := len(trials)
-	for seed := range uint64(replicastSeeds) {
+	for seed := uint64(1); seed <= replicastSeeds; seed++ {
 		trials = append(trials, trial{label: arms[0].label + ", 57 gateways with Replicast-M, as SURGE", seed: seed,
 			changes: changes(arms[0], 57, 1, surge, scenario.Change{Path: "object_cluster.protocol", Value: "replicast-m"}, scenario.Change{Path: "measure.until", Value: "100ms"})})
 	}

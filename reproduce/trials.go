@@ -69,7 +69,7 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 		if err != nil {
 			return err
 		}
-		if trials[i].seed == 0 {
+		if i == 0 || trials[i].label != trials[i-1].label {
 			r.Scenarios = append(r.Scenarios, Named{trials[i].label, texts[i]})
 		}
 	}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"slices"
+	"strings"
 
 	"farflash/cluster"
 	"farflash/cluster/reserve"
@@ -13,11 +14,12 @@ import (
 // like the Replicast paper's figure 2. Where the warm-up ends is known only when the run is over, so some are taken down at regular
 // times, and the first one after the warm-up is kept.
 const (
-	ladderChunks   = 3   // followed in each
-	ladderTargets  = 12  // shown at most
-	ladderRungs    = 800 // at most
-	ladderEvery    = 10  // slices of the run from one to the next
-	ladderPatience = 40  // times as long as a chunk takes that is alone, before it is given up
+	ladderChunks   = 3    // followed in each
+	ladderTargets  = 12   // shown at most
+	ladderAsked    = 64   // of which something is taken down
+	ladderRungs    = 2000 // at most
+	ladderEvery    = 10   // slices of the run from one to the next
+	ladderPatience = 40   // times as long as a chunk takes that is alone, before it is given up
 )
 
 // ladder is one of them.
@@ -30,7 +32,7 @@ type ladder struct {
 	done     int
 	full     bool
 	rungs    []rung
-	latest   map[passing]int // the rung of data that goes on
+	latest   map[hop]int // the rung of data that goes on
 }
 
 // rung is something that it shows. Times are those of the run.
@@ -38,12 +40,19 @@ type rung struct {
 	kind            string
 	chunk           int // counted from 1; 0 is any other
 	gateway, target int32
+	from            int32    // the target that sends, of what goes to another or brings data; -1: none
 	begin, end      sim.Time // of a window: its edges
 	given, ended    sim.Time // of a window: when the target gave it and when it heard what became of it
 	id              uint64
 }
 
-// passing is a chunk's data at a target.
+// hop is a chunk's data from one node to another.
+type hop struct {
+	chunk    uint64
+	from, to int32
+}
+
+// passing is a chunk at a target.
 type passing struct {
 	chunk  uint64
 	target int32
@@ -52,24 +61,28 @@ type passing struct {
 // Kinds of rungs beside messages, which have an arrow in front of their names.
 const (
 	rungPut      = "put"
+	rungGet      = "get"
 	rungData     = "data"
+	rungGot      = "got" // data that a gateway reads
 	rungDisk     = "disk"
+	rungRead     = "disk reads"
 	rungBid      = "tentative"
 	rungTaken    = "accepted"
 	rungCanceled = "canceled"
 	toTargets    = "> "
 	toGateways   = "< "
+	aside        = "= " // from target to target
 )
 
 func newLadder(c *cluster.Cluster, gateways int, now sim.Time) *ladder {
-	return &ladder{after: c.Counters.Begun, until: now + ladderPatience*c.Floor(), gateways: int32(gateways), latest: map[passing]int{}}
+	return &ladder{after: c.LastChunk(), until: now + ladderPatience*c.Floor(), gateways: int32(gateways), latest: map[hop]int{}}
 }
 
 // over reports that nothing more is taken down.
 func (l *ladder) over() bool { return l.full || l.done == ladderChunks }
 
 func (l *ladder) probes() cluster.Probes {
-	return cluster.Probes{OnSend: l.send, OnReceive: l.receive, OnBid: l.bid, OnWrite: l.write}
+	return cluster.Probes{OnSend: l.send, OnReceive: l.receive, OnBid: l.bid, OnDisk: l.work}
 }
 
 // number is a chunk's among those that are followed, from 1; 0 if it is not.
@@ -85,16 +98,19 @@ func (l *ladder) add(r rung) int {
 	return len(l.rungs) - 1
 }
 
-// send finds the chunks to follow: the first one that asks a target, and the next ones that ask one of the same.
+// send finds the chunks to follow: the first one that asks a target, or sends to one, and the next ones that ask one of the same.
 func (l *ladder) send(x *cluster.Passage) {
 	if x.Sent > l.until {
 		l.full = true
 	}
-	if x.Data || x.From >= l.gateways || x.Chunk <= l.after {
+	if x.Chunk <= l.after {
 		return
 	}
 	followed := l.number(x.Chunk) > 0
 	if !followed {
+		if x.From >= l.gateways {
+			return
+		}
 		meets := len(l.chunks) == 0
 		for _, node := range x.To {
 			meets = meets || l.shows(node-l.gateways)
@@ -105,7 +121,7 @@ func (l *ladder) send(x *cluster.Passage) {
 		l.chunks = append(l.chunks, x.Chunk)
 	}
 	for _, node := range x.To {
-		if t := node - l.gateways; !l.shows(t) && len(l.targets) < ladderTargets {
+		if t := node - l.gateways; t >= 0 && !l.shows(t) && len(l.targets) < ladderAsked {
 			l.targets = append(l.targets, t)
 		}
 	}
@@ -115,30 +131,44 @@ func (l *ladder) receive(x *cluster.Passage) {
 	k := l.number(x.Chunk)
 	node := x.To[0]
 	if x.Data {
-		l.frame(x, k, node-l.gateways)
+		l.frame(x, k, node)
 		return
 	}
 	if k == 0 {
 		return
 	}
-	r := rung{kind: toTargets + x.Kind, chunk: k, gateway: x.From, target: node - l.gateways, begin: x.Sent, end: x.Received}
-	if x.From >= l.gateways {
+	r := rung{kind: toTargets + x.Kind, chunk: k, gateway: x.From, target: node - l.gateways, from: -1, begin: x.Sent, end: x.Received}
+	switch {
+	case x.From < l.gateways:
+	case node < l.gateways:
 		r.kind, r.gateway, r.target = toGateways+x.Kind, node, x.From-l.gateways
+	default:
+		r.kind, r.gateway, r.from = aside+x.Kind, -1, x.From-l.gateways
 	}
-	if l.shows(r.target) {
+	if l.shows(r.target) && (r.from < 0 || l.shows(r.from)) {
 		l.add(r)
 	}
 }
 
-// frame makes frames of a chunk at a target one rung.
-func (l *ladder) frame(x *cluster.Passage, k int, target int32) {
-	if !l.shows(target) {
+// frame makes frames of a chunk from one node to another one rung. given is when the first one was sent.
+func (l *ladder) frame(x *cluster.Passage, k int, node int32) {
+	r := rung{kind: rungData, chunk: k, gateway: x.Gateway, target: node - l.gateways, from: -1, begin: x.Received - x.Takes, given: x.Sent}
+	if r.from = x.From - l.gateways; r.from < 0 {
+		r.from = -1
+	}
+	if node < l.gateways {
+		if k == 0 {
+			return
+		}
+		r.kind, r.target = rungGot, r.from
+	}
+	if !l.shows(r.target) {
 		return
 	}
-	at := passing{x.Chunk, target}
+	at := hop{x.Chunk, x.From, node}
 	i, ok := l.latest[at]
 	if !ok {
-		i = l.add(rung{kind: rungData, chunk: k, gateway: x.From, target: target, begin: x.Received - x.Takes})
+		i = l.add(r)
 		l.latest[at] = i
 	}
 	l.rungs[i].end = x.Received
@@ -149,7 +179,7 @@ func (l *ladder) bid(x *cluster.BidChange) {
 	if k == 0 || !l.shows(x.Target) {
 		return
 	}
-	r := rung{chunk: k, gateway: x.Gateway, target: x.Target, begin: x.Window.Left, end: x.Window.Right, given: x.At, id: x.Chunk}
+	r := rung{chunk: k, gateway: x.Gateway, target: x.Target, from: -1, begin: x.Window.Left, end: x.Window.Right, given: x.At, id: x.Chunk}
 	switch {
 	case x.Done:
 		l.decide(rungTaken, rungTaken, x)
@@ -162,6 +192,7 @@ func (l *ladder) bid(x *cluster.BidChange) {
 		l.add(r)
 	default:
 		l.decide(rungBid, rungCanceled, x)
+		l.decide(rungTaken, rungTaken, x) // accepted before, and given up
 	}
 }
 
@@ -175,9 +206,13 @@ func (l *ladder) decide(from, to string, x *cluster.BidChange) {
 	}
 }
 
-func (l *ladder) write(x *cluster.Write) {
+func (l *ladder) work(x *cluster.Work) {
+	r := rung{kind: rungDisk, chunk: l.number(x.Chunk), gateway: -1, target: x.Target, from: -1, begin: x.From, end: x.To}
+	if x.Read {
+		r.kind = rungRead
+	}
 	if l.shows(x.Target) {
-		l.add(rung{kind: rungDisk, chunk: l.number(x.Chunk), gateway: -1, target: x.Target, begin: x.From, end: x.To})
+		l.add(r)
 	}
 }
 
@@ -185,8 +220,37 @@ func (l *ladder) write(x *cluster.Write) {
 func (l *ladder) finished(d *cluster.Done) {
 	if k := l.number(d.Chunk); k > 0 {
 		l.done++
-		l.add(rung{kind: rungPut, chunk: k, gateway: d.Gateway, target: -1, begin: d.Begun, end: d.Done})
+		r := rung{kind: rungPut, chunk: k, gateway: d.Gateway, target: -1, from: -1, begin: d.Begun, end: d.Done}
+		if d.Read {
+			r.kind = rungGet
+		}
+		l.add(r)
 	}
+}
+
+func (x *rung) arrow() bool { return strings.HasPrefix(x.kind, aside) }
+
+// most are the targets that are shown: those that take or give data of the chunks that are followed, then those that say something, then those that are
+// asked.
+func (l *ladder) most() []int32 {
+	worth := map[int32]int{}
+	for i := range l.rungs {
+		x := &l.rungs[i]
+		if x.chunk == 0 || x.target < 0 {
+			continue
+		}
+		v := 1
+		switch {
+		case x.kind == rungData || x.kind == rungGot || x.kind == rungDisk || x.kind == rungRead:
+			v = 3
+		case strings.HasPrefix(x.kind, toGateways):
+			v = 2
+		}
+		worth[x.target] = max(worth[x.target], v)
+	}
+	list := slices.Clone(l.targets)
+	slices.SortStableFunc(list, func(a, b int32) int { return worth[b] - worth[a] })
+	return list[:min(len(list), ladderTargets)]
 }
 
 // fillLadder fills in the first one that began after the warm-up, though not with the run, when all gateways ask at once, and has a chunk
@@ -207,13 +271,17 @@ func fillLadder(r *result.Result, list []*ladder, starts []sim.Time, warm sim.Ti
 	}
 	var rows []string
 	var v [][]float64
+	shown := best.most()
 	for _, x := range best.rungs {
+		if x.target >= 0 && !slices.Contains(shown, x.target) || x.from >= 0 && x.arrow() && !slices.Contains(shown, x.from) {
+			continue
+		}
 		rows = append(rows, x.kind)
-		row := []float64{float64(x.chunk), float64(x.gateway), float64(x.target)}
+		row := []float64{float64(x.chunk), float64(x.gateway), float64(x.target), float64(x.from)}
 		for _, at := range []sim.Time{x.begin, x.end, x.given, x.ended} {
 			row = append(row, at.Microseconds())
 		}
 		v = append(v, row)
 	}
-	r.SetMatrix("cluster.protocol", rows, []string{"chunk", "gateway", "target", "begin", "end", "given", "ended"}, v)
+	r.SetMatrix("cluster.protocol", rows, []string{"chunk", "gateway", "target", "from", "begin", "end", "given", "ended"}, v)
 }

@@ -28,7 +28,7 @@ func (w *clusterWatch) set() {
 	}
 	if w.timeline != nil {
 		p, q := w.c.Probes, w.timeline.probes()
-		w.c.Probes = cluster.Probes{OnSend: p.OnSend, OnReceive: chain(p.OnReceive, q.OnReceive), OnBid: chain(p.OnBid, q.OnBid), OnWrite: chain(p.OnWrite, q.OnWrite)}
+		w.c.Probes = cluster.Probes{OnSend: p.OnSend, OnReceive: chain(p.OnReceive, q.OnReceive), OnBid: chain(p.OnBid, q.OnBid), OnDisk: chain(p.OnDisk, q.OnDisk)}
 	}
 }
 
@@ -77,9 +77,9 @@ type clusterTracks struct {
 	chunks   []*perfetto.Lanes       // of gateways
 	heard    []*perfetto.Lanes       // by node: control messages
 	bids     []*perfetto.Lanes       // of targets
-	links    []*perfetto.Lanes       // of targets
+	links    []*perfetto.Lanes       // by node: data; nil of gateways that read nothing
 	disks    []perfetto.Track        // of targets
-	runs     []frames                // by target: frames of one chunk that followed each other
+	runs     []frames                // by node: frames of one chunk that followed each other
 	given    map[passing]*givenBid   // bids that have not ended
 	moved    map[uint64]*[2]sim.Time // by chunk: when the first frame was sent, when the last one came
 }
@@ -102,11 +102,16 @@ func (t *timeline) showCluster(cfg *cluster.Config, w *clusterWatch) {
 	if t == nil {
 		return
 	}
-	n := &clusterTracks{t: t, gateways: int32(cfg.Gateways), runs: make([]frames, cfg.Targets), given: map[passing]*givenBid{}, moved: map[uint64]*[2]sim.Time{}}
+	n := &clusterTracks{t: t, gateways: int32(cfg.Gateways), runs: make([]frames, cfg.Gateways+cfg.Targets), given: map[passing]*givenBid{}, moved: map[uint64]*[2]sim.Time{}}
 	top := t.w.Track(perfetto.Top, "gateways")
 	for i := range cfg.Gateways {
 		g := t.w.Track(top, fmt.Sprintf("gateway %d", i))
 		n.chunks, n.heard = append(n.chunks, t.w.Lanes(g, "chunks")), append(n.heard, t.w.Lanes(g, "control messages"))
+		var link *perfetto.Lanes
+		if cfg.Reads > 0 {
+			link = t.w.Lanes(g, "link")
+		}
+		n.links = append(n.links, link)
 	}
 	top = t.w.Track(perfetto.Top, "targets")
 	for i := range cfg.Targets {
@@ -127,13 +132,13 @@ func (t *timeline) showCluster(cfg *cluster.Config, w *clusterWatch) {
 }
 
 func (n *clusterTracks) probes() cluster.Probes {
-	return cluster.Probes{OnReceive: n.receive, OnBid: n.bid, OnWrite: n.write}
+	return cluster.Probes{OnReceive: n.receive, OnBid: n.bid, OnDisk: n.work}
 }
 
 func (n *clusterTracks) receive(x *cluster.Passage) {
 	t, node := n.t, x.To[0]
 	if x.Data {
-		n.frame(x, node-n.gateways)
+		n.frame(x, node)
 		return
 	}
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)), perfetto.Text("from", n.name(x.From)), perfetto.Int("bytes", int64(x.Size)))
@@ -147,17 +152,17 @@ func (n *clusterTracks) name(node int32) string {
 	return fmt.Sprintf("gateway %d", node)
 }
 
-// frame takes one that has come to a target. Those of one chunk that follow each other are one slice.
-func (n *clusterTracks) frame(x *cluster.Passage, target int32) {
+// frame takes one that has come to a node. Those of one chunk that follow each other are one slice.
+func (n *clusterTracks) frame(x *cluster.Passage, node int32) {
 	m := n.moved[x.Chunk]
 	if m == nil {
 		m = &[2]sim.Time{x.Sent}
 		n.moved[x.Chunk] = m
 	}
 	m[1] = x.Received
-	r := &n.runs[target]
+	r := &n.runs[node]
 	if r.n > 0 && r.chunk != x.Chunk {
-		n.link(target)
+		n.link(node)
 	}
 	if r.n == 0 {
 		*r = frames{chunk: x.Chunk, begin: x.Received - x.Takes}
@@ -167,15 +172,15 @@ func (n *clusterTracks) frame(x *cluster.Passage, target int32) {
 }
 
 // link writes the frames that are held back.
-func (n *clusterTracks) link(target int32) {
-	r := &n.runs[target]
+func (n *clusterTracks) link(node int32) {
+	r := &n.runs[node]
 	if r.n == 0 {
 		return
 	}
 	t := n.t
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(r.chunk)), perfetto.Int("frames", r.n))
 	r.n = 0
-	t.lane(n.links[target], perfetto.Slice{Name: "data", Begin: r.begin, End: r.end, Annotations: t.notes, Flow: flowID(r.chunk)})
+	t.lane(n.links[node], perfetto.Slice{Name: "data", Begin: r.begin, End: r.end, Annotations: t.notes, Flow: flowID(r.chunk)})
 }
 
 // bid writes a bid when it ends: how long it was tentative, how long its reservation lay ahead, and its window as far as it was used.
@@ -208,20 +213,30 @@ func (n *clusterTracks) bid(x *cluster.BidChange) {
 	t.lane(n.bids[x.Target], perfetto.Slice{Name: name, Begin: b.at, End: x.At, Annotations: t.notes, Parts: t.parts, Flow: flowID(x.Chunk)})
 }
 
-func (n *clusterTracks) write(x *cluster.Write) {
-	t := n.t
+func (n *clusterTracks) work(x *cluster.Work) {
+	t, name := n.t, "write"
+	if x.Read {
+		name = "read"
+	}
+	if x.Repair {
+		name = "repair: " + name
+	}
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)), perfetto.Float("waited, us", (x.From-x.At).Microseconds()))
-	t.slice(n.disks[x.Target], perfetto.Slice{Name: "write", Begin: x.From, End: x.To, Annotations: t.notes, Flow: flowID(x.Chunk)})
+	t.slice(n.disks[x.Target], perfetto.Slice{Name: name, Begin: x.From, End: x.To, Annotations: t.notes, Flow: flowID(x.Chunk)})
 }
 
-// done writes a chunk: negotiation, the data's way, and the wait for disks and acknowledgements.
+// done writes a chunk: the time before its data, the data's way, and the wait for disks and acknowledgements.
 func (n *clusterTracks) done(d *cluster.Done) {
 	t := n.t
 	t.parts = t.parts[:0]
 	if m := n.moved[d.Chunk]; m != nil {
 		delete(n.moved, d.Chunk)
 		at := d.Begun
-		for _, s := range []perfetto.Slice{{Name: "negotiation", End: m[0]}, {Name: "data", End: m[1]}, {Name: "disks", End: d.Done}} {
+		before, after := "negotiation", "disks"
+		if d.Read {
+			before, after = "request and disk", "rest"
+		}
+		for _, s := range []perfetto.Slice{{Name: before, End: m[0]}, {Name: "data", End: m[1]}, {Name: after, End: d.Done}} {
 			if s.Begin = at; s.End > at && s.End <= d.Done {
 				t.parts = append(t.parts, s)
 				at = s.End
@@ -229,6 +244,10 @@ func (n *clusterTracks) done(d *cluster.Done) {
 		}
 	}
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(d.Chunk)), perfetto.Int("bytes", int64(d.Size)))
-	t.lane(n.chunks[d.Gateway], perfetto.Slice{Name: "put", Begin: d.Begun, End: d.Done, Annotations: t.notes, Parts: t.parts, Flow: flowID(d.Chunk)})
+	name := "put"
+	if d.Read {
+		name = "get"
+	}
+	t.lane(n.chunks[d.Gateway], perfetto.Slice{Name: name, Begin: d.Begun, End: d.Done, Annotations: t.notes, Parts: t.parts, Flow: flowID(d.Chunk)})
 	t.count("chunks")
 }

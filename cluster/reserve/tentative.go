@@ -20,3 +20,15 @@ func (q *queue) Undecided(now sim.Time, chunk uint64) (sim.Time, bool) {
 	}
 	return now - q.bids[k].Created, true
 }
+
+// Expects reports whether a bid has been accepted whose data has not come, and whether one waits for its gateway's answer.
+func (q *queue) Expects() (accepted, tentative bool) {
+	for k := range q.bids {
+		accepted = accepted || q.bids[k].State == Accepted
+		tentative = tentative || q.bids[k].State == Tentative
+	}
+	return accepted, tentative
+}
+
+// Expects reports whether data has been taken that has not come, and whether an offer is open.
+func (p *Puller) Expects() (taken, open bool) { return len(p.coming) > 0, p.open > 0 }
