@@ -66,7 +66,18 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 }
 
 // chained reports whether data goes from target to target.
-func (c *Cluster) chained() bool { return c.cfg.Protocol == Pull && c.cfg.Code.Data == 0 }
+func (c *Cluster) chained() bool {
+	return (c.cfg.Protocol == Pull || c.cfg.Protocol == Chain) && c.cfg.Code.Data == 0
+}
+
+// probing is how long it takes to ask candidates how busy they are.
+func (c *Cluster) probing() sim.Time {
+	if c.cfg.Choices == 1 {
+		return 0
+	}
+	n := sim.Time(c.cfg.Choices * c.copies)
+	return n*c.onLink(c.d) + 2*c.d.Trip + c.onLink(c.d) // the requests leave and the answers come one after the other
+}
 
 // Bound is the least of the Bounds.
 func (c *Cluster) Bound() Bound {

@@ -72,7 +72,8 @@ func (c *Config) checkLoad(bad checker) {
 	bad(c.Read != ReadHedged && c.Read != ReadTied || c.copies() > c.pieces(), "read", "%v needs another target to ask, and a chunk is read from all %d that have it", readingNames[c.Read], c.pieces())
 	bad(c.Reads == 0 || c.Control.Queued, "reads", "data that is read takes turns on the links, which needs control.queued: true")
 	bad(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
-	bad(c.Choices >= 1 && c.Choices <= 64, "choices", "%d are not possible; use 1 to 64", c.Choices)
+	bad(c.Choices >= 1 && c.Choices*c.copies() <= maxCandidates, "choices", "%d are not possible; use 1 to %d", c.Choices, maxCandidates/max(c.copies(), 1))
+	bad(c.Choices == 1 || c.Control.Queued, "choices", "asking takes turns on the links, which needs control.queued: true")
 }
 
 func (c *Config) checkKinds(bad checker) {

@@ -43,9 +43,15 @@ const (
 	ReplicastH
 	// Pull is receiver pull with late binding over two groups, our own (docs/adr/0006-pull.md).
 	Pull
+	// Chain is chain replication over hashed placement.
+	Chain
+	// Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
+	Grants
+	// DCTCP is window-based unicast over hashed placement.
+	DCTCP
 )
 
-var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "pull"}
+var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "pull", "chain", "grants", "dctcp"}
 
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames[s] }
@@ -141,6 +147,8 @@ type Config struct {
 	Failures []Failure
 	// Repair is what happens then.
 	Repair Repair
+	// Overcommit is to how many replicas a target of protocol grants grants at a time.
+	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
 	Compat Compat
 }
@@ -185,6 +193,8 @@ type Link struct {
 	Trip units.Duration
 	// Loss is the share of frames and messages that are lost on their way, at each receiver by itself.
 	Loss units.Fraction
+	// Mark is from which queue before a node's link on frames are marked, for protocol dctcp.
+	Mark units.Bytes
 }
 
 // Control is what control messages are.
@@ -203,9 +213,9 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
 		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
-		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond},
+		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
 	}
 }
@@ -243,6 +253,10 @@ func (c *Config) Validate() error {
 	}
 	bad(c.Compat != CompatSURGE || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
 	switch c.Protocol {
+	case Chain, Grants, DCTCP:
+		bad(c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
+		bad(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
+		bad(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
 	case UCH, UCHInverse:
 		bad(c.Placement != PlaceRandom || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
 	default:
@@ -270,7 +284,7 @@ func percent(f units.Fraction) bool {
 func (c *Config) durations() reserve.Config {
 	r := reserve.DefaultConfig()
 	switch c.Protocol {
-	case UCH, UCHInverse:
+	case UCH, UCHInverse, Chain, Grants, DCTCP:
 		r = reserve.UnicastConfig()
 		r.ControlSize = c.Control.Unicast
 	case Pull:

@@ -38,7 +38,13 @@ func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cl
 	return c, done
 }
 
-var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH, cluster.Pull}
+var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH, cluster.Pull, cluster.Chain, cluster.Grants, cluster.DCTCP}
+
+// surges are those that SURGE has as well, so that its rules can be asked for; hashed are those in which no group bids.
+var (
+	surges = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH}
+	hashed = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.Chain, cluster.Grants, cluster.DCTCP}
+)
 
 // lone is a cluster with one gateway, whose chunks are alone.
 func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
@@ -53,11 +59,11 @@ func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 // TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the picosecond by the
 // rules of SURGE, and with queues for control messages besides their turns on the link.
 func TestFloor(t *testing.T) {
-	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull} {
+	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.Chain} {
 		for _, size := range []units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB} {
 			for _, rate := range []units.ByteRate{400, 1000} {
 				for _, compat := range []bool{true, false} {
-					if compat && p == cluster.Pull {
+					if compat && !slices.Contains(surges, p) {
 						continue
 					}
 					cfg := lone(p, compat, size)
@@ -101,7 +107,7 @@ func TestLaws(t *testing.T) {
 		cfg.Replicas = rapid.IntRange(1, 4).Draw(t, "replicas")
 		cfg.Group = rapid.IntRange(cfg.Replicas, 9).Draw(t, "group")
 		cfg.Targets = cfg.Group * rapid.IntRange(2, 4).Draw(t, "groups")
-		if cfg.Protocol <= cluster.UCHInverse {
+		if slices.Contains(hashed, cfg.Protocol) {
 			cfg.Targets = max(cfg.Targets, 2*cfg.Replicas)
 		}
 		cfg.Outstanding = rapid.IntRange(1, 3).Draw(t, "outstanding")
@@ -112,7 +118,7 @@ func TestLaws(t *testing.T) {
 		} else {
 			cfg.Control.Queued = rapid.Bool().Draw(t, "queued")
 		}
-		if cfg.Protocol == cluster.Pull {
+		if !slices.Contains(surges, cfg.Protocol) {
 			cfg.Compat, cfg.Control.Queued, cfg.Groups = cluster.CompatNone, true, rapid.IntRange(1, 2).Draw(t, "asked")
 		}
 		if !cfg.Control.Queued {
@@ -158,8 +164,9 @@ func variety(t *rapid.T, cfg *cluster.Config) {
 		cfg.Targets = max(2*n, 2*cfg.Group)
 		cfg.Chunk = max(cfg.Chunk, 8)
 	}
-	if cfg.Protocol <= cluster.UCHInverse {
+	if slices.Contains(hashed, cfg.Protocol) {
 		cfg.Placement = cluster.Placement(rapid.IntRange(0, int(cluster.PlaceStraw2)).Draw(t, "placement"))
+		cfg.Choices = rapid.IntRange(1, 2).Draw(t, "choices")
 	}
 	cfg.Reads = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(t, "reads"))
 	cfg.Read = cluster.Reading(rapid.IntRange(0, int(cluster.ReadLeastLoaded)).Draw(t, "read"))

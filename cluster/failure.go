@@ -260,7 +260,7 @@ func (c *Config) checkFailures(bad checker) {
 // recovers reports whether a protocol goes on when messages are lost and targets fail.
 func (s Scheme) recovers() bool {
 	switch s {
-	case UCH, UCHInverse, ReplicastM, ReplicastH, Pull:
+	case UCH, UCHInverse, ReplicastM, ReplicastH, Pull, Chain, Grants, DCTCP:
 		return true
 	}
 	return false

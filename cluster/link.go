@@ -16,6 +16,7 @@ import (
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
+	marked  bool     // it found a long queue
 	sure    bool     // it is not lost on its way
 	sender  int32    // for who watches
 	sent    sim.Time // likewise
@@ -47,6 +48,7 @@ type ring struct {
 }
 
 func (r *ring) empty() bool  { return r.head == len(r.items) }
+func (r *ring) len() int     { return len(r.items) - r.head }
 func (r *ring) push(i int32) { r.items = append(r.items, i) }
 
 func (r *ring) pop() int32 {
@@ -125,6 +127,15 @@ func (c *Cluster) tell(from int32, m message, nodes []int32) { c.post(from, m, n
 // cancel is as tell, but the message is not lost on its way: the sender of one that takes back a promise repeats it until it is acknowledged, which
 // is not simulated.
 func (c *Cluster) cancel(from int32, m message, nodes []int32) { c.post(from, m, nodes, true) }
+
+// cancelAll tells a chunk's targets, each with a message of its own, that its gateway has given up this attempt.
+func (c *Cluster) cancelAll(i int32, kind uint8) {
+	x := &c.chunks[i]
+	for _, t := range x.targets[:x.n] {
+		node := [1]int32{c.nodeOfTarget(t)}
+		c.cancel(x.gateway, message{kind: kind, from: x.gateway, chunk: i, id: x.id}, node[:])
+	}
+}
 
 func (c *Cluster) post(from int32, m message, nodes []int32, sure bool) {
 	if len(nodes) == 0 {
@@ -214,6 +225,7 @@ func (c *Cluster) heads(i int32) {
 	for _, node := range p.to[:p.n] {
 		in := &c.in[node]
 		if p.data {
+			p.marked = p.marked || c.cfg.Protocol == DCTCP && in.data.len()*int(c.cfg.Link.Frame) > int(c.cfg.Link.Mark)
 			in.data.push(i)
 		} else {
 			in.control.push(i)
@@ -282,6 +294,7 @@ func (c *Cluster) deliver(i, node int32) {
 		case p.arg&readFrame != 0:
 			c.get.frame(i, int32(p.arg&^readFrame), p.size)
 		default:
+			c.marked = p.marked
 			c.proto.frame(p.arg, node-int32(len(c.gateways)), p.size)
 		}
 		return

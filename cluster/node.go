@@ -31,6 +31,7 @@ type Cluster struct {
 	in, out  []port  // of nodes
 	taking   []int32 // the parcel that a node's port is receiving
 	giving   []int32 // and the one that it is sending
+	marked   bool    // the frame that is being handled has a mark
 	heard    message // the message that is being handled
 	control  units.Bytes
 
@@ -167,6 +168,12 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		c.proto = newReplicast(c, d)
 	case Pull:
 		c.proto = newPull(c, d)
+	case Chain:
+		c.proto = newChained(c, d)
+	case Grants:
+		c.proto = newGrants(c, d)
+	case DCTCP:
+		c.proto = newDCTCP(c, d)
 	default:
 		c.proto = newHybrid(c, d)
 	}

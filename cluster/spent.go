@@ -282,3 +282,8 @@ func (u *uch) expects(target int32) (promised, open bool) { return u.share[targe
 
 // expects implements expecting: what has been taken, and offers.
 func (p *pull) expects(target int32) (promised, open bool) { return p.ends[target].Expects() }
+
+// expects implements expecting: pieces of which some has come.
+func (p *chained) expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }
+func (p *grants) expects(target int32) (promised, open bool)  { return len(p.come[target]) > 0, false }
+func (p *dctcp) expects(target int32) (promised, open bool)   { return len(p.come[target]) > 0, false }

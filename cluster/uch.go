@@ -23,6 +23,7 @@ type uch struct {
 	clock []sim.Timer          // by flow
 	of    [][maxReplicas]int32 // by chunk: its flows
 	node  [1]int32
+	pick  chooser
 }
 
 // flow is a replica on its way.
@@ -52,6 +53,7 @@ const (
 
 func newUCH(c *Cluster, d *reserve.Durations) *uch {
 	u := &uch{c: c, d: d}
+	u.pick = chooser{c: c, chosen: func(i int32) { u.ask(i, 0) }, coming: func(t int32) int { return u.share[t].Len() }}
 	for range c.gateways {
 		u.link = append(u.link, reserve.NewLeaky(d, d.Effective))
 	}
@@ -80,6 +82,10 @@ func (u *uch) begin(i int32) {
 	for k := range u.of[i] {
 		u.of[i][k] = -1
 	}
+	if c.cfg.Placement != PlaceRandom || c.cfg.Choices > 1 {
+		u.pick.choose(i)
+		return
+	}
 	u.choose(x)
 	u.ask(i, 0)
 }
@@ -87,10 +93,6 @@ func (u *uch) begin(i int32) {
 // choose draws the chunk's targets: any but those of the gateway's last chunk.
 func (u *uch) choose(x *chunk) {
 	c := u.c
-	if c.cfg.Placement != PlaceRandom {
-		x.n = int8(len(c.places.Place(x.id, c.copies, x.targets[:0])))
-		return
-	}
 	last := &u.last[x.gateway]
 	for int(x.n) < c.copies {
 		t := int32(c.rand.IntN(int64(len(c.targets))))
@@ -129,6 +131,9 @@ func (u *uch) ask(i int32, replica int8) {
 // message implements protocol.
 func (u *uch) message(m *message) {
 	c := u.c
+	if u.pick.message(m) {
+		return
+	}
 	now := c.eng.Now()
 	f := &u.flows[m.n]
 	switch m.kind {
@@ -286,5 +291,5 @@ func (u *uch) floor() sim.Time {
 	if c.cfg.Control.Queued {
 		t += (k - 1) * last
 	}
-	return t
+	return t + c.probing()
 }

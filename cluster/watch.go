@@ -64,6 +64,9 @@ var (
 	replicastNames = [...]string{askBids: "request", bid: "bid", accept: "accept", kept: "ack"}
 	uchNames       = [...]string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack", putCancel: "cancel"}
 	pullNames      = [...]string{askRoom: "request", offer: "offer", take: "take", pullNow: "pull", stored: "ack", giveUp: "cancel"}
+	chainedNames   = [...]string{chainKept: "ack", chainCancel: "cancel"}
+	grantsNames    = [...]string{granted: "grant", grantKept: "ack", grantCancel: "cancel"}
+	dctcpNames     = [...]string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"}
 	readNames      = [...]string{readAsk - firstRead: "read request", readBid - firstRead: "read bid", readNow - firstRead: "read", readLeave - firstRead: "leave", readBegun - firstRead: "begun"}
 )
 
@@ -71,11 +74,19 @@ func (p *replicast) says(kind uint8) string { return replicastNames[kind] }
 func (p *hybrid) says(kind uint8) string    { return replicastNames[kind] }
 func (u *uch) says(kind uint8) string       { return uchNames[kind] }
 func (p *pull) says(kind uint8) string      { return pullNames[kind] }
+func (p *chained) says(kind uint8) string   { return chainedNames[kind] }
+func (p *grants) says(kind uint8) string    { return grantsNames[kind] }
+func (p *dctcp) says(kind uint8) string     { return dctcpNames[kind] }
 
 // said is a message's name.
 func (c *Cluster) said(kind uint8) string {
-	if kind >= firstRead {
+	switch {
+	case kind >= firstRead:
 		return readNames[kind-firstRead]
+	case kind == probe:
+		return "probe"
+	case kind == probed:
+		return "load"
 	}
 	if s, ok := c.proto.(speaker); ok {
 		return s.says(kind)

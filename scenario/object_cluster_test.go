@@ -15,7 +15,7 @@ func TestClusterMistakes(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"misspelt section", "object_cluster", "object_clusters", `a.yaml:1:1: unknown key "object_clusters" in the scenario; did you mean "object_cluster"?`},
 		{"misspelt key", "gateways", "gateway", `a.yaml:1:18: unknown key "gateway" in object_cluster; did you mean "gateways"?`},
-		{"misspelt protocol", "gateways: 18", "protocol: replicast", `a.yaml:1:28: object_cluster.protocol: "replicast" is not possible; use uch-ccp, uch-ccp-inverse, replicast-m, replicast-h or pull (did you mean replicast-m?)`},
+		{"misspelt protocol", "gateways: 18", "protocol: replicast", `a.yaml:1:28: object_cluster.protocol: "replicast" is not possible; use uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, chain, grants or dctcp (did you mean replicast-m?)`},
 		{"few targets", "targets: 18", "targets: 2", "a.yaml:1:41: object_cluster.targets: 2 are one group; Replicast needs at least two, 18 targets"},
 		{"odd groups", "targets: 18", "targets: 20", "a.yaml:1:17: object_cluster.group: 9 does not divide the 20 targets; the nearest number of targets that it divides is 18"},
 		{"no chunk", "gateways: 18", "chunk: 0B", "a.yaml:1:25: object_cluster.chunk: 0B is not possible; use 1B to 1GiB"},
@@ -67,7 +67,7 @@ func TestClusterMix(t *testing.T) {
 
 // TestClusterRun: the same bytes twice, every check holds, figures agree with each other, and the scenario by SURGE's names.
 func TestClusterRun(t *testing.T) {
-	for _, protocol := range []string{"uch-ccp", "7", "replicast-h", "pull"} {
+	for _, protocol := range []string{"uch-ccp", "7", "replicast-h", "pull", "chain", "grants", "dctcp"} {
 		o := run(t, smallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
 		again := run(t, smallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
 		a, err := o.Result.Encode()
