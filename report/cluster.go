@@ -9,15 +9,18 @@ import (
 	"farflash/report/chart"
 )
 
+// clusterOperations are what is done with chunks.
+var clusterOperations = []string{"put", "get"}
+
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
-	if _, ok := r.value("cluster.put.count"); !ok {
+	if _, ok := r.Result.Matrix("cluster.bounds"); !ok {
 		return nil
 	}
 	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"), term.Right("mean"), term.Right("p50"),
 		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
-	for _, op := range []string{"put", "get"} {
+	for _, op := range clusterOperations {
 		if _, ok := r.value("cluster." + op + ".count"); !ok {
 			continue
 		}
@@ -73,6 +76,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
 		t.Row("begun again", r.written("cluster.put.aborted"), style.Dim("chunks whose negotiation found no common time"))
 	}
+	r.mishapRows(t, style)
 	b.WriteString("\n" + style.Bold("cluster") + "\n")
 	return t.Write(b, style)
 }
@@ -88,7 +92,7 @@ func clusterTable(r *Run) *table {
 	for _, c := range columns {
 		t.Head = append(t.Head, heading{Title: c.title})
 	}
-	for _, op := range []string{"put", "get"} {
+	for _, op := range clusterOperations {
 		if _, ok := r.value("cluster." + op + ".count"); !ok {
 			continue
 		}
@@ -108,25 +112,31 @@ func clusterTable(r *Run) *table {
 func clusterFigures(runs []Run) []figure {
 	var g group
 	for i := range runs {
-		if hasHistogram(&runs[i], "cluster.put.latency") {
-			name := runs[i].Label
-			if len(runs) == 1 {
-				name = "put"
+		for k, op := range clusterOperations {
+			if what := "cluster." + op + ".latency"; hasHistogram(&runs[i], what) {
+				name := runs[i].Label + ", " + op
+				if len(runs) == 1 {
+					name = op
+				}
+				g.curves = append(g.curves, curve{&runs[i], name, len(clusterOperations)*i + k, what})
 			}
-			g.curves = append(g.curves, curve{&runs[i], name, i, "cluster.put.latency"})
 		}
 	}
 	if g.curves == nil {
 		return nil
 	}
-	out := distributionFigures([]group{g}, "latency", "puts")
+	out := append(distributionFigures([]group{g}, "latency", "chunks"), sortedLatencies(g))
 	var rows []string
 	var share []float64
 	for i := range runs {
-		rate, ok := runs[i].value("cluster.put.rate")
-		m, found := runs[i].Result.Matrix("cluster.bounds")
-		if !ok || !found {
+		m, ok := runs[i].Result.Matrix("cluster.bounds")
+		if !ok {
 			continue
+		}
+		rate := 0.0
+		for _, op := range clusterOperations {
+			v, _ := runs[i].value("cluster." + op + ".rate")
+			rate += v
 		}
 		for k, name := range m.Rows {
 			label := name
@@ -137,7 +147,7 @@ func clusterFigures(runs []Run) []figure {
 		}
 	}
 	if rows != nil {
-		out = append(out, figure{Caption: "What was reached of each bound", Note: "The rate of puts over what each resource allows by itself. The longest bar is what holds the cluster back; the rest to 100 % is lost to waiting and imbalance.",
+		out = append(out, figure{Caption: "What was reached of each bound", Note: "The rate of puts and gets over what each resource allows by itself. The longest bar is what holds the cluster back; the rest to 100 % is lost to waiting and imbalance.",
 			SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
 				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true}))})
 	}

@@ -14,6 +14,7 @@ import (
 type rung struct {
 	kind                     string
 	chunk, gateway, target   int
+	from                     int // the target that sends, of what goes to another or brings data; -1: none
 	begin, end, given, ended float64
 }
 
@@ -28,15 +29,19 @@ func (x *rung) letter() string {
 // rungs are those of a run, with times from its first one on.
 func (r *Run) rungs() (list []rung, from float64) {
 	m, ok := r.Result.Matrix("cluster.protocol")
-	if !ok || len(m.Cols) != 7 {
+	if !ok || len(m.Cols) != 8 {
 		return nil, 0
 	}
 	from = math.Inf(1)
 	for i, kind := range m.Rows {
 		v := m.V[i]
-		list = append(list, rung{kind, int(v[0]), int(v[1]), int(v[2]), v[3], v[4], v[5], v[6]})
-		if list[i].chunk > 0 && list[i].arrow() {
-			from = min(from, v[3])
+		list = append(list, rung{kind, int(v[0]), int(v[1]), int(v[2]), int(v[3]), v[4], v[5], v[6], v[7]})
+		switch x := &list[i]; {
+		case x.chunk == 0:
+		case x.arrow():
+			from = min(from, x.begin)
+		case x.kind == "data" || x.kind == "got":
+			from = min(from, x.given)
 		}
 	}
 	if math.IsInf(from, 1) {
@@ -53,16 +58,17 @@ func (r *Run) rungs() (list []rung, from float64) {
 
 // arrow tells a message; the first letter says which way it goes.
 func (x *rung) arrow() bool {
-	return strings.HasPrefix(x.kind, "> ") || strings.HasPrefix(x.kind, "< ")
+	return len(x.kind) > 2 && x.kind[1] == ' '
 }
 
 // The looks of windows, data and disks, and those of messages in the order in which they come.
 var (
 	ladderBoxes = []chart.LadderKind{
 		{Name: "window, tentative", Style: 7, Outline: true}, {Name: "window, accepted", Style: 2}, {Name: "window, canceled", Style: 1},
-		{Name: "data received", Style: 0}, {Name: "disk writes", Style: 4}, {Name: "data of other chunks", Style: 0, Faint: true}, {Name: "disk, other chunks", Style: 4, Faint: true},
+		{Name: "data received", Style: 0}, {Name: "disk writes", Style: 4}, {Name: "disk reads", Style: 5}, {Name: "data of other chunks", Style: 0, Faint: true}, {Name: "disk, other chunks", Style: 4, Faint: true},
+		{Name: "disk reads, other chunks", Style: 5, Faint: true}, {Name: "first frame of data", Style: 0, Arrow: true},
 	}
-	ladderArrows = []int{0, 3, 2, 6, 5, 1, 4}
+	ladderArrows = []int{3, 2, 6, 5, 1, 4, 7}
 )
 
 // protocolFigures draw the protocol of the chunks that a run has taken down: one negotiation or two that meet, and all of it.
@@ -73,22 +79,6 @@ func protocolFigures(r *Run) []figure {
 	}
 	c := ladderOf(list, false)
 	c.X = chart.Axis{Label: "Time", Unit: chart.Micros}
-	began := fmt.Sprintf("Time 0 is %s of simulated time. Lines are messages, from where they were sent to where they were received. Below each target: ", term.Seconds(from/1e6))
-	note := began + "what its link received, and its disk."
-	bids := slices.ContainsFunc(list, func(x rung) bool { return x.given > 0 })
-	if bids {
-		note = began + "the windows that it bid for each chunk, outlined as it gave them and filled as they were taken or taken back; what its link received; and its disk."
-	}
-	var out []figure
-	if a, b, ok := negotiation(list); ok {
-		zoom := ladderOf(list, true)
-		zoom.X = c.X
-		zoom.Frame = chart.Frame{Title: "a negotiation", Width: 1240}
-		zoom.From, zoom.To = a, b
-		out = append(out, figure{Caption: "Chunks that ask the same targets: who says what when", Wide: true, SVG: svg(chart.Ladder(zoom)),
-			Note: began + "for how long each bid was tentative, with the time until its window begins, and what it became; what its link received; and its disk."})
-		note = "The same chunks from the first request to the last acknowledgement. Below each target: the windows that it bid, outlined as it gave them and filled as they were taken or taken back; what its link received; and its disk."
-	}
 	c.Frame = chart.Frame{Title: "chunks from request to acknowledgement", Width: 1240}
 	c.From = 0
 	for i := range list {
@@ -96,9 +86,44 @@ func protocolFigures(r *Run) []figure {
 			c.To = max(c.To, x.end)
 		}
 	}
+	began := fmt.Sprintf("Time 0 is %s of simulated time. Lines are messages and the first frames of data, from where they were sent to where they were received. Below each target: ", term.Seconds(from/1e6))
+	below := "what its link received, and its disk."
+	if slices.ContainsFunc(list, func(x rung) bool { return slices.Contains(windowStates, x.kind) }) {
+		below = "the windows that it bid for each chunk, outlined as it gave them and filled as they were taken or taken back; what its link received; and its disk."
+	}
+	if slices.ContainsFunc(list, func(x rung) bool { return x.kind == "got" }) {
+		below += " Below each gateway: what it read."
+	}
+	said := strings.Replace(below, "the windows that it bid for each chunk, outlined as it gave them and filled as they were taken or taken back", "for how long each bid was tentative, with the time until its window begins, and what it became", 1)
+	note := began + below
+	var out []figure
+	a, b, ok := negotiation(list)
+	caption := "Chunks that ask the same targets: who says what when"
+	if ok && b-a >= mostOfAll*c.To {
+		a, b, ok = binding(list)
+		caption = "How a chunk gets its targets, and its data begins"
+	}
+	if ok && b-a < mostOfAll*c.To {
+		zoom := ladderOf(list, true)
+		zoom.X = c.X
+		zoom.Frame = chart.Frame{Title: "a negotiation", Width: 1240}
+		zoom.From, zoom.To = a, b
+		out = append(out, figure{Caption: caption, Wide: true, SVG: svg(chart.Ladder(zoom)),
+			Note: began + said})
+		note = "The same chunks from the first request to the last acknowledgement. Below each target: " + below
+	}
 	c.From, c.To = -0.01*c.To, 1.01*c.To
 	return append(out, figure{Caption: "Until they are on the disks", Note: note, Wide: true, SVG: svg(chart.Ladder(c))})
 }
+
+// mostOfAll is the share of the whole picture that a part of it may be that is drawn by itself.
+const mostOfAll = 0.5
+
+// Messages that begin a negotiation and end it.
+var (
+	asking  = []string{"> request", "> read request"}
+	telling = []string{"> accept", "> take", "> read"}
+)
 
 // negotiation is from when to when the two nearest first requests are answered, or the first one if they are far apart.
 func negotiation(list []rung) (from, to float64, ok bool) {
@@ -112,21 +137,20 @@ func negotiation(list []rung) (from, to float64, ok bool) {
 			asked, told = append(asked, math.Inf(1)), append(told, 0)
 		}
 		k := x.chunk - 1
-		switch x.kind {
-		case "> request":
+		switch {
+		case slices.Contains(asking, x.kind):
 			asked[k] = min(asked[k], x.begin)
-		case "> accept":
-			if told[k] == 0 || x.begin < told[k]+1 { // the first one of them; the others of the same multicast come soon after
-				told[k] = max(told[k], x.end)
-			}
+		case slices.Contains(telling, x.kind) && (told[k] == 0 || x.begin < told[k]+1): // the first one of them; the others of the same multicast come soon after
+			told[k] = max(told[k], x.end)
 		}
 	}
-	if len(told) == 0 || slices.Max(told) == 0 {
-		return 0, 0, false // no bids
+	first := slices.IndexFunc(told, func(at float64) bool { return at > 0 })
+	if first < 0 || math.IsInf(asked[first], 1) {
+		return 0, 0, false // nobody bids
 	}
-	from, to = asked[0], told[0]
-	nearest := 4 * (told[0] - asked[0])
-	for k := 1; k < len(asked); k++ {
+	from, to = asked[first], told[first]
+	nearest := 4 * (to - from)
+	for k := first + 1; k < len(asked); k++ {
 		if d := math.Abs(asked[k] - asked[k-1]); d < nearest && told[k] > 0 {
 			nearest, from, to = d, min(asked[k], asked[k-1]), max(told[k], told[k-1])
 		}
@@ -135,82 +159,182 @@ func negotiation(list []rung) (from, to float64, ok bool) {
 	return from - margin, to + 4*margin, true
 }
 
+// binding is from shortly before the first chunk has its targets until all of them have begun to receive it.
+func binding(list []rung) (from, to float64, ok bool) {
+	chunk := 0
+	for i := range list {
+		x := &list[i]
+		if x.chunk > 0 && slices.Contains(telling, x.kind) && chunk == 0 {
+			chunk, from = x.chunk, x.begin
+		}
+		if x.kind == "data" && x.chunk == chunk {
+			to = max(to, x.begin)
+		}
+	}
+	margin := 0.4 * (to - from)
+	return from - margin, to + margin, chunk > 0 && to > from
+}
+
+// Places of boxes in ladderBoxes: those of windows are in the order of these names, and what other chunks do is so far behind.
+var windowStates = []string{"tentative", "accepted", "canceled"}
+
+const (
+	boxData = iota + 3
+	boxWrites
+	boxReads
+	boxOthers  = 3 // from a box to the same of other chunks
+	arrowFirst = boxReads + boxOthers + 1
+)
+
 // ladderOf are the lanes, kinds, arrows and boxes. A bid is a box where its window is, or where it had which state.
 func ladderOf(list []rung, states bool) chart.LadderChart {
 	c := chart.LadderChart{Kinds: slices.Clone(ladderBoxes)}
 	if states {
 		c.Kinds[0].Name, c.Kinds[1].Name, c.Kinds[2].Name = "bid, tentative", "accepted", "canceled"
 	}
-	var gateways, targets []int
+	l := lanesOf(list)
+	c.Lanes = l.lanes(list)
+	kinds := map[string]int{}
+	for i := range list {
+		x := &list[i]
+		if x.arrow() {
+			name := x.kind[2:]
+			if _, ok := kinds[name]; !ok {
+				kinds[name] = len(c.Kinds)
+				c.Kinds = append(c.Kinds, chart.LadderKind{Name: name, Style: ladderArrows[(len(kinds)-1)%len(ladderArrows)], Arrow: true})
+			}
+			if a := l.message(x); a.From >= 0 && a.To >= 0 {
+				a.Kind = kinds[name]
+				c.Arrows = append(c.Arrows, a)
+			}
+			continue
+		}
+		if a, ok := l.first(x); ok {
+			c.Arrows = append(c.Arrows, a)
+		}
+		b := chart.LadderBox{Lane: l.target(x.target), Kind: slices.Index(windowStates, x.kind), Row: x.chunk - 1, From: x.begin, To: x.end, Label: x.letter()}
+		if b.Kind >= 0 {
+			b.Title = windowTitle(x)
+			if states {
+				c.Boxes = append(c.Boxes, bidStates(x, b)...)
+				continue
+			}
+			c.Boxes = append(c.Boxes, b)
+			continue
+		}
+		switch x.kind {
+		case "data":
+			b.Kind, b.Row = boxData, l.rows
+		case "got":
+			b.Kind, b.Row, b.Lane = boxData, 0, slices.Index(l.gateways, x.gateway)
+		case "disk":
+			b.Kind, b.Row = boxWrites, l.rows+1
+		case "disk reads":
+			b.Kind, b.Row = boxReads, l.rows+1
+		default:
+			continue // a put or a get has no row
+		}
+		if x.chunk == 0 {
+			b.Kind += boxOthers
+			b.Label = ""
+		}
+		b.Title = fmt.Sprintf("%s, %s of %s: %s to %s", c.Lanes[b.Lane].Name, boxTitles[x.kind], x.letter(), chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+		c.Boxes = append(c.Boxes, b)
+	}
+	// What is followed is drawn over what is not.
+	slices.SortStableFunc(c.Boxes, func(a, b chart.LadderBox) int { return behind(b) - behind(a) })
+	c.Kinds, c.Boxes, c.Arrows = present(c)
+	return c
+}
+
+var boxTitles = map[string]string{"data": "data", "got": "data", "disk": "write", "disk reads": "read"}
+
+// behind is 1 for what other chunks do.
+func behind(b chart.LadderBox) int {
+	if b.Kind >= boxData+boxOthers && b.Kind < arrowFirst {
+		return 1
+	}
+	return 0
+}
+
+// ladderLanes are the nodes of a ladder.
+type ladderLanes struct {
+	gateways, targets []int
+	rows              int // for windows
+	got               int // for data that gateways read
+}
+
+func lanesOf(list []rung) ladderLanes {
+	var l ladderLanes
 	most, windows := 0, false
 	for i := range list {
 		x := &list[i]
 		most = max(most, x.chunk)
 		windows = windows || x.kind == "tentative"
-		if x.chunk > 0 && x.gateway >= 0 && !slices.Contains(gateways, x.gateway) {
-			gateways = append(gateways, x.gateway)
+		if x.kind == "got" {
+			l.got = 1
 		}
-		if x.target >= 0 && !slices.Contains(targets, x.target) {
-			targets = append(targets, x.target)
+		if x.chunk > 0 && x.gateway >= 0 && !slices.Contains(l.gateways, x.gateway) {
+			l.gateways = append(l.gateways, x.gateway)
+		}
+		if x.target >= 0 && !slices.Contains(l.targets, x.target) {
+			l.targets = append(l.targets, x.target)
 		}
 	}
-	slices.Sort(targets)
-	rows := 0
+	slices.Sort(l.targets)
 	if windows {
-		rows = most
+		l.rows = most
 	}
-	for _, g := range gateways {
-		c.Lanes = append(c.Lanes, chart.LadderLane{Name: fmt.Sprintf("gateway %d: %s", g, chunksOf(list, g))})
+	return l
+}
+
+func (l *ladderLanes) lanes(list []rung) []chart.LadderLane {
+	var out []chart.LadderLane
+	for _, g := range l.gateways {
+		out = append(out, chart.LadderLane{Name: fmt.Sprintf("gateway %d: %s", g, chunksOf(list, g)), Rows: l.got})
 	}
-	for _, t := range targets {
-		c.Lanes = append(c.Lanes, chart.LadderLane{Name: fmt.Sprintf("target %d", t), Rows: rows + 2})
+	for _, t := range l.targets {
+		out = append(out, chart.LadderLane{Name: fmt.Sprintf("target %d", t), Rows: l.rows + 2})
 	}
-	kinds := map[string]int{}
-	for i := range list {
-		x := &list[i]
-		lane := len(gateways) + slices.Index(targets, x.target)
-		if x.arrow() {
-			name := x.kind[2:]
-			if _, ok := kinds[name]; !ok {
-				kinds[name] = len(c.Kinds)
-				c.Kinds = append(c.Kinds, chart.LadderKind{Name: name, Style: ladderArrows[len(kinds)-1], Arrow: true})
-			}
-			a := chart.LadderArrow{Kind: kinds[name], From: slices.Index(gateways, x.gateway), To: lane, Sent: x.begin, Received: x.end,
-				Title: fmt.Sprintf("%s of %s: gateway %d, target %d, %s to %s", name, x.letter(), x.gateway, x.target, chart.Micros.Format(x.begin), chart.Micros.Format(x.end))}
-			if x.kind[0] == '<' {
-				a.From, a.To = a.To, a.From
-			}
-			c.Arrows = append(c.Arrows, a)
-			continue
-		}
-		b := chart.LadderBox{Lane: lane, From: x.begin, To: x.end, Label: x.letter()}
-		if x.chunk == 0 {
-			b.Label = ""
-		}
-		switch x.kind {
-		case "tentative", "accepted", "canceled":
-			b.Kind, b.Row, b.Title = slices.Index([]string{"tentative", "accepted", "canceled"}, x.kind), x.chunk-1, windowTitle(x)
-			if states {
-				c.Boxes = append(c.Boxes, bidStates(x, b)...)
-				continue
-			}
-		case "data":
-			b.Kind, b.Row = 3, rows
-		case "disk":
-			b.Kind, b.Row = 4, rows+1
-		default:
-			continue // a put has no row
-		}
-		if b.Row >= rows {
-			if x.chunk == 0 {
-				b.Kind += 2
-			}
-			b.Title = fmt.Sprintf("target %d, %s of %s: %s to %s", x.target, x.kind, x.letter(), chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
-		}
-		c.Boxes = append(c.Boxes, b)
+	return out
+}
+
+// target is a target's lane; less than 0 if it has none.
+func (l *ladderLanes) target(t int) int {
+	k := slices.Index(l.targets, t)
+	if k < 0 {
+		return -1
 	}
-	c.Kinds, c.Boxes, c.Arrows = present(c)
-	return c
+	return len(l.gateways) + k
+}
+
+// message is a message's arrow.
+func (l *ladderLanes) message(x *rung) chart.LadderArrow {
+	a := chart.LadderArrow{From: slices.Index(l.gateways, x.gateway), To: l.target(x.target), Sent: x.begin, Received: x.end}
+	from, to := fmt.Sprintf("gateway %d", x.gateway), fmt.Sprintf("target %d", x.target)
+	switch x.kind[0] {
+	case '<':
+		a.From, a.To, from, to = a.To, a.From, to, from
+	case '=':
+		a.From, from = l.target(x.from), fmt.Sprintf("target %d", x.from)
+	}
+	a.Title = fmt.Sprintf("%s of %s: %s, %s, %s to %s", x.kind[2:], x.letter(), from, to, chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+	return a
+}
+
+// first is the arrow of a chunk's first frame of data.
+func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
+	a := chart.LadderArrow{Kind: arrowFirst, Sent: x.given, Received: x.begin, From: slices.Index(l.gateways, x.gateway), To: l.target(x.target)}
+	switch {
+	case x.chunk == 0 || x.kind != "data" && x.kind != "got":
+		return a, false
+	case x.kind == "got":
+		a.From, a.To = a.To, a.From
+	case x.from >= 0:
+		a.From = l.target(x.from)
+	}
+	a.Title = fmt.Sprintf("first frame of %s, sent at %s, there from %s", x.letter(), chart.Micros.Format(x.given), chart.Micros.Format(x.begin))
+	return a, a.From >= 0 && a.To >= 0
 }
 
 // stateTick is for how long a canceled bid is shown after it was, us.

@@ -232,10 +232,15 @@ func metricDefinitions() []Definition {
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
 	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")
 	add("cluster.bound.reached", "fraction", "measured rate over the bound")
-	add("cluster.loss.receiving", "fraction", "share of targets' time in which the disk did not write while data came in")
-	add("cluster.loss.reserved", "fraction", "the same while a reservation or a flow sent nothing just then")
-	add("cluster.loss.tentative", "fraction", "the same while there were only bids whose gateways had not answered")
-	add("cluster.loss.idle", "fraction", "the same while nobody wanted anything of the target")
+	add("cluster.bound.used", "fraction", "share of the time of the disks or links that bound the cluster in which they worked for chunks; what is lost of it is in cluster.loss, and the sum is 1")
+	add("cluster.loss.repair", "fraction", "share in which disks read or wrote to make pieces again")
+	add("cluster.loss.control", "fraction", "share in which links carried control messages")
+	add("cluster.loss.receiving", "fraction", "share in which disks waited for a piece that came in just then")
+	add("cluster.loss.reserved", "fraction", "share in which data was promised to a target, or some of a piece had come, and nothing was sent to it")
+	add("cluster.loss.tentative", "fraction", "share in which a target had bid, or offered itself, and nobody had answered")
+	add("cluster.loss.waiting", "fraction", "share in which gateways' links waited for answers while chunks were under way, or targets' links for what disks read")
+	add("cluster.loss.idle", "fraction", "share in which nobody wanted anything of the target, or the gateway had no chunk")
+	add("cluster.loss.down", "fraction", "share in which the target had failed")
 	add("cluster.imbalance.target.max", "ratio", "use of the busiest target's disk over the mean of all")
 	add("cluster.imbalance.target.cv", "fraction", "standard deviation of the use of targets' disks over its mean")
 	add("cluster.imbalance.group.max", "ratio", "use of the disks of the busiest negotiating group over the mean of all")
@@ -367,7 +372,8 @@ func matrixDefinitions() []Definition {
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
 		{"cluster.target.busy", "fraction", "share of measured time that each target's disk and receiving link were busy"},
-		{"cluster.target.time", "fraction", "where each target's measured time went: its disk, and what there was while that did not write"},
+		{"cluster.spent", "fraction", "where the measured time of the disks went, and of the links if they bound the cluster; mean over nodes, of disks by how fast they are"},
+		{"cluster.target.time", "fraction", "the same of each target's disk"},
 		{"cluster.group.busy", "fraction", "share of measured time that the disks of each negotiating group were busy"},
 		{"cluster.bounds", "B/s", "what each resource allows by itself"},
 		{"cluster.protocol", "us", "messages, windows of bids, data and writes of a few chunks that follow each other at the same targets; rows are what, columns whose and when"},

@@ -25,7 +25,9 @@ func fillLoss(r *result.Result, c *cluster.Cluster, last, from *clusterSlice) {
 	}
 	r.Set("cluster.bound.used", bound[cluster.UseWork])
 	for u := int(cluster.UseWork) + 1; u < cluster.Uses; u++ {
-		r.Set("cluster.loss."+names[u], bound[u])
+		if bound[u] > 0 || u == int(cluster.UseIdle) {
+			r.Set("cluster.loss."+names[u], bound[u])
+		}
 	}
 	for k := range v {
 		v[k] = rounded(v[k])

@@ -142,7 +142,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	if cfg.Compat == cluster.CompatSURGE {
 		r.Limits = append(r.Limits, "compat: surge-d92018f reproduces deviations of a simulator, which no cluster has.")
 	}
-	var h, all stats.Histogram
+	var all stats.Histogram
 	span := (last.at - from.at).Seconds()
 	total := 0.0
 	for op, name := range []string{"cluster.put", "cluster.get"} {
@@ -153,14 +153,14 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 		if op == 0 && cfg.Reads == 1 || op == 1 && cfg.Reads == 0 {
 			continue
 		}
-		h.Reset()
+		h := new(stats.Histogram) // the result keeps it
 		for _, x := range slices[skip:] {
 			h.Merge(&x.latency[op])
 		}
-		all.Merge(&h)
+		all.Merge(h)
 		total += done
 		r.Set(name+".count", done)
-		r.SetLatencies(name, &h)
+		r.SetLatencies(name, h)
 		if span > 0 {
 			r.Set(name+".iops", done/span)
 			r.Set(name+".rate", done/span*float64(cfg.Chunk))
@@ -235,7 +235,7 @@ func clusterLosses(r *result.Result, c *cluster.Cluster, from *cluster.Counters)
 		r.Set("cluster.repair.until", c.RepairedAt.Seconds())
 	}
 	if n := c.Missing(); n > 0 {
-		r.Warn("%d pieces of chunks are not made again when the run ends", n)
+		r.Warn("%s of chunks: not made again when the run ends", plural(n, "piece"))
 	}
 }
 
