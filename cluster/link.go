@@ -206,7 +206,9 @@ func (c *Cluster) transmit(node int32) {
 		i = o.data.pop()
 	default:
 		o.busy = false
-		c.turnsLink(node)
+		if c.books.links != nil {
+			c.turnsLink(node)
+		}
 		return
 	}
 	o.busy = true
@@ -214,7 +216,9 @@ func (c *Cluster) transmit(node int32) {
 	now := c.eng.Now()
 	o.used += p.takes
 	c.giving[node] = i
-	c.turnsLink(node)
+	if c.books.links != nil {
+		c.turnsLink(node)
+	}
 	c.eng.Schedule(c.self, c.here, now+p.takes, evSent, uint32(node))
 	c.eng.Schedule(c.self, c.here, now+c.cfg.Link.Trip, evHead, uint32(i))
 }

@@ -87,7 +87,7 @@ func rateExperiment(figure, chunk string, gateways int, run func(context.Context
 func replicastFig9() Experiment {
 	return rateExperiment("9", "128 KiB", 90, func(ctx context.Context, o Options, f *rateFigure) error {
 		f.add(90, "128KiB", "10ms", "200ms")
-		f.add(90, "1MiB", "30ms", "1s") // the figure's text compares the growth of both
+		f.add(90, "1MiB", "30ms", "500ms") // the figure's text compares the growth of both
 		if err := f.run(ctx, o, f.r); err != nil {
 			return err
 		}
@@ -161,4 +161,4 @@ func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 
 func replicastFig12() Experiment { return smallCluster("12", "128 KiB", "128KiB", "10ms", "200ms") }
 
-func replicastFig13() Experiment { return smallCluster("13", "1 MiB", "1MiB", "40ms", "1s") }
+func replicastFig13() Experiment { return smallCluster("13", "1 MiB", "1MiB", "40ms", "500ms") }
