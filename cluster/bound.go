@@ -7,6 +7,7 @@ import (
 // The resources.
 const (
 	boundDisks       = "disks"
+	boundDrives      = "drives"
 	boundTargets     = "targets' links"
 	boundGateways    = "gateways' links"
 	boundOutstanding = "chunks outstanding"
@@ -38,6 +39,12 @@ func (c *Cluster) Bounds() []Bound {
 		fastest = min(fastest, takes)
 	}
 	list := []Bound{{boundDisks, disks / (written + read)}}
+	if c.cfg.Disk.Model == ModelSSD {
+		list = list[:0]
+		if most := c.ceiling; most.Write > 0 && most.Read > 0 {
+			list = append(list, Bound{boundDrives, targets / max(written*most.Write.TimeFor(c.piece).Seconds(), read*most.Read.TimeFor(c.piece).Seconds())})
+		}
+	}
 	add := func(resource string, nodes, pieces float64) {
 		if pieces > 0 {
 			list = append(list, Bound{resource, nodes / (pieces * piece)})
@@ -45,7 +52,7 @@ func (c *Cluster) Bounds() []Bound {
 	}
 	add(boundTargets, targets, max(written, fromTargets))
 	add(boundGateways, gateways, max(fromGateways, read))
-	if !c.cfg.Load.open() && get == 0 {
+	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
 		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.d.DiskChunk + fastest).Seconds()})
 	}
 	return list

@@ -18,6 +18,7 @@ type disk struct {
 	ends    sim.Time // when it is done
 	waiting sim.Time // that the queue will take
 	busy    sim.Time // sum of all that is done or being done
+	drive   *drive   // what it is, if it has no constant rate
 }
 
 // job is one thing for a disk to do.
@@ -27,7 +28,8 @@ type job struct {
 	read    bool
 	repairs bool // it makes a piece again
 	since   sim.Time
-	void    bool    // taken back before it began
+	begun   bool
+	void    bool    // taken back before it began, or lost with its target
 	message message // what is sent when a write is done; what was asked for by a read
 }
 
@@ -62,15 +64,22 @@ func (c *Cluster) equip() {
 
 // takes is how long a target's disk takes for a size.
 func (c *Cluster) takes(target int32, size units.Bytes) sim.Time {
-	if rate := c.targets[target].disk.rate; rate != c.cfg.Disk.Rate {
-		return rate.TimeFor(size)
+	d := &c.targets[target].disk
+	switch {
+	case d.drive != nil:
+		return d.drive.takes(size)
+	case d.rate != c.cfg.Disk.Rate:
+		return d.rate.TimeFor(size)
 	}
 	return c.d.Write(size)
 }
 
 // backlog is how long the disk will be busy with what it has.
 func (d *disk) backlog(now sim.Time) sim.Time {
-	if d.current < 0 {
+	switch {
+	case d.drive != nil:
+		return d.drive.takes(d.drive.bytes)
+	case d.current < 0:
 		return 0
 	}
 	return d.ends - now + d.waiting
@@ -78,7 +87,10 @@ func (d *disk) backlog(now sim.Time) sim.Time {
 
 // used is how long the disk has been busy until a time, which is not before its last event.
 func (d *disk) used(at sim.Time) sim.Time {
-	if d.current < 0 {
+	switch {
+	case d.drive != nil && len(d.drive.inside) > 0:
+		return d.busy + at - d.drive.since
+	case d.drive != nil || d.current < 0:
 		return d.busy
 	}
 	return d.busy - (d.ends - at)
@@ -97,6 +109,11 @@ func (c *Cluster) work(target int32, j job) int32 {
 	j.takes, j.since = c.takes(target, j.size), c.eng.Now()
 	c.jobs[i] = j
 	d.queue.push(i)
+	if d.drive != nil {
+		d.drive.bytes += j.size
+		c.feed(target)
+		return i
+	}
 	d.waiting += j.takes
 	if d.current < 0 {
 		c.next(target)
@@ -115,10 +132,11 @@ func (c *Cluster) next(target int32) {
 			continue
 		}
 		d.current, d.ends = i, c.eng.Now()+j.takes
+		j.begun = true
 		d.waiting -= j.takes
 		d.busy += j.takes
 		c.eng.Schedule(c.self, c.here, d.ends, evDisk, uint32(target))
-		c.showWork(target, j)
+		c.showWork(target, j, c.eng.Now(), d.ends)
 		if j.read {
 			c.get.starts(target, i)
 		}
@@ -138,6 +156,11 @@ func (c *Cluster) worked(target int32) {
 	c.idle = append(c.idle, i)
 	c.next(target)
 	c.turns(target)
+	c.finished(target, &j)
+}
+
+// finished tells who waits for it that something is done.
+func (c *Cluster) finished(target int32, j *job) {
 	if j.read {
 		c.get.read(target, &j.message)
 		return
@@ -153,8 +176,12 @@ func (c *Cluster) worked(target int32) {
 // takeBack removes a read from a disk's queue if it has not begun.
 func (c *Cluster) takeBack(target, i int32) {
 	d := &c.targets[target].disk
-	if j := &c.jobs[i]; !j.void && d.current != i {
+	if j := &c.jobs[i]; !j.void && !j.begun {
 		j.void = true
+		if d.drive != nil {
+			d.drive.bytes -= j.size
+			return
+		}
 		d.waiting -= j.takes
 	}
 }

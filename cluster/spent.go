@@ -1,6 +1,10 @@
 package cluster
 
-import "farflash/sim"
+import (
+	"math"
+
+	"farflash/sim"
+)
 
 // Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows least. At every moment one
 // is used for one thing, so the parts add up to all of the time. Whatever comes first in the list of uses takes a time in which
@@ -111,11 +115,15 @@ func (b *books) open(c *Cluster) {
 }
 
 // binding is which resource allows least, of disks and links, and in which direction of links. Links that do not queue carry any number of messages, and are
-// none.
+// none; those of a packet network are its own.
 func (c *Cluster) binding() (resource string, sends bool) {
-	least := Bound{}
+	least := Bound{boundDisks, math.Inf(1)}
 	for _, b := range c.Bounds() {
-		if least.Resource == "" || c.cfg.Control.Queued && b.Resource != boundOutstanding && b.Chunks < least.Chunks {
+		switch {
+		case b.Chunks >= least.Chunks || b.Resource == boundOutstanding:
+		case b.Resource == boundDisks || b.Resource == boundDrives:
+			least = Bound{boundDisks, b.Chunks}
+		case c.cfg.Control.Queued && c.cfg.Core == CoreIdeal:
 			least = b
 		}
 	}
@@ -184,7 +192,11 @@ func (c *Cluster) comes(node int32, from, to sim.Time) {
 // diskUse is what a target's disk does.
 func (c *Cluster) diskUse(target int32) Use {
 	t := &c.targets[target]
-	switch i := t.disk.current; {
+	i := t.disk.current
+	if v := t.disk.drive; v != nil && len(v.inside) > 0 {
+		i = v.inside[0]
+	}
+	switch {
 	case t.down:
 		return UseDown
 	case i >= 0 && c.jobs[i].repairs:
@@ -223,7 +235,7 @@ func (c *Cluster) linkUse(node int32, end *port, parcel int32) Use {
 		return UseWork
 	case end.busy:
 		return UseControl
-	case t < 0 && c.books.under[node] > 0 || t >= 0 && c.books.sends && c.targets[t].disk.current >= 0:
+	case t < 0 && c.books.under[node] > 0 || t >= 0 && c.books.sends && c.diskUse(t) <= UseRepair:
 		return UseWaiting
 	case t < 0 || c.books.sends:
 		return UseIdle

@@ -17,7 +17,7 @@ type Probes struct {
 	OnReceive sim.Probe[*Passage]
 	// OnBid is told when a target gives a bid, and when it hears what becomes of it.
 	OnBid sim.Probe[*BidChange]
-	// OnDisk is told when a target's disk begins to write or read a piece.
+	// OnDisk is told when a target's disk begins to write or read a piece, and when a drive is done with it.
 	OnDisk sim.Probe[*Work]
 }
 
@@ -152,12 +152,11 @@ func (c *Cluster) showDone(target int32, x *chunk) {
 	}
 }
 
-// showWork tells of what a disk begins.
-func (c *Cluster) showWork(target int32, j *job) {
+// showWork tells of what a disk does from one time to another.
+func (c *Cluster) showWork(target int32, j *job, from, to sim.Time) {
 	if c.OnDisk == nil {
 		return
 	}
-	now := c.eng.Now()
-	x := Work{Target: target, Chunk: j.message.id, At: j.since, From: now, To: now + j.takes, Read: j.read, Repair: j.repairs}
+	x := Work{Target: target, Chunk: j.message.id, At: j.since, From: from, To: to, Read: j.read, Repair: j.repairs}
 	c.OnDisk(&x)
 }

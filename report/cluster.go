@@ -15,7 +15,7 @@ var clusterOperations = []string{"put", "get"}
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
-	if _, ok := r.Result.Matrix("cluster.bounds"); !ok {
+	if _, ok := r.value("cluster.bound.rate"); !ok {
 		return nil
 	}
 	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"), term.Right("mean"), term.Right("p50"),

@@ -79,6 +79,7 @@ type clusterTracks struct {
 	bids     []*perfetto.Lanes       // of targets
 	links    []*perfetto.Lanes       // by node: data; nil of gateways that read nothing
 	disks    []perfetto.Track        // of targets
+	drives   []*perfetto.Lanes       // of targets whose disks do several things at once
 	runs     []frames                // by node: frames of one chunk that followed each other
 	given    map[passing]*givenBid   // bids that have not ended
 	moved    map[uint64]*[2]sim.Time // by chunk: when the first frame was sent, when the last one came
@@ -117,7 +118,11 @@ func (t *timeline) showCluster(cfg *cluster.Config, w *clusterWatch) {
 	for i := range cfg.Targets {
 		g := t.w.Track(top, fmt.Sprintf("target %d", i))
 		n.heard, n.bids, n.links = append(n.heard, t.w.Lanes(g, "control messages")), append(n.bids, t.w.Lanes(g, "bids")), append(n.links, t.w.Lanes(g, "link"))
-		n.disks = append(n.disks, t.w.Track(g, "disk"))
+		if cfg.Disk.Model == cluster.ModelSSD {
+			n.drives = append(n.drives, t.w.Lanes(g, "drive"))
+		} else {
+			n.disks = append(n.disks, t.w.Track(g, "disk"))
+		}
 	}
 	w.timeline = n
 	t.restore = append(t.restore, func() {
@@ -222,7 +227,12 @@ func (n *clusterTracks) work(x *cluster.Work) {
 		name = "repair: " + name
 	}
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)), perfetto.Float("waited, us", (x.From-x.At).Microseconds()))
-	t.slice(n.disks[x.Target], perfetto.Slice{Name: name, Begin: x.From, End: x.To, Annotations: t.notes, Flow: flowID(x.Chunk)})
+	slice := perfetto.Slice{Name: name, Begin: x.From, End: x.To, Annotations: t.notes, Flow: flowID(x.Chunk)}
+	if n.drives != nil {
+		t.lane(n.drives[x.Target], slice)
+		return
+	}
+	t.slice(n.disks[x.Target], slice)
 }
 
 // done writes a chunk: the time before its data, the data's way, and the wait for disks and acknowledgements.
