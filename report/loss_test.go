@@ -23,7 +23,7 @@ func clusterResult() *result.Result {
 		r.Set("cluster."+op+".rate", 3e9)
 		r.SetLatencies("cluster."+op, h)
 	}
-	for name, v := range map[string]float64{"lost": 12, "retried": 3, "get.degraded": 2, "repair.lost": 10, "repair.done": 9, "repair.until": 0.02, "bound.reached": 0.6} {
+	for name, v := range map[string]float64{"lost": 12, "retried": 3, "get.degraded": 2, "repair.lost": 10, "repair.done": 9, "repair.until": 0.02, "bound.reached": 0.6, "bound.rate": 10e9} {
 		r.Set("cluster."+name, v)
 	}
 	r.Set("cluster.imbalance.target.max", 1.25)
