@@ -150,6 +150,8 @@ type Config struct {
 	Failures []Failure
 	// Repair is what happens then.
 	Repair Repair
+	// Durability asks how long chunks last, over years.
+	Durability Durability
 	// Overcommit is to how many replicas a target of protocol grants grants at a time.
 	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
@@ -221,7 +223,7 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Durability: Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second}, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
 		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
@@ -246,6 +248,7 @@ func (c *Config) Validate() error {
 	c.checkKinds(bad)
 	c.checkModel(bad)
 	c.checkCore(bad)
+	c.checkDurability(bad)
 	c.checkFailures(bad)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
 	bad(c.Outstanding <= 1 || c.Control.Queued, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)

@@ -217,6 +217,8 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	}
 	clusterLosses(r, c, &from.counters)
 	s.fillDrives(r, drives, last, from)
+	fillLasting(r, c)
+	fillMulticast(r, cfg)
 	bound := c.Bound()
 	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
 	if span > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -169,5 +170,30 @@ measure: {until: 16ms, warm_up: 4ms}`
 				t.Errorf("pull reaches %.3f of the bound on a network that is not busy", reached)
 			}
 		}
+	}
+}
+
+// TestClusterLasting: durability follows the protocol's groups and the placement, and the simulation of accelerated failures agrees with the chain.
+func TestClusterLasting(t *testing.T) {
+	nines := map[string]float64{}
+	for _, c := range []string{"replicast-m", "pull", "chain", "chain copysets"} {
+		protocol, placement, there := strings.Cut(c, " ")
+		overrides := []string{"object_cluster.protocol=" + protocol, "object_cluster.durability.afr=2%", "object_cluster.targets=90"}
+		if there {
+			overrides = append(overrides, "object_cluster.placement="+placement)
+		}
+		o := run(t, smallCluster, 3, overrides...)
+		nines[c] = metric(t, o, "cluster.durability.nines")
+		chain, simulated, half := metric(t, o, "cluster.durability.accelerated.chain"), metric(t, o, "cluster.durability.accelerated.simulated"), metric(t, o, "cluster.durability.accelerated.half")
+		if math.Abs(chain-simulated) > 2*half { // some four standard errors
+			t.Errorf("%s: %v years by the chain, %v +- %v as simulated", c, chain, simulated, half)
+		}
+	}
+	if nines["pull"] != nines["chain"] || nines["chain copysets"] <= nines["chain"] {
+		t.Errorf("nines: %v; few copysets lose less often, and where chunks may go anywhere the protocol does not matter", nines)
+	}
+	o := run(t, smallCluster, 3)
+	if rules := metric(t, o, "cluster.multicast.rules"); rules != 2*(84+36)+2 {
+		t.Errorf("%v rules for two groups of nine with three replicas", rules)
 	}
 }
