@@ -31,9 +31,9 @@ func (c *Cluster) Bounds() []Bound {
 	get := float64(c.cfg.Reads)
 	piece := c.d.Send(c.piece, rate).Seconds() // on a link
 	fromGateways, fromTargets, read, written := c.crossings()
-	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.Targets)
+	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.used())
 	disks, fastest := 0.0, c.d.DiskChunk
-	for t := range c.targets {
+	for t := range c.targets[:c.cfg.used()] {
 		takes := c.takes(int32(t), c.piece)
 		disks += 1 / takes.Seconds()
 		fastest = min(fastest, takes)
@@ -53,7 +53,7 @@ func (c *Cluster) Bounds() []Bound {
 	add(boundTargets, targets, max(written, fromTargets))
 	add(boundGateways, gateways, max(fromGateways, read))
 	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
-		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.d.DiskChunk + fastest).Seconds()})
+		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.keepTime(c.d.DiskChunk) + c.keepTime(fastest)).Seconds()})
 	}
 	return list
 }
@@ -64,7 +64,7 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	put := 1 - get
 	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
 	switch {
-	case c.cfg.Protocol == ReplicastM:
+	case c.cfg.Protocol.traits().multicasts:
 		return put, read, read, written // one multicast
 	case c.chained():
 		return put, read + put*float64(c.copies-1), read, written
@@ -105,7 +105,7 @@ func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 	for i := range c.targets {
 		d := &c.targets[i].disk
 		used := d.used(at)
-		if c.cfg.Compat == CompatSURGE {
+		if c.cfg.Compat != CompatNone {
 			used = d.busy + d.waiting // a write counts as soon as it is queued
 		}
 		disks = append(disks, used)

@@ -90,8 +90,8 @@ func (p *replicast) message(m *message) {
 			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
 			return
 		}
-		if !p.bids[m.to].Cancel(now, m.id) {
-			p.bids[m.to].Done(m.id) // accepted before, and given up now
+		if !p.bids[m.to].Cancel(now, m.id) && !p.bids[m.to].Done(m.id) { // accepted before, and given up now
+			return
 		}
 		c.showBid(m.to, m.from, m.id, reserve.Canceled, reserve.Window{})
 	case kept:
@@ -164,13 +164,14 @@ func (p *replicast) frame(arg uint32, target int32, size units.Bytes) {
 	if f.got[k] += size; f.got[k] < c.piece {
 		return
 	}
-	p.bids[target].Done(x.id)
-	c.showDone(target, x)
+	if p.bids[target].Done(x.id) {
+		c.showDone(target, x)
+	}
 	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg), id: x.id})
 }
 
 // floor implements protocol: request, bid, the earliest window after it, the data, the disk and the acknowledgement.
 func (p *replicast) floor() sim.Time {
 	ctl, trip := p.c.onLink(p.d), p.d.Trip
-	return ctl + trip + 2*p.d.Control + trip + p.d.Lead + p.c.dataTime(p.d) + trip + p.d.DiskChunk + ctl + trip
+	return ctl + trip + 2*p.d.Control + trip + p.d.Lead + p.c.dataTime(p.d) + trip + p.c.keepTime(p.d.DiskChunk) + ctl + trip
 }

@@ -102,7 +102,7 @@ func (b *books) open(c *Cluster) {
 	n := 0
 	switch binds, sends := c.binding(); binds {
 	case boundTargets:
-		n, b.targets, b.sends = len(c.targets), true, sends
+		n, b.targets, b.sends = c.cfg.used(), true, sends
 	case boundGateways:
 		n, b.sends = len(c.gateways), sends
 	}
@@ -251,7 +251,7 @@ func (c *Cluster) Binding() string {
 
 // Speeds are how many pieces a second each disk can write or read.
 func (c *Cluster) Speeds() []float64 {
-	out := make([]float64, len(c.targets))
+	out := make([]float64, c.cfg.used())
 	for t := range out {
 		out[t] = 1 / c.takes(int32(t), c.piece).Seconds()
 	}
@@ -266,7 +266,7 @@ func (c *Cluster) Groups() int {
 	return c.groups()
 }
 
-// Spent is what the time of each disk until a time went to, and of each link if links bound the cluster. The cluster has run up to that time.
+// Spent is what the time of each disk that chunks go to until a time went to, and of each link if links bound the cluster. The cluster has run up to that time.
 func (c *Cluster) Spent(at sim.Time) (disks, links []Spent) {
 	settled := func(list []ledger) []Spent {
 		out := make([]Spent, len(list))
@@ -277,7 +277,7 @@ func (c *Cluster) Spent(at sim.Time) (disks, links []Spent) {
 		}
 		return out
 	}
-	return settled(c.books.disks), settled(c.books.links)
+	return settled(c.books.disks[:c.cfg.used()]), settled(c.books.links)
 }
 
 // expects implements expecting: a bid that is accepted, or tentative.
@@ -299,3 +299,14 @@ func (p *pull) expects(target int32) (promised, open bool) { return p.ends[targe
 func (p *chained) expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }
 func (p *grants) expects(target int32) (promised, open bool)  { return len(p.come[target]) > 0, false }
 func (p *dctcp) expects(target int32) (promised, open bool)   { return len(p.come[target]) > 0, false }
+
+// expects implements expecting: windows that its proxy has promised for the target.
+func (p *proxied) expects(target int32) (promised, open bool) { return p.bids[target].Expects() }
+
+// expects implements expecting: replicas that the target has been asked for.
+func (p *aimd) expects(target int32) (promised, open bool) { return p.dinger[target].Len() > 0, false }
+
+// expects implements expecting: chunks that have been announced.
+func (p *commandWindow) expects(target int32) (promised, open bool) {
+	return p.coming[target] > 0, false
+}

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"farflash/cluster"
@@ -34,10 +35,13 @@ func TestSpent(t *testing.T) {
 		} {
 			cfg := cluster.DefaultConfig()
 			cfg.Protocol, cfg.Gateways, cfg.Targets = p, 45, 45
+			if p == cluster.CommandWindow {
+				cfg.Replicas = 1
+			}
 			if change(&cfg); cfg.Validate() != nil {
 				continue // no protocol has all
 			}
-			negotiates := p != cluster.Chain && p != cluster.Grants && p != cluster.DCTCP // before data
+			negotiates := !slices.Contains([]cluster.Scheme{cluster.Chain, cluster.Grants, cluster.DCTCP, cluster.CommandWindow}, p) // before data
 			const until = 20 * units.Millisecond
 			c, _ := run(t, cfg, 1, until)
 			busy, _, _ := c.Busy(until)
@@ -70,7 +74,7 @@ func TestSpent(t *testing.T) {
 			if name == "puts" && (all[cluster.UseReceiving] == 0 || all[cluster.UseReserved] == 0 && negotiates || all[cluster.UseControl]+all[cluster.UseWaiting]+all[cluster.UseDown] > 0) {
 				t.Errorf("%v: %v", p, all)
 			}
-			if bids := p == cluster.ReplicastM || p == cluster.ReplicastH || p == cluster.Pull; name == "puts" && bids != (all[cluster.UseTentative] > 0) {
+			if bids := p.Grouped() && p != cluster.ReplicastProxy; name == "puts" && bids != (all[cluster.UseTentative] > 0) {
 				t.Errorf("%v: %v", p, all)
 			}
 		}
@@ -82,6 +86,9 @@ func TestSpentIsTheBound(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Outstanding = p, 45, 45, 2
+		if p == cluster.CommandWindow {
+			cfg.Replicas = 1
+		}
 		const until = 100 * units.Millisecond
 		c, done := run(t, cfg, 1, until)
 		reached := float64(len(done)) / sim.Time(until).Seconds() / c.Bound().Chunks

@@ -61,8 +61,10 @@ type speaker interface {
 }
 
 var (
-	replicastNames = [...]string{askBids: "request", bid: "bid", accept: "accept", kept: "ack"}
-	uchNames       = [...]string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack", putCancel: "cancel"}
+	replicastNames = [...]string{askBids: "request", bid: "bid", accept: "accept", kept: "ack", lateReject: "late reject"}
+	proxiedNames   = [...]string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack", memberDone: "done"}
+	windowNames    = [...]string{writeBegins: "request", written: "ack"}
+	uchNames       = [...]string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack", putCancel: "cancel", dinged: "ding"}
 	pullNames      = [...]string{askRoom: "request", offer: "offer", take: "take", pullNow: "pull", stored: "ack", giveUp: "cancel"}
 	chainedNames   = [...]string{chainKept: "ack", chainCancel: "cancel"}
 	grantsNames    = [...]string{granted: "grant", grantKept: "ack", grantCancel: "cancel"}
@@ -70,13 +72,15 @@ var (
 	readNames      = [...]string{readAsk - firstRead: "read request", readBid - firstRead: "read bid", readNow - firstRead: "read", readLeave - firstRead: "leave", readBegun - firstRead: "begun"}
 )
 
-func (p *replicast) says(kind uint8) string { return replicastNames[kind] }
-func (p *hybrid) says(kind uint8) string    { return replicastNames[kind] }
-func (u *uch) says(kind uint8) string       { return uchNames[kind] }
-func (p *pull) says(kind uint8) string      { return pullNames[kind] }
-func (p *chained) says(kind uint8) string   { return chainedNames[kind] }
-func (p *grants) says(kind uint8) string    { return grantsNames[kind] }
-func (p *dctcp) says(kind uint8) string     { return dctcpNames[kind] }
+func (p *replicast) says(kind uint8) string     { return replicastNames[kind] }
+func (p *hybrid) says(kind uint8) string        { return replicastNames[kind] }
+func (u *uch) says(kind uint8) string           { return uchNames[kind] }
+func (p *pull) says(kind uint8) string          { return pullNames[kind] }
+func (p *proxied) says(kind uint8) string       { return proxiedNames[kind] }
+func (p *commandWindow) says(kind uint8) string { return windowNames[kind] }
+func (p *chained) says(kind uint8) string       { return chainedNames[kind] }
+func (p *grants) says(kind uint8) string        { return grantsNames[kind] }
+func (p *dctcp) says(kind uint8) string         { return dctcpNames[kind] }
 
 // said is a message's name.
 func (c *Cluster) said(kind uint8) string {
@@ -127,8 +131,12 @@ func (c *Cluster) passage(p *parcel) Passage {
 	if !p.data {
 		x.Kind = c.said(p.message.kind)
 	}
-	switch i := p.message.chunk; {
-	case c.chunks[i].id == p.message.id:
+	i := p.message.chunk
+	if x.Chunk == 0 {
+		x.Chunk = c.chunks[i].id // of protocols that never begin again, some messages name a chunk's place alone
+	}
+	switch {
+	case c.chunks[i].id == x.Chunk:
 		x.Gateway = c.chunks[i].gateway
 	case p.sender >= int32(len(c.gateways)):
 		x.Gateway = p.to[0]
@@ -158,5 +166,8 @@ func (c *Cluster) showWork(target int32, j *job, from, to sim.Time) {
 		return
 	}
 	x := Work{Target: target, Chunk: j.message.id, At: j.since, From: from, To: to, Read: j.read, Repair: j.repairs}
+	if x.Chunk == 0 && !j.repairs {
+		x.Chunk = c.chunks[j.message.chunk].id
+	}
 	c.OnDisk(&x)
 }

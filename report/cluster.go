@@ -9,12 +9,15 @@ import (
 	"farflash/report/chart"
 )
 
-// clusterOperations are what is done with chunks.
-var clusterOperations = []string{"put", "get"}
+// clusterOperations are what is done with chunks, and what nodes do that have none.
+var clusterOperations = []string{"put", "get", "exchange"}
 
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
+	if _, ok := r.value("cluster.exchange.count"); ok {
+		return r.exchanges(b, style)
+	}
 	if _, ok := r.value("cluster.bound.rate"); !ok {
 		return nil
 	}
@@ -87,6 +90,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 		}
 		t.Row("multicast", r.written("cluster.multicast.rules")+" rules", style.Dim("in each switch"+or))
 	}
+	r.tierRows(t, style)
 	b.WriteString("\n" + style.Bold("cluster") + "\n")
 	return t.Write(b, style)
 }
@@ -135,7 +139,7 @@ func clusterFigures(runs []Run) []figure {
 	if g.curves == nil {
 		return nil
 	}
-	out := append(distributionFigures([]group{g}, "latency", "chunks"), sortedLatencies(g))
+	out := append(distributionFigures([]group{g}, "latency", clusterThings(runs)), sortedLatencies(g))
 	var rows []string
 	var share []float64
 	for i := range runs {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"farflash/cluster"
 	"farflash/result"
 	"farflash/scenario"
 )
@@ -19,7 +18,7 @@ type trial struct {
 	seed    uint64
 	keep    bool // the chunks that were done
 	result  *result.Result
-	chunks  []cluster.Done // in the order in which they were done
+	chunks  []scenario.Chunk // in the order in which they were done
 }
 
 // runTrials runs trials, as many at a time as there are processors, and takes down their scenarios.
@@ -45,7 +44,10 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 				texts[i] = s.Resolved()
 				run := scenario.Options{Seed: o.Seed + t.seed, Version: o.Version}
 				if t.keep {
-					run.Chunk = func(d *cluster.Done) { t.chunks = append(t.chunks, *d) }
+					run.Chunk = func(x scenario.Chunk) error {
+						t.chunks = append(t.chunks, x)
+						return nil
+					}
 				}
 				out, err := s.Run(ctx, run)
 				switch {

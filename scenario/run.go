@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"farflash/block"
-	"farflash/cluster"
 	"farflash/cosim"
 	"farflash/result"
 	"farflash/sim"
@@ -30,8 +29,8 @@ type Options struct {
 	// effect or ends; nil is nobody. An error ends the run.
 	Flow  func(Flow) error
 	Pause func(Pause) error
-	// Chunk is told of every chunk of an object cluster that is done, those of the warm-up among them; nil is nobody.
-	Chunk func(*cluster.Done)
+	// Chunk is told of every chunk of an object cluster that is done; nil is nobody. An error ends the run.
+	Chunk func(Chunk) error
 	// Timeline is where what happened when is written to, for Perfetto; nil is nowhere.
 	Timeline io.Writer
 
