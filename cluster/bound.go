@@ -64,7 +64,7 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	put := 1 - get
 	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
 	switch {
-	case c.cfg.Protocol.traits().multicasts:
+	case c.cfg.Protocol.traits().multicasts && c.cfg.Core == CoreIdeal:
 		return put, read, read, written // one multicast
 	case c.chained():
 		return put, read + put*float64(c.copies-1), read, written
