@@ -49,7 +49,7 @@ func TestSpent(t *testing.T) {
 			var all cluster.Spent
 			for i, s := range disks {
 				if s.All() != until {
-					t.Errorf("%v, %s: disk %d: %v of %v", p, name, i, s.All(), sim.Time(until))
+					t.Errorf("%v, %s: disk %d: %v of %v", p, name, i, s.All(), until)
 				}
 				if used := s[cluster.UseWork] + s[cluster.UseRepair]; used != busy[i] && name != "compat" {
 					t.Errorf("%v, %s: disk %d: used for %v, was busy for %v", p, name, i, used, busy[i])
@@ -62,7 +62,7 @@ func TestSpent(t *testing.T) {
 			}
 			for i, s := range links {
 				if s.All() != until || s[cluster.UseWork] == 0 || s[cluster.UseControl] == 0 && negotiates {
-					t.Errorf("%v, %s: link %d: %v of %v", p, name, i, s, sim.Time(until))
+					t.Errorf("%v, %s: link %d: %v of %v", p, name, i, s, until)
 				}
 			}
 			if (len(links) > 0) != (c.Binding() != "disks") {
@@ -91,11 +91,11 @@ func TestSpentIsTheBound(t *testing.T) {
 		}
 		const until = 100 * units.Millisecond
 		c, done := run(t, cfg, 1, until)
-		reached := float64(len(done)) / sim.Time(until).Seconds() / c.Bound().Chunks
+		reached := float64(len(done)) / until.Seconds() / c.Bound().Chunks
 		disks, _ := c.Spent(until)
 		work := 0.0
 		for _, s := range disks {
-			work += s[cluster.UseWork].Seconds() / sim.Time(until).Seconds() / float64(len(disks))
+			work += s[cluster.UseWork].Seconds() / until.Seconds() / float64(len(disks))
 		}
 		if c.Binding() != "disks" || math.Abs(work-reached) > 0.02 {
 			t.Errorf("%v: %.3f of the bound of %s, disks worked for %.3f", p, reached, c.Binding(), work)
