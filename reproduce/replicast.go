@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"farflash/scenario"
 )
 
 // The tables of the Replicast paper, each cell twice: by the rules of its simulator, over the times of its bench.sh and without a
@@ -49,46 +47,26 @@ var replicastTable3 = []replicastCell{
 	{"1MiB", "uch-ccp", 13475, 0.484, 6042.9, oneRun}, {"1MiB", "replicast-m", 19850, 0.686, 4242.0, ""}, {"1MiB", "replicast-h", 16075, 0.571, 5163.8, ownModel},
 }
 
-// replicastSeeds is over how many seeds a cell's mean is.
-const replicastSeeds = 5
-
 func replicastTable(n int, disk string, cells []replicastCell) Experiment {
-	return Experiment{ID: fmt.Sprintf("replicast-table%d", n), Title: "Put throughput, disks and latency of 90 gateways and 90 targets with disks of " + disk,
+	return Experiment{ID: fmt.Sprintf("replicast-table%d", n), Title: "Put throughput, disks and latency of 90 gateways and 90 targets with disks of " + disk + " MiB/s",
 		Paper: replicastPaper + fmt.Sprintf("table %d", n), run: func(ctx context.Context, o Options) (*Report, error) { return runReplicast(ctx, o, disk, cells) }}
 }
 
 func runReplicast(ctx context.Context, o Options, disk string, cells []replicastCell) (*Report, error) {
 	r := &Report{}
-	var trials []trial
+	var p puts
 	for _, x := range cells {
-		until := replicastTime[x.chunk][0]
-		if x.chunk == "1MiB" && disk == "1000MiB/s" {
-			until = replicastTable3Time
+		surge := replicastTime[x.chunk][0]
+		if x.chunk == "1MiB" && disk == "1000" {
+			surge = replicastTable3Time
 		}
-		changes := func(more ...scenario.Change) []scenario.Change {
-			return append([]scenario.Change{{Path: "object_cluster.protocol", Value: x.protocol}, {Path: "object_cluster.chunk", Value: x.chunk}, {Path: "object_cluster.disk.rate", Value: disk}}, more...)
-		}
-		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, trial{label: x.label() + ", as SURGE", seed: seed, changes: changes(scenario.Change{Path: "object_cluster.compat", Value: "surge-d92018f"},
-				scenario.Change{Path: "measure.until", Value: until}, scenario.Change{Path: "measure.warm_up", Value: "none"})})
-		}
-		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, trial{label: x.label() + ", steady", seed: seed, changes: changes(scenario.Change{Path: "measure.until", Value: replicastTime[x.chunk][1]})})
-		}
+		p.cases = append(p.cases, putCase{gateways: 90, chunk: x.chunk, disk: disk, protocol: x.protocol, surge: surge, steady: replicastTime[x.chunk][1]})
 	}
-	if err := runTrials(ctx, o, r, "replicast", trials); err != nil {
+	if err := p.run(ctx, o, r); err != nil {
 		return nil, err
 	}
-	mean := func(from int, metric string) float64 {
-		sum := 0.0
-		for _, t := range trials[from : from+replicastSeeds] {
-			sum += value(t.result, metric)
-		}
-		return sum / replicastSeeds
-	}
 	for i, x := range cells {
-		k := 2 * replicastSeeds * i
-		rate := mean(k, "cluster.put.iops")
+		rate := p.mean(i, asSURGE, "cluster.put.iops")
 		row := Row{Label: x.label() + ", as SURGE", Metric: "chunks a second", Paper: number(x.rate), Ours: rate, Unit: "1/s", Expect: "within 3 %", OK: within(rate, x.rate, 0.03)}
 		if x.differs != "" {
 			row.Expect, row.OK = "within 7 %: "+x.differs+" (docs/validation/replicast.md)", within(rate, x.rate, 0.07)
@@ -97,12 +75,12 @@ func runReplicast(ctx context.Context, o Options, disk string, cells []replicast
 		if x.differs != "" {
 			busyOff, busyExpect = 10, "within 10 points, as the rate differs"
 		}
-		busy, latency := 100*mean(k, "cluster.disk.utilisation"), mean(k, "cluster.put.latency.mean")
+		busy, latency := 100*p.mean(i, asSURGE, "cluster.disk.utilisation"), p.mean(i, asSURGE, "cluster.put.latency.mean")
 		r.Rows = append(r.Rows, row,
 			Row{Label: row.Label, Metric: "disks busy", Paper: number(100 * x.busy), Ours: busy, Unit: "%", OK: math.Abs(busy-100*x.busy) < busyOff, Expect: busyExpect},
 			Row{Label: row.Label, Metric: "latency, mean", Paper: number(x.latency), Ours: latency, Unit: "us", OK: within(latency, x.latency, 0.16), Expect: "as the rate, by Little's law"},
-			Row{Label: x.label() + ", steady", Metric: "chunks a second", Ours: mean(k+replicastSeeds, "cluster.put.iops"), Unit: "1/s", OK: true, Expect: "the warm-up cut, control messages queued"},
-			Row{Label: x.label() + ", steady", Metric: "of the bound", Ours: 100 * mean(k+replicastSeeds, "cluster.bound.reached"), Unit: "%", OK: mean(k+replicastSeeds, "cluster.bound.reached") <= 1, Expect: "at most 100 %"})
+			Row{Label: x.label() + ", steady", Metric: "chunks a second", Ours: p.mean(i, inSteadyState, "cluster.put.iops"), Unit: "1/s", OK: true, Expect: "the warm-up cut, control messages queued"},
+			Row{Label: x.label() + ", steady", Metric: "of the bound", Ours: 100 * p.mean(i, inSteadyState, "cluster.bound.reached"), Unit: "%", OK: p.mean(i, inSteadyState, "cluster.bound.reached") <= 1, Expect: "at most 100 %"})
 	}
 	return r, nil
 }

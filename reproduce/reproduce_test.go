@@ -51,3 +51,33 @@ func TestInterrupted(t *testing.T) {
 		t.Error("a cancelled run gave a report")
 	}
 }
+
+// TestReplicast runs the quick ones of the Replicast paper.
+func TestReplicast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	for _, id := range []string{"replicast-table4", "replicast-table5", "replicast-fig8", "replicast-fig10"} {
+		e, err := reproduce.Find(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Run(context.Background(), reproduce.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range r.Rows {
+			if !row.OK {
+				t.Errorf("%s: %s: %s is %v; %s", id, row.Label, row.Metric, row.Ours, row.Expect)
+			}
+		}
+		if len(r.Curves) == 0 {
+			t.Errorf("%s has no picture", id)
+		}
+		for _, c := range r.Curves {
+			if len(c.X) != len(c.Y) || c.Names != nil && len(c.Names) != len(c.X) || c.Panel == "" {
+				t.Errorf("%s: %s, %s: %d by %d", id, c.Panel, c.Name, len(c.X), len(c.Y))
+			}
+		}
+	}
+}
