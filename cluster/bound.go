@@ -23,7 +23,10 @@ type Bound struct {
 // the links of targets and gateways carry what the protocol sends over them, in each direction, and a gateway of a closed loop with so many chunks
 // outstanding cannot do more than these in the time that one takes when it is alone. Headers, and for Replicast the share that is kept for
 // control messages, are left out of the links' rates.
-func (c *Cluster) Bounds() []Bound {
+func (c *Cluster) Bounds() []Bound { return c.BoundsWithout(0) }
+
+// BoundsWithout are the Bounds of what is left when so many targets are not there.
+func (c *Cluster) BoundsWithout(failed int) []Bound {
 	rate := c.d.DataRate
 	if c.cfg.Control.Queued {
 		rate = c.d.Effective
@@ -31,12 +34,15 @@ func (c *Cluster) Bounds() []Bound {
 	get := float64(c.cfg.Reads)
 	piece := c.d.Send(c.piece, rate).Seconds() // on a link
 	fromGateways, fromTargets, read, written := c.crossings()
-	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.used())
+	gateways, targets := float64(c.cfg.Gateways), float64(max(c.cfg.used()-failed, 0))
 	disks, fastest := 0.0, c.d.DiskChunk
 	for t := range c.targets[:c.cfg.used()] {
 		takes := c.takes(int32(t), c.piece)
 		disks += 1 / takes.Seconds()
 		fastest = min(fastest, takes)
+	}
+	if failed > 0 {
+		disks *= targets / float64(c.cfg.used())
 	}
 	list := []Bound{{boundDisks, disks / (written + read)}}
 	if c.cfg.Disk.Model == ModelSSD {

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -357,6 +358,21 @@ func TestMistakes(t *testing.T) {
 		x.change(&cfg)
 		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), x.want) {
 			t.Errorf("%v, want %s", err, x.want)
+		}
+	}
+}
+
+// TestBoundsWithout: what is left when targets are not there allows as much less as they would have done, and gateways' links the same.
+func TestBoundsWithout(t *testing.T) {
+	c, _ := run(t, cluster.DefaultConfig(), 1, 0)
+	all, less := c.Bounds(), c.BoundsWithout(30)
+	for i := range all {
+		want := all[i].Chunks
+		if all[i].Resource == "disks" || all[i].Resource == "targets' links" {
+			want *= 2.0 / 3
+		}
+		if math.Abs(less[i].Chunks/want-1) > 1e-9 {
+			t.Errorf("%s allow %v chunks a second, not %v", all[i].Resource, less[i].Chunks, want)
 		}
 	}
 }

@@ -112,6 +112,17 @@ func schemeNames(choose func(*traits) bool) []string {
 	return list
 }
 
+// SharedSchemes lists the protocols by which any gateway puts chunks on any target.
+func SharedSchemes() []Scheme {
+	var list []Scheme
+	for k := range traitsOf {
+		if f := traitsOf[k].finds; f == findsPlaced || f == findsBidders {
+			list = append(list, Scheme(k))
+		}
+	}
+	return list
+}
+
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return s.traits().name }
 

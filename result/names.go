@@ -240,6 +240,8 @@ func metricDefinitions() []Definition {
 	add("cluster.multicast.rules", "count", "rules that each switch holds if every set of 2 to all replicas of each group has one")
 	add("cluster.multicast.bier", "B", "header that each multicast packet has if it names its receivers by bits (BIER)")
 	add("cluster.get.hedged", "count", "reads that asked one target more, as the first was late")
+	add("cluster.backlog.growth", "fraction", "of an open loop: chunks that came less those that were done in the measured time, over those that came")
+	add("cluster.drift", "fraction", "of an open loop: mean time of an operation in the second half of the measured time over that in the first half, less one")
 	add("cluster.disk.utilisation", "fraction", "share of time that disks were busy, mean over disks")
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
 	add("cluster.ding.count", "count", "times that a sender halved its rate because its target said so")

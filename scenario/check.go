@@ -69,14 +69,17 @@ func (s *Scenario) check(d *decoder) {
 
 // where finds the position of a path: its own, or that of the nearest thing around
 // it that was written.
-func (s *Scenario) where(path string) Position {
+func (s *Scenario) where(path string) Position { return nearestTo(s.set, path) }
+
+// nearestTo does so for any file.
+func nearestTo(set map[string]Position, path string) Position {
 	for {
-		if p, ok := s.set[path]; ok {
+		if p, ok := set[path]; ok {
 			return p
 		}
 		cut := strings.LastIndexAny(path, ".[")
 		if cut < 0 {
-			return s.set[""]
+			return set[""]
 		}
 		path = path[:cut]
 	}

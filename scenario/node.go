@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -45,6 +46,17 @@ func (es Errors) Error() string {
 		lines[i] = e.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// inOrder sorts the mistakes of one file by their places.
+func (es Errors) inOrder() Errors {
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		if a.At.File != b.At.File {
+			return 0
+		}
+		return (a.At.Line-b.At.Line)<<16 + a.At.Column - b.At.Column
+	})
+	return es
 }
 
 // nodeKind is what a YAML node is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 
 	"farflash/cluster"
@@ -16,6 +17,17 @@ import (
 
 // clusterSlices is how many slices of equal length a cluster's run has.
 const clusterSlices = 200
+
+// ForCluster is the scenario of an object cluster whose parameters are known: as if they had been written to a file, with the part
+// of the time that is not measured.
+func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp units.Fraction) (*Scenario, error) {
+	s := &Scenario{}
+	setDefault(reflect.ValueOf(s).Elem())
+	s.Name, s.ObjectCluster = name, &cfg
+	s.clusterDefaults(newDecoder()) // nothing has been said that a protocol has rules of its own for
+	s.Measure.Until.Time, s.Measure.WarmUp.Share = until, warmUp
+	return Parse(Source{File: name + ".yaml", Text: []byte(s.Resolved())}, nil)
+}
 
 // checkCluster checks an object cluster, which has a scenario to itself.
 func (s *Scenario) checkCluster(d *decoder) {
@@ -300,6 +312,9 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	if interrupted {
 		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done)
 	}
+	if c.Offered() > 0 {
+		clusterTrend(r, slices[skip:], from)
+	}
 	if rate := c.Offered(); rate > 0 && span > 0 && total/span < 0.95*rate {
 		r.Warn("chunks come at %.4g a second and %.4g a second are done: the cluster does not keep up, and latencies grow with the length of the run", rate, total/span)
 	}
@@ -331,6 +346,26 @@ func clusterLosses(r *result.Result, c *cluster.Cluster, from *cluster.Counters)
 	}
 	if n := c.Missing(); n > 0 {
 		r.Warn("%s of chunks: not made again when the run ends", plural(n, "piece"))
+	}
+}
+
+// clusterTrend says of an open loop whether it keeps up: what of the chunks that came was not done, and how much later they were done in the
+// second half of the measured time than in the first.
+func clusterTrend(r *result.Result, slices []*clusterSlice, from *clusterSlice) {
+	last := slices[len(slices)-1]
+	done := func(x *clusterSlice) uint64 { return x.counters.Done + x.counters.Gets.Done }
+	if came := last.counters.Arrived - from.counters.Arrived; came > 0 {
+		// Chunks may have come before the measured time that are done in it.
+		r.Set("cluster.backlog.growth", 1-float64(done(last)-done(from))/float64(came))
+	}
+	var halves [2]stats.Histogram
+	for i, x := range slices {
+		for op := range x.latency {
+			halves[2*i/len(slices)].Merge(&x.latency[op])
+		}
+	}
+	if halves[0].Count() > 0 && halves[1].Count() > 0 {
+		r.Set("cluster.drift", halves[1].Mean()/halves[0].Mean()-1)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
 	"farflash/block"
@@ -241,6 +240,8 @@ func (x *Drive) prepare(d *decoder, n *node, path string) {
 // setDefault sets v to the default of its type.
 func setDefault(v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
+	case defaulter:
+		x.SetDefault()
 	case *Drive:
 		*x = Drive{Config: ssd.DefaultConfig()}
 	case *Fabric:
@@ -325,17 +326,11 @@ func ParseWorkload(src Source, changes []Change) (*Scenario, error) {
 }
 
 func load(top *node, src Source, changes []Change) (*Scenario, error) {
-	for i, c := range changes {
-		place := c.Flag
-		if place == "" {
-			place = fmt.Sprintf("--set:%d", i+1)
-		}
-		if err := applyChange(top, place, c); err != nil {
-			return nil, err
-		}
-	}
 	s := &Scenario{dir: src.Dir}
 	v := reflect.ValueOf(s).Elem()
+	if err := applyChanges(top, v.Type(), changes); err != nil {
+		return nil, err
+	}
 	setDefault(v)
 	d := newDecoder()
 	d.decode(top, v, "")
@@ -344,19 +339,27 @@ func load(top *node, src Source, changes []Change) (*Scenario, error) {
 		s.check(d)
 	}
 	if len(d.errs) > 0 {
-		slices.SortStableFunc(d.errs, func(a, b *Error) int {
-			if a.At.File != b.At.File {
-				return 0
-			}
-			return (a.At.Line-b.At.Line)<<16 + a.At.Column - b.At.Column
-		})
-		return nil, d.errs
+		return nil, d.errs.inOrder()
 	}
 	if s.Name == "" {
 		base := filepath.Base(src.File)
 		s.Name = strings.TrimSuffix(base, filepath.Ext(base))
 	}
 	return s, nil
+}
+
+// applyChanges makes the changes of the command line in their order.
+func applyChanges(top *node, t reflect.Type, changes []Change) error {
+	for i, c := range changes {
+		place := c.Flag
+		if place == "" {
+			place = fmt.Sprintf("--set:%d", i+1)
+		}
+		if err := applyChange(top, t, place, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // path makes a file name in the scenario relative to the working directory.

@@ -50,9 +50,9 @@ func parsePath(path string) ([]step, error) {
 	return out, nil
 }
 
-// applyChange sets the value at a path of a scenario's nodes. Sections that are not
+// applyChange sets the value at a path of the nodes of a scenario or document of type t. Sections that are not
 // there yet are made; [*] and [0] on what is not a list are the thing itself.
-func applyChange(top *node, file string, c Change) error {
+func applyChange(top *node, t reflect.Type, file string, c Change) error {
 	at := Position{file, 1, 1}
 	steps, err := parsePath(c.Path)
 	if err != nil {
@@ -66,7 +66,6 @@ func applyChange(top *node, file string, c Change) error {
 		// Columns of the value count from the start of the whole argument.
 		value.shift(len(c.Path) + 1)
 	}
-	t := reflect.TypeFor[Scenario]()
 	if err := setAt(top, t, steps, at, value, ""); err != nil {
 		return Errors{{at, err.Error()}}
 	}

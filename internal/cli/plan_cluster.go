@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"farflash/cluster/sizing"
+	"farflash/report"
+	"farflash/scenario"
+	"farflash/study"
+	"farflash/study/size"
+)
+
+// planClusterFlags are those of farflash plan cluster.
+type planClusterFlags struct {
+	studyFlags
+	init   bool
+	keys   []*string // values of the flags that stand for keys
+	drives []string
+	nics   []string
+}
+
+// needFlags are the flags that stand for a key of the need.
+var needFlags = []struct{ flag, key, help string }{
+	{"rate", "rate", "`chunks` a second that come"},
+	{"chunk", "chunk", "`size` of a chunk"},
+	{"reads", "reads", "`share` of the chunks that are read"},
+	{"put-p99", "put_p99", "`time` that 99 of 100 puts must keep below"},
+	{"get-p99", "get_p99", "`time` that 99 of 100 gets must keep below"},
+	{"replicas", "replicas", "`copies` of each chunk"},
+	{"survive", "survive", "how many `nodes` may be down"},
+	{"protocols", "protocols", "`names` of protocols to choose from, with commas"},
+	{"group-sizes", "group_sizes", "`sizes` of groups to choose from, with commas"},
+}
+
+func (p *program) planCluster() *cobra.Command {
+	var f planClusterFlags
+	cmd := &cobra.Command{
+		Use:   "cluster [NEED]",
+		Short: "Find the cheapest object cluster for a rate and a latency",
+		Long: `Find the cheapest object cluster that puts and gets as many chunks a second as are needed
+within a 99th percentile: how many nodes, with which drive and NIC, which protocol and which
+size of groups. The need is a YAML file, flags, or both; --init prints one to start from.
+
+What follows from bounds is not simulated. Of the rest, each design is simulated with several
+seeds in an open loop at the rate that is needed. It meets the need if the upper end of the
+95 % interval of the 99th percentile is below the limit and no queue grows, with the nodes
+that may be down (survive) down from the beginning, and with all of them.
+
+The plan's directory holds plan.json, report.html, need.yaml with every default, and below
+trials the run directory of every simulation, for farflash report. The same command goes on
+from what is there.`,
+		Example: `  farflash plan cluster --init > need.yaml
+  farflash plan cluster need.yaml
+  farflash plan cluster need.yaml --put-p99 1ms --survive 1 -o plans/tight
+  farflash plan cluster --rate 20000 --put-p99 2ms --drive rate=400MiB/s,price=220 --nic rate=10Gbps,price=250`,
+		Args: arguments(0, 1, "at most one file that says what is needed"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.init {
+				_, err := io.WriteString(p.out, size.Template)
+				return failed(err)
+			}
+			return p.runPlanCluster(cmd, args, &f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.init, "init", false, "print a need to start from, with comments, and nothing else")
+	for _, x := range needFlags {
+		f.keys = append(f.keys, fl.String(x.flag, "", x.help))
+	}
+	fl.StringArrayVar(&f.drives, "drive", nil, "a drive to choose: `KEY=VALUE,...` with name, rate, price, capacity and watts (repeatable)")
+	fl.StringArrayVar(&f.nics, "nic", nil, "a NIC to choose: `KEY=VALUE,...` with name, rate, price and watts (repeatable)")
+	fl.StringArrayVar(&f.set, "set", nil, "change a value of the need: `path=value` (repeatable)")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
+	fl.IntVar(&f.reps, "reps", 5, "simulate each design `N` times, with the seeds seed, seed+1, ...")
+	fl.StringVarP(&f.dir, "output", "o", "", "write the plan to `DIR`, or go on with the one there (default runs/NAME-plan-DIGEST)")
+	fl.BoolVar(&f.json, "json", false, "print plan.json on standard output, and nothing else")
+	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
+	fl.StringVar(&f.cache, "cache", "", "keep and look for trials' results in `DIR` (default farflash in the user's cache folder)")
+	fl.BoolVar(&f.noCache, "no-cache", false, "neither look for results of earlier studies nor keep any")
+	dirs := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	must(cmd.RegisterFlagCompletionFunc("output", dirs))
+	must(cmd.RegisterFlagCompletionFunc("cache", dirs))
+	return cmd
+}
+
+// changes are those that the flags make in the need.
+func (f *planClusterFlags) changes(cmd *cobra.Command) ([]scenario.Change, error) {
+	var out []scenario.Change
+	for i, x := range needFlags {
+		if !cmd.Flags().Changed(x.flag) {
+			continue
+		}
+		value := *f.keys[i]
+		if x.key == "protocols" || x.key == "group_sizes" {
+			value = "[" + value + "]"
+		}
+		out = append(out, scenario.Change{Path: x.key, Value: value, Flag: "--" + x.flag})
+	}
+	for _, x := range []struct {
+		flag, key string
+		values    []string
+	}{{"--drive", "drives", f.drives}, {"--nic", "nics", f.nics}} {
+		if len(x.values) == 0 {
+			continue
+		}
+		var list []string
+		for _, v := range x.values {
+			item, err := mapping(v)
+			if err != nil {
+				return nil, usagef("%s: %w", x.flag, err)
+			}
+			list = append(list, item)
+		}
+		out = append(out, scenario.Change{Path: x.key, Value: "[" + strings.Join(list, ", ") + "]", Flag: x.flag})
+	}
+	set, err := parseChanges(f.set)
+	return append(out, set...), err
+}
+
+// mapping turns "rate=400MiB/s,price=220" into what stands in a file.
+func mapping(text string) (string, error) {
+	parts, err := study.SplitValues(text)
+	if err != nil {
+		return "", err
+	}
+	for i, part := range parts {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok || key == "" || value == "" {
+			return "", fmt.Errorf("%q is no list of KEY=VALUE, such as rate=400MiB/s,price=220", text)
+		}
+		parts[i] = key + ": " + strconv.Quote(value)
+	}
+	return "{" + strings.Join(parts, ", ") + "}", nil
+}
+
+// runPlanCluster searches and shows what was found, as far as it came.
+func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClusterFlags) error {
+	if err := f.check(2); err != nil {
+		return err
+	}
+	changes, err := f.changes(cmd)
+	if err != nil {
+		return err
+	}
+	var src scenario.Source
+	if len(args) == 1 {
+		if src, err = p.find(args[0]); err != nil {
+			return err
+		}
+	} else if len(changes) == 0 {
+		return usagef("plan cluster: say what is needed in a file, or with --rate, --put-p99, --drive and --nic; farflash plan cluster --init prints a file to start from")
+	}
+	need, err := size.Load(src, changes)
+	if err != nil {
+		return badInput(err)
+	}
+	folder, plan, err := p.searchCluster(cmd.Context(), need, f)
+	if plan == nil {
+		return err
+	}
+	if err != nil && !errors.Is(err, study.ErrInterrupted) && !errors.Is(err, context.Canceled) {
+		return failed(err)
+	}
+	complete := err == nil
+	if err := p.keepPlan(folder, plan, need, complete); err != nil {
+		return err
+	}
+	switch {
+	case f.json:
+		err = p.printJSON(size.Describe(plan, need, complete, runOf))
+	case !f.quiet:
+		if err = failed(report.WriteSizingText(p.out, plan, p.style())); err == nil {
+			fmt.Fprintf(p.out, "\nplan directory: %s\n", folder.Path())
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case !complete:
+		return failed(fmt.Errorf("interrupted after %d designs; %s holds their runs, and the same command goes on from there", len(plan.Points), folder.Path()))
+	case plan.Best == nil:
+		return failed(errors.New("no design meets the need"))
+	}
+	return nil
+}
+
+// searchCluster runs the search in its folder. The plan is nil if it did not begin.
+func (p *program) searchCluster(ctx context.Context, need *size.Need, f *planClusterFlags) (*study.Folder, *sizing.Plan, error) {
+	name, err := programName()
+	if err != nil {
+		return nil, nil, failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+	}
+	cache, err := p.openCache(&f.studyFlags, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, err := openSearch(need, f, study.Program{Version: buildVersion(), Name: name})
+	if err != nil {
+		return nil, nil, badInput(err)
+	}
+	seeds := make([]uint64, f.reps)
+	for i := range seeds {
+		seeds[i] = f.seed + uint64(i)
+	}
+	progress := p.progress("plan", "options", f.quiet)
+	sizer := &size.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
+		Warn: func(err error) {
+			if !f.quiet {
+				p.note("%v; computed again", err)
+			}
+		},
+	}}
+	plan, err := sizing.Search(ctx, need.Need, sizer, seeds, func(s sizing.Step) {
+		note := need.Label(s.Design)
+		if s.Best != nil {
+			note += fmt.Sprintf("; best so far %v", s.Best.Cost)
+		}
+		progress.Update(int64(s.Decided), int64(s.Of), note)
+	})
+	progress.Stop()
+	return folder, plan, err
+}
+
+// openSearch opens the folder of a plan. If nobody named one it is that of the need, with a number behind it if something else is there.
+func openSearch(need *size.Need, f *planClusterFlags, program study.Program) (*study.Folder, error) {
+	s := study.Search{Name: need.Name, Digest: need.Digest, Seed: f.seed, Reps: f.reps}
+	if f.dir != "" {
+		return study.OpenSearch(f.dir, s, program)
+	}
+	first := defaultRun(need.Name+"-plan", need.Digest)
+	dir := first
+	for n := 2; ; n++ {
+		folder, err := study.OpenSearch(dir, s, program)
+		if !errors.Is(err, study.ErrOther) {
+			return folder, err
+		}
+		dir = fmt.Sprintf("%s-%d", first, n)
+	}
+}
+
+// runOf is where a run is below the plan's directory.
+func runOf(digest string, seed uint64) string {
+	return filepath.ToSlash(study.Place(study.Trial{Digest: digest, Seed: seed}))
+}
+
+// keepPlan writes what was found into its folder.
+func (p *program) keepPlan(folder *study.Folder, plan *sizing.Plan, need *size.Need, complete bool) error {
+	if err := folder.WriteJSON("plan.json", size.Describe(plan, need, complete, runOf)); err != nil {
+		return failed(err)
+	}
+	var page bytes.Buffer
+	err := report.WriteSizing(&page, plan, report.Study{Scenario: need.Text, Version: buildVersion(), Command: commandLine()}, runOf)
+	if err != nil {
+		return failed(fmt.Errorf("report: %w", err))
+	}
+	return failed(errors.Join(folder.Write("report.html", page.Bytes()), folder.Write("need.yaml", []byte(need.Text))))
+}

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"farflash/cluster/sizing"
+	"farflash/report/chart"
+)
+
+// WriteSizing writes a page about the search for a cluster: what was chosen, cost and percentile over the number of nodes, all options and
+// the runs. Place is where a run is kept.
+func WriteSizing(w io.Writer, x *sizing.Plan, s Study, place func(digest string, seed uint64) string) error {
+	p := newStudyPage(s)
+	p.Title, p.Summary = "Cluster for "+x.Need.Name, needText(x.Need)
+	p.Facts = []fact{{"Options", fmt.Sprint(len(x.Candidates))}, {"Designs simulated", fmt.Sprint(len(x.Points))}, {"Seeds", fmt.Sprint(len(x.Seeds))}}
+	best := section{ID: "choice", Title: "The choice", Intro: bestText(x) + "."}
+	if x.Best != nil {
+		best.Table = &table{Head: []heading{{"", true}, {"", true}}}
+		for _, f := range bestFacts(x) {
+			best.Table.Rows = append(best.Table.Rows, []cell{{Text: f.Name, Class: "text name"}, {Text: f.Value, Class: "text"}})
+		}
+	} else {
+		for _, a := range x.Advice() {
+			p.Warnings = append(p.Warnings, remark{Detail: "It would take " + a.Text + "."})
+		}
+	}
+	p.Sections = append(p.Sections, best)
+	if f := sizingFigures(x); len(f) > 0 {
+		p.Sections = append(p.Sections, section{ID: "nodes", Title: "Cost and latency over nodes", Figures: f})
+	}
+	if list := byProtocol(x); len(list) > 0 {
+		t := &table{Full: true, Head: []heading{{"protocol", true}, {Title: "cost"}, {Title: "more"}, {Title: "nodes"}, {"drive", true}, {"nic", true}, {Title: "group"}, {Title: "p99"}, {Title: "bound reached"}, {"by", true}}}
+		for _, c := range list {
+			t.Rows = append(t.Rows, textCells(t.Head, protocolCells(x, c)))
+		}
+		p.Sections = append(p.Sections, section{ID: "protocols", Title: "The cheapest with each protocol", Table: t})
+	}
+	t := &table{Full: true, Head: []heading{{Title: "cost"}, {Title: "nodes"}, {"drive", true}, {"nic", true}, {"protocol", true}, {Title: "group"}, {"why", true}}}
+	for _, c := range inOrder(x) {
+		t.Rows = append(t.Rows, textCells(t.Head, optionCells(x, c)))
+	}
+	p.Sections = append(p.Sections, section{ID: "options", Title: "Options", Table: t},
+		section{ID: "runs", Title: "Runs", Intro: "All designs that were simulated, in the order of the search. Each run is a run directory below the plan's.", Table: runTable(x, place)})
+	if s.Scenario != "" {
+		p.Scenarios = []pageRun{{Label: "What is needed, with every default", Scenario: ParseScenario(s.Scenario)}}
+	}
+	return p.write(w)
+}
+
+// textCells are cells of a table whose columns of text are those of the head.
+func textCells(head []heading, texts []string) []cell {
+	row := make([]cell, len(texts))
+	for i, text := range texts {
+		row[i].Text = text
+		if head[i].Text {
+			row[i].Class = "text"
+		}
+	}
+	return row
+}
+
+// runTable lists the runs, in the order in which they were asked for.
+func runTable(x *sizing.Plan, place func(digest string, seed uint64) string) *table {
+	t := &table{Full: true, Head: []heading{{"design", true}, {Title: "cost"}, {Title: "down"}, {Title: "p99 of puts"}, {Title: "p99 of gets"}, {"verdict", true}, {"runs", true}}}
+	for _, q := range x.Points {
+		for _, m := range []*sizing.Measured{q.Down, q.Intact} {
+			if m == nil {
+				continue
+			}
+			verdict := q.Why
+			if q.Meets {
+				verdict = "meets the need"
+			}
+			first, last := m.Samples[0], m.Samples[len(m.Samples)-1]
+			runs := place(first.Digest, first.Seed)
+			if len(m.Samples) > 1 {
+				runs += fmt.Sprintf(" to -%d", last.Seed)
+			}
+			puts, gets := "", ""
+			if x.Need.Reads < 1 {
+				puts = intervalText(m.Put)
+			}
+			if x.Need.Reads > 0 {
+				gets = intervalText(m.Get)
+			}
+			t.Rows = append(t.Rows, textCells(t.Head, []string{x.Need.Label(q.Design), x.Need.Cost(q.Design).String(), fmt.Sprint(m.Down), puts, gets, verdict, runs}))
+		}
+	}
+	return t
+}
+
+// sizingFigures draw what each protocol costs and how its percentile falls with the number of nodes.
+func sizingFigures(x *sizing.Plan) []figure {
+	var cost, p99 []chart.Series
+	wide := false
+	style := 0
+	for _, scheme := range x.Schemes() {
+		c := x.Cheapest(scheme)
+		if c == nil {
+			continue
+		}
+		s := chart.Series{Name: scheme.String(), Style: style}
+		for _, d := range x.Candidates {
+			if d.Protocol == scheme && d.State == sizing.Meets {
+				s.X, s.Y = append(s.X, float64(d.Nodes)), append(s.Y, float64(d.Cost))
+			}
+		}
+		sortSeries(&s)
+		cost = append(cost, s)
+		l := chart.Series{Name: s.Name, Style: style}
+		if c.Group > 0 {
+			l.Name += fmt.Sprintf(", groups of %d", c.Group)
+		}
+		style++
+		for _, q := range x.Near(c.Option) {
+			m := q.Worst()
+			value := m.P99()
+			if value.N < 2 { // a queue that grows has no percentile
+				continue
+			}
+			l.X, l.Y, l.Half = append(l.X, float64(q.Nodes)), append(l.Y, value.Mean), append(l.Half, value.Half)
+		}
+		p99 = append(p99, l)
+	}
+	if len(cost) == 0 {
+		return nil
+	}
+	limit, what := x.Need.PutP99, "puts"
+	if x.Need.Reads >= 1 {
+		limit, what = x.Need.GetP99, "gets"
+	}
+	line := chart.Series{Name: "limit", Style: 7}
+	lo, hi := p99[0].X[0], p99[0].X[0]
+	for _, l := range p99 {
+		lo, hi = min(lo, slices.Min(l.X)), max(hi, slices.Max(l.X))
+		for _, v := range l.Y {
+			wide = wide || v > 10*limit.Microseconds()
+		}
+	}
+	line.X, line.Y = []float64{lo, hi}, []float64{limit.Microseconds(), limit.Microseconds()}
+	y := chart.Axis{Label: "p99 of " + what, Unit: chart.UnitOf("us"), FromZero: true}
+	if wide {
+		y.Scale = chart.Log
+	}
+	count := chart.Axis{Label: "nodes", Unit: chart.Counts}
+	if hi > 4*lo { // what is near the limit is near the least number
+		count.Scale = chart.Log
+	}
+	return []figure{
+		{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and others that were cheaper than what was known before.",
+			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts, FromZero: true},
+				Y: chart.Axis{Label: "cost", Unit: chart.Plain, FromZero: true}, Series: cost, Apart: true}))},
+		{Caption: "99th percentile over nodes", Note: "The designs that were simulated around the cheapest one with each protocol; whiskers are 95 % intervals. With nodes that may be down, it is the worse of both states.",
+			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "99th percentile over number of nodes, by protocol", Height: 330}, X: count,
+				Y: y, Series: append(p99, line)}))},
+	}
+}
+
+// sortSeries puts a series into the order of its places.
+func sortSeries(s *chart.Series) {
+	order := make([]int, len(s.X))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case s.X[a] < s.X[b]:
+			return -1
+		case s.X[a] > s.X[b]:
+			return 1
+		}
+		return 0
+	})
+	x, y := make([]float64, len(order)), make([]float64, len(order))
+	for i, k := range order {
+		x[i], y[i] = s.X[k], s.Y[k]
+	}
+	s.X, s.Y = x, y
+}

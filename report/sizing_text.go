@@ -1,0 +1,273 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"farflash/cluster/sizing"
+	"farflash/internal/term"
+	"farflash/stats"
+)
+
+// mostOptions bounds the options that are listed on a terminal.
+const mostOptions = 20
+
+// WriteSizingText prints the cheapest cluster, what others would cost, and why.
+func WriteSizingText(w io.Writer, p *sizing.Plan, style term.Style) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", style.Bold(p.Need.Name), needText(p.Need), effortText(p))
+	if p.Best == nil {
+		fmt.Fprintf(&b, "\n%s\n", style.Bad(bestText(p)))
+		for _, a := range p.Advice() {
+			fmt.Fprintf(&b, "  it would take %s\n", a.Text)
+		}
+	} else {
+		fmt.Fprintf(&b, "\n%s\n", style.Bold(bestText(p)))
+		t := term.NewTable(term.Left(""), term.Left("")).Indent("  ")
+		for _, f := range bestFacts(p) {
+			t.Row(f.Name, f.Value)
+		}
+		if err := t.Write(&b, style); err != nil {
+			return err
+		}
+	}
+	if list := byProtocol(p); len(list) > 0 {
+		fmt.Fprintf(&b, "\nthe cheapest with each protocol\n\n")
+		if err := writeProtocols(&b, p, list, style); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(&b, "\noptions\n\n")
+	if err := writeOptions(&b, p, style); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// needText says what is needed on one line.
+func needText(n *sizing.Need) string {
+	kept := fmt.Sprintf("x %d", n.Replicas)
+	if n.Code.Data > 0 {
+		kept = fmt.Sprintf("as %d+%d pieces", n.Code.Data, n.Code.Parity)
+	}
+	text := fmt.Sprintf("%s chunks/s of %v %s", term.Count(n.Rate), n.Chunk, kept)
+	if n.Reads > 0 {
+		text += fmt.Sprintf(", %v of them read", n.Reads)
+	}
+	if n.Reads < 1 {
+		text += fmt.Sprintf(", p99 of puts below %v", n.PutP99)
+	}
+	if n.GetP99 > 0 {
+		text += fmt.Sprintf(", of gets below %v", n.GetP99)
+	}
+	if n.Capacity > 0 {
+		text += fmt.Sprintf(", %v kept", n.Capacity)
+	}
+	if n.Survive > 0 {
+		text += fmt.Sprintf(", with %s down", nodes(n.Survive))
+	}
+	return text
+}
+
+func nodes(k int) string {
+	if k == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", k)
+}
+
+// effortText says how much was looked at.
+func effortText(p *sizing.Plan) string {
+	return fmt.Sprintf("%d options, %d designs simulated for %v each, %s", len(p.Candidates), len(p.Points), p.Need.Until(), seedsText(p.Seeds))
+}
+
+// bestText names what was chosen.
+func bestText(p *sizing.Plan) string {
+	c := p.Best
+	if c == nil {
+		if slices.ContainsFunc(p.Candidates, func(c *sizing.Candidate) bool { return c.State == sizing.Open }) {
+			return "nothing found so far: the search was interrupted"
+		}
+		return "no design meets the need"
+	}
+	text := fmt.Sprintf("%v: %s with %s and %s, protocol %v", c.Cost, nodes(c.Nodes), p.Need.Drives[c.Drive].Name, p.Need.NICs[c.NIC].Name, c.Protocol)
+	if c.Group > 0 {
+		text += fmt.Sprintf(", groups of %d", c.Group)
+	}
+	return text
+}
+
+// bestFacts say what the choice rests on.
+func bestFacts(p *sizing.Plan) []fact {
+	c := p.Best
+	n := p.Need
+	var out []fact
+	add := func(name, format string, args ...any) { out = append(out, fact{name, fmt.Sprintf(format, args...)}) }
+	for _, m := range []*sizing.Measured{c.Point.Intact, c.Point.Down} {
+		if m == nil {
+			continue
+		}
+		state := ""
+		if m.Down > 0 {
+			state = fmt.Sprintf(", %d down", m.Down)
+		}
+		if n.Reads < 1 {
+			add("p99 of puts"+state, "%s, limit %v", intervalText(m.Put), n.PutP99)
+		}
+		if n.Reads > 0 && n.GetP99 > 0 {
+			add("p99 of gets"+state, "%s, limit %v", intervalText(m.Get), n.GetP99)
+		}
+		add("done"+state, "%s chunks/s +- %s", term.Rate(m.Rate.Mean), term.Percent(m.Rate.Relative()))
+	}
+	add("bound", "%s of %s chunks/s, which %s allow", term.Percent(n.Rate/c.Point.Bound.Chunks), term.Rate(c.Point.Bound.Chunks), resource(c.Point.Bound.Resource))
+	add("fewer nodes", "%s", fewerText(p))
+	for _, r := range c.Remarks {
+		add("remark", "%s", r)
+	}
+	return out
+}
+
+// resource is a bound's resource in a sentence.
+func resource(name string) string {
+	if name == "capacity" {
+		return "the drives' sizes"
+	}
+	return "the " + name
+}
+
+// fewerText says why one step fewer is not enough.
+func fewerText(p *sizing.Plan) string {
+	c := p.Best
+	var below *sizing.Point
+	for _, x := range p.Near(c.Option) {
+		if x.Nodes < c.Nodes && !x.Meets {
+			below = x
+		}
+	}
+	if below == nil {
+		return c.Fewer
+	}
+	return fmt.Sprintf("%d: %s", below.Nodes, below.Why)
+}
+
+// intervalText writes a percentile and its interval.
+func intervalText(x stats.Interval) string {
+	text := term.Latency(x.Mean)
+	if x.N > 1 {
+		text += " +- " + term.Percent(x.Relative())
+	}
+	return text
+}
+
+// byProtocol are the cheapest candidates of the protocols, by cost, if others were looked for.
+func byProtocol(p *sizing.Plan) []*sizing.Candidate {
+	if !p.Need.Search.Others {
+		return nil
+	}
+	var out []*sizing.Candidate
+	for _, s := range p.Schemes() {
+		if c := p.Cheapest(s); c != nil {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *sizing.Candidate) int {
+		switch {
+		case a == p.Best || b != p.Best && a.Cost < b.Cost:
+			return -1
+		case b == p.Best || a.Cost > b.Cost:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+func writeProtocols(b *strings.Builder, p *sizing.Plan, list []*sizing.Candidate, style term.Style) error {
+	t := term.NewTable(term.Left("protocol"), term.Right("cost"), term.Right("more"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Right("group"),
+		term.Right("p99"), term.Right("bound"), term.Left("by"))
+	for _, c := range list {
+		t.Row(protocolCells(p, c)...)
+	}
+	return t.Write(b, style)
+}
+
+// protocolCells is a row of the table of protocols.
+func protocolCells(p *sizing.Plan, c *sizing.Candidate) []string {
+	n := p.Need
+	more, group := "", ""
+	if c != p.Best {
+		more = "+" + term.Percent(float64(c.Cost/p.Best.Cost)-1)
+	}
+	if c.Group > 0 {
+		group = fmt.Sprint(c.Group)
+	}
+	m := c.Point.Worst()
+	return []string{c.Protocol.String(), c.Cost.String(), more, fmt.Sprint(c.Nodes), n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, group,
+		intervalText(m.P99()), term.Percent(n.Rate / c.Point.Bound.Chunks), c.Point.Bound.Resource}
+}
+
+// inOrder lists candidates: those that meet the need by cost, then the others by what they cost at least.
+func inOrder(p *sizing.Plan) []*sizing.Candidate {
+	rank := []sizing.State{sizing.Meets, sizing.Open, sizing.Dearer, sizing.Short, sizing.Impossible}
+	cost := func(c *sizing.Candidate) sizing.Money {
+		if c.State == sizing.Meets {
+			return c.Cost
+		}
+		return c.From
+	}
+	out := slices.Clone(p.Candidates)
+	slices.SortStableFunc(out, func(a, b *sizing.Candidate) int {
+		if x, y := slices.Index(rank, a.State), slices.Index(rank, b.State); x != y {
+			return x - y
+		}
+		switch {
+		case cost(a) < cost(b):
+			return -1
+		case cost(a) > cost(b):
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// optionCells is a row of the table of options.
+func optionCells(p *sizing.Plan, c *sizing.Candidate) []string {
+	n := p.Need
+	count, cost, group, why := "", "", "", c.Why
+	switch {
+	case c.State == sizing.Meets:
+		count, cost, why = fmt.Sprint(c.Nodes), c.Cost.String(), "meets the need"
+		if c == p.Best {
+			why = "chosen"
+		}
+	case c.Least > 0:
+		count, cost = fmt.Sprintf(">=%d", c.Least), ">="+c.From.String()
+		if c.State == sizing.Open {
+			why = "not decided"
+		}
+	}
+	if c.Group > 0 {
+		group = fmt.Sprint(c.Group)
+	}
+	return []string{cost, count, n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, c.Protocol.String(), group, why}
+}
+
+func writeOptions(b *strings.Builder, p *sizing.Plan, style term.Style) error {
+	t := term.NewTable(term.Right("cost"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Left("protocol"), term.Right("group"), term.Left("why"))
+	list := inOrder(p)
+	shown := list[:min(len(list), mostOptions)]
+	for _, c := range shown {
+		t.Row(optionCells(p, c)...)
+	}
+	if err := t.Write(b, style); err != nil {
+		return err
+	}
+	if k := len(list) - len(shown); k > 0 {
+		fmt.Fprintf(b, "%d more in plan.json and report.html\n", k)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package scenario
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Document is a struct that a YAML file other than a scenario is decoded into, by the rules of scenarios: keys are fields'
+// names in snake_case, unknown ones are errors, and every mistake is reported with its place.
+type Document interface {
+	// Word is what the file is called in messages, such as "the plan".
+	Word() string
+}
+
+// defaulter is a part of a document that has defaults of its own: it is asked to set them before it is decoded.
+type defaulter interface{ SetDefault() }
+
+// abbreviated is a part of a document that may be written as a single value, which is for the key that Short names.
+type abbreviated interface{ Short() string }
+
+// ParseDocument decodes a document, which holds its defaults, with the changes of the command line, and returns where each of its
+// keys was written.
+func ParseDocument(src Source, v Document, changes ...Change) (map[string]Position, error) {
+	top, err := parseYAML(src.File, src.Text)
+	if err != nil {
+		return nil, err
+	}
+	if err := applyChanges(top, reflect.TypeOf(v).Elem(), changes); err != nil {
+		return nil, err
+	}
+	d := newDecoder()
+	d.word = v.Word()
+	d.decode(top, reflect.ValueOf(v).Elem(), "")
+	if d.errs != nil {
+		return nil, d.errs.inOrder()
+	}
+	return d.set, nil
+}
+
+// WriteDocument writes a document with every default, so that it loads back to the same thing; skip are paths that are left out.
+func WriteDocument(v Document, set map[string]Position, skip []string) string {
+	e := encoder{set: set, skip: skip, path: func(p string) string { return p }}
+	e.fields(reflect.ValueOf(v).Elem(), "", 0)
+	return e.b.String()
+}
+
+// Locate gives errors that begin with a key, as those of a Validate do, the places of their keys. Nil stays nil.
+func Locate(set map[string]Position, err error) error {
+	var out Errors
+	for _, e := range split(err) {
+		if e == nil {
+			continue
+		}
+		key, _, _ := strings.Cut(e.Error(), ": ")
+		out = append(out, &Error{nearestTo(set, key), e.Error()})
+	}
+	if out == nil {
+		return nil
+	}
+	return out.inOrder()
+}
+
+// shortKey is the key that a single value in the place of a struct is for.
+func shortKey(v reflect.Value) (string, bool) {
+	if x, ok := v.Addr().Interface().(abbreviated); ok {
+		return x.Short(), true
+	}
+	key, ok := shorthand[v.Type()]
+	return key, ok
+}

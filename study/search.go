@@ -1,0 +1,84 @@
+package study
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// SearchFile is the manifest of a search in its folder.
+const SearchFile = "search.json"
+
+// Search says what a study is whose trials follow from each other's results, so that no plan lists them.
+type Search struct {
+	Name   string
+	Digest string // of all that decides which trials there are and what is made of them
+	Seed   uint64
+	Reps   int
+}
+
+// searchManifest is search.json.
+type searchManifest struct {
+	Schema  string `json:"schema"` // farflash/search/1
+	Name    string `json:"name"`
+	Digest  string `json:"digest"`
+	Version string `json:"version"`
+	Program string `json:"program"`
+	Seed    uint64 `json:"seed"`
+	Reps    int    `json:"reps"`
+}
+
+const searchSchema = "farflash/search/1"
+
+// OpenSearch makes the folder of a search, or takes up the one that is there, by the rules of OpenFolder.
+func OpenSearch(path string, s Search, program Program) (*Folder, error) {
+	mine := searchManifest{searchSchema, s.Name, s.Digest, program.Version, program.Name, s.Seed, s.Reps}
+	f := &Folder{path: path, program: program}
+	file := filepath.Join(path, SearchFile)
+	text, err := os.ReadFile(file)
+	switch {
+	case err == nil:
+		var there searchManifest
+		if err := json.Unmarshal(text, &there); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if why := mine.differs(&there); why != "" {
+			return nil, fmt.Errorf("%s holds another search: %s; %w", path, why, ErrOther)
+		}
+		return f, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("%s is not empty and holds no search; %w", path, ErrOther)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, err
+	}
+	return f, f.WriteJSON(SearchFile, mine)
+}
+
+// differs says how another search's manifest differs, "" if it does not.
+func (m *searchManifest) differs(there *searchManifest) string {
+	switch {
+	case m.Schema != there.Schema:
+		return fmt.Sprintf("it is of the schema %s, not %s", there.Schema, m.Schema)
+	case m.Seed != there.Seed:
+		return fmt.Sprintf("its --seed is %d, not %d", there.Seed, m.Seed)
+	case m.Reps != there.Reps:
+		return fmt.Sprintf("its --reps is %d, not %d", there.Reps, m.Reps)
+	case m.Program != there.Program:
+		return fmt.Sprintf("it was computed by another build of the program, %s, not %s, and their results may differ", there.Program, m.Program)
+	case m.Digest != there.Digest:
+		return fmt.Sprintf("what it looks for has digest %s there and %s here", short(there.Digest), short(m.Digest))
+	}
+	return ""
+}
+
+// Place is the run directory of a trial below a study's folder.
+func Place(t Trial) string { return filepath.Join(trials, t.Name()) }
