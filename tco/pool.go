@@ -206,26 +206,32 @@ func (p *Pool) foresee(k int, w *Workload, t, first float64, o *outcome) {
 
 // advance closes the epochs of workloads that have ended by time t.
 func (p *Pool) advance(t float64) {
-	for k, list := range p.ends {
-		done := 0
-		for done < len(list) && list[done].at <= t {
-			l := list[done]
-			past := l.at - p.recent[k]
-			p.worn[k] += float64(p.nand[k] * past)
-			p.written[k] += float64(p.rate[k] * past)
-			p.recent[k] = l.at
-			p.rate[k], p.wearing[k], p.mix[k] = max(0, p.rate[k]-l.rate), max(0, p.wearing[k]-l.wearing), max(0, p.mix[k]-l.mix)
-			p.space[k], p.load[k] = max(0, p.space[k]-l.space), max(0, p.load[k]-l.load)
-			p.count[k]--
-			p.nand[k] = 0
-			if p.wearing[k] > 0 {
-				p.nand[k] = float64(p.wearing[k] * p.drives[k].WAF.At(min(1, p.mix[k]/p.wearing[k])))
-			}
-			done++
+	for k := range p.ends {
+		if len(p.ends[k]) > 0 {
+			p.advanceDrive(k, t)
 		}
-		if done > 0 {
-			p.ends[k] = slices.Delete(list, 0, done)
+	}
+}
+
+func (p *Pool) advanceDrive(k int, t float64) {
+	list, done := p.ends[k], 0
+	for done < len(list) && list[done].at <= t {
+		l := list[done]
+		past := l.at - p.recent[k]
+		p.worn[k] += float64(p.nand[k] * past)
+		p.written[k] += float64(p.rate[k] * past)
+		p.recent[k] = l.at
+		p.rate[k], p.wearing[k], p.mix[k] = max(0, p.rate[k]-l.rate), max(0, p.wearing[k]-l.wearing), max(0, p.mix[k]-l.mix)
+		p.space[k], p.load[k] = max(0, p.space[k]-l.space), max(0, p.load[k]-l.load)
+		p.count[k]--
+		p.nand[k] = 0
+		if p.wearing[k] > 0 {
+			p.nand[k] = float64(p.wearing[k] * p.waf[k].At(min(1, p.mix[k]/p.wearing[k])))
 		}
+		done++
+	}
+	if done > 0 {
+		p.ends[k] = slices.Delete(list, 0, done)
 	}
 }
 
