@@ -10,27 +10,59 @@ type Bound struct {
 	Chunks   float64 // a second, over the whole cluster
 }
 
-// Bounds are what the resources allow that every chunk needs, each by itself: the disks write each replica, the targets'
-// links bring it, the gateways' links send what the protocol sends, and a gateway with so many chunks outstanding cannot do
-// more than these in the time that one takes when it is alone. Headers, and for Replicast the share that is kept for control
-// messages, are left out of the links' rates.
+// Bounds are what the resources allow that every chunk needs, each by itself: the disks write each piece that is put and read those that are got,
+// the links of targets and gateways carry what the protocol sends over them, in each direction, and a gateway of a closed loop with so many chunks
+// outstanding cannot do more than these in the time that one takes when it is alone. Headers, and for Replicast the share that is kept for
+// control messages, are left out of the links' rates.
 func (c *Cluster) Bounds() []Bound {
-	k := float64(c.cfg.Replicas)
 	rate := c.d.DataRate
 	if c.cfg.Control.Queued {
 		rate = c.d.Effective
 	}
-	data := c.d.Send(c.cfg.Chunk, rate).Seconds() // of a chunk on a link
-	copies := k
+	get := float64(c.cfg.Reads)
+	put := 1 - get
+	piece := c.d.Send(c.piece, rate).Seconds() // on a link
+	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
+	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.Targets)
+	disks, fastest := 0.0, c.d.DiskChunk
+	for t := range c.targets {
+		takes := c.takes(int32(t), c.piece)
+		disks += 1 / takes.Seconds()
+		fastest = min(fastest, takes)
+	}
+	fromGateways, fromTargets := written, read
 	if c.cfg.Protocol == ReplicastM {
-		copies = 1
+		fromGateways = put // one multicast
 	}
-	return []Bound{
-		{"disks", float64(c.cfg.Targets) / (k * c.d.DiskChunk.Seconds())},
-		{"targets' links", float64(c.cfg.Targets) / (k * data)},
-		{"gateways' links", float64(c.cfg.Gateways) / (copies * data)},
-		{"chunks outstanding", float64(c.cfg.Gateways*c.cfg.Outstanding) / c.Floor().Seconds()},
+	if c.chained() {
+		fromGateways, fromTargets = put, read+put*float64(c.copies-1)
 	}
+	list := []Bound{{"disks", disks / (written + read)}}
+	add := func(resource string, nodes, pieces float64) {
+		if pieces > 0 {
+			list = append(list, Bound{resource, nodes / (pieces * piece)})
+		}
+	}
+	add("targets' links", targets, max(written, fromTargets))
+	add("gateways' links", gateways, max(fromGateways, read))
+	if !c.cfg.Load.open() && get == 0 {
+		list = append(list, Bound{"chunks outstanding", gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.d.DiskChunk + fastest).Seconds()})
+	}
+	return list
+}
+
+// chained reports whether data goes from target to target.
+func (c *Cluster) chained() bool {
+	return (c.cfg.Protocol == Pull || c.cfg.Protocol == Chain) && c.cfg.Code.Data == 0
+}
+
+// probing is how long it takes to ask candidates how busy they are.
+func (c *Cluster) probing() sim.Time {
+	if c.cfg.Choices == 1 {
+		return 0
+	}
+	n := sim.Time(c.cfg.Choices * c.copies)
+	return n*c.onLink(c.d) + 2*c.d.Trip + c.onLink(c.d) // the requests leave and the answers come one after the other
 }
 
 // Bound is the least of the Bounds.
@@ -51,7 +83,11 @@ func (c *Cluster) Floor() sim.Time { return c.proto.floor() }
 func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 	for i := range c.targets {
 		d := &c.targets[i].disk
-		disks = append(disks, d.busy-d.backlog(at))
+		used := d.used(at)
+		if c.cfg.Compat == CompatSURGE {
+			used = d.busy + d.waiting // a write counts as soon as it is queued
+		}
+		disks = append(disks, used)
 		got = append(got, c.in[int(c.nodeOfTarget(int32(i)))].used)
 	}
 	for i := range c.gateways {

@@ -2,41 +2,79 @@ package cluster
 
 import "farflash/sim"
 
-// chunk is one that a gateway puts.
+// chunk is one that a gateway puts or gets.
 type chunk struct {
 	id      uint64 // counted from 1
 	gateway int32
+	object  int32 // that is read
 	live    bool
+	read    bool
 	acked   int8
-	begun   sim.Time
+	attempt int8     // from 0
+	repairs int8     // the piece that a target makes again of it, from 1; 0: none
+	begun   sim.Time // since when it waits
+	started sim.Time // when its gateway began the present attempt
 	targets [maxReplicas]int32
-	n       int8 // targets that are chosen
+	n       int8             // targets that are chosen
+	groups  [maxGroups]int32 // that may keep it, of protocols that have groups
 }
 
-// begin has a gateway take a chunk.
-func (c *Cluster) begin(gateway int32) {
-	var i int32
-	if k := len(c.free) - 1; k >= 0 {
-		i, c.free = c.free[k], c.free[:k]
-	} else {
-		c.chunks = append(c.chunks, chunk{})
-		i = int32(len(c.chunks) - 1)
+// take has a gateway begin with a chunk that has waited since a time.
+func (c *Cluster) take(gateway int32, since sim.Time, read bool) {
+	i := c.slot()
+	c.attempts++
+	c.chunks[i] = chunk{id: c.attempts, gateway: gateway, live: true, read: read, begun: since, started: c.eng.Now()}
+	if read {
+		c.Counters.Gets.Begun++
+		c.chunks[i].object = int32(c.kept.rand.IntN(int64(c.cfg.Objects)))
+		c.watch(i)
+		c.get.begin(i)
+		return
 	}
 	c.Counters.Begun++
-	c.chunks[i] = chunk{id: c.Counters.Begun, gateway: gateway, live: true, begun: c.eng.Now()}
+	c.watch(i)
 	c.proto.begin(i)
+}
+
+// slot is an unused place for a chunk.
+func (c *Cluster) slot() int32 {
+	if k := len(c.free) - 1; k >= 0 {
+		i := c.free[k]
+		c.free = c.free[:k]
+		return i
+	}
+	c.chunks = append(c.chunks, chunk{})
+	return int32(len(c.chunks) - 1)
 }
 
 // acknowledged: a replica is kept. After the last one the chunk is done and gone.
 func (c *Cluster) acknowledged(i int32) {
 	x := &c.chunks[i]
 	c.Counters.Replicas++
-	if x.acked++; int(x.acked) < c.cfg.Replicas {
+	if x.acked++; int(x.acked) < c.copies {
 		return
 	}
-	c.Counters.Done++
+	c.store(x)
+	c.done(i)
+}
+
+// done: a chunk has been put or got.
+func (c *Cluster) done(i int32) {
+	x := &c.chunks[i]
+	if x.repairs > 0 {
+		c.fetched(i)
+		return
+	}
+	if c.lossy {
+		c.gateways[x.gateway].clock.learn(c.eng.Now() - x.started)
+	}
+	if x.read {
+		c.Counters.Gets.Done++
+	} else {
+		c.Counters.Done++
+	}
 	if c.OnDone != nil {
-		c.OnDone(&Done{Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk})
+		c.OnDone(&Done{Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk, Read: x.read})
 	}
 	c.forget(i)
 }
@@ -50,9 +88,15 @@ func (c *Cluster) abort(i int32) {
 // forget frees a chunk's place; its gateway takes the next one.
 func (c *Cluster) forget(i int32) {
 	g := c.chunks[i].gateway
-	c.chunks[i].live = false
+	c.release(i)
+	c.freed(g)
+}
+
+// release frees a chunk's place. What still comes for it is stale.
+func (c *Cluster) release(i int32) {
+	c.unwatch(i)
+	c.chunks[i].live, c.chunks[i].id = false, 0
 	c.free = append(c.free, i)
-	c.eng.Schedule(c.self, c.here, c.eng.Now(), evBegin, uint32(g))
 }
 
 // keeps reports whether a target has been chosen for the chunk.
@@ -66,10 +110,4 @@ func (x *chunk) place(target int32) int {
 		}
 	}
 	return -1
-}
-
-// keep has a target write a chunk that has arrived and tell its gateway when it is on the disk.
-func (c *Cluster) keep(target int32, m message, takes sim.Time) {
-	now := c.eng.Now()
-	c.toGateway(m, takes, c.targets[target].disk.write(now, c.d.DiskChunk)-now)
 }

@@ -24,6 +24,7 @@ import (
 
 	"farflash/cluster/reserve"
 	"farflash/internal/spelling"
+	"farflash/sim"
 	"farflash/units"
 )
 
@@ -40,9 +41,17 @@ const (
 	ReplicastM
 	// ReplicastH is Replicast with multicast control and unicast data (model 8).
 	ReplicastH
+	// Pull is receiver pull with late binding over two groups, our own (docs/adr/0006-pull.md).
+	Pull
+	// Chain is chain replication over hashed placement.
+	Chain
+	// Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
+	Grants
+	// DCTCP is window-based unicast over hashed placement.
+	DCTCP
 )
 
-var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h"}
+var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "pull", "chain", "grants", "dctcp"}
 
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames[s] }
@@ -101,14 +110,45 @@ type Config struct {
 	Replicas int
 	// Group is how many targets a negotiating group of Replicast has.
 	Group int
-	// Outstanding is how many chunks a gateway works on at once.
+	// Groups is how many negotiating groups a chunk of protocol pull asks.
+	Groups int
+	// Ahead is for how long a target of protocol pull still has work when it offers itself; 0 is the time until the
+	// last target of a lone chunk would have it, and half a write more in which the other offers come.
+	Ahead units.Duration
+	// Code is an erasure code: a chunk is cut into pieces, of which some can be lost. Without one there are Replicas.
+	Code Code
+	// Placement is how targets are found by the protocols that have no groups: random (as SURGE does), ring, hrw, jump, maglev, straw2, bounded-load or
+	// copysets.
+	Placement Placement
+	// Choices is of how many candidates for each replica the least loaded one is taken, after asking them; 1 asks nobody.
+	Choices int
+	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait.
 	Outstanding int
+	// Load is what gateways do: a closed loop if it says nothing.
+	Load Load
+	// Reads is the share of chunks that are read.
+	Reads units.Fraction
+	// Read is who delivers a chunk: the one with the earliest of the bids, any at random, the least-loaded, a hedged second one or one
+	// of two that are tied.
+	Read Reading
+	// HedgeAfter is after how long a hedged read asks another target; 0 is the time that 19 of 20 of its gateway's reads take.
+	HedgeAfter units.Duration
+	// Objects is how many chunks can be read.
+	Objects int
 	// Disk is each target's disk.
 	Disk Disk
 	// Link is each node's link.
 	Link Link
 	// Control is what control messages are.
 	Control Control
+	// RetryAfter is after how long a chunk that is not done is begun again, if messages can be lost; 0 is what its gateway has learnt.
+	RetryAfter units.Duration
+	// Failures are targets that fail.
+	Failures []Failure
+	// Repair is what happens then.
+	Repair Repair
+	// Overcommit is to how many replicas a target of protocol grants grants at a time.
+	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
 	Compat Compat
 }
@@ -119,6 +159,26 @@ type Disk struct {
 	Rate units.ByteRate
 	// Queue is how much may wait for the disk before a target delays what it is sent; at least two chunks.
 	Queue units.Bytes
+	// Kinds are disks that differ, each of a share of the targets.
+	Kinds []Kind
+}
+
+// Kind is a kind of disk.
+type Kind struct {
+	// Share of the targets, drawn at random, that have it.
+	Share units.Fraction
+	// Rate is how fast it is; 0 is as all others.
+	Rate units.ByteRate
+	// Weight is its capacity, where that of all others is 1: placements give it as many times the chunks.
+	Weight float64
+}
+
+// Code is an erasure code.
+type Code struct {
+	// Data is how many pieces a chunk has; 0 is no code.
+	Data int
+	// Parity is how many pieces are added, and how many can be lost.
+	Parity int
 }
 
 // Link is a node's link to a core that never blocks.
@@ -131,6 +191,10 @@ type Link struct {
 	Frame units.Bytes
 	// Trip is the time from one node to another, beside the frame's own.
 	Trip units.Duration
+	// Loss is the share of frames and messages that are lost on their way, at each receiver by itself.
+	Loss units.Fraction
+	// Mark is from which queue before a node's link on frames are marked, for protocol dctcp.
+	Mark units.Bytes
 }
 
 // Control is what control messages are.
@@ -149,9 +213,9 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Outstanding: 1,
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
 		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
-		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond},
+		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
 	}
 }
@@ -168,7 +232,11 @@ func (c *Config) Validate() error {
 	bad(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
 	bad(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
 	bad(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
-	bad(c.Replicas <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.Replicas, c.Targets)
+	bad(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
+	c.checkCode(bad)
+	c.checkLoad(bad)
+	c.checkKinds(bad)
+	c.checkFailures(bad)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
 	bad(c.Outstanding <= 1 || c.Control.Queued, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
@@ -185,12 +253,22 @@ func (c *Config) Validate() error {
 	}
 	bad(c.Compat != CompatSURGE || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
 	switch c.Protocol {
+	case Chain, Grants, DCTCP:
+		bad(c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
+		bad(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
+		bad(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
 	case UCH, UCHInverse:
-		bad(c.Targets >= 2*c.Replicas, "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.Replicas, 2*c.Replicas)
+		bad(c.Placement != PlaceRandom || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
 	default:
-		bad(c.Group >= c.Replicas, "group", "%d targets cannot keep %d replicas", c.Group, c.Replicas)
+		bad(c.Placement == PlaceRandom, "placement", "%v decides nothing: the group of a chunk bids for it; leave it out, or use another protocol", placementNames[c.Placement])
+		bad(c.Choices == 1, "choices", "%d decide nothing: the group of a chunk bids for it; leave it out, or use another protocol", c.Choices)
+		bad(c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", c.Group, c.copies())
 		bad(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
 		bad(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
+		bad(c.Protocol != Pull || c.Groups >= 1 && c.Groups <= maxGroups, "groups", "%d are not possible; use 1 to %d", c.Groups, maxGroups)
+		bad(c.Protocol != Pull || c.Groups*c.Group <= c.Targets, "groups", "%d groups of %d are more than the %d targets", c.Groups, c.Group, c.Targets)
+		bad(c.candidates()*c.Group <= maxGroup, "group", "%d targets are more than one multicast reaches here; use at most %d", c.candidates()*c.Group, maxGroup)
+		bad(c.Protocol != Pull || c.Control.Queued, "control.queued", "pull needs links that carry one frame at a time; use true")
 		bad(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
 	}
 	return errors.Join(errs...)
@@ -206,9 +284,12 @@ func percent(f units.Fraction) bool {
 func (c *Config) durations() reserve.Config {
 	r := reserve.DefaultConfig()
 	switch c.Protocol {
-	case UCH, UCHInverse:
+	case UCH, UCHInverse, Chain, Grants, DCTCP:
 		r = reserve.UnicastConfig()
 		r.ControlSize = c.Control.Unicast
+	case Pull:
+		r = reserve.UnicastConfig()
+		r.ControlSize, r.Group = c.Control.Unicast, c.Group
 	case ReplicastH:
 		r = reserve.HybridConfig()
 		fallthrough
@@ -224,7 +305,7 @@ func (c *Config) durations() reserve.Config {
 	}
 	r.Compat = reserve.Compat(c.Compat == CompatSURGE)
 	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
-	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.Chunk, c.Link.Trip, c.Replicas
+	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
 	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
 	if r.Group < r.Replicas {
 		r.Group = r.Replicas // unicast has no groups
@@ -245,3 +326,19 @@ const (
 	maxNodes    = 1 << 20
 	maxReplicas = 16
 )
+
+// ahead is for how long a target still has work when it offers itself.
+func (c *Config) ahead(d *reserve.Durations) units.Duration {
+	if c.Ahead > 0 {
+		return c.Ahead
+	}
+	once := d.Send(c.piece(), d.Effective)
+	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
+	arrives := 3*(d.Control+d.Trip) + once + d.Trip
+	if c.Code.Data > 0 {
+		arrives += sim.Time(c.copies()-1) * once
+	} else {
+		arrives += sim.Time(c.copies()-1) * hop
+	}
+	return arrives + d.DiskChunk/2
+}

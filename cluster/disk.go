@@ -1,19 +1,162 @@
 package cluster
 
-import "farflash/sim"
+import (
+	"math"
 
-// disk is a target's: it writes one chunk after the other, so all that is known of its queue is when it is empty.
+	"farflash/sim"
+	"farflash/units"
+)
+
+// A target has one disk, which does one thing after the other. Its queue is explicit, so that a read that another target has begun can be
+// taken back.
+
+// disk is a target's.
 type disk struct {
-	done sim.Time // of the last write
-	busy sim.Time // sum of all writes
+	rate    units.ByteRate
+	queue   ring     // jobs
+	current int32    // the job being done, -1 if none
+	ends    sim.Time // when it is done
+	waiting sim.Time // that the queue will take
+	busy    sim.Time // sum of all that is done or being done
 }
 
-// write queues a write that takes a time and returns when it is on the disk.
-func (d *disk) write(now, takes sim.Time) sim.Time {
-	d.done = max(d.done, now) + takes
-	d.busy += takes
-	return d.done
+// job is one thing for a disk to do.
+type job struct {
+	takes   sim.Time
+	size    units.Bytes
+	read    bool
+	repairs bool    // the write makes a piece again
+	void    bool    // taken back before it began
+	message message // what is sent when a write is done; what was asked for by a read
+}
+
+// equip gives each target its disk: the kinds' shares of them are drawn at random.
+func (c *Cluster) equip() {
+	for t := range c.targets {
+		c.targets[t].disk = disk{rate: c.cfg.Disk.Rate, current: -1}
+		c.targets[t].weight = 1
+	}
+	if len(c.cfg.Disk.Kinds) == 0 {
+		return
+	}
+	s := sim.NewStream(c.seed, "cluster/disks")
+	order := make([]int32, len(c.targets))
+	for t := range order {
+		k := int(s.IntN(int64(t + 1)))
+		order[t], order[k] = order[k], int32(t)
+	}
+	for _, k := range c.cfg.Disk.Kinds {
+		n := min(int(math.Round(float64(k.Share)*float64(len(c.targets)))), len(order))
+		for _, t := range order[:n] {
+			if k.Rate > 0 {
+				c.targets[t].disk.rate = k.Rate
+			}
+			if k.Weight > 0 {
+				c.targets[t].weight = k.Weight
+			}
+		}
+		order = order[n:]
+	}
+}
+
+// takes is how long a target's disk takes for a size.
+func (c *Cluster) takes(target int32, size units.Bytes) sim.Time {
+	if rate := c.targets[target].disk.rate; rate != c.cfg.Disk.Rate {
+		return rate.TimeFor(size)
+	}
+	return c.d.Write(size)
 }
 
 // backlog is how long the disk will be busy with what it has.
-func (d *disk) backlog(now sim.Time) sim.Time { return max(d.done-now, 0) }
+func (d *disk) backlog(now sim.Time) sim.Time {
+	if d.current < 0 {
+		return 0
+	}
+	return d.ends - now + d.waiting
+}
+
+// used is how long the disk has been busy until a time, which is not before its last event.
+func (d *disk) used(at sim.Time) sim.Time {
+	if d.current < 0 {
+		return d.busy
+	}
+	return d.busy - (d.ends - at)
+}
+
+// work gives a target's disk something to do and returns its number.
+func (c *Cluster) work(target int32, j job) int32 {
+	var i int32
+	if k := len(c.idle) - 1; k >= 0 {
+		i, c.idle = c.idle[k], c.idle[:k]
+	} else {
+		c.jobs = append(c.jobs, job{})
+		i = int32(len(c.jobs) - 1)
+	}
+	d := &c.targets[target].disk
+	j.takes = c.takes(target, j.size)
+	c.jobs[i] = j
+	d.queue.push(i)
+	d.waiting += j.takes
+	if d.current < 0 {
+		c.next(target)
+	}
+	return i
+}
+
+// next has a disk begin what is next.
+func (c *Cluster) next(target int32) {
+	d := &c.targets[target].disk
+	for !d.queue.empty() {
+		i := d.queue.pop()
+		j := &c.jobs[i]
+		if j.void {
+			c.idle = append(c.idle, i)
+			continue
+		}
+		d.current, d.ends = i, c.eng.Now()+j.takes
+		d.waiting -= j.takes
+		d.busy += j.takes
+		c.eng.Schedule(c.self, c.here, d.ends, evDisk, uint32(target))
+		if j.read {
+			c.get.starts(target, i)
+		}
+		return
+	}
+	d.current = -1
+}
+
+// worked: a disk is done with what it did.
+func (c *Cluster) worked(target int32) {
+	d := &c.targets[target].disk
+	i := d.current
+	if i < 0 || d.ends != c.eng.Now() {
+		return // the target failed meanwhile
+	}
+	j := c.jobs[i]
+	c.idle = append(c.idle, i)
+	c.next(target)
+	if j.read {
+		c.get.read(target, &j.message)
+		return
+	}
+	if j.repairs {
+		c.repaired(target, &j.message)
+		return
+	}
+	c.Counters.Written++
+	c.toGateway(j.message, c.onLink(c.d), 0)
+}
+
+// takeBack removes a read from a disk's queue if it has not begun.
+func (c *Cluster) takeBack(target, i int32) {
+	d := &c.targets[target].disk
+	if j := &c.jobs[i]; !j.void && d.current != i {
+		j.void = true
+		d.waiting -= j.takes
+	}
+}
+
+// keep has a target write a piece that has arrived and tell its gateway when it is on the disk.
+func (c *Cluster) keep(target int32, m message) {
+	c.work(target, job{size: c.piece, message: m})
+}

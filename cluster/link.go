@@ -16,6 +16,8 @@ import (
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
+	marked  bool   // it found a long queue
+	sure    bool   // it is not lost on its way
 	arg     uint32 // of a frame, for the protocol
 	size    units.Bytes
 	message message
@@ -44,6 +46,7 @@ type ring struct {
 }
 
 func (r *ring) empty() bool  { return r.head == len(r.items) }
+func (r *ring) len() int     { return len(r.items) - r.head }
 func (r *ring) push(i int32) { r.items = append(r.items, i) }
 
 func (r *ring) pop() int32 {
@@ -103,17 +106,63 @@ func (c *Cluster) toGateway(m message, takes, after sim.Time) {
 }
 
 // sendFrame sends a frame of data from a gateway to targets, which takes a time on a link.
-func (c *Cluster) sendFrame(gateway int32, arg uint32, size units.Bytes, takes sim.Time, targets []int32) {
+func (c *Cluster) sendFrame(gateway, chunk int32, arg uint32, size units.Bytes, takes sim.Time, targets []int32) {
 	if c.cfg.Control.Queued {
 		takes = c.d.Send(size, c.d.Effective) // its protocol paces it, but a frame is on the link at the link's rate
 	}
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, data: true, arg: arg, size: size, n: int8(len(targets))}
+	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: message{chunk: chunk, id: c.chunks[chunk].id}, n: int8(len(targets))}
 	for k, t := range targets {
 		p.to[k] = c.nodeOfTarget(t)
 	}
 	c.dispatch(gateway, i)
+}
+
+// tell sends a control message from a node to nodes.
+func (c *Cluster) tell(from int32, m message, nodes []int32) { c.post(from, m, nodes, false) }
+
+// cancel is as tell, but the message is not lost on its way: the sender of one that takes back a promise repeats it until it is acknowledged, which
+// is not simulated.
+func (c *Cluster) cancel(from int32, m message, nodes []int32) { c.post(from, m, nodes, true) }
+
+// cancelAll tells a chunk's targets, each with a message of its own, that its gateway has given up this attempt.
+func (c *Cluster) cancelAll(i int32, kind uint8) {
+	x := &c.chunks[i]
+	for _, t := range x.targets[:x.n] {
+		node := [1]int32{c.nodeOfTarget(t)}
+		c.cancel(x.gateway, message{kind: kind, from: x.gateway, chunk: i, id: x.id}, node[:])
+	}
+}
+
+func (c *Cluster) post(from int32, m message, nodes []int32, sure bool) {
+	if len(nodes) == 0 {
+		return
+	}
+	i := c.parcelOf()
+	p := &c.parcels[i]
+	*p = parcel{takes: c.onLink(c.d), size: c.control, message: m, sure: sure, n: int8(len(nodes))}
+	copy(p.to[:], nodes)
+	c.dispatch(from, i)
+}
+
+// send sends a frame of a chunk's data from a node to nodes.
+func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Bytes, nodes []int32) {
+	i := c.parcelOf()
+	p := &c.parcels[i]
+	*p = parcel{takes: c.d.Send(size, c.d.Effective), data: true, arg: arg, size: size, message: message{chunk: chunk, id: id}, n: int8(len(nodes))}
+	copy(p.to[:], nodes)
+	c.dispatch(from, i)
+}
+
+// held: a target no longer holds a message back.
+func (c *Cluster) held(i int32) {
+	t := c.parcels[i].message.from
+	if c.targets[t].down {
+		c.spare = append(c.spare, i)
+		return
+	}
+	c.dispatch(c.nodeOfTarget(t), i)
 }
 
 // dispatch puts a parcel on its sender's link.
@@ -167,6 +216,7 @@ func (c *Cluster) heads(i int32) {
 	for _, node := range p.to[:p.n] {
 		in := &c.in[node]
 		if p.data {
+			p.marked = p.marked || c.cfg.Protocol == DCTCP && in.data.len()*int(c.cfg.Link.Frame) > int(c.cfg.Link.Mark)
 			in.data.push(i)
 		} else {
 			in.control.push(i)
@@ -217,10 +267,22 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels[i]
 	p.left--
+	if c.lossy && (!p.sure && c.loses() || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
+		c.Counters.Lost++
+		return
+	}
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)
-		c.proto.frame(p.arg, node-int32(len(c.gateways)), p.size)
+		switch i := p.message.chunk; {
+		case c.chunks[i].id != p.message.id:
+			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
+		case p.arg&readFrame != 0:
+			c.get.frame(i, int32(p.arg&^readFrame), p.size)
+		default:
+			c.marked = p.marked
+			c.proto.frame(p.arg, node-int32(len(c.gateways)), p.size)
+		}
 		return
 	}
 	c.Counters.Messages++
@@ -234,6 +296,10 @@ func (c *Cluster) deliver(i, node int32) {
 				m.n, m.a, m.b = t, x.Window.Left, x.Window.Right
 			}
 		}
+	}
+	if m.kind >= firstRead {
+		c.get.message(m)
+		return
 	}
 	c.proto.message(m)
 }

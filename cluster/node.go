@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
+	"farflash/cluster/placement"
 	"farflash/cluster/reserve"
 	"farflash/sim"
 	"farflash/units"
@@ -27,22 +29,51 @@ type Cluster struct {
 	spare    []int32 // parcels that nobody uses
 	in, out  []port  // of nodes
 	taking   []int32 // the parcel that a node's port is receiving
+	marked   bool    // the frame that is being handled has a mark
 	heard    message // the message that is being handled
 	control  units.Bytes
+
+	get      getter
+	jobs     []job
+	idle     []int32 // jobs that nobody uses
+	kept     population
+	load     loader
+	fix      repairer
+	faults   []fault
+	lossy    bool        // messages may be lost, so gateways watch over chunks
+	alarms   []sim.Timer // by chunk
+	losses   sim.Stream
+	places   placement.Placer
+	copies   int         // targets of a chunk
+	piece    units.Bytes // what each of them keeps
+	attempts uint64      // chunks begun
 
 	Counters Counters
 	// OnDone is told of each chunk that is done.
 	OnDone sim.Probe[*Done]
+	// RepairedAt is when the last piece was made again that a failure has cost.
+	RepairedAt sim.Time
 }
 
 // Counters are sums since the start.
 type Counters struct {
-	Begun, Done, Aborted uint64 // chunks
-	Replicas             uint64 // acknowledged
-	Messages             uint64 // of control
-	Frames               uint64 // of data, counted once for each receiver
-	ControlBytes         uint64 // received
-	DataBytes            uint64
+	Begun, Done, Aborted             uint64                       // chunks that are put
+	Gets                             struct{ Begun, Done uint64 } // chunks that are read
+	Arrived                          uint64                       // chunks that came in an open loop
+	Hedged                           uint64                       // reads that asked one target more
+	Stale                            uint64                       // frames of chunks that nobody waited for
+	Written                          uint64                       // pieces, to disks
+	Lost                             uint64                       // frames and messages, by link.loss or at targets that were down, once for each receiver
+	Retried                          uint64                       // attempts that took too long
+	Failed                           uint64                       // chunks that could not be put or got
+	Degraded                         uint64                       // reads of chunks of which a piece was missing
+	Unavailable                      uint64                       // reads of chunks of which too many pieces were missing
+	PiecesLost, Repaired, Unrepaired uint64                       // of chunks that are kept
+	Replicas                         uint64                       // acknowledged
+	Messages                         uint64                       // of control
+	Frames                           uint64                       // of data, counted once for each receiver
+	ControlBytes                     uint64                       // received
+	DataBytes                        uint64
 }
 
 // Done is a chunk that is done.
@@ -50,16 +81,23 @@ type Done struct {
 	Gateway     int32
 	Begun, Done sim.Time
 	Size        units.Bytes
+	Read        bool
 }
 
 // gateway puts chunks.
 type gateway struct {
-	group int32 // that of the chunk before
+	group    int32    // that of the chunk before
+	patience sim.Time // after which a read is hedged
+	clock    clock
 }
 
 // target keeps replicas.
 type target struct {
-	disk disk
+	disk   disk
+	weight float64 // its capacity, relative to others
+	down   bool
+	away   bool      // others know that it is down
+	reads  []pending // that its disk has not begun
 }
 
 // Kinds of events; arg says which gateway, node or parcel.
@@ -71,6 +109,12 @@ const (
 	evHead                   // it comes to their ports
 	evSent                   // a node has sent one
 	evReceived               // a node has received one
+	evDisk                   // a target's disk is done with what it did
+	evArrival                // a chunk comes to its gateway
+	evFault                  // something happens to a target
+	evRepair                 // a target is free to make the next piece again
+	evRetry                  // a chunk is not done in time
+	evHedge                  // it is time to ask another target for a chunk
 )
 
 // message is a control message on its way.
@@ -94,30 +138,47 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	}
 	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "cluster"), seed: seed}
 	c.here = eng.AddHandler(c)
+	c.copies, c.piece = cfg.copies(), cfg.piece()
+	c.get = getter{c: c}
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
 	for i := range c.gateways {
-		c.gateways[i].group = -1
+		c.gateways[i] = gateway{group: -1, patience: cfg.hedgeAfter(d)}
 	}
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out, c.taking = make([]port, n), make([]port, n), make([]int32, n)
+	c.equip()
+	if cfg.candidates() == 0 {
+		if c.places, err = c.placer(); err != nil {
+			return nil, fmt.Errorf("placement: %w", err)
+		}
+		if err := c.checkPlacer(); err != nil {
+			return nil, err
+		}
+	}
+	c.fill()
 	switch cfg.Protocol {
 	case UCH, UCHInverse:
 		c.proto = newUCH(c, d)
 	case ReplicastM:
 		c.proto = newReplicast(c, d)
+	case Pull:
+		c.proto = newPull(c, d)
+	case Chain:
+		c.proto = newChained(c, d)
+	case Grants:
+		c.proto = newGrants(c, d)
+	case DCTCP:
+		c.proto = newDCTCP(c, d)
 	default:
 		c.proto = newHybrid(c, d)
 	}
-	return c, nil
-}
-
-// Start has each gateway take its first chunks.
-func (c *Cluster) Start() {
+	c.lossy = cfg.lossy()
+	c.losses = sim.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
-		for range c.cfg.Outstanding {
-			c.eng.Schedule(c.self, c.here, c.eng.Now(), evBegin, uint32(g))
-		}
+		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
 	}
+	c.planFailures()
+	return c, nil
 }
 
 // Handle implements sim.Handler.
@@ -128,8 +189,7 @@ func (c *Cluster) Handle(e sim.Event) {
 	case evTimer:
 		c.proto.timer(e.Arg)
 	case evHeld:
-		i := int32(e.Arg)
-		c.dispatch(c.nodeOfTarget(c.parcels[i].message.from), i)
+		c.held(int32(e.Arg))
 	case evArrive:
 		c.arrive(int32(e.Arg))
 	case evHead:
@@ -138,6 +198,18 @@ func (c *Cluster) Handle(e sim.Event) {
 		c.transmit(int32(e.Arg))
 	case evReceived:
 		c.received(int32(e.Arg))
+	case evDisk:
+		c.worked(int32(e.Arg))
+	case evArrival:
+		c.arrives()
+	case evFault:
+		c.fault(c.faults[e.Arg])
+	case evRepair:
+		c.repairDone()
+	case evRetry:
+		c.retry(int32(e.Arg))
+	case evHedge:
+		c.get.hedged(int32(e.Arg))
 	}
 }
 
@@ -171,12 +243,12 @@ func (c *Cluster) onLink(d *reserve.Durations) sim.Time {
 
 // dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its link.
 func (c *Cluster) dataTime(d *reserve.Durations) sim.Time {
-	full := (c.cfg.Chunk - 1) / c.cfg.Link.Frame
+	full := (c.piece - 1) / c.cfg.Link.Frame
 	rate := d.DataRate
 	if c.cfg.Control.Queued {
 		rate = d.Effective
 	}
-	return sim.Time(full)*d.Frame + d.Send(c.cfg.Chunk-full*c.cfg.Link.Frame, rate)
+	return sim.Time(full)*d.Frame + d.Send(c.piece-full*c.cfg.Link.Frame, rate)
 }
 
 // chooseGroup draws the negotiating group of a chunk: any but that of the gateway's last one.
@@ -194,11 +266,27 @@ func (c *Cluster) chooseGroup(x *chunk) int32 {
 	return group
 }
 
+// groups is how many negotiating groups there are.
+func (c *Cluster) groups() int { return c.cfg.Targets / c.cfg.Group }
+
+// drawGroups draws different ones of n groups.
+func drawGroups(s *sim.Stream, n int, groups []int32) {
+	for k := range groups {
+		g := int32(s.IntN(int64(n)))
+		for slices.Contains(groups[:k], g) {
+			g = int32(s.IntN(int64(n)))
+		}
+		groups[k] = g
+	}
+}
+
 // groupOf appends the targets of a group, in the order in which they hear of what is sent to them now.
 func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
 	from := len(dst)
 	for k := range int32(c.cfg.Group) {
-		dst = append(dst, group*int32(c.cfg.Group)+k)
+		if t := group*int32(c.cfg.Group) + k; !c.targets[t].away {
+			dst = append(dst, t)
+		}
 	}
 	if c.cfg.Compat == CompatSURGE {
 		c.surgeOrder(group, dst[from:])
@@ -218,16 +306,29 @@ func (c *Cluster) ties() *sim.Stream {
 func (c *Cluster) Check() error {
 	under := uint64(0)
 	for i := range c.chunks {
-		if c.chunks[i].live {
+		if c.chunks[i].live && c.chunks[i].repairs == 0 {
 			under++
 		}
 	}
 	k := &c.Counters
-	if k.Begun != k.Done+k.Aborted+under {
-		return fmt.Errorf("%d chunks begun, but %d done, %d given up and %d under way", k.Begun, k.Done, k.Aborted, under)
+	begun, done := k.Begun+k.Gets.Begun, k.Done+k.Gets.Done
+	if begun != done+k.Aborted+k.Failed+under {
+		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Aborted, k.Failed, under)
 	}
-	if k.Replicas < k.Done*uint64(c.cfg.Replicas) {
-		return fmt.Errorf("%d chunks are done with %d replicas acknowledged, of %d each", k.Done, k.Replicas, c.cfg.Replicas)
+	if k.Arrived > 0 {
+		waiting := uint64(0)
+		for g := range c.load.waiting {
+			waiting += uint64(len(c.load.waiting[g].items) - c.load.waiting[g].head)
+		}
+		if k.Arrived != begun+waiting {
+			return fmt.Errorf("%d chunks came, but %d were begun and %d wait", k.Arrived, begun, waiting)
+		}
+	}
+	if k.Replicas < k.Done*uint64(c.copies) {
+		return fmt.Errorf("%d chunks are done with %d replicas acknowledged, of %d each", k.Done, k.Replicas, c.copies)
 	}
 	return nil
 }
+
+// Config is what the cluster was made of.
+func (c *Cluster) Config() *Config { return &c.cfg }

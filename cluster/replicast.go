@@ -22,8 +22,10 @@ type replicast struct {
 // put is what a gateway knows of a chunk that it puts.
 type put struct {
 	group  int32
+	asked  int
 	offers *reserve.Offers
 	sent   units.Bytes
+	next   sim.Time                 // when a frame may be sent
 	got    [maxReplicas]units.Bytes // at each target
 }
 
@@ -52,8 +54,10 @@ func (p *replicast) begin(i int32) {
 	x := &c.chunks[i]
 	o := p.puts[i].offers
 	o.Reset()
-	p.puts[i] = put{group: c.chooseGroup(x), offers: o}
+	p.puts[i] = put{group: c.chooseGroup(x), offers: o, next: -1}
+	x.groups[0] = p.puts[i].group
 	p.group = c.groupOf(p.puts[i].group, p.group[:0])
+	p.puts[i].asked = len(p.group)
 	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group)
 }
 
@@ -63,22 +67,32 @@ func (p *replicast) message(m *message) {
 	now := c.eng.Now()
 	switch m.kind {
 	case askBids:
+		if c.lossy {
+			p.bids[m.to].Expire(now, 0)
+		}
 		w := p.bids[m.to].Request(now, m.id, m.from, 0, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
+		if c.chunks[m.chunk].id != m.id {
+			return
+		}
 		o := p.puts[m.chunk].offers
 		o.Add(m.from, reserve.Window{Left: m.a, Right: m.b}, c.ties()) // bids of an idle group come at the same time
-		if o.Len() == c.cfg.Group {
+		if o.Len() == p.puts[m.chunk].asked {
 			p.choose(m.chunk)
 		}
 	case accept:
-		if x := &c.chunks[m.chunk]; m.n > 0 && x.keeps(m.to) {
+		switch x := &c.chunks[m.chunk]; {
+		case m.n > 0 && x.id == m.id && x.keeps(m.to):
 			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
-		} else {
-			p.bids[m.to].Cancel(now, m.id)
+		case p.bids[m.to].Cancel(now, m.id):
+		default:
+			p.bids[m.to].Done(m.id) // accepted before, and given up now
 		}
 	case kept:
-		c.acknowledged(m.chunk)
+		if c.chunks[m.chunk].id == m.id {
+			c.acknowledged(m.chunk)
+		}
 	}
 }
 
@@ -87,7 +101,7 @@ func (p *replicast) choose(i int32) {
 	c := p.c
 	x := &c.chunks[i]
 	var found bool
-	p.picks, found = p.d.Intersect(c.eng.Now(), p.puts[i].offers, c.cfg.Replicas, p.picks[:0])
+	p.picks, found = p.d.Intersect(c.eng.Now(), p.puts[i].offers, c.copies, p.picks[:0])
 	m := message{kind: accept, from: x.gateway, chunk: i, id: x.id}
 	if found {
 		for k, pick := range p.picks {
@@ -102,31 +116,51 @@ func (p *replicast) choose(i int32) {
 		c.abort(i)
 		return
 	}
-	c.after(max(m.a, c.eng.Now()+c.onLink(p.d)), uint32(i))
+	p.puts[i].next = max(m.a, c.eng.Now()+c.onLink(p.d))
+	c.after(p.puts[i].next, uint32(i))
 }
 
 // timer implements protocol: the next frame of a chunk may be sent.
 func (p *replicast) timer(arg uint32) {
 	c := p.c
 	x, f := &c.chunks[arg], &p.puts[arg]
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	if c.eng.Now() != f.next {
+		return // of an attempt that was given up
+	}
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	takes := p.d.Send(size, p.d.DataRate)
-	c.sendFrame(x.gateway, arg, size, takes, x.targets[:x.n])
-	if f.sent += size; f.sent < c.cfg.Chunk {
-		c.after(c.eng.Now()+takes, arg)
+	c.sendFrame(x.gateway, int32(arg), arg, size, takes, x.targets[:x.n])
+	if f.sent += size; f.sent < c.piece {
+		f.next = c.eng.Now() + takes
+		c.after(f.next, arg)
 	}
 }
+
+// abandon implements recovery.
+func (p *replicast) abandon(i int32) {
+	c := p.c
+	x := &c.chunks[i]
+	p.puts[i].next = -1
+	p.group = p.group[:0]
+	for _, t := range c.groupOf(p.puts[i].group, nil) {
+		p.group = append(p.group, c.nodeOfTarget(t))
+	}
+	c.cancel(x.gateway, message{kind: accept, from: x.gateway, chunk: i, id: x.id}, p.group)
+}
+
+// restart implements recovery.
+func (p *replicast) restart(target int32) { p.bids[target] = reserve.NewRegular(p.d) }
 
 // frame implements protocol.
 func (p *replicast) frame(arg uint32, target int32, size units.Bytes) {
 	c := p.c
 	x, f := &c.chunks[arg], &p.puts[arg]
 	k := x.place(target)
-	if f.got[k] += size; f.got[k] < c.cfg.Chunk {
+	if f.got[k] += size; f.got[k] < c.piece {
 		return
 	}
 	p.bids[target].Done(x.id)
-	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg)}, c.onLink(p.d))
+	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg), id: x.id})
 }
 
 // floor implements protocol: request, bid, the earliest window after it, the data, the disk and the acknowledgement.

@@ -20,12 +20,16 @@ type uch struct {
 	share []*reserve.Share // of targets: how each divides its link
 	tell  []reserve.Rate
 	last  [][maxReplicas]int32
-	clock []sim.Timer // by flow
+	clock []sim.Timer          // by flow
+	of    [][maxReplicas]int32 // by chunk: its flows
+	node  [1]int32
+	pick  chooser
 }
 
 // flow is a replica on its way.
 type flow struct {
 	chunk          int32
+	epoch          uint32 // tells it from others that had its number
 	gateway        int32
 	target         int32
 	id             uint64 // the chunk's
@@ -44,10 +48,12 @@ const (
 	rateInit
 	rateSet
 	replicaAck
+	putCancel
 )
 
 func newUCH(c *Cluster, d *reserve.Durations) *uch {
 	u := &uch{c: c, d: d}
+	u.pick = chooser{c: c, chosen: func(i int32) { u.ask(i, 0) }, coming: func(t int32) int { return u.share[t].Len() }}
 	for range c.gateways {
 		u.link = append(u.link, reserve.NewLeaky(d, d.Effective))
 	}
@@ -70,6 +76,16 @@ func newUCH(c *Cluster, d *reserve.Durations) *uch {
 func (u *uch) begin(i int32) {
 	c := u.c
 	x := &c.chunks[i]
+	for int(i) >= len(u.of) {
+		u.of = append(u.of, [maxReplicas]int32{})
+	}
+	for k := range u.of[i] {
+		u.of[i][k] = -1
+	}
+	if c.cfg.Placement != PlaceRandom || c.cfg.Choices > 1 {
+		u.pick.choose(i)
+		return
+	}
 	u.choose(x)
 	u.ask(i, 0)
 }
@@ -78,10 +94,10 @@ func (u *uch) begin(i int32) {
 func (u *uch) choose(x *chunk) {
 	c := u.c
 	last := &u.last[x.gateway]
-	for int(x.n) < c.cfg.Replicas {
+	for int(x.n) < c.copies {
 		t := int32(c.rand.IntN(int64(len(c.targets))))
 		taken := false
-		for k := range c.cfg.Replicas {
+		for k := range c.copies {
 			taken = taken || last[k] == t || k < int(x.n) && x.targets[k] == t
 		}
 		if !taken {
@@ -105,7 +121,8 @@ func (u *uch) ask(i int32, replica int8) {
 		u.clock = append(u.clock, c.eng.NewTimer(c.self, c.here, evTimer, uint32(n)))
 	}
 	now := c.eng.Now()
-	u.flows[n] = flow{chunk: i, gateway: x.gateway, target: x.targets[replica], id: x.id, replica: replica, own: reserve.NewLeaky(u.d, 0), free: now + u.d.Control}
+	u.of[i][replica] = n
+	u.flows[n] = flow{chunk: i, epoch: u.flows[n].epoch + 1, gateway: x.gateway, target: x.targets[replica], id: x.id, replica: replica, own: reserve.NewLeaky(u.d, 0), free: now + u.d.Control}
 	u.link[x.gateway].Use(now, 8*int64(u.d.ControlSize))
 	u.flows[n].own.Use(now, 8*int64(u.d.ControlSize))
 	c.toTarget(message{kind: putRequest, from: x.gateway, to: x.targets[replica], chunk: i, id: x.id, n: n}, u.d.Control)
@@ -114,15 +131,24 @@ func (u *uch) ask(i int32, replica int8) {
 // message implements protocol.
 func (u *uch) message(m *message) {
 	c := u.c
+	if u.pick.message(m) {
+		return
+	}
 	now := c.eng.Now()
 	f := &u.flows[m.n]
 	switch m.kind {
 	case putRequest:
 		t := &c.targets[m.to]
-		rate := u.share[m.to].Admit(uint64(m.n), c.cfg.Chunk)
+		if f.id != m.id {
+			return // given up before it came
+		}
+		rate := u.share[m.to].Admit(u.key(m.n), c.piece)
 		c.toGateway(message{kind: rateInit, from: m.to, to: f.gateway, n: m.n, id: m.id, a: sim.Time(rate)}, u.d.Control, u.d.UnicastDelay(t.disk.backlog(now)))
 		u.divide(m.to)
 	case rateInit:
+		if f.id != m.id {
+			return
+		}
 		f.started, f.rate = true, units.BitRate(m.a)
 		if f.waiting > 0 {
 			f.rate = f.waiting
@@ -131,7 +157,7 @@ func (u *uch) message(m *message) {
 		u.try(m.n)
 	case rateSet:
 		switch {
-		case f.id != m.id || f.sent >= c.cfg.Chunk:
+		case f.id != m.id || f.sent >= c.piece:
 		case !f.started:
 			f.waiting = units.BitRate(m.a)
 		default:
@@ -139,8 +165,17 @@ func (u *uch) message(m *message) {
 			f.own.SetRate(now, f.rate)
 			u.try(m.n)
 		}
+	case putCancel:
+		if u.share[m.to].Remove(uint64(m.a)) {
+			u.divide(m.to)
+		}
 	case replicaAck:
+		if f.id != m.id || c.chunks[f.chunk].id != m.id {
+			return
+		}
 		i := f.chunk
+		u.of[i][f.replica] = -1
+		f.id = 0
 		u.spare = append(u.spare, m.n)
 		c.acknowledged(i)
 	}
@@ -150,8 +185,12 @@ func (u *uch) message(m *message) {
 func (u *uch) divide(target int32) {
 	u.tell = u.share[target].Divide(u.tell[:0])
 	for _, r := range u.tell {
-		f := &u.flows[r.Flow]
-		u.c.toGateway(message{kind: rateSet, from: target, to: f.gateway, n: int32(r.Flow), id: f.id, a: sim.Time(r.Rate)}, u.d.Control, 0)
+		n := int32(uint32(r.Flow))
+		f := &u.flows[n]
+		if u.key(n) != r.Flow {
+			continue // its gateway has given it up, which the target has not heard yet
+		}
+		u.c.toGateway(message{kind: rateSet, from: target, to: f.gateway, n: n, id: f.id, a: sim.Time(r.Rate)}, u.d.Control, 0)
 	}
 }
 
@@ -162,11 +201,11 @@ func (u *uch) timer(n uint32) { u.try(int32(n)) }
 func (u *uch) try(n int32) {
 	c := u.c
 	f := &u.flows[n]
-	if f.rate == 0 || f.sent >= c.cfg.Chunk {
+	if f.rate == 0 || f.sent >= c.piece {
 		return
 	}
 	now := c.eng.Now()
-	size := min(c.cfg.Link.Frame, c.cfg.Chunk-f.sent)
+	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	need := int64(8 * size)
 	at := max(f.free, f.own.When(now, need), u.link[f.gateway].When(now, need))
 	if oracle := c.cfg.Compat == CompatSURGE; oracle && at <= now {
@@ -183,8 +222,8 @@ func (u *uch) try(n int32) {
 	takes := u.d.Send(size, f.rate)
 	f.free = now + takes
 	to := [1]int32{f.target}
-	c.sendFrame(f.gateway, uint32(n), size, takes, to[:])
-	if f.sent < c.cfg.Chunk {
+	c.sendFrame(f.gateway, f.chunk, uint32(n), size, takes, to[:])
+	if f.sent < c.piece {
 		f.own.Use(now, need)
 		u.link[f.gateway].Use(now, need)
 		u.try(n)
@@ -195,7 +234,7 @@ func (u *uch) try(n int32) {
 	}
 	// The last frame is on its way: the next replica's turn.
 	f.rate = 0
-	if next := f.replica + 1; int(next) < c.cfg.Replicas {
+	if next := f.replica + 1; int(next) < c.copies {
 		u.ask(f.chunk, next)
 	}
 }
@@ -207,26 +246,50 @@ func (u *uch) frame(arg uint32, _ int32, size units.Bytes) {
 	f := &u.flows[n]
 	f.received += size
 	share := u.share[f.target]
-	if f.received < c.cfg.Chunk {
-		share.Received(uint64(n), f.received)
+	if f.received < c.piece {
+		share.Received(u.key(n), f.received)
 		return
 	}
-	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, n: n, id: f.id}, u.d.Control)
-	share.Remove(uint64(n))
+	c.keep(f.target, message{kind: replicaAck, from: f.target, to: f.gateway, chunk: f.chunk, n: n, id: f.id})
+	share.Remove(u.key(n))
 	u.divide(f.target)
+}
+
+// key is what a target knows a flow by.
+func (u *uch) key(n int32) uint64 { return uint64(uint32(n)) | uint64(u.flows[n].epoch)<<32 }
+
+// abandon implements recovery.
+func (u *uch) abandon(i int32) {
+	c := u.c
+	for _, n := range u.of[i] {
+		if n < 0 {
+			continue
+		}
+		f := &u.flows[n]
+		c.eng.Disarm(u.clock[n])
+		u.node[0] = c.nodeOfTarget(f.target)
+		c.cancel(f.gateway, message{kind: putCancel, from: f.gateway, chunk: i, id: f.id, n: n, a: sim.Time(u.key(n))}, u.node[:])
+		f.id, f.rate = 0, 0
+		u.spare = append(u.spare, n)
+	}
+}
+
+// restart implements recovery.
+func (u *uch) restart(target int32) {
+	u.share[target] = reserve.NewShare(u.d, u.c.cfg.Protocol.division())
 }
 
 // floor implements protocol: for each replica a request, an answer and its frames; the next is asked when the last frame is begun, or, if
 // messages take turns on the link, when it is sent; then the last frame's way, the disk and the acknowledgement.
 func (u *uch) floor() sim.Time {
 	c, d := u.c, u.d
-	full := (c.cfg.Chunk - 1) / c.cfg.Link.Frame
-	last := d.Send(c.cfg.Chunk-full*c.cfg.Link.Frame, d.Effective)
+	full := (c.piece - 1) / c.cfg.Link.Frame
+	last := d.Send(c.piece-full*c.cfg.Link.Frame, d.Effective)
 	one := 2*(d.Control+d.Trip) + sim.Time(full)*d.Frame
-	k := sim.Time(c.cfg.Replicas)
+	k := sim.Time(c.copies)
 	t := k*one + last + d.Trip + d.DiskChunk + d.Control + d.Trip
 	if c.cfg.Control.Queued {
 		t += (k - 1) * last
 	}
-	return t
+	return t + c.probing()
 }

@@ -219,6 +219,15 @@ func metricDefinitions() []Definition {
 		}
 		add(name+".latency.max", "us", "longest time of a "+noun)
 	}
+	add("cluster.lost", "count", "frames and messages that a receiver missed")
+	add("cluster.retried", "count", "attempts at a chunk that were not done in time and were begun again")
+	add("cluster.failed", "count", "chunks that could not be put or got")
+	add("cluster.get.degraded", "count", "reads of chunks of which a piece was missing")
+	add("cluster.get.unavailable", "count", "reads of chunks of which too many pieces were missing")
+	add("cluster.repair.lost", "count", "pieces of chunks that failures of targets have cost")
+	add("cluster.repair.done", "count", "pieces that were made again")
+	add("cluster.repair.until", "s", "when the last piece was made again")
+	add("cluster.get.hedged", "count", "reads that asked one target more, as the first was late")
 	add("cluster.disk.utilisation", "fraction", "share of time that disks were busy, mean over disks")
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
 	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")

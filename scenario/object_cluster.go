@@ -52,10 +52,10 @@ func (s *Scenario) checkCluster(d *decoder) {
 type clusterSlice struct {
 	at       sim.Time
 	counters cluster.Counters
-	disks    []sim.Time // how long each was busy
-	sent     []sim.Time // how long each gateway's link was
-	got      []sim.Time // and each target's
-	latency  stats.Histogram
+	disks    []sim.Time         // how long each was busy
+	sent     []sim.Time         // how long each gateway's link was
+	got      []sim.Time         // and each target's
+	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
 }
 
 // runCluster simulates an object cluster.
@@ -70,7 +70,11 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	now := &clusterSlice{}
 	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
 	c.OnDone = func(d *cluster.Done) {
-		now.latency.Record(d.Done - d.Begun)
+		op := 0
+		if d.Read {
+			op = 1
+		}
+		now.latency[op].Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
 	}
 	c.Start()
@@ -86,7 +90,7 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		slices = append(slices, now)
 		now = &clusterSlice{}
 		if o.Progress != nil {
-			o.Progress(Progress{Requests: c.Counters.Done, Simulated: end, Until: until})
+			o.Progress(Progress{Requests: c.Counters.Done + c.Counters.Gets.Done, Simulated: end, Until: until})
 		}
 		if ctx.Err() != nil {
 			interrupted = true
@@ -110,27 +114,50 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 		r.WarmUp = result.WarmUp{UntilS: from.at.Seconds(), Explain: explain}
 	}
 	r.SimulatedS = last.at.Seconds()
-	r.Summary = fmt.Sprintf("%s, %s, %v chunks x %d, %v; disks of %v, links of %v", plural(cfg.Gateways, "gateway"), plural(cfg.Targets, "target"), cfg.Chunk, cfg.Replicas, cfg.Protocol, cfg.Disk.Rate, cfg.Link.Rate)
-	r.Limits = []string{"The network's core never blocks, and processors take no time.", "Gateways put chunks as fast as they can; there are no reads, no failures and no lost frames."}
+	r.Summary = clusterSummary(cfg)
+	r.Limits = []string{"The network's core never blocks, and processors take no time."}
+	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
+		r.Limits = append(r.Limits, "No target fails and no frame is lost.")
+	}
+	if cfg.Load == (cluster.Load{}) {
+		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop): rate and mean latency are one measurement, not two.")
+	}
 	if cfg.Compat == cluster.CompatSURGE {
 		r.Limits = append(r.Limits, "compat: surge-d92018f reproduces deviations of a simulator, which no cluster has.")
 	}
-	var h stats.Histogram
-	for _, x := range slices[skip:] {
-		h.Merge(&x.latency)
-	}
+	var h, all stats.Histogram
 	span := (last.at - from.at).Seconds()
-	done := float64(last.counters.Done - from.counters.Done)
-	r.Set("cluster.put.count", done)
+	total := 0.0
+	for op, name := range []string{"cluster.put", "cluster.get"} {
+		done := float64(last.counters.Done - from.counters.Done)
+		if op == 1 {
+			done = float64(last.counters.Gets.Done - from.counters.Gets.Done)
+		}
+		if op == 0 && cfg.Reads == 1 || op == 1 && cfg.Reads == 0 {
+			continue
+		}
+		h.Reset()
+		for _, x := range slices[skip:] {
+			h.Merge(&x.latency[op])
+		}
+		all.Merge(&h)
+		total += done
+		r.Set(name+".count", done)
+		r.SetLatencies(name, &h)
+		if span > 0 {
+			r.Set(name+".iops", done/span)
+			r.Set(name+".rate", done/span*float64(cfg.Chunk))
+		}
+	}
 	r.Set("cluster.put.aborted", float64(last.counters.Aborted-from.counters.Aborted))
-	r.SetLatencies("cluster.put", &h)
+	if cfg.Read == cluster.ReadHedged && cfg.Reads > 0 {
+		r.Set("cluster.get.hedged", float64(last.counters.Hedged-from.counters.Hedged))
+	}
+	clusterLosses(r, c, &from.counters)
 	bound := c.Bound()
 	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
 	if span > 0 {
-		rate := done / span
-		r.Set("cluster.put.iops", rate)
-		r.Set("cluster.put.rate", rate*float64(cfg.Chunk))
-		r.Set("cluster.bound.reached", rate/bound.Chunks)
+		r.Set("cluster.bound.reached", total/span/bound.Chunks)
 		r.Set("cluster.disk.utilisation", shareOf(last.disks, from.disks, last.at-from.at))
 		r.Set("cluster.link.utilisation", shareOf(append(append([]sim.Time(nil), last.sent...), last.got...), append(append([]sim.Time(nil), from.sent...), from.got...), last.at-from.at))
 		targets := make([]string, cfg.Targets)
@@ -150,18 +177,61 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
 	err := c.Check()
 	k := &last.counters
-	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun, k.Done, k.Aborted)
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun, k.Done+k.Gets.Done, k.Aborted)
 	if err != nil {
 		detail = err.Error()
 	}
 	r.Check("chunks conserved", err == nil, detail)
 	r.Set("sim.events", float64(c.Events()))
 	if interrupted {
-		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done)
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done)
 	}
-	if limit := 20 * h.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.none() && h.Count() > 0 && last.at.Seconds() < limit {
-		r.Warn("the run is %.3g mean latencies long and includes its beginning, when no chunk was done yet; figures are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(h.Mean()/1e12))
+	if rate := c.Offered(); rate > 0 && span > 0 && total/span < 0.95*rate {
+		r.Warn("chunks come at %.4g a second and %.4g a second are done: the cluster does not keep up, and latencies grow with the length of the run", rate, total/span)
 	}
+	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.none() && all.Count() > 0 && last.at.Seconds() < limit {
+		r.Warn("the run is %.3g mean latencies long and includes its beginning, when no chunk was done yet; figures are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(all.Mean()/1e12))
+	}
+}
+
+// clusterLosses fills in what was lost and made good again, where anything could be.
+func clusterLosses(r *result.Result, c *cluster.Cluster, from *cluster.Counters) {
+	cfg, k := c.Config(), &c.Counters
+	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
+		return
+	}
+	r.Set("cluster.lost", float64(k.Lost-from.Lost))
+	r.Set("cluster.retried", float64(k.Retried-from.Retried))
+	r.Set("cluster.failed", float64(k.Failed-from.Failed))
+	if cfg.Reads > 0 {
+		r.Set("cluster.get.degraded", float64(k.Degraded-from.Degraded))
+		r.Set("cluster.get.unavailable", float64(k.Unavailable-from.Unavailable))
+	}
+	if len(cfg.Failures) == 0 || cfg.Reads == 0 {
+		return
+	}
+	r.Set("cluster.repair.lost", float64(k.PiecesLost))
+	r.Set("cluster.repair.done", float64(k.Repaired))
+	if c.RepairedAt > 0 {
+		r.Set("cluster.repair.until", c.RepairedAt.Seconds())
+	}
+	if n := c.Missing(); n > 0 {
+		r.Warn("%d pieces of chunks are not made again when the run ends", n)
+	}
+}
+
+// clusterSummary says what was simulated.
+func clusterSummary(cfg *cluster.Config) string {
+	kept := fmt.Sprintf("x %d", cfg.Replicas)
+	if cfg.Code.Data > 0 {
+		kept = fmt.Sprintf("as %d+%d pieces", cfg.Code.Data, cfg.Code.Parity)
+	}
+	text := fmt.Sprintf("%s, %s, %v chunks %s, %v", plural(cfg.Gateways, "gateway"), plural(cfg.Targets, "target"), cfg.Chunk, kept, cfg.Protocol)
+	if cfg.Reads > 0 {
+		read, _ := cfg.Read.MarshalText()
+		text += fmt.Sprintf(", %v of them read (%s)", cfg.Reads, read)
+	}
+	return text + fmt.Sprintf("; disks of %v, links of %v", cfg.Disk.Rate, cfg.Link.Rate)
 }
 
 // shareOf is the mean share of a time that each was busy.

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"math"
+
+	"farflash/cluster/reserve"
+	"farflash/units"
+)
+
+// What Validate asks of parts of a configuration, and the values that follow from it.
+
+// copies is how many targets keep a part of each chunk.
+func (c *Config) copies() int {
+	if c.Code.Data > 0 {
+		return c.Code.Data + c.Code.Parity
+	}
+	return c.Replicas
+}
+
+// piece is what each of them keeps.
+func (c *Config) piece() units.Bytes {
+	if c.Code.Data > 0 {
+		return (c.Chunk + units.Bytes(c.Code.Data) - 1) / units.Bytes(c.Code.Data)
+	}
+	return c.Chunk
+}
+
+// pieces is from how many targets a chunk is read.
+func (c *Config) pieces() int { return max(c.Code.Data, 1) }
+
+// candidates is how many groups may keep a chunk; 0 where there are no groups.
+func (c *Config) candidates() int {
+	switch c.Protocol {
+	case ReplicastM, ReplicastH:
+		return 1
+	case Pull:
+		return c.Groups
+	}
+	return 0
+}
+
+// hedgeAfter is after how long a hedged read asks another target.
+func (c *Config) hedgeAfter(d *reserve.Durations) units.Duration {
+	if c.HedgeAfter > 0 {
+		return c.HedgeAfter
+	}
+	return 2 * (2*(d.Control+d.Trip) + d.DiskChunk + d.Send(c.piece(), d.Effective))
+}
+
+// checker notes what cannot be, by key.
+type checker func(ok bool, key, format string, args ...any)
+
+func (c *Config) checkCode(bad checker) {
+	k := &c.Code
+	if k.Data == 0 {
+		bad(k.Parity == 0, "code.parity", "%d pieces of parity for no data; give data, such as 4", k.Parity)
+		return
+	}
+	bad(k.Data >= 1 && k.Parity >= 0 && k.Data+k.Parity <= maxReplicas, "code", "%d+%d is not possible; use at most %d pieces", k.Data, k.Parity, maxReplicas)
+	bad(c.Protocol != ReplicastM, "code", "replicast-m sends the same to all targets, and the pieces of a code differ; use replicast-h or pull")
+	bad(units.Bytes(k.Data) <= c.Chunk, "code.data", "%d pieces of %v are empty", k.Data, c.Chunk)
+}
+
+func (c *Config) checkLoad(bad checker) {
+	l := &c.Load
+	bad(l.Rate >= 0 && l.Rate <= 1e12 && !math.IsNaN(l.Rate), "load.rate", "%v is not possible; use chunks a second, such as 50000", l.Rate)
+	bad(l.Rate == 0 || l.Share == 0, "load.share", "the load is given twice; leave rate or share out")
+	bad(l.Share <= 10, "load.share", "%v is not possible; use a share of what the cluster allows, such as 90%%", l.Share)
+	bad(c.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", c.Reads)
+	bad(c.Objects >= 1 && c.Objects <= 1<<28, "objects", "%d is not possible; use 1 to %d", c.Objects, 1<<28)
+	bad(c.HedgeAfter >= 0, "hedge_after", "%v is not possible; use a time such as 2ms", c.HedgeAfter)
+	bad(c.Read != ReadHedged && c.Read != ReadTied || c.copies() > c.pieces(), "read", "%v needs another target to ask, and a chunk is read from all %d that have it", readingNames[c.Read], c.pieces())
+	bad(c.Reads == 0 || c.Control.Queued, "reads", "data that is read takes turns on the links, which needs control.queued: true")
+	bad(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
+	bad(c.Choices >= 1 && c.Choices*c.copies() <= maxCandidates, "choices", "%d are not possible; use 1 to %d", c.Choices, maxCandidates/max(c.copies(), 1))
+	bad(c.Choices == 1 || c.Control.Queued, "choices", "asking takes turns on the links, which needs control.queued: true")
+}
+
+func (c *Config) checkKinds(bad checker) {
+	sum := units.Fraction(0)
+	for _, k := range c.Disk.Kinds {
+		bad(k.Share > 0 && k.Share <= 1, "disk.kinds", "a share of %v is not possible; use above 0%% to 100%%", k.Share)
+		bad(k.Rate >= 0, "disk.kinds", "a rate of %v is not possible; use a rate such as 200MiB/s", k.Rate)
+		bad(k.Weight >= 0 && k.Weight <= 1e6 && !math.IsNaN(k.Weight), "disk.kinds", "a weight of %v is not possible; use a number such as 2", k.Weight)
+		bad(k.Weight == 0 || k.Weight == 1 || c.Placement != PlaceJump, "placement", "jump has no weights, and disk.kinds gives some; use hrw, ring or straw2")
+		sum += k.Share
+	}
+	bad(sum <= 1+1e-9, "disk.kinds", "the shares add up to %v; use at most 100%%", sum)
+}
+
+// lossy reports whether messages may be lost.
+func (c *Config) lossy() bool { return c.Link.Loss > 0 || len(c.Failures) > 0 }

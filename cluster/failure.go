@@ -1,0 +1,307 @@
+package cluster
+
+import (
+	"fmt"
+
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Targets fail and come back empty. Gateways hear of it after a time; until then they ask in vain and begin again (retry.go). What a target
+// kept is made again elsewhere: a target that takes its place reads from those that are left, as a gateway would, and writes.
+
+// Failure is a target that fails.
+type Failure struct {
+	// Target is its number, from 0.
+	Target int
+	// At is when it fails.
+	At units.Duration
+	// Back is when it is there again, empty; 0 is never.
+	Back units.Duration
+}
+
+// Repair is what happens after a failure.
+type Repair struct {
+	// Detect is how long it takes until gateways and targets know.
+	Detect units.Duration
+	// Streams is how many chunks are made again at a time for each target that is left; 0 makes none again.
+	Streams units.Fraction
+}
+
+// fault is a thing to happen to a target.
+type fault struct {
+	target int32
+	what   uint8
+}
+
+// What happens to a target.
+const (
+	faultDown uint8 = iota
+	faultKnown
+	faultUp
+	faultJoins
+)
+
+// lost is a piece of a chunk that is to be made again.
+type lost struct {
+	object int32
+	piece  int8
+}
+
+// repairer makes pieces again.
+type repairer struct {
+	queue  []lost
+	head   int
+	under  int
+	rand   sim.Stream
+	places []int32
+}
+
+// planFailures has targets fail at their times.
+func (c *Cluster) planFailures() {
+	c.fix.rand = sim.NewStream(c.seed, "cluster/rebuild")
+	add := func(at sim.Time, f fault) {
+		c.faults = append(c.faults, f)
+		c.eng.Schedule(c.self, c.here, at, evFault, uint32(len(c.faults)-1))
+	}
+	for _, f := range c.cfg.Failures {
+		add(f.At, fault{int32(f.Target), faultDown})
+		add(f.At+c.cfg.Repair.Detect, fault{int32(f.Target), faultKnown})
+		if f.Back > 0 {
+			add(f.Back, fault{int32(f.Target), faultUp})
+			add(max(f.Back, f.At)+c.cfg.Repair.Detect, fault{int32(f.Target), faultJoins})
+		}
+	}
+}
+
+// fault has something happen to a target.
+func (c *Cluster) fault(f fault) {
+	t := &c.targets[f.target]
+	switch f.what {
+	case faultDown:
+		t.down = true
+		c.crash(f.target)
+	case faultUp:
+		t.down = false
+	case faultKnown:
+		t.away = true
+		c.remap()
+		c.missing(f.target)
+	case faultJoins:
+		t.away = t.down
+		c.remap()
+	}
+}
+
+// crash has a target lose what it is doing and what it knows.
+func (c *Cluster) crash(target int32) {
+	d := &c.targets[target].disk
+	now := c.eng.Now()
+	if d.current >= 0 {
+		d.busy -= d.ends - now
+		c.idle = append(c.idle, d.current)
+		d.current = -1
+	}
+	for !d.queue.empty() {
+		c.idle = append(c.idle, d.queue.pop())
+	}
+	d.waiting = 0
+	c.targets[target].reads = c.targets[target].reads[:0]
+	c.recovery().restart(target)
+}
+
+// remap has placements leave out the targets that are known to be away.
+func (c *Cluster) remap() {
+	if c.places == nil {
+		return
+	}
+	places, err := c.placer()
+	if err != nil {
+		return // nobody is left; chunks go on to those who are gone, and fail
+	}
+	if before := c.places; c.checkPlacer() == nil {
+		c.places = places
+		if c.checkPlacer() != nil {
+			c.places = before
+		}
+	}
+}
+
+// missing notes what a target kept, and has it made again.
+func (c *Cluster) missing(target int32) {
+	p := &c.kept
+	for i, t := range p.targets {
+		if t == target {
+			p.targets[i] = -1
+			c.Counters.PiecesLost++
+			if c.cfg.Repair.Streams > 0 {
+				c.fix.queue = append(c.fix.queue, lost{int32(i / p.copies), int8(i % p.copies)})
+			}
+		}
+	}
+	live := 0
+	for t := range c.targets {
+		if !c.targets[t].away {
+			live++
+		}
+	}
+	for most := max(int(float64(c.cfg.Repair.Streams)*float64(live)), 1); c.fix.under < most && c.repair(); {
+	}
+}
+
+// repair begins with the next piece that is to be made again, if there is one.
+func (c *Cluster) repair() bool {
+	r, p := &c.fix, &c.kept
+	for r.head < len(r.queue) {
+		x := r.queue[r.head]
+		r.head++
+		if p.targets[int(x.object)*p.copies+int(x.piece)] >= 0 {
+			continue // put again meanwhile
+		}
+		t := c.substitute(x.object)
+		if t < 0 {
+			c.Counters.Unrepaired++
+			continue
+		}
+		r.under++
+		c.read(c.nodeOfTarget(t), x)
+		return true
+	}
+	return false
+}
+
+// substitute chooses who takes the place of a target that is gone: one that may keep the chunk and does not.
+func (c *Cluster) substitute(object int32) int32 {
+	r, p := &c.fix, &c.kept
+	r.places = r.places[:0]
+	if p.each > 0 {
+		for _, g := range p.groupsOf(object) {
+			r.places = c.groupOf(g, r.places)
+		}
+	} else {
+		for t := range c.targets {
+			if !c.targets[t].away {
+				r.places = append(r.places, int32(t))
+			}
+		}
+	}
+	n := 0
+	for _, t := range r.places {
+		has := false
+		for _, k := range p.find(object) {
+			has = has || k == t
+		}
+		if !has {
+			r.places[n] = t
+			n++
+		}
+	}
+	if n == 0 {
+		return -1
+	}
+	return r.places[r.rand.IntN(int64(n))]
+}
+
+// read has a target read a chunk to make a piece of it again.
+func (c *Cluster) read(node int32, x lost) {
+	i := c.slot()
+	c.attempts++
+	c.chunks[i] = chunk{id: c.attempts, gateway: node, live: true, read: true, repairs: x.piece + 1, object: x.object, begun: c.eng.Now()}
+	c.get.begin(i)
+}
+
+// fetched: a target has read what it needs to make a piece again. It writes it.
+func (c *Cluster) fetched(i int32) {
+	x := &c.chunks[i]
+	target := x.gateway - int32(len(c.gateways))
+	c.work(target, job{size: c.piece, repairs: true, message: message{chunk: x.object, n: int32(x.repairs - 1)}})
+	c.release(i)
+}
+
+// repaired: a target has made a piece again.
+func (c *Cluster) repaired(target int32, m *message) {
+	p := &c.kept
+	if at := int(m.chunk)*p.copies + int(m.n); p.targets[at] < 0 {
+		p.targets[at] = target
+		c.Counters.Repaired++
+		c.RepairedAt = c.eng.Now()
+	}
+	c.repairDone()
+}
+
+// repairDone: a stream can go on with the next piece.
+func (c *Cluster) repairDone() {
+	c.fix.under--
+	c.repair()
+}
+
+func (c *Config) checkFailures(bad checker) {
+	down := map[int]units.Duration{}
+	for _, f := range c.Failures {
+		bad(f.Target >= 0 && f.Target < c.Targets, "failures", "there is no target %d; they are numbered from 0 to %d", f.Target, c.Targets-1)
+		bad(f.At >= 0, "failures", "target %d fails at %v; use a time from 0", f.Target, f.At)
+		bad(f.Back == 0 || f.Back >= f.At+c.Repair.Detect, "failures", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", f.Target, f.At, f.Back, f.At+c.Repair.Detect)
+		until, before := down[f.Target]
+		bad(!before || until > 0 && f.At >= until+c.Repair.Detect, "failures", "target %d fails twice, the second time before it is known to be back", f.Target)
+		down[f.Target] = f.Back
+	}
+	bad(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)
+	bad(c.Repair.Streams <= 64, "repair.streams", "%v is not possible; use at most 64 for each target", float64(c.Repair.Streams))
+	bad(len(c.Failures) == 0 || c.Control.Queued, "failures", "they need control.queued: true")
+	bad(c.Link.Loss <= 0.5, "link.loss", "%v is not possible; use 0%% to 50%%", c.Link.Loss)
+	bad(c.Link.Loss == 0 || c.Control.Queued, "link.loss", "it needs control.queued: true")
+	bad(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
+	if c.Link.Loss > 0 || len(c.Failures) > 0 {
+		bad(c.Protocol.recovers(), "protocol", "%v does not begin again when messages are lost; use one of %s", c.Protocol, recoverers())
+	}
+}
+
+// recovers reports whether a protocol goes on when messages are lost and targets fail.
+func (s Scheme) recovers() bool {
+	switch s {
+	case UCH, UCHInverse, ReplicastM, ReplicastH, Pull, Chain, Grants, DCTCP:
+		return true
+	}
+	return false
+}
+
+// recoverers names the protocols that do.
+func recoverers() string {
+	text := ""
+	for s := range Scheme(len(schemeNames)) {
+		if s.recovers() {
+			if text != "" {
+				text += ", "
+			}
+			text += schemeNames[s]
+		}
+	}
+	return text
+}
+
+// recovery is what a protocol does besides when messages are lost and targets fail.
+type recovery interface {
+	// abandon: the gateway gives up its attempt at a chunk. It forgets what it knows of it and tells the targets.
+	abandon(chunk int32)
+	// restart: a target has lost all that it knew.
+	restart(target int32)
+}
+
+func (c *Cluster) recovery() recovery {
+	r, ok := c.proto.(recovery)
+	if !ok {
+		panic(fmt.Sprintf("cluster: %v was to recover", c.cfg.Protocol))
+	}
+	return r
+}
+
+// Missing is how many pieces of chunks that are kept are with no target that is known to be there.
+func (c *Cluster) Missing() int {
+	n := 0
+	for _, t := range c.kept.targets {
+		if t < 0 {
+			n++
+		}
+	}
+	return n
+}

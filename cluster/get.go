@@ -1,0 +1,299 @@
+package cluster
+
+import (
+	"farflash/internal/spelling"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Reading is who delivers a chunk that is read, of those who have it.
+type Reading uint8
+
+// The choices.
+const (
+	// ReadBids asks the chunk's groups by multicast; each target says when its disk could begin, or that it does not have the chunk, and the gateway takes
+	// the earliest (the Replicast paper, section II-C). Where chunks have no groups, it asks those who have it.
+	ReadBids Reading = iota
+	// ReadRandom takes anyone.
+	ReadRandom
+	// ReadLeastLoaded asks those who have the chunk, each by a message of its own, how long their disks will be busy, and takes the least.
+	ReadLeastLoaded
+	// ReadHedged takes anyone, and another one when nothing has come for a time (Dean and Barroso, The Tail at Scale, CACM 2013).
+	ReadHedged
+	// ReadTied asks two; the one whose disk begins first tells the other, which drops the request if it has not begun (the same).
+	ReadTied
+)
+
+var readingNames = []string{"bids", "random", "least-loaded", "hedged", "tied"}
+
+// MarshalText writes the choice's name.
+func (r Reading) MarshalText() ([]byte, error) { return []byte(readingNames[r]), nil }
+
+// UnmarshalText reads a choice's name.
+func (r *Reading) UnmarshalText(text []byte) error { return spelling.OneOf(text, readingNames, r) }
+
+// getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many of its targets as it has pieces of
+// data.
+type getter struct {
+	c     *Cluster
+	gets  []get // by chunk
+	nodes []int32
+}
+
+// get is what a gateway knows of a chunk that it reads.
+type get struct {
+	bids    [maxReplicas]sim.Time // how long those who have it say they will be busy
+	bidders [maxReplicas]int32
+	n       int8 // bids
+	asked   int8 // of those who have it, for the data
+	pieces  int8 // that have come as a whole
+	got     [maxReplicas]units.Bytes
+	hedge   sim.Time // when another one is asked; 0 if none will be
+}
+
+// Kinds of control messages of reading.
+const (
+	readAsk   uint8 = firstRead + iota // when could you begin?
+	readBid                            // then; or never
+	readNow                            // begin
+	readLeave                          // you need not
+	readBegun                          // the other one of two has
+)
+
+// firstRead is the first kind of message that belongs to reading; a protocol's own are below it.
+const firstRead uint8 = 64
+
+// readFrame marks frames of data that is read.
+const readFrame uint32 = 1 << 31
+
+// begin has a gateway read a chunk.
+func (g *getter) begin(i int32) {
+	c := g.c
+	for int(i) >= len(g.gets) {
+		g.gets = append(g.gets, get{})
+	}
+	s := &g.gets[i]
+	*s = get{}
+	x := &c.chunks[i]
+	for _, t := range c.kept.find(x.object) {
+		if t >= 0 && !c.targets[t].away {
+			x.targets[x.n] = t
+			x.n++
+		}
+	}
+	if int(x.n) < c.copies {
+		if int(x.n) < c.cfg.pieces() {
+			c.Counters.Unavailable++
+			c.fail(i)
+			return
+		}
+		c.Counters.Degraded++
+	}
+	ask := message{kind: readAsk, from: x.gateway, chunk: i, id: x.id}
+	switch {
+	case c.cfg.Read == ReadBids && c.kept.each > 0:
+		g.nodes = g.nodes[:0]
+		for _, group := range c.kept.groupsOf(x.object) {
+			for k := range int32(c.cfg.Group) {
+				g.nodes = append(g.nodes, c.nodeOfTarget(group*int32(c.cfg.Group)+k))
+			}
+		}
+		c.tell(x.gateway, ask, g.nodes)
+	case c.cfg.Read == ReadBids || c.cfg.Read == ReadLeastLoaded:
+		for _, t := range x.targets[:x.n] {
+			c.tell(x.gateway, ask, g.node(c.nodeOfTarget(t)))
+		}
+	default:
+		// Anyone: they are put into an order at random, and asked from the first on.
+		for k := int(x.n) - 1; k > 0; k-- {
+			j := int(c.rand.IntN(int64(k + 1)))
+			x.targets[k], x.targets[j] = x.targets[j], x.targets[k]
+		}
+		n := c.cfg.pieces()
+		if c.cfg.Read == ReadTied {
+			n = min(n+1, int(x.n))
+		}
+		g.request(i, n)
+		if c.cfg.Read == ReadHedged && n < int(x.n) {
+			s.hedge = c.eng.Now() + c.gateways[min(int(x.gateway), len(c.gateways)-1)].patience
+			c.eng.Schedule(c.self, c.here, s.hedge, evHedge, uint32(i))
+		}
+	}
+}
+
+func (g *getter) node(n int32) []int32 {
+	g.nodes = append(g.nodes[:0], n)
+	return g.nodes
+}
+
+// request asks the next n of a chunk's targets to deliver.
+func (g *getter) request(i int32, n int) {
+	c := g.c
+	x, s := &c.chunks[i], &g.gets[i]
+	for ; n > 0; n-- {
+		t := x.targets[s.asked]
+		s.asked++
+		c.tell(x.gateway, message{kind: readNow, from: x.gateway, chunk: i, id: x.id}, g.node(c.nodeOfTarget(t)))
+	}
+}
+
+// abandon gives up an attempt at reading a chunk.
+func (g *getter) abandon(i int32) {
+	c := g.c
+	x, s := &c.chunks[i], &g.gets[i]
+	for k, t := range x.targets[:s.asked] {
+		if s.got[k] < c.piece {
+			c.tell(x.gateway, message{kind: readLeave, from: x.gateway, chunk: i, id: x.id}, g.node(c.nodeOfTarget(t)))
+		}
+	}
+}
+
+// message handles what is heard of reading.
+func (g *getter) message(m *message) {
+	c := g.c
+	now := c.eng.Now()
+	x := &c.chunks[m.chunk]
+	switch m.kind {
+	case readAsk:
+		// A target knows what it has; who has the chunk is in it for the simulation alone.
+		answer := message{kind: readBid, from: m.to, chunk: m.chunk, id: m.id, n: -1}
+		if x.id == m.id && x.keeps(m.to) {
+			answer.n, answer.a = 1, c.targets[m.to].disk.backlog(now)
+		}
+		c.tell(c.nodeOfTarget(m.to), answer, g.node(m.from))
+	case readBid:
+		g.bid(m)
+	case readNow:
+		if x.id == m.id {
+			m.n = int32(max(x.place(m.to), 0)) // which of its targets it is, as the request says
+		}
+		job := c.work(m.to, job{size: c.piece, read: true, message: *m})
+		if c.targets[m.to].disk.current != job {
+			c.targets[m.to].reads = append(c.targets[m.to].reads, pending{m.id, job})
+		}
+	case readBegun, readLeave:
+		reads := c.targets[m.to].reads
+		for k := range reads {
+			if reads[k].id == m.id {
+				c.takeBack(m.to, reads[k].job)
+				c.targets[m.to].reads = append(reads[:k], reads[k+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// pending is a read in a target's queue.
+type pending struct {
+	id  uint64 // of the chunk
+	job int32
+}
+
+// bid: a target has said when it could begin. With the last of those who have the chunk, the earliest are taken.
+func (g *getter) bid(m *message) {
+	c := g.c
+	x, s := &c.chunks[m.chunk], &g.gets[m.chunk]
+	if m.n < 0 || x.id != m.id || s.asked > 0 {
+		return
+	}
+	k := int(s.n)
+	for k > 0 && m.a < s.bids[k-1] {
+		s.bids[k], s.bidders[k] = s.bids[k-1], s.bidders[k-1]
+		k--
+	}
+	s.bids[k], s.bidders[k] = m.a, m.from
+	if s.n++; s.n < x.n {
+		return
+	}
+	copy(x.targets[:], s.bidders[:s.n])
+	if c.cfg.Read == ReadBids && c.kept.each > 0 {
+		// The acceptance goes to the groups as a whole; those that are named in it begin.
+		g.nodes = g.nodes[:0]
+		for _, t := range x.targets[:c.cfg.pieces()] {
+			g.nodes = append(g.nodes, c.nodeOfTarget(t))
+		}
+		s.asked = int8(c.cfg.pieces())
+		c.tell(x.gateway, message{kind: readNow, from: x.gateway, chunk: m.chunk, id: x.id}, g.nodes)
+		return
+	}
+	g.request(m.chunk, c.cfg.pieces())
+}
+
+// hedged: it is time to ask another one.
+func (g *getter) hedged(i int32) {
+	x, s := &g.c.chunks[i], &g.gets[i]
+	if x.live && x.read && s.hedge == g.c.eng.Now() {
+		s.hedge = 0
+		g.request(i, 1)
+		g.c.Counters.Hedged++
+	}
+}
+
+// starts: a target's disk begins to read.
+func (g *getter) starts(target, job int32) {
+	c := g.c
+	m := &c.jobs[job].message
+	reads := c.targets[target].reads
+	for k := range reads {
+		if reads[k].id == m.id {
+			c.targets[target].reads = append(reads[:k], reads[k+1:]...)
+			break
+		}
+	}
+	x, s := &c.chunks[m.chunk], &g.gets[m.chunk]
+	if c.cfg.Read != ReadTied || x.id != m.id || int(s.asked) <= c.cfg.pieces() {
+		return
+	}
+	// The request named who else has it, so the message goes from target to target.
+	for _, t := range x.targets[:s.asked] {
+		if t != target {
+			c.tell(c.nodeOfTarget(target), message{kind: readBegun, from: target, chunk: m.chunk, id: m.id}, g.node(c.nodeOfTarget(t)))
+		}
+	}
+}
+
+// read: a target's disk has read a piece, which goes to its gateway.
+func (g *getter) read(target int32, m *message) {
+	c := g.c
+	for sent := units.Bytes(0); sent < c.piece; {
+		size := min(c.cfg.Link.Frame, c.piece-sent)
+		sent += size
+		c.send(c.nodeOfTarget(target), m.chunk, m.id, readFrame|uint32(m.n), size, g.node(m.from))
+	}
+}
+
+// frame: some data has come to a gateway.
+func (g *getter) frame(i int32, place int32, size units.Bytes) {
+	c := g.c
+	x, s := &c.chunks[i], &g.gets[i]
+	if s.got[place] += size; s.got[place] < c.piece {
+		return
+	}
+	if s.pieces++; int(s.pieces) < c.cfg.pieces() {
+		return
+	}
+	if int(x.gateway) < len(c.gateways) {
+		c.gateways[x.gateway].took(c.eng.Now()-x.begun, c.cfg.HedgeAfter)
+	}
+	// Who is still asked need not deliver.
+	for k, t := range x.targets[:s.asked] {
+		if s.got[k] == 0 {
+			c.tell(x.gateway, message{kind: readLeave, from: x.gateway, chunk: i, id: x.id}, g.node(c.nodeOfTarget(t)))
+		}
+	}
+	c.done(i)
+}
+
+// took: a read has taken a time. A gateway hedges what takes longer than 19 of 20 of its reads: patience follows that quantile by stochastic
+// approximation (Robbins and Monro 1951), a sixty-fourth of itself at a time, unless the configuration gives it.
+func (g *gateway) took(t, fixed sim.Time) {
+	if fixed > 0 {
+		return
+	}
+	step := max(g.patience/64, 20)
+	if t > g.patience {
+		g.patience += step - step/20
+	} else {
+		g.patience -= step / 20
+	}
+}

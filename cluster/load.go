@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Load is what gateways do. In a closed loop each has as many chunks under way as it may and begins the next one when one is done. In an open
+// loop chunks come in their own time, by a Poisson process or from a source, and wait at their gateway if it has as many under way as it may.
+type Load struct {
+	// Rate is how many chunks a second come to the cluster, in an open loop; 0 is a closed loop.
+	Rate float64
+	// Share is the same as a share of what the cluster's resources allow; 0 is a closed loop.
+	Share units.Fraction
+}
+
+// open reports whether chunks come in their own time.
+func (l *Load) open() bool { return l.Rate > 0 || l.Share > 0 }
+
+// arrival is a chunk that waits at its gateway.
+type arrival struct {
+	at   sim.Time
+	read bool
+}
+
+// Source tells of chunks that come in their own time, as from a trace. It is asked for one after the other.
+type Source interface {
+	// Next is when the next chunk comes, to which gateway, and whether it is read; false if there is none.
+	Next() (at sim.Time, gateway int32, read, ok bool)
+}
+
+// loader has gateways begin chunks.
+type loader struct {
+	source  Source
+	mix     sim.Stream // which are read
+	times   sim.Stream
+	gap     float64 // mean time between arrivals, ps
+	waiting []fifo  // by gateway
+	under   []int32 // by gateway: chunks under way
+	read    bool    // the one that comes next
+	gateway int32
+}
+
+// fifo is a queue of arrivals.
+type fifo struct {
+	items []arrival
+	head  int
+}
+
+func (q *fifo) push(x arrival) { q.items = append(q.items, x) }
+
+func (q *fifo) pop() (arrival, bool) {
+	if q.head == len(q.items) {
+		return arrival{}, false
+	}
+	x := q.items[q.head]
+	if q.head++; q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+	return x, true
+}
+
+// Start has each gateway take its first chunks.
+func (c *Cluster) Start() {
+	l := &c.load
+	l.mix, l.times = sim.NewStream(c.seed, "cluster/mix"), sim.NewStream(c.seed, "cluster/arrivals")
+	l.waiting, l.under = make([]fifo, len(c.gateways)), make([]int32, len(c.gateways))
+	if l.source != nil || c.cfg.Load.open() {
+		if l.source == nil {
+			l.gap = 1e12 / c.Offered()
+		}
+		c.arrivalAt(0)
+		return
+	}
+	for g := range c.gateways {
+		for range c.cfg.Outstanding {
+			c.eng.Schedule(c.self, c.here, c.eng.Now(), evBegin, uint32(g))
+		}
+	}
+}
+
+// Replay has chunks come from a source; it is called before Start.
+func (c *Cluster) Replay(s Source) { c.load.source = s }
+
+// Offered is how many chunks a second come in an open loop that is not from a source; 0 in others.
+func (c *Cluster) Offered() float64 {
+	if c.load.source != nil {
+		return 0
+	}
+	if c.cfg.Load.Rate > 0 {
+		return float64(c.cfg.Load.Rate)
+	}
+	return float64(c.cfg.Load.Share) * c.Bound().Chunks
+}
+
+// draw is whether a chunk is read.
+func (l *loader) draw(share units.Fraction) bool {
+	return share > 0 && (share >= 1 || l.mix.Float64() < float64(share))
+}
+
+// arrivalAt plans the next arrival.
+func (c *Cluster) arrivalAt(from sim.Time) {
+	l := &c.load
+	at := from
+	if l.source != nil {
+		var ok bool
+		if at, l.gateway, l.read, ok = l.source.Next(); !ok {
+			return
+		}
+	} else {
+		at += sim.Time(l.times.Exp() * l.gap)
+		l.gateway, l.read = int32(l.times.IntN(int64(len(c.gateways)))), l.draw(c.cfg.Reads)
+	}
+	c.eng.Schedule(c.self, c.here, max(at, c.eng.Now()), evArrival, 0)
+}
+
+// arrives: a chunk comes.
+func (c *Cluster) arrives() {
+	l := &c.load
+	g, read := l.gateway, l.read
+	c.arrivalAt(c.eng.Now())
+	c.Counters.Arrived++
+	if l.under[g] < int32(c.cfg.Outstanding) {
+		l.under[g]++
+		c.take(g, c.eng.Now(), read)
+		return
+	}
+	l.waiting[g].push(arrival{c.eng.Now(), read})
+}
+
+// begin has a gateway of a closed loop take a chunk.
+func (c *Cluster) begin(gateway int32) {
+	c.take(gateway, c.eng.Now(), c.load.draw(c.cfg.Reads))
+}
+
+// freed: a gateway has one chunk fewer under way.
+func (c *Cluster) freed(gateway int32) {
+	l := &c.load
+	if l.source == nil && !c.cfg.Load.open() {
+		c.eng.Schedule(c.self, c.here, c.eng.Now(), evBegin, uint32(gateway))
+		return
+	}
+	if x, ok := l.waiting[gateway].pop(); ok {
+		c.take(gateway, x.at, x.read)
+		return
+	}
+	l.under[gateway]--
+}

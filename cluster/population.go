@@ -1,0 +1,68 @@
+package cluster
+
+import "farflash/sim"
+
+// population is the chunks that are kept and can be read: as many as the configuration says. A chunk that is put takes the place of one of them, drawn at
+// random, as if that had been deleted.
+type population struct {
+	copies  int
+	targets []int32 // of all chunks, so many each
+	groups  []int32 // the candidate groups of each, where the protocol has any
+	each    int     // groups of a chunk
+	rand    sim.Stream
+}
+
+// fill makes a population, each chunk where the protocol would have put it on an idle cluster.
+func (c *Cluster) fill() {
+	p := &c.kept
+	*p = population{copies: c.copies, rand: sim.NewStream(c.seed, "cluster/population")}
+	if c.cfg.Reads == 0 {
+		return
+	}
+	p.each = c.cfg.candidates()
+	p.targets = make([]int32, 0, c.cfg.Objects*c.copies)
+	var among []int32
+	for n := range c.cfg.Objects {
+		among = among[:0]
+		if p.each == 0 {
+			p.targets = c.places.Place(uint64(n), c.copies, p.targets)
+			continue
+		}
+		from := len(p.groups)
+		for range p.each {
+			p.groups = append(p.groups, 0)
+		}
+		drawGroups(&p.rand, c.groups(), p.groups[from:])
+		for _, g := range p.groups[from:] {
+			among = c.groupOf(g, among)
+		}
+		for k := range c.copies {
+			i := k + int(p.rand.IntN(int64(len(among)-k)))
+			among[k], among[i] = among[i], among[k]
+		}
+		p.targets = append(p.targets, among[:c.copies]...)
+	}
+}
+
+// store remembers where a chunk is that has been put.
+func (c *Cluster) store(x *chunk) {
+	p := &c.kept
+	if p.targets == nil {
+		return
+	}
+	n := int(p.rand.IntN(int64(c.cfg.Objects)))
+	copy(p.targets[n*p.copies:(n+1)*p.copies], x.targets[:x.n])
+	if p.each > 0 {
+		copy(p.groups[n*p.each:(n+1)*p.each], x.groups[:p.each])
+	}
+}
+
+// find says where a chunk is.
+func (p *population) find(object int32) []int32 {
+	return p.targets[int(object)*p.copies : (int(object)+1)*p.copies]
+}
+
+// groupsOf are the candidate groups of a chunk.
+func (p *population) groupsOf(object int32) []int32 {
+	return p.groups[int(object)*p.each : (int(object)+1)*p.each]
+}

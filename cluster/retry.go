@@ -1,0 +1,90 @@
+package cluster
+
+import "farflash/sim"
+
+// Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame: a chunk is acknowledged as a whole, and one that
+// is not done in time is put or got again (the Replicast paper, section III-G). What in time means a gateway learns from what its chunks take, as TCP
+// does from round trips (RFC 6298).
+
+// maxAttempts is after how many attempts a chunk has failed.
+const maxAttempts = 16
+
+// clock is a gateway's sense of how long chunks take.
+type clock struct {
+	mean, spread sim.Time // smoothed
+}
+
+// limit is how long an attempt may take; each further one twice as long.
+func (c *Cluster) limit(x *chunk) sim.Time {
+	k := &c.gateways[min(int(x.gateway), len(c.gateways)-1)].clock // a target that repairs goes by what gateways see
+	t := c.cfg.RetryAfter
+	if t == 0 {
+		t = max(k.mean+8*k.spread, 2*c.Floor())
+	}
+	return t << min(x.attempt, 10)
+}
+
+// learn has a gateway note how long the attempt took in which a chunk was done. Attempts have numbers, so that it is known which one that was.
+func (k *clock) learn(took sim.Time) {
+	k.spread += (max(took-k.mean, k.mean-took) - k.spread) / 4
+	k.mean += (took - k.mean) / 8
+}
+
+// watch begins to watch over an attempt.
+func (c *Cluster) watch(i int32) {
+	if !c.lossy {
+		return
+	}
+	for int(i) >= len(c.alarms) {
+		c.alarms = append(c.alarms, c.eng.NewTimer(c.self, c.here, evRetry, uint32(len(c.alarms))))
+	}
+	c.eng.Arm(c.alarms[i], c.eng.Now()+c.limit(&c.chunks[i]))
+}
+
+// unwatch ends it.
+func (c *Cluster) unwatch(i int32) {
+	if c.lossy && int(i) < len(c.alarms) {
+		c.eng.Disarm(c.alarms[i])
+	}
+}
+
+// retry begins again with a chunk that is not done in time.
+func (c *Cluster) retry(i int32) {
+	x := &c.chunks[i]
+	c.Counters.Retried++
+	if x.read {
+		c.get.abandon(i)
+	} else {
+		c.recovery().abandon(i)
+	}
+	if x.attempt++; x.attempt == maxAttempts {
+		c.fail(i)
+		return
+	}
+	c.attempts++
+	x.id, x.acked, x.n, x.started = c.attempts, 0, 0, c.eng.Now()
+	if x.read {
+		c.get.begin(i)
+	} else {
+		c.proto.begin(i)
+	}
+	c.watch(i)
+}
+
+// fail ends a chunk that could not be put or got.
+func (c *Cluster) fail(i int32) {
+	x := &c.chunks[i]
+	if x.repairs > 0 {
+		c.Counters.Unrepaired++
+		c.release(i)
+		c.eng.Schedule(c.self, c.here, c.eng.Now(), evRepair, 0)
+		return
+	}
+	c.Counters.Failed++
+	c.forget(i)
+}
+
+// loses draws whether a receiver misses something.
+func (c *Cluster) loses() bool {
+	return c.cfg.Link.Loss > 0 && c.losses.Float64() < float64(c.cfg.Link.Loss)
+}
