@@ -58,7 +58,7 @@ func minorant(w WAF) []waf.MixPoint {
 // highest returns the concave line below f with the highest mean, of those that touch f at one of some knots with one of some slopes
 // and are as high as they can be to either side: none leaves f before it must.
 func highest(at, f []float64) []float64 {
-	const tries = 48
+	const tries = 20
 	n := len(at)
 	best, most := make([]float64, n), slices.Min(f)
 	for i := range best {

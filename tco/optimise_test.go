@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"farflash/ftl/waf"
 	"farflash/sim"
@@ -61,10 +60,9 @@ func fitted(t testing.TB) *tco.Fit {
 
 // TestPoolsOfFigure7 holds the plan with hindsight against minTCO and against its proven bound.
 func TestPoolsOfFigure7(t *testing.T) {
-	seeds := uint64(4)
-	if testing.Short() {
-		seeds = 1
-	}
+	const seeds = uint64(2)
+	how := tco.DefaultOptimiseConfig()
+	how.Steps = 60_000
 	for _, cfg := range []tco.Config{tco.PaperConfig(), tco.DefaultConfig()} {
 		for seed := range seeds {
 			jobs := fitted(t).Draw(seed, 100, 525)
@@ -74,7 +72,7 @@ func TestPoolsOfFigure7(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, order := tco.PoolProblem(cfg, drives, jobs)
-			o, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, tco.Reorder(pl.Host, order))
+			o, err := tco.Optimise(how, &p, tco.Reorder(pl.Host, order))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,16 +92,14 @@ func TestManyWorkloads(t *testing.T) {
 	for _, cfg := range []tco.Config{{Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}, tco.DefaultConfig()} {
 		jobs := fitted(t).Draw(3, 1359, 0)
 		p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(t, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
-		began := time.Now()
 		o, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
-		took := time.Since(began)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := certify.Check(&p, o.Certificate); err != nil {
 			t.Error(err)
 		}
-		t.Logf("%v: plan %.6f, bound %.6f, gap %.2f %%, in %v", cfg.Mode, o.CostPerGB(), o.Bound, 100*o.Gap(), took)
+		t.Logf("%v: plan %.6f, bound %.6f, gap %.2f %%", cfg.Mode, o.CostPerGB(), o.Bound, 100*o.Gap())
 		if o.Gap() > 0.05 || o.Gap() < 0 {
 			t.Errorf("%v: the gap is %v", cfg.Mode, o.Gap())
 		}
@@ -186,11 +182,8 @@ func brute(p *tco.Problem) (least float64, found bool) {
 
 // TestSmallCases holds bound <= brute force <= plan.
 func TestSmallCases(t *testing.T) {
-	cases := 1000
-	if testing.Short() {
-		cases = 100
-	}
-	cfg := tco.OptimiseConfig{Steps: 20000, Climb: 40, Days: 16, Spans: 6, Seed: 1}
+	const cases = 1000
+	cfg := tco.OptimiseConfig{Steps: 6000, Climb: 40, Days: 16, Spans: 6, Seed: 1}
 	checked, optimal, missed := 0, 0, 0
 	var gaps []float64
 	for seed := uint64(0); checked < cases; seed++ {
@@ -227,8 +220,6 @@ func TestSmallCases(t *testing.T) {
 		}
 		if o.CostPerGB() <= least*(1+1e-9) {
 			optimal++
-		} else {
-			t.Log(seed, o.CostPerGB()/least, len(p.Jobs), len(drives), p.Config.Horizon)
 		}
 		gaps = append(gaps, 1-o.Bound/least)
 	}
@@ -330,21 +321,41 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestOnlineAtScale places 100,000 workloads on 10,000 drives.
-func TestOnlineAtScale(t *testing.T) {
-	if testing.Short() {
-		t.Skip("half a minute")
-	}
-	models := pool(t, tco.Corrected)
+// BenchmarkOnline places 100,000 workloads on 10,000 drives.
+func BenchmarkOnline(b *testing.B) {
+	models := pool(b, tco.Corrected)
 	drives := make([]tco.Drive, 10_000)
 	for k := range drives {
 		drives[k] = models[k%len(models)]
 	}
-	jobs := fitted(t).Draw(1, 100_000, 525)
-	began := time.Now()
-	_, a, err := tco.Online(tco.DefaultAllocatorConfig(), drives, jobs)
-	if err != nil {
-		t.Fatal(err)
+	jobs := fitted(b).Draw(1, 100_000, 525)
+	for b.Loop() {
+		_, a, err := tco.Online(tco.DefaultAllocatorConfig(), drives, jobs)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if a.Refused > 0 {
+			b.Fatal(a.Refused, "workloads are refused")
+		}
 	}
-	t.Logf("%d workloads on %d drives in %v, %d refused", len(jobs), len(drives), time.Since(began).Round(time.Millisecond), a.Refused)
+	b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "workloads/s")
+}
+
+// BenchmarkPlan plans 1359 workloads on drives that are to be bought, with the bound.
+func BenchmarkPlan(b *testing.B) {
+	for _, cfg := range []tco.Config{{Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}, tco.DefaultConfig()} {
+		b.Run(cfg.Mode.String(), func(b *testing.B) {
+			jobs := fitted(b).Draw(3, 1359, 0)
+			p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(b, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
+			gap := 0.0
+			for b.Loop() {
+				o, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				gap = 100 * o.Gap()
+			}
+			b.ReportMetric(gap, "%gap")
+		})
+	}
 }

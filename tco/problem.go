@@ -90,10 +90,8 @@ func PoolProblem(cfg Config, drives []Drive, jobs []Workload) (p Problem, order 
 
 // alike tells whether drives differ in nothing but their names. Drives in different failure domains differ.
 func alike(a, b *Drive) bool {
-	x, y := *a, *b
-	x.Name, y.Name, x.WAF, y.WAF, x.Tail, y.Tail = "", "", nil, nil, nil, nil
-	return x.Model == y.Model && x.Domain == y.Domain && x.Buy == y.Buy && x.Run == y.Run && x.Budget == y.Budget && x.Worn == y.Worn && x.Capacity == y.Capacity &&
-		x.IOPS == y.IOPS && x.Stripe == y.Stripe && sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
+	return a.Model == b.Model && a.Domain == b.Domain && a.Buy == b.Buy && a.Run == b.Run && a.Budget == b.Budget && a.Worn == b.Worn && a.Capacity == b.Capacity &&
+		a.IOPS == b.IOPS && a.Stripe == b.Stripe && sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
 }
 
 // sameWAF compares write amplifications that can be compared, at a hundred mixes.

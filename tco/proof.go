@@ -47,10 +47,10 @@ func (x *relaxation) suggest(host []int) {
 	p := x.p
 	drives, class := p.Drives()
 	type offer struct {
-		class     int
-		t         float64
-		q         Piece
-		rent, out float64
+		class int
+		t     float64
+		q     Piece
+		rent  float64
 	}
 	a, err := Assess(p.Config, drives, p.Jobs, host)
 	if err != nil {

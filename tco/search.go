@@ -162,24 +162,24 @@ func (s *search) with(list []int32, less, more int32, out []int32) []int32 {
 
 // move tries to put workload j on drive k, in exchange for workload l if that is not -1, and does it if the change in cost - rate
 // data is below limit.
-func (s *search) move(j int32, k int, l int32, rate, limit float64) bool {
+func (s *search) move(j int32, k int, l int32, rate, limit float64) {
 	from := s.host[j]
 	if from == k || s.apart && (!s.allowed(j, k, l) || l >= 0 && !s.allowed(l, from, j)) {
-		return false
+		return
 	}
 	s.list = s.with(s.on[from], j, l, s.list)
 	c1, d1, ok := s.try(from, s.list)
 	if !ok {
-		return false
+		return
 	}
 	s.other = s.with(s.on[k], l, j, s.other)
 	c2, d2, ok := s.try(k, s.other)
 	if !ok {
-		return false
+		return
 	}
 	cost, data := c1+c2-s.cost[from]-s.cost[k], d1+d2-s.data[from]-s.data[k]
 	if !(cost-float64(rate*data) < limit) {
-		return false
+		return
 	}
 	s.on[from] = append(s.on[from][:0], s.list...)
 	s.on[k] = append(s.on[k][:0], s.other...)
@@ -190,7 +190,6 @@ func (s *search) move(j int32, k int, l int32, rate, limit float64) bool {
 	}
 	s.sumCost += cost
 	s.sumData += data
-	return true
 }
 
 // add up the drives again: what moves add loses digits.
@@ -212,8 +211,18 @@ func (s *search) run(steps int, seed uint64) []int {
 	if m < 2 || n == 0 {
 		return best
 	}
-	// A try may at first make things worse by some share of what a drive costs.
-	hot := 0.05 * s.sumCost / float64(m)
+	// A try may at first make things worse by some share of what a drive costs; more so where few drives leave few ways around.
+	used := 0
+	for k := range s.on {
+		if len(s.on[k]) > 0 {
+			used++
+		}
+	}
+	share := 0.05
+	if n < few {
+		share = 1
+	}
+	hot := share * s.sumCost / float64(max(1, used))
 	for i := range steps {
 		cool := float64(i) / float64(steps)
 		limit := 0.0
@@ -222,10 +231,15 @@ func (s *search) run(steps int, seed uint64) []int {
 		}
 		rate := s.sumCost / s.sumData
 		j := int32(r.IntN(n))
-		if r.IntN(2) == 0 {
+		switch r.IntN(8) {
+		case 0, 1, 2, 3:
 			s.move(j, s.target(&r, m), -1, rate, limit)
-		} else if l := int32(r.IntN(n)); s.host[l] != s.host[j] {
-			s.move(j, s.host[l], l, rate, limit)
+		case 4:
+			s.exchange(s.host[j], s.target(&r, m), rate, limit)
+		default:
+			if l := int32(r.IntN(n)); s.host[l] != s.host[j] {
+				s.move(j, s.host[l], l, rate, limit)
+			}
 		}
 		if i%1024 == 1023 {
 			s.addUp()
@@ -236,6 +250,37 @@ func (s *search) run(steps int, seed uint64) []int {
 		}
 	}
 	return best
+}
+
+// few is below how many workloads a search tries whatever it takes to leave a local best.
+const few = 20
+
+// exchange tries to give each of two drives all that the other has. That changes models without a detour through plans that use both.
+func (s *search) exchange(a, b int, rate, limit float64) {
+	if s.class[a] == s.class[b] || s.apart && s.pool.domains[a] != s.pool.domains[b] {
+		return
+	}
+	c1, d1, ok := s.try(a, s.on[b])
+	if !ok {
+		return
+	}
+	c2, d2, ok := s.try(b, s.on[a])
+	if !ok {
+		return
+	}
+	cost, data := c1+c2-s.cost[a]-s.cost[b], d1+d2-s.data[a]-s.data[b]
+	if !(cost-float64(rate*data) < limit) {
+		return
+	}
+	s.on[a], s.on[b] = s.on[b], s.on[a]
+	s.cost[a], s.data[a], s.cost[b], s.data[b] = c1, d1, c2, d2
+	for _, k := range []int{a, b} {
+		for _, j := range s.on[k] {
+			s.host[j] = k
+		}
+	}
+	s.sumCost += cost
+	s.sumData += data
 }
 
 // target draws a drive: of the unused ones only the first of each class stands for all.
