@@ -16,9 +16,10 @@ import (
 type decoder struct {
 	errs Errors
 	set  map[string]Position // paths that were written, and where
+	word string              // what the whole is called
 }
 
-func newDecoder() *decoder { return &decoder{set: map[string]Position{}} }
+func newDecoder() *decoder { return &decoder{set: map[string]Position{}, word: "the scenario"} }
 
 func (d *decoder) fail(at Position, format string, args ...any) {
 	d.errs = append(d.errs, &Error{at, fmt.Sprintf(format, args...)})
@@ -120,7 +121,7 @@ func (d *decoder) decodeScalar(n *node, v reflect.Value, path string) {
 func (d *decoder) decodeStruct(n *node, v reflect.Value, path string) {
 	t := v.Type()
 	if n.kind == scalarNode {
-		key, ok := shorthand[t]
+		key, ok := shortKey(v)
 		if !ok {
 			d.fail(n.at, "%s: %q stands where a mapping is expected; its keys are %s", path, n.text, keyList(t))
 			return
@@ -128,7 +129,7 @@ func (d *decoder) decodeStruct(n *node, v reflect.Value, path string) {
 		n = &node{kind: mappingNode, at: n.at, keys: []*node{{at: n.at, text: key}}, items: []*node{n}}
 	}
 	if n.kind != mappingNode {
-		d.fail(n.at, "%s is %v; a mapping is expected, with the keys %s", name(path), n.kind, keyList(t))
+		d.fail(n.at, "%s is %v; a mapping is expected, with the keys %s", d.name(path), n.kind, keyList(t))
 		return
 	}
 	if p, ok := v.Addr().Interface().(preparer); ok {
@@ -156,7 +157,7 @@ func (d *decoder) unknownKey(k *node, t reflect.Type, fields []field, path strin
 	for i, f := range fields {
 		keys[i] = f.key
 	}
-	msg := fmt.Sprintf("unknown key %q in %s", k.text, name(path))
+	msg := fmt.Sprintf("unknown key %q in %s", k.text, d.name(path))
 	best := spelling.Nearest(k.text, keys)
 	// A plural for a singular is likelier than a key of another section.
 	if p := findKey(t, k.text); p != "" && best != k.text+"s" {
@@ -257,6 +258,14 @@ func keyList(t reflect.Type) string {
 func name(path string) string {
 	if path == "" {
 		return "the scenario"
+	}
+	return path
+}
+
+// name is a path in words, and the whole what the decoder calls it.
+func (d *decoder) name(path string) string {
+	if path == "" {
+		return d.word
 	}
 	return path
 }

@@ -241,6 +241,8 @@ func (x *Drive) prepare(d *decoder, n *node, path string) {
 // setDefault sets v to the default of its type.
 func setDefault(v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
+	case defaulter:
+		x.SetDefault()
 	case *Drive:
 		*x = Drive{Config: ssd.DefaultConfig()}
 	case *Fabric:

@@ -49,7 +49,8 @@ func Policies() []Policy {
 
 // Weights are those of equation 5, in the paper's order: cost, use of space and of IOPS, imbalance of space and of IOPS.
 type Weights struct {
-	Cost, Space, IOPS, SpaceCV, IOPSCV float64
+	Cost, Space, IOPS, SpaceCV float64
+	IOPSCV                     float64 `yaml:"iops_cv"`
 	// Linear makes them functions of the arriving workload: cost is multiplied by its share of writes, the others by that of reads.
 	Linear bool
 }

@@ -1,6 +1,10 @@
 package tco
 
-import "fmt"
+import (
+	"fmt"
+
+	"farflash/internal/spelling"
+)
 
 // Stripe says what a user's write costs the members of an array. Full is for writes of whole stripes, Small for the others;
 // Bytes are written for a byte, IOs are done for a write. The zero value is a single drive: 1 each.
@@ -53,6 +57,12 @@ var arrayNames = []string{"single", "raid0", "raid1", "raid5", "ec", "replicatio
 
 // String is the kind's name in a plan.
 func (k ArrayKind) String() string { return arrayNames[k] }
+
+// MarshalText writes the kind's name.
+func (k ArrayKind) MarshalText() ([]byte, error) { return []byte(arrayNames[k]), nil }
+
+// UnmarshalText reads a kind's name.
+func (k *ArrayKind) UnmarshalText(text []byte) error { return spelling.OneOf(text, arrayNames, k) }
 
 // Array is drives of one model behind a redundancy scheme.
 type Array struct {

@@ -55,6 +55,16 @@ func (a *Assessment) CostPerGB() float64 { return a.Cost / a.Data }
 // CostPerDay is minTCO-v2's objective.
 func (a *Assessment) CostPerDay() float64 { return a.Cost / a.Days }
 
+// Misfit says that a placement puts a workload where it cannot be.
+type Misfit struct {
+	Workload, Drive string
+	Obstacle        Obstacle
+}
+
+func (e *Misfit) Error() string {
+	return fmt.Sprintf("tco: workload %s does not fit on drive %s: %v", e.Workload, e.Drive, e.Obstacle)
+}
+
 // Assess puts workloads where a placement has them and returns what that comes to. It checks every constraint.
 func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessment, error) {
 	if len(host) != len(jobs) {
@@ -82,7 +92,7 @@ func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessmen
 			why = NoLife
 		}
 		if why != Fits {
-			return nil, fmt.Errorf("tco: workload %s does not fit on drive %s: %v", jobs[j].Name, drives[k].Name, why)
+			return nil, &Misfit{Workload: jobs[j].Name, Drive: drives[k].Name, Obstacle: why}
 		}
 		p.put(k, &jobs[j])
 	}

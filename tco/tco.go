@@ -24,6 +24,8 @@ package tco
 import (
 	"fmt"
 	"math"
+
+	"farflash/internal/spelling"
 )
 
 // Mode says whose formulas are computed.
@@ -45,6 +47,12 @@ var modeNames = []string{"corrected", "paper"}
 
 // String is the mode's name in a plan.
 func (m Mode) String() string { return modeNames[m] }
+
+// MarshalText writes the mode's name.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(modeNames[m]), nil }
+
+// UnmarshalText reads a mode's name.
+func (m *Mode) UnmarshalText(text []byte) error { return spelling.OneOf(text, modeNames, m) }
 
 // Config says how cost and lifetime are counted.
 type Config struct {
