@@ -75,7 +75,7 @@ type Named struct{ Name, Text string }
 func All() []Experiment {
 	return []Experiment{snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
 		replicastTable(2, "400MiB/s", replicastTable2), replicastTable(3, "1000MiB/s", replicastTable3),
-		mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10()}
+		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10()}
 }
 
 // Find returns the experiment with an id.

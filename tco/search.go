@@ -218,11 +218,11 @@ func (s *search) run(steps int, seed uint64) []int {
 			used++
 		}
 	}
-	share := 0.05
+	// Of many workloads one is little beside a drive.
+	hot := s.sumCost * min(0.05/float64(max(1, used)), 0.1/float64(n))
 	if n < few {
-		share = 1
+		hot = s.sumCost / float64(max(1, used))
 	}
-	hot := share * s.sumCost / float64(max(1, used))
 	for i := range steps {
 		cool := float64(i) / float64(steps)
 		limit := 0.0
