@@ -38,6 +38,12 @@ func (c *Cluster) Bounds() []Bound {
 		fromGateways, fromTargets = put, read+put*float64(c.copies-1)
 	}
 	list := []Bound{{"disks", disks / (written + read)}}
+	if c.cfg.Disk.Model == ModelSSD {
+		list = list[:0]
+		if most := c.ceiling; most.Write > 0 && most.Read > 0 {
+			list = append(list, Bound{"drives", targets / max(written*most.Write.TimeFor(c.piece).Seconds(), read*most.Read.TimeFor(c.piece).Seconds())})
+		}
+	}
 	add := func(resource string, nodes, pieces float64) {
 		if pieces > 0 {
 			list = append(list, Bound{resource, nodes / (pieces * piece)})
@@ -45,7 +51,7 @@ func (c *Cluster) Bounds() []Bound {
 	}
 	add("targets' links", targets, max(written, fromTargets))
 	add("gateways' links", gateways, max(fromGateways, read))
-	if !c.cfg.Load.open() && get == 0 {
+	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
 		list = append(list, Bound{"chunks outstanding", gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.d.DiskChunk + fastest).Seconds()})
 	}
 	return list

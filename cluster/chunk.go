@@ -19,14 +19,16 @@ type chunk struct {
 	groups  [maxGroups]int32 // that may keep it, of protocols that have groups
 }
 
-// take has a gateway begin with a chunk that has waited since a time.
-func (c *Cluster) take(gateway int32, since sim.Time, read bool) {
+// take has a gateway begin with a chunk that may have waited.
+func (c *Cluster) take(a *Arrival) {
 	i := c.slot()
 	c.attempts++
-	c.chunks[i] = chunk{id: c.attempts, gateway: gateway, live: true, read: read, begun: since, started: c.eng.Now()}
-	if read {
+	c.chunks[i] = chunk{id: c.attempts, gateway: a.Gateway, live: true, read: a.Read, begun: a.At, started: c.eng.Now()}
+	if a.Read {
 		c.Counters.Gets.Begun++
-		c.chunks[i].object = int32(c.kept.rand.IntN(int64(c.cfg.Objects)))
+		if c.chunks[i].object = int32(a.Object); a.Object < 0 {
+			c.chunks[i].object = int32(c.kept.rand.IntN(int64(c.cfg.Objects)))
+		}
 		c.watch(i)
 		c.get.begin(i)
 		return

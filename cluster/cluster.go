@@ -137,6 +137,9 @@ type Config struct {
 	Objects int
 	// Disk is each target's disk.
 	Disk Disk
+	// Core is what lies between the nodes: ideal, which never blocks, or packet, the network that the scenario's section fabric describes, packet by
+	// packet. Its congestion control then takes the place of protocol dctcp's windows.
+	Core Core
 	// Link is each node's link.
 	Link Link
 	// Control is what control messages are.
@@ -147,15 +150,22 @@ type Config struct {
 	Failures []Failure
 	// Repair is what happens then.
 	Repair Repair
+	// Durability asks how long chunks last, over years.
+	Durability Durability
 	// Overcommit is to how many replicas a target of protocol grants grants at a time.
 	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
 	Compat Compat
 }
 
-// Disk is a disk of constant rate that writes one chunk after the other.
+// Disk is a target's disk.
 type Disk struct {
-	// Rate is how fast it writes.
+	// Model is what it is: rate, a constant one at which it does one thing after the other, or ssd, the drive that the scenario's section of that name
+	// describes.
+	Model Model
+	// Depth is how many things a target gives its ssd to do at once.
+	Depth int
+	// Rate is how fast it is; of an ssd what protocols reckon with in advance.
 	Rate units.ByteRate
 	// Queue is how much may wait for the disk before a target delays what it is sent; at least two chunks.
 	Queue units.Bytes
@@ -213,8 +223,8 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
-		Disk:    Disk{Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Durability: Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second}, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
 	}
@@ -236,6 +246,9 @@ func (c *Config) Validate() error {
 	c.checkCode(bad)
 	c.checkLoad(bad)
 	c.checkKinds(bad)
+	c.checkModel(bad)
+	c.checkCore(bad)
+	c.checkDurability(bad)
 	c.checkFailures(bad)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
 	bad(c.Outstanding <= 1 || c.Control.Queued, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)

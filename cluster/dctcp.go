@@ -62,6 +62,9 @@ func (p *dctcp) begin(i int32) {
 func (p *dctcp) chosen(i int32) {
 	for k := range p.c.chunks[i].n {
 		p.flows[i][k] = window{cwnd: max(initialWindow, p.c.cfg.Link.Frame), slow: true, alpha: alphaOne}
+		if p.c.net != nil {
+			p.flows[i][k].cwnd = unbounded
+		}
 		p.send(i, int(k))
 	}
 }
@@ -132,15 +135,23 @@ func (p *dctcp) frame(arg uint32, target int32, size units.Bytes) {
 	i := int32(arg)
 	x := &c.chunks[i]
 	k := x.place(target)
+	if c.net == nil {
+		p.acknowledge(x, i, k, target, size)
+	}
+	if p.come[target].whole(x, i, target, size, c.piece) {
+		c.keep(target, message{kind: dctcpKept, from: target, to: x.gateway, chunk: i, id: x.id})
+	}
+}
+
+// acknowledge has a target tell the gateway of a frame, and whether it was marked.
+func (p *dctcp) acknowledge(x *chunk, i int32, k int, target int32, size units.Bytes) {
+	c := p.c
 	ack := message{kind: frameAck, from: target, chunk: i, id: x.id, n: int32(k), a: sim.Time(size)}
 	if c.marked {
 		ack.b = 1
 	}
 	p.node[0] = x.gateway
 	c.tell(c.nodeOfTarget(target), ack, p.node[:])
-	if p.come[target].whole(x, i, target, size, c.piece) {
-		c.keep(target, message{kind: dctcpKept, from: target, to: x.gateway, chunk: i, id: x.id})
-	}
 }
 
 // floor implements protocol: all replicas on the gateway's link one after the other, the disk and the acknowledgement. Windows that are still small make it longer.

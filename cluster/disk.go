@@ -18,6 +18,7 @@ type disk struct {
 	ends    sim.Time // when it is done
 	waiting sim.Time // that the queue will take
 	busy    sim.Time // sum of all that is done or being done
+	drive   *drive   // what it is, if it has no constant rate
 }
 
 // job is one thing for a disk to do.
@@ -25,8 +26,9 @@ type job struct {
 	takes   sim.Time
 	size    units.Bytes
 	read    bool
-	repairs bool    // the write makes a piece again
-	void    bool    // taken back before it began
+	repairs bool // the write makes a piece again
+	begun   bool
+	void    bool    // taken back before it began, or lost with its target
 	message message // what is sent when a write is done; what was asked for by a read
 }
 
@@ -61,15 +63,22 @@ func (c *Cluster) equip() {
 
 // takes is how long a target's disk takes for a size.
 func (c *Cluster) takes(target int32, size units.Bytes) sim.Time {
-	if rate := c.targets[target].disk.rate; rate != c.cfg.Disk.Rate {
-		return rate.TimeFor(size)
+	d := &c.targets[target].disk
+	switch {
+	case d.drive != nil:
+		return d.drive.takes(size)
+	case d.rate != c.cfg.Disk.Rate:
+		return d.rate.TimeFor(size)
 	}
 	return c.d.Write(size)
 }
 
 // backlog is how long the disk will be busy with what it has.
 func (d *disk) backlog(now sim.Time) sim.Time {
-	if d.current < 0 {
+	switch {
+	case d.drive != nil:
+		return d.drive.takes(d.drive.bytes)
+	case d.current < 0:
 		return 0
 	}
 	return d.ends - now + d.waiting
@@ -77,7 +86,10 @@ func (d *disk) backlog(now sim.Time) sim.Time {
 
 // used is how long the disk has been busy until a time, which is not before its last event.
 func (d *disk) used(at sim.Time) sim.Time {
-	if d.current < 0 {
+	switch {
+	case d.drive != nil && len(d.drive.inside) > 0:
+		return d.busy + at - d.drive.since
+	case d.drive != nil || d.current < 0:
 		return d.busy
 	}
 	return d.busy - (d.ends - at)
@@ -96,6 +108,11 @@ func (c *Cluster) work(target int32, j job) int32 {
 	j.takes = c.takes(target, j.size)
 	c.jobs[i] = j
 	d.queue.push(i)
+	if d.drive != nil {
+		d.drive.bytes += j.size
+		c.feed(target)
+		return i
+	}
 	d.waiting += j.takes
 	if d.current < 0 {
 		c.next(target)
@@ -114,6 +131,7 @@ func (c *Cluster) next(target int32) {
 			continue
 		}
 		d.current, d.ends = i, c.eng.Now()+j.takes
+		j.begun = true
 		d.waiting -= j.takes
 		d.busy += j.takes
 		c.eng.Schedule(c.self, c.here, d.ends, evDisk, uint32(target))
@@ -135,6 +153,11 @@ func (c *Cluster) worked(target int32) {
 	j := c.jobs[i]
 	c.idle = append(c.idle, i)
 	c.next(target)
+	c.finished(target, &j)
+}
+
+// finished tells who waits for it that something is done.
+func (c *Cluster) finished(target int32, j *job) {
 	if j.read {
 		c.get.read(target, &j.message)
 		return
@@ -150,8 +173,12 @@ func (c *Cluster) worked(target int32) {
 // takeBack removes a read from a disk's queue if it has not begun.
 func (c *Cluster) takeBack(target, i int32) {
 	d := &c.targets[target].disk
-	if j := &c.jobs[i]; !j.void && d.current != i {
+	if j := &c.jobs[i]; !j.void && !j.begun {
 		j.void = true
+		if d.drive != nil {
+			d.drive.bytes -= j.size
+			return
+		}
 		d.waiting -= j.takes
 	}
 }

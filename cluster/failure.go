@@ -106,6 +106,9 @@ func (c *Cluster) crash(target int32) {
 		c.idle = append(c.idle, d.queue.pop())
 	}
 	d.waiting = 0
+	if d.drive != nil {
+		d.drive.crash(c)
+	}
 	c.targets[target].reads = c.targets[target].reads[:0]
 	c.recovery().restart(target)
 }

@@ -178,6 +178,10 @@ func (c *Cluster) dispatch(node, i int32) {
 		c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes+c.cfg.Link.Trip, evArrive, uint32(i))
 		return
 	}
+	if c.net != nil {
+		c.ship(node, i)
+		return
+	}
 	o := &c.out[node]
 	if p.data {
 		o.data.push(i)

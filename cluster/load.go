@@ -17,16 +17,18 @@ type Load struct {
 // open reports whether chunks come in their own time.
 func (l *Load) open() bool { return l.Rate > 0 || l.Share > 0 }
 
-// arrival is a chunk that waits at its gateway.
-type arrival struct {
-	at   sim.Time
-	read bool
+// Arrival is a chunk that comes to a gateway.
+type Arrival struct {
+	At      sim.Time
+	Gateway int32
+	Read    bool
+	Object  int64 // which of those that are kept is read; negative: any
 }
 
-// Source tells of chunks that come in their own time, as from a trace. It is asked for one after the other.
+// Source tells of chunks that come in their own time, as from a trace.
 type Source interface {
-	// Next is when the next chunk comes, to which gateway, and whether it is read; false if there is none.
-	Next() (at sim.Time, gateway int32, read, ok bool)
+	// Next fills in the next one, or reports that there is none. Times do not go back.
+	Next(*Arrival) bool
 }
 
 // loader has gateways begin chunks.
@@ -37,21 +39,20 @@ type loader struct {
 	gap     float64 // mean time between arrivals, ps
 	waiting []fifo  // by gateway
 	under   []int32 // by gateway: chunks under way
-	read    bool    // the one that comes next
-	gateway int32
+	coming  Arrival // the next
 }
 
 // fifo is a queue of arrivals.
 type fifo struct {
-	items []arrival
+	items []Arrival
 	head  int
 }
 
-func (q *fifo) push(x arrival) { q.items = append(q.items, x) }
+func (q *fifo) push(x Arrival) { q.items = append(q.items, x) }
 
-func (q *fifo) pop() (arrival, bool) {
+func (q *fifo) pop() (Arrival, bool) {
 	if q.head == len(q.items) {
-		return arrival{}, false
+		return Arrival{}, false
 	}
 	x := q.items[q.head]
 	if q.head++; q.head == len(q.items) {
@@ -101,36 +102,36 @@ func (l *loader) draw(share units.Fraction) bool {
 // arrivalAt plans the next arrival.
 func (c *Cluster) arrivalAt(from sim.Time) {
 	l := &c.load
-	at := from
+	x := &l.coming
 	if l.source != nil {
-		var ok bool
-		if at, l.gateway, l.read, ok = l.source.Next(); !ok {
+		if !l.source.Next(x) {
 			return
 		}
 	} else {
-		at += sim.Time(l.times.Exp() * l.gap)
-		l.gateway, l.read = int32(l.times.IntN(int64(len(c.gateways)))), l.draw(c.cfg.Reads)
+		x.At = from + sim.Time(l.times.Exp()*l.gap)
+		x.Gateway, x.Read, x.Object = int32(l.times.IntN(int64(len(c.gateways)))), l.draw(c.cfg.Reads), -1
 	}
-	c.eng.Schedule(c.self, c.here, max(at, c.eng.Now()), evArrival, 0)
+	x.At = max(x.At, c.eng.Now())
+	c.eng.Schedule(c.self, c.here, x.At, evArrival, 0)
 }
 
 // arrives: a chunk comes.
 func (c *Cluster) arrives() {
 	l := &c.load
-	g, read := l.gateway, l.read
+	x := l.coming
 	c.arrivalAt(c.eng.Now())
 	c.Counters.Arrived++
-	if l.under[g] < int32(c.cfg.Outstanding) {
-		l.under[g]++
-		c.take(g, c.eng.Now(), read)
+	if l.under[x.Gateway] < int32(c.cfg.Outstanding) {
+		l.under[x.Gateway]++
+		c.take(&x)
 		return
 	}
-	l.waiting[g].push(arrival{c.eng.Now(), read})
+	l.waiting[x.Gateway].push(x)
 }
 
 // begin has a gateway of a closed loop take a chunk.
 func (c *Cluster) begin(gateway int32) {
-	c.take(gateway, c.eng.Now(), c.load.draw(c.cfg.Reads))
+	c.take(&Arrival{At: c.eng.Now(), Gateway: gateway, Read: c.load.draw(c.cfg.Reads), Object: -1})
 }
 
 // freed: a gateway has one chunk fewer under way.
@@ -141,7 +142,7 @@ func (c *Cluster) freed(gateway int32) {
 		return
 	}
 	if x, ok := l.waiting[gateway].pop(); ok {
-		c.take(gateway, x.at, x.read)
+		c.take(&x)
 		return
 	}
 	l.under[gateway]--

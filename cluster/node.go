@@ -47,6 +47,11 @@ type Cluster struct {
 	copies   int         // targets of a chunk
 	piece    units.Bytes // what each of them keeps
 	attempts uint64      // chunks begun
+	slots    sim.Stream  // places of pieces on drives
+	ceiling  Ceiling     // of each drive
+	net      Network     // between nodes, instead of the links here
+	cargo    []cargo     // by the network's number
+	err      error
 
 	Counters Counters
 	// OnDone is told of each chunk that is done.
@@ -136,7 +141,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "cluster"), seed: seed}
+	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "cluster"), slots: sim.NewStream(seed, "cluster/slots"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
 	c.get = getter{c: c}

@@ -12,7 +12,7 @@ import (
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
-	if _, ok := r.value("cluster.put.count"); !ok {
+	if _, ok := r.value("cluster.bound.rate"); !ok {
 		return nil
 	}
 	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"), term.Right("mean"), term.Right("p50"),
@@ -71,6 +71,16 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
 		t.Row("begun again", r.written("cluster.put.aborted"), style.Dim("chunks whose negotiation found no common time"))
+	}
+	if v, ok := r.value("cluster.durability.nines"); ok {
+		t.Row("durability", term.Significant(v, 3)+" nines a year", style.Dim(fmt.Sprintf("any loss once in %s; what a failed drive kept is made again in %s", r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
+	}
+	if v, ok := r.value("cluster.multicast.rules"); ok && v > 0 {
+		or := ""
+		if _, ok := r.value("cluster.multicast.bier"); ok {
+			or = ", or a header of " + r.written("cluster.multicast.bier") + " in each packet (BIER)"
+		}
+		t.Row("multicast", r.written("cluster.multicast.rules")+" rules", style.Dim("in each switch"+or))
 	}
 	b.WriteString("\n" + style.Bold("cluster") + "\n")
 	return t.Write(b, style)

@@ -37,6 +37,7 @@ var Units = map[string]func(text string) (float64, error){
 		return float64(e), err
 	},
 	"W":     withSuffix("power", "W"),
+	"years": withSuffix("time in years", "years"),
 	"count": withSuffix("count"),
 	"ratio": withSuffix("ratio"),
 	"1/s":   withSuffix("rate", "/s", "IOPS", "iops"),
@@ -126,7 +127,7 @@ func ParseCondition(text string) (Condition, error) {
 
 func example(unit string) string {
 	for _, e := range []struct{ unit, text string }{{"us", "500us"}, {"s", "2s"}, {"B", "16KiB"}, {"B/s", "500MB/s"}, {"bit/s", "40Gbps"},
-		{"J", "3J"}, {"W", "12W"}, {"1/s", "100k"}, {"fraction", "95%"}, {"ratio", "1.5"}} {
+		{"J", "3J"}, {"W", "12W"}, {"years", "1000years"}, {"1/s", "100k"}, {"fraction", "95%"}, {"ratio", "1.5"}} {
 		if e.unit == unit {
 			return e.text
 		}

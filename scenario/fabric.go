@@ -171,7 +171,7 @@ func (s *Scenario) checkFabric(d *decoder) {
 			fail("fabric", fmt.Errorf("%s: a link that is down from %v until %v is not possible; until must be later, or 0 for ever", path, f.At, f.Until))
 		}
 	}
-	if len(s.Flows) == 0 && len(s.Targets) == 0 {
+	if len(s.Flows) == 0 && len(s.Targets) == 0 && s.ObjectCluster == nil {
 		d.fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
 	}
 	for i := range s.Flows {

@@ -47,7 +47,7 @@ func (m *meter) finish(s *Scenario, r *result.Result, interrupted bool) {
 		inFlight := m.inside()
 		r.Check("hosts' requests conserved", issued == ended+inFlight, fmt.Sprintf("issued %d = completed %d + under way %d", issued, ended, inFlight))
 	}
-	m.driveChecks(r)
+	driveChecks(r, m.drives)
 	m.warn(s, r, found, explain, interrupted)
 }
 
@@ -154,16 +154,16 @@ func minus(b, a []sim.Time) []sim.Time {
 
 // driveChecks are the drives' laws of conservation: each drive's own if there is one, and otherwise
 // how many drives keep each, with what the first says that does not.
-func (m *meter) driveChecks(r *result.Result) {
-	checks := m.drives[0].Checks()
-	if len(m.drives) == 1 {
+func driveChecks(r *result.Result, drives []*ssd.Drive) {
+	checks := drives[0].Checks()
+	if len(drives) == 1 {
 		for _, c := range checks {
 			r.Check(c.Name, c.OK, c.Detail)
 		}
 		return
 	}
 	bad := make([]string, len(checks))
-	for i, d := range m.drives {
+	for i, d := range drives {
 		for k, c := range d.Checks() {
 			if !c.OK && bad[k] == "" {
 				bad[k] = fmt.Sprintf("ssd[%d]: %s", i, c.Detail)
@@ -171,7 +171,7 @@ func (m *meter) driveChecks(r *result.Result) {
 		}
 	}
 	for k, c := range checks {
-		detail := fmt.Sprintf("on each of %d drives", len(m.drives))
+		detail := fmt.Sprintf("on each of %d drives", len(drives))
 		if bad[k] != "" {
 			detail = bad[k]
 		}

@@ -8,6 +8,7 @@ import (
 	"farflash/cluster"
 	"farflash/result"
 	"farflash/sim"
+	"farflash/ssd"
 	"farflash/stats"
 	"farflash/units"
 )
@@ -17,10 +18,12 @@ const clusterSlices = 200
 
 // checkCluster checks an object cluster, which has a scenario to itself.
 func (s *Scenario) checkCluster(d *decoder) {
+	s.checkChunks(d)
+	s.checkClusterNetwork(d)
 	for _, x := range []struct {
 		key   string
 		there bool
-	}{{"ssd", s.SSD != nil}, {"workload", len(s.Workload) > 0}, {"targets", len(s.Targets) > 0}, {"fabric", s.Fabric != nil}, {"flows", len(s.Flows) > 0}} {
+	}{{"targets", len(s.Targets) > 0}, {"flows", len(s.Flows) > 0}} {
 		if x.there {
 			d.fail(s.where(x.key), "%s: an object cluster has none; leave it out, or leave out object_cluster", x.key)
 		}
@@ -56,12 +59,21 @@ type clusterSlice struct {
 	sent     []sim.Time         // how long each gateway's link was
 	got      []sim.Time         // and each target's
 	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
+	drives   ssd.Stats          // sums
 }
 
 // runCluster simulates an object cluster.
 func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*Outcome, error) {
 	eng := sim.New()
-	c, err := cluster.New(*s.ObjectCluster, eng, o.Seed)
+	cfg := *s.ObjectCluster
+	if len(s.Workload) > 0 {
+		share, err := s.readShare(o.Seed)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Reads = share
+	}
+	c, err := cluster.New(cfg, eng, o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("object_cluster: %w", err)
 	}
@@ -77,6 +89,25 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		now.latency[op].Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
 	}
+	drives, err := s.clusterDrives(c, eng, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	net, err := s.clusterNetwork(c, eng, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	links := s.measureNetwork(net)
+	var trace *chunked
+	if len(s.Workload) > 0 {
+		p, t, err := s.chunks(o.Seed)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = p.Close() }() // it was only read
+		trace = t
+		c.Replay(trace)
+	}
 	c.Start()
 	interrupted := false
 	for k := range clusterSlices {
@@ -84,9 +115,13 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		if k == clusterSlices-1 {
 			end = until
 		}
-		eng.Run(end)
+		links.run(eng, end)
 		now.at, now.counters = end, c.Counters
 		now.disks, now.sent, now.got = c.Busy(end)
+		now.drives = driveStats(drives)
+		if err := c.Err(); err != nil {
+			return nil, fmt.Errorf("object_cluster: %w", err)
+		}
 		slices = append(slices, now)
 		now = &clusterSlice{}
 		if o.Progress != nil {
@@ -99,13 +134,20 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	}
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
-	s.fillCluster(r, c, slices, means, interrupted)
+	if trace != nil {
+		if err := trace.failed(); err != nil {
+			return nil, s.at(0, err)
+		}
+	}
+	s.fillCluster(r, c, slices, drives, means, interrupted)
+	links.finish(r, slices[len(slices)-1].at, interrupted)
+	r.Set("sim.events", float64(c.Events()))
 	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted}, nil
 }
 
 // fillCluster fills in the result.
-func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*clusterSlice, means *stats.Series, interrupted bool) {
-	cfg := s.ObjectCluster
+func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*clusterSlice, drives []*ssd.Drive, means *stats.Series, interrupted bool) {
+	cfg := c.Config()
 	last := slices[len(slices)-1]
 	skip, explain := s.Measure.WarmUp.slices(slices, means, r)
 	from := &clusterSlice{disks: make([]sim.Time, cfg.Targets), sent: make([]sim.Time, cfg.Gateways), got: make([]sim.Time, cfg.Targets)}
@@ -116,10 +158,13 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	r.SimulatedS = last.at.Seconds()
 	r.Summary = clusterSummary(cfg)
 	r.Limits = []string{"The network's core never blocks, and processors take no time."}
+	if cfg.Core == cluster.CorePacket {
+		r.Limits[0] = "Processors take no time. What is multicast is one message for each receiver: transports of the packet network are between two."
+	}
 	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
 		r.Limits = append(r.Limits, "No target fails and no frame is lost.")
 	}
-	if cfg.Load == (cluster.Load{}) {
+	if cfg.Load == (cluster.Load{}) && len(s.Workload) == 0 {
 		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop): rate and mean latency are one measurement, not two.")
 	}
 	if cfg.Compat == cluster.CompatSURGE {
@@ -154,6 +199,9 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 		r.Set("cluster.get.hedged", float64(last.counters.Hedged-from.counters.Hedged))
 	}
 	clusterLosses(r, c, &from.counters)
+	s.fillDrives(r, drives, last, from)
+	fillLasting(r, c)
+	fillMulticast(r, cfg)
 	bound := c.Bound()
 	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
 	if span > 0 {
@@ -182,7 +230,6 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 		detail = err.Error()
 	}
 	r.Check("chunks conserved", err == nil, detail)
-	r.Set("sim.events", float64(c.Events()))
 	if interrupted {
 		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done)
 	}
@@ -231,7 +278,11 @@ func clusterSummary(cfg *cluster.Config) string {
 		read, _ := cfg.Read.MarshalText()
 		text += fmt.Sprintf(", %v of them read (%s)", cfg.Reads, read)
 	}
-	return text + fmt.Sprintf("; disks of %v, links of %v", cfg.Disk.Rate, cfg.Link.Rate)
+	disks := fmt.Sprintf("disks of %v", cfg.Disk.Rate)
+	if cfg.Disk.Model == cluster.ModelSSD {
+		disks = "drives"
+	}
+	return text + fmt.Sprintf("; %s, links of %v", disks, cfg.Link.Rate)
 }
 
 // shareOf is the mean share of a time that each was busy.

@@ -3,6 +3,10 @@ package scenario
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -20,7 +24,9 @@ func TestClusterMistakes(t *testing.T) {
 		{"odd groups", "targets: 18", "targets: 20", "a.yaml:1:17: object_cluster.group: 9 does not divide the 20 targets; the nearest number of targets that it divides is 18"},
 		{"no chunk", "gateways: 18", "chunk: 0B", "a.yaml:1:25: object_cluster.chunk: 0B is not possible; use 1B to 1GiB"},
 		{"without an end", "until: 5ms", "warm_up: auto", "a.yaml:2:10: measure.until: gateways put chunks for ever; give a time such as 10ms"},
-		{"with a drive", "measure", "ssd: tlc-enterprise\nmeasure", "a.yaml:2:6: ssd: an object cluster has none; leave it out, or leave out object_cluster"},
+		{"with a drive", "measure", "ssd: tlc-enterprise\nmeasure", "a.yaml:2:6: ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set that, or leave ssd out"},
+		{"without its drive", "gateways: 18", "disk: {model: ssd}", `a.yaml:1:32: object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: tlc-enterprise`},
+		{"two traces", "measure", "workload: [{trace: {file: a.csv}}, {trace: {file: b.csv}}]\nmeasure", "a.yaml:2:11: workload: an object cluster replays one trace; leave out all others, or say with object_cluster.load how many chunks come"},
 		{"requests", "until: 5ms", "until: 5ms, requests: true", "a.yaml:2:33: measure.requests: an object cluster has none"},
 		{"a code for multicast", "gateways: 18", "code: {data: 4, parity: 2}", "a.yaml:1:24: object_cluster.code: replicast-m sends the same to all targets, and the pieces of a code differ; use replicast-h or pull"},
 		{"two loads", "gateways: 18", "load: {rate: 100, share: 50%}", "a.yaml:1:43: object_cluster.load.share: the load is given twice; leave rate or share out"},
@@ -92,5 +98,102 @@ func TestClusterRun(t *testing.T) {
 		if s.ObjectCluster.Control.Queued {
 			t.Error("SURGE's control messages queue")
 		}
+	}
+}
+
+// TestClusterDrives: targets whose disks are drives that collect garbage reach what the drives can do and not more, keep the laws of both, and go on when
+// one of them fails in the middle.
+func TestClusterDrives(t *testing.T) {
+	const text = `ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 24, pages_per_block: 32}, preconditioning: {fill: steady}}
+object_cluster: {gateways: 6, targets: 6, group: 3, protocol: pull, chunk: 256KiB, outstanding: 4, disk: {model: ssd, rate: 1GB/s}, link: {rate: 100Gbps}}
+measure: {until: 60ms, warm_up: 20%}`
+	for _, failure := range []string{"[]", "[{target: 2, at: 20ms}]"} {
+		o := run(t, text, 3, "object_cluster.failures="+failure)
+		if waf := metric(t, o, "ssd.waf"); waf <= 1.05 || waf > 10 {
+			t.Errorf("failures %s: a write amplification of %v on full drives", failure, waf)
+		}
+		if reached := metric(t, o, "cluster.bound.reached"); reached < 0.1 || reached > 1 {
+			t.Errorf("failures %s: %.3f of the bound", failure, reached)
+		}
+		for _, c := range o.Result.Checks {
+			if !c.OK {
+				t.Errorf("failures %s: %s: %s", failure, c.Name, c.Detail)
+			}
+		}
+	}
+}
+
+// TestClusterReplay: a trace's requests come as the chunks that they touch, reads and writes at its times.
+func TestClusterReplay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.csv")
+	var b strings.Builder
+	b.WriteString("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n")
+	for i := range 100 {
+		op := "Write"
+		if i%4 == 0 {
+			op = "Read"
+		}
+		fmt.Fprintf(&b, "%d,host,0,%s,%d,%d,100\n", 128166372000000000+int64(i)*1000, op, i<<20, 200<<10) // two or more chunks of 128 KiB each 100 us
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := run(t, "workload: [{trace: {file: "+file+"}}]\n"+smallCluster, 3, "object_cluster.protocol=pull", "object_cluster.outstanding=8", "measure.until=40ms", "measure.warm_up=none")
+	if put, get := metric(t, o, "cluster.put.count"), metric(t, o, "cluster.get.count"); put != 150 || get != 50 {
+		t.Errorf("%v chunks put and %v got, not 150 and 50", put, get)
+	}
+	if _, err := parse("workload: [{trace: {file: "+file+"}}]\n"+smallCluster, "object_cluster.reads=10%"); err == nil {
+		t.Error("reads beside a trace are not refused")
+	}
+}
+
+// TestClusterNetwork: on a network of packets every protocol keeps its laws, on an idle one that is not oversubscribed pull does what it does on the ideal core, and an
+// oversubscribed one costs something.
+func TestClusterNetwork(t *testing.T) {
+	const text = `object_cluster: {gateways: 8, targets: 8, group: 4, protocol: pull, core: packet, disk: {rate: 400MiB/s}}
+fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 8}}, host_link: 10Gbps, up_link: 100Gbps}
+measure: {until: 16ms, warm_up: 4ms}`
+	for _, protocol := range []string{"uch-ccp", "replicast-m", "replicast-h", "pull", "chain", "grants", "dctcp"} {
+		o := run(t, text, 3, "object_cluster.protocol="+protocol)
+		for _, c := range o.Result.Checks {
+			if !c.OK {
+				t.Errorf("%s: %s: %s", protocol, c.Name, c.Detail)
+			}
+		}
+		narrow := metric(t, run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s", "fabric.up_link=10Gbps"), "cluster.put.iops")
+		wide := metric(t, run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s"), "cluster.put.iops")
+		if narrow >= 0.95*wide {
+			t.Errorf("%s: %v chunks a second with up links that carry an eighth, %v with all", protocol, narrow, wide)
+		}
+		if protocol == "pull" {
+			if reached := metric(t, o, "cluster.bound.reached"); reached < 0.97 || reached > 1.03 {
+				t.Errorf("pull reaches %.3f of the bound on a network that is not busy", reached)
+			}
+		}
+	}
+}
+
+// TestClusterLasting: durability follows the protocol's groups and the placement, and the simulation of accelerated failures agrees with the chain.
+func TestClusterLasting(t *testing.T) {
+	nines := map[string]float64{}
+	for _, c := range []string{"replicast-m", "pull", "chain", "chain copysets"} {
+		protocol, placement, there := strings.Cut(c, " ")
+		overrides := []string{"object_cluster.protocol=" + protocol, "object_cluster.durability.afr=2%", "object_cluster.targets=90"}
+		if there {
+			overrides = append(overrides, "object_cluster.placement="+placement)
+		}
+		o := run(t, smallCluster, 3, overrides...)
+		nines[c] = metric(t, o, "cluster.durability.nines")
+		chain, simulated, half := metric(t, o, "cluster.durability.accelerated.chain"), metric(t, o, "cluster.durability.accelerated.simulated"), metric(t, o, "cluster.durability.accelerated.half")
+		if math.Abs(chain-simulated) > 2*half { // some four standard errors
+			t.Errorf("%s: %v years by the chain, %v +- %v as simulated", c, chain, simulated, half)
+		}
+	}
+	if nines["pull"] != nines["chain"] || nines["chain copysets"] <= nines["chain"] {
+		t.Errorf("nines: %v; few copysets lose less often, and where chunks may go anywhere the protocol does not matter", nines)
+	}
+	o := run(t, smallCluster, 3)
+	if rules := metric(t, o, "cluster.multicast.rules"); rules != 2*(84+36)+2 {
+		t.Errorf("%v rules for two groups of nine with three replicas", rules)
 	}
 }

@@ -331,7 +331,7 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 	// A drive goes on for a while after it has ended the last request; shares are of all that it did.
 	f := figures{r: r, cfg: s.sameDrive(), drives: t.drives, now: sum, span: max(end, last)}
 	f.fill()
-	(&meter{drives: t.drives}).driveChecks(r)
+	driveChecks(r, t.drives)
 	r.Set("sim.events", float64(t.events.Load()))
 	t.figures(r)
 	if interrupted {

@@ -138,6 +138,8 @@ func Quantity(v float64, unit string) string {
 		return scaled(v, joule, " ")
 	case "W":
 		return scaled(v, watts, " ")
+	case "years":
+		return Rate(v) + " years"
 	case "count":
 		return Count(v)
 	}

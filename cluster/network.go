@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"farflash/internal/spelling"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// What lies between nodes may be a network of its own, packet by packet, in place of the core that never blocks. Every parcel is then one message of that
+// network, and what is multicast is one for each receiver, for its transport is between two.
+
+// Core is what lies between nodes.
+type Core uint8
+
+// The cores.
+const (
+	// CoreIdeal never blocks.
+	CoreIdeal Core = iota
+	// CorePacket is a network that is simulated packet by packet.
+	CorePacket
+)
+
+var coreNames = []string{"ideal", "packet"}
+
+// MarshalText writes the core's name.
+func (k Core) MarshalText() ([]byte, error) { return []byte(coreNames[k]), nil }
+
+// UnmarshalText reads a core's name.
+func (k *Core) UnmarshalText(text []byte) error { return spelling.OneOf(text, coreNames, k) }
+
+// Network carries messages from node to node; gateways come first, then targets.
+type Network interface {
+	// Send sends so many bytes and returns the number by which Cluster.Delivered will be told that they have arrived. It may use a number again
+	// after that.
+	Send(from, to int32, size units.Bytes, control bool) (int32, error)
+}
+
+// cargo is a parcel on its way to one of its receivers.
+type cargo struct{ parcel, node int32 }
+
+// Carry has a network carry everything; it is called before Start.
+func (c *Cluster) Carry(n Network) { c.net = n }
+
+// ship gives a parcel to the network.
+func (c *Cluster) ship(from, i int32) {
+	p := &c.parcels[i]
+	for _, to := range p.to[:p.n] {
+		c.out[from].used += p.takes
+		m, err := c.net.Send(from, to, p.size, !p.data)
+		if err != nil {
+			if c.err == nil {
+				c.err = err
+			}
+			return
+		}
+		for int(m) >= len(c.cargo) {
+			c.cargo = append(c.cargo, cargo{-1, -1})
+		}
+		c.cargo[m] = cargo{i, to}
+	}
+}
+
+// Delivered is what the network calls when a message has arrived.
+func (c *Cluster) Delivered(m int32) {
+	x := c.cargo[m]
+	p := &c.parcels[x.parcel]
+	c.in[x.node].used += p.takes
+	c.deliver(x.parcel, x.node)
+	if p = &c.parcels[x.parcel]; p.left == 0 {
+		c.spare = append(c.spare, x.parcel)
+	}
+}
+
+// unbounded is a window that never closes: the network has its own.
+const unbounded = units.Bytes(sim.Forever)
+
+func (c *Config) checkCore(bad checker) {
+	if c.Core != CorePacket {
+		return
+	}
+	bad(c.Control.Queued, "core", "a packet network needs control.queued: true")
+	bad(c.Link.Loss == 0, "link.loss", "a packet network loses what its switches drop, and sends it again itself; leave it out")
+}
