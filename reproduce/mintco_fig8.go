@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"farflash/tco"
+	"farflash/tco/certify"
 )
 
 func mintcoFig8() Experiment {
@@ -64,6 +65,9 @@ func zoned(cfg tco.Config, model tco.Drive, jobs []tco.Workload, zones int) (*tc
 }
 
 const mostZones = 5
+
+// hindsightSeeds is over how many of the seeds plans with hindsight are made, which take most of the time.
+const hindsightSeeds = 10
 
 func zoneName(zones int) string {
 	switch zones {
@@ -170,7 +174,7 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 	for z := range runs {
 		runs[z] = make([]run, mintcoSeeds)
 	}
-	best, bound := make([]float64, mintcoSeeds), make([]float64, mintcoSeeds)
+	best, bound := make([]float64, hindsightSeeds), make([]float64, hindsightSeeds)
 	err = overSeeds(ctx, o, mintcoSeeds, func(i int, seed uint64) error {
 		jobs := fit.Draw(seed, offlineWorkloads, 0)
 		for z := range runs {
@@ -180,11 +184,17 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 			}
 			runs[z][i] = run{a.CostPerGB(), float64(len(x.Drives)), a.SpaceCV, a.IOPSCV, a.EnduranceLimited}
 		}
+		if i >= hindsightSeeds {
+			return nil
+		}
 		p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: model, Count: 200, Optional: true}}, Jobs: jobs}
 		p.Config.WarmUp = false
 		x, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
 		if err != nil {
 			return err
+		}
+		if err := certify.Check(&p, x.Certificate); err != nil {
+			return fmt.Errorf("the bound's certificate: %w", err)
 		}
 		best[i], bound[i] = x.CostPerGB(), x.Bound
 		return nil
@@ -231,10 +241,10 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 	for i := range best {
 		mostGap = max(mostGap, best[i]/bound[i]-1)
 	}
-	saved := interval(ratios(best, greedy))
+	saved := interval(ratios(best, greedy[:hindsightSeeds]))
 	r.Rows = append(r.Rows, Row{mode + ": greedy", "drives worn out before anything else ends them", nil, limited, "%", "all without a horizon", cfg.Mode != tco.Paper || limited == 100},
-		Row{mode + ": plan with hindsight", "money a GB over greedy", nil, saved.Mean, "x", plusMinus(saved), saved.Mean <= 1},
-		Row{mode + ": plan with hindsight", "above the proven bound", nil, 100 * (gap.Mean - 1), "%", "within 5 % in every seed; " + plusMinus(gap), mostGap <= 0.05},
-		Row{mode + ": plan with hindsight", "most above the bound in any seed", nil, 100 * mostGap, "%", "within 5 %", mostGap <= 0.05})
+		Row{mode + ": plan with hindsight, 10 seeds", "money a GB over greedy", nil, saved.Mean, "x", plusMinus(saved), saved.Mean <= 1},
+		Row{mode + ": plan with hindsight, 10 seeds", "above the proven bound", nil, 100 * (gap.Mean - 1), "%", "within 5 % in every seed; " + plusMinus(gap), mostGap <= 0.05},
+		Row{mode + ": plan with hindsight, 10 seeds", "most above the bound in any seed", nil, 100 * mostGap, "%", "within 5 %", mostGap <= 0.05})
 	return nil
 }
