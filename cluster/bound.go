@@ -23,15 +23,15 @@ func (c *Cluster) Bounds() []Bound {
 	put := 1 - get
 	piece := c.d.Send(c.piece, rate).Seconds() // on a link
 	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
-	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.Targets)
+	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.used())
 	disks, fastest := 0.0, c.d.DiskChunk
-	for t := range c.targets {
+	for t := range c.targets[:c.cfg.used()] {
 		takes := c.takes(int32(t), c.piece)
 		disks += 1 / takes.Seconds()
 		fastest = min(fastest, takes)
 	}
 	fromGateways, fromTargets := written, read
-	if c.cfg.Protocol == ReplicastM {
+	if c.cfg.Protocol.traits().multicasts {
 		fromGateways = put // one multicast
 	}
 	if c.chained() {
@@ -52,7 +52,7 @@ func (c *Cluster) Bounds() []Bound {
 	add("targets' links", targets, max(written, fromTargets))
 	add("gateways' links", gateways, max(fromGateways, read))
 	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
-		list = append(list, Bound{"chunks outstanding", gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.d.DiskChunk + fastest).Seconds()})
+		list = append(list, Bound{"chunks outstanding", gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.keepTime(c.d.DiskChunk) + c.keepTime(fastest)).Seconds()})
 	}
 	return list
 }
@@ -90,7 +90,7 @@ func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 	for i := range c.targets {
 		d := &c.targets[i].disk
 		used := d.used(at)
-		if c.cfg.Compat == CompatSURGE {
+		if c.cfg.Compat != CompatNone {
 			used = d.busy + d.waiting // a write counts as soon as it is queued
 		}
 		disks = append(disks, used)

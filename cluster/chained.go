@@ -85,7 +85,7 @@ func (p *chained) floor() sim.Time {
 	if !c.chained() {
 		last = c.dataTime(d)
 	}
-	return c.probing() + c.dataTime(d) + d.Trip + sim.Time(c.copies-1)*last + d.DiskChunk + c.onLink(d) + d.Trip
+	return c.probing() + c.dataTime(d) + d.Trip + sim.Time(c.copies-1)*last + c.keepTime(d.DiskChunk) + c.onLink(d) + d.Trip
 }
 
 // abandon implements recovery: targets that have a part of the chunk forget it.

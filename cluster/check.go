@@ -30,11 +30,11 @@ func (c *Config) pieces() int { return max(c.Code.Data, 1) }
 
 // candidates is how many groups may keep a chunk; 0 where there are no groups.
 func (c *Config) candidates() int {
-	switch c.Protocol {
-	case ReplicastM, ReplicastH:
-		return 1
-	case Pull:
+	switch {
+	case c.Protocol == Pull:
 		return c.Groups
+	case c.Protocol.traits().finds == findsBidders:
+		return 1
 	}
 	return 0
 }
@@ -57,7 +57,8 @@ func (c *Config) checkCode(bad checker) {
 		return
 	}
 	bad(k.Data >= 1 && k.Parity >= 0 && k.Data+k.Parity <= maxReplicas, "code", "%d+%d is not possible; use at most %d pieces", k.Data, k.Parity, maxReplicas)
-	bad(c.Protocol != ReplicastM, "code", "replicast-m sends the same to all targets, and the pieces of a code differ; use replicast-h or pull")
+	bad(!c.Protocol.traits().multicasts, "code", "%v sends the same to all targets, and the pieces of a code differ; use replicast-h or pull", c.Protocol)
+	bad(c.Protocol.traits().finds != findsOwn, "code", "%v puts a chunk to one target; leave it out, or use another protocol", c.Protocol)
 	bad(units.Bytes(k.Data) <= c.Chunk, "code.data", "%d pieces of %v are empty", k.Data, c.Chunk)
 }
 
@@ -71,6 +72,7 @@ func (c *Config) checkLoad(bad checker) {
 	bad(c.HedgeAfter >= 0, "hedge_after", "%v is not possible; use a time such as 2ms", c.HedgeAfter)
 	bad(c.Read != ReadHedged && c.Read != ReadTied || c.copies() > c.pieces(), "read", "%v needs another target to ask, and a chunk is read from all %d that have it", readingNames[c.Read], c.pieces())
 	bad(c.Reads == 0 || c.Control.Queued, "reads", "data that is read takes turns on the links, which needs control.queued: true")
+	bad(c.Reads == 0 || c.Protocol.traits().finds != findsOwn, "reads", "the gateways of %v only write, each to its own target; leave it out, or use another protocol", c.Protocol)
 	bad(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
 	bad(c.Choices >= 1 && c.Choices*c.copies() <= maxCandidates, "choices", "%d are not possible; use 1 to %d", c.Choices, maxCandidates/max(c.copies(), 1))
 	bad(c.Choices == 1 || c.Control.Queued, "choices", "asking takes turns on the links, which needs control.queued: true")
@@ -90,3 +92,47 @@ func (c *Config) checkKinds(bad checker) {
 
 // lossy reports whether messages may be lost.
 func (c *Config) lossy() bool { return c.Link.Loss > 0 || len(c.Failures) > 0 }
+
+func (c *Config) checkCompat(bad checker) {
+	if c.Compat == CompatNone {
+		return
+	}
+	build := c.Protocol.traits().build
+	bad(build != CompatNone, "compat", "SURGE has no %v; leave it out", c.Protocol)
+	bad(c.Compat >= build, "compat", "%v has no %v; use %v", c.Compat, c.Protocol, build)
+	bad(!c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
+}
+
+// checkTargets checks what says how the targets of a chunk are found and sent to.
+func (c *Config) checkTargets(bad checker) {
+	t := c.Protocol.traits()
+	bad(!c.Choosy || t.sequential, "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
+	bad(!t.queued || c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
+	bad(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
+	bad(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
+	if t.finds == findsPlaced {
+		bad(c.Placement != PlaceRandom || t.build == CompatNone || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
+		return
+	}
+	why := "the group of a chunk bids for it"
+	switch {
+	case t.finds == findsOwn:
+		why = "each gateway has a target of its own"
+	case c.Protocol == ReplicastProxy:
+		why = "the proxy of a chunk's group chooses"
+	}
+	bad(c.Placement == PlaceRandom, "placement", "%v decides nothing: %s; leave it out, or use another protocol", placementNames[c.Placement], why)
+	bad(c.Choices == 1, "choices", "%d decide nothing: %s; leave it out, or use another protocol", c.Choices, why)
+	if t.finds == findsOwn {
+		bad(c.Replicas == 1, "replicas", "%d are not possible with %v, whose gateways have one target each; use 1", c.Replicas, c.Protocol)
+		bad(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways has one of its own", c.Targets, c.Gateways)
+		return
+	}
+	bad(c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", c.Group, c.copies())
+	bad(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
+	bad(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
+	bad(c.Protocol != Pull || c.Groups >= 1 && c.Groups <= maxGroups, "groups", "%d are not possible; use 1 to %d", c.Groups, maxGroups)
+	bad(c.Protocol != Pull || c.Groups*c.Group <= c.Targets, "groups", "%d groups of %d are more than the %d targets", c.Groups, c.Group, c.Targets)
+	bad(c.candidates()*c.Group <= maxGroup, "group", "%d targets are more than one multicast reaches here; use at most %d", c.candidates()*c.Group, maxGroup)
+	bad(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
+}

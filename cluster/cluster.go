@@ -23,60 +23,12 @@ import (
 	"math"
 
 	"farflash/cluster/reserve"
+	"farflash/cluster/tier"
+	"farflash/cluster/traffic"
 	"farflash/internal/spelling"
 	"farflash/sim"
 	"farflash/units"
 )
-
-// Scheme is how chunks are put.
-type Scheme uint8
-
-// The protocols.
-const (
-	// UCH is SURGE's UCH-CCP (model 5): targets at random, unicast, the receiver divides its link.
-	UCH Scheme = iota
-	// UCHInverse is the same, but a flow gets the more of the link the less it has to send.
-	UCHInverse
-	// ReplicastM is Replicast with multicast of control and data (model 7).
-	ReplicastM
-	// ReplicastH is Replicast with multicast control and unicast data (model 8).
-	ReplicastH
-	// Pull is receiver pull with late binding over two groups, our own (docs/adr/0006-pull.md).
-	Pull
-	// Chain is chain replication over hashed placement.
-	Chain
-	// Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
-	Grants
-	// DCTCP is window-based unicast over hashed placement.
-	DCTCP
-)
-
-var schemeNames = []string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "pull", "chain", "grants", "dctcp"}
-
-// String is the protocol's name in scenarios.
-func (s Scheme) String() string { return schemeNames[s] }
-
-// MarshalText writes the protocol's name.
-func (s Scheme) MarshalText() ([]byte, error) { return []byte(schemeNames[s]), nil }
-
-// surgeNumbers are SURGE's names for its models.
-var surgeNumbers = map[string]string{"5": "uch-ccp", "7": "replicast-m", "8": "replicast-h"}
-
-// UnmarshalText reads a protocol's name, or SURGE's number for it.
-func (s *Scheme) UnmarshalText(text []byte) error {
-	if name, ok := surgeNumbers[string(text)]; ok {
-		text = []byte(name)
-	}
-	return spelling.OneOf(text, schemeNames, s)
-}
-
-// division is how a target of the unicast protocols divides its link.
-func (s Scheme) division() reserve.Division {
-	if s == UCHInverse {
-		return reserve.DivideByRemaining
-	}
-	return reserve.DivideEqually
-}
 
 // Compat is whose deviations from a real cluster are reproduced.
 type Compat uint8
@@ -86,9 +38,14 @@ const (
 	CompatNone Compat = iota
 	// CompatSURGE is SURGE as the Replicast paper used it, build d92018f.
 	CompatSURGE
+	// CompatSURGEHead is SURGE's last build, 9872498.
+	CompatSURGEHead
 )
 
-var compatNames = []string{"none", "surge-d92018f"}
+var compatNames = []string{"none", "surge-d92018f", "surge-9872498"}
+
+// String is the choice's name in scenarios.
+func (c Compat) String() string { return compatNames[c] }
 
 // MarshalText writes the choice's name.
 func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
@@ -106,7 +63,7 @@ type Config struct {
 	Protocol Scheme
 	// Chunk is the size of a chunk.
 	Chunk units.Bytes
-	// Replicas is how many targets keep each chunk.
+	// Replicas is how many targets keep each chunk. command-window has 1 where nothing is said.
 	Replicas int
 	// Group is how many targets a negotiating group of Replicast has.
 	Group int
@@ -122,7 +79,7 @@ type Config struct {
 	Placement Placement
 	// Choices is of how many candidates for each replica the least loaded one is taken, after asking them; 1 asks nobody.
 	Choices int
-	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait.
+	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait. command-window has 2 where nothing is said.
 	Outstanding int
 	// Load is what gateways do: a closed loop if it says nothing.
 	Load Load
@@ -144,6 +101,17 @@ type Config struct {
 	Link Link
 	// Control is what control messages are.
 	Control Control
+	// Tier is what an SSD and the HDDs behind it are; with tiering alone.
+	Tier tier.Policy
+	// Traffic is what nodes send each other that put nothing; with storm, power-of-two, peers, peers-bucket, ping-pong and pipeline alone. Where
+	// nothing is said it is what SURGE's model does.
+	Traffic traffic.Pattern
+	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
+	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
+	Acknowledge Acknowledge
+	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best is too far away, each time twice as
+	// patient. replicast-h-double and compat: surge-9872498 mean true where nothing is said.
+	Choosy bool
 	// RetryAfter is after how long a chunk that is not done is begun again, if messages can be lost; 0 is what its gateway has learnt.
 	RetryAfter units.Duration
 	// Failures are targets that fail.
@@ -154,7 +122,8 @@ type Config struct {
 	Durability Durability
 	// Overcommit is to how many replicas a target of protocol grants grants at a time.
 	Overcommit int
-	// Compat is whose deviations from a real cluster are reproduced: none or surge-d92018f.
+	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
+	// last one).
 	Compat Compat
 }
 
@@ -169,6 +138,9 @@ type Disk struct {
 	Rate units.ByteRate
 	// Queue is how much may wait for the disk before a target delays what it is sent; at least two chunks.
 	Queue units.Bytes
+	// Latency says whether acknowledgements come later the more waits for the disk: constant or grows. command-window means grows where nothing is
+	// said.
+	Latency DiskLatency
 	// Kinds are disks that differ, each of a share of the targets.
 	Kinds []Kind
 }
@@ -207,6 +179,11 @@ type Link struct {
 	Mark units.Bytes
 }
 
+// effective is the rate without headers.
+func (l *Link) effective() units.BitRate {
+	return l.Rate - l.Rate*units.BitRate(math.Round(float64(l.Overhead)*100))/100
+}
+
 // Control is what control messages are.
 type Control struct {
 	// Unicast is the size of a control message of the unicast protocols.
@@ -227,11 +204,16 @@ func DefaultConfig() Config {
 		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
+		Tier:    tier.DefaultPolicy(),
+		Traffic: traffic.PatternOf(traffic.Storm, 90),
 	}
 }
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
+	if !c.Protocol.putsReplicas() {
+		return c.validateOther()
+	}
 	var errs []error
 	bad := func(ok bool, key, format string, args ...any) {
 		if !ok {
@@ -251,7 +233,7 @@ func (c *Config) Validate() error {
 	c.checkDurability(bad)
 	c.checkFailures(bad)
 	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
-	bad(c.Outstanding <= 1 || c.Control.Queued, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	bad(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().finds == findsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	bad(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	bad(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
@@ -264,26 +246,8 @@ func (c *Config) Validate() error {
 	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
 		bad(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
 	}
-	bad(c.Compat != CompatSURGE || !c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
-	switch c.Protocol {
-	case Chain, Grants, DCTCP:
-		bad(c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
-		bad(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
-		bad(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
-	case UCH, UCHInverse:
-		bad(c.Placement != PlaceRandom || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
-	default:
-		bad(c.Placement == PlaceRandom, "placement", "%v decides nothing: the group of a chunk bids for it; leave it out, or use another protocol", placementNames[c.Placement])
-		bad(c.Choices == 1, "choices", "%d decide nothing: the group of a chunk bids for it; leave it out, or use another protocol", c.Choices)
-		bad(c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", c.Group, c.copies())
-		bad(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
-		bad(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
-		bad(c.Protocol != Pull || c.Groups >= 1 && c.Groups <= maxGroups, "groups", "%d are not possible; use 1 to %d", c.Groups, maxGroups)
-		bad(c.Protocol != Pull || c.Groups*c.Group <= c.Targets, "groups", "%d groups of %d are more than the %d targets", c.Groups, c.Group, c.Targets)
-		bad(c.candidates()*c.Group <= maxGroup, "group", "%d targets are more than one multicast reaches here; use at most %d", c.candidates()*c.Group, maxGroup)
-		bad(c.Protocol != Pull || c.Control.Queued, "control.queued", "pull needs links that carry one frame at a time; use true")
-		bad(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
-	}
+	c.checkCompat(bad)
+	c.checkTargets(bad)
 	return errors.Join(errs...)
 }
 
@@ -296,27 +260,32 @@ func percent(f units.Fraction) bool {
 // durations is what all times follow from.
 func (c *Config) durations() reserve.Config {
 	r := reserve.DefaultConfig()
-	switch c.Protocol {
-	case UCH, UCHInverse, Chain, Grants, DCTCP:
+	switch t := c.Protocol.traits(); {
+	case t.finds != findsBidders:
 		r = reserve.UnicastConfig()
 		r.ControlSize = c.Control.Unicast
-	case Pull:
+	case c.Protocol == Pull:
 		r = reserve.UnicastConfig()
 		r.ControlSize, r.Group = c.Control.Unicast, c.Group
-	case ReplicastH:
-		r = reserve.HybridConfig()
-		fallthrough
 	default:
+		switch {
+		case c.Protocol == ReplicastProxy:
+			r = reserve.ProxyConfig()
+		case t.sequential:
+			r = reserve.HybridConfig()
+		}
 		r.ControlSize = c.Control.Replicast
 		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
 		r.Group = c.Group
-		if c.Control.Queued {
+		if c.Control.Queued && c.Protocol != ReplicastProxy {
 			// The bids of a group come at the same time and take turns on the gateway's link.
-			rate := c.Link.Rate - c.Link.Rate*units.BitRate(math.Round(float64(c.Link.Overhead)*100))/100
-			r.Lead = units.Duration(c.Group-1) * rate.TimeFor(c.Control.Replicast)
+			r.Lead = units.Duration(c.Group-1) * c.Link.effective().TimeFor(c.Control.Replicast)
 		}
 	}
-	r.Compat = reserve.Compat(c.Compat == CompatSURGE)
+	r.Compat = reserve.Compat(c.Compat != CompatNone)
+	if c.Compat == CompatSURGEHead || c.Protocol.ofHead() {
+		r.Rules = reserve.RulesHead
+	}
 	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
 	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
 	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue

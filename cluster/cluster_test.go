@@ -38,20 +38,17 @@ func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cl
 	return c, done
 }
 
-var schemes = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH, cluster.Pull, cluster.Chain, cluster.Grants, cluster.DCTCP}
-
-// surges are those that SURGE has as well, so that its rules can be asked for; hashed are those in which no group bids.
-var (
-	surges = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.ReplicastM, cluster.ReplicastH}
-	hashed = []cluster.Scheme{cluster.UCH, cluster.UCHInverse, cluster.Chain, cluster.Grants, cluster.DCTCP}
-)
+var schemes = cluster.Schemes()
 
 // lone is a cluster with one gateway, whose chunks are alone.
 func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Chunk = p, 1, size
+	if p == cluster.CommandWindow {
+		cfg.Replicas = 1
+	}
 	if compat {
-		cfg.Compat, cfg.Control.Queued = cluster.CompatSURGE, false
+		cfg.Compat, cfg.Control.Queued = p.Build(), false
 	}
 	return cfg
 }
@@ -59,11 +56,11 @@ func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 // TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the picosecond by the
 // rules of SURGE, and with queues for control messages besides their turns on the link.
 func TestFloor(t *testing.T) {
-	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.Chain} {
+	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.Chain, cluster.UCHAIMD, cluster.ReplicastProxy, cluster.CommandWindow} {
 		for _, size := range []units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB} {
 			for _, rate := range []units.ByteRate{400, 1000} {
 				for _, compat := range []bool{true, false} {
-					if compat && !slices.Contains(surges, p) {
+					if compat && p.Build() == cluster.CompatNone {
 						continue
 					}
 					cfg := lone(p, compat, size)
@@ -89,6 +86,51 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// TestWindow: with one command outstanding a gateway does a chunk in each floor; with two the disk is busy all the time; the disk's latency grows
+// with the queue, which by Little's law changes nothing about the rate as long as the disk has something to write.
+func TestWindow(t *testing.T) {
+	for _, x := range []struct {
+		window int
+		want   func(floor, disk sim.Time) sim.Time // from one chunk to the next
+		after  func(floor, disk sim.Time) sim.Time // latency
+	}{
+		{1, func(floor, _ sim.Time) sim.Time { return floor }, func(floor, _ sim.Time) sim.Time { return floor }},
+		{2, func(_, disk sim.Time) sim.Time { return disk }, func(_, disk sim.Time) sim.Time { return 2 * disk }},
+		{8, func(_, disk sim.Time) sim.Time { return disk }, func(_, disk sim.Time) sim.Time { return 8 * disk }},
+	} {
+		cfg := lone(cluster.CommandWindow, true, 128*units.KiB)
+		cfg.Targets, cfg.Outstanding, cfg.Disk.Latency = 1, x.window, cluster.LatencyGrows
+		c, done := run(t, cfg, 1, 200*units.Millisecond)
+		disk := units.Duration(312_500 * int64(units.Nanosecond))
+		tail := done[len(done)-100:]
+		mean := (tail[99].Done - tail[3].Done) / 96 // whole turns of any window here
+		if want := x.want(c.Floor(), disk); mean != want {
+			t.Errorf("window %d: a chunk every %v, not %v", x.window, mean, want)
+		}
+		sum := sim.Time(0)
+		for _, d := range tail[3:99] {
+			sum += d.Done - d.Begun
+		}
+		if want := x.after(c.Floor(), disk); sum/96 != want {
+			t.Errorf("window %d: a chunk takes %v, not %v", x.window, sum/96, want)
+		}
+	}
+}
+
+// TestFloorOfOneReplica: the protocols whose gateways take windows one after another have an exact floor for one replica.
+func TestFloorOfOneReplica(t *testing.T) {
+	for _, p := range []cluster.Scheme{cluster.ReplicastH, cluster.ReplicastHDouble} {
+		for _, size := range []units.Bytes{16 * units.KiB, units.MiB} {
+			cfg := lone(p, true, size)
+			cfg.Replicas, cfg.Choosy = 1, p == cluster.ReplicastHDouble
+			c, done := run(t, cfg, 1, 50*units.Millisecond)
+			if got := done[0].Done - done[0].Begun; got != c.Floor() {
+				t.Errorf("%v, %v: the first chunk takes %v, alone it should take %v", p, size, got, c.Floor())
+			}
+		}
+	}
+}
+
 // slackOfFrames is what queues on the links add where they are simulated: the frame that a request waits for.
 func slackOfFrames(cfg cluster.Config, compat bool) sim.Time {
 	if compat {
@@ -107,24 +149,39 @@ func TestLaws(t *testing.T) {
 		cfg.Replicas = rapid.IntRange(1, 4).Draw(t, "replicas")
 		cfg.Group = rapid.IntRange(cfg.Replicas, 9).Draw(t, "group")
 		cfg.Targets = cfg.Group * rapid.IntRange(2, 4).Draw(t, "groups")
-		if slices.Contains(hashed, cfg.Protocol) {
+		if cfg.Protocol.Placed() {
 			cfg.Targets = max(cfg.Targets, 2*cfg.Replicas)
 		}
 		cfg.Outstanding = rapid.IntRange(1, 3).Draw(t, "outstanding")
 		cfg.Chunk = units.Bytes(rapid.SampledFrom([]int{1, 4000, 16384, 131072, 300001}).Draw(t, "chunk"))
 		cfg.Disk.Rate = units.ByteRate(rapid.SampledFrom([]int{50, 400, 5000}).Draw(t, "disk")) * units.ByteRate(units.MiB)
-		if rapid.Bool().Draw(t, "compat") {
-			cfg.Compat, cfg.Control.Queued = cluster.CompatSURGE, false
+		if cfg.Protocol.Build() != cluster.CompatNone && rapid.Bool().Draw(t, "compat") {
+			cfg.Compat, cfg.Control.Queued = cfg.Protocol.Build(), false
+			if rapid.Bool().Draw(t, "head") {
+				cfg.Compat = cluster.CompatSURGEHead
+			}
 		} else {
 			cfg.Control.Queued = rapid.Bool().Draw(t, "queued")
 		}
-		if !slices.Contains(surges, cfg.Protocol) {
-			cfg.Compat, cfg.Control.Queued, cfg.Groups = cluster.CompatNone, true, rapid.IntRange(1, 2).Draw(t, "asked")
+		if cfg.Protocol.NeedsQueues() {
+			cfg.Control.Queued, cfg.Groups = true, rapid.IntRange(1, 2).Draw(t, "asked")
 		}
 		if !cfg.Control.Queued {
 			cfg.Outstanding = 1
-		} else {
+		}
+		if cfg.Protocol == cluster.CommandWindow {
+			cfg.Replicas, cfg.Targets = 1, max(cfg.Gateways, cfg.Targets)
+			cfg.Outstanding = rapid.IntRange(1, 30).Draw(t, "window")
+		}
+		if cfg.Control.Queued {
 			variety(t, &cfg)
+		}
+		cfg.Disk.Latency = cluster.DiskLatency(rapid.IntRange(0, 1).Draw(t, "latency"))
+		if rapid.Bool().Draw(t, "write-back") {
+			cfg.Acknowledge = cluster.WriteBack
+		}
+		if cfg.Protocol.Sequential() {
+			cfg.Choosy = rapid.Bool().Draw(t, "choosy")
 		}
 		until := 3 * units.Millisecond
 		c, done := run(t, cfg, rapid.Uint64Range(1, 1000).Draw(t, "seed"), until)
@@ -141,34 +198,44 @@ func TestLaws(t *testing.T) {
 			return // a chance mix may need less than the mean one
 		}
 		for _, b := range c.Bounds() {
-			if b.Resource == "chunks outstanding" && cfg.Protocol == cluster.ReplicastH {
+			if b.Resource == "chunks outstanding" && cfg.Protocol.Sequential() {
 				continue // the floor of several replicas is an estimate
 			}
-			if b.Resource == "gateways' links" && cfg.Protocol <= cluster.UCHInverse && !cfg.Control.Queued {
+			if b.Resource == "gateways' links" && cfg.Protocol.Placed() && !cfg.Control.Queued {
 				continue // SURGE does not charge the sender's link for the last frame of a replica
 			}
-			// What is under way at the end may have had a part of its work done.
-			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(cfg.Gateways*cfg.Outstanding)/until.Seconds() {
+			// What is under way at the end may have had a part of its work done, and with write-back what waits for the disks is done.
+			under := cfg.Gateways * cfg.Outstanding
+			if cfg.Acknowledge == cluster.WriteBack {
+				piece := max(cfg.Chunk/units.Bytes(max(cfg.Code.Data, 1)), 1)
+				under += 3 * cfg.Targets * max(2, int(cfg.Disk.Queue/piece)) // a fast disk of the unequal ones has three times as much waiting
+			}
+			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(under)/until.Seconds() {
 				t.Fatalf("%v chunks a second, more than the %s allow, %v", got, b.Resource, b.Chunks)
 			}
 		}
 	})
 }
 
-// variety draws what real links allow: reads, codes, open loops, placements, unequal disks.
+// variety draws what real links allow: reads, codes, open loops, placements, unequal disks, losses.
 func variety(t *rapid.T, cfg *cluster.Config) {
-	if cfg.Protocol != cluster.ReplicastM && rapid.Bool().Draw(t, "coded") {
+	if !cfg.Protocol.Multicasts() && cfg.Protocol != cluster.CommandWindow && rapid.Bool().Draw(t, "coded") {
 		cfg.Code = cluster.Code{Data: rapid.IntRange(1, 4).Draw(t, "data"), Parity: rapid.IntRange(0, 3).Draw(t, "parity")}
 		n := cfg.Code.Data + cfg.Code.Parity
 		cfg.Group = max(cfg.Group, n)
 		cfg.Targets = max(2*n, 2*cfg.Group)
 		cfg.Chunk = max(cfg.Chunk, 8)
 	}
-	if slices.Contains(hashed, cfg.Protocol) {
+	if cfg.Protocol.Placed() {
 		cfg.Placement = cluster.Placement(rapid.IntRange(0, int(cluster.PlaceStraw2)).Draw(t, "placement"))
 		cfg.Choices = rapid.IntRange(1, 2).Draw(t, "choices")
 	}
-	cfg.Reads = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(t, "reads"))
+	if cfg.Protocol != cluster.CommandWindow {
+		cfg.Reads = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(t, "reads"))
+	}
+	if cfg.Protocol.Recovers() {
+		cfg.Link.Loss = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(t, "loss"))
+	}
 	cfg.Read = cluster.Reading(rapid.IntRange(0, int(cluster.ReadLeastLoaded)).Draw(t, "read"))
 	if cfg.Code.Data == 0 && cfg.Replicas > 1 {
 		cfg.Read = cluster.Reading(rapid.IntRange(0, int(cluster.ReadTied)).Draw(t, "read"))
@@ -187,13 +254,16 @@ func TestSame(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol = p
+		if p == cluster.CommandWindow {
+			cfg.Replicas = 1
+		}
 		_, a := run(t, cfg, 1, 5*units.Millisecond)
 		_, b := run(t, cfg, 1, 5*units.Millisecond)
 		_, other := run(t, cfg, 2, 5*units.Millisecond)
 		if !slices.Equal(a, b) {
 			t.Errorf("%v: two runs of a seed differ", p)
 		}
-		if slices.Equal(a, other) {
+		if slices.Equal(a, other) && p != cluster.CommandWindow { // which draws nothing
 			t.Errorf("%v: two seeds give the same", p)
 		}
 	}
@@ -204,6 +274,9 @@ func TestNoAllocations(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Chunk = p, 16*units.KiB
+		if p == cluster.CommandWindow {
+			cfg.Replicas = 1
+		}
 		eng := sim.New()
 		c, err := cluster.New(cfg, eng, 1)
 		if err != nil {
@@ -230,6 +303,9 @@ func BenchmarkCluster(b *testing.B) {
 			b.Run(fmt.Sprintf("%v/%d", p, nodes), func(b *testing.B) {
 				cfg := cluster.DefaultConfig()
 				cfg.Protocol, cfg.Gateways, cfg.Targets = p, nodes, nodes
+				if p == cluster.CommandWindow {
+					cfg.Replicas = 1
+				}
 				eng := sim.New()
 				c, err := cluster.New(cfg, eng, 1)
 				if err != nil {
@@ -263,6 +339,18 @@ func TestMistakes(t *testing.T) {
 		{func(c *cluster.Config) { c.Compat = cluster.CompatSURGE }, "control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
 		{func(c *cluster.Config) { c.Disk.Rate = 0 }, "disk.rate: 0B/s is not possible; use a rate such as 400MiB/s"},
 		{func(c *cluster.Config) { c.Link.Overhead = 0.015 }, "link.overhead: 1.5% is not possible; use whole per cent from 0% to 99%"},
+		{func(c *cluster.Config) { c.Protocol = cluster.CommandWindow }, "replicas: 3 are not possible with command-window, whose gateways have one target each; use 1"},
+		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Gateways = cluster.CommandWindow, 1, 91 }, "targets: 90 are too few: each of the 91 gateways has one of its own"},
+		{func(c *cluster.Config) { c.Protocol = cluster.Tiering }, "gateways: 90 are not possible: the tiers of one server have one initiator; use 1"},
+		{func(c *cluster.Config) {
+			c.Protocol, c.Gateways, c.Replicas, c.Tier.Cycle = cluster.Tiering, 1, 1, 0
+		}, "tier.cycle: 0 is not possible; use 1 to 1048576"},
+		{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket }, "core: targets of uch-aimd look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol"},
+		{func(c *cluster.Config) { c.Protocol, c.Reads = cluster.Storm, 0.5 }, "reads: storm reads nothing; leave it out"},
+		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE }, "compat: SURGE has no pull; leave it out"},
+		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 }, "protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, chain, grants, dctcp, uch-aimd, replicast-h-double"},
+		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Reads = cluster.CommandWindow, 1, 0.5 }, "reads: the gateways of command-window only write, each to its own target; leave it out, or use another protocol"},
+		{func(c *cluster.Config) { c.Protocol, c.Traffic.Choices = cluster.Storm, 0 }, "traffic.choices: 0 is not possible; use 1 to 64"},
 		{func(c *cluster.Config) { c.Control.Share = 0 }, "control.share: 0% is not possible; use whole per cent from 1% to 99%"},
 	} {
 		cfg := cluster.DefaultConfig()

@@ -157,7 +157,7 @@ func (p *dctcp) acknowledge(x *chunk, i int32, k int, target int32, size units.B
 // floor implements protocol: all replicas on the gateway's link one after the other, the disk and the acknowledgement. Windows that are still small make it longer.
 func (p *dctcp) floor() sim.Time {
 	c, d := p.c, p.d
-	return c.probing() + sim.Time(c.copies)*c.dataTime(d) + d.Trip + d.DiskChunk + c.onLink(d) + d.Trip
+	return c.probing() + sim.Time(c.copies)*c.dataTime(d) + d.Trip + c.keepTime(d.DiskChunk) + c.onLink(d) + d.Trip
 }
 
 // abandon implements recovery: targets that have a part of the chunk forget it.

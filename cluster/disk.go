@@ -28,8 +28,10 @@ type job struct {
 	read    bool
 	repairs bool // the write makes a piece again
 	begun   bool
-	void    bool    // taken back before it began, or lost with its target
-	message message // what is sent when a write is done; what was asked for by a read
+	void    bool     // taken back before it began, or lost with its target
+	told    bool     // the write has been acknowledged
+	late    sim.Time // by how much its acknowledgement comes later than it is done
+	message message  // what is sent when a write is done; what was asked for by a read
 }
 
 // equip gives each target its disk: the kinds' shares of them are drawn at random.
@@ -167,7 +169,9 @@ func (c *Cluster) finished(target int32, j *job) {
 		return
 	}
 	c.Counters.Written++
-	c.toGateway(j.message, c.onLink(c.d), 0)
+	if !j.told {
+		c.toGateway(j.message, c.onLink(c.d), j.late)
+	}
 }
 
 // takeBack removes a read from a disk's queue if it has not begun.
@@ -183,7 +187,11 @@ func (c *Cluster) takeBack(target, i int32) {
 	}
 }
 
-// keep has a target write a piece that has arrived and tell its gateway when it is on the disk.
+// keep has a target write a piece that has arrived and tell its gateway when it is on the disk, or earlier if it acknowledges so.
 func (c *Cluster) keep(target int32, m message) {
-	c.work(target, job{size: c.piece, message: m})
+	now, late := c.acknowledges(c.targets[target].disk.backlog(c.eng.Now()) + c.takes(target, c.piece))
+	c.work(target, job{size: c.piece, told: now, late: late, message: m})
+	if now {
+		c.toGateway(m, c.onLink(c.d), 0)
+	}
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"farflash/sim"
 	"farflash/units"
@@ -80,6 +81,7 @@ func (c *Cluster) fault(f fault) {
 	switch f.what {
 	case faultDown:
 		t.down = true
+		t.fell++
 		c.crash(f.target)
 	case faultUp:
 		t.down = false
@@ -254,32 +256,9 @@ func (c *Config) checkFailures(bad checker) {
 	bad(c.Link.Loss <= 0.5, "link.loss", "%v is not possible; use 0%% to 50%%", c.Link.Loss)
 	bad(c.Link.Loss == 0 || c.Control.Queued, "link.loss", "it needs control.queued: true")
 	bad(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
-	if c.Link.Loss > 0 || len(c.Failures) > 0 {
-		bad(c.Protocol.recovers(), "protocol", "%v does not begin again when messages are lost; use one of %s", c.Protocol, recoverers())
+	if t := c.Protocol.traits(); c.lossy() && t.stuck != "" {
+		bad(false, "protocol", "%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.stuck, strings.Join(schemeNames(func(t *traits) bool { return t.finds != findsNone && t.stuck == "" }), ", "))
 	}
-}
-
-// recovers reports whether a protocol goes on when messages are lost and targets fail.
-func (s Scheme) recovers() bool {
-	switch s {
-	case UCH, UCHInverse, ReplicastM, ReplicastH, Pull, Chain, Grants, DCTCP:
-		return true
-	}
-	return false
-}
-
-// recoverers names the protocols that do.
-func recoverers() string {
-	text := ""
-	for s := range Scheme(len(schemeNames)) {
-		if s.recovers() {
-			if text != "" {
-				text += ", "
-			}
-			text += schemeNames[s]
-		}
-	}
-	return text
 }
 
 // recovery is what a protocol does besides when messages are lost and targets fail.

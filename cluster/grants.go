@@ -140,7 +140,7 @@ func (p *grants) timer(arg uint32) { p.serve(int32(arg)) }
 // floor implements protocol: all replicas on the gateway's link one after the other, the disk and the acknowledgement.
 func (p *grants) floor() sim.Time {
 	c, d := p.c, p.d
-	return c.probing() + sim.Time(c.copies)*c.dataTime(d) + d.Trip + d.DiskChunk + c.onLink(d) + d.Trip
+	return c.probing() + sim.Time(c.copies)*c.dataTime(d) + d.Trip + c.keepTime(d.DiskChunk) + c.onLink(d) + d.Trip
 }
 
 // abandon implements recovery.

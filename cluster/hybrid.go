@@ -18,18 +18,21 @@ type hybrid struct {
 	spare []int32
 	picks []reserve.Pick
 	group []int32
+	idle  [][]*reserve.Choosy // of gateways: choices that no chunk uses
 }
 
 // sequel is what a gateway knows of a chunk that it puts.
 type sequel struct {
 	group     int32
 	offers    *reserve.Offers
-	order     *reserve.Sequence
-	asked     int
-	flows     [maxReplicas]int32 // as many as targets that are chosen
+	order     *reserve.Choosy
 	notBefore sim.Time
 	again     sim.Time // when it asks for what is missing
 	control   sim.Time // until when its last control message is on the link
+	asked     int      // of how many targets
+	round     int32    // how often bids were asked for
+	booked    [maxReplicas]booking
+	before    int8 // replicas that were chosen before the last choice
 }
 
 // unicast is a replica on its way.
@@ -41,7 +44,7 @@ type unicast struct {
 }
 
 func newHybrid(c *Cluster, d *reserve.Durations) *hybrid {
-	p := &hybrid{c: c, d: d}
+	p := &hybrid{c: c, d: d, idle: make([][]*reserve.Choosy, len(c.gateways))}
 	for range c.targets {
 		p.bids = append(p.bids, reserve.NewSparse(d))
 	}
@@ -52,12 +55,12 @@ func newHybrid(c *Cluster, d *reserve.Durations) *hybrid {
 func (p *hybrid) begin(i int32) {
 	c := p.c
 	for int(i) >= len(p.puts) {
-		p.puts = append(p.puts, sequel{offers: reserve.NewOffers(p.d), order: reserve.NewSequence(p.d)})
+		p.puts = append(p.puts, sequel{offers: reserve.NewOffers(p.d)})
 	}
 	s := &p.puts[i]
 	s.group, s.notBefore = c.chooseGroup(&c.chunks[i]), c.eng.Now()
+	s.order = p.orderOf(c.chunks[i].gateway)
 	c.chunks[i].groups[0] = s.group
-	s.again = -1
 	s.order.Start()
 	p.ask(i)
 }
@@ -67,10 +70,12 @@ func (p *hybrid) ask(i int32) {
 	c := p.c
 	x, s := &c.chunks[i], &p.puts[i]
 	s.offers.Reset()
+	s.round++
+	s.again = sim.Forever
 	p.group = p.others(x, s.group)
 	s.asked = len(p.group)
 	s.control = c.eng.Now() + c.onLink(p.d)
-	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore}, c.onLink(p.d), p.group)
+	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore, n: s.round}, c.onLink(p.d), p.group)
 }
 
 // others are the targets of a chunk's group that have not been chosen.
@@ -94,12 +99,12 @@ func (p *hybrid) message(m *message) {
 		if c.lossy {
 			p.bids[m.to].Expire(now, 0)
 		}
-		w := p.bids[m.to].Request(now, m.id, m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
-		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
+		w := p.bids[m.to].Request(now, m.key(), m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
+		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, n: m.n, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
 		s := &p.puts[m.chunk]
-		if c.chunks[m.chunk].id != m.id {
-			return
+		if m.n != s.round || m.id != c.chunks[m.chunk].id {
+			return // it has been given up, or a late rejection has made the gateway ask again
 		}
 		s.offers.Add(m.from, reserve.Window{Left: m.a, Right: m.b}, c.ties()) // bids of an idle group come at the same time
 		if s.offers.Len() == s.asked {
@@ -107,16 +112,21 @@ func (p *hybrid) message(m *message) {
 		}
 	case accept:
 		if m.a < m.b && m.n == m.to {
-			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
+			p.bids[m.to].Accept(now, m.key(), reserve.Window{Left: m.a, Right: m.b})
 			return
 		}
-		if !p.bids[m.to].Cancel(now, m.id) {
-			p.bids[m.to].Done(m.id) // accepted before, and given up now
+		if !p.bids[m.to].Cancel(now, m.key()) {
+			p.bids[m.to].Done(m.key()) // accepted before, and given up now
 		}
 	case kept:
-		if c.chunks[m.chunk].id == m.id {
-			c.acknowledged(m.chunk)
+		x := &c.chunks[m.chunk]
+		if x.id != m.id {
+			return
 		}
+		if int(x.acked)+1 == c.copies {
+			p.putBack(m.chunk) // before the gateway takes its next chunk
+		}
+		c.acknowledged(m.chunk)
 	}
 }
 
@@ -126,27 +136,26 @@ func (p *hybrid) choose(i int32) {
 	now := c.eng.Now()
 	x, s := &c.chunks[i], &p.puts[i]
 	p.group = p.others(x, s.group)
-	p.picks = s.order.Choose(now, s.offers, c.copies-int(x.n), p.picks[:0])
-	if c.cfg.Compat == CompatSURGE {
+	p.picks = p.picksOf(s, c.copies-int(x.n))
+	s.before = x.n
+	if c.cfg.Compat != CompatNone {
 		for k := range s.offers.Len() {
 			o := s.offers.At(k)
-			p.bids[o.Server].Foresee(x.id, o.Window)
+			p.bids[o.Server].Foresee(key(x.id, i), o.Window)
 		}
 	}
 	s.control = now + c.onLink(p.d)
 	c.accept(message{kind: accept, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group, p.picks)
 	for _, pick := range p.picks {
 		x.targets[x.n] = pick.Server
-		x.n++
 		f := p.flow(unicast{chunk: i, target: pick.Server})
-		s.flows[x.n-1] = f
+		s.booked[x.n] = booking{f, pick.Window.Right}
+		x.n++
 		c.after(max(pick.Window.Left, s.control), uint32(f)<<1)
 	}
 	if int(x.n) < c.copies {
-		at, notBefore := s.order.More(now, p.picks)
-		s.notBefore = notBefore
-		s.again = max(at, now)
-		c.after(s.again, uint32(i)<<1|1)
+		at, notBefore := p.more(s)
+		p.askAt(i, at, notBefore)
 	}
 }
 
@@ -193,9 +202,10 @@ func (p *hybrid) timer(arg uint32) {
 func (p *hybrid) abandon(i int32) {
 	c := p.c
 	x, s := &c.chunks[i], &p.puts[i]
-	s.again = -1
+	s.again = sim.Forever
+	p.putBack(i)
 	for k := range x.n {
-		n := s.flows[k]
+		n := s.booked[k].flow
 		switch {
 		case n < 0: // it has arrived, and its number may be another's
 		case p.flows[n].sent < c.piece:
@@ -222,15 +232,60 @@ func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
 		return
 	}
 	x := &c.chunks[f.chunk]
-	p.bids[target].Done(x.id)
+	p.bids[target].Done(key(x.id, f.chunk))
 	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk, id: x.id})
 	p.spare = append(p.spare, int32(arg))
-	p.puts[f.chunk].flows[x.place(target)] = -1
+	p.puts[f.chunk].booked[x.place(target)].flow = -1
+}
+
+// orderOf takes a gateway's choice that no other of its chunks uses.
+func (p *hybrid) orderOf(gateway int32) *reserve.Choosy {
+	list := p.idle[gateway]
+	if k := len(list) - 1; k >= 0 {
+		p.idle[gateway] = list[:k]
+		return list[k]
+	}
+	return reserve.NewChoosy(p.d)
+}
+
+// putBack has a gateway keep a chunk's choice for its next one.
+func (p *hybrid) putBack(i int32) {
+	g := p.c.chunks[i].gateway
+	p.idle[g] = append(p.idle[g], p.puts[i].order)
+}
+
+// picksOf takes windows of a chunk's bids.
+func (p *hybrid) picksOf(s *sequel, missing int) []reserve.Pick {
+	now := p.c.eng.Now()
+	if !p.c.cfg.Choosy {
+		return s.order.Sequence.Choose(now, s.offers, missing, p.picks[:0])
+	}
+	patience := s.order.Patience()
+	picks := s.order.Choose(now, s.offers, missing, p.picks[:0])
+	if s.order.Patience() > patience {
+		p.c.Counters.Impatient++
+	}
+	return picks
+}
+
+// more says when to ask for what is missing after a choice.
+func (p *hybrid) more(s *sequel) (at, notBefore sim.Time) {
+	if p.c.cfg.Choosy {
+		return s.order.More(p.c.eng.Now(), p.picks)
+	}
+	return s.order.Sequence.More(p.c.eng.Now(), p.picks)
+}
+
+// askAt asks for more bids of a chunk at a time, and not before unless asked again.
+func (p *hybrid) askAt(i int32, at, notBefore sim.Time) {
+	s := &p.puts[i]
+	s.notBefore, s.again = notBefore, max(at, p.c.eng.Now())
+	p.c.after(s.again, uint32(i)<<1|1)
 }
 
 // floor implements protocol: as Replicast's for the first replica; the others, alone, are asked for again and again.
 func (p *hybrid) floor() sim.Time {
 	ctl, trip := p.c.onLink(p.d), p.d.Trip
 	first := ctl + trip + 2*p.d.Control + trip + p.d.Lead
-	return first + sim.Time(p.c.copies)*p.c.dataTime(p.d) + trip + p.d.DiskChunk + ctl + trip
+	return first + sim.Time(p.c.copies)*p.c.dataTime(p.d) + trip + p.c.keepTime(p.d.DiskChunk) + ctl + trip
 }

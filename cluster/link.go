@@ -18,6 +18,7 @@ type parcel struct {
 	data    bool
 	marked  bool   // it found a long queue
 	sure    bool   // it is not lost on its way
+	fell    int32  // how often the target had failed that holds it back
 	arg     uint32 // of a frame, for the protocol
 	size    units.Bytes
 	message message
@@ -99,6 +100,7 @@ func (c *Cluster) toGateway(m message, takes, after sim.Time) {
 	*p = parcel{takes: takes, size: c.control, message: m, n: 1}
 	p.to[0] = m.to
 	if after > 0 {
+		p.fell = c.targets[m.from].fell
 		c.eng.Schedule(c.self, c.here, c.eng.Now()+after, evHeld, uint32(i))
 		return
 	}
@@ -158,7 +160,7 @@ func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Byte
 // held: a target no longer holds a message back.
 func (c *Cluster) held(i int32) {
 	t := c.parcels[i].message.from
-	if c.targets[t].down {
+	if c.targets[t].fell != c.parcels[i].fell {
 		c.spare = append(c.spare, i)
 		return
 	}
@@ -169,6 +171,7 @@ func (c *Cluster) held(i int32) {
 func (c *Cluster) dispatch(node, i int32) {
 	p := &c.parcels[i]
 	p.left = p.n
+	c.sends(node, p)
 	if !c.cfg.Control.Queued {
 		used := c.d.Send(p.size, c.d.Effective)
 		c.out[node].used += used
@@ -275,6 +278,7 @@ func (c *Cluster) deliver(i, node int32) {
 		c.Counters.Lost++
 		return
 	}
+	c.gets(node, p)
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)

@@ -79,5 +79,6 @@ func (c *Config) checkCore(bad checker) {
 		return
 	}
 	bad(c.Control.Queued, "core", "a packet network needs control.queued: true")
+	bad(c.Protocol != UCHAIMD, "core", "targets of %v look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol", c.Protocol)
 	bad(c.Link.Loss == 0, "link.loss", "a packet network loses what its switches drop, and sends it again itself; leave it out")
 }

@@ -32,6 +32,7 @@ type Cluster struct {
 	marked   bool    // the frame that is being handled has a mark
 	heard    message // the message that is being handled
 	control  units.Bytes
+	bytes    []NodeBytes // of nodes
 
 	get      getter
 	jobs     []job
@@ -79,6 +80,9 @@ type Counters struct {
 	Frames                           uint64                       // of data, counted once for each receiver
 	ControlBytes                     uint64                       // received
 	DataBytes                        uint64
+	Dings                            uint64 // that senders took to heart
+	Impatient                        uint64 // times that a choosy gateway asked again
+	LateRejected                     uint64 // windows that were taken back
 }
 
 // Done is a chunk that is done.
@@ -101,6 +105,7 @@ type target struct {
 	disk   disk
 	weight float64 // its capacity, relative to others
 	down   bool
+	fell   int32     // how often it has failed
 	away   bool      // others know that it is down
 	reads  []pending // that its disk has not begun
 }
@@ -137,10 +142,14 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if !cfg.Protocol.putsReplicas() {
+		return nil, fmt.Errorf("protocol: %v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
+	}
 	d, err := reserve.New(cfg.durations())
 	if err != nil {
 		return nil, err
 	}
+	cfg.amend(d)
 	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "cluster"), slots: sim.NewStream(seed, "cluster/slots"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
@@ -151,6 +160,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	}
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out, c.taking = make([]port, n), make([]port, n), make([]int32, n)
+	c.bytes = make([]NodeBytes, n)
 	c.equip()
 	if cfg.candidates() == 0 {
 		if c.places, err = c.placer(); err != nil {
@@ -164,8 +174,16 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	switch cfg.Protocol {
 	case UCH, UCHInverse:
 		c.proto = newUCH(c, d)
+	case UCHAIMD:
+		c.proto = newAIMD(c, d)
 	case ReplicastM:
 		c.proto = newReplicast(c, d)
+	case ReplicastHDouble:
+		c.proto = newDouble(c, d)
+	case ReplicastProxy:
+		c.proto = newProxied(c, d)
+	case CommandWindow:
+		c.proto = newCommandWindow(c, d)
 	case Pull:
 		c.proto = newPull(c, d)
 	case Chain:
@@ -293,7 +311,7 @@ func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
 			dst = append(dst, t)
 		}
 	}
-	if c.cfg.Compat == CompatSURGE {
+	if c.cfg.Compat != CompatNone {
 		c.surgeOrder(group, dst[from:])
 	}
 	return dst
@@ -301,7 +319,7 @@ func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
 
 // ties is where the order of bids is drawn from that begin and come in at the same time.
 func (c *Cluster) ties() *sim.Stream {
-	if c.cfg.Compat == CompatSURGE {
+	if c.cfg.Compat != CompatNone {
 		return nil // surgeOrder has decided
 	}
 	return &c.rand

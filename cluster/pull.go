@@ -251,5 +251,5 @@ func (p *pull) floor() sim.Time {
 	if !c.chained() {
 		last = c.dataTime(d)
 	}
-	return 5*(c.onLink(d)+d.Trip) + c.dataTime(d) + d.Trip + sim.Time(c.copies-1)*last + d.DiskChunk
+	return 5*(c.onLink(d)+d.Trip) + c.dataTime(d) + d.Trip + sim.Time(c.copies-1)*last + c.keepTime(d.DiskChunk)
 }

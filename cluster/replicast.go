@@ -166,5 +166,5 @@ func (p *replicast) frame(arg uint32, target int32, size units.Bytes) {
 // floor implements protocol: request, bid, the earliest window after it, the data, the disk and the acknowledgement.
 func (p *replicast) floor() sim.Time {
 	ctl, trip := p.c.onLink(p.d), p.d.Trip
-	return ctl + trip + 2*p.d.Control + trip + p.d.Lead + p.c.dataTime(p.d) + trip + p.d.DiskChunk + ctl + trip
+	return ctl + trip + 2*p.d.Control + trip + p.d.Lead + p.c.dataTime(p.d) + trip + p.c.keepTime(p.d.DiskChunk) + ctl + trip
 }

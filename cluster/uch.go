@@ -75,7 +75,6 @@ func newUCH(c *Cluster, d *reserve.Durations) *uch {
 // begin implements protocol.
 func (u *uch) begin(i int32) {
 	c := u.c
-	x := &c.chunks[i]
 	for int(i) >= len(u.of) {
 		u.of = append(u.of, [maxReplicas]int32{})
 	}
@@ -86,8 +85,8 @@ func (u *uch) begin(i int32) {
 		u.pick.choose(i)
 		return
 	}
-	u.choose(x)
-	u.ask(i, 0)
+	u.choose(&c.chunks[i])
+	u.pick.chosen(i)
 }
 
 // choose draws the chunk's targets: any but those of the gateway's last chunk.
@@ -108,8 +107,8 @@ func (u *uch) choose(x *chunk) {
 	*last = x.targets
 }
 
-// ask begins a replica: the target is asked for a rate.
-func (u *uch) ask(i int32, replica int8) {
+// ask begins a replica: the target is asked for a rate. It returns the flow's number.
+func (u *uch) ask(i int32, replica int8) int32 {
 	c := u.c
 	x := &c.chunks[i]
 	var n int32
@@ -126,6 +125,7 @@ func (u *uch) ask(i int32, replica int8) {
 	u.link[x.gateway].Use(now, 8*int64(u.d.ControlSize))
 	u.flows[n].own.Use(now, 8*int64(u.d.ControlSize))
 	c.toTarget(message{kind: putRequest, from: x.gateway, to: x.targets[replica], chunk: i, id: x.id, n: n}, u.d.Control)
+	return n
 }
 
 // message implements protocol.
@@ -208,14 +208,14 @@ func (u *uch) try(n int32) {
 	size := min(c.cfg.Link.Frame, c.piece-f.sent)
 	need := int64(8 * size)
 	at := max(f.free, f.own.When(now, need), u.link[f.gateway].When(now, need))
-	if oracle := c.cfg.Compat == CompatSURGE; oracle && at <= now {
+	if oracle := c.cfg.Compat != CompatNone; oracle && at <= now {
 		at = u.port[f.target].When(now, need)
 	}
 	if at > now {
 		c.eng.Arm(u.clock[n], at)
 		return
 	}
-	if c.cfg.Compat == CompatSURGE {
+	if c.cfg.Compat != CompatNone {
 		u.port[f.target].Use(now, need)
 	}
 	f.sent += size
@@ -229,7 +229,7 @@ func (u *uch) try(n int32) {
 		u.try(n)
 		return
 	}
-	if c.cfg.Compat != CompatSURGE {
+	if c.cfg.Compat == CompatNone {
 		u.link[f.gateway].Use(now, need)
 	}
 	// The last frame is on its way: the next replica's turn.
@@ -287,7 +287,7 @@ func (u *uch) floor() sim.Time {
 	last := d.Send(c.piece-full*c.cfg.Link.Frame, d.Effective)
 	one := 2*(d.Control+d.Trip) + sim.Time(full)*d.Frame
 	k := sim.Time(c.copies)
-	t := k*one + last + d.Trip + d.DiskChunk + d.Control + d.Trip
+	t := k*one + last + d.Trip + c.keepTime(d.DiskChunk) + d.Control + d.Trip
 	if c.cfg.Control.Queued {
 		t += (k - 1) * last
 	}

@@ -12,6 +12,9 @@ import (
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
+	if _, ok := r.value("cluster.exchange.count"); ok {
+		return r.exchanges(b, style)
+	}
 	if _, ok := r.value("cluster.bound.rate"); !ok {
 		return nil
 	}
@@ -82,6 +85,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 		}
 		t.Row("multicast", r.written("cluster.multicast.rules")+" rules", style.Dim("in each switch"+or))
 	}
+	r.tierRows(t, style)
 	b.WriteString("\n" + style.Bold("cluster") + "\n")
 	return t.Write(b, style)
 }
@@ -97,7 +101,7 @@ func clusterTable(r *Run) *table {
 	for _, c := range columns {
 		t.Head = append(t.Head, heading{Title: c.title})
 	}
-	for _, op := range []string{"put", "get"} {
+	for _, op := range []string{"put", "get", "exchange"} {
 		if _, ok := r.value("cluster." + op + ".count"); !ok {
 			continue
 		}
@@ -116,19 +120,20 @@ func clusterTable(r *Run) *table {
 // clusterFigures draw a cluster's latencies, what it reached of each bound, and how evenly its targets were used.
 func clusterFigures(runs []Run) []figure {
 	var g group
+	op := clusterOperation(runs)
 	for i := range runs {
-		if hasHistogram(&runs[i], "cluster.put.latency") {
+		if hasHistogram(&runs[i], "cluster."+op+".latency") {
 			name := runs[i].Label
 			if len(runs) == 1 {
-				name = "put"
+				name = op
 			}
-			g.curves = append(g.curves, curve{&runs[i], name, i, "cluster.put.latency"})
+			g.curves = append(g.curves, curve{&runs[i], name, i, "cluster." + op + ".latency"})
 		}
 	}
 	if g.curves == nil {
 		return nil
 	}
-	out := distributionFigures([]group{g}, "latency", "puts")
+	out := distributionFigures([]group{g}, "latency", op+"s")
 	var rows []string
 	var share []float64
 	for i := range runs {

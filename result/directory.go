@@ -18,6 +18,7 @@ const (
 	ReportFile    = "report.html"
 	CitationsFile = "citations.bib"
 	RequestsFile  = "requests.parquet"
+	ChunksFile    = "chunks.parquet"
 	FlowsFile     = "flows.parquet"
 	PausesFile    = "pauses.parquet"
 	TimelineFile  = "timeline.pftrace" // written by result/perfetto

@@ -205,7 +205,7 @@ func metricDefinitions() []Definition {
 	add("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
 	add("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
 
-	for _, op := range []string{"put", "get"} {
+	for _, op := range []string{"put", "get", "exchange"} {
 		name, noun := "cluster."+op, op+" operation"
 		add(name+".count", "count", "completed "+noun+"s")
 		add(name+".aborted", "count", noun+"s that were given up and begun again")
@@ -242,6 +242,32 @@ func metricDefinitions() []Definition {
 	add("cluster.get.hedged", "count", "reads that asked one target more, as the first was late")
 	add("cluster.disk.utilisation", "fraction", "share of time that disks were busy, mean over disks")
 	add("cluster.link.utilisation", "fraction", "share of time that links were busy, mean over links")
+	add("cluster.ding.count", "count", "times that a sender halved its rate because its target said so")
+	add("cluster.choosy.retries", "count", "times that a gateway asked for other bids because the best was too far away")
+	add("cluster.reject.count", "count", "windows that were promised to two gateways and taken back from one that had chosen them")
+	add("cluster.replica.count", "count", "replicas acknowledged")
+	add("cluster.message.count", "count", "control messages received")
+	add("cluster.frame.count", "count", "frames of data received, counted once for each receiver")
+	add("cluster.tx.bytes", "B", "bytes that nodes sent; what is multicast counts once")
+	add("cluster.rx.data", "B", "bytes of data that targets received")
+	add("cluster.rx.control", "B", "bytes of control messages that nodes received")
+	add("cluster.rx.busy.data", "fraction", "share of time that targets' links received data, mean over targets")
+	add("cluster.rx.busy.control", "fraction", "share of time that targets' links received control messages, mean over targets")
+	add("cluster.disk.queue.mean", "count", "frames that wait for a disk, mean over disks and the ends of slices")
+	add("cluster.disk.queue.max", "count", "most frames that wait for a disk at the end of a slice")
+	add("cluster.event.count", "count", "events that nodes handled")
+	add("cluster.event.iops", "1/s", "events that nodes handled per second")
+	add("cluster.event.held", "count", "exchanges that were not begun because no peer that was drawn had room")
+	add("cluster.event.shaped", "count", "exchanges that waited for their node's bucket")
+	add("cluster.event.pending.mean", "count", "time-weighted mean number of events on their way to a node or waiting there, mean over nodes that receive")
+	add("cluster.event.pending.max", "count", "most events that were on their way to a node or waiting there")
+	add("cluster.event.crowded", "fraction", "share of time that more than one event was on its way to a node or waiting there, mean over nodes that receive")
+	add("cluster.tier.used", "fraction", "share of the SSD that was in use, mean over the ends of slices")
+	add("cluster.tier.moved", "count", "chunks that left the SSD for an HDD")
+	add("cluster.tier.held", "count", "writes that waited for the SSD to take them")
+	add("cluster.tier.waiting.mean", "count", "writes that wait for the SSD to take them, mean over the ends of slices")
+	add("cluster.tier.waiting.max", "count", "most writes that waited for the SSD to take them")
+	add("cluster.tier.drains", "count", "times that the SSD came to its high watermark")
 	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")
 	add("cluster.bound.reached", "fraction", "measured rate over the bound")
 
@@ -348,7 +374,8 @@ func histogramDefinitions() []Definition {
 	return append(list,
 		Definition{"flow.fct", "us", "flow completion time"},
 		Definition{"cluster.put.latency", "us", "time of a put operation"},
-		Definition{"cluster.get.latency", "us", "time of a get operation"})
+		Definition{"cluster.get.latency", "us", "time of a get operation"},
+		Definition{"cluster.exchange.latency", "us", "time of an exchange of events"})
 }
 
 func matrixDefinitions() []Definition {
@@ -367,6 +394,9 @@ func matrixDefinitions() []Definition {
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
 		{"cluster.target.busy", "fraction", "share of measured time that each target's disk and receiving link were busy"},
+		{"cluster.gateway.bytes", "B", "what each gateway sent and received; columns sent, data and control"},
+		{"cluster.target.bytes", "B", "the same of each target"},
+		{"cluster.tier.rate", "B/s", "bytes of writes that each device of a tiered server took per second"},
 		{"cluster.bounds", "B/s", "what each resource allows by itself"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},

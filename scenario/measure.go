@@ -17,7 +17,7 @@ type Measure struct {
 	// has completed; a duration, with what is then in flight left so; or steady,
 	// when the mean latency is known within 5 % at 95 % confidence.
 	Until Until
-	// Requests writes requests.parquet, one row a request.
+	// Requests writes requests.parquet, one row a request; of an object cluster chunks.parquet, one row a chunk that is done.
 	Requests bool
 	// Flows writes a network's flows.parquet, one row a flow.
 	Flows bool

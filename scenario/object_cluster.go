@@ -28,9 +28,8 @@ func (s *Scenario) checkCluster(d *decoder) {
 			d.fail(s.where(x.key), "%s: an object cluster has none; leave it out, or leave out object_cluster", x.key)
 		}
 	}
-	if _, said := d.set["object_cluster.control.queued"]; !said && s.ObjectCluster.Compat == cluster.CompatSURGE {
-		s.ObjectCluster.Control.Queued = false
-	}
+	s.clusterDefaults(d)
+	s.checkClusterSections(d)
 	for _, e := range split(s.ObjectCluster.Validate()) {
 		if e != nil {
 			key, rest, _ := strings.Cut(e.Error(), ": ")
@@ -44,10 +43,47 @@ func (s *Scenario) checkCluster(d *decoder) {
 	for _, x := range []struct {
 		key string
 		set bool
-	}{{"requests", s.Measure.Requests}, {"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}, {"timeline", s.Measure.Timeline}} {
+	}{{"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}, {"timeline", s.Measure.Timeline}} {
 		if x.set {
 			d.fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
 		}
+	}
+}
+
+// clusterDefaults are what follows from other keys where nothing is said.
+func (s *Scenario) clusterDefaults(d *decoder) {
+	c := s.ObjectCluster
+	unsaid := func(key string) bool {
+		_, said := d.set["object_cluster."+key]
+		return !said
+	}
+	if k, ok := c.Protocol.Traffic(); ok {
+		s.trafficDefaults(k, unsaid)
+	}
+	if c.Protocol == cluster.Tiering {
+		s.tierDefaults(unsaid)
+	}
+	head := c.Compat == cluster.CompatSURGEHead
+	if unsaid("control.queued") && c.Compat != cluster.CompatNone {
+		c.Control.Queued = false
+	}
+	if c.Protocol == cluster.CommandWindow {
+		if unsaid("replicas") {
+			c.Replicas = 1
+		}
+		if unsaid("outstanding") {
+			c.Outstanding = 2
+		}
+		if unsaid("disk.latency") {
+			c.Disk.Latency = cluster.LatencyGrows
+		}
+		head = false // its acknowledgements always wait for the disk
+	}
+	if unsaid("acknowledge") && head {
+		c.Acknowledge = cluster.WriteBack
+	}
+	if unsaid("choosy") && (c.Protocol == cluster.ReplicastHDouble || c.Protocol == cluster.ReplicastH && head) {
+		c.Choosy = true
 	}
 }
 
@@ -59,11 +95,18 @@ type clusterSlice struct {
 	sent     []sim.Time         // how long each gateway's link was
 	got      []sim.Time         // and each target's
 	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
-	drives   ssd.Stats          // sums
+	nodeSums
+	drives ssd.Stats // sums
 }
 
 // runCluster simulates an object cluster.
 func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*Outcome, error) {
+	if _, ok := s.ObjectCluster.Protocol.Traffic(); ok {
+		return s.runTraffic(ctx, o, digest)
+	}
+	if s.ObjectCluster.Protocol == cluster.Tiering {
+		return s.runTier(ctx, o, digest)
+	}
 	eng := sim.New()
 	cfg := *s.ObjectCluster
 	if len(s.Workload) > 0 {
@@ -81,13 +124,15 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	var slices []*clusterSlice
 	now := &clusterSlice{}
 	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
+	rows := chunkRows{tell: o.Chunk}
 	c.OnDone = func(d *cluster.Done) {
-		op := 0
+		op, name := 0, "put"
 		if d.Read {
-			op = 1
+			op, name = 1, "get"
 		}
 		now.latency[op].Record(d.Done - d.Begun)
 		means.Add(d.Done, int64(d.Done-d.Begun))
+		rows.add(Chunk{Op: name, Gateway: d.Gateway, Target: -1, Size: d.Size, Begun: d.Begun, Done: d.Done})
 	}
 	drives, err := s.clusterDrives(c, eng, o.Seed)
 	if err != nil {
@@ -118,6 +163,7 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		links.run(eng, end)
 		now.at, now.counters = end, c.Counters
 		now.disks, now.sent, now.got = c.Busy(end)
+		now.look(c)
 		now.drives = driveStats(drives)
 		if err := c.Err(); err != nil {
 			return nil, fmt.Errorf("object_cluster: %w", err)
@@ -131,6 +177,9 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 			interrupted = true
 			break
 		}
+	}
+	if rows.err != nil {
+		return nil, rows.err
 	}
 	r := result.New(digest, o.Seed, o.Version)
 	r.Name = s.Name
@@ -151,6 +200,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	last := slices[len(slices)-1]
 	skip, explain := s.Measure.WarmUp.slices(slices, means, r)
 	from := &clusterSlice{disks: make([]sim.Time, cfg.Targets), sent: make([]sim.Time, cfg.Gateways), got: make([]sim.Time, cfg.Targets)}
+	from.nodes = make([]cluster.NodeBytes, len(last.nodes))
 	if skip > 0 {
 		from = slices[skip-1]
 		r.WarmUp = result.WarmUp{UntilS: from.at.Seconds(), Explain: explain}
@@ -167,8 +217,8 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	if cfg.Load == (cluster.Load{}) && len(s.Workload) == 0 {
 		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop): rate and mean latency are one measurement, not two.")
 	}
-	if cfg.Compat == cluster.CompatSURGE {
-		r.Limits = append(r.Limits, "compat: surge-d92018f reproduces deviations of a simulator, which no cluster has.")
+	if cfg.Compat != cluster.CompatNone {
+		r.Limits = append(r.Limits, fmt.Sprintf("compat: %v reproduces deviations of a simulator, which no cluster has.", cfg.Compat))
 	}
 	var h, all stats.Histogram
 	span := (last.at - from.at).Seconds()
@@ -195,6 +245,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 		}
 	}
 	r.Set("cluster.put.aborted", float64(last.counters.Aborted-from.counters.Aborted))
+	fillNodes(r, c, slices[skip:], from, last, span)
 	if cfg.Read == cluster.ReadHedged && cfg.Reads > 0 {
 		r.Set("cluster.get.hedged", float64(last.counters.Hedged-from.counters.Hedged))
 	}

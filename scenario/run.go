@@ -29,6 +29,8 @@ type Options struct {
 	// effect or ends; nil is nobody. An error ends the run.
 	Flow  func(Flow) error
 	Pause func(Pause) error
+	// Chunk is told of every chunk of an object cluster that is done; nil is nobody. An error ends the run.
+	Chunk func(Chunk) error
 	// Timeline is where what happened when is written to, for Perfetto; nil is nowhere.
 	Timeline io.Writer
 

@@ -212,7 +212,7 @@ var localKeys = []string{"queue", "namespace"}
 // absent are the keys of what the scenario is not.
 func (s *Scenario) absent() []string {
 	if len(s.Targets) == 0 {
-		return systemKeys
+		return append(s.absentOfCluster(), systemKeys...)
 	}
 	var out []string
 	for i := range s.Workload {

@@ -35,6 +35,9 @@ func NewDinger(d *Durations) *Dinger {
 	return g
 }
 
+// Len is how many flows there are.
+func (g *Dinger) Len() int { return len(g.flows) }
+
 // Admit takes in a flow of so many bytes.
 func (g *Dinger) Admit(id uint64, total units.Bytes) {
 	g.flows = append(g.flows, flow{id: id, total: total})

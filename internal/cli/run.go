@@ -113,8 +113,8 @@ func (p *program) run() *cobra.Command {
 		Long: `Simulate a scenario: a file, a preset's name (farflash list), or - for standard
 input. A table goes to standard output; the run directory holds scenario.yaml with
 every default, result.json, timing.json, report.html and citations.bib, and
-requests.parquet, flows.parquet, pauses.parquet and timeline.pftrace if measure.requests,
-measure.flows, measure.pauses and measure.timeline are set.
+requests.parquet (of an object cluster: chunks.parquet), flows.parquet, pauses.parquet and
+timeline.pftrace if measure.requests, measure.flows, measure.pauses and measure.timeline are set.
 
 The same scenario and seed give the same result.json, to the byte.`,
 		Example: `  farflash run quickstart
@@ -184,7 +184,7 @@ func trial(ctx context.Context, s *scenario.Scenario, seed uint64, d *result.Dir
 	watch := result.StartTiming()
 	o := scenario.Options{Seed: seed, Version: buildVersion(), Progress: progress}
 	var tables samples
-	if err := tables.open(s.Measure, d, &o); err != nil {
+	if err := tables.open(s, d, &o); err != nil {
 		return nil, nil, errors.Join(err, tables.close())
 	}
 	out, err := s.Run(ctx, o)

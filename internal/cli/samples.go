@@ -17,8 +17,20 @@ type samples struct {
 }
 
 // open begins the files that are wanted and has the run fill them.
-func (t *samples) open(m scenario.Measure, d *result.Directory, o *scenario.Options) error {
-	if m.Requests {
+func (t *samples) open(s *scenario.Scenario, d *result.Directory, o *scenario.Options) error {
+	m := &s.Measure
+	switch {
+	case m.Requests && s.ObjectCluster != nil:
+		file, err := d.Open(result.ChunksFile)
+		if err != nil {
+			return err
+		}
+		w := columnar.NewChunkWriter(file)
+		t.end(w.Close, file)
+		o.Chunk = func(x scenario.Chunk) error {
+			return w.Add(columnar.Chunk{ID: int64(x.ID), Op: x.Op, Gateway: x.Gateway, Target: x.Target, Size: int64(x.Size), Begun: x.Begun, Done: x.Done})
+		}
+	case m.Requests:
 		file, err := d.Open(result.RequestsFile)
 		if err != nil {
 			return err

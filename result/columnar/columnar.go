@@ -1,7 +1,7 @@
 // Package columnar writes and reads the Parquet files of a run: requests.parquet (one row a request), a network's flows.parquet and
-// pauses.parquet, and series.parquet.
+// pauses.parquet, an object cluster's chunks.parquet, and series.parquet.
 //
-// Its main types are [Request], [Flow], [Pause], their writers, and [SeriesRow]. Rows are written as the run goes, a row group at a time,
+// Its main types are [Request], [Flow], [Pause], [Chunk], their writers, and [SeriesRow]. Rows are written as the run goes, a row group at a time,
 // so that memory does not grow with the length of the run. DuckDB, pandas and Polars read the files. Parquet is Apache
 // Parquet format 2.9; columns are compressed with Zstandard.
 //

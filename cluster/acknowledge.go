@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"farflash/internal/spelling"
+	"farflash/sim"
+)
+
+// Acknowledge is when a target acknowledges a replica.
+type Acknowledge uint8
+
+// The choices.
+const (
+	// WriteThrough waits until the replica is on the disk: the Replicast paper's rule (section IV-A).
+	WriteThrough Acknowledge = iota
+	// WriteBack acknowledges what has arrived, unless the disk's queue is full: then it waits as WriteThrough does. It is the rule of SURGE's
+	// last build.
+	WriteBack
+)
+
+var acknowledgeNames = []string{"write-through", "write-back"}
+
+// MarshalText writes the choice's name.
+func (a Acknowledge) MarshalText() ([]byte, error) { return []byte(acknowledgeNames[a]), nil }
+
+// UnmarshalText reads a choice's name.
+func (a *Acknowledge) UnmarshalText(text []byte) error {
+	return spelling.OneOf(text, acknowledgeNames, a)
+}
+
+// DiskLatency is what a disk's queue does to its acknowledgements.
+type DiskLatency uint8
+
+// The choices.
+const (
+	// LatencyConstant does nothing to them.
+	LatencyConstant DiskLatency = iota
+	// LatencyGrows delays them by 1, 2, 3, 4 and 8 chunks' time of the disk when 4, 8, 12, 16 and 20 chunks wait, as in SURGE's models b and c.
+	LatencyGrows
+)
+
+var diskLatencyNames = []string{"constant", "grows"}
+
+// MarshalText writes the choice's name.
+func (l DiskLatency) MarshalText() ([]byte, error) { return []byte(diskLatencyNames[l]), nil }
+
+// UnmarshalText reads a choice's name.
+func (l *DiskLatency) UnmarshalText(text []byte) error {
+	return spelling.OneOf(text, diskLatencyNames, l)
+}
+
+// acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it
+// is on the disk.
+func (c *Cluster) acknowledges(busy sim.Time) (now bool, late sim.Time) {
+	if c.d.AckDelay(busy, c.cfg.Acknowledge == WriteBack) == 0 {
+		return true, 0
+	}
+	if c.cfg.Disk.Latency == LatencyGrows {
+		late = c.d.VariableLatency(busy)
+	}
+	return false, late
+}
+
+// keepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a time.
+func (c *Cluster) keepTime(takes sim.Time) sim.Time {
+	now, late := c.acknowledges(takes)
+	if now {
+		return 0
+	}
+	return takes + late
+}

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"strings"
+
+	"farflash/internal/term"
+)
+
+// exchanges prints what nodes did that put nothing but events.
+func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
+	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("a second"), term.Right("mean"), term.Right("p50"), term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
+	row := []string{"exchange"}
+	for _, m := range []string{"count", "iops", "latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99_9", "latency.max"} {
+		row = append(row, r.written("cluster.exchange."+m))
+	}
+	t.Row(row...)
+	t.Row("event", r.written("cluster.event.count"), r.written("cluster.event.iops"))
+	b.WriteByte('\n')
+	if err := t.Write(b, style); err != nil {
+		return err
+	}
+	t = term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
+	if v, ok := r.value("cluster.bound.reached"); ok {
+		t.Row("events sent", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of what the pattern makes in the long run"))
+	}
+	t.Row("pending at a node", r.written("cluster.event.pending.mean"), style.Dim("at most "+r.written("cluster.event.pending.max")+"; more than one "+r.written("cluster.event.crowded")+" of the time"))
+	for _, x := range []struct{ label, metric, what string }{
+		{"held back", "cluster.event.held", "exchanges for which no peer that was drawn had room"},
+		{"shaped", "cluster.event.shaped", "exchanges that waited for their node's bucket"},
+	} {
+		if v, ok := r.value(x.metric); ok && v > 0 {
+			t.Row(x.label, r.written(x.metric), style.Dim(x.what))
+		}
+	}
+	b.WriteString("\n" + style.Bold("cluster") + "\n")
+	return t.Write(b, style)
+}
+
+// tierRows says what an SSD with HDDs behind it did.
+func (r *Run) tierRows(t *term.Table, style term.Style) {
+	v, ok := r.value("cluster.tier.used")
+	if !ok {
+		return
+	}
+	if reached, ok := r.value("cluster.bound.reached"); ok {
+		t.Row("bound reached", term.Bar(min(reached, 1), barWidth)+" "+term.Percent(reached), style.Dim("of "+r.written("cluster.bound.rate")+", which all devices take in the long run"))
+	}
+	t.Row("SSD in use", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim(r.written("cluster.tier.drains")+" times at its high watermark"))
+	t.Row("moved on", r.written("cluster.tier.moved"), style.Dim("chunks to HDDs"))
+	t.Row("held back", r.written("cluster.tier.held"), style.Dim("writes that waited for the SSD to take them, at most "+r.written("cluster.tier.waiting.max")+" at once"))
+}
+
+// clusterOperation is what a cluster's latencies are of: puts, gets where nothing is put, exchanges where nothing is got either.
+func clusterOperation(runs []Run) string {
+	for _, op := range []string{"put", "get"} {
+		for i := range runs {
+			if hasHistogram(&runs[i], "cluster."+op+".latency") {
+				return op
+			}
+		}
+	}
+	return "exchange"
+}
