@@ -51,7 +51,7 @@ func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
 				}
 				runs[k][i] = fig7Run{a.CostPerGB(), a.SpaceShare, a.SpaceCV, a.IOPSShare, a.IOPSCV, a.WorkloadsCV, a.EnduranceLimited}
 				if k == 0 {
-					if best[i], bound[i], err = bestPlan(cfg, drives, jobs, pl.Host, 30_000); err != nil {
+					if best[i], bound[i], err = bestPlan(cfg, drives, jobs, pl.Host, 60_000); err != nil {
 						return err
 					}
 				}

@@ -219,7 +219,7 @@ func (s *search) run(steps int, seed uint64) []int {
 		}
 	}
 	// Of many workloads one is little beside a drive.
-	hot := s.sumCost * min(0.05/float64(max(1, used)), 0.1/float64(n))
+	hot := s.sumCost * min(0.05/float64(max(1, used)), 0.25/float64(n))
 	if n < few {
 		hot = s.sumCost / float64(max(1, used))
 	}
