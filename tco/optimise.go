@@ -267,6 +267,9 @@ func Bound(cfg OptimiseConfig, p *Problem, host []int) *Certificate {
 		// A day between a first workload and its block's end is a day of service that is not there; few days of death matter.
 		spans, cfg.Days = 128, max(4, cfg.Days/4)
 	}
+	if len(p.Jobs) > 500 {
+		cfg.Days = min(cfg.Days, 14) // what matters among them is refined anyhow
+	}
 	cert := &Certificate{Cases: cases}
 	last := &cases[len(cases)-1] // the others are impossible
 	x := d.relax(cfg, spans, host)
