@@ -31,7 +31,7 @@ func (c *Cluster) Bounds() []Bound {
 		fastest = min(fastest, takes)
 	}
 	fromGateways, fromTargets := written, read
-	if c.cfg.Protocol.traits().multicasts {
+	if c.cfg.Protocol.traits().multicasts && c.cfg.Core == CoreIdeal {
 		fromGateways = put // one multicast
 	}
 	if c.chained() {

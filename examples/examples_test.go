@@ -48,8 +48,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 4 {
-		t.Errorf("there are %d examples, and tests for 4", len(files))
+	if len(files) != 6 {
+		t.Errorf("there are %d examples, and tests for 6", len(files))
 	}
 }
 
@@ -88,5 +88,26 @@ func TestShortQueues(t *testing.T) {
 	}
 	if a, b := deep("read.stage.initiator.mean"), short("read.stage.initiator.mean"); b < 10*a {
 		t.Errorf("reads wait for %v us at the initiator with deep queues and %v with short ones", a, b)
+	}
+}
+
+func TestClusterDrives(t *testing.T) {
+	full := run(t, "cluster-drives.yaml")
+	fresh := run(t, "cluster-drives.yaml", scenario.Change{Path: "ssd.preconditioning.fill", Value: "none"})
+	if waf := full("ssd.waf"); waf < 1.2 || fresh("ssd.waf") > 1.05 {
+		t.Errorf("a write amplification of %v on full drives and of %v on fresh ones", waf, fresh("ssd.waf"))
+	}
+	if a, b := full("cluster.put.iops"), fresh("cluster.put.iops"); a > 0.9*b {
+		t.Errorf("%v chunks a second on full drives, %v on fresh ones", a, b)
+	}
+}
+
+func TestOversubscribed(t *testing.T) {
+	wide := scenario.Change{Path: "fabric.up_link", Value: "40Gbps"}
+	for _, protocol := range []string{"pull", "dctcp"} {
+		p := scenario.Change{Path: "object_cluster.protocol", Value: protocol}
+		if narrow, enough := run(t, "oversubscribed.yaml", p)("cluster.put.iops"), run(t, "oversubscribed.yaml", p, wide)("cluster.put.iops"); narrow > 0.85*enough {
+			t.Errorf("%s: %v chunks a second with a quarter of the rate between leaves, %v with all", protocol, narrow, enough)
+		}
 	}
 }

@@ -198,6 +198,9 @@ func TestSystemHTMLSeveral(t *testing.T) {
 
 // TestSystemParts shows results in which something is missing or is no number.
 func TestSystemParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes some hundred pages")
+	}
 	// The network's picture is not the subject, and takes most of the time.
 	alone := func(c toySystem) Run {
 		r := c.run()

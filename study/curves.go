@@ -99,7 +99,9 @@ func estimates(results []*result.Result, level float64) ([]Estimate, error) {
 
 // first lists the metrics that people look at first, in the order of interest.
 var first = []string{"read.latency.mean", "read.latency.p99", "write.latency.p99", "aggregate.bandwidth", "read.bandwidth", "write.latency.mean", "write.bandwidth", "ssd.waf",
-	"flow.fct.p99", "flow.fct.mean", "flow.slowdown.p99", "fabric.goodput", "fabric.pause.time", "fabric.queue.max"}
+	"flow.fct.p99", "flow.fct.mean", "flow.slowdown.p99", "fabric.goodput", "fabric.pause.time", "fabric.queue.max",
+	"cluster.put.iops", "cluster.put.latency.mean", "cluster.put.latency.p99", "cluster.get.iops", "cluster.get.latency.mean", "cluster.get.latency.p99", "cluster.bound.reached",
+	"cluster.event.iops"}
 
 // Main lists the metrics to show where there is no room for all: those asked for by patterns, or else the usual ones, as far
 // as some point has them and they are not 0 everywhere.
