@@ -22,7 +22,7 @@ func WritePlan(w io.Writer, o *plan.Outcome, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	a := o.Assessment
 	p.Title = o.Plan.Name
-	p.Summary = fmt.Sprintf("%d of %d workloads on %d drives, by %s.", a.Placed, a.Placed+a.Refused, a.Used, o.Plan.Algorithm)
+	p.Summary = fmt.Sprintf("%s, by %s.", placed(a), o.Plan.Algorithm)
 	if o.Plan.Description != "" {
 		p.Summary = sentence(o.Plan.Description) + " " + p.Summary
 	}
@@ -48,7 +48,7 @@ func WritePlan(w io.Writer, o *plan.Outcome, version, command string) error {
 	if f := frontierFigure(o); f != nil {
 		intro := "The same workloads placed on the same drives by each algorithm as they arrive."
 		if o.FrontierMore > 0 {
-			intro = fmt.Sprintf("The same workloads placed by each algorithm as they arrive, on %d more drives than the plan: without hindsight they need them.", o.FrontierMore)
+			intro = fmt.Sprintf("The same workloads placed by each algorithm as they arrive, on more drives than the plan has, %d in all: without hindsight they need them.", len(o.Drives)+o.FrontierMore)
 		}
 		p.Sections = append(p.Sections, section{ID: "frontier", Title: "Cost against balance", Intro: intro, Figures: f, Table: frontierRows(o)})
 	}

@@ -54,7 +54,7 @@ const mostDrives = 40
 // WritePlanText prints what comes of a plan.
 func WritePlanText(w io.Writer, o *plan.Outcome, style term.Style) error {
 	a := o.Assessment
-	fmt.Fprintf(w, "%s: %d of %d workloads on %d drives, by %s\n\n", style.Bold(o.Plan.Name), a.Placed, a.Placed+a.Refused, a.Used, o.Plan.Algorithm)
+	fmt.Fprintf(w, "%s: %s, by %s\n\n", style.Bold(o.Plan.Name), placed(a), o.Plan.Algorithm)
 	t := term.NewTable(term.Left("drive"), term.Right("workloads"), term.Right("GB/day"), term.Right("S"), term.Right("WAF"), term.Right("space"), term.Right("IOPS"), term.Right("serves"), term.Left("until"), term.Right("wear"),
 		term.Right("cost"), term.Left("holds"))
 	for i := range o.Drives {
@@ -101,6 +101,15 @@ func WritePlanText(w io.Writer, o *plan.Outcome, style term.Style) error {
 		}
 	}
 	return nil
+}
+
+// placed counts workloads and drives.
+func placed(a *tco.Assessment) string {
+	drives := "drives"
+	if a.Used == 1 {
+		drives = "drive"
+	}
+	return fmt.Sprintf("%d of %d workloads on %d %s", a.Placed, a.Placed+a.Refused, a.Used, drives)
 }
 
 // moveTo says where a workload goes.

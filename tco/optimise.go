@@ -222,8 +222,8 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 		}
 	}
 	for k := range drives {
-		haveSpace += drives[k].Capacity * p.Config.FillSpace
-		haveIO += drives[k].IOPS * p.Config.FillIOPS
+		haveSpace += float64(drives[k].Capacity * p.Config.FillSpace)
+		haveIO += float64(drives[k].IOPS * p.Config.FillIOPS)
 	}
 	switch {
 	case w.WorkingSet > space*(1+roundOff):

@@ -279,13 +279,13 @@ func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 				}
 				break
 			}
-			less := 1.01*(2*margin-t)/data + 1e-12*x.r
+			less := 1.01*(2*margin-t)/data + float64(1e-12*x.r)
 			if !(x.r-less > rate) {
 				break
 			}
 			x.r -= less
 			for j := range x.value {
-				x.value[j] += float64(part*less) * float64(x.rate[j]*x.planned[j])
+				x.value[j] += float64(float64(part*less) * float64(x.rate[j]*x.planned[j]))
 			}
 			x.reprice(now)
 			x.refine(now, 1e-4*cost/float64(max(1, len(x.p.Jobs))))

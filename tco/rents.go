@@ -89,7 +89,7 @@ func (x *relaxation) rents(steps int) {
 			return
 		}
 		for i := range rent {
-			rent[i] += float64(stride*-f) / norm * pull[i]
+			rent[i] += float64(float64(stride*-f) / norm * pull[i])
 			if !x.classes[i].c.Optional {
 				rent[i] = min(rent[i], x.classes[i].c.Drive.Buy)
 			} else if x.most == 0 {

@@ -58,14 +58,14 @@ func (o *Outcome) sensitivity() []Effect {
 	}
 	cfg := p.config()
 	price := func(f float64) float64 {
-		return try(cfg, p.jobs, func(d *tco.Drive, x *part) { d.Buy += (f - 1) * x.price * float64(x.members) })
+		return try(cfg, p.jobs, func(d *tco.Drive, x *part) { d.Buy += float64((f - 1) * x.price * float64(x.members)) })
 	}
 	power := func(pue, electricity float64) float64 {
 		return try(cfg, p.jobs, func(d *tco.Drive, x *part) {
 			c := p.costs()
 			was := c.PowerCost(x.watts)
 			c.PUE, c.Electricity = pue, electricity
-			d.Run += (c.PowerCost(x.watts) - was) * float64(x.members)
+			d.Run += float64((c.PowerCost(x.watts) - was) * float64(x.members))
 		})
 	}
 	wear := func(f float64) float64 {
