@@ -4,6 +4,15 @@ import (
 	"farflash/sim"
 )
 
+// The resources.
+const (
+	boundDisks       = "disks"
+	boundDrives      = "drives"
+	boundTargets     = "targets' links"
+	boundGateways    = "gateways' links"
+	boundOutstanding = "chunks outstanding"
+)
+
 // Bound is what a resource allows.
 type Bound struct {
 	Resource string
@@ -20,9 +29,8 @@ func (c *Cluster) Bounds() []Bound {
 		rate = c.d.Effective
 	}
 	get := float64(c.cfg.Reads)
-	put := 1 - get
 	piece := c.d.Send(c.piece, rate).Seconds() // on a link
-	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
+	fromGateways, fromTargets, read, written := c.crossings()
 	gateways, targets := float64(c.cfg.Gateways), float64(c.cfg.used())
 	disks, fastest := 0.0, c.d.DiskChunk
 	for t := range c.targets[:c.cfg.used()] {
@@ -30,18 +38,11 @@ func (c *Cluster) Bounds() []Bound {
 		disks += 1 / takes.Seconds()
 		fastest = min(fastest, takes)
 	}
-	fromGateways, fromTargets := written, read
-	if c.cfg.Protocol.traits().multicasts && c.cfg.Core == CoreIdeal {
-		fromGateways = put // one multicast
-	}
-	if c.chained() {
-		fromGateways, fromTargets = put, read+put*float64(c.copies-1)
-	}
-	list := []Bound{{"disks", disks / (written + read)}}
+	list := []Bound{{boundDisks, disks / (written + read)}}
 	if c.cfg.Disk.Model == ModelSSD {
 		list = list[:0]
 		if most := c.ceiling; most.Write > 0 && most.Read > 0 {
-			list = append(list, Bound{"drives", targets / max(written*most.Write.TimeFor(c.piece).Seconds(), read*most.Read.TimeFor(c.piece).Seconds())})
+			list = append(list, Bound{boundDrives, targets / max(written*most.Write.TimeFor(c.piece).Seconds(), read*most.Read.TimeFor(c.piece).Seconds())})
 		}
 	}
 	add := func(resource string, nodes, pieces float64) {
@@ -49,12 +50,26 @@ func (c *Cluster) Bounds() []Bound {
 			list = append(list, Bound{resource, nodes / (pieces * piece)})
 		}
 	}
-	add("targets' links", targets, max(written, fromTargets))
-	add("gateways' links", gateways, max(fromGateways, read))
+	add(boundTargets, targets, max(written, fromTargets))
+	add(boundGateways, gateways, max(fromGateways, read))
 	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
-		list = append(list, Bound{"chunks outstanding", gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.keepTime(c.d.DiskChunk) + c.keepTime(fastest)).Seconds()})
+		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.keepTime(c.d.DiskChunk) + c.keepTime(fastest)).Seconds()})
 	}
 	return list
+}
+
+// crossings are how many pieces of a chunk cross the links in each direction, mean over puts and gets.
+func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets float64) {
+	get := float64(c.cfg.Reads)
+	put := 1 - get
+	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
+	switch {
+	case c.cfg.Protocol.traits().multicasts && c.cfg.Core == CoreIdeal:
+		return put, read, read, written // one multicast
+	case c.chained():
+		return put, read + put*float64(c.copies-1), read, written
+	}
+	return written, read, read, written
 }
 
 // chained reports whether data goes from target to target.

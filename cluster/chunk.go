@@ -23,6 +23,7 @@ type chunk struct {
 func (c *Cluster) take(a *Arrival) {
 	i := c.slot()
 	c.attempts++
+	c.books.under[a.Gateway]++
 	c.chunks[i] = chunk{id: c.attempts, gateway: a.Gateway, live: true, read: a.Read, begun: a.At, started: c.eng.Now()}
 	if a.Read {
 		c.Counters.Gets.Begun++
@@ -76,7 +77,7 @@ func (c *Cluster) done(i int32) {
 		c.Counters.Done++
 	}
 	if c.OnDone != nil {
-		c.OnDone(&Done{Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk, Read: x.read})
+		c.OnDone(&Done{Chunk: x.id, Gateway: x.gateway, Begun: x.begun, Done: c.eng.Now(), Size: c.cfg.Chunk, Read: x.read})
 	}
 	c.forget(i)
 }
@@ -90,6 +91,8 @@ func (c *Cluster) abort(i int32) {
 // forget frees a chunk's place; its gateway takes the next one.
 func (c *Cluster) forget(i int32) {
 	g := c.chunks[i].gateway
+	c.books.under[g]--
+	c.turnsLink(g)
 	c.release(i)
 	c.freed(g)
 }

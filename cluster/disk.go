@@ -26,7 +26,8 @@ type job struct {
 	takes   sim.Time
 	size    units.Bytes
 	read    bool
-	repairs bool // the write makes a piece again
+	repairs bool // it makes a piece again
+	since   sim.Time
 	begun   bool
 	void    bool     // taken back before it began, or lost with its target
 	told    bool     // the write has been acknowledged
@@ -107,7 +108,7 @@ func (c *Cluster) work(target int32, j job) int32 {
 		i = int32(len(c.jobs) - 1)
 	}
 	d := &c.targets[target].disk
-	j.takes = c.takes(target, j.size)
+	j.takes, j.since = c.takes(target, j.size), c.eng.Now()
 	c.jobs[i] = j
 	d.queue.push(i)
 	if d.drive != nil {
@@ -137,6 +138,7 @@ func (c *Cluster) next(target int32) {
 		d.waiting -= j.takes
 		d.busy += j.takes
 		c.eng.Schedule(c.self, c.here, d.ends, evDisk, uint32(target))
+		c.showWork(target, j, c.eng.Now(), d.ends)
 		if j.read {
 			c.get.starts(target, i)
 		}
@@ -155,6 +157,7 @@ func (c *Cluster) worked(target int32) {
 	j := c.jobs[i]
 	c.idle = append(c.idle, i)
 	c.next(target)
+	c.turns(target)
 	c.finished(target, &j)
 }
 

@@ -58,14 +58,21 @@ func (p *double) message(m *message) {
 		if c.lossy {
 			p.twice[m.to].Expire(now, 0)
 		}
+		c.Counters.Bids.asked(p.bids[m.to])
 		w := p.twice[m.to].Request(now, m.key(), m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
+		c.showBid(m.to, m.from, m.id, reserve.Tentative, w)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, n: m.n, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case m.kind == accept && m.a < m.b && m.n == m.to:
+		c.Counters.Bids.decided(p.bids[m.to], now, m.key())
 		v := p.twice[m.to].Accept(now, m.key(), reserve.Window{Left: m.a, Right: m.b})
+		if v.Verdict == reserve.Taken || v.Verdict == reserve.TakenFrom {
+			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
+		}
 		if v.Verdict != reserve.TakenFrom {
 			return // a bid that had been rejected: the rejection is on its way
 		}
 		i := int32(v.Loser.Chunk & (1<<placeBits - 1))
+		c.showBid(m.to, v.Loser.Gateway, v.Loser.Chunk>>placeBits, reserve.Canceled, reserve.Window{})
 		if c.cfg.Compat != CompatNone {
 			p.puts[i].offers.Reject(m.to) // in SURGE the bid is one object, which both sides see
 		}

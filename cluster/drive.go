@@ -146,6 +146,8 @@ func (s Sink) Complete(x block.Completion) {
 		c.finished(target, &j)
 	}
 	c.feed(target)
+	c.turns(target)
+	c.showWork(target, &j, sim.Time(x.Submitted), now)
 }
 
 // crash has a drive's target forget what the drive is doing for it.

@@ -93,6 +93,7 @@ func (c *Cluster) fault(f fault) {
 		t.away = t.down
 		c.remap()
 	}
+	c.turns(f.target)
 }
 
 // crash has a target lose what it is doing and what it knows.

@@ -167,7 +167,7 @@ func (g *getter) message(m *message) {
 		if x.id == m.id {
 			m.n = int32(max(x.place(m.to), 0)) // which of its targets it is, as the request says
 		}
-		job := c.work(m.to, job{size: c.piece, read: true, message: *m})
+		job := c.work(m.to, job{size: c.piece, read: true, repairs: m.from >= int32(len(c.gateways)), message: *m})
 		if c.targets[m.to].disk.current != job {
 			c.targets[m.to].reads = append(c.targets[m.to].reads, pending{m.id, job})
 		}

@@ -73,6 +73,7 @@ func (p *hybrid) ask(i int32) {
 	s.round++
 	s.again = sim.Forever
 	p.group = p.others(x, s.group)
+	c.askOrder(s.group, x.gateway, p.group)
 	s.asked = len(p.group)
 	s.control = c.eng.Now() + c.onLink(p.d)
 	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore, n: s.round}, c.onLink(p.d), p.group)
@@ -99,7 +100,9 @@ func (p *hybrid) message(m *message) {
 		if c.lossy {
 			p.bids[m.to].Expire(now, 0)
 		}
+		c.Counters.Bids.asked(p.bids[m.to])
 		w := p.bids[m.to].Request(now, m.key(), m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
+		c.showBid(m.to, m.from, m.id, reserve.Tentative, w)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, n: m.n, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
 		s := &p.puts[m.chunk]
@@ -111,13 +114,16 @@ func (p *hybrid) message(m *message) {
 			p.choose(m.chunk)
 		}
 	case accept:
+		c.Counters.Bids.decided(p.bids[m.to], now, m.key())
 		if m.a < m.b && m.n == m.to {
 			p.bids[m.to].Accept(now, m.key(), reserve.Window{Left: m.a, Right: m.b})
+			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
 			return
 		}
-		if !p.bids[m.to].Cancel(now, m.key()) {
-			p.bids[m.to].Done(m.key()) // accepted before, and given up now
+		if !p.bids[m.to].Cancel(now, m.key()) && !p.bids[m.to].Done(m.key()) { // accepted before, and given up now
+			return
 		}
+		c.showBid(m.to, m.from, m.id, reserve.Canceled, reserve.Window{})
 	case kept:
 		x := &c.chunks[m.chunk]
 		if x.id != m.id {
@@ -232,7 +238,9 @@ func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
 		return
 	}
 	x := &c.chunks[f.chunk]
-	p.bids[target].Done(key(x.id, f.chunk))
+	if p.bids[target].Done(key(x.id, f.chunk)) {
+		c.showDone(target, x)
+	}
 	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk, id: x.id})
 	p.spare = append(p.spare, int32(arg))
 	p.puts[f.chunk].booked[x.place(target)].flow = -1

@@ -16,10 +16,12 @@ import (
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
-	marked  bool   // it found a long queue
-	sure    bool   // it is not lost on its way
-	fell    int32  // how often the target had failed that holds it back
-	arg     uint32 // of a frame, for the protocol
+	marked  bool     // it found a long queue
+	sure    bool     // it is not lost on its way
+	fell    int32    // how often the target had failed that holds it back
+	sender  int32    // for who watches
+	sent    sim.Time // likewise
+	arg     uint32   // of a frame, for the protocol
 	size    units.Bytes
 	message message
 	to      [maxGroup]int32 // nodes
@@ -172,11 +174,15 @@ func (c *Cluster) dispatch(node, i int32) {
 	p := &c.parcels[i]
 	p.left = p.n
 	c.sends(node, p)
+	c.sees(node, i)
 	if !c.cfg.Control.Queued {
 		used := c.d.Send(p.size, c.d.Effective)
 		c.out[node].used += used
 		for _, to := range p.to[:p.n] {
 			c.in[to].used += used
+			if p.data {
+				c.comes(to, c.eng.Now()+c.cfg.Link.Trip, c.eng.Now()+p.takes+c.cfg.Link.Trip)
+			}
 		}
 		c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes+c.cfg.Link.Trip, evArrive, uint32(i))
 		return
@@ -207,12 +213,19 @@ func (c *Cluster) transmit(node int32) {
 		i = o.data.pop()
 	default:
 		o.busy = false
+		if c.books.links != nil {
+			c.turnsLink(node)
+		}
 		return
 	}
 	o.busy = true
 	p := &c.parcels[i]
 	now := c.eng.Now()
 	o.used += p.takes
+	c.giving[node] = i
+	if c.books.links != nil {
+		c.turnsLink(node)
+	}
 	c.eng.Schedule(c.self, c.here, now+p.takes, evSent, uint32(node))
 	c.eng.Schedule(c.self, c.here, now+c.cfg.Link.Trip, evHead, uint32(i))
 }
@@ -230,6 +243,7 @@ func (c *Cluster) heads(i int32) {
 		}
 		if !in.busy {
 			c.receive(node)
+			c.looks(node)
 		}
 	}
 }
@@ -257,6 +271,7 @@ func (c *Cluster) received(node int32) {
 	i := c.taking[node]
 	c.receive(node)
 	c.deliver(i, node)
+	c.looks(node)
 	if p := &c.parcels[i]; p.left == 0 {
 		c.spare = append(c.spare, i)
 	}
@@ -265,7 +280,9 @@ func (c *Cluster) received(node int32) {
 // arrive: a parcel is at all its receivers.
 func (c *Cluster) arrive(i int32) {
 	for k := range c.parcels[i].n {
-		c.deliver(i, c.parcels[i].to[k])
+		node := c.parcels[i].to[k]
+		c.deliver(i, node)
+		c.looks(node)
 	}
 	c.spare = append(c.spare, i)
 }
@@ -279,6 +296,7 @@ func (c *Cluster) deliver(i, node int32) {
 		return
 	}
 	c.gets(node, p)
+	c.shows(p, node)
 	if p.data {
 		c.Counters.Frames++
 		c.Counters.DataBytes += uint64(p.size)

@@ -63,6 +63,7 @@ func (q *fifo) pop() (Arrival, bool) {
 
 // Start has each gateway take its first chunks.
 func (c *Cluster) Start() {
+	c.books.open(c)
 	l := &c.load
 	l.mix, l.times = sim.NewStream(c.seed, "cluster/mix"), sim.NewStream(c.seed, "cluster/arrivals")
 	l.waiting, l.under = make([]fifo, len(c.gateways)), make([]int32, len(c.gateways))

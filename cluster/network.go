@@ -66,6 +66,7 @@ func (c *Cluster) Delivered(m int32) {
 	p := &c.parcels[x.parcel]
 	c.in[x.node].used += p.takes
 	c.deliver(x.parcel, x.node)
+	c.looks(x.node)
 	if p = &c.parcels[x.parcel]; p.left == 0 {
 		c.spare = append(c.spare, x.parcel)
 	}

@@ -23,12 +23,14 @@ type Cluster struct {
 
 	gateways []gateway
 	targets  []target
+	books    books
 	chunks   []chunk
 	free     []int32 // chunks that nobody uses
 	parcels  []parcel
 	spare    []int32 // parcels that nobody uses
 	in, out  []port  // of nodes
 	taking   []int32 // the parcel that a node's port is receiving
+	giving   []int32 // and the one that it is sending
 	marked   bool    // the frame that is being handled has a mark
 	heard    message // the message that is being handled
 	control  units.Bytes
@@ -57,6 +59,7 @@ type Cluster struct {
 	Counters Counters
 	// OnDone is told of each chunk that is done.
 	OnDone sim.Probe[*Done]
+	Probes
 	// RepairedAt is when the last piece was made again that a failure has cost.
 	RepairedAt sim.Time
 }
@@ -80,13 +83,15 @@ type Counters struct {
 	Frames                           uint64                       // of data, counted once for each receiver
 	ControlBytes                     uint64                       // received
 	DataBytes                        uint64
-	Dings                            uint64 // that senders took to heart
-	Impatient                        uint64 // times that a choosy gateway asked again
-	LateRejected                     uint64 // windows that were taken back
+	Bids                             Overlap // of Replicast
+	Dings                            uint64  // that senders took to heart
+	Impatient                        uint64  // times that a choosy gateway asked again
+	LateRejected                     uint64  // windows that were taken back
 }
 
 // Done is a chunk that is done.
 type Done struct {
+	Chunk       uint64 // counted from 1, by attempts
 	Gateway     int32
 	Begun, Done sim.Time
 	Size        units.Bytes
@@ -159,7 +164,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		c.gateways[i] = gateway{group: -1, patience: cfg.hedgeAfter(d)}
 	}
 	n := cfg.Gateways + cfg.Targets
-	c.in, c.out, c.taking = make([]port, n), make([]port, n), make([]int32, n)
+	c.in, c.out, c.taking, c.giving = make([]port, n), make([]port, n), make([]int32, n), make([]int32, n)
 	c.bytes = make([]NodeBytes, n)
 	c.equip()
 	if cfg.candidates() == 0 {
@@ -303,18 +308,21 @@ func drawGroups(s *sim.Stream, n int, groups []int32) {
 	}
 }
 
-// groupOf appends the targets of a group, in the order in which they hear of what is sent to them now.
+// groupOf appends the targets of a group.
 func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
-	from := len(dst)
 	for k := range int32(c.cfg.Group) {
 		if t := group*int32(c.cfg.Group) + k; !c.targets[t].away {
 			dst = append(dst, t)
 		}
 	}
-	if c.cfg.Compat != CompatNone {
-		c.surgeOrder(group, dst[from:])
-	}
 	return dst
+}
+
+// askOrder puts the targets of a group that a gateway asks for bids now into the order in which they answer.
+func (c *Cluster) askOrder(group, gateway int32, targets []int32) {
+	if c.cfg.Compat != CompatNone {
+		c.surgeOrder(group, gateway, targets)
+	}
 }
 
 // ties is where the order of bids is drawn from that begin and come in at the same time.

@@ -57,6 +57,7 @@ func (p *replicast) begin(i int32) {
 	p.puts[i] = put{group: c.chooseGroup(x), offers: o, next: -1}
 	x.groups[0] = p.puts[i].group
 	p.group = c.groupOf(p.puts[i].group, p.group[:0])
+	c.askOrder(p.puts[i].group, x.gateway, p.group)
 	p.puts[i].asked = len(p.group)
 	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group)
 }
@@ -70,7 +71,9 @@ func (p *replicast) message(m *message) {
 		if c.lossy {
 			p.bids[m.to].Expire(now, 0)
 		}
+		c.Counters.Bids.asked(p.bids[m.to])
 		w := p.bids[m.to].Request(now, m.id, m.from, 0, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
+		c.showBid(m.to, m.from, m.id, reserve.Tentative, w)
 		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
 	case bid:
 		if c.chunks[m.chunk].id != m.id {
@@ -82,13 +85,16 @@ func (p *replicast) message(m *message) {
 			p.choose(m.chunk)
 		}
 	case accept:
-		switch x := &c.chunks[m.chunk]; {
-		case m.n > 0 && x.id == m.id && x.keeps(m.to):
+		c.Counters.Bids.decided(p.bids[m.to], now, m.id)
+		if x := &c.chunks[m.chunk]; m.n > 0 && x.id == m.id && x.keeps(m.to) {
 			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
-		case p.bids[m.to].Cancel(now, m.id):
-		default:
-			p.bids[m.to].Done(m.id) // accepted before, and given up now
+			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
+			return
 		}
+		if !p.bids[m.to].Cancel(now, m.id) && !p.bids[m.to].Done(m.id) { // accepted before, and given up now
+			return
+		}
+		c.showBid(m.to, m.from, m.id, reserve.Canceled, reserve.Window{})
 	case kept:
 		if c.chunks[m.chunk].id == m.id {
 			c.acknowledged(m.chunk)
@@ -159,7 +165,9 @@ func (p *replicast) frame(arg uint32, target int32, size units.Bytes) {
 	if f.got[k] += size; f.got[k] < c.piece {
 		return
 	}
-	p.bids[target].Done(x.id)
+	if p.bids[target].Done(x.id) {
+		c.showDone(target, x)
+	}
 	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg), id: x.id})
 }
 

@@ -13,6 +13,7 @@ type commandWindow struct {
 	d      *reserve.Durations
 	sender []sender
 	got    []units.Bytes // by chunk
+	coming []int32       // by target: chunks that have been announced
 }
 
 // sender is a gateway's link: what it has to send, in the order it was taken.
@@ -30,7 +31,7 @@ const (
 )
 
 func newCommandWindow(c *Cluster, d *reserve.Durations) *commandWindow {
-	p := &commandWindow{c: c, d: d, sender: make([]sender, len(c.gateways))}
+	p := &commandWindow{c: c, d: d, sender: make([]sender, len(c.gateways)), coming: make([]int32, len(c.targets))}
 	for g := range p.sender {
 		p.sender[g].asleep = true
 	}
@@ -64,7 +65,10 @@ func (p *commandWindow) wakeUp(gateway int32) {
 
 // message implements protocol.
 func (p *commandWindow) message(m *message) {
-	if m.kind == written {
+	switch m.kind {
+	case writeBegins:
+		p.coming[m.to]++
+	case written:
 		p.c.acknowledged(m.chunk)
 	}
 }
@@ -100,6 +104,7 @@ func (p *commandWindow) frame(arg uint32, target int32, size units.Bytes) {
 	if p.got[arg] += size; p.got[arg] < c.piece {
 		return
 	}
+	p.coming[target]--
 	c.keep(target, message{kind: written, from: target, to: c.chunks[arg].gateway, chunk: int32(arg)})
 }
 

@@ -9,6 +9,9 @@ import (
 	"farflash/report/chart"
 )
 
+// clusterOperations are what is done with chunks, and what nodes do that have none.
+var clusterOperations = []string{"put", "get", "exchange"}
+
 // cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
 // targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
@@ -20,7 +23,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"), term.Right("mean"), term.Right("p50"),
 		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
-	for _, op := range []string{"put", "get"} {
+	for _, op := range clusterOperations {
 		if _, ok := r.value("cluster." + op + ".count"); !ok {
 			continue
 		}
@@ -72,9 +75,11 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 			t.Row(x.label, term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim(spread(x.column)))
 		}
 	}
+	r.lossRows(t, style)
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
 		t.Row("begun again", r.written("cluster.put.aborted"), style.Dim("chunks whose negotiation found no common time"))
 	}
+	r.mishapRows(t, style)
 	if v, ok := r.value("cluster.durability.nines"); ok {
 		t.Row("durability", term.Significant(v, 3)+" nines a year", style.Dim(fmt.Sprintf("any loss once in %s; what a failed drive kept is made again in %s", r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
 	}
@@ -101,7 +106,7 @@ func clusterTable(r *Run) *table {
 	for _, c := range columns {
 		t.Head = append(t.Head, heading{Title: c.title})
 	}
-	for _, op := range []string{"put", "get", "exchange"} {
+	for _, op := range clusterOperations {
 		if _, ok := r.value("cluster." + op + ".count"); !ok {
 			continue
 		}
@@ -120,27 +125,32 @@ func clusterTable(r *Run) *table {
 // clusterFigures draw a cluster's latencies, what it reached of each bound, and how evenly its targets were used.
 func clusterFigures(runs []Run) []figure {
 	var g group
-	op := clusterOperation(runs)
 	for i := range runs {
-		if hasHistogram(&runs[i], "cluster."+op+".latency") {
-			name := runs[i].Label
-			if len(runs) == 1 {
-				name = op
+		for k, op := range clusterOperations {
+			if what := "cluster." + op + ".latency"; hasHistogram(&runs[i], what) {
+				name := runs[i].Label + ", " + op
+				if len(runs) == 1 {
+					name = op
+				}
+				g.curves = append(g.curves, curve{&runs[i], name, len(clusterOperations)*i + k, what})
 			}
-			g.curves = append(g.curves, curve{&runs[i], name, i, "cluster." + op + ".latency"})
 		}
 	}
 	if g.curves == nil {
 		return nil
 	}
-	out := distributionFigures([]group{g}, "latency", op+"s")
+	out := append(distributionFigures([]group{g}, "latency", clusterThings(runs)), sortedLatencies(g))
 	var rows []string
 	var share []float64
 	for i := range runs {
-		rate, ok := runs[i].value("cluster.put.rate")
-		m, found := runs[i].Result.Matrix("cluster.bounds")
-		if !ok || !found {
+		m, ok := runs[i].Result.Matrix("cluster.bounds")
+		if !ok {
 			continue
+		}
+		rate := 0.0
+		for _, op := range clusterOperations {
+			v, _ := runs[i].value("cluster." + op + ".rate")
+			rate += v
 		}
 		for k, name := range m.Rows {
 			label := name
@@ -151,10 +161,11 @@ func clusterFigures(runs []Run) []figure {
 		}
 	}
 	if rows != nil {
-		out = append(out, figure{Caption: "What was reached of each bound", Note: "The rate of puts over what each resource allows by itself. The longest bar is what holds the cluster back; the rest to 100 % is lost to waiting and imbalance.",
+		out = append(out, figure{Caption: "What was reached of each bound", Note: "The rate of puts and gets over what each resource allows by itself. The longest bar is what holds the cluster back; the rest to 100 % is lost to waiting and imbalance.",
 			SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
 				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true}))})
 	}
+	out = append(out, lossFigures(runs)...)
 	var lines []chart.Series
 	for i := range runs {
 		m, ok := runs[i].Result.Matrix("cluster.target.busy")

@@ -50,14 +50,12 @@ func (r *Run) tierRows(t *term.Table, style term.Style) {
 	t.Row("held back", r.written("cluster.tier.held"), style.Dim("writes that waited for the SSD to take them, at most "+r.written("cluster.tier.waiting.max")+" at once"))
 }
 
-// clusterOperation is what a cluster's latencies are of: puts, gets where nothing is put, exchanges where nothing is got either.
-func clusterOperation(runs []Run) string {
-	for _, op := range []string{"put", "get"} {
-		for i := range runs {
-			if hasHistogram(&runs[i], "cluster."+op+".latency") {
-				return op
-			}
+// clusterThings is what a cluster's latencies are of: chunks or, where there are none, exchanges.
+func clusterThings(runs []Run) string {
+	for i := range runs {
+		if hasHistogram(&runs[i], "cluster.exchange.latency") {
+			return "exchanges"
 		}
 	}
-	return "exchange"
+	return "chunks"
 }

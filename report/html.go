@@ -179,6 +179,8 @@ func tiles(r *Run) []tile {
 	add("Bandwidth, all", "aggregate.bandwidth", "")
 	add("Chunks per second", "cluster.put.iops", r.shown("cluster.put.rate"))
 	add("Put latency p99", "cluster.put.latency.p99", some(r.shown("cluster.put.latency.p50"), "half within %s"))
+	add("Chunks read per second", "cluster.get.iops", r.shown("cluster.get.rate"))
+	add("Get latency p99", "cluster.get.latency.p99", some(r.shown("cluster.get.latency.p50"), "half within %s"))
 	add("Bound reached", "cluster.bound.reached", "of what the scarcest resource allows")
 	add("Disks busy", "cluster.disk.utilisation", some(r.shown("cluster.link.utilisation"), "links %s"))
 	return append(list, r.networkTiles()...)
@@ -226,7 +228,8 @@ func sections(runs []Run) []section {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", flowTable(&runs[0]), flowFigures(runs))
-		add("cluster", "Object cluster", clusterTable(&runs[0]), clusterFigures(runs))
+		add("cluster", "Object cluster", clusterTable(&runs[0]), withTable(clusterFigures(runs), mishapTable(&runs[0])))
+		add("protocol", "The protocol, message by message", nil, protocolFigures(&runs[0]))
 	}
 	add("time", "Over time", nil, timeFigures(runs))
 	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {
@@ -295,7 +298,10 @@ var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.laten
 	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel",
 	"flow.count", "flow.unfinished", "flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.p99_9", "flow.fct.max", "flow.slowdown.mean",
 	"flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput",
-	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50", "cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation"}
+	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50", "cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation",
+	"cluster.get.iops", "cluster.get.rate", "cluster.get.latency.mean", "cluster.get.latency.p50", "cluster.get.latency.p99", "cluster.get.latency.max",
+	"cluster.bound.used", "cluster.loss.repair", "cluster.loss.control", "cluster.loss.receiving", "cluster.loss.reserved", "cluster.loss.tentative", "cluster.loss.waiting", "cluster.loss.idle", "cluster.loss.down",
+	"cluster.lost", "cluster.retried", "cluster.failed", "cluster.imbalance.target.max", "cluster.imbalance.group.max"}
 
 // driveTable is what the drive counted. Zeros of things that need not happen are left out.
 func driveTable(r *Run) *table {

@@ -45,11 +45,14 @@ func newStudyPage(s Study) *studyPage {
 		Style: template.CSS(pageStyle + chart.CSS), Script: template.JS(pageScript), Patterns: template.HTML(chart.Patterns)} // #nosec G203 -- constants
 }
 
-// write fills the template. Tables are those of runs' pages.
-func (p *studyPage) write(w io.Writer) error {
+// write fills the template of studies.
+func (p *studyPage) write(w io.Writer) error { return p.fill(w, studyTemplate) }
+
+// fill fills a template. Tables are those of runs' pages.
+func (p *studyPage) fill(w io.Writer, text string) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err == nil {
-		t, err = t.New("study").Parse(studyTemplate)
+		t, err = t.New("study").Parse(text)
 	}
 	if err != nil {
 		return fmt.Errorf("report: %w", err)

@@ -174,7 +174,7 @@ func fig7Rows(r *Report, cfg tco.Config, runs [][]fig7Run, best, bound []float64
 	}
 	c := Curve{Panel: "Money a GB over mintco-v3, " + mode, Name: "mean of the seeds", XLabel: "algorithm", YLabel: "money a GB over mintco-v3"}
 	for k := range runs {
-		c.X, c.Y = append(c.X, float64(k)), append(c.Y, interval(ratios(cost(k), v3)).Mean)
+		c.X, c.Y, c.Names = append(c.X, float64(k)), append(c.Y, interval(ratios(cost(k), v3)).Mean), append(c.Names, fig7Policies[k].String())
 	}
 	r.Curves = append(r.Curves, c)
 }

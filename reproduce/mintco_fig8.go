@@ -126,7 +126,7 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 	mean := func(k int, f func(*fig7Run) float64) float64 { return interval(column(runs[k], f)).Mean }
 	cost := func(x *fig7Run) float64 { return x.cost }
 	space, io := func(x *fig7Run) float64 { return x.space }, func(x *fig7Run) float64 { return x.iops }
-	c := Curve{Panel: "Money a GB over RAID-0, " + mode, Name: "mean of the seeds", XLabel: "RAID 0, 1, 5, mix", YLabel: "money a GB over RAID-0"}
+	c := Curve{Panel: "Money a GB over RAID-0, " + mode, Name: "mean of the seeds", XLabel: "arrays", YLabel: "money a GB over RAID-0"}
 	for k := range raidMixes {
 		x := interval(ratios(column(runs[k], cost), column(runs[0], cost)))
 		ok, expect := true, plusMinus(x)
@@ -144,7 +144,7 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 			ok, expect = math.Abs(x.Mean-1) < 0.05, "within 5 %: endurance binds nowhere in five years, so that what an array writes costs nothing; "+plusMinus(x)
 		}
 		r.Rows = append(r.Rows, Row{mode + ": " + raidMixes[k].name, "money a GB over RAID-0", nil, x.Mean, "x", expect, ok})
-		c.X, c.Y = append(c.X, float64(k)), append(c.Y, x.Mean)
+		c.X, c.Y, c.Names = append(c.X, float64(k)), append(c.Y, x.Mean), append(c.Names, raidMixes[k].name)
 	}
 	r.Curves = append(r.Curves, c)
 	for k := range raidMixes {
@@ -211,11 +211,11 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 	mode := modeName(cfg)
 	cost, disks := func(x *run) float64 { return x.cost }, func(x *run) float64 { return x.disks }
 	greedy := of(0, cost)
-	c := Curve{Panel: "Money a GB over greedy, " + mode, Name: "mean of the seeds", XLabel: "zones (0: greedy)", YLabel: "money a GB over greedy"}
+	c := Curve{Panel: "Money a GB over greedy, " + mode, Name: "mean of the seeds", XLabel: "zones", YLabel: "money a GB over greedy"}
 	most, least := 0.0, math.Inf(1)
 	for z := range runs {
 		y := interval(ratios(of(z, cost), greedy))
-		c.X, c.Y = append(c.X, float64(z)), append(c.Y, y.Mean)
+		c.X, c.Y, c.Names = append(c.X, float64(z)), append(c.Y, y.Mean), append(c.Names, zoneName(z))
 		less, equal, more := wins(of(z, cost), greedy)
 		expect := "1 by definition"
 		if z > 0 {

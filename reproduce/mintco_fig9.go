@@ -29,7 +29,7 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 			if err != nil {
 				return nil, err
 			}
-			c := Curve{Panel: fmt.Sprintf("Sequential ratio of each drive, %s, %s", zoneName(zones), modeName(cfg)), Name: "sequential ratio", XLabel: "drive", YLabel: "sequential ratio of its writes"}
+			c := Curve{Panel: fmt.Sprintf("Sequential ratio of each drive, %s, %s", zoneName(zones), modeName(cfg)), Name: "sequential ratio", XLabel: "drive", YLabel: "sequential ratio of its writes", Dots: true}
 			// A zone's own rise from drive to drive does not break the fall from zone to zone.
 			least := math.Inf(1)
 			low, high := make([]float64, zones+2), make([]float64, zones+2)

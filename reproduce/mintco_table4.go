@@ -31,7 +31,7 @@ func runMintcoTable4(_ context.Context, o Options) (*Report, error) {
 		want := alone.Budget / (w.WriteRate * alone.WAF.At(w.Sequential)) / tco.Year
 		r.Rows = append(r.Rows, Row{w.Name, "GB a day to the NAND", nil, w.WriteRate * a.Drives[0].WAF, "GB", "lambda A(S), from the printed lambda and S by equation 7", a.Drives[0].WAF >= 1},
 			Row{w.Name, "years that " + alone.Name + " lasts", nil, years, "", "W/(lambda A): without a horizon lifetimes are absurd", within(years, want, 1e-9)})
-		c.X, c.Y = append(c.X, float64(j+1)), append(c.Y, years)
+		c.X, c.Y, c.Names = append(c.X, float64(j)), append(c.Y, years), append(c.Names, w.Name)
 	}
 	r.Curves = append(r.Curves, c)
 	for _, cfg := range bothModes() {

@@ -66,6 +66,11 @@ type Curve struct {
 	Panel, Name    string
 	XLabel, YLabel string
 	X, Y           []float64
+
+	YUnit  string   // as package result names units; "" is a plain number
+	Names  []string // of the places along x, if those are no numbers: X counts them from 0, and the figure is of bars
+	Dots   bool     // points that no line joins
+	Shares bool     // X are shares from 0 to 1, to be spread towards 1
 }
 
 // Named is a text with a name.
@@ -74,7 +79,8 @@ type Named struct{ Name, Text string }
 // All lists the experiments in the order of the papers.
 func All() []Experiment {
 	return []Experiment{snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
-		replicastTable(2, "400MiB/s", replicastTable2), replicastTable(3, "1000MiB/s", replicastTable3),
+		replicastTable(2, "400", replicastTable2), replicastTable(3, "1000", replicastTable3), replicastTable4(), replicastTable5(),
+		replicastFig8(), replicastFig9(), replicastFig10(), replicastFig11(), replicastFig12(), replicastFig13(),
 		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10()}
 }
 

@@ -52,9 +52,12 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestMinTCO runs the quick ones of minTCO's; all their rows must be as expected.
-func TestMinTCO(t *testing.T) {
-	for _, id := range []string{"mintco-table4", "mintco-fig6", "mintco-fig9"} {
+// TestReplicast runs the quick ones of the Replicast paper.
+func TestReplicast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	for _, id := range []string{"replicast-table4", "replicast-table5", "replicast-fig8", "replicast-fig10"} {
 		e, err := reproduce.Find(id)
 		if err != nil {
 			t.Fatal(err)
@@ -63,12 +66,17 @@ func TestMinTCO(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !r.OK || len(r.Rows) < 10 || len(r.Curves) == 0 {
-			t.Errorf("%s: %d rows, %d curves", id, len(r.Rows), len(r.Curves))
-		}
 		for _, row := range r.Rows {
 			if !row.OK {
-				t.Errorf("%s, %s: %s is %v; %s", id, row.Label, row.Metric, row.Ours, row.Expect)
+				t.Errorf("%s: %s: %s is %v; %s", id, row.Label, row.Metric, row.Ours, row.Expect)
+			}
+		}
+		if len(r.Curves) == 0 {
+			t.Errorf("%s has no picture", id)
+		}
+		for _, c := range r.Curves {
+			if len(c.X) != len(c.Y) || c.Names != nil && len(c.Names) != len(c.X) || c.Panel == "" {
+				t.Errorf("%s: %s, %s: %d by %d", id, c.Panel, c.Name, len(c.X), len(c.Y))
 			}
 		}
 	}

@@ -16,7 +16,9 @@ type trial struct {
 	label   string
 	changes []scenario.Change
 	seed    uint64
+	keep    bool // the chunks that were done
 	result  *result.Result
+	chunks  []scenario.Chunk // in the order in which they were done
 }
 
 // runTrials runs trials, as many at a time as there are processors, and takes down their scenarios.
@@ -40,7 +42,14 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 					continue
 				}
 				texts[i] = s.Resolved()
-				out, err := s.Run(ctx, scenario.Options{Seed: o.Seed + t.seed, Version: o.Version})
+				run := scenario.Options{Seed: o.Seed + t.seed, Version: o.Version}
+				if t.keep {
+					run.Chunk = func(x scenario.Chunk) error {
+						t.chunks = append(t.chunks, x)
+						return nil
+					}
+				}
+				out, err := s.Run(ctx, run)
 				switch {
 				case err != nil:
 					errs[i] = fmt.Errorf("%s: %w", t.label, err)
@@ -62,7 +71,7 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 		if err != nil {
 			return err
 		}
-		if trials[i].seed == 0 {
+		if i == 0 || trials[i].label != trials[i-1].label {
 			r.Scenarios = append(r.Scenarios, Named{trials[i].label, texts[i]})
 		}
 	}

@@ -270,6 +270,23 @@ func metricDefinitions() []Definition {
 	add("cluster.tier.drains", "count", "times that the SSD came to its high watermark")
 	add("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")
 	add("cluster.bound.reached", "fraction", "measured rate over the bound")
+	add("cluster.bound.used", "fraction", "share of the time of the disks or links that bound the cluster in which they worked for chunks; what is lost of it is in cluster.loss, and the sum is 1")
+	add("cluster.loss.repair", "fraction", "share in which disks read or wrote to make pieces again")
+	add("cluster.loss.control", "fraction", "share in which links carried control messages")
+	add("cluster.loss.receiving", "fraction", "share in which disks waited for a piece that came in just then")
+	add("cluster.loss.reserved", "fraction", "share in which data was promised to a target, or some of a piece had come, and nothing was sent to it")
+	add("cluster.loss.tentative", "fraction", "share in which a target had bid, or offered itself, and nobody had answered")
+	add("cluster.loss.waiting", "fraction", "share in which gateways' links waited for answers while chunks were under way, or targets' links for what disks read")
+	add("cluster.loss.idle", "fraction", "share in which nobody wanted anything of the target, or the gateway had no chunk")
+	add("cluster.loss.down", "fraction", "share in which the target had failed")
+	add("cluster.imbalance.target.max", "ratio", "use of the busiest target's disk over the mean of all")
+	add("cluster.imbalance.target.cv", "fraction", "standard deviation of the use of targets' disks over its mean")
+	add("cluster.imbalance.group.max", "ratio", "use of the disks of the busiest negotiating group over the mean of all")
+	add("cluster.imbalance.group.cv", "fraction", "standard deviation of the use of negotiating groups' disks over its mean")
+	add("cluster.bid.requests", "count", "requests for bids that came to targets")
+	add("cluster.bid.interval", "us", "mean time between two such requests at a target")
+	add("cluster.bid.tentative", "us", "mean time from a bid to its gateway's answer, at the target")
+	add("cluster.bid.overlap", "fraction", "share of requests that came while another bid of the target was tentative")
 
 	add("snis.iterations", "count", "iterations between the storage and the network simulation")
 	add("snis.converged", "count", "1 if the iterations converged, 0 if not")
@@ -394,10 +411,14 @@ func matrixDefinitions() []Definition {
 		{"fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time"},
 		{"fabric.layout", "fraction", "where each node stands in a picture, and its tier"},
 		{"cluster.target.busy", "fraction", "share of measured time that each target's disk and receiving link were busy"},
+		{"cluster.spent", "fraction", "where the measured time of the disks went, and of the links if they bound the cluster; mean over nodes, of disks by how fast they are"},
+		{"cluster.target.time", "fraction", "the same of each target's disk"},
+		{"cluster.group.busy", "fraction", "share of measured time that the disks of each negotiating group were busy"},
 		{"cluster.gateway.bytes", "B", "what each gateway sent and received; columns sent, data and control"},
 		{"cluster.target.bytes", "B", "the same of each target"},
 		{"cluster.tier.rate", "B/s", "bytes of writes that each device of a tiered server took per second"},
 		{"cluster.bounds", "B/s", "what each resource allows by itself"},
+		{"cluster.protocol", "us", "messages, windows of bids, data and writes of a few chunks that follow each other at the same targets; rows are what, columns whose and when"},
 		{"flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows"},
 		{"snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more"},
 		{"snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop"},

@@ -25,8 +25,8 @@ type Measure struct {
 	// or to go on.
 	Pauses bool
 	// Timeline writes timeline.pftrace, which Perfetto shows: each request's way and its stages, and what ports,
-	// channels and dies did meanwhile, of the first 20,000 requests (of a network alone: flows) and at most 1,000,000
-	// slices.
+	// channels and dies did meanwhile, of the first 20,000 requests (of a network alone: flows; of an object cluster: chunks)
+	// and at most 1,000,000 slices.
 	Timeline bool
 	// QueuePairs are those of a network whose rates are followed over time, numbered in the order in
 	// which they are opened, 0 to 15; none is the first eight.

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"farflash/cluster"
@@ -43,7 +44,7 @@ func (s *Scenario) checkCluster(d *decoder) {
 	for _, x := range []struct {
 		key string
 		set bool
-	}{{"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}, {"timeline", s.Measure.Timeline}} {
+	}{{"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}} {
 		if x.set {
 			d.fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
 		}
@@ -94,6 +95,8 @@ type clusterSlice struct {
 	disks    []sim.Time         // how long each was busy
 	sent     []sim.Time         // how long each gateway's link was
 	got      []sim.Time         // and each target's
+	spent    []cluster.Spent    // what each disk's time went to
+	links    []cluster.Spent    // and each link's, if links are what bounds the cluster
 	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
 	nodeSums
 	drives ssd.Stats // sums
@@ -124,8 +127,12 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 	var slices []*clusterSlice
 	now := &clusterSlice{}
 	means := stats.NewSeries(stats.SeriesConfig{Width: max(until/256, 1), Bins: 256})
+	seen := &clusterWatch{c: c, gateways: s.ObjectCluster.Gateways}
+	timeline := newTimeline(o, eng)
+	timeline.showCluster(s.ObjectCluster, seen)
 	rows := chunkRows{tell: o.Chunk}
 	c.OnDone = func(d *cluster.Done) {
+		seen.done(d)
 		op, name := 0, "put"
 		if d.Read {
 			op, name = 1, "get"
@@ -160,9 +167,11 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		if k == clusterSlices-1 {
 			end = until
 		}
+		seen.slice(k, eng.Now())
 		links.run(eng, end)
 		now.at, now.counters = end, c.Counters
 		now.disks, now.sent, now.got = c.Busy(end)
+		now.spent, now.links = c.Spent(end)
 		now.look(c)
 		now.drives = driveStats(drives)
 		if err := c.Err(); err != nil {
@@ -189,9 +198,14 @@ func (s *Scenario) runCluster(ctx context.Context, o Options, digest string) (*O
 		}
 	}
 	s.fillCluster(r, c, slices, drives, means, interrupted)
+	fillLadder(r, seen.ladders, seen.starts, units.Duration(math.Round(r.WarmUp.UntilS*1e12)))
 	links.finish(r, slices[len(slices)-1].at, interrupted)
 	r.Set("sim.events", float64(c.Events()))
-	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted}, nil
+	remarks, err := timeline.close()
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Result: r, Events: eng.Events(), Interrupted: interrupted, Remarks: remarks}, nil
 }
 
 // fillCluster fills in the result.
@@ -220,7 +234,7 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 	if cfg.Compat != cluster.CompatNone {
 		r.Limits = append(r.Limits, fmt.Sprintf("compat: %v reproduces deviations of a simulator, which no cluster has.", cfg.Compat))
 	}
-	var h, all stats.Histogram
+	var all stats.Histogram
 	span := (last.at - from.at).Seconds()
 	total := 0.0
 	for op, name := range []string{"cluster.put", "cluster.get"} {
@@ -231,14 +245,14 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 		if op == 0 && cfg.Reads == 1 || op == 1 && cfg.Reads == 0 {
 			continue
 		}
-		h.Reset()
+		h := new(stats.Histogram) // the result keeps it
 		for _, x := range slices[skip:] {
 			h.Merge(&x.latency[op])
 		}
-		all.Merge(&h)
+		all.Merge(h)
 		total += done
 		r.Set(name+".count", done)
-		r.SetLatencies(name, &h)
+		r.SetLatencies(name, h)
 		if span > 0 {
 			r.Set(name+".iops", done/span)
 			r.Set(name+".rate", done/span*float64(cfg.Chunk))
@@ -265,6 +279,8 @@ func (s *Scenario) fillCluster(r *result.Result, c *cluster.Cluster, slices []*c
 			targets[t] = fmt.Sprint(t)
 			use[t] = []float64{round((last.disks[t] - from.disks[t]).Seconds() / span), round((last.got[t] - from.got[t]).Seconds() / span)}
 		}
+		fillLoss(r, c, last, from)
+		fillBids(r, &last.counters.Bids, &from.counters.Bids, cfg.Targets, last.at-from.at)
 		r.SetMatrix("cluster.target.busy", targets, []string{"disk", "link"}, use)
 	}
 	var names []string
@@ -314,7 +330,7 @@ func clusterLosses(r *result.Result, c *cluster.Cluster, from *cluster.Counters)
 		r.Set("cluster.repair.until", c.RepairedAt.Seconds())
 	}
 	if n := c.Missing(); n > 0 {
-		r.Warn("%d pieces of chunks are not made again when the run ends", n)
+		r.Warn("%s of chunks: not made again when the run ends", plural(n, "piece"))
 	}
 }
 

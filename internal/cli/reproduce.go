@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/internal/term"
+	"farflash/report"
 	"farflash/reproduce"
+	"farflash/result"
 )
 
 func (p *program) reproduce() *cobra.Command {
@@ -24,8 +27,8 @@ func (p *program) reproduce() *cobra.Command {
 		Short: "Rerun a paper's table or figure",
 		Long: `Rerun a paper's table or figure and set our figures beside the printed ones. Each row
 says how close it should be and why; a row whose paper value rests on something that
-the paper does not print says so. With -o the scenarios that were run, and the
-figure's curves as CSV, are written too.`,
+the paper does not print says so. With -o the scenarios that were run, the figure's curves as CSV, and
+a page with its picture are written too.`,
 		Example: `  farflash reproduce list
   farflash reproduce snis-fig2 -o fig2`,
 		Args: arguments(1, 1, "an experiment's id, list or all"),
@@ -81,7 +84,7 @@ figure's curves as CSV, are written too.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress")
-	cmd.Flags().StringVarP(&dir, "output", "o", "", "write scenarios and curves to a new folder in `DIR`")
+	cmd.Flags().StringVarP(&dir, "output", "o", "", "write scenarios, curves and a page to a new folder in `DIR`")
 	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers")
 	return cmd
 }
@@ -160,6 +163,13 @@ func writeExperiment(dir string, r *reproduce.Report) error {
 		if err := os.WriteFile(filepath.Join(dir, s.Name+".yaml"), []byte(s.Text), 0o666); err != nil {
 			return err
 		}
+	}
+	var page bytes.Buffer
+	if err := report.WriteExperiment(&page, r, buildVersion(), commandLine()); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, result.ReportFile), page.Bytes(), 0o666); err != nil {
+		return err
 	}
 	if len(r.Curves) == 0 {
 		return nil

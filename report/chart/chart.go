@@ -1,5 +1,5 @@
-// Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [CDF], [Columns], [Areas], [Bars],
-// [Groups], [HeatMap], [Forest] and [Network].
+// Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [Dots], [CDF], [Columns], [Areas],
+// [Bars], [Groups], [Ladder], [HeatMap], [Forest] and [Network].
 //
 // A chart is one <svg> element to be put into an HTML page that also holds [CSS] (colours for light, dark and print) and,
 // once, [Patterns] (the hatchings). It needs no script: whatever is under the pointer carries a <title>. Elements of class
@@ -56,6 +56,8 @@ svg.chart .axis{stroke:var(--quiet,#666);stroke-width:1;fill:none;shape-renderin
 svg.chart .shade{fill:var(--quiet,#666);fill-opacity:.13}
 svg.chart .shade-edge{stroke:var(--quiet,#666);stroke-width:1;stroke-dasharray:3 3}
 svg.chart .line{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:butt}
+svg.chart .dots{fill:none;stroke-width:2;stroke-linecap:round;stroke-opacity:.5;stroke-dasharray:none!important}
+svg.chart .arrow{fill:none;stroke-width:1.2}
 svg.chart .whisker{fill:none;stroke-width:1.4;stroke-dasharray:none!important}
 svg.chart .zero{stroke:var(--quiet,#666);stroke-width:1.5;fill:none}
 svg.chart .faint{opacity:.45}

@@ -29,6 +29,8 @@ func samples() map[string]string {
 		"lines": Lines(LineChart{Frame: Frame{Title: "a & b"}, X: Axis{Label: "Time", Unit: Secs, Tight: true}, Y: Axis{Label: "Rate", Unit: ByteRates, FromZero: true},
 			Series: []Series{{"read", 0, x, []float64{1e8, 2e8, math.NaN(), 3e8, 4e8}, nil}, {"write <1>", 1, x, []float64{4e8, 3e8, 2e8, 1e8, 0}, nil}},
 			Shade:  []Span{{0, 1, "warm-up"}}}),
+		"dots": Dots(LineChart{Frame: Frame{Title: "one by one"}, X: Axis{Label: "Chunk", Tight: true}, Y: Axis{Label: "Latency", Unit: Micros, FromZero: true},
+			Series: []Series{{"read", 0, x, []float64{10, 20, math.NaN(), 10, 40}, nil}, {"write", 1, []float64{1, 1, 3}, []float64{5, 5, 7}, nil}}}),
 		"cdf": CDF(CDFChart{X: Axis{Label: "Latency", Unit: Micros, Scale: Log}, YLabel: "Within",
 			Distributions: []Distribution{{"read", 0, []float64{80, 100, 200, 1000, 9000}, shares, 100000}, {"write", 1, []float64{10, 20, 40, 80, 160}, shares, 50}}}),
 		"columns": Columns(ColumnChart{X: Axis{Label: "Erases", Unit: Counts}, Y: Axis{Label: "Blocks", Unit: Counts, FromZero: true}, Edges: []float64{0, 1, 2, 3, 4},
@@ -39,6 +41,11 @@ func samples() map[string]string {
 			Parts: []Part{{"wait", 1, []float64{200, 0}}, {"array", 0, []float64{60, 640}}}}),
 		"curves with intervals": Lines(LineChart{X: Axis{Label: "Cache", Scale: Log, Marks: []Mark{{4, "4MiB"}, {8, "8MiB"}, {16, "16MiB"}}}, Y: Axis{Label: "Latency", Unit: Micros, FromZero: true},
 			Series: []Series{{"greedy", 0, []float64{4, 8, 16}, []float64{200, 150, 140}, []float64{20, 0, 10}}, {"random", 1, []float64{4, 16}, []float64{400, 300}, []float64{50, 450}}}}),
+		"ladder": Ladder(LadderChart{Frame: Frame{Title: "who says <what>"}, X: Axis{Label: "Time", Unit: Micros}, From: 0, To: 20,
+			Lanes:  []LadderLane{{"gateway 0: A", 0}, {"target 3", 2}, {"target 4", 2}},
+			Kinds:  []LadderKind{{Name: "bid", Style: 7, Outline: true}, {Name: "accepted", Style: 2}, {Name: "others", Style: 0, Faint: true}, {Name: "request", Style: 3, Arrow: true}},
+			Boxes:  []LadderBox{{0, 1, 0, 3, 12, "A", "bid of A"}, {1, 1, 0, 5, 12, "A", "accepted"}, {2, 2, 1, -4, 30, "", "others"}, {2, 2, 1, 30, 40, "", "not seen"}},
+			Arrows: []LadderArrow{{3, 0, 1, 1, 3, "request"}, {3, 1, 0, 18, 22, "cut off"}, {3, 0, 2, -2, 2, "began before"}, {3, 0, 2, 25, 28, "not seen"}}}),
 		"forest": Forest(ForestChart{X: Axis{Label: "Difference", Unit: Fractions}, Rows: []ForestRow{
 			{"read.latency.p99", 0.2, 0.1, 0.3, "worse", 1, false, "p <99>"}, {"read.iops", -0.01, -0.03, 0.01, "no evidence", 7, true, "read.iops"}}}),
 		"forest of ratios": Forest(ForestChart{X: Axis{Label: "B over A", Scale: Log}, Zero: 1, Rows: []ForestRow{{"a", 59, 40, 70, "worse", 1, false, "a"}, {"b", 0.5, -0.2, 1.2, "", 7, true, "b"}}}),
@@ -110,7 +117,7 @@ func broken(svg string) string {
 func TestEmpty(t *testing.T) {
 	nan := []float64{math.NaN()}
 	for name, s := range map[string]string{
-		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan, nil}}}), "cdf": CDF(CDFChart{}),
+		"lines": Lines(LineChart{}), "lines of nothing": Lines(LineChart{Series: []Series{{"a", 0, nan, nan, nil}}}), "cdf": CDF(CDFChart{}), "dots": Dots(LineChart{}), "ladder": Ladder(LadderChart{}),
 		"columns": Columns(ColumnChart{}), "areas": Areas(ColumnChart{}), "bars": Bars(BarChart{}), "heat map": HeatMap(HeatMapChart{}), "network": Network(NetworkChart{}), "forest": Forest(ForestChart{}),
 		"zeros on a log axis": Lines(LineChart{Y: Axis{Scale: Log}, Series: []Series{{"a", 0, []float64{1, 2}, []float64{0, 0}, nil}}}),
 	} {

@@ -1,0 +1,34 @@
+package reserve
+
+import "farflash/sim"
+
+// Tentative reports whether a bid waits for its gateway's answer.
+func (q *queue) Tentative() bool {
+	for k := range q.bids {
+		if q.bids[k].State == Tentative {
+			return true
+		}
+	}
+	return false
+}
+
+// Undecided is for how long a chunk's bid has waited for its gateway's answer, and whether it does.
+func (q *queue) Undecided(now sim.Time, chunk uint64) (sim.Time, bool) {
+	k := q.find(chunk)
+	if k < 0 || q.bids[k].State != Tentative {
+		return 0, false
+	}
+	return now - q.bids[k].Created, true
+}
+
+// Expects reports whether a bid has been accepted whose data has not come, and whether one waits for its gateway's answer.
+func (q *queue) Expects() (accepted, tentative bool) {
+	for k := range q.bids {
+		accepted = accepted || q.bids[k].State == Accepted
+		tentative = tentative || q.bids[k].State == Tentative
+	}
+	return accepted, tentative
+}
+
+// Expects reports whether data has been taken that has not come, and whether an offer is open.
+func (p *Puller) Expects() (taken, open bool) { return len(p.coming) > 0, p.open > 0 }

@@ -1,0 +1,312 @@
+package cluster
+
+import (
+	"math"
+
+	"farflash/sim"
+)
+
+// Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows least. At every moment one
+// is used for one thing, so the parts add up to all of the time. Whatever comes first in the list of uses takes a time in which
+// several things are so.
+
+// Use is what a disk or a link is used for, or why it is not.
+type Use uint8
+
+// The uses.
+const (
+	// UseWork: a disk writes or reads a piece of a chunk, a link carries some of one.
+	UseWork Use = iota
+	// UseRepair: a disk reads or writes to make a piece again.
+	UseRepair
+	// UseControl: a link carries a control message.
+	UseControl
+	// UseReceiving: a disk waits for a piece that comes in just now.
+	UseReceiving
+	// UseReserved: data has been promised to the target, or some of a piece has come, and nothing is sent to it just now.
+	UseReserved
+	// UseTentative: a target has offered itself, or bid, and nobody has answered.
+	UseTentative
+	// UseWaiting: a link waits: a gateway's for answers while chunks are under way, a target's for what its disk reads.
+	UseWaiting
+	// UseIdle: nobody wants anything.
+	UseIdle
+	// UseDown: the target has failed.
+	UseDown
+
+	Uses int = iota
+)
+
+var useNames = [Uses]string{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
+
+// String is the use's name in metrics.
+func (u Use) String() string { return useNames[u] }
+
+// Spent is for how long something was used for what.
+type Spent [Uses]sim.Time
+
+// All is the sum.
+func (s *Spent) All() sim.Time {
+	sum := sim.Time(0)
+	for _, t := range s {
+		sum += t
+	}
+	return sum
+}
+
+// expecting is a protocol whose targets know of pieces before they have come.
+type expecting interface {
+	// expects reports whether data is promised to a target or has come in part, and whether the target has made an offer that is open.
+	expects(target int32) (promised, open bool)
+}
+
+// ledger accounts for the time of a disk or a link.
+type ledger struct {
+	spent    Spent
+	at       sim.Time // until when it is accounted for
+	now      Use      // since then
+	from, to sim.Time // where links do not queue: when data comes in
+}
+
+// turn accounts for the time since the last turn, and notes what the use is from now on.
+func (l *ledger) turn(now sim.Time, next Use) {
+	left := now - l.at
+	if l.to > l.at && l.now > UseRepair {
+		if got := min(l.to, now) - max(l.from, l.at); got > 0 {
+			l.spent[UseReceiving] += got
+			left -= got
+		}
+	}
+	l.spent[l.now] += left
+	l.at, l.now = now, next
+}
+
+// books are all ledgers.
+type books struct {
+	disks   []ledger // of targets
+	links   []ledger // of gateways or targets, where those bound the cluster
+	targets bool     // they are the targets'
+	sends   bool     // in the direction from the node
+	under   []int32  // chunks under way, by gateway
+	proto   expecting
+}
+
+// open opens the books.
+func (b *books) open(c *Cluster) {
+	b.disks = make([]ledger, len(c.targets))
+	for t := range b.disks {
+		b.disks[t].now = UseIdle
+	}
+	b.under = make([]int32, len(c.gateways))
+	b.proto, _ = c.proto.(expecting)
+	n := 0
+	switch binds, sends := c.binding(); binds {
+	case boundTargets:
+		n, b.targets, b.sends = c.cfg.used(), true, sends
+	case boundGateways:
+		n, b.sends = len(c.gateways), sends
+	}
+	if n > 0 {
+		b.links = make([]ledger, n)
+	}
+	for k := range b.links {
+		b.links[k].now = UseIdle
+	}
+}
+
+// binding is which resource allows least, of disks and links, and in which direction of links. Links that do not queue carry any number of messages, and are
+// none; those of a packet network are its own.
+func (c *Cluster) binding() (resource string, sends bool) {
+	least := Bound{boundDisks, math.Inf(1)}
+	for _, b := range c.Bounds() {
+		switch {
+		case b.Chunks >= least.Chunks || b.Resource == boundOutstanding:
+		case b.Resource == boundDisks || b.Resource == boundDrives:
+			least = Bound{boundDisks, b.Chunks}
+		case c.cfg.Control.Queued && c.cfg.Core == CoreIdeal:
+			least = b
+		}
+	}
+	fromGateways, fromTargets, toGateways, toTargets := c.crossings()
+	if least.Resource == boundTargets {
+		return boundTargets, fromTargets > toTargets
+	}
+	return least.Resource, fromGateways >= toGateways
+}
+
+// looks brings the books of a target up to date after something has happened there.
+func (c *Cluster) looks(node int32) {
+	t := node - int32(len(c.gateways))
+	if t < 0 {
+		c.turnsLink(node)
+		return
+	}
+	// A disk that works goes on until it is done, which turns says.
+	if l := &c.books.disks[t]; l.now > UseRepair {
+		l.turn(c.eng.Now(), c.diskUse(t))
+	}
+	c.turnsLink(node)
+}
+
+// turns brings the books of a target's disk up to date when the disk has something else to do.
+func (c *Cluster) turns(target int32) {
+	c.books.disks[target].turn(c.eng.Now(), c.diskUse(target))
+	c.turnsLink(c.nodeOfTarget(target))
+}
+
+// turnsLink brings the books of a node's link up to date.
+func (c *Cluster) turnsLink(node int32) {
+	b := &c.books
+	if b.links == nil {
+		return
+	}
+	k := node
+	if b.targets {
+		k -= int32(len(c.gateways))
+	}
+	if k < 0 || int(k) >= len(b.links) {
+		return // the other end's
+	}
+	end, parcel := &c.in[node], c.taking[node]
+	if b.sends {
+		end, parcel = &c.out[node], c.giving[node]
+	}
+	b.links[k].turn(c.eng.Now(), c.linkUse(node, end, parcel))
+}
+
+// comes: data comes in at a node from one time, which is at most a trip away, to another, where links do not queue. Frames that are less than that
+// apart are taken as one.
+func (c *Cluster) comes(node int32, from, to sim.Time) {
+	t := node - int32(len(c.gateways))
+	if t < 0 {
+		return
+	}
+	l := &c.books.disks[t]
+	l.turn(c.eng.Now(), c.diskUse(t))
+	if l.to <= c.eng.Now() {
+		l.from = from
+	}
+	l.to = max(l.to, to)
+}
+
+// diskUse is what a target's disk does.
+func (c *Cluster) diskUse(target int32) Use {
+	t := &c.targets[target]
+	i := t.disk.current
+	if v := t.disk.drive; v != nil && len(v.inside) > 0 {
+		i = v.inside[0]
+	}
+	switch {
+	case t.down:
+		return UseDown
+	case i >= 0 && c.jobs[i].repairs:
+		return UseRepair
+	case i >= 0:
+		return UseWork
+	}
+	node := c.nodeOfTarget(target)
+	if c.in[node].busy && c.parcels[c.taking[node]].data {
+		return UseReceiving
+	}
+	return c.expected(target)
+}
+
+// expected is what a target waits for that does nothing.
+func (c *Cluster) expected(target int32) Use {
+	if c.books.proto == nil {
+		return UseIdle
+	}
+	switch promised, open := c.books.proto.expects(target); {
+	case promised:
+		return UseReserved
+	case open:
+		return UseTentative
+	}
+	return UseIdle
+}
+
+// linkUse is what one direction of a node's link does; the parcel is what it carries if it is busy.
+func (c *Cluster) linkUse(node int32, end *port, parcel int32) Use {
+	t := node - int32(len(c.gateways))
+	switch {
+	case t >= 0 && c.targets[t].down:
+		return UseDown
+	case end.busy && c.parcels[parcel].data:
+		return UseWork
+	case end.busy:
+		return UseControl
+	case t < 0 && c.books.under[node] > 0 || t >= 0 && c.books.sends && c.diskUse(t) <= UseRepair:
+		return UseWaiting
+	case t < 0 || c.books.sends:
+		return UseIdle
+	}
+	return c.expected(t)
+}
+
+// Binding is what bounds the cluster, disks or links.
+func (c *Cluster) Binding() string {
+	name, _ := c.binding()
+	return name
+}
+
+// Speeds are how many pieces a second each disk can write or read.
+func (c *Cluster) Speeds() []float64 {
+	out := make([]float64, c.cfg.used())
+	for t := range out {
+		out[t] = 1 / c.takes(int32(t), c.piece).Seconds()
+	}
+	return out
+}
+
+// Groups is how many negotiating groups the cluster has; 0 if its protocol has none.
+func (c *Cluster) Groups() int {
+	if c.cfg.candidates() == 0 {
+		return 0
+	}
+	return c.groups()
+}
+
+// Spent is what the time of each disk that chunks go to until a time went to, and of each link if links bound the cluster. The cluster has run up to that time.
+func (c *Cluster) Spent(at sim.Time) (disks, links []Spent) {
+	settled := func(list []ledger) []Spent {
+		out := make([]Spent, len(list))
+		for k := range list {
+			l := list[k]
+			l.turn(at, l.now)
+			out[k] = l.spent
+		}
+		return out
+	}
+	return settled(c.books.disks[:c.cfg.used()]), settled(c.books.links)
+}
+
+// expects implements expecting: a bid that is accepted, or tentative.
+func (p *replicast) expects(target int32) (promised, open bool) {
+	return p.bids[target].Expects()
+}
+
+func (p *hybrid) expects(target int32) (promised, open bool) {
+	return p.bids[target].Expects()
+}
+
+// expects implements expecting: flows that the target has given a rate.
+func (u *uch) expects(target int32) (promised, open bool) { return u.share[target].Len() > 0, false }
+
+// expects implements expecting: what has been taken, and offers.
+func (p *pull) expects(target int32) (promised, open bool) { return p.ends[target].Expects() }
+
+// expects implements expecting: pieces of which some has come.
+func (p *chained) expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }
+func (p *grants) expects(target int32) (promised, open bool)  { return len(p.come[target]) > 0, false }
+func (p *dctcp) expects(target int32) (promised, open bool)   { return len(p.come[target]) > 0, false }
+
+// expects implements expecting: windows that its proxy has promised for the target.
+func (p *proxied) expects(target int32) (promised, open bool) { return p.bids[target].Expects() }
+
+// expects implements expecting: replicas that the target has been asked for.
+func (p *aimd) expects(target int32) (promised, open bool) { return p.dinger[target].Len() > 0, false }
+
+// expects implements expecting: chunks that have been announced.
+func (p *commandWindow) expects(target int32) (promised, open bool) {
+	return p.coming[target] > 0, false
+}

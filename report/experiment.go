@@ -1,0 +1,108 @@
+package report
+
+import (
+	_ "embed" // the page's template
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+	"farflash/reproduce"
+)
+
+//go:embed page/experiment.tmpl
+var experimentTemplate string
+
+// WriteExperiment writes a page about a table or figure of a paper: its curves, a chart for each panel, and our figures beside
+// the printed ones. Command is what made it; it may be empty.
+func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) error {
+	p := newStudyPage(Study{Version: version, Command: command})
+	p.Title, p.Summary = r.ID+": "+r.Title, r.Paper
+	held := 0
+	for i := range r.Rows {
+		if x := &r.Rows[i]; x.OK {
+			held++
+		} else {
+			p.Failed = append(p.Failed, remark{x.Label, x.Metric, x.Expect})
+		}
+	}
+	p.Facts = []fact{{"Rows as expected", fmt.Sprintf("%d of %d", held, len(r.Rows))}, {"Scenarios", fmt.Sprint(len(r.Scenarios))}}
+	if f := experimentFigures(r.Curves); f != nil {
+		p.Sections = append(p.Sections, section{ID: "figure", Title: "Figure", Figures: f})
+	}
+	p.Sections = append(p.Sections, section{ID: "rows", Title: "Ours and the paper's", Intro: "A dash: the paper prints no number.", Table: experimentTable(r.Rows)})
+	return p.fill(w, experimentTemplate)
+}
+
+// experimentFigures draws a chart for each panel, in the order in which they come.
+func experimentFigures(curves []reproduce.Curve) []figure {
+	var panels []string
+	for i := range curves {
+		if !slices.Contains(panels, curves[i].Panel) {
+			panels = append(panels, curves[i].Panel)
+		}
+	}
+	var out []figure
+	for _, name := range panels {
+		var of []reproduce.Curve
+		for i := range curves {
+			if curves[i].Panel == name {
+				of = append(of, curves[i])
+			}
+		}
+		out = append(out, figure{Caption: capital(name), SVG: svg(panel(name, of))})
+	}
+	return out
+}
+
+// panel draws the curves of one panel: bars if x has names, dots or lines else.
+func panel(name string, curves []reproduce.Curve) string {
+	c := &curves[0]
+	frame := chart.Frame{Title: name, Height: 330}
+	y := chart.Axis{Label: capital(c.YLabel), Unit: chart.UnitOf(c.YUnit)}
+	if c.Names != nil {
+		g := chart.GroupChart{Frame: frame, XLabel: c.XLabel, Labels: c.Names, Y: y}
+		for k := range curves {
+			g.Parts = append(g.Parts, chart.Part{Name: curves[k].Name, Style: k, V: curves[k].Y})
+		}
+		return chart.Groups(g)
+	}
+	var series []chart.Series
+	x := chart.Axis{Label: capital(c.XLabel), Tight: true}
+	if c.Shares {
+		x.Scale = chart.Nines
+	}
+	least := math.Inf(1)
+	for k := range curves {
+		if len(curves) == 1 {
+			curves[k].Name = "" // the caption says it
+		}
+		series = append(series, chart.Series{Name: curves[k].Name, Style: k, X: curves[k].X, Y: curves[k].Y})
+		least = min(least, slices.Min(curves[k].Y))
+	}
+	y.FromZero = least >= 0
+	if c.Dots {
+		return chart.Dots(chart.LineChart{Frame: frame, X: x, Y: y, Series: series})
+	}
+	return chart.Lines(chart.LineChart{Frame: frame, X: x, Y: y, Series: series})
+}
+
+// experimentTable lists the rows.
+func experimentTable(rows []reproduce.Row) *table {
+	t := &table{Full: true, Head: []heading{{"Row", true}, {"", true}, {Title: "Paper"}, {Title: "Ours"}, {"Unit", true}, {"", true}, {"Expected", true}}}
+	for i := range rows {
+		x := &rows[i]
+		paper, verdict := "\u2013", cell{Text: "ok", Class: "text ok"}
+		if x.Paper != nil {
+			paper = term.Significant(*x.Paper, 4)
+		}
+		if !x.OK {
+			verdict = cell{Text: "off", Class: "text failed"}
+		}
+		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text name"}, {Text: x.Metric, Class: "text name"}, {Text: paper}, {Text: term.Significant(x.Ours, 4)},
+			{Text: x.Unit, Class: "text"}, verdict, {Text: x.Expect, Class: "text"}})
+	}
+	return t
+}

@@ -1,0 +1,408 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+)
+
+// rung is a row of cluster.protocol; times in us.
+type rung struct {
+	kind                     string
+	chunk, gateway, target   int
+	from                     int // the target that sends, of what goes to another or brings data; -1: none
+	begin, end, given, ended float64
+}
+
+// letter names a chunk that is followed.
+func (x *rung) letter() string {
+	if x.chunk == 0 {
+		return "another chunk"
+	}
+	return string(rune('A' + x.chunk - 1))
+}
+
+// rungs are those of a run, with times from its first one on.
+func (r *Run) rungs() (list []rung, from float64) {
+	m, ok := r.Result.Matrix("cluster.protocol")
+	if !ok || len(m.Cols) != 8 {
+		return nil, 0
+	}
+	from = math.Inf(1)
+	for i, kind := range m.Rows {
+		v := m.V[i]
+		list = append(list, rung{kind, int(v[0]), int(v[1]), int(v[2]), int(v[3]), v[4], v[5], v[6], v[7]})
+		switch x := &list[i]; {
+		case x.chunk == 0:
+		case x.arrow():
+			from = min(from, x.begin)
+		case x.kind == "data" || x.kind == "got":
+			from = min(from, x.given)
+		}
+	}
+	if math.IsInf(from, 1) {
+		return nil, 0
+	}
+	for i := range list {
+		x := &list[i]
+		for _, at := range []*float64{&x.begin, &x.end, &x.given, &x.ended} {
+			*at -= from
+		}
+	}
+	return list, from
+}
+
+// arrow tells a message; the first letter says which way it goes.
+func (x *rung) arrow() bool {
+	return len(x.kind) > 2 && x.kind[1] == ' '
+}
+
+// The looks of windows, data and disks, and those of messages in the order in which they come.
+var (
+	ladderBoxes = []chart.LadderKind{
+		{Name: "window, tentative", Style: 7, Outline: true}, {Name: "window, accepted", Style: 2}, {Name: "window, canceled", Style: 1},
+		{Name: "data received", Style: 0}, {Name: "disk writes", Style: 4}, {Name: "disk reads", Style: 5}, {Name: "data of other chunks", Style: 0, Faint: true}, {Name: "disk, other chunks", Style: 4, Faint: true},
+		{Name: "disk reads, other chunks", Style: 5, Faint: true}, {Name: "first frame of data", Style: 0, Arrow: true},
+	}
+	ladderArrows = []int{3, 2, 6, 5, 1, 4, 7}
+)
+
+// protocolFigures draw the protocol of the chunks that a run has taken down: one negotiation or two that meet, and all of it.
+func protocolFigures(r *Run) []figure {
+	list, from := r.rungs()
+	if list == nil {
+		return nil
+	}
+	c := ladderOf(list, false)
+	c.X = chart.Axis{Label: "Time", Unit: chart.Micros}
+	c.Frame = chart.Frame{Title: "chunks from request to acknowledgement", Width: 1240}
+	c.From = 0
+	for i := range list {
+		if x := &list[i]; x.chunk > 0 {
+			c.To = max(c.To, x.end)
+		}
+	}
+	began := fmt.Sprintf("Time 0 is %s of simulated time. Lines are messages and the first frames of data, from where they were sent to where they were received. Below each target: ", term.Seconds(from/1e6))
+	below := "what its link received, and its disk."
+	if slices.ContainsFunc(list, func(x rung) bool { return slices.Contains(windowStates, x.kind) }) {
+		below = "the windows that it bid for each chunk, outlined as it gave them and filled as they were taken or taken back; what its link received; and its disk."
+	}
+	if slices.ContainsFunc(list, func(x rung) bool { return x.kind == "got" }) {
+		below += " Below each gateway: what it read."
+	}
+	said := strings.Replace(below, "the windows that it bid for each chunk, outlined as it gave them and filled as they were taken or taken back", "for how long each bid was tentative, with the time until its window begins, and what it became", 1)
+	note := began + below
+	var out []figure
+	a, b, ok := negotiation(list)
+	caption := "Chunks that ask the same targets: who says what when"
+	if ok && b-a >= mostOfAll*c.To {
+		a, b, ok = binding(list)
+		caption = "How a chunk gets its targets, and its data begins"
+	}
+	if ok && b-a < mostOfAll*c.To {
+		zoom := ladderOf(list, true)
+		zoom.X = c.X
+		zoom.Frame = chart.Frame{Title: "a negotiation", Width: 1240}
+		zoom.From, zoom.To = a, b
+		out = append(out, figure{Caption: caption, Wide: true, SVG: svg(chart.Ladder(zoom)),
+			Note: began + said})
+		note = "The same chunks from the first request to the last acknowledgement. Below each target: " + below
+	}
+	c.From, c.To = -0.01*c.To, 1.01*c.To
+	return append(out, figure{Caption: "Until they are on the disks", Note: note, Wide: true, SVG: svg(chart.Ladder(c))})
+}
+
+// mostOfAll is the share of the whole picture that a part of it may be that is drawn by itself.
+const mostOfAll = 0.5
+
+// Messages that begin a negotiation and end it.
+var (
+	asking  = []string{"> request", "> read request"}
+	telling = []string{"> accept", "> take", "> read"}
+)
+
+// negotiation is from when to when the two nearest first requests are answered, or the first one if they are far apart.
+func negotiation(list []rung) (from, to float64, ok bool) {
+	var asked, told []float64 // by chunk
+	for i := range list {
+		x := &list[i]
+		if x.chunk == 0 || !x.arrow() {
+			continue
+		}
+		for len(asked) < x.chunk {
+			asked, told = append(asked, math.Inf(1)), append(told, 0)
+		}
+		k := x.chunk - 1
+		switch {
+		case slices.Contains(asking, x.kind):
+			asked[k] = min(asked[k], x.begin)
+		case slices.Contains(telling, x.kind) && (told[k] == 0 || x.begin < told[k]+1): // the first one of them; the others of the same multicast come soon after
+			told[k] = max(told[k], x.end)
+		}
+	}
+	first := slices.IndexFunc(told, func(at float64) bool { return at > 0 })
+	if first < 0 || math.IsInf(asked[first], 1) {
+		return 0, 0, false // nobody bids
+	}
+	from, to = asked[first], told[first]
+	nearest := 4 * (to - from)
+	for k := first + 1; k < len(asked); k++ {
+		if d := math.Abs(asked[k] - asked[k-1]); d < nearest && told[k] > 0 {
+			nearest, from, to = d, min(asked[k], asked[k-1]), max(told[k], told[k-1])
+		}
+	}
+	margin := 0.06 * (to - from)
+	return from - margin, to + 4*margin, true
+}
+
+// binding is from shortly before the first chunk has its targets until all of them have begun to receive it.
+func binding(list []rung) (from, to float64, ok bool) {
+	chunk := 0
+	for i := range list {
+		x := &list[i]
+		if x.chunk > 0 && slices.Contains(telling, x.kind) && chunk == 0 {
+			chunk, from = x.chunk, x.begin
+		}
+		if x.kind == "data" && x.chunk == chunk {
+			to = max(to, x.begin)
+		}
+	}
+	margin := 0.4 * (to - from)
+	return from - margin, to + margin, chunk > 0 && to > from
+}
+
+// Places of boxes in ladderBoxes: those of windows are in the order of these names, and what other chunks do is so far behind.
+var windowStates = []string{"tentative", "accepted", "canceled"}
+
+const (
+	boxData = iota + 3
+	boxWrites
+	boxReads
+	boxOthers  = 3 // from a box to the same of other chunks
+	arrowFirst = boxReads + boxOthers + 1
+)
+
+// ladderOf are the lanes, kinds, arrows and boxes. A bid is a box where its window is, or where it had which state.
+func ladderOf(list []rung, states bool) chart.LadderChart {
+	c := chart.LadderChart{Kinds: slices.Clone(ladderBoxes)}
+	if states {
+		c.Kinds[0].Name, c.Kinds[1].Name, c.Kinds[2].Name = "bid, tentative", "accepted", "canceled"
+	}
+	l := lanesOf(list)
+	c.Lanes = l.lanes(list)
+	kinds := map[string]int{}
+	for i := range list {
+		x := &list[i]
+		if x.arrow() {
+			name := x.kind[2:]
+			if _, ok := kinds[name]; !ok {
+				kinds[name] = len(c.Kinds)
+				c.Kinds = append(c.Kinds, chart.LadderKind{Name: name, Style: ladderArrows[(len(kinds)-1)%len(ladderArrows)], Arrow: true})
+			}
+			if a := l.message(x); a.From >= 0 && a.To >= 0 {
+				a.Kind = kinds[name]
+				c.Arrows = append(c.Arrows, a)
+			}
+			continue
+		}
+		if a, ok := l.first(x); ok {
+			c.Arrows = append(c.Arrows, a)
+		}
+		b := chart.LadderBox{Lane: l.target(x.target), Kind: slices.Index(windowStates, x.kind), Row: x.chunk - 1, From: x.begin, To: x.end, Label: x.letter()}
+		if b.Kind >= 0 {
+			b.Title = windowTitle(x)
+			if states {
+				c.Boxes = append(c.Boxes, bidStates(x, b)...)
+				continue
+			}
+			c.Boxes = append(c.Boxes, b)
+			continue
+		}
+		switch x.kind {
+		case "data":
+			b.Kind, b.Row = boxData, l.rows
+		case "got":
+			b.Kind, b.Row, b.Lane = boxData, 0, slices.Index(l.gateways, x.gateway)
+		case "disk":
+			b.Kind, b.Row = boxWrites, l.rows+1
+		case "disk reads":
+			b.Kind, b.Row = boxReads, l.rows+1
+		default:
+			continue // a put or a get has no row
+		}
+		if x.chunk == 0 {
+			b.Kind += boxOthers
+			b.Label = ""
+		}
+		b.Title = fmt.Sprintf("%s, %s of %s: %s to %s", c.Lanes[b.Lane].Name, boxTitles[x.kind], x.letter(), chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+		c.Boxes = append(c.Boxes, b)
+	}
+	// What is followed is drawn over what is not.
+	slices.SortStableFunc(c.Boxes, func(a, b chart.LadderBox) int { return behind(b) - behind(a) })
+	c.Kinds, c.Boxes, c.Arrows = present(c)
+	return c
+}
+
+var boxTitles = map[string]string{"data": "data", "got": "data", "disk": "write", "disk reads": "read"}
+
+// behind is 1 for what other chunks do.
+func behind(b chart.LadderBox) int {
+	if b.Kind >= boxData+boxOthers && b.Kind < arrowFirst {
+		return 1
+	}
+	return 0
+}
+
+// ladderLanes are the nodes of a ladder.
+type ladderLanes struct {
+	gateways, targets []int
+	rows              int // for windows
+	got               int // for data that gateways read
+}
+
+func lanesOf(list []rung) ladderLanes {
+	var l ladderLanes
+	most, windows := 0, false
+	for i := range list {
+		x := &list[i]
+		most = max(most, x.chunk)
+		windows = windows || x.kind == "tentative"
+		if x.kind == "got" {
+			l.got = 1
+		}
+		if x.chunk > 0 && x.gateway >= 0 && !slices.Contains(l.gateways, x.gateway) {
+			l.gateways = append(l.gateways, x.gateway)
+		}
+		if x.target >= 0 && !slices.Contains(l.targets, x.target) {
+			l.targets = append(l.targets, x.target)
+		}
+	}
+	slices.Sort(l.targets)
+	if windows {
+		l.rows = most
+	}
+	return l
+}
+
+func (l *ladderLanes) lanes(list []rung) []chart.LadderLane {
+	var out []chart.LadderLane
+	for _, g := range l.gateways {
+		out = append(out, chart.LadderLane{Name: fmt.Sprintf("gateway %d: %s", g, chunksOf(list, g)), Rows: l.got})
+	}
+	for _, t := range l.targets {
+		out = append(out, chart.LadderLane{Name: fmt.Sprintf("target %d", t), Rows: l.rows + 2})
+	}
+	return out
+}
+
+// target is a target's lane; less than 0 if it has none.
+func (l *ladderLanes) target(t int) int {
+	k := slices.Index(l.targets, t)
+	if k < 0 {
+		return -1
+	}
+	return len(l.gateways) + k
+}
+
+// message is a message's arrow.
+func (l *ladderLanes) message(x *rung) chart.LadderArrow {
+	a := chart.LadderArrow{From: slices.Index(l.gateways, x.gateway), To: l.target(x.target), Sent: x.begin, Received: x.end}
+	from, to := fmt.Sprintf("gateway %d", x.gateway), fmt.Sprintf("target %d", x.target)
+	switch x.kind[0] {
+	case '<':
+		a.From, a.To, from, to = a.To, a.From, to, from
+	case '=':
+		a.From, from = l.target(x.from), fmt.Sprintf("target %d", x.from)
+	}
+	a.Title = fmt.Sprintf("%s of %s: %s, %s, %s to %s", x.kind[2:], x.letter(), from, to, chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+	return a
+}
+
+// first is the arrow of a chunk's first frame of data.
+func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
+	a := chart.LadderArrow{Kind: arrowFirst, Sent: x.given, Received: x.begin, From: slices.Index(l.gateways, x.gateway), To: l.target(x.target)}
+	switch {
+	case x.chunk == 0 || x.kind != "data" && x.kind != "got":
+		return a, false
+	case x.kind == "got":
+		a.From, a.To = a.To, a.From
+	case x.from >= 0:
+		a.From = l.target(x.from)
+	}
+	a.Title = fmt.Sprintf("first frame of %s, sent at %s, there from %s", x.letter(), chart.Micros.Format(x.given), chart.Micros.Format(x.begin))
+	return a, a.From >= 0 && a.To >= 0
+}
+
+// stateTick is for how long a canceled bid is shown after it was, us.
+const stateTick = 0.5
+
+// bidStates are boxes for the states of a bid.
+func bidStates(x *rung, b chart.LadderBox) []chart.LadderBox {
+	b.From, b.To = x.given, x.ended
+	if x.ended <= x.given {
+		b.To = x.end // not decided when the picture ends
+	}
+	if x.kind == "accepted" {
+		return []chart.LadderBox{b}
+	}
+	end := b
+	b.Kind, b.Label = 0, fmt.Sprintf("%s in %s", b.Label, chart.Micros.Format(max(x.begin-x.given, 0)))
+	if x.kind == "tentative" {
+		return []chart.LadderBox{b}
+	}
+	end.From, end.To, end.Label = x.ended, x.ended+stateTick, ""
+	return []chart.LadderBox{b, end}
+}
+
+// present leaves out the kinds that nothing is of.
+func present(c chart.LadderChart) ([]chart.LadderKind, []chart.LadderBox, []chart.LadderArrow) {
+	used := make([]bool, len(c.Kinds))
+	for _, b := range c.Boxes {
+		used[b.Kind] = true
+	}
+	for _, a := range c.Arrows {
+		used[a.Kind] = true
+	}
+	now := make([]int, len(c.Kinds))
+	var kinds []chart.LadderKind
+	for i, k := range c.Kinds {
+		if now[i] = len(kinds); used[i] {
+			kinds = append(kinds, k)
+		}
+	}
+	for i := range c.Boxes {
+		c.Boxes[i].Kind = now[c.Boxes[i].Kind]
+	}
+	for i := range c.Arrows {
+		c.Arrows[i].Kind = now[c.Arrows[i].Kind]
+	}
+	return kinds, c.Boxes, c.Arrows
+}
+
+// chunksOf names a gateway's chunks.
+func chunksOf(list []rung, gateway int) string {
+	var letters []string
+	for i := range list {
+		if x := &list[i]; x.chunk > 0 && x.gateway == gateway && !slices.Contains(letters, x.letter()) {
+			letters = append(letters, x.letter())
+		}
+	}
+	slices.Sort(letters)
+	return strings.Join(letters, ", ")
+}
+
+func windowTitle(x *rung) string {
+	state := x.kind
+	if state == "tentative" {
+		state = "bid"
+	}
+	s := fmt.Sprintf("target %d, %s of %s: window of %s from %s to %s", x.target, state, x.letter(), chart.Micros.Format(x.end-x.begin), chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+	if x.ended > x.given {
+		s += fmt.Sprintf("; since %s, until %s", chart.Micros.Format(x.given), chart.Micros.Format(x.ended))
+	}
+	return s
+}

@@ -1,0 +1,192 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+	"farflash/stats"
+)
+
+// losses are what the time of disks and links goes to, by column of cluster.spent, with the looks that data and disks have in the protocol's picture.
+var losses = []struct {
+	use, label string
+	style      int
+}{
+	{"work", "work for chunks", 4}, {"repair", "repair", 6}, {"control", "control messages", 3}, {"receiving", "piece coming in", 0}, {"reserved", "promised, nothing sent", 2},
+	{"tentative", "offer undecided", 1}, {"waiting", "waiting for others", 5}, {"idle", "nothing wanted", 7}, {"down", "target down", 5},
+}
+
+// lossRows say where the rest of the time went of what bounds the cluster, and how unevenly its disks are used.
+func (r *Run) lossRows(t *term.Table, style term.Style) {
+	if m, ok := r.Result.Matrix("cluster.spent"); ok && len(m.V) > 0 {
+		k := len(m.V) - 1 // the disks are first, and what bounds the cluster is last
+		var parts []string
+		lost := 0.0
+		for _, l := range losses[1:] {
+			if v := column(m.Cols, m.V[k], l.use); v > 0 {
+				lost += v
+				parts = append(parts, l.label+" "+term.Percent(v))
+			}
+		}
+		t.Row(m.Rows[k]+" lost", term.Bar(min(lost, 1), barWidth)+" "+term.Percent(lost), style.Dim(strings.Join(parts, ", ")))
+	}
+	if text := r.imbalance(); text != "" {
+		most, _ := r.value("cluster.imbalance.target.max")
+		t.Row("busiest disk", "x"+term.Significant(most, 3), style.Dim("of the mean; "+text))
+	}
+}
+
+// column is the value of a named column; 0 if there is none.
+func column(cols []string, v []float64, name string) float64 {
+	if k := slices.Index(cols, name); k >= 0 {
+		return v[k]
+	}
+	return 0
+}
+
+// imbalance says how far the use of disks is from the mean.
+func (r *Run) imbalance() string {
+	cv, ok := r.value("cluster.imbalance.target.cv")
+	if !ok {
+		return ""
+	}
+	text := "standard deviation " + term.Percent(cv) + " of it"
+	if cv, ok = r.value("cluster.imbalance.group.cv"); ok {
+		most, _ := r.value("cluster.imbalance.group.max")
+		text += "; the busiest group x" + term.Significant(most, 3) + ", standard deviation " + term.Percent(cv)
+	}
+	return text
+}
+
+// lossFigures draw where the time went: of disks, and of links where those bound the cluster, all together, and, of one run, target by target and group
+// by group.
+func lossFigures(runs []Run) []figure {
+	var rows []string
+	parts := make([]chart.Part, len(losses))
+	for i := range runs {
+		m, ok := runs[i].Result.Matrix("cluster.spent")
+		if !ok {
+			continue
+		}
+		for n, name := range m.Rows {
+			if len(runs) > 1 {
+				name += ", " + runs[i].Label
+			}
+			rows = append(rows, name)
+			for k, l := range losses {
+				parts[k].V = append(parts[k].V, column(m.Cols, m.V[n], l.use))
+			}
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	parts = someParts(parts)
+	out := []figure{{Caption: "Where the time went", Wide: true, Note: "Mean over disks, and over links where those allow less than disks. Only while it works for chunks does a resource come nearer to what it allows; the rest is lost to data that a disk waits for, promises that are not used yet, offers that nobody has answered, and to nobody who wants anything.",
+		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "where the time went", Width: 1240, Height: chart.BarsHeight(len(rows)) + 10}, X: chart.Axis{Label: "Share of the time", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: parts}))}}
+	if len(runs) > 1 {
+		return out
+	}
+	if f, ok := runs[0].targetTimes(); ok {
+		out = append(out, f)
+	}
+	if f, ok := runs[0].groupUse(); ok {
+		out = append(out, f)
+	}
+	return out
+}
+
+// someParts are the parts that are not zero everywhere, with their names and looks.
+func someParts(parts []chart.Part) []chart.Part {
+	var out []chart.Part
+	for k, p := range parts {
+		if p.Name, p.Style = losses[k].label, losses[k].style; slices.Max(p.V) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// targetTimes draw each target's time, the busiest disks last.
+func (r *Run) targetTimes() (figure, bool) {
+	m, ok := r.Result.Matrix("cluster.target.time")
+	if !ok || len(m.V) == 0 {
+		return figure{}, false
+	}
+	order := make([]int, len(m.V))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case m.V[a][0] < m.V[b][0]:
+			return -1
+		case m.V[a][0] > m.V[b][0]:
+			return 1
+		}
+		return 0
+	})
+	most, _ := r.value("cluster.imbalance.target.max")
+	c := chart.ColumnChart{Frame: chart.Frame{Title: "where each target's time went", Height: 360}, X: chart.Axis{Label: "Targets, by use of their disk", Unit: chart.Counts},
+		Y: chart.Axis{Label: "Share of its time", Unit: chart.Fractions, FromZero: true, Max: 1}, Edges: []float64{0}}
+	parts := make([]chart.Part, len(losses))
+	for k, l := range losses {
+		for _, i := range order {
+			parts[k].V = append(parts[k].V, column(m.Cols, m.V[i], l.use))
+		}
+	}
+	c.Parts = someParts(parts)
+	for i := range order {
+		c.Edges = append(c.Edges, float64(i+1))
+	}
+	return figure{Caption: "The same of disks, target by target", Note: "The least used disk first. The busiest disk is used x" + term.Significant(most, 3) + " of the mean; " + r.imbalance() + ".", SVG: svg(chart.Areas(c))}, true
+}
+
+// mostGroups is how many negotiating groups have bars of their own.
+const mostGroups = 40
+
+// groupUse draws how busy the disks of each negotiating group were.
+func (r *Run) groupUse() (figure, bool) {
+	m, ok := r.Result.Matrix("cluster.group.busy")
+	if !ok || len(m.V) < 2 || len(m.V) > mostGroups {
+		return figure{}, false
+	}
+	p := chart.Part{Name: "disks of the group", Style: 4}
+	mean := chart.Part{Name: "mean of all", Style: 7}
+	sum := 0.0
+	for i := range m.V {
+		p.V = append(p.V, m.V[i][0])
+		sum += m.V[i][0]
+	}
+	for range m.V {
+		mean.V = append(mean.V, sum/float64(len(m.V)))
+	}
+	most, _ := r.value("cluster.imbalance.group.max")
+	return figure{Caption: "Negotiating groups", Note: fmt.Sprintf("Share of the measured time that each group's disks were busy. The busiest group has %s times the mean: load is balanced within groups, not between them.", term.Significant(most, 3)),
+		SVG: svg(chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "negotiating groups", Height: 330}, XLabel: "Group", Labels: m.Rows, Y: chart.Axis{Label: "Disks busy", Unit: chart.Fractions, Max: 1}, Parts: []chart.Part{p}, Lines: []chart.Part{mean}}))}, true
+}
+
+// sortedPoints is in how many steps sorted latencies are drawn.
+const sortedPoints = 400
+
+// sortedLatencies draw latencies in the order of their length.
+func sortedLatencies(g group) figure {
+	c := chart.LineChart{Frame: chart.Frame{Title: "sorted latencies", Height: 360}, X: chart.Axis{Label: "Share of chunks, the fastest first", Unit: chart.Fractions, Max: 1},
+		Y: chart.Axis{Label: "Latency", Unit: chart.Micros, FromZero: true}}
+	for _, x := range g.curves {
+		c.Series = append(c.Series, sortedSeries(x.run.Result.Histogram(x.what), x.name, x.style))
+	}
+	return figure{Caption: "Latencies, sorted", Note: "Every chunk's latency in the order of length, up to 99.9 %. A flat line is the same latency for all; what bends up on the right is the tail.", SVG: svg(chart.Lines(c))}
+}
+
+func sortedSeries(h *stats.Histogram, name string, style int) chart.Series {
+	s := chart.Series{Name: name, Style: style}
+	for k := range sortedPoints {
+		q := 0.999 * float64(k) / (sortedPoints - 1)
+		s.X, s.Y = append(s.X, q), append(s.Y, h.Quantile(q).Microseconds())
+	}
+	return s
+}

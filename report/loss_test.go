@@ -1,0 +1,63 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"farflash/internal/term"
+	"farflash/result"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// clusterResult is of a cluster that links bound, with gets and a failure.
+func clusterResult() *result.Result {
+	r := result.New("sha256:00", 1, "test")
+	for _, op := range []string{"put", "get"} {
+		h := new(stats.Histogram)
+		for k := range 100 {
+			h.Record(units.Duration(k+1) * units.Microsecond)
+		}
+		r.Set("cluster."+op+".count", 100)
+		r.Set("cluster."+op+".rate", 3e9)
+		r.SetLatencies("cluster."+op, h)
+	}
+	for name, v := range map[string]float64{"lost": 12, "retried": 3, "get.degraded": 2, "repair.lost": 10, "repair.done": 9, "repair.until": 0.02, "bound.reached": 0.6, "bound.rate": 10e9} {
+		r.Set("cluster."+name, v)
+	}
+	r.Set("cluster.imbalance.target.max", 1.25)
+	r.Set("cluster.imbalance.target.cv", 0.1)
+	r.SetMatrix("cluster.bounds", []string{"disks", "gateways' links"}, []string{"rate"}, [][]float64{{20e9}, {10e9}})
+	uses := []string{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
+	r.SetMatrix("cluster.spent", []string{"disks", "gateways' links"}, uses, [][]float64{{0.3, 0.1, 0, 0.2, 0.1, 0, 0, 0.2, 0.1}, {0.6, 0, 0.1, 0, 0, 0, 0.3, 0, 0}})
+	r.SetMatrix("cluster.target.time", []string{"0", "1"}, uses, [][]float64{{0.4, 0.1, 0, 0.2, 0.1, 0, 0, 0.1, 0.1}, {0.2, 0.1, 0, 0.2, 0.1, 0, 0, 0.3, 0.1}})
+	return r
+}
+
+// TestClusterLosses: the time that is lost is that of what bounds the cluster, part by part, in the terminal and on the page; and so is what was lost and
+// done again.
+func TestClusterLosses(t *testing.T) {
+	r := Run{Result: clusterResult(), Label: "a"}
+	var b strings.Builder
+	if err := r.cluster(&b, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"gateways' links lost", "40.0 %", "control messages 10.0 %, waiting for others 30.0 %", "x1.25", "standard deviation 10.0 %", "put", "get", "retried", "degraded", "9", "of 10 that failures cost; the last one at 20.0 ms"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the table does not say %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "hedged") {
+		t.Error("the table has what there was not")
+	}
+	var page bytes.Buffer
+	if err := WriteHTML(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Where the time went", "The same of disks, target by target", "Latencies, sorted", "What was lost and done again", "<td class=\"text\">Retried</td>", "waiting for others", "target down", "Get latency p99"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"fmt"
+
+	"farflash/internal/term"
+)
+
+// mishap is something that an object cluster has lost, or done again.
+type mishap struct{ metric, label, what string }
+
+// mishaps are shown where they were counted.
+var mishaps = []mishap{
+	{"cluster.lost", "lost", "frames and messages that a receiver missed"},
+	{"cluster.retried", "retried", "attempts at a chunk that were not done in time"},
+	{"cluster.failed", "failed", "chunks that could not be put or got"},
+	{"cluster.get.hedged", "hedged", "reads that asked one target more"},
+	{"cluster.get.degraded", "degraded", "reads of chunks of which a piece was missing"},
+	{"cluster.get.unavailable", "unavailable", "reads of chunks of which too many pieces were missing"},
+}
+
+// repair says what became of the pieces that failures have cost. Those of chunks that others have replaced meanwhile need not be made again.
+func (r *Run) repair() (text string, ok bool) {
+	if lost, ok := r.value("cluster.repair.lost"); !ok || lost == 0 {
+		return "", false
+	}
+	text = fmt.Sprintf("pieces made again, of %s that failures cost", r.written("cluster.repair.lost"))
+	if at := r.written("cluster.repair.until"); at != "" {
+		text += "; the last one at " + at
+	}
+	return text, true
+}
+
+// mishapRows print them.
+func (r *Run) mishapRows(t *term.Table, style term.Style) {
+	for _, x := range mishaps {
+		if v, ok := r.value(x.metric); ok && v > 0 {
+			t.Row(x.label, r.written(x.metric), style.Dim(x.what))
+		}
+	}
+	if text, ok := r.repair(); ok {
+		t.Row("repaired", r.written("cluster.repair.done"), style.Dim(text))
+	}
+}
+
+// mishapTable is the same for a page; nil if there were none.
+func mishapTable(r *Run) *table {
+	t := &table{Caption: "What was lost and done again", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
+	for _, x := range mishaps {
+		if v, ok := r.value(x.metric); ok && v > 0 {
+			t.Rows = append(t.Rows, []cell{{Text: capital(x.label), Class: "text"}, {Text: r.shown(x.metric)}, {Text: x.what, Class: "text"}})
+		}
+	}
+	if text, ok := r.repair(); ok {
+		t.Rows = append(t.Rows, []cell{{Text: "Repaired", Class: "text"}, {Text: r.shown("cluster.repair.done")}, {Text: text, Class: "text"}})
+	}
+	if t.Rows == nil {
+		return nil
+	}
+	return t
+}

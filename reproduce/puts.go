@@ -1,0 +1,96 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+
+	"farflash/scenario"
+)
+
+// puts are clusters of the Replicast paper, each run in two ways over five seeds: by the rules of the paper's simulator, with the
+// times of its bench.sh and no warm-up, and in steady state, with control messages that wait for each other.
+type puts struct {
+	cases  []putCase
+	keep   bool // the chunks that were done
+	trials []trial
+}
+
+// putCase is one of them.
+type putCase struct {
+	gateways              int
+	chunk, disk, protocol string // disk in MiB/s
+	surge, steady         string // how long it runs in each way
+}
+
+// way is how a case is run.
+type way int
+
+const (
+	asSURGE way = iota
+	inSteadyState
+	ways
+)
+
+func (w way) String() string { return [...]string{"as SURGE", "steady"}[w] }
+
+// replicastSeeds is over how many seeds a cell's mean is.
+const replicastSeeds = 5
+
+// label names a case among others of one experiment; it is a part of a file's name, too.
+func (x *putCase) label() string {
+	return fmt.Sprintf("%dx90, %s, disks %s, %s", x.gateways, x.chunk, x.disk, x.protocol)
+}
+
+// changes are what makes the preset a case.
+func (x *putCase) changes(w way) []scenario.Change {
+	list := []scenario.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)}, {Path: "object_cluster.protocol", Value: x.protocol},
+		{Path: "object_cluster.chunk", Value: x.chunk}, {Path: "object_cluster.disk.rate", Value: x.disk + "MiB/s"}}
+	if w == inSteadyState {
+		return append(list, scenario.Change{Path: "measure.until", Value: x.steady})
+	}
+	return append(list, scenario.Change{Path: "object_cluster.compat", Value: "surge-d92018f"},
+		scenario.Change{Path: "measure.until", Value: x.surge}, scenario.Change{Path: "measure.warm_up", Value: "none"})
+}
+
+// run runs all of them.
+func (p *puts) run(ctx context.Context, o Options, r *Report) error {
+	for i := range p.cases {
+		x := &p.cases[i]
+		for w := range ways {
+			for seed := uint64(1); seed <= replicastSeeds; seed++ {
+				p.trials = append(p.trials, trial{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(w), keep: p.keep})
+			}
+		}
+	}
+	return runTrials(ctx, o, r, "replicast", p.trials)
+}
+
+// of are the trials of a case, by seed.
+func (p *puts) of(i int, w way) []trial {
+	from := (i*int(ways) + int(w)) * replicastSeeds
+	return p.trials[from : from+replicastSeeds]
+}
+
+// mean is a metric's mean over the seeds.
+func (p *puts) mean(i int, w way, metric string) float64 {
+	sum := 0.0
+	for _, t := range p.of(i, w) {
+		sum += value(t.result, metric)
+	}
+	return sum / replicastSeeds
+}
+
+// find is the number of a case.
+func (p *puts) find(gateways int, chunk, disk, protocol string) int {
+	for i := range p.cases {
+		if x := &p.cases[i]; x.gateways == gateways && x.chunk == chunk && x.disk == disk && x.protocol == protocol {
+			return i
+		}
+	}
+	panic("reproduce: no such case")
+}
+
+// rate is a case's chunks a second.
+func (p *puts) rate(w way, gateways int, chunk, disk, protocol string) float64 {
+	return p.mean(p.find(gateways, chunk, disk, protocol), w, "cluster.put.iops")
+}

@@ -1,0 +1,199 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// The Replicast paper's figures 8 and 11: latencies of puts one by one, in the order in which they were done and sorted.
+
+// latencies are a run's in us, in the order in which chunks were done, without those of the warm-up. A run without one has its first
+// tenth cut where steady is set.
+func (t *trial) latencies(steady bool) []float64 {
+	from := t.result.WarmUp.UntilS
+	if from == 0 && steady {
+		from = t.result.SimulatedS / 10
+	}
+	var out []float64
+	for k := range t.chunks {
+		if d := &t.chunks[k]; d.Done.Seconds() >= from {
+			out = append(out, (d.Done - d.Begun).Microseconds())
+		}
+	}
+	return out
+}
+
+// byGateway are the same, steady, of each of so many gateways by itself.
+func (t *trial) byGateway(gateways int) [][]float64 {
+	out := make([][]float64, gateways)
+	from := max(t.result.WarmUp.UntilS, t.result.SimulatedS/10)
+	for k := range t.chunks {
+		if d := &t.chunks[k]; d.Done.Seconds() >= from {
+			out[d.Gateway] = append(out[d.Gateway], (d.Done - d.Begun).Microseconds())
+		}
+	}
+	return out
+}
+
+func replicastFig8() Experiment {
+	return Experiment{ID: "replicast-fig8", Title: "Latencies of successive chunks: 30 gateways, 90 targets, 16 KiB, disks of 400 MiB/s", Paper: replicastPaper + "figure 8", run: runReplicastFig8}
+}
+
+// shownLags is up to where the picture shows autocorrelations.
+const shownLags = 120
+
+func runReplicastFig8(ctx context.Context, o Options) (*Report, error) {
+	r := &Report{}
+	p := puts{keep: true}
+	for _, protocol := range []string{"replicast-m", "uch-ccp"} {
+		p.cases = append(p.cases, putCase{30, "16KiB", "400", protocol, "40ms", "60ms"})
+	}
+	if err := p.run(ctx, o, r); err != nil {
+		return nil, err
+	}
+	var lags []Curve
+	for i := range p.cases {
+		name := p.cases[i].protocol
+		for w := range ways {
+			t := &p.of(i, w)[0]
+			all, x := t.latencies(false), t.latencies(true)
+			dots := Curve{Panel: "puts with " + name + ", " + w.String(), Name: name, XLabel: "chunk", YLabel: "put latency", YUnit: "us", Y: all, Dots: true}
+			for k := range all {
+				dots.X = append(dots.X, float64(k+1))
+			}
+			r.Curves = append(r.Curves, dots)
+			a := autocorrelation(x, len(x)/4)
+			c := Curve{Panel: "autocorrelation of successive latencies, " + w.String(), Name: name, XLabel: "lag, chunks", YLabel: "autocorrelation"}
+			for k := 1; k <= shownLags && k < len(a); k++ {
+				c.X, c.Y = append(c.X, float64(k)), append(c.Y, a[k])
+			}
+			lags = append(lags, c)
+			r.Rows = append(r.Rows, r.patterns(name+", "+w.String(), x, a, t.byGateway(p.cases[i].gateways))...)
+		}
+	}
+	r.Curves = append(r.Curves, lags...)
+	return r, nil
+}
+
+// patterns are the rows that say whether latencies repeat. The limits are far above what independent values show and far below what
+// a sawtooth does.
+func (r *Report) patterns(label string, x, a []float64, gateways [][]float64) []Row {
+	peak, at := 0.0, 0
+	for k := 1; k < len(a); k++ {
+		if math.Abs(a[k]) > peak {
+			peak, at = math.Abs(a[k]), k
+		}
+	}
+	period, share := strongest(x)
+	own := make([]float64, 60)
+	for _, g := range gateways {
+		for k, v := range autocorrelation(g, len(own)-1) {
+			own[k] += v / float64(len(gateways))
+		}
+	}
+	largest := 0.0
+	for _, v := range own[1:] {
+		largest = max(largest, math.Abs(v))
+	}
+	half := len(x) / 2
+	drift := 100 * (mean(x[half:])/mean(x[:half]) - 1)
+	m := float64(half)
+	return []Row{
+		{Label: label, Metric: "largest autocorrelation", Ours: peak, Unit: "", OK: peak < 0.1,
+			Expect: fmt.Sprintf("text: no notable steady-state pattern; of all lags to a quarter of the %d chunks, below 0.1 (this one: lag %d; independent values reach %.2g, a sawtooth 1)", len(x), at, math.Sqrt(2*math.Log(m/2)/float64(len(x))))},
+		{Label: label, Metric: "variance at the strongest period", Ours: 100 * share, Unit: "%", OK: share < 0.01,
+			Expect: fmt.Sprintf("the same: below 1 %% (this one: every %.3g chunks; independent values have %.2g %%, a sawtooth 61 %%)", period, 100*math.Log(m)/m)},
+		{Label: label, Metric: "autocorrelation at a gateway", Ours: largest, Unit: "", OK: largest < 0.1,
+			Expect: "the same of each gateway's own successive chunks, as a connection's sawtooth would be: mean over gateways, lags to 59, below 0.1"},
+		{Label: label, Metric: "second half over first", Ours: drift, Unit: "%", OK: math.Abs(drift) < 5, Expect: "no trend: within 5 %"},
+	}
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+func replicastFig11() Experiment {
+	return Experiment{ID: "replicast-fig11", Title: "Sorted put latencies: 90 gateways, 90 targets, 16 KiB", Paper: replicastPaper + "figure 11", run: runReplicastFig11}
+}
+
+// runReplicastFig11 has both kinds of disks: the paper does not say which its figure is of.
+func runReplicastFig11(ctx context.Context, o Options) (*Report, error) {
+	r := &Report{}
+	p := puts{keep: true}
+	for _, disk := range replicastDisks {
+		for _, protocol := range []string{"replicast-m", "uch-ccp"} {
+			p.cases = append(p.cases, putCase{90, "16KiB", disk, protocol, "10ms", "50ms"})
+		}
+	}
+	if err := p.run(ctx, o, r); err != nil {
+		return nil, err
+	}
+	for _, disk := range replicastDisks {
+		for w := range ways {
+			var sorted [2][]float64
+			for k, protocol := range []string{"replicast-m", "uch-ccp"} {
+				var x []float64
+				of := p.of(p.find(90, "16KiB", disk, protocol), w)
+				for s := range of {
+					x = append(x, of[s].latencies(false)...)
+				}
+				slices.Sort(x)
+				sorted[k] = x
+				c := Curve{Panel: fmt.Sprintf("%v, disks of %s MiB/s", w, disk), Name: protocol, XLabel: "share of chunks", YLabel: "put latency", YUnit: "us", Shares: true}
+				for n := range 1000 {
+					share := (float64(n) + 0.5) / 1000
+					c.X, c.Y = append(c.X, share), append(c.Y, quantile(x, share))
+				}
+				r.Curves = append(r.Curves, c)
+			}
+			r.sortedRows(disk, w, sorted[0], sorted[1])
+		}
+	}
+	return r, nil
+}
+
+// sortedRows say at which percentiles Replicast-M is below UCH-CCP.
+func (r *Report) sortedRows(disk string, w way, m, u []float64) {
+	below, n := 0, 999
+	var not []float64 // percentiles where it is not
+	for k := 1; k <= n; k++ {
+		share := float64(k) / 1000
+		if quantile(m, share) < quantile(u, share) {
+			below++
+		} else {
+			not = append(not, share)
+		}
+	}
+	label := fmt.Sprintf("disks %s, %v", disk, w)
+	where := "at all"
+	if len(not) > 0 {
+		where = fmt.Sprintf("not from p%.4g to p%.4g", 100*not[0], 100*not[len(not)-1])
+		if len(not) != int(math.Round(1000*(not[len(not)-1]-not[0])))+1 {
+			where += ", with gaps"
+		}
+	}
+	row := Row{Label: label, Metric: "percentiles where Replicast-M is below UCH-CCP", Ours: 100 * float64(below) / float64(n), Unit: "%", OK: float64(below) >= 0.99*float64(n),
+		Expect: "text: consistently lower latency; at least 99 of 100: " + where}
+	if disk == "1000" {
+		row.Expect = "text: consistently lower latency. Table 3's own means, 96.0 and 97.0 us, say otherwise for these disks: " + where
+		row.OK = below > n/4 && below < n
+	}
+	r.Rows = append(r.Rows, row)
+	for _, q := range []float64{0.5, 0.9, 0.99, 0.999} {
+		x := quantile(m, q) / quantile(u, q)
+		r.Rows = append(r.Rows, Row{Label: label, Metric: fmt.Sprintf("p%.4g, Replicast-M over UCH-CCP", 100*q), Ours: x, Unit: "x", OK: x > 0,
+			Expect: fmt.Sprintf("plotted, not printed: %.4g and %.4g us", quantile(m, q), quantile(u, q))})
+	}
+}
+
+// quantile of sorted values.
+func quantile(sorted []float64, share float64) float64 {
+	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+}
