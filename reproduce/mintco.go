@@ -71,17 +71,17 @@ func mintcoDrives(mode tco.Mode) ([]tco.Drive, error) {
 }
 
 // mintcoSettings says what was assumed, for the folder of an experiment.
-func mintcoSettings(drives []tco.Drive) Named {
+func mintcoSettings(cfg tco.Config, drives []tco.Drive) Named {
 	var b strings.Builder
-	b.WriteString("# Drives: endurance, capacity and power of the catalogue; prices and IOPS that it lacks are assumed. Costs: " +
-		"electricity 0.10 a kWh, PUE 1.54, duty 0.3, no setup, no labour.\n# drive, price, running cost a day, write budget GB, capacity GB, IOPS, A(0)\n")
+	fmt.Fprintf(&b, "# Drives: endurance, capacity and power of the catalogue; prices and IOPS that it lacks are assumed. Costs: electricity %v a kWh,\n"+
+		"# PUE %v, duty %v, no setup, no labour. Workloads: drawn from a normal distribution fitted to table 4 on the scales log (rate, peak,\n"+
+		"# working set) and logit (sequential ratio, write share), with its covariances, cut off where the table ends; arrivals are a Poisson process.\n"+
+		"mode: %v\nhorizon_days: %v\nwarm_up: %v\ndrives:\n", tco.DefaultElectricity, tco.DefaultPUE, tco.DefaultDuty, cfg.Mode, cfg.Horizon, cfg.WarmUp)
 	for i := range drives {
 		d := &drives[i]
-		fmt.Fprintf(&b, "%s, %v, %.5f, %v, %v, %.0f, %.4f\n", d.Name, d.Buy, d.Run, d.Budget, d.Capacity, d.IOPS, d.WAF.At(0))
+		fmt.Fprintf(&b, "  - {drive: %q, price: %v, running_a_day: %.5f, write_budget_gb: %v, capacity_gb: %v, iops: %.0f, random_waf: %.4f}\n", d.Name, d.Buy, d.Run, d.Budget, d.Capacity, d.IOPS, d.WAF.At(0))
 	}
-	b.WriteString("# Workloads: drawn from a normal distribution fitted to table 4 on the scales log (rate, peak, working set) and logit (sequential ratio, " +
-		"write share), with its covariances, cut off where the table ends; arrivals are a Poisson process.\n")
-	return Named{"settings.txt", b.String()}
+	return Named{"settings, " + modeName(cfg), b.String()}
 }
 
 // bothModes are what figures 7 to 10 are run in: as the paper has it, until the flash is worn out and with a warm-up, and over five years.

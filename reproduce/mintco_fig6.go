@@ -69,7 +69,7 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 		curves[at] = append(curves[at], waf.MixPoint{S: fig6Shares[k.share], WAF: points[i]})
 	}
 	e := fig6Experiment(0, 0, o.Seed)
-	r.Scenarios = append(r.Scenarios, Named{"settings.txt", fmt.Sprintf("# assumed: page-mapped FTL, greedy collection, physical over logical space %v, %d blocks of %d pages; filled in order, preconditioned, then %v drive writes\n"+
+	r.Scenarios = append(r.Scenarios, Named{"settings", fmt.Sprintf("# assumed: page-mapped FTL, greedy collection, physical over logical space %v, %d blocks of %d pages; filled in order, preconditioned, then %v drive writes\n"+
 		"# of the load unmeasured and %v measured; a journal adds %v pages for each random page, in %v of the space; mean of %d seeds\n", e.Alpha, e.Blocks, e.Pages, e.WarmUp, e.Measure, fig6Journal, fig6Metadata, fig6Seeds)})
 	for c := range fig6Conditions {
 		for j := range 2 {

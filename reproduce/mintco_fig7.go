@@ -62,7 +62,7 @@ func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 		done += mintcoSeeds
-		r.Scenarios = append(r.Scenarios, Named{modeName(cfg) + "-" + mintcoSettings(drives).Name, mintcoSettings(drives).Text})
+		r.Scenarios = append(r.Scenarios, mintcoSettings(cfg, drives))
 		fig7Rows(r, cfg, runs, best, bound)
 	}
 	return r, nil

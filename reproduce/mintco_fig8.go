@@ -168,6 +168,11 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 	if err != nil {
 		return err
 	}
+	sets, err := raidSets(cfg.Mode, []tco.ArrayKind{tco.RAID5})
+	if err != nil {
+		return err
+	}
+	r.Scenarios = append(r.Scenarios, mintcoSettings(cfg, append(sets, model)))
 	type run struct{ cost, disks, spaceCV, iopsCV, limited float64 }
 	runs := make([][]run, mostZones+1)
 	for z := range runs {

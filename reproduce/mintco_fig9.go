@@ -24,6 +24,7 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.Scenarios = append(r.Scenarios, mintcoSettings(cfg, []tco.Drive{model}))
 		for zones := range mostZones + 1 {
 			x, a, err := zoned(cfg, model, jobs, zones)
 			if err != nil {
@@ -116,6 +117,7 @@ func runMintcoFig10(ctx context.Context, o Options) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.Scenarios = append(r.Scenarios, mintcoSettings(cfg, []tco.Drive{model}))
 		better, same := make([][]float64, len(fig10Ks)), make([][]bool, len(fig10Ks))
 		for k := range better {
 			better[k], same[k] = make([]float64, mintcoSeeds), make([]bool, mintcoSeeds)

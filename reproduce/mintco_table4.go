@@ -51,7 +51,7 @@ func runMintcoTable4(_ context.Context, o Options) (*Report, error) {
 		r.Rows = append(r.Rows, Row{mode + ": all on the 20 drives of figure 7", "money a GB, mintco-v3", nil, a.CostPerGB(), "$", "our prices", true},
 			Row{mode + ": all on the 20 drives of figure 7", "money a GB, plan with hindsight", nil, best, "$", "no dearer", best <= a.CostPerGB()*(1+tie)},
 			Row{mode + ": all on the 20 drives of figure 7", "above the proven bound", nil, 100 * (best/bound - 1), "%", "16 workloads on 20 drives leave gaps of whole drives", best >= bound})
-		r.Scenarios = append(r.Scenarios, Named{mode + "-settings.txt", mintcoSettings(drives).Text})
+		r.Scenarios = append(r.Scenarios, mintcoSettings(cfg, drives))
 	}
 	return r, nil
 }
