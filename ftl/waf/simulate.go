@@ -47,6 +47,10 @@ type Experiment struct {
 	Sequential float64
 	Run        int
 
+	// Precondition is how many uniform random writes come after the fill, before anything of the load, in multiples of the logical
+	// space.
+	Precondition float64
+
 	WarmUp  float64 // writes before measuring, in multiples of the logical space
 	Measure float64 // writes while measuring, likewise
 	Seed    uint64
@@ -105,6 +109,8 @@ func (e Experiment) check() error {
 		return fmt.Errorf("waf: %d blocks of %d pages; at most 2^30 pages are simulated", e.Blocks, e.Pages)
 	case math.Round(float64(e.Blocks)*e.Alpha) < float64(e.Blocks)+1:
 		return fmt.Errorf("waf: alpha %v leaves %d blocks no spare block", e.Alpha, e.Blocks)
+	case !(e.Precondition >= 0 && e.Precondition <= 1e6):
+		return fmt.Errorf("waf: preconditioning with %v drive writes; it must be 0 or more", e.Precondition)
 	case !(e.WarmUp >= 0) || !(e.Measure > 0) || e.WarmUp+e.Measure > 1e6:
 		return fmt.Errorf("waf: %v warm-up and %v measured drive writes; the latter must be positive", e.WarmUp, e.Measure)
 	case !(e.Sequential >= 0 && e.Sequential <= 1):
@@ -200,6 +206,13 @@ func (e Experiment) drive() (Result, error) {
 	load := e.load()
 	for i := range d.to {
 		if err := d.write(int32(i), load.streamOf(int32(i))); err != nil {
+			return Result{}, err
+		}
+	}
+	if e.Precondition > 0 {
+		before := e
+		before.Classes, before.Sequential = Uniform(), 0
+		if err := d.run(before.load(), int64(e.Precondition*float64(len(d.to)))); err != nil {
 			return Result{}, err
 		}
 	}

@@ -25,6 +25,7 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/scenario"
+	"farflash/tco"
 )
 
 // Exit codes.
@@ -102,11 +103,12 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return f.code
 }
 
-// complain prints an error. Mistakes in a scenario stand alone on their lines, as
+// complain prints an error. Mistakes in a scenario or a table stand alone on their lines, as
 // editors expect them; everything else begins with the program's name.
 func (p *program) complain(err error) {
 	var located scenario.Errors
-	if errors.As(err, &located) {
+	var rows tco.TableErrors
+	if errors.As(err, &located) || errors.As(err, &rows) {
 		fmt.Fprintln(p.err, err)
 		return
 	}
@@ -142,7 +144,7 @@ requests take, and where the time goes.
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
-		p.compare(), p.sweep(), p.merge(), p.plan(), p.export(), p.report(), p.diff(), p.reproduce(), p.cite(), p.version(), p.completion())
+		p.compare(), p.sweep(), p.plan(), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.cite(), p.version(), p.completion())
 	return root
 }
 

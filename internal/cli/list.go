@@ -9,6 +9,7 @@ import (
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/tco"
 	"farflash/workload/fiojob"
 	"farflash/workload/trace"
 )
@@ -46,6 +47,20 @@ var lists = []struct {
 		}
 		return out
 	}},
+	{"drives", func() []listed {
+		var out []listed
+		for _, m := range tco.Catalogue() {
+			text := term.Size(m.Capacity * 1e9)
+			if m.TBW > 0 {
+				text += ", " + term.Size(m.TBW*1e12) + " may be written"
+			}
+			if missing := m.Missing(); missing != nil {
+				text += "; a plan must state " + strings.Join(missing, ", ")
+			}
+			out = append(out, listed{Name: m.Name, Text: text + " (" + m.Era + ")"})
+		}
+		return out
+	}},
 	{"fio-options", func() []listed {
 		var out []listed
 		for _, x := range fiojob.Options() {
@@ -67,10 +82,10 @@ func (p *program) list() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "list [" + strings.Join(listNames(), "|") + "]",
-		Short: "List presets, metrics, trace formats or fio options",
+		Short: "List presets, metrics, trace formats, drives or fio options",
 		Long: `List what there is: presets (the default), which farflash run takes and whose drive
 "ssd: NAME" names; metrics, as in result.json and --fail-if; formats of traces;
-fio-options that fio job files may have.`,
+drives that plans may name; fio-options that fio job files may have.`,
 		Args:      arguments(0, 1, "one of "+strings.Join(listNames(), ", ")),
 		ValidArgs: listNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -1,17 +1,186 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"farflash/report"
+	"farflash/scenario"
+	"farflash/scenario/plan"
+	"farflash/tco"
+)
+
+// planFlags are those of farflash plan.
+type planFlags struct {
+	bound, asJSON, quiet bool
+	explain, dir, traces string
+}
 
 func (p *program) plan() *cobra.Command {
+	var f planFlags
 	cmd := &cobra.Command{
-		Use:   "plan",
-		Short: "Find what to build",
-		Long:  `Find the cheapest design that does what is needed.`,
-		Args:  p.unknownVerb,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
+		Use:   "plan PLAN",
+		Short: "Which drives to buy, where each workload goes, what a gigabyte costs",
+		Long: `Place workloads on drives so that a gigabyte written costs least over the drives' lives,
+by minTCO's cost and wear model, within space, IOPS, latency and failure domains. The
+plan is a YAML file; workloads and drives may be CSV tables.
+
+--bound proves how far the plan can be from the best at most. --explain says why a
+workload is where it is. -o writes report.html, placements.csv and drives.csv to a new
+folder, and what was placed as workloads.csv.
+
+With --from-traces the workloads are measured from the traces in a folder; the plan's
+own are left out.`,
+		Example: `  farflash plan init plan.yaml
+  farflash plan plan.yaml --bound -o rack
+  farflash plan plan.yaml --explain database
+  farflash plan plan.yaml --from-traces traces/`,
+		Args: arguments(1, 1, "a plan file, or - for standard input"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.runPlan(cmd.Context(), args[0], &f)
 		},
 	}
-	cmd.AddCommand(p.planCluster())
+	cmd.Flags().BoolVar(&f.bound, "bound", false, "prove a lower bound, and print the gap to it")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress")
+	cmd.Flags().StringVar(&f.explain, "explain", "", "say why that `WORKLOAD` is where it is")
+	cmd.Flags().StringVarP(&f.dir, "output", "o", "", "write a report and tables to a new folder `DIR`")
+	cmd.Flags().StringVar(&f.traces, "from-traces", "", "measure the workloads from the traces in `DIR`")
+	cmd.AddCommand(p.planInit(), p.planCluster())
 	return cmd
+}
+
+func (p *program) planInit() *cobra.Command {
+	table := false
+	cmd := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a plan to start from",
+		Long: `Write a commented plan to start from, to a new file or to standard output. With --csv it
+is a table of workloads instead, minTCO's table 4, for a spreadsheet.`,
+		Example: `  farflash plan init plan.yaml
+  farflash plan init --csv workloads.csv`,
+		Args: arguments(0, 1, "at most one file name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text := []byte(plan.Template)
+			if table {
+				var b bytes.Buffer
+				if err := tco.WriteWorkloads(&b, tco.Table4()); err != nil {
+					return failed(err)
+				}
+				text = b.Bytes()
+			}
+			if len(args) == 0 {
+				_, err := p.out.Write(text)
+				return failed(err)
+			}
+			return writeNew(args[0], text)
+		},
+	}
+	cmd.Flags().BoolVar(&table, "csv", false, "a table of workloads")
+	return cmd
+}
+
+func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error {
+	src, err := p.planSource(name)
+	if err != nil {
+		return err
+	}
+	var jobs []tco.Workload
+	if f.traces != "" {
+		progress := p.progress("traces", "traces", f.quiet)
+		var skipped []string
+		jobs, skipped, err = plan.FromTraces(f.traces, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
+		progress.Stop()
+		for _, s := range skipped {
+			p.note("left out: %s", s)
+		}
+		if err != nil {
+			return badInput(err)
+		}
+	}
+	x, err := plan.Load(src, jobs)
+	if err != nil {
+		return badInput(err)
+	}
+	o, err := x.Solve(ctx, plan.Options{Bound: f.bound, Sensitivity: f.dir != ""})
+	if err != nil {
+		var located scenario.Errors
+		if errors.As(err, &located) {
+			return badInput(err)
+		}
+		return failed(errors.New(strings.TrimPrefix(err.Error(), "tco: ")))
+	}
+	var why *plan.Explanation
+	if f.explain != "" {
+		if why, err = o.Explain(f.explain); err != nil {
+			return usagef("--explain: %w", err)
+		}
+	}
+	if f.dir != "" {
+		if err := p.writePlan(o, f, name); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.asJSON:
+		return failed(planJSON(p.out, o, why))
+	case why != nil:
+		return failed(report.WriteExplanationText(p.out, why, p.style()))
+	}
+	return failed(report.WritePlanText(p.out, o, p.style()))
+}
+
+func (p *program) planSource(name string) (scenario.Source, error) {
+	if name == "-" {
+		return p.find(name)
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return scenario.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
+	}
+	return scenario.Source{File: name, Text: text, Dir: filepath.Dir(name)}, badInput(err)
+}
+
+// writePlan writes a plan's folder, which must not exist yet.
+func (p *program) writePlan(o *plan.Outcome, f *planFlags, name string) error {
+	if _, err := os.Stat(f.dir); err == nil {
+		return usagef("%s exists already; it is not overwritten", f.dir)
+	}
+	if err := os.MkdirAll(f.dir, 0o777); err != nil {
+		return badInput(err)
+	}
+	command := "farflash plan " + name
+	if f.traces != "" {
+		command += " --from-traces " + f.traces
+	}
+	if f.bound {
+		command += " --bound"
+	}
+	command += " -o " + f.dir
+	for _, x := range []struct {
+		file  string
+		write func(b *bytes.Buffer) error
+	}{
+		{"report.html", func(b *bytes.Buffer) error { return report.WritePlan(b, o, buildVersion(), command) }},
+		{"drives.csv", func(b *bytes.Buffer) error { return o.WriteDrives(b) }},
+		{"placements.csv", func(b *bytes.Buffer) error { return o.WritePlacements(b) }},
+		{"workloads.csv", func(b *bytes.Buffer) error { return tco.WriteWorkloads(b, o.Plan.Jobs()) }},
+	} {
+		var b bytes.Buffer
+		if err := x.write(&b); err != nil {
+			return failed(fmt.Errorf("%s: %w", x.file, err))
+		}
+		if err := writeNew(filepath.Join(f.dir, x.file), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	p.note("wrote report.html and tables to %s", f.dir)
+	return nil
 }

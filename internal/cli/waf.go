@@ -54,7 +54,7 @@ const (
 func (p *program) waf() *cobra.Command {
 	var set []string
 	seed := uint64(1)
-	asJSON, quick := false, false
+	asJSON, quick, fit := false, false, false
 	cmd := &cobra.Command{
 		Use:   "waf PRESET|SCENARIO",
 		Short: "Write amplification: closed form, simulated and fitted",
@@ -64,8 +64,12 @@ translation layer on one pool of 2000 blocks. Then a share of the writes is made
 sequential, and the curve of minTCO's equation 7 is fitted.
 
 Physical space is all blocks of the drive: what a drive keeps free or open makes its
-real figure a little higher.`,
+real figure a little higher.
+
+With --fit the share is swept in steps of a twentieth, for the drive's own policy alone,
+and the curve is also written as the section that farflash plan takes for a drive's waf.`,
 		Example: `  farflash waf tlc-enterprise
+  farflash waf tlc-enterprise --fit
   farflash waf mqsim-default --set ssd.over_provisioning=28%`,
 		Args:              arguments(1, 1, "a scenario file or a preset's name"),
 		ValidArgsFunction: completeScenario,
@@ -74,7 +78,10 @@ real figure a little higher.`,
 			if err != nil {
 				return err
 			}
-			a, err := amplify(s, seed, !quick)
+			if quick && fit {
+				return usagef("--quick leaves out the sequential writes that --fit sweeps; give one of the two")
+			}
+			a, err := amplify(s, seed, quick, fit)
 			if err != nil {
 				return failed(err)
 			}
@@ -90,12 +97,19 @@ real figure a little higher.`,
 	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&quick, "quick", false, "only the drive's own policy, and no sequential writes")
+	cmd.Flags().BoolVar(&fit, "fit", false, "sweep the sequential share finely, and fit equation 7")
 	must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }
 
+// The shares of sequential writes that are simulated.
+var (
+	fewShares  = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
+	fineShares = []float64{0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1}
+)
+
 // amplify computes and simulates.
-func amplify(s *scenario.Scenario, seed uint64, all bool) (*wafAnswer, error) {
+func amplify(s *scenario.Scenario, seed uint64, quick, fit bool) (*wafAnswer, error) {
 	c := &s.SSD.Collection
 	own := waf.Policy{Victim: c.Victim, Choices: s.SSD.Choices(), Window: float64(c.Window)}
 	alpha := waf.SpareFactor(s.SSD.OverProvisioning).Alpha()
@@ -104,7 +118,7 @@ func amplify(s *scenario.Scenario, seed uint64, all bool) (*wafAnswer, error) {
 		Blocks: wafBlocks, Pages: min(s.SSD.Geometry.PagesPerBlock, wafPages),
 	}
 	policies := []waf.Policy{own}
-	if all {
+	if !quick && !fit {
 		for _, x := range []waf.Policy{{Victim: ftl.Greedy}, {Victim: ftl.DChoices, Choices: 10}, {Victim: ftl.DChoices, Choices: 2}, {Victim: ftl.FIFO}, {Victim: ftl.Random}} {
 			if x.Victim != own.Victim || x.Victim == ftl.DChoices && x.Choices != own.Choices {
 				policies = append(policies, x)
@@ -125,13 +139,17 @@ func amplify(s *scenario.Scenario, seed uint64, all bool) (*wafAnswer, error) {
 		}
 		a.Rows = append(a.Rows, wafRow{x.String(), i == 0, closed, r.WAF, r.WAF/closed - 1})
 	}
-	if !all {
+	if quick {
 		return a, nil
 	}
 	e.Policy = own
 	e.Blocks /= 4
 	var points []waf.MixPoint
-	for _, share := range []float64{0, 0.25, 0.5, 0.75, 0.9, 1} {
+	shares := fewShares
+	if fit {
+		shares = fineShares
+	}
+	for _, share := range shares {
 		e.Sequential = share
 		r, err := waf.Simulate(e)
 		if err != nil {
@@ -174,5 +192,9 @@ func (p *program) printWAF(a *wafAnswer) error {
 	for _, x := range m.Points {
 		t.Row(term.Percent(x[0]), fmt.Sprintf("%.3f", x[1]), fmt.Sprintf("%.3f", x[2]))
 	}
-	return t.Write(p.out, style)
+	if err := t.Write(p.out, style); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "\nroot mean square error %.3f; for a plan: waf: {random: %.4f, sequential: %.4f, turn: %.4f, slope: %.4f}\n", m.RMS, m.Random, max(1, m.Points[len(m.Points)-1][2]), m.Turn, m.Slope)
+	return nil
 }

@@ -10,7 +10,8 @@ type BarChart struct {
 	X     Axis // of values
 	Rows  []string
 	Parts []Part
-	Total bool // write each bar's sum behind it
+	Total bool      // write each bar's sum behind it
+	From  []float64 // where each row's bar begins, as in a waterfall; nil: at 0
 }
 
 // barHeight is the height of a bar with the space around it.
@@ -28,14 +29,16 @@ func Bars(c BarChart) string {
 		c.Height = BarsHeight(len(c.Rows))
 	}
 	totals := make([]float64, len(c.Rows))
+	ends := make([]float64, len(c.Rows))
 	for i := range c.Rows {
 		for _, s := range c.Parts {
 			if v := s.V[i]; !math.IsNaN(v) {
 				totals[i] += v
 			}
 		}
+		ends[i] = c.begin(i) + totals[i]
 	}
-	_, hi, _ := span(totals)
+	_, hi, _ := span(ends)
 	p := &plot{drawing: newDrawing(c.Frame)}
 	p.top = p.legend(keysOf(c.Parts), 8, p.w-8) + 6
 	p.bottom = p.h - 40
@@ -57,7 +60,7 @@ func Bars(c BarChart) string {
 	for i, row := range c.Rows {
 		y := p.top + each*(float64(i)+0.5) - thick/2
 		p.text(p.left-8, y+thick/2+4, "", "end", row)
-		sum := 0.0
+		sum := c.begin(i)
 		for _, s := range c.Parts {
 			v := s.V[i]
 			if !(v > 0) {
@@ -71,6 +74,14 @@ func Bars(c BarChart) string {
 		}
 	}
 	return p.end()
+}
+
+// begin is where a row's bar begins.
+func (c *BarChart) begin(i int) float64 {
+	if c.From == nil {
+		return 0
+	}
+	return c.From[i]
 }
 
 func (p *plot) barPart(c BarChart, s Part, row string, from, v, total, y, thick float64) {

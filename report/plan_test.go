@@ -1,0 +1,65 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"farflash/internal/term"
+	"farflash/report"
+	"farflash/scenario"
+	"farflash/scenario/plan"
+	"farflash/tco"
+)
+
+func planned(t *testing.T, text string, jobs []tco.Workload) *plan.Outcome {
+	t.Helper()
+	p, err := plan.Load(scenario.Source{File: "rack.yaml", Text: []byte(text)}, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := p.Solve(context.Background(), plan.Options{Bound: true, Sensitivity: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestPlan holds what a plan's page shows, of a small plan and of one with too many drives for a bar each.
+func TestPlan(t *testing.T) {
+	many := make([]tco.Workload, 60)
+	for j := range many {
+		many[j] = tco.Workload{Name: "w" + strings.Repeat("x", j), WriteRate: 300 * float64(1+j%7), Sequential: float64(j%10) / 10, PeakIOPS: 100, WriteShare: 0.5, WorkingSet: 900, Arrival: float64(j)}
+	}
+	const racks = "algorithm: mintco-v3\ndescription: two & <three>\nhorizon: 12y\ndrives: [{model: Intel DC P3520 2TB, count: 28, price: $1132, active_w: 12, idle_w: 4, read_iops: 100000, write_iops: 20000}]\n"
+	for name, o := range map[string]*plan.Outcome{"small": planned(t, plan.Template, nil), "many": planned(t, racks, many)} {
+		var b bytes.Buffer
+		if err := report.WritePlan(&b, o, "v1", "farflash plan rack.yaml"); err != nil {
+			t.Fatal(err)
+		}
+		page := b.String()
+		wants := []string{"What the money is for", "Power and cooling", "Money a GB against imbalance", "Price of drives", "farflash plan rack.yaml", "Wear"}
+		if name == "many" {
+			wants = append(wants, "4 workloads without a drive", "two &amp; &lt;three&gt;", "Drives sorted by each"[1:], "When a drive is worn out before its horizon")
+		}
+		for _, want := range wants {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: the page lacks %q", name, want)
+			}
+		}
+		if figures, labelled := strings.Count(page, "<svg"), strings.Count(page, `role="img"`); figures < 4 || labelled < 4 {
+			t.Errorf("%s: %d figures, %d of them with a label", name, figures, labelled)
+		}
+		if strings.Contains(page, "NaN") || strings.Contains(page, "http://") {
+			t.Errorf("%s: the page has numbers that are none, or asks for something", name)
+		}
+		var text bytes.Buffer
+		if err := report.WritePlanText(&text, o, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text.String(), "a GB written") {
+			t.Errorf("%s: %s", name, text.String())
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package tco
+
+import (
+	_ "embed" // the catalogue
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"farflash/ftl/waf"
+	"farflash/internal/spelling"
+)
+
+// catalogue is drives with a source for each row.
+//
+//go:embed catalogue.csv
+var catalogue string
+
+// Model is a drive as its data sheet has it. Figures that are not known are 0.
+type Model struct {
+	Name     string
+	Era      string
+	Capacity float64 // GB for users
+	Raw      float64 // GB of flash; Alpha is made of it
+	DWPD     float64 // drive writes a day over Years
+	Years    float64
+	TBW      float64 // TB that hosts may write, of random writes; made of DWPD if it is not stated
+	ReadIOPS float64 // random, 4 KB
+	WriteIOPS,
+	ActiveW, IdleW float64
+	Price      float64
+	PriceWhen  string
+	AFR        float64 // share a year; 0: of DefaultMTBF
+	Sequential float64 // TBW of sequential writes, where stated
+	Source     string
+	Note       string
+	// RandomWAF is its write amplification under random writes, where measured or simulated; 0: the closed form for greedy
+	// collection at Alpha.
+	RandomWAF float64
+}
+
+// ModelColumns are the columns of a table of drives. The first two must be there.
+func ModelColumns() []string {
+	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops", "active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "era", "source", "note"}
+}
+
+// ratingSlack is how far DWPD, capacity, years and TBW may disagree: data sheets round them.
+const ratingSlack = 0.05
+
+// ReadModels reads a table of drives. DWPD and TBW that are both stated must agree: TBW = DWPD capacity 365 years. Three of the
+// figures in one review's table do not.
+func ReadModels(r io.Reader, file string) ([]Model, error) {
+	columns := ModelColumns()
+	s, err := readSheet(r, file, columns, columns[:2])
+	if err != nil {
+		return nil, err
+	}
+	inf := math.Inf(1)
+	var list []Model
+	names := map[string]int{}
+	for i := range s.rows {
+		m := Model{
+			Name: s.text(i, "model"), Era: s.text(i, "era"), Source: s.text(i, "source"), Note: s.text(i, "note"), PriceWhen: s.text(i, "price_when"),
+			Capacity: s.number(i, "capacity_gb", math.NaN(), tiny, inf), Raw: s.number(i, "raw_gb", 0, 0, inf), DWPD: s.number(i, "dwpd", 0, 0, inf),
+			Years: s.number(i, "years", 0, 0, 100), TBW: s.number(i, "tbw_tb", 0, 0, inf), ReadIOPS: s.number(i, "read_iops", 0, 0, inf),
+			WriteIOPS: s.number(i, "write_iops", 0, 0, inf), ActiveW: s.number(i, "active_w", 0, 0, inf), IdleW: s.number(i, "idle_w", 0, 0, inf),
+			Price: s.number(i, "price", 0, 0, inf), AFR: s.number(i, "afr", 0, 0, 1), Sequential: s.number(i, "sequential_tbw_tb", 0, 0, inf), RandomWAF: s.number(i, "random_waf", 0, 1, inf),
+		}
+		if m.Name == "" {
+			s.fail(i, "model", "the drive has no name; give it one")
+		} else if other, twice := names[m.Name]; twice {
+			s.fail(i, "model", "%q is the name of row %d already; give each drive its own", m.Name, other)
+		}
+		names[m.Name] = s.lines[i]
+		if m.Raw > 0 && m.Raw <= m.Capacity {
+			s.fail(i, "raw_gb", "%v GB of flash for %v GB of capacity leave no spare space; it must be more", m.Raw, m.Capacity)
+		}
+		if m.DWPD > 0 && m.Years > 0 {
+			implied := m.DWPD * m.Capacity * Year * m.Years / 1000
+			if m.TBW == 0 {
+				m.TBW = implied
+			} else if math.Abs(m.TBW-implied) > ratingSlack*implied {
+				s.fail(i, "dwpd", "%v drive writes a day over %v years are %.5g TB, not the %v TB of tbw_tb; %.3g a day, or %.3g years, would agree", m.DWPD, m.Years, implied, m.TBW,
+					m.TBW*1000/(m.Capacity*Year*m.Years), m.TBW*1000/(m.Capacity*Year*m.DWPD))
+			}
+		}
+		list = append(list, m)
+	}
+	if len(s.rows) == 0 && s.errs == nil {
+		return nil, TableErrors{{file, 2, "", "there are no drives; write one a row"}}
+	}
+	return list, s.done()
+}
+
+// Catalogue returns the drives that the program knows, with their sources. Prices are of their day: enterprise drives cost half as
+// much again within one quarter of 2026.
+func Catalogue() []Model {
+	list, err := ReadModels(strings.NewReader(catalogue), "catalogue.csv")
+	if err != nil {
+		panic(err) // it is embedded, and tested
+	}
+	return list
+}
+
+// FindModel returns the model of that name.
+func FindModel(list []Model, name string) (Model, error) {
+	var names []string
+	for _, m := range list {
+		if strings.EqualFold(m.Name, name) {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	hint := ""
+	if near := spelling.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return Model{}, fmt.Errorf("there is no drive %q%s", name, hint)
+}
+
+// Alpha is physical over logical space. Without a stated size of the flash it is that of the smallest power of two GiB that holds
+// the capacity, which is how drives are built: 3.2 TB on 4 TiB. That is an inference.
+func (m *Model) Alpha() float64 {
+	raw := m.Raw
+	if raw == 0 {
+		gib := 1.0
+		for gib*(1<<30)/1e9 <= m.Capacity {
+			gib *= 2
+		}
+		raw = gib * (1 << 30) / 1e9
+	}
+	return raw / m.Capacity
+}
+
+// flashPages is the pages of an erase block that closed forms are computed for; beyond a hundred they hardly matter.
+const flashPages = 256
+
+// Amplification is equation 7 with the model's figures: level at its random write amplification up to a sequential share of
+// 0.45, then falling to 1.
+func (m *Model) Amplification() waf.SequentialMix {
+	random := m.RandomWAF
+	if random == 0 {
+		random = waf.GreedyExact(m.Alpha(), flashPages)
+	}
+	return waf.DefaultSequentialMix(random)
+}
+
+// Budget is W, in GB. Rated TB are what hosts may write at random, so that the NAND takes A(0) as much: a rating for sequential
+// writes, where one is stated, says so by itself. In Paper mode the rated host writes are the budget.
+func (m *Model) Budget(mode Mode, amplification WAF) float64 {
+	if mode == Paper {
+		return m.TBW * 1000
+	}
+	return float64(m.TBW*1000) * amplification.At(0)
+}
+
+// IOPS is what the drive does of a mix with such a share of writes: the times of both add up.
+func (m *Model) IOPS(writeShare float64) float64 {
+	switch {
+	case m.ReadIOPS == 0:
+		return m.WriteIOPS
+	case m.WriteIOPS == 0:
+		return m.ReadIOPS
+	}
+	return 1 / (writeShare/m.WriteIOPS + (1-writeShare)/m.ReadIOPS)
+}
+
+// FailureRate is the model's AFR, or that of DefaultMTBF.
+func (m *Model) FailureRate() float64 {
+	if m.AFR > 0 {
+		return m.AFR
+	}
+	return AFR(DefaultMTBF)
+}
+
+// Missing names what must be known of a drive for a plan and is not.
+func (m *Model) Missing() []string {
+	var list []string
+	for _, x := range []struct {
+		v    float64
+		name string
+	}{{m.TBW, "tbw_tb (or dwpd and years)"}, {m.ReadIOPS + m.WriteIOPS, "read_iops or write_iops"}, {m.Price, "price"}} {
+		if x.v == 0 {
+			list = append(list, x.name)
+		}
+	}
+	return list
+}
+
+// Drive makes a drive of a model: c_M from its power at a duty, C_I from its price and setup, IOPS for a share of writes.
+func (m *Model) Drive(name string, mode Mode, c Costs, duty, writeShare float64) (Drive, error) {
+	if missing := m.Missing(); missing != nil {
+		return Drive{}, fmt.Errorf("nothing is known of the %s of %s; state it", strings.Join(missing, " and the "), m.Name)
+	}
+	if err := c.check(); err != nil {
+		return Drive{}, err
+	}
+	a := m.Amplification()
+	return Drive{Name: name, Model: m.Name, Buy: m.Price + c.Setup, Run: c.Running(Power{m.ActiveW, m.IdleW, duty}), Budget: m.Budget(mode, a),
+		Capacity: m.Capacity, IOPS: m.IOPS(writeShare), WAF: a}, nil
+}

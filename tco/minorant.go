@@ -1,0 +1,102 @@
+package tco
+
+import (
+	"math"
+	"slices"
+
+	"farflash/ftl/waf"
+)
+
+// minorantKnots is into how many parts a minorant divides the range of sequential ratios. A chord of equation 7 lies below it by at
+// most eta/4 of the square of a part: some millionths.
+const minorantKnots = 512
+
+// minorant returns a concave line that lies nowhere above a write amplification, and all but meets it where it is concave itself, as
+// equation 7 is when it falls. For others there is no best one: that with the highest mean of a number of them is taken.
+func minorant(w WAF) []waf.MixPoint {
+	var at []float64
+	for i := range minorantKnots + 1 {
+		at = append(at, float64(i)/minorantKnots)
+	}
+	switch w := w.(type) {
+	case waf.SequentialMix:
+		at = append(at, w.Turn)
+	case *Table:
+		for _, x := range w.points {
+			at = append(at, x.S)
+		}
+	}
+	slices.Sort(at)
+	at = slices.CompactFunc(at, func(a, b float64) bool { return math.Abs(b-a) < 1e-6 }) // slopes between closer ones would be rounding
+	at[len(at)-1] = 1
+	f := make([]float64, len(at))
+	steepest, sag := 0.0, 0.0
+	for i, s := range at {
+		f[i] = w.At(s)
+		if i > 1 {
+			before, after := (f[i-1]-f[i-2])/(at[i-1]-at[i-2]), (f[i]-f[i-1])/(at[i]-at[i-1])
+			steepest = max(steepest, math.Abs(before), math.Abs(after))
+			if bend := after - before; bend > 1e-9 {
+				sag = max(sag, bend/minorantKnots)
+			}
+		}
+	}
+	c := f
+	lower := 1e-9
+	if sag > 0 {
+		// Between knots a curve that bends upwards is below their chord, by less than this.
+		lower += sag + float64(1e-6*steepest)
+		c = highest(at, f)
+	}
+	knots := make([]waf.MixPoint, len(at))
+	for i, s := range at {
+		knots[i] = waf.MixPoint{S: s, WAF: c[i] - lower}
+	}
+	return knots
+}
+
+// highest returns the concave line below f with the highest mean, of those that touch f at one of some knots with one of some slopes
+// and are as high as they can be to either side: none leaves f before it must.
+func highest(at, f []float64) []float64 {
+	const tries = 20
+	n := len(at)
+	best, most := make([]float64, n), slices.Min(f)
+	for i := range best {
+		best[i] = slices.Min(f)
+	}
+	c := make([]float64, n)
+	for a := range tries + 1 {
+		t := a * (n - 1) / tries
+		for b := -1; b <= tries; b++ {
+			k := max(0, b) * (n - 1) / tries
+			slope := 0.0
+			if b >= 0 {
+				if k == t {
+					continue
+				}
+				slope = (f[k] - f[t]) / (at[k] - at[t])
+			}
+			c[t] = f[t]
+			s := slope
+			for i := t + 1; i < n; i++ {
+				s = min(s, (f[i]-c[i-1])/(at[i]-at[i-1]))
+				c[i] = c[i-1] + float64(s*(at[i]-at[i-1]))
+			}
+			s = slope
+			for i := t - 1; i >= 0; i-- {
+				s = max(s, (c[i+1]-f[i])/(at[i+1]-at[i]))
+				c[i] = c[i+1] - float64(s*(at[i+1]-at[i]))
+			}
+			mean, lowest := 0.0, math.Inf(1)
+			for _, v := range c {
+				mean += v / float64(n)
+				lowest = min(lowest, v)
+			}
+			if lowest > 0.01 && mean > most {
+				most = mean
+				copy(best, c)
+			}
+		}
+	}
+	return best
+}

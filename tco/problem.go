@@ -1,0 +1,150 @@
+package tco
+
+import (
+	"fmt"
+	"math"
+)
+
+// Class is equal drives: what a plan may choose among, or what is there already.
+type Class struct {
+	Drive Drive
+	Count int // how many there are, or may be bought
+	// Optional drives are paid for only if they get a workload. The others are bought already.
+	Optional bool
+}
+
+// Problem is what a plan with hindsight is made for: every arrival is known, and every workload must have a drive.
+type Problem struct {
+	Config  Config
+	Classes []Class
+	Jobs    []Workload
+}
+
+// mostDrives bounds a problem.
+const mostDrives = 1_000_000
+
+// Check reports what is wrong with a problem.
+func (p *Problem) Check() error {
+	if len(p.Classes) == 0 || len(p.Jobs) == 0 {
+		return fmt.Errorf("tco: %d classes of drives and %d workloads; a plan needs at least one of each", len(p.Classes), len(p.Jobs))
+	}
+	n := 0
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		if err := checkInput(p.Config, []Drive{c.Drive}, nil); err != nil {
+			return err
+		}
+		if c.Count < 0 || n+c.Count > mostDrives {
+			return fmt.Errorf("tco: %d drives of class %s; there can be up to %d in all", c.Count, c.Drive.Name, mostDrives)
+		}
+		n += c.Count
+	}
+	return checkInput(p.Config, nil, p.Jobs)
+}
+
+// Drives lists every drive, class after class, and the class of each. A class of several numbers them.
+func (p *Problem) Drives() (drives []Drive, class []int) {
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		for n := range c.Count {
+			d := c.Drive
+			if c.Count > 1 {
+				d.Name = fmt.Sprintf("%s-%d", d.Name, n+1)
+				if d.Domain == "" {
+					d.Domain = d.Name
+				}
+			}
+			drives, class = append(drives, d), append(class, i)
+		}
+	}
+	return drives, class
+}
+
+// PoolProblem makes a problem of drives that are there, grouping equal ones.
+func PoolProblem(cfg Config, drives []Drive, jobs []Workload) (p Problem, order []int) {
+	p = Problem{Config: cfg, Jobs: jobs}
+	of := make([]int, len(drives))
+	for k := range drives {
+		of[k] = -1
+		for i := range p.Classes {
+			if alike(&p.Classes[i].Drive, &drives[k]) {
+				of[k] = i
+				p.Classes[i].Count++
+				break
+			}
+		}
+		if of[k] < 0 {
+			of[k] = len(p.Classes)
+			p.Classes = append(p.Classes, Class{Drive: drives[k], Count: 1})
+		}
+	}
+	for i := range p.Classes {
+		for k := range drives {
+			if of[k] == i {
+				order = append(order, k)
+			}
+		}
+	}
+	return p, order
+}
+
+// alike tells whether drives differ in nothing but their names. Drives in different failure domains differ.
+func alike(a, b *Drive) bool {
+	return a.Model == b.Model && a.Domain == b.Domain && a.Buy == b.Buy && a.Run == b.Run && a.Budget == b.Budget && a.Worn == b.Worn && a.Capacity == b.Capacity &&
+		a.IOPS == b.IOPS && a.Stripe == b.Stripe && sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
+}
+
+// sameWAF compares write amplifications that can be compared, at a hundred mixes.
+func sameWAF(a, b WAF) bool {
+	for i := range 101 {
+		if s := float64(i) / 100; a.At(s) != b.At(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// cost is what a placement costs: drives that are optional and unused are not bought.
+func (p *Problem) cost(a *Assessment, class []int) float64 {
+	sum := 0.0
+	for k := range a.Drives {
+		if a.Drives[k].Workloads == 0 && p.Classes[class[k]].Optional {
+			continue
+		}
+		sum += a.Drives[k].Cost
+	}
+	return sum
+}
+
+// Value assesses a placement: cost without unused optional drives, and data.
+func (p *Problem) Value(host []int) (cost, data float64, err error) {
+	drives, class := p.Drives()
+	a, err := Assess(p.Config, drives, p.Jobs, host)
+	if err != nil {
+		return 0, 0, err
+	}
+	if a.Placed != len(p.Jobs) {
+		return 0, 0, fmt.Errorf("tco: %d of %d workloads have no drive", len(p.Jobs)-a.Placed, len(p.Jobs))
+	}
+	cost = p.cost(a, class)
+	if !(a.Data > 0) || math.IsInf(cost, 1) {
+		return cost, a.Data, fmt.Errorf("tco: the workloads write nothing, so that a gigabyte has no price")
+	}
+	return cost, a.Data, nil
+}
+
+// Reorder turns drives' numbers of a pool into those of its problem, as PoolProblem ordered them.
+func Reorder(host, order []int) []int {
+	to := make([]int, len(order))
+	for i, k := range order {
+		to[k] = i
+	}
+	out := make([]int, len(host))
+	for j, k := range host {
+		out[j] = k
+		if k >= 0 {
+			out[j] = to[k]
+		}
+	}
+	return out
+}

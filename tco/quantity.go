@@ -1,0 +1,87 @@
+package tco
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Money is an amount of the plan's one currency. It is written as a number with or without a dollar sign or the letters of a
+// currency: "$2700", "2700", "2700 USD"; nothing is converted.
+type Money float64
+
+// ParseMoney reads an amount.
+func ParseMoney(s string) (Money, error) {
+	t := strings.TrimSpace(s)
+	t = strings.TrimSpace(strings.TrimPrefix(t, "$"))
+	if cut := strings.TrimRight(t, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"); len(t)-len(cut) == 3 {
+		t = strings.TrimSpace(cut)
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(t, "_", ""), 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
+		return 0, fmt.Errorf("%q is no amount of money; write for example $2700", s)
+	}
+	return Money(v), nil
+}
+
+// String writes the amount as it parses.
+func (m Money) String() string { return "$" + strconv.FormatFloat(float64(m), 'f', -1, 64) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Money) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMoney(string(text))
+	return err
+}
+
+// Days is a span of calendar time. It is written with a unit: "5y" of 365 days, "36mo" of a twelfth of that, "30d", "12h".
+type Days float64
+
+// Year and Month are what vendors and bills count by.
+const (
+	Year  = 365.0
+	Month = Year / 12
+)
+
+// dayUnits are the units of Days, longest name first.
+var dayUnits = []struct {
+	name string
+	days float64
+}{{"mo", Month}, {"y", Year}, {"d", 1}, {"h", 1.0 / 24}}
+
+// ParseDays reads a span.
+func ParseDays(s string) (Days, error) {
+	t := strings.TrimSpace(s)
+	if t == "0" {
+		return 0, nil
+	}
+	for _, u := range dayUnits {
+		if number, ok := strings.CutSuffix(t, u.name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err == nil && v >= 0 && !math.IsInf(v, 1) {
+				return Days(v * u.days), nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%q is no span of time; write for example 5y, 36mo, 30d or 12h", s)
+}
+
+// String writes the span in years or days.
+func (d Days) String() string {
+	if y := float64(d) / Year; y >= 1 && y == math.Trunc(y) {
+		return strconv.FormatFloat(y, 'f', -1, 64) + "y"
+	}
+	return strconv.FormatFloat(float64(d), 'f', -1, 64) + "d"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Days) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Days) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDays(string(text))
+	return err
+}

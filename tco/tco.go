@@ -1,0 +1,199 @@
+// Package tco says what flash storage costs to own: which drives to buy, where to put
+// each workload, what a gigabyte written costs and how far that is from the least it
+// could cost.
+//
+// Its main types are Workload and Drive, the input; Pool, the wear, cost and load of drives
+// that workloads were put on, by the equations of minTCO; Allocator, which places
+// workloads as they arrive; Offline, which places all at once by zones of sequential ratio;
+// Optimise, which places them with hindsight and proves by a Certificate how far from the best
+// it can be at most (package tco/certify checks the proof and shares no code with it).
+// Array turns drives behind a redundancy scheme into one; Catalogue holds drives with sources.
+//
+// It follows Yang et al., "I/O Workload Management for All-Flash Datacenter Storage Systems
+// Based on Total Cost of Ownership" (IEEE Transactions on Big Data 8(2), 2022), minTCO for
+// short. Equation numbers in comments are that paper's. Where its formulas do not say what
+// its text means, Mode chooses between the two; docs/models/tco.md lists the differences.
+//
+// Quantities are in the units of such plans: gigabytes of 10^9 bytes, days, and money of one
+// currency. Periods are years, beyond units.Duration.
+//
+// What it leaves out: anything within a day (queues, tails: a drive's latency comes from a
+// simulated curve), taxes, interest, racks and network ports other than as a running cost.
+package tco
+
+import (
+	"fmt"
+	"math"
+
+	"farflash/internal/spelling"
+)
+
+// Mode says whose formulas are computed.
+type Mode uint8
+
+// The modes.
+const (
+	// Corrected is what the equations mean: the NAND's write budget is what is worn, and
+	// data are what a workload writes between its arrival and its drive's death.
+	Corrected Mode = iota
+	// Paper is what minTCO prints: rated host writes are taken as the NAND's budget, so that
+	// write amplification counts twice; lines 13 to 15 of algorithm 1 subtract a time from a
+	// duration; equation 5 adds money per gigabyte to ratios; a RAID-5 array writes full
+	// stripes and pays for small ones.
+	Paper
+)
+
+var modeNames = []string{"corrected", "paper"}
+
+// String is the mode's name in a plan.
+func (m Mode) String() string { return modeNames[m] }
+
+// MarshalText writes the mode's name.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(modeNames[m]), nil }
+
+// UnmarshalText reads a mode's name.
+func (m *Mode) UnmarshalText(text []byte) error { return spelling.OneOf(text, modeNames, m) }
+
+// Config says how cost and lifetime are counted.
+type Config struct {
+	Mode Mode
+	// Horizon is for how many days after its first workload a drive serves at most; 0 is
+	// until its flash is worn out, as minTCO has it.
+	Horizon float64
+	// WarmUp gives each drive a workload before any gets a second one, as minTCO does because
+	// the lifetime of an idle drive is infinite.
+	WarmUp bool
+	// Fill is the share of space and of IOPS that may be used: Th_s and Th_p of equation 5.
+	FillSpace, FillIOPS float64
+}
+
+// DefaultHorizon is five years, the term of most warranties, in days.
+const DefaultHorizon = 1825
+
+// DefaultConfig counts by the corrected formulas over five years.
+func DefaultConfig() Config { return Config{Horizon: DefaultHorizon, FillSpace: 1, FillIOPS: 1} }
+
+// PaperConfig counts as minTCO's evaluation does: warm-up, no horizon.
+func PaperConfig() Config { return Config{Mode: Paper, WarmUp: true, FillSpace: 1, FillIOPS: 1} }
+
+func (c Config) check() error {
+	switch {
+	case !(c.Horizon >= 0) || math.IsInf(c.Horizon, 1):
+		return fmt.Errorf("tco: a horizon of %v days; it must be a positive number, or 0 for none", c.Horizon)
+	case !(c.FillSpace > 0 && c.FillSpace <= 1):
+		return fmt.Errorf("tco: %v of the space may be filled; the share must be more than 0 and at most 1", c.FillSpace)
+	case !(c.FillIOPS > 0 && c.FillIOPS <= 1):
+		return fmt.Errorf("tco: %v of the IOPS may be used; the share must be more than 0 and at most 1", c.FillIOPS)
+	}
+	return nil
+}
+
+// Workload is an endless stream of I/O with constant features (section 3.1.1).
+type Workload struct {
+	Name       string
+	WriteRate  float64 // lambda: GB a day that the host writes
+	Sequential float64 // S: share of the written bytes that are sequential
+	PeakIOPS   float64 // P: I/Os a second in the busiest 5 minutes
+	WriteShare float64 // R_w: share of the I/Os that write
+	WorkingSet float64 // GB of space that it takes
+	Arrival    float64 // T_A: day
+	End        float64 // day; 0: never
+	// FullStripe is the share of the written bytes that come as full stripes of an array.
+	FullStripe float64
+	// P99 is the latency in us that 99 % of its requests must keep to; 0: any.
+	P99 float64
+	// Apart names a group whose workloads must stand in different failure domains; "": none.
+	Apart string
+}
+
+func (w *Workload) check() error {
+	bad := func(what string, v float64, right string) error {
+		return fmt.Errorf("tco: workload %s: %s %v; it must be %s", w.Name, what, v, right)
+	}
+	finite := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
+	switch {
+	case !finite(w.WriteRate):
+		return bad("write rate", w.WriteRate, "0 GB a day or more")
+	case !(w.Sequential >= 0 && w.Sequential <= 1):
+		return bad("sequential ratio", w.Sequential, "0 to 1")
+	case !finite(w.PeakIOPS):
+		return bad("peak IOPS", w.PeakIOPS, "0 or more")
+	case !(w.WriteShare >= 0 && w.WriteShare <= 1):
+		return bad("write share", w.WriteShare, "0 to 1")
+	case !finite(w.WorkingSet):
+		return bad("working set", w.WorkingSet, "0 GB or more")
+	case !finite(w.Arrival):
+		return bad("arrival", w.Arrival, "day 0 or later")
+	case w.End != 0 && !(w.End > w.Arrival && !math.IsInf(w.End, 1)):
+		return bad("end", w.End, fmt.Sprintf("later than its arrival on day %v, or 0 for never", w.Arrival))
+	case !(w.FullStripe >= 0 && w.FullStripe <= 1):
+		return bad("full-stripe share", w.FullStripe, "0 to 1")
+	case !finite(w.P99):
+		return bad("p99 latency", w.P99, "0 us or more")
+	}
+	return nil
+}
+
+// Drive is what workloads are put on: a drive, or an array that acts as one.
+type Drive struct {
+	Name   string
+	Model  string
+	Domain string  // failure domain
+	Buy    float64 // C_I: purchase and setup, once
+	Run    float64 // c_M: running cost a day
+	// Budget is W: GB that the NAND can be written. Model.Budget makes it of a rating.
+	Budget   float64
+	Worn     float64 // w: GB that it has been written already on day 0
+	Capacity float64 // GB for users
+	IOPS     float64 // of its members together
+	WAF      WAF
+	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do.
+	Tail Tail
+	// Stripe says what a write costs the members; the zero value is a single drive.
+	Stripe Stripe
+}
+
+func (d *Drive) check() error {
+	bad := func(what string, v float64, right string) error {
+		return fmt.Errorf("tco: drive %s: %s %v; it must be %s", d.Name, what, v, right)
+	}
+	finite := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
+	switch {
+	case !finite(d.Buy):
+		return bad("price", d.Buy, "0 or more")
+	case !finite(d.Run):
+		return bad("running cost", d.Run, "0 a day or more")
+	case !(d.Budget > 0) || math.IsInf(d.Budget, 1):
+		return bad("write budget", d.Budget, "more than 0 GB")
+	case !(d.Worn >= 0 && d.Worn < d.Budget):
+		return bad("wear", d.Worn, fmt.Sprintf("from 0 to below the budget of %v GB", d.Budget))
+	case !(d.Capacity > 0) || math.IsInf(d.Capacity, 1):
+		return bad("capacity", d.Capacity, "more than 0 GB")
+	case !(d.IOPS > 0) || math.IsInf(d.IOPS, 1):
+		return bad("IOPS", d.IOPS, "more than 0")
+	case d.WAF == nil:
+		return fmt.Errorf("tco: drive %s has no write amplification", d.Name)
+	}
+	return d.Stripe.check(d.Name)
+}
+
+// checkInput reports what no plan can be made of.
+func checkInput(cfg Config, drives []Drive, jobs []Workload) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	for i := range drives {
+		if err := drives[i].check(); err != nil {
+			return err
+		}
+	}
+	for j := range jobs {
+		if err := jobs[j].check(); err != nil {
+			return err
+		}
+		if jobs[j].WriteRate == 0 && jobs[j].End == 0 && cfg.Horizon == 0 {
+			return fmt.Errorf("tco: workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", jobs[j].Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package tco
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"farflash/ftl/waf"
+)
+
+// WAF is a drive's write amplification as a function of its writes' mix. At is called for every candidate drive of every
+// arrival: it must be quick, allocate nothing, and return at least 1 for any share from 0 to 1 of the written bytes that are
+// sequential.
+//
+// waf.SequentialMix is one (equation 7), Constant and Table are others. A table can come from anything that measures:
+// the FTL simulator (waf.Simulate), closed forms, a drive's own counters.
+type WAF interface {
+	At(sequential float64) float64
+}
+
+// Constant is a write amplification that the mix does not change, such as a closed form for random writes.
+type Constant float64
+
+// At implements WAF.
+func (c Constant) At(float64) float64 { return max(1, float64(c)) }
+
+// Table is a measured write amplification: straight lines between points, and level beyond the first and the last.
+type Table struct {
+	points []waf.MixPoint
+	slopes []float64 // from each point to the next
+}
+
+// NewTable makes a table of points with rising shares.
+func NewTable(points []waf.MixPoint) (*Table, error) {
+	if len(points) < 2 {
+		return nil, fmt.Errorf("tco: %d points of write amplification; a table needs at least 2", len(points))
+	}
+	t := &Table{points: slices.Clone(points)}
+	for i, p := range t.points {
+		switch {
+		case !(p.S >= 0 && p.S <= 1):
+			return nil, fmt.Errorf("tco: write amplification at a sequential share of %v; it must be 0 to 1", p.S)
+		case !(p.WAF >= 1) || math.IsInf(p.WAF, 1):
+			return nil, fmt.Errorf("tco: a write amplification of %v at a sequential share of %v; it must be at least 1", p.WAF, p.S)
+		case i > 0 && p.S <= t.points[i-1].S:
+			return nil, fmt.Errorf("tco: sequential share %v follows %v; the shares of a table must rise", p.S, t.points[i-1].S)
+		}
+	}
+	for i := 1; i < len(t.points); i++ {
+		t.slopes = append(t.slopes, (t.points[i].WAF-t.points[i-1].WAF)/(t.points[i].S-t.points[i-1].S))
+	}
+	return t, nil
+}
+
+// Points are the table's own.
+func (t *Table) Points() []waf.MixPoint { return slices.Clone(t.points) }
+
+// At implements WAF.
+func (t *Table) At(s float64) float64 {
+	last := len(t.points) - 1
+	if s <= t.points[0].S {
+		return t.points[0].WAF
+	}
+	if s >= t.points[last].S {
+		return t.points[last].WAF
+	}
+	lo, hi := 0, last
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; t.points[mid].S <= s {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return t.points[lo].WAF + float64(t.slopes[lo]*(s-t.points[lo].S))
+}
+
+// Simulated asks the FTL simulator for a drive's write amplification at shares of sequential writes, with everything else as e
+// has it. The loop of sequential writes runs over the whole space, among random writes to it.
+func Simulated(e waf.Experiment, shares []float64) ([]waf.MixPoint, error) {
+	points := make([]waf.MixPoint, 0, len(shares))
+	for _, s := range shares {
+		e.Sequential = s
+		r, err := waf.Simulate(e)
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, waf.MixPoint{S: s, WAF: max(1, r.WAF)})
+	}
+	return points, nil
+}
+
+// Tail is a drive's 99th percentile of latency in us under a share of its IOPS. It must not fall as the share rises.
+type Tail interface {
+	P99(utilisation float64) float64
+}
+
+// TailPoint is a simulated latency at a share of the drive's IOPS.
+type TailPoint struct{ Utilisation, P99 float64 }
+
+// TailTable is a Tail of simulated points, with straight lines between them. Beyond the last it is infinite: nobody has
+// looked there.
+type TailTable []TailPoint
+
+// NewTailTable checks points: utilisation must rise, and latency not fall.
+func NewTailTable(points []TailPoint) (TailTable, error) {
+	for i, p := range points {
+		if !(p.Utilisation >= 0) || !(p.P99 > 0) || math.IsInf(p.P99, 1) || math.IsInf(p.Utilisation, 1) {
+			return nil, fmt.Errorf("tco: a p99 of %v us at %v of the IOPS; both must be positive", p.P99, p.Utilisation)
+		}
+		if i > 0 && (p.Utilisation <= points[i-1].Utilisation || p.P99 < points[i-1].P99) {
+			return nil, fmt.Errorf("tco: a p99 of %v us at %v of the IOPS follows %v us at %v; load must rise and latency not fall", p.P99, p.Utilisation, points[i-1].P99, points[i-1].Utilisation)
+		}
+	}
+	if len(points) == 0 {
+		return nil, fmt.Errorf("tco: a table of latencies has no points")
+	}
+	return slices.Clone(points), nil
+}
+
+// P99 implements Tail.
+func (t TailTable) P99(u float64) float64 {
+	if u <= t[0].Utilisation {
+		return t[0].P99
+	}
+	for i := 1; i < len(t); i++ {
+		if u <= t[i].Utilisation {
+			share := (u - t[i-1].Utilisation) / (t[i].Utilisation - t[i-1].Utilisation)
+			return t[i-1].P99 + float64(share*(t[i].P99-t[i-1].P99))
+		}
+	}
+	return math.Inf(1)
+}
