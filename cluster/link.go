@@ -16,19 +16,26 @@ import (
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
-	marked  bool     // it found a long queue
-	sure    bool     // it is not lost on its way
+	marked  bool // it found a long queue
+	sure    bool // it is not lost on its way
+	n       int8 // nodes that it goes to
+	left    int8
+	one     [1]int32 // which, if it is one
+	cast    int32    // number of the cast that says it otherwise, or -1
 	fell    int32    // how often the target had failed that holds it back
 	sender  int32    // for who watches
 	sent    sim.Time // likewise
 	arg     uint32   // of a frame, for the protocol
 	size    units.Bytes
 	message message
-	to      [maxGroup]int32 // nodes
-	n       int8
-	left    int8
-	picked  int8
-	picks   [maxReplicas]reserve.Pick // of an acceptance
+}
+
+// cast is what few parcels have: several receivers, and what each of them is told. It is kept apart so that frames, which are most of all parcels,
+// stay in two lines of the processor's cache.
+type cast struct {
+	to     [maxGroup]int32 // nodes
+	picked int8
+	picks  [maxReplicas]reserve.Pick // of an acceptance
 }
 
 // maxGroup is how many targets hear one multicast at most.
@@ -37,6 +44,7 @@ const maxGroup = 64
 // port is one end of a link in one direction.
 type port struct {
 	busy    bool
+	parcel  int32 // that it is receiving or sending, while it is busy
 	control ring
 	data    ring
 	used    sim.Time // time that it was busy
@@ -74,13 +82,58 @@ func (c *Cluster) parcelOf() int32 {
 	return int32(len(c.parcels) - 1)
 }
 
+// castOf returns an unused cast.
+func (c *Cluster) castOf() int32 {
+	if k := len(c.spareCasts) - 1; k >= 0 {
+		i := c.spareCasts[k]
+		c.spareCasts = c.spareCasts[:k]
+		c.casts[i].picked = 0
+		return i
+	}
+	c.casts = append(c.casts, cast{})
+	return int32(len(c.casts) - 1)
+}
+
+// over gives a parcel back.
+func (c *Cluster) over(i int32) {
+	if k := c.parcels[i].cast; k >= 0 {
+		c.spareCasts = append(c.spareCasts, k)
+	}
+	c.spare = append(c.spare, i)
+}
+
+// to is the nodes that a parcel goes to.
+func (c *Cluster) to(p *parcel) []int32 {
+	if p.cast < 0 {
+		return p.one[:p.n]
+	}
+	return c.casts[p.cast].to[:p.n]
+}
+
+// receivers makes room in a parcel for so many nodes that it goes to.
+func (c *Cluster) receivers(p *parcel, n int) []int32 {
+	p.n, p.cast = int8(n), -1
+	if n > 1 {
+		p.cast = c.castOf()
+	}
+	return c.to(p)
+}
+
+// toNodesOf has a parcel go to targets.
+func (c *Cluster) toNodesOf(p *parcel, targets []int32) {
+	to := c.receivers(p, len(targets))
+	for k, t := range targets {
+		to[k] = c.nodeOfTarget(t)
+	}
+}
+
 // toTarget sends a control message from a gateway to a target, which takes a time on a link; after is how long the sender holds it
 // back.
 func (c *Cluster) toTarget(m message, takes sim.Time) {
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, size: c.control, message: m, n: 1}
-	p.to[0] = c.nodeOfTarget(m.to)
+	*p = parcel{takes: takes, size: c.control, message: m, n: 1, cast: -1}
+	p.one[0] = c.nodeOfTarget(m.to)
 	c.dispatch(m.from, i)
 }
 
@@ -88,10 +141,8 @@ func (c *Cluster) toTarget(m message, takes sim.Time) {
 func (c *Cluster) toTargets(m message, takes sim.Time, targets []int32) {
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, size: c.control, message: m, n: int8(len(targets))}
-	for k, t := range targets {
-		p.to[k] = c.nodeOfTarget(t)
-	}
+	*p = parcel{takes: takes, size: c.control, message: m}
+	c.toNodesOf(p, targets)
 	c.dispatch(m.from, i)
 }
 
@@ -99,8 +150,8 @@ func (c *Cluster) toTargets(m message, takes sim.Time, targets []int32) {
 func (c *Cluster) toGateway(m message, takes, after sim.Time) {
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, size: c.control, message: m, n: 1}
-	p.to[0] = m.to
+	*p = parcel{takes: takes, size: c.control, message: m, n: 1, cast: -1}
+	p.one[0] = m.to
 	if after > 0 {
 		p.fell = c.targets[m.from].fell
 		c.eng.Schedule(c.self, c.here, c.eng.Now()+after, evHeld, uint32(i))
@@ -116,10 +167,8 @@ func (c *Cluster) sendFrame(gateway, chunk int32, arg uint32, size units.Bytes, 
 	}
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: message{chunk: chunk, id: c.chunks[chunk].id}, n: int8(len(targets))}
-	for k, t := range targets {
-		p.to[k] = c.nodeOfTarget(t)
-	}
+	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: message{chunk: chunk, id: c.chunks[chunk].id}}
+	c.toNodesOf(p, targets)
 	c.dispatch(gateway, i)
 }
 
@@ -145,8 +194,8 @@ func (c *Cluster) post(from int32, m message, nodes []int32, sure bool) {
 	}
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: c.onLink(c.d), size: c.control, message: m, sure: sure, n: int8(len(nodes))}
-	copy(p.to[:], nodes)
+	*p = parcel{takes: c.onLink(c.d), size: c.control, message: m, sure: sure}
+	copy(c.receivers(p, len(nodes)), nodes)
 	c.dispatch(from, i)
 }
 
@@ -154,8 +203,8 @@ func (c *Cluster) post(from int32, m message, nodes []int32, sure bool) {
 func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Bytes, nodes []int32) {
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: c.d.Send(size, c.d.Effective), data: true, arg: arg, size: size, message: message{chunk: chunk, id: id}, n: int8(len(nodes))}
-	copy(p.to[:], nodes)
+	*p = parcel{takes: c.d.Send(size, c.d.Effective), data: true, arg: arg, size: size, message: message{chunk: chunk, id: id}}
+	copy(c.receivers(p, len(nodes)), nodes)
 	c.dispatch(from, i)
 }
 
@@ -163,7 +212,7 @@ func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Byte
 func (c *Cluster) held(i int32) {
 	t := c.parcels[i].message.from
 	if c.targets[t].fell != c.parcels[i].fell {
-		c.spare = append(c.spare, i)
+		c.over(i)
 		return
 	}
 	c.dispatch(c.nodeOfTarget(t), i)
@@ -178,7 +227,7 @@ func (c *Cluster) dispatch(node, i int32) {
 	if !c.cfg.Control.Queued {
 		used := c.d.Send(p.size, c.d.Effective)
 		c.out[node].used += used
-		for _, to := range p.to[:p.n] {
+		for _, to := range c.to(p) {
 			c.in[to].used += used
 			if p.data {
 				c.comes(to, c.eng.Now()+c.cfg.Link.Trip, c.eng.Now()+p.takes+c.cfg.Link.Trip)
@@ -191,38 +240,38 @@ func (c *Cluster) dispatch(node, i int32) {
 		c.ship(node, i)
 		return
 	}
-	o := &c.out[node]
-	if p.data {
+	switch o := &c.out[node]; {
+	case !o.busy:
+		c.puts(node, i) // an end that is not busy has nothing waiting
+	case p.data:
 		o.data.push(i)
-	} else {
+	default:
 		o.control.push(i)
-	}
-	if !o.busy {
-		c.transmit(node)
 	}
 }
 
 // transmit has a node send what is next. The far ends begin to receive a trip later.
 func (c *Cluster) transmit(node int32) {
-	o := &c.out[node]
-	var i int32
-	switch {
+	switch o := &c.out[node]; {
 	case !o.control.empty():
-		i = o.control.pop()
+		c.puts(node, o.control.pop())
 	case !o.data.empty():
-		i = o.data.pop()
+		c.puts(node, o.data.pop())
 	default:
 		o.busy = false
 		if c.books.links != nil {
 			c.turnsLink(node)
 		}
-		return
 	}
-	o.busy = true
+}
+
+// puts has a node's end put a parcel on the link.
+func (c *Cluster) puts(node, i int32) {
+	o := &c.out[node]
 	p := &c.parcels[i]
 	now := c.eng.Now()
+	o.busy, o.parcel = true, i
 	o.used += p.takes
-	c.giving[node] = i
 	if c.books.links != nil {
 		c.turnsLink(node)
 	}
@@ -233,58 +282,60 @@ func (c *Cluster) transmit(node int32) {
 // heads: a parcel comes to its receivers' ports.
 func (c *Cluster) heads(i int32) {
 	p := &c.parcels[i]
-	for _, node := range p.to[:p.n] {
-		in := &c.in[node]
-		if p.data {
+	for _, node := range c.to(p) {
+		switch in := &c.in[node]; {
+		case !in.busy:
+			c.takesIn(node, i)
+			c.looks(node)
+		case p.data:
 			p.marked = p.marked || c.cfg.Protocol == DCTCP && in.data.len()*int(c.cfg.Link.Frame) > int(c.cfg.Link.Mark)
 			in.data.push(i)
-		} else {
+		default:
 			in.control.push(i)
-		}
-		if !in.busy {
-			c.receive(node)
-			c.looks(node)
 		}
 	}
 }
 
 // receive has a node's port take what is next.
 func (c *Cluster) receive(node int32) {
-	in := &c.in[node]
-	switch {
+	switch in := &c.in[node]; {
 	case !in.control.empty():
-		c.taking[node] = in.control.pop()
+		c.takesIn(node, in.control.pop())
 	case !in.data.empty():
-		c.taking[node] = in.data.pop()
+		c.takesIn(node, in.data.pop())
 	default:
 		in.busy = false
-		return
 	}
-	in.busy = true
-	p := &c.parcels[c.taking[node]]
-	in.used += p.takes
-	c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes, evReceived, uint32(node))
+}
+
+// takesIn has a node's port receive a parcel.
+func (c *Cluster) takesIn(node, i int32) {
+	in := &c.in[node]
+	takes := c.parcels[i].takes
+	in.busy, in.parcel = true, i
+	in.used += takes
+	c.eng.Schedule(c.self, c.here, c.eng.Now()+takes, evReceived, uint32(node))
 }
 
 // received: a parcel is at its receiver as a whole.
 func (c *Cluster) received(node int32) {
-	i := c.taking[node]
+	i := c.in[node].parcel
 	c.receive(node)
 	c.deliver(i, node)
 	c.looks(node)
 	if p := &c.parcels[i]; p.left == 0 {
-		c.spare = append(c.spare, i)
+		c.over(i)
 	}
 }
 
 // arrive: a parcel is at all its receivers.
 func (c *Cluster) arrive(i int32) {
 	for k := range c.parcels[i].n {
-		node := c.parcels[i].to[k]
+		node := c.to(&c.parcels[i])[k]
 		c.deliver(i, node)
 		c.looks(node)
 	}
-	c.spare = append(c.spare, i)
+	c.over(i)
 }
 
 // deliver tells the protocol of a parcel.
@@ -317,9 +368,11 @@ func (c *Cluster) deliver(i, node int32) {
 	m := &c.heard // handlers do not deliver, so nothing else is heard meanwhile
 	if t := node - int32(len(c.gateways)); t >= 0 {
 		m.to = t
-		for _, x := range p.picks[:p.picked] {
-			if x.Server == t {
-				m.n, m.a, m.b = t, x.Window.Left, x.Window.Right
+		if p.cast >= 0 {
+			for _, x := range c.casts[p.cast].picks[:c.casts[p.cast].picked] {
+				if x.Server == t {
+					m.n, m.a, m.b = t, x.Window.Left, x.Window.Right
+				}
 			}
 		}
 	}
@@ -334,10 +387,11 @@ func (c *Cluster) deliver(i, node int32) {
 func (c *Cluster) accept(m message, takes sim.Time, targets []int32, picks []reserve.Pick) {
 	i := c.parcelOf()
 	p := &c.parcels[i]
-	*p = parcel{takes: takes, size: c.control, message: m, n: int8(len(targets)), picked: int8(len(picks))}
+	*p = parcel{takes: takes, size: c.control, message: m, n: int8(len(targets)), cast: c.castOf()}
+	x := &c.casts[p.cast]
 	for k, t := range targets {
-		p.to[k] = c.nodeOfTarget(t)
+		x.to[k] = c.nodeOfTarget(t)
 	}
-	copy(p.picks[:], picks)
+	x.picked = int8(copy(x.picks[:], picks))
 	c.dispatch(m.from, i)
 }

@@ -44,7 +44,7 @@ func (c *Cluster) Carry(n Network) { c.net = n }
 // ship gives a parcel to the network.
 func (c *Cluster) ship(from, i int32) {
 	p := &c.parcels[i]
-	for _, to := range p.to[:p.n] {
+	for _, to := range c.to(p) {
 		c.out[from].used += p.takes
 		m, err := c.net.Send(from, to, p.size, !p.data)
 		if err != nil {
@@ -68,7 +68,7 @@ func (c *Cluster) Delivered(m int32) {
 	c.deliver(x.parcel, x.node)
 	c.looks(x.node)
 	if p = &c.parcels[x.parcel]; p.left == 0 {
-		c.spare = append(c.spare, x.parcel)
+		c.over(x.parcel)
 	}
 }
 

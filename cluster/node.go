@@ -21,20 +21,20 @@ type Cluster struct {
 	rand  sim.Stream
 	seed  uint64
 
-	gateways []gateway
-	targets  []target
-	books    books
-	chunks   []chunk
-	free     []int32 // chunks that nobody uses
-	parcels  []parcel
-	spare    []int32 // parcels that nobody uses
-	in, out  []port  // of nodes
-	taking   []int32 // the parcel that a node's port is receiving
-	giving   []int32 // and the one that it is sending
-	marked   bool    // the frame that is being handled has a mark
-	heard    message // the message that is being handled
-	control  units.Bytes
-	bytes    []NodeBytes // of nodes
+	gateways   []gateway
+	targets    []target
+	books      books
+	chunks     []chunk
+	free       []int32 // chunks that nobody uses
+	parcels    []parcel
+	spare      []int32 // parcels that nobody uses
+	casts      []cast
+	spareCasts []int32 // casts that nobody uses
+	in, out    []port  // of nodes
+	marked     bool    // the frame that is being handled has a mark
+	heard      message // the message that is being handled
+	control    units.Bytes
+	bytes      []NodeBytes // of nodes
 
 	get      getter
 	jobs     []job
@@ -164,7 +164,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		c.gateways[i] = gateway{group: -1, patience: cfg.hedgeAfter(d)}
 	}
 	n := cfg.Gateways + cfg.Targets
-	c.in, c.out, c.taking, c.giving = make([]port, n), make([]port, n), make([]int32, n), make([]int32, n)
+	c.in, c.out = make([]port, n), make([]port, n)
 	c.bytes = make([]NodeBytes, n)
 	c.equip()
 	if cfg.candidates() == 0 {

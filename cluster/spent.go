@@ -167,9 +167,9 @@ func (c *Cluster) turnsLink(node int32) {
 	if k < 0 || int(k) >= len(b.links) {
 		return // the other end's
 	}
-	end, parcel := &c.in[node], c.taking[node]
+	end, parcel := &c.in[node], c.in[node].parcel
 	if b.sends {
-		end, parcel = &c.out[node], c.giving[node]
+		end, parcel = &c.out[node], c.out[node].parcel
 	}
 	b.links[k].turn(c.eng.Now(), c.linkUse(node, end, parcel))
 }
@@ -205,7 +205,7 @@ func (c *Cluster) diskUse(target int32) Use {
 		return UseWork
 	}
 	node := c.nodeOfTarget(target)
-	if c.in[node].busy && c.parcels[c.taking[node]].data {
+	if c.in[node].busy && c.parcels[c.in[node].parcel].data {
 		return UseReceiving
 	}
 	return c.expected(target)

@@ -107,7 +107,7 @@ func (c *Cluster) sees(node, i int32) {
 	p.sender, p.sent = node, c.eng.Now()
 	if c.OnSend != nil {
 		x := c.passage(p)
-		x.To = p.to[:p.n]
+		x.To = c.to(p)
 		c.OnSend(&x)
 	}
 }
@@ -139,7 +139,7 @@ func (c *Cluster) passage(p *parcel) Passage {
 	case c.chunks[i].id == x.Chunk:
 		x.Gateway = c.chunks[i].gateway
 	case p.sender >= int32(len(c.gateways)):
-		x.Gateway = p.to[0]
+		x.Gateway = c.to(p)[0]
 	default:
 		x.Gateway = p.sender
 	}
