@@ -56,9 +56,16 @@ type ring struct {
 	head  int
 }
 
-func (r *ring) empty() bool  { return r.head == len(r.items) }
-func (r *ring) len() int     { return len(r.items) - r.head }
-func (r *ring) push(i int32) { r.items = append(r.items, i) }
+func (r *ring) empty() bool { return r.head == len(r.items) }
+func (r *ring) len() int    { return len(r.items) - r.head }
+
+// push adds a parcel. Where half of a full list has gone, the rest moves down: one that is never empty does not grow for ever.
+func (r *ring) push(i int32) {
+	if len(r.items) == cap(r.items) && r.head > len(r.items)/2 {
+		r.items, r.head = r.items[:copy(r.items, r.items[r.head:])], 0
+	}
+	r.items = append(r.items, i)
+}
 
 func (r *ring) pop() int32 {
 	i := r.items[r.head]

@@ -48,7 +48,12 @@ type fifo struct {
 	head  int
 }
 
-func (q *fifo) push(x Arrival) { q.items = append(q.items, x) }
+func (q *fifo) push(x Arrival) {
+	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 {
+		q.items, q.head = q.items[:copy(q.items, q.items[q.head:])], 0
+	}
+	q.items = append(q.items, x)
+}
 
 func (q *fifo) pop() (Arrival, bool) {
 	if q.head == len(q.items) {
