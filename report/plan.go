@@ -26,7 +26,7 @@ func WritePlan(w io.Writer, o *plan.Outcome, version, command string) error {
 	if o.Plan.Description != "" {
 		p.Summary = sentence(o.Plan.Description) + " " + p.Summary
 	}
-	p.Facts = []fact{{"TCO", money(o.Cost)}, {"A GB written", "$" + term.Significant(o.CostPerGB(), 4)}, {"TBe and month", money(o.PerMonth)}}
+	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"A GB written", "$" + term.Significant(o.CostPerGB(), 4)}, {"TBe and month", term.Money(o.PerMonth)}}
 	if o.Bound > 0 {
 		p.Facts = append(p.Facts, fact{"Above the proven bound", fmt.Sprintf("%.2f %%", 100*o.Gap())})
 	}
@@ -133,7 +133,7 @@ func driveRows(o *plan.Outcome) *table {
 		}
 		t.Rows = append(t.Rows, []cell{{Text: strconv.Itoa(i + 1)}, {Text: d.Name, Class: "text name"}, {Text: strconv.Itoa(s.Workloads)}, {Text: term.Significant(s.WriteRate, 4)}, {Text: term.Percent(s.Sequential)},
 			{Text: fmt.Sprintf("%.2f", s.WAF)}, {Text: term.Percent(s.SpaceShare)}, {Text: term.Percent(s.IOPSShare)}, {Text: daysText(s.Lifetime)}, {Text: d.EndsBy, Class: "text"}, {Text: term.Percent(s.WearAtDeath)},
-			{Text: money(s.Cost)}, {Text: per}, {Text: names(d.Workloads, 6), Class: "text"}})
+			{Text: term.Money(s.Cost)}, {Text: per}, {Text: names(d.Workloads, 6), Class: "text"}})
 	}
 	return t
 }

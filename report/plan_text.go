@@ -12,21 +12,6 @@ import (
 	"farflash/tco"
 )
 
-// money writes an amount of the plan's currency.
-func money(v float64) string {
-	if math.Abs(v) < 1000 {
-		return "$" + term.Significant(v, 4)
-	}
-	whole := strconv.FormatFloat(math.Abs(v), 'f', 0, 64)
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + " " + whole[i:]
-	}
-	if v < 0 {
-		whole = "-" + whole
-	}
-	return "$" + whole
-}
-
 func gigabytes(v float64) string { return term.Size(v * 1e9) }
 
 // daysText writes days.
@@ -65,11 +50,11 @@ func WritePlanText(w io.Writer, o *plan.Outcome, style term.Style) error {
 			break
 		}
 		if s.Workloads == 0 {
-			t.Row(d.Name, "0", "", "", "", "", "", "", "unused", "", money(s.Cost))
+			t.Row(d.Name, "0", "", "", "", "", "", "", "unused", "", term.Money(s.Cost))
 			continue
 		}
 		t.Row(d.Name, strconv.Itoa(s.Workloads), term.Significant(s.WriteRate, 4), term.Percent(s.Sequential), fmt.Sprintf("%.2f", s.WAF), term.Percent(s.SpaceShare), term.Percent(s.IOPSShare),
-			daysText(s.Lifetime), d.EndsBy, term.Percent(s.WearAtDeath), money(s.Cost), names(d.Workloads, 4))
+			daysText(s.Lifetime), d.EndsBy, term.Percent(s.WearAtDeath), term.Money(s.Cost), names(d.Workloads, 4))
 	}
 	if err := t.Write(w, style); err != nil {
 		return err
@@ -127,7 +112,7 @@ func moveTo(m *plan.Move) string {
 func planSums(o *plan.Outcome) [][3]string {
 	a := o.Assessment
 	list := [][3]string{
-		{"TCO", money(o.Cost), "purchase and running cost over the drives' service"},
+		{"TCO", term.Money(o.Cost), "purchase and running cost over the drives' service"},
 		{"written", gigabytes(o.Data), "by the workloads in that time"},
 		{"a GB written", "$" + term.Significant(o.CostPerGB(), 4), ""},
 	}
@@ -138,11 +123,11 @@ func planSums(o *plan.Outcome) [][3]string {
 		list = append(list, [3]string{"proven bound", "-", o.BoundNote})
 	}
 	list = append(list,
-		[3]string{"an effective TB and month", money(o.PerMonth), fmt.Sprintf("SNIA's $/TBe/month, failures included; %s TBe", term.Significant(o.TBe, 3))},
+		[3]string{"an effective TB and month", term.Money(o.PerMonth), fmt.Sprintf("SNIA's $/TBe/month, failures included; %s TBe", term.Significant(o.TBe, 3))},
 		[3]string{"space used", term.Percent(a.SpaceShare), fmt.Sprintf("mean of the drives; CV %.3f", a.SpaceCV)},
 		[3]string{"IOPS used", term.Percent(a.IOPSShare), fmt.Sprintf("mean of the drives; CV %.3f", a.IOPSCV)},
 		[3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives are worn out before anything else ends them"},
-		[3]string{"failures", term.Significant(o.Failures.Expected, 3), fmt.Sprintf("expected: drives x AFR x years; %s, %s rewritten", money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
+		[3]string{"failures", term.Significant(o.Failures.Expected, 3), fmt.Sprintf("expected: drives x AFR x years; %s, %s rewritten", term.Money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
 		[3]string{"carbon", term.Significant(o.Carbon.Total()/1000, 3) + " t CO2e", fmt.Sprintf("%s embodied", term.Percent(o.Carbon.Embodied/o.Carbon.Total()))})
 	return list
 }

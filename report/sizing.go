@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"farflash/cluster/sizing"
+	"farflash/internal/term"
 	"farflash/report/chart"
 )
 
@@ -85,7 +86,7 @@ func runTable(x *sizing.Plan, place func(digest string, seed uint64) string) *ta
 			if x.Need.Reads > 0 {
 				gets = intervalText(m.Get)
 			}
-			t.Rows = append(t.Rows, textCells(t.Head, []string{x.Need.Label(q.Design), x.Need.Cost(q.Design).String(), fmt.Sprint(m.Down), puts, gets, verdict, runs}))
+			t.Rows = append(t.Rows, textCells(t.Head, []string{x.Need.Label(q.Design), term.Money(float64(x.Need.Cost(q.Design))), fmt.Sprint(m.Down), puts, gets, verdict, runs}))
 		}
 	}
 	return t

@@ -9,6 +9,7 @@ import (
 	"farflash/cluster/sizing"
 	"farflash/internal/term"
 	"farflash/stats"
+	"farflash/units"
 )
 
 // mostOptions bounds the options that are listed on a terminal.
@@ -93,7 +94,7 @@ func bestText(p *sizing.Plan) string {
 		}
 		return "no design meets the need"
 	}
-	text := fmt.Sprintf("%v: %s with %s and %s, protocol %v", c.Cost, nodes(c.Nodes), p.Need.Drives[c.Drive].Name, p.Need.NICs[c.NIC].Name, c.Protocol)
+	text := fmt.Sprintf("%s: %s with %s and %s, protocol %v", term.Money(float64(c.Cost)), nodes(c.Nodes), p.Need.Drives[c.Drive].Name, p.Need.NICs[c.NIC].Name, c.Protocol)
 	if c.Group > 0 {
 		text += fmt.Sprintf(", groups of %d", c.Group)
 	}
@@ -205,14 +206,14 @@ func protocolCells(p *sizing.Plan, c *sizing.Candidate) []string {
 		group = fmt.Sprint(c.Group)
 	}
 	m := c.Point.Worst()
-	return []string{c.Protocol.String(), c.Cost.String(), more, fmt.Sprint(c.Nodes), n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, group,
+	return []string{c.Protocol.String(), term.Money(float64(c.Cost)), more, fmt.Sprint(c.Nodes), n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, group,
 		intervalText(m.P99()), term.Percent(n.Rate / c.Point.Bound.Chunks), c.Point.Bound.Resource}
 }
 
 // inOrder lists candidates: those that meet the need by cost, then the others by what they cost at least.
 func inOrder(p *sizing.Plan) []*sizing.Candidate {
 	rank := []sizing.State{sizing.Meets, sizing.Open, sizing.Dearer, sizing.Short, sizing.Impossible}
-	cost := func(c *sizing.Candidate) sizing.Money {
+	cost := func(c *sizing.Candidate) units.Money {
 		if c.State == sizing.Meets {
 			return c.Cost
 		}
@@ -240,12 +241,12 @@ func optionCells(p *sizing.Plan, c *sizing.Candidate) []string {
 	count, cost, group, why := "", "", "", c.Why
 	switch {
 	case c.State == sizing.Meets:
-		count, cost, why = fmt.Sprint(c.Nodes), c.Cost.String(), "meets the need"
+		count, cost, why = fmt.Sprint(c.Nodes), term.Money(float64(c.Cost)), "meets the need"
 		if c == p.Best {
 			why = "chosen"
 		}
 	case c.Least > 0:
-		count, cost = fmt.Sprintf(">=%d", c.Least), ">="+c.From.String()
+		count, cost = fmt.Sprintf(">=%d", c.Least), ">="+term.Money(float64(c.From))
 		if c.State == sizing.Open {
 			why = "not decided"
 		}

@@ -142,22 +142,9 @@ func TestQuantities(t *testing.T) {
 			t.Errorf("%s is %v, %v", c.text, d, err)
 		}
 	}
-	for _, c := range []struct {
-		text string
-		want Money
-	}{{"$2700", 2700}, {"2700 USD", 2700}, {"0.10", 0.1}, {"2_700", 2700}} {
-		if m, err := ParseMoney(c.text); err != nil || m != c.want {
-			t.Errorf("%s is %v, %v", c.text, m, err)
-		}
-	}
 	for _, bad := range []string{"", "5", "y", "-1d", "5 years"} {
 		if d, err := ParseDays(bad); err == nil {
 			t.Errorf("%q is %v", bad, d)
-		}
-	}
-	for _, bad := range []string{"", "$", "-1", "12 dollars", "NaN"} {
-		if m, err := ParseMoney(bad); err == nil {
-			t.Errorf("%q is %v", bad, m)
 		}
 	}
 }

@@ -1,15 +1,15 @@
-// Package units holds the quantities that Farflash reads, computes with and prints: durations, sizes, rates, fractions and
-// energies. Each is a type of its own, so that bits are never taken for bytes nor megahertz for megabytes.
+// Package units holds the quantities that Farflash reads, computes with and prints: durations, sizes, rates, fractions,
+// energies and money. Each is a type of its own, so that bits are never taken for bytes nor megahertz for megabytes.
 //
 // The main types are [Duration] (picoseconds), [Bytes], [BitRate] (bit/s), [ByteRate] (B/s), [TransferRate] (transfers/s),
-// [Fraction] and [Energy] (joules). Each has a Parse function, a String method whose text parses back to the same value,
+// [Fraction], [Energy] (joules) and [Money]. Each has a Parse function, a String method whose text parses back to the same value,
 // and MarshalText and UnmarshalText, so that YAML and JSON scalars decode directly.
 //
 // A quantity is written as a decimal number and a unit, "75us" or "1.5 GiB". A number without a unit is an error that names
-// the units that fit; zero alone needs none. Prefixes follow the SI and IEC 80000-13: 1KB is 1000 B and 1KiB is 1024 B.
+// the units that fit, except of money; zero alone needs none. Prefixes follow the SI and IEC 80000-13: 1KB is 1000 B and 1KiB is 1024 B.
 // The text must name a whole number of the type's own unit: "0.5ps" and "1.5B" are errors, not roundings.
 //
-// What it leaves out: money, temperatures, calendar time, and negative quantities (they print, but do not parse).
+// What it leaves out: exchange rates, temperatures, calendar time, and negative quantities (they print, but do not parse).
 package units
 
 import (

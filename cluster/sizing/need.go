@@ -63,7 +63,7 @@ type Drive struct {
 	// Rate is how fast it reads and writes chunks. Several drives in a node count as one with the sum of their rates.
 	Rate units.ByteRate
 	// Price of one.
-	Price Money
+	Price units.Money
 	// Capacity is what it keeps, for capacity.
 	Capacity units.Bytes
 	// Watts that it draws.
@@ -77,7 +77,7 @@ type NIC struct {
 	// Rate of its link.
 	Rate units.BitRate
 	// Price of one.
-	Price Money
+	Price units.Money
 	// Watts that it draws.
 	Watts float64
 }
@@ -85,7 +85,7 @@ type NIC struct {
 // Node is what each node has beside its drive and its NIC.
 type Node struct {
 	// Price of one.
-	Price Money
+	Price units.Money
 	// Watts that it draws.
 	Watts float64
 }
@@ -95,13 +95,13 @@ type Gateways struct {
 	// Count is how many there are; 0 is as many as nodes.
 	Count int
 	// Price of one, with its NIC; 0 if they are there already.
-	Price Money
+	Price units.Money
 }
 
 // Power is what electricity costs.
 type Power struct {
 	// Price of a kWh.
-	Price Money
+	Price units.Money
 	// PUE is the site's power over its machines'.
 	PUE float64 `yaml:"pue"`
 	// Years for which it is paid.
@@ -353,12 +353,12 @@ func (n *Need) gateways(nodes int) int {
 const hoursAYear = 24 * 365
 
 // Cost is what a design costs: nodes, gateways and electricity.
-func (n *Need) Cost(d Design) Money {
+func (n *Need) Cost(d Design) units.Money {
 	drive, nic := &n.Drives[d.Drive], &n.NICs[d.NIC]
 	kwh := (n.Node.Watts + drive.Watts + nic.Watts) / 1000 * hoursAYear * n.Power.Years * n.Power.PUE
-	each := n.Node.Price + drive.Price + nic.Price + Money(kwh*float64(n.Power.Price))
-	nodes := Money(float64(d.Nodes) * float64(each))
-	return nodes + Money(float64(n.gateways(d.Nodes))*float64(n.Gateways.Price))
+	each := n.Node.Price + drive.Price + nic.Price + units.Money(kwh*float64(n.Power.Price))
+	nodes := units.Money(float64(d.Nodes) * float64(each))
+	return nodes + units.Money(float64(n.gateways(d.Nodes))*float64(n.Gateways.Price))
 }
 
 // Until is how long a run lasts.

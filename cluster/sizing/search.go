@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"farflash/cluster"
+	"farflash/units"
 )
 
 // Evaluator simulates designs.
@@ -31,15 +32,15 @@ const (
 type Candidate struct {
 	Option
 	State  State
-	Why    string // it does not meet the need
-	Advice Advice // what would help
-	Least  int    // nodes that the bounds ask for; 0 if none are enough
-	From   Money  // what these cost
-	Bound  Bound  // of so many nodes
-	Fewer  string // why fewer than these are not possible
+	Why    string      // it does not meet the need
+	Advice Advice      // what would help
+	Least  int         // nodes that the bounds ask for; 0 if none are enough
+	From   units.Money // what these cost
+	Bound  Bound       // of so many nodes
+	Fewer  string      // why fewer than these are not possible
 	// Of what meets the need:
 	Nodes   int
-	Cost    Money
+	Cost    units.Money
 	Point   *Point
 	Remarks []string
 }

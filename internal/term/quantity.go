@@ -100,6 +100,17 @@ func Count(v float64) string {
 	return b.String()
 }
 
+// Money writes an amount of money, as "$7,808" or "$3.285".
+func Money(v float64) string {
+	switch {
+	case v < 0:
+		return "-" + Money(-v)
+	case v < 1000:
+		return "$" + Significant(v, 4)
+	}
+	return "$" + Count(math.Round(v))
+}
+
 // Percent writes a fraction, as "97.3 %".
 func Percent(v float64) string {
 	if v == 0 {

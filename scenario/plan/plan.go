@@ -82,15 +82,15 @@ type Search struct {
 // Costs are what drives cost beside their price, in money of one currency.
 type Costs struct {
 	// Setup is a drive's, once.
-	Setup tco.Money
+	Setup units.Money
 	// Labour is a drive's a day.
-	Labour tco.Money
+	Labour units.Money
 	// Electricity is the price of a kWh.
-	Electricity tco.Money
+	Electricity units.Money
 	// PUE is the site's power over its machines'.
 	PUE float64
 	// Replacing is what the work on a failed drive costs.
-	Replacing tco.Money
+	Replacing units.Money
 	// Warranty is for how long a failed drive's successor is free.
 	Warranty tco.Days
 	// Rebuild is at what rate a successor is written.
@@ -120,7 +120,7 @@ type Group struct {
 	// UpTo is how many may be bought as needed, in place of count.
 	UpTo int
 	// Price overrides the catalogue's, which is of its day.
-	Price *tco.Money
+	Price *units.Money
 	// ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW (in TB) and AFR override the catalogue's.
 	ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW *float64
 	AFR                                      *units.Fraction
@@ -262,7 +262,7 @@ func Default() *Plan {
 		Horizon: tco.DefaultHorizon, Fill: Fill{1, 1}, Algorithm: Algorithm{optimal: true}, Weights: tco.DefaultWeights(),
 		Zones:     Zones{Switch: units.Fraction(z.Switch)},
 		Search:    Search{Steps: o.Steps, Climb: o.Climb, Seed: o.Seed},
-		Costs:     Costs{Electricity: tco.Money(c.Electricity), PUE: c.PUE, Rebuild: 200e6, Embodied: c.Embodied, Grid: c.Grid},
+		Costs:     Costs{Electricity: units.Money(c.Electricity), PUE: c.PUE, Rebuild: 200e6, Embodied: c.Embodied, Grid: c.Grid},
 		Effective: Effective{Reduction: 1, Replication: 1},
 	}
 	for _, e := range z.Thresholds {

@@ -162,5 +162,5 @@ func ExampleSizer() {
 		return
 	}
 	fmt.Println(plan.Best.Cost, need.Label(plan.Best.Point.Design))
-	// Output: $6,750 chain, 3 nodes, fast, 10G
+	// Output: $6750 chain, 3 nodes, fast, 10G
 }
