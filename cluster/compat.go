@@ -1,5 +1,7 @@
 package cluster
 
+import "farflash/rng"
+
 // What SURGE does differently from a real cluster and is about its nodes and links stands here; package cluster/reserve has
 // what is about bids and rates. Beside it, control messages never queue (control.queued: false), receivers' links are debited by their senders at
 // the moment they send (uch.port), and the sender's link is not charged for the last frame of a replica (uch.try): UCH-CCP's columns of tables 2
@@ -19,31 +21,24 @@ package cluster
 // other at another; it would be 0 with one order for all, 42 % by this rule, and 50 % with an order of its own for each. The columns of
 // Replicast-M and -H in tables 2 and 3: most at 1 MiB, and Replicast-M at 128 KiB and 1000 MiB/s.
 func (c *Cluster) surgeOrder(group, gateway int32, targets []int32) {
-	x := c.seed ^ uint64(c.eng.Now())*0x9e3779b97f4a7c15 ^ uint64(group)<<48
+	x := rng.SplitMix(c.seed ^ uint64(c.eng.Now())*rng.Golden ^ uint64(group)<<48)
 	shuffle(&x, targets)
 	if c.cfg.Compat == CompatSURGEHead {
 		return // held against its models' code alone, in which a bid goes straight to its gateway: one order for all
 	}
-	x ^= uint64(gateway+1) << 40
+	x ^= rng.SplitMix(gateway+1) << 40
 	turn := below(&x, len(targets)+1)
 	shuffle(&x, targets[:turn])
 	shuffle(&x, targets[turn:])
 }
 
 // shuffle puts targets into a random order.
-func shuffle(x *uint64, targets []int32) {
+func shuffle(x *rng.SplitMix, targets []int32) {
 	for k := len(targets) - 1; k > 0; k-- {
 		i := below(x, k+1)
 		targets[k], targets[i] = targets[i], targets[k]
 	}
 }
 
-// below is a random number below n: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-func below(x *uint64, n int) int {
-	*x += 0x9e3779b97f4a7c15
-	z := *x
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	z ^= z >> 31
-	return int(z % uint64(n))
-}
+// below is a random number below n.
+func below(x *rng.SplitMix, n int) int { return int(x.Next() % uint64(n)) }

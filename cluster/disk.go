@@ -3,6 +3,7 @@ package cluster
 import (
 	"math"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -44,7 +45,7 @@ func (c *Cluster) equip() {
 	if len(c.cfg.Disk.Kinds) == 0 {
 		return
 	}
-	s := sim.NewStream(c.seed, "cluster/disks")
+	s := rng.NewStream(c.seed, "cluster/disks")
 	order := make([]int32, len(c.targets))
 	for t := range order {
 		k := int(s.IntN(int64(t + 1)))

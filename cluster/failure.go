@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -54,13 +55,13 @@ type repairer struct {
 	queue  []lost
 	head   int
 	under  int
-	rand   sim.Stream
+	rand   rng.Stream
 	places []int32
 }
 
 // planFailures has targets fail at their times.
 func (c *Cluster) planFailures() {
-	c.fix.rand = sim.NewStream(c.seed, "cluster/rebuild")
+	c.fix.rand = rng.NewStream(c.seed, "cluster/rebuild")
 	add := func(at sim.Time, f fault) {
 		c.faults = append(c.faults, f)
 		c.eng.Schedule(c.self, c.here, at, evFault, uint32(len(c.faults)-1))

@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"farflash/cluster/durability"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -89,7 +89,7 @@ func (c *Cluster) Lasts() (l Lasting, asked bool, err error) {
 	}
 	s := durability.DefaultSimulation(cfg)
 	s.Runs = simulatedLosses
-	stream := sim.NewStream(c.seed, "cluster/durability")
+	stream := rng.NewStream(c.seed, "cluster/durability")
 	out, err := durability.Simulate(s, &stream, 0.95)
 	if err != nil {
 		return l, true, err

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -34,8 +35,8 @@ type Source interface {
 // loader has gateways begin chunks.
 type loader struct {
 	source  Source
-	mix     sim.Stream // which are read
-	times   sim.Stream
+	mix     rng.Stream // which are read
+	times   rng.Stream
 	gap     float64 // mean time between arrivals, ps
 	waiting []fifo  // by gateway
 	under   []int32 // by gateway: chunks under way
@@ -70,7 +71,7 @@ func (q *fifo) pop() (Arrival, bool) {
 func (c *Cluster) Start() {
 	c.books.open(c)
 	l := &c.load
-	l.mix, l.times = sim.NewStream(c.seed, "cluster/mix"), sim.NewStream(c.seed, "cluster/arrivals")
+	l.mix, l.times = rng.NewStream(c.seed, "cluster/mix"), rng.NewStream(c.seed, "cluster/arrivals")
 	l.waiting, l.under = make([]fifo, len(c.gateways)), make([]int32, len(c.gateways))
 	if l.source != nil || c.cfg.Load.open() {
 		if l.source == nil {

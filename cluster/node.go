@@ -6,6 +6,7 @@ import (
 
 	"farflash/cluster/placement"
 	"farflash/cluster/reserve"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -18,7 +19,7 @@ type Cluster struct {
 	self  sim.Component
 	here  sim.Target
 	proto protocol
-	rand  sim.Stream
+	rand  rng.Stream
 	seed  uint64
 
 	gateways   []gateway
@@ -45,12 +46,12 @@ type Cluster struct {
 	faults   []fault
 	lossy    bool        // messages may be lost, so gateways watch over chunks
 	alarms   []sim.Timer // by chunk
-	losses   sim.Stream
+	losses   rng.Stream
 	places   placement.Placer
 	copies   int         // targets of a chunk
 	piece    units.Bytes // what each of them keeps
 	attempts uint64      // chunks begun
-	slots    sim.Stream  // places of pieces on drives
+	slots    rng.Stream  // places of pieces on drives
 	ceiling  Ceiling     // of each drive
 	net      Network     // between nodes, instead of the links here
 	cargo    []cargo     // by the network's number
@@ -155,7 +156,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		return nil, err
 	}
 	cfg.amend(d)
-	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "cluster"), slots: sim.NewStream(seed, "cluster/slots"), seed: seed}
+	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: rng.NewStream(seed, "cluster"), slots: rng.NewStream(seed, "cluster/slots"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
 	c.get = getter{c: c}
@@ -201,7 +202,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		c.proto = newHybrid(c, d)
 	}
 	c.lossy = cfg.lossy()
-	c.losses = sim.NewStream(seed, "cluster/losses")
+	c.losses = rng.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
 		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
 	}
@@ -298,7 +299,7 @@ func (c *Cluster) chooseGroup(x *chunk) int32 {
 func (c *Cluster) groups() int { return c.cfg.Targets / c.cfg.Group }
 
 // drawGroups draws different ones of n groups.
-func drawGroups(s *sim.Stream, n int, groups []int32) {
+func drawGroups(s *rng.Stream, n int, groups []int32) {
 	for k := range groups {
 		g := int32(s.IntN(int64(n)))
 		for slices.Contains(groups[:k], g) {
@@ -326,7 +327,7 @@ func (c *Cluster) askOrder(group, gateway int32, targets []int32) {
 }
 
 // ties is where the order of bids is drawn from that begin and come in at the same time.
-func (c *Cluster) ties() *sim.Stream {
+func (c *Cluster) ties() *rng.Stream {
 	if c.cfg.Compat != CompatNone {
 		return nil // surgeOrder has decided
 	}

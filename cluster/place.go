@@ -5,7 +5,7 @@ import (
 
 	"farflash/cluster/placement"
 	"farflash/internal/spelling"
-	"farflash/sim"
+	"farflash/rng"
 )
 
 // Placement is how the targets of a chunk are found where no group bids for it.
@@ -62,7 +62,7 @@ func (c *Cluster) placer() (placement.Placer, error) {
 	case PlaceCopysets:
 		return placement.NewCopysets(m, c.copies, scatterWidth*max(c.copies-1, 1))
 	}
-	return placement.NewRandom(m, sim.NewStream(c.seed, "cluster/placement"), false)
+	return placement.NewRandom(m, rng.NewStream(c.seed, "cluster/placement"), false)
 }
 
 // checkPlacer is an error if the placement cannot serve a chunk's copies and their candidates.

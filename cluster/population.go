@@ -1,6 +1,6 @@
 package cluster
 
-import "farflash/sim"
+import "farflash/rng"
 
 // population is the chunks that are kept and can be read: as many as the configuration says. A chunk that is put takes the place of one of them, drawn at
 // random, as if that had been deleted.
@@ -9,13 +9,13 @@ type population struct {
 	targets []int32 // of all chunks, so many each
 	groups  []int32 // the candidate groups of each, where the protocol has any
 	each    int     // groups of a chunk
-	rand    sim.Stream
+	rand    rng.Stream
 }
 
 // fill makes a population, each chunk where the protocol would have put it on an idle cluster.
 func (c *Cluster) fill() {
 	p := &c.kept
-	*p = population{copies: c.copies, rand: sim.NewStream(c.seed, "cluster/population")}
+	*p = population{copies: c.copies, rand: rng.NewStream(c.seed, "cluster/population")}
 	if c.cfg.Reads == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -96,7 +97,7 @@ func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
 	case ByVolume:
 		return int32(r.Volume % n)
 	case ByHash:
-		return int32(mix(uint64(r.Volume)<<32^uint64(r.Offset/int64(t.route.Unit))^1<<63) % uint64(n))
+		return int32(rng.Mix(rng.Golden+(uint64(r.Volume)<<32^uint64(r.Offset/int64(t.route.Unit))^1<<63)) % uint64(n))
 	}
 	t.turn++
 	return int32((t.turn - 1) % n)
@@ -119,7 +120,7 @@ func (t *Router) place(r *block.Request, offset int64) (drive int32, at, room in
 		stripe, within := offset/unit, offset%unit
 		return int32((stripe + int64(r.Volume)) % t.drives), stripe/t.drives*unit + within, unit - within
 	case ByHash:
-		return int32(mix(uint64(r.Volume)<<32^uint64(offset/unit)) % uint64(t.drives)), offset, unit - offset%unit
+		return int32(rng.Mix(rng.Golden+(uint64(r.Volume)<<32^uint64(offset/unit))) % uint64(t.drives)), offset, unit - offset%unit
 	case ByTarget:
 		n := uint32(len(t.targets))
 		own := t.targets[r.Volume%n]
@@ -138,14 +139,6 @@ func (t *Router) holders(r *block.Request) (first, last int32) {
 		return first, first
 	}
 	return 0, int32(t.drives) - 1
-}
-
-// mix is SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014), which spreads close numbers.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // Recorder is a block.Device that notes what is submitted to it, as jobs for drives and network in turns, and

@@ -1,7 +1,7 @@
 package fabric
 
 import (
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -38,6 +38,6 @@ const HPCCClass = 3
 // each pause frame's identification, makes a new random variable and with it a new stream. Before the first one the
 // program has made 8 streams, and 6 for each link, which was found by comparing completion times:
 // with these they are the same to the nanosecond.
-func hpccDraws(seed uint64, links int) *sim.NS3Draws {
-	return sim.NewNS3Draws(seed, 8+6*uint64(links))
+func hpccDraws(seed uint64, links int) *rng.NS3Draws {
+	return rng.NewNS3Draws(seed, 8+6*uint64(links))
 }

@@ -31,6 +31,7 @@ import (
 
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -86,7 +87,7 @@ type Network struct {
 	alg    cc.Algorithm
 	wants  cc.Wants
 	codec  *cc.Codec
-	draws  *sim.NS3Draws // if random is ns-3
+	draws  *rng.NS3Draws // if random is ns-3
 
 	ports    []port
 	lanes    []lane // MaxClasses for each port

@@ -6,6 +6,7 @@ import (
 
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -43,8 +44,8 @@ type port struct {
 	taken    uint64 // payload that came to the host and was new to it
 	rate     units.BitRate
 	deficit  [MaxClasses]int32
-	random   sim.Stream
-	corrupts sim.Stream
+	random   rng.Stream
+	corrupts rng.Stream
 	pmax     float64
 	loss     float64
 	stats    portStats
@@ -119,7 +120,7 @@ func (n *Network) build() error {
 		p := &n.ports[i]
 		p.onWire, p.inPort = n.eng.NewComponent(), n.eng.NewComponent()
 		name := n.streamName(int32(i), twins)
-		p.random, p.corrupts = sim.NewStream(n.seed, name), sim.NewStream(n.seed, name+"/loss")
+		p.random, p.corrupts = rng.NewStream(n.seed, name), rng.NewStream(n.seed, name+"/loss")
 		if p.host {
 			p.nic = int32(len(n.nics))
 			n.nics = append(n.nics, nic{port: int32(i), wakeAt: -1})

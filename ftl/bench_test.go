@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"farflash/ftl"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -13,7 +13,7 @@ type array struct {
 	*ftl.FTL
 	to, of    []int32
 	now       units.Duration
-	addresses sim.Stream
+	addresses rng.Stream
 }
 
 func (d *array) Lookup(lpa ftl.LPA) ftl.PPA { return ftl.PPA(d.to[lpa]) }
@@ -55,8 +55,8 @@ func filled(tb testing.TB, victim ftl.Victim, blocks int, part float64) *array {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.Victim = blocks, victim
 	pages := cfg.BlocksPerPool * cfg.PagesPerBlock
-	d := &array{to: make([]int32, int(part*float64(pages))), of: make([]int32, pages), addresses: sim.NewStream(1, "addresses")}
-	random := sim.NewStream(1, "victims")
+	d := &array{to: make([]int32, int(part*float64(pages))), of: make([]int32, pages), addresses: rng.NewStream(1, "addresses")}
+	random := rng.NewStream(1, "victims")
 	var err error
 	if d.FTL, err = ftl.New(cfg, d, &random); err != nil {
 		tb.Fatal(err)

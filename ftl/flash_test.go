@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"farflash/ftl"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -42,7 +42,7 @@ type move struct {
 	dst  ftl.PPA // NoPPA until relocated
 }
 
-func newFlash(cfg ftl.Config, logical int, random *sim.Stream) (*flash, error) {
+func newFlash(cfg ftl.Config, logical int, random *rng.Stream) (*flash, error) {
 	d := &flash{
 		to: make([]ftl.PPA, logical), latest: make([]uint64, logical),
 		pages: make([]content, cfg.Pools*cfg.BlocksPerPool*cfg.PagesPerBlock),

@@ -60,7 +60,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -128,7 +128,7 @@ type FTL struct {
 	cfg       Config
 	survivors []uint8 // by stream
 	drv       Map
-	random    *sim.Stream
+	random    *rng.Stream
 
 	pageDiv, poolDiv divider // by pages of a block, of a pool
 	pages, blocks    int32   // of a block, of a pool
@@ -153,7 +153,7 @@ type owner struct{ _ byte }
 // New returns the translation layer of an erased drive. The driver's map is
 // consulted only during collection. random is drawn from by DChoices and Random
 // only and may be nil for the other policies.
-func New(cfg Config, m Map, random *sim.Stream) (*FTL, error) {
+func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

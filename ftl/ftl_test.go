@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"farflash/ftl"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -19,7 +19,7 @@ func small() ftl.Config {
 
 func mustFlash(t testing.TB, cfg ftl.Config, logical int) *flash {
 	t.Helper()
-	random := sim.NewStream(1, "victims")
+	random := rng.NewStream(1, "victims")
 	d, err := newFlash(cfg, logical, &random)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestStreams(t *testing.T) {
 			cfg := small()
 			cfg.Streams, cfg.Survivors = 3, c.survivors
 			d := mustFlash(t, cfg, 120)
-			addresses := sim.NewStream(1, "addresses")
+			addresses := rng.NewStream(1, "addresses")
 			for range 5000 {
 				lpa := ftl.LPA(addresses.IntN(120))
 				if !d.put(0, int(lpa)%3, lpa) {
@@ -326,7 +326,7 @@ func TestStaticWear(t *testing.T) {
 		for lpa := range ftl.LPA(300) {
 			d.put(0, 0, lpa)
 		}
-		addresses := sim.NewStream(1, "addresses")
+		addresses := rng.NewStream(1, "addresses")
 		for range 200_000 {
 			d.put(0, 0, ftl.LPA(addresses.IntN(30)))
 		}
@@ -356,7 +356,7 @@ func TestEndOfLife(t *testing.T) {
 	cfg := small()
 	cfg.EraseLimit = 20
 	d := mustFlash(t, cfg, 100)
-	addresses := sim.NewStream(1, "addresses")
+	addresses := rng.NewStream(1, "addresses")
 	n := 0
 	for d.put(0, 0, ftl.LPA(addresses.IntN(100))) {
 		if n++; n > 1_000_000 {
@@ -448,7 +448,7 @@ func TestClone(t *testing.T) {
 	cfg := small()
 	cfg.Pools, cfg.Victim = 3, ftl.DChoices
 	base := mustFlash(t, cfg, 300)
-	addresses := sim.NewStream(1, "addresses")
+	addresses := rng.NewStream(1, "addresses")
 	work := func(d *flash, n int) {
 		for range n {
 			lpa := ftl.LPA(addresses.IntN(300))
@@ -459,7 +459,7 @@ func TestClone(t *testing.T) {
 	}
 	work(base, 3000)
 	copyOf := func(d *flash) *flash {
-		random := sim.NewStream(2, "victims")
+		random := rng.NewStream(2, "victims")
 		c := &flash{to: slices.Clone(d.to), pages: slices.Clone(d.pages), latest: slices.Clone(d.latest), now: d.now, serial: d.serial}
 		c.FTL = d.Clone(c, &random)
 		return c

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"farflash/ftl"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 
 	"pgregory.net/rapid"
@@ -47,7 +47,7 @@ const inFlight = 6 // host programs
 
 // drawFlash is a drive whose logical pages leave room for the programs in flight.
 func drawFlash(t *rapid.T, cfg ftl.Config) *flash {
-	random := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
+	random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 	d, err := newFlash(cfg, 0, &random)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestCrash(t *testing.T) {
 		cfg.GCStart, cfg.HostStop = cfg.HostReserve+1, 0
 		cfg.BlocksPerPool += cfg.GCStart
 		a := drawFlash(t, cfg)
-		random := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "work")
+		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "work")
 		below := func(n int) int { return int(random.IntN(int64(n))) }
 		for range rapid.IntRange(1, 3).Draw(t, "crashes") {
 			for range rapid.IntRange(0, 5*len(a.to)).Draw(t, "steps") {
@@ -207,7 +207,7 @@ func TestCrash(t *testing.T) {
 }
 
 // crash returns the drive as a scan of its flash finds it.
-func (d *flash) crash(t *rapid.T, random *sim.Stream) *flash {
+func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 	cfg := d.Config()
 	c := &flash{to: slices.Clone(d.to), pages: d.pages, latest: d.latest, now: d.now, serial: d.serial}
 	var err error
@@ -252,14 +252,14 @@ func TestRestore(t *testing.T) {
 		cfg := drawConfig(t)
 		cfg.StaticWear = 0     // how long a block has stayed is not on the flash
 		cfg.OpenAtOnce = false // it would open blocks for frontiers that had none
-		random := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
+		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 		a := drawFlash(t, cfg)
 		var err error
 		if a.FTL, err = ftl.New(cfg, a, &random); err != nil {
 			t.Fatal(err)
 		}
-		addresses := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "addresses")
-		work := func(d *flash, addresses sim.Stream, n int) {
+		addresses := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "addresses")
+		work := func(d *flash, addresses rng.Stream, n int) {
 			for range n {
 				lpa := ftl.LPA(addresses.IntN(int64(len(d.to))))
 				if !d.put(int(lpa)%cfg.Pools, int(addresses.IntN(int64(cfg.Streams))), lpa) {

@@ -3,7 +3,7 @@ package ftl
 import (
 	"slices"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -177,7 +177,7 @@ func (p *pool) clone() *pool {
 // New takes nil). Pools are shared until either side touches them, so copies of
 // one preconditioned drive cost little. Clone itself must not run beside any other
 // call on f; afterwards f and the copy may be used from different goroutines.
-func (f *FTL) Clone(m Map, random *sim.Stream) *FTL {
+func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 	for i, p := range f.pools {
 		if p.restoring != nil && p.restoring == f.owner {
 			f.finishRestoring(p)
@@ -195,7 +195,7 @@ func (f *FTL) Clone(m Map, random *sim.Stream) *FTL {
 
 // Rebind gives f another map with the same content and another random stream, for a
 // driver that takes over what a preconditioning tool has prepared.
-func (f *FTL) Rebind(m Map, random *sim.Stream) { f.drv, f.random = m, random }
+func (f *FTL) Rebind(m Map, random *rng.Stream) { f.drv, f.random = m, random }
 
 // materialise makes blocks up to and including b exist, in state unknown.
 func (f *FTL) materialise(p *pool, b int32) {

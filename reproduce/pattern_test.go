@@ -1,15 +1,14 @@
 package reproduce
 
 import (
+	"farflash/rng"
 	"math"
 	"testing"
-
-	"farflash/sim"
 )
 
 // TestPatterns: a sawtooth under noise of its own size is found, and noise alone is not.
 func TestPatterns(t *testing.T) {
-	rnd := sim.NewStream(1, "noise")
+	rnd := rng.NewStream(1, "noise")
 	const n, period = 6000, 250
 	noise, saw, pure := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range noise {

@@ -7,6 +7,7 @@ import (
 
 	"farflash/block"
 	"farflash/cluster"
+	"farflash/rng"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -43,17 +44,10 @@ func (t *chunked) Next(a *cluster.Arrival) bool {
 		t.end = t.rec.End()
 	}
 	a.At, a.Read = t.rec.Time, t.rec.Op == block.Read
-	a.Gateway = int32(mix(uint64(t.rec.Volume)<<40|uint64(t.next)/uint64(64*units.MiB)) % uint64(t.gateways))
-	a.Object = int64(mix(uint64(t.rec.Volume)<<40|uint64(t.next)/uint64(t.chunk)) % t.objects)
+	a.Gateway = int32(rng.Mix(uint64(t.rec.Volume)<<40|uint64(t.next)/uint64(64*units.MiB)) % uint64(t.gateways))
+	a.Object = int64(rng.Mix(uint64(t.rec.Volume)<<40|uint64(t.next)/uint64(t.chunk)) % t.objects)
 	t.next += t.chunk
 	return true
-}
-
-// mix spreads numbers (the finaliser of SplitMix64).
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // chunks opens the trace of an object cluster; close it.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"farflash/rng"
 	"fmt"
 	"testing"
 )
@@ -8,16 +9,16 @@ import (
 // mixes are the delays that models schedule events with, in picoseconds.
 var mixes = []struct {
 	name string
-	draw func(s *Stream, pending int) Time
+	draw func(s *rng.Stream, pending int) Time
 }{
 	{"drive", driveDelay},
 	{"net", netDelay},
-	{"exp", func(s *Stream, pending int) Time { return Time(s.Exp() * 1000 * float64(pending)) }},
+	{"exp", func(s *rng.Stream, pending int) Time { return Time(s.Exp() * 1000 * float64(pending)) }},
 }
 
 // driveDelay is what an SSD waits for: bus cycles, firmware and DMA, page
 // transfers, reads, programs, erases.
-func driveDelay(s *Stream, _ int) Time {
+func driveDelay(s *rng.Stream, _ int) Time {
 	const ns, us = 1000, 1000 * 1000
 	switch x := s.IntN(100); {
 	case x < 25:
@@ -38,7 +39,7 @@ func driveDelay(s *Stream, _ int) Time {
 // netDelay is what a fabric waits for: whole packets on the wire, acknowledgements,
 // propagation, congestion-control timers, retransmission timers. Times are on a
 // grid of 16 ns clusters with little within.
-func netDelay(s *Stream, _ int) Time {
+func netDelay(s *rng.Stream, _ int) Time {
 	const ns, us = 1000, 1000 * 1000
 	switch x := s.IntN(1000); {
 	case x < 300:
@@ -64,9 +65,9 @@ type hold struct {
 	i      int
 }
 
-func newHold(set pendingSet, draw func(*Stream, int) Time, pending int) *hold {
+func newHold(set pendingSet, draw func(*rng.Stream, int) Time, pending int) *hold {
 	h := &hold{set: set}
-	s := NewStream(1, "hold")
+	s := rng.NewStream(1, "hold")
 	for i := range h.delays {
 		h.delays[i] = uint64(draw(&s, pending))
 	}

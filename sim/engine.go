@@ -1,7 +1,7 @@
 // Package sim is the discrete-event core under every model: a clock, an event
-// queue, cancellable timers and named random streams.
+// queue and cancellable timers.
 //
-// Its main types are Time, Event, Engine, Timer and Stream. Events are plain
+// Its main types are Time, Event, Engine and Timer. Events are plain
 // values dispatched through a table: no closure, map or allocation per event.
 //
 // Order. Events run in order of (time, id of the component that scheduled them,
@@ -9,7 +9,7 @@
 // model that is later split over several engines runs its events in the same
 // order and gives the same bytes.
 //
-// What it leaves out: threads, wall time, I/O and real-number time. Queue
+// What it leaves out: random numbers (package rng), threads, wall time, I/O and real-number time. Queue
 // structures and their measured costs are in docs/adr/0002-event-queue.md.
 package sim
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"farflash/rng"
 	"fmt"
 	"slices"
 	"testing"
@@ -74,7 +75,7 @@ type chatter struct {
 	self   Component
 	to     Target
 	name   uint16
-	draws  Stream
+	draws  rng.Stream
 	trace  *[]string
 }
 
@@ -93,7 +94,7 @@ func chat(others int) []string {
 	var trace []string
 	for name := range uint16(8) {
 		add := func(trace *[]string, stream string) {
-			c := &chatter{engine: e, self: e.NewComponent(), name: name, trace: trace, draws: NewStream(3, stream)}
+			c := &chatter{engine: e, self: e.NewComponent(), name: name, trace: trace, draws: rng.NewStream(3, stream)}
 			c.to = e.AddHandler(c)
 			for arg := range uint32(20) {
 				e.Schedule(c.self, c.to, Time(arg)*500, 0, 100*arg)
@@ -225,12 +226,12 @@ type looper struct {
 	left   uint64 // events until it stops the engine
 }
 
-func newLooper(draw func(*Stream, int) Time, pending int) *looper {
+func newLooper(draw func(*rng.Stream, int) Time, pending int) *looper {
 	e := New()
 	l := &looper{engine: e, self: e.NewComponent()}
 	l.to = e.AddHandler(l)
 	l.timer = e.NewTimer(l.self, l.to, 1, 0)
-	s := NewStream(1, "looper")
+	s := rng.NewStream(1, "looper")
 	for i := range l.delays {
 		l.delays[i] = draw(&s, pending)
 	}

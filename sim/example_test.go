@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 
+	"farflash/rng"
 	"farflash/sim"
 )
 
@@ -13,7 +14,7 @@ type link struct {
 	self     sim.Component
 	target   sim.Target
 	watchdog sim.Timer
-	jitter   sim.Stream
+	jitter   rng.Stream
 	arrived  sim.Probe[uint32]
 }
 
@@ -40,7 +41,7 @@ func (l *link) Handle(ev sim.Event) {
 
 func Example() {
 	e := sim.New()
-	l := &link{engine: e, self: e.NewComponent(), jitter: sim.NewStream(1, "link/jitter")}
+	l := &link{engine: e, self: e.NewComponent(), jitter: rng.NewStream(1, "link/jitter")}
 	l.target = e.AddHandler(l)
 	l.watchdog = e.NewTimer(l.self, l.target, silence, 0)
 	l.arrived = func(n uint32) { fmt.Printf("packet %d at %.1f us\n", n, float64(e.Now())/1e6) }
@@ -54,14 +55,4 @@ func Example() {
 	// packet 3 at 3.0 us
 	// silent since 3.0 us
 	// 5 events
-}
-
-// Streams are named, so a new component leaves every other's numbers alone.
-func ExampleNewStream() {
-	a := sim.NewStream(42, "ssd[0]/arrivals")
-	b := sim.NewStream(42, "ssd[1]/arrivals")
-	again := sim.NewStream(42, "ssd[0]/arrivals")
-	first := a.Uint64()
-	fmt.Println(first == again.Uint64(), first == b.Uint64())
-	// Output: true false
 }

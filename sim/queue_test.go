@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"farflash/rng"
 	"fmt"
 	"testing"
 	"time"
@@ -144,17 +145,17 @@ func TestQueueAgainstHeap(t *testing.T) {
 	const far = uint64(Forever)
 	cases := []struct {
 		name string
-		draw func(s *Stream) uint64 // the delay
+		draw func(s *rng.Stream) uint64 // the delay
 	}{
-		{"drive", func(s *Stream) uint64 { return uint64(driveDelay(s, 0)) }},
-		{"net", func(s *Stream) uint64 { return uint64(netDelay(s, 0)) }},
-		{"all now", func(*Stream) uint64 { return 0 }},
-		{"two times", func(s *Stream) uint64 { return uint64(s.IntN(2)) * 1000 }},
-		{"one tick", func(s *Stream) uint64 { return uint64(s.IntN(3)) }},
-		{"steps of 16 ns", func(s *Stream) uint64 { return uint64(s.IntN(8)) * 16000 }},
-		{"every scale", func(s *Stream) uint64 { return s.Uint64() >> (1 + s.IntN(63)) }},
-		{"hours of nothing", func(s *Stream) uint64 { return uint64(s.IntN(2)*4*3600*1e12 + s.IntN(5)) }},
-		{"forever", func(s *Stream) uint64 { return [4]uint64{0, 1000, far - 1, far}[s.IntN(4)] }},
+		{"drive", func(s *rng.Stream) uint64 { return uint64(driveDelay(s, 0)) }},
+		{"net", func(s *rng.Stream) uint64 { return uint64(netDelay(s, 0)) }},
+		{"all now", func(*rng.Stream) uint64 { return 0 }},
+		{"two times", func(s *rng.Stream) uint64 { return uint64(s.IntN(2)) * 1000 }},
+		{"one tick", func(s *rng.Stream) uint64 { return uint64(s.IntN(3)) }},
+		{"steps of 16 ns", func(s *rng.Stream) uint64 { return uint64(s.IntN(8)) * 16000 }},
+		{"every scale", func(s *rng.Stream) uint64 { return s.Uint64() >> (1 + s.IntN(63)) }},
+		{"hours of nothing", func(s *rng.Stream) uint64 { return uint64(s.IntN(2)*4*3600*1e12 + s.IntN(5)) }},
+		{"forever", func(s *rng.Stream) uint64 { return [4]uint64{0, 1000, far - 1, far}[s.IntN(4)] }},
 	}
 	for _, c := range cases {
 		for _, pending := range []int{1, 3, 40, 63, 64, 65, 100, 1000, 30000} {
@@ -162,7 +163,7 @@ func TestQueueAgainstHeap(t *testing.T) {
 				if testing.Short() && pending > 1000 {
 					t.Skip("slow")
 				}
-				s := NewStream(7, t.Name())
+				s := rng.NewStream(7, t.Name())
 				w := newTwin()
 				push := func() {
 					w.push(uint8(s.IntN(64)), min(w.now+c.draw(&s), far))
@@ -205,7 +206,7 @@ func TestQueuePushBeforeWhatIsOpen(t *testing.T) {
 	for _, filed := range []int{40, 100, 5000} {
 		for _, early := range []int{1, 62, 63, 64, 200, 3000} {
 			t.Run(fmt.Sprintf("%d before %d", early, filed), func(t *testing.T) {
-				s := NewStream(1, "early")
+				s := rng.NewStream(1, "early")
 				w := newTwin()
 				for range filed {
 					w.push(uint8(s.IntN(64)), 1e15+uint64(s.IntN(1e9)))

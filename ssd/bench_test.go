@@ -7,6 +7,7 @@ import (
 	"farflash/block"
 	"farflash/cosim"
 	"farflash/ftl"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/workload"
@@ -18,7 +19,7 @@ type uniform struct {
 	op     block.Op
 	size   int64
 	pages  int64
-	random sim.Stream
+	random rng.Stream
 }
 
 func (u *uniform) Next(r *workload.Record) error {
@@ -41,7 +42,7 @@ func loop(b testing.TB, cfg ssd.Config, op block.Op, size, span int64, outstandi
 	if span == 0 {
 		span = d.Capacity(0)
 	}
-	u := &uniform{n: 1 << 60, op: op, size: size, pages: span / size, random: sim.NewStream(1, "addresses")}
+	u := &uniform{n: 1 << 60, op: op, size: size, pages: span / size, random: rng.NewStream(1, "addresses")}
 	if err := h.Attach(d, []cosim.Flow{{Name: "loop", Source: u, Outstanding: outstanding, Queue: block.QueueConfig{Class: block.High}}}); err != nil {
 		b.Fatal(err)
 	}

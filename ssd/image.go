@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"farflash/ftl"
-	"farflash/sim"
+	"farflash/rng"
 )
 
 // Image is the state of a drive's flash before time 0. Drives made from one image
@@ -32,7 +32,7 @@ func Prepare(cfg Config, seed uint64, name string) (*Image, error) {
 	last := &m.ns[len(m.ns)-1]
 	m.l2p = newTable(int64(last.mapBase) + int64(last.mapPages))
 	m.owners = newOwners(g.Planes(), g.PagesPerBlock)
-	random := sim.NewStream(seed, name+"/preconditioning")
+	random := rng.NewStream(seed, name+"/preconditioning")
 	f, err := ftl.New(cfg.translation(m.ns), m, &random)
 	if err != nil {
 		return nil, fmt.Errorf("collection: %w", err)

@@ -6,12 +6,12 @@ import (
 
 	"farflash/ftl"
 	"farflash/ftl/waf"
-	"farflash/sim"
+	"farflash/rng"
 )
 
 // Preconditioning writes a drive's flash before time 0, without its timing.
 
-func (m *Image) precondition(random *sim.Stream) error {
+func (m *Image) precondition(random *rng.Stream) error {
 	p := &m.cfg.Preconditioning
 	if p.Fill != FillNone {
 		m.l2p.fill()
@@ -113,7 +113,7 @@ func (m *Image) room(used int) error {
 }
 
 // overwrite writes random pages and lets the translation layer collect as it goes.
-func (m *Image) overwrite(random *sim.Stream) error {
+func (m *Image) overwrite(random *rng.Stream) error {
 	g := &m.cfg.Geometry
 	n := &m.ns[0]
 	total := int64(0)
@@ -180,7 +180,7 @@ func (m *Image) collectNow(plane int) bool {
 // run: the closed blocks' valid pages follow the mean-field steady state of the
 // victim policy (Van Houdt, SIGMETRICS 2013), the older a block the fewer; which
 // pages are valid and whose they are is random.
-func (m *Image) fillSteady(random *sim.Stream) error {
+func (m *Image) fillSteady(random *rng.Stream) error {
 	g := &m.cfg.Geometry
 	var data, places []uint32
 	valid := make([]uint64, (g.PagesPerBlock+63)/64)

@@ -10,6 +10,7 @@ import (
 	"farflash/block"
 	"farflash/cosim"
 	"farflash/ftl"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/ssd/nand"
@@ -29,7 +30,7 @@ type mixed struct {
 	align  int64
 	reads  float64
 	other  float64
-	random sim.Stream
+	random rng.Stream
 }
 
 func (m *mixed) Next(r *workload.Record) error {
@@ -131,7 +132,7 @@ func soak(t *rapid.T) {
 					n: n, gap: units.Duration(rapid.IntRange(0, 200).Draw(t, "gap us")) * units.Microsecond, span: size,
 					most: rapid.Int64Range(1, 200).Draw(t, "most"), align: rapid.SampledFrom([]int64{1, 8, 16}).Draw(t, "align"),
 					reads: rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "reads"), other: rapid.SampledFrom([]float64{0, .05}).Draw(t, "other"),
-					random: sim.NewStream(seed, "mixed"+strconv.Itoa(k)),
+					random: rng.NewStream(seed, "mixed"+strconv.Itoa(k)),
 				},
 				Placement: uint8(k),
 				ForceUnit: rapid.Bool().Draw(t, "fua"),

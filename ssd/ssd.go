@@ -25,6 +25,7 @@ import (
 
 	"farflash/block"
 	"farflash/ftl"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd/nand"
 	"farflash/units"
@@ -42,7 +43,7 @@ type Drive struct {
 	self   sim.Component
 	target sim.Target
 	sink   Sink
-	random sim.Stream
+	random rng.Stream
 
 	ns           []namespace
 	l2p          table
@@ -154,7 +155,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	g := cfg.Geometry
 	d := &Drive{
 		cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink,
-		random:        sim.NewStream(seed, name+"/ftl"),
+		random:        rng.NewStream(seed, name+"/ftl"),
 		ns:            m.ns,
 		txns:          make([]transaction, 1, 64),
 		requests:      make([]request, 1, 64),

@@ -11,6 +11,7 @@ import (
 	"farflash/cosim"
 	"farflash/ftl"
 	"farflash/ftl/waf"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/units"
@@ -51,7 +52,7 @@ func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Reco
 
 // random returns n requests of one kind at random aligned places of a span.
 func random(n int, op block.Op, size, span int64) []workload.Record {
-	s := sim.NewStream(7, "random")
+	s := rng.NewStream(7, "random")
 	out := make([]workload.Record, n)
 	for i := range out {
 		out[i] = workload.Record{Op: op, Size: size, Offset: s.IntN(span/size) * size}
@@ -146,7 +147,7 @@ func TestArbitration(t *testing.T) {
 	}
 	var flows []cosim.Flow
 	for _, c := range []block.Class{block.High, block.Medium, block.Low} {
-		flows = append(flows, cosim.Flow{Name: c.String(), Source: &uniform{n: 1 << 40, op: block.Read, size: 4096, pages: 1 << 16, random: sim.NewStream(1, c.String())},
+		flows = append(flows, cosim.Flow{Name: c.String(), Source: &uniform{n: 1 << 40, op: block.Read, size: 4096, pages: 1 << 16, random: rng.NewStream(1, c.String())},
 			Outstanding: 64, Queue: block.QueueConfig{Class: c}})
 	}
 	if err := h.Attach(d, flows); err != nil {
@@ -190,7 +191,7 @@ func TestWriteAmplificationOfDrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := d.Capacity(0) / 8192
-	u := &uniform{n: 1 << 40, op: block.Write, size: 8192, pages: pages, random: sim.NewStream(1, "w")}
+	u := &uniform{n: 1 << 40, op: block.Write, size: 8192, pages: pages, random: rng.NewStream(1, "w")}
 	if err := h.Attach(d, []cosim.Flow{{Name: "w", Source: u, Outstanding: 8, Queue: block.QueueConfig{Class: block.High}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"farflash/internal/spelling"
-	"farflash/sim"
+	"farflash/rng"
 )
 
 // Policy is how an arriving workload's drive is chosen. Ties go to the drive that comes first.
@@ -80,7 +80,7 @@ func DefaultAllocatorConfig() AllocatorConfig {
 type Allocator struct {
 	cfg    AllocatorConfig
 	pool   *Pool
-	stream sim.Stream
+	stream rng.Stream
 	turn   int // of RoundRobin
 	idle   int // drives without a workload, while warming up
 	last   float64
@@ -105,7 +105,7 @@ func NewAllocator(cfg AllocatorConfig, drives []Drive) (*Allocator, error) {
 	if slices.ContainsFunc([]float64{w.Cost, w.Space, w.IOPS, w.SpaceCV, w.IOPSCV, cfg.Threshold}, func(v float64) bool { return !(v >= 0) || math.IsInf(v, 1) }) {
 		return nil, fmt.Errorf("tco: weights %v and threshold %v; they cannot be negative", w, cfg.Threshold)
 	}
-	a := &Allocator{cfg: cfg, pool: pool, stream: sim.NewStream(cfg.Seed, "tco/random")}
+	a := &Allocator{cfg: cfg, pool: pool, stream: rng.NewStream(cfg.Seed, "tco/random")}
 	if cfg.WarmUp {
 		a.idle = len(drives)
 	}

@@ -1,10 +1,9 @@
 package tco
 
 import (
+	"farflash/rng"
 	"math"
 	"slices"
-
-	"farflash/sim"
 )
 
 // relaxation raises a dual by changing the workloads' prices.
@@ -68,9 +67,9 @@ func (d *dual) deathdays(x *dualClass, span [2]float64, count int) []deathday {
 		}
 	}
 	var days []float64
-	step := sim.Log(hi/lo) / float64(count-1)
+	step := rng.Log(hi/lo) / float64(count-1)
 	for i := range count {
-		days = append(days, span[0]+float64(lo*sim.Exp(float64(step*float64(i)))))
+		days = append(days, span[0]+float64(lo*rng.Exp(float64(step*float64(i)))))
 	}
 	days[count-1] = span[0] + hi
 	for _, e := range d.edges {
@@ -128,19 +127,19 @@ func (x *relaxation) evaluate(width float64, direction bool) float64 {
 		least = min(least, idle)
 		weights := 0.0
 		if idle < math.Inf(1) {
-			weights += sim.Exp(-(idle - least) / width)
+			weights += rng.Exp(-(idle - least) / width)
 		}
 		for _, days := range grids {
 			for n := range days {
 				if away := (days[n].g - least) / width; away < 12 {
-					weights += sim.Exp(-away)
+					weights += rng.Exp(-away)
 				}
 			}
 		}
 		for k, days := range grids {
 			for n := range days {
 				if away := (days[n].g - least) / width; away < 12 {
-					x.take(c, x.spans[k][0], &days[n], float64(many*sim.Exp(-away))/weights)
+					x.take(c, x.spans[k][0], &days[n], float64(many*rng.Exp(-away))/weights)
 				}
 			}
 		}

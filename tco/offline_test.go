@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"farflash/ftl/waf"
-	"farflash/sim"
+	"farflash/rng"
 )
 
 func TestOffline(t *testing.T) {
@@ -68,7 +68,7 @@ func TestOffline(t *testing.T) {
 // TestSortedClaim is the paper's appendix 2: with equal drives, equal write rates and all workloads there from the start, sorting by
 // sequential ratio is best. At unequal rates it is not always.
 func TestSortedClaim(t *testing.T) {
-	r := sim.NewStream(7, "claim")
+	r := rng.NewStream(7, "claim")
 	cfg := Config{FillSpace: 1, FillIOPS: 1}
 	beaten := 0
 	for _, equal := range []bool{true, false} {

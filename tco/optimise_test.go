@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"farflash/ftl/waf"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/tco"
 	"farflash/tco/certify"
 )
@@ -107,7 +107,7 @@ func TestManyWorkloads(t *testing.T) {
 }
 
 // small draws a problem of which every plan can be looked at.
-func small(r *sim.Stream) tco.Problem {
+func small(r *rng.Stream) tco.Problem {
 	p := tco.Problem{Config: tco.Config{FillSpace: 0.8 + 0.2*r.Float64(), FillIOPS: 0.9}}
 	if r.IntN(2) == 0 {
 		p.Config.Horizon = 300 + 2000*r.Float64()
@@ -187,7 +187,7 @@ func TestSmallCases(t *testing.T) {
 	checked, optimal, missed := 0, 0, 0
 	var gaps []float64
 	for seed := uint64(0); checked < cases; seed++ {
-		r := sim.NewStream(seed, "small")
+		r := rng.NewStream(seed, "small")
 		p := small(&r)
 		drives, _ := p.Drives()
 		if math.Pow(float64(len(drives)), float64(len(p.Jobs))) > 5000 {

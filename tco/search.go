@@ -1,10 +1,9 @@
 package tco
 
 import (
+	"farflash/rng"
 	"math"
 	"slices"
-
-	"farflash/sim"
 )
 
 // search improves a placement by moving a workload to another drive or exchanging two, at first also when that costs more (simulated
@@ -203,7 +202,7 @@ func (s *search) addUp() {
 
 // run makes so many tries and returns the best placement it saw.
 func (s *search) run(steps int, seed uint64) []int {
-	r := sim.NewStream(seed, "tco/search")
+	r := rng.NewStream(seed, "tco/search")
 	s.addUp()
 	best := slices.Clone(s.host)
 	least := s.sumCost / s.sumData
@@ -227,7 +226,7 @@ func (s *search) run(steps int, seed uint64) []int {
 		cool := float64(i) / float64(steps)
 		limit := 0.0
 		if cool < 0.8 {
-			limit = float64(-hot*(1-cool/0.8)*(1-cool/0.8)) * sim.Log(1-r.Float64())
+			limit = float64(-hot*(1-cool/0.8)*(1-cool/0.8)) * rng.Log(1-r.Float64())
 		}
 		rate := s.sumCost / s.sumData
 		j := int32(r.IntN(n))
@@ -284,7 +283,7 @@ func (s *search) exchange(a, b int, rate, limit float64) {
 }
 
 // target draws a drive: of the unused ones only the first of each class stands for all.
-func (s *search) target(r *sim.Stream, m int64) int {
+func (s *search) target(r *rng.Stream, m int64) int {
 	k := int(r.IntN(m))
 	if len(s.on[k]) == 0 {
 		for k > 0 && s.class[k-1] == s.class[k] && len(s.on[k-1]) == 0 {

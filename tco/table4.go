@@ -1,10 +1,9 @@
 package tco
 
 import (
+	"farflash/rng"
 	"fmt"
 	"math"
-
-	"farflash/sim"
 )
 
 // Table4 returns the 16 workloads whose statistics minTCO prints: sequential ratio of writes, daily writes, peak IOPS in 5 minutes,
@@ -32,8 +31,8 @@ func Table4() []Workload {
 const features = 5
 
 func featuresOf(w *Workload) [features]float64 {
-	logit := func(v float64) float64 { return sim.Log(v / (1 - v)) }
-	return [features]float64{logit(w.Sequential), sim.Log(w.WriteRate), sim.Log(w.PeakIOPS), logit(w.WriteShare), sim.Log(w.WorkingSet)}
+	logit := func(v float64) float64 { return rng.Log(v / (1 - v)) }
+	return [features]float64{logit(w.Sequential), rng.Log(w.WriteRate), rng.Log(w.PeakIOPS), logit(w.WriteShare), rng.Log(w.WorkingSet)}
 }
 
 // Fit is a joint distribution of workloads' features: normal, on the scales of featuresOf, with the sample's means and covariances,
@@ -95,7 +94,7 @@ func FitWorkloads(sample []Workload) (*Fit, error) {
 
 // Draw returns n workloads that arrive in a Poisson process over so many days, the first on day 0; 0 days is all at once.
 func (f *Fit) Draw(seed uint64, n int, days float64) []Workload {
-	r, at := sim.NewStream(seed, "tco/workloads"), sim.NewStream(seed, "tco/arrivals")
+	r, at := rng.NewStream(seed, "tco/workloads"), rng.NewStream(seed, "tco/arrivals")
 	list := make([]Workload, n)
 	now := 0.0
 	for i := range list {
@@ -112,7 +111,7 @@ func (f *Fit) Draw(seed uint64, n int, days float64) []Workload {
 	return list
 }
 
-func (f *Fit) one(r *sim.Stream) Workload {
+func (f *Fit) one(r *rng.Stream) Workload {
 	for {
 		var z, x [features]float64
 		for k := range z {
@@ -127,8 +126,8 @@ func (f *Fit) one(r *sim.Stream) Workload {
 			inside = inside && x[a] >= f.low[a] && x[a] <= f.high[a]
 		}
 		if inside {
-			share := func(v float64) float64 { return 1 / (1 + sim.Exp(-v)) }
-			return Workload{Sequential: share(x[0]), WriteRate: sim.Exp(x[1]), PeakIOPS: sim.Exp(x[2]), WriteShare: share(x[3]), WorkingSet: sim.Exp(x[4])}
+			share := func(v float64) float64 { return 1 / (1 + rng.Exp(-v)) }
+			return Workload{Sequential: share(x[0]), WriteRate: rng.Exp(x[1]), PeakIOPS: rng.Exp(x[2]), WriteShare: share(x[3]), WorkingSet: rng.Exp(x[4])}
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"farflash/ftl/waf"
-	"farflash/sim"
+	"farflash/rng"
 )
 
 // goldenDrives and goldenJobs are section 1.8 of the planner's specification.
@@ -181,7 +181,7 @@ func TestEnds(t *testing.T) {
 }
 
 // someDrives and someJobs draw small cases.
-func someDrives(r *sim.Stream, n int) []Drive {
+func someDrives(r *rng.Stream, n int) []Drive {
 	list := make([]Drive, n)
 	for k := range list {
 		list[k] = Drive{Name: fmt.Sprint("d", k), Buy: 500 + 100*float64(r.IntN(30)), Run: 0.01 + 0.1*r.Float64(), Budget: 1e5 * float64(1+r.IntN(60)), Capacity: 400 * float64(1+r.IntN(5)),
@@ -190,7 +190,7 @@ func someDrives(r *sim.Stream, n int) []Drive {
 	return list
 }
 
-func someJobs(r *sim.Stream, n int, days float64) []Workload {
+func someJobs(r *rng.Stream, n int, days float64) []Workload {
 	list := make([]Workload, n)
 	for j := range list {
 		list[j] = Workload{Name: fmt.Sprint("w", j), WriteRate: 1 + 200*r.Float64()*r.Float64(), Sequential: r.Float64(), PeakIOPS: 400 * r.Float64(), WriteShare: r.Float64(),
@@ -292,7 +292,7 @@ func (p *printed) room(k int, w *Workload) bool {
 func TestIncremental(t *testing.T) {
 	placed := 0
 	for seed := range uint64(40) {
-		r := sim.NewStream(seed, "incremental")
+		r := rng.NewStream(seed, "incremental")
 		drives := someDrives(&r, 3+int(r.IntN(12)))
 		if seed%2 == 0 { // equal drives tie
 			for k := range drives {
@@ -368,7 +368,7 @@ func TestBaselines(t *testing.T) {
 	}
 	cfg := AllocatorConfig{Config: DefaultConfig(), Policy: Random, Seed: 3}
 	seen := map[int]int{}
-	r := sim.NewStream(1, "jobs")
+	r := rng.NewStream(1, "jobs")
 	p, _, err := Online(cfg, someDrives(&r, 4), someJobs(&r, 40, 10))
 	if err != nil {
 		t.Fatal(err)
@@ -383,7 +383,7 @@ func TestBaselines(t *testing.T) {
 
 // TestPerf holds equation 5 against one formed anew.
 func TestPerf(t *testing.T) {
-	r := sim.NewStream(5, "perf")
+	r := rng.NewStream(5, "perf")
 	drives, jobs := someDrives(&r, 6), someJobs(&r, 40, 100)
 	for _, mode := range []Mode{Corrected, Paper} {
 		for _, linear := range []bool{false, true} {
@@ -476,7 +476,7 @@ func TestConstraints(t *testing.T) {
 }
 
 func TestArrivalDoesNotAllocate(t *testing.T) {
-	r := sim.NewStream(2, "allocate")
+	r := rng.NewStream(2, "allocate")
 	drives := someDrives(&r, 50)
 	jobs := someJobs(&r, 3000, 0)
 	for k := range drives {
@@ -502,7 +502,7 @@ func TestArrivalDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkPlace(b *testing.B) {
-	r := sim.NewStream(2, "bench")
+	r := rng.NewStream(2, "bench")
 	drives := someDrives(&r, 10000)
 	jobs := someJobs(&r, 1000, 0)
 	for k := range drives {

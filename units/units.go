@@ -9,6 +9,9 @@
 // the units that fit, except of money; zero alone needs none. Prefixes follow the SI and IEC 80000-13: 1KB is 1000 B and 1KiB is 1024 B.
 // The text must name a whole number of the type's own unit: "0.5ps" and "1.5B" are errors, not roundings.
 //
+// Beside them are what all configurations share: [FieldError], which names the field that is wrong, [Faults], which collects them, and
+// [Names], by which an enumeration reads and writes itself.
+//
 // What it leaves out: exchange rates, temperatures, calendar time, and negative quantities (they print, but do not parse).
 package units
 

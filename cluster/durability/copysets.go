@@ -1,10 +1,9 @@
 package durability
 
 import (
+	"farflash/rng"
 	"fmt"
 	"math"
-
-	"farflash/sim"
 )
 
 // Failures at once, as after a power cut: which of them lose data depends on how many
@@ -15,7 +14,7 @@ func logChoose(n, k int) float64 {
 	k = min(k, n-k)
 	s := 0.0
 	for i := 1; i <= k; i++ {
-		s += sim.Log(float64(n-k+i) / float64(i))
+		s += rng.Log(float64(n-k+i) / float64(i))
 	}
 	return s
 }
@@ -33,7 +32,7 @@ func LossOfOne(s Scheme, nodes, failed int) (float64, error) {
 	all, p := logChoose(nodes, w), 0.0
 	for x := s.Parity + 1; x <= min(w, failed); x++ {
 		if w-x <= nodes-failed {
-			p += sim.Exp(logChoose(failed, x) + logChoose(nodes-failed, w-x) - all)
+			p += rng.Exp(logChoose(failed, x) + logChoose(nodes-failed, w-x) - all)
 		}
 	}
 	return min(p, 1), nil
@@ -55,7 +54,7 @@ func LossAtOnce(s Scheme, nodes, failed int, copysets float64) (float64, error) 
 func Distinct(possible, chunks float64) float64 { return possible * Any(1/possible, chunks) }
 
 // AllCopysets is how many copysets random placement can use: all sets of Width nodes.
-func AllCopysets(s Scheme, nodes int) float64 { return sim.Exp(logChoose(nodes, s.Width())) }
+func AllCopysets(s Scheme, nodes int) float64 { return rng.Exp(logChoose(nodes, s.Width())) }
 
 // WindowCopysets is how many copysets there can be if a chunk's first node is random and
 // the others are among the so many that follow it: nodes C(scatter, Width-1), as
@@ -64,7 +63,7 @@ func WindowCopysets(s Scheme, nodes, scatter int) float64 {
 	if scatter < s.Width()-1 {
 		return 0
 	}
-	return float64(nodes) * sim.Exp(logChoose(scatter, s.Width()-1))
+	return float64(nodes) * rng.Exp(logChoose(scatter, s.Width()-1))
 }
 
 // FewestCopysets is how many copysets copyset replication makes for a scatter width: so

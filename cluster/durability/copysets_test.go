@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/combin"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -97,7 +97,7 @@ func TestLossAtOnce(t *testing.T) {
 		}
 	}
 	// 60 nodes in two permutations of copysets of 3; six nodes fail.
-	stream := sim.NewStream(7, "copysets")
+	stream := rng.NewStream(7, "copysets")
 	const nodes, failed, tries = 60, 6, 40_000
 	order := make([]int, nodes)
 	for i := range order {

@@ -25,7 +25,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -80,7 +80,7 @@ func (s Scheme) check() error {
 
 // Nines is minus the decimal logarithm of a chance of loss: 11 for 1e-11. It is infinite
 // if the chance is 0.
-func Nines(loss float64) float64 { return -sim.Log(loss) / math.Ln10 }
+func Nines(loss float64) float64 { return -rng.Log(loss) / math.Ln10 }
 
 // Any is the chance that at least one of n independent things happens, each with chance
 // p: 1-(1-p)^n, exact also where p is tiny. n need not be whole.
@@ -100,7 +100,7 @@ const series = 1e-3
 // logOneMinus is ln(1-p), exact also for tiny p.
 func logOneMinus(p float64) float64 {
 	if p > series {
-		return sim.Log(1 - p)
+		return rng.Log(1 - p)
 	}
 	s := 0.0
 	for k := 6; k >= 1; k-- {
@@ -112,7 +112,7 @@ func logOneMinus(p float64) float64 {
 // lossOf is 1-exp(-x) for x >= 0, exact also for tiny x.
 func lossOf(x float64) float64 {
 	if x > series {
-		return 1 - sim.Exp(-x)
+		return 1 - rng.Exp(-x)
 	}
 	s := 1.0
 	for k := 6; k >= 2; k-- {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/stats"
 )
 
@@ -50,7 +50,7 @@ type pending struct {
 // player is the state of one run.
 type player struct {
 	Simulation
-	stream  *sim.Stream
+	stream  *rng.Stream
 	scale   float64   // of the Weibull distribution
 	member  [][]int32 // of each drive: its groups
 	lost    []int     // of each group: failed drives
@@ -62,7 +62,7 @@ type player struct {
 
 // Simulate plays the runs with numbers from the stream and gives the mean time to data
 // loss with its interval at a confidence level such as 0.95.
-func Simulate(s Simulation, stream *sim.Stream, level float64) (Outcome, error) {
+func Simulate(s Simulation, stream *rng.Stream, level float64) (Outcome, error) {
 	p, err := newPlayer(s, stream)
 	if err != nil {
 		return Outcome{}, err
@@ -82,7 +82,7 @@ func Simulate(s Simulation, stream *sim.Stream, level float64) (Outcome, error) 
 	return out, err
 }
 
-func newPlayer(s Simulation, stream *sim.Stream) (*player, error) {
+func newPlayer(s Simulation, stream *rng.Stream) (*player, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (p *player) mended(ev pending) {
 func (p *player) lifetime() float64 {
 	x := p.stream.Exp()
 	if p.Shape != 1 {
-		x = sim.Pow(x, 1/p.Shape)
+		x = rng.Pow(x, 1/p.Shape)
 	}
 	return float64(x * p.scale)
 }
@@ -241,5 +241,5 @@ func gamma(x float64) float64 {
 		sum += c[i] / (x + float64(i))
 	}
 	t := x + 7.5
-	return math.Sqrt(2*math.Pi) * sim.Exp(float64((x+0.5)*sim.Log(t))-t) * sum
+	return math.Sqrt(2*math.Pi) * rng.Exp(float64((x+0.5)*rng.Log(t))-t) * sum
 }

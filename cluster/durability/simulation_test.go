@@ -1,11 +1,10 @@
 package durability
 
 import (
+	"farflash/rng"
 	"fmt"
 	"math"
 	"testing"
-
-	"farflash/sim"
 )
 
 // The simulated mean is within its interval of the chain's, over schemes, rates and ways to
@@ -18,7 +17,7 @@ func TestSimulationAgrees(t *testing.T) {
 					continue // losses too rare for a quick test
 				}
 				cfg := Config{Scheme: s, MTTF: 1000, Rebuild: 1000 / ratio, Repair: r}
-				stream := sim.NewStream(11, fmt.Sprint(cfg))
+				stream := rng.NewStream(11, fmt.Sprint(cfg))
 				sm := DefaultSimulation(cfg)
 				sm.Runs = 2000
 				out, err := Simulate(sm, &stream, 0.999)
@@ -39,7 +38,7 @@ func TestSimulationAgrees(t *testing.T) {
 // The share of runs lost within a time is the chain's.
 func TestSimulatedLoss(t *testing.T) {
 	cfg := Config{Scheme: Replicas(3), MTTF: 1000, Rebuild: 100}
-	stream := sim.NewStream(12, "durability")
+	stream := rng.NewStream(12, "durability")
 	sm := DefaultSimulation(cfg)
 	sm.Runs = 4000
 	out, err := Simulate(sm, &stream, 0.95)
@@ -65,7 +64,7 @@ func TestSimulatedLoss(t *testing.T) {
 // Weibull lifetimes without repair: the later of two drives is at 2 - 2^(-1/shape) means.
 func TestWeibull(t *testing.T) {
 	for _, shape := range []float64{0.5, 1, 1.5, 4} {
-		stream := sim.NewStream(13, "durability")
+		stream := rng.NewStream(13, "durability")
 		sm := DefaultSimulation(Config{Scheme: Replicas(2), MTTF: 1000, Rebuild: Hours(math.Inf(1))})
 		sm.Shape, sm.Runs = shape, 20_000
 		out, err := Simulate(sm, &stream, 0.999)
@@ -89,7 +88,7 @@ func TestWeibull(t *testing.T) {
 // is done it takes p/l. So the mean is (1/(2l) + p/l) / p.
 func TestFixedRebuild(t *testing.T) {
 	const l, took = 1e-3, 50.0
-	stream := sim.NewStream(14, "durability")
+	stream := rng.NewStream(14, "durability")
 	sm := DefaultSimulation(Config{Scheme: Replicas(2), MTTF: 1 / l, Rebuild: took})
 	sm.Fixed, sm.Runs = true, 20_000
 	out, err := Simulate(sm, &stream, 0.999)
@@ -126,7 +125,7 @@ func TestSharedDrives(t *testing.T) {
 		groups [][]int32
 		within float64
 	}{{"disjoint", disjoint, 0.1}, {"window of 4", window, 0.1}} {
-		stream := sim.NewStream(15, "durability")
+		stream := rng.NewStream(15, "durability")
 		sm := DefaultSimulation(cfg)
 		sm.Drives, sm.Groups, sm.Runs = drives, c.groups, 1000
 		out, err := Simulate(sm, &stream, 0.99)
@@ -143,7 +142,7 @@ func TestSharedDrives(t *testing.T) {
 
 func TestSimulationRefused(t *testing.T) {
 	good := DefaultSimulation(Config{Scheme: Replicas(2), MTTF: 100, Rebuild: 10})
-	stream := sim.NewStream(1, "x")
+	stream := rng.NewStream(1, "x")
 	for name, change := range map[string]func(*Simulation){
 		"scheme": func(s *Simulation) { s.Scheme.Data = 0 }, "shape": func(s *Simulation) { s.Shape = 0 }, "runs": func(s *Simulation) { s.Runs = 1 },
 		"drives": func(s *Simulation) { s.Drives = 1 }, "width": func(s *Simulation) { s.Groups = [][]int32{{0}} },
@@ -161,7 +160,7 @@ func TestSimulationRefused(t *testing.T) {
 		}
 	}
 	// And the same seed gives the same times.
-	a, b := sim.NewStream(5, "x"), sim.NewStream(5, "x")
+	a, b := rng.NewStream(5, "x"), rng.NewStream(5, "x")
 	first, _ := Simulate(good, &a, 0.95)
 	second, _ := Simulate(good, &b, 0.95)
 	for i := range first.Times {
@@ -172,7 +171,7 @@ func TestSimulationRefused(t *testing.T) {
 }
 
 func BenchmarkSimulate(b *testing.B) {
-	stream := sim.NewStream(1, "bench")
+	stream := rng.NewStream(1, "bench")
 	s := DefaultSimulation(Config{Scheme: Scheme{8, 3}, MTTF: 1000, Rebuild: 100})
 	s.Runs = 10
 	events := uint64(0)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -45,8 +45,8 @@ func TestMultinomial(t *testing.T) {
 		m    Map
 		p    Placer
 	}{
-		{"random", Uniform(90), nil2(NewRandom(Uniform(90), sim.NewStream(3, "r"), false))},
-		{"random weighted", weighted, nil2(NewRandom(weighted, sim.NewStream(3, "r"), false))},
+		{"random", Uniform(90), nil2(NewRandom(Uniform(90), rng.NewStream(3, "r"), false))},
+		{"random weighted", weighted, nil2(NewRandom(weighted, rng.NewStream(3, "r"), false))},
 		{"hrw", Uniform(90), nil2(NewHRW(Uniform(90)))},
 		{"hrw weighted", weighted, nil2(NewHRW(weighted))},
 		{"jump", Uniform(90), nil2(NewJump(Uniform(90)))},
@@ -209,7 +209,7 @@ func TestSuccessive(t *testing.T) {
 	want := successive(m.Weights, 3)
 	for name, p := range map[string]Placer{
 		"hrw":    nil2(NewHRW(m)),
-		"random": nil2(NewRandom(m, sim.NewStream(1, "x"), false)),
+		"random": nil2(NewRandom(m, rng.NewStream(1, "x"), false)),
 		"straw2": nil2(NewStraw2(m)),
 	} {
 		got := counts(p, 6, chunks, 3)

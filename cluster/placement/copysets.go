@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"farflash/rng"
 	"fmt"
 	"slices"
 )
@@ -67,7 +68,7 @@ func (p *Copysets) cut(key uint64) {
 			at[d] = k
 			rest = append(rest, nil)
 		}
-		rest[k] = append(rest[k], place{mix(key ^ p.seed[i]), t})
+		rest[k] = append(rest[k], place{rng.Mix(key ^ p.seed[i]), t})
 	}
 	for _, r := range rest {
 		slices.SortFunc(r, first)

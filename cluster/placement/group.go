@@ -2,11 +2,10 @@ package placement
 
 import (
 	"cmp"
+	"farflash/rng"
 	"fmt"
 	"math"
 	"slices"
-
-	"farflash/sim"
 )
 
 // Group hashes a chunk to a negotiating group, within which Replicast's targets bid for
@@ -63,12 +62,12 @@ func NewGroup(m Map, size int) (*Group, error) {
 		weight, domains := 0.0, map[int32]bool{}
 		for _, t := range order[g*size : (g+1)*size] {
 			if w := v.weight[t]; w > 0 {
-				p.member, p.seed, p.weights = append(p.member, t), append(p.seed, mix(uint64(t)+1)), append(p.weights, w)
+				p.member, p.seed, p.weights = append(p.member, t), append(p.seed, rng.Mix(uint64(t)+1)), append(p.weights, w)
 				weight += w
 				domains[v.domain[t]] = true
 			}
 		}
-		p.group, p.seeds = append(p.group, weight), append(p.seeds, mix(^uint64(g)))
+		p.group, p.seeds = append(p.group, weight), append(p.seeds, rng.Mix(^uint64(g)))
 		if weight > 0 {
 			p.room = min(p.room, len(domains))
 		}
@@ -92,12 +91,12 @@ func (p *Group) Candidates(chunk uint64) (first, second int) {
 	key := attempt(chunk, 0)
 	least, next := math.Inf(1), math.Inf(1)
 	for g, w := range p.group {
-		u := open(mix(key ^ p.seeds[g]))
+		u := open(rng.Mix(key ^ p.seeds[g]))
 		// As in HRW. A group of weight 0 never has a finite score.
 		if w == 0 || 1-u >= next*w {
 			continue
 		}
-		switch s := -sim.Log(u) / w; {
+		switch s := -rng.Log(u) / w; {
 		case s < least:
 			second, next, first, least = first, least, g, s
 		case s < next:

@@ -1,9 +1,8 @@
 package placement
 
 import (
+	"farflash/rng"
 	"math"
-
-	"farflash/sim"
 )
 
 // HRW is highest random weight, or rendezvous hashing (Thaler and Ravishankar,
@@ -46,12 +45,12 @@ func (v *view) rendezvous(key uint64, targets []int32, seeds []uint64, weights [
 	// Scores here are -ln(u)/w: the smallest wins, which orders as the largest -w/ln(u).
 	worst := math.Inf(1)
 	for i, t := range targets {
-		u := open(mix(key ^ seeds[i]))
+		u := open(rng.Mix(key ^ seeds[i]))
 		// -ln(u) >= 1-u, so most targets lose without a logarithm.
 		if 1-u >= worst*weights[i] {
 			continue
 		}
-		s := -sim.Log(u) / weights[i]
+		s := -rng.Log(u) / weights[i]
 		if s >= worst {
 			continue
 		}

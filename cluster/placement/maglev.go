@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"farflash/rng"
 	"fmt"
 	"slices"
 )
@@ -54,8 +55,8 @@ func NewMaglev(m Map, table int) (*Maglev, error) {
 	}
 	offset, skip := make([]int, len(v.live)), make([]int, len(v.live))
 	for i, s := range v.seed {
-		offset[i] = below(mix(s+golden), table)
-		skip[i] = 1 + below(mix(s^golden), max(table-1, 1))
+		offset[i] = below(rng.Mix(s+rng.Golden), table)
+		skip[i] = 1 + below(rng.Mix(s^rng.Golden), max(table-1, 1))
 	}
 	p := &Maglev{view: v, table: populate(offset, skip, v.weights, table)}
 	for i, at := range p.table {

@@ -19,6 +19,7 @@
 package placement
 
 import (
+	"farflash/rng"
 	"fmt"
 	"math"
 	"math/bits"
@@ -139,7 +140,7 @@ func newView(m Map) (view, error) {
 			continue
 		}
 		v.live = append(v.live, int32(i))
-		v.seed = append(v.seed, mix(uint64(i)+1))
+		v.seed = append(v.seed, rng.Mix(uint64(i)+1))
 		v.weights = append(v.weights, w)
 		v.total += w
 		v.equal = v.equal && w == v.weights[0]
@@ -172,19 +173,8 @@ func demand(n, most int) {
 	}
 }
 
-// golden steps through 64 bits so that successive multiples are far apart.
-const golden = 0x9e3779b97f4a7c15
-
-// mix is SplitMix64's finaliser: a bijection whose every output bit depends on every
-// input bit.
-func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
 // attempt is the i-th hash of a chunk.
-func attempt(chunk uint64, i int) uint64 { return mix(chunk + uint64(i+1)*golden) }
+func attempt(chunk uint64, i int) uint64 { return rng.Mix(chunk + uint64(i+1)*rng.Golden) }
 
 // below reduces a hash to [0, n) by multiplication. The bias is below n/2^64.
 func below(h uint64, n int) int {

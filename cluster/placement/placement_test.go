@@ -1,14 +1,13 @@
 package placement
 
 import (
+	"farflash/rng"
 	"fmt"
 	"math"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"farflash/sim"
 )
 
 // maker makes a placer of one kind for a map.
@@ -20,8 +19,8 @@ type maker struct {
 
 func makers() []maker {
 	return []maker{
-		{"random", func(m Map) (Placer, error) { return NewRandom(m, sim.NewStream(1, "placement"), false) }, false},
-		{"random-excluding", func(m Map) (Placer, error) { return NewRandom(m, sim.NewStream(1, "placement"), true) }, false},
+		{"random", func(m Map) (Placer, error) { return NewRandom(m, rng.NewStream(1, "placement"), false) }, false},
+		{"random-excluding", func(m Map) (Placer, error) { return NewRandom(m, rng.NewStream(1, "placement"), true) }, false},
 		{"ring", func(m Map) (Placer, error) { return NewRing(m, DefaultVirtualNodes) }, false},
 		{"hrw", func(m Map) (Placer, error) { return NewHRW(m) }, false},
 		{"jump", func(m Map) (Placer, error) { return NewJump(m) }, true},

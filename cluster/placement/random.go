@@ -1,9 +1,8 @@
 package placement
 
 import (
+	"farflash/rng"
 	"slices"
-
-	"farflash/sim"
 )
 
 // Random draws targets from a stream, with probabilities proportional to their weights
@@ -14,7 +13,7 @@ import (
 // A gateway has a Random of its own, for its stream and its previous chunk.
 type Random struct {
 	view
-	stream   sim.Stream
+	stream   rng.Stream
 	excluded bool
 	previous []int32
 	split    []float64 // alias table (Walker 1977): below the split itself, above it the alias
@@ -24,7 +23,7 @@ type Random struct {
 // NewRandom makes a placer that draws. If excludePrevious is set, the targets of the
 // chunk before are not drawn again, and Most is half the number of failure domains: with
 // fewer, SURGE spins for ever.
-func NewRandom(m Map, stream sim.Stream, excludePrevious bool) (*Random, error) {
+func NewRandom(m Map, stream rng.Stream, excludePrevious bool) (*Random, error) {
 	v, err := newView(m)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"farflash/rng"
 	"fmt"
 	"math"
 	"math/bits"
@@ -47,7 +48,7 @@ func NewRing(m Map, virtualNodes int) (*Ring, error) {
 		}
 		for k := range max(1, int(points)) {
 			// The points of a target depend on its id alone, so that others stay put.
-			r.point = append(r.point, point{mix(v.seed[i] + uint64(k+1)*golden), t})
+			r.point = append(r.point, point{rng.Mix(v.seed[i] + uint64(k+1)*rng.Golden), t})
 		}
 		if len(r.point) > 1<<28 {
 			return nil, fmt.Errorf("the ring would have more than %d points; use fewer virtual nodes", 1<<28)

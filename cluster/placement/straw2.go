@@ -1,10 +1,9 @@
 package placement
 
 import (
+	"farflash/rng"
 	"math"
 	"slices"
-
-	"farflash/sim"
 )
 
 // Straw2 is CRUSH (Weil et al., SC 2006) over two levels, with the straw2 buckets and
@@ -120,7 +119,7 @@ func (b *bucket) choose(x, r uint32, skip func(int) bool) int {
 		if best >= 0 && 1-u >= least*b.weight[i] || skip != nil && skip(i) {
 			continue
 		}
-		if s := -sim.Log(u) / b.weight[i]; s < least {
+		if s := -rng.Log(u) / b.weight[i]; s < least {
 			best, least = i, s
 		}
 	}

@@ -3,6 +3,7 @@ package reserve
 import (
 	"testing"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -47,7 +48,7 @@ func BenchmarkIntersect(b *testing.B) {
 	d := mustNew(b, DefaultConfig())
 	o := NewOffers(d)
 	picks := make([]Pick, 0, 9)
-	rnd := sim.NewStream(1, "ties")
+	rnd := rng.NewStream(1, "ties")
 	b.ReportAllocs()
 	for b.Loop() {
 		o.Reset()
@@ -81,7 +82,7 @@ func BenchmarkProxy(b *testing.B) {
 	d := mustNew(b, ProxyConfig())
 	p := NewProxy(d)
 	picks := make([]Pick, 0, 9)
-	rnd := sim.NewStream(1, "proxy")
+	rnd := rng.NewStream(1, "proxy")
 	b.ReportAllocs()
 	now, chunk := sim.Time(0), uint64(0)
 	for b.Loop() {
@@ -103,7 +104,7 @@ func TestNoAllocation(t *testing.T) {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
-	rnd := sim.NewStream(1, "all")
+	rnd := rng.NewStream(1, "all")
 	picks := make([]Pick, 0, 9)
 	for _, k := range queueKinds {
 		d := mustNew(t, k.config())

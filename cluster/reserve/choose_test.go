@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 
@@ -104,7 +105,7 @@ func TestIntersectIsEarliest(t *testing.T) {
 }
 
 func TestOffersOrder(t *testing.T) {
-	servers := func(c Config, rnd *sim.Stream) []int32 {
+	servers := func(c Config, rnd *rng.Stream) []int32 {
 		o := NewOffers(mustNew(t, c))
 		for i, left := range []sim.Time{5, 3, 5, 5, 9} {
 			o.Add(int32(i), win(left, left+1), rnd)
@@ -121,7 +122,7 @@ func TestOffersOrder(t *testing.T) {
 	if got := servers(surge(DefaultConfig(), units.MiB), nil); !slices.Equal(got, []int32{1, 3, 2, 0, 4}) {
 		t.Errorf("SURGE: %v", got)
 	}
-	rnd := sim.NewStream(1, "gateway[0]/ties")
+	rnd := rng.NewStream(1, "gateway[0]/ties")
 	count := map[int32]int{}
 	const n = 6000
 	for range n {
@@ -331,7 +332,7 @@ func TestProxyTakesTheEarliest(t *testing.T) {
 		c.Lead = sim.Time(rapid.IntRange(0, 1).Draw(t, "lead")) * 20 * units.Microsecond
 		d, _ := New(c)
 		p := NewProxy(d)
-		rnd := sim.NewStream(1, "proxy")
+		rnd := rng.NewStream(1, "proxy")
 		now := sim.Time(0)
 		last := make([]sim.Time, c.Group)
 		type given struct {

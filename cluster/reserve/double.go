@@ -1,6 +1,9 @@
 package reserve
 
-import "farflash/sim"
+import (
+	"farflash/rng"
+	"farflash/sim"
+)
 
 // DoubleBooked is a Sparse queue that promises the window of its latest tentative bid to a second gateway when there
 // is still time to take it back. Most tentative bids are canceled, and then the second gateway has the window that it
@@ -16,7 +19,7 @@ type DoubleBooked struct {
 func NewDoubleBooked(d *Durations) *DoubleBooked { return &DoubleBooked{Sparse{queue: newQueue(d)}} }
 
 // Request is as Sparse.Request, or gives a window that another gateway has been offered.
-func (q *DoubleBooked) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *sim.Stream) Window {
+func (q *DoubleBooked) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *rng.Stream) Window {
 	q.withdraw(chunk)
 	if diskDelay <= 0 {
 		if k := q.toDouble(now, notBefore); k >= 0 {

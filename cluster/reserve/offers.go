@@ -1,6 +1,6 @@
 package reserve
 
-import "farflash/sim"
+import "farflash/rng"
 
 // Offer is a bid as its gateway sees it.
 type Offer struct {
@@ -30,7 +30,7 @@ func (o *Offers) At(i int) Offer { return o.list[i] }
 
 // Add takes a bid in. Bids that begin at the same moment are in a random order if there is a stream, so that no
 // server of an idle group is preferred; otherwise in the order they came.
-func (o *Offers) Add(server int32, w Window, rnd *sim.Stream) {
+func (o *Offers) Add(server int32, w Window, rnd *rng.Stream) {
 	k := len(o.list)
 	for k > 0 && o.list[k-1].Window.Left > w.Left {
 		k--

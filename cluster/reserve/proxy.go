@@ -1,6 +1,9 @@
 package reserve
 
-import "farflash/sim"
+import (
+	"farflash/rng"
+	"farflash/sim"
+)
 
 // Proxy is the first server of a group, which knows what all members have promised and when their disks will be done,
 // chooses for a gateway and accepts for the members: one request and one answer in the place of a multicast, nine
@@ -38,7 +41,7 @@ func NewProxy(d *Durations) *Proxy {
 // Assign chooses the members whose disks can begin to write a new chunk first, the same window at all of them, and
 // appends them to dst. Members that are equal are taken in a random order if there is a stream, otherwise by number.
 // The caller sends each chosen member its reservation, and the gateway one answer, both now.
-func (p *Proxy) Assign(now sim.Time, chunk uint64, rnd *sim.Stream, dst []Pick) []Pick {
+func (p *Proxy) Assign(now sim.Time, chunk uint64, rnd *rng.Stream, dst []Pick) []Pick {
 	for i := range p.members {
 		p.estimate(now, &p.members[i])
 	}

@@ -3,6 +3,7 @@ package reserve
 import (
 	"testing"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 
@@ -11,7 +12,7 @@ import (
 
 // bidQueue is what the three queues have in common.
 type bidQueue interface {
-	Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *sim.Stream) Window
+	Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *rng.Stream) Window
 	Accept(now sim.Time, chunk uint64, w Window) Acceptance
 	Cancel(now sim.Time, chunk uint64) bool
 	Done(chunk uint64) bool
@@ -160,7 +161,7 @@ func TestSparseByHand(t *testing.T) {
 		Bid{Chunk: 5, State: Tentative, Window: win(700000, 830553)})
 
 	// An idle target's bid is wider by two chunk times for about half of the requests.
-	rnd := sim.NewStream(1, "target[0]/bids")
+	rnd := rng.NewStream(1, "target[0]/bids")
 	wide := 0
 	for chunk := range uint64(1000) {
 		idle := NewSparse(q.d)
@@ -255,7 +256,7 @@ type bidRun struct {
 	q    bidQueue
 	now  sim.Time
 	next uint64
-	rnd  sim.Stream
+	rnd  rng.Stream
 }
 
 type failer interface {
@@ -397,7 +398,7 @@ func TestBidsRandom(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v", err)
 				}
-				r := bidRun{t: t, kind: k.name, d: d, q: k.make(d), rnd: sim.NewStream(1, "bids")}
+				r := bidRun{t: t, kind: k.name, d: d, q: k.make(d), rnd: rng.NewStream(1, "bids")}
 				for range rapid.IntRange(1, 120).Draw(t, "steps") {
 					r.step(rapid.Uint8().Draw(t, "op"), rapid.Uint8().Draw(t, "which"),
 						rapid.Uint32().Draw(t, "a"), rapid.Uint32().Draw(t, "b"), rapid.Uint32().Draw(t, "c"))
@@ -417,7 +418,7 @@ func FuzzBids(f *testing.F) {
 				c := k.config()
 				c.Compat = compat
 				d := mustNew(t, c)
-				r := bidRun{t: t, kind: k.name, d: d, q: k.make(d), rnd: sim.NewStream(1, "bids")}
+				r := bidRun{t: t, kind: k.name, d: d, q: k.make(d), rnd: rng.NewStream(1, "bids")}
 				for p := ops; len(p) >= 6; p = p[6:] {
 					r.step(p[0], p[1], uint32(p[2])<<11+uint32(p[3]), uint32(p[4])<<11, uint32(p[5]))
 				}

@@ -1,6 +1,9 @@
 package reserve
 
-import "farflash/sim"
+import (
+	"farflash/rng"
+	"farflash/sim"
+)
 
 // Regular is the bid queue of Replicast-M's targets. Each new bid goes behind the last one. A canceled bid stays: it
 // is merged with canceled neighbours, grows into time that its neighbours give back, and is given to the next gateway
@@ -19,7 +22,7 @@ const reuseBelow = 4
 // Request asks for a window for a chunk, not before a time, and later by diskDelay from now if the disk is full. A
 // second request for a chunk withdraws the first one's bid. The stream is not used: it is there because other queues
 // draw from it.
-func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, _ *sim.Stream) Window {
+func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, _ *rng.Stream) Window {
 	if k := q.find(chunk); k >= 0 {
 		q.tally.Withdrawn++
 		q.cancel(k)

@@ -1,6 +1,9 @@
 package reserve
 
-import "farflash/sim"
+import (
+	"farflash/rng"
+	"farflash/sim"
+)
 
 // Sparse is the bid queue of Replicast-H's targets. A bid takes the first hole that is wide enough at or after the
 // time it is asked for; a canceled one leaves a hole.
@@ -14,7 +17,7 @@ func NewSparse(d *Durations) *Sparse { return &Sparse{queue: newQueue(d)} }
 // Request asks for a window for a chunk, not before a time, and later by diskDelay from now if the disk is full. A
 // second request for a chunk withdraws the first one's bid. The stream decides, under the paper's rules, whether an
 // idle target makes its bid wider; without a stream it never does.
-func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *sim.Stream) Window {
+func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *rng.Stream) Window {
 	q.withdraw(chunk)
 	left := max(q.d.earliest(now, notBefore), now+diskDelay)
 	for k := range q.bids {
@@ -37,7 +40,7 @@ func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, d
 }
 
 // stretch is by how much an idle target makes its bid wider, so that it is preferred.
-func (q *Sparse) stretch(diskDelay sim.Time, rnd *sim.Stream) sim.Time {
+func (q *Sparse) stretch(diskDelay sim.Time, rnd *rng.Stream) sim.Time {
 	switch {
 	case len(q.bids) > 0:
 		return 0

@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -13,7 +14,7 @@ type Machine struct {
 	eng  *sim.Engine
 	self sim.Component
 	here sim.Target
-	rand sim.Stream
+	rand rng.Stream
 
 	nodes     []node // gateways, then targets
 	exchanges []exchange
@@ -73,7 +74,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Machine{cfg: cfg, eng: eng, self: eng.NewComponent(), rand: sim.NewStream(seed, "traffic")}
+	m := &Machine{cfg: cfg, eng: eng, self: eng.NewComponent(), rand: rng.NewStream(seed, "traffic")}
 	m.here = eng.AddHandler(m)
 	m.nodes = make([]node, cfg.Gateways+cfg.Targets)
 	for i := range m.nodes {

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"testing"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -25,7 +26,7 @@ type bottle struct {
 	order   int
 	now     sim.Time
 	sent    uint64 // bytes the link has carried
-	random  sim.Stream
+	random  rng.Stream
 	meter   Meter
 	codec   *Codec
 	queue   float64 // sum over packets
@@ -94,7 +95,7 @@ func (b *bottle) at(t sim.Time, kind int, q int32, p parcel) {
 
 func (b *bottle) start(n int) {
 	b.wants = b.alg.Wants()
-	b.random = sim.NewStream(1, "bottle")
+	b.random = rng.NewStream(1, "bottle")
 	b.codec, _ = NewCodec(1.05)
 	b.flows = make([]flow, n)
 	for q := range b.flows {

@@ -3,6 +3,7 @@ package cc
 import (
 	"math"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -50,7 +51,7 @@ func NewDCQCN(c DCQCN, minRate units.BitRate) (Algorithm, error) {
 	}
 	keep := 1 - float64(c.Gain)
 	return &dcqcn{
-		limits: l, c: c, gain: float64(c.Gain), keep: keep, lnK: sim.Log(keep),
+		limits: l, c: c, gain: float64(c.Gain), keep: keep, lnK: rng.Log(keep),
 		timerFirst: c.RateIncreaseTimer > c.RateDecreaseInterval,
 	}, nil
 }
@@ -179,7 +180,7 @@ func decay(ln float64, n int64) float64 {
 	if math.IsInf(ln, -1) {
 		return 0
 	}
-	return sim.Exp(float64(n) * ln)
+	return rng.Exp(float64(n) * ln)
 }
 
 // cut lowers the rate by alpha/2 and starts recovery. Alpha is up to date.

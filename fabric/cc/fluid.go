@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -88,13 +89,13 @@ func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	low, high := -60.0, 0.0
 	for range 200 {
 		mid := (low + high) / 2
-		if b.excess(sim.Exp(mid)) < 0 {
+		if b.excess(rng.Exp(mid)) < 0 {
 			low = mid
 		} else {
 			high = mid
 		}
 	}
-	p := sim.Exp((low + high) / 2)
+	p := rng.Exp((low + high) / 2)
 	t := b.terms(p)
 	perSecond := func(packets float64) units.BitRate {
 		return times(units.BitRate(8*n.Packet), packets)
@@ -142,10 +143,10 @@ func (b balance) terms(p float64) terms {
 	t := terms{a: -expm1(b.tau * b.rate * ln), alpha: -expm1(b.alphaTime * b.rate * ln)}
 	if b.bytes > 0 {
 		t.b = p / expm1(-b.bytes*ln)
-		t.c = sim.Exp(b.f*b.bytes*ln) * t.b
+		t.c = rng.Exp(b.f*b.bytes*ln) * t.b
 	}
 	t.d = p / expm1(-b.timer*ln)
-	t.e = sim.Exp(b.f*b.timer*ln) * t.d
+	t.e = rng.Exp(b.f*b.timer*ln) * t.d
 	return t
 }
 
@@ -161,13 +162,13 @@ func log1p(x float64) float64 {
 	if u == 1 {
 		return x
 	}
-	return sim.Log(u) * (x / (u - 1))
+	return rng.Log(u) * (x / (u - 1))
 }
 
 // expm1 is e^x - 1, likewise.
 func expm1(x float64) float64 {
 	if math.Abs(x) > 0.25 {
-		return sim.Exp(x) - 1
+		return rng.Exp(x) - 1
 	}
 	sum, term := 0.0, 1.0
 	for k := 1; k <= 14; k++ {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -112,7 +112,7 @@ func TestExpm1AndLog1p(t *testing.T) {
 			t.Errorf("log1p(%v) = %v, want %v", x, got, want)
 		}
 	}
-	if decay(sim.Log(0), 100) != 0 {
+	if decay(rng.Log(0), 100) != 0 {
 		t.Error("alpha with a gain of 1 does not vanish")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -46,7 +47,7 @@ func (m *Meter) Pass(now sim.Time, size units.Bytes) { m.at, m.size = now, size 
 // over maxRTT, the longest round trip there is, in whole nanoseconds. What counts as
 // sent in the time since the packet before is that packet, of whatever kind. It draws
 // up to five numbers.
-func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate, maxRTT sim.Time, c *Codec, r *sim.Stream) uint16 {
+func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate, maxRTT sim.Time, c *Codec, r *rng.Stream) uint16 {
 	if rate != m.rate || maxRTT != m.maxRTT {
 		m.rate, m.maxRTT = rate, maxRTT
 		m.logB = log2(float64(rate/8)) * logUnit
@@ -72,13 +73,13 @@ func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate
 	return c.Encode(u, r)
 }
 
-func log2(x float64) float64 { return sim.Log(x) * (1 / math.Ln2) }
+func log2(x float64) float64 { return rng.Log(x) * (1 / math.Ln2) }
 
-func pow2(x float64) float64 { return sim.Exp(x * math.Ln2) }
+func pow2(x float64) float64 { return rng.Exp(x * math.Ln2) }
 
 // approximateLog is log2 of x > 0 in units of 2^-15, rounded down, of x's 16 leading
 // bits; whether those are rounded up is left to chance.
-func approximateLog(x int64, r *sim.Stream) int64 {
+func approximateLog(x int64, r *rng.Stream) int64 {
 	if n := bits.Len64(uint64(x)); n > logBits {
 		mask := int64(1)<<(n-logBits) - 1
 		rest := x & mask

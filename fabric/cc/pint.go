@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -50,9 +50,9 @@ func NewCodec(base float64) (*Codec, error) {
 	if !(base >= 1.0002 && base <= 2) {
 		return nil, fmt.Errorf("pint.log_base: %v is not possible; it must be 1.0002 to 2", base)
 	}
-	c := &Codec{base: base, factor: 1 / sim.Log(base)}
+	c := &Codec{base: base, factor: 1 / rng.Log(base)}
 	for i := range c.powers {
-		c.powers[i] = sim.Pow(base, float64(i))
+		c.powers[i] = rng.Pow(base, float64(i))
 	}
 	return c, nil
 }
@@ -62,15 +62,15 @@ func (c *Codec) power(p uint16) float64 {
 	if int(p) < len(c.powers) {
 		return c.powers[p]
 	}
-	return sim.Pow(c.base, float64(p))
+	return rng.Pow(c.base, float64(p))
 }
 
 // Encode is the power of the base that u has in units of 1/512, rounded up or down at
 // random so that the mean of what is decoded is right. A utilisation up to 1/512 is 0.
 // It draws one number.
-func (c *Codec) Encode(u float64, r *sim.Stream) uint16 {
+func (c *Codec) Encode(u float64, r *rng.Stream) uint16 {
 	n := max(1, math.Ceil(min(u*pintUnits, math.MaxUint32)))
-	log := sim.Log(n) * c.factor
+	log := rng.Log(n) * c.factor
 	up, down := uint16(min(math.Ceil(log), math.MaxUint16)), uint16(min(math.Floor(log), math.MaxUint16))
 	high, low := c.power(up), c.power(down)
 	if up == down {
@@ -87,7 +87,7 @@ func (c *Codec) Decode(p uint16) float64 { return c.power(p) / pintUnits }
 
 // Bytes is how many bytes of a header the greatest encoded utilisation takes: 1 or 2.
 func (c *Codec) Bytes() units.Bytes {
-	most := sim.Log(pintUnits*pintUnits) * c.factor
+	most := rng.Log(pintUnits*pintUnits) * c.factor
 	if most <= 256 {
 		return 1
 	}
@@ -95,7 +95,7 @@ func (c *Codec) Bytes() units.Bytes {
 }
 
 // sixteen draws 16 random bits.
-func sixteen(r *sim.Stream) uint32 { return uint32(r.Uint64() >> 48) }
+func sixteen(r *rng.Stream) uint32 { return uint32(r.Uint64() >> 48) }
 
 // pint is HPCC-PINT's sender.
 type pint struct {
@@ -112,7 +112,7 @@ type pintState struct {
 	round     uint64 // an acknowledgement beyond this ends the round trip; 0: none has begun
 	reference units.BitRate
 	stage     int
-	random    sim.Stream
+	random    rng.Stream
 }
 
 // NewPINT returns HPCC-PINT. No rate goes below minRate. The seed is the trial's: each
@@ -133,7 +133,7 @@ func (*pint) Wants() Wants { return Wants{Acks: true, PINT: true, Repace: true} 
 // Start begins at line rate. A slot that is used again goes on with its random stream.
 func (p *pint) Start(q int32, s *Sender) {
 	for i := int32(len(p.qps)); i <= q; i++ {
-		p.qps = append(p.qps, pintState{random: sim.NewStream(p.seed, fmt.Sprintf("cc/pint[%d]", i))})
+		p.qps = append(p.qps, pintState{random: rng.NewStream(p.seed, fmt.Sprintf("cc/pint[%d]", i))})
 	}
 	p.qps[q] = pintState{reference: s.Line, random: p.qps[q].random}
 	p.start(s)

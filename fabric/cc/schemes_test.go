@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -197,7 +198,7 @@ func TestCodec(t *testing.T) {
 	if got := c.Bytes(); got != 1 {
 		t.Errorf("base 1.05 takes %d B, want 1", got)
 	}
-	r := sim.NewStream(1, "codec")
+	r := rng.NewStream(1, "codec")
 	for _, u := range []float64{0, 1e-9, 1.0 / 512, 0.01, 0.3, 0.95, 1, 1.7, 512} {
 		want := max(1, math.Ceil(u*512)) / 512
 		mean := 0.0
@@ -218,7 +219,7 @@ func TestCodec(t *testing.T) {
 // TestMeter compares the switch's approximate arithmetic with exact arithmetic.
 func TestMeter(t *testing.T) {
 	c, _ := NewCodec(1.05)
-	r := sim.NewStream(1, "meter")
+	r := rng.NewStream(1, "meter")
 	const rate, rtt = 100 * units.Gbps, 13 * us
 	var m Meter
 	exact, last, size := 0.0, sim.Time(0), units.Bytes(0)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 
@@ -183,7 +184,7 @@ func TestDragonflyChannels(t *testing.T) {
 	g := build(t, Config{Dragonfly: &Dragonfly{9, 4, 2, 2}})
 	r := g.Route(nil)
 	hosts := int32(g.Hosts())
-	stream := sim.NewStream(1, "pick")
+	stream := rng.NewStream(1, "pick")
 	pick := func(n int) int { return int(stream.IntN(int64(n))) }
 	var way []Directed
 	for src := range hosts {

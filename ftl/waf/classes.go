@@ -1,10 +1,9 @@
 package waf
 
 import (
+	"farflash/rng"
 	"fmt"
 	"math"
-
-	"farflash/sim"
 )
 
 // Class is a part of the logical space that takes a share of the writes, each of
@@ -51,7 +50,7 @@ func MixedFIFO(alpha float64, classes []Class) (float64, error) {
 	excess := func(a float64) float64 {
 		sum := 0.0
 		for _, c := range classes {
-			sum += c.Writes / (1 - sim.Exp(-c.Writes/c.Space*alpha/a))
+			sum += c.Writes / (1 - rng.Exp(-c.Writes/c.Space*alpha/a))
 		}
 		return sum - a
 	}
@@ -81,9 +80,9 @@ func SeparatedFIFO(alpha float64, classes []Class) (a float64, alphas []float64,
 		sum := 0.0
 		a = 0
 		for i, c := range classes {
-			want := c.Writes / c.Space * sim.Exp(-logPrice)
-			u := bisect(0, 1, func(u float64) float64 { return (1-u)/u + sim.Log(u) - want })
-			alphas[i] = -sim.Log(u) / (1 - u)
+			want := c.Writes / c.Space * rng.Exp(-logPrice)
+			u := bisect(0, 1, func(u float64) float64 { return (1-u)/u + rng.Log(u) - want })
+			alphas[i] = -rng.Log(u) / (1 - u)
 			a += c.Writes / (1 - u)
 			sum += float64(c.Space * alphas[i])
 		}

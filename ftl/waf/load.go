@@ -1,15 +1,14 @@
 package waf
 
 import (
+	"farflash/rng"
 	"math"
 	"math/bits"
-
-	"farflash/sim"
 )
 
 // load draws the logical pages that an experiment writes.
 type load struct {
-	addresses sim.Stream
+	addresses rng.Stream
 	starts    []int32   // first page of each class, and the end
 	upTo      []float64 // cumulated writes of each class but the last
 	apart     bool      // classes have streams of their own
@@ -22,7 +21,7 @@ type load struct {
 
 func (e Experiment) load() *load {
 	l := &load{
-		addresses: sim.NewStream(e.Seed, "addresses"),
+		addresses: rng.NewStream(e.Seed, "addresses"),
 		apart:     e.Layout == StreamsApart,
 		pages:     int32(e.Blocks * e.Pages),
 		run:       int32(e.Run),

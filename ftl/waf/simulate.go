@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"farflash/ftl"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -198,7 +198,7 @@ func (e Experiment) drive() (Result, error) {
 	for i := range d.to {
 		d.to[i] = -1
 	}
-	victims := sim.NewStream(e.Seed, "victims")
+	victims := rng.NewStream(e.Seed, "victims")
 	var err error
 	if d.ftl, err = ftl.New(cfg, d, &victims); err != nil {
 		return Result{}, err

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"farflash/ftl"
-	"farflash/sim"
+	"farflash/rng"
 )
 
 // Policy is a victim policy with its parameters, as in ftl.Config.
@@ -150,7 +150,7 @@ func (p Policy) greedyLike(alpha float64, pages int) steady {
 	x := make([]float64, pages+1)
 	below := make([]float64, pages+2)
 	mean := func(kappa float64) float64 {
-		binomialBelow(below, pages, sim.Exp(-kappa*(1-p.Window)))
+		binomialBelow(below, pages, rng.Exp(-kappa*(1-p.Window)))
 		room := p.Window
 		sum, all := 0.0, 0.0
 		for k := pages; k >= 1; k-- {
@@ -181,13 +181,13 @@ func binomialBelow(below []float64, n int, q float64) {
 		below[n+1] = 1
 		return
 	}
-	lp, lq := sim.Log(q), sim.Log(1-q)
+	lp, lq := rng.Log(q), rng.Log(1-q)
 	choose := 0.0 // log of n over k
 	sum := 0.0
 	for k := 0; k <= n; k++ {
-		sum += sim.Exp(choose + float64(float64(k)*lp) + float64(float64(n-k)*lq))
+		sum += rng.Exp(choose + float64(float64(k)*lp) + float64(float64(n-k)*lq))
 		below[k+1] = min(1, sum)
-		choose += sim.Log(float64(n-k) / float64(k+1))
+		choose += rng.Log(float64(n-k) / float64(k+1))
 	}
 	below[n+1] = 1
 }
@@ -204,7 +204,7 @@ func beneficial(alpha float64, pages int) steady {
 		for v := pages; v >= 1; v-- {
 			s := 1.0
 			if v < pages {
-				s = 1 - sim.Exp(-theta*float64(v)*float64(v)/float64(pages-v))
+				s = 1 - rng.Exp(-theta*float64(v)*float64(v)/float64(pages-v))
 			}
 			flow *= s // that goes on to v-1
 			x[v] = flow / float64(v)

@@ -25,10 +25,9 @@
 package waf
 
 import (
+	"farflash/rng"
 	"fmt"
 	"math"
-
-	"farflash/sim"
 )
 
 // OverProvision is spare space over logical space: 7 % means alpha 1.07.
@@ -57,7 +56,7 @@ func FIFO(alpha float64) float64 { return 1 / (1 - fifoValid(alpha)) }
 
 // fifoValid returns u = e^(-alpha(1-u)) < 1, the valid part of FIFO's victims.
 func fifoValid(alpha float64) float64 {
-	return -lambertW(-alpha*sim.Exp(-alpha)) / alpha
+	return -lambertW(-alpha*rng.Exp(-alpha)) / alpha
 }
 
 // Random returns the write amplification of collecting any block: alpha/(alpha-1).
@@ -69,7 +68,7 @@ func Random(alpha float64) float64 { return alpha / (alpha - 1) }
 func Greedy(alpha float64, pages int) float64 {
 	n := float64(pages)
 	b := alpha * (1 + 1/(2*n))
-	x0 := 0.5 - float64(n/alpha*lambertW(-b*sim.Exp(-b)))
+	x0 := 0.5 - float64(n/alpha*lambertW(-b*rng.Exp(-b)))
 	return n / (n - (x0 - 1))
 }
 
@@ -89,7 +88,7 @@ func lambertW(x float64) float64 {
 	p = math.Sqrt(p)
 	w := -1 + p - float64(p*p)/3 + float64(11*float64(p*p)*p)/72
 	for range 60 {
-		e := sim.Exp(w)
+		e := rng.Exp(w)
 		miss := float64(w*e) - x
 		slope := float64(e*(w+1)) - float64((w+2)*miss)/(2*w+2)
 		if slope == 0 {

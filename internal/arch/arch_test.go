@@ -100,7 +100,7 @@ var (
 	// models are plain state machines: no clock, no I/O, no goroutine.
 	models = []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "ftl", "ratecontrol"}
 	// foundations are below the models and import nothing above themselves.
-	foundations = []string{"units", "sim", "stats", "block"}
+	foundations = []string{"units", "rng", "sim", "stats", "block"}
 )
 
 // TestImports holds who may import whom.
@@ -178,7 +178,7 @@ func TestDoors(t *testing.T) {
 func TestModels(t *testing.T) {
 	banned := []string{"os", "net", "log", "encoding", "math/rand", "io/fs", "syscall", "unsafe"}
 	for _, f := range tree(t) {
-		if f.test || !within(f.pkg, append(slices.Clone(models), "sim", "block")...) {
+		if f.test || !within(f.pkg, append(slices.Clone(models), "sim", "rng", "block")...) {
 			continue
 		}
 		for _, i := range f.imports {
@@ -288,15 +288,15 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestGenerators holds that random numbers come from sim's streams.
+// TestGenerators holds that random numbers come from rng's streams.
 func TestGenerators(t *testing.T) {
 	for _, f := range tree(t) {
-		if f.test || within(f.pkg, "sim", "flash") {
+		if f.test || within(f.pkg, "rng", "flash") {
 			continue
 		}
 		for _, i := range f.imports {
 			if i == "math/rand" || i == "math/rand/v2" {
-				t.Errorf("%s imports %s; random numbers come from sim.Stream, by name and seed", f.path, i)
+				t.Errorf("%s imports %s; random numbers come from rng.Stream, by name and seed", f.path, i)
 			}
 		}
 	}

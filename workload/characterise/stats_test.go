@@ -15,7 +15,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/inputs"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
@@ -246,7 +246,7 @@ func TestMemoryOfTheFootprint(t *testing.T) {
 
 // TestFootprint compares the set with a plain map of sectors.
 func TestFootprint(t *testing.T) {
-	stream := sim.NewStream(1, "footprint")
+	stream := rng.NewStream(1, "footprint")
 	m := characterise.New()
 	want := make(map[int64]bool)
 	for i := range 3000 {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -117,7 +117,7 @@ func newList(cfg Config, network Network) (Source, error) {
 // incast yields the rounds.
 type incast struct {
 	cfg     Incast
-	senders sim.Stream
+	senders rng.Stream
 	hosts   []int32 // a permutation of them; those before sent were drawn in this round
 	sent    int
 	round   int
@@ -151,7 +151,7 @@ func newIncast(cfg Config, network Network) (Source, error) {
 		return nil, err
 	}
 	return &incast{
-		cfg: c, hosts: hosts, senders: sim.NewStream(network.Seed, cfg.Name+"/incast/senders"),
+		cfg: c, hosts: hosts, senders: rng.NewStream(network.Seed, cfg.Name+"/incast/senders"),
 		flow: Flow{Dst: int32(c.Target), Class: cfg.Class, Size: c.Size, Start: cfg.Start},
 	}, nil
 }
@@ -236,7 +236,7 @@ func newPermutation(cfg Config, network Network) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream := sim.NewStream(network.Seed, cfg.Name+"/permutation")
+	stream := rng.NewStream(network.Seed, cfg.Name+"/permutation")
 	to := make([]int32, len(hosts))
 	copy(to, hosts)
 	for i := len(to) - 1; i > 0; i-- {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -26,10 +26,10 @@ type Poisson struct {
 // poisson draws the flows. Every quantity has a random stream of its own.
 type poisson struct {
 	distribution *Distribution
-	arrivals     sim.Stream
-	sources      sim.Stream
-	destinations sim.Stream
-	sizes        sim.Stream
+	arrivals     rng.Stream
+	sources      rng.Stream
+	destinations rng.Stream
+	sizes        rng.Stream
 
 	hosts    []int32
 	class    uint8
@@ -63,7 +63,7 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	if err != nil {
 		return nil, below(".sizes", err)
 	}
-	stream := func(of string) sim.Stream { return sim.NewStream(network.Seed, cfg.Name+"/poisson/"+of) }
+	stream := func(of string) rng.Stream { return rng.NewStream(network.Seed, cfg.Name+"/poisson/"+of) }
 	p := &poisson{
 		distribution: d, arrivals: stream("arrivals"), sources: stream("sources"), destinations: stream("destinations"), sizes: stream("sizes"),
 		hosts: hosts, class: cfg.Class, begin: cfg.Start, duration: c.Duration, left: c.Flows,

@@ -16,7 +16,7 @@ import (
 	"math"
 
 	"farflash/block"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -80,12 +80,12 @@ type Generator struct {
 	first    uint64 // the range that is used, both ends included
 	last     uint64
 	hotEnd   uint64
-	kinds    generator
-	places   generator
-	hot      generator
-	hotCold  generator
-	sizes    generator
-	gaps     generator
+	kinds    rng.MQSim
+	places   rng.MQSim
+	hot      rng.MQSim
+	hotCold  rng.MQSim
+	sizes    rng.MQSim
+	gaps     rng.MQSim
 	spare    float64 // the second of a pair of normal numbers; 0: none
 	next     uint64  // streaming: the next sector
 	interval float64 // open loop: mean, ns
@@ -109,8 +109,8 @@ func New(cfg Config) (*Generator, error) {
 	g.last = uint64(float64(cfg.Range.First) + float64(float64(cfg.Range.Last-cfg.Range.First)*cfg.WorkingSet))
 	// The seeds are handed out in this order, to the generators that the flow needs.
 	seed := cfg.Seed
-	take := func() generator {
-		made := newGenerator(seed)
+	take := func() rng.MQSim {
+		made := rng.NewMQSim(seed)
 		seed++
 		return made
 	}
@@ -129,7 +129,7 @@ func New(cfg Config) (*Generator, error) {
 		g.interval = float64(1000000000 / (cfg.BytesPerSecond / int64(units.Sector) / cfg.MeanSize))
 	}
 	if cfg.Addresses == Streaming {
-		g.next = g.places.between(g.first, g.last)
+		g.next = g.places.Between(g.first, g.last)
 		if cfg.Aligned {
 			g.next -= g.next % uint64(cfg.Alignment)
 		}
@@ -201,7 +201,7 @@ func (g *Generator) Next(r *workload.Record) error {
 	// Numbers lie in (0, 1) and this stream serves nothing else, so it need not be drawn
 	// from where all requests are of one kind.
 	op := block.Write
-	if f := g.cfg.ReadFraction; f >= 1 || f > 0 && g.kinds.next() <= f {
+	if f := g.cfg.ReadFraction; f >= 1 || f > 0 && g.kinds.Next() <= f {
 		op = block.Read
 	}
 	size, err := g.size()
@@ -250,13 +250,13 @@ func (g *Generator) place(size uint64) uint64 {
 	case HotCold:
 		// With the probability of the hot region's share the request goes to the cold region. Nothing keeps it from running
 		// past the end.
-		if g.hotCold.next() < g.cfg.HotFraction {
-			at = g.hot.between(g.hotEnd+1, g.last)
+		if g.hotCold.Next() < g.cfg.HotFraction {
+			at = g.hot.Between(g.hotEnd+1, g.last)
 		} else {
-			at = g.hot.between(g.first, g.hotEnd)
+			at = g.hot.Between(g.first, g.hotEnd)
 		}
 	case Uniform:
-		at = g.places.between(g.first, g.last)
+		at = g.places.Between(g.first, g.last)
 		if at+size > g.last {
 			at = g.first
 		}
@@ -292,7 +292,7 @@ func (g *Generator) stream(size uint64) uint64 {
 
 // gap draws an inter-arrival time in ns.
 func (g *Generator) gap() int64 {
-	return int64(-g.interval * sim.Log(g.gaps.next()))
+	return int64(-g.interval * rng.Log(g.gaps.Next()))
 }
 
 // normal draws a standard normal number by Marsaglia's polar method, keeping the second of each pair.
@@ -303,13 +303,13 @@ func (g *Generator) normal() float64 {
 		return v
 	}
 	for {
-		a := 2*g.sizes.next() - 1
-		b := 2*g.sizes.next() - 1
+		a := 2*g.sizes.Next() - 1
+		b := 2*g.sizes.Next() - 1
 		w := float64(a*a) + float64(b*b)
 		if w >= 1 {
 			continue
 		}
-		w = math.Sqrt(-2 * sim.Log(w) / w)
+		w = math.Sqrt(-2 * rng.Log(w) / w)
 		g.spare = b * w
 		return a * w
 	}

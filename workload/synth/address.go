@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -66,7 +66,7 @@ type addresses struct {
 	hot     int64 // of them, those of the hot part
 	align   int64
 	end     int64 // behind the space
-	stream  sim.Stream
+	stream  rng.Stream
 	zipf    zipf
 	scatter permutation
 	power   float64 // of Pareto: log h / log(1-h)
@@ -103,7 +103,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		return a, fmt.Errorf("%d streams; there must be from 1 to %d", cfg.Streams, 1<<20)
 	}
 	a.slots = int64(cfg.Space / cfg.Align)
-	a.stream = sim.NewStream(seed, name+"/address")
+	a.stream = rng.NewStream(seed, name+"/address")
 	a.jump = 1 / cfg.RunLength
 	a.runs = make([]int64, cfg.Streams)
 	for i := range a.runs {
@@ -120,7 +120,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		if !(cfg.H > 0 && cfg.H < 1) {
 			return a, fmt.Errorf("pareto's h is %v; it must be above 0 and below 1", cfg.H)
 		}
-		a.power = sim.Log(cfg.H) / sim.Log(1-cfg.H)
+		a.power = rng.Log(cfg.H) / rng.Log(1-cfg.H)
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
 	case Sequential:
 		if cfg.RunLength != 1 || cfg.Streams != 1 {
@@ -173,7 +173,7 @@ func (a *addresses) begin(size int64) int64 {
 	case Zipf:
 		slot = a.scatter.at(a.zipf.next(&a.stream) - 1)
 	case Pareto:
-		rank := int64(float64(a.slots) * sim.Exp(a.power*sim.Log(1-a.stream.Float64())))
+		rank := int64(float64(a.slots) * rng.Exp(a.power*rng.Log(1-a.stream.Float64())))
 		slot = a.scatter.at(min(rank, a.slots-1))
 	case HotCold:
 		if a.stream.Float64() < float64(a.cfg.HotRequests) {

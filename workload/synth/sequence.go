@@ -1,21 +1,20 @@
 package synth
 
 import (
+	"farflash/rng"
 	"math"
-
-	"farflash/sim"
 )
 
 // sequence draws numbers of mean 1 from fitted phases.
 type sequence struct {
 	phases
-	stream sim.Stream
+	stream rng.Stream
 	second bool // the phase of the latest draw
 	begun  bool
 }
 
 func newSequence(p phases, seed uint64, name string) sequence {
-	return sequence{phases: p, stream: sim.NewStream(seed, name)}
+	return sequence{phases: p, stream: rng.NewStream(seed, name)}
 }
 
 // next draws the next number. In an MMPP(2) the phase is kept with probability stay, else chosen anew: that is the whole of it,
@@ -52,7 +51,7 @@ func (s *sequence) gamma() float64 {
 		v = v * v * v
 		u := 1 - s.stream.Float64()
 		squared := float64(x * x)
-		if u < 1-float64(0.0331*float64(squared*squared)) || sim.Log(u) < float64(0.5*squared)+float64(d*(1-v+sim.Log(v))) {
+		if u < 1-float64(0.0331*float64(squared*squared)) || rng.Log(u) < float64(0.5*squared)+float64(d*(1-v+rng.Log(v))) {
 			return float64(d*v) / s.form
 		}
 	}
@@ -78,7 +77,7 @@ func (p *phases) beyond(c float64) (excess, weighted float64) {
 		if weight == 0 {
 			return
 		}
-		tail := float64(weight*mean) * sim.Exp(-c/mean)
+		tail := float64(weight*mean) * rng.Exp(-c/mean)
 		excess += tail
 		weighted += float64(tail * (c + mean))
 	}
@@ -93,7 +92,7 @@ func upperGamma(a, x float64) float64 {
 	if x <= 0 {
 		return 1
 	}
-	front := sim.Exp(float64(a*sim.Log(x)) - x - logGamma(a))
+	front := rng.Exp(float64(a*rng.Log(x)) - x - logGamma(a))
 	if x < a+1 {
 		term := 1 / a
 		sum := term
@@ -143,5 +142,5 @@ func logGamma(a float64) float64 {
 		series = float64(series*z) + c
 	}
 	const halfLogTwoPi = 0.91893853320467274178
-	return float64((a-0.5)*sim.Log(a)) - a + halfLogTwoPi + series/a - sim.Log(shift)
+	return float64((a-0.5)*rng.Log(a)) - a + halfLogTwoPi + series/a - rng.Log(shift)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 )
 
@@ -30,7 +30,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 // then clamped; the scale makes up for the clamping.
 type sizes struct {
 	sequence
-	rounding sim.Stream
+	rounding rng.Stream
 	scale    float64 // bytes
 	granule  float64
 	min, max float64
@@ -76,7 +76,7 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	}
 	s := sizes{
 		sequence: newSequence(fitted, seed, name+"/size"),
-		rounding: sim.NewStream(seed, name+"/size/rounding"),
+		rounding: rng.NewStream(seed, name+"/size/rounding"),
 		granule:  float64(cfg.Granule), min: float64(cfg.Min), max: float64(cfg.Max),
 	}
 	return s, s.calibrate(float64(cfg.Mean), cfg.Shape)

@@ -20,7 +20,7 @@ import (
 	"io"
 
 	"farflash/block"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -80,7 +80,7 @@ type Generator struct {
 	cfg   Config
 	flows [2]flow     // by block.Read, block.Write
 	times [2]arrivals // of the flows; the first alone when they share one stream
-	mix   sim.Stream
+	mix   rng.Stream
 	now   units.Duration
 	made  int64
 	err   error
@@ -115,7 +115,7 @@ func New(cfg Config) (*Generator, error) {
 		}
 	}
 	if cfg.shared() {
-		g.mix = sim.NewStream(cfg.Seed, cfg.Name+"/mix")
+		g.mix = rng.NewStream(cfg.Seed, cfg.Name+"/mix")
 		if cfg.QueueDepth == 0 {
 			var err error
 			if g.times[0], err = newArrivals(cfg.Interarrival, cfg.Seed, cfg.Name); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"farflash/block"
-	"farflash/sim"
+	"farflash/rng"
 	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
@@ -131,7 +131,7 @@ func TestZipfHasItsDistribution(t *testing.T) {
 	const n, draws = 50, 400000
 	for _, theta := range []float64{0.2, 0.99, 1, 1.000001, 1.5, 3} {
 		z := newZipf(n, theta)
-		s := sim.NewStream(1, "zipf")
+		s := rng.NewStream(1, "zipf")
 		var seen [n + 1]float64
 		for range draws {
 			seen[z.next(&s)]++
@@ -151,7 +151,7 @@ func TestZipfHasItsDistribution(t *testing.T) {
 		}
 	}
 	big := newZipf(1<<45, 0.99)
-	s := sim.NewStream(1, "zipf")
+	s := rng.NewStream(1, "zipf")
 	for range 100000 {
 		if k := big.next(&s); k < 1 || k > 1<<45 {
 			t.Fatalf("draw %d", k)

@@ -1,9 +1,8 @@
 package synth
 
 import (
+	"farflash/rng"
 	"math"
-
-	"farflash/sim"
 )
 
 // zipf draws k from 1 to n with probability proportional to k^-theta, in constant time and memory, by rejection-inversion
@@ -23,7 +22,7 @@ func newZipf(n int64, theta float64) zipf {
 	return z
 }
 
-func (z *zipf) next(s *sim.Stream) int64 {
+func (z *zipf) next(s *rng.Stream) int64 {
 	for {
 		u := z.high + float64(s.Float64()*(z.low-z.high))
 		x := z.inverse(u)
@@ -34,18 +33,18 @@ func (z *zipf) next(s *sim.Stream) int64 {
 	}
 }
 
-func (z *zipf) density(x float64) float64 { return sim.Exp(-z.theta * sim.Log(x)) }
+func (z *zipf) density(x float64) float64 { return rng.Exp(-z.theta * rng.Log(x)) }
 
 // integral returns (x^(1-theta) - 1)/(1-theta), or log x where theta is 1, without the cancellation near it.
 func (z *zipf) integral(x float64) float64 {
-	l := sim.Log(x)
+	l := rng.Log(x)
 	return l * growth((1-z.theta)*l)
 }
 
 // inverse returns the x whose integral is y.
 func (z *zipf) inverse(y float64) float64 {
 	t := max(y*(1-z.theta), -1)
-	return sim.Exp(y * decline(t))
+	return rng.Exp(y * decline(t))
 }
 
 // growth returns (e^t - 1)/t.
@@ -53,7 +52,7 @@ func growth(t float64) float64 {
 	if math.Abs(t) < 1e-4 {
 		return 1 + float64(t/2*(1+float64(t/3*(1+t/4))))
 	}
-	return (sim.Exp(t) - 1) / t
+	return (rng.Exp(t) - 1) / t
 }
 
 // decline returns log(1+t)/t.
@@ -61,7 +60,7 @@ func decline(t float64) float64 {
 	if math.Abs(t) < 1e-4 {
 		return 1 - float64(t*(0.5-float64(t*(1.0/3-t/4))))
 	}
-	return sim.Log(1+t) / t
+	return rng.Log(1+t) / t
 }
 
 // permutation is a random bijection of 0..n-1 in constant memory: a four-round Feistel network on the smallest even number of
@@ -79,7 +78,7 @@ func newPermutation(n int64, seed uint64, name string) permutation {
 		p.half++
 	}
 	p.mask = 1<<p.half - 1
-	s := sim.NewStream(seed, name)
+	s := rng.NewStream(seed, name)
 	for i := range p.keys {
 		p.keys[i] = s.Uint64()
 	}
@@ -91,7 +90,7 @@ func (p *permutation) at(k int64) int64 {
 	for {
 		left, right := v>>p.half, v&p.mask
 		for _, key := range p.keys {
-			z := (right + key) * 0x9e3779b97f4a7c15
+			z := (right + key) * rng.Golden
 			z = (z ^ z>>29) * 0xbf58476d1ce4e5b9
 			left, right = right, left^z>>32&p.mask
 		}

@@ -1,12 +1,11 @@
 package trace
 
 import (
+	"farflash/rng"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-
-	"farflash/sim"
 )
 
 // sorter puts events in order of time, those of equal times in file order, within a window of events.
@@ -145,7 +144,7 @@ func (s *spread) gather(r *Reader) error {
 		}
 		s.second = append(s.second, s.ahead)
 	}
-	stream := sim.NewStream(s.seed, "workload/trace/second/"+strconv.FormatInt(s.second[0].at.sec, 10))
+	stream := rng.NewStream(s.seed, "workload/trace/second/"+strconv.FormatInt(s.second[0].at.sec, 10))
 	s.at = s.at[:0]
 	for range s.second {
 		s.at = append(s.at, stream.IntN(psPerSecond))

@@ -1,25 +1,14 @@
-package mqsimgen
+package rng
 
-// generator is MQSim's variant of L'Ecuyer's combined multiple recursive generator MRG32k3a (Operations Research 47(1), 1999):
-// the multipliers are his, the moduli m1 and m2 are used as MQSim has them. It runs in float64, as there: the first states after
+// MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, the moduli m1 and m2 are used as MQSim has them. It runs in float64, as there: the first states after
 // seeding may be negative, and then a sum of products can exceed 2^53 and is rounded.
-type generator struct {
+type MQSim struct {
 	s [2][3]float64
 }
 
-const (
-	norm = 2.328306549295728e-10
-	m1   = 4294967087.0
-	m2   = 4294944443.0
-	a12  = 1403580.0
-	a13  = -810728.0
-	a21  = 527612.0
-	a23  = -1370589.0
-)
-
-// newGenerator seeds a generator: all ones, advanced by (seed/200 + 1) * 2^(seed mod 200) steps.
-func newGenerator(seed int32) generator {
-	g := generator{[2][3]float64{{1, 1, 1}, {1, 1, 1}}}
+// NewMQSim seeds a generator: all ones, advanced by (seed/200 + 1) * 2^(seed mod 200) steps.
+func NewMQSim(seed int32) MQSim {
+	g := MQSim{[2][3]float64{{1, 1, 1}, {1, 1, 1}}}
 	g.advance(int64(seed/200+1), int(seed%200))
 	return g
 }
@@ -27,12 +16,12 @@ func newGenerator(seed int32) generator {
 // advance jumps ahead by n * 2^e steps with powers of the transition matrices. The products of two residues exceed 63 bits and
 // wrap around, in MQSim as here (integer overflow wraps in both languages), so the states reached are not those of the true
 // jump; they are merely the ones that MQSim uses.
-func (g *generator) advance(n int64, e int) {
+func (g *MQSim) advance(n int64, e int) {
 	matrices := [2][3][3]int64{
-		{{0, 1, 0}, {0, 0, 1}, {residue(a13, m1), residue(a12, m1), 0}},
-		{{0, 1, 0}, {0, 0, 1}, {residue(a23, m2), 0, residue(a21, m2)}},
+		{{0, 1, 0}, {0, 0, 1}, {mrgM1 - mrgA13, mrgA12, 0}},
+		{{0, 1, 0}, {0, 0, 1}, {mrgM2 - mrgA23, 0, mrgA21}},
 	}
-	moduli := [2]int64{int64(m1), int64(m2)}
+	moduli := [2]int64{mrgM1, mrgM2}
 	for i := range matrices {
 		power, modulus := &matrices[i], moduli[i]
 		for range e {
@@ -56,13 +45,6 @@ func (g *generator) advance(n int64, e int) {
 	}
 }
 
-func residue(v, m float64) int64 {
-	if v < 0 {
-		v += m
-	}
-	return int64(v)
-}
-
 func square(a *[3][3]int64, m int64) {
 	var d [3][3]int64
 	for i := range d {
@@ -84,17 +66,17 @@ func apply(a *[3][3]int64, u [3]int64, m int64) (w [3]int64) {
 	return w
 }
 
-// next returns a number in (0, 1).
-func (g *generator) next() float64 {
-	p1 := reduce(float64(a12*g.s[0][1])+float64(a13*g.s[0][0]), int64(m1))
+// Next returns a number in (0, 1).
+func (g *MQSim) Next() float64 {
+	p1 := reduce(float64(mrgA12*g.s[0][1])-float64(mrgA13*g.s[0][0]), mrgM1)
 	g.s[0] = [3]float64{g.s[0][1], g.s[0][2], p1}
-	p2 := reduce(float64(a21*g.s[1][2])+float64(a23*g.s[1][0]), int64(m2))
+	p2 := reduce(float64(mrgA21*g.s[1][2])-float64(mrgA23*g.s[1][0]), mrgM2)
 	g.s[1] = [3]float64{g.s[1][1], g.s[1][2], p2}
 	p := p1 - p2
 	if p < 0 {
-		p += m1
+		p += mrgM1
 	}
-	return (p + 1) * norm
+	return (p + 1) * mrgNorm
 }
 
 // reduce returns x modulo m, not negative. m is a constant where this is inlined, and
@@ -108,7 +90,7 @@ func reduce(x float64, m int64) float64 {
 	return float64(r)
 }
 
-// between returns a whole number from a to b, both included.
-func (g *generator) between(a, b uint64) uint64 {
-	return a + uint64(float64(b-a+1)*g.next())
+// Between returns a whole number from a to b, both included.
+func (g *MQSim) Between(a, b uint64) uint64 {
+	return a + uint64(float64(b-a+1)*g.Next())
 }

@@ -1,7 +1,7 @@
-package sim
+package rng
 
 // NS3Draws are the numbers that an ns-3 program draws which makes a new random variable for each: the
-// first of each stream of MRG32k3a (L'Ecuyer, Operations Research 47(1), 1999), stream after stream. ns-3 seeds all
+// first of each stream of MRG32k3a (mrg32k3a.go), stream after stream. ns-3 seeds all
 // streams with one number, sets them 2^127 steps apart, and has each run begin 2^76 steps
 // further on.
 type NS3Draws struct {
@@ -11,16 +11,14 @@ type NS3Draws struct {
 
 type matrix [3][3]uint64
 
-// The generator's moduli and its transitions of one step.
+// The moduli, and the transitions of one step.
 var (
-	mrgModuli = [2]uint64{4294967087, 4294944443}
+	mrgModuli = [2]uint64{mrgM1, mrgM2}
 	mrgStep   = [2]matrix{
-		{{0, 1, 0}, {0, 0, 1}, {4294967087 - 810728, 1403580, 0}},
-		{{0, 1, 0}, {0, 0, 1}, {4294944443 - 1370589, 0, 527612}},
+		{{0, 1, 0}, {0, 0, 1}, {mrgM1 - mrgA13, mrgA12, 0}},
+		{{0, 1, 0}, {0, 0, 1}, {mrgM2 - mrgA23, 0, mrgA21}},
 	}
 )
-
-const mrgNorm = 2.328306549295727688e-10
 
 // NewNS3Draws begins with a stream of a run, seeded with 1 as ns-3 is if nothing else is said.
 func NewNS3Draws(run, stream uint64) *NS3Draws {
@@ -42,10 +40,10 @@ func NewNS3Draws(run, stream uint64) *NS3Draws {
 // Next is the next stream's first number, in (0, 1).
 func (d *NS3Draws) Next() float64 {
 	// With its modulus a constant, a remainder is a multiplication.
-	const m0, m1 = 4294967087, 4294944443
+	const m0, m1 = mrgM1, mrgM2
 	a, b := &d.s[0], &d.s[1]
-	x := (1403580*a[1] + (m0-810728)*a[0]) % m0
-	y := (527612*b[2] + (m1-1370589)*b[0]) % m1
+	x := (mrgA12*a[1] + (m0-mrgA13)*a[0]) % m0
+	y := (mrgA21*b[2] + (m1-mrgA23)*b[0]) % m1
 	var s, t [3]uint64
 	for i := range 3 {
 		j, k := &d.jump[0][i], &d.jump[1][i]

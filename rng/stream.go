@@ -1,4 +1,13 @@
-package sim
+// Package rng makes the pseudo-random numbers of models, and the logarithm, exponential and power that they are shaped with: the
+// same bits on every machine.
+//
+// Its main type is Stream, a generator that a trial's seed and a component's name determine. Mix and SplitMix (mix.go) spread
+// numbers that are close; Log, Exp and Pow (math.go) are what models use instead of math's; NS3Draws and MQSim
+// are the generators of those two simulators, number by number, both on MRG32k3a (mrg32k3a.go).
+//
+// What it leaves out: distributions beyond the exponential and the normal (workload/synth has them), and secrets: nothing here is
+// hard to guess.
+package rng
 
 import (
 	"math"
@@ -25,14 +34,8 @@ func NewStream(seed uint64, name string) Stream {
 		h = (h ^ uint64(name[i])) * 1099511628211
 	}
 	var s Stream
-	s.pcg.Seed(mix(seed+0x9e3779b97f4a7c15), mix(h^mix(seed)))
+	s.pcg.Seed(Mix(seed+Golden), Mix(h^Mix(seed)))
 	return s
-}
-
-func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // Uint64 returns 64 uniform bits.
@@ -44,7 +47,7 @@ func (s *Stream) Float64() float64 { return float64(s.pcg.Uint64()>>11) * 0x1p-5
 // IntN returns a uniform integer in [0, n). n must be positive.
 func (s *Stream) IntN(n int64) int64 {
 	if n <= 0 {
-		panic("sim: IntN of a number that is not positive")
+		panic("rng: IntN of a number that is not positive")
 	}
 	// Lemire's multiply-and-reject: no modulo bias, one multiplication mostly.
 	bound := uint64(n)
