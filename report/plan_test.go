@@ -8,14 +8,14 @@ import (
 
 	"farflash/internal/term"
 	"farflash/report"
-	"farflash/scenario"
 	"farflash/scenario/plan"
+	"farflash/shape"
 	"farflash/tco"
 )
 
 func planned(t *testing.T, text string, jobs []tco.Workload) *plan.Outcome {
 	t.Helper()
-	p, err := plan.Load(scenario.Source{File: "rack.yaml", Text: []byte(text)}, jobs)
+	p, err := plan.Load(shape.Source{File: "rack.yaml", Text: []byte(text)}, jobs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
 )
 
@@ -19,8 +19,8 @@ workload:
 ssd: mqsim-default
 `
 
-func studiedSource() scenario.Source {
-	return scenario.Source{File: "studied.yaml", Text: []byte(studied)}
+func studiedSource() shape.Source {
+	return shape.Source{File: "studied.yaml", Text: []byte(studied)}
 }
 
 // outcomes makes up what became of a plan's trials.
@@ -41,7 +41,7 @@ func comparison3(t *testing.T, reps int, fill func(r *result.Result, arm, rep in
 	t.Helper()
 	p, err := study.NewComparison([]study.Arm{
 		{Label: "studied", Source: studiedSource()},
-		{Label: "over_provisioning=28%", Source: studiedSource(), Changes: []scenario.Change{{Path: "ssd.over_provisioning", Value: "28%"}}},
+		{Label: "over_provisioning=28%", Source: studiedSource(), Changes: []shape.Change{{Path: "ssd.over_provisioning", Value: "28%"}}},
 		{Label: "<again>", Source: studiedSource()},
 	}, 1, reps)
 	if err != nil {

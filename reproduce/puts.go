@@ -2,9 +2,8 @@ package reproduce
 
 import (
 	"context"
+	"farflash/shape"
 	"fmt"
-
-	"farflash/scenario"
 )
 
 // puts are clusters of the Replicast paper, each run in two ways over five seeds: by the rules of the paper's simulator, with the
@@ -42,14 +41,14 @@ func (x *putCase) label() string {
 }
 
 // changes are what makes the preset a case.
-func (x *putCase) changes(w way) []scenario.Change {
-	list := []scenario.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)}, {Path: "object_cluster.protocol", Value: x.protocol},
+func (x *putCase) changes(w way) []shape.Change {
+	list := []shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)}, {Path: "object_cluster.protocol", Value: x.protocol},
 		{Path: "object_cluster.chunk", Value: x.chunk}, {Path: "object_cluster.disk.rate", Value: x.disk + "MiB/s"}}
 	if w == inSteadyState {
-		return append(list, scenario.Change{Path: "measure.until", Value: x.steady})
+		return append(list, shape.Change{Path: "measure.until", Value: x.steady})
 	}
-	return append(list, scenario.Change{Path: "object_cluster.compat", Value: "surge-d92018f"},
-		scenario.Change{Path: "measure.until", Value: x.surge}, scenario.Change{Path: "measure.warm_up", Value: "none"})
+	return append(list, shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"},
+		shape.Change{Path: "measure.until", Value: x.surge}, shape.Change{Path: "measure.warm_up", Value: "none"})
 }
 
 // run runs all of them.

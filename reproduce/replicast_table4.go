@@ -2,9 +2,8 @@ package reproduce
 
 import (
 	"context"
+	"farflash/shape"
 	"fmt"
-
-	"farflash/scenario"
 )
 
 func replicastTable4() Experiment {
@@ -61,14 +60,14 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 		{"writes reach the HDDs at random", labHDDs * hddWrites * chunk, "assumed: 10 x 120 writes a second"},
 		{"targets do just what was measured", writes * chunk, "not assumed but taken from the table: a replica every 143 us at each target, whatever it is that takes so long"},
 	}
-	changes := func(a labArm, gateways, each int, more ...scenario.Change) []scenario.Change {
-		return append([]scenario.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(gateways)}, {Path: "object_cluster.outstanding", Value: fmt.Sprint(each)}, {Path: "object_cluster.protocol", Value: "replicast-h"},
+	changes := func(a labArm, gateways, each int, more ...shape.Change) []shape.Change {
+		return append([]shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(gateways)}, {Path: "object_cluster.outstanding", Value: fmt.Sprint(each)}, {Path: "object_cluster.protocol", Value: "replicast-h"},
 			{Path: "object_cluster.targets", Value: fmt.Sprint(labTargets)}, {Path: "object_cluster.group", Value: "5"}, {Path: "object_cluster.chunk", Value: "16KiB"},
 			{Path: "object_cluster.disk.rate", Value: fmt.Sprintf("%.0fB/s", a.rate)}, {Path: "measure.until", Value: "1s"}}, more...)
 	}
 	// By SURGE's rules a gateway has one chunk outstanding, so that 57 chunks need 57 gateways, each with a link of its own: "simply
 	// adding more initiators", section IV-A.
-	surge := scenario.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
+	surge := shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
 	var trials []trial
 	for _, a := range arms {
 		for seed := uint64(1); seed <= replicastSeeds; seed++ {
@@ -81,7 +80,7 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 	multicast := len(trials)
 	for seed := uint64(1); seed <= replicastSeeds; seed++ {
 		trials = append(trials, trial{label: arms[0].label + ", 57 gateways with Replicast-M, as SURGE", seed: seed,
-			changes: changes(arms[0], 57, 1, surge, scenario.Change{Path: "object_cluster.protocol", Value: "replicast-m"}, scenario.Change{Path: "measure.until", Value: "100ms"})})
+			changes: changes(arms[0], 57, 1, surge, shape.Change{Path: "object_cluster.protocol", Value: "replicast-m"}, shape.Change{Path: "measure.until", Value: "100ms"})})
 	}
 	mean := func(from int, metric string) float64 {
 		sum := 0.0

@@ -17,6 +17,7 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/scenario"
+	"farflash/shape"
 )
 
 // Experiment is one table or figure of a paper.
@@ -116,7 +117,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
 
 // measure runs a scenario's text and returns its metrics by name.
 func measure(ctx context.Context, name, text string, o Options) (map[string]float64, error) {
-	s, err := scenario.Parse(scenario.Source{File: name, Text: []byte(text)}, nil)
+	s, err := scenario.Parse(shape.Source{File: name, Text: []byte(text)}, nil)
 	if err != nil {
 		return nil, err
 	}

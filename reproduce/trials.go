@@ -9,12 +9,13 @@ import (
 
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/shape"
 )
 
 // trial is a run of a preset with changes. Its seed is added to that of the experiment.
 type trial struct {
 	label   string
-	changes []scenario.Change
+	changes []shape.Change
 	seed    uint64
 	keep    bool // the chunks that were done
 	result  *result.Result

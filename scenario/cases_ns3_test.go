@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"farflash/peer"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -130,15 +131,15 @@ func runCase(t testing.TB, dir string, o caseOptions) *Outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var changes []Change
+	var changes []shape.Change
 	for _, x := range o.set {
-		ch, err := ParseChange(x)
+		ch, err := shape.ParseChange(x)
 		if err != nil {
 			t.Fatal(err)
 		}
 		changes = append(changes, ch)
 	}
-	s, err := Parse(Source{File: "case.yaml", Text: []byte(c.Text())}, changes)
+	s, err := Parse(shape.Source{File: "case.yaml", Text: []byte(c.Text())}, changes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"farflash/cluster"
 	"farflash/fabric/topo"
 	"farflash/result"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -84,24 +85,24 @@ func (s *Scenario) clusterHosts(hosts []int32) ([]int32, error) {
 }
 
 // checkClusterNetwork checks that there is a network if the cluster has one, with links as the cluster's, and makes the cluster reckon with its delays.
-func (s *Scenario) checkClusterNetwork(d *decoder) {
+func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	c := s.ObjectCluster
 	if c.Core != cluster.CorePacket {
 		if s.Fabric != nil {
-			d.fail(s.where("fabric"), "fabric: an object cluster has its network with object_cluster.core: packet only; set that, or leave fabric out")
+			d.Fail(s.where("fabric"), "fabric: an object cluster has its network with object_cluster.core: packet only; set that, or leave fabric out")
 		}
 		return
 	}
 	if s.Fabric == nil {
-		d.fail(s.where("object_cluster.core"), "object_cluster.core: there is no section fabric that says which network; add one, such as fabric: {topology: {star: {hosts: %d}}, host_link: %v}", c.Gateways+c.Targets, c.Link.Rate)
+		d.Fail(s.where("object_cluster.core"), "object_cluster.core: there is no section fabric that says which network; add one, such as fabric: {topology: {star: {hosts: %d}}, host_link: %v}", c.Gateways+c.Targets, c.Link.Rate)
 		return
 	}
 	s.checkFabric(d)
-	if len(d.errs) > 0 {
+	if len(d.Errs) > 0 {
 		return
 	}
-	if _, said := d.set["object_cluster.link.rate"]; said && c.Link.Rate != s.Fabric.HostLink {
-		d.fail(s.where("object_cluster.link.rate"), "object_cluster.link.rate: the hosts' links have %v, by fabric.host_link; leave one of both out", s.Fabric.HostLink)
+	if _, said := d.Set["object_cluster.link.rate"]; said && c.Link.Rate != s.Fabric.HostLink {
+		d.Fail(s.where("object_cluster.link.rate"), "object_cluster.link.rate: the hosts' links have %v, by fabric.host_link; leave one of both out", s.Fabric.HostLink)
 	}
 	c.Link.Rate = s.Fabric.HostLink
 	g, err := s.Fabric.graph(s)
@@ -110,10 +111,10 @@ func (s *Scenario) checkClusterNetwork(d *decoder) {
 	}
 	hosts := hostsOf(g)
 	if _, err := s.clusterHosts(hosts); err != nil {
-		d.fail(s.where("fabric.topology"), "%v", err)
+		d.Fail(s.where("fabric.topology"), "%v", err)
 		return
 	}
-	if _, said := d.set["object_cluster.link.trip"]; !said {
+	if _, said := d.Set["object_cluster.link.trip"]; !said {
 		c.Link.Trip = farthest(g, hosts, s.Fabric.Payload)
 	}
 }

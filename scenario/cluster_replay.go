@@ -8,6 +8,7 @@ import (
 	"farflash/block"
 	"farflash/cluster"
 	"farflash/rng"
+	"farflash/shape"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -88,13 +89,13 @@ func (s *Scenario) readShare(seed uint64) (units.Fraction, error) {
 }
 
 // checkChunks checks what an object cluster takes from other sections: a drive for its targets, and a trace of its requests.
-func (s *Scenario) checkChunks(d *decoder) {
+func (s *Scenario) checkChunks(d *shape.Decoder) {
 	c := s.ObjectCluster
 	switch ssd := c.Disk.Model == cluster.ModelSSD; {
 	case ssd && s.SSD == nil:
-		d.fail(s.where("object_cluster.disk.model"), "object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: tlc-enterprise")
+		d.Fail(s.where("object_cluster.disk.model"), "object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: tlc-enterprise")
 	case !ssd && s.SSD != nil:
-		d.fail(s.where("ssd"), "ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set that, or leave ssd out")
+		d.Fail(s.where("ssd"), "ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set that, or leave ssd out")
 	}
 	if s.SSD != nil {
 		s.SSD.finish(d, s.where, "ssd")
@@ -106,20 +107,20 @@ func (s *Scenario) checkChunks(d *decoder) {
 		return
 	}
 	if len(s.Workload) > 1 || s.Workload[0].Trace == nil {
-		d.fail(s.where("workload"), "workload: an object cluster replays one trace; leave out all others, or say with object_cluster.load how many chunks come")
+		d.Fail(s.where("workload"), "workload: an object cluster replays one trace; leave out all others, or say with object_cluster.load how many chunks come")
 		return
 	}
 	if s.Workload[0].Closed > 0 {
-		d.fail(s.where("workload[0].closed"), "workload[0].closed: how many chunks a gateway works on is object_cluster.outstanding; leave closed out")
+		d.Fail(s.where("workload[0].closed"), "workload[0].closed: how many chunks a gateway works on is object_cluster.outstanding; leave closed out")
 	}
 	if c.Load != (cluster.Load{}) {
-		d.fail(s.where("object_cluster.load"), "object_cluster.load: the trace says when chunks come; leave one of both out")
+		d.Fail(s.where("object_cluster.load"), "object_cluster.load: the trace says when chunks come; leave one of both out")
 	}
 	if c.Reads > 0 {
-		d.fail(s.where("object_cluster.reads"), "object_cluster.reads: the trace says what is read; leave one of both out")
+		d.Fail(s.where("object_cluster.reads"), "object_cluster.reads: the trace says what is read; leave one of both out")
 	}
 	if !c.Control.Queued {
-		d.fail(s.where("object_cluster.control.queued"), "object_cluster.control.queued: a trace needs links that carry one frame at a time; use true")
+		d.Fail(s.where("object_cluster.control.queued"), "object_cluster.control.queued: a trace needs links that carry one frame at a time; use true")
 	}
 }
 

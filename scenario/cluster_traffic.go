@@ -8,6 +8,7 @@ import (
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
 	"farflash/result"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/stats"
 	"farflash/units"
@@ -51,15 +52,15 @@ func (s *Scenario) absentOfCluster() []string {
 }
 
 // checkClusterSections refuses sections that the protocol has no use for.
-func (s *Scenario) checkClusterSections(d *decoder) {
+func (s *Scenario) checkClusterSections(d *shape.Decoder) {
 	use := map[string]string{"object_cluster.traffic": "exchange events; leave it out, or use a protocol such as storm", "object_cluster.tier": "fill tiers; leave it out, or use protocol: tiering"}
 	for _, section := range s.absentOfCluster() {
-		if _, said := d.set[section]; said {
-			d.fail(s.where(section), "%s: gateways with %v do not %s", section, s.ObjectCluster.Protocol, use[section])
+		if _, said := d.Set[section]; said {
+			d.Fail(s.where(section), "%s: gateways with %v do not %s", section, s.ObjectCluster.Protocol, use[section])
 		}
 	}
 	if len(s.absentOfCluster()) < 2 && len(s.Workload) > 0 {
-		d.fail(s.where("workload"), "workload: %v has a load of its own and replays no trace; leave it out, or use a protocol such as replicast-m", s.ObjectCluster.Protocol)
+		d.Fail(s.where("workload"), "workload: %v has a load of its own and replays no trace; leave it out, or use a protocol such as replicast-m", s.ObjectCluster.Protocol)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"farflash/ftl"
 	"farflash/peer"
+	"farflash/shape"
 	"farflash/ssd"
 	"farflash/ssd/nand"
 	"farflash/units"
@@ -87,7 +88,7 @@ func FromMQSim(device, workloads string, number int, compat Compat) (*Conversion
 		s.SSD.Quirks = ssd.Quirks{}
 	}
 	// What was made must be a scenario: it is read back as one.
-	if _, err := Parse(Source{File: s.Name + ".yaml", Text: []byte(s.Resolved())}, nil); err != nil {
+	if _, err := Parse(shape.Source{File: s.Name + ".yaml", Text: []byte(s.Resolved())}, nil); err != nil {
 		return nil, fmt.Errorf("%s and %s make no possible drive:\n%w", device, workloads, err)
 	}
 	return c, nil

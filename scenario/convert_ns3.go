@@ -11,6 +11,7 @@ import (
 	"farflash/fabric"
 	"farflash/fabric/topo"
 	"farflash/peer"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -57,7 +58,7 @@ func FromNS3(config, compat string) (*Conversion, error) {
 		return nil, err
 	}
 	// What was made must be a scenario: it is read back as one.
-	if _, err := Parse(Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())}, nil); err != nil {
+	if _, err := Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())}, nil); err != nil {
 		return nil, fmt.Errorf("%s makes no possible network:\n%w", config, err)
 	}
 	return c.Conversion, nil

@@ -8,6 +8,7 @@ import (
 
 	"farflash/fabric"
 	"farflash/fabric/cc"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -178,7 +179,7 @@ func convertNS3(t *testing.T, config, topology, flows, compat string) *Conversio
 		t.Fatal(err)
 	}
 	// What it says is what it is.
-	s, err := Parse(Source{File: "a.yaml", Text: []byte(c.Text())}, nil)
+	s, err := Parse(shape.Source{File: "a.yaml", Text: []byte(c.Text())}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

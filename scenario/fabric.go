@@ -13,6 +13,7 @@ import (
 	"farflash/fabric/topo"
 	"farflash/internal/spelling"
 	"farflash/peer"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/units"
 	"farflash/workload/flows"
@@ -98,10 +99,10 @@ func defaultFabric() Fabric {
 // use by convention.
 const dataClass = 3
 
-// prepare sets the peer's values before the section's own.
-func (x *Fabric) prepare(_ *decoder, n *node, _ string) {
-	c := n.get("compat")
-	if c == nil || c.kind != scalarNode || x.Compat.UnmarshalText([]byte(c.text)) != nil {
+// Prepare sets the peer's values before the section's own.
+func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
+	c := n.Get("compat")
+	if c == nil || c.Kind != shape.Scalar || x.Compat.UnmarshalText([]byte(c.Text)) != nil {
 		return // decoding it reports what is wrong
 	}
 	x.Config = x.Compat.config()
@@ -128,19 +129,19 @@ func (x *Fabric) settings() fabric.Config {
 }
 
 // checkFabric checks a network's section and its flows.
-func (s *Scenario) checkFabric(d *decoder) {
+func (s *Scenario) checkFabric(d *shape.Decoder) {
 	x := s.Fabric
 	fail := func(path string, err error) {
 		for _, e := range split(err) {
 			key, rest, ok := strings.Cut(e.Error(), ": ")
 			if !ok || strings.ContainsAny(key, " >") {
-				d.fail(s.where(path), "%s: %v", path, e)
+				d.Fail(s.where(path), "%s: %v", path, e)
 				continue
 			}
 			if inner, tail, ok := strings.Cut(rest, ": "); key == "congestion_control" && ok && !strings.Contains(inner, " ") {
-				key, rest = joinPath(key, inner), tail
+				key, rest = units.JoinPath(key, inner), tail
 			}
-			d.fail(s.where(joinPath(path, key)), "%s: %s", joinPath(path, key), rest)
+			d.Fail(s.where(units.JoinPath(path, key)), "%s: %s", units.JoinPath(path, key), rest)
 		}
 	}
 	if x.HostLink <= 0 {
@@ -172,15 +173,15 @@ func (s *Scenario) checkFabric(d *decoder) {
 		}
 	}
 	if len(s.Flows) == 0 && len(s.Targets) == 0 && s.ObjectCluster == nil {
-		d.fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
+		d.Fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
 	}
 	for i := range s.Flows {
 		s.checkClasses(d, i)
 	}
 	if s.Measure.Until.Steady && len(s.Targets) == 0 {
-		d.fail(s.where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
+		d.Fail(s.where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
 	}
-	if len(d.errs) > 0 {
+	if len(d.Errs) > 0 {
 		return
 	}
 	g, err := x.graph(s)
@@ -195,7 +196,7 @@ func (s *Scenario) checkFabric(d *decoder) {
 		path := fmt.Sprintf("flows[%d]", i)
 		if s.Flows[i].File != "" {
 			if _, err := s.fileFlows(&s.Flows[i], g); err != nil {
-				d.fail(s.where(path+".file"), "%s.file: %v", path, err)
+				d.Fail(s.where(path+".file"), "%s.file: %v", path, err)
 			}
 		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
 			fail(path, err)
@@ -204,7 +205,7 @@ func (s *Scenario) checkFabric(d *decoder) {
 	for i, f := range x.Failures {
 		if _, err := link(g, f.A, f.B); err != nil {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
-			d.fail(s.where(path), "%s: %v", path, err)
+			d.Fail(s.where(path), "%s: %v", path, err)
 		}
 	}
 	// Whether a switch's buffer suffices only the network itself can tell. A large one takes seconds to
@@ -219,12 +220,12 @@ func (s *Scenario) checkFabric(d *decoder) {
 }
 
 // checkClasses holds that no flow is in the class of control traffic.
-func (s *Scenario) checkClasses(d *decoder, i int) {
+func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	f := &s.Flows[i]
 	path := fmt.Sprintf("flows[%d]", i)
 	wrong := func(path string, class uint8) {
 		if class == 0 || class >= fabric.MaxClasses {
-			d.fail(s.where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
+			d.Fail(s.where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
 		}
 	}
 	if f.File == "" && len(f.List) == 0 {
@@ -305,7 +306,7 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 		if f.File == "" {
 			src, err := flows.New(f.Config, s.offered(g, i, seed))
 			if err != nil {
-				return nil, 0, 0, &Error{s.where(path), fmt.Sprintf("%s.%v", path, err)}
+				return nil, 0, 0, &shape.Error{At: s.where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
 			}
 			all = append(all, src)
 			known = -1
@@ -317,7 +318,7 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 		}
 		list, err := s.fileFlows(f, g)
 		if err != nil {
-			return nil, 0, 0, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+			return nil, 0, 0, &shape.Error{At: s.where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
 		}
 		for i := range list {
 			classes |= 1 << list[i].Class

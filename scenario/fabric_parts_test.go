@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"context"
+	"farflash/shape"
 	"fmt"
 	"testing"
 )
@@ -40,7 +41,7 @@ measure: {warm_up: 50us}
 `, c.more)
 			var want []byte
 			for _, parts := range counts {
-				s, err := Parse(Source{File: "parts.yaml", Text: []byte(text)}, []Change{{Path: "fabric.parts", Value: fmt.Sprint(parts)}})
+				s, err := Parse(shape.Source{File: "parts.yaml", Text: []byte(text)}, []shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(parts)}})
 				if err != nil {
 					t.Fatal(err)
 				}

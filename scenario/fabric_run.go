@@ -11,6 +11,7 @@ import (
 	"farflash/fabric"
 	"farflash/fabric/topo"
 	"farflash/result"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -136,7 +137,7 @@ func (y *network) use(classes uint8) error {
 			continue
 		}
 		if err := y.net.Use(c); err != nil {
-			return &Error{y.s.where("fabric"), fmt.Sprintf("fabric.%v", err)}
+			return &shape.Error{At: y.s.where("fabric"), Msg: fmt.Sprintf("fabric.%v", err)}
 		}
 	}
 	return nil
@@ -148,21 +149,21 @@ func (y *network) make(seed uint64, sink fabric.Sink) error {
 	y.clock = y.eng
 	var err error
 	if y.graph, err = x.graph(s); err != nil {
-		return &Error{s.where("fabric.topology"), fmt.Sprintf("fabric.%v", err)}
+		return &shape.Error{At: s.where("fabric.topology"), Msg: fmt.Sprintf("fabric.%v", err)}
 	}
 	y.hosts = hostsOf(y.graph)
 	if y.net, err = fabric.New(x.settings(), y.graph, y.eng, sink, seed, "fabric"); err != nil {
-		return &Error{s.where("fabric"), fmt.Sprintf("fabric: %v", err)}
+		return &shape.Error{At: s.where("fabric"), Msg: fmt.Sprintf("fabric: %v", err)}
 	}
 	for i, f := range x.Failures {
 		l, err := link(y.graph, f.A, f.B)
 		if err != nil {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
-			return &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+			return &shape.Error{At: s.where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
 		}
 		if err := y.net.Fail(l, f.At, f.Until); err != nil {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
-			return &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+			return &shape.Error{At: s.where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
 		}
 	}
 	y.net.OnStuck = func(x fabric.Stuck) {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"farflash/shape"
 	"strings"
 	"testing"
 )
@@ -82,8 +83,8 @@ func TestFabricMistakes(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			var errs Errors
-			var one *Error
+			var errs shape.Errors
+			var one *shape.Error
 			if !errors.As(err, &errs) && !errors.As(err, &one) {
 				t.Errorf("error %v is not located", err)
 			}

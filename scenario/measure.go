@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -113,28 +114,28 @@ func (u *Until) UnmarshalText(text []byte) error {
 }
 
 // checkFiles holds that what is to be written is there to be written.
-func (m *Measure) checkFiles(d *decoder, where func(string) Position, network, system bool) {
+func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position, network, system bool) {
 	if network && m.Requests {
-		d.fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
+		d.Fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
 	}
 	if !network && m.Flows {
-		d.fail(where("measure.flows"), "measure.flows: only a network alone has flows; use requests: true for requests")
+		d.Fail(where("measure.flows"), "measure.flows: only a network alone has flows; use requests: true for requests")
 	}
 	if !network && !system && m.Pauses {
-		d.fail(where("measure.pauses"), "measure.pauses: a drive without a network has no pauses; leave it out")
+		d.Fail(where("measure.pauses"), "measure.pauses: a drive without a network has no pauses; leave it out")
 	}
 }
 
-func (m *Measure) check(d *decoder, at Position) {
+func (m *Measure) check(d *shape.Decoder, at shape.Position) {
 	for i, q := range m.QueuePairs {
 		if q < 0 || q > 15 {
-			d.fail(at, "measure.queue_pairs[%d]: %d is not possible; use 0 to 15", i, q)
+			d.Fail(at, "measure.queue_pairs[%d]: %d is not possible; use 0 to 15", i, q)
 		}
 	}
 	if m.WarmUp.Share >= 1 {
-		d.fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
+		d.Fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
 	}
 	if m.Until.Time > 0 && m.WarmUp.Time >= m.Until.Time {
-		d.fail(at, "measure.warm_up: %v leaves nothing of the %v until the end", m.WarmUp.Time, m.Until.Time)
+		d.Fail(at, "measure.warm_up: %v leaves nothing of the %v until the end", m.WarmUp.Time, m.Until.Time)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"farflash/fabric/topo"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -20,7 +21,7 @@ type NS3Terms struct {
 
 // NewNS3Terms takes them from a resolved scenario. It reads the topology file that it names.
 func NewNS3Terms(resolved string) (*NS3Terms, error) {
-	s, err := Parse(Source{File: "scenario.yaml", Text: []byte(resolved)}, nil)
+	s, err := Parse(shape.Source{File: "scenario.yaml", Text: []byte(resolved)}, nil)
 	switch {
 	case err != nil:
 		return nil, err

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"reflect"
 	"strings"
 
 	"farflash/cluster"
 	"farflash/result"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/stats"
@@ -22,15 +22,20 @@ const clusterSlices = 200
 // of the time that is not measured.
 func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp units.Fraction) (*Scenario, error) {
 	s := &Scenario{}
-	setDefault(reflect.ValueOf(s).Elem())
+	setDefault(s)
 	s.Name, s.ObjectCluster = name, &cfg
-	s.clusterDefaults(newDecoder()) // nothing has been said that a protocol has rules of its own for
+	d := language.Decoder()
+	s.clusterDefaults(d) // nothing has been said that a protocol has rules of its own for
+	s.given = true
 	s.Measure.Until.Time, s.Measure.WarmUp.Share = until, warmUp
-	return Parse(Source{File: name + ".yaml", Text: []byte(s.Resolved())}, nil)
+	if s.check(d); len(d.Errs) > 0 {
+		return nil, d.Errs
+	}
+	return s, nil
 }
 
 // checkCluster checks an object cluster, which has a scenario to itself.
-func (s *Scenario) checkCluster(d *decoder) {
+func (s *Scenario) checkCluster(d *shape.Decoder) {
 	s.checkChunks(d)
 	s.checkClusterNetwork(d)
 	for _, x := range []struct {
@@ -38,7 +43,7 @@ func (s *Scenario) checkCluster(d *decoder) {
 		there bool
 	}{{"targets", len(s.Targets) > 0}, {"flows", len(s.Flows) > 0}} {
 		if x.there {
-			d.fail(s.where(x.key), "%s: an object cluster has none; leave it out, or leave out object_cluster", x.key)
+			d.Fail(s.where(x.key), "%s: an object cluster has none; leave it out, or leave out object_cluster", x.key)
 		}
 	}
 	s.clusterDefaults(d)
@@ -46,11 +51,11 @@ func (s *Scenario) checkCluster(d *decoder) {
 	for _, e := range split(s.ObjectCluster.Validate()) {
 		if e != nil {
 			key, rest, _ := strings.Cut(e.Error(), ": ")
-			d.fail(s.where("object_cluster."+key), "object_cluster.%s: %s", key, rest)
+			d.Fail(s.where("object_cluster."+key), "object_cluster.%s: %s", key, rest)
 		}
 	}
 	if s.Measure.Until.Time == 0 {
-		d.fail(s.where("measure.until"), "measure.until: gateways put chunks for ever; give a time such as 10ms")
+		d.Fail(s.where("measure.until"), "measure.until: gateways put chunks for ever; give a time such as 10ms")
 	}
 	s.Measure.check(d, s.where("measure"))
 	for _, x := range []struct {
@@ -58,17 +63,17 @@ func (s *Scenario) checkCluster(d *decoder) {
 		set bool
 	}{{"flows", s.Measure.Flows}, {"pauses", s.Measure.Pauses}} {
 		if x.set {
-			d.fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
+			d.Fail(s.where("measure."+x.key), "measure.%s: an object cluster has none", x.key)
 		}
 	}
 }
 
 // clusterDefaults are what follows from other keys where nothing is said.
-func (s *Scenario) clusterDefaults(d *decoder) {
+func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 	c := s.ObjectCluster
 	unsaid := func(key string) bool {
-		_, said := d.set["object_cluster."+key]
-		return !said
+		_, said := d.Set["object_cluster."+key]
+		return !said && !s.given
 	}
 	if k, ok := c.Protocol.Traffic(); ok {
 		s.trafficDefaults(k, unsaid)

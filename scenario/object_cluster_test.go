@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"errors"
+	"farflash/shape"
 	"fmt"
 	"math"
 	"os"
@@ -46,7 +47,7 @@ func TestClusterMistakes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(smallCluster, c.old, c.new, 1)
 			_, err := parse(text)
-			var errs Errors
+			var errs shape.Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("error %v is not located", err)
 			}

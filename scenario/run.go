@@ -10,6 +10,7 @@ import (
 	"farflash/block"
 	"farflash/cosim"
 	"farflash/result"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/units"
@@ -128,7 +129,7 @@ func (s *Scenario) name(i int) string {
 
 // at is an error about a flow, with where it stands.
 func (s *Scenario) at(i int, err error) error {
-	return &Error{s.where(fmt.Sprintf("workload[%d]", i)), fmt.Sprintf("%s: %v", s.name(i), err)}
+	return &shape.Error{At: s.where(fmt.Sprintf("workload[%d]", i)), Msg: fmt.Sprintf("%s: %v", s.name(i), err)}
 }
 
 // flows makes the flows of a workload's item: one, or one for each copy of each
@@ -349,7 +350,7 @@ func (s *Scenario) located(err error) error {
 			if errors.As(err, &beyond) && len(s.Targets) > 0 && s.Route.Target.By != ByStripe {
 				msg += ", or route.target: stripe, which spreads the addresses over all drives"
 			}
-			return &Error{s.where(fmt.Sprintf("workload[%d]", i)), msg}
+			return &shape.Error{At: s.where(fmt.Sprintf("workload[%d]", i)), Msg: msg}
 		}
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"farflash/cosim"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -238,7 +239,7 @@ func TestLocated(t *testing.T) {
 		"far.trace": "a.yaml:2:12: workload[0]: request 2 is for bytes",
 		"bad.trace": "bad.trace:2: ",
 	} {
-		s, err := Parse(Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: " + name + ", format: mqsim}}]\n")}, nil)
+		s, err := Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: " + name + ", format: mqsim}}]\n")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +257,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	var at []string
-	s, err := Parse(Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim, scale: 10, part: 75%, loop: 2}, start: 1ms}]\n")}, nil)
+	s, err := Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim, scale: 10, part: 75%, loop: 2}, start: 1ms}]\n")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,11 +437,11 @@ func TestMQSimScenarios(t *testing.T) {
 }
 
 func Example() {
-	src := Source{File: "example.yaml", Text: []byte(`
+	src := shape.Source{File: "example.yaml", Text: []byte(`
 ssd: mqsim-default
 workload: [{mqsim: {requests: 1000}, closed: 1}]
 `)}
-	s, err := Parse(src, []Change{{Path: "ssd.mapping.ideal", Value: "true"}})
+	s, err := Parse(src, []shape.Change{{Path: "ssd.mapping.ideal", Value: "true"}})
 	if err != nil {
 		fmt.Println(err)
 		return

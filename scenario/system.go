@@ -11,6 +11,7 @@ import (
 	"farflash/fabric/topo"
 	"farflash/internal/spelling"
 	"farflash/nvmf"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -47,8 +48,8 @@ type TargetRoute struct {
 }
 
 // prepare lets a stripe's length stand for the word.
-func (r *TargetRoute) prepare(_ *decoder, n *node, _ string) {
-	if n.get("stripe") != nil && n.get("by") == nil {
+func (r *TargetRoute) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
+	if n.Get("stripe") != nil && n.Get("by") == nil {
 		r.By = ByStripe
 	}
 }
@@ -261,8 +262,8 @@ const (
 )
 
 // checkSystem checks what makes up a system, and completes its network.
-func (s *Scenario) checkSystem(d *decoder) {
-	fail := func(path, format string, args ...any) { d.fail(s.where(path), path+": "+format, args...) }
+func (s *Scenario) checkSystem(d *shape.Decoder) {
+	fail := func(path, format string, args ...any) { d.Fail(s.where(path), path+": "+format, args...) }
 	if s.Initiators < 1 || s.Initiators > mostInitiators {
 		fail("initiators", "%d is not possible; use 1 to %d", s.Initiators, mostInitiators)
 	}
@@ -298,7 +299,7 @@ func (s *Scenario) checkSystem(d *decoder) {
 		fail("route.target.stripe", "%v is not possible; use a multiple of 512B from 4KiB on", s.Route.Target.Stripe)
 	}
 	s.checkCoupling(fail)
-	if len(d.errs) > 0 {
+	if len(d.Errs) > 0 {
 		return
 	}
 	if s.Fabric == nil {
@@ -425,32 +426,32 @@ func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error
 }
 
 // checkPlaces checks that the network has the hosts that the system needs.
-func (s *Scenario) checkPlaces(d *decoder) {
+func (s *Scenario) checkPlaces(d *shape.Decoder) {
 	g, err := s.Fabric.graph(s)
 	if err != nil {
 		return // checkFabric has told
 	}
 	if _, _, err := s.places(hostsOf(g)); err != nil {
 		key, rest, _ := strings.Cut(err.Error(), ": ")
-		d.fail(s.where(key), "%s: %s", key, rest)
+		d.Fail(s.where(key), "%s: %s", key, rest)
 	}
 }
 
 // checkWithoutTargets refuses the keys of a system where there is none.
-func (s *Scenario) checkWithoutTargets(d *decoder) {
+func (s *Scenario) checkWithoutTargets(d *shape.Decoder) {
 	for _, key := range systemKeys {
-		if at, ok := d.set[key]; ok {
-			d.fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
+		if at, ok := d.Set[key]; ok {
+			d.Fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
 		}
 	}
 }
 
 // checkRemote refuses localKeys in a system.
-func (s *Scenario) checkRemote(d *decoder, i int) {
+func (s *Scenario) checkRemote(d *shape.Decoder, i int) {
 	for _, key := range localKeys {
 		path := fmt.Sprintf("workload[%d].%s", i, key)
-		if at, ok := d.set[path]; ok {
-			d.fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)
+		if at, ok := d.Set[path]; ok {
+			d.Fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)
 		}
 	}
 }

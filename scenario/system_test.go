@@ -13,6 +13,7 @@ import (
 
 	"farflash/cosim"
 	"farflash/nvmf"
+	"farflash/shape"
 	"farflash/sim"
 )
 
@@ -325,7 +326,7 @@ func TestSystemMistakes(t *testing.T) {
 				t.Fatalf("no %q", c.old)
 			}
 			_, err := parse(text)
-			var errs Errors
+			var errs shape.Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("error %v is not located", err)
 			}

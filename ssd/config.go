@@ -198,12 +198,13 @@ type Scheduling struct {
 	// Classes makes the flash scheduler respect the queues' priority classes.
 	Classes bool
 	// SuspendProgram and SuspendErase let a read interrupt a running program or
-	// erase that has at least the stated time left. SuspendEraseForWrite lets a
-	// write interrupt an erase.
-	SuspendProgram       bool
-	SuspendErase         bool
-	ProgramLeftForRead   units.Duration
-	EraseLeftForRead     units.Duration
+	// erase that has at least the stated time left.
+	SuspendProgram bool
+	SuspendErase   bool
+	// ProgramLeftForRead and EraseLeftForRead are that time.
+	ProgramLeftForRead units.Duration
+	EraseLeftForRead   units.Duration
+	// SuspendEraseForWrite lets a write interrupt an erase.
 	SuspendEraseForWrite bool
 	EraseLeftForWrite    units.Duration
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"farflash/scenario"
+	"farflash/shape"
 )
 
 // Kind is what a study is for.
@@ -70,7 +71,7 @@ const mostTrials = 1_000_000
 
 // NewSweep plans a sweep of a scenario over the grid of all axes, the last one changing fastest. Every point is parsed before
 // anything runs, so that a value that cannot be is found at once; changes apply to all of them, before the axes do.
-func NewSweep(src scenario.Source, changes []scenario.Change, axes []Axis, seed uint64, reps int) (*Plan, error) {
+func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64, reps int) (*Plan, error) {
 	if len(axes) == 0 {
 		return nil, errors.New("a sweep needs an axis")
 	}
@@ -132,7 +133,7 @@ func shortPaths(axes []Axis) []string {
 }
 
 // open parses the point's scenario.
-func (x *Point) open(src scenario.Source, changes []scenario.Change) error {
+func (x *Point) open(src shape.Source, changes []shape.Change) error {
 	var err error
 	if x.Scenario, err = scenario.Parse(src, changes); err != nil {
 		return err
@@ -144,8 +145,8 @@ func (x *Point) open(src scenario.Source, changes []scenario.Change) error {
 // Arm is a design that is compared with others.
 type Arm struct {
 	Label   string // "" takes the scenario's name
-	Source  scenario.Source
-	Changes []scenario.Change
+	Source  shape.Source
+	Changes []shape.Change
 }
 
 // NewComparison plans a comparison of arms with the first of them.

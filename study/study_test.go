@@ -16,6 +16,7 @@ import (
 
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/shape"
 )
 
 const small = `
@@ -27,7 +28,7 @@ ssd: mqsim-default
 // self is the program that the tests are.
 var self = Program{"v", "self"}
 
-func source() scenario.Source { return scenario.Source{File: "small.yaml", Text: []byte(small)} }
+func source() shape.Source { return shape.Source{File: "small.yaml", Text: []byte(small)} }
 
 func axis(t testing.TB, text string) Axis {
 	t.Helper()
@@ -264,7 +265,7 @@ func TestCancel(t *testing.T) {
 // TestCancelSimulation stops a real simulation that would take for ever.
 func TestCancelSimulation(t *testing.T) {
 	text := "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000000000}, closed: 8}]\nssd: mqsim-default\n"
-	p, err := NewSweep(scenario.Source{File: "long.yaml", Text: []byte(text)}, nil, []Axis{axis(t, "ssd.over_provisioning=7%,14%")}, 1, 1)
+	p, err := NewSweep(shape.Source{File: "long.yaml", Text: []byte(text)}, nil, []Axis{axis(t, "ssd.over_provisioning=7%,14%")}, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

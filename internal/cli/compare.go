@@ -10,7 +10,7 @@ import (
 	"farflash/internal/spelling"
 	"farflash/report"
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
 	"farflash/units"
 )
@@ -101,8 +101,8 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 	}
 	arms := make([]study.Arm, len(args))
 	names := make([]string, len(args))
-	own := make([][]scenario.Change, len(args))
-	read := map[string]scenario.Source{} // standard input can be read once
+	own := make([][]shape.Change, len(args))
+	read := map[string]shape.Source{} // standard input can be read once
 	for i, a := range args {
 		var err error
 		letter := report.ArmLetter(i)
@@ -125,7 +125,7 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 }
 
 // splitArm cuts "name,path=value,path=value". What stands before the first part with an = is the name.
-func splitArm(text, letter string) (string, []scenario.Change, error) {
+func splitArm(text, letter string) (string, []shape.Change, error) {
 	parts, err := study.SplitValues(text)
 	if err != nil {
 		return "", nil, usagef("%s: %q: %w", letter, text, err)
@@ -138,9 +138,9 @@ func splitArm(text, letter string) (string, []scenario.Change, error) {
 	if strings.Contains(name, "=") || name == "" {
 		return "", nil, usagef("%s: %q begins with no scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
 	}
-	var out []scenario.Change
+	var out []shape.Change
 	for _, part := range parts[n:] {
-		c, err := scenario.ParseChange(part)
+		c, err := shape.ParseChange(part)
 		if err != nil {
 			return "", nil, usagef("%s: %w; an arm is name,path=value,path=value", letter, err)
 		}
@@ -151,7 +151,7 @@ func splitArm(text, letter string) (string, []scenario.Change, error) {
 }
 
 // armLabel names an arm by what tells it from the others: its scenario if they differ in it, and its own changes.
-func armLabel(names []string, own [][]scenario.Change, i int) string {
+func armLabel(names []string, own [][]shape.Change, i int) string {
 	same := true
 	for _, n := range names {
 		same = same && n == names[0]

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/report"
-	"farflash/scenario"
 	"farflash/scenario/plan"
+	"farflash/shape"
 	"farflash/tco"
 )
 
@@ -111,7 +111,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	}
 	o, err := x.Solve(ctx, plan.Options{Bound: f.bound, Sensitivity: f.dir != ""})
 	if err != nil {
-		var located scenario.Errors
+		var located shape.Errors
 		if errors.As(err, &located) {
 			return badInput(err)
 		}
@@ -137,15 +137,15 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	return failed(report.WritePlanText(p.out, o, p.style()))
 }
 
-func (p *program) planSource(name string) (scenario.Source, error) {
+func (p *program) planSource(name string) (shape.Source, error) {
 	if name == "-" {
 		return p.find(name)
 	}
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return scenario.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
+		return shape.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
 	}
-	return scenario.Source{File: name, Text: text, Dir: filepath.Dir(name)}, badInput(err)
+	return shape.Source{File: name, Text: text, Dir: filepath.Dir(name)}, badInput(err)
 }
 
 // writePlan writes a plan's folder, which must not exist yet.

@@ -14,7 +14,7 @@ import (
 
 	"farflash/cluster/sizing"
 	"farflash/report"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
 	"farflash/study/size"
 )
@@ -96,8 +96,8 @@ from what is there.`,
 }
 
 // changes are those that the flags make in the need.
-func (f *planClusterFlags) changes(cmd *cobra.Command) ([]scenario.Change, error) {
-	var out []scenario.Change
+func (f *planClusterFlags) changes(cmd *cobra.Command) ([]shape.Change, error) {
+	var out []shape.Change
 	for i, x := range needFlags {
 		if !cmd.Flags().Changed(x.flag) {
 			continue
@@ -106,7 +106,7 @@ func (f *planClusterFlags) changes(cmd *cobra.Command) ([]scenario.Change, error
 		if x.key == "protocols" || x.key == "group_sizes" {
 			value = "[" + value + "]"
 		}
-		out = append(out, scenario.Change{Path: x.key, Value: value, Flag: "--" + x.flag})
+		out = append(out, shape.Change{Path: x.key, Value: value, Flag: "--" + x.flag})
 	}
 	for _, x := range []struct {
 		flag, key string
@@ -123,7 +123,7 @@ func (f *planClusterFlags) changes(cmd *cobra.Command) ([]scenario.Change, error
 			}
 			list = append(list, item)
 		}
-		out = append(out, scenario.Change{Path: x.key, Value: "[" + strings.Join(list, ", ") + "]", Flag: x.flag})
+		out = append(out, shape.Change{Path: x.key, Value: "[" + strings.Join(list, ", ") + "]", Flag: x.flag})
 	}
 	set, err := parseChanges(f.set)
 	return append(out, set...), err
@@ -154,7 +154,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	if err != nil {
 		return err
 	}
-	var src scenario.Source
+	var src shape.Source
 	if len(args) == 1 {
 		if src, err = p.find(args[0]); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"farflash/report"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/shape"
 )
 
 // runFlags are those of every verb that simulates.
@@ -78,11 +79,11 @@ func (f *runFlags) check(leastReps int) error {
 }
 
 // untilChange is what --until changes in the scenario.
-func (f *runFlags) untilChange() []scenario.Change {
+func (f *runFlags) untilChange() []shape.Change {
 	if f.until == "" {
 		return nil
 	}
-	return []scenario.Change{{Path: "measure.until", Value: f.until, Flag: "--until"}}
+	return []shape.Change{{Path: "measure.until", Value: f.until, Flag: "--until"}}
 }
 
 // open loads the scenario that an argument names, with the flags' changes.
@@ -93,10 +94,10 @@ func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
 	return p.open(name, f.set, f.untilChange()...)
 }
 
-func parseChanges(set []string) ([]scenario.Change, error) {
-	var changes []scenario.Change
+func parseChanges(set []string) ([]shape.Change, error) {
+	var changes []shape.Change
 	for _, s := range set {
-		c, err := scenario.ParseChange(s)
+		c, err := shape.ParseChange(s)
 		if err != nil {
 			return nil, usagef("--set: %w", err)
 		}

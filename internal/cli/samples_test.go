@@ -9,6 +9,7 @@ import (
 	"farflash/result"
 	"farflash/result/columnar"
 	"farflash/scenario"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -23,7 +24,7 @@ workload:
 func TestRequestRows(t *testing.T) {
 	for _, mode := range []string{"coupled", "iterative"} {
 		t.Run(mode, func(t *testing.T) {
-			s, err := scenario.Parse(scenario.Source{File: "s.yaml", Text: []byte(sampledSystem + "protocol: flows\ncoupling: {mode: " + mode + ", iterative: {full: true}}\n")}, nil)
+			s, err := scenario.Parse(shape.Source{File: "s.yaml", Text: []byte(sampledSystem + "protocol: flows\ncoupling: {mode: " + mode + ", iterative: {full: true}}\n")}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestUnits(t *testing.T) {
 		"fabric: {topology: {star: {hosts: 3}}, host_link: 25Gbps}\nflows: [{incast: {fan: 2, size: 1KB}}]\n":          "flows",
 		"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: {mean: 1ms}}, requests: 5}}]\n": "requests",
 	} {
-		s, err := scenario.Parse(scenario.Source{File: "s.yaml", Text: []byte(text)}, nil)
+		s, err := scenario.Parse(shape.Source{File: "s.yaml", Text: []byte(text)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

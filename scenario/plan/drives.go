@@ -8,6 +8,7 @@ import (
 
 	"farflash/ftl/waf"
 	"farflash/scenario"
+	"farflash/shape"
 	"farflash/tco"
 )
 
@@ -69,7 +70,7 @@ func (p *Plan) wrong(i int, key string, err error) error {
 	if _, ok := p.set[at+"."+key]; ok {
 		path = at + "." + key
 	}
-	return scenario.Errors{{At: p.set[path], Msg: path + ": " + strings.TrimPrefix(err.Error(), "tco: ")}}
+	return shape.Errors{{At: p.set[path], Msg: path + ": " + strings.TrimPrefix(err.Error(), "tco: ")}}
 }
 
 // drive makes one drive of a group.
@@ -210,7 +211,7 @@ func (p *Plan) tail(ctx context.Context, g *Group, iops float64) (tco.Tail, erro
 	return t, nil
 }
 
-func (p *Plan) simulatedTail(ctx context.Context, src scenario.Source, writes, rate float64) (float64, error) {
+func (p *Plan) simulatedTail(ctx context.Context, src shape.Source, writes, rate float64) (float64, error) {
 	flow := func(share float64) string {
 		return fmt.Sprintf("{size: 4KiB, interarrival: {mean: %.6gus}}", 1e6/(rate*share))
 	}
@@ -222,7 +223,7 @@ func (p *Plan) simulatedTail(ctx context.Context, src scenario.Source, writes, r
 		sides = append(sides, "writes: "+flow(writes))
 	}
 	load := fmt.Sprintf("[{synthetic: {%s, requests: %d}}]", strings.Join(sides, ", "), tailRequests)
-	s, err := scenario.Parse(src, []scenario.Change{{Path: "workload", Value: load, Flag: "latency"}})
+	s, err := scenario.Parse(src, []shape.Change{{Path: "workload", Value: load, Flag: "latency"}})
 	if err != nil {
 		return 0, err
 	}

@@ -14,7 +14,7 @@ import (
 	"slices"
 
 	"farflash/internal/spelling"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/tco"
 	"farflash/units"
 )
@@ -52,8 +52,8 @@ type Plan struct {
 	// Workloads are what is to be placed: a CSV table, or a list.
 	Workloads Workloads
 
-	source scenario.Source
-	set    map[string]scenario.Position
+	source shape.Source
+	set    map[string]shape.Position
 	jobs   []tco.Workload
 	models []tco.Model
 }
@@ -240,7 +240,7 @@ func (a Algorithm) String() string {
 	return a.policy.String()
 }
 
-// Word implements scenario.Document.
+// Word implements shape.Document.
 func (*Plan) Word() string { return "the plan" }
 
 // Short lets a table's name stand for workloads.
@@ -272,9 +272,9 @@ func Default() *Plan {
 }
 
 // Load reads a plan and the tables that it names. Jobs, if there are any, stand in place of the plan's own workloads.
-func Load(src scenario.Source, jobs []tco.Workload) (*Plan, error) {
+func Load(src shape.Source, jobs []tco.Workload) (*Plan, error) {
 	p := Default()
-	set, err := scenario.ParseDocument(src, p)
+	set, err := shape.ParseDocument(src, p)
 	if err != nil {
 		return nil, err
 	}
@@ -282,13 +282,13 @@ func Load(src scenario.Source, jobs []tco.Workload) (*Plan, error) {
 	if p.Name == "" {
 		p.Name = trimmed(src.File)
 	}
-	var errs scenario.Errors
+	var errs shape.Errors
 	fail := func(path, format string, args ...any) {
 		at, ok := set[path]
 		if !ok {
-			at = scenario.Position{File: src.File}
+			at = shape.Position{File: src.File}
 		}
-		errs = append(errs, &scenario.Error{At: at, Msg: fmt.Sprintf(format, args...)})
+		errs = append(errs, &shape.Error{At: at, Msg: fmt.Sprintf(format, args...)})
 	}
 	if len(p.Drives) == 0 {
 		fail("drives", "there are no drives; list at least one group, such as {model: Intel DC P3700 2TB, count: 4, price: $3400}")
@@ -367,16 +367,16 @@ func (g *Group) check(fail func(key, format string, args ...any)) {
 
 // listed turns the list into workloads.
 func (p *Plan) listed() ([]tco.Workload, error) {
-	var errs scenario.Errors
+	var errs shape.Errors
 	seen := map[string]bool{}
 	var out []tco.Workload
 	for i, w := range p.Workloads.List {
 		at := fmt.Sprintf("workloads.list[%d]", i)
 		switch {
 		case w.Name == "":
-			errs = append(errs, &scenario.Error{At: p.set[at], Msg: at + ": the workload has no name; give it one"})
+			errs = append(errs, &shape.Error{At: p.set[at], Msg: at + ": the workload has no name; give it one"})
 		case seen[w.Name]:
-			errs = append(errs, &scenario.Error{At: p.set[at], Msg: fmt.Sprintf("%s: there is a workload %q already; give each its own name", at, w.Name)})
+			errs = append(errs, &shape.Error{At: p.set[at], Msg: fmt.Sprintf("%s: there is a workload %q already; give each its own name", at, w.Name)})
 		}
 		seen[w.Name] = true
 		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, WriteShare: float64(w.WriteShare),

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/scenario"
 	"farflash/scenario/plan"
+	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/certify"
 )
 
-func source(text string) scenario.Source {
-	return scenario.Source{File: "plan.yaml", Text: []byte(text)}
+func source(text string) shape.Source {
+	return shape.Source{File: "plan.yaml", Text: []byte(text)}
 }
 
 func solve(t *testing.T, text string, o plan.Options) *plan.Outcome {
@@ -224,7 +224,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(plan.Template))
 	f.Add([]byte("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\nworkloads: {list: [{name: w, write_gb_per_day: 1e300, working_set_gb: 1}]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := plan.Load(scenario.Source{File: "plan.yaml", Text: text}, nil)
+		p, err := plan.Load(shape.Source{File: "plan.yaml", Text: text}, nil)
 		if err != nil || p.Catalogue != "" || p.Workloads.File != "" {
 			return
 		}
@@ -251,7 +251,7 @@ func FuzzLoad(f *testing.F) {
 }
 
 func Example() {
-	p, err := plan.Load(scenario.Source{File: "rack.yaml", Text: []byte(`
+	p, err := plan.Load(shape.Source{File: "rack.yaml", Text: []byte(`
 drives: [{model: Intel DC P3700 2TB, up_to: 3, price: $3000}]
 workloads: {list: [{name: mail, write_gb_per_day: 350, sequential: 31%, peak_iops: 2070, working_set_gb: 640}]}
 `)}, nil)

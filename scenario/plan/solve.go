@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/tco"
 )
 
@@ -269,7 +269,7 @@ func (o *Outcome) online() (map[int]tco.Refusal, error) {
 func (o *Outcome) offline() (map[int]tco.Refusal, error) {
 	p, f := o.Plan, o.fleet
 	if len(p.Drives) != 1 {
-		return nil, scenario.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline places on drives of one model, as many as it takes", len(p.Drives))}}
+		return nil, shape.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline places on drives of one model, as many as it takes", len(p.Drives))}}
 	}
 	c := tco.OfflineConfig{Config: p.config(), Switch: float64(p.Zones.Switch), Most: len(f.drives)}
 	for _, e := range p.Zones.Thresholds {

@@ -19,6 +19,7 @@ import (
 	"farflash/cluster/sizing"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
 )
 
@@ -36,14 +37,14 @@ type Need struct {
 }
 
 // Load reads a need, with the changes of the command line.
-func Load(src scenario.Source, changes []scenario.Change) (*Need, error) {
+func Load(src shape.Source, changes []shape.Change) (*Need, error) {
 	n := sizing.DefaultNeed()
-	set, err := scenario.ParseDocument(src, &n, changes...)
+	set, err := shape.ParseDocument(src, &n, changes...)
 	if err != nil {
 		return nil, err
 	}
 	written := func(key string) bool { _, ok := set[key]; return ok }
-	if err := scenario.Locate(set, n.Validate(written)); err != nil {
+	if err := shape.Locate(set, n.Validate(written)); err != nil {
 		return nil, err
 	}
 	if n.Name == "" {
@@ -53,8 +54,8 @@ func Load(src scenario.Source, changes []scenario.Change) (*Need, error) {
 		}
 	}
 	decided := sizing.Decided()
-	sum := sha256.Sum256([]byte(schema + "\n" + scenario.WriteDocument(&n, nil, append(decided, "description"))))
-	return &Need{&n, scenario.WriteDocument(&n, set, decided), scenario.WriteDocument(&n, nil, decided), hex.EncodeToString(sum[:16])}, nil
+	sum := sha256.Sum256([]byte(schema + "\n" + shape.WriteDocument(&n, nil, append(decided, "description"))))
+	return &Need{&n, shape.WriteDocument(&n, set, decided), shape.WriteDocument(&n, nil, decided), hex.EncodeToString(sum[:16])}, nil
 }
 
 // Sizer simulates designs.

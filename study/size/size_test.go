@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"farflash/cluster/sizing"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
 	"farflash/study/size"
 )
@@ -25,9 +25,9 @@ group_sizes: [3]
 search: {chunks: 800, most: 30}
 `
 
-func load(t testing.TB, text string, changes ...scenario.Change) *size.Need {
+func load(t testing.TB, text string, changes ...shape.Change) *size.Need {
 	t.Helper()
-	n, err := size.Load(scenario.Source{File: "need.yaml", Text: []byte(text)}, changes)
+	n, err := size.Load(shape.Source{File: "need.yaml", Text: []byte(text)}, changes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestErrors(t *testing.T) {
 		{"gateways: {count: 8}", "survive: 3", "need.yaml:7:10: survive: with 3 nodes down"},
 		{"gateways: {count: 8}", "capacity: 1PB", "need.yaml:4:10: drives[0].capacity: the cluster must keep 1PB, so say what slow keeps, such as 4TB"},
 	} {
-		_, err := size.Load(scenario.Source{File: "need.yaml", Text: []byte(strings.Replace(small, c.old, c.new, 1))}, nil)
+		_, err := size.Load(shape.Source{File: "need.yaml", Text: []byte(strings.Replace(small, c.old, c.new, 1))}, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s:\n%v\nis not\n%s", c.new, err, c.want)
 		}
@@ -71,7 +71,7 @@ func TestText(t *testing.T) {
 	if load(t, "description: other\n"+small).Digest != n.Digest {
 		t.Error("the description changes the digest")
 	}
-	if load(t, small, scenario.Change{Path: "survive", Value: "1"}).Digest == n.Digest {
+	if load(t, small, shape.Change{Path: "survive", Value: "1"}).Digest == n.Digest {
 		t.Error("survive does not change the digest")
 	}
 }
@@ -139,7 +139,7 @@ func place(digest string, seed uint64) string { return fmt.Sprintf("%s-%d", dige
 
 // TestDown: a node less asks for more nodes, or for longer times.
 func TestDown(t *testing.T) {
-	n := load(t, small, scenario.Change{Path: "survive", Value: "1"}, scenario.Change{Path: "protocols", Value: "[chain]"}, scenario.Change{Path: "reads", Value: "30%"})
+	n := load(t, small, shape.Change{Path: "survive", Value: "1"}, shape.Change{Path: "protocols", Value: "[chain]"}, shape.Change{Path: "reads", Value: "30%"})
 	p, _ := search(t, n, 1, 2)
 	if p.Best == nil || p.Best.Point.Down == nil || p.Best.Point.Intact == nil || p.Best.Point.Down.Down != 1 {
 		t.Fatalf("%+v", p.Best)
@@ -150,7 +150,7 @@ func TestDown(t *testing.T) {
 }
 
 func ExampleSizer() {
-	need, err := size.Load(scenario.Source{File: "need.yaml", Text: []byte(small)}, nil)
+	need, err := size.Load(shape.Source{File: "need.yaml", Text: []byte(small)}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,11 +1,11 @@
-package scenario_test
+package shape_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -24,15 +24,15 @@ type part struct {
 func (o *order) Word() string { return "the order" }
 func (p *part) SetDefault()   { p.Count = 1 }
 func (p *part) Short() string { return "name" }
-func loaded(text string, changes ...scenario.Change) (*order, map[string]scenario.Position, error) {
+func loaded(text string, changes ...shape.Change) (*order, shape.Set, error) {
 	o := &order{Size: 4 * units.KiB}
-	set, err := scenario.ParseDocument(scenario.Source{File: "order.yaml", Text: []byte(text)}, o, changes...)
+	set, err := shape.ParseDocument(shape.Source{File: "order.yaml", Text: []byte(text)}, o, changes...)
 	return o, set, err
 }
 
 // TestDocument: files that are no scenarios are read by the same rules.
 func TestDocument(t *testing.T) {
-	o, set, err := loaded("name: a\nparts: [bolt, {name: nut, count: 3}]\n", scenario.Change{Path: "size", Value: "8KiB", Flag: "--size"})
+	o, set, err := loaded("name: a\nparts: [bolt, {name: nut, count: 3}]\n", shape.Change{Path: "size", Value: "8KiB", Flag: "--size"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestDocument(t *testing.T) {
 	if p := set["parts[1].count"]; p.String() != "order.yaml:2:34" {
 		t.Errorf("parts[1].count stands at %v", p)
 	}
-	text := scenario.WriteDocument(o, set, []string{"name"})
+	text := shape.WriteDocument(o, set, []string{"name"})
 	again, _, err := loaded("name: a\n" + text)
 	if err != nil || again.Size != o.Size || again.Parts[1] != o.Parts[1] || strings.Contains(text, "name: a\n") {
 		t.Errorf("%v\n%s", err, text)
@@ -56,14 +56,14 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	if _, _, err := loaded("name: a", scenario.Change{Path: "size", Value: "big", Flag: "--size"}); err == nil || !strings.HasPrefix(err.Error(), "--size:1:1: size: ") {
+	if _, _, err := loaded("name: a", shape.Change{Path: "size", Value: "big", Flag: "--size"}); err == nil || !strings.HasPrefix(err.Error(), "--size:1:1: size: ") {
 		t.Errorf("%v", err)
 	}
-	err = scenario.Locate(set, errors.Join(errors.New("parts[1].weight: too much"), errors.New("name: bad"), nil))
+	err = shape.Locate(set, errors.Join(units.Wrong("parts[1].weight", "too much"), units.Wrong("name", "bad"), nil))
 	if want := "order.yaml:1:7: name: bad\norder.yaml:2:15: parts[1].weight: too much"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	if err := scenario.Locate(set, nil); err != nil {
+	if err := shape.Locate(set, nil); err != nil {
 		t.Error(err)
 	}
 }

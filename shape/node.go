@@ -1,4 +1,4 @@
-package scenario
+package shape
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Error is one mistake in a scenario and where it stands.
+// Error is one mistake in a file and where it stands.
 type Error struct {
 	At  Position
 	Msg string // what is wrong; what would be right
@@ -48,8 +48,8 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// inOrder sorts the mistakes of one file by their places.
-func (es Errors) inOrder() Errors {
+// InOrder sorts the mistakes of one file by their places.
+func (es Errors) InOrder() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		if a.At.File != b.At.File {
 			return 0
@@ -59,60 +59,61 @@ func (es Errors) inOrder() Errors {
 	return es
 }
 
-// nodeKind is what a YAML node is.
-type nodeKind uint8
+// Kind is what a YAML node is.
+type Kind uint8
 
+// The kinds.
 const (
-	scalarNode nodeKind = iota
-	mappingNode
-	sequenceNode
+	Scalar Kind = iota
+	Mapping
+	Sequence
 )
 
-func (k nodeKind) String() string {
+func (k Kind) String() string {
 	return [...]string{"a single value", "a mapping", "a list"}[k]
 }
 
-// node is a YAML node with its aliases and merge keys resolved.
-type node struct {
-	kind   nodeKind
-	at     Position
-	text   string // of a scalar
-	quoted bool
-	keys   []*node // of a mapping
-	items  []*node // values of a mapping, or items of a list
+// Node is a YAML node with its aliases and merge keys resolved.
+type Node struct {
+	Kind   Kind
+	At     Position
+	Text   string // of a scalar
+	Quoted bool
+	Keys   []*Node // of a mapping
+	Items  []*Node // values of a mapping, or items of a list
 }
 
-// null reports a value that is missing or written as null.
-func (n *node) null() bool {
-	return n.kind == scalarNode && !n.quoted && (n.text == "" || n.text == "~" || n.text == "null")
+// Null reports a value that is missing or written as null.
+func (n *Node) Null() bool {
+	return n.Kind == Scalar && !n.Quoted && (n.Text == "" || n.Text == "~" || n.Text == "null")
 }
 
-// get returns the value of a mapping's key, nil if it has none.
-func (n *node) get(key string) *node {
-	if n.kind != mappingNode {
+// Get returns the value of a mapping's key, nil if it has none.
+func (n *Node) Get(key string) *Node {
+	if n.Kind != Mapping {
 		return nil
 	}
-	for i, k := range n.keys {
-		if k.text == key {
-			return n.items[i]
+	for i, k := range n.Keys {
+		if k.Text == key {
+			return n.Items[i]
 		}
 	}
 	return nil
 }
 
-// put sets a mapping's key.
-func (n *node) put(key *node, value *node) {
-	for i, k := range n.keys {
-		if k.text == key.text {
-			n.keys[i], n.items[i] = key, value
+// Put sets a mapping's key.
+func (n *Node) Put(key *Node, value *Node) {
+	for i, k := range n.Keys {
+		if k.Text == key.Text {
+			n.Keys[i], n.Items[i] = key, value
 			return
 		}
 	}
-	n.keys = append(n.keys, key)
-	n.items = append(n.items, value)
+	n.Keys = append(n.Keys, key)
+	n.Items = append(n.Items, value)
 }
 
-// Bounds of a scenario file. A file in the program's own repository has below 2000
+// Bounds of a file. A file in the program's own repository has below 2000
 // nodes; aliases of aliases could otherwise make one of any size.
 const (
 	maxNodes = 200_000
@@ -120,13 +121,13 @@ const (
 	maxBytes = 16 << 20
 )
 
-// parseYAML reads one YAML document. file stands for it in errors. An empty
+// Parse reads one YAML document. file stands for it in errors. An empty
 // document is an empty mapping.
-func parseYAML(file string, src []byte) (*node, error) {
+func Parse(file string, src []byte) (*Node, error) {
 	if len(src) > maxBytes {
-		return nil, Errors{{Position{File: file}, fmt.Sprintf("%d bytes are more than a scenario may have, %d", len(src), maxBytes)}}
+		return nil, Errors{{Position{File: file}, fmt.Sprintf("%d bytes are more than a file may have, %d", len(src), maxBytes)}}
 	}
-	top := &node{kind: mappingNode, at: Position{file, 1, 1}}
+	top := &Node{Kind: Mapping, At: Position{file, 1, 1}}
 	if blank(src) {
 		return top, nil
 	}
@@ -142,7 +143,7 @@ func parseYAML(file string, src []byte) (*node, error) {
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	if n.null() {
+	if n.Null() {
 		return top, nil
 	}
 	return n, nil
@@ -166,7 +167,7 @@ func yamlError(file string, err error) error {
 	}
 	msg := one.Message
 	if strings.Contains(msg, "found multiple") {
-		return Errors{{Position{File: file}, "more than one YAML document; a scenario is a single one, without ---"}}
+		return Errors{{Position{File: file}, "more than one YAML document; it must be a single one, without ---"}}
 	}
 	at := Position{file, one.Mark.Line, max(one.Mark.Column, 1)}
 	switch {
@@ -193,12 +194,12 @@ func (c *converter) fail(at Position, format string, args ...any) {
 	c.errs = append(c.errs, &Error{at, fmt.Sprintf(format, args...)})
 }
 
-func (c *converter) convert(y *yaml.Node, depth int) *node {
-	n := &node{at: Position{c.file, y.Line, y.Column}}
+func (c *converter) convert(y *yaml.Node, depth int) *Node {
+	n := &Node{At: Position{c.file, y.Line, y.Column}}
 	c.count++
 	if c.count > maxNodes || depth > maxDepth {
 		if len(c.errs) == 0 {
-			c.fail(n.at, "the file is nested too deep or too long once its aliases are resolved; at most %d levels and %d values are read", maxDepth, maxNodes)
+			c.fail(n.At, "the file is nested too deep or too long once its aliases are resolved; at most %d levels and %d values are read", maxDepth, maxNodes)
 		}
 		return n
 	}
@@ -206,54 +207,54 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 	case yaml.AliasNode:
 		for _, o := range c.open {
 			if o == y.Alias {
-				c.fail(n.at, "the alias *%s stands inside what it names", y.Value)
+				c.fail(n.At, "the alias *%s stands inside what it names", y.Value)
 				return n
 			}
 		}
 		return c.convert(y.Alias, depth+1)
 	case yaml.ScalarNode:
-		n.text = y.Value
-		n.quoted = y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+		n.Text = y.Value
+		n.Quoted = y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 		if y.Style&yaml.TaggedStyle != 0 {
-			c.fail(n.at, "the tag %s is not used in scenarios; write the value alone", y.Tag)
+			c.fail(n.At, "the tag %s is not used here; write the value alone", y.Tag)
 		}
 		return n
 	}
 	if y.Style&yaml.TaggedStyle != 0 {
-		c.fail(n.at, "the tag %s is not used in scenarios; write the value alone", y.Tag)
+		c.fail(n.At, "the tag %s is not used here; write the value alone", y.Tag)
 	}
 	if y.Anchor != "" {
 		c.open = append(c.open, y)
 		defer func() { c.open = c.open[:len(c.open)-1] }()
 	}
 	if y.Kind == yaml.SequenceNode {
-		n.kind = sequenceNode
+		n.Kind = Sequence
 		for _, item := range y.Content {
-			n.items = append(n.items, c.convert(item, depth+1))
+			n.Items = append(n.Items, c.convert(item, depth+1))
 		}
 		return n
 	}
-	n.kind = mappingNode
+	n.Kind = Mapping
 	c.mapping(n, y, depth)
 	return n
 }
 
 // mapping fills n with the keys of y. What "<<" merges in comes after, and only
 // where the mapping itself has no such key.
-func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
-	var merged []*node
+func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
+	var merged []*Node
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		k := y.Content[i]
 		at := Position{c.file, k.Line, k.Column}
 		if k.Kind == yaml.ScalarNode && k.Tag == "!!merge" {
 			m := c.convert(y.Content[i+1], depth+1)
-			switch m.kind {
-			case mappingNode:
+			switch m.Kind {
+			case Mapping:
 				merged = append(merged, m)
-			case sequenceNode:
-				merged = append(merged, m.items...)
+			case Sequence:
+				merged = append(merged, m.Items...)
 			default:
-				c.fail(at, "<< merges a mapping or a list of mappings, not %v", m.kind)
+				c.fail(at, "<< merges a mapping or a list of mappings, not %v", m.Kind)
 			}
 			continue
 		}
@@ -261,20 +262,20 @@ func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 			c.fail(at, "a key must be a single word")
 			continue
 		}
-		if first := n.get(k.Value); first != nil {
-			c.fail(at, "key %q stands twice; first on line %d", k.Value, first.at.Line)
+		if first := n.Get(k.Value); first != nil {
+			c.fail(at, "key %q stands twice; first on line %d", k.Value, first.At.Line)
 			continue
 		}
-		n.put(&node{at: at, text: k.Value}, c.convert(y.Content[i+1], depth+1))
+		n.Put(&Node{At: at, Text: k.Value}, c.convert(y.Content[i+1], depth+1))
 	}
 	for _, m := range merged {
-		if m.kind != mappingNode {
-			c.fail(m.at, "<< merges a mapping or a list of mappings, not %v", m.kind)
+		if m.Kind != Mapping {
+			c.fail(m.At, "<< merges a mapping or a list of mappings, not %v", m.Kind)
 			continue
 		}
-		for i, k := range m.keys {
-			if n.get(k.text) == nil {
-				n.put(k, m.items[i])
+		for i, k := range m.Keys {
+			if n.Get(k.Text) == nil {
+				n.Put(k, m.Items[i])
 			}
 		}
 	}

@@ -1,7 +1,6 @@
-package scenario
+package shape
 
 import (
-	_ "embed"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -12,29 +11,23 @@ import (
 	"farflash/units"
 )
 
-// comments has the comments of the structs that a scenario is made of, one a line:
-// "nand.Geometry.Channels", a tab, the text. TestComments writes it.
-//
-//go:embed comments.txt
-var comments string
-
 // Description is what is known of a key.
 type Description struct {
 	Path    string
 	Value   string // what to write, "a time such as 75us"
 	Default string // "" for a section
-	Doc     string // the comment, in the words of a scenario
+	Doc     string // the comment, in the words of the file
 	Keys    []Description
 }
 
-// Describe returns what is known of the key at a path; "" is the whole scenario.
-// Indices in the path are ignored.
-func Describe(path string) (Description, error) {
-	v := reflect.New(reflect.TypeFor[Scenario]()).Elem()
-	setDefault(v)
-	d := Description{Value: "a mapping", Doc: "A scenario says what is simulated: a workload, a drive, and what is measured."}
+// Describe returns what is known of the key at a path of a file of the type that whole points to; "" is all of it. Indices in the path are
+// ignored.
+func (l *Language) Describe(whole any, path string) (Description, error) {
+	v := reflect.New(reflect.TypeOf(whole).Elem()).Elem()
+	l.setDefault(v)
+	d := Description{Value: "a mapping", Doc: l.Doc}
 	if path == "" {
-		d.Keys = describeKeys(v, "")
+		d.Keys = l.describeKeys(v, "")
 		return d, nil
 	}
 	steps, err := parsePath(path)
@@ -43,41 +36,38 @@ func Describe(path string) (Description, error) {
 	}
 	at := ""
 	for i, s := range steps {
-		v = section(v)
+		v = l.section(v)
 		if v.Kind() != reflect.Struct {
 			return d, fmt.Errorf("%s has no keys", at)
 		}
-		f, ok := fieldOf(v.Type(), s.key)
+		f, ok := l.fieldOf(v.Type(), s.key)
 		if !ok {
-			return d, noSuchKey(v.Type(), s.key, at)
+			return d, l.noSuchKey(v.Type(), s.key, at)
 		}
-		at = joinPath(at, s.key)
+		at = units.JoinPath(at, s.key)
 		if i == len(steps)-1 {
-			return describe(v, f, at, true), nil
+			return l.describe(v, f, at, true), nil
 		}
 		v = v.FieldByIndex(f.index)
 	}
 	return d, nil
 }
 
-func noSuchKey(t reflect.Type, key, at string) error {
-	var keys []string
-	for _, f := range fieldsOf(t) {
-		keys = append(keys, f.key)
-	}
+func (l *Language) noSuchKey(t reflect.Type, key, at string) error {
+	keys := l.KeysOf(t)
 	best := spelling.Nearest(key, keys)
-	if p := findKey(t, key); p != "" {
+	if p := l.findKey(t, key); p != "" {
 		best = p
 	}
 	if best != "" {
-		return fmt.Errorf("no key %q in %s; did you mean %s?", key, name(at), joinPath(at, best))
+		return fmt.Errorf("no key %q in %s; did you mean %s?", key, l.name(at), units.JoinPath(at, best))
 	}
-	return fmt.Errorf("no key %q in %s; its keys are %s", key, name(at), strings.Join(keys, ", "))
+	return fmt.Errorf("no key %q in %s; its keys are %s", key, l.name(at), strings.Join(keys, ", "))
 }
 
 // section is the struct that a value is or holds: behind a pointer, or as the items
 // of a list.
-func section(v reflect.Value) reflect.Value {
+func (l *Language) section(v reflect.Value) reflect.Value {
 	t := v.Type()
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -86,12 +76,12 @@ func section(v reflect.Value) reflect.Value {
 		return v
 	}
 	v = reflect.New(t).Elem()
-	setDefault(v)
+	l.setDefault(v)
 	return v
 }
 
-func fieldOf(t reflect.Type, key string) (field, bool) {
-	for _, f := range fieldsOf(t) {
+func (l *Language) fieldOf(t reflect.Type, key string) (field, bool) {
+	for _, f := range l.fields(t) {
 		if f.key == key {
 			return f, true
 		}
@@ -100,35 +90,35 @@ func fieldOf(t reflect.Type, key string) (field, bool) {
 }
 
 // describeKeys describes a struct's keys, but not theirs.
-func describeKeys(v reflect.Value, path string) []Description {
+func (l *Language) describeKeys(v reflect.Value, path string) []Description {
 	var out []Description
-	for _, f := range fieldsOf(v.Type()) {
-		out = append(out, describe(v, f, joinPath(path, f.key), false))
+	for _, f := range l.fields(v.Type()) {
+		out = append(out, l.describe(v, f, units.JoinPath(path, f.key), false))
 	}
 	return out
 }
 
-func describe(parent reflect.Value, f field, path string, deep bool) Description {
+func (l *Language) describe(parent reflect.Value, f field, path string, deep bool) Description {
 	v := parent.FieldByIndex(f.index)
-	d := Description{Path: path, Doc: commentOf(f.owner, parent.Type())}
-	inner := section(v)
+	d := Description{Path: path, Doc: l.commentOf(f.owner, parent.Type())}
+	inner := l.section(v)
 	isSection := inner.Kind() == reflect.Struct && !isText(inner.Type())
 	switch {
 	case isSection && v.Kind() == reflect.Slice:
 		d.Value = "a list of mappings"
 	case isSection:
 		d.Value = "a mapping"
-		if key, ok := shorthand[inner.Type()]; ok {
+		if key, ok := l.short(inner.Type()); ok {
 			d.Value += ", or its " + key + " alone"
 		} else if readsText(inner.Type()) {
-			d.Value += ", or its " + fieldsOf(inner.Type())[0].key + " alone"
+			d.Value += ", or its " + l.fields(inner.Type())[0].key + " alone"
 		}
 	default:
 		d.Value = valueOf(v.Type())
 		d.Default = defaultOf(v)
 	}
 	if isSection {
-		about := typeComment(inner.Type())
+		about := l.typeComment(inner.Type())
 		if d.Doc == "" {
 			d.Doc = about
 		}
@@ -136,7 +126,7 @@ func describe(parent reflect.Value, f field, path string, deep bool) Description
 			if d.Doc != about {
 				d.Doc = strings.TrimSpace(d.Doc + "\n" + about)
 			}
-			d.Keys = describeKeys(inner, path)
+			d.Keys = l.describeKeys(inner, path)
 		}
 	}
 	return d
@@ -196,20 +186,20 @@ func defaultOf(v reflect.Value) string {
 	return inline(v)
 }
 
-// commentOf is a field's comment, in the words of a scenario.
-func commentOf(owner string, parent reflect.Type) string {
-	return inKeys(lookUp(owner), parent)
+// commentOf is a field's comment, in the words of the file.
+func (l *Language) commentOf(owner string, parent reflect.Type) string {
+	return l.inKeys(l.lookUp(owner), parent)
 }
 
 // typeComment is a struct's comment.
-func typeComment(t reflect.Type) string { return inKeys(lookUp(t.String()), t) }
+func (l *Language) typeComment(t reflect.Type) string { return l.inKeys(l.lookUp(t.String()), t) }
 
-func lookUp(name string) string {
-	i := strings.Index(comments, "\n"+name+"\t")
+func (l *Language) lookUp(name string) string {
+	i := strings.Index(l.Comments, "\n"+name+"\t")
 	if i < 0 {
 		return ""
 	}
-	_, rest, _ := strings.Cut(comments[i+1:], "\t")
+	_, rest, _ := strings.Cut(l.Comments[i+1:], "\t")
 	text, _, _ := strings.Cut(rest, "\n")
 	return text
 }
@@ -217,14 +207,14 @@ func lookUp(name string) string {
 var goName = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
 
 // inKeys replaces the names of a struct's fields, and of the struct itself, by
-// those that scenarios use.
-func inKeys(text string, t reflect.Type) string {
+// those that files use.
+func (l *Language) inKeys(text string, t reflect.Type) string {
 	if text == "" {
 		return ""
 	}
 	names := map[string]string{}
 	collect := func(t reflect.Type) {
-		for _, f := range fieldsOf(t) {
+		for _, f := range l.fields(t) {
 			_, last, _ := strings.Cut(f.owner[strings.Index(f.owner, ".")+1:], ".")
 			names[last] = f.key
 		}
