@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"farflash/experiment"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/trial"
 )
 
 // run simulates an example with changes and returns its metrics.
@@ -20,7 +22,7 @@ func run(t *testing.T, name string, changes ...shape.Change) func(string) float6
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := s.Run(context.Background(), scenario.Options{Seed: 1})
+	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

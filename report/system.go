@@ -236,15 +236,15 @@ func percent(v float64) string {
 	return strconv.FormatFloat(100*v, 'f', 0, 64) + " %"
 }
 
-// drives are the figures of each drive of a system, by metric, in the order of the drives' numbers.
-type drives struct {
+// perDrive are the figures of each drive of a system, by metric, in the order of the drives' numbers.
+type perDrive struct {
 	number []int
 	of     map[string][]float64 // NaN where a drive has none
 }
 
 // eachDrive collects the metrics "ssd[i]...".
-func (r *Run) eachDrive() drives {
-	d := drives{of: map[string][]float64{}}
+func (r *Run) eachDrive() perDrive {
+	d := perDrive{of: map[string][]float64{}}
 	place := map[int]int{}
 	for _, m := range r.Result.Metrics {
 		number, rest, ok := strings.Cut(strings.TrimPrefix(m.Name, "ssd["), "].")
@@ -279,7 +279,7 @@ type spread struct {
 	first, last           int // the numbers of the drives that have the least and the greatest
 }
 
-func (d drives) spread(metric string) (s spread, ok bool) {
+func (d perDrive) spread(metric string) (s spread, ok bool) {
 	n := 0.0
 	for i, v := range d.of[metric] {
 		if math.IsNaN(v) {

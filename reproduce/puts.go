@@ -2,8 +2,9 @@ package reproduce
 
 import (
 	"context"
-	"farflash/shape"
 	"fmt"
+
+	"farflash/shape"
 )
 
 // puts are clusters of the Replicast paper, each run in two ways over five seeds: by the rules of the paper's simulator, with the
@@ -11,7 +12,7 @@ import (
 type puts struct {
 	cases  []putCase
 	keep   bool // the chunks that were done
-	trials []trial
+	trials []variant
 }
 
 // putCase is one of them.
@@ -57,7 +58,7 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 		x := &p.cases[i]
 		for w := range ways {
 			for seed := uint64(1); seed <= replicastSeeds; seed++ {
-				p.trials = append(p.trials, trial{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(w), keep: p.keep})
+				p.trials = append(p.trials, variant{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(w), keep: p.keep})
 			}
 		}
 	}
@@ -65,7 +66,7 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 }
 
 // of are the trials of a case, by seed.
-func (p *puts) of(i int, w way) []trial {
+func (p *puts) of(i int, w way) []variant {
 	from := (i*int(ways) + int(w)) * replicastSeeds
 	return p.trials[from : from+replicastSeeds]
 }

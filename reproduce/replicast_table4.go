@@ -2,8 +2,9 @@ package reproduce
 
 import (
 	"context"
-	"farflash/shape"
 	"fmt"
+
+	"farflash/shape"
 )
 
 func replicastTable4() Experiment {
@@ -68,18 +69,18 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 	// By SURGE's rules a gateway has one chunk outstanding, so that 57 chunks need 57 gateways, each with a link of its own: "simply
 	// adding more initiators", section IV-A.
 	surge := shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
-	var trials []trial
+	var trials []variant
 	for _, a := range arms {
 		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, trial{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, 57, 1, surge)})
+			trials = append(trials, variant{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, 57, 1, surge)})
 		}
 		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, trial{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, 29)})
+			trials = append(trials, variant{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, 29)})
 		}
 	}
 	multicast := len(trials)
 	for seed := uint64(1); seed <= replicastSeeds; seed++ {
-		trials = append(trials, trial{label: arms[0].label + ", 57 gateways with Replicast-M, as SURGE", seed: seed,
+		trials = append(trials, variant{label: arms[0].label + ", 57 gateways with Replicast-M, as SURGE", seed: seed,
 			changes: changes(arms[0], 57, 1, surge, shape.Change{Path: "object_cluster.protocol", Value: "replicast-m"}, shape.Change{Path: "measure.until", Value: "100ms"})})
 	}
 	mean := func(from int, metric string) float64 {
@@ -126,7 +127,7 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 }
 
 // leastBound names the resource that allows the least.
-func leastBound(t trial) string {
+func leastBound(t variant) string {
 	m, ok := t.result.Matrix("cluster.bounds")
 	if !ok {
 		return "resources"

@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"math"
 
+	"farflash/experiment"
 	"farflash/internal/spelling"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/trial"
 )
 
 // Experiment is one table or figure of a paper.
@@ -121,7 +123,7 @@ func measure(ctx context.Context, name, text string, o Options) (map[string]floa
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.Run(ctx, scenario.Options{Seed: o.Seed, Version: o.Version})
+	out, err := trial.Run(ctx, s, experiment.Options{Seed: o.Seed, Version: o.Version})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -65,14 +65,14 @@ var snisLengths = []int{5000, 20000, 100000}
 
 func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
-	var trials []trial
+	var trials []variant
 	for i := range snisRows {
-		trials = append(trials, trial{label: snisRows[i].tag, changes: snisRows[i].changes()})
+		trials = append(trials, variant{label: snisRows[i].tag, changes: snisRows[i].changes()})
 	}
 	heavy := &snisRows[snisHeavy]
 	for _, n := range snisLengths {
 		// To convergence only: what is asked is the number of iterations.
-		trials = append(trials, trial{label: fmt.Sprintf("%s, %d requests", heavy.tag, n), changes: append(heavy.changes(),
+		trials = append(trials, variant{label: fmt.Sprintf("%s, %d requests", heavy.tag, n), changes: append(heavy.changes(),
 			shape.Change{Path: "workload[0].synthetic.requests", Value: fmt.Sprint(n)}, shape.Change{Path: "coupling.iterative.full", Value: "false"})})
 	}
 	if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
@@ -108,9 +108,9 @@ func within(x, want, share float64) bool { return x >= want*(1-share) && x <= wa
 func convergence(id, figure, title string, rows []int) Experiment {
 	return Experiment{ID: id, Title: title, Paper: snisPaper + figure, run: func(ctx context.Context, o Options) (*Report, error) {
 		r := &Report{}
-		var trials []trial
+		var trials []variant
 		for _, i := range rows {
-			trials = append(trials, trial{label: snisRows[i].tag, changes: snisRows[i].changes()})
+			trials = append(trials, variant{label: snisRows[i].tag, changes: snisRows[i].changes()})
 		}
 		if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 			return nil, err

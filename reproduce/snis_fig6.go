@@ -23,7 +23,7 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 	heavy := &snisRows[snisHeavy]
 	static := append(heavy.changes(), shape.Change{Path: "fabric.pfc.threshold", Value: "100KB"})
 	faster := append(heavy.changes(), static[len(static)-1], shape.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
-	trials := []trial{
+	trials := []variant{
 		{label: "as the preset", changes: heavy.changes()},
 		{label: "PFC at 100 KB", changes: static},
 		{label: "PFC at 100 KB, a write every 5 us", changes: faster},

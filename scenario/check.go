@@ -15,7 +15,7 @@ import (
 
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
 func (s *Scenario) check(d *shape.Decoder) {
-	at := func(path string) shape.Position { return s.where(path) }
+	at := func(path string) shape.Position { return s.Where(path) }
 	if s.ObjectCluster != nil {
 		s.checkCluster(d)
 		return
@@ -38,13 +38,13 @@ func (s *Scenario) check(d *shape.Decoder) {
 		}
 		s.checkFabric(d)
 		s.Measure.check(d, at("measure"))
-		s.Measure.checkFiles(d, s.where, true, false)
+		s.Measure.checkFiles(d, s.Where, true, false)
 		return
 	}
 	if len(s.Flows) > 0 && s.Fabric == nil {
 		d.Fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: 9}}}\"")
 	}
-	if !s.hasDrives() && len(s.Targets) == 0 {
+	if !s.HasDrives() && len(s.Targets) == 0 {
 		d.Fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
 		if len(s.Workload) == 0 {
 			return
@@ -54,22 +54,22 @@ func (s *Scenario) check(d *shape.Decoder) {
 		d.Fail(at(""), "no workload; add one, such as \"workload: [{trace: hm_0.csv}]\"")
 	}
 	if s.SSD != nil && len(s.Targets) == 0 {
-		s.SSD.finish(d, s.where, "ssd")
+		s.SSD.finish(d, s.Where, "ssd")
 	}
-	drive := s.hasDrives() && len(d.Errs) == 0
+	drive := s.HasDrives() && len(d.Errs) == 0
 	for i := range s.Workload {
 		s.checkLoad(d, i, drive)
 	}
 	s.Measure.check(d, at("measure"))
-	s.Measure.checkFiles(d, s.where, false, len(s.Targets) > 0)
+	s.Measure.checkFiles(d, s.Where, false, len(s.Targets) > 0)
 	if s.Measure.Timeline && len(s.Targets) > 0 && s.Coupling.Mode == IterativeOnly {
-		d.Fail(s.where("measure.timeline"), "measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to show side by side; leave it out, or use coupling.mode coupled or both")
+		d.Fail(s.Where("measure.timeline"), "measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to show side by side; leave it out, or use coupling.mode coupled or both")
 	}
 }
 
-// where finds the position of a path: its own, or that of the nearest thing around
+// Where finds the position of a path: its own, or that of the nearest thing around
 // it that was written.
-func (s *Scenario) where(path string) shape.Position { return s.set.At(path) }
+func (s *Scenario) Where(path string) shape.Position { return s.set.At(path) }
 
 // finish applies compat and checks the drive as a whole.
 func (x *Drive) finish(d *shape.Decoder, where func(string) shape.Position, at string) {
@@ -101,7 +101,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		if key != "" {
 			p = units.JoinPath(path, key)
 		}
-		d.Fail(s.where(p), p+": "+format, args...)
+		d.Fail(s.Where(p), p+": "+format, args...)
 	}
 	sources := l.sources(false)
 	switch len(sources) {
@@ -118,7 +118,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
 	}
 	if drive {
-		if n := max(len(s.drive(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
+		if n := max(len(s.DriveOf(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
 			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
 			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams", l.Placement, l.Namespace, most-1, l.Namespace)
@@ -142,7 +142,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
 		}
 		if drive {
-			if _, err := synth.New(s.synthetic(i, 0, 1, s.smallest())); err != nil {
+			if _, err := synth.New(s.SyntheticConfig(i, 0, 1, s.Addressable())); err != nil {
 				fail("synthetic", "%v", err)
 			}
 		}
@@ -155,10 +155,10 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	}
 }
 
-// smallest is about what the host can address of the drive, for checks before one is
+// Addressable is about what the host can address of the drive, for checks before one is
 // made.
-func (s *Scenario) smallest() units.Bytes {
-	x := s.drive(0)
+func (s *Scenario) Addressable() units.Bytes {
+	x := s.DriveOf(0)
 	return units.Bytes(float64(x.Geometry.Capacity())*(1-float64(x.OverProvisioning))) / units.Bytes(max(len(x.Namespaces), 1))
 }
 
@@ -178,7 +178,7 @@ func (l *Load) sources(all bool) []string {
 
 // streams is how many placement hints a namespace tells apart.
 func (s *Scenario) streams(namespace int) int {
-	if x := s.drive(0); namespace < len(x.Namespaces) {
+	if x := s.DriveOf(0); namespace < len(x.Namespaces) {
 		return max(x.Namespaces[namespace].Streams, 1)
 	}
 	return 1
@@ -194,7 +194,7 @@ func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format str
 	if l.Closed != 0 {
 		fail("closed", "the job file's iodepth says how many requests are outstanding; leave closed out")
 	}
-	flows, err := readFio(s.path(l.Fio.File), l.Fio.Job, s.smallest())
+	flows, err := ReadFio(s.Path(l.Fio.File), l.Fio.Job, s.Addressable())
 	if err != nil {
 		fail("fio", "%v", err)
 		return
@@ -203,8 +203,8 @@ func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format str
 		return
 	}
 	for _, f := range flows {
-		if f.ramp > s.Measure.WarmUp.Time {
-			s.Measure.WarmUp = WarmUp{Time: f.ramp}
+		if f.Ramp > s.Measure.WarmUp.Time {
+			s.Measure.WarmUp = WarmUp{Time: f.Ramp}
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format str
 func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...any)) {
 	if t.File == "" {
 		fail("trace.file", "which trace? give its path")
-	} else if st, err := os.Stat(s.path(t.File)); err != nil {
+	} else if st, err := os.Stat(s.Path(t.File)); err != nil {
 		fail("trace.file", "%v", err)
 	} else if st.IsDir() {
 		fail("trace.file", "%s is a folder; give the path of a trace", t.File)

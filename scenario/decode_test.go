@@ -255,12 +255,12 @@ func plainValues(s *Scenario) Scenario {
 		l := &x.Workload[i]
 		if l.Trace != nil {
 			c := *l.Trace
-			c.File = s.path(c.File)
+			c.File = s.Path(c.File)
 			l.Trace = &c
 		}
 		if l.Fio != nil {
 			c := *l.Fio
-			c.File = s.path(c.File)
+			c.File = s.Path(c.File)
 			l.Fio = &c
 		}
 	}

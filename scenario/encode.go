@@ -3,10 +3,11 @@ package scenario
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"farflash/shape"
 	"io"
 	"os"
 	"path/filepath"
+
+	"farflash/shape"
 )
 
 // Resolved writes the scenario with every default, so that it loads back to the
@@ -14,10 +15,10 @@ import (
 // was set on the command line.
 func (s *Scenario) Resolved() string {
 	return language.Encode(s, shape.Encoding{Marks: s.set, Skip: s.absent(), File: func(p string) string {
-		if abs, err := filepath.Abs(s.path(p)); err == nil {
+		if abs, err := filepath.Abs(s.Path(p)); err == nil {
 			return abs
 		}
-		return s.path(p)
+		return s.Path(p)
 	}})
 }
 
@@ -52,7 +53,7 @@ func (s *Scenario) Digest() (string, error) {
 
 // contentHash is the SHA-256 of a file that the scenario names.
 func (s *Scenario) contentHash(name string) (string, error) {
-	p := s.path(name)
+	p := s.Path(name)
 	if h, ok := s.files[p]; ok {
 		return h, nil
 	}

@@ -80,24 +80,25 @@ const (
 	FabricCompatNS3RDMA
 )
 
-var fabricCompatNames = []string{"none", "hpcc", "ns3-rdma"}
+var fabricCompatNames = units.Names[FabricCompat]{"none", "hpcc", "ns3-rdma"}
+
+// String is the peer's name.
+func (c FabricCompat) String() string { return fabricCompatNames.Name(c) }
 
 // MarshalText writes the peer's name.
-func (c FabricCompat) MarshalText() ([]byte, error) { return []byte(fabricCompatNames[c]), nil }
+func (c FabricCompat) MarshalText() ([]byte, error) { return fabricCompatNames.Marshal(c) }
 
 // UnmarshalText reads a peer's name.
-func (c *FabricCompat) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, fabricCompatNames, c)
-}
+func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNames.Unmarshal(text, c) }
 
-// defaultFabric is a network of 40 Gbit/s links.
-func defaultFabric() Fabric {
+// DefaultFabric is a network of 40 Gbit/s links.
+func DefaultFabric() Fabric {
 	return Fabric{Parts: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
 }
 
-// dataClass is the traffic class of flows that name none, the one that RoCE networks
+// DataClass is the traffic class of flows that name none, the one that RoCE networks
 // use by convention.
-const dataClass = 3
+const DataClass = 3
 
 // Prepare sets the peer's values before the section's own.
 func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
@@ -105,11 +106,11 @@ func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 	if c == nil || c.Kind != shape.Scalar || x.Compat.UnmarshalText([]byte(c.Text)) != nil {
 		return // decoding it reports what is wrong
 	}
-	x.Config = x.Compat.config()
+	x.Config = x.Compat.Config()
 }
 
-// config is what a peer's networks are like.
-func (c FabricCompat) config() fabric.Config {
+// Config is what a peer's networks are like.
+func (c FabricCompat) Config() fabric.Config {
 	switch c {
 	case FabricCompatHPCC:
 		return fabric.HPCC(fabric.DefaultConfig())
@@ -119,8 +120,8 @@ func (c FabricCompat) config() fabric.Config {
 	return fabric.DefaultConfig()
 }
 
-// settings are the models' own, with what a peer's other settings imply.
-func (x *Fabric) settings() fabric.Config {
+// Settings are the models' own, with what a peer's other settings imply.
+func (x *Fabric) Settings() fabric.Config {
 	c := x.Config
 	if x.Compat == FabricCompatNS3RDMA {
 		c.Pools = fabric.NS3RDMAPools(c)
@@ -135,13 +136,13 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 		for _, e := range split(err) {
 			key, rest, ok := strings.Cut(e.Error(), ": ")
 			if !ok || strings.ContainsAny(key, " >") {
-				d.Fail(s.where(path), "%s: %v", path, e)
+				d.Fail(s.Where(path), "%s: %v", path, e)
 				continue
 			}
 			if inner, tail, ok := strings.Cut(rest, ": "); key == "congestion_control" && ok && !strings.Contains(inner, " ") {
 				key, rest = units.JoinPath(key, inner), tail
 			}
-			d.Fail(s.where(units.JoinPath(path, key)), "%s: %s", units.JoinPath(path, key), rest)
+			d.Fail(s.Where(units.JoinPath(path, key)), "%s: %s", units.JoinPath(path, key), rest)
 		}
 	}
 	if x.HostLink <= 0 {
@@ -162,7 +163,7 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	if x.Delay < 0 {
 		fail("fabric", fmt.Errorf("delay: %v is not possible; use a time such as 1us", x.Delay))
 	}
-	cfg := x.settings()
+	cfg := x.Settings()
 	if err := cfg.Validate(); err != nil {
 		fail("fabric", err)
 	}
@@ -173,18 +174,18 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 		}
 	}
 	if len(s.Flows) == 0 && len(s.Targets) == 0 && s.ObjectCluster == nil {
-		d.Fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
+		d.Fail(s.Where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
 	}
 	for i := range s.Flows {
 		s.checkClasses(d, i)
 	}
 	if s.Measure.Until.Steady && len(s.Targets) == 0 {
-		d.Fail(s.where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
+		d.Fail(s.Where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
 	}
 	if len(d.Errs) > 0 {
 		return
 	}
-	g, err := x.graph(s)
+	g, err := s.Graph()
 	if err != nil {
 		if x.Topology.File != "" {
 			err = fmt.Errorf("topology.file: %w", err)
@@ -196,16 +197,16 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 		path := fmt.Sprintf("flows[%d]", i)
 		if s.Flows[i].File != "" {
 			if _, err := s.fileFlows(&s.Flows[i], g); err != nil {
-				d.Fail(s.where(path+".file"), "%s.file: %v", path, err)
+				d.Fail(s.Where(path+".file"), "%s.file: %v", path, err)
 			}
 		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
 			fail(path, err)
 		}
 	}
 	for i, f := range x.Failures {
-		if _, err := link(g, f.A, f.B); err != nil {
+		if _, err := FindLink(g, f.A, f.B); err != nil {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
-			d.Fail(s.where(path), "%s: %v", path, err)
+			d.Fail(s.Where(path), "%s: %v", path, err)
 		}
 	}
 	// Whether a switch's buffer suffices only the network itself can tell. A large one takes seconds to
@@ -225,7 +226,7 @@ func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	path := fmt.Sprintf("flows[%d]", i)
 	wrong := func(path string, class uint8) {
 		if class == 0 || class >= fabric.MaxClasses {
-			d.Fail(s.where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
+			d.Fail(s.Where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
 		}
 	}
 	if f.File == "" && len(f.List) == 0 {
@@ -248,8 +249,9 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// graph builds the network's shape.
-func (x *Fabric) graph(s *Scenario) (*topo.Graph, error) {
+// Graph builds the network's shape.
+func (s *Scenario) Graph() (*topo.Graph, error) {
+	x := s.Fabric
 	if x.Topology.File == "" {
 		g, err := topo.Build(x.Topology.Config, x.HostLink, x.UpLink, x.Delay)
 		if err != nil {
@@ -260,16 +262,16 @@ func (x *Fabric) graph(s *Scenario) (*topo.Graph, error) {
 		}
 		return g, nil
 	}
-	t, err := readFile(s.path(x.Topology.File), peer.ReadNS3Topology)
+	t, err := peer.ReadFile(s.Path(x.Topology.File), peer.ReadNS3Topology)
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, err
 	}
-	return topologyGraph(t), nil
+	return TopologyGraph(t), nil
 }
 
-// hostsOf are the nodes of a graph's hosts.
-func hostsOf(g *topo.Graph) []int32 {
+// HostsOf are the nodes of a graph's hosts.
+func HostsOf(g *topo.Graph) []int32 {
 	var out []int32
 	for i := range g.Nodes {
 		if g.Nodes[i].Kind == topo.Host {
@@ -294,9 +296,9 @@ func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 	return flows.Network{Hosts: g.Hosts(), HostLink: link, Seed: seed}
 }
 
-// openFlows makes the source of all flows. It returns their classes, a bit each, and how many flows
+// OpenFlows makes the source of all flows. It returns their classes, a bit each, and how many flows
 // there are, 0 if that is not known.
-func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
+func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
 	var all []flows.Source
 	known := 0
 	classes := uint8(0)
@@ -306,7 +308,7 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 		if f.File == "" {
 			src, err := flows.New(f.Config, s.offered(g, i, seed))
 			if err != nil {
-				return nil, 0, 0, &shape.Error{At: s.where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
+				return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
 			}
 			all = append(all, src)
 			known = -1
@@ -318,7 +320,7 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 		}
 		list, err := s.fileFlows(f, g)
 		if err != nil {
-			return nil, 0, 0, &shape.Error{At: s.where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
+			return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
 		}
 		for i := range list {
 			classes |= 1 << list[i].Class
@@ -333,13 +335,13 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 
 // fileFlows reads a flow file of HPCC's simulator.
 func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
-	list, err := readFile(s.path(f.File), func(name string, r io.Reader) ([]peer.NS3Flow, error) { return peer.ReadHPCCFlows(name, r, nil) })
+	list, err := peer.ReadFile(s.Path(f.File), func(name string, r io.Reader) ([]peer.NS3Flow, error) { return peer.ReadHPCCFlows(name, r, nil) })
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, err
 	}
 	number := make([]int32, len(g.Nodes))
-	for i, n := range hostsOf(g) {
+	for i, n := range HostsOf(g) {
 		number[n] = int32(i) + 1
 	}
 	out := make([]flows.Flow, len(list))
@@ -380,8 +382,8 @@ func ns3Seconds(t units.Duration) units.Duration {
 	return units.Duration(whole)*units.Second + units.Duration(ns)*units.Nanosecond
 }
 
-// link finds the link between two nodes, by name or number.
-func link(g *topo.Graph, a, b string) (int32, error) {
+// FindLink finds the link between two nodes, by name or number.
+func FindLink(g *topo.Graph, a, b string) (int32, error) {
 	find := func(name string) (int32, error) {
 		for i := range g.Nodes {
 			if g.Nodes[i].Name == name || fmt.Sprint(i) == name {

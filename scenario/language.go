@@ -59,11 +59,11 @@ func setDefault(p any) {
 	case *Drive:
 		*x = Drive{Config: ssd.DefaultConfig()}
 	case *Fabric:
-		*x = defaultFabric()
+		*x = DefaultFabric()
 	case *FlowLoad:
-		*x = FlowLoad{Config: flows.Config{Class: dataClass}}
+		*x = FlowLoad{Config: flows.Config{Class: DataClass}}
 	case *flows.Entry:
-		*x = flows.Entry{Class: dataClass}
+		*x = flows.Entry{Class: DataClass}
 	case *Load:
 		*x = Load{Queue: Queue{Class: block.Medium, Weight: 1}}
 	case *Trace:

@@ -76,8 +76,8 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// none reports that nothing is left out.
-func (w WarmUp) none() bool { return w == WarmUp{} }
+// None reports that nothing is left out.
+func (w WarmUp) None() bool { return w == WarmUp{} }
 
 // Until is when a run ends.
 type Until struct {

@@ -91,8 +91,8 @@ func noSuchScenario(name string) error {
 	return fmt.Errorf("no file and %w", noSuchPreset(name))
 }
 
-// presetDrive returns the drive of a preset.
-func presetDrive(name string) (Drive, error) {
+// PresetDrive returns the drive of a preset.
+func PresetDrive(name string) (Drive, error) {
 	var x Drive
 	text, ok := presetText(name)
 	if !ok {

@@ -22,7 +22,6 @@ import (
 
 	"farflash/block"
 	"farflash/cluster"
-	"farflash/internal/spelling"
 	"farflash/nvmf"
 	"farflash/shape"
 	"farflash/ssd"
@@ -164,15 +163,16 @@ const (
 	AddressFold
 )
 
-var addressNames = []string{"error", "fold"}
+var addressNames = units.Names[Addresses]{"error", "fold"}
+
+// String is the way's name.
+func (a Addresses) String() string { return addressNames.Name(a) }
 
 // MarshalText writes the way's name.
-func (a Addresses) MarshalText() ([]byte, error) { return []byte(addressNames[a]), nil }
+func (a Addresses) MarshalText() ([]byte, error) { return addressNames.Marshal(a) }
 
 // UnmarshalText reads a way's name.
-func (a *Addresses) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, addressNames, a)
-}
+func (a *Addresses) UnmarshalText(text []byte) error { return addressNames.Unmarshal(text, a) }
 
 // LatencyFrom says where a latency begins.
 type LatencyFrom uint8
@@ -183,15 +183,16 @@ const (
 	FromSubmission
 )
 
-var latencyNames = []string{"arrival", "submission"}
+var latencyNames = units.Names[LatencyFrom]{"arrival", "submission"}
+
+// String is the point's name.
+func (l LatencyFrom) String() string { return latencyNames.Name(l) }
 
 // MarshalText writes the point's name.
-func (l LatencyFrom) MarshalText() ([]byte, error) { return []byte(latencyNames[l]), nil }
+func (l LatencyFrom) MarshalText() ([]byte, error) { return latencyNames.Marshal(l) }
 
 // UnmarshalText reads a point's name.
-func (l *LatencyFrom) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, latencyNames, l)
-}
+func (l *LatencyFrom) UnmarshalText(text []byte) error { return latencyNames.Unmarshal(text, l) }
 
 // Compat is the simulator whose deviations from a real drive are reproduced.
 type Compat uint8
@@ -202,15 +203,16 @@ const (
 	CompatMQSim
 )
 
-var compatNames = []string{"none", "mqsim"}
+var compatNames = units.Names[Compat]{"none", "mqsim"}
+
+// String is the peer's name.
+func (c Compat) String() string { return compatNames.Name(c) }
 
 // MarshalText writes the peer's name.
-func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
+func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
 
 // UnmarshalText reads a peer's name.
-func (c *Compat) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, compatNames, c)
-}
+func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }
 
 // Drive is the ssd section: a preset, changed by what else the section says.
 type Drive struct {
@@ -228,7 +230,7 @@ func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
 	if p == nil || p.Kind != shape.Scalar || p.Text == "" {
 		return
 	}
-	preset, err := presetDrive(p.Text)
+	preset, err := PresetDrive(p.Text)
 	if err != nil {
 		d.Fail(p.At, "%s: %v", units.JoinPath(path, "preset"), err)
 		return
@@ -300,8 +302,8 @@ func load(top *shape.Node, src shape.Source, changes []shape.Change) (*Scenario,
 	return s, nil
 }
 
-// path makes a file name in the scenario relative to the working directory.
-func (s *Scenario) path(name string) string {
+// Path makes a file name in the scenario relative to the working directory.
+func (s *Scenario) Path(name string) string {
 	if filepath.IsAbs(name) || s.dir == "" {
 		return name
 	}

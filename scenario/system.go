@@ -3,13 +3,10 @@ package scenario
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"farflash/cosim"
-	"farflash/fabric"
 	"farflash/fabric/topo"
-	"farflash/internal/spelling"
 	"farflash/nvmf"
 	"farflash/shape"
 	"farflash/units"
@@ -57,9 +54,6 @@ func (r *TargetRoute) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 // UnmarshalText reads the short form.
 func (r *TargetRoute) UnmarshalText(text []byte) error { return r.By.UnmarshalText(text) }
 
-// extent is what hash keeps together.
-const extent = units.MiB
-
 // InitiatorRoute is who issues requests.
 type InitiatorRoute uint8
 
@@ -71,15 +65,16 @@ const (
 	InitiatorEach
 )
 
-var initiatorRoutes = []string{"round-robin", "trace", "hash", "each"}
+var initiatorRoutes = units.Names[InitiatorRoute]{"round-robin", "trace", "hash", "each"}
+
+// String is the way's name.
+func (r InitiatorRoute) String() string { return initiatorRoutes.Name(r) }
 
 // MarshalText writes the way's name.
-func (r InitiatorRoute) MarshalText() ([]byte, error) { return []byte(initiatorRoutes[r]), nil }
+func (r InitiatorRoute) MarshalText() ([]byte, error) { return initiatorRoutes.Marshal(r) }
 
 // UnmarshalText reads a way's name.
-func (r *InitiatorRoute) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, initiatorRoutes, r)
-}
+func (r *InitiatorRoute) UnmarshalText(text []byte) error { return initiatorRoutes.Unmarshal(text, r) }
 
 // TargetBy is how a request's drive is found.
 type TargetBy uint8
@@ -92,13 +87,16 @@ const (
 	ByTrace
 )
 
-var targetWays = []string{"hash", "stripe", "volume", "trace"}
+var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
+
+// String is the way's name.
+func (t TargetBy) String() string { return targetWays.Name(t) }
 
 // MarshalText writes the way's name.
-func (t TargetBy) MarshalText() ([]byte, error) { return []byte(targetWays[t]), nil }
+func (t TargetBy) MarshalText() ([]byte, error) { return targetWays.Marshal(t) }
 
 // UnmarshalText reads a way's name.
-func (t *TargetBy) UnmarshalText(text []byte) error { return spelling.OneOf(text, targetWays, t) }
+func (t *TargetBy) UnmarshalText(text []byte) error { return targetWays.Unmarshal(text, t) }
 
 // Place says which of the network's hosts are initiators and which targets.
 type Place struct {
@@ -122,13 +120,16 @@ const (
 	SpreadHosts
 )
 
-var whereNames = []string{"first", "last", "spread"}
+var whereNames = units.Names[Where]{"first", "last", "spread"}
+
+// String is the choice's name.
+func (w Where) String() string { return whereNames.Name(w) }
 
 // MarshalText writes the choice's name.
-func (w Where) MarshalText() ([]byte, error) { return []byte(whereNames[w]), nil }
+func (w Where) MarshalText() ([]byte, error) { return whereNames.Marshal(w) }
 
 // UnmarshalText reads a choice's name.
-func (w *Where) UnmarshalText(text []byte) error { return spelling.OneOf(text, whereNames, w) }
+func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(text, w) }
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
@@ -177,15 +178,16 @@ const (
 	Both
 )
 
-var couplingModes = []string{"coupled", "iterative", "both"}
+var couplingModes = units.Names[CouplingMode]{"coupled", "iterative", "both"}
+
+// String is the mode's name.
+func (m CouplingMode) String() string { return couplingModes.Name(m) }
 
 // MarshalText writes the mode's name.
-func (m CouplingMode) MarshalText() ([]byte, error) { return []byte(couplingModes[m]), nil }
+func (m CouplingMode) MarshalText() ([]byte, error) { return couplingModes.Marshal(m) }
 
 // UnmarshalText reads a mode's name.
-func (m *CouplingMode) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, couplingModes, m)
-}
+func (m *CouplingMode) UnmarshalText(text []byte) error { return couplingModes.Unmarshal(text, m) }
 
 // FirstWrite is when a write first comes to its drive.
 type FirstWrite uint8
@@ -196,13 +198,16 @@ const (
 	FirstUnloaded
 )
 
-var firstWrites = []string{"arrival", "unloaded"}
+var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded"}
+
+// String is the choice's name.
+func (f FirstWrite) String() string { return firstWrites.Name(f) }
 
 // MarshalText writes the choice's name.
-func (f FirstWrite) MarshalText() ([]byte, error) { return []byte(firstWrites[f]), nil }
+func (f FirstWrite) MarshalText() ([]byte, error) { return firstWrites.Marshal(f) }
 
 // UnmarshalText reads a choice's name.
-func (f *FirstWrite) UnmarshalText(text []byte) error { return spelling.OneOf(text, firstWrites, f) }
+func (f *FirstWrite) UnmarshalText(text []byte) error { return firstWrites.Unmarshal(text, f) }
 
 // systemKeys are those that only a scenario with targets has.
 var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
@@ -234,19 +239,19 @@ func (s *Scenario) defaultSystem() {
 	s.Coupling.Iterative = Iterative{Threshold: 0.1, StableRange: 0.02, StableFor: 3, Weights: [3]units.Fraction{third, third, third}, Iterations: 11, Relaxation: 0.5}
 }
 
-// drive is the drive of a group of targets, or the scenario's own.
-func (s *Scenario) drive(group int) *Drive {
+// DriveOf is the drive of a group of targets, or the scenario's own.
+func (s *Scenario) DriveOf(group int) *Drive {
 	if group < len(s.Targets) && s.Targets[group].SSD != nil {
 		return s.Targets[group].SSD
 	}
 	return s.SSD
 }
 
-// hasDrives reports whether there is a drive to simulate.
-func (s *Scenario) hasDrives() bool { return s.drive(0) != nil }
+// HasDrives reports whether there is a drive to simulate.
+func (s *Scenario) HasDrives() bool { return s.DriveOf(0) != nil }
 
-// targets is how many targets there are, ssds how many drives.
-func (s *Scenario) targets() (targets, ssds int) {
+// CountTargets is how many targets there are, ssds how many drives.
+func (s *Scenario) CountTargets() (targets, ssds int) {
 	for i := range s.Targets {
 		targets += s.Targets[i].Count
 		ssds += s.Targets[i].Count * s.Targets[i].SSDs
@@ -263,7 +268,7 @@ const (
 
 // checkSystem checks what makes up a system, and completes its network.
 func (s *Scenario) checkSystem(d *shape.Decoder) {
-	fail := func(path, format string, args ...any) { d.Fail(s.where(path), path+": "+format, args...) }
+	fail := func(path, format string, args ...any) { d.Fail(s.Where(path), path+": "+format, args...) }
 	if s.Initiators < 1 || s.Initiators > mostInitiators {
 		fail("initiators", "%d is not possible; use 1 to %d", s.Initiators, mostInitiators)
 	}
@@ -277,15 +282,15 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 			fail(path+".ssds", "%d is not possible; use 1 to 256", g.SSDs)
 		}
 		if g.SSD != nil {
-			g.SSD.finish(d, s.where, path+".ssd")
+			g.SSD.finish(d, s.Where, path+".ssd")
 		} else if s.SSD == nil {
 			fail(path, "no ssd; add one, such as \"ssd: tlc-enterprise\"")
 		}
 	}
 	if s.SSD != nil {
-		s.SSD.finish(d, s.where, "ssd")
+		s.SSD.finish(d, s.Where, "ssd")
 	}
-	targets, ssds := s.targets()
+	targets, ssds := s.CountTargets()
 	if ssds > mostSSDs {
 		fail("targets", "%d drives are more than can be simulated, %d", ssds, mostSSDs)
 	}
@@ -303,7 +308,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		return
 	}
 	if s.Fabric == nil {
-		f := defaultFabric()
+		f := DefaultFabric()
 		s.Fabric = &f
 	}
 	if s.Fabric.Topology.File == "" && reflect.ValueOf(s.Fabric.Topology.Config).IsZero() {
@@ -368,9 +373,9 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 }
 
-// places finds the hosts of initiators and targets, by number.
-func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error) {
-	count, _ := s.targets()
+// Places finds the hosts of initiators and targets, by number.
+func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error) {
+	count, _ := s.CountTargets()
 	taken := make([]bool, len(hosts))
 	choose := func(key string, n int, where Where, list []int) ([]int32, error) {
 		if len(list) > 0 && len(list) != n {
@@ -427,13 +432,13 @@ func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error
 
 // checkPlaces checks that the network has the hosts that the system needs.
 func (s *Scenario) checkPlaces(d *shape.Decoder) {
-	g, err := s.Fabric.graph(s)
+	g, err := s.Graph()
 	if err != nil {
 		return // checkFabric has told
 	}
-	if _, _, err := s.places(hostsOf(g)); err != nil {
+	if _, _, err := s.Places(HostsOf(g)); err != nil {
 		key, rest, _ := strings.Cut(err.Error(), ": ")
-		d.Fail(s.where(key), "%s: %s", key, rest)
+		d.Fail(s.Where(key), "%s: %s", key, rest)
 	}
 }
 
@@ -456,50 +461,13 @@ func (s *Scenario) checkRemote(d *shape.Decoder, i int) {
 	}
 }
 
-// routing is the route as the models have it.
-func (s *Scenario) routing(owners []int32) cosim.Route {
-	r := cosim.Route{Unit: extent, MaxTransfer: s.NVMf.MaxTransfer, Owners: owners}
-	if s.Protocol == nvmf.Flows {
-		r.MaxTransfer = 1 << 40 // a flow is as long as its request
-	}
-	r.Initiator = []cosim.Spread{cosim.ByTurn, cosim.ByVolume, cosim.ByHash, cosim.ByFlow}[s.Route.Initiator]
-	r.Drive = []cosim.Spread{cosim.ByHash, cosim.ByStripe, cosim.ByVolume, cosim.ByTarget}[s.Route.Target.By]
-	if s.Route.Target.By == ByStripe {
-		r.Unit = s.Route.Target.Stripe
-	}
-	return r
-}
-
-// ownPairs reports whether queue pairs persist, so that connections can have their own.
-func (s *Scenario) ownPairs() bool {
-	return s.Protocol == nvmf.NVMeoF && s.Fabric.QueuePairs.Life == fabric.Persistent
-}
-
-// sameDrive is the drive that all targets have, nil if they differ.
-func (s *Scenario) sameDrive() *Drive {
-	first := s.drive(0)
+// SameDrive is the drive that all targets have, nil if they differ.
+func (s *Scenario) SameDrive() *Drive {
+	first := s.DriveOf(0)
 	for i := range s.Targets {
-		if x := s.drive(i); x != first && !reflect.DeepEqual(x.Config, first.Config) {
+		if x := s.DriveOf(i); x != first && !reflect.DeepEqual(x.Config, first.Config) {
 			return nil
 		}
 	}
 	return first
-}
-
-// describeTargets is a system's targets in words.
-func (s *Scenario) describeTargets() string {
-	var parts []string
-	for i := range s.Targets {
-		g := &s.Targets[i]
-		name := s.drive(i).Preset
-		if name == "" {
-			name = s.drive(i).Timing.Cell.String()
-		}
-		text := fmt.Sprintf("%s x %s", plural(g.Count, "target"), plural(g.SSDs, "drive"))
-		if !slices.Contains(parts, name) {
-			text += " (" + name + ")"
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
 }

@@ -1,9 +1,10 @@
 package shape
 
 import (
-	"farflash/units"
 	"fmt"
 	"strings"
+
+	"farflash/units"
 )
 
 // KeyChange is a key whose value differs between two texts. A value is

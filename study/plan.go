@@ -11,6 +11,7 @@ import (
 
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/trial"
 )
 
 // Kind is what a study is for.
@@ -191,11 +192,11 @@ func (p *Plan) slots() []slot {
 }
 
 // Trials lists the trials of the plan's shard, in the order of Outcomes.
-func (p *Plan) Trials() []Trial {
-	var out []Trial
+func (p *Plan) Trials() []trial.Trial {
+	var out []trial.Trial
 	for _, s := range p.slots() {
 		x := &p.Points[s.point]
-		out = append(out, Trial{x.Scenario, x.Digest, p.Seed + uint64(s.rep)})
+		out = append(out, trial.Trial{Scenario: x.Scenario, Digest: x.Digest, Seed: p.Seed + uint64(s.rep)})
 	}
 	return out
 }

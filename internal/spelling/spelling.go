@@ -2,8 +2,8 @@
 // "did you mean" of error messages.
 //
 // Its functions are Nearest, Distance, the optimal string alignment distance
-// (Levenshtein's, with a swap of neighbours counted as one), and OneOf, which reads the
-// names of an enumeration. It leaves out sound and meaning: a word spelt quite otherwise is
+// (Levenshtein's, with a swap of neighbours counted as one), OneOf, which reads the
+// names of an enumeration, OrList and Plural. It leaves out sound and meaning: a word spelt quite otherwise is
 // not found.
 package spelling
 
@@ -76,4 +76,15 @@ func OrList(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// Plural is a number of things: "1 die", "2 dies", "3 switches".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "ch") {
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
