@@ -18,14 +18,11 @@
 package cluster
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"farflash/cluster/reserve"
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
-	"farflash/internal/spelling"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -42,16 +39,16 @@ const (
 	CompatSURGEHead
 )
 
-var compatNames = []string{"none", "surge-d92018f", "surge-9872498"}
+var compatNames = units.Names[Compat]{"none", "surge-d92018f", "surge-9872498"}
 
 // String is the choice's name in scenarios.
-func (c Compat) String() string { return compatNames[c] }
+func (c Compat) String() string { return compatNames.Name(c) }
 
 // MarshalText writes the choice's name.
-func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
+func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
 
 // UnmarshalText reads a choice's name.
-func (c *Compat) UnmarshalText(text []byte) error { return spelling.OneOf(text, compatNames, c) }
+func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }
 
 // Config describes a cluster and what its gateways do.
 type Config struct {
@@ -214,41 +211,36 @@ func (c *Config) Validate() error {
 	if !c.Protocol.putsReplicas() {
 		return c.validateOther()
 	}
-	var errs []error
-	bad := func(ok bool, key, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-		}
-	}
-	bad(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
-	bad(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
-	bad(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
-	bad(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
-	bad(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
-	c.checkCode(bad)
-	c.checkLoad(bad)
-	c.checkKinds(bad)
-	c.checkModel(bad)
-	c.checkCore(bad)
-	c.checkDurability(bad)
-	c.checkFailures(bad)
-	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
-	bad(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().finds == findsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
-	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
-	bad(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
-	bad(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
-	bad(c.Link.Overhead >= 0 && c.Link.Overhead < 1 && percent(c.Link.Overhead), "link.overhead", "%v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead)
-	bad(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
-	bad(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
+	var f units.Faults
+	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
+	f.Hold(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
+	f.Hold(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
+	f.Hold(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
+	f.Hold(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
+	c.checkCode(&f)
+	c.checkLoad(&f)
+	c.checkKinds(&f)
+	c.checkModel(&f)
+	c.checkCore(&f)
+	c.checkDurability(&f)
+	c.checkFailures(&f)
+	f.Hold(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
+	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().finds == findsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
+	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
+	f.Hold(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
+	f.Hold(c.Link.Overhead >= 0 && c.Link.Overhead < 1 && percent(c.Link.Overhead), "link.overhead", "%v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead)
+	f.Hold(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
+	f.Hold(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
 	for _, x := range []struct {
 		key  string
 		size units.Bytes
 	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
-		bad(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
+		f.Hold(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
 	}
-	c.checkCompat(bad)
-	c.checkTargets(bad)
-	return errors.Join(errs...)
+	c.checkCompat(&f)
+	c.checkTargets(&f)
+	return f.Err()
 }
 
 // percent reports whether a share is a whole number of per cent.

@@ -242,24 +242,24 @@ func (c *Cluster) repairDone() {
 	c.repair()
 }
 
-func (c *Config) checkFailures(bad checker) {
+func (c *Config) checkFailures(f *units.Faults) {
 	down := map[int]units.Duration{}
-	for _, f := range c.Failures {
-		bad(f.Target >= 0 && f.Target < c.Targets, "failures", "there is no target %d; they are numbered from 0 to %d", f.Target, c.Targets-1)
-		bad(f.At >= 0, "failures", "target %d fails at %v; use a time from 0", f.Target, f.At)
-		bad(f.Back == 0 || f.Back >= f.At+c.Repair.Detect, "failures", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", f.Target, f.At, f.Back, f.At+c.Repair.Detect)
-		until, before := down[f.Target]
-		bad(!before || until > 0 && f.At >= until+c.Repair.Detect, "failures", "target %d fails twice, the second time before it is known to be back", f.Target)
-		down[f.Target] = f.Back
+	for _, x := range c.Failures {
+		f.Hold(x.Target >= 0 && x.Target < c.Targets, "failures", "there is no target %d; they are numbered from 0 to %d", x.Target, c.Targets-1)
+		f.Hold(x.At >= 0, "failures", "target %d fails at %v; use a time from 0", x.Target, x.At)
+		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, "failures", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", x.Target, x.At, x.Back, x.At+c.Repair.Detect)
+		until, before := down[x.Target]
+		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, "failures", "target %d fails twice, the second time before it is known to be back", x.Target)
+		down[x.Target] = x.Back
 	}
-	bad(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)
-	bad(c.Repair.Streams <= 64, "repair.streams", "%v is not possible; use at most 64 for each target", float64(c.Repair.Streams))
-	bad(len(c.Failures) == 0 || c.Control.Queued, "failures", "they need control.queued: true")
-	bad(c.Link.Loss <= 0.5, "link.loss", "%v is not possible; use 0%% to 50%%", c.Link.Loss)
-	bad(c.Link.Loss == 0 || c.Control.Queued, "link.loss", "it needs control.queued: true")
-	bad(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
+	f.Hold(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)
+	f.Hold(c.Repair.Streams <= 64, "repair.streams", "%v is not possible; use at most 64 for each target", float64(c.Repair.Streams))
+	f.Hold(len(c.Failures) == 0 || c.Control.Queued, "failures", "they need control.queued: true")
+	f.Hold(c.Link.Loss <= 0.5, "link.loss", "%v is not possible; use 0%% to 50%%", c.Link.Loss)
+	f.Hold(c.Link.Loss == 0 || c.Control.Queued, "link.loss", "it needs control.queued: true")
+	f.Hold(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
 	if t := c.Protocol.traits(); c.lossy() && t.stuck != "" {
-		bad(false, "protocol", "%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.stuck, strings.Join(schemeNames(func(t *traits) bool { return t.finds != findsNone && t.stuck == "" }), ", "))
+		f.Hold(false, "protocol", "%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.stuck, strings.Join(namesWhere(func(t *traits) bool { return t.finds != findsNone && t.stuck == "" }), ", "))
 	}
 }
 

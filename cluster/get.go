@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"farflash/internal/spelling"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -24,13 +23,16 @@ const (
 	ReadTied
 )
 
-var readingNames = []string{"bids", "random", "least-loaded", "hedged", "tied"}
+var readingNames = units.Names[Reading]{"bids", "random", "least-loaded", "hedged", "tied"}
+
+// String is the choice's name in scenarios.
+func (r Reading) String() string { return readingNames.Name(r) }
 
 // MarshalText writes the choice's name.
-func (r Reading) MarshalText() ([]byte, error) { return []byte(readingNames[r]), nil }
+func (r Reading) MarshalText() ([]byte, error) { return readingNames.Marshal(r) }
 
 // UnmarshalText reads a choice's name.
-func (r *Reading) UnmarshalText(text []byte) error { return spelling.OneOf(text, readingNames, r) }
+func (r *Reading) UnmarshalText(text []byte) error { return readingNames.Unmarshal(text, r) }
 
 // getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many of its targets as it has pieces of
 // data.

@@ -149,7 +149,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		return nil, err
 	}
 	if !cfg.Protocol.putsReplicas() {
-		return nil, fmt.Errorf("protocol: %v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
+		return nil, units.Wrong("protocol", "%v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
 	}
 	d, err := reserve.New(cfg.durations())
 	if err != nil {
@@ -170,7 +170,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	c.equip()
 	if cfg.candidates() == 0 {
 		if c.places, err = c.placer(); err != nil {
-			return nil, fmt.Errorf("placement: %w", err)
+			return nil, units.Within("placement", err)
 		}
 		if err := c.checkPlacer(); err != nil {
 			return nil, err

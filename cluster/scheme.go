@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"farflash/cluster/reserve"
-	"farflash/internal/spelling"
 	"farflash/units"
 )
 
@@ -101,8 +100,10 @@ var traitsOf = [...]traits{
 
 func (s Scheme) traits() *traits { return &traitsOf[s] }
 
-// schemeNames are the names of those protocols that a function chooses.
-func schemeNames(choose func(*traits) bool) []string {
+var schemeNames = units.Names[Scheme](namesWhere(func(*traits) bool { return true }))
+
+// namesWhere are the names of those protocols that a function chooses.
+func namesWhere(choose func(*traits) bool) []string {
 	var list []string
 	for k := range traitsOf {
 		if t := &traitsOf[k]; choose(t) {
@@ -124,10 +125,10 @@ func SharedSchemes() []Scheme {
 }
 
 // String is the protocol's name in scenarios.
-func (s Scheme) String() string { return s.traits().name }
+func (s Scheme) String() string { return schemeNames.Name(s) }
 
 // MarshalText writes the protocol's name.
-func (s Scheme) MarshalText() ([]byte, error) { return []byte(s.traits().name), nil }
+func (s Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(s) }
 
 // UnmarshalText reads a protocol's name, or SURGE's number for it.
 func (s *Scheme) UnmarshalText(text []byte) error {
@@ -135,7 +136,7 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 		*s = Scheme(k)
 		return nil
 	}
-	return spelling.OneOf(text, schemeNames(func(*traits) bool { return true }), s)
+	return schemeNames.Unmarshal(text, s)
 }
 
 // Grouped reports whether negotiating groups bid for chunks.

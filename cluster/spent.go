@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"farflash/sim"
+	"farflash/units"
 )
 
 // Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows least. At every moment one
@@ -37,10 +38,10 @@ const (
 	Uses int = iota
 )
 
-var useNames = [Uses]string{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
+var useNames = units.Names[Use]{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
 
 // String is the use's name in metrics.
-func (u Use) String() string { return useNames[u] }
+func (u Use) String() string { return useNames.Name(u) }
 
 // Spent is for how long something was used for what.
 type Spent [Uses]sim.Time
