@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"farflash/sim"
 	"farflash/units"
 )
 
@@ -49,24 +48,3 @@ func (l DiskLatency) MarshalText() ([]byte, error) { return diskLatencyNames.Mar
 
 // UnmarshalText reads a choice's name.
 func (l *DiskLatency) UnmarshalText(text []byte) error { return diskLatencyNames.Unmarshal(text, l) }
-
-// acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it
-// is on the disk.
-func (c *Cluster) acknowledges(busy sim.Time) (now bool, late sim.Time) {
-	if c.d.AckDelay(busy, c.cfg.Acknowledge == WriteBack) == 0 {
-		return true, 0
-	}
-	if c.cfg.Disk.Latency == LatencyGrows {
-		late = c.d.VariableLatency(busy)
-	}
-	return false, late
-}
-
-// keepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a time.
-func (c *Cluster) keepTime(takes sim.Time) sim.Time {
-	now, late := c.acknowledges(takes)
-	if now {
-		return 0
-	}
-	return takes + late
-}

@@ -2,17 +2,16 @@
 // of them on their disks.
 //
 // The main types are Config, which describes a cluster and a protocol in plain values, and Cluster, one event
-// loop with all nodes. A chunk goes this way: a gateway takes it (chunk.go) and the protocol (protocol.go; uch.go,
-// replicast.go, hybrid.go) chooses targets and sends; control messages and frames of data travel over the
+// loop with all nodes. The path of a chunk: a gateway takes it (chunk.go) and the protocol, a state machine of package cluster/put on the bus that
+// bus.go makes, chooses targets and sends; control messages and frames of data travel over the
 // nodes' links (link.go); a target writes a chunk that has arrived as a whole to its disk (disk.go) and acknowledges it; the
 // chunk is done with the last acknowledgement. bound.go says what no protocol can exceed, and why.
 //
-// A protocol is a set of plain state machines behind one small interface. What it decides by, bids and rates, is package
-// cluster/reserve; where replicas may go is package cluster/placement.
+// What a protocol decides by, bids and rates, is package cluster/reserve; where replicas may go is package cluster/placement.
 //
 // It follows Aizman and Bestler, "Scalable Object Storage with Resource Reservations and Dynamic Load Balancing" (the
 // Replicast paper), sections II to IV, and the models of its simulator SURGE, build d92018f. What SURGE does differently from
-// a real cluster is in compat.go alone.
+// a real cluster is behind Compat.
 //
 // What it leaves out: the core of the network, which never blocks; processors; metadata; and the chunks' content.
 package cluster
@@ -20,35 +19,11 @@ package cluster
 import (
 	"math"
 
-	"farflash/cluster/reserve"
+	"farflash/cluster/put"
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
-	"farflash/sim"
 	"farflash/units"
 )
-
-// Compat is whose deviations from a real cluster are reproduced.
-type Compat uint8
-
-// The choices.
-const (
-	CompatNone Compat = iota
-	// CompatSURGE is SURGE as the Replicast paper used it, build d92018f.
-	CompatSURGE
-	// CompatSURGEHead is SURGE's last build, 9872498.
-	CompatSURGEHead
-)
-
-var compatNames = units.Names[Compat]{"none", "surge-d92018f", "surge-9872498"}
-
-// String is the choice's name in scenarios.
-func (c Compat) String() string { return compatNames.Name(c) }
-
-// MarshalText writes the choice's name.
-func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
-
-// UnmarshalText reads a choice's name.
-func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }
 
 // Config describes a cluster and what its gateways do.
 type Config struct {
@@ -225,7 +200,7 @@ func (c *Config) Validate() error {
 	c.checkDurability(&f)
 	c.checkFailures(&f)
 	f.Hold(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
-	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().finds == findsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().Finds == put.FindsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	f.Hold(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
@@ -249,44 +224,6 @@ func percent(f units.Fraction) bool {
 	return math.Abs(x-math.Round(x)) < 1e-9
 }
 
-// durations is what all times follow from.
-func (c *Config) durations() reserve.Config {
-	r := reserve.DefaultConfig()
-	switch t := c.Protocol.traits(); {
-	case t.finds != findsBidders:
-		r = reserve.UnicastConfig()
-		r.ControlSize = c.Control.Unicast
-	case c.Protocol == Pull:
-		r = reserve.UnicastConfig()
-		r.ControlSize, r.Group = c.Control.Unicast, c.Group
-	default:
-		switch {
-		case c.Protocol == ReplicastProxy:
-			r = reserve.ProxyConfig()
-		case t.sequential:
-			r = reserve.HybridConfig()
-		}
-		r.ControlSize = c.Control.Replicast
-		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
-		r.Group = c.Group
-		if c.Control.Queued && c.Protocol != ReplicastProxy {
-			// The bids of a group come at the same time and take turns on the gateway's link.
-			r.Lead = units.Duration(c.Group-1) * c.Link.effective().TimeFor(c.Control.Replicast)
-		}
-	}
-	r.Compat = reserve.Compat(c.Compat != CompatNone)
-	if c.Compat == CompatSURGEHead || c.Protocol.ofHead() {
-		r.Rules = reserve.RulesHead
-	}
-	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
-	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
-	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
-	if r.Group < r.Replicas {
-		r.Group = r.Replicas // unicast has no groups
-	}
-	return r
-}
-
 // nearest is the multiple of a group's size that is closest to a number of targets, and at least two groups.
 func nearest(targets, group int) int {
 	if group < 1 {
@@ -298,21 +235,5 @@ func nearest(targets, group int) int {
 // Limits of what is simulated.
 const (
 	maxNodes    = 1 << 20
-	maxReplicas = 16
+	maxReplicas = put.MaxReplicas
 )
-
-// ahead is for how long a target still has work when it offers itself.
-func (c *Config) ahead(d *reserve.Durations) units.Duration {
-	if c.Ahead > 0 {
-		return c.Ahead
-	}
-	once := d.Send(c.piece(), d.Effective)
-	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
-	arrives := 3*(d.Control+d.Trip) + once + d.Trip
-	if c.Code.Data > 0 {
-		arrives += sim.Time(c.copies()-1) * once
-	} else {
-		arrives += sim.Time(c.copies()-1) * hop
-	}
-	return arrives + d.DiskChunk/2
-}

@@ -92,11 +92,11 @@ func (c *Cluster) feed(target int32) {
 	d := &c.targets[target].disk
 	v := d.drive
 	now := c.eng.Now()
-	for len(v.inside) < c.cfg.Disk.Depth && !d.queue.empty() {
-		i := d.queue.pop()
-		j := &c.jobs[i]
+	for len(v.inside) < c.cfg.Disk.Depth && !d.queue.Empty() {
+		i := d.queue.Pop()
+		j := &c.jobs.Items[i]
 		if j.void {
-			c.idle = append(c.idle, i)
+			c.jobs.Give(i)
 			continue
 		}
 		j.begun = true
@@ -132,8 +132,8 @@ func (s Sink) Complete(x block.Completion) {
 			break
 		}
 	}
-	j := c.jobs[i]
-	c.idle = append(c.idle, i)
+	j := c.jobs.Items[i]
+	c.jobs.Give(i)
 	v.moved = float64(v.moved*(1-1.0/memory)) + float64(j.size)
 	v.during = float64(v.during*(1-1.0/memory)) + float64(now-v.last)
 	v.last = now
@@ -156,7 +156,7 @@ func (s Sink) Complete(x block.Completion) {
 func (v *drive) crash(c *Cluster) {
 	v.bytes = 0
 	for _, i := range v.inside {
-		c.jobs[i].void = true
+		c.jobs.Items[i].void = true
 	}
 }
 

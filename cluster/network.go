@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"farflash/sim"
 	"farflash/units"
 )
 
@@ -41,11 +40,11 @@ type Network interface {
 type cargo struct{ parcel, node int32 }
 
 // Carry has a network carry everything; it is called before Start.
-func (c *Cluster) Carry(n Network) { c.net = n }
+func (c *Cluster) Carry(n Network) { c.net, c.bus.Unpaced = n, true }
 
 // ship gives a parcel to the network.
 func (c *Cluster) ship(from, i int32) {
-	p := &c.parcels[i]
+	p := &c.parcels.Items[i]
 	for _, to := range c.to(p) {
 		c.out[from].used += p.takes
 		m, err := c.net.Send(from, to, p.size, !p.data)
@@ -65,23 +64,20 @@ func (c *Cluster) ship(from, i int32) {
 // Delivered is what the network calls when a message has arrived.
 func (c *Cluster) Delivered(m int32) {
 	x := c.cargo[m]
-	p := &c.parcels[x.parcel]
+	p := &c.parcels.Items[x.parcel]
 	c.in[x.node].used += p.takes
 	c.deliver(x.parcel, x.node)
 	c.looks(x.node)
-	if p = &c.parcels[x.parcel]; p.left == 0 {
+	if p = &c.parcels.Items[x.parcel]; p.left == 0 {
 		c.over(x.parcel)
 	}
 }
-
-// unbounded is a window that never closes: the network has its own.
-const unbounded = units.Bytes(sim.Forever)
 
 func (c *Config) checkCore(f *units.Faults) {
 	if c.Core != CorePacket {
 		return
 	}
 	f.Hold(c.Control.Queued, "core", "a packet network needs control.queued: true")
-	f.Hold(c.Protocol != UCHAIMD, "core", "targets of %v look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol", c.Protocol)
+	f.Hold(!c.Protocol.traits().SeesPorts, "core", "targets of %v look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol", c.Protocol)
 	f.Hold(c.Link.Loss == 0, "link.loss", "a packet network loses what its switches drop, and sends it again itself; leave it out")
 }

@@ -43,7 +43,7 @@ const (
 func (c *Cluster) placer() (placement.Placer, error) {
 	m := placement.Uniform(len(c.targets))
 	for t := range c.targets {
-		if m.Weights[t] = c.targets[t].weight; c.targets[t].away {
+		if m.Weights[t] = c.targets[t].weight; c.bus.Away[t] {
 			m.Weights[t] = 0
 		}
 	}
@@ -71,7 +71,7 @@ func (c *Cluster) checkPlacer() error {
 	if c.cfg.candidates() > 0 {
 		return nil
 	}
-	if err := placement.Check(c.places, c.copies*max(c.cfg.Choices, 1)); err != nil {
+	if err := placement.Check(c.bus.Places, c.copies*max(c.cfg.Choices, 1)); err != nil {
 		return units.Within("placement", err)
 	}
 	return nil

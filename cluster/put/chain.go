@@ -1,4 +1,4 @@
-package cluster
+package put
 
 import (
 	"farflash/cluster/reserve"
@@ -6,25 +6,11 @@ import (
 	"farflash/units"
 )
 
-// chained is chain replication of data (van Renesse and Schneider, OSDI 2004; the pipeline of GFS, SOSP 2003) over hashed placement: a gateway sends to
-// the chunk's first target, which passes each frame on to the second as it comes, and so on. Nobody asks before sending, so what comes together at a target queues
-// before its link. Each target acknowledges by itself. With an erasure code the gateway sends each piece to its target.
-type chained struct {
-	c    *Cluster
-	d    *reserve.Durations
-	pick chooser
-	come []arrivals // of targets
-	node [1]int32
-}
+// Chain is chain replication over hashed placement.
+const Chain Scheme = 5
 
-func newChained(c *Cluster, d *reserve.Durations) *chained {
-	p := &chained{c: c, d: d, come: make([]arrivals, len(c.targets))}
-	p.pick = chooser{c: c, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
-	return p
-}
-
-// begin implements protocol.
-func (p *chained) begin(i int32) { p.pick.choose(i) }
+var chain = Traits{Name: "chain", Finds: FindsPlaced, Chained: true, Queued: true, Times: reserve.UnicastConfig, Messages: []string{chainKept: "ack", chainCancel: "cancel"},
+	New: func(b *Bus) Protocol { return newChained(b) }}
 
 // Kinds of control messages of chained.
 const (
@@ -32,64 +18,77 @@ const (
 	chainCancel
 )
 
+// chained is chain replication of data (van Renesse and Schneider, OSDI 2004; the pipeline of GFS, SOSP 2003) over hashed placement: a gateway sends to
+// the chunk's first target, which passes each frame on to the second as it comes, and so on. Nobody asks before sending, so what comes together at a target queues
+// before its link. Each target acknowledges by itself. With an erasure code the gateway sends each piece to its target.
+type chained struct {
+	b    *Bus
+	pick chooser
+	come []arrivals // of targets
+}
+
+func newChained(b *Bus) *chained {
+	p := &chained{b: b, come: make([]arrivals, b.Targets)}
+	p.pick = chooser{b: b, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
+	return p
+}
+
+// Begin implements Protocol.
+func (p *chained) Begin(i int32) { p.pick.choose(i) }
+
 // chosen has the gateway send.
 func (p *chained) chosen(i int32) {
-	c := p.c
-	x := &c.chunks[i]
-	for k, t := range x.targets[:x.n] {
-		if k > 0 && c.chained() {
+	b := p.b
+	x := &b.Chunks[i]
+	for k, t := range x.Targets[:x.N] {
+		if k > 0 && b.Chained() {
 			break
 		}
-		p.node[0] = c.nodeOfTarget(t)
-		for sent := units.Bytes(0); sent < c.piece; {
-			size := min(c.cfg.Link.Frame, c.piece-sent)
+		for sent := units.Bytes(0); sent < b.Piece; {
+			size := min(b.Frame, b.Piece-sent)
 			sent += size
-			c.send(x.gateway, i, x.id, uint32(i), size, p.node[:])
+			b.send(x.Gateway, i, size, b.Node(t))
 		}
 	}
 }
 
-// message implements protocol.
-func (p *chained) message(m *message) {
+// Message implements Protocol.
+func (p *chained) Message(m *Message) {
 	switch {
 	case p.pick.message(m):
-	case m.kind == chainCancel:
-		p.come[m.to].forget(m.id)
-	case p.c.chunks[m.chunk].id == m.id:
-		p.c.acknowledged(m.chunk)
+	case m.Kind == chainCancel:
+		p.come[m.To].forget(m.ID)
+	case p.b.Chunks[m.Chunk].ID == m.ID:
+		p.b.Outcomes.Acknowledged(m.Chunk)
 	}
 }
 
-// timer implements protocol: there are none.
-func (p *chained) timer(uint32) {}
+// Timer implements Protocol: there are none.
+func (p *chained) Timer(uint32) {}
 
-// frame implements protocol.
-func (p *chained) frame(arg uint32, target int32, size units.Bytes) {
-	c := p.c
-	i := int32(arg)
-	x := &c.chunks[i]
-	k := x.place(target)
-	if k+1 < int(x.n) && c.chained() {
-		p.node[0] = c.nodeOfTarget(x.targets[k+1])
-		c.send(c.nodeOfTarget(target), i, x.id, arg, size, p.node[:])
+// Frame implements Protocol.
+func (p *chained) Frame(f Frame) {
+	b, i := p.b, int32(f.Arg)
+	x := &b.Chunks[i]
+	if k := x.Place(f.Target); k+1 < int(x.N) && b.Chained() {
+		b.send(b.Node(f.Target), i, f.Size, b.Node(x.Targets[k+1]))
 	}
-	if p.come[target].whole(x, i, target, size, c.piece) {
-		c.keep(target, message{kind: chainKept, from: target, to: x.gateway, chunk: i, id: x.id})
+	if p.come[f.Target].whole(x, i, f, b.Piece) {
+		b.Disks.Write(f.Target, Message{Kind: chainKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 	}
 }
 
-// floor implements protocol: the data's way along the chain, the disk and the acknowledgement.
-func (p *chained) floor() sim.Time {
-	c, d := p.c, p.d
-	last := d.Send(min(c.cfg.Link.Frame, c.piece), d.Effective) + d.Trip
-	if !c.chained() {
-		last = c.dataTime(d)
-	}
-	return c.probing() + c.dataTime(d) + d.Trip + sim.Time(c.copies-1)*last + c.keepTime(d.DiskChunk) + c.onLink(d) + d.Trip
+// Floor implements Forecast: the data's way along the chain, the disk and the acknowledgement.
+func (p *chained) Floor() sim.Time {
+	b, d := p.b, p.b.Times
+	return b.probing() + b.alongChain() + b.kept() + b.OnLink() + d.Trip
 }
 
-// abandon implements recovery: targets that have a part of the chunk forget it.
-func (p *chained) abandon(i int32) { p.c.cancelAll(i, chainCancel) }
+// Abandon implements Recovery: targets that have a part of the chunk forget it.
+func (p *chained) Abandon(i int32) { p.b.cancelEach(i, chainCancel) }
 
-// restart implements recovery.
-func (p *chained) restart(target int32) { p.come[target] = p.come[target][:0] }
+// Restart implements Recovery.
+func (p *chained) Restart(target int32) { p.come[target] = p.come[target][:0] }
+
+// Expects implements Forecast: pieces of which some has come.
+func (p *chained) Expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }

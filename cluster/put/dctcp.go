@@ -1,4 +1,4 @@
-package cluster
+package put
 
 import (
 	"farflash/cluster/reserve"
@@ -6,17 +6,24 @@ import (
 	"farflash/units"
 )
 
+// DCTCP is window-based unicast over hashed placement.
+const DCTCP Scheme = 7
+
+var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: true, Times: reserve.UnicastConfig, Messages: []string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"},
+	New: func(b *Bus) Protocol { return newDCTCP(b) }}
+
+// unbounded is a window that never closes: a network that paces what is sent has its own.
+const unbounded = units.Bytes(sim.Forever)
+
 // dctcp is window-based unicast over hashed placement, as DCTCP has it (Alizadeh et al., SIGCOMM 2010; RFC 8257). A gateway sends all replicas at the same time. Frames that find a
 // queue before a target's link of more than link.mark are marked; each is acknowledged, with its mark; a window grows by what is acknowledged until the first mark, then by a
 // frame in a round trip, and shrinks once in a round trip by half the smoothed share of marks. Each replica begins with the window of RFC 6928.
 // There is no buffer limit: nothing is dropped, which favours it.
 type dctcp struct {
-	c     *Cluster
-	d     *reserve.Durations
+	b     *Bus
 	pick  chooser
-	flows [][maxReplicas]window // by chunk
+	flows [][MaxReplicas]window // by chunk
 	come  []arrivals            // of targets
-	node  [1]int32
 }
 
 // window is a replica on its way.
@@ -44,25 +51,25 @@ const (
 	dctcpCancel
 )
 
-func newDCTCP(c *Cluster, d *reserve.Durations) *dctcp {
-	p := &dctcp{c: c, d: d, come: make([]arrivals, len(c.targets))}
-	p.pick = chooser{c: c, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
+func newDCTCP(b *Bus) *dctcp {
+	p := &dctcp{b: b, come: make([]arrivals, b.Targets)}
+	p.pick = chooser{b: b, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
 	return p
 }
 
-// begin implements protocol.
-func (p *dctcp) begin(i int32) {
+// Begin implements Protocol.
+func (p *dctcp) Begin(i int32) {
 	for int(i) >= len(p.flows) {
-		p.flows = append(p.flows, [maxReplicas]window{})
+		p.flows = append(p.flows, [MaxReplicas]window{})
 	}
 	p.pick.choose(i)
 }
 
 // chosen has the gateway send the first windows.
 func (p *dctcp) chosen(i int32) {
-	for k := range p.c.chunks[i].n {
-		p.flows[i][k] = window{cwnd: max(initialWindow, p.c.cfg.Link.Frame), slow: true, alpha: alphaOne}
-		if p.c.net != nil {
+	for k := range p.b.Chunks[i].N {
+		p.flows[i][k] = window{cwnd: max(initialWindow, p.b.Frame), slow: true, alpha: alphaOne}
+		if p.b.Unpaced {
 			p.flows[i][k].cwnd = unbounded
 		}
 		p.send(i, int(k))
@@ -71,32 +78,31 @@ func (p *dctcp) chosen(i int32) {
 
 // send sends what the window allows.
 func (p *dctcp) send(i int32, k int) {
-	c := p.c
-	x, w := &c.chunks[i], &p.flows[i][k]
-	for w.sent < c.piece {
-		size := min(c.cfg.Link.Frame, c.piece-w.sent)
+	b := p.b
+	x, w := &b.Chunks[i], &p.flows[i][k]
+	for w.sent < b.Piece {
+		size := min(b.Frame, b.Piece-w.sent)
 		if w.sent > w.acked && w.sent+size-w.acked > w.cwnd {
 			return
 		}
 		w.sent += size
-		p.node[0] = c.nodeOfTarget(x.targets[k])
-		c.send(x.gateway, i, x.id, uint32(i), size, p.node[:])
+		b.send(x.Gateway, i, size, b.Node(x.Targets[k]))
 	}
 }
 
-// message implements protocol.
-func (p *dctcp) message(m *message) {
-	c := p.c
+// Message implements Protocol.
+func (p *dctcp) Message(m *Message) {
+	b := p.b
 	switch {
 	case p.pick.message(m):
-	case m.kind == dctcpCancel:
-		p.come[m.to].forget(m.id)
-	case c.chunks[m.chunk].id != m.id:
-	case m.kind == frameAck:
-		p.flows[m.chunk][m.n].ack(units.Bytes(m.a), m.b != 0, c.cfg.Link.Frame)
-		p.send(m.chunk, int(m.n))
+	case m.Kind == dctcpCancel:
+		p.come[m.To].forget(m.ID)
+	case b.Chunks[m.Chunk].ID != m.ID:
+	case m.Kind == frameAck:
+		p.flows[m.Chunk][m.N].ack(units.Bytes(m.A), m.B != 0, b.Frame)
+		p.send(m.Chunk, int(m.N))
 	default:
-		c.acknowledged(m.chunk)
+		b.Outcomes.Acknowledged(m.Chunk)
 	}
 }
 
@@ -126,42 +132,42 @@ func (w *window) ack(size units.Bytes, mark bool, frame units.Bytes) {
 	w.end, w.marked, w.seen = w.sent, 0, 0
 }
 
-// timer implements protocol: there are none.
-func (p *dctcp) timer(uint32) {}
+// Timer implements Protocol: there are none.
+func (p *dctcp) Timer(uint32) {}
 
-// frame implements protocol.
-func (p *dctcp) frame(arg uint32, target int32, size units.Bytes) {
-	c := p.c
-	i := int32(arg)
-	x := &c.chunks[i]
-	k := x.place(target)
-	if c.net == nil {
-		p.acknowledge(x, i, k, target, size)
+// Frame implements Protocol.
+func (p *dctcp) Frame(f Frame) {
+	b, i := p.b, int32(f.Arg)
+	x := &b.Chunks[i]
+	if !b.Unpaced {
+		p.acknowledge(x, i, f)
 	}
-	if p.come[target].whole(x, i, target, size, c.piece) {
-		c.keep(target, message{kind: dctcpKept, from: target, to: x.gateway, chunk: i, id: x.id})
+	if p.come[f.Target].whole(x, i, f, b.Piece) {
+		b.Disks.Write(f.Target, Message{Kind: dctcpKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 	}
 }
 
 // acknowledge has a target tell the gateway of a frame, and whether it was marked.
-func (p *dctcp) acknowledge(x *chunk, i int32, k int, target int32, size units.Bytes) {
-	c := p.c
-	ack := message{kind: frameAck, from: target, chunk: i, id: x.id, n: int32(k), a: sim.Time(size)}
-	if c.marked {
-		ack.b = 1
+func (p *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
+	b := p.b
+	ack := Message{Kind: frameAck, From: f.Target, Chunk: i, ID: x.ID, N: int32(x.Place(f.Target)), A: sim.Time(f.Size)}
+	if f.Marked {
+		ack.B = 1
 	}
-	p.node[0] = x.gateway
-	c.tell(c.nodeOfTarget(target), ack, p.node[:])
+	b.toNode(b.Node(f.Target), ack, x.Gateway)
 }
 
-// floor implements protocol: all replicas on the gateway's link one after the other, the disk and the acknowledgement. Windows that are still small make it longer.
-func (p *dctcp) floor() sim.Time {
-	c, d := p.c, p.d
-	return c.probing() + sim.Time(c.copies)*c.dataTime(d) + d.Trip + c.keepTime(d.DiskChunk) + c.onLink(d) + d.Trip
+// Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement. Windows that are still small make it longer.
+func (p *dctcp) Floor() sim.Time {
+	b, d := p.b, p.b.Times
+	return b.probing() + sim.Time(b.Copies)*b.dataTime() + d.Trip + b.kept() + b.OnLink() + d.Trip
 }
 
-// abandon implements recovery: targets that have a part of the chunk forget it.
-func (p *dctcp) abandon(i int32) { p.c.cancelAll(i, dctcpCancel) }
+// Abandon implements Recovery: targets that have a part of the chunk forget it.
+func (p *dctcp) Abandon(i int32) { p.b.cancelEach(i, dctcpCancel) }
 
-// restart implements recovery.
-func (p *dctcp) restart(target int32) { p.come[target] = p.come[target][:0] }
+// Restart implements Recovery.
+func (p *dctcp) Restart(target int32) { p.come[target] = p.come[target][:0] }
+
+// Expects implements Forecast: pieces of which some has come.
+func (p *dctcp) Expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }

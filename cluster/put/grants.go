@@ -1,4 +1,4 @@
-package cluster
+package put
 
 import (
 	"farflash/cluster/reserve"
@@ -6,19 +6,23 @@ import (
 	"farflash/units"
 )
 
+// Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
+const Grants Scheme = 6
+
+var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Times: reserve.UnicastConfig, Messages: []string{granted: "grant", grantKept: "ack", grantCancel: "cancel"},
+	New: func(b *Bus) Protocol { return newGrants(b) }}
+
 // grants is receiver-driven transport over hashed placement, in the manner of Homa (Montazeri et al., SIGCOMM 2018) and NDP (Handley et al., SIGCOMM 2017). A gateway
 // sends all replicas at the same time, of each as much at once as a link carries in a round trip; the rest when the target grants it. A target
 // grants to the replicas of which the least is missing, a few at a time, so much ahead that its link does not idle; and not while its disk has as much
 // waiting as it may. It leaves out the priorities of Homa's packets and the trimming of NDP's.
 type grants struct {
-	c     *Cluster
-	d     *reserve.Durations
+	b     *Bus
 	pick  chooser
-	sends [][maxReplicas]transfer // by chunk
+	sends [][MaxReplicas]transfer // by chunk
 	come  []arrivals              // of targets
 	clock []sim.Timer             // of targets: when the disk has room
 	reach units.Bytes             // what is granted ahead
-	node  [1]int32
 }
 
 // transfer is a replica on its way, as its gateway sees it.
@@ -31,90 +35,89 @@ const (
 	grantCancel
 )
 
-func newGrants(c *Cluster, d *reserve.Durations) *grants {
-	p := &grants{c: c, d: d, come: make([]arrivals, len(c.targets))}
-	p.pick = chooser{c: c, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
+func newGrants(b *Bus) *grants {
+	p := &grants{b: b, come: make([]arrivals, b.Targets)}
+	p.pick = chooser{b: b, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
+	d := b.Times
 	roundTrip := 2*d.Trip + d.Control
 	p.reach = units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize
-	for t := range c.targets {
-		p.clock = append(p.clock, c.eng.NewTimer(c.self, c.here, evTimer, uint32(t)))
+	for t := range b.Targets {
+		p.clock = append(p.clock, b.NewTimer(uint32(t)))
 	}
 	return p
 }
 
-// begin implements protocol.
-func (p *grants) begin(i int32) {
+// Begin implements Protocol.
+func (p *grants) Begin(i int32) {
 	for int(i) >= len(p.sends) {
-		p.sends = append(p.sends, [maxReplicas]transfer{})
+		p.sends = append(p.sends, [MaxReplicas]transfer{})
 	}
-	p.sends[i] = [maxReplicas]transfer{}
+	p.sends[i] = [MaxReplicas]transfer{}
 	p.pick.choose(i)
 }
 
 // chosen has the gateway send what needs no grant.
 func (p *grants) chosen(i int32) {
-	for k := range p.c.chunks[i].n {
-		p.grant(i, int(k), min(p.reach, p.c.piece))
+	for k := range p.b.Chunks[i].N {
+		p.grant(i, int(k), min(p.reach, p.b.Piece))
 	}
 }
 
 // grant lets a gateway send a replica up to an offset.
 func (p *grants) grant(i int32, k int, upTo units.Bytes) {
-	c := p.c
-	x, s := &c.chunks[i], &p.sends[i][k]
+	b := p.b
+	x, s := &b.Chunks[i], &p.sends[i][k]
 	s.granted = max(s.granted, upTo)
-	p.node[0] = c.nodeOfTarget(x.targets[k])
 	for s.sent < s.granted {
-		size := min(c.cfg.Link.Frame, s.granted-s.sent)
+		size := min(b.Frame, s.granted-s.sent)
 		s.sent += size
-		c.send(x.gateway, i, x.id, uint32(i), size, p.node[:])
+		b.send(x.Gateway, i, size, b.Node(x.Targets[k]))
 	}
 }
 
-// message implements protocol.
-func (p *grants) message(m *message) {
-	c := p.c
+// Message implements Protocol.
+func (p *grants) Message(m *Message) {
+	b := p.b
 	if p.pick.message(m) {
 		return
 	}
-	switch m.kind {
+	switch m.Kind {
 	case granted:
-		if c.chunks[m.chunk].id == m.id {
-			p.grant(m.chunk, int(m.n), units.Bytes(m.a))
+		if b.Chunks[m.Chunk].ID == m.ID {
+			p.grant(m.Chunk, int(m.N), units.Bytes(m.A))
 		}
 	case grantCancel:
-		p.come[m.to].forget(m.id)
-		p.serve(m.to)
+		p.come[m.To].forget(m.ID)
+		p.serve(m.To)
 	case grantKept:
-		if c.chunks[m.chunk].id == m.id {
-			c.acknowledged(m.chunk)
+		if b.Chunks[m.Chunk].ID == m.ID {
+			b.Outcomes.Acknowledged(m.Chunk)
 		}
 	}
 }
 
-// frame implements protocol.
-func (p *grants) frame(arg uint32, target int32, size units.Bytes) {
-	c := p.c
-	i := int32(arg)
-	x, a := &c.chunks[i], &p.come[target]
-	k := a.add(x, i, target, size)
+// Frame implements Protocol.
+func (p *grants) Frame(f Frame) {
+	b, i := p.b, int32(f.Arg)
+	x, a := &b.Chunks[i], &p.come[f.Target]
+	k := a.add(x, i, f)
 	r := &(*a)[k]
-	r.granted = max(r.granted, min(p.reach, c.piece))
-	if r.received == c.piece {
-		c.keep(target, message{kind: grantKept, from: target, to: x.gateway, chunk: i, id: x.id})
+	r.granted = max(r.granted, min(p.reach, b.Piece))
+	if r.received == b.Piece {
+		b.Disks.Write(f.Target, Message{Kind: grantKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 		a.remove(k)
 	}
-	p.serve(target)
+	p.serve(f.Target)
 }
 
 // serve has a target grant what it can.
 func (p *grants) serve(target int32) {
-	c := p.c
+	b := p.b
 	list := p.come[target]
-	now := c.eng.Now()
-	if wait := p.d.UnicastDelay(c.targets[target].disk.backlog(now)); wait > 0 {
+	now := b.Now()
+	if wait := b.Times.UnicastDelay(b.Disks.Backlog(target)); wait > 0 {
 		if len(list) > 0 {
-			c.eng.Arm(p.clock[target], now+wait)
+			b.Arm(p.clock[target], now+wait)
 		}
 		return
 	}
@@ -124,29 +127,31 @@ func (p *grants) serve(target int32) {
 			list[j], list[j-1] = list[j-1], list[j]
 		}
 	}
-	for k := range list[:min(len(list), c.cfg.Overcommit)] {
+	for k := range list[:min(len(list), b.Overcommit)] {
 		r := &list[k]
-		if upTo := min(r.received+p.reach, c.piece); upTo > r.granted {
+		if upTo := min(r.received+p.reach, b.Piece); upTo > r.granted {
 			r.granted = upTo
-			p.node[0] = r.gateway
-			c.tell(c.nodeOfTarget(target), message{kind: granted, from: target, chunk: r.chunk, id: r.id, n: int32(r.place), a: sim.Time(upTo)}, p.node[:])
+			b.toNode(b.Node(target), Message{Kind: granted, From: target, Chunk: r.chunk, ID: r.id, N: int32(r.place), A: sim.Time(upTo)}, r.gateway)
 		}
 	}
 }
 
-// timer implements protocol: a target's disk may have room.
-func (p *grants) timer(arg uint32) { p.serve(int32(arg)) }
+// Timer implements Protocol: a target's disk may have room.
+func (p *grants) Timer(arg uint32) { p.serve(int32(arg)) }
 
-// floor implements protocol: all replicas on the gateway's link one after the other, the disk and the acknowledgement.
-func (p *grants) floor() sim.Time {
-	c, d := p.c, p.d
-	return c.probing() + sim.Time(c.copies)*c.dataTime(d) + d.Trip + c.keepTime(d.DiskChunk) + c.onLink(d) + d.Trip
+// Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement.
+func (p *grants) Floor() sim.Time {
+	b, d := p.b, p.b.Times
+	return b.probing() + sim.Time(b.Copies)*b.dataTime() + d.Trip + b.kept() + b.OnLink() + d.Trip
 }
 
-// abandon implements recovery.
-func (p *grants) abandon(i int32) {
-	p.c.cancelAll(i, grantCancel)
+// Abandon implements Recovery.
+func (p *grants) Abandon(i int32) {
+	p.b.cancelEach(i, grantCancel)
 }
 
-// restart implements recovery.
-func (p *grants) restart(target int32) { p.come[target] = p.come[target][:0] }
+// Restart implements Recovery.
+func (p *grants) Restart(target int32) { p.come[target] = p.come[target][:0] }
+
+// Expects implements Forecast: pieces of which some has come.
+func (p *grants) Expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }

@@ -1,23 +1,29 @@
-package cluster
+package put
 
 import (
+	"farflash/cluster/internal/slab"
 	"farflash/cluster/reserve"
 	"farflash/sim"
 	"farflash/units"
 )
 
+// ReplicastH is Replicast with multicast control and unicast data (model 8).
+const ReplicastH Scheme = 3
+
+var replicastH = Traits{Name: "replicast-h", Number: "8", Build: CompatSURGE, Finds: FindsBidders, Chosen: byBids, Sequential: true, Reserves: true, Gathers: true,
+	Times: reserve.HybridConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newHybrid(b) }}
+
 // hybrid is Replicast with multicast control and unicast data (the Replicast paper, sections III-F and IV-D; SURGE's model 8).
 // A gateway takes bids whose windows follow each other, sends to one target after another, and asks again for what is
 // missing.
 type hybrid struct {
-	c     *Cluster
-	d     *reserve.Durations
+	b     *Bus
 	bids  []*reserve.Sparse // of targets
 	puts  []sequel          // by chunk
-	flows []unicast
-	spare []int32
+	flows slab.Slab[delivery]
 	picks []reserve.Pick
 	group []int32
+	to    [1]int32
 	idle  [][]*reserve.Choosy // of gateways: choices that no chunk uses
 }
 
@@ -27,224 +33,217 @@ type sequel struct {
 	offers    *reserve.Offers
 	order     *reserve.Choosy
 	notBefore sim.Time
-	again     sim.Time // when it asks for what is missing
-	control   sim.Time // until when its last control message is on the link
-	asked     int      // of how many targets
-	round     int32    // how often bids were asked for
-	booked    [maxReplicas]booking
-	before    int8 // replicas that were chosen before the last choice
+	again     sim.Time             // when it asks for what is missing
+	control   sim.Time             // until when its last control message is on the link
+	asked     int                  // of how many targets
+	round     int32                // how often bids were asked for
+	booked    [MaxReplicas]booking // by place
+	before    int8                 // replicas that were chosen before the last choice
 }
 
-// unicast is a replica on its way.
-type unicast struct {
+// booking is a window that a gateway has taken.
+type booking struct {
+	flow  int32 // -1 when it has arrived as a whole
+	right sim.Time
+}
+
+// delivery is a replica on its way.
+type delivery struct {
 	chunk     int32
 	target    int32
 	sent, got units.Bytes
 	dead      bool // given up; its timer still runs
 }
 
-func newHybrid(c *Cluster, d *reserve.Durations) *hybrid {
-	p := &hybrid{c: c, d: d, idle: make([][]*reserve.Choosy, len(c.gateways))}
-	for range c.targets {
-		p.bids = append(p.bids, reserve.NewSparse(d))
+func newHybrid(b *Bus) *hybrid {
+	p := &hybrid{b: b, idle: make([][]*reserve.Choosy, b.Gateways)}
+	for range b.Targets {
+		p.bids = append(p.bids, reserve.NewSparse(b.Times))
 	}
 	return p
 }
 
-// begin implements protocol.
-func (p *hybrid) begin(i int32) {
-	c := p.c
+// Begin implements Protocol.
+func (p *hybrid) Begin(i int32) {
+	b := p.b
 	for int(i) >= len(p.puts) {
-		p.puts = append(p.puts, sequel{offers: reserve.NewOffers(p.d)})
+		p.puts = append(p.puts, sequel{offers: reserve.NewOffers(b.Times)})
 	}
 	s := &p.puts[i]
-	s.group, s.notBefore = c.chooseGroup(&c.chunks[i]), c.eng.Now()
-	s.order = p.orderOf(c.chunks[i].gateway)
-	c.chunks[i].groups[0] = s.group
+	s.group, s.notBefore = b.chooseGroup(&b.Chunks[i]), b.Now()
+	s.order = p.orderOf(b.Chunks[i].Gateway)
+	b.Chunks[i].Groups[0] = s.group
 	s.order.Start()
 	p.ask(i)
 }
 
 // ask requests bids of all of the group that have no replica yet.
 func (p *hybrid) ask(i int32) {
-	c := p.c
-	x, s := &c.chunks[i], &p.puts[i]
+	b := p.b
+	x, s := &b.Chunks[i], &p.puts[i]
 	s.offers.Reset()
 	s.round++
 	s.again = sim.Forever
 	p.group = p.others(x, s.group)
-	c.askOrder(s.group, x.gateway, p.group)
+	b.askOrder(s.group, x.Gateway, p.group)
 	s.asked = len(p.group)
-	s.control = c.eng.Now() + c.onLink(p.d)
-	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id, a: s.notBefore, n: s.round}, c.onLink(p.d), p.group)
+	s.control = b.Now() + b.OnLink()
+	b.toTargets(Message{Kind: askBids, From: x.Gateway, Chunk: i, ID: x.ID, A: s.notBefore, N: s.round}, p.group)
 }
 
 // others are the targets of a chunk's group that have not been chosen.
-func (p *hybrid) others(x *chunk, group int32) []int32 {
-	list := p.c.groupOf(group, p.group[:0])
+func (p *hybrid) others(x *Chunk, group int32) []int32 {
+	list := p.b.GroupOf(group, p.group[:0])
 	kept := list[:0]
 	for _, t := range list {
-		if !x.keeps(t) {
+		if !x.Keeps(t) {
 			kept = append(kept, t)
 		}
 	}
 	return kept
 }
 
-// message implements protocol.
-func (p *hybrid) message(m *message) {
-	c := p.c
-	now := c.eng.Now()
-	switch m.kind {
+// Message implements Protocol.
+func (p *hybrid) Message(m *Message) {
+	b := p.b
+	now := b.Now()
+	switch m.Kind {
 	case askBids:
-		if c.lossy {
-			p.bids[m.to].Expire(now, 0)
-		}
-		c.Counters.Bids.asked(p.bids[m.to])
-		w := p.bids[m.to].Request(now, m.key(), m.from, m.a, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
-		c.showBid(m.to, m.from, m.id, reserve.Tentative, w)
-		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, n: m.n, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
+		b.giveBid(p.bids[m.To], m, m.key())
 	case bid:
-		s := &p.puts[m.chunk]
-		if m.n != s.round || m.id != c.chunks[m.chunk].id {
+		s := &p.puts[m.Chunk]
+		if m.N != s.round || m.ID != b.Chunks[m.Chunk].ID {
 			return // it has been given up, or a late rejection has made the gateway ask again
 		}
-		s.offers.Add(m.from, reserve.Window{Left: m.a, Right: m.b}, c.ties()) // bids of an idle group come at the same time
+		s.offers.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties()) // bids of an idle group come at the same time
 		if s.offers.Len() == s.asked {
-			p.choose(m.chunk)
+			p.choose(m.Chunk)
 		}
 	case accept:
-		c.Counters.Bids.decided(p.bids[m.to], now, m.key())
-		if m.a < m.b && m.n == m.to {
-			p.bids[m.to].Accept(now, m.key(), reserve.Window{Left: m.a, Right: m.b})
-			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
+		b.Tally.Bids.decided(p.bids[m.To], now, m.key())
+		if m.A >= m.B || m.N != m.To {
+			b.dropBid(p.bids[m.To], m, m.key())
 			return
 		}
-		if !p.bids[m.to].Cancel(now, m.key()) && !p.bids[m.to].Done(m.key()) { // accepted before, and given up now
-			return
-		}
-		c.showBid(m.to, m.from, m.id, reserve.Canceled, reserve.Window{})
+		w := reserve.Window{Left: m.A, Right: m.B}
+		p.bids[m.To].Accept(now, m.key(), w)
+		b.showBid(m.To, m.From, m.ID, reserve.Accepted, w)
 	case kept:
-		x := &c.chunks[m.chunk]
-		if x.id != m.id {
+		x := &b.Chunks[m.Chunk]
+		if x.ID != m.ID {
 			return
 		}
-		if int(x.acked)+1 == c.copies {
-			p.putBack(m.chunk) // before the gateway takes its next chunk
+		if int(x.Acked)+1 == b.Copies {
+			p.putBack(m.Chunk) // before the gateway takes its next chunk
 		}
-		c.acknowledged(m.chunk)
+		b.Outcomes.Acknowledged(m.Chunk)
 	}
 }
 
 // choose takes from a chunk's bids, which are all there, and begins to send.
 func (p *hybrid) choose(i int32) {
-	c := p.c
-	now := c.eng.Now()
-	x, s := &c.chunks[i], &p.puts[i]
+	b := p.b
+	now := b.Now()
+	x, s := &b.Chunks[i], &p.puts[i]
 	p.group = p.others(x, s.group)
-	p.picks = p.picksOf(s, c.copies-int(x.n))
-	s.before = x.n
-	if c.cfg.Compat != CompatNone {
+	p.picks = p.picksOf(s, b.Copies-int(x.N))
+	s.before = x.N
+	if b.Compat != CompatNone {
 		for k := range s.offers.Len() {
 			o := s.offers.At(k)
-			p.bids[o.Server].Foresee(key(x.id, i), o.Window)
+			p.bids[o.Server].Foresee(key(x.ID, i), o.Window)
 		}
 	}
-	s.control = now + c.onLink(p.d)
-	c.accept(message{kind: accept, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group, p.picks)
+	s.control = now + b.OnLink()
+	b.Messages.Accept(Message{Kind: accept, From: x.Gateway, Chunk: i, ID: x.ID}, p.group, p.picks)
 	for _, pick := range p.picks {
-		x.targets[x.n] = pick.Server
-		f := p.flow(unicast{chunk: i, target: pick.Server})
-		s.booked[x.n] = booking{f, pick.Window.Right}
-		x.n++
-		c.after(max(pick.Window.Left, s.control), uint32(f)<<1)
+		x.Targets[x.N] = pick.Server
+		n := p.flows.Take()
+		p.flows.Items[n] = delivery{chunk: i, target: pick.Server}
+		s.booked[x.N] = booking{n, pick.Window.Right}
+		x.N++
+		b.After(max(pick.Window.Left, s.control), uint32(n)<<1)
 	}
-	if int(x.n) < c.copies {
+	if int(x.N) < b.Copies {
 		at, notBefore := p.more(s)
 		p.askAt(i, at, notBefore)
 	}
 }
 
-// flow returns the number of a new flow.
-func (p *hybrid) flow(f unicast) int32 {
-	if k := len(p.spare) - 1; k >= 0 {
-		n := p.spare[k]
-		p.spare = p.spare[:k]
-		p.flows[n] = f
-		return n
-	}
-	p.flows = append(p.flows, f)
-	return int32(len(p.flows) - 1)
-}
-
-// timer implements protocol: the next frame of a flow may be sent, or it is time to ask for more.
-func (p *hybrid) timer(arg uint32) {
-	c := p.c
+// Timer implements Protocol: the next frame of a flow may be sent, or it is time to ask for more.
+func (p *hybrid) Timer(arg uint32) {
+	b := p.b
 	if arg&1 != 0 {
-		if i := int32(arg >> 1); p.puts[i].again == c.eng.Now() {
+		if i := int32(arg >> 1); p.puts[i].again == b.Now() {
 			p.ask(i)
 		}
 		return
 	}
-	f := &p.flows[arg>>1]
+	f := &p.flows.Items[arg>>1]
 	if f.dead {
-		p.spare = append(p.spare, int32(arg>>1))
+		p.flows.Give(int32(arg >> 1))
 		return
 	}
-	if until := p.puts[f.chunk].control; until > c.eng.Now() {
-		c.after(until, arg)
+	if until := p.puts[f.chunk].control; until > b.Now() {
+		b.After(until, arg)
 		return
 	}
-	size := min(c.cfg.Link.Frame, c.piece-f.sent)
-	takes := p.d.Send(size, p.d.DataRate)
-	to := [1]int32{f.target}
-	c.sendFrame(c.chunks[f.chunk].gateway, f.chunk, arg>>1, size, takes, to[:])
-	if f.sent += size; f.sent < c.piece {
-		c.after(c.eng.Now()+takes, arg)
+	size := min(b.Frame, b.Piece-f.sent)
+	takes := b.Times.Send(size, b.Times.DataRate)
+	p.to[0] = f.target
+	b.sendPaced(f.chunk, arg>>1, size, takes, p.to[:])
+	if f.sent += size; f.sent < b.Piece {
+		b.After(b.Now()+takes, arg)
 	}
 }
 
-// abandon implements recovery.
-func (p *hybrid) abandon(i int32) {
-	c := p.c
-	x, s := &c.chunks[i], &p.puts[i]
+// Abandon implements Recovery.
+func (p *hybrid) Abandon(i int32) {
+	b := p.b
+	x, s := &b.Chunks[i], &p.puts[i]
 	s.again = sim.Forever
 	p.putBack(i)
-	for k := range x.n {
+	for k := range x.N {
 		n := s.booked[k].flow
 		switch {
 		case n < 0: // it has arrived, and its number may be another's
-		case p.flows[n].sent < c.piece:
-			p.flows[n].dead = true
+		case p.flows.Items[n].sent < b.Piece:
+			p.flows.Items[n].dead = true
 		default:
-			p.spare = append(p.spare, n)
+			p.flows.Give(n)
 		}
 	}
-	p.group = p.group[:0]
-	for _, t := range c.groupOf(s.group, nil) {
-		p.group = append(p.group, c.nodeOfTarget(t))
-	}
-	c.cancel(x.gateway, message{kind: accept, from: x.gateway, chunk: i, id: x.id, n: -1}, p.group)
+	p.group = b.GroupOf(s.group, p.group[:0])
+	b.cancel(Message{Kind: accept, From: x.Gateway, Chunk: i, ID: x.ID, N: -1}, p.group)
 }
 
-// restart implements recovery.
-func (p *hybrid) restart(target int32) { p.bids[target] = reserve.NewSparse(p.d) }
+// Restart implements Recovery.
+func (p *hybrid) Restart(target int32) { p.bids[target] = reserve.NewSparse(p.b.Times) }
 
-// frame implements protocol.
-func (p *hybrid) frame(arg uint32, target int32, size units.Bytes) {
-	c := p.c
-	f := &p.flows[arg]
-	if f.got += size; f.got < c.piece {
+// Frame implements Protocol.
+func (p *hybrid) Frame(f Frame) {
+	b, n := p.b, int32(f.Arg)
+	d := &p.flows.Items[n]
+	if d.got += f.Size; d.got < b.Piece {
 		return
 	}
-	x := &c.chunks[f.chunk]
-	if p.bids[target].Done(key(x.id, f.chunk)) {
-		c.showDone(target, x)
+	x := &b.Chunks[d.chunk]
+	if p.bids[f.Target].Done(key(x.ID, d.chunk)) {
+		b.showDone(f.Target, x)
 	}
-	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: f.chunk, id: x.id})
-	p.spare = append(p.spare, int32(arg))
-	p.puts[f.chunk].booked[x.place(target)].flow = -1
+	b.Disks.Write(f.Target, Message{Kind: kept, From: f.Target, To: x.Gateway, Chunk: d.chunk, ID: x.ID})
+	p.flows.Give(n)
+	p.puts[d.chunk].booked[x.Place(f.Target)].flow = -1
 }
+
+// key is what a target's queue knows a chunk by: its id and its place, so that the place can be said to who has lost its window.
+func key(id uint64, chunk int32) uint64 { return id<<placeBits | uint64(chunk) }
+
+// placeBits are those of a chunk's place: 2^20 gateways with 2^10 chunks each.
+const placeBits = 30
+
+// key is that of the chunk that a message is about.
+func (m *Message) key() uint64 { return key(m.ID, m.Chunk) }
 
 // orderOf takes a gateway's choice that no other of its chunks uses.
 func (p *hybrid) orderOf(gateway int32) *reserve.Choosy {
@@ -253,47 +252,51 @@ func (p *hybrid) orderOf(gateway int32) *reserve.Choosy {
 		p.idle[gateway] = list[:k]
 		return list[k]
 	}
-	return reserve.NewChoosy(p.d)
+	return reserve.NewChoosy(p.b.Times)
 }
 
 // putBack has a gateway keep a chunk's choice for its next one.
 func (p *hybrid) putBack(i int32) {
-	g := p.c.chunks[i].gateway
+	g := p.b.Chunks[i].Gateway
 	p.idle[g] = append(p.idle[g], p.puts[i].order)
 }
 
 // picksOf takes windows of a chunk's bids.
 func (p *hybrid) picksOf(s *sequel, missing int) []reserve.Pick {
-	now := p.c.eng.Now()
-	if !p.c.cfg.Choosy {
+	now := p.b.Now()
+	if !p.b.Choosy {
 		return s.order.Sequence.Choose(now, s.offers, missing, p.picks[:0])
 	}
 	patience := s.order.Patience()
 	picks := s.order.Choose(now, s.offers, missing, p.picks[:0])
 	if s.order.Patience() > patience {
-		p.c.Counters.Impatient++
+		p.b.Tally.Impatient++
 	}
 	return picks
 }
 
 // more says when to ask for what is missing after a choice.
 func (p *hybrid) more(s *sequel) (at, notBefore sim.Time) {
-	if p.c.cfg.Choosy {
-		return s.order.More(p.c.eng.Now(), p.picks)
+	if p.b.Choosy {
+		return s.order.More(p.b.Now(), p.picks)
 	}
-	return s.order.Sequence.More(p.c.eng.Now(), p.picks)
+	return s.order.Sequence.More(p.b.Now(), p.picks)
 }
 
 // askAt asks for more bids of a chunk at a time, and not before unless asked again.
 func (p *hybrid) askAt(i int32, at, notBefore sim.Time) {
 	s := &p.puts[i]
-	s.notBefore, s.again = notBefore, max(at, p.c.eng.Now())
-	p.c.after(s.again, uint32(i)<<1|1)
+	s.notBefore, s.again = notBefore, max(at, p.b.Now())
+	p.b.After(s.again, uint32(i)<<1|1)
 }
 
-// floor implements protocol: as Replicast's for the first replica; the others, alone, are asked for again and again.
-func (p *hybrid) floor() sim.Time {
-	ctl, trip := p.c.onLink(p.d), p.d.Trip
-	first := ctl + trip + 2*p.d.Control + trip + p.d.Lead
-	return first + sim.Time(p.c.copies)*p.c.dataTime(p.d) + trip + p.c.keepTime(p.d.DiskChunk) + ctl + trip
+// Floor implements Forecast: as Replicast's for the first replica; the others, alone, are asked for again and again.
+func (p *hybrid) Floor() sim.Time {
+	b, d := p.b, p.b.Times
+	ctl := b.OnLink()
+	first := ctl + d.Trip + 2*d.Control + d.Trip + d.Lead
+	return first + sim.Time(b.Copies)*b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
 }
+
+// Expects implements Forecast: a bid that is accepted, or tentative.
+func (p *hybrid) Expects(target int32) (promised, open bool) { return p.bids[target].Expects() }

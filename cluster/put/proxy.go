@@ -1,47 +1,37 @@
-package cluster
+package put
 
 import (
+	"farflash/cluster/internal/queue"
 	"farflash/cluster/reserve"
 	"farflash/sim"
 	"farflash/units"
 )
 
+// ReplicastProxy is Replicast with a target that chooses for its whole group (model a).
+const ReplicastProxy Scheme = 10
+
+var replicastProxy = Traits{Name: "replicast-proxy", Number: "a", Build: CompatSURGEHead, Finds: FindsBidders, Chosen: byProxy, Stuck: "what a group has promised only its proxy knows",
+	Multicasts: true, Reserves: true, Times: reserve.ProxyConfig, Messages: []string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack", memberDone: "done"},
+	New: func(b *Bus) Protocol { return newProxied(b) }}
+
 // proxied is Replicast with a proxy for each group (SURGE's model a): a gateway asks the group's first target, which knows what all
 // members have promised, takes those whose disks can begin to write first, tells them, and answers with one window for all. The gateway multicasts
 // the data in it. A member tells the proxy when it has the chunk and when its disk will have written all that it has.
 type proxied struct {
-	c       *Cluster
-	d       *reserve.Durations
-	proxies []*reserve.Proxy  // of groups
-	pacer   []reserve.Pacer   // of groups: what a proxy may send, where messages do not take turns on the link
-	waiting []requests        // of groups: for their pacer
-	wake    []sim.Timer       // of groups
-	bids    []*reserve.Sparse // of targets
-	puts    []promised        // by chunk
+	b       *Bus
+	proxies []*reserve.Proxy       // of groups
+	pacer   []reserve.Pacer        // of groups: what a proxy may send, where messages do not take turns on the link
+	waiting []queue.Queue[Message] // of groups: requests, for their pacer
+	wake    []sim.Timer            // of groups
+	bids    []*reserve.Sparse      // of targets
+	puts    []promised             // by chunk
 	picks   []reserve.Pick
-	node    [1]int32
 }
 
 // promised is what a gateway knows of a chunk that it puts.
 type promised struct {
+	multicast
 	group int32
-	sent  units.Bytes
-	got   [maxReplicas]units.Bytes // at each target
-}
-
-// requests are those that wait for a proxy, in the order they came.
-type requests struct {
-	list []message
-	head int
-}
-
-// pop takes the first request out. The list is moved down when half of it has been answered, so it does not grow while requests wait.
-func (w *requests) pop() message {
-	m := w.list[w.head]
-	if w.head++; 2*w.head >= len(w.list) {
-		w.list, w.head = w.list[:copy(w.list, w.list[w.head:])], 0
-	}
-	return m
 }
 
 // Kinds of control messages.
@@ -53,17 +43,15 @@ const (
 	memberDone // for the proxy
 )
 
-func newProxied(c *Cluster, d *reserve.Durations) *proxied {
-	p := &proxied{c: c, d: d}
-	groups := c.cfg.Targets / c.cfg.Group
-	p.waiting = make([]requests, groups)
-	for g := range groups {
-		p.proxies = append(p.proxies, reserve.NewProxy(d))
-		p.pacer = append(p.pacer, reserve.NewPacer(d, d.ControlRate))
-		p.wake = append(p.wake, c.eng.NewTimer(c.self, c.here, evTimer, wakeKind|uint32(g)))
+func newProxied(b *Bus) *proxied {
+	p := &proxied{b: b, waiting: make([]queue.Queue[Message], b.GroupCount())}
+	for g := range b.GroupCount() {
+		p.proxies = append(p.proxies, reserve.NewProxy(b.Times))
+		p.pacer = append(p.pacer, reserve.NewPacer(b.Times, b.Times.ControlRate))
+		p.wake = append(p.wake, b.NewTimer(wakeKind|uint32(g)))
 	}
-	for range c.targets {
-		p.bids = append(p.bids, reserve.NewSparse(d))
+	for range b.Targets {
+		p.bids = append(p.bids, reserve.NewSparse(b.Times))
 	}
 	return p
 }
@@ -72,131 +60,127 @@ func newProxied(c *Cluster, d *reserve.Durations) *proxied {
 const wakeKind = 1 << 31
 
 // leader is the proxy of a group.
-func (p *proxied) leader(group int32) int32 { return group * int32(p.c.cfg.Group) }
+func (p *proxied) leader(group int32) int32 { return group * int32(p.b.GroupSize) }
 
-// begin implements protocol.
-func (p *proxied) begin(i int32) {
-	c := p.c
+// Begin implements Protocol.
+func (p *proxied) Begin(i int32) {
+	b := p.b
 	for int(i) >= len(p.puts) {
 		p.puts = append(p.puts, promised{})
 	}
-	x := &c.chunks[i]
-	p.puts[i] = promised{group: c.chooseGroup(x)}
-	x.groups[0] = p.puts[i].group
-	c.toTarget(message{kind: askProxy, from: x.gateway, to: p.leader(p.puts[i].group), chunk: i, id: x.id}, c.onLink(p.d))
+	x := &b.Chunks[i]
+	p.puts[i] = promised{group: b.chooseGroup(x)}
+	x.Groups[0] = p.puts[i].group
+	b.toTarget(Message{Kind: askProxy, From: x.Gateway, To: p.leader(p.puts[i].group), Chunk: i, ID: x.ID})
 }
 
-// message implements protocol.
-func (p *proxied) message(m *message) {
-	c := p.c
-	switch m.kind {
+// Message implements Protocol.
+func (p *proxied) Message(m *Message) {
+	b := p.b
+	switch m.Kind {
 	case askProxy:
-		group := m.to / int32(c.cfg.Group)
+		group := m.To / int32(b.GroupSize)
 		w := &p.waiting[group]
-		if w.head == len(w.list) && p.mayAnswer(group) {
+		if w.Empty() && p.mayAnswer(group) {
 			p.answer(m)
 			return
 		}
-		w.list = append(w.list, *m)
-		c.eng.Arm(p.wake[group], max(p.pacer[group].Next(), c.eng.Now()))
+		w.Push(*m)
+		b.Arm(p.wake[group], max(p.pacer[group].Next(), b.Now()))
 	case proxyAnswer:
-		c.after(m.a, uint32(m.chunk))
+		b.After(m.A, uint32(m.Chunk))
 	case proxyTakes:
-		p.bids[m.to].Reserve(c.eng.Now(), m.id, m.n, reserve.Window{Left: m.a, Right: m.b})
+		p.bids[m.To].Reserve(b.Now(), m.ID, m.N, reserve.Window{Left: m.A, Right: m.B})
 	case proxyKept:
-		c.acknowledged(m.chunk)
+		b.Outcomes.Acknowledged(m.Chunk)
 	case memberDone:
-		p.proxies[m.to/int32(c.cfg.Group)].Done(m.n, m.id, m.a)
+		p.proxies[m.To/int32(b.GroupSize)].Done(m.N, m.ID, m.A)
 	}
 }
 
 // mayAnswer reports whether a proxy's share of the link for control messages is free for an answer, and takes it.
 func (p *proxied) mayAnswer(group int32) bool {
-	c := p.c
-	if c.cfg.Control.Queued {
+	b := p.b
+	if b.Queued {
 		return true // they take turns on its link
 	}
-	size := units.Bytes(c.copies+1) * c.cfg.Control.Replicast
-	if c.cfg.Compat != CompatNone {
+	size := units.Bytes(b.Copies+1) * b.Times.ControlSize
+	if b.Compat != CompatNone {
 		size /= 8 // SURGE takes its bytes for bits
 	}
-	return p.pacer[group].Use(c.eng.Now(), size)
+	return p.pacer[group].Use(b.Now(), size)
 }
 
 // answer has a proxy choose for a gateway and tell all whom it concerns.
-func (p *proxied) answer(m *message) {
-	c := p.c
-	now, group := c.eng.Now(), m.to/int32(c.cfg.Group)
-	p.picks = p.proxies[group].Assign(now, m.id, &c.rand, p.picks[:0])
-	x := &c.chunks[m.chunk]
-	x.n = int8(len(p.picks))
+func (p *proxied) answer(m *Message) {
+	b := p.b
+	now, group := b.Now(), m.To/int32(b.GroupSize)
+	p.picks = p.proxies[group].Assign(now, m.ID, &b.Rand, p.picks[:0])
+	x := &b.Chunks[m.Chunk]
+	x.N = int8(len(p.picks))
 	w := p.picks[0].Window
 	// The gateway looks at its targets when the answer comes; the answer goes first, because it has the longer way to go.
-	c.toGateway(message{kind: proxyAnswer, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
+	b.toGateway(Message{Kind: proxyAnswer, From: m.To, To: m.From, Chunk: m.Chunk, ID: m.ID, A: w.Left, B: w.Right}, 0)
 	for k, pick := range p.picks {
 		t := p.leader(group) + pick.Server
-		x.targets[k] = t
-		p.between(message{kind: proxyTakes, from: m.to, to: t, chunk: m.chunk, id: m.id, n: m.from, a: w.Left, b: w.Right})
+		x.Targets[k] = t
+		p.between(Message{Kind: proxyTakes, From: m.To, To: t, Chunk: m.Chunk, ID: m.ID, N: m.From, A: w.Left, B: w.Right})
 	}
 }
 
 // between sends a control message from a target to another, or to itself, which takes no time.
-func (p *proxied) between(m message) {
-	if m.from == m.to {
-		p.message(&m)
+func (p *proxied) between(m Message) {
+	if m.From == m.To {
+		p.Message(&m)
 		return
 	}
-	p.node[0] = p.c.nodeOfTarget(m.to)
-	p.c.tell(p.c.nodeOfTarget(m.from), m, p.node[:])
+	p.b.toNode(p.b.Node(m.From), m, p.b.Node(m.To))
 }
 
-// timer implements protocol: the next frame of a chunk may be sent, or a proxy may answer the next request.
-func (p *proxied) timer(arg uint32) {
-	c := p.c
+// Timer implements Protocol: the next frame of a chunk may be sent, or a proxy may answer the next request.
+func (p *proxied) Timer(arg uint32) {
 	if arg&wakeKind != 0 {
 		p.next(int32(arg &^ wakeKind))
 		return
 	}
-	x, f := &c.chunks[arg], &p.puts[arg]
-	size := min(c.cfg.Link.Frame, c.piece-f.sent)
-	takes := p.d.Send(size, p.d.DataRate)
-	c.sendFrame(x.gateway, int32(arg), arg, size, takes, x.targets[:x.n])
-	if f.sent += size; f.sent < c.piece {
-		c.after(c.eng.Now()+takes, arg)
+	if takes, more := p.puts[arg].send(p.b, int32(arg)); more {
+		p.b.After(p.b.Now()+takes, arg)
 	}
 }
 
-// next has a proxy answer the request that has waited longest.
+// next has a proxy answer the requests that have waited longest.
 func (p *proxied) next(group int32) {
 	w := &p.waiting[group]
-	for w.head < len(w.list) && p.mayAnswer(group) {
-		m := w.pop()
+	for !w.Empty() && p.mayAnswer(group) {
+		m := w.Pop()
 		p.answer(&m)
 	}
-	if w.head < len(w.list) {
-		p.c.eng.Arm(p.wake[group], p.pacer[group].Next())
+	if !w.Empty() {
+		p.b.Arm(p.wake[group], p.pacer[group].Next())
 	}
 }
 
-// frame implements protocol.
-func (p *proxied) frame(arg uint32, target int32, size units.Bytes) {
-	c := p.c
-	x, f := &c.chunks[arg], &p.puts[arg]
-	k := x.place(target)
-	if f.got[k] += size; f.got[k] < c.piece {
+// Frame implements Protocol.
+func (p *proxied) Frame(f Frame) {
+	b, s := p.b, &p.puts[f.Arg]
+	if !s.whole(b, f) {
 		return
 	}
-	p.bids[target].Done(x.id)
-	leader := p.leader(f.group)
-	c.keep(target, message{kind: proxyKept, from: target, to: x.gateway, chunk: int32(arg)})
-	now := c.eng.Now()
-	p.between(message{kind: memberDone, from: target, to: leader, chunk: int32(arg), id: x.id, n: target - leader, a: now + c.targets[target].disk.backlog(now)})
+	x := &b.Chunks[f.Arg]
+	p.bids[f.Target].Done(x.ID)
+	leader := p.leader(s.group)
+	b.Disks.Write(f.Target, Message{Kind: proxyKept, From: f.Target, To: x.Gateway, Chunk: int32(f.Arg)})
+	written := b.Now() + b.Disks.Backlog(f.Target)
+	p.between(Message{Kind: memberDone, From: f.Target, To: leader, Chunk: int32(f.Arg), ID: x.ID, N: f.Target - leader, A: written})
 }
 
-// floor implements protocol: request and answer, the window, which begins when the members can know of it, the data, the disk and the
+// Floor implements Forecast: request and answer, the window, which begins when the members can know of it, the data, the disk and the
 // acknowledgement.
-func (p *proxied) floor() sim.Time {
-	c, d := p.c, p.d
-	ctl := c.onLink(d)
-	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + c.dataTime(d) + d.Trip + c.keepTime(d.DiskChunk) + ctl + d.Trip
+func (p *proxied) Floor() sim.Time {
+	b, d := p.b, p.b.Times
+	ctl := b.OnLink()
+	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
 }
+
+// Expects implements Forecast: windows that its proxy has promised for the target.
+func (p *proxied) Expects(target int32) (promised, open bool) { return p.bids[target].Expects() }

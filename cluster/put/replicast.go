@@ -1,178 +1,164 @@
-package cluster
+package put
 
 import (
 	"farflash/cluster/reserve"
 	"farflash/sim"
-	"farflash/units"
 )
+
+// ReplicastM is Replicast with multicast of control and data (model 7).
+const ReplicastM Scheme = 2
+
+var replicastM = Traits{Name: "replicast-m", Number: "7", Build: CompatSURGE, Finds: FindsBidders, Chosen: byBids, Multicasts: true, Reserves: true, Gathers: true,
+	Times: reserve.DefaultConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newReplicast(b) }}
 
 // replicast is Replicast with multicast of control and data (the Replicast paper, sections II-B and IV-E; SURGE's model 7). A
 // gateway multicasts a request to the chunk's negotiating group; each target of it answers with a bid, a window of time that it
 // keeps; the gateway takes the earliest window that enough bids have in common and multicasts its acceptance, which cancels the others; at the
 // window's beginning it multicasts the data. Without a common window the chunk is given up, and the gateway begins another.
 type replicast struct {
-	c     *Cluster
-	d     *reserve.Durations
+	b     *Bus
 	bids  []*reserve.Regular // of targets
-	puts  []put              // by chunk
+	puts  []negotiation      // by chunk
 	picks []reserve.Pick
 	group []int32 // targets of a group, for sending
 }
 
-// put is what a gateway knows of a chunk that it puts.
-type put struct {
+// negotiation is what a gateway knows of a chunk that it puts.
+type negotiation struct {
+	multicast
 	group  int32
 	asked  int
 	offers *reserve.Offers
-	sent   units.Bytes
-	next   sim.Time                 // when a frame may be sent
-	got    [maxReplicas]units.Bytes // at each target
+	next   sim.Time // when a frame may be sent
 }
 
-// Kinds of control messages of Replicast.
-const (
-	askBids uint8 = iota
-	bid
-	accept
-	kept // a replica is on its disk
-)
-
-func newReplicast(c *Cluster, d *reserve.Durations) *replicast {
-	p := &replicast{c: c, d: d}
-	for range c.targets {
-		p.bids = append(p.bids, reserve.NewRegular(d))
+func newReplicast(b *Bus) *replicast {
+	p := &replicast{b: b}
+	for range b.Targets {
+		p.bids = append(p.bids, reserve.NewRegular(b.Times))
 	}
 	return p
 }
 
-// begin implements protocol.
-func (p *replicast) begin(i int32) {
-	c := p.c
+// Begin implements Protocol.
+func (p *replicast) Begin(i int32) {
+	b := p.b
 	for int(i) >= len(p.puts) {
-		p.puts = append(p.puts, put{offers: reserve.NewOffers(p.d)})
+		p.puts = append(p.puts, negotiation{offers: reserve.NewOffers(b.Times)})
 	}
-	x := &c.chunks[i]
-	o := p.puts[i].offers
-	o.Reset()
-	p.puts[i] = put{group: c.chooseGroup(x), offers: o, next: -1}
-	x.groups[0] = p.puts[i].group
-	p.group = c.groupOf(p.puts[i].group, p.group[:0])
-	c.askOrder(p.puts[i].group, x.gateway, p.group)
-	p.puts[i].asked = len(p.group)
-	c.toTargets(message{kind: askBids, from: x.gateway, chunk: i, id: x.id}, c.onLink(p.d), p.group)
+	x, s := &b.Chunks[i], &p.puts[i]
+	s.offers.Reset()
+	*s = negotiation{group: b.chooseGroup(x), offers: s.offers, next: -1}
+	x.Groups[0] = s.group
+	p.group = b.GroupOf(s.group, p.group[:0])
+	b.askOrder(s.group, x.Gateway, p.group)
+	s.asked = len(p.group)
+	b.toTargets(Message{Kind: askBids, From: x.Gateway, Chunk: i, ID: x.ID}, p.group)
 }
 
-// message implements protocol.
-func (p *replicast) message(m *message) {
-	c := p.c
-	now := c.eng.Now()
-	switch m.kind {
+// Message implements Protocol.
+func (p *replicast) Message(m *Message) {
+	b := p.b
+	switch m.Kind {
 	case askBids:
-		if c.lossy {
-			p.bids[m.to].Expire(now, 0)
-		}
-		c.Counters.Bids.asked(p.bids[m.to])
-		w := p.bids[m.to].Request(now, m.id, m.from, 0, p.d.BidDelay(c.targets[m.to].disk.backlog(now)), &c.rand)
-		c.showBid(m.to, m.from, m.id, reserve.Tentative, w)
-		c.toGateway(message{kind: bid, from: m.to, to: m.from, chunk: m.chunk, id: m.id, a: w.Left, b: w.Right}, c.onLink(p.d), 0)
+		b.giveBid(p.bids[m.To], m, m.ID)
 	case bid:
-		if c.chunks[m.chunk].id != m.id {
+		if !b.live(m) {
 			return
 		}
-		o := p.puts[m.chunk].offers
-		o.Add(m.from, reserve.Window{Left: m.a, Right: m.b}, c.ties()) // bids of an idle group come at the same time
-		if o.Len() == p.puts[m.chunk].asked {
-			p.choose(m.chunk)
+		o := p.puts[m.Chunk].offers
+		o.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties()) // bids of an idle group come at the same time
+		if o.Len() == p.puts[m.Chunk].asked {
+			p.choose(m.Chunk)
 		}
 	case accept:
-		c.Counters.Bids.decided(p.bids[m.to], now, m.id)
-		if x := &c.chunks[m.chunk]; m.n > 0 && x.id == m.id && x.keeps(m.to) {
-			p.bids[m.to].Accept(now, m.id, reserve.Window{Left: m.a, Right: m.b})
-			c.showBid(m.to, m.from, m.id, reserve.Accepted, reserve.Window{Left: m.a, Right: m.b})
-			return
-		}
-		if !p.bids[m.to].Cancel(now, m.id) && !p.bids[m.to].Done(m.id) { // accepted before, and given up now
-			return
-		}
-		c.showBid(m.to, m.from, m.id, reserve.Canceled, reserve.Window{})
+		p.answered(m)
 	case kept:
-		if c.chunks[m.chunk].id == m.id {
-			c.acknowledged(m.chunk)
+		if b.live(m) {
+			b.Outcomes.Acknowledged(m.Chunk)
 		}
 	}
+}
+
+// answered has a target hear which window its gateway takes, if any.
+func (p *replicast) answered(m *Message) {
+	b, q := p.b, p.bids[m.To]
+	b.Tally.Bids.decided(q, b.Now(), m.ID)
+	if m.N <= 0 || !b.live(m) || !b.Chunks[m.Chunk].Keeps(m.To) {
+		b.dropBid(q, m, m.ID)
+		return
+	}
+	w := reserve.Window{Left: m.A, Right: m.B}
+	q.Accept(b.Now(), m.ID, w)
+	b.showBid(m.To, m.From, m.ID, reserve.Accepted, w)
 }
 
 // choose takes from a chunk's bids, which are all there.
 func (p *replicast) choose(i int32) {
-	c := p.c
-	x := &c.chunks[i]
+	b := p.b
+	x := &b.Chunks[i]
 	var found bool
-	p.picks, found = p.d.Intersect(c.eng.Now(), p.puts[i].offers, c.copies, p.picks[:0])
-	m := message{kind: accept, from: x.gateway, chunk: i, id: x.id}
+	p.picks, found = b.Times.Intersect(b.Now(), p.puts[i].offers, b.Copies, p.picks[:0])
+	m := Message{Kind: accept, From: x.Gateway, Chunk: i, ID: x.ID}
 	if found {
 		for k, pick := range p.picks {
-			x.targets[k] = pick.Server
+			x.Targets[k] = pick.Server
 		}
-		x.n = int8(len(p.picks))
-		m.n, m.a, m.b = int32(len(p.picks)), p.picks[0].Window.Left, p.picks[0].Window.Right
+		x.N = int8(len(p.picks))
+		m.N, m.A, m.B = int32(len(p.picks)), p.picks[0].Window.Left, p.picks[0].Window.Right
 	}
-	p.group = c.groupOf(p.puts[i].group, p.group[:0])
-	c.toTargets(m, c.onLink(p.d), p.group)
+	p.group = b.GroupOf(p.puts[i].group, p.group[:0])
+	b.toTargets(m, p.group)
 	if !found {
-		c.abort(i)
+		b.Outcomes.Abort(i)
 		return
 	}
-	p.puts[i].next = max(m.a, c.eng.Now()+c.onLink(p.d))
-	c.after(p.puts[i].next, uint32(i))
+	p.puts[i].next = max(m.A, b.Now()+b.OnLink())
+	b.After(p.puts[i].next, uint32(i))
 }
 
-// timer implements protocol: the next frame of a chunk may be sent.
-func (p *replicast) timer(arg uint32) {
-	c := p.c
-	x, f := &c.chunks[arg], &p.puts[arg]
-	if c.eng.Now() != f.next {
+// Timer implements Protocol: the next frame of a chunk may be sent.
+func (p *replicast) Timer(arg uint32) {
+	b, s := p.b, &p.puts[arg]
+	if b.Now() != s.next {
 		return // of an attempt that was given up
 	}
-	size := min(c.cfg.Link.Frame, c.piece-f.sent)
-	takes := p.d.Send(size, p.d.DataRate)
-	c.sendFrame(x.gateway, int32(arg), arg, size, takes, x.targets[:x.n])
-	if f.sent += size; f.sent < c.piece {
-		f.next = c.eng.Now() + takes
-		c.after(f.next, arg)
+	if takes, more := s.send(b, int32(arg)); more {
+		s.next = b.Now() + takes
+		b.After(s.next, arg)
 	}
 }
 
-// abandon implements recovery.
-func (p *replicast) abandon(i int32) {
-	c := p.c
-	x := &c.chunks[i]
-	p.puts[i].next = -1
-	p.group = p.group[:0]
-	for _, t := range c.groupOf(p.puts[i].group, nil) {
-		p.group = append(p.group, c.nodeOfTarget(t))
-	}
-	c.cancel(x.gateway, message{kind: accept, from: x.gateway, chunk: i, id: x.id}, p.group)
-}
-
-// restart implements recovery.
-func (p *replicast) restart(target int32) { p.bids[target] = reserve.NewRegular(p.d) }
-
-// frame implements protocol.
-func (p *replicast) frame(arg uint32, target int32, size units.Bytes) {
-	c := p.c
-	x, f := &c.chunks[arg], &p.puts[arg]
-	k := x.place(target)
-	if f.got[k] += size; f.got[k] < c.piece {
+// Frame implements Protocol.
+func (p *replicast) Frame(f Frame) {
+	b := p.b
+	if !p.puts[f.Arg].whole(b, f) {
 		return
 	}
-	if p.bids[target].Done(x.id) {
-		c.showDone(target, x)
+	x := &b.Chunks[f.Arg]
+	if p.bids[f.Target].Done(x.ID) {
+		b.showDone(f.Target, x)
 	}
-	c.keep(target, message{kind: kept, from: target, to: x.gateway, chunk: int32(arg), id: x.id})
+	b.Disks.Write(f.Target, Message{Kind: kept, From: f.Target, To: x.Gateway, Chunk: int32(f.Arg), ID: x.ID})
 }
 
-// floor implements protocol: request, bid, the earliest window after it, the data, the disk and the acknowledgement.
-func (p *replicast) floor() sim.Time {
-	ctl, trip := p.c.onLink(p.d), p.d.Trip
-	return ctl + trip + 2*p.d.Control + trip + p.d.Lead + p.c.dataTime(p.d) + trip + p.c.keepTime(p.d.DiskChunk) + ctl + trip
+// Abandon implements Recovery.
+func (p *replicast) Abandon(i int32) {
+	x, s := &p.b.Chunks[i], &p.puts[i]
+	s.next = -1
+	p.group = p.b.GroupOf(s.group, p.group[:0])
+	p.b.cancel(Message{Kind: accept, From: x.Gateway, Chunk: i, ID: x.ID}, p.group)
 }
+
+// Restart implements Recovery.
+func (p *replicast) Restart(target int32) { p.bids[target] = reserve.NewRegular(p.b.Times) }
+
+// Floor implements Forecast: request, bid, the earliest window after it, the data, the disk and the acknowledgement.
+func (p *replicast) Floor() sim.Time {
+	b, d := p.b, p.b.Times
+	ctl := b.OnLink()
+	return ctl + d.Trip + 2*d.Control + d.Trip + d.Lead + b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
+}
+
+// Expects implements Forecast: a bid that is accepted, or tentative.
+func (p *replicast) Expects(target int32) (promised, open bool) { return p.bids[target].Expects() }
