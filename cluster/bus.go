@@ -35,7 +35,7 @@ func (w frames) Send(from, chunk int32, f put.Frame, takes sim.Time, to []int32)
 	if w.c.cfg.Control.Queued {
 		takes = w.c.bus.FrameTime(f.Size) // its protocol paces it, but a frame is on the link at the link's rate
 	}
-	w.c.send(from, put.Message{Chunk: chunk, ID: w.c.bus.Chunks[chunk].ID}, f.Arg, f.Size, takes, to)
+	w.c.send(from, chunk, w.c.bus.Chunks[chunk].ID, f.Arg, f.Size, takes, to)
 }
 
 func (w frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFrame {
@@ -127,10 +127,10 @@ func (c *Cluster) accept(m put.Message, targets []int32, picks []reserve.Pick) {
 }
 
 // send sends a frame of a chunk's data from a node to nodes.
-func (c *Cluster) send(from int32, of put.Message, arg uint32, size units.Bytes, takes sim.Time, nodes []int32) {
+func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Bytes, takes sim.Time, nodes []int32) {
 	i := c.parcelOf()
 	p := &c.parcels.Items[i]
-	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: of}
+	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: put.Message{Chunk: chunk, ID: id}}
 	copy(c.receivers(p, len(nodes)), nodes)
 	c.dispatch(from, i)
 }

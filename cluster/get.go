@@ -258,7 +258,7 @@ func (g *getter) read(target int32, m *put.Message) {
 	for sent := units.Bytes(0); sent < c.piece; {
 		size := min(c.cfg.Link.Frame, c.piece-sent)
 		sent += size
-		c.send(c.nodeOfTarget(target), put.Message{Chunk: m.Chunk, ID: m.ID}, readFrame|uint32(m.N), size, c.bus.FrameTime(size), g.node(m.From))
+		c.send(c.nodeOfTarget(target), m.Chunk, m.ID, readFrame|uint32(m.N), size, c.bus.FrameTime(size), g.node(m.From))
 	}
 }
 
