@@ -1,14 +1,6 @@
-package cluster
+package put
 
 import "farflash/sim"
-
-// undecided is what is asked of a target's queue of bids when requests and answers come in.
-type undecided interface {
-	// Tentative reports whether a bid waits for its gateway's answer.
-	Tentative() bool
-	// Undecided is for how long a chunk's bid has, and whether it does.
-	Undecided(now sim.Time, chunk uint64) (sim.Time, bool)
-}
 
 // Overlap counts how often a target is asked for a bid while another of its bids is still tentative, so that the new one has to go
 // behind a window which may never be used (the Replicast paper, section IV-H and table 5).
@@ -20,7 +12,7 @@ type Overlap struct {
 }
 
 // asked counts a request before its target answers it.
-func (o *Overlap) asked(q undecided) {
+func (o *Overlap) asked(q asked) {
 	o.Asked++
 	if q.Tentative() {
 		o.Behind++
@@ -28,7 +20,7 @@ func (o *Overlap) asked(q undecided) {
 }
 
 // decided counts a gateway's answer before its target does what it says.
-func (o *Overlap) decided(q undecided, now sim.Time, chunk uint64) {
+func (o *Overlap) decided(q answered, now sim.Time, chunk uint64) {
 	if t, ok := q.Undecided(now, chunk); ok {
 		o.Decided++
 		o.Deciding += t

@@ -1,11 +1,9 @@
-package cluster
+package put
 
 import (
 	"math"
 	"slices"
 	"testing"
-
-	"farflash/sim"
 )
 
 // TestSurgeOrder holds that gateways that ask at the same time share an order of the targets in part, as their turns among the targets fall: two
@@ -13,15 +11,14 @@ import (
 // apart of 9 targets, 0.15 of all.
 func TestSurgeOrder(t *testing.T) {
 	const rounds, n = 20000, 9
-	c := &Cluster{eng: sim.New()}
 	inverted, pairs := 0, 0
-	for c.seed = range uint64(rounds) {
+	for seed := range uint64(rounds) {
 		var at [2][n]int
 		for gateway := range at {
 			order := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
-			c.surgeOrder(3, int32(gateway), order)
+			surgeOrder(seed, 0, CompatSURGE, 3, int32(gateway), order)
 			again := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
-			c.surgeOrder(3, int32(gateway), again)
+			surgeOrder(seed, 0, CompatSURGE, 3, int32(gateway), again)
 			if !slices.Equal(order, again) {
 				t.Fatalf("%v, then %v", order, again)
 			}

@@ -1,4 +1,4 @@
-package cluster
+package put
 
 import "farflash/units"
 
@@ -27,19 +27,19 @@ func (a arrivals) of(id uint64) int {
 }
 
 // add takes a frame in and returns the number of its piece.
-func (a *arrivals) add(x *chunk, i, target int32, size units.Bytes) int {
-	k := a.of(x.id)
+func (a *arrivals) add(x *Chunk, i int32, f Frame) int {
+	k := a.of(x.ID)
 	if k < 0 {
 		k = len(*a)
-		*a = append(*a, coming{chunk: i, id: x.id, gateway: x.gateway, place: int8(x.place(target))})
+		*a = append(*a, coming{chunk: i, id: x.ID, gateway: x.Gateway, place: int8(x.Place(f.Target))})
 	}
-	(*a)[k].received += size
+	(*a)[k].received += f.Size
 	return k
 }
 
 // whole takes a frame in and reports whether the target has now all of its piece, which is then none that comes any more.
-func (a *arrivals) whole(x *chunk, i, target int32, size, piece units.Bytes) bool {
-	k := a.add(x, i, target, size)
+func (a *arrivals) whole(x *Chunk, i int32, f Frame, piece units.Bytes) bool {
+	k := a.add(x, i, f)
 	if (*a)[k].received < piece {
 		return false
 	}

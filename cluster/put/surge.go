@@ -1,6 +1,9 @@
-package cluster
+package put
 
-import "farflash/rng"
+import (
+	"farflash/rng"
+	"farflash/sim"
+)
 
 // What SURGE does differently from a real cluster and is about its nodes and links stands here; package cluster/reserve has
 // what is about bids and rates. Beside it, control messages never queue (control.queued: false), receivers' links are debited by their senders at
@@ -20,10 +23,10 @@ import "farflash/rng"
 // targets, the first bids, 24 threads on 2 cores) 28 % of the pairs of bids that begin at the same time are in one order at one gateway and in the
 // other at another; it would be 0 with one order for all, 42 % by this rule, and 50 % with an order of its own for each. The columns of
 // Replicast-M and -H in tables 2 and 3: most at 1 MiB, and Replicast-M at 128 KiB and 1000 MiB/s.
-func (c *Cluster) surgeOrder(group, gateway int32, targets []int32) {
-	x := rng.SplitMix(c.seed ^ uint64(c.eng.Now())*rng.Golden ^ uint64(group)<<48)
+func surgeOrder(seed uint64, now sim.Time, c Compat, group, gateway int32, targets []int32) {
+	x := rng.SplitMix(seed ^ uint64(now)*rng.Golden ^ uint64(group)<<48)
 	shuffle(&x, targets)
-	if c.cfg.Compat == CompatSURGEHead {
+	if c == CompatSURGEHead {
 		return // held against its models' code alone, in which a bid goes straight to its gateway: one order for all
 	}
 	x ^= rng.SplitMix(gateway+1) << 40

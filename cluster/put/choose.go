@@ -1,4 +1,4 @@
-package cluster
+package put
 
 import "farflash/sim"
 
@@ -6,38 +6,37 @@ import "farflash/sim"
 // least busy ones (the power of d choices: Azar et al. 1999, Mitzenmacher 2001). A target counts what its disk has and what has begun to arrive; of what is on its way it knows
 // nothing, which is why asking more of them does not help more.
 
-// maxCandidates is how many targets are asked for a chunk at most.
-const maxCandidates = 64
+// MaxCandidates is how many targets are asked for a chunk at most.
+const MaxCandidates = 64
 
 // chooser finds targets for a protocol.
 type chooser struct {
-	c      *Cluster
+	b      *Bus
 	chosen func(chunk int32)      // is called when a chunk's targets are known
 	coming func(target int32) int // how many pieces have begun to come to a target
 	list   []candidates           // by chunk
-	node   [1]int32
 }
 
 // candidates are the targets that are asked for a chunk.
 type candidates struct {
-	targets  [maxCandidates]int32
-	busy     [maxCandidates]sim.Time
+	targets  [MaxCandidates]int32
+	busy     [MaxCandidates]sim.Time
 	n        int8
 	answered int8
 }
 
 // Kinds of control messages by which targets are asked. A protocol's own are below.
 const (
-	probe uint8 = firstRead - 2 + iota
+	probe uint8 = FirstRead - 2 + iota
 	probed
 )
 
 // choose finds a chunk's targets, now or after asking.
 func (h *chooser) choose(i int32) {
-	c := h.c
-	x := &c.chunks[i]
-	if c.cfg.Choices == 1 {
-		x.n = int8(len(c.places.Place(x.id, c.copies, x.targets[:0])))
+	b := h.b
+	x := &b.Chunks[i]
+	if b.Choices == 1 {
+		x.N = int8(len(b.Places.Place(x.ID, b.Copies, x.Targets[:0])))
 		h.chosen(i)
 		return
 	}
@@ -46,22 +45,21 @@ func (h *chooser) choose(i int32) {
 	}
 	s := &h.list[i]
 	s.answered = 0
-	s.n = int8(len(c.places.Place(x.id, c.copies*c.cfg.Choices, s.targets[:0])))
+	s.n = int8(len(b.Places.Place(x.ID, b.Copies*b.Choices, s.targets[:0])))
 	for _, t := range s.targets[:s.n] {
-		h.node[0] = c.nodeOfTarget(t)
-		c.tell(x.gateway, message{kind: probe, from: x.gateway, chunk: i, id: x.id}, h.node[:])
+		b.toNode(x.Gateway, Message{Kind: probe, From: x.Gateway, Chunk: i, ID: x.ID}, b.Node(t))
 	}
 }
 
 // message handles what is heard of asking, and reports whether it was that.
-func (h *chooser) message(m *message) bool {
-	c := h.c
-	switch m.kind {
+func (h *chooser) message(m *Message) bool {
+	b := h.b
+	switch m.Kind {
 	case probe:
-		h.node[0] = m.from
-		c.tell(c.nodeOfTarget(m.to), message{kind: probed, from: m.to, chunk: m.chunk, id: m.id, a: c.targets[m.to].disk.backlog(c.eng.Now()) + sim.Time(h.coming(m.to))*c.takes(m.to, c.piece)}, h.node[:])
+		busy := b.Disks.Backlog(m.To) + sim.Time(h.coming(m.To))*b.Disks.WriteTime(m.To)
+		b.toNode(b.Node(m.To), Message{Kind: probed, From: m.To, Chunk: m.Chunk, ID: m.ID, A: busy}, m.From)
 	case probed:
-		if x := &c.chunks[m.chunk]; x.id == m.id {
+		if x := &b.Chunks[m.Chunk]; x.ID == m.ID {
 			h.answer(x, m)
 		}
 	default:
@@ -71,17 +69,17 @@ func (h *chooser) message(m *message) bool {
 }
 
 // answer sorts an answer in. With the last one the least busy targets are taken; of equally busy ones those that answered first.
-func (h *chooser) answer(x *chunk, m *message) {
-	s := &h.list[m.chunk]
+func (h *chooser) answer(x *Chunk, m *Message) {
+	s := &h.list[m.Chunk]
 	k := int(s.answered)
-	for k > 0 && m.a < s.busy[k-1] {
+	for k > 0 && m.A < s.busy[k-1] {
 		s.busy[k], s.targets[k] = s.busy[k-1], s.targets[k-1]
 		k--
 	}
-	s.busy[k], s.targets[k] = m.a, m.from
+	s.busy[k], s.targets[k] = m.A, m.From
 	if s.answered++; s.answered < s.n {
 		return
 	}
-	x.n = int8(copy(x.targets[:h.c.copies], s.targets[:s.n]))
-	h.chosen(m.chunk)
+	x.N = int8(copy(x.Targets[:h.b.Copies], s.targets[:s.n]))
+	h.chosen(m.Chunk)
 }
