@@ -3,6 +3,7 @@ package scenario
 import (
 	_ "embed"
 	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -175,6 +176,9 @@ func choices(t reflect.Type) string {
 	err := v.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte("?"))
 	if err == nil {
 		return "text"
+	}
+	if text, ok := errors.AsType[*units.TextError](err); ok {
+		return text.Use
 	}
 	if _, use, ok := strings.Cut(err.Error(), "use "); ok {
 		return use

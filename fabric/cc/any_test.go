@@ -176,11 +176,11 @@ func TestNames(t *testing.T) {
 		text string
 		want string
 	}{
-		{new(Scheme), "dqcn", `"dqcn" is no congestion control; did you mean "dcqcn"?`},
-		{new(Scheme), "hpccpint", `"hpccpint" is no congestion control; did you mean "hpcc"?`},
-		{new(Scheme), "reno-vegas", `"reno-vegas" is no congestion control; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift`},
-		{new(Window), "scale", `"scale" is no window; did you mean "scaled"?`},
-		{new(Clamp), "never", `"never" is no target clamp; use always, after-increase or after-bytes`},
+		{new(Scheme), "dqcn", `"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift (did you mean dcqcn?)`},
+		{new(Scheme), "hpccpint", `"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift (did you mean hpcc?)`},
+		{new(Scheme), "reno-vegas", `"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift`},
+		{new(Window), "scale", `"scale" is not possible; use none, bdp or scaled (did you mean scaled?)`},
+		{new(Clamp), "never", `"never" is not possible; use always, after-increase or after-bytes`},
 	} {
 		if err := c.into.UnmarshalText([]byte(c.text)); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.text, err, c.want)
@@ -199,7 +199,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("clamp %s: %v", good, err)
 		}
 	}
-	if got := Scheme(99).String(); got != "algorithm(99)" {
+	if got := Scheme(99).String(); got != "(99)" {
 		t.Error(got)
 	}
 }
@@ -212,14 +212,14 @@ func TestErrors(t *testing.T) {
 		want   string
 	}{
 		{SchemeNone, func(c *Config) { c.MinRate = 0 }, "min_rate: 0bps is not possible"},
-		{SchemeNone, func(c *Config) { c.None.Window = 9 }, "none.window: window(9) is not possible"},
+		{SchemeNone, func(c *Config) { c.None.Window = 9 }, "none.window: (9) is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.Gain = 0 }, "dcqcn.gain: 0 is not possible; it must be above 0 and at most 1"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.CutAtOnce, c.DCQCN.RateDecreaseInterval = false, 0 }, "dcqcn.rate_decrease_interval: 0s is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.AlphaInterval = -1 }, "dcqcn.alpha_interval: "},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.FastRecovery = 0 }, "dcqcn.fast_recovery: 0 is not possible; it must be 1 to 1000"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.ByteCounter = -1 }, "dcqcn.byte_counter: "},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.ByteCounter, c.DCQCN.ClampTarget = 0, ClampAfterBytes }, "dcqcn.clamp_target: after-bytes is not possible without a byte counter"},
-		{SchemeDCQCN, func(c *Config) { c.DCQCN.ClampTarget = 7 }, "dcqcn.clamp_target: clamp(7) is not possible"},
+		{SchemeDCQCN, func(c *Config) { c.DCQCN.ClampTarget = 7 }, "dcqcn.clamp_target: (7) is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.RateAI = -1 }, "dcqcn.rate_ai: -1bps is not possible"},
 		{SchemeDCTCP, func(c *Config) { c.DCTCP.Gain = 2 }, "dctcp.gain: 2 is not possible"},
 		{SchemeTimely, func(c *Config) { c.Timely.MinRTT = 0 }, "timely.min_rtt: 0s is not possible"},
@@ -237,7 +237,7 @@ func TestErrors(t *testing.T) {
 		{SchemeSwift, func(c *Config) { c.Swift.TargetPerHop = -1 }, "swift.target_per_hop: "},
 		{SchemeSwift, func(c *Config) { c.Swift.InitialWindow = -1 }, "swift.initial_window: -1 is not possible"},
 		{SchemeSwift, func(c *Config) { c.Swift.ResetAfter = 0 }, "swift.reset_after: 0 is not possible"},
-		{99, func(*Config) {}, "algorithm: algorithm(99) is not possible"},
+		{99, func(*Config) {}, "algorithm: (99) is not possible"},
 	} {
 		conf := DefaultConfig()
 		conf.Algorithm = c.scheme

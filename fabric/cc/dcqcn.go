@@ -42,16 +42,12 @@ type dcqcnState struct {
 
 // NewDCQCN returns DCQCN. No rate goes below minRate.
 func NewDCQCN(c DCQCN, minRate units.BitRate) (Algorithm, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	l, err := newLimits("dcqcn", minRate, c.Window)
-	if err != nil {
+	if err := possible("dcqcn", minRate, c); err != nil {
 		return nil, err
 	}
 	keep := 1 - float64(c.Gain)
 	return &dcqcn{
-		limits: l, c: c, gain: float64(c.Gain), keep: keep, lnK: rng.Log(keep),
+		limits: limits{minRate, c.Window}, c: c, gain: float64(c.Gain), keep: keep, lnK: rng.Log(keep),
 		timerFirst: c.RateIncreaseTimer > c.RateDecreaseInterval,
 	}, nil
 }
