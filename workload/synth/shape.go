@@ -3,6 +3,8 @@ package synth
 import (
 	"fmt"
 	"math"
+
+	"farflash/units"
 )
 
 // Kind names the distribution of a sequence of sizes or of inter-arrival times.
@@ -16,32 +18,18 @@ const (
 	Gamma            // SCV at most 1, no correlation; Erlang where 1/SCV is whole
 	Hyper            // two-phase hyperexponential, H2: SCV above 1, no correlation
 	Modulated        // two-state Markov-modulated Poisson process, MMPP(2): SCV above 1, correlated
-	kindCount
 )
 
-var kindNames = [kindCount]string{"auto", "constant", "exponential", "gamma", "h2", "mmpp2"}
+var kindNames = units.Names[Kind]{"auto", "constant", "exponential", "gamma", "h2", "mmpp2"}
 
 // String returns the kind's name, as UnmarshalText reads it.
-func (k Kind) String() string {
-	if k < kindCount {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return kindNames.Name(k) }
 
 // MarshalText returns the kind's name.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
 // UnmarshalText reads a kind's name.
-func (k *Kind) UnmarshalText(text []byte) error {
-	for i, name := range kindNames {
-		if name == string(text) {
-			*k = Kind(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no distribution; use auto, constant, exponential, gamma, h2 or mmpp2", text)
-}
+func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
 // Shape is what is asked of a sequence besides its mean. The zero value is a constant one.
 type Shape struct {
