@@ -37,7 +37,7 @@ func TestFabricMistakes(t *testing.T) {
 		{"kmin above kmax", "40Gbps", "40Gbps\n  ecn: {kmin: 500KB, kmax: 400KB}", "a.yaml:4:15: fabric.ecn.kmin: 500KB is above kmax, 400KB; marking begins at kmin and is full at kmax"},
 		{"a port's kmin above its kmax", "40Gbps", "40Gbps\n  ecn: {ports: [{rate: 40Gbps, kmin: 2KB, kmax: 1KB, pmax: 1%}]}", "a.yaml:4:38: fabric.ecn.ports[0].kmin: 2KB is above kmax, 1KB; marking begins at kmin and is full at kmax"},
 		{"pmax above all", "40Gbps", "40Gbps\n  ecn: {pmax: 120%}", "a.yaml:4:15: fabric.ecn.pmax: 120% is not possible; use 0% to 100%"},
-		{"misspelt congestion control", "40Gbps", "40Gbps\n  congestion_control: dcqn", `a.yaml:4:23: fabric.congestion_control.algorithm: "dcqn" is no congestion control; did you mean "dcqcn"?`},
+		{"misspelt congestion control", "40Gbps", "40Gbps\n  congestion_control: dcqn", `a.yaml:4:23: fabric.congestion_control.algorithm: "dcqn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift (did you mean dcqcn?)`},
 		{"unknown congestion control", "40Gbps", "40Gbps\n  congestion_control: {algorithm: cubic}", `a.yaml:4:35: fabric.congestion_control.algorithm: "cubic" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift`},
 		{"gain of zero", "40Gbps", "40Gbps\n  congestion_control: {dcqcn: {gain: 0%}}", "a.yaml:4:38: fabric.congestion_control.dcqcn.gain: 0 is not possible; it must be above 0 and at most 1"},
 		{"least rate of zero", "40Gbps", "40Gbps\n  congestion_control: {min_rate: 0bps}", "a.yaml:4:34: fabric.congestion_control.min_rate: 0bps is not possible; a queue pair must go on sending, so write for example 100Mbps"},
