@@ -169,7 +169,7 @@ func (a *Allocator) Explain(w *Workload) ([]Candidate, error) {
 // better tells whether a score beats the best so far. Sums over many drives differ in their last bits by the order in which they
 // are formed; a difference that small is a tie.
 func better(score, best float64) bool {
-	return score < best-1e-11*math.Abs(best) || math.IsInf(best, 1) && !math.IsInf(score, 1)
+	return score < best-float64(1e-11*math.Abs(best)) || math.IsInf(best, 1) && !math.IsInf(score, 1)
 }
 
 // choose returns the drive for w. list, unless it is nil, takes all candidates.

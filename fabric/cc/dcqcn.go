@@ -194,7 +194,7 @@ func (d *dcqcn) cut(st *dcqcnState, s *Sender, now sim.Time) {
 	if clamp || !d.c.KeepByteCount {
 		st.left = int64(d.c.ByteCounter)
 	}
-	d.set(s, d.bound(times(s.Rate, 1-st.alpha/2), s))
+	d.set(s, d.bound(times(s.Rate, 1-float64(st.alpha/2)), s))
 	st.byTimer, st.byBytes, st.hyper = 0, 0, false
 	st.increase = now + d.c.RateIncreaseTimer
 }

@@ -90,7 +90,7 @@ func (d *dctcp) React(q int32, s *Sender, x *Signal) {
 		st.cut = false
 	}
 	if x.Marked && !st.cut {
-		d.set(s, d.bound(times(s.Rate, 1-st.alpha/2), s))
+		d.set(s, d.bound(times(s.Rate, 1-float64(st.alpha/2)), s))
 		st.cut, st.reduce = true, x.Next
 	}
 	if ended && !st.cut {
