@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// What every algorithm must do is tested here. A new one is in all of these tests as soon as it has its Scheme.
+
 // schemesUnderTest are all algorithms, and those whose options make other machines.
 func schemesUnderTest() map[string]Config {
 	out := map[string]Config{}
@@ -159,6 +161,107 @@ func TestStartForgets(t *testing.T) {
 		play(fresh, &r, units.Second)
 		if s != r {
 			t.Errorf("%s: later %+v, want %+v", name, s, r)
+		}
+	}
+}
+
+// weather is what a network reports to a queue pair for a while: an acknowledgement each 5 us, with everything that an
+// algorithm can ask for, and a CNP each 50 us where it is congested.
+func weather(a Algorithm, q int32, s *Sender, from, until sim.Time, congested bool) {
+	for now := from; now < until; now += 5 * us {
+		for s.Wake <= now {
+			at := s.Wake
+			s.Wake = sim.Forever
+			a.React(q, s, &Signal{Kind: Timer, Now: at})
+		}
+		pos := uint64(now/us) * 1000
+		hop := Hop{Time: now, Bytes: uint64(float64(s.Line) / 80 * now.Seconds()), Rate: s.Line} // a tenth of the line is used
+		x := Signal{Kind: Ack, Now: now, Acked: pos, Next: pos + 20000, RTT: s.BaseRTT}
+		if congested {
+			hop.Bytes, hop.Queue = uint64(float64(s.Line)/8*now.Seconds()), 10*s.BDP
+			x.Marked, x.RTT, x.Power = true, 100*s.BaseRTT, 300 // 1.05^300/512 is above 1000
+		}
+		x.Hops = []Hop{hop}
+		a.React(q, s, &Signal{Kind: Sent, Now: now, Payload: 5000})
+		a.React(q, s, &x)
+		if congested && now%(50*us) == 0 {
+			a.React(q, s, &Signal{Kind: CNP, Now: now})
+		}
+	}
+}
+
+// allowed is what a queue pair may send in bits a second, by its rate and by its window.
+func allowed(s *Sender) float64 {
+	r := float64(s.Rate)
+	if s.Window > 0 {
+		r = min(r, float64(8*s.Window)/s.BaseRTT.Seconds())
+	}
+	return r
+}
+
+// TestCongestionIsAnswered holds that congestion lowers what may be sent to less than a third, and that most of it comes back
+// when the congestion is over.
+func TestCongestionIsAnswered(t *testing.T) {
+	for name, c := range schemesUnderTest() {
+		if c.Algorithm == SchemeNone {
+			continue
+		}
+		a := must(New(c, 1))
+		s := newSender(10 * units.Gbps)
+		a.Start(0, &s)
+		full := allowed(&s)
+		weather(a, 0, &s, units.Millisecond, 3*units.Millisecond, true)
+		low := allowed(&s)
+		if low > full/3 {
+			t.Errorf("%s: %.3g of %.3g bit/s after 2 ms of congestion", name, low, full)
+		}
+		weather(a, 0, &s, 3*units.Millisecond, 60*units.Millisecond, false)
+		if high := allowed(&s); high < full*0.8 || high < 1.5*low {
+			t.Errorf("%s: %.3g of %.3g bit/s, from %.3g, 57 ms after the congestion", name, high, full, low)
+		}
+	}
+}
+
+// TestPairsAreStrangers holds that what one queue pair hears of moves no other.
+func TestPairsAreStrangers(t *testing.T) {
+	for name, c := range schemesUnderTest() {
+		alone, among := must(New(c, 1)), must(New(c, 1))
+		r, s, other := newSender(10*units.Gbps), newSender(10*units.Gbps), newSender(10*units.Gbps)
+		for q := range int32(3) { // slots are dense
+			x := newSender(10 * units.Gbps)
+			alone.Start(q, &x)
+			among.Start(q, &x)
+		}
+		alone.Start(1, &r)
+		among.Start(2, &other)
+		among.Start(1, &s)
+		for at := units.Millisecond; at < 3*units.Millisecond; at += 100 * us {
+			weather(alone, 1, &r, at, at+100*us, at%(400*us) == 0)
+			weather(among, 2, &other, at, at+100*us, true)
+			weather(among, 1, &s, at, at+100*us, at%(400*us) == 0)
+			if r != s {
+				t.Fatalf("%s: at %v alone %+v, beside a congested one %+v", name, at, r, s)
+			}
+		}
+	}
+}
+
+// TestWantsStays holds that what an algorithm asks the network for never changes, and that it asks for something.
+func TestWantsStays(t *testing.T) {
+	for name, c := range schemesUnderTest() {
+		a := must(New(c, 1))
+		was := a.Wants()
+		s := newSender(10 * units.Gbps)
+		a.Start(0, &s)
+		weather(a, 0, &s, units.Millisecond, 2*units.Millisecond, true)
+		if a.Wants() != was {
+			t.Errorf("%s: it wanted %+v and now %+v", name, was, a.Wants())
+		}
+		if c.Algorithm != SchemeNone && !was.Acks && !was.CNPs {
+			t.Errorf("%s: it hears of no congestion", name)
+		}
+		if (was.RTT || was.INT || was.PINT) && !was.Acks {
+			t.Errorf("%s: what is measured comes with acknowledgements, which it does not want", name)
 		}
 	}
 }
