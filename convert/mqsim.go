@@ -127,7 +127,7 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	}
 	x.OverProvisioning = units.Fraction(d.Overprovisioning_Ratio)
 
-	x.Host.LaneRate = units.ByteRate(d.PCIe_Lane_Bandwidth*1e9 + 0.5)
+	x.Host.LaneRate = units.ByteRate(float64(d.PCIe_Lane_Bandwidth*1e9) + 0.5)
 	x.Host.Lanes = d.PCIe_Lane_Count
 	x.Host.FetchSize = d.Queue_Fetch_Size
 	x.Host.SubmissionDepth = d.IO_Queue_Depth

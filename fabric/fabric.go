@@ -26,9 +26,6 @@
 package fabric
 
 import (
-	"errors"
-	"fmt"
-
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
 	"farflash/rng"
@@ -183,7 +180,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	}
 	alg, err := cc.New(cfg.CongestionControl, seed)
 	if err != nil {
-		return nil, fmt.Errorf("congestion_control: %w", err)
+		return nil, units.Within("congestion_control", err)
 	}
 	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
 		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
@@ -223,19 +220,19 @@ func (n *Network) use(class uint8) bool {
 
 // check refuses what the configuration and the graph cannot do together.
 func (n *Network) check() error {
-	var errs []error
+	var f units.Faults
 	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses {
-		errs = append(errs, fmt.Errorf("acks.class: %d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k))
-	} else if 1+k > MaxClasses {
-		errs = append(errs, fmt.Errorf("the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1))
+		f.Hold(false, "acks.class", "%d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k)
+	} else {
+		f.Hold(1+k <= MaxClasses, "", "the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1)
 	}
 	for i := range n.graph.Links {
 		if l := &n.graph.Links[i]; l.Delay > maxDelay {
-			errs = append(errs, fmt.Errorf("the link from %s to %s has a delay of %v; use at most %v", n.nodeName(l.A), n.nodeName(l.B), l.Delay, maxDelay))
+			f.Hold(false, "", "the link from %s to %s has a delay of %v; use at most %v", n.nodeName(l.A), n.nodeName(l.B), l.Delay, maxDelay)
 			break
 		}
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // maxDelay of a link: three times around the world.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"farflash/internal/spelling"
 	"farflash/units"
 )
 
@@ -17,13 +16,16 @@ const (
 	PerMessage
 )
 
-var lifeNames = []string{"persistent", "per-message"}
+var lifeNames = units.Names[Life]{"persistent", "per-message"}
+
+// String is its name in scenarios.
+func (x Life) String() string { return lifeNames.Name(x) }
 
 // MarshalText writes the name.
-func (x Life) MarshalText() ([]byte, error) { return []byte(lifeNames[x]), nil }
+func (x Life) MarshalText() ([]byte, error) { return lifeNames.Marshal(x) }
 
 // UnmarshalText reads a name.
-func (x *Life) UnmarshalText(text []byte) error { return spelling.OneOf(text, lifeNames, x) }
+func (x *Life) UnmarshalText(text []byte) error { return lifeNames.Unmarshal(text, x) }
 
 // RecoveryKind is how lost packets are sent again.
 type RecoveryKind uint8
@@ -34,15 +36,16 @@ const (
 	SelectiveRepeat
 )
 
-var recoveryNames = []string{"go-back-n", "selective-repeat"}
+var recoveryNames = units.Names[RecoveryKind]{"go-back-n", "selective-repeat"}
+
+// String is its name in scenarios.
+func (x RecoveryKind) String() string { return recoveryNames.Name(x) }
 
 // MarshalText writes the name.
-func (x RecoveryKind) MarshalText() ([]byte, error) { return []byte(recoveryNames[x]), nil }
+func (x RecoveryKind) MarshalText() ([]byte, error) { return recoveryNames.Marshal(x) }
 
 // UnmarshalText reads a name.
-func (x *RecoveryKind) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, recoveryNames, x)
-}
+func (x *RecoveryKind) UnmarshalText(text []byte) error { return recoveryNames.Unmarshal(text, x) }
 
 // Scheduler orders the classes of a port.
 type Scheduler uint8
@@ -53,30 +56,36 @@ const (
 	Strict
 )
 
-var schedulerNames = []string{"dwrr", "strict"}
+var schedulerNames = units.Names[Scheduler]{"dwrr", "strict"}
+
+// String is its name in scenarios.
+func (x Scheduler) String() string { return schedulerNames.Name(x) }
 
 // MarshalText writes the name.
-func (x Scheduler) MarshalText() ([]byte, error) { return []byte(schedulerNames[x]), nil }
+func (x Scheduler) MarshalText() ([]byte, error) { return schedulerNames.Marshal(x) }
 
 // UnmarshalText reads a name.
-func (x *Scheduler) UnmarshalText(text []byte) error { return spelling.OneOf(text, schedulerNames, x) }
+func (x *Scheduler) UnmarshalText(text []byte) error { return schedulerNames.Unmarshal(text, x) }
 
-// Ways is the order of equally short ways.
-type Ways uint8
+// PathOrder is the order of equally short paths.
+type PathOrder uint8
 
 // The orders.
 const (
-	Ascending Ways = iota
+	Ascending PathOrder = iota
 	Descending
 )
 
-var wayNames = []string{"ascending", "descending"}
+var pathNames = units.Names[PathOrder]{"ascending", "descending"}
+
+// String is its name in scenarios.
+func (x PathOrder) String() string { return pathNames.Name(x) }
 
 // MarshalText writes the name.
-func (x Ways) MarshalText() ([]byte, error) { return []byte(wayNames[x]), nil }
+func (x PathOrder) MarshalText() ([]byte, error) { return pathNames.Marshal(x) }
 
 // UnmarshalText reads a name.
-func (x *Ways) UnmarshalText(text []byte) error { return spelling.OneOf(text, wayNames, x) }
+func (x *PathOrder) UnmarshalText(text []byte) error { return pathNames.Unmarshal(text, x) }
 
 // Random is where random numbers come from.
 type Random uint8
@@ -87,13 +96,16 @@ const (
 	NS3Random
 )
 
-var randomNames = []string{"own", "ns-3"}
+var randomNames = units.Names[Random]{"own", "ns-3"}
+
+// String is its name in scenarios.
+func (x Random) String() string { return randomNames.Name(x) }
 
 // MarshalText writes the name.
-func (x Random) MarshalText() ([]byte, error) { return []byte(randomNames[x]), nil }
+func (x Random) MarshalText() ([]byte, error) { return randomNames.Marshal(x) }
 
 // UnmarshalText reads a name.
-func (x *Random) UnmarshalText(text []byte) error { return spelling.OneOf(text, randomNames, x) }
+func (x *Random) UnmarshalText(text []byte) error { return randomNames.Unmarshal(text, x) }
 
 // Rounding of times on the wire.
 type Rounding uint8
@@ -104,13 +116,16 @@ const (
 	WholeNanoseconds
 )
 
-var roundingNames = []string{"exact", "whole-nanoseconds"}
+var roundingNames = units.Names[Rounding]{"exact", "whole-nanoseconds"}
+
+// String is its name in scenarios.
+func (x Rounding) String() string { return roundingNames.Name(x) }
 
 // MarshalText writes the name.
-func (x Rounding) MarshalText() ([]byte, error) { return []byte(roundingNames[x]), nil }
+func (x Rounding) MarshalText() ([]byte, error) { return roundingNames.Marshal(x) }
 
 // UnmarshalText reads a name.
-func (x *Rounding) UnmarshalText(text []byte) error { return spelling.OneOf(text, roundingNames, x) }
+func (x *Rounding) UnmarshalText(text []byte) error { return roundingNames.Unmarshal(text, x) }
 
 // WatchdogAction is what is done about a port that stays paused.
 type WatchdogAction uint8
@@ -121,15 +136,16 @@ const (
 	WatchdogIgnore
 )
 
-var watchdogNames = []string{"report", "ignore"}
+var watchdogNames = units.Names[WatchdogAction]{"report", "ignore"}
+
+// String is its name in scenarios.
+func (x WatchdogAction) String() string { return watchdogNames.Name(x) }
 
 // MarshalText writes the name.
-func (x WatchdogAction) MarshalText() ([]byte, error) { return []byte(watchdogNames[x]), nil }
+func (x WatchdogAction) MarshalText() ([]byte, error) { return watchdogNames.Marshal(x) }
 
 // UnmarshalText reads a name.
-func (x *WatchdogAction) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, watchdogNames, x)
-}
+func (x *WatchdogAction) UnmarshalText(text []byte) error { return watchdogNames.Unmarshal(text, x) }
 
 // Threshold is dynamic or a size.
 type Threshold struct {

@@ -85,7 +85,7 @@ func fig6Of(x *result.Result) fig6 {
 		case strings.HasPrefix(port, "spine"):
 			f.pauses += totals.V[k][1]
 			for i := range n {
-				f.paused[i] += paused.V[k][i] * width[i] * 1e6
+				f.paused[i] += float64(paused.V[k][i] * width[i] * 1e6)
 			}
 		case strings.HasPrefix(port, "h255->"):
 			for i := range n {
@@ -93,7 +93,7 @@ func fig6Of(x *result.Result) fig6 {
 			}
 		case strings.HasPrefix(port, "h"):
 			for i := range n {
-				f.writes[i] += 10 * use.V[k][i]
+				f.writes[i] += float64(10 * use.V[k][i])
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func pearson(x, y []float64) float64 {
 	var xy, xx, yy float64
 	for i := range x {
 		dx, dy := x[i]-mx, y[i]-my
-		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+		xy, xx, yy = xy+float64(dx*dy), xx+float64(dx*dx), yy+float64(dy*dy)
 	}
 	if xx == 0 || yy == 0 {
 		return 0

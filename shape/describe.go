@@ -2,6 +2,7 @@ package shape
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -165,6 +166,9 @@ func choices(t reflect.Type) string {
 	err := v.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte("?"))
 	if err == nil {
 		return "text"
+	}
+	if text, ok := errors.AsType[*units.TextError](err); ok {
+		return text.Use
 	}
 	if _, use, ok := strings.Cut(err.Error(), "use "); ok {
 		return use

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"farflash/internal/spelling"
 	"farflash/rng"
+	"farflash/units"
 )
 
 // Policy is how an arriving workload's drive is chosen. Ties go to the drive that comes first.
@@ -27,16 +27,16 @@ const (
 	policies
 )
 
-var policyNames = []string{"mintco-v3", "mintco-v2", "mintco-v1", "mintco-perf", "max-rem-cycle", "min-waf", "min-rate", "min-workload-num", "round-robin", "random"}
+var policyNames = units.Names[Policy]{"mintco-v3", "mintco-v2", "mintco-v1", "mintco-perf", "max-rem-cycle", "min-waf", "min-rate", "min-workload-num", "round-robin", "random"}
 
 // String is the policy's name in a plan.
-func (p Policy) String() string { return policyNames[p] }
+func (p Policy) String() string { return policyNames.Name(p) }
 
 // MarshalText writes the policy's name.
-func (p Policy) MarshalText() ([]byte, error) { return []byte(policyNames[p]), nil }
+func (p Policy) MarshalText() ([]byte, error) { return policyNames.Marshal(p) }
 
 // UnmarshalText reads a policy's name.
-func (p *Policy) UnmarshalText(text []byte) error { return spelling.OneOf(text, policyNames, p) }
+func (p *Policy) UnmarshalText(text []byte) error { return policyNames.Unmarshal(text, p) }
 
 // Policies lists them all.
 func Policies() []Policy {
@@ -169,7 +169,7 @@ func (a *Allocator) Explain(w *Workload) ([]Candidate, error) {
 // better tells whether a score beats the best so far. Sums over many drives differ in their last bits by the order in which they
 // are formed; a difference that small is a tie.
 func better(score, best float64) bool {
-	return score < best-1e-11*math.Abs(best) || math.IsInf(best, 1) && !math.IsInf(score, 1)
+	return score < best-float64(1e-11*math.Abs(best)) || math.IsInf(best, 1) && !math.IsInf(score, 1)
 }
 
 // choose returns the drive for w. list, unless it is nil, takes all candidates.

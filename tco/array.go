@@ -3,7 +3,7 @@ package tco
 import (
 	"fmt"
 
-	"farflash/internal/spelling"
+	"farflash/units"
 )
 
 // Stripe says what a user's write costs the members of an array. Full is for writes of whole stripes, Small for the others;
@@ -53,16 +53,16 @@ const (
 	Replication                  // Parity+1 copies, striped over the drives
 )
 
-var arrayNames = []string{"single", "raid0", "raid1", "raid5", "ec", "replication"}
+var arrayNames = units.Names[ArrayKind]{"single", "raid0", "raid1", "raid5", "ec", "replication"}
 
 // String is the kind's name in a plan.
-func (k ArrayKind) String() string { return arrayNames[k] }
+func (k ArrayKind) String() string { return arrayNames.Name(k) }
 
 // MarshalText writes the kind's name.
-func (k ArrayKind) MarshalText() ([]byte, error) { return []byte(arrayNames[k]), nil }
+func (k ArrayKind) MarshalText() ([]byte, error) { return arrayNames.Marshal(k) }
 
 // UnmarshalText reads a kind's name.
-func (k *ArrayKind) UnmarshalText(text []byte) error { return spelling.OneOf(text, arrayNames, k) }
+func (k *ArrayKind) UnmarshalText(text []byte) error { return arrayNames.Unmarshal(text, k) }
 
 // Array is drives of one model behind a redundancy scheme.
 type Array struct {

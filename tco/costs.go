@@ -69,7 +69,7 @@ func (p Power) Mean() float64 {
 
 // PowerCost is what a power of so many W costs a day at the site: P/1000 24 PUE price.
 func (c Costs) PowerCost(watts float64) float64 {
-	return watts / 1000 * 24 * c.PUE * c.Electricity
+	return float64(watts / 1000 * 24 * c.PUE * c.Electricity)
 }
 
 // Running is c_M: power and labour, in money a day.

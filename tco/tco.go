@@ -25,7 +25,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/internal/spelling"
+	"farflash/units"
 )
 
 // Mode says whose formulas are computed.
@@ -43,16 +43,16 @@ const (
 	Paper
 )
 
-var modeNames = []string{"corrected", "paper"}
+var modeNames = units.Names[Mode]{"corrected", "paper"}
 
 // String is the mode's name in a plan.
-func (m Mode) String() string { return modeNames[m] }
+func (m Mode) String() string { return modeNames.Name(m) }
 
 // MarshalText writes the mode's name.
-func (m Mode) MarshalText() ([]byte, error) { return []byte(modeNames[m]), nil }
+func (m Mode) MarshalText() ([]byte, error) { return modeNames.Marshal(m) }
 
 // UnmarshalText reads a mode's name.
-func (m *Mode) UnmarshalText(text []byte) error { return spelling.OneOf(text, modeNames, m) }
+func (m *Mode) UnmarshalText(text []byte) error { return modeNames.Unmarshal(text, m) }
 
 // Config says how cost and lifetime are counted.
 type Config struct {
@@ -66,6 +66,12 @@ type Config struct {
 	// Fill is the share of space and of IOPS that may be used: Th_s and Th_p of equation 5.
 	FillSpace, FillIOPS float64
 }
+
+// Year and Month are what vendors and bills count by, in days.
+const (
+	Year  = units.DaysPerYear
+	Month = units.DaysPerMonth
+)
 
 // DefaultHorizon is five years, the term of most warranties, in days.
 const DefaultHorizon = 1825

@@ -1,6 +1,6 @@
 package topo
 
-import "fmt"
+import "farflash/units"
 
 // draw builds a dragonfly with two virtual channels, which minimal routing needs.
 //
@@ -20,11 +20,11 @@ func (f *Dragonfly) draw(d *drawing) error {
 		return err
 	}
 	if f.GlobalLinks < 0 || f.GlobalLinks > maxCount {
-		return fmt.Errorf("dragonfly.global_links: %d is not possible; use 0 to %d", f.GlobalLinks, maxCount)
+		return units.Wrong("dragonfly.global_links", "%d is not possible; use 0 to %d", f.GlobalLinks, maxCount)
 	}
 	most := int64(f.Routers)*int64(f.GlobalLinks) + 1
 	if int64(f.Groups) > most {
-		return fmt.Errorf("dragonfly.groups: %d is not possible; a group has %d global links, so use at most %d groups, or more global_links", f.Groups, most-1, most)
+		return units.Wrong("dragonfly.groups", "%d is not possible; a group has %d global links, so use at most %d groups, or more global_links", f.Groups, most-1, most)
 	}
 	routers := int64(f.Groups) * int64(f.Routers)
 	if routers > MaxSwitches {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"farflash/tco"
+	"farflash/units"
 )
 
 // Effect is what one input does to the cost a gigabyte of the placement as it is.
@@ -92,7 +93,7 @@ func (o *Outcome) sensitivity() []Effect {
 		{"PUE", "1.1", "2", power(1.1, c.Electricity), power(2, c.Electricity)},
 	}
 	if h := cfg.Horizon; h > 0 {
-		list = append(list, Effect{"Horizon", tco.Days(h * 0.6).String(), tco.Days(h * 1.6).String(), horizon(h * 0.6), horizon(h * 1.6)})
+		list = append(list, Effect{"Horizon", units.Days(h * 0.6).String(), units.Days(h * 1.6).String(), horizon(h * 0.6), horizon(h * 1.6)})
 	}
 	slices.SortStableFunc(list, func(a, b Effect) int {
 		switch {

@@ -28,7 +28,7 @@ type Plan struct {
 	// Mode is corrected, or paper for the formulas that minTCO prints.
 	Mode tco.Mode
 	// Horizon is for how long a drive serves at most, from its first workload; 0 is until it is worn out.
-	Horizon tco.Days
+	Horizon units.Days
 	// WarmUp gives each drive a workload before any gets a second one.
 	WarmUp bool
 	// Fill is the share of the space and of the IOPS that may be used.
@@ -92,7 +92,7 @@ type Costs struct {
 	// Replacing is what the work on a failed drive costs.
 	Replacing units.Money
 	// Warranty is for how long a failed drive's successor is free.
-	Warranty tco.Days
+	Warranty units.Days
 	// Rebuild is at what rate a successor is written.
 	Rebuild units.ByteRate
 	// Embodied is kg of CO2e for making a GB of flash.

@@ -1,4 +1,4 @@
-package tco
+package units
 
 import (
 	"fmt"
@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Days is a span of calendar time. It is written with a unit: "5y" of 365 days, "36mo" of a twelfth of that, "30d", "12h".
+// Days is a span of calendar time, for what outlasts a Duration. It is written with a unit: "5y" of 365 days, "36mo" of a twelfth of that, "30d", "12h".
 type Days float64
 
-// Year and Month are what vendors and bills count by.
+// DaysPerYear and DaysPerMonth are what vendors and bills count by.
 const (
-	Year  = 365.0
-	Month = Year / 12
+	DaysPerYear  = 365.0
+	DaysPerMonth = DaysPerYear / 12
 )
 
 // dayUnits are the units of Days, longest name first.
 var dayUnits = []struct {
 	name string
 	days float64
-}{{"mo", Month}, {"y", Year}, {"d", 1}, {"h", 1.0 / 24}}
+}{{"mo", DaysPerMonth}, {"y", DaysPerYear}, {"d", 1}, {"h", 1.0 / 24}}
 
 // ParseDays reads a span.
 func ParseDays(s string) (Days, error) {
@@ -31,8 +31,8 @@ func ParseDays(s string) (Days, error) {
 	for _, u := range dayUnits {
 		if number, ok := strings.CutSuffix(t, u.name); ok {
 			v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-			if err == nil && v >= 0 && !math.IsInf(v, 1) {
-				return Days(v * u.days), nil
+			if v *= u.days; err == nil && v >= 0 && !math.IsInf(v, 1) {
+				return Days(v), nil
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func ParseDays(s string) (Days, error) {
 
 // String writes the span in years or days.
 func (d Days) String() string {
-	if y := float64(d) / Year; y >= 1 && y == math.Trunc(y) {
+	if y := float64(d) / DaysPerYear; y >= 1 && y == math.Trunc(y) {
 		return strconv.FormatFloat(y, 'f', -1, 64) + "y"
 	}
 	return strconv.FormatFloat(float64(d), 'f', -1, 64) + "d"

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// What every algorithm must do is tested here. A new one is in all of these tests as soon as it has its Scheme.
+
 // schemesUnderTest are all algorithms, and those whose options make other machines.
 func schemesUnderTest() map[string]Config {
 	out := map[string]Config{}
@@ -163,6 +165,107 @@ func TestStartForgets(t *testing.T) {
 	}
 }
 
+// weather is what a network reports to a queue pair for a while: an acknowledgement each 5 us, with everything that an
+// algorithm can ask for, and a CNP each 50 us where it is congested.
+func weather(a Algorithm, q int32, s *Sender, from, until sim.Time, congested bool) {
+	for now := from; now < until; now += 5 * us {
+		for s.Wake <= now {
+			at := s.Wake
+			s.Wake = sim.Forever
+			a.React(q, s, &Signal{Kind: Timer, Now: at})
+		}
+		pos := uint64(now/us) * 1000
+		hop := Hop{Time: now, Bytes: uint64(float64(s.Line) / 80 * now.Seconds()), Rate: s.Line} // a tenth of the line is used
+		x := Signal{Kind: Ack, Now: now, Acked: pos, Next: pos + 20000, RTT: s.BaseRTT}
+		if congested {
+			hop.Bytes, hop.Queue = uint64(float64(s.Line)/8*now.Seconds()), 10*s.BDP
+			x.Marked, x.RTT, x.Power = true, 100*s.BaseRTT, 300 // 1.05^300/512 is above 1000
+		}
+		x.Hops = []Hop{hop}
+		a.React(q, s, &Signal{Kind: Sent, Now: now, Payload: 5000})
+		a.React(q, s, &x)
+		if congested && now%(50*us) == 0 {
+			a.React(q, s, &Signal{Kind: CNP, Now: now})
+		}
+	}
+}
+
+// allowed is what a queue pair may send in bits a second, by its rate and by its window.
+func allowed(s *Sender) float64 {
+	r := float64(s.Rate)
+	if s.Window > 0 {
+		r = min(r, float64(8*s.Window)/s.BaseRTT.Seconds())
+	}
+	return r
+}
+
+// TestCongestionIsAnswered holds that congestion lowers what may be sent to less than a third, and that most of it comes back
+// when the congestion is over.
+func TestCongestionIsAnswered(t *testing.T) {
+	for name, c := range schemesUnderTest() {
+		if c.Algorithm == SchemeNone {
+			continue
+		}
+		a := must(New(c, 1))
+		s := newSender(10 * units.Gbps)
+		a.Start(0, &s)
+		full := allowed(&s)
+		weather(a, 0, &s, units.Millisecond, 3*units.Millisecond, true)
+		low := allowed(&s)
+		if low > full/3 {
+			t.Errorf("%s: %.3g of %.3g bit/s after 2 ms of congestion", name, low, full)
+		}
+		weather(a, 0, &s, 3*units.Millisecond, 60*units.Millisecond, false)
+		if high := allowed(&s); high < full*0.8 || high < 1.5*low {
+			t.Errorf("%s: %.3g of %.3g bit/s, from %.3g, 57 ms after the congestion", name, high, full, low)
+		}
+	}
+}
+
+// TestPairsAreStrangers holds that what one queue pair hears of moves no other.
+func TestPairsAreStrangers(t *testing.T) {
+	for name, c := range schemesUnderTest() {
+		alone, among := must(New(c, 1)), must(New(c, 1))
+		r, s, other := newSender(10*units.Gbps), newSender(10*units.Gbps), newSender(10*units.Gbps)
+		for q := range int32(3) { // slots are dense
+			x := newSender(10 * units.Gbps)
+			alone.Start(q, &x)
+			among.Start(q, &x)
+		}
+		alone.Start(1, &r)
+		among.Start(2, &other)
+		among.Start(1, &s)
+		for at := units.Millisecond; at < 3*units.Millisecond; at += 100 * us {
+			weather(alone, 1, &r, at, at+100*us, at%(400*us) == 0)
+			weather(among, 2, &other, at, at+100*us, true)
+			weather(among, 1, &s, at, at+100*us, at%(400*us) == 0)
+			if r != s {
+				t.Fatalf("%s: at %v alone %+v, beside a congested one %+v", name, at, r, s)
+			}
+		}
+	}
+}
+
+// TestWantsStays holds that what an algorithm asks the network for never changes, and that it asks for something.
+func TestWantsStays(t *testing.T) {
+	for name, c := range schemesUnderTest() {
+		a := must(New(c, 1))
+		was := a.Wants()
+		s := newSender(10 * units.Gbps)
+		a.Start(0, &s)
+		weather(a, 0, &s, units.Millisecond, 2*units.Millisecond, true)
+		if a.Wants() != was {
+			t.Errorf("%s: it wanted %+v and now %+v", name, was, a.Wants())
+		}
+		if c.Algorithm != SchemeNone && !was.Acks && !was.CNPs {
+			t.Errorf("%s: it hears of no congestion", name)
+		}
+		if (was.RTT || was.INT || was.PINT) && !was.Acks {
+			t.Errorf("%s: what is measured comes with acknowledgements, which it does not want", name)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	for k := range schemes {
 		var back Scheme
@@ -176,11 +279,11 @@ func TestNames(t *testing.T) {
 		text string
 		want string
 	}{
-		{new(Scheme), "dqcn", `"dqcn" is no congestion control; did you mean "dcqcn"?`},
-		{new(Scheme), "hpccpint", `"hpccpint" is no congestion control; did you mean "hpcc"?`},
-		{new(Scheme), "reno-vegas", `"reno-vegas" is no congestion control; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift`},
-		{new(Window), "scale", `"scale" is no window; did you mean "scaled"?`},
-		{new(Clamp), "never", `"never" is no target clamp; use always, after-increase or after-bytes`},
+		{new(Scheme), "dqcn", `"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift (did you mean dcqcn?)`},
+		{new(Scheme), "hpccpint", `"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift (did you mean hpcc?)`},
+		{new(Scheme), "reno-vegas", `"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift`},
+		{new(Window), "scale", `"scale" is not possible; use none, bdp or scaled (did you mean scaled?)`},
+		{new(Clamp), "never", `"never" is not possible; use always, after-increase or after-bytes`},
 	} {
 		if err := c.into.UnmarshalText([]byte(c.text)); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.text, err, c.want)
@@ -199,7 +302,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("clamp %s: %v", good, err)
 		}
 	}
-	if got := Scheme(99).String(); got != "algorithm(99)" {
+	if got := Scheme(99).String(); got != "(99)" {
 		t.Error(got)
 	}
 }
@@ -212,14 +315,14 @@ func TestErrors(t *testing.T) {
 		want   string
 	}{
 		{SchemeNone, func(c *Config) { c.MinRate = 0 }, "min_rate: 0bps is not possible"},
-		{SchemeNone, func(c *Config) { c.None.Window = 9 }, "none.window: window(9) is not possible"},
+		{SchemeNone, func(c *Config) { c.None.Window = 9 }, "none.window: (9) is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.Gain = 0 }, "dcqcn.gain: 0 is not possible; it must be above 0 and at most 1"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.CutAtOnce, c.DCQCN.RateDecreaseInterval = false, 0 }, "dcqcn.rate_decrease_interval: 0s is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.AlphaInterval = -1 }, "dcqcn.alpha_interval: "},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.FastRecovery = 0 }, "dcqcn.fast_recovery: 0 is not possible; it must be 1 to 1000"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.ByteCounter = -1 }, "dcqcn.byte_counter: "},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.ByteCounter, c.DCQCN.ClampTarget = 0, ClampAfterBytes }, "dcqcn.clamp_target: after-bytes is not possible without a byte counter"},
-		{SchemeDCQCN, func(c *Config) { c.DCQCN.ClampTarget = 7 }, "dcqcn.clamp_target: clamp(7) is not possible"},
+		{SchemeDCQCN, func(c *Config) { c.DCQCN.ClampTarget = 7 }, "dcqcn.clamp_target: (7) is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.RateAI = -1 }, "dcqcn.rate_ai: -1bps is not possible"},
 		{SchemeDCTCP, func(c *Config) { c.DCTCP.Gain = 2 }, "dctcp.gain: 2 is not possible"},
 		{SchemeTimely, func(c *Config) { c.Timely.MinRTT = 0 }, "timely.min_rtt: 0s is not possible"},
@@ -237,7 +340,7 @@ func TestErrors(t *testing.T) {
 		{SchemeSwift, func(c *Config) { c.Swift.TargetPerHop = -1 }, "swift.target_per_hop: "},
 		{SchemeSwift, func(c *Config) { c.Swift.InitialWindow = -1 }, "swift.initial_window: -1 is not possible"},
 		{SchemeSwift, func(c *Config) { c.Swift.ResetAfter = 0 }, "swift.reset_after: 0 is not possible"},
-		{99, func(*Config) {}, "algorithm: algorithm(99) is not possible"},
+		{99, func(*Config) {}, "algorithm: (99) is not possible"},
 	} {
 		conf := DefaultConfig()
 		conf.Algorithm = c.scheme
