@@ -10,7 +10,7 @@
 // Express Base Specification 2.0, sections 2 and 3.4.4.
 package block
 
-import "fmt"
+import "farflash/units"
 
 // Op is what a request does.
 type Op uint8
@@ -25,15 +25,10 @@ const (
 	Ops // how many there are
 )
 
-var opNames = [Ops]string{"read", "write", "trim", "flush"}
+var opNames = units.Names[Op]{"read", "write", "trim", "flush"}
 
 // String is the lower-case name used in scenarios, traces and metrics.
-func (o Op) String() string {
-	if o < Ops {
-		return opNames[o]
-	}
-	return fmt.Sprintf("op(%d)", uint8(o))
-}
+func (o Op) String() string { return opNames.Name(o) }
 
 // Class is a submission queue's priority class under weighted round robin with
 // urgent priority class (NVMe Base Specification 2.0, section 3.4.4.2).
@@ -48,29 +43,16 @@ const (
 	Classes // how many there are
 )
 
-var classNames = [Classes]string{"urgent", "high", "medium", "low"}
+var classNames = units.Names[Class]{"urgent", "high", "medium", "low"}
 
 // String is the lower-case name used in scenarios.
-func (c Class) String() string {
-	if c < Classes {
-		return classNames[c]
-	}
-	return fmt.Sprintf("class(%d)", uint8(c))
-}
+func (c Class) String() string { return classNames.Name(c) }
 
 // MarshalText writes the class's name.
-func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+func (c Class) MarshalText() ([]byte, error) { return classNames.Marshal(c) }
 
 // UnmarshalText reads a class's name.
-func (c *Class) UnmarshalText(text []byte) error {
-	for i, n := range classNames {
-		if n == string(text) {
-			*c = Class(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no priority class; use urgent, high, medium or low", text)
-}
+func (c *Class) UnmarshalText(text []byte) error { return classNames.Unmarshal(text, c) }
 
 // Request is one command as the host sees it.
 type Request struct {
@@ -96,15 +78,10 @@ const (
 	StatusCounts        // how many there are
 )
 
-var statusNames = [StatusCounts]string{"ok", "address out of range", "invalid field", "write fault"}
+var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault"}
 
 // String is the status in words.
-func (s Status) String() string {
-	if s < StatusCounts {
-		return statusNames[s]
-	}
-	return fmt.Sprintf("status(%d)", uint8(s))
-}
+func (s Status) String() string { return statusNames.Name(s) }
 
 // Completion tells how and when a request ended. Times are in the device's
 // clock, in picoseconds.

@@ -32,10 +32,10 @@ const (
 	Stages // how many there are
 )
 
-var stageNames = [Stages]string{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
+var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
 
 // String is the stage's name in results.
-func (k Stage) String() string { return stageNames[k] }
+func (k Stage) String() string { return stageNames.Name(k) }
 
 // place is where a command is, for counting: a drive's wait and its work are told apart only at its end.
 type place uint8

@@ -24,12 +24,10 @@
 package nvmf
 
 import (
-	"errors"
 	"fmt"
 
 	"farflash/block"
 	"farflash/fabric"
-	"farflash/internal/spelling"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -45,18 +43,16 @@ const (
 	Flows
 )
 
-var protocolNames = []string{"nvmeof", "flows"}
+var protocolNames = units.Names[Protocol]{"nvmeof", "flows"}
 
 // String is the protocol's name in scenarios.
-func (p Protocol) String() string { return protocolNames[p] }
+func (p Protocol) String() string { return protocolNames.Name(p) }
 
 // MarshalText writes the protocol's name.
-func (p Protocol) MarshalText() ([]byte, error) { return []byte(protocolNames[p]), nil }
+func (p Protocol) MarshalText() ([]byte, error) { return protocolNames.Marshal(p) }
 
 // UnmarshalText reads a protocol's name.
-func (p *Protocol) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, protocolNames, p)
-}
+func (p *Protocol) UnmarshalText(text []byte) error { return protocolNames.Unmarshal(text, p) }
 
 // Config describes initiators and targets.
 type Config struct {
@@ -114,27 +110,25 @@ func DefaultConfig() Config {
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
-	var errs []error
-	bad := func(ok bool, key, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-		}
-	}
-	bad(c.QueuePairs >= 1 && c.QueuePairs <= 128, "queue_pairs", "%d is not possible; use 1 to 128", c.QueuePairs)
-	bad(c.QueueDepth >= 1 && c.QueueDepth <= 65536, "queue_depth", "%d is not possible; use 1 to 65536", c.QueueDepth)
-	bad(c.InCapsule >= 0 && c.InCapsule <= 16*units.MiB, "in_capsule", "%v is not possible; use 0B to 16MiB", c.InCapsule)
-	bad(c.MaxTransfer >= units.Sector && c.MaxTransfer%units.Sector == 0 && c.MaxTransfer <= units.GiB, "max_transfer", "%v is not possible; use a multiple of 512B up to 1GiB", c.MaxTransfer)
-	bad(c.TXQ >= 1, "txq", "%v is not possible; use a size such as 16MiB", c.TXQ)
-	bad(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
-	bad(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
-	for _, x := range []struct {
-		key string
-		s   Software
-	}{{"initiator", c.Initiator}, {"target", c.Target}} {
-		bad(x.s.Command >= 0 && x.s.Command <= units.Second, x.key+".command", "%v is not possible; use 0s to 1s", x.s.Command)
-		bad(x.s.Cores >= 0 && x.s.Cores <= 4096, x.key+".cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair", x.s.Cores)
-	}
-	return errors.Join(errs...)
+	var bad units.Faults
+	bad.Hold(c.QueuePairs >= 1 && c.QueuePairs <= 128, "queue_pairs", "%d is not possible; use 1 to 128", c.QueuePairs)
+	bad.Hold(c.QueueDepth >= 1 && c.QueueDepth <= 65536, "queue_depth", "%d is not possible; use 1 to 65536", c.QueueDepth)
+	bad.Hold(c.InCapsule >= 0 && c.InCapsule <= 16*units.MiB, "in_capsule", "%v is not possible; use 0B to 16MiB", c.InCapsule)
+	bad.Hold(c.MaxTransfer >= units.Sector && c.MaxTransfer%units.Sector == 0 && c.MaxTransfer <= units.GiB,
+		"max_transfer", "%v is not possible; use a multiple of 512B up to 1GiB", c.MaxTransfer)
+	bad.Hold(c.TXQ >= 1, "txq", "%v is not possible; use a size such as 16MiB", c.TXQ)
+	bad.Hold(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
+	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Within("initiator", c.Initiator.validate())
+	bad.Within("target", c.Target.validate())
+	return bad.Err()
+}
+
+func (s *Software) validate() error {
+	var bad units.Faults
+	bad.Hold(s.Command >= 0 && s.Command <= units.Second, "command", "%v is not possible; use 0s to 1s", s.Command)
+	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair", s.Cores)
+	return bad.Err()
 }
 
 // Sizes of the messages beside data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics

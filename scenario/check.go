@@ -96,13 +96,9 @@ func (x *Drive) finish(d *decoder, where func(string) Position, at string) {
 			}
 		})
 	}
-	if err := x.Config.Validate(); err != nil {
-		path, rest, ok := strings.Cut(err.Error(), ": ")
-		if !ok || strings.Contains(path, " ") {
-			d.fail(where(at), "%s: %v", at, err)
-			return
-		}
-		d.fail(where(joinPath(at, path)), "%s: %s", joinPath(at, path), rest)
+	for _, e := range units.FieldErrors(x.Config.Validate()) {
+		path := units.JoinPath(at, e.Path)
+		d.fail(where(path), "%s: %s", path, e.Msg)
 	}
 }
 

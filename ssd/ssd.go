@@ -252,21 +252,17 @@ func (c *Config) translation(ns []namespace) ftl.Config {
 			choices++
 		}
 	}
-	f := ftl.Config{
+	return ftl.Config{
 		Pools: g.Planes(), BlocksPerPool: blocks, PagesPerBlock: g.PagesPerBlock,
 		Streams: hosts, Survivors: survivors,
 		Victim: c.Collection.Victim, Choices: max(choices, 1), Window: c.Collection.Window,
 		GCStart:     max(int(float64(c.Collection.Start)*float64(blocks)), c.Collection.Reserve+1, c.Quirks.HostStop),
 		GCHard:      max(int(float64(c.Collection.Hard)*float64(blocks)), 1),
-		HostReserve: c.Collection.Reserve, HostStop: c.Quirks.HostStop,
+		HostReserve: c.Collection.Reserve,
 		Concurrent:  c.Collection.Concurrent,
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
-		OpenAtOnce: c.Quirks.FrontiersAtOnce,
+		Quirks: ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, OpenAtOnce: c.Quirks.FrontiersAtOnce},
 	}
-	if c.Quirks.CollectOnFill {
-		f.Trigger = ftl.OnFill
-	}
-	return f
 }
 
 // computeTimes fills in the constants.

@@ -183,7 +183,7 @@ func (d *Drive) Stats() Stats {
 	}
 	s.FewestFree = d.fewestFree
 	if e := d.cfg.Energy; e != nil {
-		s.Energy = float64(e.Read)*float64(s.Reads) + float64(float64(e.Program)*float64(s.Programs)) +
+		s.Energy = float64(float64(e.Read)*float64(s.Reads)) + float64(float64(e.Program)*float64(s.Programs)) +
 			float64(float64(e.Erase)*float64(s.Erases)) + float64(float64(e.TransferPerByte)*float64(d.moved)) +
 			float64(float64(e.LinkPerByte)*float64(d.bytes[block.Read]+d.bytes[block.Write]))
 	}
