@@ -1,10 +1,13 @@
 // Package block is the seam between everything that issues block I/O and
 // everything that serves it, simulated or real.
 //
-// Its main types are Op, Request, Completion and Device. The package is about
+// Its main types are Op, Request, Completion, Device and Sink. The package is about
 // logical blocks: an erase block of flash is nand.Block. It holds no behaviour
 // and no clock: a simulated Device completes requests in simulated time, a real
 // one in wall time, and the caller cannot tell them apart by type.
+//
+// What it leaves out: admin commands, the discovery of devices, and vectored or
+// fused commands.
 //
 // The vocabulary (queue, depth, priority class, namespace) follows the NVM
 // Express Base Specification 2.0, sections 2 and 3.4.4.
@@ -64,6 +67,12 @@ type Request struct {
 	Op        Op
 	Placement uint8 // placement hint (write stream, FDP placement handle); 0 is none
 	ForceUnit bool  // FUA: a write completes only once it is on flash
+	// Data is what a Write takes and where a Read puts what it finds: buffers of
+	// Length bytes in all. The device has them from Submit until the completion; the
+	// caller neither changes nor reads them meanwhile. A model keeps no content and leaves
+	// them alone; its callers pass nil. A device that keeps content refuses a
+	// Read or Write whose buffers are not Length bytes as Invalid.
+	Data [][]byte
 }
 
 // Status is how a request ended.
@@ -83,15 +92,15 @@ var statusNames = units.Names[Status]{"ok", "address out of range", "invalid fie
 // String is the status in words.
 func (s Status) String() string { return statusNames.Name(s) }
 
-// Completion tells how and when a request ended. Times are in the device's
-// clock, in picoseconds.
+// Completion tells how and when a request ended. Times are the device's clock,
+// whose origin is the device's own: only differences mean something.
 type Completion struct {
 	Tag       uint64
-	Submitted int64 // when Submit was called
-	Fetched   int64 // when the device had fetched the command
-	Finished  int64 // when the completion entry had reached the host
-	Waited    int64 // how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
-	Length    int64 // bytes
+	Submitted units.Duration // when Submit was called
+	Fetched   units.Duration // when the device had fetched the command
+	Finished  units.Duration // when the completion entry had reached the host
+	Waited    units.Duration // how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
+	Length    int64          // bytes
 	Queue     QueueID
 	Op        Op
 	Status    Status
@@ -112,13 +121,34 @@ type QueueConfig struct {
 //
 // Open is called before the first request. Submit may be called at any time of
 // the device's clock; it never blocks: a full submission queue makes it report
-// false and the caller tries again after a completion on that queue. Tune may be
-// called at any time and holds from the next arbitration on. Every submitted
-// request completes exactly once, through the function that the device was made
+// false and the caller tries again after a completion on that queue. Every submitted
+// request completes exactly once, through the Sink that the device was made
 // with, never from inside Submit.
+//
+// Close gives up what the device holds. It is an error while requests are under way, and
+// nothing changes then. Afterwards Open is an error, Submit reports false, and
+// Close again does nothing.
+//
+// Threads: a model belongs, with all its queues and its Sink, to the goroutine that runs
+// its engine. A real device is used by several: Open, Close and Capacity by one
+// at a time, each queue by one at a time, different queues side by side.
 type Device interface {
 	Open(QueueConfig) (QueueID, error)
 	Submit(QueueID, Request) bool
-	Tune(q QueueID, weight, inFlight int)
 	Capacity(namespace int) int64 // bytes
+	Close() error
+}
+
+// Tuner is a Device whose queues can be given other weights and limits while they work. Tune
+// may be called at any time, by whoever uses the queue, and holds from the next arbitration
+// on; an inFlight of 0 is the device's own limit.
+type Tuner interface {
+	Tune(q QueueID, weight, inFlight int)
+}
+
+// Sink is told of every completion. Complete is called in the device's time, on the
+// goroutine that uses the completion's queue, one at a time and in the order in which requests
+// of the queue finish. It may call Submit and Tune, of any queue of its own; it must not block.
+type Sink interface {
+	Complete(Completion)
 }

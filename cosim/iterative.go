@@ -214,7 +214,7 @@ func (r *replay) completed(c block.Completion) {
 		r.eng.Stop()
 	}
 	r.it.sd[j] = r.eng.Now()
-	r.it.waited[j] = min(sim.Time(c.Waited), r.it.sd[j]-r.it.stored[j]-r.it.held[j])
+	r.it.waited[j] = min(c.Waited, r.it.sd[j]-r.it.stored[j]-r.it.held[j])
 	r.inside--
 	r.done++
 	for len(r.waiting) > 0 && r.enter(r.waiting[0]) {

@@ -24,6 +24,7 @@
 package nvmf
 
 import (
+	"errors"
 	"fmt"
 
 	"farflash/block"
@@ -140,20 +141,6 @@ const (
 	pullSize     units.Bytes = 16
 )
 
-// Fabric is the network as initiators and targets see it. Its messages are numbered as they
-// are posted; it tells System.Delivered and System.Acked of them, which may post. Post and Send are as
-// fabric.Network has them: a queue pair of one's own, or one that the network
-// chooses.
-type Fabric interface {
-	Open(src, dst int32, class uint8) (fabric.QP, error)
-	Post(q fabric.QP, size units.Bytes) (int32, error)
-	Send(src, dst int32, class uint8, size units.Bytes) (int32, error)
-	// Begun is when a message's first packet was sent.
-	Begun(m int32) sim.Time
-	// Forget: a message that was acknowledged will not be asked for again, and its number may be another's.
-	Forget(m int32)
-}
-
 // Sink is told of commands that have ended. It may submit.
 type Sink interface {
 	// Ended: the command's figures hold until the call returns.
@@ -170,6 +157,7 @@ type System struct {
 	self     sim.Component
 	target   sim.Target
 	net      Fabric
+	chooser  Chooser // nil if connections have queue pairs of their own
 	sink     Sink
 	err      error
 
@@ -259,8 +247,17 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 }
 
 // Connect sets the network, which needs the system as its sink and so is made after it, and who is told of
-// commands that have ended.
-func (s *System) Connect(net Fabric, sink Sink) { s.net, s.sink = net, sink }
+// commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
+func (s *System) Connect(net Fabric, sink Sink) {
+	s.net, s.sink = net, sink
+	if s.own {
+		return
+	}
+	var ok bool
+	if s.chooser, ok = net.(Chooser); !ok {
+		s.fail(errors.New("the network chooses no queue pairs"))
+	}
+}
 
 // AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets
 // are added before the first command.
@@ -275,20 +272,7 @@ func (s *System) AddTarget(node int32) int32 {
 	return int32(len(s.targets) - 1)
 }
 
-// AddDrive gives a target a drive, whose completions go to the system, and returns the drive's number over all
-// targets.
-func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
-	q, err := dev.Open(block.QueueConfig{Depth: min(s.cfg.DriveDepth+1, 65536), Class: block.Medium, Weight: 1})
-	if err != nil {
-		return 0, err
-	}
-	s.drives = append(s.drives, drive{dev: dev, queue: q, target: target})
-	n := int32(len(s.drives) - 1)
-	s.targets[target].drives = append(s.targets[target].drives, n)
-	return n, nil
-}
-
-// Drives is how many drives there are, Initiators how many initiators.
+// Drives is how many drives there are.
 func (s *System) Drives() int { return len(s.drives) }
 
 // Initiators is how many initiators there are.
@@ -297,7 +281,7 @@ func (s *System) Initiators() int { return len(s.initiators) }
 // Targets is how many targets there are.
 func (s *System) Targets() int { return len(s.targets) }
 
-// InitiatorNode is where an initiator is in the network, TargetNode where a target is.
+// InitiatorNode is where an initiator is in the network.
 func (s *System) InitiatorNode(i int32) int32 { return s.initiators[i].node }
 
 // TargetNode is where a target is.
@@ -396,7 +380,7 @@ func (s *System) post(c int32, k Kind, toTarget bool, size units.Bytes) int32 {
 	if s.own {
 		m, err = s.net.Post(q, size)
 	} else {
-		m, err = s.net.Send(from, to, s.cfg.Class, size)
+		m, err = s.chooser.Send(from, to, s.cfg.Class, size)
 	}
 	if err != nil {
 		s.fail(fmt.Errorf("initiator %d to target %d: %w", x.initiator, x.target, err))

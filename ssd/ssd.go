@@ -31,10 +31,8 @@ import (
 	"farflash/units"
 )
 
-// Sink is told of every completion, in the drive's time. Complete may submit.
-type Sink interface {
-	Complete(block.Completion)
-}
+// Sink is where a drive's completions go.
+type Sink = block.Sink
 
 // Drive is one simulated drive. It belongs to the goroutine that runs its engine.
 type Drive struct {
@@ -62,6 +60,7 @@ type Drive struct {
 	freeReq      int32
 	queues       []queuePair
 	depths       []uint32
+	closed       bool
 	lanes        []lane
 	laneOf       []int32 // by plane
 	channels     []channel

@@ -63,17 +63,17 @@ func (d *Drive) account(r *request) {
 	}
 	b := &d.breakdown[op]
 	b.Requests++
-	all := sim.Time(r.done.Finished - r.done.Submitted)
+	all := r.done.Finished - r.done.Submitted
 	inside := r.served - r.accepted
 	b.All += all
 	// A command alone in its queue is fetched in so long.
-	queued := sim.Time(r.done.Fetched-r.done.Submitted) - d.bellTime - d.readRequestTime - d.submissionTime
-	r.done.Waited = int64(queued)
+	queued := r.done.Fetched - r.done.Submitted - d.bellTime - d.readRequestTime - d.submissionTime
+	r.done.Waited = queued
 	b.Queue += queued
 	b.Link += all - inside - queued
 	if r.array == 0 && r.transfer == 0 {
 		b.DRAM += inside
-		r.done.Waited += int64(max(inside-r.dram, 0))
+		r.done.Waited += max(inside-r.dram, 0)
 		return
 	}
 	b.Mapping += r.mapping
@@ -82,7 +82,7 @@ func (d *Drive) account(r *request) {
 	b.Transfer += r.transfer
 	backlog := inside - r.mapping - r.wait - r.array - r.transfer
 	b.Backlog += backlog
-	r.done.Waited += int64(r.wait + backlog)
+	r.done.Waited += r.wait + backlog
 }
 
 // accountTransaction notes a transaction that has ended.
