@@ -343,7 +343,7 @@ func (h *Host) Complete(c block.Completion) {
 	if h.OnSample != nil {
 		h.sample = Sample{
 			Flow: int(i), ID: x.id, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
-			Arrival: x.arrival, Submitted: x.entered, Fetched: sim.Time(c.Fetched), Finished: now, Waited: sim.Time(c.Waited),
+			Arrival: x.arrival, Submitted: x.entered, Fetched: c.Fetched, Finished: now, Waited: c.Waited,
 		}
 		h.OnSample(&h.sample)
 	}

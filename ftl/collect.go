@@ -82,7 +82,7 @@ func (f *FTL) start(p *pool) bool {
 			return true
 		}
 	}
-	if f.cfg.Trigger == OnFill {
+	if f.cfg.Quirks.OnFill {
 		if p.due == 0 {
 			return false
 		}
@@ -262,7 +262,7 @@ func (f *FTL) Erased(b Block) {
 		f.addFree(p, i)
 		p.free++
 	}
-	if f.cfg.Trigger == OnFill && p.free < f.hostStop {
+	if f.cfg.Quirks.OnFill && p.free < f.hostStop {
 		p.due = min(p.due+1, int32(f.cfg.Concurrent)) // the host still waits
 	}
 	p.mostErases = max(p.mostErases, m.erases)

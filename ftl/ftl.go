@@ -155,7 +155,7 @@ type owner struct{ _ byte }
 // only and may be nil for the other policies.
 func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ftl: %w", err)
 	}
 	if m == nil {
 		return nil, fmt.Errorf("ftl: no map")
@@ -168,7 +168,7 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 		pageDiv: newDivider(cfg.PagesPerBlock), poolDiv: newDivider(cfg.PagesPerBlock * cfg.BlocksPerPool),
 		pages: int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
 		words:    int32((cfg.PagesPerBlock + 63) / 64),
-		hostStop: int32(cfg.HostStop),
+		hostStop: int32(cfg.Quirks.HostStop),
 		order:    orderOf(cfg.Victim),
 		owner:    new(owner),
 		pools:    make([]*pool, cfg.Pools),

@@ -151,7 +151,7 @@ func (f *FTL) own(i int) *pool {
 // openAll gives every frontier without a block one, if that is wanted at once. A
 // restored pool keeps its reserve.
 func (f *FTL) openAll(p *pool, i int) {
-	if !f.cfg.OpenAtOnce {
+	if !f.cfg.Quirks.OpenAtOnce {
 		return
 	}
 	for s := range f.survivors {
@@ -341,7 +341,7 @@ func (f *FTL) allocateSlow(p *pool, pool, stream int, now units.Duration) (PPA, 
 	case p.free < f.hostStop,
 		w.left == 0 && !f.hostMayOpen(p),
 		w.left > 0 && p.guarded && !f.hostMayTake(p, w):
-		if f.cfg.Trigger == OnFill && p.due == 0 && len(p.victims) == 0 {
+		if f.cfg.Quirks.OnFill && p.due == 0 && len(p.victims) == 0 {
 			p.due = 1
 		}
 		p.wake = true
@@ -389,7 +389,7 @@ func (f *FTL) take(p *pool, pool, from int, now units.Duration) PPA {
 	}
 	p.blocks[w.block].stamp = now
 	w.block = none
-	if f.cfg.Trigger == OnFill {
+	if f.cfg.Quirks.OnFill {
 		f.filled(p, pool, from)
 	}
 	return ppa

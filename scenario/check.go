@@ -82,14 +82,7 @@ func (x *Drive) finish(d *shape.Decoder, where func(string) shape.Position, at s
 			}
 		})
 	}
-	if err := x.Config.Validate(); err != nil {
-		path, rest, ok := strings.Cut(err.Error(), ": ")
-		if !ok || strings.Contains(path, " ") {
-			d.Fail(where(at), "%s: %v", at, err)
-			return
-		}
-		d.Fail(where(units.JoinPath(at, path)), "%s: %s", units.JoinPath(at, path), rest)
-	}
+	d.Wrong(at, x.Config.Validate())
 }
 
 // checkLoad checks a flow; drive says that there is a drive to check it against.

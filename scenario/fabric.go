@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"farflash/fabric"
 	"farflash/fabric/topo"
@@ -132,47 +131,20 @@ func (x *Fabric) Settings() fabric.Config {
 // checkFabric checks a network's section and its flows.
 func (s *Scenario) checkFabric(d *shape.Decoder) {
 	x := s.Fabric
-	fail := func(path string, err error) {
-		for _, e := range split(err) {
-			key, rest, ok := strings.Cut(e.Error(), ": ")
-			if !ok || strings.ContainsAny(key, " >") {
-				d.Fail(s.Where(path), "%s: %v", path, e)
-				continue
-			}
-			if inner, tail, ok := strings.Cut(rest, ": "); key == "congestion_control" && ok && !strings.Contains(inner, " ") {
-				key, rest = units.JoinPath(key, inner), tail
-			}
-			d.Fail(s.Where(units.JoinPath(path, key)), "%s: %s", units.JoinPath(path, key), rest)
-		}
-	}
-	if x.HostLink <= 0 {
-		fail("fabric", fmt.Errorf("host_link: %v is not possible; use a rate such as 40Gbps", x.HostLink))
-	}
-	if x.UpLink <= 0 {
-		fail("fabric", fmt.Errorf("up_link: %v is not possible; use a rate such as 40Gbps", x.UpLink))
-	}
-	if x.Parts < 0 || x.Parts > 256 {
-		fail("fabric", fmt.Errorf("parts: %d is not possible; use 1 to 256", x.Parts))
-	}
-	if x.Parts > 1 && len(x.Failures) > 0 {
-		fail("fabric", errors.New("parts: a network with links that fail is simulated in one piece; use 1"))
-	}
-	if x.Parts > 1 && x.Random == fabric.NS3Random {
-		fail("fabric", errors.New("parts: with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own"))
-	}
-	if x.Delay < 0 {
-		fail("fabric", fmt.Errorf("delay: %v is not possible; use a time such as 1us", x.Delay))
-	}
+	var own units.Faults
+	own.Hold(x.HostLink > 0, "host_link", "%v is not possible; use a rate such as 40Gbps", x.HostLink)
+	own.Hold(x.UpLink > 0, "up_link", "%v is not possible; use a rate such as 40Gbps", x.UpLink)
+	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 1 to 256", x.Parts)
+	own.Hold(x.Parts <= 1 || len(x.Failures) == 0, "parts", "a network with links that fail is simulated in one piece; use 1")
+	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts", "with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
+	own.Hold(x.Delay >= 0, "delay", "%v is not possible; use a time such as 1us", x.Delay)
 	cfg := x.Settings()
-	if err := cfg.Validate(); err != nil {
-		fail("fabric", err)
-	}
+	own.Within("", cfg.Validate())
 	for i, f := range x.Failures {
-		path := fmt.Sprintf("failures[%d]", i)
-		if f.At < 0 || f.Until < 0 || f.Until > 0 && f.Until <= f.At {
-			fail("fabric", fmt.Errorf("%s: a link that is down from %v until %v is not possible; until must be later, or 0 for ever", path, f.At, f.Until))
-		}
+		own.Hold(f.At >= 0 && f.Until >= 0 && (f.Until == 0 || f.Until > f.At), fmt.Sprintf("failures[%d]", i),
+			"a link that is down from %v until %v is not possible; until must be later, or 0 for ever", f.At, f.Until)
 	}
+	d.Wrong("fabric", own.Err())
 	if len(s.Flows) == 0 && len(s.Targets) == 0 && s.ObjectCluster == nil {
 		d.Fail(s.Where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
 	}
@@ -187,10 +159,7 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	}
 	g, err := s.Graph()
 	if err != nil {
-		if x.Topology.File != "" {
-			err = fmt.Errorf("topology.file: %w", err)
-		}
-		fail("fabric", err)
+		d.Wrong("fabric", err)
 		return
 	}
 	for i := range s.Flows {
@@ -200,7 +169,7 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 				d.Fail(s.Where(path+".file"), "%s.file: %v", path, err)
 			}
 		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
-			fail(path, err)
+			d.Wrong(path, err)
 		}
 	}
 	for i, f := range x.Failures {
@@ -216,7 +185,7 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 		return
 	}
 	if _, err := fabric.New(cfg, g, sim.New(), nil, 1, "fabric"); err != nil {
-		fail("fabric", err)
+		d.Wrong("fabric", err)
 	}
 }
 
@@ -237,35 +206,25 @@ func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	}
 }
 
-// split takes joined errors apart.
-func split(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range j.Unwrap() {
-			out = append(out, split(e)...)
-		}
-		return out
-	}
-	return []error{err}
-}
-
-// Graph builds the network's shape.
+// Graph builds the network's shape. Its errors are of the fabric section's fields.
 func (s *Scenario) Graph() (*topo.Graph, error) {
 	x := s.Fabric
 	if x.Topology.File == "" {
 		g, err := topo.Build(x.Topology.Config, x.HostLink, x.UpLink, x.Delay)
-		if err != nil {
-			if key, _, ok := strings.Cut(err.Error(), ": "); ok && !slices.Contains([]string{"host_link", "up_link", "delay"}, key) {
-				return nil, fmt.Errorf("topology.%w", err)
+		var wrong units.Faults
+		for _, f := range units.FieldErrors(err) {
+			if slices.Contains([]string{"host_link", "up_link", "delay"}, f.Path) {
+				wrong.Within("", f)
+			} else {
+				wrong.Within("topology", f)
 			}
-			return nil, err
 		}
-		return g, nil
+		return g, wrong.Err()
 	}
 	t, err := peer.ReadFile(s.Path(x.Topology.File), peer.ReadNS3Topology)
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
-		return nil, err
+		return nil, units.Wrong("topology.file", "%v", err)
 	}
 	return TopologyGraph(t), nil
 }

@@ -51,7 +51,7 @@ func TestFabricMistakes(t *testing.T) {
 		{"two kinds of flows", "{incast: {fan: 8, size: 10KB}}", "{incast: {fan: 8, size: 10KB}, permutation: {size: 1KB}}", "a.yaml:4:9: flows[0]: 2 of list, poisson, incast, all_to_all and permutation are set; set one"},
 		{"no kind of flows", "{incast: {fan: 8, size: 10KB}}", "{}", "a.yaml:4:9: flows[0]: 0 of list, poisson, incast, all_to_all and permutation are set; set one"},
 		{"two shapes", "{star: {hosts: 9}}", "{star: {hosts: 9}, dumbbell: {left: 2, right: 7}}", "a.yaml:2:42: fabric.topology.dumbbell: only one shape is possible, and star is given too"},
-		{"no shape", "{star: {hosts: 9}}", "{}", "a.yaml:2:3: fabric: no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links"},
+		{"no shape", "{star: {hosts: 9}}", "{}", "a.yaml:2:13: fabric.topology: no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links"},
 		{"no such topology", "{star: {hosts: 9}}", "{file: nowhere.txt}", "a.yaml:2:20: fabric.topology.file: open nowhere.txt: no such file or directory"},
 		{"no such flow file", "{incast: {fan: 8, size: 10KB}}", "nowhere.txt", "a.yaml:4:9: flows[0].file: open nowhere.txt: no such file or directory"},
 		{"failure of no node", "40Gbps", "40Gbps\n  failures: [{a: h0, b: s7, at: 1us}]", `a.yaml:4:14: fabric.failures[0]: there is no node "s7"; did you mean h7?`},

@@ -1,9 +1,6 @@
 package scenario
 
 import (
-	"fmt"
-	"strings"
-
 	"farflash/cluster"
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
@@ -42,12 +39,7 @@ func (s *Scenario) checkCluster(d *shape.Decoder) {
 	}
 	s.clusterDefaults(d)
 	s.checkClusterSections(d)
-	for _, e := range split(s.ObjectCluster.Validate()) {
-		if e != nil {
-			key, rest, _ := strings.Cut(e.Error(), ": ")
-			d.Fail(s.Where("object_cluster."+key), "object_cluster.%s: %s", key, rest)
-		}
-	}
+	d.Wrong("object_cluster", s.ObjectCluster.Validate())
 	if s.Measure.Until.Time == 0 {
 		d.Fail(s.Where("measure.until"), "measure.until: gateways put chunks for ever; give a time such as 10ms")
 	}
@@ -206,7 +198,7 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 func (s *Scenario) ClusterHosts(hosts []int32) ([]int32, error) {
 	g, t := s.ObjectCluster.Gateways, s.ObjectCluster.Targets
 	if g+t > len(hosts) {
-		return nil, fmt.Errorf("fabric.topology: %d hosts are too few for %d gateways and %d targets", len(hosts), g, t)
+		return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d gateways and %d targets", len(hosts), g, t)
 	}
 	nodes := make([]int32, g+t)
 	// In the order of shares of a half of a step: two gateways and three targets stand as t g t g t.
@@ -250,7 +242,7 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	}
 	hosts := HostsOf(g)
 	if _, err := s.ClusterHosts(hosts); err != nil {
-		d.Fail(s.Where("fabric.topology"), "%v", err)
+		d.Wrong("", err)
 		return
 	}
 	if _, said := d.Set["object_cluster.link.trip"]; !said {

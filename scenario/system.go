@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"farflash/cosim"
 	"farflash/fabric/topo"
@@ -294,12 +293,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	if ssds > mostSSDs {
 		fail("targets", "%d drives are more than can be simulated, %d", ssds, mostSSDs)
 	}
-	for _, e := range split(s.NVMf.Validate()) {
-		if e != nil {
-			key, rest, _ := strings.Cut(e.Error(), ": ")
-			fail("nvmf."+key, "%s", rest)
-		}
-	}
+	d.Wrong("nvmf", s.NVMf.Validate())
 	if s.Route.Target.Stripe < 4*units.KiB || s.Route.Target.Stripe%units.Sector != 0 {
 		fail("route.target.stripe", "%v is not possible; use a multiple of 512B from 4KiB on", s.Route.Target.Stripe)
 	}
@@ -373,13 +367,13 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 }
 
-// Places finds the hosts of initiators and targets, by number.
+// Places finds the hosts of initiators and targets, by number. Its errors are of the scenario's fields.
 func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error) {
 	count, _ := s.CountTargets()
 	taken := make([]bool, len(hosts))
 	choose := func(key string, n int, where Where, list []int) ([]int32, error) {
 		if len(list) > 0 && len(list) != n {
-			return nil, fmt.Errorf("place.%s_hosts: %d hosts for %d %ss", key, len(list), n, key)
+			return nil, units.Wrong("place."+key+"_hosts", "%d hosts for %d %ss", len(list), n, key)
 		}
 		var free []int
 		for i := range hosts {
@@ -389,7 +383,7 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		}
 		if len(list) == 0 {
 			if len(free) < n {
-				return nil, fmt.Errorf("fabric.topology: %d hosts are too few for %d initiators and %d targets", len(hosts), s.Initiators, count)
+				return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d initiators and %d targets", len(hosts), s.Initiators, count)
 			}
 			for i := range n {
 				k := i
@@ -405,10 +399,10 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		var out []int32
 		for _, h := range list {
 			if h < 0 || h >= len(hosts) {
-				return nil, fmt.Errorf("place.%s_hosts: there is no host %d; there are 0 to %d", key, h, len(hosts)-1)
+				return nil, units.Wrong("place."+key+"_hosts", "there is no host %d; there are 0 to %d", h, len(hosts)-1)
 			}
 			if taken[h] {
-				return nil, fmt.Errorf("place.%s_hosts: host %d is taken already", key, h)
+				return nil, units.Wrong("place."+key+"_hosts", "host %d is taken already", h)
 			}
 			taken[h] = true
 			out = append(out, int32(h))
@@ -437,8 +431,7 @@ func (s *Scenario) checkPlaces(d *shape.Decoder) {
 		return // checkFabric has told
 	}
 	if _, _, err := s.Places(HostsOf(g)); err != nil {
-		key, rest, _ := strings.Cut(err.Error(), ": ")
-		d.Fail(s.Where(key), "%s: %s", key, rest)
+		d.Wrong("", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -115,7 +114,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 		if errors.As(err, &located) {
 			return badInput(err)
 		}
-		return failed(errors.New(strings.TrimPrefix(err.Error(), "tco: ")))
+		return failed(err)
 	}
 	var why *drives.Explanation
 	if f.explain != "" {

@@ -72,7 +72,7 @@ func (p *Plan) wrong(i int, key string, err error) error {
 	if _, ok := p.set[at+"."+key]; ok {
 		path = at + "." + key
 	}
-	return shape.Errors{{At: p.set[path], Msg: path + ": " + strings.TrimPrefix(err.Error(), "tco: ")}}
+	return shape.Errors{{At: p.set[path], Msg: fmt.Sprintf("%s: %v", path, err)}}
 }
 
 // drive makes one drive of a group.

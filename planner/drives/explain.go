@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"farflash/internal/spelling"
 	"farflash/tco"
@@ -128,7 +127,7 @@ func (o *Outcome) whatIf(j int, x *Explanation) {
 func obstacle(err error, workload string) string {
 	var m *tco.Misfit
 	if !errors.As(err, &m) {
-		return strings.TrimPrefix(err.Error(), "tco: ")
+		return err.Error()
 	}
 	if m.Workload != workload {
 		return fmt.Sprintf("%v: %s would not fit any more", m.Obstacle, m.Workload)

@@ -47,7 +47,7 @@ func readMix(r io.Reader, file string) (*tco.Table, error) {
 	}
 	t, err := tco.NewTable(points)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "tco: "))
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return t, nil
 }
