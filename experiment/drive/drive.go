@@ -100,7 +100,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		return nil, errors.Join(err, x.Close())
 	}
 	if err := x.host.Start(); err != nil {
-		return nil, errors.Join(requests.Located(s, err), x.Close())
+		return nil, errors.Join(x.flows.Located(err), x.Close())
 	}
 	return x, nil
 }
@@ -120,7 +120,7 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	case x.failed != nil:
 		return now, x.failed
 	case x.host.Err() != nil:
-		return now, requests.Located(x.s, x.host.Err())
+		return now, x.flows.Located(x.host.Err())
 	}
 	if now.Over || ctx.Err() != nil {
 		now.At = x.eng.Now()

@@ -8,7 +8,6 @@ package requests
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"farflash/block"
 	"farflash/cosim"
@@ -24,6 +23,7 @@ type Flows struct {
 	List    []cosim.Flow
 	Owners  []int32 // the initiator of each flow, if each runs a workload of its own
 	Replays []*Replay
+	Items   []int    // the workload's item that each is of
 	Notes   []string // what fio's jobs mean here
 
 	s          *scenario.Scenario
@@ -69,7 +69,7 @@ func (f *Flows) add(i, copy int, first int64) error {
 			x.Until = l.Until
 		}
 		f.List = append(f.List, x)
-		f.Owners = append(f.Owners, int32(copy))
+		f.Owners, f.Items = append(f.Owners, int32(copy)), append(f.Items, i)
 	}
 	return nil
 }
@@ -170,17 +170,16 @@ func expected(l *scenario.Load) uint64 {
 	return n
 }
 
-// Located puts the place of a flow before an error that begins with its name.
-func Located(s *scenario.Scenario, err error) error {
-	for i := range s.Workload {
-		if strings.HasPrefix(err.Error(), s.LoadName(i)+":") || strings.HasPrefix(err.Error(), s.LoadName(i)+"/") {
-			msg := err.Error()
-			var beyond *cosim.RangeError
-			if errors.As(err, &beyond) && len(s.Targets) > 0 && s.Route.Target.By != scenario.ByStripe {
-				msg += ", or route.target: stripe, which spreads the addresses over all drives"
-			}
-			return &shape.Error{At: s.Where(fmt.Sprintf("workload[%d]", i)), Msg: msg}
-		}
+// Located gives an error of one of the host's flows the place of its item in the scenario.
+func (f *Flows) Located(err error) error {
+	var of *cosim.FlowError
+	if !errors.As(err, &of) {
+		return err
 	}
-	return err
+	msg := err.Error()
+	var beyond *cosim.RangeError
+	if errors.As(err, &beyond) && len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
+		msg += ", or route.target: stripe, which spreads the addresses over all drives"
+	}
+	return &shape.Error{At: f.s.Where(fmt.Sprintf("workload[%d]", f.Items[of.Flow])), Msg: msg}
 }

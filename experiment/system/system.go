@@ -210,7 +210,7 @@ func (x *coupled) start() error {
 		}
 	}
 	if err := x.host.Start(); err != nil {
-		return requests.Located(x.s, err)
+		return x.flows.Located(err)
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	case x.failed != nil:
 		return now, x.failed
 	case x.host.Err() != nil:
-		return now, requests.Located(x.s, x.host.Err())
+		return now, x.flows.Located(x.host.Err())
 	case x.sys.Err() != nil:
 		return now, x.sys.Err()
 	case x.traffic != nil && x.traffic.Err() != nil:

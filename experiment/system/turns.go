@@ -182,11 +182,11 @@ func (t *turns) prepare() (err error) {
 		return err
 	}
 	if err := host.Start(); err != nil {
-		return requests.Located(s, err)
+		return list.Located(err)
 	}
 	eng.Run(sim.Forever)
 	if err := host.Err(); err != nil {
-		return requests.Located(s, err)
+		return list.Located(err)
 	}
 	if len(t.rec.Jobs) == 0 {
 		return fmt.Errorf("the workload has no request")

@@ -101,17 +101,17 @@ func (n *Need) least(o Option) least {
 			first = k
 			break
 		}
-		fewer = firstLine(err)
+		fewer = foremost(err)
 	}
 	switch {
 	case first == 0 && err != nil:
-		return least{why: "not possible: " + firstLine(err)}
+		return least{why: "not possible: " + foremost(err)}
 	case first == 0:
 		return least{why: fmt.Sprintf("not possible with %s", plural(n.Search.Most, "node")), advice: n.moreNodes()}
 	}
 	c, err := n.look(at(first))
 	if err != nil {
-		return least{why: "not possible: " + firstLine(err)}
+		return least{why: "not possible: " + foremost(err)}
 	}
 	if floor := c.Floor(); n.Reads < 1 && floor >= n.PutP99 {
 		return least{why: fmt.Sprintf("a chunk that is alone takes %v", inMicros(floor)), advice: longer("put_p99", float64(floor)/float64(units.Microsecond))}
@@ -176,11 +176,8 @@ func inMicros(t sim.Time) units.Duration {
 	return (t + tenth - 1) / tenth * tenth
 }
 
-// firstLine is what is wrong by the first of several errors, without what would be right for a scenario.
-func firstLine(err error) string {
-	text := err.Error()
-	if i := strings.IndexAny(text, ";\n"); i >= 0 {
-		text = text[:i]
-	}
+// foremost is the first of several errors, without what would be right for a scenario.
+func foremost(err error) string {
+	text, _, _ := strings.Cut(units.FieldErrors(err)[0].Error(), ";")
 	return text
 }
