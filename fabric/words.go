@@ -161,6 +161,9 @@ func (x Threshold) MarshalText() ([]byte, error) {
 	return x.Size.MarshalText()
 }
 
+// Wanted says what to write.
+func (Threshold) Wanted() string { return "dynamic, or a size such as 64KiB" }
+
 // UnmarshalText reads dynamic or a size.
 func (x *Threshold) UnmarshalText(text []byte) error {
 	if string(text) == "dynamic" {
@@ -198,6 +201,9 @@ func (x Headroom) MarshalText() ([]byte, error) {
 	return x.Size.MarshalText()
 }
 
+// Wanted says what to write.
+func (Headroom) Wanted() string { return "auto, hpcc, or a size such as 64KiB" }
+
 // UnmarshalText reads auto, hpcc or a size.
 func (x *Headroom) UnmarshalText(text []byte) error {
 	switch string(text) {
@@ -228,6 +234,9 @@ func (x Timeout) MarshalText() ([]byte, error) {
 	}
 	return x.Time.MarshalText()
 }
+
+// Wanted says what to write.
+func (Timeout) Wanted() string { return "auto, none, or a time such as 1ms" }
 
 // UnmarshalText reads auto, none or a time.
 func (x *Timeout) UnmarshalText(text []byte) error {

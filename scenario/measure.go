@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"strings"
 
 	"farflash/shape"
@@ -56,6 +55,9 @@ func (w WarmUp) MarshalText() ([]byte, error) {
 	return []byte("none"), nil
 }
 
+// Wanted says what to write.
+func (WarmUp) Wanted() string { return "none, auto, a time such as 50ms, or a share such as 10%" }
+
 // UnmarshalText reads none, auto, a duration or a share.
 func (w *WarmUp) UnmarshalText(text []byte) error {
 	s := string(text)
@@ -71,7 +73,7 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 		return w.Share.UnmarshalText(text)
 	}
 	if err := w.Time.UnmarshalText(text); err != nil {
-		return fmt.Errorf("%q is no warm-up; use none, auto, a time such as 50ms, or a share such as 10%%", s)
+		return &units.TextError{Text: s, Is: "is no warm-up", Use: w.Wanted()}
 	}
 	return nil
 }
@@ -96,6 +98,9 @@ func (u Until) MarshalText() ([]byte, error) {
 	return []byte("end"), nil
 }
 
+// Wanted says what to write.
+func (Until) Wanted() string { return "end, steady, or a time above zero such as 2s" }
+
 // UnmarshalText reads end, steady or a duration.
 func (u *Until) UnmarshalText(text []byte) error {
 	s := string(text)
@@ -108,7 +113,7 @@ func (u *Until) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if err := u.Time.UnmarshalText(text); err != nil || u.Time <= 0 {
-		return fmt.Errorf("%q is no end of a run; use end, steady, or a time above zero such as 2s", s)
+		return &units.TextError{Text: s, Is: "is no end of a run", Use: u.Wanted()}
 	}
 	return nil
 }

@@ -160,23 +160,19 @@ func valueOf(t reflect.Type) string {
 	return "a whole number"
 }
 
-// choices asks an enumeration what it reads, by giving it what it cannot.
+// Worded is a type that says what to write for a value of it: "none, auto, or a time such as 50ms".
+type Worded interface{ Wanted() string }
+
+// choices says what to write for a type that reads itself: in its own words, or, of an enumeration, by what it says of what it cannot read.
 func choices(t reflect.Type) string {
-	v := reflect.New(t)
-	err := v.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte("?"))
-	if err == nil {
-		return "text"
+	v := reflect.New(t).Interface()
+	if w, ok := v.(Worded); ok {
+		return w.Wanted()
 	}
-	if text, ok := errors.AsType[*units.TextError](err); ok {
+	if text, ok := errors.AsType[*units.TextError](v.(encoding.TextUnmarshaler).UnmarshalText([]byte("?"))); ok {
 		return text.Use
 	}
-	if _, use, ok := strings.Cut(err.Error(), "use "); ok {
-		return use
-	}
-	if _, rest, ok := strings.Cut(err.Error(), "; "); ok {
-		return rest
-	}
-	return "a word"
+	return "text"
 }
 
 // defaultOf is a default as it would be written.

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"farflash/internal/spelling"
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/units"
@@ -211,12 +210,12 @@ type Algorithm struct {
 
 // UnmarshalText reads an algorithm's name.
 func (a *Algorithm) UnmarshalText(text []byte) error {
-	names := []string{"optimal", "mintco-offline"}
+	names := units.Names[uint8]{"optimal", "mintco-offline"}
 	for _, p := range tco.Policies() {
 		names = append(names, p.String())
 	}
 	var n uint8
-	if err := spelling.OneOf(text, names, &n); err != nil {
+	if err := names.Unmarshal(text, &n); err != nil {
 		return err
 	}
 	*a = Algorithm{optimal: n == 0, offline: n == 1}
