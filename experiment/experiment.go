@@ -87,9 +87,9 @@ type Instead struct{ Experiment }
 // Error is what stands there if nobody looks for an Instead.
 func (*Instead) Error() string { return "the experiment must begin again in another form" }
 
-// Run simulates a scenario that is of a kind. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
+// Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
 // The same scenario and seed give the same result, to the byte.
-func Run(ctx context.Context, k Kind, s *scenario.Scenario, o Options) (out *Outcome, err error) {
+func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome, err error) {
 	digest, err := s.Digest()
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func Run(ctx context.Context, k Kind, s *scenario.Scenario, o Options) (out *Out
 			err = errors.Join(err, failed)
 		}
 	}()
-	out = &Outcome{Result: result.New(digest, o.Seed, o.Version)}
+	out = &Outcome{Result: result.New(words, digest, o.Seed, o.Version)}
 	out.Result.Name = s.Name
 	l := Loop{Until: s.Measure.Until.Time, Progress: o.Progress}
 	for {

@@ -10,6 +10,7 @@ import (
 	"farflash/result"
 	"farflash/shape"
 	"farflash/study"
+	"farflash/trial"
 )
 
 const studied = `
@@ -27,7 +28,7 @@ func studiedSource() shape.Source {
 func outcomes(p *study.Plan, fill func(r *result.Result, point, rep int) error) []study.Outcome {
 	var out []study.Outcome
 	for k, t := range p.Trials() {
-		r := result.New(t.Digest, t.Seed, "test")
+		r := result.New(trial.Vocabulary(), t.Digest, t.Seed, "test")
 		o := study.Outcome{Trial: t, State: study.Done, Result: r}
 		if err := fill(r, k/p.Reps, k%p.Reps); err != nil {
 			o.State, o.Result, o.Err = study.Failed, nil, err

@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"farflash/experiment/system"
 	"farflash/internal/term"
 	"farflash/report/chart"
-	"farflash/result"
+	"farflash/trial"
 )
 
 // systemDraws tells whether a series or matrix of systems over a network has a place of its own in the page.
@@ -29,7 +30,7 @@ func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
 	m, ok := r.Result.Matrix(op + ".anatomy")
 	if !ok {
 		m.Rows, m.V = []string{"mean"}, make([][]float64, 1)
-		for _, s := range result.Stages {
+		for _, s := range system.Stages {
 			v, ok := r.value(op + ".stage." + s.Name + ".mean")
 			if !ok {
 				continue
@@ -64,7 +65,7 @@ func (r *Run) overNetwork() bool {
 
 // stageName says a column of an anatomy in words.
 func stageName(column string) string {
-	for _, s := range result.Stages {
+	for _, s := range system.Stages {
 		if s.Name == column {
 			return s.Words
 		}
@@ -319,12 +320,13 @@ func drivesFigures(runs []Run) []figure {
 			before = r.Label + ": "
 		}
 		t := &table{Caption: before + term.Count(float64(len(d.number))) + " drives", Full: true, Head: []heading{{"", true}, {Title: "Least"}, {Title: "Mean"}, {Title: "Greatest"}, {Title: "of drive"}}}
+		words := trial.Vocabulary().Metrics
 		for _, m := range spreadMetrics {
 			s, ok := d.spread(m.metric)
 			if !ok || s.least == 0 && s.greatest == 0 {
 				continue
 			}
-			def, _ := result.Metrics.Lookup(m.metric)
+			def, _ := words.Lookup(m.metric)
 			row := []cell{{Text: m.label, Class: "text"}}
 			if def.Unit == "count" && s.mean >= 1000 {
 				s.mean = math.Round(s.mean)

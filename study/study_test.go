@@ -64,7 +64,7 @@ func (f *fake) execute(_ context.Context, t trial.Trial, version string, _ func(
 	if f.fails != nil && f.fails(t) {
 		return nil, errors.New("out of paper")
 	}
-	r := result.New(t.Digest, t.Seed, version)
+	r := result.New(trial.Vocabulary(), t.Digest, t.Seed, version)
 	r.Set("read.latency.mean", t.Scenario.SSD.Timing.Read[0].Microseconds()+float64(t.Seed%7))
 	r.Set("read.count", 200)
 	return r, nil
@@ -440,7 +440,7 @@ func armsOf(reps int, arms ...func(r *result.Result, rep int)) (*Plan, []Outcome
 	}
 	var out []Outcome
 	for _, s := range p.slots() {
-		r := result.New(p.Points[s.point].Digest, uint64(s.rep), "v")
+		r := result.New(trial.Vocabulary(), p.Points[s.point].Digest, uint64(s.rep), "v")
 		arms[s.point](r, s.rep)
 		out = append(out, Outcome{Trial: trial.Trial{Digest: r.Digest, Seed: uint64(s.rep + 1)}, State: Done, Result: r})
 	}

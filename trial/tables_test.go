@@ -7,7 +7,7 @@ import (
 
 	"farflash/cosim"
 	"farflash/experiment"
-	"farflash/result"
+	"farflash/experiment/system"
 	"farflash/result/columnar"
 	"farflash/scenario"
 	"farflash/shape"
@@ -62,7 +62,7 @@ func TestRequestRows(t *testing.T) {
 			}
 		})
 	}
-	if len(columnar.Request{}.Stage) != len(result.Stages) {
-		t.Errorf("columns for %d stages of %d", len(columnar.Request{}.Stage), len(result.Stages))
+	if len(columnar.Request{}.Stage) != len(system.Stages) {
+		t.Errorf("columns for %d stages of %d", len(columnar.Request{}.Stage), len(system.Stages))
 	}
 }

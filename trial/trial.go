@@ -50,7 +50,7 @@ var ErrInterrupted = errors.New("interrupted")
 func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*experiment.Outcome, error) {
 	for _, k := range Kinds() {
 		if k.Is(s) {
-			return experiment.Run(ctx, k, s, o)
+			return experiment.Run(ctx, k, Vocabulary(), s, o)
 		}
 	}
 	return nil, fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)

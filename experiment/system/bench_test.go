@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/drive"
+	"farflash/experiment/network"
 	"farflash/nvmf"
 	"farflash/result"
 	"farflash/sim"
@@ -52,7 +54,7 @@ func BenchmarkCoupling(b *testing.B) {
 				if _, err := new(experiment.Loop).Run(context.Background(), x); err != nil {
 					b.Fatal(err)
 				}
-				if err := x.Fill(context.Background(), &experiment.Outcome{Result: result.New("", 1, "")}); err != nil {
+				if err := x.Fill(context.Background(), &experiment.Outcome{Result: result.New(result.NewVocabulary(drive.Words(), network.Words(), Words(), Iterations(), experiment.Words()), "", 1, "")}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,9 +9,9 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/report"
-	"farflash/result"
 	"farflash/shape"
 	"farflash/study"
+	"farflash/trial"
 	"farflash/units"
 )
 
@@ -71,11 +71,12 @@ func completeArm(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra
 // checkMetrics holds --metric to names that there are.
 func checkMetrics(patterns []string) error {
 	var names []string
-	for _, d := range result.Metrics.All() {
+	metrics := trial.Vocabulary().Metrics
+	for _, d := range metrics.All() {
 		names = append(names, d.Name)
 	}
 	for _, pattern := range patterns {
-		if _, ok := result.Metrics.Lookup(pattern); ok {
+		if _, ok := metrics.Lookup(pattern); ok {
 			continue
 		}
 		found := false

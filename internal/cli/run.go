@@ -64,7 +64,7 @@ func must(err error) {
 // check reads the flags that are no part of the scenario.
 func (f *runFlags) check(leastReps int) error {
 	for _, text := range f.failIf {
-		c, err := result.ParseCondition(text)
+		c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
 		if err != nil {
 			return usagef("--fail-if: %w", err)
 		}
