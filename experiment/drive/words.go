@@ -51,9 +51,7 @@ func Words() result.Words {
 	l.Series("ssd.writes.gc", "count", "pages programmed for garbage collection")
 	l.Series("ssd.writes.mapping", "count", "mapping pages programmed")
 	l.Series("ssd.writes.wear", "count", "pages programmed for wear levelling")
-	l.Series("ssd.waf", "ratio", "write amplification")
 	l.Series("ssd.free_blocks", "count", "free blocks, over all planes")
-	l.Series("ssd.queue.length", "count", "flash transactions that wait")
 	l.Matrix("ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die")
 	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
 	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources")
@@ -67,7 +65,6 @@ func Words() result.Words {
 func drives(l *result.Lexicon) {
 	for _, k := range operations[:2] {
 		l.Metric("ssd."+k.name+".count", "count", k.noun+" that drives completed after the warm-up")
-		l.Metric("ssd."+k.name+".bytes", "B", "bytes of "+k.noun+" that drives completed after the warm-up")
 	}
 	l.Metric("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
 	l.Metric("ssd.writes.host", "count", "pages programmed with the host's data")
