@@ -1,6 +1,9 @@
 package cluster
 
-import "farflash/cluster/put"
+import (
+	"farflash/cluster/put"
+	"farflash/sim"
+)
 
 // What tests ask of protocols.
 
@@ -23,3 +26,12 @@ func (s Scheme) Recovers() bool { return s.traits().Stuck == "" }
 
 // NeedsQueues reports whether a protocol needs links that carry one frame at a time.
 func (s Scheme) NeedsQueues() bool { return s.traits().Queued }
+
+// NewOn makes a cluster on which another protocol runs than the configuration's, whose traits it has.
+func NewOn(cfg Config, eng *sim.Engine, protocol func(*put.Bus) put.Protocol) (*Cluster, *put.Bus, error) {
+	c, err := newCluster(cfg, eng, 1, protocol)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.bus, nil
+}

@@ -29,10 +29,11 @@ func (k Core) MarshalText() ([]byte, error) { return coreNames.Marshal(k) }
 // UnmarshalText reads a core's name.
 func (k *Core) UnmarshalText(text []byte) error { return coreNames.Unmarshal(text, k) }
 
-// Network carries messages from node to node; gateways come first, then targets.
+// Network carries messages from node to node; gateways come first, then targets. Package networktest has one in memory, and what all must do.
 type Network interface {
-	// Send sends so many bytes and returns the number by which Cluster.Delivered will be told that they have arrived. It may use a number again
-	// after that.
+	// Send sends so many bytes from a node to another and returns a number, not negative, by which Cluster.Delivered is told once when they have arrived, never before Send
+	// returns. No two messages have a number at the same time; when Delivered has been called it may be used again. Control messages do not wait for all data before
+	// them. An error ends the run.
 	Send(from, to int32, size units.Bytes, control bool) (int32, error)
 }
 

@@ -136,6 +136,11 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if !cfg.Protocol.putsReplicas() {
 		return nil, units.Wrong("protocol", "%v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
 	}
+	return newCluster(cfg, eng, seed, cfg.Protocol.traits().New)
+}
+
+// newCluster makes a cluster of a configuration that is valid.
+func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus) put.Protocol) (*Cluster, error) {
 	plan, err := cfg.plan(seed)
 	if err != nil {
 		return nil, err
@@ -163,7 +168,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 		}
 	}
 	c.fill()
-	c.proto = plan.Traits.New(c.bus)
+	c.proto = protocol(c.bus)
 	c.forecast = c.proto.(put.Forecast)
 	c.recovery, _ = c.proto.(put.Recovery)
 	c.lossy = cfg.lossy()

@@ -25,7 +25,8 @@ type Messages interface {
 	Accept(m Message, targets []int32, picks []reserve.Pick)
 }
 
-// Frames carries data. A node's frames leave it in the order in which they are sent, behind control messages that wait.
+// Frames carries data. A node's frames arrive in the order in which they are sent. Where links queue they leave one after the other, behind control messages that
+// wait.
 type Frames interface {
 	// Send sends a frame of a chunk from a node to others at the same time: Frame.Target is not read. Takes is how long it is on a link that does not
 	// queue; one that does takes it at the link's rate.
