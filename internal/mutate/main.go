@@ -8,7 +8,7 @@
 // A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
 // With -json the answers are written as JSON. -short runs the tests in short mode.
 //
-// A mutant is killed if a test fails or does not end within ten times what the tests take on the unchanged package. What does not compile
+// A mutant is killed if a test fails or does not end within ten times what the tests take on the unchanged package and -grace more. What does not compile
 // counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
 // have been read, with the reason; they are left out of the sample.
 //
@@ -43,6 +43,7 @@ type settings struct {
 	state  string
 	json   bool
 	short  bool
+	grace  time.Duration
 }
 
 func main() {
@@ -52,6 +53,7 @@ func main() {
 	flag.StringVar(&s.state, "state", "", "a `file` that answers are appended to, and taken from")
 	flag.BoolVar(&s.json, "json", false, "write the answers as JSON")
 	flag.BoolVar(&s.short, "short", false, "run the tests in short mode")
+	flag.DurationVar(&s.grace, "grace", 5*time.Second, "how `long` a mutant's tests may take beyond ten times what the unchanged ones do")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "mutate: name a package, such as ./fabric/cc")
@@ -131,7 +133,9 @@ func run(w io.Writer, s settings, patterns []string) error {
 
 // list is the packages that patterns name.
 func list(patterns []string) ([]source, error) {
-	out, err := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Module"}, patterns...)...).Output()
+	c := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Module"}, patterns...)...)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
@@ -272,7 +276,7 @@ func (t *trial) unchanged() error {
 	if out, passed := t.test(); !passed {
 		return fmt.Errorf("the tests fail without any change:\n%s", out)
 	}
-	t.patient = 10*time.Since(began) + 5*time.Second
+	t.patient = 10*time.Since(began) + t.grace
 	return nil
 }
 
