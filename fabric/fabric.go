@@ -122,6 +122,7 @@ type Network struct {
 	out      []crossings // to each part; nil is the whole
 	at       sim.Time    // of the parts' figures, in the whole
 	dog      watchdog
+	fault    func(in int32, x *packet) bool // see invariants.go
 
 	Counters Counters
 	// OnSend is told of each packet that is put on a wire.
@@ -269,5 +270,8 @@ func (n *Network) Handle(e sim.Event) {
 		n.linkFails(int32(e.Arg))
 	case linkUp:
 		n.linkMends(int32(e.Arg))
+	}
+	if checkEvery > 0 && n.Counters.Events%max(checkEvery, 1) == 0 {
+		n.hold()
 	}
 }

@@ -264,6 +264,10 @@ func (n *Network) arrived(pi int32) {
 		n.drop(in, q, &x, DropCorrupted)
 		return
 	}
+	if faults && n.loses(in, &x) {
+		n.drop(in, q, &x, DropCorrupted)
+		return
+	}
 	switch {
 	case x.kind >= pauseFrame:
 		n.paused(in, q, x)

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestSteps follows pauses and marks step by step. A file has these commands:
+// TestSteps follows pauses and marks step by step. A file of testdata/steps has these commands:
 //
 //	star hosts=3 rate=10Gbps delay=1us [key=value ...]    a new network of one switch, with what is kept of its buffer; packets have
 //	                                                      1000 B on the wire unless payload says otherwise
