@@ -181,6 +181,7 @@ type trial struct {
 	out     io.Writer
 	folder  string // of what is compiled
 	patient time.Duration
+	clean   string // what a failing test may leave behind and is not there before; "" is nothing
 }
 
 // run tries the package's sample.
@@ -207,6 +208,7 @@ func (t *trial) run() (summary, error) {
 	}
 	defer os.RemoveAll(folder)
 	t.folder = folder
+	t.clean = leavings(t.Dir)
 	if err := t.unchanged(); err != nil {
 		return sum, err
 	}
@@ -280,6 +282,17 @@ func (t *trial) unchanged() error {
 	return nil
 }
 
+// leavings is the folder in which rapid keeps what made a test fail, or what is above it, if that is not there yet.
+func leavings(dir string) string {
+	for _, name := range []string{"testdata", "testdata/rapid"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return path
+		}
+	}
+	return ""
+}
+
 // try compiles and tests one mutant.
 func (t *trial) try(m mutant) (fate, error) {
 	src, err := os.ReadFile(m.path)
@@ -325,5 +338,8 @@ func (t *trial) test() (out []byte, passed bool) {
 	c.Dir = t.Dir
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()
+	if t.clean != "" {
+		err = errors.Join(err, os.RemoveAll(t.clean))
+	}
 	return out, err == nil
 }
