@@ -15,6 +15,9 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 	case at < n.eng.Now():
 		return fmt.Errorf("a link cannot fail at %v; it is %v already", at, n.eng.Now())
 	}
+	if n.failures == nil {
+		n.failures = make([]int, len(n.graph.Links))
+	}
 	from := n.ports[n.PortOf(link, true)].inPort
 	n.eng.Schedule(from, n.target, at, linkDown, uint32(link))
 	if until > at {
@@ -27,7 +30,7 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 // ways.
 func (n *Network) linkFails(link int32) {
 	if n.failed == nil {
-		n.failed, n.failures = make([]bool, len(n.graph.Links)), make([]int, len(n.graph.Links))
+		n.failed = make([]bool, len(n.graph.Links))
 	}
 	n.failures[link]++
 	if n.failures[link] > 1 {

@@ -125,6 +125,11 @@ func accounts(r *rig) string {
 			fmt.Fprintf(&b, "%s: %d B wait to leave; %d B and %d B of headroom came in\n", n.PortName(pi), l.out, l.in, l.head)
 		}
 	}
+	for pi := range int32(n.Ports()) {
+		if x := n.Port(pi); x.Pauses > 0 || x.Drops > 0 {
+			fmt.Fprintf(&b, "%s: %d pauses, %v in all, %v the longest; %d packets dropped\n", n.PortName(pi), x.Pauses, x.Paused, x.Longest, x.Drops)
+		}
+	}
 	c := &n.Counters
 	fmt.Fprintf(&b, "%d pauses, %d resumes, %d refreshes, %d frames, %d drops\n", c.Pauses, c.Resumes, c.Refreshes, c.Frames, c.DropCount())
 	return b.String()

@@ -1,0 +1,93 @@
+package fabric
+
+import (
+	"testing"
+
+	"farflash/fabric/topo"
+	"farflash/units"
+)
+
+// TestAddress holds the addresses that paths are chosen by to those of HPCC's ns-3: node 1 is 11.0.1.1, node 257 is 11.1.1.1.
+func TestAddress(t *testing.T) {
+	for node, want := range map[int32]uint32{0: 0x0b000001, 1: 0x0b000101, 255: 0x0b00ff01, 256: 0x0b010001, 257: 0x0b010101, 1000: 0x0b03e801} {
+		if got := address(node); got != want {
+			t.Errorf("node %d has the address %#x, want %#x", node, got, want)
+		}
+	}
+}
+
+// TestIdealWithTelemetry: what switches write into packets takes time as well. One message alone over two links is the closed form
+// (k-1+2) s + 2 d there and 2 (a + d) back.
+func TestIdealWithTelemetry(t *testing.T) {
+	c := plain()
+	c.Payload, c.Header, c.Acks.Size = 1000, 48, 60
+	c.Telemetry = Telemetry{Size: 42, AckSize: 28}
+	r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+	m := r.mustSend(t, 0, 1, 1, 10*c.Payload)
+	r.run(t, 1e5)
+	r.drained(t)
+	want := 11*wireTime(1090, 10*units.Gbps) + 2*wireTime(88, 10*units.Gbps) + 4*units.Microsecond
+	if got := r.net.Messages()[m]; got.Acked != want || r.net.Ideal(m) != want {
+		t.Errorf("it took %v, ideally %v, want %v", got.Acked, r.net.Ideal(m), want)
+	}
+}
+
+// TestDropReports: who listens hears of each lost packet, whose it was and where; a pause frame is no queue pair's.
+func TestDropReports(t *testing.T) {
+	c := plain()
+	c.PFC.Quanta = 200
+	c.PFC.Threshold = Threshold{Size: 5 * units.KB}
+	c.Recovery.Timeout = Timeout{Time: units.Millisecond}
+	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0"}, {A: "h1", B: "s0", Loss: 0.2}, {A: "h2", B: "s0", Loss: 0.2}}},
+		10*units.Gbps, 10*units.Gbps, units.Microsecond)
+	r := newRig(t, c, g, 1)
+	var frames, packets uint64
+	ports := map[int32]uint64{}
+	r.net.OnDrop = func(d Drop) {
+		if d.Reason != DropCorrupted {
+			return // room that a lost pause frame did not keep
+		}
+		ports[d.Port]++
+		switch to := r.net.Node(d.Port); {
+		case d.QP < 0 && to == 0, d.At != r.eng.Now():
+			t.Errorf("%+v: pauses go to hosts 1 and 2", d)
+		case d.QP < 0:
+			frames++
+		default:
+			packets++
+			if m := r.net.Messages()[d.QP]; m.Src != 1 && m.Src != 2 || r.net.Node(d.Port) == 0 {
+				t.Errorf("%+v of %d", d, m.Src)
+			}
+		}
+	}
+	for i := range int32(2) {
+		r.mustSend(t, i+1, 0, 1, 200*units.KB)
+	}
+	r.run(t, 1e6)
+	r.drained(t)
+	if frames == 0 || packets == 0 || frames+packets != r.net.Counters.Drops[DropCorrupted] {
+		t.Errorf("%d frames and %d packets of %d", frames, packets, r.net.Counters.Drops[DropCorrupted])
+	}
+}
+
+// TestNS3RDMASettings holds what stands for ns3-rdma's code, which its configuration files do not say: Zhu et al.'s switches have cells of 1030 B.
+func TestNS3RDMASettings(t *testing.T) {
+	c := NS3RDMA(DefaultConfig())
+	if c.Header != 22 || c.Acks.Size != 30 || c.CNP.Size != 30 || c.PFC.Frame != 31 || c.PFC.Quanta != 0 || c.Acks.Class != 0 || c.Acks.HostClass != 0 {
+		t.Errorf("packets: %+v", c)
+	}
+	if c.Buffer != 9*units.MB || c.PFC.Headroom != (Headroom{Kind: HeadroomFixed, Size: 103000}) {
+		t.Errorf("buffer %v, headroom %+v", c.Buffer, c.PFC.Headroom)
+	}
+	if !c.CNP.Ticking || c.CNP.Echo || c.Acks.Duplicates || c.QueuePairs.Life != PerMessage || c.Recovery.Timeout != (Timeout{}) || c.Watchdog.After != 0 {
+		t.Errorf("%+v", c)
+	}
+	p := NS3RDMAPools(c)
+	if p.Limit != 4120000 || p.Minimum != 2060 || p.Alpha != 16 || p.Recheck != 2*units.Microsecond || p.Lasts != 5*units.Microsecond {
+		t.Errorf("pools %+v", p)
+	}
+	c.PFC.Threshold = Threshold{Size: 50 * units.KB}
+	if p := NS3RDMAPools(c); p.Alpha != 0 || p.ClassLimit != 50*units.KB || p.ClassResume != 50*units.KB-2060 {
+		t.Errorf("static pools %+v", p)
+	}
+}
