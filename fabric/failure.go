@@ -144,7 +144,7 @@ func (n *Network) move(q int32, s *sender, was int32) {
 	k := &n.nics[p.nic]
 	switch s.standing {
 	case pacing:
-		n.unpace(k, int(s.place))
+		k.paced.Remove(int(s.place))
 	case ready:
 		n.unready(p, k, s)
 	}

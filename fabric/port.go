@@ -123,7 +123,10 @@ func (n *Network) build() error {
 		p.random, p.corrupts = rng.NewStream(n.seed, name), rng.NewStream(n.seed, name+"/loss")
 		if p.host {
 			p.nic = int32(len(n.nics))
-			n.nics = append(n.nics, nic{port: int32(i), wakeAt: -1})
+			k := nic{port: int32(i), wakeAt: -1}
+			// Parts of a network share its senders, so it makes no difference whose they are here.
+			k.paced.Placed = func(x *paced, at int) { n.senders[x.qp].place = int32(at) }
+			n.nics = append(n.nics, k)
 		}
 		if n.wants.PINT && !p.host {
 			p.meter = &cc.Meter{}

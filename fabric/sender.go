@@ -305,7 +305,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	case ready: // what was to be sent again has been acknowledged meanwhile
 		n.unready(&n.ports[s.port], k, s)
 	case pacing:
-		n.unpace(k, int(s.place))
+		k.paced.Remove(int(s.place))
 	}
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)
