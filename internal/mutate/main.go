@@ -6,7 +6,7 @@
 //	go run ./internal/mutate -sample 200 -seed 2 -state /tmp/sim.jsonl ./sim
 //
 // A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
-// With -json the answers are written as JSON. -short runs the tests in short mode.
+// With -json the answers are written as JSON. -short runs the tests in short mode, -tags with build tags.
 //
 // A mutant is killed if a test fails or does not end within ten times what the tests take on the unchanged package and -grace more. What does not compile
 // counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
@@ -43,6 +43,7 @@ type settings struct {
 	state  string
 	json   bool
 	short  bool
+	tags   string
 	grace  time.Duration
 }
 
@@ -53,6 +54,7 @@ func main() {
 	flag.StringVar(&s.state, "state", "", "a `file` that answers are appended to, and taken from")
 	flag.BoolVar(&s.json, "json", false, "write the answers as JSON")
 	flag.BoolVar(&s.short, "short", false, "run the tests in short mode")
+	flag.StringVar(&s.tags, "tags", "", "build `tags`, such as invariants")
 	flag.DurationVar(&s.grace, "grace", 5*time.Second, "how `long` a mutant's tests may take beyond ten times what the unchanged ones do")
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -323,7 +325,7 @@ func (t *trial) compile(replaced map[string]string) ([]byte, error) {
 	if err := os.WriteFile(file, overlay, 0o644); err != nil {
 		return nil, err
 	}
-	return exec.Command("go", "test", "-c", "-vet=off", "-overlay", file, "-o", filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
+	return exec.Command("go", "test", "-c", "-vet=off", "-tags", t.tags, "-overlay", file, "-o", filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
 }
 
 // test runs the binary in its package's folder. A mutant may ask for memory without end, which the shell bounds.
