@@ -27,7 +27,7 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 }
 
 // linkFails loses what is on the link and waits for it, and has queue pairs look for other
-// ways.
+// paths.
 func (n *Network) linkFails(link int32) {
 	if n.failed == nil {
 		n.failed = make([]bool, len(n.graph.Links))
@@ -119,7 +119,7 @@ func (n *Network) beginPaused(pi int32, p *port) {
 	}
 }
 
-// reroute finds the ways of queue pairs anew.
+// reroute finds the paths of queue pairs anew.
 func (n *Network) reroute() {
 	n.routes = n.graph.Route(n.failed)
 	for q := range n.senders {
@@ -128,7 +128,7 @@ func (n *Network) reroute() {
 			continue
 		}
 		was := s.port
-		if err := n.findWays(QP(q)); err != nil {
+		if err := n.findPaths(QP(q)); err != nil {
 			n.Counters.Stranded++
 			continue
 		}

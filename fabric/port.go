@@ -59,7 +59,7 @@ type lane struct {
 	in      int64  // bytes that came in, in the reserve and the shared part
 	head    int64  // bytes that came in, in the headroom
 	most    uint32 // greatest out
-	off     bool   // the other end has been told to pause
+	off     bool   // the other end has been asked to pause
 }
 
 // node is a host or a switch.
@@ -140,8 +140,8 @@ func (n *Network) build() error {
 		n.lossless = ^uint8(1)
 		n.ends = make([]sim.Time, len(n.lanes))
 		n.since = make([]sim.Time, len(n.lanes))
-		n.told = make([]sim.Time, len(n.lanes))
-		n.deaf = make([]sim.Time, len(n.lanes))
+		n.reported = make([]sim.Time, len(n.lanes))
+		n.ignores = make([]sim.Time, len(n.lanes))
 		n.looks = make([]sim.Time, len(n.lanes))
 	}
 	return n.setPools()
@@ -206,7 +206,7 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 	p.packets++
 	p.bytes += uint64(x.size)
 	if n.OnSend != nil {
-		n.tell(pi, p, &x)
+		n.reportSend(pi, p, &x)
 	}
 	at := p.free + p.delay
 	if p.cross {

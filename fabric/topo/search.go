@@ -53,7 +53,7 @@ func (s *search) link() {
 	}
 }
 
-// drop takes the arcs to hosts with a single link away: no way leads through those.
+// drop takes the arcs to hosts with a single link away: no path leads through those.
 func (s *search) drop() {
 	kept := s.arcs[:0]
 	from := int32(0)
@@ -76,7 +76,7 @@ func (s *search) drop() {
 func (s *search) run(class int) {
 	r := s.r
 	for i := range s.cost {
-		s.cost[i] = noWay
+		s.cost[i] = noPath
 	}
 	clear(s.counts)
 	s.order = s.order[:0]
@@ -87,7 +87,7 @@ func (s *search) run(class int) {
 	for s.queue.Len() > 0 {
 		it := s.queue.Pop()
 		if it.cost != s.cost[it.node] {
-			continue // a better way was found since
+			continue // a better path was found since
 		}
 		s.order = append(s.order, it.node)
 		for _, a := range s.of(it.node) {
@@ -100,7 +100,7 @@ func (s *search) run(class int) {
 	s.fill(class)
 }
 
-// reach notes a better way to a node, and that the search goes on from it unless it
+// reach notes a better path to a node, and that the search goes on from it unless it
 // is a host.
 func (s *search) reach(node int32, cost uint64) {
 	s.cost[node] = cost
@@ -142,7 +142,7 @@ func (s *search) fill(class int) {
 		}
 		w := &rows[r.column[i]]
 		w.distance = far
-		if s.cost[i] == noWay {
+		if s.cost[i] == noPath {
 			continue
 		}
 		w.distance = uint16(s.cost[i])

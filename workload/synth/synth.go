@@ -182,7 +182,7 @@ func (a *arrivals) advance() {
 	a.next += units.Duration(gap + 0.5)
 }
 
-// shared tells whether reads and writes are drawn from one stream.
+// shared reports whether reads and writes are drawn from one stream.
 func (c *Config) shared() bool { return c.QueueDepth > 0 || c.Interarrival.Mean != 0 }
 
 func (c *Config) validate() error {
@@ -214,7 +214,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Closed tells whether the workload is a closed loop, whose records have no arrival times.
+// Closed reports whether the workload is a closed loop, whose records have no arrival times.
 func (g *Generator) Closed() bool { return g.cfg.QueueDepth > 0 }
 
 // Config returns what was asked for.
