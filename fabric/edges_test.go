@@ -91,3 +91,86 @@ func TestNS3RDMASettings(t *testing.T) {
 		t.Errorf("static pools %+v", p)
 	}
 }
+
+// TestTurns: queue pairs of a host that may send take turns by packets, whatever their numbers: three messages of ten packets each, posted at once, end within
+// three packets of each other.
+func TestTurns(t *testing.T) {
+	c := plain()
+	c.Payload, c.Header = 1000, 48
+	r := newRig(t, c, star(t, 4, 10*units.Gbps, units.Microsecond), 1)
+	var order []int32
+	r.net.OnSend = func(s Sending) {
+		if s.Carries == Payload && r.net.Node(s.Port) == 0 {
+			order = append(order, int32(s.QP))
+		}
+	}
+	for dst := range int32(3) {
+		r.mustSend(t, 0, dst+1, 1, 10*c.Payload)
+	}
+	r.run(t, 1e5)
+	r.drained(t)
+	if len(order) != 30 {
+		t.Fatalf("%d packets", len(order))
+	}
+	for i := 3; i < 30; i++ {
+		if order[i] == order[i-1] || order[i] == order[i-2] || order[i] != order[i-3] {
+			t.Fatalf("turns %v", order)
+		}
+	}
+}
+
+// TestFramesGetThrough: where a pause lasts until it is taken back, links that lose packets lose no frames of it.
+func TestFramesGetThrough(t *testing.T) {
+	c := plain()
+	c.PFC.Quanta = 0
+	c.PFC.Threshold = Threshold{Size: 5 * units.KB}
+	c.Recovery.Timeout = Timeout{Time: units.Millisecond}
+	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0"}, {A: "h1", B: "s0", Loss: 0.3}, {A: "h2", B: "s0", Loss: 0.3}}},
+		10*units.Gbps, 10*units.Gbps, units.Microsecond)
+	r := newRig(t, c, g, 1)
+	r.net.OnDrop = func(d Drop) {
+		if d.QP < 0 {
+			t.Errorf("a frame is lost: %+v", d)
+		}
+	}
+	for i := range int32(2) {
+		r.mustSend(t, i+1, 0, 1, 100*units.KB)
+	}
+	r.run(t, 1e6)
+	r.drained(t)
+	if r.net.Counters.Pauses == 0 || r.net.Counters.DropCount() == 0 {
+		t.Errorf("%d pauses, %d drops: the run is no test", r.net.Counters.Pauses, r.net.Counters.DropCount())
+	}
+}
+
+// TestLateArrivals: what comes for a queue pair that is over counts as of no use, and a host's list of who takes turns does not grow with the queue pairs
+// that it has had. Small timeouts send packets again that are only late.
+func TestLateArrivals(t *testing.T) {
+	c := plain()
+	c.QueuePairs.Life = PerMessage
+	c.Recovery.Timeout = Timeout{Time: 20 * units.Microsecond}
+	r := newRig(t, c, star(t, 3, units.Gbps, 5*units.Microsecond), 1)
+	left := 2000
+	r.onAcked = func(m int32) {
+		r.net.Forget(m)
+		if left > 0 {
+			left--
+			r.mustSend(t, 1+int32(left%2), 0, 1, 1500)
+		}
+	}
+	for i := range int32(6) {
+		r.mustSend(t, 1+i%2, 0, 1, 1500)
+	}
+	for r.eng.Pending() > 0 {
+		r.eng.Run(r.eng.Now() + units.Millisecond)
+		r.check(t)
+	}
+	if n := &r.net.Counters; n.Retransmits == 0 || n.Wasted == 0 || n.Completed != 2006 {
+		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is no test", n.Retransmits, n.Wasted, n.Completed)
+	}
+	for i := range r.net.nics {
+		if words := len(r.net.nics[i].turns[1].waiting.words); words > 8 {
+			t.Errorf("NIC %d keeps %d words for at most 6 queue pairs", i, words)
+		}
+	}
+}
