@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"reflect"
 	"testing"
 
 	"farflash/fabric/topo"
@@ -171,6 +172,36 @@ func TestLateArrivals(t *testing.T) {
 	for i := range r.net.nics {
 		if words := len(r.net.nics[i].turns[1].waiting.words); words > 8 {
 			t.Errorf("NIC %d keeps %d words for at most 6 queue pairs", i, words)
+		}
+	}
+}
+
+// TestCountersAdd: each counter is added, those that are still to come as well.
+func TestCountersAdd(t *testing.T) {
+	var a, b Counters
+	fill := func(c *Counters, from uint64) {
+		v := reflect.ValueOf(c).Elem()
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.Array {
+				for k := range f.Len() {
+					f.Index(k).SetUint(from + uint64(100*i+k))
+				}
+			} else {
+				f.SetUint(from + uint64(100*i))
+			}
+		}
+	}
+	fill(&a, 1000)
+	fill(&b, 7)
+	a.add(&b)
+	v := reflect.ValueOf(a)
+	for i := range v.NumField() {
+		got := v.Field(i)
+		if got.Kind() == reflect.Array {
+			got = got.Index(0)
+		}
+		if want := 1007 + uint64(200*i); got.Uint() != want {
+			t.Errorf("%s is %d, want %d", v.Type().Field(i).Name, got.Uint(), want)
 		}
 	}
 }
