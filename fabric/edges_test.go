@@ -1,9 +1,11 @@
 package fabric
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
+	"farflash/fabric/cc"
 	"farflash/fabric/topo"
 	"farflash/units"
 )
@@ -203,5 +205,27 @@ func TestCountersAdd(t *testing.T) {
 		if want := 1007 + uint64(200*i); got.Uint() != want {
 			t.Errorf("%s is %d, want %d", v.Type().Field(i).Name, got.Uint(), want)
 		}
+	}
+}
+
+// TestLongPath: telemetry has room for MaxHops switches; behind more of them a packet goes on without.
+func TestLongPath(t *testing.T) {
+	c := DefaultConfig()
+	c.CongestionControl.Algorithm = cc.SchemeHPCC
+	c.Telemetry = Telemetry{Size: 42, AckSize: 28}
+	links := []topo.LinkSpec{{A: "h0", B: "s0"}, {A: "h1", B: "s10"}}
+	for i := range 10 {
+		links = append(links, topo.LinkSpec{A: fmt.Sprint("s", i), B: fmt.Sprint("s", i+1)})
+	}
+	r := newRig(t, c, build(t, topo.Config{Links: links}, 10*units.Gbps, 10*units.Gbps, units.Microsecond), 1)
+	r.mustSend(t, 0, 1, 1, 100*units.KB)
+	r.run(t, 1e6)
+	r.drained(t)
+	most := uint8(0)
+	for _, n := range r.net.notes.count {
+		most = max(most, n)
+	}
+	if most != cc.MaxHops {
+		t.Errorf("%d switches wrote into a packet, want %d of 11", most, cc.MaxHops)
 	}
 }

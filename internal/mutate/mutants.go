@@ -125,6 +125,7 @@ func (f *finder) visit(n ast.Node) bool {
 		}
 	case *ast.ReturnStmt:
 		f.results(x)
+		return !f.fails(x) // what stands beside an error means nothing
 	}
 	return true
 }
@@ -165,6 +166,24 @@ func exprOf(s ast.Stmt) ast.Expr {
 	return &ast.BadExpr{}
 }
 
+// fails reports whether a statement returns an error beside other results.
+func (f *finder) fails(x *ast.ReturnStmt) bool {
+	if len(x.Results) < 2 {
+		return false
+	}
+	switch e := x.Results[len(x.Results)-1].(type) {
+	case *ast.Ident:
+		return e.Name == "err"
+	case *ast.CallExpr:
+		return makesError(f.text(e.Fun))
+	}
+	return false
+}
+
+func makesError(name string) bool {
+	return name == "fmt.Errorf" || name == "errors.New" || name == "units.Wrong" || name == "units.Within"
+}
+
 // results: an error becomes nil and a truth value the other one.
 func (f *finder) results(x *ast.ReturnStmt) {
 	if len(x.Results) == 0 {
@@ -182,7 +201,7 @@ func (f *finder) results(x *ast.ReturnStmt) {
 			f.replace(e.Pos(), e.End(), "true")
 		}
 	case *ast.CallExpr:
-		if name := f.text(e.Fun); name == "fmt.Errorf" || name == "errors.New" || name == "units.Wrong" {
+		if makesError(f.text(e.Fun)) {
 			f.replace(e.Pos(), e.End(), "nil")
 		}
 	}
