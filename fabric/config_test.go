@@ -169,7 +169,7 @@ func TestCallsRefused(t *testing.T) {
 func TestHazard(t *testing.T) {
 	r := newRig(t, plain(), circleOf(t, 3), 1)
 	if got := r.net.Hazard(); got != "" {
-		t.Errorf("a ring of three has no way of three links, but: %s", got)
+		t.Errorf("a ring of three has no path of three links, but: %s", got)
 	}
 	r = newRig(t, plain(), circleOf(t, 5), 1)
 	if got := r.net.Hazard(); strings.Count(got, ">") != 5 {

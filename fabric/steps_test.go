@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestSteps follows pauses and marks step by step. A file has these commands:
+// TestSteps follows pauses and marks step by step. A file of testdata/steps has these commands:
 //
 //	star hosts=3 rate=10Gbps delay=1us [key=value ...]    a new network of one switch, with what is kept of its buffer; packets have
 //	                                                      1000 B on the wire unless payload says otherwise
@@ -123,6 +123,11 @@ func accounts(r *rig) string {
 	for pi := sw.first; pi < sw.first+sw.ports; pi++ {
 		if l := n.lane(pi, 1); l.in+l.head+l.out > 0 {
 			fmt.Fprintf(&b, "%s: %d B wait to leave; %d B and %d B of headroom came in\n", n.PortName(pi), l.out, l.in, l.head)
+		}
+	}
+	for pi := range int32(n.Ports()) {
+		if x := n.Port(pi); x.Pauses > 0 || x.Drops > 0 {
+			fmt.Fprintf(&b, "%s: %d pauses, %v in all, %v the longest; %d packets dropped\n", n.PortName(pi), x.Pauses, x.Paused, x.Longest, x.Drops)
 		}
 	}
 	c := &n.Counters

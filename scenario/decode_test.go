@@ -71,7 +71,7 @@ func TestMistakes(t *testing.T) {
 		{"two sources", "ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 1, synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
 			`a.yaml:2:12: workload[0]: synthetic and mqsim exclude each other; make each an item of the list`},
 		{"open-loop synthetic without times", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
-			`a.yaml:2:24: workload[0].synthetic: reads: interarrival: mean is 0s; it must be positive`},
+			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: mean is 0s; it must be positive`},
 		{"endless", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1us}}}]\n", nil,
 			`a.yaml:2:24: workload[0].synthetic: it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until`},
 		{"no such trace", "ssd: mqsim-default\nworkload: [{trace: nowhere.csv}]\n", nil,

@@ -166,7 +166,7 @@ func (a *Allocator) Explain(w *Workload) ([]Candidate, error) {
 	return list, err
 }
 
-// better tells whether a score beats the best so far. Sums over many drives differ in their last bits by the order in which they
+// better reports whether a score beats the best so far. Sums over many drives differ in their last bits by the order in which they
 // are formed; a difference that small is a tie.
 func better(score, best float64) bool {
 	return score < best-float64(1e-11*math.Abs(best)) || math.IsInf(best, 1) && !math.IsInf(score, 1)

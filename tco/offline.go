@@ -187,7 +187,7 @@ func (d *distribution) distribute(list []int, zone int) {
 	}
 }
 
-// room tells whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of its own.
+// room reports whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of its own.
 func (d *distribution) room(k int, w *Workload) Obstacle {
 	space, load, tight := w.WorkingSet, d.model.Stripe.Load(w), math.Inf(1)
 	if w.P99 > 0 {

@@ -88,7 +88,7 @@ func PoolProblem(cfg Config, drives []Drive, jobs []Workload) (p Problem, order 
 	return p, order
 }
 
-// alike tells whether drives differ in nothing but their names. Drives in different failure domains differ.
+// alike reports whether drives differ in nothing but their names. Drives in different failure domains differ.
 func alike(a, b *Drive) bool {
 	return a.Model == b.Model && a.Domain == b.Domain && a.Buy == b.Buy && a.Run == b.Run && a.Budget == b.Budget && a.Worn == b.Worn && a.Capacity == b.Capacity &&
 		a.IOPS == b.IOPS && a.Stripe == b.Stripe && sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil

@@ -207,7 +207,7 @@ func (h *hpcc) skips(x *Hop, full bool) bool {
 }
 
 // measure is a hop's utilisation between two packets and the nanoseconds between them.
-// It is not possible if the clock or the count has not gone forward, as when the way
+// It is not possible if the clock or the count has not gone forward, as when the path
 // has changed.
 func measure(a, b *Hop, s *Sender) (u, ns float64, ok bool) {
 	if b.Time <= a.Time || b.Bytes < a.Bytes || b.Rate <= 0 {

@@ -11,7 +11,7 @@ import (
 // PINT configures HPCC on probabilistic telemetry (Ben Basat et al., "PINT:
 // Probabilistic In-band Network Telemetry", SIGCOMM 2020) as HPCC's ns-3 has it
 // (CC_MODE 10): switches average the utilisation themselves and a packet carries the
-// greatest of its way, logarithmically, in one or two bytes.
+// greatest of its path, logarithmically, in one or two bytes.
 type PINT struct {
 	// TargetUtilisation is eta. 0.95 (HPCC, SIGCOMM 2019).
 	TargetUtilisation units.Fraction

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// walk is one queue pair that a file of testdata leads through its congestion control.
+// walk is one queue pair that a file leads through its congestion control.
 type walk struct {
 	alg Algorithm
 	s   Sender
@@ -19,14 +19,14 @@ type walk struct {
 	pos uint64
 }
 
-// TestSteps follows algorithms step by step. A file has these commands, each with the state that it leaves:
+// TestSteps follows algorithms step by step. A file of testdata/steps has these commands, each with the state that it leaves:
 //
 //	start machine [line=40Gbps] [key=value ...]    a new queue pair; dcqcn, mellanox or ns3-rdma
 //	cnp at=10us                                   a congestion notification comes
 //	sent at=10us bytes=1MB                        so much payload is handed to the link
 //	run until=100us                               time passes; every call that the algorithm asked for has its line
 func TestSteps(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		x := &walk{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var b strings.Builder

@@ -4,7 +4,7 @@ import "farflash/units"
 
 // draw builds a dragonfly with two virtual channels, which minimal routing needs.
 //
-// A minimal way is: from the host to its router, a local link, a global link, a local
+// A minimal path is: from the host to its router, a local link, a global link, a local
 // link, to the host, where each of the three may be missing. A hop uses channel 1 if no global
 // link is ahead any more, else channel 0. So what a packet holds while it waits only ever goes
 // upwards in the order
@@ -14,7 +14,7 @@ import "farflash/units"
 // because routers of a group are fully linked, so that a packet never takes two local links in a
 // row. Without the second channel, packets that wait for a global link after a local one and
 // packets that wait for a local link after a global one can wait for each other in a circle.
-// Failed links may force longer ways; whether those are safe, Cycle tells.
+// Failed links may force longer paths; whether those are safe, Cycle tells.
 func (f *Dragonfly) draw(d *drawing) error {
 	if err := counts(count{"dragonfly.groups", f.Groups}, count{"dragonfly.routers", f.Routers}, count{"dragonfly.hosts_per_router", f.HostsPerRouter}); err != nil {
 		return err
