@@ -93,14 +93,15 @@ const NoPPA PPA = -1
 // Block is an erase block: pool*BlocksPerPool + block.
 type Block int64
 
-// Map is the logical to physical map, supplied by the driver. FTL calls it from
-// Relocate, Moved, Next and Check only, never on the way of a host write.
+// Map is the logical to physical map, supplied by the driver, which alone gives pages their first place and trims them. FTL calls it
+// from Relocate, Moved, Next and Check only, for pages of the pool that the call is about, never on the way of a host write. Package
+// ftltest has one in memory, and what every one must do.
 type Map interface {
-	// Lookup returns where lpa's data is, or NoPPA.
+	// Lookup returns where lpa's data is, or NoPPA: nothing was written, or it was trimmed.
 	Lookup(lpa LPA) PPA
-	// CompareAndSwap sets lpa's entry to new if it is old, and says whether it was.
+	// CompareAndSwap sets lpa's entry to new if it is old, and says whether it was. Both are pages.
 	CompareAndSwap(lpa LPA, old, new PPA) bool
-	// Owner returns the page whose data ppa was written with. It is asked from the
+	// Owner returns the page whose data ppa was programmed with last. It is asked from the
 	// time the page was programmed until its block is erased.
 	Owner(ppa PPA) LPA
 }
@@ -246,11 +247,11 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	switch m.state {
 	case ranked:
 		p.validSum--
-		p.wake = p.wake || p.starved
+		p.wake = p.wake || p.starved || p.short
 		p.rerank(b, m)
 	case closed:
 		p.validSum--
-		p.wake = p.wake || p.starved
+		p.wake = p.wake || p.starved || p.short
 	case victim, failing:
 		if m.valid == 0 {
 			p.wake = true
