@@ -209,13 +209,22 @@ func TestCrash(t *testing.T) {
 // crash returns the drive as a scan of its flash finds it.
 func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 	cfg := d.Config()
-	c := &flash{to: slices.Clone(d.to), pages: d.pages, latest: d.latest, now: d.now, serial: d.serial}
+	c := &flash{to: slices.Clone(d.to), pages: d.pages, latest: d.latest, now: d.now, serial: d.serial, bad: d.bad}
 	var err error
 	if c.FTL, err = ftl.New(cfg, c, random); err != nil {
 		t.Fatal(err)
 	}
 	for lpa := range c.to {
 		c.to[lpa] = ftl.NoPPA
+	}
+	// What is on retired blocks is out of date or elsewhere as well.
+	for pool := range cfg.Pools {
+		d.Blocks(pool, func(b ftl.Block, r ftl.Restored) bool {
+			if r.Use == ftl.BadBlock {
+				d.wipe(b)
+			}
+			return true
+		})
 	}
 	for ppa, p := range d.pages {
 		if p.version != 0 && (c.to[p.lpa] == ftl.NoPPA || p.version > d.pages[c.to[p.lpa]].version) {

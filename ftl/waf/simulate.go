@@ -239,7 +239,7 @@ type drive struct {
 	ftl *ftl.FTL
 	to  []int32 // physical page by logical, -1: none
 	of  []int32 // logical page by physical
-	now units.Duration
+	now ftl.Tick
 }
 
 // Lookup implements ftl.Map.
