@@ -215,7 +215,7 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels.Items[i]
 	p.left--
-	if c.lossy && (!p.sure && c.loses() || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
+	if c.lossy && (!p.sure && (c.loses() || faults && c.faulted(node, p)) || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
 		c.Counters.Lost++
 		return
 	}
