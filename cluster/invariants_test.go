@@ -12,7 +12,7 @@ import (
 )
 
 // faultRun puts and gets some chunks on a small cluster, of which things go wrong as change and lose say. All must be done all the same, one after the other
-// attempt, and every law is looked at on the way.
+// attempt, and every law is looked at meanwhile.
 func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.Config), lose func(arrival int, data bool) bool) (arrivals int, until sim.Time) {
 	t.Helper()
 	cfg := cluster.DefaultConfig()

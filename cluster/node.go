@@ -56,7 +56,7 @@ type Cluster struct {
 	fault    func(node int32, data bool) bool // of tests: whether what arrives at a node is lost
 
 	Counters Counters
-	// OnDone is told of each chunk that is done.
+	// OnDone is called with each chunk that is done.
 	OnDone sim.Probe[*Done]
 	Probes
 	// RepairedAt is when the last piece was made again that a failure has cost.
