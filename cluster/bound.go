@@ -68,12 +68,12 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets float64) {
 	get := float64(c.cfg.Reads)
 	put := 1 - get
-	written, read := put*float64(c.copies), get*float64(c.cfg.pieces())
+	written, read := float64(put*float64(c.copies)), float64(get*float64(c.cfg.pieces()))
 	switch {
 	case c.cfg.Protocol.traits().Multicasts && c.cfg.Core == CoreIdeal:
 		return put, read, read, written // one multicast
 	case c.bus.Chained():
-		return put, read + put*float64(c.copies-1), read, written
+		return put, read + float64(put*float64(c.copies-1)), read, written
 	}
 	return written, read, read, written
 }

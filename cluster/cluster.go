@@ -220,7 +220,7 @@ func (c *Config) Validate() error {
 
 // percent reports whether a share is a whole number of per cent.
 func percent(f units.Fraction) bool {
-	x := float64(f) * 100
+	x := float64(float64(f) * 100)
 	return math.Abs(x-math.Round(x)) < 1e-9
 }
 

@@ -28,7 +28,7 @@ type Counters struct {
 	Refreshes, Frames uint64
 	Storms, Deadlocks uint64 // ports that stayed paused for too long, and of them those in a circle
 	Drops             [dropReasons]uint64
-	Stranded          uint64 // queue pairs that a link failure left without a way
+	Stranded          uint64 // queue pairs that a link failure left without a path
 	Events            uint64 // handled
 }
 

@@ -1,8 +1,6 @@
 package fabric
 
 import (
-	"errors"
-	"fmt"
 	"math/bits"
 
 	"farflash/fabric/topo"
@@ -112,7 +110,7 @@ func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.Bit
 			break
 		}
 		if x.time == 0 {
-			return fmt.Errorf("rounding: in whole nanoseconds %d bytes take no time at %v, so no headroom is enough; use exact, or a fixed pfc.headroom", x.bytes, p.rate)
+			return units.Wrong("rounding", "in whole nanoseconds %d bytes take no time at %v, so no headroom is enough; use exact, or a fixed pfc.headroom", x.bytes, p.rate)
 		}
 		p.head = n.headroom(p, x)
 	case HeadroomHPCC:
@@ -189,7 +187,8 @@ func (n *Network) protected() int64 {
 
 // setPools divides each switch's buffer. It is done again when a class comes into use.
 func (n *Network) setPools() error {
-	var errs []error
+	var f units.Faults
+	named := 3 // switches, at most
 	for i := range n.nodes {
 		sw := &n.nodes[i]
 		if n.graph.Nodes[i].Kind != topo.Switch {
@@ -204,14 +203,14 @@ func (n *Network) setPools() error {
 		// A class that comes into use later takes its room from what is shared, as that is freed.
 		sw.most = max(sw.pool, sw.shared)
 		if sw.pool <= 0 && n.cfg.Pools == nil {
-			errs = append(errs, fmt.Errorf("buffer: %v is too small for %s, whose %d ports take %v for headroom and %v for reserves; use more than %v",
-				n.cfg.Buffer, n.graph.Nodes[i].Name, sw.ports, units.Bytes(head), units.Bytes(kept), units.Bytes(head+kept)))
-			if len(errs) == 3 {
+			f.Hold(false, "buffer", "%v is too small for %s, whose %d ports take %v for headroom and %v for reserves; use more than %v",
+				n.cfg.Buffer, n.graph.Nodes[i].Name, sw.ports, units.Bytes(head), units.Bytes(kept), units.Bytes(head+kept))
+			if named--; named == 0 {
 				break
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // backlog is what waits in all of a port's queues.

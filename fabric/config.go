@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"errors"
 	"fmt"
 
 	"farflash/fabric/cc"
@@ -49,10 +48,10 @@ type Config struct {
 	Watchdog Watchdog
 	// Telemetry is what switches write into packets for algorithms that ask for it.
 	Telemetry Telemetry
-	// Ways is how switches number equally short ways, among which a hash of addresses and
+	// Ways is how switches number equally short paths, among which a hash of addresses and
 	// ports chooses: by ascending number of the next switch, or descending, which is what HPCC's
 	// simulator does in effect (it orders them by memory address, and glibc maps the switches' large objects downwards).
-	Ways Ways
+	Ways PathOrder
 	// Random is where the numbers come from that decide which packets are marked: own (a stream for
 	// each port), or ns-3 (one sequence for the network, the very numbers that HPCC's simulator draws in the
 	// run that the seed counts).
@@ -233,78 +232,74 @@ func (c *Config) leastQuanta() int {
 	return int((2*(packet+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
 }
 
-// Validate reports what cannot work, each with its key.
+// Validate reports what cannot work, as errors of its fields.
 func (c *Config) Validate() error {
-	var errs []error
-	bad := func(ok bool, key, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-		}
-	}
-	bad(c.Payload >= 1 && c.Payload <= 16*units.KiB, "payload", "%v is not possible; use 1B to 16KiB", c.Payload)
-	bad(c.Header >= 1 && c.Header <= units.KiB, "header", "%v is not possible; use 1B to 1KiB", c.Header)
-	bad(c.QueuePairs.PerPeer >= 1 && c.QueuePairs.PerPeer <= 1024, "queue_pairs.per_peer", "%d is not possible; use 1 to 1024", c.QueuePairs.PerPeer)
-	bad(c.Acks.Every >= 1 && c.Acks.Every <= 1024, "acks.every", "%d is not possible; use 1 to 1024", c.Acks.Every)
+	var f units.Faults
+	f.Hold(c.Payload >= 1 && c.Payload <= 16*units.KiB, "payload", "%v is not possible; use 1B to 16KiB", c.Payload)
+	f.Hold(c.Header >= 1 && c.Header <= units.KiB, "header", "%v is not possible; use 1B to 1KiB", c.Header)
+	f.Hold(c.QueuePairs.PerPeer >= 1 && c.QueuePairs.PerPeer <= 1024, "queue_pairs.per_peer", "%d is not possible; use 1 to 1024", c.QueuePairs.PerPeer)
+	f.Hold(c.Acks.Every >= 1 && c.Acks.Every <= 1024, "acks.every", "%d is not possible; use 1 to 1024", c.Acks.Every)
 	for _, x := range []struct {
 		key  string
 		size units.Bytes
 	}{{"acks.size", c.Acks.Size}, {"cnp.size", c.CNP.Size}, {"pfc.frame", c.PFC.Frame}} {
-		bad(x.size >= 1 && x.size <= units.KiB, x.key, "%v is not possible; use 1B to 1KiB", x.size)
+		f.Hold(x.size >= 1 && x.size <= units.KiB, x.key, "%v is not possible; use 1B to 1KiB", x.size)
 	}
 	for _, x := range []struct {
 		key   string
 		class int
 	}{{"acks.class", c.Acks.Class}, {"acks.host_class", c.Acks.HostClass}} {
-		bad(x.class >= 0 && x.class < MaxClasses, x.key, "%d is not possible; use 0 to %d", x.class, MaxClasses-1)
+		f.Hold(x.class >= 0 && x.class < MaxClasses, x.key, "%d is not possible; use 0 to %d", x.class, MaxClasses-1)
 	}
-	bad(c.CNP.Interval >= 0, "cnp.interval", "%v is not possible; use 0s or more", c.CNP.Interval)
-	bad(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval", "%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
-	bad(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
-	bad(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
+	f.Hold(c.CNP.Interval >= 0, "cnp.interval", "%v is not possible; use 0s or more", c.CNP.Interval)
+	f.Hold(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval", "%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
+	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
+	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
 	if c.Recovery.Kind == SelectiveRepeat {
-		bad(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
-		bad(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
+		f.Hold(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
+		f.Hold(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
 	}
-	bad(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
+	f.Hold(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
 	p := &c.PFC
 	if p.Threshold.Dynamic {
-		bad(p.Alpha >= 1.0/65536 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8", p.Alpha)
+		f.Hold(p.Alpha >= 1.0/65536 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8", p.Alpha)
 	} else {
-		bad(p.Threshold.Size > 0, "pfc.threshold", "%v is not possible; use dynamic, or a size", p.Threshold.Size)
+		f.Hold(p.Threshold.Size > 0, "pfc.threshold", "%v is not possible; use dynamic, or a size", p.Threshold.Size)
 	}
-	bad(p.Reserve >= 0 && p.Reserve <= units.TiB, "pfc.reserve", "%v is not possible; use 0B or more", p.Reserve)
-	bad(p.ResumeOffset >= 0 && p.ResumeOffset <= units.TiB, "pfc.resume_offset", "%v is not possible; use 0B or more", p.ResumeOffset)
-	bad(p.Headroom.Size >= 0 && p.Headroom.Size <= units.TiB, "pfc.headroom", "%v is not possible; use auto, or a size", p.Headroom.Size)
-	bad(p.Quanta >= 0 && p.Quanta <= 65535, "pfc.quanta", "%d is not possible; use 0 (until resumed) to 65535", p.Quanta)
+	f.Hold(p.Reserve >= 0 && p.Reserve <= units.TiB, "pfc.reserve", "%v is not possible; use 0B or more", p.Reserve)
+	f.Hold(p.ResumeOffset >= 0 && p.ResumeOffset <= units.TiB, "pfc.resume_offset", "%v is not possible; use 0B or more", p.ResumeOffset)
+	f.Hold(p.Headroom.Size >= 0 && p.Headroom.Size <= units.TiB, "pfc.headroom", "%v is not possible; use auto, or a size", p.Headroom.Size)
+	f.Hold(p.Quanta >= 0 && p.Quanta <= 65535, "pfc.quanta", "%d is not possible; use 0 (until resumed) to 65535", p.Quanta)
 	if p.Enabled {
 		least := c.leastQuanta()
-		bad(p.Quanta <= 0 || p.Quanta >= least, "pfc.quanta", "%d is over before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), or %d to 65535", p.Quanta, least)
+		f.Hold(p.Quanta <= 0 || p.Quanta >= least, "pfc.quanta", "%d is over before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), or %d to 65535", p.Quanta, least)
 		if p.Headroom.Kind == HeadroomAuto {
-			bad(c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses || c.Acks.HostClass == c.Acks.Class, "acks.host_class", "%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
+			f.Hold(c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses || c.Acks.HostClass == c.Acks.Class, "acks.host_class", "%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
 		}
 	}
 	if c.ECN.Enabled {
 		e := &c.ECN
-		bad(e.Rate > 0, "ecn.rate", "%v is not possible; use a rate such as 25Gbps", e.Rate)
+		f.Hold(e.Rate > 0, "ecn.rate", "%v is not possible; use a rate such as 25Gbps", e.Rate)
 		marks := func(key string, kmin, kmax units.Bytes, pmax units.Fraction) {
-			bad(kmin >= 0, key+".kmin", "%v is not possible; use 0B or more", kmin)
-			bad(kmin <= kmax, key+".kmin", "%v is above kmax, %v; marking begins at kmin and is full at kmax", kmin, kmax)
-			bad(pmax >= 0 && pmax <= 1, key+".pmax", "%v is not possible; use 0%% to 100%%", pmax)
+			f.Hold(kmin >= 0, key+".kmin", "%v is not possible; use 0B or more", kmin)
+			f.Hold(kmin <= kmax, key+".kmin", "%v is above kmax, %v; marking begins at kmin and is full at kmax", kmin, kmax)
+			f.Hold(pmax >= 0 && pmax <= 1, key+".pmax", "%v is not possible; use 0%% to 100%%", pmax)
 		}
 		marks("ecn", e.Kmin, e.Kmax, e.Pmax)
 		for i, x := range e.Ports {
 			key := fmt.Sprintf("ecn.ports[%d]", i)
-			bad(x.Rate > 0, key+".rate", "%v is not possible; use a rate such as 25Gbps", x.Rate)
+			f.Hold(x.Rate > 0, key+".rate", "%v is not possible; use a rate such as 25Gbps", x.Rate)
 			marks(key, x.Kmin, x.Kmax, x.Pmax)
 		}
 	}
-	bad(len(c.Weights) <= MaxClasses, "weights", "%d classes are too many; there are %d", len(c.Weights), MaxClasses)
+	f.Hold(len(c.Weights) <= MaxClasses, "weights", "%d classes are too many; there are %d", len(c.Weights), MaxClasses)
 	for i, w := range c.Weights {
-		bad(w >= 1 && w <= 1000, fmt.Sprintf("weights[%d]", i), "%d is not possible; use 1 to 1000", w)
+		f.Hold(w >= 1 && w <= 1000, fmt.Sprintf("weights[%d]", i), "%d is not possible; use 1 to 1000", w)
 	}
-	bad(c.Watchdog.After >= 0, "watchdog.after", "%v is not possible; use a time, or 0s for never", c.Watchdog.After)
-	bad(c.Telemetry.Size >= 0 && c.Telemetry.Size <= units.KiB, "telemetry.size", "%v is not possible; use 0B to 1KiB", c.Telemetry.Size)
-	bad(c.Telemetry.AckSize >= 0 && c.Telemetry.AckSize <= units.KiB, "telemetry.ack_size", "%v is not possible; use 0B to 1KiB", c.Telemetry.AckSize)
-	bad(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more", c.Telemetry.Multiple)
-	return errors.Join(errs...)
+	f.Hold(c.Watchdog.After >= 0, "watchdog.after", "%v is not possible; use a time, or 0s for never", c.Watchdog.After)
+	f.Hold(c.Telemetry.Size >= 0 && c.Telemetry.Size <= units.KiB, "telemetry.size", "%v is not possible; use 0B to 1KiB", c.Telemetry.Size)
+	f.Hold(c.Telemetry.AckSize >= 0 && c.Telemetry.AckSize <= units.KiB, "telemetry.ack_size", "%v is not possible; use 0B to 1KiB", c.Telemetry.AckSize)
+	f.Hold(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more", c.Telemetry.Multiple)
+	f.Within("congestion_control", c.CongestionControl.Validate())
+	return f.Err()
 }

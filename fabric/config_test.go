@@ -81,8 +81,8 @@ func TestNewRefuses(t *testing.T) {
 		{"has no rate", func(c *Config, g *topo.Graph) { g.Links[0].Rate = -units.Gbps }},
 		{"has a negative delay", func(c *Config, g *topo.Graph) { g.Links[0].Delay = -1 }},
 		{"the link from h0 to s0 has a delay of 2s; use at most 1s", func(c *Config, g *topo.Graph) { g.Links[0].Delay = 2 * units.Second }},
-		{"congestion_control: algorithm: algorithm(77) is not possible", func(c *Config, g *topo.Graph) { c.CongestionControl.Algorithm = cc.Scheme(77) }},
-		{"congestion_control: min_rate: 0bps", func(c *Config, g *topo.Graph) { c.CongestionControl.MinRate = 0 }},
+		{"congestion_control.algorithm: (77) is not possible", func(c *Config, g *topo.Graph) { c.CongestionControl.Algorithm = cc.Scheme(77) }},
+		{"congestion_control.min_rate: 0bps", func(c *Config, g *topo.Graph) { c.CongestionControl.MinRate = 0 }},
 		{"buffer: 10KB is too small for s0, whose 3 ports take", func(c *Config, g *topo.Graph) { c.Buffer = 10 * units.KB }},
 		{"buffer: 16MiB is too small for s0", func(c *Config, g *topo.Graph) {
 			c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 6 * units.MiB}
@@ -169,7 +169,7 @@ func TestCallsRefused(t *testing.T) {
 func TestHazard(t *testing.T) {
 	r := newRig(t, plain(), circleOf(t, 3), 1)
 	if got := r.net.Hazard(); got != "" {
-		t.Errorf("a ring of three has no way of three links, but: %s", got)
+		t.Errorf("a ring of three has no path of three links, but: %s", got)
 	}
 	r = newRig(t, plain(), circleOf(t, 5), 1)
 	if got := r.net.Hazard(); strings.Count(got, ">") != 5 {

@@ -3,7 +3,7 @@
 //
 // The main types are Config, which describes NICs and switches in plain values, and
 // Network, which runs on a sim.Engine. A host opens queue pairs (Open) and posts
-// messages on them (Post); the network tells its Sink when a message has
+// messages on them (Post); the network calls its Sink when a message has
 // arrived and when it is acknowledged.
 //
 // A packet goes this way: the NIC (nic.go) takes it from a queue pair whose rate,
@@ -13,7 +13,7 @@
 // (sender.go) retransmits and lets package cc set the rate.
 //
 // Speed decides the layout. Packets are values in rings. A link has one pending event
-// however much is on it, a port one only while something waits. A queue pair's way is looked up
+// however much is on it, a port one only while something waits. A queue pair's path is looked up
 // once, when it is opened, and not at each switch. Rates are computed when they are asked for.
 //
 // It follows IEEE 802.1Qbb (PFC), RFC 3168 (ECN) and the InfiniBand specification's
@@ -26,9 +26,6 @@
 package fabric
 
 import (
-	"errors"
-	"fmt"
-
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
 	"farflash/rng"
@@ -65,7 +62,7 @@ const (
 	superseded                    // nothing in the network refers to it
 )
 
-// Sink is told what becomes of messages, in the network's time. It may post.
+// Sink is called with what becomes of messages, in the network's time. It may post.
 type Sink interface {
 	// Delivered: all of the message has arrived at its destination.
 	Delivered(m int32)
@@ -110,8 +107,8 @@ type Network struct {
 	notes    notes
 	ends     []sim.Time // of each lane's pause, unless it is refreshed
 	since    []sim.Time // of each lane's pause
-	deaf     []sim.Time // until when each lane ignores pauses
-	told     []sim.Time // since when the lane was paused that the watchdog has told of last
+	ignores  []sim.Time // until when each lane ignores pauses
+	reported []sim.Time // since when the lane was paused that the watchdog has reported last
 	looks    []sim.Time // when each lane that pauses is to refresh that
 	lossless uint8      // classes that PFC protects
 	used     uint8      // classes that queue pairs or ACKs use
@@ -125,17 +122,18 @@ type Network struct {
 	out      []crossings // to each part; nil is the whole
 	at       sim.Time    // of the parts' figures, in the whole
 	dog      watchdog
+	fault    func(in int32, x *packet) bool // see invariants.go
 
 	Counters Counters
-	// OnSend is told of each packet that is put on a wire.
+	// OnSend is called for each packet that is put on a wire.
 	OnSend sim.Probe[Sending]
-	// OnPause is told of each pause and its end, as it takes effect at the paused port.
+	// OnPause is called for each pause and its end, as it takes effect at the paused port.
 	OnPause sim.Probe[Pause]
-	// OnDrop is told of each packet that is lost.
+	// OnDrop is called for each packet that is lost.
 	OnDrop sim.Probe[Drop]
-	// OnStuck is told of each port that stays paused for too long.
+	// OnStuck is called for each port that stays paused for too long.
 	OnStuck sim.Probe[Stuck]
-	// OnRate is told of each change of a queue pair's rate.
+	// OnRate is called for each change of a queue pair's rate.
 	OnRate sim.Probe[RateChange]
 }
 
@@ -183,7 +181,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	}
 	alg, err := cc.New(cfg.CongestionControl, seed)
 	if err != nil {
-		return nil, fmt.Errorf("congestion_control: %w", err)
+		return nil, units.Within("congestion_control", err)
 	}
 	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
 		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
@@ -223,19 +221,19 @@ func (n *Network) use(class uint8) bool {
 
 // check refuses what the configuration and the graph cannot do together.
 func (n *Network) check() error {
-	var errs []error
+	var f units.Faults
 	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses {
-		errs = append(errs, fmt.Errorf("acks.class: %d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k))
-	} else if 1+k > MaxClasses {
-		errs = append(errs, fmt.Errorf("the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1))
+		f.Hold(false, "acks.class", "%d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k)
+	} else {
+		f.Hold(1+k <= MaxClasses, "", "the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1)
 	}
 	for i := range n.graph.Links {
 		if l := &n.graph.Links[i]; l.Delay > maxDelay {
-			errs = append(errs, fmt.Errorf("the link from %s to %s has a delay of %v; use at most %v", n.nodeName(l.A), n.nodeName(l.B), l.Delay, maxDelay))
+			f.Hold(false, "", "the link from %s to %s has a delay of %v; use at most %v", n.nodeName(l.A), n.nodeName(l.B), l.Delay, maxDelay)
 			break
 		}
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // maxDelay of a link: three times around the world.
@@ -272,5 +270,8 @@ func (n *Network) Handle(e sim.Event) {
 		n.linkFails(int32(e.Arg))
 	case linkUp:
 		n.linkMends(int32(e.Arg))
+	}
+	if checkEvery > 0 && n.Counters.Events%max(checkEvery, 1) == 0 {
+		n.hold()
 	}
 }

@@ -15,6 +15,9 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 	case at < n.eng.Now():
 		return fmt.Errorf("a link cannot fail at %v; it is %v already", at, n.eng.Now())
 	}
+	if n.failures == nil {
+		n.failures = make([]int, len(n.graph.Links))
+	}
 	from := n.ports[n.PortOf(link, true)].inPort
 	n.eng.Schedule(from, n.target, at, linkDown, uint32(link))
 	if until > at {
@@ -24,10 +27,10 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 }
 
 // linkFails loses what is on the link and waits for it, and has queue pairs look for other
-// ways.
+// paths.
 func (n *Network) linkFails(link int32) {
 	if n.failed == nil {
-		n.failed, n.failures = make([]bool, len(n.graph.Links)), make([]int, len(n.graph.Links))
+		n.failed = make([]bool, len(n.graph.Links))
 	}
 	n.failures[link]++
 	if n.failures[link] > 1 {
@@ -116,7 +119,7 @@ func (n *Network) beginPaused(pi int32, p *port) {
 	}
 }
 
-// reroute finds the ways of queue pairs anew.
+// reroute finds the paths of queue pairs anew.
 func (n *Network) reroute() {
 	n.routes = n.graph.Route(n.failed)
 	for q := range n.senders {
@@ -125,7 +128,7 @@ func (n *Network) reroute() {
 			continue
 		}
 		was := s.port
-		if err := n.findWays(QP(q)); err != nil {
+		if err := n.findPaths(QP(q)); err != nil {
 			n.Counters.Stranded++
 			continue
 		}
@@ -141,7 +144,7 @@ func (n *Network) move(q int32, s *sender, was int32) {
 	k := &n.nics[p.nic]
 	switch s.standing {
 	case pacing:
-		n.unpace(k, int(s.place))
+		k.paced.Remove(int(s.place))
 	case ready:
 		n.unready(p, k, s)
 	}

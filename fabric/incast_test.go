@@ -16,7 +16,7 @@ func wireTime(size units.Bytes, rate units.BitRate) sim.Time {
 
 // TestIncastLastFCT is the closed form of PFC alone: N senders of k packets each fill the receiver's
 // link without a gap from when the first packet is in the switch, so the last ACK comes after
-// s + d + N*k*s + d and its own way back, 2*(a + d).
+// s + d + N*k*s + d and its own path back, 2*(a + d).
 func TestIncastLastFCT(t *testing.T) {
 	for _, rate := range []units.BitRate{10 * units.Gbps, 25 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps, 400 * units.Gbps} {
 		for _, senders := range []int{1, 2, 5, 16} {
@@ -124,7 +124,7 @@ func TestIdeal(t *testing.T) {
 	}
 }
 
-// TestPacketHops counts on a longer way: each packet and its ACK pass each link once.
+// TestPacketHops counts on a longer path: each packet and its ACK pass each link once.
 func TestPacketHops(t *testing.T) {
 	g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 10*units.Gbps, 10*units.Gbps, units.Microsecond)
 	r := newRig(t, plain(), g, 1)

@@ -195,7 +195,7 @@ func lossless(t *rapid.T) {
 	c := drawConfig(t, channels)
 	classes := rapid.SliceOfNDistinct(rapid.Uint8Range(1, uint8(MaxClasses-channels)), 1, 3, rapid.ID[uint8]).Draw(t, "classes")
 	// A timeout that is shorter than the round trip sends everything again for ever, and a
-	// threshold of nothing fills the way back with frames.
+	// threshold of nothing fills the path back with frames.
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 100 * units.Millisecond}, 100*units.Millisecond
 	c.Buffer = leastBuffer(t, c, g, classes)
 	if _, err := New(c, g, sim.New(), nil, 1, "fabric"); len(classes) == 1 && c.Acks.Class == 0 && err == nil {

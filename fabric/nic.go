@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
+	"farflash/internal/heap"
 	"farflash/sim"
 )
 
@@ -12,7 +13,7 @@ type nic struct {
 	turns  [MaxClasses]turns
 	qps    []int32 // by number
 	oldest uint32  // number before which all are finished
-	paced  []paced // a binary heap
+	paced  heap.Heap[paced, *paced]
 	wakeAt sim.Time
 	port   int32
 	spare  []int32 // indexes of queue pairs of this host that are done, if it is its first port
@@ -24,7 +25,8 @@ type paced struct {
 	qp int32
 }
 
-func (a paced) before(b paced) bool { return a.at < b.at || a.at == b.at && a.qp < b.qp }
+// Before is the order of times, then of queue pairs.
+func (a *paced) Before(b *paced) bool { return a.at < b.at || a.at == b.at && a.qp < b.qp }
 
 // standing is where a queue pair is in its NIC.
 type standing uint8
@@ -48,10 +50,8 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		answers.out -= int64(x.size)
 		n.transmit(pi, p, x)
 	} else {
-		for len(k.paced) > 0 && k.paced[0].at <= now {
-			q := k.paced[0].qp
-			n.unpace(k, 0)
-			n.stand(p, k, &n.senders[q])
+		for k.paced.Len() > 0 && k.paced.First().at <= now {
+			n.stand(p, k, &n.senders[k.paced.Pop().qp])
 		}
 		for {
 			open := p.ready &^ p.paused
@@ -77,7 +77,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		}
 	}
 	switch {
-	case p.frames.n > 0 || p.ready&^p.paused != 0 || len(k.paced) > 0 && k.paced[0].at <= p.free,
+	case p.frames.n > 0 || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
 		n.lane(pi, 0).waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
 		n.later(pi, p)
 	default:
@@ -87,10 +87,10 @@ func (n *Network) serveNIC(pi int32, p *port) {
 
 // wakeLater has the port served when the first paced queue pair may send.
 func (n *Network) wakeLater(p *port, k *nic) {
-	if len(k.paced) == 0 || k.wakeAt >= n.eng.Now() && k.wakeAt <= k.paced[0].at {
+	if k.paced.Len() == 0 || k.wakeAt >= n.eng.Now() && k.wakeAt <= k.paced.First().at {
 		return
 	}
-	k.wakeAt = k.paced[0].at
+	k.wakeAt = k.paced.First().at
 	n.eng.Schedule(p.inPort, n.target, k.wakeAt, wake, uint32(p.nic))
 }
 
@@ -181,7 +181,7 @@ func (n *Network) place(p *port, k *nic, q int32, s *sender) {
 		n.stand(p, k, s)
 	default:
 		s.standing = pacing
-		n.pace(k, q, s.avail)
+		k.paced.Push(paced{s.avail, q})
 	}
 }
 
@@ -194,61 +194,6 @@ func (n *Network) offer(q int32, s *sender) {
 	}
 }
 
-// pace adds to the heap.
-func (n *Network) pace(k *nic, q int32, at sim.Time) {
-	k.paced = append(k.paced, paced{at, q})
-	n.up(k, len(k.paced)-1)
-}
-
-// unpace removes element i of the heap.
-func (n *Network) unpace(k *nic, i int) {
-	last := len(k.paced) - 1
-	x := k.paced[last]
-	k.paced = k.paced[:last]
-	if i < last {
-		k.paced[i] = x
-		n.senders[x.qp].place = int32(i)
-		n.down(k, n.up(k, i))
-	}
-}
-
-func (n *Network) up(k *nic, i int) int {
-	x := k.paced[i]
-	for i > 0 {
-		up := (i - 1) / 2
-		if !x.before(k.paced[up]) {
-			break
-		}
-		k.paced[i] = k.paced[up]
-		n.senders[k.paced[i].qp].place = int32(i)
-		i = up
-	}
-	k.paced[i] = x
-	n.senders[x.qp].place = int32(i)
-	return i
-}
-
-func (n *Network) down(k *nic, i int) {
-	x := k.paced[i]
-	for {
-		c := 2*i + 1
-		if c >= len(k.paced) {
-			break
-		}
-		if c+1 < len(k.paced) && k.paced[c+1].before(k.paced[c]) {
-			c++
-		}
-		if !k.paced[c].before(x) {
-			break
-		}
-		k.paced[i] = k.paced[c]
-		n.senders[k.paced[i].qp].place = int32(i)
-		i = c
-	}
-	k.paced[i] = x
-	n.senders[x.qp].place = int32(i)
-}
-
 // repace moves a queue pair's next packet to another time.
 func (n *Network) repace(q int32, s *sender, at sim.Time) {
 	s.avail = at
@@ -258,9 +203,9 @@ func (n *Network) repace(q int32, s *sender, at sim.Time) {
 	p := &n.ports[s.port]
 	k := &n.nics[p.nic]
 	i := int(s.place)
-	k.paced[i].at = at
-	n.down(k, n.up(k, i))
-	if k.paced[0].qp == q {
+	k.paced.At(i).at = at
+	k.paced.Fix(i)
+	if k.paced.First().qp == q {
 		switch {
 		case p.waits:
 		case at <= max(p.free, n.eng.Now()):

@@ -12,7 +12,7 @@ import (
 )
 
 // maxMessage keeps a message's packet numbers apart from those before it, maxQueuePairs the
-// numbers of queue pairs within what indexes their ways.
+// numbers of queue pairs within what indexes their paths.
 const (
 	maxMessage    = 1 << 40
 	maxQueuePairs = 1 << slotBits
@@ -59,7 +59,7 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
-	if err := n.findWays(q); err != nil {
+	if err := n.findPaths(q); err != nil {
 		s.expire, s.adjust, s.port = was.expire, was.adjust, was.port
 		n.vacate(int32(q))
 		return 0, err
@@ -242,7 +242,7 @@ func (n *Network) begin(m int32) error {
 	return nil
 }
 
-// Forget says that a message's owner, who has been told that it was acknowledged, will not ask for it again. Its
+// Forget says that a message's owner, who knows that it was acknowledged, will not ask for it again. Its
 // index is used for another one some time later. Where nobody forgets, messages are kept for ever.
 func (n *Network) Forget(m int32) { n.note(m, forgotten) }
 
@@ -306,15 +306,15 @@ func (n *Network) Ideal(m int32) sim.Time {
 	return end + back
 }
 
-// along calls f for each port that a way sends through, from a host's port on.
-func (n *Network) along(pi int32, way int, f func(*port)) {
+// along calls f for each port that a path sends through, from a host's port on.
+func (n *Network) along(pi int32, path int, f func(*port)) {
 	for hop := 0; ; hop++ {
 		p := &n.ports[pi]
 		f(p)
 		if n.ports[p.peer].host {
 			return
 		}
-		pi = n.paths[way*n.hopLimit+hop] & stepPort
+		pi = n.paths[path*n.hopLimit+hop] & stepPort
 	}
 }
 

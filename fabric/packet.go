@@ -38,7 +38,7 @@ type packet struct {
 }
 
 // slotBits hold a queue pair's index. Indexes are used again in life per-message, and what
-// is late of an earlier one is told by the bits above.
+// is late of an earlier one is known by the bits above.
 const (
 	slotBits = 24
 	slotMask = 1<<slotBits - 1

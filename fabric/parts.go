@@ -136,7 +136,7 @@ func (p *Parts) Engine(i int) *sim.Engine { return p.list[i].eng }
 // Begin posts a planned flow, by its index, in its sender's part and at that part's time.
 func (p *Parts) Begin(i int, flow int32) error { return p.list[i].begin(flow) }
 
-// OnPause has the pauses of a part's ports told.
+// OnPause has f called for the pauses of a part's ports.
 func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.list[i].OnPause = f }
 
 // Ahead is how long a window may be.

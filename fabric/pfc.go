@@ -15,7 +15,7 @@ type Pause struct {
 	Resume bool
 }
 
-// pause tells the other end of a port to stop sending a class.
+// pause asks the other end of a port to stop sending a class.
 func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
 	l.off = true
 	n.Counters.Pauses++
@@ -23,7 +23,7 @@ func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
 	n.keepPaused(pi, p, class)
 }
 
-// resume tells it to go on.
+// resume asks it to go on.
 func (n *Network) resume(pi int32, p *port, l *lane, class uint8) {
 	l.off = false
 	n.Counters.Resumes++
@@ -103,7 +103,7 @@ func (n *Network) paused(pi int32, p *port, x packet) {
 	}
 	now := n.eng.Now()
 	i := pi*MaxClasses + int32(x.class)
-	if now < n.deaf[i] {
+	if now < n.ignores[i] {
 		return
 	}
 	if n.lasts(p) > 0 {

@@ -59,7 +59,7 @@ type lane struct {
 	in      int64  // bytes that came in, in the reserve and the shared part
 	head    int64  // bytes that came in, in the headroom
 	most    uint32 // greatest out
-	off     bool   // the other end has been told to pause
+	off     bool   // the other end has been asked to pause
 }
 
 // node is a host or a switch.
@@ -123,7 +123,10 @@ func (n *Network) build() error {
 		p.random, p.corrupts = rng.NewStream(n.seed, name), rng.NewStream(n.seed, name+"/loss")
 		if p.host {
 			p.nic = int32(len(n.nics))
-			n.nics = append(n.nics, nic{port: int32(i), wakeAt: -1})
+			k := nic{port: int32(i), wakeAt: -1}
+			// Parts of a network share its senders, so it makes no difference whose they are here.
+			k.paced.Placed = func(x *paced, at int) { n.senders[x.qp].place = int32(at) }
+			n.nics = append(n.nics, k)
 		}
 		if n.wants.PINT && !p.host {
 			p.meter = &cc.Meter{}
@@ -137,8 +140,8 @@ func (n *Network) build() error {
 		n.lossless = ^uint8(1)
 		n.ends = make([]sim.Time, len(n.lanes))
 		n.since = make([]sim.Time, len(n.lanes))
-		n.told = make([]sim.Time, len(n.lanes))
-		n.deaf = make([]sim.Time, len(n.lanes))
+		n.reported = make([]sim.Time, len(n.lanes))
+		n.ignores = make([]sim.Time, len(n.lanes))
 		n.looks = make([]sim.Time, len(n.lanes))
 	}
 	return n.setPools()
@@ -203,7 +206,7 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 	p.packets++
 	p.bytes += uint64(x.size)
 	if n.OnSend != nil {
-		n.tell(pi, p, &x)
+		n.reportSend(pi, p, &x)
 	}
 	at := p.free + p.delay
 	if p.cross {
@@ -261,6 +264,10 @@ func (n *Network) arrived(pi int32) {
 	if p.lossy && p.corrupts.Float64() < p.loss && (x.kind < pauseFrame || n.cfg.PFC.Quanta > 0) {
 		// A frame that lasts until it is taken back gets through: without quanta nothing would ever end
 		// the pause whose resume frame is lost.
+		n.drop(in, q, &x, DropCorrupted)
+		return
+	}
+	if faults && n.loses(in, &x) {
 		n.drop(in, q, &x, DropCorrupted)
 		return
 	}

@@ -90,7 +90,7 @@ func (n *Network) accept(p *port, x packet) {
 			return
 		}
 		n.acknowledge(r, &x, ackPacket)
-		n.tellDelivered(r, before, ended)
+		n.reportDelivered(r, before, ended)
 	case before(r.expected, x.psn):
 		if r.arrived != nil {
 			n.outOfOrder(p, r, &x)
@@ -196,9 +196,9 @@ func (n *Network) deliver(r *receiver) int {
 	}
 }
 
-// tellDelivered tells the sink of so many messages of a queue pair behind the given one, last as
-// tellAcked does.
-func (n *Network) tellDelivered(r *receiver, m int32, count int) {
+// reportDelivered calls the sink of so many messages of a queue pair behind the given one, last as
+// reportAcked does.
+func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 	if n.sink == nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // repaired runs two messages of one queue pair over a star and loses one packet on the
-// way from its host: the one of a kind and number.
+// path from its host: the one of a kind and number.
 func repaired(t *testing.T, kind kind, k int, recovery RecoveryKind) *rig {
 	t.Helper()
 	c := plain()
@@ -127,7 +127,7 @@ func TestWithheldAck(t *testing.T) {
 	}
 }
 
-// TestSinkPostsAndOpens: a sink may post and open queue pairs when it is told of a message.
+// TestSinkPostsAndOpens: a sink may post and open queue pairs when it is called for a message.
 func TestSinkPostsAndOpens(t *testing.T) {
 	for _, life := range []Life{Persistent, PerMessage} {
 		c := DefaultConfig()

@@ -184,8 +184,8 @@ func (r *rig) leftOver() error {
 		}
 	}
 	for i := range n.nics {
-		if len(n.nics[i].paced) > 0 {
-			return fmt.Errorf("NIC %d has %d paced queue pairs", i, len(n.nics[i].paced))
+		if n.nics[i].paced.Len() > 0 {
+			return fmt.Errorf("NIC %d has %d paced queue pairs", i, n.nics[i].paced.Len())
 		}
 	}
 	return nil

@@ -7,13 +7,13 @@ import (
 
 // The addresses that switches hash: a host's IPv4 address is 11.0.0.1 and its node's number,
 // its queue pairs to another host come from ports 10000 on. That is how HPCC's simulator numbers
-// them, so that the choice of ways can be compared.
+// them, so that the choice of paths can be compared.
 const (
 	firstPort   = 10000
 	servicePort = 100
 )
 
-// flowKey is what a switch chooses a way by.
+// flowKey is what a switch chooses a path by.
 type flowKey struct {
 	src, dst uint32
 	from, to uint16
@@ -47,30 +47,30 @@ func (f flowKey) hash(seed uint32) uint32 {
 // back is the key of what goes the other way.
 func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
 
-// findWays chooses a queue pair's way there and back, as each switch would by its hash.
-func (n *Network) findWays(q QP) error {
+// findPaths chooses a queue pair's path there and back, as each switch would by its hash.
+func (n *Network) findPaths(q QP) error {
 	s, r := &n.senders[q], &n.receive[q]
 	k := n.keys[q]
-	there, err := n.way(int(q)*2, s.src, s.dst, k, s.class)
+	there, err := n.path(int(q)*2, s.src, s.dst, k, s.class)
 	if err != nil {
 		return err
 	}
-	back, err := n.way(int(q)*2+1, s.dst, s.src, k.back(), uint8(n.cfg.Acks.Class))
+	back, err := n.path(int(q)*2+1, s.dst, s.src, k.back(), uint8(n.cfg.Acks.Class))
 	if err != nil {
 		return err
 	}
-	// Only now: a queue pair that has no way keeps the ports that it had.
+	// Only now: a queue pair that has no path keeps the ports that it had.
 	s.port, r.port = there, back
 	return nil
 }
 
-// way writes one direction's steps and returns the port that it begins with.
-func (n *Network) way(i int, from, to int32, k flowKey, class uint8) (int32, error) {
+// path writes one direction's steps and returns the port that it begins with.
+func (n *Network) path(i int, from, to int32, k flowKey, class uint8) (int32, error) {
 	first, hops := int32(-1), 0
 	for hop, at := -1, from; at != to; hop++ {
 		step, ok := n.step(at, to, k, class)
 		if !ok {
-			return 0, fmt.Errorf("%s cannot reach %s: there is no way", n.graph.Nodes[from].Name, n.graph.Nodes[to].Name)
+			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[from].Name, n.graph.Nodes[to].Name)
 		}
 		if hop < 0 {
 			first = step & stepPort
@@ -84,7 +84,7 @@ func (n *Network) way(i int, from, to int32, k flowKey, class uint8) (int32, err
 		at = n.ports[n.ports[step&stepPort].peer].node
 	}
 	// What is behind the end is a host's port, so that no switch to which a failed link has led
-	// a packet takes it for its way.
+	// a packet takes it for its path.
 	for hop := hops; hop < n.hopLimit; hop++ {
 		n.paths[i*n.hopLimit+hop] = n.nics[0].port
 	}
@@ -109,7 +109,7 @@ func (n *Network) step(at, to int32, k flowKey, class uint8) (int32, bool) {
 	return n.nodes[at].first + int32(h.Port) | (int32(class)+int32(h.Channel))<<stepBits, true
 }
 
-// widen makes room for longer ways.
+// widen makes room for longer paths.
 func (n *Network) widen() {
 	was, limit := n.paths, n.hopLimit
 	n.hopLimit = max(6, 2*limit)

@@ -115,7 +115,7 @@ func (n *Network) answered(x packet) {
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 		n.close(q, s, c, done)
 		n.notes.give(x.note)
-		n.tellAcked(done, ended)
+		n.reportAcked(done, ended)
 		return
 	}
 	mark := x.flags&ceMark != 0
@@ -134,12 +134,12 @@ func (n *Network) answered(x packet) {
 	if s.standing == blocked || s.standing == idle && s.hasMore() {
 		n.offer(q, s)
 	}
-	n.tellAcked(done, ended)
+	n.reportAcked(done, ended)
 }
 
-// tellAcked tells the sink of so many messages of a queue pair from m on. It comes last: the
+// reportAcked calls the sink of so many messages of a queue pair from m on. It comes last: the
 // sink may post, and open queue pairs, which moves all of them in memory.
-func (n *Network) tellAcked(m int32, count int) {
+func (n *Network) reportAcked(m int32, count int) {
 	if n.sink == nil {
 		return
 	}
@@ -305,7 +305,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	case ready: // what was to be sent again has been acknowledged meanwhile
 		n.unready(&n.ports[s.port], k, s)
 	case pacing:
-		n.unpace(k, int(s.place))
+		k.paced.Remove(int(s.place))
 	}
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)

@@ -35,9 +35,9 @@ type Sending struct {
 	Class   uint8
 }
 
-// tell tells of a packet. It looks at the sender's side of the queue pair, which belongs to another goroutine where the network
+// reportSend reports a packet to OnSend. It looks at the sender's side of the queue pair, which belongs to another goroutine where the network
 // runs in parts, so who listens runs it in one piece.
-func (n *Network) tell(pi int32, p *port, x *packet) {
+func (n *Network) reportSend(pi int32, p *port, x *packet) {
 	s := Sending{Begin: n.eng.Now(), End: p.free, Port: pi, QP: -1, Message: -1, Size: units.Bytes(x.size), Class: x.class}
 	switch x.kind {
 	case dataPacket:

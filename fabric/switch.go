@@ -5,7 +5,7 @@ import (
 	"farflash/units"
 )
 
-// A way is a queue pair's path as a list of steps: a switch's port in the low bits, the
+// A queue pair's path is a list of steps: a switch's port in the low bits, the
 // packets' class on the link behind it above.
 const (
 	stepBits = 26
@@ -14,11 +14,11 @@ const (
 
 // forward takes a packet that has come in through a switch's port.
 func (n *Network) forward(in int32, q *port, x packet) {
-	way := int(x.qp&slotMask) * 2
+	path := int(x.qp&slotMask) * 2
 	if x.flags&answers != 0 {
-		way++
+		path++
 	}
-	step := n.paths[way*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
+	step := n.paths[path*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
 	if n.failed != nil && n.ports[step&stepPort].node != q.node {
 		// It was on its way when a link failed.
 		if other, ok := n.stray(q.node, &x); ok {

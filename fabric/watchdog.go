@@ -54,10 +54,10 @@ func (n *Network) looked() {
 			}
 			any = true
 			at := int32(i)*MaxClasses + int32(c)
-			if !n.stays(at) || n.told[at] == n.since[at]+1 {
+			if !n.stays(at) || n.reported[at] == n.since[at]+1 {
 				continue
 			}
-			n.told[at] = n.since[at] + 1 // 0 is never
+			n.reported[at] = n.since[at] + 1 // 0 is never
 			found = append(found, Stuck{At: now, Port: int32(i), Class: c, Since: n.since[at], Cycle: n.circle(at)})
 		}
 	}
@@ -72,7 +72,7 @@ func (n *Network) looked() {
 			n.Counters.Deadlocks++
 		}
 		if p := &n.ports[s.Port]; n.cfg.Watchdog.Action == WatchdogIgnore && p.paused>>s.Class&1 != 0 {
-			n.deaf[int(s.Port)*MaxClasses+int(s.Class)] = now + n.cfg.Watchdog.After
+			n.ignores[int(s.Port)*MaxClasses+int(s.Class)] = now + n.cfg.Watchdog.After
 			n.unpause(s.Port, p, s.Class)
 		}
 		n.OnStuck.Fire(s)
@@ -160,7 +160,7 @@ func (n *Network) CycleName(ports []int32) string {
 }
 
 // Hazard names a circle of links, each with its channel, in which pauses can lock up; it is empty
-// if there is none, or no PFC. All ways between all hosts are considered.
+// if there is none, or no PFC. All paths between all hosts are considered.
 func (n *Network) Hazard() string {
 	if !n.cfg.PFC.Enabled {
 		return ""

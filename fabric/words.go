@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"farflash/internal/spelling"
 	"farflash/units"
 )
 
@@ -17,13 +16,16 @@ const (
 	PerMessage
 )
 
-var lifeNames = []string{"persistent", "per-message"}
+var lifeNames = units.Names[Life]{"persistent", "per-message"}
+
+// String is its name in scenarios.
+func (l Life) String() string { return lifeNames.Name(l) }
 
 // MarshalText writes the name.
-func (x Life) MarshalText() ([]byte, error) { return []byte(lifeNames[x]), nil }
+func (l Life) MarshalText() ([]byte, error) { return lifeNames.Marshal(l) }
 
 // UnmarshalText reads a name.
-func (x *Life) UnmarshalText(text []byte) error { return spelling.OneOf(text, lifeNames, x) }
+func (l *Life) UnmarshalText(text []byte) error { return lifeNames.Unmarshal(text, l) }
 
 // RecoveryKind is how lost packets are sent again.
 type RecoveryKind uint8
@@ -34,15 +36,16 @@ const (
 	SelectiveRepeat
 )
 
-var recoveryNames = []string{"go-back-n", "selective-repeat"}
+var recoveryNames = units.Names[RecoveryKind]{"go-back-n", "selective-repeat"}
+
+// String is its name in scenarios.
+func (k RecoveryKind) String() string { return recoveryNames.Name(k) }
 
 // MarshalText writes the name.
-func (x RecoveryKind) MarshalText() ([]byte, error) { return []byte(recoveryNames[x]), nil }
+func (k RecoveryKind) MarshalText() ([]byte, error) { return recoveryNames.Marshal(k) }
 
 // UnmarshalText reads a name.
-func (x *RecoveryKind) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, recoveryNames, x)
-}
+func (k *RecoveryKind) UnmarshalText(text []byte) error { return recoveryNames.Unmarshal(text, k) }
 
 // Scheduler orders the classes of a port.
 type Scheduler uint8
@@ -53,30 +56,36 @@ const (
 	Strict
 )
 
-var schedulerNames = []string{"dwrr", "strict"}
+var schedulerNames = units.Names[Scheduler]{"dwrr", "strict"}
+
+// String is its name in scenarios.
+func (s Scheduler) String() string { return schedulerNames.Name(s) }
 
 // MarshalText writes the name.
-func (x Scheduler) MarshalText() ([]byte, error) { return []byte(schedulerNames[x]), nil }
+func (s Scheduler) MarshalText() ([]byte, error) { return schedulerNames.Marshal(s) }
 
 // UnmarshalText reads a name.
-func (x *Scheduler) UnmarshalText(text []byte) error { return spelling.OneOf(text, schedulerNames, x) }
+func (s *Scheduler) UnmarshalText(text []byte) error { return schedulerNames.Unmarshal(text, s) }
 
-// Ways is the order of equally short ways.
-type Ways uint8
+// PathOrder is the order of equally short paths.
+type PathOrder uint8
 
 // The orders.
 const (
-	Ascending Ways = iota
+	Ascending PathOrder = iota
 	Descending
 )
 
-var wayNames = []string{"ascending", "descending"}
+var pathNames = units.Names[PathOrder]{"ascending", "descending"}
+
+// String is its name in scenarios.
+func (o PathOrder) String() string { return pathNames.Name(o) }
 
 // MarshalText writes the name.
-func (x Ways) MarshalText() ([]byte, error) { return []byte(wayNames[x]), nil }
+func (o PathOrder) MarshalText() ([]byte, error) { return pathNames.Marshal(o) }
 
 // UnmarshalText reads a name.
-func (x *Ways) UnmarshalText(text []byte) error { return spelling.OneOf(text, wayNames, x) }
+func (o *PathOrder) UnmarshalText(text []byte) error { return pathNames.Unmarshal(text, o) }
 
 // Random is where random numbers come from.
 type Random uint8
@@ -87,13 +96,16 @@ const (
 	NS3Random
 )
 
-var randomNames = []string{"own", "ns-3"}
+var randomNames = units.Names[Random]{"own", "ns-3"}
+
+// String is its name in scenarios.
+func (r Random) String() string { return randomNames.Name(r) }
 
 // MarshalText writes the name.
-func (x Random) MarshalText() ([]byte, error) { return []byte(randomNames[x]), nil }
+func (r Random) MarshalText() ([]byte, error) { return randomNames.Marshal(r) }
 
 // UnmarshalText reads a name.
-func (x *Random) UnmarshalText(text []byte) error { return spelling.OneOf(text, randomNames, x) }
+func (r *Random) UnmarshalText(text []byte) error { return randomNames.Unmarshal(text, r) }
 
 // Rounding of times on the wire.
 type Rounding uint8
@@ -104,13 +116,16 @@ const (
 	WholeNanoseconds
 )
 
-var roundingNames = []string{"exact", "whole-nanoseconds"}
+var roundingNames = units.Names[Rounding]{"exact", "whole-nanoseconds"}
+
+// String is its name in scenarios.
+func (r Rounding) String() string { return roundingNames.Name(r) }
 
 // MarshalText writes the name.
-func (x Rounding) MarshalText() ([]byte, error) { return []byte(roundingNames[x]), nil }
+func (r Rounding) MarshalText() ([]byte, error) { return roundingNames.Marshal(r) }
 
 // UnmarshalText reads a name.
-func (x *Rounding) UnmarshalText(text []byte) error { return spelling.OneOf(text, roundingNames, x) }
+func (r *Rounding) UnmarshalText(text []byte) error { return roundingNames.Unmarshal(text, r) }
 
 // WatchdogAction is what is done about a port that stays paused.
 type WatchdogAction uint8
@@ -121,15 +136,16 @@ const (
 	WatchdogIgnore
 )
 
-var watchdogNames = []string{"report", "ignore"}
+var watchdogNames = units.Names[WatchdogAction]{"report", "ignore"}
+
+// String is its name in scenarios.
+func (a WatchdogAction) String() string { return watchdogNames.Name(a) }
 
 // MarshalText writes the name.
-func (x WatchdogAction) MarshalText() ([]byte, error) { return []byte(watchdogNames[x]), nil }
+func (a WatchdogAction) MarshalText() ([]byte, error) { return watchdogNames.Marshal(a) }
 
 // UnmarshalText reads a name.
-func (x *WatchdogAction) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, watchdogNames, x)
-}
+func (a *WatchdogAction) UnmarshalText(text []byte) error { return watchdogNames.Unmarshal(text, a) }
 
 // Threshold is dynamic or a size.
 type Threshold struct {
@@ -138,21 +154,24 @@ type Threshold struct {
 }
 
 // MarshalText writes dynamic or the size.
-func (x Threshold) MarshalText() ([]byte, error) {
-	if x.Dynamic {
+func (t Threshold) MarshalText() ([]byte, error) {
+	if t.Dynamic {
 		return []byte("dynamic"), nil
 	}
-	return x.Size.MarshalText()
+	return t.Size.MarshalText()
 }
 
+// Wanted says what to write.
+func (Threshold) Wanted() string { return "dynamic, or a size such as 64KiB" }
+
 // UnmarshalText reads dynamic or a size.
-func (x *Threshold) UnmarshalText(text []byte) error {
+func (t *Threshold) UnmarshalText(text []byte) error {
 	if string(text) == "dynamic" {
-		*x = Threshold{Dynamic: true}
+		*t = Threshold{Dynamic: true}
 		return nil
 	}
-	*x = Threshold{}
-	return orSize(text, &x.Size, "dynamic")
+	*t = Threshold{}
+	return orSize(text, &t.Size, "dynamic")
 }
 
 // HeadroomKind is where a headroom's size comes from.
@@ -172,28 +191,31 @@ type Headroom struct {
 }
 
 // MarshalText writes auto, hpcc or the size.
-func (x Headroom) MarshalText() ([]byte, error) {
-	switch x.Kind {
+func (h Headroom) MarshalText() ([]byte, error) {
+	switch h.Kind {
 	case HeadroomAuto:
 		return []byte("auto"), nil
 	case HeadroomHPCC:
 		return []byte("hpcc"), nil
 	}
-	return x.Size.MarshalText()
+	return h.Size.MarshalText()
 }
 
+// Wanted says what to write.
+func (Headroom) Wanted() string { return "auto, hpcc, or a size such as 64KiB" }
+
 // UnmarshalText reads auto, hpcc or a size.
-func (x *Headroom) UnmarshalText(text []byte) error {
+func (h *Headroom) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "auto":
-		*x = Headroom{Kind: HeadroomAuto}
+		*h = Headroom{Kind: HeadroomAuto}
 		return nil
 	case "hpcc":
-		*x = Headroom{Kind: HeadroomHPCC}
+		*h = Headroom{Kind: HeadroomHPCC}
 		return nil
 	}
-	*x = Headroom{Kind: HeadroomFixed}
-	return orSize(text, &x.Size, "auto")
+	*h = Headroom{Kind: HeadroomFixed}
+	return orSize(text, &h.Size, "auto")
 }
 
 // Timeout is a time, auto or none.
@@ -203,30 +225,33 @@ type Timeout struct {
 }
 
 // MarshalText writes auto, none or the time.
-func (x Timeout) MarshalText() ([]byte, error) {
+func (t Timeout) MarshalText() ([]byte, error) {
 	switch {
-	case x.Auto:
+	case t.Auto:
 		return []byte("auto"), nil
-	case x.Time == 0:
+	case t.Time == 0:
 		return []byte("none"), nil
 	}
-	return x.Time.MarshalText()
+	return t.Time.MarshalText()
 }
 
+// Wanted says what to write.
+func (Timeout) Wanted() string { return "auto, none, or a time such as 1ms" }
+
 // UnmarshalText reads auto, none or a time.
-func (x *Timeout) UnmarshalText(text []byte) error {
-	*x = Timeout{}
+func (t *Timeout) UnmarshalText(text []byte) error {
+	*t = Timeout{}
 	switch string(text) {
 	case "auto":
-		x.Auto = true
+		t.Auto = true
 		return nil
 	case "none":
 		return nil
 	}
-	if err := x.Time.UnmarshalText(text); err != nil {
+	if err := t.Time.UnmarshalText(text); err != nil {
 		return fmt.Errorf("%w; or use auto or none", err)
 	}
-	if x.Time <= 0 {
+	if t.Time <= 0 {
 		return errors.New("is not above zero; use a time, auto or none")
 	}
 	return nil

@@ -319,7 +319,7 @@ func fill(file string, sections []section, e *element, at map[string]position, m
 	return nil
 }
 
-// hasTag tells whether a struct has a field for a tag.
+// hasTag reports whether a struct has a field for a tag.
 func hasTag(t reflect.Type, tag string) bool {
 	f, ok := t.FieldByName(tag)
 	return ok && f.IsExported() && tag != "Synthetic"

@@ -83,7 +83,7 @@ func (w *words) next() (word, bool) {
 	return v, ok
 }
 
-// isSpace tells what C++ streams take for white space.
+// isSpace says what C++ streams take for white space.
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 // at is a word's place.
@@ -226,7 +226,7 @@ func decimal(text string, most float64) (float64, error) {
 	return x, nil
 }
 
-// isDecimal tells whether text is digits, perhaps with a sign, a point and an
+// isDecimal reports whether text is digits, perhaps with a sign, a point and an
 // exponent. Go's own parser reads more than that.
 func isDecimal(text string) bool {
 	mantissa, exponent, has := strings.Cut(strings.ToLower(text), "e")

@@ -45,7 +45,7 @@ func (s *settings) At(key string) string {
 	return s.file
 }
 
-// Has tells whether the file has the key; otherwise its field holds the default.
+// Has reports whether the file has the key; otherwise its field holds the default.
 func (s *settings) Has(key string) bool {
 	_, ok := s.at[key]
 	return ok
@@ -110,7 +110,7 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
-// hasKey tells whether a configuration has a key.
+// hasKey reports whether a configuration has a key.
 func hasKey(t reflect.Type, key string) bool {
 	f, ok := t.FieldByName(key)
 	return ok && f.IsExported() && len(f.Index) == 1

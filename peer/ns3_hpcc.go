@@ -102,7 +102,7 @@ func ReadHPCCConfig(name string, r io.Reader) (*HPCCConfig, error) {
 	return c, nil
 }
 
-// uses tells whether the congestion control is one of the given modes.
+// uses reports whether the congestion control is one of the given modes.
 func (c *HPCCConfig) uses(modes ...uint32) bool { return slices.Contains(modes, c.CC_MODE) }
 
 func (c *HPCCConfig) check() error {

@@ -138,7 +138,7 @@ func address(text string) (int, error) {
 	return 0, fmt.Errorf("%q is no address of a host; that of host 1 is 0b000101", clip(text))
 }
 
-// NS3Pause is a line of pfc.txt: a port was told to stop or to go on. It is logged
+// NS3Pause is a line of pfc.txt: a port was asked to stop or to go on. It is logged
 // by the device that is paused, not by the one that pauses.
 type NS3Pause struct {
 	Time   units.Duration // written as whole nanoseconds, cut off

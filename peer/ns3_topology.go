@@ -32,7 +32,7 @@ type NS3Link struct {
 	Line      int     // of the file
 }
 
-// IsSwitch tells what a node is.
+// IsSwitch says what a node is.
 func (t *NS3Topology) IsSwitch(node int) bool {
 	return node >= 0 && node < len(t.isSwitch) && t.isSwitch[node]
 }

@@ -20,7 +20,7 @@ var fig6Shares = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 const fig6Journal, fig6Metadata = 0.1, 0.01
 
 // journalled is how many pages are written for each page of the application's beside it.
-func journalled(share float64) float64 { return fig6Journal * (1 - share + share/64) }
+func journalled(share float64) float64 { return fig6Journal * (1 - share + float64(share/64)) }
 
 // fig6Seeds is over how many seeds each point is a mean.
 const fig6Seeds = 3
@@ -136,7 +136,7 @@ func fig6Rows(r *Report, condition, journal int, points []waf.MixPoint) error {
 
 // turn is the share at which the curve falls below 95 % of its beginning.
 func turn(points []waf.MixPoint) float64 {
-	limit := 0.95 * points[0].WAF
+	limit := float64(0.95 * points[0].WAF)
 	for i := 1; i < len(points); i++ {
 		a, b := points[i-1], points[i]
 		if b.WAF < limit {

@@ -82,9 +82,9 @@ func runReplicast(ctx context.Context, o Options, disk string, cells []replicast
 		if x.differs != "" {
 			busyOff, busyExpect = 10, "within 10 points, as the rate differs"
 		}
-		busy, latency := 100*p.mean(i, asSURGE, "cluster.disk.utilisation"), p.mean(i, asSURGE, "cluster.put.latency.mean")
+		busy, latency := float64(100*p.mean(i, asSURGE, "cluster.disk.utilisation")), p.mean(i, asSURGE, "cluster.put.latency.mean")
 		r.Rows = append(r.Rows, row,
-			Row{Label: row.Label, Metric: "disks busy", Paper: number(100 * x.busy), Ours: busy, Unit: "%", OK: math.Abs(busy-100*x.busy) < busyOff, Expect: busyExpect},
+			Row{Label: row.Label, Metric: "disks busy", Paper: number(100 * x.busy), Ours: busy, Unit: "%", OK: math.Abs(busy-float64(100*x.busy)) < busyOff, Expect: busyExpect},
 			Row{Label: row.Label, Metric: "latency, mean", Paper: number(x.latency), Ours: latency, Unit: "us", OK: within(latency, x.latency, 0.16), Expect: "as the rate, by Little's law"},
 			Row{Label: x.label() + ", steady", Metric: "chunks a second", Ours: p.mean(i, inSteadyState, "cluster.put.iops"), Unit: "1/s", OK: true, Expect: "the warm-up cut, control messages queued"},
 			Row{Label: x.label() + ", steady", Metric: "of the bound", Ours: 100 * p.mean(i, inSteadyState, "cluster.bound.reached"), Unit: "%", OK: p.mean(i, inSteadyState, "cluster.bound.reached") <= 1, Expect: "at most 100 %"})

@@ -151,7 +151,7 @@ func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 			f.r.claim(w, "the better of the unicast protocols on disks 2.5 times as fast", nil, other, "x", other < m, "section IV-F of 90 gateways: unicast shows less improvement, so below it")
 			for _, disk := range replicastDisks {
 				busy := func(gateways int, protocol string) float64 {
-					return 100 * f.mean(f.find(gateways, chunk, disk, protocol), w, "cluster.disk.utilisation")
+					return float64(100 * f.mean(f.find(gateways, chunk, disk, protocol), w, "cluster.disk.utilisation"))
 				}
 				few, unicast, many := busy(30, "replicast-m"), busy(30, "uch-ccp"), busy(90, "replicast-m")
 				f.r.claim(w, "disks "+disk+" busy with Replicast-M", nil, few, "%", few > unicast, fmt.Sprintf("text: 30 initiators achieve higher utilisation: above UCH-CCP's %.0f %%", unicast))

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 )
 
 func snisFig6() Experiment {
@@ -21,9 +21,9 @@ func snisFig6() Experiment {
 func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	heavy := &snisRows[snisHeavy]
-	static := append(heavy.changes(), scenario.Change{Path: "fabric.pfc.threshold", Value: "100KB"})
-	faster := append(heavy.changes(), static[len(static)-1], scenario.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
-	trials := []trial{
+	static := append(heavy.changes(), shape.Change{Path: "fabric.pfc.threshold", Value: "100KB"})
+	faster := append(heavy.changes(), static[len(static)-1], shape.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
+	trials := []variant{
 		{label: "as the preset", changes: heavy.changes()},
 		{label: "PFC at 100 KB", changes: static},
 		{label: "PFC at 100 KB, a write every 5 us", changes: faster},
@@ -85,7 +85,7 @@ func fig6Of(x *result.Result) fig6 {
 		case strings.HasPrefix(port, "spine"):
 			f.pauses += totals.V[k][1]
 			for i := range n {
-				f.paused[i] += paused.V[k][i] * width[i] * 1e6
+				f.paused[i] += float64(paused.V[k][i] * width[i] * 1e6)
 			}
 		case strings.HasPrefix(port, "h255->"):
 			for i := range n {
@@ -93,7 +93,7 @@ func fig6Of(x *result.Result) fig6 {
 			}
 		case strings.HasPrefix(port, "h"):
 			for i := range n {
-				f.writes[i] += 10 * use.V[k][i]
+				f.writes[i] += float64(10 * use.V[k][i])
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func pearson(x, y []float64) float64 {
 	var xy, xx, yy float64
 	for i := range x {
 		dx, dy := x[i]-mx, y[i]-my
-		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+		xy, xx, yy = xy+float64(dx*dy), xx+float64(dx*dx), yy+float64(dy*dy)
 	}
 	if xx == 0 || yy == 0 {
 		return 0

@@ -172,7 +172,7 @@ func (h *Histogram) Quantile(q float64) units.Duration {
 // rankOf returns q*n, snapped to the nearest whole number when only the rounding of q keeps it away from there: the 99th
 // percentile of 1000 values is the 990th, not the 991st.
 func rankOf(q float64, n uint64) float64 {
-	rank := q * float64(n)
+	rank := float64(q * float64(n))
 	if whole := math.Round(rank); math.Abs(rank-whole) <= 4e-16*float64(n) {
 		return whole
 	}

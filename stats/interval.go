@@ -118,7 +118,7 @@ func batches(xs []float64, size int) []float64 {
 	return means
 }
 
-// longEnough tells whether the means pass for uncorrelated. Independent means have a lag-1 autocorrelation of -1/n on
+// longEnough reports whether the means pass for uncorrelated. Independent means have a lag-1 autocorrelation of -1/n on
 // average with a deviation of 1/sqrt(n): only what exceeds that by 1.28 deviations (one in ten) and 0.1 counts.
 func longEnough(means []float64) bool {
 	var m Moments

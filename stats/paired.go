@@ -111,7 +111,7 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	}
 	ratio := deviation / math.Abs(effect)
 	enough := func(n int) bool {
-		t := (TQuantile(1-alpha/2, n-1) + TQuantile(power, n-1)) * ratio
+		t := (TQuantile(1-float64(alpha/2), n-1) + TQuantile(power, n-1)) * ratio
 		return float64(n) >= float64(t*t)
 	}
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || !enough(MostReplicates) {

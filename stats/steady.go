@@ -87,7 +87,7 @@ type Verdict struct {
 	Explain  string   // one sentence
 }
 
-// Steady tells whether xs has left its warm-up and its mean is known well enough to stop.
+// Steady reports whether xs has left its warm-up and its mean is known well enough to stop.
 func Steady(xs []float64, c SteadyConfig) Verdict {
 	v := Verdict{Cut: WarmUp(xs)}
 	if !v.Cut.Found {

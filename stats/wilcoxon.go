@@ -53,8 +53,8 @@ func Wilcoxon(differences []float64) (SignedRank, error) {
 	}
 	r.Exact = false
 	n := float64(len(d))
-	variance := float64(float64(n*(n+1))*(2*n+1))/24 - ties/48
-	distance := math.Max(math.Abs(float64(2*positive-all))/4-0.5, 0)
+	variance := float64(float64(n*(n+1))*(2*n+1))/24 - float64(ties/48)
+	distance := math.Max(float64(math.Abs(float64(2*positive-all))/4)-0.5, 0)
 	r.P = rounded(math.Min(1, math.Erfc(distance/math.Sqrt(variance)/math.Sqrt2)), 6)
 	return r, nil
 }

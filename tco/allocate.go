@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"farflash/internal/spelling"
 	"farflash/rng"
+	"farflash/units"
 )
 
 // Policy is how an arriving workload's drive is chosen. Ties go to the drive that comes first.
@@ -27,16 +27,16 @@ const (
 	policies
 )
 
-var policyNames = []string{"mintco-v3", "mintco-v2", "mintco-v1", "mintco-perf", "max-rem-cycle", "min-waf", "min-rate", "min-workload-num", "round-robin", "random"}
+var policyNames = units.Names[Policy]{"mintco-v3", "mintco-v2", "mintco-v1", "mintco-perf", "max-rem-cycle", "min-waf", "min-rate", "min-workload-num", "round-robin", "random"}
 
 // String is the policy's name in a plan.
-func (p Policy) String() string { return policyNames[p] }
+func (p Policy) String() string { return policyNames.Name(p) }
 
 // MarshalText writes the policy's name.
-func (p Policy) MarshalText() ([]byte, error) { return []byte(policyNames[p]), nil }
+func (p Policy) MarshalText() ([]byte, error) { return policyNames.Marshal(p) }
 
 // UnmarshalText reads a policy's name.
-func (p *Policy) UnmarshalText(text []byte) error { return spelling.OneOf(text, policyNames, p) }
+func (p *Policy) UnmarshalText(text []byte) error { return policyNames.Unmarshal(text, p) }
 
 // Policies lists them all.
 func Policies() []Policy {
@@ -99,11 +99,11 @@ func NewAllocator(cfg AllocatorConfig, drives []Drive) (*Allocator, error) {
 		return nil, err
 	}
 	if len(drives) == 0 {
-		return nil, fmt.Errorf("tco: there are no drives to place workloads on")
+		return nil, fmt.Errorf("there are no drives to place workloads on")
 	}
 	w := cfg.Weights
 	if slices.ContainsFunc([]float64{w.Cost, w.Space, w.IOPS, w.SpaceCV, w.IOPSCV, cfg.Threshold}, func(v float64) bool { return !(v >= 0) || math.IsInf(v, 1) }) {
-		return nil, fmt.Errorf("tco: weights %v and threshold %v; they cannot be negative", w, cfg.Threshold)
+		return nil, fmt.Errorf("weights %v and threshold %v; they cannot be negative", w, cfg.Threshold)
 	}
 	a := &Allocator{cfg: cfg, pool: pool, stream: rng.NewStream(cfg.Seed, "tco/random")}
 	if cfg.WarmUp {
@@ -166,10 +166,10 @@ func (a *Allocator) Explain(w *Workload) ([]Candidate, error) {
 	return list, err
 }
 
-// better tells whether a score beats the best so far. Sums over many drives differ in their last bits by the order in which they
+// better reports whether a score beats the best so far. Sums over many drives differ in their last bits by the order in which they
 // are formed; a difference that small is a tie.
 func better(score, best float64) bool {
-	return score < best-1e-11*math.Abs(best) || math.IsInf(best, 1) && !math.IsInf(score, 1)
+	return score < best-float64(1e-11*math.Abs(best)) || math.IsInf(best, 1) && !math.IsInf(score, 1)
 }
 
 // choose returns the drive for w. list, unless it is nil, takes all candidates.
@@ -179,10 +179,10 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 		return -1, refusal, err
 	}
 	if w.Arrival < a.last {
-		return -1, refusal, fmt.Errorf("tco: workload %s arrives on day %v, after one of day %v was placed; sort them by arrival", w.Name, w.Arrival, a.last)
+		return -1, refusal, fmt.Errorf("workload %s arrives on day %v, after one of day %v was placed; sort them by arrival", w.Name, w.Arrival, a.last)
 	}
 	if w.WriteRate == 0 && w.End == 0 && a.cfg.Horizon == 0 {
-		return -1, refusal, fmt.Errorf("tco: workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", w.Name)
+		return -1, refusal, fmt.Errorf("workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", w.Name)
 	}
 	a.last = w.Arrival
 	p := a.pool

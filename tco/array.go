@@ -3,7 +3,7 @@ package tco
 import (
 	"fmt"
 
-	"farflash/internal/spelling"
+	"farflash/units"
 )
 
 // Stripe says what a user's write costs the members of an array. Full is for writes of whole stripes, Small for the others;
@@ -18,7 +18,7 @@ func (s Stripe) check(name string) error {
 		return nil
 	}
 	if !(s.FullBytes >= 1 && s.SmallBytes >= 1 && s.FullIOs >= 1 && s.SmallIOs >= 1) {
-		return fmt.Errorf("tco: drive %s: an array writes %v and %v bytes and does %v and %v I/Os for one; none can be below 1", name, s.FullBytes, s.SmallBytes, s.FullIOs, s.SmallIOs)
+		return fmt.Errorf("drive %s: an array writes %v and %v bytes and does %v and %v I/Os for one; none can be below 1", name, s.FullBytes, s.SmallBytes, s.FullIOs, s.SmallIOs)
 	}
 	return nil
 }
@@ -53,16 +53,16 @@ const (
 	Replication                  // Parity+1 copies, striped over the drives
 )
 
-var arrayNames = []string{"single", "raid0", "raid1", "raid5", "ec", "replication"}
+var arrayNames = units.Names[ArrayKind]{"single", "raid0", "raid1", "raid5", "ec", "replication"}
 
 // String is the kind's name in a plan.
-func (k ArrayKind) String() string { return arrayNames[k] }
+func (k ArrayKind) String() string { return arrayNames.Name(k) }
 
 // MarshalText writes the kind's name.
-func (k ArrayKind) MarshalText() ([]byte, error) { return []byte(arrayNames[k]), nil }
+func (k ArrayKind) MarshalText() ([]byte, error) { return arrayNames.Marshal(k) }
 
 // UnmarshalText reads a kind's name.
-func (k *ArrayKind) UnmarshalText(text []byte) error { return spelling.OneOf(text, arrayNames, k) }
+func (k *ArrayKind) UnmarshalText(text []byte) error { return arrayNames.Unmarshal(text, k) }
 
 // Array is drives of one model behind a redundancy scheme.
 type Array struct {
@@ -125,7 +125,7 @@ func (a Array) check() error {
 // In Paper mode a RAID-5 array writes N/(N-1) bytes and does 4 I/Os whatever the size, as table 1 has it.
 func (a Array) Of(d Drive, mode Mode) (Drive, error) {
 	if err := a.check(); err != nil {
-		return Drive{}, fmt.Errorf("tco: drive %s: %w", d.Name, err)
+		return Drive{}, fmt.Errorf("drive %s: %w", d.Name, err)
 	}
 	if a.Kind == Single {
 		return d, nil

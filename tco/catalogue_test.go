@@ -133,22 +133,6 @@ func TestWorkloadsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestQuantities(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want Days
-	}{{"5y", 1825}, {"36mo", 1095}, {"30 d", 30}, {"12h", 0.5}, {"0", 0}} {
-		if d, err := ParseDays(c.text); err != nil || math.Abs(float64(d-c.want)) > 1e-9 {
-			t.Errorf("%s is %v, %v", c.text, d, err)
-		}
-	}
-	for _, bad := range []string{"", "5", "y", "-1d", "5 years"} {
-		if d, err := ParseDays(bad); err == nil {
-			t.Errorf("%q is %v", bad, d)
-		}
-	}
-}
-
 func FuzzReadWorkloads(f *testing.F) {
 	f.Add("name,write_gb_per_day,sequential,peak_iops,write_share,working_set_gb\na,1,50%,1,.5,1\n")
 	f.Fuzz(func(t *testing.T, text string) {

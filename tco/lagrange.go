@@ -162,10 +162,10 @@ func (x *relaxation) take(c *dualClass, from float64, e *deathday, weight float6
 		cost := float64(e.q.Wear*wear) + float64(e.q.Space*c.space[j])
 		cost += float64(e.q.IOPS * c.io[j])
 		switch {
-		case gain > cost+1e-9*(math.Abs(cost)+1e-12):
+		case gain > cost+float64(1e-9*(math.Abs(cost)+1e-12)):
 			x.share[j] += weight
 			budget -= wear
-		case gain > cost-1e-9*(math.Abs(cost)+1e-12):
+		case gain > cost-float64(1e-9*(math.Abs(cost)+1e-12)):
 			x.s.items = append(x.s.items, item{float64(j), wear})
 			limit += wear
 		}
@@ -195,7 +195,7 @@ func (x *relaxation) raise(steps int, tolerance float64) float64 {
 	for n := range steps {
 		f := x.evaluate(width, true)
 		if f > most {
-			if f > most+0.02*math.Abs(most) || n == 0 {
+			if f > most+float64(0.02*math.Abs(most)) || n == 0 {
 				stale = 0
 			}
 			most = f

@@ -63,11 +63,11 @@ func Offline(cfg OfflineConfig, model Drive, jobs []Workload) (*OfflineResult, e
 	}
 	for i, e := range cfg.Thresholds {
 		if !(e > 0 && e < 1) || i > 0 && e <= cfg.Thresholds[i-1] {
-			return nil, fmt.Errorf("tco: zones divided at %v; thresholds must rise between 0 and 1", cfg.Thresholds)
+			return nil, fmt.Errorf("zones divided at %v; thresholds must rise between 0 and 1", cfg.Thresholds)
 		}
 	}
 	if !(cfg.Switch >= 0) {
-		return nil, fmt.Errorf("tco: a switching threshold of %v; it must be 0 or more", cfg.Switch)
+		return nil, fmt.Errorf("a switching threshold of %v; it must be 0 or more", cfg.Switch)
 	}
 	zones := len(cfg.Thresholds) + 1
 	r := &OfflineResult{Placement: Placement{Host: make([]int, len(jobs)), Refused: map[int]Refusal{}}, ZoneRate: make([]float64, zones)}
@@ -187,7 +187,7 @@ func (d *distribution) distribute(list []int, zone int) {
 	}
 }
 
-// room tells whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of its own.
+// room reports whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of its own.
 func (d *distribution) room(k int, w *Workload) Obstacle {
 	space, load, tight := w.WorkingSet, d.model.Stripe.Load(w), math.Inf(1)
 	if w.P99 > 0 {

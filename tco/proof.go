@@ -132,7 +132,7 @@ func (x *relaxation) price(c *dualClass, span [2]float64, e *cell) {
 		e.low = x.dual.least(c, x.value, span[0], span[1], e.From, e.To, &e.Piece)
 		return
 	}
-	x.prices(c, x.value, span[0], e.From+(e.To-e.From)/2, e.To, &e.Piece, &x.s)
+	x.prices(c, x.value, span[0], e.From+float64((e.To-e.From)/2), e.To, &e.Piece, &x.s)
 	e.low = min(x.dual.least(c, x.value, span[0], span[1], e.From, e.To, &e.Piece), x.dual.least(c, x.value, span[0], span[1], e.To, e.To, &e.Piece))
 }
 
@@ -183,7 +183,7 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 				break
 			}
 			e := mine[of][at]
-			mid := e.From + (e.To-e.From)/2
+			mid := e.From + float64((e.To-e.From)/2)
 			if math.IsInf(e.To, 1) {
 				mid = 2 * e.From
 			}
@@ -252,7 +252,7 @@ func (x *relaxation) reprice(cells [][]cell) {
 // data are worth less, and so is a workload that writes them, by some part of what it writes in the plan: all of it where drives
 // reach their horizon, none where they are worn out whatever is on them.
 func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
-	margin := 1e-9 * cost
+	margin := float64(1e-9 * cost)
 	from, prices := x.r, slices.Clone(x.value)
 	var values []float64
 	cells := x.cells()
@@ -279,7 +279,7 @@ func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 				}
 				break
 			}
-			less := 1.01*(2*margin-t)/data + float64(1e-12*x.r)
+			less := 1.01*(float64(2*margin)-t)/data + float64(1e-12*x.r)
 			if !(x.r-less > rate) {
 				break
 			}

@@ -66,7 +66,7 @@ func (x *relaxation) rents(steps int) {
 			}
 		}
 		if f > most {
-			if f > most+0.01*math.Abs(most) {
+			if f > most+float64(0.01*math.Abs(most)) {
 				stale = 0
 			}
 			most = f

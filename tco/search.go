@@ -127,7 +127,7 @@ func (s *search) tryTogether(k int, list []int32) (cost, data float64, ok bool) 
 	return d.Buy + float64(d.Run*life), float64(rate * life), true
 }
 
-// allowed tells whether a workload's group leaves a drive's failure domain to it; except is a workload that leaves.
+// allowed reports whether a workload's group leaves a drive's failure domain to it; except is a workload that leaves.
 func (s *search) allowed(j int32, k int, except int32) bool {
 	group := s.p.Jobs[j].Apart
 	if group == "" || s.pool.domains[k] < 0 {

@@ -2,7 +2,7 @@
 // energies and money. Each is a type of its own, so that bits are never taken for bytes nor megahertz for megabytes.
 //
 // The main types are [Duration] (picoseconds), [Bytes], [BitRate] (bit/s), [ByteRate] (B/s), [TransferRate] (transfers/s),
-// [Fraction], [Energy] (joules) and [Money]. Each has a Parse function, a String method whose text parses back to the same value,
+// [Fraction], [Energy] (joules), [Money] and [Days]. Each has a Parse function, a String method whose text parses back to the same value,
 // and MarshalText and UnmarshalText, so that YAML and JSON scalars decode directly.
 //
 // A quantity is written as a decimal number and a unit, "75us" or "1.5 GiB". A number without a unit is an error that names
@@ -12,7 +12,7 @@
 // Beside them are what all configurations share: [FieldError], which names the field that is wrong, [Faults], which collects them, and
 // [Names], by which an enumeration reads and writes itself.
 //
-// What it leaves out: exchange rates, temperatures, calendar time, and negative quantities (they print, but do not parse).
+// What it leaves out: exchange rates, temperatures, dates, and negative quantities (they print, but do not parse).
 package units
 
 import (

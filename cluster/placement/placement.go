@@ -183,7 +183,7 @@ func below(h uint64, n int) int {
 }
 
 // open makes a hash a number in (0, 1), never 0 and never 1.
-func open(h uint64) float64 { return float64(h>>12)*0x1p-52 + 0x1p-53 }
+func open(h uint64) float64 { return float64(float64(h>>12)*0x1p-52) + 0x1p-53 }
 
 // picker maps one hash to one target.
 type picker interface{ pick(hash uint64) int32 }

@@ -114,7 +114,7 @@ func (p *Straw2) leaf(i int, x, r uint32) int32 {
 func (b *bucket) choose(x, r uint32, skip func(int) bool) int {
 	best, least := -1, math.Inf(1)
 	for i, id := range b.id {
-		u := float64(jenkins3(x, uint32(id), r)&0xffff+1) * 0x1p-16
+		u := float64(float64(jenkins3(x, uint32(id), r)&0xffff+1) * 0x1p-16)
 		// The longest straw is the largest ln(u)/w, the smallest -ln(u)/w; -ln(u) >= 1-u.
 		if best >= 0 && 1-u >= least*b.weight[i] || skip != nil && skip(i) {
 			continue

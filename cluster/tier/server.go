@@ -241,12 +241,12 @@ func (s *Server) Floor(device int) sim.Time {
 // Bound is how many bytes a second all devices take at most in the long run: what the SSD takes must move, and a chunk that comes from it takes an HDD less
 // time than one that an initiator writes there.
 func (s *Server) Bound() float64 {
-	fast, slow := float64(s.cfg.SSD.Rate), float64(s.cfg.HDDs)*float64(s.cfg.HDD.Rate)
+	fast, slow := float64(s.cfg.SSD.Rate), float64(float64(s.cfg.HDDs)*float64(s.cfg.HDD.Rate))
 	fast = min(fast, slow*float64(s.cfg.HDD.Sequential))
 	if s.cfg.HDD.Window == 0 {
 		return fast
 	}
-	return fast + slow - fast/float64(s.cfg.HDD.Sequential)
+	return fast + slow - float64(fast/float64(s.cfg.HDD.Sequential))
 }
 
 // Check walks the laws of conservation and reports the first that does not hold.

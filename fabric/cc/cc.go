@@ -4,7 +4,7 @@
 // Its main type is Algorithm, which turns feedback (acknowledgements, congestion
 // notifications, measured delays, telemetry) into a rate and a window. An Algorithm
 // controls all queue pairs of a network: it keeps what it remembers of each in its
-// own slice, by the queue pair's index. It is a plain state machine that is told the
+// own slice, by the queue pair's index. It is a plain state machine that is given the
 // time; it never asks for it. Nothing is periodic: what decays between two events is
 // computed when the next one comes, so a queue pair that nobody congests costs nothing.
 //
@@ -40,7 +40,7 @@ type Sender struct {
 	Hops int
 }
 
-// Kind is what an algorithm is told.
+// Kind is what an algorithm is called for.
 type Kind uint8
 
 // The kinds of feedback.

@@ -1,10 +1,6 @@
 package cc
 
-import (
-	"fmt"
-
-	"farflash/units"
-)
+import "farflash/units"
 
 // Scheme names an algorithm.
 type Scheme uint8
@@ -21,29 +17,23 @@ const (
 	schemes
 )
 
-var schemeNames = []string{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift"}
+var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift"}
 
 // String is the algorithm's name in scenarios.
-func (k Scheme) String() string { return nameOf("algorithm", schemeNames, uint8(k)) }
+func (k Scheme) String() string { return schemeNames.Name(k) }
 
 // MarshalText writes the algorithm's name.
-func (k Scheme) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+func (k Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(k) }
 
 // UnmarshalText reads an algorithm's name.
-func (k *Scheme) UnmarshalText(text []byte) error {
-	i, err := indexOf("congestion control", schemeNames, text)
-	if err == nil {
-		*k = Scheme(i)
-	}
-	return err
-}
+func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal(text, k) }
 
 // Config chooses an algorithm. Only the chosen one's settings count.
 type Config struct {
 	// Algorithm is which one.
 	Algorithm Scheme
-	// MinRate is the least rate a queue pair is throttled to; Swift has a least window
-	// instead. 100Mbps (MinRate in both ns-3 simulators' code).
+	// MinRate is the least rate a queue pair is throttled to; what steers a window has a least
+	// window instead. 100Mbps (MinRate in both ns-3 simulators' code).
 	MinRate units.BitRate
 
 	None   LineRate
@@ -61,6 +51,12 @@ func DefaultConfig() Config {
 		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
 		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(),
 	}
+}
+
+// Validate says what is wrong with the chosen algorithm's settings.
+func (c Config) Validate() error {
+	_, err := New(c, 0)
+	return err
 }
 
 // New returns the algorithm that c chooses. The seed is the trial's; only HPCC-PINT
@@ -82,5 +78,5 @@ func New(c Config, seed uint64) (Algorithm, error) {
 	case SchemeSwift:
 		return NewSwift(c.Swift)
 	}
-	return nil, fmt.Errorf("algorithm: %v is not possible", c.Algorithm)
+	return nil, units.Wrong("algorithm", "%v is not possible", c.Algorithm)
 }

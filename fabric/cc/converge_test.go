@@ -10,7 +10,7 @@ import (
 )
 
 // bottle is the smallest network that closes the loop: senders, a link that all of
-// them share, and a way back without a queue.
+// them share, and a path back without a queue.
 type bottle struct {
 	alg        Algorithm
 	wants      Wants

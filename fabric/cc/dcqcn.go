@@ -42,16 +42,12 @@ type dcqcnState struct {
 
 // NewDCQCN returns DCQCN. No rate goes below minRate.
 func NewDCQCN(c DCQCN, minRate units.BitRate) (Algorithm, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	l, err := newLimits("dcqcn", minRate, c.Window)
-	if err != nil {
+	if err := possible("dcqcn", minRate, c); err != nil {
 		return nil, err
 	}
 	keep := 1 - float64(c.Gain)
 	return &dcqcn{
-		limits: l, c: c, gain: float64(c.Gain), keep: keep, lnK: rng.Log(keep),
+		limits: limits{minRate, c.Window}, c: c, gain: float64(c.Gain), keep: keep, lnK: rng.Log(keep),
 		timerFirst: c.RateIncreaseTimer > c.RateDecreaseInterval,
 	}, nil
 }
@@ -198,7 +194,7 @@ func (d *dcqcn) cut(st *dcqcnState, s *Sender, now sim.Time) {
 	if clamp || !d.c.KeepByteCount {
 		st.left = int64(d.c.ByteCounter)
 	}
-	d.set(s, d.bound(times(s.Rate, 1-st.alpha/2), s))
+	d.set(s, d.bound(times(s.Rate, 1-float64(st.alpha/2)), s))
 	st.byTimer, st.byBytes, st.hyper = 0, 0, false
 	st.increase = now + d.c.RateIncreaseTimer
 }

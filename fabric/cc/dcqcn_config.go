@@ -1,8 +1,6 @@
 package cc
 
 import (
-	"fmt"
-
 	"farflash/sim"
 	"farflash/units"
 )
@@ -24,22 +22,16 @@ const (
 	clamps
 )
 
-var clampNames = []string{"always", "after-increase", "after-bytes"}
+var clampNames = units.Names[Clamp]{"always", "after-increase", "after-bytes"}
 
 // String is the rule's name in scenarios.
-func (c Clamp) String() string { return nameOf("clamp", clampNames, uint8(c)) }
+func (c Clamp) String() string { return clampNames.Name(c) }
 
 // MarshalText writes the rule's name.
-func (c Clamp) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+func (c Clamp) MarshalText() ([]byte, error) { return clampNames.Marshal(c) }
 
 // UnmarshalText reads a rule's name.
-func (c *Clamp) UnmarshalText(text []byte) error {
-	i, err := indexOf("target clamp", clampNames, text)
-	if err == nil {
-		*c = Clamp(i)
-	}
-	return err
-}
+func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(text, c) }
 
 // DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA
 // Deployments", SIGCOMM 2015). Two published machines differ in more than numbers; each
@@ -163,37 +155,22 @@ const maxStages = 1000
 
 // Validate says what is wrong with c, if anything.
 func (c DCQCN) Validate() error {
-	err := first(
-		part("dcqcn.gain", c.Gain),
-		part("dcqcn.alpha_initial", c.AlphaInitial),
-		interval("dcqcn.alpha_interval", c.AlphaInterval),
-		part("dcqcn.rate_on_first_cnp", c.RateOnFirstCNP),
-		interval("dcqcn.rate_increase_timer", c.RateIncreaseTimer),
-		rate("dcqcn.rate_ai", c.RateAI),
-		rate("dcqcn.rate_hai", c.RateHAI),
-	)
-	if err == nil && !c.CutAtOnce {
-		err = interval("dcqcn.rate_decrease_interval", c.RateDecreaseInterval)
+	var f faults
+	f.share("gain", c.Gain)
+	f.share("alpha_initial", c.AlphaInitial)
+	f.interval("alpha_interval", c.AlphaInterval)
+	f.share("rate_on_first_cnp", c.RateOnFirstCNP)
+	f.interval("rate_increase_timer", c.RateIncreaseTimer)
+	f.rate("rate_ai", c.RateAI)
+	f.rate("rate_hai", c.RateHAI)
+	if !c.CutAtOnce {
+		f.interval("rate_decrease_interval", c.RateDecreaseInterval)
 	}
-	switch {
-	case err != nil:
-		return err
-	case c.FastRecovery < 1 || c.FastRecovery > maxStages:
-		return fmt.Errorf("dcqcn.fast_recovery: %d is not possible; it must be 1 to %d", c.FastRecovery, maxStages)
-	case c.ByteCounter < 0:
-		return fmt.Errorf("dcqcn.byte_counter: %v is not possible; write 0B for none", c.ByteCounter)
-	case c.ByteCounter == 0 && c.ClampTarget == ClampAfterBytes:
-		return fmt.Errorf("dcqcn.clamp_target: after-bytes is not possible without a byte counter; set dcqcn.byte_counter, or use always or after-increase")
-	case c.ClampTarget >= clamps:
-		return fmt.Errorf("dcqcn.clamp_target: %v is not possible; use always, after-increase or after-bytes", c.ClampTarget)
-	}
-	return nil
-}
-
-// interval complains about a time that cannot repeat.
-func interval(key string, t sim.Time) error {
-	if t < units.Nanosecond || t > 1000*units.Second {
-		return fmt.Errorf("%s: %v is not possible; it must be 1ns to 1000s", key, t)
-	}
-	return nil
+	f.Hold(c.FastRecovery >= 1 && c.FastRecovery <= maxStages, "fast_recovery", "%d is not possible; it must be 1 to %d", c.FastRecovery, maxStages)
+	f.Hold(c.ByteCounter >= 0, "byte_counter", "%v is not possible; write 0B for none", c.ByteCounter)
+	f.Hold(c.ByteCounter != 0 || c.ClampTarget != ClampAfterBytes, "clamp_target",
+		"after-bytes is not possible without a byte counter; set dcqcn.byte_counter, or use always or after-increase")
+	f.Hold(c.ClampTarget < clamps, "clamp_target", "%v is not possible; use always, after-increase or after-bytes", c.ClampTarget)
+	f.window(c.Window)
+	return f.Err()
 }

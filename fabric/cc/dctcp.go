@@ -19,6 +19,15 @@ func DefaultDCTCP() DCTCP {
 	return DCTCP{Gain: 1.0 / 16, RateAI: 615 * units.Mbps, Window: WindowScaled}
 }
 
+// Validate says what is wrong with c, if anything.
+func (c DCTCP) Validate() error {
+	var f faults
+	f.share("gain", c.Gain)
+	f.rate("rate_ai", c.RateAI)
+	f.window(c.Window)
+	return f.Err()
+}
+
 // dctcp is DCTCP's sender.
 type dctcp struct {
 	limits
@@ -39,11 +48,10 @@ type dctcpState struct {
 
 // NewDCTCP returns DCTCP. No rate goes below minRate.
 func NewDCTCP(c DCTCP, minRate units.BitRate) (Algorithm, error) {
-	l, err := newLimits("dctcp", minRate, c.Window)
-	if err = first(err, part("dctcp.gain", c.Gain), rate("dctcp.rate_ai", c.RateAI)); err != nil {
+	if err := possible("dctcp", minRate, c); err != nil {
 		return nil, err
 	}
-	return &dctcp{limits: l, c: c, gain: float64(c.Gain), keep: 1 - float64(c.Gain)}, nil
+	return &dctcp{limits: limits{minRate, c.Window}, c: c, gain: float64(c.Gain), keep: 1 - float64(c.Gain)}, nil
 }
 
 // Wants asks for acknowledgements, which echo the marks.
@@ -82,7 +90,7 @@ func (d *dctcp) React(q int32, s *Sender, x *Signal) {
 		st.cut = false
 	}
 	if x.Marked && !st.cut {
-		d.set(s, d.bound(times(s.Rate, 1-st.alpha/2), s))
+		d.set(s, d.bound(times(s.Rate, 1-float64(st.alpha/2)), s))
 		st.cut, st.reduce = true, x.Next
 	}
 	if ended && !st.cut {

@@ -1,7 +1,6 @@
 package cc
 
 import (
-	"fmt"
 	"math"
 
 	"farflash/rng"
@@ -69,20 +68,17 @@ func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	if !c.CutAtOnce {
 		tau = c.RateDecreaseInterval
 	}
-	err := first(
-		c.Validate(),
-		positive("flows", n.Flows),
-		positive("capacity", n.Capacity),
-		positive("packet", n.Packet),
-		interval("cnp_interval", tau),
-		part("pmax", n.PMax),
-		positive("dcqcn.rate_ai", c.RateAI),
-	)
-	switch {
-	case err != nil:
+	var f faults
+	f.Within("dcqcn", c.Validate())
+	positive(&f, "flows", n.Flows)
+	positive(&f, "capacity", n.Capacity)
+	positive(&f, "packet", n.Packet)
+	f.interval("cnp_interval", tau)
+	f.share("pmax", n.PMax)
+	f.Hold(c.RateAI != 0, "dcqcn.rate_ai", "%v is not possible; it must be above zero", c.RateAI)
+	f.Hold(n.KMin >= 0 && n.KMax >= n.KMin, "kmax", "marking cannot begin at %v and end at %v", n.KMin, n.KMax)
+	if err := f.Err(); err != nil {
 		return Equilibrium{}, err
-	case n.KMin < 0 || n.KMax < n.KMin:
-		return Equilibrium{}, fmt.Errorf("kmin, kmax: marking cannot begin at %v and end at %v", n.KMin, n.KMax)
 	}
 	b := newBalance(c, n, tau)
 	// The logarithm of p is halved upon, for p spans many powers of ten.
@@ -172,7 +168,7 @@ func expm1(x float64) float64 {
 	}
 	sum, term := 0.0, 1.0
 	for k := 1; k <= 14; k++ {
-		term *= x / float64(k)
+		term = float64(term * (x / float64(k)))
 		sum += term
 	}
 	return sum

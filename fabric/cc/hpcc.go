@@ -1,8 +1,6 @@
 package cc
 
 import (
-	"fmt"
-
 	"farflash/sim"
 	"farflash/units"
 )
@@ -34,6 +32,16 @@ type HPCC struct {
 // DefaultHPCC has the paper's parameters, with one rate as in its algorithm 1.
 func DefaultHPCC() HPCC {
 	return HPCC{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, FastReact: true, Window: WindowScaled}
+}
+
+// Validate says what is wrong with c, if anything.
+func (c HPCC) Validate() error {
+	var f faults
+	f.share("target_utilisation", c.TargetUtilisation)
+	f.rate("rate_ai", c.RateAI)
+	f.count("max_stage", c.MaxStage)
+	f.window(c.Window)
+	return f.Err()
 }
 
 // Units of the telemetry header in HPCC's ns-3: bytes sent in 128 B, queue in 80 B, times the INT_MULTI setting.
@@ -82,20 +90,10 @@ type hpccHop struct {
 
 // NewHPCC returns HPCC. No rate goes below minRate.
 func NewHPCC(c HPCC, minRate units.BitRate) (Algorithm, error) {
-	l, err := newLimits("hpcc", minRate, c.Window)
-	err = first(err, part("hpcc.target_utilisation", c.TargetUtilisation), rate("hpcc.rate_ai", c.RateAI), stages("hpcc.max_stage", c.MaxStage))
-	if err != nil {
+	if err := possible("hpcc", minRate, c); err != nil {
 		return nil, err
 	}
-	return &hpcc{limits: l, c: c, eta: float64(c.TargetUtilisation)}, nil
-}
-
-// stages complains about a number of increases that is below zero.
-func stages(key string, n int) error {
-	if n < 0 {
-		return fmt.Errorf("%s: %d is not possible; it must be zero or more", key, n)
-	}
-	return nil
+	return &hpcc{limits: limits{minRate, c.Window}, c: c, eta: float64(c.TargetUtilisation)}, nil
 }
 
 // Wants asks for acknowledgements with telemetry, and for a new rate to count at once.
@@ -209,7 +207,7 @@ func (h *hpcc) skips(x *Hop, full bool) bool {
 }
 
 // measure is a hop's utilisation between two packets and the nanoseconds between them.
-// It is not possible if the clock or the count has not gone forward, as when the way
+// It is not possible if the clock or the count has not gone forward, as when the path
 // has changed.
 func measure(a, b *Hop, s *Sender) (u, ns float64, ok bool) {
 	if b.Time <= a.Time || b.Bytes < a.Bytes || b.Rate <= 0 {

@@ -1,11 +1,9 @@
 package cc
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 
-	"farflash/internal/spelling"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -25,68 +23,21 @@ const (
 	windows
 )
 
-var windowNames = []string{"none", "bdp", "scaled"}
+var windowNames = units.Names[Window]{"none", "bdp", "scaled"}
 
 // String is the window's name in scenarios.
-func (w Window) String() string { return nameOf("window", windowNames, uint8(w)) }
+func (w Window) String() string { return windowNames.Name(w) }
 
 // MarshalText writes the window's name.
-func (w Window) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 
 // UnmarshalText reads a window's name.
-func (w *Window) UnmarshalText(text []byte) error {
-	i, err := indexOf("window", windowNames, text)
-	if err == nil {
-		*w = Window(i)
-	}
-	return err
-}
-
-// nameOf is names[i], or something readable if there is none.
-func nameOf(noun string, names []string, i uint8) string {
-	if int(i) < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("%s(%d)", noun, i)
-}
-
-// indexOf finds a name.
-func indexOf(noun string, names []string, text []byte) (int, error) {
-	list := ""
-	for i, n := range names {
-		if n == string(text) {
-			return i, nil
-		}
-		switch {
-		case i == 0:
-		case i == len(names)-1:
-			list += " or "
-		default:
-			list += ", "
-		}
-		list += n
-	}
-	if near := spelling.Nearest(string(text), names); near != "" {
-		return 0, fmt.Errorf("%q is no %s; did you mean %q?", text, noun, near)
-	}
-	return 0, fmt.Errorf("%q is no %s; use %s", text, noun, list)
-}
+func (w *Window) UnmarshalText(text []byte) error { return windowNames.Unmarshal(text, w) }
 
 // limits are what rates and windows keep to.
 type limits struct {
 	min    units.BitRate
 	window Window
-}
-
-// newLimits checks them; key is the algorithm's, for errors.
-func newLimits(key string, min units.BitRate, w Window) (limits, error) {
-	if min <= 0 || min > top {
-		return limits{}, fmt.Errorf("min_rate: %v is not possible; a queue pair must go on sending, so write for example 100Mbps", min)
-	}
-	if w >= windows {
-		return limits{}, fmt.Errorf("%s.window: %v is not possible; use none, bdp or scaled", key, w)
-	}
-	return limits{min, w}, nil
 }
 
 // bound puts r between the least rate and the line's, which wins if it is less.
@@ -149,38 +100,50 @@ func over(r units.BitRate, f float64) units.BitRate {
 	return units.BitRate(v)
 }
 
-// positive complains about a quantity that is not above zero.
-func positive[T ~int | ~int64 | ~float64](key string, v T) error {
-	if !(v > 0) {
-		return fmt.Errorf("%s: %v is not possible; it must be above zero", key, v)
-	}
-	return nil
+// possible says what is wrong with the least rate or with an algorithm's settings, whose key is given.
+func possible(key string, minRate units.BitRate, settings interface{ Validate() error }) error {
+	var f units.Faults
+	f.Hold(minRate > 0 && minRate <= top, "min_rate", "%v is not possible; a queue pair must go on sending, so write for example 100Mbps", minRate)
+	f.Within(key, settings.Validate())
+	return f.Err()
 }
 
-// rate complains about a step that no rate can take.
-func rate(key string, r units.BitRate) error {
-	if r < 0 || r > top {
-		return fmt.Errorf("%s: %v is not possible; it must be zero or more", key, r)
-	}
-	return nil
+// faults are what is wrong with an algorithm's settings, with the kinds of quantity that several have.
+type faults struct{ units.Faults }
+
+// share: v is above 0 and at most 1.
+func (f *faults) share(key string, v units.Fraction) {
+	f.Hold(v > 0 && v <= 1, key, "%v is not possible; it must be above 0 and at most 1", float64(v))
 }
 
-// part complains about a number that is not above 0 and at most 1.
-func part(key string, f units.Fraction) error {
-	if !(f > 0 && f <= 1) {
-		return fmt.Errorf("%s: %v is not possible; it must be above 0 and at most 1", key, float64(f))
-	}
-	return nil
+// rate: r is a step that a rate can take.
+func (f *faults) rate(key string, r units.BitRate) {
+	f.Hold(r >= 0 && r <= top, key, "%v is not possible; it must be zero or more", r)
 }
 
-// first returns the first error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// interval: t is a time that can repeat.
+func (f *faults) interval(key string, t sim.Time) {
+	f.Hold(t >= units.Nanosecond && t <= 1000*units.Second, key, "%v is not possible; it must be 1ns to 1000s", t)
+}
+
+// short: t is from nothing to a second.
+func (f *faults) short(key string, t sim.Time) {
+	f.Hold(t >= 0 && t <= units.Second, key, "%v is not possible; it must be 0s to 1s", t)
+}
+
+// count: n is not negative.
+func (f *faults) count(key string, n int) {
+	f.Hold(n >= 0, key, "%d is not possible; it must be zero or more", n)
+}
+
+// window: w is one of them.
+func (f *faults) window(w Window) {
+	f.Hold(w < windows, "window", "%v is not possible; use none, bdp or scaled", w)
+}
+
+// positive: v is above zero.
+func positive[T ~int | ~int64 | ~float64](f *faults, key string, v T) {
+	f.Hold(v > 0, key, "%v is not possible; it must be above zero", v)
 }
 
 // mtu is the payload of a full packet.

@@ -59,14 +59,14 @@ func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate
 	// Queue, bytes and the old average, each with its weight; the bytes per second in
 	// logB make nanoseconds of logGiga necessary.
 	if q := int64(queue >> 8); q > 0 && dt > 0 {
-		x := float64(approximateLog(dt, r)+approximateLog(q, r)) + logGiga - m.logB - 2*m.logT
-		u += pow2(x/logUnit) * 256
+		x := float64(approximateLog(dt, r)+approximateLog(q, r)) + logGiga - m.logB - float64(2*m.logT)
+		u += float64(pow2(x/logUnit) * 256)
 	}
 	if m.size > 0 {
 		u += pow2((float64(approximateLog(int64(m.size), r)) + logGiga - m.logB - m.logT) / logUnit)
 	}
 	if old := int64(math.Round(m.u * 8192)); t > dt && old > 0 {
-		u += pow2((float64(approximateLog(t-dt, r)+approximateLog(old, r))-m.logT)/logUnit) / 8192
+		u += float64(pow2((float64(approximateLog(t-dt, r)+approximateLog(old, r))-m.logT)/logUnit) / 8192)
 	}
 	m.u = u
 	m.Pass(now, size)

@@ -9,14 +9,20 @@ type LineRate struct {
 	Window Window
 }
 
+// Validate says what is wrong with c, if anything.
+func (c LineRate) Validate() error {
+	var f faults
+	f.window(c.Window)
+	return f.Err()
+}
+
 // NewNone returns congestion control that does nothing: every queue pair sends at the
 // rate of its line, always. minRate is not used but must be possible.
 func NewNone(c LineRate, minRate units.BitRate) (Algorithm, error) {
-	l, err := newLimits("none", minRate, c.Window)
-	if err != nil {
+	if err := possible("none", minRate, c); err != nil {
 		return nil, err
 	}
-	return none{l}, nil
+	return none{limits{minRate, c.Window}}, nil
 }
 
 type none struct{ limits }

@@ -11,7 +11,7 @@ import (
 // PINT configures HPCC on probabilistic telemetry (Ben Basat et al., "PINT:
 // Probabilistic In-band Network Telemetry", SIGCOMM 2020) as HPCC's ns-3 has it
 // (CC_MODE 10): switches average the utilisation themselves and a packet carries the
-// greatest of its way, logarithmically, in one or two bytes.
+// greatest of its path, logarithmically, in one or two bytes.
 type PINT struct {
 	// TargetUtilisation is eta. 0.95 (HPCC, SIGCOMM 2019).
 	TargetUtilisation units.Fraction
@@ -34,6 +34,18 @@ func DefaultPINT() PINT {
 	return PINT{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, LogBase: 1.05, Probability: 1, Window: WindowScaled}
 }
 
+// Validate says what is wrong with c, if anything.
+func (c PINT) Validate() error {
+	var f faults
+	f.share("target_utilisation", c.TargetUtilisation)
+	f.rate("rate_ai", c.RateAI)
+	f.count("max_stage", c.MaxStage)
+	f.Hold(codable(c.LogBase), "log_base", notCodable, c.LogBase)
+	f.share("probability", c.Probability)
+	f.window(c.Window)
+	return f.Err()
+}
+
 // pintUnits is in how many parts a utilisation of 1 is divided: the reference's
 // greatest number of concurrent flows.
 const pintUnits = 512
@@ -45,10 +57,15 @@ type Codec struct {
 	powers [1024]float64
 }
 
+const notCodable = "%v is not possible; it must be 1.0002 to 2"
+
+// codable reports whether 16 bits hold the powers of a base that utilisations need.
+func codable(base float64) bool { return base >= 1.0002 && base <= 2 }
+
 // NewCodec returns the codec with a base of 1.0002 to 2: what it encodes has 16 bits.
 func NewCodec(base float64) (*Codec, error) {
-	if !(base >= 1.0002 && base <= 2) {
-		return nil, fmt.Errorf("pint.log_base: %v is not possible; it must be 1.0002 to 2", base)
+	if !codable(base) {
+		return nil, units.Wrong("pint.log_base", notCodable, base)
 	}
 	c := &Codec{base: base, factor: 1 / rng.Log(base)}
 	for i := range c.powers {
@@ -118,13 +135,14 @@ type pintState struct {
 // NewPINT returns HPCC-PINT. No rate goes below minRate. The seed is the trial's: each
 // queue pair samples with a stream of its own.
 func NewPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
-	l, err := newLimits("pint", minRate, c.Window)
-	codec, bad := NewCodec(c.LogBase)
-	err = first(err, part("pint.target_utilisation", c.TargetUtilisation), rate("pint.rate_ai", c.RateAI), stages("pint.max_stage", c.MaxStage), bad, part("pint.probability", c.Probability))
+	if err := possible("pint", minRate, c); err != nil {
+		return nil, err
+	}
+	codec, err := NewCodec(c.LogBase)
 	if err != nil {
 		return nil, err
 	}
-	return &pint{limits: l, c: c, eta: float64(c.TargetUtilisation), threshold: uint32(65536 * float64(c.Probability)), seed: seed, codec: codec}, nil
+	return &pint{limits: limits{minRate, c.Window}, c: c, eta: float64(c.TargetUtilisation), threshold: uint32(65536 * float64(c.Probability)), seed: seed, codec: codec}, nil
 }
 
 // Wants asks for acknowledgements with PINT's byte, and for a new rate to count at once.

@@ -141,7 +141,7 @@ func TestHPCC(t *testing.T) {
 				t.Fatalf("multi %v, %s: window %d, want %d", multi, step.what, s.Window, want)
 			}
 		}
-		// A way that has changed is measured from the next packet on.
+		// A path that has changed is measured from the next packet on.
 		before := s.Rate
 		x := ack(25500, 33000)
 		x.Hops = []Hop{{Time: 1, Bytes: 7, Rate: 10 * units.Gbps}}

@@ -1,7 +1,6 @@
 package cc
 
 import (
-	"fmt"
 	"math"
 
 	"farflash/sim"
@@ -53,6 +52,31 @@ func DefaultSwift() Swift {
 	}
 }
 
+// Validate says what is wrong with c, if anything.
+func (c Swift) Validate() error {
+	var f faults
+	f.interval("target_delay", c.TargetDelay)
+	positive(&f, "scaling_min", c.ScalingMin)
+	positive(&f, "increase", c.Increase)
+	f.share("beta", c.Beta)
+	f.share("max_decrease", c.MaxDecrease)
+	positive(&f, "min_window", c.MinWindow)
+	positive(&f, "reset_after", c.ResetAfter)
+	f.short("target_per_hop", c.TargetPerHop)
+	f.short("flow_scaling", c.FlowScaling)
+	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a window cannot lose all", float64(c.MaxDecrease))
+	f.Hold(c.ScalingMax > c.ScalingMin && c.ScalingMax <= mostPackets, "scaling_max",
+		"%v is not possible; it must be above scaling_min, %v", c.ScalingMax, c.ScalingMin)
+	f.Hold(c.MaxWindow >= max(1, c.MinWindow) && c.MaxWindow <= mostPackets, "max_window",
+		"%v is not possible; it must be 1 to 1000000 packets and at least min_window, %v", c.MaxWindow, c.MinWindow)
+	f.Hold(c.InitialWindow >= 0 && c.InitialWindow <= mostPackets, "initial_window", "%v is not possible; it must be 0 to 1000000 packets", c.InitialWindow)
+	f.Hold(!(c.Increase > mostPackets), "increase", "%v is not possible; it must be at most 1000000 packets", c.Increase)
+	return f.Err()
+}
+
+// mostPackets is beyond any window.
+const mostPackets = 1e6
+
 // swift is Swift's sender.
 type swift struct {
 	c         Swift
@@ -73,32 +97,8 @@ type swiftState struct {
 
 // NewSwift returns Swift. It has a least window in place of a least rate.
 func NewSwift(c Swift) (Algorithm, error) {
-	err := first(
-		interval("swift.target_delay", c.TargetDelay),
-		positive("swift.scaling_min", c.ScalingMin),
-		positive("swift.increase", c.Increase),
-		part("swift.beta", c.Beta),
-		part("swift.max_decrease", c.MaxDecrease),
-		positive("swift.min_window", c.MinWindow),
-		positive("swift.reset_after", c.ResetAfter),
-	)
-	switch {
-	case err != nil:
+	if err := units.Within("swift", c.Validate()); err != nil {
 		return nil, err
-	case c.TargetPerHop < 0 || c.TargetPerHop > units.Second:
-		return nil, fmt.Errorf("swift.target_per_hop: %v is not possible; it must be 0s to 1s", c.TargetPerHop)
-	case c.FlowScaling < 0 || c.FlowScaling > units.Second:
-		return nil, fmt.Errorf("swift.flow_scaling: %v is not possible; it must be 0s to 1s", c.FlowScaling)
-	case c.MaxDecrease >= 1:
-		return nil, fmt.Errorf("swift.max_decrease: %v is not possible; a window cannot lose all", float64(c.MaxDecrease))
-	case !(c.ScalingMax > c.ScalingMin && c.ScalingMax <= 1e6):
-		return nil, fmt.Errorf("swift.scaling_max: %v is not possible; it must be above scaling_min, %v", c.ScalingMax, c.ScalingMin)
-	case !(c.MaxWindow >= max(1, c.MinWindow) && c.MaxWindow <= 1e6):
-		return nil, fmt.Errorf("swift.max_window: %v is not possible; it must be 1 to 1000000 packets and at least min_window, %v", c.MaxWindow, c.MinWindow)
-	case !(c.InitialWindow >= 0 && c.InitialWindow <= 1e6):
-		return nil, fmt.Errorf("swift.initial_window: %v is not possible; it must be 0 to 1000000 packets", c.InitialWindow)
-	case !(c.Increase <= 1e6):
-		return nil, fmt.Errorf("swift.increase: %v is not possible; it must be at most 1000000 packets", c.Increase)
 	}
 	w := &swift{c: c, beta: float64(c.Beta), mdf: float64(c.MaxDecrease)}
 	// slope = fs_range / (1/sqrt(fs_min) - 1/sqrt(fs_max)), offset =

@@ -1,8 +1,6 @@
 package cc
 
 import (
-	"fmt"
-
 	"farflash/sim"
 	"farflash/units"
 )
@@ -42,6 +40,22 @@ func DefaultTimely() Timely {
 	}
 }
 
+// Validate says what is wrong with c, if anything.
+func (c Timely) Validate() error {
+	var f faults
+	f.share("alpha", c.Alpha)
+	f.share("beta", c.Beta)
+	f.interval("t_low", c.TLow)
+	f.interval("t_high", c.THigh)
+	f.interval("min_rtt", c.MinRTT)
+	f.rate("rate_ai", c.RateAI)
+	f.rate("rate_hai", c.RateHAI)
+	f.Hold(c.THigh >= c.TLow, "t_high", "%v is not possible; it must be at least t_low, %v", c.THigh, c.TLow)
+	f.count("hyper_after", c.HyperAfter)
+	f.window(c.Window)
+	return f.Err()
+}
+
 // timely is TIMELY's sender. Round trips are whole nanoseconds, as clocks of network
 // cards are read.
 type timely struct {
@@ -62,26 +76,11 @@ type timelyState struct {
 
 // NewTimely returns TIMELY. No rate goes below minRate.
 func NewTimely(c Timely, minRate units.BitRate) (Algorithm, error) {
-	l, err := newLimits("timely", minRate, c.Window)
-	err = first(err,
-		part("timely.alpha", c.Alpha),
-		part("timely.beta", c.Beta),
-		interval("timely.t_low", c.TLow),
-		interval("timely.t_high", c.THigh),
-		interval("timely.min_rtt", c.MinRTT),
-		rate("timely.rate_ai", c.RateAI),
-		rate("timely.rate_hai", c.RateHAI),
-	)
-	switch {
-	case err != nil:
+	if err := possible("timely", minRate, c); err != nil {
 		return nil, err
-	case c.THigh < c.TLow:
-		return nil, fmt.Errorf("timely.t_high: %v is not possible; it must be at least t_low, %v", c.THigh, c.TLow)
-	case c.HyperAfter < 0:
-		return nil, fmt.Errorf("timely.hyper_after: %d is not possible; it must be zero or more", c.HyperAfter)
 	}
 	return &timely{
-		limits: l, c: c,
+		limits: limits{minRate, c.Window}, c: c,
 		alpha: float64(c.Alpha), keep: 1 - float64(c.Alpha), beta: float64(c.Beta),
 		minRTT: float64(c.MinRTT / units.Nanosecond),
 		low:    int64(c.TLow / units.Nanosecond), high: int64(c.THigh / units.Nanosecond),

@@ -26,11 +26,11 @@ func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Gra
 	}
 	switch {
 	case len(given) == 0:
-		return nil, fmt.Errorf("no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links")
+		return nil, units.Wrong("", "no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links")
 	case len(given) > 1:
-		return nil, fmt.Errorf("%s: only one shape is possible, and %s is given too", given[1], strings.Join(append(given[:1:1], given[2:]...), " and "))
+		return nil, units.Wrong(given[1], "only one shape is possible, and %s is given too", strings.Join(append(given[:1:1], given[2:]...), " and "))
 	case delay < 0:
-		return nil, fmt.Errorf("delay: %v is not possible; use 0s or more", delay)
+		return nil, units.Wrong("delay", "%v is not possible; use 0s or more", delay)
 	}
 	d := &drawing{g: &Graph{Channels: 1}, hostLink: hostLink, upLink: upLink, delay: delay}
 	var err error
@@ -58,7 +58,7 @@ func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Gra
 	}
 	if c.Links != nil {
 		if err := d.g.Check(); err != nil {
-			return nil, fmt.Errorf("links: %w", err)
+			return nil, units.Within("links", err)
 		}
 	}
 	return d.g, nil
@@ -115,10 +115,10 @@ func (d *drawing) mesh(a int32, n int, b int32, m int) {
 
 func (d *drawing) rates() error {
 	if d.usesHost && d.hostLink <= 0 {
-		return fmt.Errorf("host_link: %v is not possible; use a rate such as 40Gbps", d.hostLink)
+		return units.Wrong("host_link", "%v is not possible; use a rate such as 40Gbps", d.hostLink)
 	}
 	if d.usesUp && d.upLink <= 0 {
-		return fmt.Errorf("up_link: %v is not possible; use a rate such as 40Gbps", d.upLink)
+		return units.Wrong("up_link", "%v is not possible; use a rate such as 40Gbps", d.upLink)
 	}
 	return nil
 }
@@ -137,9 +137,9 @@ func counts(all ...count) error {
 	for _, c := range all {
 		switch {
 		case c.n < 1:
-			return fmt.Errorf("%s: %d is not possible; use at least 1", c.key, c.n)
+			return units.Wrong(c.key, "%d is not possible; use at least 1", c.n)
 		case c.n > maxCount:
-			return fmt.Errorf("%s: %d is not possible; use at most %d", c.key, c.n, maxCount)
+			return units.Wrong(c.key, "%d is not possible; use at most %d", c.n, maxCount)
 		}
 	}
 	return nil
@@ -152,11 +152,11 @@ const maxLinks = 1 << 22
 func fits(shape string, hosts, switches, links int64) error {
 	switch {
 	case hosts > MaxPorts:
-		return fmt.Errorf("%s: %d hosts are too many; use at most %d", shape, hosts, MaxPorts)
+		return units.Wrong(shape, "%d hosts are too many; use at most %d", hosts, MaxPorts)
 	case switches > MaxSwitches:
-		return fmt.Errorf("%s: %d switches are too many; use at most %d", shape, switches, MaxSwitches)
+		return units.Wrong(shape, "%d switches are too many; use at most %d", switches, MaxSwitches)
 	case links > maxLinks:
-		return fmt.Errorf("%s: %d links are too many; use at most %d", shape, links, maxLinks)
+		return units.Wrong(shape, "%d links are too many; use at most %d", links, maxLinks)
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (c *Clos) draw(d *drawing) error {
 		return err
 	}
 	if c.HostsPerPod%c.Tors != 0 {
-		return fmt.Errorf("clos.hosts_per_pod: %d is not possible; use a multiple of clos.tors, which is %d", c.HostsPerPod, c.Tors)
+		return units.Wrong("clos.hosts_per_pod", "%d is not possible; use a multiple of clos.tors, which is %d", c.HostsPerPod, c.Tors)
 	}
 	hosts := int64(c.Pods) * int64(c.HostsPerPod)
 	tors, leaves := int64(c.Pods)*int64(c.Tors), int64(c.Pods)*int64(c.Leaves)
@@ -239,7 +239,7 @@ func (c *Clos) draw(d *drawing) error {
 func (f *FatTree) draw(d *drawing) error {
 	// 62 is the largest whose hosts can be numbered.
 	if f.K < 2 || f.K > 62 || f.K%2 != 0 {
-		return fmt.Errorf("fat_tree.k: %d is not possible; use an even number from 2 to 62", f.K)
+		return units.Wrong("fat_tree.k", "%d is not possible; use an even number from 2 to 62", f.K)
 	}
 	half := f.K / 2
 	h := d.add("h", f.K*half*half, 0, half*half)

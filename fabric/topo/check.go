@@ -4,7 +4,7 @@ import "fmt"
 
 // Check reports the first thing that keeps the graph from being simulated, by the
 // names of the nodes: a link that ends nowhere, a rate, delay or loss that no link has, a host
-// without a link, two hosts that no way connects.
+// without a link, two hosts that no path connects.
 func (g *Graph) Check() error {
 	if g.Channels < 0 || g.Channels > MaxChannels {
 		return fmt.Errorf("%d channels are not possible; use 1 to %d", g.Channels, MaxChannels)

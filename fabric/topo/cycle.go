@@ -8,8 +8,8 @@ import (
 // Cycle finds a circle of links, each with its channel, in which every link waits for
 // the next one: packets that come in over one may leave over the next. Flow control that pauses
 // links can lock up in it for good. It returns nil if there is none, which is the condition of
-// Dally and Seitz (1987) under which it cannot. All ways between all hosts are considered, not the
-// ways of any particular traffic.
+// Dally and Seitz (1987) under which it cannot. All paths between all hosts are considered, not the
+// paths of any particular traffic.
 //
 // The links of a cycle are in order, the last one leads to the first.
 func (g *Graph) Cycle(r *Routes) []Directed {
@@ -86,7 +86,7 @@ func (w *waits) lane(node int32, port uint16, channel uint8) int32 {
 	return w.slot[w.r.ports.first[node]+int32(port)] + int32(channel)
 }
 
-// add takes up the waits of packets to a class's hosts, which all come the same ways.
+// add takes up the waits of packets to a class's hosts, which all come the same paths.
 func (w *waits) add(class int) {
 	r := w.r
 	rows := r.rows[class*r.columns:][:r.columns]
@@ -133,7 +133,7 @@ func (w *waits) add(class int) {
 // hopsOf is the next hops of a row; none where the destination is next.
 func (r *Routes) hopsOf(w *row) []Hop { return r.hops[w.first : w.first+uint32(w.count)] }
 
-// sort orders the switches that have a way by falling distance, so that each is visited
+// sort orders the switches that have a path by falling distance, so that each is visited
 // after all that send to it.
 func (w *waits) sort(rows []row) {
 	most := 0

@@ -64,7 +64,7 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestFailureMakesCycle is a Clos that is safe until links fail: ways then go down and
+// TestFailureMakesCycle is a Clos that is safe until links fail: paths then go down and
 // up again.
 func TestFailureMakesCycle(t *testing.T) {
 	g := build(t, Config{LeafSpine: &LeafSpine{4, 4, 1}})
@@ -80,7 +80,7 @@ func TestFailureMakesCycle(t *testing.T) {
 	}
 }
 
-// TestCycleIsFound compares with the same search over all ways of all pairs.
+// TestCycleIsFound compares with the same search over all paths of all pairs.
 func TestCycleIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := random(t)

@@ -1,10 +1,10 @@
 package topo
 
-import "fmt"
+import "farflash/units"
 
 // draw builds a dragonfly with two virtual channels, which minimal routing needs.
 //
-// A minimal way is: from the host to its router, a local link, a global link, a local
+// A minimal path is: from the host to its router, a local link, a global link, a local
 // link, to the host, where each of the three may be missing. A hop uses channel 1 if no global
 // link is ahead any more, else channel 0. So what a packet holds while it waits only ever goes
 // upwards in the order
@@ -14,17 +14,17 @@ import "fmt"
 // because routers of a group are fully linked, so that a packet never takes two local links in a
 // row. Without the second channel, packets that wait for a global link after a local one and
 // packets that wait for a local link after a global one can wait for each other in a circle.
-// Failed links may force longer ways; whether those are safe, Cycle tells.
+// Failed links may force longer paths; whether those are safe, Cycle tells.
 func (f *Dragonfly) draw(d *drawing) error {
 	if err := counts(count{"dragonfly.groups", f.Groups}, count{"dragonfly.routers", f.Routers}, count{"dragonfly.hosts_per_router", f.HostsPerRouter}); err != nil {
 		return err
 	}
 	if f.GlobalLinks < 0 || f.GlobalLinks > maxCount {
-		return fmt.Errorf("dragonfly.global_links: %d is not possible; use 0 to %d", f.GlobalLinks, maxCount)
+		return units.Wrong("dragonfly.global_links", "%d is not possible; use 0 to %d", f.GlobalLinks, maxCount)
 	}
 	most := int64(f.Routers)*int64(f.GlobalLinks) + 1
 	if int64(f.Groups) > most {
-		return fmt.Errorf("dragonfly.groups: %d is not possible; a group has %d global links, so use at most %d groups, or more global_links", f.Groups, most-1, most)
+		return units.Wrong("dragonfly.groups", "%d is not possible; a group has %d global links, so use at most %d groups, or more global_links", f.Groups, most-1, most)
 	}
 	routers := int64(f.Groups) * int64(f.Routers)
 	if routers > MaxSwitches {

@@ -5,16 +5,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"farflash/units"
 )
 
 // drawLinks builds an explicit network. Hosts are numbered by name, switches follow
 // as they are first mentioned. A switch's tier is its distance to the nearest host.
 func drawLinks(d *drawing, links []LinkSpec) error {
 	if len(links) == 0 {
-		return fmt.Errorf("links: the list is empty; give at least one link")
+		return units.Wrong("links", "the list is empty; give at least one link")
 	}
 	if len(links) > maxLinks {
-		return fmt.Errorf("links: %d links are too many; use at most %d", len(links), maxLinks)
+		return units.Wrong("links", "%d links are too many; use at most %d", len(links), maxLinks)
 	}
 	hosts := map[int]bool{}
 	var switches []string
@@ -24,7 +26,7 @@ func drawLinks(d *drawing, links []LinkSpec) error {
 			number, host, err := hostNumber(end.name)
 			switch {
 			case err != nil:
-				return fmt.Errorf("links[%d].%s: %w", i, end.key, err)
+				return units.Within(fmt.Sprintf("links[%d].%s", i, end.key), err)
 			case host:
 				hosts[number] = true
 			case !seen[end.name]:
@@ -32,23 +34,24 @@ func drawLinks(d *drawing, links []LinkSpec) error {
 				switches = append(switches, end.name)
 			}
 		}
+		at := fmt.Sprintf("links[%d]", i)
 		switch {
 		case l.A == l.B:
-			return fmt.Errorf("links[%d].b: %s is the other end as well; a link has two ends", i, l.B)
+			return units.Wrong(at+".b", "%s is the other end as well; a link has two ends", l.B)
 		case l.Rate < 0:
-			return fmt.Errorf("links[%d].rate: %v is not possible; use a rate such as 40Gbps", i, l.Rate)
+			return units.Wrong(at+".rate", "%v is not possible; use a rate such as 40Gbps", l.Rate)
 		case l.Delay != nil && *l.Delay < 0:
-			return fmt.Errorf("links[%d].delay: %v is not possible; use 0s or more", i, *l.Delay)
+			return units.Wrong(at+".delay", "%v is not possible; use 0s or more", *l.Delay)
 		case !(l.Loss >= 0 && l.Loss < 1):
-			return fmt.Errorf("links[%d].loss: %v is not possible; use less than 100%%", i, float64(l.Loss))
+			return units.Wrong(at+".loss", "%v is not possible; use less than 100%%", float64(l.Loss))
 		}
 	}
 	if len(hosts) == 0 {
-		return fmt.Errorf("links: no end is a host; hosts are named h0, h1 and so on")
+		return units.Wrong("links", "no end is a host; hosts are named h0, h1 and so on")
 	}
 	for n := range len(hosts) {
 		if !hosts[n] {
-			return fmt.Errorf("links: host h%d has no link, but one with a greater number has; hosts are numbered from h0 without gaps", n)
+			return units.Wrong("links", "host h%d has no link, but one with a greater number has; hosts are numbered from h0 without gaps", n)
 		}
 	}
 	if err := fits("links", int64(len(hosts)), int64(len(switches)), int64(len(links))); err != nil {

@@ -15,7 +15,7 @@ type Directed struct {
 	Channel uint8
 }
 
-// Path is what a way costs when nothing else is on it.
+// Path is what a path costs when nothing else is on it.
 type Path struct {
 	// Hops is how many links it has.
 	Hops int
@@ -25,8 +25,8 @@ type Path struct {
 	Rate units.BitRate
 }
 
-// Walk appends the links of a way from one host to another to buf. pick chooses
-// among n equal next hops, 0 to n-1; nil takes the first. Without a way nothing is appended.
+// Walk appends the links of a path from one host to another to buf. pick chooses
+// among n equal next hops, 0 to n-1; nil takes the first. Without a path nothing is appended.
 func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Directed {
 	for node := src; node != dst; {
 		next := r.Next(node, dst)
@@ -44,7 +44,7 @@ func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Di
 	return buf
 }
 
-// Path measures the first of the shortest ways between two hosts. It reports false
+// Path measures the first of the shortest paths between two hosts. It reports false
 // if there is none. Nothing is between a host and itself, so Rate is 0 there.
 func (r *Routes) Path(src, dst int32) (Path, bool) {
 	var out Path
@@ -64,9 +64,9 @@ func (r *Routes) Path(src, dst int32) (Path, bool) {
 }
 
 // Serialisation is how long b bytes take to be sent, one link after the other, along
-// the first of the shortest ways between two hosts: the sum of size over rate. At each link the
+// the first of the shortest paths between two hosts: the sum of size over rate. At each link the
 // time is rounded down to a multiple of step: a picosecond is as exact as a simulation, a
-// nanosecond is what ns-3 computes with. Without a way, or over times that cannot be counted, it
+// nanosecond is what ns-3 computes with. Without a path, or over times that cannot be counted, it
 // is sim.Forever.
 func (r *Routes) Serialisation(src, dst int32, b units.Bytes, step sim.Time) sim.Time {
 	if !r.Reachable(src, dst) {

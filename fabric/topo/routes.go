@@ -10,11 +10,11 @@ type Hop struct {
 	Channel uint8
 }
 
-// Routes are the shortest ways from every node to every host over the links that are
-// up. No way leads through a host. Where links are global, the shortest way is the one with the
+// Routes are the shortest paths from every node to every host over the links that are
+// up. No path leads through a host. Where links are global, the shortest path is the one with the
 // fewest global links, and the fewest links among those.
 //
-// Equal ways have a fixed order, the one that the HPCC simulator has: a search goes
+// Equal paths have a fixed order, the one that the HPCC simulator has: a search goes
 // breadth first from the destination, looks at each node's neighbours by ascending node number,
 // and the next hops of a node are in the order in which the search left them. Parallel
 // links follow each other by port number.
@@ -44,7 +44,7 @@ type Routes struct {
 type row struct {
 	first    uint32 // in Routes.hops
 	count    uint16 // 0 where the host itself is next
-	distance uint16 // in links; far is no way
+	distance uint16 // in links; far is no path
 }
 
 const far = 1<<16 - 1
@@ -63,15 +63,15 @@ type arc struct {
 	cost uint64
 }
 
-// A way's cost is compared as a whole: global links count more than any number of
+// A path's cost is compared as a whole: global links count more than any number of
 // links.
 const (
 	perHop    = 1
 	perGlobal = 1<<32 + perHop
-	noWay     = 1<<64 - 1
+	noPath    = 1<<64 - 1
 )
 
-// Route finds the shortest ways over the links that are not down; nil is all up. The
+// Route finds the shortest paths over the links that are not down; nil is all up. The
 // graph's links must end at its nodes.
 func (g *Graph) Route(down []bool) *Routes {
 	n := len(g.Nodes)
@@ -159,7 +159,7 @@ func (r *Routes) soleHops(s *search, host int32) int32 {
 }
 
 // Next returns the next hops from a node to a host, in their fixed order; none if
-// there is no way, or the node is the host. The caller must not change them.
+// there is no path, or the node is the host. The caller must not change them.
 func (r *Routes) Next(node, dst int32) []Hop {
 	if node == dst {
 		return nil
@@ -188,7 +188,7 @@ func (r *Routes) Next(node, dst int32) []Hop {
 }
 
 // Distance is how many links a packet takes from a node to a host: 0 from the host to
-// itself, -1 if there is no way.
+// itself, -1 if there is no path.
 func (r *Routes) Distance(node, dst int32) int {
 	if node == dst {
 		return 0
@@ -203,7 +203,7 @@ func (r *Routes) Distance(node, dst int32) int {
 	return int(w.distance)
 }
 
-// Reachable reports whether there is a way from a node to a host.
+// Reachable reports whether there is a path from a node to a host.
 func (r *Routes) Reachable(node, dst int32) bool { return r.Distance(node, dst) >= 0 }
 
 // Ports are the ports of the graph's nodes, which Hop refers to.

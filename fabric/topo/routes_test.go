@@ -137,7 +137,7 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// hostsBetween reports a link between two hosts. It is no way for third ones.
+// hostsBetween reports a link between two hosts. It is no path for third ones.
 func hostsBetween(g *Graph) bool {
 	return slices.ContainsFunc(g.Links, func(l Link) bool { return g.Nodes[l.A].Kind == Host && g.Nodes[l.B].Kind == Host })
 }
@@ -155,22 +155,22 @@ func TestRoutesOfShapes(t *testing.T) {
 func TestFailure(t *testing.T) {
 	g := build(t, Config{LeafSpine: &LeafSpine{3, 2, 1}})
 	down := make([]bool, len(g.Links))
-	ways := func(r *Routes) int { return len(r.Next(3, 1)) } // leaf0 to h1
-	if n := ways(g.Route(down)); n != 2 {
-		t.Errorf("%d ways, want 2", n)
+	paths := func(r *Routes) int { return len(r.Next(3, 1)) } // leaf0 to h1
+	if n := paths(g.Route(down)); n != 2 {
+		t.Errorf("%d paths, want 2", n)
 	}
 	down[3] = true // leaf0 to spine0
 	r := g.Route(down)
-	if n := ways(r); n != 1 || r.Distance(0, 1) != 4 {
-		t.Errorf("%d ways, %d links; want 1, 4", n, r.Distance(0, 1))
+	if n := paths(r); n != 1 || r.Distance(0, 1) != 4 {
+		t.Errorf("%d paths, %d links; want 1, 4", n, r.Distance(0, 1))
 	}
 	down[4] = true // leaf0 to spine1
 	r = g.Route(down)
-	if n := ways(r); n != 0 || r.Reachable(0, 1) || r.Reachable(1, 0) || !r.Reachable(1, 2) {
-		t.Errorf("%d ways out of a leaf that is cut off", n)
+	if n := paths(r); n != 0 || r.Reachable(0, 1) || r.Reachable(1, 0) || !r.Reachable(1, 2) {
+		t.Errorf("%d paths out of a leaf that is cut off", n)
 	}
 	if _, ok := r.Path(0, 1); ok || r.Serialisation(0, 1, 1, 1) != sim.Forever || r.Walk(nil, 0, 1, nil) != nil {
-		t.Error("a way where there is none")
+		t.Error("a path where there is none")
 	}
 	down[3], down[4], down[0] = false, false, true // h0's own
 	if r = g.Route(down); r.Reachable(0, 1) || r.Reachable(1, 0) || r.Distance(0, 0) != 0 {
@@ -178,7 +178,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestDragonflyChannels holds that minimal ways have at most one global link, and
+// TestDragonflyChannels holds that minimal paths have at most one global link, and
 // take the channels in the order that keeps them from waiting in a circle.
 func TestDragonflyChannels(t *testing.T) {
 	g := build(t, Config{Dragonfly: &Dragonfly{9, 4, 2, 2}})
@@ -186,12 +186,12 @@ func TestDragonflyChannels(t *testing.T) {
 	hosts := int32(g.Hosts())
 	stream := rng.NewStream(1, "pick")
 	pick := func(n int) int { return int(stream.IntN(int64(n))) }
-	var way []Directed
+	var path []Directed
 	for src := range hosts {
 		for dst := range hosts {
-			way = r.Walk(way[:0], src, dst, pick)
+			path = r.Walk(path[:0], src, dst, pick)
 			last, globals := 0, 0
-			for i, l := range way {
+			for i, l := range path {
 				rank := 2 * int(l.Channel)
 				if g.Links[l.Link].Global {
 					globals++
@@ -201,15 +201,15 @@ func TestDragonflyChannels(t *testing.T) {
 					continue
 				}
 				if i > 1 && rank <= last {
-					t.Fatalf("%s: %v climbs from %d to %d", g.Names(way), way, last, rank)
+					t.Fatalf("%s: %v climbs from %d to %d", g.Names(path), path, last, rank)
 				}
 				last = rank
 			}
-			if src != dst && int(way[0].Channel) != 1-globals {
-				t.Fatalf("%s leaves the host on channel %d", g.Names(way), way[0].Channel)
+			if src != dst && int(path[0].Channel) != 1-globals {
+				t.Fatalf("%s leaves the host on channel %d", g.Names(path), path[0].Channel)
 			}
-			if crosses := g.Nodes[src].Pod != g.Nodes[dst].Pod; globals > 1 || crosses != (globals == 1) || len(way) != r.Distance(src, dst) {
-				t.Fatalf("%s has %d global links", g.Names(way), globals)
+			if crosses := g.Nodes[src].Pod != g.Nodes[dst].Pod; globals > 1 || crosses != (globals == 1) || len(path) != r.Distance(src, dst) {
+				t.Fatalf("%s has %d global links", g.Names(path), globals)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package topo
 
 import (
 	"cmp"
+	"farflash/internal/heap"
 	"slices"
 )
 
@@ -13,7 +14,8 @@ type search struct {
 
 	cost   []uint64 // of each node, to the class at hand
 	order  []int32  // the nodes that the search went through
-	queue  heap
+	queue  heap.Heap[item, *item]
+	pushed uint32 // into the queue
 	counts []int32
 	found  []Hop
 	list   []Hop
@@ -51,7 +53,7 @@ func (s *search) link() {
 	}
 }
 
-// drop takes the arcs to hosts with a single link away: no way leads through those.
+// drop takes the arcs to hosts with a single link away: no path leads through those.
 func (s *search) drop() {
 	kept := s.arcs[:0]
 	from := int32(0)
@@ -74,7 +76,7 @@ func (s *search) drop() {
 func (s *search) run(class int) {
 	r := s.r
 	for i := range s.cost {
-		s.cost[i] = noWay
+		s.cost[i] = noPath
 	}
 	clear(s.counts)
 	s.order = s.order[:0]
@@ -82,10 +84,10 @@ func (s *search) run(class int) {
 	for _, l := range r.last[r.lastFirst[origin]:r.lastFirst[origin+1]] {
 		s.reach(l.neighbour, perHop)
 	}
-	for len(s.queue.items) > 0 {
-		it := s.queue.pop()
+	for s.queue.Len() > 0 {
+		it := s.queue.Pop()
 		if it.cost != s.cost[it.node] {
-			continue // a better way was found since
+			continue // a better path was found since
 		}
 		s.order = append(s.order, it.node)
 		for _, a := range s.of(it.node) {
@@ -94,16 +96,17 @@ func (s *search) run(class int) {
 			}
 		}
 	}
-	s.queue.pushed = 0
+	s.pushed = 0
 	s.fill(class)
 }
 
-// reach notes a better way to a node, and that the search goes on from it unless it
+// reach notes a better path to a node, and that the search goes on from it unless it
 // is a host.
 func (s *search) reach(node int32, cost uint64) {
 	s.cost[node] = cost
 	if s.r.graph.Nodes[node].Kind == Switch {
-		s.queue.push(cost, node)
+		s.queue.Push(item{cost, s.pushed, node})
+		s.pushed++
 	}
 }
 
@@ -139,7 +142,7 @@ func (s *search) fill(class int) {
 		}
 		w := &rows[r.column[i]]
 		w.distance = far
-		if s.cost[i] == noWay {
+		if s.cost[i] == noPath {
 			continue
 		}
 		w.distance = uint16(s.cost[i])
@@ -163,50 +166,13 @@ func (s *search) intern(list []Hop) (first uint32, count uint16) {
 	return first, uint16(len(list))
 }
 
-// heap orders nodes by cost, and by when they were pushed among equals. With links
-// that all cost the same it is a queue.
-type heap struct {
-	items  []item
-	pushed uint32
-}
-
+// item is a node that can be reached at a cost. Nodes are ordered by cost, and by when they were pushed among equals: with links that all
+// cost the same they are a queue.
 type item struct {
 	cost  uint64
 	order uint32
 	node  int32
 }
 
-func (a item) before(b item) bool { return a.cost < b.cost || a.cost == b.cost && a.order < b.order }
-
-func (h *heap) push(cost uint64, node int32) {
-	h.items = append(h.items, item{cost, h.pushed, node})
-	h.pushed++
-	for i := len(h.items) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h.items[i].before(h.items[up]) {
-			return
-		}
-		h.items[i], h.items[up] = h.items[up], h.items[i]
-		i = up
-	}
-}
-
-func (h *heap) pop() item {
-	top := h.items[0]
-	last := len(h.items) - 1
-	h.items[0] = h.items[last]
-	h.items = h.items[:last]
-	for i := 0; ; {
-		least := i
-		for _, k := range [2]int{2*i + 1, 2*i + 2} {
-			if k < last && h.items[k].before(h.items[least]) {
-				least = k
-			}
-		}
-		if least == i {
-			return top
-		}
-		h.items[i], h.items[least] = h.items[least], h.items[i]
-		i = least
-	}
-}
+// Before is the order.
+func (a *item) Before(b *item) bool { return a.cost < b.cost || a.cost == b.cost && a.order < b.order }

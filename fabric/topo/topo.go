@@ -1,17 +1,17 @@
 // Package topo is the shape of a network: hosts, switches, the links between them,
-// and the ways that packets may take.
+// and the paths that packets may take.
 //
 // Its main type is Graph. Build makes the shapes of the literature (star, dumbbell,
-// leaf-spine, Clos, fat-tree, dragonfly) and explicit ones; Route finds the shortest ways, Check
+// leaf-spine, Clos, fat-tree, dragonfly) and explicit ones; Route finds the shortest paths, Check
 // refuses what cannot work, and Cycle finds the circular waits that flow control by pausing could
 // lock up in. Tree, Partition and Layout serve multicast, parallel runs and pictures.
 //
 // The Clos is that of SNIS (section III-A) and SRC (section IV): hosts below ToRs, every ToR to
 // every leaf of its pod, every leaf to every spine. Fat-trees follow Al-Fares et al. (SIGCOMM
-// 2008), dragonflies Kim et al. (ISCA 2008). Equal ways have the order that the HPCC simulator
+// 2008), dragonflies Kim et al. (ISCA 2008). Equal paths have the order that the HPCC simulator
 // gives them.
 //
-// What it leaves out: how a switch chooses among equal ways, ways that are not the shortest,
+// What it leaves out: how a switch chooses among equal paths, paths that are not the shortest,
 // queues, and time beyond a link's delay.
 package topo
 
@@ -48,7 +48,7 @@ type Link struct {
 	Delay sim.Time
 	// Loss is the probability that a packet is corrupted on the way, in each direction.
 	Loss float64
-	// Global is a link between the groups of a dragonfly. A way has as few global links
+	// Global is a link between the groups of a dragonfly. A path has as few global links
 	// as it can, and only then as few links.
 	Global bool
 }

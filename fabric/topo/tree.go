@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Tree finds a multicast tree from a host to others along shortest ways: the links in
+// Tree finds a multicast tree from a host to others along shortest paths: the links in
 // an order in which each begins where the source is or an earlier one has ended, so that every
 // node is entered once. The source and repeated members add nothing. pick chooses among n equal
 // hops, 0 to n-1, and is asked from each member towards the source; nil takes the first.
 //
 // A packet is on channel 0 until it has passed a global link and moves up by one with each.
 func (g *Graph) Tree(r *Routes, src int32, members []int32, pick func(n int) int) ([]Directed, error) {
-	var out, way []Directed
+	var out, path []Directed
 	// Global links passed on the way to each node of the tree; -1 is not in it.
 	globals := slices.Repeat([]int32{-1}, len(g.Nodes))
 	globals[src] = 0
@@ -20,9 +20,9 @@ func (g *Graph) Tree(r *Routes, src int32, members []int32, pick func(n int) int
 		if !r.Reachable(m, src) {
 			return nil, fmt.Errorf("%s cannot reach %s: no path", g.name(src), g.name(m))
 		}
-		// From the member to the tree, so that nothing is entered twice: ways to the
+		// From the member to the tree, so that nothing is entered twice: paths to the
 		// member could meet again after they part.
-		way = way[:0]
+		path = path[:0]
 		for node := m; globals[node] < 0; {
 			next := r.Next(node, src)
 			k := 0
@@ -30,10 +30,10 @@ func (g *Graph) Tree(r *Routes, src int32, members []int32, pick func(n int) int
 				k = pick(len(next))
 			}
 			p := r.ports.Of(node)[next[k].Port]
-			way = append(way, Directed{Link: p.Link, From: p.Peer, To: node})
+			path = append(path, Directed{Link: p.Link, From: p.Peer, To: node})
 			node = p.Peer
 		}
-		for _, l := range slices.Backward(way) {
+		for _, l := range slices.Backward(path) {
 			passed := globals[l.From]
 			l.Channel = uint8(min(int(passed), g.channels()-1))
 			if g.Links[l.Link].Global {

@@ -78,8 +78,8 @@ func asks(p *tco.Problem, d *tco.Drive, knots []waf.MixPoint) []ask {
 			full, small, fullIO, smallIO = 1, 1, 1, 1
 		}
 		a := ask{from: w.Arrival, until: math.Inf(1), written: w.WriteRate, space: w.WorkingSet}
-		a.worn = w.WriteRate * (w.FullStripe*full + (1-w.FullStripe)*small) * height(knots, w.Sequential)
-		a.io = w.PeakIOPS * (w.WriteShare*(w.FullStripe*fullIO+(1-w.FullStripe)*smallIO) + 1 - w.WriteShare)
+		a.worn = w.WriteRate * (float64(w.FullStripe*full) + float64((1-w.FullStripe)*small)) * height(knots, w.Sequential)
+		a.io = w.PeakIOPS * (float64(w.WriteShare*(float64(w.FullStripe*fullIO)+float64((1-w.FullStripe)*smallIO))) + 1 - w.WriteShare)
 		if w.End > 0 {
 			// It leaves its room to others, so that it may be beside more than fit at once.
 			a.until, a.space, a.io = w.End, 0, 0
@@ -95,7 +95,7 @@ func height(knots []waf.MixPoint, s float64) float64 {
 		k++
 	}
 	a, b := knots[k-1], knots[k]
-	return (a.WAF*(b.S-s) + b.WAF*(s-a.S)) / (b.S - a.S)
+	return (float64(a.WAF*(b.S-s)) + float64(b.WAF*(s-a.S))) / (b.S - a.S)
 }
 
 func checkImpossible(p *tco.Problem, c *tco.Case) error {
@@ -190,13 +190,13 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 	budget, space, io := d.Budget-d.Worn, d.Capacity*p.Config.FillSpace*(1+slack), d.IOPS*p.Config.FillIOPS*(1+slack)
 	// at is what a drive that dies on day t reaches at least, for these prices.
 	at := func(q *tco.Piece, t float64) float64 {
-		sum := d.Buy + d.Run*(t-b.To) - q.Wear*budget - q.Space*space - q.IOPS*io
+		sum := d.Buy + float64(d.Run*(t-b.To)) - float64(q.Wear*budget) - float64(q.Space*space) - float64(q.IOPS*io)
 		for j, a := range list {
 			if a.from < b.From || a.from >= q.To {
 				continue
 			}
 			days := min(t, a.until) - a.from
-			if gain := value[j] + rate*a.written*days - q.Wear*a.worn*days - q.Space*a.space - q.IOPS*a.io; gain > 0 {
+			if gain := value[j] + float64(rate*a.written*days) - float64(q.Wear*a.worn*days) - float64(q.Space*a.space) - float64(q.IOPS*a.io); gain > 0 {
 				sum -= gain
 			}
 		}
@@ -305,15 +305,15 @@ func below(knots []waf.MixPoint, f func(float64) float64, bends []float64) error
 // where that changes, a chord is below it if its ends are, unless the parabola bends upwards: then its lowest point over the chord is
 // looked at as well.
 func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
-	knee := m.Slope*m.Turn + m.Random
+	knee := float64(m.Slope*m.Turn) + m.Random
 	bend := 0.0
 	if m.Turn < 1 {
-		bend = (m.Sequential - knee - m.Slope*(1-m.Turn)) / ((1 - m.Turn) * (1 - m.Turn))
+		bend = (m.Sequential - knee - float64(m.Slope*(1-m.Turn))) / ((1 - m.Turn) * (1 - m.Turn))
 	}
 	raw := func(s float64) float64 {
-		v := m.Slope*s + m.Random
+		v := float64(m.Slope*s) + m.Random
 		if s > m.Turn {
-			v += bend * (s - m.Turn) * (s - m.Turn)
+			v += float64(bend * (s - m.Turn) * (s - m.Turn))
 		}
 		return v
 	}
@@ -325,7 +325,7 @@ func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
 			bends = append(bends, s)
 		}
 	}
-	if inner := m.Slope*m.Slope - 4*bend*(knee-1); bend != 0 && inner >= 0 {
+	if inner := float64(m.Slope*m.Slope) - float64(4*bend*(knee-1)); bend != 0 && inner >= 0 {
 		for _, root := range []float64{(-m.Slope - math.Sqrt(inner)) / (2 * bend), (-m.Slope + math.Sqrt(inner)) / (2 * bend)} {
 			if s := m.Turn + root; root > 0 && s < 1 {
 				bends = append(bends, s)
@@ -351,7 +351,7 @@ func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
 		}
 		slope := (b.WAF - a.WAF) / (b.S - a.S)
 		s := min(max(m.Turn+(slope-m.Slope)/(2*bend), lo), hi)
-		if line := a.WAF + slope*(s-a.S); line > f(s) {
+		if line := a.WAF + float64(slope*(s-a.S)); line > f(s) {
 			return fmt.Errorf("a minorant of %v at %v, where the write amplification is %v", line, s, f(s))
 		}
 	}

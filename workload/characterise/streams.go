@@ -2,7 +2,7 @@ package characterise
 
 import "math"
 
-// streams tells how many bytes belong to sequential runs when so many runs can be followed at once.
+// streams counts how many bytes belong to sequential runs when so many runs can be followed at once.
 //
 // A stream expects the address behind its last request. A request at an expected address continues that stream: its bytes
 // count, and so do those of the run's first request when it is the second. Any other request begins a stream; when there are

@@ -104,7 +104,7 @@ func (b *builder) job(job *Job) {
 	}
 }
 
-// random tells whether the job draws addresses.
+// random reports whether the job draws addresses.
 func (b *builder) random() bool { return strings.HasPrefix(b.values["rw"].value, "rand") }
 
 // flows sets sizes, addresses and the mix.

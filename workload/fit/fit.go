@@ -77,7 +77,7 @@ func (f *fitter) space(m *characterise.Result) units.Bytes {
 	distinct := float64(m.Footprint)
 	low, high := distinct, max(float64(m.HighestByte), distinct)
 	for range 100 {
-		middle := low + (high-low)/2
+		middle := low + float64((high-low)/2)
 		if -middle*math.Expm1(-bytes/middle) < distinct {
 			low = middle
 		} else {

@@ -12,7 +12,6 @@
 package flows
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -99,9 +98,9 @@ func New(cfg Config, network Network) (Source, error) {
 	case network.Hosts < 2 || network.Hosts > 1<<31-1:
 		return nil, fmt.Errorf("a network of %d hosts; flows need two", network.Hosts)
 	case cfg.Class >= Classes:
-		return nil, fmt.Errorf("class: %d is not possible; classes are 0 to %d", cfg.Class, Classes-1)
+		return nil, units.Wrong("class", "%d is not possible; classes are 0 to %d", cfg.Class, Classes-1)
 	case cfg.Start < 0:
-		return nil, fmt.Errorf("start: %v is negative", cfg.Start)
+		return nil, units.Wrong("start", "%v is negative", cfg.Start)
 	}
 	var src Source
 	var err error
@@ -123,25 +122,9 @@ func New(cfg Config, network Network) (Source, error) {
 		src, err = newPermutation(cfg, network)
 	}
 	if err != nil {
-		var at *keyError
-		if errors.As(err, &at) {
-			key += at.key
-		}
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, units.Within(key, err)
 	}
 	return src, nil
-}
-
-// keyError is an error about a key below the kind of a configuration.
-type keyError struct {
-	key string // ".load"
-	err error
-}
-
-func (e *keyError) Error() string { return e.err.Error() }
-
-func wrong(key, format string, args ...any) error {
-	return &keyError{key, fmt.Errorf(format, args...)}
 }
 
 // sliceSource yields the flows of a slice.

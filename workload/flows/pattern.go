@@ -42,15 +42,6 @@ type Permutation struct {
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
-// below puts a key in front of the key that an error is about.
-func below(key string, err error) error {
-	var at *keyError
-	if errors.As(err, &at) {
-		return &keyError{key + at.key, at.err}
-	}
-	return &keyError{key, err}
-}
-
 // hostsOf checks the hosts that take part, two or more; if none is named, all do.
 func hostsOf(named []int, network Network) ([]int32, error) {
 	if len(named) == 0 {
@@ -63,25 +54,25 @@ func hostsOf(named []int, network Network) ([]int32, error) {
 	hosts := make([]int32, len(named))
 	seen := make(map[int]bool, len(named))
 	for i, h := range named {
-		key := fmt.Sprintf(".hosts[%d]", i)
+		key := fmt.Sprintf("hosts[%d]", i)
 		switch {
 		case h < 0 || h >= network.Hosts:
-			return nil, wrong(key, "there is no host %d; the network has 0 to %d", h, network.Hosts-1)
+			return nil, units.Wrong(key, "there is no host %d; the network has 0 to %d", h, network.Hosts-1)
 		case seen[h]:
-			return nil, wrong(key, "host %d is named twice", h)
+			return nil, units.Wrong(key, "host %d is named twice", h)
 		}
 		seen[h] = true
 		hosts[i] = int32(h)
 	}
 	if len(hosts) < 2 {
-		return nil, wrong(".hosts", "only host %d takes part; flows need two", hosts[0])
+		return nil, units.Wrong("hosts", "only host %d takes part; flows need two", hosts[0])
 	}
 	return hosts, nil
 }
 
 func checkSize(size units.Bytes) error {
 	if size <= 0 {
-		return wrong(".size", "%d bytes are not possible; a flow has at least one", int64(size))
+		return units.Wrong("size", "%d bytes are not possible; a flow has at least one", int64(size))
 	}
 	return nil
 }
@@ -95,18 +86,18 @@ func newList(cfg Config, network Network) (Source, error) {
 		at := fmt.Sprintf("[%d]", i)
 		switch {
 		case e.Src < 0 || e.Src >= network.Hosts:
-			return nil, wrong(at+".src", "there is no host %d; the network has 0 to %d", e.Src, network.Hosts-1)
+			return nil, units.Wrong(at+".src", "there is no host %d; the network has 0 to %d", e.Src, network.Hosts-1)
 		case e.Dst < 0 || e.Dst >= network.Hosts:
-			return nil, wrong(at+".dst", "there is no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
+			return nil, units.Wrong(at+".dst", "there is no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
 		case e.Src == e.Dst:
-			return nil, wrong(at+".dst", "host %d sends to itself", e.Dst)
+			return nil, units.Wrong(at+".dst", "host %d sends to itself", e.Dst)
 		case e.Class >= Classes:
-			return nil, wrong(at+".class", "%d is not possible; classes are 0 to %d", e.Class, Classes-1)
+			return nil, units.Wrong(at+".class", "%d is not possible; classes are 0 to %d", e.Class, Classes-1)
 		case e.Start < 0 || e.Start > units.Forever-cfg.Start:
-			return nil, wrong(at+".start", "%v is not possible", e.Start)
+			return nil, units.Wrong(at+".start", "%v is not possible", e.Start)
 		}
 		if err := checkSize(e.Size); err != nil {
-			return nil, below(at, err)
+			return nil, units.Within(at, err)
 		}
 		flows = append(flows, Flow{int32(e.Src), int32(e.Dst), e.Class, e.Size, cfg.Start + e.Start})
 	}
@@ -128,19 +119,19 @@ func newIncast(cfg Config, network Network) (Source, error) {
 	c := *cfg.Incast
 	switch {
 	case c.Fan < 1:
-		return nil, wrong(".fan", "%d is not possible; at least one host sends", c.Fan)
+		return nil, units.Wrong("fan", "%d is not possible; at least one host sends", c.Fan)
 	case c.Fan > network.Hosts-1:
-		return nil, wrong(".fan", "%d is not possible; of %d hosts, at most %d can send to one", c.Fan, network.Hosts, network.Hosts-1)
+		return nil, units.Wrong("fan", "%d is not possible; of %d hosts, at most %d can send to one", c.Fan, network.Hosts, network.Hosts-1)
 	case c.Rounds < 0:
-		return nil, wrong(".rounds", "%d is negative", c.Rounds)
+		return nil, units.Wrong("rounds", "%d is negative", c.Rounds)
 	case c.Every < 0:
-		return nil, wrong(".every", "%v is negative", c.Every)
+		return nil, units.Wrong("every", "%v is negative", c.Every)
 	case c.Rounds > 1 && c.Every == 0:
-		return nil, wrong(".every", "%d rounds would be at the same time; say how far apart they are", c.Rounds)
+		return nil, units.Wrong("every", "%d rounds would be at the same time; say how far apart they are", c.Rounds)
 	case c.Rounds > 1 && c.Every > (units.Forever-cfg.Start)/units.Duration(c.Rounds):
-		return nil, wrong(".every", "%d rounds of %v end beyond the end of time", c.Rounds, c.Every)
+		return nil, units.Wrong("every", "%d rounds of %v end beyond the end of time", c.Rounds, c.Every)
 	case c.Target < 0 || c.Target >= network.Hosts:
-		return nil, wrong(".target", "there is no host %d; the network has 0 to %d", c.Target, network.Hosts-1)
+		return nil, units.Wrong("target", "there is no host %d; the network has 0 to %d", c.Target, network.Hosts-1)
 	}
 	if err := checkSize(c.Size); err != nil {
 		return nil, err

@@ -45,13 +45,13 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	c := cfg.Poisson
 	switch {
 	case !(c.Load > 0 && c.Load <= 1):
-		return nil, wrong(".load", "%v is not possible; it is a share of the hosts' links, above 0%% and at most 100%%", c.Load)
+		return nil, units.Wrong("load", "%v is not possible; it is a share of the hosts' links, above 0%% and at most 100%%", c.Load)
 	case network.HostLink <= 0:
 		return nil, errors.New("the hosts' links have no rate that a load could be a share of")
 	case c.Duration < 0:
-		return nil, wrong(".duration", "%v is negative", c.Duration)
+		return nil, units.Wrong("duration", "%v is negative", c.Duration)
 	case c.Flows < 0:
-		return nil, wrong(".flows", "%d is negative", c.Flows)
+		return nil, units.Wrong("flows", "%d is negative", c.Flows)
 	case c.Duration == 0 && c.Flows == 0:
 		return nil, errors.New("it never ends; set duration or flows")
 	}
@@ -61,7 +61,7 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	}
 	d, err := c.Sizes.Distribution()
 	if err != nil {
-		return nil, below(".sizes", err)
+		return nil, units.Within("sizes", err)
 	}
 	stream := func(of string) rng.Stream { return rng.NewStream(network.Seed, cfg.Name+"/poisson/"+of) }
 	p := &poisson{

@@ -44,6 +44,9 @@ type Point struct {
 	Share units.Fraction `yaml:"share"`
 }
 
+// Wanted says what to write.
+func (Sizes) Wanted() string { return "a size such as 16KiB, or one of " + strings.Join(Names(), ", ") }
+
 // UnmarshalText reads a distribution's name or a size.
 func (s *Sizes) UnmarshalText(text []byte) error {
 	t := strings.TrimSpace(string(text))
@@ -92,14 +95,14 @@ func (s *Sizes) Distribution() (*Distribution, error) {
 	case set != 1:
 		return nil, fmt.Errorf("%d of name, fixed and points are set; set one", set)
 	case s.Fixed < 0:
-		return nil, wrong(".fixed", "%d bytes are not possible", int64(s.Fixed))
+		return nil, units.Wrong("fixed", "%d bytes are not possible", int64(s.Fixed))
 	case s.Fixed > 0:
 		return newDistribution([]float64{float64(s.Fixed), float64(s.Fixed)}, []float64{0, 1}), nil
 	case s.Name == "":
 		return fromPoints(s.Points)
 	}
 	if err := known(s.Name); err != nil {
-		return nil, wrong(".name", "%w", err)
+		return nil, units.Within("name", err)
 	}
 	return published()[s.Name], nil
 }
@@ -115,29 +118,29 @@ func newDistribution(sizes, shares []float64) *Distribution {
 // fromPoints checks what a user wrote.
 func fromPoints(points []Point) (*Distribution, error) {
 	if len(points) < 2 {
-		return nil, wrong(".points", "%d points; a distribution has two or more", len(points))
+		return nil, units.Wrong("points", "%d points; a distribution has two or more", len(points))
 	}
 	var sizes, shares []float64
 	for i, p := range points {
-		key := fmt.Sprintf(".points[%d]", i)
+		key := fmt.Sprintf("points[%d]", i)
 		switch {
 		case p.Size < 0:
-			return nil, wrong(key+".size", "%d bytes are not possible", int64(p.Size))
+			return nil, units.Wrong(key+".size", "%d bytes are not possible", int64(p.Size))
 		case !(p.Share >= 0 && p.Share <= 1):
-			return nil, wrong(key+".share", "%v is not possible; shares are from 0%% to 100%%", p.Share)
+			return nil, units.Wrong(key+".share", "%v is not possible; shares are from 0%% to 100%%", p.Share)
 		case i == 0 && p.Share != 0:
-			return nil, wrong(key+".share", "%v is not where a distribution begins; write 0%% for the smallest size", p.Share)
+			return nil, units.Wrong(key+".share", "%v is not where a distribution begins; write 0%% for the smallest size", p.Share)
 		case i == len(points)-1 && p.Share != 1:
-			return nil, wrong(key+".share", "%v is not where a distribution ends; write 100%% for the largest size", p.Share)
+			return nil, units.Wrong(key+".share", "%v is not where a distribution ends; write 100%% for the largest size", p.Share)
 		case i > 0 && p.Size < points[i-1].Size:
-			return nil, wrong(key+".size", "%v is below the point before it, %v; sizes go up", p.Size, points[i-1].Size)
+			return nil, units.Wrong(key+".size", "%v is below the point before it, %v; sizes go up", p.Size, points[i-1].Size)
 		case i > 0 && p.Share < points[i-1].Share:
-			return nil, wrong(key+".share", "%v is below the point before it, %v; shares go up", p.Share, points[i-1].Share)
+			return nil, units.Wrong(key+".share", "%v is below the point before it, %v; shares go up", p.Share, points[i-1].Share)
 		}
 		sizes, shares = append(sizes, float64(p.Size)), append(shares, float64(p.Share))
 	}
 	if sizes[len(sizes)-1] == 0 {
-		return nil, wrong(".points", "all flows have 0 bytes")
+		return nil, units.Wrong("points", "all flows have 0 bytes")
 	}
 	return newDistribution(sizes, shares), nil
 }

@@ -177,7 +177,7 @@ func (c *Config) validate() error {
 // Config returns the flow's parameters.
 func (g *Generator) Config() Config { return g.cfg }
 
-// Closed tells whether the flow is a closed loop, whose records have no arrival times.
+// Closed reports whether the flow is a closed loop, whose records have no arrival times.
 func (g *Generator) Closed() bool { return g.cfg.Mode == QueueDepth }
 
 // Stop makes a closed-loop flow with a stop time end; the caller knows the time there.

@@ -18,32 +18,18 @@ const (
 	Pareto             // self-similar: a share 1-h of the requests goes to a part h of the slots, and so on within it; scattered too
 	HotCold            // so large a share of the requests goes to so small a part of the space, its beginning
 	Sequential         // from the start of the space to its end, and again
-	patternCount
 )
 
-var patternNames = [patternCount]string{"uniform", "zipf", "pareto", "hot-cold", "sequential"}
+var patternNames = units.Names[Pattern]{"uniform", "zipf", "pareto", "hot-cold", "sequential"}
 
 // String returns the pattern's name, as UnmarshalText reads it.
-func (p Pattern) String() string {
-	if p < patternCount {
-		return patternNames[p]
-	}
-	return fmt.Sprintf("pattern(%d)", uint8(p))
-}
+func (p Pattern) String() string { return patternNames.Name(p) }
 
 // MarshalText returns the pattern's name.
-func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (p Pattern) MarshalText() ([]byte, error) { return patternNames.Marshal(p) }
 
 // UnmarshalText reads a pattern's name.
-func (p *Pattern) UnmarshalText(text []byte) error {
-	for i, name := range patternNames {
-		if name == string(text) {
-			*p = Pattern(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no address pattern; use uniform, zipf, pareto, hot-cold or sequential", text)
-}
+func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarshal(text, p) }
 
 // Addresses says where requests go: runs of requests that follow one another, each run beginning where the pattern says.
 type Addresses struct {
@@ -95,7 +81,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		return a, fmt.Errorf("space is %v; it must hold at least one aligned place of %v", cfg.Space, cfg.Align)
 	case cfg.Space > math.MaxInt64-cfg.Start:
 		return a, fmt.Errorf("a space of %v from %v on is beyond any volume", cfg.Space, cfg.Start)
-	case cfg.Pattern >= patternCount:
+	case int(cfg.Pattern) >= len(patternNames):
 		return a, fmt.Errorf("%v is no address pattern", cfg.Pattern)
 	case !(cfg.RunLength >= 1 && cfg.RunLength <= 1e12):
 		return a, fmt.Errorf("mean run length is %v; it must be at least 1", cfg.RunLength)

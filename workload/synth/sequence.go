@@ -48,7 +48,7 @@ func (s *sequence) gamma() float64 {
 		if v <= 0 {
 			continue
 		}
-		v = v * v * v
+		v = float64(v * v * v)
 		u := 1 - s.stream.Float64()
 		squared := float64(x * x)
 		if u < 1-float64(0.0331*float64(squared*squared)) || rng.Log(u) < float64(0.5*squared)+float64(d*(1-v+rng.Log(v))) {
@@ -77,7 +77,7 @@ func (p *phases) beyond(c float64) (excess, weighted float64) {
 		if weight == 0 {
 			return
 		}
-		tail := float64(weight*mean) * rng.Exp(-c/mean)
+		tail := float64(float64(weight*mean) * rng.Exp(-c/mean))
 		excess += tail
 		weighted += float64(tail * (c + mean))
 	}

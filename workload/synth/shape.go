@@ -3,6 +3,8 @@ package synth
 import (
 	"fmt"
 	"math"
+
+	"farflash/units"
 )
 
 // Kind names the distribution of a sequence of sizes or of inter-arrival times.
@@ -16,32 +18,18 @@ const (
 	Gamma            // SCV at most 1, no correlation; Erlang where 1/SCV is whole
 	Hyper            // two-phase hyperexponential, H2: SCV above 1, no correlation
 	Modulated        // two-state Markov-modulated Poisson process, MMPP(2): SCV above 1, correlated
-	kindCount
 )
 
-var kindNames = [kindCount]string{"auto", "constant", "exponential", "gamma", "h2", "mmpp2"}
+var kindNames = units.Names[Kind]{"auto", "constant", "exponential", "gamma", "h2", "mmpp2"}
 
 // String returns the kind's name, as UnmarshalText reads it.
-func (k Kind) String() string {
-	if k < kindCount {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return kindNames.Name(k) }
 
 // MarshalText returns the kind's name.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
 // UnmarshalText reads a kind's name.
-func (k *Kind) UnmarshalText(text []byte) error {
-	for i, name := range kindNames {
-		if name == string(text) {
-			*k = Kind(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no distribution; use auto, constant, exponential, gamma, h2 or mmpp2", text)
-}
+func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
 // Shape is what is asked of a sequence besides its mean. The zero value is a constant one.
 type Shape struct {
@@ -161,19 +149,19 @@ func (s *Shape) hyper() (phases, error) {
 		return phases{}, fmt.Errorf("scv is %v; kind %s needs one above 1", c, s.resolve())
 	}
 	if s.Skewness == 0 {
-		p := (1 + math.Sqrt((c-1)/(c+1))) / 2
+		p := float64((1 + math.Sqrt((c-1)/(c+1))) / 2)
 		return phases{p: p, m1: 1 / (2 * p), m2: 1 / (2 * (1 - p))}, nil
 	}
 	if bound := SkewnessBound(c); !(s.Skewness > bound) {
 		return phases{}, fmt.Errorf("skewness is %v; at an scv of %v it must exceed %.6g (or be left out)", s.Skewness, c, bound)
 	}
-	r1, r2 := 1.0, (1+c)/2
+	r1, r2 := 1.0, float64((1+c)/2)
 	r3 := (1 + float64(3*c) + float64(s.Skewness*float64(c*math.Sqrt(c)))) / 6
 	d := r2 - float64(r1*r1)
 	sum := (r3 - float64(r1*r2)) / d
 	product := (float64(r1*r3) - float64(r2*r2)) / d
-	root := math.Sqrt(float64(sum*sum) - 4*product)
-	m1 := (sum + root) / 2
+	root := math.Sqrt(float64(sum*sum) - float64(4*product))
+	m1 := float64((sum + root) / 2)
 	m2 := product / m1 // (sum - root)/2 without its cancellation
 	p := (r1 - m2) / (m1 - m2)
 	if !(p > 0 && p < 1 && m2 > 0 && m1 < math.Inf(1)) {
@@ -203,7 +191,7 @@ func (s *Shape) Process(mean float64) (MMPP2, error) {
 	leave := float64((1 - h.stay) * product * mean)
 	total := u1 + u2 - leave
 	root := math.Sqrt(float64(total*total) - float64(4*h.stay*product))
-	lambda1, lambda2 := (total+root)/2, (total-root)/2
+	lambda1, lambda2 := float64((total+root)/2), float64((total-root)/2)
 	sigma2 := (float64((1-h.stay)*product) - float64(lambda2*leave)) / (lambda1 - lambda2)
 	return MMPP2{[2]float64{lambda1, lambda2}, [2]float64{leave - sigma2, sigma2}}, nil
 }

@@ -88,7 +88,7 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 func (s *sizes) calibrate(mean float64, shape Shape) error {
 	s.scale = mean
 	if s.kind == Constant {
-		down := math.Floor(mean/s.granule) * s.granule
+		down := float64(math.Floor(mean/s.granule) * s.granule)
 		s.achieved = Achieved{mean, (mean - down) * (down + s.granule - mean) / (mean * mean)}
 		return nil
 	}
@@ -105,7 +105,7 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 		high *= 2
 	}
 	for range 200 {
-		middle := low + (high-low)/2
+		middle := low + float64((high-low)/2)
 		if middle <= low || middle >= high {
 			break
 		}
@@ -138,7 +138,7 @@ func (s *sizes) meanSquare() float64 {
 	}
 	area := func(x float64) float64 { // under the excess, from x on
 		e, weighted := s.beyond(x / s.scale)
-		return s.scale * s.scale * (weighted - float64(x/s.scale*e))
+		return float64(s.scale * s.scale * (weighted - float64(x/s.scale*e)))
 	}
 	sum := float64(s.min*s.min) + float64((2*s.min+s.granule)*excess(s.min))
 	x := s.min + s.granule
@@ -147,7 +147,7 @@ func (s *sizes) meanSquare() float64 {
 		x += s.granule
 	}
 	if x < s.max {
-		sum += float64(2 * (area(x-s.granule/2) - area(s.max-s.granule/2)))
+		sum += float64(2 * (area(x-float64(s.granule/2)) - area(s.max-float64(s.granule/2))))
 	}
 	return sum - float64((2*s.max-s.granule)*excess(s.max))
 }

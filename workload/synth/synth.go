@@ -111,7 +111,7 @@ func New(cfg Config) (*Generator, error) {
 			continue
 		}
 		if err := g.addFlow(i, f); err != nil {
-			return nil, fmt.Errorf("%ss: %w", block.Op(i), err)
+			return nil, units.Within(block.Op(i).String()+"s", err)
 		}
 	}
 	if cfg.shared() {
@@ -119,7 +119,7 @@ func New(cfg Config) (*Generator, error) {
 		if cfg.QueueDepth == 0 {
 			var err error
 			if g.times[0], err = newArrivals(cfg.Interarrival, cfg.Seed, cfg.Name); err != nil {
-				return nil, fmt.Errorf("interarrival: %w", err)
+				return nil, units.Within("interarrival", err)
 			}
 		}
 	}
@@ -131,17 +131,17 @@ func (g *Generator) addFlow(i int, f *Flow) error {
 	var err error
 	g.flows[i].used = true
 	if g.flows[i].addresses, err = newAddresses(f.Addresses, g.cfg.Seed, name); err != nil {
-		return fmt.Errorf("addresses: %w", err)
+		return units.Within("addresses", err)
 	}
 	if g.flows[i].sizes, err = newSizes(f.Size.withDefaults(f.Addresses.Space), g.cfg.Seed, name); err != nil {
-		return fmt.Errorf("size: %w", err)
+		return units.Within("size", err)
 	}
 	if largest := units.Bytes(g.flows[i].sizes.largest()); f.Addresses.Space < largest {
-		return fmt.Errorf("addresses: a space of %v cannot hold requests of up to %v", f.Addresses.Space, largest)
+		return units.Wrong("addresses", "a space of %v cannot hold requests of up to %v", f.Addresses.Space, largest)
 	}
 	if !g.cfg.shared() {
 		if g.times[i], err = newArrivals(f.Interarrival, g.cfg.Seed, name); err != nil {
-			return fmt.Errorf("interarrival: %w", err)
+			return units.Within("interarrival", err)
 		}
 	}
 	return nil
@@ -182,7 +182,7 @@ func (a *arrivals) advance() {
 	a.next += units.Duration(gap + 0.5)
 }
 
-// shared tells whether reads and writes are drawn from one stream.
+// shared reports whether reads and writes are drawn from one stream.
 func (c *Config) shared() bool { return c.QueueDepth > 0 || c.Interarrival.Mean != 0 }
 
 func (c *Config) validate() error {
@@ -191,30 +191,30 @@ func (c *Config) validate() error {
 	case c.Reads == nil && c.Writes == nil:
 		return errors.New("neither reads nor writes")
 	case c.QueueDepth < 0:
-		return fmt.Errorf("queue depth is %d; it must not be negative", c.QueueDepth)
+		return units.Wrong("queue_depth", "%d is not possible; it must not be negative", c.QueueDepth)
 	case c.Requests < 0 || c.Duration < 0:
 		return fmt.Errorf("%d requests within %v; neither may be negative", c.Requests, c.Duration)
 	case c.QueueDepth > 0 && c.Interarrival.Mean != 0:
-		return errors.New("a closed loop (queue_depth) has no interarrival")
+		return units.Wrong("interarrival", "a closed loop (queue_depth) has none")
 	case !(c.ReadFraction >= 0 && c.ReadFraction <= 1):
-		return fmt.Errorf("read fraction is %v; it must be from 0%% to 100%%", c.ReadFraction)
+		return units.Wrong("read_fraction", "%v is not possible; it must be from 0%% to 100%%", c.ReadFraction)
 	case c.ReadFraction != 0 && !both:
-		return errors.New("a read fraction needs both reads and writes")
+		return units.Wrong("read_fraction", "it needs both reads and writes")
 	case c.ReadFraction != 0 && !c.shared():
-		return errors.New("a read fraction needs one stream of both: an interarrival beside reads and writes, or a queue depth")
+		return units.Wrong("read_fraction", "it needs one stream of both: an interarrival beside reads and writes, or a queue depth")
 	}
 	if !c.shared() {
 		return nil
 	}
 	for i, f := range []*Flow{c.Reads, c.Writes} {
 		if f != nil && f.Interarrival != (Interarrival{}) {
-			return fmt.Errorf("%ss have an interarrival of their own, but there is a common one or a queue depth; leave one of them out", block.Op(i))
+			return units.Wrong(block.Op(i).String()+"s.interarrival", "there is a common one or a queue depth as well; leave one of them out")
 		}
 	}
 	return nil
 }
 
-// Closed tells whether the workload is a closed loop, whose records have no arrival times.
+// Closed reports whether the workload is a closed loop, whose records have no arrival times.
 func (g *Generator) Closed() bool { return g.cfg.QueueDepth > 0 }
 
 // Config returns what was asked for.

@@ -50,7 +50,7 @@ func (z *zipf) inverse(y float64) float64 {
 // growth returns (e^t - 1)/t.
 func growth(t float64) float64 {
 	if math.Abs(t) < 1e-4 {
-		return 1 + float64(t/2*(1+float64(t/3*(1+t/4))))
+		return 1 + float64(t/2*(1+float64(t/3*(1+float64(t/4)))))
 	}
 	return (rng.Exp(t) - 1) / t
 }
@@ -58,7 +58,7 @@ func growth(t float64) float64 {
 // decline returns log(1+t)/t.
 func decline(t float64) float64 {
 	if math.Abs(t) < 1e-4 {
-		return 1 - float64(t*(0.5-float64(t*(1.0/3-t/4))))
+		return 1 - float64(t*(0.5-float64(t*(1.0/3-float64(t/4)))))
 	}
 	return rng.Log(1+t) / t
 }

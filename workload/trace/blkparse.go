@@ -77,7 +77,7 @@ func (d *blkparseDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// blkparseSummary tells whether a line belongs to what blkparse prints behind the events.
+// blkparseSummary reports whether a line belongs to what blkparse prints behind the events.
 func blkparseSummary(line, first []byte) bool {
 	if line[0] == ' ' && first[0] >= 'A' && first[0] <= 'Z' {
 		return true

@@ -34,7 +34,7 @@ const (
 	blktraceDiscard  = 1 << 29
 )
 
-// blktraceOrder tells the byte order of a file whose head has the magic number, or nil.
+// blktraceOrder returns the byte order of a file whose head has the magic number, or nil.
 func blktraceOrder(head []byte) binary.ByteOrder {
 	if len(head) < 4 {
 		return nil

@@ -8,7 +8,7 @@ import (
 // detectLines is how many lines of a text file are tried.
 const detectLines = 1000
 
-// detect tells the format of a file from its beginning, and why. What could be read in more than one way is refused.
+// detect finds the format of a file by its beginning, and why. What could be read in more than one way is refused.
 func detect(head *headReader, name string) (Format, string, error) {
 	if order := blktraceOrder(head.head); order != nil {
 		return Blktrace, "it begins with blktrace's magic number (" + order.String() + ")", nil
@@ -190,5 +190,5 @@ func reversed(lines [][]byte, name string) error {
 	return nil
 }
 
-// bit tells whether a field is 0 or 1.
+// bit reports whether a field is 0 or 1.
 func bit(s []byte) bool { return len(s) == 1 && (s[0] == '0' || s[0] == '1') }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"farflash/internal/heap"
 	"farflash/rng"
 	"fmt"
 	"io"
@@ -11,7 +12,7 @@ import (
 // sorter puts events in order of time, those of equal times in file order, within a window of events.
 type sorter struct {
 	window int
-	heap   []queued
+	heap   heap.Heap[queued, *queued]
 	filed  int64   // events taken from the file
 	last   instant // time of the event yielded last
 	begun  bool
@@ -26,7 +27,8 @@ type queued struct {
 
 func newSorter(window int) *sorter { return &sorter{window: window} }
 
-func (q *queued) before(p *queued) bool {
+// Before is the order of time, then of the file.
+func (q *queued) Before(p *queued) bool {
 	if q.event.at != p.event.at {
 		return q.event.at.before(p.event.at)
 	}
@@ -34,7 +36,7 @@ func (q *queued) before(p *queued) bool {
 }
 
 func (s *sorter) next(r *Reader, e *event) error {
-	for s.err == nil && len(s.heap) <= s.window {
+	for s.err == nil && s.heap.Len() <= s.window {
 		q := &s.coming
 		if s.err = r.filed(&q.event); s.err != nil {
 			break
@@ -48,52 +50,17 @@ func (s *sorter) next(r *Reader, e *event) error {
 		}
 		q.seq = s.filed
 		s.filed++
-		s.push(*q)
+		s.heap.Push(*q)
 	}
 	if s.err != nil && s.err != io.EOF {
 		return s.err
 	}
-	if len(s.heap) == 0 {
+	if s.heap.Len() == 0 {
 		return io.EOF
 	}
-	*e = s.pop()
+	*e = s.heap.Pop().event
 	s.last, s.begun = e.at, true
 	return nil
-}
-
-func (s *sorter) push(q queued) {
-	s.heap = append(s.heap, q)
-	i := len(s.heap) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !s.heap[i].before(&s.heap[parent]) {
-			break
-		}
-		s.heap[i], s.heap[parent] = s.heap[parent], s.heap[i]
-		i = parent
-	}
-}
-
-func (s *sorter) pop() event {
-	top := s.heap[0].event
-	n := len(s.heap) - 1
-	s.heap[0] = s.heap[n]
-	s.heap = s.heap[:n]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= n {
-			break
-		}
-		if child+1 < n && s.heap[child+1].before(&s.heap[child]) {
-			child++
-		}
-		if !s.heap[child].before(&s.heap[i]) {
-			break
-		}
-		s.heap[i], s.heap[child] = s.heap[child], s.heap[i]
-		i = child
-	}
-	return top
 }
 
 // spread places the events of one second at sorted uniform times within it. The stream of random numbers is named by the

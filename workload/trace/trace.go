@@ -1,6 +1,6 @@
 // Package trace reads and writes block traces.
 //
-// [Open] detects the compression and the format of a file, or takes the format that it is told, and returns a [Reader], which
+// [Open] detects the compression and the format of a file, or takes the format that it is given, and returns a [Reader], which
 // is a [workload.Source]: it streams, so a trace needs not fit into memory, and its times count from the first record that it
 // yields. [NewWriter] writes a trace. The formats are listed under [Format]; plain, gzip, bzip2, xz and zstd files are read.
 //
@@ -8,7 +8,7 @@
 // within a bounded window, and where it stamps whole seconds (Tencent) the records of a second are spread over it by seed, in
 // their order; [Reader.Notes] says so. Everywhere else a time that runs backwards is an error.
 //
-// Memory: the window (64 Ki records of about 80 B unless told otherwise), the records of one second for Tencent, up to 4096
+// Memory: the window (64 Ki records of about 80 B by default), the records of one second for Tencent, up to 4096
 // requests that await their completion for blkparse and blktrace, and the names of the volumes where they are not numbers.
 //
 // Sources of the format facts: the readme files of the SNIA IOTTA sets (MSR Cambridge, SYSTOR'17, K5cloud, Tencent CBS, FIU), the
@@ -385,7 +385,7 @@ func (r *Reader) atEnd(err error) error {
 	return fmt.Errorf("%s: no requests; a record of format %s reads %s", r.name, r.format, r.format.Layout())
 }
 
-// Format returns the format that was told or detected.
+// Format returns the format that was given or detected.
 func (r *Reader) Format() Format { return r.format }
 
 // Skipped returns how many bad records were skipped so far.

@@ -24,7 +24,7 @@ const (
 	vscsiSize2 = 40
 )
 
-// vscsiVersion tells the version of the record that head begins with, or 0.
+// vscsiVersion returns the version of the record that head begins with, or 0.
 func vscsiVersion(head []byte) int {
 	switch {
 	case len(head) >= vscsiSize1 && head[15] == 1 && vscsiCommand(binary.LittleEndian.Uint16(head[12:])):
@@ -35,7 +35,7 @@ func vscsiVersion(head []byte) int {
 	return 0
 }
 
-// vscsiCommand tells whether a number can be a SCSI operation code.
+// vscsiCommand reports whether a number can be a SCSI operation code.
 func vscsiCommand(cmd uint16) bool { return cmd < 0x100 }
 
 func (d *vscsiDecoder) size() int {

@@ -151,7 +151,7 @@ func (w *Writer) Notes() []string {
 	return notes
 }
 
-// keepsStart tells whether the format stamps absolute times.
+// keepsStart reports whether the format stamps absolute times.
 func (w *Writer) keepsStart() bool {
 	switch w.format {
 	case MSR, Systor, Tencent, Alibaba, FIU:

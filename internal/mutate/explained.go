@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// reason is why a mutant that no test kills is no gap: where it is, by the text of its line, what becomes what, and why.
+type reason struct {
+	file, within, was, is string
+}
+
+type reasons []reason
+
+// parse reads explained.txt: blocks of three lines, with an empty one or comments between them:
+//
+//	sim/queue.go: < -> <=
+//		for i := 0; i < n; i++ {
+//		why nothing can tell the difference
+func parse(text string) (reasons, error) {
+	var out reasons
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		if l := strings.TrimSpace(lines[i]); l == "" || l[0] == '#' {
+			continue
+		}
+		file, change, ok := strings.Cut(lines[i], ": ")
+		was, is, arrow := strings.Cut(change, " -> ")
+		if !ok || !arrow || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "\t") || !strings.HasPrefix(lines[i+2], "\t") {
+			return nil, fmt.Errorf("explained.txt:%d: write \"file: was -> is\", then the line of source and the reason, each behind a tab", i+1)
+		}
+		out = append(out, reason{file, strings.TrimSpace(lines[i+1]), was, is})
+		i += 2
+	}
+	return out, nil
+}
+
+// covers reports whether a mutant is explained.
+func (r reasons) covers(m mutant) bool {
+	for _, x := range r {
+		if x.file == m.File && x.within == m.Within && x.was == m.Was && x.is == m.Is {
+			return true
+		}
+	}
+	return false
+}

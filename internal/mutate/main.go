@@ -1,0 +1,347 @@
+// Command mutate asks whether a package's tests notice when the package is wrong: it changes one operator, constant, condition,
+// statement or result at a time, compiles the package with the change (go test -overlay; no file of the tree is touched), runs its own
+// tests, and names the changes that they let pass.
+//
+//	go run ./internal/mutate -sample 40 ./fabric/cc ./stats
+//	go run ./internal/mutate -sample 200 -seed 2 -state /tmp/sim.jsonl ./sim
+//
+// A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
+// With -json the answers are written as JSON. -short runs the tests in short mode, -tags with build tags.
+//
+// A mutant is killed if a test fails or does not end within ten times what the tests take on the unchanged package and -grace more. What does not compile
+// counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
+// have been read, with the reason; they are left out of the sample.
+//
+// What it leaves out: two changes at once, and tests of other packages, which is the point.
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"farflash/rng"
+)
+
+//go:embed explained.txt
+var explained string
+
+// settings are the command's flags.
+type settings struct {
+	sample int
+	seed   uint64
+	state  string
+	json   bool
+	short  bool
+	tags   string
+	grace  time.Duration
+}
+
+func main() {
+	var s settings
+	flag.IntVar(&s.sample, "sample", 40, "how many `mutants` of each package to try; 0 is all")
+	flag.Uint64Var(&s.seed, "seed", 1, "the `number` that the sample is drawn with")
+	flag.StringVar(&s.state, "state", "", "a `file` that answers are appended to, and taken from")
+	flag.BoolVar(&s.json, "json", false, "write the answers as JSON")
+	flag.BoolVar(&s.short, "short", false, "run the tests in short mode")
+	flag.StringVar(&s.tags, "tags", "", "build `tags`, such as invariants")
+	flag.DurationVar(&s.grace, "grace", 5*time.Second, "how `long` a mutant's tests may take beyond ten times what the unchanged ones do")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "mutate: name a package, such as ./fabric/cc")
+		os.Exit(2)
+	}
+	if err := run(os.Stdout, s, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+// source is a package of the module.
+type source struct {
+	ImportPath, Dir string
+	GoFiles         []string
+	Module          struct{ Dir string }
+}
+
+// answer is what became of a mutant.
+type answer struct {
+	mutant
+	Package string
+	ID      string
+	Fate    fate
+}
+
+// fate is killed, survived or none.
+type fate string
+
+const (
+	killed     fate = "killed"
+	survived   fate = "survived"
+	uncompiled fate = "does not compile"
+)
+
+// summary is a package's score.
+type summary struct {
+	Package  string
+	Mutants  int // that there are
+	Killed   int
+	Survived []answer
+}
+
+func run(w io.Writer, s settings, patterns []string) error {
+	packages, err := list(patterns)
+	if err != nil {
+		return err
+	}
+	known, err := load(s.state)
+	if err != nil {
+		return err
+	}
+	reasons, err := parse(explained)
+	if err != nil {
+		return err
+	}
+	var all []summary
+	for _, p := range packages {
+		t := &trial{settings: s, source: p, known: known, reasons: reasons, out: w}
+		got, err := t.run()
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.ImportPath, err)
+		}
+		all = append(all, got)
+	}
+	if s.json {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(all)
+	}
+	for _, x := range all {
+		n := x.Killed + len(x.Survived)
+		fmt.Fprintf(w, "%s: %d of %d killed (%.0f %%), of %d mutants\n", x.Package, x.Killed, n, 100*float64(x.Killed)/float64(max(1, n)), x.Mutants)
+	}
+	return nil
+}
+
+// list is the packages that patterns name.
+func list(patterns []string) ([]source, error) {
+	c := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Module"}, patterns...)...)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var all []source
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p source
+		switch err := d.Decode(&p); err {
+		case nil:
+			all = append(all, p)
+		case io.EOF:
+			return all, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// load reads the answers of earlier runs.
+func load(state string) (map[string]fate, error) {
+	known := map[string]fate{}
+	if state == "" {
+		return known, nil
+	}
+	text, err := os.ReadFile(state)
+	if errors.Is(err, os.ErrNotExist) {
+		return known, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		var a answer
+		if json.Unmarshal([]byte(line), &a) == nil { // the last line may be cut off
+			known[a.ID] = a.Fate
+		}
+	}
+	return known, err
+}
+
+// trial is one package's run.
+type trial struct {
+	settings
+	source
+	known   map[string]fate
+	reasons reasons
+	out     io.Writer
+	folder  string // of what is compiled
+	patient time.Duration
+	clean   string // what a failing test may leave behind and is not there before; "" is nothing
+}
+
+// run tries the package's sample.
+func (t *trial) run() (summary, error) {
+	sum := summary{Package: t.ImportPath}
+	var all []mutant
+	for _, f := range t.GoFiles {
+		path := filepath.Join(t.Dir, f)
+		name, err := filepath.Rel(t.Module.Dir, path)
+		if err != nil {
+			return sum, err
+		}
+		list, err := find(name, path)
+		if err != nil {
+			return sum, err
+		}
+		all = append(all, list...)
+	}
+	sum.Mutants = len(all)
+	shuffle(all, t.seed, t.ImportPath)
+	folder, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return sum, err
+	}
+	defer os.RemoveAll(folder)
+	t.folder = folder
+	t.clean = leavings(t.Dir)
+	if err := t.unchanged(); err != nil {
+		return sum, err
+	}
+	for _, m := range all {
+		if t.sample > 0 && sum.Killed+len(sum.Survived) == t.sample {
+			break
+		}
+		if t.reasons.covers(m) {
+			continue
+		}
+		a := answer{mutant: m, Package: t.ImportPath, ID: m.id()}
+		var ok bool
+		if a.Fate, ok = t.known[a.ID]; !ok {
+			if a.Fate, err = t.try(m); err != nil {
+				return sum, err
+			}
+			if err := t.keep(a); err != nil {
+				return sum, err
+			}
+		}
+		switch a.Fate {
+		case killed:
+			sum.Killed++
+		case survived:
+			sum.Survived = append(sum.Survived, a)
+			if !t.json {
+				fmt.Fprintf(t.out, "survived: %s:%d: %s -> %s\n\t%s\n", m.File, m.Line, m.Was, m.Is, m.Within)
+			}
+		}
+	}
+	return sum, nil
+}
+
+// shuffle puts mutants into the order of a seed.
+func shuffle(all []mutant, seed uint64, name string) {
+	s := rng.NewStream(seed, "mutate/"+name)
+	for i := len(all) - 1; i > 0; i-- {
+		j := int(s.IntN(int64(i + 1)))
+		all[i], all[j] = all[j], all[i]
+	}
+}
+
+// keep appends an answer to the state.
+func (t *trial) keep(a answer) error {
+	if t.state == "" {
+		return nil
+	}
+	f, err := os.OpenFile(t.state, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(a)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// unchanged runs the tests as they are, which must pass, and takes their time.
+func (t *trial) unchanged() error {
+	if out, err := t.compile(nil); err != nil {
+		return fmt.Errorf("the tests do not compile: %w\n%s", err, out)
+	}
+	t.patient = 10 * time.Minute
+	began := time.Now()
+	if out, passed := t.test(); !passed {
+		return fmt.Errorf("the tests fail without any change:\n%s", out)
+	}
+	t.patient = 10*time.Since(began) + t.grace
+	return nil
+}
+
+// leavings is the folder in which rapid keeps what made a test fail, or what is above it, if that is not there yet.
+func leavings(dir string) string {
+	for _, name := range []string{"testdata", "testdata/rapid"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return path
+		}
+	}
+	return ""
+}
+
+// try compiles and tests one mutant.
+func (t *trial) try(m mutant) (fate, error) {
+	src, err := os.ReadFile(m.path)
+	if err != nil {
+		return "", err
+	}
+	changed := filepath.Join(t.folder, "changed.go")
+	text := append(append(append([]byte(nil), src[:m.from]...), m.Is...), src[m.to:]...)
+	if err := os.WriteFile(changed, text, 0o644); err != nil {
+		return "", err
+	}
+	if _, err := t.compile(map[string]string{m.path: changed}); err != nil {
+		return uncompiled, nil
+	}
+	if _, passed := t.test(); passed {
+		return survived, nil
+	}
+	return killed, nil
+}
+
+// compile makes the package's test binary, with other files in place of some.
+func (t *trial) compile(replaced map[string]string) ([]byte, error) {
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(t.folder, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o644); err != nil {
+		return nil, err
+	}
+	return exec.Command("go", "test", "-c", "-vet=off", "-tags", t.tags, "-overlay", file, "-o", filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
+}
+
+// test runs the binary in its package's folder. A mutant may ask for memory without end, which the shell bounds.
+func (t *trial) test() (out []byte, passed bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), t.patient)
+	defer cancel()
+	args := "-test.failfast"
+	if t.short {
+		args += " -test.short"
+	}
+	c := exec.CommandContext(ctx, "sh", "-c", "ulimit -v 8000000; exec \"$0\" "+args, filepath.Join(t.folder, "test"))
+	c.Dir = t.Dir
+	c.WaitDelay = time.Second
+	out, err := c.CombinedOutput()
+	if t.clean != "" {
+		err = errors.Join(err, os.RemoveAll(t.clean))
+	}
+	return out, err == nil
+}

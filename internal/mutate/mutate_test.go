@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestFind holds which changes are made, and that each gives a file that parses with the same number of lines.
+func TestFind(t *testing.T) {
+	src := `package p
+
+import "fmt"
+
+const word = "a" + "b"
+
+func f(a, b int, list []int) (bool, error) {
+	if a < b && list != nil {
+		a++
+	}
+	for i := range list {
+		if !(i == 1) {
+			continue
+		}
+		g(
+			i,
+		)
+		a -= b
+	}
+	if a > 7 {
+		panic("more than " + fmt.Sprint(0))
+	}
+	var x [1]int
+	_ = x
+	if err := h(); err != nil {
+		return false, err
+	}
+	return true, fmt.Errorf("%d", a*b)
+}
+`
+	path := write(t, t.TempDir(), "p.go", src)
+	found, err := find("p/p.go", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range found {
+		got = append(got, strings.ReplaceAll(m.Was+" -> "+m.Is, "\n", "|"))
+		if m.File != "p/p.go" || !strings.Contains(m.Within, strings.SplitN(m.Was, "\n", 2)[0]) {
+			t.Errorf("%s:%d %q is not in %q", m.File, m.Line, m.Was, m.Within)
+		}
+		changed := src[:m.from] + m.Is + src[m.to:]
+		if strings.Count(changed, "\n") != strings.Count(src, "\n") {
+			t.Errorf("%s -> %q moves lines", m.Was, m.Is)
+		}
+		if _, err := find("p.go", write(t, t.TempDir(), "p.go", changed)); err != nil {
+			t.Errorf("%s -> %s: %v", m.Was, m.Is, err)
+		}
+	}
+	want := []string{
+		"a < b && list != nil -> !(a < b && list != nil)", "&& -> ||", "< -> <=", "< -> >=", "!= -> ==",
+		"a++ -> {}", "++ -> --",
+		"!(i == 1) -> !(!(i == 1))", "== -> !=", "1 -> 0", "continue -> break",
+		"g(|\t\t\ti,|\t\t) -> {}||", "a -= b -> {}", "-= -> +=",
+		"> -> >=", "> -> <=",
+		"_ = x -> {}",
+		"!= -> ==", "err -> nil",
+		"fmt.Errorf(\"%d\", a*b) -> nil",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestExplained(t *testing.T) {
+	r, err := parse("# why\n\na/b.go: < -> <=\n\tif x < y {\n\tthey are never equal\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mutant{File: "a/b.go", Within: "if x < y {", Was: "<", Is: "<="}
+	if !r.covers(m) {
+		t.Error("it is not covered")
+	}
+	m.Is = ">="
+	if r.covers(m) {
+		t.Error("another change is covered")
+	}
+	for _, bad := range []string{"a/b.go: < -> <=", "a/b.go: <\n\tx\n\ty", "a/b.go: < -> <=\n\tif x < y {"} {
+		if _, err := parse(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	if _, err := parse(explained); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRun lets a weak test judge a small module: what it does not look at survives, what does not end is killed, and the answers are kept.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "go.mod", "module sample\n\ngo 1.26\n")
+	write(t, dir, "sample.go", `package sample
+
+func Sum(n, unused int) int {
+	sum := 0
+	for i := 0; i < n; i++ {
+		sum += i
+	}
+	if unused > 3 {
+		return -sum
+	}
+	return sum
+}
+`)
+	write(t, dir, "sample_test.go", `package sample
+
+import "testing"
+
+func TestSum(t *testing.T) {
+	if got := Sum(4, 1); got != 6 {
+		t.Error(got)
+	}
+}
+`)
+	t.Chdir(dir)
+	s := settings{seed: 1, json: true, grace: time.Second, state: filepath.Join(dir, "state.jsonl")}
+	var first, second bytes.Buffer
+	if err := run(&first, s, []string{"."}); err != nil {
+		t.Fatal(err)
+	}
+	var sums []summary
+	if err := json.Unmarshal(first.Bytes(), &sums); err != nil {
+		t.Fatal(err)
+	}
+	var lived []string
+	for _, a := range sums[0].Survived {
+		lived = append(lived, a.Was+" -> "+a.Is)
+	}
+	slices.Sort(lived)
+	// i := 1 gives the same sum, and 1 is not above 3 by any margin.
+	if want := []string{"0 -> 1", "> -> >="}; !slices.Equal(lived, want) {
+		t.Errorf("%v survived, want %v", lived, want)
+	}
+	// sum := 1; i <= n, i >= n, i--; sum -= i and sum left out; unused <= 3. i++ left out does not end; i-- ends only by overflow.
+	if sums[0].Killed < 6 {
+		t.Errorf("%d killed", sums[0].Killed)
+	}
+	if err := run(&second, s, []string{"."}); err != nil || second.String() != first.String() {
+		t.Errorf("from the state: %v, %s", err, second.String())
+	}
+	if text, err := os.ReadFile(s.state); err != nil || bytes.Count(text, []byte("\n")) < 8 {
+		t.Errorf("%v: the state has %s", err, text)
+	}
+}

@@ -1,0 +1,60 @@
+package units
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Days is a span of calendar time, for what outlasts a Duration. It is written with a unit: "5y" of 365 days, "36mo" of a twelfth of that, "30d", "12h".
+type Days float64
+
+// DaysPerYear and DaysPerMonth are what vendors and bills count by.
+const (
+	DaysPerYear  = 365.0
+	DaysPerMonth = DaysPerYear / 12
+)
+
+// dayUnits are the units of Days, longest name first.
+var dayUnits = []struct {
+	name string
+	days float64
+}{{"mo", DaysPerMonth}, {"y", DaysPerYear}, {"d", 1}, {"h", 1.0 / 24}}
+
+// ParseDays reads a span.
+func ParseDays(s string) (Days, error) {
+	t := strings.TrimSpace(s)
+	if t == "0" {
+		return 0, nil
+	}
+	for _, u := range dayUnits {
+		if number, ok := strings.CutSuffix(t, u.name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if v *= u.days; err == nil && v >= 0 && !math.IsInf(v, 1) {
+				return Days(v), nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%q is no span of time; write for example 5y, 36mo, 30d or 12h", s)
+}
+
+// String writes the span in years or days.
+func (d Days) String() string {
+	if y := float64(d) / DaysPerYear; y >= 1 && y == math.Trunc(y) {
+		return strconv.FormatFloat(y, 'f', -1, 64) + "y"
+	}
+	return strconv.FormatFloat(float64(d), 'f', -1, 64) + "d"
+}
+
+// Wanted says what to write.
+func (Days) Wanted() string { return "a span of time such as 5y, 36mo, 30d or 12h" }
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Days) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Days) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDays(string(text))
+	return err
+}
