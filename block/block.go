@@ -1,16 +1,19 @@
 // Package block is the seam between everything that issues block I/O and
 // everything that serves it, simulated or real.
 //
-// Its main types are Op, Request, Completion and Device. The package is about
+// Its main types are Op, Request, Completion, Device and Sink. The package is about
 // logical blocks: an erase block of flash is nand.Block. It holds no behaviour
 // and no clock: a simulated Device completes requests in simulated time, a real
 // one in wall time, and the caller cannot tell them apart by type.
+//
+// What it leaves out: admin commands, the discovery of devices, and vectored or
+// fused commands.
 //
 // The vocabulary (queue, depth, priority class, namespace) follows the NVM
 // Express Base Specification 2.0, sections 2 and 3.4.4.
 package block
 
-import "fmt"
+import "farflash/units"
 
 // Op is what a request does.
 type Op uint8
@@ -25,15 +28,10 @@ const (
 	Ops // how many there are
 )
 
-var opNames = [Ops]string{"read", "write", "trim", "flush"}
+var opNames = units.Names[Op]{"read", "write", "trim", "flush"}
 
 // String is the lower-case name used in scenarios, traces and metrics.
-func (o Op) String() string {
-	if o < Ops {
-		return opNames[o]
-	}
-	return fmt.Sprintf("op(%d)", uint8(o))
-}
+func (o Op) String() string { return opNames.Name(o) }
 
 // Class is a submission queue's priority class under weighted round robin with
 // urgent priority class (NVMe Base Specification 2.0, section 3.4.4.2).
@@ -48,29 +46,16 @@ const (
 	Classes // how many there are
 )
 
-var classNames = [Classes]string{"urgent", "high", "medium", "low"}
+var classNames = units.Names[Class]{"urgent", "high", "medium", "low"}
 
 // String is the lower-case name used in scenarios.
-func (c Class) String() string {
-	if c < Classes {
-		return classNames[c]
-	}
-	return fmt.Sprintf("class(%d)", uint8(c))
-}
+func (c Class) String() string { return classNames.Name(c) }
 
 // MarshalText writes the class's name.
-func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+func (c Class) MarshalText() ([]byte, error) { return classNames.Marshal(c) }
 
 // UnmarshalText reads a class's name.
-func (c *Class) UnmarshalText(text []byte) error {
-	for i, n := range classNames {
-		if n == string(text) {
-			*c = Class(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no priority class; use urgent, high, medium or low", text)
-}
+func (c *Class) UnmarshalText(text []byte) error { return classNames.Unmarshal(text, c) }
 
 // Request is one command as the host sees it.
 type Request struct {
@@ -82,6 +67,12 @@ type Request struct {
 	Op        Op
 	Placement uint8 // placement hint (write stream, FDP placement handle); 0 is none
 	ForceUnit bool  // FUA: a write completes only once it is on flash
+	// Data is what a Write takes and where a Read puts what it finds: buffers of
+	// Length bytes in all. The device has them from Submit until the completion; the
+	// caller neither changes nor reads them meanwhile. A model keeps no content and leaves
+	// them alone; its callers pass nil. A device that keeps content refuses a
+	// Read or Write whose buffers are not Length bytes as Invalid.
+	Data [][]byte
 }
 
 // Status is how a request ended.
@@ -96,25 +87,20 @@ const (
 	StatusCounts        // how many there are
 )
 
-var statusNames = [StatusCounts]string{"ok", "address out of range", "invalid field", "write fault"}
+var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault"}
 
 // String is the status in words.
-func (s Status) String() string {
-	if s < StatusCounts {
-		return statusNames[s]
-	}
-	return fmt.Sprintf("status(%d)", uint8(s))
-}
+func (s Status) String() string { return statusNames.Name(s) }
 
-// Completion tells how and when a request ended. Times are in the device's
-// clock, in picoseconds.
+// Completion tells how and when a request ended. Times are the device's clock,
+// whose origin is the device's own: only differences mean something.
 type Completion struct {
 	Tag       uint64
-	Submitted int64 // when Submit was called
-	Fetched   int64 // when the device had fetched the command
-	Finished  int64 // when the completion entry had reached the host
-	Waited    int64 // how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
-	Length    int64 // bytes
+	Submitted units.Duration // when Submit was called
+	Fetched   units.Duration // when the device had fetched the command
+	Finished  units.Duration // when the completion entry had reached the host
+	Waited    units.Duration // how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
+	Length    int64          // bytes
 	Queue     QueueID
 	Op        Op
 	Status    Status
@@ -135,13 +121,34 @@ type QueueConfig struct {
 //
 // Open is called before the first request. Submit may be called at any time of
 // the device's clock; it never blocks: a full submission queue makes it report
-// false and the caller tries again after a completion on that queue. Tune may be
-// called at any time and holds from the next arbitration on. Every submitted
-// request completes exactly once, through the function that the device was made
+// false and the caller tries again after a completion on that queue. Every submitted
+// request completes exactly once, through the Sink that the device was made
 // with, never from inside Submit.
+//
+// Close gives up what the device holds. It is an error while requests are under way, and
+// nothing changes then. Afterwards Open is an error, Submit reports false, and
+// Close again does nothing.
+//
+// Threads: a model belongs, with all its queues and its Sink, to the goroutine that runs
+// its engine. A real device is used by several: Open, Close and Capacity by one
+// at a time, each queue by one at a time, different queues side by side.
 type Device interface {
 	Open(QueueConfig) (QueueID, error)
 	Submit(QueueID, Request) bool
-	Tune(q QueueID, weight, inFlight int)
 	Capacity(namespace int) int64 // bytes
+	Close() error
+}
+
+// Tuner is a Device whose queues can be given other weights and limits while they work. Tune
+// may be called at any time, by whoever uses the queue, and holds from the next arbitration
+// on; an inFlight of 0 is the device's own limit.
+type Tuner interface {
+	Tune(q QueueID, weight, inFlight int)
+}
+
+// Sink is told of every completion. Complete is called in the device's time, on the
+// goroutine that uses the completion's queue, one at a time and in the order in which requests
+// of the queue finish. It may call Submit and Tune, of any queue of its own; it must not block.
+type Sink interface {
+	Complete(Completion)
 }

@@ -14,9 +14,9 @@ func TestNames(t *testing.T) {
 		value fmt.Stringer
 		want  string
 	}{
-		{block.Read, "read"}, {block.Write, "write"}, {block.Trim, "trim"}, {block.Flush, "flush"}, {block.Ops, "op(4)"}, {block.Op(255), "op(255)"},
-		{block.Urgent, "urgent"}, {block.High, "high"}, {block.Medium, "medium"}, {block.Low, "low"}, {block.Classes, "class(4)"},
-		{block.OK, "ok"}, {block.OutOfRange, "address out of range"}, {block.Invalid, "invalid field"}, {block.WriteFault, "write fault"}, {block.StatusCounts, "status(4)"},
+		{block.Read, "read"}, {block.Write, "write"}, {block.Trim, "trim"}, {block.Flush, "flush"}, {block.Ops, "(4)"}, {block.Op(255), "(255)"},
+		{block.Urgent, "urgent"}, {block.High, "high"}, {block.Medium, "medium"}, {block.Low, "low"}, {block.Classes, "(4)"},
+		{block.OK, "ok"}, {block.OutOfRange, "address out of range"}, {block.Invalid, "invalid field"}, {block.WriteFault, "write fault"}, {block.StatusCounts, "(4)"},
 	} {
 		if got := c.value.String(); got != c.want {
 			t.Errorf("%T(%d) is written %q, want %q", c.value, c.value, got, c.want)
@@ -35,7 +35,7 @@ func TestClassText(t *testing.T) {
 			t.Errorf("%v is written %q, which is read as %v, %v", class, text, back, err)
 		}
 	}
-	for _, text := range []string{"", "High", "normal", "class(4)"} {
+	for _, text := range []string{"", "High", "normal", "(4)"} {
 		class := block.Medium
 		if err := class.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "use urgent, high, medium or low") {
 			t.Errorf("%q: error %v", text, err)

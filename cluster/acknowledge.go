@@ -1,8 +1,7 @@
 package cluster
 
 import (
-	"farflash/internal/spelling"
-	"farflash/sim"
+	"farflash/units"
 )
 
 // Acknowledge is when a target acknowledges a replica.
@@ -17,15 +16,16 @@ const (
 	WriteBack
 )
 
-var acknowledgeNames = []string{"write-through", "write-back"}
+var acknowledgeNames = units.Names[Acknowledge]{"write-through", "write-back"}
+
+// String is the choice's name in scenarios.
+func (a Acknowledge) String() string { return acknowledgeNames.Name(a) }
 
 // MarshalText writes the choice's name.
-func (a Acknowledge) MarshalText() ([]byte, error) { return []byte(acknowledgeNames[a]), nil }
+func (a Acknowledge) MarshalText() ([]byte, error) { return acknowledgeNames.Marshal(a) }
 
 // UnmarshalText reads a choice's name.
-func (a *Acknowledge) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, acknowledgeNames, a)
-}
+func (a *Acknowledge) UnmarshalText(text []byte) error { return acknowledgeNames.Unmarshal(text, a) }
 
 // DiskLatency is what a disk's queue does to its acknowledgements.
 type DiskLatency uint8
@@ -38,33 +38,13 @@ const (
 	LatencyGrows
 )
 
-var diskLatencyNames = []string{"constant", "grows"}
+var diskLatencyNames = units.Names[DiskLatency]{"constant", "grows"}
+
+// String is the choice's name in scenarios.
+func (l DiskLatency) String() string { return diskLatencyNames.Name(l) }
 
 // MarshalText writes the choice's name.
-func (l DiskLatency) MarshalText() ([]byte, error) { return []byte(diskLatencyNames[l]), nil }
+func (l DiskLatency) MarshalText() ([]byte, error) { return diskLatencyNames.Marshal(l) }
 
 // UnmarshalText reads a choice's name.
-func (l *DiskLatency) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, diskLatencyNames, l)
-}
-
-// acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it
-// is on the disk.
-func (c *Cluster) acknowledges(busy sim.Time) (now bool, late sim.Time) {
-	if c.d.AckDelay(busy, c.cfg.Acknowledge == WriteBack) == 0 {
-		return true, 0
-	}
-	if c.cfg.Disk.Latency == LatencyGrows {
-		late = c.d.VariableLatency(busy)
-	}
-	return false, late
-}
-
-// keepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a time.
-func (c *Cluster) keepTime(takes sim.Time) sim.Time {
-	now, late := c.acknowledges(takes)
-	if now {
-		return 0
-	}
-	return takes + late
-}
+func (l *DiskLatency) UnmarshalText(text []byte) error { return diskLatencyNames.Unmarshal(text, l) }

@@ -59,7 +59,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	add(boundTargets, targets, max(written, fromTargets))
 	add(boundGateways, gateways, max(fromGateways, read))
 	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
-		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.keepTime(c.d.DiskChunk) + c.keepTime(fastest)).Seconds()})
+		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.bus.KeepTime(c.d.DiskChunk) + c.bus.KeepTime(fastest)).Seconds()})
 	}
 	return list
 }
@@ -70,26 +70,12 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	put := 1 - get
 	written, read := float64(put*float64(c.copies)), float64(get*float64(c.cfg.pieces()))
 	switch {
-	case c.cfg.Protocol.traits().multicasts && c.cfg.Core == CoreIdeal:
+	case c.cfg.Protocol.traits().Multicasts && c.cfg.Core == CoreIdeal:
 		return put, read, read, written // one multicast
-	case c.chained():
+	case c.bus.Chained():
 		return put, read + float64(put*float64(c.copies-1)), read, written
 	}
 	return written, read, read, written
-}
-
-// chained reports whether data goes from target to target.
-func (c *Cluster) chained() bool {
-	return (c.cfg.Protocol == Pull || c.cfg.Protocol == Chain) && c.cfg.Code.Data == 0
-}
-
-// probing is how long it takes to ask candidates how busy they are.
-func (c *Cluster) probing() sim.Time {
-	if c.cfg.Choices == 1 {
-		return 0
-	}
-	n := sim.Time(c.cfg.Choices * c.copies)
-	return n*c.onLink(c.d) + 2*c.d.Trip + c.onLink(c.d) // the requests leave and the answers come one after the other
 }
 
 // Bound is the least of the Bounds.
@@ -104,7 +90,7 @@ func (c *Cluster) Bound() Bound {
 }
 
 // Floor is how long a chunk takes that is alone in the cluster.
-func (c *Cluster) Floor() sim.Time { return c.proto.floor() }
+func (c *Cluster) Floor() sim.Time { return c.forecast.Floor() }
 
 // Busy is how long each disk, each gateway's sending and each target's receiving link have been busy until a time.
 func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"farflash/cluster/put"
 	"math"
 
 	"farflash/cluster/reserve"
@@ -31,9 +32,9 @@ func (c *Config) pieces() int { return max(c.Code.Data, 1) }
 // candidates is how many groups may keep a chunk; 0 where there are no groups.
 func (c *Config) candidates() int {
 	switch {
-	case c.Protocol == Pull:
+	case c.Protocol.traits().Several:
 		return c.Groups
-	case c.Protocol.traits().finds == findsBidders:
+	case c.Protocol.traits().Finds == put.FindsBidders:
 		return 1
 	}
 	return 0
@@ -47,92 +48,82 @@ func (c *Config) hedgeAfter(d *reserve.Durations) units.Duration {
 	return 2 * (2*(d.Control+d.Trip) + d.DiskChunk + d.Send(c.piece(), d.Effective))
 }
 
-// checker notes what cannot be, by key.
-type checker func(ok bool, key, format string, args ...any)
-
-func (c *Config) checkCode(bad checker) {
+func (c *Config) checkCode(f *units.Faults) {
 	k := &c.Code
 	if k.Data == 0 {
-		bad(k.Parity == 0, "code.parity", "%d pieces of parity for no data; give data, such as 4", k.Parity)
+		f.Hold(k.Parity == 0, "code.parity", "%d pieces of parity for no data; give data, such as 4", k.Parity)
 		return
 	}
-	bad(k.Data >= 1 && k.Parity >= 0 && k.Data+k.Parity <= maxReplicas, "code", "%d+%d is not possible; use at most %d pieces", k.Data, k.Parity, maxReplicas)
-	bad(!c.Protocol.traits().multicasts, "code", "%v sends the same to all targets, and the pieces of a code differ; use replicast-h or pull", c.Protocol)
-	bad(c.Protocol.traits().finds != findsOwn, "code", "%v puts a chunk to one target; leave it out, or use another protocol", c.Protocol)
-	bad(units.Bytes(k.Data) <= c.Chunk, "code.data", "%d pieces of %v are empty", k.Data, c.Chunk)
+	f.Hold(k.Data >= 1 && k.Parity >= 0 && k.Data+k.Parity <= maxReplicas, "code", "%d+%d is not possible; use at most %d pieces", k.Data, k.Parity, maxReplicas)
+	f.Hold(!c.Protocol.traits().Multicasts, "code", "%v sends the same to all targets, and the pieces of a code differ; use replicast-h or pull", c.Protocol)
+	f.Hold(c.Protocol.traits().Finds != put.FindsOwn, "code", "%v puts a chunk to one target; leave it out, or use another protocol", c.Protocol)
+	f.Hold(units.Bytes(k.Data) <= c.Chunk, "code.data", "%d pieces of %v are empty", k.Data, c.Chunk)
 }
 
-func (c *Config) checkLoad(bad checker) {
+func (c *Config) checkLoad(f *units.Faults) {
 	l := &c.Load
-	bad(l.Rate >= 0 && l.Rate <= 1e12 && !math.IsNaN(l.Rate), "load.rate", "%v is not possible; use chunks a second, such as 50000", l.Rate)
-	bad(l.Rate == 0 || l.Share == 0, "load.share", "the load is given twice; leave rate or share out")
-	bad(l.Share <= 10, "load.share", "%v is not possible; use a share of what the cluster allows, such as 90%%", l.Share)
-	bad(c.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", c.Reads)
-	bad(c.Objects >= 1 && c.Objects <= 1<<28, "objects", "%d is not possible; use 1 to %d", c.Objects, 1<<28)
-	bad(c.HedgeAfter >= 0, "hedge_after", "%v is not possible; use a time such as 2ms", c.HedgeAfter)
-	bad(c.Read != ReadHedged && c.Read != ReadTied || c.copies() > c.pieces(), "read", "%v needs another target to ask, and a chunk is read from all %d that have it", readingNames[c.Read], c.pieces())
-	bad(c.Reads == 0 || c.Control.Queued, "reads", "data that is read takes turns on the links, which needs control.queued: true")
-	bad(c.Reads == 0 || c.Protocol.traits().finds != findsOwn, "reads", "the gateways of %v only write, each to its own target; leave it out, or use another protocol", c.Protocol)
-	bad(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
-	bad(c.Choices >= 1 && c.Choices*c.copies() <= maxCandidates, "choices", "%d are not possible; use 1 to %d", c.Choices, maxCandidates/max(c.copies(), 1))
-	bad(c.Choices == 1 || c.Control.Queued, "choices", "asking takes turns on the links, which needs control.queued: true")
+	f.Hold(l.Rate >= 0 && l.Rate <= 1e12 && !math.IsNaN(l.Rate), "load.rate", "%v is not possible; use chunks a second, such as 50000", l.Rate)
+	f.Hold(l.Rate == 0 || l.Share == 0, "load.share", "the load is given twice; leave rate or share out")
+	f.Hold(l.Share <= 10, "load.share", "%v is not possible; use a share of what the cluster allows, such as 90%%", l.Share)
+	f.Hold(c.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", c.Reads)
+	f.Hold(c.Objects >= 1 && c.Objects <= 1<<28, "objects", "%d is not possible; use 1 to %d", c.Objects, 1<<28)
+	f.Hold(c.HedgeAfter >= 0, "hedge_after", "%v is not possible; use a time such as 2ms", c.HedgeAfter)
+	f.Hold(c.Read != ReadHedged && c.Read != ReadTied || c.copies() > c.pieces(), "read", "%v needs another target to ask, and a chunk is read from all %d that have it", c.Read, c.pieces())
+	f.Hold(c.Reads == 0 || c.Control.Queued, "reads", "data that is read takes turns on the links, which needs control.queued: true")
+	f.Hold(c.Reads == 0 || c.Protocol.traits().Finds != put.FindsOwn, "reads", "the gateways of %v only write, each to its own target; leave it out, or use another protocol", c.Protocol)
+	f.Hold(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
+	f.Hold(c.Choices >= 1 && c.Choices*c.copies() <= put.MaxCandidates, "choices", "%d are not possible; use 1 to %d", c.Choices, put.MaxCandidates/max(c.copies(), 1))
+	f.Hold(c.Choices == 1 || c.Control.Queued, "choices", "asking takes turns on the links, which needs control.queued: true")
 }
 
-func (c *Config) checkKinds(bad checker) {
+func (c *Config) checkKinds(f *units.Faults) {
 	sum := units.Fraction(0)
 	for _, k := range c.Disk.Kinds {
-		bad(k.Share > 0 && k.Share <= 1, "disk.kinds", "a share of %v is not possible; use above 0%% to 100%%", k.Share)
-		bad(k.Rate >= 0, "disk.kinds", "a rate of %v is not possible; use a rate such as 200MiB/s", k.Rate)
-		bad(k.Weight >= 0 && k.Weight <= 1e6 && !math.IsNaN(k.Weight), "disk.kinds", "a weight of %v is not possible; use a number such as 2", k.Weight)
-		bad(k.Weight == 0 || k.Weight == 1 || c.Placement != PlaceJump, "placement", "jump has no weights, and disk.kinds gives some; use hrw, ring or straw2")
+		f.Hold(k.Share > 0 && k.Share <= 1, "disk.kinds", "a share of %v is not possible; use above 0%% to 100%%", k.Share)
+		f.Hold(k.Rate >= 0, "disk.kinds", "a rate of %v is not possible; use a rate such as 200MiB/s", k.Rate)
+		f.Hold(k.Weight >= 0 && k.Weight <= 1e6 && !math.IsNaN(k.Weight), "disk.kinds", "a weight of %v is not possible; use a number such as 2", k.Weight)
+		f.Hold(k.Weight == 0 || k.Weight == 1 || c.Placement != PlaceJump, "placement", "jump has no weights, and disk.kinds gives some; use hrw, ring or straw2")
 		sum += k.Share
 	}
-	bad(sum <= 1+1e-9, "disk.kinds", "the shares add up to %v; use at most 100%%", sum)
+	f.Hold(sum <= 1+1e-9, "disk.kinds", "the shares add up to %v; use at most 100%%", sum)
 }
 
 // lossy reports whether messages may be lost.
 func (c *Config) lossy() bool { return c.Link.Loss > 0 || len(c.Failures) > 0 }
 
-func (c *Config) checkCompat(bad checker) {
+func (c *Config) checkCompat(f *units.Faults) {
 	if c.Compat == CompatNone {
 		return
 	}
-	build := c.Protocol.traits().build
-	bad(build != CompatNone, "compat", "SURGE has no %v; leave it out", c.Protocol)
-	bad(c.Compat >= build, "compat", "%v has no %v; use %v", c.Compat, c.Protocol, build)
-	bad(!c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
+	build := c.Protocol.traits().Build
+	f.Hold(build != CompatNone, "compat", "SURGE has no %v; leave it out", c.Protocol)
+	f.Hold(c.Compat >= build, "compat", "%v has no %v; use %v", c.Compat, c.Protocol, build)
+	f.Hold(!c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
 }
 
 // checkTargets checks what says how the targets of a chunk are found and sent to.
-func (c *Config) checkTargets(bad checker) {
+func (c *Config) checkTargets(f *units.Faults) {
 	t := c.Protocol.traits()
-	bad(!c.Choosy || t.sequential, "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
-	bad(!t.queued || c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
-	bad(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
-	bad(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
-	if t.finds == findsPlaced {
-		bad(c.Placement != PlaceRandom || t.build == CompatNone || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
+	f.Hold(!c.Choosy || t.Sequential, "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
+	f.Hold(!t.Queued || c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
+	f.Hold(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
+	f.Hold(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
+	if t.Finds == put.FindsPlaced {
+		f.Hold(c.Placement != PlaceRandom || t.Build == CompatNone || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
 		return
 	}
-	why := "the group of a chunk bids for it"
-	switch {
-	case t.finds == findsOwn:
-		why = "each gateway has a target of its own"
-	case c.Protocol == ReplicastProxy:
-		why = "the proxy of a chunk's group chooses"
-	}
-	bad(c.Placement == PlaceRandom, "placement", "%v decides nothing: %s; leave it out, or use another protocol", placementNames[c.Placement], why)
-	bad(c.Choices == 1, "choices", "%d decide nothing: %s; leave it out, or use another protocol", c.Choices, why)
-	if t.finds == findsOwn {
-		bad(c.Replicas == 1, "replicas", "%d are not possible with %v, whose gateways have one target each; use 1", c.Replicas, c.Protocol)
-		bad(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways has one of its own", c.Targets, c.Gateways)
+	f.Hold(c.Placement == PlaceRandom, "placement", "%v decides nothing: %s; leave it out, or use another protocol", c.Placement, t.Chosen)
+	f.Hold(c.Choices == 1, "choices", "%d decide nothing: %s; leave it out, or use another protocol", c.Choices, t.Chosen)
+	if t.Finds == put.FindsOwn {
+		f.Hold(c.Replicas == 1, "replicas", "%d are not possible with %v, whose gateways have one target each; use 1", c.Replicas, c.Protocol)
+		f.Hold(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways has one of its own", c.Targets, c.Gateways)
 		return
 	}
-	bad(c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", c.Group, c.copies())
-	bad(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
-	bad(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
-	bad(c.Protocol != Pull || c.Groups >= 1 && c.Groups <= maxGroups, "groups", "%d are not possible; use 1 to %d", c.Groups, maxGroups)
-	bad(c.Protocol != Pull || c.Groups*c.Group <= c.Targets, "groups", "%d groups of %d are more than the %d targets", c.Groups, c.Group, c.Targets)
-	bad(c.candidates()*c.Group <= maxGroup, "group", "%d targets are more than one multicast reaches here; use at most %d", c.candidates()*c.Group, maxGroup)
-	bad(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
+	f.Hold(c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", c.Group, c.copies())
+	f.Hold(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
+	f.Hold(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
+	f.Hold(!t.Several || c.Groups >= 1 && c.Groups <= put.MaxGroups, "groups", "%d are not possible; use 1 to %d", c.Groups, put.MaxGroups)
+	f.Hold(!t.Several || c.Groups*c.Group <= c.Targets, "groups", "%d groups of %d are more than the %d targets", c.Groups, c.Group, c.Targets)
+	f.Hold(c.candidates()*c.Group <= put.MaxHeard, "group", "%d targets are more than one multicast reaches here; use at most %d", c.candidates()*c.Group, put.MaxHeard)
+	f.Hold(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
 }

@@ -2,56 +2,28 @@
 // of them on their disks.
 //
 // The main types are Config, which describes a cluster and a protocol in plain values, and Cluster, one event
-// loop with all nodes. A chunk goes this way: a gateway takes it (chunk.go) and the protocol (protocol.go; uch.go,
-// replicast.go, hybrid.go) chooses targets and sends; control messages and frames of data travel over the
+// loop with all nodes. The path of a chunk: a gateway takes it (chunk.go) and the protocol, a state machine of package cluster/put on the bus that
+// bus.go makes, chooses targets and sends; control messages and frames of data travel over the
 // nodes' links (link.go); a target writes a chunk that has arrived as a whole to its disk (disk.go) and acknowledges it; the
 // chunk is done with the last acknowledgement. bound.go says what no protocol can exceed, and why.
 //
-// A protocol is a set of plain state machines behind one small interface. What it decides by, bids and rates, is package
-// cluster/reserve; where replicas may go is package cluster/placement.
+// What a protocol decides by, bids and rates, is package cluster/reserve; where replicas may go is package cluster/placement.
 //
 // It follows Aizman and Bestler, "Scalable Object Storage with Resource Reservations and Dynamic Load Balancing" (the
 // Replicast paper), sections II to IV, and the models of its simulator SURGE, build d92018f. What SURGE does differently from
-// a real cluster is in compat.go alone.
+// a real cluster is behind Compat.
 //
 // What it leaves out: the core of the network, which never blocks; processors; metadata; and the chunks' content.
 package cluster
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
-	"farflash/cluster/reserve"
+	"farflash/cluster/put"
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
-	"farflash/internal/spelling"
-	"farflash/sim"
 	"farflash/units"
 )
-
-// Compat is whose deviations from a real cluster are reproduced.
-type Compat uint8
-
-// The choices.
-const (
-	CompatNone Compat = iota
-	// CompatSURGE is SURGE as the Replicast paper used it, build d92018f.
-	CompatSURGE
-	// CompatSURGEHead is SURGE's last build, 9872498.
-	CompatSURGEHead
-)
-
-var compatNames = []string{"none", "surge-d92018f", "surge-9872498"}
-
-// String is the choice's name in scenarios.
-func (c Compat) String() string { return compatNames[c] }
-
-// MarshalText writes the choice's name.
-func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
-
-// UnmarshalText reads a choice's name.
-func (c *Compat) UnmarshalText(text []byte) error { return spelling.OneOf(text, compatNames, c) }
 
 // Config describes a cluster and what its gateways do.
 type Config struct {
@@ -214,85 +186,42 @@ func (c *Config) Validate() error {
 	if !c.Protocol.putsReplicas() {
 		return c.validateOther()
 	}
-	var errs []error
-	bad := func(ok bool, key, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-		}
-	}
-	bad(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
-	bad(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
-	bad(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
-	bad(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
-	bad(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
-	c.checkCode(bad)
-	c.checkLoad(bad)
-	c.checkKinds(bad)
-	c.checkModel(bad)
-	c.checkCore(bad)
-	c.checkDurability(bad)
-	c.checkFailures(bad)
-	bad(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
-	bad(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().finds == findsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
-	bad(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
-	bad(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
-	bad(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
-	bad(c.Link.Overhead >= 0 && c.Link.Overhead < 1 && percent(c.Link.Overhead), "link.overhead", "%v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead)
-	bad(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
-	bad(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
+	var f units.Faults
+	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
+	f.Hold(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
+	f.Hold(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
+	f.Hold(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
+	f.Hold(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
+	c.checkCode(&f)
+	c.checkLoad(&f)
+	c.checkKinds(&f)
+	c.checkModel(&f)
+	c.checkCore(&f)
+	c.checkDurability(&f)
+	c.checkFailures(&f)
+	f.Hold(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
+	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().Finds == put.FindsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
+	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
+	f.Hold(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
+	f.Hold(c.Link.Overhead >= 0 && c.Link.Overhead < 1 && percent(c.Link.Overhead), "link.overhead", "%v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead)
+	f.Hold(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
+	f.Hold(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
 	for _, x := range []struct {
 		key  string
 		size units.Bytes
 	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
-		bad(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
+		f.Hold(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
 	}
-	c.checkCompat(bad)
-	c.checkTargets(bad)
-	return errors.Join(errs...)
+	c.checkCompat(&f)
+	c.checkTargets(&f)
+	return f.Err()
 }
 
 // percent reports whether a share is a whole number of per cent.
 func percent(f units.Fraction) bool {
 	x := float64(float64(f) * 100)
 	return math.Abs(x-math.Round(x)) < 1e-9
-}
-
-// durations is what all times follow from.
-func (c *Config) durations() reserve.Config {
-	r := reserve.DefaultConfig()
-	switch t := c.Protocol.traits(); {
-	case t.finds != findsBidders:
-		r = reserve.UnicastConfig()
-		r.ControlSize = c.Control.Unicast
-	case c.Protocol == Pull:
-		r = reserve.UnicastConfig()
-		r.ControlSize, r.Group = c.Control.Unicast, c.Group
-	default:
-		switch {
-		case c.Protocol == ReplicastProxy:
-			r = reserve.ProxyConfig()
-		case t.sequential:
-			r = reserve.HybridConfig()
-		}
-		r.ControlSize = c.Control.Replicast
-		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
-		r.Group = c.Group
-		if c.Control.Queued && c.Protocol != ReplicastProxy {
-			// The bids of a group come at the same time and take turns on the gateway's link.
-			r.Lead = units.Duration(c.Group-1) * c.Link.effective().TimeFor(c.Control.Replicast)
-		}
-	}
-	r.Compat = reserve.Compat(c.Compat != CompatNone)
-	if c.Compat == CompatSURGEHead || c.Protocol.ofHead() {
-		r.Rules = reserve.RulesHead
-	}
-	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
-	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
-	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
-	if r.Group < r.Replicas {
-		r.Group = r.Replicas // unicast has no groups
-	}
-	return r
 }
 
 // nearest is the multiple of a group's size that is closest to a number of targets, and at least two groups.
@@ -306,21 +235,5 @@ func nearest(targets, group int) int {
 // Limits of what is simulated.
 const (
 	maxNodes    = 1 << 20
-	maxReplicas = 16
+	maxReplicas = put.MaxReplicas
 )
-
-// ahead is for how long a target still has work when it offers itself.
-func (c *Config) ahead(d *reserve.Durations) units.Duration {
-	if c.Ahead > 0 {
-		return c.Ahead
-	}
-	once := d.Send(c.piece(), d.Effective)
-	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
-	arrives := 3*(d.Control+d.Trip) + once + d.Trip
-	if c.Code.Data > 0 {
-		arrives += sim.Time(c.copies()-1) * once
-	} else {
-		arrives += sim.Time(c.copies()-1) * hop
-	}
-	return arrives + d.DiskChunk/2
-}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"farflash/cluster/internal/queue"
+	"farflash/cluster/put"
 	"math"
 
 	"farflash/rng"
@@ -14,12 +16,12 @@ import (
 // disk is a target's.
 type disk struct {
 	rate    units.ByteRate
-	queue   ring     // jobs
-	current int32    // the job being done, -1 if none
-	ends    sim.Time // when it is done
-	waiting sim.Time // that the queue will take
-	busy    sim.Time // sum of all that is done or being done
-	drive   *drive   // what it is, if it has no constant rate
+	queue   queue.Queue[int32] // jobs
+	current int32              // the job being done, -1 if none
+	ends    sim.Time           // when it is done
+	waiting sim.Time           // that the queue will take
+	busy    sim.Time           // sum of all that is done or being done
+	drive   *drive             // what it is, if it has no constant rate
 }
 
 // job is one thing for a disk to do.
@@ -30,10 +32,10 @@ type job struct {
 	repairs bool // it makes a piece again
 	since   sim.Time
 	begun   bool
-	void    bool     // taken back before it began, or lost with its target
-	told    bool     // the write has been acknowledged
-	late    sim.Time // by how much its acknowledgement comes later than it is done
-	message message  // what is sent when a write is done; what was asked for by a read
+	void    bool        // taken back before it began, or lost with its target
+	acked   bool        // the write has been acknowledged
+	late    sim.Time    // by how much its acknowledgement comes later than it is done
+	message put.Message // what is sent when a write is done; what was asked for by a read
 }
 
 // equip gives each target its disk: the kinds' shares of them are drawn at random.
@@ -101,17 +103,11 @@ func (d *disk) used(at sim.Time) sim.Time {
 
 // work gives a target's disk something to do and returns its number.
 func (c *Cluster) work(target int32, j job) int32 {
-	var i int32
-	if k := len(c.idle) - 1; k >= 0 {
-		i, c.idle = c.idle[k], c.idle[:k]
-	} else {
-		c.jobs = append(c.jobs, job{})
-		i = int32(len(c.jobs) - 1)
-	}
+	i := c.jobs.Take()
 	d := &c.targets[target].disk
 	j.takes, j.since = c.takes(target, j.size), c.eng.Now()
-	c.jobs[i] = j
-	d.queue.push(i)
+	c.jobs.Items[i] = j
+	d.queue.Push(i)
 	if d.drive != nil {
 		d.drive.bytes += j.size
 		c.feed(target)
@@ -127,11 +123,11 @@ func (c *Cluster) work(target int32, j job) int32 {
 // next has a disk begin what is next.
 func (c *Cluster) next(target int32) {
 	d := &c.targets[target].disk
-	for !d.queue.empty() {
-		i := d.queue.pop()
-		j := &c.jobs[i]
+	for !d.queue.Empty() {
+		i := d.queue.Pop()
+		j := &c.jobs.Items[i]
 		if j.void {
-			c.idle = append(c.idle, i)
+			c.jobs.Give(i)
 			continue
 		}
 		d.current, d.ends = i, c.eng.Now()+j.takes
@@ -155,8 +151,8 @@ func (c *Cluster) worked(target int32) {
 	if i < 0 || d.ends != c.eng.Now() {
 		return // the target failed meanwhile
 	}
-	j := c.jobs[i]
-	c.idle = append(c.idle, i)
+	j := c.jobs.Items[i]
+	c.jobs.Give(i)
 	c.next(target)
 	c.turns(target)
 	c.finished(target, &j)
@@ -173,15 +169,15 @@ func (c *Cluster) finished(target int32, j *job) {
 		return
 	}
 	c.Counters.Written++
-	if !j.told {
-		c.toGateway(j.message, c.onLink(c.d), j.late)
+	if !j.acked {
+		c.toGateway(j.message, j.late)
 	}
 }
 
 // takeBack removes a read from a disk's queue if it has not begun.
 func (c *Cluster) takeBack(target, i int32) {
 	d := &c.targets[target].disk
-	if j := &c.jobs[i]; !j.void && !j.begun {
+	if j := &c.jobs.Items[i]; !j.void && !j.begun {
 		j.void = true
 		if d.drive != nil {
 			d.drive.bytes -= j.size
@@ -192,10 +188,10 @@ func (c *Cluster) takeBack(target, i int32) {
 }
 
 // keep has a target write a piece that has arrived and tell its gateway when it is on the disk, or earlier if it acknowledges so.
-func (c *Cluster) keep(target int32, m message) {
-	now, late := c.acknowledges(c.targets[target].disk.backlog(c.eng.Now()) + c.takes(target, c.piece))
-	c.work(target, job{size: c.piece, told: now, late: late, message: m})
+func (c *Cluster) keep(target int32, m put.Message) {
+	now, late := c.bus.Acknowledges(c.targets[target].disk.backlog(c.eng.Now()) + c.takes(target, c.piece))
+	c.work(target, job{size: c.piece, acked: now, late: late, message: m})
 	if now {
-		c.toGateway(m, c.onLink(c.d), 0)
+		c.toGateway(m, 0)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"farflash/block"
-	"farflash/internal/spelling"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -23,13 +22,16 @@ const (
 	ModelSSD
 )
 
-var modelNames = []string{"rate", "ssd"}
+var modelNames = units.Names[Model]{"rate", "ssd"}
+
+// String is the model's name in scenarios.
+func (m Model) String() string { return modelNames.Name(m) }
 
 // MarshalText writes the model's name.
-func (m Model) MarshalText() ([]byte, error) { return []byte(modelNames[m]), nil }
+func (m Model) MarshalText() ([]byte, error) { return modelNames.Marshal(m) }
 
 // UnmarshalText reads a model's name.
-func (m *Model) UnmarshalText(text []byte) error { return spelling.OneOf(text, modelNames, m) }
+func (m *Model) UnmarshalText(text []byte) error { return modelNames.Unmarshal(text, m) }
 
 // drive is a target's disk that is one.
 type drive struct {
@@ -90,11 +92,11 @@ func (c *Cluster) feed(target int32) {
 	d := &c.targets[target].disk
 	v := d.drive
 	now := c.eng.Now()
-	for len(v.inside) < c.cfg.Disk.Depth && !d.queue.empty() {
-		i := d.queue.pop()
-		j := &c.jobs[i]
+	for len(v.inside) < c.cfg.Disk.Depth && !d.queue.Empty() {
+		i := d.queue.Pop()
+		j := &c.jobs.Items[i]
 		if j.void {
-			c.idle = append(c.idle, i)
+			c.jobs.Give(i)
 			continue
 		}
 		j.begun = true
@@ -130,8 +132,8 @@ func (s Sink) Complete(x block.Completion) {
 			break
 		}
 	}
-	j := c.jobs[i]
-	c.idle = append(c.idle, i)
+	j := c.jobs.Items[i]
+	c.jobs.Give(i)
 	v.moved = float64(v.moved*(1-1.0/memory)) + float64(j.size)
 	v.during = float64(v.during*(1-1.0/memory)) + float64(now-v.last)
 	v.last = now
@@ -154,21 +156,21 @@ func (s Sink) Complete(x block.Completion) {
 func (v *drive) crash(c *Cluster) {
 	v.bytes = 0
 	for _, i := range v.inside {
-		c.jobs[i].void = true
+		c.jobs.Items[i].void = true
 	}
 }
 
 // Err is what went wrong with a drive, if anything.
 func (c *Cluster) Err() error { return c.err }
 
-func (c *Config) checkModel(bad checker) {
+func (c *Config) checkModel(f *units.Faults) {
 	k := &c.Disk
-	bad(k.Depth >= 1 && k.Depth <= 1024, "disk.depth", "%d is not possible; use 1 to 1024", k.Depth)
+	f.Hold(k.Depth >= 1 && k.Depth <= 1024, "disk.depth", "%d is not possible; use 1 to 1024", k.Depth)
 	if k.Model != ModelSSD {
 		return
 	}
-	bad(c.Compat == CompatNone, "disk.model", "SURGE has no drives; use rate, or compat: none")
+	f.Hold(c.Compat == CompatNone, "disk.model", "SURGE has no drives; use rate, or compat: none")
 	for _, x := range k.Kinds {
-		bad(x.Rate == 0, "disk.kinds", "a drive has no constant rate; leave rate out, or use disk.model: rate")
+		f.Hold(x.Rate == 0, "disk.kinds", "a drive has no constant rate; leave rate out, or use disk.model: rate")
 	}
 }

@@ -1,29 +1,37 @@
 package cluster
 
+import (
+	"farflash/cluster/put"
+	"farflash/sim"
+)
+
 // What tests ask of protocols.
 
 // Schemes are all protocols by which replicas are put.
 func Schemes() []Scheme {
-	var list []Scheme
-	for k := range traitsOf {
-		if s := Scheme(k); s.putsReplicas() {
-			list = append(list, s)
-		}
-	}
-	return list
+	return where(func(t *put.Traits) bool { return t.Finds != put.FindsNone })
 }
 
 // Build is the first build of SURGE that has a protocol, if one has.
-func (s Scheme) Build() Compat { return s.traits().build }
+func (s Scheme) Build() Compat { return s.traits().Build }
 
 // Placed reports whether a placement says where chunks go.
-func (s Scheme) Placed() bool { return s.traits().finds == findsPlaced }
+func (s Scheme) Placed() bool { return s.traits().Finds == put.FindsPlaced }
 
 // Sequential reports whether gateways take windows one after another.
-func (s Scheme) Sequential() bool { return s.traits().sequential }
+func (s Scheme) Sequential() bool { return s.traits().Sequential }
 
 // Recovers reports whether a protocol goes on when messages are lost and targets fail.
-func (s Scheme) Recovers() bool { return s.traits().stuck == "" }
+func (s Scheme) Recovers() bool { return s.traits().Stuck == "" }
 
 // NeedsQueues reports whether a protocol needs links that carry one frame at a time.
-func (s Scheme) NeedsQueues() bool { return s.traits().queued }
+func (s Scheme) NeedsQueues() bool { return s.traits().Queued }
+
+// NewOn makes a cluster on which another protocol runs than the configuration's, whose traits it has.
+func NewOn(cfg Config, eng *sim.Engine, protocol func(*put.Bus) put.Protocol) (*Cluster, *put.Bus, error) {
+	c, err := newCluster(cfg, eng, 1, protocol)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.bus, nil
+}

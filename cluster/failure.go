@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"fmt"
+	"farflash/cluster/put"
 	"strings"
 
 	"farflash/rng"
@@ -87,11 +87,11 @@ func (c *Cluster) fault(f fault) {
 	case faultUp:
 		t.down = false
 	case faultKnown:
-		t.away = true
+		c.bus.Away[f.target] = true
 		c.remap()
 		c.missing(f.target)
 	case faultJoins:
-		t.away = t.down
+		c.bus.Away[f.target] = t.down
 		c.remap()
 	}
 	c.turns(f.target)
@@ -103,33 +103,33 @@ func (c *Cluster) crash(target int32) {
 	now := c.eng.Now()
 	if d.current >= 0 {
 		d.busy -= d.ends - now
-		c.idle = append(c.idle, d.current)
+		c.jobs.Give(d.current)
 		d.current = -1
 	}
-	for !d.queue.empty() {
-		c.idle = append(c.idle, d.queue.pop())
+	for !d.queue.Empty() {
+		c.jobs.Give(d.queue.Pop())
 	}
 	d.waiting = 0
 	if d.drive != nil {
 		d.drive.crash(c)
 	}
 	c.targets[target].reads = c.targets[target].reads[:0]
-	c.recovery().restart(target)
+	c.recovery.Restart(target)
 }
 
 // remap has placements leave out the targets that are known to be away.
 func (c *Cluster) remap() {
-	if c.places == nil {
+	if c.bus.Places == nil {
 		return
 	}
 	places, err := c.placer()
 	if err != nil {
 		return // nobody is left; chunks go on to those who are gone, and fail
 	}
-	if before := c.places; c.checkPlacer() == nil {
-		c.places = places
+	if before := c.bus.Places; c.checkPlacer() == nil {
+		c.bus.Places = places
 		if c.checkPlacer() != nil {
-			c.places = before
+			c.bus.Places = before
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (c *Cluster) missing(target int32) {
 	}
 	live := 0
 	for t := range c.targets {
-		if !c.targets[t].away {
+		if !c.bus.Away[t] {
 			live++
 		}
 	}
@@ -183,11 +183,11 @@ func (c *Cluster) substitute(object int32) int32 {
 	r.places = r.places[:0]
 	if p.each > 0 {
 		for _, g := range p.groupsOf(object) {
-			r.places = c.groupOf(g, r.places)
+			r.places = c.bus.GroupOf(g, r.places)
 		}
 	} else {
 		for t := range c.targets {
-			if !c.targets[t].away {
+			if !c.bus.Away[t] {
 				r.places = append(r.places, int32(t))
 			}
 		}
@@ -213,22 +213,22 @@ func (c *Cluster) substitute(object int32) int32 {
 func (c *Cluster) read(node int32, x lost) {
 	i := c.slot()
 	c.attempts++
-	c.chunks[i] = chunk{id: c.attempts, gateway: node, live: true, read: true, repairs: x.piece + 1, object: x.object, begun: c.eng.Now()}
+	c.bus.Chunks[i] = put.Chunk{ID: c.attempts, Gateway: node, Begun: c.eng.Now()}
+	c.tasks.Items[i] = task{live: true, read: true, repairs: x.piece + 1, object: x.object}
 	c.get.begin(i)
 }
 
 // fetched: a target has read what it needs to make a piece again. It writes it.
 func (c *Cluster) fetched(i int32) {
-	x := &c.chunks[i]
-	target := x.gateway - int32(len(c.gateways))
-	c.work(target, job{size: c.piece, repairs: true, message: message{chunk: x.object, n: int32(x.repairs - 1)}})
+	t, target := &c.tasks.Items[i], c.bus.Chunks[i].Gateway-int32(len(c.gateways))
+	c.work(target, job{size: c.piece, repairs: true, message: put.Message{Chunk: t.object, N: int32(t.repairs - 1)}})
 	c.release(i)
 }
 
 // repaired: a target has made a piece again.
-func (c *Cluster) repaired(target int32, m *message) {
+func (c *Cluster) repaired(target int32, m *put.Message) {
 	p := &c.kept
-	if at := int(m.chunk)*p.copies + int(m.n); p.targets[at] < 0 {
+	if at := int(m.Chunk)*p.copies + int(m.N); p.targets[at] < 0 {
 		p.targets[at] = target
 		c.Counters.Repaired++
 		c.RepairedAt = c.eng.Now()
@@ -242,42 +242,28 @@ func (c *Cluster) repairDone() {
 	c.repair()
 }
 
-func (c *Config) checkFailures(bad checker) {
+func (c *Config) checkFailures(f *units.Faults) {
 	down := map[int]units.Duration{}
-	for _, f := range c.Failures {
-		bad(f.Target >= 0 && f.Target < c.Targets, "failures", "there is no target %d; they are numbered from 0 to %d", f.Target, c.Targets-1)
-		bad(f.At >= 0, "failures", "target %d fails at %v; use a time from 0", f.Target, f.At)
-		bad(f.Back == 0 || f.Back >= f.At+c.Repair.Detect, "failures", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", f.Target, f.At, f.Back, f.At+c.Repair.Detect)
-		until, before := down[f.Target]
-		bad(!before || until > 0 && f.At >= until+c.Repair.Detect, "failures", "target %d fails twice, the second time before it is known to be back", f.Target)
-		down[f.Target] = f.Back
+	for _, x := range c.Failures {
+		f.Hold(x.Target >= 0 && x.Target < c.Targets, "failures", "there is no target %d; they are numbered from 0 to %d", x.Target, c.Targets-1)
+		f.Hold(x.At >= 0, "failures", "target %d fails at %v; use a time from 0", x.Target, x.At)
+		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, "failures", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", x.Target, x.At, x.Back, x.At+c.Repair.Detect)
+		until, before := down[x.Target]
+		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, "failures", "target %d fails twice, the second time before it is known to be back", x.Target)
+		down[x.Target] = x.Back
 	}
-	bad(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)
-	bad(c.Repair.Streams <= 64, "repair.streams", "%v is not possible; use at most 64 for each target", float64(c.Repair.Streams))
-	bad(len(c.Failures) == 0 || c.Control.Queued, "failures", "they need control.queued: true")
-	bad(c.Link.Loss <= 0.5, "link.loss", "%v is not possible; use 0%% to 50%%", c.Link.Loss)
-	bad(c.Link.Loss == 0 || c.Control.Queued, "link.loss", "it needs control.queued: true")
-	bad(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
-	if t := c.Protocol.traits(); c.lossy() && t.stuck != "" {
-		bad(false, "protocol", "%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.stuck, strings.Join(schemeNames(func(t *traits) bool { return t.finds != findsNone && t.stuck == "" }), ", "))
-	}
+	f.Hold(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)
+	f.Hold(c.Repair.Streams <= 64, "repair.streams", "%v is not possible; use at most 64 for each target", float64(c.Repair.Streams))
+	f.Hold(len(c.Failures) == 0 || c.Control.Queued, "failures", "they need control.queued: true")
+	f.Hold(c.Link.Loss <= 0.5, "link.loss", "%v is not possible; use 0%% to 50%%", c.Link.Loss)
+	f.Hold(c.Link.Loss == 0 || c.Control.Queued, "link.loss", "it needs control.queued: true")
+	f.Hold(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
+	t := c.Protocol.traits()
+	f.Hold(!c.lossy() || t.Stuck == "", "protocol", "%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.Stuck, strings.Join(names(where(recovers)), ", "))
 }
 
-// recovery is what a protocol does besides when messages are lost and targets fail.
-type recovery interface {
-	// abandon: the gateway gives up its attempt at a chunk. It forgets what it knows of it and tells the targets.
-	abandon(chunk int32)
-	// restart: a target has lost all that it knew.
-	restart(target int32)
-}
-
-func (c *Cluster) recovery() recovery {
-	r, ok := c.proto.(recovery)
-	if !ok {
-		panic(fmt.Sprintf("cluster: %v was to recover", c.cfg.Protocol))
-	}
-	return r
-}
+// recovers reports whether a protocol goes on when messages are lost and targets fail.
+func recovers(t *put.Traits) bool { return t.Finds != put.FindsNone && t.Stuck == "" }
 
 // Missing is how many pieces of chunks that are kept are with no target that is known to be there.
 func (c *Cluster) Missing() int {

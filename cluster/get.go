@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"farflash/internal/spelling"
+	"farflash/cluster/put"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -24,13 +24,16 @@ const (
 	ReadTied
 )
 
-var readingNames = []string{"bids", "random", "least-loaded", "hedged", "tied"}
+var readingNames = units.Names[Reading]{"bids", "random", "least-loaded", "hedged", "tied"}
+
+// String is the choice's name in scenarios.
+func (r Reading) String() string { return readingNames.Name(r) }
 
 // MarshalText writes the choice's name.
-func (r Reading) MarshalText() ([]byte, error) { return []byte(readingNames[r]), nil }
+func (r Reading) MarshalText() ([]byte, error) { return readingNames.Marshal(r) }
 
 // UnmarshalText reads a choice's name.
-func (r *Reading) UnmarshalText(text []byte) error { return spelling.OneOf(text, readingNames, r) }
+func (r *Reading) UnmarshalText(text []byte) error { return readingNames.Unmarshal(text, r) }
 
 // getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many of its targets as it has pieces of
 // data.
@@ -53,18 +56,15 @@ type get struct {
 
 // Kinds of control messages of reading.
 const (
-	readAsk   uint8 = firstRead + iota // when could you begin?
-	readBid                            // then; or never
-	readNow                            // begin
-	readLeave                          // you need not
-	readBegun                          // the other one of two has
+	readAsk   = put.FirstRead + iota // when could you begin?
+	readBid                          // then; or never
+	readNow                          // begin
+	readLeave                        // you need not
+	readBegun                        // the other one of two has
 )
 
-// firstRead is the first kind of message that belongs to reading; a protocol's own are below it.
-const firstRead uint8 = 64
-
 // readFrame marks frames of data that is read.
-const readFrame uint32 = 1 << 31
+const readFrame = put.MaxArg
 
 // begin has a gateway read a chunk.
 func (g *getter) begin(i int32) {
@@ -74,48 +74,48 @@ func (g *getter) begin(i int32) {
 	}
 	s := &g.gets[i]
 	*s = get{}
-	x := &c.chunks[i]
-	for _, t := range c.kept.find(x.object) {
-		if t >= 0 && !c.targets[t].away {
-			x.targets[x.n] = t
-			x.n++
+	x := &c.bus.Chunks[i]
+	for _, t := range c.kept.find(c.tasks.Items[i].object) {
+		if t >= 0 && !c.bus.Away[t] {
+			x.Targets[x.N] = t
+			x.N++
 		}
 	}
-	if int(x.n) < c.copies {
-		if int(x.n) < c.cfg.pieces() {
+	if int(x.N) < c.copies {
+		if int(x.N) < c.cfg.pieces() {
 			c.Counters.Unavailable++
 			c.fail(i)
 			return
 		}
 		c.Counters.Degraded++
 	}
-	ask := message{kind: readAsk, from: x.gateway, chunk: i, id: x.id}
+	ask := put.Message{Kind: readAsk, From: x.Gateway, Chunk: i, ID: x.ID}
 	switch {
 	case c.cfg.Read == ReadBids && c.kept.each > 0:
 		g.nodes = g.nodes[:0]
-		for _, group := range c.kept.groupsOf(x.object) {
+		for _, group := range c.kept.groupsOf(c.tasks.Items[i].object) {
 			for k := range int32(c.cfg.Group) {
 				g.nodes = append(g.nodes, c.nodeOfTarget(group*int32(c.cfg.Group)+k))
 			}
 		}
-		c.tell(x.gateway, ask, g.nodes)
+		c.tell(x.Gateway, ask, g.nodes)
 	case c.cfg.Read == ReadBids || c.cfg.Read == ReadLeastLoaded:
-		for _, t := range x.targets[:x.n] {
-			c.tell(x.gateway, ask, g.node(c.nodeOfTarget(t)))
+		for _, t := range x.Targets[:x.N] {
+			c.tell(x.Gateway, ask, g.node(c.nodeOfTarget(t)))
 		}
 	default:
 		// Anyone: they are put into an order at random, and asked from the first on.
-		for k := int(x.n) - 1; k > 0; k-- {
-			j := int(c.rand.IntN(int64(k + 1)))
-			x.targets[k], x.targets[j] = x.targets[j], x.targets[k]
+		for k := int(x.N) - 1; k > 0; k-- {
+			j := int(c.bus.Rand.IntN(int64(k + 1)))
+			x.Targets[k], x.Targets[j] = x.Targets[j], x.Targets[k]
 		}
 		n := c.cfg.pieces()
 		if c.cfg.Read == ReadTied {
-			n = min(n+1, int(x.n))
+			n = min(n+1, int(x.N))
 		}
 		g.request(i, n)
-		if c.cfg.Read == ReadHedged && n < int(x.n) {
-			s.hedge = c.eng.Now() + c.gateways[min(int(x.gateway), len(c.gateways)-1)].patience
+		if c.cfg.Read == ReadHedged && n < int(x.N) {
+			s.hedge = c.eng.Now() + c.gateways[min(int(x.Gateway), len(c.gateways)-1)].patience
 			c.eng.Schedule(c.self, c.here, s.hedge, evHedge, uint32(i))
 		}
 	}
@@ -129,54 +129,54 @@ func (g *getter) node(n int32) []int32 {
 // request asks the next n of a chunk's targets to deliver.
 func (g *getter) request(i int32, n int) {
 	c := g.c
-	x, s := &c.chunks[i], &g.gets[i]
+	x, s := &c.bus.Chunks[i], &g.gets[i]
 	for ; n > 0; n-- {
-		t := x.targets[s.asked]
+		t := x.Targets[s.asked]
 		s.asked++
-		c.tell(x.gateway, message{kind: readNow, from: x.gateway, chunk: i, id: x.id}, g.node(c.nodeOfTarget(t)))
+		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
 	}
 }
 
 // abandon gives up an attempt at reading a chunk.
 func (g *getter) abandon(i int32) {
 	c := g.c
-	x, s := &c.chunks[i], &g.gets[i]
-	for k, t := range x.targets[:s.asked] {
+	x, s := &c.bus.Chunks[i], &g.gets[i]
+	for k, t := range x.Targets[:s.asked] {
 		if s.got[k] < c.piece {
-			c.tell(x.gateway, message{kind: readLeave, from: x.gateway, chunk: i, id: x.id}, g.node(c.nodeOfTarget(t)))
+			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
 		}
 	}
 }
 
 // message handles what is heard of reading.
-func (g *getter) message(m *message) {
+func (g *getter) message(m *put.Message) {
 	c := g.c
 	now := c.eng.Now()
-	x := &c.chunks[m.chunk]
-	switch m.kind {
+	x := &c.bus.Chunks[m.Chunk]
+	switch m.Kind {
 	case readAsk:
 		// A target knows what it has; who has the chunk is in it for the simulation alone.
-		answer := message{kind: readBid, from: m.to, chunk: m.chunk, id: m.id, n: -1}
-		if x.id == m.id && x.keeps(m.to) {
-			answer.n, answer.a = 1, c.targets[m.to].disk.backlog(now)
+		answer := put.Message{Kind: readBid, From: m.To, Chunk: m.Chunk, ID: m.ID, N: -1}
+		if x.ID == m.ID && x.Keeps(m.To) {
+			answer.N, answer.A = 1, c.targets[m.To].disk.backlog(now)
 		}
-		c.tell(c.nodeOfTarget(m.to), answer, g.node(m.from))
+		c.tell(c.nodeOfTarget(m.To), answer, g.node(m.From))
 	case readBid:
 		g.bid(m)
 	case readNow:
-		if x.id == m.id {
-			m.n = int32(max(x.place(m.to), 0)) // which of its targets it is, as the request says
+		if x.ID == m.ID {
+			m.N = int32(max(x.Place(m.To), 0)) // which of its targets it is, as the request says
 		}
-		job := c.work(m.to, job{size: c.piece, read: true, repairs: m.from >= int32(len(c.gateways)), message: *m})
-		if c.targets[m.to].disk.current != job {
-			c.targets[m.to].reads = append(c.targets[m.to].reads, pending{m.id, job})
+		job := c.work(m.To, job{size: c.piece, read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
+		if c.targets[m.To].disk.current != job {
+			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{m.ID, job})
 		}
 	case readBegun, readLeave:
-		reads := c.targets[m.to].reads
+		reads := c.targets[m.To].reads
 		for k := range reads {
-			if reads[k].id == m.id {
-				c.takeBack(m.to, reads[k].job)
-				c.targets[m.to].reads = append(reads[:k], reads[k+1:]...)
+			if reads[k].id == m.ID {
+				c.takeBack(m.To, reads[k].job)
+				c.targets[m.To].reads = append(reads[:k], reads[k+1:]...)
 				return
 			}
 		}
@@ -190,39 +190,39 @@ type pending struct {
 }
 
 // bid: a target has said when it could begin. With the last of those who have the chunk, the earliest are taken.
-func (g *getter) bid(m *message) {
+func (g *getter) bid(m *put.Message) {
 	c := g.c
-	x, s := &c.chunks[m.chunk], &g.gets[m.chunk]
-	if m.n < 0 || x.id != m.id || s.asked > 0 {
+	x, s := &c.bus.Chunks[m.Chunk], &g.gets[m.Chunk]
+	if m.N < 0 || x.ID != m.ID || s.asked > 0 {
 		return
 	}
 	k := int(s.n)
-	for k > 0 && m.a < s.bids[k-1] {
+	for k > 0 && m.A < s.bids[k-1] {
 		s.bids[k], s.bidders[k] = s.bids[k-1], s.bidders[k-1]
 		k--
 	}
-	s.bids[k], s.bidders[k] = m.a, m.from
-	if s.n++; s.n < x.n {
+	s.bids[k], s.bidders[k] = m.A, m.From
+	if s.n++; s.n < x.N {
 		return
 	}
-	copy(x.targets[:], s.bidders[:s.n])
+	copy(x.Targets[:], s.bidders[:s.n])
 	if c.cfg.Read == ReadBids && c.kept.each > 0 {
 		// The acceptance goes to the groups as a whole; those that are named in it begin.
 		g.nodes = g.nodes[:0]
-		for _, t := range x.targets[:c.cfg.pieces()] {
+		for _, t := range x.Targets[:c.cfg.pieces()] {
 			g.nodes = append(g.nodes, c.nodeOfTarget(t))
 		}
 		s.asked = int8(c.cfg.pieces())
-		c.tell(x.gateway, message{kind: readNow, from: x.gateway, chunk: m.chunk, id: x.id}, g.nodes)
+		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID}, g.nodes)
 		return
 	}
-	g.request(m.chunk, c.cfg.pieces())
+	g.request(m.Chunk, c.cfg.pieces())
 }
 
 // hedged: it is time to ask another one.
 func (g *getter) hedged(i int32) {
-	x, s := &g.c.chunks[i], &g.gets[i]
-	if x.live && x.read && s.hedge == g.c.eng.Now() {
+	s := &g.gets[i]
+	if t := &g.c.tasks.Items[i]; t.live && t.read && s.hedge == g.c.eng.Now() {
 		s.hedge = 0
 		g.request(i, 1)
 		g.c.Counters.Hedged++
@@ -232,53 +232,53 @@ func (g *getter) hedged(i int32) {
 // starts: a target's disk begins to read.
 func (g *getter) starts(target, job int32) {
 	c := g.c
-	m := &c.jobs[job].message
+	m := &c.jobs.Items[job].message
 	reads := c.targets[target].reads
 	for k := range reads {
-		if reads[k].id == m.id {
+		if reads[k].id == m.ID {
 			c.targets[target].reads = append(reads[:k], reads[k+1:]...)
 			break
 		}
 	}
-	x, s := &c.chunks[m.chunk], &g.gets[m.chunk]
-	if c.cfg.Read != ReadTied || x.id != m.id || int(s.asked) <= c.cfg.pieces() {
+	x, s := &c.bus.Chunks[m.Chunk], &g.gets[m.Chunk]
+	if c.cfg.Read != ReadTied || x.ID != m.ID || int(s.asked) <= c.cfg.pieces() {
 		return
 	}
 	// The request named who else has it, so the message goes from target to target.
-	for _, t := range x.targets[:s.asked] {
+	for _, t := range x.Targets[:s.asked] {
 		if t != target {
-			c.tell(c.nodeOfTarget(target), message{kind: readBegun, from: target, chunk: m.chunk, id: m.id}, g.node(c.nodeOfTarget(t)))
+			c.tell(c.nodeOfTarget(target), put.Message{Kind: readBegun, From: target, Chunk: m.Chunk, ID: m.ID}, g.node(c.nodeOfTarget(t)))
 		}
 	}
 }
 
 // read: a target's disk has read a piece, which goes to its gateway.
-func (g *getter) read(target int32, m *message) {
+func (g *getter) read(target int32, m *put.Message) {
 	c := g.c
 	for sent := units.Bytes(0); sent < c.piece; {
 		size := min(c.cfg.Link.Frame, c.piece-sent)
 		sent += size
-		c.send(c.nodeOfTarget(target), m.chunk, m.id, readFrame|uint32(m.n), size, g.node(m.from))
+		c.send(c.nodeOfTarget(target), m.Chunk, m.ID, readFrame|uint32(m.N), size, c.bus.FrameTime(size), g.node(m.From))
 	}
 }
 
 // frame: some data has come to a gateway.
 func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	c := g.c
-	x, s := &c.chunks[i], &g.gets[i]
+	x, s := &c.bus.Chunks[i], &g.gets[i]
 	if s.got[place] += size; s.got[place] < c.piece {
 		return
 	}
 	if s.pieces++; int(s.pieces) < c.cfg.pieces() {
 		return
 	}
-	if int(x.gateway) < len(c.gateways) {
-		c.gateways[x.gateway].took(c.eng.Now()-x.begun, c.cfg.HedgeAfter)
+	if int(x.Gateway) < len(c.gateways) {
+		c.gateways[x.Gateway].took(c.eng.Now()-x.Begun, c.cfg.HedgeAfter)
 	}
 	// Who is still asked need not deliver.
-	for k, t := range x.targets[:s.asked] {
+	for k, t := range x.Targets[:s.asked] {
 		if s.got[k] == 0 {
-			c.tell(x.gateway, message{kind: readLeave, from: x.gateway, chunk: i, id: x.id}, g.node(c.nodeOfTarget(t)))
+			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
 		}
 	}
 	c.done(i)

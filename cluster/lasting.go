@@ -98,16 +98,16 @@ func (c *Cluster) Lasts() (l Lasting, asked bool, err error) {
 	return l, true, nil
 }
 
-func (c *Config) checkDurability(bad checker) {
+func (c *Config) checkDurability(f *units.Faults) {
 	k := &c.Durability
 	if k.AFR == 0 {
 		return
 	}
-	bad(k.AFR > 0 && k.AFR < 1, "durability.afr", "%v is not possible; use a share such as 1.5%%", k.AFR)
-	bad(k.Capacity > 0, "durability.capacity", "%v is not possible; use a size such as 8TB", k.Capacity)
-	bad(k.Bandwidth > 0, "durability.bandwidth", "%v is not possible; use a rate such as 50MB/s", k.Bandwidth)
-	bad(k.Detect >= 0, "durability.detect", "%v is not possible; use a time such as 10m", k.Detect)
-	if f, _ := c.fleet(); c.copies() > 0 {
-		bad(f.Nodes > f.Scheme.Width() || c.candidates() == 0, "durability", "a group of %d has no target that could take the place of one of the %d that keep a chunk; use larger groups", f.Nodes, f.Scheme.Width())
+	f.Hold(k.AFR > 0 && k.AFR < 1, "durability.afr", "%v is not possible; use a share such as 1.5%%", k.AFR)
+	f.Hold(k.Capacity > 0, "durability.capacity", "%v is not possible; use a size such as 8TB", k.Capacity)
+	f.Hold(k.Bandwidth > 0, "durability.bandwidth", "%v is not possible; use a rate such as 50MB/s", k.Bandwidth)
+	f.Hold(k.Detect >= 0, "durability.detect", "%v is not possible; use a time such as 10m", k.Detect)
+	if k, _ := c.fleet(); c.copies() > 0 {
+		f.Hold(k.Nodes > k.Scheme.Width() || c.candidates() == 0, "durability", "a group of %d has no target that could take the place of one of the %d that keep a chunk; use larger groups", k.Nodes, k.Scheme.Width())
 	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"farflash/cluster/internal/queue"
 	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
@@ -37,34 +38,10 @@ type loader struct {
 	source  Source
 	mix     rng.Stream // which are read
 	times   rng.Stream
-	gap     float64 // mean time between arrivals, ps
-	waiting []fifo  // by gateway
-	under   []int32 // by gateway: chunks under way
-	coming  Arrival // the next
-}
-
-// fifo is a queue of arrivals.
-type fifo struct {
-	items []Arrival
-	head  int
-}
-
-func (q *fifo) push(x Arrival) {
-	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 {
-		q.items, q.head = q.items[:copy(q.items, q.items[q.head:])], 0
-	}
-	q.items = append(q.items, x)
-}
-
-func (q *fifo) pop() (Arrival, bool) {
-	if q.head == len(q.items) {
-		return Arrival{}, false
-	}
-	x := q.items[q.head]
-	if q.head++; q.head == len(q.items) {
-		q.items, q.head = q.items[:0], 0
-	}
-	return x, true
+	gap     float64                // mean time between arrivals, ps
+	waiting []queue.Queue[Arrival] // by gateway
+	under   []int32                // by gateway: chunks under way
+	coming  Arrival                // the next
 }
 
 // Start has each gateway take its first chunks.
@@ -72,7 +49,7 @@ func (c *Cluster) Start() {
 	c.books.open(c)
 	l := &c.load
 	l.mix, l.times = rng.NewStream(c.seed, "cluster/mix"), rng.NewStream(c.seed, "cluster/arrivals")
-	l.waiting, l.under = make([]fifo, len(c.gateways)), make([]int32, len(c.gateways))
+	l.waiting, l.under = make([]queue.Queue[Arrival], len(c.gateways)), make([]int32, len(c.gateways))
 	if l.source != nil || c.cfg.Load.open() {
 		if l.source == nil {
 			l.gap = 1e12 / c.Offered()
@@ -133,7 +110,7 @@ func (c *Cluster) arrives() {
 		c.take(&x)
 		return
 	}
-	l.waiting[x.Gateway].push(x)
+	l.waiting[x.Gateway].Push(x)
 }
 
 // begin has a gateway of a closed loop take a chunk.
@@ -148,7 +125,8 @@ func (c *Cluster) freed(gateway int32) {
 		c.eng.Schedule(c.self, c.here, c.eng.Now(), evBegin, uint32(gateway))
 		return
 	}
-	if x, ok := l.waiting[gateway].pop(); ok {
+	if w := &l.waiting[gateway]; !w.Empty() {
+		x := w.Pop()
 		c.take(&x)
 		return
 	}

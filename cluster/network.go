@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"farflash/internal/spelling"
-	"farflash/sim"
 	"farflash/units"
 )
 
@@ -20,18 +18,22 @@ const (
 	CorePacket
 )
 
-var coreNames = []string{"ideal", "packet"}
+var coreNames = units.Names[Core]{"ideal", "packet"}
+
+// String is the core's name in scenarios.
+func (k Core) String() string { return coreNames.Name(k) }
 
 // MarshalText writes the core's name.
-func (k Core) MarshalText() ([]byte, error) { return []byte(coreNames[k]), nil }
+func (k Core) MarshalText() ([]byte, error) { return coreNames.Marshal(k) }
 
 // UnmarshalText reads a core's name.
-func (k *Core) UnmarshalText(text []byte) error { return spelling.OneOf(text, coreNames, k) }
+func (k *Core) UnmarshalText(text []byte) error { return coreNames.Unmarshal(text, k) }
 
-// Network carries messages from node to node; gateways come first, then targets.
+// Network carries messages from node to node; gateways come first, then targets. Package networktest has one in memory, and what all must do.
 type Network interface {
-	// Send sends so many bytes and returns the number by which Cluster.Delivered will be told that they have arrived. It may use a number again
-	// after that.
+	// Send sends so many bytes from a node to another and returns a number, not negative, by which Cluster.Delivered is told once when they have arrived, never before Send
+	// returns. No two messages have a number at the same time; when Delivered has been called it may be used again. Control messages do not wait for all data before
+	// them. An error ends the run.
 	Send(from, to int32, size units.Bytes, control bool) (int32, error)
 }
 
@@ -39,11 +41,11 @@ type Network interface {
 type cargo struct{ parcel, node int32 }
 
 // Carry has a network carry everything; it is called before Start.
-func (c *Cluster) Carry(n Network) { c.net = n }
+func (c *Cluster) Carry(n Network) { c.net, c.bus.Unpaced = n, true }
 
 // ship gives a parcel to the network.
 func (c *Cluster) ship(from, i int32) {
-	p := &c.parcels[i]
+	p := &c.parcels.Items[i]
 	for _, to := range c.to(p) {
 		c.out[from].used += p.takes
 		m, err := c.net.Send(from, to, p.size, !p.data)
@@ -63,23 +65,20 @@ func (c *Cluster) ship(from, i int32) {
 // Delivered is what the network calls when a message has arrived.
 func (c *Cluster) Delivered(m int32) {
 	x := c.cargo[m]
-	p := &c.parcels[x.parcel]
+	p := &c.parcels.Items[x.parcel]
 	c.in[x.node].used += p.takes
 	c.deliver(x.parcel, x.node)
 	c.looks(x.node)
-	if p = &c.parcels[x.parcel]; p.left == 0 {
+	if p = &c.parcels.Items[x.parcel]; p.left == 0 {
 		c.over(x.parcel)
 	}
 }
 
-// unbounded is a window that never closes: the network has its own.
-const unbounded = units.Bytes(sim.Forever)
-
-func (c *Config) checkCore(bad checker) {
+func (c *Config) checkCore(f *units.Faults) {
 	if c.Core != CorePacket {
 		return
 	}
-	bad(c.Control.Queued, "core", "a packet network needs control.queued: true")
-	bad(c.Protocol != UCHAIMD, "core", "targets of %v look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol", c.Protocol)
-	bad(c.Link.Loss == 0, "link.loss", "a packet network loses what its switches drop, and sends it again itself; leave it out")
+	f.Hold(c.Control.Queued, "core", "a packet network needs control.queued: true")
+	f.Hold(!c.Protocol.traits().SeesPorts, "core", "targets of %v look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol", c.Protocol)
+	f.Hold(c.Link.Loss == 0, "link.loss", "a packet network loses what its switches drop, and sends it again itself; leave it out")
 }

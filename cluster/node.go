@@ -2,9 +2,9 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 
-	"farflash/cluster/placement"
+	"farflash/cluster/internal/slab"
+	"farflash/cluster/put"
 	"farflash/cluster/reserve"
 	"farflash/rng"
 	"farflash/sim"
@@ -13,33 +13,31 @@ import (
 
 // Cluster is all nodes of a cluster in one event loop. It belongs to the goroutine that runs its engine.
 type Cluster struct {
-	cfg   Config
-	d     *reserve.Durations
-	eng   *sim.Engine
-	self  sim.Component
-	here  sim.Target
-	proto protocol
-	rand  rng.Stream
-	seed  uint64
+	cfg  Config
+	d    *reserve.Durations
+	eng  *sim.Engine
+	self sim.Component
+	here sim.Target
+	seed uint64
 
-	gateways   []gateway
-	targets    []target
-	books      books
-	chunks     []chunk
-	free       []int32 // chunks that nobody uses
-	parcels    []parcel
-	spare      []int32 // parcels that nobody uses
-	casts      []cast
-	spareCasts []int32 // casts that nobody uses
-	in, out    []port  // of nodes
-	marked     bool    // the frame that is being handled has a mark
-	heard      message // the message that is being handled
-	control    units.Bytes
-	bytes      []NodeBytes // of nodes
+	bus      *put.Bus
+	proto    put.Protocol
+	forecast put.Forecast
+	recovery put.Recovery // nil if the protocol has none
+
+	gateways []gateway
+	targets  []target
+	books    books
+	tasks    slab.Slab[task] // as bus.Chunks
+	parcels  slab.Slab[parcel]
+	casts    slab.Slab[cast]
+	in, out  []port      // of nodes
+	heard    put.Message // the message that is being handled
+	control  units.Bytes
+	bytes    []NodeBytes // of nodes
 
 	get      getter
-	jobs     []job
-	idle     []int32 // jobs that nobody uses
+	jobs     slab.Slab[job]
 	kept     population
 	load     loader
 	fix      repairer
@@ -47,7 +45,6 @@ type Cluster struct {
 	lossy    bool        // messages may be lost, so gateways watch over chunks
 	alarms   []sim.Timer // by chunk
 	losses   rng.Stream
-	places   placement.Placer
 	copies   int         // targets of a chunk
 	piece    units.Bytes // what each of them keeps
 	attempts uint64      // chunks begun
@@ -84,11 +81,11 @@ type Counters struct {
 	Frames                           uint64                       // of data, counted once for each receiver
 	ControlBytes                     uint64                       // received
 	DataBytes                        uint64
-	Bids                             Overlap // of Replicast
-	Dings                            uint64  // that senders took to heart
-	Impatient                        uint64  // times that a choosy gateway asked again
-	LateRejected                     uint64  // windows that were taken back
+	put.Tally                        // of what protocols do
 }
+
+// Overlap counts how often a target is asked for a bid while another of its bids is still tentative.
+type Overlap = put.Overlap
 
 // Done is a chunk that is done.
 type Done struct {
@@ -101,7 +98,6 @@ type Done struct {
 
 // gateway puts chunks.
 type gateway struct {
-	group    int32    // that of the chunk before
 	patience sim.Time // after which a read is hedged
 	clock    clock
 }
@@ -112,7 +108,6 @@ type target struct {
 	weight float64 // its capacity, relative to others
 	down   bool
 	fell   int32     // how often it has failed
-	away   bool      // others know that it is down
 	reads  []pending // that its disk has not begun
 }
 
@@ -133,74 +128,49 @@ const (
 	evHedge                  // it is time to ask another target for a chunk
 )
 
-// message is a control message on its way.
-type message struct {
-	kind     uint8
-	from, to int32 // of a gateway or a target, as the kind says
-	chunk    int32
-	id       uint64   // the chunk's
-	a, b     sim.Time // what it says
-	n        int32
-}
-
 // New makes a cluster that does nothing before Start.
 func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	if !cfg.Protocol.putsReplicas() {
-		return nil, fmt.Errorf("protocol: %v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
+		return nil, units.Wrong("protocol", "%v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
 	}
-	d, err := reserve.New(cfg.durations())
+	return newCluster(cfg, eng, seed, cfg.Protocol.traits().New)
+}
+
+// newCluster makes a cluster of a configuration that is valid.
+func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus) put.Protocol) (*Cluster, error) {
+	plan, err := cfg.plan(seed)
 	if err != nil {
 		return nil, err
 	}
-	cfg.amend(d)
-	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), rand: rng.NewStream(seed, "cluster"), slots: rng.NewStream(seed, "cluster/slots"), seed: seed}
+	d := plan.Times
+	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), slots: rng.NewStream(seed, "cluster/slots"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
+	c.bus = c.newBus(plan)
 	c.get = getter{c: c}
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
 	for i := range c.gateways {
-		c.gateways[i] = gateway{group: -1, patience: cfg.hedgeAfter(d)}
+		c.gateways[i] = gateway{patience: cfg.hedgeAfter(d)}
 	}
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out = make([]port, n), make([]port, n)
 	c.bytes = make([]NodeBytes, n)
 	c.equip()
 	if cfg.candidates() == 0 {
-		if c.places, err = c.placer(); err != nil {
-			return nil, fmt.Errorf("placement: %w", err)
+		if c.bus.Places, err = c.placer(); err != nil {
+			return nil, units.Within("placement", err)
 		}
 		if err := c.checkPlacer(); err != nil {
 			return nil, err
 		}
 	}
 	c.fill()
-	switch cfg.Protocol {
-	case UCH, UCHInverse:
-		c.proto = newUCH(c, d)
-	case UCHAIMD:
-		c.proto = newAIMD(c, d)
-	case ReplicastM:
-		c.proto = newReplicast(c, d)
-	case ReplicastHDouble:
-		c.proto = newDouble(c, d)
-	case ReplicastProxy:
-		c.proto = newProxied(c, d)
-	case CommandWindow:
-		c.proto = newCommandWindow(c, d)
-	case Pull:
-		c.proto = newPull(c, d)
-	case Chain:
-		c.proto = newChained(c, d)
-	case Grants:
-		c.proto = newGrants(c, d)
-	case DCTCP:
-		c.proto = newDCTCP(c, d)
-	default:
-		c.proto = newHybrid(c, d)
-	}
+	c.proto = protocol(c.bus)
+	c.forecast = c.proto.(put.Forecast)
+	c.recovery, _ = c.proto.(put.Recovery)
 	c.lossy = cfg.lossy()
 	c.losses = rng.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
@@ -216,7 +186,7 @@ func (c *Cluster) Handle(e sim.Event) {
 	case evBegin:
 		c.begin(int32(e.Arg))
 	case evTimer:
-		c.proto.timer(e.Arg)
+		c.proto.Timer(e.Arg)
 	case evHeld:
 		c.held(int32(e.Arg))
 	case evArrive:
@@ -242,103 +212,11 @@ func (c *Cluster) Handle(e sim.Event) {
 	}
 }
 
-// protocol is how chunks are put: the state machines of both roles. It is told of what happens and sends.
-type protocol interface {
-	// begin puts a chunk.
-	begin(chunk int32)
-	// message: a control message has arrived. It holds until the call returns.
-	message(m *message)
-	// timer: a time has come that the protocol asked for.
-	timer(arg uint32)
-	// frame: a frame of data has arrived at a target.
-	frame(arg uint32, target int32, size units.Bytes)
-	// floor is how long a chunk takes that is alone.
-	floor() sim.Time
-}
-
-// after asks for a call of the protocol's timer.
-func (c *Cluster) after(at sim.Time, arg uint32) {
-	c.eng.Schedule(c.self, c.here, max(at, c.eng.Now()), evTimer, arg)
-}
-
-// onLink is how long a control message is on a link. By itself it has the share of the link that is kept for such; where
-// messages take turns it has the whole link.
-func (c *Cluster) onLink(d *reserve.Durations) sim.Time {
-	if c.cfg.Control.Queued {
-		return d.Send(d.ControlSize, d.Effective)
-	}
-	return d.Control
-}
-
-// dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its link.
-func (c *Cluster) dataTime(d *reserve.Durations) sim.Time {
-	full := (c.piece - 1) / c.cfg.Link.Frame
-	rate := d.DataRate
-	if c.cfg.Control.Queued {
-		rate = d.Effective
-	}
-	return sim.Time(full)*d.Frame + d.Send(c.piece-full*c.cfg.Link.Frame, rate)
-}
-
-// chooseGroup draws the negotiating group of a chunk: any but that of the gateway's last one.
-func (c *Cluster) chooseGroup(x *chunk) int32 {
-	g := &c.gateways[x.gateway]
-	n := int64(c.cfg.Targets / c.cfg.Group)
-	group := int32(c.rand.IntN(n))
-	if group == g.group {
-		group = int32(c.rand.IntN(n))
-	}
-	if group == g.group {
-		group = (group + 1) % int32(n)
-	}
-	g.group = group
-	return group
-}
-
-// groups is how many negotiating groups there are.
-func (c *Cluster) groups() int { return c.cfg.Targets / c.cfg.Group }
-
-// drawGroups draws different ones of n groups.
-func drawGroups(s *rng.Stream, n int, groups []int32) {
-	for k := range groups {
-		g := int32(s.IntN(int64(n)))
-		for slices.Contains(groups[:k], g) {
-			g = int32(s.IntN(int64(n)))
-		}
-		groups[k] = g
-	}
-}
-
-// groupOf appends the targets of a group.
-func (c *Cluster) groupOf(group int32, dst []int32) []int32 {
-	for k := range int32(c.cfg.Group) {
-		if t := group*int32(c.cfg.Group) + k; !c.targets[t].away {
-			dst = append(dst, t)
-		}
-	}
-	return dst
-}
-
-// askOrder puts the targets of a group that a gateway asks for bids now into the order in which they answer.
-func (c *Cluster) askOrder(group, gateway int32, targets []int32) {
-	if c.cfg.Compat != CompatNone {
-		c.surgeOrder(group, gateway, targets)
-	}
-}
-
-// ties is where the order of bids is drawn from that begin and come in at the same time.
-func (c *Cluster) ties() *rng.Stream {
-	if c.cfg.Compat != CompatNone {
-		return nil // surgeOrder has decided
-	}
-	return &c.rand
-}
-
 // Check walks the laws of conservation and reports the first that does not hold.
 func (c *Cluster) Check() error {
 	under := uint64(0)
-	for i := range c.chunks {
-		if c.chunks[i].live && c.chunks[i].repairs == 0 {
+	for i := range c.tasks.Items {
+		if c.tasks.Items[i].live && c.tasks.Items[i].repairs == 0 {
 			under++
 		}
 	}
@@ -350,7 +228,7 @@ func (c *Cluster) Check() error {
 	if k.Arrived > 0 {
 		waiting := uint64(0)
 		for g := range c.load.waiting {
-			waiting += uint64(len(c.load.waiting[g].items) - c.load.waiting[g].head)
+			waiting += uint64(c.load.waiting[g].Len())
 		}
 		if k.Arrived != begun+waiting {
 			return fmt.Errorf("%d chunks came, but %d were begun and %d wait", k.Arrived, begun, waiting)

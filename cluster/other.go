@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
+	"farflash/units"
 )
 
 // Some of SURGE's models are no protocols by which replicas are put: tiers of one server, which package tier simulates, and events that nodes
@@ -32,7 +29,7 @@ func (c *Config) TierConfig() tier.Config {
 
 // validateOther reports what cannot be of a configuration that another package simulates, by this one's keys.
 func (c *Config) validateOther() error {
-	var errs []error
+	var f units.Faults
 	for _, x := range []struct {
 		key  string
 		said bool
@@ -51,50 +48,35 @@ func (c *Config) validateOther() error {
 		{"core", c.Core != CoreIdeal, "sends nothing through a network"},
 		{"failures", len(c.Failures) > 0, "goes on without any"},
 	} {
-		if x.said {
-			errs = append(errs, fmt.Errorf("%s: %v %s; leave it out", x.key, c.Protocol, x.what))
-		}
+		f.Hold(!x.said, x.key, "%v %s; leave it out", c.Protocol, x.what)
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	if err := f.Err(); err != nil {
+		return err
 	}
 	if _, ok := c.Protocol.Traffic(); ok {
 		t := c.TrafficConfig()
-		return rekey(t.Validate(), "traffic.", map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip", "size": "control.unicast"})
+		return rekey(t.Validate(), "traffic", map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip", "size": "control.unicast"})
 	}
-	if c.Gateways != 1 {
-		errs = append(errs, fmt.Errorf("gateways: %d are not possible: the tiers of one server have one initiator; use 1", c.Gateways))
-	}
-	if c.Targets < 2 {
-		errs = append(errs, fmt.Errorf("targets: %d are too few for an SSD and the HDDs behind it; use at least 2", c.Targets))
-	}
-	if c.Replicas != 1 {
-		errs = append(errs, fmt.Errorf("replicas: %d are not possible: a write goes to one device; use 1", c.Replicas))
-	}
-	if c.Link.Overhead < 0 || c.Link.Overhead >= 1 || !percent(c.Link.Overhead) {
-		errs = append(errs, fmt.Errorf("link.overhead: %v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead))
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	f.Hold(c.Gateways == 1, "gateways", "%d are not possible: the tiers of one server have one initiator; use 1", c.Gateways)
+	f.Hold(c.Targets >= 2, "targets", "%d are too few for an SSD and the HDDs behind it; use at least 2", c.Targets)
+	f.Hold(c.Replicas == 1, "replicas", "%d are not possible: a write goes to one device; use 1", c.Replicas)
+	f.Hold(c.Link.Overhead >= 0 && c.Link.Overhead < 1 && percent(c.Link.Overhead), "link.overhead", "%v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead)
+	if err := f.Err(); err != nil {
+		return err
 	}
 	t := c.TierConfig()
-	return rekey(t.Validate(), "tier.", map[string]string{"hdds": "targets", "chunk": "chunk", "link": "link.rate", "trip": "link.trip", "control": "control.unicast"})
+	return rekey(t.Validate(), "tier", map[string]string{"hdds": "targets", "chunk": "chunk", "link": "link.rate", "trip": "link.trip", "control": "control.unicast"})
 }
 
-// rekey gives another package's errors this one's keys.
-func rekey(err error, prefix string, shared map[string]string) error {
-	if err == nil {
-		return nil
-	}
-	var errs []error
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		key, rest, _ := strings.Cut(line, ": ")
-		if name, ok := shared[key]; ok {
-			key = name
-		} else {
-			key = prefix + key
+// rekey gives another package's errors this one's keys: those of fields that both have, and the others within a section.
+func rekey(err error, section string, shared map[string]string) error {
+	var f units.Faults
+	for _, e := range units.FieldErrors(err) {
+		path, ok := shared[e.Path]
+		if !ok {
+			path = units.JoinPath(section, e.Path)
 		}
-		errs = append(errs, fmt.Errorf("%s: %s", key, rest))
+		f.Hold(false, path, "%s", e.Msg)
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }

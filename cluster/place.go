@@ -1,11 +1,9 @@
 package cluster
 
 import (
-	"fmt"
-
 	"farflash/cluster/placement"
-	"farflash/internal/spelling"
 	"farflash/rng"
+	"farflash/units"
 )
 
 // Placement is how the targets of a chunk are found where no group bids for it.
@@ -23,13 +21,16 @@ const (
 	PlaceCopysets
 )
 
-var placementNames = []string{"random", "ring", "hrw", "jump", "maglev", "straw2", "bounded-load", "copysets"}
+var placementNames = units.Names[Placement]{"random", "ring", "hrw", "jump", "maglev", "straw2", "bounded-load", "copysets"}
+
+// String is the choice's name in scenarios.
+func (p Placement) String() string { return placementNames.Name(p) }
 
 // MarshalText writes the choice's name.
-func (p Placement) MarshalText() ([]byte, error) { return []byte(placementNames[p]), nil }
+func (p Placement) MarshalText() ([]byte, error) { return placementNames.Marshal(p) }
 
 // UnmarshalText reads a choice's name.
-func (p *Placement) UnmarshalText(text []byte) error { return spelling.OneOf(text, placementNames, p) }
+func (p *Placement) UnmarshalText(text []byte) error { return placementNames.Unmarshal(text, p) }
 
 // Parameters of the placements, those of their papers or of the systems that use them.
 const (
@@ -42,7 +43,7 @@ const (
 func (c *Cluster) placer() (placement.Placer, error) {
 	m := placement.Uniform(len(c.targets))
 	for t := range c.targets {
-		if m.Weights[t] = c.targets[t].weight; c.targets[t].away {
+		if m.Weights[t] = c.targets[t].weight; c.bus.Away[t] {
 			m.Weights[t] = 0
 		}
 	}
@@ -70,8 +71,8 @@ func (c *Cluster) checkPlacer() error {
 	if c.cfg.candidates() > 0 {
 		return nil
 	}
-	if err := placement.Check(c.places, c.copies*max(c.cfg.Choices, 1)); err != nil {
-		return fmt.Errorf("placement: %w", err)
+	if err := placement.Check(c.bus.Places, c.copies*max(c.cfg.Choices, 1)); err != nil {
+		return units.Within("placement", err)
 	}
 	return nil
 }

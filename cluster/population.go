@@ -1,6 +1,9 @@
 package cluster
 
-import "farflash/rng"
+import (
+	"farflash/cluster/put"
+	"farflash/rng"
+)
 
 // population is the chunks that are kept and can be read: as many as the configuration says. A chunk that is put takes the place of one of them, drawn at
 // random, as if that had been deleted.
@@ -25,16 +28,16 @@ func (c *Cluster) fill() {
 	for n := range c.cfg.Objects {
 		among = among[:0]
 		if p.each == 0 {
-			p.targets = c.places.Place(uint64(n), c.copies, p.targets)
+			p.targets = c.bus.Places.Place(uint64(n), c.copies, p.targets)
 			continue
 		}
 		from := len(p.groups)
 		for range p.each {
 			p.groups = append(p.groups, 0)
 		}
-		drawGroups(&p.rand, c.groups(), p.groups[from:])
+		put.DrawGroups(&p.rand, c.bus.GroupCount(), p.groups[from:])
 		for _, g := range p.groups[from:] {
-			among = c.groupOf(g, among)
+			among = c.bus.GroupOf(g, among)
 		}
 		for k := range c.copies {
 			i := k + int(p.rand.IntN(int64(len(among)-k)))
@@ -45,15 +48,15 @@ func (c *Cluster) fill() {
 }
 
 // store remembers where a chunk is that has been put.
-func (c *Cluster) store(x *chunk) {
+func (c *Cluster) store(x *put.Chunk) {
 	p := &c.kept
 	if p.targets == nil {
 		return
 	}
 	n := int(p.rand.IntN(int64(c.cfg.Objects)))
-	copy(p.targets[n*p.copies:(n+1)*p.copies], x.targets[:x.n])
+	copy(p.targets[n*p.copies:(n+1)*p.copies], x.Targets[:x.N])
 	if p.each > 0 {
-		copy(p.groups[n*p.each:(n+1)*p.each], x.groups[:p.each])
+		copy(p.groups[n*p.each:(n+1)*p.each], x.Groups[:p.each])
 	}
 }
 

@@ -1,6 +1,8 @@
 package cluster
 
-import "farflash/sim"
+import (
+	"farflash/sim"
+)
 
 // Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame: a chunk is acknowledged as a whole, and one that
 // is not done in time is put or got again (the Replicast paper, section III-G). What in time means a gateway learns from what its chunks take, as TCP
@@ -15,13 +17,13 @@ type clock struct {
 }
 
 // limit is how long an attempt may take; each further one twice as long.
-func (c *Cluster) limit(x *chunk) sim.Time {
-	k := &c.gateways[min(int(x.gateway), len(c.gateways)-1)].clock // a target that repairs goes by what gateways see
+func (c *Cluster) limit(gateway int32, attempt int8) sim.Time {
+	k := &c.gateways[min(int(gateway), len(c.gateways)-1)].clock // a target that repairs goes by what gateways see
 	t := c.cfg.RetryAfter
 	if t == 0 {
 		t = max(k.mean+8*k.spread, 2*c.Floor())
 	}
-	return t << min(x.attempt, 10)
+	return t << min(attempt, 10)
 }
 
 // learn has a gateway note how long the attempt took in which a chunk was done. Attempts have numbers, so that it is known which one that was.
@@ -38,7 +40,7 @@ func (c *Cluster) watch(i int32) {
 	for int(i) >= len(c.alarms) {
 		c.alarms = append(c.alarms, c.eng.NewTimer(c.self, c.here, evRetry, uint32(len(c.alarms))))
 	}
-	c.eng.Arm(c.alarms[i], c.eng.Now()+c.limit(&c.chunks[i]))
+	c.eng.Arm(c.alarms[i], c.eng.Now()+c.limit(c.bus.Chunks[i].Gateway, c.tasks.Items[i].attempt))
 }
 
 // unwatch ends it.
@@ -50,31 +52,30 @@ func (c *Cluster) unwatch(i int32) {
 
 // retry begins again with a chunk that is not done in time.
 func (c *Cluster) retry(i int32) {
-	x := &c.chunks[i]
+	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	c.Counters.Retried++
-	if x.read {
+	if t.read {
 		c.get.abandon(i)
 	} else {
-		c.recovery().abandon(i)
+		c.recovery.Abandon(i)
 	}
-	if x.attempt++; x.attempt == maxAttempts {
+	if t.attempt++; t.attempt == maxAttempts {
 		c.fail(i)
 		return
 	}
 	c.attempts++
-	x.id, x.acked, x.n, x.started = c.attempts, 0, 0, c.eng.Now()
-	if x.read {
+	x.ID, x.Acked, x.N, t.started = c.attempts, 0, 0, c.eng.Now()
+	if t.read {
 		c.get.begin(i)
 	} else {
-		c.proto.begin(i)
+		c.proto.Begin(i)
 	}
 	c.watch(i)
 }
 
 // fail ends a chunk that could not be put or got.
 func (c *Cluster) fail(i int32) {
-	x := &c.chunks[i]
-	if x.repairs > 0 {
+	if c.tasks.Items[i].repairs > 0 {
 		c.Counters.Unrepaired++
 		c.release(i)
 		c.eng.Schedule(c.self, c.here, c.eng.Now(), evRepair, 0)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"farflash/sim"
+	"farflash/units"
 )
 
 // Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows least. At every moment one
@@ -37,10 +38,10 @@ const (
 	Uses int = iota
 )
 
-var useNames = [Uses]string{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
+var useNames = units.Names[Use]{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
 
 // String is the use's name in metrics.
-func (u Use) String() string { return useNames[u] }
+func (u Use) String() string { return useNames.Name(u) }
 
 // Spent is for how long something was used for what.
 type Spent [Uses]sim.Time
@@ -52,12 +53,6 @@ func (s *Spent) All() sim.Time {
 		sum += t
 	}
 	return sum
-}
-
-// expecting is a protocol whose targets know of pieces before they have come.
-type expecting interface {
-	// expects reports whether data is promised to a target or has come in part, and whether the target has made an offer that is open.
-	expects(target int32) (promised, open bool)
 }
 
 // ledger accounts for the time of a disk or a link.
@@ -88,7 +83,6 @@ type books struct {
 	targets bool     // they are the targets'
 	sends   bool     // in the direction from the node
 	under   []int32  // chunks under way, by gateway
-	proto   expecting
 }
 
 // open opens the books.
@@ -98,7 +92,6 @@ func (b *books) open(c *Cluster) {
 		b.disks[t].now = UseIdle
 	}
 	b.under = make([]int32, len(c.gateways))
-	b.proto, _ = c.proto.(expecting)
 	n := 0
 	switch binds, sends := c.binding(); binds {
 	case boundTargets:
@@ -199,13 +192,13 @@ func (c *Cluster) diskUse(target int32) Use {
 	switch {
 	case t.down:
 		return UseDown
-	case i >= 0 && c.jobs[i].repairs:
+	case i >= 0 && c.jobs.Items[i].repairs:
 		return UseRepair
 	case i >= 0:
 		return UseWork
 	}
 	node := c.nodeOfTarget(target)
-	if c.in[node].busy && c.parcels[c.in[node].parcel].data {
+	if c.in[node].busy && c.parcels.Items[c.in[node].parcel].data {
 		return UseReceiving
 	}
 	return c.expected(target)
@@ -213,10 +206,7 @@ func (c *Cluster) diskUse(target int32) Use {
 
 // expected is what a target waits for that does nothing.
 func (c *Cluster) expected(target int32) Use {
-	if c.books.proto == nil {
-		return UseIdle
-	}
-	switch promised, open := c.books.proto.expects(target); {
+	switch promised, open := c.forecast.Expects(target); {
 	case promised:
 		return UseReserved
 	case open:
@@ -231,7 +221,7 @@ func (c *Cluster) linkUse(node int32, end *port, parcel int32) Use {
 	switch {
 	case t >= 0 && c.targets[t].down:
 		return UseDown
-	case end.busy && c.parcels[parcel].data:
+	case end.busy && c.parcels.Items[parcel].data:
 		return UseWork
 	case end.busy:
 		return UseControl
@@ -263,7 +253,7 @@ func (c *Cluster) Groups() int {
 	if c.cfg.candidates() == 0 {
 		return 0
 	}
-	return c.groups()
+	return c.bus.GroupCount()
 }
 
 // Spent is what the time of each disk that chunks go to until a time went to, and of each link if links bound the cluster. The cluster has run up to that time.
@@ -278,35 +268,4 @@ func (c *Cluster) Spent(at sim.Time) (disks, links []Spent) {
 		return out
 	}
 	return settled(c.books.disks[:c.cfg.used()]), settled(c.books.links)
-}
-
-// expects implements expecting: a bid that is accepted, or tentative.
-func (p *replicast) expects(target int32) (promised, open bool) {
-	return p.bids[target].Expects()
-}
-
-func (p *hybrid) expects(target int32) (promised, open bool) {
-	return p.bids[target].Expects()
-}
-
-// expects implements expecting: flows that the target has given a rate.
-func (u *uch) expects(target int32) (promised, open bool) { return u.share[target].Len() > 0, false }
-
-// expects implements expecting: what has been taken, and offers.
-func (p *pull) expects(target int32) (promised, open bool) { return p.ends[target].Expects() }
-
-// expects implements expecting: pieces of which some has come.
-func (p *chained) expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }
-func (p *grants) expects(target int32) (promised, open bool)  { return len(p.come[target]) > 0, false }
-func (p *dctcp) expects(target int32) (promised, open bool)   { return len(p.come[target]) > 0, false }
-
-// expects implements expecting: windows that its proxy has promised for the target.
-func (p *proxied) expects(target int32) (promised, open bool) { return p.bids[target].Expects() }
-
-// expects implements expecting: replicas that the target has been asked for.
-func (p *aimd) expects(target int32) (promised, open bool) { return p.dinger[target].Len() > 0, false }
-
-// expects implements expecting: chunks that have been announced.
-func (p *commandWindow) expects(target int32) (promised, open bool) {
-	return p.coming[target] > 0, false
 }

@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"farflash/cluster/reserve"
+	"farflash/cluster/put"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -36,15 +36,7 @@ type Passage struct {
 }
 
 // BidChange is a bid when it is given, and when its gateway or the last byte of the data ends it.
-type BidChange struct {
-	At      sim.Time
-	Target  int32
-	Gateway int32
-	Chunk   uint64
-	State   reserve.State
-	Done    bool           // the data have come; State is Accepted
-	Window  reserve.Window // that is given, or that is taken; of a canceled one zero
-}
+type BidChange = put.BidChange
 
 // Work is what a disk does for a piece of a chunk.
 type Work struct {
@@ -55,47 +47,14 @@ type Work struct {
 	Read, Repair bool
 }
 
-// speaker is a protocol whose messages have names.
-type speaker interface {
-	says(kind uint8) string
-}
+var readNames = [...]string{readAsk - put.FirstRead: "read request", readBid - put.FirstRead: "read bid", readNow - put.FirstRead: "read", readLeave - put.FirstRead: "leave", readBegun - put.FirstRead: "begun"}
 
-var (
-	replicastNames = [...]string{askBids: "request", bid: "bid", accept: "accept", kept: "ack", lateReject: "late reject"}
-	proxiedNames   = [...]string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack", memberDone: "done"}
-	windowNames    = [...]string{writeBegins: "request", written: "ack"}
-	uchNames       = [...]string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack", putCancel: "cancel", dinged: "ding"}
-	pullNames      = [...]string{askRoom: "request", offer: "offer", take: "take", pullNow: "pull", stored: "ack", giveUp: "cancel"}
-	chainedNames   = [...]string{chainKept: "ack", chainCancel: "cancel"}
-	grantsNames    = [...]string{granted: "grant", grantKept: "ack", grantCancel: "cancel"}
-	dctcpNames     = [...]string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"}
-	readNames      = [...]string{readAsk - firstRead: "read request", readBid - firstRead: "read bid", readNow - firstRead: "read", readLeave - firstRead: "leave", readBegun - firstRead: "begun"}
-)
-
-func (p *replicast) says(kind uint8) string     { return replicastNames[kind] }
-func (p *hybrid) says(kind uint8) string        { return replicastNames[kind] }
-func (u *uch) says(kind uint8) string           { return uchNames[kind] }
-func (p *pull) says(kind uint8) string          { return pullNames[kind] }
-func (p *proxied) says(kind uint8) string       { return proxiedNames[kind] }
-func (p *commandWindow) says(kind uint8) string { return windowNames[kind] }
-func (p *chained) says(kind uint8) string       { return chainedNames[kind] }
-func (p *grants) says(kind uint8) string        { return grantsNames[kind] }
-func (p *dctcp) says(kind uint8) string         { return dctcpNames[kind] }
-
-// said is a message's name.
-func (c *Cluster) said(kind uint8) string {
-	switch {
-	case kind >= firstRead:
-		return readNames[kind-firstRead]
-	case kind == probe:
-		return "probe"
-	case kind == probed:
-		return "load"
+// says is a message's name.
+func (c *Cluster) says(kind uint8) string {
+	if kind >= put.FirstRead {
+		return readNames[kind-put.FirstRead]
 	}
-	if s, ok := c.proto.(speaker); ok {
-		return s.says(kind)
-	}
-	return "message"
+	return c.bus.Traits.Says(kind)
 }
 
 // LastChunk is the number of the last attempt at a chunk that has begun.
@@ -103,7 +62,7 @@ func (c *Cluster) LastChunk() uint64 { return c.attempts }
 
 // sees notes who sends a parcel and when, and tells of it.
 func (c *Cluster) sees(node, i int32) {
-	p := &c.parcels[i]
+	p := &c.parcels.Items[i]
 	p.sender, p.sent = node, c.eng.Now()
 	if c.OnSend != nil {
 		x := c.passage(p)
@@ -127,17 +86,17 @@ func (c *Cluster) showReceipt(p *parcel, node int32) {
 }
 
 func (c *Cluster) passage(p *parcel) Passage {
-	x := Passage{Data: p.data, From: p.sender, Size: p.size, Takes: p.takes, Sent: p.sent, Chunk: p.message.id, Kind: "data"}
+	x := Passage{Data: p.data, From: p.sender, Size: p.size, Takes: p.takes, Sent: p.sent, Chunk: p.message.ID, Kind: "data"}
 	if !p.data {
-		x.Kind = c.said(p.message.kind)
+		x.Kind = c.says(p.message.Kind)
 	}
-	i := p.message.chunk
+	i := p.message.Chunk
 	if x.Chunk == 0 {
-		x.Chunk = c.chunks[i].id // of protocols that never begin again, some messages name a chunk's place alone
+		x.Chunk = c.bus.Chunks[i].ID // of protocols that never begin again, some messages name a chunk's place alone
 	}
 	switch {
-	case c.chunks[i].id == x.Chunk:
-		x.Gateway = c.chunks[i].gateway
+	case c.bus.Chunks[i].ID == x.Chunk:
+		x.Gateway = c.bus.Chunks[i].Gateway
 	case p.sender >= int32(len(c.gateways)):
 		x.Gateway = c.to(p)[0]
 	default:
@@ -146,28 +105,14 @@ func (c *Cluster) passage(p *parcel) Passage {
 	return x
 }
 
-// showBid tells of a bid that is given or ends.
-func (c *Cluster) showBid(target, gateway int32, chunk uint64, state reserve.State, w reserve.Window) {
-	if c.OnBid != nil {
-		c.OnBid(&BidChange{At: c.eng.Now(), Target: target, Gateway: gateway, Chunk: chunk, State: state, Window: w})
-	}
-}
-
-// showDone tells that a reservation has been used.
-func (c *Cluster) showDone(target int32, x *chunk) {
-	if c.OnBid != nil {
-		c.OnBid(&BidChange{At: c.eng.Now(), Target: target, Gateway: x.gateway, Chunk: x.id, State: reserve.Accepted, Done: true})
-	}
-}
-
 // showWork tells of what a disk does from one time to another.
 func (c *Cluster) showWork(target int32, j *job, from, to sim.Time) {
 	if c.OnDisk == nil {
 		return
 	}
-	x := Work{Target: target, Chunk: j.message.id, At: j.since, From: from, To: to, Read: j.read, Repair: j.repairs}
+	x := Work{Target: target, Chunk: j.message.ID, At: j.since, From: from, To: to, Read: j.read, Repair: j.repairs}
 	if x.Chunk == 0 && !j.repairs {
-		x.Chunk = c.chunks[j.message.chunk].id
+		x.Chunk = c.bus.Chunks[j.message.Chunk].ID
 	}
 	c.OnDisk(&x)
 }

@@ -109,7 +109,7 @@ func (a *Array) Ended(d *nvmf.Done) {
 		return
 	}
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
-	done := block.Completion{Tag: x.tag, Submitted: int64(x.at), Fetched: int64(x.at), Finished: int64(d.Ended), Length: x.length, Queue: x.queue, Op: x.op, Status: x.status}
+	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length, Queue: x.queue, Op: x.op, Status: x.status}
 	x.next, a.free = a.free, p
 	a.inside--
 	a.sink(done)

@@ -140,7 +140,7 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 	for i, f := range flows {
 		q, err := dev.Open(f.Queue)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			return &FlowError{i, f.Name, err}
 		}
 		h.flows[i] = flow{Flow: f, queue: q, size: dev.Capacity(int(f.Namespace))}
 	}
@@ -272,17 +272,37 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	return true
 }
 
+// FlowError is what went wrong with one of the flows of a host.
+type FlowError struct {
+	Flow int    // its number among those that were attached
+	Name string // its name
+	Err  error
+}
+
+func (e *FlowError) Error() string { return e.Name + ": " + e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *FlowError) Unwrap() error { return e.Err }
+
+// failOf ends the run for what went wrong with a flow.
+func (h *Host) failOf(f *flow, err error) {
+	for i := range h.flows {
+		if &h.flows[i] == f {
+			h.fail(&FlowError{i, f.Name, err})
+		}
+	}
+}
+
 // RangeError is a request for addresses that its namespace does not have.
 type RangeError struct {
-	Flow           string
 	Request        uint64 // counted from 1
 	Offset, Length int64
 	Size           int64 // the namespace's
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("%s: request %d is for bytes %d to %d, but the namespace ends at %d; fold addresses or use a larger drive",
-		e.Flow, e.Request, e.Offset, e.Offset+e.Length, e.Size)
+	return fmt.Sprintf("request %d is for bytes %d to %d, but the namespace ends at %d; fold addresses or use a larger drive",
+		e.Request, e.Offset, e.Offset+e.Length, e.Size)
 }
 
 // fit makes a request lie within its namespace, or stops the host.
@@ -295,11 +315,11 @@ func (h *Host) fit(f *flow, r *block.Request) bool {
 		return true
 	}
 	if !f.Fold {
-		h.fail(&RangeError{Flow: f.Name, Request: h.issued + 1, Offset: r.Offset, Length: r.Length, Size: size})
+		h.failOf(f, &RangeError{Request: h.issued + 1, Offset: r.Offset, Length: r.Length, Size: size})
 		return false
 	}
 	if r.Length > size {
-		h.fail(fmt.Errorf("%s: request %d is for %v, more than the namespace's %v", f.Name, h.issued+1, units.Bytes(r.Length), units.Bytes(size)))
+		h.failOf(f, fmt.Errorf("request %d is for %v, more than the namespace's %v", h.issued+1, units.Bytes(r.Length), units.Bytes(size)))
 		return false
 	}
 	// One sector less than the size is MQSim's modulus; a trace's addresses have no truth here that another would keep better.
@@ -338,12 +358,12 @@ func (h *Host) Complete(c block.Completion) {
 		f.per[c.Op].add(&c, now-from)
 	}
 	if c.Status != block.OK {
-		h.fail(fmt.Errorf("%s: request %d (%v of %v at %d): %v", f.Name, x.id+1, c.Op, units.Bytes(c.Length), x.req.Offset, c.Status))
+		h.failOf(f, fmt.Errorf("request %d (%v of %v at %d): %v", x.id+1, c.Op, units.Bytes(c.Length), x.req.Offset, c.Status))
 	}
 	if h.OnSample != nil {
 		h.sample = Sample{
 			Flow: int(i), ID: x.id, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
-			Arrival: x.arrival, Submitted: x.entered, Fetched: sim.Time(c.Fetched), Finished: now, Waited: sim.Time(c.Waited),
+			Arrival: x.arrival, Submitted: x.entered, Fetched: c.Fetched, Finished: now, Waited: c.Waited,
 		}
 		h.OnSample(&h.sample)
 	}

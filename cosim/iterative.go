@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"farflash/block"
-	"farflash/internal/spelling"
 	"farflash/nvmf"
 	"farflash/sim"
 	"farflash/units"
@@ -17,7 +16,7 @@ import (
 // Acceleration is how the arrivals of writes at drives go on from one iteration to the next.
 type Acceleration uint8
 
-// The ways. Relax and Aitken follow Irons and Tuck (1969), Anderson is Anderson's mixing (1965).
+// The accelerations. Relax and Aitken follow Irons and Tuck (1969), Anderson is Anderson's mixing (1965).
 const (
 	NoAcceleration Acceleration = iota
 	Relax
@@ -25,15 +24,16 @@ const (
 	Anderson
 )
 
-var accelerations = []string{"none", "relaxation", "aitken", "anderson"}
+var accelerationNames = units.Names[Acceleration]{"none", "relaxation", "aitken", "anderson"}
 
-// MarshalText writes the way's name.
-func (a Acceleration) MarshalText() ([]byte, error) { return []byte(accelerations[a]), nil }
+// String is the acceleration's name in scenarios.
+func (a Acceleration) String() string { return accelerationNames.Name(a) }
 
-// UnmarshalText reads a way's name.
-func (a *Acceleration) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, accelerations, a)
-}
+// MarshalText writes the acceleration's name.
+func (a Acceleration) MarshalText() ([]byte, error) { return accelerationNames.Marshal(a) }
+
+// UnmarshalText reads an acceleration's name.
+func (a *Acceleration) UnmarshalText(text []byte) error { return accelerationNames.Unmarshal(text, a) }
 
 // IterativeConfig says how drives and network are simulated in turns.
 type IterativeConfig struct {
@@ -214,7 +214,7 @@ func (r *replay) completed(c block.Completion) {
 		r.eng.Stop()
 	}
 	r.it.sd[j] = r.eng.Now()
-	r.it.waited[j] = min(sim.Time(c.Waited), r.it.sd[j]-r.it.stored[j]-r.it.held[j])
+	r.it.waited[j] = min(c.Waited, r.it.sd[j]-r.it.stored[j]-r.it.held[j])
 	r.inside--
 	r.done++
 	for len(r.waiting) > 0 && r.enter(r.waiting[0]) {

@@ -42,7 +42,7 @@ type Route struct {
 	Owners []int32
 }
 
-// Router finds who issues a request and which drives it goes to. With Open, Tune and Capacity it is all
+// Router finds who issues a request and which drives it goes to. With Open, Capacity and Close it is all
 // of a block.Device but the submitting.
 type Router struct {
 	route      Route
@@ -82,11 +82,11 @@ func (t *Router) Open(block.QueueConfig) (block.QueueID, error) {
 	return block.QueueID(t.flows - 1), nil
 }
 
-// Tune implements block.Device; there is nothing to tune.
-func (t *Router) Tune(block.QueueID, int, int) {}
-
 // Capacity implements block.Device: the size of each volume.
 func (t *Router) Capacity(int) int64 { return t.capacity }
+
+// Close implements block.Device. What the router has is given up by whoever gave it.
+func (t *Router) Close() error { return nil }
 
 // initiator chooses who issues a request.
 func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
@@ -107,6 +107,7 @@ func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
 func (t *Router) part(r *block.Request, done int64) (drive int32, part block.Request) {
 	drive, offset, room := t.place(r, r.Offset+done)
 	part = *r
+	part.Data = nil // content is left out
 	part.Offset, part.Length = offset, min(r.Length-done, room, int64(t.route.MaxTransfer))
 	return drive, part
 }

@@ -13,22 +13,23 @@ import (
 	"farflash/internal/golden"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/trial"
 	"farflash/workload/trace"
 )
 
 // TestMetricsReference holds docs/reference/metrics.md to the names that the program knows; -update writes it.
 func TestMetricsReference(t *testing.T) {
+	words := trial.Vocabulary()
 	var b strings.Builder
 	b.WriteString("# Metrics, series, histograms and matrices\n\n" +
-		"Generated from `result/names.go` by `go test ./docs -update`; `farflash list metrics` prints the first table.\n\n" +
-		"A run has what applies to it: one without reads has no `read.latency.p99`. Names that begin with cluster.get or rate are\n" +
-		"reserved for reads of object clusters and for rate control at targets, which the program does not simulate yet.\n" +
+		"Generated from the words of the kinds of experiment by `go test ./docs -update`; `farflash list metrics` prints the first table.\n\n" +
+		"A run has what applies to it: one without reads has no `read.latency.p99`.\n" +
 		"A name may carry an index where a system has several of a thing, `ssd[2].waf`; without it the figure is over all of them.\n" +
 		"Latencies are in microseconds, bandwidths in bytes per second, shares are fractions of 1. What was before the end of the warm-up is left out.\n")
 	for _, list := range []struct {
 		title string
 		table *result.Table
-	}{{"Metrics", result.Metrics}, {"Series", result.SeriesNames}, {"Histograms", result.HistogramNames}, {"Matrices", result.MatrixNames}} {
+	}{{"Metrics", words.Metrics}, {"Series", words.Series}, {"Histograms", words.Histograms}, {"Matrices", words.Matrices}} {
 		fmt.Fprintf(&b, "\n## %s\n\n| name | unit | meaning |\n|---|---|---|\n", list.title)
 		for _, d := range list.table.All() {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, d.Unit, d.Help)
@@ -125,7 +126,8 @@ func TestNames(t *testing.T) {
 
 // known reports whether a dotted name means something.
 func known(name string) bool {
-	for _, table := range []*result.Table{result.Metrics, result.SeriesNames, result.HistogramNames, result.MatrixNames} {
+	words := trial.Vocabulary()
+	for _, table := range []*result.Table{words.Metrics, words.Series, words.Histograms, words.Matrices} {
 		if _, ok := table.Lookup(name); ok {
 			return true
 		}

@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"farflash/experiment"
 	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
 )
 
 // run simulates an example with changes and returns its metrics.
-func run(t *testing.T, name string, changes ...scenario.Change) func(string) float64 {
+func run(t *testing.T, name string, changes ...shape.Change) func(string) float64 {
 	t.Helper()
 	src, err := scenario.Find(name)
 	if err != nil {
@@ -19,7 +22,7 @@ func run(t *testing.T, name string, changes ...scenario.Change) func(string) flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := s.Run(context.Background(), scenario.Options{Seed: 1})
+	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +58,7 @@ func TestAll(t *testing.T) {
 
 func TestNoisyNeighbour(t *testing.T) {
 	urgent := run(t, "noisy-neighbour.yaml")("read.latency.mean")
-	equal := run(t, "noisy-neighbour.yaml", scenario.Change{Path: "workload[*].queue.class", Value: "medium"})("read.latency.mean")
+	equal := run(t, "noisy-neighbour.yaml", shape.Change{Path: "workload[*].queue.class", Value: "medium"})("read.latency.mean")
 	if urgent > 0.75*equal {
 		t.Errorf("the mean read takes %v us if the small ones are urgent, %v us if all are equal", urgent, equal)
 	}
@@ -63,7 +66,7 @@ func TestNoisyNeighbour(t *testing.T) {
 
 func TestStreams(t *testing.T) {
 	apart := run(t, "streams.yaml")("ssd.waf")
-	mixed := run(t, "streams.yaml", scenario.Change{Path: "workload[*].placement", Value: "0"})("ssd.waf")
+	mixed := run(t, "streams.yaml", shape.Change{Path: "workload[*].placement", Value: "0"})("ssd.waf")
 	if apart > 0.9*mixed {
 		t.Errorf("write amplification is %v with streams and %v without", apart, mixed)
 	}
@@ -71,7 +74,7 @@ func TestStreams(t *testing.T) {
 
 func TestBursts(t *testing.T) {
 	bursts := run(t, "bursts.yaml")("read.latency.p99")
-	smooth := run(t, "bursts.yaml", scenario.Change{Path: "workload[0].synthetic.reads.interarrival", Value: "{mean: 4us, kind: exponential}"})("read.latency.p99")
+	smooth := run(t, "bursts.yaml", shape.Change{Path: "workload[0].synthetic.reads.interarrival", Value: "{mean: 4us, kind: exponential}"})("read.latency.p99")
 	if bursts < 2*smooth {
 		t.Errorf("the 99th percentile is %v us with bursts and %v us without", bursts, smooth)
 	}
@@ -79,7 +82,7 @@ func TestBursts(t *testing.T) {
 
 func TestShortQueues(t *testing.T) {
 	deep := run(t, "short-queues.yaml")
-	short := run(t, "short-queues.yaml", scenario.Change{Path: "nvmf.queue_depth", Value: "4"})
+	short := run(t, "short-queues.yaml", shape.Change{Path: "nvmf.queue_depth", Value: "4"})
 	if deep("fabric.pause.count") == 0 || short("fabric.pause.count") > 0 {
 		t.Error("deep queues are to pause the network, short ones not")
 	}
@@ -93,7 +96,7 @@ func TestShortQueues(t *testing.T) {
 
 func TestClusterDrives(t *testing.T) {
 	full := run(t, "cluster-drives.yaml")
-	fresh := run(t, "cluster-drives.yaml", scenario.Change{Path: "ssd.preconditioning.fill", Value: "none"})
+	fresh := run(t, "cluster-drives.yaml", shape.Change{Path: "ssd.preconditioning.fill", Value: "none"})
 	if waf := full("ssd.waf"); waf < 1.2 || fresh("ssd.waf") > 1.05 {
 		t.Errorf("a write amplification of %v on full drives and of %v on fresh ones", waf, fresh("ssd.waf"))
 	}
@@ -103,9 +106,9 @@ func TestClusterDrives(t *testing.T) {
 }
 
 func TestOversubscribed(t *testing.T) {
-	wide := scenario.Change{Path: "fabric.up_link", Value: "40Gbps"}
+	wide := shape.Change{Path: "fabric.up_link", Value: "40Gbps"}
 	for _, protocol := range []string{"pull", "dctcp"} {
-		p := scenario.Change{Path: "object_cluster.protocol", Value: protocol}
+		p := shape.Change{Path: "object_cluster.protocol", Value: protocol}
 		if narrow, enough := run(t, "oversubscribed.yaml", p)("cluster.put.iops"), run(t, "oversubscribed.yaml", p, wide)("cluster.put.iops"); narrow > 0.85*enough {
 			t.Errorf("%s: %v chunks a second with a quarter of the rate between leaves, %v with all", protocol, narrow, enough)
 		}

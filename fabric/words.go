@@ -161,6 +161,9 @@ func (t Threshold) MarshalText() ([]byte, error) {
 	return t.Size.MarshalText()
 }
 
+// Wanted says what to write.
+func (Threshold) Wanted() string { return "dynamic, or a size such as 64KiB" }
+
 // UnmarshalText reads dynamic or a size.
 func (t *Threshold) UnmarshalText(text []byte) error {
 	if string(text) == "dynamic" {
@@ -198,6 +201,9 @@ func (h Headroom) MarshalText() ([]byte, error) {
 	return h.Size.MarshalText()
 }
 
+// Wanted says what to write.
+func (Headroom) Wanted() string { return "auto, hpcc, or a size such as 64KiB" }
+
 // UnmarshalText reads auto, hpcc or a size.
 func (h *Headroom) UnmarshalText(text []byte) error {
 	switch string(text) {
@@ -228,6 +234,9 @@ func (t Timeout) MarshalText() ([]byte, error) {
 	}
 	return t.Time.MarshalText()
 }
+
+// Wanted says what to write.
+func (Timeout) Wanted() string { return "auto, none, or a time such as 1ms" }
 
 // UnmarshalText reads auto, none or a time.
 func (t *Timeout) UnmarshalText(text []byte) error {

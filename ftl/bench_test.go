@@ -5,14 +5,13 @@ import (
 
 	"farflash/ftl"
 	"farflash/rng"
-	"farflash/units"
 )
 
 // array is the leanest driver: two arrays, everything at once.
 type array struct {
 	*ftl.FTL
 	to, of    []int32
-	now       units.Duration
+	now       ftl.Tick
 	addresses rng.Stream
 }
 

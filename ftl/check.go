@@ -3,6 +3,7 @@ package ftl
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // Valid returns how many handed-out pages of a pool are valid. While moves are in
@@ -23,10 +24,10 @@ func (f *FTL) Valid(pool int) int64 {
 // less the moves in flight. With no host write in flight it equals the number of
 // pages mapped.
 func (f *FTL) ValidPages() int64 {
-	n := -f.counts.relocating
-	for i := range f.pools {
-		if f.pools[i] != f.blank {
-			n += f.Valid(i)
+	n := int64(0)
+	for i, p := range f.pools {
+		if p != f.blank {
+			n += f.Valid(i) - p.counts.relocating
 		}
 	}
 	return n
@@ -61,21 +62,34 @@ func (f *FTL) IsValid(ppa PPA) bool {
 }
 
 func (f *FTL) check(withMap bool) error {
-	handed := f.counts.erasedPages
 	for i, p := range f.pools {
 		if p == f.blank {
 			continue
 		}
-		n, err := f.checkPool(i, p, withMap)
+		handed, err := f.checkPool(i, p, withMap)
+		if err == nil {
+			err = f.checkPrograms(p, handed)
+		}
 		if err != nil {
 			return fmt.Errorf("ftl: pool %d: %w", i, err)
 		}
-		handed += n
 	}
-	s := f.Stats()
-	if in := s.HostPrograms + s.GCPrograms + s.WearPrograms + f.counts.restored; in != handed {
-		return fmt.Errorf("ftl: %d host + %d GC + %d wear programs + %d restored pages, but %d pages were handed out",
-			s.HostPrograms, s.GCPrograms, s.WearPrograms, f.counts.restored, handed)
+	return nil
+}
+
+// checkPrograms compares what a pool has handed out, of blocks that still hold it, with what it was asked for.
+func (f *FTL) checkPrograms(p *pool, handed int64) error {
+	host := int64(0)
+	for i := range f.cfg.Streams {
+		host += p.frontiers[i].host
+	}
+	c := &p.counts
+	in := host + c.restored + c.abandoned
+	for _, n := range c.moved {
+		in += n
+	}
+	if handed += c.erasedPages; in != handed {
+		return fmt.Errorf("%d host, %v moved, %d restored and %d abandoned pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, handed)
 	}
 	return nil
 }
@@ -106,6 +120,9 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 			sum += int64(m.valid)
 			candidates++
 		}
+		if fails := slices.Contains(p.failing, b); fails && (m.state < open || m.state == closed || m.state == ranked || m.state == retired) || !fails && m.state == failing {
+			return 0, fmt.Errorf("%v block %d fails: %v", m.state, i, fails)
+		}
 		if m.state == free || m.state == unknown || m.state == retired {
 			if m.valid != 0 {
 				return 0, fmt.Errorf("%v block %d has %d valid pages", m.state, i, m.valid)
@@ -130,7 +147,7 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 		return 0, fmt.Errorf("%d blocks are retired, %d are counted", bad, p.retired)
 	case most != p.mostErases:
 		return 0, fmt.Errorf("the most erases are %d, not %d", most, p.mostErases)
-	case f.owed(p, nil, GC) > p.free:
+	case f.owed(p, nil, GC) > p.free && !p.short:
 		return 0, fmt.Errorf("victims may need %d blocks, %d are free", f.owed(p, nil, GC), p.free)
 	case p.restoring == nil && p.guarded != (f.mixed && (len(p.victims) > 0 || p.free == 0)):
 		return 0, fmt.Errorf("guarded is %v with %d victims and %d free blocks", p.guarded, len(p.victims), p.free)
@@ -158,7 +175,7 @@ func (p place) String() string { return placeNames[p] }
 // stands says whether a block in this state may be in this place.
 func stands(s state, at place) bool {
 	switch s {
-	case unknown, retired:
+	case unknown, failing, retired:
 		return at == nowhere
 	case free:
 		return at == inHeap
@@ -263,7 +280,7 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	if m.state == open && m.pending < left || m.state != open && left > 0 {
 		return fmt.Errorf("%v, %d pages left and %d to be programmed", m.state, left, m.pending)
 	}
-	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == victim && m.pending == 0
+	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == failing || m.state == victim && m.pending == 0
 	if !atRest || !withMap {
 		return nil
 	}

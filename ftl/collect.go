@@ -2,8 +2,7 @@ package ftl
 
 import (
 	"math/bits"
-
-	"farflash/units"
+	"slices"
 )
 
 // Next returns the next thing that collection wants done in a pool. It reports
@@ -18,6 +17,12 @@ func (f *FTL) Next(pool int) (Action, bool) {
 
 func (f *FTL) next(pool int) (Action, bool) {
 	p := f.touch(pool)
+	if len(p.failing)+len(p.again) > 0 {
+		f.settleFailing(p)
+		if a, ok := f.nextAgain(p, pool); ok {
+			return a, true
+		}
+	}
 	for i := range p.victims {
 		if a, ok := f.nextOf(p, pool, &p.victims[i]); ok {
 			return a, true
@@ -40,6 +45,9 @@ func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
 	}
 	b := Block(int64(pool)*int64(f.blocks) + int64(s.block))
 	if page := f.nextValid(p, s.block, s.cursor); page < f.pages {
+		if p.short && !f.hasRoom(p, f.target(m, Reason(m.prev))) {
+			return Action{}, false // until a block is erased
+		}
 		s.cursor = page + 1
 		m.pending++
 		src := f.PPA(b, int(page))
@@ -47,7 +55,7 @@ func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
 	}
 	// No page is left to offer: only moves in flight can still ask for a page.
 	s.cursor = f.pages
-	if m.valid == 0 && m.pending == 0 && m.reads == 0 {
+	if m.valid == 0 && m.pending == 0 && m.reads == 0 && !slices.Contains(p.failing, s.block) {
 		m.state = erasing
 		return Action{NoPPA, 0, b, Task{int32(m.stream), Erase, Reason(m.prev)}}, true
 	}
@@ -73,8 +81,14 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 
 // start begins another victim if the pool needs one, has one and can afford it.
 func (f *FTL) start(p *pool) bool {
+	if p.short && f.startEmpty(p) {
+		return true
+	}
 	if len(p.victims) >= f.cfg.Concurrent {
 		return false
+	}
+	if len(p.failing) > 0 && f.startFailing(p) {
+		return true
 	}
 	if p.wearDue {
 		p.wearDue = false
@@ -82,7 +96,7 @@ func (f *FTL) start(p *pool) bool {
 			return true
 		}
 	}
-	if f.cfg.Trigger == OnFill {
+	if f.cfg.Quirks.OnFill {
 		if p.due == 0 {
 			return false
 		}
@@ -124,15 +138,17 @@ func (f *FTL) affordable(p *pool) int32 {
 // progress fit into the free blocks.
 func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	m := &p.blocks[b]
-	if f.owed(p, m, why) > p.free {
+	if f.owed(p, m, why) > p.free && m.valid > 0 {
 		return false
 	}
-	p.remove(f, b)
+	if why != Failure { // else it is no candidate
+		p.remove(f, b)
+	}
 	m.state = victim
 	m.next, m.prev, m.pending = m.valid, int32(why), 0
 	p.victims = append(p.victims, slot{block: b})
 	f.guard(p)
-	f.counts.collections[why]++
+	p.counts.collections[why]++
 	return true
 }
 
@@ -183,8 +199,9 @@ func (f *FTL) blocksFor(p *pool, to int, pages int32) int32 {
 
 // Relocate says where to program a page whose Move was pulled; its source has been
 // read, or is about to be copied within the chip. It reports false when the page
-// was superseded meanwhile: the move is over then, and Moved is not called.
-func (f *FTL) Relocate(src PPA, now units.Duration) (PPA, bool) {
+// was superseded meanwhile: the move is over then, and Moved is not called. So it is
+// when failures have left no page to move it to: Next offers it again when a block has been erased.
+func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -198,11 +215,20 @@ func (f *FTL) Relocate(src PPA, now units.Duration) (PPA, bool) {
 	}
 	to := f.target(m, Reason(m.prev))
 	if p.frontiers[to].left == 0 {
-		f.openBlock(p, pool, to)
+		if p.short && p.free == 0 {
+			if to = p.anyRoom(); to < 0 {
+				m.next++
+				p.again = append(p.again, src)
+				f.moveOver(p, m)
+				return NoPPA, false
+			}
+		} else {
+			f.openBlock(p, pool, to)
+		}
 	}
 	dst := f.take(p, pool, to, now)
-	f.moved[m.prev]++
-	f.counts.relocating++
+	p.counts.moved[m.prev]++
+	p.counts.relocating++
 	return dst, true
 }
 
@@ -210,7 +236,7 @@ func (f *FTL) Relocate(src PPA, now units.Duration) (PPA, bool) {
 // holds for it. The map's entry is swapped from src to dst, which is then what is
 // valid. It reports false when the host had written the page meanwhile: the entry
 // stays, and dst is invalid.
-func (f *FTL) Moved(src, dst PPA, now units.Duration) bool {
+func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -227,11 +253,11 @@ func (f *FTL) Moved(src, dst PPA, now units.Duration) bool {
 		*word &^= bit
 		m.valid--
 	}
-	f.counts.relocating--
+	p.counts.relocating--
 	_, to, _ := f.split(dst)
 	f.programmed(p, to)
 	if !swapped {
-		f.counts.raced++
+		p.counts.raced++
 		f.Invalidate(dst, now)
 	}
 	f.moveOver(p, m)
@@ -253,20 +279,22 @@ func (f *FTL) Erased(b Block) {
 	if m.erases < maxErases {
 		m.erases++
 	}
-	f.counts.erases++
+	p.counts.erases++
 	p.erases++
-	// The last free block stays in service: without it nothing could be collected.
-	if f.cfg.EraseLimit > 0 && int(m.erases) >= f.cfg.EraseLimit && p.free > 0 {
+	// The last free block stays in service unless it fails: without it nothing could be collected.
+	worn := f.cfg.EraseLimit > 0 && int(m.erases) >= f.cfg.EraseLimit && p.free > 0
+	if failed := p.mend(i); failed || worn {
 		f.retire(p, m)
 	} else {
 		f.addFree(p, i)
 		p.free++
 	}
-	if f.cfg.Trigger == OnFill && p.free < f.hostStop {
+	if f.cfg.Quirks.OnFill && p.free < f.hostStop {
 		p.due = min(p.due+1, int32(f.cfg.Concurrent)) // the host still waits
 	}
 	p.mostErases = max(p.mostErases, m.erases)
 	p.wearDue = f.wearDue(p)
+	f.easeShort(p)
 	f.guard(p)
 }
 
@@ -274,14 +302,16 @@ func (f *FTL) Erased(b Block) {
 // be used again. It is lost to the pool.
 func (f *FTL) Retire(b Block) {
 	p, i := f.ended(b)
+	p.mend(i)
 	f.retire(p, &p.blocks[i])
+	f.easeShort(p)
 	f.guard(p)
 }
 
 func (f *FTL) retire(p *pool, m *block) {
 	m.state = retired
 	p.retired++
-	f.counts.retired++
+	p.counts.retired++
 }
 
 // ended takes an offered block out of the victims.
@@ -291,15 +321,22 @@ func (f *FTL) ended(b Block) (*pool, int32) {
 	if int(i) >= len(p.blocks) || p.blocks[i].state != erasing {
 		broken("block %d was erased, but that was not asked for", b)
 	}
+	f.emptied(p, i)
+	return p, i
+}
+
+// emptied takes a block without data out of the victims.
+func (f *FTL) emptied(p *pool, i int32) {
 	for s := range p.victims {
 		if p.victims[s].block == i {
-			copy(p.victims[s:], p.victims[s+1:])
-			p.victims = p.victims[:len(p.victims)-1]
+			p.victims = slices.Delete(p.victims, s, s+1)
 			break
 		}
 	}
+	if len(p.again) > 0 {
+		p.again = slices.DeleteFunc(p.again, func(src PPA) bool { return f.inBlock(src) == i })
+	}
 	p.wake = true
-	f.counts.erasedPages += int64(f.pages)
+	p.counts.erasedPages += int64(f.pages)
 	p.blocks[i].stamp = 0
-	return p, i
 }

@@ -3,7 +3,7 @@ package ftl
 import (
 	"fmt"
 	"math/bits"
-	"slices"
+	"strings"
 
 	"farflash/units"
 )
@@ -23,68 +23,25 @@ const (
 	victims
 )
 
-var victimNames = [victims]string{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit"}
+var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit"}
 
 // String is the policy's name in scenarios.
-func (v Victim) String() string {
-	if v < victims {
-		return victimNames[v]
-	}
-	return fmt.Sprintf("victim(%d)", uint8(v))
-}
+func (v Victim) String() string { return victimNames.Name(v) }
 
 // MarshalText writes the policy's name.
-func (v Victim) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+func (v Victim) MarshalText() ([]byte, error) { return victimNames.Marshal(v) }
 
 // UnmarshalText reads a policy's name; "rga" is d-choices.
 func (v *Victim) UnmarshalText(text []byte) error {
-	name := string(text)
-	if name == "rga" {
-		name = victimNames[DChoices]
-	}
-	if i := slices.Index(victimNames[:], name); i >= 0 {
-		*v = Victim(i)
+	if string(text) == "rga" {
+		*v = DChoices
 		return nil
 	}
-	return fmt.Errorf("%q is no victim policy; use greedy, d-choices (rga), random, fifo, windowed-greedy or cost-benefit", text)
-}
-
-// Trigger names when a pool looks whether it must collect.
-type Trigger uint8
-
-// The triggers.
-const (
-	// WhileBelow starts victims whenever fewer than GCStart blocks are free, one
-	// for each block that is missing and not on its way already.
-	WhileBelow Trigger = iota
-	// OnFill looks only when a write frontier's block is full, after the frontier
-	// has taken its next block, and then starts at most one victim: what MQSim
-	// does. A host write that finds no page looks as well, lest the pool stop, and
-	// so does an erase that leaves fewer free blocks than HostStop.
-	OnFill
-	triggers
-)
-
-var triggerNames = [triggers]string{"while-below", "on-fill"}
-
-// String is the trigger's name in scenarios.
-func (t Trigger) String() string {
-	if t < triggers {
-		return triggerNames[t]
+	err := victimNames.Unmarshal(text, v)
+	if wrong, ok := err.(*units.TextError); ok {
+		wrong.Use = strings.Replace(wrong.Use, "d-choices", "d-choices (rga)", 1)
 	}
-	return fmt.Sprintf("trigger(%d)", uint8(t))
-}
-
-// MarshalText writes the trigger's name.
-func (t Trigger) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-// UnmarshalText reads a trigger's name.
-func (t *Trigger) UnmarshalText(text []byte) error {
-	if i := slices.Index(triggerNames[:], string(text)); i >= 0 {
-		*t = Trigger(i)
-		return nil
-	}
-	return fmt.Errorf("%q is no collection trigger; use while-below or on-fill", text)
+	return err
 }
 
 // Config is the shape of the flash and the policies.
@@ -104,24 +61,35 @@ type Config struct {
 	Choices int            // DChoices: blocks drawn, at least 1
 	Window  units.Fraction // WindowedGreedy: the part of the pool's blocks, oldest first, that is looked at
 
-	Trigger Trigger
-	GCStart int // a pool collects while fewer blocks than this are free; more than HostReserve
+	// GCStart: a pool starts victims whenever fewer blocks than this are free, one for each block that is
+	// missing and not on its way already; more than HostReserve.
+	GCStart int
 	GCHard  int // collection is urgent while fewer blocks than this are free; 0: never
 	// HostReserve: a host stream gets a new block only while more blocks than this are
 	// free; at least 1. With Concurrent+1 a block is free even in the midst of
 	// collection: a controller that may crash there needs it, because programs that
 	// were lost in flight leave less room than the survivors had.
 	HostReserve int
-	HostStop    int // no host write gets a page at all while fewer blocks than this are free (MQSim: 10); 0: off
 	Concurrent  int // victims that a pool collects at once
-
-	// OpenAtOnce gives every frontier of a pool its first block when the pool is first
-	// used, needed or not (MQSim), not when the first page is wanted.
-	OpenAtOnce bool
 
 	DynamicWear bool // take the free block with the fewest erases, else the one free for longest
 	StaticWear  int  // erases by which a block must lag behind the most worn for its data to be moved; 0: off
 	EraseLimit  int  // a block is retired when it has been erased this often; 0: never
+
+	Quirks Quirks
+}
+
+// Quirks are policies that no controller should have and a comparison with MQSim needs. A controller leaves them zero.
+type Quirks struct {
+	// OnFill looks whether to collect only when a write frontier's block is full, after the frontier has taken its
+	// next block, and then starts at most one victim. A host write that finds no page looks as well, lest the
+	// pool stop, and so does an erase that leaves fewer free blocks than HostStop.
+	OnFill bool
+	// HostStop: no host write gets a page at all while fewer blocks than this are free (MQSim: 10); 0 is off.
+	HostStop int
+	// OpenAtOnce gives every frontier of a pool its first block when the pool is first used, needed or not, and not
+	// when the first page is wanted.
+	OpenAtOnce bool
 }
 
 // DefaultConfig is one pool of 2048 blocks of 256 pages, one host stream whose
@@ -178,60 +146,45 @@ func (c Config) survivors() []int {
 	return c.Survivors
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate says what is wrong with c, each with its key.
 func (c Config) Validate() error {
-	switch {
-	case c.Pools < 1:
-		return fmt.Errorf("ftl: %d pools; there must be at least one", c.Pools)
-	case c.PagesPerBlock < 2 || c.PagesPerBlock > 1<<24:
-		return fmt.Errorf("ftl: %d pages per block; it must be 2 to %d", c.PagesPerBlock, 1<<24)
-	case c.BlocksPerPool < 2 || c.BlocksPerPool > 1<<30:
-		return fmt.Errorf("ftl: %d blocks per pool; it must be 2 to %d", c.BlocksPerPool, 1<<30)
-	case c.Streams < 1 || c.Streams > 255:
-		return fmt.Errorf("ftl: %d streams; it must be 1 to 255", c.Streams)
-	case c.Victim >= victims:
-		return fmt.Errorf("ftl: unknown victim policy %v", c.Victim)
-	case c.Victim == DChoices && c.Choices < 1:
-		return fmt.Errorf("ftl: d-choices with %d choices; it must be at least 1", c.Choices)
-	case c.Victim == WindowedGreedy && !(c.Window >= 0 && c.Window <= 1):
-		return fmt.Errorf("ftl: a window of %v of the blocks; it must be 0%% to 100%%", float64(c.Window))
-	case c.Trigger >= triggers:
-		return fmt.Errorf("ftl: unknown collection trigger %v", c.Trigger)
-	case c.HostReserve < 1:
-		return fmt.Errorf("ftl: host reserve of %d blocks; collection needs at least one", c.HostReserve)
-	case c.GCStart <= c.HostReserve:
-		return fmt.Errorf("ftl: collection starts below %d free blocks, but the host must stop at %d; the start must be higher", c.GCStart, c.HostReserve)
-	case c.HostStop < 0 || c.HostStop > c.GCStart:
-		return fmt.Errorf("ftl: the host stops below %d free blocks; it must be 0 to where collection starts, %d", c.HostStop, c.GCStart)
-	case c.GCHard < 0:
-		return fmt.Errorf("ftl: collection is urgent below %d free blocks; it cannot be negative", c.GCHard)
-	case c.Concurrent < 1 || c.Concurrent > 1<<16:
-		return fmt.Errorf("ftl: %d victims at once; it must be 1 to %d", c.Concurrent, 1<<16)
-	case c.StaticWear < 0 || c.EraseLimit < 0:
-		return fmt.Errorf("ftl: a negative erase count (static wear %d, limit %d)", c.StaticWear, c.EraseLimit)
-	case c.EraseLimit > maxErases:
-		return fmt.Errorf("ftl: erase limit %d; it must be at most %d", c.EraseLimit, maxErases)
+	var bad units.Faults
+	bad.Hold(c.Pools >= 1, "pools", "%d is not possible; use at least 1", c.Pools)
+	bad.Hold(c.PagesPerBlock >= 2 && c.PagesPerBlock <= 1<<24, "pages_per_block", "%d is not possible; use 2 to %d", c.PagesPerBlock, 1<<24)
+	bad.Hold(c.BlocksPerPool >= 2 && c.BlocksPerPool <= 1<<30, "blocks_per_pool", "%d is not possible; use 2 to %d", c.BlocksPerPool, 1<<30)
+	bad.Hold(c.Streams >= 1 && c.Streams <= 255, "streams", "%d is not possible; use 1 to 255", c.Streams)
+	bad.Hold(c.Victim < victims, "victim", "there is no policy %v", c.Victim)
+	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1", c.Choices)
+	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1, "window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
+	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one", c.HostReserve)
+	bad.Hold(c.GCStart > c.HostReserve, "gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher", c.GCStart, c.HostReserve)
+	bad.Hold(c.GCHard >= 0, "gc_hard", "collection is urgent below %d free blocks; it cannot be negative", c.GCHard)
+	bad.Hold(c.Concurrent >= 1 && c.Concurrent <= 1<<16, "concurrent", "%d victims at once are not possible; use 1 to %d", c.Concurrent, 1<<16)
+	bad.Hold(c.StaticWear >= 0, "static_wear", "%d erases are not possible; 0 is off", c.StaticWear)
+	bad.Hold(c.EraseLimit >= 0 && c.EraseLimit <= maxErases, "erase_limit", "%d erases are not possible; use 0 to %d", c.EraseLimit, maxErases)
+	bad.Hold(c.Quirks.HostStop >= 0 && c.Quirks.HostStop <= c.GCStart,
+		"quirks.host_stop", "the host stops below %d free blocks; use 0 to where collection starts, %d", c.Quirks.HostStop, c.GCStart)
+	if bad.Err() == nil {
+		c.validateStreams(&bad)
 	}
+	return bad.Err()
+}
+
+// validateStreams checks the streams and that there are blocks and numbers for all.
+func (c Config) validateStreams(bad *units.Faults) {
 	s := c.survivors()
-	if len(s) < c.Streams || len(s) > 255 {
-		return fmt.Errorf("ftl: survivors of %d streams are named; it must be %d to 255", len(s), c.Streams)
-	}
+	bad.Hold(len(s) >= c.Streams && len(s) <= 255, "survivors", "those of %d streams are named; it must be %d to 255", len(s), c.Streams)
 	for from, to := range s {
-		if to < 0 || to >= len(s) {
-			return fmt.Errorf("ftl: survivors of stream %d join stream %d; there are streams 0 to %d", from, to, len(s)-1)
-		}
+		bad.Hold(to >= 0 && to < len(s), fmt.Sprintf("survivors[%d]", from), "they join stream %d; there are streams 0 to %d", to, len(s)-1)
 	}
 	frontiers := len(s)
 	if c.StaticWear > 0 {
 		frontiers *= 2
 	}
-	if least := frontiers + c.GCStart + 1; c.BlocksPerPool < least {
-		return fmt.Errorf("ftl: %d blocks per pool; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool, frontiers, c.GCStart, least)
-	}
+	least := frontiers + c.GCStart + 1
+	bad.Hold(c.BlocksPerPool >= least, "blocks_per_pool", "%d are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool, frontiers, c.GCStart, least)
 	// Division by multiplication is exact while total * divisor < 2^64.
 	poolPages := uint64(c.BlocksPerPool) * uint64(c.PagesPerBlock)
-	if hi, lo := bits.Mul64(poolPages*uint64(c.Pools), poolPages); hi != 0 || lo>>63 != 0 || uint64(c.Pools) > 1<<40 {
-		return fmt.Errorf("ftl: %d pools of %d blocks of %d pages are too many pages", c.Pools, c.BlocksPerPool, c.PagesPerBlock)
-	}
-	return nil
+	hi, lo := bits.Mul64(poolPages*uint64(c.Pools), poolPages)
+	bad.Hold(hi == 0 && lo>>63 == 0 && uint64(c.Pools) <= 1<<40, "", "%d pools of %d blocks of %d pages are too many pages", c.Pools, c.BlocksPerPool, c.PagesPerBlock)
 }

@@ -6,7 +6,6 @@ import (
 
 	"farflash/ftl"
 	"farflash/rng"
-	"farflash/units"
 )
 
 // flash is a driver for tests: an array of pages that remember what they were
@@ -15,7 +14,7 @@ type flash struct {
 	*ftl.FTL
 	to    []ftl.PPA // by logical page
 	pages []content // by physical page
-	now   units.Duration
+	now   ftl.Tick
 
 	writes []write   // programs of the host in flight
 	moves  []move    // actions in progress
@@ -24,6 +23,8 @@ type flash struct {
 	serial uint64
 	trace  []string // what was done, when tracing
 	tracer bool
+
+	bad map[ftl.Block]bool // blocks that must not be written again
 }
 
 type content struct {
@@ -80,7 +81,7 @@ func (d *flash) begin(pool, stream int, lpa ftl.LPA) bool {
 	if !ok {
 		return false
 	}
-	if d.PoolOf(ppa) != pool || d.pages[ppa].version != 0 {
+	if d.PoolOf(ppa) != pool || d.pages[ppa].version != 0 || d.bad[d.BlockOf(ppa)] {
 		panic(fmt.Sprintf("page %d was handed out for pool %d, it holds %v", ppa, pool, d.pages[ppa]))
 	}
 	d.writes = append(d.writes, write{lpa, ppa})
@@ -110,6 +111,48 @@ func (d *flash) abandon(i int) {
 	d.pages[w.ppa].lpa = w.lpa
 	d.Invalidate(w.ppa, d.now)
 	d.Programmed(w.ppa)
+}
+
+// failBlock notes that a block fails.
+func (d *flash) failBlock(b ftl.Block) {
+	if d.bad == nil {
+		d.bad = map[ftl.Block]bool{}
+	}
+	d.bad[b] = true
+}
+
+// failProgram ends the i-th program in flight without success: what was there before stays. The map leads to the page already
+// if the driver sets it early.
+func (d *flash) failProgram(i int) {
+	d.now++
+	w := d.writes[i]
+	d.writes = slices.Delete(d.writes, i, i+1)
+	d.pages[w.ppa].lpa = w.lpa
+	d.failBlock(d.BlockOf(w.ppa))
+	d.ProgramFailed(w.ppa, d.now)
+	d.note("program of %d failed", w.ppa)
+}
+
+// failStep takes the i-th action one step further, which fails if it is a program or an erase.
+func (d *flash) failStep(i int) {
+	d.now++
+	m := &d.moves[i]
+	switch {
+	case m.Kind == ftl.Erase:
+		d.failBlock(m.Block)
+		d.wipe(m.Block)
+		d.Retire(m.Block)
+		d.moves = slices.Delete(d.moves, i, i+1)
+	case m.dst == ftl.NoPPA:
+		d.step(i)
+	default:
+		d.failBlock(d.BlockOf(m.dst))
+		d.pages[m.dst].lpa = m.LPA
+		dst := m.dst
+		m.dst = ftl.NoPPA
+		d.MoveFailed(m.Source, dst, d.now)
+		d.note("move of %d to %d failed", m.Source, dst)
+	}
 }
 
 func (d *flash) trim(lpa ftl.LPA) {
@@ -146,8 +189,8 @@ func (d *flash) step(i int) {
 		}
 		if m.dst, done = d.Relocate(m.Source, d.now); done {
 			done = false
-			if d.pages[m.dst].version != 0 {
-				panic(fmt.Sprintf("page %d is programmed twice", m.dst))
+			if d.pages[m.dst].version != 0 || d.bad[d.BlockOf(m.dst)] {
+				panic(fmt.Sprintf("page %d is programmed twice, or fails (%v)", m.dst, d.bad[d.BlockOf(m.dst)]))
 			}
 		} else {
 			done = true
@@ -164,6 +207,14 @@ func (d *flash) step(i int) {
 }
 
 func (d *flash) erase(b ftl.Block) {
+	if d.bad[b] && d.Failing(int(b)/d.Config().BlocksPerPool) == 0 {
+		panic(fmt.Sprintf("block %d is erased, but it is retired", b))
+	}
+	d.wipe(b)
+	d.Erased(b)
+}
+
+func (d *flash) wipe(b ftl.Block) {
 	first := d.PPA(b, 0)
 	for i := range ftl.PPA(d.Config().PagesPerBlock) {
 		d.pages[first+i] = content{}
@@ -171,7 +222,6 @@ func (d *flash) erase(b ftl.Block) {
 			panic(fmt.Sprintf("block %d is erased under a read of page %d", b, first+i))
 		}
 	}
-	d.Erased(b)
 }
 
 // settle pulls and finishes everything there is.

@@ -22,6 +22,11 @@
 // may be done at any time and in any order, many at once; nothing waits for the
 // driver but the space.
 //
+// A program that fails is told by ProgramFailed or MoveFailed, in place of Programmed or
+// Moved; the data go elsewhere, by Allocate or Relocate again. Its block, as
+// any that Fail says to be failing, is written no more, its valid pages are moved, and it is retired without an
+// erase. A source that cannot be read any more is lost: the driver treats it as trimmed.
+//
 // A page is valid from Allocate or Relocate until Invalidate (or until Moved
 // invalidates it). A block is a candidate for collection once each of its pages
 // is programmed. It is erased only when none of its pages is valid, no move out
@@ -44,8 +49,16 @@
 //
 // Allocate, Programmed and Invalidate touch no map and allocate no memory in
 // steady state. A pool that was never touched costs a pointer. A touched pool
-// costs some 300 bytes and, for every block used so far, 32 bytes and one bit a
+// costs some 600 bytes and, for every block used so far, 32 bytes and one bit a
 // page. Clone shares pools until either side touches them.
+//
+// # Threads
+//
+// Pools share nothing that changes but three things: the driver's Map; the random stream, which DChoices and Random
+// draw from; and, from RestoreBlock, Clone and Rebind, the pools themselves. So calls that name different pools, by number,
+// page or block, may run side by side if the driver holds a lock for each pool, its Map
+// bears it, and the policy is another. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind, Stats,
+// ValidPages, Check, EraseHistogram) need every pool's.
 //
 // # What it leaves out
 //
@@ -61,8 +74,12 @@ import (
 	"math/bits"
 
 	"farflash/rng"
-	"farflash/units"
 )
+
+// Tick is a point in the driver's time: picoseconds of a simulation, nanoseconds or seconds of a clock, or a count of
+// writes. Only order and differences mean anything (CostBenefit compares ages), and it never runs backwards. A real
+// controller takes one so coarse that it does not end: of picoseconds there are 106 days, of microseconds 292,000 years.
+type Tick int64
 
 // LPA is a logical page number, as the driver numbers them.
 type LPA int64
@@ -76,14 +93,15 @@ const NoPPA PPA = -1
 // Block is an erase block: pool*BlocksPerPool + block.
 type Block int64
 
-// Map is the logical to physical map, supplied by the driver. FTL calls it from
-// Relocate, Moved, Next and Check only, never on the way of a host write.
+// Map is the logical to physical map, supplied by the driver, which alone gives pages their first place and trims them. FTL calls it
+// from Relocate, Moved, Next and Check only, for pages of the pool that the call is about, never on the way of a host write. Package
+// ftltest has one in memory, and what every one must do.
 type Map interface {
-	// Lookup returns where lpa's data is, or NoPPA.
+	// Lookup returns where lpa's data is, or NoPPA: nothing was written, or it was trimmed.
 	Lookup(lpa LPA) PPA
-	// CompareAndSwap sets lpa's entry to new if it is old, and says whether it was.
+	// CompareAndSwap sets lpa's entry to new if it is old, and says whether it was. Both are pages.
 	CompareAndSwap(lpa LPA, old, new PPA) bool
-	// Owner returns the page whose data ppa was written with. It is asked from the
+	// Owner returns the page whose data ppa was programmed with last. It is asked from the
 	// time the page was programmed until its block is erased.
 	Owner(ppa PPA) LPA
 }
@@ -104,6 +122,7 @@ type Reason uint8
 const (
 	GC            Reason = iota // for its space
 	WearLevelling               // because it is worn least
+	Failure                     // because it fails: it will be retired
 	reasons
 )
 
@@ -141,10 +160,6 @@ type FTL struct {
 	owner *owner
 	blank *pool // stands for every pool that was never touched
 	pools []*pool
-
-	programs []int64 // host programs by stream
-	moved    [reasons]int64
-	counts   counts
 }
 
 // owner's address tells whose a pool is; see touch.
@@ -155,7 +170,7 @@ type owner struct{ _ byte }
 // only and may be nil for the other policies.
 func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ftl: %w", err)
 	}
 	if m == nil {
 		return nil, fmt.Errorf("ftl: no map")
@@ -168,11 +183,10 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 		pageDiv: newDivider(cfg.PagesPerBlock), poolDiv: newDivider(cfg.PagesPerBlock * cfg.BlocksPerPool),
 		pages: int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
 		words:    int32((cfg.PagesPerBlock + 63) / 64),
-		hostStop: int32(cfg.HostStop),
+		hostStop: int32(cfg.Quirks.HostStop),
 		order:    orderOf(cfg.Victim),
 		owner:    new(owner),
 		pools:    make([]*pool, cfg.Pools),
-		programs: make([]int64, cfg.Streams),
 	}
 	for _, to := range cfg.survivors() {
 		f.survivors = append(f.survivors, uint8(to))
@@ -195,7 +209,7 @@ func (f *FTL) Config() Config { return f.cfg }
 // Allocate returns the next page of a host stream (0 to Config.Streams-1) in a
 // pool. It reports false while the pool has no page for the host: the driver
 // tries again after Erased. The page counts as programmed by the host from now on.
-func (f *FTL) Allocate(pool, stream int, now units.Duration) (PPA, bool) {
+func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	p := f.touch(pool)
 	w := &p.frontiers[stream]
 	if w.left <= 1 || p.guarded || p.free < f.hostStop {
@@ -204,7 +218,7 @@ func (f *FTL) Allocate(pool, stream int, now units.Duration) (PPA, bool) {
 	ppa := w.next
 	w.next++
 	w.left--
-	f.programs[stream]++
+	w.host++
 	return ppa, true
 }
 
@@ -218,7 +232,7 @@ func (f *FTL) Programmed(ppa PPA) {
 
 // Invalidate says that a valid page holds data no longer: it was overwritten or
 // trimmed, or the write it was allocated for was given up. now never runs backwards.
-func (f *FTL) Invalidate(ppa PPA, now units.Duration) {
+func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	pool, b, page := f.split(ppa)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -233,12 +247,12 @@ func (f *FTL) Invalidate(ppa PPA, now units.Duration) {
 	switch m.state {
 	case ranked:
 		p.validSum--
-		p.wake = p.wake || p.starved
+		p.wake = p.wake || p.starved || p.short
 		p.rerank(b, m)
 	case closed:
 		p.validSum--
-		p.wake = p.wake || p.starved
-	case victim:
+		p.wake = p.wake || p.starved || p.short
+	case victim, failing:
 		if m.valid == 0 {
 			p.wake = true
 		}
@@ -263,7 +277,7 @@ func (f *FTL) ReadDone(ppa PPA) {
 	if m.reads == 0 {
 		broken("read of page %d ended that never started", ppa)
 	}
-	if m.reads--; m.reads == 0 && m.state == victim {
+	if m.reads--; m.reads == 0 && (m.state == victim || m.state == failing) {
 		p.wake = true
 	}
 }
@@ -288,12 +302,28 @@ func (f *FTL) Wear(b Block) int {
 
 // Capacity returns how many pages of a pool may be valid at once with collection
 // still certain to gain space: all but its reserve, one block a frontier, and what
-// is retired.
+// is retired or fails.
 func (f *FTL) Capacity(pool int) int {
 	p := f.pools[pool]
-	blocks := int(f.blocks) - int(p.retired) - f.cfg.HostReserve - len(p.frontiers)
+	blocks := int(f.blocks) - int(p.retired) - len(p.failing) - f.cfg.HostReserve - len(p.frontiers)
 	return max(0, blocks*int(f.pages)-1)
 }
+
+// Spare returns how many more blocks a pool can lose before it may hold only as many pages as
+// are valid now; below 0 it has lost too many for that.
+func (f *FTL) Spare(pool int) int {
+	p := f.pools[pool]
+	lost := int(p.retired) + len(p.failing) + f.cfg.HostReserve + len(p.frontiers)
+	needed := (f.Valid(pool) + int64(f.pages)) / int64(f.pages) // a page more, as in Capacity
+	return int(f.blocks) - lost - int(needed)
+}
+
+// Retired returns how many blocks of a pool are used no more, Failing how many will not be once
+// their pages have been moved.
+func (f *FTL) Retired(pool int) int { return int(f.pools[pool].retired) }
+
+// Failing returns how many blocks of a pool fail and are not retired yet.
+func (f *FTL) Failing(pool int) int { return len(f.pools[pool].failing) }
 
 // PPA returns a block's page.
 func (f *FTL) PPA(b Block, page int) PPA { return PPA(int64(b)*int64(f.pages) + int64(page)) }

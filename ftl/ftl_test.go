@@ -32,27 +32,26 @@ func TestConfigErrors(t *testing.T) {
 		change func(*ftl.Config)
 		want   string
 	}{
-		{func(c *ftl.Config) { c.Pools = 0 }, "0 pools"},
-		{func(c *ftl.Config) { c.PagesPerBlock = 1 }, "1 pages per block"},
-		{func(c *ftl.Config) { c.BlocksPerPool = 1 }, "1 blocks per pool"},
+		{func(c *ftl.Config) { c.Pools = 0 }, "pools: 0"},
+		{func(c *ftl.Config) { c.PagesPerBlock = 1 }, "pages_per_block: 1"},
+		{func(c *ftl.Config) { c.BlocksPerPool = 1 }, "blocks_per_pool: 1"},
 		{func(c *ftl.Config) { c.BlocksPerPool = 4 }, "need at least 5"},
 		{func(c *ftl.Config) { c.BlocksPerPool, c.StaticWear = 6, 9 }, "need at least 7"},
-		{func(c *ftl.Config) { c.Streams = 0 }, "0 streams"},
-		{func(c *ftl.Config) { c.Streams = 256 }, "256 streams"},
-		{func(c *ftl.Config) { c.Survivors = []int{1} }, "survivors of stream 0 join stream 1"},
-		{func(c *ftl.Config) { c.Streams = 2; c.Survivors = []int{0} }, "survivors of 1 streams"},
-		{func(c *ftl.Config) { c.Streams = 200 }, "survivors of 400 streams"},
-		{func(c *ftl.Config) { c.Victim = 99 }, "victim(99)"},
-		{func(c *ftl.Config) { c.Victim = ftl.DChoices; c.Choices = 0 }, "0 choices"},
-		{func(c *ftl.Config) { c.Victim = ftl.WindowedGreedy; c.Window = 1.5 }, "window of 1.5"},
-		{func(c *ftl.Config) { c.Trigger = 9 }, "trigger(9)"},
-		{func(c *ftl.Config) { c.HostReserve = 0 }, "reserve of 0"},
+		{func(c *ftl.Config) { c.Streams = 0 }, "streams: 0"},
+		{func(c *ftl.Config) { c.Streams = 256 }, "streams: 256"},
+		{func(c *ftl.Config) { c.Survivors = []int{1} }, "survivors[0]: they join stream 1"},
+		{func(c *ftl.Config) { c.Streams = 2; c.Survivors = []int{0} }, "survivors: those of 1 streams"},
+		{func(c *ftl.Config) { c.Streams = 200 }, "survivors: those of 400 streams"},
+		{func(c *ftl.Config) { c.Victim = 99 }, "victim: there is no policy (99)"},
+		{func(c *ftl.Config) { c.Victim = ftl.DChoices; c.Choices = 0 }, "choices: 0"},
+		{func(c *ftl.Config) { c.Victim = ftl.WindowedGreedy; c.Window = 1.5 }, "window: 1.5"},
+		{func(c *ftl.Config) { c.HostReserve = 0 }, "host_reserve: 0"},
 		{func(c *ftl.Config) { c.GCStart = 1 }, "must be higher"},
-		{func(c *ftl.Config) { c.HostStop = 3 }, "host stops below 3"},
-		{func(c *ftl.Config) { c.GCHard = -1 }, "urgent below -1"},
-		{func(c *ftl.Config) { c.Concurrent = 0 }, "0 victims"},
-		{func(c *ftl.Config) { c.StaticWear = -1 }, "negative"},
-		{func(c *ftl.Config) { c.EraseLimit = 1 << 30 }, "erase limit"},
+		{func(c *ftl.Config) { c.Quirks.HostStop = 3 }, "quirks.host_stop: the host stops below 3"},
+		{func(c *ftl.Config) { c.GCHard = -1 }, "gc_hard: collection is urgent below -1"},
+		{func(c *ftl.Config) { c.Concurrent = 0 }, "concurrent: 0 victims"},
+		{func(c *ftl.Config) { c.StaticWear = -1 }, "static_wear: -1"},
+		{func(c *ftl.Config) { c.EraseLimit = 1 << 30 }, "erase_limit: 1073741824"},
 		{func(c *ftl.Config) { c.Pools, c.BlocksPerPool, c.PagesPerBlock = 1<<20, 1<<20, 1<<12 }, "too many pages"},
 	} {
 		cfg := ftl.DefaultConfig()
@@ -61,10 +60,16 @@ func TestConfigErrors(t *testing.T) {
 			t.Errorf("got %v, want an error with %q", err, c.want)
 		}
 	}
+	// All that is wrong is said at once.
+	cfg := ftl.DefaultConfig()
+	cfg.Pools, cfg.GCHard, cfg.Quirks.HostStop = 0, -1, 99
+	if err := cfg.Validate(); len(units.FieldErrors(err)) != 3 {
+		t.Errorf("three fields are wrong, got %v", err)
+	}
 	if _, err := ftl.New(ftl.DefaultConfig(), nil, nil); err == nil {
 		t.Error("no map was accepted")
 	}
-	cfg := ftl.DefaultConfig()
+	cfg = ftl.DefaultConfig()
 	cfg.Victim = ftl.Random
 	if _, err := ftl.New(cfg, &flash{}, nil); err == nil {
 		t.Error("random victims without a random stream were accepted")
@@ -85,17 +90,6 @@ func TestNames(t *testing.T) {
 	}
 	if err := v.UnmarshalText([]byte("lru")); err == nil || !strings.Contains(err.Error(), "greedy") {
 		t.Errorf("lru: %v", err)
-	}
-	for g := ftl.WhileBelow; g <= ftl.OnFill; g++ {
-		text, _ := g.MarshalText()
-		var back ftl.Trigger
-		if err := back.UnmarshalText(text); err != nil || back != g {
-			t.Errorf("%s: %v, %v", text, back, err)
-		}
-	}
-	var g ftl.Trigger
-	if err := g.UnmarshalText([]byte("never")); err == nil {
-		t.Error("never is a trigger")
 	}
 }
 
@@ -256,7 +250,7 @@ func TestSurvivors(t *testing.T) {
 // TestOnFill compares MQSim's trigger: one victim per filled block.
 func TestOnFill(t *testing.T) {
 	cfg := small()
-	cfg.Trigger, cfg.GCStart, cfg.HostReserve, cfg.HostStop, cfg.Concurrent = ftl.OnFill, 10, 1, 5, 10
+	cfg.Quirks, cfg.GCStart, cfg.HostReserve, cfg.Concurrent = ftl.Quirks{OnFill: true, HostStop: 5}, 10, 1, 10
 	d := mustFlash(t, cfg, 100)
 	fills := 0
 	for i := 0; ; i++ {
@@ -270,7 +264,7 @@ func TestOnFill(t *testing.T) {
 		for d.pull(0) {
 		}
 	}
-	if d.Free(0) != cfg.HostStop-1 {
+	if d.Free(0) != cfg.Quirks.HostStop-1 {
 		t.Errorf("the host stopped at %d free blocks", d.Free(0))
 	}
 	if got := d.Stats().Collections; got != int64(fills) {
@@ -514,7 +508,7 @@ func TestMemory(t *testing.T) {
 	}
 	touched := heap() - start
 	t.Logf("4096 pools: %d bytes untouched, %d with a block in use in each", untouched, touched)
-	if untouched > 100_000 || touched > 2_000_000 {
+	if untouched > 100_000 || touched > 2_600_000 {
 		t.Errorf("%d and %d bytes", untouched, touched)
 	}
 	runtime.KeepAlive(f)

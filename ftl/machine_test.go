@@ -31,12 +31,12 @@ func drawConfig(t *rapid.T) ftl.Config {
 	c.Victim = ftl.Victim(rapid.IntRange(0, int(ftl.CostBenefit)).Draw(t, "victim"))
 	c.Choices = rapid.IntRange(1, 4).Draw(t, "choices")
 	c.Window = units.Fraction(rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "window"))
-	c.Trigger = ftl.Trigger(rapid.IntRange(0, 1).Draw(t, "trigger"))
+	c.Quirks.OnFill = rapid.IntRange(0, 1).Draw(t, "trigger") == 1
 	c.HostReserve = rapid.IntRange(1, 3).Draw(t, "reserve")
 	c.GCStart = c.HostReserve + rapid.IntRange(1, 3).Draw(t, "start")
-	c.HostStop = rapid.SampledFrom([]int{0, c.GCStart}).Draw(t, "stop")
+	c.Quirks.HostStop = rapid.SampledFrom([]int{0, c.GCStart}).Draw(t, "stop")
 	c.Concurrent = rapid.IntRange(1, 4).Draw(t, "concurrent")
-	c.OpenAtOnce = rapid.IntRange(0, 3).Draw(t, "at once") == 3
+	c.Quirks.OpenAtOnce = rapid.IntRange(0, 3).Draw(t, "at once") == 3
 	c.DynamicWear = rapid.Bool().Draw(t, "dynamic")
 	c.StaticWear = rapid.SampledFrom([]int{0, 2}).Draw(t, "static")
 	c.BlocksPerPool = 16 + c.GCStart + rapid.IntRange(0, 8).Draw(t, "blocks")
@@ -53,7 +53,7 @@ func drawFlash(t *rapid.T, cfg ftl.Config) *flash {
 		t.Fatal(err)
 	}
 	// A logical page lives in pool lpa%Pools.
-	each := d.Capacity(0) - inFlight - cfg.HostStop*cfg.PagesPerBlock
+	each := d.Capacity(0) - inFlight - cfg.Quirks.HostStop*cfg.PagesPerBlock
 	each = max(1, each*rapid.IntRange(30, 100).Draw(t, "occupancy")/100)
 	d.to = slices.Repeat([]ftl.PPA{ftl.NoPPA}, each*cfg.Pools)
 	d.latest = make([]uint64, each*cfg.Pools)
@@ -164,8 +164,8 @@ func TestMachine(t *testing.T) {
 func TestCrash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
-		cfg.HostReserve, cfg.Trigger = cfg.Concurrent+1, ftl.WhileBelow
-		cfg.GCStart, cfg.HostStop = cfg.HostReserve+1, 0
+		cfg.HostReserve, cfg.Quirks.OnFill = cfg.Concurrent+1, false
+		cfg.GCStart, cfg.Quirks.HostStop = cfg.HostReserve+1, 0
 		cfg.BlocksPerPool += cfg.GCStart
 		a := drawFlash(t, cfg)
 		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "work")
@@ -209,13 +209,22 @@ func TestCrash(t *testing.T) {
 // crash returns the drive as a scan of its flash finds it.
 func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 	cfg := d.Config()
-	c := &flash{to: slices.Clone(d.to), pages: d.pages, latest: d.latest, now: d.now, serial: d.serial}
+	c := &flash{to: slices.Clone(d.to), pages: d.pages, latest: d.latest, now: d.now, serial: d.serial, bad: d.bad}
 	var err error
 	if c.FTL, err = ftl.New(cfg, c, random); err != nil {
 		t.Fatal(err)
 	}
 	for lpa := range c.to {
 		c.to[lpa] = ftl.NoPPA
+	}
+	// What is on retired blocks is out of date or elsewhere as well.
+	for pool := range cfg.Pools {
+		d.Blocks(pool, func(b ftl.Block, r ftl.Restored) bool {
+			if r.Use == ftl.BadBlock {
+				d.wipe(b)
+			}
+			return true
+		})
 	}
 	for ppa, p := range d.pages {
 		if p.version != 0 && (c.to[p.lpa] == ftl.NoPPA || p.version > d.pages[c.to[p.lpa]].version) {
@@ -250,8 +259,8 @@ func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
-		cfg.StaticWear = 0     // how long a block has stayed is not on the flash
-		cfg.OpenAtOnce = false // it would open blocks for frontiers that had none
+		cfg.StaticWear = 0            // how long a block has stayed is not on the flash
+		cfg.Quirks.OpenAtOnce = false // it would open blocks for frontiers that had none
 		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 		a := drawFlash(t, cfg)
 		var err error

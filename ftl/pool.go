@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"farflash/rng"
-	"farflash/units"
 )
 
 // maxErases is the highest erase count: free blocks are ordered by 24 bits of it.
@@ -21,10 +20,11 @@ const (
 	ranked               // a candidate, by valid pages
 	victim               // being collected
 	erasing              // offered for erasing
+	failing              // fails and is not being collected yet: no candidate
 	retired              // never used again
 )
 
-var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "victim", "erasing", "retired"}
+var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "victim", "erasing", "failing", "retired"}
 
 func (s state) String() string { return stateNames[s] }
 
@@ -33,7 +33,7 @@ const none int32 = -1
 
 // block is what is kept of an erase block: 32 bytes.
 type block struct {
-	stamp  units.Duration // when a page was last invalidated, or the last one handed out
+	stamp  Tick // when a page was last invalidated, or the last one handed out
 	erases uint32
 	// valid counts the bits set in the validity bitmap. Opening a block sets them
 	// all: a page not handed out yet counts as valid, which spares Allocate the visit.
@@ -53,6 +53,7 @@ type block struct {
 // frontier is where a stream writes.
 type frontier struct {
 	next  PPA
+	host  int64 // pages that it ever gave the host
 	left  int32 // pages of block not handed out
 	block int32 // none while left is 0
 }
@@ -81,6 +82,8 @@ type pool struct {
 	bits      []uint64    // validity, words of them a block
 	heap      []freeBlock // free blocks that were used before
 	victims   []slot      // in the order they were started
+	failing   []int32     // blocks that fail and are not retired, in any state
+	again     []PPA       // pages of victims that found no room and are to be offered once more
 	array     []int32     // order byArray: the candidates
 	buckets   []list      // order byValid: candidates by valid pages; nil before the first collection
 	young     list        // the other candidates, first filled first
@@ -88,6 +91,8 @@ type pool struct {
 	validSum  int64       // valid pages of candidates
 
 	restoring *owner // set while RestoreBlock fills the pool
+
+	counts counts
 
 	free       int32 // blocks, those never used included
 	candidates int32
@@ -102,6 +107,7 @@ type pool struct {
 	wearDue    bool
 	wake       bool // Next may have something
 	starved    bool // it has nothing only because every candidate is wholly valid
+	short      bool // a failure took room that victims in progress may need
 	guarded    bool // a host stream takes survivors and room may be short: each host page needs a look
 }
 
@@ -151,7 +157,7 @@ func (f *FTL) own(i int) *pool {
 // openAll gives every frontier without a block one, if that is wanted at once. A
 // restored pool keeps its reserve.
 func (f *FTL) openAll(p *pool, i int) {
-	if !f.cfg.OpenAtOnce {
+	if !f.cfg.Quirks.OpenAtOnce {
 		return
 	}
 	for s := range f.survivors {
@@ -168,6 +174,8 @@ func (p *pool) clone() *pool {
 	c.bits = slices.Clone(p.bits)
 	c.heap = slices.Clone(p.heap)
 	c.victims = slices.Clone(p.victims)
+	c.failing = slices.Clone(p.failing)
+	c.again = slices.Clone(p.again)
 	c.array = slices.Clone(p.array)
 	c.buckets = slices.Clone(p.buckets)
 	return &c
@@ -187,7 +195,6 @@ func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 	c := *f
 	c.drv, c.random = m, random
 	c.pools = slices.Clone(f.pools)
-	c.programs = slices.Clone(f.programs)
 	// Both sides get a new name: neither owns the shared pools any longer.
 	f.owner, c.owner = new(owner), new(owner)
 	return &c
@@ -335,13 +342,13 @@ func (f *FTL) openBlock(p *pool, pool int, to int) {
 // allocateSlow is Allocate where a block is opened or filled, or the host may not write.
 //
 //go:noinline
-func (f *FTL) allocateSlow(p *pool, pool, stream int, now units.Duration) (PPA, bool) {
+func (f *FTL) allocateSlow(p *pool, pool, stream int, now Tick) (PPA, bool) {
 	w := &p.frontiers[stream]
 	switch {
 	case p.free < f.hostStop,
 		w.left == 0 && !f.hostMayOpen(p),
 		w.left > 0 && p.guarded && !f.hostMayTake(p, w):
-		if f.cfg.Trigger == OnFill && p.due == 0 && len(p.victims) == 0 {
+		if f.cfg.Quirks.OnFill && p.due == 0 && len(p.victims) == 0 {
 			p.due = 1
 		}
 		p.wake = true
@@ -351,7 +358,7 @@ func (f *FTL) allocateSlow(p *pool, pool, stream int, now units.Duration) (PPA, 
 		f.openBlock(p, pool, stream)
 	}
 	ppa := f.take(p, pool, stream, now)
-	f.programs[stream]++
+	w.host++
 	return ppa, true
 }
 
@@ -369,7 +376,7 @@ func (f *FTL) guard(p *pool) {
 // hostMayTake reports whether a page of a stream that also takes survivors can be
 // spared: survivors must not need another block for it unless the reserve remains.
 func (f *FTL) hostMayTake(p *pool, w *frontier) bool {
-	if len(p.victims) == 0 {
+	if len(p.victims) == 0 || p.short {
 		return false // the next victim's survivors have no other room
 	}
 	before := f.owed(p, nil, GC)
@@ -380,7 +387,7 @@ func (f *FTL) hostMayTake(p *pool, w *frontier) bool {
 }
 
 // take hands out a frontier's next page and sees to a block that is now full.
-func (f *FTL) take(p *pool, pool, from int, now units.Duration) PPA {
+func (f *FTL) take(p *pool, pool, from int, now Tick) PPA {
 	w := &p.frontiers[from]
 	ppa := w.next
 	w.next++
@@ -389,7 +396,7 @@ func (f *FTL) take(p *pool, pool, from int, now units.Duration) PPA {
 	}
 	p.blocks[w.block].stamp = now
 	w.block = none
-	if f.cfg.Trigger == OnFill {
+	if f.cfg.Quirks.OnFill {
 		f.filled(p, pool, from)
 	}
 	return ppa
@@ -419,8 +426,12 @@ func (f *FTL) programmed(p *pool, b int32) {
 	}
 }
 
-// close makes a block whose every page is programmed a candidate.
+// close makes a block whose every page is programmed a candidate, unless it fails.
 func (f *FTL) close(p *pool, b int32) {
-	p.addCandidate(f, b)
+	if len(p.failing) > 0 && slices.Contains(p.failing, b) {
+		p.blocks[b].state = failing
+	} else {
+		p.addCandidate(f, b)
+	}
 	p.wake = true
 }

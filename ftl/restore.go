@@ -3,8 +3,7 @@ package ftl
 import (
 	"fmt"
 	"math/bits"
-
-	"farflash/units"
+	"slices"
 )
 
 // Use is what a restored block is used for.
@@ -21,12 +20,13 @@ const (
 // Restored describes one block to RestoreBlock.
 type Restored struct {
 	Use     Use
-	Stream  int            // Open, Full: the stream that wrote it
-	Erases  int            // how often it has been erased
-	Written int            // Open: pages written, fewer than a block has
-	Worn    bool           // Open: it takes what wear levelling moves to Stream; needs Config.StaticWear
-	Valid   []uint64       // Open, Full: bit i%64 of word i/64 tells that page i is valid; nil: none
-	Touched units.Duration // when one of its pages was last invalidated, or the last one was written
+	Stream  int      // Open, Full: the stream that wrote it
+	Erases  int      // how often it has been erased
+	Written int      // Open: pages written, fewer than a block has
+	Worn    bool     // Open: it takes what wear levelling moves to Stream; needs Config.StaticWear
+	Failing bool     // Full: it is to be emptied and retired; what is not written of it is not valid
+	Valid   []uint64 // Open, Full: bit i%64 of word i/64 tells that page i is valid; nil: none
+	Touched Tick     // when one of its pages was last invalidated, or the last one was written
 }
 
 // RestoreBlock puts a block into the state that a scan of the flash found it in,
@@ -86,11 +86,14 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 		m.valid += int32(bits.OnesCount64(w))
 	}
 	if r.Use == Full {
-		f.counts.restored += int64(f.pages)
+		p.counts.restored += int64(f.pages)
+		if r.Failing {
+			p.failing = append(p.failing, i)
+		}
 		f.close(p, i)
 		return nil
 	}
-	f.counts.restored += int64(r.Written)
+	p.counts.restored += int64(r.Written)
 	m.state = open
 	for page := r.Written; page < int(f.pages); page++ {
 		all[page>>6] |= 1 << (page & 63)
@@ -121,6 +124,9 @@ func (f *FTL) checkRestored(r Restored) error {
 	}
 	if r.Worn && (f.cfg.StaticWear == 0 || r.Use != Open) {
 		return fmt.Errorf("it takes what wear levelling moves, but is not open or there is no wear levelling")
+	}
+	if r.Failing && r.Use != Full {
+		return fmt.Errorf("it fails, but is not full")
 	}
 	if r.Erases < 0 || r.Erases > maxErases {
 		return fmt.Errorf("%d erases", r.Erases)
@@ -172,7 +178,7 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 			r.Use = BadBlock
 			r.Stream = 0
 		default:
-			r.Use, r.Valid = Full, p.bits[i*f.words:][:f.words]
+			r.Use, r.Valid, r.Failing = Full, p.bits[i*f.words:][:f.words], slices.Contains(p.failing, i)
 			if at := f.frontierOf(p, i); at >= 0 {
 				r.Use, r.Written = Open, int(f.pages-p.frontiers[at].left)
 				r.Worn = at >= len(f.survivors)

@@ -2,29 +2,35 @@ package ftl
 
 import "slices"
 
-// counts are what the FTL counts apart from programs.
+// counts are what a pool counts apart from the host's programs, which its frontiers do.
 type counts struct {
+	moved       [reasons]int64 // pages relocated
 	collections [reasons]int64
 	raced       int64
 	erases      int64
 	retired     int64
+	failed      int64 // programs that failed
+	failures    int64 // blocks that were said to fail
 	restored    int64 // pages of restored blocks
+	abandoned   int64 // pages of failing blocks that were never handed out
 	erasedPages int64 // pages of blocks that were erased or retired
 	relocating  int64 // relocated and not yet Moved
 }
 
-// Stats says what the FTL has done since New or ResetStats. Counts are of pages
-// unless said otherwise.
+// Stats says what the FTL has done since New. Counts are of pages unless said otherwise.
 type Stats struct {
-	Programs     []int64 // handed out by Allocate, by host stream
-	HostPrograms int64   // their sum
-	GCPrograms   int64   // programmed to move data out of blocks collected for space
-	WearPrograms int64   // programmed to move data out of the least worn blocks
-	Raced        int64   // of these two, moves that the host overtook while they were under way
-	Erases       int64   // blocks
-	Retired      int64   // blocks
-	Collections  int64   // victims started for space
-	Relocations  int64   // victims started for wear
+	Programs        []int64 // handed out by Allocate, by host stream
+	HostPrograms    int64   // their sum
+	GCPrograms      int64   // programmed to move data out of blocks collected for space
+	WearPrograms    int64   // programmed to move data out of the least worn blocks
+	FailurePrograms int64   // programmed to move data out of failing blocks
+	FailedPrograms  int64   // of all these, those that did not take
+	Raced           int64   // of the moves, those that the host overtook while they were under way
+	Erases          int64   // blocks
+	Failures        int64   // blocks that failed before their time, failed erases aside
+	Retired         int64   // blocks
+	Collections     int64   // victims started for space
+	Relocations     int64   // victims started for wear
 }
 
 // WAF is the write amplification: pages programmed for each page the host side
@@ -34,64 +40,57 @@ func (s Stats) WAF() float64 {
 	if s.HostPrograms == 0 {
 		return 1
 	}
-	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms) / float64(s.HostPrograms)
+	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms+s.FailurePrograms) / float64(s.HostPrograms)
+}
+
+// counters are all of s that is one number, always in the same order.
+func (s *Stats) counters() []*int64 {
+	return []*int64{
+		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.FailedPrograms, &s.Raced,
+		&s.Erases, &s.Failures, &s.Retired, &s.Collections, &s.Relocations,
+	}
 }
 
 // Sub returns what happened between the earlier o and s.
-func (s Stats) Sub(o Stats) Stats {
-	d := Stats{
-		Programs:     slices.Clone(s.Programs),
-		HostPrograms: s.HostPrograms - o.HostPrograms,
-		GCPrograms:   s.GCPrograms - o.GCPrograms,
-		WearPrograms: s.WearPrograms - o.WearPrograms,
-		Raced:        s.Raced - o.Raced,
-		Erases:       s.Erases - o.Erases,
-		Retired:      s.Retired - o.Retired,
-		Collections:  s.Collections - o.Collections,
-		Relocations:  s.Relocations - o.Relocations,
-	}
-	for i, n := range o.Programs {
-		d.Programs[i] -= n
-	}
-	return d
-}
+func (s Stats) Sub(o Stats) Stats { return s.plus(o, -1) }
 
 // Add returns what two translation layers did together. Streams of the same number are added up.
-func (s Stats) Add(o Stats) Stats {
-	d := Stats{
-		Programs:     slices.Clone(s.Programs),
-		HostPrograms: s.HostPrograms + o.HostPrograms,
-		GCPrograms:   s.GCPrograms + o.GCPrograms,
-		WearPrograms: s.WearPrograms + o.WearPrograms,
-		Raced:        s.Raced + o.Raced,
-		Erases:       s.Erases + o.Erases,
-		Retired:      s.Retired + o.Retired,
-		Collections:  s.Collections + o.Collections,
-		Relocations:  s.Relocations + o.Relocations,
+func (s Stats) Add(o Stats) Stats { return s.plus(o, 1) }
+
+func (s Stats) plus(o Stats, sign int64) Stats {
+	s.Programs = slices.Clone(s.Programs)
+	for len(s.Programs) < len(o.Programs) {
+		s.Programs = append(s.Programs, 0)
 	}
 	for i, n := range o.Programs {
-		if i == len(d.Programs) {
-			d.Programs = append(d.Programs, 0)
-		}
-		d.Programs[i] += n
+		s.Programs[i] += sign * n
 	}
-	return d
+	to := s.counters()
+	for i, n := range o.counters() {
+		*to[i] += sign * *n
+	}
+	return s
 }
 
 // Stats returns what the FTL has done since New.
 func (f *FTL) Stats() Stats {
-	s := Stats{
-		Programs:     slices.Clone(f.programs),
-		GCPrograms:   f.moved[GC],
-		WearPrograms: f.moved[WearLevelling],
-		Raced:        f.counts.raced,
-		Erases:       f.counts.erases,
-		Retired:      f.counts.retired,
-		Collections:  f.counts.collections[GC],
-		Relocations:  f.counts.collections[WearLevelling],
-	}
-	for _, n := range f.programs {
-		s.HostPrograms += n
+	s := Stats{Programs: make([]int64, f.cfg.Streams)}
+	for _, p := range f.pools {
+		for i := range s.Programs {
+			s.Programs[i] += p.frontiers[i].host
+			s.HostPrograms += p.frontiers[i].host
+		}
+		c := &p.counts
+		s.GCPrograms += c.moved[GC]
+		s.WearPrograms += c.moved[WearLevelling]
+		s.FailurePrograms += c.moved[Failure]
+		s.FailedPrograms += c.failed
+		s.Raced += c.raced
+		s.Erases += c.erases
+		s.Failures += c.failures
+		s.Retired += c.retired
+		s.Collections += c.collections[GC]
+		s.Relocations += c.collections[WearLevelling]
 	}
 	return s
 }

@@ -8,7 +8,7 @@ import (
 	"farflash/units"
 )
 
-// Stage is a part of a command's way.
+// Stage is a part of a command's time.
 type Stage uint8
 
 // The stages. Each moment between a command's submission and its end is in one of them.
@@ -32,10 +32,10 @@ const (
 	Stages // how many there are
 )
 
-var stageNames = [Stages]string{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
+var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
 
 // String is the stage's name in results.
-func (k Stage) String() string { return stageNames[k] }
+func (k Stage) String() string { return stageNames.Name(k) }
 
 // place is where a command is, for counting: a drive's wait and its work are told apart only at its end.
 type place uint8
@@ -186,6 +186,20 @@ func (s *System) Check() error {
 		}
 		if got := k.presence[p] + partial[p]; got != uint64(t) {
 			return fmt.Errorf("place %d: commands were present for %v in sum, but spent %v", p, units.Duration(got), t)
+		}
+	}
+	for i := range s.drives {
+		d := &s.drives[i]
+		n := int32(0)
+		for k := range d.queues {
+			q := &d.queues[k]
+			n += q.inside
+			if q.inside < 0 || int(q.inside) > s.cfg.DriveDepth || q.waiting.n > 0 && q.inside == 0 {
+				return fmt.Errorf("drive %d, queue %d: %d commands in a depth of %d, %d wait", i, k, q.inside, s.cfg.DriveDepth, q.waiting.n)
+			}
+		}
+		if n != d.inside {
+			return fmt.Errorf("drive %d: %d commands in its queues, %d are counted", i, n, d.inside)
 		}
 	}
 	for i := range s.targets {

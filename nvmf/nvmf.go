@@ -29,7 +29,6 @@ import (
 
 	"farflash/block"
 	"farflash/fabric"
-	"farflash/internal/spelling"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -45,18 +44,16 @@ const (
 	Flows
 )
 
-var protocolNames = []string{"nvmeof", "flows"}
+var protocolNames = units.Names[Protocol]{"nvmeof", "flows"}
 
 // String is the protocol's name in scenarios.
-func (p Protocol) String() string { return protocolNames[p] }
+func (p Protocol) String() string { return protocolNames.Name(p) }
 
 // MarshalText writes the protocol's name.
-func (p Protocol) MarshalText() ([]byte, error) { return []byte(protocolNames[p]), nil }
+func (p Protocol) MarshalText() ([]byte, error) { return protocolNames.Marshal(p) }
 
 // UnmarshalText reads a protocol's name.
-func (p *Protocol) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, protocolNames, p)
-}
+func (p *Protocol) UnmarshalText(text []byte) error { return protocolNames.Unmarshal(text, p) }
 
 // Config describes initiators and targets.
 type Config struct {
@@ -114,27 +111,25 @@ func DefaultConfig() Config {
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
-	var errs []error
-	bad := func(ok bool, key, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-		}
-	}
-	bad(c.QueuePairs >= 1 && c.QueuePairs <= 128, "queue_pairs", "%d is not possible; use 1 to 128", c.QueuePairs)
-	bad(c.QueueDepth >= 1 && c.QueueDepth <= 65536, "queue_depth", "%d is not possible; use 1 to 65536", c.QueueDepth)
-	bad(c.InCapsule >= 0 && c.InCapsule <= 16*units.MiB, "in_capsule", "%v is not possible; use 0B to 16MiB", c.InCapsule)
-	bad(c.MaxTransfer >= units.Sector && c.MaxTransfer%units.Sector == 0 && c.MaxTransfer <= units.GiB, "max_transfer", "%v is not possible; use a multiple of 512B up to 1GiB", c.MaxTransfer)
-	bad(c.TXQ >= 1, "txq", "%v is not possible; use a size such as 16MiB", c.TXQ)
-	bad(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
-	bad(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
-	for _, x := range []struct {
-		key string
-		s   Software
-	}{{"initiator", c.Initiator}, {"target", c.Target}} {
-		bad(x.s.Command >= 0 && x.s.Command <= units.Second, x.key+".command", "%v is not possible; use 0s to 1s", x.s.Command)
-		bad(x.s.Cores >= 0 && x.s.Cores <= 4096, x.key+".cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair", x.s.Cores)
-	}
-	return errors.Join(errs...)
+	var bad units.Faults
+	bad.Hold(c.QueuePairs >= 1 && c.QueuePairs <= 128, "queue_pairs", "%d is not possible; use 1 to 128", c.QueuePairs)
+	bad.Hold(c.QueueDepth >= 1 && c.QueueDepth <= 65536, "queue_depth", "%d is not possible; use 1 to 65536", c.QueueDepth)
+	bad.Hold(c.InCapsule >= 0 && c.InCapsule <= 16*units.MiB, "in_capsule", "%v is not possible; use 0B to 16MiB", c.InCapsule)
+	bad.Hold(c.MaxTransfer >= units.Sector && c.MaxTransfer%units.Sector == 0 && c.MaxTransfer <= units.GiB,
+		"max_transfer", "%v is not possible; use a multiple of 512B up to 1GiB", c.MaxTransfer)
+	bad.Hold(c.TXQ >= 1, "txq", "%v is not possible; use a size such as 16MiB", c.TXQ)
+	bad.Hold(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
+	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Within("initiator", c.Initiator.validate())
+	bad.Within("target", c.Target.validate())
+	return bad.Err()
+}
+
+func (s *Software) validate() error {
+	var bad units.Faults
+	bad.Hold(s.Command >= 0 && s.Command <= units.Second, "command", "%v is not possible; use 0s to 1s", s.Command)
+	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair", s.Cores)
+	return bad.Err()
 }
 
 // Sizes of the messages beside data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics
@@ -145,20 +140,6 @@ const (
 	responseSize units.Bytes = 16
 	pullSize     units.Bytes = 16
 )
-
-// Fabric is the network as initiators and targets see it. Its messages are numbered as they
-// are posted; it tells System.Delivered and System.Acked of them, which may post. Post and Send are as
-// fabric.Network has them: a queue pair of one's own, or one that the network
-// chooses.
-type Fabric interface {
-	Open(src, dst int32, class uint8) (fabric.QP, error)
-	Post(q fabric.QP, size units.Bytes) (int32, error)
-	Send(src, dst int32, class uint8, size units.Bytes) (int32, error)
-	// Begun is when a message's first packet was sent.
-	Begun(m int32) sim.Time
-	// Forget: a message that was acknowledged will not be asked for again, and its number may be another's.
-	Forget(m int32)
-}
 
 // Sink is told of commands that have ended. It may submit.
 type Sink interface {
@@ -176,6 +157,7 @@ type System struct {
 	self     sim.Component
 	target   sim.Target
 	net      Fabric
+	chooser  Chooser // nil if connections have queue pairs of their own
 	sink     Sink
 	err      error
 
@@ -265,8 +247,17 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 }
 
 // Connect sets the network, which needs the system as its sink and so is made after it, and who is told of
-// commands that have ended.
-func (s *System) Connect(net Fabric, sink Sink) { s.net, s.sink = net, sink }
+// commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
+func (s *System) Connect(net Fabric, sink Sink) {
+	s.net, s.sink = net, sink
+	if s.own {
+		return
+	}
+	var ok bool
+	if s.chooser, ok = net.(Chooser); !ok {
+		s.fail(errors.New("the network chooses no queue pairs"))
+	}
+}
 
 // AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets
 // are added before the first command.
@@ -281,20 +272,7 @@ func (s *System) AddTarget(node int32) int32 {
 	return int32(len(s.targets) - 1)
 }
 
-// AddDrive gives a target a drive, whose completions go to the system, and returns the drive's number over all
-// targets.
-func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
-	q, err := dev.Open(block.QueueConfig{Depth: min(s.cfg.DriveDepth+1, 65536), Class: block.Medium, Weight: 1})
-	if err != nil {
-		return 0, err
-	}
-	s.drives = append(s.drives, drive{dev: dev, queue: q, target: target})
-	n := int32(len(s.drives) - 1)
-	s.targets[target].drives = append(s.targets[target].drives, n)
-	return n, nil
-}
-
-// Drives is how many drives there are, Initiators how many initiators.
+// Drives is how many drives there are.
 func (s *System) Drives() int { return len(s.drives) }
 
 // Initiators is how many initiators there are.
@@ -303,7 +281,7 @@ func (s *System) Initiators() int { return len(s.initiators) }
 // Targets is how many targets there are.
 func (s *System) Targets() int { return len(s.targets) }
 
-// InitiatorNode is where an initiator is in the network, TargetNode where a target is.
+// InitiatorNode is where an initiator is in the network.
 func (s *System) InitiatorNode(i int32) int32 { return s.initiators[i].node }
 
 // TargetNode is where a target is.
@@ -402,7 +380,7 @@ func (s *System) post(c int32, k Kind, toTarget bool, size units.Bytes) int32 {
 	if s.own {
 		m, err = s.net.Post(q, size)
 	} else {
-		m, err = s.net.Send(from, to, s.cfg.Class, size)
+		m, err = s.chooser.Send(from, to, s.cfg.Class, size)
 	}
 	if err != nil {
 		s.fail(fmt.Errorf("initiator %d to target %d: %w", x.initiator, x.target, err))

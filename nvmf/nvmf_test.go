@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"farflash/block"
+	"farflash/block/blocktest"
 	"farflash/fabric"
 	"farflash/nvmf"
 	"farflash/sim"
@@ -342,6 +343,50 @@ func TestConfig(t *testing.T) {
 		x.change(&c)
 		if err := c.Validate(); fmt.Sprint(err) != x.want {
 			t.Errorf("%v, want %s", err, x.want)
+		}
+	}
+}
+
+// TestTune: with queues of their own, writes can be held to one at a time and reads not.
+func TestTune(t *testing.T) {
+	l := defaultLayout()
+	l.drives = 0
+	r := newRig(t, l)
+	d, err := blocktest.New(l.device, r.eng, r.sys.Complete)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := r.sys.AddDriveQueues(0, d, l.cfg.ReadAndWrite())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.sys.Tune(n, 1, 1, 1) {
+		t.Fatal("the drive cannot be tuned")
+	}
+	const each = 8
+	for i := range 2 * each {
+		r.ask(ask{req: block.Request{Op: block.Op(i % 2), Offset: int64(i) << 12, Length: 512}})
+	}
+	r.run(t)
+	most := [2]int{}
+	for _, a := range r.done {
+		n := 0
+		for _, b := range r.done {
+			// A drive takes as long for each as it takes for one alone: what began later waited.
+			if start := b.DriveOut - l.device.Latency[b.Op]; b.Op == a.Op && start <= a.DriveOut-l.device.Latency[a.Op] && a.DriveOut-l.device.Latency[a.Op] < b.DriveOut {
+				n++
+			}
+		}
+		most[a.Op] = max(most[a.Op], n)
+	}
+	if most != [2]int{each, 1} {
+		t.Errorf("%d reads and %d writes at once, want %d and 1", most[0], most[1], each)
+	}
+	for op := range block.Ops {
+		bad := l.cfg.OneQueue()
+		bad.Of[op] = 1
+		if _, err := r.sys.AddDriveQueues(0, d, bad); err == nil {
+			t.Errorf("%ss go to a queue that there is not", op)
 		}
 	}
 }

@@ -51,10 +51,10 @@ const (
 	Response             // a completion
 )
 
-var kindNames = [...]string{"capsule", "pull", "write data", "read data", "response"}
+var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response"}
 
 // String is the kind in words.
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string { return kindNames.Name(k) }
 
 // Message is a message that was posted for a command.
 type Message struct {

@@ -19,11 +19,9 @@ func (s *System) finished(c int32) {
 	x := &s.commands[c]
 	if s.protocol == Flows && (x.req.Op != block.Read || x.status != block.OK) {
 		// Nothing goes back: the request ends with the drive.
-		d := &s.drives[x.drive]
-		d.inside--
-		s.tellQueue(x.drive)
+		q := s.quit(x)
 		s.move(x, TXQ, inInitiator)
-		s.refill(d)
+		s.refill(&s.drives[x.drive], q)
 		s.end(c)
 		return
 	}
@@ -58,9 +56,8 @@ func (s *System) room(t *transmitter, size units.Bytes) bool {
 // answer sends a command's data and response.
 func (s *System) answer(c int32, t *transmitter) {
 	x := &s.commands[c]
-	d := x.drive
-	s.drives[d].inside--
-	s.tellQueue(d)
+	d := &s.drives[x.drive]
+	q := s.quit(x)
 	if x.req.Op == block.Read && x.status == block.OK {
 		x.netIn = s.eng.Now()
 		x.left++
@@ -73,7 +70,7 @@ func (s *System) answer(c int32, t *transmitter) {
 			x.first = m
 		}
 	}
-	s.refill(&s.drives[d])
+	s.refill(d, q)
 }
 
 // send posts a message that takes room in a transmit queue until it is acknowledged.

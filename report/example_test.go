@@ -7,6 +7,7 @@ import (
 	"farflash/report"
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 	"farflash/units"
 )
 
@@ -15,7 +16,7 @@ func Example() {
 	for i := range 1000 {
 		reads.Record(80*units.Microsecond + units.Duration(i)*units.Nanosecond*100)
 	}
-	r := result.New("sha256:0123456789abcdef", 1, "0.1.0")
+	r := result.New(trial.Vocabulary(), "sha256:0123456789abcdef", 1, "0.1.0")
 	r.Name, r.SimulatedS = "quickstart", 0.1
 	r.Set("read.count", 1000)
 	r.Set("read.iops", 10000)

@@ -11,6 +11,7 @@ import (
 	"farflash/report/chart"
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 )
 
 // figure is a chart with its caption.
@@ -557,13 +558,14 @@ func others(runs []Run) []figure {
 	}
 	r := &runs[0]
 	var out []figure
+	words := trial.Vocabulary().Series
 	for _, s := range r.Result.Series {
 		group, _, _ := strings.Cut(s.Name, ".")
 		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) || systemDraws(s.Name) || clusterDraws(s.Name) {
 			continue
 		}
 		help := ""
-		if d, ok := result.SeriesNames.Lookup(s.Name); ok {
+		if d, ok := words.Lookup(s.Name); ok {
 			help = d.Help
 		}
 		xUnit, xLabel := chart.Secs, "Simulated time"

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"farflash/result"
+	"farflash/trial"
 )
 
 // TestProtocol: a run that has taken down its protocol shows it, with the negotiation by itself if there are bids.
 func TestProtocol(t *testing.T) {
 	cols := []string{"chunk", "gateway", "target", "from", "begin", "end", "given", "ended"}
-	r := result.New("sha256:00", 1, "test")
+	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
 	rows := []string{"> request", "< bid", "tentative", "> accept", "accepted", "canceled", "data", "disk", "disk", "< ack", "put"}
 	v := [][]float64{
 		{1, 4, 9, -1, 1000, 1002, 0, 0}, {1, 4, 9, -1, 1002, 1004, 0, 0}, {1, 4, 9, -1, 1010, 1200, 1002, 1006}, {1, 4, 9, -1, 1004, 1006, 0, 0}, {1, 4, 9, -1, 1020, 1150, 1006, 1160},

@@ -8,12 +8,13 @@ import (
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 	"farflash/units"
 )
 
 // clusterResult is of a cluster that links bound, with gets and a failure.
 func clusterResult() *result.Result {
-	r := result.New("sha256:00", 1, "test")
+	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
 	for _, op := range []string{"put", "get"} {
 		h := new(stats.Histogram)
 		for k := range 100 {

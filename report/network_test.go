@@ -12,6 +12,7 @@ import (
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 	"farflash/units"
 )
 
@@ -25,7 +26,7 @@ type toyNet struct {
 }
 
 func (c toyNet) run() Run {
-	r := result.New("sha256:0123456789abcdef0123456789abcdef", 1, "0.1.0")
+	r := result.New(trial.Vocabulary(), "sha256:0123456789abcdef0123456789abcdef", 1, "0.1.0")
 	r.Name, r.Summary = c.name, fmt.Sprintf("%d hosts, %d switches", c.racks*c.hosts, c.racks+c.leaves)
 	r.SimulatedS = 0.005
 	r.WarmUp = result.WarmUp{UntilS: 0.001, Explain: "the time that the scenario says"}
@@ -254,7 +255,7 @@ func TestNetworkParts(t *testing.T) {
 		r.Result.SetMatrix(whole.Matrices[i].Name, nil, nil, nil)
 		show("nothing in "+whole.Matrices[i].Name, r)
 	}
-	none := result.New("d", 1, "v")
+	none := result.New(trial.Vocabulary(), "d", 1, "v")
 	none.Set("flow.count", 0)
 	none.Set("flow.unfinished", 16)
 	none.Set("fabric.goodput", 0)
@@ -299,7 +300,7 @@ func TestNetworkEscapes(t *testing.T) {
 
 // TestLinks holds which ports make a link.
 func TestLinks(t *testing.T) {
-	r := Run{Result: result.New("d", 1, "v")}
+	r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
 	index := map[string]int{"a": 0, "b": 1, "a->b": 2}
 	ports := []port{{name: "a->b"}, {name: "a->b"}, {name: "b->a"}, {name: "a->b->a"}, {name: "a->elsewhere"}, {name: "b->a"}, {name: "no arrow"}}
 	var got []string

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"farflash/internal/term"
+	"farflash/planner/drives"
 	"farflash/report/chart"
-	"farflash/scenario/plan"
 )
 
 //go:embed page/plan.tmpl
@@ -18,7 +18,7 @@ var planTemplate string
 
 // WritePlan writes a self-contained page about a plan: what it costs and of what, which drive holds and wears what, cost against
 // balance, and what prices do to it. Command is what made it; it may be empty.
-func WritePlan(w io.Writer, o *plan.Outcome, version, command string) error {
+func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	a := o.Assessment
 	p.Title = o.Plan.Name
@@ -67,7 +67,7 @@ func WritePlan(w io.Writer, o *plan.Outcome, version, command string) error {
 }
 
 // waterfall draws the cost's addends, each from where the one above ends.
-func waterfall(o *plan.Outcome) string {
+func waterfall(o *drives.Outcome) string {
 	c := chart.BarChart{Frame: chart.Frame{Title: "What the money is for"}, X: chart.Axis{Label: "Money", FromZero: true}, Total: true}
 	sum, part := 0.0, chart.Part{}
 	add := func(name string, from, v float64) {
@@ -90,7 +90,7 @@ func waterfall(o *plan.Outcome) string {
 // mostPlanBars is how many drives have a bar of their own.
 const mostPlanBars = 24
 
-func wearFigures(o *plan.Outcome) []figure {
+func wearFigures(o *drives.Outcome) []figure {
 	var wear, space, iops []float64
 	var labels []string
 	for i := range o.Drives {
@@ -121,7 +121,7 @@ func wearFigures(o *plan.Outcome) []figure {
 		SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Wear and load of drives", Width: 1310, Height: 330}, X: chart.Axis{Label: "Share of the drives", Unit: chart.Fractions}, Y: y, Series: out}))}}
 }
 
-func driveRows(o *plan.Outcome) *table {
+func driveRows(o *drives.Outcome) *table {
 	t := &table{Full: true, Head: []heading{{Title: "#"}, {"Drive", true}, {Title: "Workloads"}, {Title: "GB a day"}, {Title: "Sequential"}, {Title: "WAF"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Serves"},
 		{"Until", true}, {Title: "Wear"}, {Title: "Cost"}, {Title: "$/GB"}, {"Holds", true}}}
 	for i := range o.Drives {
@@ -138,7 +138,7 @@ func driveRows(o *plan.Outcome) *table {
 	return t
 }
 
-func moveRows(o *plan.Outcome) *table {
+func moveRows(o *drives.Outcome) *table {
 	t := &table{Head: []heading{{Title: "Day"}, {"Workload", true}, {"From", true}, {"To", true}, {Title: "Copied"}}}
 	for i := range o.Moves {
 		m := &o.Moves[i]
@@ -148,7 +148,7 @@ func moveRows(o *plan.Outcome) *table {
 }
 
 // frontierFigure draws cost against the imbalance of space.
-func frontierFigure(o *plan.Outcome) []figure {
+func frontierFigure(o *drives.Outcome) []figure {
 	if len(o.Frontier) == 0 {
 		return nil
 	}
@@ -195,7 +195,7 @@ func frontierFigure(o *plan.Outcome) []figure {
 			Y: chart.Axis{Label: "Money a GB written"}, Series: series}))}}
 }
 
-func frontierRows(o *plan.Outcome) *table {
+func frontierRows(o *drives.Outcome) *table {
 	t := &table{Head: []heading{{"Algorithm", true}, {Title: "$/GB"}, {Title: "CV of space"}, {Title: "CV of IOPS"}, {Title: "Refused"}}}
 	for _, p := range o.Frontier {
 		t.Rows = append(t.Rows, []cell{{Text: p.Name, Class: "text name"}, {Text: term.Significant(p.CostPerGB, 4)}, {Text: fmt.Sprintf("%.3f", p.SpaceCV)}, {Text: fmt.Sprintf("%.3f", p.IOPSCV)}, {Text: strconv.Itoa(p.Refused)}})
@@ -204,7 +204,7 @@ func frontierRows(o *plan.Outcome) *table {
 }
 
 // tornado draws what each input does, the most first.
-func tornado(o *plan.Outcome) []figure {
+func tornado(o *drives.Outcome) []figure {
 	if len(o.Effects) == 0 {
 		return nil
 	}
@@ -223,7 +223,7 @@ func tornado(o *plan.Outcome) []figure {
 	return []figure{{Wide: true, Caption: "Money a GB, relative to this plan", Note: note, SVG: svg(chart.Forest(c))}}
 }
 
-func placementRows(o *plan.Outcome) *table {
+func placementRows(o *drives.Outcome) *table {
 	t := &table{Head: []heading{{"Workload", true}, {"Drive", true}, {Title: "GB a day"}, {Title: "Sequential"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Arrives"}}}
 	const most = 500
 	jobs := o.Plan.Jobs()

@@ -7,19 +7,19 @@ import (
 	"testing"
 
 	"farflash/internal/term"
+	"farflash/planner/drives"
 	"farflash/report"
-	"farflash/scenario"
-	"farflash/scenario/plan"
+	"farflash/shape"
 	"farflash/tco"
 )
 
-func planned(t *testing.T, text string, jobs []tco.Workload) *plan.Outcome {
+func planned(t *testing.T, text string, jobs []tco.Workload) *drives.Outcome {
 	t.Helper()
-	p, err := plan.Load(scenario.Source{File: "rack.yaml", Text: []byte(text)}, jobs)
+	p, err := drives.Load(shape.Source{File: "rack.yaml", Text: []byte(text)}, jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := p.Solve(context.Background(), plan.Options{Bound: true, Sensitivity: true})
+	o, err := p.Solve(context.Background(), drives.Options{Bound: true, Sensitivity: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestPlan(t *testing.T) {
 		many[j] = tco.Workload{Name: "w" + strings.Repeat("x", j), WriteRate: 300 * float64(1+j%7), Sequential: float64(j%10) / 10, PeakIOPS: 100, WriteShare: 0.5, WorkingSet: 900, Arrival: float64(j)}
 	}
 	const racks = "algorithm: mintco-v3\ndescription: two & <three>\nhorizon: 12y\ndrives: [{model: Intel DC P3520 2TB, count: 28, price: $1132, active_w: 12, idle_w: 4, read_iops: 100000, write_iops: 20000}]\n"
-	for name, o := range map[string]*plan.Outcome{"small": planned(t, plan.Template, nil), "many": planned(t, racks, many)} {
+	for name, o := range map[string]*drives.Outcome{"small": planned(t, drives.Template, nil), "many": planned(t, racks, many)} {
 		var b bytes.Buffer
 		if err := report.WritePlan(&b, o, "v1", "farflash plan rack.yaml"); err != nil {
 			t.Fatal(err)

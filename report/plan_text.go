@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"farflash/internal/term"
-	"farflash/scenario/plan"
+	"farflash/planner/drives"
 	"farflash/tco"
 )
 
@@ -37,7 +37,7 @@ func names(list []string, most int) string {
 const mostDrives = 40
 
 // WritePlanText prints what comes of a plan.
-func WritePlanText(w io.Writer, o *plan.Outcome, style term.Style) error {
+func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	a := o.Assessment
 	fmt.Fprintf(w, "%s: %s, by %s\n\n", style.Bold(o.Plan.Name), placed(a), o.Plan.Algorithm)
 	t := term.NewTable(term.Left("drive"), term.Right("workloads"), term.Right("GB/day"), term.Right("S"), term.Right("WAF"), term.Right("space"), term.Right("IOPS"), term.Right("serves"), term.Left("until"), term.Right("wear"),
@@ -98,7 +98,7 @@ func placed(a *tco.Assessment) string {
 }
 
 // moveTo says where a workload goes.
-func moveTo(m *plan.Move) string {
+func moveTo(m *drives.Move) string {
 	switch {
 	case m.To == "":
 		return "nowhere, for " + m.Refused
@@ -109,7 +109,7 @@ func moveTo(m *plan.Move) string {
 }
 
 // planSums are the plan's figures: name, value, remark.
-func planSums(o *plan.Outcome) [][3]string {
+func planSums(o *drives.Outcome) [][3]string {
 	a := o.Assessment
 	list := [][3]string{
 		{"TCO", term.Money(o.Cost), "purchase and running cost over the drives' service"},
@@ -133,7 +133,7 @@ func planSums(o *plan.Outcome) [][3]string {
 }
 
 // WriteExplanationText prints why a workload is where it is.
-func WriteExplanationText(w io.Writer, x *plan.Explanation, style term.Style) error {
+func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) error {
 	switch {
 	case x.Chosen == "":
 		fmt.Fprintf(w, "%s: no drive takes it\n\n", style.Bold(x.Workload))

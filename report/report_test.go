@@ -11,6 +11,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/result"
+	"farflash/trial"
 )
 
 var (
@@ -64,7 +65,7 @@ func TestText(t *testing.T) {
 }
 
 func TestTextVerdicts(t *testing.T) {
-	r := result.New("d", 1, "v")
+	r := result.New(trial.Vocabulary(), "d", 1, "v")
 	r.Check("requests conserved", false, "issued 10, completed 9")
 	r.Check("bytes conserved", true, "")
 	r.Warn("the trace is short")
@@ -150,8 +151,8 @@ func TestHTMLOfNothing(t *testing.T) {
 	if err := WriteHTML(&bytes.Buffer{}); err == nil {
 		t.Error("a report of no run")
 	}
-	sound(t, page1(t, Run{Result: result.New("d", 1, "v")}))
-	sound(t, page1(t, Run{Result: result.New("d", 1, "v")}, Run{Result: result.New("e", 2, "v")}))
+	sound(t, page1(t, Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}))
+	sound(t, page1(t, Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}, Run{Result: result.New(trial.Vocabulary(), "e", 2, "v")}))
 }
 
 func TestHTMLEscapes(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 	"farflash/units"
 )
 
@@ -28,7 +29,7 @@ const (
 )
 
 func (c toy) run(seed uint64) Run {
-	r := result.New(fmt.Sprintf("sha256:%016x%016x", seed*0x9e3779b97f4a7c15, uint64(c.moved)*0xbf58476d1ce4e5b9), seed, "0.1.0")
+	r := result.New(trial.Vocabulary(), fmt.Sprintf("sha256:%016x%016x", seed*0x9e3779b97f4a7c15, uint64(c.moved)*0xbf58476d1ce4e5b9), seed, "0.1.0")
 	r.Name = c.name
 	r.Summary = fmt.Sprintf("%d requests of 16 KiB, 70 %% reads, at random; drive with %d channels x %d dies", c.requests, c.channels, c.dies)
 	g := rand.New(rand.NewPCG(seed, 99))

@@ -5,14 +5,14 @@ import (
 	"io"
 	"slices"
 
-	"farflash/cluster/sizing"
 	"farflash/internal/term"
+	"farflash/planner/objects"
 	"farflash/report/chart"
 )
 
 // WriteSizing writes a page about the search for a cluster: what was chosen, cost and percentile over the number of nodes, all options and
 // the runs. Place is where a run is kept.
-func WriteSizing(w io.Writer, x *sizing.Plan, s Study, place func(digest string, seed uint64) string) error {
+func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string, seed uint64) string) error {
 	p := newStudyPage(s)
 	p.Title, p.Summary = "Cluster for "+x.Need.Name, needText(x.Need)
 	p.Facts = []fact{{"Options", fmt.Sprint(len(x.Candidates))}, {"Designs simulated", fmt.Sprint(len(x.Points))}, {"Seeds", fmt.Sprint(len(x.Seeds))}}
@@ -63,10 +63,10 @@ func textCells(head []heading, texts []string) []cell {
 }
 
 // runTable lists the runs, in the order in which they were asked for.
-func runTable(x *sizing.Plan, place func(digest string, seed uint64) string) *table {
+func runTable(x *objects.Plan, place func(digest string, seed uint64) string) *table {
 	t := &table{Full: true, Head: []heading{{"design", true}, {Title: "cost"}, {Title: "down"}, {Title: "p99 of puts"}, {Title: "p99 of gets"}, {"verdict", true}, {"runs", true}}}
 	for _, q := range x.Points {
-		for _, m := range []*sizing.Measured{q.Down, q.Intact} {
+		for _, m := range []*objects.Measured{q.Down, q.Intact} {
 			if m == nil {
 				continue
 			}
@@ -93,7 +93,7 @@ func runTable(x *sizing.Plan, place func(digest string, seed uint64) string) *ta
 }
 
 // sizingFigures draw what each protocol costs and how its percentile falls with the number of nodes.
-func sizingFigures(x *sizing.Plan) []figure {
+func sizingFigures(x *objects.Plan) []figure {
 	var cost, p99 []chart.Series
 	wide := false
 	style := 0
@@ -104,7 +104,7 @@ func sizingFigures(x *sizing.Plan) []figure {
 		}
 		s := chart.Series{Name: scheme.String(), Style: style}
 		for _, d := range x.Candidates {
-			if d.Protocol == scheme && d.State == sizing.Meets {
+			if d.Protocol == scheme && d.State == objects.Meets {
 				s.X, s.Y = append(s.X, float64(d.Nodes)), append(s.Y, float64(d.Cost))
 			}
 		}

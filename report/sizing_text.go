@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/cluster/sizing"
 	"farflash/internal/term"
+	"farflash/planner/objects"
 	"farflash/stats"
 	"farflash/units"
 )
@@ -16,7 +16,7 @@ import (
 const mostOptions = 20
 
 // WriteSizingText prints the cheapest cluster, what others would cost, and why.
-func WriteSizingText(w io.Writer, p *sizing.Plan, style term.Style) error {
+func WriteSizingText(w io.Writer, p *objects.Plan, style term.Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n%s\n", style.Bold(p.Need.Name), needText(p.Need), effortText(p))
 	if p.Best == nil {
@@ -49,7 +49,7 @@ func WriteSizingText(w io.Writer, p *sizing.Plan, style term.Style) error {
 }
 
 // needText says what is needed on one line.
-func needText(n *sizing.Need) string {
+func needText(n *objects.Need) string {
 	kept := fmt.Sprintf("x %d", n.Replicas)
 	if n.Code.Data > 0 {
 		kept = fmt.Sprintf("as %d+%d pieces", n.Code.Data, n.Code.Parity)
@@ -81,15 +81,15 @@ func nodes(k int) string {
 }
 
 // effortText says how much was looked at.
-func effortText(p *sizing.Plan) string {
+func effortText(p *objects.Plan) string {
 	return fmt.Sprintf("%d options, %d designs simulated for %v each, %s", len(p.Candidates), len(p.Points), p.Need.Until(), seedsText(p.Seeds))
 }
 
 // bestText names what was chosen.
-func bestText(p *sizing.Plan) string {
+func bestText(p *objects.Plan) string {
 	c := p.Best
 	if c == nil {
-		if slices.ContainsFunc(p.Candidates, func(c *sizing.Candidate) bool { return c.State == sizing.Open }) {
+		if slices.ContainsFunc(p.Candidates, func(c *objects.Candidate) bool { return c.State == objects.Open }) {
 			return "nothing found so far: the search was interrupted"
 		}
 		return "no design meets the need"
@@ -102,12 +102,12 @@ func bestText(p *sizing.Plan) string {
 }
 
 // bestFacts say what the choice rests on.
-func bestFacts(p *sizing.Plan) []fact {
+func bestFacts(p *objects.Plan) []fact {
 	c := p.Best
 	n := p.Need
 	var out []fact
 	add := func(name, format string, args ...any) { out = append(out, fact{name, fmt.Sprintf(format, args...)}) }
-	for _, m := range []*sizing.Measured{c.Point.Intact, c.Point.Down} {
+	for _, m := range []*objects.Measured{c.Point.Intact, c.Point.Down} {
 		if m == nil {
 			continue
 		}
@@ -140,9 +140,9 @@ func resource(name string) string {
 }
 
 // fewerText says why one step fewer is not enough.
-func fewerText(p *sizing.Plan) string {
+func fewerText(p *objects.Plan) string {
 	c := p.Best
-	var below *sizing.Point
+	var below *objects.Point
 	for _, x := range p.Near(c.Option) {
 		if x.Nodes < c.Nodes && !x.Meets {
 			below = x
@@ -164,17 +164,17 @@ func intervalText(x stats.Interval) string {
 }
 
 // byProtocol are the cheapest candidates of the protocols, by cost, if others were looked for.
-func byProtocol(p *sizing.Plan) []*sizing.Candidate {
+func byProtocol(p *objects.Plan) []*objects.Candidate {
 	if !p.Need.Search.Others {
 		return nil
 	}
-	var out []*sizing.Candidate
+	var out []*objects.Candidate
 	for _, s := range p.Schemes() {
 		if c := p.Cheapest(s); c != nil {
 			out = append(out, c)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *sizing.Candidate) int {
+	slices.SortStableFunc(out, func(a, b *objects.Candidate) int {
 		switch {
 		case a == p.Best || b != p.Best && a.Cost < b.Cost:
 			return -1
@@ -186,7 +186,7 @@ func byProtocol(p *sizing.Plan) []*sizing.Candidate {
 	return out
 }
 
-func writeProtocols(b *strings.Builder, p *sizing.Plan, list []*sizing.Candidate, style term.Style) error {
+func writeProtocols(b *strings.Builder, p *objects.Plan, list []*objects.Candidate, style term.Style) error {
 	t := term.NewTable(term.Left("protocol"), term.Right("cost"), term.Right("more"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Right("group"),
 		term.Right("p99"), term.Right("bound"), term.Left("by"))
 	for _, c := range list {
@@ -196,7 +196,7 @@ func writeProtocols(b *strings.Builder, p *sizing.Plan, list []*sizing.Candidate
 }
 
 // protocolCells is a row of the table of protocols.
-func protocolCells(p *sizing.Plan, c *sizing.Candidate) []string {
+func protocolCells(p *objects.Plan, c *objects.Candidate) []string {
 	n := p.Need
 	more, group := "", ""
 	if c != p.Best {
@@ -211,16 +211,16 @@ func protocolCells(p *sizing.Plan, c *sizing.Candidate) []string {
 }
 
 // inOrder lists candidates: those that meet the need by cost, then the others by what they cost at least.
-func inOrder(p *sizing.Plan) []*sizing.Candidate {
-	rank := []sizing.State{sizing.Meets, sizing.Open, sizing.Dearer, sizing.Short, sizing.Impossible}
-	cost := func(c *sizing.Candidate) units.Money {
-		if c.State == sizing.Meets {
+func inOrder(p *objects.Plan) []*objects.Candidate {
+	rank := []objects.State{objects.Meets, objects.Open, objects.Dearer, objects.Short, objects.Impossible}
+	cost := func(c *objects.Candidate) units.Money {
+		if c.State == objects.Meets {
 			return c.Cost
 		}
 		return c.From
 	}
 	out := slices.Clone(p.Candidates)
-	slices.SortStableFunc(out, func(a, b *sizing.Candidate) int {
+	slices.SortStableFunc(out, func(a, b *objects.Candidate) int {
 		if x, y := slices.Index(rank, a.State), slices.Index(rank, b.State); x != y {
 			return x - y
 		}
@@ -236,18 +236,18 @@ func inOrder(p *sizing.Plan) []*sizing.Candidate {
 }
 
 // optionCells is a row of the table of options.
-func optionCells(p *sizing.Plan, c *sizing.Candidate) []string {
+func optionCells(p *objects.Plan, c *objects.Candidate) []string {
 	n := p.Need
 	count, cost, group, why := "", "", "", c.Why
 	switch {
-	case c.State == sizing.Meets:
+	case c.State == objects.Meets:
 		count, cost, why = fmt.Sprint(c.Nodes), term.Money(float64(c.Cost)), "meets the need"
 		if c == p.Best {
 			why = "chosen"
 		}
 	case c.Least > 0:
 		count, cost = fmt.Sprintf(">=%d", c.Least), ">="+term.Money(float64(c.From))
-		if c.State == sizing.Open {
+		if c.State == objects.Open {
 			why = "not decided"
 		}
 	}
@@ -257,7 +257,7 @@ func optionCells(p *sizing.Plan, c *sizing.Candidate) []string {
 	return []string{cost, count, n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, c.Protocol.String(), group, why}
 }
 
-func writeOptions(b *strings.Builder, p *sizing.Plan, style term.Style) error {
+func writeOptions(b *strings.Builder, p *objects.Plan, style term.Style) error {
 	t := term.NewTable(term.Right("cost"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Left("protocol"), term.Right("group"), term.Left("why"))
 	list := inOrder(p)
 	shown := list[:min(len(list), mostOptions)]

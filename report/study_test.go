@@ -8,8 +8,9 @@ import (
 
 	"farflash/internal/term"
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
+	"farflash/trial"
 )
 
 const studied = `
@@ -19,15 +20,15 @@ workload:
 ssd: mqsim-default
 `
 
-func studiedSource() scenario.Source {
-	return scenario.Source{File: "studied.yaml", Text: []byte(studied)}
+func studiedSource() shape.Source {
+	return shape.Source{File: "studied.yaml", Text: []byte(studied)}
 }
 
 // outcomes makes up what became of a plan's trials.
 func outcomes(p *study.Plan, fill func(r *result.Result, point, rep int) error) []study.Outcome {
 	var out []study.Outcome
 	for k, t := range p.Trials() {
-		r := result.New(t.Digest, t.Seed, "test")
+		r := result.New(trial.Vocabulary(), t.Digest, t.Seed, "test")
 		o := study.Outcome{Trial: t, State: study.Done, Result: r}
 		if err := fill(r, k/p.Reps, k%p.Reps); err != nil {
 			o.State, o.Result, o.Err = study.Failed, nil, err
@@ -41,7 +42,7 @@ func comparison3(t *testing.T, reps int, fill func(r *result.Result, arm, rep in
 	t.Helper()
 	p, err := study.NewComparison([]study.Arm{
 		{Label: "studied", Source: studiedSource()},
-		{Label: "over_provisioning=28%", Source: studiedSource(), Changes: []scenario.Change{{Path: "ssd.over_provisioning", Value: "28%"}}},
+		{Label: "over_provisioning=28%", Source: studiedSource(), Changes: []shape.Change{{Path: "ssd.over_provisioning", Value: "28%"}}},
 		{Label: "<again>", Source: studiedSource()},
 	}, 1, reps)
 	if err != nil {

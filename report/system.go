@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"farflash/experiment/system"
 	"farflash/internal/term"
 	"farflash/report/chart"
-	"farflash/result"
+	"farflash/trial"
 )
 
 // systemDraws tells whether a series or matrix of systems over a network has a place of its own in the page.
@@ -29,7 +30,7 @@ func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
 	m, ok := r.Result.Matrix(op + ".anatomy")
 	if !ok {
 		m.Rows, m.V = []string{"mean"}, make([][]float64, 1)
-		for _, s := range result.Stages {
+		for _, s := range system.Stages {
 			v, ok := r.value(op + ".stage." + s.Name + ".mean")
 			if !ok {
 				continue
@@ -64,7 +65,7 @@ func (r *Run) overNetwork() bool {
 
 // stageName says a column of an anatomy in words.
 func stageName(column string) string {
-	for _, s := range result.Stages {
+	for _, s := range system.Stages {
 		if s.Name == column {
 			return s.Words
 		}
@@ -236,15 +237,15 @@ func percent(v float64) string {
 	return strconv.FormatFloat(100*v, 'f', 0, 64) + " %"
 }
 
-// drives are the figures of each drive of a system, by metric, in the order of the drives' numbers.
-type drives struct {
+// perDrive are the figures of each drive of a system, by metric, in the order of the drives' numbers.
+type perDrive struct {
 	number []int
 	of     map[string][]float64 // NaN where a drive has none
 }
 
 // eachDrive collects the metrics "ssd[i]...".
-func (r *Run) eachDrive() drives {
-	d := drives{of: map[string][]float64{}}
+func (r *Run) eachDrive() perDrive {
+	d := perDrive{of: map[string][]float64{}}
 	place := map[int]int{}
 	for _, m := range r.Result.Metrics {
 		number, rest, ok := strings.Cut(strings.TrimPrefix(m.Name, "ssd["), "].")
@@ -279,7 +280,7 @@ type spread struct {
 	first, last           int // the numbers of the drives that have the least and the greatest
 }
 
-func (d drives) spread(metric string) (s spread, ok bool) {
+func (d perDrive) spread(metric string) (s spread, ok bool) {
 	n := 0.0
 	for i, v := range d.of[metric] {
 		if math.IsNaN(v) {
@@ -319,12 +320,13 @@ func drivesFigures(runs []Run) []figure {
 			before = r.Label + ": "
 		}
 		t := &table{Caption: before + term.Count(float64(len(d.number))) + " drives", Full: true, Head: []heading{{"", true}, {Title: "Least"}, {Title: "Mean"}, {Title: "Greatest"}, {Title: "of drive"}}}
+		words := trial.Vocabulary().Metrics
 		for _, m := range spreadMetrics {
 			s, ok := d.spread(m.metric)
 			if !ok || s.least == 0 && s.greatest == 0 {
 				continue
 			}
-			def, _ := result.Metrics.Lookup(m.metric)
+			def, _ := words.Lookup(m.metric)
 			row := []cell{{Text: m.label, Class: "text"}}
 			if def.Unit == "count" && s.mean >= 1000 {
 				s.mean = math.Round(s.mean)

@@ -13,6 +13,7 @@ import (
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 	"farflash/units"
 )
 
@@ -280,7 +281,7 @@ func TestSystemParts(t *testing.T) {
 }
 
 func TestEachDrive(t *testing.T) {
-	r := Run{Result: result.New("d", 1, "v")}
+	r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
 	r.Result.Set("ssd.waf", 9)
 	r.Result.Set("ssd[10].waf", 2)
 	r.Result.Set("ssd[2].waf", 1)

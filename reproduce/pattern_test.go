@@ -1,9 +1,10 @@
 package reproduce
 
 import (
-	"farflash/rng"
 	"math"
 	"testing"
+
+	"farflash/rng"
 )
 
 // TestPatterns: a sawtooth under noise of its own size is found, and noise alone is not.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"farflash/scenario"
+	"farflash/shape"
 )
 
 // puts are clusters of the Replicast paper, each run in two ways over five seeds: by the rules of the paper's simulator, with the
@@ -12,7 +12,7 @@ import (
 type puts struct {
 	cases  []putCase
 	keep   bool // the chunks that were done
-	trials []trial
+	trials []variant
 }
 
 // putCase is one of them.
@@ -42,14 +42,14 @@ func (x *putCase) label() string {
 }
 
 // changes are what makes the preset a case.
-func (x *putCase) changes(w way) []scenario.Change {
-	list := []scenario.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)}, {Path: "object_cluster.protocol", Value: x.protocol},
+func (x *putCase) changes(w way) []shape.Change {
+	list := []shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)}, {Path: "object_cluster.protocol", Value: x.protocol},
 		{Path: "object_cluster.chunk", Value: x.chunk}, {Path: "object_cluster.disk.rate", Value: x.disk + "MiB/s"}}
 	if w == inSteadyState {
-		return append(list, scenario.Change{Path: "measure.until", Value: x.steady})
+		return append(list, shape.Change{Path: "measure.until", Value: x.steady})
 	}
-	return append(list, scenario.Change{Path: "object_cluster.compat", Value: "surge-d92018f"},
-		scenario.Change{Path: "measure.until", Value: x.surge}, scenario.Change{Path: "measure.warm_up", Value: "none"})
+	return append(list, shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"},
+		shape.Change{Path: "measure.until", Value: x.surge}, shape.Change{Path: "measure.warm_up", Value: "none"})
 }
 
 // run runs all of them.
@@ -58,7 +58,7 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 		x := &p.cases[i]
 		for w := range ways {
 			for seed := uint64(1); seed <= replicastSeeds; seed++ {
-				p.trials = append(p.trials, trial{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(w), keep: p.keep})
+				p.trials = append(p.trials, variant{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(w), keep: p.keep})
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 }
 
 // of are the trials of a case, by seed.
-func (p *puts) of(i int, w way) []trial {
+func (p *puts) of(i int, w way) []variant {
 	from := (i*int(ways) + int(w)) * replicastSeeds
 	return p.trials[from : from+replicastSeeds]
 }

@@ -11,7 +11,7 @@ import (
 
 // latencies are a run's in us, in the order in which chunks were done, without those of the warm-up. A run without one has its first
 // tenth cut where steady is set.
-func (t *trial) latencies(steady bool) []float64 {
+func (t *variant) latencies(steady bool) []float64 {
 	from := t.result.WarmUp.UntilS
 	if from == 0 && steady {
 		from = t.result.SimulatedS / 10
@@ -26,7 +26,7 @@ func (t *trial) latencies(steady bool) []float64 {
 }
 
 // byGateway are the same, steady, of each of so many gateways by itself.
-func (t *trial) byGateway(gateways int) [][]float64 {
+func (t *variant) byGateway(gateways int) [][]float64 {
 	out := make([][]float64, gateways)
 	from := max(t.result.WarmUp.UntilS, t.result.SimulatedS/10)
 	for k := range t.chunks {

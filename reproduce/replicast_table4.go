@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"farflash/scenario"
+	"farflash/shape"
 )
 
 func replicastTable4() Experiment {
@@ -61,27 +61,27 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 		{"writes reach the HDDs at random", labHDDs * hddWrites * chunk, "assumed: 10 x 120 writes a second"},
 		{"targets do just what was measured", writes * chunk, "not assumed but taken from the table: a replica every 143 us at each target, whatever it is that takes so long"},
 	}
-	changes := func(a labArm, gateways, each int, more ...scenario.Change) []scenario.Change {
-		return append([]scenario.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(gateways)}, {Path: "object_cluster.outstanding", Value: fmt.Sprint(each)}, {Path: "object_cluster.protocol", Value: "replicast-h"},
+	changes := func(a labArm, gateways, each int, more ...shape.Change) []shape.Change {
+		return append([]shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(gateways)}, {Path: "object_cluster.outstanding", Value: fmt.Sprint(each)}, {Path: "object_cluster.protocol", Value: "replicast-h"},
 			{Path: "object_cluster.targets", Value: fmt.Sprint(labTargets)}, {Path: "object_cluster.group", Value: "5"}, {Path: "object_cluster.chunk", Value: "16KiB"},
 			{Path: "object_cluster.disk.rate", Value: fmt.Sprintf("%.0fB/s", a.rate)}, {Path: "measure.until", Value: "1s"}}, more...)
 	}
 	// By SURGE's rules a gateway has one chunk outstanding, so that 57 chunks need 57 gateways, each with a link of its own: "simply
 	// adding more initiators", section IV-A.
-	surge := scenario.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
-	var trials []trial
+	surge := shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
+	var trials []variant
 	for _, a := range arms {
 		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, trial{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, 57, 1, surge)})
+			trials = append(trials, variant{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, 57, 1, surge)})
 		}
 		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, trial{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, 29)})
+			trials = append(trials, variant{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, 29)})
 		}
 	}
 	multicast := len(trials)
 	for seed := uint64(1); seed <= replicastSeeds; seed++ {
-		trials = append(trials, trial{label: arms[0].label + ", 57 gateways with Replicast-M, as SURGE", seed: seed,
-			changes: changes(arms[0], 57, 1, surge, scenario.Change{Path: "object_cluster.protocol", Value: "replicast-m"}, scenario.Change{Path: "measure.until", Value: "100ms"})})
+		trials = append(trials, variant{label: arms[0].label + ", 57 gateways with Replicast-M, as SURGE", seed: seed,
+			changes: changes(arms[0], 57, 1, surge, shape.Change{Path: "object_cluster.protocol", Value: "replicast-m"}, shape.Change{Path: "measure.until", Value: "100ms"})})
 	}
 	mean := func(from int, metric string) float64 {
 		sum := 0.0
@@ -127,7 +127,7 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 }
 
 // leastBound names the resource that allows the least.
-func leastBound(t trial) string {
+func leastBound(t variant) string {
 	m, ok := t.result.Matrix("cluster.bounds")
 	if !ok {
 		return "resources"

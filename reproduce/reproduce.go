@@ -15,8 +15,11 @@ import (
 	"fmt"
 	"math"
 
+	"farflash/experiment"
 	"farflash/internal/spelling"
 	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
 )
 
 // Experiment is one table or figure of a paper.
@@ -116,11 +119,11 @@ func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
 
 // measure runs a scenario's text and returns its metrics by name.
 func measure(ctx context.Context, name, text string, o Options) (map[string]float64, error) {
-	s, err := scenario.Parse(scenario.Source{File: name, Text: []byte(text)}, nil)
+	s, err := scenario.Parse(shape.Source{File: name, Text: []byte(text)}, nil)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.Run(ctx, scenario.Options{Seed: o.Seed, Version: o.Version})
+	out, err := trial.Run(ctx, s, experiment.Options{Seed: o.Seed, Version: o.Version})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

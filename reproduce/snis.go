@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 )
 
 // The experiments of SNIS' section IV: storage and network in turns. All run the preset
@@ -33,9 +33,9 @@ var snisRows = []snisRow{
 const snisHeavy = 2
 
 // changes are what makes the preset a row.
-func (r *snisRow) changes() []scenario.Change {
+func (r *snisRow) changes() []shape.Change {
 	const at = "workload[0].synthetic."
-	return []scenario.Change{
+	return []shape.Change{
 		{Path: "name", Value: "snis-" + r.tag},
 		{Path: at + "reads.size.mean", Value: fmt.Sprintf("%gKB", r.readSize)}, {Path: at + "reads.interarrival.mean", Value: fmt.Sprintf("%gus", r.readGap)},
 		{Path: at + "writes.size.mean", Value: fmt.Sprintf("%gKB", r.writeSize)}, {Path: at + "writes.interarrival.mean", Value: fmt.Sprintf("%gus", r.wGap)},
@@ -65,15 +65,15 @@ var snisLengths = []int{5000, 20000, 100000}
 
 func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
-	var trials []trial
+	var trials []variant
 	for i := range snisRows {
-		trials = append(trials, trial{label: snisRows[i].tag, changes: snisRows[i].changes()})
+		trials = append(trials, variant{label: snisRows[i].tag, changes: snisRows[i].changes()})
 	}
 	heavy := &snisRows[snisHeavy]
 	for _, n := range snisLengths {
 		// To convergence only: what is asked is the number of iterations.
-		trials = append(trials, trial{label: fmt.Sprintf("%s, %d requests", heavy.tag, n), changes: append(heavy.changes(),
-			scenario.Change{Path: "workload[0].synthetic.requests", Value: fmt.Sprint(n)}, scenario.Change{Path: "coupling.iterative.full", Value: "false"})})
+		trials = append(trials, variant{label: fmt.Sprintf("%s, %d requests", heavy.tag, n), changes: append(heavy.changes(),
+			shape.Change{Path: "workload[0].synthetic.requests", Value: fmt.Sprint(n)}, shape.Change{Path: "coupling.iterative.full", Value: "false"})})
 	}
 	if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func within(x, want, share float64) bool { return x >= want*(1-share) && x <= wa
 func convergence(id, figure, title string, rows []int) Experiment {
 	return Experiment{ID: id, Title: title, Paper: snisPaper + figure, run: func(ctx context.Context, o Options) (*Report, error) {
 		r := &Report{}
-		var trials []trial
+		var trials []variant
 		for _, i := range rows {
-			trials = append(trials, trial{label: snisRows[i].tag, changes: snisRows[i].changes()})
+			trials = append(trials, variant{label: snisRows[i].tag, changes: snisRows[i].changes()})
 		}
 		if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ func snisFig5() Experiment {
 func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	heavy := &snisRows[snisHeavy]
-	trials := []trial{{label: heavy.tag, changes: heavy.changes()}}
+	trials := []variant{{label: heavy.tag, changes: heavy.changes()}}
 	if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 )
 
 func snisFig6() Experiment {
@@ -21,9 +21,9 @@ func snisFig6() Experiment {
 func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	heavy := &snisRows[snisHeavy]
-	static := append(heavy.changes(), scenario.Change{Path: "fabric.pfc.threshold", Value: "100KB"})
-	faster := append(heavy.changes(), static[len(static)-1], scenario.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
-	trials := []trial{
+	static := append(heavy.changes(), shape.Change{Path: "fabric.pfc.threshold", Value: "100KB"})
+	faster := append(heavy.changes(), static[len(static)-1], shape.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
+	trials := []variant{
 		{label: "as the preset", changes: heavy.changes()},
 		{label: "PFC at 100 KB", changes: static},
 		{label: "PFC at 100 KB, a write every 5 us", changes: faster},

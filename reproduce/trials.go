@@ -3,70 +3,64 @@ package reproduce
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
+	"farflash/experiment"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
 )
 
-// trial is a run of a preset with changes. Its seed is added to that of the experiment.
-type trial struct {
+// variant is a run of a preset with changes. Its seed is added to that of the experiment.
+type variant struct {
 	label   string
-	changes []scenario.Change
+	changes []shape.Change
 	seed    uint64
 	keep    bool // the chunks that were done
 	result  *result.Result
-	chunks  []scenario.Chunk // in the order in which they were done
+	chunks  []experiment.Chunk // in the order in which they were done
 }
 
 // runTrials runs trials, as many at a time as there are processors, and takes down their scenarios.
-func runTrials(ctx context.Context, o Options, r *Report, preset string, trials []trial) error {
+func runTrials(ctx context.Context, o Options, r *Report, preset string, trials []variant) error {
 	src, err := scenario.Find(preset)
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(trials))
 	texts := make([]string, len(trials))
-	var next, done atomic.Int64
+	var done atomic.Int64
 	var tell sync.Mutex
-	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(trials)) {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(trials); i = int(next.Add(1)) - 1 {
-				t := &trials[i]
-				s, err := scenario.Parse(src, t.changes)
-				if err != nil {
-					errs[i] = fmt.Errorf("%s: %w", t.label, err)
-					continue
-				}
-				texts[i] = s.Resolved()
-				run := scenario.Options{Seed: o.Seed + t.seed, Version: o.Version}
-				if t.keep {
-					run.Chunk = func(x scenario.Chunk) error {
-						t.chunks = append(t.chunks, x)
-						return nil
-					}
-				}
-				out, err := s.Run(ctx, run)
-				switch {
-				case err != nil:
-					errs[i] = fmt.Errorf("%s: %w", t.label, err)
-				case out.Interrupted:
-					errs[i] = context.Canceled
-				default:
-					t.result = out.Result
-				}
-				tell.Lock()
-				if n := done.Add(1); o.Progress != nil {
-					o.Progress(int(n), len(trials))
-				}
-				tell.Unlock()
+	errs := trial.Parallel(ctx, len(trials), 0, func(i int) error {
+		t := &trials[i]
+		s, err := scenario.Parse(src, t.changes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.label, err)
+		}
+		texts[i] = s.Resolved()
+		run := experiment.Options{Seed: o.Seed + t.seed, Version: o.Version}
+		if t.keep {
+			run.Chunk = func(x experiment.Chunk) error {
+				t.chunks = append(t.chunks, x)
+				return nil
 			}
-		})
-	}
-	all.Wait()
+		}
+		out, err := trial.Run(ctx, s, run)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", t.label, err)
+		case out.Interrupted:
+			return context.Canceled
+		}
+		t.result = out.Result
+		tell.Lock()
+		defer tell.Unlock()
+		if n := done.Add(1); o.Progress != nil {
+			o.Progress(int(n), len(trials))
+		}
+		return nil
+	})
 	for i, err := range errs {
 		if err != nil {
 			return err

@@ -90,9 +90,9 @@ type Condition struct {
 
 var operators = []string{">=", "<=", "==", "!=", ">", "<"}
 
-// ParseCondition reads "metric operator value". The metric must be one that this program knows, and the value's unit must
+// ParseCondition reads "metric operator value". The metric must be one of the table, and the value's unit must
 // fit the metric's: a bare number is refused where a unit is due.
-func ParseCondition(text string) (Condition, error) {
+func ParseCondition(metrics *Table, text string) (Condition, error) {
 	c := Condition{Text: strings.TrimSpace(text)}
 	at := strings.IndexAny(c.Text, "<>=!")
 	if at < 0 {
@@ -110,9 +110,9 @@ func ParseCondition(text string) (Condition, error) {
 		return c, fmt.Errorf("condition %q: %q is no comparison; use one of > >= < <= == !=", text, rest[:1])
 	}
 	value := strings.TrimSpace(rest[len(c.Operator):])
-	d, known := Metrics.Lookup(c.Metric)
+	d, known := metrics.Lookup(c.Metric)
 	if !known {
-		return c, fmt.Errorf("condition %q: unknown metric %q%s", text, c.Metric, suggest(c.Metric, metricNames()))
+		return c, fmt.Errorf("condition %q: unknown metric %q%s", text, c.Metric, suggest(c.Metric, metrics.names()))
 	}
 	if value == "" {
 		return c, fmt.Errorf("condition %q has no value after %s; write for example %s%s%s", text, c.Operator, c.Metric, c.Operator, example(d.Unit))
@@ -184,9 +184,10 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 	return held, fmt.Sprintf("%s %s: %s is %s %s", c.Text, word, c.Metric, appendFloat(nil, m.Value), m.Unit), nil
 }
 
-func metricNames() []string {
-	names := make([]string, 0, len(Metrics.All()))
-	for _, d := range Metrics.All() {
+// names lists those of a table.
+func (t *Table) names() []string {
+	names := make([]string, 0, len(t.list))
+	for _, d := range t.list {
 		names = append(names, d.Name)
 	}
 	return names

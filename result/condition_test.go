@@ -6,7 +6,7 @@ import (
 )
 
 func TestCondition(t *testing.T) {
-	r := New("d", 1, "v")
+	r := New(vocabulary(), "d", 1, "v")
 	r.Set("read.latency.p99", 400)
 	r.Set("read.bandwidth", 5e8)
 	r.Set("read.iops", 120000)
@@ -37,7 +37,7 @@ func TestCondition(t *testing.T) {
 		"read.latency.p99 > 4.0e2us":    false,
 		"read.latency.p99>0.000399999s": true,
 	} {
-		c, err := ParseCondition(text)
+		c, err := ParseCondition(vocabulary().Metrics, text)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -47,7 +47,7 @@ func TestCondition(t *testing.T) {
 			t.Errorf("%s: %v, %v (%s)", text, held, err, detail)
 		}
 	}
-	c, err := ParseCondition("write.latency.p99>1ms")
+	c, err := ParseCondition(vocabulary().Metrics, "write.latency.p99>1ms")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestConditionErrors(t *testing.T) {
 		"read.latency.p99>-5us":     "negative",
 		"read[0].latency.p99>500us": "unknown metric",
 	} {
-		_, err := ParseCondition(text)
+		_, err := ParseCondition(vocabulary().Metrics, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error is %v, want it to say %q", text, err, want)
 		}
@@ -98,11 +98,11 @@ func FuzzParseCondition(f *testing.F) {
 	f.Add("ssd[3].waf <= 1.5")
 	f.Add("read.iops!=1e3k")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := ParseCondition(text)
+		c, err := ParseCondition(vocabulary().Metrics, text)
 		if err != nil {
 			return
 		}
-		r := New("d", 1, "v")
+		r := New(vocabulary(), "d", 1, "v")
 		r.Set(c.Metric, c.Threshold)
 		held, _, err := c.Holds(r)
 		equal := c.Operator == "==" || c.Operator == ">=" || c.Operator == "<="

@@ -8,7 +8,7 @@ import (
 	"io"
 	"math"
 	"math/big"
-	"slices"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -35,29 +35,26 @@ func Decode(text []byte) (*Result, error) {
 	}
 	r := &Result{Schema: f.Schema, Digest: f.Digest, Seed: f.Seed, SimulatedS: f.SimulatedS, Version: f.Version, Name: f.Name,
 		Summary: f.Summary, Checks: f.Checks, Limits: f.Limits, Warnings: f.Warnings, WarmUp: WarmUp{f.WarmUp.UntilS, f.WarmUp.Explain}}
-	for name, m := range f.Metrics {
+	for name, m := range f.Metrics.all {
 		if m.Value == nil {
 			return nil, fmt.Errorf("metrics: %s has no value", name)
 		}
 		r.Metrics = append(r.Metrics, Metric{name, *m.Value, m.Unit, m.Help})
 	}
-	slices.SortFunc(r.Metrics, func(a, b Metric) int { return Metrics.compare(a.Name, b.Name) })
-	for name, s := range f.Series {
+	for name, s := range f.Series.all {
 		if len(s.T) != len(s.V) {
 			return nil, fmt.Errorf("series: %s has %d times and %d values", name, len(s.T), len(s.V))
 		}
 		r.Series = append(r.Series, Series{name, s.Unit, s.TimeUnit, s.Width, s.T, s.V})
 	}
-	slices.SortFunc(r.Series, func(a, b Series) int { return SeriesNames.compare(a.Name, b.Name) })
-	for name, h := range f.Histograms {
+	for name, h := range f.Histograms.all {
 		decoded, err := h.decode()
 		if err != nil {
 			return nil, fmt.Errorf("histograms: %s: %w", name, err)
 		}
 		r.Histograms = append(r.Histograms, Histogram{name, decoded})
 	}
-	slices.SortFunc(r.Histograms, func(a, b Histogram) int { return HistogramNames.compare(a.Name, b.Name) })
-	for name, m := range f.Matrices {
+	for name, m := range f.Matrices.all {
 		v := make([][]float64, len(m.V))
 		for i := range v {
 			v[i] = m.V[i]
@@ -68,7 +65,6 @@ func Decode(text []byte) (*Result, error) {
 		}
 		r.Matrices = append(r.Matrices, matrix)
 	}
-	slices.SortFunc(r.Matrices, func(a, b Matrix) int { return MatrixNames.compare(a.Name, b.Name) })
 	return r, nil
 }
 
@@ -85,28 +81,72 @@ type file struct {
 		UntilS  float64 `json:"until_s"`
 		Explain string  `json:"explain"`
 	} `json:"warm_up"`
-	Metrics map[string]struct {
+	Metrics named[struct {
 		Value *float64 `json:"value"`
 		Unit  string   `json:"unit"`
 		Help  string   `json:"help"`
-	} `json:"metrics"`
-	Series map[string]struct {
+	}] `json:"metrics"`
+	Series named[struct {
 		Unit     string  `json:"unit"`
 		TimeUnit string  `json:"t_unit"`
 		Width    float64 `json:"width"`
 		T        numbers `json:"t"`
 		V        numbers `json:"v"`
-	} `json:"series"`
-	Histograms map[string]histogramFile `json:"histograms"`
-	Matrices   map[string]struct {
+	}] `json:"series"`
+	Histograms named[histogramFile] `json:"histograms"`
+	Matrices   named[struct {
 		Unit string    `json:"unit"`
 		Rows []string  `json:"rows"`
 		Cols []string  `json:"cols"`
 		V    []numbers `json:"v"`
-	} `json:"matrices"`
+	}] `json:"matrices"`
 	Checks   []Check  `json:"checks"`
 	Limits   []string `json:"limits"`
 	Warnings []string `json:"warnings"`
+}
+
+// named is a JSON object whose keys keep their order.
+type named[T any] struct {
+	names []string
+	of    map[string]T
+}
+
+// all goes through them in order.
+func (n *named[T]) all(yield func(string, T) bool) {
+	for _, name := range n.names {
+		if !yield(name, n.of[name]) {
+			return
+		}
+	}
+}
+
+// UnmarshalJSON reads an object. Of a key that is there twice the last value counts.
+func (n *named[T]) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	first, err := d.Token()
+	if err != nil || first == nil {
+		return err // null is none
+	}
+	if first != json.Delim('{') {
+		return &json.UnmarshalTypeError{Value: fmt.Sprint(first), Type: reflect.TypeFor[map[string]T]()}
+	}
+	n.of = map[string]T{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string) // an object's keys are
+		var v T
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		if _, twice := n.of[name]; !twice {
+			n.names = append(n.names, name)
+		}
+		n.of[name] = v
+	}
+	return nil
 }
 
 // numbers is a list in which null stands for NaN.

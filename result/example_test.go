@@ -5,6 +5,7 @@ import (
 
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 	"farflash/units"
 )
 
@@ -13,10 +14,10 @@ func Example() {
 	for i := range 1000 {
 		reads.Record(80*units.Microsecond + units.Duration(i)*units.Microsecond)
 	}
-	r := result.New("sha256:1f2e", 1, "0.1.0")
+	r := result.New(trial.Vocabulary(), "sha256:1f2e", 1, "0.1.0")
 	r.SetLatencies("read", &reads)
 
-	condition, err := result.ParseCondition("read.latency.p99>500us")
+	condition, err := result.ParseCondition(trial.Vocabulary().Metrics, "read.latency.p99>500us")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -24,7 +25,7 @@ func Example() {
 	_, detail, _ := condition.Holds(r)
 	fmt.Println(detail)
 
-	_, err = result.ParseCondition("read.latency.p98>500us")
+	_, err = result.ParseCondition(trial.Vocabulary().Metrics, "read.latency.p98>500us")
 	fmt.Println(err)
 	// Output:
 	// read.latency.p99>500us holds: read.latency.p99 is 1069.64 us

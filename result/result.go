@@ -4,35 +4,22 @@
 // all that may differ between two runs of one digest) and [Condition] (a --fail-if expression). Exports for other people's
 // tools are WriteFio, WriteCSV and WriteGobench here, Parquet in result/columnar and timelines in result/perfetto.
 //
-// # How a model fills a Result
+// # How an experiment fills a Result
 //
-// Names are fixed: metrics, series, histograms and matrices are listed in names.go with their units and a help text each, and
-// setting a name that is not there is a programming error. A name of a component that a system may have several of takes an
+// Names are fixed: metrics, series, histograms and matrices are defined once, by the kind of experiment that finds them (Words), with their units and a help text each,
+// and setting a name that is not in the result's Vocabulary is a programming error. A name of a component that a system may have several of takes an
 // index, "ssd[2].waf"; without the index it is the figure over all of them. What does not apply is left out: a run without
 // reads has no "read.latency.p99".
 //
-//   - [Result.SetLatencies] fills {read,write,trim,flush,all}.latency.* and the histogram from a [stats.Histogram].
+//   - [Result.SetLatencies] fills PREFIX.latency.* and the histogram from a [stats.Histogram].
 //   - Series are bins of simulated time: T is where each bin begins, Width how long it is, NaN marks a bin without a value.
-//     Report panels are drawn for read.iops, write.iops, read.bandwidth, write.bandwidth, read.latency.{mean,p99},
-//     write.latency.{mean,p99}, ssd.writes.{host,gc,mapping,wear} (pages per bin) and ssd.free_blocks.
-//   - Matrices are tables of numbers with labels. "ssd.die.busy": rows are channels, columns "chip.die", values fractions of
-//     the measured time; "ssd.channel.busy": one row, a column per channel; "ssd.latency.breakdown": rows read and write,
-//     columns host_link, dram, mapping, wait, array, transfer, other, values mean microseconds per request, so that a row adds
-//     up to the mean latency; "ssd.wear": one row "blocks", a column per erase count (or range of them), values numbers of
-//     blocks.
-//   - Requests over a network have "read.anatomy" and "write.anatomy": rows mean, p50, p90, p99, p99.9 and max, as far as there
-//     are requests enough, a column for each of [Stages], values microseconds. Row p99 is the mean of each stage over the requests
-//     whose latency is about that quantile, so that it adds up to about the quantile itself. The row of means is also in the metrics
-//     {read,write}.stage.*.mean.
-//   - Storage and network simulated in turns (SNIS) give series snis.* over the iteration's number (TimeUnit "iteration", Width 0),
-//     "snis.throughput" (rows quantiles, columns iterations) and, beside a run in one event loop, "snis.error" (rows mean, p50, p90,
-//     p99; columns iterative, coupled, relative).
+//   - Matrices are tables of numbers with labels.
 //   - WarmUp says which part of the run the metrics leave out.
 //
-// The same Result gives the same bytes: names are ordered as in names.go whatever the order they were set in, and numbers
+// The same Result gives the same bytes: names are ordered as in the vocabulary whatever the order they were set in, and numbers
 // have the shortest form that reads back to the same value.
 //
-// What it leaves out: the resolved scenario's meaning (only its text passes through here), drawing (package report) and
+// What it leaves out: any kind of experiment's words, the resolved scenario's meaning (only its text passes through here), drawing (package report) and
 // comparisons between runs (package study).
 package result
 
@@ -64,6 +51,8 @@ type Result struct {
 	Checks     []Check
 	Warnings   []string
 	Limits     []string // what the models used leave out
+
+	words *Vocabulary // nil of a result that was read: nothing is set in it
 }
 
 // WarmUp is the part at the front of a run that its metrics leave out.
@@ -111,16 +100,16 @@ type Check struct {
 	Detail string `json:"detail"`
 }
 
-// New returns an empty result.
-func New(digest string, seed uint64, version string) *Result {
-	return &Result{Schema: Schema, Digest: digest, Seed: seed, Version: version}
+// New returns an empty result, whose names are of a vocabulary.
+func New(words *Vocabulary, digest string, seed uint64, version string) *Result {
+	return &Result{Schema: Schema, Digest: digest, Seed: seed, Version: version, words: words}
 }
 
-// Set sets a metric; its unit and help come from the table of names. It panics if the name is not in the table.
+// Set sets a metric; its unit and help come from the vocabulary. It panics if the name is not in it.
 func (r *Result) Set(name string, value float64) {
-	d := must(Metrics, name)
+	d := must(r.words.Metrics, name)
 	m := Metric{Name: name, Value: value, Unit: d.Unit, Help: d.Help}
-	i, found := slices.BinarySearchFunc(r.Metrics, name, func(m Metric, name string) int { return Metrics.compare(m.Name, name) })
+	i, found := slices.BinarySearchFunc(r.Metrics, name, func(m Metric, name string) int { return r.words.Metrics.compare(m.Name, name) })
 	if found {
 		r.Metrics[i] = m
 		return
@@ -129,7 +118,7 @@ func (r *Result) Set(name string, value float64) {
 }
 
 // SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram prefix.latency. An empty
-// histogram sets nothing. The histogram is kept, not copied. It panics if the names are not in the tables.
+// histogram sets nothing. The histogram is kept, not copied. It panics if the names are not in the vocabulary.
 func (r *Result) SetLatencies(prefix string, h *stats.Histogram) {
 	if h.Count() == 0 {
 		return
@@ -158,7 +147,7 @@ var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.
 var FlowQuantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}}
 
 // SetSeries sets a series over simulated seconds from values of equal bins that begin at 0; width is a bin's. It panics if the
-// name is not in the table.
+// name is not in the vocabulary.
 func (r *Result) SetSeries(name string, width units.Duration, values []float64) {
 	t := make([]float64, len(values))
 	for i := range t {
@@ -167,14 +156,14 @@ func (r *Result) SetSeries(name string, width units.Duration, values []float64) 
 	r.PutSeries(Series{Name: name, TimeUnit: "s", Width: width.Seconds(), T: t, V: values})
 }
 
-// PutSeries sets a series. The unit comes from the table of names; it panics if the name is not there or if T and V differ
+// PutSeries sets a series. The unit comes from the vocabulary; it panics if the name is not there or if T and V differ
 // in length.
 func (r *Result) PutSeries(s Series) {
-	s.Unit = must(SeriesNames, s.Name).Unit
+	s.Unit = must(r.words.Series, s.Name).Unit
 	if len(s.T) != len(s.V) {
 		panic(fmt.Sprintf("result: series %s has %d times and %d values", s.Name, len(s.T), len(s.V)))
 	}
-	i, found := slices.BinarySearchFunc(r.Series, s.Name, func(s Series, name string) int { return SeriesNames.compare(s.Name, name) })
+	i, found := slices.BinarySearchFunc(r.Series, s.Name, func(s Series, name string) int { return r.words.Series.compare(s.Name, name) })
 	if found {
 		r.Series[i] = s
 		return
@@ -182,10 +171,10 @@ func (r *Result) PutSeries(s Series) {
 	r.Series = slices.Insert(r.Series, i, s)
 }
 
-// SetHistogram sets a histogram. It panics if the name is not in the table.
+// SetHistogram sets a histogram. It panics if the name is not in it.
 func (r *Result) SetHistogram(name string, h *stats.Histogram) {
-	must(HistogramNames, name)
-	i, found := slices.BinarySearchFunc(r.Histograms, name, func(h Histogram, name string) int { return HistogramNames.compare(h.Name, name) })
+	must(r.words.Histograms, name)
+	i, found := slices.BinarySearchFunc(r.Histograms, name, func(h Histogram, name string) int { return r.words.Histograms.compare(h.Name, name) })
 	if found {
 		r.Histograms[i].H = h
 		return
@@ -193,14 +182,14 @@ func (r *Result) SetHistogram(name string, h *stats.Histogram) {
 	r.Histograms = slices.Insert(r.Histograms, i, Histogram{name, h})
 }
 
-// SetMatrix sets a matrix. The unit comes from the table of names; it panics if the name is not there or if the values do not
+// SetMatrix sets a matrix. The unit comes from the vocabulary; it panics if the name is not there or if the values do not
 // have the shape of the labels.
 func (r *Result) SetMatrix(name string, rows, cols []string, v [][]float64) {
-	m := Matrix{Name: name, Unit: must(MatrixNames, name).Unit, Rows: rows, Cols: cols, V: v}
+	m := Matrix{Name: name, Unit: must(r.words.Matrices, name).Unit, Rows: rows, Cols: cols, V: v}
 	if err := m.valid(); err != nil {
 		panic("result: " + err.Error())
 	}
-	i, found := slices.BinarySearchFunc(r.Matrices, name, func(m Matrix, name string) int { return MatrixNames.compare(m.Name, name) })
+	i, found := slices.BinarySearchFunc(r.Matrices, name, func(m Matrix, name string) int { return r.words.Matrices.compare(m.Name, name) })
 	if found {
 		r.Matrices[i] = m
 		return

@@ -15,7 +15,7 @@ import (
 
 // sample returns a result with something of everything.
 func sample() *Result {
-	r := New("sha256:0123", 7, "0.1.0")
+	r := New(vocabulary(), "sha256:0123", 7, "0.1.0")
 	r.SimulatedS, r.Name, r.Summary = 0.2, "sample", "a drive & <some> requests"
 	r.WarmUp = WarmUp{0.01, "MSER-5 cuts the first 5 of 100 observations"}
 	g := rand.New(rand.NewPCG(1, 2))
@@ -117,7 +117,7 @@ func TestRoundTrip(t *testing.T) {
 	if _, err := back.Encode(); err != nil {
 		t.Fatal(err)
 	}
-	empty, err := New("d", math.MaxUint64, "").Encode()
+	empty, err := New(vocabulary(), "d", math.MaxUint64, "").Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestEncodeRefusesNaN(t *testing.T) {
-	r := New("d", 1, "v")
+	r := New(vocabulary(), "d", 1, "v")
 	r.Set("ssd.waf", math.NaN())
 	if _, err := r.Encode(); err == nil || !strings.Contains(err.Error(), "ssd.waf") {
 		t.Errorf("error is %v", err)
@@ -180,7 +180,7 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
-	small := New("d", 1, "v")
+	small := New(vocabulary(), "d", 1, "v")
 	var h stats.Histogram
 	h.Record(units.Microsecond)
 	h.Record(units.Millisecond)

@@ -4,25 +4,25 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
-	"reflect"
 	"strings"
 
 	"farflash/internal/spelling"
+	"farflash/shape"
 	"farflash/ssd"
 	"farflash/units"
 	"farflash/workload/synth"
 )
 
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
-func (s *Scenario) check(d *decoder) {
-	at := func(path string) Position { return s.where(path) }
+func (s *Scenario) check(d *shape.Decoder) {
+	at := func(path string) shape.Position { return s.Where(path) }
 	if s.ObjectCluster != nil {
 		s.checkCluster(d)
 		return
 	}
 	if len(s.Targets) > 0 {
 		s.checkSystem(d)
-		if len(d.errs) == 0 {
+		if len(d.Errs) == 0 {
 			s.checkFabric(d)
 			s.checkPlaces(d)
 		}
@@ -34,111 +34,72 @@ func (s *Scenario) check(d *decoder) {
 	}
 	if s.Fabric != nil && len(s.Targets) == 0 {
 		if s.SSD != nil || len(s.Workload) > 0 {
-			d.fail(at(""), "a fabric section with a drive or a workload, and no targets; put the drives behind the network, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\", or leave out ssd and workload, or fabric")
+			d.Fail(at(""), "a fabric section with a drive or a workload, and no targets; put the drives behind the network, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\", or leave out ssd and workload, or fabric")
 		}
 		s.checkFabric(d)
 		s.Measure.check(d, at("measure"))
-		s.Measure.checkFiles(d, s.where, true, false)
+		s.Measure.checkFiles(d, s.Where, true, false)
 		return
 	}
 	if len(s.Flows) > 0 && s.Fabric == nil {
-		d.fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: 9}}}\"")
+		d.Fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: 9}}}\"")
 	}
-	if !s.hasDrives() && len(s.Targets) == 0 {
-		d.fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
+	if !s.HasDrives() && len(s.Targets) == 0 {
+		d.Fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
 		if len(s.Workload) == 0 {
 			return
 		}
 	}
 	if len(s.Workload) == 0 {
-		d.fail(at(""), "no workload; add one, such as \"workload: [{trace: hm_0.csv}]\"")
+		d.Fail(at(""), "no workload; add one, such as \"workload: [{trace: hm_0.csv}]\"")
 	}
 	if s.SSD != nil && len(s.Targets) == 0 {
-		s.SSD.finish(d, s.where, "ssd")
+		s.SSD.finish(d, s.Where, "ssd")
 	}
-	drive := s.hasDrives() && len(d.errs) == 0
+	drive := s.HasDrives() && len(d.Errs) == 0
 	for i := range s.Workload {
 		s.checkLoad(d, i, drive)
 	}
 	s.Measure.check(d, at("measure"))
-	s.Measure.checkFiles(d, s.where, false, len(s.Targets) > 0)
+	s.Measure.checkFiles(d, s.Where, false, len(s.Targets) > 0)
 	if s.Measure.Timeline && len(s.Targets) > 0 && s.Coupling.Mode == IterativeOnly {
-		d.fail(s.where("measure.timeline"), "measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to show side by side; leave it out, or use coupling.mode coupled or both")
+		d.Fail(s.Where("measure.timeline"), "measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to show side by side; leave it out, or use coupling.mode coupled or both")
 	}
 }
 
-// where finds the position of a path: its own, or that of the nearest thing around
+// Where finds the position of a path: its own, or that of the nearest thing around
 // it that was written.
-func (s *Scenario) where(path string) Position { return nearestTo(s.set, path) }
-
-// nearestTo does so for any file.
-func nearestTo(set map[string]Position, path string) Position {
-	for {
-		if p, ok := set[path]; ok {
-			return p
-		}
-		cut := strings.LastIndexAny(path, ".[")
-		if cut < 0 {
-			return set[""]
-		}
-		path = path[:cut]
-	}
-}
+func (s *Scenario) Where(path string) shape.Position { return s.set.At(path) }
 
 // finish applies compat and checks the drive as a whole.
-func (x *Drive) finish(d *decoder, where func(string) Position, at string) {
+func (x *Drive) finish(d *shape.Decoder, where func(string) shape.Position, at string) {
 	if x.Compat == CompatMQSim {
 		was := x.Config
 		x.Config = ssd.MQSim(x.Config)
-		differing(reflect.ValueOf(was), reflect.ValueOf(x.Config), at, func(path string, _, now reflect.Value) {
-			if p, ok := d.set[path]; ok {
-				d.fail(p, "%s: compat: mqsim makes this %s whatever is written here; leave it out or set compat: none", path, inline(now))
+		language.Differing(&was, &x.Config, at, func(path, now string) {
+			if p, ok := d.Set[path]; ok {
+				d.Fail(p, "%s: compat: mqsim makes this %s whatever is written here; leave it out or set compat: none", path, now)
 			}
 		})
 	}
-	if err := x.Config.Validate(); err != nil {
-		path, rest, ok := strings.Cut(err.Error(), ": ")
-		if !ok || strings.Contains(path, " ") {
-			d.fail(where(at), "%s: %v", at, err)
-			return
-		}
-		d.fail(where(joinPath(at, path)), "%s: %s", joinPath(at, path), rest)
-	}
-}
-
-// differing calls f for every key whose value differs between two values of a type.
-func differing(a, b reflect.Value, path string, f func(path string, a, b reflect.Value)) {
-	if a.Kind() == reflect.Struct && !isText(a.Type()) {
-		for _, x := range fieldsOf(a.Type()) {
-			differing(a.FieldByIndex(x.index), b.FieldByIndex(x.index), joinPath(path, x.key), f)
-		}
-		return
-	}
-	if !reflect.DeepEqual(a.Interface(), b.Interface()) {
-		f(path, a, b)
-	}
+	d.Wrong(at, x.Config.Validate())
 }
 
 // checkLoad checks a flow; drive says that there is a drive to check it against.
-func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
+func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	l := &s.Workload[i]
 	path := fmt.Sprintf("workload[%d]", i)
 	fail := func(key, format string, args ...any) {
 		p := path
 		if key != "" {
-			p = joinPath(path, key)
+			p = units.JoinPath(path, key)
 		}
-		d.fail(s.where(p), p+": "+format, args...)
+		d.Fail(s.Where(p), p+": "+format, args...)
 	}
-	var sources []string
-	for _, f := range fieldsOf(reflect.TypeOf(*l)) {
-		if f.typ.Kind() == reflect.Pointer && !reflect.ValueOf(l).Elem().FieldByIndex(f.index).IsNil() {
-			sources = append(sources, f.key)
-		}
-	}
+	sources := l.sources(false)
 	switch len(sources) {
 	case 0:
-		fail("", "no source of requests; add one of %s", spelling.OrList(sourceKeys()))
+		fail("", "no source of requests; add one of %s", spelling.OrList(l.sources(true)))
 	case 1:
 	default:
 		fail("", "%s exclude each other; make each an item of the list", strings.Join(sources, " and "))
@@ -150,7 +111,7 @@ func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
 	}
 	if drive {
-		if n := max(len(s.drive(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
+		if n := max(len(s.DriveOf(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
 			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
 			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams", l.Placement, l.Namespace, most-1, l.Namespace)
@@ -174,7 +135,7 @@ func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
 		}
 		if drive {
-			if _, err := synth.New(s.synthetic(i, 0, 1, s.smallest())); err != nil {
+			if _, err := synth.New(s.SyntheticConfig(i, 0, 1, s.Addressable())); err != nil {
 				fail("synthetic", "%v", err)
 			}
 		}
@@ -187,19 +148,22 @@ func (s *Scenario) checkLoad(d *decoder, i int, drive bool) {
 	}
 }
 
-// smallest is about what the host can address of the drive, for checks before one is
+// Addressable is about what the host can address of the drive, for checks before one is
 // made.
-func (s *Scenario) smallest() units.Bytes {
-	x := s.drive(0)
+func (s *Scenario) Addressable() units.Bytes {
+	x := s.DriveOf(0)
 	return units.Bytes(float64(x.Geometry.Capacity())*(1-float64(x.OverProvisioning))) / units.Bytes(max(len(x.Namespaces), 1))
 }
 
-// sourceKeys lists the keys that say where requests come from.
-func sourceKeys() []string {
+// sources lists the keys that say where requests come from: those that are there, or all.
+func (l *Load) sources(all bool) []string {
 	var keys []string
-	for _, f := range fieldsOf(reflect.TypeFor[Load]()) {
-		if f.typ.Kind() == reflect.Pointer {
-			keys = append(keys, f.key)
+	for _, x := range []struct {
+		key   string
+		there bool
+	}{{"trace", l.Trace != nil}, {"synthetic", l.Synthetic != nil}, {"fio", l.Fio != nil}, {"mqsim", l.MQSim != nil}} {
+		if all || x.there {
+			keys = append(keys, x.key)
 		}
 	}
 	return keys
@@ -207,7 +171,7 @@ func sourceKeys() []string {
 
 // streams is how many placement hints a namespace tells apart.
 func (s *Scenario) streams(namespace int) int {
-	if x := s.drive(0); namespace < len(x.Namespaces) {
+	if x := s.DriveOf(0); namespace < len(x.Namespaces) {
 		return max(x.Namespaces[namespace].Streams, 1)
 	}
 	return 1
@@ -215,7 +179,7 @@ func (s *Scenario) streams(namespace int) int {
 
 // checkFio reads the job file and takes over its ramp time as the warm-up, unless
 // the scenario has one.
-func (s *Scenario) checkFio(d *decoder, l *Load, fail func(key, format string, args ...any)) {
+func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format string, args ...any)) {
 	if l.Fio.File == "" {
 		fail("fio.file", "which job file? give its path")
 		return
@@ -223,17 +187,17 @@ func (s *Scenario) checkFio(d *decoder, l *Load, fail func(key, format string, a
 	if l.Closed != 0 {
 		fail("closed", "the job file's iodepth says how many requests are outstanding; leave closed out")
 	}
-	flows, err := readFio(s.path(l.Fio.File), l.Fio.Job, s.smallest())
+	flows, err := ReadFio(s.Path(l.Fio.File), l.Fio.Job, s.Addressable())
 	if err != nil {
 		fail("fio", "%v", err)
 		return
 	}
-	if _, ok := d.set["measure.warm_up"]; ok {
+	if _, ok := d.Set["measure.warm_up"]; ok {
 		return
 	}
 	for _, f := range flows {
-		if f.ramp > s.Measure.WarmUp.Time {
-			s.Measure.WarmUp = WarmUp{Time: f.ramp}
+		if f.Ramp > s.Measure.WarmUp.Time {
+			s.Measure.WarmUp = WarmUp{Time: f.Ramp}
 		}
 	}
 }
@@ -241,7 +205,7 @@ func (s *Scenario) checkFio(d *decoder, l *Load, fail func(key, format string, a
 func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...any)) {
 	if t.File == "" {
 		fail("trace.file", "which trace? give its path")
-	} else if st, err := os.Stat(s.path(t.File)); err != nil {
+	} else if st, err := os.Stat(s.Path(t.File)); err != nil {
 		fail("trace.file", "%v", err)
 	} else if st.IsDir() {
 		fail("trace.file", "%s is a folder; give the path of a trace", t.File)

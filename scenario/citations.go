@@ -49,20 +49,20 @@ var citations = []citation{
   booktitle = {16th USENIX Conference on File and Storage Technologies (FAST 18)},
   year = {2018},
   pages = {49--66}
-}`, func(s *Scenario) bool { return s.hasDrives() }},
+}`, func(s *Scenario) bool { return s.HasDrives() }},
 	{`@inproceedings{gupta2009dftl,
   title = {{DFTL}: A Flash Translation Layer Employing Demand-based Selective Caching of Page-level Address Mappings},
   author = {Gupta, Aayush and Kim, Youngjae and Urgaonkar, Bhuvan},
   booktitle = {14th International Conference on Architectural Support for Programming Languages and Operating Systems (ASPLOS)},
   year = {2009}
-}`, func(s *Scenario) bool { return s.hasDrives() && !s.drive(0).Mapping.Ideal }},
+}`, func(s *Scenario) bool { return s.HasDrives() && !s.DriveOf(0).Mapping.Ideal }},
 	{`@inproceedings{vanhoudt2013mean,
   title = {A Mean Field Model for a Class of Garbage Collection Algorithms in Flash-based Solid State Drives},
   author = {Van Houdt, Benny},
   booktitle = {ACM SIGMETRICS},
   year = {2013}
 }`, func(s *Scenario) bool {
-		return s.hasDrives() && (s.drive(0).Collection.Victim == ftl.DChoices || s.drive(0).Preconditioning.Fill == ssd.FillSteady)
+		return s.HasDrives() && (s.DriveOf(0).Collection.Victim == ftl.DChoices || s.DriveOf(0).Preconditioning.Fill == ssd.FillSteady)
 	}},
 	{`@inproceedings{desnoyers2012analytic,
   title = {Analytic Modeling of {SSD} Write Performance},
@@ -70,7 +70,7 @@ var citations = []citation{
   booktitle = {5th Annual International Systems and Storage Conference (SYSTOR)},
   year = {2012}
 }`, func(s *Scenario) bool {
-		return s.hasDrives() && s.drive(0).Preconditioning.Fill == ssd.FillSteady && s.drive(0).Collection.Victim == ftl.Greedy
+		return s.HasDrives() && s.DriveOf(0).Preconditioning.Fill == ssd.FillSteady && s.DriveOf(0).Collection.Victim == ftl.Greedy
 	}},
 	{`@inproceedings{zhu2015dcqcn,
   title = {Congestion Control for Large-Scale {RDMA} Deployments},
@@ -218,17 +218,4 @@ func (s *Scenario) Citations() string {
 		}
 	}
 	return strings.Join(entries, "\n\n") + "\n"
-}
-
-// limits are what the models leave out and a reader should know.
-func (s *Scenario) limits() []string {
-	out := []string{
-		"The host's software and interrupts take no time.",
-		"The drive has no bit errors, read retries, retention loss or read disturb, and its controller's processor takes no time.",
-		"The map's grain is a flash page: a smaller write takes a whole page and reads what it does not cover.",
-	}
-	if s.drive(0).Compat == CompatMQSim {
-		out = append(out, "compat: mqsim reproduces deviations of a simulator, which no drive has.")
-	}
-	return out
 }

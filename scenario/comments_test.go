@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,29 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "write comments.txt and docs/reference/scenario.md anew")
 
-// structs collects the struct types that a scenario is made of.
-func structs(t reflect.Type, seen map[reflect.Type]bool) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct || seen[t] || isText(t) {
-		return
-	}
-	seen[t] = true
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if f.IsExported() && keyOf[t.String()+"."+f.Name] != "-" {
-			structs(f.Type, seen)
-		}
-	}
-}
-
 // gather reads the comments of the structs from their packages' sources.
 func gather(t *testing.T) string {
-	seen := map[reflect.Type]bool{}
-	structs(reflect.TypeFor[Scenario](), seen)
 	wanted := map[string]map[string]bool{}
-	for s := range seen {
+	for _, s := range language.Structs(new(Scenario)) {
 		dir := filepath.Join("..", strings.TrimPrefix(s.PkgPath(), "farflash/"))
 		if wanted[dir] == nil {
 			wanted[dir] = map[string]bool{}
@@ -84,8 +64,8 @@ func gather(t *testing.T) string {
 	return "Written by go test ./scenario -run TestComments -update from the structs' comments.\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// ofType lists a struct's comments. A field without one shares that of the field
-// before it if it is named there.
+// ofType lists a struct's comments. A field without one shares that of a field before it if whose subject it is part of: "A and B
+// let".
 func ofType(pkg string, ts *ast.TypeSpec, doc *ast.CommentGroup) []string {
 	st, ok := ts.Type.(*ast.StructType)
 	if !ok {
@@ -100,8 +80,11 @@ func ofType(pkg string, ts *ast.TypeSpec, doc *ast.CommentGroup) []string {
 			text = flat(f.Comment.Text())
 		}
 		for _, n := range f.Names {
+			if !n.IsExported() {
+				continue
+			}
 			use := text
-			if use == "" && strings.Contains(" "+before, " "+n.Name+" ") {
+			if use == "" && slices.Contains(subjects(before), n.Name) {
 				use = before
 			}
 			if use != "" {
@@ -113,6 +96,22 @@ func ofType(pkg string, ts *ast.TypeSpec, doc *ast.CommentGroup) []string {
 		}
 	}
 	return lines
+}
+
+// subjects are the fields that a comment begins with: "A, B and C".
+func subjects(comment string) []string {
+	var list []string
+	for _, w := range strings.Fields(comment) {
+		if w == "and" {
+			continue
+		}
+		w = strings.TrimSuffix(w, ",")
+		if !token.IsExported(w) {
+			break
+		}
+		list = append(list, w)
+	}
+	return list
 }
 
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"farflash/shape"
 	"farflash/ssd"
 	"farflash/ssd/nand"
 	"farflash/units"
@@ -16,15 +18,15 @@ import (
 
 // load parses text that stands for a.yaml.
 func parse(text string, set ...string) (*Scenario, error) {
-	var changes []Change
+	var changes []shape.Change
 	for _, s := range set {
-		c, err := ParseChange(s)
+		c, err := shape.ParseChange(s)
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, c)
 	}
-	return Parse(Source{File: "a.yaml", Text: []byte(text)}, changes)
+	return Parse(shape.Source{File: "a.yaml", Text: []byte(text)}, changes)
 }
 
 const small = `
@@ -93,14 +95,14 @@ func TestMistakes(t *testing.T) {
 		{"two documents", "---\na: 1\n---\nb: 1\n", nil, "a.yaml: more than one YAML document"},
 		{"not a mapping", "- 1\n", nil, "a.yaml:1:1: the scenario is a list; a mapping is expected, with the keys name,"},
 		{"alias within itself", "name: &a [*a]\n", nil, "a.yaml:1:11: the alias *a stands inside what it names"},
-		{"tag", "name: !!str x\n", nil, "a.yaml:1:7: the tag !!str is not used in scenarios; write the value alone"},
+		{"tag", "name: !!str x\n", nil, "a.yaml:1:7: the tag !!str is not used here; write the value alone"},
 		{"null", "ssd:\nworkload: [{mqsim: {}, closed:}]\n", nil, "a.yaml:2:31: workload[0].closed has no value; write a whole number such as 4"},
 		{"wrong length", strings.Replace(small, "ssd: mqsim-default", "ssd: {host: {weights: [1, 2]}}", 1), nil,
 			"a.yaml:5:23: ssd.host.weights has 2 values; 3 are expected"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := parse(c.text, c.set...)
-			var errs Errors
+			var errs shape.Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("error %v is not a list of located mistakes", err)
 			}
@@ -206,7 +208,7 @@ func TestPresets(t *testing.T) {
 func roundTrip(t *testing.T, s *Scenario) {
 	t.Helper()
 	text := s.Resolved()
-	back, err := Parse(Source{File: "resolved.yaml", Text: []byte(text)}, nil)
+	back, err := Parse(shape.Source{File: "resolved.yaml", Text: []byte(text)}, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -224,7 +226,7 @@ func roundTrip(t *testing.T, s *Scenario) {
 	if a != b {
 		t.Errorf("digests %s and %s", a, b)
 	}
-	again := strings.NewReplacer(defaultMark, "", setMark, "")
+	again := strings.NewReplacer("  # default", "", "  # set", "")
 	if again.Replace(back.Resolved()) != again.Replace(text) {
 		t.Error("resolving twice differs from resolving once")
 	}
@@ -253,12 +255,12 @@ func plainValues(s *Scenario) Scenario {
 		l := &x.Workload[i]
 		if l.Trace != nil {
 			c := *l.Trace
-			c.File = s.path(c.File)
+			c.File = s.Path(c.File)
 			l.Trace = &c
 		}
 		if l.Fio != nil {
 			c := *l.Fio
-			c.File = s.path(c.File)
+			c.File = s.Path(c.File)
 			l.Fio = &c
 		}
 	}
@@ -275,7 +277,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := Parse(Source{File: filepath.Join(dir, "x.yaml"), Dir: dir, Text: []byte(`
+	s, err := Parse(shape.Source{File: filepath.Join(dir, "x.yaml"), Dir: dir, Text: []byte(`
 name: "null"
 description: "a: b # c\n\"d\""
 workload:
@@ -289,13 +291,13 @@ ssd:
   mapping: {scheme: PWCD}
   namespaces: [{channels: [0, 1], cache: read-write}, {channels: [2], streams: 4}]
 measure: {warm_up: 10%, until: 3s, requests: true}
-`)}, []Change{{Path: "name", Value: "'null'"}})
+`)}, []shape.Change{{Path: "name", Value: "'null'"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	roundTrip(t, s)
 	text := s.Resolved()
-	for _, want := range []string{"name: \"null\"" + setMark, "lanes: 4" + defaultMark, "scale: 0.1\n", "cache: read-write\n"} {
+	for _, want := range []string{"name: \"null\"  # set", "lanes: 4  # default", "scale: 0.1\n", "cache: read-write\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -314,15 +316,15 @@ func TestDigest(t *testing.T) {
 	write("same.trace", "0 0 0 8 1\n")
 	write("other.trace", "0 0 8 8 1\n")
 	of := func(set ...string) string {
-		var changes []Change
+		var changes []shape.Change
 		for _, s := range set {
-			c, err := ParseChange(s)
+			c, err := shape.ParseChange(s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			changes = append(changes, c)
 		}
-		s, err := Parse(Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim}}]\n")}, changes)
+		s, err := Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim}}]\n")}, changes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,41 +368,29 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestSnake holds how field names become keys.
-func TestSnake(t *testing.T) {
-	for in, want := range map[string]string{
-		"ChipsPerChannel": "chips_per_channel", "CMTCapacity": "cmt_capacity", "TRCD": "trcd", "SSD": "ssd", "FUA": "fua", "DataOutSetup": "data_out_setup", "Idle": "idle",
-	} {
-		if got := snake(in); got != want {
-			t.Errorf("snake(%s) = %s, want %s", in, got, want)
-		}
-	}
-}
-
 // TestSchema holds that every key of the schema has one meaning and can be written.
 func TestSchema(t *testing.T) {
-	seen := map[reflect.Type]bool{}
-	structs(reflect.TypeFor[Scenario](), seen)
-	if !seen[reflect.TypeFor[nand.Geometry]()] {
+	seen := language.Structs(new(Scenario))
+	if !slices.Contains(seen, reflect.TypeFor[nand.Geometry]()) {
 		t.Fatal("the drive's geometry is not part of the schema")
 	}
-	for s := range seen {
+	for _, s := range seen {
 		keys := map[string]bool{}
-		for _, f := range fieldsOf(s) {
-			if keys[f.key] {
-				t.Errorf("%v has two keys %s", s, f.key)
+		for _, key := range language.KeysOf(s) {
+			if keys[key] {
+				t.Errorf("%v has two keys %s", s, key)
 			}
-			keys[f.key] = true
-			if f.key != strings.ToLower(f.key) {
-				t.Errorf("%v: key %s is not lower case", s, f.key)
+			keys[key] = true
+			if key != strings.ToLower(key) {
+				t.Errorf("%v: key %s is not lower case", s, key)
 			}
 		}
 	}
-	for name := range keyOf {
+	for name := range language.Keys {
 		t.Run(name, func(t *testing.T) {
 			pkg, rest, _ := strings.Cut(name, ".")
 			typ, field, _ := strings.Cut(rest, ".")
-			for s := range seen {
+			for _, s := range seen {
 				if s.String() == pkg+"."+typ {
 					if _, ok := s.FieldByName(field); ok {
 						return
@@ -420,13 +410,13 @@ func FuzzParse(f *testing.F) {
 		f.Add(string(text), "name=x")
 	}
 	f.Fuzz(func(t *testing.T, text, set string) {
-		var changes []Change
-		if c, err := ParseChange(set); err == nil {
+		var changes []shape.Change
+		if c, err := shape.ParseChange(set); err == nil {
 			changes = append(changes, c)
 		}
-		s, err := Parse(Source{File: "f.yaml", Text: []byte(text)}, changes)
+		s, err := Parse(shape.Source{File: "f.yaml", Text: []byte(text)}, changes)
 		if err != nil {
-			var errs Errors
+			var errs shape.Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("%T: %v", err, err)
 			}

@@ -7,12 +7,12 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"farflash/fabric"
 	"farflash/fabric/topo"
 	"farflash/internal/spelling"
 	"farflash/peer"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/units"
 	"farflash/workload/flows"
@@ -79,36 +79,37 @@ const (
 	FabricCompatNS3RDMA
 )
 
-var fabricCompatNames = []string{"none", "hpcc", "ns3-rdma"}
+var fabricCompatNames = units.Names[FabricCompat]{"none", "hpcc", "ns3-rdma"}
+
+// String is the peer's name.
+func (c FabricCompat) String() string { return fabricCompatNames.Name(c) }
 
 // MarshalText writes the peer's name.
-func (c FabricCompat) MarshalText() ([]byte, error) { return []byte(fabricCompatNames[c]), nil }
+func (c FabricCompat) MarshalText() ([]byte, error) { return fabricCompatNames.Marshal(c) }
 
 // UnmarshalText reads a peer's name.
-func (c *FabricCompat) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, fabricCompatNames, c)
-}
+func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNames.Unmarshal(text, c) }
 
-// defaultFabric is a network of 40 Gbit/s links.
-func defaultFabric() Fabric {
+// DefaultFabric is a network of 40 Gbit/s links.
+func DefaultFabric() Fabric {
 	return Fabric{Parts: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
 }
 
-// dataClass is the traffic class of flows that name none, the one that RoCE networks
+// DataClass is the traffic class of flows that name none, the one that RoCE networks
 // use by convention.
-const dataClass = 3
+const DataClass = 3
 
-// prepare sets the peer's values before the section's own.
-func (x *Fabric) prepare(_ *decoder, n *node, _ string) {
-	c := n.get("compat")
-	if c == nil || c.kind != scalarNode || x.Compat.UnmarshalText([]byte(c.text)) != nil {
+// Prepare sets the peer's values before the section's own.
+func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
+	c := n.Get("compat")
+	if c == nil || c.Kind != shape.Scalar || x.Compat.UnmarshalText([]byte(c.Text)) != nil {
 		return // decoding it reports what is wrong
 	}
-	x.Config = x.Compat.config()
+	x.Config = x.Compat.Config()
 }
 
-// config is what a peer's networks are like.
-func (c FabricCompat) config() fabric.Config {
+// Config is what a peer's networks are like.
+func (c FabricCompat) Config() fabric.Config {
 	switch c {
 	case FabricCompatHPCC:
 		return fabric.HPCC(fabric.DefaultConfig())
@@ -118,8 +119,8 @@ func (c FabricCompat) config() fabric.Config {
 	return fabric.DefaultConfig()
 }
 
-// settings are the models' own, with what a peer's other settings imply.
-func (x *Fabric) settings() fabric.Config {
+// Settings are the models' own, with what a peer's other settings imply.
+func (x *Fabric) Settings() fabric.Config {
 	c := x.Config
 	if x.Compat == FabricCompatNS3RDMA {
 		c.Pools = fabric.NS3RDMAPools(c)
@@ -128,83 +129,53 @@ func (x *Fabric) settings() fabric.Config {
 }
 
 // checkFabric checks a network's section and its flows.
-func (s *Scenario) checkFabric(d *decoder) {
+func (s *Scenario) checkFabric(d *shape.Decoder) {
 	x := s.Fabric
-	fail := func(path string, err error) {
-		for _, e := range split(err) {
-			key, rest, ok := strings.Cut(e.Error(), ": ")
-			if !ok || strings.ContainsAny(key, " >") {
-				d.fail(s.where(path), "%s: %v", path, e)
-				continue
-			}
-			if inner, tail, ok := strings.Cut(rest, ": "); key == "congestion_control" && ok && !strings.Contains(inner, " ") {
-				key, rest = joinPath(key, inner), tail
-			}
-			d.fail(s.where(joinPath(path, key)), "%s: %s", joinPath(path, key), rest)
-		}
-	}
-	if x.HostLink <= 0 {
-		fail("fabric", fmt.Errorf("host_link: %v is not possible; use a rate such as 40Gbps", x.HostLink))
-	}
-	if x.UpLink <= 0 {
-		fail("fabric", fmt.Errorf("up_link: %v is not possible; use a rate such as 40Gbps", x.UpLink))
-	}
-	if x.Parts < 0 || x.Parts > 256 {
-		fail("fabric", fmt.Errorf("parts: %d is not possible; use 1 to 256", x.Parts))
-	}
-	if x.Parts > 1 && len(x.Failures) > 0 {
-		fail("fabric", errors.New("parts: a network with links that fail is simulated in one piece; use 1"))
-	}
-	if x.Parts > 1 && x.Random == fabric.NS3Random {
-		fail("fabric", errors.New("parts: with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own"))
-	}
-	if x.Delay < 0 {
-		fail("fabric", fmt.Errorf("delay: %v is not possible; use a time such as 1us", x.Delay))
-	}
-	cfg := x.settings()
-	if err := cfg.Validate(); err != nil {
-		fail("fabric", err)
-	}
+	var own units.Faults
+	own.Hold(x.HostLink > 0, "host_link", "%v is not possible; use a rate such as 40Gbps", x.HostLink)
+	own.Hold(x.UpLink > 0, "up_link", "%v is not possible; use a rate such as 40Gbps", x.UpLink)
+	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 1 to 256", x.Parts)
+	own.Hold(x.Parts <= 1 || len(x.Failures) == 0, "parts", "a network with links that fail is simulated in one piece; use 1")
+	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts", "with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
+	own.Hold(x.Delay >= 0, "delay", "%v is not possible; use a time such as 1us", x.Delay)
+	cfg := x.Settings()
+	own.Within("", cfg.Validate())
 	for i, f := range x.Failures {
-		path := fmt.Sprintf("failures[%d]", i)
-		if f.At < 0 || f.Until < 0 || f.Until > 0 && f.Until <= f.At {
-			fail("fabric", fmt.Errorf("%s: a link that is down from %v until %v is not possible; until must be later, or 0 for ever", path, f.At, f.Until))
-		}
+		own.Hold(f.At >= 0 && f.Until >= 0 && (f.Until == 0 || f.Until > f.At), fmt.Sprintf("failures[%d]", i),
+			"a link that is down from %v until %v is not possible; until must be later, or 0 for ever", f.At, f.Until)
 	}
+	d.Wrong("fabric", own.Err())
 	if len(s.Flows) == 0 && len(s.Targets) == 0 && s.ObjectCluster == nil {
-		d.fail(s.where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
+		d.Fail(s.Where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
 	}
 	for i := range s.Flows {
 		s.checkClasses(d, i)
 	}
 	if s.Measure.Until.Steady && len(s.Targets) == 0 {
-		d.fail(s.where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
+		d.Fail(s.Where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
 	}
-	if len(d.errs) > 0 {
+	if len(d.Errs) > 0 {
 		return
 	}
-	g, err := x.graph(s)
+	g, err := s.Graph()
 	if err != nil {
-		if x.Topology.File != "" {
-			err = fmt.Errorf("topology.file: %w", err)
-		}
-		fail("fabric", err)
+		d.Wrong("fabric", err)
 		return
 	}
 	for i := range s.Flows {
 		path := fmt.Sprintf("flows[%d]", i)
 		if s.Flows[i].File != "" {
 			if _, err := s.fileFlows(&s.Flows[i], g); err != nil {
-				d.fail(s.where(path+".file"), "%s.file: %v", path, err)
+				d.Fail(s.Where(path+".file"), "%s.file: %v", path, err)
 			}
 		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
-			fail(path, err)
+			d.Wrong(path, err)
 		}
 	}
 	for i, f := range x.Failures {
-		if _, err := link(g, f.A, f.B); err != nil {
+		if _, err := FindLink(g, f.A, f.B); err != nil {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
-			d.fail(s.where(path), "%s: %v", path, err)
+			d.Fail(s.Where(path), "%s: %v", path, err)
 		}
 	}
 	// Whether a switch's buffer suffices only the network itself can tell. A large one takes seconds to
@@ -214,17 +185,17 @@ func (s *Scenario) checkFabric(d *decoder) {
 		return
 	}
 	if _, err := fabric.New(cfg, g, sim.New(), nil, 1, "fabric"); err != nil {
-		fail("fabric", err)
+		d.Wrong("fabric", err)
 	}
 }
 
 // checkClasses holds that no flow is in the class of control traffic.
-func (s *Scenario) checkClasses(d *decoder, i int) {
+func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	f := &s.Flows[i]
 	path := fmt.Sprintf("flows[%d]", i)
 	wrong := func(path string, class uint8) {
 		if class == 0 || class >= fabric.MaxClasses {
-			d.fail(s.where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
+			d.Fail(s.Where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
 		}
 	}
 	if f.File == "" && len(f.List) == 0 {
@@ -235,40 +206,31 @@ func (s *Scenario) checkClasses(d *decoder, i int) {
 	}
 }
 
-// split takes joined errors apart.
-func split(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range j.Unwrap() {
-			out = append(out, split(e)...)
-		}
-		return out
-	}
-	return []error{err}
-}
-
-// graph builds the network's shape.
-func (x *Fabric) graph(s *Scenario) (*topo.Graph, error) {
+// Graph builds the network's shape. Its errors are of the fabric section's fields.
+func (s *Scenario) Graph() (*topo.Graph, error) {
+	x := s.Fabric
 	if x.Topology.File == "" {
 		g, err := topo.Build(x.Topology.Config, x.HostLink, x.UpLink, x.Delay)
-		if err != nil {
-			if key, _, ok := strings.Cut(err.Error(), ": "); ok && !slices.Contains([]string{"host_link", "up_link", "delay"}, key) {
-				return nil, fmt.Errorf("topology.%w", err)
+		var wrong units.Faults
+		for _, f := range units.FieldErrors(err) {
+			if slices.Contains([]string{"host_link", "up_link", "delay"}, f.Path) {
+				wrong.Within("", f)
+			} else {
+				wrong.Within("topology", f)
 			}
-			return nil, err
 		}
-		return g, nil
+		return g, wrong.Err()
 	}
-	t, err := readFile(s.path(x.Topology.File), peer.ReadNS3Topology)
+	t, err := peer.ReadFile(s.Path(x.Topology.File), peer.ReadNS3Topology)
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
-		return nil, err
+		return nil, units.Wrong("topology.file", "%v", err)
 	}
-	return topologyGraph(t), nil
+	return TopologyGraph(t), nil
 }
 
-// hostsOf are the nodes of a graph's hosts.
-func hostsOf(g *topo.Graph) []int32 {
+// HostsOf are the nodes of a graph's hosts.
+func HostsOf(g *topo.Graph) []int32 {
 	var out []int32
 	for i := range g.Nodes {
 		if g.Nodes[i].Kind == topo.Host {
@@ -293,9 +255,9 @@ func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 	return flows.Network{Hosts: g.Hosts(), HostLink: link, Seed: seed}
 }
 
-// openFlows makes the source of all flows. It returns their classes, a bit each, and how many flows
+// OpenFlows makes the source of all flows. It returns their classes, a bit each, and how many flows
 // there are, 0 if that is not known.
-func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
+func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
 	var all []flows.Source
 	known := 0
 	classes := uint8(0)
@@ -305,7 +267,7 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 		if f.File == "" {
 			src, err := flows.New(f.Config, s.offered(g, i, seed))
 			if err != nil {
-				return nil, 0, 0, &Error{s.where(path), fmt.Sprintf("%s.%v", path, err)}
+				return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
 			}
 			all = append(all, src)
 			known = -1
@@ -317,7 +279,7 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 		}
 		list, err := s.fileFlows(f, g)
 		if err != nil {
-			return nil, 0, 0, &Error{s.where(path), fmt.Sprintf("%s: %v", path, err)}
+			return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
 		}
 		for i := range list {
 			classes |= 1 << list[i].Class
@@ -332,13 +294,13 @@ func (s *Scenario) openFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 
 // fileFlows reads a flow file of HPCC's simulator.
 func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
-	list, err := readFile(s.path(f.File), func(name string, r io.Reader) ([]peer.NS3Flow, error) { return peer.ReadHPCCFlows(name, r, nil) })
+	list, err := peer.ReadFile(s.Path(f.File), func(name string, r io.Reader) ([]peer.NS3Flow, error) { return peer.ReadHPCCFlows(name, r, nil) })
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, err
 	}
 	number := make([]int32, len(g.Nodes))
-	for i, n := range hostsOf(g) {
+	for i, n := range HostsOf(g) {
 		number[n] = int32(i) + 1
 	}
 	out := make([]flows.Flow, len(list))
@@ -379,8 +341,8 @@ func ns3Seconds(t units.Duration) units.Duration {
 	return units.Duration(whole)*units.Second + units.Duration(ns)*units.Nanosecond
 }
 
-// link finds the link between two nodes, by name or number.
-func link(g *topo.Graph, a, b string) (int32, error) {
+// FindLink finds the link between two nodes, by name or number.
+func FindLink(g *topo.Graph, a, b string) (int32, error) {
 	find := func(name string) (int32, error) {
 		for i := range g.Nodes {
 			if g.Nodes[i].Name == name || fmt.Sprint(i) == name {

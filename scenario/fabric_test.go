@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"farflash/shape"
 )
 
 const smallFabric = `fabric:
@@ -49,7 +51,7 @@ func TestFabricMistakes(t *testing.T) {
 		{"two kinds of flows", "{incast: {fan: 8, size: 10KB}}", "{incast: {fan: 8, size: 10KB}, permutation: {size: 1KB}}", "a.yaml:4:9: flows[0]: 2 of list, poisson, incast, all_to_all and permutation are set; set one"},
 		{"no kind of flows", "{incast: {fan: 8, size: 10KB}}", "{}", "a.yaml:4:9: flows[0]: 0 of list, poisson, incast, all_to_all and permutation are set; set one"},
 		{"two shapes", "{star: {hosts: 9}}", "{star: {hosts: 9}, dumbbell: {left: 2, right: 7}}", "a.yaml:2:42: fabric.topology.dumbbell: only one shape is possible, and star is given too"},
-		{"no shape", "{star: {hosts: 9}}", "{}", "a.yaml:2:3: fabric: no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links"},
+		{"no shape", "{star: {hosts: 9}}", "{}", "a.yaml:2:13: fabric.topology: no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links"},
 		{"no such topology", "{star: {hosts: 9}}", "{file: nowhere.txt}", "a.yaml:2:20: fabric.topology.file: open nowhere.txt: no such file or directory"},
 		{"no such flow file", "{incast: {fan: 8, size: 10KB}}", "nowhere.txt", "a.yaml:4:9: flows[0].file: open nowhere.txt: no such file or directory"},
 		{"failure of no node", "40Gbps", "40Gbps\n  failures: [{a: h0, b: s7, at: 1us}]", `a.yaml:4:14: fabric.failures[0]: there is no node "s7"; did you mean h7?`},
@@ -75,15 +77,12 @@ func TestFabricMistakes(t *testing.T) {
 			if text == smallFabric {
 				t.Fatalf("no %q", c.old)
 			}
-			s, err := parse(text)
-			if err == nil {
-				_, err = s.buildNetwork(1, 1, false)
-			}
+			_, err := parse(text)
 			if err == nil {
 				t.Fatal("no error")
 			}
-			var errs Errors
-			var one *Error
+			var errs shape.Errors
+			var one *shape.Error
 			if !errors.As(err, &errs) && !errors.As(err, &one) {
 				t.Errorf("error %v is not located", err)
 			}
@@ -94,81 +93,5 @@ func TestFabricMistakes(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestNetworkPresets runs the presets of networks: all that they begin ends, and every check holds.
-func TestNetworkPresets(t *testing.T) {
-	n := 0
-	for _, p := range Presets() {
-		text, err := PresetText(p.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(text, "\nfabric:") || strings.Contains(text, "\ntargets:") {
-			continue
-		}
-		n++
-		t.Run(p.Name, func(t *testing.T) {
-			t.Parallel()
-			o := run(t, text, 1)
-			if metric(t, o, "flow.count") == 0 || metric(t, o, "flow.unfinished") != 0 || metric(t, o, "fabric.drops") != 0 {
-				t.Errorf("%g flows ended, %g did not, %g packets were lost", metric(t, o, "flow.count"), metric(t, o, "flow.unfinished"), metric(t, o, "fabric.drops"))
-			}
-			if p.Description == "" {
-				t.Error("no description")
-			}
-		})
-	}
-	if n < 4 {
-		t.Errorf("%d presets are networks", n)
-	}
-}
-
-// TestFlowsAndPauses holds that what is told of flows and pauses agrees with the figures, and that
-// asking for it changes no digest.
-func TestFlowsAndPauses(t *testing.T) {
-	text := smallFabric + "measure: {flows: true, pauses: true}\n"
-	text = strings.Replace(text, "10KB", "1MB", 1)
-	text = strings.Replace(text, "host_link: 40Gbps", "host_link: 40Gbps\n  buffer: 1MiB\n  congestion_control: none", 1)
-	s, err := parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flows, begun, ended := 0, 0, 0
-	o, err := s.Run(t.Context(), Options{Seed: 1, Flow: func(f Flow) error {
-		flows++
-		if f.Dst != 0 || f.Size != 1e6 || f.FCT < f.Ideal {
-			t.Errorf("%+v", f)
-		}
-		return nil
-	}, Pause: func(p Pause) error {
-		if p.Switch || p.Port != 1 {
-			t.Errorf("%+v", p)
-		}
-		if p.Resume {
-			ended++
-		} else {
-			begun++
-		}
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if flows != int(metric(t, o, "flow.count")) || begun == 0 || begun != ended {
-		t.Errorf("%d flows, %d pauses, %d of them ended", flows, begun, ended)
-	}
-	one, err := s.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Measure.Flows, s.Measure.Pauses = false, false
-	if two, err := s.Digest(); err != nil || one != two {
-		t.Errorf("digest %s becomes %s, %v", one, two, err)
-	}
-	stop := errors.New("enough")
-	if _, err := s.Run(t.Context(), Options{Seed: 1, Flow: func(Flow) error { return stop }}); !errors.Is(err, stop) {
-		t.Errorf("error %v, want %v", err, stop)
 	}
 }

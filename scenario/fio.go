@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 
-	"farflash/block"
 	"farflash/units"
 	"farflash/workload/fiojob"
 	"farflash/workload/synth"
@@ -19,16 +18,16 @@ type Fio struct {
 	Job string
 }
 
-// fioFlow is one copy of a job.
-type fioFlow struct {
-	name   string
-	config synth.Config
-	ramp   units.Duration
-	notes  []string
+// FioFlow is one copy of a job.
+type FioFlow struct {
+	Name   string
+	Config synth.Config // its seed is the job file's own
+	Ramp   units.Duration
+	Notes  []string // what the job means here
 }
 
-// readFio reads a job file for a namespace of a size.
-func readFio(file, only string, capacity units.Bytes) ([]fioFlow, error) {
+// ReadFio reads a job file for a namespace of a size.
+func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -38,7 +37,7 @@ func readFio(file, only string, capacity units.Bytes) ([]fioFlow, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []fioFlow
+	var out []FioFlow
 	var names []string
 	for _, j := range jobs {
 		names = append(names, j.Name)
@@ -54,9 +53,9 @@ func readFio(file, only string, capacity units.Bytes) ([]fioFlow, error) {
 			if j.Copies > 1 {
 				name = fmt.Sprintf("%s.%d", j.Name, i)
 			}
-			x := fioFlow{name: name, config: c, ramp: j.Ramp}
+			x := FioFlow{Name: name, Config: c, Ramp: j.Ramp}
 			if i == 0 {
-				x.notes = j.Notes
+				x.Notes = j.Notes
 			}
 			out = append(out, x)
 		}
@@ -68,39 +67,4 @@ func readFio(file, only string, capacity units.Bytes) ([]fioFlow, error) {
 		return nil, fmt.Errorf("%s: no job %q; there are %s", file, only, strings.Join(names, ", "))
 	}
 	return out, nil
-}
-
-// FromFio makes a scenario of a fio job file, for the drive of a preset.
-func FromFio(file, drive string) (*Conversion, error) {
-	x, err := presetDrive(drive)
-	if err != nil {
-		return nil, err
-	}
-	x.Preset = drive
-	s := &Scenario{SSD: &x}
-	flows, err := readFio(file, "", s.smallest())
-	if err != nil {
-		return nil, err
-	}
-	c := &Conversion{Scenario: s}
-	c.note("converted from the fio job file %s, for the drive of the preset %s", file, drive)
-	for _, f := range flows {
-		l := Load{Name: f.name, Closed: f.config.QueueDepth, Queue: Queue{Class: block.Medium, Weight: 1}}
-		g := f.config
-		l.Synthetic = &g
-		l.Synthetic.QueueDepth, l.Synthetic.Seed, l.Synthetic.Name = 0, 0, ""
-		if l.Closed > 0 && g.Duration > 0 {
-			// A closed loop has no times of its own: the flow ends it.
-			l.Until, l.Synthetic.Duration = g.Duration, 0
-		}
-		s.Workload = append(s.Workload, l)
-		if f.ramp > s.Measure.WarmUp.Time {
-			s.Measure.WarmUp = WarmUp{Time: f.ramp}
-		}
-		for _, n := range f.notes {
-			c.note("%s: %s", f.name, n)
-		}
-	}
-	s.Name = strings.TrimSuffix(baseName(file), ".fio")
-	return c, nil
 }

@@ -1,9 +1,9 @@
 package scenario
 
 import (
-	"fmt"
 	"strings"
 
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -55,6 +55,9 @@ func (w WarmUp) MarshalText() ([]byte, error) {
 	return []byte("none"), nil
 }
 
+// Wanted says what to write.
+func (WarmUp) Wanted() string { return "none, auto, a time such as 50ms, or a share such as 10%" }
+
 // UnmarshalText reads none, auto, a duration or a share.
 func (w *WarmUp) UnmarshalText(text []byte) error {
 	s := string(text)
@@ -70,13 +73,13 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 		return w.Share.UnmarshalText(text)
 	}
 	if err := w.Time.UnmarshalText(text); err != nil {
-		return fmt.Errorf("%q is no warm-up; use none, auto, a time such as 50ms, or a share such as 10%%", s)
+		return &units.TextError{Text: s, Is: "is no warm-up", Use: w.Wanted()}
 	}
 	return nil
 }
 
-// none reports that nothing is left out.
-func (w WarmUp) none() bool { return w == WarmUp{} }
+// None reports that nothing is left out.
+func (w WarmUp) None() bool { return w == WarmUp{} }
 
 // Until is when a run ends.
 type Until struct {
@@ -95,6 +98,9 @@ func (u Until) MarshalText() ([]byte, error) {
 	return []byte("end"), nil
 }
 
+// Wanted says what to write.
+func (Until) Wanted() string { return "end, steady, or a time above zero such as 2s" }
+
 // UnmarshalText reads end, steady or a duration.
 func (u *Until) UnmarshalText(text []byte) error {
 	s := string(text)
@@ -107,34 +113,34 @@ func (u *Until) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if err := u.Time.UnmarshalText(text); err != nil || u.Time <= 0 {
-		return fmt.Errorf("%q is no end of a run; use end, steady, or a time above zero such as 2s", s)
+		return &units.TextError{Text: s, Is: "is no end of a run", Use: u.Wanted()}
 	}
 	return nil
 }
 
 // checkFiles holds that what is to be written is there to be written.
-func (m *Measure) checkFiles(d *decoder, where func(string) Position, network, system bool) {
+func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position, network, system bool) {
 	if network && m.Requests {
-		d.fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
+		d.Fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
 	}
 	if !network && m.Flows {
-		d.fail(where("measure.flows"), "measure.flows: only a network alone has flows; use requests: true for requests")
+		d.Fail(where("measure.flows"), "measure.flows: only a network alone has flows; use requests: true for requests")
 	}
 	if !network && !system && m.Pauses {
-		d.fail(where("measure.pauses"), "measure.pauses: a drive without a network has no pauses; leave it out")
+		d.Fail(where("measure.pauses"), "measure.pauses: a drive without a network has no pauses; leave it out")
 	}
 }
 
-func (m *Measure) check(d *decoder, at Position) {
+func (m *Measure) check(d *shape.Decoder, at shape.Position) {
 	for i, q := range m.QueuePairs {
 		if q < 0 || q > 15 {
-			d.fail(at, "measure.queue_pairs[%d]: %d is not possible; use 0 to 15", i, q)
+			d.Fail(at, "measure.queue_pairs[%d]: %d is not possible; use 0 to 15", i, q)
 		}
 	}
 	if m.WarmUp.Share >= 1 {
-		d.fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
+		d.Fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
 	}
 	if m.Until.Time > 0 && m.WarmUp.Time >= m.Until.Time {
-		d.fail(at, "measure.warm_up: %v leaves nothing of the %v until the end", m.WarmUp.Time, m.Until.Time)
+		d.Fail(at, "measure.warm_up: %v leaves nothing of the %v until the end", m.WarmUp.Time, m.Until.Time)
 	}
 }

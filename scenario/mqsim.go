@@ -1,11 +1,7 @@
 package scenario
 
 import (
-	"fmt"
-
-	"farflash/internal/spelling"
 	"farflash/units"
-	"farflash/workload"
 	"farflash/workload/mqsimgen"
 )
 
@@ -42,26 +38,30 @@ type MQSim struct {
 // MQSimAddresses is one of MQSim's address distributions.
 type MQSimAddresses uint8
 
-var mqsimAddresses = []string{"uniform", "streaming", "hot-cold"}
+var mqsimAddresses = units.Names[MQSimAddresses]{"uniform", "streaming", "hot-cold"}
+
+// String is the distribution's name.
+func (a MQSimAddresses) String() string { return mqsimAddresses.Name(a) }
 
 // MarshalText writes the distribution's name.
-func (a MQSimAddresses) MarshalText() ([]byte, error) { return []byte(mqsimAddresses[a]), nil }
+func (a MQSimAddresses) MarshalText() ([]byte, error) { return mqsimAddresses.Marshal(a) }
 
 // UnmarshalText reads a distribution's name.
-func (a *MQSimAddresses) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, mqsimAddresses, a)
-}
+func (a *MQSimAddresses) UnmarshalText(text []byte) error { return mqsimAddresses.Unmarshal(text, a) }
 
 // MQSimSizes is one of MQSim's size distributions.
 type MQSimSizes uint8
 
-var mqsimSizes = []string{"fixed", "normal"}
+var mqsimSizes = units.Names[MQSimSizes]{"fixed", "normal"}
+
+// String is the distribution's name.
+func (s MQSimSizes) String() string { return mqsimSizes.Name(s) }
 
 // MarshalText writes the distribution's name.
-func (s MQSimSizes) MarshalText() ([]byte, error) { return []byte(mqsimSizes[s]), nil }
+func (s MQSimSizes) MarshalText() ([]byte, error) { return mqsimSizes.Marshal(s) }
 
 // UnmarshalText reads a distribution's name.
-func (s *MQSimSizes) UnmarshalText(text []byte) error { return spelling.OneOf(text, mqsimSizes, s) }
+func (s *MQSimSizes) UnmarshalText(text []byte) error { return mqsimSizes.Unmarshal(text, s) }
 
 // defaultMQSim is a flow of 4 KiB reads of the whole namespace.
 func defaultMQSim() MQSim {
@@ -93,47 +93,4 @@ func (m *MQSim) check(l *Load, fail func(key, format string, args ...any)) {
 	if m.Stop%units.Nanosecond != 0 {
 		fail("mqsim.stop", "%v is no whole number of nanoseconds", m.Stop)
 	}
-}
-
-// source returns the flow's requests, with addresses from the namespace's start.
-// first is where the namespace lies among all of the drive's sectors, to which
-// MQSim's random numbers are scaled.
-func (m *MQSim) source(first, sectors int64, until units.Duration) (workload.Source, error) {
-	c := mqsimgen.Config{
-		ReadFraction: float64(m.Reads), Addresses: mqsimgen.AddressDistribution(m.Addresses), HotFraction: float64(m.HotRegion),
-		Aligned: m.Align > 0, Alignment: int64(m.Align / units.Sector), Sizes: mqsimgen.SizeDistribution(m.Sizes),
-		MeanSize: int64(m.Size / units.Sector), SizeDeviation: int64(m.SizeDeviation / units.Sector), Seed: m.Seed,
-		WorkingSet: float64(m.WorkingSet), Range: mqsimgen.Range{First: first, Last: first + sectors - 1},
-		Requests: m.Requests, StopTime: int64(m.Stop / units.Nanosecond),
-	}
-	switch {
-	case m.Bandwidth > 0:
-		c.Mode, c.BytesPerSecond = mqsimgen.Bandwidth, int64(m.Bandwidth)
-	case until > 0:
-		// A closed loop that ends by time makes requests until the host asks for no more.
-		c.StopTime = 1
-	}
-	g, err := mqsimgen.New(c)
-	if err != nil {
-		return nil, err
-	}
-	return &fromStart{g, first * int64(units.Sector)}, nil
-}
-
-// fromStart makes addresses count from a namespace's start.
-type fromStart struct {
-	src   workload.Source
-	start int64
-}
-
-// Next implements workload.Source.
-func (f *fromStart) Next(r *workload.Record) error {
-	if err := f.src.Next(r); err != nil {
-		return err
-	}
-	r.Offset -= f.start
-	if r.Offset < 0 {
-		return fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, where MQSim fails; use an alignment that divides %d", -r.Offset, f.start)
-	}
-	return nil
 }

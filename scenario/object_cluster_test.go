@@ -1,14 +1,13 @@
 package scenario
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"farflash/cluster"
+	"farflash/shape"
+	"farflash/units"
 )
 
 const smallCluster = `object_cluster: {gateways: 18, targets: 18}
@@ -46,7 +45,7 @@ func TestClusterMistakes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(smallCluster, c.old, c.new, 1)
 			_, err := parse(text)
-			var errs Errors
+			var errs shape.Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("error %v is not located", err)
 			}
@@ -61,187 +60,24 @@ func TestClusterMistakes(t *testing.T) {
 	}
 }
 
-// TestClusterOthers: SURGE's models that put nothing, by their numbers: the same bytes twice, every check holds, and what they have in common with
-// their closed forms.
-func TestClusterOthers(t *testing.T) {
-	for _, x := range []struct {
-		number, metric string
-		least, most    float64
-	}{
-		{"1", "cluster.bound.reached", 0.95, 1.05}, {"1.1", "cluster.bound.reached", 0.95, 1.05}, {"2", "cluster.bound.reached", 0.95, 1.05}, {"2.1", "cluster.bound.reached", 0.95, 1.05},
-		{"3", "cluster.bound.reached", 0.95, 1.05}, {"4", "cluster.bound.reached", 0.95, 1.05}, {"c", "cluster.tier.used", 0.2, 0.75},
-	} {
-		text := "object_cluster: {protocol: " + x.number + "}\nmeasure: {until: 200us, warm_up: 20%, requests: true}\n"
-		if x.number == "c" {
-			text = strings.Replace(text, "200us", "1s", 1)
-		}
-		o, again := run(t, text, 3), run(t, text, 3)
-		a, err := o.Result.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := again.Result.Encode(); err != nil || !bytes.Equal(a, b) {
-			t.Errorf("%s: two runs differ (%v)", x.number, err)
-		}
-		if got := metric(t, o, x.metric); got < x.least || got > x.most {
-			t.Errorf("%s: %s is %g, not %g to %g", x.number, x.metric, got, x.least, x.most)
-		}
-		if !o.Result.OK() {
-			t.Errorf("%s: %+v", x.number, o.Result.Checks)
-		}
-		s, err := parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		roundTrip(t, s)
-		rows := 0
-		if _, err := s.Run(t.Context(), Options{Seed: 1, Chunk: func(Chunk) error { rows++; return nil }}); err != nil || rows < 100 {
-			t.Errorf("%s: %d rows, %v", x.number, rows, err)
-		}
-	}
-}
-
-// TestClusterMix: reads and writes of an open loop, on unequal disks and under a code: all checks hold, each kind has its figures, and what comes is done.
-func TestClusterMix(t *testing.T) {
-	o := run(t, smallCluster, 3, "object_cluster.protocol=pull", "object_cluster.reads=60%", "object_cluster.load.share=50%", "object_cluster.outstanding=64",
-		"object_cluster.code={data: 4, parity: 2}", "object_cluster.disk.kinds=[{share: 50%, rate: 200MiB/s}]", "object_cluster.objects=500", "measure.until=60ms", "measure.warm_up=20%")
-	put, get := metric(t, o, "cluster.put.iops"), metric(t, o, "cluster.get.iops")
-	if share := get / (put + get); share < 0.55 || share > 0.65 {
-		t.Errorf("%.3f of chunks are read, not 60 %%", share)
-	}
-	if reached := metric(t, o, "cluster.bound.reached"); reached < 0.45 || reached > 0.55 {
-		t.Errorf("%.3f of the bound, not the half that comes", reached)
-	}
-	for _, c := range o.Result.Checks {
-		if !c.OK {
-			t.Errorf("%s: %s", c.Name, c.Detail)
-		}
-	}
-}
-
-// TestClusterRun: the same bytes twice, every check holds, figures agree with each other, and the scenario by SURGE's names.
-func TestClusterRun(t *testing.T) {
-	for _, protocol := range []string{"uch-ccp", "7", "replicast-h", "pull", "chain", "grants", "dctcp", "6", "9", "a", "b"} {
-		o := run(t, smallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
-		again := run(t, smallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
-		a, err := o.Result.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := again.Result.Encode(); err != nil || !bytes.Equal(a, b) {
-			t.Errorf("%s: two runs differ (%v)", protocol, err)
-		}
-		if rate, bound := metric(t, o, "cluster.put.rate"), metric(t, o, "cluster.bound.rate"); rate <= 0 || rate > 1.03*bound { // chunks that are done had part of their work in the warm-up
-			t.Errorf("%s: %g of %g B/s", protocol, rate, bound)
-		}
-		// Little's law: a gateway has one chunk outstanding, or two commands, but for those that have not begun or ended in the measured time.
-		if n := metric(t, o, "cluster.put.iops") * metric(t, o, "cluster.put.latency.mean") / 1e6 / map[bool]float64{true: 2, false: 1}[protocol == "b"]; n < 14 || n > 20 {
-			t.Errorf("%s: %g chunks outstanding, not about 18", protocol, n)
-		}
-		s, err := parse(smallCluster, "object_cluster.compat=surge-d92018f")
-		if err != nil {
-			t.Fatal(err)
-		}
-		roundTrip(t, s)
-		if s.ObjectCluster.Control.Queued {
-			t.Error("SURGE's control messages queue")
-		}
-	}
-}
-
-// TestClusterDrives: targets whose disks are drives that collect garbage reach what the drives can do and not more, keep the laws of both, and go on when
-// one of them fails in the middle.
-func TestClusterDrives(t *testing.T) {
-	const text = `ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 24, pages_per_block: 32}, preconditioning: {fill: steady}}
-object_cluster: {gateways: 6, targets: 6, group: 3, protocol: pull, chunk: 256KiB, outstanding: 4, disk: {model: ssd, rate: 1GB/s}, link: {rate: 100Gbps}}
-measure: {until: 60ms, warm_up: 20%}`
-	for _, failure := range []string{"[]", "[{target: 2, at: 20ms}]"} {
-		o := run(t, text, 3, "object_cluster.failures="+failure)
-		if waf := metric(t, o, "ssd.waf"); waf <= 1.05 || waf > 10 {
-			t.Errorf("failures %s: a write amplification of %v on full drives", failure, waf)
-		}
-		if reached := metric(t, o, "cluster.bound.reached"); reached < 0.1 || reached > 1 {
-			t.Errorf("failures %s: %.3f of the bound", failure, reached)
-		}
-		for _, c := range o.Result.Checks {
-			if !c.OK {
-				t.Errorf("failures %s: %s: %s", failure, c.Name, c.Detail)
-			}
-		}
-	}
-}
-
-// TestClusterReplay: a trace's requests come as the chunks that they touch, reads and writes at its times.
-func TestClusterReplay(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.csv")
-	var b strings.Builder
-	b.WriteString("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n")
-	for i := range 100 {
-		op := "Write"
-		if i%4 == 0 {
-			op = "Read"
-		}
-		fmt.Fprintf(&b, "%d,host,0,%s,%d,%d,100\n", 128166372000000000+int64(i)*1000, op, i<<20, 200<<10) // two or more chunks of 128 KiB each 100 us
-	}
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+// TestForCluster: a scenario that is made of a configuration is the one that a file of it would be.
+func TestForCluster(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	cfg.Gateways, cfg.Targets, cfg.Protocol = 18, 18, cluster.Pull
+	s, err := ForCluster("small", cfg, 5*units.Millisecond, 0.2)
+	if err != nil {
 		t.Fatal(err)
 	}
-	o := run(t, "workload: [{trace: {file: "+file+"}}]\n"+smallCluster, 3, "object_cluster.protocol=pull", "object_cluster.outstanding=8", "measure.until=40ms", "measure.warm_up=none")
-	if put, get := metric(t, o, "cluster.put.count"), metric(t, o, "cluster.get.count"); put != 150 || get != 50 {
-		t.Errorf("%v chunks put and %v got, not 150 and 50", put, get)
+	want, err := parse(smallCluster, "name=small", "object_cluster.protocol=pull", "measure.warm_up=20%")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := parse("workload: [{trace: {file: "+file+"}}]\n"+smallCluster, "object_cluster.reads=10%"); err == nil {
-		t.Error("reads beside a trace are not refused")
+	a, _ := s.Digest()
+	if b, _ := want.Digest(); a != b {
+		t.Errorf("%s\nis not\n%s", s.Resolved(), want.Resolved())
 	}
-}
-
-// TestClusterNetwork: on a network of packets every protocol keeps its laws, on an idle one that is not oversubscribed pull does what it does on the ideal core, and an
-// oversubscribed one costs something.
-func TestClusterNetwork(t *testing.T) {
-	const text = `object_cluster: {gateways: 8, targets: 8, group: 4, protocol: pull, core: packet, disk: {rate: 400MiB/s}}
-fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 8}}, host_link: 10Gbps, up_link: 100Gbps}
-measure: {until: 16ms, warm_up: 4ms}`
-	for _, protocol := range []string{"uch-ccp", "replicast-m", "replicast-h", "pull", "chain", "grants", "dctcp"} {
-		o := run(t, text, 3, "object_cluster.protocol="+protocol)
-		for _, c := range o.Result.Checks {
-			if !c.OK {
-				t.Errorf("%s: %s: %s", protocol, c.Name, c.Detail)
-			}
-		}
-		narrow := metric(t, run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s", "fabric.up_link=10Gbps"), "cluster.put.iops")
-		wide := metric(t, run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s"), "cluster.put.iops")
-		if narrow >= 0.95*wide {
-			t.Errorf("%s: %v chunks a second with up links that carry an eighth, %v with all", protocol, narrow, wide)
-		}
-		if protocol == "pull" {
-			if reached := metric(t, o, "cluster.bound.reached"); reached < 0.97 || reached > 1.03 {
-				t.Errorf("pull reaches %.3f of the bound on a network that is not busy", reached)
-			}
-		}
-	}
-}
-
-// TestClusterLasting: durability follows the protocol's groups and the placement, and the simulation of accelerated failures agrees with the chain.
-func TestClusterLasting(t *testing.T) {
-	nines := map[string]float64{}
-	for _, c := range []string{"replicast-m", "pull", "chain", "chain copysets"} {
-		protocol, placement, there := strings.Cut(c, " ")
-		overrides := []string{"object_cluster.protocol=" + protocol, "object_cluster.durability.afr=2%", "object_cluster.targets=90"}
-		if there {
-			overrides = append(overrides, "object_cluster.placement="+placement)
-		}
-		o := run(t, smallCluster, 3, overrides...)
-		nines[c] = metric(t, o, "cluster.durability.nines")
-		chain, simulated, half := metric(t, o, "cluster.durability.accelerated.chain"), metric(t, o, "cluster.durability.accelerated.simulated"), metric(t, o, "cluster.durability.accelerated.half")
-		if math.Abs(chain-simulated) > 2*half { // some four standard errors
-			t.Errorf("%s: %v years by the chain, %v +- %v as simulated", c, chain, simulated, half)
-		}
-	}
-	if nines["pull"] != nines["chain"] || nines["chain copysets"] <= nines["chain"] {
-		t.Errorf("nines: %v; few copysets lose less often, and where chunks may go anywhere the protocol does not matter", nines)
-	}
-	o := run(t, smallCluster, 3)
-	if rules := metric(t, o, "cluster.multicast.rules"); rules != 2*(84+36)+2 {
-		t.Errorf("%v rules for two groups of nine with three replicas", rules)
+	cfg.Targets = 17
+	if _, err := ForCluster("small", cfg, 5*units.Millisecond, 0.2); err == nil {
+		t.Error("17 targets are no groups of 9")
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"reflect"
 	"slices"
 	"sort"
 	"strings"
 
 	"farflash/internal/spelling"
+	"farflash/shape"
 )
 
 // presets are whole scenarios that are part of the program. Each can be run, and
@@ -71,8 +71,8 @@ func presetNames() []string {
 func driveNames() []string {
 	return slices.DeleteFunc(presetNames(), func(name string) bool {
 		text, _ := presetText(name)
-		top, err := parseYAML(name+".yaml", text)
-		return err != nil || top.get("ssd") == nil
+		top, err := shape.Parse(name+".yaml", text)
+		return err != nil || top.Get("ssd") == nil
 	})
 }
 
@@ -91,27 +91,25 @@ func noSuchScenario(name string) error {
 	return fmt.Errorf("no file and %w", noSuchPreset(name))
 }
 
-// presetDrive returns the drive of a preset.
-func presetDrive(name string) (Drive, error) {
+// PresetDrive returns the drive of a preset.
+func PresetDrive(name string) (Drive, error) {
 	var x Drive
-	v := reflect.ValueOf(&x).Elem()
-	setDefault(v)
 	text, ok := presetText(name)
 	if !ok {
 		return x, noSuchPreset(name)
 	}
-	top, err := parseYAML(name+".yaml", text)
+	top, err := shape.Parse(name+".yaml", text)
 	if err != nil {
 		return x, err
 	}
-	section := top.get("ssd")
+	section := top.Get("ssd")
 	if section == nil {
 		return x, fmt.Errorf("the preset %s is a network without a drive; presets with one are %s", name, spelling.OrList(driveNames()))
 	}
-	d := newDecoder()
-	d.decode(section, v, "ssd")
-	if len(d.errs) > 0 {
-		return x, d.errs
+	d := language.Decoder()
+	d.Decode(section, &x, "ssd")
+	if len(d.Errs) > 0 {
+		return x, d.Errs
 	}
 	return x, nil
 }

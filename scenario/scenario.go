@@ -14,7 +14,6 @@ package scenario
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,11 +22,10 @@ import (
 
 	"farflash/block"
 	"farflash/cluster"
-	"farflash/internal/spelling"
 	"farflash/nvmf"
+	"farflash/shape"
 	"farflash/ssd"
 	"farflash/units"
-	"farflash/workload/flows"
 	"farflash/workload/synth"
 	"farflash/workload/trace"
 )
@@ -73,9 +71,10 @@ type Scenario struct {
 	// Measure says what is measured and when the run ends.
 	Measure Measure
 
-	dir   string              // relative paths in the scenario start here
-	set   map[string]Position // what was written, and where
-	files map[string]string   // content hash of each file that is named, by path
+	dir   string            // relative paths in the scenario start here
+	set   shape.Set         // what was written, and where
+	given bool              // by a program: nothing is left to what protocols have by default
+	files map[string]string // content hash of each file that is named, by path
 }
 
 // Load is one flow of requests. Exactly one of trace, synthetic, fio and mqsim says
@@ -164,15 +163,16 @@ const (
 	AddressFold
 )
 
-var addressNames = []string{"error", "fold"}
+var addressNames = units.Names[Addresses]{"error", "fold"}
+
+// String is the way's name.
+func (a Addresses) String() string { return addressNames.Name(a) }
 
 // MarshalText writes the way's name.
-func (a Addresses) MarshalText() ([]byte, error) { return []byte(addressNames[a]), nil }
+func (a Addresses) MarshalText() ([]byte, error) { return addressNames.Marshal(a) }
 
 // UnmarshalText reads a way's name.
-func (a *Addresses) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, addressNames, a)
-}
+func (a *Addresses) UnmarshalText(text []byte) error { return addressNames.Unmarshal(text, a) }
 
 // LatencyFrom says where a latency begins.
 type LatencyFrom uint8
@@ -183,15 +183,16 @@ const (
 	FromSubmission
 )
 
-var latencyNames = []string{"arrival", "submission"}
+var latencyNames = units.Names[LatencyFrom]{"arrival", "submission"}
+
+// String is the point's name.
+func (l LatencyFrom) String() string { return latencyNames.Name(l) }
 
 // MarshalText writes the point's name.
-func (l LatencyFrom) MarshalText() ([]byte, error) { return []byte(latencyNames[l]), nil }
+func (l LatencyFrom) MarshalText() ([]byte, error) { return latencyNames.Marshal(l) }
 
 // UnmarshalText reads a point's name.
-func (l *LatencyFrom) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, latencyNames, l)
-}
+func (l *LatencyFrom) UnmarshalText(text []byte) error { return latencyNames.Unmarshal(text, l) }
 
 // Compat is the simulator whose deviations from a real drive are reproduced.
 type Compat uint8
@@ -202,15 +203,16 @@ const (
 	CompatMQSim
 )
 
-var compatNames = []string{"none", "mqsim"}
+var compatNames = units.Names[Compat]{"none", "mqsim"}
+
+// String is the peer's name.
+func (c Compat) String() string { return compatNames.Name(c) }
 
 // MarshalText writes the peer's name.
-func (c Compat) MarshalText() ([]byte, error) { return []byte(compatNames[c]), nil }
+func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
 
 // UnmarshalText reads a peer's name.
-func (c *Compat) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, compatNames, c)
-}
+func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }
 
 // Drive is the ssd section: a preset, changed by what else the section says.
 type Drive struct {
@@ -222,81 +224,35 @@ type Drive struct {
 	ssd.Config
 }
 
-// prepare sets the preset's values before the section's own.
-func (x *Drive) prepare(d *decoder, n *node, path string) {
-	p := n.get("preset")
-	if p == nil || p.kind != scalarNode || p.text == "" {
+// Prepare sets the preset's values before the section's own.
+func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
+	p := n.Get("preset")
+	if p == nil || p.Kind != shape.Scalar || p.Text == "" {
 		return
 	}
-	preset, err := presetDrive(p.text)
+	preset, err := PresetDrive(p.Text)
 	if err != nil {
-		d.fail(p.at, "%s: %v", joinPath(path, "preset"), err)
+		d.Fail(p.At, "%s: %v", units.JoinPath(path, "preset"), err)
 		return
 	}
 	*x = preset
-	x.Preset = p.text
-}
-
-// setDefault sets v to the default of its type.
-func setDefault(v reflect.Value) {
-	switch x := v.Addr().Interface().(type) {
-	case defaulter:
-		x.SetDefault()
-	case *Drive:
-		*x = Drive{Config: ssd.DefaultConfig()}
-	case *Fabric:
-		*x = defaultFabric()
-	case *FlowLoad:
-		*x = FlowLoad{Config: flows.Config{Class: dataClass}}
-	case *flows.Entry:
-		*x = flows.Entry{Class: dataClass}
-	case *Load:
-		*x = Load{Queue: Queue{Class: block.Medium, Weight: 1}}
-	case *Trace:
-		*x = Trace{Scale: 1, Part: 1, Loop: 1}
-	case *synth.Flow:
-		*x = synth.Flow{Size: synth.Size{Mean: 4 * units.KiB}}
-	case *MQSim:
-		*x = defaultMQSim()
-	case *Measure:
-		*x = defaultMeasure()
-	case *Scenario:
-		x.Measure = defaultMeasure()
-		x.defaultSystem()
-	case *TargetGroup:
-		*x = TargetGroup{Count: 1, SSDs: 1}
-	case *cluster.Config:
-		*x = cluster.DefaultConfig()
-	}
-}
-
-// Change is one --set: a path and the YAML text of its value.
-type Change struct {
-	Path, Value string
-	Flag        string // what stands for a file name in errors; "" is --set and its number
-}
-
-// Source is the text of a scenario and where it is from.
-type Source struct {
-	File string // stands for it in errors
-	Text []byte
-	Dir  string // relative paths in it start here; "" is the working directory
+	x.Preset = p.Text
 }
 
 // Find reads the text of a scenario: of a file, or of a preset if there is no file
 // of that name.
-func Find(name string) (Source, error) {
+func Find(name string) (shape.Source, error) {
 	src, err := os.ReadFile(name)
 	switch {
 	case err == nil:
-		return Source{name, src, filepath.Dir(name)}, nil
+		return shape.Source{File: name, Text: src, Dir: filepath.Dir(name)}, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return Source{}, err
+		return shape.Source{}, err
 	}
 	if text, ok := presetText(name); ok {
-		return Source{File: name + ".yaml", Text: text}, nil
+		return shape.Source{File: name + ".yaml", Text: text}, nil
 	}
-	return Source{}, noSuchScenario(name)
+	return shape.Source{}, noSuchScenario(name)
 }
 
 func hasYAMLSuffix(name string) bool {
@@ -304,8 +260,8 @@ func hasYAMLSuffix(name string) bool {
 }
 
 // Parse reads a scenario. Changes are applied in order.
-func Parse(src Source, changes []Change) (*Scenario, error) {
-	top, err := parseYAML(src.File, src.Text)
+func Parse(src shape.Source, changes []shape.Change) (*Scenario, error) {
+	top, err := shape.Parse(src.File, src.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -314,32 +270,30 @@ func Parse(src Source, changes []Change) (*Scenario, error) {
 
 // ParseWorkload reads a scenario for its workload alone: without an ssd section it
 // has the drive mqsim-default.
-func ParseWorkload(src Source, changes []Change) (*Scenario, error) {
-	top, err := parseYAML(src.File, src.Text)
+func ParseWorkload(src shape.Source, changes []shape.Change) (*Scenario, error) {
+	top, err := shape.Parse(src.File, src.Text)
 	if err != nil {
 		return nil, err
 	}
-	if top.kind == mappingNode && top.get("ssd") == nil {
-		top.put(&node{at: top.at, text: "ssd"}, &node{at: top.at, text: "mqsim-default"})
+	if top.Kind == shape.Mapping && top.Get("ssd") == nil {
+		top.Put(&shape.Node{At: top.At, Text: "ssd"}, &shape.Node{At: top.At, Text: "mqsim-default"})
 	}
 	return load(top, src, changes)
 }
 
-func load(top *node, src Source, changes []Change) (*Scenario, error) {
+func load(top *shape.Node, src shape.Source, changes []shape.Change) (*Scenario, error) {
 	s := &Scenario{dir: src.Dir}
-	v := reflect.ValueOf(s).Elem()
-	if err := applyChanges(top, v.Type(), changes); err != nil {
+	if err := language.Apply(top, reflect.TypeOf(s).Elem(), changes); err != nil {
 		return nil, err
 	}
-	setDefault(v)
-	d := newDecoder()
-	d.decode(top, v, "")
-	s.set = d.set
-	if len(d.errs) == 0 {
+	d := language.Decoder()
+	d.Decode(top, s, "")
+	s.set = d.Set
+	if len(d.Errs) == 0 {
 		s.check(d)
 	}
-	if len(d.errs) > 0 {
-		return nil, d.errs.inOrder()
+	if len(d.Errs) > 0 {
+		return nil, d.Errs.InOrder()
 	}
 	if s.Name == "" {
 		base := filepath.Base(src.File)
@@ -348,22 +302,8 @@ func load(top *node, src Source, changes []Change) (*Scenario, error) {
 	return s, nil
 }
 
-// applyChanges makes the changes of the command line in their order.
-func applyChanges(top *node, t reflect.Type, changes []Change) error {
-	for i, c := range changes {
-		place := c.Flag
-		if place == "" {
-			place = fmt.Sprintf("--set:%d", i+1)
-		}
-		if err := applyChange(top, t, place, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// path makes a file name in the scenario relative to the working directory.
-func (s *Scenario) path(name string) string {
+// Path makes a file name in the scenario relative to the working directory.
+func (s *Scenario) Path(name string) string {
 	if filepath.IsAbs(name) || s.dir == "" {
 		return name
 	}

@@ -3,14 +3,11 @@ package scenario
 import (
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 
 	"farflash/cosim"
-	"farflash/fabric"
 	"farflash/fabric/topo"
-	"farflash/internal/spelling"
 	"farflash/nvmf"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -47,17 +44,14 @@ type TargetRoute struct {
 }
 
 // prepare lets a stripe's length stand for the word.
-func (r *TargetRoute) prepare(_ *decoder, n *node, _ string) {
-	if n.get("stripe") != nil && n.get("by") == nil {
+func (r *TargetRoute) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
+	if n.Get("stripe") != nil && n.Get("by") == nil {
 		r.By = ByStripe
 	}
 }
 
 // UnmarshalText reads the short form.
 func (r *TargetRoute) UnmarshalText(text []byte) error { return r.By.UnmarshalText(text) }
-
-// extent is what hash keeps together.
-const extent = units.MiB
 
 // InitiatorRoute is who issues requests.
 type InitiatorRoute uint8
@@ -70,15 +64,16 @@ const (
 	InitiatorEach
 )
 
-var initiatorRoutes = []string{"round-robin", "trace", "hash", "each"}
+var initiatorRoutes = units.Names[InitiatorRoute]{"round-robin", "trace", "hash", "each"}
+
+// String is the way's name.
+func (r InitiatorRoute) String() string { return initiatorRoutes.Name(r) }
 
 // MarshalText writes the way's name.
-func (r InitiatorRoute) MarshalText() ([]byte, error) { return []byte(initiatorRoutes[r]), nil }
+func (r InitiatorRoute) MarshalText() ([]byte, error) { return initiatorRoutes.Marshal(r) }
 
 // UnmarshalText reads a way's name.
-func (r *InitiatorRoute) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, initiatorRoutes, r)
-}
+func (r *InitiatorRoute) UnmarshalText(text []byte) error { return initiatorRoutes.Unmarshal(text, r) }
 
 // TargetBy is how a request's drive is found.
 type TargetBy uint8
@@ -91,13 +86,16 @@ const (
 	ByTrace
 )
 
-var targetWays = []string{"hash", "stripe", "volume", "trace"}
+var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
+
+// String is the way's name.
+func (t TargetBy) String() string { return targetWays.Name(t) }
 
 // MarshalText writes the way's name.
-func (t TargetBy) MarshalText() ([]byte, error) { return []byte(targetWays[t]), nil }
+func (t TargetBy) MarshalText() ([]byte, error) { return targetWays.Marshal(t) }
 
 // UnmarshalText reads a way's name.
-func (t *TargetBy) UnmarshalText(text []byte) error { return spelling.OneOf(text, targetWays, t) }
+func (t *TargetBy) UnmarshalText(text []byte) error { return targetWays.Unmarshal(text, t) }
 
 // Place says which of the network's hosts are initiators and which targets.
 type Place struct {
@@ -121,13 +119,16 @@ const (
 	SpreadHosts
 )
 
-var whereNames = []string{"first", "last", "spread"}
+var whereNames = units.Names[Where]{"first", "last", "spread"}
+
+// String is the choice's name.
+func (w Where) String() string { return whereNames.Name(w) }
 
 // MarshalText writes the choice's name.
-func (w Where) MarshalText() ([]byte, error) { return []byte(whereNames[w]), nil }
+func (w Where) MarshalText() ([]byte, error) { return whereNames.Marshal(w) }
 
 // UnmarshalText reads a choice's name.
-func (w *Where) UnmarshalText(text []byte) error { return spelling.OneOf(text, whereNames, w) }
+func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(text, w) }
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
@@ -176,15 +177,16 @@ const (
 	Both
 )
 
-var couplingModes = []string{"coupled", "iterative", "both"}
+var couplingModes = units.Names[CouplingMode]{"coupled", "iterative", "both"}
+
+// String is the mode's name.
+func (m CouplingMode) String() string { return couplingModes.Name(m) }
 
 // MarshalText writes the mode's name.
-func (m CouplingMode) MarshalText() ([]byte, error) { return []byte(couplingModes[m]), nil }
+func (m CouplingMode) MarshalText() ([]byte, error) { return couplingModes.Marshal(m) }
 
 // UnmarshalText reads a mode's name.
-func (m *CouplingMode) UnmarshalText(text []byte) error {
-	return spelling.OneOf(text, couplingModes, m)
-}
+func (m *CouplingMode) UnmarshalText(text []byte) error { return couplingModes.Unmarshal(text, m) }
 
 // FirstWrite is when a write first comes to its drive.
 type FirstWrite uint8
@@ -195,13 +197,16 @@ const (
 	FirstUnloaded
 )
 
-var firstWrites = []string{"arrival", "unloaded"}
+var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded"}
+
+// String is the choice's name.
+func (f FirstWrite) String() string { return firstWrites.Name(f) }
 
 // MarshalText writes the choice's name.
-func (f FirstWrite) MarshalText() ([]byte, error) { return []byte(firstWrites[f]), nil }
+func (f FirstWrite) MarshalText() ([]byte, error) { return firstWrites.Marshal(f) }
 
 // UnmarshalText reads a choice's name.
-func (f *FirstWrite) UnmarshalText(text []byte) error { return spelling.OneOf(text, firstWrites, f) }
+func (f *FirstWrite) UnmarshalText(text []byte) error { return firstWrites.Unmarshal(text, f) }
 
 // systemKeys are those that only a scenario with targets has.
 var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
@@ -233,19 +238,19 @@ func (s *Scenario) defaultSystem() {
 	s.Coupling.Iterative = Iterative{Threshold: 0.1, StableRange: 0.02, StableFor: 3, Weights: [3]units.Fraction{third, third, third}, Iterations: 11, Relaxation: 0.5}
 }
 
-// drive is the drive of a group of targets, or the scenario's own.
-func (s *Scenario) drive(group int) *Drive {
+// DriveOf is the drive of a group of targets, or the scenario's own.
+func (s *Scenario) DriveOf(group int) *Drive {
 	if group < len(s.Targets) && s.Targets[group].SSD != nil {
 		return s.Targets[group].SSD
 	}
 	return s.SSD
 }
 
-// hasDrives reports whether there is a drive to simulate.
-func (s *Scenario) hasDrives() bool { return s.drive(0) != nil }
+// HasDrives reports whether there is a drive to simulate.
+func (s *Scenario) HasDrives() bool { return s.DriveOf(0) != nil }
 
-// targets is how many targets there are, ssds how many drives.
-func (s *Scenario) targets() (targets, ssds int) {
+// CountTargets is how many targets there are, ssds how many drives.
+func (s *Scenario) CountTargets() (targets, ssds int) {
 	for i := range s.Targets {
 		targets += s.Targets[i].Count
 		ssds += s.Targets[i].Count * s.Targets[i].SSDs
@@ -261,8 +266,8 @@ const (
 )
 
 // checkSystem checks what makes up a system, and completes its network.
-func (s *Scenario) checkSystem(d *decoder) {
-	fail := func(path, format string, args ...any) { d.fail(s.where(path), path+": "+format, args...) }
+func (s *Scenario) checkSystem(d *shape.Decoder) {
+	fail := func(path, format string, args ...any) { d.Fail(s.Where(path), path+": "+format, args...) }
 	if s.Initiators < 1 || s.Initiators > mostInitiators {
 		fail("initiators", "%d is not possible; use 1 to %d", s.Initiators, mostInitiators)
 	}
@@ -276,33 +281,28 @@ func (s *Scenario) checkSystem(d *decoder) {
 			fail(path+".ssds", "%d is not possible; use 1 to 256", g.SSDs)
 		}
 		if g.SSD != nil {
-			g.SSD.finish(d, s.where, path+".ssd")
+			g.SSD.finish(d, s.Where, path+".ssd")
 		} else if s.SSD == nil {
 			fail(path, "no ssd; add one, such as \"ssd: tlc-enterprise\"")
 		}
 	}
 	if s.SSD != nil {
-		s.SSD.finish(d, s.where, "ssd")
+		s.SSD.finish(d, s.Where, "ssd")
 	}
-	targets, ssds := s.targets()
+	targets, ssds := s.CountTargets()
 	if ssds > mostSSDs {
 		fail("targets", "%d drives are more than can be simulated, %d", ssds, mostSSDs)
 	}
-	for _, e := range split(s.NVMf.Validate()) {
-		if e != nil {
-			key, rest, _ := strings.Cut(e.Error(), ": ")
-			fail("nvmf."+key, "%s", rest)
-		}
-	}
+	d.Wrong("nvmf", s.NVMf.Validate())
 	if s.Route.Target.Stripe < 4*units.KiB || s.Route.Target.Stripe%units.Sector != 0 {
 		fail("route.target.stripe", "%v is not possible; use a multiple of 512B from 4KiB on", s.Route.Target.Stripe)
 	}
 	s.checkCoupling(fail)
-	if len(d.errs) > 0 {
+	if len(d.Errs) > 0 {
 		return
 	}
 	if s.Fabric == nil {
-		f := defaultFabric()
+		f := DefaultFabric()
 		s.Fabric = &f
 	}
 	if s.Fabric.Topology.File == "" && reflect.ValueOf(s.Fabric.Topology.Config).IsZero() {
@@ -367,13 +367,13 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 }
 
-// places finds the hosts of initiators and targets, by number.
-func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error) {
-	count, _ := s.targets()
+// Places finds the hosts of initiators and targets, by number. Its errors are of the scenario's fields.
+func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error) {
+	count, _ := s.CountTargets()
 	taken := make([]bool, len(hosts))
 	choose := func(key string, n int, where Where, list []int) ([]int32, error) {
 		if len(list) > 0 && len(list) != n {
-			return nil, fmt.Errorf("place.%s_hosts: %d hosts for %d %ss", key, len(list), n, key)
+			return nil, units.Wrong("place."+key+"_hosts", "%d hosts for %d %ss", len(list), n, key)
 		}
 		var free []int
 		for i := range hosts {
@@ -383,7 +383,7 @@ func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error
 		}
 		if len(list) == 0 {
 			if len(free) < n {
-				return nil, fmt.Errorf("fabric.topology: %d hosts are too few for %d initiators and %d targets", len(hosts), s.Initiators, count)
+				return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d initiators and %d targets", len(hosts), s.Initiators, count)
 			}
 			for i := range n {
 				k := i
@@ -399,10 +399,10 @@ func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error
 		var out []int32
 		for _, h := range list {
 			if h < 0 || h >= len(hosts) {
-				return nil, fmt.Errorf("place.%s_hosts: there is no host %d; there are 0 to %d", key, h, len(hosts)-1)
+				return nil, units.Wrong("place."+key+"_hosts", "there is no host %d; there are 0 to %d", h, len(hosts)-1)
 			}
 			if taken[h] {
-				return nil, fmt.Errorf("place.%s_hosts: host %d is taken already", key, h)
+				return nil, units.Wrong("place."+key+"_hosts", "host %d is taken already", h)
 			}
 			taken[h] = true
 			out = append(out, int32(h))
@@ -425,80 +425,42 @@ func (s *Scenario) places(hosts []int32) (initiators, targets []int32, err error
 }
 
 // checkPlaces checks that the network has the hosts that the system needs.
-func (s *Scenario) checkPlaces(d *decoder) {
-	g, err := s.Fabric.graph(s)
+func (s *Scenario) checkPlaces(d *shape.Decoder) {
+	g, err := s.Graph()
 	if err != nil {
 		return // checkFabric has told
 	}
-	if _, _, err := s.places(hostsOf(g)); err != nil {
-		key, rest, _ := strings.Cut(err.Error(), ": ")
-		d.fail(s.where(key), "%s: %s", key, rest)
+	if _, _, err := s.Places(HostsOf(g)); err != nil {
+		d.Wrong("", err)
 	}
 }
 
 // checkWithoutTargets refuses the keys of a system where there is none.
-func (s *Scenario) checkWithoutTargets(d *decoder) {
+func (s *Scenario) checkWithoutTargets(d *shape.Decoder) {
 	for _, key := range systemKeys {
-		if at, ok := d.set[key]; ok {
-			d.fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
+		if at, ok := d.Set[key]; ok {
+			d.Fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
 		}
 	}
 }
 
 // checkRemote refuses localKeys in a system.
-func (s *Scenario) checkRemote(d *decoder, i int) {
+func (s *Scenario) checkRemote(d *shape.Decoder, i int) {
 	for _, key := range localKeys {
 		path := fmt.Sprintf("workload[%d].%s", i, key)
-		if at, ok := d.set[path]; ok {
-			d.fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)
+		if at, ok := d.Set[path]; ok {
+			d.Fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)
 		}
 	}
 }
 
-// routing is the route as the models have it.
-func (s *Scenario) routing(owners []int32) cosim.Route {
-	r := cosim.Route{Unit: extent, MaxTransfer: s.NVMf.MaxTransfer, Owners: owners}
-	if s.Protocol == nvmf.Flows {
-		r.MaxTransfer = 1 << 40 // a flow is as long as its request
-	}
-	r.Initiator = []cosim.Spread{cosim.ByTurn, cosim.ByVolume, cosim.ByHash, cosim.ByFlow}[s.Route.Initiator]
-	r.Drive = []cosim.Spread{cosim.ByHash, cosim.ByStripe, cosim.ByVolume, cosim.ByTarget}[s.Route.Target.By]
-	if s.Route.Target.By == ByStripe {
-		r.Unit = s.Route.Target.Stripe
-	}
-	return r
-}
-
-// ownPairs reports whether queue pairs persist, so that connections can have their own.
-func (s *Scenario) ownPairs() bool {
-	return s.Protocol == nvmf.NVMeoF && s.Fabric.QueuePairs.Life == fabric.Persistent
-}
-
-// sameDrive is the drive that all targets have, nil if they differ.
-func (s *Scenario) sameDrive() *Drive {
-	first := s.drive(0)
+// SameDrive is the drive that all targets have, nil if they differ.
+func (s *Scenario) SameDrive() *Drive {
+	first := s.DriveOf(0)
 	for i := range s.Targets {
-		if x := s.drive(i); x != first && !reflect.DeepEqual(x.Config, first.Config) {
+		if x := s.DriveOf(i); x != first && !reflect.DeepEqual(x.Config, first.Config) {
 			return nil
 		}
 	}
 	return first
-}
-
-// describeTargets is a system's targets in words.
-func (s *Scenario) describeTargets() string {
-	var parts []string
-	for i := range s.Targets {
-		g := &s.Targets[i]
-		name := s.drive(i).Preset
-		if name == "" {
-			name = s.drive(i).Timing.Cell.String()
-		}
-		text := fmt.Sprintf("%s x %s", plural(g.Count, "target"), plural(g.SSDs, "drive"))
-		if !slices.Contains(parts, name) {
-			text += " (" + name + ")"
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
 }

@@ -176,7 +176,7 @@ func (d *Drive) placeRead(t int32) {
 			return
 		}
 		plane, _ := d.ns[x.ns].place(x.logical - d.ns[x.ns].base)
-		ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].stream, d.eng.Now())
+		ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].stream, d.tick())
 		if !ok {
 			d.park(plane, t)
 			d.collect(int(plane)) // it may have to be told that the host waits
@@ -222,7 +222,7 @@ func (d *Drive) placeWrite(t int32) {
 	x := &d.txns[t]
 	n := &d.ns[x.ns]
 	plane, _ := n.place(x.logical - n.base)
-	now := d.eng.Now()
+	now := d.tick()
 	ppa, ok := d.ftl.Allocate(int(plane), int(x.stream), now)
 	if !ok {
 		d.park(plane, t)
@@ -337,7 +337,7 @@ func (d *Drive) unpark(plane int) {
 // is left as it is, as NVMe allows.
 func (d *Drive) trim(i int32) {
 	r := &d.requests[i]
-	now := d.eng.Now()
+	now := d.tick()
 	pages := int64(0)
 	d.openBatch()
 	for r.cursor < r.end {

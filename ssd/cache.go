@@ -325,7 +325,7 @@ func (d *Drive) destaged(t int32) {
 // they were on their way.
 func (d *Drive) disown(l uint32) {
 	if p := d.l2p.get(l); p < trimmed {
-		d.ftl.Invalidate(ftl.PPA(p), d.eng.Now())
+		d.ftl.Invalidate(ftl.PPA(p), d.tick())
 		d.mapped--
 		d.l2p.set(l, trimmed)
 		d.partial.remove(l)

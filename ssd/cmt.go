@@ -331,7 +331,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 func (d *Drive) placeMapping(t int32) {
 	x := &d.txns[t]
 	plane, _ := d.mappingPlace(x.logical-d.ns[0].mapBase, x.ns)
-	now := d.eng.Now()
+	now := d.tick()
 	ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].mapping, now)
 	if !ok {
 		d.collect(int(plane))
@@ -353,7 +353,7 @@ func (d *Drive) placeMapping(t int32) {
 func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	l := d.ns[0].mapBase + m
 	plane, _ := d.mappingPlace(m, ns)
-	now := d.eng.Now()
+	now := d.tick()
 	ppa, ok := d.ftl.Allocate(int(plane), d.ns[ns].mapping, now)
 	if !ok {
 		d.collect(int(plane))

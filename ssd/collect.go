@@ -23,6 +23,9 @@ func (d *Drive) Owner(p ftl.PPA) ftl.LPA {
 	return ftl.LPA(d.owners.get(plane, blk, page))
 }
 
+// tick is the time as ftl has it: picoseconds, of which a simulation is never so long that they end.
+func (d *Drive) tick() ftl.Tick { return ftl.Tick(d.eng.Now()) }
+
 // split takes a physical page number apart.
 func (d *Drive) split(page uint32) (plane, blk, inBlock int) {
 	p, rest := d.perPlane.split(page)
@@ -106,7 +109,7 @@ func (d *Drive) moveDone(t int32) {
 		d.enqueue(t)
 		return
 	case queueMoveWrite, queueCopyback:
-		if d.ftl.Moved(x.source, ftl.PPA(x.page), d.eng.Now()) {
+		if d.ftl.Moved(x.source, ftl.PPA(x.page), d.tick()) {
 			if l := x.logical; !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase {
 				d.dirtyEntry(l, d.namespaceOf(l))
 			}
@@ -132,7 +135,7 @@ func (d *Drive) moveDone(t int32) {
 // its data were superseded meanwhile; the transaction is then over.
 func (d *Drive) relocate(t int32) bool {
 	x := &d.txns[t]
-	dst, ok := d.ftl.Relocate(x.source, d.eng.Now())
+	dst, ok := d.ftl.Relocate(x.source, d.tick())
 	if !ok {
 		plane := int(x.plane)
 		d.freeTransaction(t)

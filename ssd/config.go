@@ -1,7 +1,6 @@
 package ssd
 
 import (
-	"fmt"
 	"math"
 
 	"farflash/ftl"
@@ -85,37 +84,16 @@ const (
 	CacheReadWrite
 )
 
-var cacheModeNames = []string{"off", "write", "read", "read-write"}
+var cacheModeNames = units.Names[CacheMode]{"off", "write", "read", "read-write"}
 
 // String is the name used in scenarios.
-func (m CacheMode) String() string { return cacheModeNames[m] }
+func (m CacheMode) String() string { return cacheModeNames.Name(m) }
 
 // MarshalText writes the mode's name.
-func (m CacheMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+func (m CacheMode) MarshalText() ([]byte, error) { return cacheModeNames.Marshal(m) }
 
 // UnmarshalText reads a mode's name.
-func (m *CacheMode) UnmarshalText(text []byte) error {
-	return fromName(text, cacheModeNames, "cache mode", m)
-}
-
-// fromName sets v to the index of text among names.
-func fromName[T ~uint8](text []byte, names []string, what string, v *T) error {
-	for i, n := range names {
-		if n == string(text) {
-			*v = T(i)
-			return nil
-		}
-	}
-	list := names[0]
-	for i, n := range names[1:] {
-		if i == len(names)-2 {
-			list += " or " + n
-		} else {
-			list += ", " + n
-		}
-	}
-	return fmt.Errorf("%q is no %s; use %s", text, what, list)
-}
+func (m *CacheMode) UnmarshalText(text []byte) error { return cacheModeNames.Unmarshal(text, m) }
 
 // Destage is when written data leaves the cache for flash.
 type Destage uint8
@@ -131,18 +109,16 @@ const (
 	DestageFirstTouch
 )
 
-var destageNames = []string{"oldest", "first-touch"}
+var destageNames = units.Names[Destage]{"oldest", "first-touch"}
 
 // String is the name used in scenarios.
-func (p Destage) String() string { return destageNames[p] }
+func (p Destage) String() string { return destageNames.Name(p) }
 
 // MarshalText writes the policy's name.
-func (p Destage) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (p Destage) MarshalText() ([]byte, error) { return destageNames.Marshal(p) }
 
 // UnmarshalText reads a policy's name.
-func (p *Destage) UnmarshalText(text []byte) error {
-	return fromName(text, destageNames, "destaging policy", p)
-}
+func (p *Destage) UnmarshalText(text []byte) error { return destageNames.Unmarshal(text, p) }
 
 // Cache is the data cache in DRAM.
 type Cache struct {
@@ -177,7 +153,7 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 		}
 	}
 	if len(text) != 4 || seen != 15 {
-		return fmt.Errorf("%q is no plane allocation scheme; use an order of the letters C, W, D and P, such as CWDP", text)
+		return &units.TextError{Text: string(text), Is: "is no plane allocation scheme", Use: "an order of the letters C, W, D and P, such as CWDP"}
 	}
 	copy(s[:], text)
 	return nil
@@ -198,12 +174,13 @@ type Scheduling struct {
 	// Classes makes the flash scheduler respect the queues' priority classes.
 	Classes bool
 	// SuspendProgram and SuspendErase let a read interrupt a running program or
-	// erase that has at least the stated time left. SuspendEraseForWrite lets a
-	// write interrupt an erase.
-	SuspendProgram       bool
-	SuspendErase         bool
-	ProgramLeftForRead   units.Duration
-	EraseLeftForRead     units.Duration
+	// erase that has at least the stated time left.
+	SuspendProgram bool
+	SuspendErase   bool
+	// ProgramLeftForRead and EraseLeftForRead are that time.
+	ProgramLeftForRead units.Duration
+	EraseLeftForRead   units.Duration
+	// SuspendEraseForWrite lets a write interrupt an erase.
 	SuspendEraseForWrite bool
 	EraseLeftForWrite    units.Duration
 }
@@ -258,23 +235,21 @@ const (
 	InitialOnRead
 )
 
-var initialNames = []string{"formula", "empty", "on-read"}
+var initialNames = units.Names[Initial]{"formula", "empty", "on-read"}
 
 // String is the name used in scenarios.
-func (i Initial) String() string { return initialNames[i] }
+func (i Initial) String() string { return initialNames.Name(i) }
 
 // MarshalText writes the state's name.
-func (i Initial) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+func (i Initial) MarshalText() ([]byte, error) { return initialNames.Marshal(i) }
 
 // UnmarshalText reads a state's name.
-func (i *Initial) UnmarshalText(text []byte) error {
-	return fromName(text, initialNames, "initial state", i)
-}
+func (i *Initial) UnmarshalText(text []byte) error { return initialNames.Unmarshal(text, i) }
 
 // Fill is how a drive was filled before time 0.
 type Fill uint8
 
-// The ways.
+// The fills.
 const (
 	// FillNone: as it left the factory.
 	FillNone Fill = iota
@@ -288,18 +263,16 @@ const (
 	FillReplay
 )
 
-var fillNames = []string{"none", "sequential", "steady", "replay"}
+var fillNames = units.Names[Fill]{"none", "sequential", "steady", "replay"}
 
 // String is the name used in scenarios.
-func (f Fill) String() string { return fillNames[f] }
+func (f Fill) String() string { return fillNames.Name(f) }
 
-// MarshalText writes the name.
-func (f Fill) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+// MarshalText writes the fill's name.
+func (f Fill) MarshalText() ([]byte, error) { return fillNames.Marshal(f) }
 
-// UnmarshalText reads the name.
-func (f *Fill) UnmarshalText(text []byte) error {
-	return fromName(text, fillNames, "kind of preconditioning", f)
-}
+// UnmarshalText reads a fill's name.
+func (f *Fill) UnmarshalText(text []byte) error { return fillNames.Unmarshal(text, f) }
 
 // Preconditioning is what was done to the drive before time 0.
 type Preconditioning struct {
@@ -407,134 +380,6 @@ const MaxNamespaces = 128
 
 // MaxStreams bounds the placement hints of a namespace.
 const MaxStreams = 128
-
-// Validate reports the first thing that no drive can be, naming the field as a
-// scenario does.
-func (c *Config) Validate() error {
-	if err := c.Geometry.Validate(); err != nil {
-		return fmt.Errorf("geometry.%w", err)
-	}
-	if err := c.Timing.Validate(); err != nil {
-		return fmt.Errorf("timing.%w", err)
-	}
-	if !(c.OverProvisioning > 0 && c.OverProvisioning < 1) {
-		return fmt.Errorf("over_provisioning: %v is not possible; use more than 0%% and less than 100%%", c.OverProvisioning)
-	}
-	h := &c.Host
-	switch {
-	case h.LaneRate <= 0 || h.Lanes < 1 || h.Lanes > 32:
-		return fmt.Errorf("host: %d lanes of %v is not possible", h.Lanes, h.LaneRate)
-	case h.PacketBytes < 0 || h.MaxPayload < 1:
-		return fmt.Errorf("host.max_payload: %d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
-	case h.FetchSize < 1:
-		return fmt.Errorf("host.fetch_size: %d is not possible; use at least 1", h.FetchSize)
-	case h.Commands < 0:
-		return fmt.Errorf("host.commands: %d is not possible; 0 is no limit", h.Commands)
-	case h.Burst < 1:
-		return fmt.Errorf("host.burst: %d is not possible; use at least 1", h.Burst)
-	case h.Weights[0] < 1 || h.Weights[1] < 1 || h.Weights[2] < 1:
-		return fmt.Errorf("host.weights: %v: every weight must be at least 1", h.Weights)
-	case h.SubmissionDepth < 2 || h.SubmissionDepth > 65536:
-		return fmt.Errorf("host.submission_depth: %d is not possible; use 2 to 65536", h.SubmissionDepth)
-	}
-	d := &c.DRAM
-	if d.RowSize < 1 || d.DataRate < 1 || d.BurstSize < 1 || d.TRCD < 0 || d.TCL < 0 || d.TRP < 0 {
-		return fmt.Errorf("dram: row_size, data_rate and burst_size must be above zero and the delays not below")
-	}
-	if c.Cache.Capacity < 0 || c.Cache.Mode != CacheOff && c.Cache.Capacity < c.Geometry.PageSize {
-		return fmt.Errorf("cache.capacity: %v holds no page of %v; raise it or set cache.mode: off", c.Cache.Capacity, c.Geometry.PageSize)
-	}
-	if c.Cache.DestageAt < 0 || c.Cache.DestageAt >= 1 {
-		return fmt.Errorf("cache.destage_at: %v is not possible; use 0%% up to less than 100%%", c.Cache.DestageAt)
-	}
-	if c.Cache.DestageDepth < 0 {
-		return fmt.Errorf("cache.destage_depth: %d is not possible", c.Cache.DestageDepth)
-	}
-	if !c.Mapping.Ideal && c.cmtEntries() < 16 {
-		return fmt.Errorf("mapping.cmt_capacity: %v holds %d entries; it must hold at least 16", c.Mapping.CMTCapacity, c.cmtEntries())
-	}
-	var s Scheme
-	if err := s.UnmarshalText(c.Mapping.Scheme[:]); err != nil {
-		return fmt.Errorf("mapping.scheme: %w", err)
-	}
-	k := &c.Collection
-	blocks := c.Geometry.BlocksPerPlane
-	switch {
-	case !(k.Start > 0 && k.Start < 1):
-		return fmt.Errorf("collection.start: %v is not possible", k.Start)
-	case !(k.Hard >= 0 && k.Hard <= k.Start):
-		return fmt.Errorf("collection.hard: %v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
-	case k.Concurrent < 1 || k.Concurrent > 64:
-		return fmt.Errorf("collection.concurrent: %d is not possible; use 1 to 64", k.Concurrent)
-	case k.Reserve < 1 || k.Reserve >= blocks:
-		return fmt.Errorf("collection.reserve: %d of a plane's %d blocks is not possible", k.Reserve, blocks)
-	case k.Choices < 0 || k.Choices > blocks:
-		return fmt.Errorf("collection.choices: %d of a plane's %d blocks is not possible", k.Choices, blocks)
-	case k.Window < 0 || k.Window > 1:
-		return fmt.Errorf("collection.window: %v is not possible", k.Window)
-	}
-	if c.Wear.Static < 0 || c.Wear.Cycles < 0 {
-		return fmt.Errorf("wear: static and cycles must not be negative")
-	}
-	p := &c.Preconditioning
-	if p.Fill != FillNone && !(p.Occupancy > 0 && p.Occupancy <= 1) {
-		return fmt.Errorf("preconditioning.occupancy: %v is not possible", p.Occupancy)
-	}
-	if p.Passes < 0 || p.Passes > 1000 || math.IsNaN(p.Passes) {
-		return fmt.Errorf("preconditioning.passes: %v is not possible; use 0 to 1000", p.Passes)
-	}
-	if len(c.Namespaces) > MaxNamespaces {
-		return fmt.Errorf("namespaces: %d are more than %d", len(c.Namespaces), MaxNamespaces)
-	}
-	for i := range c.Namespaces {
-		if err := c.Namespaces[i].validate(c.Geometry); err != nil {
-			return fmt.Errorf("namespaces[%d].%w", i, err)
-		}
-	}
-	return c.validateSpace()
-}
-
-func (n *Namespace) validate(g nand.Geometry) error {
-	for _, l := range []struct {
-		name string
-		ids  []int
-		most int
-	}{{"channels", n.Channels, g.Channels}, {"chips", n.Chips, g.ChipsPerChannel}, {"dies", n.Dies, g.DiesPerChip}, {"planes", n.Planes, g.PlanesPerDie}} {
-		seen := make([]bool, l.most)
-		for _, id := range l.ids {
-			if id < 0 || id >= l.most {
-				return fmt.Errorf("%s: there is no number %d; the drive has 0 to %d", l.name, id, l.most-1)
-			}
-			if seen[id] {
-				return fmt.Errorf("%s: number %d is listed twice", l.name, id)
-			}
-			seen[id] = true
-		}
-	}
-	if n.Streams < 0 || n.Streams > MaxStreams {
-		return fmt.Errorf("streams: %d is not possible; use 1 to %d", n.Streams, MaxStreams)
-	}
-	return nil
-}
-
-// validateSpace checks that each plane has blocks to spare for open blocks,
-// collection and the reserve beside the data.
-func (c *Config) validateSpace() error {
-	if c.Quirks.FrontiersAtOnce {
-		return nil // the peer runs such drives as long as their working set is small
-	}
-	spare := float64(c.Geometry.BlocksPerPlane) * float64(c.OverProvisioning)
-	open := 0
-	for _, n := range c.namespaces() {
-		open += 2*max(n.Streams, 1) + 1
-	}
-	need := open + c.Collection.Reserve
-	if spare < float64(need) {
-		return fmt.Errorf("over_provisioning: %v of %d blocks leaves %.1f blocks a plane, but open blocks and the reserve need %d; raise over_provisioning or blocks_per_plane",
-			c.OverProvisioning, c.Geometry.BlocksPerPlane, spare, need)
-	}
-	return nil
-}
 
 // namespaces is the list with the default filled in.
 func (c *Config) namespaces() []Namespace {

@@ -57,6 +57,9 @@ type request struct {
 
 // Open makes a queue pair. It implements block.Device.
 func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
+	if d.closed {
+		return 0, fmt.Errorf("ssd: the drive is closed")
+	}
 	if c.Depth == 0 {
 		c.Depth = d.cfg.Host.SubmissionDepth
 	}
@@ -74,7 +77,7 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 }
 
 // Tune sets a queue's weight within its class and how many of its commands the
-// controller may hold (0: the drive's own limit). It implements block.Device.
+// controller may hold (0: the drive's own limit). It implements block.Tuner.
 func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
 	p := &d.queues[q]
 	p.weight = int32(max(weight, 1))
@@ -89,6 +92,18 @@ func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
 // block.Device.
 func (d *Drive) Capacity(namespace int) int64 { return int64(d.ns[namespace].capacity()) }
 
+// Close ends the drive's service: its queues have no room any more. It implements block.Device.
+func (d *Drive) Close() error {
+	if n := d.InFlight(); n > 0 {
+		return fmt.Errorf("ssd: %d requests are under way", n)
+	}
+	d.closed = true
+	for q := range d.depths {
+		d.depths[q] = 1
+	}
+	return nil
+}
+
 // Submit puts a request into a submission queue and rings the doorbell. It
 // reports false if the queue is full. It implements block.Device.
 func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
@@ -99,7 +114,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	i := d.newRequest()
 	x := &d.requests[i]
 	now := d.eng.Now()
-	x.done = block.Completion{Tag: r.Tag, Submitted: int64(now), Length: r.Length, Queue: q, Op: r.Op}
+	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
 	x.ns, x.placement, x.force = r.Namespace, r.Placement, r.ForceUnit
 	x.done.Status = d.check(&r)
 	x.offset = r.Offset / nand.SectorSize
@@ -319,7 +334,7 @@ func (d *Drive) fetchAsked(i int32) {
 // commandArrived: the controller has the entry.
 func (d *Drive) commandArrived(i int32) {
 	r := &d.requests[i]
-	r.done.Fetched = int64(d.eng.Now())
+	r.done.Fetched = d.eng.Now()
 	d.queues[r.done.Queue].arrived++
 	if r.done.Status != block.OK {
 		r.cursor = r.end
@@ -365,7 +380,7 @@ func (d *Drive) served(i int32) {
 // complete: the completion entry has reached the host.
 func (d *Drive) complete(i int32) {
 	r := &d.requests[i]
-	r.done.Finished = int64(d.eng.Now())
+	r.done.Finished = d.eng.Now()
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(r)
 	d.send(&d.down, d.bellTime) // the completion queue's head doorbell

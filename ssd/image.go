@@ -1,11 +1,11 @@
 package ssd
 
 import (
-	"fmt"
 	"sync"
 
 	"farflash/ftl"
 	"farflash/rng"
+	"farflash/units"
 )
 
 // Image is the state of a drive's flash before time 0. Drives made from one image
@@ -35,7 +35,7 @@ func Prepare(cfg Config, seed uint64, name string) (*Image, error) {
 	random := rng.NewStream(seed, name+"/preconditioning")
 	f, err := ftl.New(cfg.translation(m.ns), m, &random)
 	if err != nil {
-		return nil, fmt.Errorf("collection: %w", err)
+		return nil, units.Wrong("collection", "%v", err)
 	}
 	m.ftl = f
 	if err := m.precondition(&random); err != nil {

@@ -1,12 +1,12 @@
 package ssd
 
 import (
-	"fmt"
 	"slices"
 
 	"farflash/ftl"
 	"farflash/ftl/waf"
 	"farflash/rng"
+	"farflash/units"
 )
 
 // Preconditioning writes a drive's flash before time 0, without its timing.
@@ -106,7 +106,7 @@ func (m *Image) blockOf(plane, blk int) ftl.Block {
 func (m *Image) room(used int) error {
 	g := &m.cfg.Geometry
 	if left := g.BlocksPerPlane - used; left <= m.cfg.Collection.Reserve {
-		return fmt.Errorf("preconditioning.occupancy: %v fills %d of a plane's %d blocks; at most %d may hold data",
+		return units.Wrong("preconditioning.occupancy", "%v fills %d of a plane's %d blocks; at most %d may hold data",
 			m.cfg.Preconditioning.Occupancy, used, g.BlocksPerPlane, g.BlocksPerPlane-m.cfg.Collection.Reserve-1)
 	}
 	return nil
@@ -138,7 +138,7 @@ func (m *Image) overwrite(random *rng.Stream) error {
 		dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
 		for !ok {
 			if !m.collectNow(int(plane)) {
-				return fmt.Errorf("preconditioning: plane %d has no page left to write to; lower preconditioning.occupancy or raise over_provisioning", plane)
+				return units.Wrong("preconditioning", "plane %d has no page left to write to; lower preconditioning.occupancy or raise over_provisioning", plane)
 			}
 			dst, ok = m.ftl.Allocate(int(plane), n.stream, 0)
 		}
@@ -202,14 +202,14 @@ func (m *Image) fillSteady(random *rng.Stream) error {
 			return err
 		}
 		if closed*g.PagesPerBlock <= len(data) {
-			return fmt.Errorf("preconditioning.occupancy: %v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise over_provisioning",
+			return units.Wrong("preconditioning.occupancy", "%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise over_provisioning",
 				m.cfg.Preconditioning.Occupancy, plane)
 		}
 		if len(data) != last {
 			last = len(data)
 			var err error
 			if counts, err = validCounts(policy, closed, g.PagesPerBlock, len(data)); err != nil {
-				return fmt.Errorf("preconditioning: %w", err)
+				return units.Wrong("preconditioning", "%v", err)
 			}
 		}
 		places = places[:0]
@@ -295,7 +295,7 @@ func (m *Image) layOutMapping() error {
 			plane, _ := n.place(k)
 			dst, ok := m.ftl.Allocate(int(plane), n.mapping, 0)
 			if !ok {
-				return fmt.Errorf("plane %d has no room for mapping pages", plane)
+				return units.Wrong("mapping", "plane %d has no room for mapping pages", plane)
 			}
 			rest := int(uint32(dst) - uint32(plane)*uint32(g.PagesPerPlane()))
 			m.install(int(plane), rest/g.PagesPerBlock, rest%g.PagesPerBlock, n.mapBase+k)

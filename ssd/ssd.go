@@ -31,10 +31,8 @@ import (
 	"farflash/units"
 )
 
-// Sink is told of every completion, in the drive's time. Complete may submit.
-type Sink interface {
-	Complete(block.Completion)
-}
+// Sink is where a drive's completions go.
+type Sink = block.Sink
 
 // Drive is one simulated drive. It belongs to the goroutine that runs its engine.
 type Drive struct {
@@ -62,6 +60,7 @@ type Drive struct {
 	freeReq      int32
 	queues       []queuePair
 	depths       []uint32
+	closed       bool
 	lanes        []lane
 	laneOf       []int32 // by plane
 	channels     []channel
@@ -252,21 +251,17 @@ func (c *Config) translation(ns []namespace) ftl.Config {
 			choices++
 		}
 	}
-	f := ftl.Config{
+	return ftl.Config{
 		Pools: g.Planes(), BlocksPerPool: blocks, PagesPerBlock: g.PagesPerBlock,
 		Streams: hosts, Survivors: survivors,
 		Victim: c.Collection.Victim, Choices: max(choices, 1), Window: c.Collection.Window,
 		GCStart:     max(int(float64(c.Collection.Start)*float64(blocks)), c.Collection.Reserve+1, c.Quirks.HostStop),
 		GCHard:      max(int(float64(c.Collection.Hard)*float64(blocks)), 1),
-		HostReserve: c.Collection.Reserve, HostStop: c.Quirks.HostStop,
+		HostReserve: c.Collection.Reserve,
 		Concurrent:  c.Collection.Concurrent,
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
-		OpenAtOnce: c.Quirks.FrontiersAtOnce,
+		Quirks: ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, OpenAtOnce: c.Quirks.FrontiersAtOnce},
 	}
-	if c.Quirks.CollectOnFill {
-		f.Trigger = ftl.OnFill
-	}
-	return f
 }
 
 // computeTimes fills in the constants.

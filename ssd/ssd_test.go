@@ -20,13 +20,16 @@ import (
 
 // play issues records to a new drive, a number of them outstanding (0: at their
 // times), until all have ended.
-func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Record) (*ssd.Drive, *cosim.Host, *sim.Engine) {
+func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Record, watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host, *sim.Engine) {
 	t.Helper()
 	eng := sim.New()
 	h := cosim.NewHost(eng)
 	d, err := ssd.New(cfg, eng, h, 1, "ssd")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, w := range watch {
+		w(d)
 	}
 	f := cosim.Flow{Name: "test", Source: workload.Slice(records), Outstanding: outstanding, Queue: block.QueueConfig{Class: block.High}}
 	if err := h.Attach(d, []cosim.Flow{f}); err != nil {
@@ -359,6 +362,20 @@ func TestConfigErrors(t *testing.T) {
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
+	}
+}
+
+// All that is wrong is said at once, each with its key.
+func TestAllConfigErrors(t *testing.T) {
+	cfg := ssd.DefaultConfig()
+	cfg.Geometry.Channels, cfg.Timing.Erase, cfg.Host.Burst, cfg.Collection.Concurrent = 0, 0, 0, 0
+	cfg.Namespaces = []ssd.Namespace{{Planes: []int{99}}} // cannot be judged without a geometry
+	var got []string
+	for _, e := range units.FieldErrors(cfg.Validate()) {
+		got = append(got, e.Path)
+	}
+	if want := "geometry.channels timing.erase_latency host.burst collection.concurrent"; strings.Join(got, " ") != want {
+		t.Errorf("errors of %v, want %s", got, want)
 	}
 }
 

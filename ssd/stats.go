@@ -63,17 +63,17 @@ func (d *Drive) account(r *request) {
 	}
 	b := &d.breakdown[op]
 	b.Requests++
-	all := sim.Time(r.done.Finished - r.done.Submitted)
+	all := r.done.Finished - r.done.Submitted
 	inside := r.served - r.accepted
 	b.All += all
 	// A command alone in its queue is fetched in so long.
-	queued := sim.Time(r.done.Fetched-r.done.Submitted) - d.bellTime - d.readRequestTime - d.submissionTime
-	r.done.Waited = int64(queued)
+	queued := r.done.Fetched - r.done.Submitted - d.bellTime - d.readRequestTime - d.submissionTime
+	r.done.Waited = queued
 	b.Queue += queued
 	b.Link += all - inside - queued
 	if r.array == 0 && r.transfer == 0 {
 		b.DRAM += inside
-		r.done.Waited += int64(max(inside-r.dram, 0))
+		r.done.Waited += max(inside-r.dram, 0)
 		return
 	}
 	b.Mapping += r.mapping
@@ -82,7 +82,7 @@ func (d *Drive) account(r *request) {
 	b.Transfer += r.transfer
 	backlog := inside - r.mapping - r.wait - r.array - r.transfer
 	b.Backlog += backlog
-	r.done.Waited += int64(r.wait + backlog)
+	r.done.Waited += r.wait + backlog
 }
 
 // accountTransaction notes a transaction that has ended.
@@ -183,7 +183,7 @@ func (d *Drive) Stats() Stats {
 	}
 	s.FewestFree = d.fewestFree
 	if e := d.cfg.Energy; e != nil {
-		s.Energy = float64(e.Read)*float64(s.Reads) + float64(float64(e.Program)*float64(s.Programs)) +
+		s.Energy = float64(float64(e.Read)*float64(s.Reads)) + float64(float64(e.Program)*float64(s.Programs)) +
 			float64(float64(e.Erase)*float64(s.Erases)) + float64(float64(e.TransferPerByte)*float64(d.moved)) +
 			float64(float64(e.LinkPerByte)*float64(d.bytes[block.Read]+d.bytes[block.Write]))
 	}

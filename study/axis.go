@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/units"
 )
 
@@ -284,6 +284,6 @@ func (a Axis) Numbers() (values []float64, unit string, ok bool) {
 }
 
 // change is the scenario's change that gives the axis its i-th value; flag stands for the axis in errors.
-func (a Axis) change(i int, flag string) scenario.Change {
-	return scenario.Change{Path: a.Path, Value: a.Values[i], Flag: flag}
+func (a Axis) change(i int, flag string) shape.Change {
+	return shape.Change{Path: a.Path, Value: a.Values[i], Flag: flag}
 }

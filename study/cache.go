@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"farflash/result"
+	"farflash/trial"
 )
 
 // Cache keeps results on disk, a file for each trial and program. A trial is a pure function of its digest and seed as long as
@@ -50,13 +51,13 @@ func OpenCache(dir, program string) (*Cache, error) {
 }
 
 // path is where a trial's result is. Folders by the first two digits keep each one small.
-func (c *Cache) path(t Trial) string {
+func (c *Cache) path(t trial.Trial) string {
 	return filepath.Join(c.dir, t.Digest[:min(2, len(t.Digest))], t.Name())
 }
 
 // Get returns a trial's result, nil if there is none. An entry that cannot be read or is of another trial is an error that says
 // which file it is; the caller computes the trial anew, and Put replaces the entry.
-func (c *Cache) Get(t Trial) (*result.Result, error) {
+func (c *Cache) Get(t trial.Trial) (*result.Result, error) {
 	text, err := os.ReadFile(c.path(t))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -92,7 +93,7 @@ func checked(entry []byte) ([]byte, error) {
 }
 
 // Put keeps a trial's result. Readers see the whole file or none.
-func (c *Cache) Put(t Trial, r *result.Result) error {
+func (c *Cache) Put(t trial.Trial, r *result.Result) error {
 	text, err := r.Encode()
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (c *Cache) Put(t Trial, r *result.Result) error {
 }
 
 // decode reads a result and holds it to the trial that it is to be of.
-func decode(text []byte, t Trial) (*result.Result, error) {
+func decode(text []byte, t trial.Trial) (*result.Result, error) {
 	r, err := result.Decode(text)
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"farflash/result"
+	"farflash/trial"
 )
 
 // TestNothing compares a design with itself, by real simulations.
@@ -37,7 +38,7 @@ func TestNothing(t *testing.T) {
 func TestFalsePositives(t *testing.T) {
 	const comparisons, reps = 2000, 8
 	var names []string
-	for _, d := range result.Metrics.All() {
+	for _, d := range trial.Vocabulary().Metrics.All() {
 		if len(names) < 20 && d.Unit == "us" && !strings.Contains(d.Name, "[") {
 			names = append(names, d.Name)
 		}
@@ -126,7 +127,7 @@ func TestAlike(t *testing.T) {
 // TestAlone has a metric that differs by itself, and no more among twenty.
 func TestAlone(t *testing.T) {
 	names := []string{"fabric.drops"}
-	for _, d := range result.Metrics.All() {
+	for _, d := range trial.Vocabulary().Metrics.All() {
 		if len(names) < 20 && d.Unit == "us" && !strings.Contains(d.Name, "[") {
 			names = append(names, d.Name)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"farflash/result"
 	"farflash/stats"
+	"farflash/trial"
 )
 
 // Test says how arms are compared.
@@ -88,6 +89,7 @@ func (p *Pair) Differing() int {
 // Effect is how a metric differs from the first arm.
 type Effect struct {
 	Name, Unit, Help string
+	Better           result.Direction // which of two values is better
 	stats.Paired
 	Holm         float64 // the t test's p value, corrected
 	Wilcoxon     float64 // p value of the signed-rank test
@@ -209,6 +211,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	var family []int // of p.Effects
 	var ranked []int // differences that are not 0
 	var pt, pw []float64
+	words := trial.Vocabulary().Metrics
 	for _, m := range a[0].Metrics {
 		if !t.wanted(m.Name) {
 			continue
@@ -233,7 +236,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 		if err != nil {
 			return p, fmt.Errorf("%s: %w", m.Name, err)
 		}
-		e := Effect{Name: m.Name, Unit: m.Unit, Help: m.Help, Paired: paired, Holm: 1, Wilcoxon: rank.P, WilcoxonHolm: 1, Verdict: Identical}
+		e := Effect{Name: m.Name, Unit: m.Unit, Help: m.Help, Better: words.Better(m.Name), Paired: paired, Holm: 1, Wilcoxon: rank.P, WilcoxonHolm: 1, Verdict: Identical}
 		if rank.N > 0 {
 			family, ranked = append(family, len(p.Effects)), append(ranked, rank.N)
 			pt, pw = append(pt, paired.P), append(pw, rank.P)
@@ -282,7 +285,7 @@ func (t *Test) judge(e *Effect, differing, family int) error {
 	}
 	e.Doubtful = e.Wilcoxon >= significance && math.Ldexp(1, 1-differing) < significance // the least that ranks can give
 	up := e.Effect.Mean > 0
-	switch d := result.DirectionOf(e.Name); {
+	switch d := e.Better; {
 	case d == result.NeitherBetter && up:
 		e.Verdict = Higher
 	case d == result.NeitherBetter:

@@ -4,20 +4,20 @@ import (
 	"context"
 	"fmt"
 
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
 )
 
 // A faster flash array against the drive as it is, over five replicates.
 func Example() {
-	src := scenario.Source{File: "reads.yaml", Text: []byte(`
+	src := shape.Source{File: "reads.yaml", Text: []byte(`
 workload:
   - synthetic: {reads: {size: 4KiB, interarrival: {mean: 50us, kind: exponential}}, requests: 500}
 ssd: mqsim-default
 `)}
 	plan, err := study.NewComparison([]study.Arm{
 		{Label: "as it is", Source: src},
-		{Label: "faster", Source: src, Changes: []scenario.Change{{Path: "ssd.timing.read_latency", Value: "50us"}}},
+		{Label: "faster", Source: src, Changes: []shape.Change{{Path: "ssd.timing.read_latency", Value: "50us"}}},
 	}, 1, 5)
 	if err != nil {
 		fmt.Println(err)

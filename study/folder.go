@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"farflash/result"
+	"farflash/trial"
 )
 
 // The files of a study's folder beside its trials.
@@ -242,10 +243,10 @@ func (f *Folder) Write(name string, text []byte) error {
 }
 
 // trial is the run directory of a trial.
-func (f *Folder) trial(t Trial) string { return filepath.Join(f.path, trials, t.Name()) }
+func (f *Folder) trial(t trial.Trial) string { return filepath.Join(f.path, trials, t.Name()) }
 
 // load reads a trial's result, nil if it is not there. One that cannot be read is removed and reported.
-func (f *Folder) load(t Trial) (*result.Result, error) {
+func (f *Folder) load(t trial.Trial) (*result.Result, error) {
 	file := filepath.Join(f.trial(t), result.ResultFile)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +264,7 @@ func (f *Folder) load(t Trial) (*result.Result, error) {
 }
 
 // keep writes a trial's run directory. One that another process wrote meanwhile is as good.
-func (f *Folder) keep(t Trial, r *result.Result) error {
+func (f *Folder) keep(t trial.Trial, r *result.Result) error {
 	d, err := result.Create(f.trial(t))
 	if err == nil {
 		defer d.Discard()

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"farflash/result"
+	"farflash/trial"
 )
 
 // Merge puts all shards of a sweep together into a new folder, which is then the same, byte for byte, as if the sweep had been
@@ -31,7 +32,7 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	outcomes := make([]Outcome, len(p.Points)*p.Reps)
 	unfinished := make([]int, len(order))
 	for k, s := range p.slots() {
-		outcomes[k] = Outcome{Trial: Trial{Digest: p.Points[s.point].Digest, Seed: p.Seed + uint64(s.rep)}, State: Pending}
+		outcomes[k] = Outcome{Trial: trial.Trial{Digest: p.Points[s.point].Digest, Seed: p.Seed + uint64(s.rep)}, State: Pending}
 		shard := k % len(order)
 		if err := order[shard].read(&outcomes[k], s.point); err != nil {
 			return nil, nil, nil, err
@@ -160,7 +161,7 @@ func (s shardFolder) read(o *Outcome, point int) error {
 }
 
 // copy takes a trial's run directory over from a shard's folder, file by file as they are.
-func (f *Folder) copy(t Trial, from string) error {
+func (f *Folder) copy(t trial.Trial, from string) error {
 	d, err := result.Create(f.trial(t))
 	if errors.Is(err, result.ErrExists) { // two points with one digest
 		return nil

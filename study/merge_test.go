@@ -12,10 +12,11 @@ import (
 	"testing"
 
 	"farflash/result"
+	"farflash/trial"
 )
 
 // shardsOf runs a sweep in so many shards, each in a folder of its own.
-func shardsOf(t *testing.T, n int, plan func() *Plan, fails func(Trial) bool) []string {
+func shardsOf(t *testing.T, n int, plan func() *Plan, fails func(trial.Trial) bool) []string {
 	t.Helper()
 	dir := t.TempDir()
 	var out []string
@@ -29,7 +30,7 @@ func shardsOf(t *testing.T, n int, plan func() *Plan, fails func(Trial) bool) []
 }
 
 // runIn runs a plan in a folder.
-func runIn(t *testing.T, dir string, p *Plan, fails func(Trial) bool) (out []Outcome, runs int64) {
+func runIn(t *testing.T, dir string, p *Plan, fails func(trial.Trial) bool) (out []Outcome, runs int64) {
 	t.Helper()
 	folder, err := OpenFolder(dir, p, self)
 	if err != nil {
@@ -71,7 +72,7 @@ func TestMerge(t *testing.T) {
 	plan := func() *Plan {
 		return sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,80000ns", "ssd.over_provisioning=7%,9%")
 	}
-	fails := func(x Trial) bool { return x.Seed == 3 && x.Digest == plan().Points[1].Digest }
+	fails := func(x trial.Trial) bool { return x.Seed == 3 && x.Digest == plan().Points[1].Digest }
 	whole := filepath.Join(t.TempDir(), "whole")
 	out, runs := runIn(t, whole, plan(), fails)
 	if runs != 12 { // 80us and 80000ns are one

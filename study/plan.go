@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
 )
 
 // Kind is what a study is for.
@@ -70,7 +72,7 @@ const mostTrials = 1_000_000
 
 // NewSweep plans a sweep of a scenario over the grid of all axes, the last one changing fastest. Every point is parsed before
 // anything runs, so that a value that cannot be is found at once; changes apply to all of them, before the axes do.
-func NewSweep(src scenario.Source, changes []scenario.Change, axes []Axis, seed uint64, reps int) (*Plan, error) {
+func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64, reps int) (*Plan, error) {
 	if len(axes) == 0 {
 		return nil, errors.New("a sweep needs an axis")
 	}
@@ -132,7 +134,7 @@ func shortPaths(axes []Axis) []string {
 }
 
 // open parses the point's scenario.
-func (x *Point) open(src scenario.Source, changes []scenario.Change) error {
+func (x *Point) open(src shape.Source, changes []shape.Change) error {
 	var err error
 	if x.Scenario, err = scenario.Parse(src, changes); err != nil {
 		return err
@@ -144,8 +146,8 @@ func (x *Point) open(src scenario.Source, changes []scenario.Change) error {
 // Arm is a design that is compared with others.
 type Arm struct {
 	Label   string // "" takes the scenario's name
-	Source  scenario.Source
-	Changes []scenario.Change
+	Source  shape.Source
+	Changes []shape.Change
 }
 
 // NewComparison plans a comparison of arms with the first of them.
@@ -190,11 +192,11 @@ func (p *Plan) slots() []slot {
 }
 
 // Trials lists the trials of the plan's shard, in the order of Outcomes.
-func (p *Plan) Trials() []Trial {
-	var out []Trial
+func (p *Plan) Trials() []trial.Trial {
+	var out []trial.Trial
 	for _, s := range p.slots() {
 		x := &p.Points[s.point]
-		out = append(out, Trial{x.Scenario, x.Digest, p.Seed + uint64(s.rep)})
+		out = append(out, trial.Trial{Scenario: x.Scenario, Digest: x.Digest, Seed: p.Seed + uint64(s.rep)})
 	}
 	return out
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"farflash/experiment"
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/trial"
 )
 
 // Runner computes trials on this machine. Its fields are set before Run and not changed afterwards.
@@ -24,8 +22,8 @@ type Runner struct {
 	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache; nil is nobody. Calls do
 	// not overlap.
 	Warn func(error)
-	// Execute computes a trial; nil is Simulate.
-	Execute func(ctx context.Context, t Trial, version string, progress func(scenario.Progress)) (*result.Result, error)
+	// Execute computes a trial; nil is trial.Simulate.
+	Execute func(ctx context.Context, t trial.Trial, version string, progress func(experiment.Progress)) (*result.Result, error)
 }
 
 // Progress is how far a study is.
@@ -40,7 +38,7 @@ type Progress struct {
 // Run computes the trials and returns what became of each, in their order. Trials that fail do not stop the others. When the
 // context ends, those that run are stopped and stay pending, as those that have not begun do. A trial that is there twice is
 // run once.
-func (r *Runner) Run(ctx context.Context, trials []Trial) []Outcome {
+func (r *Runner) Run(ctx context.Context, trials []trial.Trial) []Outcome {
 	w := &work{Runner: r, out: make([]Outcome, len(trials))}
 	first := map[string]int{}
 	var unique []int
@@ -58,21 +56,10 @@ func (r *Runner) Run(ctx context.Context, trials []Trial) []Outcome {
 		}
 	}
 	w.progress.Of = len(missing)
-	workers := runtime.GOMAXPROCS(0)
-	if r.Workers > 0 {
-		workers = min(workers, r.Workers)
-	}
-	var g errgroup.Group
-	g.SetLimit(workers)
-	for _, i := range missing {
-		g.Go(func() error {
-			if ctx.Err() == nil {
-				w.compute(ctx, i)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait() // compute keeps its errors where they belong
+	trial.Parallel(ctx, len(missing), r.Workers, func(k int) error {
+		w.compute(ctx, missing[k]) // which keeps its error where it belongs
+		return nil
+	})
 	for i, t := range trials {
 		if k := first[t.Name()]; k != i {
 			w.out[i] = w.out[k]
@@ -140,9 +127,9 @@ func (w *work) compute(ctx context.Context, i int) {
 	w.report(func(p *Progress) { p.Running++ })
 	execute := w.Execute
 	if execute == nil {
-		execute = Simulate
+		execute = trial.Simulate
 	}
-	r, err := execute(ctx, t, w.Version, func(scenario.Progress) { w.report(func(*Progress) {}) })
+	r, err := execute(ctx, t, w.Version, func(experiment.Progress) { w.report(func(*Progress) {}) })
 	if err == nil && w.Cache != nil {
 		w.warn(w.Cache.Put(t, r)) // the result is no worse for not being kept
 	}
@@ -155,7 +142,7 @@ func (w *work) compute(ctx context.Context, i int) {
 	switch {
 	case err == nil:
 		o.State, o.Result = Done, slim(r)
-	case errors.Is(err, ErrInterrupted) || ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case errors.Is(err, trial.ErrInterrupted) || ctx.Err() != nil && errors.Is(err, ctx.Err()):
 	default:
 		o.State, o.Err = Failed, err
 	}

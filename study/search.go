@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"farflash/trial"
 )
 
 // SearchFile is the manifest of a search in its folder.
@@ -81,4 +83,4 @@ func (m *searchManifest) differs(there *searchManifest) string {
 }
 
 // Place is the run directory of a trial below a study's folder.
-func Place(t Trial) string { return filepath.Join(trials, t.Name()) }
+func Place(t trial.Trial) string { return filepath.Join(trials, t.Name()) }

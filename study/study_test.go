@@ -14,8 +14,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"farflash/experiment"
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
 )
 
 const small = `
@@ -27,7 +29,7 @@ ssd: mqsim-default
 // self is the program that the tests are.
 var self = Program{"v", "self"}
 
-func source() scenario.Source { return scenario.Source{File: "small.yaml", Text: []byte(small)} }
+func source() shape.Source { return shape.Source{File: "small.yaml", Text: []byte(small)} }
 
 func axis(t testing.TB, text string) Axis {
 	t.Helper()
@@ -54,15 +56,15 @@ func sweepOf(t testing.TB, reps int, axes ...string) *Plan {
 // fake stands for a simulation: the mean latency is the read latency of the point and a little chance of the seed.
 type fake struct {
 	runs  atomic.Int64
-	fails func(Trial) bool
+	fails func(trial.Trial) bool
 }
 
-func (f *fake) execute(_ context.Context, t Trial, version string, _ func(scenario.Progress)) (*result.Result, error) {
+func (f *fake) execute(_ context.Context, t trial.Trial, version string, _ func(experiment.Progress)) (*result.Result, error) {
 	f.runs.Add(1)
 	if f.fails != nil && f.fails(t) {
 		return nil, errors.New("out of paper")
 	}
-	r := result.New(t.Digest, t.Seed, version)
+	r := result.New(trial.Vocabulary(), t.Digest, t.Seed, version)
 	r.Set("read.latency.mean", t.Scenario.SSD.Timing.Read[0].Microseconds()+float64(t.Seed%7))
 	r.Set("read.count", 200)
 	return r, nil
@@ -168,7 +170,7 @@ func TestRunOrder(t *testing.T) {
 	twice := append(p.Trials(), p.Trials()...)
 	var first []Outcome
 	for _, workers := range []int{1, 8} {
-		f := &fake{fails: func(t Trial) bool { return t.Digest == p.Points[1].Digest && t.Seed == 2 }}
+		f := &fake{fails: func(t trial.Trial) bool { return t.Digest == p.Points[1].Digest && t.Seed == 2 }}
 		var last Progress
 		r := Runner{Workers: workers, Version: "v", Execute: f.execute, Progress: func(x Progress) { last = x }}
 		out := r.Run(t.Context(), twice)
@@ -203,7 +205,7 @@ func TestAtMostOneAProcessor(t *testing.T) {
 	p := sweepOf(t, 100, "ssd.timing.read_latency=40us")
 	var running, most atomic.Int64
 	f := &fake{}
-	r := Runner{Workers: 1000, Version: "v", Execute: func(ctx context.Context, x Trial, v string, progress func(scenario.Progress)) (*result.Result, error) {
+	r := Runner{Workers: 1000, Version: "v", Execute: func(ctx context.Context, x trial.Trial, v string, progress func(experiment.Progress)) (*result.Result, error) {
 		n := running.Add(1)
 		defer running.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -218,8 +220,8 @@ func TestAtMostOneAProcessor(t *testing.T) {
 
 // TestPanic holds that a model that panics is one failed trial.
 func TestPanic(t *testing.T) {
-	_, err := Simulate(t.Context(), Trial{Scenario: nil, Digest: "d", Seed: 1}, "v", nil)
-	if err == nil || !strings.Contains(err.Error(), "panic: ") || !strings.Contains(err.Error(), "farflash/scenario.") {
+	_, err := trial.Simulate(t.Context(), trial.Trial{Scenario: nil, Digest: "d", Seed: 1}, "v", nil)
+	if err == nil || !strings.Contains(err.Error(), "panic: ") || !strings.Contains(err.Error(), "farflash/experiment/drive.Kind.Is") {
 		t.Errorf("%v", err)
 	}
 }
@@ -234,11 +236,11 @@ func TestCancel(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fake{}
-	r := Runner{Workers: 2, Version: "v", Folder: folder, Execute: func(ctx context.Context, x Trial, v string, progress func(scenario.Progress)) (*result.Result, error) {
+	r := Runner{Workers: 2, Version: "v", Folder: folder, Execute: func(ctx context.Context, x trial.Trial, v string, progress func(experiment.Progress)) (*result.Result, error) {
 		if f.runs.Load() >= 3 {
 			cancel()
 			<-ctx.Done()
-			return nil, ErrInterrupted
+			return nil, trial.ErrInterrupted
 		}
 		return f.execute(ctx, x, v, progress)
 	}}
@@ -264,7 +266,7 @@ func TestCancel(t *testing.T) {
 // TestCancelSimulation stops a real simulation that would take for ever.
 func TestCancelSimulation(t *testing.T) {
 	text := "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000000000}, closed: 8}]\nssd: mqsim-default\n"
-	p, err := NewSweep(scenario.Source{File: "long.yaml", Text: []byte(text)}, nil, []Axis{axis(t, "ssd.over_provisioning=7%,14%")}, 1, 1)
+	p, err := NewSweep(shape.Source{File: "long.yaml", Text: []byte(text)}, nil, []Axis{axis(t, "ssd.over_provisioning=7%,14%")}, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +409,7 @@ func TestFolder(t *testing.T) {
 
 func TestRespond(t *testing.T) {
 	p := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us")
-	out := (&Runner{Execute: (&fake{fails: func(x Trial) bool { return x.Seed == 3 && x.Digest == p.Points[1].Digest }}).execute}).Run(t.Context(), p.Trials())
+	out := (&Runner{Execute: (&fake{fails: func(x trial.Trial) bool { return x.Seed == 3 && x.Digest == p.Points[1].Digest }}).execute}).Run(t.Context(), p.Trials())
 	c, err := Respond(p, out, 0.95)
 	if err != nil {
 		t.Fatal(err)
@@ -438,9 +440,9 @@ func armsOf(reps int, arms ...func(r *result.Result, rep int)) (*Plan, []Outcome
 	}
 	var out []Outcome
 	for _, s := range p.slots() {
-		r := result.New(p.Points[s.point].Digest, uint64(s.rep), "v")
+		r := result.New(trial.Vocabulary(), p.Points[s.point].Digest, uint64(s.rep), "v")
 		arms[s.point](r, s.rep)
-		out = append(out, Outcome{Trial: Trial{Digest: r.Digest, Seed: uint64(s.rep + 1)}, State: Done, Result: r})
+		out = append(out, Outcome{Trial: trial.Trial{Digest: r.Digest, Seed: uint64(s.rep + 1)}, State: Done, Result: r})
 	}
 	return p, out
 }

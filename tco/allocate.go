@@ -99,11 +99,11 @@ func NewAllocator(cfg AllocatorConfig, drives []Drive) (*Allocator, error) {
 		return nil, err
 	}
 	if len(drives) == 0 {
-		return nil, fmt.Errorf("tco: there are no drives to place workloads on")
+		return nil, fmt.Errorf("there are no drives to place workloads on")
 	}
 	w := cfg.Weights
 	if slices.ContainsFunc([]float64{w.Cost, w.Space, w.IOPS, w.SpaceCV, w.IOPSCV, cfg.Threshold}, func(v float64) bool { return !(v >= 0) || math.IsInf(v, 1) }) {
-		return nil, fmt.Errorf("tco: weights %v and threshold %v; they cannot be negative", w, cfg.Threshold)
+		return nil, fmt.Errorf("weights %v and threshold %v; they cannot be negative", w, cfg.Threshold)
 	}
 	a := &Allocator{cfg: cfg, pool: pool, stream: rng.NewStream(cfg.Seed, "tco/random")}
 	if cfg.WarmUp {
@@ -179,10 +179,10 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 		return -1, refusal, err
 	}
 	if w.Arrival < a.last {
-		return -1, refusal, fmt.Errorf("tco: workload %s arrives on day %v, after one of day %v was placed; sort them by arrival", w.Name, w.Arrival, a.last)
+		return -1, refusal, fmt.Errorf("workload %s arrives on day %v, after one of day %v was placed; sort them by arrival", w.Name, w.Arrival, a.last)
 	}
 	if w.WriteRate == 0 && w.End == 0 && a.cfg.Horizon == 0 {
-		return -1, refusal, fmt.Errorf("tco: workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", w.Name)
+		return -1, refusal, fmt.Errorf("workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", w.Name)
 	}
 	a.last = w.Arrival
 	p := a.pool

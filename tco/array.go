@@ -18,7 +18,7 @@ func (s Stripe) check(name string) error {
 		return nil
 	}
 	if !(s.FullBytes >= 1 && s.SmallBytes >= 1 && s.FullIOs >= 1 && s.SmallIOs >= 1) {
-		return fmt.Errorf("tco: drive %s: an array writes %v and %v bytes and does %v and %v I/Os for one; none can be below 1", name, s.FullBytes, s.SmallBytes, s.FullIOs, s.SmallIOs)
+		return fmt.Errorf("drive %s: an array writes %v and %v bytes and does %v and %v I/Os for one; none can be below 1", name, s.FullBytes, s.SmallBytes, s.FullIOs, s.SmallIOs)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (a Array) check() error {
 // In Paper mode a RAID-5 array writes N/(N-1) bytes and does 4 I/Os whatever the size, as table 1 has it.
 func (a Array) Of(d Drive, mode Mode) (Drive, error) {
 	if err := a.check(); err != nil {
-		return Drive{}, fmt.Errorf("tco: drive %s: %w", d.Name, err)
+		return Drive{}, fmt.Errorf("drive %s: %w", d.Name, err)
 	}
 	if a.Kind == Single {
 		return d, nil

@@ -62,13 +62,13 @@ type Misfit struct {
 }
 
 func (e *Misfit) Error() string {
-	return fmt.Sprintf("tco: workload %s does not fit on drive %s: %v", e.Workload, e.Drive, e.Obstacle)
+	return fmt.Sprintf("workload %s does not fit on drive %s: %v", e.Workload, e.Drive, e.Obstacle)
 }
 
 // Assess puts workloads where a placement has them and returns what that comes to. It checks every constraint.
 func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessment, error) {
 	if len(host) != len(jobs) {
-		return nil, fmt.Errorf("tco: a placement of %d workloads for %d", len(host), len(jobs))
+		return nil, fmt.Errorf("a placement of %d workloads for %d", len(host), len(jobs))
 	}
 	if err := checkInput(cfg, drives, jobs); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessmen
 			continue
 		}
 		if k >= len(drives) {
-			return nil, fmt.Errorf("tco: workload %s is placed on drive %d of %d", jobs[j].Name, k, len(drives))
+			return nil, fmt.Errorf("workload %s is placed on drive %d of %d", jobs[j].Name, k, len(drives))
 		}
 		p.advance(jobs[j].Arrival)
 		why := p.fits(k, &jobs[j])

@@ -44,11 +44,11 @@ func (c Costs) check() error {
 		v    float64
 	}{{"setup", c.Setup}, {"labour", c.Labour}, {"electricity", c.Electricity}, {"grid", c.Grid}, {"embodied carbon", c.Embodied}, {"replacing", c.Replacing}, {"warranty", c.Warranty}} {
 		if !(x.v >= 0) || math.IsInf(x.v, 1) {
-			return fmt.Errorf("tco: %s of %v; it cannot be negative", x.what, x.v)
+			return fmt.Errorf("%s of %v; it cannot be negative", x.what, x.v)
 		}
 	}
 	if !(c.PUE >= 1) || math.IsInf(c.PUE, 1) {
-		return fmt.Errorf("tco: a PUE of %v; it must be at least 1", c.PUE)
+		return fmt.Errorf("a PUE of %v; it must be at least 1", c.PUE)
 	}
 	return nil
 }

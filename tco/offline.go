@@ -63,11 +63,11 @@ func Offline(cfg OfflineConfig, model Drive, jobs []Workload) (*OfflineResult, e
 	}
 	for i, e := range cfg.Thresholds {
 		if !(e > 0 && e < 1) || i > 0 && e <= cfg.Thresholds[i-1] {
-			return nil, fmt.Errorf("tco: zones divided at %v; thresholds must rise between 0 and 1", cfg.Thresholds)
+			return nil, fmt.Errorf("zones divided at %v; thresholds must rise between 0 and 1", cfg.Thresholds)
 		}
 	}
 	if !(cfg.Switch >= 0) {
-		return nil, fmt.Errorf("tco: a switching threshold of %v; it must be 0 or more", cfg.Switch)
+		return nil, fmt.Errorf("a switching threshold of %v; it must be 0 or more", cfg.Switch)
 	}
 	zones := len(cfg.Thresholds) + 1
 	r := &OfflineResult{Placement: Placement{Host: make([]int, len(jobs)), Refused: map[int]Refusal{}}, ZoneRate: make([]float64, zones)}

@@ -57,7 +57,7 @@ func (e *Infeasible) Error() string {
 	if e.Proven {
 		certain = "no plan has room for all"
 	}
-	return fmt.Sprintf("tco: %s: workload %s has no drive, for %v; %s", certain, e.Workload, e.Obstacle, e.Remedy)
+	return fmt.Sprintf("%s: workload %s has no drive, for %v; %s", certain, e.Workload, e.Obstacle, e.Remedy)
 }
 
 // Optimise places all workloads knowing every arrival, at the least cost a gigabyte that it finds from several beginnings, of which

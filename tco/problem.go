@@ -26,7 +26,7 @@ const mostDrives = 1_000_000
 // Check reports what is wrong with a problem.
 func (p *Problem) Check() error {
 	if len(p.Classes) == 0 || len(p.Jobs) == 0 {
-		return fmt.Errorf("tco: %d classes of drives and %d workloads; a plan needs at least one of each", len(p.Classes), len(p.Jobs))
+		return fmt.Errorf("%d classes of drives and %d workloads; a plan needs at least one of each", len(p.Classes), len(p.Jobs))
 	}
 	n := 0
 	for i := range p.Classes {
@@ -35,7 +35,7 @@ func (p *Problem) Check() error {
 			return err
 		}
 		if c.Count < 0 || n+c.Count > mostDrives {
-			return fmt.Errorf("tco: %d drives of class %s; there can be up to %d in all", c.Count, c.Drive.Name, mostDrives)
+			return fmt.Errorf("%d drives of class %s; there can be up to %d in all", c.Count, c.Drive.Name, mostDrives)
 		}
 		n += c.Count
 	}
@@ -124,11 +124,11 @@ func (p *Problem) Value(host []int) (cost, data float64, err error) {
 		return 0, 0, err
 	}
 	if a.Placed != len(p.Jobs) {
-		return 0, 0, fmt.Errorf("tco: %d of %d workloads have no drive", len(p.Jobs)-a.Placed, len(p.Jobs))
+		return 0, 0, fmt.Errorf("%d of %d workloads have no drive", len(p.Jobs)-a.Placed, len(p.Jobs))
 	}
 	cost = p.cost(a, class)
 	if !(a.Data > 0) || math.IsInf(cost, 1) {
-		return cost, a.Data, fmt.Errorf("tco: the workloads write nothing, so that a gigabyte has no price")
+		return cost, a.Data, fmt.Errorf("the workloads write nothing, so that a gigabyte has no price")
 	}
 	return cost, a.Data, nil
 }

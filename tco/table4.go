@@ -47,7 +47,7 @@ type Fit struct {
 // FitWorkloads fits a sample of at least 6 workloads whose shares lie strictly between 0 and 1 and whose quantities are positive.
 func FitWorkloads(sample []Workload) (*Fit, error) {
 	if len(sample) <= features {
-		return nil, fmt.Errorf("tco: %d workloads to fit; it takes at least %d", len(sample), features+1)
+		return nil, fmt.Errorf("%d workloads to fit; it takes at least %d", len(sample), features+1)
 	}
 	f := &Fit{}
 	var points [][features]float64
@@ -55,7 +55,7 @@ func FitWorkloads(sample []Workload) (*Fit, error) {
 		x := featuresOf(&sample[i])
 		for k, v := range x {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("tco: workload %s has a share of 0 or 1, or a quantity of 0; the fit takes logarithms", sample[i].Name)
+				return nil, fmt.Errorf("workload %s has a share of 0 or 1, or a quantity of 0; the fit takes logarithms", sample[i].Name)
 			}
 			if i == 0 {
 				f.low[k], f.high[k] = v, v
@@ -81,7 +81,7 @@ func FitWorkloads(sample []Workload) (*Fit, error) {
 			}
 			if a == b {
 				if !(sum > 0) {
-					return nil, fmt.Errorf("tco: the workloads to fit are too alike")
+					return nil, fmt.Errorf("the workloads to fit are too alike")
 				}
 				f.factor[a][a] = math.Sqrt(sum)
 			} else {

@@ -85,11 +85,11 @@ func PaperConfig() Config { return Config{Mode: Paper, WarmUp: true, FillSpace: 
 func (c Config) check() error {
 	switch {
 	case !(c.Horizon >= 0) || math.IsInf(c.Horizon, 1):
-		return fmt.Errorf("tco: a horizon of %v days; it must be a positive number, or 0 for none", c.Horizon)
+		return fmt.Errorf("a horizon of %v days; it must be a positive number, or 0 for none", c.Horizon)
 	case !(c.FillSpace > 0 && c.FillSpace <= 1):
-		return fmt.Errorf("tco: %v of the space may be filled; the share must be more than 0 and at most 1", c.FillSpace)
+		return fmt.Errorf("%v of the space may be filled; the share must be more than 0 and at most 1", c.FillSpace)
 	case !(c.FillIOPS > 0 && c.FillIOPS <= 1):
-		return fmt.Errorf("tco: %v of the IOPS may be used; the share must be more than 0 and at most 1", c.FillIOPS)
+		return fmt.Errorf("%v of the IOPS may be used; the share must be more than 0 and at most 1", c.FillIOPS)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ type Workload struct {
 
 func (w *Workload) check() error {
 	bad := func(what string, v float64, right string) error {
-		return fmt.Errorf("tco: workload %s: %s %v; it must be %s", w.Name, what, v, right)
+		return fmt.Errorf("workload %s: %s %v; it must be %s", w.Name, what, v, right)
 	}
 	finite := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
 	switch {
@@ -161,7 +161,7 @@ type Drive struct {
 
 func (d *Drive) check() error {
 	bad := func(what string, v float64, right string) error {
-		return fmt.Errorf("tco: drive %s: %s %v; it must be %s", d.Name, what, v, right)
+		return fmt.Errorf("drive %s: %s %v; it must be %s", d.Name, what, v, right)
 	}
 	finite := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
 	switch {
@@ -178,7 +178,7 @@ func (d *Drive) check() error {
 	case !(d.IOPS > 0) || math.IsInf(d.IOPS, 1):
 		return bad("IOPS", d.IOPS, "more than 0")
 	case d.WAF == nil:
-		return fmt.Errorf("tco: drive %s has no write amplification", d.Name)
+		return fmt.Errorf("drive %s has no write amplification", d.Name)
 	}
 	return d.Stripe.check(d.Name)
 }
@@ -198,7 +198,7 @@ func checkInput(cfg Config, drives []Drive, jobs []Workload) error {
 			return err
 		}
 		if jobs[j].WriteRate == 0 && jobs[j].End == 0 && cfg.Horizon == 0 {
-			return fmt.Errorf("tco: workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", jobs[j].Name)
+			return fmt.Errorf("workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", jobs[j].Name)
 		}
 	}
 	return nil

@@ -33,17 +33,17 @@ type Table struct {
 // NewTable makes a table of points with rising shares.
 func NewTable(points []waf.MixPoint) (*Table, error) {
 	if len(points) < 2 {
-		return nil, fmt.Errorf("tco: %d points of write amplification; a table needs at least 2", len(points))
+		return nil, fmt.Errorf("%d points of write amplification; a table needs at least 2", len(points))
 	}
 	t := &Table{points: slices.Clone(points)}
 	for i, p := range t.points {
 		switch {
 		case !(p.S >= 0 && p.S <= 1):
-			return nil, fmt.Errorf("tco: write amplification at a sequential share of %v; it must be 0 to 1", p.S)
+			return nil, fmt.Errorf("write amplification at a sequential share of %v; it must be 0 to 1", p.S)
 		case !(p.WAF >= 1) || math.IsInf(p.WAF, 1):
-			return nil, fmt.Errorf("tco: a write amplification of %v at a sequential share of %v; it must be at least 1", p.WAF, p.S)
+			return nil, fmt.Errorf("a write amplification of %v at a sequential share of %v; it must be at least 1", p.WAF, p.S)
 		case i > 0 && p.S <= t.points[i-1].S:
-			return nil, fmt.Errorf("tco: sequential share %v follows %v; the shares of a table must rise", p.S, t.points[i-1].S)
+			return nil, fmt.Errorf("sequential share %v follows %v; the shares of a table must rise", p.S, t.points[i-1].S)
 		}
 	}
 	for i := 1; i < len(t.points); i++ {
@@ -106,14 +106,14 @@ type TailTable []TailPoint
 func NewTailTable(points []TailPoint) (TailTable, error) {
 	for i, p := range points {
 		if !(p.Utilisation >= 0) || !(p.P99 > 0) || math.IsInf(p.P99, 1) || math.IsInf(p.Utilisation, 1) {
-			return nil, fmt.Errorf("tco: a p99 of %v us at %v of the IOPS; both must be positive", p.P99, p.Utilisation)
+			return nil, fmt.Errorf("a p99 of %v us at %v of the IOPS; both must be positive", p.P99, p.Utilisation)
 		}
 		if i > 0 && (p.Utilisation <= points[i-1].Utilisation || p.P99 < points[i-1].P99) {
-			return nil, fmt.Errorf("tco: a p99 of %v us at %v of the IOPS follows %v us at %v; load must rise and latency not fall", p.P99, p.Utilisation, points[i-1].P99, points[i-1].Utilisation)
+			return nil, fmt.Errorf("a p99 of %v us at %v of the IOPS follows %v us at %v; load must rise and latency not fall", p.P99, p.Utilisation, points[i-1].P99, points[i-1].Utilisation)
 		}
 	}
 	if len(points) == 0 {
-		return nil, fmt.Errorf("tco: a table of latencies has no points")
+		return nil, fmt.Errorf("a table of latencies has no points")
 	}
 	return slices.Clone(points), nil
 }

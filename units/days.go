@@ -47,6 +47,9 @@ func (d Days) String() string {
 	return strconv.FormatFloat(float64(d), 'f', -1, 64) + "d"
 }
 
+// Wanted says what to write.
+func (Days) Wanted() string { return "a span of time such as 5y, 36mo, 30d or 12h" }
+
 // MarshalText implements encoding.TextMarshaler.
 func (d Days) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 

@@ -28,6 +28,9 @@ func ParseMoney(s string) (Money, error) {
 // String writes the amount as it parses.
 func (m Money) String() string { return "$" + strconv.FormatFloat(float64(m), 'f', -1, 64) }
 
+// Wanted says what to write.
+func (Money) Wanted() string { return "an amount of money such as $2700" }
+
 // MarshalText implements encoding.TextMarshaler.
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 

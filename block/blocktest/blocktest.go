@@ -6,7 +6,7 @@
 // Conform, which holds a Device of any kind, the twin included, to the contract
 // that package block states.
 //
-// What it leaves out: the content of the data, arbitration between queues, and
+// What it leaves out: arbitration between queues, threads (a Subject is driven by one), and
 // what makes real drives slow.
 package blocktest
 
@@ -16,10 +16,10 @@ import (
 	"farflash/block"
 )
 
-// Sink is told of every completion, in the device's time. It may submit.
+// Sink makes a function a block.Sink.
 type Sink func(block.Completion)
 
-// Complete makes a Sink what devices of other packages report to.
+// Complete implements block.Sink.
 func (s Sink) Complete(c block.Completion) { s(c) }
 
 // Subject is a device under test.
@@ -28,6 +28,8 @@ type Subject struct {
 	// Step lets the device's time pass, at least until it has completed one more
 	// request if it has any, and reports false when it has nothing more to do.
 	Step func() bool
+	// Content says that the device keeps what is written.
+	Content bool
 }
 
 // Conform tests that the devices that fresh makes keep the contract of
@@ -45,7 +47,11 @@ func Conform(t *testing.T, fresh func(t *testing.T, sink Sink) Subject) {
 		{"a full queue holds up no other", (*session).otherQueue},
 		{"submitting from a completion", (*session).chain},
 		{"bad requests", (*session).badRequests},
+		{"submitting to another queue from a completion", (*session).across},
 		{"in-flight limit", (*session).limit},
+		{"close", (*session).close},
+		{"content", (*session).content},
+		{"content that does not fit", (*session).odd},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &session{t: t, sent: map[uint64]sent{}}
@@ -84,6 +90,9 @@ func (s *session) open(c block.QueueConfig) block.QueueID {
 func (s *session) submit(q block.QueueID, r block.Request) bool {
 	s.tag++
 	r.Tag = s.tag<<8 | 0xa5
+	if s.Content && r.Op <= block.Write && r.Data == nil && r.Length > 0 && r.Length <= 1<<20 {
+		r.Data = [][]byte{make([]byte, r.Length)}
+	}
 	s.sent[r.Tag] = sent{q, r}
 	s.submitting = true
 	ok := s.Device.Submit(q, r)
@@ -106,9 +115,9 @@ func (s *session) complete(c block.Completion) {
 	case c.Queue != x.queue || c.Op != x.req.Op || c.Length != x.req.Length:
 		s.t.Errorf("%v of %d bytes on queue %d ended as %v of %d bytes on queue %d", x.req.Op, x.req.Length, x.queue, c.Op, c.Length, c.Queue)
 	case c.Submitted > c.Fetched || c.Fetched > c.Finished:
-		s.t.Errorf("submitted at %d, fetched at %d, finished at %d ps", c.Submitted, c.Fetched, c.Finished)
+		s.t.Errorf("submitted at %v, fetched at %v, finished at %v", c.Submitted, c.Fetched, c.Finished)
 	case len(s.done) > 0 && c.Finished < s.done[len(s.done)-1].Finished:
-		s.t.Errorf("a completion of %d ps follows one of %d ps", c.Finished, s.done[len(s.done)-1].Finished)
+		s.t.Errorf("a completion at %v follows one at %v", c.Finished, s.done[len(s.done)-1].Finished)
 	}
 	delete(s.sent, c.Tag)
 	s.done = append(s.done, c)
@@ -294,12 +303,128 @@ func (s *session) badRequests() {
 	}
 }
 
+// across has a completion on one queue submit to another, which must take it: it is empty.
+func (s *session) across() {
+	queues := [2]block.QueueID{s.open(block.QueueConfig{Depth: 2, Weight: 1}), s.open(block.QueueConfig{Depth: 2, Weight: 1, Class: block.Low})}
+	left := 200
+	s.after = func(c block.Completion) {
+		to := queues[0]
+		if c.Queue == to {
+			to = queues[1]
+		}
+		if left--; left > 0 && !s.submit(to, mixed(left)) {
+			s.t.Error("an empty queue is full")
+		}
+	}
+	s.submit(queues[0], mixed(left))
+	s.drain()
+	if left != 0 {
+		s.t.Errorf("%d requests are left", left)
+	}
+	s.allOK()
+}
+
+func (s *session) close() {
+	q := s.open(block.QueueConfig{Depth: 4, Weight: 1})
+	s.submit(q, block.Request{Op: block.Write, Length: 4096})
+	if err := s.Device.Close(); err == nil {
+		s.t.Fatal("a device closes with a request under way")
+	}
+	if !s.submit(q, block.Request{Op: block.Read, Length: 512}) {
+		s.t.Error("a device that could not be closed takes no request")
+	}
+	s.drain()
+	if len(s.done) != 2 {
+		s.t.Errorf("%d of 2 requests ended", len(s.done))
+	}
+	s.allOK()
+	for range 2 {
+		if err := s.Device.Close(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if s.submit(q, block.Request{Op: block.Read, Length: 512}) {
+		s.t.Error("a closed device takes a request")
+	}
+	if _, err := s.Device.Open(block.QueueConfig{Depth: 4, Weight: 1}); err == nil {
+		s.t.Error("a closed device opens a queue")
+	}
+	s.Step()
+	if len(s.done) != 2 {
+		s.t.Errorf("a completion after the device was closed")
+	}
+}
+
+// pattern is what the n-th write of a byte leaves there.
+func pattern(n, at int64) byte { return byte(n*31 + at*7 + at>>9) }
+
+// content writes, overwrites and trims, and reads everything back, in buffers of odd sizes.
+func (s *session) content() {
+	if !s.Content {
+		s.t.Skip("the device keeps no content")
+	}
+	const size = 64 << 10
+	want := make([]byte, size)
+	q := s.open(block.QueueConfig{Depth: 4, Weight: 1})
+	for i := range int64(200) {
+		r := block.Request{Op: block.Write, Offset: i * 37 % 100 * 512, Length: (i%9 + 1) * 512}
+		if i%11 == 5 {
+			r.Op = block.Trim
+			clear(want[r.Offset : r.Offset+r.Length])
+		} else {
+			b := make([]byte, r.Length)
+			for k := range b {
+				b[k] = pattern(i, r.Offset+int64(k))
+			}
+			copy(want[r.Offset:], b)
+			cut := i * 13 % r.Length
+			r.Data = [][]byte{b[:cut], b[cut:]}
+		}
+		s.submit(q, r)
+		s.drain()
+	}
+	got := make([]byte, size)
+	for k := range got {
+		got[k] = 0xee
+	}
+	s.submit(q, block.Request{Op: block.Read, Length: size, Data: [][]byte{got[:1], got[1:1000], {}, got[1000:]}})
+	s.drain()
+	s.allOK()
+	for k := range got {
+		if got[k] != want[k] {
+			s.t.Fatalf("byte %d is %#x, %#x was written there last", k, got[k], want[k])
+		}
+	}
+}
+
+func (s *session) odd() {
+	if !s.Content {
+		s.t.Skip("the device keeps no content")
+	}
+	q := s.open(block.QueueConfig{Depth: 4, Weight: 1})
+	for _, r := range []block.Request{
+		{Op: block.Write, Length: 1024, Data: [][]byte{make([]byte, 512)}},
+		{Op: block.Read, Length: 512, Data: [][]byte{make([]byte, 512), make([]byte, 1)}},
+	} {
+		n := len(s.done)
+		s.submit(q, r)
+		s.drain()
+		if got := s.done[n].Status; got != block.Invalid {
+			s.t.Errorf("%v of %d bytes in other buffers: %v", r.Op, r.Length, got)
+		}
+	}
+}
+
 func (s *session) limit() {
+	tuner, ok := s.Device.(block.Tuner)
+	if !ok {
+		s.t.Skip("the device is no Tuner")
+	}
 	const depth = 32
 	q := s.open(block.QueueConfig{Depth: depth, Weight: 1, InFlight: 1})
 	for _, limit := range []int{1, 4, 1, 0} {
 		first := len(s.done)
-		s.Device.Tune(q, 1+limit, limit)
+		tuner.Tune(q, 1+limit, limit)
 		s.fill(q, depth)
 		s.drain()
 		// While a completion travels to the host, the device may fetch the next command.
@@ -308,9 +433,9 @@ func (s *session) limit() {
 		}
 	}
 	// The limit is taken away while the queue waits.
-	s.Device.Tune(q, 1, 1)
+	tuner.Tune(q, 1, 1)
 	s.fill(q, depth)
-	s.Device.Tune(q, 1, 0)
+	tuner.Tune(q, 1, 0)
 	s.drain()
 	s.allOK()
 }

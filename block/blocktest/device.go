@@ -14,6 +14,8 @@ type Config struct {
 	// Refuse tells how a request that is well formed and in range ends; nil: all
 	// succeed. A failed request takes as long as another.
 	Refuse func(block.Request) block.Status
+	// Content keeps what is written, in memory; otherwise buffers are left alone.
+	Content bool
 }
 
 // DefaultConfig is one namespace of 1 GiB with the latencies of a fast drive.
@@ -25,8 +27,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// Device is a block.Device that keeps nothing and takes a fixed time for each kind
-// of request. A queue has one entry less than its depth, as NVMe's rings do; an
+// Device is a block.Device that takes a fixed time for each kind of request. It has the
+// content of what was written if it is asked to keep it; a write takes effect when it
+// completes, and so does a read. A queue has one entry less than its depth, as NVMe's rings do; an
 // entry is given back with its request's completion. Commands are fetched in order
 // as soon as the queue's in-flight limit allows; queues do not compete.
 type Device struct {
@@ -38,6 +41,15 @@ type Device struct {
 	queues []queue
 	live   []command
 	free   int32
+	inside int // commands
+	closed bool
+	stored map[sector][]byte // content, where there is any
+}
+
+// sector is 512 bytes of a namespace.
+type sector struct {
+	namespace uint8
+	number    int64
 }
 
 type queue struct {
@@ -53,6 +65,7 @@ type queue struct {
 // index; 0 is none.
 type command struct {
 	done   block.Completion
+	req    block.Request
 	status block.Status
 	next   int32
 }
@@ -85,6 +98,9 @@ func New(cfg Config, eng *sim.Engine, sink Sink) (*Device, error) {
 
 // Open implements block.Device.
 func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
+	if d.closed {
+		return 0, fmt.Errorf("blocktest: the device is closed")
+	}
 	if c.Depth < 2 {
 		return 0, fmt.Errorf("blocktest: submission queue of %d entries; use at least 2", c.Depth)
 	}
@@ -95,7 +111,7 @@ func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
 	return block.QueueID(len(d.queues) - 1), nil
 }
 
-// Tune implements block.Device. Weights mean nothing here.
+// Tune implements block.Tuner. Weights mean nothing here.
 func (d *Device) Tune(q block.QueueID, _, inFlight int) {
 	d.queues[q].limit = inFlight
 	d.eng.Schedule(d.self, d.target, d.eng.Now(), evSubmitted, uint32(q))
@@ -104,13 +120,23 @@ func (d *Device) Tune(q block.QueueID, _, inFlight int) {
 // Capacity implements block.Device.
 func (d *Device) Capacity(namespace int) int64 { return d.cfg.Capacity[namespace] }
 
+// Close implements block.Device.
+func (d *Device) Close() error {
+	if d.inside > 0 {
+		return fmt.Errorf("blocktest: %d requests are under way", d.inside)
+	}
+	d.closed = true
+	return nil
+}
+
 // Submit implements block.Device.
 func (d *Device) Submit(q block.QueueID, r block.Request) bool {
 	p := &d.queues[q]
-	if p.entries == p.depth-1 {
+	if p.entries == p.depth-1 || d.closed {
 		return false
 	}
 	p.entries++
+	d.inside++
 	n := d.free
 	if n != 0 {
 		d.free = d.live[n].next
@@ -120,7 +146,8 @@ func (d *Device) Submit(q block.QueueID, r block.Request) bool {
 	}
 	now := d.eng.Now()
 	d.live[n] = command{
-		done:   block.Completion{Tag: r.Tag, Submitted: int64(now), Length: r.Length, Queue: q, Op: r.Op},
+		done:   block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op},
+		req:    r,
 		status: d.check(r),
 	}
 	if p.head == 0 {
@@ -143,6 +170,9 @@ func (d *Device) check(r block.Request) block.Status {
 	case r.Offset > d.cfg.Capacity[r.Namespace]-r.Length:
 		return block.OutOfRange
 	}
+	if d.cfg.Content && r.Op <= block.Write && !sized(&r) {
+		return block.Invalid
+	}
 	if d.cfg.Refuse != nil {
 		return d.cfg.Refuse(r)
 	}
@@ -159,12 +189,17 @@ func (d *Device) Handle(ev sim.Event) {
 	x := &d.live[n]
 	done := x.done
 	done.Status = x.status
-	done.Finished = int64(ev.At)
+	done.Finished = ev.At
+	if d.cfg.Content && done.Status == block.OK {
+		d.carryOut(&x.req)
+	}
+	x.req.Data = nil
 	x.next = d.free
 	d.free = n
 	p := &d.queues[done.Queue]
 	p.entries--
 	p.inFlight--
+	d.inside--
 	d.fetch(p)
 	d.sink(done)
 }
@@ -177,7 +212,51 @@ func (d *Device) fetch(p *queue) {
 		p.head = x.next
 		x.next = 0
 		p.inFlight++
-		x.done.Fetched = int64(d.eng.Now())
+		x.done.Fetched = d.eng.Now()
 		d.eng.Schedule(d.self, d.target, d.eng.Now()+d.cfg.Latency[x.done.Op], evDone, uint32(n))
+	}
+}
+
+// sized reports whether a request's buffers are as long as it is.
+func sized(r *block.Request) bool {
+	n := int64(0)
+	for _, b := range r.Data {
+		n += int64(len(b))
+	}
+	return n == r.Length
+}
+
+// carryOut does to the content what a request asks for.
+func (d *Device) carryOut(r *block.Request) {
+	if d.stored == nil {
+		d.stored = map[sector][]byte{}
+	}
+	at := sector{r.Namespace, r.Offset / 512}
+	if r.Op == block.Trim {
+		for n := range r.Length / 512 {
+			delete(d.stored, sector{at.namespace, at.number + n})
+		}
+		return
+	}
+	done := int64(0)
+	for _, b := range r.Data {
+		for len(b) > 0 {
+			// Buffers may end within a sector.
+			s, within := sector{at.namespace, at.number + done/512}, done%512
+			n := min(512-within, int64(len(b)))
+			switch have := d.stored[s]; {
+			case r.Op == block.Write && have == nil:
+				d.stored[s] = make([]byte, 512)
+				fallthrough
+			case r.Op == block.Write:
+				copy(d.stored[s][within:], b[:n])
+			case have == nil:
+				clear(b[:n])
+			default:
+				copy(b[:n], have[within:])
+			}
+			b = b[n:]
+			done += n
+		}
 	}
 }

@@ -13,11 +13,12 @@ func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		latency sim.Time
-	}{{"latency", 80_000_000}, {"no latency", 0}} {
+		content bool
+	}{{"latency", 80_000_000, false}, {"no latency", 0, false}, {"content", 80_000_000, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			blocktest.Conform(t, func(t *testing.T, sink blocktest.Sink) blocktest.Subject {
 				cfg := blocktest.DefaultConfig()
-				cfg.Latency[block.Read] = c.latency
+				cfg.Latency[block.Read], cfg.Content = c.latency, c.content
 				eng := sim.New()
 				d, err := blocktest.New(cfg, eng, func(done block.Completion) {
 					eng.Stop()
@@ -26,7 +27,7 @@ func TestConformance(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return blocktest.Subject{Device: d, Step: func() bool { return eng.Run(sim.Forever) > 0 }}
+				return blocktest.Subject{Device: d, Step: func() bool { return eng.Run(sim.Forever) > 0 }, Content: c.content}
 			})
 		})
 	}
@@ -76,7 +77,7 @@ func TestRefuse(t *testing.T) {
 func Example() {
 	eng := sim.New()
 	d, err := blocktest.New(blocktest.DefaultConfig(), eng, func(c block.Completion) {
-		fmt.Printf("%v %d: %v after %v\n", c.Op, c.Tag, c.Status, sim.Time(c.Finished-c.Submitted))
+		fmt.Printf("%v %d: %v after %v\n", c.Op, c.Tag, c.Status, c.Finished-c.Submitted)
 	})
 	if err != nil {
 		fmt.Println(err)

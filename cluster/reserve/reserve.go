@@ -24,7 +24,10 @@
 // messages, for which Expire gives back what nobody asks for any more.
 package reserve
 
-import "farflash/sim"
+import (
+	"farflash/sim"
+	"farflash/units"
+)
 
 // Window is a span of time that a target keeps for one gateway. Left is the earliest moment at which the first byte
 // may be sent, so the target sees it a trip later; at Right the last byte must have been sent.
@@ -54,9 +57,9 @@ const (
 )
 
 // String is the state's name.
-func (s State) String() string {
-	return [...]string{"tentative", "accepted", "canceled", "rejected"}[s]
-}
+func (s State) String() string { return stateNames.Name(s) }
+
+var stateNames = units.Names[State]{"tentative", "accepted", "canceled", "rejected"}
 
 // Bid is what a target has promised.
 type Bid struct {

@@ -13,9 +13,6 @@
 package tier
 
 import (
-	"errors"
-	"fmt"
-
 	"farflash/units"
 )
 
@@ -92,28 +89,23 @@ func DefaultPolicy() Policy {
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
-	var errs []error
-	bad := func(ok bool, key, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-		}
-	}
-	bad(c.HDDs >= 1 && c.HDDs < maxDevices, "hdds", "%d is not possible; use 1 to %d", c.HDDs, maxDevices-1)
-	bad(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
-	bad(c.Link > 0, "link", "%v is not possible; use a rate such as 100Gbps", c.Link)
-	bad(c.Trip >= 0 && c.Trip <= units.Second, "trip", "%v is not possible; use 0s to 1s", c.Trip)
-	bad(c.Control >= 1 && c.Control <= units.MiB, "control", "%v is not possible; use 1B to 1MiB", c.Control)
-	bad(c.SSD.Rate > 0, "ssd.rate", "%v is not possible; use a rate such as 1400MiB/s", c.SSD.Rate)
-	bad(c.SSD.Window >= 1 && c.SSD.Window <= maxWindow, "ssd.window", "%d is not possible; use 1 to %d", c.SSD.Window, maxWindow)
-	bad(c.SSD.Capacity >= 2*c.Chunk, "ssd.capacity", "%v is too little for chunks of %v; use at least %v", c.SSD.Capacity, c.Chunk, 2*c.Chunk)
-	bad(c.HDD.Rate > 0, "hdd.rate", "%v is not possible; use a rate such as 180MiB/s", c.HDD.Rate)
-	bad(c.HDD.Window >= 0 && c.HDD.Window <= maxWindow, "hdd.window", "%d is not possible; use 0 to %d", c.HDD.Window, maxWindow)
-	bad(c.HDD.Sequential >= 1 && c.HDD.Sequential <= 1000, "hdd.sequential", "%d is not possible; use 1 to 1000", c.HDD.Sequential)
-	bad(c.Low >= 0 && c.Low < c.High && c.High <= 1, "high", "watermarks of %v and %v are not possible; use 0%% <= low < high <= 100%%", c.Low, c.High)
-	bad(c.Resume > c.Low && c.Resume <= c.High, "resume", "%v is not between the watermarks; use more than %v and at most %v", c.Resume, c.Low, c.High)
-	bad(c.Cycle >= 1 && c.Cycle <= 1<<20, "cycle", "%d is not possible; use 1 to 1048576", c.Cycle)
-	bad(c.Moving >= 1 && c.Moving <= 1<<20, "moving", "%d is not possible; use 1 to 1048576", c.Moving)
-	return errors.Join(errs...)
+	var f units.Faults
+	f.Hold(c.HDDs >= 1 && c.HDDs < maxDevices, "hdds", "%d is not possible; use 1 to %d", c.HDDs, maxDevices-1)
+	f.Hold(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
+	f.Hold(c.Link > 0, "link", "%v is not possible; use a rate such as 100Gbps", c.Link)
+	f.Hold(c.Trip >= 0 && c.Trip <= units.Second, "trip", "%v is not possible; use 0s to 1s", c.Trip)
+	f.Hold(c.Control >= 1 && c.Control <= units.MiB, "control", "%v is not possible; use 1B to 1MiB", c.Control)
+	f.Hold(c.SSD.Rate > 0, "ssd.rate", "%v is not possible; use a rate such as 1400MiB/s", c.SSD.Rate)
+	f.Hold(c.SSD.Window >= 1 && c.SSD.Window <= maxWindow, "ssd.window", "%d is not possible; use 1 to %d", c.SSD.Window, maxWindow)
+	f.Hold(c.SSD.Capacity >= 2*c.Chunk, "ssd.capacity", "%v is too little for chunks of %v; use at least %v", c.SSD.Capacity, c.Chunk, 2*c.Chunk)
+	f.Hold(c.HDD.Rate > 0, "hdd.rate", "%v is not possible; use a rate such as 180MiB/s", c.HDD.Rate)
+	f.Hold(c.HDD.Window >= 0 && c.HDD.Window <= maxWindow, "hdd.window", "%d is not possible; use 0 to %d", c.HDD.Window, maxWindow)
+	f.Hold(c.HDD.Sequential >= 1 && c.HDD.Sequential <= 1000, "hdd.sequential", "%d is not possible; use 1 to 1000", c.HDD.Sequential)
+	f.Hold(c.Low >= 0 && c.Low < c.High && c.High <= 1, "high", "watermarks of %v and %v are not possible; use 0%% <= low < high <= 100%%", c.Low, c.High)
+	f.Hold(c.Resume > c.Low && c.Resume <= c.High, "resume", "%v is not between the watermarks; use more than %v and at most %v", c.Resume, c.Low, c.High)
+	f.Hold(c.Cycle >= 1 && c.Cycle <= 1<<20, "cycle", "%d is not possible; use 1 to 1048576", c.Cycle)
+	f.Hold(c.Moving >= 1 && c.Moving <= 1<<20, "moving", "%d is not possible; use 1 to 1048576", c.Moving)
+	return f.Err()
 }
 
 // Limits of what is simulated.

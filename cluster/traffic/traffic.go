@@ -16,10 +16,6 @@
 package traffic
 
 import (
-	"errors"
-	"fmt"
-
-	"farflash/internal/spelling"
 	"farflash/units"
 )
 
@@ -42,13 +38,13 @@ const (
 	Pipeline
 )
 
-var kindNames = []string{"storm", "power-of-two", "peers", "peers-bucket", "ping-pong", "pipeline"}
+var kindNames = units.Names[Kind]{"storm", "power-of-two", "peers", "peers-bucket", "ping-pong", "pipeline"}
 
 // String is the kind's name in scenarios.
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string { return kindNames.Name(k) }
 
 // UnmarshalText reads a kind's name.
-func (k *Kind) UnmarshalText(text []byte) error { return spelling.OneOf(text, kindNames, k) }
+func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
 // Config describes nodes and what they send each other.
 type Config struct {
@@ -139,36 +135,31 @@ func ConfigOf(k Kind, gateways, targets int) Config {
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
-	var errs []error
-	bad := func(ok bool, key, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-		}
-	}
-	bad(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
-	bad(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
-	bad(c.Trip >= 0 && c.Trip <= units.Second, "trip", "%v is not possible; use 0s to 1s", c.Trip)
-	bad(c.Size >= 1 && c.Size <= units.MiB, "size", "%v is not possible; use 1B to 1MiB", c.Size)
-	bad(c.Jitter >= 0 && c.Jitter <= units.Second, "jitter", "%v is not possible; use 0s to 1s", c.Jitter)
-	bad(c.Service >= 0 && c.Service <= units.Second, "service", "%v is not possible; use 0s to 1s", c.Service)
-	bad(c.Trip+c.Jitter+c.Service > 0, "service", "events that take no time never let time pass; use a trip, a jitter or a service time above 0s")
-	bad(c.Choices >= 1 && c.Choices <= 64, "choices", "%d is not possible; use 1 to 64", c.Choices)
-	bad(c.Load >= 0, "load", "%d is not possible; use a number of events, or 0 for any", c.Load)
-	bad(c.Hops >= 1 && c.Hops <= 64, "hops", "%d is not possible; use 1 to 64", c.Hops)
-	bad(c.Burst >= 0 && c.Burst <= 1<<20, "burst", "%d is not possible; use 0 to 1048576", c.Burst)
-	bad(c.Burst == 0 || c.Refill > 0, "refill", "%v is not possible; use a time such as 500ns, or burst: 0", c.Refill)
-	bad(c.Outstanding >= 0 && c.Outstanding <= 1<<24/max(c.Gateways, 1), "outstanding", "%d for each of %d gateways is not possible; use at most %d", c.Outstanding, c.Gateways, 1<<24/max(c.Gateways, 1))
+	var f units.Faults
+	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
+	f.Hold(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
+	f.Hold(c.Trip >= 0 && c.Trip <= units.Second, "trip", "%v is not possible; use 0s to 1s", c.Trip)
+	f.Hold(c.Size >= 1 && c.Size <= units.MiB, "size", "%v is not possible; use 1B to 1MiB", c.Size)
+	f.Hold(c.Jitter >= 0 && c.Jitter <= units.Second, "jitter", "%v is not possible; use 0s to 1s", c.Jitter)
+	f.Hold(c.Service >= 0 && c.Service <= units.Second, "service", "%v is not possible; use 0s to 1s", c.Service)
+	f.Hold(c.Trip+c.Jitter+c.Service > 0, "service", "events that take no time never let time pass; use a trip, a jitter or a service time above 0s")
+	f.Hold(c.Choices >= 1 && c.Choices <= 64, "choices", "%d is not possible; use 1 to 64", c.Choices)
+	f.Hold(c.Load >= 0, "load", "%d is not possible; use a number of events, or 0 for any", c.Load)
+	f.Hold(c.Hops >= 1 && c.Hops <= 64, "hops", "%d is not possible; use 1 to 64", c.Hops)
+	f.Hold(c.Burst >= 0 && c.Burst <= 1<<20, "burst", "%d is not possible; use 0 to 1048576", c.Burst)
+	f.Hold(c.Burst == 0 || c.Refill > 0, "refill", "%v is not possible; use a time such as 500ns, or burst: 0", c.Refill)
+	f.Hold(c.Outstanding >= 0 && c.Outstanding <= 1<<24/max(c.Gateways, 1), "outstanding", "%d for each of %d gateways is not possible; use at most %d", c.Outstanding, c.Gateways, 1<<24/max(c.Gateways, 1))
 	if c.Outstanding == 0 {
-		bad(c.Interval > 0, "interval", "%v is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop", c.Interval)
-		bad(!c.Apart, "apart", "exchanges that are apart are a closed loop; use outstanding: 1 or more")
+		f.Hold(c.Interval > 0, "interval", "%v is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop", c.Interval)
+		f.Hold(!c.Apart, "apart", "exchanges that are apart are a closed loop; use outstanding: 1 or more")
 	} else {
-		bad(c.Load == 0, "load", "a closed loop goes on whatever is pending; use 0")
-		bad(!c.Both, "both", "in a closed loop gateways begin exchanges; use false")
-		bad(c.Burst == 0, "burst", "a closed loop has no bucket; use 0")
-		bad(!c.Apart || c.Outstanding <= c.Targets, "outstanding", "%d exchanges of a gateway, one at a time with each target, need as many targets, and there are %d", c.Outstanding, c.Targets)
-		bad(!c.Apart || c.Gateways*c.Targets <= 1<<26, "apart", "%d pairs of nodes are too many; use fewer nodes", c.Gateways*c.Targets)
+		f.Hold(c.Load == 0, "load", "a closed loop goes on whatever is pending; use 0")
+		f.Hold(!c.Both, "both", "in a closed loop gateways begin exchanges; use false")
+		f.Hold(c.Burst == 0, "burst", "a closed loop has no bucket; use 0")
+		f.Hold(!c.Apart || c.Outstanding <= c.Targets, "outstanding", "%d exchanges of a gateway, one at a time with each target, need as many targets, and there are %d", c.Outstanding, c.Targets)
+		f.Hold(!c.Apart || c.Gateways*c.Targets <= 1<<26, "apart", "%d pairs of nodes are too many; use fewer nodes", c.Gateways*c.Targets)
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // maxNodes is how many nodes a side has at most.

@@ -80,7 +80,7 @@ func SeparatedFIFO(alpha float64, classes []Class) (a float64, alphas []float64,
 		sum := 0.0
 		a = 0
 		for i, c := range classes {
-			want := c.Writes / c.Space * rng.Exp(-logPrice)
+			want := float64(c.Writes / c.Space * rng.Exp(-logPrice))
 			u := bisect(0, 1, func(u float64) float64 { return (1-u)/u + rng.Log(u) - want })
 			alphas[i] = -rng.Log(u) / (1 - u)
 			a += c.Writes / (1 - u)

@@ -154,7 +154,7 @@ func (e Experiment) partitions() (Result, error) {
 		sum.Programs += r.Programs
 		sum.Total += r.Total
 		sum.Erases += r.Erases
-		weight := float64(part.Blocks) * alphas[i]
+		weight := float64(float64(part.Blocks) * alphas[i])
 		closed += weight
 		if sum.Closed == nil {
 			sum.Closed = make([]float64, e.Pages+1)
@@ -239,7 +239,7 @@ type drive struct {
 	ftl *ftl.FTL
 	to  []int32 // physical page by logical, -1: none
 	of  []int32 // logical page by physical
-	now units.Duration
+	now ftl.Tick
 }
 
 // Lookup implements ftl.Map.

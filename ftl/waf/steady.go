@@ -105,7 +105,7 @@ func drawn(alpha float64, pages, d int) steady {
 	mean := func(kappa float64) float64 {
 		sum := 0.0
 		for k := pages; k >= 1; k-- {
-			s[k] = levelDrawn(kappa*float64(k), s[k+1], d)
+			s[k] = levelDrawn(float64(kappa*float64(k)), s[k+1], d)
 			sum += s[k]
 		}
 		return sum
@@ -155,7 +155,7 @@ func (p Policy) greedyLike(alpha float64, pages int) steady {
 		sum, all := 0.0, 0.0
 		for k := pages; k >= 1; k-- {
 			pass := 1 / (kappa * float64(k))
-			young := below[k] * pass
+			young := float64(below[k] * pass)
 			inWindow := min(room, (1-below[k])*pass)
 			room -= inWindow
 			x[k] = young + inWindow
@@ -206,7 +206,7 @@ func beneficial(alpha float64, pages int) steady {
 			if v < pages {
 				s = 1 - rng.Exp(-theta*float64(v)*float64(v)/float64(pages-v))
 			}
-			flow *= s // that goes on to v-1
+			flow = float64(flow * s) // that goes on to v-1
 			x[v] = flow / float64(v)
 			all += x[v]
 			sum += flow

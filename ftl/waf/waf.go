@@ -117,7 +117,7 @@ func checkAlpha(alpha float64, pages int) error {
 // sign between low and high, to the last bit.
 func bisect(low, high float64, f func(float64) float64) float64 {
 	for range 200 {
-		mid := low + (high-low)/2
+		mid := low + float64((high-low)/2)
 		if mid <= low || mid >= high {
 			break
 		}
@@ -127,5 +127,5 @@ func bisect(low, high float64, f func(float64) float64) float64 {
 			high = mid
 		}
 	}
-	return low + (high-low)/2
+	return low + float64((high-low)/2)
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 
+	"farflash/experiment/requests"
+
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +26,7 @@ line and column.`,
 			if err != nil {
 				return err
 			}
-			if err := s.Verify(); err != nil {
+			if err := requests.Verify(s); err != nil {
 				return badInput(err)
 			}
 			digest, err := s.Digest()

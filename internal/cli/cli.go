@@ -25,6 +25,7 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/scenario"
+	"farflash/shape"
 	"farflash/tco"
 )
 
@@ -106,7 +107,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 // complain prints an error. Mistakes in a scenario or a table stand alone on their lines, as
 // editors expect them; everything else begins with the program's name.
 func (p *program) complain(err error) {
-	var located scenario.Errors
+	var located shape.Errors
 	var rows tco.TableErrors
 	if errors.As(err, &located) || errors.As(err, &rows) {
 		fmt.Fprintln(p.err, err)
@@ -149,7 +150,7 @@ requests take, and where the time goes.
 }
 
 // open loads the scenario that an argument names, with the changes of --set and of other flags.
-func (p *program) open(name string, set []string, more ...scenario.Change) (*scenario.Scenario, error) {
+func (p *program) open(name string, set []string, more ...shape.Change) (*scenario.Scenario, error) {
 	return p.load(name, set, more, scenario.Parse)
 }
 
@@ -158,7 +159,7 @@ func (p *program) openWorkload(name string, set []string) (*scenario.Scenario, e
 	return p.load(name, set, nil, scenario.ParseWorkload)
 }
 
-func (p *program) load(name string, set []string, more []scenario.Change, parse func(scenario.Source, []scenario.Change) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
+func (p *program) load(name string, set []string, more []shape.Change, parse func(shape.Source, []shape.Change) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
 	changes, err := parseChanges(set)
 	if err != nil {
 		return nil, err
@@ -172,10 +173,10 @@ func (p *program) load(name string, set []string, more []scenario.Change, parse 
 }
 
 // find returns what an argument names: a file, a preset, or - for standard input.
-func (p *program) find(name string) (scenario.Source, error) {
+func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
 		text, err := io.ReadAll(p.in)
-		return scenario.Source{File: "stdin", Text: text}, badInput(err)
+		return shape.Source{File: "stdin", Text: text}, badInput(err)
 	}
 	src, err := scenario.Find(name)
 	return src, badInput(err)

@@ -9,9 +9,9 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/report"
-	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
+	"farflash/trial"
 	"farflash/units"
 )
 
@@ -71,11 +71,12 @@ func completeArm(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra
 // checkMetrics holds --metric to names that there are.
 func checkMetrics(patterns []string) error {
 	var names []string
-	for _, d := range result.Metrics.All() {
+	metrics := trial.Vocabulary().Metrics
+	for _, d := range metrics.All() {
 		names = append(names, d.Name)
 	}
 	for _, pattern := range patterns {
-		if _, ok := result.Metrics.Lookup(pattern); ok {
+		if _, ok := metrics.Lookup(pattern); ok {
 			continue
 		}
 		found := false
@@ -101,8 +102,8 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 	}
 	arms := make([]study.Arm, len(args))
 	names := make([]string, len(args))
-	own := make([][]scenario.Change, len(args))
-	read := map[string]scenario.Source{} // standard input can be read once
+	own := make([][]shape.Change, len(args))
+	read := map[string]shape.Source{} // standard input can be read once
 	for i, a := range args {
 		var err error
 		letter := report.ArmLetter(i)
@@ -125,7 +126,7 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 }
 
 // splitArm cuts "name,path=value,path=value". What stands before the first part with an = is the name.
-func splitArm(text, letter string) (string, []scenario.Change, error) {
+func splitArm(text, letter string) (string, []shape.Change, error) {
 	parts, err := study.SplitValues(text)
 	if err != nil {
 		return "", nil, usagef("%s: %q: %w", letter, text, err)
@@ -138,9 +139,9 @@ func splitArm(text, letter string) (string, []scenario.Change, error) {
 	if strings.Contains(name, "=") || name == "" {
 		return "", nil, usagef("%s: %q begins with no scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
 	}
-	var out []scenario.Change
+	var out []shape.Change
 	for _, part := range parts[n:] {
-		c, err := scenario.ParseChange(part)
+		c, err := shape.ParseChange(part)
 		if err != nil {
 			return "", nil, usagef("%s: %w; an arm is name,path=value,path=value", letter, err)
 		}
@@ -151,7 +152,7 @@ func splitArm(text, letter string) (string, []scenario.Change, error) {
 }
 
 // armLabel names an arm by what tells it from the others: its scenario if they differ in it, and its own changes.
-func armLabel(names []string, own [][]scenario.Change, i int) string {
+func armLabel(names []string, own [][]shape.Change, i int) string {
 	same := true
 	for _, n := range names {
 		same = same && n == names[0]

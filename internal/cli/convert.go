@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/convert"
 	"farflash/scenario"
 )
 
@@ -40,7 +41,7 @@ at its head say what has no counterpart; what is not modelled is refused by name
 			if cmd.Flags().Changed("scenario") && number < 1 {
 				return usagef("--scenario %d is not possible; they count from 1", number)
 			}
-			conv, err := scenario.FromMQSim(args[0], args[1], max(number, 1), c)
+			conv, err := convert.FromMQSim(args[0], args[1], max(number, 1), c)
 			if err != nil {
 				return badInput(err)
 			}
@@ -70,7 +71,7 @@ refused by name.`,
 		Example: "  farflash convert fio randread.fio --drive mqsim-default > randread.yaml",
 		Args:    arguments(1, 1, "one job file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conv, err := scenario.FromFio(args[0], drive)
+			conv, err := convert.FromFio(args[0], drive)
 			if err != nil {
 				return badInput(err)
 			}
@@ -104,7 +105,7 @@ counterpart; what is not modelled is refused by name.`,
 					return usagef("--compat: %w", err)
 				}
 			}
-			conv, err := scenario.FromNS3(args[0], compat)
+			conv, err := convert.FromNS3(args[0], compat)
 			if err != nil {
 				return badInput(err)
 			}

@@ -8,7 +8,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/result"
-	"farflash/scenario"
+	"farflash/shape"
 )
 
 // metricChange is a metric of two runs.
@@ -45,12 +45,12 @@ replicates.`,
 					return badInput(err)
 				}
 			}
-			keys, err := scenario.Differences(runs[0].Scenario, runs[1].Scenario)
+			keys, err := shape.Differences(runs[0].Scenario, runs[1].Scenario)
 			if err != nil {
 				return badInput(err)
 			}
 			if a, b := runs[0].Result.Seed, runs[1].Result.Seed; a != b {
-				keys = append([]scenario.KeyChange{{Path: "seed", A: fmt.Sprint(a), B: fmt.Sprint(b)}}, keys...)
+				keys = append([]shape.KeyChange{{Path: "seed", A: fmt.Sprint(a), B: fmt.Sprint(b)}}, keys...)
 			}
 			metrics := changes(runs[0].Result, runs[1].Result)
 			if asJSON {
@@ -95,7 +95,7 @@ func changes(a, b *result.Result) []metricChange {
 	return out
 }
 
-func (p *program) printDiff(keys []scenario.KeyChange, metrics []metricChange, all bool) error {
+func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all bool) error {
 	if len(keys) > 0 {
 		t := term.NewTable(term.Left("scenario"), term.Right("A"), term.Right("B"))
 		for _, k := range keys {

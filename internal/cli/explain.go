@@ -8,6 +8,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/scenario"
+	"farflash/shape"
 )
 
 func (p *program) explain() *cobra.Command {
@@ -36,7 +37,7 @@ it lists the sections.`,
 }
 
 // describe prints a description.
-func (p *program) describe(d scenario.Description) error {
+func (p *program) describe(d shape.Description) error {
 	style := p.style()
 	if d.Path != "" {
 		fmt.Fprintln(p.out, style.Bold(d.Path))

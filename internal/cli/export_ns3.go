@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"farflash/convert"
 	"farflash/peer"
 	"farflash/result"
 	"farflash/result/columnar"
-	"farflash/scenario"
 	"farflash/units"
 )
 
@@ -26,7 +26,7 @@ func (p *program) exportNS3(run *result.Run, dir string) error {
 	if dir == "" || dir == "-" {
 		return usagef("--format=ns3 writes two files, fct.txt and pfc.txt; say to which new folder with -o DIR")
 	}
-	terms, err := scenario.NewNS3Terms(run.Scenario)
+	terms, err := convert.NewNS3Terms(run.Scenario)
 	if err != nil {
 		return badInput(fmt.Errorf("%s: %w", filepath.Join(run.Path, result.ScenarioFile), err))
 	}
@@ -51,7 +51,7 @@ func (p *program) exportNS3(run *result.Run, dir string) error {
 }
 
 // ns3Flows are the flows that have ended, in order of their ends.
-func ns3Flows(run *result.Run, terms *scenario.NS3Terms) ([]peer.NS3Completion, error) {
+func ns3Flows(run *result.Run, terms *convert.NS3Terms) ([]peer.NS3Completion, error) {
 	var out []peer.NS3Completion
 	err := readTable(run, result.FlowsFile, "measure.flows", func(r io.ReaderAt, size int64) error {
 		return columnar.ReadFlows(r, size, func(f columnar.Flow) error {

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/internal/term"
-	"farflash/result"
 	"farflash/scenario"
 	"farflash/tco"
+	"farflash/trial"
 	"farflash/workload/fiojob"
 	"farflash/workload/trace"
 )
@@ -35,7 +35,7 @@ var lists = []struct {
 	}},
 	{"metrics", func() []listed {
 		var out []listed
-		for _, x := range result.Metrics.All() {
+		for _, x := range trial.Vocabulary().Metrics.All() {
 			out = append(out, listed{x.Name, x.Help, x.Unit})
 		}
 		return out

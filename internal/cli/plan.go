@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"farflash/planner/drives"
 	"farflash/report"
-	"farflash/scenario"
-	"farflash/scenario/plan"
+	"farflash/shape"
 	"farflash/tco"
 )
 
@@ -68,7 +67,7 @@ is a table of workloads instead, minTCO's table 4, for a spreadsheet.`,
   farflash plan init --csv workloads.csv`,
 		Args: arguments(0, 1, "at most one file name"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			text := []byte(plan.Template)
+			text := []byte(drives.Template)
 			if table {
 				var b bytes.Buffer
 				if err := tco.WriteWorkloads(&b, tco.Table4()); err != nil {
@@ -96,7 +95,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	if f.traces != "" {
 		progress := p.progress("traces", "traces", f.quiet)
 		var skipped []string
-		jobs, skipped, err = plan.FromTraces(f.traces, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
+		jobs, skipped, err = drives.FromTraces(f.traces, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
 		progress.Stop()
 		for _, s := range skipped {
 			p.note("left out: %s", s)
@@ -105,19 +104,19 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 			return badInput(err)
 		}
 	}
-	x, err := plan.Load(src, jobs)
+	x, err := drives.Load(src, jobs)
 	if err != nil {
 		return badInput(err)
 	}
-	o, err := x.Solve(ctx, plan.Options{Bound: f.bound, Sensitivity: f.dir != ""})
+	o, err := x.Solve(ctx, drives.Options{Bound: f.bound, Sensitivity: f.dir != ""})
 	if err != nil {
-		var located scenario.Errors
+		var located shape.Errors
 		if errors.As(err, &located) {
 			return badInput(err)
 		}
-		return failed(errors.New(strings.TrimPrefix(err.Error(), "tco: ")))
+		return failed(err)
 	}
-	var why *plan.Explanation
+	var why *drives.Explanation
 	if f.explain != "" {
 		if why, err = o.Explain(f.explain); err != nil {
 			return usagef("--explain: %w", err)
@@ -130,26 +129,26 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	}
 	switch {
 	case f.asJSON:
-		return failed(planJSON(p.out, o, why))
+		return failed(p.printJSON(drives.Describe(o, why)))
 	case why != nil:
 		return failed(report.WriteExplanationText(p.out, why, p.style()))
 	}
 	return failed(report.WritePlanText(p.out, o, p.style()))
 }
 
-func (p *program) planSource(name string) (scenario.Source, error) {
+func (p *program) planSource(name string) (shape.Source, error) {
 	if name == "-" {
 		return p.find(name)
 	}
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return scenario.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
+		return shape.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
 	}
-	return scenario.Source{File: name, Text: text, Dir: filepath.Dir(name)}, badInput(err)
+	return shape.Source{File: name, Text: text, Dir: filepath.Dir(name)}, badInput(err)
 }
 
 // writePlan writes a plan's folder, which must not exist yet.
-func (p *program) writePlan(o *plan.Outcome, f *planFlags, name string) error {
+func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error {
 	if _, err := os.Stat(f.dir); err == nil {
 		return usagef("%s exists already; it is not overwritten", f.dir)
 	}

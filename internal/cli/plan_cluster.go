@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"farflash/cluster/sizing"
+	"farflash/planner/objects"
 	"farflash/report"
-	"farflash/scenario"
+	"farflash/shape"
 	"farflash/study"
-	"farflash/study/size"
+	"farflash/trial"
 )
 
 // planClusterFlags are those of farflash plan cluster.
@@ -65,7 +65,7 @@ from what is there.`,
 		Args: arguments(0, 1, "at most one file that says what is needed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.init {
-				_, err := io.WriteString(p.out, size.Template)
+				_, err := io.WriteString(p.out, objects.Template)
 				return failed(err)
 			}
 			return p.runPlanCluster(cmd, args, &f)
@@ -96,8 +96,8 @@ from what is there.`,
 }
 
 // changes are those that the flags make in the need.
-func (f *planClusterFlags) changes(cmd *cobra.Command) ([]scenario.Change, error) {
-	var out []scenario.Change
+func (f *planClusterFlags) changes(cmd *cobra.Command) ([]shape.Change, error) {
+	var out []shape.Change
 	for i, x := range needFlags {
 		if !cmd.Flags().Changed(x.flag) {
 			continue
@@ -106,7 +106,7 @@ func (f *planClusterFlags) changes(cmd *cobra.Command) ([]scenario.Change, error
 		if x.key == "protocols" || x.key == "group_sizes" {
 			value = "[" + value + "]"
 		}
-		out = append(out, scenario.Change{Path: x.key, Value: value, Flag: "--" + x.flag})
+		out = append(out, shape.Change{Path: x.key, Value: value, Flag: "--" + x.flag})
 	}
 	for _, x := range []struct {
 		flag, key string
@@ -123,7 +123,7 @@ func (f *planClusterFlags) changes(cmd *cobra.Command) ([]scenario.Change, error
 			}
 			list = append(list, item)
 		}
-		out = append(out, scenario.Change{Path: x.key, Value: "[" + strings.Join(list, ", ") + "]", Flag: x.flag})
+		out = append(out, shape.Change{Path: x.key, Value: "[" + strings.Join(list, ", ") + "]", Flag: x.flag})
 	}
 	set, err := parseChanges(f.set)
 	return append(out, set...), err
@@ -154,7 +154,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	if err != nil {
 		return err
 	}
-	var src scenario.Source
+	var src shape.Source
 	if len(args) == 1 {
 		if src, err = p.find(args[0]); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	} else if len(changes) == 0 {
 		return usagef("plan cluster: say what is needed in a file, or with --rate, --put-p99, --drive and --nic; farflash plan cluster --init prints a file to start from")
 	}
-	need, err := size.Load(src, changes)
+	need, err := objects.Load(src, changes)
 	if err != nil {
 		return badInput(err)
 	}
@@ -170,7 +170,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	if plan == nil {
 		return err
 	}
-	if err != nil && !errors.Is(err, study.ErrInterrupted) && !errors.Is(err, context.Canceled) {
+	if err != nil && !errors.Is(err, trial.ErrInterrupted) && !errors.Is(err, context.Canceled) {
 		return failed(err)
 	}
 	complete := err == nil
@@ -179,7 +179,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	}
 	switch {
 	case f.json:
-		err = p.printJSON(size.Describe(plan, need, complete, runOf))
+		err = p.printJSON(objects.Describe(plan, need, complete, runOf))
 	case !f.quiet:
 		if err = failed(report.WriteSizingText(p.out, plan, p.style())); err == nil {
 			fmt.Fprintf(p.out, "\nplan directory: %s\n", folder.Path())
@@ -197,7 +197,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 }
 
 // searchCluster runs the search in its folder. The plan is nil if it did not begin.
-func (p *program) searchCluster(ctx context.Context, need *size.Need, f *planClusterFlags) (*study.Folder, *sizing.Plan, error) {
+func (p *program) searchCluster(ctx context.Context, need *objects.File, f *planClusterFlags) (*study.Folder, *objects.Plan, error) {
 	name, err := programName()
 	if err != nil {
 		return nil, nil, failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
@@ -215,14 +215,14 @@ func (p *program) searchCluster(ctx context.Context, need *size.Need, f *planClu
 		seeds[i] = f.seed + uint64(i)
 	}
 	progress := p.progress("plan", "options", f.quiet)
-	sizer := &size.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
+	sizer := &objects.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Warn: func(err error) {
 			if !f.quiet {
 				p.note("%v; computed again", err)
 			}
 		},
 	}}
-	plan, err := sizing.Search(ctx, need.Need, sizer, seeds, func(s sizing.Step) {
+	plan, err := objects.Search(ctx, need.Need, sizer, seeds, func(s objects.Step) {
 		note := need.Label(s.Design)
 		if s.Best != nil {
 			note += fmt.Sprintf("; best so far %v", s.Best.Cost)
@@ -234,7 +234,7 @@ func (p *program) searchCluster(ctx context.Context, need *size.Need, f *planClu
 }
 
 // openSearch opens the folder of a plan. If nobody named one it is that of the need, with a number behind it if something else is there.
-func openSearch(need *size.Need, f *planClusterFlags, program study.Program) (*study.Folder, error) {
+func openSearch(need *objects.File, f *planClusterFlags, program study.Program) (*study.Folder, error) {
 	s := study.Search{Name: need.Name, Digest: need.Digest, Seed: f.seed, Reps: f.reps}
 	if f.dir != "" {
 		return study.OpenSearch(f.dir, s, program)
@@ -252,12 +252,12 @@ func openSearch(need *size.Need, f *planClusterFlags, program study.Program) (*s
 
 // runOf is where a run is below the plan's directory.
 func runOf(digest string, seed uint64) string {
-	return filepath.ToSlash(study.Place(study.Trial{Digest: digest, Seed: seed}))
+	return filepath.ToSlash(study.Place(trial.Trial{Digest: digest, Seed: seed}))
 }
 
 // keepPlan writes what was found into its folder.
-func (p *program) keepPlan(folder *study.Folder, plan *sizing.Plan, need *size.Need, complete bool) error {
-	if err := folder.WriteJSON("plan.json", size.Describe(plan, need, complete, runOf)); err != nil {
+func (p *program) keepPlan(folder *study.Folder, plan *objects.Plan, need *objects.File, complete bool) error {
+	if err := folder.WriteJSON("plan.json", objects.Describe(plan, need, complete, runOf)); err != nil {
 		return failed(err)
 	}
 	var page bytes.Buffer

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/internal/golden"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"farflash/internal/golden"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/cli.md anew")

@@ -7,17 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
+	"farflash/experiment"
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/stats"
+	"farflash/trial"
 )
 
 // level is that of the intervals that replicates are reported with.
@@ -34,54 +33,56 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	if err != nil {
 		return badInput(err)
 	}
-	jobs := f.jobs
-	if jobs == 0 {
-		jobs = runtime.GOMAXPROCS(0)
-	}
-	jobs = min(jobs, f.reps)
+	jobs := min(trial.Workers(f.jobs), f.reps)
 	progress := p.progress("run", unitOf(s), f.quiet)
 	runs, remarks := make([]*result.Run, f.reps), make([][]string, f.reps)
 	done := make([]atomic.Uint64, f.reps)
 	var interrupted atomic.Bool
-	g, inner := errgroup.WithContext(ctx)
-	g.SetLimit(jobs)
-	for i := range f.reps {
-		g.Go(func() error {
-			if inner.Err() != nil {
-				interrupted.Store(true)
-				return nil
-			}
-			seed := f.seed + uint64(i)
-			d, err := result.Create(filepath.Join(base, fmt.Sprintf("seed-%d", seed)))
+	inner, cancel := context.WithCancel(ctx) // the first failure ends the others
+	defer cancel()
+	errs := trial.Parallel(inner, f.reps, jobs, func(i int) (err error) {
+		defer func() {
 			if err != nil {
-				return err
+				cancel()
 			}
-			defer d.Discard()
-			run, out, err := trial(inner, s, seed, d, jobs, func(x scenario.Progress) {
-				done[i].Store(x.Requests)
-				sum := uint64(0)
-				for k := range done {
-					sum += done[k].Load()
-				}
-				progress.Update(int64(sum), int64(x.Expected)*int64(f.reps), fmt.Sprintf("%d replicates", f.reps))
-			})
-			if err != nil {
-				return fmt.Errorf("seed %d: %w", seed, err)
-			}
-			for _, r := range out.Remarks {
-				remarks[i] = append(remarks[i], fmt.Sprintf("seed %d: %s", seed, r))
-			}
-			if out.Interrupted {
-				interrupted.Store(true)
-			} else {
-				runs[i] = run
-			}
-			_, err = d.Commit()
+		}()
+		seed := f.seed + uint64(i)
+		d, err := result.Create(filepath.Join(base, fmt.Sprintf("seed-%d", seed)))
+		if err != nil {
 			return err
-		})
-	}
-	err = g.Wait()
+		}
+		defer d.Discard()
+		run, out, err := writer(jobs, func(x experiment.Progress) {
+			done[i].Store(x.Requests)
+			sum := uint64(0)
+			for k := range done {
+				sum += done[k].Load()
+			}
+			progress.Update(int64(sum), int64(x.Expected)*int64(f.reps), fmt.Sprintf("%d replicates", f.reps))
+		}).Write(inner, trial.Trial{Scenario: s, Digest: digest, Seed: seed}, d)
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", seed, err)
+		}
+		for _, r := range out.Remarks {
+			remarks[i] = append(remarks[i], fmt.Sprintf("seed %d: %s", seed, r))
+		}
+		if out.Interrupted {
+			interrupted.Store(true)
+		} else {
+			runs[i] = run
+		}
+		_, err = d.Commit()
+		return err
+	})
 	progress.Stop()
+	err = nil
+	for _, e := range errs {
+		if errors.Is(e, trial.ErrInterrupted) {
+			interrupted.Store(true)
+		} else if e != nil && err == nil {
+			err = e
+		}
+	}
 	if err != nil {
 		return failed(errors.Join(err, removeEmpty(base)))
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,10 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/experiment"
 	"farflash/internal/term"
 	"farflash/report"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
 )
 
 // runFlags are those of every verb that simulates.
@@ -62,7 +64,7 @@ func must(err error) {
 // check reads the flags that are no part of the scenario.
 func (f *runFlags) check(leastReps int) error {
 	for _, text := range f.failIf {
-		c, err := result.ParseCondition(text)
+		c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
 		if err != nil {
 			return usagef("--fail-if: %w", err)
 		}
@@ -78,11 +80,11 @@ func (f *runFlags) check(leastReps int) error {
 }
 
 // untilChange is what --until changes in the scenario.
-func (f *runFlags) untilChange() []scenario.Change {
+func (f *runFlags) untilChange() []shape.Change {
 	if f.until == "" {
 		return nil
 	}
-	return []scenario.Change{{Path: "measure.until", Value: f.until, Flag: "--until"}}
+	return []shape.Change{{Path: "measure.until", Value: f.until, Flag: "--until"}}
 }
 
 // open loads the scenario that an argument names, with the flags' changes.
@@ -93,10 +95,10 @@ func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
 	return p.open(name, f.set, f.untilChange()...)
 }
 
-func parseChanges(set []string) ([]scenario.Change, error) {
-	var changes []scenario.Change
+func parseChanges(set []string) ([]shape.Change, error) {
+	var changes []shape.Change
 	for _, s := range set {
-		c, err := scenario.ParseChange(s)
+		c, err := shape.ParseChange(s)
 		if err != nil {
 			return nil, usagef("--set: %w", err)
 		}
@@ -150,9 +152,9 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	}
 	defer d.Discard()
 	progress := p.progress("run", unitOf(s), f.quiet)
-	run, out, err := trial(ctx, s, f.seed, d, 1, func(x scenario.Progress) {
+	run, out, err := writer(1, func(x experiment.Progress) {
 		progress.Update(int64(x.Requests), int64(x.Expected), x.Simulated.String()+" simulated")
-	})
+	}).Write(ctx, trial.Trial{Scenario: s, Digest: digest, Seed: f.seed}, d)
 	progress.Stop()
 	if err != nil {
 		return failed(err)
@@ -179,28 +181,13 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	return p.judge(f, run.Result)
 }
 
-// trial simulates the scenario with one seed and fills the directory.
-func trial(ctx context.Context, s *scenario.Scenario, seed uint64, d *result.Directory, parallel int, progress func(scenario.Progress)) (*result.Run, *scenario.Outcome, error) {
-	watch := result.StartTiming()
-	o := scenario.Options{Seed: seed, Version: buildVersion(), Progress: progress}
-	var tables samples
-	if err := tables.open(s, d, &o); err != nil {
-		return nil, nil, errors.Join(err, tables.close())
-	}
-	out, err := s.Run(ctx, o)
-	if err = errors.Join(err, tables.close()); err != nil {
-		return nil, nil, err
-	}
-	t := watch.Timing(int64(out.Events))
-	t.CommandLine = commandLine()
-	t.Parallel = parallel
-	run := &result.Run{Result: out.Result, Scenario: s.Resolved(), Timing: &t, Citations: s.Citations()}
-	var page bytes.Buffer
-	if err := report.WriteHTML(&page, report.FromDirectory(run)); err != nil {
-		return nil, nil, fmt.Errorf("report: %w", err)
-	}
-	run.Report = page.String()
-	return run, out, d.WriteRun(*run)
+// writer has a trial's run directory written, as one of so many that run at once.
+func writer(parallel int, progress func(experiment.Progress)) *trial.Writer {
+	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Progress: progress, Page: func(run *result.Run) (string, error) {
+		var page bytes.Buffer
+		err := report.WriteHTML(&page, report.FromDirectory(run))
+		return page.String(), err
+	}}
 }
 
 // commandLine is how the program was called, quoted for a shell.

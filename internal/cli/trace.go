@@ -11,8 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/convert"
+	"farflash/experiment/drive"
 	"farflash/internal/term"
-	"farflash/scenario"
 	"farflash/workload"
 	"farflash/workload/characterise"
 	"farflash/workload/fit"
@@ -287,7 +288,7 @@ have them. Comments say what was given up. Add an ssd section to run it.`,
 			if err != nil {
 				return badInput(fmt.Errorf("%s: %w", args[0], err))
 			}
-			fmt.Fprint(p.out, scenario.FromFit(args[0], x.Config, append(notes, x.Notes...)))
+			fmt.Fprint(p.out, convert.FromFit(args[0], x.Config, append(notes, x.Notes...)))
 			return nil
 		},
 	}
@@ -316,7 +317,7 @@ output. A scenario without an ssd section, such as trace fit prints, will do.`,
 				out = args[1]
 			}
 			return p.writeTrace(out, to, trace.WriterOptions{}, func(write func(*workload.Record) error) error {
-				notes, err := s.Requests(seed, write)
+				notes, err := drive.Requests(s, seed, write)
 				for _, n := range notes {
 					p.note("%s", n)
 				}

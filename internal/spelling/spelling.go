@@ -2,15 +2,12 @@
 // "did you mean" of error messages.
 //
 // Its functions are Nearest, Distance, the optimal string alignment distance
-// (Levenshtein's, with a swap of neighbours counted as one), and OneOf, which reads the
-// names of an enumeration. It leaves out sound and meaning: a word spelt quite otherwise is
+// (Levenshtein's, with a swap of neighbours counted as one), OrList and Plural. It leaves out sound and meaning: a word spelt quite otherwise is
 // not found.
 package spelling
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -56,24 +53,21 @@ func Distance(a, b string) int {
 	return before[len(b)]
 }
 
-// OneOf sets v to the index of text among names, for enumerations that read
-// themselves.
-func OneOf[T ~uint8](text []byte, names []string, v *T) error {
-	if i := slices.Index(names, string(text)); i >= 0 {
-		*v = T(i)
-		return nil
-	}
-	msg := fmt.Sprintf("%q is not possible; use %s", text, OrList(names))
-	if best := Nearest(string(text), names); best != "" {
-		msg += fmt.Sprintf(" (did you mean %s?)", best)
-	}
-	return errors.New(msg)
-}
-
 // OrList is "a, b or c".
 func OrList(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// Plural is a number of things: "1 die", "2 dies", "3 switches".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "ch") {
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

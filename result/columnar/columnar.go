@@ -37,7 +37,7 @@ type Request struct {
 	NetworkArrival    units.Duration         // when its data or capsule entered the network
 	NetworkDeparture  units.Duration         // when it left the network
 	Completion        units.Duration         // when the host knew
-	Stage             [stages]units.Duration // how long it was in each of result.Stages, in their order
+	Stage             [stages]units.Duration // how long it was in each stage, in the order of a read
 }
 
 // stages is how many stages a request has.

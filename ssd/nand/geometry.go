@@ -7,11 +7,7 @@
 // disturb and retention.
 package nand
 
-import (
-	"fmt"
-
-	"farflash/units"
-)
+import "farflash/units"
 
 // Geometry is how many of everything a drive has. A channel is a bus shared by
 // its chips; a chip has dies that work independently; a die has planes that work
@@ -61,8 +57,9 @@ func (g Geometry) Plane(channel, chip, die, plane int) int {
 	return ((channel*g.ChipsPerChannel+chip)*g.DiesPerChip+die)*g.PlanesPerDie + plane
 }
 
-// Validate reports the first thing that no drive can have, naming the field.
+// Validate reports what no drive can have, each with its key.
 func (g Geometry) Validate() error {
+	var bad units.Faults
 	for _, f := range []struct {
 		name  string
 		value int
@@ -75,15 +72,12 @@ func (g Geometry) Validate() error {
 		{"blocks_per_plane", g.BlocksPerPlane, 1 << 20},
 		{"pages_per_block", g.PagesPerBlock, 1 << 14},
 	} {
-		if f.value < 1 || f.value > f.most {
-			return fmt.Errorf("%s: %d is not possible; use 1 to %d", f.name, f.value, f.most)
-		}
+		bad.Hold(f.value >= 1 && f.value <= f.most, f.name, "%d is not possible; use 1 to %d", f.value, f.most)
 	}
-	if g.PageSize < SectorSize || g.PageSize > MaxPageSize || g.PageSize%SectorSize != 0 {
-		return fmt.Errorf("page_size: %v is not possible; use a multiple of 512B up to %v", g.PageSize, MaxPageSize)
+	bad.Hold(g.PageSize >= SectorSize && g.PageSize <= MaxPageSize && g.PageSize%SectorSize == 0,
+		"page_size", "%v is not possible; use a multiple of 512B up to %v", g.PageSize, MaxPageSize)
+	if bad.Err() == nil {
+		bad.Hold(g.Pages() < 1<<32-1, "", "%d physical pages are more than the 4294967294 that the map can number; use fewer blocks_per_plane or a larger page_size", g.Pages())
 	}
-	if g.Pages() >= 1<<32-1 {
-		return fmt.Errorf("%d physical pages are more than the 4294967294 that the map can number; use fewer blocks_per_plane or a larger page_size", g.Pages())
-	}
-	return nil
+	return bad.Err()
 }

@@ -1,7 +1,7 @@
 package nand
 
 import (
-	"fmt"
+	"slices"
 
 	"farflash/units"
 )
@@ -17,29 +17,16 @@ const (
 	QLC
 )
 
-var cellNames = map[Cell]string{SLC: "SLC", MLC: "MLC", TLC: "TLC", QLC: "QLC"}
+var cellNames = units.Names[Cell]{"", "SLC", "MLC", "TLC", "QLC"}
 
 // String is the name used in scenarios.
-func (c Cell) String() string { return cellNames[c] }
+func (c Cell) String() string { return cellNames.Name(c) }
 
 // MarshalText writes the cell type's name.
-func (c Cell) MarshalText() ([]byte, error) {
-	if c < SLC || c > QLC {
-		return nil, fmt.Errorf("there is no cell type %d", uint8(c))
-	}
-	return []byte(c.String()), nil
-}
+func (c Cell) MarshalText() ([]byte, error) { return cellNames.Marshal(c) }
 
 // UnmarshalText reads a cell type's name.
-func (c *Cell) UnmarshalText(text []byte) error {
-	for k := SLC; k <= QLC; k++ {
-		if cellNames[k] == string(text) {
-			*c = k
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no cell type; use SLC, MLC, TLC or QLC", text)
-}
+func (c *Cell) UnmarshalText(text []byte) error { return cellNames.Unmarshal(text, c) }
 
 // Bits is the number of page types: pages that share a word line.
 func (c Cell) Bits() int { return int(c) }
@@ -114,27 +101,18 @@ func (t *Timing) Data(b units.Bytes) units.Duration {
 	return t.TransferRate.TimeFor(int64((b + w - 1) / w))
 }
 
-// Validate reports the first value that cannot be, naming the field.
+// Validate reports what cannot be, each with its key.
 func (t *Timing) Validate() error {
+	var bad units.Faults
 	if t.Cell < SLC || t.Cell > QLC {
-		return fmt.Errorf("cell: use SLC, MLC, TLC or QLC")
+		bad.Hold(false, "cell", "use SLC, MLC, TLC or QLC")
+	} else {
+		n := t.Cell.Bits()
+		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one a page type", t.Cell, n)
+		bad.Hold(slices.Min(t.Program[:n]) > 0, "program_latency", "%s needs %d latencies above zero, one a page type", t.Cell, n)
 	}
-	for i := range t.Cell.Bits() {
-		if t.Read[i] <= 0 {
-			return fmt.Errorf("read_latency: %s needs %d latencies above zero, one a page type", t.Cell, t.Cell.Bits())
-		}
-		if t.Program[i] <= 0 {
-			return fmt.Errorf("program_latency: %s needs %d latencies above zero, one a page type", t.Cell, t.Cell.Bits())
-		}
-	}
-	if t.Erase <= 0 {
-		return fmt.Errorf("erase_latency: %v is not possible", t.Erase)
-	}
-	if t.TransferRate <= 0 {
-		return fmt.Errorf("channel_rate: %v is not possible; 333MT/s to 3600MT/s are usual", t.TransferRate)
-	}
-	if t.Width < 1 || t.Width > 8 {
-		return fmt.Errorf("channel_width: %d bytes is not possible; use 1 to 8", t.Width)
-	}
-	return nil
+	bad.Hold(t.Erase > 0, "erase_latency", "%v is not possible", t.Erase)
+	bad.Hold(t.TransferRate > 0, "channel_rate", "%v is not possible; 333MT/s to 3600MT/s are usual", t.TransferRate)
+	bad.Hold(t.Width >= 1 && t.Width <= 8, "channel_width", "%d bytes is not possible; use 1 to 8", t.Width)
+	return bad.Err()
 }

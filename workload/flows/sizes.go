@@ -44,6 +44,9 @@ type Point struct {
 	Share units.Fraction `yaml:"share"`
 }
 
+// Wanted says what to write.
+func (Sizes) Wanted() string { return "a size such as 16KiB, or one of " + strings.Join(Names(), ", ") }
+
 // UnmarshalText reads a distribution's name or a size.
 func (s *Sizes) UnmarshalText(text []byte) error {
 	t := strings.TrimSpace(string(text))

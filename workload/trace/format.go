@@ -2,7 +2,9 @@ package trace
 
 import (
 	"fmt"
-	"strings"
+
+	"farflash/internal/spelling"
+	"farflash/units"
 )
 
 // Format is a trace file format.
@@ -96,7 +98,7 @@ func ParseFormat(s string) (Format, error) {
 			return Format(f), nil
 		}
 	}
-	return Auto, fmt.Errorf("%q is no trace format; use auto, %s", s, strings.Join(names(), ", "))
+	return Auto, &units.TextError{Text: s, Is: "is no trace format", Use: Auto.Wanted(), Near: spelling.Nearest(s, names())}
 }
 
 // names lists the names of all formats but auto.
@@ -119,6 +121,9 @@ func Formats() []Format {
 
 // Layout describes a record of the format in one line.
 func (f Format) Layout() string { return descriptions[f].layout }
+
+// Wanted says what to write.
+func (Format) Wanted() string { return "auto, " + spelling.OrList(names()) }
 
 // MarshalText returns the format's name.
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }

@@ -1,0 +1,203 @@
+// Package networktest is for tests of what stands on either side of cluster.Network: a network in memory, and the test that every Network passes.
+//
+// Its main parts are Network, which carries each message by itself in a time that can be computed by hand, and Conform, which holds a
+// Network of any kind, the one in memory included, to the contract that package cluster states.
+//
+// What it leaves out: shapes, queues and loss, and what protocols do with a network.
+package networktest
+
+import (
+	"testing"
+
+	"farflash/cluster"
+	"farflash/cluster/internal/slab"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Network is one in memory: every message takes the time of its bytes at Rate, and Trip, whatever else is on its path.
+type Network struct {
+	Rate units.BitRate
+	Trip sim.Time
+
+	eng       *sim.Engine
+	self      sim.Component
+	here      sim.Target
+	delivered func(m int32)
+	under     slab.Slab[struct{}]
+}
+
+// New returns a network that reports what has arrived.
+func New(eng *sim.Engine, rate units.BitRate, trip sim.Time, delivered func(m int32)) *Network {
+	n := &Network{Rate: rate, Trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered}
+	n.here = eng.AddHandler(n)
+	return n
+}
+
+// Send implements cluster.Network.
+func (n *Network) Send(_, _ int32, size units.Bytes, _ bool) (int32, error) {
+	m := n.under.Take()
+	n.eng.Schedule(n.self, n.here, n.eng.Now()+n.Rate.TimeFor(size)+n.Trip, 0, uint32(m))
+	return m, nil
+}
+
+// Handle implements sim.Handler: a message has arrived.
+func (n *Network) Handle(e sim.Event) {
+	n.delivered(int32(e.Arg))
+	n.under.Give(int32(e.Arg))
+}
+
+// Under is how many messages are on their path.
+func (n *Network) Under() int { return n.under.Used() }
+
+// Subject is a network under test.
+type Subject struct {
+	Network cluster.Network
+	// Nodes is how many there are, at least 4.
+	Nodes int32
+	// Rate is that of a node's link, and Trip no longer than the shortest time between two nodes: nothing arrives before both.
+	Rate units.BitRate
+	Trip sim.Time
+	// Engine runs it.
+	Engine *sim.Engine
+}
+
+// Conform tests that the networks that fresh makes keep the contract of cluster.Network. Each is idle and reports to delivered.
+func Conform(t *testing.T, fresh func(t *testing.T, delivered func(m int32)) Subject) {
+	for _, c := range []struct {
+		name string
+		test func(*session)
+	}{
+		{"one message", (*session).one},
+		{"every message arrives once", (*session).once},
+		{"a number tells a message from others under way", (*session).numbers},
+		{"sending from a delivery", (*session).reply},
+		{"control messages are not behind all data", (*session).control},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &session{t: t, under: map[int32]sent{}}
+			s.Subject = fresh(t, s.arrived)
+			c.test(s)
+			s.Engine.Run(s.Engine.Now() + units.Second)
+			if len(s.under) > 0 {
+				t.Errorf("%d messages have not arrived in a second: %v", len(s.under), s.under)
+			}
+		})
+	}
+}
+
+// session is one network and what was sent through it.
+type session struct {
+	Subject
+	t       *testing.T
+	under   map[int32]sent
+	sending bool
+	order   []sent // as they arrived
+	then    func(sent)
+}
+
+// sent is a message under way.
+type sent struct {
+	from, to int32
+	size     units.Bytes
+	control  bool
+	at       sim.Time
+}
+
+func (s *session) send(from, to int32, size units.Bytes, control bool) {
+	s.t.Helper()
+	s.sending = true
+	m, err := s.Network.Send(from, to, size, control)
+	s.sending = false
+	if err != nil {
+		s.t.Fatalf("from %d to %d: %v", from, to, err)
+	}
+	if x, there := s.under[m]; there || m < 0 {
+		s.t.Fatalf("number %d is given to a second message; the first, %+v, is under way", m, x)
+	}
+	s.under[m] = sent{from, to, size, control, s.Engine.Now()}
+}
+
+func (s *session) arrived(m int32) {
+	x, there := s.under[m]
+	now := s.Engine.Now()
+	switch {
+	case s.sending:
+		s.t.Fatalf("number %d arrives before Send has returned", m)
+	case !there:
+		s.t.Fatalf("number %d arrives, which is not under way", m)
+	case now < x.at+s.Rate.TimeFor(x.size)+s.Trip:
+		s.t.Fatalf("%+v arrives at %v, sooner than the link and the trip allow", x, now)
+	}
+	delete(s.under, m)
+	s.order = append(s.order, x)
+	if s.then != nil {
+		s.then(x)
+	}
+}
+
+// one: a message arrives, whatever its size.
+func (s *session) one() {
+	for _, size := range []units.Bytes{1, 100, 9000, 64 * units.KiB} {
+		s.send(0, 1, size, size < 1000)
+		s.Engine.Run(s.Engine.Now() + 10*units.Millisecond)
+		if len(s.under) > 0 {
+			s.t.Fatalf("%v have not arrived in 10 ms", size)
+		}
+	}
+}
+
+// once: many messages between all nodes arrive, each once.
+func (s *session) once() {
+	const rounds = 20
+	n := 0
+	for round := range rounds {
+		for from := range s.Nodes {
+			for to := range s.Nodes {
+				if from != to {
+					s.send(from, to, units.Bytes(100+900*(round%10)), round%3 == 0)
+					n++
+				}
+			}
+		}
+		s.Engine.Run(s.Engine.Now() + units.Microsecond)
+	}
+	s.Engine.Run(s.Engine.Now() + units.Second)
+	if len(s.order) != n {
+		s.t.Errorf("%d of %d have arrived", len(s.order), n)
+	}
+}
+
+// numbers: messages of the same size between the same nodes are told apart.
+func (s *session) numbers() {
+	for range 1000 {
+		s.send(2, 3, 9000, false) // which fails if a number is that of one under way
+	}
+}
+
+// reply: who is told of a message may send.
+func (s *session) reply() {
+	left := 100
+	s.then = func(x sent) {
+		if left--; left > 0 {
+			s.send(x.to, x.from, 500, !x.control)
+		}
+	}
+	s.send(0, 1, 500, false)
+	s.Engine.Run(s.Engine.Now() + units.Second)
+	if left > 0 {
+		s.t.Errorf("%d replies are missing", left)
+	}
+}
+
+// control: a control message that is sent when much data waits does not come last.
+func (s *session) control() {
+	for range 50 {
+		s.send(0, 1, 64*units.KiB, false)
+	}
+	s.send(0, 1, 100, true)
+	s.Engine.Run(s.Engine.Now() + units.Second)
+	if n := len(s.order); n != 51 || s.order[n-1].control {
+		s.t.Errorf("%d have arrived, a control message last", n)
+	}
+}

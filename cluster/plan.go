@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"math"
+
+	"farflash/cluster/put"
+	"farflash/cluster/reserve"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// What protocols go by, from a configuration.
+
+// durations is what all times follow from.
+func (c *Config) durations() reserve.Config {
+	t := c.Protocol.traits()
+	r := t.Times()
+	r.ControlSize = c.Control.Unicast
+	if t.Finds == put.FindsBidders {
+		r.Group = c.Group
+	}
+	if t.Reserves {
+		r.ControlSize = c.Control.Replicast
+		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
+	}
+	if t.Gathers && c.Control.Queued {
+		// The bids of a group come at the same time and take turns on the gateway's link.
+		r.Lead = units.Duration(c.Group-1) * c.Link.effective().TimeFor(c.Control.Replicast)
+	}
+	r.Compat = reserve.Compat(c.Compat != CompatNone)
+	if c.Compat == CompatSURGEHead || t.Build == CompatSURGEHead {
+		r.Rules = reserve.RulesHead
+	}
+	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
+	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
+	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
+	if r.Group < r.Replicas {
+		r.Group = r.Replicas // unicast has no groups
+	}
+	return r
+}
+
+// surgeBidWait is SURGE's value for how far away a choosy gateway at first lets the best bid be. It is computed before SURGE knows how long a
+// control message takes.
+const surgeBidWait = 6 * units.Microsecond
+
+// plan is what protocols go by.
+func (c *Config) plan(seed uint64) (put.Plan, error) {
+	d, err := reserve.New(c.durations())
+	if err != nil {
+		return put.Plan{}, err
+	}
+	if c.Compat != CompatNone {
+		d.MaxBidWait = surgeBidWait
+	}
+	return put.Plan{
+		Traits: c.Protocol.traits(), Times: d, Seed: seed,
+		Gateways: c.Gateways, Targets: c.Targets, Copies: c.copies(), Piece: c.piece(), Coded: c.Code.Data > 0, Frame: c.Link.Frame, Trip: c.Link.Trip,
+		GroupSize: c.Group, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d),
+		Queued: c.Control.Queued, Lossy: c.lossy(), WriteBack: c.Acknowledge == WriteBack, Grows: c.Disk.Latency == LatencyGrows, Compat: c.Compat,
+	}, nil
+}
+
+// ahead is for how long a target still has work when it offers itself.
+func (c *Config) ahead(d *reserve.Durations) units.Duration {
+	if c.Ahead > 0 {
+		return c.Ahead
+	}
+	once := d.Send(c.piece(), d.Effective)
+	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
+	arrives := 3*(d.Control+d.Trip) + once + d.Trip
+	if c.Code.Data > 0 {
+		arrives += sim.Time(c.copies()-1) * once
+	} else {
+		arrives += sim.Time(c.copies()-1) * hop
+	}
+	return arrives + d.DiskChunk/2
+}

@@ -1,0 +1,108 @@
+package put
+
+import (
+	"farflash/cluster/reserve"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Plan is what protocols go by and what does not change.
+type Plan struct {
+	Traits *Traits
+	Times  *reserve.Durations
+	Seed   uint64
+
+	Gateways, Targets int
+	Copies            int         // targets of a chunk
+	Piece             units.Bytes // what each of them keeps
+	Coded             bool        // the pieces differ
+	Frame             units.Bytes // the largest
+	Trip              sim.Time    // from node to node
+
+	GroupSize  int  // targets of a negotiating group
+	Candidates int  // groups that a chunk asks
+	Spread     bool // targets are drawn, but for those of the gateway's last chunk: no placement says which
+	Choices    int  // candidates for each replica, of which the least loaded is taken
+	Overcommit int  // replicas that a target grants at a time
+	Choosy     bool
+	Ahead      sim.Time // for how long a target still has work when it offers itself
+
+	Queued    bool // each end of a link carries one frame at a time
+	Lossy     bool // messages may be lost and targets may fail
+	WriteBack bool // replicas are acknowledged when they have arrived
+	Grows     bool // a disk's acknowledgements come later the more waits
+	Compat    Compat
+
+	onLink    sim.Time // of a control message
+	fullFrame sim.Time // on a link
+}
+
+// Node is the number of a target among all nodes.
+func (p *Plan) Node(target int32) int32 { return int32(p.Gateways) + target }
+
+// OnLink is how long a control message is on a link. By itself it has the share of the link that is kept for such; where messages take turns it has the
+// whole link.
+func (p *Plan) OnLink() sim.Time { return p.onLink }
+
+// FrameTime is how long a frame is on a link, at the link's rate.
+func (p *Plan) FrameTime(size units.Bytes) sim.Time {
+	if size == p.Frame {
+		return p.fullFrame
+	}
+	return p.Times.Send(size, p.Times.Effective)
+}
+
+// dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its link.
+func (p *Plan) dataTime() sim.Time {
+	full := (p.Piece - 1) / p.Frame
+	rate := p.Times.DataRate
+	if p.Queued {
+		rate = p.Times.Effective
+	}
+	return sim.Time(full)*p.Times.Frame + p.Times.Send(p.Piece-full*p.Frame, rate)
+}
+
+// Acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it is on the
+// disk.
+func (p *Plan) Acknowledges(busy sim.Time) (now bool, late sim.Time) {
+	if p.Times.AckDelay(busy, p.WriteBack) == 0 {
+		return true, 0
+	}
+	if p.Grows {
+		late = p.Times.VariableLatency(busy)
+	}
+	return false, late
+}
+
+// KeepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a time.
+func (p *Plan) KeepTime(takes sim.Time) sim.Time {
+	now, late := p.Acknowledges(takes)
+	if now {
+		return 0
+	}
+	return takes + late
+}
+
+// kept is KeepTime of a usual disk.
+func (p *Plan) kept() sim.Time { return p.KeepTime(p.Times.DiskChunk) }
+
+// Chained reports whether data goes from target to target.
+func (p *Plan) Chained() bool { return p.Traits.Chained && !p.Coded }
+
+// probing is how long it takes to ask candidates how busy they are.
+func (p *Plan) probing() sim.Time {
+	if p.Choices == 1 {
+		return 0
+	}
+	n := sim.Time(p.Choices * p.Copies)
+	return n*p.OnLink() + 2*p.Times.Trip + p.OnLink() // the requests leave and the answers come one after the other
+}
+
+// alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the other.
+func (p *Plan) alongChain() sim.Time {
+	each := p.Times.Send(min(p.Frame, p.Piece), p.Times.Effective) + p.Times.Trip
+	if !p.Chained() {
+		each = p.dataTime()
+	}
+	return p.dataTime() + p.Times.Trip + sim.Time(p.Copies-1)*each
+}

@@ -1,0 +1,167 @@
+package convert_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"farflash/convert"
+	"farflash/scenario"
+	"farflash/trial/trialtest"
+)
+
+// casesOf finds the folder of another simulator's inputs beside the repository.
+func casesOf(t testing.TB, peer string) string {
+	t.Helper()
+	dir := filepath.Join("..", "..", "shared", "cases", peer)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("../shared/cases/%s is not there", peer)
+	}
+	return dir
+}
+
+// TestMQSimCases converts MQSim's inputs and sets the answers side by side, with the
+// tolerances that ../shared/cases/check has.
+func TestMQSimCases(t *testing.T) {
+	dir := casesOf(t, "mqsim")
+	text, err := os.ReadFile(filepath.Join(dir, "expected.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type op struct{ N, Mean, P99 float64 }
+	var expected map[string]struct {
+		IOPS     float64 `json:"iops_true"`
+		Programs float64 `json:"page_programs"`
+		Erases   float64 `json:"block_erases"`
+		Moves    float64 `json:"gc_page_moves"`
+		Flows    []struct {
+			Read  *op `json:"dev_read"`
+			Write *op `json:"dev_write"`
+		}
+		CMT struct{ CMT_Hits, Total_CMT_Queries float64 }
+	}
+	if err := json.Unmarshal(text, &expected); err != nil {
+		t.Fatal(err)
+	}
+	tolerance := map[string][3]float64{ // of the mean, of IOPS, of the 99th percentile; 0: not compared
+		"A01": {.001}, "A02": {.005, .005}, "A03": {.02, .02, .05}, "A04": {.001}, "A06": {.02, .02}, "A07": {.02, .02}, "A09": {.03, .02}, "A10": {.05}, "A12": {},
+	}
+	for name, e := range expected {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name[:3] == "A12" {
+				t.Skip("800,000 requests")
+			}
+			c, err := convert.FromMQSim(filepath.Join(dir, name, "ssdconfig.xml"), filepath.Join(dir, name, "workload.xml"), 1, scenario.CompatMQSim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := trialtest.Run(t, c.Text(), 1)
+			within := func(what string, want, tol float64) {
+				t.Helper()
+				if got := trialtest.Metric(t, o, what); math.Abs(got-want) > math.Max(tol*want, 1e-3) {
+					t.Errorf("%s is %v, MQSim's is %v, within %v", what, got, want, tol)
+				}
+			}
+			tol := tolerance[name[:3]]
+			for _, op := range []string{"read", "write"} {
+				var n, sum, p99 float64
+				flows := 0
+				for _, f := range e.Flows {
+					x := f.Read
+					if op == "write" {
+						x = f.Write
+					}
+					if x != nil && x.N > 0 {
+						n, sum, p99 = n+x.N, sum+x.N*x.Mean, x.P99
+						flows++
+					}
+				}
+				if n == 0 {
+					continue
+				}
+				within(op+".count", n, map[bool]float64{true: .0005}[name[:3] == "A12"])
+				if tol[0] > 0 {
+					within(op+".latency.mean", sum/n/1000, tol[0])
+				}
+				if tol[2] > 0 && flows == 1 {
+					within(op+".latency.p99", p99/1000, tol[2])
+				}
+			}
+			if tol[1] > 0 {
+				within("all.iops", e.IOPS, tol[1])
+			}
+			switch name[:3] {
+			case "A02":
+				within("ssd.cmt.hit_ratio", e.CMT.CMT_Hits/e.CMT.Total_CMT_Queries, .005)
+			case "A04":
+				within("ssd.flash.programs", e.Programs, .01)
+			case "A12":
+				within("ssd.flash.programs", e.Programs, .02)
+				within("ssd.flash.erases", e.Erases, .03)
+				within("ssd.gc.pages_moved", e.Moves, .03)
+			}
+		})
+	}
+}
+
+// TestMQSimRefused holds that what has no counterpart is refused by name and place,
+// and what has one only under --compat none converts there.
+func TestMQSimRefused(t *testing.T) {
+	dir := filepath.Join(casesOf(t, "mqsim"), "A09_two_flows_prio_qfs16")
+	device, err := os.ReadFile(filepath.Join(dir, "ssdconfig.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workload, err := os.ReadFile(filepath.Join(dir, "workload.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		tag, value string
+		none       bool // --compat none takes it
+	}{
+		{"HostInterface_Type", "SATA", false}, {"Caching_Mechanism", "SIMPLE", false}, {"Address_Mapping", "HYBRID", false},
+		{"Transaction_Scheduling_Policy", "FLIN", false}, {"GC_Block_Selection_Policy", "RANDOM_PP", false}, {"Memory_Type", "PCM", false},
+		{"Flash_Comm_Protocol", "NVDDR3", false}, {"Use_Copyback_for_GC", "true", true}, {"Plane_Allocation_Scheme", "CWDX", false},
+		{"Data_Cache_Sharing_Mode", "NONE", false}, {"CMT_Sharing_Mode", "NONE", false}, {"CMD_Suspension_Support", "READ", false},
+		{"Flash_Technology", "QLC", false}, {"Priority_Class", "BULK", false}, {"Device_Level_Data_Caching_Mode", "ON", false},
+		{"Address_Distribution", "ZIPF", false}, {"Request_Size_Distribution", "PARETO", false}, {"Synthetic_Generator_Type", "RATE", false},
+	} {
+		t.Run(c.tag, func(t *testing.T) {
+			tmp := t.TempDir()
+			put := func(name string, src []byte) string {
+				p := filepath.Join(tmp, name)
+				text := string(src)
+				if i := strings.Index(text, "<"+c.tag+">"); i >= 0 {
+					end := strings.Index(text, "</"+c.tag+">")
+					text = text[:i] + "<" + c.tag + ">" + c.value + text[end:]
+				}
+				if err := os.WriteFile(p, []byte(text), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return p
+			}
+			d, w := put("ssdconfig.xml", device), put("workload.xml", workload)
+			_, err := convert.FromMQSim(d, w, 1, scenario.CompatMQSim)
+			if err == nil || !strings.Contains(err.Error(), "<"+c.tag+">") || !strings.Contains(err.Error(), ".xml:") {
+				t.Errorf("error %v", err)
+			}
+			_, err = convert.FromMQSim(d, w, 1, scenario.CompatNone)
+			if (err == nil) != c.none {
+				t.Errorf("--compat none: %v", err)
+			}
+		})
+	}
+}
+
+// TestMQSimScenarios holds the choice among several scenarios.
+func TestMQSimScenarios(t *testing.T) {
+	dir := filepath.Join(casesOf(t, "mqsim"), "A01_lat_read_ideal_qd1")
+	w := filepath.Join(dir, "workload.xml")
+	if _, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), w, 2, scenario.CompatMQSim); err == nil || !strings.Contains(err.Error(), "there is no scenario 2; it has 1 to 1") {
+		t.Errorf("error %v", err)
+	}
+}

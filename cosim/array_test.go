@@ -1,0 +1,121 @@
+package cosim_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"farflash/block"
+	"farflash/block/blocktest"
+	"farflash/cosim"
+	"farflash/nvmf"
+	"farflash/nvmf/nvmftest"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// arrayRig is an array of drives over a network in memory.
+type arrayRig struct {
+	*cosim.Array
+	eng   *sim.Engine
+	sys   *nvmf.System
+	parts []string // commands that drives were given
+	done  []block.Completion
+}
+
+// newArrayRig has so many drives in one target, striped by 64 KiB. refuse says how a drive ends a command.
+func newArrayRig(t *testing.T, drives int, refuse func(drive int, r block.Request) block.Status) *arrayRig {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &arrayRig{eng: sim.New()}
+	cfg := nvmf.DefaultConfig()
+	var err error
+	a.sys, err = nvmf.New(cfg, nvmf.NVMeoF, true, a.eng)
+	must(err)
+	a.sys.AddInitiator(0)
+	target := a.sys.AddTarget(1)
+	for i := range drives {
+		c := blocktest.DefaultConfig()
+		// The more to the right a drive is, the earlier it ends: parts do not end in order.
+		for op := range c.Latency {
+			c.Latency[op] += sim.Time(drives-i) * 10 * units.Microsecond
+		}
+		c.Refuse = func(r block.Request) block.Status {
+			a.parts = append(a.parts, fmt.Sprintf("%v %d+%d on %d", r.Op, r.Offset, r.Length, i))
+			return refuse(i, r)
+		}
+		d, err := blocktest.New(c, a.eng, a.sys.Complete)
+		must(err)
+		_, err = a.sys.AddDrive(target, d)
+		must(err)
+	}
+	a.Array, err = cosim.NewArray(a.eng, a.sys, cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB, MaxTransfer: units.MiB}, func(c block.Completion) { a.done = append(a.done, c) })
+	must(err)
+	a.sys.Connect(nvmftest.New(nvmftest.DefaultConfig(), a.eng, a.sys), a.Array)
+	return a
+}
+
+// Whichever part of a request fails, first, last or in the midst, the request fails, and as the part did; and it ends once, when all
+// parts have.
+func TestArrayStatus(t *testing.T) {
+	const drives = 4
+	for _, c := range []struct {
+		name string
+		req  block.Request
+	}{
+		{"read", block.Request{Op: block.Read, Offset: 0, Length: drives * 64 << 10}},
+		{"write", block.Request{Op: block.Write, Offset: 1 << 20, Length: drives * 64 << 10}},
+		{"flush", block.Request{Op: block.Flush}},
+	} {
+		for fails := -1; fails < drives; fails++ {
+			for _, status := range []block.Status{block.WriteFault, block.OutOfRange} {
+				a := newArrayRig(t, drives, func(drive int, _ block.Request) block.Status {
+					if drive == fails {
+						return status
+					}
+					return block.OK
+				})
+				c.req.Tag = 77
+				a.Submit(0, c.req)
+				a.eng.Run(sim.Forever)
+				want := status
+				if fails < 0 {
+					want = block.OK
+				}
+				if len(a.done) != 1 || a.done[0].Status != want || a.done[0].Tag != 77 || a.done[0].Op != c.req.Op || a.done[0].Length != c.req.Length {
+					t.Errorf("%s, drive %d refuses: %+v, want one completion with %v", c.name, fails, a.done, want)
+				}
+				if n := a.Trip().Commands; n != drives || a.Inside() != 0 {
+					t.Errorf("%s: %d commands, %d requests inside", c.name, n, a.Inside())
+				}
+			}
+		}
+	}
+}
+
+// A request is split where a stripe ends, and each drive's stripes lie behind each other.
+func TestArrayParts(t *testing.T) {
+	const k = 1 << 10
+	a := newArrayRig(t, 2, func(int, block.Request) block.Status { return block.OK })
+	a.Submit(0, block.Request{Op: block.Read, Offset: 63 * k, Length: 130 * k})
+	a.eng.Run(sim.Forever)
+	want := []string{
+		fmt.Sprintf("read %d+%d on 0", 63*k, k),    // the end of stripe 0
+		fmt.Sprintf("read %d+%d on 1", 0, 64*k),    // stripe 1, the first of drive 1
+		fmt.Sprintf("read %d+%d on 0", 64*k, 64*k), // stripe 2, behind stripe 0
+		fmt.Sprintf("read %d+%d on 1", 64*k, k),    // the beginning of stripe 3
+	}
+	slices.Sort(a.parts)
+	slices.Sort(want)
+	if !slices.Equal(a.parts, want) {
+		t.Errorf("parts %q, want %q", a.parts, want)
+	}
+	if len(a.done) != 1 || a.done[0].Length != 130*k {
+		t.Errorf("completions %+v", a.done)
+	}
+}

@@ -1,0 +1,142 @@
+// Package drive is the experiment with one drive and its host, and what every experiment with drives measures: Meter follows a host and its drives in slices,
+// FillDrives fills in what drives did.
+//
+// What it leaves out: networks between host and drive (package system).
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"farflash/cosim"
+	"farflash/experiment"
+	"farflash/experiment/requests"
+	"farflash/experiment/timeline"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/ssd"
+)
+
+// Kind is a drive alone with its host.
+type Kind struct{}
+
+// Is implements experiment.Kind.
+func (Kind) Is(s *scenario.Scenario) bool {
+	return s.ObjectCluster == nil && len(s.Targets) == 0 && s.Fabric == nil
+}
+
+// InterruptEvery is after how many requests a host looks whether the context has ended.
+const InterruptEvery = 256
+
+// alone is the models.
+type alone struct {
+	s        *scenario.Scenario
+	o        *experiment.Options
+	eng      *sim.Engine
+	host     *cosim.Host
+	drive    *ssd.Drive
+	flows    *requests.Flows
+	meter    *Meter
+	timeline *timeline.Timeline
+	ctx      context.Context // of the present Advance
+	failed   error           // of who is told of samples
+	idle     bool
+	expected uint64
+}
+
+// Capacities are those of a device's namespaces in bytes, as a drive of a scenario has them.
+func Capacities(s *scenario.Scenario, capacity func(namespace int) int64) []int64 {
+	out := make([]int64, max(len(s.DriveOf(0).Namespaces), 1))
+	for i := range out {
+		out[i] = capacity(i)
+	}
+	return out
+}
+
+// models makes the drive, its host and its flows.
+func models(s *scenario.Scenario, seed uint64) (*alone, error) {
+	x := &alone{s: s, eng: sim.New()}
+	x.host = cosim.NewHost(x.eng)
+	var err error
+	if x.drive, err = ssd.New(s.SSD.Config, x.eng, x.host, seed, "ssd[0]"); err != nil {
+		return nil, fmt.Errorf("ssd: %w", err)
+	}
+	x.flows, err = requests.Open(s, seed, Capacities(s, x.drive.Capacity), 1)
+	return x, err
+}
+
+// Build implements experiment.Kind.
+func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
+	x, err := models(s, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	x.o, x.expected = o, requests.Expected(s)
+	x.meter = NewMeter(s, x.host, x.flows, []*ssd.Drive{x.drive}, s.SSD)
+	x.timeline = timeline.New(o.Timeline, o.TimelineSlices, x.eng)
+	x.timeline.ShowDrive(x.flows.List, x.drive, x.host)
+	x.host.OnSample = func(r *cosim.Sample) {
+		x.meter.Sample(r)
+		x.timeline.Local(r)
+		if o.Sample != nil && x.failed == nil {
+			if x.failed = o.Sample(*r); x.failed != nil {
+				x.eng.Stop()
+			}
+		}
+	}
+	x.host.OnProgress = func(n uint64) {
+		if n%InterruptEvery == 0 && x.ctx.Err() != nil {
+			x.eng.Stop()
+		}
+	}
+	// What the drive goes on doing when the host has everything back is no part of the
+	// run: rates would be thinned by it.
+	x.host.OnIdle = func(sim.Time) {
+		x.idle = true
+		x.eng.Stop()
+	}
+	if err := x.host.Attach(x.drive, x.flows.List); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	if err := x.host.Start(); err != nil {
+		return nil, errors.Join(x.flows.Located(err), x.Close())
+	}
+	return x, nil
+}
+
+// Meters implements experiment.Experiment.
+func (x *alone) Meters() []experiment.Meter { return []experiment.Meter{x.meter} }
+
+// Close implements experiment.Experiment.
+func (x *alone) Close() error { return x.flows.Close() }
+
+// Advance implements experiment.Experiment.
+func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	x.ctx = ctx
+	x.eng.Run(to)
+	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
+	switch {
+	case x.failed != nil:
+		return now, x.failed
+	case x.host.Err() != nil:
+		return now, x.flows.Located(x.host.Err())
+	}
+	if now.Over || ctx.Err() != nil {
+		now.At = x.eng.Now()
+	}
+	if now.Over {
+		now.Stuck = now.Begun - now.Done
+	}
+	return now, nil
+}
+
+// Fill implements experiment.Experiment.
+func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
+	if out.Remarks, err = x.timeline.Close(); err != nil {
+		return err
+	}
+	out.Events = x.eng.Events()
+	x.meter.Fill(out)
+	return nil
+}

@@ -1,0 +1,251 @@
+package drive_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"farflash/cosim"
+	"farflash/experiment"
+	"farflash/experiment/drive"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
+	"farflash/trial/trialtest"
+	"farflash/units"
+)
+
+// TestSameBytes holds that a digest and a seed give the same result, to the byte,
+// and that another seed does not.
+func TestSameBytes(t *testing.T) {
+	encode := func(seed uint64) []byte {
+		text, err := trialtest.Run(t, trialtest.Mixed, seed).Result.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	first := encode(1)
+	if !bytes.Equal(first, encode(1)) {
+		t.Error("two runs of one seed differ")
+	}
+	if bytes.Equal(first, encode(2)) {
+		t.Error("seeds 1 and 2 give the same")
+	}
+}
+
+// TestMetrics holds how figures hang together.
+func TestMetrics(t *testing.T) {
+	o := trialtest.Run(t, trialtest.Mixed, 1)
+	m := func(name string) float64 { return trialtest.Metric(t, o, name) }
+	if m("read.count") != 3000 || m("write.count") != 500 || m("all.count") != 3500 {
+		t.Errorf("counts %v, %v, %v", m("read.count"), m("write.count"), m("all.count"))
+	}
+	if got, want := m("read.iops"), m("read.count")/o.Result.SimulatedS; math.Abs(got-want) > 1e-9*want {
+		t.Errorf("read.iops %v, want %v", got, want)
+	}
+	if got, want := m("ssd.flash.programs"), m("ssd.writes.host")+m("ssd.writes.gc")+m("ssd.writes.mapping")+m("ssd.writes.wear"); got > want || got < want-64 {
+		t.Errorf("%v programs, but %v were handed out", got, want)
+	}
+	x, ok := o.Result.Matrix("ssd.latency.breakdown")
+	if !ok {
+		t.Fatal("no breakdown")
+	}
+	sum := 0.0
+	for _, v := range x.V[0] {
+		sum += v
+	}
+	if want := m("read.latency.mean"); math.Abs(sum-want) > 0.02*want {
+		t.Errorf("the parts of the mean read add up to %v us, not %v", sum, want)
+	}
+	for _, s := range o.Result.Series {
+		if len(s.T) == 0 || len(s.T) > 256 {
+			t.Errorf("series %s has %d bins", s.Name, len(s.T))
+		}
+	}
+	reads, _ := o.Result.SeriesOf("read.iops")
+	total := 0.0
+	for i, v := range reads.V {
+		w := reads.Width
+		if end := o.Result.SimulatedS - reads.T[i]; end < w {
+			w = end
+		}
+		if !math.IsNaN(v) {
+			total += v * w
+		}
+	}
+	if math.Abs(total-3000) > 1 {
+		t.Errorf("the series of reads adds up to %v", total)
+	}
+}
+
+// TestWarmUp holds that a warm-up that is cut is missing from the figures, and that
+// what remains is what happened after it.
+func TestWarmUp(t *testing.T) {
+	whole := trialtest.Run(t, trialtest.Mixed, 1)
+	seen := 0
+	s, err := trialtest.Parse(trialtest.Mixed, "measure.warm_up=50ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1, Sample: func(x cosim.Sample) error {
+		if x.Finished > units.Duration(0.05*float64(units.Second)) {
+			seen++
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := cut.Result.WarmUp.UntilS
+	if until < 0.05 || until > 0.06 {
+		t.Errorf("the warm-up was cut at %v s", until)
+	}
+	n := trialtest.Metric(t, cut, "all.count")
+	if n >= trialtest.Metric(t, whole, "all.count") || n > float64(seen) || n < float64(seen)*0.9 {
+		t.Errorf("%v requests are left of %v; %d came after", n, trialtest.Metric(t, whole, "all.count"), seen)
+	}
+	if got, want := trialtest.Metric(t, cut, "all.iops"), n/(cut.Result.SimulatedS-until); math.Abs(got-want) > 1e-9*want {
+		t.Errorf("all.iops %v, want %v", got, want)
+	}
+	h := cut.Result.Histogram("read.latency")
+	if h.Count() != int64(trialtest.Metric(t, cut, "read.count")) {
+		t.Errorf("the histogram has %d reads, the count says %v", h.Count(), trialtest.Metric(t, cut, "read.count"))
+	}
+	for _, w := range []string{"10%", "auto"} {
+		if o := trialtest.Run(t, trialtest.Mixed, 1, "measure.warm_up="+w); trialtest.Metric(t, o, "all.count") > 3500 {
+			t.Errorf("%s counts too much", w)
+		}
+	}
+}
+
+// TestUntil holds how runs are ended by time and by precision.
+func TestUntil(t *testing.T) {
+	o := trialtest.Run(t, trialtest.Mixed, 1, "measure.until=20ms")
+	if o.Result.SimulatedS != 0.02 {
+		t.Errorf("it ended at %v s", o.Result.SimulatedS)
+	}
+	if n := trialtest.Metric(t, o, "all.count"); n < 100 || n > 1000 {
+		t.Errorf("%v requests in 20 ms", n)
+	}
+	long := strings.Replace(trialtest.Mixed, "requests: 3000", "requests: 300000", 1)
+	o = trialtest.Run(t, long, 1, "measure.until=steady")
+	if n := trialtest.Metric(t, o, "all.count"); n > 200_000 {
+		t.Errorf("steady took %v requests", n)
+	}
+}
+
+// TestInterrupted holds that a run that is broken off gives what was done.
+func TestInterrupted(t *testing.T) {
+	s, err := trialtest.Parse(trialtest.Mixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n := 0
+	o, err := trial.Run(ctx, s, experiment.Options{Seed: 1, Sample: func(cosim.Sample) error {
+		if n++; n == 1000 {
+			cancel()
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Interrupted || !strings.HasPrefix(o.Result.Warnings[0], "incomplete") {
+		t.Errorf("interrupted %v, warnings %q", o.Interrupted, o.Result.Warnings)
+	}
+	if c := trialtest.Metric(t, o, "all.count"); c < 1000 || c > 1000+drive.InterruptEvery {
+		t.Errorf("%v requests were counted", c)
+	}
+	for _, c := range o.Result.Checks {
+		if !c.OK {
+			t.Errorf("%s: %s", c.Name, c.Detail)
+		}
+	}
+}
+
+// TestSampleError holds that who listens can end the run.
+func TestSampleError(t *testing.T) {
+	s, err := trialtest.Parse(trialtest.Mixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1, Sample: func(cosim.Sample) error { return os.ErrClosed }})
+	if err != os.ErrClosed {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestOverload holds that a drive that cannot keep up is reported as such.
+func TestOverload(t *testing.T) {
+	o := trialtest.Run(t, `
+ssd: mqsim-default
+workload: [{synthetic: {reads: {size: 64KiB, interarrival: 1us}, requests: 20000}}]
+`, 1)
+	if !strings.Contains(strings.Join(o.Result.Warnings, "\n"), "overload") {
+		t.Errorf("warnings %q", o.Result.Warnings)
+	}
+}
+
+// TestLocated holds that what goes wrong in a run names the flow and its place.
+func TestLocated(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "far.trace"), []byte("0 0 0 8 1\n5 0 99999999999 8 1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad.trace"), []byte("0 0 0 8 1\n5 0 8 zero 1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"far.trace": "a.yaml:2:12: workload[0]: request 2 is for bytes",
+		"bad.trace": "bad.trace:2: ",
+	} {
+		s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: " + name + ", format: mqsim}}]\n")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// TestReplay holds scaling, parts and rounds of a trace.
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.trace"), []byte("1000 0 0 8 1\n2000 0 8 8 1\n3000 0 16 8 1\n5000 0 24 8 1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var at []string
+	s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim, scale: 10, part: 75%, loop: 2}, start: 1ms}]\n")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1, Sample: func(x cosim.Sample) error {
+		at = append(at, fmt.Sprint(x.Arrival-units.Millisecond, "@", x.Offset))
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"0s@0", "10us@4096", "20us@8192", "30us@0", "40us@4096", "50us@8192"}
+	for _, w := range want {
+		found := false
+		for _, a := range at {
+			found = found || a == w
+		}
+		if !found {
+			t.Errorf("no request %s among %v", w, at)
+		}
+	}
+	if len(at) != len(want) {
+		t.Errorf("%d requests, want %d", len(at), len(want))
+	}
+}

@@ -1,0 +1,570 @@
+package drive
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"farflash/block"
+	"farflash/experiment"
+	"farflash/internal/spelling"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/ssd"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// Fill fills a result with what was measured.
+func (m *Meter) Fill(out *experiment.Outcome) {
+	s, r, interrupted := m.s, out.Result, out.Interrupted
+	last := &m.marks[len(m.marks)-1]
+	end := last.at
+	r.SimulatedS = end.Seconds()
+	if r.Summary == "" {
+		r.Summary = summary(s, m.drives[0])
+	}
+	r.Limits = append(r.Limits, limits(s)...)
+
+	skip, explain, found := m.cut(s.Measure.WarmUp)
+	var from mark
+	if skip > 0 {
+		from = m.marks[skip-1]
+		r.WarmUp = result.WarmUp{UntilS: from.at.Seconds(), Explain: explain}
+	}
+	span := (end - from.at).Seconds()
+	m.requests(r, skip, &from, last, span)
+	FillDrives(r, m.same, m.drives, Difference(&last.drive, &from.drive), end-from.at)
+	r.Set("sim.events", float64(out.Events))
+	m.series(r)
+
+	issued, ended := m.host.Issued(), m.host.Ended()
+	if m.Inside == nil {
+		inFlight := m.drives[0].InFlight()
+		waiting := m.host.Waiting()
+		r.Check("host's requests conserved", issued == ended+inFlight+waiting,
+			fmt.Sprintf("issued %d = completed %d + in the drive %d + waiting for a queue entry %d", issued, ended, inFlight, waiting))
+	} else {
+		inFlight := m.Inside()
+		r.Check("hosts' requests conserved", issued == ended+inFlight, fmt.Sprintf("issued %d = completed %d + under way %d", issued, ended, inFlight))
+	}
+	CheckDrives(r, m.drives)
+	m.warn(s, r, found, explain, interrupted)
+}
+
+// requests fills in counts, rates and latencies of the requests that completed
+// after the warm-up.
+func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span float64) {
+	var all stats.Histogram
+	var count, bytes int64
+	for op := range block.Ops {
+		h := &m.host.Measured(op).Latency
+		if skip > 0 && op <= block.Write {
+			h = new(stats.Histogram)
+			for _, b := range m.bins[skip:] {
+				h.Merge(&b[op].h)
+			}
+		}
+		n, b := last.count[op]-from.count[op], last.bytes[op]-from.bytes[op]
+		if n == 0 {
+			continue
+		}
+		name := op.String()
+		Rates(r, name, n, b, span)
+		if skip == 0 || op <= block.Write {
+			r.SetLatencies(name, h)
+		}
+		count += n
+		bytes += b
+		if op <= block.Write {
+			all.Merge(h)
+		}
+	}
+	Rates(r, "all", count, bytes, span)
+	if all.Count() > 0 {
+		r.SetLatencies("all", &all)
+	}
+}
+
+// Rates fills in how many requests, and bytes of them, have ended within a time in seconds, and how many a second.
+func Rates(r *result.Result, name string, count, bytes int64, span float64) {
+	r.Set(name+".count", float64(count))
+	r.Set(name+".bytes", float64(bytes))
+	if span > 0 {
+		r.Set(name+".iops", float64(count)/span)
+		r.Set(name+".bandwidth", float64(bytes)/span)
+	}
+}
+
+// Difference is what a drive did between two times.
+func Difference(b, a *ssd.Stats) ssd.Stats {
+	d := *b
+	d.Failed -= a.Failed
+	for i := range d.Bytes {
+		d.Submitted[i] -= a.Submitted[i]
+		d.Finished[i] -= a.Finished[i]
+		d.Bytes[i] -= a.Bytes[i]
+	}
+	for _, x := range [][2]*uint64{
+		{&d.HostPrograms, &a.HostPrograms}, {&d.MovePrograms, &a.MovePrograms}, {&d.MappingPrograms, &a.MappingPrograms},
+		{&d.Reads, &a.Reads}, {&d.Programs, &a.Programs}, {&d.Erases, &a.Erases}, {&d.MappingReads, &a.MappingReads},
+		{&d.ProgramsSuspended, &a.ProgramsSuspended}, {&d.ErasesSuspended, &a.ErasesSuspended},
+		{&d.MapHits, &a.MapHits}, {&d.MapMisses, &a.MapMisses}, {&d.CacheHits, &a.CacheHits}, {&d.CacheMisses, &a.CacheMisses},
+		{&d.ZeroReads, &a.ZeroReads}, {&d.WritesHeld, &a.WritesHeld},
+	} {
+		*x[0] -= *x[1]
+	}
+	for i := range 2 {
+		d.Transactions[i] -= a.Transactions[i]
+		d.Array[i] -= a.Array[i]
+		d.Transfer[i] -= a.Transfer[i]
+		d.Wait[i] -= a.Wait[i]
+		x, y := &d.Breakdown[i], &a.Breakdown[i]
+		x.Requests -= y.Requests
+		for _, z := range [][2]*sim.Time{
+			{&x.Queue, &y.Queue}, {&x.Link, &y.Link}, {&x.DRAM, &y.DRAM}, {&x.Mapping, &y.Mapping}, {&x.Backlog, &y.Backlog},
+			{&x.Wait, &y.Wait}, {&x.Array, &y.Array}, {&x.Transfer, &y.Transfer}, {&x.All, &y.All},
+		} {
+			*z[0] -= *z[1]
+		}
+	}
+	d.LaneBusy, d.ChannelBusy = minus(d.LaneBusy, a.LaneBusy), minus(d.ChannelBusy, a.ChannelBusy)
+	d.DRAMBusy -= a.DRAMBusy
+	d.LinkBusy -= a.LinkBusy
+	d.FTL = d.FTL.Sub(a.FTL)
+	d.Energy -= a.Energy
+	d.Queues = append([]ssd.QueueStats(nil), d.Queues...)
+	for i := range d.Queues {
+		for _, q := range a.Queues {
+			if x := &d.Queues[i]; x.Name == q.Name {
+				x.Entered -= q.Entered
+				x.Left -= q.Left
+				x.Wait -= q.Wait
+			}
+		}
+	}
+	return d
+}
+
+func minus(b, a []sim.Time) []sim.Time {
+	out := append([]sim.Time(nil), b...)
+	for i := range a {
+		out[i] -= a[i]
+	}
+	return out
+}
+
+// CheckDrives are the drives' laws of conservation: each drive's own if there is one, and otherwise
+// how many drives keep each, with what the first says that does not.
+func CheckDrives(r *result.Result, drives []*ssd.Drive) {
+	checks := drives[0].Checks()
+	if len(drives) == 1 {
+		for _, c := range checks {
+			r.Check(c.Name, c.OK, c.Detail)
+		}
+		return
+	}
+	bad := make([]string, len(checks))
+	for i, d := range drives {
+		for k, c := range d.Checks() {
+			if !c.OK && bad[k] == "" {
+				bad[k] = fmt.Sprintf("ssd[%d]: %s", i, c.Detail)
+			}
+		}
+	}
+	for k, c := range checks {
+		detail := fmt.Sprintf("on each of %d drives", len(drives))
+		if bad[k] != "" {
+			detail = bad[k]
+		}
+		r.Check("drives: "+c.Name, bad[k] == "", detail)
+	}
+}
+
+// FillDrives fills in what drives did within a span: sums over all of them, and means of what is a share or a time. same is
+// the drive that all are like; nil if they differ.
+func FillDrives(r *result.Result, same *scenario.Drive, drives []*ssd.Drive, did ssd.Stats, span units.Duration) {
+	f := figures{r: r, cfg: same, drives: drives, now: did, span: span}
+	f.fill()
+}
+
+type figures struct {
+	r      *result.Result
+	cfg    *scenario.Drive // that all drives are like; nil if they differ
+	drives []*ssd.Drive
+	now    ssd.Stats
+	span   units.Duration
+}
+
+func (f *figures) fill() {
+	x, r := &f.now, f.r
+	r.Set("ssd.free_blocks.min", float64(x.FewestFree))
+	if x.HostPrograms > 0 {
+		r.Set("ssd.waf", float64(x.HostPrograms+x.MovePrograms+x.MappingPrograms)/float64(x.HostPrograms))
+	}
+	r.Set("ssd.writes.host", float64(x.HostPrograms))
+	r.Set("ssd.writes.gc", float64(x.FTL.GCPrograms))
+	r.Set("ssd.writes.wear", float64(x.FTL.WearPrograms))
+	r.Set("ssd.writes.mapping", float64(x.MappingPrograms))
+	r.Set("ssd.gc.count", float64(x.FTL.Collections))
+	r.Set("ssd.gc.pages_moved", float64(x.FTL.GCPrograms))
+	r.Set("ssd.flash.reads", float64(x.Reads))
+	r.Set("ssd.flash.programs", float64(x.Programs))
+	r.Set("ssd.flash.erases", float64(x.Erases))
+	r.Set("ssd.flash.suspensions", float64(x.ProgramsSuspended+x.ErasesSuspended))
+	if n := x.MapHits + x.MapMisses; n > 0 {
+		r.Set("ssd.cmt.hit_ratio", float64(x.MapHits)/float64(n))
+	}
+	if n := x.CacheHits + x.CacheMisses; n > 0 {
+		r.Set("ssd.cache.hit_ratio", float64(x.CacheHits)/float64(n))
+	}
+	if f.span > 0 {
+		n := float64(len(f.drives))
+		if len(x.LaneBusy) > 0 {
+			r.Set("ssd.utilisation.die", mean(x.LaneBusy)/float64(f.span)/n)
+			r.Set("ssd.utilisation.channel", mean(x.ChannelBusy)/float64(f.span)/n)
+		}
+		r.Set("ssd.utilisation.link", float64(x.LinkBusy)/float64(f.span)/n)
+		if f.cfg != nil {
+			f.busy()
+		}
+	}
+	for i, op := range []string{"read", "write"} {
+		if n := float64(x.Transactions[i]); n > 0 {
+			r.Set("ssd.transaction.execution."+op+".mean", x.Array[i].Microseconds()/n)
+			r.Set("ssd.transaction.transfer."+op+".mean", x.Transfer[i].Microseconds()/n)
+			r.Set("ssd.transaction.wait."+op+".mean", x.Wait[i].Microseconds()/n)
+		}
+	}
+	f.breakdown()
+	f.queues()
+	f.wear()
+	if f.cfg != nil && f.cfg.Energy != nil {
+		j := x.Energy + float64(float64(f.cfg.Energy.Idle*f.span.Seconds())*float64(len(f.drives)))
+		r.Set("ssd.energy", j)
+		if f.span > 0 {
+			r.Set("ssd.power", j/f.span.Seconds())
+		}
+	}
+}
+
+func mean(xs []sim.Time) float64 {
+	sum := sim.Time(0)
+	for _, x := range xs {
+		sum += x
+	}
+	return float64(sum) / float64(max(len(xs), 1))
+}
+
+// busy fills in the matrices of dies and channels.
+func (f *figures) busy() {
+	g := f.cfg.Geometry
+	all := float64(f.span) * float64(len(f.drives))
+	dies := len(f.now.LaneBusy) / g.Channels // of a channel; chips if the drive works on whole chips
+	perChip := dies / g.ChipsPerChannel
+	var rows, cols []string
+	var v [][]float64
+	for c := range g.Channels {
+		rows = append(rows, strconv.Itoa(c))
+		line := make([]float64, dies)
+		for i := range line {
+			line[i] = float64(f.now.LaneBusy[c*dies+i]) / all
+		}
+		v = append(v, line)
+	}
+	for i := range dies {
+		cols = append(cols, fmt.Sprintf("%d.%d", i/perChip, i%perChip))
+	}
+	f.r.SetMatrix("ssd.die.busy", rows, cols, v)
+	line := make([]float64, g.Channels)
+	for c, b := range f.now.ChannelBusy {
+		line[c] = float64(b) / all
+	}
+	f.r.SetMatrix("ssd.channel.busy", []string{"busy"}, rows, [][]float64{line})
+}
+
+// breakdown fills in where the time of requests went.
+func (f *figures) breakdown() {
+	cols := []string{"queue", "host_link", "dram", "mapping", "wait", "array", "transfer", "other"}
+	var v [][]float64
+	for i := range 2 {
+		b := &f.now.Breakdown[i]
+		line := make([]float64, len(cols))
+		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog} {
+			line[k] = math.NaN()
+			if b.Requests > 0 {
+				line[k] = t.Microseconds() / float64(b.Requests)
+			}
+		}
+		v = append(v, line)
+	}
+	f.r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, cols, v)
+}
+
+// queueNames has the names in results of the drive's scheduler queues, and of the
+// group that the classes of one kind make up.
+var queueNames = map[string][2]string{
+	"mapping-read": {"mapping_read"}, "mapping-write": {"mapping_write"},
+	"read-urgent": {"host_read.urgent", "host_read"}, "read-high": {"host_read.high", "host_read"},
+	"read-medium": {"host_read.medium", "host_read"}, "read-low": {"host_read.low", "host_read"},
+	"write-urgent": {"host_write.urgent", "host_write"}, "write-high": {"host_write.high", "host_write"},
+	"write-medium": {"host_write.medium", "host_write"}, "write-low": {"host_write.low", "host_write"},
+	"move-read": {"gc_read"}, "move-write": {"gc_write"}, "copyback": {"gc_write"}, "erase": {"gc_erase"},
+}
+
+// lanes is how many dies, or chips, all drives have.
+func (f *figures) lanes() int {
+	sum := 0
+	for _, d := range f.drives {
+		sum += d.Lanes()
+	}
+	return sum
+}
+
+// queues fills in how long and how far transactions queued. The mean length is
+// Little's: time waited over time.
+func (f *figures) queues() {
+	sums := map[string]*ssd.QueueStats{}
+	var order []string
+	for _, q := range f.now.Queues {
+		for _, name := range queueNames[q.Name] {
+			if name == "" {
+				continue
+			}
+			x := sums[name]
+			if x == nil {
+				x = new(ssd.QueueStats)
+				sums[name] = x
+				order = append(order, name)
+			}
+			x.Left += q.Left
+			x.Wait += q.Wait
+			x.MaxWait = max(x.MaxWait, q.MaxWait)
+			x.MaxLength = max(x.MaxLength, q.MaxLength)
+		}
+	}
+	for _, name := range order {
+		q := sums[name]
+		wait, length := "ssd.queue.wait."+name, "ssd.queue.length."+name
+		if q.Left > 0 {
+			f.r.Set(wait+".mean", q.Wait.Microseconds()/float64(q.Left))
+			f.r.Set(wait+".max", q.MaxWait.Microseconds())
+		}
+		if f.span > 0 {
+			f.r.Set(length+".mean", float64(q.Wait)/float64(f.span)/float64(f.lanes()))
+		}
+		f.r.Set(length+".max", float64(q.MaxLength))
+	}
+}
+
+// wear fills in how often blocks were erased, from the drive's first day on.
+func (f *figures) wear() {
+	var counts []int64
+	for _, d := range f.drives {
+		for n, b := range d.EraseHistogram() {
+			if n == len(counts) {
+				counts = append(counts, 0)
+			}
+			counts[n] += b
+		}
+	}
+	blocks, erases := int64(0), int64(0)
+	least, most := -1, 0
+	for n, b := range counts {
+		if b > 0 {
+			if least < 0 {
+				least = n
+			}
+			most = n
+		}
+		blocks += b
+		erases += int64(n) * b
+	}
+	if blocks == 0 {
+		return
+	}
+	mean := float64(erases) / float64(blocks)
+	f.r.Set("ssd.wear.min", float64(least))
+	f.r.Set("ssd.wear.mean", mean)
+	f.r.Set("ssd.wear.max", float64(most))
+	if f.cfg != nil && f.cfg.Wear.Cycles > 0 {
+		c := f.cfg.Wear.Cycles
+		f.r.Set("ssd.wear.life_used", mean/float64(c))
+	}
+	// At most so many columns: erase counts are taken together in equal ranges.
+	const columns = 64
+	step := (most-least)/columns + 1
+	var cols []string
+	var line []float64
+	for n := least; n <= most; n += step {
+		label, sum := strconv.Itoa(n), int64(0)
+		if step > 1 {
+			label = fmt.Sprintf("%d-%d", n, min(n+step-1, most))
+		}
+		for k := n; k < n+step && k <= most; k++ {
+			sum += counts[k]
+		}
+		cols = append(cols, label)
+		line = append(line, float64(sum))
+	}
+	f.r.SetMatrix("ssd.wear", []string{"blocks"}, cols, [][]float64{line})
+}
+
+// series fills in what happened over time.
+func (m *Meter) series(r *result.Result) {
+	for i, op := range []string{"read", "write"} {
+		l := m.latency[i]
+		if len(l.Slots()) == 0 {
+			continue
+		}
+		r.SetSeries(op+".latency.mean", l.Width(), scaled(l.Means()))
+		r.SetSeries(op+".latency.p99", l.Width(), scaled(l.Quantiles(0.99)))
+	}
+	get := func(f func(k *mark) float64) []float64 {
+		out := make([]float64, len(m.marks))
+		before := 0.0
+		for i := range m.marks {
+			v := f(&m.marks[i])
+			out[i] = v - before
+			before = v
+		}
+		return out
+	}
+	lengths := get(func(k *mark) float64 { return float64(k.at) })
+	perSecond := func(v []float64) []float64 {
+		for i := range v {
+			if lengths[i] <= 0 {
+				v[i] = math.NaN()
+			} else {
+				v[i] /= units.Duration(lengths[i]).Seconds()
+			}
+		}
+		return v
+	}
+	for op := block.Read; op <= block.Write; op++ {
+		if m.marks[len(m.marks)-1].count[op] == 0 {
+			continue
+		}
+		r.SetSeries(op.String()+".iops", m.width, perSecond(get(func(k *mark) float64 { return float64(k.count[op]) })))
+		r.SetSeries(op.String()+".bandwidth", m.width, perSecond(get(func(k *mark) float64 { return float64(k.bytes[op]) })))
+	}
+	r.SetSeries("ssd.writes.host", m.width, get(func(k *mark) float64 { return float64(k.drive.HostPrograms) }))
+	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 { return float64(k.drive.FTL.GCPrograms) }))
+	r.SetSeries("ssd.writes.wear", m.width, get(func(k *mark) float64 { return float64(k.drive.FTL.WearPrograms) }))
+	r.SetSeries("ssd.writes.mapping", m.width, get(func(k *mark) float64 { return float64(k.drive.MappingPrograms) }))
+	free := make([]float64, len(m.marks))
+	for i := range m.marks {
+		free[i] = float64(m.marks[i].drive.FreeBlocks)
+	}
+	r.SetSeries("ssd.free_blocks", m.width, free)
+}
+
+// scaled turns picoseconds into microseconds.
+func scaled(xs []float64) []float64 {
+	for i := range xs {
+		xs[i] /= float64(units.Microsecond)
+	}
+	return xs
+}
+
+// summary is the drive in one line.
+func summary(s *scenario.Scenario, d *ssd.Drive) string {
+	x := s.DriveOf(0)
+	g := x.Geometry
+	total := int64(0)
+	for i := range max(len(x.Namespaces), 1) {
+		total += d.Capacity(i)
+	}
+	text := fmt.Sprintf("%s drive of %s (%s raw), %s x %s x %s x %s", x.Timing.Cell, size(units.Bytes(total)), size(g.Capacity()),
+		spelling.Plural(g.Channels, "channel"), spelling.Plural(g.ChipsPerChannel, "chip"), spelling.Plural(g.DiesPerChip, "die"), spelling.Plural(g.PlanesPerDie, "plane"))
+	if x.Compat == scenario.CompatMQSim {
+		text += ", compat: mqsim"
+	}
+	return text
+}
+
+// size is a size in the decimal units that drives are sold in.
+func size(b units.Bytes) string {
+	for _, u := range []struct {
+		name string
+		size units.Bytes
+	}{{"TB", units.TB}, {"GB", units.GB}, {"MB", units.MB}} {
+		if b >= u.size {
+			return strconv.FormatFloat(float64(b)/float64(u.size), 'f', 2, 64) + " " + u.name
+		}
+	}
+	return b.String()
+}
+
+// warn says what a reader of the figures should know.
+func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain string, interrupted bool) {
+	last := &m.marks[len(m.marks)-1]
+	if interrupted {
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d requests", last.at, m.host.Ended())
+	}
+	if !found {
+		r.Warn("no warm-up was cut: %s", explain)
+	}
+	if s.Measure.WarmUp.None() {
+		if c := stats.WarmUp(m.both.Means()); c.Found && c.Index*5 > len(m.marks) {
+			r.Warn("the mean latency settles only after %v, which the figures include; measure.warm_up: auto leaves it out", units.Duration(c.Index)*m.both.Width())
+		}
+	}
+	m.warnOverload(r)
+	x := &last.drive
+	if w := x.Finished[block.Write]; w >= 1000 && x.HostPrograms*20 < w {
+		r.Warn("the write cache absorbed nearly all of %d writes: only %d pages were programmed; a longer run or a smaller cache would show the flash", w, x.HostPrograms)
+	}
+	if x.WritesHeld > 0 {
+		r.Warn("%d writes had to wait because a plane had no free page", x.WritesHeld)
+	}
+	if x.ZeroReads > 0 {
+		r.Warn("%d reads of addresses that were never written were answered without flash", x.ZeroReads)
+	}
+	for _, n := range m.flows.Notes {
+		r.Warn("%s", n)
+	}
+	for _, p := range m.flows.Replays {
+		for _, n := range p.Notes {
+			if strings.HasPrefix(n, "detected format ") {
+				continue // a remark, made when the trace is read, not a warning about the run
+			}
+			r.Warn("%s: %s", p.Flow, n)
+		}
+	}
+}
+
+// warnOverload tells when requests that come by the clock pile up to the end.
+func (m *Meter) warnOverload(r *result.Result) {
+	open := false
+	for _, f := range m.flows.List {
+		open = open || f.Outstanding == 0
+	}
+	if !open || len(m.marks) < 8 {
+		return
+	}
+	// The last slice with arrivals: after it the backlog only drains.
+	last := len(m.marks) - 1
+	for last > 0 && m.marks[last].issued == m.marks[last-1].issued {
+		last--
+	}
+	backlog := func(i int) uint64 { return m.marks[i].issued - m.marks[i].ended }
+	if n := backlog(last); n > 1000 && 2*n > 3*backlog(last/2) && 2*backlog(last/2) > 3*backlog(last/4) {
+		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one came; latencies grow with the length of the run", n)
+	}
+}
+
+// limits are what the models leave out and a reader should know.
+func limits(s *scenario.Scenario) []string {
+	out := []string{
+		"The host's software and interrupts take no time.",
+		"The drive has no bit errors, read retries, retention loss or read disturb, and its controller's processor takes no time.",
+		"The map's grain is a flash page: a smaller write takes a whole page and reads what it does not cover.",
+	}
+	if s.DriveOf(0).Compat == scenario.CompatMQSim {
+		out = append(out, "compat: mqsim reproduces deviations of a simulator, which no drive has.")
+	}
+	return out
+}

@@ -1,0 +1,244 @@
+package drive
+
+import (
+	"farflash/block"
+	"farflash/cosim"
+	"farflash/experiment/requests"
+	"farflash/nvmf"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/ssd"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// Meter follows a run in slices of equal length. When there are more than a bound,
+// neighbours are joined and the length doubles, so that it takes bounded space and
+// the samplings of a run of any length are few.
+type Meter struct {
+	host   *cosim.Host
+	drives []*ssd.Drive
+
+	most  int // slices
+	width units.Duration
+	marks []mark          // the state at the end of each slice
+	bins  []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
+	now   *[2]histogram   // of the present slice
+	keep  bool
+	s     *scenario.Scenario
+	flows *requests.Flows
+	parts [2]cosim.Anatomy // of a system's requests, if no warm-up is to be found
+	same  *scenario.Drive  // that all drives are like; nil if they differ
+	// Inside is how many requests of a system have not ended; nil without one.
+	Inside func() uint64
+
+	latency [2]*stats.LatencySeries
+	both    *stats.Series // latencies of reads and writes
+}
+
+// histogram is what was measured of one operation in a slice.
+type histogram struct {
+	h     stats.Histogram
+	bytes int64
+	parts cosim.Anatomy // of a system's requests
+}
+
+// mark is the state of everything that is counted at a time.
+type mark struct {
+	at     sim.Time
+	drive  ssd.Stats
+	count  [block.Ops]int64
+	bytes  [block.Ops]int64
+	issued uint64
+	ended  uint64
+	each   []driveMark // of a system's drives, up to mostDriveRows
+}
+
+// driveMark is the state of one of several drives.
+type driveMark struct {
+	finished       [2]uint64 // reads, writes
+	busy           sim.Time  // mean over its dies
+	host, programs uint64    // pages programmed for the host, and in all
+}
+
+// Slices: how long they are at first, and how many are kept.
+const (
+	firstSlice = 100 * units.Microsecond
+	maxSlices  = 256
+	// A system of many drives has fewer slices, so that asking all drives each time takes little.
+	leastSlices = 32
+	driveSlices = 4096
+)
+
+// NewMeter begins to follow a host with its flows, and drives, which are all like same, unless that is nil.
+func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, drives []*ssd.Drive, same *scenario.Drive) *Meter {
+	m := &Meter{s: s, host: host, drives: drives, same: same, flows: flows, most: min(maxSlices, max(leastSlices, driveSlices/len(drives))) &^ 1, width: firstSlice, keep: !s.Measure.WarmUp.None()}
+	if m.keep {
+		m.now = new([2]histogram)
+	}
+	m.both = stats.NewSeries(stats.DefaultSeriesConfig())
+	for i := range m.latency {
+		m.latency[i] = stats.NewLatencySeries(stats.DefaultSeriesConfig())
+	}
+	return m
+}
+
+// Sample notes a completed request.
+func (m *Meter) Sample(x *cosim.Sample) {
+	if x.Op > block.Write {
+		return
+	}
+	from := x.Arrival
+	if m.flows.List[x.Flow].FromSubmission {
+		from = x.Submitted
+	}
+	d := x.Finished - from
+	m.latency[x.Op].Add(x.Finished, d)
+	m.both.Add(x.Finished, int64(d))
+	if m.keep {
+		m.now[x.Op].h.Record(d)
+		m.now[x.Op].bytes += x.Size
+	}
+}
+
+// Trip notes where the time of a system's request went.
+func (m *Meter) Trip(op block.Op, latency sim.Time, stage *[nvmf.Stages]sim.Time) {
+	switch {
+	case op > block.Write:
+	case m.keep:
+		m.now[op].parts.Add(latency, stage)
+	default:
+		m.parts[op].Add(latency, stage)
+	}
+}
+
+// Next implements experiment.Meter.
+func (m *Meter) Next() sim.Time {
+	n := units.Duration(len(m.marks) + 1)
+	if m.width > sim.Forever/n {
+		return sim.Forever
+	}
+	return m.width * n
+}
+
+// stats is what all drives did.
+func (m *Meter) stats() (sum ssd.Stats, each []driveMark) {
+	if m.Inside != nil {
+		each = make([]driveMark, min(len(m.drives), mostDriveRows))
+	}
+	for i, d := range m.drives {
+		x := d.Stats()
+		if i < len(each) {
+			each[i] = driveMark{finished: [2]uint64{x.Finished[block.Read], x.Finished[block.Write]}, busy: sim.Time(mean(x.LaneBusy)),
+				host: x.HostPrograms, programs: x.HostPrograms + x.MovePrograms + x.MappingPrograms}
+		}
+		if i == 0 {
+			sum = x
+		} else {
+			sum.Add(&x)
+		}
+	}
+	return sum, each
+}
+
+// Slice implements experiment.Meter. What is measured has settled if the scenario asks for that and the mean latency is known well enough.
+func (m *Meter) Slice(at sim.Time) (settled bool) {
+	m.slice(at)
+	return m.s.Measure.Until.Steady && m.steady()
+}
+
+// slice ends the present slice at a time.
+func (m *Meter) slice(at sim.Time) {
+	k := mark{at: at, issued: m.host.Issued(), ended: m.host.Ended()}
+	k.drive, k.each = m.stats()
+	for op := range block.Ops {
+		x := m.host.Measured(op)
+		k.count[op], k.bytes[op] = x.Latency.Count(), x.Bytes
+	}
+	m.marks = append(m.marks, k)
+	if m.keep {
+		m.bins = append(m.bins, m.now)
+		m.now = new([2]histogram)
+	}
+	if len(m.marks) < m.most {
+		return
+	}
+	// Two slices become one: the mark at its end and the sum of both.
+	half := len(m.marks) / 2
+	for i := range half {
+		m.marks[i] = m.marks[2*i+1]
+		if m.keep {
+			a, b := m.bins[2*i], m.bins[2*i+1]
+			for op := range a {
+				a[op].h.Merge(&b[op].h)
+				a[op].bytes += b[op].bytes
+				a[op].parts.Merge(&b[op].parts)
+			}
+			m.bins[i] = a
+		}
+	}
+	m.marks = m.marks[:half]
+	if m.keep {
+		m.bins = m.bins[:half]
+	}
+	m.width *= 2
+}
+
+// End implements experiment.Meter. Slices in which nothing happened any more are not part of
+// the run: their ends lie behind it.
+func (m *Meter) End(at sim.Time) {
+	for n := len(m.marks); n > 0 && m.marks[n-1].at >= at; n = len(m.marks) {
+		if m.keep {
+			for op := range m.now {
+				m.now[op].h.Merge(&m.bins[n-1][op].h)
+				m.now[op].bytes += m.bins[n-1][op].bytes
+				m.now[op].parts.Merge(&m.bins[n-1][op].parts)
+			}
+			m.bins = m.bins[:n-1]
+		}
+		m.marks = m.marks[:n-1]
+	}
+	m.slice(at)
+}
+
+// steady reports whether the mean latency is known well enough to end the run. It
+// is worth asking only now and then.
+func (m *Meter) steady() bool {
+	if n := len(m.marks); n < 40 || n%8 != 0 {
+		return false
+	}
+	return stats.Steady(m.both.Means(), stats.DefaultSteadyConfig()).Reached
+}
+
+// cut is the warm-up that the figures leave out: after how many slices they begin,
+// and how that was found.
+func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) {
+	last := len(m.marks) - 1
+	if last < 1 {
+		return 0, "the run is too short to tell", w.None()
+	}
+	var at units.Duration
+	switch {
+	case w.Auto:
+		c := stats.WarmUp(m.both.Means())
+		if !c.Found {
+			return 0, c.Explain, false
+		}
+		at, explain = units.Duration(c.Index)*m.both.Width(), c.Explain
+	case w.Time > 0:
+		at, explain = w.Time, "as the scenario says"
+	case w.Share > 0:
+		at, explain = units.Duration(float64(m.marks[last].at)*float64(w.Share)), "the share of the run that the scenario says"
+	default:
+		return 0, "", true
+	}
+	for i, k := range m.marks[:last] {
+		if at <= 0 {
+			break
+		}
+		if k.at >= at {
+			return i + 1, explain, true
+		}
+	}
+	return 0, explain, at <= 0
+}

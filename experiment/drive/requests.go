@@ -1,0 +1,66 @@
+package drive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"farflash/scenario"
+	"farflash/units"
+	"farflash/workload"
+)
+
+// Requests calls f for every request of the workload in order of time, as it would
+// be issued to drives of the scenario's kind. Closed loops have no times of their
+// own and are refused.
+func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error) (notes []string, err error) {
+	y, err := models(s, seed)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, y.Close()) }()
+	var sources []workload.Source
+	for _, x := range y.flows.List {
+		if x.Outstanding > 0 {
+			return nil, fmt.Errorf("%s is a closed loop: when its requests come depends on the drive; record them with measure.requests instead", x.Name)
+		}
+		src := x.Source
+		if x.Start > 0 {
+			src = later{src, x.Start}
+		}
+		if x.Until > 0 {
+			src = workload.Limit(src, 0, x.Until)
+		}
+		sources = append(sources, src)
+	}
+	all := workload.Merge(sources...)
+	var rec workload.Record
+	for {
+		if err := all.Next(&rec); err != nil {
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			return nil, err
+		}
+		if err := f(&rec); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range y.flows.Replays {
+		notes = append(notes, p.Notes...)
+	}
+	return notes, nil
+}
+
+// later is a source whose clock begins at a time.
+type later struct {
+	workload.Source
+	by units.Duration
+}
+
+// Next implements workload.Source.
+func (l later) Next(r *workload.Record) error {
+	err := l.Source.Next(r)
+	r.Time += l.by
+	return err
+}

@@ -1,0 +1,76 @@
+package drive
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/cosim"
+	"farflash/result"
+	"farflash/sim"
+	"farflash/ssd"
+)
+
+// measured is the last mark and the one that the figures begin at, and the time between them in seconds.
+func (m *Meter) measured() (from, last *mark, skip int, span float64) {
+	last = &m.marks[len(m.marks)-1]
+	skip, _, _ = m.cut(m.s.Measure.WarmUp)
+	from = new(mark)
+	if skip > 0 {
+		from = &m.marks[skip-1]
+	}
+	return from, last, skip, (last.at - from.at).Seconds()
+}
+
+// Bandwidth is how many bytes a second of an operation's requests have ended after the warm-up; false if that took no time.
+func (m *Meter) Bandwidth(op block.Op) (float64, bool) {
+	from, last, _, span := m.measured()
+	return float64(last.bytes[op]-from.bytes[op]) / span, span > 0
+}
+
+// Anatomy is where the time of an operation's requests went after the warm-up.
+func (m *Meter) Anatomy(op block.Op) *cosim.Anatomy {
+	_, _, skip, _ := m.measured()
+	var a cosim.Anatomy
+	if m.keep {
+		for _, b := range m.bins[skip:] {
+			a.Merge(&b[op].parts)
+		}
+	} else {
+		a.Merge(&m.parts[op])
+	}
+	return &a
+}
+
+// New makes one of several drives of a system from an image.
+func New(m *ssd.Image, eng *sim.Engine, sink ssd.Sink, seed uint64, number int) *ssd.Drive {
+	return ssd.NewFrom(m, eng, sink, seed, fmt.Sprintf("ssd[%d]", number))
+}
+
+// mostDriveRows is of how many drives a result has figures each.
+const mostDriveRows = 1024
+
+// FillEach fills in what each drive did after the warm-up.
+func (m *Meter) FillEach(r *result.Result) {
+	from, last, skip, span := m.measured()
+	for i, x := range last.each {
+		name := func(n string) string { return fmt.Sprintf("ssd[%d].%s", i, n) }
+		if skip > 0 {
+			y := &from.each[i]
+			for op := range x.finished {
+				x.finished[op] -= y.finished[op]
+			}
+			x.busy, x.host, x.programs = x.busy-y.busy, x.host-y.host, x.programs-y.programs
+		}
+		r.Set(name("read.count"), float64(x.finished[block.Read]))
+		r.Set(name("write.count"), float64(x.finished[block.Write]))
+		if span > 0 {
+			r.Set(name("utilisation.die"), x.busy.Seconds()/span)
+		}
+		if x.host > 0 {
+			r.Set(name("waf"), float64(x.programs)/float64(x.host))
+		}
+	}
+	if len(m.drives) > len(last.each) {
+		r.Warn("figures by drive are of the first %d of %d drives", len(last.each), len(m.drives))
+	}
+}

@@ -1,0 +1,109 @@
+package drive
+
+import (
+	"fmt"
+
+	"farflash/result"
+)
+
+// operations are what requests are counted by.
+var operations = []struct{ name, noun string }{
+	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "all requests"},
+}
+
+// queues are the classes of flash transactions that wait apart from each other.
+var queues = []struct{ name, noun string }{
+	{"host_read", "reads for the host"},
+	{"host_read.urgent", "reads for the host of class urgent"},
+	{"host_read.high", "reads for the host of class high"},
+	{"host_read.medium", "reads for the host of class medium"},
+	{"host_read.low", "reads for the host of class low"},
+	{"host_write", "programs for the host"},
+	{"host_write.urgent", "programs for the host of class urgent"},
+	{"host_write.high", "programs for the host of class high"},
+	{"host_write.medium", "programs for the host of class medium"},
+	{"host_write.low", "programs for the host of class low"},
+	{"mapping_read", "reads of mapping pages"},
+	{"mapping_write", "programs of mapping pages"},
+	{"gc_read", "reads for garbage collection and wear levelling"},
+	{"gc_write", "programs for garbage collection and wear levelling"},
+	{"gc_erase", "erases"},
+}
+
+// Words are the names of what requests and drives did.
+func Words() result.Words {
+	var l result.Lexicon
+	for _, k := range operations {
+		l.Metric(k.name+".count", "count", "completed "+k.noun+" after the warm-up")
+		l.Metric(k.name+".bytes", "B", "bytes of completed "+k.noun+" after the warm-up")
+		l.Metric(k.name+".iops", "1/s", "completed "+k.noun+" per second of measured time")
+		l.Metric(k.name+".bandwidth", "B/s", "bytes of completed "+k.noun+" per second of measured time")
+		l.Latency(k.name, " of the time from submission to completion of "+k.noun, "time from submission to completion of "+k.noun)
+	}
+	for _, k := range operations[:2] {
+		l.Series(k.name+".iops", "1/s", k.noun+" completed per second")
+		l.Series(k.name+".bandwidth", "B/s", "bytes of "+k.noun+" completed per second")
+		l.Series(k.name+".latency.mean", "us", "mean latency of "+k.noun)
+		l.Series(k.name+".latency.p99", "us", "99th percentile of the latency of "+k.noun)
+	}
+	drives(&l)
+	l.Series("ssd.writes.host", "count", "pages programmed with the host's data")
+	l.Series("ssd.writes.gc", "count", "pages programmed for garbage collection")
+	l.Series("ssd.writes.mapping", "count", "mapping pages programmed")
+	l.Series("ssd.writes.wear", "count", "pages programmed for wear levelling")
+	l.Series("ssd.free_blocks", "count", "free blocks, over all planes")
+	l.Matrix("ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die")
+	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
+	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources")
+	l.Matrix("ssd.wear", "count", "blocks by how often they were erased")
+	l.Fewer("ssd.waf", "ssd.wear.life_used", "ssd.energy", "ssd.power")
+	l.More("ssd.cmt.hit_ratio", "ssd.cache.hit_ratio")
+	return l.Words
+}
+
+// drives are the metrics of drives.
+func drives(l *result.Lexicon) {
+	for _, k := range operations[:2] {
+		l.Metric("ssd."+k.name+".count", "count", k.noun+" that drives completed after the warm-up")
+	}
+	l.Metric("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
+	l.Metric("ssd.writes.host", "count", "pages programmed with the host's data")
+	l.Metric("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
+	l.Metric("ssd.writes.mapping", "count", "mapping pages programmed")
+	l.Metric("ssd.writes.wear", "count", "pages programmed to move data for wear levelling")
+	l.Metric("ssd.gc.count", "count", "blocks collected")
+	l.Metric("ssd.gc.pages_moved", "count", "valid pages moved by garbage collection")
+	l.Metric("ssd.flash.reads", "count", "flash page reads")
+	l.Metric("ssd.flash.programs", "count", "flash page programs")
+	l.Metric("ssd.flash.erases", "count", "flash block erases")
+	l.Metric("ssd.flash.suspensions", "count", "programs and erases suspended for a read")
+	l.Metric("ssd.cmt.hit_ratio", "fraction", "mapping look-ups answered by the cached mapping table")
+	l.Metric("ssd.cache.hit_ratio", "fraction", "requested pages found in the drive's DRAM cache")
+	l.Metric("ssd.utilisation.die", "fraction", "share of measured time that dies were busy, mean over dies")
+	l.Metric("ssd.utilisation.channel", "fraction", "share of measured time that flash channels were busy, mean over channels")
+	l.Metric("ssd.utilisation.link", "fraction", "share of measured time that the busier direction of the host link was busy")
+	l.Metric("ssd.wear.min", "count", "erases of the least worn block")
+	l.Metric("ssd.wear.mean", "count", "erases of a block, mean over blocks")
+	l.Metric("ssd.wear.max", "count", "erases of the most worn block")
+	l.Metric("ssd.wear.life_used", "fraction", "mean erases of a block over the rated program/erase cycles")
+	l.Metric("ssd.free_blocks.min", "count", "fewest free blocks of any plane during the run")
+	l.Metric("ssd.energy", "J", "energy taken during the run")
+	l.Metric("ssd.power", "W", "mean power during the run")
+	for _, part := range []struct{ name, help string }{
+		{"execution", "mean time that the array worked on a flash %s"},
+		{"transfer", "mean time that a flash %s moved over its channel"},
+		{"wait", "mean time that a flash %s waited for its die or channel"},
+	} {
+		for _, op := range []string{"read", "write"} {
+			l.Metric("ssd.transaction."+part.name+"."+op+".mean", "us", fmt.Sprintf(part.help, op))
+		}
+	}
+	for _, q := range queues {
+		l.Metric("ssd.queue.length."+q.name+".mean", "count", "time-weighted mean number of waiting "+q.noun+", mean over queues")
+		l.Metric("ssd.queue.length."+q.name+".max", "count", "largest number of waiting "+q.noun+" in one queue")
+	}
+	for _, q := range queues {
+		l.Metric("ssd.queue.wait."+q.name+".mean", "us", "mean time that "+q.noun+" waited in their queue")
+		l.Metric("ssd.queue.wait."+q.name+".max", "us", "longest time that one of the "+q.noun+" waited in its queue")
+	}
+}

@@ -1,0 +1,127 @@
+// Package experiment runs a scenario: it lets models go on from one moment to the next at which somebody looks, until everything has happened or
+// the run is to end, and has what was found filled in.
+//
+// There is one loop (Loop) and one way through it (Run). A kind of experiment is a Kind, which makes an Experiment of a scenario: its models,
+// the Meters that follow them, and what they fill into a result. The kinds are in folders of their own: drive, network, system, objects,
+// tiers, traffic; requests makes the sources that a scenario's workload names, timeline writes what happened when. Package trial knows
+// all kinds.
+//
+// What it leaves out: what a scenario may say (package scenario), files (package trial), and several runs (package study).
+package experiment
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"farflash/cosim"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Options say how a scenario is run. They change no result but by the seed.
+type Options struct {
+	Seed    uint64
+	Version string // of the program, for result.json
+	// Progress is told now and then how far the run is; nil is nobody.
+	Progress func(Progress)
+	// Sample is told of every completed request; nil is nobody. An error ends the run.
+	Sample func(cosim.Sample) error
+	// Flow is told of every flow of a network at the end, Pause of every pause as it takes
+	// effect or ends; nil is nobody. An error ends the run.
+	Flow  func(Flow) error
+	Pause func(Pause) error
+	// Chunk is told of every chunk of an object cluster that is done; nil is nobody. An error ends the run.
+	Chunk func(Chunk) error
+	// Timeline is where what happened when is written to, for Perfetto; nil is nowhere.
+	Timeline io.Writer
+	// TimelineSlices is how many slices it has at most; 0 is the default.
+	TimelineSlices int
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Requests  uint64 // completed
+	Expected  uint64 // in all; 0 if not known
+	Simulated units.Duration
+	Until     units.Duration // 0 if the run is not ended by time
+}
+
+// Outcome is what a run gives beside its result.
+type Outcome struct {
+	Result *result.Result
+	Events uint64
+	// Interrupted says that the context ended the run, so that the result is of what
+	// was done until then.
+	Interrupted bool
+	// Remarks are what there is to say of the files that were asked for.
+	Remarks []string
+}
+
+// Kind is a kind of experiment.
+type Kind interface {
+	// Is reports whether a scenario, which was checked, is one.
+	Is(s *scenario.Scenario) bool
+	// Build makes the models of a trial. It runs nothing yet.
+	Build(s *scenario.Scenario, o *Options) (Experiment, error)
+}
+
+// Experiment is the models of one trial.
+type Experiment interface {
+	// Advance lets everything happen that does up to a time, and says how far the models are. It may stop before: because nothing is left to
+	// happen, or because the context has ended. Times never fall from one call to the next. An error ends the run.
+	Advance(ctx context.Context, to sim.Time) (Standing, error)
+	// Meters follow the models. They are asked for once, before the first Advance.
+	Meters() []Meter
+	// Fill is called once, after the last Advance and the meters' End: it fills in the result, which has its name, and the rest of the outcome.
+	Fill(ctx context.Context, o *Outcome) error
+	// Close frees what the models have opened. It is called once, whatever else has happened.
+	Close() error
+}
+
+// Instead is what Advance returns when only another experiment of the same scenario can find out the rest: Run begins again with it.
+type Instead struct{ Experiment }
+
+// Error is what stands there if nobody looks for an Instead.
+func (*Instead) Error() string { return "the experiment must begin again in another form" }
+
+// Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
+// The same scenario and seed give the same result, to the byte.
+func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome, err error) {
+	digest, err := s.Digest()
+	if err != nil {
+		return nil, err
+	}
+	x, err := k.Build(s, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if failed := x.Close(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}()
+	out = &Outcome{Result: result.New(words, digest, o.Seed, o.Version)}
+	out.Result.Name = s.Name
+	l := Loop{Until: s.Measure.Until.Time, Progress: o.Progress}
+	for {
+		out.Interrupted, err = l.Run(ctx, x)
+		var again *Instead
+		if !errors.As(err, &again) {
+			break
+		}
+		if err := x.Close(); err != nil {
+			return nil, err
+		}
+		x = again.Experiment
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := x.Fill(ctx, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,438 @@
+package network
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"farflash/fabric"
+	"farflash/fabric/topo"
+	"farflash/internal/spelling"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// finish fills a result with what was measured.
+func (m *Meter) finish(r *result.Result, interrupted bool) {
+	last := &m.before
+	if len(m.from.ports) == 0 {
+		m.from.ports = make([]portState, len(last.ports))
+	} else {
+		r.WarmUp = result.WarmUp{UntilS: m.from.at.Seconds(), Explain: "the time that the scenario says"}
+	}
+	r.SimulatedS = last.at.Seconds()
+	r.Summary = m.Summary()
+	r.Limits = m.Limits()
+	m.fill(r, last, interrupted)
+}
+
+// FillPart fills in what a network did that is a part of something larger, whose warm-up the result has.
+func (m *Meter) FillPart(r *result.Result, interrupted bool) {
+	if len(m.from.ports) == 0 {
+		m.from.ports = make([]portState, len(m.before.ports))
+		if r.WarmUp.UntilS > 0 {
+			r.Warn("figures of the network include the warm-up; give measure.warm_up as a time to leave it out there too")
+		}
+	}
+	m.fill(r, &m.before, interrupted)
+}
+
+// FillWhole fills in what a network did from the beginning on.
+func (m *Meter) FillWhole(r *result.Result, interrupted bool) {
+	m.from = fabricState{ports: make([]portState, len(m.before.ports))}
+	m.fill(r, &m.before, interrupted)
+}
+
+// fill fills in all but what a system has of its own.
+func (m *Meter) fill(r *result.Result, last *fabricState, interrupted bool) {
+	m.totals(r, last)
+	m.flows(r)
+	m.overTime(r)
+	m.byPort(r, last)
+	m.layout(r)
+	m.checks(r, last)
+	m.warn(r, last, interrupted)
+}
+
+// totals are the network's own figures after the warm-up.
+func (m *Meter) totals(r *result.Result, last *fabricState) {
+	now, was := &last.counters, &m.from.counters
+	span := (last.at - m.from.at).Seconds()
+	var marks, hops, taken, paused uint64
+	most, queue := 0.0, units.Bytes(0)
+	for i := range last.ports {
+		a, b := &m.from.ports[i], &last.ports[i]
+		p := m.Net.Port(int32(i))
+		marks += b.marks - a.marks
+		taken += b.taken - a.taken
+		paused += uint64(b.paused - a.paused)
+		hops += p.Packets
+		if span > 0 {
+			most = max(most, float64(b.bytes-a.bytes)*8/span/float64(p.Rate))
+		}
+		if m.Graph.Nodes[p.Node].Kind == topo.Switch {
+			queue = max(queue, p.MaxQueue)
+		}
+	}
+	r.Set("fabric.pause.count", float64(now.Pauses-was.Pauses))
+	r.Set("fabric.pause.time", units.Duration(paused).Seconds())
+	r.Set("fabric.ecn.marks", float64(marks))
+	r.Set("fabric.cnp.count", float64(now.CNPsSent-was.CNPsSent))
+	r.Set("fabric.drops", float64(now.DropCount()-was.DropCount()))
+	r.Set("fabric.packet_hops", float64(hops))
+	r.Set("fabric.retransmits", float64(now.Retransmits-was.Retransmits))
+	r.Set("fabric.timeouts", float64(now.Timeouts-was.Timeouts))
+	r.Set("fabric.nacks", float64(now.Nacks-was.Nacks))
+	r.Set("fabric.queue.max", float64(queue))
+	r.Set("fabric.deadlocks", float64(now.Deadlocks))
+	if span > 0 {
+		r.Set("fabric.goodput", float64(taken)*8/span)
+		r.Set("fabric.utilisation.max", most)
+	}
+	r.Set("sim.events", float64(last.counters.Events))
+}
+
+// bucket is the flows of a range of sizes.
+type bucket struct {
+	slow []float64
+	sum  float64
+}
+
+// flows are completion times and slowdowns of the flows that began after the warm-up.
+func (m *Meter) flows(r *result.Result) {
+	var h stats.Histogram
+	var fct, slow []float64
+	buckets := map[int]*bucket{}
+	var bytes, unfinished, begun float64
+	var all float64
+	for i := range m.Net.Messages() {
+		if m.Others != nil && m.Others(int32(i)) {
+			continue
+		}
+		f := m.flow(int32(i))
+		if f.Start < m.from.at {
+			continue
+		}
+		begun++
+		if f.FCT == sim.Forever {
+			unfinished++
+			continue
+		}
+		h.Record(f.FCT)
+		us := f.FCT.Microseconds()
+		fct = append(fct, us)
+		all += us
+		bytes += float64(f.Size)
+		s := float64(f.FCT) / float64(f.Ideal)
+		slow = append(slow, s)
+		k := bits.Len64(uint64(f.Size - 1)) // sizes up to 2^k
+		b := buckets[k]
+		if b == nil {
+			b = &bucket{}
+			buckets[k] = b
+		}
+		b.slow = append(b.slow, s)
+		b.sum += s
+	}
+	if begun == 0 && m.Others != nil {
+		return
+	}
+	r.Set("flow.count", begun-unfinished)
+	r.Set("flow.unfinished", unfinished)
+	r.Set("flow.bytes", bytes)
+	if len(fct) == 0 {
+		return
+	}
+	slices.Sort(fct)
+	r.Set("flow.fct.mean", all/float64(len(fct)))
+	for _, q := range result.FlowQuantiles {
+		r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
+	}
+	r.Set("flow.fct.max", fct[len(fct)-1])
+	r.SetHistogram("flow.fct", &h)
+	sum := 0.0
+	for _, s := range slow {
+		sum += s
+	}
+	slices.Sort(slow)
+	r.Set("flow.slowdown.mean", sum/float64(len(slow)))
+	for _, q := range result.FlowQuantiles {
+		r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
+	}
+	r.Set("flow.slowdown.max", slow[len(slow)-1])
+	var rows []string
+	var v [][]float64
+	for k := range 64 {
+		b := buckets[k]
+		if b == nil {
+			continue
+		}
+		slices.Sort(b.slow)
+		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
+		v = append(v, []float64{float64(len(b.slow)), b.sum / float64(len(b.slow)), stats.QuantileOf(b.slow, 0.5), stats.QuantileOf(b.slow, 0.95), stats.QuantileOf(b.slow, 0.99), b.slow[len(b.slow)-1]})
+	}
+	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
+}
+
+// overTime are series of the network as a whole and of the first queue pairs.
+func (m *Meter) overTime(r *result.Result) {
+	n := len(m.slices)
+	good, queue, paused, marks := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	from := sim.Time(0)
+	for i := range m.slices {
+		x := &m.slices[i]
+		span := (x.end - from).Seconds() // 0 gives no number
+		good[i], marks[i] = stats.Ratio(x.taken*8, span), stats.Ratio(x.marks, span)
+		paused[i] = stats.Ratio(x.paused, span*float64(len(x.ports)))
+		queue[i] = x.queue
+		from = x.end
+	}
+	r.SetSeries("fabric.goodput", m.width, good)
+	r.SetSeries("fabric.queue", m.width, queue)
+	r.SetSeries("fabric.ecn.marks", m.width, marks)
+	r.SetSeries("fabric.pause.time", m.width, paused)
+	for k, q := range m.follow {
+		if q >= m.Net.Pairs() {
+			continue
+		}
+		rate := make([]float64, n)
+		for i := range m.slices {
+			rate[i] = float64(m.slices[i].rates[k])
+			if rate[i] == 0 {
+				rate[i] = math.NaN()
+			}
+		}
+		r.SetSeries(fmt.Sprintf("flow[%d].rate", q), m.width, rate)
+	}
+}
+
+// A result has at most so many ports, the busiest, and columns over time.
+const (
+	mostRows = 2048
+	mostCols = 64
+)
+
+// byPort are what each port did, over time and in all.
+func (m *Meter) byPort(r *result.Result, last *fabricState) {
+	order := make([]int, len(last.ports))
+	for i := range order {
+		order[i] = i
+	}
+	if len(order) > mostRows {
+		slices.SortStableFunc(order, func(a, b int) int { return int(last.ports[b].bytes>>10) - int(last.ports[a].bytes>>10) })
+		order = order[:mostRows]
+		slices.Sort(order)
+		r.Warn("only the %d busiest of %d ports are in the figures by port", mostRows, len(last.ports))
+	}
+	every := (len(m.slices) + mostCols - 1) / mostCols
+	var cols []string
+	for first := 0; first < len(m.slices); first += every {
+		cols = append(cols, fmt.Sprintf("%.9g", m.slices[min(first+every, len(m.slices))-1].end.Seconds()))
+	}
+	rows := make([]string, len(order))
+	use, queue, paused, sum := make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order))
+	var depths [][]float64
+	var deep []string
+	for k, i := range order {
+		p := m.Net.Port(int32(i))
+		rows[k] = m.Net.PortName(int32(i))
+		from := sim.Time(0)
+		for first := 0; first < len(m.slices); first += every {
+			var x portSlice
+			end := from
+			for _, y := range m.slices[first:min(first+every, len(m.slices))] {
+				x.bytes += y.ports[i].bytes
+				x.paused += y.ports[i].paused
+				x.queue, end = y.ports[i].queue, y.end
+			}
+			span := (end - from).Seconds()
+			u, t := 0.0, 0.0
+			if span > 0 {
+				u, t = float64(x.bytes)*8/float64(p.Rate)/span, float64(x.paused)/span
+			}
+			use[k] = append(use[k], stats.Micro(u))
+			paused[k] = append(paused[k], stats.Micro(t))
+			queue[k] = append(queue[k], float64(x.queue))
+			from = end
+		}
+		x, y := &last.ports[i], &m.from.ports[i]
+		span := float64(last.at - m.from.at)
+		sum[k] = []float64{stats.Micro(float64(x.bytes-y.bytes) * float64(8*units.Second) / float64(p.Rate) / max(span, 1)), float64(x.pauses - y.pauses),
+			(x.paused - y.paused).Microseconds(), p.Longest.Microseconds(), float64(x.marks - y.marks), float64(p.Drops), float64(p.MaxQueue)}
+		if m.Graph.Nodes[p.Node].Kind == topo.Switch && p.MaxQueue > 0 {
+			deep = append(deep, rows[k])
+			depths = append(depths, m.depths(i))
+		}
+	}
+	r.SetMatrix("fabric.link.utilisation", rows, cols, use)
+	r.SetMatrix("fabric.link.queue", rows, cols, queue)
+	r.SetMatrix("fabric.link.paused", rows, cols, paused)
+	r.SetMatrix("fabric.link.totals", rows, []string{"utilisation", "pauses", "paused_us", "longest_pause_us", "ecn_marks", "drops", "queue_max_bytes"}, sum)
+	if len(deep) > 0 {
+		r.SetMatrix("fabric.queue.histogram", deep, depthNames(), depths)
+	}
+	var hosts []string
+	var good [][]float64
+	if len(m.Hosts) <= mostRows {
+		span := (last.at - m.from.at).Seconds()
+		for i := range last.ports {
+			if p := m.Net.Port(int32(i)); m.Graph.Nodes[p.Node].Kind == topo.Host && span > 0 {
+				hosts = append(hosts, m.Graph.Nodes[p.Node].Name)
+				good = append(good, []float64{float64(last.ports[i].taken-m.from.ports[i].taken) * 8 / span})
+			}
+		}
+		r.SetMatrix("fabric.host.goodput", hosts, []string{"received"}, good)
+	}
+}
+
+// Depths of queues are counted by powers of two from 1 KB on.
+const depthBins = 16
+
+func depthNames() []string {
+	out := []string{"empty"}
+	for i := range depthBins {
+		out = append(out, fmt.Sprintf("up to %dKB", 1<<i))
+	}
+	return out
+}
+
+// depths is how often a port's queue had which depth, of the times that it was looked at
+// after the warm-up.
+func (m *Meter) depths(port int) []float64 {
+	out := make([]float64, depthBins+1)
+	for i := range m.slices {
+		if m.slices[i].end <= m.from.at {
+			continue
+		}
+		q := int64(m.slices[i].ports[port].queue)
+		k := 0
+		for q > 0 && k < depthBins {
+			k++
+			if q <= int64(units.KB)<<(k-1) {
+				break
+			}
+		}
+		out[k]++
+	}
+	return out
+}
+
+// layout is where the nodes stand in a picture.
+func (m *Meter) layout(r *result.Result) {
+	if len(m.Graph.Nodes) > mostRows {
+		return
+	}
+	points := m.Graph.Layout()
+	rows := make([]string, len(points))
+	v := make([][]float64, len(points))
+	for i, p := range points {
+		rows[i] = m.Graph.Nodes[i].Name
+		v[i] = []float64{stats.Micro(p.X), stats.Micro(p.Y), float64(m.Graph.Nodes[i].Tier)}
+	}
+	r.SetMatrix("fabric.layout", rows, []string{"x", "y", "tier"}, v)
+}
+
+// checks are the laws of conservation.
+func (m *Meter) checks(r *result.Result, last *fabricState) {
+	c := &last.counters
+	inFlight := uint64(0)
+	for i := range m.Net.Messages() {
+		if m.Net.Messages()[i].Acked == sim.Forever {
+			inFlight++
+		}
+	}
+	name := "flows conserved"
+	if m.Others != nil {
+		name = "messages conserved"
+	}
+	r.Check(name, c.Posted == c.Completed+inFlight, fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight))
+	err := m.Net.Check()
+	detail := fmt.Sprintf("%d bytes of payload sent = %d received + %d of no use + %d lost + the rest in flight", c.Sent, c.Received, c.Wasted, c.Lost)
+	if err != nil {
+		detail = err.Error()
+	}
+	r.Check("bytes conserved", err == nil, detail)
+	open := m.Net.PausedNow()
+	r.Check("pauses conserved", c.Paused == c.Unpaused+open, fmt.Sprintf("%d pauses took effect = %d ended + %d last", c.Paused, c.Unpaused, open))
+	if m.s.Fabric.PFC.Enabled && m.s.Fabric.PFC.Headroom.Kind == fabric.HeadroomAuto && len(m.s.Fabric.Failures) == 0 {
+		n := c.Drops[fabric.DropBuffer]
+		if m.s.Fabric.Watchdog.Action == fabric.WatchdogReport || n == 0 {
+			r.Check("nothing lost for want of room", n == 0, fmt.Sprintf("%d packets dropped by switches", n))
+		}
+	}
+}
+
+// warn says what a reader of the figures should know.
+func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
+	c := &last.counters
+	if interrupted && m.Others == nil {
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at, last.counters.Completed)
+	}
+	for _, text := range m.stuck {
+		r.Warn("%s", text)
+	}
+	if m.more > 0 {
+		r.Warn("%d more pauses were longer than fabric.watchdog.after", m.more)
+	}
+	if n := c.DropCount(); n > 0 {
+		for reason, k := range c.Drops {
+			if k > 0 {
+				r.Warn("%d packets lost: %v", k, fabric.DropReason(reason))
+			}
+		}
+	}
+	if hung := m.Net.Hung(); hung > 0 {
+		r.Warn("%d flows never end: what they sent was lost, and there is no retransmission timer (fabric.recovery.timeout: none)", hung)
+	}
+	if c.Stranded > 0 {
+		r.Warn("%d queue pairs had no way left after a link had failed", c.Stranded)
+	}
+	if cycle := m.Graph.Cycle(m.Graph.Route(nil)); cycle != nil && m.s.Fabric.PFC.Enabled {
+		r.Warn("pauses can lock up in a circle on this network's ways: %s", m.Graph.Names(cycle))
+	}
+	if m.s.Measure.WarmUp.Auto && m.Others == nil {
+		r.Warn("no warm-up was cut: auto is for drives; give a time or a share of until")
+	}
+}
+
+// Summary is the network in one line.
+func (m *Meter) Summary() string {
+	x := m.s.Fabric
+	text := fmt.Sprintf("%s, %s, %s", spelling.Plural(len(m.Hosts), "host"), spelling.Plural(len(m.Graph.Nodes)-len(m.Hosts), "switch"), spelling.Plural(len(m.Graph.Links), "link"))
+	if x.Topology.File == "" {
+		text += fmt.Sprintf(" of %v", x.HostLink)
+		between := slices.ContainsFunc(m.Graph.Links, func(l topo.Link) bool {
+			return m.Graph.Nodes[l.A].Kind == topo.Switch && m.Graph.Nodes[l.B].Kind == topo.Switch
+		})
+		if between && x.UpLink != x.HostLink {
+			text += fmt.Sprintf(" and %v", x.UpLink)
+		}
+	}
+	text += ", " + x.CongestionControl.Algorithm.String()
+	if !x.PFC.Enabled {
+		text += ", no PFC"
+	}
+	if x.Compat != scenario.FabricCompatNone {
+		text += ", compat: " + x.Compat.String()
+	}
+	return text
+}
+
+// Limits are what the models leave out and a reader should know.
+func (m *Meter) Limits() []string {
+	out := []string{
+		"Hosts' software, PCIe and memory take no time.",
+		"Switches store and forward; control traffic (class 0) takes no room in their buffers.",
+	}
+	if m.s.Fabric.QueuePairs.Life == fabric.Persistent {
+		out = append(out, "Messages between two hosts share queue pairs (fabric.queue_pairs): a small one waits behind a large one that was posted before it.")
+	}
+	if m.s.Fabric.Compat != scenario.FabricCompatNone {
+		out = append(out, fmt.Sprintf("compat: %s reproduces deviations of a simulator, which no network has.", m.s.Fabric.Compat))
+	}
+	return out
+}

@@ -1,0 +1,504 @@
+// Package network is the experiment with a network alone, and what every experiment with a network has: Network, the models of one, and Meter, which follows it in slices
+// and fills in what it did.
+//
+// What it leaves out: what stands behind the hosts (packages system and objects).
+package network
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"farflash/cosim"
+	"farflash/experiment"
+	"farflash/experiment/timeline"
+	"farflash/fabric"
+	"farflash/fabric/topo"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/sim"
+	"farflash/units"
+	"farflash/workload/flows"
+)
+
+// Network is the models of one run of a network.
+type Network struct {
+	Tally
+	Eng   *sim.Engine
+	Net   *fabric.Network
+	Graph *topo.Graph
+	Hosts []int32 // nodes
+	// Others tells the messages that are no flows of the scenario; nil is none.
+	Others func(message int32) bool
+	// Dead says that a deadlock was found, which ends the run.
+	Dead bool
+
+	s      *scenario.Scenario
+	driver driver
+	known  int // flows, 0 if that is not known
+	stuck  []string
+	more   int // that are not in stuck
+	pauses []fabric.Pause
+}
+
+// driver runs a network, in one piece or in parts.
+type driver interface {
+	// run goes on up to a time, or until nothing is left to happen, and reports the latter.
+	run(to sim.Time) (dry bool, err error)
+	// progress is how many flows have ended, whether all have that there are, and when the
+	// last one did.
+	progress() (done uint64, all bool, last sim.Time)
+	// now is the time of the last event, events how many there were.
+	now() sim.Time
+	events() uint64
+}
+
+// Tally counts flows that have ended.
+type Tally struct {
+	done  uint64
+	last  sim.Time
+	clock *sim.Engine
+	// Ended is told of each.
+	Ended sim.Probe[int32]
+}
+
+// Delivered is for the network.
+func (t *Tally) Delivered(int32) {}
+
+// Acked is for the network: a flow has ended.
+func (t *Tally) Acked(m int32) {
+	t.done++
+	t.last = t.clock.Now()
+	t.Ended.Fire(m)
+}
+
+// whole runs a network in one piece.
+type whole struct {
+	*Network
+	traffic *cosim.Traffic
+}
+
+func (w *whole) run(to sim.Time) (bool, error) {
+	w.Eng.Run(to)
+	return w.Dead || w.Eng.Pending() == 0, w.traffic.Err()
+}
+
+func (w *whole) progress() (uint64, bool, sim.Time) {
+	return w.done, w.traffic.Ended() && w.done == w.traffic.Posted(), w.last
+}
+
+func (w *whole) now() sim.Time  { return w.Eng.Now() }
+func (w *whole) events() uint64 { return w.Eng.Events() }
+
+// New is a network without any models yet on an engine: Make makes them.
+func New(s *scenario.Scenario, eng *sim.Engine) *Network { return &Network{s: s, Eng: eng} }
+
+// build makes the models and their flows.
+func build(s *scenario.Scenario, seed uint64, parts int, keepPauses bool) (*Network, error) {
+	y := New(s, sim.New())
+	if err := y.Make(seed, &y.Tally); err != nil {
+		return nil, err
+	}
+	src, classes, known, err := s.OpenFlows(y.Graph, seed)
+	if err != nil {
+		return nil, err
+	}
+	y.known = known
+	if err := y.Use(classes); err != nil {
+		return nil, err
+	}
+	if parts > 1 {
+		y.driver, err = y.inParts(src, parts, keepPauses)
+		return y, err
+	}
+	if keepPauses {
+		y.KeepPauses()
+	}
+	t := cosim.NewTraffic(y.Eng, y.Net, src, y.Hosts)
+	y.driver = &whole{y, t}
+	return y, t.Start()
+}
+
+// Use has the network keep room for classes.
+func (y *Network) Use(classes uint8) error {
+	for c := uint8(1); c < fabric.MaxClasses; c++ {
+		if classes>>c&1 == 0 {
+			continue
+		}
+		if err := y.Net.Use(c); err != nil {
+			return &shape.Error{At: y.s.Where("fabric"), Msg: fmt.Sprintf("fabric.%v", err)}
+		}
+	}
+	return nil
+}
+
+// Make makes the network itself on its engine.
+func (y *Network) Make(seed uint64, sink fabric.Sink) error {
+	s, x := y.s, y.s.Fabric
+	y.clock = y.Eng
+	var err error
+	if y.Graph, err = s.Graph(); err != nil {
+		return &shape.Error{At: s.Where("fabric.topology"), Msg: fmt.Sprintf("fabric.%v", err)}
+	}
+	y.Hosts = scenario.HostsOf(y.Graph)
+	if y.Net, err = fabric.New(x.Settings(), y.Graph, y.Eng, sink, seed, "fabric"); err != nil {
+		return &shape.Error{At: s.Where("fabric"), Msg: fmt.Sprintf("fabric: %v", err)}
+	}
+	for i, f := range x.Failures {
+		l, err := scenario.FindLink(y.Graph, f.A, f.B)
+		if err != nil {
+			path := fmt.Sprintf("fabric.failures[%d]", i)
+			return &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
+		}
+		if err := y.Net.Fail(l, f.At, f.Until); err != nil {
+			path := fmt.Sprintf("fabric.failures[%d]", i)
+			return &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
+		}
+	}
+	y.Net.OnStuck = func(x fabric.Stuck) {
+		const most = 8
+		switch {
+		case x.Cycle != nil && !y.Dead && s.Fabric.Watchdog.Action == fabric.WatchdogReport:
+			// It never ends: the run does.
+			y.Dead = true
+			y.stuck = append(y.stuck, fmt.Sprintf("deadlock at %v: %s", x.At, y.Net.CycleName(x.Cycle)))
+			y.Eng.Stop()
+		case len(y.stuck) >= most:
+			y.more++
+		case x.Cycle != nil:
+			y.stuck = append(y.stuck, fmt.Sprintf("deadlock at %v: %s", x.At, y.Net.CycleName(x.Cycle)))
+		default:
+			y.stuck = append(y.stuck, fmt.Sprintf("%s has been paused since %v, for longer than fabric.watchdog.after", y.Net.PortName(x.Port), x.Since))
+		}
+	}
+	return nil
+}
+
+// Kind is a network alone.
+type Kind struct{}
+
+// Is implements experiment.Kind.
+func (Kind) Is(s *scenario.Scenario) bool {
+	return s.Fabric != nil && s.ObjectCluster == nil && len(s.Targets) == 0
+}
+
+// alone is an experiment with a network.
+type alone struct {
+	*Network
+	o        *experiment.Options
+	meter    *Meter
+	timeline *timeline.Timeline
+}
+
+// Build implements experiment.Kind.
+func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
+	parts := max(1, s.Fabric.Parts)
+	if o.Timeline != nil {
+		parts = 1 // the parts' tracks would have to be woven into one file; results do not depend on parts
+	}
+	y, err := build(s, o.Seed, parts, o.Pause != nil)
+	if err != nil {
+		return nil, err
+	}
+	x := &alone{Network: y, o: o, meter: meterOf(y), timeline: timeline.New(o.Timeline, o.TimelineSlices, y.Eng)}
+	x.timeline.ShowNetwork(y.Net, y.Graph, &y.Ended)
+	return x, nil
+}
+
+// meterOf is the meter of a network alone, whose warm-up may be a share of a run that ends by time.
+func meterOf(y *Network) *Meter {
+	m := NewMeter(y)
+	if share, until := y.s.Measure.WarmUp.Share, y.s.Measure.Until.Time; share > 0 && until > 0 {
+		m.warm = units.Duration(float64(until) * float64(share))
+	}
+	return m
+}
+
+// Meters implements experiment.Experiment.
+func (x *alone) Meters() []experiment.Meter { return []experiment.Meter{x.meter} }
+
+// Close implements experiment.Experiment.
+func (*alone) Close() error { return nil }
+
+// Advance implements experiment.Experiment.
+func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	now, err := x.Network.Advance(ctx, to)
+	if errors.Is(err, errOnePiece) {
+		// What the watchdog has found is looked into in one piece: the same run, with the same results.
+		y, err := build(x.s, x.o.Seed, 1, x.o.Pause != nil)
+		if err != nil {
+			return now, err
+		}
+		return now, &experiment.Instead{Experiment: &alone{Network: y, o: x.o, meter: meterOf(y), timeline: x.timeline}}
+	}
+	return now, err
+}
+
+// Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what happens after that until the end of
+// the slice still counts, pause frames for example.
+func (y *Network) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+	dry, err := y.driver.run(to)
+	if err != nil {
+		return experiment.Standing{}, err
+	}
+	done, all, last := y.driver.progress()
+	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known)}
+	if dry && !all {
+		now.At = y.driver.now()
+	}
+	y.Net.Look(now.At)
+	if all && y.s.Measure.Until.Time == 0 {
+		now.At = last
+	}
+	return now, nil
+}
+
+// Events is how many have happened.
+func (y *Network) Events() uint64 { return y.driver.events() }
+
+// Fill implements experiment.Experiment.
+func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
+	if out.Remarks, err = x.timeline.Close(); err != nil {
+		return err
+	}
+	if err := x.TellPauses(x.o.Pause); err != nil {
+		return err
+	}
+	if x.o.Flow != nil {
+		for i := range x.Net.Messages() {
+			if err := x.o.Flow(x.flow(int32(i))); err != nil {
+				return err
+			}
+		}
+	}
+	out.Events = x.Events()
+	x.meter.finish(out.Result, out.Interrupted)
+	return nil
+}
+
+// Lone is how long a message takes until it is delivered when nothing else is in the network.
+func (y *Network) Lone(src, dst int32, class uint8, size units.Bytes) sim.Time {
+	from := y.Eng.Now()
+	m, err := y.Net.Send(y.Hosts[src], y.Hosts[dst], class, size)
+	if err != nil {
+		return 0 // the network itself will say why
+	}
+	y.Eng.Run(sim.Forever)
+	if at := y.Net.Messages()[m].Delivered; at != sim.Forever {
+		return at - from
+	}
+	return 0
+}
+
+// WithFlows makes a network with flows that are known, of some traffic classes, a bit each, in as many parts as the scenario says.
+func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uint8) (*Network, error) {
+	n := New(s, sim.New())
+	n.known = len(list)
+	if err := n.Make(seed, &n.Tally); err != nil {
+		return nil, err
+	}
+	if err := n.Use(classes); err != nil {
+		return nil, err
+	}
+	if s.Fabric.Parts > 1 {
+		var err error
+		n.driver, err = n.inParts(flows.Slice(list), s.Fabric.Parts, false)
+		return n, err
+	}
+	traffic := cosim.NewTraffic(n.Eng, n.Net, flows.Slice(list), n.Hosts)
+	n.driver = &whole{n, traffic}
+	return n, traffic.Start()
+}
+
+// flow is a message in the user's terms.
+func (y *Network) flow(i int32) experiment.Flow {
+	m := &y.Net.Messages()[i]
+	f := experiment.Flow{ID: int64(i), Size: m.Size, Start: m.Posted, FCT: sim.Forever, Ideal: y.Net.Ideal(i), Port: m.Port, Src: m.Src, Dst: m.Dst}
+	if m.Acked != sim.Forever {
+		f.FCT = m.Acked - m.Posted
+	}
+	return f
+}
+
+// KeepPauses has pauses kept, for TellPauses.
+func (y *Network) KeepPauses() {
+	y.Net.OnPause = func(p fabric.Pause) { y.pauses = append(y.pauses, p) }
+}
+
+// TellPauses hands the pauses on, in an order that does not depend on how the network was divided.
+func (y *Network) TellPauses(f func(experiment.Pause) error) error {
+	if f == nil {
+		return nil
+	}
+	slices.SortStableFunc(y.pauses, func(a, b fabric.Pause) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Class, b.Class))
+	})
+	for _, p := range y.pauses {
+		if err := f(y.pause(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (y *Network) pause(p fabric.Pause) experiment.Pause {
+	r := y.Net.Port(p.Port)
+	return experiment.Pause{Time: p.At, Node: r.Node, Switch: y.Graph.Nodes[r.Node].Kind == topo.Switch, Port: y.Net.PortNumber(p.Port) + 1, Class: int(p.Class), Resume: p.Resume}
+}
+
+// Meter follows a run of a network in slices, of which it keeps a bounded number by joining
+// neighbours.
+type Meter struct {
+	*Network
+	width  units.Duration
+	most   int
+	slices []fabricSlice
+	follow []int       // queue pairs
+	before fabricState // at the end of the last slice
+	from   fabricState // the end of the warm-up
+	warm   sim.Time    // how long it is, 0 if that is not known
+}
+
+// fabricState is the state of the network at a time.
+type fabricState struct {
+	at       sim.Time
+	counters fabric.Counters
+	ports    []portState
+}
+
+type portState struct {
+	bytes, taken, marks uint64
+	pauses              uint64
+	paused              sim.Time
+}
+
+// fabricSlice is what happened in a slice.
+type fabricSlice struct {
+	end                 sim.Time
+	taken, marks, queue float64 // payload bytes received, packets marked, largest queue at the end
+	paused              float64 // seconds, over all ports
+	ports               []portSlice
+	rates               []units.BitRate // of the queue pairs that are followed, at the end, 0 if not yet open
+}
+
+// portSlice is what a port did in a slice. A picture needs no more digits.
+type portSlice struct {
+	bytes, paused, queue float32 // paused in seconds
+}
+
+// A meter's bounds: slices of all ports together, and how many queue pairs' rates are
+// followed if the scenario does not say which.
+const (
+	portSlices = 1 << 17
+	firstPairs = 8
+)
+
+// NewMeter begins to follow a network.
+func NewMeter(y *Network) *Meter {
+	m := &Meter{Network: y, width: 10 * units.Microsecond, most: min(256, max(32, portSlices/y.Net.Ports())) &^ 1}
+	m.before.ports = make([]portState, y.Net.Ports())
+	m.warm = y.s.Measure.WarmUp.Time
+	m.follow = y.s.Measure.QueuePairs
+	if len(m.follow) == 0 {
+		for q := range firstPairs {
+			m.follow = append(m.follow, q)
+		}
+	}
+	return m
+}
+
+// state takes down the state.
+func (m *Meter) state(at sim.Time) fabricState {
+	k := fabricState{at: at, counters: m.Net.Counters, ports: make([]portState, m.Net.Ports())}
+	for i := range k.ports {
+		k.ports[i] = portStateOf(m.Net.Port(int32(i)))
+	}
+	return k
+}
+
+func portStateOf(p fabric.PortReport) portState {
+	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused}
+}
+
+// Next implements experiment.Meter. The end of the warm-up is such a time too.
+func (m *Meter) Next() sim.Time {
+	next := m.edge()
+	if m.warm > m.from.at && m.warm < next {
+		return m.warm
+	}
+	return next
+}
+
+// edge is when the present slice ends.
+func (m *Meter) edge() sim.Time {
+	n := units.Duration(len(m.slices) + 1)
+	if m.width > sim.Forever/n {
+		return sim.Forever
+	}
+	return m.width * n
+}
+
+// Slice implements experiment.Meter.
+func (m *Meter) Slice(at sim.Time) (settled bool) {
+	if at == m.warm && m.warm > m.from.at {
+		m.from = m.state(at)
+	}
+	if at == m.edge() {
+		m.slice(at)
+	}
+	return false
+}
+
+// Look has the network bring what it keeps account of up to a time.
+func (m *Meter) Look(at sim.Time) { m.Net.Look(at) }
+
+// End implements experiment.Meter.
+func (m *Meter) End(at sim.Time) { m.slice(at) }
+
+// slice ends a slice, joining slices in pairs when there are too many.
+func (m *Meter) slice(at sim.Time) {
+	x := fabricSlice{end: at, ports: make([]portSlice, len(m.before.ports))}
+	for i := range x.ports {
+		p := m.Net.Port(int32(i))
+		now, was := portStateOf(p), &m.before.ports[i]
+		x.taken += float64(now.taken - was.taken)
+		x.marks += float64(now.marks - was.marks)
+		x.paused += (now.paused - was.paused).Seconds()
+		x.queue = max(x.queue, float64(p.Queue))
+		x.ports[i] = portSlice{float32(now.bytes - was.bytes), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
+		*was = now
+	}
+	for _, q := range m.follow {
+		rate := units.BitRate(0)
+		if q < m.Net.Pairs() {
+			rate = m.Net.Rate(fabric.QP(q))
+		}
+		x.rates = append(x.rates, rate)
+	}
+	m.before.at, m.before.counters = at, m.Net.Counters
+	m.slices = append(m.slices, x)
+	if len(m.slices) < m.most || at < m.width*units.Duration(len(m.slices)) {
+		return
+	}
+	for i := range m.most / 2 {
+		m.slices[i] = joined(&m.slices[2*i], &m.slices[2*i+1])
+	}
+	clear(m.slices[m.most/2:])
+	m.slices = m.slices[:m.most/2]
+	m.width *= 2
+}
+
+// joined is a slice and the one behind it as one.
+func joined(a, b *fabricSlice) fabricSlice {
+	x := *b
+	x.taken += a.taken
+	x.marks += a.marks
+	x.paused += a.paused
+	for i := range x.ports {
+		x.ports[i].bytes += a.ports[i].bytes
+		x.ports[i].paused += a.ports[i].paused
+	}
+	return x
+}

@@ -1,0 +1,155 @@
+package network_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"farflash/experiment"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
+	"farflash/trial/trialtest"
+)
+
+// TestNetworkPresets runs the presets of networks: all that they begin ends, and every check holds.
+func TestNetworkPresets(t *testing.T) {
+	n := 0
+	for _, p := range scenario.Presets() {
+		text, err := scenario.PresetText(p.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, "\nfabric:") || strings.Contains(text, "\ntargets:") {
+			continue
+		}
+		n++
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			o := trialtest.Run(t, text, 1)
+			if trialtest.Metric(t, o, "flow.count") == 0 || trialtest.Metric(t, o, "flow.unfinished") != 0 || trialtest.Metric(t, o, "fabric.drops") != 0 {
+				t.Errorf("%g flows ended, %g did not, %g packets were lost", trialtest.Metric(t, o, "flow.count"), trialtest.Metric(t, o, "flow.unfinished"), trialtest.Metric(t, o, "fabric.drops"))
+			}
+			if p.Description == "" {
+				t.Error("no description")
+			}
+		})
+	}
+	if n < 4 {
+		t.Errorf("%d presets are networks", n)
+	}
+}
+
+// TestFlowsAndPauses holds that what is told of flows and pauses agrees with the figures, and that
+// asking for it changes no digest.
+func TestFlowsAndPauses(t *testing.T) {
+	text := trialtest.SmallFabric + "measure: {flows: true, pauses: true}\n"
+	text = strings.Replace(text, "10KB", "1MB", 1)
+	text = strings.Replace(text, "host_link: 40Gbps", "host_link: 40Gbps\n  buffer: 1MiB\n  congestion_control: none", 1)
+	s, err := trialtest.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows, begun, ended := 0, 0, 0
+	o, err := trial.Run(t.Context(), s, experiment.Options{Seed: 1, Flow: func(f experiment.Flow) error {
+		flows++
+		if f.Dst != 0 || f.Size != 1e6 || f.FCT < f.Ideal {
+			t.Errorf("%+v", f)
+		}
+		return nil
+	}, Pause: func(p experiment.Pause) error {
+		if p.Switch || p.Port != 1 {
+			t.Errorf("%+v", p)
+		}
+		if p.Resume {
+			ended++
+		} else {
+			begun++
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flows != int(trialtest.Metric(t, o, "flow.count")) || begun == 0 || begun != ended {
+		t.Errorf("%d flows, %d pauses, %d of them ended", flows, begun, ended)
+	}
+	one, err := s.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Measure.Flows, s.Measure.Pauses = false, false
+	if two, err := s.Digest(); err != nil || one != two {
+		t.Errorf("digest %s becomes %s, %v", one, two, err)
+	}
+	stop := errors.New("enough")
+	if _, err := trial.Run(t.Context(), s, experiment.Options{Seed: 1, Flow: func(experiment.Flow) error { return stop }}); !errors.Is(err, stop) {
+		t.Errorf("error %v, want %v", err, stop)
+	}
+}
+
+// TestParts holds that a network gives the same bytes in any number of parts, pauses and flows
+// included.
+func TestParts(t *testing.T) {
+	for _, c := range []struct{ name, more string }{
+		{"dcqcn", "congestion_control: dcqcn"},
+		{"hpcc", "congestion_control: hpcc"},
+		{"pint", "congestion_control: hpcc-pint"},
+		{"swift", "congestion_control: swift"},
+		{"pauses", "congestion_control: none, buffer: 1MiB"},
+		{"stuck", "congestion_control: none, buffer: 1MiB, watchdog: {after: 20us}"},
+		{"lost", "congestion_control: dctcp, pfc: {enabled: false}, buffer: 200KB, recovery: {kind: selective-repeat}"},
+		{"messages", "congestion_control: timely, queue_pairs: {life: per-message}, acks: {every: 4}"},
+		{"hpcc compat", "compat: hpcc, random: own, congestion_control: dcqcn"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			counts := []int{1, 2, 3, 4, 7}
+			if testing.Short() {
+				if c.name != "hpcc" && c.name != "pauses" {
+					t.Skip("two of them are enough for a short test")
+				}
+				counts = []int{1, 2}
+			}
+			text := fmt.Sprintf(`name: parts
+fabric: {topology: {clos: {pods: 4, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}, %s}
+flows:
+  - poisson: {load: 60%%, sizes: alistorage-2019, duration: 300us}
+  - incast: {fan: 12, size: 100KB, rounds: 2, every: 100us, target: 1}
+  - class: 5
+    permutation: {size: 30KB}
+measure: {warm_up: 50us}
+`, c.more)
+			var want []byte
+			for _, parts := range counts {
+				s, err := scenario.Parse(shape.Source{File: "parts.yaml", Text: []byte(text)}, []shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(parts)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b bytes.Buffer
+				out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 3,
+					Flow:  func(f experiment.Flow) error { _, err := fmt.Fprintln(&b, f); return err },
+					Pause: func(p experiment.Pause) error { _, err := fmt.Fprintln(&b, p); return err }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !out.Result.OK() {
+					t.Errorf("%d parts: %v", parts, out.Result.Checks)
+				}
+				text, err := out.Result.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.Write(text)
+				switch {
+				case want == nil:
+					want = b.Bytes()
+				case !bytes.Equal(want, b.Bytes()):
+					t.Errorf("%d parts give another result than one", parts)
+				}
+			}
+		})
+	}
+}

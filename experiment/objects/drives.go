@@ -1,0 +1,70 @@
+package objects
+
+import (
+	"fmt"
+
+	"farflash/cluster"
+	"farflash/experiment/drive"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/ssd"
+	"farflash/units"
+)
+
+// attach gives an object cluster's targets their drives, all from one image.
+func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64) ([]*ssd.Drive, error) {
+	if s.SSD == nil {
+		return nil, nil
+	}
+	image, err := ssd.Prepare(s.SSD.Config, seed, "ssd")
+	if err != nil {
+		return nil, fmt.Errorf("ssd: %w", err)
+	}
+	most := flashCeiling(&s.SSD.Config)
+	drives := make([]*ssd.Drive, s.ObjectCluster.Targets)
+	for t := range drives {
+		drives[t] = drive.New(image, eng, c.Sink(t), seed, t)
+		if err := c.Attach(t, drives[t], most); err != nil {
+			return nil, fmt.Errorf("ssd: %w", err)
+		}
+	}
+	return drives, nil
+}
+
+// flashCeiling is what a drive can do at most for long: the least of what its host's link, its channels and its dies can, without any
+// collection, with all planes of all dies at work.
+func flashCeiling(c *ssd.Config) cluster.Ceiling {
+	g, t := c.Geometry, &c.Timing
+	link := float64(c.Host.LaneRate) * float64(c.Host.Lanes)
+	channels := float64(g.Channels) * float64(t.TransferRate) * float64(t.Width)
+	most := min(link, channels)
+	page := float64(g.Dies()*g.PlanesPerDie) * float64(g.PageSize)
+	program, read := 0.0, 0.0
+	for k := range t.Cell.Bits() {
+		program += t.Program[k].Seconds() / float64(t.Cell.Bits())
+		read += t.Read[k].Seconds() / float64(t.Cell.Bits())
+	}
+	return cluster.Ceiling{Write: units.ByteRate(min(most, page/program)), Read: units.ByteRate(min(most, page/read))}
+}
+
+// driveStats is what all drives did.
+func driveStats(drives []*ssd.Drive) (sum ssd.Stats) {
+	for i, d := range drives {
+		if x := d.Stats(); i == 0 {
+			sum = x
+		} else {
+			sum.Add(&x)
+		}
+	}
+	return sum
+}
+
+// fillDrives fills in what the drives of an object cluster did.
+func fillDrives(s *scenario.Scenario, r *result.Result, drives []*ssd.Drive, last, from *slice) {
+	if len(drives) == 0 {
+		return
+	}
+	drive.FillDrives(r, s.SSD, drives, drive.Difference(&last.drives, &from.drives), last.at-from.at)
+	drive.CheckDrives(r, drives)
+}

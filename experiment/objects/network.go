@@ -1,0 +1,58 @@
+package objects
+
+import (
+	"farflash/cluster"
+	"farflash/experiment/network"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Traffic classes of its messages: control before data, where the scheduler is strict.
+const (
+	clusterControl = 1
+	clusterData    = 3
+)
+
+// clusterNet is the network of an object cluster.
+type clusterNet struct {
+	*network.Network
+	c    *cluster.Cluster
+	host []int32 // of each node
+}
+
+// Delivered implements fabric.Sink.
+func (n *clusterNet) Delivered(m int32) { n.c.Delivered(m) }
+
+// Acked implements fabric.Sink.
+func (n *clusterNet) Acked(m int32) { n.Net.Forget(m) }
+
+// Send implements cluster.Network.
+func (n *clusterNet) Send(from, to int32, size units.Bytes, control bool) (int32, error) {
+	class := uint8(clusterData)
+	if control {
+		class = clusterControl
+	}
+	return n.Net.Send(n.host[from], n.host[to], class, size)
+}
+
+// carry makes the network, if the scenario has one.
+func carry(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64) (*clusterNet, error) {
+	if s.ObjectCluster.Core != cluster.CorePacket {
+		return nil, nil
+	}
+	n := &clusterNet{Network: network.New(s, eng), c: c}
+	n.Others = func(int32) bool { return true }
+	if err := n.Make(seed, n); err != nil {
+		return nil, err
+	}
+	if err := n.Use(1<<clusterControl | 1<<clusterData); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.host, err = s.ClusterHosts(n.Hosts); err != nil {
+		return nil, err
+	}
+	c.Carry(n)
+	return n, nil
+}

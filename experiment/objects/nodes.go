@@ -1,0 +1,73 @@
+package objects
+
+import (
+	"fmt"
+
+	"farflash/cluster"
+	"farflash/result"
+	"farflash/units"
+)
+
+// nodeSums is what nodes did up to the end of a slice, and what waited for disks then.
+type nodeSums struct {
+	gateways, targets cluster.NodeBytes
+	nodes             []cluster.NodeBytes // each by itself, if they are not too many
+	waiting, most     int                 // frames
+}
+
+// namedNodes is up to how many nodes each has a row of its own in cluster.gateway.bytes and cluster.target.bytes.
+const namedNodes = 2000
+
+// look takes what there is at the end of a slice.
+func (n *nodeSums) look(c *cluster.Cluster) {
+	n.gateways, n.targets = c.SumBytes()
+	n.waiting, n.most = c.DiskFrames()
+	if gateways, targets := c.Nodes(); gateways+targets <= namedNodes {
+		n.nodes = c.AppendBytes(nil)
+	}
+}
+
+// fillNodes fills in what messages, links and disks' queues have done in the measured slices.
+func fillNodes(r *result.Result, c *cluster.Cluster, slices []*slice, from, last *slice, span float64) {
+	k, f := &last.counters, &from.counters
+	for _, x := range []struct {
+		name     string
+		now, was uint64
+	}{
+		{"cluster.replica.count", k.Replicas, f.Replicas}, {"cluster.message.count", k.Messages, f.Messages}, {"cluster.frame.count", k.Frames, f.Frames},
+		{"cluster.ding.count", k.Dings, f.Dings}, {"cluster.choosy.retries", k.Impatient, f.Impatient}, {"cluster.reject.count", k.LateRejected, f.LateRejected},
+	} {
+		r.Set(x.name, float64(x.now-x.was))
+	}
+	gateways, targets := c.Nodes()
+	data, control := last.targets.Data-from.targets.Data, last.targets.Control-from.targets.Control
+	r.Set("cluster.tx.bytes", float64(last.gateways.Sent+last.targets.Sent-from.gateways.Sent-from.targets.Sent))
+	r.Set("cluster.rx.data", float64(data+last.gateways.Data-from.gateways.Data))
+	r.Set("cluster.rx.control", float64(control+last.gateways.Control-from.gateways.Control))
+	sum, most := 0, 0
+	for _, x := range slices {
+		sum += x.waiting
+		most = max(most, x.most)
+	}
+	r.Set("cluster.disk.queue.mean", float64(sum)/float64(len(slices)*targets))
+	r.Set("cluster.disk.queue.max", float64(most))
+	if span > 0 {
+		busy := func(n units.Bytes) float64 { return c.OnLink(n).Seconds() / span / float64(targets) }
+		r.Set("cluster.rx.busy.data", busy(data))
+		r.Set("cluster.rx.busy.control", busy(control))
+	}
+	if len(last.nodes) > 0 {
+		table(r, "cluster.gateway.bytes", last.nodes[:gateways], from.nodes)
+		table(r, "cluster.target.bytes", last.nodes[gateways:], from.nodes[gateways:])
+	}
+}
+
+// table is what each of some nodes has sent and received.
+func table(r *result.Result, name string, last, from []cluster.NodeBytes) {
+	rows, v := make([]string, len(last)), make([][]float64, len(last))
+	for i := range last {
+		rows[i] = fmt.Sprint(i)
+		v[i] = []float64{float64(last[i].Sent - from[i].Sent), float64(last[i].Data - from[i].Data), float64(last[i].Control - from[i].Control)}
+	}
+	r.SetMatrix(name, rows, []string{"sent", "data", "control"}, v)
+}

@@ -1,0 +1,363 @@
+// Package objects is the experiment with an object cluster: gateways put chunks on targets and get them.
+//
+// What it leaves out: the protocols and the engine (package cluster), and clusters that put no chunks (packages tiers and traffic).
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"farflash/cluster"
+	"farflash/experiment"
+	"farflash/experiment/network"
+	"farflash/experiment/requests"
+	"farflash/experiment/timeline"
+	"farflash/internal/spelling"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/ssd"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// slice is what was done up to the end of a slice, and the latencies of the chunks that were done in it.
+type slice struct {
+	at       sim.Time
+	counters cluster.Counters
+	disks    []sim.Time         // how long each was busy
+	sent     []sim.Time         // how long each gateway's link was
+	got      []sim.Time         // and each target's
+	spent    []cluster.Spent    // what each disk's time went to
+	links    []cluster.Spent    // and each link's, if links are what bounds the cluster
+	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
+	nodeSums
+	drives ssd.Stats // sums
+}
+
+// Kind is an object cluster.
+type Kind struct{}
+
+// Is implements experiment.Kind.
+func (Kind) Is(s *scenario.Scenario) bool {
+	if s.ObjectCluster == nil {
+		return false
+	}
+	_, exchanges := s.ObjectCluster.Protocol.Traffic()
+	return !exchanges && s.ObjectCluster.Protocol != cluster.Tiering
+}
+
+// running is the models of an object cluster and what follows them.
+type running struct {
+	s        *scenario.Scenario
+	o        *experiment.Options
+	eng      *sim.Engine
+	c        *cluster.Cluster
+	drives   []*ssd.Drive
+	net      *network.Meter // nil: the ideal core
+	trace    *chunked       // nil: gateways put as they can
+	replay   *requests.Replay
+	seen     *clusterWatch
+	rows     experiment.ChunkRows
+	timeline *timeline.Timeline
+	means    *stats.Series
+	now      *slice
+	slices   []*slice
+}
+
+// Build implements experiment.Kind.
+func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
+	x := &running{s: s, o: o, eng: sim.New(), now: &slice{}, rows: experiment.ChunkRows{Tell: o.Chunk}}
+	if err := x.build(); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+func (x *running) build() (err error) {
+	s, seed := x.s, x.o.Seed
+	cfg := *s.ObjectCluster
+	if len(s.Workload) > 0 {
+		if cfg.Reads, err = readShare(s, seed); err != nil {
+			return err
+		}
+	}
+	if x.c, err = cluster.New(cfg, x.eng, seed); err != nil {
+		return fmt.Errorf("object_cluster: %w", err)
+	}
+	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
+	x.seen = &clusterWatch{c: x.c, gateways: s.ObjectCluster.Gateways}
+	x.timeline = timeline.New(x.o.Timeline, x.o.TimelineSlices, x.eng)
+	x.seen.timeline = x.timeline.ShowCluster(s.ObjectCluster, func() {
+		x.seen.timeline = nil
+		x.seen.set()
+	})
+	x.c.OnDone = x.done
+	if x.drives, err = attach(s, x.c, x.eng, seed); err != nil {
+		return err
+	}
+	net, err := carry(s, x.c, x.eng, seed)
+	if err != nil {
+		return err
+	}
+	if net != nil {
+		x.net = network.NewMeter(net.Network)
+	}
+	if len(s.Workload) > 0 {
+		if x.replay, x.trace, err = chunks(s, seed); err != nil {
+			return err
+		}
+		x.c.Replay(x.trace)
+	}
+	x.c.Start()
+	x.seen.slice(0, x.eng.Now())
+	return nil
+}
+
+// done takes a chunk that is done.
+func (x *running) done(d *cluster.Done) {
+	x.seen.done(d)
+	op, name := 0, "put"
+	if d.Read {
+		op, name = 1, "get"
+	}
+	x.now.latency[op].Record(d.Done - d.Begun)
+	x.means.Add(d.Done, int64(d.Done-d.Begun))
+	x.rows.Add(experiment.Chunk{Op: name, Gateway: d.Gateway, Target: -1, Size: d.Size, Begun: d.Begun, Done: d.Done})
+}
+
+// take ends a slice.
+func (x *running) take(at sim.Time) {
+	c, now := x.c, x.now
+	now.at, now.counters = at, c.Counters
+	now.disks, now.sent, now.got = c.Busy(at)
+	now.spent, now.links = c.Spent(at)
+	now.look(c)
+	now.drives = driveStats(x.drives)
+	x.slices, x.now = append(x.slices, now), &slice{}
+	if at < x.s.Measure.Until.Time {
+		x.seen.slice(len(x.slices), x.eng.Now())
+	}
+}
+
+// Meters implements experiment.Experiment.
+func (x *running) Meters() []experiment.Meter {
+	list := []experiment.Meter{&experiment.Even{Until: x.s.Measure.Until.Time, N: experiment.Slices, Take: x.take}}
+	if x.net != nil {
+		list = append(list, x.net)
+	}
+	return list
+}
+
+// Close implements experiment.Experiment.
+func (x *running) Close() error {
+	if x.replay == nil {
+		return nil
+	}
+	return x.replay.Close()
+}
+
+// Advance implements experiment.Experiment.
+func (x *running) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+	x.eng.Run(to)
+	if x.net != nil {
+		x.net.Look(to)
+	}
+	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done}
+	if err := x.c.Err(); err != nil {
+		return now, fmt.Errorf("object_cluster: %w", err)
+	}
+	return now, x.rows.Err
+}
+
+// Fill implements experiment.Experiment.
+func (x *running) Fill(_ context.Context, out *experiment.Outcome) (err error) {
+	r := out.Result
+	if x.trace != nil {
+		if err := x.trace.failed(); err != nil {
+			return x.s.LoadError(0, err)
+		}
+	}
+	x.fill(r, out.Interrupted)
+	fillLadder(r, x.seen.ladders, x.seen.starts, units.Duration(math.Round(r.WarmUp.UntilS*1e12)))
+	if x.net != nil {
+		x.net.FillPart(r, out.Interrupted)
+	}
+	out.Events = x.eng.Events()
+	r.Set("sim.events", float64(x.c.Events()))
+	out.Remarks, err = x.timeline.Close()
+	return err
+}
+
+// fill fills in the result.
+func (x *running) fill(r *result.Result, interrupted bool) {
+	s, c, slices := x.s, x.c, x.slices
+	cfg := c.Config()
+	last := slices[len(slices)-1]
+	ends := make([]sim.Time, len(slices))
+	for i := range slices {
+		ends[i] = slices[i].at
+	}
+	skip, _ := experiment.CutWarmUp(s.Measure.WarmUp, ends, x.means, r)
+	from := &slice{disks: make([]sim.Time, cfg.Targets), sent: make([]sim.Time, cfg.Gateways), got: make([]sim.Time, cfg.Targets)}
+	from.nodes = make([]cluster.NodeBytes, len(last.nodes))
+	if skip > 0 {
+		from = slices[skip-1]
+	}
+	r.SimulatedS = last.at.Seconds()
+	r.Summary = clusterSummary(cfg)
+	r.Limits = []string{"The network's core never blocks, and processors take no time."}
+	if cfg.Core == cluster.CorePacket {
+		r.Limits[0] = "Processors take no time. What is multicast is one message for each receiver: transports of the packet network are between two."
+	}
+	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
+		r.Limits = append(r.Limits, "No target fails and no frame is lost.")
+	}
+	if cfg.Load == (cluster.Load{}) && len(s.Workload) == 0 {
+		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop): rate and mean latency are one measurement, not two.")
+	}
+	if cfg.Compat != cluster.CompatNone {
+		r.Limits = append(r.Limits, fmt.Sprintf("compat: %v reproduces deviations of a simulator, which no cluster has.", cfg.Compat))
+	}
+	var all stats.Histogram
+	span := (last.at - from.at).Seconds()
+	total := 0.0
+	for op, name := range []string{"cluster.put", "cluster.get"} {
+		done := float64(last.counters.Done - from.counters.Done)
+		if op == 1 {
+			done = float64(last.counters.Gets.Done - from.counters.Gets.Done)
+		}
+		if op == 0 && cfg.Reads == 1 || op == 1 && cfg.Reads == 0 {
+			continue
+		}
+		h := new(stats.Histogram) // the result keeps it
+		for _, y := range slices[skip:] {
+			h.Merge(&y.latency[op])
+		}
+		all.Merge(h)
+		total += done
+		r.Set(name+".count", done)
+		r.SetLatencies(name, h)
+		if span > 0 {
+			r.Set(name+".iops", done/span)
+			r.Set(name+".rate", done/span*float64(cfg.Chunk))
+		}
+	}
+	r.Set("cluster.put.aborted", float64(last.counters.Aborted-from.counters.Aborted))
+	fillNodes(r, c, slices[skip:], from, last, span)
+	if cfg.Read == cluster.ReadHedged && cfg.Reads > 0 {
+		r.Set("cluster.get.hedged", float64(last.counters.Hedged-from.counters.Hedged))
+	}
+	clusterLosses(r, c, &from.counters)
+	fillDrives(s, r, x.drives, last, from)
+	fillLasting(r, c)
+	fillMulticast(r, cfg)
+	bound := c.Bound()
+	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
+	if span > 0 {
+		r.Set("cluster.bound.reached", total/span/bound.Chunks)
+		r.Set("cluster.disk.utilisation", experiment.BusyShare(last.disks, from.disks, last.at-from.at))
+		r.Set("cluster.link.utilisation", experiment.BusyShare(append(append([]sim.Time(nil), last.sent...), last.got...), append(append([]sim.Time(nil), from.sent...), from.got...), last.at-from.at))
+		targets := make([]string, cfg.Targets)
+		use := make([][]float64, cfg.Targets)
+		for t := range targets {
+			targets[t] = fmt.Sprint(t)
+			use[t] = []float64{stats.Micro((last.disks[t] - from.disks[t]).Seconds() / span), stats.Micro((last.got[t] - from.got[t]).Seconds() / span)}
+		}
+		fillLoss(r, c, last, from)
+		fillBids(r, &last.counters.Bids, &from.counters.Bids, cfg.Targets, last.at-from.at)
+		r.SetMatrix("cluster.target.busy", targets, []string{"disk", "link"}, use)
+	}
+	var names []string
+	var bounds [][]float64
+	for _, y := range c.Bounds() {
+		names = append(names, y.Resource)
+		bounds = append(bounds, []float64{y.Chunks * float64(cfg.Chunk)})
+	}
+	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
+	err := c.Check()
+	k := &last.counters
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun, k.Done+k.Gets.Done, k.Aborted)
+	if err != nil {
+		detail = err.Error()
+	}
+	r.Check("chunks conserved", err == nil, detail)
+	if interrupted {
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done)
+	}
+	if c.Offered() > 0 {
+		clusterTrend(r, slices[skip:], from)
+	}
+	if rate := c.Offered(); rate > 0 && span > 0 && total/span < 0.95*rate {
+		r.Warn("chunks come at %.4g a second and %.4g a second are done: the cluster does not keep up, and latencies grow with the length of the run", rate, total/span)
+	}
+	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.None() && all.Count() > 0 && last.at.Seconds() < limit {
+		r.Warn("the run is %.3g mean latencies long and includes its beginning, when no chunk was done yet; figures are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(all.Mean()/1e12))
+	}
+}
+
+// clusterLosses fills in what was lost and made good again, where anything could be.
+func clusterLosses(r *result.Result, c *cluster.Cluster, from *cluster.Counters) {
+	cfg, k := c.Config(), &c.Counters
+	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
+		return
+	}
+	r.Set("cluster.lost", float64(k.Lost-from.Lost))
+	r.Set("cluster.retried", float64(k.Retried-from.Retried))
+	r.Set("cluster.failed", float64(k.Failed-from.Failed))
+	if cfg.Reads > 0 {
+		r.Set("cluster.get.degraded", float64(k.Degraded-from.Degraded))
+		r.Set("cluster.get.unavailable", float64(k.Unavailable-from.Unavailable))
+	}
+	if len(cfg.Failures) == 0 || cfg.Reads == 0 {
+		return
+	}
+	r.Set("cluster.repair.lost", float64(k.PiecesLost))
+	r.Set("cluster.repair.done", float64(k.Repaired))
+	if c.RepairedAt > 0 {
+		r.Set("cluster.repair.until", c.RepairedAt.Seconds())
+	}
+	if n := c.Missing(); n > 0 {
+		r.Warn("%s of chunks: not made again when the run ends", spelling.Plural(n, "piece"))
+	}
+}
+
+// clusterTrend says of an open loop whether it keeps up: what of the chunks that came was not done, and how much later they were done in the
+// second half of the measured time than in the first.
+func clusterTrend(r *result.Result, slices []*slice, from *slice) {
+	last := slices[len(slices)-1]
+	done := func(x *slice) uint64 { return x.counters.Done + x.counters.Gets.Done }
+	if came := last.counters.Arrived - from.counters.Arrived; came > 0 {
+		// Chunks may have come before the measured time that are done in it.
+		r.Set("cluster.backlog.growth", 1-float64(done(last)-done(from))/float64(came))
+	}
+	var halves [2]stats.Histogram
+	for i, x := range slices {
+		for op := range x.latency {
+			halves[2*i/len(slices)].Merge(&x.latency[op])
+		}
+	}
+	if halves[0].Count() > 0 && halves[1].Count() > 0 {
+		r.Set("cluster.drift", halves[1].Mean()/halves[0].Mean()-1)
+	}
+}
+
+// clusterSummary says what was simulated.
+func clusterSummary(cfg *cluster.Config) string {
+	kept := fmt.Sprintf("x %d", cfg.Replicas)
+	if cfg.Code.Data > 0 {
+		kept = fmt.Sprintf("as %d+%d pieces", cfg.Code.Data, cfg.Code.Parity)
+	}
+	text := fmt.Sprintf("%s, %s, %v chunks %s, %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), cfg.Chunk, kept, cfg.Protocol)
+	if cfg.Reads > 0 {
+		read, _ := cfg.Read.MarshalText()
+		text += fmt.Sprintf(", %v of them read (%s)", cfg.Reads, read)
+	}
+	disks := fmt.Sprintf("disks of %v", cfg.Disk.Rate)
+	if cfg.Disk.Model == cluster.ModelSSD {
+		disks = "drives"
+	}
+	return text + fmt.Sprintf("; %s, links of %v", disks, cfg.Link.Rate)
+}

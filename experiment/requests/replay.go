@@ -1,0 +1,136 @@
+package requests
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"farflash/scenario"
+	"farflash/units"
+	"farflash/workload"
+	"farflash/workload/trace"
+)
+
+// Replay yields a trace's records with its times scaled, a part of it only, or
+// several times over.
+type Replay struct {
+	// Flow is what notes are about: a file's name would make equal runs differ.
+	Flow string
+	// Notes are what the reader has to say so far.
+	Notes []string
+
+	path   string
+	opts   trace.Options
+	scale  float64
+	count  int64 // records of a round; -1: all
+	rounds int
+
+	r      *trace.Reader
+	read   int64 // of this round
+	base   units.Duration
+	last   units.Duration
+	ended  error
+	loaded bool
+}
+
+// OpenTrace opens the trace of a workload's item; close it.
+func OpenTrace(s *scenario.Scenario, i int, seed uint64) (*Replay, error) {
+	t := s.Workload[i].Trace
+	p := &Replay{
+		Flow:  s.LoadName(i),
+		path:  s.Path(t.File),
+		opts:  trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window},
+		scale: t.Scale, count: -1, rounds: t.Loop,
+	}
+	if t.Part < 1 {
+		n, err := countRecords(p.path, p.opts)
+		if err != nil {
+			return nil, err
+		}
+		p.count = int64(float64(n) * float64(t.Part))
+	}
+	return p, p.open()
+}
+
+// countRecords reads a trace through.
+func countRecords(path string, opts trace.Options) (int64, error) {
+	r, err := trace.Open(path, opts)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	var rec workload.Record
+	for n := int64(0); ; n++ {
+		if err := r.Next(&rec); err != nil {
+			if errors.Is(err, io.EOF) {
+				return n, nil
+			}
+			return 0, err
+		}
+	}
+}
+
+func (p *Replay) open() error {
+	r, err := trace.Open(p.path, p.opts)
+	p.r = r
+	p.read = 0
+	return err
+}
+
+// Next implements workload.Source.
+func (p *Replay) Next(rec *workload.Record) error {
+	for p.ended == nil {
+		if p.read != p.count {
+			err := p.r.Next(rec)
+			if err == nil {
+				p.read++
+				p.loaded = true
+				if p.scale != 1 {
+					rec.Time = units.Duration(float64(rec.Time) * p.scale)
+				}
+				rec.Time += p.base
+				p.last = rec.Time
+				return nil
+			}
+			if !errors.Is(err, io.EOF) {
+				p.end(err)
+				return err
+			}
+		}
+		p.Notes = p.r.Notes()
+		p.rounds--
+		switch {
+		case !p.loaded:
+			p.end(fmt.Errorf("%s: no request to replay", p.path))
+		case p.rounds == 0:
+			p.end(io.EOF)
+		default:
+			// The next round begins one mean interval after the last record.
+			if p.read > 1 {
+				p.last += (p.last - p.base) / units.Duration(p.read-1)
+			}
+			p.base = p.last
+			if err := p.r.Close(); err != nil {
+				p.end(err)
+			} else if err := p.open(); err != nil {
+				p.end(err)
+			}
+		}
+	}
+	return p.ended
+}
+
+func (p *Replay) end(err error) {
+	p.ended = err
+	if p.r != nil {
+		p.Notes = p.r.Notes()
+	}
+}
+
+// Close closes the trace.
+func (p *Replay) Close() error {
+	if p.r == nil {
+		return nil
+	}
+	return p.r.Close()
+}

@@ -1,0 +1,185 @@
+// Package requests makes the requests of a scenario's workload: for each of its items the sources that traces, generators and job files are, and the
+// flows of the host that issues them.
+//
+// Its main types are Flows, those of one run, and Replay, a trace that is replayed. What it leaves out: what a workload may say (package scenario) and
+// who serves requests (the kinds of experiment).
+package requests
+
+import (
+	"errors"
+	"fmt"
+
+	"farflash/block"
+	"farflash/cosim"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/units"
+	"farflash/workload"
+	"farflash/workload/synth"
+)
+
+// Flows are those of a run's host.
+type Flows struct {
+	List    []cosim.Flow
+	Owners  []int32 // the initiator of each flow, if each runs a workload of its own
+	Replays []*Replay
+	Items   []int    // the workload's item that each is of
+	Notes   []string // what fio's jobs mean here
+
+	s          *scenario.Scenario
+	capacities []int64 // of namespaces, in bytes
+	seed       uint64
+}
+
+// Open makes the flows of a scenario for a device with namespaces of these capacities in bytes; close them. initiators is how many run the
+// whole workload each; 1 if they share it.
+func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int) (*Flows, error) {
+	f := &Flows{s: s, capacities: capacities, seed: seed}
+	var starts []int64
+	next := int64(0)
+	for _, c := range capacities {
+		starts = append(starts, next)
+		next += c / int64(units.Sector)
+	}
+	for k := range initiators * len(s.Workload) {
+		i, copy := k%len(s.Workload), k/len(s.Workload)
+		if err := f.add(i, copy, starts[s.Workload[i].Namespace]); err != nil {
+			return nil, errors.Join(s.LoadError(i, err), f.Close())
+		}
+	}
+	return f, nil
+}
+
+// add makes the flows of an item for an initiator.
+func (f *Flows) add(i, copy int, first int64) error {
+	l := &f.s.Workload[i]
+	list, err := f.of(i, copy, first)
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		if l.Limit > 0 {
+			x.Source = workload.Limit(x.Source, l.Limit, 0)
+		}
+		x.Start, x.Namespace = l.Start, uint8(l.Namespace)
+		x.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight}
+		x.Fold, x.FromSubmission = l.Addresses == scenario.AddressFold, l.LatencyFrom == scenario.FromSubmission
+		x.Placement, x.ForceUnit = uint8(l.Placement), l.FUA
+		if l.Until > 0 && (x.Until == 0 || l.Until < x.Until) {
+			x.Until = l.Until
+		}
+		f.List = append(f.List, x)
+		f.Owners, f.Items = append(f.Owners, int32(copy)), append(f.Items, i)
+	}
+	return nil
+}
+
+// of makes the flows of a workload's item: one, or one for each copy of each
+// fio job. first is where its namespace lies among the drive's sectors; copy is the initiator's number
+// if each has a workload of its own.
+func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
+	s, l := f.s, &f.s.Workload[i]
+	x := cosim.Flow{Name: s.LoadName(i), Outstanding: l.Closed}
+	capacity := f.capacities[l.Namespace]
+	var err error
+	switch {
+	case l.Trace != nil:
+		p, failed := OpenTrace(s, i, f.seed)
+		if p != nil {
+			f.Replays = append(f.Replays, p)
+		}
+		x.Source, err = p, failed
+	case l.Synthetic != nil:
+		x, err = generated(x, s.SyntheticConfig(i, copy, f.seed, units.Bytes(capacity)))
+	case l.MQSim != nil:
+		x.Source, err = mqsimSource(l.MQSim, first, capacity/int64(units.Sector), l.Until)
+	case l.Fio != nil:
+		return f.fio(i, copy)
+	}
+	return []cosim.Flow{x}, err
+}
+
+// fio makes a flow for each copy of each job. The trial's seed counts from the
+// job file's own, so that seed 1 is what the file says.
+func (f *Flows) fio(i, copy int) ([]cosim.Flow, error) {
+	s, l := f.s, &f.s.Workload[i]
+	copies, err := scenario.ReadFio(s.Path(l.Fio.File), l.Fio.Job, units.Bytes(f.capacities[l.Namespace]))
+	if err != nil {
+		return nil, err
+	}
+	var out []cosim.Flow
+	for _, c := range copies {
+		c.Config.Seed += f.seed - 1
+		c.Config.Name += scenario.CopyName(copy)
+		x, err := generated(cosim.Flow{Name: s.LoadName(i) + "/" + c.Name, Outstanding: c.Config.QueueDepth}, c.Config)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if copy == 0 {
+			f.Notes = append(f.Notes, c.Notes...)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// generated gives a flow a synthetic source. A closed loop's source has no times,
+// so its duration is when the flow stops.
+func generated(f cosim.Flow, c synth.Config) (cosim.Flow, error) {
+	if c.QueueDepth > 0 {
+		f.Until, c.Duration = c.Duration, 0
+	}
+	g, err := synth.New(c)
+	f.Source = g
+	return f, err
+}
+
+// Close closes the traces.
+func (f *Flows) Close() error {
+	var err error
+	for _, p := range f.Replays {
+		err = errors.Join(err, p.Close())
+	}
+	return err
+}
+
+// Expected is how many requests the workload has, 0 if that is not known.
+func Expected(s *scenario.Scenario) uint64 {
+	n := uint64(0)
+	for i := range s.Workload {
+		k := expected(&s.Workload[i])
+		if k == 0 {
+			return 0
+		}
+		n += k
+	}
+	return n
+}
+
+func expected(l *scenario.Load) uint64 {
+	n := uint64(0)
+	if l.Synthetic != nil && l.Synthetic.Duration == 0 && l.Until == 0 {
+		n = uint64(l.Synthetic.Requests)
+	}
+	if l.MQSim != nil && l.MQSim.Stop == 0 && l.Until == 0 {
+		n = uint64(l.MQSim.Requests)
+	}
+	if l.Limit > 0 && (n == 0 || uint64(l.Limit) < n) {
+		n = uint64(l.Limit)
+	}
+	return n
+}
+
+// Located gives an error of one of the host's flows the place of its item in the scenario.
+func (f *Flows) Located(err error) error {
+	var of *cosim.FlowError
+	if !errors.As(err, &of) {
+		return err
+	}
+	msg := err.Error()
+	var beyond *cosim.RangeError
+	if errors.As(err, &beyond) && len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
+		msg += ", or route.target: stripe, which spreads the addresses over all drives"
+	}
+	return &shape.Error{At: f.s.Where(fmt.Sprintf("workload[%d]", f.Items[of.Flow])), Msg: msg}
+}

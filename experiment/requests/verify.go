@@ -1,0 +1,33 @@
+package requests
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"farflash/scenario"
+	"farflash/workload"
+)
+
+// Verify opens what the scenario names and reads the first request of each trace,
+// which is as far as a scenario can be checked without running it.
+func Verify(s *scenario.Scenario) error {
+	for i := range s.Workload {
+		t := s.Workload[i].Trace
+		if t == nil {
+			continue
+		}
+		p, err := OpenTrace(s, i, 1)
+		if err == nil {
+			var rec workload.Record
+			if err = p.Next(&rec); errors.Is(err, io.EOF) {
+				err = fmt.Errorf("%s: no request to replay", t.File)
+			}
+			err = errors.Join(err, p.Close())
+		}
+		if err != nil {
+			return s.LoadError(i, err)
+		}
+	}
+	return nil
+}

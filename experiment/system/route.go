@@ -1,0 +1,75 @@
+package system
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"farflash/cosim"
+	"farflash/fabric"
+	"farflash/internal/spelling"
+	"farflash/nvmf"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// extent is what hash keeps together.
+const extent = units.MiB
+
+// routing is the route as the models have it.
+func routing(s *scenario.Scenario) cosim.Route {
+	r := cosim.Route{Unit: extent, MaxTransfer: s.NVMf.MaxTransfer}
+	if s.Protocol == nvmf.Flows {
+		r.MaxTransfer = 1 << 40 // a flow is as long as its request
+	}
+	r.Initiator = []cosim.Spread{cosim.ByTurn, cosim.ByVolume, cosim.ByHash, cosim.ByFlow}[s.Route.Initiator]
+	r.Drive = []cosim.Spread{cosim.ByHash, cosim.ByStripe, cosim.ByVolume, cosim.ByTarget}[s.Route.Target.By]
+	if s.Route.Target.By == scenario.ByStripe {
+		r.Unit = s.Route.Target.Stripe
+	}
+	return r
+}
+
+// ownPairs reports whether queue pairs persist, so that connections can have their own.
+func ownPairs(s *scenario.Scenario) bool {
+	return s.Protocol == nvmf.NVMeoF && s.Fabric.QueuePairs.Life == fabric.Persistent
+}
+
+// describeTargets is a system's targets in words.
+func describeTargets(s *scenario.Scenario) string {
+	var parts []string
+	for i := range s.Targets {
+		g := &s.Targets[i]
+		name := s.DriveOf(i).Preset
+		if name == "" {
+			name = s.DriveOf(i).Timing.Cell.String()
+		}
+		text := fmt.Sprintf("%s x %s", spelling.Plural(g.Count, "target"), spelling.Plural(g.SSDs, "drive"))
+		if !slices.Contains(parts, name) {
+			text += " (" + name + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// tap is a system as a network's sink that tells of messages which are not the system's.
+type tap struct {
+	*nvmf.System
+	ended sim.Probe[int32]
+	// forgot tells of a message of the system that is over: its number may be another's.
+	forgot sim.Probe[int32]
+}
+
+// Acked implements fabric.Sink.
+func (t *tap) Acked(m int32) {
+	own := t.Carries(m)
+	t.System.Acked(m)
+	switch {
+	case own && t.forgot != nil:
+		t.forgot(m)
+	case !own && t.ended != nil:
+		t.ended(m)
+	}
+}

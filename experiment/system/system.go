@@ -1,0 +1,377 @@
+// Package system is the experiment with hosts that reach drives across a network: coupled in one event loop (Coupled), or drives and network in turns, as SNIS has
+// it (Turns).
+//
+// What it leaves out: the models, which are in packages cosim, nvmf, fabric and ssd.
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"farflash/block"
+	"farflash/cosim"
+	"farflash/experiment"
+	"farflash/experiment/drive"
+	"farflash/experiment/network"
+	"farflash/experiment/requests"
+	"farflash/experiment/timeline"
+	"farflash/fabric"
+	"farflash/internal/spelling"
+	"farflash/nvmf"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/ssd"
+	"farflash/units"
+)
+
+// remote is the models of one run of a system: hosts, network, targets and drives in one event loop.
+type remote struct {
+	s       *scenario.Scenario
+	eng     *sim.Engine
+	host    *cosim.Host
+	drives  []*ssd.Drive
+	flows   *requests.Flows
+	net     *network.Network
+	tap     *tap // between network and system; nil if there is no other traffic
+	sys     *nvmf.System
+	array   *cosim.Array
+	traffic *cosim.Traffic // beside the requests; nil if there is none
+	copies  int            // of the workload: initiators that each run all of it, or 1
+}
+
+// prepareDrives makes the images that drives start from, one for each group of targets.
+func prepareDrives(s *scenario.Scenario, seed uint64) ([]*ssd.Image, error) {
+	images := make([]*ssd.Image, len(s.Targets))
+	for i := range s.Targets {
+		if i > 0 && s.DriveOf(i) == s.DriveOf(i-1) {
+			images[i] = images[i-1]
+			continue
+		}
+		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i))
+		if err != nil {
+			return nil, fmt.Errorf("targets[%d].ssd: %w", i, err)
+		}
+		images[i] = m
+	}
+	return images, nil
+}
+
+// groupOf has the group of each drive, and the target.
+func groupOf(s *scenario.Scenario) (group, target []int) {
+	t := 0
+	for i := range s.Targets {
+		for range s.Targets[i].Count {
+			for range s.Targets[i].SSDs {
+				group, target = append(group, i), append(target, t)
+			}
+			t++
+		}
+	}
+	return group, target
+}
+
+// build makes the models.
+func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*ssd.Image) (*remote, error) {
+	y := &remote{s: s, eng: sim.New(), copies: 1}
+	y.host = cosim.NewHost(y.eng)
+	own := protocol == nvmf.NVMeoF && ownPairs(s)
+	var err error
+	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
+		return nil, fmt.Errorf("nvmf: %w", err)
+	}
+	y.net = network.New(s, y.eng)
+	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
+	var sink fabric.Sink = y.sys
+	if len(s.Flows) > 0 {
+		y.tap = &tap{System: y.sys}
+		sink = y.tap
+	}
+	if err := y.net.Make(seed, sink); err != nil {
+		return nil, err
+	}
+	initiators, targets, err := s.Places(y.net.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range initiators {
+		y.sys.AddInitiator(y.net.Hosts[n])
+	}
+	for _, n := range targets {
+		y.sys.AddTarget(y.net.Hosts[n])
+	}
+	group, target := groupOf(s)
+	for i := range group {
+		d := drive.New(images[group[i]], y.eng, y.sys, seed, i)
+		if _, err := y.sys.AddDrive(int32(target[i]), d); err != nil {
+			return nil, fmt.Errorf("ssd[%d]: %w", i, err)
+		}
+		y.drives = append(y.drives, d)
+	}
+	if s.Route.Initiator == scenario.InitiatorEach {
+		y.copies = s.Initiators
+	}
+	classes := uint8(1) << s.NVMf.Class
+	if len(s.Flows) > 0 {
+		src, more, _, err := s.OpenFlows(y.net.Graph, seed)
+		if err != nil {
+			return nil, err
+		}
+		classes |= more
+		y.traffic = cosim.NewTraffic(y.eng, y.net.Net, src, y.net.Hosts)
+	}
+	if err := y.net.Use(classes); err != nil {
+		return nil, err
+	}
+	route := routing(s)
+	if protocol == nvmf.Flows {
+		route.MaxTransfer = 1 << 40
+	}
+	if y.array, err = cosim.NewArray(y.eng, y.sys, route, y.host.Complete); err != nil {
+		return nil, err
+	}
+	y.sys.Connect(y.net.Net, y.array)
+	if y.flows, err = requests.Open(s, seed, drive.Capacities(s, y.array.Capacity), y.copies); err != nil {
+		return nil, err
+	}
+	y.array.SetOwners(y.flows.Owners)
+	return y, nil
+}
+
+// Coupled is a system in one event loop.
+type Coupled struct{}
+
+// Is implements experiment.Kind.
+func (Coupled) Is(s *scenario.Scenario) bool {
+	return s.ObjectCluster == nil && len(s.Targets) > 0 && s.Coupling.Mode == scenario.Coupled
+}
+
+// Build implements experiment.Kind.
+func (Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
+	images, err := prepareDrives(s, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return couple(s, o, s.Protocol, images)
+}
+
+// coupled is a system in one event loop and what follows it.
+type coupled struct {
+	*remote
+	o        *experiment.Options
+	meter    *drive.Meter
+	network  *network.Meter
+	timeline *timeline.Timeline
+	ctx      context.Context // of the present Advance
+	failed   error           // of who is told of samples
+	idle     bool
+	expected uint64
+}
+
+// couple makes the models of a system, with a protocol, and what follows them.
+func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image) (*coupled, error) {
+	y, err := build(s, o.Seed, protocol, images)
+	if err != nil {
+		return nil, err
+	}
+	x := &coupled{remote: y, o: o, expected: requests.Expected(s) * uint64(y.copies)}
+	x.meter, x.network = drive.NewMeter(s, y.host, y.flows, y.drives, s.SameDrive()), network.NewMeter(y.net)
+	x.meter.Inside = y.array.Inside
+	if o.Pause != nil {
+		y.net.KeepPauses()
+	}
+	x.timeline = timeline.New(o.Timeline, o.TimelineSlices, y.eng)
+	x.timeline.ShowSystem(y.shown())
+	y.host.OnSample = x.sample
+	y.host.OnProgress = func(n uint64) {
+		if n%drive.InterruptEvery == 0 && x.ctx.Err() != nil {
+			y.eng.Stop()
+		}
+	}
+	y.host.OnIdle = func(sim.Time) {
+		x.idle = true
+		y.eng.Stop()
+	}
+	if err := x.start(); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// start begins the requests and the other traffic.
+func (x *coupled) start() error {
+	if err := x.host.Attach(x.array, x.flows.List); err != nil {
+		return err
+	}
+	if x.traffic != nil {
+		if err := x.traffic.Start(); err != nil {
+			return err
+		}
+	}
+	if err := x.host.Start(); err != nil {
+		return x.flows.Located(err)
+	}
+	return nil
+}
+
+// shown is the models as a timeline has them.
+func (y *remote) shown() *timeline.System {
+	t := &timeline.System{Flows: y.flows.List, Host: y.host, Array: y.array, Net: y.net.Net, Graph: y.net.Graph, Remote: y.sys, Drives: y.drives}
+	if y.tap != nil {
+		t.Ended, t.Forgot = &y.tap.ended, &y.tap.forgot
+	}
+	return t
+}
+
+// sample takes a request that has completed.
+func (x *coupled) sample(r *cosim.Sample) {
+	t := x.array.Trip()
+	x.meter.Sample(r)
+	x.meter.Trip(r.Op, r.Finished-r.Arrival, &t.Stage)
+	x.timeline.Remote(r, t)
+	if x.o.Sample != nil && x.failed == nil {
+		r.Trip = t
+		if x.failed = x.o.Sample(*r); x.failed != nil {
+			x.eng.Stop()
+		}
+	}
+}
+
+// Meters implements experiment.Experiment.
+func (x *coupled) Meters() []experiment.Meter { return []experiment.Meter{x.meter, x.network} }
+
+// Close implements experiment.Experiment.
+func (x *coupled) Close() error { return x.flows.Close() }
+
+// Advance implements experiment.Experiment.
+func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	x.ctx = ctx
+	x.eng.Run(to)
+	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
+	switch {
+	case x.failed != nil:
+		return now, x.failed
+	case x.host.Err() != nil:
+		return now, x.flows.Located(x.host.Err())
+	case x.sys.Err() != nil:
+		return now, x.sys.Err()
+	case x.traffic != nil && x.traffic.Err() != nil:
+		return now, x.traffic.Err()
+	}
+	if now.Over || ctx.Err() != nil {
+		now.At = x.eng.Now()
+	}
+	x.net.Net.Look(now.At)
+	// What the network may have lost, or blocks for good, need not end.
+	if k := &x.net.Net.Counters; !x.net.Dead && k.DropCount() == 0 && k.Stranded == 0 {
+		now.Stuck = now.Begun - now.Done
+	}
+	return now, nil
+}
+
+// Fill implements experiment.Experiment.
+func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
+	if out.Remarks, err = x.timeline.Close(); err != nil {
+		return err
+	}
+	if err := x.net.TellPauses(x.o.Pause); err != nil {
+		return err
+	}
+	s, r := x.s, out.Result
+	out.Events = x.eng.Events()
+	r.Summary = summary(s, x.network)
+	r.Limits = limits(s, x.network)
+	x.meter.Fill(out)
+	x.network.FillPart(r, out.Interrupted)
+	r.Set("sim.events", float64(out.Events))
+	x.figures(r)
+	err = x.sys.Check()
+	k := &x.sys.Counters
+	detail := fmt.Sprintf("%d commands submitted, %d ended; at each place, the commands present over time = the time that each spent there", k.Submitted, k.Ended)
+	if err != nil {
+		detail = err.Error()
+	}
+	r.Check("commands conserved, Little's law at each stage", err == nil, detail)
+	if left := x.host.Issued() - x.host.Ended(); left > 0 && !out.Interrupted && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
+		r.Warn("%d requests never ended: what they sent was lost for good", left)
+	}
+	return nil
+}
+
+// figures are the system's own.
+func (x *coupled) figures(r *result.Result) {
+	reads, ok := x.meter.Bandwidth(block.Read)
+	if writes, _ := x.meter.Bandwidth(block.Write); ok {
+		r.Set("initiator.read.bandwidth", reads)
+		r.Set("target.write.bandwidth", writes)
+		r.Set("aggregate.bandwidth", reads+writes)
+	}
+	for op := block.Read; op <= block.Write; op++ {
+		anatomy(r, op.String(), x.meter.Anatomy(op))
+	}
+	k := &x.sys.Counters
+	r.Set("nvmf.commands", float64(k.Ended))
+	r.Set("nvmf.held.initiator", float64(k.HeldAtInitiator))
+	r.Set("nvmf.held.target", float64(k.HeldAtTarget))
+	r.Set("nvmf.held.txq", float64(k.HeldAtTXQ))
+	r.Set("nvmf.txq.max", float64(k.MostTXQ))
+	x.meter.FillEach(r)
+}
+
+// anatomy fills in where the time of an operation's requests went.
+func anatomy(r *result.Result, op string, a *cosim.Anatomy) {
+	if a.Count() == 0 {
+		return
+	}
+	var cols []string
+	for k := range nvmf.Stages {
+		cols = append(cols, k.String())
+	}
+	microseconds := func(x [nvmf.Stages]float64) []float64 {
+		out := make([]float64, len(x))
+		for k, v := range x {
+			out[k] = v / float64(units.Microsecond)
+		}
+		return out
+	}
+	all := microseconds(a.Mean())
+	for k, v := range all {
+		r.Set(op+".stage."+cols[k]+".mean", v)
+	}
+	rows, v := []string{"mean"}, [][]float64{all}
+	// Around a quantile q: half of the way from it to the end, on both sides, and at most 5 %.
+	for _, q := range []struct {
+		name  string
+		share float64
+	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}} {
+		beyond := 1 - q.share
+		if float64(a.Count())*beyond < 5 {
+			continue
+		}
+		w := min(beyond/2, 0.05)
+		if x, ok := a.Around(q.share-w, q.share+w); ok {
+			rows, v = append(rows, q.name), append(v, microseconds(x))
+		}
+	}
+	if x, ok := a.Around(1-1e-15, 1); ok {
+		rows, v = append(rows, "max"), append(v, microseconds(x))
+	}
+	r.SetMatrix(op+".anatomy", rows, cols, v)
+}
+
+// summary is the system in one line.
+func summary(s *scenario.Scenario, m *network.Meter) string {
+	return fmt.Sprintf("%s, %s, %v; %s", spelling.Plural(s.Initiators, "initiator"), describeTargets(s), s.Protocol, m.Summary())
+}
+
+// limits are what the models of the system leave out.
+func limits(s *scenario.Scenario, m *network.Meter) []string {
+	out := m.Limits()[1:]
+	if s.Protocol == nvmf.NVMeoF {
+		out = append(out, "Initiators' and targets' software is a constant time of a core for each command (nvmf.initiator, nvmf.target); PCIe to the NIC takes no time.")
+	} else {
+		out = append(out, "protocol: flows has no capsules, no responses and no software: a read is one message back, a write one message out.")
+	}
+	return append(out, "A request that is split into commands is shown with the stages of the one that ended last.")
+}

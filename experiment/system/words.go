@@ -1,0 +1,53 @@
+package system
+
+import "farflash/result"
+
+// Stages are the parts of the time of a request that goes over a network to a drive, in the order of a read: the columns of
+// the anatomy matrices and the names between "stage." and ".mean" of their metrics.
+var Stages = []Stage{
+	{"initiator", "initiator (queue and software)"}, {"network_out", "network out"}, {"target", "target queue"}, {"drive_wait", "drive wait"},
+	{"flash", "flash"}, {"txq", "TXQ wait"}, {"network_back", "network back"},
+}
+
+// Stage is a part of the time of a request.
+type Stage struct{ Name, Words string }
+
+// Words are the names of what systems did, beside those of their drives and their network.
+func Words() result.Words {
+	var l result.Lexicon
+	for _, op := range []struct{ name, noun string }{{"read", "reads"}, {"write", "writes"}} {
+		for _, s := range Stages {
+			l.Metric(op.name+".stage."+s.Name+".mean", "us", "mean time that "+op.noun+" over a network spent in the stage "+s.Words)
+		}
+	}
+	l.Metric("nvmf.commands", "count", "commands that ended; a request may be several")
+	l.Metric("nvmf.held.initiator", "count", "commands that waited for a place in a queue pair")
+	l.Metric("nvmf.held.target", "count", "commands that waited for a place in a drive's queue")
+	l.Metric("nvmf.held.txq", "count", "commands that waited for room in a target's transmit queue")
+	l.Metric("nvmf.txq.max", "B", "most that a target's transmit queue has held")
+	l.Metric("initiator.read.bandwidth", "B/s", "read data received at initiators per second of measured time")
+	l.Metric("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
+	l.Metric("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
+	l.Matrix("read.anatomy", "us", "where the time of reads over a network went; rows are the mean and the requests about a quantile of latency, columns stages")
+	l.Matrix("write.anatomy", "us", "the same for writes")
+	return l.Words
+}
+
+// Iterations are the names of what drives and network in turns came to.
+func Iterations() result.Words {
+	var l result.Lexicon
+	l.Metric("snis.iterations", "count", "iterations between the storage and the network simulation")
+	l.Metric("snis.converged", "count", "1 if the iterations converged, 0 if not")
+	l.Metric("snis.fixed_at", "count", "the first iteration that gave exactly what the one before gave")
+	l.Metric("snis.error.request.mean", "us", "mean distance of a request's delay in the last iteration from that in one loop")
+	l.Metric("snis.error.request.max", "us", "largest distance of a request's delay in the last iteration from that in one loop")
+	l.Series("snis.conv_c", "fraction", "Conv_C, by iteration: the three distances below, weighted (SNIS, equation 3)")
+	l.Series("snis.rd_mean", "fraction", "relative distance of the mean throughput of a request from that of the iteration before")
+	l.Series("snis.rd_median", "fraction", "relative distance of the median throughput of a request from that of the iteration before")
+	l.Series("snis.rd_p90", "fraction", "relative distance of the 90th percentile of requests' throughput from that of the iteration before")
+	l.Matrix("snis.turns", "count", "each iteration's pauses, writes that moved, and the time up to which nothing can change any more")
+	l.Matrix("snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop")
+	l.Matrix("snis.error", "us", "latency by iterations and by one event loop; columns iterative, coupled and relative, the last a fraction of the coupled")
+	l.Matrix("snis.throughput", "B/s", "size over latency of a request; rows are quantiles over requests, columns iterations")
+	return l.Words
+}

@@ -1,0 +1,16 @@
+package tiers
+
+import "farflash/result"
+
+// Words are the names of what an SSD and the HDDs behind it did, beside those that all clusters have.
+func Words() result.Words {
+	var l result.Lexicon
+	l.Metric("cluster.tier.used", "fraction", "share of the SSD that was in use, mean over the ends of slices")
+	l.Metric("cluster.tier.moved", "count", "chunks that left the SSD for an HDD")
+	l.Metric("cluster.tier.held", "count", "writes that waited for the SSD to take them")
+	l.Metric("cluster.tier.waiting.mean", "count", "writes that wait for the SSD to take them, mean over the ends of slices")
+	l.Metric("cluster.tier.waiting.max", "count", "most writes that waited for the SSD to take them")
+	l.Metric("cluster.tier.drains", "count", "times that the SSD came to its high watermark")
+	l.Matrix("cluster.tier.rate", "B/s", "bytes of writes that each device of a tiered server took per second")
+	return l.Words
+}

@@ -1,0 +1,219 @@
+package timeline
+
+import (
+	"fmt"
+
+	"farflash/fabric"
+	"farflash/fabric/topo"
+	"farflash/result/perfetto"
+	"farflash/sim"
+)
+
+// networkTracks are a network's ports in a timeline.
+type networkTracks struct {
+	t        *Timeline
+	net      *fabric.Network
+	graph    *topo.Graph
+	groups   []perfetto.Track // by node
+	made     []bool           // the node's ports have tracks
+	flows    []*perfetto.Lanes
+	ports    []portTracks
+	messages []messageLabel
+	latest   *portTracks // that of the last packet
+}
+
+// portTracks are a port's.
+type portTracks struct {
+	track   perfetto.Track
+	run     fabric.Sending // packets that followed each other at once; its Size is the sum
+	label   messageLabel   // what they are for
+	packets int            // in it
+	pauses  [fabric.MaxClasses]perfetto.Track
+	since   [fabric.MaxClasses]sim.Time
+	paused  uint8
+}
+
+// messageLabel is what a message of a request is for.
+type messageLabel struct {
+	name    string
+	request uint64
+}
+
+// otherFlows is added to the numbers of flows that are no requests.
+const otherFlows = 1 << 40
+
+func newNetworkTracks(t *Timeline, net *fabric.Network, graph *topo.Graph) *networkTracks {
+	nodes := len(graph.Nodes)
+	return &networkTracks{t: t, net: net, graph: graph, groups: make([]perfetto.Track, nodes), made: make([]bool, nodes),
+		flows: make([]*perfetto.Lanes, nodes), ports: make([]portTracks, net.Ports())}
+}
+
+// name is a node's.
+func (n *networkTracks) name(node int32) string { return n.net.NodeName(node) }
+
+// host puts a host's ports in a group.
+func (n *networkTracks) host(node int32, group perfetto.Track) {
+	n.groups[node] = group
+	n.makePorts(node)
+}
+
+// rest makes groups of the switches and of hosts that have none; ports get their tracks when something happens.
+func (n *networkTracks) rest(hosts string) {
+	for _, x := range []struct {
+		kind topo.Kind
+		name string
+	}{{topo.Host, hosts}, {topo.Switch, "switches"}} {
+		top := perfetto.Top
+		for i := range n.graph.Nodes {
+			if n.graph.Nodes[i].Kind != x.kind || n.groups[i] != perfetto.Top {
+				continue
+			}
+			if top == perfetto.Top {
+				top = n.t.w.Track(perfetto.Top, x.name)
+			}
+			n.groups[i] = n.t.w.Track(top, n.name(int32(i)))
+		}
+	}
+}
+
+// makePorts makes the tracks of a node's ports.
+func (n *networkTracks) makePorts(node int32) {
+	n.made[node] = true
+	host := n.graph.Nodes[node].Kind == topo.Host
+	first, count := n.net.PortsOf(node)
+	for k := range count {
+		pi := first + k
+		name := fmt.Sprintf("port %d to %s", k+1, n.name(n.net.Port(pi).Peer))
+		switch {
+		case host && count == 1:
+			name = "NIC"
+		case host:
+			name = "NIC " + name
+		}
+		n.ports[pi].track = n.t.w.Track(n.groups[node], name)
+	}
+}
+
+// port is a port with its tracks.
+func (n *networkTracks) port(pi int32) *portTracks {
+	if p := &n.ports[pi]; p.track != perfetto.Top {
+		return p
+	}
+	n.makePorts(n.net.Node(pi))
+	return &n.ports[pi]
+}
+
+// watch begins to look at the ports.
+func (n *networkTracks) watch() {
+	watch(n.t, &n.net.OnSend, n.send)
+	watch(n.t, &n.net.OnPause, n.pause)
+	n.t.flush = append(n.t.flush, func() {
+		for pi := range n.ports {
+			n.write(&n.ports[pi])
+			for c := range uint8(fabric.MaxClasses) {
+				n.unpause(&n.ports[pi], c, n.t.eng.Now())
+			}
+		}
+	})
+}
+
+// label says which request a message is for.
+func (n *networkTracks) label(m int32, name string, request uint64) {
+	for int(m) >= len(n.messages) {
+		n.messages = append(n.messages, messageLabel{})
+	}
+	n.messages[m] = messageLabel{name, request}
+	// Its first packet may have gone in the course of posting it.
+	if p := n.latest; p != nil && p.run.Message == m && p.run.Begin == n.t.eng.Now() {
+		p.label = n.messages[m]
+	}
+}
+
+// send takes a packet. Packets of one message that follow each other at once are one slice.
+func (n *networkTracks) send(s fabric.Sending) {
+	p := n.port(s.Port)
+	n.latest = p
+	r := &p.run
+	if p.packets > 0 && s.Begin == r.End && s.QP == r.QP && s.Message == r.Message && s.Carries == r.Carries && s.Class == r.Class {
+		r.End = s.End
+		r.Size += s.Size
+		p.packets++
+		return
+	}
+	n.write(p)
+	if !n.t.ended { // else nobody would write it
+		p.run, p.packets, p.label = s, 1, messageLabel{}
+		if m := s.Message; m >= 0 && int(m) < len(n.messages) {
+			p.label = n.messages[m]
+		}
+	}
+}
+
+// write writes the packets that are held back.
+func (n *networkTracks) write(p *portTracks) {
+	if p.packets == 0 {
+		return
+	}
+	t, r := n.t, &p.run
+	name, flow := r.Carries.String(), uint64(0)
+	t.notes = append(t.notes[:0], perfetto.Int("packets", int64(p.packets)), perfetto.Int("bytes", int64(r.Size)), perfetto.Int("class", int64(r.Class)))
+	p.packets = 0
+	if r.QP >= 0 {
+		t.notes = append(t.notes, perfetto.Int("queue pair", int64(r.QP)))
+	}
+	if m := r.Message; m >= 0 {
+		if x := &p.label; x.name != "" {
+			name, flow = x.name, flowID(x.request)
+			t.notes = append(t.notes, perfetto.Int("request", int64(x.request)))
+		} else {
+			flow = otherFlows + flowID(uint64(m))
+			t.notes = append(t.notes, perfetto.Int("flow", int64(m)))
+		}
+	}
+	t.slice(p.track, perfetto.Slice{Name: name, Begin: r.Begin, End: r.End, Annotations: t.notes, Flow: flow})
+}
+
+func (n *networkTracks) pause(x fabric.Pause) {
+	p := n.port(x.Port)
+	if x.Resume {
+		n.unpause(p, x.Class, x.At)
+		return
+	}
+	p.paused |= 1 << x.Class
+	p.since[x.Class] = x.At
+	if p.pauses[x.Class] == perfetto.Top {
+		p.pauses[x.Class] = n.t.w.Track(p.track, fmt.Sprintf("paused, class %d", x.Class))
+	}
+}
+
+// unpause writes a pause that has ended.
+func (n *networkTracks) unpause(p *portTracks, class uint8, at sim.Time) {
+	if p.paused>>class&1 == 0 {
+		return
+	}
+	p.paused &^= 1 << class
+	n.t.slice(p.pauses[class], perfetto.Slice{Name: "paused", Begin: p.since[class], End: at})
+}
+
+// flow shows a flow that is no request and has ended, at the host that it came from.
+func (n *networkTracks) flow(m int32) {
+	t := n.t
+	x := &n.net.Messages()[m]
+	if n.flows[x.Src] == nil {
+		n.flows[x.Src] = t.w.Lanes(n.groups[x.Src], "flows")
+	}
+	t.parts = t.parts[:0]
+	at := x.Posted
+	for _, s := range []struct {
+		name string
+		to   sim.Time
+	}{{"waiting", x.Begun}, {"transfer", x.Delivered}, {"acknowledgement", x.Acked}} {
+		if s.to > at {
+			t.parts = append(t.parts, perfetto.Slice{Name: s.name, Begin: at, End: s.to})
+			at = s.to
+		}
+	}
+	t.notes = append(t.notes[:0], perfetto.Int("flow", int64(m)), perfetto.Int("bytes", int64(x.Size)), perfetto.Text("to", n.name(x.Dst)))
+	t.lane(n.flows[x.Src], perfetto.Slice{Name: "flow", Begin: x.Posted, End: x.Acked, Annotations: t.notes, Parts: t.parts, Flow: otherFlows + flowID(uint64(m))})
+	t.count("flows")
+}

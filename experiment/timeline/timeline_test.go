@@ -1,0 +1,315 @@
+package timeline_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/cosim"
+	"farflash/experiment"
+	"farflash/experiment/timeline/timelinetest"
+	"farflash/nvmf"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/trial"
+	"farflash/trial/trialtest"
+	"farflash/units"
+)
+
+// timelineOf runs a scenario with a timeline.
+func timelineOf(t testing.TB, s *scenario.Scenario, o experiment.Options) (timelinetest.Picture, *experiment.Outcome, []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	o.Seed, o.Timeline = 1, &b
+	out, err := trial.Run(context.Background(), s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return timelinetest.Read(t, b.Bytes()), out, b.Bytes()
+}
+
+// TestTimelineAlone: one read in an idle system, whose times are known.
+func TestTimelineAlone(t *testing.T) {
+	s, err := trialtest.Parse(`initiators: 1
+targets: [{count: 1, ssds: 1, ssd: {preset: mqsim-default, mapping: {ideal: true}}}]
+fabric: {topology: {star: {hosts: 2}}, host_link: 25Gbps, delay: 1us}
+workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 1}}]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x cosim.Sample
+	var stage [nvmf.Stages]sim.Time
+	p, _, _ := timelineOf(t, s, experiment.Options{Sample: func(y cosim.Sample) error {
+		x, stage = y, y.Trip.Stage
+		return nil
+	}})
+	list := p.LanesBelow("initiators / initiator 0 (h0) / requests")
+	if len(list) != 1 || list[0].Name != "read" || list[0].From != x.Arrival || list[0].Took != x.Finished-x.Arrival {
+		t.Fatalf("the request is %+v", list)
+	}
+	list[0].Tiled(t)
+	got := map[string]sim.Time{}
+	for _, part := range list[0].Parts {
+		got[part.Name] += part.Took
+	}
+	for k, want := range stage {
+		if d := got[nvmf.Stage(k).String()]; d != want {
+			t.Errorf("%v takes %v, its parts %v", nvmf.Stage(k), want, d)
+		}
+	}
+	// The capsule: 64 bytes and 82 of headers at 25 Gbit/s, after half of the initiator's work, over two links.
+	const wire = 146 * 320 * units.Picosecond
+	sent := x.Arrival + s.NVMf.Initiator.Command/2
+	for i, track := range []string{"initiators / initiator 0 (h0) / NIC", "switches / s0 / port 2 to h1"} {
+		c := p.Spans[track][0]
+		begin := sent + sim.Time(i)*(wire+units.Microsecond)
+		if c.Name != "capsule" || c.From != begin || c.Took != wire || c.Notes["packets"] != int64(1) || c.Notes["request"] != int64(0) {
+			t.Errorf("%s begins with %+v, not a capsule at %v", track, c, begin)
+		}
+	}
+	arrived := sent + 2*(wire+units.Microsecond)
+	visit := p.LanesBelow("targets / target 0 (h1) / drive 0 / commands")
+	if len(visit) != 1 || visit[0].From != arrived+s.NVMf.Target.Command/2 || visit[0].Took != stage[nvmf.DriveWait]+stage[nvmf.Flash] {
+		t.Errorf("the drive has %+v", visit)
+	}
+	// The array, and the page's way over the channel.
+	var array []timelinetest.Span
+	for path, list := range p.Spans {
+		if strings.Contains(path, " / die ") {
+			array = append(array, list...)
+		}
+	}
+	timing := s.DriveOf(0).Timing
+	if len(array) != 1 || array[0].Took != timing.Read[0]+timing.ReadyBusy || array[0].Name != "read" {
+		t.Errorf("the dies have %+v", array)
+	}
+	// Arrows: all that was done for the request, and nothing else, has its flow.
+	n := 0
+	for path, list := range p.Spans {
+		for _, s := range list {
+			switch {
+			case slices.Equal(s.Flows, []uint64{1}):
+				n++
+			case s.Name != "ack":
+				t.Errorf("%s: %+v is not joined to the request", path, s)
+			}
+		}
+	}
+	if n < 11 {
+		t.Errorf("%d slices are joined", n)
+	}
+}
+
+func first(took sim.Time, _ int64) sim.Time { return took }
+
+// TestTimelineDrive: a drive without a network, whose programs are suspended.
+func TestTimelineDrive(t *testing.T) {
+	s, err := trialtest.Parse(`ssd: {preset: tlc-enterprise, geometry: {channels: 1, chips_per_channel: 1, blocks_per_plane: 64, pages_per_block: 64}, cache: {mode: off}}
+workload:
+  - synthetic: {reads: {size: 4KiB, interarrival: {mean: 100us, scv: 2}}, writes: {size: 32KiB, interarrival: {mean: 1ms, scv: 2}}, requests: 500}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, out, _ := timelineOf(t, s, experiment.Options{})
+	list := p.LanesBelow("host / requests")
+	if len(list) != 500 {
+		t.Errorf("%d requests of 500", len(list))
+	}
+	for i := range list {
+		list[i].Tiled(t)
+	}
+	suspended, resumed := 0, 0
+	for _, x := range p.Spans["drive / channel 0 / die 0"] {
+		if x.Notes["suspended"] != nil {
+			suspended++
+		}
+		if x.Notes["resumed"] != nil {
+			resumed++
+		}
+	}
+	if want := trialtest.Metric(t, out, "ssd.flash.suspensions"); want == 0 || float64(suspended) != want || resumed == 0 || resumed > suspended {
+		t.Errorf("%d slices were suspended and %d resumed, the drive counts %g", suspended, resumed, want)
+	}
+}
+
+// TestTimelineNetwork: a network without drives, whose results and timelinetest.Picture do not depend on its parts.
+func TestTimelineNetwork(t *testing.T) {
+	const text = `
+fabric: {topology: {clos: {pods: 2, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}, host_link: 10Gbps, up_link: 40Gbps}
+flows: [{incast: {fan: 7, size: 100KB, target: 0, rounds: 2, every: 100us}}]
+`
+	var want []byte
+	for _, parts := range []string{"1", "4"} {
+		s, err := trialtest.Parse(text, "fabric.parts="+parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _, b := timelineOf(t, s, experiment.Options{})
+		flows := p.Below("hosts / ", "")
+		flows = slices.DeleteFunc(flows, func(x timelinetest.Span) bool { return x.Name != "flow" })
+		if len(flows) != 14 {
+			t.Errorf("%d flows of 14", len(flows))
+		}
+		for i := range flows {
+			flows[i].Tiled(t)
+		}
+		if want == nil {
+			want = b
+		} else if !bytes.Equal(b, want) {
+			t.Errorf("another timeline in %s parts", parts)
+		}
+	}
+}
+
+// TestTimelineSameBytes: a timeline changes no result, and is the same each time.
+func TestTimelineSameBytes(t *testing.T) {
+	s, err := trialtest.Parse(trialtest.SmallSystem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := plain.Result.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before []byte
+	for range 2 {
+		_, out, b := timelineOf(t, s, experiment.Options{})
+		got, err := out.Result.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Error("a timeline changes the result")
+		}
+		if before != nil && !bytes.Equal(b, before) {
+			t.Error("the timeline differs from one time to the next")
+		}
+		before = b
+	}
+}
+
+// TestTimelineBounded: a timeline ends when it has enough, says so, and is whole until then.
+func TestTimelineBounded(t *testing.T) {
+	s, err := trialtest.Parse(trialtest.SmallSystem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, _ := timelineOf(t, s, experiment.Options{})
+	const most = 3000
+	p, out, _ := timelineOf(t, s, experiment.Options{TimelineSlices: most})
+	n := 0
+	for path, list := range p.Spans {
+		if path == "end of the timeline" {
+			continue
+		}
+		for _, x := range list {
+			n += 1 + len(x.Parts)
+			if i := slices.IndexFunc(all.Spans[path], func(y timelinetest.Span) bool { return y.From == x.From && y.Name == x.Name }); i < 0 {
+				t.Errorf("%s: %s at %v is not in the whole timeline", path, x.Name, x.From)
+			}
+		}
+	}
+	for _, e := range p.Trace.Events {
+		if e.Kind == 4 {
+			n++
+		}
+	}
+	// What is held back at the end, one for each port and die, comes on top.
+	if n < most || n > most+500 {
+		t.Errorf("%d slices and values, not some %d", n, most)
+	}
+	end := p.Spans["end of the timeline"]
+	if len(end) != 1 || len(out.Remarks) != 1 || !strings.Contains(out.Remarks[0], fmt.Sprintf("timeline.pftrace ends at %v of simulated time", end[0].From)) {
+		t.Errorf("remarks %q, an end %+v", out.Remarks, end)
+	}
+}
+
+// TestTimelineCluster: a timeline shows each chunk with stages that follow each other, what targets' links and disks did, and how bids
+// ended; and the result is the same without it.
+func TestTimelineCluster(t *testing.T) {
+	for _, protocol := range []string{"replicast-m", "replicast-h", "uch-ccp", "pull", "chain", "grants", "dctcp"} {
+		s, err := trialtest.Parse(trialtest.SmallCluster, "object_cluster.protocol="+protocol, "object_cluster.gateways=4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, out, _ := timelineOf(t, s, experiment.Options{})
+		plain, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := out.Result.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := plain.Result.Encode(); err != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s: a timeline changes the result (%v)", protocol, err)
+		}
+		puts := p.Below("gateways / ", "")
+		n, writes := 0, p.Below("targets / ", " / disk")
+		for i := range puts {
+			if puts[i].Name == "put" {
+				n++
+				puts[i].Tiled(t)
+			}
+		}
+		if want := trialtest.Metric(t, out, "cluster.put.count"); float64(n) != want || float64(len(writes)) < 3*want {
+			t.Errorf("%s: %d puts and %d writes for %g chunks", protocol, n, len(writes), want)
+		}
+		rate := s.ObjectCluster.Disk.Rate
+		if took := writes[0].Took; took != rate.TimeFor(128*units.KiB) {
+			t.Errorf("%s: a write takes %v", protocol, took)
+		}
+		data, states := 0, map[string]int{}
+		for path := range p.Spans {
+			if strings.Contains(path, " / link / ") {
+				data += len(p.Spans[path])
+			}
+			if strings.Contains(path, " / bids / ") {
+				for _, x := range p.Spans[path] {
+					states[x.Name]++
+					if x.Name == "accepted" {
+						x.Tiled(t)
+					}
+				}
+			}
+		}
+		if data < 3*n {
+			t.Errorf("%s: %d slices of data for %d chunks", protocol, data, n)
+		}
+		if bids := strings.HasPrefix(protocol, "replicast"); bids != (states["accepted"] >= 3*n && states["canceled"] >= 3*n) {
+			t.Errorf("%s: bids ended as %v for %d chunks", protocol, states, n)
+		}
+	}
+}
+
+// TestClusterWatch: nobody listens but a ladder that is under way and a timeline that has room.
+func TestClusterWatch(t *testing.T) {
+	s, err := trialtest.Parse(trialtest.SmallCluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1, Timeline: &b, TimelineSlices: 500})
+	if err != nil || len(out.Remarks) != 1 || !strings.Contains(out.Remarks[0], "slices; what happens later is not in it") {
+		t.Fatalf("%v, %v", out.Remarks, err)
+	}
+	p := timelinetest.Read(t, b.Bytes())
+	last := sim.Time(0)
+	for _, list := range p.Spans {
+		for _, x := range list {
+			last = max(last, x.From)
+		}
+	}
+	if last == 0 || last > 4*units.Millisecond {
+		t.Errorf("a timeline of 500 slices goes on to %v", last)
+	}
+}

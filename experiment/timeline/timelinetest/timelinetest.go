@@ -1,0 +1,115 @@
+// Package timelinetest reads timelines back, for tests.
+//
+// Its main type is Picture, the slices of each track with their exact times; Read makes one and holds that no slices of a track overlap. What it leaves
+// out: what a timeline should show.
+package timelinetest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/result/perfetto"
+	"farflash/result/perfetto/perfettotest"
+	"farflash/sim"
+)
+
+// Span is a slice with its exact times.
+type Span struct {
+	perfettotest.Slice
+	From, Took sim.Time
+	Parts      []Span
+}
+
+// Picture is a timeline that was read back: the slices of each track by its path.
+type Picture struct {
+	Spans map[string][]Span
+	Trace perfettotest.Trace
+}
+
+// Read reads a timeline, and holds that no slices of a track overlap and that parts lie in their slices, to the
+// picosecond.
+func Read(t testing.TB, b []byte) Picture {
+	t.Helper()
+	trace, found := perfettotest.Read(t, b)
+	p := Picture{Spans: map[string][]Span{}, Trace: trace}
+	for id, path := range trace.Paths() {
+		var list []Span
+		for _, x := range found[id] {
+			s := Span{Slice: x}
+			s.From = sim.Time(x.Notes[perfetto.BeginAnnotation].(int64))
+			if d, ok := x.Notes[perfetto.DurationAnnotation]; ok {
+				s.Took = sim.Time(d.(int64))
+			}
+			if x.Depth > 0 {
+				last := &list[len(list)-1]
+				last.Parts = append(last.Parts, s)
+				continue
+			}
+			list = append(list, s)
+		}
+		at := sim.Time(0)
+		for i, s := range list {
+			if s.From < at {
+				t.Fatalf("%s: slice %d (%s) begins at %v, before %v, where the one before it ends", path, i, s.Name, s.From, at)
+			}
+			at = s.From + s.Took
+			if len(s.Parts) > 0 && (s.Parts[0].From < s.From || s.Parts[len(s.Parts)-1].From+s.Parts[len(s.Parts)-1].Took > at) {
+				t.Fatalf("%s: parts of slice %d lie outside of it", path, i)
+			}
+		}
+		p.Spans[path] = list
+	}
+	return p
+}
+
+// Tiled holds that a slice's parts follow each other without a gap from its begin to its end.
+func (s *Span) Tiled(t testing.TB) {
+	t.Helper()
+	at := s.From
+	for _, x := range s.Parts {
+		if x.From != at {
+			t.Fatalf("%s at %v: part %s begins at %v and not at %v", s.Name, s.From, x.Name, x.From, at)
+		}
+		at += x.Took
+	}
+	if at != s.From+s.Took {
+		t.Fatalf("%s at %v: its parts end at %v and not at %v", s.Name, s.From, at, s.From+s.Took)
+	}
+}
+
+// Below are the slices of all tracks whose path begins and ends so, in order of time.
+func (p *Picture) Below(from, to string) []Span {
+	var out []Span
+	for path, list := range p.Spans {
+		if strings.HasPrefix(path, from) && strings.HasSuffix(path, to) {
+			out = append(out, list...)
+		}
+	}
+	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	return out
+}
+
+// LanesBelow are the slices of a group's lanes.
+func (p *Picture) LanesBelow(group string) []Span {
+	var out []Span
+	for path, list := range p.Spans {
+		if rest, ok := strings.CutPrefix(path, group+" / "); ok && !strings.Contains(rest, "/") {
+			out = append(out, list...)
+		}
+	}
+	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	return out
+}
+
+// Sum is how long slices took.
+func Sum(list []Span) (took sim.Time, bytes int64) {
+	for _, s := range list {
+		took += s.Took
+		if n, ok := s.Notes["bytes"]; ok {
+			bytes += n.(int64)
+		}
+	}
+	return took, bytes
+}

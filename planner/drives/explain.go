@@ -1,0 +1,165 @@
+package drives
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"farflash/internal/spelling"
+	"farflash/tco"
+)
+
+// Choice is a drive that a workload could be on.
+type Choice struct {
+	Drive    string
+	Chosen   bool
+	Obstacle string // why it cannot be there; ""
+	// CostPerGB is the whole pool's with the workload there, everything else being as it is (of online algorithms: as it was when it
+	// arrived). Score is what an online algorithm makes least.
+	CostPerGB float64
+	Score     float64
+	WAF       float64 // the drive's
+	Lifetime  float64 // days
+}
+
+// Explanation says why a workload is where it is.
+type Explanation struct {
+	Workload string
+	Chosen   string // "" if no drive takes it
+	// Worse is by what share the pool's gigabyte would cost more on the next best drive; NaN if there is none.
+	Worse   float64
+	Next    string
+	Choices []Choice // best first, those that cannot be last
+}
+
+// Explain says why a workload is where it is.
+func (o *Outcome) Explain(workload string) (*Explanation, error) {
+	j := -1
+	var names []string
+	for i := range o.Plan.jobs {
+		names = append(names, o.Plan.jobs[i].Name)
+		if names[i] == workload {
+			j = i
+		}
+	}
+	if j < 0 {
+		hint := ""
+		if near := spelling.Nearest(workload, names); near != "" {
+			hint = fmt.Sprintf("; did you mean %s?", near)
+		}
+		return nil, fmt.Errorf("the plan has no workload %q%s", workload, hint)
+	}
+	x := &Explanation{Workload: workload, Worse: math.NaN()}
+	var err error
+	if o.Plan.Algorithm.optimal || o.Plan.Algorithm.offline {
+		o.whatIf(j, x)
+	} else if err = o.replay(j, x); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(x.Choices, func(a, b Choice) int {
+		switch {
+		case (a.Obstacle == "") != (b.Obstacle == ""):
+			if a.Obstacle == "" {
+				return -1
+			}
+			return 1
+		case a.Chosen != b.Chosen:
+			if a.Chosen {
+				return -1
+			}
+			return 1
+		case a.CostPerGB < b.CostPerGB:
+			return -1
+		case a.CostPerGB > b.CostPerGB:
+			return 1
+		}
+		return 0
+	})
+	if len(x.Choices) > 1 && x.Choices[0].Chosen && x.Choices[1].Obstacle == "" {
+		x.Chosen, x.Next = x.Choices[0].Drive, x.Choices[1].Drive
+		x.Worse = x.Choices[1].CostPerGB/x.Choices[0].CostPerGB - 1
+	} else if len(x.Choices) > 0 && x.Choices[0].Chosen {
+		x.Chosen = x.Choices[0].Drive
+	}
+	return x, nil
+}
+
+// whatIf moves the workload to every drive, with all others where they are.
+func (o *Outcome) whatIf(j int, x *Explanation) {
+	f := o.fleet
+	host := slices.Clone(o.host)
+	seen := map[int]bool{} // groups with an unused drive to buy: one stands for all
+	used := make([]bool, len(f.drives))
+	for _, k := range host {
+		if k >= 0 {
+			used[k] = true
+		}
+	}
+	for k := range f.drives {
+		part := &f.parts[k]
+		if part.up && !used[k] {
+			if seen[part.group] {
+				continue
+			}
+			seen[part.group] = true
+		}
+		c := Choice{Drive: f.drives[k].Name, Chosen: o.host[j] == k}
+		host[j] = k
+		a, err := tco.Assess(o.Plan.config(), f.drives, o.Plan.jobs, host)
+		if err != nil {
+			c.Obstacle = obstacle(err, x.Workload)
+		} else {
+			cost := 0.0
+			for i := range a.Drives {
+				if !f.parts[i].up || a.Drives[i].Workloads > 0 {
+					cost += a.Drives[i].Cost
+				}
+			}
+			c.CostPerGB, c.WAF, c.Lifetime = cost/a.Data, a.Drives[k].WAF, a.Drives[k].Lifetime
+			c.Score = c.CostPerGB
+		}
+		x.Choices = append(x.Choices, c)
+	}
+}
+
+// obstacle says why a workload cannot be somewhere: for itself, or for one that comes later.
+func obstacle(err error, workload string) string {
+	var m *tco.Misfit
+	if !errors.As(err, &m) {
+		return err.Error()
+	}
+	if m.Workload != workload {
+		return fmt.Sprintf("%v: %s would not fit any more", m.Obstacle, m.Workload)
+	}
+	return m.Obstacle.String()
+}
+
+// replay places the workloads that came before, and asks what the algorithm saw.
+func (o *Outcome) replay(j int, x *Explanation) error {
+	a, err := tco.NewAllocator(o.allocator(), o.fleet.drives)
+	if err != nil {
+		return err
+	}
+	for _, i := range tco.ByArrival(o.Plan.jobs) {
+		if i != j {
+			if _, _, err := a.Place(&o.Plan.jobs[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		list, err := a.Explain(&o.Plan.jobs[j])
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			y := Choice{Drive: o.fleet.drives[c.Drive].Name, Chosen: o.host[j] == c.Drive, CostPerGB: c.CostPer, Score: c.Score, WAF: c.WAF, Lifetime: c.Lifetime}
+			if c.Obstacle != tco.Fits {
+				y.Obstacle = c.Obstacle.String()
+			}
+			x.Choices = append(x.Choices, y)
+		}
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,411 @@
+// Package drives plans which drives to buy and what to place on them: it is the file that says what is to be bought and placed, and what comes of it.
+//
+// Its main types are Plan, which a YAML file is decoded into by the rules of scenarios, and Outcome, what package tco makes of it:
+// drives with their load, wear, lifetime and cost, placements with their reasons, sums in the terms of SNIA's model, the bound, and
+// what changes when prices do. Load reads a plan with the tables that it names; Solve places; Explain says why a workload is where
+// it is; FromTraces makes workloads of recorded I/O.
+//
+// What it leaves out: how things look (package report, internal/cli).
+package drives
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"farflash/shape"
+	"farflash/tco"
+	"farflash/units"
+)
+
+// Plan is what is asked for.
+type Plan struct {
+	// Name is used in reports; without one the file's name is.
+	Name string
+	// Description says what the plan is about. It changes nothing.
+	Description string
+	// Mode is corrected, or paper for the formulas that minTCO prints.
+	Mode tco.Mode
+	// Horizon is for how long a drive serves at most, from its first workload; 0 is until it is worn out.
+	Horizon units.Days
+	// WarmUp gives each drive a workload before any gets a second one.
+	WarmUp bool
+	// Fill is the share of the space and of the IOPS that may be used.
+	Fill Fill
+	// Algorithm is optimal, which knows all arrivals; mintco-offline; or what places each workload as it arrives.
+	Algorithm Algorithm
+	// Weights are those of mintco-perf.
+	Weights tco.Weights
+	// Zones are those of mintco-offline.
+	Zones Zones
+	// Search is how hard optimal works.
+	Search Search
+	// Costs are what drives cost beside their price.
+	Costs Costs
+	// Effective is what SNIA's terms need beside the plan itself.
+	Effective Effective
+	// Catalogue is a CSV table of drives beside those that the program knows.
+	Catalogue string
+	// Drives are what there is and what may be bought.
+	Drives []Group
+	// Workloads are what is to be placed: a CSV table, or a list.
+	Workloads Workloads
+
+	source shape.Source
+	set    map[string]shape.Position
+	jobs   []tco.Workload
+	models []tco.Model
+}
+
+// Fill is the share of each drive that may be used.
+type Fill struct{ Space, IOPS units.Fraction }
+
+// Zones are the thresholds of algorithm 2.
+type Zones struct {
+	// Thresholds divide the workloads by sequential ratio, rising.
+	Thresholds []units.Fraction
+	// Switch is delta: zones whose write rates differ by more are not kept apart.
+	Switch units.Fraction
+}
+
+// Search says how long the local search and the bound take.
+type Search struct {
+	// Steps are tries of the local search.
+	Steps int
+	// Climb is how many steps the bound is raised in.
+	Climb int
+	// Seed is that of its random numbers.
+	Seed uint64
+}
+
+// Costs are what drives cost beside their price, in money of one currency.
+type Costs struct {
+	// Setup is a drive's, once.
+	Setup units.Money
+	// Labour is a drive's a day.
+	Labour units.Money
+	// Electricity is the price of a kWh.
+	Electricity units.Money
+	// PUE is the site's power over its machines'.
+	PUE float64
+	// Replacing is what the work on a failed drive costs.
+	Replacing units.Money
+	// Warranty is for how long a failed drive's successor is free.
+	Warranty units.Days
+	// Rebuild is at what rate a successor is written.
+	Rebuild units.ByteRate
+	// Embodied is kg of CO2e for making a GB of flash.
+	Embodied float64
+	// Grid is kg of CO2e a kWh.
+	Grid float64
+}
+
+// Effective are factors of SNIA's effective terabytes that a placement does not show.
+type Effective struct {
+	// Reduction is the bytes that users keep over the bytes stored; 1 is none.
+	Reduction float64
+	// Replication is how many copies the software above keeps.
+	Replication float64
+}
+
+// Group is equal drives, or arrays of them.
+type Group struct {
+	// Model names the drive in the catalogue.
+	Model string
+	// Name is used for the drives, with a number; without one the model's is.
+	Name string
+	// Count is how many there are.
+	Count int
+	// UpTo is how many may be bought as needed, in place of count.
+	UpTo int
+	// Price overrides the catalogue's, which is of its day.
+	Price *units.Money
+	// ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW (in TB) and AFR override the catalogue's.
+	ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW *float64
+	AFR                                      *units.Fraction
+	// Duty is the share of the time that a drive is active.
+	Duty units.Fraction
+	// WriteShare is the share of I/Os that write, which the IOPS are for.
+	WriteShare units.Fraction
+	// Worn is the share of its write budget that is used up already.
+	Worn units.Fraction
+	// Domains are the failure domains that the drives are in, in turn; without any each drive is one by itself.
+	Domains []string
+	// Array puts drives of the group behind a redundancy scheme; count is then of arrays.
+	Array *Array
+	// WAF is the write amplification; without it, equation 7 from the model's spare space.
+	WAF *Amplification
+	// Latency is the p99 under load, without which any p99 that workloads ask for is taken to be kept.
+	Latency *Latency
+}
+
+// Array is a redundancy scheme.
+type Array struct {
+	// Kind is single, raid0, raid1, raid5, ec or replication.
+	Kind tco.ArrayKind
+	// Drives is how many an array has.
+	Drives int
+	// Data and Parity are the shards of ec; parity is the further copies of replication.
+	Data, Parity int
+}
+
+// Amplification says where a write amplification comes from: exactly one of the keys, or those of equation 7.
+type Amplification struct {
+	// Random and Sequential are equation 7's amplification of all writes random and all sequential; Slope is about 0.
+	Random, Sequential, Slope float64
+	// Turn is the share up to which it is a straight line.
+	Turn units.Fraction
+	// Constant is the same for every mix.
+	Constant float64
+	// Table is a CSV with the columns sequential and waf.
+	Table string
+	// Simulate asks the FTL simulator, at the model's spare space: so many blocks of 64 pages.
+	Simulate int
+}
+
+// Latency is the 99th percentile of latency under load: points, or a simulated drive.
+type Latency struct {
+	// Points are shares of the IOPS with their p99.
+	Points []LatencyPoint
+	// Simulate names a preset whose drive is run at several shares of the IOPS.
+	Simulate string
+}
+
+// LatencyPoint is one of them.
+type LatencyPoint struct {
+	// Load is the share of the drive's IOPS.
+	Load units.Fraction
+	// P99 is in time.
+	P99 units.Duration
+}
+
+// Workloads is a table or a list.
+type Workloads struct {
+	// File is a CSV table.
+	File string
+	// List has them one by one.
+	List []Workload
+}
+
+// Workload is one of them, with the columns of the table for keys.
+type Workload struct {
+	Name          string
+	WriteGBPerDay float64
+	Sequential    units.Fraction
+	PeakIOPS      float64
+	WriteShare    units.Fraction
+	WorkingSetGB  float64
+	ArrivalDay    float64
+	EndDay        float64
+	FullStripe    units.Fraction
+	P99           units.Duration
+	Apart         string
+}
+
+// Algorithm is how workloads are placed.
+type Algorithm struct {
+	offline, optimal bool
+	policy           tco.Policy
+}
+
+// UnmarshalText reads an algorithm's name.
+func (a *Algorithm) UnmarshalText(text []byte) error {
+	names := units.Names[uint8]{"optimal", "mintco-offline"}
+	for _, p := range tco.Policies() {
+		names = append(names, p.String())
+	}
+	var n uint8
+	if err := names.Unmarshal(text, &n); err != nil {
+		return err
+	}
+	*a = Algorithm{optimal: n == 0, offline: n == 1}
+	if n > 1 {
+		a.policy = tco.Policies()[n-2]
+	}
+	return nil
+}
+
+// MarshalText writes it.
+func (a Algorithm) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// String is the algorithm's name.
+func (a Algorithm) String() string {
+	switch {
+	case a.optimal:
+		return "optimal"
+	case a.offline:
+		return "mintco-offline"
+	}
+	return a.policy.String()
+}
+
+// Word implements shape.Document.
+func (*Plan) Word() string { return "the plan" }
+
+// Short lets a table's name stand for workloads.
+func (*Workloads) Short() string { return "file" }
+
+// Short lets a preset's name stand for a latency.
+func (*Latency) Short() string { return "simulate" }
+
+// Short lets a number stand for a write amplification.
+func (*Amplification) Short() string { return "constant" }
+
+// SetDefault fills in what a group has that says nothing.
+func (g *Group) SetDefault() { *g = Group{Duty: tco.DefaultDuty, WriteShare: 0.5} }
+
+// Default is a plan without drives and workloads.
+func Default() *Plan {
+	c, o, z := tco.DefaultCosts(), tco.DefaultOptimiseConfig(), tco.DefaultOfflineConfig()
+	p := &Plan{
+		Horizon: tco.DefaultHorizon, Fill: Fill{1, 1}, Algorithm: Algorithm{optimal: true}, Weights: tco.DefaultWeights(),
+		Zones:     Zones{Switch: units.Fraction(z.Switch)},
+		Search:    Search{Steps: o.Steps, Climb: o.Climb, Seed: o.Seed},
+		Costs:     Costs{Electricity: units.Money(c.Electricity), PUE: c.PUE, Rebuild: 200e6, Embodied: c.Embodied, Grid: c.Grid},
+		Effective: Effective{Reduction: 1, Replication: 1},
+	}
+	for _, e := range z.Thresholds {
+		p.Zones.Thresholds = append(p.Zones.Thresholds, units.Fraction(e))
+	}
+	return p
+}
+
+// Load reads a plan and the tables that it names. Jobs, if there are any, stand in place of the plan's own workloads.
+func Load(src shape.Source, jobs []tco.Workload) (*Plan, error) {
+	p := Default()
+	set, err := shape.ParseDocument(src, p)
+	if err != nil {
+		return nil, err
+	}
+	p.source, p.set = src, set
+	if p.Name == "" {
+		p.Name = trimmed(src.File)
+	}
+	var errs shape.Errors
+	fail := func(path, format string, args ...any) {
+		at, ok := set[path]
+		if !ok {
+			at = shape.Position{File: src.File}
+		}
+		errs = append(errs, &shape.Error{At: at, Msg: fmt.Sprintf(format, args...)})
+	}
+	if len(p.Drives) == 0 {
+		fail("drives", "there are no drives; list at least one group, such as {model: Intel DC P3700 2TB, count: 4, price: $3400}")
+	}
+	if jobs == nil && (p.Workloads.File == "") == (p.Workloads.List == nil) {
+		fail("workloads", "workloads are either a file, a CSV table, or a list; write one of the two")
+	}
+	for i := range p.Drives {
+		p.Drives[i].check(func(key, format string, args ...any) {
+			at := fmt.Sprintf("drives[%d]", i)
+			if _, ok := set[at+"."+key]; ok {
+				at += "." + key
+			}
+			fail(at, at+": "+format, args...)
+		})
+	}
+	if errs != nil {
+		return nil, errs
+	}
+	p.models = tco.Catalogue()
+	if p.Catalogue != "" {
+		own, err := table(p.path(p.Catalogue), tco.ReadModels)
+		if err != nil {
+			return nil, err
+		}
+		p.models = append(own, p.models...)
+	}
+	switch {
+	case jobs != nil:
+		p.jobs = slices.Clone(jobs)
+	case p.Workloads.File != "":
+		p.jobs, err = table(p.path(p.Workloads.File), tco.ReadWorkloads)
+	default:
+		p.jobs, err = p.listed()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Jobs are the plan's workloads.
+func (p *Plan) Jobs() []tco.Workload { return slices.Clone(p.jobs) }
+
+// mostDrives bounds a group.
+const mostDrives = 1_000_000
+
+func (g *Group) check(fail func(key, format string, args ...any)) {
+	given := 0
+	if g.WAF != nil {
+		for _, set := range []bool{g.WAF.Random != 0 || g.WAF.Turn != 0 || g.WAF.Slope != 0 || g.WAF.Sequential != 0, g.WAF.Constant != 0, g.WAF.Table != "", g.WAF.Simulate != 0} {
+			if set {
+				given++
+			}
+		}
+	}
+	switch {
+	case g.Model == "":
+		fail("model", "no model; name one of the catalogue (farflash list drives), or of a table of your own (catalogue: drives.csv)")
+	case g.Count < 0 || g.UpTo < 0:
+		fail("count", "a count cannot be negative")
+	case g.Count+g.UpTo > mostDrives:
+		fail("count", "%d drives; a plan has at most %d", g.Count+g.UpTo, mostDrives)
+	case (g.Count > 0) == (g.UpTo > 0):
+		fail("count", "write either count, for drives that there are, or up_to, for drives that may be bought as needed")
+	case g.WAF != nil && given != 1:
+		fail("waf", "write amplification comes from exactly one of random (with sequential, turn and slope: equation 7), constant, table and simulate")
+	case g.Latency != nil && (g.Latency.Points == nil) == (g.Latency.Simulate == ""):
+		fail("latency", "a latency is either points or simulate; write one of the two")
+	case g.Worn >= 1:
+		fail("worn", "a drive that is worn out takes no workload; write less than 100%%")
+	case g.Duty > 1:
+		fail("duty", "a drive cannot be active for more than all of the time")
+	}
+}
+
+// listed turns the list into workloads.
+func (p *Plan) listed() ([]tco.Workload, error) {
+	var errs shape.Errors
+	seen := map[string]bool{}
+	var out []tco.Workload
+	for i, w := range p.Workloads.List {
+		at := fmt.Sprintf("workloads.list[%d]", i)
+		switch {
+		case w.Name == "":
+			errs = append(errs, &shape.Error{At: p.set[at], Msg: at + ": the workload has no name; give it one"})
+		case seen[w.Name]:
+			errs = append(errs, &shape.Error{At: p.set[at], Msg: fmt.Sprintf("%s: there is a workload %q already; give each its own name", at, w.Name)})
+		}
+		seen[w.Name] = true
+		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, WriteShare: float64(w.WriteShare),
+			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart})
+	}
+	if errs != nil {
+		return nil, errs
+	}
+	return out, nil
+}
+
+// path is a file that the plan names, from the plan's own folder.
+func (p *Plan) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.source.Dir, name)
+}
+
+func trimmed(file string) string {
+	base := filepath.Base(file)
+	return base[:len(base)-len(filepath.Ext(base))]
+}
+
+func (p *Plan) config() tco.Config {
+	return tco.Config{Mode: p.Mode, Horizon: float64(p.Horizon), WarmUp: p.WarmUp, FillSpace: float64(p.Fill.Space), FillIOPS: float64(p.Fill.IOPS)}
+}
+
+func (p *Plan) costs() tco.Costs {
+	c := p.Costs
+	return tco.Costs{Setup: float64(c.Setup), Labour: float64(c.Labour), Electricity: float64(c.Electricity), PUE: c.PUE, Grid: c.Grid, Embodied: c.Embodied,
+		Replacing: float64(c.Replacing), Warranty: float64(c.Warranty)}
+}

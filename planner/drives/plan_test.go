@@ -1,0 +1,271 @@
+package drives_test
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"farflash/planner/drives"
+	"farflash/shape"
+	"farflash/tco"
+	"farflash/tco/certify"
+)
+
+func source(text string) shape.Source {
+	return shape.Source{File: "plan.yaml", Text: []byte(text)}
+}
+
+func solve(t *testing.T, text string, o drives.Options) *drives.Outcome {
+	t.Helper()
+	p, err := drives.Load(source(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Solve(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestTemplate solves the example, and holds that the money adds up and that its bound is proved.
+func TestTemplate(t *testing.T) {
+	o := solve(t, drives.Template, drives.Options{Bound: true, Sensitivity: true})
+	if o.Assessment.Placed != 8 || len(o.Drives) != 3 {
+		t.Errorf("%d workloads on %d drives", o.Assessment.Placed, len(o.Drives))
+	}
+	sum := 0.0
+	for _, s := range o.Slices[:len(o.Slices)-1] {
+		sum += s.Money
+	}
+	if math.Abs(sum/o.Cost-1) > 1e-12 {
+		t.Errorf("the slices add up to %v, the TCO is %v", sum, o.Cost)
+	}
+	if !(o.Bound > 0 && o.Bound <= o.CostPerGB()) {
+		t.Errorf("bound %v, plan %v", o.Bound, o.CostPerGB())
+	}
+	months := 0.0
+	for i := range o.Drives {
+		months += o.Drives[i].State.Space / 1000 * o.Drives[i].State.Lifetime / tco.Month
+	}
+	if want := (o.Cost + o.Failures.Cost()) / months; math.Abs(o.PerMonth/want-1) > 1e-12 {
+		t.Errorf("%v a TBe and month; %v is right", o.PerMonth, want)
+	}
+	if len(o.Effects) != 6 || len(o.Frontier) < 8 {
+		t.Errorf("%d effects, %d points of the frontier", len(o.Effects), len(o.Frontier))
+	}
+	for _, e := range o.Effects {
+		if e.Name == "Price of drives" && !(e.AtLow < o.CostPerGB() && e.AtHigh > o.CostPerGB()) {
+			t.Errorf("%+v about %v", e, o.CostPerGB())
+		}
+	}
+	replicas := map[string]bool{}
+	for _, x := range o.Placements {
+		if strings.HasPrefix(x.Workload, "replica-") {
+			if replicas[x.Drive] {
+				t.Errorf("both replicas are on %s", x.Drive)
+			}
+			replicas[x.Drive] = true
+		}
+	}
+	var problem tco.Problem
+	problem.Config = tco.DefaultConfig()
+	if err := certify.Check(&problem, o.Proof); err == nil {
+		t.Error("the proof holds for another problem")
+	}
+}
+
+// TestOneArray compares a plan of one workload on one array with sums by hand.
+func TestOneArray(t *testing.T) {
+	o := solve(t, `
+costs: {electricity: $0.2, pue: 1.5, labour: $0.01, warranty: 0}
+horizon: 1000d
+drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000, array: {kind: raid1, drives: 4}, waf: 2, afr: 1%}]
+workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}
+`, drives.Options{})
+	power := (0.3*25 + 0.7*4) / 1000 * 24 * 1.5 * 0.2
+	cost := 4 * (3000 + (power+0.01)*1000)
+	failures := 4 * 0.01 * 1000 / 365
+	d := o.Drives[0]
+	for name, x := range map[string][2]float64{
+		"cost": {o.Cost, cost}, "data": {o.Data, 100 * 1000}, "wear": {d.State.WearAtDeath, 100 * 1000 * 2 * 2 / (4 * 36500e3 * 2)}, "space": {d.State.SpaceShare, 1000.0 / 4000},
+		"failures": {o.Failures.Expected, failures}, "spares": {o.Failures.Spares, failures * 3000}, "rebuilt": {o.Failures.Rebuilt, failures * 500}, "TBe": {o.TBe, 1},
+	} {
+		if math.Abs(x[0]/x[1]-1) > 1e-12 {
+			t.Errorf("%s is %v; %v is right", name, x[0], x[1])
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"drives: []\n":                                    "there are no drives",
+		"name: x\ndrvies: []\n":                           `plan.yaml:2:1: unknown key "drvies" in the plan; did you mean "drives"?`,
+		"horizon: 5\n":                                    `"5" is no span of time; write for example 5y`,
+		"costs: {setup: cheap}\n":                         `"cheap" is no amount of money`,
+		"algorithm: mintco-v4\n":                          "did you mean mintco-v3",
+		"drives: [{model: x, count: 1, up_to: 2}]\n":      "write either count",
+		"drives: [{model: x, count: 1}]\nworkloads: {}\n": "workloads are either a file",
+		"drives: [{model: x, count: 1, waf: {table: a, random: 3}}]\nworkloads: w.csv\n": "exactly one of",
+		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n":                 "drives[0].worn: a drive that is worn out",
+		"drives: [{model: x, count: 1}]\nworkloads: nowhere.csv\n":                       "nowhere.csv",
+	} {
+		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v; one with %q is right", text, err, want)
+		}
+	}
+	const jobs = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1}]}\n"
+	for text, want := range map[string]string{
+		"drives: [{model: Intel DC P3700 3TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: there is no drive",
+		"drives: [{model: Intel DC P3700 2TB, count: 1}]\n":                                                      "nothing is known of the price",
+		"drives: [{model: Intel DC P3520 2TB, count: 1, price: 1}]\n":                                            "nothing is known of the power",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, array: {kind: raid5, drives: 2}}]\n":           "it takes at least 3",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: 0.5}]\n":                                  "it is at least 1",
+		"algorithm: min-rate\ndrives: [{model: Intel DC P3700 2TB, up_to: 4, price: 1}]\n":                       "choose the algorithm optimal",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: {points: [{load: 50%, p99: 0s}]}}]\n": "both must be positive",
+		"algorithm: mintco-offline\ndrives: [{model: a, count: 1, price: 1}, {model: b, count: 1}]\n":            "there is no drive",
+		"horizon: 0\ndrives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: {table: nowhere.csv}}]\n":     "nowhere.csv",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: incast}]\n":                           "is no scenario of a drive alone",
+	} {
+		p, err := drives.Load(source(text+jobs), nil)
+		if err == nil {
+			_, err = p.Solve(context.Background(), drives.Options{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v; one with %q is right", text, err, want)
+		}
+	}
+}
+
+// TestSimulated asks the FTL simulator for the write amplification and a simulated drive for the latency.
+func TestSimulated(t *testing.T) {
+	o := solve(t, `
+drives: [{model: Intel DC P3700 2TB, count: 2, price: $3000, read_iops: 40000, write_iops: 20000, waf: {simulate: 100}, latency: mqsim-default}]
+workloads: {list: [
+  {name: quick, write_gb_per_day: 100, sequential: 20%, working_set_gb: 100, peak_iops: 3000, p99: 1s},
+  {name: slow, write_gb_per_day: 100, sequential: 90%, working_set_gb: 100, peak_iops: 12000}]}
+`, drives.Options{})
+	if o.Assessment.Placed != 2 {
+		t.Errorf("%+v", o.Placements)
+	}
+	for i := range o.Drives {
+		if a := o.Drives[i].State.WAF; a < 1 || a > 8 {
+			t.Errorf("a simulated write amplification of %v", a)
+		}
+	}
+}
+
+// TestOnlineAndExplain holds explanations of both kinds to the placement.
+func TestOnlineAndExplain(t *testing.T) {
+	for _, algorithm := range []string{"optimal", "mintco-v3", "min-rate", "mintco-offline"} {
+		count := "count: 3"
+		if algorithm == "mintco-offline" {
+			count = "up_to: 3"
+		}
+		o := solve(t, "algorithm: "+algorithm+`
+drives: [{model: Intel DC P3700 2TB, `+count+`, price: $3000}]
+workloads: {list: [
+  {name: a, write_gb_per_day: 100, sequential: 20%, working_set_gb: 900, peak_iops: 3000},
+  {name: b, write_gb_per_day: 200, sequential: 90%, working_set_gb: 900, peak_iops: 2000},
+  {name: c, write_gb_per_day: 300, sequential: 50%, working_set_gb: 1500, peak_iops: 2000, arrival_day: 30}]}
+`, drives.Options{Bound: true})
+		for _, x := range o.Placements {
+			why, err := o.Explain(x.Workload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why.Chosen != x.Drive {
+				t.Errorf("%s: %s is on %s, and explained on %q", algorithm, x.Workload, x.Drive, why.Chosen)
+			}
+			if algorithm != "min-rate" && why.Worse < -1e-9 {
+				t.Errorf("%s: %s would be better on %s by %v", algorithm, x.Workload, why.Next, why.Worse)
+			}
+		}
+		if _, err := o.Explain("d"); err == nil {
+			t.Error("a workload that there is not was explained")
+		}
+	}
+}
+
+func TestFromTraces(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	for i := range 100 { // MSR: time in 100 ns, host, disk, type, offset, size, latency
+		b.WriteString(strings.Join([]string{digits(128166372003061629 + int64(i)*6e9), "hm", "0", "Write", digits(int64(i) * 65536), "65536", "1"}, ",") + "\n")
+	}
+	for name, text := range map[string]string{"hm.csv": b.String(), "notes.txt": "nothing", ".hidden": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs, skipped, err := drives.FromTraces(dir, nil)
+	if err != nil || len(jobs) != 1 || len(skipped) != 1 {
+		t.Fatal(jobs, skipped, err)
+	}
+	w := jobs[0]
+	days := 99 * 600.0 / 86400
+	if want := 100 * 65536 / 1e9 / days; math.Abs(w.WriteRate/want-1) > 1e-9 || w.Sequential != 1 || w.WriteShare != 1 || math.Abs(w.WorkingSet*1e9-100*65536) > 1 {
+		t.Errorf("%+v; %v GB a day are right", w, want)
+	}
+	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\n"), jobs)
+	if err != nil || len(p.Jobs()) != 1 {
+		t.Error(p, err)
+	}
+}
+
+func digits(v int64) string { return tco.Plain(float64(v)) }
+
+// FuzzLoad reads plans of any bytes. What is read must be solved or refused without a panic.
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(drives.Template))
+	f.Add([]byte("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\nworkloads: {list: [{name: w, write_gb_per_day: 1e300, working_set_gb: 1}]}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := drives.Load(shape.Source{File: "plan.yaml", Text: text}, nil)
+		if err != nil || p.Catalogue != "" || p.Workloads.File != "" {
+			return
+		}
+		count := 0
+		for _, g := range p.Drives {
+			count += g.Count + g.UpTo
+			if g.WAF != nil && (g.WAF.Simulate != 0 || g.WAF.Table != "") || g.Latency != nil && g.Latency.Simulate != "" {
+				return
+			}
+		}
+		if count > 50 || len(p.Jobs()) > 20 {
+			return
+		}
+		p.Search.Steps, p.Search.Climb = min(max(p.Search.Steps, 0), 100), min(max(p.Search.Climb, 0), 5)
+		o, err := p.Solve(t.Context(), drives.Options{Bound: true, Sensitivity: true})
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := o.WriteDrives(&b); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func Example() {
+	p, err := drives.Load(shape.Source{File: "rack.yaml", Text: []byte(`
+drives: [{model: Intel DC P3700 2TB, up_to: 3, price: $3000}]
+workloads: {list: [{name: mail, write_gb_per_day: 350, sequential: 31%, peak_iops: 2070, working_set_gb: 640}]}
+`)}, nil)
+	if err != nil {
+		panic(err)
+	}
+	o, err := p.Solve(context.Background(), drives.Options{})
+	if err != nil {
+		panic(err)
+	}
+	if err := o.WritePlacements(os.Stdout); err != nil {
+		panic(err)
+	}
+	// Output:
+	// workload,drive,refused_for
+	// mail,Intel DC P3700 2TB #1,
+}

@@ -1,0 +1,362 @@
+package drives
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"farflash/shape"
+	"farflash/tco"
+)
+
+// Options say what is worked out beside the placement.
+type Options struct {
+	Bound bool // the proven lower bound
+	// Sensitivity forms what prices, power, horizon and wear do to the cost, and cost against balance.
+	Sensitivity bool
+}
+
+// DriveRow is a drive of the plan with what is on it.
+type DriveRow struct {
+	Name, Model, Domain string
+	Workloads           []string
+	State               tco.DriveState
+	EndsBy              string // endurance, horizon, its last workload's end, or unused
+	Failures            tco.Failures
+	Carbon              tco.Carbon
+}
+
+// endsBy says what ends a drive's service.
+func endsBy(s *tco.DriveState, horizon float64) string {
+	switch {
+	case s.Workloads == 0:
+		return "unused"
+	case s.Limited:
+		return "endurance"
+	case horizon == 0 || s.Lifetime < horizon*(1-1e-12):
+		return "its last workload's end"
+	}
+	return "horizon"
+}
+
+// PlacementRow says where a workload is.
+type PlacementRow struct {
+	Workload string
+	Drive    string // "" if none takes it
+	Refused  string // why
+}
+
+// Slice is an addend of the cost.
+type Slice struct {
+	Name  string
+	Money float64
+}
+
+// Outcome is what comes of a plan.
+type Outcome struct {
+	Plan       *Plan
+	Drives     []DriveRow
+	Placements []PlacementRow
+	// Assessment is of the drives that are there or bought.
+	Assessment *tco.Assessment
+	Cost, Data float64 // TCO, GB
+	// Slices add up to all money: the TCO, and the expected failures behind it.
+	Slices    []Slice
+	TBe       float64 // SNIA's effective TB
+	PerMonth  float64 // money a TBe and month
+	Failures  tco.Failures
+	Carbon    tco.Carbon
+	Bound     float64 // 0: none was asked for, or none holds
+	BoundNote string
+	Proof     *tco.Certificate
+	Effects   []Effect // of the tornado
+	Frontier  []Point
+	// FrontierMore is how many more drives the algorithms of the frontier got than the plan, to have room for all.
+	FrontierMore int
+	Moves        []Move // when drives wear out before the horizon
+
+	fleet *fleet
+	host  []int
+	kept  []int // the fleet's drives that are bought
+}
+
+// CostPerGB is TCO'.
+func (o *Outcome) CostPerGB() float64 { return o.Cost / o.Data }
+
+// Gap is how far the plan is above the bound, as a share of it.
+func (o *Outcome) Gap() float64 { return o.CostPerGB()/o.Bound - 1 }
+
+// Solve places the workloads.
+func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
+	f, err := p.fleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := &Outcome{Plan: p, fleet: f}
+	refused := map[int]tco.Refusal{}
+	switch {
+	case p.Algorithm.optimal:
+		err = o.optimise(opts.Bound)
+	case p.Algorithm.offline:
+		refused, err = o.offline()
+	default:
+		refused, err = o.online()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := o.assess(refused); err != nil {
+		return nil, err
+	}
+	if opts.Bound && o.Bound == 0 && o.BoundNote == "" {
+		if len(refused) > 0 {
+			o.BoundNote = "no bound: it is for plans that place every workload"
+		} else {
+			o.prove()
+		}
+	}
+	if opts.Sensitivity {
+		o.Effects = o.sensitivity()
+		o.Frontier, o.FrontierMore = o.frontier()
+	}
+	o.Moves = o.migrate()
+	return o, nil
+}
+
+// problem groups the fleet into classes, and gives the order of the fleet's drives in it.
+func (o *Outcome) problem() (tco.Problem, []int) {
+	f, p := o.fleet, o.Plan
+	prob := tco.Problem{Config: p.config(), Jobs: p.jobs}
+	var order []int
+	apart := slices.ContainsFunc(p.jobs, func(w tco.Workload) bool { return w.Apart != "" })
+	type group struct {
+		group  int
+		domain string
+	}
+	at := map[group]int{}
+	var members [][]int
+	for k := range f.drives {
+		g := group{group: f.parts[k].group}
+		shared := len(p.Drives[g.group].Domains) > 0
+		if shared && apart {
+			g.domain = f.drives[k].Domain
+		}
+		i, ok := at[g]
+		if !ok {
+			i = len(prob.Classes)
+			at[g] = i
+			d := f.drives[k]
+			if !shared {
+				d.Domain = "" // each drive by itself
+			}
+			prob.Classes = append(prob.Classes, tco.Class{Drive: d, Optional: f.parts[k].up})
+			members = append(members, nil)
+		}
+		prob.Classes[i].Count++
+		members[i] = append(members[i], k)
+	}
+	for i := range members {
+		// A lone drive keeps its own name as its domain.
+		if c := &prob.Classes[i]; c.Count == 1 && c.Drive.Domain == "" {
+			c.Drive.Domain = c.Drive.Name
+		}
+		order = append(order, members[i]...)
+	}
+	return prob, order
+}
+
+func (o *Outcome) optimise(bound bool) error {
+	prob, order := o.problem()
+	c := tco.DefaultOptimiseConfig()
+	c.Steps, c.Seed = o.Plan.Search.Steps, o.Plan.Search.Seed
+	c.Climb = 0
+	if bound {
+		c.Climb = o.Plan.Search.Climb
+	}
+	best, err := tco.Optimise(c, &prob, nil)
+	if err != nil {
+		var none *tco.Infeasible
+		if errors.As(err, &none) {
+			none.Remedy += o.remedy(prob)
+		}
+		return err
+	}
+	// Of equal drives the first are the ones that are bought.
+	to, next, used := make([]int, len(order)), 0, make([]bool, len(order))
+	for _, k := range best.Host {
+		used[k] = true
+	}
+	for first := 0; first < len(order); first = next {
+		for next < len(order) && best.Class[next] == best.Class[first] {
+			next++
+		}
+		rank := first
+		for k := first; k < next; k++ {
+			if used[k] {
+				to[k] = order[rank]
+				rank++
+			}
+		}
+	}
+	o.host = make([]int, len(best.Host))
+	for j, k := range best.Host {
+		o.host[j] = to[k]
+	}
+	o.Bound, o.Proof = best.Bound, best.Certificate
+	if bound && o.Bound == 0 {
+		o.BoundNote = "no bound above 0 was proved"
+	}
+	return nil
+}
+
+// remedy looks for how many more drives of one group would hold all.
+func (o *Outcome) remedy(prob tco.Problem) string {
+	for more := 1; more <= 1024; more *= 2 {
+		for i := range prob.Classes {
+			try := prob
+			try.Classes = slices.Clone(prob.Classes)
+			try.Classes[i].Count += more
+			if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+				continue
+			}
+			need := more
+			for low := more / 2; need-low > 1; {
+				try.Classes[i].Count = prob.Classes[i].Count + (low+need)/2
+				if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+					low = (low + need) / 2
+				} else {
+					need = (low + need) / 2
+				}
+			}
+			return fmt.Sprintf(" (%d more of %s are enough)", need, prob.Classes[i].Drive.Model)
+		}
+	}
+	return ""
+}
+
+// prove bounds what another algorithm placed.
+func (o *Outcome) prove() {
+	prob, order := o.problem()
+	c := tco.DefaultOptimiseConfig()
+	c.Climb = o.Plan.Search.Climb
+	o.Proof = tco.Bound(c, &prob, tco.Reorder(o.host, order))
+	if o.Bound = o.Proof.Rate; o.Bound == 0 {
+		o.BoundNote = "no bound above 0 was proved"
+	}
+}
+
+func (o *Outcome) allocator() tco.AllocatorConfig {
+	p := o.Plan
+	return tco.AllocatorConfig{Config: p.config(), Policy: p.Algorithm.policy, Weights: p.Weights, Seed: p.Search.Seed}
+}
+
+func (o *Outcome) online() (map[int]tco.Refusal, error) {
+	for k := range o.fleet.parts {
+		if x := &o.fleet.parts[k]; x.up {
+			return nil, o.Plan.wrong(x.group, "up_to", fmt.Errorf("%v places workloads on drives that are there; write count, or choose the algorithm optimal", o.Plan.Algorithm))
+		}
+	}
+	pl, _, err := tco.Online(o.allocator(), o.fleet.drives, o.Plan.jobs)
+	if err != nil {
+		return nil, err
+	}
+	o.host = pl.Host
+	return pl.Refused, nil
+}
+
+func (o *Outcome) offline() (map[int]tco.Refusal, error) {
+	p, f := o.Plan, o.fleet
+	if len(p.Drives) != 1 {
+		return nil, shape.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline places on drives of one model, as many as it takes", len(p.Drives))}}
+	}
+	c := tco.OfflineConfig{Config: p.config(), Switch: float64(p.Zones.Switch), Most: len(f.drives)}
+	for _, e := range p.Zones.Thresholds {
+		c.Thresholds = append(c.Thresholds, float64(e))
+	}
+	r, err := tco.Offline(c, f.drives[0], p.jobs)
+	if err != nil {
+		return nil, err
+	}
+	o.host = r.Host
+	return r.Refused, nil
+}
+
+// assess fills in what the placement comes to.
+func (o *Outcome) assess(refused map[int]tco.Refusal) error {
+	p, f := o.Plan, o.fleet
+	used := make([]bool, len(f.drives))
+	for _, k := range o.host {
+		if k >= 0 {
+			used[k] = true
+		}
+	}
+	index := make([]int, len(f.drives))
+	var drives []tco.Drive
+	for k := range f.drives {
+		index[k] = -1
+		if used[k] || !f.parts[k].up {
+			index[k] = len(drives)
+			o.kept, drives = append(o.kept, k), append(drives, f.drives[k])
+		}
+	}
+	host := make([]int, len(o.host))
+	for j, k := range o.host {
+		if host[j] = -1; k >= 0 {
+			host[j] = index[k]
+		}
+	}
+	a, err := tco.Assess(p.config(), drives, p.jobs, host)
+	if err != nil {
+		return err
+	}
+	o.Assessment, o.Cost, o.Data = a, a.Cost, a.Data
+	on := make([][]string, len(drives))
+	for j, k := range host {
+		x := PlacementRow{Workload: p.jobs[j].Name}
+		if k >= 0 {
+			x.Drive = drives[k].Name
+			on[k] = append(on[k], p.jobs[j].Name)
+		} else {
+			r := refused[j]
+			x.Refused = fmt.Sprintf("%v, on %d of %d drives", r.Main(), r[r.Main()], len(f.drives))
+		}
+		o.Placements = append(o.Placements, x)
+	}
+	c := p.costs()
+	price, setup, power, labour, months := 0.0, 0.0, 0.0, 0.0, 0.0
+	for i := range drives {
+		x, s := &f.parts[o.kept[i]], &a.Drives[i]
+		n := float64(x.members)
+		row := DriveRow{Name: drives[i].Name, Model: x.model.Name, Domain: drives[i].Domain, Workloads: on[i], State: *s, EndsBy: endsBy(s, float64(p.Horizon))}
+		row.Failures = c.Expect(x.members, x.afr, s.Lifetime, x.price, s.Space*x.code*x.copies/n, float64(p.Costs.Rebuild)/1e6)
+		row.Carbon = c.CarbonOf(x.raw*n, x.watts*n, s.Lifetime)
+		o.Drives = append(o.Drives, row)
+		o.Failures.Expected += row.Failures.Expected
+		o.Failures.Spares += row.Failures.Spares
+		o.Failures.Labour += row.Failures.Labour
+		o.Failures.Rebuilt += row.Failures.Rebuilt
+		o.Failures.Hours += row.Failures.Hours
+		o.Carbon.Embodied += row.Carbon.Embodied
+		o.Carbon.Operational += row.Carbon.Operational
+		price += float64(n * x.price)
+		setup += float64(n * c.Setup)
+		power += float64(n * c.PowerCost(x.watts) * s.Lifetime)
+		labour += float64(n * c.Labour * s.Lifetime)
+		e := tco.Effective{Raw: x.model.Capacity * n / 1000, Utilisation: s.SpaceShare, Reduction: p.Effective.Reduction, Replication: p.Effective.Replication * x.copies, Encoding: x.code}
+		o.TBe += e.TBe()
+		months += float64(e.TBe() * s.Lifetime / tco.Month)
+	}
+	o.Slices = []Slice{{"Drives", price}, {"Setup", setup}, {"Power and cooling", power}, {"Labour", labour}, {"Failures, expected", o.Failures.Cost()}}
+	if months > 0 {
+		o.PerMonth = (o.Cost + o.Failures.Cost()) / months
+	}
+	if !(o.Data > 0) {
+		return errors.New("the workloads that are placed write nothing, so that a gigabyte written has no price")
+	}
+	if math.IsInf(o.Cost, 1) {
+		return errors.New("a drive that nobody writes to lasts for ever without a horizon; set one, such as horizon: 5y")
+	}
+	return nil
+}

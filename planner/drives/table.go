@@ -1,0 +1,93 @@
+package drives
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"farflash/ftl/waf"
+	"farflash/tco"
+)
+
+// table opens a file and reads it.
+func table[T any](file string, read func(io.Reader, string) (T, error)) (T, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer f.Close()
+	return read(f, file)
+}
+
+// readMix reads points of write amplification: a CSV with the columns sequential and waf.
+func readMix(r io.Reader, file string) (*tco.Table, error) {
+	c := csv.NewReader(r)
+	c.Comment, c.TrimLeadingSpace, c.FieldsPerRecord = '#', true, 2
+	rows, err := c.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; it has two columns, sequential and waf", file, err)
+	}
+	var points []waf.MixPoint
+	for i, row := range rows {
+		s, errS := number(row[0])
+		a, errA := number(row[1])
+		if i == 0 && errS != nil && errA != nil {
+			continue // the header
+		}
+		if err := errors.Join(errS, errA); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", file, i+1, err)
+		}
+		points = append(points, waf.MixPoint{S: s, WAF: a})
+	}
+	t, err := tco.NewTable(points)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+func number(s string) (float64, error) {
+	cut, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(cut), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q is not a number; write one such as 0.45", s)
+	}
+	if percent {
+		v /= 100
+	}
+	return v, nil
+}
+
+// WriteDrives writes the table of drives for a spreadsheet.
+func (o *Outcome) WriteDrives(w io.Writer) error {
+	c := csv.NewWriter(w)
+	rows := [][]string{{"drive", "model", "domain", "workloads", "write_gb_per_day", "sequential", "waf", "space_gb", "space_share", "iops", "iops_share", "lifetime_days", "ends_by",
+		"wear_at_end", "cost", "data_gb", "cost_per_gb"}}
+	for i := range o.Drives {
+		d := &o.Drives[i]
+		per := ""
+		if d.State.Data > 0 {
+			per = tco.Plain(d.State.Cost / d.State.Data)
+		}
+		rows = append(rows, []string{d.Name, d.Model, d.Domain, strconv.Itoa(d.State.Workloads), tco.Plain(d.State.WriteRate), tco.Plain(d.State.Sequential), tco.Plain(d.State.WAF),
+			tco.Plain(d.State.Space), tco.Plain(d.State.SpaceShare), tco.Plain(d.State.Load), tco.Plain(d.State.IOPSShare), tco.Plain(d.State.Lifetime), d.EndsBy, tco.Plain(d.State.WearAtDeath),
+			tco.Plain(d.State.Cost), tco.Plain(d.State.Data), per})
+	}
+	return c.WriteAll(rows)
+}
+
+// WritePlacements writes which workload is where.
+func (o *Outcome) WritePlacements(w io.Writer) error {
+	c := csv.NewWriter(w)
+	rows := [][]string{{"workload", "drive", "refused_for"}}
+	for _, x := range o.Placements {
+		rows = append(rows, []string{x.Workload, x.Drive, x.Refused})
+	}
+	return c.WriteAll(rows)
+}

@@ -1,0 +1,369 @@
+package objects
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"farflash/cluster"
+	"farflash/units"
+)
+
+// Need is what a cluster must do and what it may be made of.
+type Need struct {
+	// Name is used in reports; without one the file's name is.
+	Name string
+	// Description says what the cluster is for. It changes nothing.
+	Description string
+	// Rate is how many chunks a second come, at random times (a Poisson process), over the whole cluster.
+	Rate float64
+	// Chunk is the size of a chunk.
+	Chunk units.Bytes
+	// Reads is the share of chunks that are read.
+	Reads units.Fraction
+	// PutP99 is below what the 99th percentile of the time of a put must be.
+	PutP99 units.Duration
+	// GetP99 is the same for a get; 0 is no limit.
+	GetP99 units.Duration
+	// Capacity is how much the cluster must keep, before copies; 0 does not matter.
+	Capacity units.Bytes
+	// Replicas is how many nodes keep each chunk.
+	Replicas int
+	// Code is an erasure code in their place.
+	Code cluster.Code
+	// Survive is how many nodes may be down while all this still holds.
+	Survive int
+	// Drives are those that a node may have.
+	Drives []Drive
+	// NICs are those that nodes and gateways may have.
+	NICs []NIC `yaml:"nics"`
+	// Node is a node without drive and NIC.
+	Node Node
+	// Gateways are who puts and gets chunks.
+	Gateways Gateways
+	// Power is what electricity costs.
+	Power Power
+	// Protocols are those to choose from; none is all.
+	Protocols []cluster.Scheme
+	// GroupSizes are the sizes of groups to choose from, for protocols that have groups; none is twice, three times and four times the
+	// replicas.
+	GroupSizes []int
+	// Search is how hard is searched.
+	Search Effort
+	// Cluster is everything else about the cluster, with the keys of a scenario's object_cluster.
+	Cluster cluster.Config
+}
+
+// Drive is a drive to choose.
+type Drive struct {
+	// Name is used in reports.
+	Name string
+	// Rate is how fast it reads and writes chunks. Several drives in a node count as one with the sum of their rates.
+	Rate units.ByteRate
+	// Price of one.
+	Price units.Money
+	// Capacity is what it keeps, for capacity.
+	Capacity units.Bytes
+	// Watts that it draws.
+	Watts float64
+}
+
+// NIC is a NIC to choose, with its port of the switch.
+type NIC struct {
+	// Name is used in reports.
+	Name string
+	// Rate of its link.
+	Rate units.BitRate
+	// Price of one.
+	Price units.Money
+	// Watts that it draws.
+	Watts float64
+}
+
+// Node is what each node has beside its drive and its NIC.
+type Node struct {
+	// Price of one.
+	Price units.Money
+	// Watts that it draws.
+	Watts float64
+}
+
+// Gateways are who puts and gets chunks.
+type Gateways struct {
+	// Count is how many there are; 0 is as many as nodes.
+	Count int
+	// Price of one, with its NIC; 0 if they are there already.
+	Price units.Money
+}
+
+// Power is what electricity costs.
+type Power struct {
+	// Price of a kWh.
+	Price units.Money
+	// PUE is the site's power over its machines'.
+	PUE float64 `yaml:"pue"`
+	// Years for which it is paid.
+	Years float64
+}
+
+// Effort is how hard is searched.
+type Effort struct {
+	// Chunks that come in a run at least, with those of its warm-up. A run also lasts a hundred times the longest limit, so that a queue that grows
+	// by one per cent of what comes leaves the limit.
+	Chunks int
+	// WarmUp is the share of each run that is not measured.
+	WarmUp units.Fraction
+	// Most is how many nodes are tried at most.
+	Most int
+	// Others finds the cheapest design with each protocol; false finds the cheapest of all, which takes less time.
+	Others bool
+}
+
+// DefaultNeed has the defaults, and no drives and NICs.
+func DefaultNeed() Need {
+	n := Need{Chunk: 128 * units.KiB, Replicas: 3, Power: Power{PUE: 1, Years: 5},
+		Search:  Effort{Chunks: 20_000, WarmUp: 0.2, Most: 4096, Others: true},
+		Cluster: cluster.DefaultConfig()}
+	n.Cluster.Outstanding = 64
+	return n
+}
+
+// Word is what a file of a need is called in messages.
+func (n *Need) Word() string { return "the need" }
+
+// decided are the keys of the section cluster that must not be written, and why.
+var decided = []struct{ key, why string }{
+	{"gateways", "gateways.count says it"}, {"targets", "it is what is looked for"}, {"protocol", "protocols says it"}, {"chunk", "chunk says it"}, {"replicas", "replicas says it"},
+	{"group", "group_sizes says it"}, {"code", "code says it"}, {"load", "rate says it"}, {"reads", "reads says it"}, {"disk.rate", "drives says it"},
+	{"disk.model", "drives have constant rates here"}, {"disk.depth", "drives have constant rates here"}, {"disk.latency", "drives have constant rates here"}, {"disk.kinds", "all nodes are equal here"},
+	{"core", "the network's core never blocks here"}, {"link.rate", "nics says it"}, {"tier", "no protocol here has one"}, {"traffic", "no protocol here has one"},
+	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"}, {"repair", "survive says it"}, {"durability", "farflash run computes it"}, {"compat", "no cluster has a simulator's deviations"},
+}
+
+// Decided are the keys of the section cluster that must not be written.
+func Decided() []string {
+	var out []string
+	for _, d := range decided {
+		out = append(out, "cluster."+d.key)
+	}
+	return out
+}
+
+// Validate reports what cannot be, each with its key. Written tells the keys that somebody wrote.
+func (n *Need) Validate(written func(key string) bool) error {
+	var f units.Faults
+	f.Hold(n.Rate > 0 && n.Rate <= 1e9, "rate", "%v is not possible; give the chunks a second that come, such as 50000", n.Rate)
+	f.Hold(n.Chunk >= 1 && n.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", n.Chunk)
+	f.Hold(n.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", n.Reads)
+	f.Hold(n.copies() >= 1 && n.copies() <= mostCopies, "replicas", "%d are not possible; use 1 to %d", n.copies(), mostCopies)
+	f.Hold(n.PutP99 > 0 || n.Reads >= 1, "put_p99", "%v is not possible; give the limit of the 99th percentile of puts, such as 2ms", n.PutP99)
+	f.Hold(n.GetP99 >= 0, "get_p99", "%v is not possible; give the limit of the 99th percentile of gets, such as 2ms", n.GetP99)
+	f.Hold(n.Reads == 0 || n.Reads < 1 || n.GetP99 > 0, "get_p99", "only gets come, so give the limit of their 99th percentile, such as 2ms")
+	f.Hold(n.GetP99 == 0 || n.Reads > 0, "get_p99", "nothing is read; give reads, such as 50%%, or leave the limit out")
+	f.Hold(n.Capacity >= 0, "capacity", "%v is not possible; use a size such as 500TB", n.Capacity)
+	f.Hold(n.Survive >= 0, "survive", "%d is not possible; give how many nodes may be down, such as 1", n.Survive)
+	f.Hold(n.Survive < max(n.copies(), 1), "survive", "with %d nodes down, chunks that %s keep are lost; use at most %d", n.Survive, plural(n.copies(), "node"), n.copies()-1)
+	f.Hold(n.Code.Data == 0 || n.Survive <= n.Code.Parity, "survive", "a code of %d+%d pieces reads what it keeps with %d nodes down at most", n.Code.Data, n.Code.Parity, n.Code.Parity)
+	n.checkParts(&f)
+	f.Hold(n.Gateways.Count >= 0, "gateways.count", "%d is not possible; 0 is as many as nodes", n.Gateways.Count)
+	f.Hold(n.Power.PUE >= 1 && n.Power.PUE <= 10, "power.pue", "%v is not possible; use 1 to 10", n.Power.PUE)
+	f.Hold(n.Power.Years >= 0 && n.Power.Years <= 100, "power.years", "%v is not possible; use 0 to 100", n.Power.Years)
+	for i, g := range n.GroupSizes {
+		f.Hold(g >= min(n.copies(), mostCopies), fmt.Sprintf("group_sizes[%d]", i), "a group of %d cannot keep %s of a chunk", g, plural(n.copies(), "part"))
+		f.Hold(!slices.Contains(n.GroupSizes[:i], g), fmt.Sprintf("group_sizes[%d]", i), "%d is there twice", g)
+	}
+	for i, p := range n.Protocols {
+		f.Hold(slices.Contains(cluster.SharedSchemes(), p), fmt.Sprintf("protocols[%d]", i), "with %v not every gateway puts chunks on every target; use some of %s", p, names(cluster.SharedSchemes()))
+		f.Hold(!slices.Contains(n.Protocols[:i], p), fmt.Sprintf("protocols[%d]", i), "%v is there twice", p)
+	}
+	f.Hold(n.Search.Chunks >= 100 && n.Search.Chunks <= 1e9, "search.chunks", "%d is not possible; use 100 or more, of which the last hundredth decides", n.Search.Chunks)
+	f.Hold(n.Search.WarmUp <= 0.9, "search.warm_up", "%v leaves too little to measure; use at most 90%%", n.Search.WarmUp)
+	f.Hold(n.Search.Most >= 1 && n.Search.Most <= 1<<20, "search.most", "%d is not possible; use 1 to %d nodes", n.Search.Most, 1<<20)
+	for _, d := range decided {
+		f.Hold(!written("cluster."+d.key), "cluster."+d.key, "%s; leave it out", d.why)
+	}
+	if f.Err() == nil {
+		n.checkCluster(&f)
+	}
+	return f.Err()
+}
+
+// checkParts holds drives and NICs to what there is.
+func (n *Need) checkParts(f *units.Faults) {
+	names := map[string]bool{}
+	f.Hold(len(n.Drives) > 0, "drives", "there is none to choose; write for example drives: [{name: sata, rate: 400MiB/s, price: $150}]")
+	for i := range n.Drives {
+		d, key := &n.Drives[i], fmt.Sprintf("drives[%d]", i)
+		if d.Name == "" {
+			d.Name = d.Rate.String()
+		}
+		f.Hold(!names[d.Name], key+".name", "%q is there twice", d.Name)
+		names[d.Name] = true
+		f.Hold(d.Rate > 0, key+".rate", "%v is not possible; use a rate such as 400MiB/s", d.Rate)
+		f.Hold(n.Capacity == 0 || d.Capacity > 0, key+".capacity", "the cluster must keep %v, so say what %s keeps, such as 4TB", n.Capacity, d.Name)
+		f.Hold(d.Watts >= 0 && d.Watts < 1e6, key+".watts", "%v is not possible; use watts such as 8", d.Watts)
+	}
+	names = map[string]bool{}
+	f.Hold(len(n.NICs) > 0, "nics", "there is none to choose; write for example nics: [{name: 25G, rate: 25Gbps, price: $200}]")
+	for i := range n.NICs {
+		x, key := &n.NICs[i], fmt.Sprintf("nics[%d]", i)
+		if x.Name == "" {
+			x.Name = x.Rate.String()
+		}
+		f.Hold(!names[x.Name], key+".name", "%q is there twice", x.Name)
+		names[x.Name] = true
+		f.Hold(x.Rate > 0, key+".rate", "%v is not possible; use a rate such as 25Gbps", x.Rate)
+		f.Hold(x.Watts >= 0 && x.Watts < 1e6, key+".watts", "%v is not possible; use watts such as 15", x.Watts)
+	}
+	f.Hold(n.Node.Watts >= 0 && n.Node.Watts < 1e6, "node.watts", "%v is not possible; use watts such as 120", n.Node.Watts)
+}
+
+// checkCluster holds what the need says of every cluster to what is possible, by a design that has enough of everything.
+func (n *Need) checkCluster(f *units.Faults) {
+	scheme := n.schemes()[0]
+	group := n.groups(scheme)[0]
+	d := Design{Option: Option{Protocol: scheme, Group: group}, Nodes: 4 * max(group, n.copies())}
+	cfg := n.Config(d, 0)
+	for _, e := range units.FieldErrors(cfg.Validate()) {
+		switch top, _, _ := strings.Cut(e.Path, "."); top {
+		case "replicas", "code", "chunk", "reads":
+			f.Hold(false, e.Path, "%s", e.Msg)
+		case "group", "groups", "targets", "protocol", "choices", "placement":
+			// It depends on the design, of which the search says so.
+		default:
+			f.Hold(false, units.JoinPath("cluster", e.Path), "%s", e.Msg)
+		}
+	}
+}
+
+// copies is how many nodes keep a part of each chunk.
+func (n *Need) copies() int {
+	if n.Code.Data > 0 {
+		return n.Code.Data + n.Code.Parity
+	}
+	return n.Replicas
+}
+
+// expansion is how many bytes are kept for each.
+func (n *Need) expansion() float64 {
+	if n.Code.Data > 0 {
+		return float64(n.copies()) / float64(n.Code.Data)
+	}
+	return float64(n.Replicas)
+}
+
+// schemes are the protocols to choose from.
+func (n *Need) schemes() []cluster.Scheme {
+	if len(n.Protocols) > 0 {
+		return n.Protocols
+	}
+	return cluster.SharedSchemes()
+}
+
+// groups are the sizes of groups to choose from; 0 alone stands for none.
+func (n *Need) groups(s cluster.Scheme) []int {
+	switch {
+	case !s.Grouped():
+		return []int{0}
+	case len(n.GroupSizes) > 0:
+		return n.GroupSizes
+	}
+	c := n.copies()
+	return []int{2 * c, 3 * c, 4 * c}
+}
+
+// names lists protocols in a sentence.
+func names(list []cluster.Scheme) string {
+	var out []string
+	for _, s := range list {
+		out = append(out, s.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// mostCopies is on how many nodes a chunk is kept at most in package cluster.
+const mostCopies = 16
+
+// Option is a design but for its number of nodes.
+type Option struct {
+	Drive, NIC int // of the need's
+	Protocol   cluster.Scheme
+	Group      int // 0 where there are none
+}
+
+// Design is a cluster that might be built.
+type Design struct {
+	Option
+	Nodes int
+}
+
+// step is between numbers of nodes that are possible.
+func (o Option) step() int { return max(o.Group, 1) }
+
+// Config is the cluster of a design, with the load that is needed, when so many of its nodes are down. Those are the first ones, which are
+// in one group where there are any: the worst case.
+func (n *Need) Config(d Design, down int) cluster.Config {
+	c := n.Cluster
+	c.Targets, c.Protocol, c.Gateways = d.Nodes, d.Protocol, n.gateways(d.Nodes)
+	c.Chunk, c.Replicas, c.Code, c.Reads = n.Chunk, n.Replicas, n.Code, n.Reads
+	c.Load = cluster.Load{Rate: n.Rate}
+	if len(n.Drives) > 0 {
+		c.Disk.Rate = n.Drives[d.Drive].Rate
+	}
+	if len(n.NICs) > 0 {
+		c.Link.Rate = n.NICs[d.NIC].Rate
+	}
+	if d.Protocol.Grouped() {
+		c.Group, c.Placement, c.Choices = d.Group, cluster.PlaceRandom, 1
+	}
+	c.Failures, c.Repair = nil, cluster.Repair{}
+	for t := range down {
+		c.Failures = append(c.Failures, cluster.Failure{Target: t})
+	}
+	return c
+}
+
+// gateways is how many there are beside so many nodes.
+func (n *Need) gateways(nodes int) int {
+	if n.Gateways.Count > 0 {
+		return n.Gateways.Count
+	}
+	return nodes
+}
+
+// hoursAYear are those of a year of 365 days.
+const hoursAYear = 24 * 365
+
+// Cost is what a design costs: nodes, gateways and electricity.
+func (n *Need) Cost(d Design) units.Money {
+	drive, nic := &n.Drives[d.Drive], &n.NICs[d.NIC]
+	kwh := (n.Node.Watts + drive.Watts + nic.Watts) / 1000 * hoursAYear * n.Power.Years * n.Power.PUE
+	each := n.Node.Price + drive.Price + nic.Price + units.Money(kwh*float64(n.Power.Price))
+	nodes := units.Money(float64(d.Nodes) * float64(each))
+	return nodes + units.Money(float64(n.gateways(d.Nodes))*float64(n.Gateways.Price))
+}
+
+// Until is how long a run lasts.
+func (n *Need) Until() units.Duration {
+	arrive := float64(n.Search.Chunks) / n.Rate * float64(units.Second)
+	long := 100 * max(n.PutP99, n.GetP99)
+	measured := math.Max(arrive, float64(long))
+	return units.Duration(math.Ceil(measured/(1-float64(n.Search.WarmUp))/float64(units.Millisecond))) * units.Millisecond
+}
+
+// Label names a design in reports and runs.
+func (n *Need) Label(d Design) string {
+	text := fmt.Sprintf("%v, %s, %s, %s", d.Protocol, plural(d.Nodes, "node"), n.Drives[d.Drive].Name, n.NICs[d.NIC].Name)
+	if d.Group > 0 {
+		text += fmt.Sprintf(", groups of %d", d.Group)
+	}
+	return text
+}
+
+func plural(k int, noun string) string {
+	if k == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", k, noun)
+}

@@ -1,0 +1,109 @@
+package objects
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed" // the template
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/study"
+	"farflash/trial"
+)
+
+// Template is a commented need to start from.
+//
+//go:embed need.yaml
+var Template string
+
+// File is a need as it was read.
+type File struct {
+	*Need
+	Text   string // with every default, as it would load again; comments mark those
+	Plain  string // the same without marks
+	Digest string // of what a search for it finds, its seeds apart
+}
+
+// Load reads a need, with the changes of the command line.
+func Load(src shape.Source, changes []shape.Change) (*File, error) {
+	n := DefaultNeed()
+	set, err := shape.ParseDocument(src, &n, changes...)
+	if err != nil {
+		return nil, err
+	}
+	written := func(key string) bool { _, ok := set[key]; return ok }
+	if err := shape.Locate(set, n.Validate(written)); err != nil {
+		return nil, err
+	}
+	if n.Name == "" {
+		name := filepath.Base(src.File)
+		if n.Name = strings.TrimSuffix(name, filepath.Ext(name)); src.File == "" {
+			n.Name = "cluster" // the flags alone say what is needed
+		}
+	}
+	decided := Decided()
+	sum := sha256.Sum256([]byte(schema + "\n" + shape.WriteDocument(&n, nil, append(decided, "description"))))
+	return &File{&n, shape.WriteDocument(&n, set, decided), shape.WriteDocument(&n, nil, decided), hex.EncodeToString(sum[:16])}, nil
+}
+
+// Sizer simulates designs.
+type Sizer struct {
+	Need   *Need
+	Runner *study.Runner
+}
+
+// Scenario is what is simulated of a design with so many of its nodes down.
+func Scenario(n *Need, d Design, down int) (*scenario.Scenario, error) {
+	name := n.Label(d)
+	if down > 0 {
+		name += fmt.Sprintf(", %d down", down)
+	}
+	s, err := scenario.ForCluster(name, n.Config(d, down), n.Until(), n.Search.WarmUp)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Evaluate implements Evaluator.
+func (z *Sizer) Evaluate(ctx context.Context, d Design, down int, seeds []uint64) ([]Sample, error) {
+	s, err := Scenario(z.Need, d, down)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := s.Digest()
+	if err != nil {
+		return nil, err
+	}
+	trials := make([]trial.Trial, len(seeds))
+	for i, seed := range seeds {
+		trials[i] = trial.Trial{Scenario: s, Digest: digest, Seed: seed}
+	}
+	var out []Sample
+	for _, o := range z.Runner.Run(ctx, trials) {
+		switch o.State {
+		case study.Failed:
+			return nil, fmt.Errorf("%s, seed %d: %w", s.Name, o.Seed, o.Err)
+		case study.Pending:
+			return nil, trial.ErrInterrupted
+		}
+		out = append(out, sample(o.Result))
+	}
+	return out, nil
+}
+
+// sample takes from a result what the search asks for.
+func sample(r *result.Result) Sample {
+	value := func(name string) float64 {
+		m, _ := r.Metric(name)
+		return m.Value
+	}
+	return Sample{Seed: r.Seed, Digest: r.Digest, Put: value("cluster.put.latency.p99"), Get: value("cluster.get.latency.p99"),
+		Rate: value("cluster.put.iops") + value("cluster.get.iops"), Growth: value("cluster.backlog.growth"), Drift: value("cluster.drift"),
+		Failed: value("cluster.failed") + value("cluster.get.unavailable")}
+}

@@ -1,0 +1,194 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Definition says what a name means.
+type Definition struct {
+	Name   string
+	Unit   string    // see Units in condition.go for those of metrics
+	Help   string    // one sentence fragment, without a full stop
+	Better Direction // which of two values is better, where that is beyond doubt
+}
+
+// Words are names that a kind of experiment gives to what it finds, each defined once.
+type Words struct {
+	Metrics, Series, Histograms, Matrices []Definition
+}
+
+// Vocabulary is the names that results may have. It never changes.
+type Vocabulary struct {
+	Metrics, Series, Histograms, Matrices *Table
+}
+
+// NewVocabulary puts the words of several kinds together, in order. It panics on a name that is there twice.
+func NewVocabulary(parts ...Words) *Vocabulary {
+	var all Words
+	for _, p := range parts {
+		all.Metrics, all.Series = append(all.Metrics, p.Metrics...), append(all.Series, p.Series...)
+		all.Histograms, all.Matrices = append(all.Histograms, p.Histograms...), append(all.Matrices, p.Matrices...)
+	}
+	groups := map[string]int{}
+	return &Vocabulary{newTable("metric", all.Metrics, groups), newTable("series", all.Series, groups), newTable("histogram", all.Histograms, groups), newTable("matrix", all.Matrices, groups)}
+}
+
+// Table is an ordered list of definitions. A name's first part may carry an index, "ssd[2].waf", if its group allows it.
+type Table struct {
+	what  string
+	list  []Definition
+	rank  map[string]int
+	group map[string]int // the first parts of names in order, from 1; all tables of a vocabulary have one order
+}
+
+// indexed lists the first parts of names of which a system may have several.
+var indexed = []string{"ssd", "initiator", "target", "flow"}
+
+// newTable panics on a name that is listed twice.
+func newTable(what string, list []Definition, groups map[string]int) *Table {
+	t := &Table{what: what, list: list, rank: make(map[string]int, len(list)), group: groups}
+	for i, d := range list {
+		if _, twice := t.rank[d.Name]; twice {
+			panic("result: two definitions of " + d.Name)
+		}
+		t.rank[d.Name] = i
+		if g := groupOf(d.Name); groups[g] == 0 {
+			groups[g] = len(groups) + 1
+		}
+	}
+	return t
+}
+
+// All returns the definitions in order. The caller must not change them.
+func (t *Table) All() []Definition { return t.list }
+
+// Lookup returns the definition of a name, an indexed one included.
+func (t *Table) Lookup(name string) (Definition, bool) {
+	plain, _, ok := cutIndex(name)
+	if !ok {
+		return Definition{}, false
+	}
+	i, ok := t.rank[plain]
+	if !ok {
+		return Definition{}, false
+	}
+	d := t.list[i]
+	d.Name = name
+	return d, true
+}
+
+// Better says which of two values of a metric is better. The name may carry an index.
+func (t *Table) Better(name string) Direction {
+	d, _ := t.Lookup(name)
+	return d.Better
+}
+
+// must returns the definition of a name that the program itself wrote.
+func must(t *Table, name string) Definition {
+	d, ok := t.Lookup(name)
+	if !ok {
+		panic(fmt.Sprintf("result: %q is not a %s; add it to the words of its kind of experiment", name, t.what))
+	}
+	return d
+}
+
+// cutIndex turns "ssd[2].waf" into "ssd.waf" and 2; the index of a plain name is -1.
+func cutIndex(name string) (plain string, index int, ok bool) {
+	open := strings.IndexByte(name, '[')
+	if open < 0 {
+		return name, -1, true
+	}
+	group := name[:open]
+	number, rest, found := strings.Cut(name[open+1:], "]")
+	n, err := strconv.Atoi(number)
+	if !found || err != nil || n < 0 || strconv.Itoa(n) != number || !slices.Contains(indexed, group) {
+		return "", 0, false
+	}
+	return group + rest, n, true
+}
+
+// compare orders names: by group (the part before the first dot) in the order in which groups begin in the vocabulary, metrics first, then by index with the plain name
+// first, then by place in the table. Names that are not in the table come last, in alphabetical order.
+func (t *Table) compare(a, b string) int {
+	if a == b {
+		return 0
+	}
+	pa, ia, okA := cutIndex(a)
+	pb, ib, okB := cutIndex(b)
+	ra, knownA := t.rank[pa]
+	rb, knownB := t.rank[pb]
+	knownA, knownB = knownA && okA, knownB && okB
+	switch {
+	case !knownA && !knownB:
+		return strings.Compare(a, b)
+	case !knownA:
+		return 1
+	case !knownB:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(t.group[groupOf(pa)], t.group[groupOf(pb)]), cmp.Compare(ia, ib), cmp.Compare(ra, rb))
+}
+
+// groupOf is a name's part before the first dot.
+func groupOf(name string) string {
+	group, _, _ := strings.Cut(name, ".")
+	return group
+}
+
+// Lexicon collects words.
+type Lexicon struct{ Words }
+
+// Metric defines one.
+func (l *Lexicon) Metric(name, unit, help string) {
+	l.Metrics = append(l.Metrics, Definition{name, unit, help, direction(name)})
+}
+
+// Series defines one.
+func (l *Lexicon) Series(name, unit, help string) {
+	l.Words.Series = append(l.Words.Series, Definition{Name: name, Unit: unit, Help: help})
+}
+
+// Histogram defines one, of times.
+func (l *Lexicon) Histogram(name, help string) {
+	l.Histograms = append(l.Histograms, Definition{Name: name, Unit: "us", Help: help})
+}
+
+// Matrix defines one.
+func (l *Lexicon) Matrix(name, unit, help string) {
+	l.Matrices = append(l.Matrices, Definition{Name: name, Unit: unit, Help: help})
+}
+
+// Latency defines the metrics and the histogram that SetLatencies sets; what begins with " of" and says whose times they are.
+func (l *Lexicon) Latency(prefix, what, histogram string) {
+	l.Metric(prefix+".latency.mean", "us", "mean"+what)
+	l.Metric(prefix+".latency.stddev", "us", "standard deviation"+what)
+	l.Metric(prefix+".latency.min", "us", "minimum"+what)
+	l.Quantiles(prefix+".latency", "us", what, Quantiles)
+	l.Metric(prefix+".latency.max", "us", "maximum"+what)
+	l.Histogram(prefix+".latency", histogram)
+}
+
+// Quantiles defines a metric for each of some quantiles.
+func (l *Lexicon) Quantiles(prefix, unit, what string, list []Quantile) {
+	for _, q := range list {
+		l.Metric(prefix+"."+q.Name, unit, strconv.FormatFloat(q.Share*100, 'g', 6, 64)+"th percentile"+what)
+	}
+}
+
+// Fewer says of metrics that are defined that less is better, and More that more is.
+func (l *Lexicon) Fewer(names ...string) { l.better(LowerIsBetter, names) }
+
+// More says that more is better.
+func (l *Lexicon) More(names ...string) { l.better(HigherIsBetter, names) }
+
+func (l *Lexicon) better(d Direction, names []string) {
+	for i := range l.Metrics {
+		if slices.Contains(names, l.Metrics[i].Name) {
+			l.Metrics[i].Better = d
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package result
+
+import (
+	"slices"
+	"testing"
+)
+
+// vocabulary is one for tests.
+func vocabulary() *Vocabulary {
+	var l, more Lexicon
+	for _, op := range []string{"read", "write", "all"} {
+		l.Metric(op+".count", "count", "how many")
+		l.Metric(op+".bytes", "B", "bytes")
+		l.Metric(op+".iops", "1/s", "a second")
+		l.Metric(op+".bandwidth", "B/s", "bytes a second")
+		l.Latency(op, " of it", "of it")
+	}
+	for _, m := range [][2]string{{"ssd.waf", "ratio"}, {"ssd.gc.count", "count"}, {"ssd.flash.programs", "count"}, {"ssd.flash.erases", "count"}, {"ssd.energy", "J"}, {"ssd.power", "W"}, {"ssd.utilisation.die", "fraction"},
+		{"ssd.cmt.hit_ratio", "fraction"}, {"fabric.drops", "count"}, {"fabric.goodput", "bit/s"}, {"fabric.pause.time", "s"}, {"cluster.durability.mttdl", "years"}, {"sim.events", "count"}} {
+		more.Metric(m[0], m[1], "what it is")
+	}
+	for _, s := range [][2]string{{"read.iops", "1/s"}, {"write.iops", "1/s"}, {"read.latency.mean", "us"}, {"ssd.free_blocks", "count"}, {"ssd.waf", "ratio"}, {"snis.conv_c", "fraction"}} {
+		more.Series(s[0], s[1], "over time")
+	}
+	for _, m := range [][2]string{{"ssd.die.busy", "fraction"}, {"ssd.latency.breakdown", "us"}, {"ssd.wear", "count"}} {
+		more.Matrix(m[0], m[1], "a table")
+	}
+	more.Metric("ssd.cache.hit_ratio", "fraction", "more")
+	more.Series("write.bandwidth", "B/s", "more")
+	more.Series("read.bandwidth", "B/s", "more")
+	return NewVocabulary(l.Words, more.Words)
+}
+
+// TestOrder: names stand by group, then by index, then as they are defined.
+func TestOrder(t *testing.T) {
+	want := []string{"read.count", "read.latency.p50", "read.latency.max", "write.count", "all.count", "ssd.waf", "ssd.gc.count",
+		"ssd[0].waf", "ssd[0].gc.count", "ssd[2].waf", "ssd[10].waf", "fabric.drops", "sim.events", "another", "x[y]"}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, vocabulary().Metrics.compare)
+	if !slices.Equal(got, want) {
+		t.Errorf("order is %v", got)
+	}
+}
+
+// TestGroups: a group that words of two kinds have stands where it begins.
+func TestGroups(t *testing.T) {
+	var a, b Lexicon
+	a.Metric("read.count", "count", "x")
+	a.Metric("ssd.waf", "ratio", "x")
+	b.Metric("read.stage", "us", "x")
+	r := New(NewVocabulary(a.Words, b.Words), "d", 1, "v")
+	for _, n := range []string{"read.stage", "ssd.waf", "read.count"} {
+		r.Set(n, 1)
+	}
+	var got []string
+	for _, m := range r.Metrics {
+		got = append(got, m.Name)
+	}
+	if want := []string{"read.count", "read.stage", "ssd.waf"}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestTwice: a name is defined once.
+func TestTwice(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a name was defined twice")
+		}
+	}()
+	var l Lexicon
+	l.Metric("a", "count", "x")
+	NewVocabulary(l.Words, l.Words)
+}
+
+func TestSetPanicsOnUnknownName(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("an unknown name was accepted")
+		}
+	}()
+	New(vocabulary(), "d", 1, "v").Set("read.latency.p98", 1)
+}

@@ -1,0 +1,88 @@
+package scenario
+
+import (
+	_ "embed"
+	"reflect"
+
+	"farflash/block"
+	"farflash/cluster"
+	"farflash/fabric/cc"
+	"farflash/shape"
+	"farflash/ssd"
+	"farflash/units"
+	"farflash/workload/flows"
+	"farflash/workload/synth"
+)
+
+// comments has the comments of the structs that a scenario is made of, as shape.Language has them. TestComments writes it.
+//
+//go:embed comments.txt
+var comments string
+
+// language is what the shape of Scenario does not say of scenarios.
+var language = shape.Language{
+	Word: "the scenario",
+	Doc:  "A scenario says what is simulated: a workload, a drive, and what is measured.",
+	Keys: map[string]string{
+		"ssd.Config.Quirks":         "-", // only compat sets them
+		"fabric.Config.Pools":       "-", // likewise
+		"ssd.Energy.Idle":           "idle_watts",
+		"nand.Timing.Read":          "read_latency",
+		"nand.Timing.Program":       "program_latency",
+		"nand.Timing.Erase":         "erase_latency",
+		"nand.Timing.TransferRate":  "channel_rate",
+		"nand.Timing.Width":         "channel_width",
+		"scenario.Load.MQSim":       "mqsim",
+		"scenario.Scenario.NVMf":    "nvmf",
+		"scenario.TargetGroup.SSDs": "ssds",
+		"nvmf.Config.TXQ":           "txq",
+		"synth.Config.QueueDepth":   "-", // the flow's closed says it
+		"synth.Config.Volume":       "-",
+		"synth.Config.Seed":         "-", // the trial's
+		"synth.Config.Name":         "-",
+	},
+	Short: map[reflect.Type]string{
+		reflect.TypeFor[Drive]():     "preset",
+		reflect.TypeFor[Trace]():     "file",
+		reflect.TypeFor[Fio]():       "file",
+		reflect.TypeFor[cc.Config](): "algorithm",
+		reflect.TypeFor[FlowLoad]():  "file",
+	},
+	Default:  setDefault,
+	Files:    []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File"},
+	Comments: comments,
+}
+
+// setDefault sets what a pointer points to, to the default of its type.
+func setDefault(p any) {
+	switch x := p.(type) {
+	case *Drive:
+		*x = Drive{Config: ssd.DefaultConfig()}
+	case *Fabric:
+		*x = DefaultFabric()
+	case *FlowLoad:
+		*x = FlowLoad{Config: flows.Config{Class: DataClass}}
+	case *flows.Entry:
+		*x = flows.Entry{Class: DataClass}
+	case *Load:
+		*x = Load{Queue: Queue{Class: block.Medium, Weight: 1}}
+	case *Trace:
+		*x = Trace{Scale: 1, Part: 1, Loop: 1}
+	case *synth.Flow:
+		*x = synth.Flow{Size: synth.Size{Mean: 4 * units.KiB}}
+	case *MQSim:
+		*x = defaultMQSim()
+	case *Measure:
+		*x = defaultMeasure()
+	case *Scenario:
+		x.Measure = defaultMeasure()
+		x.defaultSystem()
+	case *TargetGroup:
+		*x = TargetGroup{Count: 1, SSDs: 1}
+	case *cluster.Config:
+		*x = cluster.DefaultConfig()
+	}
+}
+
+// Describe returns what is known of the key at a path; "" is the whole scenario. Indices in the path are ignored.
+func Describe(path string) (shape.Description, error) { return language.Describe(new(Scenario), path) }

@@ -1,0 +1,23 @@
+package scenario
+
+import (
+	"testing"
+
+	"farflash/units"
+)
+
+// TestNS3Seconds holds what ns-3 makes of times: it is below the decimal as often as the float64 is.
+func TestNS3Seconds(t *testing.T) {
+	for _, c := range []struct{ in, want units.Duration }{
+		{2 * units.Second, 2 * units.Second},
+		{2*units.Second + 540*units.Nanosecond, 2*units.Second + 540*units.Nanosecond},
+		{2*units.Second + 500*units.Millisecond, 2*units.Second + 500*units.Millisecond},
+		{2*units.Second + 999*units.Picosecond, 2 * units.Second},
+		{100 * units.Millisecond, 100 * units.Millisecond},
+	} {
+		got := ns3Seconds(c.in)
+		if got != c.want && got != c.want-units.Nanosecond {
+			t.Errorf("%v becomes %v, want %v or a nanosecond less", c.in, got, c.want)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-package plan
-
-import _ "embed" // the example
-
-// Template is a commented plan to start from.
-//
-//go:embed template.yaml
-var Template string

@@ -1,0 +1,282 @@
+package shape
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+)
+
+// Position is a place in a user's file, or on the command line (File "--set:1").
+// The zero Position is nowhere: a value that nobody wrote.
+type Position struct {
+	File         string
+	Line, Column int
+}
+
+// String is file:line:column, or the file alone if the line is not known.
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Error is one mistake in a file and where it stands.
+type Error struct {
+	At  Position
+	Msg string // what is wrong; what would be right
+}
+
+func (e *Error) Error() string {
+	if e.At.File == "" {
+		return e.Msg
+	}
+	return e.At.String() + ": " + e.Msg
+}
+
+// Errors is every mistake that was found, in the order of the file.
+type Errors []*Error
+
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// InOrder sorts the mistakes of one file by their places.
+func (es Errors) InOrder() Errors {
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		if a.At.File != b.At.File {
+			return 0
+		}
+		return (a.At.Line-b.At.Line)<<16 + a.At.Column - b.At.Column
+	})
+	return es
+}
+
+// Kind is what a YAML node is.
+type Kind uint8
+
+// The kinds.
+const (
+	Scalar Kind = iota
+	Mapping
+	Sequence
+)
+
+func (k Kind) String() string {
+	return [...]string{"a single value", "a mapping", "a list"}[k]
+}
+
+// Node is a YAML node with its aliases and merge keys resolved.
+type Node struct {
+	Kind   Kind
+	At     Position
+	Text   string // of a scalar
+	Quoted bool
+	Keys   []*Node // of a mapping
+	Items  []*Node // values of a mapping, or items of a list
+}
+
+// Null reports a value that is missing or written as null.
+func (n *Node) Null() bool {
+	return n.Kind == Scalar && !n.Quoted && (n.Text == "" || n.Text == "~" || n.Text == "null")
+}
+
+// Get returns the value of a mapping's key, nil if it has none.
+func (n *Node) Get(key string) *Node {
+	if n.Kind != Mapping {
+		return nil
+	}
+	for i, k := range n.Keys {
+		if k.Text == key {
+			return n.Items[i]
+		}
+	}
+	return nil
+}
+
+// Put sets a mapping's key.
+func (n *Node) Put(key *Node, value *Node) {
+	for i, k := range n.Keys {
+		if k.Text == key.Text {
+			n.Keys[i], n.Items[i] = key, value
+			return
+		}
+	}
+	n.Keys = append(n.Keys, key)
+	n.Items = append(n.Items, value)
+}
+
+// Bounds of a file. A file in the program's own repository has below 2000
+// nodes; aliases of aliases could otherwise make one of any size.
+const (
+	maxNodes = 200_000
+	maxDepth = 64
+	maxBytes = 16 << 20
+)
+
+// Parse reads one YAML document. file stands for it in errors. An empty
+// document is an empty mapping.
+func Parse(file string, src []byte) (*Node, error) {
+	if len(src) > maxBytes {
+		return nil, Errors{{Position{File: file}, fmt.Sprintf("%d bytes are more than a file may have, %d", len(src), maxBytes)}}
+	}
+	top := &Node{Kind: Mapping, At: Position{file, 1, 1}}
+	if blank(src) {
+		return top, nil
+	}
+	var doc yaml.Node
+	if err := yaml.Load(src, &doc); err != nil {
+		return nil, yamlError(file, err)
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 {
+		return top, nil
+	}
+	c := converter{file: file}
+	n := c.convert(doc.Content[0], 0)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	if n.Null() {
+		return top, nil
+	}
+	return n, nil
+}
+
+// blank reports text that holds nothing but comments.
+func blank(src []byte) bool {
+	for line := range strings.Lines(string(src)) {
+		if s := strings.TrimSpace(line); s != "" && s[0] != '#' && s != "---" {
+			return false
+		}
+	}
+	return true
+}
+
+// yamlError turns the YAML library's errors into ours.
+func yamlError(file string, err error) error {
+	var one *yaml.LoadError
+	if !errors.As(err, &one) {
+		return Errors{{Position{File: file}, err.Error()}}
+	}
+	msg := one.Message
+	if strings.Contains(msg, "found multiple") {
+		return Errors{{Position{File: file}, "more than one YAML document; it must be a single one, without ---"}}
+	}
+	at := Position{file, one.Mark.Line, max(one.Mark.Column, 1)}
+	switch {
+	case strings.Contains(msg, "cannot start any token"):
+		msg += "; indent with spaces, not tabs, and quote text that begins with a sign"
+	case strings.Contains(msg, "mapping values are not allowed"):
+		msg += "; quote text that holds a colon, and put nested keys on lines of their own"
+	}
+	if one.ContextMsg != "" {
+		msg = one.ContextMsg + ": " + msg
+	}
+	return Errors{{at, "not valid YAML: " + strings.TrimPrefix(msg, "yaml: ")}}
+}
+
+// converter turns the library's nodes into ours.
+type converter struct {
+	file  string
+	count int
+	open  []*yaml.Node // anchored nodes around the present one
+	errs  Errors
+}
+
+func (c *converter) fail(at Position, format string, args ...any) {
+	c.errs = append(c.errs, &Error{at, fmt.Sprintf(format, args...)})
+}
+
+func (c *converter) convert(y *yaml.Node, depth int) *Node {
+	n := &Node{At: Position{c.file, y.Line, y.Column}}
+	c.count++
+	if c.count > maxNodes || depth > maxDepth {
+		if len(c.errs) == 0 {
+			c.fail(n.At, "the file is nested too deep or too long once its aliases are resolved; at most %d levels and %d values are read", maxDepth, maxNodes)
+		}
+		return n
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		for _, o := range c.open {
+			if o == y.Alias {
+				c.fail(n.At, "the alias *%s stands inside what it names", y.Value)
+				return n
+			}
+		}
+		return c.convert(y.Alias, depth+1)
+	case yaml.ScalarNode:
+		n.Text = y.Value
+		n.Quoted = y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+		if y.Style&yaml.TaggedStyle != 0 {
+			c.fail(n.At, "the tag %s is not used here; write the value alone", y.Tag)
+		}
+		return n
+	}
+	if y.Style&yaml.TaggedStyle != 0 {
+		c.fail(n.At, "the tag %s is not used here; write the value alone", y.Tag)
+	}
+	if y.Anchor != "" {
+		c.open = append(c.open, y)
+		defer func() { c.open = c.open[:len(c.open)-1] }()
+	}
+	if y.Kind == yaml.SequenceNode {
+		n.Kind = Sequence
+		for _, item := range y.Content {
+			n.Items = append(n.Items, c.convert(item, depth+1))
+		}
+		return n
+	}
+	n.Kind = Mapping
+	c.mapping(n, y, depth)
+	return n
+}
+
+// mapping fills n with the keys of y. What "<<" merges in comes after, and only
+// where the mapping itself has no such key.
+func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
+	var merged []*Node
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		k := y.Content[i]
+		at := Position{c.file, k.Line, k.Column}
+		if k.Kind == yaml.ScalarNode && k.Tag == "!!merge" {
+			m := c.convert(y.Content[i+1], depth+1)
+			switch m.Kind {
+			case Mapping:
+				merged = append(merged, m)
+			case Sequence:
+				merged = append(merged, m.Items...)
+			default:
+				c.fail(at, "<< merges a mapping or a list of mappings, not %v", m.Kind)
+			}
+			continue
+		}
+		if k.Kind != yaml.ScalarNode {
+			c.fail(at, "a key must be a single word")
+			continue
+		}
+		if first := n.Get(k.Value); first != nil {
+			c.fail(at, "key %q stands twice; first on line %d", k.Value, first.At.Line)
+			continue
+		}
+		n.Put(&Node{At: at, Text: k.Value}, c.convert(y.Content[i+1], depth+1))
+	}
+	for _, m := range merged {
+		if m.Kind != Mapping {
+			c.fail(m.At, "<< merges a mapping or a list of mappings, not %v", m.Kind)
+			continue
+		}
+		for i, k := range m.Keys {
+			if n.Get(k.Text) == nil {
+				n.Put(k, m.Items[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package ssd
+
+import (
+	"fmt"
+
+	"farflash/ssd/nand"
+	"farflash/units"
+)
+
+// Validate reports what no drive can be, each with its key as a scenario has it.
+func (c *Config) Validate() error {
+	var bad units.Faults
+	shape := c.Geometry.Validate()
+	bad.Within("geometry", shape)
+	bad.Within("timing", c.Timing.Validate())
+	bad.Hold(c.OverProvisioning > 0 && c.OverProvisioning < 1,
+		"over_provisioning", "%v is not possible; use more than 0%% and less than 100%%", c.OverProvisioning)
+	bad.Within("host", c.Host.validate())
+	d := &c.DRAM
+	bad.Hold(d.RowSize >= 1 && d.DataRate >= 1 && d.BurstSize >= 1 && d.TRCD >= 0 && d.TCL >= 0 && d.TRP >= 0,
+		"dram", "row_size, data_rate and burst_size must be above zero and the delays not below")
+	bad.Within("cache", c.Cache.validate(c.Geometry.PageSize))
+	var s Scheme
+	bad.Within("mapping.scheme", s.UnmarshalText(c.Mapping.Scheme[:]))
+	bad.Within("collection", c.Collection.validate(c.Geometry.BlocksPerPlane))
+	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
+	p := &c.Preconditioning
+	bad.Hold(p.Fill == FillNone || p.Occupancy > 0 && p.Occupancy <= 1, "preconditioning.occupancy", "%v is not possible", p.Occupancy)
+	bad.Hold(p.Passes >= 0 && p.Passes <= 1000, "preconditioning.passes", "%v is not possible; use 0 to 1000", p.Passes)
+	bad.Hold(len(c.Namespaces) <= MaxNamespaces, "namespaces", "%d are more than %d", len(c.Namespaces), MaxNamespaces)
+	if shape != nil {
+		return bad.Err() // what follows counts in pages and planes
+	}
+	bad.Hold(c.Mapping.Ideal || c.cmtEntries() >= 16,
+		"mapping.cmt_capacity", "%v holds %d entries; it must hold at least 16", c.Mapping.CMTCapacity, c.cmtEntries())
+	for i := range c.Namespaces {
+		bad.Within(fmt.Sprintf("namespaces[%d]", i), c.Namespaces[i].validate(c.Geometry))
+	}
+	if bad.Err() == nil {
+		c.validateSpace(&bad)
+	}
+	return bad.Err()
+}
+
+func (h *Host) validate() error {
+	var bad units.Faults
+	bad.Hold(h.LaneRate > 0 && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible", h.Lanes, h.LaneRate)
+	bad.Hold(h.PacketBytes >= 0 && h.MaxPayload >= 1, "max_payload", "%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
+	bad.Hold(h.FetchSize >= 1, "fetch_size", "%d is not possible; use at least 1", h.FetchSize)
+	bad.Hold(h.Commands >= 0, "commands", "%d is not possible; 0 is no limit", h.Commands)
+	bad.Hold(h.Burst >= 1, "burst", "%d is not possible; use at least 1", h.Burst)
+	bad.Hold(min(h.Weights[0], h.Weights[1], h.Weights[2]) >= 1, "weights", "%v: every weight must be at least 1", h.Weights)
+	bad.Hold(h.SubmissionDepth >= 2 && h.SubmissionDepth <= 65536, "submission_depth", "%d is not possible; use 2 to 65536", h.SubmissionDepth)
+	return bad.Err()
+}
+
+func (c *Cache) validate(page units.Bytes) error {
+	var bad units.Faults
+	bad.Hold(c.Capacity >= 0 && (c.Mode == CacheOff || c.Capacity >= page),
+		"capacity", "%v holds no page of %v; raise it or set cache.mode: off", c.Capacity, page)
+	bad.Hold(c.DestageAt >= 0 && c.DestageAt < 1, "destage_at", "%v is not possible; use 0%% up to less than 100%%", c.DestageAt)
+	bad.Hold(c.DestageDepth >= 0, "destage_depth", "%d is not possible", c.DestageDepth)
+	return bad.Err()
+}
+
+func (k *Collection) validate(blocks int) error {
+	var bad units.Faults
+	bad.Hold(k.Start > 0 && k.Start < 1, "start", "%v is not possible", k.Start)
+	bad.Hold(k.Hard >= 0 && k.Hard <= k.Start, "hard", "%v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
+	bad.Hold(k.Concurrent >= 1 && k.Concurrent <= 64, "concurrent", "%d is not possible; use 1 to 64", k.Concurrent)
+	bad.Hold(k.Reserve >= 1 && k.Reserve < blocks, "reserve", "%d of a plane's %d blocks is not possible", k.Reserve, blocks)
+	bad.Hold(k.Choices >= 0 && k.Choices <= blocks, "choices", "%d of a plane's %d blocks is not possible", k.Choices, blocks)
+	bad.Hold(k.Window >= 0 && k.Window <= 1, "window", "%v is not possible", k.Window)
+	return bad.Err()
+}
+
+func (n *Namespace) validate(g nand.Geometry) error {
+	var bad units.Faults
+	for _, l := range []struct {
+		name string
+		ids  []int
+		most int
+	}{{"channels", n.Channels, g.Channels}, {"chips", n.Chips, g.ChipsPerChannel}, {"dies", n.Dies, g.DiesPerChip}, {"planes", n.Planes, g.PlanesPerDie}} {
+		seen := make([]bool, l.most)
+		for _, id := range l.ids {
+			if id < 0 || id >= l.most {
+				bad.Hold(false, l.name, "there is no number %d; the drive has 0 to %d", id, l.most-1)
+				continue
+			}
+			bad.Hold(!seen[id], l.name, "number %d is listed twice", id)
+			seen[id] = true
+		}
+	}
+	bad.Hold(n.Streams >= 0 && n.Streams <= MaxStreams, "streams", "%d is not possible; use 1 to %d", n.Streams, MaxStreams)
+	return bad.Err()
+}
+
+// validateSpace checks that each plane has blocks to spare for open blocks,
+// collection and the reserve beside the data.
+func (c *Config) validateSpace(bad *units.Faults) {
+	if c.Quirks.FrontiersAtOnce {
+		return // the peer runs such drives as long as their working set is small
+	}
+	spare := float64(c.Geometry.BlocksPerPlane) * float64(c.OverProvisioning)
+	open := 0
+	for _, n := range c.namespaces() {
+		open += 2*max(n.Streams, 1) + 1
+	}
+	need := open + c.Collection.Reserve
+	bad.Hold(spare >= float64(need),
+		"over_provisioning", "%v of %d blocks leaves %.1f blocks a plane, but open blocks and the reserve need %d; raise over_provisioning or blocks_per_plane",
+		c.OverProvisioning, c.Geometry.BlocksPerPlane, spare, need)
+}

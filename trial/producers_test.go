@@ -1,0 +1,112 @@
+package trial_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/experiment"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
+	"farflash/trial/trialtest"
+)
+
+// everyOperation is a trace in fio's format with requests of each kind.
+const everyOperation = `fio version 2 iolog
+/dev/x add
+/dev/x open
+/dev/x write 0 65536
+/dev/x read 0 4096
+/dev/x trim 0 65536
+/dev/x sync 0 0
+/dev/x close
+`
+
+// TestProducers holds that every word of the vocabulary is said by some experiment: a figure that nothing fills in would be a promise
+// that is not kept.
+func TestProducers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some twenty runs")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "all.log"), []byte(everyOperation), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const cluster = "object_cluster: {gateways: 18, targets: 18, chunk: 64KiB}\nmeasure: {until: 20ms, warm_up: 20%}\n"
+	said := map[string]bool{}
+	index := regexp.MustCompile(`\[\d+\]`)
+	say := func(what, name string) { said[what+" "+index.ReplaceAllString(name, "")] = true }
+	for i, x := range []struct {
+		text string
+		set  []string
+	}{
+		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}}\nworkload: [{trace: {file: all.log, format: fio}}]\n", []string{"ssd.energy={idle_watts: 2}"}},
+		{trialtest.Mixed, []string{"ssd.wear.cycles=3000", "ssd.mapping={ideal: false, cmt_capacity: 4KiB}", "ssd.cache={mode: read-write, capacity: 1MiB}", "ssd.scheduling={classes: true, suspend_erase: true, suspend_program: true}",
+			"workload[0].queue.class=urgent", "workload[1].queue.class=high"}},
+		{trialtest.Mixed, []string{"workload[0].queue.class=medium", "workload[1].queue.class=low", "ssd.scheduling.classes=true"}},
+		{trialtest.Mixed, []string{"workload[1].queue.class=urgent", "workload[0].queue.class=high", "ssd.scheduling.classes=true"}},
+		{trialtest.Mixed, []string{"workload[1].queue.class=medium", "workload[0].queue.class=low", "ssd.scheduling.classes=true"}},
+		{"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", nil},
+		{trialtest.SmallFabric, nil},
+		{trialtest.SmallSystem, []string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
+		{trialtest.SmallSystem, []string{"coupling={mode: both, iterative: {full: true, iterations: 20}}", "workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
+		{cluster, []string{"object_cluster.protocol=pull", "object_cluster.reads=50%", "object_cluster.read=hedged", "object_cluster.durability={afr: 2%}"}},
+		{cluster, []string{"object_cluster.protocol=replicast-m", "object_cluster.load={share: 50%}", "object_cluster.durability={afr: 2%}"}},
+		{cluster, []string{"object_cluster.protocol=replicast-h"}},
+		{cluster, []string{"object_cluster.protocol=uch-ccp", "object_cluster.disk.rate=10GB/s", "object_cluster.gateways=4", "object_cluster.link.rate=1Gbps"}},
+		{cluster, []string{"object_cluster.protocol=chain", "object_cluster.reads=50%", "object_cluster.link={loss: 0.1%}", "object_cluster.failures=[{target: 3, at: 2ms}]"}},
+		{"object_cluster: {protocol: storm}\nmeasure: {until: 200us, warm_up: 20%}\n", nil},
+		{"object_cluster: {protocol: tiering}\nmeasure: {until: 1s, warm_up: 20%}\n", nil},
+	} {
+		var changes []shape.Change
+		for _, s := range x.set {
+			c, err := shape.ParseChange(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes = append(changes, c)
+		}
+		s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte(x.text)}, changes)
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+			continue
+		}
+		o, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+			continue
+		}
+		for _, m := range o.Result.Metrics {
+			say("metric", m.Name)
+		}
+		for _, m := range o.Result.Series {
+			say("series", m.Name)
+		}
+		for _, m := range o.Result.Histograms {
+			say("histogram", m.Name)
+		}
+		for _, m := range o.Result.Matrices {
+			say("matrix", m.Name)
+		}
+	}
+	v := trial.Vocabulary()
+	var never []string
+	for what, table := range map[string]*result.Table{"metric": v.Metrics, "series": v.Series, "histogram": v.Histograms, "matrix": v.Matrices} {
+		for _, d := range table.All() {
+			if !said[what+" "+d.Name] {
+				never = append(never, what+" "+d.Name)
+			}
+		}
+	}
+	slices.Sort(never)
+	if len(never) > 0 {
+		t.Error(fmt.Sprint("nothing says\n", strings.Join(never, "\n")))
+	}
+}

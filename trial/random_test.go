@@ -1,0 +1,281 @@
+package trial_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"farflash/experiment"
+	"farflash/result"
+	"farflash/rng"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
+	"farflash/trial/trialtest"
+)
+
+// What random scenarios begin with: one of each kind of experiment, small.
+var seedlings = []string{
+	trialtest.Mixed,
+	"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 8KiB}, read_fraction: 50%, requests: 500}, closed: 8}]\n",
+	"ssd: mqsim-default\nworkload: [{mqsim: {requests: 300}, closed: 4}, {synthetic: {writes: {size: 16KiB, interarrival: 40us}, requests: 200}}]\n",
+	trialtest.SmallFabric,
+	"fabric: {topology: {clos: {pods: 2, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}}\nflows: [{poisson: {load: 40%, sizes: websearch, duration: 50us}}, {permutation: {size: 20KB}}]\n",
+	trialtest.SmallSystem,
+	"initiators: 2\ntargets: [{count: 2, ssds: 1, ssd: " + trialtest.TinyDrive + "}]\nroute: {target: {stripe: 16KiB}}\nworkload: [{synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: 8KiB, interarrival: 50us}, requests: 300}}]\n",
+	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: {mode: iterative}\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 100}}]\n",
+	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\ncoupling: {mode: both, iterative: {full: true}}\nworkload: [{synthetic: {writes: {size: 32KiB, interarrival: 30us}, requests: 60}}]\n",
+	"object_cluster: {gateways: 6, targets: 18, chunk: 64KiB}\nmeasure: {until: 3ms}\n",
+	"object_cluster: {gateways: 6, targets: 18, chunk: 16KiB, protocol: pull, reads: 30%}\nmeasure: {until: 3ms, warm_up: 20%}\n",
+	"object_cluster: {gateways: 6, targets: 18, chunk: 128KiB, protocol: chain, load: {share: 60%}}\nmeasure: {until: 3ms}\n",
+	"object_cluster: {gateways: 4, targets: 8, chunk: 64KiB, protocol: grants, core: packet}\nfabric: {topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 6}}}\nmeasure: {until: 2ms}\n",
+	"object_cluster: {protocol: storm}\nmeasure: {until: 100us}\n",
+	"object_cluster: {protocol: tiering}\nmeasure: {until: 200ms}\n",
+}
+
+// leaf is a key that a change can set, and what to try.
+type leaf struct {
+	path   string
+	values []string
+}
+
+// leaves lists the keys of the language below a path.
+func leaves(t testing.TB, path, written string) []leaf {
+	t.Helper()
+	d, err := scenario.Describe(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []leaf
+	for _, k := range d.Keys {
+		name := strings.TrimPrefix(strings.TrimPrefix(k.Path, path), ".")
+		at := name
+		if written != "" {
+			at = written + "." + name
+		}
+		switch {
+		case strings.HasPrefix(k.Value, "a list of mappings"):
+			out = append(out, leaves(t, k.Path, at+"[0]")...)
+		case strings.HasPrefix(k.Value, "a mapping"):
+			out = append(out, leaves(t, k.Path, at)...)
+		case !strings.HasPrefix(k.Value, "a list") && k.Value != "text":
+			if v := values(k.Value); len(v) > 0 {
+				out = append(out, leaf{at, v})
+			}
+		}
+	}
+	return out
+}
+
+// values are things to try for a key, by what explain says is to be written.
+func values(wanted string) []string {
+	var out []string
+	for _, x := range []struct {
+		hint string
+		list []string
+	}{
+		{"a time such as", []string{"0s", "1ps", "1ns", "100ns", "1us", "10us", "100us", "1ms"}},
+		{"a time above zero", []string{"1us", "50us", "1ms"}},
+		{"a size such as", []string{"0B", "1B", "512B", "1KiB", "4KiB", "16KiB", "64KiB", "1MiB"}},
+		{"40Gbps", []string{"1Mbps", "1Gbps", "10Gbps", "25Gbps", "100Gbps", "400Gbps"}},
+		{"1GB/s", []string{"1MB/s", "200MB/s", "1GB/s", "8GB/s"}},
+		{"333MT/s", []string{"100MT/s", "800MT/s"}},
+		{"a share such as", []string{"0%", "0.1%", "1%", "10%", "33%", "50%", "90%", "100%"}},
+		{"an energy such as", []string{"0uJ", "5uJ"}},
+		{"true or false", []string{"true", "false"}},
+		{"a whole number", []string{"0", "1", "2", "3", "4", "7", "8", "16", "33"}},
+		{"a number", []string{"0", "0.5", "1", "2", "10"}},
+	} {
+		if strings.Contains(wanted, x.hint) {
+			out = append(out, x.list...)
+		}
+	}
+	if wanted == "true or false" {
+		return out
+	}
+	for _, w := range strings.FieldsFunc(strings.ReplaceAll(wanted, " or ", ", "), func(r rune) bool { return r == ',' }) {
+		if w = strings.TrimSpace(w); !strings.Contains(w, " ") {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// TestRandomScenarios goes through the whole language: what check accepts either runs with every law of conservation held or ends with a
+// clear error, and gives the same bytes however it is computed. FARFLASH_SOAK says for how many seconds, FARFLASH_CASE which case to run
+// alone.
+func TestRandomScenarios(t *testing.T) {
+	seconds, _ := strconv.ParseFloat(os.Getenv("FARFLASH_SOAK"), 64)
+	if seconds == 0 {
+		seconds = 4
+		if testing.Short() {
+			seconds = 1
+		}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	keys := leaves(t, "", "")
+	if len(keys) < 300 {
+		t.Fatalf("the language has only %d keys to try", len(keys))
+	}
+	first, last := uint64(1), uint64(1<<40)
+	if n, err := strconv.ParseUint(os.Getenv("FARFLASH_CASE"), 10, 64); err == nil {
+		first, last = n, n
+	}
+	var count [4]int // refused, ended by an error, cut short, run
+	began := time.Now()
+	n := first
+	for ; n <= last && (n < first+uint64(len(seedlings)) || time.Since(began).Seconds() < seconds); n++ {
+		count[randomScenario(t, n, keys)]++
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d scenarios: %d refused, %d ended by an error, %d cut short, %d run and compared", n-first, count[0], count[1], count[2], count[3])
+	if first != last && count[3] == 0 {
+		t.Error("none was run")
+	}
+}
+
+// randomScenario makes and tries one, and says what became of it.
+func randomScenario(t *testing.T, number uint64, keys []leaf) int {
+	draw := rng.NewStream(number, "random scenario")
+	text := seedlings[int(number)%len(seedlings)]
+	top := map[string]bool{"measure": true}
+	for line := range strings.Lines(text) {
+		if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") {
+			top[key] = true
+		}
+	}
+	var changes []shape.Change
+	var said []string
+	for range draw.IntN(5) {
+		var k leaf
+		for tries := 0; tries < 1000; tries++ {
+			k = keys[draw.IntN(int64(len(keys)))]
+			section, _, _ := strings.Cut(strings.ReplaceAll(k.path, "[", "."), ".")
+			if top[section] || draw.IntN(50) == 0 {
+				break
+			}
+		}
+		c := shape.Change{Path: k.path, Value: k.values[draw.IntN(int64(len(k.values)))]}
+		changes, said = append(changes, c), append(said, c.Path+"="+c.Value)
+	}
+	about := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("case %d: %s\n%swith %q", number, fmt.Sprintf(format, args...), text, said)
+	}
+	defer func() {
+		if x := recover(); x != nil {
+			about("it panics: %v", x)
+			panic(x)
+		}
+	}()
+	s, err := scenario.Parse(shape.Source{File: "random.yaml", Text: []byte(text)}, changes)
+	if err != nil {
+		var wrong shape.Errors
+		if !errors.As(err, &wrong) || len(wrong) == 0 || strings.TrimSpace(err.Error()) == "" {
+			about("%T has no place: %v", err, err)
+		}
+		return 0
+	}
+	if large(s) {
+		return 2
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	run := func(s *scenario.Scenario, o experiment.Options) ([]byte, *result.Result, bool) {
+		o.Seed, o.Version = number, "test"
+		out, err := trial.Run(ctx, s, o)
+		switch {
+		case err != nil && (strings.Contains(err.Error(), "fault in the model") || strings.TrimSpace(err.Error()) == ""):
+			about("the run fails: %v", err)
+			return nil, nil, false
+		case err != nil:
+			return []byte("error: " + err.Error()), nil, true
+		case out.Interrupted:
+			return nil, nil, false
+		}
+		b, err := out.Result.Encode()
+		if err != nil {
+			about("the result cannot be written: %v", err)
+			return nil, nil, false
+		}
+		return b, out.Result, true
+	}
+	runtime.GOMAXPROCS(1)
+	want, r, whole := run(s, experiment.Options{})
+	if !whole {
+		return 2
+	}
+	if r != nil {
+		for _, c := range r.Checks {
+			if !c.OK {
+				about("%s: %s", c.Name, c.Detail)
+			}
+		}
+		if back, err := result.Decode(want); err != nil {
+			about("the result does not read back: %v", err)
+		} else if b, err := back.Encode(); err != nil || !bytes.Equal(b, want) {
+			about("the result reads back as another one (%v)", err)
+		}
+	}
+	compare := func(how string, s *scenario.Scenario, o experiment.Options) {
+		got, _, whole := run(s, o)
+		// A place in the text may be named in an error.
+		if whole && !bytes.Equal(got, want) && !(r == nil && bytes.HasPrefix(got, []byte("error: "))) {
+			about("%s: another result:\n%s", how, firstDifference(want, got))
+		}
+	}
+	runtime.GOMAXPROCS(8)
+	compare("on eight processors", s, experiment.Options{})
+	compare("with a timeline", s, experiment.Options{Timeline: io.Discard})
+	resolved := s.Resolved()
+	again, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, nil)
+	if err != nil {
+		about("what it resolves to is refused: %v\n%s", err, resolved)
+		return 3
+	}
+	compare("from its resolved text", again, experiment.Options{})
+	if s.Fabric != nil && s.Fabric.Parts <= 1 && s.ObjectCluster == nil {
+		if parts, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, []shape.Change{{Path: "fabric.parts", Value: "2"}}); err == nil {
+			compare("in two parts", parts, experiment.Options{})
+		}
+	}
+	if r == nil {
+		return 1
+	}
+	return 3
+}
+
+// large tells scenarios that would take more memory or time than a test should.
+func large(s *scenario.Scenario) bool {
+	targets, ssds := s.CountTargets()
+	for i := range max(len(s.Targets), 1) {
+		if x := s.DriveOf(i); x != nil && x.Geometry.Pages()*int64(max(ssds, 1)) > 4<<20 {
+			return true
+		}
+	}
+	if c := s.ObjectCluster; c != nil && s.SSD != nil && s.SSD.Geometry.Pages()*int64(c.Targets) > 4<<20 {
+		return true
+	}
+	return targets > 64 || s.Initiators > 64
+}
+
+// firstDifference is the first line in which two texts differ.
+func firstDifference(a, b []byte) string {
+	x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return x[i] + "\n" + y[i]
+		}
+	}
+	return fmt.Sprintf("%d and %d lines", len(x), len(y))
+}
