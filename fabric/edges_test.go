@@ -229,3 +229,66 @@ func TestLongPath(t *testing.T) {
 		t.Errorf("%d switches wrote into a packet, want %d of 11", most, cc.MaxHops)
 	}
 }
+
+// TestChunks: a queue's chunks are numbered from 1, are given back, and hold packets in order.
+func TestChunks(t *testing.T) {
+	var p chunks
+	var q queue
+	for range 5 {
+		for i := range uint32(2 * chunkLen) {
+			p.push(&q, &packet{psn: i})
+		}
+		if len(p.next) != 3 {
+			t.Fatalf("%d chunks for two and the one that is none", len(p.next))
+		}
+		for i := range uint32(2 * chunkLen) {
+			if x := p.pop(&q); x.psn != i {
+				t.Fatalf("packet %d where %d is due", x.psn, i)
+			}
+		}
+	}
+}
+
+// TestAckCounts: an ACK answers so many packets, the last of a message at once; a NACK is an ACK too.
+func TestAckCounts(t *testing.T) {
+	for every, want := range map[int]uint64{1: 10, 3: 4, 4: 3, 10: 1, 64: 1} {
+		c := plain()
+		c.Acks.Every = every
+		r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+		r.mustSend(t, 0, 1, 1, 10*c.Payload)
+		r.run(t, 1e5)
+		r.drained(t)
+		if n := r.net.Counters; n.Acks != want || n.Nacks != 0 {
+			t.Errorf("every %d: %d ACKs, %d NACKs, want %d", every, n.Acks, n.Nacks, want)
+		}
+	}
+	c := plain()
+	c.Recovery.Kind = SelectiveRepeat
+	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0", Loss: 0.1}, {A: "h1", B: "s0"}}}, 10*units.Gbps, 10*units.Gbps, units.Microsecond)
+	r := newRig(t, c, g, 1)
+	r.mustSend(t, 0, 1, 1, 100*c.Payload)
+	r.run(t, 1e6)
+	r.drained(t)
+	if n := r.net.Counters; n.Nacks == 0 || n.Acks <= n.Nacks || n.Drops[DropCorrupted] == 0 {
+		t.Errorf("%d ACKs, %d NACKs", n.Acks, n.Nacks)
+	}
+}
+
+// TestIdealWithFewAcks: what a message takes alone is what it does take, also where ACKs answer several packets and are as long as they.
+func TestIdealWithFewAcks(t *testing.T) {
+	for _, every := range []int{1, 3, 4, 7} {
+		for _, ack := range []units.Bytes{60, 1000} {
+			for _, packets := range []units.Bytes{1, 2, 9, 10, 13} {
+				c := plain()
+				c.Acks.Every, c.Acks.Size = every, ack
+				r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+				m := r.mustSend(t, 0, 1, 1, packets*c.Payload)
+				r.run(t, 1e5)
+				r.drained(t)
+				if took, ideal := r.net.Messages()[m].Acked, r.net.Ideal(m); took != ideal {
+					t.Errorf("%d packets, an ACK of %v for %d: %v, ideally %v", packets, ack, every, took, ideal)
+				}
+			}
+		}
+	}
+}

@@ -122,7 +122,7 @@ type Network struct {
 	out      []crossings // to each part; nil is the whole
 	at       sim.Time    // of the parts' figures, in the whole
 	dog      watchdog
-	fault    func(in int32, x *packet) bool // see invariants.go
+	fault    func(in int32, x packet) bool // see invariants.go
 
 	Counters Counters
 	// OnSend is called for each packet that is put on a wire.

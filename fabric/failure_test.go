@@ -113,9 +113,6 @@ func TestNeighboursDoNotMatter(t *testing.T) {
 
 // TestNoAllocations: a packet costs none, whatever the congestion control.
 func TestNoAllocations(t *testing.T) {
-	if checkEvery > 0 {
-		t.Skip("looking at the laws of the network takes memory")
-	}
 	for _, scheme := range allSchemes {
 		for _, recovery := range []RecoveryKind{GoBackN, SelectiveRepeat} {
 			c := DefaultConfig()

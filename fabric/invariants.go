@@ -17,4 +17,4 @@ func (n *Network) hold() {
 }
 
 // loses asks whether a packet that arrives is to be lost.
-func (n *Network) loses(in int32, x *packet) bool { return n.fault != nil && n.fault(in, x) }
+func (n *Network) loses(in int32, x packet) bool { return n.fault != nil && n.fault(in, x) }

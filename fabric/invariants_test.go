@@ -12,7 +12,7 @@ import (
 
 // faultRun lets three hosts send to a fourth through a small buffer, so that there are data, ACKs, NACKs, pauses, their refreshing and their ends,
 // and loses what lose says. Everything must arrive all the same.
-func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64, lose func(arrival int, x *packet) bool) (arrivals, lostFrames int, counters Counters) {
+func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64, lose func(arrival int, x packet) bool) (arrivals, lostFrames int, counters Counters) {
 	t.Helper()
 	c := plain()
 	c.Recovery.Kind = kind
@@ -22,7 +22,7 @@ func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64, lose func(
 	c.PFC.Threshold = Threshold{Size: 6 * units.KB}
 	c.PFC.Quanta = 200
 	r := newRig(t, c, star(t, 4, 10*units.Gbps, units.Microsecond), seed)
-	r.net.fault = func(_ int32, x *packet) bool {
+	r.net.fault = func(_ int32, x packet) bool {
 		arrivals++
 		lost := lose(arrivals, x)
 		if lost && x.kind >= pauseFrame {
@@ -47,13 +47,13 @@ func TestEverySingleLoss(t *testing.T) {
 	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
 		for _, acks := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%v, acks in class %d", kind, acks), func(t *testing.T) {
-				all, _, c := faultRun(t, kind, acks, 1, func(int, *packet) bool { return false })
+				all, _, c := faultRun(t, kind, acks, 1, func(int, packet) bool { return false })
 				if c.Pauses == 0 || c.Refreshes == 0 || c.DropCount() > 0 {
 					t.Fatalf("%d pauses, %d refreshes, %d drops: the run is no test", c.Pauses, c.Refreshes, c.DropCount())
 				}
 				frames := 0
 				for k := 1; k <= all; k++ {
-					_, f, _ := faultRun(t, kind, acks, 1, func(arrival int, _ *packet) bool { return arrival == k })
+					_, f, _ := faultRun(t, kind, acks, 1, func(arrival int, _ packet) bool { return arrival == k })
 					frames += f
 				}
 				if all < 100 || frames < 6 {
@@ -70,7 +70,7 @@ func TestRandomLosses(t *testing.T) {
 		for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
 			s := rng.NewStream(seed, "faults")
 			chance := float64(seed%4+1) / 12
-			faultRun(t, kind, int(seed%2)*2, seed, func(int, *packet) bool { return s.Float64() < chance })
+			faultRun(t, kind, int(seed%2)*2, seed, func(int, packet) bool { return s.Float64() < chance })
 		}
 	}
 }

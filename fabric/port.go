@@ -267,7 +267,7 @@ func (n *Network) arrived(pi int32) {
 		n.drop(in, q, &x, DropCorrupted)
 		return
 	}
-	if faults && n.loses(in, &x) {
+	if faults && n.loses(in, x) {
 		n.drop(in, q, &x, DropCorrupted)
 		return
 	}

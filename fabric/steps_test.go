@@ -71,10 +71,12 @@ func stepsNetwork(t *testing.T, d *datadriven.TestData, log *strings.Builder) *r
 	c.Payload, c.Header, c.Acks.Size = 900, 100, 60
 	c.PFC.Reserve, c.PFC.Quanta = 0, 0
 	c.Recovery.Timeout = Timeout{}
+	pools := Pools{Limit: units.MB, Recheck: 2 * units.Microsecond, Lasts: 5 * units.Microsecond}
 	hosts, rate, delay := 3, 10*units.Gbps, units.Microsecond
 	settings := map[string]interface{ UnmarshalText([]byte) error }{
 		"rate": &rate, "delay": &delay, "payload": &c.Payload, "buffer": &c.Buffer, "threshold": &c.PFC.Threshold, "alpha": &c.PFC.Alpha,
 		"reserve": &c.PFC.Reserve, "resume_offset": &c.PFC.ResumeOffset, "headroom": &c.PFC.Headroom, "frame": &c.PFC.Frame,
+		"pool_limit": &pools.Limit, "pool_minimum": &pools.Minimum, "class_limit": &pools.ClassLimit, "class_resume": &pools.ClassResume,
 		"kmin": &c.ECN.Kmin, "kmax": &c.ECN.Kmax, "pmax": &c.ECN.Pmax, "ecn_rate": &c.ECN.Rate,
 	}
 	for _, a := range d.CmdArgs {
@@ -83,10 +85,13 @@ func stepsNetwork(t *testing.T, d *datadriven.TestData, log *strings.Builder) *r
 			a.Scan(t, 0, &hosts)
 		case "quanta":
 			a.Scan(t, 0, &c.PFC.Quanta)
-		case "kmin":
-			c.ECN.Enabled = true
-			fallthrough
+		case "pool_alpha":
+			a.Scan(t, 0, &pools.Alpha)
 		default:
+			c.ECN.Enabled = c.ECN.Enabled || a.Key == "kmin"
+			if a.Key == "pool_limit" {
+				c.Pools = &pools
+			}
 			into, ok := settings[a.Key]
 			if !ok {
 				d.Fatalf(t, "there is no setting %s", a.Key)
