@@ -36,6 +36,7 @@ type Sink = block.Sink
 
 // Drive is one simulated drive. It belongs to the goroutine that runs its engine.
 type Drive struct {
+	watch
 	cfg    Config
 	eng    *sim.Engine
 	self   sim.Component
@@ -351,6 +352,7 @@ func (d *Drive) Handle(ev sim.Event) {
 	case evDataOut:
 		d.dataSent(int(ev.Arg))
 	}
+	d.happened()
 }
 
 // EraseHistogram returns, at index n, how many blocks have been erased n times.
