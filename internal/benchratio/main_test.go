@@ -1,0 +1,61 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// BenchmarkReference is the fixed piece of work: whole and real numbers, branches that cannot be foretold, and memory beyond the first cache.
+func BenchmarkReference(b *testing.B) {
+	const size = 1 << 16
+	table := make([]uint32, size)
+	for i := range table {
+		table[i] = uint32(i*2654435761) >> 7
+	}
+	sum, x := 0.0, uint32(1)
+	for b.Loop() {
+		for range 1000 {
+			x = table[x%size] ^ x*1664525 + 1013904223
+			if x&4 != 0 {
+				sum += float64(x&1023) * 0.5
+			}
+		}
+	}
+	if sum == 1 {
+		b.Log(sum) // it must be computed
+	}
+}
+
+// TestCompare: what is slower, allocates more, is new or gone is found, and noise is not.
+func TestCompare(t *testing.T) {
+	want := map[string][]sample{"a": {{10, 0}, {12, 0}}}
+	for _, c := range []struct {
+		found map[string][]sample
+		code  int
+	}{
+		{map[string][]sample{"a": {{13, 0}, {30, 0}}}, 0},
+		{map[string][]sample{"a": {{15, 0}}}, 1},
+		{map[string][]sample{"a": {{9, 3}}}, 1},
+		{map[string][]sample{"a": {{9, 0}}, "b": {{1, 0}}}, 1},
+		{map[string][]sample{}, 1},
+	} {
+		if got := compare(c.found, want, 1.4); got != c.code {
+			t.Errorf("%v: %d", c.found, got)
+		}
+	}
+}
+
+// TestFiles: what is written reads back.
+func TestFiles(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.txt")
+	if err := write(name, map[string][]sample{"sim.Engine/10": {{1.5, 2}, {2.25, 0}}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(name)
+	if err != nil || len(got["sim.Engine/10"]) != 2 || got["sim.Engine/10"][1] != (sample{2.25, 0}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if x := parse("BenchmarkHold/100-2   \t 5000 \t 12.5 ns/op\t 3 B/op\t 1 allocs/op\n", "sim."); x["sim.Hold/100"] != (sample{12.5, 1}) {
+		t.Error(x)
+	}
+}
