@@ -41,10 +41,10 @@ const (
 var diskLatencyNames = units.Names[DiskLatency]{"constant", "grows"}
 
 // String is the choice's name in scenarios.
-func (l DiskLatency) String() string { return diskLatencyNames.Name(l) }
+func (d DiskLatency) String() string { return diskLatencyNames.Name(d) }
 
 // MarshalText writes the choice's name.
-func (l DiskLatency) MarshalText() ([]byte, error) { return diskLatencyNames.Marshal(l) }
+func (d DiskLatency) MarshalText() ([]byte, error) { return diskLatencyNames.Marshal(d) }
 
 // UnmarshalText reads a choice's name.
-func (l *DiskLatency) UnmarshalText(text []byte) error { return diskLatencyNames.Unmarshal(text, l) }
+func (d *DiskLatency) UnmarshalText(text []byte) error { return diskLatencyNames.Unmarshal(text, d) }

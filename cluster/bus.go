@@ -21,25 +21,26 @@ func (c *Cluster) newBus(p put.Plan) *put.Bus {
 // messages implements put.Messages.
 type messages struct{ c *Cluster }
 
-func (w messages) Send(from int32, m put.Message, to []int32)   { w.c.post(from, m, to, false) }
-func (w messages) Cancel(from int32, m put.Message, to []int32) { w.c.post(from, m, to, true) }
-func (w messages) Hold(m put.Message, after sim.Time)           { w.c.hold(m, after) }
-func (w messages) Accept(m put.Message, targets []int32, picks []reserve.Pick) {
-	w.c.accept(m, targets, picks)
+func (m messages) Send(from int32, x put.Message, to []int32)   { m.c.post(from, x, to, false) }
+func (m messages) Cancel(from int32, x put.Message, to []int32) { m.c.post(from, x, to, true) }
+func (m messages) Hold(x put.Message, after sim.Time)           { m.c.hold(x, after) }
+func (m messages) Accept(x put.Message, targets []int32, picks []reserve.Pick) {
+	m.c.accept(x, targets, picks)
 }
 
 // frames implements put.Frames.
 type frames struct{ c *Cluster }
 
-func (w frames) Send(from, chunk int32, f put.Frame, takes sim.Time, to []int32) {
-	if w.c.cfg.Control.Queued {
-		takes = w.c.bus.FrameTime(f.Size) // its protocol paces it, but a frame is on the link at the link's rate
+func (f frames) Send(from, chunk int32, x put.Frame, takes sim.Time, to []int32) {
+	c := f.c
+	if c.cfg.Control.Queued {
+		takes = c.bus.FrameTime(x.Size) // its protocol paces it, but a frame is on the link at the link's rate
 	}
-	w.c.send(from, chunk, w.c.bus.Chunks[chunk].ID, f.Arg, f.Size, takes, to)
+	c.send(from, chunk, c.bus.Chunks[chunk].ID, x.Arg, x.Size, takes, to)
 }
 
-func (w frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFrame {
-	c := w.c
+func (f frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFrame {
+	c := f.c
 	takes := sim.Time(0)
 	for _, i := range c.in[c.nodeOfTarget(target)].data.All() {
 		p := &c.parcels.Items[i]
@@ -55,17 +56,15 @@ func (w frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFram
 // disks implements put.Disks.
 type disks struct{ c *Cluster }
 
-func (w disks) Backlog(target int32) sim.Time   { return w.c.targets[target].disk.backlog(w.c.eng.Now()) }
-func (w disks) WriteTime(target int32) sim.Time { return w.c.takes(target, w.c.piece) }
-func (w disks) Write(target int32, m put.Message) {
-	w.c.keep(target, m)
-}
+func (d disks) Backlog(target int32) sim.Time     { return d.c.targets[target].disk.backlog(d.c.eng.Now()) }
+func (d disks) WriteTime(target int32) sim.Time   { return d.c.takes(target, d.c.piece) }
+func (d disks) Write(target int32, x put.Message) { d.c.keep(target, x) }
 
 // outcomes implements put.Outcomes.
 type outcomes struct{ c *Cluster }
 
-func (w outcomes) Acknowledged(chunk int32) { w.c.acknowledged(chunk) }
-func (w outcomes) Abort(chunk int32)        { w.c.abort(chunk) }
+func (o outcomes) Acknowledged(chunk int32) { o.c.acknowledged(chunk) }
+func (o outcomes) Abort(chunk int32)        { o.c.abort(chunk) }
 
 // hold sends a control message from a target to a gateway after a time.
 func (c *Cluster) hold(m put.Message, after sim.Time) {

@@ -83,8 +83,8 @@ func (c *Cluster) Attach(target int, dev block.Device, most Ceiling) error {
 }
 
 // takes is how long it will take for a size, by what it has done lately.
-func (v *drive) takes(size units.Bytes) sim.Time {
-	return sim.Time(float64(size) * v.during / v.moved)
+func (d *drive) takes(size units.Bytes) sim.Time {
+	return sim.Time(float64(size) * d.during / d.moved)
 }
 
 // feed has a drive begin what is next while it may have more at once.
@@ -153,9 +153,9 @@ func (s Sink) Complete(x block.Completion) {
 }
 
 // crash has a drive's target forget what the drive is doing for it.
-func (v *drive) crash(c *Cluster) {
-	v.bytes = 0
-	for _, i := range v.inside {
+func (d *drive) crash(c *Cluster) {
+	d.bytes = 0
+	for _, i := range d.inside {
 		c.jobs.Items[i].void = true
 	}
 }

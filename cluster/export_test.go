@@ -35,3 +35,23 @@ func NewOn(cfg Config, eng *sim.Engine, protocol func(*put.Bus) put.Protocol) (*
 	}
 	return c, c.bus, nil
 }
+
+// Walks reports whether laws are looked at while a cluster runs.
+const Walks = checkEvery > 0
+
+// Lose has what arrives at nodes be lost as a function says, of a cluster on which messages may be lost.
+func (c *Cluster) Lose(f func(node int32, data bool) bool) { c.fault = f }
+
+// Expects counts the targets that wait for data, and those that wait for an answer.
+func (c *Cluster) Expects() (promised, open int) {
+	for t := range int32(len(c.targets)) {
+		p, o := c.forecast.Expects(t)
+		if p {
+			promised++
+		}
+		if o {
+			open++
+		}
+	}
+	return promised, open
+}

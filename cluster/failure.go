@@ -76,8 +76,8 @@ func (c *Cluster) planFailures() {
 	}
 }
 
-// fault has something happen to a target.
-func (c *Cluster) fault(f fault) {
+// mishap has something happen to a target.
+func (c *Cluster) mishap(f fault) {
 	t := &c.targets[f.target]
 	switch f.what {
 	case faultDown:

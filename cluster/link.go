@@ -14,7 +14,7 @@ import (
 // link once. Without control.queued only data takes turns, by its protocol's own rates, and control messages pass at any time, which is
 // what SURGE does.
 
-// parcel is something on its way: a control message, or a frame of data.
+// parcel is something in flight: a control message, or a frame of data.
 type parcel struct {
 	takes   sim.Time // on a link
 	data    bool
@@ -32,7 +32,7 @@ type parcel struct {
 	message put.Message
 }
 
-// cast is what few parcels have: several receivers, and what each of them is told. It is kept apart so that frames, which are most of all parcels,
+// cast is what few parcels have: several receivers, and what each of them hears. It is kept apart so that frames, which are most of all parcels,
 // stay in two lines of the processor's cache.
 type cast struct {
 	to     [put.MaxHeard]int32 // nodes
@@ -215,7 +215,7 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels.Items[i]
 	p.left--
-	if c.lossy && (!p.sure && c.loses() || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
+	if c.lossy && (!p.sure && (c.loses() || faults && c.faulted(node, p)) || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
 		c.Counters.Lost++
 		return
 	}

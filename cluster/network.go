@@ -21,23 +21,23 @@ const (
 var coreNames = units.Names[Core]{"ideal", "packet"}
 
 // String is the core's name in scenarios.
-func (k Core) String() string { return coreNames.Name(k) }
+func (c Core) String() string { return coreNames.Name(c) }
 
 // MarshalText writes the core's name.
-func (k Core) MarshalText() ([]byte, error) { return coreNames.Marshal(k) }
+func (c Core) MarshalText() ([]byte, error) { return coreNames.Marshal(c) }
 
 // UnmarshalText reads a core's name.
-func (k *Core) UnmarshalText(text []byte) error { return coreNames.Unmarshal(text, k) }
+func (c *Core) UnmarshalText(text []byte) error { return coreNames.Unmarshal(text, c) }
 
 // Network carries messages from node to node; gateways come first, then targets. Package networktest has one in memory, and what all must do.
 type Network interface {
-	// Send sends so many bytes from a node to another and returns a number, not negative, by which Cluster.Delivered is told once when they have arrived, never before Send
+	// Send sends so many bytes from a node to another and returns a number, not negative, with which Cluster.Delivered is called once, when they have arrived, never before Send
 	// returns. No two messages have a number at the same time; when Delivered has been called it may be used again. Control messages do not wait for all data before
 	// them. An error ends the run.
 	Send(from, to int32, size units.Bytes, control bool) (int32, error)
 }
 
-// cargo is a parcel on its way to one of its receivers.
+// cargo is a parcel in flight to one of its receivers.
 type cargo struct{ parcel, node int32 }
 
 // Carry has a network carry everything; it is called before Start.

@@ -53,9 +53,10 @@ type Cluster struct {
 	net      Network     // between nodes, instead of the links here
 	cargo    []cargo     // by the network's number
 	err      error
+	fault    func(node int32, data bool) bool // of tests: whether what arrives at a node is lost
 
 	Counters Counters
-	// OnDone is told of each chunk that is done.
+	// OnDone is called with each chunk that is done.
 	OnDone sim.Probe[*Done]
 	Probes
 	// RepairedAt is when the last piece was made again that a failure has cost.
@@ -202,13 +203,16 @@ func (c *Cluster) Handle(e sim.Event) {
 	case evArrival:
 		c.arrives()
 	case evFault:
-		c.fault(c.faults[e.Arg])
+		c.mishap(c.faults[e.Arg])
 	case evRepair:
 		c.repairDone()
 	case evRetry:
 		c.retry(int32(e.Arg))
 	case evHedge:
 		c.get.hedged(int32(e.Arg))
+	}
+	if checkEvery > 0 && c.eng.Events()%max(checkEvery, 1) == 0 {
+		c.holds()
 	}
 }
 

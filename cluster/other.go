@@ -17,12 +17,12 @@ func (s Scheme) Traffic() (traffic.Kind, bool) {
 	return traffic.Kind(s - Storm), true
 }
 
-// TrafficConfig is what package traffic is told of a cluster. Its events are as large as control messages of the unicast protocols.
+// TrafficConfig is the cluster as package traffic sees it. Its events are as large as control messages of the unicast protocols.
 func (c *Config) TrafficConfig() traffic.Config {
 	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip, Size: c.Control.Unicast}
 }
 
-// TierConfig is what package tier is told of a cluster: one gateway, and targets that are the SSD and the HDDs behind it.
+// TierConfig is the cluster as package tier sees it: one gateway, and targets that are the SSD and the HDDs behind it.
 func (c *Config) TierConfig() tier.Config {
 	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.effective(), Trip: c.Link.Trip, Control: c.Control.Unicast}
 }

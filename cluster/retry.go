@@ -27,9 +27,9 @@ func (c *Cluster) limit(gateway int32, attempt int8) sim.Time {
 }
 
 // learn has a gateway note how long the attempt took in which a chunk was done. Attempts have numbers, so that it is known which one that was.
-func (k *clock) learn(took sim.Time) {
-	k.spread += (max(took-k.mean, k.mean-took) - k.spread) / 4
-	k.mean += (took - k.mean) / 8
+func (c *clock) learn(took sim.Time) {
+	c.spread += (max(took-c.mean, c.mean-took) - c.spread) / 4
+	c.mean += (took - c.mean) / 8
 }
 
 // watch begins to watch over an attempt.

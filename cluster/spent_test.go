@@ -103,7 +103,7 @@ func TestSpentIsTheBound(t *testing.T) {
 	}
 }
 
-// TestSpentOfOneChunk: where a replica's way is known, each part is what it must be.
+// TestSpentOfOneChunk: where a replica's path is known, each part is what it must be.
 func TestSpentOfOneChunk(t *testing.T) {
 	cfg := lone(cluster.ReplicastM, true, 128*units.KiB)
 	const until = 400 * units.Microsecond

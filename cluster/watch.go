@@ -11,13 +11,13 @@ import (
 
 // Probes are what may be watched. What they are given holds until the call returns.
 type Probes struct {
-	// OnSend is told of each control message and frame as its sender hands it to its link, once for all its receivers.
+	// OnSend is called with each control message and frame as its sender hands it to its link, once for all its receivers.
 	OnSend sim.Probe[*Passage]
-	// OnReceive is told of the same at each receiver, when it has come in as a whole.
+	// OnReceive is called with the same at each receiver, when it has come in as a whole.
 	OnReceive sim.Probe[*Passage]
-	// OnBid is told when a target gives a bid, and when it hears what becomes of it.
+	// OnBid is called when a target gives a bid, and when it hears what becomes of it.
 	OnBid sim.Probe[*BidChange]
-	// OnDisk is told when a target's disk begins to write or read a piece, and when a drive is done with it.
+	// OnDisk is called when a target's disk begins to write or read a piece, and when a drive is done with it.
 	OnDisk sim.Probe[*Work]
 }
 

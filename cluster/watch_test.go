@@ -9,7 +9,7 @@ import (
 	"farflash/units"
 )
 
-// watched is what probes told.
+// watched is what probes were called with.
 type watched struct {
 	messages, frames, given, taken, freed, used uint64
 	writes                                      map[int32][]cluster.Work
@@ -94,7 +94,7 @@ func TestProbes(t *testing.T) {
 				t.Errorf("%v: watched %+v, else %+v", p, c.Counters, blind.Counters)
 			}
 			if w.messages != c.Counters.Messages || w.frames != c.Counters.Frames {
-				t.Errorf("%v: told of %d messages and %d frames, counted %d and %d", p, w.messages, w.frames, c.Counters.Messages, c.Counters.Frames)
+				t.Errorf("%v: saw %d messages and %d frames, counted %d and %d", p, w.messages, w.frames, c.Counters.Messages, c.Counters.Frames)
 			}
 			if asked := c.Counters.Bids.Asked; w.given != asked || w.given < w.taken+w.freed || w.taken < w.used || asked > 0 && w.used == 0 {
 				t.Errorf("%v: %d asked, %d given, %d accepted, %d canceled, %d used", p, asked, w.given, w.taken, w.freed, w.used)

@@ -10,8 +10,11 @@ import (
 	"farflash/cosim"
 	"farflash/nvmf"
 	"farflash/nvmf/nvmftest"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
+
+	"pgregory.net/rapid"
 )
 
 // arrayRig is an array of drives over a network in memory.
@@ -20,6 +23,7 @@ type arrayRig struct {
 	eng   *sim.Engine
 	sys   *nvmf.System
 	parts []string // commands that drives were given
+	torn  func(drive int, r block.Request) int64
 	done  []block.Completion
 }
 
@@ -48,6 +52,12 @@ func newArrayRig(t *testing.T, drives int, refuse func(drive int, r block.Reques
 		c.Refuse = func(r block.Request) block.Status {
 			a.parts = append(a.parts, fmt.Sprintf("%v %d+%d on %d", r.Op, r.Offset, r.Length, i))
 			return refuse(i, r)
+		}
+		c.Torn = func(r block.Request) int64 {
+			if a.torn == nil {
+				return r.Length
+			}
+			return a.torn(i, r)
 		}
 		d, err := blocktest.New(c, a.eng, a.sys.Complete)
 		must(err)
@@ -95,6 +105,48 @@ func TestArrayStatus(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// However drives fail and tear writes, each request ends once and fails if and only if one of its commands did; and so it is told by
+// the system's own counts.
+func TestArrayFailures(t *testing.T) {
+	failed := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		const drives = 3
+		random := rng.NewStream(rapid.Uint64().Draw(rt, "seed"), "failures")
+		odds := rapid.Int64Range(2, 20).Draw(rt, "odds")
+		bad := map[uint64]bool{} // requests, by offset
+		commands := uint64(0)
+		a := newArrayRig(t, drives, func(int, block.Request) block.Status { return block.OK })
+		a.torn = func(drive int, r block.Request) int64 {
+			if random.IntN(odds) > 0 {
+				return r.Length
+			}
+			commands++
+			// The stripes of a request of so many are those of its number, one in each drive.
+			bad[uint64(r.Offset/(64<<10))] = true
+			return random.IntN(r.Length/512) * 512
+		}
+		n := rapid.IntRange(1, 60).Draw(rt, "requests")
+		for i := range n {
+			a.Submit(0, block.Request{Tag: uint64(i), Op: block.Write, Offset: int64(i) * drives * 64 << 10, Length: drives * 64 << 10})
+		}
+		a.eng.Run(sim.Forever)
+		if len(a.done) != n || a.sys.Counters.Failed != commands {
+			rt.Fatalf("%d of %d requests ended, %d of %d commands failed", len(a.done), n, a.sys.Counters.Failed, commands)
+		}
+		seen := map[uint64]bool{}
+		for _, c := range a.done {
+			if seen[c.Tag] || (c.Status != block.OK) != bad[c.Tag] {
+				rt.Fatalf("request %d ends as %v, ended before: %v; a command of it failed: %v", c.Tag, c.Status, seen[c.Tag], bad[c.Tag])
+			}
+			seen[c.Tag] = true
+		}
+		failed += len(bad)
+	})
+	if failed == 0 {
+		t.Error("nothing failed")
 	}
 }
 

@@ -229,6 +229,7 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 	dst := f.take(p, pool, to, now)
 	p.counts.moved[m.prev]++
 	p.counts.relocating++
+	f.changed(pool, p)
 	return dst, true
 }
 
@@ -261,6 +262,7 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 		f.Invalidate(dst, now)
 	}
 	f.moveOver(p, m)
+	f.changed(pool, p)
 	return swapped
 }
 
@@ -296,6 +298,7 @@ func (f *FTL) Erased(b Block) {
 	p.wearDue = f.wearDue(p)
 	f.easeShort(p)
 	f.guard(p)
+	f.changed(f.poolOf(b), p)
 }
 
 // Retire says that the block of an Erase action could not be erased, or must not
@@ -306,6 +309,7 @@ func (f *FTL) Retire(b Block) {
 	f.retire(p, &p.blocks[i])
 	f.easeShort(p)
 	f.guard(p)
+	f.changed(f.poolOf(b), p)
 }
 
 func (f *FTL) retire(p *pool, m *block) {
@@ -313,6 +317,9 @@ func (f *FTL) retire(p *pool, m *block) {
 	p.retired++
 	p.counts.retired++
 }
+
+// poolOf is the number of a block's pool.
+func (f *FTL) poolOf(b Block) int { return int(b) / int(f.blocks) }
 
 // ended takes an offered block out of the victims.
 func (f *FTL) ended(b Block) (*pool, int32) {

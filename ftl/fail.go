@@ -22,6 +22,7 @@ func (f *FTL) ProgramFailed(ppa PPA, now Tick) {
 		f.Invalidate(ppa, now)
 	}
 	f.programmed(p, b)
+	f.changed(pool, p)
 }
 
 // MoveFailed says that a relocated page could not be programmed at dst, in place of Moved. The move is not over: the
@@ -38,9 +39,10 @@ func (f *FTL) MoveFailed(src, dst PPA, now Tick) {
 	p.counts.relocating--
 	m.next++
 	f.condemn(p, to)
+	f.easeShort(p)
 	f.Invalidate(dst, now)
 	f.programmed(p, to)
-	f.easeShort(p)
+	f.changed(pool, p)
 }
 
 // Fail says that a block must not be written any more, whatever the reason. It may be in use or free, erased or not; if it
@@ -56,6 +58,7 @@ func (f *FTL) Fail(b Block) {
 		f.addFree(p, n)
 	}
 	f.condemn(p, i)
+	f.changed(pool, p)
 }
 
 // condemn makes a block one that fails.

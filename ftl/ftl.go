@@ -227,7 +227,9 @@ func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 // programmed the block is no candidate for collection.
 func (f *FTL) Programmed(ppa PPA) {
 	pool, b, _ := f.split(ppa)
-	f.programmed(f.touch(pool), b)
+	p := f.touch(pool)
+	f.programmed(p, b)
+	f.changed(pool, p)
 }
 
 // Invalidate says that a valid page holds data no longer: it was overwritten or
@@ -257,6 +259,7 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 			p.wake = true
 		}
 	}
+	f.changed(pool, p)
 }
 
 // ReadStarted pins ppa's block: it will not be erased before a ReadDone for each

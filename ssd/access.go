@@ -152,6 +152,10 @@ func (d *Drive) locate(t int32) {
 
 // place gives a host transaction its physical page.
 func (d *Drive) place(t int32) {
+	if d.txns[t].failed {
+		d.placeAgain(t)
+		return
+	}
 	if d.txns[t].queue < queueMoveRead {
 		d.placeRead(t)
 	} else {
@@ -388,6 +392,16 @@ func (d *Drive) completed(t int32) {
 		}
 	}
 	d.accountTransaction(x)
+	if d.programFails != nil && wrote(x.queue) && d.programFails(x.page) {
+		d.again(t)
+		return
+	}
+	d.finish(t)
+}
+
+// finish has whoever wanted a transaction go on, and forgets it.
+func (d *Drive) finish(t int32) {
+	x := &d.txns[t]
 	switch x.origin {
 	case fromHost:
 		if x.queue >= queueMappingWrite {
@@ -414,7 +428,11 @@ func (d *Drive) completed(t int32) {
 // block the victim which those who wait for space could not get before.
 func (d *Drive) programmed(x *transaction) {
 	plane := int(x.plane)
-	d.ftl.Programmed(ftl.PPA(x.page))
+	if x.failed {
+		d.ftl.ProgramFailed(ftl.PPA(x.page), d.tick())
+	} else {
+		d.ftl.Programmed(ftl.PPA(x.page))
+	}
 	d.collect(plane)
 	if d.parked > 0 && d.parkedIn(int32(plane)).head != 0 && !d.ftl.Collecting(plane) {
 		d.unpark(plane)

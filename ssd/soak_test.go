@@ -109,14 +109,19 @@ func drawConfig(t *rapid.T) ssd.Config {
 }
 
 // soak runs one random system until it is drained and checks every law.
-func soak(t *rapid.T) {
-	cfg := drawConfig(t)
+func soak(t *rapid.T) { soakOf(t, drawConfig(t), nil) }
+
+// soakOf is soak of a drive. watch, if there is one, is given it before it begins.
+func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 	seed := rapid.Uint64().Draw(t, "seed")
 	eng := sim.New()
 	h := cosim.NewHost(eng)
 	d, err := ssd.New(cfg, eng, h, seed, "ssd")
 	if err != nil {
 		t.Skip(err) // a geometry that cannot be: the error is tested elsewhere
+	}
+	if watch != nil {
+		watch(d)
 	}
 	var flows []cosim.Flow
 	total := uint64(0)
@@ -164,9 +169,53 @@ func soak(t *rapid.T) {
 	if h.Ended() != total {
 		t.Errorf("%d of %d requests ended; %s", h.Ended(), total, d.Held())
 	}
+	return d
 }
 
 func TestSoak(t *testing.T) { rapid.Check(t, soak) }
+
+// TestFailedPrograms has programs fail, of the host, of the map and of collection, in up to three blocks a plane. No request is
+// lost, map and flash agree, and the blocks are retired.
+func TestFailedPrograms(t *testing.T) {
+	var failed, failures, retired int64
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := drawConfig(t)
+		cfg.Quirks = ssd.Quirks{}
+		cfg.Geometry.BlocksPerPlane += 20
+		cfg.OverProvisioning = .45
+		cfg.Collection.Reserve = 4
+		// Pages of the map that programs make dirty again and again would not come to an end beside failures.
+		cfg.Mapping.CMTCapacity = max(cfg.Mapping.CMTCapacity, 10000)
+		odds := rapid.SampledFrom([]int64{2, 50, 1000}).Draw(t, "odds")
+		random := rng.NewStream(rapid.Uint64().Draw(t, "failures"), "failures")
+		left := make([]int, cfg.Geometry.Planes())
+		bad := map[uint32]bool{}
+		d := soakOf(t, cfg, func(d *ssd.Drive) {
+			d.FailPrograms(func(page uint32) bool {
+				plane, blk := int(page)/int(cfg.Geometry.PagesPerPlane()), page/uint32(cfg.Geometry.PagesPerBlock)
+				if !bad[blk] {
+					if left[plane] == 3 || random.IntN(odds) > 0 {
+						return false
+					}
+					left[plane]++
+					bad[blk] = true
+				}
+				return random.IntN(4) > 0 // not all others of the block do
+			})
+		})
+		s := d.Stats().FTL
+		failed += s.FailedPrograms
+		failures += s.Failures
+		retired += s.Retired
+		if s.Failures > int64(len(bad)) {
+			t.Errorf("%d blocks fail, %d were said to", s.Failures, len(bad))
+		}
+	})
+	t.Logf("%d programs failed in %d blocks, of which %d are retired", failed, failures, retired)
+	if failed == 0 || retired == 0 {
+		t.Error("too little failed to tell")
+	}
+}
 
 // TestLongSoak goes on with new systems for as many seconds as FARFLASH_SOAK says.
 func TestLongSoak(t *testing.T) {

@@ -15,7 +15,7 @@
 // programs and their collection, copyback, trim, flush, priority classes with
 // weighted arbitration. compat_mqsim.go alone knows how MQSim deviates.
 //
-// What it leaves out: bit errors and read retry, retention and read disturb, the
+// What it leaves out: bit errors and read retry, the wear that makes blocks fail (that they do is survived), retention and read disturb, the
 // controller's processor time, zoned namespaces, mapping at a finer grain than a
 // flash page, and the content of the data.
 package ssd
@@ -36,6 +36,7 @@ type Sink = block.Sink
 
 // Drive is one simulated drive. It belongs to the goroutine that runs its engine.
 type Drive struct {
+	watch
 	cfg    Config
 	eng    *sim.Engine
 	self   sim.Component
@@ -107,6 +108,10 @@ type Drive struct {
 	filledOnce bool
 
 	counters
+
+	// programFails says that the program of a page that has just ended did not take; nil: all do. Only tests set it: the wear
+	// that makes blocks fail is not modelled.
+	programFails func(page uint32) bool
 
 	// OnWork is told of all that channels and dies do, OnSuspend of what they stop doing before its end.
 	OnWork    sim.Probe[Work]
@@ -351,6 +356,7 @@ func (d *Drive) Handle(ev sim.Event) {
 	case evDataOut:
 		d.dataSent(int(ev.Arg))
 	}
+	d.happened()
 }
 
 // EraseHistogram returns, at index n, how many blocks have been erased n times.

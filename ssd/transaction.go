@@ -31,6 +31,7 @@ type transaction struct {
 	stream    uint8
 	origin    origin
 	pinned    bool // the read pins its block
+	failed    bool // its program did not take
 }
 
 // origin is who wants a transaction.

@@ -14,6 +14,9 @@ type Config struct {
 	// Refuse tells how a request that is well formed and in range ends; nil: all
 	// succeed. A failed request takes as long as another.
 	Refuse func(block.Request) block.Status
+	// Torn tells how much of a write the medium takes: less than all, cut to whole sectors, and the request fails as a WriteFault with
+	// that much of it done. Nil: all is taken.
+	Torn func(block.Request) int64
 	// Content keeps what is written, in memory; otherwise buffers are left alone.
 	Content bool
 }
@@ -190,8 +193,16 @@ func (d *Device) Handle(ev sim.Event) {
 	done := x.done
 	done.Status = x.status
 	done.Finished = ev.At
-	if d.cfg.Content && done.Status == block.OK {
-		d.carryOut(&x.req)
+	if done.Status == block.OK {
+		took := x.req.Length
+		if d.cfg.Torn != nil && done.Op == block.Write {
+			if took = d.cfg.Torn(x.req) / 512 * 512; took < x.req.Length {
+				done.Status = block.WriteFault
+			}
+		}
+		if d.cfg.Content {
+			d.carryOut(&x.req, took)
+		}
 	}
 	x.req.Data = nil
 	x.next = d.free
@@ -226,8 +237,8 @@ func sized(r *block.Request) bool {
 	return n == r.Length
 }
 
-// carryOut does to the content what a request asks for.
-func (d *Device) carryOut(r *block.Request) {
+// carryOut does to the content what a request asks for, up to a length.
+func (d *Device) carryOut(r *block.Request, length int64) {
 	if d.stored == nil {
 		d.stored = map[sector][]byte{}
 	}
@@ -240,7 +251,7 @@ func (d *Device) carryOut(r *block.Request) {
 	}
 	done := int64(0)
 	for _, b := range r.Data {
-		for len(b) > 0 {
+		for len(b) > 0 && done < length {
 			// Buffers may end within a sector.
 			s, within := sector{at.namespace, at.number + done/512}, done%512
 			n := min(512-within, int64(len(b)))

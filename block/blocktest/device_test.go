@@ -1,6 +1,7 @@
 package blocktest_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -71,6 +72,43 @@ func TestRefuse(t *testing.T) {
 	eng.Run(sim.Forever)
 	if len(got) != 2 || got[0] != block.WriteFault || got[1] != block.OK {
 		t.Errorf("got %v", got)
+	}
+}
+
+// A torn write has its first sectors on the medium and fails.
+func TestTorn(t *testing.T) {
+	cfg := blocktest.DefaultConfig()
+	cfg.Content = true
+	cfg.Torn = func(r block.Request) int64 {
+		if r.Offset == 4096 {
+			return 1500 // two sectors and a part of the third
+		}
+		return r.Length
+	}
+	eng := sim.New()
+	var got []block.Status
+	d, err := blocktest.New(cfg, eng, func(c block.Completion) { got = append(got, c.Status) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := d.Open(block.QueueConfig{Depth: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ones, back := bytes.Repeat([]byte{1}, 2048), make([]byte, 8192)
+	for _, r := range []block.Request{
+		{Op: block.Write, Offset: 4096, Length: 2048, Data: [][]byte{ones[:700], ones[700:]}},
+		{Op: block.Write, Offset: 0, Length: 2048, Data: [][]byte{ones}},
+		{Op: block.Read, Length: 8192, Data: [][]byte{back}},
+	} {
+		d.Submit(q, r)
+		eng.Run(sim.Forever)
+	}
+	want := make([]byte, 8192)
+	copy(want, ones)
+	copy(want[4096:], ones[:1024])
+	if !bytes.Equal(back, want) || len(got) != 3 || got[0] != block.WriteFault || got[1] != block.OK || got[2] != block.OK {
+		t.Errorf("statuses %v; %d bytes of the torn write are there, want 1024", got, bytes.Count(back[4096:], []byte{1}))
 	}
 }
 

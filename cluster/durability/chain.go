@@ -8,7 +8,7 @@ import (
 // Repair says how many drives of a group are rebuilt at once.
 type Repair uint8
 
-// Ways to rebuild.
+// Kinds of rebuilds.
 const (
 	Parallel Repair = iota // every failed drive has a rebuild of its own: rate i/Rebuild with i failed
 	Serial                 // one after another: rate 1/Rebuild

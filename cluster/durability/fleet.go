@@ -9,7 +9,7 @@ import (
 // Spread is how chunks are spread over copysets.
 type Spread uint8
 
-// Ways to spread chunks.
+// Kinds of spreads.
 const (
 	Everywhere Spread = iota // any nodes: AllCopysets, and everyone helps to rebuild
 	Window                   // WindowCopysets of the scatter width

@@ -70,7 +70,7 @@ func Conform(t *testing.T, fresh func(t *testing.T, delivered func(m int32)) Sub
 	}{
 		{"one message", (*session).one},
 		{"every message arrives once", (*session).once},
-		{"a number tells a message from others under way", (*session).numbers},
+		{"a number belongs to one message under way", (*session).numbers},
 		{"sending from a delivery", (*session).reply},
 		{"control messages are not behind all data", (*session).control},
 	} {
@@ -168,14 +168,14 @@ func (s *session) once() {
 	}
 }
 
-// numbers: messages of the same size between the same nodes are told apart.
+// numbers: messages of the same size between the same nodes have different numbers.
 func (s *session) numbers() {
 	for range 1000 {
 		s.send(2, 3, 9000, false) // which fails if a number is that of one under way
 	}
 }
 
-// reply: who is told of a message may send.
+// reply: whoever hears of a message may send.
 func (s *session) reply() {
 	left := 100
 	s.then = func(x sent) {

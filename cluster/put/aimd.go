@@ -18,7 +18,7 @@ var uchAIMD = Traits{Name: "uch-aimd", Number: "6", Build: CompatSURGE, Finds: F
 // disk's queue is full, dings senders, and each ding halves a rate.
 //
 // What a target sees is what waits at its port (control.queued). In SURGE, and without control.queued, it sees the frames that have been sent
-// and are on their way.
+// and have not come in.
 type aimd struct {
 	unicast
 	rate   []reserve.AIMD    // of flows
@@ -34,121 +34,121 @@ type aimd struct {
 const lookKind = 1 << 31
 
 func newAIMD(b *Bus) *aimd {
-	p := &aimd{unicast: newUnicast(b), coming: make([][]reserve.Arrival, b.Targets)}
-	p.pick = chooser{b: b, chosen: func(i int32) { p.ask(i, 0) }, coming: func(t int32) int { return p.dinger[t].Len() }}
+	a := &aimd{unicast: newUnicast(b), coming: make([][]reserve.Arrival, b.Targets)}
+	a.pick = chooser{b: b, chosen: func(i int32) { a.ask(i, 0) }, coming: func(t int32) int { return a.dinger[t].Len() }}
 	for t := range b.Targets {
-		p.dinger = append(p.dinger, reserve.NewDinger(b.Times))
-		p.look = append(p.look, b.NewTimer(lookKind|uint32(t)))
+		a.dinger = append(a.dinger, reserve.NewDinger(b.Times))
+		a.look = append(a.look, b.NewTimer(lookKind|uint32(t)))
 	}
-	return p
+	return a
 }
 
 // ask begins a replica.
-func (p *aimd) ask(i int32, replica int8) {
-	n := p.unicast.ask(i, replica)
-	for int(n) >= len(p.rate) {
-		p.rate = append(p.rate, reserve.AIMD{})
+func (a *aimd) ask(i int32, replica int8) {
+	n := a.unicast.ask(i, replica)
+	for int(n) >= len(a.rate) {
+		a.rate = append(a.rate, reserve.AIMD{})
 	}
-	p.rate[n] = reserve.NewAIMD(p.b.Times)
-	p.rate[n].Use(p.b.Now(), 8*int64(p.b.Times.ControlSize))
+	a.rate[n] = reserve.NewAIMD(a.b.Times)
+	a.rate[n].Use(a.b.Now(), 8*int64(a.b.Times.ControlSize))
 }
 
 // Message implements Protocol.
-func (p *aimd) Message(m *Message) {
-	b := p.b
-	if p.pick.message(m) {
+func (a *aimd) Message(m *Message) {
+	b := a.b
+	if a.pick.message(m) {
 		return
 	}
-	f := &p.flows.Items[m.N]
+	f := &a.flows.Items[m.N]
 	switch m.Kind {
 	case putRequest:
 		if f.id != m.ID {
 			return // given up before it came
 		}
-		p.dinger[m.To].Admit(p.key(m.N), b.Piece)
+		a.dinger[m.To].Admit(a.key(m.N), b.Piece)
 		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID}, b.Times.UnicastDelay(b.Disks.Backlog(m.To)))
-		p.watch(m.To)
+		a.watch(m.To)
 	case rateInit:
 		if f.id != m.ID {
 			return
 		}
 		f.started = true
-		p.try(m.N)
+		a.try(m.N)
 	case dinged:
 		if f.id != m.ID || f.target != m.From || f.sent >= b.Piece {
-			return // the replica is on its way as a whole
+			return // all of the replica has been sent
 		}
 		b.Tally.Dings++
-		p.rate[m.N].Ding(b.Now())
+		a.rate[m.N].Ding(b.Now())
 	case putCancel:
-		p.dinger[m.To].Remove(uint64(m.A))
+		a.dinger[m.To].Remove(uint64(m.A))
 	case replicaAck:
-		p.kept(m)
+		a.kept(m)
 	}
 }
 
 // Timer implements Protocol: a flow may have become able to send, or it is time for a target to look at what comes.
-func (p *aimd) Timer(arg uint32) {
+func (a *aimd) Timer(arg uint32) {
 	if arg&lookKind == 0 {
-		p.try(int32(arg))
+		a.try(int32(arg))
 		return
 	}
-	p.inspect(int32(arg &^ lookKind))
+	a.inspect(int32(arg &^ lookKind))
 }
 
 // watch has a target look at what comes when it is due, as long as it has flows.
-func (p *aimd) watch(target int32) {
-	p.b.Arm(p.look[target], max(p.dinger[target].Due()+units.Nanosecond, p.b.Now()))
+func (a *aimd) watch(target int32) {
+	a.b.Arm(a.look[target], max(a.dinger[target].Due()+units.Nanosecond, a.b.Now()))
 }
 
 // inspect has a target look at what comes, and ding.
-func (p *aimd) inspect(target int32) {
-	b := p.b
-	p.ding = p.dinger[target].Look(b.Now(), p.arrivals(target), b.Disks.Backlog(target), p.ding[:0])
-	for _, k := range p.ding {
-		if n, f := p.flowOf(k); f != nil {
+func (a *aimd) inspect(target int32) {
+	b := a.b
+	a.ding = a.dinger[target].Look(b.Now(), a.arrivals(target), b.Disks.Backlog(target), a.ding[:0])
+	for _, k := range a.ding {
+		if n, f := a.flowOf(k); f != nil {
 			b.toGateway(Message{Kind: dinged, From: target, To: f.gateway, N: n, ID: f.id}, 0)
 		}
 	}
-	if p.dinger[target].Len() > 0 {
-		p.watch(target)
+	if a.dinger[target].Len() > 0 {
+		a.watch(target)
 	}
 }
 
 // arrivals are the frames that a target sees come, in order. Those that wait at its port come one after the other.
-func (p *aimd) arrivals(target int32) []reserve.Arrival {
-	if !p.b.Queued {
-		return p.coming[target]
+func (a *aimd) arrivals(target int32) []reserve.Arrival {
+	if !a.b.Queued {
+		return a.coming[target]
 	}
-	p.seen = p.seen[:0]
-	at := p.b.Now()
-	p.queue = p.b.Frames.Waiting(target, p.queue[:0])
-	for _, x := range p.queue {
+	a.seen = a.seen[:0]
+	at := a.b.Now()
+	a.queue = a.b.Frames.Waiting(target, a.queue[:0])
+	for _, x := range a.queue {
 		at += x.Takes
-		p.seen = append(p.seen, reserve.Arrival{Flow: p.key(int32(x.Arg)), At: at})
+		a.seen = append(a.seen, reserve.Arrival{Flow: a.key(int32(x.Arg)), At: at})
 	}
-	return p.seen
+	return a.seen
 }
 
 // try sends a flow's frames as far as everything allows it.
-func (p *aimd) try(n int32) {
-	b := p.b
+func (a *aimd) try(n int32) {
+	b := a.b
 	for {
-		f, rate := &p.flows.Items[n], &p.rate[n]
+		f, rate := &a.flows.Items[n], &a.rate[n]
 		if !f.started || f.sent >= b.Piece {
 			return
 		}
-		now, need := b.Now(), 8*int64(p.next(f))
-		if !p.may(n, rate.When(now, need)) {
+		now, need := b.Now(), 8*int64(a.next(f))
+		if !a.may(n, rate.When(now, need)) {
 			return
 		}
-		more := p.send(n, rate.Rate())
+		more := a.send(n, rate.Rate())
 		if !b.Queued {
-			p.expect(f.target, reserve.Arrival{Flow: p.key(n), At: f.free + b.Trip})
+			a.expect(f.target, reserve.Arrival{Flow: a.key(n), At: f.free + b.Trip})
 		}
 		if !more {
 			if next := f.replica + 1; int(next) < b.Copies {
-				p.ask(f.chunk, next)
+				a.ask(f.chunk, next)
 			}
 			return
 		}
@@ -157,38 +157,38 @@ func (p *aimd) try(n int32) {
 }
 
 // expect enters a frame among those that come to a target.
-func (p *aimd) expect(target int32, a reserve.Arrival) {
-	list := append(p.coming[target], a)
-	for k := len(list) - 1; k > 0 && list[k-1].At > a.At; k-- {
+func (a *aimd) expect(target int32, next reserve.Arrival) {
+	list := append(a.coming[target], next)
+	for k := len(list) - 1; k > 0 && list[k-1].At > next.At; k-- {
 		list[k], list[k-1] = list[k-1], list[k]
 	}
-	p.coming[target] = list
+	a.coming[target] = list
 }
 
 // Frame implements Protocol.
-func (p *aimd) Frame(x Frame) {
-	key := p.key(int32(x.Arg))
-	coming := p.coming[x.Target]
+func (a *aimd) Frame(x Frame) {
+	key := a.key(int32(x.Arg))
+	coming := a.coming[x.Target]
 	for k := range coming {
 		if coming[k].Flow == key {
-			p.coming[x.Target] = append(coming[:k], coming[k+1:]...)
+			a.coming[x.Target] = append(coming[:k], coming[k+1:]...)
 			break
 		}
 	}
-	f, whole := p.arrives(x)
+	f, whole := a.arrives(x)
 	if !whole {
-		p.dinger[x.Target].Received(key, f.received)
+		a.dinger[x.Target].Received(key, f.received)
 		return
 	}
-	p.dinger[x.Target].Remove(key)
+	a.dinger[x.Target].Remove(key)
 }
 
 // Restart implements Recovery.
-func (p *aimd) Restart(target int32) { p.dinger[target] = reserve.NewDinger(p.b.Times) }
+func (a *aimd) Restart(target int32) { a.dinger[target] = reserve.NewDinger(a.b.Times) }
 
 // Floor implements Forecast: frames at the rate that the flow has come to without a ding.
-func (p *aimd) Floor() sim.Time {
-	b, d := p.b, p.b.Times
+func (a *aimd) Floor() sim.Time {
+	b, d := a.b, a.b.Times
 	r := reserve.NewAIMD(d)
 	r.Use(0, 8*int64(d.ControlSize))
 	frames, sent := sim.Time(0), units.Bytes(0)
@@ -201,8 +201,8 @@ func (p *aimd) Floor() sim.Time {
 	if b.Queued {
 		last = d.Send(b.Piece-sent, d.Effective)
 	}
-	return p.floor(frames, last)
+	return a.floor(frames, last)
 }
 
 // Expects implements Forecast: replicas that the target has been asked for.
-func (p *aimd) Expects(target int32) (promised, open bool) { return p.dinger[target].Len() > 0, false }
+func (a *aimd) Expects(target int32) (promised, open bool) { return a.dinger[target].Len() > 0, false }

@@ -60,25 +60,25 @@ func (b *Bus) dropBid(q answered, m *Message, key uint64) {
 	}
 }
 
-// multicast is data on its way to all targets of a chunk at once.
+// multicast is data in flight to all targets of a chunk at once.
 type multicast struct {
 	sent units.Bytes
 	got  [MaxReplicas]units.Bytes // at each target
 }
 
 // send sends the next frame of a chunk, and says how long that takes and whether there are more.
-func (s *multicast) send(b *Bus, i int32) (takes sim.Time, more bool) {
+func (m *multicast) send(b *Bus, i int32) (takes sim.Time, more bool) {
 	x := &b.Chunks[i]
-	size := min(b.Frame, b.Piece-s.sent)
+	size := min(b.Frame, b.Piece-m.sent)
 	takes = b.Times.Send(size, b.Times.DataRate)
 	b.sendPaced(i, uint32(i), size, takes, x.Targets[:x.N])
-	s.sent += size
-	return takes, s.sent < b.Piece
+	m.sent += size
+	return takes, m.sent < b.Piece
 }
 
 // whole takes a frame in and reports whether its target has now all of the chunk.
-func (s *multicast) whole(b *Bus, f Frame) bool {
+func (m *multicast) whole(b *Bus, f Frame) bool {
 	k := b.Chunks[f.Arg].Place(f.Target)
-	s.got[k] += f.Size
-	return s.got[k] >= b.Piece
+	m.got[k] += f.Size
+	return m.got[k] >= b.Piece
 }

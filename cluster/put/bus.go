@@ -77,7 +77,7 @@ type Bus struct {
 	Rand rng.Stream
 	// Tally counts what they do.
 	Tally *Tally
-	// OnBid is told when a target gives a bid, and when it hears what becomes of it; it may be nil, or point to nil.
+	// OnBid is called when a target gives a bid, and when it hears what becomes of it; it may be nil, or point to nil.
 	OnBid *sim.Probe[*BidChange]
 	// Unpaced is set where a network of its own paces what is sent.
 	Unpaced bool
@@ -105,23 +105,23 @@ type Clock struct {
 }
 
 // Now is the time.
-func (k *Clock) Now() sim.Time { return k.Engine.Now() }
+func (c *Clock) Now() sim.Time { return c.Engine.Now() }
 
 // After asks for a call of Protocol.Timer at a time.
-func (k *Clock) After(at sim.Time, arg uint32) {
-	k.Engine.Schedule(k.Self, k.Handler, max(at, k.Engine.Now()), k.Kind, arg)
+func (c *Clock) After(at sim.Time, arg uint32) {
+	c.Engine.Schedule(c.Self, c.Handler, max(at, c.Engine.Now()), c.Kind, arg)
 }
 
 // NewTimer returns a timer that calls Protocol.Timer.
-func (k *Clock) NewTimer(arg uint32) sim.Timer {
-	return k.Engine.NewTimer(k.Self, k.Handler, k.Kind, arg)
+func (c *Clock) NewTimer(arg uint32) sim.Timer {
+	return c.Engine.NewTimer(c.Self, c.Handler, c.Kind, arg)
 }
 
 // Arm sets a timer to a time.
-func (k *Clock) Arm(t sim.Timer, at sim.Time) { k.Engine.Arm(t, at) }
+func (c *Clock) Arm(t sim.Timer, at sim.Time) { c.Engine.Arm(t, at) }
 
 // Disarm stops a timer.
-func (k *Clock) Disarm(t sim.Timer) { k.Engine.Disarm(t) }
+func (c *Clock) Disarm(t sim.Timer) { c.Engine.Disarm(t) }
 
 // Tally counts what protocols do.
 type Tally struct {

@@ -28,17 +28,17 @@ type chained struct {
 }
 
 func newChained(b *Bus) *chained {
-	p := &chained{b: b, come: make([]arrivals, b.Targets)}
-	p.pick = chooser{b: b, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
-	return p
+	c := &chained{b: b, come: make([]arrivals, b.Targets)}
+	c.pick = chooser{b: b, chosen: c.chosen, coming: func(t int32) int { return len(c.come[t]) }}
+	return c
 }
 
 // Begin implements Protocol.
-func (p *chained) Begin(i int32) { p.pick.choose(i) }
+func (c *chained) Begin(i int32) { c.pick.choose(i) }
 
 // chosen has the gateway send.
-func (p *chained) chosen(i int32) {
-	b := p.b
+func (c *chained) chosen(i int32) {
+	b := c.b
 	x := &b.Chunks[i]
 	for k, t := range x.Targets[:x.N] {
 		if k > 0 && b.Chained() {
@@ -53,42 +53,42 @@ func (p *chained) chosen(i int32) {
 }
 
 // Message implements Protocol.
-func (p *chained) Message(m *Message) {
+func (c *chained) Message(m *Message) {
 	switch {
-	case p.pick.message(m):
+	case c.pick.message(m):
 	case m.Kind == chainCancel:
-		p.come[m.To].forget(m.ID)
-	case p.b.Chunks[m.Chunk].ID == m.ID:
-		p.b.Outcomes.Acknowledged(m.Chunk)
+		c.come[m.To].forget(m.ID)
+	case c.b.Chunks[m.Chunk].ID == m.ID:
+		c.b.Outcomes.Acknowledged(m.Chunk)
 	}
 }
 
 // Timer implements Protocol: there are none.
-func (p *chained) Timer(uint32) {}
+func (c *chained) Timer(uint32) {}
 
 // Frame implements Protocol.
-func (p *chained) Frame(f Frame) {
-	b, i := p.b, int32(f.Arg)
+func (c *chained) Frame(f Frame) {
+	b, i := c.b, int32(f.Arg)
 	x := &b.Chunks[i]
 	if k := x.Place(f.Target); k+1 < int(x.N) && b.Chained() {
 		b.send(b.Node(f.Target), i, f.Size, b.Node(x.Targets[k+1]))
 	}
-	if p.come[f.Target].whole(x, i, f, b.Piece) {
+	if c.come[f.Target].whole(x, i, f, b.Piece) {
 		b.Disks.Write(f.Target, Message{Kind: chainKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 	}
 }
 
-// Floor implements Forecast: the data's way along the chain, the disk and the acknowledgement.
-func (p *chained) Floor() sim.Time {
-	b, d := p.b, p.b.Times
+// Floor implements Forecast: the data's path along the chain, the disk and the acknowledgement.
+func (c *chained) Floor() sim.Time {
+	b, d := c.b, c.b.Times
 	return b.probing() + b.alongChain() + b.kept() + b.OnLink() + d.Trip
 }
 
 // Abandon implements Recovery: targets that have a part of the chunk forget it.
-func (p *chained) Abandon(i int32) { p.b.cancelEach(i, chainCancel) }
+func (c *chained) Abandon(i int32) { c.b.cancelEach(i, chainCancel) }
 
 // Restart implements Recovery.
-func (p *chained) Restart(target int32) { p.come[target] = p.come[target][:0] }
+func (c *chained) Restart(target int32) { c.come[target] = c.come[target][:0] }
 
 // Expects implements Forecast: pieces of which some has come.
-func (p *chained) Expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }
+func (c *chained) Expects(target int32) (promised, open bool) { return len(c.come[target]) > 0, false }

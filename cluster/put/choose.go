@@ -3,7 +3,7 @@ package put
 import "farflash/sim"
 
 // Where no group bids, a gateway finds a chunk's targets itself: by the placement alone, or by asking more of them than it needs how busy they are and taking the
-// least busy ones (the power of d choices: Azar et al. 1999, Mitzenmacher 2001). A target counts what its disk has and what has begun to arrive; of what is on its way it knows
+// least busy ones (the power of d choices: Azar et al. 1999, Mitzenmacher 2001). A target counts what its disk has and what has begun to arrive; of what is in flight it knows
 // nothing, which is why asking more of them does not help more.
 
 // MaxCandidates is how many targets are asked for a chunk at most.
@@ -32,18 +32,18 @@ const (
 )
 
 // choose finds a chunk's targets, now or after asking.
-func (h *chooser) choose(i int32) {
-	b := h.b
+func (c *chooser) choose(i int32) {
+	b := c.b
 	x := &b.Chunks[i]
 	if b.Choices == 1 {
 		x.N = int8(len(b.Places.Place(x.ID, b.Copies, x.Targets[:0])))
-		h.chosen(i)
+		c.chosen(i)
 		return
 	}
-	for int(i) >= len(h.list) {
-		h.list = append(h.list, candidates{})
+	for int(i) >= len(c.list) {
+		c.list = append(c.list, candidates{})
 	}
-	s := &h.list[i]
+	s := &c.list[i]
 	s.answered = 0
 	s.n = int8(len(b.Places.Place(x.ID, b.Copies*b.Choices, s.targets[:0])))
 	for _, t := range s.targets[:s.n] {
@@ -52,15 +52,15 @@ func (h *chooser) choose(i int32) {
 }
 
 // message handles what is heard of asking, and reports whether it was that.
-func (h *chooser) message(m *Message) bool {
-	b := h.b
+func (c *chooser) message(m *Message) bool {
+	b := c.b
 	switch m.Kind {
 	case probe:
-		busy := b.Disks.Backlog(m.To) + sim.Time(h.coming(m.To))*b.Disks.WriteTime(m.To)
+		busy := b.Disks.Backlog(m.To) + sim.Time(c.coming(m.To))*b.Disks.WriteTime(m.To)
 		b.toNode(b.Node(m.To), Message{Kind: probed, From: m.To, Chunk: m.Chunk, ID: m.ID, A: busy}, m.From)
 	case probed:
 		if x := &b.Chunks[m.Chunk]; x.ID == m.ID {
-			h.answer(x, m)
+			c.answer(x, m)
 		}
 	default:
 		return false
@@ -69,8 +69,8 @@ func (h *chooser) message(m *Message) bool {
 }
 
 // answer sorts an answer in. With the last one the least busy targets are taken; of equally busy ones those that answered first.
-func (h *chooser) answer(x *Chunk, m *Message) {
-	s := &h.list[m.Chunk]
+func (c *chooser) answer(x *Chunk, m *Message) {
+	s := &c.list[m.Chunk]
 	k := int(s.answered)
 	for k > 0 && m.A < s.busy[k-1] {
 		s.busy[k], s.targets[k] = s.busy[k-1], s.targets[k-1]
@@ -80,6 +80,6 @@ func (h *chooser) answer(x *Chunk, m *Message) {
 	if s.answered++; s.answered < s.n {
 		return
 	}
-	x.N = int8(copy(x.Targets[:h.b.Copies], s.targets[:s.n]))
-	h.chosen(m.Chunk)
+	x.N = int8(copy(x.Targets[:c.b.Copies], s.targets[:s.n]))
+	c.chosen(m.Chunk)
 }

@@ -26,7 +26,7 @@ type dctcp struct {
 	come  []arrivals            // of targets
 }
 
-// window is a replica on its way.
+// window is a replica in flight.
 type window struct {
 	sent, acked units.Bytes
 	cwnd        units.Bytes
@@ -52,34 +52,34 @@ const (
 )
 
 func newDCTCP(b *Bus) *dctcp {
-	p := &dctcp{b: b, come: make([]arrivals, b.Targets)}
-	p.pick = chooser{b: b, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
-	return p
+	d := &dctcp{b: b, come: make([]arrivals, b.Targets)}
+	d.pick = chooser{b: b, chosen: d.chosen, coming: func(t int32) int { return len(d.come[t]) }}
+	return d
 }
 
 // Begin implements Protocol.
-func (p *dctcp) Begin(i int32) {
-	for int(i) >= len(p.flows) {
-		p.flows = append(p.flows, [MaxReplicas]window{})
+func (d *dctcp) Begin(i int32) {
+	for int(i) >= len(d.flows) {
+		d.flows = append(d.flows, [MaxReplicas]window{})
 	}
-	p.pick.choose(i)
+	d.pick.choose(i)
 }
 
 // chosen has the gateway send the first windows.
-func (p *dctcp) chosen(i int32) {
-	for k := range p.b.Chunks[i].N {
-		p.flows[i][k] = window{cwnd: max(initialWindow, p.b.Frame), slow: true, alpha: alphaOne}
-		if p.b.Unpaced {
-			p.flows[i][k].cwnd = unbounded
+func (d *dctcp) chosen(i int32) {
+	for k := range d.b.Chunks[i].N {
+		d.flows[i][k] = window{cwnd: max(initialWindow, d.b.Frame), slow: true, alpha: alphaOne}
+		if d.b.Unpaced {
+			d.flows[i][k].cwnd = unbounded
 		}
-		p.send(i, int(k))
+		d.send(i, int(k))
 	}
 }
 
 // send sends what the window allows.
-func (p *dctcp) send(i int32, k int) {
-	b := p.b
-	x, w := &b.Chunks[i], &p.flows[i][k]
+func (d *dctcp) send(i int32, k int) {
+	b := d.b
+	x, w := &b.Chunks[i], &d.flows[i][k]
 	for w.sent < b.Piece {
 		size := min(b.Frame, b.Piece-w.sent)
 		if w.sent > w.acked && w.sent+size-w.acked > w.cwnd {
@@ -91,16 +91,16 @@ func (p *dctcp) send(i int32, k int) {
 }
 
 // Message implements Protocol.
-func (p *dctcp) Message(m *Message) {
-	b := p.b
+func (d *dctcp) Message(m *Message) {
+	b := d.b
 	switch {
-	case p.pick.message(m):
+	case d.pick.message(m):
 	case m.Kind == dctcpCancel:
-		p.come[m.To].forget(m.ID)
+		d.come[m.To].forget(m.ID)
 	case b.Chunks[m.Chunk].ID != m.ID:
 	case m.Kind == frameAck:
-		p.flows[m.Chunk][m.N].ack(units.Bytes(m.A), m.B != 0, b.Frame)
-		p.send(m.Chunk, int(m.N))
+		d.flows[m.Chunk][m.N].ack(units.Bytes(m.A), m.B != 0, b.Frame)
+		d.send(m.Chunk, int(m.N))
 	default:
 		b.Outcomes.Acknowledged(m.Chunk)
 	}
@@ -133,23 +133,23 @@ func (w *window) ack(size units.Bytes, mark bool, frame units.Bytes) {
 }
 
 // Timer implements Protocol: there are none.
-func (p *dctcp) Timer(uint32) {}
+func (d *dctcp) Timer(uint32) {}
 
 // Frame implements Protocol.
-func (p *dctcp) Frame(f Frame) {
-	b, i := p.b, int32(f.Arg)
+func (d *dctcp) Frame(f Frame) {
+	b, i := d.b, int32(f.Arg)
 	x := &b.Chunks[i]
 	if !b.Unpaced {
-		p.acknowledge(x, i, f)
+		d.acknowledge(x, i, f)
 	}
-	if p.come[f.Target].whole(x, i, f, b.Piece) {
+	if d.come[f.Target].whole(x, i, f, b.Piece) {
 		b.Disks.Write(f.Target, Message{Kind: dctcpKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 	}
 }
 
 // acknowledge has a target tell the gateway of a frame, and whether it was marked.
-func (p *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
-	b := p.b
+func (d *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
+	b := d.b
 	ack := Message{Kind: frameAck, From: f.Target, Chunk: i, ID: x.ID, N: int32(x.Place(f.Target)), A: sim.Time(f.Size)}
 	if f.Marked {
 		ack.B = 1
@@ -158,16 +158,13 @@ func (p *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
 }
 
 // Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement. Windows that are still small make it longer.
-func (p *dctcp) Floor() sim.Time {
-	b, d := p.b, p.b.Times
-	return b.probing() + sim.Time(b.Copies)*b.dataTime() + d.Trip + b.kept() + b.OnLink() + d.Trip
-}
+func (d *dctcp) Floor() sim.Time { return d.b.sideBySide() }
 
 // Abandon implements Recovery: targets that have a part of the chunk forget it.
-func (p *dctcp) Abandon(i int32) { p.b.cancelEach(i, dctcpCancel) }
+func (d *dctcp) Abandon(i int32) { d.b.cancelEach(i, dctcpCancel) }
 
 // Restart implements Recovery.
-func (p *dctcp) Restart(target int32) { p.come[target] = p.come[target][:0] }
+func (d *dctcp) Restart(target int32) { d.come[target] = d.come[target][:0] }
 
 // Expects implements Forecast: pieces of which some has come.
-func (p *dctcp) Expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }
+func (d *dctcp) Expects(target int32) (promised, open bool) { return len(d.come[target]) > 0, false }

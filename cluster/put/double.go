@@ -23,53 +23,53 @@ type double struct {
 }
 
 func newDouble(b *Bus) *double {
-	p := &double{hybrid: *newHybrid(b)}
-	p.twice = make([]*reserve.DoubleBooked, b.Targets)
+	d := &double{hybrid: *newHybrid(b)}
+	d.twice = make([]*reserve.DoubleBooked, b.Targets)
 	for t := range b.Targets {
-		p.Restart(int32(t))
+		d.Restart(int32(t))
 	}
-	return p
+	return d
 }
 
 // Restart implements Recovery.
-func (p *double) Restart(target int32) {
-	q := reserve.NewDoubleBooked(p.b.Times)
-	p.twice[target], p.bids[target] = q, &q.Sparse
+func (d *double) Restart(target int32) {
+	q := reserve.NewDoubleBooked(d.b.Times)
+	d.twice[target], d.bids[target] = q, &q.Sparse
 }
 
 // Message implements Protocol.
-func (p *double) Message(m *Message) {
-	b := p.b
+func (d *double) Message(m *Message) {
+	b := d.b
 	now := b.Now()
 	switch {
 	case m.Kind == askBids:
-		b.giveBid(p.twice[m.To], m, m.key())
+		b.giveBid(d.twice[m.To], m, m.key())
 	case m.Kind == accept && m.A < m.B && m.N == m.To:
-		b.Tally.Bids.decided(p.bids[m.To], now, m.key())
-		v := p.twice[m.To].Accept(now, m.key(), reserve.Window{Left: m.A, Right: m.B})
+		b.Tally.Bids.decided(d.bids[m.To], now, m.key())
+		v := d.twice[m.To].Accept(now, m.key(), reserve.Window{Left: m.A, Right: m.B})
 		if v.Verdict == reserve.Taken || v.Verdict == reserve.TakenFrom {
 			b.showBid(m.To, m.From, m.ID, reserve.Accepted, reserve.Window{Left: m.A, Right: m.B})
 		}
 		if v.Verdict != reserve.TakenFrom {
-			return // a bid that had been rejected: the rejection is on its way
+			return // a bid that had been rejected: the rejection is in flight
 		}
 		i := int32(v.Loser.Chunk & (1<<placeBits - 1))
 		b.showBid(m.To, v.Loser.Gateway, v.Loser.Chunk>>placeBits, reserve.Canceled, reserve.Window{})
 		if b.Compat != CompatNone {
-			p.puts[i].offers.Reject(m.To) // in SURGE the bid is one object, which both sides see
+			d.puts[i].offers.Reject(m.To) // in SURGE the bid is one object, which both sides see
 		}
 		b.toGateway(Message{Kind: lateReject, From: m.To, To: v.Loser.Gateway, Chunk: i, ID: v.Loser.Chunk >> placeBits}, 0)
 	case m.Kind == lateReject:
-		p.lose(m)
+		d.lose(m)
 	default:
-		p.hybrid.Message(m)
+		d.hybrid.Message(m)
 	}
 }
 
 // lose has a gateway give up a window that was taken back, and ask again for the replica.
-func (p *double) lose(m *Message) {
-	b := p.b
-	x, s := &b.Chunks[m.Chunk], &p.puts[m.Chunk]
+func (d *double) lose(m *Message) {
+	b := d.b
+	x, s := &b.Chunks[m.Chunk], &d.puts[m.Chunk]
 	if x.ID != m.ID {
 		return
 	}
@@ -79,10 +79,10 @@ func (p *double) lose(m *Message) {
 		return
 	}
 	n := s.booked[k].flow
-	if n < 0 || p.flows.Items[n].sent > 0 {
+	if n < 0 || d.flows.Items[n].sent > 0 {
 		return
 	}
-	p.flows.Items[n].dead = true
+	d.flows.Items[n].dead = true
 	b.Tally.LateRejected++
 	copy(x.Targets[k:], x.Targets[k+1:x.N])
 	copy(s.booked[k:], s.booked[k+1:x.N])
@@ -96,6 +96,6 @@ func (p *double) lose(m *Message) {
 	}
 	at, notBefore := s.order.Rejected(b.Now(), s.again, s.notBefore, s.control, last)
 	if at != s.again {
-		p.askAt(m.Chunk, at, notBefore)
+		d.askAt(m.Chunk, at, notBefore)
 	}
 }

@@ -25,7 +25,7 @@ type grants struct {
 	reach units.Bytes             // what is granted ahead
 }
 
-// transfer is a replica on its way, as its gateway sees it.
+// transfer is a replica in flight, as its gateway sees it.
 type transfer struct{ sent, granted units.Bytes }
 
 // Kinds of control messages of grants.
@@ -36,37 +36,37 @@ const (
 )
 
 func newGrants(b *Bus) *grants {
-	p := &grants{b: b, come: make([]arrivals, b.Targets)}
-	p.pick = chooser{b: b, chosen: p.chosen, coming: func(t int32) int { return len(p.come[t]) }}
+	g := &grants{b: b, come: make([]arrivals, b.Targets)}
+	g.pick = chooser{b: b, chosen: g.chosen, coming: func(t int32) int { return len(g.come[t]) }}
 	d := b.Times
 	roundTrip := 2*d.Trip + d.Control
-	p.reach = units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize
+	g.reach = units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize
 	for t := range b.Targets {
-		p.clock = append(p.clock, b.NewTimer(uint32(t)))
+		g.clock = append(g.clock, b.NewTimer(uint32(t)))
 	}
-	return p
+	return g
 }
 
 // Begin implements Protocol.
-func (p *grants) Begin(i int32) {
-	for int(i) >= len(p.sends) {
-		p.sends = append(p.sends, [MaxReplicas]transfer{})
+func (g *grants) Begin(i int32) {
+	for int(i) >= len(g.sends) {
+		g.sends = append(g.sends, [MaxReplicas]transfer{})
 	}
-	p.sends[i] = [MaxReplicas]transfer{}
-	p.pick.choose(i)
+	g.sends[i] = [MaxReplicas]transfer{}
+	g.pick.choose(i)
 }
 
 // chosen has the gateway send what needs no grant.
-func (p *grants) chosen(i int32) {
-	for k := range p.b.Chunks[i].N {
-		p.grant(i, int(k), min(p.reach, p.b.Piece))
+func (g *grants) chosen(i int32) {
+	for k := range g.b.Chunks[i].N {
+		g.grant(i, int(k), min(g.reach, g.b.Piece))
 	}
 }
 
 // grant lets a gateway send a replica up to an offset.
-func (p *grants) grant(i int32, k int, upTo units.Bytes) {
-	b := p.b
-	x, s := &b.Chunks[i], &p.sends[i][k]
+func (g *grants) grant(i int32, k int, upTo units.Bytes) {
+	b := g.b
+	x, s := &b.Chunks[i], &g.sends[i][k]
 	s.granted = max(s.granted, upTo)
 	for s.sent < s.granted {
 		size := min(b.Frame, s.granted-s.sent)
@@ -76,19 +76,19 @@ func (p *grants) grant(i int32, k int, upTo units.Bytes) {
 }
 
 // Message implements Protocol.
-func (p *grants) Message(m *Message) {
-	b := p.b
-	if p.pick.message(m) {
+func (g *grants) Message(m *Message) {
+	b := g.b
+	if g.pick.message(m) {
 		return
 	}
 	switch m.Kind {
 	case granted:
 		if b.Chunks[m.Chunk].ID == m.ID {
-			p.grant(m.Chunk, int(m.N), units.Bytes(m.A))
+			g.grant(m.Chunk, int(m.N), units.Bytes(m.A))
 		}
 	case grantCancel:
-		p.come[m.To].forget(m.ID)
-		p.serve(m.To)
+		g.come[m.To].forget(m.ID)
+		g.serve(m.To)
 	case grantKept:
 		if b.Chunks[m.Chunk].ID == m.ID {
 			b.Outcomes.Acknowledged(m.Chunk)
@@ -97,27 +97,27 @@ func (p *grants) Message(m *Message) {
 }
 
 // Frame implements Protocol.
-func (p *grants) Frame(f Frame) {
-	b, i := p.b, int32(f.Arg)
-	x, a := &b.Chunks[i], &p.come[f.Target]
+func (g *grants) Frame(f Frame) {
+	b, i := g.b, int32(f.Arg)
+	x, a := &b.Chunks[i], &g.come[f.Target]
 	k := a.add(x, i, f)
 	r := &(*a)[k]
-	r.granted = max(r.granted, min(p.reach, b.Piece))
+	r.granted = max(r.granted, min(g.reach, b.Piece))
 	if r.received == b.Piece {
 		b.Disks.Write(f.Target, Message{Kind: grantKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 		a.remove(k)
 	}
-	p.serve(f.Target)
+	g.serve(f.Target)
 }
 
 // serve has a target grant what it can.
-func (p *grants) serve(target int32) {
-	b := p.b
-	list := p.come[target]
+func (g *grants) serve(target int32) {
+	b := g.b
+	list := g.come[target]
 	now := b.Now()
 	if wait := b.Times.UnicastDelay(b.Disks.Backlog(target)); wait > 0 {
 		if len(list) > 0 {
-			b.Arm(p.clock[target], now+wait)
+			b.Arm(g.clock[target], now+wait)
 		}
 		return
 	}
@@ -129,7 +129,7 @@ func (p *grants) serve(target int32) {
 	}
 	for k := range list[:min(len(list), b.Overcommit)] {
 		r := &list[k]
-		if upTo := min(r.received+p.reach, b.Piece); upTo > r.granted {
+		if upTo := min(r.received+g.reach, b.Piece); upTo > r.granted {
 			r.granted = upTo
 			b.toNode(b.Node(target), Message{Kind: granted, From: target, Chunk: r.chunk, ID: r.id, N: int32(r.place), A: sim.Time(upTo)}, r.gateway)
 		}
@@ -137,21 +137,18 @@ func (p *grants) serve(target int32) {
 }
 
 // Timer implements Protocol: a target's disk may have room.
-func (p *grants) Timer(arg uint32) { p.serve(int32(arg)) }
+func (g *grants) Timer(arg uint32) { g.serve(int32(arg)) }
 
 // Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement.
-func (p *grants) Floor() sim.Time {
-	b, d := p.b, p.b.Times
-	return b.probing() + sim.Time(b.Copies)*b.dataTime() + d.Trip + b.kept() + b.OnLink() + d.Trip
-}
+func (g *grants) Floor() sim.Time { return g.b.sideBySide() }
 
 // Abandon implements Recovery.
-func (p *grants) Abandon(i int32) {
-	p.b.cancelEach(i, grantCancel)
+func (g *grants) Abandon(i int32) {
+	g.b.cancelEach(i, grantCancel)
 }
 
 // Restart implements Recovery.
-func (p *grants) Restart(target int32) { p.come[target] = p.come[target][:0] }
+func (g *grants) Restart(target int32) { g.come[target] = g.come[target][:0] }
 
 // Expects implements Forecast: pieces of which some has come.
-func (p *grants) Expects(target int32) (promised, open bool) { return len(p.come[target]) > 0, false }
+func (g *grants) Expects(target int32) (promised, open bool) { return len(g.come[target]) > 0, false }

@@ -106,3 +106,10 @@ func (p *Plan) alongChain() sim.Time {
 	}
 	return p.dataTime() + p.Times.Trip + sim.Time(p.Copies-1)*each
 }
+
+// sideBySide is how long a chunk takes that is alone and whose replicas are all sent by its gateway, which need not ask: all on its link one after the
+// other, the disk and the acknowledgement.
+func (p *Plan) sideBySide() sim.Time {
+	d := p.Times
+	return p.probing() + sim.Time(p.Copies)*p.dataTime() + d.Trip + p.kept() + p.OnLink() + d.Trip
+}

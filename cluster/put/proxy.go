@@ -119,7 +119,7 @@ func (p *proxied) answer(m *Message) {
 	x := &b.Chunks[m.Chunk]
 	x.N = int8(len(p.picks))
 	w := p.picks[0].Window
-	// The gateway looks at its targets when the answer comes; the answer goes first, because it has the longer way to go.
+	// The gateway looks at its targets when the answer comes; the answer goes first, because it has farther to go.
 	b.toGateway(Message{Kind: proxyAnswer, From: m.To, To: m.From, Chunk: m.Chunk, ID: m.ID, A: w.Left, B: w.Right}, 0)
 	for k, pick := range p.picks {
 		t := p.leader(group) + pick.Server

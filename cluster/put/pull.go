@@ -29,7 +29,7 @@ type pull struct {
 type pulled struct {
 	offers [MaxReplicas]offered // in the order of readiness
 	n      int8
-	hops   [MaxReplicas]hop // the last is the way to the last target
+	hops   [MaxReplicas]hop // the last is the one to the last target
 }
 
 // offered is an offer that a gateway has.
@@ -38,7 +38,7 @@ type offered struct {
 	ready  sim.Time // when its link is free
 }
 
-// hop is the way from one node of a chain to the next.
+// hop is the link from one node of a chain to the next.
 type hop struct {
 	wanted bool        // the next one has pulled
 	have   units.Bytes // at the node that sends
@@ -244,7 +244,7 @@ func (p *pull) Frame(f Frame) {
 	p.offer(f.Target)
 }
 
-// Floor implements Forecast: request, offer, taking, pulling, the data's way along the chain, the disk and the acknowledgement.
+// Floor implements Forecast: request, offer, taking, pulling, the data's path along the chain, the disk and the acknowledgement.
 func (p *pull) Floor() sim.Time {
 	b, d := p.b, p.b.Times
 	return 5*(b.OnLink()+d.Trip) + b.alongChain() + b.kept()

@@ -92,11 +92,11 @@ const (
 )
 
 // Keeps reports whether a target has been chosen for the chunk.
-func (x *Chunk) Keeps(target int32) bool { return x.Place(target) >= 0 }
+func (c *Chunk) Keeps(target int32) bool { return c.Place(target) >= 0 }
 
 // Place is a target's number among those of the chunk, -1 if it is none.
-func (x *Chunk) Place(target int32) int {
-	for k, t := range x.Targets[:x.N] {
+func (c *Chunk) Place(target int32) int {
+	for k, t := range c.Targets[:c.N] {
 		if t == target {
 			return k
 		}

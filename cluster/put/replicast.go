@@ -33,46 +33,46 @@ type negotiation struct {
 }
 
 func newReplicast(b *Bus) *replicast {
-	p := &replicast{b: b}
+	r := &replicast{b: b}
 	for range b.Targets {
-		p.bids = append(p.bids, reserve.NewRegular(b.Times))
+		r.bids = append(r.bids, reserve.NewRegular(b.Times))
 	}
-	return p
+	return r
 }
 
 // Begin implements Protocol.
-func (p *replicast) Begin(i int32) {
-	b := p.b
-	for int(i) >= len(p.puts) {
-		p.puts = append(p.puts, negotiation{offers: reserve.NewOffers(b.Times)})
+func (r *replicast) Begin(i int32) {
+	b := r.b
+	for int(i) >= len(r.puts) {
+		r.puts = append(r.puts, negotiation{offers: reserve.NewOffers(b.Times)})
 	}
-	x, s := &b.Chunks[i], &p.puts[i]
+	x, s := &b.Chunks[i], &r.puts[i]
 	s.offers.Reset()
 	*s = negotiation{group: b.chooseGroup(x), offers: s.offers, next: -1}
 	x.Groups[0] = s.group
-	p.group = b.GroupOf(s.group, p.group[:0])
-	b.askOrder(s.group, x.Gateway, p.group)
-	s.asked = len(p.group)
-	b.toTargets(Message{Kind: askBids, From: x.Gateway, Chunk: i, ID: x.ID}, p.group)
+	r.group = b.GroupOf(s.group, r.group[:0])
+	b.askOrder(s.group, x.Gateway, r.group)
+	s.asked = len(r.group)
+	b.toTargets(Message{Kind: askBids, From: x.Gateway, Chunk: i, ID: x.ID}, r.group)
 }
 
 // Message implements Protocol.
-func (p *replicast) Message(m *Message) {
-	b := p.b
+func (r *replicast) Message(m *Message) {
+	b := r.b
 	switch m.Kind {
 	case askBids:
-		b.giveBid(p.bids[m.To], m, m.ID)
+		b.giveBid(r.bids[m.To], m, m.ID)
 	case bid:
 		if !b.live(m) {
 			return
 		}
-		o := p.puts[m.Chunk].offers
+		o := r.puts[m.Chunk].offers
 		o.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties()) // bids of an idle group come at the same time
-		if o.Len() == p.puts[m.Chunk].asked {
-			p.choose(m.Chunk)
+		if o.Len() == r.puts[m.Chunk].asked {
+			r.choose(m.Chunk)
 		}
 	case accept:
-		p.answered(m)
+		r.answered(m)
 	case kept:
 		if b.live(m) {
 			b.Outcomes.Acknowledged(m.Chunk)
@@ -81,8 +81,8 @@ func (p *replicast) Message(m *Message) {
 }
 
 // answered has a target hear which window its gateway takes, if any.
-func (p *replicast) answered(m *Message) {
-	b, q := p.b, p.bids[m.To]
+func (r *replicast) answered(m *Message) {
+	b, q := r.b, r.bids[m.To]
 	b.Tally.Bids.decided(q, b.Now(), m.ID)
 	if m.N <= 0 || !b.live(m) || !b.Chunks[m.Chunk].Keeps(m.To) {
 		b.dropBid(q, m, m.ID)
@@ -94,32 +94,32 @@ func (p *replicast) answered(m *Message) {
 }
 
 // choose takes from a chunk's bids, which are all there.
-func (p *replicast) choose(i int32) {
-	b := p.b
+func (r *replicast) choose(i int32) {
+	b := r.b
 	x := &b.Chunks[i]
 	var found bool
-	p.picks, found = b.Times.Intersect(b.Now(), p.puts[i].offers, b.Copies, p.picks[:0])
+	r.picks, found = b.Times.Intersect(b.Now(), r.puts[i].offers, b.Copies, r.picks[:0])
 	m := Message{Kind: accept, From: x.Gateway, Chunk: i, ID: x.ID}
 	if found {
-		for k, pick := range p.picks {
+		for k, pick := range r.picks {
 			x.Targets[k] = pick.Server
 		}
-		x.N = int8(len(p.picks))
-		m.N, m.A, m.B = int32(len(p.picks)), p.picks[0].Window.Left, p.picks[0].Window.Right
+		x.N = int8(len(r.picks))
+		m.N, m.A, m.B = int32(len(r.picks)), r.picks[0].Window.Left, r.picks[0].Window.Right
 	}
-	p.group = b.GroupOf(p.puts[i].group, p.group[:0])
-	b.toTargets(m, p.group)
+	r.group = b.GroupOf(r.puts[i].group, r.group[:0])
+	b.toTargets(m, r.group)
 	if !found {
 		b.Outcomes.Abort(i)
 		return
 	}
-	p.puts[i].next = max(m.A, b.Now()+b.OnLink())
-	b.After(p.puts[i].next, uint32(i))
+	r.puts[i].next = max(m.A, b.Now()+b.OnLink())
+	b.After(r.puts[i].next, uint32(i))
 }
 
 // Timer implements Protocol: the next frame of a chunk may be sent.
-func (p *replicast) Timer(arg uint32) {
-	b, s := p.b, &p.puts[arg]
+func (r *replicast) Timer(arg uint32) {
+	b, s := r.b, &r.puts[arg]
 	if b.Now() != s.next {
 		return // of an attempt that was given up
 	}
@@ -130,35 +130,35 @@ func (p *replicast) Timer(arg uint32) {
 }
 
 // Frame implements Protocol.
-func (p *replicast) Frame(f Frame) {
-	b := p.b
-	if !p.puts[f.Arg].whole(b, f) {
+func (r *replicast) Frame(f Frame) {
+	b := r.b
+	if !r.puts[f.Arg].whole(b, f) {
 		return
 	}
 	x := &b.Chunks[f.Arg]
-	if p.bids[f.Target].Done(x.ID) {
+	if r.bids[f.Target].Done(x.ID) {
 		b.showDone(f.Target, x)
 	}
 	b.Disks.Write(f.Target, Message{Kind: kept, From: f.Target, To: x.Gateway, Chunk: int32(f.Arg), ID: x.ID})
 }
 
 // Abandon implements Recovery.
-func (p *replicast) Abandon(i int32) {
-	x, s := &p.b.Chunks[i], &p.puts[i]
+func (r *replicast) Abandon(i int32) {
+	x, s := &r.b.Chunks[i], &r.puts[i]
 	s.next = -1
-	p.group = p.b.GroupOf(s.group, p.group[:0])
-	p.b.cancel(Message{Kind: accept, From: x.Gateway, Chunk: i, ID: x.ID}, p.group)
+	r.group = r.b.GroupOf(s.group, r.group[:0])
+	r.b.cancel(Message{Kind: accept, From: x.Gateway, Chunk: i, ID: x.ID}, r.group)
 }
 
 // Restart implements Recovery.
-func (p *replicast) Restart(target int32) { p.bids[target] = reserve.NewRegular(p.b.Times) }
+func (r *replicast) Restart(target int32) { r.bids[target] = reserve.NewRegular(r.b.Times) }
 
 // Floor implements Forecast: request, bid, the earliest window after it, the data, the disk and the acknowledgement.
-func (p *replicast) Floor() sim.Time {
-	b, d := p.b, p.b.Times
+func (r *replicast) Floor() sim.Time {
+	b, d := r.b, r.b.Times
 	ctl := b.OnLink()
 	return ctl + d.Trip + 2*d.Control + d.Trip + d.Lead + b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
 }
 
 // Expects implements Forecast: a bid that is accepted, or tentative.
-func (p *replicast) Expects(target int32) (promised, open bool) { return p.bids[target].Expects() }
+func (r *replicast) Expects(target int32) (promised, open bool) { return r.bids[target].Expects() }

@@ -19,7 +19,7 @@ import (
 // group begin at the same time, and which of them are first decides who is chosen.
 //
 // With one order for all, gateways that ask at the same tick choose the same targets and leave the others to who asks next, which helps Replicast-M
-// and hurts Replicast-H; with an order of its own for each it is the other way. In runs of SURGE's own engine (model 8, 90 gateways and
+// and hurts Replicast-H; with an order of its own for each it is the reverse. In runs of SURGE's own engine (model 8, 90 gateways and
 // targets, the first bids, 24 threads on 2 cores) 28 % of the pairs of bids that begin at the same time are in one order at one gateway and in the
 // other at another; it would be 0 with one order for all, 42 % by this rule, and 50 % with an order of its own for each. The columns of
 // Replicast-M and -H in tables 2 and 3: most at 1 MiB, and Replicast-M at 128 KiB and 1000 MiB/s.

@@ -21,7 +21,7 @@ type unicast struct {
 	to    [1]int32
 }
 
-// flow is a replica on its way.
+// flow is a replica in flight.
 type flow struct {
 	chunk          int32
 	epoch          uint32 // tells it from others that had its number

@@ -37,59 +37,59 @@ const (
 )
 
 func newCommandWindow(b *Bus) *commandWindow {
-	p := &commandWindow{b: b, sender: make([]sender, b.Gateways), coming: make([]int32, b.Targets)}
-	for g := range p.sender {
-		p.sender[g].asleep = true
+	w := &commandWindow{b: b, sender: make([]sender, b.Gateways), coming: make([]int32, b.Targets)}
+	for g := range w.sender {
+		w.sender[g].asleep = true
 	}
-	return p
+	return w
 }
 
 // Begin implements Protocol.
-func (p *commandWindow) Begin(i int32) {
-	b := p.b
-	for int(i) >= len(p.got) {
-		p.got = append(p.got, 0)
+func (w *commandWindow) Begin(i int32) {
+	b := w.b
+	for int(i) >= len(w.got) {
+		w.got = append(w.got, 0)
 	}
-	p.got[i] = 0
+	w.got[i] = 0
 	x := &b.Chunks[i]
 	x.Targets[0], x.N = x.Gateway, 1
-	s := &p.sender[x.Gateway]
+	s := &w.sender[x.Gateway]
 	// A frame waits for the request before it.
 	s.free = max(s.free, b.Now()) + b.Times.Control
 	b.toTarget(Message{Kind: writeBegins, From: x.Gateway, To: x.Gateway, Chunk: i, ID: x.ID})
 	s.chunks.Push(i)
-	p.wakeUp(x.Gateway)
+	w.wakeUp(x.Gateway)
 }
 
 // wakeUp has a gateway look at its link when it is free.
-func (p *commandWindow) wakeUp(gateway int32) {
-	if s := &p.sender[gateway]; s.asleep {
+func (w *commandWindow) wakeUp(gateway int32) {
+	if s := &w.sender[gateway]; s.asleep {
 		s.asleep = false
-		p.b.After(s.free, uint32(gateway))
+		w.b.After(s.free, uint32(gateway))
 	}
 }
 
 // Message implements Protocol.
-func (p *commandWindow) Message(m *Message) {
+func (w *commandWindow) Message(m *Message) {
 	switch m.Kind {
 	case writeBegins:
-		p.coming[m.To]++
+		w.coming[m.To]++
 	case written:
-		p.b.Outcomes.Acknowledged(m.Chunk)
+		w.b.Outcomes.Acknowledged(m.Chunk)
 	}
 }
 
 // Timer implements Protocol: a gateway's link may be free.
-func (p *commandWindow) Timer(arg uint32) {
-	b, g := p.b, int32(arg)
-	s := &p.sender[g]
+func (w *commandWindow) Timer(arg uint32) {
+	b, g := w.b, int32(arg)
+	s := &w.sender[g]
 	s.asleep = true
 	now := b.Now()
 	switch {
 	case s.chunks.Empty():
 		return
 	case s.free > now:
-		p.wakeUp(g) // a request has come between
+		w.wakeUp(g) // a request has come between
 		return
 	}
 	i := s.chunks.All()[0]
@@ -101,26 +101,26 @@ func (p *commandWindow) Timer(arg uint32) {
 		s.sent = 0
 		s.chunks.Pop()
 	}
-	p.wakeUp(g)
+	w.wakeUp(g)
 }
 
 // Frame implements Protocol.
-func (p *commandWindow) Frame(f Frame) {
-	b := p.b
-	if p.got[f.Arg] += f.Size; p.got[f.Arg] < b.Piece {
+func (w *commandWindow) Frame(f Frame) {
+	b := w.b
+	if w.got[f.Arg] += f.Size; w.got[f.Arg] < b.Piece {
 		return
 	}
-	p.coming[f.Target]--
+	w.coming[f.Target]--
 	b.Disks.Write(f.Target, Message{Kind: written, From: f.Target, To: b.Chunks[f.Arg].Gateway, Chunk: int32(f.Arg)})
 }
 
 // Floor implements Forecast: the request, the data behind it, the disk and the acknowledgement.
-func (p *commandWindow) Floor() sim.Time {
-	b, d := p.b, p.b.Times
+func (w *commandWindow) Floor() sim.Time {
+	b, d := w.b, w.b.Times
 	return d.Control + b.dataTime() + d.Trip + b.kept() + d.Control + d.Trip
 }
 
 // Expects implements Forecast: chunks that have been announced.
-func (p *commandWindow) Expects(target int32) (promised, open bool) {
-	return p.coming[target] > 0, false
+func (w *commandWindow) Expects(target int32) (promised, open bool) {
+	return w.coming[target] > 0, false
 }

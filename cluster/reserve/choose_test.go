@@ -32,19 +32,19 @@ func TestIntersectByHand(t *testing.T) {
 		for i, left := range c.lefts {
 			o.Add(int32(i), win(left, left+166159), nil)
 		}
-		for _, way := range []struct {
+		for _, rule := range []struct {
 			name string
 			d    *Durations
 			want sim.Time
 		}{{"surge", d, c.surge}, {"exact", &exact, c.exact}} {
-			picks, ok := way.d.Intersect(c.now*ns, o, 3, nil)
-			if ok != (way.want >= 0) {
-				t.Errorf("%s, %s: found %v", c.name, way.name, ok)
+			picks, ok := rule.d.Intersect(c.now*ns, o, 3, nil)
+			if ok != (rule.want >= 0) {
+				t.Errorf("%s, %s: found %v", c.name, rule.name, ok)
 				continue
 			}
 			for _, p := range picks {
-				if p.Window != win(way.want, way.want+125765) {
-					t.Errorf("%s, %s: %v, want from %v", c.name, way.name, p.Window, way.want)
+				if p.Window != win(rule.want, rule.want+125765) {
+					t.Errorf("%s, %s: %v, want from %v", c.name, rule.name, p.Window, rule.want)
 				}
 			}
 		}

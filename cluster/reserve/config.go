@@ -43,7 +43,7 @@ type Config struct {
 	FrameSize   units.Bytes
 	ChunkSize   units.Bytes
 
-	Trip sim.Time // one way through the network, without sending
+	Trip sim.Time // from node to node, without sending
 	Lead sim.Time // added to the earliest start of a window, for control messages that wait
 
 	Replicas int // of a chunk

@@ -5,7 +5,7 @@ import (
 	"farflash/units"
 )
 
-// Dinger is a receiver of UCH-AIMD: from time to time it looks at what is on its way to it, and dings senders that
+// Dinger is a receiver of UCH-AIMD: from time to time it looks at what is in flight to it, and dings senders that
 // come too close to each other, or all of them when its disk's queue is full.
 type Dinger struct {
 	d        *Durations
@@ -15,7 +15,7 @@ type Dinger struct {
 	flows    []flow
 }
 
-// Arrival is a frame on its way to a receiver, and when it will be there.
+// Arrival is a frame in flight to a receiver, and when it will be there.
 type Arrival struct {
 	Flow uint64
 	At   sim.Time
@@ -64,7 +64,7 @@ func (g *Dinger) Remove(id uint64) bool {
 func (g *Dinger) Due() sim.Time { return g.last + g.interval }
 
 // Look appends to dst the flows that are to be dinged, once for each ding, if the receiver is due. The arrivals are
-// the data frames that are on their way or have not been taken in, in the order of their times; busy is how long the
+// the data frames that are in flight or have not been taken in, in the order of their times; busy is how long the
 // disk will be.
 //
 // A full disk dings for each frame. Otherwise one flow is dinged, that of the first frame, unless it is near its end

@@ -43,7 +43,7 @@ func (q *DoubleBooked) toDouble(now, notBefore sim.Time) int {
 			continue // two have it, or one has it for good
 		}
 		// The bid that goes out now and that one's have to come back, and a rejection has to go out, before the
-		// window begins; the older bid is on its way since it was made.
+		// window begins; the older bid has been in flight since it was made.
 		age := now - b.Created
 		if age < q.d.Control {
 			return -1 // it has not even been sent

@@ -191,7 +191,7 @@ func (o *oracle) accept(now int64, chunk uint64, left, right int64) {
 	o.sort()
 }
 
-// TestQueuesAgainstOracle runs the queues in SURGE's way and the oracle side by side, on sequences of messages as a cluster
+// TestQueuesAgainstOracle runs the queues by SURGE's rules and the oracle side by side, on sequences of messages as a cluster
 // has them: a bid is answered within some tens of microseconds, a window is used when it comes.
 func TestQueuesAgainstOracle(t *testing.T) {
 	states := map[byte]State{'t': Tentative, 'a': Accepted, 'c': Canceled, 'r': Rejected}
@@ -294,7 +294,7 @@ func fill(d *Durations, offers []leaf) *Offers {
 	return o
 }
 
-// TestIntersectAgainstOracle compares the choice of a common window in SURGE's way.
+// TestIntersectAgainstOracle compares the choice of a common window by SURGE's rules.
 func TestIntersectAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := surge(DefaultConfig(), rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t, "chunk"))
@@ -376,7 +376,7 @@ func (r rules) sequence(l []leaf, most int) (picks []leaf, after map[int32]leaf)
 	return picks, after
 }
 
-// TestSequenceAgainstOracle compares the choice of a sequence in SURGE's way, and what targets see of it.
+// TestSequenceAgainstOracle compares the choice of a sequence by SURGE's rules, and what targets see of it.
 func TestSequenceAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := surge(HybridConfig(), rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t, "chunk"))

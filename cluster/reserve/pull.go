@@ -29,7 +29,7 @@ type Coming struct {
 	From   int32       // the node that sends it
 	Place  int8        // of the target among the chunk's
 	Left   units.Bytes // still to come
-	Pulled bool        // its sender has been told to send
+	Pulled bool        // its sender has been asked to send
 }
 
 // Puller is a target's side of receiver pull. Its zero value is not usable; NewPuller returns one.

@@ -177,23 +177,23 @@ func TestShareByHand(t *testing.T) {
 		t.Errorf("alone %v", got)
 	}
 	if got := s.Divide(nil); !slices.Equal(got, []Rate{{1, 9900 * units.Mbps}}) {
-		t.Errorf("told %v", got)
+		t.Errorf("rates %v", got)
 	}
 	if got := s.Divide(nil); len(got) != 0 {
-		t.Errorf("told again %v", got)
+		t.Errorf("rates again %v", got)
 	}
 	if got := s.Admit(2, 128*units.KiB); got != 4950*units.Mbps {
 		t.Errorf("with another %v", got)
 	}
-	// 9.9 Gb/s for a trip are 1237 B: with 9000+1237 left nobody is told, with one more he is.
+	// 9.9 Gb/s for a trip are 1237 B: with 9000+1237 left nobody hears one, with one more he does.
 	s.Received(1, 128*units.KiB-10237)
 	if got := s.Divide(nil); !slices.Equal(got, []Rate{{2, 4950 * units.Mbps}}) {
-		t.Errorf("told %v", got)
+		t.Errorf("rates %v", got)
 	}
 	s.Admit(3, 128*units.KiB)
 	s.Received(1, 128*units.KiB-10238)
 	if got := s.Divide(nil); !slices.Equal(got, []Rate{{1, 3300 * units.Mbps}, {2, 3300 * units.Mbps}, {3, 3300 * units.Mbps}}) {
-		t.Errorf("told %v", got)
+		t.Errorf("rates %v", got)
 	}
 	if !s.Remove(1) || s.Remove(1) || s.Len() != 2 {
 		t.Error("a flow ends once")
@@ -202,10 +202,10 @@ func TestShareByHand(t *testing.T) {
 	s.Remove(2)
 	s.Remove(3)
 	if got := s.Divide(nil); len(got) != 0 {
-		t.Errorf("told %v", got)
+		t.Errorf("rates %v", got)
 	}
 	if s.Admit(4, units.KiB); len(s.Divide(nil)) != 0 {
-		t.Error("a flow of less than a frame is told")
+		t.Error("a flow of less than a frame hears a rate")
 	}
 
 	inverse := NewShare(mustNew(t, surgeUnicast()), DivideByRemaining)
@@ -219,7 +219,7 @@ func TestShareByHand(t *testing.T) {
 	}
 }
 
-// TestShareDividesTheLink holds that what flows are told is the link or a little less.
+// TestShareDividesTheLink holds that the rates that flows hear are the link or a little less.
 func TestShareDividesTheLink(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, _ := New(UnicastConfig())
@@ -230,12 +230,12 @@ func TestShareDividesTheLink(t *testing.T) {
 			s.Received(id, units.Bytes(rapid.Int64Range(0, 900000).Draw(t, "offset")))
 		}
 		sum := units.BitRate(0)
-		told := s.Divide(nil)
-		for _, r := range told {
+		rates := s.Divide(nil)
+		for _, r := range rates {
 			sum += r.Rate
 		}
-		if len(told) != n || sum > d.Effective || sum < d.Effective-units.BitRate(n) {
-			t.Fatalf("%d of %d flows are told %v", len(told), n, sum)
+		if len(rates) != n || sum > d.Effective || sum < d.Effective-units.BitRate(n) {
+			t.Fatalf("%d of %d flows hear %v", len(rates), n, sum)
 		}
 	})
 }

@@ -1,5 +1,5 @@
 // Package reserve decides who may send when in an object cluster: the bids by which targets reserve time of their
-// links and disks, the ways in which a gateway chooses among bids, and the rate policies of the protocols that
+// links and disks, the rules by which a gateway chooses among bids, and the rate policies of the protocols that
 // reserve nothing.
 //
 // The main types are Config and Durations (config.go, durations.go), all times that follow from a cluster's plain
@@ -11,7 +11,7 @@
 // receiver divides its link), Leaky and AIMD buckets (bucket.go), Pacer and Dinger (ding.go). disk.go says how long a
 // target holds data back for its disk.
 //
-// All of them are plain state machines over sim.Time and integer ids: they are told what arrives and when, answer,
+// All of them are plain state machines over sim.Time and integer ids: they are given what arrives and when, answer,
 // and never wait. They know neither nodes nor networks, so a simulator and a real gateway can drive the same code.
 // Nothing allocates once its slices have grown.
 //
@@ -82,7 +82,7 @@ const (
 	Unknown Verdict = iota
 	// Taken: the window is the gateway's.
 	Taken
-	// TakenFrom: the same, and the bid in Acceptance.Loser has lost it: its gateway must be told at once.
+	// TakenFrom: the same, and the bid in Acceptance.Loser has lost it: its gateway must hear of it at once.
 	TakenFrom
 	// Late: the bid had been rejected; the message that says so is under way.
 	Late

@@ -72,8 +72,8 @@ func (s *Share) Remove(id uint64) bool {
 	return true
 }
 
-// Divide appends to dst what flows are to be told, if their number has changed since the last call. A flow whose end
-// is on its way is not told. A flow that has just been admitted is told again, as in SURGE, because its first rate
+// Divide appends to dst the rates that flows are to hear, if their number has changed since the last call. A flow whose end
+// is in flight hears none. A flow that has just been admitted hears it again, as in SURGE, because its first rate
 // waits for the disk and this one does not.
 func (s *Share) Divide(dst []Rate) []Rate {
 	same := len(s.flows) == s.divided

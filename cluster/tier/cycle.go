@@ -100,13 +100,13 @@ func (s *Server) full() bool { return s.used+s.cfg.Chunk > s.cfg.SSD.Capacity }
 // of turn, because otherwise nothing would be under way between the initiator and the SSD, unless it drains.
 func (s *Server) takeWaiting() bool {
 	y := &s.cycle
-	if s.waiting.len() == 0 || s.full() {
+	if s.waiting.Len() == 0 || s.full() {
 		return false
 	}
-	if y.taken >= y.toTake && (y.draining || s.waiting.len() < s.cfg.SSD.Window) {
+	if y.taken >= y.toTake && (y.draining || s.waiting.Len() < s.cfg.SSD.Window) {
 		return false
 	}
-	k := s.waiting.pop()
+	k := s.waiting.Pop()
 	s.used += s.cfg.Chunk
 	s.Counters.Taken++
 	y.taken++

@@ -3,6 +3,7 @@ package tier
 import (
 	"fmt"
 
+	"farflash/cluster/internal/queue"
 	"farflash/cluster/reserve"
 	"farflash/sim"
 	"farflash/units"
@@ -20,14 +21,14 @@ type Server struct {
 	control  sim.Time // of a command on a link
 	transfer sim.Time // of a chunk on a link
 
-	used    units.Bytes // of the SSD
-	waiting queue       // writes that the SSD has not taken
+	used    units.Bytes        // of the SSD
+	waiting queue.Queue[int32] // writes that the SSD has not taken
 	cycle   cycle
 
 	Counters Counters
-	// OnDone is told of each write that is done.
+	// OnDone is called with each write that is done.
 	OnDone sim.Probe[*Done]
-	// OnCycle is told of each cycle that begins.
+	// OnCycle is called with each cycle that begins.
 	OnCycle sim.Probe[*Cycle]
 }
 
@@ -61,7 +62,7 @@ type device struct {
 	busy   sim.Time // sum of all writes
 	free   sim.Time // from when on its link can take the next write
 	bridge sim.Time // from when on the link from the SSD can
-	awake  bool     // an event is on its way that looks at its link
+	awake  bool     // an event is planned that looks at its link
 	window int
 	spare  []int32 // commands that nothing is written with
 }
@@ -70,25 +71,6 @@ type device struct {
 type command struct {
 	device int32
 	begun  sim.Time
-}
-
-// queue is a queue of commands.
-type queue struct {
-	items []int32
-	head  int
-}
-
-func (q *queue) len() int { return len(q.items) - q.head }
-
-func (q *queue) push(i int32) { q.items = append(q.items, i) }
-
-// pop takes the first out. Items move down when half of them are gone, so that a queue which is never empty does not grow.
-func (q *queue) pop() int32 {
-	i := q.items[q.head]
-	if q.head++; 2*q.head >= len(q.items) {
-		q.items, q.head = q.items[:copy(q.items, q.items[q.head:])], 0
-	}
-	return i
 }
 
 // Kinds of events; arg is a device or a command.
@@ -193,11 +175,11 @@ func (s *Server) arrive(k int32) {
 		s.take(k)
 		return
 	}
-	s.waiting.push(k)
-	s.Counters.MostWaiting = max(s.Counters.MostWaiting, s.waiting.len())
-	held := s.waiting.len()
+	s.waiting.Push(k)
+	s.Counters.MostWaiting = max(s.Counters.MostWaiting, s.waiting.Len())
+	held := s.waiting.Len()
 	s.step()
-	if s.waiting.len() >= held {
+	if s.waiting.Len() >= held {
 		s.Counters.Held++
 	}
 }
@@ -239,7 +221,7 @@ func (s *Server) ack(k int32) {
 func (s *Server) Used() units.Bytes { return s.used }
 
 // Waiting is how many writes the SSD has not taken yet.
-func (s *Server) Waiting() int { return s.waiting.len() }
+func (s *Server) Waiting() int { return s.waiting.Len() }
 
 // Busy is how long each device has been busy until a time, the SSD first.
 func (s *Server) Busy(at sim.Time) []sim.Time {
@@ -282,7 +264,7 @@ func (s *Server) Check() error {
 	case s.used < 0 || s.used > s.cfg.SSD.Capacity:
 		return fmt.Errorf("the SSD holds %v of %v", s.used, s.cfg.SSD.Capacity)
 	case k.Moved != k.Arrived+uint64(s.cycle.moving):
-		return fmt.Errorf("%d chunks have left the SSD, but %d have arrived and %d are on their way", k.Moved, k.Arrived, s.cycle.moving)
+		return fmt.Errorf("%d chunks have left the SSD, but %d have arrived and %d are in flight", k.Moved, k.Arrived, s.cycle.moving)
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func TestLaws(t *testing.T) {
 		until := 4000 * cfg.HDD.Rate.TimeFor(cfg.Chunk)
 		s, done, _ := run(t, cfg, until)
 		if uint64(len(done)) != s.Counters.FastDone+s.Counters.SlowDone {
-			t.Fatalf("%d writes told of, %+v", len(done), s.Counters)
+			t.Fatalf("%d writes seen, %+v", len(done), s.Counters)
 		}
 		half := 0
 		for _, d := range done {
@@ -153,7 +153,7 @@ func TestLaws(t *testing.T) {
 				half++
 			}
 		}
-		// What the SSD can hold, and what is on its way, may have been begun before.
+		// What the SSD can hold, and what is in flight, may have been begun before.
 		all, slack := 0.0, float64(cfg.SSD.Capacity)+float64(cfg.Chunk)*float64(cfg.SSD.Window+cfg.HDDs*cfg.HDD.Window+cfg.Moving)
 		for _, d := range done {
 			if d.Done > until/2 {

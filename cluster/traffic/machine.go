@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 
+	"farflash/cluster/internal/slab"
 	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
@@ -17,17 +18,16 @@ type Machine struct {
 	rand rng.Stream
 
 	nodes     []node // gateways, then targets
-	exchanges []exchange
-	free      []int32 // exchanges that nobody uses
-	between   []bool  // pairs of nodes with an exchange, if they are kept apart
+	exchanges slab.Slab[exchange]
+	between   []bool // pairs of nodes with an exchange, if they are kept apart
 
-	pending  int64 // events on their way or waiting
+	pending  int64 // events in flight or waiting
 	area     float64
 	crowded  float64  // sum over nodes of the time with more than one event pending
 	measured sim.Time // up to when area is
 
 	Counters Counters
-	// OnDone is told of each exchange that is done.
+	// OnDone is called with each exchange that is done.
 	OnDone sim.Probe[*Done]
 }
 
@@ -49,7 +49,7 @@ type Done struct {
 
 // node is a gateway or a target.
 type node struct {
-	pending int32    // events on their way to it or waiting
+	pending int32    // events in flight to it or waiting
 	crowded sim.Time // since when more than one is
 	busy    sim.Time // until when it handles what it has
 	bucket  bucket
@@ -130,14 +130,8 @@ func (m *Machine) begin(i int32) bool {
 		m.Counters.Held++
 		return false
 	}
-	var k int32
-	if l := len(m.free) - 1; l >= 0 {
-		k, m.free = m.free[l], m.free[:l]
-	} else {
-		m.exchanges = append(m.exchanges, exchange{})
-		k = int32(len(m.exchanges) - 1)
-	}
-	m.exchanges[k] = exchange{from: i, to: to, begun: m.eng.Now()}
+	k := m.exchanges.Take()
+	m.exchanges.Items[k] = exchange{from: i, to: to, begun: m.eng.Now()}
 	if m.cfg.Apart {
 		m.between[m.pair(i, to)] = true
 	}
@@ -148,7 +142,7 @@ func (m *Machine) begin(i int32) bool {
 
 // send sends an exchange's next event.
 func (m *Machine) send(k int32) {
-	x := &m.exchanges[k]
+	x := &m.exchanges.Items[k]
 	x.hop++
 	m.Counters.Sent++
 	m.Counters.Bytes += uint64(m.cfg.Size)
@@ -197,14 +191,14 @@ func (m *Machine) arrive(k int32) {
 		m.handled(k)
 		return
 	}
-	n := &m.nodes[m.exchanges[k].at()]
+	n := &m.nodes[m.exchanges.Items[k].at()]
 	n.busy = max(n.busy, m.eng.Now()) + sim.Time(float64(m.cfg.Service)*m.rand.Exp())
 	m.eng.Schedule(m.self, m.here, n.busy, evHandled, uint32(k))
 }
 
 // handled: an event has been dealt with; the next one is sent, or the exchange is done.
 func (m *Machine) handled(k int32) {
-	x := &m.exchanges[k]
+	x := &m.exchanges.Items[k]
 	m.Counters.Handled++
 	m.count(x.at(), -1)
 	if int(x.hop) < m.cfg.Hops {
@@ -219,13 +213,13 @@ func (m *Machine) handled(k int32) {
 	if m.cfg.Apart {
 		m.between[m.pair(from, x.to)] = false
 	}
-	m.free = append(m.free, k)
+	m.exchanges.Give(k)
 	if m.cfg.Outstanding > 0 {
 		m.begin(from)
 	}
 }
 
-// Pending is the sum over nodes and time, up to now, of events on their way to a node or waiting there, in events times seconds. The difference of two
+// Pending is the sum over nodes and time, up to now, of events in flight to a node or waiting there, in events times seconds. The difference of two
 // over the time between, over Receivers, is the mean load of a node.
 func (m *Machine) Pending(now sim.Time) float64 {
 	m.measure(now)
@@ -272,7 +266,7 @@ func (m *Machine) Bound() float64 {
 // Check walks the laws of conservation and reports the first that does not hold.
 func (m *Machine) Check() error {
 	k := &m.Counters
-	live := uint64(len(m.exchanges) - len(m.free))
+	live := uint64(m.exchanges.Used())
 	sum := int64(0)
 	for i := range m.nodes {
 		sum += int64(m.nodes[i].pending)

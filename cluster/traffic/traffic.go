@@ -5,7 +5,7 @@
 // events that two nodes send each other in turns (machine.go): one in a storm, two in ping-pong, four in a pipeline of request,
 // acknowledgement, transfer and acknowledgement. A pattern is an open loop, where each node begins exchanges at random times, through a leaky
 // bucket if there is one (choose.go), or a closed loop, where it keeps so many going. A peer is drawn at random, or is the one of several with the
-// fewest events on their way to it or waiting there.
+// fewest events in flight to it or waiting there.
 //
 // It has SURGE's models 1, 1.1, 2, 2.1, 3 and 4, at build 9872498, as patterns. In SURGE nodes send as fast as its goroutines are scheduled, which
 // is no model of anything, so an open loop has a mean interval here. The closed forms that it is checked against are Little's law, the queue
@@ -32,7 +32,7 @@ const (
 	Peers
 	// PeersBucket: the same, each through a leaky bucket (model 2.1).
 	PeersBucket
-	// PingPong: each gateway has one event on its way to each target or back (model 3).
+	// PingPong: each gateway has one event in flight to each target or back (model 3).
 	PingPong
 	// Pipeline: transactions of four events (model 4).
 	Pipeline
@@ -51,7 +51,7 @@ type Config struct {
 	Pattern
 	// Gateways and Targets are the two sides; an exchange is between one of each.
 	Gateways, Targets int
-	// Trip is the shortest time of an event on its way.
+	// Trip is the shortest time of an event in flight.
 	Trip units.Duration
 	// Size is that of an event.
 	Size units.Bytes

@@ -59,8 +59,8 @@ func TestKinds(t *testing.T) {
 		if want := m.Bound(); math.Abs(rate/want-1) > 0.01 {
 			t.Errorf("%v: %.4g events a second, not %.4g", k, rate, want)
 		}
-		way := cfg.Trip + cfg.Jitter/2
-		if want := rate * way.Seconds() / float64(m.Receivers()); math.Abs(mean/want-1) > 0.01 {
+		flight := cfg.Trip + cfg.Jitter/2
+		if want := rate * flight.Seconds() / float64(m.Receivers()); math.Abs(mean/want-1) > 0.01 {
 			t.Errorf("%v: %.4g events pending at a node, not %.4g", k, mean, want)
 		}
 	}

@@ -140,6 +140,99 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// layers lists the folders from the top down, as ARCHITECTURE does: what is in one may use what is below it, and not what is above. The folders of one line are
+// strangers; within one folder the compiler sees to it that there is no circle.
+var layers = [][]string{
+	{"cmd"}, {"internal/cli"}, {"web"}, {"report"}, {"reproduce"}, {"planner"}, {"study"}, {"trial"}, {"experiment"}, {"convert"}, {"scenario"}, {"shape"}, {"result"},
+	{"cosim"}, {"nvmf"}, {"ssd", "fabric", "cluster", "tco", "flash"}, {"ratecontrol", "ftl", "peer"}, {"forest"}, {"workload"}, {"block"}, {"stats"}, {"sim"}, {"rng"}, {"units"},
+	{"internal/term", "internal/spelling", "internal/heap"},
+}
+
+// layerOf is a folder's layer and its entry there; -1 for what is no part of the program.
+func layerOf(folder string) (int, string) {
+	for i, l := range layers {
+		for _, top := range l {
+			if within(folder, top) {
+				return i, top
+			}
+		}
+	}
+	return -1, ""
+}
+
+// TestLayers holds that no arrow of the picture of packages goes up.
+func TestLayers(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.test || strings.HasSuffix(f.pkg, "test") {
+			continue
+		}
+		from, own := layerOf(f.pkg)
+		for _, i := range f.imports {
+			to, ok := local(i)
+			if !ok {
+				continue
+			}
+			switch down, top := layerOf(to); {
+			case from < 0 || top == own:
+			case down < 0:
+				t.Errorf("%s imports %s, which has no layer; add it to layers and to ARCHITECTURE", f.path, i)
+			case down <= from:
+				t.Errorf("%s imports %s, which is not below it", f.path, i)
+			}
+		}
+	}
+}
+
+// maxMethods bounds interfaces: one that is larger is several.
+const maxMethods = 4
+
+// TestInterfaces holds that interfaces are small enough to be met by more than one type.
+func TestInterfaces(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			ts, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			x, ok := ts.Type.(*ast.InterfaceType)
+			if !ok {
+				return true
+			}
+			methods := 0
+			for _, m := range x.Methods.List {
+				methods += len(m.Names)
+			}
+			if methods > maxMethods {
+				t.Errorf("%v: %s has %d methods; an interface has at most %d", f.pos.Position(ts.Pos()), ts.Name.Name, methods, maxMethods)
+			}
+			return true
+		})
+	}
+}
+
+// maxPackage bounds packages, in lines without tests; large says which may have more, and ARCHITECTURE why.
+const maxPackage = 5000
+
+var large = []string{"report", "ssd"}
+
+// TestPackages holds that a package has one subject.
+func TestPackages(t *testing.T) {
+	lines := map[string]int{}
+	for _, f := range tree(t) {
+		if !f.test {
+			lines[f.pkg] += f.lines
+		}
+	}
+	for pkg, n := range lines {
+		if n > maxPackage && !slices.Contains(large, pkg) {
+			t.Errorf("%s has %d lines; divide it, or give a reason in ARCHITECTURE why it has more than %d", pkg, n, maxPackage)
+		}
+	}
+}
+
 // ownTop is the entry of who that a folder is in.
 func ownTop(folder string, who []string) string {
 	for _, w := range who {

@@ -74,7 +74,7 @@ type search struct {
 }
 
 // Search finds the cheapest design that meets a need, by the given runs of each. It returns what it found so far also with an error. Tell
-// is told of each design before it is simulated; nil is nobody.
+// is called with each design before it is simulated; nil is nobody.
 //
 // Options are taken in the order of what their bounds cost at least. Of each, the smallest number of nodes that meets the need is found by
 // bisection, below what the best one so far costs. Bisection assumes that what is enough stays enough with more nodes; that is

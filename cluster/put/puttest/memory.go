@@ -128,56 +128,56 @@ func (m *Memory) at(t sim.Time, x thing) {
 	m.eng.Schedule(m.self, m.here, t, arrives, uint32(i))
 }
 
-type messages struct{ m *Memory }
+type messages struct{ in *Memory }
 
-func (w messages) Send(_ int32, x put.Message, to []int32) {
+func (m messages) Send(_ int32, x put.Message, to []int32) {
 	for _, node := range to {
-		w.m.at(w.m.eng.Now()+w.m.Bus.OnLink()+w.m.Bus.Trip, thing{message: x, node: node})
+		m.in.at(m.in.eng.Now()+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: node})
 	}
 }
 
-func (w messages) Cancel(from int32, x put.Message, to []int32) { w.Send(from, x, to) }
+func (m messages) Cancel(from int32, x put.Message, to []int32) { m.Send(from, x, to) }
 
-func (w messages) Hold(x put.Message, after sim.Time) {
-	w.m.at(w.m.eng.Now()+after+w.m.Bus.OnLink()+w.m.Bus.Trip, thing{message: x, node: x.To})
+func (m messages) Hold(x put.Message, after sim.Time) {
+	m.in.at(m.in.eng.Now()+after+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: x.To})
 }
 
-func (w messages) Accept(x put.Message, targets []int32, picks []reserve.Pick) {
+func (m messages) Accept(x put.Message, targets []int32, picks []reserve.Pick) {
 	for _, t := range targets {
 		y := x
 		if k := slices.IndexFunc(picks, func(p reserve.Pick) bool { return p.Server == t }); k >= 0 {
 			y.N, y.A, y.B = t, picks[k].Window.Left, picks[k].Window.Right
 		}
-		w.Send(x.From, y, []int32{w.m.Bus.Node(t)})
+		m.Send(x.From, y, []int32{m.in.Bus.Node(t)})
 	}
 }
 
-type frames struct{ m *Memory }
+type frames struct{ in *Memory }
 
-func (w frames) Send(from, chunk int32, f put.Frame, _ sim.Time, to []int32) {
-	m := w.m
-	m.free[from] = max(m.free[from], m.eng.Now()) + m.Bus.FrameTime(f.Size)
+func (f frames) Send(from, chunk int32, x put.Frame, _ sim.Time, to []int32) {
+	m := f.in
+	m.free[from] = max(m.free[from], m.eng.Now()) + m.Bus.FrameTime(x.Size)
 	for _, node := range to {
-		m.at(m.free[from]+m.Bus.Trip, thing{frame: f, node: node, chunk: chunk, id: m.Bus.Chunks[chunk].ID, data: true})
+		m.at(m.free[from]+m.Bus.Trip, thing{frame: x, node: node, chunk: chunk, id: m.Bus.Chunks[chunk].ID, data: true})
 	}
 }
 
-func (w frames) Waiting(_ int32, seen []put.WaitingFrame) []put.WaitingFrame { return seen }
+func (f frames) Waiting(_ int32, seen []put.WaitingFrame) []put.WaitingFrame { return seen }
 
-type disks struct{ m *Memory }
+type disks struct{ in *Memory }
 
-func (w disks) Backlog(target int32) sim.Time { return max(w.m.busy[target]-w.m.eng.Now(), 0) }
-func (w disks) WriteTime(int32) sim.Time      { return w.m.Bus.Times.DiskChunk }
-func (w disks) Write(target int32, x put.Message) {
-	m := w.m
-	m.busy[target] = max(m.busy[target], m.eng.Now()) + w.WriteTime(target)
+func (d disks) Backlog(target int32) sim.Time { return max(d.in.busy[target]-d.in.eng.Now(), 0) }
+func (d disks) WriteTime(int32) sim.Time      { return d.in.Bus.Times.DiskChunk }
+func (d disks) Write(target int32, x put.Message) {
+	m := d.in
+	m.busy[target] = max(m.busy[target], m.eng.Now()) + d.WriteTime(target)
 	m.Bus.Messages.Hold(x, m.busy[target]-m.eng.Now())
 }
 
-type outcomes struct{ m *Memory }
+type outcomes struct{ in *Memory }
 
-func (w outcomes) Acknowledged(chunk int32) {
-	m := w.m
+func (o outcomes) Acknowledged(chunk int32) {
+	m := o.in
 	x := &m.Bus.Chunks[chunk]
 	if x.Acked++; int(x.Acked) == m.Bus.Copies {
 		m.Done++
@@ -185,9 +185,9 @@ func (w outcomes) Acknowledged(chunk int32) {
 	}
 }
 
-func (w outcomes) Abort(chunk int32) {
-	w.m.Aborted++
-	w.m.over(chunk)
+func (o outcomes) Abort(chunk int32) {
+	o.in.Aborted++
+	o.in.over(chunk)
 }
 
 func (m *Memory) over(chunk int32) {

@@ -1,0 +1,9 @@
+//go:build invariants
+
+package cluster
+
+// checkEvery is a compromise: a walk over all nodes of a small cluster costs as much as some dozen events.
+const (
+	checkEvery = 64
+	faults     = true
+)

@@ -1,0 +1,24 @@
+//go:build invariants
+
+package ftl
+
+// checkEvery is after how many changes of a pool its invariants are walked.
+const checkEvery = 16
+
+// watch counts a pool's changes.
+type watch struct{ changes uint32 }
+
+// changed is called at the end of everything that changes a pool. It stops the program if an invariant does not hold; what the
+// map says is left out, which may be ahead while the driver is about it.
+func (f *FTL) changed(pool int, p *pool) {
+	if p.changes++; p.changes%checkEvery != 0 || p.restoring != nil {
+		return
+	}
+	handed, err := f.checkPool(pool, p, false)
+	if err == nil {
+		err = f.checkPrograms(p, handed)
+	}
+	if err != nil {
+		broken("pool %d: %v", pool, err)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build invariants
+
+package ftl_test
+
+// checked says that invariants are walked all the time, which takes time and memory.
+const checked = true

@@ -1,0 +1,62 @@
+package ssd
+
+import "farflash/ftl"
+
+// Programs that do not take: the data are still in the controller, which writes them elsewhere, and the translation layer
+// gives the block up.
+
+// wrote reports whether a transaction of a queue programs a page.
+func wrote(queue uint8) bool { return operationOf(int(queue)) == opProgram || queue == queueCopyback }
+
+// again has a program that did not take done once more elsewhere.
+func (d *Drive) again(t int32) {
+	x := &d.txns[t]
+	plane := int(x.plane)
+	if x.origin == fromMove {
+		d.ftl.MoveFailed(x.source, ftl.PPA(x.page), d.tick())
+		if d.relocate(t) {
+			// What a copyback held in the chip has been read again, as for any move.
+			d.txns[t].queue = queueMoveWrite
+			d.enqueue(t)
+		}
+		d.collect(plane)
+		d.noteCollecting(plane)
+		return
+	}
+	x.failed = true
+	d.placeAgain(t)
+}
+
+// placeAgain gives a program that did not take another page. Until there is one it counts as under way, and nothing changes. If the
+// page was written or trimmed meanwhile there is nothing to do but to end.
+func (d *Drive) placeAgain(t int32) {
+	x := &d.txns[t]
+	plane := int(x.plane)
+	if d.l2p.get(x.logical) != x.page {
+		d.finish(t)
+		return
+	}
+	stream := int(x.stream)
+	if x.origin == fromMapping {
+		stream = d.ns[x.ns].mapping
+	}
+	ppa, ok := d.ftl.Allocate(plane, stream, d.tick())
+	if !ok {
+		d.park(int32(plane), t)
+		d.collect(plane)
+		return
+	}
+	x.failed = false
+	d.ftl.ProgramFailed(ftl.PPA(x.page), d.tick())
+	d.at(x, d.install(x.logical, ppa))
+	if x.origin == fromMapping {
+		d.mappingPrograms++
+	} else {
+		d.hostPrograms++
+		if !d.cfg.Mapping.Ideal {
+			d.dirtyEntry(x.logical, x.ns)
+		}
+	}
+	d.enqueue(t)
+	d.collect(plane)
+}

@@ -1,0 +1,132 @@
+package ssd
+
+import "farflash/sim"
+
+// counts, sizes and times are all of a drive's figures that add up from drive to drive and from one time to the next, always in the same
+// order.
+func (s *Stats) counts() []*uint64 {
+	out := []*uint64{
+		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.Reads, &s.Programs, &s.Erases, &s.MappingReads,
+		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld,
+	}
+	for op := range s.Submitted {
+		out = append(out, &s.Submitted[op], &s.Finished[op])
+	}
+	for i := range s.Transactions {
+		out = append(out, &s.Transactions[i], &s.Breakdown[i].Requests)
+	}
+	return out
+}
+
+func (s *Stats) sizes() []*int64 {
+	var out []*int64
+	for op := range s.Bytes {
+		out = append(out, &s.Bytes[op])
+	}
+	return out
+}
+
+func (s *Stats) times() []*sim.Time {
+	out := []*sim.Time{&s.LinkBusy, &s.DRAMBusy}
+	for i := range s.Array {
+		b := &s.Breakdown[i]
+		out = append(out, &s.Array[i], &s.Transfer[i], &s.Wait[i],
+			&b.Queue, &b.Link, &b.DRAM, &b.Mapping, &b.Backlog, &b.Wait, &b.Array, &b.Transfer, &b.All)
+	}
+	return out
+}
+
+// plus adds o's figures, or takes them away.
+func plus[T ~int64 | uint64](to, o []*T, away bool) {
+	for i, x := range o {
+		if away {
+			*to[i] -= *x
+		} else {
+			*to[i] += *x
+		}
+	}
+}
+
+func (s *Stats) sum(o *Stats, away bool) {
+	plus(s.counts(), o.counts(), away)
+	plus(s.sizes(), o.sizes(), away)
+	plus(s.times(), o.times(), away)
+}
+
+// Since is what a drive did between an earlier time and s. Levels, maxima and the numbers of commands are s's own.
+func (s *Stats) Since(earlier *Stats) Stats {
+	d := *s
+	d.sum(earlier, true)
+	d.LaneBusy, d.ChannelBusy = less(s.LaneBusy, earlier.LaneBusy), less(s.ChannelBusy, earlier.ChannelBusy)
+	d.FTL = s.FTL.Sub(earlier.FTL)
+	d.Energy -= earlier.Energy
+	d.Queues = append([]QueueStats(nil), s.Queues...)
+	for i := range d.Queues {
+		x := &d.Queues[i]
+		for _, q := range earlier.Queues {
+			if q.Name == x.Name {
+				x.Entered -= q.Entered
+				x.Left -= q.Left
+				x.Wait -= q.Wait
+			}
+		}
+	}
+	return d
+}
+
+func less(b, a []sim.Time) []sim.Time {
+	out := append([]sim.Time(nil), b...)
+	for i, t := range a {
+		out[i] -= t
+	}
+	return out
+}
+
+// Add adds what another drive did. Dies and channels are added one by one if both drives have as
+// many, so that they are those of a drive that is the sum of both; otherwise none are known. The fewest free blocks are those
+// of the drive that has fewer.
+func (s *Stats) Add(o *Stats) {
+	s.sum(o, false)
+	for op, n := range o.Commands {
+		sum := s.Commands[op]
+		for i := range n {
+			sum[i] += n[i]
+		}
+		s.Commands[op] = sum
+	}
+	for _, q := range o.Queues {
+		s.addQueue(q)
+	}
+	s.LaneBusy, s.ChannelBusy = together(s.LaneBusy, o.LaneBusy), together(s.ChannelBusy, o.ChannelBusy)
+	s.FTL = s.FTL.Add(o.FTL)
+	s.Energy += o.Energy
+	s.FreeBlocks += o.FreeBlocks
+	s.FewestFree = min(s.FewestFree, o.FewestFree)
+	s.ValidPages += o.ValidPages
+}
+
+// addQueue adds what happened in one of another drive's queues.
+func (s *Stats) addQueue(q QueueStats) {
+	for i := range s.Queues {
+		if x := &s.Queues[i]; x.Name == q.Name {
+			x.Entered += q.Entered
+			x.Left += q.Left
+			x.Wait += q.Wait
+			x.MaxWait = max(x.MaxWait, q.MaxWait)
+			x.MaxLength = max(x.MaxLength, q.MaxLength)
+			return
+		}
+	}
+	s.Queues = append(s.Queues, q)
+}
+
+// together adds times one by one, or knows none.
+func together(a, b []sim.Time) []sim.Time {
+	if len(a) != len(b) {
+		return nil
+	}
+	for i := range a {
+		a[i] += b[i]
+	}
+	return a
+}
