@@ -299,7 +299,10 @@ func TestAlphaByRate(t *testing.T) {
 		up     units.BitRate
 		byRate bool
 		want   int64 // of 65536
-	}{{10 * units.Gbps, true, 8192}, {20 * units.Gbps, true, 16384}, {40 * units.Gbps, true, 32768}, {30 * units.Gbps, true, 32768}, {400 * units.Gbps, true, 65536}, {40 * units.Gbps, false, 8192}} {
+	}{
+		{10 * units.Gbps, true, 8192}, {20 * units.Gbps, true, 16384}, {40 * units.Gbps, true, 32768},
+		{30 * units.Gbps, true, 32768}, {400 * units.Gbps, true, 65536}, {40 * units.Gbps, false, 8192},
+	} {
 		c := plain()
 		c.PFC.AlphaByRate = x.byRate
 		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 1, HostsPerLeaf: 2}}, 10*units.Gbps, x.up, units.Microsecond)
