@@ -292,3 +292,31 @@ func TestIdealWithFewAcks(t *testing.T) {
 		}
 	}
 }
+
+// TestAlphaByRate: a port that is faster than the hosts' may take more of the buffer, twice as much for each doubling, and no more than what is free.
+func TestAlphaByRate(t *testing.T) {
+	for _, x := range []struct {
+		up     units.BitRate
+		byRate bool
+		want   int64 // of 65536
+	}{
+		{10 * units.Gbps, true, 8192}, {20 * units.Gbps, true, 16384}, {40 * units.Gbps, true, 32768},
+		{30 * units.Gbps, true, 32768}, {400 * units.Gbps, true, 65536}, {40 * units.Gbps, false, 8192},
+	} {
+		c := plain()
+		c.PFC.AlphaByRate = x.byRate
+		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 1, HostsPerLeaf: 2}}, 10*units.Gbps, x.up, units.Microsecond)
+		n := newRig(t, c, g, 1).net
+		for i, l := range g.Links {
+			want := x.want
+			if g.Nodes[l.A].Kind == topo.Host || g.Nodes[l.B].Kind == topo.Host {
+				want = 8192
+			}
+			for _, atA := range []bool{true, false} {
+				if p := &n.ports[n.PortOf(int32(i), atA)]; !p.host && p.alpha != want {
+					t.Errorf("up %v, by rate %v: %s has %d, want %d of 65536", x.up, x.byRate, n.PortName(n.PortOf(int32(i), atA)), p.alpha, want)
+				}
+			}
+		}
+	}
+}

@@ -74,3 +74,18 @@ func TestRandomLosses(t *testing.T) {
 		}
 	}
 }
+
+// TestLateAckEndsRepeating: all ACKs are lost until the timer sends a queue pair back to its first packet. The receiver answers the first one
+// that comes again with what it has, all of it, and from then on nothing more need be repeated: 10 packets or so in a round trip, of 100.
+func TestLateAckEndsRepeating(t *testing.T) {
+	c := plain()
+	c.Recovery.Timeout = Timeout{Time: 200 * units.Microsecond}
+	r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+	r.net.fault = func(_ int32, x packet) bool { return x.kind == ackPacket && r.eng.Now() < 200*units.Microsecond }
+	r.mustSend(t, 0, 1, 1, 100*c.Payload)
+	r.run(t, 1e5)
+	r.drained(t)
+	if n := r.net.Counters; n.Timeouts != 1 || n.Retransmits < 3 || n.Retransmits > 15 {
+		t.Errorf("%d timeouts, %d packets repeated", n.Timeouts, n.Retransmits)
+	}
+}

@@ -70,7 +70,8 @@ func (f *finder) replace(from, to token.Pos, text string) {
 	if was == text {
 		return
 	}
-	f.found = append(f.found, mutant{File: f.name, Line: a.Line, Was: was, Is: text, Within: strings.TrimSpace(f.lines[a.Line-1]), path: f.path, from: a.Offset, to: b.Offset})
+	within := strings.TrimSpace(f.lines[a.Line-1])
+	f.found = append(f.found, mutant{File: f.name, Line: a.Line, Was: was, Is: text, Within: within, path: f.path, from: a.Offset, to: b.Offset})
 }
 
 func (f *finder) text(n ast.Node) string {
