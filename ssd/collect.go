@@ -49,7 +49,7 @@ func (d *Drive) collect(plane int) {
 	d.openBatch()
 	for ; ok; a, ok = d.ftl.Next(plane) {
 		t := d.newTransaction()
-		x := &d.txns[t]
+		x := d.txns.At(t)
 		x.origin = fromMove
 		switch {
 		case a.Kind == ftl.Erase:
@@ -95,7 +95,7 @@ func (d *Drive) noteCollecting(plane int) {
 
 // moveDone ends a step of collection.
 func (d *Drive) moveDone(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	plane := int(x.plane)
 	switch x.queue {
 	case queueMoveRead:
@@ -104,7 +104,7 @@ func (d *Drive) moveDone(t int32) {
 			d.noteCollecting(plane)
 			return
 		}
-		x = &d.txns[t]
+		x = d.txns.At(t)
 		x.queue = queueMoveWrite
 		d.enqueue(t)
 		return
@@ -134,7 +134,7 @@ func (d *Drive) moveDone(t int32) {
 // relocate decides where a page that was read is programmed. It reports false if
 // its data were superseded meanwhile; the transaction is then over.
 func (d *Drive) relocate(t int32) bool {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	dst, ok := d.ftl.Relocate(x.source, d.tick())
 	if !ok {
 		plane := int(x.plane)
