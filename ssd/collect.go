@@ -28,15 +28,14 @@ func (d *Drive) tick() ftl.Tick { return ftl.Tick(d.eng.Now()) }
 
 // split takes a physical page number apart.
 func (d *Drive) split(page uint32) (plane, blk, inBlock int) {
-	p, rest := d.perPlane.split(page)
-	b, i := d.perBlock.split(rest)
+	p, rest := d.perPlane.Split(uint64(page))
+	b, i := d.perBlock.Split(rest)
 	return int(p), int(b), int(i)
 }
 
 // planeOf is the plane of a physical page.
 func (d *Drive) planeOf(page uint32) int {
-	p, _ := d.perPlane.split(page)
-	return int(p)
+	return int(d.perPlane.Of(uint64(page)))
 }
 
 // collect does what ftl wants done in a plane.

@@ -25,6 +25,7 @@ import (
 
 	"farflash/block"
 	"farflash/ftl"
+	"farflash/internal/divide"
 	"farflash/internal/slab"
 	"farflash/rng"
 	"farflash/sim"
@@ -83,8 +84,8 @@ type Drive struct {
 
 	// Constants, computed once.
 	pagesPerPlane, pagesPerBlock     uint32
-	perPlane, perBlock               divider // the same, for dividing
-	sectorShift                      int     // log2 of sectorsPerPage, or -1
+	perPlane, perBlock               divide.By // the same, for dividing
+	sectorShift                      int       // log2 of sectorsPerPage, or -1
 	sectorsPerPage                   int64
 	allSectors                       uint64
 	planesPerDie, planesPerLane      int32
@@ -167,7 +168,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		isCollecting:  make([]bool, g.Planes()),
 		pagesPerPlane: uint32(g.PagesPerPlane()),
 		pagesPerBlock: uint32(g.PagesPerBlock),
-		perPlane:      newDivider(g.PagesPerPlane()), perBlock: newDivider(int64(g.PagesPerBlock)),
+		perPlane:      divide.New(uint64(g.PagesPerPlane())), perBlock: divide.New(uint64(g.PagesPerBlock)),
 		sectorsPerPage: int64(g.SectorsPerPage()),
 		allSectors:     ^uint64(0) >> (64 - g.SectorsPerPage()),
 		planesPerDie:   int32(g.PlanesPerDie),

@@ -117,7 +117,7 @@ func (d *Drive) remove(l *list, t int32) {
 // at puts a transaction on a physical page.
 func (d *Drive) at(x *transaction, page uint32) {
 	x.page = page
-	plane, rest := d.perPlane.split(page)
-	_, i := d.perBlock.split(rest)
+	plane, rest := d.perPlane.Split(uint64(page))
+	_, i := d.perBlock.Split(rest)
 	x.plane, x.pageIndex = int32(plane), uint16(i)
 }
