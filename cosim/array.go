@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"farflash/block"
+	"farflash/internal/slab"
 	"farflash/nvmf"
 	"farflash/sim"
 )
@@ -20,8 +21,7 @@ type Array struct {
 	eng     *sim.Engine
 	sys     *nvmf.System
 	sink    func(block.Completion)
-	pending []pending // entry 0 is none
-	free    int32
+	pending slab.Slab[pending]
 	inside  uint64
 	trip    Trip
 }
@@ -42,7 +42,6 @@ type pending struct {
 	length  int64
 	left    int32
 	count   int32
-	next    int32
 	queue   block.QueueID
 	op      block.Op
 	status  block.Status
@@ -60,26 +59,20 @@ func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Co
 		capacity = min(capacity, sys.Device(int32(d)).Capacity(0))
 	}
 	r, err := NewRouter(route, sys.Initiators(), targets, capacity)
-	return &Array{Router: r, eng: eng, sys: sys, sink: sink, pending: make([]pending, 1, 64)}, err
+	return &Array{Router: r, eng: eng, sys: sys, sink: sink}, err
 }
 
 // Submit implements block.Device. It never refuses: requests wait at their initiators.
 func (a *Array) Submit(q block.QueueID, r block.Request) bool {
-	p := a.free
-	if p != 0 {
-		a.free = a.pending[p].next
-	} else {
-		a.pending = append(a.pending, pending{})
-		p = int32(len(a.pending) - 1)
-	}
-	a.pending[p] = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
+	p := a.pending.Take()
+	*a.pending.At(p) = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
 	a.inside++
 	initiator := a.initiator(q, &r)
 	r.Tag = uint64(p)
 	if r.Op == block.Flush {
 		// It is for every drive that may hold something of the volume.
 		first, last := a.holders(&r)
-		a.pending[p].left, a.pending[p].count, a.pending[p].waiting = last-first+1, last-first+1, false
+		a.pending.At(p).left, a.pending.At(p).count, a.pending.At(p).waiting = last-first+1, last-first+1, false
 		for d := first; d <= last; d++ {
 			a.sys.Submit(initiator, d, r)
 		}
@@ -88,7 +81,7 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 	for done := int64(0); done < r.Length; {
 		drive, part := a.part(&r, done)
 		done += part.Length
-		x := &a.pending[p]
+		x := a.pending.At(p)
 		x.left++
 		x.count++
 		x.waiting = done < r.Length
@@ -100,7 +93,7 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 // Ended implements nvmf.Sink.
 func (a *Array) Ended(d *nvmf.Done) {
 	p := int32(d.Tag)
-	x := &a.pending[p]
+	x := a.pending.At(p)
 	x.left--
 	if d.Status != block.OK {
 		x.status = d.Status
@@ -110,7 +103,7 @@ func (a *Array) Ended(d *nvmf.Done) {
 	}
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
 	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length, Queue: x.queue, Op: x.op, Status: x.status}
-	x.next, a.free = a.free, p
+	a.pending.Give(p)
 	a.inside--
 	a.sink(done)
 }
@@ -119,7 +112,7 @@ func (a *Array) Ended(d *nvmf.Done) {
 func (a *Array) Inside() uint64 { return a.inside }
 
 // Tag is the host's tag of the request that a command with a tag is a part of and that has not ended.
-func (a *Array) Tag(command uint64) uint64 { return a.pending[command].tag }
+func (a *Array) Tag(command uint64) uint64 { return a.pending.At(int32(command)).tag }
 
 // Trip is how the request went that ended last. It holds until the next one ends.
 func (a *Array) Trip() *Trip { return &a.trip }

@@ -13,6 +13,7 @@ import (
 	"io"
 
 	"farflash/block"
+	"farflash/internal/slab"
 	"farflash/sim"
 	"farflash/stats"
 	"farflash/units"
@@ -85,8 +86,7 @@ type Host struct {
 	target sim.Target
 	dev    block.Device
 	flows  []flow
-	live   []issued
-	free   int32
+	live   slab.Slab[issued]
 	err    error
 	issued uint64
 	ended  uint64
@@ -128,7 +128,7 @@ type list struct{ head, tail int32 }
 // NewHost returns a host on an engine. Its device is set with Attach, because the
 // device needs the host as its sink.
 func NewHost(eng *sim.Engine) *Host {
-	h := &Host{eng: eng, self: eng.NewComponent(), live: make([]issued, 1, 64)}
+	h := &Host{eng: eng, self: eng.NewComponent()}
 	h.target = eng.AddHandler(h)
 	return h
 }
@@ -241,14 +241,8 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 		f.have, f.done = false, true
 		return false
 	}
-	n := h.free
-	if n != 0 {
-		h.free = h.live[n].next
-	} else {
-		h.live = append(h.live, issued{})
-		n = int32(len(h.live) - 1)
-	}
-	x := &h.live[n]
+	n := h.live.Take()
+	x := h.live.At(n)
 	*x = issued{arrival: now, flow: i, id: h.issued}
 	x.req = block.Request{
 		Tag: uint64(n), Op: f.next.Op, Offset: f.next.Offset, Length: f.next.Size, Volume: f.next.Volume, Namespace: f.Namespace,
@@ -260,12 +254,12 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	h.issued++
 	h.read(f)
 	if f.waiting.head != 0 || !h.submit(n) {
-		x := &h.live[n]
+		x := h.live.At(n)
 		x.next = 0
 		if f.waiting.head == 0 {
 			f.waiting.head = n
 		} else {
-			h.live[f.waiting.tail].next = n
+			h.live.At(f.waiting.tail).next = n
 		}
 		f.waiting.tail = n
 	}
@@ -332,7 +326,7 @@ func (h *Host) fit(f *flow, r *block.Request) bool {
 }
 
 func (h *Host) submit(n int32) bool {
-	x := &h.live[n]
+	x := h.live.At(n)
 	f := &h.flows[x.flow]
 	x.entered = h.eng.Now()
 	if !h.dev.Submit(f.queue, x.req) {
@@ -345,7 +339,7 @@ func (h *Host) submit(n int32) bool {
 // Complete implements the device's sink.
 func (h *Host) Complete(c block.Completion) {
 	n := int32(c.Tag)
-	x := &h.live[n]
+	x := h.live.At(n)
 	i := x.flow
 	f := &h.flows[i]
 	now := h.eng.Now()
@@ -367,13 +361,12 @@ func (h *Host) Complete(c block.Completion) {
 		}
 		h.OnSample(&h.sample)
 	}
-	x.next = h.free
-	h.free = n
+	h.live.Give(n)
 	f.inside--
 	h.ended++
 	h.OnProgress.Fire(h.ended)
 	for f.waiting.head != 0 && h.submit(f.waiting.head) {
-		f.waiting.head = h.live[f.waiting.head].next
+		f.waiting.head = h.live.At(f.waiting.head).next
 	}
 	if f.Outstanding > 0 {
 		h.issueNext(i, now)
@@ -394,13 +387,13 @@ func (h *Host) allEnded() bool {
 }
 
 // ID is the number of the request that the host has submitted with a tag and that has not completed.
-func (h *Host) ID(tag uint64) uint64 { return h.live[tag].id }
+func (h *Host) ID(tag uint64) uint64 { return h.live.At(int32(tag)).id }
 
 // Waiting counts the requests that wait for room in a submission queue.
 func (h *Host) Waiting() uint64 {
 	n := uint64(0)
 	for i := range h.flows {
-		for r := h.flows[i].waiting.head; r != 0; r = h.live[r].next {
+		for r := h.flows[i].waiting.head; r != 0; r = h.live.At(r).next {
 			n++
 		}
 	}

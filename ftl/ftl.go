@@ -71,8 +71,8 @@ package ftl
 
 import (
 	"fmt"
-	"math/bits"
 
+	"farflash/internal/divide"
 	"farflash/rng"
 )
 
@@ -149,9 +149,9 @@ type FTL struct {
 	drv       Map
 	random    *rng.Stream
 
-	pageDiv, poolDiv divider // by pages of a block, of a pool
-	pages, blocks    int32   // of a block, of a pool
-	words            int32   // of a block's validity bitmap
+	pageDiv, poolDiv divide.By // by pages of a block, of a pool
+	pages, blocks    int32     // of a block, of a pool
+	words            int32     // of a block's validity bitmap
 	hostStop         int32
 	window           int32 // WindowedGreedy: blocks
 	order            order // how candidates are kept
@@ -180,7 +180,7 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	}
 	f := &FTL{
 		cfg: cfg, drv: m, random: random,
-		pageDiv: newDivider(cfg.PagesPerBlock), poolDiv: newDivider(cfg.PagesPerBlock * cfg.BlocksPerPool),
+		pageDiv: divide.New(uint64(cfg.PagesPerBlock)), poolDiv: divide.New(uint64(cfg.PagesPerBlock * cfg.BlocksPerPool)),
 		pages: int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
 		words:    int32((cfg.PagesPerBlock + 63) / 64),
 		hostStop: int32(cfg.Quirks.HostStop),
@@ -332,31 +332,16 @@ func (f *FTL) Failing(pool int) int { return len(f.pools[pool].failing) }
 func (f *FTL) PPA(b Block, page int) PPA { return PPA(int64(b)*int64(f.pages) + int64(page)) }
 
 // BlockOf returns the block that ppa lies in.
-func (f *FTL) BlockOf(ppa PPA) Block { return Block(f.pageDiv.of(uint64(ppa))) }
+func (f *FTL) BlockOf(ppa PPA) Block { return Block(f.pageDiv.Of(uint64(ppa))) }
 
 // PoolOf returns the pool that ppa lies in.
-func (f *FTL) PoolOf(ppa PPA) int { return int(f.poolDiv.of(uint64(ppa))) }
+func (f *FTL) PoolOf(ppa PPA) int { return int(f.poolDiv.Of(uint64(ppa))) }
 
 // split takes a page number apart: pool, block within it, page within that.
 func (f *FTL) split(ppa PPA) (pool int, b, page int32) {
-	q := f.poolDiv.of(uint64(ppa))
-	rest := uint64(ppa) - q*f.poolDiv.by
-	r := f.pageDiv.of(rest)
-	return int(q), int32(r), int32(rest - r*f.pageDiv.by)
-}
-
-// divider divides by a constant of 2 or more with one multiplication: exact for
-// n*by < 2^64, which Validate ensures.
-type divider struct{ by, inverse uint64 }
-
-func newDivider(by int) divider {
-	inverse, _ := bits.Div64(1, 0, uint64(by))
-	return divider{uint64(by), inverse + 1}
-}
-
-func (d divider) of(n uint64) uint64 {
-	hi, _ := bits.Mul64(n, d.inverse)
-	return hi
+	q, rest := f.poolDiv.Split(uint64(ppa))
+	r, in := f.pageDiv.Split(rest)
+	return int(q), int32(r), int32(in)
 }
 
 // broken stops the program: the driver or the FTL broke a contract, and going on

@@ -89,17 +89,6 @@ type Done struct {
 	DriveIn, DriveOut, NetIn, NetOut sim.Time
 }
 
-// take returns an unused command.
-func (s *System) take() int32 {
-	c := s.free
-	if c != 0 {
-		s.free = s.commands[c].next
-		return c
-	}
-	s.commands = append(s.commands, command{})
-	return int32(len(s.commands) - 1)
-}
-
 // move has a command go on to another place; the time where it was counts for a stage.
 func (s *System) move(x *command, k Stage, to place) {
 	now := s.eng.Now()
@@ -113,7 +102,7 @@ func (s *System) move(x *command, k Stage, to place) {
 
 // end tells the owner that a command has ended, and forgets it.
 func (s *System) end(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	s.move(x, AtInitiator, nowhere)
 	now := s.eng.Now()
 	s.Counters.Ended++
@@ -129,7 +118,7 @@ func (s *System) end(c int32) {
 		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn, DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
 	}
 	conn := x.conn
-	x.next, s.free = s.free, c
+	s.commands.Give(c)
 	if s.protocol == NVMeoF {
 		s.leave(conn)
 	}
@@ -141,21 +130,13 @@ func (s *System) Check() error {
 	var inside uint64
 	var partial [places]uint64
 	var spent [Stages]sim.Time // by those that have not ended
-	spare := map[int32]bool{}
-	for c := s.free; c != 0; c = s.commands[c].next {
-		spare[c] = true
-	}
-	for c := int32(1); int(c) < len(s.commands); c++ {
-		if spare[c] {
-			continue
-		}
-		x := &s.commands[c]
+	s.commands.Each(func(_ int32, x *command) {
 		inside++
 		partial[x.at] += uint64(x.mark)
 		for k, t := range x.stage {
 			spent[k] += t
 		}
-	}
+	})
 	k := &s.Counters
 	if k.Submitted != k.Ended+inside {
 		return fmt.Errorf("%d commands submitted, but %d ended and %d under way", k.Submitted, k.Ended, inside)
@@ -213,11 +194,11 @@ func (s *System) Check() error {
 
 // push appends a command to a list.
 func (s *System) push(l *list, c int32) {
-	s.commands[c].next = 0
+	s.commands.At(c).next = 0
 	if l.n == 0 {
 		l.head = c
 	} else {
-		s.commands[l.tail].next = c
+		s.commands.At(l.tail).next = c
 	}
 	l.tail = c
 	l.n++
@@ -226,7 +207,7 @@ func (s *System) push(l *list, c int32) {
 // pop removes a list's first command.
 func (s *System) pop(l *list) int32 {
 	c := l.head
-	l.head = s.commands[c].next
+	l.head = s.commands.At(c).next
 	l.n--
 	return c
 }

@@ -10,8 +10,8 @@ import (
 // Submit gives an initiator a command for a drive. The sink is told of its end, never from
 // inside Submit.
 func (s *System) Submit(initiator, drive int32, r block.Request) {
-	c := s.take()
-	x := &s.commands[c]
+	c := s.commands.Take()
+	x := s.commands.At(c)
 	now := s.eng.Now()
 	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive, target: s.drives[drive].target, conn: -1, first: -1}
 	x.req.Tag = uint64(c)
@@ -39,7 +39,7 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 
 // submitFlow sends a write's data, or has the drive read.
 func (s *System) submitFlow(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
 		s.move(x, AtInitiator, inNetworkOut)
@@ -103,7 +103,7 @@ func (s *System) core(m *machine, number int32) *units.Duration {
 
 // sendCapsule sends a command.
 func (s *System) sendCapsule(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	s.move(x, AtInitiator, inNetworkOut)
 	size := capsuleSize
 	if x.req.Op == block.Write {
@@ -117,12 +117,12 @@ func (s *System) sendCapsule(c int32) {
 
 // pullArrived: the initiator's NIC answers the target's RDMA Read; its software has no part in that.
 func (s *System) pullArrived(c int32) {
-	s.post(c, Pulled, true, units.Bytes(s.commands[c].req.Length))
+	s.post(c, Pulled, true, units.Bytes(s.commands.At(c).req.Length))
 }
 
 // answerArrived: a read's data, or the response, has arrived at the initiator.
 func (s *System) answerArrived(c int32, k Kind) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	now := s.eng.Now()
 	if k == Data {
 		x.netOut = now
@@ -154,6 +154,6 @@ func (s *System) leave(conn int32) {
 	if q.waiting.n > 0 {
 		q.outstanding++
 		c := s.pop(&q.waiting)
-		s.work(s.core(&s.initiators[s.commands[c].initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
+		s.work(s.core(&s.initiators[s.commands.At(c).initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
 	}
 }

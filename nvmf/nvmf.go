@@ -29,6 +29,7 @@ import (
 
 	"farflash/block"
 	"farflash/fabric"
+	"farflash/internal/slab"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -166,8 +167,7 @@ type System struct {
 	drives     []drive
 	conns      []connection // by initiator, target and number
 	turns      []uint16     // of connections, by initiator and target
-	commands   []command    // command 0 is none
-	free       int32
+	commands   slab.Slab[command]
 	posted     []posted // by message
 
 	done     Done
@@ -241,7 +241,7 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, self: eng.NewComponent(), commands: make([]command, 1, 64)}
+	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, self: eng.NewComponent()}
 	s.target = eng.AddHandler(s)
 	return s, nil
 }
@@ -354,7 +354,7 @@ func (s *System) Acked(m int32) {
 		return
 	}
 	p := s.posted[m]
-	if x := &s.commands[p.command]; x.first == m {
+	if x := s.commands.At(p.command); x.first == m {
 		x.begun, x.first = s.net.Begun(m), -1
 	}
 	s.posted[m] = posted{}
@@ -369,7 +369,7 @@ func (s *System) Carries(m int32) bool { return int(m) < len(s.posted) && s.post
 
 // post sends a message for a command and returns its number.
 func (s *System) post(c int32, k Kind, toTarget bool, size units.Bytes) int32 {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	n := &s.conns[x.conn]
 	from, to, q := s.initiators[x.initiator].node, s.targets[x.target].node, n.out
 	if !toTarget {

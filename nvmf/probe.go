@@ -85,7 +85,7 @@ type Level struct {
 }
 
 // Tag is what the owner called a command that is under way.
-func (s *System) Tag(command uint64) uint64 { return s.commands[command].tag }
+func (s *System) Tag(command uint64) uint64 { return s.commands.At(int32(command)).tag }
 
 // tellQueue tells how many commands a drive has.
 func (s *System) tellQueue(d int32) {

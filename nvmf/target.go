@@ -84,7 +84,7 @@ func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
 
 // capsuleArrived: the target's software looks at a command.
 func (s *System) capsuleArrived(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	s.move(x, NetworkOut, inTarget)
 	x.arrived = s.eng.Now()
 	if x.req.Op == block.Write && x.req.Length <= int64(s.cfg.InCapsule) {
@@ -95,7 +95,7 @@ func (s *System) capsuleArrived(c int32) {
 
 // received: a command is given to its drive, or its data is fetched first.
 func (s *System) received(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	if x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule) {
 		s.Counters.Pulls++
 		s.move(x, AtTarget, inNetworkOut)
@@ -107,7 +107,7 @@ func (s *System) received(c int32) {
 
 // dataArrived: all data of a write is at the target.
 func (s *System) dataArrived(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	x.netOut = s.eng.Now()
 	if s.protocol == Flows {
 		x.arrived = x.netOut
@@ -118,7 +118,7 @@ func (s *System) dataArrived(c int32) {
 
 // drive gives a command to its drive, or has it wait behind others.
 func (s *System) drive(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	d := &s.drives[x.drive]
 	q := &d.queues[d.of[x.req.Op]]
 	if q.waiting.n == 0 && s.enter(d, q, c) {
@@ -131,7 +131,7 @@ func (s *System) drive(c int32) {
 
 // enter puts a command into a drive's queue, if there is a place.
 func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	if q.inside >= int32(s.cfg.DriveDepth) || !d.dev.Submit(q.id, x.req) {
 		return false
 	}
@@ -156,7 +156,7 @@ func (s *System) quit(x *command) *driveQueue {
 // Complete implements the drives' sink: a drive has ended a command.
 func (s *System) Complete(done block.Completion) {
 	c := int32(done.Tag)
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	now := s.eng.Now()
 	x.driveOut, x.status = now, done.Status
 	waited := min(done.Waited, now-x.mark)

@@ -16,7 +16,7 @@ type transmitter struct {
 
 // finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
 func (s *System) finished(c int32) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	if s.protocol == Flows && (x.req.Op != block.Read || x.status != block.OK) {
 		// Nothing goes back: the request ends with the drive.
 		q := s.quit(x)
@@ -55,7 +55,7 @@ func (s *System) room(t *transmitter, size units.Bytes) bool {
 
 // answer sends a command's data and response.
 func (s *System) answer(c int32, t *transmitter) {
-	x := &s.commands[c]
+	x := s.commands.At(c)
 	d := &s.drives[x.drive]
 	q := s.quit(x)
 	if x.req.Op == block.Read && x.status == block.OK {
@@ -64,7 +64,7 @@ func (s *System) answer(c int32, t *transmitter) {
 		x.first = s.send(c, Data, units.Bytes(x.req.Length), t)
 	}
 	if s.protocol == NVMeoF {
-		x := &s.commands[c]
+		x := s.commands.At(c)
 		x.left++
 		if m := s.send(c, Response, responseSize, t); x.first < 0 {
 			x.first = m
@@ -92,7 +92,7 @@ func (s *System) release(target int32, size units.Bytes) {
 	t.used -= size
 	t.entries--
 	s.tellTXQ(target)
-	for t.waiting.n > 0 && s.room(t, s.answerSize(&s.commands[t.waiting.head])) {
+	for t.waiting.n > 0 && s.room(t, s.answerSize(s.commands.At(t.waiting.head))) {
 		s.answer(s.pop(&t.waiting), t)
 	}
 }

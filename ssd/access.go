@@ -10,7 +10,7 @@ import (
 
 // accept takes a command that the controller has in full.
 func (d *Drive) accept(i int32) {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	r.accepted = d.eng.Now()
 	switch r.done.Op {
 	case block.Read:
@@ -61,7 +61,7 @@ func (d *Drive) nextPart(r *request) part {
 
 // partDone ends one thing that a request waited for.
 func (d *Drive) partDone(i int32) {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	if r.left--; r.left == 0 {
 		d.served(i)
 	}
@@ -69,7 +69,7 @@ func (d *Drive) partDone(i int32) {
 
 // read sends what is in the cache from DRAM and reads the rest from flash.
 func (d *Drive) read(i int32) {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	n := &d.ns[r.ns]
 	cached := int64(0)
 	d.openBatch()
@@ -87,17 +87,17 @@ func (d *Drive) read(i int32) {
 				d.cacheMisses++
 			}
 		}
-		d.requests[i].left++
+		d.requests.At(i).left++
 		t := d.newTransaction()
-		x := &d.txns[t]
-		x.request, x.logical, x.sectors, x.ns = i, p.logical, p.sectors, d.requests[i].ns
+		x := d.txns.At(t)
+		x.request, x.logical, x.sectors, x.ns = i, p.logical, p.sectors, d.requests.At(i).ns
 		x.bytes = int32(bits.OnesCount64(p.sectors)) * nand.SectorSize
-		x.queue = queueHostRead + uint8(d.queues[d.requests[i].done.Queue].class)
+		x.queue = queueHostRead + uint8(d.queues[d.requests.At(i).done.Queue].class)
 		d.locate(t)
-		r = &d.requests[i]
+		r = d.requests.At(i)
 	}
 	if cached > 0 {
-		d.requests[i].left++
+		d.requests.At(i).left++
 		d.dram(cached*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	d.closeBatch()
@@ -107,7 +107,7 @@ func (d *Drive) read(i int32) {
 // writeThrough programs a request's pages; it completes when they are on flash.
 func (d *Drive) writeThrough(i int32) {
 	d.openBatch()
-	for r := &d.requests[i]; r.cursor < r.end; r = &d.requests[i] {
+	for r := d.requests.At(i); r.cursor < r.end; r = d.requests.At(i) {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
 		r.left++
@@ -115,7 +115,7 @@ func (d *Drive) writeThrough(i int32) {
 			d.caches[n.cacheSet].superseded(p.logical, p.sectors)
 		}
 		t := d.newWrite(p.logical, p.sectors, r.ns, r.placement, uint8(d.queues[r.done.Queue].class))
-		d.txns[t].request = i
+		d.txns.At(t).request = i
 		d.locate(t)
 	}
 	d.closeBatch()
@@ -125,7 +125,7 @@ func (d *Drive) writeThrough(i int32) {
 // newWrite makes the program of some sectors of a logical page.
 func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class uint8) int32 {
 	t := d.newTransaction()
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	x.logical, x.sectors, x.ns = logical, sectors, ns
 	x.bytes = int32(bits.OnesCount64(sectors)) * nand.SectorSize
 	x.queue = queueHostWrite + class
@@ -152,11 +152,11 @@ func (d *Drive) locate(t int32) {
 
 // place gives a host transaction its physical page.
 func (d *Drive) place(t int32) {
-	if d.txns[t].failed {
+	if d.txns.At(t).failed {
 		d.placeAgain(t)
 		return
 	}
-	if d.txns[t].queue < queueMoveRead {
+	if d.txns.At(t).queue < queueMoveRead {
 		d.placeRead(t)
 	} else {
 		d.placeWrite(t)
@@ -164,7 +164,7 @@ func (d *Drive) place(t int32) {
 }
 
 func (d *Drive) placeRead(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	page := d.l2p.get(x.logical)
 	if page >= trimmed {
 		switch {
@@ -195,7 +195,7 @@ func (d *Drive) placeRead(t int32) {
 		d.laidOut++
 		d.mapped++
 		d.collect(int(plane))
-		x = &d.txns[t]
+		x = d.txns.At(t)
 		d.dirtyEntry(x.logical, x.ns)
 	}
 	d.at(x, page)
@@ -223,7 +223,7 @@ func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
 // placeWrite allocates a page for a program. A write that leaves older sectors of
 // the page standing needs them read first.
 func (d *Drive) placeWrite(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	n := &d.ns[x.ns]
 	plane, _ := n.place(x.logical - n.base)
 	now := d.tick()
@@ -237,7 +237,7 @@ func (d *Drive) placeWrite(t int32) {
 	update := int32(0)
 	if have := d.valid(x.logical, old); have&^x.sectors != 0 {
 		update = d.updateRead(t, old, have&^x.sectors)
-		x = &d.txns[t]
+		x = d.txns.At(t)
 		if all := have | x.sectors; all == d.allSectors {
 			d.partial.remove(x.logical)
 		} else {
@@ -282,7 +282,7 @@ func (d *Drive) valid(l, page uint32) uint64 {
 // updateRead makes the read of the sectors that a partial write leaves standing.
 func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	t := d.newTransaction()
-	x, w := &d.txns[t], &d.txns[write]
+	x, w := d.txns.At(t), d.txns.At(write)
 	x.origin, x.request, x.logical, x.ns = fromUpdate, w.request, w.logical, w.ns
 	x.sectors, x.bytes = sectors, int32(bits.OnesCount64(sectors))*nand.SectorSize
 	x.queue = queueHostRead + (w.queue - queueHostWrite)
@@ -323,11 +323,11 @@ func (d *Drive) unpark(plane int) {
 	waiting := *l
 	*l = list{}
 	for t := waiting.head; t != 0; {
-		next := d.txns[t].next
+		next := d.txns.At(t).next
 		if l.head != 0 { // one could not go on, so none behind it can
-			d.txns[t].prev, d.txns[l.tail].next = l.tail, t
+			d.txns.At(t).prev, d.txns.At(l.tail).next = l.tail, t
 			l.tail = waiting.tail
-			d.txns[l.tail].next = 0
+			d.txns.At(l.tail).next = 0
 			return
 		}
 		d.parked--
@@ -340,7 +340,7 @@ func (d *Drive) unpark(plane int) {
 // trim deallocates the pages that a request covers in full. The rest of a page
 // is left as it is, as NVMe allows.
 func (d *Drive) trim(i int32) {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	now := d.tick()
 	pages := int64(0)
 	d.openBatch()
@@ -365,12 +365,12 @@ func (d *Drive) trim(i int32) {
 		if !d.cfg.Mapping.Ideal {
 			d.dirtyEntry(p.logical, r.ns)
 		}
-		r = &d.requests[i]
+		r = d.requests.At(i)
 	}
 	d.trimmedPages += pages
 	if pages > 0 {
 		// The map's entries are changed in DRAM.
-		d.requests[i].left++
+		d.requests.At(i).left++
 		d.dram(pages*8, evMemoryDone, uint32(i))
 	}
 	d.closeBatch()
@@ -383,12 +383,12 @@ const trimmed = noPage - 1
 
 // completed ends a transaction: whoever wanted it goes on.
 func (d *Drive) completed(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	if x.pinned {
 		d.ftl.ReadDone(ftl.PPA(x.page))
 		if x.origin != fromMove && d.ftl.Collecting(int(x.plane)) {
 			d.collect(int(x.plane))
-			x = &d.txns[t]
+			x = d.txns.At(t)
 		}
 	}
 	d.accountTransaction(x)
@@ -401,7 +401,7 @@ func (d *Drive) completed(t int32) {
 
 // finish has whoever wanted a transaction go on, and forgets it.
 func (d *Drive) finish(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	switch x.origin {
 	case fromHost:
 		if x.queue >= queueMappingWrite {
@@ -414,7 +414,7 @@ func (d *Drive) finish(t int32) {
 		d.programmed(x)
 		d.destaged(t)
 	case fromUpdate:
-		d.txns[x.pair].waitsFor--
+		d.txns.At(x.pair).waitsFor--
 	case fromMapping:
 		d.mappingDone(t)
 	case fromMove:
@@ -441,12 +441,12 @@ func (d *Drive) programmed(x *transaction) {
 
 // hostDone ends a transaction's part of a host request.
 func (d *Drive) hostDone(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	i := x.request
 	if i == 0 {
 		return
 	}
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	if r.left == 1 {
 		r.array, r.transfer = x.array, x.transfer
 		r.mapping = max(0, x.queued-x.created)

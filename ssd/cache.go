@@ -61,11 +61,11 @@ type slotList struct{ head, tail int32 }
 type list32 struct{ head, tail int32 }
 
 func (d *Drive) queueRequest(l *list32, i int32) {
-	d.requests[i].next = 0
+	d.requests.At(i).next = 0
 	if l.head == 0 {
 		l.head = i
 	} else {
-		d.requests[l.tail].next = i
+		d.requests.At(l.tail).next = i
 	}
 	l.tail = i
 }
@@ -190,7 +190,7 @@ func (c *cache) superseded(l uint32, sectors uint64) {
 // cacheWrite takes as much of a write into the cache as there is room for. The
 // request ends when its last part is in DRAM; what finds no room waits its turn.
 func (d *Drive) cacheWrite(i int32) {
-	c := &d.caches[d.ns[d.requests[i].ns].cacheSet]
+	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
 	if c.waiting.head != 0 {
 		d.queueRequest(&c.waiting, i)
 		return
@@ -208,7 +208,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	if d.cfg.Cache.Destage == DestageFirstTouch {
 		return d.takeInFirstTouch(c, i)
 	}
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	sectors := int64(0)
 	for r.cursor < r.end {
 		p := d.nextPart(r)
@@ -272,7 +272,7 @@ func (d *Drive) destage(c *cache) {
 		}
 		c.leaving++
 		t := d.evicted(c, s)
-		d.dram(int64(d.txns[t].bytes), evEvicted, uint32(t))
+		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
 }
 
@@ -280,13 +280,13 @@ func (d *Drive) destage(c *cache) {
 func (d *Drive) evicted(c *cache, s int32) int32 {
 	x := &c.slots[s]
 	t := d.newWrite(x.logical, x.sectors, x.ns, x.stream, x.class)
-	d.txns[t].origin, d.txns[t].version = fromCache, x.version
+	d.txns.At(t).origin, d.txns.At(t).version = fromCache, x.version
 	return t
 }
 
 // destaged: a page that left the cache is on flash.
 func (d *Drive) destaged(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	c := &d.caches[d.ns[x.ns].cacheSet]
 	if d.cfg.Cache.Destage == DestageFirstTouch {
 		d.destagedFirstTouch(c, t)
@@ -336,7 +336,7 @@ func (d *Drive) disown(l uint32) {
 // admit lets waiting writes go on, in order.
 func (d *Drive) admit(c *cache) {
 	for i := c.waiting.head; i != 0; i = c.waiting.head {
-		next := d.requests[i].next
+		next := d.requests.At(i).next
 		if !d.takeIn(c, i) {
 			return
 		}
@@ -346,7 +346,7 @@ func (d *Drive) admit(c *cache) {
 
 // cacheFill keeps what a read brought from flash.
 func (d *Drive) cacheFill(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	if _, ok := d.unprogrammed.get(x.logical); ok {
 		// To the peer all such pages are one and the same: the first is filled.
 		if !d.filledOnce {
@@ -375,7 +375,7 @@ func (d *Drive) cacheFill(t int32) {
 		} else if !c.evictClean() {
 			return
 		}
-		x = &d.txns[t]
+		x = d.txns.At(t)
 	}
 	s := c.insert(x.logical, x.ns)
 	c.append(0, s)
@@ -385,7 +385,7 @@ func (d *Drive) cacheFill(t int32) {
 
 // flush ends when all that was dirty when it came is on flash.
 func (d *Drive) flush(i int32) {
-	c := &d.caches[d.ns[d.requests[i].ns].cacheSet]
+	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
 	d.queueRequest(&c.flushes, i)
 	d.openBatch()
 	defer d.closeBatch()
@@ -419,7 +419,7 @@ func (d *Drive) endFlushes(c *cache) {
 	}
 	for c.flushes.head != 0 {
 		i := c.flushes.head
-		c.flushes.head = d.requests[i].next
+		c.flushes.head = d.requests.At(i).next
 		d.partDone(i)
 	}
 }

@@ -35,10 +35,7 @@ func (d *Drive) Checks() []Check {
 		issued += d.submitted[op]
 		finished += d.finished[op]
 	}
-	held := uint64(len(d.requests) - 1)
-	for i := d.freeReq; i != 0; i = d.requests[i].next {
-		held--
-	}
+	held := uint64(d.requests.Len())
 	add("requests conserved", issued == finished+held, "issued %d = completed %d + in flight %d", issued, finished, held)
 
 	placed := d.programsUnderWay()
@@ -134,15 +131,15 @@ func (d *Drive) Held() string {
 		}
 	}
 	for i := range d.mapPages {
-		for t := d.mapPages[i].waitHead; t != 0; t = d.txns[t].next {
+		for t := d.mapPages[i].waitHead; t != 0; t = d.txns.At(t).next {
 			mapping++
 		}
 	}
 	for i := range d.caches {
-		for r := d.caches[i].waiting.head; r != 0; r = d.requests[r].next {
+		for r := d.caches[i].waiting.head; r != 0; r = d.requests.At(r).next {
 			waiting++
 		}
-		for r := d.caches[i].flushes.head; r != 0; r = d.requests[r].next {
+		for r := d.caches[i].flushes.head; r != 0; r = d.requests.At(r).next {
 			flushing++
 		}
 	}

@@ -116,7 +116,7 @@ func (d *Drive) mappingPageOf(l uint32, ns uint8) uint32 {
 // entryAtHand reports whether the map's entry for a host transaction can be used
 // now. If not, the transaction waits for the mapping page to be read.
 func (d *Drive) entryAtHand(t int32) bool {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	n := &d.ns[x.ns]
 	c := &d.tables[n.cmt]
 	if e, ok := c.index.get(x.logical); ok {
@@ -136,13 +136,13 @@ func (d *Drive) entryAtHand(t int32) bool {
 	if _, ok := c.index.get(x.logical); !ok {
 		c.entries[d.addEntry(x.logical, x.ns)].waiting = true
 	}
-	x = &d.txns[t]
+	x = d.txns.At(t)
 	x.next = 0
 	w := d.pageState(m)
 	if w.waitHead == 0 {
 		w.waitHead = t
 	} else {
-		d.txns[w.waitTail].next = t
+		d.txns.At(w.waitTail).next = t
 	}
 	w.waitTail = t
 	if !w.reading {
@@ -167,7 +167,7 @@ func (d *Drive) onFlash(m uint32, ns uint8) bool {
 func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.openBatch()
 	t := d.newTransaction()
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	x.origin, x.ns, x.bytes, x.pair = fromMapping, ns, bytes, pair
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingRead
@@ -314,13 +314,13 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	}
 	d.pageState(m).leaving = true
 	t := d.newTransaction()
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	x.origin, x.ns, x.bytes = fromMapping, ns, int32(d.cfg.Geometry.PageSize)
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingWrite
 	x.sectors = d.allSectors
 	if d.onFlash(m, ns) {
-		d.txns[t].waitsFor = 1
+		d.txns.At(t).waitsFor = 1
 		d.pageState(m).reading = true
 		d.readMappingPage(m, ns, int32(d.cfg.Geometry.PageSize), t)
 	}
@@ -329,7 +329,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 
 // placeMapping gives the program of a mapping page its physical page.
 func (d *Drive) placeMapping(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	plane, _ := d.mappingPlace(x.logical-d.ns[0].mapBase, x.ns)
 	now := d.tick()
 	ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].mapping, now)
@@ -371,7 +371,7 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 
 // mappingDone ends the read or program of a mapping page.
 func (d *Drive) mappingDone(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	m := x.logical - d.ns[0].mapBase
 	if x.queue == queueMappingWrite {
 		d.pageState(m).leaving = false
@@ -380,8 +380,8 @@ func (d *Drive) mappingDone(t int32) {
 		return
 	}
 	if x.pair != 0 {
-		d.txns[x.pair].waitsFor--
-		d.touch(int(d.laneOf[d.txns[x.pair].plane]) / d.lanesPerChannel)
+		d.txns.At(x.pair).waitsFor--
+		d.touch(int(d.laneOf[d.txns.At(x.pair).plane]) / d.lanesPerChannel)
 	}
 	p := d.pageState(m)
 	p.reading = false
@@ -389,15 +389,15 @@ func (d *Drive) mappingDone(t int32) {
 	waiting := p.waitHead
 	p.waitHead, p.waitTail = 0, 0
 	d.forgetState(m)
-	for w := waiting; w != 0; w = d.txns[w].next {
-		if e, ok := c.index.get(d.txns[w].logical); ok {
+	for w := waiting; w != 0; w = d.txns.At(w).next {
+		if e, ok := c.index.get(d.txns.At(w).logical); ok {
 			c.entries[e].waiting = false
 		}
 	}
 	for waiting != 0 {
 		w := waiting
-		waiting = d.txns[w].next
-		if e, ok := c.index.get(d.txns[w].logical); ok {
+		waiting = d.txns.At(w).next
+		if e, ok := c.index.get(d.txns.At(w).logical); ok {
 			c.toFront(int32(e))
 		}
 		d.place(w)

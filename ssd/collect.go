@@ -28,15 +28,14 @@ func (d *Drive) tick() ftl.Tick { return ftl.Tick(d.eng.Now()) }
 
 // split takes a physical page number apart.
 func (d *Drive) split(page uint32) (plane, blk, inBlock int) {
-	p, rest := d.perPlane.split(page)
-	b, i := d.perBlock.split(rest)
+	p, rest := d.perPlane.Split(uint64(page))
+	b, i := d.perBlock.Split(rest)
 	return int(p), int(b), int(i)
 }
 
 // planeOf is the plane of a physical page.
 func (d *Drive) planeOf(page uint32) int {
-	p, _ := d.perPlane.split(page)
-	return int(p)
+	return int(d.perPlane.Of(uint64(page)))
 }
 
 // collect does what ftl wants done in a plane.
@@ -49,7 +48,7 @@ func (d *Drive) collect(plane int) {
 	d.openBatch()
 	for ; ok; a, ok = d.ftl.Next(plane) {
 		t := d.newTransaction()
-		x := &d.txns[t]
+		x := d.txns.At(t)
 		x.origin = fromMove
 		switch {
 		case a.Kind == ftl.Erase:
@@ -95,7 +94,7 @@ func (d *Drive) noteCollecting(plane int) {
 
 // moveDone ends a step of collection.
 func (d *Drive) moveDone(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	plane := int(x.plane)
 	switch x.queue {
 	case queueMoveRead:
@@ -104,7 +103,7 @@ func (d *Drive) moveDone(t int32) {
 			d.noteCollecting(plane)
 			return
 		}
-		x = &d.txns[t]
+		x = d.txns.At(t)
 		x.queue = queueMoveWrite
 		d.enqueue(t)
 		return
@@ -134,7 +133,7 @@ func (d *Drive) moveDone(t int32) {
 // relocate decides where a page that was read is programmed. It reports false if
 // its data were superseded meanwhile; the transaction is then over.
 func (d *Drive) relocate(t int32) bool {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	dst, ok := d.ftl.Relocate(x.source, d.tick())
 	if !ok {
 		plane := int(x.plane)

@@ -10,13 +10,13 @@ func wrote(queue uint8) bool { return operationOf(int(queue)) == opProgram || qu
 
 // again has a program that did not take done once more elsewhere.
 func (d *Drive) again(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	plane := int(x.plane)
 	if x.origin == fromMove {
 		d.ftl.MoveFailed(x.source, ftl.PPA(x.page), d.tick())
 		if d.relocate(t) {
 			// What a copyback held in the chip has been read again, as for any move.
-			d.txns[t].queue = queueMoveWrite
+			d.txns.At(t).queue = queueMoveWrite
 			d.enqueue(t)
 		}
 		d.collect(plane)
@@ -30,7 +30,7 @@ func (d *Drive) again(t int32) {
 // placeAgain gives a program that did not take another page. Until there is one it counts as under way, and nothing changes. If the
 // page was written or trimmed meanwhile there is nothing to do but to end.
 func (d *Drive) placeAgain(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	plane := int(x.plane)
 	if d.l2p.get(x.logical) != x.page {
 		d.finish(t)

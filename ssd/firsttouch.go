@@ -18,7 +18,7 @@ const touchedPeriod = units.Second
 
 // takeInFirstTouch is takeIn under this policy.
 func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	now := d.eng.Now()
 	var sectors, evictedSectors, leavingSectors int64
 	evicted, first, last := int32(0), int32(0), int32(0)
@@ -29,8 +29,8 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		if !ok {
 			if c.n >= c.most {
 				if t := d.evictOldest(c, queueHostWrite+uint8(block.Urgent)); t != 0 {
-					evictedSectors += int64(d.txns[t].bytes) / nand.SectorSize
-					d.txns[t].next = evicted
+					evictedSectors += int64(d.txns.At(t).bytes) / nand.SectorSize
+					d.txns.At(t).next = evicted
 					evicted = t
 				}
 			}
@@ -50,12 +50,12 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 			x.state = leaving
 			leavingSectors += int64(p.count)
 			t := d.newWrite(p.logical, p.sectors, r.ns, r.placement, x.class)
-			d.txns[t].origin, d.txns[t].version = fromCache, x.version
-			d.txns[t].next = 0
+			d.txns.At(t).origin, d.txns.At(t).version = fromCache, x.version
+			d.txns.At(t).next = 0
 			if first == 0 {
 				first = t
 			} else {
-				d.txns[last].next = t
+				d.txns.At(last).next = t
 			}
 			last = t
 		}
@@ -73,7 +73,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	ns := r.ns
 	for first != 0 {
 		t := first
-		first = d.txns[t].next
+		first = d.txns.At(t).next
 		d.locate(t)
 	}
 	if now > c.touchedReset[ns] {
@@ -95,8 +95,8 @@ func (d *Drive) evictOldest(c *cache, queue uint8) int32 {
 	t := int32(0)
 	if x.state == dirty {
 		t = d.evicted(c, s)
-		d.txns[t].queue = queue
-		d.txns[t].next = 0
+		d.txns.At(t).queue = queue
+		d.txns.At(t).next = 0
 	}
 	c.discard(s)
 	return t
@@ -105,14 +105,14 @@ func (d *Drive) evictOldest(c *cache, queue uint8) int32 {
 // evictAny makes room for a page that was read.
 func (d *Drive) evictAny(c *cache) {
 	if t := d.evictOldest(c, queueHostWrite+uint8(block.High)); t != 0 {
-		c.sectors += int64(bits.OnesCount64(d.txns[t].sectors))
-		d.dram(int64(d.txns[t].bytes), evEvicted, uint32(t))
+		c.sectors += int64(bits.OnesCount64(d.txns.At(t).sectors))
+		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
 }
 
 // destagedFirstTouch is destaged under this policy.
 func (d *Drive) destagedFirstTouch(c *cache, t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	c.sectors -= int64(x.bytes) / nand.SectorSize
 	if si, ok := c.index.get(x.logical); ok {
 		if s := int32(si); c.slots[s].version == x.version {
@@ -134,9 +134,9 @@ func (d *Drive) destageAll(c *cache) {
 		}
 		x.state = leaving
 		t := d.evicted(c, s)
-		d.txns[t].next = 0
+		d.txns.At(t).next = 0
 		c.sectors += int64(bits.OnesCount64(x.sectors))
-		d.dram(int64(d.txns[t].bytes), evEvicted, uint32(t))
+		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
 }
 

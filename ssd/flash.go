@@ -38,15 +38,15 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 	case opProgram:
 		bus = d.programCommand[k]
 		for _, i := range l.txns[:k] {
-			x := &d.txns[i]
+			x := d.txns.At(i)
 			bus += d.dataTime(x.bytes)
 		}
 	case opErase:
 		bus = d.eraseCommand[k]
 	}
-	took := d.arrayTime(op, d.txns[l.txns[0]].pageIndex)
+	took := d.arrayTime(op, d.txns.At(l.txns[0]).pageIndex)
 	for _, i := range l.txns[:k] {
-		x := &d.txns[i]
+		x := d.txns.At(i)
 		x.transfer = bus
 		if op == opProgram && k > 1 {
 			x.transfer = d.programCommand[k] + d.dataTime(x.bytes)
@@ -135,7 +135,7 @@ func (d *Drive) arrayDone(n int32) {
 				continue
 			}
 			w := waitHost
-			switch d.txns[l.txns[0]].origin {
+			switch d.txns.At(l.txns[0]).origin {
 			case fromMapping:
 				w = waitMapping
 			case fromMove:
@@ -177,7 +177,7 @@ func (d *Drive) free(n int32) {
 // dataOut puts a read's data on the idle channel.
 func (d *Drive) dataOut(ch int, n int32, t int32) {
 	c := &d.channels[ch]
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	took := d.cfg.Timing.DataOutSetup + d.dataTime(x.bytes)
 	x.transfer += took
 	c.sending, c.lane, c.txn = true, n, t
@@ -216,7 +216,7 @@ func (d *Drive) release(ch int) {
 	for w := waitMapping; w <= waitMove; w++ {
 		if t := c.waits[w].head; t != 0 {
 			d.remove(&c.waits[w], t)
-			d.dataOut(ch, d.laneOf[d.txns[t].plane], t)
+			d.dataOut(ch, d.laneOf[d.txns.At(t).plane], t)
 			return
 		}
 	}
@@ -262,14 +262,14 @@ func (d *Drive) copybackProgram(n int32) {
 	l := &d.lanes[n]
 	bus := sim.Time(l.n) * d.programCommand[1]
 	for _, t := range l.txns[:l.n] {
-		x := &d.txns[t]
+		x := d.txns.At(t)
 		x.transfer += d.programCommand[1]
 		x.array += d.arrayTime(opProgram, x.pageIndex)
 	}
 	d.commands[opProgram][0] += uint64(l.n)
 	l.op, l.left = opProgram, l.n
 	d.occupy(n, bus)
-	d.work(n, d.arrayTime(opProgram, d.txns[l.txns[0]].pageIndex), false)
+	d.work(n, d.arrayTime(opProgram, d.txns.At(l.txns[0]).pageIndex), false)
 }
 
 // interrupt suspends a lane's running program or erase for a read, or an erase
@@ -312,7 +312,7 @@ func (d *Drive) interrupt(n int32) bool {
 func (d *Drive) issuable(l *lane, q int) bool {
 	f := &l.queues[q]
 	for i := range f.n {
-		if d.txns[f.at(i).txn].waitsFor == 0 {
+		if d.txns.At(f.at(i).txn).waitsFor == 0 {
 			return true
 		}
 		if d.cfg.Quirks.HeadBlocks {

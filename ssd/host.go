@@ -112,7 +112,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 		return false
 	}
 	i := d.newRequest()
-	x := &d.requests[i]
+	x := d.requests.At(i)
 	now := d.eng.Now()
 	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
 	x.ns, x.placement, x.force = r.Namespace, r.Placement, r.ForceUnit
@@ -172,14 +172,9 @@ func (p *queuePair) grow() {
 }
 
 func (d *Drive) newRequest() int32 {
-	r := d.freeReq
-	if r != 0 {
-		d.freeReq = d.requests[r].next
-		d.requests[r] = request{}
-		return r
-	}
-	d.requests = append(d.requests, request{})
-	return int32(len(d.requests) - 1)
+	i := d.requests.Take()
+	*d.requests.At(i) = request{}
+	return i
 }
 
 // A line carries one message at a time, first come, first served: a direction of the
@@ -333,7 +328,7 @@ func (d *Drive) fetchAsked(i int32) {
 
 // commandArrived: the controller has the entry.
 func (d *Drive) commandArrived(i int32) {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	r.done.Fetched = d.eng.Now()
 	d.queues[r.done.Queue].arrived++
 	if r.done.Status != block.OK {
@@ -354,7 +349,7 @@ func (d *Drive) commandArrived(i int32) {
 
 // dataAsked: the host's memory sends the data of a write.
 func (d *Drive) dataAsked(i int32) {
-	if at := d.send(&d.down, d.linkTime(d.requests[i].done.Length)); d.eng.Advance(at) {
+	if at := d.send(&d.down, d.linkTime(d.requests.At(i).done.Length)); d.eng.Advance(at) {
 		d.accept(i)
 	} else {
 		d.schedule(at, evDataArrived, uint32(i))
@@ -363,7 +358,7 @@ func (d *Drive) dataAsked(i int32) {
 
 // served: the drive has done its part of a request; the host is told.
 func (d *Drive) served(i int32) {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	q := r.done.Queue
 	p := &d.queues[q]
 	r.served = d.eng.Now()
@@ -379,13 +374,12 @@ func (d *Drive) served(i int32) {
 
 // complete: the completion entry has reached the host.
 func (d *Drive) complete(i int32) {
-	r := &d.requests[i]
+	r := d.requests.At(i)
 	r.done.Finished = d.eng.Now()
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(r)
 	d.send(&d.down, d.bellTime) // the completion queue's head doorbell
 	done := r.done
-	r.next = d.freeReq
-	d.freeReq = i
+	d.requests.Give(i)
 	d.sink.Complete(done)
 }

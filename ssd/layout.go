@@ -1,6 +1,7 @@
 package ssd
 
 import (
+	"farflash/internal/divide"
 	"farflash/ssd/nand"
 	"farflash/units"
 )
@@ -14,7 +15,7 @@ type namespace struct {
 
 	// Consecutive logical pages visit planeOf in turn.
 	planeOf []int32
-	turn    divider // by their number
+	turn    divide.By // by their number
 
 	mapBase  uint32 // its first mapping page in the drive's map
 	mapPages uint32
@@ -39,7 +40,7 @@ func (c *Config) layOut() []namespace {
 	users := make([]int, g.Planes())
 	for i := range specs {
 		out[i].planeOf = specs[i].planesInTurn(g, c.Mapping.Scheme)
-		out[i].turn = newDivider(int64(len(out[i].planeOf)))
+		out[i].turn = divide.New(uint64(len(out[i].planeOf)))
 		for _, p := range out[i].planeOf {
 			users[p]++
 		}
@@ -135,7 +136,7 @@ func orAll(ids []int, n int) []int {
 // place returns the plane of the namespace's page i, and where the formula puts
 // it there.
 func (n *namespace) place(i uint32) (plane int32, index int32) {
-	turn, k := n.turn.split(i)
+	turn, k := n.turn.Split(uint64(i))
 	return n.planeOf[k], n.formulaBase[k] + int32(turn)
 }
 

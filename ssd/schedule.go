@@ -80,7 +80,7 @@ type queueStats struct {
 // enqueue hands a transaction to the scheduler. The channels that may act on it
 // are served when the batch is closed.
 func (d *Drive) enqueue(t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	now := d.eng.Now()
 	x.queued = now
 	ln := d.laneOf[x.plane]
@@ -352,7 +352,7 @@ func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
 	first := &l.queues[q1]
 	lead := uint32(0)
 	if program(q1) && !d.cfg.Quirks.HeadBlocks {
-		for d.txns[first.at(lead).txn].waitsFor != 0 {
+		for d.txns.At(first.at(lead).txn).waitsFor != 0 {
 			if lead++; lead == first.n {
 				return false
 			}
@@ -372,7 +372,7 @@ func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
 			w := *f.at(i)
 			bit := uint32(1) << w.plane
 			if left&bit == 0 || w.die != head.die || l.n > 0 && w.page != head.page && q != queueErase ||
-				program(q) && d.txns[w.txn].waitsFor != 0 {
+				program(q) && d.txns.At(w.txn).waitsFor != 0 {
 				i++
 				continue
 			}
@@ -422,7 +422,7 @@ func operationOf(queue int) operation {
 func (d *Drive) dequeue(n int32, q int, i uint32) {
 	l := &d.lanes[n]
 	f := &l.queues[q]
-	x := &d.txns[f.at(i).txn]
+	x := d.txns.At(f.at(i).txn)
 	wait := d.eng.Now() - x.queued
 	d.waiting[(n*queues+int32(q))*d.planesPerLane+x.plane-l.firstPlane]--
 	f.remove(i)

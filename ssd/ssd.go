@@ -25,6 +25,8 @@ import (
 
 	"farflash/block"
 	"farflash/ftl"
+	"farflash/internal/divide"
+	"farflash/internal/slab"
 	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd/nand"
@@ -55,10 +57,8 @@ type Drive struct {
 	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
 	mapPages     []mappingPage
 	freeMapPages []uint32
-	txns         []transaction
-	freeTxn      int32
-	requests     []request
-	freeReq      int32
+	txns         slab.Slab[transaction]
+	requests     slab.Slab[request]
 	queues       []queuePair
 	depths       []uint32
 	closed       bool
@@ -84,8 +84,8 @@ type Drive struct {
 
 	// Constants, computed once.
 	pagesPerPlane, pagesPerBlock     uint32
-	perPlane, perBlock               divider // the same, for dividing
-	sectorShift                      int     // log2 of sectorsPerPage, or -1
+	perPlane, perBlock               divide.By // the same, for dividing
+	sectorShift                      int       // log2 of sectorsPerPage, or -1
 	sectorsPerPage                   int64
 	allSectors                       uint64
 	planesPerDie, planesPerLane      int32
@@ -161,8 +161,6 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink,
 		random:        rng.NewStream(seed, name+"/ftl"),
 		ns:            m.ns,
-		txns:          make([]transaction, 1, 64),
-		requests:      make([]request, 1, 64),
 		channels:      make([]channel, g.Channels),
 		copybacks:     make([][]int32, g.Channels),
 		dirty:         make([]uint64, (g.Channels+63)/64),
@@ -170,7 +168,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		isCollecting:  make([]bool, g.Planes()),
 		pagesPerPlane: uint32(g.PagesPerPlane()),
 		pagesPerBlock: uint32(g.PagesPerBlock),
-		perPlane:      newDivider(g.PagesPerPlane()), perBlock: newDivider(int64(g.PagesPerBlock)),
+		perPlane:      divide.New(uint64(g.PagesPerPlane())), perBlock: divide.New(uint64(g.PagesPerBlock)),
 		sectorsPerPage: int64(g.SectorsPerPage()),
 		allSectors:     ^uint64(0) >> (64 - g.SectorsPerPage()),
 		planesPerDie:   int32(g.PlanesPerDie),
@@ -338,13 +336,13 @@ func (d *Drive) Handle(ev sim.Event) {
 		d.complete(int32(ev.Arg))
 	case evMemoryDone:
 		i := int32(ev.Arg)
-		r := &d.requests[i]
+		r := d.requests.At(i)
 		r.dram = d.eng.Now() - r.accepted
 		d.partDone(i)
 	case evEvicted:
 		d.openBatch()
 		for t := int32(ev.Arg); t != 0; {
-			next := d.txns[t].next
+			next := d.txns.At(t).next
 			d.locate(t)
 			t = next
 		}

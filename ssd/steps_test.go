@@ -122,7 +122,7 @@ func (b *bench) add(line string) {
 	}
 	t := b.d.newTransaction()
 	b.names[t], b.byName[words[1]] = words[1], t
-	x := &b.d.txns[t]
+	x := b.d.txns.At(t)
 	x.origin, x.pair, x.queue, x.bytes = fromUpdate, b.nobody, kind, 8192
 	class, die, plane, page := block.High, 0, 0, 0
 	for _, w := range words[3:] {
@@ -132,7 +132,7 @@ func (b *bench) add(line string) {
 			err = class.UnmarshalText([]byte(value))
 		case "after":
 			x.waitsFor++
-			b.d.txns[b.byName[value]].pair = t
+			b.d.txns.At(b.byName[value]).pair = t
 		default:
 			_, err = fmt.Sscan(value, map[string]*int{"die": &die, "plane": &plane, "page": &page}[key])
 		}
@@ -145,7 +145,7 @@ func (b *bench) add(line string) {
 	}
 	g := &b.d.cfg.Geometry
 	b.d.at(x, uint32((die*g.PlanesPerDie+plane)*int(g.PagesPerPlane())+page))
-	if n := len(b.due); n == 0 || b.d.txns[b.due[n-1][0]].created != at {
+	if n := len(b.due); n == 0 || b.d.txns.At(b.due[n-1][0]).created != at {
 		b.due = append(b.due, nil)
 		b.eng.Schedule(b.self, b.target, at, 0, uint32(n))
 	}

@@ -79,29 +79,21 @@ var queueNames = [queues]string{
 
 // newTransaction returns the index of a transaction with only its time set.
 func (d *Drive) newTransaction() int32 {
-	t := d.freeTxn
-	if t != 0 {
-		d.freeTxn = d.txns[t].next
-		d.txns[t] = transaction{created: d.eng.Now()}
-		return t
-	}
-	d.txns = append(d.txns, transaction{created: d.eng.Now()})
-	return int32(len(d.txns) - 1)
+	t := d.txns.Take()
+	*d.txns.At(t) = transaction{created: d.eng.Now()}
+	return t
 }
 
-func (d *Drive) freeTransaction(t int32) {
-	d.txns[t].next = d.freeTxn
-	d.freeTxn = t
-}
+func (d *Drive) freeTransaction(t int32) { d.txns.Give(t) }
 
 // list is a doubly linked list of transactions.
 type list struct{ head, tail int32 }
 
 func (d *Drive) pushBack(l *list, t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	x.prev, x.next = l.tail, 0
 	if l.tail != 0 {
-		d.txns[l.tail].next = t
+		d.txns.At(l.tail).next = t
 	} else {
 		l.head = t
 	}
@@ -109,14 +101,14 @@ func (d *Drive) pushBack(l *list, t int32) {
 }
 
 func (d *Drive) remove(l *list, t int32) {
-	x := &d.txns[t]
+	x := d.txns.At(t)
 	if x.prev != 0 {
-		d.txns[x.prev].next = x.next
+		d.txns.At(x.prev).next = x.next
 	} else {
 		l.head = x.next
 	}
 	if x.next != 0 {
-		d.txns[x.next].prev = x.prev
+		d.txns.At(x.next).prev = x.prev
 	} else {
 		l.tail = x.prev
 	}
@@ -125,7 +117,7 @@ func (d *Drive) remove(l *list, t int32) {
 // at puts a transaction on a physical page.
 func (d *Drive) at(x *transaction, page uint32) {
 	x.page = page
-	plane, rest := d.perPlane.split(page)
-	_, i := d.perBlock.split(rest)
+	plane, rest := d.perPlane.Split(uint64(page))
+	_, i := d.perBlock.Split(rest)
 	x.plane, x.pageIndex = int32(plane), uint16(i)
 }

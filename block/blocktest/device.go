@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/internal/slab"
 	"farflash/sim"
 )
 
@@ -42,8 +43,7 @@ type Device struct {
 	target sim.Target
 	sink   Sink
 	queues []queue
-	live   []command
-	free   int32
+	live   slab.Slab[command]
 	inside int // commands
 	closed bool
 	stored map[sector][]byte // content, where there is any
@@ -94,7 +94,7 @@ func New(cfg Config, eng *sim.Engine, sink Sink) (*Device, error) {
 			return nil, fmt.Errorf("blocktest: a %v takes %v", block.Op(op), l)
 		}
 	}
-	d := &Device{cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink, live: make([]command, 1, 64)}
+	d := &Device{cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink}
 	d.target = eng.AddHandler(d)
 	return d, nil
 }
@@ -140,15 +140,9 @@ func (d *Device) Submit(q block.QueueID, r block.Request) bool {
 	}
 	p.entries++
 	d.inside++
-	n := d.free
-	if n != 0 {
-		d.free = d.live[n].next
-	} else {
-		d.live = append(d.live, command{})
-		n = int32(len(d.live) - 1)
-	}
+	n := d.live.Take()
 	now := d.eng.Now()
-	d.live[n] = command{
+	*d.live.At(n) = command{
 		done:   block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op},
 		req:    r,
 		status: d.check(r),
@@ -156,7 +150,7 @@ func (d *Device) Submit(q block.QueueID, r block.Request) bool {
 	if p.head == 0 {
 		p.head = n
 	} else {
-		d.live[p.tail].next = n
+		d.live.At(p.tail).next = n
 	}
 	p.tail = n
 	d.eng.Schedule(d.self, d.target, now, evSubmitted, uint32(q))
@@ -189,7 +183,7 @@ func (d *Device) Handle(ev sim.Event) {
 		return
 	}
 	n := int32(ev.Arg)
-	x := &d.live[n]
+	x := d.live.At(n)
 	done := x.done
 	done.Status = x.status
 	done.Finished = ev.At
@@ -205,8 +199,7 @@ func (d *Device) Handle(ev sim.Event) {
 		}
 	}
 	x.req.Data = nil
-	x.next = d.free
-	d.free = n
+	d.live.Give(n)
 	p := &d.queues[done.Queue]
 	p.entries--
 	p.inFlight--
@@ -219,7 +212,7 @@ func (d *Device) Handle(ev sim.Event) {
 func (d *Device) fetch(p *queue) {
 	for p.head != 0 && (p.limit <= 0 || p.inFlight < p.limit) {
 		n := p.head
-		x := &d.live[n]
+		x := d.live.At(n)
 		p.head = x.next
 		x.next = 0
 		p.inFlight++
