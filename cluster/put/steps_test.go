@@ -1,4 +1,4 @@
-package cluster_test
+package put_test
 
 import (
 	"fmt"
