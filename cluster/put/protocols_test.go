@@ -1,6 +1,7 @@
 package put_test
 
 import (
+	"math/bits"
 	"testing"
 
 	"farflash/cluster/put"
@@ -24,7 +25,18 @@ func TestProtocols(t *testing.T) {
 		}
 		name := plan.Traits.Name
 		m.Begin(0)
-		eng.Run(plan.Times.DiskChunk)
+		expected := 0
+		for at := sim.Time(0); at < plan.Times.DiskChunk; at += plan.Times.DiskChunk / 200 {
+			eng.Run(at)
+			for target := range int32(plan.Targets) {
+				if promised, _ := m.Protocol.(put.Forecast).Expects(target); promised {
+					expected |= 1 << target
+				}
+			}
+		}
+		if bits.OnesCount(uint(expected)) < 1 || plan.Traits.Finds == put.FindsOwn && expected != 1 {
+			t.Errorf("%v: targets %b expect data", name, expected)
+		}
 		if m.Done > 0 {
 			t.Errorf("%v: a chunk is kept before a disk can have written it", name)
 		}

@@ -205,6 +205,9 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	if k := &c.Counters; done+int(k.Aborted) != want {
 		t.Errorf("%d of %d chunks are done, %d given up", done, want, k.Aborted)
 	}
+	if k := &c.Counters.Bids; k.Asked > 0 {
+		fmt.Fprintf(&out, "%d bids, %d behind a tentative one; %d decided after %.3f in all\n", k.Asked, k.Behind, k.Decided, us(k.Deciding))
+	}
 	if k := &c.Counters; k.Dings+k.Impatient+k.LateRejected > 0 {
 		fmt.Fprintf(&out, "%d dings, %d times asked again, %d windows taken back\n", k.Dings, k.Impatient, k.LateRejected)
 	}
