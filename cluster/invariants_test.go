@@ -11,6 +11,17 @@ import (
 	"farflash/units"
 )
 
+// script is chunks that come at given times.
+type script []cluster.Arrival
+
+func (s *script) Next(a *cluster.Arrival) bool {
+	if len(*s) == 0 {
+		return false
+	}
+	*a, *s = (*s)[0], (*s)[1:]
+	return true
+}
+
 // faultRun puts and gets some chunks on a small cluster, of which things go wrong as change and lose say. All must be done all the same, one after the other
 // attempt, and every law is looked at meanwhile.
 func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.Config), lose func(arrival int, data bool) bool) (arrivals int, until sim.Time) {

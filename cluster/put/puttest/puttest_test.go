@@ -6,7 +6,6 @@ import (
 	"farflash/cluster/put"
 	"farflash/cluster/put/puttest"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // TestMemory holds the cluster in memory to the contracts of the bus.
@@ -26,84 +25,4 @@ func TestMemory(t *testing.T) {
 		}
 		return puttest.Subject{Bus: m.Bus, Engine: eng, Begin: func(g int32) { m.Begin(g) }}
 	})
-}
-
-// TestProtocols: every protocol puts chunks on a cluster that is none of package cluster's: one alone in no less than its floor allows, and many at the same time; it
-// then expects nothing any more, and gives as many windows as it takes back.
-func TestProtocols(t *testing.T) {
-	for p := range put.Count {
-		plan, err := puttest.Parts(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		eng := sim.New()
-		m, err := puttest.NewMemory(plan, eng)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := plan.Traits.Name
-		m.Begin(0)
-		eng.Run(plan.Times.DiskChunk)
-		if m.Done > 0 {
-			t.Errorf("%v: a chunk is kept before a disk can have written it", name)
-		}
-		eng.Run(20 * units.Millisecond)
-		if m.Done != 1 {
-			t.Errorf("%v: a chunk that is alone is not put", name)
-		}
-		const rounds = 40
-		for range rounds {
-			for g := range int32(plan.Gateways) {
-				m.Begin(g)
-			}
-		}
-		eng.Run(units.Second)
-		if m.Done+m.Aborted != 1+rounds*plan.Gateways || m.Done < rounds {
-			t.Errorf("%v: %d done and %d given up of %d", name, m.Done, m.Aborted, 1+rounds*plan.Gateways)
-		}
-		for target := range int32(plan.Targets) {
-			if promised, open := m.Protocol.(put.Forecast).Expects(target); promised || open {
-				t.Errorf("%v: target %d still expects something", name, target)
-			}
-		}
-	}
-}
-
-// TestTable: protocols have names of their own, foresee and recover as their traits say, and name their messages.
-func TestTable(t *testing.T) {
-	seen := map[string]bool{}
-	for p := range put.Count {
-		x := p.Traits()
-		if x == nil || x.Name == "" || x.New == nil || x.Times == nil || x.Finds == put.FindsNone {
-			t.Fatalf("protocol %d has no traits: %+v", p, x)
-		}
-		for _, name := range []string{x.Name, "model " + x.Number} {
-			if seen[name] {
-				t.Errorf("two protocols are %s", name)
-			}
-			seen[name] = name != "model "
-		}
-		for kind, name := range x.Messages {
-			if name == "" || x.Says(uint8(kind)) != name {
-				t.Errorf("%v: message %d is %q", x.Name, kind, x.Says(uint8(kind)))
-			}
-		}
-		if (x.Finds == put.FindsPlaced) == (x.Chosen != "") {
-			t.Errorf("%v: who chooses its targets? %q", x.Name, x.Chosen)
-		}
-		plan, err := puttest.Parts(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := puttest.NewMemory(plan, sim.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := m.Protocol.(put.Forecast); !ok {
-			t.Errorf("%v foresees nothing", x.Name)
-		}
-		if _, ok := m.Protocol.(put.Recovery); ok != (x.Stuck == "") {
-			t.Errorf("%v: recovers %v, stuck %q", x.Name, ok, x.Stuck)
-		}
-	}
 }

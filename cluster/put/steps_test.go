@@ -1,4 +1,4 @@
-package cluster_test
+package put_test
 
 import (
 	"fmt"
@@ -86,6 +86,14 @@ func argument(cfg *cluster.Config, key, value string) error {
 		return cfg.Ahead.UnmarshalText(text)
 	case "acknowledge":
 		return cfg.Acknowledge.UnmarshalText(text)
+	case "choices":
+		return number(&cfg.Choices)
+	case "queued":
+		cfg.Control.Queued = value == "true"
+		return nil
+	case "choosy":
+		cfg.Choosy = value == "true"
+		return nil
 	}
 	return fmt.Errorf("no argument %s", key)
 }
@@ -196,6 +204,12 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	}
 	if k := &c.Counters; done+int(k.Aborted) != want {
 		t.Errorf("%d of %d chunks are done, %d given up", done, want, k.Aborted)
+	}
+	if k := &c.Counters.Bids; k.Asked > 0 {
+		fmt.Fprintf(&out, "%d bids, %d behind a tentative one; %d decided after %.3f in all\n", k.Asked, k.Behind, k.Decided, us(k.Deciding))
+	}
+	if k := &c.Counters; k.Dings+k.Impatient+k.LateRejected > 0 {
+		fmt.Fprintf(&out, "%d dings, %d times asked again, %d windows taken back\n", k.Dings, k.Impatient, k.LateRejected)
 	}
 	if want == 1 && done == 1 {
 		fmt.Fprintf(&out, "alone it takes %.3f\n", us(c.Floor()))
