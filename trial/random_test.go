@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -111,7 +112,7 @@ func values(wanted string) []string {
 
 // TestRandomScenarios goes through the whole language: what check accepts either runs with every law of conservation held or ends with a
 // clear error, and gives the same bytes however it is computed. FARFLASH_SOAK says for how many seconds, FARFLASH_CASE which case to run
-// alone.
+// alone, FARFLASH_KEEP a folder where those that were run are written to, for other builds of the program to run.
 func TestRandomScenarios(t *testing.T) {
 	seconds, _ := strconv.ParseFloat(os.Getenv("FARFLASH_SOAK"), 64)
 	if seconds == 0 {
@@ -244,6 +245,11 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 		return 3
 	}
 	compare("from its resolved text", again, experiment.Options{})
+	if dir := os.Getenv("FARFLASH_KEEP"); dir != "" && r != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("random-%d.yaml", number)), []byte(resolved), 0o666); err != nil {
+			t.Error(err)
+		}
+	}
 	if s.Fabric != nil && s.Fabric.Parts <= 1 && s.ObjectCluster == nil {
 		if parts, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, []shape.Change{{Path: "fabric.parts", Value: "2"}}); err == nil {
 			compare("in two parts", parts, experiment.Options{})
