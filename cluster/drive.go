@@ -149,7 +149,7 @@ func (s Sink) Complete(x block.Completion) {
 	}
 	c.feed(target)
 	c.turns(target)
-	c.showWork(target, &j, sim.Time(x.Submitted), now)
+	c.showWork(target, &j, x.Submitted, now)
 }
 
 // crash has a drive's target forget what the drive is doing for it.

@@ -169,6 +169,7 @@ func shell(t *testing.T, dir, where, command string) string {
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != brokenPipe {
 		t.Fatalf("%s: %s\n%v\n%s%s", where, command, err, out.String(), diagnostics.String())
 	}
+	t.Logf("%s: %.2f s of processor time: %s", where, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), command)
 	return out.String()
 }
 
@@ -191,6 +192,7 @@ func stable(line string) string {
 //   - A block of language sh whose first command is the program's is run as a whole.
 //   - In a block of language console, lines that begin with "$ " are run one after the other, and what they
 //     print to standard output is compared with what follows. A line "..." stands for any lines.
+//   - A block marked long ("console long") is run with FARFLASH_LONG=1 alone. So is what needs its files.
 //
 // With -update the output is written into the page.
 func TestCommands(t *testing.T) {
@@ -215,6 +217,9 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// long tells a block whose commands take longer than a test should that runs always.
+func (b block) long() bool { return slices.Contains(strings.Fields(b.info), "long") }
+
 func runnable(b block) bool { return b.language() == "sh" || b.language() == "console" }
 
 func (p *page) run(t *testing.T) {
@@ -234,6 +239,8 @@ func (p *page) run(t *testing.T) {
 			if err := os.WriteFile(file, []byte(strings.Join(body, "\n")+"\n"), 0o666); err != nil {
 				t.Fatal(err)
 			}
+		case b.long() && os.Getenv("FARFLASH_LONG") == "":
+			t.Logf("%s: not run: FARFLASH_LONG is not set", where)
 		case b.language() == "sh" && mine(body[0]):
 			script := strings.ReplaceAll(strings.Join(body, "\n"), "go run ./cmd/farflash ", "farflash ")
 			script = regexp.MustCompile(`(?m)^go test .*$`).ReplaceAllString(script, "")

@@ -76,7 +76,7 @@ type list struct{ head, tail int32 }
 // pool is the state of one pool. Blocks are taken into use in their order, so the
 // slices grow with the blocks used; what lies beyond has never been written.
 type pool struct {
-	watch
+	watch     //nolint:unused // counts with the build tag invariants
 	owner     *owner
 	frontiers []frontier // by stream; with StaticWear, then again for what wear levelling moves
 	blocks    []block

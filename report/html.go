@@ -397,23 +397,7 @@ func (p *page) scenario(runs []Run) {
 	if !p.Several || !p.HasScenario {
 		return
 	}
-	t := &table{Head: []heading{{"", true}}}
-	for _, r := range runs {
-		t.Head = append(t.Head, heading{Title: r.Label, Text: true})
-	}
-	for _, d := range differences(runs) {
-		row := []cell{{Text: d.Path, Class: "text"}}
-		for _, v := range d.Values {
-			if v == "" {
-				v = "\u2013"
-			}
-			row = append(row, cell{Text: v, Class: "text"})
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	if t.Rows != nil {
-		p.Differences = t
-	}
+	p.Differences = differenceTable(runs)
 }
 
 func checks(runs []Run) *table {

@@ -54,7 +54,7 @@ func (s *Scenario) check(d *shape.Decoder) {
 		d.Fail(at(""), "no workload; add one, such as \"workload: [{trace: hm_0.csv}]\"")
 	}
 	if s.SSD != nil && len(s.Targets) == 0 {
-		s.SSD.finish(d, s.Where, "ssd")
+		s.SSD.finish(d, "ssd")
 	}
 	drive := s.HasDrives() && len(d.Errs) == 0
 	for i := range s.Workload {
@@ -72,7 +72,7 @@ func (s *Scenario) check(d *shape.Decoder) {
 func (s *Scenario) Where(path string) shape.Position { return s.set.At(path) }
 
 // finish applies compat and checks the drive as a whole.
-func (x *Drive) finish(d *shape.Decoder, where func(string) shape.Position, at string) {
+func (x *Drive) finish(d *shape.Decoder, at string) {
 	if x.Compat == CompatMQSim {
 		was := x.Config
 		x.Config = ssd.MQSim(x.Config)

@@ -167,7 +167,7 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 		d.Fail(s.Where("ssd"), "ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set that, or leave ssd out")
 	}
 	if s.SSD != nil {
-		s.SSD.finish(d, s.Where, "ssd")
+		s.SSD.finish(d, "ssd")
 	}
 	for i := range s.Workload {
 		s.checkLoad(d, i, false)

@@ -281,13 +281,13 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 			fail(path+".ssds", "%d is not possible; use 1 to 256", g.SSDs)
 		}
 		if g.SSD != nil {
-			g.SSD.finish(d, s.Where, path+".ssd")
+			g.SSD.finish(d, path+".ssd")
 		} else if s.SSD == nil {
 			fail(path, "no ssd; add one, such as \"ssd: tlc-enterprise\"")
 		}
 	}
 	if s.SSD != nil {
-		s.SSD.finish(d, s.Where, "ssd")
+		s.SSD.finish(d, "ssd")
 	}
 	targets, ssds := s.CountTargets()
 	if ssds > mostSSDs {

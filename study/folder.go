@@ -93,15 +93,20 @@ func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty and holds no study; %w", path, ErrOther)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err := os.MkdirAll(path, 0o777); err != nil {
+	if err := begin(path, "study"); err != nil {
 		return nil, err
 	}
 	return f, f.Record(nil)
+}
+
+// begin makes the folder of a study or a search that nobody began, and refuses one that holds other files.
+func begin(path, noun string) error {
+	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty and holds no %s; %w", path, noun, ErrOther)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.MkdirAll(path, 0o777)
 }
 
 // Path returns the folder's place.

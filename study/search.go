@@ -54,12 +54,7 @@ func OpenSearch(path string, s Search, program Program) (*Folder, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty and holds no search; %w", path, ErrOther)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err := os.MkdirAll(path, 0o777); err != nil {
+	if err := begin(path, "search"); err != nil {
 		return nil, err
 	}
 	return f, f.WriteJSON(SearchFile, mine)

@@ -44,21 +44,10 @@ func (g *Dinger) Admit(id uint64, total units.Bytes) {
 }
 
 // Received says that a flow's bytes below offset have arrived.
-func (g *Dinger) Received(id uint64, offset units.Bytes) {
-	if k := indexOf(g.flows, id); k >= 0 {
-		g.flows[k].offset = offset
-	}
-}
+func (g *Dinger) Received(id uint64, offset units.Bytes) { received(g.flows, id, offset) }
 
 // Remove says that a flow has ended. It reports whether there was one.
-func (g *Dinger) Remove(id uint64) bool {
-	k := indexOf(g.flows, id)
-	if k < 0 {
-		return false
-	}
-	g.flows = append(g.flows[:k], g.flows[k+1:]...)
-	return true
-}
+func (g *Dinger) Remove(id uint64) bool { return remove(&g.flows, id) }
 
 // Due is the time after which the receiver looks again.
 func (g *Dinger) Due() sim.Time { return g.last + g.interval }

@@ -56,21 +56,10 @@ func (s *Share) Admit(id uint64, total units.Bytes) units.BitRate {
 }
 
 // Received says that a flow's bytes below offset have arrived.
-func (s *Share) Received(id uint64, offset units.Bytes) {
-	if k := indexOf(s.flows, id); k >= 0 {
-		s.flows[k].offset = offset
-	}
-}
+func (s *Share) Received(id uint64, offset units.Bytes) { received(s.flows, id, offset) }
 
 // Remove says that a flow has ended. It reports whether there was one.
-func (s *Share) Remove(id uint64) bool {
-	k := indexOf(s.flows, id)
-	if k < 0 {
-		return false
-	}
-	s.flows = append(s.flows[:k], s.flows[k+1:]...)
-	return true
-}
+func (s *Share) Remove(id uint64) bool { return remove(&s.flows, id) }
 
 // Divide appends to dst the rates that flows are to hear, if their number has changed since the last call. A flow whose end
 // is in flight hears none. A flow that has just been admitted hears it again, as in SURGE, because its first rate
@@ -125,4 +114,21 @@ func indexOf(flows []flow, id uint64) int {
 		}
 	}
 	return -1
+}
+
+// received notes that a flow's bytes below offset have arrived.
+func received(flows []flow, id uint64, offset units.Bytes) {
+	if k := indexOf(flows, id); k >= 0 {
+		flows[k].offset = offset
+	}
+}
+
+// remove takes a flow out and reports whether there was one.
+func remove(flows *[]flow, id uint64) bool {
+	k := indexOf(*flows, id)
+	if k < 0 {
+		return false
+	}
+	*flows = append((*flows)[:k], (*flows)[k+1:]...)
+	return true
 }

@@ -52,12 +52,6 @@ type hop struct {
 	from, to int32
 }
 
-// passing is a chunk at a target.
-type passing struct {
-	chunk  uint64
-	target int32
-}
-
 // Kinds of rungs beside messages, which have an arrow in front of their names.
 const (
 	rungPut      = "put"

@@ -115,7 +115,7 @@ targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
   - synthetic:
       reads: {size: {mean: 44KB, scv: 1.2, granule: 512B}, interarrival: {mean: 20us, scv: 4}}
       writes: {size: 16KiB, interarrival: {mean: 40us, scv: 2}, addresses: {align: 4KiB}}
-      requests: 3000
+      requests: 1200
 `, 1)
 			if _, ok := o.Result.Metric("snis.fixed_at"); !ok {
 				t.Fatal("the iterations go on changing")

@@ -50,7 +50,7 @@ workload:
     synthetic:
       reads: {size: {mean: 48KiB, scv: 3}, interarrival: {mean: 15us, scv: 9}}
       writes: {size: {mean: 64KiB, scv: 2}, interarrival: {mean: 60us, scv: 9}}
-      requests: 2000
+      requests: 1000
   - name: two
     synthetic: {reads: {size: 4KiB, interarrival: {mean: 30us}}, requests: 100}
 `, "targets[0].ssd.preconditioning.fill=steady")
@@ -105,8 +105,8 @@ workload:
 			}
 		}
 	}
-	if requests != ended || ended != 2100 || flows != 30 {
-		t.Errorf("%d requests and %d flows are shown, %d of 2100 requests ended", requests, flows, ended)
+	if requests != ended || ended != 1100 || flows != 30 {
+		t.Errorf("%d requests and %d flows are shown, %d of 1100 requests ended", requests, flows, ended)
 	}
 	collected, commands := 0, 0
 	for i, d := range y.drives {

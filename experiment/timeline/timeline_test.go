@@ -104,8 +104,6 @@ workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 1}}]
 	}
 }
 
-func first(took sim.Time, _ int64) sim.Time { return took }
-
 // TestTimelineDrive: a drive without a network, whose programs are suspended.
 func TestTimelineDrive(t *testing.T) {
 	s, err := trialtest.Parse(`ssd: {preset: tlc-enterprise, geometry: {channels: 1, chips_per_channel: 1, blocks_per_plane: 64, pages_per_block: 64}, cache: {mode: off}}

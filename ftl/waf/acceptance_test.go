@@ -3,6 +3,7 @@ package waf
 import (
 	"fmt"
 	"math"
+	"os"
 	"testing"
 
 	"farflash/ftl"
@@ -13,7 +14,7 @@ type row struct {
 	name  string
 	e     Experiment
 	form  float64
-	quick bool // also under -short
+	quick bool // run always
 }
 
 // rows is the acceptance table: every victim policy under uniform writes, and hot
@@ -80,11 +81,12 @@ func rows(t *testing.T) []row {
 }
 
 // TestAcceptance simulates every row of the table and holds it within 1 % of its
-// closed form. With -short only the rows at 28 % are run.
+// closed form. Only the rows at 28 % are run, unless FARFLASH_LONG is set.
 func TestAcceptance(t *testing.T) {
 	t.Logf("%-30s %5s %5s  %9s %9s  %s", "", "OP", "pages", "simulated", "form", "off by")
+	long := os.Getenv("FARFLASH_LONG") != ""
 	for _, r := range rows(t) {
-		if testing.Short() && !r.quick {
+		if !long && !r.quick {
 			continue
 		}
 		got, err := Simulate(r.e)

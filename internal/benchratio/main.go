@@ -62,7 +62,7 @@ func run(update bool, limit float64, rounds int, out string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	reference, err := compile(dir, "internal/benchratio")
 	if err != nil {
 		return 0, err

@@ -36,9 +36,12 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "shared" {
+			switch cond {
+			case "shared":
 				_, err := os.Stat(filepath.Join("..", "..", "..", "shared", "cases"))
 				return err == nil, nil
+			case "long":
+				return os.Getenv("FARFLASH_LONG") != "", nil
 			}
 			return false, nil
 		},

@@ -208,7 +208,7 @@ func (t *trial) run() (summary, error) {
 	if err != nil {
 		return sum, err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	t.folder = folder
 	t.clean = leavings(t.Dir)
 	if err := t.unchanged(); err != nil {
@@ -307,7 +307,7 @@ func (t *trial) try(m mutant) (fate, error) {
 		return "", err
 	}
 	if _, err := t.compile(map[string]string{m.path: changed}); err != nil {
-		return uncompiled, nil
+		return uncompiled, nil //nolint:nilerr // that it does not compile is what was asked
 	}
 	if _, passed := t.test(); passed {
 		return survived, nil

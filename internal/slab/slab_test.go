@@ -64,10 +64,7 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-type request struct {
-	words [16]int64
-	next  int32
-}
+type request struct{ words [17]int64 }
 
 // At its fullest a slab has allocated all it will.
 func TestNoAllocation(t *testing.T) {
