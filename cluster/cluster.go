@@ -20,8 +20,6 @@ import (
 	"math"
 
 	"farflash/cluster/put"
-	"farflash/cluster/tier"
-	"farflash/cluster/traffic"
 	"farflash/units"
 )
 
@@ -73,11 +71,6 @@ type Config struct {
 	Link Link
 	// Control is what control messages are.
 	Control Control
-	// Tier is what an SSD and the HDDs behind it are; with tiering alone.
-	Tier tier.Policy
-	// Traffic is what nodes send each other that put nothing; with storm, power-of-two, peers, peers-bucket, ping-pong and pipeline alone. Where
-	// nothing is said it is what SURGE's model does.
-	Traffic traffic.Pattern
 	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
 	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
 	Acknowledge Acknowledge
@@ -90,8 +83,6 @@ type Config struct {
 	Failures []Failure
 	// Repair is what happens then.
 	Repair Repair
-	// Durability asks how long chunks last, over years.
-	Durability Durability
 	// Overcommit is to how many replicas a target of protocol grants grants at a time.
 	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
@@ -151,9 +142,16 @@ type Link struct {
 	Mark units.Bytes
 }
 
-// effective is the rate without headers.
-func (l *Link) effective() units.BitRate {
+// Effective is the rate without headers.
+func (l *Link) Effective() units.BitRate {
 	return l.Rate - l.Rate*units.BitRate(math.Round(float64(l.Overhead)*100))/100
+}
+
+// CheckOverhead is an error if headers cannot take such a share.
+func (l *Link) CheckOverhead() error {
+	var f units.Faults
+	f.Hold(l.Overhead >= 0 && l.Overhead < 1 && percent(l.Overhead), "overhead", "%v is not possible; use whole per cent from 0%% to 99%%", l.Overhead)
+	return f.Err()
 }
 
 // Control is what control messages are.
@@ -173,21 +171,15 @@ type Control struct {
 func DefaultConfig() Config {
 	return Config{
 		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000,
-		Durability: Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second},
-		Repair:     Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
-		Disk:       Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
-		Link:       Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
-		Control:    Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
-		Tier:       tier.DefaultPolicy(),
-		Traffic:    traffic.PatternOf(traffic.Storm, 90),
+		Repair:  Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
+		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
+		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
 	}
 }
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
-	if !c.Protocol.putsReplicas() {
-		return c.validateOther()
-	}
 	var f units.Faults
 	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
 	f.Hold(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
@@ -199,14 +191,13 @@ func (c *Config) Validate() error {
 	c.checkKinds(&f)
 	c.checkModel(&f)
 	c.checkCore(&f)
-	c.checkDurability(&f)
 	c.checkFailures(&f)
 	f.Hold(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
 	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().Finds == put.FindsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	f.Hold(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
-	f.Hold(c.Link.Overhead >= 0 && c.Link.Overhead < 1 && percent(c.Link.Overhead), "link.overhead", "%v is not possible; use whole per cent from 0%% to 99%%", c.Link.Overhead)
+	f.Within("link", c.Link.CheckOverhead())
 	f.Hold(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
 	f.Hold(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
 	for _, x := range []struct {

@@ -345,16 +345,10 @@ func TestMistakes(t *testing.T) {
 		{func(c *cluster.Config) { c.Link.Overhead = 0.015 }, "link.overhead: 1.5% is not possible; use whole per cent from 0% to 99%"},
 		{func(c *cluster.Config) { c.Protocol = cluster.CommandWindow }, "replicas: 3 are not possible with command-window, whose gateways have one target each; use 1"},
 		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Gateways = cluster.CommandWindow, 1, 91 }, "targets: 90 are too few: each of the 91 gateways has one of its own"},
-		{func(c *cluster.Config) { c.Protocol = cluster.Tiering }, "gateways: 90 are not possible: the tiers of one server have one initiator; use 1"},
-		{func(c *cluster.Config) {
-			c.Protocol, c.Gateways, c.Replicas, c.Tier.Cycle = cluster.Tiering, 1, 1, 0
-		}, "tier.cycle: 0 is not possible; use 1 to 1048576"},
 		{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket }, "core: targets of uch-aimd look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol"},
-		{func(c *cluster.Config) { c.Protocol, c.Reads = cluster.Storm, 0.5 }, "reads: storm reads nothing; leave it out"},
 		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE }, "compat: SURGE has no pull; leave it out"},
 		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 }, "protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, chain, grants, dctcp, uch-aimd, replicast-h-double"},
 		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Reads = cluster.CommandWindow, 1, 0.5 }, "reads: the gateways of command-window only write, each to its own target; leave it out, or use another protocol"},
-		{func(c *cluster.Config) { c.Protocol, c.Traffic.Choices = cluster.Storm, 0 }, "traffic.choices: 0 is not possible; use 1 to 64"},
 		{func(c *cluster.Config) { c.Control.Share = 0 }, "control.share: 0% is not possible; use whole per cent from 1% to 99%"},
 	} {
 		cfg := cluster.DefaultConfig()

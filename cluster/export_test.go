@@ -7,11 +7,6 @@ import (
 
 // What tests ask of protocols.
 
-// Schemes are all protocols by which replicas are put.
-func Schemes() []Scheme {
-	return where(func(t *put.Traits) bool { return t.Finds != put.FindsNone })
-}
-
 // Build is the first build of SURGE that has a protocol, if one has.
 func (s Scheme) Build() Compat { return s.traits().Build }
 

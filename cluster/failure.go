@@ -263,7 +263,7 @@ func (c *Config) checkFailures(f *units.Faults) {
 }
 
 // recovers reports whether a protocol goes on when messages are lost and targets fail.
-func recovers(t *put.Traits) bool { return t.Finds != put.FindsNone && t.Stuck == "" }
+func recovers(t *put.Traits) bool { return t.Stuck == "" }
 
 // Missing is how many pieces of chunks that are kept are with no target that is known to be there.
 func (c *Cluster) Missing() int {

@@ -134,9 +134,6 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if !cfg.Protocol.putsReplicas() {
-		return nil, units.Wrong("protocol", "%v is no protocol of this package; packages tier and traffic have it", cfg.Protocol)
-	}
 	return newCluster(cfg, eng, seed, cfg.Protocol.traits().New)
 }
 

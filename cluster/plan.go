@@ -25,7 +25,7 @@ func (c *Config) durations() reserve.Config {
 	}
 	if t.Gathers && c.Control.Queued {
 		// The bids of a group come at the same time and take turns on the gateway's link.
-		r.Lead = units.Duration(c.Group-1) * c.Link.effective().TimeFor(c.Control.Replicast)
+		r.Lead = units.Duration(c.Group-1) * c.Link.Effective().TimeFor(c.Control.Replicast)
 	}
 	r.Compat = reserve.Compat(c.Compat != CompatNone)
 	if c.Compat == CompatSURGEHead || t.Build == CompatSURGEHead {

@@ -5,10 +5,10 @@ import (
 	"farflash/units"
 )
 
-// Scheme is how chunks are put: a protocol of package put, or what a cluster does in place of putting.
+// Scheme is how chunks are put: a protocol of package put.
 type Scheme uint8
 
-// The protocols, which package put has.
+// The protocols.
 const (
 	UCH              = Scheme(put.UCH)
 	UCHInverse       = Scheme(put.UCHInverse)
@@ -24,51 +24,24 @@ const (
 	CommandWindow    = Scheme(put.CommandWindow)
 )
 
-// What puts no chunks.
-const (
-	// Tiering is an SSD and the HDDs behind it, which package tier simulates (model c).
-	Tiering = Scheme(put.Count) + iota
-	// Storm and those after it are patterns of events that nodes exchange, which package traffic simulates, in the order of its kinds (models 1,
-	// 1.1, 2, 2.1, 3 and 4).
-	Storm
-	PowerOfTwo
-	Peers
-	PeersBucket
-	PingPong
-	Pipeline
-)
+// SchemeCount is how many protocols there are; their numbers are below it.
+const SchemeCount = int(put.Count)
 
-// others are the traits of those that put no chunks.
-var others = [...]put.Traits{
-	{Name: "tiering", Number: "c"},
-	{Name: "storm", Number: "1"},
-	{Name: "power-of-two", Number: "1.1"},
-	{Name: "peers", Number: "2"},
-	{Name: "peers-bucket", Number: "2.1"},
-	{Name: "ping-pong", Number: "3"},
-	{Name: "pipeline", Number: "4"},
-}
-
-// schemeCount is how many schemes there are.
-const schemeCount = int(put.Count) + len(others)
-
-func (s Scheme) traits() *put.Traits {
-	if p := put.Scheme(s); p < put.Count {
-		return p.Traits()
-	}
-	return &others[s-Tiering]
-}
+func (s Scheme) traits() *put.Traits { return put.Scheme(s).Traits() }
 
 // where are the schemes whose traits a function chooses.
 func where(choose func(*put.Traits) bool) []Scheme {
 	var list []Scheme
-	for k := range schemeCount {
+	for k := range SchemeCount {
 		if s := Scheme(k); choose(s.traits()) {
 			list = append(list, s)
 		}
 	}
 	return list
 }
+
+// Schemes lists all protocols.
+func Schemes() []Scheme { return where(func(*put.Traits) bool { return true }) }
 
 // SharedSchemes lists the protocols by which any gateway puts chunks on any target.
 func SharedSchemes() []Scheme {
@@ -84,7 +57,7 @@ func names(list []Scheme) []string {
 	return out
 }
 
-var schemeNames = units.Names[Scheme](names(where(func(*put.Traits) bool { return true })))
+var schemeNames = units.Names[Scheme](names(Schemes()))
 
 // String is the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames.Name(s) }
@@ -101,14 +74,14 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 	return schemeNames.Unmarshal(text, s)
 }
 
+// Number is SURGE's for its model of the protocol; "" if it has none.
+func (s Scheme) Number() string { return s.traits().Number }
+
 // Grouped reports whether negotiating groups bid for chunks.
 func (s Scheme) Grouped() bool { return s.traits().Finds == put.FindsBidders }
 
 // Multicasts reports whether all replicas are sent at once.
 func (s Scheme) Multicasts() bool { return s.traits().Multicasts }
-
-// putsReplicas reports whether this package simulates the protocol.
-func (s Scheme) putsReplicas() bool { return s.traits().Finds != put.FindsNone }
 
 // used is how many targets chunks go to.
 func (c *Config) used() int {

@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"farflash/block"
-	"farflash/cluster"
 	"farflash/fabric/cc"
 	"farflash/shape"
 	"farflash/ssd"
@@ -26,6 +25,7 @@ var language = shape.Language{
 	Keys: map[string]string{
 		"ssd.Config.Quirks":         "-", // only compat sets them
 		"fabric.Config.Pools":       "-", // likewise
+		"cluster.Config.Protocol":   "-", // ObjectCluster has it
 		"ssd.Energy.Idle":           "idle_watts",
 		"nand.Timing.Read":          "read_latency",
 		"nand.Timing.Program":       "program_latency",
@@ -79,8 +79,8 @@ func setDefault(p any) {
 		x.defaultSystem()
 	case *TargetGroup:
 		*x = TargetGroup{Count: 1, SSDs: 1}
-	case *cluster.Config:
-		*x = cluster.DefaultConfig()
+	case *ObjectCluster:
+		*x = defaultObjectCluster()
 	}
 }
 

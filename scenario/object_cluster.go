@@ -14,7 +14,9 @@ import (
 func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp units.Fraction) (*Scenario, error) {
 	s := &Scenario{}
 	setDefault(s)
-	s.Name, s.ObjectCluster = name, &cfg
+	c := defaultObjectCluster()
+	c.Protocol, c.Config = ObjectProtocol(cfg.Protocol), cfg
+	s.Name, s.ObjectCluster = name, &c
 	d := language.Decoder()
 	s.clusterDefaults(d) // nothing has been said that a protocol has rules of its own for
 	s.given = true
@@ -61,17 +63,21 @@ func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 		_, said := d.Set["object_cluster."+key]
 		return !said && !s.given
 	}
+	scheme, puts := c.Protocol.Put()
+	if puts {
+		c.Config.Protocol = scheme
+	}
 	if k, ok := c.Protocol.Traffic(); ok {
 		s.trafficDefaults(k, unsaid)
 	}
-	if c.Protocol == cluster.Tiering {
+	if c.Protocol == Tiering {
 		s.tierDefaults(unsaid)
 	}
 	head := c.Compat == cluster.CompatSURGEHead
 	if unsaid("control.queued") && c.Compat != cluster.CompatNone {
 		c.Control.Queued = false
 	}
-	if c.Protocol == cluster.CommandWindow {
+	if puts && scheme == cluster.CommandWindow {
 		if unsaid("replicas") {
 			c.Replicas = 1
 		}
@@ -86,7 +92,7 @@ func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 	if unsaid("acknowledge") && head {
 		c.Acknowledge = cluster.WriteBack
 	}
-	if unsaid("choosy") && (c.Protocol == cluster.ReplicastHDouble || c.Protocol == cluster.ReplicastH && head) {
+	if unsaid("choosy") && puts && (scheme == cluster.ReplicastHDouble || scheme == cluster.ReplicastH && head) {
 		c.Choosy = true
 	}
 }
@@ -122,7 +128,7 @@ func (s *Scenario) absentOfCluster() []string {
 	if _, ok := s.ObjectCluster.Protocol.Traffic(); !ok {
 		out = append(out, "object_cluster.traffic")
 	}
-	if s.ObjectCluster.Protocol != cluster.Tiering {
+	if s.ObjectCluster.Protocol != Tiering {
 		out = append(out, "object_cluster.tier")
 	}
 	return out
@@ -136,7 +142,7 @@ func (s *Scenario) checkClusterSections(d *shape.Decoder) {
 			d.Fail(s.Where(section), "%s: gateways with %v do not %s", section, s.ObjectCluster.Protocol, use[section])
 		}
 	}
-	if len(s.absentOfCluster()) < 2 && len(s.Workload) > 0 {
+	if !s.ObjectCluster.Puts() && len(s.Workload) > 0 {
 		d.Fail(s.Where("workload"), "workload: %v has a load of its own and replays no trace; leave it out, or use a protocol such as replicast-m", s.ObjectCluster.Protocol)
 	}
 }

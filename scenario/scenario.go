@@ -21,7 +21,6 @@ import (
 	"strings"
 
 	"farflash/block"
-	"farflash/cluster"
 	"farflash/nvmf"
 	"farflash/shape"
 	"farflash/ssd"
@@ -67,7 +66,7 @@ type Scenario struct {
 	// at the same time.
 	Flows []FlowLoad
 	// ObjectCluster is a cluster of gateways that put chunks and targets that keep replicas of them.
-	ObjectCluster *cluster.Config
+	ObjectCluster *ObjectCluster
 	// Measure says what is measured and when the run ends.
 	Measure Measure
 

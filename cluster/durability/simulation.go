@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"farflash/internal/heap"
 	"farflash/rng"
 	"farflash/stats"
 )
@@ -47,6 +48,9 @@ type pending struct {
 	drive int32
 }
 
+// Before implements heap.Item: by time, then drive.
+func (a *pending) Before(b *pending) bool { return a.at < b.at || a.at == b.at && a.drive < b.drive }
+
 // player is the state of one run.
 type player struct {
 	Simulation
@@ -55,8 +59,8 @@ type player struct {
 	member  [][]int32 // of each drive: its groups
 	lost    []int     // of each group: failed drives
 	down    []bool
-	queue   []pending // binary heap by time, then drive
-	waiting []int32   // failed drives whose serial rebuild has not begun
+	queue   heap.Heap[pending, *pending]
+	waiting []int32 // failed drives whose serial rebuild has not begun
 	busy    bool
 }
 
@@ -128,12 +132,13 @@ func newPlayer(s Simulation, stream *rng.Stream) (*player, error) {
 func (p *player) run(most uint64) (float64, uint64) {
 	clear(p.down)
 	clear(p.lost)
-	p.queue, p.waiting, p.busy = p.queue[:0], p.waiting[:0], false
+	p.queue.Clear()
+	p.waiting, p.busy = p.waiting[:0], false
 	for d := range p.down {
-		p.push(pending{p.lifetime(), int32(d)})
+		p.queue.Push(pending{p.lifetime(), int32(d)})
 	}
-	for events := uint64(1); events <= most && len(p.queue) > 0; events++ {
-		ev := p.pop()
+	for events := uint64(1); events <= most && p.queue.Len() > 0; events++ {
+		ev := p.queue.Pop()
 		if p.down[ev.drive] {
 			p.mended(ev)
 		} else if p.failed(ev) {
@@ -167,7 +172,7 @@ func (p *player) begin(now float64, drive int32) {
 		took = float64(took * p.stream.Exp())
 	}
 	if !math.IsInf(took, 0) && !math.IsNaN(took) {
-		p.push(pending{now + took, drive})
+		p.queue.Push(pending{now + took, drive})
 	}
 }
 
@@ -177,7 +182,7 @@ func (p *player) mended(ev pending) {
 	for _, g := range p.member[ev.drive] {
 		p.lost[g]--
 	}
-	p.push(pending{ev.at + p.lifetime(), ev.drive})
+	p.queue.Push(pending{ev.at + p.lifetime(), ev.drive})
 	p.busy = false
 	if len(p.waiting) > 0 {
 		next := p.waiting[0]
@@ -192,42 +197,6 @@ func (p *player) lifetime() float64 {
 		x = rng.Pow(x, 1/p.Shape)
 	}
 	return float64(x * p.scale)
-}
-
-func (a pending) before(b pending) bool { return a.at < b.at || a.at == b.at && a.drive < b.drive }
-
-func (p *player) push(ev pending) {
-	p.queue = append(p.queue, ev)
-	q := p.queue
-	for i := len(q) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !q[i].before(q[up]) {
-			break
-		}
-		q[i], q[up] = q[up], q[i]
-		i = up
-	}
-}
-
-func (p *player) pop() pending {
-	q := p.queue
-	top, last := q[0], len(q)-1
-	q[0] = q[last]
-	q = q[:last]
-	p.queue = q
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
-			if q[c].before(q[least]) {
-				least = c
-			}
-		}
-		if least == i {
-			return top
-		}
-		q[i], q[least] = q[least], q[i]
-		i = least
-	}
 }
 
 // gamma is the gamma function for x >= 1, by Lanczos' approximation (g = 7, nine terms), the

@@ -67,7 +67,7 @@ func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for p := range put.Count {
 		x := p.Traits()
-		if x == nil || x.Name == "" || x.New == nil || x.Times == nil || x.Finds == put.FindsNone {
+		if x == nil || x.Name == "" || x.New == nil || x.Times == nil || x.Finds == 0 {
 			t.Fatalf("protocol %d has no traits: %+v", p, x)
 		}
 		for _, name := range []string{x.Name, "model " + x.Number} {

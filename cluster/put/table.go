@@ -35,10 +35,9 @@ type Finds uint8
 
 // The kinds.
 const (
-	FindsNone    Finds = iota // it puts none
-	FindsPlaced               // a placement says which
-	FindsBidders              // groups of targets offer themselves
-	FindsOwn                  // it has one of its own
+	FindsPlaced  Finds = iota + 1 // a placement says which
+	FindsBidders                  // groups of targets offer themselves
+	FindsOwn                      // it has one of its own
 )
 
 // Traits are what others need to know of a protocol, so that code that serves several asks for a property and not for names.

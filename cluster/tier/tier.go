@@ -16,6 +16,12 @@ import (
 	"farflash/units"
 )
 
+// Name is the model's in scenarios, and Number what SURGE has for it.
+const (
+	Name   = "tiering"
+	Number = "c"
+)
+
 // Config describes a server and its initiator.
 type Config struct {
 	Policy

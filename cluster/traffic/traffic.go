@@ -40,6 +40,14 @@ const (
 
 var kindNames = units.Names[Kind]{"storm", "power-of-two", "peers", "peers-bucket", "ping-pong", "pipeline"}
 
+// Kinds lists all.
+func Kinds() []Kind { return []Kind{Storm, PowerOfTwo, Peers, PeersBucket, PingPong, Pipeline} }
+
+// Number is SURGE's for its model.
+func (k Kind) Number() string {
+	return [...]string{Storm: "1", PowerOfTwo: "1.1", Peers: "2", PeersBucket: "2.1", PingPong: "3", Pipeline: "4"}[k]
+}
+
 // String is the kind's name in scenarios.
 func (k Kind) String() string { return kindNames.Name(k) }
 

@@ -42,11 +42,7 @@ type Kind struct{}
 
 // Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
-	if s.ObjectCluster == nil {
-		return false
-	}
-	_, exchanges := s.ObjectCluster.Protocol.Traffic()
-	return !exchanges && s.ObjectCluster.Protocol != cluster.Tiering
+	return s.ObjectCluster != nil && s.ObjectCluster.Puts()
 }
 
 // running is the models of an object cluster and what follows them.
@@ -78,7 +74,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 
 func (x *running) build() (err error) {
 	s, seed := x.s, x.o.Seed
-	cfg := *s.ObjectCluster
+	cfg := s.ObjectCluster.Config
 	if len(s.Workload) > 0 {
 		if cfg.Reads, err = readShare(s, seed); err != nil {
 			return err
@@ -90,7 +86,7 @@ func (x *running) build() (err error) {
 	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
 	x.seen = &clusterWatch{c: x.c, gateways: s.ObjectCluster.Gateways}
 	x.timeline = timeline.New(x.o.Timeline, x.o.TimelineSlices, x.eng)
-	x.seen.timeline = x.timeline.ShowCluster(s.ObjectCluster, func() {
+	x.seen.timeline = x.timeline.ShowCluster(&s.ObjectCluster.Config, func() {
 		x.seen.timeline = nil
 		x.seen.set()
 	})
@@ -252,7 +248,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	}
 	clusterLosses(r, c, &from.counters)
 	fillDrives(s, r, x.drives, last, from)
-	fillLasting(r, c)
+	fillLasting(r, s.ObjectCluster, x.o.Seed)
 	fillMulticast(r, cfg)
 	bound := c.Bound()
 	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/cluster"
 	"farflash/cluster/tier"
 	"farflash/experiment"
 	"farflash/internal/spelling"
@@ -33,7 +32,7 @@ type Kind struct{}
 
 // Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
-	return s.ObjectCluster != nil && s.ObjectCluster.Protocol == cluster.Tiering
+	return s.ObjectCluster != nil && s.ObjectCluster.Protocol == scenario.Tiering
 }
 
 // running is the tiers and what follows them.

@@ -137,8 +137,8 @@ var decided = []struct{ key, why string }{
 	{"gateways", "gateways.count says it"}, {"targets", "it is what is looked for"}, {"protocol", "protocols says it"}, {"chunk", "chunk says it"}, {"replicas", "replicas says it"},
 	{"group", "group_sizes says it"}, {"code", "code says it"}, {"load", "rate says it"}, {"reads", "reads says it"}, {"disk.rate", "drives says it"},
 	{"disk.model", "drives have constant rates here"}, {"disk.depth", "drives have constant rates here"}, {"disk.latency", "drives have constant rates here"}, {"disk.kinds", "all nodes are equal here"},
-	{"core", "the network's core never blocks here"}, {"link.rate", "nics says it"}, {"tier", "no protocol here has one"}, {"traffic", "no protocol here has one"},
-	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"}, {"repair", "survive says it"}, {"durability", "farflash run computes it"}, {"compat", "no cluster has a simulator's deviations"},
+	{"core", "the network's core never blocks here"}, {"link.rate", "nics says it"},
+	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"}, {"repair", "survive says it"}, {"compat", "no cluster has a simulator's deviations"},
 }
 
 // Decided are the keys of the section cluster that must not be written.

@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"slices"
+
+	"farflash/cluster"
+	"farflash/cluster/tier"
+	"farflash/cluster/traffic"
+	"farflash/units"
+)
+
+// ObjectProtocol is what a cluster does: one of package cluster's protocols of putting chunks, or a model of SURGE's in which none are put, of package
+// tier or traffic.
+type ObjectProtocol uint8
+
+// The protocols of package cluster have their numbers there; these follow.
+const (
+	// Tiering is an SSD and the HDDs behind it.
+	Tiering = ObjectProtocol(cluster.SchemeCount)
+	// firstTraffic is the first of nodes that exchange events, in the order of package traffic's kinds.
+	firstTraffic = Tiering + 1
+)
+
+// Put is the protocol of package cluster that it is, if it is one.
+func (p ObjectProtocol) Put() (cluster.Scheme, bool) { return cluster.Scheme(p), p < Tiering }
+
+// Traffic is the pattern of package traffic that it is, if it is one.
+func (p ObjectProtocol) Traffic() (traffic.Kind, bool) {
+	if p < firstTraffic {
+		return 0, false
+	}
+	return traffic.Kind(p - firstTraffic), true
+}
+
+var (
+	objectProtocolNames   = units.Names[ObjectProtocol](objectProtocols(cluster.Scheme.String, tier.Name, traffic.Kind.String))
+	objectProtocolNumbers = objectProtocols(cluster.Scheme.Number, tier.Number, traffic.Kind.Number)
+)
+
+// objectProtocols says something of each.
+func objectProtocols(put func(cluster.Scheme) string, tiering string, exchange func(traffic.Kind) string) []string {
+	var out []string
+	for _, s := range cluster.Schemes() {
+		out = append(out, put(s))
+	}
+	out = append(out, tiering)
+	for _, k := range traffic.Kinds() {
+		out = append(out, exchange(k))
+	}
+	return out
+}
+
+// String is the protocol's name in scenarios.
+func (p ObjectProtocol) String() string { return objectProtocolNames.Name(p) }
+
+// MarshalText writes the protocol's name.
+func (p ObjectProtocol) MarshalText() ([]byte, error) { return objectProtocolNames.Marshal(p) }
+
+// UnmarshalText reads a protocol's name, or SURGE's number for it.
+func (p *ObjectProtocol) UnmarshalText(text []byte) error {
+	if i := slices.Index(objectProtocolNumbers, string(text)); i >= 0 && len(text) > 0 {
+		*p = ObjectProtocol(i)
+		return nil
+	}
+	return objectProtocolNames.Unmarshal(text, p)
+}

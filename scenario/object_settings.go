@@ -1,0 +1,151 @@
+package scenario
+
+import (
+	"farflash/cluster"
+	"farflash/cluster/durability"
+	"farflash/cluster/tier"
+	"farflash/cluster/traffic"
+	"farflash/units"
+)
+
+// ObjectCluster describes a cluster and what its gateways do.
+type ObjectCluster struct {
+	// Protocol is how chunks are put.
+	Protocol ObjectProtocol
+	// Config is what clusters have that put chunks; the others use some of it. Its own Protocol follows that of the scenario.
+	cluster.Config
+	// Tier is what an SSD and the HDDs behind it are; with tiering alone.
+	Tier tier.Policy
+	// Traffic is what nodes send each other that put nothing; with storm, power-of-two, peers, peers-bucket, ping-pong and pipeline alone. Where
+	// nothing is said it is what SURGE's model does.
+	Traffic traffic.Pattern
+	// Durability asks how long chunks last, over years.
+	Durability Durability
+}
+
+// Durability asks how long chunks last.
+type Durability struct {
+	// AFR is the share of drives that fail in a year; 0 asks nothing.
+	AFR units.Fraction
+	// Capacity is what each target keeps.
+	Capacity units.Bytes
+	// Bandwidth is what each target gives to making lost pieces again, reads and writes together.
+	Bandwidth units.ByteRate
+	// Detect is after which time that begins.
+	Detect units.Duration
+}
+
+// defaultObjectCluster is the cluster of cluster.DefaultConfig, with what SURGE's other models do.
+func defaultObjectCluster() ObjectCluster {
+	c := cluster.DefaultConfig()
+	return ObjectCluster{
+		Protocol: ObjectProtocol(c.Protocol), Config: c, Tier: tier.DefaultPolicy(), Traffic: traffic.PatternOf(traffic.Storm, c.Targets),
+		Durability: Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second},
+	}
+}
+
+// Puts reports whether chunks are put.
+func (c *ObjectCluster) Puts() bool {
+	_, ok := c.Protocol.Put()
+	return ok
+}
+
+// TrafficConfig is the cluster as package traffic sees it. Its events are as large as control messages of the unicast protocols.
+func (c *ObjectCluster) TrafficConfig() traffic.Config {
+	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip, Size: c.Control.Unicast}
+}
+
+// TierConfig is the cluster as package tier sees it: one gateway, and targets that are the SSD and the HDDs behind it.
+func (c *ObjectCluster) TierConfig() tier.Config {
+	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.Effective(), Trip: c.Link.Trip, Control: c.Control.Unicast}
+}
+
+// Fleet is the drives among which a chunk's pieces are, as package durability sees them, and how many such fleets there are.
+func (c *ObjectCluster) Fleet() (f durability.Fleet, fleets int) {
+	d, k := &c.Durability, c.Keeping()
+	f = durability.Fleet{Scheme: durability.Scheme{Data: k.Data, Parity: k.Parity}, Nodes: k.Nodes, AFR: d.AFR, Spread: durability.Everywhere,
+		Rebuild: durability.Rebuild{Capacity: d.Capacity, Bandwidth: d.Bandwidth, Detection: d.Detect}}
+	if k.Scatter > 0 {
+		f.Spread, f.Scatter = durability.Copysets, k.Scatter
+	}
+	f.Chunks = max(1, float64(d.Capacity)*float64(k.Nodes)/float64(k.Piece)/float64(k.Data+k.Parity))
+	return f, max(k.Groups, 1)
+}
+
+// Validate reports what cannot be, each with its key.
+func (c *ObjectCluster) Validate() error {
+	var f units.Faults
+	if c.Puts() {
+		f.Within("", c.Config.Validate())
+		c.checkDurability(&f)
+		return f.Err()
+	}
+	c.checkUnused(&f)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if c.Protocol != Tiering {
+		t := c.TrafficConfig()
+		return rekey(t.Validate(), "traffic", map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip", "size": "control.unicast"})
+	}
+	f.Hold(c.Gateways == 1, "gateways", "%d are not possible: the tiers of one server have one initiator; use 1", c.Gateways)
+	f.Hold(c.Targets >= 2, "targets", "%d are too few for an SSD and the HDDs behind it; use at least 2", c.Targets)
+	f.Hold(c.Replicas == 1, "replicas", "%d are not possible: a write goes to one device; use 1", c.Replicas)
+	f.Within("link", c.Link.CheckOverhead())
+	if err := f.Err(); err != nil {
+		return err
+	}
+	t := c.TierConfig()
+	return rekey(t.Validate(), "tier", map[string]string{"hdds": "targets", "chunk": "chunk", "link": "link.rate", "trip": "link.trip", "control": "control.unicast"})
+}
+
+// checkUnused refuses what only clusters have that put chunks.
+func (c *ObjectCluster) checkUnused(f *units.Faults) {
+	for _, x := range []struct {
+		key  string
+		said bool
+		what string
+	}{
+		{"compat", c.Compat != cluster.CompatNone, "has no rules of SURGE's to follow"},
+		{"acknowledge", c.Acknowledge != cluster.WriteThrough, "has no choice of it"},
+		{"choosy", c.Choosy, "has no bids to choose from"},
+		{"load", c.Load.Rate > 0 || c.Load.Share > 0, "has a load of its own"},
+		{"reads", c.Reads != 0, "reads nothing"},
+		{"code", c.Code != cluster.Code{}, "keeps no pieces of chunks"},
+		{"placement", c.Placement != cluster.PlaceRandom, "places no chunks"},
+		{"disk.model", c.Disk.Model != cluster.ModelRate, "has no drives that collect garbage"},
+		{"disk.kinds", len(c.Disk.Kinds) > 0, "has no disks that are shares of all"},
+		{"link.loss", c.Link.Loss != 0, "loses nothing"},
+		{"core", c.Core != cluster.CoreIdeal, "sends nothing through a network"},
+		{"failures", len(c.Failures) > 0, "goes on without any"},
+	} {
+		f.Hold(!x.said, x.key, "%v %s; leave it out", c.Protocol, x.what)
+	}
+}
+
+// rekey gives another package's errors this one's keys: those of fields that both have, and the others within a section.
+func rekey(err error, section string, shared map[string]string) error {
+	var f units.Faults
+	for _, e := range units.FieldErrors(err) {
+		path, ok := shared[e.Path]
+		if !ok {
+			path = units.JoinPath(section, e.Path)
+		}
+		f.Hold(false, path, "%s", e.Msg)
+	}
+	return f.Err()
+}
+
+func (c *ObjectCluster) checkDurability(f *units.Faults) {
+	d := &c.Durability
+	if d.AFR == 0 {
+		return
+	}
+	f.Hold(d.AFR > 0 && d.AFR < 1, "durability.afr", "%v is not possible; use a share such as 1.5%%", d.AFR)
+	f.Hold(d.Capacity > 0, "durability.capacity", "%v is not possible; use a size such as 8TB", d.Capacity)
+	f.Hold(d.Bandwidth > 0, "durability.bandwidth", "%v is not possible; use a rate such as 50MB/s", d.Bandwidth)
+	f.Hold(d.Detect >= 0, "durability.detect", "%v is not possible; use a time such as 10m", d.Detect)
+	if k := c.Keeping(); k.Data+k.Parity > 0 {
+		f.Hold(k.Groups == 0 || k.Nodes > k.Data+k.Parity, "durability", "a group of %d has no target that could take the place of one of the %d that keep a chunk; use larger groups", k.Nodes, k.Data+k.Parity)
+	}
+}
