@@ -146,7 +146,7 @@ type Tuner interface {
 	Tune(q QueueID, weight, inFlight int)
 }
 
-// Sink is told of every completion. Complete is called in the device's time, on the
+// Sink gets every completion. Complete is called in the device's time, on the
 // goroutine that uses the completion's queue, one at a time and in the order in which requests
 // of the queue finish. It may call Submit and Tune, of any queue of its own; it must not block.
 type Sink interface {

@@ -172,12 +172,14 @@ type Control struct {
 // DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
-		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Durability: Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second}, Objects: 20_000, Repair: Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
-		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
-		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
-		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
-		Tier:    tier.DefaultPolicy(),
-		Traffic: traffic.PatternOf(traffic.Storm, 90),
+		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000,
+		Durability: Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second},
+		Repair:     Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Disk:       Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
+		Link:       Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
+		Control:    Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
+		Tier:       tier.DefaultPolicy(),
+		Traffic:    traffic.PatternOf(traffic.Storm, 90),
 	}
 }
 

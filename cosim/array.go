@@ -26,7 +26,7 @@ type Array struct {
 	trip    Trip
 }
 
-// Trip is how a request went: the way of its last command.
+// Trip is how a request went: what its last command went through.
 type Trip struct {
 	nvmf.Done
 	// Arrival is when the request came to the initiator.

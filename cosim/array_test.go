@@ -108,8 +108,8 @@ func TestArrayStatus(t *testing.T) {
 	}
 }
 
-// However drives fail and tear writes, each request ends once and fails if and only if one of its commands did; and so it is told by
-// the system's own counts.
+// However drives fail and tear writes, each request ends once and fails if and only if one of its commands did; the
+// system's own counts agree.
 func TestArrayFailures(t *testing.T) {
 	failed := 0
 	rapid.Check(t, func(rt *rapid.T) {

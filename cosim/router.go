@@ -9,10 +9,10 @@ import (
 	"farflash/units"
 )
 
-// Spread is how requests are told apart when they are handed to one of several.
+// Spread is how requests are distinguished when they are handed to one of several.
 type Spread uint8
 
-// The ways.
+// The spreads.
 const (
 	// ByTurn takes one after the other.
 	ByTurn Spread = iota

@@ -120,7 +120,8 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 			sum += int64(m.valid)
 			candidates++
 		}
-		if fails := slices.Contains(p.failing, b); fails && (m.state < open || m.state == closed || m.state == ranked || m.state == retired) || !fails && m.state == failing {
+		fails, may := slices.Contains(p.failing, b), m.state == open || m.state == victim || m.state == erasing || m.state == failing
+		if fails && !may || !fails && m.state == failing {
 			return 0, fmt.Errorf("%v block %d fails: %v", m.state, i, fails)
 		}
 		if m.state == free || m.state == unknown || m.state == retired {

@@ -155,9 +155,11 @@ func (c Config) Validate() error {
 	bad.Hold(c.Streams >= 1 && c.Streams <= 255, "streams", "%d is not possible; use 1 to 255", c.Streams)
 	bad.Hold(c.Victim < victims, "victim", "there is no policy %v", c.Victim)
 	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1", c.Choices)
-	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1, "window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
+	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1,
+		"window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
 	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one", c.HostReserve)
-	bad.Hold(c.GCStart > c.HostReserve, "gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher", c.GCStart, c.HostReserve)
+	bad.Hold(c.GCStart > c.HostReserve,
+		"gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher", c.GCStart, c.HostReserve)
 	bad.Hold(c.GCHard >= 0, "gc_hard", "collection is urgent below %d free blocks; it cannot be negative", c.GCHard)
 	bad.Hold(c.Concurrent >= 1 && c.Concurrent <= 1<<16, "concurrent", "%d victims at once are not possible; use 1 to %d", c.Concurrent, 1<<16)
 	bad.Hold(c.StaticWear >= 0, "static_wear", "%d erases are not possible; 0 is off", c.StaticWear)
@@ -182,9 +184,11 @@ func (c Config) validateStreams(bad *units.Faults) {
 		frontiers *= 2
 	}
 	least := frontiers + c.GCStart + 1
-	bad.Hold(c.BlocksPerPool >= least, "blocks_per_pool", "%d are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool, frontiers, c.GCStart, least)
+	bad.Hold(c.BlocksPerPool >= least,
+		"blocks_per_pool", "%d are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool, frontiers, c.GCStart, least)
 	// Division by multiplication is exact while total * divisor < 2^64.
 	poolPages := uint64(c.BlocksPerPool) * uint64(c.PagesPerBlock)
 	hi, lo := bits.Mul64(poolPages*uint64(c.Pools), poolPages)
-	bad.Hold(hi == 0 && lo>>63 == 0 && uint64(c.Pools) <= 1<<40, "", "%d pools of %d blocks of %d pages are too many pages", c.Pools, c.BlocksPerPool, c.PagesPerBlock)
+	bad.Hold(hi == 0 && lo>>63 == 0 && uint64(c.Pools) <= 1<<40,
+		"", "%d pools of %d blocks of %d pages are too many pages", c.Pools, c.BlocksPerPool, c.PagesPerBlock)
 }

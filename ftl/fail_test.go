@@ -153,7 +153,8 @@ func TestFailures(t *testing.T) {
 				}
 				d.settle()
 				if d.Collecting(p) || d.Failing(p) > 0 || d.Valid(p) > 0 {
-					t.Fatalf("pool %d: all data are gone, %d pages are valid; collecting %v, %d blocks fail", p, d.Valid(p), d.Collecting(p), d.Failing(p))
+					t.Fatalf("pool %d: all data are gone, %d pages are valid; collecting %v, %d blocks fail",
+						p, d.Valid(p), d.Collecting(p), d.Failing(p))
 				}
 				if d.Spare(p) < 0 {
 					continue

@@ -9,7 +9,7 @@ import (
 )
 
 // flash is a driver for tests: an array of pages that remember what they were
-// programmed with, a map, and operations that finish when told to, in any order.
+// programmed with, a map, and operations that finish when asked to, in any order.
 type flash struct {
 	*ftl.FTL
 	to    []ftl.PPA // by logical page

@@ -22,7 +22,7 @@
 // may be done at any time and in any order, many at once; nothing waits for the
 // driver but the space.
 //
-// A program that fails is told by ProgramFailed or MoveFailed, in place of Programmed or
+// A program that fails is reported by ProgramFailed or MoveFailed, in place of Programmed or
 // Moved; the data go elsewhere, by Allocate or Relocate again. Its block, as
 // any that Fail says to be failing, is written no more, its valid pages are moved, and it is retired without an
 // erase. A source that cannot be read any more is lost: the driver treats it as trimmed.

@@ -37,7 +37,7 @@ var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive
 // String is the stage's name in results.
 func (k Stage) String() string { return stageNames.Name(k) }
 
-// place is where a command is, for counting: a drive's wait and its work are told apart only at its end.
+// place is where a command is, for counting: a drive's wait and its work are distinguished only at its end.
 type place uint8
 
 const (

@@ -11,7 +11,7 @@ import (
 // Open makes a queue pair from one node to another; it is an error if there is no such node, if they are one, or if the
 // traffic class is not possible. Post gives a queue pair a message of one byte at least, and returns its number. The network
 // says of each message first that it was Delivered, as a whole, and then that it was Acked, once each and never inside
-// Post; Delivered in the order in which a queue pair's messages were posted. Who is told may post.
+// Post; Delivered in the order in which a queue pair's messages were posted. Whoever it says that to may post.
 //
 // Begun is when the message's first packet was sent; it may be asked for from Delivered on until Forget. A message's number is not
 // another's before its owner, to whom Acked has been said, calls Forget.

@@ -7,7 +7,7 @@ import (
 	"farflash/units"
 )
 
-// Submit gives an initiator a command for a drive. The sink is told of its end, never from
+// Submit gives an initiator a command for a drive. The sink hears of its end, never from
 // inside Submit.
 func (s *System) Submit(initiator, drive int32, r block.Request) {
 	c := s.commands.Take()

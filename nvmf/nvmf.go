@@ -2,7 +2,7 @@
 // targets, and targets that put them into their drives and send back what comes out.
 //
 // The main types are Config, which describes both sides in plain values, and System,
-// which holds all initiators and targets of a simulation. A command goes this way:
+// which holds all initiators and targets of a simulation. What happens to a command:
 // the initiator (initiator.go) waits for a place in a queue pair and sends a command
 // capsule; the target (target.go) puts the command into a drive's submission queue; the
 // completion, and a read's data before it, leave through the target's transmit
@@ -142,7 +142,7 @@ const (
 	pullSize     units.Bytes = 16
 )
 
-// Sink is told of commands that have ended. It may submit.
+// Sink gets commands that have ended. It may submit.
 type Sink interface {
 	// Ended: the command's figures hold until the call returns.
 	Ended(*Done)
@@ -173,7 +173,7 @@ type System struct {
 	done     Done
 	Counters Counters
 
-	// OnMessage is told of each message that is posted, OnVisit of each command that a drive has ended, OnLevel of
+	// OnMessage gets each message that is posted, OnVisit each command that a drive has ended, OnLevel
 	// what drives' and transmit queues hold whenever that changes.
 	OnMessage sim.Probe[Message]
 	OnVisit   sim.Probe[Visit]
@@ -246,7 +246,7 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	return s, nil
 }
 
-// Connect sets the network, which needs the system as its sink and so is made after it, and who is told of
+// Connect sets the network, which needs the system as its sink and so is made after it, and who gets the
 // commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
 func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink

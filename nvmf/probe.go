@@ -87,16 +87,16 @@ type Level struct {
 // Tag is what the owner called a command that is under way.
 func (s *System) Tag(command uint64) uint64 { return s.commands.At(int32(command)).tag }
 
-// tellQueue tells how many commands a drive has.
-func (s *System) tellQueue(d int32) {
+// reportQueue reports how many commands a drive has.
+func (s *System) reportQueue(d int32) {
 	if s.OnLevel != nil {
 		x := &s.drives[d]
 		s.OnLevel(Level{At: s.eng.Now(), Target: x.target, Drive: d, Value: int64(x.inside)})
 	}
 }
 
-// tellTXQ tells what a transmit queue holds.
-func (s *System) tellTXQ(target int32) {
+// reportTXQ reports what a transmit queue holds.
+func (s *System) reportTXQ(target int32) {
 	if s.OnLevel != nil {
 		s.OnLevel(Level{At: s.eng.Now(), Target: target, Drive: -1, Value: int64(s.targets[target].used)})
 	}

@@ -139,7 +139,7 @@ func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
 	d.inside++
 	x.driveIn = s.eng.Now()
 	s.move(x, AtTarget, inDrive)
-	s.tellQueue(x.drive)
+	s.reportQueue(x.drive)
 	return true
 }
 
@@ -149,7 +149,7 @@ func (s *System) quit(x *command) *driveQueue {
 	q := &d.queues[d.of[x.req.Op]]
 	q.inside--
 	d.inside--
-	s.tellQueue(x.drive)
+	s.reportQueue(x.drive)
 	return q
 }
 

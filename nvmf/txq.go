@@ -81,7 +81,7 @@ func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 		t.used += size
 		t.entries++
 		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
-		s.tellTXQ(s.posted[m].target)
+		s.reportTXQ(s.posted[m].target)
 	}
 	return m
 }
@@ -91,7 +91,7 @@ func (s *System) release(target int32, size units.Bytes) {
 	t := &s.targets[target]
 	t.used -= size
 	t.entries--
-	s.tellTXQ(target)
+	s.reportTXQ(target)
 	for t.waiting.n > 0 && s.room(t, s.answerSize(s.commands.At(t.waiting.head))) {
 		s.answer(s.pop(&t.waiting), t)
 	}

@@ -183,7 +183,7 @@ func (d *Drive) placeRead(t int32) {
 		ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].stream, d.tick())
 		if !ok {
 			d.park(plane, t)
-			d.collect(int(plane)) // it may have to be told that the host waits
+			d.collect(int(plane)) // it may have to begin because the host waits
 			return
 		}
 		page = d.install(x.logical, ppa)
@@ -230,7 +230,7 @@ func (d *Drive) placeWrite(t int32) {
 	ppa, ok := d.ftl.Allocate(int(plane), int(x.stream), now)
 	if !ok {
 		d.park(plane, t)
-		d.collect(int(plane)) // it may have to be told that the host waits
+		d.collect(int(plane)) // it may have to begin because the host waits
 		return
 	}
 	old := d.l2p.get(x.logical)

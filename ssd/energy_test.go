@@ -20,8 +20,8 @@ func (p *pages) note(w ssd.Work) {
 	p.bytes += float64(w.Bytes)
 }
 
-// Each term of the energy by itself is a figure times a count that something else keeps as well: dies and channels tell of their work,
-// the host knows its requests, blocks remember their erases. Nothing suspends, so that no work is told twice.
+// Each term of the energy by itself is a figure times a count that something else keeps as well: dies and channels report their work,
+// the host knows its requests, blocks remember their erases. Nothing suspends, so that no work is reported twice.
 func TestEnergyTerms(t *testing.T) {
 	const page, reads, writes, span = 8192, 500, 40000, 1 << 26
 	sum := 0.0

@@ -6,7 +6,7 @@ import (
 )
 
 // A channel is the bus between the controller and a channel's chips. While nobody
-// waits for it, that it became free is told by its time alone, without an event.
+// waits for it, that it became free is known by its time alone, without an event.
 type channel struct {
 	freeAt  sim.Time // when the command that it carries has been sent
 	wake    bool     // an event will give it on at freeAt
@@ -68,7 +68,7 @@ func (d *Drive) occupy(n int32, took sim.Time) {
 	c.time += took
 	l.starts = c.freeAt
 	if d.OnWork != nil {
-		d.tellBus(n, took)
+		d.reportBus(n, took)
 	}
 	d.ready[l.readyWord] &^= l.readyBit
 	waiting := c.waits[waitMapping].head | c.waits[waitHost].head | c.waits[waitMove].head
@@ -92,7 +92,7 @@ func (d *Drive) work(n int32, took sim.Time, resumed bool) {
 	d.arrayBusy[l.op] += took
 	d.laneBusy[n] += took
 	if d.OnWork != nil {
-		d.tellArray(n, took, resumed)
+		d.reportArray(n, took, resumed)
 	}
 	d.schedule(l.finish, evArrayDone, uint32(n))
 	if d.canInterrupt && l.mask != 0 {
@@ -183,7 +183,7 @@ func (d *Drive) dataOut(ch int, n int32, t int32) {
 	c.sending, c.lane, c.txn = true, n, t
 	c.time += took
 	if d.OnWork != nil {
-		d.tell(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: d.eng.Now() + took, Bytes: int64(x.bytes)}, []int32{t})
+		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: d.eng.Now() + took, Bytes: int64(x.bytes)}, []int32{t})
 	}
 	d.schedule(d.eng.Now()+took, evDataOut, uint32(ch))
 }
@@ -283,15 +283,15 @@ func (d *Drive) interrupt(n int32) bool {
 	}
 	left := l.finish - d.eng.Now()
 	pause := d.suspendTime[l.op]
-	for way := range 2 {
-		able := l.op == opProgram && way == 0 && s.SuspendProgram && left >= s.ProgramLeftForRead ||
-			l.op == opErase && (way == 0 && s.SuspendErase && left >= s.EraseLeftForRead ||
-				way == 1 && s.SuspendEraseForWrite && left >= s.EraseLeftForWrite)
+	for dir := range 2 {
+		able := l.op == opProgram && dir == 0 && s.SuspendProgram && left >= s.ProgramLeftForRead ||
+			l.op == opErase && (dir == 0 && s.SuspendErase && left >= s.EraseLeftForRead ||
+				dir == 1 && s.SuspendEraseForWrite && left >= s.EraseLeftForWrite)
 		if !able {
 			continue
 		}
 		q1, q2 := d.nextReads(l)
-		if way == 1 {
+		if dir == 1 {
 			q1, q2 = d.nextWrites(l)
 		}
 		if q1 < 0 || !d.issuable(l, q1) {

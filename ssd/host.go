@@ -356,7 +356,7 @@ func (d *Drive) dataAsked(i int32) {
 	}
 }
 
-// served: the drive has done its part of a request; the host is told.
+// served: the drive has done its part of a request; the host hears of it.
 func (d *Drive) served(i int32) {
 	r := d.requests.At(i)
 	q := r.done.Queue

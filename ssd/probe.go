@@ -49,7 +49,7 @@ var causeNames = [causes]string{"host", "cache", "update", "map", "GC"}
 // String is the cause in a word.
 func (c Cause) String() string { return causeNames[c] }
 
-// Work is what a channel or a die is busy with from Begin to End. It is told when it is
+// Work is what a channel or a die is busy with from Begin to End. It is reported when it is
 // known, which may be before it begins: each channel's and each lane's in order of time. The sums of its spans
 // are Stats.ChannelBusy and Stats.LaneBusy.
 type Work struct {
@@ -77,8 +77,8 @@ type Suspension struct {
 // Channels is how many channels there are.
 func (d *Drive) Channels() int { return len(d.channels) }
 
-// tell tells of the work of some transactions.
-func (d *Drive) tell(w Work, txns []int32) {
+// report gives OnWork the work of some transactions.
+func (d *Drive) report(w Work, txns []int32) {
 	w.Pages, w.Cause = int32(len(txns)), Cause(d.txns.At(txns[0]).origin)
 	for _, t := range txns {
 		if i := d.txns.At(t).request; i != 0 {
@@ -89,8 +89,8 @@ func (d *Drive) tell(w Work, txns []int32) {
 	d.OnWork(w)
 }
 
-// tellBus tells of a command that a channel carries to a lane from now on.
-func (d *Drive) tellBus(n int32, took sim.Time) {
+// reportBus reports a command that a channel carries to a lane from now on.
+func (d *Drive) reportBus(n int32, took sim.Time) {
 	l := &d.lanes[n]
 	w := Work{Number: n / int32(d.lanesPerChannel), Begin: d.eng.Now(), End: d.eng.Now() + took}
 	switch l.op {
@@ -104,11 +104,11 @@ func (d *Drive) tellBus(n int32, took sim.Time) {
 	case opErase:
 		w.Activity = EraseCommand
 	}
-	d.tell(w, l.txns[:l.n])
+	d.report(w, l.txns[:l.n])
 }
 
-// tellArray tells of what a lane's array does.
-func (d *Drive) tellArray(n int32, took sim.Time, resumed bool) {
+// reportArray reports what a lane's array does.
+func (d *Drive) reportArray(n int32, took sim.Time, resumed bool) {
 	l := &d.lanes[n]
 	w := Work{Activity: Read, Number: n, Begin: l.starts, End: l.starts + took, Resumed: resumed}
 	switch l.op {
@@ -117,5 +117,5 @@ func (d *Drive) tellArray(n int32, took sim.Time, resumed bool) {
 	case opErase:
 		w.Activity = Erase
 	}
-	d.tell(w, l.txns[:l.n])
+	d.report(w, l.txns[:l.n])
 }

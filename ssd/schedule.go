@@ -313,11 +313,11 @@ func second(move, other int) int {
 	return other
 }
 
-// nextHost chooses among the host's queues of reads (way 0) or writes (way 1), or
+// nextHost chooses among the host's queues of reads (direction 0) or writes (1), or
 // -1: urgent first, the others by weight.
-func (d *Drive) nextHost(l *lane, way int) int {
+func (d *Drive) nextHost(l *lane, dir int) int {
 	first := queueHostRead
-	if way == 1 {
+	if dir == 1 {
 		first = queueHostWrite
 	}
 	have := l.mask >> first & (1<<block.Classes - 1)
@@ -330,7 +330,7 @@ func (d *Drive) nextHost(l *lane, way int) int {
 	if have&1 != 0 {
 		return first
 	}
-	credit := &l.credit[way]
+	credit := &l.credit[dir]
 	for {
 		for k := range credit {
 			if have&(2<<k) != 0 && credit[k] > 0 {

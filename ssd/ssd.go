@@ -3,7 +3,7 @@
 // The main types are Config, which describes a drive in plain values, and Drive, a
 // block.Device that runs on a sim.Engine. Any number of drives run in one engine.
 //
-// A command goes this way: the host rings a doorbell; the controller fetches the
+// What happens to a command: the host rings a doorbell; the controller fetches the
 // entry over PCIe (host.go); reads and writes pass the data cache in DRAM
 // (cache.go, dram.go); the map, demand-paged from flash unless it is ideal
 // (table.go, cmt.go), gives each page its place (access.go); the scheduler
@@ -113,7 +113,7 @@ type Drive struct {
 	// that makes blocks fail is not modelled.
 	programFails func(page uint32) bool
 
-	// OnWork is told of all that channels and dies do, OnSuspend of what they stop doing before its end.
+	// OnWork gets all that channels and dies do, OnSuspend what they stop doing before its end.
 	OnWork    sim.Probe[Work]
 	OnSuspend sim.Probe[Suspension]
 }

@@ -92,17 +92,17 @@ func (d *Drive) accountTransaction(x *transaction) {
 	if op == opRead || op == opProgram {
 		d.moved += int64(x.bytes)
 	}
-	way := 0
+	dir := 0
 	switch {
 	case x.origin == fromHost && op == opProgram, x.origin == fromCache:
-		way = 1
+		dir = 1
 	case x.origin != fromHost:
 		return
 	}
-	d.hostTxns[way]++
-	d.hostArray[way] += x.array
-	d.hostTransfer[way] += x.transfer
-	d.hostWait[way] += d.eng.Now() - x.created - x.array - x.transfer
+	d.hostTxns[dir]++
+	d.hostArray[dir] += x.array
+	d.hostTransfer[dir] += x.transfer
+	d.hostWait[dir] += d.eng.Now() - x.created - x.array - x.transfer
 }
 
 // Stats is what a drive did since the last ResetStats. Times are totals.

@@ -9,8 +9,9 @@ import (
 // DCTCP is window-based unicast over hashed placement.
 const DCTCP Scheme = 7
 
-var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: true, Times: reserve.UnicastConfig, Messages: []string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"},
-	New: func(b *Bus) Protocol { return newDCTCP(b) }}
+var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: true, Times: reserve.UnicastConfig,
+	Messages: []string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"},
+	New:      func(b *Bus) Protocol { return newDCTCP(b) }}
 
 // unbounded is a window that never closes: a network that paces what is sent has its own.
 const unbounded = units.Bytes(sim.Forever)

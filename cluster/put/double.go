@@ -8,7 +8,8 @@ import (
 // ReplicastHDouble is ReplicastH with windows that are promised twice (model 9).
 const ReplicastHDouble Scheme = 9
 
-var replicastDouble = Traits{Name: "replicast-h-double", Number: "9", Build: CompatSURGEHead, Finds: FindsBidders, Chosen: byBids, Sequential: true, Reserves: true, Gathers: true,
+var replicastDouble = Traits{Name: "replicast-h-double", Number: "9", Build: CompatSURGEHead, Finds: FindsBidders, Chosen: byBids,
+	Sequential: true, Reserves: true, Gathers: true,
 	Times: reserve.HybridConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newDouble(b) }}
 
 // double is Replicast-H with double booking (SURGE's model 9): a target promises the window of its latest tentative bid to a second gateway

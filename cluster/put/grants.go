@@ -9,8 +9,9 @@ import (
 // Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
 const Grants Scheme = 6
 
-var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Times: reserve.UnicastConfig, Messages: []string{granted: "grant", grantKept: "ack", grantCancel: "cancel"},
-	New: func(b *Bus) Protocol { return newGrants(b) }}
+var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Times: reserve.UnicastConfig,
+	Messages: []string{granted: "grant", grantKept: "ack", grantCancel: "cancel"},
+	New:      func(b *Bus) Protocol { return newGrants(b) }}
 
 // grants is receiver-driven transport over hashed placement, in the manner of Homa (Montazeri et al., SIGCOMM 2018) and NDP (Handley et al., SIGCOMM 2017). A gateway
 // sends all replicas at the same time, of each as much at once as a link carries in a round trip; the rest when the target grants it. A target

@@ -10,9 +10,11 @@ import (
 // ReplicastProxy is Replicast with a target that chooses for its whole group (model a).
 const ReplicastProxy Scheme = 10
 
-var replicastProxy = Traits{Name: "replicast-proxy", Number: "a", Build: CompatSURGEHead, Finds: FindsBidders, Chosen: byProxy, Stuck: "what a group has promised only its proxy knows",
-	Multicasts: true, Reserves: true, Times: reserve.ProxyConfig, Messages: []string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack", memberDone: "done"},
-	New: func(b *Bus) Protocol { return newProxied(b) }}
+var replicastProxy = Traits{Name: "replicast-proxy", Number: "a", Build: CompatSURGEHead, Finds: FindsBidders, Chosen: byProxy,
+	Stuck:      "what a group has promised only its proxy knows",
+	Multicasts: true, Reserves: true, Times: reserve.ProxyConfig,
+	Messages: []string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack", memberDone: "done"},
+	New:      func(b *Bus) Protocol { return newProxied(b) }}
 
 // proxied is Replicast with a proxy for each group (SURGE's model a): a gateway asks the group's first target, which knows what all
 // members have promised, takes those whose disks can begin to write first, tells them, and answers with one window for all. The gateway multicasts

@@ -28,15 +28,7 @@ type uch struct {
 	unicast
 	division reserve.Division
 	share    []*reserve.Share // of targets: how each divides its link
-	paces    []pace           // by flow
 	changed  []reserve.Rate
-}
-
-// pace is how fast a flow sends.
-type pace struct {
-	waiting units.BitRate // a rate that came before the first
-	rate    units.BitRate // 0: not yet, or no more
-	own     reserve.Leaky
 }
 
 func newUCH(b *Bus, division reserve.Division) *uch {
@@ -51,11 +43,9 @@ func newUCH(b *Bus, division reserve.Division) *uch {
 // ask begins a replica.
 func (u *uch) ask(i int32, replica int8) {
 	n := u.unicast.ask(i, replica)
-	for int(n) >= len(u.paces) {
-		u.paces = append(u.paces, pace{})
-	}
-	u.paces[n] = pace{own: reserve.NewLeaky(u.b.Times, 0)}
-	u.paces[n].own.Use(u.b.Now(), 8*int64(u.b.Times.ControlSize))
+	f := &u.flows.Items[n]
+	f.own = reserve.NewLeaky(u.b.Times, 0)
+	f.own.Use(u.b.Now(), 8*int64(u.b.Times.ControlSize))
 }
 
 // Message implements Protocol.
@@ -78,12 +68,12 @@ func (u *uch) Message(m *Message) {
 			return
 		}
 		f.started = true
-		u.setRate(m.N, u.paces[m.N].waiting, units.BitRate(m.A))
+		u.setRate(m.N, f.waiting, units.BitRate(m.A))
 	case rateSet:
 		switch {
 		case f.id != m.ID || f.sent >= b.Piece:
 		case !f.started:
-			u.paces[m.N].waiting = units.BitRate(m.A)
+			f.waiting = units.BitRate(m.A)
 		default:
 			u.setRate(m.N, units.BitRate(m.A), 0)
 		}
@@ -98,11 +88,11 @@ func (u *uch) Message(m *Message) {
 
 // setRate has a flow go on at a rate, or if that is 0 at another.
 func (u *uch) setRate(n int32, rate, otherwise units.BitRate) {
-	p := &u.paces[n]
-	if p.rate = rate; rate == 0 {
-		p.rate = otherwise
+	f := &u.flows.Items[n]
+	if f.rate = rate; rate == 0 {
+		f.rate = otherwise
 	}
-	p.own.SetRate(u.b.Now(), p.rate)
+	f.own.SetRate(u.b.Now(), f.rate)
 	u.try(n)
 }
 
@@ -123,22 +113,22 @@ func (u *uch) Timer(n uint32) { u.try(int32(n)) }
 func (u *uch) try(n int32) {
 	b := u.b
 	for {
-		f, p := &u.flows.Items[n], &u.paces[n]
-		if p.rate == 0 || f.sent >= b.Piece {
+		f := &u.flows.Items[n]
+		if f.rate == 0 || f.sent >= b.Piece {
 			return
 		}
 		now, need := b.Now(), 8*int64(u.next(f))
-		if !u.may(n, p.own.When(now, need)) {
+		if !u.may(n, f.own.When(now, need)) {
 			return
 		}
-		if !u.send(n, p.rate) {
-			p.rate = 0
+		if !u.send(n, f.rate) {
+			f.rate = 0
 			if next := f.replica + 1; int(next) < b.Copies {
 				u.ask(f.chunk, next)
 			}
 			return
 		}
-		p.own.Use(now, need)
+		f.own.Use(now, need)
 	}
 }
 
@@ -158,7 +148,7 @@ func (u *uch) Frame(x Frame) {
 func (u *uch) Abandon(i int32) {
 	for _, n := range u.of[i] {
 		if n >= 0 {
-			u.paces[n].rate = 0
+			u.flows.Items[n].rate = 0
 		}
 	}
 	u.unicast.Abandon(i)

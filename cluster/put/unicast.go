@@ -32,6 +32,14 @@ type flow struct {
 	started        bool // the target has answered
 	sent, received units.Bytes
 	free           sim.Time // until when its last frame, or its request, is on the link
+	pace                    // of uch
+}
+
+// pace is how fast a flow sends whose target says so. It is part of the flow because both are wanted for each frame.
+type pace struct {
+	waiting units.BitRate // a rate that came before the first
+	rate    units.BitRate // 0: not yet, or no more
+	own     reserve.Leaky
 }
 
 // Kinds of control messages of unicast protocols.

@@ -36,7 +36,7 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	}
 	span := (end - from.at).Seconds()
 	m.requests(r, skip, &from, last, span)
-	FillDrives(r, m.same, m.drives, Difference(&last.drive, &from.drive), end-from.at)
+	FillDrives(r, m.same, m.drives, last.drive.Since(&from.drive), end-from.at)
 	r.Set("sim.events", float64(out.Events))
 	m.series(r)
 
@@ -96,64 +96,6 @@ func Rates(r *result.Result, name string, count, bytes int64, span float64) {
 		r.Set(name+".iops", float64(count)/span)
 		r.Set(name+".bandwidth", float64(bytes)/span)
 	}
-}
-
-// Difference is what a drive did between two times.
-func Difference(b, a *ssd.Stats) ssd.Stats {
-	d := *b
-	d.Failed -= a.Failed
-	for i := range d.Bytes {
-		d.Submitted[i] -= a.Submitted[i]
-		d.Finished[i] -= a.Finished[i]
-		d.Bytes[i] -= a.Bytes[i]
-	}
-	for _, x := range [][2]*uint64{
-		{&d.HostPrograms, &a.HostPrograms}, {&d.MovePrograms, &a.MovePrograms}, {&d.MappingPrograms, &a.MappingPrograms},
-		{&d.Reads, &a.Reads}, {&d.Programs, &a.Programs}, {&d.Erases, &a.Erases}, {&d.MappingReads, &a.MappingReads},
-		{&d.ProgramsSuspended, &a.ProgramsSuspended}, {&d.ErasesSuspended, &a.ErasesSuspended},
-		{&d.MapHits, &a.MapHits}, {&d.MapMisses, &a.MapMisses}, {&d.CacheHits, &a.CacheHits}, {&d.CacheMisses, &a.CacheMisses},
-		{&d.ZeroReads, &a.ZeroReads}, {&d.WritesHeld, &a.WritesHeld},
-	} {
-		*x[0] -= *x[1]
-	}
-	for i := range 2 {
-		d.Transactions[i] -= a.Transactions[i]
-		d.Array[i] -= a.Array[i]
-		d.Transfer[i] -= a.Transfer[i]
-		d.Wait[i] -= a.Wait[i]
-		x, y := &d.Breakdown[i], &a.Breakdown[i]
-		x.Requests -= y.Requests
-		for _, z := range [][2]*sim.Time{
-			{&x.Queue, &y.Queue}, {&x.Link, &y.Link}, {&x.DRAM, &y.DRAM}, {&x.Mapping, &y.Mapping}, {&x.Backlog, &y.Backlog},
-			{&x.Wait, &y.Wait}, {&x.Array, &y.Array}, {&x.Transfer, &y.Transfer}, {&x.All, &y.All},
-		} {
-			*z[0] -= *z[1]
-		}
-	}
-	d.LaneBusy, d.ChannelBusy = minus(d.LaneBusy, a.LaneBusy), minus(d.ChannelBusy, a.ChannelBusy)
-	d.DRAMBusy -= a.DRAMBusy
-	d.LinkBusy -= a.LinkBusy
-	d.FTL = d.FTL.Sub(a.FTL)
-	d.Energy -= a.Energy
-	d.Queues = append([]ssd.QueueStats(nil), d.Queues...)
-	for i := range d.Queues {
-		for _, q := range a.Queues {
-			if x := &d.Queues[i]; x.Name == q.Name {
-				x.Entered -= q.Entered
-				x.Left -= q.Left
-				x.Wait -= q.Wait
-			}
-		}
-	}
-	return d
-}
-
-func minus(b, a []sim.Time) []sim.Time {
-	out := append([]sim.Time(nil), b...)
-	for i := range a {
-		out[i] -= a[i]
-	}
-	return out
 }
 
 // CheckDrives are the drives' laws of conservation: each drive's own if there is one, and otherwise

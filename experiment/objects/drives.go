@@ -65,6 +65,6 @@ func fillDrives(s *scenario.Scenario, r *result.Result, drives []*ssd.Drive, las
 	if len(drives) == 0 {
 		return
 	}
-	drive.FillDrives(r, s.SSD, drives, drive.Difference(&last.drives, &from.drives), last.at-from.at)
+	drive.FillDrives(r, s.SSD, drives, last.drives.Since(&from.drives), last.at-from.at)
 	drive.CheckDrives(r, drives)
 }

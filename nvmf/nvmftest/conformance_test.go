@@ -53,7 +53,7 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// printer is told of messages.
+// printer hears of messages.
 type printer struct{ eng *sim.Engine }
 
 func (p printer) Delivered(m int32) { fmt.Println("message", m, "arrived at", p.eng.Now()) }
