@@ -1,84 +1,22 @@
 package report
 
 import (
-	"strconv"
 	"strings"
+
+	"farflash/shape"
 )
 
-// setting is one value of a resolved scenario: "ssd.over_provisioning" and "7%".
-type setting struct {
-	path  string
-	value string
-	line  Line
-}
-
-// settings flattens the block-style YAML of a resolved scenario: nested keys are joined with dots, items of lists get their
-// index. It understands what this program writes, which is block mappings and lists with scalars or flow values on one line;
-// what it does not understand is a value by itself, so nothing is lost.
-func settings(lines []Line) []setting {
-	type level struct {
-		indent int
-		name   string
-		items  int // list items seen directly below this level
-	}
-	var out []setting
-	var stack []level
-	join := func() string {
-		var names []string
-		for _, l := range stack {
-			names = append(names, l.name)
-		}
-		return strings.ReplaceAll(strings.Join(names, "."), ".[", "[")
-	}
+// settings are the values of a resolved scenario. A text that is no YAML is one value, so that nothing is lost.
+func settings(lines []Line) []shape.Value {
+	var b strings.Builder
 	for _, l := range lines {
-		text := strings.TrimLeft(l.Text, " ")
-		if text == "" || strings.HasPrefix(text, "#") {
-			continue
-		}
-		indent := len(l.Text) - len(text)
-		for {
-			item := strings.HasPrefix(text, "- ") || text == "-"
-			// A list may stand at its key's own indentation.
-			for len(stack) > 0 {
-				top := stack[len(stack)-1]
-				if top.indent < indent || item && top.indent == indent && !strings.HasPrefix(top.name, "[") {
-					break
-				}
-				stack = stack[:len(stack)-1]
-			}
-			if !item {
-				break
-			}
-			number := 0
-			if len(stack) > 0 {
-				number = stack[len(stack)-1].items
-				stack[len(stack)-1].items++
-			}
-			stack = append(stack, level{indent: indent, name: "[" + strconv.Itoa(number) + "]"})
-			rest := strings.TrimLeft(strings.TrimPrefix(text, "-"), " ")
-			indent += len(text) - len(rest)
-			text = rest
-		}
-		if text == "" {
-			continue
-		}
-		key, value, isKey := strings.Cut(text, ":")
-		if !isKey || value != "" && value[0] != ' ' || strings.ContainsAny(key, "\"'{[ ") {
-			out = append(out, setting{join(), text, l})
-			continue
-		}
-		value = strings.TrimSpace(value)
-		if value == "" {
-			stack = append(stack, level{indent: indent, name: key})
-			continue
-		}
-		path := key
-		if p := join(); p != "" {
-			path = p + "." + key
-		}
-		out = append(out, setting{path, value, l})
+		b.WriteString(l.Text + "\n")
 	}
-	return out
+	list, err := shape.Flatten("scenario.yaml", b.String())
+	if err != nil {
+		return []shape.Value{{Path: "scenario", Text: b.String()}}
+	}
+	return list
 }
 
 // differing is a setting that is not the same in all runs.
@@ -94,13 +32,13 @@ func differences(runs []Run) []differing {
 	all := map[string]*entry{}
 	for i := range runs {
 		for _, s := range settings(runs[i].Scenario) {
-			e := all[s.path]
+			e := all[s.Path]
 			if e == nil {
 				e = &entry{make([]string, len(runs))}
-				all[s.path] = e
-				order = append(order, s.path)
+				all[s.Path] = e
+				order = append(order, s.Path)
 			}
-			e.values[i] = s.value
+			e.values[i] = s.Text
 		}
 	}
 	var out []differing

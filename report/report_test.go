@@ -266,10 +266,10 @@ last: 1
 `
 	var got []string
 	for _, s := range settings(ParseScenario(text)) {
-		got = append(got, s.path+"="+s.value)
+		got = append(got, s.Path+"="+s.Text)
 	}
-	want := []string{"name=x", "workload[0].trace={file: a.csv, format: msr}", "workload[1].synthetic.requests=5", "workload[1].synthetic.sizes[0]=4KiB",
-		"workload[1].synthetic.sizes[1]=8KiB", "ssd.timing.read=62us", `ssd.note="a: b"`, "list[0]=one", "list[1][0]=two", "list[1][1]=three", "last=1"}
+	want := []string{"name=x", "workload[0].trace.file=a.csv", "workload[0].trace.format=msr", "workload[1].synthetic.requests=5", "workload[1].synthetic.sizes=[4KiB, 8KiB]",
+		"ssd.timing.read=62us", "ssd.note=a: b", "list[0]=one", "list[1]=[two, three]", "last=1"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

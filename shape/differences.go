@@ -13,41 +13,44 @@ type KeyChange struct{ Path, A, B string }
 
 // Differences lists the keys that differ between two texts.
 func Differences(a, b string) ([]KeyChange, error) {
-	first, err := flatten("a.yaml", a)
+	first, err := Flatten("a.yaml", a)
 	if err != nil {
 		return nil, err
 	}
-	second, err := flatten("b.yaml", b)
+	second, err := Flatten("b.yaml", b)
 	if err != nil {
 		return nil, err
 	}
 	index := map[string]string{}
 	for _, x := range second {
-		index[x[0]] = x[1]
+		index[x.Path] = x.Text
 	}
 	var out []KeyChange
 	seen := map[string]bool{}
 	for _, x := range first {
-		seen[x[0]] = true
-		if index[x[0]] != x[1] {
-			out = append(out, KeyChange{x[0], x[1], index[x[0]]})
+		seen[x.Path] = true
+		if index[x.Path] != x.Text {
+			out = append(out, KeyChange{x.Path, x.Text, index[x.Path]})
 		}
 	}
 	for _, x := range second {
-		if !seen[x[0]] {
-			out = append(out, KeyChange{x[0], "", x[1]})
+		if !seen[x.Path] {
+			out = append(out, KeyChange{x.Path, "", x.Text})
 		}
 	}
 	return out, nil
 }
 
-// flatten lists the paths and values of a YAML text in order.
-func flatten(file, text string) ([][2]string, error) {
+// Value is a value in a text, and its path: "ssd.over_provisioning" and "7%". A list of single values is one value, "[a, b]".
+type Value struct{ Path, Text string }
+
+// Flatten lists the values of a YAML text in order. file stands for it in errors.
+func Flatten(file, text string) ([]Value, error) {
 	n, err := Parse(file, []byte(text))
 	if err != nil {
 		return nil, err
 	}
-	var out [][2]string
+	var out []Value
 	var walk func(n *Node, path string)
 	walk = func(n *Node, path string) {
 		switch n.Kind {
@@ -63,14 +66,14 @@ func flatten(file, text string) ([][2]string, error) {
 				}
 			}
 			if len(scalars) == len(n.Items) {
-				out = append(out, [2]string{path, "[" + strings.Join(scalars, ", ") + "]"})
+				out = append(out, Value{path, "[" + strings.Join(scalars, ", ") + "]"})
 				return
 			}
 			for i, item := range n.Items {
 				walk(item, fmt.Sprintf("%s[%d]", path, i))
 			}
 		default:
-			out = append(out, [2]string{path, n.Text})
+			out = append(out, Value{path, n.Text})
 		}
 	}
 	walk(n, "")

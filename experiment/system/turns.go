@@ -163,7 +163,9 @@ func (t *turns) prepare() (err error) {
 	capacity := int64(1) << 62
 	for i, k := range t.target {
 		byTarget[k] = append(byTarget[k], int32(i))
-		capacity = min(capacity, drive.New(t.images[t.group[i]], sim.New(), nil, t.seed, i).Capacity(0))
+		if i == 0 || t.group[i] != t.group[i-1] { // the drives of a group are alike
+			capacity = min(capacity, drive.New(t.images[t.group[i]], sim.New(), nil, t.seed, i).Capacity(0))
+		}
 	}
 	route := routing(s)
 	route.MaxTransfer = 1 << 40

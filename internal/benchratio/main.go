@@ -45,7 +45,7 @@ type sample struct{ ratio, allocs float64 }
 
 func main() {
 	update := flag.Bool("update", false, "write the baseline anew")
-	limit := flag.Float64("limit", 1.4, "how many times as slow as the baseline a benchmark may be")
+	limit := flag.Float64("limit", 1.6, "how many times as slow as the baseline a benchmark may be")
 	rounds := flag.Int("rounds", 5, "measurements of each, of which the fastest counts")
 	out := flag.String("o", "", "write the measurements to a `file`, for benchstat")
 	flag.Parse()

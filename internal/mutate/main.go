@@ -3,7 +3,7 @@
 // tests, and names the changes that they let pass.
 //
 //	go run ./internal/mutate -sample 40 ./fabric/cc ./stats
-//	go run ./internal/mutate -sample 200 -seed 2 -state /tmp/sim.jsonl ./sim
+//	go run ./internal/mutate -sample 200 -seed 2 -state sim.jsonl ./sim
 //
 // A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
 // With -json the answers are written as JSON. -short runs the tests in short mode, -tags with build tags.
