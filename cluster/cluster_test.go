@@ -247,6 +247,7 @@ func variety(t *rapid.T, cfg *cluster.Config) {
 	cfg.Objects = 100
 	if rapid.Bool().Draw(t, "open") {
 		cfg.Load.Share = units.Fraction(rapid.SampledFrom([]float64{0.3, 0.9, 2}).Draw(t, "load"))
+		cfg.Chunk = max(cfg.Chunk, 4000) // of chunks of a byte gigabytes of arrivals would wait
 	}
 	if rapid.Bool().Draw(t, "unequal") {
 		cfg.Disk.Kinds = []cluster.Kind{{Share: 0.3, Rate: cfg.Disk.Rate / 2}, {Share: 0.2, Rate: 3 * cfg.Disk.Rate}}
