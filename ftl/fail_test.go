@@ -180,7 +180,7 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Logf("%d failures, %d of them of moves and erases, %d blocks retired, %d crashes; %d pools had victims without room at the end", failures, moves, retired, restored, stuck)
-	if stuck == 0 || failures == 0 || moves == 0 || retired == 0 || restored == 0 {
+	if stuck == 0 && !testing.Short() || failures == 0 || moves == 0 || retired == 0 || restored == 0 {
 		t.Error("too little failed to tell")
 	}
 }
