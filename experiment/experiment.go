@@ -112,10 +112,11 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 		if !errors.As(err, &again) {
 			break
 		}
-		if err := x.Close(); err != nil {
+		before := x
+		x = again.Experiment // which is what is closed at the end
+		if err := before.Close(); err != nil {
 			return nil, err
 		}
-		x = again.Experiment
 	}
 	if err != nil {
 		return nil, err
