@@ -75,7 +75,8 @@ type Experiment interface {
 	Advance(ctx context.Context, to sim.Time) (Standing, error)
 	// Meters follow the models. They are asked for once, before the first Advance.
 	Meters() []Meter
-	// Fill is called once, after the last Advance and the meters' End: it fills in the result, which has its name, and the rest of the outcome.
+	// Fill is called once, after the last Advance and the meters' End: it fills in the result, which has its name, and the rest of the outcome. It may run what the result is
+	// compared with; the context ends that, too.
 	Fill(ctx context.Context, o *Outcome) error
 	// Close frees what the models have opened. It is called once, whatever else has happened.
 	Close() error

@@ -85,7 +85,7 @@ type field struct {
 	owner string // "nand.Geometry.Channels": where the comment stands
 }
 
-// fieldsOf lists a struct's keys in order. Embedded structs are part of it.
+// fields lists a struct's keys in order. Embedded structs are part of it.
 func (l *Language) fields(t reflect.Type) []field {
 	var out []field
 	for i := range t.NumField() {

@@ -29,6 +29,7 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	r.Limits = append(r.Limits, limits(s)...)
 
 	skip, explain, found := m.cut(s.Measure.WarmUp)
+	m.skip = skip
 	var from mark
 	if skip > 0 {
 		from = m.marks[skip-1]

@@ -24,6 +24,7 @@ type Meter struct {
 	marks []mark          // the state at the end of each slice
 	bins  []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
 	now   *[2]histogram   // of the present slice
+	skip  int             // slices that the warm-up is, once Fill has found it
 	keep  bool
 	s     *scenario.Scenario
 	flows *requests.Flows

@@ -10,29 +10,26 @@ import (
 	"farflash/ssd"
 )
 
-// measured is the last mark and the one that the figures begin at, and the time between them in seconds.
-func (m *Meter) measured() (from, last *mark, skip int, span float64) {
-	last = &m.marks[len(m.marks)-1]
-	skip, _, _ = m.cut(m.s.Measure.WarmUp)
-	from = new(mark)
-	if skip > 0 {
-		from = &m.marks[skip-1]
+// measured is the last mark and the one that the figures begin at, and the time between them in seconds. Fill has found the warm-up.
+func (m *Meter) measured() (from, last *mark, span float64) {
+	last, from = &m.marks[len(m.marks)-1], new(mark)
+	if m.skip > 0 {
+		from = &m.marks[m.skip-1]
 	}
-	return from, last, skip, (last.at - from.at).Seconds()
+	return from, last, (last.at - from.at).Seconds()
 }
 
-// Bandwidth is how many bytes a second of an operation's requests have ended after the warm-up; false if that took no time.
+// Bandwidth is how many bytes a second of an operation's requests have ended after the warm-up, once Fill was called; false if that took no time.
 func (m *Meter) Bandwidth(op block.Op) (float64, bool) {
-	from, last, _, span := m.measured()
+	from, last, span := m.measured()
 	return float64(last.bytes[op]-from.bytes[op]) / span, span > 0
 }
 
 // Anatomy is where the time of an operation's requests went after the warm-up.
 func (m *Meter) Anatomy(op block.Op) *cosim.Anatomy {
-	_, _, skip, _ := m.measured()
 	var a cosim.Anatomy
 	if m.keep {
-		for _, b := range m.bins[skip:] {
+		for _, b := range m.bins[m.skip:] {
 			a.Merge(&b[op].parts)
 		}
 	} else {
@@ -51,10 +48,10 @@ const mostDriveRows = 1024
 
 // FillEach fills in what each drive did after the warm-up.
 func (m *Meter) FillEach(r *result.Result) {
-	from, last, skip, span := m.measured()
+	from, last, span := m.measured()
 	for i, x := range last.each {
 		name := func(n string) string { return fmt.Sprintf("ssd[%d].%s", i, n) }
-		if skip > 0 {
+		if m.skip > 0 {
 			y := &from.each[i]
 			for op := range x.finished {
 				x.finished[op] -= y.finished[op]
