@@ -305,18 +305,7 @@ func TestCloneOfFailing(t *testing.T) {
 
 // TestFailWhileErasing: a block that is given up while it is erased is retired, though the erase succeeds.
 func TestFailWhileErasing(t *testing.T) {
-	d := mustFlash(t, small(), 100)
-	for lpa := ftl.LPA(0); !d.pull(0); lpa++ {
-		if !d.begin(0, 0, lpa%100) {
-			t.Fatal("no page")
-		}
-		d.finish(0)
-	}
-	for d.moves[0].Kind == ftl.Move {
-		d.step(0)
-		d.step(0)
-		d.pull(0)
-	}
+	d := aboutToErase(t)
 	free := d.Free(0)
 	d.Fail(d.moves[0].Block)
 	d.step(0)

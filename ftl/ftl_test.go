@@ -27,6 +27,24 @@ func mustFlash(t testing.TB, cfg ftl.Config, logical int) *flash {
 	return d
 }
 
+// aboutToErase returns a small drive, written until its first victim is empty: moves[0] is the erase of it.
+func aboutToErase(t *testing.T) *flash {
+	t.Helper()
+	d := mustFlash(t, small(), 100)
+	for lpa := ftl.LPA(0); !d.pull(0); lpa++ {
+		if !d.begin(0, 0, lpa%100) {
+			t.Fatal("no page")
+		}
+		d.finish(0)
+	}
+	for d.moves[0].Kind == ftl.Move {
+		d.step(0)
+		d.step(0)
+		d.pull(0)
+	}
+	return d
+}
+
 func TestConfigErrors(t *testing.T) {
 	for _, c := range []struct {
 		change func(*ftl.Config)
@@ -369,18 +387,7 @@ func TestEndOfLife(t *testing.T) {
 
 // TestRetire has an erase fail.
 func TestRetire(t *testing.T) {
-	d := mustFlash(t, small(), 100)
-	for lpa := ftl.LPA(0); !d.pull(0); lpa++ {
-		if !d.begin(0, 0, lpa%100) {
-			t.Fatal("no page")
-		}
-		d.finish(0)
-	}
-	for d.moves[0].Kind == ftl.Move {
-		d.step(0)
-		d.step(0)
-		d.pull(0)
-	}
+	d := aboutToErase(t)
 	bad, free, capacity := d.moves[0].Block, d.Free(0), d.Capacity(0)
 	d.Retire(bad)
 	d.moves = nil
