@@ -9,13 +9,14 @@ import (
 // waits for it, that it became free is known by its time alone, without an event.
 type channel struct {
 	freeAt  sim.Time // when the command that it carries has been sent
+	until   sim.Time // when what it carries, command or data, has been sent
 	wake    bool     // an event will give it on at freeAt
 	sending bool     // read data are on it
 	turn    int32    // lane whose turn it is, counted within the channel
 	lane    int32    // whose data are on the bus
 	txn     int32    // the read whose data are on the bus
 	waits   [waits]list
-	time    sim.Time // total busy time
+	time    sim.Time // total busy time, what lies ahead included
 }
 
 // Whose read data wait for a channel, most urgent first.
@@ -65,6 +66,7 @@ func (d *Drive) occupy(n int32, took sim.Time) {
 	ch := int(n) / d.lanesPerChannel
 	c := &d.channels[ch]
 	c.freeAt = d.eng.Now() + took
+	c.until = c.freeAt
 	c.time += took
 	l.starts = c.freeAt
 	if d.OnWork != nil {
@@ -181,11 +183,12 @@ func (d *Drive) dataOut(ch int, n int32, t int32) {
 	took := d.cfg.Timing.DataOutSetup + d.dataTime(x.bytes)
 	x.transfer += took
 	c.sending, c.lane, c.txn = true, n, t
+	c.until = d.eng.Now() + took
 	c.time += took
 	if d.OnWork != nil {
-		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: d.eng.Now() + took, Bytes: int64(x.bytes)}, []int32{t})
+		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: c.until, Bytes: int64(x.bytes)}, []int32{t})
 	}
-	d.schedule(d.eng.Now()+took, evDataOut, uint32(ch))
+	d.schedule(c.until, evDataOut, uint32(ch))
 }
 
 // dataSent: a read's data have left the chip.

@@ -130,7 +130,7 @@ type Stats struct {
 
 	Queues                []QueueStats
 	LaneBusy, ChannelBusy []sim.Time
-	LinkBusy              sim.Time // of the busier direction
+	LinkBusy              [2]sim.Time // to the host, to the drive
 	DRAMBusy              sim.Time
 	FTL                   ftl.Stats
 	Energy                float64 // joules, without the idle draw; 0 if not known
@@ -151,8 +151,12 @@ type QueueStats struct {
 // Lanes is how many dies the drive works on by themselves, or chips if that is how it works.
 func (d *Drive) Lanes() int { return len(d.laneBusy) }
 
-// Stats returns what the drive did.
-func (d *Drive) Stats() Stats {
+// Stats returns what the drive did up to the present.
+func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
+
+// StatsAt returns what the drive did up to a time at which nothing has happened yet that the clock has not come to. Of what is under way
+// then, the part that lies before it counts as busy time.
+func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
 		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms,
@@ -167,7 +171,13 @@ func (d *Drive) Stats() Stats {
 		Transactions: d.hostTxns, Array: d.hostArray, Transfer: d.hostTransfer, Wait: d.hostWait,
 		Breakdown: d.breakdown,
 		LaneBusy:  append([]sim.Time(nil), d.laneBusy...),
-		LinkBusy:  max(d.up.busy, d.down.busy), DRAMBusy: d.memory.busy, FTL: d.ftl.Stats().Sub(d.before), Span: d.eng.Now(), ValidPages: d.mapped,
+		LinkBusy:  [2]sim.Time{d.up.busyUntil(at), d.down.busyUntil(at)}, DRAMBusy: d.memory.busyUntil(at),
+		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
+	}
+	for i := range d.lanes {
+		if l := &d.lanes[i]; l.phase == working {
+			s.LaneBusy[i] -= max(0, l.finish-max(l.starts, at))
+		}
 	}
 	for q, x := range d.queueStats {
 		if x.Entered > 0 {
@@ -175,7 +185,8 @@ func (d *Drive) Stats() Stats {
 		}
 	}
 	for i := range d.channels {
-		s.ChannelBusy = append(s.ChannelBusy, d.channels[i].time)
+		c := &d.channels[i]
+		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))
 	}
 	for p := range d.cfg.Geometry.Planes() {
 		s.FreeBlocks += d.ftl.Free(p)

@@ -27,7 +27,7 @@ func (s *Stats) sizes() []*int64 {
 }
 
 func (s *Stats) times() []*sim.Time {
-	out := []*sim.Time{&s.LinkBusy, &s.DRAMBusy}
+	out := []*sim.Time{&s.LinkBusy[0], &s.LinkBusy[1], &s.DRAMBusy}
 	for i := range s.Array {
 		b := &s.Breakdown[i]
 		out = append(out, &s.Array[i], &s.Transfer[i], &s.Wait[i],

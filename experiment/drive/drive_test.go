@@ -249,3 +249,18 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%d requests, want %d", len(at), len(want))
 	}
 }
+
+// TestUtilisationOfCut holds that a run which ends in the midst of long operations has nothing busy for longer than it took.
+func TestUtilisationOfCut(t *testing.T) {
+	const text = `
+ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 1, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, timing: {program_latency: 2ms}, cache: {mode: 'off'}}
+workload: [{synthetic: {writes: {size: 16KiB}, requests: 5000}, closed: 64}]
+measure: {until: 10.1ms}
+`
+	for _, warmUp := range []string{"none", "3.3ms"} {
+		o := trialtest.Run(t, text, 1, "measure.warm_up="+warmUp)
+		if u := trialtest.Metric(t, o, "ssd.utilisation.die"); u > 1 || u < .9 {
+			t.Errorf("warm-up %s: the die is busy for %v of the time", warmUp, u)
+		}
+	}
+}

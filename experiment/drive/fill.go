@@ -169,7 +169,7 @@ func (f *figures) fill() {
 			r.Set("ssd.utilisation.die", mean(x.LaneBusy)/float64(f.span)/n)
 			r.Set("ssd.utilisation.channel", mean(x.ChannelBusy)/float64(f.span)/n)
 		}
-		r.Set("ssd.utilisation.link", float64(x.LinkBusy)/float64(f.span)/n)
+		r.Set("ssd.utilisation.link", float64(max(x.LinkBusy[0], x.LinkBusy[1]))/float64(f.span)/n)
 		if f.cfg != nil {
 			f.busy()
 		}
