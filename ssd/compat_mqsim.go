@@ -8,6 +8,7 @@ func MQSim(c Config) Config {
 	c.Quirks = Quirks{
 		WholeChip:             true,
 		HeadBlocks:            true,
+		DataFirst:             true,
 		MappingProgramsVanish: true,
 		MappingPagesLaidOut:   true,
 		BusCyclesTruncated:    true,

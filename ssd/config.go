@@ -309,6 +309,8 @@ type Quirks struct {
 	// HeadBlocks: a command that waits for another one blocks its whole chip's
 	// queue when it is at the head.
 	HeadBlocks bool
+	// DataFirst: read data that wait for a channel go before all commands, so that chips which could work wait for others' data.
+	DataFirst bool
 	// MappingProgramsVanish: mapping pages are written for nothing: they take a
 	// page but never a program, and what was written back stays in DRAM for ever.
 	MappingProgramsVanish bool

@@ -12,6 +12,7 @@ type channel struct {
 	until   sim.Time // when what it carries, command or data, has been sent
 	wake    bool     // an event will give it on at freeAt
 	sending bool     // read data are on it
+	wrote   bool     // the last data that it carried were a program's
 	turn    int32    // lane whose turn it is, counted within the channel
 	lane    int32    // whose data are on the bus
 	txn     int32    // the read whose data are on the bus
@@ -27,9 +28,14 @@ const (
 	waits
 )
 
-// begin starts the command that is in a lane's txns: the channel carries it, then
-// the array works.
-func (d *Drive) begin(n int32, op operation, pause sim.Time) {
+// dataWait reports whether read data wait in chips.
+func (c *channel) dataWait() bool {
+	return c.waits[waitMapping].head|c.waits[waitHost].head|c.waits[waitMove].head != 0
+}
+
+// begin starts the command that is in a lane's txns: the channel carries it, after one that suspends what runs if need be, then
+// the array works, once it has stopped what ran: nobody holds the channel for that.
+func (d *Drive) begin(n int32, op operation, suspends bool) {
 	l := &d.lanes[n]
 	k := int(l.n)
 	var bus sim.Time
@@ -37,6 +43,7 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 	case opRead, opCopyback:
 		bus = d.readCommand[k]
 	case opProgram:
+		d.channels[int(n)/d.lanesPerChannel].wrote = true
 		bus = d.programCommand[k]
 		for _, i := range l.txns[:k] {
 			x := d.txns.At(i)
@@ -56,7 +63,12 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 	}
 	d.commands[op][k-1]++
 	l.op, l.left = op, l.n
-	d.occupy(n, pause+bus)
+	if suspends {
+		d.occupy(n, d.suspendCommand+bus)
+		l.starts += d.suspendTime[l.paused.op]
+	} else {
+		d.occupy(n, bus)
+	}
 	d.work(n, took, false)
 }
 
@@ -73,8 +85,7 @@ func (d *Drive) occupy(n int32, took sim.Time) {
 		d.reportBus(n, took)
 	}
 	d.ready[l.readyWord] &^= l.readyBit
-	waiting := c.waits[waitMapping].head | c.waits[waitHost].head | c.waits[waitMove].head
-	if waiting != 0 || len(d.copybacks[ch]) > 0 {
+	if c.dataWait() || len(d.copybacks[ch]) > 0 {
 		d.wake(ch)
 		return
 	}
@@ -182,7 +193,7 @@ func (d *Drive) dataOut(ch int, n int32, t int32) {
 	x := d.txns.At(t)
 	took := d.cfg.Timing.DataOutSetup + d.dataTime(x.bytes)
 	x.transfer += took
-	c.sending, c.lane, c.txn = true, n, t
+	c.sending, c.wrote, c.lane, c.txn = true, false, n, t
 	c.until = d.eng.Now() + took
 	c.time += took
 	if d.OnWork != nil {
@@ -206,8 +217,8 @@ func (d *Drive) dataSent(ch int) {
 	d.closeBatch()
 }
 
-// release gives a free channel on: data that wait in chips go first, then new
-// commands.
+// release gives a free channel on. The programs of copybacks go first, of which nothing but the command is sent; then serve
+// chooses.
 func (d *Drive) release(ch int) {
 	c := &d.channels[ch]
 	if len(d.copybacks[ch]) > 0 {
@@ -216,18 +227,27 @@ func (d *Drive) release(ch int) {
 		d.copybackProgram(n)
 		return
 	}
-	for w := waitMapping; w <= waitMove; w++ {
-		if t := c.waits[w].head; t != 0 {
-			d.remove(&c.waits[w], t)
-			d.dataOut(ch, d.laneOf[d.txns.At(t).plane], t)
-			return
-		}
+	if d.cfg.Quirks.DataFirst && c.dataWait() {
+		d.sendWaiting(ch)
+		return
 	}
 	if d.batch > 0 {
 		d.touch(ch)
 		return
 	}
 	d.serve(ch)
+}
+
+// sendWaiting puts the most urgent read data that wait on the idle channel.
+func (d *Drive) sendWaiting(ch int) {
+	c := &d.channels[ch]
+	for w := range c.waits {
+		if t := c.waits[w].head; t != 0 {
+			d.remove(&c.waits[w], t)
+			d.dataOut(ch, d.laneOf[d.txns.At(t).plane], t)
+			return
+		}
+	}
 }
 
 // copybackRead: the page is in the chip's register; where it goes is decided now.
@@ -285,12 +305,15 @@ func (d *Drive) interrupt(n int32) bool {
 		return false
 	}
 	left := l.finish - d.eng.Now()
-	pause := d.suspendTime[l.op]
 	for dir := range 2 {
 		able := l.op == opProgram && dir == 0 && s.SuspendProgram && left >= s.ProgramLeftForRead ||
 			l.op == opErase && (dir == 0 && s.SuspendErase && left >= s.EraseLeftForRead ||
 				dir == 1 && s.SuspendEraseForWrite && left >= s.EraseLeftForWrite)
 		if !able {
+			continue
+		}
+		if dir == 1 && d.noData && l.mask&writes != 0 {
+			d.heldBack = true
 			continue
 		}
 		q1, q2 := d.nextReads(l)
@@ -306,7 +329,7 @@ func (d *Drive) interrupt(n int32) bool {
 		d.suspensions[l.op]++
 		d.OnSuspend.Fire(Suspension{d.eng.Now(), n})
 		l.n, l.phase = 0, idle
-		return d.issue(n, q1, q2, pause)
+		return d.issue(n, q1, q2, true)
 	}
 	return false
 }

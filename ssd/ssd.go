@@ -70,6 +70,8 @@ type Drive struct {
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
 	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
 	batch        int
+	noData       bool // while a channel looks for commands that carry no data
+	heldBack     bool // some lane would have programmed meanwhile
 
 	isCollecting  []bool
 	parkedLists   []list
@@ -97,6 +99,7 @@ type Drive struct {
 	readCommand, programCommand      [nand.MaxPlanesPerDie + 1]sim.Time
 	eraseCommand                     [nand.MaxPlanesPerDie + 1]sim.Time
 	suspendTime                      [operations]sim.Time
+	suspendCommand                   sim.Time
 	readArray, programArray          []sim.Time // by page of a block
 	bellTime, submissionTime         sim.Time
 	completionTime, readRequestTime  sim.Time
@@ -278,8 +281,8 @@ func (d *Drive) computeTimes() {
 		kind := t.Cell.PageType(page)
 		d.readArray[page], d.programArray[page] = t.Read[kind]+t.ReadyBusy, t.Program[kind]
 	}
-	d.suspendTime[opProgram] = t.SuspendCommand() + t.SuspendProgram
-	d.suspendTime[opErase] = t.SuspendCommand() + t.SuspendErase
+	d.suspendCommand = t.SuspendCommand()
+	d.suspendTime[opProgram], d.suspendTime[opErase] = t.SuspendProgram, t.SuspendErase
 	d.lastPayload, d.lastDRAM, d.lastBytes = -1, -1, -1
 	d.bellTime = d.linkTime(doorbellBytes)
 	d.submissionTime = d.linkTime(submissionBytes)
