@@ -329,7 +329,7 @@ func (d *Drive) disown(l uint32) {
 		d.mapped--
 		d.l2p.set(l, trimmed)
 		d.partial.remove(l)
-		d.collect(d.planeOf(p))
+		d.collect(d.poolOf(p))
 	}
 }
 

@@ -260,7 +260,7 @@ func (d *Drive) urgent(l *lane) bool {
 		return false
 	}
 	for p := l.firstPlane; p < l.firstPlane+d.planesPerLane; p++ {
-		if d.ftl.Urgent(int(p)) {
+		if d.ftl.Urgent(int(d.pools.of[p])) {
 			return true
 		}
 	}

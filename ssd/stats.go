@@ -174,6 +174,9 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		LinkBusy:  [2]sim.Time{d.up.busyUntil(at), d.down.busyUntil(at)}, DRAMBusy: d.memory.busyUntil(at),
 		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
 	}
+	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations} {
+		*n *= int64(d.pools.size) // of superblocks, which are so many blocks
+	}
 	for i := range d.lanes {
 		if l := &d.lanes[i]; l.phase == working {
 			s.LaneBusy[i] -= max(0, l.finish-max(l.starts, at))
@@ -188,8 +191,8 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		c := &d.channels[i]
 		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))
 	}
-	for p := range d.cfg.Geometry.Planes() {
-		s.FreeBlocks += d.ftl.Free(p)
+	for p := range d.pools.count() {
+		s.FreeBlocks += d.ftl.Free(p) * d.pools.size
 		d.fewestFree = min(d.fewestFree, d.ftl.Free(p))
 	}
 	s.FewestFree = d.fewestFree
