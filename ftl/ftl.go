@@ -319,6 +319,15 @@ func (f *FTL) Spare(pool int) int {
 	return int(f.blocks) - lost - int(needed)
 }
 
+// Yield returns how many pages of a block hold nothing, so that erasing it gains as many.
+func (f *FTL) Yield(b Block) int {
+	p, i := f.pools[f.poolOf(b)], int(b)%int(f.blocks)
+	if i >= len(p.blocks) {
+		return int(f.pages)
+	}
+	return int(f.pages - p.blocks[i].valid)
+}
+
 // Retired returns how many blocks of a pool are used no more, Failing how many will not be once
 // their pages have been moved.
 func (f *FTL) Retired(pool int) int { return int(f.pools[pool].retired) }

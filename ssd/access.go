@@ -227,7 +227,10 @@ func (d *Drive) placeWrite(t int32) {
 	n := &d.ns[x.ns]
 	pool := n.pool(x.logical - n.base)
 	now := d.tick()
-	ppa, ok := d.ftl.Allocate(int(pool), int(x.stream), now)
+	ppa, ok := ftl.NoPPA, false
+	if d.mayWrite(int(pool)) {
+		ppa, ok = d.ftl.Allocate(int(pool), int(x.stream), now)
+	}
 	if !ok {
 		d.park(pool, t)
 		d.collect(int(pool)) // it may have to begin because the host waits

@@ -103,6 +103,9 @@ func (d *Drive) erased(b ftl.Block) bool {
 // move begins the move of a page.
 func (d *Drive) move(pool int, a ftl.Action) {
 	d.moving[pool]++
+	if d.mostMoving > 0 {
+		d.movesFrom(pool, a.Block)
+	}
 	t := d.newTransaction()
 	x := d.txns.At(t)
 	x.origin, x.queue = fromMove, queueMoveRead
@@ -171,8 +174,8 @@ func (d *Drive) moveDone(t int32) {
 		d.noteCollecting(pool)
 		return
 	}
-	d.moving[pool]--
 	d.freeTransaction(t)
+	d.moveEnded(pool)
 	d.collect(pool)
 	d.noteCollecting(pool)
 }
@@ -185,7 +188,7 @@ func (d *Drive) relocate(t int32) bool {
 	if !ok {
 		pool := d.poolOf(x.page)
 		d.freeTransaction(t)
-		d.moving[pool]--
+		d.moveEnded(pool)
 		d.collect(pool)
 		return false
 	}

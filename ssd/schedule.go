@@ -28,6 +28,7 @@ type lane struct {
 	credit [2][3]int16
 
 	collecting int16 // planes of it with victims in progress
+	hostNext   bool  // the last command was collection's: if that is urgent, the host's turn has come
 	firstPlane int32
 
 	// Where its bit is among those of lanes that have something to do.
@@ -259,6 +260,9 @@ func (d *Drive) urgent(l *lane) bool {
 	if l.collecting == 0 {
 		return false
 	}
+	if d.mostMoving > 0 && l.hostNext {
+		return false
+	}
 	for p := l.firstPlane; p < l.firstPlane+d.planesPerLane; p++ {
 		if d.ftl.Urgent(int(d.pools.of[p])) {
 			return true
@@ -416,6 +420,7 @@ func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
 	if l.n == 0 {
 		return false
 	}
+	l.hostNext = moves>>q1&1 != 0
 	d.begin(n, operationOf(q1), suspends)
 	return true
 }

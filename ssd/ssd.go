@@ -76,6 +76,7 @@ type Drive struct {
 
 	isCollecting  []bool  // by pool
 	moving        []int32 // moves that are under way, by pool
+	paces         []pace  // by pool
 	erasing       []erasing
 	parkedLists   []list
 	parkedMapping [][]int32
@@ -174,6 +175,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		laneOf:        make([]int32, g.Planes()),
 		isCollecting:  make([]bool, m.pools.count()),
 		moving:        make([]int32, m.pools.count()),
+		paces:         make([]pace, m.pools.count()),
 		pagesPerPlane: uint32(g.PagesPerPlane()),
 		pagesPerBlock: uint32(g.PagesPerBlock),
 		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
