@@ -53,6 +53,7 @@ type request struct {
 	force     bool
 	// Of the transaction that ended last.
 	mapping, wait, array, transfer, dram sim.Time
+	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
 }
 
 // Open makes a queue pair. It implements block.Device.

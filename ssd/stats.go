@@ -46,7 +46,8 @@ type counters struct {
 type Breakdown struct {
 	Requests uint64
 	// Queue is the wait for the drive to fetch the command, behind others.
-	Queue, Link, DRAM, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
+	// Cache is the wait of a write for a place in the cache, behind what leaves it for flash.
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
 }
 
 // account notes a finished request.
@@ -72,7 +73,8 @@ func (d *Drive) account(r *request) {
 	b.Queue += queued
 	b.Link += all - inside - queued
 	if r.array == 0 && r.transfer == 0 {
-		b.DRAM += inside
+		b.Cache += r.roomless
+		b.DRAM += inside - r.roomless
 		r.done.Waited += max(inside-r.dram, 0)
 		return
 	}
@@ -135,8 +137,9 @@ type Stats struct {
 	FTL                   ftl.Stats
 	Energy                float64 // joules, without the idle draw; 0 if not known
 	Span                  sim.Time
-	FreeBlocks            int // over all planes
-	FewestFree            int // in any plane, so far
+	FreeBlocks            int   // over all planes
+	FewestFree            int   // in any plane, so far
+	Programmed            int64 // bytes of the pages that were programmed for the host, by collection and for the map
 	ValidPages            int64
 }
 
@@ -173,6 +176,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		LaneBusy:  append([]sim.Time(nil), d.laneBusy...),
 		LinkBusy:  [2]sim.Time{d.up.busyUntil(at), d.down.busyUntil(at)}, DRAMBusy: d.memory.busyUntil(at),
 		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
+		Programmed: int64(d.hostPrograms+d.movePrograms+d.mappingPrograms) * int64(d.cfg.Geometry.PageSize),
 	}
 	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations} {
 		*n *= int64(d.pools.size) // of superblocks, which are so many blocks

@@ -264,3 +264,33 @@ measure: {until: 10.1ms}
 		}
 	}
 }
+
+// TestSmallWrites holds what 4 KiB writes cost a drive with pages of 16 KiB whose flash cannot keep up: in bytes four times what they cost in pages,
+// since each takes a page, and the time that they wait for a place in the cache is said to be that.
+func TestSmallWrites(t *testing.T) {
+	const text = `
+ssd:
+  preset: tlc-enterprise
+  geometry: {blocks_per_plane: 64, pages_per_block: 16, channels: 2, chips_per_channel: 1}
+  over_provisioning: 35%
+  cache: {capacity: 1MiB}
+  preconditioning: {fill: steady}
+workload: [{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests: 6000}, closed: 32}]
+`
+	o := trialtest.Run(t, text, 1)
+	pages, host := trialtest.Metric(t, o, "ssd.waf"), trialtest.Metric(t, o, "ssd.writes.host")
+	want := pages * host * 16384 / (6000 * 4096)
+	if got := trialtest.Metric(t, o, "ssd.waf.bytes"); math.Abs(got-want) > 1e-9*want || got < 3.5*pages || pages < 1.2 {
+		t.Errorf("write amplification %v in pages, %v in bytes, want %v", pages, got, want)
+	}
+	x, _ := o.Result.Matrix("ssd.latency.breakdown")
+	part := map[string]float64{}
+	sum := 0.0
+	for i, c := range x.Cols {
+		part[c] = x.V[1][i]
+		sum += x.V[1][i]
+	}
+	if mean := trialtest.Metric(t, o, "write.latency.mean"); math.Abs(sum-mean) > .02*mean || part["cache"] < .9*mean || part["dram"] > .05*mean {
+		t.Errorf("a mean write of %v us is %v", mean, part)
+	}
+}
