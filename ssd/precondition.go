@@ -196,8 +196,9 @@ func (m *Image) fillSteady(random *rng.Stream) error {
 		if len(data) == 0 {
 			continue
 		}
-		// Collection is about to start; open blocks are taken from what is free.
-		closed := g.BlocksPerPlane - f.GCStart - 2*len(m.ns)
+		// Collection starts with the first block that the host opens: what it wrote before that would cost nothing, and a superblock is much.
+		// Other namespaces' open blocks are taken from what is free.
+		closed := g.BlocksPerPlane - f.GCStart - 2*(len(m.ns)-1)
 		if err := m.room((len(data) + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
 			return err
 		}
