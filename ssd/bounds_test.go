@@ -90,6 +90,14 @@ func TestBounds(t *testing.T) {
 		}, func(cfg *ssd.Config) units.Duration {
 			return (read(cfg, 1) + units.Millisecond + cfg.Timing.ReadyBusy) / units.Duration(cfg.Geometry.Dies())
 		}, 64},
+		{"planes, reads", block.Read, func(cfg *ssd.Config) {
+			cfg.Scheduling.IndependentReads = true
+			for k := range cfg.Timing.Read {
+				cfg.Timing.Read[k] = units.Millisecond
+			}
+		}, func(cfg *ssd.Config) units.Duration {
+			return (read(cfg, 1) + units.Millisecond + cfg.Timing.ReadyBusy) / units.Duration(cfg.Geometry.Planes())
+		}, 64},
 		{"dies, programs", block.Write, func(cfg *ssd.Config) {
 			for k := range cfg.Timing.Program {
 				cfg.Timing.Program[k] = 2 * units.Millisecond

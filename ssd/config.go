@@ -206,6 +206,9 @@ type Scheduling struct {
 	// SuspendEraseForWrite lets a write interrupt an erase.
 	SuspendEraseForWrite bool
 	EraseLeftForWrite    units.Duration
+	// IndependentReads lets each plane of a die read a page of its own, begun and ended by itself. Otherwise planes read together, and
+	// only pages of the same number.
+	IndependentReads bool
 }
 
 // Collection is garbage collection.

@@ -138,24 +138,11 @@ func (d *Drive) arrayDone(n int32) {
 		return
 	}
 	ch := int(n) / d.lanesPerChannel
-	c := &d.channels[ch]
 	switch l.op {
 	case opRead:
 		l.phase = transfer
 		for _, t := range l.txns[:l.n] {
-			if !d.busy(c) {
-				d.dataOut(ch, n, t)
-				continue
-			}
-			w := waitHost
-			switch d.txns.At(l.txns[0]).origin {
-			case fromMapping:
-				w = waitMapping
-			case fromMove:
-				w = waitMove
-			}
-			d.pushBack(&c.waits[w], t)
-			d.wake(ch)
+			d.dataReady(ch, n, t)
 		}
 		return
 	case opCopyback:
@@ -171,6 +158,32 @@ func (d *Drive) arrayDone(n int32) {
 	d.free(n)
 	d.touch(ch)
 	d.closeBatch()
+}
+
+// dataReady sends a read's data, or lets them wait for the channel.
+func (d *Drive) dataReady(ch int, n, t int32) {
+	c := &d.channels[ch]
+	if !d.busy(c) {
+		d.dataOut(ch, n, t)
+		return
+	}
+	w := waitHost
+	switch d.txns.At(d.leader(n, t)).origin {
+	case fromMapping:
+		w = waitMapping
+	case fromMove:
+		w = waitMove
+	}
+	d.pushBack(&c.waits[w], t)
+	d.wake(ch)
+}
+
+// leader is the transaction that a command of several planes counts as.
+func (d *Drive) leader(n, t int32) int32 {
+	if l := &d.lanes[n]; l.phase == transfer {
+		return l.txns[0]
+	}
+	return t
 }
 
 // free ends a lane's command.
@@ -205,11 +218,12 @@ func (d *Drive) dataOut(ch int, n int32, t int32) {
 // dataSent: a read's data have left the chip.
 func (d *Drive) dataSent(ch int) {
 	c := &d.channels[ch]
-	n := c.lane
+	n, plane := c.lane, d.txns.At(c.txn).plane
 	d.openBatch()
 	d.completed(c.txn)
-	l := &d.lanes[n]
-	if l.left--; l.left == 0 {
+	if l := &d.lanes[n]; l.phase == reading {
+		d.planeSent(n, plane)
+	} else if l.left--; l.left == 0 {
 		d.free(n)
 	}
 	c.sending = false

@@ -19,6 +19,9 @@ type lane struct {
 	left   int8 // transactions not yet completed
 	op     operation
 	phase  phase
+	reads  int8     // while reading: planes that do
+	closed bool     // while reading: no more reads may join
+	busyTo sim.Time // while reading: until when some plane works
 	starts sim.Time // the array, after command, address and data in
 	finish sim.Time // of the array operation
 	paused pausedOp
@@ -54,6 +57,7 @@ const (
 	idle     phase = iota
 	working        // the channel carries the command, then the array works
 	transfer       // read data waits for the channel or is on it
+	reading        // planes read by themselves; see planes.go
 )
 
 // pausedOp is a program or erase that was suspended for reads.
@@ -122,7 +126,7 @@ func (d *Drive) closeBatch() {
 
 // setReady notes that a lane has something to do and may be able to.
 func (d *Drive) setReady(l *lane) {
-	if l.phase == idle || d.canInterrupt {
+	if l.phase == idle || l.phase == reading || d.canInterrupt {
 		d.ready[l.readyWord] |= l.readyBit
 	}
 }
@@ -210,6 +214,9 @@ func (d *Drive) start(n int32) bool {
 	if l.mask == 0 && l.paused.n == 0 {
 		d.ready[l.readyWord] &^= l.readyBit
 		return false
+	}
+	if l.phase == reading {
+		return d.join(n)
 	}
 	if l.phase != idle {
 		return l.phase == working && d.interrupt(n)
@@ -382,6 +389,9 @@ func (d *Drive) nextHost(l *lane, dir int) int {
 // starts it. suspends says that what runs is suspended for it first.
 // It reports false if nothing in q1 is ready.
 func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
+	if d.planeReads != nil && operationOf(q1) == opRead {
+		return d.issueRead(n, q1, q2, suspends)
+	}
 	l := &d.lanes[n]
 	first := &l.queues[q1]
 	lead := uint32(0)

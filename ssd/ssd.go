@@ -64,7 +64,8 @@ type Drive struct {
 	depths       []uint32
 	closed       bool
 	lanes        []lane
-	laneOf       []int32 // by plane
+	laneOf       []int32     // by plane
+	planeReads   []planeRead // by plane; nil if planes do not read by themselves
 	channels     []channel
 	copybacks    [][]int32 // lanes that wait for a channel with a copyback's program, by channel
 	dirty        []uint64  // channels to be served at the end of the batch
@@ -139,6 +140,7 @@ const (
 	evChannelFree
 	evArrayDone
 	evDataOut
+	evPlaneRead
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -215,6 +217,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		d.lanes[i].readyBit = 1 << (k & 63)
 	}
 	s := &cfg.Scheduling
+	if s.IndependentReads {
+		d.planeReads = make([]planeRead, g.Planes())
+	}
 	d.canInterrupt = s.SuspendProgram || s.SuspendErase || s.SuspendEraseForWrite
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.fewestFree = g.BlocksPerPlane
@@ -363,6 +368,8 @@ func (d *Drive) Handle(ev sim.Event) {
 		d.channelFree(int(ev.Arg))
 	case evArrayDone:
 		d.arrayDone(int32(ev.Arg))
+	case evPlaneRead:
+		d.planeDone(int32(ev.Arg))
 	case evDataOut:
 		d.dataSent(int(ev.Arg))
 	}

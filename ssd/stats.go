@@ -191,6 +191,11 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 			s.Queues = append(s.Queues, QueueStats{Name: queueNames[q], Entered: x.Entered, Left: x.Left, Wait: x.Wait, MaxWait: x.MaxWait, MaxLength: x.MaxLength})
 		}
 	}
+	for plane := range d.planeReads {
+		if p := &d.planeReads[plane]; p.txn != 0 {
+			s.LaneBusy[d.laneOf[plane]] -= max(0, p.end-max(p.begin, at))
+		}
+	}
 	for i := range d.channels {
 		c := &d.channels[i]
 		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))
