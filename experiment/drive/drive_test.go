@@ -130,7 +130,7 @@ func TestUntil(t *testing.T) {
 	if o.Result.SimulatedS != 0.02 {
 		t.Errorf("it ended at %v s", o.Result.SimulatedS)
 	}
-	if n := trialtest.Metric(t, o, "all.count"); n < 100 || n > 1000 {
+	if n := trialtest.Metric(t, o, "all.count"); n < 50 || n > 1000 { // collection goes first and is at work from the start
 		t.Errorf("%v requests in 20 ms", n)
 	}
 	long := strings.Replace(trialtest.Mixed, "requests: 3000", "requests: 300000", 1)
