@@ -2,6 +2,7 @@ package ssd
 
 import (
 	"math/bits"
+	"slices"
 
 	"farflash/ftl"
 	"farflash/ssd/nand"
@@ -15,7 +16,7 @@ import (
 // An entry of the table. Entries are named by index; 0 is none.
 type entry struct {
 	logical        uint32
-	prev, next     int32 // by use, most recent first
+	prev, next     int32 // by use, most recent first; an entry that is waited for is in no order yet
 	mprev, mnext   int32 // of the same mapping page
 	dirty, waiting bool
 }
@@ -130,11 +131,11 @@ func (d *Drive) entryAtHand(t int32) bool {
 	m := d.mappingPageOf(x.logical, x.ns)
 	p := d.peekState(m)
 	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
-		d.addEntry(x.logical, x.ns)
+		d.addEntry(x.logical, x.ns, false)
 		return true
 	}
 	if _, ok := c.index.get(x.logical); !ok {
-		c.entries[d.addEntry(x.logical, x.ns)].waiting = true
+		d.addEntry(x.logical, x.ns, true)
 	}
 	x = d.txns.At(t)
 	x.next = 0
@@ -194,10 +195,12 @@ func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	return plane, n.formulaBase[k%turn] + int32((n.pages+turn-1)/turn) + int32(k/turn)
 }
 
-// addEntry makes room in the table and adds a clean entry for a logical page.
-func (d *Drive) addEntry(l uint32, ns uint8) int32 {
+// addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is waited for.
+// While every entry is waited for the table grows instead, because a transaction is never turned away, and is what it should be again
+// as soon as they have come.
+func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	c := &d.tables[d.ns[ns].cmt]
-	if c.n >= c.most {
+	for c.n >= c.most && c.back != 0 {
 		d.evictEntry(c)
 	}
 	e := c.free
@@ -213,7 +216,9 @@ func (d *Drive) addEntry(l uint32, ns uint8) int32 {
 	}
 	c.n++
 	c.index.set(l, uint32(e))
-	c.pushFront(e)
+	if c.entries[e].waiting = waiting; !waiting {
+		c.pushFront(e)
+	}
 	p := d.pageState(d.mappingPageOf(l, ns))
 	x := &c.entries[e]
 	x.mnext = p.entries
@@ -225,16 +230,9 @@ func (d *Drive) addEntry(l uint32, ns uint8) int32 {
 }
 
 // evictEntry takes the least recently used entry that nobody waits for out of the
-// table, and writes its mapping page back if it is dirty. While every entry is
-// waited for the table grows instead: a transaction is never turned away.
+// table, and writes its mapping page back if it is dirty. There is one.
 func (d *Drive) evictEntry(c *mappingTable) {
 	e := c.back
-	for e != 0 && c.entries[e].waiting {
-		e = c.entries[e].prev
-	}
-	if e == 0 {
-		return
-	}
 	x := c.entries[e]
 	ns := d.namespaceOf(x.logical)
 	m := d.mappingPageOf(x.logical, ns)
@@ -275,7 +273,7 @@ func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 	c := &d.tables[d.ns[ns].cmt]
 	e, ok := c.index.get(l)
 	if !ok {
-		e = uint32(d.addEntry(l, ns))
+		e = uint32(d.addEntry(l, ns, false))
 	}
 	c.entries[e].dirty = true
 }
@@ -290,10 +288,18 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 		x := &c.entries[e]
 		if x.dirty {
 			x.dirty = false
-		} else {
+			if d.cfg.Quirks.WriteBackUses && !x.waiting {
+				d.used = append(d.used, uint64(x.logical)<<32|uint64(e))
+			}
+		} else if !x.waiting {
 			sectors |= 1 << ((x.logical - start) * d.entryBytes / nand.SectorSize)
 		}
 	}
+	slices.Sort(d.used)
+	for _, u := range d.used {
+		c.toFront(int32(uint32(u)))
+	}
+	d.used = d.used[:0]
 	d.openBatch()
 	defer d.closeBatch()
 	if d.cfg.Quirks.MappingProgramsVanish {
@@ -390,8 +396,9 @@ func (d *Drive) mappingDone(t int32) {
 	p.waitHead, p.waitTail = 0, 0
 	d.forgetState(m)
 	for w := waiting; w != 0; w = d.txns.At(w).next {
-		if e, ok := c.index.get(d.txns.At(w).logical); ok {
+		if e, ok := c.index.get(d.txns.At(w).logical); ok && c.entries[e].waiting {
 			c.entries[e].waiting = false
+			c.pushFront(int32(e))
 		}
 	}
 	for waiting != 0 {

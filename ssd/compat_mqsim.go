@@ -19,6 +19,7 @@ func MQSim(c Config) Config {
 		HostStop:              10,
 		ReadHitDirties:        true,
 		FillsNeedProgram:      true,
+		WriteBackUses:         true,
 	}
 	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
 	c.Collection.Concurrent = 10

@@ -335,6 +335,8 @@ type Quirks struct {
 	FillsNeedProgram bool
 	// ReadHitDirties: reading a page into a slot that exists makes it dirty.
 	ReadHitDirties bool
+	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used then.
+	WriteBackUses bool
 }
 
 // DefaultConfig is a drive like the one in MQSim's distributed configuration

@@ -57,6 +57,7 @@ type Drive struct {
 	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
 	mapPages     []mappingPage
 	freeMapPages []uint32
+	used         []uint64 // entries of a mapping page that is written back, by logical page
 	txns         slab.Slab[transaction]
 	requests     slab.Slab[request]
 	queues       []queuePair
