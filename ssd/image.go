@@ -1,6 +1,7 @@
 package ssd
 
 import (
+	"fmt"
 	"sync"
 
 	"farflash/ftl"
@@ -40,6 +41,13 @@ func Prepare(cfg Config, seed uint64, name string) (*Image, error) {
 	m.ftl = f
 	if err := m.precondition(&random); err != nil {
 		return nil, err
+	}
+	// Drives check only what they change.
+	if err := m.ftl.CheckBlocks(); err != nil {
+		panic(err)
+	}
+	if n := m.ftl.ValidPages(); n != m.mapped {
+		panic(fmt.Sprintf("ssd: the image maps %d pages, but %d are valid", m.mapped, n))
 	}
 	return m, nil
 }

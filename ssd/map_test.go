@@ -25,7 +25,7 @@ func TestMap(t *testing.T) {
 			perPlane, perBlock := int(cfg.Geometry.PagesPerPlane()), cfg.Geometry.PagesPerBlock
 			subject := func(to ftl.Map, l2p *table, own *owners) ftltest.Subject {
 				if c.full {
-					l2p.fill()
+					l2p.toArrays()
 				}
 				return ftltest.Subject{
 					Map: to, Logical: ftl.LPA(m.ns[0].pages), Physical: ftl.PPA(cfg.Geometry.Pages()),
