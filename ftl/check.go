@@ -65,7 +65,7 @@ func (f *FTL) ValidBelow(b Block, pages int) int {
 	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
 	p := f.pools[pool]
 	n := 0
-	for w, word := range p.bits[i*f.words:][:f.words] {
+	for w, word := range f.bitmap(p, i) {
 		if left := pages - w*64; left < 64 {
 			word &= 1<<max(left, 0) - 1
 		}
@@ -78,7 +78,7 @@ func (f *FTL) ValidBelow(b Block, pages int) int {
 func (f *FTL) IsValid(ppa PPA) bool {
 	pool, b, page := f.split(ppa)
 	p := f.pools[pool]
-	return int(b) < len(p.blocks) && p.bits[b*f.words+page>>6]>>(page&63)&1 != 0
+	return int(b) < len(p.blocks) && f.has(p, b, page)
 }
 
 func (f *FTL) check(withMap, touched bool) error {
@@ -287,7 +287,7 @@ func (f *FTL) places(p *pool) ([]place, error) {
 // may be ahead of the map.
 func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	m := &p.blocks[b]
-	all := p.bits[b*f.words:][:f.words]
+	all := f.bitmap(p, b)
 	n := int32(0)
 	for _, w := range all {
 		n += int32(bits.OnesCount64(w))

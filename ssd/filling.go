@@ -69,6 +69,21 @@ func (f *filling) place(l uint32) uint32 {
 	return uint32(p)*f.perPlane + f.layout.Place(int(p), f.first[i][k]+uint32(j))
 }
 
+// each visits the logical pages that hold data, in order, with their places.
+func (f *filling) each(visit func(l, page uint32)) {
+	for i := range f.ns {
+		n := &f.ns[i]
+		j, k := uint32(0), 0
+		for l := range f.filled[i] {
+			p := n.planeOf[k]
+			visit(n.base+l, uint32(p)*f.perPlane+f.layout.Place(int(p), f.first[i][k]+j))
+			if k++; k == len(n.planeOf) {
+				j, k = j+1, 0
+			}
+		}
+	}
+}
+
 // owner is the logical page that lies on a page of a plane; there is one if the page held data.
 func (f *filling) owner(plane int, page uint32) uint32 {
 	d, ok := f.layout.Datum(plane, page)

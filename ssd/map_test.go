@@ -18,7 +18,7 @@ func TestMap(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := round()
 			cfg.Geometry.PlanesPerDie, cfg.Geometry.PagesPerBlock = 2, 70
-			m, err := Prepare(cfg, 1, "ssd")
+			m, err := Prepare(cfg, 1, "ssd", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestMap(t *testing.T) {
 			})
 			t.Run("image", func(t *testing.T) {
 				ftltest.Conform(t, func(t *testing.T) ftltest.Subject {
-					m, err := Prepare(cfg, 1, "ssd")
+					m, err := Prepare(cfg, 1, "ssd", nil)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -12,21 +12,20 @@ import (
 
 // Preconditioning writes a drive's flash before time 0, without its timing.
 
-func (m *Image) precondition(random *rng.Stream) error {
+func (m *Image) precondition(random *rng.Stream, watch Watch) error {
 	switch p := &m.cfg.Preconditioning; p.Fill {
 	case FillNone:
 	case FillSequential, FillReplay:
-		if err := m.fillInOrder(random); err != nil {
+		if err := m.fillInOrder(random, watch); err != nil {
 			return err
 		}
 		if p.Fill == FillReplay {
-			m.l2p.toArrays()
-			if err := m.overwrite(random); err != nil {
+			if err := m.overwrite(random, watch); err != nil {
 				return err
 			}
 		}
 	case FillSteady:
-		if err := m.fillSteady(random); err != nil {
+		if err := m.fillSteady(random, watch); err != nil {
 			return err
 		}
 	}
@@ -50,9 +49,12 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 }
 
 // fillInOrder writes every namespace once in order of address.
-func (m *Image) fillInOrder(random *rng.Stream) error {
+func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	f := newFilling(m, random.Uint64())
 	for plane, users := range f.users {
+		if err := watch(float64(plane) / float64(len(f.users))); err != nil {
+			return err
+		}
 		for _, u := range users {
 			from := f.layout.Blocks(plane)
 			f.layout.Append(plane, int(f.held(u)))
@@ -100,8 +102,11 @@ func (m *Image) room(used int) error {
 	return nil
 }
 
+// watchEvery is after how many of a replay's writes its watch is told.
+const watchEvery = 1 << 14
+
 // overwrite writes random pages and lets the translation layer collect as it goes.
-func (m *Image) overwrite(random *rng.Stream) error {
+func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 	g := &m.cfg.Geometry
 	n := &m.ns[0]
 	total := int64(0)
@@ -111,7 +116,13 @@ func (m *Image) overwrite(random *rng.Stream) error {
 	if total == 0 {
 		return nil
 	}
-	for range int64(float64(total) * m.cfg.Preconditioning.Passes) {
+	writes := int64(float64(total) * m.cfg.Preconditioning.Passes)
+	for i := range writes {
+		if i%watchEvery == 0 {
+			if err := watch(float64(i) / float64(writes)); err != nil {
+				return err
+			}
+		}
 		k := random.IntN(total)
 		for i := range m.ns {
 			n = &m.ns[i]
@@ -168,7 +179,7 @@ func (m *Image) collectNow(plane int) bool {
 // run: the closed blocks' valid pages follow the mean-field steady state of the
 // victim policy (Van Houdt, SIGMETRICS 2013), the older a block the fewer; which
 // pages are valid and whose they are is random.
-func (m *Image) fillSteady(random *rng.Stream) error {
+func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	g := &m.cfg.Geometry
 	t := m.ftl.Config()
 	policy := waf.Policy{Victim: t.Victim, Choices: t.Choices, Window: float64(t.Window)}
@@ -177,6 +188,9 @@ func (m *Image) fillSteady(random *rng.Stream) error {
 	last := 0
 	var spread *fill.Spread
 	for plane, users := range f.users {
+		if err := watch(float64(plane) / float64(len(f.users))); err != nil {
+			return err
+		}
 		if len(users) == 0 {
 			continue
 		}

@@ -137,13 +137,18 @@ const (
 // New returns a drive on an engine, in the state that its configuration says. The
 // name tells its random numbers from those of other drives.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
-	m, err := Prepare(cfg, seed, name)
+	m, err := Prepare(cfg, seed, name, nil)
 	if err != nil {
 		return nil, err
 	}
+	return NewOnly(m, eng, sink, seed, name), nil
+}
+
+// NewOnly returns the only drive that is made from an image, which is of no use afterwards.
+func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
 	d := newDrive(m, eng, sink, seed, name)
 	m.give(d)
-	return d, nil
+	return d
 }
 
 // NewFrom returns a drive whose flash is in the state of an image, which it shares

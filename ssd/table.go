@@ -65,13 +65,10 @@ func (t *table) set(l, p uint32) {
 func (t *table) toArrays() {
 	t.chunks = make([]*chunk, (t.pages+1<<chunkBits-1)>>chunkBits)
 	for i := range t.chunks {
-		c := new(chunk)
-		for k := range c {
-			if l := int64(i)<<chunkBits + int64(k); t.filled != nil && l < t.pages {
-				c[k] = t.filled.place(uint32(l)) + 1
-			}
-		}
-		t.chunks[i] = c
+		t.chunks[i] = new(chunk)
+	}
+	if t.filled != nil {
+		t.filled.each(func(l, page uint32) { t.chunks[l>>chunkBits][l&(1<<chunkBits-1)] = page + 1 })
 	}
 	for _, c := range t.sparse.cells {
 		if c.key != 0 {
