@@ -1,6 +1,7 @@
 package ssd
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -183,6 +184,9 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.mappingReads++
 	d.enqueue(t)
 	d.closeBatch()
+	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
+		d.serveNow()
+	}
 }
 
 // mappingPlace is the plane that a mapping page is written to, and where the
@@ -401,6 +405,10 @@ func (d *Drive) mappingDone(t int32) {
 			c.pushFront(int32(e))
 		}
 	}
+	if d.cfg.Quirks.ReadsThenWrites {
+		waiting = d.byEntry(waiting)
+	}
+	d.mapArrives = true
 	for waiting != 0 {
 		w := waiting
 		waiting = d.txns.At(w).next
@@ -409,4 +417,41 @@ func (d *Drive) mappingDone(t int32) {
 		}
 		d.place(w)
 	}
+	d.mapArrives = false
+}
+
+// byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
+func (d *Drive) byEntry(waiting int32) int32 {
+	order := d.waited[:0]
+	several := false
+	for w := waiting; w != 0; w = d.txns.At(w).next {
+		x := d.txns.At(w)
+		place := uint64(len(order))
+		if first, ok := d.firstOf.get(x.logical); ok {
+			place, several = uint64(first), true
+		} else {
+			d.firstOf.set(x.logical, uint32(place))
+		}
+		kind := uint64(0)
+		if x.queue >= queueMoveRead {
+			kind = 1
+		}
+		order = append(order, place<<33|kind<<32|uint64(w))
+	}
+	d.waited = order
+	for _, o := range order {
+		d.firstOf.remove(d.txns.At(int32(uint32(o))).logical)
+	}
+	if !several {
+		return waiting
+	}
+	slices.SortStableFunc(order, func(a, b uint64) int { return cmp.Compare(a>>32, b>>32) })
+	for i, o := range order {
+		next := int32(0)
+		if i+1 < len(order) {
+			next = int32(uint32(order[i+1]))
+		}
+		d.txns.At(int32(uint32(o))).next = next
+	}
+	return int32(uint32(order[0]))
 }

@@ -20,6 +20,8 @@ func MQSim(c Config) Config {
 		ReadHitDirties:        true,
 		FillsNeedProgram:      true,
 		WriteBackUses:         true,
+		LookUpsFirst:          true,
+		ReadsThenWrites:       true,
 	}
 	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
 	c.Collection.Concurrent = 10

@@ -337,6 +337,10 @@ type Quirks struct {
 	ReadHitDirties bool
 	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used then.
 	WriteBackUses bool
+	// LookUpsFirst: of transactions that come together, the map's reads that some need are sent at once, before any of the others.
+	LookUpsFirst bool
+	// ReadsThenWrites: transactions that wait for the same entry of the map go on reads first.
+	ReadsThenWrites bool
 }
 
 // DefaultConfig is a drive like the one in MQSim's distributed configuration

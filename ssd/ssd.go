@@ -57,7 +57,10 @@ type Drive struct {
 	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
 	mapPages     []mappingPage
 	freeMapPages []uint32
-	used         []uint64 // entries of a mapping page that is written back, by logical page
+	mapArrives   bool         // transactions that waited for a mapping page go on
+	waited       []uint64     // they, in the order that a quirk asks for
+	firstOf      hash[uint32] // the first of them for each entry
+	used         []uint64     // entries of a mapping page that is written back, by logical page
 	txns         slab.Slab[transaction]
 	requests     slab.Slab[request]
 	queues       []queuePair
@@ -71,6 +74,8 @@ type Drive struct {
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
 	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
 	batch        int
+	gathering    int     // look-ups that came together are under way, where a quirk asks
+	gathered     []int32 // those that have their places
 
 	isCollecting  []bool
 	parkedLists   []list
@@ -346,13 +351,13 @@ func (d *Drive) Handle(ev sim.Event) {
 		r.dram = d.eng.Now() - r.accepted
 		d.partDone(i)
 	case evEvicted:
-		d.openBatch()
+		d.gather()
 		for t := int32(ev.Arg); t != 0; {
 			next := d.txns.At(t).next
 			d.locate(t)
 			t = next
 		}
-		d.closeBatch()
+		d.dispatch()
 	case evChannelFree:
 		d.channelFree(int(ev.Arg))
 	case evArrayDone:
