@@ -21,6 +21,7 @@ func MQSim(c Config) Config {
 		FillsNeedProgram:      true,
 		WriteBackUses:         true,
 		LookUpsFirst:          true,
+		EndsAreEvents:         true,
 		ReadsThenWrites:       true,
 	}
 	// Up to ten victims a plane; moved pages of each flow have blocks of their own.

@@ -339,6 +339,9 @@ type Quirks struct {
 	WriteBackUses bool
 	// LookUpsFirst: of transactions that come together, the map's reads that some need are sent at once, before any of the others.
 	LookUpsFirst bool
+	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been taken note of, which is after
+	// all that was to happen then already.
+	EndsAreEvents bool
 	// ReadsThenWrites: transactions that wait for the same entry of the map go on reads first.
 	ReadsThenWrites bool
 }
