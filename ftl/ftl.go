@@ -238,7 +238,7 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	pool, b, page := f.split(ppa)
 	p := f.touch(pool)
 	m := &p.blocks[b]
-	word := &p.bits[b*f.words+page>>6]
+	word := &f.ownBitmap(p, b)[page>>6]
 	bit := uint64(1) << (page & 63)
 	if *word&bit == 0 {
 		broken("page %d invalidated, but it is not valid", ppa)

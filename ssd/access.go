@@ -72,7 +72,7 @@ func (d *Drive) read(i int32) {
 	r := d.requests.At(i)
 	n := &d.ns[r.ns]
 	cached := int64(0)
-	d.openBatch()
+	d.gather()
 	for r.cursor < r.end {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
@@ -100,13 +100,13 @@ func (d *Drive) read(i int32) {
 		d.requests.At(i).left++
 		d.dram(cached*nand.SectorSize, evMemoryDone, uint32(i))
 	}
-	d.closeBatch()
+	d.dispatch()
 	d.partDone(i)
 }
 
 // writeThrough programs a request's pages; it completes when they are on flash.
 func (d *Drive) writeThrough(i int32) {
-	d.openBatch()
+	d.gather()
 	for r := d.requests.At(i); r.cursor < r.end; r = d.requests.At(i) {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
@@ -118,7 +118,7 @@ func (d *Drive) writeThrough(i int32) {
 		d.txns.At(t).request = i
 		d.locate(t)
 	}
-	d.closeBatch()
+	d.dispatch()
 	d.partDone(i)
 }
 
@@ -135,6 +135,48 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	}
 	x.stream += uint8(n.stream)
 	return t
+}
+
+// gather begins the look-ups of transactions that come together, which dispatch ends; the scheduler acts on all of them then. A peer
+// sends each read of the map that they need at once, and the transactions behind it.
+func (d *Drive) gather() {
+	if d.cfg.Quirks.LookUpsFirst {
+		d.gathering++
+	} else {
+		d.openBatch()
+	}
+}
+
+func (d *Drive) dispatch() {
+	if !d.cfg.Quirks.LookUpsFirst {
+		d.closeBatch()
+		return
+	}
+	if d.gathering--; d.gathering > 0 {
+		return
+	}
+	for _, t := range d.gathered {
+		d.enqueue(t)
+	}
+	d.gathered = d.gathered[:0]
+	d.serveNow()
+}
+
+// serveNow lets idle channels act on what there is, in the midst of a batch.
+func (d *Drive) serveNow() {
+	outer := d.batch
+	d.batch = 1
+	d.closeBatch()
+	d.batch = outer
+}
+
+// submit hands a host transaction that has its place to the scheduler, when all that came with it have been looked up.
+func (d *Drive) submit(t int32) {
+	if d.gathering > 0 {
+		d.gathered = append(d.gathered, t)
+	} else {
+		d.enqueue(t)
+	}
 }
 
 // locate finds a host transaction's place on flash, if the map's entry is at
@@ -176,7 +218,7 @@ func (d *Drive) placeRead(t int32) {
 			return
 		case d.cfg.Initial == InitialFormula:
 			d.atFormula(x)
-			d.enqueue(t)
+			d.submit(t)
 			return
 		}
 		pool := d.ns[x.ns].pool(x.logical - d.ns[x.ns].base)
@@ -201,7 +243,7 @@ func (d *Drive) placeRead(t int32) {
 	d.at(x, page)
 	x.pinned = true
 	d.ftl.ReadStarted(ftl.PPA(page))
-	d.enqueue(t)
+	d.submit(t)
 }
 
 // atFormula puts a read where the drive's layout in address order has the page.
@@ -264,9 +306,9 @@ func (d *Drive) placeWrite(t int32) {
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
 	}
-	d.enqueue(t)
+	d.submit(t)
 	if update != 0 {
-		d.enqueue(update)
+		d.submit(update)
 	}
 	d.collect(int(pool))
 }

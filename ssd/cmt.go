@@ -1,7 +1,9 @@
 package ssd
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"farflash/ftl"
 	"farflash/ssd/nand"
@@ -15,7 +17,7 @@ import (
 // An entry of the table. Entries are named by index; 0 is none.
 type entry struct {
 	logical        uint32
-	prev, next     int32 // by use, most recent first
+	prev, next     int32 // by use, most recent first; an entry that is waited for is in no order yet
 	mprev, mnext   int32 // of the same mapping page
 	dirty, waiting bool
 }
@@ -130,11 +132,11 @@ func (d *Drive) entryAtHand(t int32) bool {
 	m := d.mappingPageOf(x.logical, x.ns)
 	p := d.peekState(m)
 	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
-		d.addEntry(x.logical, x.ns)
+		d.addEntry(x.logical, x.ns, false)
 		return true
 	}
 	if _, ok := c.index.get(x.logical); !ok {
-		c.entries[d.addEntry(x.logical, x.ns)].waiting = true
+		d.addEntry(x.logical, x.ns, true)
 	}
 	x = d.txns.At(t)
 	x.next = 0
@@ -182,6 +184,9 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.mappingReads++
 	d.enqueue(t)
 	d.closeBatch()
+	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
+		d.serveNow()
+	}
 }
 
 // mappingPool is the pool that a mapping page is written to.
@@ -199,10 +204,12 @@ func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	return plane, n.formulaBase[k%turn] + int32((n.pages+turn-1)/turn) + int32(k/turn)
 }
 
-// addEntry makes room in the table and adds a clean entry for a logical page.
-func (d *Drive) addEntry(l uint32, ns uint8) int32 {
+// addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is waited for.
+// While every entry is waited for the table grows instead, because a transaction is never turned away, and is what it should be again
+// as soon as they have come.
+func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	c := &d.tables[d.ns[ns].cmt]
-	if c.n >= c.most {
+	for c.n >= c.most && c.back != 0 {
 		d.evictEntry(c)
 	}
 	e := c.free
@@ -218,7 +225,9 @@ func (d *Drive) addEntry(l uint32, ns uint8) int32 {
 	}
 	c.n++
 	c.index.set(l, uint32(e))
-	c.pushFront(e)
+	if c.entries[e].waiting = waiting; !waiting {
+		c.pushFront(e)
+	}
 	p := d.pageState(d.mappingPageOf(l, ns))
 	x := &c.entries[e]
 	x.mnext = p.entries
@@ -230,16 +239,9 @@ func (d *Drive) addEntry(l uint32, ns uint8) int32 {
 }
 
 // evictEntry takes the least recently used entry that nobody waits for out of the
-// table, and writes its mapping page back if it is dirty. While every entry is
-// waited for the table grows instead: a transaction is never turned away.
+// table, and writes its mapping page back if it is dirty. There is one.
 func (d *Drive) evictEntry(c *mappingTable) {
 	e := c.back
-	for e != 0 && c.entries[e].waiting {
-		e = c.entries[e].prev
-	}
-	if e == 0 {
-		return
-	}
 	x := c.entries[e]
 	ns := d.namespaceOf(x.logical)
 	m := d.mappingPageOf(x.logical, ns)
@@ -280,7 +282,7 @@ func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 	c := &d.tables[d.ns[ns].cmt]
 	e, ok := c.index.get(l)
 	if !ok {
-		e = uint32(d.addEntry(l, ns))
+		e = uint32(d.addEntry(l, ns, false))
 	}
 	c.entries[e].dirty = true
 }
@@ -295,10 +297,18 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 		x := &c.entries[e]
 		if x.dirty {
 			x.dirty = false
-		} else {
+			if d.cfg.Quirks.WriteBackUses && !x.waiting {
+				d.used = append(d.used, uint64(x.logical)<<32|uint64(e))
+			}
+		} else if !x.waiting {
 			sectors |= 1 << ((x.logical - start) * d.entryBytes / nand.SectorSize)
 		}
 	}
+	slices.Sort(d.used)
+	for _, u := range d.used {
+		c.toFront(int32(uint32(u)))
+	}
+	d.used = d.used[:0]
 	d.openBatch()
 	defer d.closeBatch()
 	if d.cfg.Quirks.MappingProgramsVanish {
@@ -394,10 +404,15 @@ func (d *Drive) mappingDone(t int32) {
 	p.waitHead, p.waitTail = 0, 0
 	d.forgetState(m)
 	for w := waiting; w != 0; w = d.txns.At(w).next {
-		if e, ok := c.index.get(d.txns.At(w).logical); ok {
+		if e, ok := c.index.get(d.txns.At(w).logical); ok && c.entries[e].waiting {
 			c.entries[e].waiting = false
+			c.pushFront(int32(e))
 		}
 	}
+	if d.cfg.Quirks.ReadsThenWrites {
+		waiting = d.byEntry(waiting)
+	}
+	d.mapArrives = true
 	for waiting != 0 {
 		w := waiting
 		waiting = d.txns.At(w).next
@@ -406,4 +421,41 @@ func (d *Drive) mappingDone(t int32) {
 		}
 		d.place(w)
 	}
+	d.mapArrives = false
+}
+
+// byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
+func (d *Drive) byEntry(waiting int32) int32 {
+	order := d.waited[:0]
+	several := false
+	for w := waiting; w != 0; w = d.txns.At(w).next {
+		x := d.txns.At(w)
+		place := uint64(len(order))
+		if first, ok := d.firstOf.get(x.logical); ok {
+			place, several = uint64(first), true
+		} else {
+			d.firstOf.set(x.logical, uint32(place))
+		}
+		kind := uint64(0)
+		if x.queue >= queueMoveRead {
+			kind = 1
+		}
+		order = append(order, place<<33|kind<<32|uint64(w))
+	}
+	d.waited = order
+	for _, o := range order {
+		d.firstOf.remove(d.txns.At(int32(uint32(o))).logical)
+	}
+	if !several {
+		return waiting
+	}
+	slices.SortStableFunc(order, func(a, b uint64) int { return cmp.Compare(a>>32, b>>32) })
+	for i, o := range order {
+		next := int32(0)
+		if i+1 < len(order) {
+			next = int32(uint32(order[i+1]))
+		}
+		d.txns.At(int32(uint32(o))).next = next
+	}
+	return int32(uint32(order[0]))
 }

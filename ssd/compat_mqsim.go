@@ -20,6 +20,10 @@ func MQSim(c Config) Config {
 		HostStop:              10,
 		ReadHitDirties:        true,
 		FillsNeedProgram:      true,
+		WriteBackUses:         true,
+		LookUpsFirst:          true,
+		EndsAreEvents:         true,
+		ReadsThenWrites:       true,
 	}
 	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
 	c.Collection.Concurrent = 10

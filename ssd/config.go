@@ -363,6 +363,15 @@ type Quirks struct {
 	FillsNeedProgram bool
 	// ReadHitDirties: reading a page into a slot that exists makes it dirty.
 	ReadHitDirties bool
+	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used then.
+	WriteBackUses bool
+	// LookUpsFirst: of transactions that come together, the map's reads that some need are sent at once, before any of the others.
+	LookUpsFirst bool
+	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been taken note of, which is after
+	// all that was to happen then already.
+	EndsAreEvents bool
+	// ReadsThenWrites: transactions that wait for the same entry of the map go on reads first.
+	ReadsThenWrites bool
 }
 
 // DefaultConfig is a drive like the one in MQSim's distributed configuration

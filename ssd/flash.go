@@ -126,7 +126,8 @@ func (d *Drive) arrayTime(op operation, pageIndex uint16) sim.Time {
 
 // channelFree: a command has been sent and somebody waits for the channel.
 func (d *Drive) channelFree(ch int) {
-	d.channels[ch].wake = false
+	c := &d.channels[ch]
+	c.wake, c.freeAt = false, -1
 	d.release(ch)
 }
 

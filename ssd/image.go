@@ -1,6 +1,7 @@
 package ssd
 
 import (
+	"fmt"
 	"sync"
 
 	"farflash/ftl"
@@ -23,8 +24,11 @@ type Image struct {
 	mapped int64
 }
 
-// Prepare returns the image of a drive preconditioned as its configuration says.
-func Prepare(cfg Config, seed uint64, name string) (*Image, error) {
+// Watch is told now and then how much of a preparation is done, from 0 to 1. An error ends it.
+type Watch func(share float64) error
+
+// Prepare returns the image of a drive preconditioned as its configuration says. watch may be nil; its error is what Prepare then returns.
+func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -41,8 +45,18 @@ func Prepare(cfg Config, seed uint64, name string) (*Image, error) {
 		return nil, units.Wrong("collection", "%v", err)
 	}
 	m.ftl = f
-	if err := m.precondition(&random); err != nil {
+	if watch == nil {
+		watch = func(float64) error { return nil }
+	}
+	if err := m.precondition(&random, watch); err != nil {
 		return nil, err
+	}
+	// Drives check only what they change.
+	if err := m.ftl.CheckBlocks(); err != nil {
+		panic(err)
+	}
+	if n := m.ftl.ValidPages(); n != m.mapped {
+		panic(fmt.Sprintf("ssd: the image maps %d pages, but %d are valid", m.mapped, n))
 	}
 	return m, nil
 }

@@ -6,31 +6,26 @@ import (
 	"farflash/ftl"
 	"farflash/ftl/waf"
 	"farflash/rng"
+	"farflash/ssd/fill"
 	"farflash/units"
 )
 
 // Preconditioning writes a drive's flash before time 0, without its timing.
 
-func (m *Image) precondition(random *rng.Stream) error {
-	p := &m.cfg.Preconditioning
-	if p.Fill != FillNone {
-		m.l2p.fill()
-	}
-	switch p.Fill {
+func (m *Image) precondition(random *rng.Stream, watch Watch) error {
+	switch p := &m.cfg.Preconditioning; p.Fill {
 	case FillNone:
-	case FillSequential:
-		if err := m.fillInOrder(); err != nil {
+	case FillSequential, FillReplay:
+		if err := m.fillInOrder(random, watch); err != nil {
 			return err
+		}
+		if p.Fill == FillReplay {
+			if err := m.overwrite(random, watch); err != nil {
+				return err
+			}
 		}
 	case FillSteady:
-		if err := m.fillSteady(random); err != nil {
-			return err
-		}
-	case FillReplay:
-		if err := m.fillInOrder(); err != nil {
-			return err
-		}
-		if err := m.overwrite(random); err != nil {
+		if err := m.fillSteady(random, watch); err != nil {
 			return err
 		}
 	}
@@ -40,19 +35,9 @@ func (m *Image) precondition(random *rng.Stream) error {
 	return nil
 }
 
-// dataOf lists the logical pages of a namespace that hold data in a plane, in
-// order of address, in buf.
-func (m *Image) dataOf(n *namespace, plane int32, buf []uint32) []uint32 {
-	filled := uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
-	turn := uint32(len(n.poolOf))
-	for k, p := range n.poolOf {
-		if p == plane {
-			for i := uint32(k); i < filled; i += turn {
-				buf = append(buf, n.base+i)
-			}
-		}
-	}
-	return buf
+// has makes f what the drive was filled with.
+func (m *Image) has(f *filling) {
+	m.l2p.filled, m.owners.filled, m.mapped = f, f, f.mapped
 }
 
 // install puts logical page l on a page of a block.
@@ -64,34 +49,41 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 }
 
 // fillInOrder writes every namespace once in order of address.
-func (m *Image) fillInOrder() error {
-	g := &m.pools.flash
-	valid := make([]uint64, (g.PagesPerBlock+63)/64)
-	var pages []uint32
-	for plane := range g.Planes() {
-		blk := 0
-		for i := range m.ns {
-			n := &m.ns[i]
-			pages = m.dataOf(n, int32(plane), pages[:0])
-			for len(pages) > 0 {
-				count := min(len(pages), g.PagesPerBlock)
-				clear(valid)
-				for k, l := range pages[:count] {
-					m.install(plane, blk, k, l)
-					valid[k>>6] |= 1 << (k & 63)
-				}
-				r := ftl.Restored{Use: ftl.Full, Stream: n.stream, Valid: valid}
-				if count < g.PagesPerBlock {
-					r.Use, r.Written = ftl.Open, count
-				}
-				if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
-					return err
-				}
-				pages = pages[count:]
-				blk++
+func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
+	f := newFilling(m, random.Uint64())
+	for plane, users := range f.users {
+		for _, u := range users {
+			from := f.layout.Blocks(plane)
+			f.layout.Append(plane, int(f.held(u)))
+			if err := m.restore(f, plane, from, m.ns[u.ns].stream, watch); err != nil {
+				return err
 			}
 		}
-		if err := m.room(blk); err != nil {
+		if err := m.room(f.layout.Blocks(plane)); err != nil {
+			return err
+		}
+	}
+	m.has(f)
+	return nil
+}
+
+// restore tells the translation layer of a pool's blocks, from one on, that a stream filled.
+func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error {
+	pages := m.pools.flash.PagesPerBlock
+	valid := make([]uint64, (pages+63)/64)
+	for blk := from; blk < f.layout.Blocks(plane); blk++ {
+		if blk%restoreEvery == 0 {
+			if err := watch((float64(plane) + float64(blk)/float64(m.pools.flash.BlocksPerPlane)) / float64(m.pools.count())); err != nil {
+				return err
+			}
+		}
+		clear(valid)
+		written, _ := f.layout.Block(plane, blk, valid)
+		r := ftl.Restored{Use: ftl.Full, Stream: stream, Valid: valid}
+		if written < pages {
+			r.Use, r.Written = ftl.Open, written
+		}
+		if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
 			return err
 		}
 	}
@@ -112,8 +104,14 @@ func (m *Image) room(used int) error {
 	return nil
 }
 
+// restoreEvery is after how many blocks the watch of a fill is told.
+const restoreEvery = 64
+
+// watchEvery is after how many of a replay's writes its watch is told.
+const watchEvery = 1 << 14
+
 // overwrite writes random pages and lets the translation layer collect as it goes.
-func (m *Image) overwrite(random *rng.Stream) error {
+func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 	g := &m.pools.flash
 	n := &m.ns[0]
 	total := int64(0)
@@ -123,7 +121,13 @@ func (m *Image) overwrite(random *rng.Stream) error {
 	if total == 0 {
 		return nil
 	}
-	for range int64(float64(total) * m.cfg.Preconditioning.Passes) {
+	writes := int64(float64(total) * m.cfg.Preconditioning.Passes)
+	for i := range writes {
+		if i%watchEvery == 0 {
+			if err := watch(float64(i) / float64(writes)); err != nil {
+				return err
+			}
+		}
 		k := random.IntN(total)
 		for i := range m.ns {
 			n = &m.ns[i]
@@ -180,65 +184,46 @@ func (m *Image) collectNow(plane int) bool {
 // run: the closed blocks' valid pages follow the mean-field steady state of the
 // victim policy (Van Houdt, SIGMETRICS 2013), the older a block the fewer; which
 // pages are valid and whose they are is random.
-func (m *Image) fillSteady(random *rng.Stream) error {
+func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	g := &m.pools.flash
-	var data, places []uint32
-	valid := make([]uint64, (g.PagesPerBlock+63)/64)
-	f := m.ftl.Config()
-	policy := waf.Policy{Victim: f.Victim, Choices: f.Choices, Window: float64(f.Window)}
+	t := m.ftl.Config()
+	policy := waf.Policy{Victim: t.Victim, Choices: t.Choices, Window: float64(t.Window)}
+	f := newFilling(m, random.Uint64())
+	seed := random.Uint64()
 	last := 0
-	var counts []int
-	for plane := range g.Planes() {
-		data = data[:0]
-		for i := range m.ns {
-			data = m.dataOf(&m.ns[i], int32(plane), data)
-		}
-		if len(data) == 0 {
+	var spread *fill.Spread
+	for plane, users := range f.users {
+		if len(users) == 0 {
 			continue
 		}
-		// Collection starts with the first block that the host opens: what it wrote before that would cost nothing, and a superblock is much.
-		// Other namespaces' open blocks are taken from what is free.
-		closed := g.BlocksPerPlane - f.GCStart - 2*(len(m.ns)-1)
-		if err := m.room((len(data) + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
+		data := 0
+		for _, u := range users {
+			data += int(f.held(u))
+		}
+		// Collection is about to start; open blocks are taken from what is free. The first that the host fills costs it nothing, the first of
+		// survivors costs collection as much, so that with one block less than will be open neither has an advance on the other.
+		closed := g.BlocksPerPlane - t.GCStart - 2*len(m.ns) + 1
+		if err := m.room((data + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
 			return err
 		}
-		if closed*g.PagesPerBlock <= len(data) {
+		if closed*g.PagesPerBlock <= data {
 			return units.Wrong("preconditioning.occupancy", "%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise over_provisioning",
 				m.cfg.Preconditioning.Occupancy, plane)
 		}
-		if len(data) != last {
-			last = len(data)
-			var err error
-			if counts, err = validCounts(policy, closed, g.PagesPerBlock, len(data)); err != nil {
+		if data != last {
+			last = data
+			counts, err := validCounts(policy, closed, g.PagesPerBlock, data)
+			if err != nil {
 				return units.Wrong("preconditioning", "%v", err)
 			}
+			spread = fill.NewSpread(counts, seed)
 		}
-		places = places[:0]
-		for blk, count := range counts {
-			clear(valid)
-			left := count
-			for page := 0; left > 0; page++ {
-				if random.IntN(int64(g.PagesPerBlock-page)) < int64(left) {
-					places = append(places, uint32(blk*g.PagesPerBlock+page))
-					valid[page>>6] |= 1 << (page & 63)
-					left--
-				}
-			}
-			if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), ftl.Restored{Use: ftl.Full, Stream: m.streamOf(plane), Valid: valid}); err != nil {
-				return err
-			}
-		}
-		// The places are shuffled, not the data, so that the map is filled in order: it
-		// is far larger than the processor's caches, a plane is not.
-		for i := len(places) - 1; i > 0; i-- {
-			j := random.IntN(int64(i) + 1)
-			places[i], places[j] = places[j], places[i]
-		}
-		for i, l := range data {
-			p := int(places[i])
-			m.install(plane, p/g.PagesPerBlock, p%g.PagesPerBlock, l)
+		f.layout.AppendSpread(plane, spread)
+		if err := m.restore(f, plane, 0, m.streamOf(plane), watch); err != nil {
+			return err
 		}
 	}
+	m.has(f)
 	return nil
 }
 

@@ -132,7 +132,10 @@ func (d *Drive) setReady(l *lane) {
 }
 
 // busy reports whether a channel is taken, or is about to be given on.
-func (d *Drive) busy(c *channel) bool { return c.wake || c.sending || d.eng.Now() < c.freeAt }
+func (d *Drive) busy(c *channel) bool {
+	now := d.eng.Now()
+	return c.wake || c.sending || now < c.freeAt || now == c.freeAt && d.cfg.Quirks.EndsAreEvents
+}
 
 // wake makes sure that a busy channel is given on when it is free. A channel that
 // carries data is: the end of the transfer sees to it.

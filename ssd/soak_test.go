@@ -168,6 +168,14 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 			t.Errorf("%s: %s", c.Name, c.Detail)
 		}
 	}
+	// What was checked of the changes alone holds of every page.
+	if d.Whole() {
+		for _, c := range d.Checks() {
+			if !c.OK {
+				t.Errorf("page by page: %s: %s", c.Name, c.Detail)
+			}
+		}
+	}
 	if h.Ended() != total {
 		t.Errorf("%d of %d requests ended; %s", h.Ended(), total, d.Held())
 	}

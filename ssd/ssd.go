@@ -58,6 +58,10 @@ type Drive struct {
 	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
 	mapPages     []mappingPage
 	freeMapPages []uint32
+	mapArrives   bool         // transactions that waited for a mapping page go on
+	waited       []uint64     // they, in the order that a quirk asks for
+	firstOf      hash[uint32] // the first of them for each entry
+	used         []uint64     // entries of a mapping page that is written back, by logical page
 	txns         slab.Slab[transaction]
 	requests     slab.Slab[request]
 	queues       []queuePair
@@ -72,8 +76,10 @@ type Drive struct {
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
 	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
 	batch        int
-	noData       bool // while a channel looks for commands that carry no data
-	heldBack     bool // some lane would have programmed meanwhile
+	noData       bool    // while a channel looks for commands that carry no data
+	heldBack     bool    // some lane would have programmed meanwhile
+	gathering    int     // look-ups that came together are under way, where a quirk asks
+	gathered     []int32 // those that have their places
 
 	isCollecting  []bool  // by pool
 	moving        []int32 // moves that are under way, by pool
@@ -146,13 +152,18 @@ const (
 // New returns a drive on an engine, in the state that its configuration says. The
 // name tells its random numbers from those of other drives.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
-	m, err := Prepare(cfg, seed, name)
+	m, err := Prepare(cfg, seed, name, nil)
 	if err != nil {
 		return nil, err
 	}
+	return NewOnly(m, eng, sink, seed, name), nil
+}
+
+// NewOnly returns the only drive that is made from an image, which is of no use afterwards.
+func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
 	d := newDrive(m, eng, sink, seed, name)
 	m.give(d)
-	return d, nil
+	return d
 }
 
 // NewFrom returns a drive whose flash is in the state of an image, which it shares
@@ -357,13 +368,13 @@ func (d *Drive) Handle(ev sim.Event) {
 		r.dram = d.eng.Now() - r.accepted
 		d.partDone(i)
 	case evEvicted:
-		d.openBatch()
+		d.gather()
 		for t := int32(ev.Arg); t != 0; {
 			next := d.txns.At(t).next
 			d.locate(t)
 			t = next
 		}
-		d.closeBatch()
+		d.dispatch()
 	case evChannelFree:
 		d.channelFree(int(ev.Arg))
 	case evArrayDone:

@@ -208,6 +208,7 @@ func TestMappingTable(t *testing.T) {
 			cfg := round()
 			cfg.Mapping.Ideal = false
 			cfg.Geometry.BlocksPerPlane = 1024 // whose map is several pages
+			cfg.Quirks.WriteBackUses = td.HasArg("write-back-uses")
 			a = newAsker(t, cfg)
 			a.d.tables[0].most = count(t, td, "entries", 4)
 			q = a.open(t, block.QueueConfig{Depth: 8, Weight: 1})

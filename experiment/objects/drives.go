@@ -13,11 +13,11 @@ import (
 )
 
 // attach gives an object cluster's targets their drives, all from one image.
-func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64) ([]*ssd.Drive, error) {
+func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64, watch ssd.Watch) ([]*ssd.Drive, error) {
 	if s.SSD == nil {
 		return nil, nil
 	}
-	image, err := ssd.Prepare(s.SSD.Config, seed, "ssd")
+	image, err := ssd.Prepare(s.SSD.Config, seed, "ssd", watch)
 	if err != nil {
 		return nil, fmt.Errorf("ssd: %w", err)
 	}

@@ -91,7 +91,7 @@ func (x *running) build() (err error) {
 		x.seen.set()
 	})
 	x.c.OnDone = x.done
-	if x.drives, err = attach(s, x.c, x.eng, seed); err != nil {
+	if x.drives, err = attach(s, x.c, x.eng, seed, x.o.Preparing); err != nil {
 		return err
 	}
 	net, err := carry(s, x.c, x.eng, seed)

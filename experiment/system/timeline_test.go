@@ -57,7 +57,7 @@ workload:
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := prepareDrives(s, 1)
+	images, err := prepareDrives(s, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestTimelineOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := prepareDrives(s, 1)
+	images, err := prepareDrives(s, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
