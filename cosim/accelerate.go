@@ -23,7 +23,7 @@ func (it *Iterative) update(n int) {
 			continue
 		}
 		was, is := it.sa[i], it.nd[i]
-		if was != is {
+		if was != is || it.withoutWrites() {
 			t.Changed++
 			t.Settled = min(t.Settled, was, is)
 		}

@@ -195,7 +195,8 @@ func (t *turns) prepare() (err error) {
 	}
 	x := &s.Coupling.Iterative
 	cfg := cosim.IterativeConfig{Threshold: float64(x.Threshold), StableRange: float64(x.StableRange), StableFor: x.StableFor, Most: x.Iterations, Full: x.Full,
-		Acceleration: x.Acceleration, Relaxation: float64(x.Relaxation), DriveDepth: s.NVMf.DriveDepth}
+		Acceleration: x.Acceleration, Relaxation: float64(x.Relaxation), DriveDepth: s.NVMf.DriveDepth,
+		FirstWithoutWrites: x.FirstWriteArrival == scenario.FirstAbsent, WritesToDeparture: x.WriteDelay == scenario.DelayToDeparture}
 	for i, w := range x.Weights {
 		cfg.Weights[i] = float64(w)
 	}
@@ -383,15 +384,16 @@ func (t *turns) figures(r *result.Result) {
 	} else {
 		r.Warn("drives and network in turns did not converge within %d iterations: the last change was %.1f %%", n, 100*it.Turns[n-1].ConvC)
 	}
-	r.Set("snis.iterations", float64(count))
+	from := t.s.Coupling.Iterative.CountFrom
+	r.Set("snis.iterations", float64(count+from))
 	r.Set("snis.converged", converged)
 	if it.Fixed >= 0 {
-		r.Set("snis.fixed_at", float64(it.Fixed))
+		r.Set("snis.fixed_at", float64(it.Fixed+from))
 	}
 	var x, conv, rdMean, rdMedian, rd90 []float64
 	for i := 1; i < n; i++ {
 		k := &it.Turns[i]
-		x, conv = append(x, float64(i)), append(conv, k.ConvC)
+		x, conv = append(x, float64(i+from)), append(conv, k.ConvC)
 		rdMean, rdMedian, rd90 = append(rdMean, k.Mean), append(rdMedian, k.Median), append(rd90, k.P90)
 	}
 	for _, c := range []struct {
@@ -412,7 +414,7 @@ func (t *turns) figures(r *result.Result) {
 	}
 	turns := make([][]float64, n)
 	for k := range it.Turns {
-		cols = append(cols, fmt.Sprint(k))
+		cols = append(cols, fmt.Sprint(k+from))
 		turns[k] = []float64{float64(it.Turns[k].Pauses), float64(it.Turns[k].Changed), min(it.Turns[k].Settled, t.end()).Seconds()}
 	}
 	r.SetMatrix("snis.throughput", rows, cols, v)
