@@ -76,7 +76,10 @@ var snisReadings = []snisReading{
 // Its stamps are whole seconds, so that nothing is known of its arrivals within one: a Poisson process, as so many volumes together, 2,038, come near.
 var tencentSizes = []shape.Change{
 	{Path: "workload[0].synthetic.reads.size.scv", Value: "2.87"}, {Path: "workload[0].synthetic.writes.size.scv", Value: "8.33"},
-	{Path: "workload[0].synthetic.reads.interarrival.kind", Value: "exponential"}, {Path: "workload[0].synthetic.writes.interarrival.kind", Value: "exponential"},
+	{Path: "workload[0].synthetic.reads.interarrival.kind", Value: "exponential"}, {Path: "workload[0].synthetic.reads.interarrival.scv", Value: "1"},
+	{Path: "workload[0].synthetic.reads.interarrival.skewness", Value: "2"}, {Path: "workload[0].synthetic.reads.interarrival.acf1", Value: "0"},
+	{Path: "workload[0].synthetic.writes.interarrival.kind", Value: "exponential"}, {Path: "workload[0].synthetic.writes.interarrival.scv", Value: "1"},
+	{Path: "workload[0].synthetic.writes.interarrival.skewness", Value: "2"}, {Path: "workload[0].synthetic.writes.interarrival.acf1", Value: "0"},
 }
 
 // The readings' numbers.

@@ -169,7 +169,7 @@ type Iterative struct {
 	Redraw bool
 	// Acceleration of the writes' arrivals at drives: none, relaxation (a share of the change), aitken (the share
 	// is found anew each time from the last two changes), or anderson (the best mix of the last
-	// iterations).
+	// four iterations).
 	Acceleration cosim.Acceleration
 	// Relaxation is the share of relaxation, and aitken's first.
 	Relaxation units.Fraction

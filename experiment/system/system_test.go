@@ -104,6 +104,8 @@ func TestTurnsEqualCoupled(t *testing.T) {
 	for _, c := range []struct{ name, more string }{
 		{"light", "coupling: {mode: both, iterative: {iterations: 30, full: true}}\n"},
 		{"unloaded first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: unloaded}}\n"},
+		{"no writes first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: absent}}\n"},
+		{"to departure", "coupling: {mode: both, iterative: {iterations: 30, full: true, write_delay: departure}}\n"},
 		{"small switches", "coupling: {mode: both, iterative: {iterations: 60, full: true}}\nfabric: {buffer: 600KiB, congestion_control: none}\n"},
 		{"anderson", "coupling: {mode: both, iterative: {iterations: 60, full: true, acceleration: anderson}}\n"},
 	} {
