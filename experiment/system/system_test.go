@@ -138,6 +138,36 @@ targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
 	}
 }
 
+// TestLostTail: where what is lost is not sent again by itself, an iteration ends with the request that never arrived; timers of
+// congestion control would go on for ever.
+func TestLostTail(t *testing.T) {
+	for _, parts := range []string{"1", "2"} {
+		s, err := trialtest.Parse(`initiators: 6
+targets: [{count: 1, ssds: 1, ssd: tlc-enterprise}]
+protocol: flows
+coupling: {mode: iterative}
+fabric:
+  compat: ns3-rdma
+  topology: {clos: {pods: 2, leaves: 1, tors: 1, hosts_per_pod: 6, spines: 1}}
+  host_link: 10Gbps
+  buffer: 50KB
+  pfc: {enabled: false}
+  parts: `+parts+`
+workload:
+  - synthetic:
+      writes: {size: 64KiB, interarrival: {mean: 20us, scv: 4}}
+      requests: 200
+`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1})
+		if err == nil || !strings.Contains(err.Error(), "never arrived: what was sent of it was lost") {
+			t.Errorf("%s parts: %v", parts, err)
+		}
+	}
+}
+
 // TestStorms: nothing is lost and every law holds while drives collect garbage, switches pause each other and
 // queues are full.
 func TestStorms(t *testing.T) {

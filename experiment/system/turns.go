@@ -15,6 +15,7 @@ import (
 	"farflash/experiment/drive"
 	"farflash/experiment/network"
 	"farflash/experiment/requests"
+	"farflash/fabric"
 	"farflash/nvmf"
 	"farflash/result"
 	"farflash/scenario"
@@ -287,6 +288,29 @@ func (t *turns) storage(ctx context.Context) error {
 type part struct {
 	*network.Network
 	meter *network.Meter
+	timed bool     // what is lost is sent again after a time
+	begun sim.Time // the last flow
+	// What had happened the last time that anything did, and when that was.
+	seen  movement
+	moved sim.Time
+}
+
+// movement is what changes while a network still carries something.
+type movement struct{ sent, received, acks, nacks uint64 }
+
+// quiet is for how long nothing moves in a network that will carry no more: far longer than any pause, turn or rate makes a packet wait.
+const quiet = sim.Time(units.Second)
+
+// Advance implements experiment.Experiment. Where nothing is sent again by itself, a flow whose last packets were lost is waited for by both its ends, and timers of
+// congestion control go on for ever. So it is over as well once nothing has moved for a while.
+func (p *part) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	now, err := p.Network.Advance(ctx, to)
+	c := &p.Net.Counters
+	if seen := (movement{c.Sent, c.Received, c.Acks, c.Nacks}); seen != p.seen {
+		p.seen, p.moved = seen, now.At
+	}
+	now.Over = now.Over || !p.timed && now.At-max(p.moved, p.begun) > quiet
+	return now, err
 }
 
 // Meters implements experiment.Experiment.
@@ -304,7 +328,7 @@ func (t *turns) network(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint
 	if err != nil {
 		return nil, 0, err
 	}
-	p := &part{n, network.NewMeter(n)}
+	p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{}, begun: list[len(list)-1].Start}
 	// An iteration is whole or nothing, so it is not interrupted.
 	if _, err := (&experiment.Loop{}).Run(context.Background(), p); err != nil {
 		return nil, 0, err
