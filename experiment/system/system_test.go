@@ -152,7 +152,7 @@ fabric:
   host_link: 10Gbps
   buffer: 50KB
   pfc: {enabled: false}
-  parts: `+parts+`
+  parts: ` + parts + `
 workload:
   - synthetic:
       writes: {size: 64KiB, interarrival: {mean: 20us, scv: 4}}
