@@ -83,7 +83,7 @@ func runReplicast(ctx context.Context, o Options, disk string, cells []replicast
 		}
 		busy, latency := float64(100*p.mean(i, asSURGE, "cluster.disk.utilisation")), p.mean(i, asSURGE, "cluster.put.latency.mean")
 		r.Rows = append(r.Rows, row,
-			Row{Label: row.Label, Metric: "disks busy", Paper: number(100 * x.busy), Ours: busy, Unit: "%", Meets: between(100*x.busy-busyOff, 100*x.busy+busyOff), Expect: busyExpect},
+			Row{Label: row.Label, Metric: "disks busy", Paper: number(100 * x.busy), Ours: busy, Unit: "%", Meets: between(float64(100*x.busy)-busyOff, float64(100*x.busy)+busyOff), Expect: busyExpect},
 			Row{Label: row.Label, Metric: "latency, mean", Paper: number(x.latency), Ours: latency, Unit: "us", Meets: near(x.latency, 0.16), Expect: "as the rate, by Little's law"},
 			Row{Label: x.label() + ", steady", Metric: "chunks a second", Ours: p.mean(i, inSteadyState, "cluster.put.iops"), Unit: "1/s", Expect: "the warm-up cut, control messages queued"},
 			Row{Label: x.label() + ", steady", Metric: "of the bound", Ours: 100 * p.mean(i, inSteadyState, "cluster.bound.reached"), Unit: "%", Meets: atMost(100), Expect: "at most 100 %"})

@@ -299,7 +299,7 @@ type part struct {
 type movement struct{ sent, received, acks, nacks uint64 }
 
 // quiet is for how long nothing moves in a network that will carry no more: far longer than any pause, turn or rate makes a packet wait.
-const quiet = sim.Time(units.Second)
+const quiet = units.Second
 
 // Advance implements experiment.Experiment. Where nothing is sent again by itself, a flow whose last packets were lost is waited for by both its ends, and timers of
 // congestion control go on for ever. So it is over as well once nothing has moved for a while.
