@@ -128,7 +128,8 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	r.Rows = append(r.Rows,
 		Row{Label: "F_t_m less F_t_h", Metric: "iterations", Ours: count(asPreset, tm) - count(asPreset, th), Unit: "count", Meets: above(0),
 			Says: "the convergence criteria converge faster in Fig. 4-(c)", Expect: "a heavy load sooner than a moderate one; in table II by 4"},
-		Row{Label: "F_s_m and F_s_h less F_t_m and F_t_h", Metric: "iterations, mean", Ours: (count(asPreset, sm) + count(asPreset, sh) - count(asPreset, tm) - count(asPreset, th)) / 2, Unit: "count", Meets: below(0),
+		Row{Label: "F_s_m and F_s_h less F_t_m and F_t_h", Metric: "iterations, mean",
+			Ours: (count(asPreset, sm) + count(asPreset, sh) - count(asPreset, tm) - count(asPreset, th)) / 2, Unit: "count", Meets: below(0),
 			Says: "SNIS converges faster under spacial-intensive workloads than temporal-intensive workloads", Expect: "in table II by 1",
 			Because: fmt.Sprintf("ours take %g and %g against %g and %g; why is not known", count(asPreset, sm), count(asPreset, sh), count(asPreset, tm), count(asPreset, th))})
 	all, most := 0.0, 0.0
@@ -139,8 +140,10 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	}
 	const consistent = "We have evaluated SNIS based on both Fujitsu VDI and Tencent CBS traces. The outcomes are quite consistent"
 	r.Rows = append(r.Rows,
-		Row{Label: "sizes of Tencent's trace", Metric: "rows that converge", Ours: all, Unit: "count", Meets: exactly(float64(len(snisRows))), Says: consistent, Expect: "all"},
-		Row{Label: "sizes of Tencent's trace", Metric: "most that a row's iterations differ from Fujitsu's by", Ours: most, Unit: "count", Meets: atMost(1), Says: consistent, Expect: "at most 1"})
+		Row{Label: "sizes of Tencent's trace", Metric: "rows that converge", Ours: all, Unit: "count", Meets: exactly(float64(len(snisRows))),
+			Says: consistent, Expect: "all"},
+		Row{Label: "sizes of Tencent's trace", Metric: "most that a row's iterations differ from Fujitsu's by", Ours: most, Unit: "count", Meets: atMost(1),
+			Says: consistent, Expect: "at most 1"})
 	return r, nil
 }
 
@@ -229,17 +232,23 @@ func runSnisFig4(ctx context.Context, o Options) (*Report, error) {
 	up, _ := d[light].steps(2)
 	_, after := d[moderate].steps(7)
 	r.Rows = append(r.Rows,
-		Row{Label: "F_t_l, iteration 2", Metric: "Conv_C", Paper: number(4.5), Ours: d[light].at(2), Unit: "%", Meets: between(4, 5), Says: around, Expect: "4 to 5 %", Because: settles},
-		Row{Label: "F_t_l, iteration 1, which has the first distance", Metric: "Conv_C", Paper: number(4.5), Ours: d[light].at(1), Unit: "%", Meets: between(4, 5), Says: around,
-			Expect: "4 to 5 %: iteration 1 is called the second, too, where the text says what its distance is", Because: "not explained; the first distance rests on SA_0 and on how bursty writes are, which are not printed"},
+		Row{Label: "F_t_l, iteration 2", Metric: "Conv_C", Paper: number(4.5), Ours: d[light].at(2), Unit: "%", Meets: between(4, 5), Says: around,
+			Expect: "4 to 5 %", Because: settles},
+		Row{Label: "F_t_l, iteration 1, which has the first distance", Metric: "Conv_C", Paper: number(4.5), Ours: d[light].at(1), Unit: "%",
+			Meets: between(4, 5), Says: around,
+			Expect:  "4 to 5 %: iteration 1 is called the second, too, where the text says what its distance is",
+			Because: "not explained; the first distance rests on SA_0 and on how bursty writes are, which are not printed"},
 		Row{Label: "F_t_l, from iteration 2 on", Metric: "iterations whose Conv_C is above the one before", Ours: float64(up), Unit: "count", Meets: atLeast(1),
 			Says: "the later iterations have fluctuated convergence criteria", Expect: "at least one", Because: settles},
-		Row{Label: "F_t_m, iteration 7", Metric: "Conv_C", Paper: number(10), Ours: d[moderate].at(7), Unit: "%", Meets: between(9.5, 10.5), Says: "the convergence criteria drop to 10% at iteration 7",
+		Row{Label: "F_t_m, iteration 7", Metric: "Conv_C", Paper: number(10), Ours: d[moderate].at(7), Unit: "%", Meets: between(9.5, 10.5),
+			Says:   "the convergence criteria drop to 10% at iteration 7",
 			Expect: "9.5 to 10.5 %", Because: settles},
-		Row{Label: "F_t_m, after iteration 7", Metric: "largest change of Conv_C", Ours: after, Unit: "points", Meets: atMost(2), Says: "and keep stable after that", Expect: "within the paper's own range of what is stable, 2 %"})
+		Row{Label: "F_t_m, after iteration 7", Metric: "largest change of Conv_C", Ours: after, Unit: "points", Meets: atMost(2),
+			Says: "and keep stable after that", Expect: "within the paper's own range of what is stable, 2 %"})
 	for _, k := range []int{moderate, heavy} {
 		for c := 2; c < len(distanceNames); c++ {
-			r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("%s, over that of the %s", snisRows[k].tag, distanceNames[c].label), Metric: "distance of the mean, all iterations", Ours: mean(d[k][1]) / mean(d[k][c]), Unit: "x",
+			r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("%s, over that of the %s", snisRows[k].tag, distanceNames[c].label),
+				Metric: "distance of the mean, all iterations", Ours: mean(d[k][1]) / mean(d[k][c]), Unit: "x",
 				Meets: above(1), Says: "the relative distance of mean is higher than that of median and 90th", Expect: "above 1"})
 		}
 	}
@@ -264,9 +273,11 @@ func runSnisFig7(ctx context.Context, o Options) (*Report, error) {
 		}
 		const says = "these two traces converge at early iterations to convergence criteria below 5%"
 		r.Rows = append(r.Rows,
-			Row{Label: x.tag + ", where it converges", Metric: "Conv_C", Paper: number(5), Ours: d[k].at(from), Unit: "%", Meets: below(5), Says: says, Expect: fmt.Sprintf("below 5 %% in the first iteration below 10 %%: iteration %d", from),
+			Row{Label: x.tag + ", where it converges", Metric: "Conv_C", Paper: number(5), Ours: d[k].at(from), Unit: "%", Meets: below(5), Says: says,
+				Expect:  fmt.Sprintf("below 5 %% in the first iteration below 10 %%: iteration %d", from),
 				Because: "it is below the threshold an iteration before it is below 5 %"},
-			Row{Label: fmt.Sprintf("%s, iteration %g and later", x.tag, x.iterations), Metric: "largest Conv_C", Paper: number(5), Ours: d[k].most(int(x.iterations)), Unit: "%", Meets: below(5), Says: says,
+			Row{Label: fmt.Sprintf("%s, iteration %g and later", x.tag, x.iterations), Metric: "largest Conv_C", Paper: number(5),
+				Ours: d[k].most(int(x.iterations)), Unit: "%", Meets: below(5), Says: says,
 				Expect: "below 5 % from table II's iteration on"})
 	}
 	return r, nil

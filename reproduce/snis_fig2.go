@@ -136,13 +136,17 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 		because string
 	}{{"reads", read, "below a page's size, a write reads first what stands beside it on the page, and those reads stand in the way of the host's, the more so the smaller it is"}, {"writes", write, ""}} {
 		r.Rows = append(r.Rows,
-			Row{Label: x.name + ", from 1 ms to 10 us", Metric: "slowdown, least growth from a point to the next", Ours: least(lighter, x.of), Unit: "x", Meets: above(1), Says: toTen, Expect: above1},
-			Row{Label: x.name + ", every 10 us", Metric: "slowdown", Ours: x.of(&times[ten]), Unit: "x", Meets: above(1.05), Says: toTen, Expect: "above 1.05, what can be seen in the figure"},
-			Row{Label: fmt.Sprintf("%s, from %v to %v", x.name, sizes[0], sizes[len(sizes)-1]), Metric: "slowdown, least growth from a point to the next", Ours: least(volumes, x.of), Unit: "x", Meets: above(1), Says: similar, Expect: above1,
+			Row{Label: x.name + ", from 1 ms to 10 us", Metric: "slowdown, least growth from a point to the next", Ours: least(lighter, x.of), Unit: "x",
+				Meets: above(1), Says: toTen, Expect: above1},
+			Row{Label: x.name + ", every 10 us", Metric: "slowdown", Ours: x.of(&times[ten]), Unit: "x", Meets: above(1.05), Says: toTen,
+				Expect: "above 1.05, what can be seen in the figure"},
+			Row{Label: fmt.Sprintf("%s, from %v to %v", x.name, sizes[0], sizes[len(sizes)-1]), Metric: "slowdown, least growth from a point to the next",
+				Ours: least(volumes, x.of), Unit: "x", Meets: above(1), Says: similar, Expect: above1,
 				Because: x.because})
 	}
 	for i := range ten {
-		r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("from 10 us to %v, reads over writes", gaps[i]), Metric: "growth of slowdown", Ours: times[i].read / times[ten].read / (times[i].write / times[ten].write), Unit: "x",
+		r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("from 10 us to %v, reads over writes", gaps[i]), Metric: "growth of slowdown",
+			Ours: times[i].read / times[ten].read / (times[i].write / times[ten].write), Unit: "x",
 			Meets: above(1), Says: toOne, Expect: above1,
 			Because: "the writes alone stay just below what the drive can program and end in DRAM; with the reads beside them they do not, and wait for flash"})
 	}
@@ -150,6 +154,7 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 	for i := 1; i < len(sizes); i++ {
 		over = min(over, volumes[i].read/volumes[0].read/(volumes[i].write/volumes[0].write))
 	}
-	r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("from %v, reads over writes", sizes[0]), Metric: "growth of slowdown, least of all sizes", Ours: over, Unit: "x", Meets: above(1), Says: similar, Expect: above1,
+	r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("from %v, reads over writes", sizes[0]), Metric: "growth of slowdown, least of all sizes", Ours: over,
+		Unit: "x", Meets: above(1), Says: similar, Expect: above1,
 		Because: "as that of the reads by themselves"})
 }

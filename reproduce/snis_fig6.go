@@ -46,7 +46,8 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 			Row{Label: t.label, Metric: "reads' rate while the target sends", Paper: number(10), Ours: f.steady, Unit: "Gbit/s", Meets: near(10, 0.01),
 				Says: "the sending rate is maintained at the ToR link capacity of 10Gbps", Expect: "within 1 %"},
 			Row{Label: t.label, Metric: "writes' rate against pauses", Ours: f.correlation, Unit: "correlation", Meets: above(0.5),
-				Says: "the trend of the sending rate for write requests matches the spikes of the number of PAUSE packets", Expect: "Pearson's coefficient above 0.5",
+				Says:    "the trend of the sending rate for write requests matches the spikes of the number of PAUSE packets",
+				Expect:  "Pearson's coefficient above 0.5",
 				Because: "no pauses, or pauses in other slices of time than the writes' peaks"})
 	}
 	return r, nil
