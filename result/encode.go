@@ -31,6 +31,9 @@ func (r *Result) Encode() ([]byte, error) {
 		e.key(1, "warm_up").raw(`{"until_s": `).number(r.WarmUp.UntilS, "warm_up.until_s")
 		e.raw(`, "explain": `).text(r.WarmUp.Explain).raw("},\n")
 	}
+	if r.Steady != nil {
+		e.key(1, "steady").raw(`{"reached": ` + strconv.FormatBool(r.Steady.Reached) + `, "explain": `).text(r.Steady.Explain).raw("},\n")
+	}
 	e.key(1, "metrics").raw("{")
 	for i, m := range r.Metrics {
 		e.item(i).key(2, m.Name).raw(`{"value": `).number(m.Value, m.Name)

@@ -44,6 +44,7 @@ type Result struct {
 	Name       string  // of the scenario; may be empty
 	Summary    string  // the configuration in one line; may be empty
 	WarmUp     WarmUp
+	Steady     *Steady // nil unless the run was to end when it knew its mean latency
 	Metrics    []Metric
 	Series     []Series
 	Histograms []Histogram
@@ -59,6 +60,12 @@ type Result struct {
 type WarmUp struct {
 	UntilS  float64 // seconds; 0: nothing is left out
 	Explain string  // how it was found; may be empty
+}
+
+// Steady is what came of a run that was to end when its mean latency was known well enough.
+type Steady struct {
+	Reached bool   `json:"reached"`
+	Explain string `json:"explain"` // how well it is known, or what is in the way
 }
 
 // Metric is one figure.
