@@ -23,13 +23,11 @@ type steady struct {
 // the interval rests on is to have some of them.
 const (
 	cacheGrowth = 10  // of a cache's room one part in so many may be in use beyond what was at the looks before
-	leastRounds = 320 // of garbage collection, if there is any or the drive was full from the beginning
+	leastRounds = 320 // blocks erased while writes go on, if any are or the drive was full from the beginning
 )
 
 func newSteady(from sim.Time, fresh bool) *steady {
-	s := &steady{settling: stats.NewSettling(stats.DefaultSettlingConfig()), from: from, fresh: fresh}
-	s.verdict.Explain = s.settling.Judge().Explain
-	return s
+	return &steady{settling: stats.NewSettling(stats.DefaultSettlingConfig()), from: from, fresh: fresh}
 }
 
 // observe notes a request's latency.
@@ -41,25 +39,30 @@ func (s *steady) observe(at, latency sim.Time) {
 
 // look judges, if it is time to, with what the drives have done so far.
 func (s *steady) look(now *ssd.Stats) bool {
-	if !s.settling.Due() {
-		return false
-	}
-	grown := now.Cached - s.most
+	return s.settling.Due() && s.judge(s.settling.Look(), now)
+}
+
+// judge takes into account what the drives have done so far.
+func (s *steady) judge(v stats.Verdict, now *ssd.Stats) bool {
+	grown, writes := now.Cached-s.most, now.HostPrograms > s.seen.HostPrograms
 	s.seen, s.most = *now, max(s.most, now.Cached)
-	v := s.settling.Look()
 	s.verdict = result.Steady{Reached: v.Reached, Explain: v.Explain}
 	switch {
 	case !v.Reached:
 	case grown > now.CacheRoom/cacheGrowth:
 		s.verdict = result.Steady{Explain: fmt.Sprintf("the cache is still filling: %d of %d pages are in use", now.Cached, now.CacheRoom)}
-	case now.Erases < leastRounds && (now.Erases > 0 || now.HostPrograms > 0 && !s.fresh):
+	case writes && now.Erases < leastRounds && (now.Erases > 0 || !s.fresh):
 		s.verdict = result.Steady{Explain: fmt.Sprintf("garbage collection has erased only %d blocks, %d are the least", now.Erases, leastRounds)}
 	}
 	return s.verdict.Reached
 }
 
-// fill says in a result what came of it. Where the promise cannot be given, or only of a drive that will change, it says so.
-func (s *steady) fill(r *result.Result, interrupted bool) {
+// fill says in a result what came of it, if the run ended by itself or otherwise, with what the drives have done. Where the promise cannot be given, or only of a
+// drive that will change, it says so.
+func (s *steady) fill(r *result.Result, now *ssd.Stats, interrupted bool) {
+	if !s.verdict.Reached {
+		s.judge(s.settling.Judge(), now)
+	}
 	r.Steady = &s.verdict
 	switch x := &s.seen; {
 	case interrupted:
