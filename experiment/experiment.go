@@ -39,6 +39,19 @@ type Options struct {
 	Timeline io.Writer
 	// TimelineSlices is how many slices it has at most; 0 is the default.
 	TimelineSlices int
+
+	ctx context.Context // of the run; nil if a Kind is asked directly
+}
+
+// Preparing is told by a Kind, while it makes models, how much of a long preparation is done, from 0 to 1. An error says that it is to end.
+func (o *Options) Preparing(share float64) error {
+	if o.Progress != nil {
+		o.Progress(Progress{Prepared: share})
+	}
+	if o.ctx != nil {
+		return o.ctx.Err()
+	}
+	return nil
 }
 
 // Progress is how far a run is.
@@ -47,6 +60,7 @@ type Progress struct {
 	Expected  uint64 // in all; 0 if not known
 	Simulated units.Duration
 	Until     units.Duration // 0 if the run is not ended by time
+	Prepared  float64        // while nothing is simulated yet: how much of what is made first is done, from 0 to 1
 }
 
 // Outcome is what a run gives beside its result.
@@ -95,6 +109,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	if err != nil {
 		return nil, err
 	}
+	o.ctx = ctx
 	x, err := k.Build(s, &o)
 	if err != nil {
 		return nil, err

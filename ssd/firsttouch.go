@@ -71,11 +71,13 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		d.dram(sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	ns := r.ns
+	d.gather()
 	for first != 0 {
 		t := first
 		first = d.txns.At(t).next
 		d.locate(t)
 	}
+	d.dispatch()
 	if now > c.touchedReset[ns] {
 		c.touched[ns].reset()
 		c.touchedReset[ns] = now + touchedPeriod

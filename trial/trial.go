@@ -45,12 +45,16 @@ func (t Trial) Name() string { return fmt.Sprintf("%s-%d", t.Digest, t.Seed) }
 // ErrInterrupted is what a trial ends with that its context ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Run simulates a scenario, whatever kind it is of. When the context ends, what was done until then is the result and Outcome.Interrupted is set. The
-// same scenario and seed give the same result, to the byte.
+// Run simulates a scenario, whatever kind it is of. When the context ends, what was done until then is the result and Outcome.Interrupted is set; there
+// is none, and ErrInterrupted, if the models were not even made. The same scenario and seed give the same result, to the byte.
 func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*experiment.Outcome, error) {
 	for _, k := range Kinds() {
 		if k.Is(s) {
-			return experiment.Run(ctx, k, Vocabulary(), s, o)
+			out, err := experiment.Run(ctx, k, Vocabulary(), s, o)
+			if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil, ErrInterrupted // before anything was simulated
+			}
+			return out, err
 		}
 	}
 	return nil, fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"farflash/block"
 	"farflash/cosim"
@@ -41,15 +42,20 @@ type remote struct {
 	copies  int            // of the workload: initiators that each run all of it, or 1
 }
 
-// prepareDrives makes the images that drives start from, one for each group of targets.
-func prepareDrives(s *scenario.Scenario, seed uint64) ([]*ssd.Image, error) {
+// prepareDrives makes the images that drives start from, one for each group of targets; groups whose drives are equal share one.
+func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.Image, error) {
 	images := make([]*ssd.Image, len(s.Targets))
 	for i := range s.Targets {
-		if i > 0 && s.DriveOf(i) == s.DriveOf(i-1) {
-			images[i] = images[i-1]
+		for j := range i {
+			if s.DriveOf(i) == s.DriveOf(j) || reflect.DeepEqual(s.DriveOf(i).Config, s.DriveOf(j).Config) {
+				images[i] = images[j]
+				break
+			}
+		}
+		if images[i] != nil {
 			continue
 		}
-		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i))
+		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i), watch)
 		if err != nil {
 			return nil, fmt.Errorf("targets[%d].ssd: %w", i, err)
 		}
@@ -149,7 +155,7 @@ func (Coupled) Is(s *scenario.Scenario) bool {
 
 // Build implements experiment.Kind.
 func (Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	images, err := prepareDrives(s, o.Seed)
+	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (Turns) Is(s *scenario.Scenario) bool {
 
 // Build implements experiment.Kind.
 func (Turns) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	images, err := prepareDrives(s, o.Seed)
+	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {
 		return nil, err
 	}

@@ -153,7 +153,11 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	defer d.Discard()
 	progress := p.progress("run", unitOf(s), f.quiet)
 	run, out, err := writer(1, func(x experiment.Progress) {
-		progress.Update(int64(x.Requests), int64(x.Expected), x.Simulated.String()+" simulated")
+		note := x.Simulated.String() + " simulated"
+		if x.Prepared > 0 {
+			note = fmt.Sprintf("%.0f %% of the drives' preparation", x.Prepared*100)
+		}
+		progress.Update(int64(x.Requests), int64(x.Expected), note)
 	}).Write(ctx, trial.Trial{Scenario: s, Digest: digest, Seed: f.seed}, d)
 	progress.Stop()
 	if err != nil {
