@@ -132,7 +132,7 @@ func (n *Network) reroute() {
 			n.Counters.Stranded++
 			continue
 		}
-		if s.port != was {
+		if s.port != was && !s.responds {
 			n.move(int32(q), s, was)
 		}
 	}
@@ -150,7 +150,7 @@ func (n *Network) move(q int32, s *sender, was int32) {
 	}
 	s.standing = idle
 	n.enrol(q, s)
-	if s.hasMore() {
+	if n.more(s) {
 		n.offer(q, s)
 	}
 }

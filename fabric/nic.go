@@ -66,7 +66,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 				p.ready &^= 1 << class
 			}
 			s := &n.senders[q]
-			if s.avail > now || s.full(&n.control[q]) || !s.hasMore() {
+			if s.avail > now || n.full(s, &n.control[q]) || !n.more(s) {
 				// Its rate or window has shrunk since it took its place, or what it was to send
 				// again has been acknowledged.
 				n.place(p, k, q, s)
@@ -145,7 +145,8 @@ func (n *Network) stand(p *port, k *nic, s *sender) {
 func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint8) {
 	c := &n.control[q]
 	now := n.eng.Now()
-	x, payload := n.take(s)
+	from := n.turn(s)
+	x, payload := n.take(from)
 	x.class = class
 	p.deficit[class] -= int32(x.size)
 	n.transmit(pi, p, x)
@@ -156,9 +157,9 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 		n.react(q, s, c)
 	}
 	n.place(p, k, q, s)
-	if n.timeout > 0 && !s.timing {
-		s.timing = true
-		n.eng.Arm(s.expire, now+n.timeoutOf(s))
+	if n.timeout > 0 && !from.timing {
+		from.timing = true
+		n.eng.Arm(from.expire, now+n.timeoutOf(from))
 	}
 }
 
@@ -173,9 +174,9 @@ func (n *Network) gap(p *port, c *cc.Sender, size uint16) sim.Time {
 // place puts a queue pair where it belongs after it has sent or been allowed to send.
 func (n *Network) place(p *port, k *nic, q int32, s *sender) {
 	switch {
-	case !s.hasMore():
+	case !n.more(s):
 		s.standing = idle
-	case s.full(&n.control[q]):
+	case n.full(s, &n.control[q]):
 		s.standing = blocked
 	case s.avail <= max(p.free, n.eng.Now()):
 		n.stand(p, k, s)

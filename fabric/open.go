@@ -54,8 +54,8 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
 	tag := was.tag + 1<<slotBits
-	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
-	*r = receiver{opening: -1, message: -1, begun: -1, tag: tag}
+	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
+	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, tag: tag}
 	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
@@ -233,11 +233,11 @@ func (n *Network) begin(m int32) error {
 	s.end += msg.packets
 	n.Counters.Posted++
 	n.Counters.PostedBytes += uint64(msg.Size)
-	if s.standing == idle {
+	if lead, l := n.lead(int32(q), s); l.standing == idle {
 		if n.cfg.QueuePairs.Life == PerMessage {
-			s.avail = n.eng.Now()
+			l.avail = n.eng.Now()
 		}
-		n.offer(int32(q), s)
+		n.offer(lead, l)
 	}
 	return nil
 }

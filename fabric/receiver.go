@@ -20,6 +20,7 @@ type receiver struct {
 	patient  bool // patience has been made
 	marked   bool // a packet since the last ACK was
 	tag      uint32
+	asker    int32 // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
 	arrived  *bitmap
 }
 
@@ -34,12 +35,17 @@ func (n *Network) received(p *port, x packet) {
 	}
 	switch x.kind {
 	case dataPacket:
+		asker := n.receive[x.qp&slotMask].asker
 		n.accept(p, x)
+		if asker >= 0 {
+			n.replied(asker, &x)
+		}
 	case cnpPacket:
 		n.Counters.CNPs++
 		if n.wants.CNPs {
 			q := int32(x.qp & slotMask)
-			s, c := &n.senders[q], &n.control[q]
+			q, s := n.lead(q, &n.senders[q])
+			c := &n.control[q]
 			if s.standing == finished {
 				return
 			}
@@ -83,6 +89,11 @@ func (n *Network) accept(p *port, x packet) {
 		p.taken += payload
 		before := r.message
 		ended := n.inOrder(r, &x)
+		if x.flags&asks != 0 {
+			n.notes.give(x.note)
+			n.reportDelivered(r, before, ended)
+			return
+		}
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
 			n.notes.give(x.note)
@@ -142,6 +153,13 @@ func (n *Network) impatient(qp uint32) {
 // congested is for a mark that is to be answered with a CNP.
 func (n *Network) congested(r *receiver, qp uint32) {
 	now := n.eng.Now()
+	if s := &n.senders[qp&slotMask]; s.responds {
+		// The interval is the queue pair's, whichever of its streams was marked.
+		r = &n.receive[s.twin]
+		if r.begun < 0 {
+			r.begun = now
+		}
+	}
 	if n.cfg.CNP.Ticking {
 		if r.calm <= now {
 			since := now - r.begun

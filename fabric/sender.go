@@ -35,6 +35,9 @@ type sender struct {
 	repair   *repair
 	src, dst int32
 	tag      uint32 // what its packets have for qp
+	twin     int32  // the other stream of its queue pair, -1 if there is none (responder.go)
+	responds bool   // it is the responder's
+	other    bool   // the responder's stream has had the queue pair's turn last
 }
 
 // hasMore reports whether there is a packet to send.
@@ -80,6 +83,13 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 		x.flags = lastOf
 		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload
 	}
+	switch {
+	case msg.reads == asksRead:
+		x.flags |= asks
+	case msg.reads == answersRead && psn == msg.first:
+		x.flags |= implied
+		x.sack = msg.stands
+	}
 	x.size = uint16(payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	n.Counters.Sent += uint64(payload)
 	if n.notes.used {
@@ -89,16 +99,21 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 }
 
 // full reports whether the window is. What is sent again has its place in it already.
-func (s *sender) full(c *cc.Sender) bool {
-	return c.Window > 0 && units.Bytes(s.pos-s.acked) >= c.Window && (s.repair == nil || !s.repair.pending())
+func (n *Network) full(s *sender, c *cc.Sender) bool {
+	if c.Window <= 0 {
+		return false
+	}
+	acked, next := n.progress(s)
+	return units.Bytes(next-acked) >= c.Window && !n.repeats(s)
 }
 
 // answered is for an ACK or NACK that has come to its sender.
 func (n *Network) answered(x packet) {
 	q := int32(x.qp & slotMask)
 	s := &n.senders[q]
-	c := &n.control[q]
-	if s.standing == finished {
+	lead, l := n.lead(q, s)
+	c := &n.control[lead]
+	if l.standing == finished {
 		n.notes.give(x.note)
 		return
 	}
@@ -120,21 +135,27 @@ func (n *Network) answered(x packet) {
 	}
 	mark := x.flags&ceMark != 0
 	if n.wants.Acks || mark && n.wants.CNPs && n.cfg.CNP.Echo {
-		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: s.acked, Next: s.pos}
+		acked, next := n.progress(l)
+		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: acked, Next: next}
 		if mark && n.wants.CNPs && n.cfg.CNP.Echo {
-			n.react(q, s, c)
+			n.react(lead, l, c)
 		}
 		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
 			n.signal.Kind = cc.Ack
 			n.notes.read(x.note, &n.signal)
-			n.react(q, s, c)
+			n.react(lead, l, c)
 		}
 	}
 	n.notes.give(x.note)
-	if s.standing == blocked || s.standing == idle && s.hasMore() {
+	n.goOn(lead, l)
+	n.reportAcked(done, ended)
+}
+
+// goOn has the NIC look at a queue pair whose window may have opened, or that may have something to send again.
+func (n *Network) goOn(q int32, s *sender) {
+	if s.standing == blocked || s.standing == idle && n.more(s) {
 		n.offer(q, s)
 	}
-	n.reportAcked(done, ended)
 }
 
 // reportAcked calls the sink of so many messages of a queue pair from m on. It comes last: the
@@ -238,17 +259,19 @@ func (n *Network) expired(q int32) {
 	} else {
 		n.rewind(s)
 	}
+	lead, l := n.lead(q, s)
 	if n.wants.Acks {
-		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: s.acked, Next: s.pos}
-		n.react(q, s, &n.control[q])
+		acked, next := n.progress(l)
+		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: acked, Next: next}
+		n.react(lead, l, &n.control[lead])
 	}
 	s.timing = true
 	n.eng.Arm(s.expire, n.eng.Now()+n.timeoutOf(s))
-	if s.standing == blocked || s.standing == idle {
+	if l.standing == blocked || l.standing == idle {
 		// What the window counts may be lost: the first packet goes in any case.
-		p := &n.ports[s.port]
-		n.stand(p, &n.nics[p.nic], s)
-		n.kick(s.port, p)
+		p := &n.ports[l.port]
+		n.stand(p, &n.nics[p.nic], l)
+		n.kick(l.port, p)
 	}
 }
 

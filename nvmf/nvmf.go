@@ -18,9 +18,8 @@
 // they are, and the network as Fabric.
 //
 // What it leaves out: connecting and discovery, the admin queue, keep-alive, keyed
-// scatter-gather lists, retries after a lost connection, the limit on RDMA Reads under way, and the content
-// of the data. The request of an RDMA Read has an ACK of its own, where InfiniBand has the
-// data stand for it.
+// scatter-gather lists, retries after a lost connection, and the content of the data. A read's data has room in the transmit queue only,
+// where SPDK takes a buffer before the drive reads.
 package nvmf
 
 import (
@@ -70,8 +69,15 @@ type Config struct {
 	MaxTransfer units.Bytes
 	// TXQ is how much a target's transmit queue holds, until it is acknowledged. Completions
 	// that find no room wait in the drive's completion queue, and keep their places
-	// in the drive's submission queue.
+	// in the drive's submission queue. An answer that is larger than the queue is sent when
+	// the queue is empty, and has it to itself.
 	TXQ units.Bytes
+	// WriteBuffers is how much memory a target has for the data of writes that it fetches. A write takes its part before its
+	// RDMA Read is asked for, and keeps it until its response is acknowledged; others wait in the target, in order. One
+	// that is larger than all of it has it to itself.
+	WriteBuffers units.Bytes
+	// Reads limits the RDMA Reads of a queue pair.
+	Reads Reads
 	// DriveDepth is how many commands a target's driver gives a drive at once; others wait in
 	// the target.
 	DriveDepth int
@@ -82,6 +88,19 @@ type Config struct {
 	// Target is the targets' software.
 	Target Software
 }
+
+// Reads are the two limits on the RDMA Reads that are outstanding on a queue pair, of which the lesser counts: the machines settle it
+// when they connect (InfiniBand's initiator depth and responder resources).
+type Reads struct {
+	// Target is how many a target's NIC asks for at once on a queue pair. More writes wait in the target, in the order of their
+	// queue pair, and hold nothing else back.
+	Target int
+	// Initiator is how many an initiator's NIC can answer at once on a queue pair.
+	Initiator int
+}
+
+// limit is how many may be outstanding.
+func (r *Reads) limit() int32 { return int32(min(r.Target, r.Initiator)) }
 
 // Software is what the processors of a machine do for each command.
 type Software struct {
@@ -98,14 +117,17 @@ type Software struct {
 //
 // Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6
 // (drivers/nvme/target/rdma.c, include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE,
-// NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS). Transmit queue: SPDK's 4095
-// shared buffers of 8 KiB. Software: SPDK NVMe-oF RDMA performance report, release 24.05:
+// NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS). Transmit queue and write buffers: SPDK's 4095
+// shared buffers of 8 KiB, here as many for each direction. RDMA Reads: the 16 a queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which
+// Linux' and SPDK's initiators offer and their targets take (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth;
+// SPDK's max_read_depth, beyond which its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release 24.05:
 // 10.94 M 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us
 // of a core each.
 func DefaultConfig() Config {
 	cost := 730 * units.Nanosecond
 	return Config{
-		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB, DriveDepth: 1024, Class: 3,
+		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
+		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, DriveDepth: 1024, Class: 3,
 		Initiator: Software{Command: cost, Cores: 4}, Target: Software{Command: cost, Cores: 8},
 	}
 }
@@ -119,6 +141,9 @@ func (c *Config) Validate() error {
 	bad.Hold(c.MaxTransfer >= units.Sector && c.MaxTransfer%units.Sector == 0 && c.MaxTransfer <= units.GiB,
 		"max_transfer", "%v is not possible; use a multiple of 512B up to 1GiB", c.MaxTransfer)
 	bad.Hold(c.TXQ >= 1, "txq", "%v is not possible; use a size such as 16MiB", c.TXQ)
+	bad.Hold(c.WriteBuffers >= 1, "write_buffers", "%v is not possible; use a size such as 16MiB", c.WriteBuffers)
+	bad.Hold(c.Reads.Target >= 1 && c.Reads.Target <= 65535, "reads.target", "%d is not possible; use 1 to 65535", c.Reads.Target)
+	bad.Hold(c.Reads.Initiator >= 1 && c.Reads.Initiator <= 65535, "reads.initiator", "%d is not possible; use 1 to 65535", c.Reads.Initiator)
 	bad.Hold(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
 	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
 	bad.Within("initiator", c.Initiator.validate())
@@ -158,7 +183,8 @@ type System struct {
 	self     sim.Component
 	target   sim.Target
 	net      Fabric
-	chooser  Chooser // nil if connections have queue pairs of their own
+	reader   Reader  // nil if connections have no queue pairs of their own
+	chooser  Chooser // nil if they have
 	sink     Sink
 	err      error
 
@@ -188,9 +214,13 @@ type Counters struct {
 	HeldAtInitiator, HeldAtTarget, HeldAtTXQ uint64
 	// Most are the longest of these queues.
 	MostAtInitiator, MostAtTarget, MostAtTXQ int32
-	// MostTXQ is the most that a transmit queue has held.
-	MostTXQ units.Bytes
-	Pulls   uint64
+	// MostTXQ is the most that a transmit queue has held, and MostBuffers a target's memory for writes.
+	MostTXQ, MostBuffers units.Bytes
+	// HeldForBuffers and HeldForReads are how many writes waited in a target for memory, and for one of the queue pair's RDMA Reads.
+	HeldForBuffers, HeldForReads uint64
+	// Pulls are RDMA Reads that were asked for, MostReads the most of a queue pair at once.
+	Pulls     uint64
+	MostReads int32
 	// Time is what ended commands spent in each stage.
 	Time [Stages]sim.Time
 	// Latency is the sum of their latencies.
@@ -209,9 +239,12 @@ type machine struct {
 // connection is a queue pair of an initiator to a target.
 type connection struct {
 	out, back   fabric.QP
+	answers     fabric.QP // the initiator's answers to RDMA Reads
 	open        bool
 	outstanding int32
+	reading     int32 // RDMA Reads
 	waiting     list
+	unread      list // writes whose RDMA Reads must wait for others
 	core        int32 // its number at the initiator and at the target
 	targetCore  int32
 }
@@ -223,6 +256,7 @@ type list struct{ head, tail, n int32 }
 type posted struct {
 	command int32 // 0: not one of ours
 	bytes   int32 // of the transmit queue
+	held    int32 // of the memory for writes
 	target  int32
 	kind    Kind
 }
@@ -250,10 +284,13 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 // commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
 func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
+	var ok bool
 	if s.own {
+		if s.reader, ok = net.(Reader); !ok {
+			s.fail(errors.New("the network answers no RDMA Reads"))
+		}
 		return
 	}
-	var ok bool
 	if s.chooser, ok = net.(Chooser); !ok {
 		s.fail(errors.New("the network chooses no queue pairs"))
 	}
@@ -339,7 +376,7 @@ func (s *System) Delivered(m int32) {
 	case Capsule:
 		s.capsuleArrived(c)
 	case Pull:
-		s.pullArrived(c)
+		s.pullArrived(c, m)
 	case Pulled:
 		s.dataArrived(c)
 	default:
@@ -362,25 +399,33 @@ func (s *System) Acked(m int32) {
 	if p.bytes > 0 {
 		s.release(p.target, units.Bytes(p.bytes))
 	}
+	if p.held > 0 {
+		s.giveBack(p.target, units.Bytes(p.held))
+	}
 }
 
 // Carries reports whether a message is one of the system's.
 func (s *System) Carries(m int32) bool { return int(m) < len(s.posted) && s.posted[m].command != 0 }
 
-// post sends a message for a command and returns its number.
-func (s *System) post(c int32, k Kind, toTarget bool, size units.Bytes) int32 {
+// post sends a message for a command and returns its number. The answer to an RDMA Read has the number of its request.
+func (s *System) post(c int32, k Kind, size units.Bytes, request int32) int32 {
 	x := s.commands.At(c)
 	n := &s.conns[x.conn]
-	from, to, q := s.initiators[x.initiator].node, s.targets[x.target].node, n.out
-	if !toTarget {
-		from, to, q = to, from, n.back
-	}
 	var m int32
 	var err error
-	if s.own {
-		m, err = s.net.Post(q, size)
-	} else {
-		m, err = s.chooser.Send(from, to, s.cfg.Class, size)
+	switch {
+	case !s.own && k.toTarget():
+		m, err = s.chooser.Send(s.initiators[x.initiator].node, s.targets[x.target].node, s.cfg.Class, size)
+	case !s.own:
+		m, err = s.chooser.Send(s.targets[x.target].node, s.initiators[x.initiator].node, s.cfg.Class, size)
+	case k == Capsule:
+		m, err = s.net.Post(n.out, size)
+	case k == Pull:
+		m, err = s.reader.Ask(n.back, size)
+	case k == Pulled:
+		m, err = s.reader.Answer(n.answers, size, request)
+	default:
+		m, err = s.net.Post(n.back, size)
 	}
 	if err != nil {
 		s.fail(fmt.Errorf("initiator %d to target %d: %w", x.initiator, x.target, err))

@@ -56,6 +56,9 @@ var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", 
 // String is the kind in words.
 func (k Kind) String() string { return kindNames.Name(k) }
 
+// toTarget reports which way it goes.
+func (k Kind) toTarget() bool { return k == Capsule || k == Pulled }
+
 // Message is a message that was posted for a command.
 type Message struct {
 	Number int32

@@ -10,8 +10,9 @@ type transmitter struct {
 	machine
 	drives  []int32
 	used    units.Bytes
-	entries int
-	waiting list // ended commands that find no room
+	alone   units.Bytes // an answer that is larger than the queue, which has it to itself
+	waiting list        // ended commands that find no room
+	memory  memory
 }
 
 // finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
@@ -58,6 +59,9 @@ func (s *System) answer(c int32, t *transmitter) {
 	x := s.commands.At(c)
 	d := &s.drives[x.drive]
 	q := s.quit(x)
+	if size := s.answerSize(x); size > s.cfg.TXQ {
+		t.alone = size
+	}
 	if x.req.Op == block.Read && x.status == block.OK {
 		x.netIn = s.eng.Now()
 		x.left++
@@ -66,8 +70,12 @@ func (s *System) answer(c int32, t *transmitter) {
 	if s.protocol == NVMeoF {
 		x := s.commands.At(c)
 		x.left++
-		if m := s.send(c, Response, responseSize, t); x.first < 0 {
+		m := s.send(c, Response, responseSize, t)
+		if x.first < 0 {
 			x.first = m
+		}
+		if m >= 0 && s.fetched(x) {
+			s.posted[m].held = int32(x.req.Length)
 		}
 	}
 	s.refill(d, q)
@@ -75,11 +83,10 @@ func (s *System) answer(c int32, t *transmitter) {
 
 // send posts a message that takes room in a transmit queue until it is acknowledged.
 func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
-	m := s.post(c, k, false, size)
+	m := s.post(c, k, size, -1)
 	if m >= 0 && s.protocol == NVMeoF {
 		s.posted[m].bytes = int32(size)
 		t.used += size
-		t.entries++
 		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
 		s.reportTXQ(s.posted[m].target)
 	}
@@ -90,7 +97,9 @@ func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 func (s *System) release(target int32, size units.Bytes) {
 	t := &s.targets[target]
 	t.used -= size
-	t.entries--
+	if t.used <= s.cfg.TXQ {
+		t.alone = 0
+	}
 	s.reportTXQ(target)
 	for t.waiting.n > 0 && s.room(t, s.answerSize(s.commands.At(t.waiting.head))) {
 		s.answer(s.pop(&t.waiting), t)
