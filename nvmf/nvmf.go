@@ -244,7 +244,7 @@ type connection struct {
 	outstanding int32
 	reading     int32 // RDMA Reads
 	waiting     list
-	unread      list // writes whose RDMA Reads must wait for others
+	unread      list  // writes whose RDMA Reads must wait for others
 	core        int32 // its number at the initiator and at the target
 	targetCore  int32
 }

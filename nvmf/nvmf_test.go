@@ -451,3 +451,25 @@ func TestTune(t *testing.T) {
 		}
 	}
 }
+
+// TestLargerThanQueue: what is larger than a transmit queue, or than the memory for writes, has it to itself, and the laws hold at each
+// moment of that.
+func TestLargerThanQueue(t *testing.T) {
+	l := defaultLayout()
+	l.cfg.TXQ, l.cfg.WriteBuffers = 4*units.KiB, 4*units.KiB
+	r := newRig(t, l)
+	for i, size := range []int64{4096, 512, 65536, 512, 8192} {
+		r.ask(ask{req: block.Request{Op: block.Read, Length: size}})
+		r.ask(ask{at: sim.Time(i), req: block.Request{Op: block.Write, Length: size * 3}})
+	}
+	for at := sim.Time(0); r.eng.Pending() > 0; at += us / 4 {
+		r.eng.Run(at)
+		if err := r.sys.Check(); err != nil {
+			t.Fatalf("at %v: %v", at, err)
+		}
+	}
+	r.run(t)
+	if k := &r.sys.Counters; k.MostTXQ != 65536+response || k.MostBuffers != 3*65536 {
+		t.Errorf("at most %v in a transmit queue and %v for writes", k.MostTXQ, k.MostBuffers)
+	}
+}

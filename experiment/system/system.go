@@ -315,7 +315,11 @@ func (x *coupled) figures(r *result.Result) {
 	r.Set("nvmf.held.initiator", float64(k.HeldAtInitiator))
 	r.Set("nvmf.held.target", float64(k.HeldAtTarget))
 	r.Set("nvmf.held.txq", float64(k.HeldAtTXQ))
+	r.Set("nvmf.held.buffers", float64(k.HeldForBuffers))
+	r.Set("nvmf.held.reads", float64(k.HeldForReads))
 	r.Set("nvmf.txq.max", float64(k.MostTXQ))
+	r.Set("nvmf.buffers.max", float64(k.MostBuffers))
+	r.Set("nvmf.reads.max", float64(k.MostReads))
 	x.meter.FillEach(r)
 }
 
