@@ -67,8 +67,8 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	n.pairSeen[[2]int32{src, dst}] = order + 1
 	s.standing = idle
 	n.enrol(int32(q), s)
-	if n.cfg.Recovery.Kind == SelectiveRepeat {
-		s.repair, r.arrived = &repair{}, &bitmap{}
+	if n.cfg.Recovery.Kind.keeps() {
+		s.repair, r.arrived = n.newRepair(), &bitmap{}
 	}
 	fresh := was.tag>>slotBits == 0 || was.port != s.port
 	if fresh {
@@ -367,7 +367,7 @@ func (n *Network) setTimes() {
 	n.timeout = r.Timeout.Time
 	if r.Timeout.Auto {
 		switch {
-		case r.Kind == SelectiveRepeat:
+		case r.Kind.keeps():
 			n.timeout = 320 * units.Microsecond
 		case n.cfg.PFC.Enabled:
 			n.timeout = 4096 * units.Nanosecond << 14

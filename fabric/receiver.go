@@ -20,7 +20,8 @@ type receiver struct {
 	patient  bool // patience has been made
 	marked   bool // a packet since the last ACK was
 	tag      uint32
-	asker    int32 // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
+	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
+	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
 	arrived  *bitmap
 }
 
@@ -96,7 +97,8 @@ func (n *Network) accept(p *port, x packet) {
 		}
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
-			n.notes.give(x.note)
+			n.notes.give(r.note)
+			r.note = x.note
 			n.withhold(r, x.qp)
 			return
 		}
@@ -146,7 +148,9 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 // impatient sends an ACK that has been withheld for long enough.
 func (n *Network) impatient(qp uint32) {
 	if r := &n.receive[qp&slotMask]; r.unacked > 0 {
-		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1}, ackPacket)
+		note := r.note
+		r.note = 0
+		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1, note: note}, ackPacket)
 	}
 }
 
@@ -240,7 +244,8 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 	if k == nackPacket {
 		a.flags |= sacked
 	}
-	r.unacked, r.marked = 0, false
+	n.notes.give(r.note)
+	r.note, r.unacked, r.marked = 0, 0, false
 	n.Counters.Acks++
 	n.answer(r, a)
 }

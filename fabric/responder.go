@@ -58,8 +58,8 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 		n.vacate(int32(q))
 		return 0, err
 	}
-	if n.cfg.Recovery.Kind == SelectiveRepeat {
-		t.repair, n.receive[q].arrived = &repair{}, &bitmap{}
+	if n.cfg.Recovery.Kind.keeps() {
+		t.repair, n.receive[q].arrived = n.newRepair(), &bitmap{}
 	}
 	if n.timeout > 0 {
 		t.expire = n.eng.NewTimer(n.ports[t.port].inPort, n.target, expire, uint32(q))
@@ -70,7 +70,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 
 // Ask posts the request of an RDMA Read, which has so many bytes, on a queue pair. When it has been delivered it is answered with Answer.
 func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
-	implicit := n.cfg.Recovery.Kind != SelectiveRepeat
+	implicit := !n.cfg.Recovery.Kind.keeps()
 	if implicit && size > n.cfg.Payload {
 		return 0, fmt.Errorf("an RDMA Read's request of %v does not fit a packet of %v", size, n.cfg.Payload)
 	}

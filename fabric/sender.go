@@ -48,7 +48,7 @@ func (s *sender) hasMore() bool {
 // take makes the queue pair's next packet.
 func (n *Network) take(s *sender) (packet, units.Bytes) {
 	if r := s.repair; r != nil && r.pending() {
-		psn := r.take()
+		psn := r.take(s.top)
 		m := s.oldest
 		for !before(psn, n.messages[m].first+n.messages[m].packets) {
 			m = n.messages[m].next
@@ -103,6 +103,12 @@ func (n *Network) full(s *sender, c *cc.Sender) bool {
 	if c.Window <= 0 {
 		return false
 	}
+	if r := s.repair; r != nil && r.sack && r.round && s.twin < 0 {
+		if r.probing && r.pending() {
+			return false
+		}
+		return units.Bytes(r.pipe(s.una, s.next))*n.cfg.Payload >= c.Window
+	}
 	acked, next := n.progress(s)
 	return units.Bytes(next-acked) >= c.Window && !n.repeats(s)
 }
@@ -122,9 +128,12 @@ func (n *Network) answered(x packet) {
 	if before(s.una, x.psn) && !before(s.top, x.psn) {
 		ended = n.advance(s, x.psn)
 	}
+	lost := false
 	if s.repair != nil {
-		n.repairs(s, &x)
-	} else if x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una) {
+		if lost = n.repairs(s, &x); lost && s.repair.sack && s.timing {
+			n.eng.Arm(s.expire, now+n.timeoutOf(s)) // it was perhaps a probe's
+		}
+	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
 		n.rewind(s)
 	}
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
@@ -140,9 +149,16 @@ func (n *Network) answered(x packet) {
 		if mark && n.wants.CNPs && n.cfg.CNP.Echo {
 			n.react(lead, l, c)
 		}
+		if lost && n.wants.Losses {
+			n.signal.Kind = cc.Loss
+			n.react(lead, l, c)
+		}
 		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
 			n.signal.Kind = cc.Ack
 			n.notes.read(x.note, &n.signal)
+			if s.repair != nil {
+				s.repair.measure(n.signal.RTT)
+			}
 			n.react(lead, l, c)
 		}
 	}
@@ -195,6 +211,9 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
 	s.una, s.tries = psn, 0
+	if s.repair != nil {
+		s.repair.probed = false
+	}
 	if before(s.next, psn) {
 		// An ACK of what was sent before the queue pair went back: it need not be sent
 		// again.
@@ -239,6 +258,9 @@ func (n *Network) rewind(s *sender) {
 // 64 times. A timeout below the round trip of a congested network would otherwise send
 // everything again for ever, and congest it.
 func (n *Network) timeoutOf(s *sender) sim.Time {
+	if s.repair != nil && s.repair.probes(s) {
+		return min(2*s.repair.trip+probeSlack, n.timeout)
+	}
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
 		return n.cfg.Recovery.ShortTimeout << s.tries
 	}
@@ -252,15 +274,21 @@ func (n *Network) expired(q int32) {
 	if s.una == s.top {
 		return
 	}
-	n.Counters.Timeouts++
-	s.tries = min(s.tries+1, 6)
-	if s.repair != nil {
+	probe := s.repair != nil && s.repair.probes(s)
+	switch {
+	case probe:
+		s.repair.probe(s.top)
+	case s.repair != nil:
 		s.repair.restart(s.una, s.top)
-	} else {
+	default:
 		n.rewind(s)
 	}
 	lead, l := n.lead(q, s)
-	if n.wants.Acks {
+	if !probe {
+		n.Counters.Timeouts++
+		s.tries = min(s.tries+1, 6)
+	}
+	if n.wants.Acks && !probe {
 		acked, next := n.progress(l)
 		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: acked, Next: next}
 		n.react(lead, l, &n.control[lead])

@@ -119,7 +119,7 @@ func (s *System) end(c int32) {
 	}
 	conn := x.conn
 	s.commands.Give(c)
-	if s.protocol == NVMeoF {
+	if s.protocol.Capsules() {
 		s.leave(conn)
 	}
 	s.sink.Ended(&s.done)
@@ -193,7 +193,7 @@ func (s *System) Check() error {
 		}
 	}
 	for i := range s.conns {
-		if q := &s.conns[i]; q.reading < 0 || q.reading > s.cfg.Reads.limit() || q.unread.n > 0 && q.reading == 0 {
+		if q := &s.conns[i]; q.reading < 0 || s.protocol == NVMeoF && q.reading > s.cfg.Reads.limit() || q.unread.n > 0 && q.reading == 0 {
 			return fmt.Errorf("connection %d: %d RDMA Reads of at most %d, %d wait", i, q.reading, s.cfg.Reads.limit(), q.unread.n)
 		}
 	}

@@ -16,10 +16,11 @@ type memory struct {
 
 // fetched reports whether the target fetches a command's data, rather than that its capsule brings them.
 func (s *System) fetched(x *command) bool {
-	return s.protocol == NVMeoF && x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule)
+	return s.protocol.Capsules() && x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule)
 }
 
-// fetch gets a write's data: memory first, then one of the queue pair's RDMA Reads.
+// fetch gets a write's data: memory first, then one of the queue pair's RDMA Reads. On TCP an R2T asks for all of them at once, as Linux' and SPDK's
+// targets do, so that a command has the one R2T that both their initiators allow (MAXR2T 0).
 func (s *System) fetch(c int32) {
 	x := s.commands.At(c)
 	m := &s.targets[x.target].memory
@@ -46,7 +47,7 @@ func (s *System) hold(m *memory, c int32) {
 	}
 	s.Counters.MostBuffers = max(s.Counters.MostBuffers, m.used)
 	q := &s.conns[x.conn]
-	if q.reading >= s.cfg.Reads.limit() {
+	if s.protocol == NVMeoF && q.reading >= s.cfg.Reads.limit() {
 		s.push(&q.unread, c)
 		s.Counters.HeldForReads++
 		return
@@ -60,7 +61,7 @@ func (s *System) pull(q *connection, c int32) {
 	s.Counters.Pulls++
 	s.Counters.MostReads = max(s.Counters.MostReads, q.reading)
 	s.move(s.commands.At(c), AtTarget, inNetworkOut)
-	s.post(c, Pull, pullSize, -1)
+	s.post(c, Pull, s.pullBytes(), -1)
 }
 
 // fetchNext: an RDMA Read of a connection has ended, so that another may begin.

@@ -1,4 +1,4 @@
-// Package nvmf models NVMe over Fabrics on RDMA: initiators that send commands to
+// Package nvmf models NVMe over Fabrics on RDMA and on TCP: initiators that send commands to
 // targets, and targets that put them into their drives and send back what comes out.
 //
 // The main types are Config, which describes both sides in plain values, and System,
@@ -10,14 +10,17 @@
 // small, or else the target fetches it with an RDMA Read first. command.go keeps the time of
 // each stage, whose sum is the command's latency to the picosecond.
 //
+// With Protocol NVMeTCP (pdu.go) a queue pair is a TCP connection, a stream of bytes each way: a target asks for a large write's data with an R2T, and the
+// initiator sends them in H2CData behind whatever it has sent before.
+//
 // With Protocol Flows there are no capsules: a write is one message to the target and a read
 // one message back, as in SNIS (Jia et al., IPCCC 2022) and SRC (Jia et al., 2023).
 //
 // It follows the NVM Express over Fabrics specification 1.1, sections 2 and 7.3 (RDMA
-// transport), with the sizes of its capsules. It sees drives as block.Device, whatever
+// transport), with the sizes of its capsules, and the NVM Express TCP Transport specification 1.0. It sees drives as block.Device, whatever
 // they are, and the network as Fabric.
 //
-// What it leaves out: connecting and discovery, the admin queue, keep-alive, keyed
+// What it leaves out: connecting (on TCP with its handshake and the 128 bytes each of ICReq and ICResp) and discovery, the admin queue, keep-alive, keyed
 // scatter-gather lists, retries after a lost connection, and the content of the data. A read's data has room in the transmit queue only,
 // where SPDK takes a buffer before the drive reads.
 package nvmf
@@ -38,13 +41,18 @@ type Protocol uint8
 
 // The protocols.
 const (
-	// NVMeoF sends capsules.
+	// NVMeoF sends capsules over RDMA.
 	NVMeoF Protocol = iota
 	// Flows sends a message of the data alone for each request.
 	Flows
+	// NVMeTCP sends capsules over TCP.
+	NVMeTCP
 )
 
-var protocolNames = units.Names[Protocol]{"nvmeof", "flows"}
+var protocolNames = units.Names[Protocol]{"nvmeof", "flows", "nvme-tcp"}
+
+// Capsules reports whether commands travel in capsules, on queue pairs of a depth.
+func (p Protocol) Capsules() bool { return p != Flows }
 
 // String is the protocol's name in scenarios.
 func (p Protocol) String() string { return protocolNames.Name(p) }
@@ -76,8 +84,10 @@ type Config struct {
 	// RDMA Read is asked for, and keeps it until its response is acknowledged; others wait in the target, in order. One
 	// that is larger than all of it has it to itself.
 	WriteBuffers units.Bytes
-	// Reads limits the RDMA Reads of a queue pair.
+	// Reads limits the RDMA Reads of a queue pair; TCP has none.
 	Reads Reads
+	// TCP is what machines agree on when they connect by TCP.
+	TCP TCP
 	// DriveDepth is how many commands a target's driver gives a drive at once; others wait in
 	// the target.
 	DriveDepth int
@@ -106,7 +116,7 @@ func (r *Reads) limit() int32 { return int32(min(r.Target, r.Initiator)) }
 type Software struct {
 	// Command is how long a core works on a command, half when it goes and half when it
 	// comes back. Commands of one queue pair are worked on by one core, one after
-	// the other.
+	// the other. The default is RDMA's; TCP takes more of a core, which is to be set where it matters.
 	Command units.Duration
 	// Cores is how many cores share a machine's queue pairs; 0 is one for each, so that commands
 	// never wait for a core.
@@ -127,7 +137,7 @@ func DefaultConfig() Config {
 	cost := 730 * units.Nanosecond
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
-		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, DriveDepth: 1024, Class: 3,
+		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(), DriveDepth: 1024, Class: 3,
 		Initiator: Software{Command: cost, Cores: 4}, Target: Software{Command: cost, Cores: 8},
 	}
 }
@@ -146,6 +156,7 @@ func (c *Config) Validate() error {
 	bad.Hold(c.Reads.Initiator >= 1 && c.Reads.Initiator <= 65535, "reads.initiator", "%d is not possible; use 1 to 65535", c.Reads.Initiator)
 	bad.Hold(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
 	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Within("tcp", c.TCP.validate())
 	bad.Within("initiator", c.Initiator.validate())
 	bad.Within("target", c.Target.validate())
 	return bad.Err()
@@ -158,7 +169,7 @@ func (s *Software) validate() error {
 	return bad.Err()
 }
 
-// Sizes of the messages beside data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics
+// Sizes of RDMA's messages beside data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics
 // 1.1, section 2), and an RDMA Read's request, which is only its header (the InfiniBand
 // specification's RETH).
 const (
@@ -183,7 +194,7 @@ type System struct {
 	self     sim.Component
 	target   sim.Target
 	net      Fabric
-	reader   Reader  // nil if connections have no queue pairs of their own
+	reader   Reader  // nil if connections have no queue pairs of their own, or are TCP's
 	chooser  Chooser // nil if they have
 	sink     Sink
 	err      error
@@ -285,6 +296,12 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
 	var ok bool
+	if s.protocol == NVMeTCP && !s.own {
+		s.fail(errors.New("connections of TCP last, and the network's queue pairs do not"))
+	}
+	if s.own && s.protocol == NVMeTCP {
+		return
+	}
 	if s.own {
 		if s.reader, ok = net.(Reader); !ok {
 			s.fail(errors.New("the network answers no RDMA Reads"))
@@ -418,12 +435,12 @@ func (s *System) post(c int32, k Kind, size units.Bytes, request int32) int32 {
 		m, err = s.chooser.Send(s.initiators[x.initiator].node, s.targets[x.target].node, s.cfg.Class, size)
 	case !s.own:
 		m, err = s.chooser.Send(s.targets[x.target].node, s.initiators[x.initiator].node, s.cfg.Class, size)
-	case k == Capsule:
-		m, err = s.net.Post(n.out, size)
-	case k == Pull:
+	case k == Pull && s.reader != nil:
 		m, err = s.reader.Ask(n.back, size)
-	case k == Pulled:
+	case k == Pulled && s.reader != nil:
 		m, err = s.reader.Answer(n.answers, size, request)
+	case k.toTarget():
+		m, err = s.net.Post(n.out, size)
 	default:
 		m, err = s.net.Post(n.back, size)
 	}

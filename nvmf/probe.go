@@ -45,9 +45,9 @@ type Kind uint8
 // The kinds.
 const (
 	Capsule  Kind = iota // the command, with a write's data if they fit
-	Pull                 // an RDMA Read's request: the target fetches a write's data
+	Pull                 // an RDMA Read's request or an R2T: the target fetches a write's data
 	Pulled               // its answer: a write's data
-	Data                 // a read's data
+	Data                 // a read's data, on TCP with the completion
 	Response             // a completion
 )
 

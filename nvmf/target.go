@@ -111,7 +111,7 @@ func (s *System) dataArrived(c int32) {
 		x.arrived = x.netOut
 	}
 	s.move(x, NetworkOut, inTarget)
-	if s.protocol == NVMeoF {
+	if s.protocol.Capsules() {
 		s.fetchNext(x.conn)
 	}
 	s.drive(c)

@@ -1,7 +1,6 @@
 package nvmf
 
 import (
-	"farflash/block"
 	"farflash/units"
 )
 
@@ -18,7 +17,7 @@ type transmitter struct {
 // finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
 func (s *System) finished(c int32) {
 	x := s.commands.At(c)
-	if s.protocol == Flows && (x.req.Op != block.Read || x.status != block.OK) {
+	if s.protocol == Flows && !x.reads() {
 		// Nothing goes back: the request ends with the drive.
 		q := s.quit(x)
 		s.move(x, TXQ, inInitiator)
@@ -38,14 +37,17 @@ func (s *System) finished(c int32) {
 
 // answerSize is what a command's answer takes of the transmit queue.
 func (s *System) answerSize(x *command) units.Bytes {
-	size := units.Bytes(0)
-	if s.protocol == NVMeoF {
-		size = responseSize
+	data := units.Bytes(0)
+	if x.reads() {
+		data = units.Bytes(x.req.Length)
 	}
-	if x.req.Op == block.Read && x.status == block.OK {
-		size += units.Bytes(x.req.Length)
+	switch s.protocol {
+	case NVMeTCP:
+		return s.cfg.TCP.answer(data)
+	case NVMeoF:
+		return data + responseSize
 	}
-	return size
+	return data
 }
 
 // room reports whether so much more fits. Something larger than the queue has it to itself. Flows
@@ -62,21 +64,31 @@ func (s *System) answer(c int32, t *transmitter) {
 	if size := s.answerSize(x); size > s.cfg.TXQ {
 		t.alone = size
 	}
-	if x.req.Op == block.Read && x.status == block.OK {
+	if x.reads() {
 		x.netIn = s.eng.Now()
+	}
+	last := int32(-1)
+	if s.protocol == NVMeTCP {
+		// What is written to a connection at once shares segments.
+		k := Response
+		if x.reads() {
+			k = Data
+		}
+		last = s.send(c, k, s.answerSize(x), t)
+		x.left, x.first = 1, last
+	} else if x.reads() {
 		x.left++
 		x.first = s.send(c, Data, units.Bytes(x.req.Length), t)
 	}
 	if s.protocol == NVMeoF {
-		x := s.commands.At(c)
+		last = s.send(c, Response, responseSize, t)
 		x.left++
-		m := s.send(c, Response, responseSize, t)
 		if x.first < 0 {
-			x.first = m
+			x.first = last
 		}
-		if m >= 0 && s.fetched(x) {
-			s.posted[m].held = int32(x.req.Length)
-		}
+	}
+	if last >= 0 && s.fetched(x) {
+		s.posted[last].held = int32(x.req.Length)
 	}
 	s.refill(d, q)
 }
@@ -84,7 +96,7 @@ func (s *System) answer(c int32, t *transmitter) {
 // send posts a message that takes room in a transmit queue until it is acknowledged.
 func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 	m := s.post(c, k, size, -1)
-	if m >= 0 && s.protocol == NVMeoF {
+	if m >= 0 && s.protocol.Capsules() {
 		s.posted[m].bytes = int32(size)
 		t.used += size
 		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)

@@ -308,6 +308,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	if s.Fabric.Topology.File == "" && reflect.ValueOf(s.Fabric.Topology.Config).IsZero() {
 		s.Fabric.Topology.Star = &topo.Star{Hosts: s.Initiators + targets}
 	}
+	s.checkTransport(fail)
 	if s.Fabric.Parts > 1 && s.Coupling.Mode != IterativeOnly {
 		fail("fabric.parts", "a coupled system is simulated in one piece; use 1, or coupling.mode: iterative")
 	}
