@@ -261,12 +261,17 @@ func (n *Network) PausedNow() uint64 {
 	return sum
 }
 
-// Hung is how many messages will never be acknowledged: their queue pair has nothing left to
-// send, nothing of it is on the way, and no timer runs. It is for when a network has come to rest.
-func (n *Network) Hung() int {
-	if n.timeout > 0 {
-		return 0
-	}
+// Endless are messages that never end.
+type Endless struct {
+	// Severed are of queue pairs that have no way to their peer, or back, since a link failed.
+	Severed int
+	// Hung are of queue pairs that have nothing left to send, nothing on the way, and no timer that runs.
+	Hung int
+}
+
+// Endless counts the messages that will never be acknowledged. Hung ones are counted right when a network has come to
+// rest, severed ones at any time, as long as no link is mended.
+func (n *Network) Endless() Endless {
 	moving := map[uint32]bool{}
 	for i := range n.ports {
 		w := &n.ports[i].wire
@@ -280,15 +285,19 @@ func (n *Network) Hung() int {
 			return true
 		})
 	}
-	hung := 0
+	var e Endless
 	for q := range n.senders {
 		s := &n.senders[q]
-		if s.una == s.end || s.hasMore() || moving[uint32(q)] {
+		if s.una == s.end || s.standing != stranded && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {
-			hung++
+			if s.standing == stranded {
+				e.Severed++
+			} else {
+				e.Hung++
+			}
 		}
 	}
-	return hung
+	return e
 }

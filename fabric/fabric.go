@@ -75,6 +75,7 @@ type Network struct {
 	cfg    Config
 	graph  *topo.Graph
 	routes *topo.Routes
+	intact *topo.Routes // with no link down
 	seed   uint64
 	name   string
 	self   sim.Component
@@ -185,6 +186,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	}
 	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
 		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
+	n.intact = n.routes
 	if err := n.check(); err != nil {
 		return nil, err
 	}

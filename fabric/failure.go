@@ -128,29 +128,64 @@ func (n *Network) reroute() {
 			continue
 		}
 		was := s.port
-		if err := n.findPaths(QP(q)); err != nil {
-			n.Counters.Stranded++
-			continue
-		}
-		if s.port != was {
+		err := n.findPaths(QP(q), n.routes)
+		switch {
+		case err != nil && s.standing != stranded:
+			n.strand(s)
+		case err != nil:
+		case s.standing == stranded:
+			n.rescue(int32(q), s)
+		case s.port != was:
 			n.move(int32(q), s, was)
 		}
 	}
 }
 
+// strand has a queue pair wait until there is a way again. Without one nothing it sends would arrive, and no timer needs to say so.
+func (n *Network) strand(s *sender) {
+	n.Counters.Stranded++
+	n.withdraw(s, s.port)
+	s.standing = stranded
+	if s.timing {
+		s.timing = false
+		n.eng.Disarm(s.expire)
+	}
+}
+
+// rescue has a queue pair that has a way again begin with what was not acknowledged.
+func (n *Network) rescue(q int32, s *sender) {
+	s.standing, s.tries = idle, 0
+	switch {
+	case s.una == s.top:
+	case s.repair != nil:
+		s.repair.restart(s.una, s.top)
+	default:
+		n.rewind(s)
+	}
+	n.enrol(q, s)
+	if s.hasMore() {
+		n.offer(q, s)
+	}
+}
+
 // move takes a queue pair from one of a host's ports to another.
 func (n *Network) move(q int32, s *sender, was int32) {
-	p := &n.ports[was]
+	n.withdraw(s, was)
+	s.standing = idle
+	n.enrol(q, s)
+	if s.hasMore() {
+		n.offer(q, s)
+	}
+}
+
+// withdraw takes a queue pair out of what its NIC has to send.
+func (n *Network) withdraw(s *sender, port int32) {
+	p := &n.ports[port]
 	k := &n.nics[p.nic]
 	switch s.standing {
 	case pacing:
 		k.paced.Remove(int(s.place))
 	case ready:
 		n.unready(p, k, s)
-	}
-	s.standing = idle
-	n.enrol(q, s)
-	if s.hasMore() {
-		n.offer(q, s)
 	}
 }

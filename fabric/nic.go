@@ -37,6 +37,7 @@ const (
 	pacing                   // in the heap
 	blocked                  // by its window
 	finished                 // has done its one message
+	stranded                 // has no way to its peer, or back, since a link failed
 )
 
 // serveNIC sends a host port's next packet.
@@ -157,8 +158,7 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 	}
 	n.place(p, k, q, s)
 	if n.timeout > 0 && !s.timing {
-		s.timing = true
-		n.eng.Arm(s.expire, now+n.timeoutOf(s))
+		n.await(s)
 	}
 }
 

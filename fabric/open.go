@@ -59,14 +59,24 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
-	if err := n.findPaths(q); err != nil {
-		s.expire, s.adjust, s.port = was.expire, was.adjust, was.port
+	routes := n.routes
+	s.standing = idle
+	if !n.connected(src, dst) {
+		// There may be a way later. Until then it has the one that it would have if no link had failed.
+		routes, s.standing = n.intact, stranded
+	}
+	if err := n.findPaths(q, routes); err != nil {
+		s.expire, s.adjust, s.port, s.standing = was.expire, was.adjust, was.port, finished
 		n.vacate(int32(q))
 		return 0, err
 	}
+	if s.standing == stranded {
+		n.Counters.Stranded++
+	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
-	s.standing = idle
-	n.enrol(int32(q), s)
+	if s.standing == idle {
+		n.enrol(int32(q), s)
+	}
 	if n.cfg.Recovery.Kind == SelectiveRepeat {
 		s.repair, r.arrived = &repair{}, &bitmap{}
 	}
@@ -80,10 +90,10 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	c.Line = n.ports[s.port].rate
 	c.BaseRTT, c.BDP = n.longest, n.bdp
 	if !n.cfg.RoundTrip.Longest {
-		c.BaseRTT, c.BDP = n.roundTrip(src, dst)
+		c.BaseRTT, c.BDP = n.roundTrip(routes, src, dst)
 	}
 	c.MTU, c.Rate = n.cfg.Payload, c.Line
-	c.Hops = n.routes.Distance(src, dst) - 1
+	c.Hops = routes.Distance(src, dst) - 1
 	n.alg.Start(int32(q), c)
 	n.steer(int32(q), s, c)
 	return q, nil
@@ -320,8 +330,8 @@ func (n *Network) along(pi int32, path int, f func(*port)) {
 
 // roundTrip is that of a packet that waits nowhere, and the payload that the
 // slowest link on its way carries in that time.
-func (n *Network) roundTrip(src, dst int32) (sim.Time, units.Bytes) {
-	p, _ := n.routes.Path(src, dst)
+func (n *Network) roundTrip(routes *topo.Routes, src, dst int32) (sim.Time, units.Bytes) {
+	p, _ := routes.Path(src, dst)
 	data, back := n.cfg.Payload+n.cfg.Header, n.cfg.Acks.Size
 	if n.cfg.RoundTrip.PayloadOnly {
 		data, back = n.cfg.Payload, 0
@@ -330,7 +340,7 @@ func (n *Network) roundTrip(src, dst int32) (sim.Time, units.Bytes) {
 	if n.cfg.Rounding == WholeNanoseconds {
 		unit = units.Nanosecond
 	}
-	t := 2*p.Delay + n.routes.Serialisation(src, dst, data, unit) + n.routes.Serialisation(src, dst, back, unit)
+	t := 2*p.Delay + routes.Serialisation(src, dst, data, unit) + routes.Serialisation(src, dst, back, unit)
 	hi, lo := bits.Mul64(uint64(t), uint64(p.Rate))
 	bdp, _ := bits.Div64(hi, lo, 8*uint64(units.Second))
 	return t, units.Bytes(bdp)
@@ -380,7 +390,7 @@ func (n *Network) setTimes() {
 		for _, a := range hosts {
 			for _, b := range hosts {
 				if a != b {
-					t, bdp := n.roundTrip(a, b)
+					t, bdp := n.roundTrip(n.routes, a, b)
 					n.longest, n.bdp = max(n.longest, t), max(n.bdp, bdp)
 				}
 			}
