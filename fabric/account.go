@@ -3,7 +3,9 @@ package fabric
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 
+	"farflash/fabric/cc"
 	"farflash/fabric/topo"
 	"farflash/sim"
 	"farflash/units"
@@ -26,7 +28,7 @@ type Counters struct {
 	Pauses, Resumes   uint64 // decisions of switches
 	Paused, Unpaused  uint64 // their effects
 	Refreshes, Frames uint64
-	Storms, Deadlocks uint64 // ports that stayed paused for too long, and of them those in a circle
+	Storms, Deadlocks uint64 // ports that stayed paused for too long, and circles of them that wait for each other
 	Drops             [dropReasons]uint64
 	Stranded          uint64 // queue pairs that a link failure left without a path
 	Events            uint64 // handled
@@ -100,6 +102,17 @@ func (c *Counters) DropCount() uint64 {
 	}
 	return sum
 }
+
+// Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use, and the queue pair that each host sends on.
+func (n *Network) Bytes() int64 {
+	lanes := int64(bits.OnesCount8(n.used | 1))
+	port := int64(unsafe.Sizeof(port{})) + lanes*int64(unsafe.Sizeof(lane{})) + int64(unsafe.Sizeof(chunk{}))
+	pair := int64(unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{}))
+	return int64(len(n.ports))*port + int64(len(n.nics))*pair
+}
+
+// OneSequence reports whether all random numbers are of one sequence, so that the network cannot be divided.
+func (n *Network) OneSequence() bool { return n.draws != nil }
 
 // PortReport is what a port has done.
 type PortReport struct {

@@ -16,7 +16,7 @@ type nic struct {
 	paced  heap.Heap[paced, *paced]
 	wakeAt sim.Time
 	port   int32
-	spare  []int32 // indexes of queue pairs of this host that are done, if it is its first port
+	spare  ring[int32] // indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
 }
 
 // paced is a queue pair that may send at a time.

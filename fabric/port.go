@@ -141,6 +141,7 @@ func (n *Network) build() error {
 		n.ends = make([]sim.Time, len(n.lanes))
 		n.since = make([]sim.Time, len(n.lanes))
 		n.reported = make([]sim.Time, len(n.lanes))
+		n.ringed = make([]sim.Time, len(n.lanes))
 		n.ignores = make([]sim.Time, len(n.lanes))
 		n.looks = make([]sim.Time, len(n.lanes))
 	}
@@ -213,6 +214,12 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 		n.cross(pi, at, x)
 		return
 	}
+	n.fly(pi, at, x)
+}
+
+// fly has a packet arrive at a time, behind those that are on the wire.
+func (n *Network) fly(pi int32, at sim.Time, x packet) {
+	p := &n.ports[pi]
 	if p.wire.n == 0 {
 		n.eng.Schedule(p.onWire, n.target, at, arrive, uint32(pi))
 	}

@@ -29,9 +29,11 @@ type sender struct {
 	lastSize uint16
 	class    uint8
 	standing standing
-	timing   bool  // the retransmission timer runs
-	tries    uint8 // timeouts without progress
-	steered  bool  // adjust has been made
+	timing   bool     // the retransmission timer runs
+	tries    uint8    // timeouts without progress
+	steered  bool     // adjust has been made
+	unborn   bool     // it is planned, and its NIC does not know it yet
+	closed   sim.Time // when it was finished; -1 is not yet
 	repair   *repair
 	src, dst int32
 	tag      uint32 // what its packets have for qp
