@@ -26,6 +26,8 @@
 package fabric
 
 import (
+	"math/bits"
+
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
 	"farflash/rng"
@@ -114,6 +116,7 @@ type Network struct {
 	looks    []sim.Time // when each lane that pauses is to refresh that
 	lossless uint8      // classes that PFC protects
 	used     uint8      // classes that queue pairs or ACKs use
+	rivals   bool       // they are several, class 0 aside
 	timeout  sim.Time
 	longest  sim.Time // round trip
 	bdp      units.Bytes
@@ -228,6 +231,7 @@ func (n *Network) channels() int { return max(n.graph.Channels, 1) }
 func (n *Network) use(class uint8) bool {
 	was := n.used
 	n.used |= (1<<n.channels() - 1) << class
+	n.rivals = bits.OnesCount8(n.used&^1) > 1
 	return n.used != was
 }
 

@@ -45,7 +45,7 @@ func (n *Network) linkFails(link int32) {
 			other.lose(pi, p, &x)
 		}
 		for p.frames.n > 0 {
-			p.frames.pop()
+			p.takeFrame()
 		}
 		for c := range uint8(MaxClasses) {
 			l := n.lane(pi, c)

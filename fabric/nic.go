@@ -44,8 +44,8 @@ const (
 func (n *Network) serveNIC(pi int32, p *port) {
 	now := n.eng.Now()
 	k := &n.nics[p.nic]
-	if p.frames.n > 0 {
-		n.transmit(pi, p, p.frames.pop())
+	if p.urgent {
+		n.transmit(pi, p, p.takeFrame())
 	} else if answers := n.lane(pi, 0); answers.waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
 		x := n.chunks.pop(&answers.waiting)
 		answers.out -= int64(x.size)
@@ -78,7 +78,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		}
 	}
 	switch {
-	case p.frames.n > 0 || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
+	case p.urgent || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
 		n.lane(pi, 0).waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
 		n.later(pi, p)
 	default:
@@ -148,7 +148,9 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 	now := n.eng.Now()
 	x, payload := n.take(s)
 	x.class = class
-	p.deficit[class] -= int32(x.size)
+	if n.rivals {
+		p.deficit[class] -= int32(x.size)
+	}
 	n.transmit(pi, p, x)
 	s.lastSize = x.size
 	s.avail = now + n.gap(p, c, x.size)

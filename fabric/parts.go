@@ -3,6 +3,7 @@ package fabric
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"farflash/fabric/cc"
 	"farflash/sim"
@@ -27,6 +28,7 @@ type Parts struct {
 	next   []sim.Time   // when the next event of each part may happen
 	ends   []sim.Time   // until when each runs in the present window
 	delays [][]sim.Time // see topo.Graph.Delays
+	least  sim.Time     // of delays
 	back   []sim.Time   // the least time until what a part does comes back to it
 	round  uint32       // of windows
 	shared share        // what the parts were given last
@@ -102,6 +104,14 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 			}
 			if d < sim.Forever && delays[j][i] < sim.Forever {
 				p.back[i] = min(p.back[i], d+delays[j][i])
+			}
+		}
+	}
+	p.least = sim.Forever
+	for i := range delays {
+		for j, d := range delays[i] {
+			if i != j {
+				p.least = min(p.least, d)
 			}
 		}
 	}
@@ -263,23 +273,17 @@ func (p *Parts) Window(to sim.Time) (busy int) {
 	}
 	if after := p.base.cfg.Watchdog.After; after > 0 {
 		// A part in which a port is paused makes the watchdog look at the next multiple of its time.
-		first := sim.Forever
-		for _, at := range p.next {
-			first = min(first, at)
-		}
-		if k := first / after; k < sim.Forever/after {
+		if k := slices.Min(p.next) / after; k < sim.Forever/after {
 			to = min(to, (k+1)*after-1)
 		}
 	}
+	if first := slices.Min(p.next); len(p.list) > eachPair && first < sim.Forever-p.least {
+		to = min(to, first+p.least-1)
+	}
 	for i := range p.list {
 		end := to
-		if at := p.next[i]; at < sim.Forever-p.back[i] {
-			end = min(end, at+p.back[i]-1)
-		}
-		for j, at := range p.next {
-			if d := p.delays[j][i]; j != i && at < sim.Forever-d {
-				end = min(end, at+d-1)
-			}
+		if len(p.list) <= eachPair {
+			end = min(end, p.heard(i))
 		}
 		p.ends[i] = end
 		if p.next[i] <= end {
@@ -288,6 +292,23 @@ func (p *Parts) Window(to sim.Time) (busy int) {
 	}
 	p.round++
 	return busy
+}
+
+// eachPair is how many parts there may be for each pair's own delay to be reckoned with; with more of them that takes longer than it saves.
+const eachPair = 32
+
+// heard is the last time before anything can reach a part that other parts, or itself, have not done yet.
+func (p *Parts) heard(i int) sim.Time {
+	end := sim.Forever
+	if at := p.next[i]; at < sim.Forever-p.back[i] {
+		end = at + p.back[i] - 1
+	}
+	for j, at := range p.next {
+		if d := p.delays[j][i]; j != i && at < sim.Forever-d {
+			end = min(end, at+d-1)
+		}
+	}
+	return end
 }
 
 // Run runs a part to the end of its window. Parts that are apart may do so at the same time.

@@ -14,7 +14,7 @@ import (
 )
 
 // runParts runs a network in parts, window by window, until nothing happens any more, in turns or each on a goroutine of its own.
-func runParts(t *testing.T, n *Network, of []int32, apart bool, flows []Flow) *Parts {
+func runParts(t failer, n *Network, of []int32, apart bool, flows []Flow) *Parts {
 	t.Helper()
 	count := int(slices.Max(of)) + 1
 	p, err := n.Divide(of, make([]Sink, count), apart)

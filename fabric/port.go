@@ -12,7 +12,7 @@ import (
 )
 
 // port is one end of a link: it sends on the link, and counts what came in from it. What each
-// packet needs comes first, by cache lines.
+// packet needs comes first, in two cache lines.
 type port struct {
 	free    sim.Time // when the wire can take the next packet
 	perByte sim.Time // exact time of a byte on the wire, 0 if that is not whole
@@ -25,21 +25,22 @@ type port struct {
 	down    bool
 	lossy   bool // packets get corrupted on the way
 	cross   bool // the other end is in another part
-	turn    uint8
+	urgent  bool // pause frames wait
 
 	node    int32
 	peer    int32 // the port at the other end
 	nic     int32
 	onWire  sim.Component // schedules arrivals
 	inPort  sim.Component // schedules everything else
+	turn    uint8
 	kmin    int64
-	kmax    int64
 	alpha   int64 // of the dynamic threshold, in 1/65536
 	head    int64 // headroom of a lossless class
 	packets uint64
 	bytes   uint64
 
 	frames   ring[packet] // pause frames to send, before everything else
+	kmax     int64
 	meter    *cc.Meter
 	taken    uint64 // payload that came to the host and was new to it
 	rate     units.BitRate
@@ -292,7 +293,9 @@ func (n *Network) arrived(pi int32) {
 func (n *Network) pick(p *port, open uint8) uint8 {
 	if n.cfg.Scheduler == Strict || open&1 != 0 || open&(open-1) == 0 {
 		c := uint8(bits.TrailingZeros8(open))
-		p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+		if n.rivals {
+			p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+		}
 		return c
 	}
 	// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). A class keeps its turn
