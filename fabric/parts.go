@@ -68,6 +68,7 @@ type note struct {
 	at    sim.Time
 	power uint16
 	count uint8
+	path  uint32
 	hops  [cc.MaxHops]cc.Hop
 }
 
@@ -424,7 +425,7 @@ func (n *Network) cross(pi int32, at sim.Time, x packet) {
 func (k *notes) record(i uint32) note {
 	x := note{at: k.at[i], power: k.power[i], count: k.count[i]}
 	if k.inUse.INT {
-		x.hops = k.hops[i]
+		x.hops, x.path = k.hops[i], k.path[i]
 	}
 	return x
 }
@@ -434,7 +435,7 @@ func (k *notes) restore(x *note) uint32 {
 	i := k.take(x.at)
 	k.power[i], k.count[i] = x.power, x.count
 	if k.inUse.INT {
-		k.hops[i] = x.hops
+		k.hops[i], k.path[i] = x.hops, x.path
 	}
 	return i
 }

@@ -129,6 +129,7 @@ func (n *Network) answered(x packet) {
 		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
 			n.signal.Kind = cc.Ack
 			n.notes.read(x.note, &n.signal)
+			n.signal.Multiple = n.cfg.Telemetry.Multiple
 			n.react(q, s, c)
 		}
 	}

@@ -149,6 +149,6 @@ func (n *Network) telemetry(pi int32, p *port, x *packet) {
 		if n.cfg.Telemetry.Multiple > 0 {
 			hop = cc.Quantise(hop, n.cfg.Telemetry.Multiple)
 		}
-		n.notes.add(x.note, hop)
+		n.notes.add(x.note, hop, pi)
 	}
 }
