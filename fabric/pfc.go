@@ -43,8 +43,15 @@ func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
 		}
 	}
 	n.Counters.Frames++
+	p.urgent = true
 	p.frames.push(packet{kind: k, class: class, size: uint16(n.cfg.PFC.Frame)})
 	n.kick(pi, p)
+}
+
+// takeFrame takes a pause frame that waits.
+func (p *port) takeFrame() packet {
+	p.urgent = p.frames.n > 1
+	return p.frames.pop()
 }
 
 // lasts is how long a pause lasts that is not refreshed.

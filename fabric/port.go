@@ -12,7 +12,7 @@ import (
 )
 
 // port is one end of a link: it sends on the link, and counts what came in from it. What each
-// packet needs comes first, by cache lines.
+// packet needs comes first, in two cache lines.
 type port struct {
 	free    sim.Time // when the wire can take the next packet
 	perByte sim.Time // exact time of a byte on the wire, 0 if that is not whole
@@ -25,21 +25,22 @@ type port struct {
 	down    bool
 	lossy   bool // packets get corrupted on the way
 	cross   bool // the other end is in another part
-	turn    uint8
+	urgent  bool // pause frames wait
 
 	node    int32
 	peer    int32 // the port at the other end
 	nic     int32
 	onWire  sim.Component // schedules arrivals
 	inPort  sim.Component // schedules everything else
+	turn    uint8
 	kmin    int64
-	kmax    int64
 	alpha   int64 // of the dynamic threshold, in 1/65536
 	head    int64 // headroom of a lossless class
 	packets uint64
 	bytes   uint64
 
 	frames   ring[packet] // pause frames to send, before everything else
+	kmax     int64
 	meter    *cc.Meter
 	taken    uint64 // payload that came to the host and was new to it
 	rate     units.BitRate
@@ -141,6 +142,7 @@ func (n *Network) build() error {
 		n.ends = make([]sim.Time, len(n.lanes))
 		n.since = make([]sim.Time, len(n.lanes))
 		n.reported = make([]sim.Time, len(n.lanes))
+		n.ringed = make([]sim.Time, len(n.lanes))
 		n.ignores = make([]sim.Time, len(n.lanes))
 		n.looks = make([]sim.Time, len(n.lanes))
 	}
@@ -213,6 +215,12 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 		n.cross(pi, at, x)
 		return
 	}
+	n.fly(pi, at, x)
+}
+
+// fly has a packet arrive at a time, behind those that are on the wire.
+func (n *Network) fly(pi int32, at sim.Time, x packet) {
+	p := &n.ports[pi]
 	if p.wire.n == 0 {
 		n.eng.Schedule(p.onWire, n.target, at, arrive, uint32(pi))
 	}
@@ -285,7 +293,9 @@ func (n *Network) arrived(pi int32) {
 func (n *Network) pick(p *port, open uint8) uint8 {
 	if n.cfg.Scheduler == Strict || open&1 != 0 || open&(open-1) == 0 {
 		c := uint8(bits.TrailingZeros8(open))
-		p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+		if n.rivals {
+			p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+		}
 		return c
 	}
 	// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). A class keeps its turn

@@ -19,6 +19,7 @@ type receiver struct {
 	patience sim.Timer
 	patient  bool // patience has been made
 	marked   bool // a packet since the last ACK was
+	done     bool // all of the queue pair's one message has come
 	tag      uint32
 	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
 	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
@@ -42,14 +43,14 @@ func (n *Network) received(p *port, x packet) {
 			n.replied(asker, &x)
 		}
 	case cnpPacket:
+		q := int32(x.qp & slotMask)
+		q, s := n.lead(q, &n.senders[q])
+		c := &n.control[q]
+		if s.standing == finished {
+			return
+		}
 		n.Counters.CNPs++
 		if n.wants.CNPs {
-			q := int32(x.qp & slotMask)
-			q, s := n.lead(q, &n.senders[q])
-			c := &n.control[q]
-			if s.standing == finished {
-				return
-			}
 			n.signal = cc.Signal{Kind: cc.CNP, Marked: true, Now: n.eng.Now()}
 			n.react(q, s, c)
 			if s.standing == blocked {
@@ -73,6 +74,11 @@ func (n *Network) late(x *packet) bool {
 // accept is for a data packet.
 func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp&slotMask]
+	if n.buried(r) {
+		n.Counters.Wasted += uint64(n.payload(&x))
+		n.notes.give(x.note)
+		return
+	}
 	if r.begun < 0 {
 		r.begun = n.eng.Now()
 	}
@@ -202,6 +208,9 @@ func (n *Network) inOrder(r *receiver, x *packet) int {
 // looks at no message that has not: its sender, in another part, may be about to post it.
 func (n *Network) deliver(r *receiver) int {
 	for ended := 0; ; ended++ {
+		if r.done {
+			return ended
+		}
 		m := r.opening
 		if r.message >= 0 {
 			if last := &n.messages[r.message]; last.first+last.packets == r.expected {
@@ -215,6 +224,7 @@ func (n *Network) deliver(r *receiver) int {
 			x.Delivered = n.eng.Now()
 		}
 		r.message = m
+		r.done = n.cfg.QueuePairs.Life == PerMessage
 	}
 }
 
@@ -245,6 +255,9 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 		a.flags |= sacked
 	}
 	n.notes.give(r.note)
+	if r.patient {
+		n.eng.Disarm(r.patience)
+	}
 	r.note, r.unacked, r.marked = 0, 0, false
 	n.Counters.Acks++
 	n.answer(r, a)

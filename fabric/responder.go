@@ -46,18 +46,19 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	case s.twin >= 0:
 		return 0, fmt.Errorf("queue pair %d answers RDMA Reads already", out)
 	}
-	q, err := n.slot(s.src)
+	q, err := n.slot(s.src, n.eng.Now())
 	if err != nil {
 		return 0, err
 	}
+	routes, standing := n.routes, idle
+	if s.standing == stranded {
+		routes, standing = n.intact, stranded
+	}
 	t := &n.senders[q]
-	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: t.tag + 1<<slotBits, twin: int32(out), responds: true}
+	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, standing: standing, closed: -1}
 	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), tag: t.tag}
 	n.keys[q] = n.keys[out]
-	if err := n.findPaths(q); err != nil {
-		n.vacate(int32(q))
-		return 0, err
-	}
+	n.findPaths(q, routes)
 	if n.cfg.Recovery.Kind.keeps() {
 		t.repair, n.receive[q].arrived = n.newRepair(), &bitmap{}
 	}
@@ -104,7 +105,7 @@ func (n *Network) replied(q int32, x *packet) {
 	s := &n.senders[q]
 	if x.flags&implied == 0 || !before(s.una, x.sack) || before(s.top, x.sack) {
 		if s.timing {
-			n.eng.Arm(s.expire, n.eng.Now()+n.timeoutOf(s))
+			n.await(s)
 		}
 		return
 	}

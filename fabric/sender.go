@@ -29,9 +29,11 @@ type sender struct {
 	lastSize uint16
 	class    uint8
 	standing standing
-	timing   bool  // the retransmission timer runs
-	tries    uint8 // timeouts without progress
-	steered  bool  // adjust has been made
+	timing   bool     // the retransmission timer runs
+	tries    uint8    // timeouts without progress
+	steered  bool     // adjust has been made
+	unborn   bool     // it is planned, and its NIC does not know it yet
+	closed   sim.Time // when it was finished; -1 is not yet
 	repair   *repair
 	src, dst int32
 	tag      uint32 // what its packets have for qp
@@ -131,7 +133,7 @@ func (n *Network) answered(x packet) {
 	lost := false
 	if s.repair != nil {
 		if lost = n.repairs(s, &x); lost && s.repair.sack && s.timing {
-			n.eng.Arm(s.expire, now+n.timeoutOf(s)) // it was perhaps a probe's
+			n.await(s) // the timer was perhaps a probe's
 		}
 	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
 		n.rewind(s)
@@ -159,6 +161,7 @@ func (n *Network) answered(x packet) {
 			if s.repair != nil {
 				s.repair.measure(n.signal.RTT)
 			}
+			n.signal.Multiple = n.cfg.Telemetry.Multiple
 			n.react(lead, l, c)
 		}
 	}
@@ -243,7 +246,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 			s.timing = false
 			n.eng.Disarm(s.expire)
 		} else if s.timing {
-			n.eng.Arm(s.expire, now+n.timeoutOf(s))
+			n.await(s)
 		}
 	}
 	return ended
@@ -261,10 +264,22 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	if s.repair != nil && s.repair.probes(s) {
 		return min(2*s.repair.trip+probeSlack, n.timeout)
 	}
+	t := n.timeout
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
-		return n.cfg.Recovery.ShortTimeout << s.tries
+		t = n.cfg.Recovery.ShortTimeout
 	}
-	return n.timeout << s.tries
+	if t > sim.Forever>>s.tries {
+		return sim.Forever
+	}
+	return t << s.tries
+}
+
+// await sets the retransmission timer, unless time ends before it would expire.
+func (n *Network) await(s *sender) {
+	now, wait := n.eng.Now(), n.timeoutOf(s)
+	if s.timing = wait < sim.Forever-now; s.timing {
+		n.eng.Arm(s.expire, now+wait)
+	}
 }
 
 // expired is for a retransmission timer.
@@ -293,8 +308,7 @@ func (n *Network) expired(q int32) {
 		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: acked, Next: next}
 		n.react(lead, l, &n.control[lead])
 	}
-	s.timing = true
-	n.eng.Arm(s.expire, n.eng.Now()+n.timeoutOf(s))
+	n.await(s)
 	if l.standing == blocked || l.standing == idle {
 		// What the window counts may be lost: the first packet goes in any case.
 		p := &n.ports[l.port]
@@ -352,12 +366,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	c.Wake = sim.Forever
 	n.steer(q, s, c)
 	k := &n.nics[n.ports[s.port].nic]
-	switch s.standing {
-	case ready: // what was to be sent again has been acknowledged meanwhile
-		n.unready(&n.ports[s.port], k, s)
-	case pacing:
-		k.paced.Remove(int(s.place))
-	}
+	n.withdraw(s, s.port) // what was to be sent again has been acknowledged meanwhile
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)
 	n.vacate(q)

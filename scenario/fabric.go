@@ -37,9 +37,11 @@ type Fabric struct {
 	Delay units.Duration
 	// Failures are links that go down.
 	Failures []Failure
-	// Parts is how many parts of the network are simulated at the same time, each pod in one. Results are
-	// the same for any number.
+	// Parts is how many parts the network is divided into, whole pods in each, which are simulated in turns so that each stays in the processor's
+	// cache; 0 is as many as that takes. Results are the same for any number.
 	Parts int
+	// Threads is how many parts are simulated at the same time. Results are the same for any number.
+	Threads int
 	fabric.Config
 }
 
@@ -95,7 +97,7 @@ func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNam
 
 // DefaultFabric is a network of 40 Gbit/s links.
 func DefaultFabric() Fabric {
-	return Fabric{Parts: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
+	return Fabric{Threads: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
 }
 
 // DataClass is the traffic class of flows that name none, the one that RoCE networks
@@ -139,8 +141,8 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	var own units.Faults
 	own.Hold(x.HostLink > 0, "host_link", "%v is not possible; use a rate such as 40Gbps", x.HostLink)
 	own.Hold(x.UpLink > 0, "up_link", "%v is not possible; use a rate such as 40Gbps", x.UpLink)
-	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 1 to 256", x.Parts)
-	own.Hold(x.Parts <= 1 || len(x.Failures) == 0, "parts", "a network with links that fail is simulated in one piece; use 1")
+	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 0 (automatic) or 1 to 256", x.Parts)
+	own.Hold(x.Threads >= 1 && x.Threads <= 256, "threads", "%d is not possible; use 1 to 256", x.Threads)
 	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts", "with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
 	own.Hold(x.Compat == FabricCompatNone || x.Transport == RoCEv2, "transport", "%v is not what %v simulates; use rocev2, or compat: none", x.Transport, x.Compat)
 	own.Hold(x.Delay >= 0, "delay", "%v is not possible; use a time such as 1us", x.Delay)

@@ -385,11 +385,16 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 			}
 		}
 	}
-	if hung := m.Net.Hung(); hung > 0 {
-		r.Warn("%d flows never end: what they sent was lost, and there is no retransmission timer (fabric.recovery.timeout: none)", hung)
+	what := "flows"
+	if m.Others != nil {
+		what = "messages"
+	}
+	e := m.Net.Endless()
+	if e.Hung > 0 {
+		r.Warn("%d %s never end: what they sent was lost, and no retransmission timer runs for them (fabric.recovery.timeout)", e.Hung, what)
 	}
 	if c.Stranded > 0 {
-		r.Warn("%d queue pairs had no way left after a link had failed", c.Stranded)
+		r.Warn("%d queue pairs had no way left after a link had failed; %d %s that were on them have not ended", c.Stranded, e.Severed, what)
 	}
 	if cycle := m.Graph.Cycle(m.Graph.Route(nil)); cycle != nil && m.s.Fabric.PFC.Enabled {
 		r.Warn("pauses can lock up in a circle on this network's ways: %s", m.Graph.Names(cycle))

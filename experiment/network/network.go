@@ -7,7 +7,6 @@ package network
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -41,6 +40,8 @@ type Network struct {
 	stuck  []string
 	more   int // that are not in stuck
 	pauses []fabric.Pause
+	// remarks are about how it was run; what was found does not depend on that.
+	remarks []string
 }
 
 // driver runs a network, in one piece or in parts.
@@ -74,29 +75,29 @@ func (t *Tally) Acked(m int32) {
 	t.Ended.Fire(m)
 }
 
-// whole runs a network in one piece.
-type whole struct {
+// inOne runs a network in one piece.
+type inOne struct {
 	*Network
 	traffic *cosim.Traffic
 }
 
-func (w *whole) run(to sim.Time) (bool, error) {
+func (w *inOne) run(to sim.Time) (bool, error) {
 	w.Eng.Run(to)
 	return w.Dead || w.Eng.Pending() == 0, w.traffic.Err()
 }
 
-func (w *whole) progress() (uint64, bool, sim.Time) {
+func (w *inOne) progress() (uint64, bool, sim.Time) {
 	return w.done, w.traffic.Ended() && w.done == w.traffic.Posted(), w.last
 }
 
-func (w *whole) now() sim.Time  { return w.Eng.Now() }
-func (w *whole) events() uint64 { return w.Eng.Events() }
+func (w *inOne) now() sim.Time  { return w.Eng.Now() }
+func (w *inOne) events() uint64 { return w.Eng.Events() }
 
 // New is a network without any models yet on an engine: Make makes them.
 func New(s *scenario.Scenario, eng *sim.Engine) *Network { return &Network{s: s, Eng: eng} }
 
-// build makes the models and their flows.
-func build(s *scenario.Scenario, seed uint64, parts int, keepPauses bool) (*Network, error) {
+// build makes the models and their flows; whole in one piece, whatever the scenario says.
+func build(s *scenario.Scenario, seed uint64, whole, keepPauses bool) (*Network, error) {
 	y := New(s, sim.New())
 	if err := y.Make(seed, &y.Tally); err != nil {
 		return nil, err
@@ -109,16 +110,7 @@ func build(s *scenario.Scenario, seed uint64, parts int, keepPauses bool) (*Netw
 	if err := y.Use(classes); err != nil {
 		return nil, err
 	}
-	if parts > 1 {
-		y.driver, err = y.inParts(src, parts, keepPauses)
-		return y, err
-	}
-	if keepPauses {
-		y.KeepPauses()
-	}
-	t := cosim.NewTraffic(y.Eng, y.Net, src, y.Hosts)
-	y.driver = &whole{y, t}
-	return y, t.Start()
+	return y, y.drive(src, keepPauses, whole)
 }
 
 // Use has the network keep room for classes.
@@ -194,11 +186,8 @@ type alone struct {
 
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	parts := max(1, s.Fabric.Parts)
-	if o.Timeline != nil {
-		parts = 1 // the parts' tracks would have to be woven into one file; results do not depend on parts
-	}
-	y, err := build(s, o.Seed, parts, o.Pause != nil)
+	// In a timeline the parts' tracks would have to be woven into one file; results do not depend on parts.
+	y, err := build(s, o.Seed, o.Timeline != nil, o.Pause != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -224,16 +213,7 @@ func (*alone) Close() error { return nil }
 
 // Advance implements experiment.Experiment.
 func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
-	now, err := x.Network.Advance(ctx, to)
-	if errors.Is(err, errOnePiece) {
-		// What the watchdog has found is looked into in one piece: the same run, with the same results.
-		y, err := build(x.s, x.o.Seed, 1, x.o.Pause != nil)
-		if err != nil {
-			return now, err
-		}
-		return now, &experiment.Instead{Experiment: &alone{Network: y, o: x.o, meter: meterOf(y), timeline: x.timeline}}
-	}
-	return now, err
+	return x.Network.Advance(ctx, to)
 }
 
 // Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what happens after that until the end of
@@ -263,6 +243,7 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	if out.Remarks, err = x.timeline.Close(); err != nil {
 		return err
 	}
+	out.Remarks = append(out.Remarks, x.remarks...)
 	if err := x.TellPauses(x.o.Pause); err != nil {
 		return err
 	}
@@ -302,14 +283,7 @@ func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uin
 	if err := n.Use(classes); err != nil {
 		return nil, err
 	}
-	if s.Fabric.Parts > 1 {
-		var err error
-		n.driver, err = n.inParts(flows.Slice(list), s.Fabric.Parts, false)
-		return n, err
-	}
-	traffic := cosim.NewTraffic(n.Eng, n.Net, flows.Slice(list), n.Hosts)
-	n.driver = &whole{n, traffic}
-	return n, traffic.Start()
+	return n, n.drive(flows.Slice(list), false, false)
 }
 
 // flow is a message in the user's terms.

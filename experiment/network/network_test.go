@@ -94,24 +94,26 @@ func TestFlowsAndPauses(t *testing.T) {
 // TestParts holds that a network gives the same bytes in any number of parts, pauses and flows
 // included.
 func TestParts(t *testing.T) {
-	for _, c := range []struct{ name, more string }{
-		{"dcqcn", "congestion_control: dcqcn"},
-		{"hpcc", "congestion_control: hpcc"},
-		{"pint", "congestion_control: hpcc-pint"},
-		{"swift", "congestion_control: swift"},
-		{"pauses", "congestion_control: none, buffer: 1MiB"},
-		{"stuck", "congestion_control: none, buffer: 1MiB, watchdog: {after: 20us}"},
-		{"lost", "congestion_control: dctcp, pfc: {enabled: false}, buffer: 200KB, recovery: {kind: selective-repeat}"},
-		{"messages", "congestion_control: timely, queue_pairs: {life: per-message}, acks: {every: 4}"},
-		{"hpcc compat", "compat: hpcc, random: own, congestion_control: dcqcn"},
+	for _, c := range []struct{ name, more, measure string }{
+		{"dcqcn", "congestion_control: dcqcn", ""},
+		{"cut", "congestion_control: dcqcn", ", until: 170us"},
+		{"hpcc", "congestion_control: hpcc", ""},
+		{"pint", "congestion_control: hpcc-pint", ""},
+		{"swift", "congestion_control: swift", ""},
+		{"pauses", "congestion_control: none, buffer: 1MiB", ""},
+		{"stuck", "congestion_control: none, buffer: 1MiB, watchdog: {after: 20us}", ""},
+		{"lost", "congestion_control: dctcp, pfc: {enabled: false}, buffer: 200KB, recovery: {kind: selective-repeat}", ""},
+		{"messages", "congestion_control: timely, queue_pairs: {life: per-message}, acks: {every: 4}", ""},
+		{"hpcc compat", "compat: hpcc, random: own, congestion_control: dcqcn", ""},
+		{"failures", "congestion_control: hpcc-pint, queue_pairs: {life: per-message}, failures: [{a: h3, b: tor1, at: 60us, until: 200us}, {a: tor2, b: leaf2, at: 100us}]", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			counts := []int{1, 2, 3, 4, 7}
+			counts := []int{1, 2, 3, 0, 7, -2, -4} // with threads, below 0
 			if testing.Short() {
 				if c.name != "hpcc" && c.name != "pauses" {
 					t.Skip("two of them are enough for a short test")
 				}
-				counts = []int{1, 2}
+				counts = []int{1, 2, -3}
 			}
 			text := fmt.Sprintf(`name: parts
 fabric: {topology: {clos: {pods: 4, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}, %s}
@@ -120,11 +122,11 @@ flows:
   - incast: {fan: 12, size: 100KB, rounds: 2, every: 100us, target: 1}
   - class: 5
     permutation: {size: 30KB}
-measure: {warm_up: 50us}
-`, c.more)
+measure: {warm_up: 50us%s}
+`, c.more, c.measure)
 			var want []byte
 			for _, parts := range counts {
-				s, err := scenario.Parse(shape.Source{File: "parts.yaml", Text: []byte(text)}, []shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(parts)}})
+				s, err := scenario.Parse(shape.Source{File: "parts.yaml", Text: []byte(text)}, []shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(max(parts, 0))}, {Path: "fabric.threads", Value: fmt.Sprint(max(-parts, 1))}})
 				if err != nil {
 					t.Fatal(err)
 				}
