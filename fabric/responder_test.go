@@ -252,3 +252,27 @@ func TestRespondRefuses(t *testing.T) {
 		t.Error("queue pairs for one message answer RDMA Reads")
 	}
 }
+
+// TestReadsRescued: a link that fails in the middle of answers strands both streams of their queue pair, and when it is mended all of them arrive.
+func TestReadsRescued(t *testing.T) {
+	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat, Sack} {
+		c := plain()
+		c.Recovery.Kind = kind
+		r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+		if err := r.net.Fail(0, 100*units.Microsecond, 5*units.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		x := newReads(t, r)
+		x.answer(t, func() units.Bytes { return 100 * units.KiB })
+		for range 8 {
+			x.ask(t)
+			x.post(t, x.out, 50*units.KiB)
+			x.post(t, x.back, 50*units.KiB)
+		}
+		r.run(t, 1e6)
+		r.drained(t)
+		if n := r.net.Counters.Stranded; n != 2 {
+			t.Errorf("%v: %d queue pairs were stranded, want one each way", kind, n)
+		}
+	}
+}
