@@ -115,6 +115,24 @@ func (n *Network) replied(q int32, x *packet) {
 	n.reportAcked(done, ended)
 }
 
+// read sets what a packet of a message says of an RDMA Read.
+func (x *packet) read(m *Message) {
+	switch {
+	case m.reads == asksRead:
+		x.flags |= asks
+	case x.psn == m.first:
+		x.flags |= implied
+		x.sack = m.stands
+	}
+}
+
+// goOn has the NIC look at a queue pair whose window may have opened, or that may have something to send again.
+func (n *Network) goOn(q int32, s *sender) {
+	if s.standing == blocked || s.standing == idle && n.more(s) {
+		n.offer(q, s)
+	}
+}
+
 // lead is the stream by which the NIC and the congestion control know a queue pair.
 func (n *Network) lead(q int32, s *sender) (int32, *sender) {
 	if s.responds {
@@ -125,6 +143,11 @@ func (n *Network) lead(q int32, s *sender) (int32, *sender) {
 
 // more reports whether there is a packet to send on either stream of a queue pair.
 func (n *Network) more(s *sender) bool {
+	return s.next != s.end || (s.repair != nil || s.twin >= 0) && n.moreElse(s)
+}
+
+// moreElse is more for a queue pair that has nothing new on its lead.
+func (n *Network) moreElse(s *sender) bool {
 	return s.hasMore() || s.twin >= 0 && n.senders[s.twin].hasMore()
 }
 
@@ -142,12 +165,9 @@ func (n *Network) progress(s *sender) (acked, next uint64) {
 	return s.acked + t.acked, s.pos + t.pos
 }
 
-// turn is the stream that sends a queue pair's next packet: what is sent again before what is new, and in turns. There is
+// turn is the one of two streams that sends a queue pair's next packet: what is sent again before what is new, and in turns. There is
 // such a packet.
 func (n *Network) turn(s *sender) *sender {
-	if s.twin < 0 {
-		return s
-	}
 	t := &n.senders[s.twin]
 	switch {
 	case !t.hasMore():

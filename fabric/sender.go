@@ -85,12 +85,8 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 		x.flags = lastOf
 		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload
 	}
-	switch {
-	case msg.reads == asksRead:
-		x.flags |= asks
-	case msg.reads == answersRead && psn == msg.first:
-		x.flags |= implied
-		x.sack = msg.stands
+	if msg.reads != noRead {
+		x.read(msg)
 	}
 	x.size = uint16(payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	n.Counters.Sent += uint64(payload)
@@ -100,11 +96,8 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	return x, payload
 }
 
-// full reports whether the window is. What is sent again has its place in it already.
+// full reports whether the window is, if there is one. What is sent again has its place in it already.
 func (n *Network) full(s *sender, c *cc.Sender) bool {
-	if c.Window <= 0 {
-		return false
-	}
 	if r := s.repair; r != nil && r.sack && r.round && s.twin < 0 {
 		if r.probing && r.pending() {
 			return false
@@ -166,15 +159,10 @@ func (n *Network) answered(x packet) {
 		}
 	}
 	n.notes.give(x.note)
-	n.goOn(lead, l)
-	n.reportAcked(done, ended)
-}
-
-// goOn has the NIC look at a queue pair whose window may have opened, or that may have something to send again.
-func (n *Network) goOn(q int32, s *sender) {
-	if s.standing == blocked || s.standing == idle && n.more(s) {
-		n.offer(q, s)
+	if l.standing == blocked || l.standing == idle && n.more(l) {
+		n.offer(lead, l)
 	}
+	n.reportAcked(done, ended)
 }
 
 // reportAcked calls the sink of so many messages of a queue pair from m on. It comes last: the
