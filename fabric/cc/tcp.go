@@ -206,7 +206,7 @@ func (t *tcp) cubic(st *tcpState, x *Signal, packets float64) {
 		st.window = max(st.window, st.gentle)
 		return
 	}
-	st.window += (target - st.window) / st.window * packets
+	st.window += float64((target - st.window) / st.window * packets)
 }
 
 // marks is section 3.3 of RFC 8257: a window's reduction for the share of the round trip's packets that were marked.
@@ -223,7 +223,7 @@ func (t *tcp) marks(st *tcpState, x *Signal, packets float64) {
 		share := st.marked / st.total
 		st.share += float64(float64(t.c.Gain) * (share - st.share))
 		if st.marked > 0 && !st.reduced {
-			t.reduce(st, 1-st.share/2)
+			t.reduce(st, 1-float64(st.share/2))
 		}
 	}
 	st.total, st.marked = 0, 0
