@@ -213,7 +213,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 			return nil, err
 		}
 	}
-	if cfg.Acks.Class > 0 {
+	if cfg.Acks.Class > 0 && !cfg.Acks.Follow {
 		n.use(uint8(cfg.Acks.Class))
 	}
 	if err := n.build(); err != nil {
@@ -238,7 +238,7 @@ func (n *Network) use(class uint8) bool {
 // check refuses what the configuration and the graph cannot do together.
 func (n *Network) check() error {
 	var f units.Faults
-	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses {
+	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses && !n.cfg.Acks.Follow {
 		f.Hold(false, "acks.class", "%d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k)
 	} else {
 		f.Hold(1+k <= MaxClasses, "", "the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1)

@@ -103,7 +103,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		s.steered = false
 	}
 	if n.timeout > 0 && (first || was.port != s.port) {
-		s.expire = x.eng.NewTimer(n.ports[s.port].inPort, x.target, expire, uint32(q))
+		s.expire = x.eng.NewTimer(n.ports[s.port].inPort(), x.target, expire, uint32(q))
 	}
 	c.Line = n.ports[s.port].rate
 	c.BaseRTT, c.BDP = n.longest, n.bdp
@@ -392,7 +392,7 @@ func (n *Network) roundTrip(routes *topo.Routes, src, dst int32) (sim.Time, unit
 	if n.cfg.Rounding == WholeNanoseconds {
 		unit = units.Nanosecond
 	}
-	t := 2*p.Delay + routes.Serialisation(src, dst, data, unit) + routes.Serialisation(src, dst, back, unit)
+	t := 2*p.Delay + 2*sim.Time(p.Hops-1)*n.cfg.SwitchLatency + routes.Serialisation(src, dst, data, unit) + routes.Serialisation(src, dst, back, unit)
 	hi, lo := bits.Mul64(uint64(t), uint64(p.Rate))
 	bdp, _ := bits.Div64(hi, lo, 8*uint64(units.Second))
 	return t, units.Bytes(bdp)
@@ -431,7 +431,7 @@ func (n *Network) setTimes() {
 		switch {
 		case r.Kind == SelectiveRepeat:
 			n.timeout = 320 * units.Microsecond
-		case n.cfg.PFC.Enabled:
+		case n.cfg.PFC.Enabled && (n.cfg.Watchdog.Action == WatchdogReport || n.cfg.Watchdog.After == 0):
 			n.timeout = 4096 * units.Nanosecond << 14
 		default:
 			n.timeout = 4 * units.Millisecond
