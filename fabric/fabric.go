@@ -100,8 +100,9 @@ type Network struct {
 	paths    []int32 // for each queue pair, hopLimit to and hopLimit from
 	hopLimit int
 	messages []Message
-	spare    []int32 // messages that are over
-	pairs    map[pair]*peering
+	spare    []int32             // messages that are over
+	pairs    map[pair]QP         // the first between two hosts
+	peerings map[pair]*peering   // of more than one
 	pairSeen map[[2]int32]uint16 // queue pairs opened between two hosts, for their port numbers
 	keys     []flowKey
 	failed   []bool // links
@@ -197,7 +198,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 		return nil, units.Within("congestion_control", err)
 	}
 	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
-		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
+		pairs: map[pair]QP{}, peerings: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
 	n.intact = n.routes
 	if err := n.check(); err != nil {
 		return nil, err

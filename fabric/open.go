@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"farflash/fabric/cc"
@@ -195,10 +196,22 @@ func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
 }
 
 func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
-	p := n.pairs[pair{src, dst, class}]
+	key := pair{src, dst, class}
+	first, ok := n.pairs[key]
+	if !ok {
+		q, err := n.open(src, dst, class, at)
+		if err == nil {
+			n.pairs[key] = q
+		}
+		return q, err
+	}
+	if n.cfg.QueuePairs.PerPeer == 1 {
+		return first, nil
+	}
+	p := n.peerings[key]
 	if p == nil {
-		p = &peering{}
-		n.pairs[pair{src, dst, class}] = p
+		p = &peering{qps: []QP{first}}
+		n.peerings[key] = p
 	}
 	if len(p.qps) < n.cfg.QueuePairs.PerPeer {
 		q, err := n.open(src, dst, class, at)
@@ -211,6 +224,23 @@ func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	q := p.qps[p.turn]
 	p.turn = (p.turn + 1) % len(p.qps)
 	return q, nil
+}
+
+// Reserve makes room at once for messages that are to come, where that takes less than to make it bit by bit.
+func (n *Network) Reserve(messages int) {
+	const most = 1 << 22
+	messages = min(messages, most)
+	n.messages = slices.Grow(n.messages, messages)
+	if n.cfg.QueuePairs.Life == PerMessage {
+		return // which use places again
+	}
+	hosts := len(n.nics)
+	pairs := min(messages, hosts*(hosts-1)*n.cfg.QueuePairs.PerPeer)
+	n.keys = slices.Grow(n.keys, pairs)
+	n.senders = slices.Grow(n.senders, pairs)
+	n.receive = slices.Grow(n.receive, pairs)
+	n.control = slices.Grow(n.control, pairs)
+	n.paths = slices.Grow(n.paths, 2*n.hopLimit*pairs)
 }
 
 // Send posts a message from one host to another, on a queue pair of its own or one that is

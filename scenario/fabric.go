@@ -277,7 +277,7 @@ func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 // there are, 0 if that is not known.
 func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
 	var all []flows.Source
-	known := 0
+	count, known := 0, true
 	classes := uint8(0)
 	for i := range s.Flows {
 		f := &s.Flows[i]
@@ -288,7 +288,8 @@ func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 				return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
 			}
 			all = append(all, src)
-			known = -1
+			n, ok := f.Count(g.Hosts())
+			count, known = count+n, known && ok
 			classes |= 1 << f.Class
 			for _, x := range f.List {
 				classes |= 1 << x.Class
@@ -303,11 +304,12 @@ func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 			classes |= 1 << list[i].Class
 		}
 		all = append(all, flows.Slice(list))
-		if known >= 0 {
-			known += len(list)
-		}
+		count += len(list)
 	}
-	return flows.Merge(all...), classes, max(known, 0), nil
+	if !known {
+		count = 0
+	}
+	return flows.Merge(all...), classes, count, nil
 }
 
 // fileFlows reads a flow file of HPCC's simulator.

@@ -105,7 +105,8 @@ type bucket struct {
 // flows are completion times and slowdowns of the flows that began after the warm-up.
 func (m *Meter) flows(r *result.Result) {
 	var h stats.Histogram
-	var fct, slow []float64
+	ended := int(m.before.counters.Completed)
+	fct, slow := make([]float64, 0, ended), make([]float64, 0, ended)
 	buckets := map[int]*bucket{}
 	var bytes, unfinished, begun float64
 	var all float64

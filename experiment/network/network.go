@@ -107,6 +107,7 @@ func build(s *scenario.Scenario, seed uint64, whole, keepPauses bool) (*Network,
 		return nil, err
 	}
 	y.known = known
+	y.Net.Reserve(known)
 	if err := y.Use(classes); err != nil {
 		return nil, err
 	}
@@ -283,6 +284,7 @@ func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uin
 	if err := n.Use(classes); err != nil {
 		return nil, err
 	}
+	n.Net.Reserve(len(list))
 	return n, n.drive(flows.Slice(list), false, false)
 }
 
