@@ -150,6 +150,12 @@ func (n *Network) Port(pi int32) PortReport {
 	return r
 }
 
+// Busy is how long a port has been sending up to a time that the network has been run to: what it has not sent by then does not count.
+func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
+	p := &n.ports[pi]
+	return max(0, p.busy-max(0, p.free-at))
+}
+
 // PortOf is the port of a link at its A or its B.
 func (n *Network) PortOf(link int32, atA bool) int32 {
 	l := n.graph.Links[link]

@@ -102,8 +102,9 @@ type Network struct {
 	paths    []int32 // for each queue pair, hopLimit to and hopLimit from
 	hopLimit int
 	messages []Message
-	spare    []int32 // messages that are over
-	pairs    map[pair]*peering
+	spare    []int32             // messages that are over
+	pairs    map[pair]QP         // the first between two hosts
+	peerings map[pair]*peering   // of more than one
 	pairSeen map[[2]int32]uint16 // queue pairs opened between two hosts, for their port numbers
 	keys     []flowKey
 	failed   []bool // links
@@ -199,7 +200,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 		return nil, units.Within("congestion_control", err)
 	}
 	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
-		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
+		pairs: map[pair]QP{}, peerings: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
 	n.intact = n.routes
 	if err := n.check(); err != nil {
 		return nil, err
@@ -215,7 +216,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 			return nil, err
 		}
 	}
-	if cfg.Acks.Class > 0 {
+	if cfg.Acks.Class > 0 && !cfg.Acks.Follow {
 		n.use(uint8(cfg.Acks.Class))
 	}
 	if err := n.build(); err != nil {
@@ -240,7 +241,7 @@ func (n *Network) use(class uint8) bool {
 // check refuses what the configuration and the graph cannot do together.
 func (n *Network) check() error {
 	var f units.Faults
-	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses {
+	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses && !n.cfg.Acks.Follow {
 		f.Hold(false, "acks.class", "%d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k)
 	} else {
 		f.Hold(1+k <= MaxClasses, "", "the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"farflash/fabric/cc"
@@ -103,7 +104,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		s.steered = false
 	}
 	if n.timeout > 0 && (first || was.port != s.port) {
-		s.expire = x.eng.NewTimer(n.ports[s.port].inPort, x.target, expire, uint32(q))
+		s.expire = x.eng.NewTimer(n.ports[s.port].inPort(), x.target, expire, uint32(q))
 	}
 	c.Line = n.ports[s.port].rate
 	c.BaseRTT, c.BDP = n.longest, n.bdp
@@ -195,10 +196,22 @@ func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
 }
 
 func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
-	p := n.pairs[pair{src, dst, class}]
+	key := pair{src, dst, class}
+	first, ok := n.pairs[key]
+	if !ok {
+		q, err := n.open(src, dst, class, at)
+		if err == nil {
+			n.pairs[key] = q
+		}
+		return q, err
+	}
+	if n.cfg.QueuePairs.PerPeer == 1 {
+		return first, nil
+	}
+	p := n.peerings[key]
 	if p == nil {
-		p = &peering{}
-		n.pairs[pair{src, dst, class}] = p
+		p = &peering{qps: []QP{first}}
+		n.peerings[key] = p
 	}
 	if len(p.qps) < n.cfg.QueuePairs.PerPeer {
 		q, err := n.open(src, dst, class, at)
@@ -211,6 +224,23 @@ func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	q := p.qps[p.turn]
 	p.turn = (p.turn + 1) % len(p.qps)
 	return q, nil
+}
+
+// Reserve makes room at once for messages that are to come, where that takes less than to make it bit by bit.
+func (n *Network) Reserve(messages int) {
+	const most = 1 << 22
+	messages = min(messages, most)
+	n.messages = slices.Grow(n.messages, messages)
+	if n.cfg.QueuePairs.Life == PerMessage {
+		return // which use places again
+	}
+	hosts := len(n.nics)
+	pairs := min(messages, hosts*(hosts-1)*n.cfg.QueuePairs.PerPeer)
+	n.keys = slices.Grow(n.keys, pairs)
+	n.senders = slices.Grow(n.senders, pairs)
+	n.receive = slices.Grow(n.receive, pairs)
+	n.control = slices.Grow(n.control, pairs)
+	n.paths = slices.Grow(n.paths, 2*n.hopLimit*pairs)
 }
 
 // Send posts a message from one host to another, on a queue pair of its own or one that is
@@ -392,7 +422,7 @@ func (n *Network) roundTrip(routes *topo.Routes, src, dst int32) (sim.Time, unit
 	if n.cfg.Rounding == WholeNanoseconds {
 		unit = units.Nanosecond
 	}
-	t := 2*p.Delay + routes.Serialisation(src, dst, data, unit) + routes.Serialisation(src, dst, back, unit)
+	t := 2*p.Delay + 2*sim.Time(p.Hops-1)*n.cfg.SwitchLatency + routes.Serialisation(src, dst, data, unit) + routes.Serialisation(src, dst, back, unit)
 	hi, lo := bits.Mul64(uint64(t), uint64(p.Rate))
 	bdp, _ := bits.Div64(hi, lo, 8*uint64(units.Second))
 	return t, units.Bytes(bdp)
@@ -431,7 +461,7 @@ func (n *Network) setTimes() {
 		switch {
 		case r.Kind.keeps():
 			n.timeout = 320 * units.Microsecond
-		case n.cfg.PFC.Enabled:
+		case n.cfg.PFC.Enabled && (n.cfg.Watchdog.Action == WatchdogReport || n.cfg.Watchdog.After == 0):
 			n.timeout = 4096 * units.Nanosecond << 14
 		default:
 			n.timeout = 4 * units.Millisecond

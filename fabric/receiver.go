@@ -146,7 +146,7 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 	p := &n.ports[r.port]
 	if !r.patient {
 		r.patient = true
-		r.patience = n.eng.NewTimer(p.inPort, n.target, overdue, qp)
+		r.patience = n.eng.NewTimer(p.inPort(), n.target, overdue, qp)
 	}
 	n.eng.Arm(r.patience, n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
 }
@@ -174,7 +174,7 @@ func (n *Network) congested(r *receiver, qp uint32) {
 		if r.calm <= now {
 			since := now - r.begun
 			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
-			n.eng.Schedule(n.ports[r.port].inPort, n.target, r.calm, notify, qp)
+			n.eng.Schedule(n.ports[r.port].inPort(), n.target, r.calm, notify, qp)
 		}
 		return
 	}
@@ -246,7 +246,7 @@ func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 
 // acknowledge answers a data packet.
 func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
-	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: uint8(n.cfg.Acks.Class),
+	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: n.ackClass(&n.senders[x.qp&slotMask]),
 		size: uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
 	if r.marked {
 		a.flags |= ceMark

@@ -63,7 +63,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 		t.repair, n.receive[q].arrived = n.newRepair(), &bitmap{}
 	}
 	if n.timeout > 0 {
-		t.expire = n.eng.NewTimer(n.ports[t.port].inPort, n.target, expire, uint32(q))
+		t.expire = n.eng.NewTimer(n.ports[t.port].inPort(), n.target, expire, uint32(q))
 	}
 	n.senders[out].twin = int32(q)
 	return q, nil

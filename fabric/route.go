@@ -58,7 +58,7 @@ func (n *Network) findPaths(q QP, routes *topo.Routes) {
 	s, r := &n.senders[q], &n.receive[q]
 	k := n.keys[q]
 	s.port = n.path(routes, int(q)*2, s.src, s.dst, k, s.class)
-	r.port = n.path(routes, int(q)*2+1, s.dst, s.src, k.back(), uint8(n.cfg.Acks.Class))
+	r.port = n.path(routes, int(q)*2+1, s.dst, s.src, k.back(), n.ackClass(s))
 }
 
 // path writes one direction's steps and returns the port that it begins with. There is a path.
@@ -103,6 +103,14 @@ func (n *Network) step(routes *topo.Routes, at, to int32, k flowKey, class uint8
 	return n.nodes[at].first + int32(h.Port) | (int32(class)+int32(h.Channel))<<stepBits, true
 }
 
+// ackClass is the traffic class of a queue pair's ACKs.
+func (n *Network) ackClass(s *sender) uint8 {
+	if n.cfg.Acks.Follow {
+		return s.class
+	}
+	return uint8(n.cfg.Acks.Class)
+}
+
 // widen makes room for longer paths.
 func (n *Network) widen() {
 	was, limit := n.paths, n.hopLimit
@@ -122,7 +130,7 @@ func (n *Network) stray(at int32, x *packet) (int32, bool) {
 	s, k := &n.senders[x.qp&slotMask], n.keys[x.qp&slotMask]
 	to, class := s.dst, s.class
 	if x.flags&answers != 0 {
-		to, class, k = s.src, uint8(n.cfg.Acks.Class), k.back()
+		to, class, k = s.src, n.ackClass(s), k.back()
 	}
 	return n.step(n.routes, at, to, k, class)
 }

@@ -107,6 +107,7 @@ func build(s *scenario.Scenario, seed uint64, whole, keepPauses bool) (*Network,
 		return nil, err
 	}
 	y.known = known
+	y.Net.Reserve(known)
 	if err := y.Use(classes); err != nil {
 		return nil, err
 	}
@@ -283,6 +284,7 @@ func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uin
 	if err := n.Use(classes); err != nil {
 		return nil, err
 	}
+	n.Net.Reserve(len(list))
 	return n, n.drive(flows.Slice(list), false, false)
 }
 
@@ -345,7 +347,7 @@ type fabricState struct {
 type portState struct {
 	bytes, taken, marks uint64
 	pauses              uint64
-	paused              sim.Time
+	paused, busy        sim.Time
 }
 
 // fabricSlice is what happened in a slice.
@@ -359,7 +361,7 @@ type fabricSlice struct {
 
 // portSlice is what a port did in a slice. A picture needs no more digits.
 type portSlice struct {
-	bytes, paused, queue float32 // paused in seconds
+	busy, paused, queue float32 // busy and paused in seconds
 }
 
 // A meter's bounds: slices of all ports together, and how many queue pairs' rates are
@@ -387,13 +389,13 @@ func NewMeter(y *Network) *Meter {
 func (m *Meter) state(at sim.Time) fabricState {
 	k := fabricState{at: at, counters: m.Net.Counters, ports: make([]portState, m.Net.Ports())}
 	for i := range k.ports {
-		k.ports[i] = portStateOf(m.Net.Port(int32(i)))
+		k.ports[i] = m.portState(i, m.Net.Port(int32(i)), at)
 	}
 	return k
 }
 
-func portStateOf(p fabric.PortReport) portState {
-	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused}
+func (m *Meter) portState(i int, p fabric.PortReport, at sim.Time) portState {
+	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused, m.Net.Busy(int32(i), at)}
 }
 
 // Next implements experiment.Meter. The end of the warm-up is such a time too.
@@ -436,12 +438,12 @@ func (m *Meter) slice(at sim.Time) {
 	x := fabricSlice{end: at, ports: make([]portSlice, len(m.before.ports))}
 	for i := range x.ports {
 		p := m.Net.Port(int32(i))
-		now, was := portStateOf(p), &m.before.ports[i]
+		now, was := m.portState(i, p, at), &m.before.ports[i]
 		x.taken += float64(now.taken - was.taken)
 		x.marks += float64(now.marks - was.marks)
 		x.paused += (now.paused - was.paused).Seconds()
 		x.queue = max(x.queue, float64(p.Queue))
-		x.ports[i] = portSlice{float32(now.bytes - was.bytes), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
+		x.ports[i] = portSlice{float32((now.busy - was.busy).Seconds()), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
 		*was = now
 	}
 	for _, q := range m.follow {
@@ -471,7 +473,7 @@ func joined(a, b *fabricSlice) fabricSlice {
 	x.marks += a.marks
 	x.paused += a.paused
 	for i := range x.ports {
-		x.ports[i].bytes += a.ports[i].bytes
+		x.ports[i].busy += a.ports[i].busy
 		x.ports[i].paused += a.ports[i].paused
 	}
 	return x

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -153,5 +154,41 @@ measure: {warm_up: 50us%s}
 				}
 			}
 		})
+	}
+}
+
+// TestThreads: threads beyond the processors are not used, and the run says so without another result.
+func TestThreads(t *testing.T) {
+	text := "name: threads\nfabric: {topology: {clos: {pods: 4, leaves: 1, tors: 1, hosts_per_pod: 2, spines: 1}}, threads: 3}\nflows: [{all_to_all: {size: 100KB}}]\n"
+	var want []byte
+	for _, procs := range []int{1, 2, 4} {
+		was := runtime.GOMAXPROCS(procs)
+		o := trialtest.Run(t, text, 1)
+		runtime.GOMAXPROCS(was)
+		said := strings.Contains(strings.Join(o.Remarks, "\n"), fmt.Sprintf("fabric.threads: %d of 3 are used", procs))
+		if said != (procs < 3) {
+			t.Errorf("%d processors: %q", procs, o.Remarks)
+		}
+		b, err := o.Result.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = b
+		}
+		if !bytes.Equal(want, b) {
+			t.Errorf("another result on %d processors", procs)
+		}
+	}
+}
+
+// TestSevered: flows whose hosts have no way since a link failed are counted and said, and the run ends.
+func TestSevered(t *testing.T) {
+	o := trialtest.Run(t, "name: severed\nfabric: {topology: {star: {hosts: 3}}, failures: [{a: h0, b: s0, at: 10us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}, {src: 2, dst: 1, size: 1MB}, {src: 1, dst: 0, size: 1MB, start: 50us}]}]\n", 1)
+	if trialtest.Metric(t, o, "flow.unfinished") != 2 || trialtest.Metric(t, o, "flow.count") != 1 {
+		t.Errorf("%g flows ended, %g did not", trialtest.Metric(t, o, "flow.count"), trialtest.Metric(t, o, "flow.unfinished"))
+	}
+	if said := strings.Join(o.Result.Warnings, "\n"); !strings.Contains(said, "2 queue pairs had no way left after a link had failed; 2 flows that were on them have not ended") {
+		t.Error(said)
 	}
 }
