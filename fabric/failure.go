@@ -165,7 +165,7 @@ func (n *Network) rescue(q int32, s *sender) {
 	switch {
 	case s.una == s.top:
 	case s.repair != nil:
-		s.repair.restart(s.una, s.top)
+		s.repair.Restart(s.una, s.top)
 	default:
 		n.rewind(s)
 	}

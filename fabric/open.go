@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"farflash/fabric/cc"
+	"farflash/fabric/repair"
 	"farflash/fabric/topo"
 	"farflash/sim"
 	"farflash/units"
@@ -90,7 +91,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
 	if n.cfg.Recovery.Kind.keeps() {
-		s.repair, r.arrived = n.newRepair(), &bitmap{}
+		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack), &repair.Set{}
 	}
 	first := was.standing != finished
 	if !first && was.port != s.port {

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
+	"farflash/fabric/repair"
 	"farflash/sim"
 )
 
@@ -23,7 +24,7 @@ type receiver struct {
 	tag      uint32
 	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
 	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
-	arrived  *bitmap
+	arrived  *repair.Set
 }
 
 // received is for a packet that has come to a host.
@@ -135,6 +136,23 @@ func (n *Network) accept(p *port, x packet) {
 	}
 }
 
+// outOfOrder is for a packet that came before one that is missing.
+func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
+	if r.arrived.Has(x.psn) {
+		n.Counters.Duplicates++
+		n.Counters.Wasted += uint64(n.payload(x))
+	} else {
+		n.Counters.Received += uint64(n.payload(x))
+		p.taken += uint64(n.payload(x))
+		if r.arrived.Base != r.expected {
+			r.arrived.MoveTo(r.expected)
+		}
+		r.arrived.Add(x.psn)
+	}
+	n.Counters.Nacks++
+	n.acknowledge(r, x, nackPacket)
+}
+
 // withhold has an ACK that waits for more packets to answer sent in any case after a while:
 // the sender's window may be full by now, and no more packets come. The while is
 // four times what these packets take on the host's link, so that up to four senders
@@ -195,7 +213,7 @@ func (n *Network) notify(r *receiver, qp uint32) {
 func (n *Network) inOrder(r *receiver, x *packet) int {
 	to := x.psn + 1
 	if r.arrived != nil {
-		to = r.arrived.advance(to)
+		to = r.arrived.Advance(to)
 	} else if x.flags&lastOf == 0 {
 		r.expected = to
 		return 0

@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 
+	"farflash/fabric/repair"
 	"farflash/units"
 )
 
@@ -60,7 +61,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	n.keys[q] = n.keys[out]
 	n.findPaths(q, routes)
 	if n.cfg.Recovery.Kind.keeps() {
-		t.repair, n.receive[q].arrived = n.newRepair(), &bitmap{}
+		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack), &repair.Set{}
 	}
 	if n.timeout > 0 {
 		t.expire = n.eng.NewTimer(n.ports[t.port].inPort(), n.target, expire, uint32(q))
@@ -153,7 +154,7 @@ func (n *Network) moreElse(s *sender) bool {
 
 // repeats reports whether a packet is to be sent again on either stream.
 func (n *Network) repeats(s *sender) bool {
-	return s.repair != nil && (s.repair.pending() || s.twin >= 0 && n.senders[s.twin].repair.pending())
+	return s.repair != nil && (s.repair.Pending() || s.twin >= 0 && n.senders[s.twin].repair.Pending())
 }
 
 // progress is how many bytes of a queue pair's streams are acknowledged, and before their next packets.
@@ -174,8 +175,8 @@ func (n *Network) turn(s *sender) *sender {
 		s.other = false
 	case !s.hasMore():
 		s.other = true
-	case s.repair != nil && s.repair.pending() != t.repair.pending():
-		s.other = t.repair.pending()
+	case s.repair != nil && s.repair.Pending() != t.repair.Pending():
+		s.other = t.repair.Pending()
 	default:
 		s.other = !s.other
 	}

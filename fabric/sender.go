@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
+	"farflash/fabric/repair"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -34,7 +35,7 @@ type sender struct {
 	steered  bool     // adjust has been made
 	unborn   bool     // it is planned, and its NIC does not know it yet
 	closed   sim.Time // when it was finished; -1 is not yet
-	repair   *repair
+	repair   *repair.Sender
 	src, dst int32
 	tag      uint32 // what its packets have for qp
 	twin     int32  // the other stream of its queue pair, -1 if there is none (responder.go)
@@ -44,13 +45,13 @@ type sender struct {
 
 // hasMore reports whether there is a packet to send.
 func (s *sender) hasMore() bool {
-	return s.next != s.end || s.repair != nil && s.repair.pending()
+	return s.next != s.end || s.repair != nil && s.repair.Pending()
 }
 
 // take makes the queue pair's next packet.
 func (n *Network) take(s *sender) (packet, units.Bytes) {
-	if r := s.repair; r != nil && r.pending() {
-		psn := r.take(s.top)
+	if r := s.repair; r != nil && r.Pending() {
+		psn := r.Take(s.top)
 		m := s.oldest
 		for !before(psn, n.messages[m].first+n.messages[m].packets) {
 			m = n.messages[m].next
@@ -98,11 +99,11 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 
 // full reports whether the window is, if there is one. What is sent again has its place in it already.
 func (n *Network) full(s *sender, c *cc.Sender) bool {
-	if r := s.repair; r != nil && r.sack && r.round && s.twin < 0 {
-		if r.probing && r.pending() {
+	if r := s.repair; r != nil && s.twin < 0 && r.Recovering() {
+		if r.Probing() {
 			return false
 		}
-		return units.Bytes(r.pipe(s.una, s.next))*n.cfg.Payload >= c.Window
+		return units.Bytes(r.Pipe(s.una, s.next))*n.cfg.Payload >= c.Window
 	}
 	acked, next := n.progress(s)
 	return units.Bytes(next-acked) >= c.Window && !n.repeats(s)
@@ -125,7 +126,9 @@ func (n *Network) answered(x packet) {
 	}
 	lost := false
 	if s.repair != nil {
-		if lost = n.repairs(s, &x); lost && s.repair.sack && s.timing {
+		if x.flags&sacked == 0 {
+			s.repair.Acked(s.una)
+		} else if lost = s.repair.Named(x.sack, s.una, s.top); lost && s.repair.TCP() && s.timing {
 			n.await(s) // the timer was perhaps a probe's
 		}
 	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
@@ -152,7 +155,7 @@ func (n *Network) answered(x packet) {
 			n.signal.Kind = cc.Ack
 			n.notes.read(x.note, &n.signal)
 			if s.repair != nil {
-				s.repair.measure(n.signal.RTT)
+				s.repair.Measure(n.signal.RTT)
 			}
 			n.signal.Multiple = n.cfg.Telemetry.Multiple
 			n.react(lead, l, c)
@@ -203,7 +206,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	ended := 0
 	s.una, s.tries = psn, 0
 	if s.repair != nil {
-		s.repair.probed = false
+		s.repair.Progress()
 	}
 	if before(s.next, psn) {
 		// An ACK of what was sent before the queue pair went back: it need not be sent
@@ -249,8 +252,10 @@ func (n *Network) rewind(s *sender) {
 // 64 times. A timeout below the round trip of a congested network would otherwise send
 // everything again for ever, and congest it.
 func (n *Network) timeoutOf(s *sender) sim.Time {
-	if s.repair != nil && s.repair.probes(s) {
-		return min(2*s.repair.trip+probeSlack, n.timeout)
+	if s.repair != nil {
+		if after, ok := s.repair.Probes(s.top - s.una); ok {
+			return min(after, n.timeout)
+		}
 	}
 	t := n.timeout
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
@@ -277,12 +282,15 @@ func (n *Network) expired(q int32) {
 	if s.una == s.top {
 		return
 	}
-	probe := s.repair != nil && s.repair.probes(s)
+	probe := false
+	if s.repair != nil {
+		_, probe = s.repair.Probes(s.top - s.una)
+	}
 	switch {
 	case probe:
-		s.repair.probe(s.top)
+		s.repair.Probe(s.top)
 	case s.repair != nil:
-		s.repair.restart(s.una, s.top)
+		s.repair.Restart(s.una, s.top)
 	default:
 		n.rewind(s)
 	}
@@ -363,7 +371,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	}
 	for c := range k.turns {
 		if k.turns[c].n > 0 || n.used>>c&1 != 0 {
-			k.turns[c].waiting.moveTo(k.oldest)
+			k.turns[c].waiting.MoveTo(k.oldest)
 		}
 	}
 }
