@@ -7,6 +7,7 @@ import (
 
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
+	"farflash/internal/fifo"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -106,7 +107,7 @@ func (c *Counters) DropCount() uint64 {
 // Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use, and the queue pair that each host sends on.
 func (n *Network) Bytes() int64 {
 	lanes := int64(bits.OnesCount8(n.used | 1))
-	port := int64(unsafe.Sizeof(port{})) + lanes*int64(unsafe.Sizeof(lane{})) + int64(unsafe.Sizeof(chunk{}))
+	port := int64(unsafe.Sizeof(port{})) + lanes*int64(unsafe.Sizeof(lane{})) + fifo.ChunkLen*int64(unsafe.Sizeof(packet{}))
 	pair := int64(unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{}))
 	return int64(len(n.ports))*port + int64(len(n.nics))*pair
 }
@@ -181,15 +182,15 @@ func (n *Network) Check() error {
 	var flying, waiting uint64 // payload
 	for i := range n.ports {
 		p := &n.ports[i]
-		for k := range p.wire.n {
-			if x := p.wire.items[(p.wire.head+k)&uint32(len(p.wire.items)-1)].x; x.kind == dataPacket {
+		for k := range p.wire.N {
+			if x := p.wire.At(k).x; x.kind == dataPacket {
 				flying += uint64(n.payload(&x))
 			}
 		}
 		for c := range MaxClasses {
 			l := &n.lanes[i*MaxClasses+c]
 			sum := int64(0)
-			n.pool(n.ports[i].node).each(&l.waiting, func(x *packet) bool {
+			n.pool(n.ports[i].node).Each(&l.waiting, func(x *packet) bool {
 				sum += int64(x.size)
 				if x.kind == dataPacket {
 					waiting += uint64(n.payload(x))
@@ -295,12 +296,12 @@ func (n *Network) Endless() Endless {
 	moving := map[uint32]bool{}
 	for i := range n.ports {
 		w := &n.ports[i].wire
-		for k := range w.n {
-			moving[w.items[(w.head+k)&uint32(len(w.items)-1)].x.qp&slotMask] = true
+		for k := range w.N {
+			moving[w.At(k).x.qp&slotMask] = true
 		}
 	}
 	for i := range n.lanes {
-		n.pool(n.ports[i/MaxClasses].node).each(&n.lanes[i].waiting, func(x *packet) bool {
+		n.pool(n.ports[i/MaxClasses].node).Each(&n.lanes[i].waiting, func(x *packet) bool {
 			moving[x.qp&slotMask] = true
 			return true
 		})

@@ -230,25 +230,6 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// TestChunks: a queue's chunks are numbered from 1, are given back, and hold packets in order.
-func TestChunks(t *testing.T) {
-	var p chunks
-	var q queue
-	for range 5 {
-		for i := range uint32(2 * chunkLen) {
-			p.push(&q, &packet{psn: i})
-		}
-		if len(p.next) != 3 {
-			t.Fatalf("%d chunks for two and the one that is none", len(p.next))
-		}
-		for i := range uint32(2 * chunkLen) {
-			if x := p.pop(&q); x.psn != i {
-				t.Fatalf("packet %d where %d is due", x.psn, i)
-			}
-		}
-	}
-}
-
 // TestAckCounts: an ACK answers so many packets, the last of a message at once; a NACK is an ACK too.
 func TestAckCounts(t *testing.T) {
 	for every, want := range map[int]uint64{1: 10, 3: 4, 4: 3, 10: 1, 64: 1} {

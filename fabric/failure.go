@@ -40,17 +40,17 @@ func (n *Network) linkFails(link int32) {
 		p := &n.ports[pi]
 		p.down = true
 		own, other := n.of(p.node), n.of(n.ports[p.peer].node)
-		for p.wire.n > 0 {
-			x := p.wire.pop().x
+		for p.wire.N > 0 {
+			x := p.wire.Pop().x
 			other.lose(pi, p, &x)
 		}
-		for p.frames.n > 0 {
+		for p.frames.N > 0 {
 			p.takeFrame()
 		}
 		for c := range uint8(MaxClasses) {
 			l := n.lane(pi, c)
-			for l.waiting.n > 0 {
-				x := own.chunks.pop(&l.waiting)
+			for l.waiting.N > 0 {
+				x := own.chunks.Pop(&l.waiting)
 				l.out -= int64(x.size)
 				if !p.host && c > 0 {
 					own.release(&n.nodes[p.node], x.in, int64(x.size))

@@ -47,8 +47,8 @@ func (n *Network) serveNIC(pi int32, p *port) {
 	k := &n.nics[p.nic]
 	if p.urgent {
 		n.transmit(pi, p, p.takeFrame())
-	} else if answers := n.lane(pi, 0); answers.waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
-		x := n.chunks.pop(&answers.waiting)
+	} else if answers := n.lane(pi, 0); answers.waiting.N > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
+		x := n.chunks.Pop(&answers.waiting)
 		answers.out -= int64(x.size)
 		n.transmit(pi, p, x)
 	} else {
@@ -80,7 +80,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 	}
 	switch {
 	case p.urgent || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
-		n.lane(pi, 0).waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
+		n.lane(pi, 0).waiting.N > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
 		n.later(pi, p)
 	default:
 		n.wakeLater(p, k)

@@ -141,8 +141,8 @@ func (n *Network) Use(class uint8) error {
 // slot is a queue pair index that is unused at a time: one that a queue pair of the host has had that was finished long enough before, or
 // a new one.
 func (n *Network) slot(src int32, at sim.Time) (QP, error) {
-	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; spare.n > 0 && n.senders[*spare.first()].closed+n.rest <= at {
-		return QP(spare.pop()), nil
+	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; spare.N > 0 && n.senders[*spare.First()].closed+n.rest <= at {
+		return QP(spare.Pop()), nil
 	}
 	q := len(n.senders)
 	if q == maxQueuePairs {
@@ -171,7 +171,7 @@ func (n *Network) vacate(q int32) {
 	s := &n.senders[q]
 	atomic.StoreInt64((*int64)(&s.closed), int64(n.eng.Now()))
 	if q >= kept {
-		n.nics[n.ports[n.nodes[s.src].first].nic].spare.push(q)
+		n.nics[n.ports[n.nodes[s.src].first].nic].spare.Push(q)
 	}
 }
 

@@ -171,8 +171,8 @@ func (p *Parts) Plan(f Flow) (int32, error) {
 		return 0, err
 	}
 	x := p.list[p.split.of[f.Src]]
-	x.planned.push(planned{f.Start, m})
-	if x.planned.n == 1 {
+	x.planned.Push(planned{f.Start, m})
+	if x.planned.N == 1 {
 		x.eng.Schedule(x.poster, x.target, f.Start, postPlanned, 0)
 	}
 	return m, nil
@@ -186,8 +186,8 @@ type planned struct {
 
 // postDue posts what a part has planned for now.
 func (n *Network) postDue() error {
-	for n.planned.n > 0 && n.planned.first().at <= n.eng.Now() {
-		m := n.planned.pop().m
+	for n.planned.N > 0 && n.planned.First().at <= n.eng.Now() {
+		m := n.planned.Pop().m
 		q := n.messages[m].QP
 		if s := &n.senders[q]; s.unborn {
 			s.unborn = false
@@ -197,8 +197,8 @@ func (n *Network) postDue() error {
 			return err
 		}
 	}
-	if n.planned.n > 0 {
-		n.eng.Schedule(n.poster, n.target, n.planned.first().at, postPlanned, 0)
+	if n.planned.N > 0 {
+		n.eng.Schedule(n.poster, n.target, n.planned.First().at, postPlanned, 0)
 	}
 	return nil
 }

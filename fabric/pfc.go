@@ -36,22 +36,22 @@ func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
 	}
 	// A frame that still waits for the wire says what counts by then: a class has one waiting at
 	// most, which is what the headroom reckons with.
-	for i := range p.frames.n {
-		if x := &p.frames.items[(p.frames.head+i)&uint32(len(p.frames.items)-1)]; x.class == class {
+	for i := range p.frames.N {
+		if x := p.frames.At(i); x.class == class {
 			x.kind = k
 			return
 		}
 	}
 	n.Counters.Frames++
 	p.urgent = true
-	p.frames.push(packet{kind: k, class: class, size: uint16(n.cfg.PFC.Frame)})
+	p.frames.Push(packet{kind: k, class: class, size: uint16(n.cfg.PFC.Frame)})
 	n.kick(pi, p)
 }
 
 // takeFrame takes a pause frame that waits.
 func (p *port) takeFrame() packet {
-	p.urgent = p.frames.n > 1
-	return p.frames.pop()
+	p.urgent = p.frames.N > 1
+	return p.frames.Pop()
 }
 
 // lasts is how long a pause lasts that is not refreshed.

@@ -169,14 +169,14 @@ func TestFramesCoalesce(t *testing.T) {
 	pi := n.PortOf(0, false) // the switch's towards h0
 	p := &n.ports[pi]
 	n.transmit(pi, p, packet{kind: cnpPacket, flags: answers, size: 1000}) // the wire is taken
-	p.wire.pop()
+	p.wire.Pop()
 	for range 5 {
 		n.pause(pi, p, n.lane(pi, 1), 1)
 		n.resume(pi, p, n.lane(pi, 1), 1)
 	}
 	n.pause(pi, p, n.lane(pi, 2), 2)
-	if p.frames.n != 2 || p.frames.first().kind != resumeFrame {
-		t.Errorf("%d frames wait, the first is %d", p.frames.n, p.frames.first().kind)
+	if p.frames.N != 2 || p.frames.First().kind != resumeFrame {
+		t.Errorf("%d frames wait, the first is %d", p.frames.N, p.frames.First().kind)
 	}
 }
 

@@ -230,10 +230,10 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 // fly has a packet arrive at a time, behind those that are on the wire.
 func (n *Network) fly(pi int32, at sim.Time, x packet) {
 	p := &n.ports[pi]
-	if p.wire.n == 0 {
+	if p.wire.N == 0 {
 		n.eng.Schedule(p.onWire, n.target, at, arrive, uint32(pi))
 	}
-	p.wire.push(flight{at, x})
+	p.wire.Push(flight{at, x})
 }
 
 // later has the port served when its wire is free, if it is not about to be.
@@ -269,12 +269,12 @@ func (n *Network) serve(pi int32, p *port) {
 // arrived takes the first packet off a port's wire.
 func (n *Network) arrived(pi int32) {
 	p := &n.ports[pi]
-	if p.wire.n == 0 || p.wire.first().at != n.eng.Now() {
+	if p.wire.N == 0 || p.wire.First().at != n.eng.Now() {
 		return // what was on the wire when the link failed
 	}
-	x := p.wire.pop().x
-	if p.wire.n > 0 {
-		n.eng.Schedule(p.onWire, n.target, p.wire.first().at, arrive, uint32(pi))
+	x := p.wire.Pop().x
+	if p.wire.N > 0 {
+		n.eng.Schedule(p.onWire, n.target, p.wire.First().at, arrive, uint32(pi))
 	}
 	in := p.peer
 	q := &n.ports[in]

@@ -286,6 +286,6 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 func (n *Network) answer(r *receiver, x packet) {
 	l := n.lane(r.port, 0)
 	l.out += int64(x.size)
-	n.chunks.push(&l.waiting, &x)
+	n.chunks.Push(&l.waiting, &x)
 	n.kick(r.port, &n.ports[r.port])
 }

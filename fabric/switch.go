@@ -52,7 +52,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	l := n.lane(out, x.class)
 	l.out += int64(x.size)
 	l.most = max(l.most, uint32(l.out))
-	n.chunks.push(&l.waiting, &x)
+	n.chunks.Push(&l.waiting, &x)
 	o.ready |= 1 << x.class
 	switch {
 	case o.waits:
@@ -76,8 +76,8 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		}
 		class := n.pick(p, open)
 		l := n.lane(pi, class)
-		x = n.chunks.pop(&l.waiting)
-		if l.waiting.n == 0 {
+		x = n.chunks.Pop(&l.waiting)
+		if l.waiting.N == 0 {
 			p.ready &^= 1 << class
 		}
 		l.out -= int64(x.size)

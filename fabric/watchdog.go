@@ -147,7 +147,7 @@ func (n *Network) circle(from int32) []int32 {
 // came in with.
 func (n *Network) holds(at int32, account uint16) bool {
 	found := false
-	n.pool(n.ports[at/MaxClasses].node).each(&n.lanes[at].waiting, func(x *packet) bool {
+	n.pool(n.ports[at/MaxClasses].node).Each(&n.lanes[at].waiting, func(x *packet) bool {
 		found = x.in == account
 		return !found
 	})
