@@ -29,6 +29,7 @@ import (
 	"math/bits"
 
 	"farflash/fabric/cc"
+	"farflash/fabric/note"
 	"farflash/fabric/topo"
 	"farflash/rng"
 	"farflash/sim"
@@ -110,7 +111,7 @@ type Network struct {
 	failed   []bool // links
 	failures []int  // of each link, that have not been mended yet
 
-	notes    notes
+	notes    note.Book
 	ends     []sim.Time // of each lane's pause, unless it is refreshed
 	since    []sim.Time // of each lane's pause
 	ringed   []sim.Time // since when the lane was paused in the circle of waits that the watchdog has found last
@@ -206,7 +207,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 		return nil, err
 	}
 	n.target, n.self = eng.AddHandler(n), eng.NewComponent()
-	n.notes.init(n.wants)
+	n.notes = note.New(n.wants)
 	if cfg.Random == NS3Random {
 		n.draws = hpccDraws(seed, len(g.Links))
 	}

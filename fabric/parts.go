@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/fabric/cc"
+	"farflash/fabric/note"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -59,17 +59,8 @@ type crossing struct {
 // other, so that what was sent can be taken meanwhile.
 type crossings [2]struct {
 	packets []crossing
-	notes   []note   // of the packets that have one, in order
-	least   sim.Time // when the first of them arrives
-}
-
-// note is a record of notes, on its way.
-type note struct {
-	at    sim.Time
-	power uint16
-	count uint8
-	path  uint32
-	hops  [cc.MaxHops]cc.Hop
+	notes   []note.Record // of the packets that have one, in order
+	least   sim.Time      // when the first of them arrives
 }
 
 // Flow is a message that is planned for a time.
@@ -130,8 +121,7 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 		x.sink = sinks[i]
 		x.Counters = Counters{}
 		x.chunks = chunks{}
-		x.notes = notes{}
-		x.notes.init(x.wants)
+		x.notes = note.New(x.wants)
 		x.part, x.out = int32(i), make([]crossings, len(sinks))
 		for j := range x.out {
 			x.out[j][0].least, x.out[j][1].least = sim.Forever, sim.Forever
@@ -342,7 +332,7 @@ func (n *Network) takeIn(list []*Network, round uint32) {
 		for j := range in.packets {
 			x := &in.packets[j]
 			if x.f.x.note != 0 {
-				x.f.x.note = n.notes.restore(&in.notes[k])
+				x.f.x.note = n.notes.Restore(&in.notes[k])
 				k++
 			}
 			n.fly(x.port, x.f.at, x.f.x)
@@ -364,10 +354,10 @@ func (p *Parts) Settle() {
 	p.Join()
 	n := p.base
 	n.Counters = Counters{}
-	n.notes.taken = 0
+	n.notes.Taken = 0
 	for _, x := range p.list {
 		n.Counters.add(&x.Counters)
-		n.notes.taken += x.notes.taken
+		n.notes.Taken += x.notes.Taken
 	}
 }
 
@@ -405,39 +395,20 @@ func (n *Network) cross(pi int32, at sim.Time, x packet) {
 	if !n.split.apart {
 		o := n.split.parts[part]
 		if x.note != 0 {
-			r := n.notes.record(x.note)
-			n.notes.give(x.note)
-			x.note = o.notes.restore(&r)
+			r := n.notes.Record(x.note)
+			n.notes.Give(x.note)
+			x.note = o.notes.Restore(&r)
 		}
 		o.fly(pi, at, x)
 		return
 	}
 	to := &n.out[part][n.round]
 	if x.note != 0 {
-		to.notes = append(to.notes, n.notes.record(x.note))
-		n.notes.give(x.note)
+		to.notes = append(to.notes, n.notes.Record(x.note))
+		n.notes.Give(x.note)
 	}
 	to.packets = append(to.packets, crossing{pi, flight{at, x}})
 	to.least = min(to.least, at)
-}
-
-// record is a note's content.
-func (k *notes) record(i uint32) note {
-	x := note{at: k.at[i], power: k.power[i], count: k.count[i]}
-	if k.inUse.INT {
-		x.hops, x.path = k.hops[i], k.path[i]
-	}
-	return x
-}
-
-// restore makes a note with a content.
-func (k *notes) restore(x *note) uint32 {
-	i := k.take(x.at)
-	k.power[i], k.count[i] = x.power, x.count
-	if k.inUse.INT {
-		k.hops[i], k.path[i] = x.hops, x.path
-	}
-	return i
 }
 
 // now is the time that figures are taken at.

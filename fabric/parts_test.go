@@ -122,7 +122,7 @@ func figures(n *Network) string {
 	for i := range n.Ports() {
 		s += fmt.Sprintf("%+v\n", n.Port(int32(i)))
 	}
-	return s + fmt.Sprintln(n.notes.taken, n.PacketHops())
+	return s + fmt.Sprintln(n.notes.Taken, n.PacketHops())
 }
 
 func TestDivideRefuses(t *testing.T) {

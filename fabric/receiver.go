@@ -33,7 +33,7 @@ func (n *Network) received(p *port, x packet) {
 		if x.kind == dataPacket {
 			n.Counters.Wasted += uint64(n.payload(&x))
 		}
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		return
 	}
 	switch x.kind {
@@ -77,7 +77,7 @@ func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp&slotMask]
 	if n.buried(r) {
 		n.Counters.Wasted += uint64(n.payload(&x))
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		return
 	}
 	if r.begun < 0 {
@@ -98,13 +98,13 @@ func (n *Network) accept(p *port, x packet) {
 		before := r.message
 		ended := n.inOrder(r, &x)
 		if x.flags&asks != 0 {
-			n.notes.give(x.note)
+			n.notes.Give(x.note)
 			n.reportDelivered(r, before, ended)
 			return
 		}
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
-			n.notes.give(r.note)
+			n.notes.Give(r.note)
 			r.note = x.note
 			n.withhold(r, x.qp)
 			return
@@ -119,7 +119,7 @@ func (n *Network) accept(p *port, x packet) {
 		n.Counters.Wasted += payload
 		now := n.eng.Now()
 		if now < r.quiet && r.nacked == r.expected {
-			n.notes.give(x.note)
+			n.notes.Give(x.note)
 			return
 		}
 		r.quiet, r.nacked = now+n.cfg.Recovery.NackInterval, r.expected
@@ -129,7 +129,7 @@ func (n *Network) accept(p *port, x packet) {
 		n.Counters.Duplicates++
 		n.Counters.Wasted += payload
 		if !n.cfg.Acks.Duplicates {
-			n.notes.give(x.note)
+			n.notes.Give(x.note)
 			return
 		}
 		n.acknowledge(r, &x, ackPacket)
@@ -272,7 +272,7 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 	if k == nackPacket {
 		a.flags |= sacked
 	}
-	n.notes.give(r.note)
+	n.notes.Give(r.note)
 	if r.patient {
 		n.eng.Disarm(r.patience)
 	}
