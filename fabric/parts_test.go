@@ -125,6 +125,42 @@ func figures(n *Network) string {
 	return s + fmt.Sprintln(n.notes.taken, n.PacketHops())
 }
 
+// TestBalance: by the number of events, two threads that each take the part that is next would need little more than half of the time of one.
+func TestBalance(t *testing.T) {
+	const k, hosts = 8, 128
+	g := build(t, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+	n := newRig(t, DefaultConfig(), g, 1).net
+	p, err := n.Divide(g.Partition(k), make([]Sink, k), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int32(hosts) {
+		if _, err := p.Plan(Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 100 * units.KB}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all, took uint64
+	for first := p.First(); first < sim.Forever; first = p.First() {
+		if p.Whole(first) {
+			continue
+		}
+		p.Window(p.Horizon(first))
+		var threads [2]uint64
+		for i := range k {
+			was := p.Events()
+			p.Run(i)
+			one := p.Events() - was
+			all += one
+			threads[slices.Index(threads[:], slices.Min(threads[:]))] += one
+		}
+		took += slices.Max(threads[:])
+		p.Watch()
+	}
+	if gain := float64(all) / float64(took); gain < 1.8 {
+		t.Errorf("two threads gain %.2f over %d events", gain, all)
+	}
+}
+
 func TestDivideRefuses(t *testing.T) {
 	g := star(t, 2, units.Gbps, units.Microsecond)
 	of := []int32{0, 1, 1}

@@ -98,8 +98,9 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 
 // bucket is the flows of a range of sizes.
 type bucket struct {
-	slow []float64
-	sum  float64
+	slow  []float64
+	sum   float64
+	count int
 }
 
 // flows are completion times and slowdowns of the flows that began after the warm-up.
@@ -107,7 +108,8 @@ func (m *Meter) flows(r *result.Result) {
 	var h stats.Histogram
 	ended := int(m.before.counters.Completed)
 	fct, slow := make([]float64, 0, ended), make([]float64, 0, ended)
-	buckets := map[int]*bucket{}
+	sizes := make([]uint8, 0, ended) // up to 2 to the power of
+	var buckets [64]bucket
 	var bytes, unfinished, begun float64
 	var all float64
 	for i := range m.Net.Messages() {
@@ -130,14 +132,9 @@ func (m *Meter) flows(r *result.Result) {
 		bytes += float64(f.Size)
 		s := float64(f.FCT) / float64(f.Ideal)
 		slow = append(slow, s)
-		k := bits.Len64(uint64(f.Size - 1)) // sizes up to 2^k
-		b := buckets[k]
-		if b == nil {
-			b = &bucket{}
-			buckets[k] = b
-		}
-		b.slow = append(b.slow, s)
-		b.sum += s
+		k := bits.Len64(uint64(f.Size - 1))
+		sizes = append(sizes, uint8(k))
+		buckets[k].count++
 	}
 	if begun == 0 && m.Others != nil {
 		return
@@ -155,9 +152,15 @@ func (m *Meter) flows(r *result.Result) {
 	}
 	r.Set("flow.fct.max", fct[len(fct)-1])
 	r.SetHistogram("flow.fct", &h)
+	for k := range buckets {
+		buckets[k].slow = make([]float64, 0, buckets[k].count)
+	}
 	sum := 0.0
-	for _, s := range slow {
+	for i, s := range slow {
 		sum += s
+		b := &buckets[sizes[i]]
+		b.slow = append(b.slow, s)
+		b.sum += s
 	}
 	slices.Sort(slow)
 	r.Set("flow.slowdown.mean", sum/float64(len(slow)))
@@ -167,9 +170,9 @@ func (m *Meter) flows(r *result.Result) {
 	r.Set("flow.slowdown.max", slow[len(slow)-1])
 	var rows []string
 	var v [][]float64
-	for k := range 64 {
-		b := buckets[k]
-		if b == nil {
+	for k := range buckets {
+		b := &buckets[k]
+		if b.count == 0 {
 			continue
 		}
 		slices.Sort(b.slow)

@@ -163,7 +163,7 @@ type crew struct {
 }
 
 // Windows of at least so many events are worth waking a thread for, which takes some microseconds.
-const worthWaking = 512
+const worthWaking = 128
 
 func newCrew(d *divided) *crew {
 	c := &crew{d: d}
