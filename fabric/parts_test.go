@@ -195,3 +195,76 @@ func TestDivideRefuses(t *testing.T) {
 		}
 	}
 }
+
+// forgetter forgets every message that its part has sent.
+type forgetter struct {
+	parts **Parts
+	part  int
+}
+
+// Delivered is for the network.
+func (forgetter) Delivered(int32) {}
+
+// Acked is for the network.
+func (f forgetter) Acked(m int32) { (*f.parts).Forget(f.part, m) }
+
+// TestPartsForget: what has ended and nobody asks for takes no room in a network in parts either, and its going changes nothing.
+func TestPartsForget(t *testing.T) {
+	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}}, 10*units.Gbps, 20*units.Gbps, units.Microsecond)
+	for _, life := range []Life{Persistent, PerMessage} {
+		c := DefaultConfig()
+		c.QueuePairs.Life = life
+		var want Counters
+		for _, count := range []int{1, 3} {
+			n := newRig(t, c, g, 1).net
+			var p *Parts
+			var sinks []Sink
+			for i := range count {
+				sinks = append(sinks, forgetter{&p, i})
+			}
+			var err error
+			if p, err = n.Divide(g.Partition(count), sinks, count > 1); err != nil {
+				t.Fatal(err)
+			}
+			const flows = 3000
+			planned := 0
+			for {
+				first := p.First()
+				if planned < flows {
+					first = min(first, sim.Time(planned)*units.Microsecond)
+				}
+				if first == sim.Forever {
+					break
+				}
+				if p.Whole(first) {
+					continue
+				}
+				to := p.Horizon(first)
+				for ; planned < flows && sim.Time(planned)*units.Microsecond <= to; planned++ {
+					i := int32(planned)
+					if _, err := p.Plan(Flow{Src: i % 12, Dst: (i%12 + 1 + i/12%11) % 12, Class: 3, Size: 2000, Start: sim.Time(i) * units.Microsecond}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p.First()
+				p.Window(to)
+				for i := range count {
+					p.Run(i)
+				}
+				p.Watch()
+			}
+			p.Settle()
+			if got := len(n.Messages()); got > 400 || n.Counters.Completed != flows {
+				t.Errorf("%v, %d parts: room for %d messages, %d of %d ended", life, count, got, n.Counters.Completed, flows)
+			}
+			if len(n.senders) > 400 {
+				t.Errorf("%v, %d parts: %d queue pairs", life, count, len(n.senders))
+			}
+			if count == 1 {
+				want = n.Counters
+			} else if n.Counters != want {
+				t.Errorf("%v: in %d parts\n%+v\nin one\n%+v", life, count, n.Counters, want)
+			}
+		}
+	}
+}
