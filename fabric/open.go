@@ -162,7 +162,7 @@ func (n *Network) setPatience() {
 	for i := range n.graph.Links {
 		n.reach = max(n.reach, 2*n.graph.Links[i].Delay)
 	}
-	n.grace = n.reach + 100*units.Microsecond
+	n.grace = n.reach + 10*units.Microsecond
 	n.rest = n.grace + n.reach + 1
 }
 

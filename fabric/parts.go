@@ -120,6 +120,7 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 		x.poster = posters[i]
 		x.sink = sinks[i]
 		x.Counters = Counters{}
+		x.spare = nil
 		x.chunks = chunks{}
 		x.notes = note.New(x.wants)
 		x.part, x.out = int32(i), make([]crossings, len(sinks))
@@ -139,6 +140,9 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 // Engine is a part's.
 func (p *Parts) Engine(i int) *sim.Engine { return p.list[i].eng }
 
+// Forget does for a message that a part has sent what Network.Forget does.
+func (p *Parts) Forget(i int, m int32) { p.list[i].Forget(m) }
+
 // OnPause has f called for the pauses of a part's ports.
 func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.list[i].OnPause = f }
 
@@ -155,6 +159,12 @@ func (p *Parts) Plan(f Flow) (int32, error) {
 	}
 	if err != nil {
 		return 0, err
+	}
+	if len(n.spare) == 0 {
+		for _, x := range p.list {
+			n.spare = append(n.spare, x.spare...)
+			x.spare = x.spare[:0]
+		}
 	}
 	m, err := n.plan(q, f.Size)
 	if err != nil {

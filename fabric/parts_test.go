@@ -125,6 +125,42 @@ func figures(n *Network) string {
 	return s + fmt.Sprintln(n.notes.Taken, n.PacketHops())
 }
 
+// TestBalance: by the number of events, two threads that each take the part that is next would need little more than half of the time of one.
+func TestBalance(t *testing.T) {
+	const k, hosts = 8, 128
+	g := build(t, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+	n := newRig(t, DefaultConfig(), g, 1).net
+	p, err := n.Divide(g.Partition(k), make([]Sink, k), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int32(hosts) {
+		if _, err := p.Plan(Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 100 * units.KB}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all, took uint64
+	for first := p.First(); first < sim.Forever; first = p.First() {
+		if p.Whole(first) {
+			continue
+		}
+		p.Window(p.Horizon(first))
+		var threads [2]uint64
+		for i := range k {
+			was := p.Events()
+			p.Run(i)
+			one := p.Events() - was
+			all += one
+			threads[slices.Index(threads[:], slices.Min(threads[:]))] += one
+		}
+		took += slices.Max(threads[:])
+		p.Watch()
+	}
+	if gain := float64(all) / float64(took); gain < 1.8 {
+		t.Errorf("two threads gain %.2f over %d events", gain, all)
+	}
+}
+
 func TestDivideRefuses(t *testing.T) {
 	g := star(t, 2, units.Gbps, units.Microsecond)
 	of := []int32{0, 1, 1}
@@ -156,6 +192,79 @@ func TestDivideRefuses(t *testing.T) {
 	} {
 		if err := x.divide(newRig(t, plain(), g, 1).net); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("got %v, want %s", err, x.want)
+		}
+	}
+}
+
+// forgetter forgets every message that its part has sent.
+type forgetter struct {
+	parts **Parts
+	part  int
+}
+
+// Delivered is for the network.
+func (forgetter) Delivered(int32) {}
+
+// Acked is for the network.
+func (f forgetter) Acked(m int32) { (*f.parts).Forget(f.part, m) }
+
+// TestPartsForget: what has ended and nobody asks for takes no room in a network in parts either, and its going changes nothing.
+func TestPartsForget(t *testing.T) {
+	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}}, 10*units.Gbps, 20*units.Gbps, units.Microsecond)
+	for _, life := range []Life{Persistent, PerMessage} {
+		c := DefaultConfig()
+		c.QueuePairs.Life = life
+		var want Counters
+		for _, count := range []int{1, 3} {
+			n := newRig(t, c, g, 1).net
+			var p *Parts
+			var sinks []Sink
+			for i := range count {
+				sinks = append(sinks, forgetter{&p, i})
+			}
+			var err error
+			if p, err = n.Divide(g.Partition(count), sinks, count > 1); err != nil {
+				t.Fatal(err)
+			}
+			const flows = 3000
+			planned := 0
+			for {
+				first := p.First()
+				if planned < flows {
+					first = min(first, sim.Time(planned)*units.Microsecond)
+				}
+				if first == sim.Forever {
+					break
+				}
+				if p.Whole(first) {
+					continue
+				}
+				to := p.Horizon(first)
+				for ; planned < flows && sim.Time(planned)*units.Microsecond <= to; planned++ {
+					i := int32(planned)
+					if _, err := p.Plan(Flow{Src: i % 12, Dst: (i%12 + 1 + i/12%11) % 12, Class: 3, Size: 2000, Start: sim.Time(i) * units.Microsecond}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p.First()
+				p.Window(to)
+				for i := range count {
+					p.Run(i)
+				}
+				p.Watch()
+			}
+			p.Settle()
+			if got := len(n.Messages()); got > 400 || n.Counters.Completed != flows {
+				t.Errorf("%v, %d parts: room for %d messages, %d of %d ended", life, count, got, n.Counters.Completed, flows)
+			}
+			if len(n.senders) > 400 {
+				t.Errorf("%v, %d parts: %d queue pairs", life, count, len(n.senders))
+			}
+			if count == 1 {
+				want = n.Counters
+			} else if n.Counters != want {
+				t.Errorf("%v: in %d parts\n%+v\nin one\n%+v", life, count, n.Counters, want)
+			}
 		}
 	}
 }

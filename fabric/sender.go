@@ -185,9 +185,6 @@ func (n *Network) reportAcked(m int32, count int) {
 // supersede: a message has been acknowledged, so that sender and receiver are behind the one before it. A queue pair that
 // has done its one message refers to it no more.
 func (n *Network) supersede(m int32) {
-	if n.split != nil {
-		return
-	}
 	if n.cfg.QueuePairs.Life == PerMessage {
 		n.note(m, superseded)
 		return

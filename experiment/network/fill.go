@@ -96,86 +96,97 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 	r.Set("sim.events", float64(last.counters.Events))
 }
 
-// bucket is the flows of a range of sizes.
-type bucket struct {
-	slow []float64
-	sum  float64
+// each visits the flows that have ended, in no order that means anything, and returns how many of those that have begun after the warm-up have not.
+func (m *Meter) each(visit func(*ended)) (unfinished float64) {
+	known := m.Others == nil
+	if known {
+		for _, t := range m.driver.tallied() {
+			for _, p := range t.ended {
+				for i := range p {
+					visit(&p[i])
+				}
+			}
+		}
+	}
+	for i := range m.Net.Messages() {
+		x := &m.Net.Messages()[i]
+		switch {
+		case !known && m.Others(int32(i)) || !m.Net.Known(int32(i)) || x.Posted == sim.Forever:
+		case x.Acked == sim.Forever && x.Posted >= m.from.at:
+			unfinished++
+		case x.Acked != sim.Forever && !known:
+			f := m.flow(int32(i))
+			visit(&ended{f.Start, f.FCT, f.Size, float64(f.FCT) / float64(f.Ideal)})
+		}
+	}
+	return unfinished
 }
 
 // flows are completion times and slowdowns of the flows that began after the warm-up.
 func (m *Meter) flows(r *result.Result) {
 	var h stats.Histogram
-	ended := int(m.before.counters.Completed)
-	fct, slow := make([]float64, 0, ended), make([]float64, 0, ended)
-	buckets := map[int]*bucket{}
-	var bytes, unfinished, begun float64
-	var all float64
-	for i := range m.Net.Messages() {
-		if m.Others != nil && m.Others(int32(i)) {
-			continue
+	count := int(m.before.counters.Completed)
+	fct, slow := make([]float64, 0, count), make([]float64, 0, count)
+	sizes := make([]uint8, 0, count) // up to 2 to the power of
+	var counts [64]int
+	bytes := 0.0
+	unfinished := m.each(func(f *ended) {
+		if f.start < m.from.at {
+			return
 		}
-		f := m.flow(int32(i))
-		if f.Start < m.from.at {
-			continue
-		}
-		begun++
-		if f.FCT == sim.Forever {
-			unfinished++
-			continue
-		}
-		h.Record(f.FCT)
-		us := f.FCT.Microseconds()
-		fct = append(fct, us)
-		all += us
-		bytes += float64(f.Size)
-		s := float64(f.FCT) / float64(f.Ideal)
-		slow = append(slow, s)
-		k := bits.Len64(uint64(f.Size - 1)) // sizes up to 2^k
-		b := buckets[k]
-		if b == nil {
-			b = &bucket{}
-			buckets[k] = b
-		}
-		b.slow = append(b.slow, s)
-		b.sum += s
-	}
-	if begun == 0 && m.Others != nil {
+		h.Record(f.fct)
+		fct = append(fct, f.fct.Microseconds())
+		slow = append(slow, f.slowdown)
+		bytes += float64(f.size)
+		k := bits.Len64(uint64(f.size - 1))
+		sizes = append(sizes, uint8(k))
+		counts[k]++
+	})
+	if len(fct) == 0 && unfinished == 0 && m.Others != nil {
 		return
 	}
-	r.Set("flow.count", begun-unfinished)
+	r.Set("flow.count", float64(len(fct)))
 	r.Set("flow.unfinished", unfinished)
 	r.Set("flow.bytes", bytes)
 	if len(fct) == 0 {
 		return
 	}
-	slices.Sort(fct)
-	r.Set("flow.fct.mean", all/float64(len(fct)))
+	// Sums are over sorted values: the order in which flows end at one time depends on how the network was divided.
+	mean := func(sorted []float64) float64 {
+		slices.Sort(sorted)
+		sum := 0.0
+		for _, x := range sorted {
+			sum += x
+		}
+		return sum / float64(len(sorted))
+	}
+	r.Set("flow.fct.mean", mean(fct))
 	for _, q := range result.FlowQuantiles {
 		r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
 	}
 	r.Set("flow.fct.max", fct[len(fct)-1])
 	r.SetHistogram("flow.fct", &h)
-	sum := 0.0
-	for _, s := range slow {
-		sum += s
+	var rows []string
+	var v [][]float64
+	for k, n := range counts {
+		if n == 0 {
+			continue
+		}
+		b := make([]float64, 0, n)
+		for i, s := range slow {
+			if int(sizes[i]) == k {
+				b = append(b, s)
+			}
+		}
+		average := mean(b)
+		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
+		v = append(v, []float64{float64(n), average, stats.QuantileOf(b, 0.5), stats.QuantileOf(b, 0.95), stats.QuantileOf(b, 0.99), b[n-1]})
 	}
-	slices.Sort(slow)
-	r.Set("flow.slowdown.mean", sum/float64(len(slow)))
+	r.Set("flow.slowdown.mean", mean(slow))
 	for _, q := range result.FlowQuantiles {
 		r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
 	}
 	r.Set("flow.slowdown.max", slow[len(slow)-1])
-	var rows []string
-	var v [][]float64
-	for k := range 64 {
-		b := buckets[k]
-		if b == nil {
-			continue
-		}
-		slices.Sort(b.slow)
-		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
-		v = append(v, []float64{float64(len(b.slow)), b.sum / float64(len(b.slow)), stats.QuantileOf(b.slow, 0.5), stats.QuantileOf(b.slow, 0.95), stats.QuantileOf(b.slow, 0.99), b.slow[len(b.slow)-1]})
-	}
 	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
 }
 
@@ -342,7 +353,7 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	c := &last.counters
 	inFlight := uint64(0)
 	for i := range m.Net.Messages() {
-		if m.Net.Messages()[i].Acked == sim.Forever {
+		if x := &m.Net.Messages()[i]; x.Posted != sim.Forever && x.Acked == sim.Forever {
 			inFlight++
 		}
 	}

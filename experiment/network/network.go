@@ -34,12 +34,13 @@ type Network struct {
 	// Dead says that a deadlock was found, which ends the run.
 	Dead bool
 
-	s      *scenario.Scenario
-	driver driver
-	known  int // flows, 0 if that is not known
-	stuck  []string
-	more   int // that are not in stuck
-	pauses []fabric.Pause
+	s       *scenario.Scenario
+	driver  driver
+	known   int // flows, 0 if that is not known
+	stuck   []string
+	more    int // that are not in stuck
+	pauses  []fabric.Pause
+	forgets bool // flows that have ended
 	// remarks are about how it was run; what was found does not depend on that.
 	remarks []string
 }
@@ -54,16 +55,32 @@ type driver interface {
 	// now is the time of the last event, events how many there were.
 	now() sim.Time
 	events() uint64
+	// tallies have the flows that have ended.
+	tallied() []*Tally
 }
 
-// Tally counts flows that have ended.
+// Tally counts flows that have ended and keeps what is told of them.
 type Tally struct {
 	done  uint64
 	last  sim.Time
 	clock *sim.Engine
+	net   *fabric.Network
+	// forget tells the network that nobody will ask for a flow again; nil is that somebody may.
+	forget func(int32)
+	ended  [][]ended // in pieces, which are not moved when there are more
 	// Ended is told of each.
 	Ended sim.Probe[int32]
 }
+
+// ended is a flow that has.
+type ended struct {
+	start, fct sim.Time
+	size       units.Bytes
+	slowdown   float64
+}
+
+// piece is how many flows are kept together.
+const piece = 4096
 
 // Delivered is for the network.
 func (t *Tally) Delivered(int32) {}
@@ -73,6 +90,20 @@ func (t *Tally) Acked(m int32) {
 	t.done++
 	t.last = t.clock.Now()
 	t.Ended.Fire(m)
+	if t.net == nil {
+		return
+	}
+	x := &t.net.Messages()[m]
+	fct := x.Acked - x.Posted
+	k := len(t.ended) - 1
+	if k < 0 || len(t.ended[k]) == piece {
+		t.ended = append(t.ended, make([]ended, 0, piece))
+		k++
+	}
+	t.ended[k] = append(t.ended[k], ended{x.Posted, fct, x.Size, float64(fct) / float64(t.net.Ideal(m))})
+	if t.forget != nil {
+		t.forget(m)
+	}
 }
 
 // inOne runs a network in one piece.
@@ -90,15 +121,17 @@ func (w *inOne) progress() (uint64, bool, sim.Time) {
 	return w.done, w.traffic.Ended() && w.done == w.traffic.Posted(), w.last
 }
 
-func (w *inOne) now() sim.Time  { return w.Eng.Now() }
-func (w *inOne) events() uint64 { return w.Eng.Events() }
+func (w *inOne) tallied() []*Tally { return []*Tally{&w.Tally} }
+func (w *inOne) now() sim.Time     { return w.Eng.Now() }
+func (w *inOne) events() uint64    { return w.Eng.Events() }
 
 // New is a network without any models yet on an engine: Make makes them.
 func New(s *scenario.Scenario, eng *sim.Engine) *Network { return &Network{s: s, Eng: eng} }
 
 // build makes the models and their flows; whole in one piece, whatever the scenario says.
-func build(s *scenario.Scenario, seed uint64, whole, keepPauses bool) (*Network, error) {
+func build(s *scenario.Scenario, seed uint64, whole, keepPauses, keepFlows bool) (*Network, error) {
 	y := New(s, sim.New())
+	y.forgets = !keepFlows
 	if err := y.Make(seed, &y.Tally); err != nil {
 		return nil, err
 	}
@@ -107,7 +140,11 @@ func build(s *scenario.Scenario, seed uint64, whole, keepPauses bool) (*Network,
 		return nil, err
 	}
 	y.known = known
+	y.net = y.Net
 	y.Net.Reserve(known)
+	if y.forgets {
+		y.forget = y.Net.Forget
+	}
 	if err := y.Use(classes); err != nil {
 		return nil, err
 	}
@@ -188,7 +225,7 @@ type alone struct {
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	// In a timeline the parts' tracks would have to be woven into one file; results do not depend on parts.
-	y, err := build(s, o.Seed, o.Timeline != nil, o.Pause != nil)
+	y, err := build(s, o.Seed, o.Timeline != nil, o.Pause != nil, o.Timeline != nil || o.Flow != nil)
 	if err != nil {
 		return nil, err
 	}

@@ -146,6 +146,13 @@ measure: {warm_up: 50us%s}
 					t.Fatal(err)
 				}
 				b.Write(text)
+				// Flows that nobody asks for are forgotten as they end.
+				if out, err = trial.Run(context.Background(), s, experiment.Options{Seed: 3}); err != nil {
+					t.Fatal(err)
+				}
+				if brief, err := out.Result.Encode(); err != nil || !bytes.Equal(brief, text) {
+					t.Errorf("%d parts: another result when flows are forgotten (%v)", parts, err)
+				}
 				switch {
 				case want == nil:
 					want = b.Bytes()

@@ -67,7 +67,7 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	}
 	var sinks []fabric.Sink
 	for range count {
-		t := &Tally{}
+		t := &Tally{net: y.net}
 		d.tallies = append(d.tallies, t)
 		sinks = append(sinks, t)
 	}
@@ -78,6 +78,9 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	d.pausing = make([][]fabric.Pause, count)
 	for i := range d.tallies {
 		d.tallies[i].clock = d.parts.Engine(i)
+		if y.forgets {
+			d.tallies[i].forget = func(m int32) { d.parts.Forget(i, m) }
+		}
 		if keepPauses {
 			d.parts.OnPause(i, func(p fabric.Pause) { d.pausing[i] = append(d.pausing[i], p) })
 		}
@@ -163,7 +166,7 @@ type crew struct {
 }
 
 // Windows of at least so many events are worth waking a thread for, which takes some microseconds.
-const worthWaking = 512
+const worthWaking = 128
 
 func newCrew(d *divided) *crew {
 	c := &crew{d: d}
@@ -220,5 +223,6 @@ func (d *divided) progress() (uint64, bool, sim.Time) {
 	return done, d.ended && done == d.planned, last
 }
 
-func (d *divided) now() sim.Time  { return d.parts.Now() }
-func (d *divided) events() uint64 { return d.parts.Events() }
+func (d *divided) tallied() []*Tally { return d.tallies }
+func (d *divided) now() sim.Time     { return d.parts.Now() }
+func (d *divided) events() uint64    { return d.parts.Events() }
