@@ -245,10 +245,10 @@ func TestLaws(t *testing.T) {
 			t.Fatalf("%d commands failed, %d were refused", r.sys.Counters.Failed, refused)
 		}
 	})
-	if pauses == 0 || held == 0 {
+	if !testing.Short() && (pauses == 0 || held == 0) {
 		t.Errorf("no case had pauses (%d) or full transmit queues (%d)", pauses, held)
 	}
-	if waited[0] == 0 || waited[1] == 0 {
+	if !testing.Short() && (waited[0] == 0 || waited[1] == 0) {
 		t.Errorf("%d writes waited for memory and %d for RDMA Reads", waited[0], waited[1])
 	}
 }
