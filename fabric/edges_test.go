@@ -172,7 +172,7 @@ func TestLateArrivals(t *testing.T) {
 		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is no test", n.Retransmits, n.Wasted, n.Completed)
 	}
 	for i := range r.net.nics {
-		if words := len(r.net.nics[i].turns[1].waiting.words); words > 8 {
+		if words := int(r.net.nics[i].turns[1].waiting.Size())/64; words > 8 {
 			t.Errorf("NIC %d keeps %d words for at most 6 queue pairs", i, words)
 		}
 	}

@@ -3,6 +3,7 @@ package fabric
 import (
 	"farflash/fabric/cc"
 	"farflash/internal/heap"
+	"farflash/internal/window"
 	"farflash/sim"
 )
 
@@ -105,14 +106,14 @@ func (n *Network) woken(i int32) {
 
 // turns are the queue pairs of a class that may send now.
 type turns struct {
-	waiting bitmap // their numbers
-	last    uint32 // that had its turn
-	top     uint32 // behind the greatest
+	waiting window.Set // their numbers
+	last    uint32     // that had its turn
+	top     uint32     // behind the greatest
 	n       int
 }
 
 func (t *turns) add(number uint32) {
-	t.waiting.add(number)
+	t.waiting.Add(number)
 	t.n++
 	if !before(number, t.top) {
 		t.top = number + 1
@@ -120,15 +121,15 @@ func (t *turns) add(number uint32) {
 }
 
 func (t *turns) remove(number uint32) {
-	t.waiting.remove(number)
+	t.waiting.Remove(number)
 	t.n--
 }
 
 // take removes the number whose turn it is. There is one.
 func (t *turns) take() uint32 {
-	number, ok := t.waiting.find(t.last+1, t.top)
+	number, ok := t.waiting.Find(t.last+1, t.top)
 	if !ok {
-		number, _ = t.waiting.find(t.waiting.base, t.top)
+		number, _ = t.waiting.Find(t.waiting.Base(), t.top)
 	}
 	t.last = number
 	t.remove(number)

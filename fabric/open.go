@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"errors"
+	"farflash/internal/window"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -90,7 +91,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
 	if n.cfg.Recovery.Kind == SelectiveRepeat {
-		s.repair, r.arrived = &repair{}, &bitmap{}
+		s.repair, r.arrived = &repair{}, &window.Set{}
 	}
 	first := was.standing != finished
 	if !first && was.port != s.port {

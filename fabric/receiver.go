@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
+	"farflash/internal/window"
 	"farflash/sim"
 )
 
@@ -21,7 +22,7 @@ type receiver struct {
 	marked   bool // a packet since the last ACK was
 	done     bool // all of the queue pair's one message has come
 	tag      uint32
-	arrived  *bitmap
+	arrived  *window.Set
 }
 
 // received is for a packet that has come to a host.
@@ -173,7 +174,7 @@ func (n *Network) notify(r *receiver, qp uint32) {
 func (n *Network) inOrder(r *receiver, x *packet) int {
 	to := x.psn + 1
 	if r.arrived != nil {
-		to = r.arrived.advance(to)
+		to = r.arrived.Advance(to)
 	} else if x.flags&lastOf == 0 {
 		r.expected = to
 		return 0

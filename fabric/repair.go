@@ -1,6 +1,6 @@
 package fabric
 
-import "math/bits"
+import "farflash/internal/window"
 
 // Selective repeat as in IRN (Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM
 // 2018): the receiver keeps what comes out of order and names it in NACKs; the
@@ -8,91 +8,9 @@ import "math/bits"
 // a round, and begins a new round when the round's last packet is acknowledged or the
 // timer expires.
 
-// bitmap is a set of packet numbers in a window that moves on. Its size is a power of
-// two and grows with the window.
-type bitmap struct {
-	words []uint64
-	base  uint32 // nothing before it is in the set
-}
-
-func (b *bitmap) size() uint32 { return uint32(len(b.words)) * 64 }
-
-// add adds a number that is not before base.
-func (b *bitmap) add(psn uint32) {
-	for psn-b.base >= b.size() {
-		b.grow()
-	}
-	i := psn & (b.size() - 1)
-	b.words[i/64] |= 1 << (i % 64)
-}
-
-func (b *bitmap) has(psn uint32) bool {
-	if before(psn, b.base) || psn-b.base >= b.size() {
-		return false
-	}
-	i := psn & (b.size() - 1)
-	return b.words[i/64]>>(i%64)&1 != 0
-}
-
-func (b *bitmap) remove(psn uint32) {
-	i := psn & (b.size() - 1)
-	b.words[i/64] &^= 1 << (i % 64)
-}
-
-// find is the first number in the set that is neither before from nor behind to.
-func (b *bitmap) find(from, to uint32) (uint32, bool) {
-	if before(from, b.base) {
-		from = b.base
-	}
-	if len(b.words) == 0 {
-		return 0, false
-	}
-	for before(from, to) && from-b.base < b.size() {
-		i := from & (b.size() - 1)
-		if w := b.words[i/64] >> (i % 64); w != 0 {
-			from += uint32(bits.TrailingZeros64(w))
-			return from, before(from, to)
-		}
-		from += 64 - i%64
-	}
-	return 0, false
-}
-
-func (b *bitmap) grow() {
-	was := *b
-	b.words = make([]uint64, max(2, 2*len(was.words)))
-	for psn := was.base; psn != was.base+was.size(); psn++ {
-		if was.has(psn) {
-			i := psn & (b.size() - 1)
-			b.words[i/64] |= 1 << (i % 64)
-		}
-	}
-}
-
-// moveTo takes out everything before psn.
-func (b *bitmap) moveTo(psn uint32) {
-	for before(b.base, psn) {
-		if len(b.words) > 0 {
-			i := b.base & (b.size() - 1)
-			b.words[i/64] &^= 1 << (i % 64)
-		}
-		b.base++
-	}
-}
-
-// advance takes out everything before psn and what follows it without a gap, and
-// returns the first number that is missing.
-func (b *bitmap) advance(psn uint32) uint32 {
-	b.moveTo(psn)
-	for b.has(b.base) {
-		b.moveTo(b.base + 1)
-	}
-	return b.base
-}
-
 // repair is what a sender knows of packets that came out of order.
 type repair struct {
-	came   bitmap
+	came   window.Set
 	round  bool
 	until  uint32 // the round ends when this is acknowledged
 	turn   uint32 // where the search for the next packet to repeat goes on
@@ -105,7 +23,7 @@ func (r *repair) pending() bool {
 		return false
 	}
 	for before(r.turn, r.beyond) {
-		if !r.came.has(r.turn) {
+		if !r.came.Has(r.turn) {
 			return true
 		}
 		r.turn++
@@ -128,9 +46,9 @@ func (r *repair) restart(una, top uint32) {
 // repairs takes note of an ACK.
 func (n *Network) repairs(s *sender, x *packet) {
 	r := s.repair
-	r.came.moveTo(s.una)
+	r.came.MoveTo(s.una)
 	if x.flags&sacked != 0 && !before(x.sack, s.una) {
-		r.came.add(x.sack)
+		r.came.Add(x.sack)
 		if !r.round {
 			r.round, r.turn, r.until, r.beyond = true, s.una, s.top, s.una
 		}
@@ -149,16 +67,16 @@ func (n *Network) repairs(s *sender, x *packet) {
 
 // outOfOrder is for a packet that came before one that is missing.
 func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
-	if r.arrived.has(x.psn) {
+	if r.arrived.Has(x.psn) {
 		n.Counters.Duplicates++
 		n.Counters.Wasted += uint64(n.payload(x))
 	} else {
 		n.Counters.Received += uint64(n.payload(x))
 		p.taken += uint64(n.payload(x))
-		if r.arrived.base != r.expected {
-			r.arrived.moveTo(r.expected)
+		if r.arrived.Base() != r.expected {
+			r.arrived.MoveTo(r.expected)
 		}
-		r.arrived.add(x.psn)
+		r.arrived.Add(x.psn)
 	}
 	n.Counters.Nacks++
 	n.acknowledge(r, x, nackPacket)

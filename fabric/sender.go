@@ -321,7 +321,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	}
 	for c := range k.turns {
 		if k.turns[c].n > 0 || n.used>>c&1 != 0 {
-			k.turns[c].waiting.moveTo(k.oldest)
+			k.turns[c].waiting.MoveTo(k.oldest)
 		}
 	}
 }
