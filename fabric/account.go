@@ -3,11 +3,8 @@ package fabric
 import (
 	"fmt"
 	"math/bits"
-	"unsafe"
 
-	"farflash/fabric/cc"
 	"farflash/fabric/topo"
-	"farflash/internal/fifo"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -107,10 +104,14 @@ func (c *Counters) DropCount() uint64 {
 // Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use, and the queue pair that each host sends on.
 func (n *Network) Bytes() int64 {
 	lanes := int64(bits.OnesCount8(n.used | 1))
-	port := int64(unsafe.Sizeof(port{})) + lanes*int64(unsafe.Sizeof(lane{})) + fifo.ChunkLen*int64(unsafe.Sizeof(packet{}))
-	pair := int64(unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{}))
-	return int64(len(n.ports))*port + int64(len(n.nics))*pair
+	return int64(len(n.ports))*(portBytes+lanes*laneBytes+chunkBytes) + int64(len(n.nics))*pairBytes
 }
+
+// What a port, its class, a chunk of its queue, and a queue pair with its message take, in bytes where a word has eight.
+const (
+	portBytes, laneBytes, chunkBytes = 320, 48, 32 * 24
+	pairBytes                        = 368
+)
 
 // OneSequence reports whether all random numbers are of one sequence, so that the network cannot be divided.
 func (n *Network) OneSequence() bool { return n.draws != nil }

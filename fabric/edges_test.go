@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"unsafe"
 
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
@@ -172,7 +173,7 @@ func TestLateArrivals(t *testing.T) {
 		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is no test", n.Retransmits, n.Wasted, n.Completed)
 	}
 	for i := range r.net.nics {
-		if words := r.net.nics[i].turns[1].waiting.Size() / 64; words > 8 {
+		if words := int(r.net.nics[i].turns[1].waiting.Size()) / 64; words > 8 {
 			t.Errorf("NIC %d keeps %d words for at most 6 queue pairs", i, words)
 		}
 	}
@@ -296,5 +297,13 @@ func TestAlphaByRate(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestBytes: the sizes that the partition is reckoned by are those that things have.
+func TestBytes(t *testing.T) {
+	pair := unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{})
+	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32*unsafe.Sizeof(packet{}), pair}; got != [...]uintptr{portBytes, laneBytes, chunkBytes, pairBytes} && unsafe.Sizeof(uintptr(0)) == 8 {
+		t.Errorf("%d, want %d", got, [...]int{portBytes, laneBytes, chunkBytes, pairBytes})
 	}
 }

@@ -2,8 +2,8 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
-	"farflash/fabric/repair"
 	"farflash/internal/heap"
+	"farflash/internal/window"
 	"farflash/sim"
 )
 
@@ -106,7 +106,7 @@ func (n *Network) woken(i int32) {
 
 // turns are the queue pairs of a class that may send now.
 type turns struct {
-	waiting repair.Set // their numbers
+	waiting window.Set // their numbers
 	last    uint32     // that had its turn
 	top     uint32     // behind the greatest
 	n       int
@@ -129,7 +129,7 @@ func (t *turns) remove(number uint32) {
 func (t *turns) take() uint32 {
 	number, ok := t.waiting.Find(t.last+1, t.top)
 	if !ok {
-		number, _ = t.waiting.Find(t.waiting.Base, t.top)
+		number, _ = t.waiting.Find(t.waiting.Base(), t.top)
 	}
 	t.last = number
 	t.remove(number)

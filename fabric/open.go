@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"errors"
+	"farflash/internal/window"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -91,7 +92,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
 	if n.cfg.Recovery.Kind.keeps() {
-		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack), &repair.Set{}
+		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack), &window.Set{}
 	}
 	first := was.standing != finished
 	if !first && was.port != s.port {

@@ -2,7 +2,7 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
-	"farflash/fabric/repair"
+	"farflash/internal/window"
 	"farflash/sim"
 )
 
@@ -24,7 +24,7 @@ type receiver struct {
 	tag      uint32
 	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
 	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
-	arrived  *repair.Set
+	arrived  *window.Set
 }
 
 // received is for a packet that has come to a host.
@@ -144,7 +144,7 @@ func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
 	} else {
 		n.Counters.Received += uint64(n.payload(x))
 		p.taken += uint64(n.payload(x))
-		if r.arrived.Base != r.expected {
+		if r.arrived.Base() != r.expected {
 			r.arrived.MoveTo(r.expected)
 		}
 		r.arrived.Add(x.psn)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/fabric/repair"
+	"farflash/internal/window"
 	"farflash/units"
 )
 
@@ -61,7 +62,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	n.keys[q] = n.keys[out]
 	n.findPaths(q, routes)
 	if n.cfg.Recovery.Kind.keeps() {
-		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack), &repair.Set{}
+		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack), &window.Set{}
 	}
 	if n.timeout > 0 {
 		t.expire = n.eng.NewTimer(n.ports[t.port].inPort(), n.target, expire, uint32(q))

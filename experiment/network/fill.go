@@ -100,7 +100,7 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 func (m *Meter) each(visit func(*ended)) (unfinished float64) {
 	known := m.Others == nil
 	if known {
-		for _, t := range m.driver.tallied() {
+		for _, t := range m.tallied {
 			for _, p := range t.ended {
 				for i := range p {
 					visit(&p[i])

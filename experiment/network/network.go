@@ -40,7 +40,8 @@ type Network struct {
 	stuck   []string
 	more    int // that are not in stuck
 	pauses  []fabric.Pause
-	forgets bool // flows that have ended
+	forgets bool     // flows that have ended
+	tallied []*Tally // which have them
 	// remarks are about how it was run; what was found does not depend on that.
 	remarks []string
 }
@@ -55,8 +56,6 @@ type driver interface {
 	// now is the time of the last event, events how many there were.
 	now() sim.Time
 	events() uint64
-	// tallies have the flows that have ended.
-	tallied() []*Tally
 }
 
 // Tally counts flows that have ended and keeps what is told of them.
@@ -121,9 +120,8 @@ func (w *inOne) progress() (uint64, bool, sim.Time) {
 	return w.done, w.traffic.Ended() && w.done == w.traffic.Posted(), w.last
 }
 
-func (w *inOne) tallied() []*Tally { return []*Tally{&w.Tally} }
-func (w *inOne) now() sim.Time     { return w.Eng.Now() }
-func (w *inOne) events() uint64    { return w.Eng.Events() }
+func (w *inOne) now() sim.Time  { return w.Eng.Now() }
+func (w *inOne) events() uint64 { return w.Eng.Events() }
 
 // New is a network without any models yet on an engine: Make makes them.
 func New(s *scenario.Scenario, eng *sim.Engine) *Network { return &Network{s: s, Eng: eng} }

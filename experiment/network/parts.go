@@ -59,6 +59,7 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 		}
 		t := cosim.NewTraffic(y.Eng, y.Net, src, y.Hosts)
 		y.driver = &inOne{y, t}
+		y.tallied = []*Tally{&y.Tally}
 		return t.Start()
 	}
 	d := &divided{Network: y, src: src, keep: keepPauses, threads: min(threads, count, runtime.GOMAXPROCS(0))}
@@ -85,7 +86,7 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 			d.parts.OnPause(i, func(p fabric.Pause) { d.pausing[i] = append(d.pausing[i], p) })
 		}
 	}
-	y.driver = d
+	y.driver, y.tallied = d, d.tallies
 	return d.fetch()
 }
 
@@ -223,6 +224,5 @@ func (d *divided) progress() (uint64, bool, sim.Time) {
 	return done, d.ended && done == d.planned, last
 }
 
-func (d *divided) tallied() []*Tally { return d.tallies }
-func (d *divided) now() sim.Time     { return d.parts.Now() }
-func (d *divided) events() uint64    { return d.parts.Events() }
+func (d *divided) now() sim.Time  { return d.parts.Now() }
+func (d *divided) events() uint64 { return d.parts.Events() }

@@ -6,19 +6,20 @@
 // expires. TCP's does so within its window, of which what has come or is lost takes nothing (RFC 6675); finds what is lost twice by what was sent after
 // it (RFC 8985, but for reordering, which a path that does not change has not); and probes for a tail that is lost as a whole.
 //
-// Its main types are Sender, and Set, which both sides keep numbers in. Both are plain state machines.
+// Its main type is Sender, a plain state machine.
 //
 // What it leaves out: timers, windows and packets, which are package fabric's.
 package repair
 
 import (
+	"farflash/internal/window"
 	"farflash/sim"
 	"farflash/units"
 )
 
 // Sender is a queue pair's.
 type Sender struct {
-	came   Set
+	came   window.Set
 	round  bool
 	until  uint32 // the round ends when this is acknowledged
 	turn   uint32 // where the search for the next packet to repeat goes on
@@ -145,3 +146,6 @@ func (r *Sender) end(una uint32) {
 		r.turn = una
 	}
 }
+
+// before reports whether packet number a comes before b; numbers wrap.
+func before(a, b uint32) bool { return int32(a-b) < 0 }

@@ -3,66 +3,8 @@ package repair
 import (
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"farflash/units"
 )
-
-// TestSet holds a set against a map, while its window moves and its numbers wrap.
-func TestSet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		base := rapid.SampledFrom([]uint32{0, 1<<32 - 100}).Draw(t, "base")
-		b, model := Set{Base: base}, map[uint32]bool{}
-		for range rapid.IntRange(1, 100).Draw(t, "steps") {
-			psn := b.Base + rapid.Uint32Range(0, 300).Draw(t, "number")
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
-			case 0, 1:
-				b.Add(psn)
-				model[psn] = true
-			case 2:
-				if model[psn] {
-					b.Remove(psn)
-					delete(model, psn)
-				}
-			default:
-				to := b.Base + rapid.Uint32Range(0, 70).Draw(t, "to")
-				for x := range model {
-					if before(x, to) {
-						delete(model, x)
-					}
-				}
-				first := to
-				for model[first] {
-					delete(model, first)
-					first++
-				}
-				if got := b.Advance(to); got != first {
-					t.Fatalf("%d is missing first, want %d", got, first)
-				}
-			}
-			from := b.Base + rapid.Uint32Range(0, 300).Draw(t, "from")
-			to := from + rapid.Uint32Range(0, 300).Draw(t, "width")
-			n, first, found := uint32(0), uint32(0), false
-			for x := from; x != to; x++ {
-				if b.Has(x) != model[x] {
-					t.Fatalf("%d: %v, want %v", x, b.Has(x), model[x])
-				}
-				if model[x] {
-					n++
-					if !found {
-						first, found = x, true
-					}
-				}
-			}
-			if got := b.Count(from, to); got != n {
-				t.Fatalf("%d numbers from %d to %d, want %d", got, from, to, n)
-			}
-			if got, ok := b.Find(from, to); ok != found || found && got != first {
-				t.Fatalf("the first from %d to %d is %d %v, want %d %v", from, to, got, ok, first, found)
-			}
-		}
-	})
-}
 
 // takes is all that a sender repeats now.
 func takes(r *Sender, top uint32) (out []uint32) {

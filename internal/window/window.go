@@ -1,20 +1,30 @@
-package repair
+// Package window is sets of numbers that wrap around, such as packets', in a window that moves on: a bit each.
+//
+// Its one type is Set. It is what a sender knows of packets that came out of order (RFC 1982's serial numbers, of 32 bits), and whose turn it is.
+//
+// What it leaves out: numbers further apart than 2^31, and windows that go back.
+package window
 
 import "math/bits"
 
-// Set is a set of packet numbers in a window that moves on. Its size is a power of
-// two and grows with the window.
+// before reports whether number a comes before b; numbers wrap.
+func before(a, b uint32) bool { return int32(a-b) < 0 }
+
+// Set is a set of numbers of which none is before its base. The zero one is empty, from 0 on. Its size is a power of two and grows with the window.
 type Set struct {
 	words []uint64
-	Base  uint32 // nothing before it is in the set; only MoveTo and Advance change it
+	base  uint32 // nothing before it is in the set
 }
 
-// Size is how wide the window is that the set has room for.
+// Base is the number before which there is none.
+func (b *Set) Base() uint32 { return b.base }
+
+// Size is how many numbers from its base on there is room for.
 func (b *Set) Size() uint32 { return uint32(len(b.words)) * 64 }
 
 // Add adds a number that is not before base.
 func (b *Set) Add(psn uint32) {
-	for psn-b.Base >= b.Size() {
+	for psn-b.base >= b.Size() {
 		b.grow()
 	}
 	i := psn & (b.Size() - 1)
@@ -23,7 +33,7 @@ func (b *Set) Add(psn uint32) {
 
 // Has reports whether a number is in the set.
 func (b *Set) Has(psn uint32) bool {
-	if before(psn, b.Base) || psn-b.Base >= b.Size() {
+	if before(psn, b.base) || psn-b.base >= b.Size() {
 		return false
 	}
 	i := psn & (b.Size() - 1)
@@ -38,16 +48,16 @@ func (b *Set) Remove(psn uint32) {
 
 // Find is the first number in the set that is neither before from nor behind to.
 func (b *Set) Find(from, to uint32) (uint32, bool) {
-	if before(from, b.Base) {
-		from = b.Base
+	if before(from, b.base) {
+		from = b.base
 	}
 	if len(b.words) == 0 {
 		return 0, false
 	}
-	if before(b.Base+b.Size(), to) {
-		to = b.Base + b.Size() // the words beyond are the first again
+	if before(b.base+b.Size(), to) {
+		to = b.base + b.Size() // what is beyond shares bits with what is within
 	}
-	for before(from, to) {
+	for before(from, to) && from-b.base < b.Size() {
 		i := from & (b.Size() - 1)
 		if w := b.words[i/64] >> (i % 64); w != 0 {
 			from += uint32(bits.TrailingZeros64(w))
@@ -60,14 +70,14 @@ func (b *Set) Find(from, to uint32) (uint32, bool) {
 
 // Count is how many numbers in the set are not before from and before to.
 func (b *Set) Count(from, to uint32) uint32 {
-	if before(from, b.Base) {
-		from = b.Base
+	if before(from, b.base) {
+		from = b.base
 	}
 	n := 0
-	for before(from, to) && from-b.Base < b.Size() {
+	for before(from, to) && from-b.base < b.Size() {
 		i := from & (b.Size() - 1)
 		w := b.words[i/64] >> (i % 64)
-		span := min(64-i%64, to-from, b.Size()-(from-b.Base))
+		span := min(64-i%64, to-from, b.Size()-(from-b.base))
 		if span < 64 {
 			w &= 1<<span - 1
 		}
@@ -80,7 +90,7 @@ func (b *Set) Count(from, to uint32) uint32 {
 func (b *Set) grow() {
 	was := *b
 	b.words = make([]uint64, max(2, 2*len(was.words)))
-	for psn := was.Base; psn != was.Base+was.Size(); psn++ {
+	for psn := was.base; psn != was.base+was.Size(); psn++ {
 		if was.Has(psn) {
 			i := psn & (b.Size() - 1)
 			b.words[i/64] |= 1 << (i % 64)
@@ -90,12 +100,16 @@ func (b *Set) grow() {
 
 // MoveTo takes out everything before psn.
 func (b *Set) MoveTo(psn uint32) {
-	for before(b.Base, psn) {
+	if before(b.base, psn) && psn-b.base >= b.Size() {
+		clear(b.words)
+		b.base = psn
+	}
+	for before(b.base, psn) {
 		if len(b.words) > 0 {
-			i := b.Base & (b.Size() - 1)
+			i := b.base & (b.Size() - 1)
 			b.words[i/64] &^= 1 << (i % 64)
 		}
-		b.Base++
+		b.base++
 	}
 }
 
@@ -103,11 +117,8 @@ func (b *Set) MoveTo(psn uint32) {
 // returns the first number that is missing.
 func (b *Set) Advance(psn uint32) uint32 {
 	b.MoveTo(psn)
-	for b.Has(b.Base) {
-		b.MoveTo(b.Base + 1)
+	for b.Has(b.base) {
+		b.MoveTo(b.base + 1)
 	}
-	return b.Base
+	return b.base
 }
-
-// before reports whether packet number a comes before b; numbers wrap.
-func before(a, b uint32) bool { return int32(a-b) < 0 }
