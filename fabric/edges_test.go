@@ -303,7 +303,7 @@ func TestAlphaByRate(t *testing.T) {
 // TestBytes: the sizes that the partition is reckoned by are those that things have.
 func TestBytes(t *testing.T) {
 	pair := unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{})
-	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32*unsafe.Sizeof(packet{}), pair}; got != [...]uintptr{portBytes, laneBytes, chunkBytes, pairBytes} && unsafe.Sizeof(uintptr(0)) == 8 {
+	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32 * unsafe.Sizeof(packet{}), pair}; got != [...]uintptr{portBytes, laneBytes, chunkBytes, pairBytes} && unsafe.Sizeof(uintptr(0)) == 8 {
 		t.Errorf("%d, want %d", got, [...]int{portBytes, laneBytes, chunkBytes, pairBytes})
 	}
 }
