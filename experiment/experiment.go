@@ -96,12 +96,6 @@ type Experiment interface {
 	Close() error
 }
 
-// Instead is what Advance returns when only another experiment of the same scenario can find out the rest: Run begins again with it.
-type Instead struct{ Experiment }
-
-// Error is what stands there if nobody looks for an Instead.
-func (*Instead) Error() string { return "the experiment must begin again in another form" }
-
 // Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
 // The same scenario and seed give the same result, to the byte.
 func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome, err error) {
@@ -122,18 +116,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	out = &Outcome{Result: result.New(words, digest, o.Seed, o.Version)}
 	out.Result.Name = s.Name
 	l := Loop{Until: s.Measure.Until.Time, Progress: o.Progress}
-	for {
-		out.Interrupted, err = l.Run(ctx, x)
-		var again *Instead
-		if !errors.As(err, &again) {
-			break
-		}
-		before := x
-		x = again.Experiment // which is what is closed at the end
-		if err := before.Close(); err != nil {
-			return nil, err
-		}
-	}
+	out.Interrupted, err = l.Run(ctx, x)
 	if err != nil {
 		return nil, err
 	}
