@@ -162,7 +162,9 @@ func (m *Meter) flows(r *result.Result) {
 	}
 	r.Set("flow.fct.mean", mean(fct))
 	for _, q := range result.FlowQuantiles {
-		r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
+		if q.Known(int64(len(fct))) {
+			r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
+		}
 	}
 	r.Set("flow.fct.max", fct[len(fct)-1])
 	r.SetHistogram("flow.fct", &h)
@@ -180,11 +182,21 @@ func (m *Meter) flows(r *result.Result) {
 		}
 		average := mean(b)
 		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
-		v = append(v, []float64{float64(n), average, stats.QuantileOf(b, 0.5), stats.QuantileOf(b, 0.95), stats.QuantileOf(b, 0.99), b[n-1]})
+		row := []float64{float64(n), average}
+		for _, q := range []result.Quantile{{Share: 0.5}, {Share: 0.95}, {Share: 0.99}} {
+			x := math.NaN()
+			if q.Known(int64(n)) {
+				x = stats.QuantileOf(b, q.Share)
+			}
+			row = append(row, x)
+		}
+		v = append(v, append(row, b[n-1]))
 	}
 	r.Set("flow.slowdown.mean", mean(slow))
 	for _, q := range result.FlowQuantiles {
-		r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
+		if q.Known(int64(len(slow))) {
+			r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
+		}
 	}
 	r.Set("flow.slowdown.max", slow[len(slow)-1])
 	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
