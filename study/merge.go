@@ -140,21 +140,20 @@ func (m *manifest) plan() (*Plan, error) {
 // read looks for what became of a trial of that point.
 func (s shardFolder) read(o *Outcome, point int) error {
 	place := filepath.Join(s.dir, trials, o.Name())
-	text, err := os.ReadFile(filepath.Join(place, result.ResultFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	r, err := readTrial(place, o.Trial)
+	var damaged *damagedError
+	switch {
+	case errors.As(err, &damaged):
+		return fmt.Errorf("%w; remove %s and run the shard again", err, place)
+	case err != nil:
+		return err
+	case r == nil:
 		for _, t := range s.Points[point].Trials {
 			if t.Seed == o.Seed && t.State == Failed {
 				o.State, o.Err = Failed, errors.New(t.Error)
 			}
 		}
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r, err := decode(text, o.Trial)
-	if err != nil {
-		return fmt.Errorf("%s is damaged: %w; remove it and run the shard again", place, err)
 	}
 	o.State, o.Result, o.Reused = Done, slim(r), true
 	return nil
@@ -170,7 +169,7 @@ func (f *Folder) copy(t trial.Trial, from string) error {
 		return err
 	}
 	defer d.Discard()
-	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile} {
+	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile, SumsFile} {
 		text, err := os.ReadFile(filepath.Join(from, trials, t.Name(), name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

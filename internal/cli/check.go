@@ -34,7 +34,7 @@ line and column.`,
 				return badInput(err)
 			}
 			if resolve {
-				fmt.Fprint(p.out, s.Resolved())
+				fmt.Fprint(p.data, s.Resolved())
 				return nil
 			}
 			fmt.Fprintf(p.out, "%s: ok, digest %s\n", s.Name, digest)

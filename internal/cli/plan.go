@@ -76,7 +76,7 @@ is a table of workloads instead, minTCO's table 4, for a spreadsheet.`,
 				text = b.Bytes()
 			}
 			if len(args) == 0 {
-				_, err := p.out.Write(text)
+				_, err := p.data.Write(text)
 				return failed(err)
 			}
 			return writeNew(args[0], text)

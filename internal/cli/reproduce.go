@@ -111,7 +111,7 @@ func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) erro
 
 // experimentJSON prints one report, or the list of all.
 func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
-	w := json.NewEncoder(p.out)
+	w := json.NewEncoder(p.data)
 	w.SetIndent("", "  ")
 	if !all {
 		return w.Encode(reports[0])

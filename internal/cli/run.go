@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,6 +152,8 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		return badInput(err)
 	}
 	defer d.Discard()
+	defer p.unfinished(result.Unfinished(filepath.Dir(d.Path(""))))()
+	p.keeping()
 	progress := p.progress("run", unitOf(s), f.quiet)
 	run, out, err := writer(1, func(x experiment.Progress) {
 		progress.Update(int64(x.Requests), int64(x.Expected), x.Simulated.String()+" simulated")
@@ -209,7 +212,7 @@ func (p *program) show(run *result.Run, f *runFlags) error {
 		if err != nil {
 			return err
 		}
-		_, err = p.out.Write(text)
+		_, err = p.data.Write(text)
 		return err
 	}
 	if f.quiet {
@@ -277,17 +280,28 @@ func unitOf(s *scenario.Scenario) string {
 // progress is the one line on standard error while something long runs.
 func (p *program) progress(label, unit string, quiet bool) *term.Progress {
 	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet}
-	if f, ok := p.err.(*os.File); ok {
+	if f, ok := p.stderr.(*os.File); ok {
 		c.Terminal = term.IsTerminal(f)
 		c.Columns = term.Columns(f, 80)
 		c.Style = term.Colour(f, os.Getenv)
 	}
-	return term.NewProgress(p.err, c)
+	x := term.NewProgress(p.stderr, c)
+	p.ending.mu.Lock()
+	defer p.ending.mu.Unlock()
+	p.ending.progress = x
+	return x
 }
 
 // style is how standard output is coloured.
 func (p *program) style() term.Style {
-	if f, ok := p.out.(*os.File); ok {
+	return styleOf(p.stdout)
+}
+
+// errorStyle is how standard error is coloured.
+func (p *program) errorStyle() term.Style { return styleOf(p.stderr) }
+
+func styleOf(w io.Writer) term.Style {
+	if f, ok := w.(*os.File); ok {
 		return term.Colour(f, os.Getenv)
 	}
 	return term.Style{}
