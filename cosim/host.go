@@ -197,7 +197,11 @@ func (h *Host) read(f *flow) bool {
 		f.done = true
 		return false
 	case err != nil:
-		h.fail(err)
+		h.failOf(f, err)
+		f.done = true
+		return false
+	case f.next.Time < 0 || f.next.Time > sim.Forever-f.Start:
+		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
 		f.done = true
 		return false
 	}

@@ -88,6 +88,45 @@ type Instead struct{ Experiment }
 // Error is what stands there if nobody looks for an Instead.
 func (*Instead) Error() string { return "the experiment must begin again in another form" }
 
+// Refusal is why a scenario cannot be run, found before anything was: Check finds the same.
+type Refusal struct{ Err error }
+
+func (r *Refusal) Error() string { return r.Err.Error() }
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// build makes the models. What is wrong with them stands at its place in the scenario.
+func build(k Kind, s *scenario.Scenario, o *Options) (x Experiment, err error) {
+	defer func() {
+		if err != nil {
+			err = &Refusal{s.Located(err)}
+		}
+	}()
+	defer clockEnds(&err)
+	return k.Build(s, o)
+}
+
+// clockEnds makes an error of a panic with which the clock has come to its end.
+func clockEnds(err *error) {
+	x := recover()
+	if x == nil {
+		return
+	}
+	end, ok := x.(*sim.ClockError)
+	if !ok {
+		panic(x)
+	}
+	*err = end
+}
+
+// Check makes the models of a scenario and runs nothing: what it does not refuse, Run does not refuse either.
+func Check(k Kind, s *scenario.Scenario, o Options) error {
+	x, err := build(k, s, &o)
+	if err != nil {
+		return err
+	}
+	return x.Close()
+}
+
 // Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
 // The same scenario and seed give the same result, to the byte.
 func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome, err error) {
@@ -95,7 +134,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	if err != nil {
 		return nil, err
 	}
-	x, err := k.Build(s, &o)
+	x, err := build(k, s, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +143,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 			err = errors.Join(err, failed)
 		}
 	}()
+	defer clockEnds(&err)
 	out = &Outcome{Result: result.New(words, digest, o.Seed, o.Version)}
 	out.Result.Name = s.Name
 	l := Loop{Until: s.Measure.Until.Time, Progress: o.Progress}

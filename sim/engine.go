@@ -13,7 +13,11 @@
 // structures and their measured costs are in docs/adr/0002-event-queue.md.
 package sim
 
-import "farflash/units"
+import (
+	"fmt"
+
+	"farflash/units"
+)
 
 // Time is a point of simulated time, or a span of it, in picoseconds. An int64
 // holds 106 days.
@@ -106,11 +110,28 @@ func (e *Engine) Pending() int { return e.queue.len() }
 // from. at must not lie in the past.
 func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
-		panic("sim: event scheduled in the past")
+		panic(e.past(at, "event scheduled"))
 	}
 	order := e.counters[from]
 	e.counters[from] = order + 1
 	e.queue.push(newEntry(at, order, arg, kind, to))
+}
+
+// ClockError is what an engine panics with that is asked for a time behind the clock's end: the sum of two times that an int64 does not hold has come out
+// negative. It is no fault of a model, but what the times that a user has given add up to. Whoever runs models for users makes an error of it.
+type ClockError struct{ Now Time }
+
+// Error says what would be right.
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("something would happen more than 106 days after the beginning, where the clock ends (it stands at %v); the times and rates of what is simulated make it last longer", e.Now)
+}
+
+// past is what to panic with for a time that lies in the past.
+func (e *Engine) past(at Time, what string) any {
+	if at < 0 {
+		return &ClockError{e.now}
+	}
+	return "sim: " + what + " in the past"
 }
 
 // Components is how many component ids there are.

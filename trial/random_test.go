@@ -190,12 +190,23 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 	if large(s) {
 		return 2
 	}
+	if err := trial.Check(s, number); err != nil {
+		var wrong shape.Errors
+		if !errors.As(err, &wrong) || len(wrong) == 0 || wrong[0].At.File == "" {
+			about("%T has no place: %v", err, err)
+		}
+		return 0
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	run := func(s *scenario.Scenario, o experiment.Options) ([]byte, *result.Result, bool) {
 		o.Seed, o.Version = number, "test"
 		out, err := trial.Run(ctx, s, o)
+		var refusal *experiment.Refusal
 		switch {
+		case errors.As(err, &refusal):
+			about("check accepts what a run refuses: %v", err)
+			return nil, nil, false
 		case err != nil && (strings.Contains(err.Error(), "fault in the model") || strings.TrimSpace(err.Error()) == ""):
 			about("the run fails: %v", err)
 			return nil, nil, false
@@ -244,6 +255,9 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 		about("what it resolves to is refused: %v\n%s", err, resolved)
 		return 3
 	}
+	if twice := again.Resolved(); withoutMarks(twice) != withoutMarks(resolved) {
+		about("what it resolves to resolves to something else:\n%s", firstDifference([]byte(withoutMarks(resolved)), []byte(withoutMarks(twice))))
+	}
 	compare("from its resolved text", again, experiment.Options{})
 	if dir := os.Getenv("FARFLASH_KEEP"); dir != "" && r != nil {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("random-%d.yaml", number)), []byte(resolved), 0o666); err != nil {
@@ -259,6 +273,16 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 		return 1
 	}
 	return 3
+}
+
+// withoutMarks is a resolved scenario without the comments that say what was written and what was not.
+func withoutMarks(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, " # ")
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
 }
 
 // large tells scenarios that would take more memory or time than a test should.

@@ -7,7 +7,6 @@ package drive
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"farflash/cosim"
 	"farflash/experiment"
@@ -16,6 +15,7 @@ import (
 	"farflash/scenario"
 	"farflash/sim"
 	"farflash/ssd"
+	"farflash/units"
 )
 
 // Kind is a drive alone with its host.
@@ -60,7 +60,7 @@ func models(s *scenario.Scenario, seed uint64) (*alone, error) {
 	x.host = cosim.NewHost(x.eng)
 	var err error
 	if x.drive, err = ssd.New(s.SSD.Config, x.eng, x.host, seed, "ssd[0]"); err != nil {
-		return nil, fmt.Errorf("ssd: %w", err)
+		return nil, units.Within("ssd", err)
 	}
 	x.flows, err = requests.Open(s, seed, Capacities(s, x.drive.Capacity), 1)
 	return x, err

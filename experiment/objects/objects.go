@@ -61,6 +61,8 @@ type running struct {
 	means    *stats.Series
 	now      *slice
 	slices   []*slice
+	ctx      context.Context // of the present Advance
+	chunks   uint64          // done
 }
 
 // Build implements experiment.Kind.
@@ -81,12 +83,12 @@ func (x *running) build() (err error) {
 		}
 	}
 	if x.c, err = cluster.New(cfg, x.eng, seed); err != nil {
-		return fmt.Errorf("object_cluster: %w", err)
+		return units.Within("object_cluster", err)
 	}
 	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
 	x.seen = &clusterWatch{c: x.c, gateways: s.ObjectCluster.Gateways}
 	x.timeline = timeline.New(x.o.Timeline, x.o.TimelineSlices, x.eng)
-	x.seen.timeline = x.timeline.ShowCluster(&s.ObjectCluster.Config, func() {
+	x.seen.timeline = x.timeline.ShowCluster(&cfg, func() {
 		x.seen.timeline = nil
 		x.seen.set()
 	})
@@ -112,8 +114,14 @@ func (x *running) build() (err error) {
 	return nil
 }
 
+// interruptEvery is after how many chunks it is looked whether the context has ended.
+const interruptEvery = 256
+
 // done takes a chunk that is done.
 func (x *running) done(d *cluster.Done) {
+	if x.chunks++; x.chunks%interruptEvery == 0 && x.ctx.Err() != nil {
+		x.eng.Stop()
+	}
 	x.seen.done(d)
 	op, name := 0, "put"
 	if d.Read {
@@ -156,8 +164,12 @@ func (x *running) Close() error {
 }
 
 // Advance implements experiment.Experiment.
-func (x *running) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	x.ctx = ctx
 	x.eng.Run(to)
+	if ctx.Err() != nil {
+		to = x.eng.Now()
+	}
 	if x.net != nil {
 		x.net.Look(to)
 	}

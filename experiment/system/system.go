@@ -51,7 +51,7 @@ func prepareDrives(s *scenario.Scenario, seed uint64) ([]*ssd.Image, error) {
 		}
 		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i))
 		if err != nil {
-			return nil, fmt.Errorf("targets[%d].ssd: %w", i, err)
+			return nil, units.Within(fmt.Sprintf("targets[%d].ssd", i), err)
 		}
 		images[i] = m
 	}
@@ -79,7 +79,7 @@ func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*
 	own := protocol == nvmf.NVMeoF && ownPairs(s)
 	var err error
 	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
-		return nil, fmt.Errorf("nvmf: %w", err)
+		return nil, units.Within("nvmf", err)
 	}
 	y.net = network.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }

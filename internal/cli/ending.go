@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"farflash/internal/term"
 )
@@ -99,10 +100,13 @@ func (p *program) carry(command func(context.Context) error) error {
 		}()
 		done <- command(ctx)
 	}()
+	var patience <-chan time.Time
 	for {
 		select {
 		case err := <-done:
 			return err
+		case <-patience:
+			p.note("interrupted; what is done is kept as soon as the models come to a place where they can stop. A second signal ends the program at once and keeps nothing")
 		case <-signals:
 			p.ending.mu.Lock()
 			wait := p.ending.keeps && ctx.Err() == nil
@@ -112,12 +116,16 @@ func (p *program) carry(command func(context.Context) error) error {
 				p.ending.leave()
 				return failed(errLeft)
 			}
+			patience = time.After(3 * time.Second)
 		}
 	}
 }
 
 // fault is the error of a panic. A panic has no trace for users; FARFLASH_DEBUG shows it.
 func fault(x any, stack []byte) error {
+	if elsewhere, ok := x.(interface{ Stack() []byte }); ok {
+		stack = elsewhere.Stack()
+	}
 	if os.Getenv("FARFLASH_DEBUG") != "" {
 		return fmt.Errorf("panic: %v\n%s", x, stack)
 	}

@@ -86,7 +86,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		}
 	}
 	if err != nil {
-		return failed(errors.Join(err, removeEmpty(base)))
+		return refused(errors.Join(err, removeEmpty(base)))
 	}
 	var results []*result.Result
 	for _, r := range runs {

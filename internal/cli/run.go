@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -160,7 +161,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	}).Write(ctx, trial.Trial{Scenario: s, Digest: digest, Seed: f.seed}, d)
 	progress.Stop()
 	if err != nil {
-		return failed(err)
+		return refused(err)
 	}
 	place, err := d.Commit()
 	if err != nil {
@@ -182,6 +183,15 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		return failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
 	}
 	return p.judge(f, run.Result)
+}
+
+// refused is the error of a trial: of the user's input if it could not begin.
+func refused(err error) error {
+	var r *experiment.Refusal
+	if errors.As(err, &r) {
+		return badInput(err)
+	}
+	return failed(err)
 }
 
 // writer has a trial's run directory written, as one of so many that run at once.
