@@ -86,7 +86,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 			return nil, nil, fmt.Errorf("%s is a whole sweep, no shard of one; there is nothing to merge it with", dir)
 		}
 		part, err := ParseShard(m.Shard)
-		if err != nil || part.Of > mostTrials {
+		if err != nil || part.Of > MostTrials {
 			return nil, nil, fmt.Errorf("%s: %s: the shard %q cannot be", dir, SweepFile, m.Shard)
 		}
 		if first == nil {
@@ -122,7 +122,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 // plan makes a plan of a manifest.
 func (m *manifest) plan() (*Plan, error) {
 	p := &Plan{Kind: Sweep, Name: m.Name, Axes: m.Axes, Seed: m.Seed, Reps: m.Reps}
-	if m.Reps < 1 || len(m.Points) == 0 || len(m.Points) > mostTrials/m.Reps {
+	if m.Reps < 1 || len(m.Points) == 0 || len(m.Points) > MostTrials/m.Reps {
 		return nil, fmt.Errorf("%d points with %d replicates are no study", len(m.Points), m.Reps)
 	}
 	for _, x := range m.Points {

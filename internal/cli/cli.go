@@ -220,7 +220,7 @@ func (p *program) load(name string, set []string, more []shape.Change, parse fun
 // find returns what an argument names: a file, a preset, or - for standard input.
 func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
-		text, err := io.ReadAll(p.in)
+		text, err := shape.Read(p.in)
 		return shape.Source{File: "stdin", Text: text}, badInput(err)
 	}
 	src, err := scenario.Find(name)

@@ -140,7 +140,7 @@ func (p *program) planSource(name string) (shape.Source, error) {
 	if name == "-" {
 		return p.find(name)
 	}
-	text, err := os.ReadFile(name)
+	text, err := shape.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return shape.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
 	}

@@ -18,6 +18,7 @@ import (
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/study"
 	"farflash/trial"
 )
 
@@ -74,6 +75,9 @@ func (f *runFlags) check(leastReps int) error {
 	}
 	if f.reps < leastReps {
 		return usagef("--reps %d is not possible; use %d or more", f.reps, leastReps)
+	}
+	if f.reps > study.MostTrials {
+		return usagef("--reps %d is not possible; use at most %d", f.reps, study.MostTrials)
 	}
 	if f.jobs < 0 {
 		return usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
