@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cells"
 	"farflash/internal/term"
 	"farflash/report"
 	"farflash/reproduce"
@@ -178,7 +179,7 @@ func writeExperiment(dir string, r *reproduce.Report) error {
 	b.WriteString("panel,curve,x,y,x_label,y_label\n")
 	for _, c := range r.Curves {
 		for i := range c.X {
-			fmt.Fprintf(&b, "%q,%q,%s,%s,%q,%q\n", c.Panel, c.Name, strconv.FormatFloat(c.X[i], 'g', -1, 64), strconv.FormatFloat(c.Y[i], 'g', -1, 64), c.XLabel, c.YLabel)
+			fmt.Fprintf(&b, "%q,%q,%s,%s,%q,%q\n", cells.Text(c.Panel), cells.Text(c.Name), strconv.FormatFloat(c.X[i], 'g', -1, 64), strconv.FormatFloat(c.Y[i], 'g', -1, 64), c.XLabel, c.YLabel)
 		}
 	}
 	return os.WriteFile(filepath.Join(dir, "curves.csv"), []byte(b.String()), 0o666)
