@@ -15,6 +15,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 
 	"farflash/units"
 )
@@ -67,11 +68,13 @@ type Engine struct {
 	events   uint64
 	stopped  bool
 	until    Time // of the Run in progress
+	pulse    func()
+	due      uint64 // the count of events at which pulse is called next
 }
 
 // New returns an engine at time 0 with nothing to do.
 func New() *Engine {
-	e := &Engine{}
+	e := &Engine{due: math.MaxUint64}
 	e.queue.init()
 	e.handlers = append(e.handlers, nil) // target 0 is the engine's own: timers
 	return e
@@ -165,7 +168,9 @@ func (e *Engine) Run(until Time) uint64 {
 			x.what = what
 		}
 		e.now = Time(x.at)
-		e.events++
+		if e.events++; e.events >= e.due {
+			e.beat()
+		}
 		e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
 	}
 	return e.events - start
@@ -183,6 +188,20 @@ func (e *Engine) Advance(to Time) bool {
 	e.now = to
 	e.events++
 	return true
+}
+
+// pulseEvery is after how many events a pulse comes.
+const pulseEvery = 1 << 14
+
+// OnPulse has f called now and then, after some thousands of events, by the goroutine that runs the engine: it may call Stop, as whoever has asked for the
+// run may want no more of it, whatever the models are at. It must change nothing else.
+func (e *Engine) OnPulse(f func()) {
+	e.pulse, e.due = f, e.events+pulseEvery
+}
+
+func (e *Engine) beat() {
+	e.due = e.events + pulseEvery
+	e.pulse()
 }
 
 // Stop makes Run return after the event being handled.

@@ -26,7 +26,8 @@ func (c *Config) Validate() error {
 	bad.Within("mapping.scheme", s.UnmarshalText(c.Mapping.Scheme[:]))
 	bad.Within("collection", c.Collection.validate(c.Geometry.BlocksPerPlane))
 	if e := c.Energy; e != nil {
-		bad.Hold(e.Read >= 0 && e.Program >= 0 && e.Erase >= 0 && e.TransferPerByte >= 0 && e.LinkPerByte >= 0, "energy", "an energy below zero is not possible")
+		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
+		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)
 		bad.Hold(e.Idle >= 0 && e.Idle <= 1e6, "energy.idle_watts", "%v W are not possible; use 0 to 1000000", e.Idle)
 	}
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")

@@ -61,8 +61,6 @@ type running struct {
 	means    *stats.Series
 	now      *slice
 	slices   []*slice
-	ctx      context.Context // of the present Advance
-	chunks   uint64          // done
 }
 
 // Build implements experiment.Kind.
@@ -114,14 +112,8 @@ func (x *running) build() (err error) {
 	return nil
 }
 
-// interruptEvery is after how many chunks it is looked whether the context has ended.
-const interruptEvery = 256
-
 // done takes a chunk that is done.
 func (x *running) done(d *cluster.Done) {
-	if x.chunks++; x.chunks%interruptEvery == 0 && x.ctx.Err() != nil {
-		x.eng.Stop()
-	}
 	x.seen.done(d)
 	op, name := 0, "put"
 	if d.Read {
@@ -165,7 +157,7 @@ func (x *running) Close() error {
 
 // Advance implements experiment.Experiment.
 func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
-	x.ctx = ctx
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
 	if ctx.Err() != nil {
 		to = x.eng.Now()
@@ -175,7 +167,7 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	}
 	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done}
 	if err := x.c.Err(); err != nil {
-		return now, fmt.Errorf("object_cluster: %w", err)
+		return now, x.s.Located(units.Within("object_cluster", err))
 	}
 	return now, x.rows.Err
 }

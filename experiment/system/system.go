@@ -247,6 +247,7 @@ func (x *coupled) Close() error { return x.flows.Close() }
 // Advance implements experiment.Experiment.
 func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	x.ctx = ctx
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
 	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
 	switch {
