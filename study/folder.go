@@ -84,6 +84,10 @@ func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
 func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 	f := &Folder{path, p, program}
 	m, err := readManifest(path)
+	if errors.Is(err, fs.ErrNotExist) && begin(path, "study") != nil {
+		// Somebody else may have begun the same study meanwhile.
+		m, err = readManifest(path)
+	}
 	switch {
 	case err == nil:
 		if why := f.differs(m); why != "" {
@@ -101,7 +105,10 @@ func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 
 // begin makes the folder of a study or a search that nobody began, and refuses one that holds other files.
 func begin(path, noun string) error {
-	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+	entries, err := os.ReadDir(path)
+	// What is only being written is no file yet: two programs may begin the same study at once.
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".farflash-") })
+	if err == nil && len(entries) > 0 {
 		return fmt.Errorf("%s is not empty and holds no %s; %w", path, noun, ErrOther)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -130,12 +130,12 @@ func (p *Replay) place(rec *workload.Record) error {
 	if p.scale != 1 {
 		scaled := float64(at) * p.scale
 		if !(scaled < float64(p.most)) {
-			return p.r.Locate(fmt.Errorf("scale %v moves the request, %v after the first one, behind the 106 days that the clock has; use a smaller scale, or limit, or until", p.scale, at))
+			return p.r.Locate(fmt.Errorf("scale %v moves the request, %v after the first one, behind the 106 days that the clock has; use a smaller scale, part or limit", p.scale, at))
 		}
 		at = units.Duration(scaled)
 	}
 	if at > p.most-p.base {
-		return p.r.Locate(fmt.Errorf("the request comes %v after the first one of its round, and that began at %v (start and loop): behind the 106 days that the clock has; use fewer rounds, an earlier start, or until",
+		return p.r.Locate(fmt.Errorf("the request comes %v after the first one of its round, and that began at %v (start and loop): behind the 106 days that the clock has; use fewer rounds or an earlier start",
 			at, p.base+(units.Forever-p.most)))
 	}
 	rec.Time = at + p.base
