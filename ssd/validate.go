@@ -52,7 +52,7 @@ func (c *Config) Validate() error {
 func (h *Host) validate() error {
 	var bad units.Faults
 	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible", h.Lanes, h.LaneRate)
-	bad.Hold(h.PacketBytes >= 0 && h.MaxPayload >= 1, "max_payload", "%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
+	bad.Hold(h.PacketBytes >= 0 && h.PacketBytes <= 4096 && h.MaxPayload >= 1, "max_payload", "%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
 	bad.Hold(h.FetchSize >= 1, "fetch_size", "%d is not possible; use at least 1", h.FetchSize)
 	bad.Hold(h.Commands >= 0, "commands", "%d is not possible; 0 is no limit", h.Commands)
 	bad.Hold(h.Burst >= 1 && h.Burst <= 65536, "burst", "%d is not possible; use 1 to 65536", h.Burst)
