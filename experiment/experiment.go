@@ -82,12 +82,6 @@ type Experiment interface {
 	Close() error
 }
 
-// Instead is what Advance returns when only another experiment of the same scenario can find out the rest: Run begins again with it.
-type Instead struct{ Experiment }
-
-// Error is what stands there if nobody looks for an Instead.
-func (*Instead) Error() string { return "the experiment must begin again in another form" }
-
 // Refusal is why a scenario cannot be run, found before anything was: Check finds the same.
 type Refusal struct{ Err error }
 
@@ -147,18 +141,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	out = &Outcome{Result: result.New(words, digest, o.Seed, o.Version)}
 	out.Result.Name = s.Name
 	l := Loop{Until: s.Measure.Until.Time, Progress: o.Progress}
-	for {
-		out.Interrupted, err = l.Run(ctx, x)
-		var again *Instead
-		if !errors.As(err, &again) {
-			break
-		}
-		before := x
-		x = again.Experiment // which is what is closed at the end
-		if err := before.Close(); err != nil {
-			return nil, err
-		}
-	}
+	out.Interrupted, err = l.Run(ctx, x)
 	if err != nil {
 		return nil, err
 	}

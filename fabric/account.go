@@ -3,7 +3,9 @@ package fabric
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 
+	"farflash/fabric/cc"
 	"farflash/fabric/topo"
 	"farflash/sim"
 	"farflash/units"
@@ -26,7 +28,7 @@ type Counters struct {
 	Pauses, Resumes   uint64 // decisions of switches
 	Paused, Unpaused  uint64 // their effects
 	Refreshes, Frames uint64
-	Storms, Deadlocks uint64 // ports that stayed paused for too long, and of them those in a circle
+	Storms, Deadlocks uint64 // ports that stayed paused for too long, and circles of them that wait for each other
 	Drops             [dropReasons]uint64
 	Stranded          uint64 // queue pairs that a link failure left without a path
 	Events            uint64 // handled
@@ -101,6 +103,17 @@ func (c *Counters) DropCount() uint64 {
 	return sum
 }
 
+// Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use, and the queue pair that each host sends on.
+func (n *Network) Bytes() int64 {
+	lanes := int64(bits.OnesCount8(n.used | 1))
+	port := int64(unsafe.Sizeof(port{})) + lanes*int64(unsafe.Sizeof(lane{})) + int64(unsafe.Sizeof(chunk{}))
+	pair := int64(unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{}))
+	return int64(len(n.ports))*port + int64(len(n.nics))*pair
+}
+
+// OneSequence reports whether all random numbers are of one sequence, so that the network cannot be divided.
+func (n *Network) OneSequence() bool { return n.draws != nil }
+
 // PortReport is what a port has done.
 type PortReport struct {
 	Node, Peer int32
@@ -135,6 +148,12 @@ func (n *Network) Port(pi int32) PortReport {
 		}
 	}
 	return r
+}
+
+// Busy is how long a port has been sending up to a time that the network has been run to: what it has not sent by then does not count.
+func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
+	p := &n.ports[pi]
+	return max(0, p.busy-max(0, p.free-at))
 }
 
 // PortOf is the port of a link at its A or its B.
@@ -261,12 +280,17 @@ func (n *Network) PausedNow() uint64 {
 	return sum
 }
 
-// Hung is how many messages will never be acknowledged: their queue pair has nothing left to
-// send, nothing of it is on the way, and no timer runs. It is for when a network has come to rest.
-func (n *Network) Hung() int {
-	if n.timeout > 0 {
-		return 0
-	}
+// Endless are messages that never end.
+type Endless struct {
+	// Severed are of queue pairs that have no way to their peer, or back, since a link failed.
+	Severed int
+	// Hung are of queue pairs that have nothing left to send, nothing on the way, and no timer that runs.
+	Hung int
+}
+
+// Endless counts the messages that will never be acknowledged. Hung ones are counted right when a network has come to
+// rest, severed ones at any time, as long as no link is mended.
+func (n *Network) Endless() Endless {
 	moving := map[uint32]bool{}
 	for i := range n.ports {
 		w := &n.ports[i].wire
@@ -280,15 +304,19 @@ func (n *Network) Hung() int {
 			return true
 		})
 	}
-	hung := 0
+	var e Endless
 	for q := range n.senders {
 		s := &n.senders[q]
-		if s.una == s.end || s.hasMore() || moving[uint32(q)] {
+		if s.una == s.end || s.standing != stranded && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {
-			hung++
+			if s.standing == stranded {
+				e.Severed++
+			} else {
+				e.Hung++
+			}
 		}
 	}
-	return hung
+	return e
 }

@@ -313,7 +313,7 @@ func TestAlphaByRate(t *testing.T) {
 				want = 8192
 			}
 			for _, atA := range []bool{true, false} {
-				if p := &n.ports[n.PortOf(int32(i), atA)]; !p.host && p.alpha != want {
+				if p := &n.ports[n.PortOf(int32(i), atA)]; !p.host && int64(p.alpha) != want {
 					t.Errorf("up %v, by rate %v: %s has %d, want %d of 65536", x.up, x.byRate, n.PortName(n.PortOf(int32(i), atA)), p.alpha, want)
 				}
 			}

@@ -16,7 +16,7 @@ type nic struct {
 	paced  heap.Heap[paced, *paced]
 	wakeAt sim.Time
 	port   int32
-	spare  []int32 // indexes of queue pairs of this host that are done, if it is its first port
+	spare  ring[int32] // indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
 }
 
 // paced is a queue pair that may send at a time.
@@ -37,14 +37,15 @@ const (
 	pacing                   // in the heap
 	blocked                  // by its window
 	finished                 // has done its one message
+	stranded                 // has no way to its peer, or back, since a link failed
 )
 
 // serveNIC sends a host port's next packet.
 func (n *Network) serveNIC(pi int32, p *port) {
 	now := n.eng.Now()
 	k := &n.nics[p.nic]
-	if p.frames.n > 0 {
-		n.transmit(pi, p, p.frames.pop())
+	if p.urgent {
+		n.transmit(pi, p, p.takeFrame())
 	} else if answers := n.lane(pi, 0); answers.waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
 		x := n.chunks.pop(&answers.waiting)
 		answers.out -= int64(x.size)
@@ -77,7 +78,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		}
 	}
 	switch {
-	case p.frames.n > 0 || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
+	case p.urgent || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
 		n.lane(pi, 0).waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
 		n.later(pi, p)
 	default:
@@ -91,7 +92,7 @@ func (n *Network) wakeLater(p *port, k *nic) {
 		return
 	}
 	k.wakeAt = k.paced.First().at
-	n.eng.Schedule(p.inPort, n.target, k.wakeAt, wake, uint32(p.nic))
+	n.eng.Schedule(p.inPort(), n.target, k.wakeAt, wake, uint32(p.nic))
 }
 
 func (n *Network) woken(i int32) {
@@ -147,7 +148,9 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 	now := n.eng.Now()
 	x, payload := n.take(s)
 	x.class = class
-	p.deficit[class] -= int32(x.size)
+	if n.rivals {
+		p.deficit[class] -= int32(x.size)
+	}
 	n.transmit(pi, p, x)
 	s.lastSize = x.size
 	s.avail = now + n.gap(p, c, x.size)
@@ -157,8 +160,7 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 	}
 	n.place(p, k, q, s)
 	if n.timeout > 0 && !s.timing {
-		s.timing = true
-		n.eng.Arm(s.expire, now+n.timeoutOf(s))
+		n.await(s)
 	}
 }
 

@@ -12,6 +12,7 @@ type notes struct {
 	at    []sim.Time
 	hops  [][cc.MaxHops]cc.Hop
 	count []uint8
+	path  []uint32
 	power []uint16
 	free  []uint32
 	taken int
@@ -31,6 +32,7 @@ func (k *notes) grow() uint32 {
 	k.power = append(k.power, 0)
 	if k.inUse.INT {
 		k.hops = append(k.hops, [cc.MaxHops]cc.Hop{})
+		k.path = append(k.path, 0)
 	}
 	return i
 }
@@ -46,6 +48,9 @@ func (k *notes) take(now sim.Time) uint32 {
 		i = k.grow()
 	}
 	k.at[i], k.count[i], k.power[i] = now, 0, 0
+	if k.inUse.INT {
+		k.path[i] = 0
+	}
 	return i
 }
 
@@ -57,8 +62,10 @@ func (k *notes) give(i uint32) {
 	}
 }
 
-// add appends a switch's telemetry. Beyond MaxHops there is no room, as in a packet.
-func (k *notes) add(i uint32, h cc.Hop) {
+// add appends the telemetry of a switch's port. Beyond MaxHops there is no room, as in a packet. The path's id is the ports' as one, where the paper
+// (section 4.1) takes the switches': links side by side are ways of their own.
+func (k *notes) add(i uint32, h cc.Hop, port int32) {
+	k.path[i] ^= uint32(port+1) * 0x9e3779b1
 	if c := k.count[i]; c < cc.MaxHops {
 		k.hops[i][c] = h
 		k.count[i] = c + 1
@@ -73,6 +80,6 @@ func (k *notes) read(i uint32, x *cc.Signal) {
 	x.RTT = x.Now - k.at[i]
 	x.Power = k.power[i]
 	if k.inUse.INT {
-		x.Hops = k.hops[i][:k.count[i]]
+		x.Hops, x.Path = k.hops[i][:k.count[i]], k.path[i]
 	}
 }

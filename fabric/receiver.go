@@ -19,6 +19,7 @@ type receiver struct {
 	patience sim.Timer
 	patient  bool // patience has been made
 	marked   bool // a packet since the last ACK was
+	done     bool // all of the queue pair's one message has come
 	tag      uint32
 	arrived  *bitmap
 }
@@ -36,13 +37,13 @@ func (n *Network) received(p *port, x packet) {
 	case dataPacket:
 		n.accept(p, x)
 	case cnpPacket:
+		q := int32(x.qp & slotMask)
+		s, c := &n.senders[q], &n.control[q]
+		if s.standing == finished {
+			return
+		}
 		n.Counters.CNPs++
 		if n.wants.CNPs {
-			q := int32(x.qp & slotMask)
-			s, c := &n.senders[q], &n.control[q]
-			if s.standing == finished {
-				return
-			}
 			n.signal = cc.Signal{Kind: cc.CNP, Marked: true, Now: n.eng.Now()}
 			n.react(q, s, c)
 			if s.standing == blocked {
@@ -66,6 +67,11 @@ func (n *Network) late(x *packet) bool {
 // accept is for a data packet.
 func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp&slotMask]
+	if n.buried(r) {
+		n.Counters.Wasted += uint64(n.payload(&x))
+		n.notes.give(x.note)
+		return
+	}
 	if r.begun < 0 {
 		r.begun = n.eng.Now()
 	}
@@ -127,7 +133,7 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 	p := &n.ports[r.port]
 	if !r.patient {
 		r.patient = true
-		r.patience = n.eng.NewTimer(p.inPort, n.target, overdue, qp)
+		r.patience = n.eng.NewTimer(p.inPort(), n.target, overdue, qp)
 	}
 	n.eng.Arm(r.patience, n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
 }
@@ -146,7 +152,7 @@ func (n *Network) congested(r *receiver, qp uint32) {
 		if r.calm <= now {
 			since := now - r.begun
 			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
-			n.eng.Schedule(n.ports[r.port].inPort, n.target, r.calm, notify, qp)
+			n.eng.Schedule(n.ports[r.port].inPort(), n.target, r.calm, notify, qp)
 		}
 		return
 	}
@@ -180,6 +186,9 @@ func (n *Network) inOrder(r *receiver, x *packet) int {
 // looks at no message that has not: its sender, in another part, may be about to post it.
 func (n *Network) deliver(r *receiver) int {
 	for ended := 0; ; ended++ {
+		if r.done {
+			return ended
+		}
 		m := r.opening
 		if r.message >= 0 {
 			if last := &n.messages[r.message]; last.first+last.packets == r.expected {
@@ -193,6 +202,7 @@ func (n *Network) deliver(r *receiver) int {
 			x.Delivered = n.eng.Now()
 		}
 		r.message = m
+		r.done = n.cfg.QueuePairs.Life == PerMessage
 	}
 }
 
@@ -214,13 +224,16 @@ func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 
 // acknowledge answers a data packet.
 func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
-	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: uint8(n.cfg.Acks.Class),
+	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: n.ackClass(&n.senders[x.qp&slotMask]),
 		size: uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
 	if r.marked {
 		a.flags |= ceMark
 	}
 	if k == nackPacket {
 		a.flags |= sacked
+	}
+	if r.patient {
+		n.eng.Disarm(r.patience)
 	}
 	r.unacked, r.marked = 0, false
 	n.Counters.Acks++

@@ -29,9 +29,11 @@ type sender struct {
 	lastSize uint16
 	class    uint8
 	standing standing
-	timing   bool  // the retransmission timer runs
-	tries    uint8 // timeouts without progress
-	steered  bool  // adjust has been made
+	timing   bool     // the retransmission timer runs
+	tries    uint8    // timeouts without progress
+	steered  bool     // adjust has been made
+	unborn   bool     // it is planned, and its NIC does not know it yet
+	closed   sim.Time // when it was finished; -1 is not yet
 	repair   *repair
 	src, dst int32
 	tag      uint32 // what its packets have for qp
@@ -127,6 +129,7 @@ func (n *Network) answered(x packet) {
 		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
 			n.signal.Kind = cc.Ack
 			n.notes.read(x.note, &n.signal)
+			n.signal.Multiple = n.cfg.Telemetry.Multiple
 			n.react(q, s, c)
 		}
 	}
@@ -203,7 +206,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 			s.timing = false
 			n.eng.Disarm(s.expire)
 		} else if s.timing {
-			n.eng.Arm(s.expire, now+n.timeoutOf(s))
+			n.await(s)
 		}
 	}
 	return ended
@@ -218,10 +221,22 @@ func (n *Network) rewind(s *sender) {
 // 64 times. A timeout below the round trip of a congested network would otherwise send
 // everything again for ever, and congest it.
 func (n *Network) timeoutOf(s *sender) sim.Time {
+	t := n.timeout
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
-		return n.cfg.Recovery.ShortTimeout << s.tries
+		t = n.cfg.Recovery.ShortTimeout
 	}
-	return n.timeout << s.tries
+	if t > sim.Forever>>s.tries {
+		return sim.Forever
+	}
+	return t << s.tries
+}
+
+// await sets the retransmission timer, unless time ends before it would expire.
+func (n *Network) await(s *sender) {
+	now, wait := n.eng.Now(), n.timeoutOf(s)
+	if s.timing = wait < sim.Forever-now; s.timing {
+		n.eng.Arm(s.expire, now+wait)
+	}
 }
 
 // expired is for a retransmission timer.
@@ -242,8 +257,7 @@ func (n *Network) expired(q int32) {
 		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: s.acked, Next: s.pos}
 		n.react(q, s, &n.control[q])
 	}
-	s.timing = true
-	n.eng.Arm(s.expire, n.eng.Now()+n.timeoutOf(s))
+	n.await(s)
 	if s.standing == blocked || s.standing == idle {
 		// What the window counts may be lost: the first packet goes in any case.
 		p := &n.ports[s.port]
@@ -280,7 +294,7 @@ func (n *Network) steer(q int32, s *sender, c *cc.Sender) {
 	}
 	if !s.steered {
 		s.steered = true
-		s.adjust = n.eng.NewTimer(n.ports[s.port].inPort, n.target, adjust, uint32(q))
+		s.adjust = n.eng.NewTimer(n.ports[s.port].inPort(), n.target, adjust, uint32(q))
 	}
 	n.eng.Arm(s.adjust, max(c.Wake, n.eng.Now()))
 }
@@ -301,12 +315,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	c.Wake = sim.Forever
 	n.steer(q, s, c)
 	k := &n.nics[n.ports[s.port].nic]
-	switch s.standing {
-	case ready: // what was to be sent again has been acknowledged meanwhile
-		n.unready(&n.ports[s.port], k, s)
-	case pacing:
-		k.paced.Remove(int(s.place))
-	}
+	n.withdraw(s, s.port) // what was to be sent again has been acknowledged meanwhile
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)
 	n.vacate(q)

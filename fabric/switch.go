@@ -67,8 +67,8 @@ func (n *Network) forward(in int32, q *port, x packet) {
 func (n *Network) serveSwitch(pi int32, p *port) {
 	var x packet
 	held := false // x takes room in the buffer
-	if p.frames.n > 0 {
-		x = p.frames.pop()
+	if p.urgent {
+		x = p.takeFrame()
 	} else {
 		open := p.ready &^ p.paused
 		if open == 0 {
@@ -81,7 +81,9 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 			p.ready &^= 1 << class
 		}
 		l.out -= int64(x.size)
-		p.deficit[class] -= int32(x.size)
+		if n.rivals {
+			p.deficit[class] -= int32(x.size)
+		}
 		if class != 0 {
 			held = true
 			if n.cfg.ECN.Enabled && x.kind == dataPacket && l.out > p.kmin && n.marks(p, l.out) {
@@ -101,7 +103,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		// The wire is taken before room is: that may make a frame go out through this port too.
 		n.release(&n.nodes[p.node], x.in, int64(x.size))
 	}
-	if p.frames.n > 0 || p.ready&^p.paused != 0 {
+	if p.urgent || p.ready&^p.paused != 0 {
 		n.later(pi, p)
 	}
 }
@@ -147,6 +149,6 @@ func (n *Network) telemetry(pi int32, p *port, x *packet) {
 		if n.cfg.Telemetry.Multiple > 0 {
 			hop = cc.Quantise(hop, n.cfg.Telemetry.Multiple)
 		}
-		n.notes.add(x.note, hop)
+		n.notes.add(x.note, hop, pi)
 	}
 }

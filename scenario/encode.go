@@ -36,7 +36,7 @@ func (s *Scenario) Digest() (string, error) {
 		s.files = map[string]string{}
 	}
 	var failed error
-	skip := []string{"description", "ssd.preset", "fabric.parts", "measure.requests", "measure.flows", "measure.pauses", "measure.timeline"}
+	skip := []string{"description", "ssd.preset", "fabric.parts", "fabric.threads", "measure.requests", "measure.flows", "measure.pauses", "measure.timeline"}
 	text := language.Encode(s, shape.Encoding{Skip: append(skip, s.absent()...), File: func(p string) string {
 		h, err := s.contentHash(p)
 		if err != nil && failed == nil {

@@ -65,6 +65,7 @@ type Engine struct {
 	counters []uint64 // the next order key of each component: id<<counterBits | counter
 	handlers []Handler
 	timers   []timer
+	released []Timer
 	events   uint64
 	stopped  bool
 	until    Time // of the Run in progress
@@ -78,6 +79,22 @@ func New() *Engine {
 	e.queue.init()
 	e.handlers = append(e.handlers, nil) // target 0 is the engine's own: timers
 	return e
+}
+
+// Sibling returns another engine, with a clock and events of its own, for a model that is divided over several. They have the components
+// that e has so far in common, with their counters: each is to schedule on one of them only, and none is added to any.
+func (e *Engine) Sibling() *Engine {
+	s := New()
+	s.counters = e.counters[:len(e.counters):len(e.counters)]
+	return s
+}
+
+// Wait moves the clock on to a time before which nothing is left to happen, for a model that is called from outside of its engine then.
+func (e *Engine) Wait(until Time) {
+	if e.Next() < until {
+		panic("sim: an event is left to happen before the time that was waited for")
+	}
+	e.now = max(e.now, until)
 }
 
 // NewComponent returns the next component id. Ids follow the order of the calls,

@@ -301,6 +301,8 @@ func randomScenario(t *testing.T, number uint64, keys []leaf, dir string) int {
 	if s.Fabric != nil && s.Fabric.Parts <= 1 && s.ObjectCluster == nil {
 		if parts, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, []shape.Change{{Path: "fabric.parts", Value: "2"}}); err == nil {
 			compare("in two parts", parts, experiment.Options{})
+			parts.Fabric.Threads = 2
+			compare("on two threads", parts, experiment.Options{})
 		}
 	}
 	if r == nil {

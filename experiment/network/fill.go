@@ -72,7 +72,7 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 		paused += uint64(b.paused - a.paused)
 		hops += p.Packets
 		if span > 0 {
-			most = max(most, float64(b.bytes-a.bytes)*8/span/float64(p.Rate))
+			most = max(most, (b.busy-a.busy).Seconds()/span)
 		}
 		if m.Graph.Nodes[p.Node].Kind == topo.Switch {
 			queue = max(queue, p.MaxQueue)
@@ -105,7 +105,8 @@ type bucket struct {
 // flows are completion times and slowdowns of the flows that began after the warm-up.
 func (m *Meter) flows(r *result.Result) {
 	var h stats.Histogram
-	var fct, slow []float64
+	ended := int(m.before.counters.Completed)
+	fct, slow := make([]float64, 0, ended), make([]float64, 0, ended)
 	buckets := map[int]*bucket{}
 	var bytes, unfinished, begun float64
 	var all float64
@@ -245,14 +246,14 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 			var x portSlice
 			end := from
 			for _, y := range m.slices[first:min(first+every, len(m.slices))] {
-				x.bytes += y.ports[i].bytes
+				x.busy += y.ports[i].busy
 				x.paused += y.ports[i].paused
 				x.queue, end = y.ports[i].queue, y.end
 			}
 			span := (end - from).Seconds()
 			u, t := 0.0, 0.0
 			if span > 0 {
-				u, t = float64(x.bytes)*8/float64(p.Rate)/span, float64(x.paused)/span
+				u, t = min(1, float64(x.busy)/span), float64(x.paused)/span // a slice's figures are rounded
 			}
 			use[k] = append(use[k], stats.Micro(u))
 			paused[k] = append(paused[k], stats.Micro(t))
@@ -261,7 +262,7 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 		}
 		x, y := &last.ports[i], &m.from.ports[i]
 		span := float64(last.at - m.from.at)
-		sum[k] = []float64{stats.Micro(float64(x.bytes-y.bytes) * float64(8*units.Second) / float64(p.Rate) / max(span, 1)), float64(x.pauses - y.pauses),
+		sum[k] = []float64{stats.Micro(float64(x.busy-y.busy) / max(span, 1)), float64(x.pauses - y.pauses),
 			(x.paused - y.paused).Microseconds(), p.Longest.Microseconds(), float64(x.marks - y.marks), float64(p.Drops), float64(p.MaxQueue)}
 		if m.Graph.Nodes[p.Node].Kind == topo.Switch && p.MaxQueue > 0 {
 			deep = append(deep, rows[k])
@@ -385,11 +386,16 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 			}
 		}
 	}
-	if hung := m.Net.Hung(); hung > 0 {
-		r.Warn("%d flows never end: what they sent was lost, and there is no retransmission timer (fabric.recovery.timeout: none)", hung)
+	what := "flows"
+	if m.Others != nil {
+		what = "messages"
+	}
+	e := m.Net.Endless()
+	if e.Hung > 0 {
+		r.Warn("%d %s never end: what they sent was lost, and no retransmission timer runs for them (fabric.recovery.timeout)", e.Hung, what)
 	}
 	if c.Stranded > 0 {
-		r.Warn("%d queue pairs had no way left after a link had failed", c.Stranded)
+		r.Warn("%d queue pairs had no way left after a link had failed; %d %s that were on them have not ended", c.Stranded, e.Severed, what)
 	}
 	if cycle := m.Graph.Cycle(m.Graph.Route(nil)); cycle != nil && m.s.Fabric.PFC.Enabled {
 		r.Warn("pauses can lock up in a circle on this network's ways: %s", m.Graph.Names(cycle))

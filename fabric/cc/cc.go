@@ -78,6 +78,10 @@ type Signal struct {
 	// Hops is what the switches on the way wrote into the packet (Ack, if Wants.INT).
 	// It is the network's; an algorithm copies what it keeps.
 	Hops []Hop
+	// Path tells ways through the network apart: it is the same for packets that left the same switches through the same ports (Ack, if Wants.INT).
+	Path uint32
+	// Multiple says that Hops are as Quantise gives them with that multiple; 0 is exactly.
+	Multiple int
 }
 
 // Hop is one switch's in-band telemetry, taken as the packet left its queue.
