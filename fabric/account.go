@@ -253,7 +253,8 @@ func (n *Network) Rate(q QP) units.BitRate {
 	if n.senders[q].last < 0 {
 		return 0
 	}
-	return n.control[q].Rate
+	lead, _ := n.lead(int32(q), &n.senders[q])
+	return n.control[lead].Rate
 }
 
 // Look has figures count up to a time that the engine has been run to, which may be later than its last

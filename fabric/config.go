@@ -119,7 +119,9 @@ type CNP struct {
 // Recovery is what happens when packets are lost.
 type Recovery struct {
 	// Kind is go-back-n, as RoCE NICs do it, or selective-repeat, as in IRN (Mittal et
-	// al., SIGCOMM 2018): only what is lost is sent again.
+	// al., SIGCOMM 2018): only what is lost is sent again; or sack, as TCP has it: the same within the window, of which what is
+	// known to have come or to be lost takes nothing (RFC 6675), and what was sent after a repetition tells, when it comes, that
+	// the repetition was lost too (RFC 8985).
 	Kind RecoveryKind
 	// Timeout is how long a queue pair waits for progress before it sends again what is
 	// not acknowledged, and twice as long after each time that was of no use, up to 64 times:
@@ -260,7 +262,7 @@ func (c *Config) Validate() error {
 	f.Hold(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval", "%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
 	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
 	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
-	if c.Recovery.Kind == SelectiveRepeat {
+	if c.Recovery.Kind.keeps() {
 		f.Hold(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
 		f.Hold(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
 	}

@@ -53,6 +53,8 @@ type Message struct {
 	from    uint64 // position of its first byte in the queue pair's stream
 	next    int32  // message after it on the queue pair, -1 if there is none
 	over    ending
+	reads   reading
+	stands  uint32   // of an answer: the number behind its request's, which it acknowledges
 	ideal   sim.Time // see Ideal; 0 is not computed yet
 }
 

@@ -140,7 +140,7 @@ func (n *Network) reroute() {
 		n.findPaths(QP(q), n.routes)
 		if s.standing == stranded {
 			own.rescue(int32(q), s)
-		} else if s.port != was {
+		} else if s.port != was && !s.responds {
 			own.move(int32(q), s, was)
 		}
 	}
@@ -148,7 +148,9 @@ func (n *Network) reroute() {
 
 // strand has a queue pair wait until there is a way again. Without one nothing it sends would arrive, and no timer needs to say so.
 func (n *Network) strand(s *sender) {
-	n.Counters.Stranded++
+	if !s.responds {
+		n.Counters.Stranded++
+	}
 	n.withdraw(s, s.port)
 	s.standing = stranded
 	if s.timing {
@@ -167,8 +169,12 @@ func (n *Network) rescue(q int32, s *sender) {
 	default:
 		n.rewind(s)
 	}
+	if s.responds { // its lead, which has the lesser index, is back already
+		n.goOn(n.lead(q, s))
+		return
+	}
 	n.enrol(q, s)
-	if s.hasMore() {
+	if n.more(s) {
 		n.offer(q, s)
 	}
 }
@@ -178,7 +184,7 @@ func (n *Network) move(q int32, s *sender, was int32) {
 	n.withdraw(s, was)
 	s.standing = idle
 	n.enrol(q, s)
-	if s.hasMore() {
+	if n.more(s) {
 		n.offer(q, s)
 	}
 }

@@ -67,7 +67,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 				p.ready &^= 1 << class
 			}
 			s := &n.senders[q]
-			if s.avail > now || s.full(&n.control[q]) || !s.hasMore() {
+			if c := &n.control[q]; s.avail > now || c.Window > 0 && n.full(s, c) || !n.more(s) {
 				// Its rate or window has shrunk since it took its place, or what it was to send
 				// again has been acknowledged.
 				n.place(p, k, q, s)
@@ -146,7 +146,11 @@ func (n *Network) stand(p *port, k *nic, s *sender) {
 func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint8) {
 	c := &n.control[q]
 	now := n.eng.Now()
-	x, payload := n.take(s)
+	from := s
+	if s.twin >= 0 {
+		from = n.turn(s)
+	}
+	x, payload := n.take(from)
 	x.class = class
 	if n.rivals {
 		p.deficit[class] -= int32(x.size)
@@ -159,8 +163,8 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 		n.react(q, s, c)
 	}
 	n.place(p, k, q, s)
-	if n.timeout > 0 && !s.timing {
-		n.await(s)
+	if n.timeout > 0 && !from.timing {
+		n.await(from)
 	}
 }
 
@@ -174,10 +178,11 @@ func (n *Network) gap(p *port, c *cc.Sender, size uint16) sim.Time {
 
 // place puts a queue pair where it belongs after it has sent or been allowed to send.
 func (n *Network) place(p *port, k *nic, q int32, s *sender) {
+	c := &n.control[q]
 	switch {
-	case !s.hasMore():
+	case !n.more(s):
 		s.standing = idle
-	case s.full(&n.control[q]):
+	case c.Window > 0 && n.full(s, c):
 		s.standing = blocked
 	case s.avail <= max(p.free, n.eng.Now()):
 		n.stand(p, k, s)

@@ -76,11 +76,11 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
 	tag := was.tag + 1<<slotBits
-	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust, steered: was.steered}
+	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1, tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust, steered: was.steered}
 	if r.patient {
 		n.of(n.ports[r.port].node).eng.Release(r.patience)
 	}
-	*r = receiver{opening: -1, message: -1, begun: -1, tag: tag}
+	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, tag: tag}
 	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
@@ -89,8 +89,8 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		x.Counters.Stranded++
 	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
-	if n.cfg.Recovery.Kind == SelectiveRepeat {
-		s.repair, r.arrived = &repair{}, &bitmap{}
+	if n.cfg.Recovery.Kind.keeps() {
+		s.repair, r.arrived = n.newRepair(), &bitmap{}
 	}
 	first := was.standing != finished
 	if !first && was.port != s.port {
@@ -325,11 +325,11 @@ func (n *Network) begin(m int32) error {
 	s.end += msg.packets
 	n.Counters.Posted++
 	n.Counters.PostedBytes += uint64(msg.Size)
-	if s.standing == idle {
+	if lead, l := n.lead(int32(q), s); l.standing == idle {
 		if n.cfg.QueuePairs.Life == PerMessage {
-			s.avail = n.eng.Now()
+			l.avail = n.eng.Now()
 		}
-		n.offer(int32(q), s)
+		n.offer(lead, l)
 	}
 	return nil
 }
@@ -459,7 +459,7 @@ func (n *Network) setTimes() {
 	n.timeout = r.Timeout.Time
 	if r.Timeout.Auto {
 		switch {
-		case r.Kind == SelectiveRepeat:
+		case r.Kind.keeps():
 			n.timeout = 320 * units.Microsecond
 		case n.cfg.PFC.Enabled && (n.cfg.Watchdog.Action == WatchdogReport || n.cfg.Watchdog.After == 0):
 			n.timeout = 4096 * units.Nanosecond << 14

@@ -20,6 +20,8 @@ const (
 	lastOf                    // the last packet of its message
 	answers                   // goes from the receiver to the sender
 	sacked                    // the ACK also names one packet beyond psn, in sack
+	asks                      // the request of an RDMA Read, whose answer stands for its ACK
+	implied                   // the first of an answer: its request is acknowledged up to sack
 )
 
 // packet is what a switch or NIC holds of a packet, 24 bytes and moved by value. A

@@ -21,6 +21,8 @@ type receiver struct {
 	marked   bool // a packet since the last ACK was
 	done     bool // all of the queue pair's one message has come
 	tag      uint32
+	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
+	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
 	arrived  *bitmap
 }
 
@@ -35,10 +37,15 @@ func (n *Network) received(p *port, x packet) {
 	}
 	switch x.kind {
 	case dataPacket:
+		asker := n.receive[x.qp&slotMask].asker
 		n.accept(p, x)
+		if asker >= 0 {
+			n.replied(asker, &x)
+		}
 	case cnpPacket:
 		q := int32(x.qp & slotMask)
-		s, c := &n.senders[q], &n.control[q]
+		q, s := n.lead(q, &n.senders[q])
+		c := &n.control[q]
 		if s.standing == finished {
 			return
 		}
@@ -89,9 +96,15 @@ func (n *Network) accept(p *port, x packet) {
 		p.taken += payload
 		before := r.message
 		ended := n.inOrder(r, &x)
+		if x.flags&asks != 0 {
+			n.notes.give(x.note)
+			n.reportDelivered(r, before, ended)
+			return
+		}
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
-			n.notes.give(x.note)
+			n.notes.give(r.note)
+			r.note = x.note
 			n.withhold(r, x.qp)
 			return
 		}
@@ -141,13 +154,22 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 // impatient sends an ACK that has been withheld for long enough.
 func (n *Network) impatient(qp uint32) {
 	if r := &n.receive[qp&slotMask]; r.unacked > 0 {
-		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1}, ackPacket)
+		note := r.note
+		r.note = 0
+		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1, note: note}, ackPacket)
 	}
 }
 
 // congested is for a mark that is to be answered with a CNP.
 func (n *Network) congested(r *receiver, qp uint32) {
 	now := n.eng.Now()
+	if s := &n.senders[qp&slotMask]; s.responds {
+		// The interval is the queue pair's, whichever of its streams was marked.
+		r = &n.receive[s.twin]
+		if r.begun < 0 {
+			r.begun = now
+		}
+	}
 	if n.cfg.CNP.Ticking {
 		if r.calm <= now {
 			since := now - r.begun
@@ -232,10 +254,11 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 	if k == nackPacket {
 		a.flags |= sacked
 	}
+	n.notes.give(r.note)
 	if r.patient {
 		n.eng.Disarm(r.patience)
 	}
-	r.unacked, r.marked = 0, false
+	r.note, r.unacked, r.marked = 0, 0, false
 	n.Counters.Acks++
 	n.answer(r, a)
 }

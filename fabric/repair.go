@@ -1,6 +1,11 @@
 package fabric
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"farflash/sim"
+	"farflash/units"
+)
 
 // Selective repeat as in IRN (Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM
 // 2018): the receiver keeps what comes out of order and names it in NACKs; the
@@ -58,6 +63,25 @@ func (b *bitmap) find(from, to uint32) (uint32, bool) {
 	return 0, false
 }
 
+// count is how many numbers in the set are not before from and before to.
+func (b *bitmap) count(from, to uint32) uint32 {
+	if before(from, b.base) {
+		from = b.base
+	}
+	n := 0
+	for before(from, to) && from-b.base < b.size() {
+		i := from & (b.size() - 1)
+		w := b.words[i/64] >> (i % 64)
+		span := min(64-i%64, to-from, b.size()-(from-b.base))
+		if span < 64 {
+			w &= 1<<span - 1
+		}
+		n += bits.OnesCount64(w)
+		from += span
+	}
+	return uint32(n)
+}
+
 func (b *bitmap) grow() {
 	was := *b
 	b.words = make([]uint64, max(2, 2*len(was.words)))
@@ -97,6 +121,49 @@ type repair struct {
 	until  uint32 // the round ends when this is acknowledged
 	turn   uint32 // where the search for the next packet to repeat goes on
 	beyond uint32 // behind the highest packet that came
+
+	// TCP's: see Recovery.Kind.
+	sack    bool
+	waiting bool   // for what was sent after the last repetition
+	fence   uint32 // which is numbered from here on
+	probing bool   // the round repeats the last packet only, to learn what came before it
+	probed  bool   // since the last progress
+	trip    sim.Time
+}
+
+// probeSlack is what Linux adds to two round trips before it probes for the loss of a tail (TCP_TIMEOUT_MIN, two ticks of a millisecond).
+const probeSlack = 2 * units.Millisecond
+
+// probes reports whether the timer is one for a tail's probe (RFC 8985, section 7): not in a recovery, once until there is progress,
+// and with one packet under way not before the retransmission timer.
+func (r *repair) probes(s *sender) bool {
+	return r.sack && !r.round && !r.probed && r.trip > 0 && s.top-s.una > 1
+}
+
+// probe repeats the last packet, whatever the window.
+func (r *repair) probe(top uint32) {
+	r.round, r.turn, r.until, r.beyond = true, top-1, top, top
+	r.probing, r.probed, r.waiting = true, true, false
+}
+
+// measure smooths the round trip as RFC 6298 has it.
+func (r *repair) measure(t sim.Time) {
+	if r.trip == 0 {
+		r.trip = t
+	}
+	r.trip += (t - r.trip) / 8
+}
+
+func (n *Network) newRepair() *repair { return &repair{sack: n.cfg.Recovery.Kind == Sack} }
+
+// pipe is how many of the packets from una to next are on their way: not those that have come, nor those that are to be sent
+// again.
+func (r *repair) pipe(una, next uint32) uint32 {
+	n := next - una - r.came.count(una, next)
+	if from := r.turn; before(from, r.beyond) {
+		n -= r.beyond - from - r.came.count(from, r.beyond)
+	}
+	return n
 }
 
 // pending reports whether a packet is to be repeated, and turns to it.
@@ -114,25 +181,31 @@ func (r *repair) pending() bool {
 }
 
 // take returns the packet that is to be repeated.
-func (r *repair) take() uint32 {
+func (r *repair) take(top uint32) uint32 {
 	psn := r.turn
 	r.turn++
+	r.waiting, r.fence = true, top
 	return psn
 }
 
 // restart begins a round with everything that is not known to have come, up to top.
 func (r *repair) restart(una, top uint32) {
-	r.round, r.turn, r.until, r.beyond = true, una, top, top
+	r.round, r.turn, r.until, r.beyond, r.waiting, r.probing = true, una, top, top, false, false
 }
 
-// repairs takes note of an ACK.
-func (n *Network) repairs(s *sender, x *packet) {
+// repairs takes note of an ACK, and reports whether it is the first to show that packets are missing.
+func (n *Network) repairs(s *sender, x *packet) (lost bool) {
 	r := s.repair
 	r.came.moveTo(s.una)
 	if x.flags&sacked != 0 && !before(x.sack, s.una) {
 		r.came.add(x.sack)
-		if !r.round {
-			r.round, r.turn, r.until, r.beyond = true, s.una, s.top, s.una
+		if !r.round || r.probing {
+			r.probing = false
+			r.round, r.turn, r.until, r.beyond, r.waiting = true, s.una, s.top, s.una, false
+			lost = true
+		}
+		if r.sack && r.waiting && !before(x.sack, r.fence) {
+			r.turn, r.waiting = s.una, false
 		}
 		if before(r.beyond, x.sack) {
 			r.beyond = x.sack
@@ -140,11 +213,12 @@ func (n *Network) repairs(s *sender, x *packet) {
 	}
 	if r.round {
 		if !before(s.una, r.until) {
-			r.round = false
+			r.round, r.probing = false, false
 		} else if before(r.turn, s.una) {
 			r.turn = s.una
 		}
 	}
+	return lost
 }
 
 // outOfOrder is for a packet that came before one that is missing.

@@ -37,6 +37,9 @@ type sender struct {
 	repair   *repair
 	src, dst int32
 	tag      uint32 // what its packets have for qp
+	twin     int32  // the other stream of its queue pair, -1 if there is none (responder.go)
+	responds bool   // it is the responder's
+	other    bool   // the responder's stream has had the queue pair's turn last
 }
 
 // hasMore reports whether there is a packet to send.
@@ -47,7 +50,7 @@ func (s *sender) hasMore() bool {
 // take makes the queue pair's next packet.
 func (n *Network) take(s *sender) (packet, units.Bytes) {
 	if r := s.repair; r != nil && r.pending() {
-		psn := r.take()
+		psn := r.take(s.top)
 		m := s.oldest
 		for !before(psn, n.messages[m].first+n.messages[m].packets) {
 			m = n.messages[m].next
@@ -82,6 +85,9 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 		x.flags = lastOf
 		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload
 	}
+	if msg.reads != noRead {
+		x.read(msg)
+	}
 	x.size = uint16(payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	n.Counters.Sent += uint64(payload)
 	if n.notes.used {
@@ -90,17 +96,25 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	return x, payload
 }
 
-// full reports whether the window is. What is sent again has its place in it already.
-func (s *sender) full(c *cc.Sender) bool {
-	return c.Window > 0 && units.Bytes(s.pos-s.acked) >= c.Window && (s.repair == nil || !s.repair.pending())
+// full reports whether the window is, if there is one. What is sent again has its place in it already.
+func (n *Network) full(s *sender, c *cc.Sender) bool {
+	if r := s.repair; r != nil && r.sack && r.round && s.twin < 0 {
+		if r.probing && r.pending() {
+			return false
+		}
+		return units.Bytes(r.pipe(s.una, s.next))*n.cfg.Payload >= c.Window
+	}
+	acked, next := n.progress(s)
+	return units.Bytes(next-acked) >= c.Window && !n.repeats(s)
 }
 
 // answered is for an ACK or NACK that has come to its sender.
 func (n *Network) answered(x packet) {
 	q := int32(x.qp & slotMask)
 	s := &n.senders[q]
-	c := &n.control[q]
-	if s.standing == finished {
+	lead, l := n.lead(q, s)
+	c := &n.control[lead]
+	if l.standing == finished {
 		n.notes.give(x.note)
 		return
 	}
@@ -109,9 +123,12 @@ func (n *Network) answered(x packet) {
 	if before(s.una, x.psn) && !before(s.top, x.psn) {
 		ended = n.advance(s, x.psn)
 	}
+	lost := false
 	if s.repair != nil {
-		n.repairs(s, &x)
-	} else if x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una) {
+		if lost = n.repairs(s, &x); lost && s.repair.sack && s.timing {
+			n.await(s) // the timer was perhaps a probe's
+		}
+	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
 		n.rewind(s)
 	}
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
@@ -122,20 +139,28 @@ func (n *Network) answered(x packet) {
 	}
 	mark := x.flags&ceMark != 0
 	if n.wants.Acks || mark && n.wants.CNPs && n.cfg.CNP.Echo {
-		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: s.acked, Next: s.pos}
+		acked, next := n.progress(l)
+		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: acked, Next: next}
 		if mark && n.wants.CNPs && n.cfg.CNP.Echo {
-			n.react(q, s, c)
+			n.react(lead, l, c)
+		}
+		if lost && n.wants.Losses {
+			n.signal.Kind = cc.Loss
+			n.react(lead, l, c)
 		}
 		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
 			n.signal.Kind = cc.Ack
 			n.notes.read(x.note, &n.signal)
+			if s.repair != nil {
+				s.repair.measure(n.signal.RTT)
+			}
 			n.signal.Multiple = n.cfg.Telemetry.Multiple
-			n.react(q, s, c)
+			n.react(lead, l, c)
 		}
 	}
 	n.notes.give(x.note)
-	if s.standing == blocked || s.standing == idle && s.hasMore() {
-		n.offer(q, s)
+	if l.standing == blocked || l.standing == idle && n.more(l) {
+		n.offer(lead, l)
 	}
 	n.reportAcked(done, ended)
 }
@@ -177,6 +202,9 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
 	s.una, s.tries = psn, 0
+	if s.repair != nil {
+		s.repair.probed = false
+	}
 	if before(s.next, psn) {
 		// An ACK of what was sent before the queue pair went back: it need not be sent
 		// again.
@@ -221,6 +249,9 @@ func (n *Network) rewind(s *sender) {
 // 64 times. A timeout below the round trip of a congested network would otherwise send
 // everything again for ever, and congest it.
 func (n *Network) timeoutOf(s *sender) sim.Time {
+	if s.repair != nil && s.repair.probes(s) {
+		return min(2*s.repair.trip+probeSlack, n.timeout)
+	}
 	t := n.timeout
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
 		t = n.cfg.Recovery.ShortTimeout
@@ -246,23 +277,31 @@ func (n *Network) expired(q int32) {
 	if s.una == s.top {
 		return
 	}
-	n.Counters.Timeouts++
-	s.tries = min(s.tries+1, 6)
-	if s.repair != nil {
+	probe := s.repair != nil && s.repair.probes(s)
+	switch {
+	case probe:
+		s.repair.probe(s.top)
+	case s.repair != nil:
 		s.repair.restart(s.una, s.top)
-	} else {
+	default:
 		n.rewind(s)
 	}
-	if n.wants.Acks {
-		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: s.acked, Next: s.pos}
-		n.react(q, s, &n.control[q])
+	lead, l := n.lead(q, s)
+	if !probe {
+		n.Counters.Timeouts++
+		s.tries = min(s.tries+1, 6)
+	}
+	if n.wants.Acks && !probe {
+		acked, next := n.progress(l)
+		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: acked, Next: next}
+		n.react(lead, l, &n.control[lead])
 	}
 	n.await(s)
-	if s.standing == blocked || s.standing == idle {
+	if l.standing == blocked || l.standing == idle {
 		// What the window counts may be lost: the first packet goes in any case.
-		p := &n.ports[s.port]
-		n.stand(p, &n.nics[p.nic], s)
-		n.kick(s.port, p)
+		p := &n.ports[l.port]
+		n.stand(p, &n.nics[p.nic], l)
+		n.kick(l.port, p)
 	}
 }
 

@@ -24,6 +24,9 @@ type Fabric struct {
 	// Compat reproduces the quirks of another simulator, for comparisons with it: none, hpcc or
 	// ns3-rdma. What else the section says comes on top.
 	Compat FabricCompat
+	// Transport is what carries messages: rocev2, or tcp, with its segments, acknowledgements, recovery and congestion control. What else
+	// the section says comes on top.
+	Transport Transport
 	// Topology is the network's shape.
 	Topology Topology
 	// HostLink is the rate of the hosts' links.
@@ -103,13 +106,15 @@ func DefaultFabric() Fabric {
 // use by convention.
 const DataClass = 3
 
-// Prepare sets the peer's values before the section's own.
+// Prepare sets the transport's or the peer's values before the section's own.
 func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
-	c := n.Get("compat")
-	if c == nil || c.Kind != shape.Scalar || x.Compat.UnmarshalText([]byte(c.Text)) != nil {
-		return // decoding it reports what is wrong
+	// Decoding them reports what is wrong.
+	if t := n.Get("transport"); t != nil && t.Kind == shape.Scalar && x.Transport.UnmarshalText([]byte(t.Text)) == nil {
+		x.Config = x.Transport.Config()
 	}
-	x.Config = x.Compat.Config()
+	if c := n.Get("compat"); c != nil && c.Kind == shape.Scalar && x.Compat.UnmarshalText([]byte(c.Text)) == nil && x.Compat != FabricCompatNone {
+		x.Config = x.Compat.Config()
+	}
 }
 
 // Config is what a peer's networks are like.
@@ -141,6 +146,7 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 0 (automatic) or 1 to 256", x.Parts)
 	own.Hold(x.Threads >= 1 && x.Threads <= 256, "threads", "%d is not possible; use 1 to 256", x.Threads)
 	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts", "with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
+	own.Hold(x.Compat == FabricCompatNone || x.Transport == RoCEv2, "transport", "%v is not what %v simulates; use rocev2, or compat: none", x.Transport, x.Compat)
 	own.Hold(x.Loss >= 0 && x.Loss < 1, "loss", "%v is not possible; use 0%% to less than 100%%", float64(x.Loss))
 	own.Hold(x.Delay >= 0, "delay", "%v is not possible; use a time such as 1us", x.Delay)
 	cfg := x.Settings()

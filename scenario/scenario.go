@@ -52,7 +52,7 @@ type Scenario struct {
 	Route Route
 	// Place says which of the network's hosts are initiators and which targets.
 	Place Place
-	// Protocol is nvmeof, NVMe over Fabrics with its capsules, or flows, where each request is one
+	// Protocol is nvmeof, NVMe over Fabrics with its capsules on RDMA; nvme-tcp, the same on TCP (fabric.transport: tcp); or flows, where each request is one
 	// message of its data, as in SNIS and SRC.
 	Protocol nvmf.Protocol
 	// NVMf is the protocol's settings.

@@ -308,6 +308,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	if s.Fabric.Topology.File == "" && reflect.ValueOf(s.Fabric.Topology.Config).IsZero() {
 		s.Fabric.Topology.Star = &topo.Star{Hosts: s.Initiators + targets}
 	}
+	s.checkTransport(fail)
 	for _, x := range []struct {
 		key string
 		n   int

@@ -348,6 +348,8 @@ func TestConfigErrors(t *testing.T) {
 		"timing.channel_rate":     func(c *ssd.Config) { c.Timing.TransferRate = 0 },
 		"over_provisioning":       func(c *ssd.Config) { c.OverProvisioning = 1 },
 		"host.fetch_size":         func(c *ssd.Config) { c.Host.FetchSize = 0 },
+		"use 1 to 65536, the mos": func(c *ssd.Config) { c.Host.FetchSize = 1 << 32 },
+		"host.commands":           func(c *ssd.Config) { c.Host.Commands = 1 << 32 },
 		"cache.capacity":          func(c *ssd.Config) { c.Cache.Capacity = 100 },
 		"mapping.cmt_capacity":    func(c *ssd.Config) { c.Mapping.CMTCapacity = 10 },
 		"mapping.scheme":          func(c *ssd.Config) { c.Mapping.Scheme = ssd.Scheme{'C', 'C', 'D', 'P'} },

@@ -53,8 +53,8 @@ func (h *Host) validate() error {
 	var bad units.Faults
 	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible", h.Lanes, h.LaneRate)
 	bad.Hold(h.PacketBytes >= 0 && h.PacketBytes <= 4096 && h.MaxPayload >= 1, "max_payload", "%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
-	bad.Hold(h.FetchSize >= 1, "fetch_size", "%d is not possible; use at least 1", h.FetchSize)
-	bad.Hold(h.Commands >= 0, "commands", "%d is not possible; 0 is no limit", h.Commands)
+	bad.Hold(h.FetchSize >= 1 && h.FetchSize <= 65536, "fetch_size", "%d is not possible; use 1 to 65536, the most that a submission queue holds", h.FetchSize)
+	bad.Hold(h.Commands >= 0 && h.Commands <= 1<<30, "commands", "%d is not possible; use 1 to 1073741824, or 0 for no limit", h.Commands)
 	bad.Hold(h.Burst >= 1 && h.Burst <= 65536, "burst", "%d is not possible; use 1 to 65536", h.Burst)
 	bad.Hold(min(h.Weights[0], h.Weights[1], h.Weights[2]) >= 1 && max(h.Weights[0], h.Weights[1], h.Weights[2]) <= 256, "weights", "%v: every weight must be 1 to 256", h.Weights)
 	bad.Hold(h.SubmissionDepth >= 2 && h.SubmissionDepth <= 65536, "submission_depth", "%d is not possible; use 2 to 65536", h.SubmissionDepth)

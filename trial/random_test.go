@@ -32,6 +32,7 @@ var seedlings = []string{
 	"fabric: {topology: {clos: {pods: 2, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}}\nflows: [{poisson: {load: 40%, sizes: websearch, duration: 50us}}, {permutation: {size: 20KB}}]\n",
 	trialtest.SmallSystem,
 	"initiators: 2\ntargets: [{count: 2, ssds: 1, ssd: " + trialtest.TinyDrive + "}]\nroute: {target: {stripe: 16KiB}}\nworkload: [{synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: 8KiB, interarrival: 50us}, requests: 300}}]\n",
+	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: nvme-tcp\nfabric: {transport: tcp}\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, writes: {size: 64KiB, interarrival: 50us}, requests: 200}}]\n",
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: {mode: iterative}\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 100}}]\n",
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\ncoupling: {mode: both, iterative: {full: true}}\nworkload: [{synthetic: {writes: {size: 32KiB, interarrival: 30us}, requests: 60}}]\n",
 	"object_cluster: {gateways: 6, targets: 18, chunk: 64KiB}\nmeasure: {until: 3ms}\n",

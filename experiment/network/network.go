@@ -35,6 +35,7 @@ type Network struct {
 	Dead bool
 
 	s      *scenario.Scenario
+	ctx    context.Context // of the present Advance
 	driver driver
 	known  int // flows, 0 if that is not known
 	stuck  []string
@@ -220,6 +221,7 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 // Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what happens after that until the end of
 // the slice still counts, pause frames for example.
 func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	y.ctx = ctx
 	experiment.EndWith(ctx, y.Eng)
 	dry, err := y.driver.run(to)
 	if err != nil {

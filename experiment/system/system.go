@@ -76,7 +76,7 @@ func groupOf(s *scenario.Scenario) (group, target []int) {
 func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*ssd.Image) (*remote, error) {
 	y := &remote{s: s, eng: sim.New(), copies: 1}
 	y.host = cosim.NewHost(y.eng)
-	own := protocol == nvmf.NVMeoF && ownPairs(s)
+	own := ownPairs(s, protocol)
 	var err error
 	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
 		return nil, units.Within("nvmf", err)
@@ -316,7 +316,11 @@ func (x *coupled) figures(r *result.Result) {
 	r.Set("nvmf.held.initiator", float64(k.HeldAtInitiator))
 	r.Set("nvmf.held.target", float64(k.HeldAtTarget))
 	r.Set("nvmf.held.txq", float64(k.HeldAtTXQ))
+	r.Set("nvmf.held.buffers", float64(k.HeldForBuffers))
+	r.Set("nvmf.held.reads", float64(k.HeldForReads))
 	r.Set("nvmf.txq.max", float64(k.MostTXQ))
+	r.Set("nvmf.buffers.max", float64(k.MostBuffers))
+	r.Set("nvmf.reads.max", float64(k.MostReads))
 	x.meter.FillEach(r)
 }
 
@@ -369,8 +373,11 @@ func summary(s *scenario.Scenario, m *network.Meter) string {
 // limits are what the models of the system leave out.
 func limits(s *scenario.Scenario, m *network.Meter) []string {
 	out := m.Limits()[1:]
-	if s.Protocol == nvmf.NVMeoF {
+	if s.Protocol.Capsules() {
 		out = append(out, "Initiators' and targets' software is a constant time of a core for each command (nvmf.initiator, nvmf.target); PCIe to the NIC takes no time.")
+		if s.Protocol == nvmf.NVMeTCP {
+			out = append(out, "TCP: a message begins with a segment, ACKs are never held for 40 ms, tails have no loss probe; its software is charged as RDMA's unless the scenario says more.")
+		}
 	} else {
 		out = append(out, "protocol: flows has no capsules, no responses and no software: a read is one message back, a write one message out.")
 	}
