@@ -44,8 +44,8 @@ func (m *Image) precondition(random *rng.Stream) error {
 // order of address, in buf.
 func (m *Image) dataOf(n *namespace, plane int32, buf []uint32) []uint32 {
 	filled := uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
-	turn := uint32(len(n.planeOf))
-	for k, p := range n.planeOf {
+	turn := uint32(len(n.poolOf))
+	for k, p := range n.poolOf {
 		if p == plane {
 			for i := uint32(k); i < filled; i += turn {
 				buf = append(buf, n.base+i)
@@ -57,7 +57,7 @@ func (m *Image) dataOf(n *namespace, plane int32, buf []uint32) []uint32 {
 
 // install puts logical page l on a page of a block.
 func (m *Image) install(plane, blk, page int, l uint32) {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	m.owners.set(plane, blk, page, l)
 	m.l2p.set(l, uint32((plane*g.BlocksPerPlane+blk)*g.PagesPerBlock+page))
 	m.mapped++
@@ -65,7 +65,7 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 
 // fillInOrder writes every namespace once in order of address.
 func (m *Image) fillInOrder() error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	valid := make([]uint64, (g.PagesPerBlock+63)/64)
 	var pages []uint32
 	for plane := range g.Planes() {
@@ -99,12 +99,12 @@ func (m *Image) fillInOrder() error {
 }
 
 func (m *Image) blockOf(plane, blk int) ftl.Block {
-	return ftl.Block(plane*m.cfg.Geometry.BlocksPerPlane + blk)
+	return ftl.Block(plane*m.pools.flash.BlocksPerPlane + blk)
 }
 
 // room checks that a plane is left with blocks to work with.
 func (m *Image) room(used int) error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	if left := g.BlocksPerPlane - used; left <= m.cfg.Collection.Reserve {
 		return units.Wrong("preconditioning.occupancy", "%v fills %d of a plane's %d blocks; at most %d may hold data",
 			m.cfg.Preconditioning.Occupancy, used, g.BlocksPerPlane, g.BlocksPerPlane-m.cfg.Collection.Reserve-1)
@@ -114,7 +114,7 @@ func (m *Image) room(used int) error {
 
 // overwrite writes random pages and lets the translation layer collect as it goes.
 func (m *Image) overwrite(random *rng.Stream) error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	n := &m.ns[0]
 	total := int64(0)
 	for i := range m.ns {
@@ -133,7 +133,7 @@ func (m *Image) overwrite(random *rng.Stream) error {
 				k -= in
 			}
 		}
-		plane, _ := n.place(uint32(k))
+		plane := n.pool(uint32(k))
 		l := n.base + uint32(k)
 		dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
 		for !ok {
@@ -156,7 +156,7 @@ func (m *Image) overwrite(random *rng.Stream) error {
 // collectNow does all that collection wants done in a plane and reports whether it
 // did anything.
 func (m *Image) collectNow(plane int) bool {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	did := false
 	for a, ok := m.ftl.Next(plane); ok; a, ok = m.ftl.Next(plane) {
 		did = true
@@ -181,7 +181,7 @@ func (m *Image) collectNow(plane int) bool {
 // victim policy (Van Houdt, SIGMETRICS 2013), the older a block the fewer; which
 // pages are valid and whose they are is random.
 func (m *Image) fillSteady(random *rng.Stream) error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	var data, places []uint32
 	valid := make([]uint64, (g.PagesPerBlock+63)/64)
 	f := m.ftl.Config()
@@ -196,8 +196,9 @@ func (m *Image) fillSteady(random *rng.Stream) error {
 		if len(data) == 0 {
 			continue
 		}
-		// Collection is about to start; open blocks are taken from what is free.
-		closed := g.BlocksPerPlane - f.GCStart - 2*len(m.ns)
+		// Collection starts with the first block that the host opens: what it wrote before that would cost nothing, and a superblock is much.
+		// Other namespaces' open blocks are taken from what is free.
+		closed := g.BlocksPerPlane - f.GCStart - 2*(len(m.ns)-1)
 		if err := m.room((len(data) + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
 			return err
 		}
@@ -244,17 +245,22 @@ func (m *Image) fillSteady(random *rng.Stream) error {
 // streamOf is a write stream that uses a plane.
 func (m *Image) streamOf(plane int) int {
 	for i := range m.ns {
-		if slices.Contains(m.ns[i].planeOf, int32(plane)) {
+		if slices.Contains(m.ns[i].poolOf, int32(plane)) {
 			return m.ns[i].stream
 		}
 	}
 	return 0
 }
 
+// mostLevels is how many numbers of valid pages the steady state is worked out for.
+const mostLevels = 4096
+
 // validCounts turns the steady distribution into a number of valid pages for each
 // block, ascending, that add up to the data there are.
 func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
-	dist, err := waf.SteadyState(p, float64(blocks)*float64(pages)/float64(data), pages)
+	// Of large blocks the distribution depends no more on their size.
+	levels := min(pages, mostLevels)
+	dist, err := waf.SteadyState(p, float64(blocks)*float64(pages)/float64(data), levels)
 	if err != nil {
 		return nil, err
 	}
@@ -262,24 +268,23 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 	sum, level, below := 0, 0, 0.0
 	for b := range counts {
 		at := (float64(b) + 0.5) / float64(blocks)
-		for level < pages && below+dist[level] < at {
+		for level < levels && below+dist[level] < at {
 			below += dist[level]
 			level++
 		}
-		counts[b] = level
-		sum += level
+		counts[b] = level * pages / levels
+		sum += counts[b]
 	}
 	// Rounding left a few pages over or short: spread them evenly.
 	for step := max(1, blocks/max(1, data-sum, sum-data)); sum != data; step = 1 {
+		each := max(1, max(data-sum, sum-data)/blocks)
 		for b := 0; b < blocks && sum != data; b += step {
-			switch {
-			case sum < data && counts[b] < pages:
-				counts[b]++
-				sum++
-			case sum > data && counts[b] > 0:
-				counts[b]--
-				sum--
+			n := min(data-sum, each, pages-counts[b])
+			if data < sum {
+				n = -min(sum-data, each, counts[b])
 			}
+			counts[b] += n
+			sum += n
 		}
 	}
 	slices.Sort(counts)
@@ -288,11 +293,11 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 
 // layOutMapping puts all mapping pages on flash but a last, partial one.
 func (m *Image) layOutMapping() error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	for i := range m.ns {
 		n := &m.ns[i]
 		for k := range n.stored {
-			plane, _ := n.place(k)
+			plane := n.pool(k)
 			dst, ok := m.ftl.Allocate(int(plane), n.mapping, 0)
 			if !ok {
 				return units.Wrong("mapping", "plane %d has no room for mapping pages", plane)

@@ -30,6 +30,9 @@ func (c *Config) Validate() error {
 		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)
 		bad.Hold(e.Idle >= 0 && e.Idle <= 1e6, "energy.idle_watts", "%v W are not possible; use 0 to 1000000", e.Idle)
 	}
+	bad.Hold(c.Mapping.Allocation <= AllocateStatic, "mapping.allocation", "%d is not possible; use dynamic or static", c.Mapping.Allocation)
+	bad.Hold(!c.Collection.Copyback || c.Mapping.Allocation == AllocateStatic,
+		"collection.copyback", "pages stay in their plane only under static allocation; set mapping.allocation: static")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
 	bad.Hold(p.Fill == FillNone || p.Occupancy > 0 && p.Occupancy <= 1, "preconditioning.occupancy", "%v is not possible", p.Occupancy)
