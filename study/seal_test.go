@@ -21,11 +21,15 @@ func TestAlteredTrial(t *testing.T) {
 		t.Fatalf("%v, %v", trials, err)
 	}
 	for _, alter := range []func(place string) error{
-		func(place string) error { return replaceIn(filepath.Join(place, result.ResultFile), `"value": 2`, `"value": 3`) },
+		func(place string) error {
+			return replaceIn(filepath.Join(place, result.ResultFile), `"value": 2`, `"value": 3`)
+		},
 		func(place string) error { return replaceIn(filepath.Join(place, result.ScenarioFile), "us", "ns") },
 		func(place string) error { return os.Remove(filepath.Join(place, SumsFile)) },
 		func(place string) error { return os.WriteFile(filepath.Join(place, SumsFile), nil, 0o666) },
-		func(place string) error { return os.WriteFile(filepath.Join(place, SumsFile), []byte("x  ../../sweep.json\n"), 0o666) },
+		func(place string) error {
+			return os.WriteFile(filepath.Join(place, SumsFile), []byte("x  ../../sweep.json\n"), 0o666)
+		},
 		func(place string) error { return os.Remove(filepath.Join(place, result.ResultFile)) },
 	} {
 		if err := alter(trials[0]); err != nil {

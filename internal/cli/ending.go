@@ -69,7 +69,7 @@ func (e *ending) leave() {
 			}
 			for _, name := range names {
 				found = true
-				os.RemoveAll(name) // what cannot be removed stays; there is nobody left to tell
+				_ = os.RemoveAll(name) // what cannot be removed stays; there is nobody left to tell
 			}
 		}
 		if !found {
