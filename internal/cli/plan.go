@@ -12,6 +12,7 @@ import (
 
 	"farflash/planner/drives"
 	"farflash/report"
+	"farflash/result"
 	"farflash/shape"
 	"farflash/tco"
 )
@@ -152,6 +153,7 @@ func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error 
 	if _, err := os.Stat(f.dir); err == nil {
 		return usagef("%s exists already; it is not overwritten", f.dir)
 	}
+	defer p.unfinished(result.Literal(f.dir))()
 	if err := os.MkdirAll(f.dir, 0o777); err != nil {
 		return badInput(err)
 	}

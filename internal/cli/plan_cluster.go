@@ -174,6 +174,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 		return failed(err)
 	}
 	complete := err == nil
+	err = nil // of what follows
 	if err := p.keepPlan(folder, plan, need, complete); err != nil {
 		return err
 	}

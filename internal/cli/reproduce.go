@@ -65,7 +65,9 @@ a page with its picture are written too.`,
 				}
 				reports = append(reports, r)
 				if dir != "" {
-					if err := writeExperiment(filepath.Join(dir, e.ID), r); err != nil {
+					whole := p.unfinished(result.Literal(filepath.Join(dir, e.ID)))
+					err := writeExperiment(filepath.Join(dir, e.ID), r)
+					if whole(); err != nil {
 						return badInput(err)
 					}
 				}
