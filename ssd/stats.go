@@ -141,6 +141,7 @@ type Stats struct {
 	FewestFree            int   // in any plane, so far
 	Programmed            int64 // bytes of the pages that were programmed for the host, by collection and for the map
 	ValidPages            int64
+	Cached, CacheRoom     int64 // pages in the caches of data, and that they have room for
 }
 
 // QueueStats is what is known of one kind of scheduler queue over all lanes.
@@ -199,6 +200,10 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	for i := range d.channels {
 		c := &d.channels[i]
 		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))
+	}
+	for i := range d.caches {
+		s.Cached += int64(d.caches[i].n)
+		s.CacheRoom += int64(d.caches[i].most)
 	}
 	for p := range d.pools.count() {
 		s.FreeBlocks += d.ftl.Free(p) * d.pools.size
