@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"farflash/ftl"
+	"farflash/internal/term"
 	"farflash/peer"
 	"farflash/scenario"
 	"farflash/shape"
@@ -37,7 +38,7 @@ type Conversion struct {
 func (c *Conversion) Text() string {
 	var b strings.Builder
 	for _, n := range c.Notes {
-		fmt.Fprintf(&b, "# %s\n", n)
+		comment(&b, term.Shown(n))
 	}
 	b.WriteString(c.Scenario.Resolved())
 	return b.String()

@@ -96,6 +96,46 @@ type Experiment interface {
 	Close() error
 }
 
+// Refusal is why a scenario cannot be run, found before anything was: Check finds the same.
+type Refusal struct{ Err error }
+
+func (r *Refusal) Error() string { return r.Err.Error() }
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// build makes the models. What is wrong with them stands at its place in the scenario.
+func build(k Kind, s *scenario.Scenario, o *Options) (x Experiment, err error) {
+	defer func() {
+		if err != nil && (o.ctx == nil || o.ctx.Err() == nil) {
+			err = &Refusal{s.Located(err)}
+		}
+	}()
+	defer clockEnds(&err)
+	return k.Build(s, o)
+}
+
+// clockEnds makes an error of a panic with which the clock has come to its end.
+func clockEnds(err *error) {
+	x := recover()
+	if x == nil {
+		return
+	}
+	end, ok := x.(*sim.ClockError)
+	if !ok {
+		panic(x)
+	}
+	*err = end
+}
+
+// Check makes the models of a scenario and runs nothing: what it does not refuse, Run does not refuse either.
+func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
+	o.ctx = ctx
+	x, err := build(k, s, &o)
+	if err != nil {
+		return err
+	}
+	return x.Close()
+}
+
 // Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
 // The same scenario and seed give the same result, to the byte.
 func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome, err error) {
@@ -104,7 +144,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 		return nil, err
 	}
 	o.ctx = ctx
-	x, err := k.Build(s, &o)
+	x, err := build(k, s, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +153,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 			err = errors.Join(err, failed)
 		}
 	}()
+	defer clockEnds(&err)
 	out = &Outcome{Result: result.New(words, digest, o.Seed, o.Version)}
 	out.Result.Name = s.Name
 	l := Loop{Until: s.Measure.Until.Time, Progress: o.Progress}

@@ -176,13 +176,21 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	for i := range s.Flows {
 		path := fmt.Sprintf("flows[%d]", i)
 		if s.Flows[i].File != "" {
-			if _, err := s.fileFlows(&s.Flows[i], g); err != nil {
+			list, err := s.fileFlows(&s.Flows[i], g)
+			if err != nil {
 				d.Fail(s.Where(path+".file"), "%s.file: %v", path, err)
+			}
+			for _, x := range list {
+				if most := fabric.MaxClasses - max(g.Channels, 1); int(x.Class) > most {
+					d.Fail(s.Where(path+".file"), "%s.file: priority group %d is not possible with the network's virtual channels; use 1 to %d", path, x.Class, most)
+					break
+				}
 			}
 		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
 			d.Wrong(path, err)
 		}
 	}
+	s.checkChannels(d, fabric.MaxClasses-max(g.Channels, 1))
 	for i, f := range x.Failures {
 		if _, err := FindLink(g, f.A, f.B); err != nil {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
@@ -214,6 +222,27 @@ func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	}
 	for k := range f.List {
 		wrong(fmt.Sprintf("%s.list[%d]", path, k), f.List[k].Class)
+	}
+}
+
+// checkChannels holds that every class has room for as many virtual channels as the shape needs: most is the last one that has.
+func (s *Scenario) checkChannels(d *shape.Decoder, most int) {
+	wrong := func(path string, class uint8) {
+		if int(class) > most {
+			d.Fail(s.Where(path), "%s: %d is not possible: the network's shape needs %d virtual channels, which take the classes above each; use 1 to %d", path, class, fabric.MaxClasses-most, most)
+		}
+	}
+	for i := range s.Flows {
+		f := &s.Flows[i]
+		if f.File == "" && len(f.List) == 0 {
+			wrong(fmt.Sprintf("flows[%d].class", i), f.Class)
+		}
+		for k := range f.List {
+			wrong(fmt.Sprintf("flows[%d].list[%d].class", i, k), f.List[k].Class)
+		}
+	}
+	if len(s.Targets) > 0 {
+		wrong("nvmf.class", s.NVMf.Class)
 	}
 }
 

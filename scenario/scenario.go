@@ -15,7 +15,6 @@ package scenario
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -244,7 +243,7 @@ func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
 // Find reads the text of a scenario: of a file, or of a preset if there is no file
 // of that name.
 func Find(name string) (shape.Source, error) {
-	src, err := os.ReadFile(name)
+	src, err := shape.ReadFile(name)
 	switch {
 	case err == nil:
 		return shape.Source{File: name, Text: src, Dir: filepath.Dir(name)}, nil

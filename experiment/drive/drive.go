@@ -7,7 +7,6 @@ package drive
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"farflash/cosim"
 	"farflash/experiment"
@@ -16,6 +15,7 @@ import (
 	"farflash/scenario"
 	"farflash/sim"
 	"farflash/ssd"
+	"farflash/units"
 )
 
 // Kind is a drive alone with its host.
@@ -60,7 +60,7 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	x.host = cosim.NewHost(x.eng)
 	m, err := ssd.Prepare(s.SSD.Config, o.Seed, "ssd[0]", o.Preparing)
 	if err != nil {
-		return nil, fmt.Errorf("ssd: %w", err)
+		return nil, units.Within("ssd", err)
 	}
 	x.drive = ssd.NewOnly(m, x.eng, x.host, o.Seed, "ssd[0]")
 	x.flows, err = requests.Open(s, o.Seed, Capacities(s, x.drive.Capacity), 1)
@@ -115,6 +115,7 @@ func (x *alone) Close() error { return x.flows.Close() }
 // Advance implements experiment.Experiment.
 func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	x.ctx = ctx
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
 	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
 	switch {

@@ -35,6 +35,7 @@ type Network struct {
 	Dead bool
 
 	s       *scenario.Scenario
+	ctx     context.Context // of the present Advance
 	driver  driver
 	known   int // flows, 0 if that is not known
 	stuck   []string
@@ -254,14 +255,16 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 
 // Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what happens after that until the end of
 // the slice still counts, pause frames for example.
-func (y *Network) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	y.ctx = ctx
+	experiment.EndWith(ctx, y.Eng)
 	dry, err := y.driver.run(to)
 	if err != nil {
 		return experiment.Standing{}, err
 	}
 	done, all, last := y.driver.progress()
 	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known)}
-	if dry && !all {
+	if dry && !all || ctx.Err() != nil {
 		now.At = y.driver.now()
 	}
 	y.Net.Look(now.At)

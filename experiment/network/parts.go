@@ -129,6 +129,9 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 		if !d.ended {
 			first = min(first, d.head.Start)
 		}
+		if d.ctx != nil && d.ctx.Err() != nil {
+			break // what is done until now is what there is
+		}
 		if first > to || d.Dead {
 			dry = first == sim.Forever || d.Dead
 			break
@@ -164,6 +167,8 @@ type crew struct {
 	next atomic.Int32
 	wake []chan struct{}
 	busy sync.WaitGroup
+	// A panic of one of them is one of the run's: the first is kept until the others have ended.
+	broken atomic.Pointer[any]
 }
 
 // Windows of at least so many events are worth waking a thread for, which takes some microseconds.
@@ -176,12 +181,22 @@ func newCrew(d *divided) *crew {
 		c.wake = append(c.wake, wake)
 		go func() {
 			for range wake {
-				c.work()
-				c.busy.Done()
+				c.safely()
 			}
 		}()
 	}
 	return c
+}
+
+// safely works, and keeps what it panics with.
+func (c *crew) safely() {
+	defer c.busy.Done()
+	defer func() {
+		if x := recover(); x != nil {
+			c.broken.CompareAndSwap(nil, &x)
+		}
+	}()
+	c.work()
 }
 
 func (c *crew) dismiss() {
@@ -204,6 +219,9 @@ func (c *crew) run(parts int) {
 	}
 	c.work()
 	c.busy.Wait()
+	if x := c.broken.Load(); x != nil {
+		panic(*x)
+	}
 	// The last windows count by halves.
 	c.d.most = (c.d.most + c.d.parts.Events() - before) / 2
 }

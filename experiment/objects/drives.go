@@ -19,7 +19,7 @@ func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint
 	}
 	image, err := ssd.Prepare(s.SSD.Config, seed, "ssd", watch)
 	if err != nil {
-		return nil, fmt.Errorf("ssd: %w", err)
+		return nil, units.Within("ssd", err)
 	}
 	most := flashCeiling(&s.SSD.Config)
 	drives := make([]*ssd.Drive, s.ObjectCluster.Targets)

@@ -81,12 +81,12 @@ func (x *running) build() (err error) {
 		}
 	}
 	if x.c, err = cluster.New(cfg, x.eng, seed); err != nil {
-		return fmt.Errorf("object_cluster: %w", err)
+		return units.Within("object_cluster", err)
 	}
 	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
 	x.seen = &clusterWatch{c: x.c, gateways: s.ObjectCluster.Gateways}
 	x.timeline = timeline.New(x.o.Timeline, x.o.TimelineSlices, x.eng)
-	x.seen.timeline = x.timeline.ShowCluster(&s.ObjectCluster.Config, func() {
+	x.seen.timeline = x.timeline.ShowCluster(&cfg, func() {
 		x.seen.timeline = nil
 		x.seen.set()
 	})
@@ -156,14 +156,18 @@ func (x *running) Close() error {
 }
 
 // Advance implements experiment.Experiment.
-func (x *running) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
+	if ctx.Err() != nil {
+		to = x.eng.Now()
+	}
 	if x.net != nil {
 		x.net.Look(to)
 	}
 	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done}
 	if err := x.c.Err(); err != nil {
-		return now, fmt.Errorf("object_cluster: %w", err)
+		return now, x.s.Located(units.Within("object_cluster", err))
 	}
 	return now, x.rows.Err
 }

@@ -57,7 +57,7 @@ func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.I
 		}
 		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i), watch)
 		if err != nil {
-			return nil, fmt.Errorf("targets[%d].ssd: %w", i, err)
+			return nil, units.Within(fmt.Sprintf("targets[%d].ssd", i), err)
 		}
 		images[i] = m
 	}
@@ -85,7 +85,7 @@ func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*
 	own := ownPairs(s, protocol)
 	var err error
 	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
-		return nil, fmt.Errorf("nvmf: %w", err)
+		return nil, units.Within("nvmf", err)
 	}
 	y.net = network.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
@@ -253,6 +253,7 @@ func (x *coupled) Close() error { return x.flows.Close() }
 // Advance implements experiment.Experiment.
 func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	x.ctx = ctx
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
 	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
 	switch {

@@ -385,6 +385,9 @@ func (r *Reader) atEnd(err error) error {
 	return fmt.Errorf("%s: no requests; a record of format %s reads %s", r.name, r.format, r.format.Layout())
 }
 
+// Locate adds to an error about the record that was yielded last where that stands in the file.
+func (r *Reader) Locate(err error) error { return r.locate(r.current.place, err) }
+
 // Format returns the format that was given or detected.
 func (r *Reader) Format() Format { return r.format }
 
