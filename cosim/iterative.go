@@ -44,7 +44,9 @@ type IterativeConfig struct {
 	Full                   bool       // go on after it has converged
 	Acceleration           Acceleration
 	Relaxation             float64
-	DriveDepth             int // commands in a drive at once
+	DriveDepth             int  // commands in a drive at once
+	FirstWithoutWrites     bool // no write comes to its drive in the first iteration
+	WritesToDeparture      bool // a write's delay is from its arrival to its departure from the drive
 }
 
 // Job is one request's part for one drive: one flow in the network and one command of a drive.
@@ -96,6 +98,7 @@ type Iterative struct {
 	delay   []sim.Time // by request
 	values  []float64  // throughputs, sorted
 	last    [3]float64
+	ended   int       // iterations
 	past    []mixture // for accelerations
 	omega   float64
 
@@ -143,6 +146,9 @@ func byTime(list []int32, at []sim.Time) {
 // time.
 func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Completion)) (block.Device, error)) error {
 	list := it.byDrive[drive]
+	if it.withoutWrites() {
+		list = it.readsOf(list)
+	}
 	byTime(list, it.sa)
 	eng := sim.New()
 	r := &replay{it: it, eng: eng, list: list, self: eng.NewComponent()}
@@ -160,6 +166,24 @@ func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Comple
 		r.err = fmt.Errorf("drive %d: %d of %d requests have not completed and nothing is left to happen", drive, len(list)-r.done, len(list))
 	}
 	return r.err
+}
+
+// withoutWrites reports whether drives see no writes in the iteration that is under way.
+func (it *Iterative) withoutWrites() bool {
+	return it.cfg.FirstWithoutWrites && it.ended == 0
+}
+
+// readsOf are the reads among jobs. The writes take no time.
+func (it *Iterative) readsOf(list []int32) []int32 {
+	var reads []int32
+	for _, j := range list {
+		if it.jobs[j].Command.Op == block.Read {
+			reads = append(reads, j)
+			continue
+		}
+		it.stored[j], it.sd[j] = it.sa[j], it.sa[j]
+	}
+	return reads
 }
 
 // replay gives a drive its commands at their times, as a target does.
@@ -273,7 +297,7 @@ func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	s[nvmf.DriveWait] = it.waited[i]
 	s[nvmf.Flash] = it.sd[i] - it.stored[i] - it.held[i] - it.waited[i]
 	if it.jobs[i].Command.Op == block.Write {
-		s[nvmf.NetworkOut] = it.nd[i] - it.na[i]
+		s[nvmf.NetworkOut] = it.delay[request] - (it.sd[i] - it.stored[i])
 		return s
 	}
 	s[nvmf.TXQ] = it.begun[i] - it.na[i]
@@ -288,7 +312,11 @@ func (it *Iterative) Finish() bool {
 	for i := range it.jobs {
 		j := &it.jobs[i]
 		d := it.nd[i] - j.Arrival
-		if j.Command.Op == block.Write {
+		switch {
+		case j.Command.Op == block.Read || it.withoutWrites():
+		case it.cfg.WritesToDeparture:
+			d = it.sd[i] - j.Arrival
+		default:
 			d += it.sd[i] - it.sa[i]
 		}
 		if d >= it.delay[j.Request] {
@@ -321,6 +349,7 @@ func (it *Iterative) Finish() bool {
 		it.Converged = n
 	}
 	it.update(n)
+	it.ended++
 	return n+1 < it.cfg.Most && (it.Converged < 0 || it.cfg.Full)
 }
 

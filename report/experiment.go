@@ -20,19 +20,14 @@ var experimentTemplate string
 func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	p.Title, p.Summary = r.ID+": "+r.Title, r.Paper
-	held := 0
-	for i := range r.Rows {
-		if x := &r.Rows[i]; x.OK {
-			held++
-		} else {
-			p.Failed = append(p.Failed, remark{x.Label, x.Metric, x.Expect})
-		}
+	for _, x := range r.Fell() {
+		p.Failed = append(p.Failed, remark{x.Label, x.Metric, x.What})
 	}
-	p.Facts = []fact{{"Rows as expected", fmt.Sprintf("%d of %d", held, len(r.Rows))}, {"Scenarios", fmt.Sprint(len(r.Scenarios))}}
+	p.Facts = []fact{{"Rows", fmt.Sprint(r.Count)}, {"Scenarios", fmt.Sprint(len(r.Scenarios))}}
 	if f := experimentFigures(r.Curves); f != nil {
 		p.Sections = append(p.Sections, section{ID: "figure", Title: "Figure", Figures: f})
 	}
-	p.Sections = append(p.Sections, section{ID: "rows", Title: "Ours and the paper's", Intro: "A dash: the paper prints no number.", Table: experimentTable(r.Rows)})
+	p.Sections = append(p.Sections, section{ID: "rows", Title: "Ours and the paper's", Intro: "A dash: the paper prints no number. ok: ours agrees with the number that the paper prints; not stated: it prints none, and what its text says holds.", Table: experimentTable(r.Rows)})
 	return p.fill(w, experimentTemplate)
 }
 
@@ -98,11 +93,18 @@ func experimentTable(rows []reproduce.Row) *table {
 		if x.Paper != nil {
 			paper = term.Significant(*x.Paper, 4)
 		}
-		if !x.OK {
-			verdict = cell{Text: "off", Class: "text failed"}
+		ours := term.Significant(x.Ours, 4)
+		if math.IsNaN(x.Ours) || math.IsInf(x.Ours, 0) {
+			ours = "\u2013"
 		}
-		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text name"}, {Text: x.Metric, Class: "text name"}, {Text: paper}, {Text: term.Significant(x.Ours, 4)},
-			{Text: x.Unit, Class: "text"}, verdict, {Text: x.Expect, Class: "text"}})
+		switch x.Verdict() {
+		case reproduce.NotReproduced:
+			verdict = cell{Text: "not reproduced", Class: "text failed"}
+		case reproduce.NotStated:
+			verdict = cell{Text: "not stated", Class: "text"}
+		}
+		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text name"}, {Text: x.Metric, Class: "text name"}, {Text: paper}, {Text: ours},
+			{Text: x.Unit, Class: "text"}, verdict, {Text: x.Words(), Class: "text"}})
 	}
 	return t
 }

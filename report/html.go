@@ -154,6 +154,9 @@ func facts(r *Run) []fact {
 	if r.Result.WarmUp.UntilS > 0 {
 		list = append(list, fact{"Warm-up", term.Seconds(r.Result.WarmUp.UntilS)})
 	}
+	if s := r.Result.Steady; s != nil && s.Reached {
+		list = append(list, fact{"Steady", s.Explain})
+	}
 	if r.Timing != nil {
 		list = append(list, fact{"Took", term.Seconds(r.Timing.WallS)}, fact{"Events", term.Rate(r.Timing.EventsPerS) + "/s"})
 	}

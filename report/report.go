@@ -97,9 +97,21 @@ func (r *Run) value(name string) (float64, bool) {
 func (r *Run) written(name string) string {
 	m, ok := r.Result.Metric(name)
 	if !ok {
-		return ""
+		return r.atLeast(name)
 	}
 	return term.Quantity(m.Value, m.Unit)
+}
+
+// atLeast is what is known of a quantile that there are too few values for: the lower end of its interval.
+func (r *Run) atLeast(name string) string {
+	for _, q := range result.Quantiles {
+		prefix, ok := strings.CutSuffix(name, "."+q.Name)
+		if h := r.Result.Histogram(prefix); ok && h != nil {
+			low, _, _ := q.Interval(h)
+			return "> " + term.Latency(low.Microseconds())
+		}
+	}
+	return ""
 }
 
 // shown is written with the sign for micro, which a page can show and a terminal perhaps not.

@@ -27,6 +27,9 @@ func WriteText(w io.Writer, run Run, style term.Style) error {
 	if r.WarmUp.UntilS > 0 {
 		b.WriteString(style.Dim("measured after a warm-up of "+term.Seconds(r.WarmUp.UntilS)) + "\n")
 	}
+	if r.Steady != nil && r.Steady.Reached {
+		b.WriteString(style.Dim("ended in a steady state: "+r.Steady.Explain) + "\n")
+	}
 	if err := run.latencies(&b, style); err != nil {
 		return err
 	}

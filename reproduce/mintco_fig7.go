@@ -83,7 +83,7 @@ func fig7Rows(r *Report, cfg tco.Config, runs [][]fig7Run, best, bound []float64
 	cost := func(k int) []float64 { return column(runs[k], func(x *fig7Run) float64 { return x.cost }) }
 	v3 := cost(0)
 	row := func(label, metric string, paper *float64, ours float64, unit, expect string, ok bool) {
-		r.Rows = append(r.Rows, Row{mode + ": " + label, metric, paper, ours, unit, expect, ok})
+		r.Rows = append(r.Rows, row(mode+": "+label, metric, paper, ours, unit, expect, when(ok)))
 	}
 	x := interval(v3)
 	row("mintco-v3", "money a GB", nil, x.Mean, "$", plusMinus(x)+"; our prices, so that only ratios mean something", true)

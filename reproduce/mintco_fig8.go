@@ -143,7 +143,7 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 		if cfg.Mode != tco.Paper && k > 0 {
 			ok, expect = math.Abs(x.Mean-1) < 0.05, "within 5 %: endurance binds nowhere in five years, so that what an array writes costs nothing; "+plusMinus(x)
 		}
-		r.Rows = append(r.Rows, Row{mode + ": " + raidMixes[k].name, "money a GB over RAID-0", nil, x.Mean, "x", expect, ok})
+		r.Rows = append(r.Rows, row(mode+": "+raidMixes[k].name, "money a GB over RAID-0", nil, x.Mean, "x", expect, when(ok)))
 		c.X, c.Y, c.Names = append(c.X, float64(k)), append(c.Y, x.Mean), append(c.Names, raidMixes[k].name)
 	}
 	r.Curves = append(r.Curves, c)
@@ -157,8 +157,8 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 				ok = mean(1, space) >= max(mean(0, space), mean(2, space))
 			}
 		}
-		r.Rows = append(r.Rows, Row{mode + ": " + raidMixes[k].name, "space used", nil, 100 * mean(k, space), "%", expect, ok},
-			Row{mode + ": " + raidMixes[k].name, "IOPS used", nil, 100 * mean(k, io), "%", expect, ok})
+		r.Rows = append(r.Rows, row(mode+": "+raidMixes[k].name, "space used", nil, 100*mean(k, space), "%", expect, when(ok)),
+			row(mode+": "+raidMixes[k].name, "IOPS used", nil, 100*mean(k, io), "%", expect, when(ok)))
 	}
 	return nil
 }
@@ -230,25 +230,25 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 		for i := range greedy {
 			most = max(most, 1-runs[z][i].cost/greedy[i])
 		}
-		r.Rows = append(r.Rows, Row{mode + ": " + zoneName(z), "money a GB over greedy", nil, y.Mean, "x", expect, true},
-			Row{mode + ": " + zoneName(z), "drives", nil, interval(of(z, disks)).Mean, "", "as many as the workloads' space takes, and one more or so for each further zone", z == 0 || interval(of(z, disks)).Mean >= interval(of(0, disks)).Mean-1})
+		r.Rows = append(r.Rows, row(mode+": "+zoneName(z), "money a GB over greedy", nil, y.Mean, "x", expect, Criterion{}),
+			row(mode+": "+zoneName(z), "drives", nil, interval(of(z, disks)).Mean, "", "as many as the workloads' space takes, and one more or so for each further zone", when(z == 0 || interval(of(z, disks)).Mean >= interval(of(0, disks)).Mean-1)))
 	}
 	r.Curves = append(r.Curves, c)
 	two := interval(ratios(of(2, cost), greedy))
 	limited := interval(of(0, func(x *run) float64 { return 100 * x.limited })).Mean
 	if cfg.Mode == tco.Paper {
 		r.Rows = append(r.Rows,
-			Row{mode + ": grouping against greedy", "cheaper by at most, in any seed and number of zones", nil, 100 * most, "%", "the paper's up to 83.53 % is of its best against the worst it compares with; naive greedy alone is not that far off", most > 0},
-			Row{mode + ": 2 zones", "over the cheapest number of zones", nil, two.Mean / least, "x", "the paper's cheapest; here within 10 % of whichever is", two.Mean/least < 1.1})
+			row(mode+": grouping against greedy", "cheaper by at most, in any seed and number of zones", nil, 100*most, "%", "the paper's up to 83.53 % is of its best against the worst it compares with; naive greedy alone is not that far off", above(0)),
+			row(mode+": 2 zones", "over the cheapest number of zones", nil, two.Mean/least, "x", "the paper's cheapest; here within 10 % of whichever is", below(1.1)))
 	}
 	gap, mostGap := interval(ratios(best, bound)), 0.0
 	for i := range best {
 		mostGap = max(mostGap, best[i]/bound[i]-1)
 	}
 	saved := interval(ratios(best, greedy[:hindsightSeeds]))
-	r.Rows = append(r.Rows, Row{mode + ": greedy", "drives worn out before anything else ends them", nil, limited, "%", "all without a horizon", cfg.Mode != tco.Paper || limited == 100},
-		Row{mode + ": plan with hindsight, 10 seeds", "money a GB over greedy", nil, saved.Mean, "x", plusMinus(saved), saved.Mean <= 1},
-		Row{mode + ": plan with hindsight, 10 seeds", "above the proven bound", nil, 100 * (gap.Mean - 1), "%", "within 5 % in every seed; " + plusMinus(gap), mostGap <= 0.05},
-		Row{mode + ": plan with hindsight, 10 seeds", "most above the bound in any seed", nil, 100 * mostGap, "%", "within 5 %", mostGap <= 0.05})
+	r.Rows = append(r.Rows, row(mode+": greedy", "drives worn out before anything else ends them", nil, limited, "%", "all without a horizon", when(cfg.Mode != tco.Paper || limited == 100)),
+		row(mode+": plan with hindsight, 10 seeds", "money a GB over greedy", nil, saved.Mean, "x", plusMinus(saved), atMost(1)),
+		row(mode+": plan with hindsight, 10 seeds", "above the proven bound", nil, 100*(gap.Mean-1), "%", "within 5 % in every seed; "+plusMinus(gap), when(mostGap <= 0.05)),
+		row(mode+": plan with hindsight, 10 seeds", "most above the bound in any seed", nil, 100*mostGap, "%", "within 5 %", atMost(5)))
 	return nil
 }

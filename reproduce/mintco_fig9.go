@@ -59,12 +59,12 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 			}
 			label := modeName(cfg) + ": " + zoneName(zones)
 			if zones == 0 {
-				r.Rows = append(r.Rows, Row{label, "deviation of the drives' ratios", nil, math.Sqrt(spread), "", "small: every drive has a like mixture", math.Sqrt(spread) < 0.1})
+				r.Rows = append(r.Rows, row(label, "deviation of the drives' ratios", nil, math.Sqrt(spread), "", "small: every drive has a like mixture", below(0.1)))
 			} else {
-				r.Rows = append(r.Rows, Row{label, "zones whose drives are all less sequential than those before", number(100), 100 * asShare(falls), "%", "all: the curve falls from zone to zone", falls},
-					Row{label, "deviation of the drives' ratios", nil, math.Sqrt(spread), "", "", true})
+				r.Rows = append(r.Rows, row(label, "zones whose drives are all less sequential than those before", number(100), 100*asShare(falls), "%", "all: the curve falls from zone to zone", atLeast(100)),
+					row(label, "deviation of the drives' ratios", nil, math.Sqrt(spread), "", "", Criterion{}))
 			}
-			r.Rows = append(r.Rows, Row{label, "drives", nil, float64(len(x.Drives)), "", "the paper needs 33 and 34 for 4 and 5 zones and 3 for fewer, of drives that it does not print", true})
+			r.Rows = append(r.Rows, row(label, "drives", nil, float64(len(x.Drives)), "", "the paper needs 33 and 34 for 4 and 5 zones and 3 for fewer, of drives that it does not print", Criterion{}))
 			r.Curves = append(r.Curves, c)
 		}
 	}
@@ -181,13 +181,13 @@ func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 		}
 		x := interval(better[k])
 		all.X, all.Y = append(all.X, at), append(all.Y, x.Mean)
-		r.Rows = append(r.Rows, Row{fmt.Sprintf("%s: k = %v", mode, ratio), "grouping cheaper by, all seeds", nil, x.Mean, "%", plusMinus(x), true})
+		r.Rows = append(r.Rows, row(fmt.Sprintf("%s: k = %v", mode, ratio), "grouping cheaper by, all seeds", nil, x.Mean, "%", plusMinus(x), Criterion{}))
 		if len(v) < 3 {
 			continue
 		}
 		y := interval(v)
 		equal.X, equal.Y = append(equal.X, at), append(equal.Y, y.Mean)
-		r.Rows = append(r.Rows, Row{fmt.Sprintf("%s: k = %v", mode, ratio), "grouping cheaper by, as many drives", nil, y.Mean, "%", fmt.Sprintf("%d seeds, %s", len(v), plusMinus(y)), true})
+		r.Rows = append(r.Rows, row(fmt.Sprintf("%s: k = %v", mode, ratio), "grouping cheaper by, as many drives", nil, y.Mean, "%", fmt.Sprintf("%d seeds, %s", len(v), plusMinus(y)), Criterion{}))
 		if ratio > 1 && last > 0 && y.Mean <= 0 && math.IsNaN(crossing) {
 			crossing = before + (at-before)*last/(last-y.Mean)
 		}
@@ -197,9 +197,9 @@ func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 	if cfg.Mode != tco.Paper {
 		return
 	}
-	row := Row{mode + ", as many drives", "grouping is dearer from", number(tco.PaperSwitch * 100), crossing, "%", "above 0: grouping wins at equal rates, and loses when the less sequential write much more; where rests on drive and workloads, which are not printed", crossing > 0}
+	row := row(mode+", as many drives", "grouping is dearer from", number(tco.PaperSwitch*100), crossing, "%", "above 0: grouping wins at equal rates, and loses when the less sequential write much more; where rests on drive and workloads, which are not printed", above(0))
 	if math.IsNaN(crossing) {
-		row.Metric, row.Ours, row.OK = "grouping is cheaper up to, at least", before, true
+		row.Metric, row.Ours, row.Meets = "grouping is cheaper up to, at least", before, Criterion{}
 		row.Expect = "no crossing up to k = 20: the paper's place rests on drive and workloads, which are not printed"
 	}
 	r.Rows = append(r.Rows, row)

@@ -29,8 +29,8 @@ func runMintcoTable4(_ context.Context, o Options) (*Report, error) {
 		}
 		years := a.Drives[0].Lifetime / tco.Year
 		want := alone.Budget / (w.WriteRate * alone.WAF.At(w.Sequential)) / tco.Year
-		r.Rows = append(r.Rows, Row{w.Name, "GB a day to the NAND", nil, w.WriteRate * a.Drives[0].WAF, "GB", "lambda A(S), from the printed lambda and S by equation 7", a.Drives[0].WAF >= 1},
-			Row{w.Name, "years that " + alone.Name + " lasts", nil, years, "", "W/(lambda A): without a horizon lifetimes are absurd", within(years, want, 1e-9)})
+		r.Rows = append(r.Rows, row(w.Name, "GB a day to the NAND", nil, w.WriteRate*a.Drives[0].WAF, "GB", "lambda A(S), from the printed lambda and S by equation 7", atLeast(w.WriteRate)),
+			row(w.Name, "years that "+alone.Name+" lasts", nil, years, "", "W/(lambda A): without a horizon lifetimes are absurd", near(want, 1e-9)))
 		c.X, c.Y, c.Names = append(c.X, float64(j)), append(c.Y, years), append(c.Names, w.Name)
 	}
 	r.Curves = append(r.Curves, c)
@@ -48,9 +48,9 @@ func runMintcoTable4(_ context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 		mode := modeName(cfg)
-		r.Rows = append(r.Rows, Row{mode + ": all on the 20 drives of figure 7", "money a GB, mintco-v3", nil, a.CostPerGB(), "$", "our prices", true},
-			Row{mode + ": all on the 20 drives of figure 7", "money a GB, plan with hindsight", nil, best, "$", "no dearer", best <= a.CostPerGB()*(1+tie)},
-			Row{mode + ": all on the 20 drives of figure 7", "above the proven bound", nil, 100 * (best/bound - 1), "%", "16 workloads on 20 drives leave gaps of whole drives", best >= bound})
+		r.Rows = append(r.Rows, row(mode+": all on the 20 drives of figure 7", "money a GB, mintco-v3", nil, a.CostPerGB(), "$", "our prices", Criterion{}),
+			row(mode+": all on the 20 drives of figure 7", "money a GB, plan with hindsight", nil, best, "$", "no dearer", atMost(a.CostPerGB()*(1+tie))),
+			row(mode+": all on the 20 drives of figure 7", "above the proven bound", nil, 100*(best/bound-1), "%", "16 workloads on 20 drives leave gaps of whole drives", atLeast(0)))
 		r.Scenarios = append(r.Scenarios, mintcoSettings(cfg, drives))
 	}
 	return r, nil

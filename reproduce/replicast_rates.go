@@ -41,15 +41,15 @@ func (f *rateFigure) bars(gateways int, chunk string, printed map[string][]repli
 				i := f.find(gateways, chunk, disk, protocol)
 				rate := f.mean(i, w, "cluster.put.iops")
 				c.Names, c.X, c.Y = append(c.Names, disk+" MiB/s"), append(c.X, float64(k)), append(c.Y, rate)
-				row := Row{Label: f.cases[i].label() + ", " + w.String(), Metric: "chunks a second", Ours: rate, Unit: "1/s", OK: rate > 0, Expect: "plotted, not printed"}
+				row := Row{Label: f.cases[i].label() + ", " + w.String(), Metric: "chunks a second", Ours: rate, Unit: "1/s", Meets: above(0), Expect: "plotted, not printed"}
 				if w == inSteadyState {
 					row.Expect = fmt.Sprintf("the warm-up cut, control messages queued; %.0f %% of the bound", 100*f.mean(i, w, "cluster.bound.reached"))
 				}
 				for _, x := range printed[disk] {
 					if w == asSURGE && x.chunk == chunk && x.protocol == protocol {
-						row.Paper, row.OK, row.Expect = number(x.rate), within(rate, x.rate, 0.03), "within 3 %"
+						row.Paper, row.Meets, row.Expect = number(x.rate), near(x.rate, 0.03), "within 3 %"
 						if x.differs != "" {
-							row.OK, row.Expect = within(rate, x.rate, farOff), "within 7 %: "+x.differs
+							row.Meets, row.Expect = near(x.rate, farOff), "within 7 %: "+x.differs
 						}
 					}
 				}
@@ -72,7 +72,7 @@ func (f *rateFigure) over(w way, gateways int, chunk, disk, other string) float6
 
 // claim adds a row for a sentence of the paper.
 func (r *Report) claim(w way, what string, paper *float64, ours float64, unit string, ok bool, expect string) {
-	r.Rows = append(r.Rows, Row{Label: what + ", " + w.String(), Metric: "text", Paper: paper, Ours: ours, Unit: unit, OK: ok, Expect: expect})
+	r.Rows = append(r.Rows, Row{Label: what + ", " + w.String(), Metric: "text", Paper: paper, Ours: ours, Unit: unit, Meets: when(ok), Expect: expect})
 }
 
 var printedRates = map[string][]replicastCell{"400": replicastTable2, "1000": replicastTable3}

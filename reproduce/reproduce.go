@@ -3,7 +3,7 @@
 //
 // Its main types are Experiment, one table or figure, and Report, what came out: a
 // row for each figure, with the paper's value where it prints one, how close ours
-// should be and why. Everything that a paper leaves open is in the scenarios that an
+// should be and why, and the Verdict that follows from a stated Criterion. Everything that a paper leaves open is in the scenarios that an
 // experiment runs, which it returns, with the reason beside it. Nothing is tuned
 // until a row fits.
 //
@@ -13,7 +13,6 @@ package reproduce
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"farflash/experiment"
 	"farflash/internal/spelling"
@@ -39,15 +38,22 @@ type Options struct {
 	Progress func(done, all int)
 }
 
-// Row is one figure.
+// Row is one figure. Its label and metric name it among those of its experiment.
 type Row struct {
-	Label  string   `json:"label"`
-	Metric string   `json:"metric"`
-	Paper  *float64 `json:"paper"` // nil where the paper prints no number
-	Ours   float64  `json:"ours"`
-	Unit   string   `json:"unit"`
-	Expect string   `json:"expect"` // how close, and why
-	OK     bool     `json:"ok"`
+	Label   string
+	Metric  string
+	Paper   *float64 // nil where the paper prints no number
+	Ours    float64  // NaN if it is missing
+	Unit    string
+	Says    string    // the sentence of the paper that is tested, quoted
+	Meets   Criterion // of ours; what makes the verdict
+	Expect  string    // how close, and why
+	Because string    // why it is not reproduced, where it is not and that is known
+}
+
+// row is a row without a quotation.
+func row(label, metric string, paper *float64, ours float64, unit, expect string, meets Criterion) Row {
+	return Row{Label: label, Metric: metric, Paper: paper, Ours: ours, Unit: unit, Expect: expect, Meets: meets}
 }
 
 // Report is what an experiment found.
@@ -56,7 +62,8 @@ type Report struct {
 	Title string `json:"title"`
 	Paper string `json:"paper"`
 	Rows  []Row  `json:"rows"`
-	OK    bool   `json:"ok"`
+	Count Count  `json:"count"`
+	OK    bool   `json:"ok"` // no row is worse than it is held to be: Fell
 
 	// Curves are the figure's own lines, for a picture.
 	Curves []Curve `json:"-"`
@@ -110,10 +117,10 @@ func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, fmt.Errorf("%s: %w", e.ID, err)
 	}
 	r.ID, r.Title, r.Paper = e.ID, e.Title, e.Paper
-	r.OK = true
 	for i := range r.Rows {
-		r.OK = r.OK && r.Rows[i].OK && !math.IsNaN(r.Rows[i].Ours)
+		r.Count.tell(r.Rows[i].Verdict())
 	}
+	r.OK = len(r.Fell()) == 0
 	return r, nil
 }
 

@@ -2,8 +2,12 @@ package reproduce
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
+
+	"farflash/cosim"
+	"farflash/rng"
 )
 
 func snisFig5() Experiment {
@@ -32,16 +36,53 @@ func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 		}
 		r.Curves = append(r.Curves, c)
 	}
-	for i, row := range m.Rows {
-		change := 0.0
-		for k := 2; k < len(m.Cols); k++ {
-			change = max(change, 100*distance(m.V[i][k], m.V[i][k-1]))
+	n := len(m.Cols)
+	columns := make([][]float64, n)
+	for k := range columns {
+		for i := range m.Rows {
+			columns[k] = append(columns[k], m.V[i][k])
 		}
-		r.Rows = append(r.Rows, Row{Label: "throughput " + row, Metric: "largest change after iteration 1", Ours: change, Unit: "%", OK: change < 10,
-			Expect: "footnote: the curves of all iterations overlap"})
 	}
+	most := 0.0
+	for a := range columns {
+		for b := range columns {
+			most = max(most, 100*apart(columns[a], columns[b], share))
+		}
+	}
+	later := 0.0
+	change := make([]float64, len(m.Rows)) // largest from one iteration to the next, %
+	for a := 1; a < n; a++ {
+		for b := 1; b < n; b++ {
+			later = max(later, 100*apart(columns[a], columns[b], share))
+		}
+		for i := range m.Rows {
+			change[i] = max(change[i], 100*cosim.RelativeDistance(m.V[i][a], m.V[i][a-1]))
+		}
+	}
+	const says = "we manually decrease the y-value by 0.02 for each iteration in order to clearly see all CDF curves. We remark that the original CDF curves are actually overlapping"
+	tail, middle := change[slices.Index(m.Rows, "p99")], change[slices.Index(m.Rows, "p50")]
+	r.Rows = append(r.Rows,
+		Row{Label: "any two iterations", Metric: "largest vertical distance of their curves", Ours: most, Unit: "points", Meets: below(2), Says: says,
+			Expect:  "below the 0.02 that draws them apart",
+			Because: "iteration 0 is off, whose writes come to the drive before the network has brought them"},
+		Row{Label: "any two from iteration 1 on", Metric: "largest vertical distance of their curves", Ours: later, Unit: "points", Meets: below(2),
+			Says: says, Expect: "below the 0.02 that draws them apart"},
+		Row{Label: "99th percentile, over that of the median", Metric: "largest change of throughput", Ours: tail / middle, Unit: "x", Meets: above(1),
+			Says: "the long tail of the throughput distribution varies across different iterations", Expect: "above 1"})
 	return r, nil
 }
 
-// distance is the paper's relative distance RD(x, y).
-func distance(x, y float64) float64 { return max(x-y, y-x) / max(x, y, 1e-300) }
+// apart is the largest vertical distance between two distributions, of which the same quantiles are known: of each of one's, from the share
+// that the other has below it, linear in the logarithm between its own.
+func apart(a, b, shares []float64) float64 {
+	most := 0.0
+	for i, v := range a {
+		k, found := slices.BinarySearch(b, v)
+		at := shares[min(k, len(b)-1)]
+		if !found && k > 0 && k < len(b) {
+			at = shares[k-1] + float64((shares[k]-shares[k-1])*rng.Log(v/b[k-1])/rng.Log(b[k]/b[k-1]))
+		}
+		most = max(most, (at-shares[i])/100, (shares[i]-at)/100)
+	}
+	return most
+}

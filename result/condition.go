@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"farflash/stats"
+
 	"farflash/internal/spelling"
 	"farflash/units"
 )
@@ -150,9 +152,17 @@ func unitNoun(unit string) string {
 	return unit
 }
 
-// Holds tells whether the condition is true of r, and says so in a line. A metric that the run does not have is an error.
+// Holds tells whether the condition is true of r, and says so in a line. A metric that the run does not have is an error, but a percentile that there are too few
+// values for is above whatever its interval is above.
 func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 	m, ok := r.Metric(c.Metric)
+	if q, h := c.unknown(r); !ok && h != nil {
+		low, _, _ := q.Interval(h)
+		if us := low.Microseconds(); us > c.Threshold && strings.HasPrefix(c.Operator, ">") {
+			return true, fmt.Sprintf("%s holds: %s is at least %s us", c.Text, c.Metric, appendFloat(nil, us)), nil
+		}
+		return false, "", fmt.Errorf("condition %q: %s is not known from %d values, it takes %d; it is at least %v", c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, QuantileLevel), low)
+	}
 	if !ok {
 		names := make([]string, len(r.Metrics))
 		for i, m := range r.Metrics {
@@ -220,4 +230,14 @@ func suggest(wrong string, names []string) string {
 		list = append(list, s.name)
 	}
 	return "; near names: " + strings.Join(list, ", ")
+}
+
+// unknown is the percentile that the condition is about, and what a result has it of; nil if it is about none.
+func (c Condition) unknown(r *Result) (Quantile, *stats.Histogram) {
+	for _, q := range Quantiles {
+		if prefix, ok := strings.CutSuffix(c.Metric, "."+q.Name); ok {
+			return q, r.Histogram(prefix)
+		}
+	}
+	return Quantile{}, nil
 }

@@ -34,7 +34,7 @@ func Decode(text []byte) (*Result, error) {
 		return nil, fmt.Errorf("schema is %q, this program reads %q", f.Schema, Schema)
 	}
 	r := &Result{Schema: f.Schema, Digest: f.Digest, Seed: f.Seed, SimulatedS: f.SimulatedS, Version: f.Version, Name: f.Name,
-		Summary: f.Summary, Checks: f.Checks, Limits: f.Limits, Warnings: f.Warnings, WarmUp: WarmUp{f.WarmUp.UntilS, f.WarmUp.Explain}}
+		Summary: f.Summary, Checks: f.Checks, Limits: f.Limits, Warnings: f.Warnings, WarmUp: WarmUp{f.WarmUp.UntilS, f.WarmUp.Explain}, Steady: f.Steady}
 	for name, m := range f.Metrics.all {
 		if m.Value == nil {
 			return nil, fmt.Errorf("metrics: %s has no value", name)
@@ -81,6 +81,7 @@ type file struct {
 		UntilS  float64 `json:"until_s"`
 		Explain string  `json:"explain"`
 	} `json:"warm_up"`
+	Steady  *Steady `json:"steady"`
 	Metrics named[struct {
 		Value *float64 `json:"value"`
 		Unit  string   `json:"unit"`

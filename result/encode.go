@@ -31,6 +31,9 @@ func (r *Result) Encode() ([]byte, error) {
 		e.key(1, "warm_up").raw(`{"until_s": `).number(r.WarmUp.UntilS, "warm_up.until_s")
 		e.raw(`, "explain": `).text(r.WarmUp.Explain).raw("},\n")
 	}
+	if r.Steady != nil {
+		e.key(1, "steady").raw(`{"reached": ` + strconv.FormatBool(r.Steady.Reached) + `, "explain": `).text(r.Steady.Explain).raw("},\n")
+	}
 	e.key(1, "metrics").raw("{")
 	for i, m := range r.Metrics {
 		e.item(i).key(2, m.Name).raw(`{"value": `).number(m.Value, m.Name)
@@ -180,6 +183,20 @@ func (e *encoder) histogram(h Histogram) {
 	e.raw(`, "min": `).number(s.Min.Microseconds(), h.Name).raw(`, "max": `).number(s.Max.Microseconds(), h.Name)
 	e.raw(",\n      \"exact\": {\"sum_ps\": \"").raw(s.Sum.String()).raw(`", "squares_ps2": "`).raw(s.Squares.String())
 	e.raw(`", "min_ps": "`).raw(strconv.FormatInt(int64(s.Min), 10)).raw(`", "max_ps": "`).raw(strconv.FormatInt(int64(s.Max), 10)).raw("\"}")
+	e.raw(",\n      \"intervals\": {")
+	for i, q := range Quantiles {
+		if i > 0 {
+			e.raw(", ")
+		}
+		low, high, bounded := q.Interval(h.H)
+		e.text(q.Name).raw(": [").number(low.Microseconds(), h.Name)
+		if bounded {
+			e.raw(", ").number(high.Microseconds(), h.Name).raw("]")
+		} else {
+			e.raw(", null]")
+		}
+	}
+	e.raw("}")
 	e.integers(",\n      \"low_ns\": [", s.Bins, func(b stats.Bin) int64 { return int64(b.Low / units.Nanosecond) })
 	e.integers("],\n      \"high_ns\": [", s.Bins, func(b stats.Bin) int64 { return int64(b.High / units.Nanosecond) })
 	e.integers("],\n      \"counts\": [", s.Bins, func(b stats.Bin) int64 { return b.Count })

@@ -44,6 +44,7 @@ type Result struct {
 	Name       string  // of the scenario; may be empty
 	Summary    string  // the configuration in one line; may be empty
 	WarmUp     WarmUp
+	Steady     *Steady // nil unless the run was to end when it knew its mean latency
 	Metrics    []Metric
 	Series     []Series
 	Histograms []Histogram
@@ -59,6 +60,12 @@ type Result struct {
 type WarmUp struct {
 	UntilS  float64 // seconds; 0: nothing is left out
 	Explain string  // how it was found; may be empty
+}
+
+// Steady is what came of a run that was to end when its mean latency was known well enough.
+type Steady struct {
+	Reached bool   `json:"reached"`
+	Explain string `json:"explain"` // how well it is known, or what is in the way
 }
 
 // Metric is one figure.
@@ -118,7 +125,7 @@ func (r *Result) Set(name string, value float64) {
 }
 
 // SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram prefix.latency. An empty
-// histogram sets nothing. The histogram is kept, not copied. It panics if the names are not in the vocabulary.
+// histogram sets nothing, and quantiles that it has too few values for are left out; their intervals are written with the histogram. The histogram is kept, not copied. It panics if the names are not in the vocabulary.
 func (r *Result) SetLatencies(prefix string, h *stats.Histogram) {
 	if h.Count() == 0 {
 		return
@@ -128,7 +135,9 @@ func (r *Result) SetLatencies(prefix string, h *stats.Histogram) {
 	r.Set(prefix+".latency.stddev", h.StdDev()/1e6)
 	r.Set(prefix+".latency.min", us(h.Min()))
 	for _, q := range Quantiles {
-		r.Set(prefix+".latency."+q.Name, us(h.Quantile(q.Share)))
+		if q.Known(h.Count()) {
+			r.Set(prefix+".latency."+q.Name, us(h.Quantile(q.Share)))
+		}
 	}
 	r.Set(prefix+".latency.max", us(h.Max()))
 	r.SetHistogram(prefix+".latency", h)
@@ -139,6 +148,25 @@ type Quantile struct {
 	Name  string
 	Share float64
 }
+
+// Known reports whether n values are enough for the quantile to have an interval with an upper end, taken as independent. With fewer the
+// quantile may well lie above all of them.
+func (q Quantile) Known(n int64) bool { return stats.QuantileKnown(n, q.Share, QuantileLevel) }
+
+// Interval is where the quantile of what h is a sample of lies at QuantileLevel, if the values are independent; bounded is false if it has no upper end.
+func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounded bool) {
+	a, b := stats.QuantileRanks(h.Count(), q.Share, QuantileLevel)
+	if a > 0 {
+		low = h.Smallest(a)
+	}
+	if b > h.Count() {
+		return low, 0, false
+	}
+	return low, h.Smallest(b), true
+}
+
+// QuantileLevel is the confidence level of quantiles' intervals.
+const QuantileLevel = 0.95
 
 // Quantiles lists the quantiles of a latency that have a metric.
 var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}, {"p99_99", 0.9999}}

@@ -18,6 +18,7 @@ func sample() *Result {
 	r := New(vocabulary(), "sha256:0123", 7, "0.1.0")
 	r.SimulatedS, r.Name, r.Summary = 0.2, "sample", "a drive & <some> requests"
 	r.WarmUp = WarmUp{0.01, "MSER-5 cuts the first 5 of 100 observations"}
+	r.Steady = &Steady{true, "the mean is known to 3 %"}
 	g := rand.New(rand.NewPCG(1, 2))
 	var reads, writes, all stats.Histogram
 	for range 5000 {
@@ -208,4 +209,40 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("the second round changed the bytes (%v)", err)
 		}
 	})
+}
+
+// TestFewValues: a quantile that there are too few values for is no metric; its interval says what is known, and a condition on it says why it cannot be judged.
+func TestFewValues(t *testing.T) {
+	r := New(vocabulary(), "d", 1, "v")
+	var h stats.Histogram
+	for i := range 400 {
+		h.Record(units.Duration(i+1) * units.Microsecond)
+	}
+	r.SetLatencies("read", &h)
+	for name, there := range map[string]bool{"read.latency.p50": true, "read.latency.p99": true, "read.latency.p99_9": false, "read.latency.max": true} {
+		if _, ok := r.Metric(name); ok != there {
+			t.Errorf("%s is there: %v", name, ok)
+		}
+	}
+	low, high, bounded := Quantiles[3].Interval(&h)
+	if low < 380*units.Microsecond || low > 396*units.Microsecond || high != 400*units.Microsecond || !bounded {
+		t.Errorf("p99 is between %v and %v", low, high)
+	}
+	if low, _, bounded := Quantiles[4].Interval(&h); low < 396*units.Microsecond || bounded {
+		t.Errorf("p99.9 is at least %v, or bounded", low)
+	}
+	text, err := r.Encode()
+	if err != nil || !strings.Contains(string(text), `"p99_9": [398.208, null]`) {
+		t.Errorf("%s %v", text, err)
+	}
+	c, err := ParseCondition(vocabulary().Metrics, "read.latency.p99_9>500us")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, detail, err := (Condition{Text: "x", Metric: c.Metric, Operator: ">", Threshold: 300, Unit: c.Unit}).Holds(r); !held || err != nil {
+		t.Errorf("%q, %v", detail, err)
+	}
+	if _, _, err := c.Holds(r); err == nil || !strings.Contains(err.Error(), "read.latency.p99_9 is not known from 400 values, it takes 3688; it is at least 398.208us") {
+		t.Error(err)
+	}
 }

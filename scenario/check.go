@@ -16,6 +16,7 @@ import (
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
 func (s *Scenario) check(d *shape.Decoder) {
 	at := func(path string) shape.Position { return s.Where(path) }
+	s.checkCite(d)
 	if s.ObjectCluster != nil {
 		s.checkCluster(d)
 		return

@@ -1,14 +1,18 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"farflash/cluster"
 	"farflash/cosim"
 	"farflash/fabric"
 	"farflash/fabric/cc"
 	"farflash/ftl"
+	"farflash/internal/spelling"
 	"farflash/nvmf"
+	"farflash/shape"
 	"farflash/ssd"
 	"farflash/workload/synth"
 	"farflash/workload/trace"
@@ -21,6 +25,9 @@ type citation struct {
 }
 
 func always(*Scenario) bool { return true }
+
+// never is of what only a scenario's own figures are from.
+func never(*Scenario) bool { return false }
 
 func anyLoad(f func(*Load) bool) func(*Scenario) bool {
 	return func(s *Scenario) bool {
@@ -84,6 +91,12 @@ var citations = []citation{
   booktitle = {ACM SIGCOMM},
   year = {2019}
 }`, func(s *Scenario) bool { return s.Fabric != nil }},
+	{`@inproceedings{zhu2016ecn,
+  title = {{ECN} or Delay: Lessons Learnt from Analysis of {DCQCN} and {TIMELY}},
+  author = {Zhu, Yibo and Ghobadi, Monia and Misra, Vishal and Padhye, Jitendra},
+  booktitle = {12th International Conference on emerging Networking EXperiments and Technologies (CoNEXT)},
+  year = {2016}
+}`, func(s *Scenario) bool { return s.Fabric != nil && s.Fabric.Compat == FabricCompatNS3RDMA }},
 	{`@inproceedings{benbasat2020pint,
   title = {{PINT}: Probabilistic In-band Network Telemetry},
   author = {Ben Basat, Ran and Ramanathan, Sivaramakrishnan and Li, Yuliang and Antichi, Gianni and Yu, Minlan and Mitzenmacher, Michael},
@@ -131,6 +144,10 @@ var citations = []citation{
   booktitle = {IEEE International Performance, Computing, and Communications Conference (IPCCC)},
   year = {2022}
 }`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Coupling.Mode != Coupled }},
+	{`@misc{jiasrc,
+  title = {{SRC}: Mitigate {I/O} Throughput Degradation in Network Congestion Control of Disaggregated Storage Systems},
+  author = {Jia, Danlin and Xie, Yiming and Wang, Li and Zhang, Xiaoqian and Yang, Allen and Yao, Xuebin and Bayati, Mahsa and Subedi, Pradeep and Sheng, Bo and Mi, Ningfang}
+}`, never},
 	{`@article{anderson1965iterative,
   title = {Iterative Procedures for Nonlinear Integral Equations},
   author = {Anderson, Donald G.},
@@ -157,12 +174,25 @@ var citations = []citation{
   institution = {Nexenta Systems, Inc.},
   year = {2016}
 }`, func(s *Scenario) bool { return s.ObjectCluster != nil }},
+	{`@software{surge,
+  title = {{SURGE}: a simulator of clusters' protocols},
+  author = {Aizman, Alex},
+  note = {hqr/surge on GitHub, builds d92018f and 9872498}
+}`, func(s *Scenario) bool { return s.ObjectCluster != nil && s.ObjectCluster.Compat != cluster.CompatNone }},
 	{`@inproceedings{white2000comparison,
   title = {A Comparison of Five Steady-State Truncation Heuristics for Simulation},
   author = {White, K. Preston and Cobb, Michael J. and Spratt, Stephen C.},
   booktitle = {Winter Simulation Conference},
   year = {2000}
 }`, func(s *Scenario) bool { return s.Measure.WarmUp.Auto || s.Measure.Until.Steady }},
+	{`@article{tafazzoli2011skart,
+  title = {Skart: A Skewness- and Autoregression-adjusted Batch-means Procedure for Simulation Analysis},
+  author = {Tafazzoli, Ali and Wilson, James R. and Lada, Emily K. and Steiger, Natalie M.},
+  journal = {INFORMS Journal on Computing},
+  volume = {23},
+  number = {2},
+  year = {2011}
+}`, func(s *Scenario) bool { return s.Measure.Until.Steady }},
 	{`@article{heffes1986markov,
   title = {A {Markov} Modulated Characterization of Packetized Voice and Data Traffic and Related Statistical Multiplexer Performance},
   author = {Heffes, Harry and Lucantoni, David M.},
@@ -208,12 +238,38 @@ var citations = []citation{
 }`, replays(trace.Alibaba)},
 }
 
-// Citations is the BibTeX of what the scenario's models, and the traces whose format
-// it names, rest on.
+// key is the name that an entry is cited by.
+func (c *citation) key() string {
+	_, rest, _ := strings.Cut(c.entry, "{")
+	name, _, _ := strings.Cut(rest, ",")
+	return name
+}
+
+// checkCite reports names of papers that are not known.
+func (s *Scenario) checkCite(d *shape.Decoder) {
+	var known []string
+	for i := range citations {
+		known = append(known, citations[i].key())
+	}
+	for i, name := range s.Cite {
+		if slices.Contains(known, name) {
+			continue
+		}
+		path := fmt.Sprintf("cite[%d]", i)
+		if like := spelling.Nearest(name, known); like != "" {
+			d.Fail(s.Where(path), "%s: there is no entry %q; did you mean %q?", path, name, like)
+			continue
+		}
+		d.Fail(s.Where(path), "%s: there is no entry %q; there are %s", path, name, strings.Join(known, ", "))
+	}
+}
+
+// Citations is the BibTeX of what the scenario's models, the traces whose format
+// it names, and its own figures rest on.
 func (s *Scenario) Citations() string {
 	var entries []string
-	for _, c := range citations {
-		if c.due(s) {
+	for i := range citations {
+		if c := &citations[i]; c.due(s) || slices.Contains(s.Cite, c.key()) {
 			entries = append(entries, c.entry)
 		}
 	}

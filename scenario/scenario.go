@@ -38,6 +38,9 @@ type Scenario struct {
 	Name string
 	// Description says what the scenario shows. It changes nothing.
 	Description string
+	// Cite names the papers that figures in the scenario are from, by the keys that farflash cite prints, beside those that its models rest
+	// on. It changes nothing.
+	Cite []string
 	// Workload is what the host does: flows that run at the same time, each with a
 	// queue pair of its own.
 	Workload []Load

@@ -153,15 +153,23 @@ type Iterative struct {
 	Iterations int
 	// Full goes on to the last iteration even after it has converged.
 	Full bool
-	// FirstWriteArrival is when a write comes to its drive in the first iteration: at its arrival, or
-	// unloaded, when it would if it were alone in the network.
+	// FirstWriteArrival is when a write comes to its drive in the first iteration, of which SNIS' equation 2 says nothing: at
+	// its arrival, the only time that a write has and the default, since the text has both simulators process all requests in
+	// each iteration; unloaded, when it would if it were alone in the network; or absent, not at all, the equation as printed.
 	FirstWriteArrival FirstWrite
+	// WriteDelay is the delay of a write, from which its throughput follows: stages, the network's delay in this iteration and
+	// the drive's, as SNIS' text has it (it includes both); or departure, from its arrival to its departure from the drive
+	// (SD_i - A, whose network delay is the last iteration's by equation 2, and nothing in the first).
+	WriteDelay WriteDelay
+	// CountFrom is the number of the first iteration, 0 or 1. SNIS says that its index starts from 0, and also calls the one
+	// with the first distance the second.
+	CountFrom int
 	// Redraw has each iteration draw random numbers of its own, as a simulator does that is not
 	// seeded; without it an iteration differs from the one before by its arrivals alone.
 	Redraw bool
 	// Acceleration of the writes' arrivals at drives: none, relaxation (a share of the change), aitken (the share
 	// is found anew each time from the last two changes), or anderson (the best mix of the last
-	// iterations).
+	// four iterations).
 	Acceleration cosim.Acceleration
 	// Relaxation is the share of relaxation, and aitken's first.
 	Relaxation units.Fraction
@@ -195,9 +203,10 @@ type FirstWrite uint8
 const (
 	FirstAtArrival FirstWrite = iota
 	FirstUnloaded
+	FirstAbsent
 )
 
-var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded"}
+var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded", "absent"}
 
 // String is the choice's name.
 func (f FirstWrite) String() string { return firstWrites.Name(f) }
@@ -207,6 +216,26 @@ func (f FirstWrite) MarshalText() ([]byte, error) { return firstWrites.Marshal(f
 
 // UnmarshalText reads a choice's name.
 func (f *FirstWrite) UnmarshalText(text []byte) error { return firstWrites.Unmarshal(text, f) }
+
+// WriteDelay is what a write's delay is in an iteration.
+type WriteDelay uint8
+
+// The choices.
+const (
+	DelayOfStages WriteDelay = iota
+	DelayToDeparture
+)
+
+var writeDelays = units.Names[WriteDelay]{"stages", "departure"}
+
+// String is the choice's name.
+func (w WriteDelay) String() string { return writeDelays.Name(w) }
+
+// MarshalText writes the choice's name.
+func (w WriteDelay) MarshalText() ([]byte, error) { return writeDelays.Marshal(w) }
+
+// UnmarshalText reads a choice's name.
+func (w *WriteDelay) UnmarshalText(text []byte) error { return writeDelays.Unmarshal(text, w) }
 
 // systemKeys are those that only a scenario with targets has.
 var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
@@ -341,6 +370,9 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 	if it.Iterations < 2 || it.Iterations > 1000 {
 		fail(at+"iterations", "%d is not possible; use 2 to 1000", it.Iterations)
+	}
+	if it.CountFrom != 0 && it.CountFrom != 1 {
+		fail(at+"count_from", "%d is not possible; use 0 or 1", it.CountFrom)
 	}
 	if it.Relaxation <= 0 || it.Relaxation > 1 {
 		fail(at+"relaxation", "%v is not possible; use more than 0%% up to 100%%", it.Relaxation)

@@ -138,6 +138,7 @@ type Stats struct {
 	FreeBlocks            int // over all planes
 	FewestFree            int // in any plane, so far
 	ValidPages            int64
+	Cached, CacheRoom     int64 // pages in the caches of data, and that they have room for
 }
 
 // QueueStats is what is known of one kind of scheduler queue over all lanes.
@@ -176,6 +177,10 @@ func (d *Drive) Stats() Stats {
 	}
 	for i := range d.channels {
 		s.ChannelBusy = append(s.ChannelBusy, d.channels[i].time)
+	}
+	for i := range d.caches {
+		s.Cached += int64(d.caches[i].n)
+		s.CacheRoom += int64(d.caches[i].most)
 	}
 	for p := range d.cfg.Geometry.Planes() {
 		s.FreeBlocks += d.ftl.Free(p)

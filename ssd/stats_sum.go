@@ -103,6 +103,8 @@ func (s *Stats) Add(o *Stats) {
 	s.FreeBlocks += o.FreeBlocks
 	s.FewestFree = min(s.FewestFree, o.FewestFree)
 	s.ValidPages += o.ValidPages
+	s.Cached += o.Cached
+	s.CacheRoom += o.CacheRoom
 }
 
 // addQueue adds what happened in one of another drive's queues.

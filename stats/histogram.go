@@ -147,7 +147,13 @@ func (h *Histogram) Quantile(q float64) units.Duration {
 	if h.n == 0 {
 		return 0
 	}
-	rank := rankOf(q, h.n)
+	return h.atRank(rankOf(q, h.n))
+}
+
+// Smallest returns the k-th smallest duration, k from 1 on, as well as Quantile does.
+func (h *Histogram) Smallest(k int64) units.Duration { return h.atRank(float64(k)) }
+
+func (h *Histogram) atRank(rank float64) units.Duration {
 	if rank <= 0 {
 		return h.min
 	}

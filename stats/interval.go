@@ -10,12 +10,11 @@ import (
 
 // Interval is a two-sided confidence interval of a mean.
 type Interval struct {
-	Mean       float64
-	Half       float64 // half width: the interval is Mean-Half to Mean+Half
-	Level      float64 // such as 0.95
-	N          int     // independent values behind it: replicates, or batches
-	Batch      int     // observations in a batch; 1 for replicates
-	Correlated bool    // batch means are still correlated: the interval is too narrow
+	Mean  float64
+	Half  float64 // half width: the interval is Mean-Half to Mean+Half
+	Level float64 // such as 0.95
+	N     int     // independent values behind it: replicates, or batches
+	Batch int     // observations in a batch; 1 for replicates
 }
 
 // Low returns the lower end.
@@ -63,45 +62,9 @@ func checkLevel(level float64) error {
 	return nil
 }
 
-// Batches are chosen so that at least minBatches remain: fewer make Student's t wide, many more gain little.
-const (
-	minBatches = 10
-	maxBatches = 40
-	// uncorrelated is the lag-1 autocorrelation of batch means from which on a batch is taken to be long enough. It is
-	// compared with what independent means show by chance as well, see longEnough.
-	uncorrelated = 0.1
-)
-
-// BatchMeans returns a confidence interval of the mean of one run's correlated observations. It begins with 40 batches or
-// fewer and joins more and more observations into one until neighbouring batch means are uncorrelated, down to 10 batches;
-// if they still are correlated then, the interval says so. NaNs are passed over, and up to one batch of observations at the
-// front is left out so that all batches are equal.
-func BatchMeans(xs []float64, level float64) (Interval, error) {
-	if err := checkLevel(level); err != nil {
-		return Interval{}, err
-	}
-	kept := make([]float64, 0, len(xs))
-	for _, x := range xs {
-		if !math.IsNaN(x) {
-			kept = append(kept, x)
-		}
-	}
-	if len(kept) < minBatches {
-		return Interval{}, fmt.Errorf("batch means need at least %d observations, there are %d", minBatches, len(kept))
-	}
-	size := max(1, len(kept)/maxBatches)
-	for {
-		means := batches(kept, size)
-		ok := longEnough(means)
-		next := size + max(1, size/2)
-		if ok || len(kept)/next < minBatches {
-			i := interval(means, level)
-			i.Batch, i.Correlated = size, !ok
-			return i, nil
-		}
-		size = next
-	}
-}
+// uncorrelated is the lag-1 autocorrelation of batch means from which on a batch is taken to be long enough. It is
+// compared with what independent means show by chance as well, see longEnough.
+const uncorrelated = 0.1
 
 // batches returns the means of successive batches of the given size that end with the last observation.
 func batches(xs []float64, size int) []float64 {

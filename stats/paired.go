@@ -17,13 +17,9 @@ type Paired struct {
 	P         float64  // two-sided p value of Student's t test that the mean difference is 0
 }
 
-// AlikeEnough is how many differences have to be the same before PairedT takes them for certain.
-const AlikeEnough = 5
-
 // PairedT compares two designs by the differences of values that belong together: a[i] and b[i] are from the same seed. Pairs
 // that do not differ at all have a p value of 1. Differences that are all the same, and not 0, have no spread to hold the mean
-// against. Their p value is 0 if neither design varies, because then chance has no part in them, and from AlikeEnough of them
-// on. Fewer may be alike by accident, small counts above all: they have that of their signs, 2^(1-n).
+// against; small counts are often so by accident. What is known of them is their sign, and they have the p value of that: AllAlike(n).
 func PairedT(a, b []float64, level float64) (Paired, error) {
 	if err := checkLevel(level); err != nil {
 		return Paired{}, err
@@ -35,7 +31,7 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 		return Paired{}, fmt.Errorf("a paired test needs at least 2 replicates, there are %d", len(a))
 	}
 	var first, second, diff Moments
-	same, fixed := true, true
+	same := true
 	for i := range a {
 		d := b[i] - a[i]
 		if math.IsNaN(d) || math.IsInf(d, 0) {
@@ -45,7 +41,6 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 		second.Add(b[i])
 		diff.Add(d)
 		same = same && d == b[0]-a[0]
-		fixed = fixed && a[i] == a[0] && b[i] == b[0]
 	}
 	n := float64(len(a))
 	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance())}
@@ -59,13 +54,14 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 		p.Effect.Mean, p.P = 0, 1
 	case standardError > 0:
 		p.P = TwoSidedT(p.Effect.Mean/standardError, len(a)-1)
-	case fixed || len(a) >= AlikeEnough:
-		p.P = 0
 	default:
-		p.P = math.Ldexp(1, 1-len(a))
+		p.P = AllAlike(len(a))
 	}
 	return p, nil
 }
+
+// AllAlike is the probability that n differences which are as likely up as down all go the same way, 2^(1-n).
+func AllAlike(n int) float64 { return math.Ldexp(1, 1-n) }
 
 // TwoSidedT returns the probability that Student's t with so many degrees of freedom is as far from 0 as t or farther:
 // I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. It is rounded to 6 significant digits, for the

@@ -45,8 +45,8 @@ func TestPairedDegenerate(t *testing.T) {
 	}{
 		{"identical", []float64{1, 2, 3}, []float64{1, 2, 3}, 0, 0, 1},
 		{"shifted", []float64{1, 2, 4}, []float64{2, 3, 5}, 1, 0, 0.25},
-		{"shifted often", []float64{1, 2, 4, 1, 2}, []float64{2, 3, 5, 2, 3}, 1, 0, 0},
-		{"without chance", []float64{7, 7}, []float64{9, 9}, 2, 0, 0},
+		{"shifted often", []float64{1, 2, 4, 1, 2}, []float64{2, 3, 5, 2, 3}, 1, 0, 0.0625},
+		{"equal counts", []float64{7, 7}, []float64{9, 9}, 2, 0, 0.5},
 	} {
 		p, err := PairedT(c.a, c.b, 0.95)
 		if err != nil || p.Effect.Mean != c.mean || p.Effect.Half != c.half || p.P != c.p {

@@ -205,6 +205,17 @@ func values(results []*result.Result, name string) ([]float64, bool) {
 	return out, true
 }
 
+// unvaried reports whether no metric of an arm depends on the seed: then chance has no part in it.
+func unvaried(results []*result.Result) bool {
+	for _, m := range results[0].Metrics {
+		of, ok := values(results, m.Name)
+		if !ok || slices.Min(of) != slices.Max(of) {
+			return false
+		}
+	}
+	return true
+}
+
 // pair compares an arm with the first.
 func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	var p Pair
@@ -212,6 +223,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	var ranked []int // differences that are not 0
 	var pt, pw []float64
 	words := trial.Vocabulary().Metrics
+	certain := unvaried(a) && unvaried(b)
 	for _, m := range a[0].Metrics {
 		if !t.wanted(m.Name) {
 			continue
@@ -227,6 +239,9 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 		paired, err := stats.PairedT(x, y, t.Level)
 		if err != nil {
 			return p, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if certain && x[0] != y[0] {
+			paired.P = 0
 		}
 		differences := make([]float64, len(x))
 		for i := range x {
@@ -303,7 +318,11 @@ func (t *Test) judge(e *Effect, differing, family int) error {
 // family, so the number is on the safe side.
 func (t *Test) settle(e *Effect, relevant, significance float64) error {
 	if e.Deviation == 0 {
-		e.More = max(1, stats.AlikeEnough-e.Effect.N)
+		n := e.Effect.N + 1
+		for stats.AllAlike(n) >= significance {
+			n++
+		}
+		e.More = n - e.Effect.N
 		return nil
 	}
 	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), relevant), e.Deviation, significance, t.Power)

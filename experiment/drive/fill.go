@@ -53,6 +53,9 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	}
 	CheckDrives(r, m.drives)
 	m.warn(s, r, found, explain, interrupted)
+	if m.steady != nil {
+		m.steady.fill(r, &last.drive, interrupted)
+	}
 }
 
 // requests fills in counts, rates and latencies of the requests that completed

@@ -35,6 +35,7 @@ type Meter struct {
 
 	latency [2]*stats.LatencySeries
 	both    *stats.Series // latencies of reads and writes
+	steady  *steady       // nil unless the run is to end by itself
 }
 
 // histogram is what was measured of one operation in a slice.
@@ -77,6 +78,9 @@ func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, dri
 	if m.keep {
 		m.now = new([2]histogram)
 	}
+	if s.Measure.Until.Steady {
+		m.steady = newSteady(s.Measure.WarmUp.Time, s.DriveOf(0).Preconditioning.Fill == ssd.FillNone)
+	}
 	m.both = stats.NewSeries(stats.DefaultSeriesConfig())
 	for i := range m.latency {
 		m.latency[i] = stats.NewLatencySeries(stats.DefaultSeriesConfig())
@@ -96,6 +100,9 @@ func (m *Meter) Sample(x *cosim.Sample) {
 	d := x.Finished - from
 	m.latency[x.Op].Add(x.Finished, d)
 	m.both.Add(x.Finished, int64(d))
+	if m.steady != nil {
+		m.steady.observe(x.Finished, d)
+	}
 	if m.keep {
 		m.now[x.Op].h.Record(d)
 		m.now[x.Op].bytes += x.Size
@@ -145,7 +152,7 @@ func (m *Meter) stats() (sum ssd.Stats, each []driveMark) {
 // Slice implements experiment.Meter. What is measured has settled if the scenario asks for that and the mean latency is known well enough.
 func (m *Meter) Slice(at sim.Time) (settled bool) {
 	m.slice(at)
-	return m.s.Measure.Until.Steady && m.steady()
+	return m.steady != nil && m.steady.look(&m.marks[len(m.marks)-1].drive)
 }
 
 // slice ends the present slice at a time.
@@ -200,15 +207,6 @@ func (m *Meter) End(at sim.Time) {
 		m.marks = m.marks[:n-1]
 	}
 	m.slice(at)
-}
-
-// steady reports whether the mean latency is known well enough to end the run. It
-// is worth asking only now and then.
-func (m *Meter) steady() bool {
-	if n := len(m.marks); n < 40 || n%8 != 0 {
-		return false
-	}
-	return stats.Steady(m.both.Means(), stats.DefaultSteadyConfig()).Reached
 }
 
 // cut is the warm-up that the figures leave out: after how many slices they begin,

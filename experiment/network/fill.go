@@ -150,7 +150,9 @@ func (m *Meter) flows(r *result.Result) {
 	slices.Sort(fct)
 	r.Set("flow.fct.mean", all/float64(len(fct)))
 	for _, q := range result.FlowQuantiles {
-		r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
+		if q.Known(int64(len(fct))) {
+			r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
+		}
 	}
 	r.Set("flow.fct.max", fct[len(fct)-1])
 	r.SetHistogram("flow.fct", &h)
@@ -161,7 +163,9 @@ func (m *Meter) flows(r *result.Result) {
 	slices.Sort(slow)
 	r.Set("flow.slowdown.mean", sum/float64(len(slow)))
 	for _, q := range result.FlowQuantiles {
-		r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
+		if q.Known(int64(len(slow))) {
+			r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
+		}
 	}
 	r.Set("flow.slowdown.max", slow[len(slow)-1])
 	var rows []string
@@ -173,7 +177,15 @@ func (m *Meter) flows(r *result.Result) {
 		}
 		slices.Sort(b.slow)
 		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
-		v = append(v, []float64{float64(len(b.slow)), b.sum / float64(len(b.slow)), stats.QuantileOf(b.slow, 0.5), stats.QuantileOf(b.slow, 0.95), stats.QuantileOf(b.slow, 0.99), b.slow[len(b.slow)-1]})
+		row := []float64{float64(len(b.slow)), b.sum / float64(len(b.slow))}
+		for _, q := range []result.Quantile{{Share: 0.5}, {Share: 0.95}, {Share: 0.99}} {
+			x := math.NaN()
+			if q.Known(int64(len(b.slow))) {
+				x = stats.QuantileOf(b.slow, q.Share)
+			}
+			row = append(row, x)
+		}
+		v = append(v, append(row, b.slow[len(b.slow)-1]))
 	}
 	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
 }

@@ -104,6 +104,8 @@ func TestTurnsEqualCoupled(t *testing.T) {
 	for _, c := range []struct{ name, more string }{
 		{"light", "coupling: {mode: both, iterative: {iterations: 30, full: true}}\n"},
 		{"unloaded first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: unloaded}}\n"},
+		{"no writes first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: absent}}\n"},
+		{"to departure", "coupling: {mode: both, iterative: {iterations: 30, full: true, write_delay: departure}}\n"},
 		{"small switches", "coupling: {mode: both, iterative: {iterations: 60, full: true}}\nfabric: {buffer: 600KiB, congestion_control: none}\n"},
 		{"anderson", "coupling: {mode: both, iterative: {iterations: 60, full: true, acceleration: anderson}}\n"},
 	} {
@@ -133,6 +135,36 @@ targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
 				t.Errorf("capsules and software take no time: %v", m.V)
 			}
 		})
+	}
+}
+
+// TestLostTail: where what is lost is not sent again by itself, an iteration ends with the request that never arrived; timers of
+// congestion control would go on for ever.
+func TestLostTail(t *testing.T) {
+	for _, parts := range []string{"1", "2"} {
+		s, err := trialtest.Parse(`initiators: 6
+targets: [{count: 1, ssds: 1, ssd: tlc-enterprise}]
+protocol: flows
+coupling: {mode: iterative}
+fabric:
+  compat: ns3-rdma
+  topology: {clos: {pods: 2, leaves: 1, tors: 1, hosts_per_pod: 6, spines: 1}}
+  host_link: 10Gbps
+  buffer: 50KB
+  pfc: {enabled: false}
+  parts: ` + parts + `
+workload:
+  - synthetic:
+      writes: {size: 64KiB, interarrival: {mean: 20us, scv: 4}}
+      requests: 200
+`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1})
+		if err == nil || !strings.Contains(err.Error(), "never arrived: what was sent of it was lost") {
+			t.Errorf("%s parts: %v", parts, err)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"farflash/experiment/drive"
 	"farflash/experiment/network"
 	"farflash/experiment/requests"
+	"farflash/fabric"
 	"farflash/nvmf"
 	"farflash/result"
 	"farflash/scenario"
@@ -195,7 +196,8 @@ func (t *turns) prepare() (err error) {
 	}
 	x := &s.Coupling.Iterative
 	cfg := cosim.IterativeConfig{Threshold: float64(x.Threshold), StableRange: float64(x.StableRange), StableFor: x.StableFor, Most: x.Iterations, Full: x.Full,
-		Acceleration: x.Acceleration, Relaxation: float64(x.Relaxation), DriveDepth: s.NVMf.DriveDepth}
+		Acceleration: x.Acceleration, Relaxation: float64(x.Relaxation), DriveDepth: s.NVMf.DriveDepth,
+		FirstWithoutWrites: x.FirstWriteArrival == scenario.FirstAbsent, WritesToDeparture: x.WriteDelay == scenario.DelayToDeparture}
 	for i, w := range x.Weights {
 		cfg.Weights[i] = float64(w)
 	}
@@ -286,6 +288,29 @@ func (t *turns) storage(ctx context.Context) error {
 type part struct {
 	*network.Network
 	meter *network.Meter
+	timed bool     // what is lost is sent again after a time
+	begun sim.Time // the last flow
+	// What had happened the last time that anything did, and when that was.
+	seen  movement
+	moved sim.Time
+}
+
+// movement is what changes while a network still carries something.
+type movement struct{ sent, received, acks, nacks uint64 }
+
+// quiet is for how long nothing moves in a network that will carry no more: far longer than any pause, turn or rate makes a packet wait.
+const quiet = units.Second
+
+// Advance implements experiment.Experiment. Where nothing is sent again by itself, a flow whose last packets were lost is waited for by both its ends, and timers of
+// congestion control go on for ever. So it is over as well once nothing has moved for a while.
+func (p *part) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	now, err := p.Network.Advance(ctx, to)
+	c := &p.Net.Counters
+	if seen := (movement{c.Sent, c.Received, c.Acks, c.Nacks}); seen != p.seen {
+		p.seen, p.moved = seen, now.At
+	}
+	now.Over = now.Over || !p.timed && now.At-max(p.moved, p.begun) > quiet
+	return now, err
 }
 
 // Meters implements experiment.Experiment.
@@ -303,7 +328,7 @@ func (t *turns) network(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint
 	if err != nil {
 		return nil, 0, err
 	}
-	p := &part{n, network.NewMeter(n)}
+	p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{}, begun: list[len(list)-1].Start}
 	// An iteration is whole or nothing, so it is not interrupted.
 	if _, err := (&experiment.Loop{}).Run(context.Background(), p); err != nil {
 		return nil, 0, err
@@ -383,15 +408,16 @@ func (t *turns) figures(r *result.Result) {
 	} else {
 		r.Warn("drives and network in turns did not converge within %d iterations: the last change was %.1f %%", n, 100*it.Turns[n-1].ConvC)
 	}
-	r.Set("snis.iterations", float64(count))
+	from := t.s.Coupling.Iterative.CountFrom
+	r.Set("snis.iterations", float64(count+from))
 	r.Set("snis.converged", converged)
 	if it.Fixed >= 0 {
-		r.Set("snis.fixed_at", float64(it.Fixed))
+		r.Set("snis.fixed_at", float64(it.Fixed+from))
 	}
 	var x, conv, rdMean, rdMedian, rd90 []float64
 	for i := 1; i < n; i++ {
 		k := &it.Turns[i]
-		x, conv = append(x, float64(i)), append(conv, k.ConvC)
+		x, conv = append(x, float64(i+from)), append(conv, k.ConvC)
 		rdMean, rdMedian, rd90 = append(rdMean, k.Mean), append(rdMedian, k.Median), append(rd90, k.P90)
 	}
 	for _, c := range []struct {
@@ -412,7 +438,7 @@ func (t *turns) figures(r *result.Result) {
 	}
 	turns := make([][]float64, n)
 	for k := range it.Turns {
-		cols = append(cols, fmt.Sprint(k))
+		cols = append(cols, fmt.Sprint(k+from))
 		turns[k] = []float64{float64(it.Turns[k].Pauses), float64(it.Turns[k].Changed), min(it.Turns[k].Settled, t.end()).Seconds()}
 	}
 	r.SetMatrix("snis.throughput", rows, cols, v)

@@ -36,7 +36,7 @@ func Words() result.Words {
 // Iterations are the names of what drives and network in turns came to.
 func Iterations() result.Words {
 	var l result.Lexicon
-	l.Metric("snis.iterations", "count", "iterations between the storage and the network simulation")
+	l.Metric("snis.iterations", "count", "the iteration in which storage and network simulation converged, counted from coupling.iterative.count_from; without convergence the last one")
 	l.Metric("snis.converged", "count", "1 if the iterations converged, 0 if not")
 	l.Metric("snis.fixed_at", "count", "the first iteration that gave exactly what the one before gave")
 	l.Metric("snis.error.request.mean", "us", "mean distance of a request's delay in the last iteration from that in one loop")

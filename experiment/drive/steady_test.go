@@ -1,0 +1,82 @@
+package drive_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"farflash/experiment"
+	"farflash/trial/trialtest"
+)
+
+// collecting is a drive on which a read now and then waits for a collection, which fewer than one write in a hundred begins.
+const collecting = `
+ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 64, pages_per_block: 64}, over_provisioning: 25%, cache: {capacity: 256KiB}, collection: {victim: greedy}, preconditioning: {fill: steady}}
+workload:
+  - synthetic: {reads: {size: 8KiB, interarrival: {mean: 2ms}, addresses: {align: 8KiB}}}
+  - synthetic: {writes: {size: 8KiB, interarrival: {mean: 4ms}, addresses: {align: 8KiB}}}
+`
+
+// TestSteadyWaits holds that a run does not end in what looks steady before the drive has collected garbage, or while its cache fills, and that it says so where it
+// cannot promise anything.
+func TestSteadyWaits(t *testing.T) {
+	warned := func(o *experiment.Outcome, text string) bool {
+		return strings.Contains(strings.Join(o.Result.Warnings, "\n"), text)
+	}
+	o := trialtest.Run(t, collecting, 1, "measure.until=steady", "workload[1].synthetic.writes.interarrival.mean=30ms", "workload[0].synthetic.reads.interarrival.mean=10ms")
+	if n := trialtest.Metric(t, o, "ssd.flash.erases"); !o.Result.Steady.Reached || n < 320 {
+		t.Errorf("it ended after %v erased blocks: %+v", n, o.Result.Steady)
+	}
+	for _, c := range []struct {
+		name, text, want string
+		set              []string
+	}{
+		{"few requests", trialtest.Mixed, "measure.until: steady was not reached, so nothing is promised of the means: 3500 observations are too few to tell; 4096 are the least", nil},
+		{"too much", collecting, "steady was not reached, so nothing is promised of the means: no steady state within the run", []string{
+			"workload[0].synthetic.requests=20000", "workload[1].synthetic.requests=20000", "workload[1].synthetic.writes.interarrival.mean=500us"}},
+		{"an empty drive", collecting, "what is steady is a drive that still has room", []string{"ssd.preconditioning.fill=none", "ssd.geometry.blocks_per_plane=2048"}},
+	} {
+		o := trialtest.Run(t, c.text, 1, append(c.set, "measure.until=steady")...)
+		if !warned(o, c.want) {
+			t.Errorf("%s: %+v, %q", c.name, o.Result.Steady, o.Result.Warnings)
+		}
+	}
+	if o := trialtest.Run(t, trialtest.Mixed, 1); o.Result.Steady != nil {
+		t.Error("nobody asked for a steady state")
+	}
+}
+
+// TestSteadyPromise holds that of runs of drives which end by themselves 93 % are within 5 % of the mean of far longer ones, from idle dies to busy ones; with
+// FARFLASH_LONG.
+func TestSteadyPromise(t *testing.T) {
+	if os.Getenv("FARFLASH_LONG") == "" {
+		t.Skip("FARFLASH_LONG is not set")
+	}
+	for _, apart := range []string{"8ms", "4ms", "2ms", "1ms"} {
+		set := "workload[0].synthetic.reads.interarrival.mean=" + apart
+		truth := 0.0
+		for seed := range 4 {
+			truth += trialtest.Metric(t, trialtest.Run(t, collecting, uint64(1000+seed), set, "measure.until=5000s"), "all.latency.mean") / 4
+		}
+		const runs = 40
+		inside, reached, bias := 0, 0, 0.0
+		for seed := range runs {
+			o := trialtest.Run(t, collecting, uint64(1+seed), set, "measure.until=steady")
+			off := trialtest.Metric(t, o, "all.latency.mean")/truth - 1
+			bias += off / runs
+			if o.Result.Steady.Reached {
+				reached++
+			}
+			if math.Abs(off) <= 0.05 {
+				inside++
+			}
+		}
+		what := fmt.Sprintf("reads %s apart: %d of %d runs are within 5 %% of %.4g us, bias %+.2f %%, %d are steady", apart, inside, runs, truth, 100*bias, reached)
+		t.Log(what)
+		if inside < 37 || reached < runs {
+			t.Error(what)
+		}
+	}
+}

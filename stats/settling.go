@@ -1,0 +1,158 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// SettlingConfig says how well a mean must be known for a run to end.
+type SettlingConfig struct {
+	Precision float64 // the mean is to be within this share of the true one, such as 0.05,
+	Level     float64 // with this probability, such as 0.95
+	Least     int     // observations before the first look
+	Growth    float64 // each look has this many times the observations of the one before
+}
+
+// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more.
+func DefaultSettlingConfig() SettlingConfig {
+	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5}
+}
+
+// Settling decides, while a run goes on, whether the mean of what it observes is known well enough to end it.
+//
+// A run that ends as soon as an interval looks narrow ends too early: it chooses the moment at which its variance is underestimated, and in a queue
+// that is when its mean is, too. Against that, and after Skart (Tafazzoli, Wilson, Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
+//
+//   - observations are counted one by one, so that the mean is that over requests and not over bins of time;
+//   - it looks seldom, at numbers of observations that grow by a factor, so that only two or three looks are near the end; what those may miss beside the
+//     level of one of them is less than what the widening below adds (docs/validation/stats.md has the shares of runs that are within the precision);
+//   - the interval is of 32 to 64 batch means that pass for uncorrelated; what correlation is left widens it as an autoregression of order one would
+//     (factor (1+r)/(1-r)), and so does skewness (Johnson's modified t as Willink inverts it, Communications in Statistics 34(3), 2005);
+//   - what is before MSER-5's cut may not move the mean of all by more than the precision leaves, so that the promise is of the mean that is printed.
+//
+// A Settling takes bounded space. Its Add does not allocate.
+type Settling struct {
+	c     SettlingConfig
+	means []float64 // of batches of equal size, in order
+	size  int       // observations in a batch
+	sum   float64   // of the batch that has begun
+	k     int       // its observations
+	next  int       // observations at the next look
+	n     int
+	total float64
+}
+
+// Batches: how many are kept, and how many an interval rests on at least.
+const (
+	keptBatches   = 512
+	fewestBatches = 32
+)
+
+// NewSettling returns a decision that has observed nothing. It panics on a configuration that no caller may pass.
+func NewSettling(c SettlingConfig) *Settling {
+	if !(c.Precision > 0 && c.Level > 0 && c.Level < 1 && c.Growth > 1 && c.Least >= 2*fewestBatches) {
+		panic(fmt.Sprintf("stats: no such settling: %+v", c))
+	}
+	return &Settling{c: c, means: make([]float64, 0, keptBatches), size: 1, next: c.Least}
+}
+
+// Add observes x.
+func (s *Settling) Add(x float64) {
+	s.n++
+	s.total += x
+	s.sum += x
+	if s.k++; s.k < s.size {
+		return
+	}
+	s.means = append(s.means, s.sum/float64(s.size))
+	s.sum, s.k = 0, 0
+	if len(s.means) < keptBatches {
+		return
+	}
+	for i := range keptBatches / 2 {
+		s.means[i] = (s.means[2*i] + s.means[2*i+1]) / 2
+	}
+	s.means = s.means[:keptBatches/2]
+	s.size *= 2
+}
+
+// Due reports whether it is time for a look.
+func (s *Settling) Due() bool { return s.n >= s.next }
+
+// Verdict is what a look finds.
+type Verdict struct {
+	Reached  bool
+	Cut      Cut      // of the warm-up; its Index counts batches
+	Interval Interval // of the mean after the cut, at the level of one look; its N is 0 if there were too few observations
+	Explain  string   // one sentence
+}
+
+// Look judges what was observed so far, and sets when the next look is due. A caller that looks before it is due takes away from what is promised.
+func (s *Settling) Look() Verdict {
+	s.next = max(int(math.Ceil(float64(s.n)*s.c.Growth)), s.n+1)
+	return s.Judge()
+}
+
+// Judge is Look for a run that is over: it sets nothing.
+func (s *Settling) Judge() Verdict {
+	if s.n < s.c.Least {
+		return Verdict{Explain: fmt.Sprintf("%d observations are too few to tell; %d are the least", s.n, s.c.Least)}
+	}
+	v := Verdict{Cut: WarmUp(s.means)}
+	if !v.Cut.Found {
+		v.Explain = "no steady state within the run: the mean still moves in its second half"
+		return v
+	}
+	after := s.means[v.Cut.Index:]
+	size := len(after) / fewestBatches // so that there are 32 to 63
+	if size == 0 {
+		v.Explain = "too little is left after the warm-up"
+		return v
+	}
+	var correlated bool
+	v.Interval, correlated = adjusted(batches(after, size), s.c.Level)
+	v.Interval.Batch = size * s.size
+	off := math.Abs(s.total/float64(s.n) - v.Interval.Mean)
+	width := (v.Interval.Half + off) / math.Abs(v.Interval.Mean)
+	switch {
+	case correlated:
+		v.Explain = "the observations are still correlated over the longest batches that fit"
+	case v.Interval.Half == 0 && off == 0:
+		v.Reached, v.Explain = true, "nothing varies"
+	case !(width <= s.c.Precision):
+		v.Explain = fmt.Sprintf("the mean is known to %.2g %%, %.2g %% are asked for", 100*width, 100*s.c.Precision)
+	default:
+		v.Reached = true
+		v.Explain = fmt.Sprintf("the mean is known to %.2g %% after %d observations", 100*width, s.n)
+	}
+	return v
+}
+
+// adjusted is Student's t interval of the mean of batch means, widened for the correlation and the skewness that they still have, and whether they are too correlated for that.
+func adjusted(means []float64, level float64) (i Interval, correlated bool) {
+	i = interval(means, level)
+	if i.Half == 0 {
+		return i, false
+	}
+	var m Moments
+	for _, x := range means {
+		m.Add(x)
+	}
+	n := float64(len(means))
+	// Independent means have a correlation of -1/n on average.
+	r := math.Max(0, m.ACF1()+1/n)
+	i.Half *= math.Sqrt((1 + r) / (1 - r))
+	t := TQuantile((1+level)/2, len(means)-1)
+	i.Half = rounded(i.Half*math.Max(1, skewed(t, m.Skewness(), n)/t), 9)
+	return i, !longEnough(means)
+}
+
+// skewed is how far the farther end of an interval is away, in standard errors, when n values have a skewness and t is where Student's ends.
+func skewed(t, skewness, n float64) float64 {
+	b := math.Abs(skewness) / (6 * math.Sqrt(n))
+	if b < 1e-6 {
+		return t
+	}
+	end := func(z float64) float64 { return math.Abs(math.Cbrt(1+float64(6*b*(z-b)))-1) / (2 * b) }
+	return math.Max(end(t), end(-t))
+}
