@@ -181,10 +181,11 @@ func (f *Flows) Located(err error) error {
 	}
 	msg := err.Error()
 	var beyond *cosim.RangeError
-	if p := f.replayOf[of.Flow]; p != nil && errors.As(err, &beyond) {
+	outside := errors.As(err, &beyond)
+	if p := f.replayOf[of.Flow]; p != nil && outside {
 		msg = of.Name + ": " + p.r.Locate(beyond).Error()
 	}
-	if beyond != nil && len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
+	if outside && len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
 		msg += ", or route.target: stripe, which spreads the addresses over all drives"
 	}
 	return &shape.Error{At: f.s.Where(fmt.Sprintf("workload[%d]", f.Items[of.Flow])), Msg: msg}
