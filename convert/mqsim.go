@@ -163,6 +163,7 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	default:
 		return refuse(d.At("CMT_Sharing_Mode"), "CMT_Sharing_Mode", d.CMT_Sharing_Mode, "is unknown; use SHARED or EQUAL_PARTITIONING")
 	}
+	x.Mapping.Allocation = ssd.AllocateStatic // what the scheme is for
 	if err := x.Mapping.Scheme.UnmarshalText([]byte(d.Plane_Allocation_Scheme)); err != nil {
 		return refuse(d.At("Plane_Allocation_Scheme"), "Plane_Allocation_Scheme", d.Plane_Allocation_Scheme, err.Error())
 	}

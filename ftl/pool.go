@@ -31,7 +31,7 @@ func (s state) String() string { return stateNames[s] }
 // none ends a list of blocks.
 const none int32 = -1
 
-// block is what is kept of an erase block: 32 bytes.
+// block is what is kept of an erase block: 40 bytes.
 type block struct {
 	stamp  Tick // when a page was last invalidated, or the last one handed out
 	erases uint32
@@ -45,7 +45,7 @@ type block struct {
 	// Candidates: links of the list the block is in, or next is its place in the
 	// array. Victims: next is the moves that may yet ask for a page, prev the reason.
 	next, prev int32
-	reads      uint16
+	reads      uint32
 	stream     uint8
 	state      state
 }

@@ -221,11 +221,11 @@ func (d *Drive) placeRead(t int32) {
 			d.submit(t)
 			return
 		}
-		plane, _ := d.ns[x.ns].place(x.logical - d.ns[x.ns].base)
-		ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].stream, d.tick())
+		pool := d.ns[x.ns].pool(x.logical - d.ns[x.ns].base)
+		ppa, ok := d.ftl.Allocate(int(pool), d.ns[x.ns].stream, d.tick())
 		if !ok {
-			d.park(plane, t)
-			d.collect(int(plane)) // it may have to begin because the host waits
+			d.park(pool, t)
+			d.collect(int(pool)) // it may have to begin because the host waits
 			return
 		}
 		page = d.install(x.logical, ppa)
@@ -236,7 +236,7 @@ func (d *Drive) placeRead(t int32) {
 		d.ftl.Programmed(ppa)
 		d.laidOut++
 		d.mapped++
-		d.collect(int(plane))
+		d.collect(int(pool))
 		x = d.txns.At(t)
 		d.dirtyEntry(x.logical, x.ns)
 	}
@@ -250,14 +250,14 @@ func (d *Drive) placeRead(t int32) {
 func (d *Drive) atFormula(x *transaction) {
 	n := &d.ns[x.ns]
 	plane, index := n.place(x.logical - n.base)
-	d.at(x, uint32(plane)*d.pagesPerPlane+uint32(index)%d.pagesPerPlane)
+	d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
 }
 
 // install makes ppa the place of logical page l and says which page that is.
 func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
 	page := uint32(ppa)
-	plane, blk, inBlock := d.split(page)
-	d.owners.set(plane, blk, inBlock, l)
+	pool, blk, inBlock := d.split(page)
+	d.owners.set(pool, blk, inBlock, l)
 	d.l2p.set(l, page)
 	return page
 }
@@ -267,12 +267,15 @@ func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
 func (d *Drive) placeWrite(t int32) {
 	x := d.txns.At(t)
 	n := &d.ns[x.ns]
-	plane, _ := n.place(x.logical - n.base)
+	pool := n.pool(x.logical - n.base)
 	now := d.tick()
-	ppa, ok := d.ftl.Allocate(int(plane), int(x.stream), now)
+	ppa, ok := ftl.NoPPA, false
+	if d.mayWrite(int(pool)) {
+		ppa, ok = d.ftl.Allocate(int(pool), int(x.stream), now)
+	}
 	if !ok {
-		d.park(plane, t)
-		d.collect(int(plane)) // it may have to begin because the host waits
+		d.park(pool, t)
+		d.collect(int(pool)) // it may have to begin because the host waits
 		return
 	}
 	old := d.l2p.get(x.logical)
@@ -307,7 +310,7 @@ func (d *Drive) placeWrite(t int32) {
 	if update != 0 {
 		d.submit(update)
 	}
-	d.collect(int(plane))
+	d.collect(int(pool))
 }
 
 // valid tells which sectors of a logical page hold data.
@@ -340,28 +343,28 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	return t
 }
 
-// park makes a host transaction wait until its plane has a free page.
-func (d *Drive) park(plane int32, t int32) {
-	d.pushBack(d.parkedIn(plane), t)
+// park makes a host transaction wait until its pool has a free page.
+func (d *Drive) park(pool int32, t int32) {
+	d.pushBack(d.parkedIn(pool), t)
 	d.parked++
 	d.parkings++
 }
 
-// parkedIn is the list of transactions that wait for space in a plane. The lists
+// parkedIn is the list of transactions that wait for space in a pool. The lists
 // come into being with the first wait: most drives never have one.
-func (d *Drive) parkedIn(plane int32) *list {
+func (d *Drive) parkedIn(pool int32) *list {
 	if d.parkedLists == nil {
-		d.parkedLists = make([]list, d.cfg.Geometry.Planes())
+		d.parkedLists = make([]list, d.pools.count())
 	}
-	return &d.parkedLists[plane]
+	return &d.parkedLists[pool]
 }
 
-// unpark gives the writes that wait for space in a plane another try, in order.
-func (d *Drive) unpark(plane int) {
+// unpark gives the writes that wait for space in a pool another try, in order.
+func (d *Drive) unpark(pool int) {
 	if d.parked == 0 {
 		return
 	}
-	l := d.parkedIn(int32(plane))
+	l := d.parkedIn(int32(pool))
 	waiting := *l
 	*l = list{}
 	for t := waiting.head; t != 0; {
@@ -400,7 +403,7 @@ func (d *Drive) trim(i int32) {
 		if old := d.l2p.get(p.logical); old < trimmed {
 			d.ftl.Invalidate(ftl.PPA(old), now)
 			d.mapped--
-			d.collect(d.planeOf(old))
+			d.collect(d.poolOf(old))
 		}
 		d.l2p.set(p.logical, trimmed)
 		d.partial.remove(p.logical)
@@ -428,8 +431,8 @@ func (d *Drive) completed(t int32) {
 	x := d.txns.At(t)
 	if x.pinned {
 		d.ftl.ReadDone(ftl.PPA(x.page))
-		if x.origin != fromMove && d.ftl.Collecting(int(x.plane)) {
-			d.collect(int(x.plane))
+		if pool := d.poolOf(x.page); x.origin != fromMove && d.ftl.Collecting(pool) {
+			d.collect(pool)
 			x = d.txns.At(t)
 		}
 	}
@@ -456,7 +459,7 @@ func (d *Drive) finish(t int32) {
 		d.programmed(x)
 		d.destaged(t)
 	case fromUpdate:
-		d.txns.At(x.pair).waitsFor--
+		d.released(x.pair)
 	case fromMapping:
 		d.mappingDone(t)
 	case fromMove:
@@ -466,18 +469,25 @@ func (d *Drive) finish(t int32) {
 	d.freeTransaction(t)
 }
 
+// released tells a program that one of those that it waits for has ended. It may be in another die, of another channel.
+func (d *Drive) released(t int32) {
+	x := d.txns.At(t)
+	x.waitsFor--
+	d.touch(int(d.laneOf[x.plane]) / d.lanesPerChannel)
+}
+
 // programmed tells the translation layer that a page is on flash. That may make its
 // block the victim which those who wait for space could not get before.
 func (d *Drive) programmed(x *transaction) {
-	plane := int(x.plane)
+	pool := d.poolOf(x.page)
 	if x.failed {
 		d.ftl.ProgramFailed(ftl.PPA(x.page), d.tick())
 	} else {
 		d.ftl.Programmed(ftl.PPA(x.page))
 	}
-	d.collect(plane)
-	if d.parked > 0 && d.parkedIn(int32(plane)).head != 0 && !d.ftl.Collecting(plane) {
-		d.unpark(plane)
+	d.collect(pool)
+	if d.parked > 0 && d.parkedIn(int32(pool)).head != 0 && !d.ftl.Collecting(pool) {
+		d.unpark(pool)
 	}
 }
 

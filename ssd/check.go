@@ -68,10 +68,10 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 	if d.l2p.chunks == nil {
 		return d.walkChanges()
 	}
-	// Plane by plane: the places of a plane's pages lie together.
+	// Pool by pool: the places of a pool's pages lie together.
 	for i := range d.ns {
 		n := &d.ns[i]
-		turn := uint32(len(n.planeOf))
+		turn := uint32(len(n.poolOf))
 		for k := range turn {
 			for l := k; l < n.pages; l += turn {
 				err = d.checkPlace(n.base+l, d.l2p.get(n.base+l), &mapped, err)
@@ -122,7 +122,7 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 		return mapped, err
 	}
 	gone := int64(0)
-	for plane := range d.cfg.Geometry.Planes() {
+	for plane := range d.pools.count() {
 		if d.ftl.Untouched(plane) {
 			continue
 		}

@@ -179,7 +179,7 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 		d.ftl.ReadStarted(ftl.PPA(page))
 	} else {
 		plane, index := d.mappingPlace(m, ns)
-		d.at(x, uint32(plane)*d.pagesPerPlane+uint32(index)%d.pagesPerPlane)
+		d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
 	}
 	d.mappingReads++
 	d.enqueue(t)
@@ -189,8 +189,13 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	}
 }
 
-// mappingPlace is the plane that a mapping page is written to, and where the
-// formula puts it: after the namespace's data.
+// mappingPool is the pool that a mapping page is written to.
+func (d *Drive) mappingPool(m uint32, ns uint8) int32 {
+	n := &d.ns[ns]
+	return n.pool(m - (n.mapBase - d.ns[0].mapBase))
+}
+
+// mappingPlace is the plane where the formula puts a mapping page, and where there: after the namespace's data.
 func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	n := &d.ns[ns]
 	k := m - (n.mapBase - d.ns[0].mapBase)
@@ -340,12 +345,12 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 // placeMapping gives the program of a mapping page its physical page.
 func (d *Drive) placeMapping(t int32) {
 	x := d.txns.At(t)
-	plane, _ := d.mappingPlace(x.logical-d.ns[0].mapBase, x.ns)
+	pool := d.mappingPool(x.logical-d.ns[0].mapBase, x.ns)
 	now := d.tick()
-	ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].mapping, now)
+	ppa, ok := d.ftl.Allocate(int(pool), d.ns[x.ns].mapping, now)
 	if !ok {
-		d.collect(int(plane))
-		d.parkMapping(plane, t)
+		d.collect(int(pool))
+		d.parkMapping(pool, t)
 		return
 	}
 	if old := d.l2p.get(x.logical); old < trimmed {
@@ -356,17 +361,17 @@ func (d *Drive) placeMapping(t int32) {
 	d.at(x, d.install(x.logical, ppa))
 	d.mappingPrograms++
 	d.enqueue(t)
-	d.collect(int(plane))
+	d.collect(int(pool))
 }
 
 // moveMappingPage gives a mapping page a new place without programming it.
 func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	l := d.ns[0].mapBase + m
-	plane, _ := d.mappingPlace(m, ns)
+	pool := d.mappingPool(m, ns)
 	now := d.tick()
-	ppa, ok := d.ftl.Allocate(int(plane), d.ns[ns].mapping, now)
+	ppa, ok := d.ftl.Allocate(int(pool), d.ns[ns].mapping, now)
 	if !ok {
-		d.collect(int(plane))
+		d.collect(int(pool))
 		return
 	}
 	if old := d.l2p.get(l); old < trimmed {
@@ -376,7 +381,7 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	}
 	d.install(l, ppa)
 	d.vanished++
-	d.collect(int(plane))
+	d.collect(int(pool))
 }
 
 // mappingDone ends the read or program of a mapping page.
@@ -390,8 +395,7 @@ func (d *Drive) mappingDone(t int32) {
 		return
 	}
 	if x.pair != 0 {
-		d.txns.At(x.pair).waitsFor--
-		d.touch(int(d.laneOf[d.txns.At(x.pair).plane]) / d.lanesPerChannel)
+		d.released(x.pair)
 	}
 	p := d.pageState(m)
 	p.reading = false

@@ -8,8 +8,8 @@ type filling struct {
 	layout   *fill.Layout
 	ns       []namespace
 	filled   []uint32   // by namespace: logical pages of it that hold data, those from its first on
-	first    [][]uint32 // by namespace, by its planes in turn: the number of its first datum in the plane
-	users    [][]user   // by plane: whose data it holds, by their numbers
+	first    [][]uint32 // by namespace, by its pools in turn: the number of its first datum in the pool
+	users    [][]user   // by pool: whose data it holds, by their numbers
 	perPlane uint32     // physical pages
 	mapped   int64      // pages that hold data
 }
@@ -23,7 +23,7 @@ type user struct {
 
 // newFilling divides the data among the planes; the layout has none yet.
 func newFilling(m *Image, seed uint64) *filling {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	f := &filling{
 		layout: fill.New(g.Planes(), g.PagesPerBlock, seed), ns: m.ns, perPlane: uint32(g.PagesPerPlane()),
 		filled: make([]uint32, len(m.ns)), first: make([][]uint32, len(m.ns)), users: make([][]user, g.Planes()),
@@ -33,8 +33,8 @@ func newFilling(m *Image, seed uint64) *filling {
 		n := &m.ns[i]
 		f.filled[i] = uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
 		f.mapped += int64(f.filled[i])
-		f.first[i] = make([]uint32, len(n.planeOf))
-		for k, p := range n.planeOf {
+		f.first[i] = make([]uint32, len(n.poolOf))
+		for k, p := range n.poolOf {
 			f.first[i][k] = sum[p]
 			if c := f.data(i, k); c > 0 {
 				f.users[p] = append(f.users[p], user{sum[p], int32(i), int32(k)})
@@ -47,7 +47,7 @@ func newFilling(m *Image, seed uint64) *filling {
 
 // data is how many pages of a namespace lie in the k-th of its planes in turn.
 func (f *filling) data(ns, k int) uint32 {
-	turn := uint32(len(f.ns[ns].planeOf))
+	turn := uint32(len(f.ns[ns].poolOf))
 	return (f.filled[ns] + turn - 1 - uint32(k)) / turn
 }
 
@@ -64,8 +64,8 @@ func (f *filling) place(l uint32) uint32 {
 	if l -= n.base; l >= f.filled[i] {
 		return noPage
 	}
-	j, k := n.turn.Split(uint64(l))
-	p := n.planeOf[k]
+	j, k := n.poolTurn.Split(uint64(l))
+	p := n.poolOf[k]
 	return uint32(p)*f.perPlane + f.layout.Place(int(p), f.first[i][k]+uint32(j))
 }
 
@@ -75,9 +75,9 @@ func (f *filling) each(visit func(l, page uint32)) {
 		n := &f.ns[i]
 		j, k := uint32(0), 0
 		for l := range f.filled[i] {
-			p := n.planeOf[k]
+			p := n.poolOf[k]
 			visit(n.base+l, uint32(p)*f.perPlane+f.layout.Place(int(p), f.first[i][k]+j))
-			if k++; k == len(n.planeOf) {
+			if k++; k == len(n.poolOf) {
 				j, k = j+1, 0
 			}
 		}
@@ -96,5 +96,5 @@ func (f *filling) owner(plane int, page uint32) uint32 {
 		k--
 	}
 	n := &f.ns[users[k].ns]
-	return n.base + (d-users[k].first)*uint32(len(n.planeOf)) + uint32(users[k].turn)
+	return n.base + (d-users[k].first)*uint32(len(n.poolOf)) + uint32(users[k].turn)
 }

@@ -17,6 +17,7 @@ type Image struct {
 	mu     sync.Mutex // ftl.Clone renames the owner of the pools on both sides
 	cfg    Config
 	ns     []namespace
+	pools  pools
 	l2p    table
 	owners owners
 	ftl    *ftl.FTL
@@ -31,13 +32,15 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	g := cfg.Geometry
 	m := &Image{cfg: cfg, ns: cfg.layOut()}
+	m.pools = cfg.planePools(m.ns)
+	m.pools.give(m.ns)
+	g := &m.pools.flash
 	last := &m.ns[len(m.ns)-1]
 	m.l2p = newTable(int64(last.mapBase) + int64(last.mapPages))
 	m.owners = newOwners(g.Planes(), g.PagesPerBlock)
 	random := rng.NewStream(seed, name+"/preconditioning")
-	f, err := ftl.New(cfg.translation(m.ns), m, &random)
+	f, err := ftl.New(cfg.translation(m.ns, m.pools.flash), m, &random)
 	if err != nil {
 		return nil, units.Wrong("collection", "%v", err)
 	}
@@ -70,7 +73,7 @@ func (m *Image) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
 
 // Owner implements ftl.Map.
 func (m *Image) Owner(p ftl.PPA) ftl.LPA {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	perBlock := uint32(g.PagesPerBlock)
 	blk := uint32(p) / perBlock
 	perPlane := uint32(g.BlocksPerPlane)

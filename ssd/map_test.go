@@ -22,7 +22,7 @@ func TestMap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			perPlane, perBlock := int(cfg.Geometry.PagesPerPlane()), cfg.Geometry.PagesPerBlock
+			perPlane, perBlock := int(m.pools.flash.PagesPerPlane()), m.pools.flash.PagesPerBlock
 			subject := func(to ftl.Map, l2p *table, own *owners) ftltest.Subject {
 				if c.full {
 					l2p.toArrays()

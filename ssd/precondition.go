@@ -42,7 +42,7 @@ func (m *Image) has(f *filling) {
 
 // install puts logical page l on a page of a block.
 func (m *Image) install(plane, blk, page int, l uint32) {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	m.owners.set(plane, blk, page, l)
 	m.l2p.set(l, uint32((plane*g.BlocksPerPlane+blk)*g.PagesPerBlock+page))
 	m.mapped++
@@ -52,13 +52,10 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	f := newFilling(m, random.Uint64())
 	for plane, users := range f.users {
-		if err := watch(float64(plane) / float64(len(f.users))); err != nil {
-			return err
-		}
 		for _, u := range users {
 			from := f.layout.Blocks(plane)
 			f.layout.Append(plane, int(f.held(u)))
-			if err := m.restore(f, plane, from, m.ns[u.ns].stream); err != nil {
+			if err := m.restore(f, plane, from, m.ns[u.ns].stream, watch); err != nil {
 				return err
 			}
 		}
@@ -70,11 +67,16 @@ func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// restore tells the translation layer of a plane's blocks, from one on, that a stream filled.
-func (m *Image) restore(f *filling, plane, from, stream int) error {
-	pages := m.cfg.Geometry.PagesPerBlock
+// restore tells the translation layer of a pool's blocks, from one on, that a stream filled.
+func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error {
+	pages := m.pools.flash.PagesPerBlock
 	valid := make([]uint64, (pages+63)/64)
 	for blk := from; blk < f.layout.Blocks(plane); blk++ {
+		if blk%restoreEvery == 0 {
+			if err := watch((float64(plane) + float64(blk)/float64(m.pools.flash.BlocksPerPlane)) / float64(m.pools.count())); err != nil {
+				return err
+			}
+		}
 		clear(valid)
 		written, _ := f.layout.Block(plane, blk, valid)
 		r := ftl.Restored{Use: ftl.Full, Stream: stream, Valid: valid}
@@ -89,12 +91,12 @@ func (m *Image) restore(f *filling, plane, from, stream int) error {
 }
 
 func (m *Image) blockOf(plane, blk int) ftl.Block {
-	return ftl.Block(plane*m.cfg.Geometry.BlocksPerPlane + blk)
+	return ftl.Block(plane*m.pools.flash.BlocksPerPlane + blk)
 }
 
 // room checks that a plane is left with blocks to work with.
 func (m *Image) room(used int) error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	if left := g.BlocksPerPlane - used; left <= m.cfg.Collection.Reserve {
 		return units.Wrong("preconditioning.occupancy", "%v fills %d of a plane's %d blocks; at most %d may hold data",
 			m.cfg.Preconditioning.Occupancy, used, g.BlocksPerPlane, g.BlocksPerPlane-m.cfg.Collection.Reserve-1)
@@ -102,12 +104,15 @@ func (m *Image) room(used int) error {
 	return nil
 }
 
+// restoreEvery is after how many blocks the watch of a fill is told.
+const restoreEvery = 64
+
 // watchEvery is after how many of a replay's writes its watch is told.
 const watchEvery = 1 << 14
 
 // overwrite writes random pages and lets the translation layer collect as it goes.
 func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	n := &m.ns[0]
 	total := int64(0)
 	for i := range m.ns {
@@ -132,7 +137,7 @@ func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 				k -= in
 			}
 		}
-		plane, _ := n.place(uint32(k))
+		plane := n.pool(uint32(k))
 		l := n.base + uint32(k)
 		dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
 		for !ok {
@@ -155,7 +160,7 @@ func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 // collectNow does all that collection wants done in a plane and reports whether it
 // did anything.
 func (m *Image) collectNow(plane int) bool {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	did := false
 	for a, ok := m.ftl.Next(plane); ok; a, ok = m.ftl.Next(plane) {
 		did = true
@@ -180,7 +185,7 @@ func (m *Image) collectNow(plane int) bool {
 // victim policy (Van Houdt, SIGMETRICS 2013), the older a block the fewer; which
 // pages are valid and whose they are is random.
 func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	t := m.ftl.Config()
 	policy := waf.Policy{Victim: t.Victim, Choices: t.Choices, Window: float64(t.Window)}
 	f := newFilling(m, random.Uint64())
@@ -188,9 +193,6 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	last := 0
 	var spread *fill.Spread
 	for plane, users := range f.users {
-		if err := watch(float64(plane) / float64(len(f.users))); err != nil {
-			return err
-		}
 		if len(users) == 0 {
 			continue
 		}
@@ -198,8 +200,9 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 		for _, u := range users {
 			data += int(f.held(u))
 		}
-		// Collection is about to start; open blocks are taken from what is free.
-		closed := g.BlocksPerPlane - t.GCStart - 2*len(m.ns)
+		// Collection is about to start; open blocks are taken from what is free. The first that the host fills costs it nothing, the first of
+		// survivors costs collection as much, so that with one block less than will be open neither has an advance on the other.
+		closed := g.BlocksPerPlane - t.GCStart - 2*len(m.ns) + 1
 		if err := m.room((data + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
 			return err
 		}
@@ -216,7 +219,7 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 			spread = fill.NewSpread(counts, seed)
 		}
 		f.layout.AppendSpread(plane, spread)
-		if err := m.restore(f, plane, 0, m.streamOf(plane)); err != nil {
+		if err := m.restore(f, plane, 0, m.streamOf(plane), watch); err != nil {
 			return err
 		}
 	}
@@ -227,17 +230,22 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 // streamOf is a write stream that uses a plane.
 func (m *Image) streamOf(plane int) int {
 	for i := range m.ns {
-		if slices.Contains(m.ns[i].planeOf, int32(plane)) {
+		if slices.Contains(m.ns[i].poolOf, int32(plane)) {
 			return m.ns[i].stream
 		}
 	}
 	return 0
 }
 
+// mostLevels is how many numbers of valid pages the steady state is worked out for.
+const mostLevels = 4096
+
 // validCounts turns the steady distribution into a number of valid pages for each
 // block, ascending, that add up to the data there are.
 func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
-	dist, err := waf.SteadyState(p, float64(blocks)*float64(pages)/float64(data), pages)
+	// Of large blocks the distribution depends no more on their size.
+	levels := min(pages, mostLevels)
+	dist, err := waf.SteadyState(p, float64(blocks)*float64(pages)/float64(data), levels)
 	if err != nil {
 		return nil, err
 	}
@@ -245,24 +253,23 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 	sum, level, below := 0, 0, 0.0
 	for b := range counts {
 		at := (float64(b) + 0.5) / float64(blocks)
-		for level < pages && below+dist[level] < at {
+		for level < levels && below+dist[level] < at {
 			below += dist[level]
 			level++
 		}
-		counts[b] = level
-		sum += level
+		counts[b] = level * pages / levels
+		sum += counts[b]
 	}
 	// Rounding left a few pages over or short: spread them evenly.
 	for step := max(1, blocks/max(1, data-sum, sum-data)); sum != data; step = 1 {
+		each := max(1, max(data-sum, sum-data)/blocks)
 		for b := 0; b < blocks && sum != data; b += step {
-			switch {
-			case sum < data && counts[b] < pages:
-				counts[b]++
-				sum++
-			case sum > data && counts[b] > 0:
-				counts[b]--
-				sum--
+			n := min(data-sum, each, pages-counts[b])
+			if data < sum {
+				n = -min(sum-data, each, counts[b])
 			}
+			counts[b] += n
+			sum += n
 		}
 	}
 	slices.Sort(counts)
@@ -271,11 +278,11 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 
 // layOutMapping puts all mapping pages on flash but a last, partial one.
 func (m *Image) layOutMapping() error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	for i := range m.ns {
 		n := &m.ns[i]
 		for k := range n.stored {
-			plane, _ := n.place(k)
+			plane := n.pool(k)
 			dst, ok := m.ftl.Allocate(int(plane), n.mapping, 0)
 			if !ok {
 				return units.Wrong("mapping", "plane %d has no room for mapping pages", plane)

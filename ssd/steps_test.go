@@ -59,6 +59,7 @@ type bench struct {
 func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	t.Helper()
 	cfg := round()
+	cfg.Mapping.Allocation = AllocateStatic // so that pages have the flash's numbers
 	cfg.Geometry.DiesPerChip, cfg.Geometry.PlanesPerDie = count(t, td, "dies", 1), count(t, td, "planes", 1)
 	if td.HasArg("weights") {
 		td.ScanArgs(t, "weights", &cfg.Host.Weights[0], &cfg.Host.Weights[1], &cfg.Host.Weights[2])

@@ -23,6 +23,9 @@ func (c *Config) Validate() error {
 	var s Scheme
 	bad.Within("mapping.scheme", s.UnmarshalText(c.Mapping.Scheme[:]))
 	bad.Within("collection", c.Collection.validate(c.Geometry.BlocksPerPlane))
+	bad.Hold(c.Mapping.Allocation <= AllocateStatic, "mapping.allocation", "%d is not possible; use dynamic or static", c.Mapping.Allocation)
+	bad.Hold(!c.Collection.Copyback || c.Mapping.Allocation == AllocateStatic,
+		"collection.copyback", "pages stay in their plane only under static allocation; set mapping.allocation: static")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
 	bad.Hold(p.Fill == FillNone || p.Occupancy > 0 && p.Occupancy <= 1, "preconditioning.occupancy", "%v is not possible", p.Occupancy)

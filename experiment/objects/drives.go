@@ -48,10 +48,10 @@ func flashCeiling(c *ssd.Config) cluster.Ceiling {
 	return cluster.Ceiling{Write: units.ByteRate(min(most, page/program)), Read: units.ByteRate(min(most, page/read))}
 }
 
-// driveStats is what all drives did.
-func driveStats(drives []*ssd.Drive) (sum ssd.Stats) {
+// driveStats is what all drives did up to a time.
+func driveStats(drives []*ssd.Drive, at sim.Time) (sum ssd.Stats) {
 	for i, d := range drives {
-		if x := d.Stats(); i == 0 {
+		if x := d.StatsAt(at); i == 0 {
 			sum = x
 		} else {
 			sum.Add(&x)

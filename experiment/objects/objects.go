@@ -131,7 +131,7 @@ func (x *running) take(at sim.Time) {
 	now.disks, now.sent, now.got = c.Busy(at)
 	now.spent, now.links = c.Spent(at)
 	now.look(c)
-	now.drives = driveStats(x.drives)
+	now.drives = driveStats(x.drives, at)
 	x.slices, x.now = append(x.slices, now), &slice{}
 	if at < x.s.Measure.Until.Time {
 		x.seen.slice(len(x.slices), x.eng.Now())
