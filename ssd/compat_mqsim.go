@@ -24,6 +24,7 @@ func MQSim(c Config) Config {
 		LookUpsFirst:          true,
 		EndsAreEvents:         true,
 		ReadsThenWrites:       true,
+		FiltersShareClock:     true,
 	}
 	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
 	c.Collection.Concurrent = 10

@@ -370,6 +370,8 @@ type Quirks struct {
 	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been taken note of, which is after
 	// all that was to happen then already.
 	EndsAreEvents bool
+	// FiltersShareClock: of all namespaces' filters of first touches, the one whose write comes first is emptied each second, and the others are not.
+	FiltersShareClock bool
 	// ReadsThenWrites: transactions that wait for the same entry of the map go on reads first.
 	ReadsThenWrites bool
 }

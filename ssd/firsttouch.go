@@ -78,9 +78,13 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		d.locate(t)
 	}
 	d.dispatch()
-	if now > c.touchedReset[ns] {
+	clock := ns
+	if d.cfg.Quirks.FiltersShareClock {
+		clock = 0
+	}
+	if now > c.touchedReset[clock] {
 		c.touched[ns].reset()
-		c.touchedReset[ns] = now + touchedPeriod
+		c.touchedReset[clock] = now + touchedPeriod
 	}
 	if whole {
 		d.partDone(i)

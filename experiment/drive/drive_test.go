@@ -203,7 +203,7 @@ func TestLocated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"far.trace": "a.yaml:2:12: workload[0]: request 2 is for bytes",
+		"far.trace": "a.yaml:2:12: workload[0]: " + filepath.Join(dir, "far.trace") + ":2: request 2 is for bytes",
 		"bad.trace": "bad.trace:2: ",
 	} {
 		s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: " + name + ", format: mqsim}}]\n")}, nil)
