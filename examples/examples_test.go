@@ -74,7 +74,7 @@ func TestStreams(t *testing.T) {
 
 func TestBursts(t *testing.T) {
 	bursts := run(t, "bursts.yaml")("read.latency.p99")
-	smooth := run(t, "bursts.yaml", shape.Change{Path: "workload[0].synthetic.reads.interarrival", Value: "{mean: 4us, kind: exponential}"})("read.latency.p99")
+	smooth := run(t, "bursts.yaml", shape.Change{Path: "workload[0].synthetic.reads.interarrival", Value: "{mean: 1500ns, kind: exponential}"})("read.latency.p99")
 	if bursts < 2*smooth {
 		t.Errorf("the 99th percentile is %v us with bursts and %v us without", bursts, smooth)
 	}
