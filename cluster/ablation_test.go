@@ -48,3 +48,22 @@ func TestAblation(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoGroups: with 57 chunks outstanding for two groups of five, as in the laboratory of the Replicast paper's table 4, hardly a negotiation of
+// Replicast-M ends with a common window, where Replicast-H needs none.
+func TestTwoGroups(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	for _, p := range []cluster.Scheme{cluster.ReplicastM, cluster.ReplicastH} {
+		cfg := cluster.DefaultConfig()
+		cfg.Protocol, cfg.Compat, cfg.Control.Queued = p, cluster.CompatSURGE, false
+		cfg.Gateways, cfg.Targets, cfg.Group, cfg.Chunk, cfg.Disk.Rate = 57, 10, 5, 16*units.KiB, 800_000_000
+		c, _ := run(t, cfg, 1, 20*units.Millisecond)
+		k := c.Counters
+		given := float64(k.Aborted) / float64(k.Aborted+k.Done)
+		if (given > 0.99) != (p == cluster.ReplicastM) {
+			t.Errorf("%v: %.2f %% of %d negotiations are given up", p, 100*given, k.Aborted+k.Done)
+		}
+	}
+}
