@@ -94,17 +94,22 @@ func (c *Cluster) Floor() sim.Time { return c.forecast.Floor() }
 
 // Busy is how long each disk, each gateway's sending and each target's receiving link have been busy until a time.
 func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
+	// The peers count a write as soon as it is queued, and what is on a link as soon as it is sent.
+	ends := at
+	if c.cfg.Compat != CompatNone {
+		ends = sim.Forever
+	}
 	for i := range c.targets {
 		d := &c.targets[i].disk
 		used := d.used(at)
 		if c.cfg.Compat != CompatNone {
-			used = d.busy + d.waiting // a write counts as soon as it is queued
+			used = d.busy + d.waiting
 		}
 		disks = append(disks, used)
-		got = append(got, c.in[int(c.nodeOfTarget(int32(i)))].used)
+		got = append(got, c.in[int(c.nodeOfTarget(int32(i)))].until(ends))
 	}
 	for i := range c.gateways {
-		sent = append(sent, c.out[i].used)
+		sent = append(sent, c.out[i].until(ends))
 	}
 	return disks, sent, got
 }

@@ -196,7 +196,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().Finds == put.FindsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
 	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
-	f.Hold(c.Link.Rate > 0, "link.rate", "%v is not possible; use a rate such as 10Gbps", c.Link.Rate)
+	f.Hold(c.Link.Rate > 0 && c.Link.Rate <= 1e6*units.Gbps, "link.rate", "%v is not possible; use a rate such as 10Gbps, and at most 1000Tbps", c.Link.Rate)
 	f.Within("link", c.Link.CheckOverhead())
 	f.Hold(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
 	f.Hold(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)

@@ -46,8 +46,18 @@ type port struct {
 	parcel  int32 // that it is receiving or sending, while it is busy
 	control queue.Queue[int32]
 	data    queue.Queue[int32]
-	used    sim.Time // time that it was busy
+	used    sim.Time // time that it was busy, until it ends
+	ends    sim.Time // what it does, or did last
 }
+
+// use has an end be busy for a time from now on. Where links have no queues that may be while it is busy already: it is busy once.
+func (p *port) use(now, takes sim.Time) {
+	p.used += takes - min(takes, max(0, p.ends-now))
+	p.ends = max(p.ends, now+takes)
+}
+
+// until is how long an end has been busy until a time.
+func (p *port) until(at sim.Time) sim.Time { return max(0, p.used-max(0, p.ends-at)) }
 
 // Nodes are gateways, then targets.
 func (c *Cluster) nodeOfTarget(t int32) int32 { return int32(len(c.gateways)) + t }
@@ -95,9 +105,17 @@ func (c *Cluster) dispatch(node, i int32) {
 	c.sees(node, i)
 	if !c.cfg.Control.Queued {
 		used := c.d.Send(p.size, c.d.Effective)
-		c.out[node].used += used
+		now := c.eng.Now()
+		if c.cfg.Compat != CompatNone {
+			now = max(now, c.out[node].ends) // each counts whole
+		}
+		c.out[node].use(now, used)
 		for _, to := range c.to(p) {
-			c.in[to].used += used
+			now := c.eng.Now()
+			if c.cfg.Compat != CompatNone {
+				now = max(now, c.in[to].ends)
+			}
+			c.in[to].use(now, used)
 			if p.data {
 				c.comes(to, c.eng.Now()+c.cfg.Link.Trip, c.eng.Now()+p.takes+c.cfg.Link.Trip)
 			}
@@ -140,7 +158,7 @@ func (c *Cluster) puts(node, i int32) {
 	p := &c.parcels.Items[i]
 	now := c.eng.Now()
 	o.busy, o.parcel = true, i
-	o.used += p.takes
+	o.use(now, p.takes)
 	if c.books.links != nil {
 		c.turnsLink(node)
 	}
@@ -186,7 +204,7 @@ func (c *Cluster) takesIn(node, i int32) {
 	in := &c.in[node]
 	takes := c.parcels.Items[i].takes
 	in.busy, in.parcel = true, i
-	in.used += takes
+	in.use(c.eng.Now(), takes)
 	c.eng.Schedule(c.self, c.here, c.eng.Now()+takes, evReceived, uint32(node))
 }
 

@@ -40,6 +40,7 @@ type loader struct {
 	times   rng.Stream
 	gap     float64                // mean time between arrivals, ps
 	waiting []queue.Queue[Arrival] // by gateway
+	behind  int                    // of them in all
 	under   []int32                // by gateway: chunks under way
 	coming  Arrival                // the next
 }
@@ -110,8 +111,17 @@ func (c *Cluster) arrives() {
 		c.take(&x)
 		return
 	}
+	if l.behind++; l.behind > mostWaiting {
+		c.err = units.Wrong("load", "more than %d chunks wait at gateways at %v: they come faster than the cluster takes them, until there is no memory left; lower the load, or end the run earlier with measure.until",
+			mostWaiting, c.eng.Now())
+		c.eng.Stop()
+		return
+	}
 	l.waiting[x.Gateway].Push(x)
 }
+
+// mostWaiting bounds the chunks of an open loop that nobody works on, and with them memory.
+const mostWaiting = 1 << 24
 
 // begin has a gateway of a closed loop take a chunk.
 func (c *Cluster) begin(gateway int32) {
@@ -127,6 +137,7 @@ func (c *Cluster) freed(gateway int32) {
 	}
 	if w := &l.waiting[gateway]; !w.Empty() {
 		x := w.Pop()
+		l.behind--
 		c.take(&x)
 		return
 	}

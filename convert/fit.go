@@ -1,11 +1,11 @@
 package convert
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 
 	"farflash/block"
+	"farflash/internal/term"
 	"farflash/scenario"
 	"farflash/workload/synth"
 )
@@ -14,9 +14,9 @@ import (
 // to a trace of that name.
 func FromFit(name string, c synth.Config, notes []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# fitted to %s\n", name)
+	comment(&b, "fitted to "+term.Shown(name))
 	for _, n := range notes {
-		fmt.Fprintf(&b, "# %s\n", n)
+		comment(&b, n)
 	}
 	l := scenario.Load{Queue: scenario.Queue{Class: block.Medium, Weight: 1}, Closed: c.QueueDepth, Synthetic: &c}
 	base := filepath.Base(name)

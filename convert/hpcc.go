@@ -64,6 +64,10 @@ func (c *ns3Conversion) hpcc() error {
 	} else {
 		class := list[0].Priority
 		x.Acks.Class, x.Acks.HostClass = class, class
+		if slices.ContainsFunc(list, func(f peer.NS3Flow) bool { return f.Priority != class }) {
+			// Its NICs hold all ACKs back while class 3 is paused.
+			x.Acks.Class, x.Acks.Follow, x.Acks.HostClass = 0, true, fabric.HPCCClass
+		}
 		if h.ACK_HIGH_PRIO {
 			x.Acks.HostClass = 0
 		}

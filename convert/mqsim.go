@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"farflash/ftl"
+	"farflash/internal/term"
 	"farflash/peer"
 	"farflash/scenario"
 	"farflash/shape"
@@ -37,7 +38,7 @@ type Conversion struct {
 func (c *Conversion) Text() string {
 	var b strings.Builder
 	for _, n := range c.Notes {
-		fmt.Fprintf(&b, "# %s\n", n)
+		comment(&b, term.Shown(n))
 	}
 	b.WriteString(c.Scenario.Resolved())
 	return b.String()
@@ -67,6 +68,9 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 	flows := all[number-1]
 	c := &Conversion{Scenario: &scenario.Scenario{}, Scenarios: len(all)}
 	c.note("converted from %s and scenario %d of %d of %s", filepath.Base(device), number, len(all), filepath.Base(workloads))
+	for _, n := range d.Defaulted() {
+		c.note("%s", n)
+	}
 	s := c.Scenario
 	s.Name = fmt.Sprintf("%s-%d", strings.TrimSuffix(filepath.Base(workloads), filepath.Ext(workloads)), number)
 	s.SSD = &scenario.Drive{Compat: compat, Config: ssd.DefaultConfig()}
@@ -160,6 +164,7 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	default:
 		return refuse(d.At("CMT_Sharing_Mode"), "CMT_Sharing_Mode", d.CMT_Sharing_Mode, "is unknown; use SHARED or EQUAL_PARTITIONING")
 	}
+	x.Mapping.Allocation = ssd.AllocateStatic // what the scheme is for
 	if err := x.Mapping.Scheme.UnmarshalText([]byte(d.Plane_Allocation_Scheme)); err != nil {
 		return refuse(d.At("Plane_Allocation_Scheme"), "Plane_Allocation_Scheme", d.Plane_Allocation_Scheme, err.Error())
 	}
@@ -381,7 +386,12 @@ func (c *Conversion) replay(l *scenario.Load, f *peer.MQSimFlow, dir string) err
 	if !exists(path) {
 		return refuse(f.At("File_Path"), "File_Path", f.File_Path, "there is no such file, neither beside the workload file nor in the working directory")
 	}
-	t := &scenario.Trace{File: path, Format: trace.MQSim, Scale: 1, Part: units.Fraction(float64(f.Percentage_To_Be_Executed) / 100), Loop: max(f.Relay_Count, 1)}
+	part := units.Fraction(float64(f.Percentage_To_Be_Executed) / 100)
+	if compat := c.Scenario.SSD.Compat == scenario.CompatMQSim; compat && f.Relay_Count > 1 && part < 1 {
+		c.note("<Percentage_To_Be_Executed> %d has no effect in MQSim beside <Relay_Count> %d; --compat none follows it", f.Percentage_To_Be_Executed, f.Relay_Count)
+		part = 1
+	}
+	t := &scenario.Trace{File: path, Format: trace.MQSim, Scale: 1, Part: part, Loop: max(f.Relay_Count, 1)}
 	compat := c.Scenario.SSD.Compat == scenario.CompatMQSim
 	if scale, ok := map[string]float64{"PICOSECOND": 1e-3, "": 1, "NANOSECOND": 1, "MICROSECOND": 1e3}[f.Time_Unit]; !ok {
 		return refuse(f.At("Time_Unit"), "Time_Unit", f.Time_Unit, "is unknown; use PICOSECOND, NANOSECOND or MICROSECOND")

@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"farflash/convert"
 	"farflash/scenario"
 	"farflash/trial/trialtest"
+	"farflash/units"
 )
 
 // casesOf finds the folder of another simulator's inputs beside the repository.
@@ -163,5 +165,45 @@ func TestMQSimScenarios(t *testing.T) {
 	w := filepath.Join(dir, "workload.xml")
 	if _, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), w, 2, scenario.CompatMQSim); err == nil || !strings.Contains(err.Error(), "there is no scenario 2; it has 1 to 1") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Beside a number of replays MQSim does not look at the percentage of the trace.
+func TestMQSimReplays(t *testing.T) {
+	dir := t.TempDir()
+	device, err := os.ReadFile("testdata/mqsim/ssdconfig.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const flow = `<MQSim_IO_Scenarios><IO_Scenario><IO_Flow_Parameter_Set_Trace_Based>
+<Priority_Class>HIGH</Priority_Class><Device_Level_Data_Caching_Mode>WRITE_CACHE</Device_Level_Data_Caching_Mode>
+<Channel_IDs>0,1,2,3,4,5,6,7</Channel_IDs><Chip_IDs>0,1,2,3</Chip_IDs><Die_IDs>0,1</Die_IDs><Plane_IDs>0,1</Plane_IDs>
+<Initial_Occupancy_Percentage>70</Initial_Occupancy_Percentage><File_Path>a.trace</File_Path>
+<Percentage_To_Be_Executed>50</Percentage_To_Be_Executed><Relay_Count>%d</Relay_Count>
+</IO_Flow_Parameter_Set_Trace_Based></IO_Scenario></MQSim_IO_Scenarios>`
+	for name, text := range map[string]string{"ssdconfig.xml": string(device), "a.trace": "1000 0 0 8 1\n2000 0 8 8 0\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		replays int
+		compat  scenario.Compat
+		part    units.Fraction
+	}{{1, scenario.CompatMQSim, .5}, {3, scenario.CompatMQSim, 1}, {3, scenario.CompatNone, .5}} {
+		workload := filepath.Join(dir, "workload.xml")
+		if err := os.WriteFile(workload, fmt.Appendf(nil, flow, c.replays), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), workload, 1, c.compat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := x.Scenario.Workload[0].Trace; got.Part != c.part || got.Loop != c.replays {
+			t.Errorf("%d replays, compat %v: %v of the trace %d times; want %v", c.replays, c.compat, got.Part, got.Loop, c.part)
+		}
+		if said := strings.Contains(x.Text(), "has no effect in MQSim beside"); said != (c.part == 1) {
+			t.Errorf("%d replays, compat %v: said so: %v", c.replays, c.compat, said)
+		}
 	}
 }

@@ -120,9 +120,10 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 	}
 	c.topoFile = path
 	c.x.Topology.File = path
-	if loss > 0 {
-		return refuseKey(lossAt, "ERROR_RATE_PER_LINK", loss, "is for links whose own rate is 0, which here means none: write it into the fifth column of "+name+" instead")
+	if loss >= 1 {
+		return refuseKey(lossAt, "ERROR_RATE_PER_LINK", loss, "loses everything on links whose own rate is 0; use less than 1")
 	}
+	c.x.Loss = units.Fraction(loss)
 	if p := c.topology.Parallel(); len(p) > 0 {
 		if !c.exact() {
 			return fmt.Errorf("%s: a second link between the same two nodes: the reference uses the last of them only; leave the others out, or convert with --compat none, which uses all", c.topology.At(p[0]))
@@ -165,9 +166,6 @@ func (c *ns3Conversion) flowList(path string, read func(string, io.Reader, *peer
 	for _, f := range list {
 		if f.Priority == 0 {
 			return nil, fmt.Errorf("%s:%d: priority group 0 is the class of control traffic, which no pause stops and no buffer counts; use 1 to 7, such as 3", path, f.Line)
-		}
-		if c.compat == scenario.FabricCompatHPCC && f.Priority != list[0].Priority {
-			return nil, fmt.Errorf("%s:%d: priority group %d beside %d in line %d: under compat: hpcc ACKs share the flows' class, so there can be only one; use the same, or convert with --compat none", path, f.Line, f.Priority, list[0].Priority, list[0].Line)
 		}
 	}
 	return list, nil

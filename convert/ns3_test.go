@@ -115,14 +115,13 @@ func TestNS3Refused(t *testing.T) {
 		{"go-back-0", hpccText, "L2_BACK_TO_ZERO 0", "L2_BACK_TO_ZERO 1", "", "", "", "", "config.txt:21:1: L2_BACK_TO_ZERO 1 goes back to the beginning of a chunk"},
 		{"rare ACKs", hpccText, "L2_ACK_INTERVAL 1\n", "L2_ACK_INTERVAL 2000\n", "", "", "", "", "config.txt:20:1: L2_ACK_INTERVAL 2000 leaves a flow's first packets without ACKs"},
 		{"no pause time", hpccText, "HAS_WIN 0", "HAS_WIN 0\nPAUSE_TIME 0", "", "", "", "", "config.txt:23:1: PAUSE_TIME: must be positive"},
-		{"loss of all links", hpccText, "LINK 0.0000", "LINK 0.01", "", "", "", "", "config.txt:18:1: ERROR_RATE_PER_LINK 0.01 is for links whose own rate is 0"},
+		{"loss of everything", hpccText, "LINK 0.0000", "LINK 1", "", "", "", "", "config.txt:18:1: ERROR_RATE_PER_LINK 1 loses everything"},
 		{"no such file", hpccText, "FLOW_FILE flow.txt", "FLOW_FILE flows.txt", "", "", "", "", "config.txt:5:1: FLOW_FILE flows.txt there is no such file beside the configuration"},
 		{"too short", hpccText, "TIME 2.1", "TIME 2", "", "", "", "", "config.txt:6:1: SIMULATOR_STOP_TIME 2 is not after 2s, when the flows begin"},
 		{"no such link", hpccText, "LINK_DOWN 0 0 0", "LINK_DOWN 10 1 2", "", "", "", "", "config.txt:28:1: LINK_DOWN 1 2 there is no link between these nodes"},
 		{"no threshold", hpccText, "KMIN_MAP 1 40000000000", "KMIN_MAP 1 10000000000", "", "", "", "", "config.txt:30:1: KMIN_MAP: no entry for links of 40Gbps"},
 		{"telemetry at 40G", hpccText, "CC_MODE 1", "CC_MODE 3", "", "", "", "", "config.txt:7:1: CC_MODE 3 over a link of 40Gbps"},
 		{"class 0", hpccText, "", "", "", "1\n2 1 0 100 20000 2.0\n", "", "", "flow.txt:2: priority group 0 is the class of control traffic"},
-		{"two classes", hpccText, "", "", "", "2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "", "", "flow.txt:3: priority group 4 beside 3 in line 2"},
 		{"parallel links", hpccText, "", "", ringText, "1\n2 3 3 100 20000 2.0\n", "", "", "topology.txt:4:1: a second link between the same two nodes"},
 		{"delay of picoseconds", hpccText, "", "", strings.Replace(starText, "0.001ms", "0.0015005us", 1), "", "", "", "topology.txt:3:1: the delay, 1.501ns, is no whole number"},
 		{"unknown key", hpccText, "VAR_WIN 0", "VAR_WINN 0", "", "", "", "", `config.txt:24:1: unknown key "VAR_WINN"; did you mean VAR_WIN?`},
@@ -230,6 +229,16 @@ func TestFromHPCC(t *testing.T) {
 	}
 	if len(x.Failures) != 1 || x.Failures[0] != (scenario.Failure{A: "s0", B: "h3", At: units.Second + 50*units.Microsecond}) {
 		t.Errorf("%+v", x.Failures)
+	}
+
+	// Two priority groups, whose ACKs are in their flows' class, and a loss of all links that have none of their own.
+	c = convertNS3(t, strings.Replace(hpccText, "LINK 0.0000", "LINK 0.01", 1), starText, "2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "")
+	if x = c.Scenario.Fabric; !x.Acks.Follow || x.Acks.HostClass != 0 || x.Loss != 0.01 {
+		t.Errorf("%+v, loss %v", x.Acks, x.Loss)
+	}
+	c = convertNS3(t, strings.Replace(hpccText, "ACK_HIGH_PRIO 1", "ACK_HIGH_PRIO 0", 1), starText, "2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "")
+	if x = c.Scenario.Fabric; !x.Acks.Follow || x.Acks.HostClass != 3 {
+		t.Errorf("%+v", x.Acks)
 	}
 
 	// A network of ours: the same thresholds and sizes, nothing else of theirs.

@@ -197,7 +197,11 @@ func (h *Host) read(f *flow) bool {
 		f.done = true
 		return false
 	case err != nil:
-		h.fail(err)
+		h.failOf(f, err)
+		f.done = true
+		return false
+	case f.next.Time < 0 || f.next.Time > sim.Forever-f.Start:
+		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
 		f.done = true
 		return false
 	}
@@ -251,7 +255,11 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	if !h.fit(f, &x.req) {
 		return false
 	}
-	h.issued++
+	if h.issued++; h.issued-h.ended > mostOutstanding {
+		h.failOf(f, fmt.Errorf("more than %d requests have come and not completed at %v: they come faster than they are served, until there is no memory left; use fewer, or a closed loop, or end the run earlier with measure.until",
+			mostOutstanding, now))
+		return false
+	}
 	h.read(f)
 	if f.waiting.head != 0 || !h.submit(n) {
 		x := h.live.At(n)
@@ -265,6 +273,9 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	}
 	return true
 }
+
+// mostOutstanding bounds the requests that have come and not completed, and with them memory.
+const mostOutstanding = 1 << 24
 
 // FlowError is what went wrong with one of the flows of a host.
 type FlowError struct {

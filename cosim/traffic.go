@@ -76,68 +76,32 @@ func (t *Traffic) advance() {
 func (t *Traffic) fetch() bool {
 	before := t.next.Start
 	err := t.src.Next(&t.next)
-	switch f := &t.next; {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		t.ended = true
 		return false
-	case err != nil:
+	}
+	if err == nil {
+		err = CheckFlow(&t.next, t.posted, before, len(t.hosts))
+	}
+	if err != nil {
 		t.fail(err)
-		return false
-	case f.Start < before:
-		t.fail(fmt.Errorf("flow %d starts at %v, before the one before it", t.posted, f.Start))
-		return false
-	case f.Src < 0 || int(f.Src) >= len(t.hosts) || f.Dst < 0 || int(f.Dst) >= len(t.hosts):
-		t.fail(fmt.Errorf("flow %d goes from host %d to host %d; there are %d hosts", t.posted, f.Src, f.Dst, len(t.hosts)))
 		return false
 	}
 	return true
 }
 
+// CheckFlow reports what is impossible about a flow, the number-th of a source, after one that started at a time, between so many hosts.
+func CheckFlow(f *flows.Flow, number uint64, before sim.Time, hosts int) error {
+	switch {
+	case f.Start < before:
+		return fmt.Errorf("flow %d starts at %v, before the one before it", number, f.Start)
+	case f.Src < 0 || int(f.Src) >= hosts || f.Dst < 0 || int(f.Dst) >= hosts:
+		return fmt.Errorf("flow %d goes from host %d to host %d; there are %d hosts", number, f.Src, f.Dst, hosts)
+	}
+	return nil
+}
+
 func (t *Traffic) fail(err error) {
 	t.err, t.ended = err, true
 	t.eng.Stop()
-}
-
-// Planned posts flows that a part of a network has planned, each at its time.
-type Planned struct {
-	eng    *sim.Engine
-	begin  func(flow int32) error
-	flows  []int32 // by start
-	starts []sim.Time
-	self   sim.Component
-	target sim.Target
-	posted int
-	err    error
-}
-
-// NewPlanned makes traffic of flows, in order of their starts.
-func NewPlanned(eng *sim.Engine, flows []int32, starts []sim.Time, begin func(flow int32) error) *Planned {
-	t := &Planned{eng: eng, begin: begin, flows: flows, starts: starts, self: eng.NewComponent()}
-	t.target = eng.AddHandler(t)
-	t.await()
-	return t
-}
-
-// Err is what ended the traffic early, if anything did.
-func (t *Planned) Err() error { return t.err }
-
-// Posted is how many flows have been posted.
-func (t *Planned) Posted() int { return t.posted }
-
-func (t *Planned) await() {
-	if t.posted < len(t.flows) {
-		t.eng.Schedule(t.self, t.target, t.starts[t.posted], 0, 0)
-	}
-}
-
-// Handle is for the engine.
-func (t *Planned) Handle(sim.Event) {
-	for t.posted < len(t.flows) && t.starts[t.posted] <= t.eng.Now() {
-		if err := t.begin(t.flows[t.posted]); err != nil {
-			t.err = fmt.Errorf("flow %d: %w", t.flows[t.posted], err)
-			return
-		}
-		t.posted++
-	}
-	t.await()
 }

@@ -39,6 +39,19 @@ type Options struct {
 	Timeline io.Writer
 	// TimelineSlices is how many slices it has at most; 0 is the default.
 	TimelineSlices int
+
+	ctx context.Context // of the run; nil if a Kind is asked directly
+}
+
+// Preparing is told by a Kind, while it makes models, how much of a long preparation is done, from 0 to 1. An error says that it is to end.
+func (o *Options) Preparing(share float64) error {
+	if o.Progress != nil {
+		o.Progress(Progress{Prepared: share})
+	}
+	if o.ctx != nil {
+		return o.ctx.Err()
+	}
+	return nil
 }
 
 // Progress is how far a run is.
@@ -47,6 +60,7 @@ type Progress struct {
 	Expected  uint64 // in all; 0 if not known
 	Simulated units.Duration
 	Until     units.Duration // 0 if the run is not ended by time
+	Prepared  float64        // while nothing is simulated yet: how much of what is made first is done, from 0 to 1
 }
 
 // Outcome is what a run gives beside its result.
@@ -82,11 +96,45 @@ type Experiment interface {
 	Close() error
 }
 
-// Instead is what Advance returns when only another experiment of the same scenario can find out the rest: Run begins again with it.
-type Instead struct{ Experiment }
+// Refusal is why a scenario cannot be run, found before anything was: Check finds the same.
+type Refusal struct{ Err error }
 
-// Error is what stands there if nobody looks for an Instead.
-func (*Instead) Error() string { return "the experiment must begin again in another form" }
+func (r *Refusal) Error() string { return r.Err.Error() }
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// build makes the models. What is wrong with them stands at its place in the scenario.
+func build(k Kind, s *scenario.Scenario, o *Options) (x Experiment, err error) {
+	defer func() {
+		if err != nil && (o.ctx == nil || o.ctx.Err() == nil) {
+			err = &Refusal{s.Located(err)}
+		}
+	}()
+	defer clockEnds(&err)
+	return k.Build(s, o)
+}
+
+// clockEnds makes an error of a panic with which the clock has come to its end.
+func clockEnds(err *error) {
+	x := recover()
+	if x == nil {
+		return
+	}
+	end, ok := x.(*sim.ClockError)
+	if !ok {
+		panic(x)
+	}
+	*err = end
+}
+
+// Check makes the models of a scenario and runs nothing: what it does not refuse, Run does not refuse either.
+func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
+	o.ctx = ctx
+	x, err := build(k, s, &o)
+	if err != nil {
+		return err
+	}
+	return x.Close()
+}
 
 // Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
 // The same scenario and seed give the same result, to the byte.
@@ -95,7 +143,8 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	if err != nil {
 		return nil, err
 	}
-	x, err := k.Build(s, &o)
+	o.ctx = ctx
+	x, err := build(k, s, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -104,21 +153,11 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 			err = errors.Join(err, failed)
 		}
 	}()
+	defer clockEnds(&err)
 	out = &Outcome{Result: result.New(words, digest, o.Seed, o.Version)}
 	out.Result.Name = s.Name
 	l := Loop{Until: s.Measure.Until.Time, Progress: o.Progress}
-	for {
-		out.Interrupted, err = l.Run(ctx, x)
-		var again *Instead
-		if !errors.As(err, &again) {
-			break
-		}
-		before := x
-		x = again.Experiment // which is what is closed at the end
-		if err := before.Close(); err != nil {
-			return nil, err
-		}
-	}
+	out.Interrupted, err = l.Run(ctx, x)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		end = l.Until
 	}
 	meters := x.Meters()
+	reached := sim.Time(0)
 	for {
 		to := end
 		for _, m := range meters {
@@ -53,6 +54,9 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		if err != nil {
 			return false, err
 		}
+		// The clock of models that were stopped in the middle stands at their last event, which may lie in a slice before.
+		now.At = max(now.At, reached)
+		reached = now.At
 		stop := ctx.Err() != nil
 		last := now.Over || stop || now.At >= end
 		settled := false
@@ -80,6 +84,15 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 			return false, nil
 		}
 	}
+}
+
+// EndWith has an engine stop soon after a context has ended, whatever the models are at.
+func EndWith(ctx context.Context, eng *sim.Engine) {
+	eng.OnPulse(func() {
+		if ctx.Err() != nil {
+			eng.Stop()
+		}
+	})
 }
 
 // Slices is how many slices runs of object clusters have, which last a known time.

@@ -26,7 +26,7 @@ type Counters struct {
 	Pauses, Resumes   uint64 // decisions of switches
 	Paused, Unpaused  uint64 // their effects
 	Refreshes, Frames uint64
-	Storms, Deadlocks uint64 // ports that stayed paused for too long, and of them those in a circle
+	Storms, Deadlocks uint64 // ports that stayed paused for too long, and circles of them that wait for each other
 	Drops             [dropReasons]uint64
 	Stranded          uint64 // queue pairs that a link failure left without a path
 	Events            uint64 // handled
@@ -63,7 +63,7 @@ func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
 	if x.kind == dataPacket {
 		n.Counters.Lost += uint64(n.payload(x))
 	}
-	n.notes.give(x.note)
+	n.notes.Give(x.note)
 	d := Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp & slotMask), Reason: why}
 	if x.kind >= pauseFrame {
 		d.QP = -1
@@ -101,6 +101,21 @@ func (c *Counters) DropCount() uint64 {
 	return sum
 }
 
+// Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use, and the queue pair that each host sends on.
+func (n *Network) Bytes() int64 {
+	lanes := int64(bits.OnesCount8(n.used | 1))
+	return int64(len(n.ports))*(portBytes+lanes*laneBytes+chunkBytes) + int64(len(n.nics))*pairBytes
+}
+
+// What a port, its class, a chunk of its queue, and a queue pair with its message take, in bytes where a word has eight.
+const (
+	portBytes, laneBytes, chunkBytes = 320, 48, 32 * 24
+	pairBytes                        = 368
+)
+
+// OneSequence reports whether all random numbers are of one sequence, so that the network cannot be divided.
+func (n *Network) OneSequence() bool { return n.draws != nil }
+
 // PortReport is what a port has done.
 type PortReport struct {
 	Node, Peer int32
@@ -137,6 +152,12 @@ func (n *Network) Port(pi int32) PortReport {
 	return r
 }
 
+// Busy is how long a port has been sending up to a time that the network has been run to: what it has not sent by then does not count.
+func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
+	p := &n.ports[pi]
+	return max(0, p.busy-max(0, p.free-at))
+}
+
 // PortOf is the port of a link at its A or its B.
 func (n *Network) PortOf(link int32, atA bool) int32 {
 	l := n.graph.Links[link]
@@ -162,15 +183,15 @@ func (n *Network) Check() error {
 	var flying, waiting uint64 // payload
 	for i := range n.ports {
 		p := &n.ports[i]
-		for k := range p.wire.n {
-			if x := p.wire.items[(p.wire.head+k)&uint32(len(p.wire.items)-1)].x; x.kind == dataPacket {
+		for k := range p.wire.N {
+			if x := p.wire.At(k).x; x.kind == dataPacket {
 				flying += uint64(n.payload(&x))
 			}
 		}
 		for c := range MaxClasses {
 			l := &n.lanes[i*MaxClasses+c]
 			sum := int64(0)
-			n.pool(n.ports[i].node).each(&l.waiting, func(x *packet) bool {
+			n.pool(n.ports[i].node).Each(&l.waiting, func(x *packet) bool {
 				sum += int64(x.size)
 				if x.kind == dataPacket {
 					waiting += uint64(n.payload(x))
@@ -234,7 +255,8 @@ func (n *Network) Rate(q QP) units.BitRate {
 	if n.senders[q].last < 0 {
 		return 0
 	}
-	return n.control[q].Rate
+	lead, _ := n.lead(int32(q), &n.senders[q])
+	return n.control[lead].Rate
 }
 
 // Look has figures count up to a time that the engine has been run to, which may be later than its last
@@ -261,34 +283,43 @@ func (n *Network) PausedNow() uint64 {
 	return sum
 }
 
-// Hung is how many messages will never be acknowledged: their queue pair has nothing left to
-// send, nothing of it is on the way, and no timer runs. It is for when a network has come to rest.
-func (n *Network) Hung() int {
-	if n.timeout > 0 {
-		return 0
-	}
+// Endless are messages that never end.
+type Endless struct {
+	// Severed are of queue pairs that have no way to their peer, or back, since a link failed.
+	Severed int
+	// Hung are of queue pairs that have nothing left to send, nothing on the way, and no timer that runs.
+	Hung int
+}
+
+// Endless counts the messages that will never be acknowledged. Hung ones are counted right when a network has come to
+// rest, severed ones at any time, as long as no link is mended.
+func (n *Network) Endless() Endless {
 	moving := map[uint32]bool{}
 	for i := range n.ports {
 		w := &n.ports[i].wire
-		for k := range w.n {
-			moving[w.items[(w.head+k)&uint32(len(w.items)-1)].x.qp&slotMask] = true
+		for k := range w.N {
+			moving[w.At(k).x.qp&slotMask] = true
 		}
 	}
 	for i := range n.lanes {
-		n.pool(n.ports[i/MaxClasses].node).each(&n.lanes[i].waiting, func(x *packet) bool {
+		n.pool(n.ports[i/MaxClasses].node).Each(&n.lanes[i].waiting, func(x *packet) bool {
 			moving[x.qp&slotMask] = true
 			return true
 		})
 	}
-	hung := 0
+	var e Endless
 	for q := range n.senders {
 		s := &n.senders[q]
-		if s.una == s.end || s.hasMore() || moving[uint32(q)] {
+		if s.una == s.end || s.standing != stranded && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {
-			hung++
+			if s.standing == stranded {
+				e.Severed++
+			} else {
+				e.Hung++
+			}
 		}
 	}
-	return hung
+	return e
 }

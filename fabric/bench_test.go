@@ -52,3 +52,39 @@ func BenchmarkClos(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFatTree is a permutation on a fat tree, every host at once at full load, in one piece and in parts of a pod each.
+func BenchmarkFatTree(b *testing.B) {
+	for _, k := range []int{8, 16, 24} {
+		for _, parts := range []int{1, k} {
+			b.Run(fmt.Sprintf("%d/%d", k*k*k/4, parts), func(b *testing.B) {
+				g := build(b, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+				hosts := int32(k * k * k / 4)
+				sum := uint64(0)
+				b.ResetTimer()
+				for b.Loop() {
+					b.StopTimer()
+					n := newRig(b, DefaultConfig(), g, 1).net
+					var flows []Flow
+					for i := range hosts {
+						// 7 is prime to the number of hosts or maps none to itself, and most leave their pod.
+						flows = append(flows, Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 64 * units.KB})
+					}
+					b.StartTimer()
+					if parts == 1 {
+						for _, f := range flows {
+							if _, err := n.Send(f.Src, f.Dst, f.Class, f.Size); err != nil {
+								b.Fatal(err)
+							}
+						}
+						n.eng.Run(sim.Forever)
+					} else {
+						runParts(b, n, g.Partition(parts), false, flows)
+					}
+					sum += n.PacketHops()
+				}
+				hops(b, sum)
+			})
+		}
+	}
+}

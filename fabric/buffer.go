@@ -85,7 +85,7 @@ func (n *Network) release(sw *node, from uint16, size int64) {
 // free.
 func (n *Network) threshold(q *port, free int64) int64 {
 	if n.cfg.PFC.Threshold.Dynamic {
-		return min(free, free*q.alpha>>16)
+		return min(free, free*int64(q.alpha)>>16)
 	}
 	return min(free, int64(n.cfg.PFC.Threshold.Size))
 }
@@ -93,7 +93,7 @@ func (n *Network) threshold(q *port, free int64) int64 {
 // setThreshold computes a port's alpha and headroom; nic is the hosts' rate.
 func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.BitRate]bytesIn) error {
 	c := &n.cfg.PFC
-	p.alpha = int64(float64(c.Alpha) * 65536)
+	p.alpha = int32(float64(c.Alpha) * 65536)
 	if c.AlphaByRate {
 		for r := p.rate; r > nic && p.alpha < 65536; r /= 2 {
 			p.alpha *= 2
@@ -136,7 +136,7 @@ func (n *Network) fastest(p *port) bytesIn {
 		return bytesIn{most, p.perByte * sim.Time(most)}
 	}
 	least := n.cfg.Header + n.cfg.Telemetry.Size + 1
-	if n.cfg.Acks.Class > 0 {
+	if n.cfg.Acks.Class > 0 || n.cfg.Acks.Follow {
 		least = min(least, n.cfg.Acks.Size+n.cfg.Telemetry.AckSize)
 	}
 	best := bytesIn{uint16(least), n.onTheWire(uint16(least), p.rate)}
@@ -167,7 +167,7 @@ func (n *Network) largest() units.Bytes {
 // One packet more is a margin for times on the wire that are rounded.
 func (n *Network) headroom(p *port, fastest bytesIn) int64 {
 	packet, frame := uint16(n.largest()), uint16(n.cfg.PFC.Frame)
-	after := n.time(p, max(packet, frame)) + MaxClasses*n.time(p, frame) + 2*p.delay
+	after := n.time(p, max(packet, frame)) + MaxClasses*n.time(p, frame) + p.delay + n.ports[p.peer].delay
 	hi, lo := bits.Mul64(uint64(after), uint64(fastest.bytes))
 	wire, rest := bits.Div64(hi, lo, uint64(fastest.time))
 	if rest > 0 {

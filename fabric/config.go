@@ -36,6 +36,9 @@ type Config struct {
 	PFC PFC
 	// Buffer is a switch's packet memory, shared by its ports.
 	Buffer units.Bytes
+	// SwitchLatency is how long a switch takes with a packet that has arrived as a whole before it takes it into its buffer, beside the
+	// packet's time on wires: what data sheets give as latency, less that of cut-through.
+	SwitchLatency units.Duration
 	// ECN marks packets that leave a long queue.
 	ECN ECN
 	// Scheduler orders the classes of a port: strict (class 0 before 1 before 2), or
@@ -92,6 +95,8 @@ type Acks struct {
 	// Class is the traffic class in switches. Class 0 is served first, cannot be paused
 	// and takes no part in the shared buffer.
 	Class int
+	// Follow has ACKs be in the traffic class of the data that they answer, in place of class.
+	Follow bool
 	// HostClass is the class whose pause holds ACKs back in the NIC.
 	HostClass int
 	// Duplicates are answered as well, so that a lost ACK is made good.
@@ -114,12 +119,14 @@ type CNP struct {
 // Recovery is what happens when packets are lost.
 type Recovery struct {
 	// Kind is go-back-n, as RoCE NICs do it, or selective-repeat, as in IRN (Mittal et
-	// al., SIGCOMM 2018): only what is lost is sent again.
+	// al., SIGCOMM 2018): only what is lost is sent again; or sack, as TCP has it: the same within the window, of which what is
+	// known to have come or to be lost takes nothing (RFC 6675), and what was sent after a repetition tells, when it comes, that
+	// the repetition was lost too (RFC 8985).
 	Kind RecoveryKind
 	// Timeout is how long a queue pair waits for progress before it sends again what is
 	// not acknowledged, and twice as long after each time that was of no use, up to 64 times:
 	// a time, auto (67.1 ms, InfiniBand's local ACK timeout 14, with
-	// PFC; 4 ms without; for selective repeat 320 us), or none.
+	// PFC; 4 ms without, and with a watchdog that ends pauses; for selective repeat 320 us), or none.
 	Timeout Timeout
 	// ShortTimeout is selective repeat's timeout while at most ShortCount packets are in
 	// flight (IRN's RTO_low and N).
@@ -255,11 +262,12 @@ func (c *Config) Validate() error {
 	f.Hold(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval", "%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
 	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
 	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
-	if c.Recovery.Kind == SelectiveRepeat {
+	if c.Recovery.Kind.keeps() {
 		f.Hold(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
 		f.Hold(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
 	}
 	f.Hold(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
+	f.Hold(c.SwitchLatency >= 0 && c.SwitchLatency <= maxDelay, "switch_latency", "%v is not possible; use 0s to %v", c.SwitchLatency, maxDelay)
 	p := &c.PFC
 	if p.Threshold.Dynamic {
 		f.Hold(p.Alpha >= 1.0/65536 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8", p.Alpha)
@@ -274,7 +282,7 @@ func (c *Config) Validate() error {
 		least := c.leastQuanta()
 		f.Hold(p.Quanta <= 0 || p.Quanta >= least, "pfc.quanta", "%d is over before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), or %d to 65535", p.Quanta, least)
 		if p.Headroom.Kind == HeadroomAuto {
-			f.Hold(c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses || c.Acks.HostClass == c.Acks.Class, "acks.host_class", "%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
+			f.Hold(c.Acks.Follow || c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses || c.Acks.HostClass == c.Acks.Class, "acks.host_class", "%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
 		}
 	}
 	if c.ECN.Enabled {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"unsafe"
 
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
@@ -172,7 +173,7 @@ func TestLateArrivals(t *testing.T) {
 		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is no test", n.Retransmits, n.Wasted, n.Completed)
 	}
 	for i := range r.net.nics {
-		if words := len(r.net.nics[i].turns[1].waiting.words); words > 8 {
+		if words := int(r.net.nics[i].turns[1].waiting.Size()) / 64; words > 8 {
 			t.Errorf("NIC %d keeps %d words for at most 6 queue pairs", i, words)
 		}
 	}
@@ -221,31 +222,9 @@ func TestLongPath(t *testing.T) {
 	r.mustSend(t, 0, 1, 1, 100*units.KB)
 	r.run(t, 1e6)
 	r.drained(t)
-	most := uint8(0)
-	for _, n := range r.net.notes.count {
-		most = max(most, n)
-	}
+	most := r.net.notes.Most()
 	if most != cc.MaxHops {
 		t.Errorf("%d switches wrote into a packet, want %d of 11", most, cc.MaxHops)
-	}
-}
-
-// TestChunks: a queue's chunks are numbered from 1, are given back, and hold packets in order.
-func TestChunks(t *testing.T) {
-	var p chunks
-	var q queue
-	for range 5 {
-		for i := range uint32(2 * chunkLen) {
-			p.push(&q, &packet{psn: i})
-		}
-		if len(p.next) != 3 {
-			t.Fatalf("%d chunks for two and the one that is none", len(p.next))
-		}
-		for i := range uint32(2 * chunkLen) {
-			if x := p.pop(&q); x.psn != i {
-				t.Fatalf("packet %d where %d is due", x.psn, i)
-			}
-		}
 	}
 }
 
@@ -313,10 +292,18 @@ func TestAlphaByRate(t *testing.T) {
 				want = 8192
 			}
 			for _, atA := range []bool{true, false} {
-				if p := &n.ports[n.PortOf(int32(i), atA)]; !p.host && p.alpha != want {
+				if p := &n.ports[n.PortOf(int32(i), atA)]; !p.host && int64(p.alpha) != want {
 					t.Errorf("up %v, by rate %v: %s has %d, want %d of 65536", x.up, x.byRate, n.PortName(n.PortOf(int32(i), atA)), p.alpha, want)
 				}
 			}
 		}
+	}
+}
+
+// TestBytes: the sizes that the partition is reckoned by are those that things have.
+func TestBytes(t *testing.T) {
+	pair := unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{})
+	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32 * unsafe.Sizeof(packet{}), pair}; got != [...]uintptr{portBytes, laneBytes, chunkBytes, pairBytes} && unsafe.Sizeof(uintptr(0)) == 8 {
+		t.Errorf("%d, want %d", got, [...]int{portBytes, laneBytes, chunkBytes, pairBytes})
 	}
 }

@@ -26,7 +26,10 @@
 package fabric
 
 import (
+	"math/bits"
+
 	"farflash/fabric/cc"
+	"farflash/fabric/note"
 	"farflash/fabric/topo"
 	"farflash/rng"
 	"farflash/sim"
@@ -51,6 +54,8 @@ type Message struct {
 	from    uint64 // position of its first byte in the queue pair's stream
 	next    int32  // message after it on the queue pair, -1 if there is none
 	over    ending
+	reads   reading
+	stands  uint32   // of an answer: the number behind its request's, which it acknowledges
 	ideal   sim.Time // see Ideal; 0 is not computed yet
 }
 
@@ -75,6 +80,7 @@ type Network struct {
 	cfg    Config
 	graph  *topo.Graph
 	routes *topo.Routes
+	intact *topo.Routes // with no link down
 	seed   uint64
 	name   string
 	self   sim.Component
@@ -97,21 +103,24 @@ type Network struct {
 	paths    []int32 // for each queue pair, hopLimit to and hopLimit from
 	hopLimit int
 	messages []Message
-	spare    []int32 // messages that are over
-	pairs    map[pair]*peering
+	spare    []int32             // messages that are over
+	pairs    map[pair]QP         // the first between two hosts
+	peerings map[pair]*peering   // of more than one
 	pairSeen map[[2]int32]uint16 // queue pairs opened between two hosts, for their port numbers
 	keys     []flowKey
 	failed   []bool // links
 	failures []int  // of each link, that have not been mended yet
 
-	notes    notes
+	notes    note.Book
 	ends     []sim.Time // of each lane's pause, unless it is refreshed
 	since    []sim.Time // of each lane's pause
+	ringed   []sim.Time // since when the lane was paused in the circle of waits that the watchdog has found last
 	ignores  []sim.Time // until when each lane ignores pauses
 	reported []sim.Time // since when the lane was paused that the watchdog has reported last
 	looks    []sim.Time // when each lane that pauses is to refresh that
 	lossless uint8      // classes that PFC protects
 	used     uint8      // classes that queue pairs or ACKs use
+	rivals   bool       // they are several, class 0 aside
 	timeout  sim.Time
 	longest  sim.Time // round trip
 	bdp      units.Bytes
@@ -120,7 +129,14 @@ type Network struct {
 	part     int32
 	round    uint32      // which of the lists of crossings is written
 	out      []crossings // to each part; nil is the whole
-	at       sim.Time    // of the parts' figures, in the whole
+	poster   sim.Component
+	planned  ring[planned] // messages, by time
+	failure  error         // what ended the part
+	at       sim.Time      // that figures are taken at
+	reach    sim.Time      // no part runs further ahead of another
+	grace    sim.Time      // after it, what is late of a queue pair that is done is of no use
+	rest     sim.Time      // after it, its index is used again
+	rerouted uint64        // times
 	dog      watchdog
 	fault    func(in int32, x packet) bool // see invariants.go
 
@@ -157,17 +173,18 @@ type peering struct {
 
 // The kinds of the network's own events; arg is a port, queue pair or number.
 const (
-	arrive   uint16 = iota // the first flight of a port's wire has arrived
-	sent                   // a port that has more to send is free
-	wake                   // a NIC's paced queue pair may send
-	adjust                 // a queue pair's congestion control asked to be called
-	expire                 // a queue pair's retransmission timer
-	refresh                // a pause must be refreshed, or ends
-	look                   // the watchdog looks
-	notify                 // a CNP is due
-	overdue                // an ACK has been withheld for long enough
-	linkDown               // a link fails
-	linkUp                 // and is mended
+	arrive      uint16 = iota // the first flight of a port's wire has arrived
+	sent                      // a port that has more to send is free
+	wake                      // a NIC's paced queue pair may send
+	adjust                    // a queue pair's congestion control asked to be called
+	expire                    // a queue pair's retransmission timer
+	refresh                   // a pause must be refreshed, or ends
+	look                      // the watchdog looks
+	notify                    // a CNP is due
+	overdue                   // an ACK has been withheld for long enough
+	linkDown                  // a link fails
+	linkUp                    // and is mended
+	postPlanned               // what was planned for a part is due
 )
 
 // New makes a network of a checked graph. sink may be nil. name begins the names of its random
@@ -184,12 +201,13 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 		return nil, units.Within("congestion_control", err)
 	}
 	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
-		pairs: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
+		pairs: map[pair]QP{}, peerings: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
+	n.intact = n.routes
 	if err := n.check(); err != nil {
 		return nil, err
 	}
 	n.target, n.self = eng.AddHandler(n), eng.NewComponent()
-	n.notes.init(n.wants)
+	n.notes = note.New(n.wants)
 	if cfg.Random == NS3Random {
 		n.draws = hpccDraws(seed, len(g.Links))
 	}
@@ -199,13 +217,14 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 			return nil, err
 		}
 	}
-	if cfg.Acks.Class > 0 {
+	if cfg.Acks.Class > 0 && !cfg.Acks.Follow {
 		n.use(uint8(cfg.Acks.Class))
 	}
 	if err := n.build(); err != nil {
 		return nil, err
 	}
 	n.setTimes()
+	n.setPatience()
 	return n, nil
 }
 
@@ -216,13 +235,14 @@ func (n *Network) channels() int { return max(n.graph.Channels, 1) }
 func (n *Network) use(class uint8) bool {
 	was := n.used
 	n.used |= (1<<n.channels() - 1) << class
+	n.rivals = bits.OnesCount8(n.used&^1) > 1
 	return n.used != was
 }
 
 // check refuses what the configuration and the graph cannot do together.
 func (n *Network) check() error {
 	var f units.Faults
-	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses {
+	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses && !n.cfg.Acks.Follow {
 		f.Hold(false, "acks.class", "%d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k)
 	} else {
 		f.Hold(1+k <= MaxClasses, "", "the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1)
@@ -258,7 +278,7 @@ func (n *Network) Handle(e sim.Event) {
 	case refresh:
 		n.refreshed(int32(e.Arg))
 	case notify:
-		if r := &n.receive[e.Arg&slotMask]; r.tag == e.Arg {
+		if r := &n.receive[e.Arg&slotMask]; r.tag == e.Arg && !n.buried(r) {
 			n.notify(r, e.Arg)
 		}
 	case overdue:
@@ -270,6 +290,11 @@ func (n *Network) Handle(e sim.Event) {
 		n.linkFails(int32(e.Arg))
 	case linkUp:
 		n.linkMends(int32(e.Arg))
+	case postPlanned:
+		n.Counters.Events--
+		if n.failure = n.postDue(); n.failure != nil {
+			n.eng.Stop()
+		}
 	}
 	if checkEvery > 0 && n.Counters.Events%max(checkEvery, 1) == 0 {
 		n.hold()

@@ -18,10 +18,9 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 	if n.failures == nil {
 		n.failures = make([]int, len(n.graph.Links))
 	}
-	from := n.ports[n.PortOf(link, true)].inPort
-	n.eng.Schedule(from, n.target, at, linkDown, uint32(link))
+	n.eng.Schedule(n.self, n.target, at, linkDown, uint32(link))
 	if until > at {
-		n.eng.Schedule(from, n.target, until, linkUp, uint32(link))
+		n.eng.Schedule(n.self, n.target, until, linkUp, uint32(link))
 	}
 	return nil
 }
@@ -40,29 +39,30 @@ func (n *Network) linkFails(link int32) {
 	for _, pi := range [...]int32{n.PortOf(link, true), n.PortOf(link, false)} {
 		p := &n.ports[pi]
 		p.down = true
-		for p.wire.n > 0 {
-			x := p.wire.pop().x
-			n.lose(pi, p, &x)
+		own, other := n.of(p.node), n.of(n.ports[p.peer].node)
+		for p.wire.N > 0 {
+			x := p.wire.Pop().x
+			other.lose(pi, p, &x)
 		}
-		for p.frames.n > 0 {
-			p.frames.pop()
+		for p.frames.N > 0 {
+			p.takeFrame()
 		}
 		for c := range uint8(MaxClasses) {
 			l := n.lane(pi, c)
-			for l.waiting.n > 0 {
-				x := n.chunks.pop(&l.waiting)
+			for l.waiting.N > 0 {
+				x := own.chunks.Pop(&l.waiting)
 				l.out -= int64(x.size)
 				if !p.host && c > 0 {
-					n.release(&n.nodes[p.node], x.in, int64(x.size))
+					own.release(&n.nodes[p.node], x.in, int64(x.size))
 				}
-				n.lose(pi, p, &x)
+				own.lose(pi, p, &x)
 			}
 			if l.off {
 				l.off = false
 				n.Counters.Resumes++
 			}
 			if p.paused>>c&1 != 0 {
-				n.unpause(pi, p, c)
+				own.unpause(pi, p, c)
 			}
 			if !p.host {
 				p.ready &^= 1 << c
@@ -94,7 +94,7 @@ func (n *Network) linkMends(link int32) {
 		n.beginPaused(pi, &n.ports[pi])
 	}
 	for _, pi := range ends {
-		n.kick(pi, &n.ports[pi])
+		n.of(n.ports[pi].node).kick(pi, &n.ports[pi])
 	}
 }
 
@@ -114,43 +114,89 @@ func (n *Network) beginPaused(pi int32, p *port) {
 		}
 		l.off = true
 		n.Counters.Pauses++
-		n.keepPaused(pi, p, c)
-		n.paused(p.peer, &n.ports[p.peer], packet{kind: pauseFrame, class: c})
+		n.of(p.node).keepPaused(pi, p, c)
+		other := &n.ports[p.peer]
+		n.of(other.node).paused(p.peer, other, packet{kind: pauseFrame, class: c})
 	}
 }
 
 // reroute finds the paths of queue pairs anew.
 func (n *Network) reroute() {
 	n.routes = n.graph.Route(n.failed)
+	n.rerouted++
 	for q := range n.senders {
 		s := &n.senders[q]
 		if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 			continue
 		}
-		was := s.port
-		if err := n.findPaths(QP(q)); err != nil {
-			n.Counters.Stranded++
+		own := n.of(s.src)
+		if !n.connected(s.src, s.dst) {
+			if s.standing != stranded {
+				own.strand(s)
+			}
 			continue
 		}
-		if s.port != was {
-			n.move(int32(q), s, was)
+		was := s.port
+		n.findPaths(QP(q), n.routes)
+		if s.standing == stranded {
+			own.rescue(int32(q), s)
+		} else if s.port != was && !s.responds {
+			own.move(int32(q), s, was)
 		}
+	}
+}
+
+// strand has a queue pair wait until there is a way again. Without one nothing it sends would arrive, and no timer needs to say so.
+func (n *Network) strand(s *sender) {
+	if !s.responds {
+		n.Counters.Stranded++
+	}
+	n.withdraw(s, s.port)
+	s.standing = stranded
+	if s.timing {
+		s.timing = false
+		n.eng.Disarm(s.expire)
+	}
+}
+
+// rescue has a queue pair that has a way again begin with what was not acknowledged.
+func (n *Network) rescue(q int32, s *sender) {
+	s.standing, s.tries = idle, 0
+	switch {
+	case s.una == s.top:
+	case s.repair != nil:
+		s.repair.Restart(s.una, s.top)
+	default:
+		n.rewind(s)
+	}
+	if s.responds { // its lead, which has the lesser index, is back already
+		n.goOn(n.lead(q, s))
+		return
+	}
+	n.enrol(q, s)
+	if n.more(s) {
+		n.offer(q, s)
 	}
 }
 
 // move takes a queue pair from one of a host's ports to another.
 func (n *Network) move(q int32, s *sender, was int32) {
-	p := &n.ports[was]
+	n.withdraw(s, was)
+	s.standing = idle
+	n.enrol(q, s)
+	if n.more(s) {
+		n.offer(q, s)
+	}
+}
+
+// withdraw takes a queue pair out of what its NIC has to send.
+func (n *Network) withdraw(s *sender, port int32) {
+	p := &n.ports[port]
 	k := &n.nics[p.nic]
 	switch s.standing {
 	case pacing:
 		k.paced.Remove(int(s.place))
 	case ready:
 		n.unready(p, k, s)
-	}
-	s.standing = idle
-	n.enrol(q, s)
-	if s.hasMore() {
-		n.offer(q, s)
 	}
 }

@@ -175,3 +175,50 @@ func TestFixedPoint(t *testing.T) {
 		t.Errorf("the queue is %.0f B in the mean, fixed point %v", mean, want.Queue)
 	}
 }
+
+// TestSevered: a queue pair whose only way fails for good waits without a timer, so that the network comes to rest and says what is
+// left; where the link is mended, all of it arrives. So does what is posted, and opened, while there is no way.
+func TestSevered(t *testing.T) {
+	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
+		for _, life := range []Life{Persistent, PerMessage} {
+			for _, timeout := range []Timeout{{}, {Auto: true}, {Time: sim.Forever}} {
+				for _, until := range []sim.Time{0, 300 * units.Microsecond} {
+					c := DefaultConfig()
+					c.Recovery.Kind, c.Recovery.Timeout, c.QueuePairs.Life = kind, timeout, life
+					r := newRig(t, c, star(t, 3, 40*units.Gbps, units.Microsecond), 1)
+					if err := r.net.Fail(0, 10*units.Microsecond, until); err != nil {
+						t.Fatal(err)
+					}
+					r.send(post{0, 0, 1, 1, units.MB})
+					r.send(post{20 * units.Microsecond, 0, 1, 1, units.MB})
+					r.send(post{20 * units.Microsecond, 2, 0, 1, units.MB})
+					r.send(post{20 * units.Microsecond, 2, 1, 1, units.MB})
+					r.run(t, 1e6)
+					want := Endless{Severed: 3}
+					if until > 0 {
+						want = Endless{}
+						r.drained(t)
+					}
+					if got := r.net.Endless(); got != want || r.net.Counters.Completed != 4-uint64(want.Severed) {
+						t.Errorf("%v, %v, %v, until %v: %+v never end, want %+v; %d of 4 messages ended", kind, life, timeout, until, got, want, r.net.Counters.Completed)
+					}
+					r.check(t)
+				}
+			}
+		}
+	}
+}
+
+// TestTimeEnds: a queue pair whose packets are all but always lost gives up when time ends.
+func TestTimeEnds(t *testing.T) {
+	g := star(t, 2, 40*units.Gbps, units.Microsecond)
+	g.Links[0].Loss = .999999
+	c := DefaultConfig()
+	c.Recovery.Timeout = Timeout{Time: 1000 * units.Second}
+	r := newRig(t, c, g, 1)
+	r.mustSend(t, 0, 1, 1, 1000)
+	r.eng.Run(sim.Forever)
+	if got := r.net.Endless(); got != (Endless{Hung: 1}) {
+		t.Errorf("%+v at %v", got, r.eng.Now())
+	}
+}

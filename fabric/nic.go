@@ -3,6 +3,7 @@ package fabric
 import (
 	"farflash/fabric/cc"
 	"farflash/internal/heap"
+	"farflash/internal/window"
 	"farflash/sim"
 )
 
@@ -16,7 +17,7 @@ type nic struct {
 	paced  heap.Heap[paced, *paced]
 	wakeAt sim.Time
 	port   int32
-	spare  []int32 // indexes of queue pairs of this host that are done, if it is its first port
+	spare  ring[int32] // indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
 }
 
 // paced is a queue pair that may send at a time.
@@ -37,16 +38,17 @@ const (
 	pacing                   // in the heap
 	blocked                  // by its window
 	finished                 // has done its one message
+	stranded                 // has no way to its peer, or back, since a link failed
 )
 
 // serveNIC sends a host port's next packet.
 func (n *Network) serveNIC(pi int32, p *port) {
 	now := n.eng.Now()
 	k := &n.nics[p.nic]
-	if p.frames.n > 0 {
-		n.transmit(pi, p, p.frames.pop())
-	} else if answers := n.lane(pi, 0); answers.waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
-		x := n.chunks.pop(&answers.waiting)
+	if p.urgent {
+		n.transmit(pi, p, p.takeFrame())
+	} else if answers := n.lane(pi, 0); answers.waiting.N > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
+		x := n.chunks.Pop(&answers.waiting)
 		answers.out -= int64(x.size)
 		n.transmit(pi, p, x)
 	} else {
@@ -66,7 +68,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 				p.ready &^= 1 << class
 			}
 			s := &n.senders[q]
-			if s.avail > now || s.full(&n.control[q]) || !s.hasMore() {
+			if c := &n.control[q]; s.avail > now || c.Window > 0 && n.full(s, c) || !n.more(s) {
 				// Its rate or window has shrunk since it took its place, or what it was to send
 				// again has been acknowledged.
 				n.place(p, k, q, s)
@@ -77,8 +79,8 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		}
 	}
 	switch {
-	case p.frames.n > 0 || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
-		n.lane(pi, 0).waiting.n > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
+	case p.urgent || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
+		n.lane(pi, 0).waiting.N > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
 		n.later(pi, p)
 	default:
 		n.wakeLater(p, k)
@@ -91,7 +93,7 @@ func (n *Network) wakeLater(p *port, k *nic) {
 		return
 	}
 	k.wakeAt = k.paced.First().at
-	n.eng.Schedule(p.inPort, n.target, k.wakeAt, wake, uint32(p.nic))
+	n.eng.Schedule(p.inPort(), n.target, k.wakeAt, wake, uint32(p.nic))
 }
 
 func (n *Network) woken(i int32) {
@@ -104,14 +106,14 @@ func (n *Network) woken(i int32) {
 
 // turns are the queue pairs of a class that may send now.
 type turns struct {
-	waiting bitmap // their numbers
-	last    uint32 // that had its turn
-	top     uint32 // behind the greatest
+	waiting window.Set // their numbers
+	last    uint32     // that had its turn
+	top     uint32     // behind the greatest
 	n       int
 }
 
 func (t *turns) add(number uint32) {
-	t.waiting.add(number)
+	t.waiting.Add(number)
 	t.n++
 	if !before(number, t.top) {
 		t.top = number + 1
@@ -119,15 +121,15 @@ func (t *turns) add(number uint32) {
 }
 
 func (t *turns) remove(number uint32) {
-	t.waiting.remove(number)
+	t.waiting.Remove(number)
 	t.n--
 }
 
 // take removes the number whose turn it is. There is one.
 func (t *turns) take() uint32 {
-	number, ok := t.waiting.find(t.last+1, t.top)
+	number, ok := t.waiting.Find(t.last+1, t.top)
 	if !ok {
-		number, _ = t.waiting.find(t.waiting.base, t.top)
+		number, _ = t.waiting.Find(t.waiting.Base(), t.top)
 	}
 	t.last = number
 	t.remove(number)
@@ -145,9 +147,15 @@ func (n *Network) stand(p *port, k *nic, s *sender) {
 func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint8) {
 	c := &n.control[q]
 	now := n.eng.Now()
-	x, payload := n.take(s)
+	from := s
+	if s.twin >= 0 {
+		from = n.turn(s)
+	}
+	x, payload := n.take(from)
 	x.class = class
-	p.deficit[class] -= int32(x.size)
+	if n.rivals {
+		p.deficit[class] -= int32(x.size)
+	}
 	n.transmit(pi, p, x)
 	s.lastSize = x.size
 	s.avail = now + n.gap(p, c, x.size)
@@ -156,9 +164,8 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 		n.react(q, s, c)
 	}
 	n.place(p, k, q, s)
-	if n.timeout > 0 && !s.timing {
-		s.timing = true
-		n.eng.Arm(s.expire, now+n.timeoutOf(s))
+	if n.timeout > 0 && !from.timing {
+		n.await(from)
 	}
 }
 
@@ -172,10 +179,11 @@ func (n *Network) gap(p *port, c *cc.Sender, size uint16) sim.Time {
 
 // place puts a queue pair where it belongs after it has sent or been allowed to send.
 func (n *Network) place(p *port, k *nic, q int32, s *sender) {
+	c := &n.control[q]
 	switch {
-	case !s.hasMore():
+	case !n.more(s):
 		s.standing = idle
-	case s.full(&n.control[q]):
+	case c.Window > 0 && n.full(s, c):
 		s.standing = blocked
 	case s.avail <= max(p.free, n.eng.Now()):
 		n.stand(p, k, s)

@@ -2,10 +2,14 @@ package fabric
 
 import (
 	"errors"
+	"farflash/internal/window"
 	"fmt"
 	"math/bits"
+	"slices"
+	"sync/atomic"
 
 	"farflash/fabric/cc"
+	"farflash/fabric/repair"
 	"farflash/fabric/topo"
 	"farflash/sim"
 	"farflash/units"
@@ -38,6 +42,17 @@ func (n *Network) checkHosts(src, dst int32) error {
 // Open makes a queue pair from one host's node to another's. Data packets have the traffic
 // class; class 0 is the answers'.
 func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
+	q, err := n.open(src, dst, class, n.eng.Now())
+	if err == nil {
+		s := &n.senders[q]
+		s.unborn = false
+		n.introduce(int32(q), s)
+	}
+	return q, err
+}
+
+// open makes a queue pair for a time that is not yet over, at which it is introduced to its NIC.
+func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	if err := n.checkHosts(src, dst); err != nil {
 		return 0, err
 	}
@@ -47,46 +62,69 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	if err := n.Use(class); err != nil {
 		return 0, err
 	}
-	q, err := n.slot(src)
+	routes, standing := n.routes, idle
+	if !n.connected(src, dst) {
+		if n.failed == nil || !n.intact.Reachable(src, dst) || !n.intact.Reachable(dst, src) {
+			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[src].Name, n.graph.Nodes[dst].Name)
+		}
+		// There may be a way later. Until then it has the one that it would have if no link had failed.
+		routes, standing = n.intact, stranded
+	}
+	q, err := n.slot(src, at)
 	if err != nil {
 		return 0, err
 	}
+	x := n.of(src)
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
 	tag := was.tag + 1<<slotBits
-	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: tag, standing: finished, expire: was.expire, adjust: was.adjust, steered: was.steered}
-	*r = receiver{opening: -1, message: -1, begun: -1, tag: tag}
+	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1, tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust, steered: was.steered}
+	if r.patient {
+		n.of(n.ports[r.port].node).eng.Release(r.patience)
+	}
+	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, tag: tag}
 	*c = cc.Sender{Wake: sim.Forever}
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
-	if err := n.findPaths(q); err != nil {
-		s.expire, s.adjust, s.port = was.expire, was.adjust, was.port
-		n.vacate(int32(q))
-		return 0, err
+	n.findPaths(q, routes)
+	if standing == stranded {
+		x.Counters.Stranded++
 	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
-	s.standing = idle
-	n.enrol(int32(q), s)
-	if n.cfg.Recovery.Kind == SelectiveRepeat {
-		s.repair, r.arrived = &repair{}, &bitmap{}
+	if n.cfg.Recovery.Kind.keeps() {
+		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack), &window.Set{}
 	}
-	fresh := was.tag>>slotBits == 0 || was.port != s.port
-	if fresh {
+	first := was.standing != finished
+	if !first && was.port != s.port {
+		// A timer's events are of the port that it was made for.
+		if n.timeout > 0 {
+			x.eng.Release(s.expire)
+		}
+		if s.steered {
+			x.eng.Release(s.adjust)
+		}
 		s.steered = false
 	}
-	if fresh && n.timeout > 0 {
-		s.expire = n.eng.NewTimer(n.ports[s.port].inPort, n.target, expire, uint32(q))
+	if n.timeout > 0 && (first || was.port != s.port) {
+		s.expire = x.eng.NewTimer(n.ports[s.port].inPort(), x.target, expire, uint32(q))
 	}
 	c.Line = n.ports[s.port].rate
 	c.BaseRTT, c.BDP = n.longest, n.bdp
 	if !n.cfg.RoundTrip.Longest {
-		c.BaseRTT, c.BDP = n.roundTrip(src, dst)
+		c.BaseRTT, c.BDP = n.roundTrip(routes, src, dst)
 	}
 	c.MTU, c.Rate = n.cfg.Payload, c.Line
-	c.Hops = n.routes.Distance(src, dst) - 1
+	c.Hops = routes.Distance(src, dst) - 1
 	n.alg.Start(int32(q), c)
-	n.steer(int32(q), s, c)
 	return q, nil
+}
+
+// introduce has a queue pair's NIC know it.
+func (n *Network) introduce(q int32, s *sender) {
+	if s.standing == idle {
+		n.enrol(q, s)
+	}
+	n.steer(q, s, &n.control[q])
 }
 
 // Use takes note that a class will carry packets: its headroom is kept from then on. Open does so
@@ -101,13 +139,11 @@ func (n *Network) Use(class uint8) error {
 	return nil
 }
 
-// slot is an unused queue pair index: one that a finished queue pair of the host has had, or
+// slot is a queue pair index that is unused at a time: one that a queue pair of the host has had that was finished long enough before, or
 // a new one.
-func (n *Network) slot(src int32) (QP, error) {
-	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; len(*spare) > 0 {
-		q := (*spare)[len(*spare)-1]
-		*spare = (*spare)[:len(*spare)-1]
-		return QP(q), nil
+func (n *Network) slot(src int32, at sim.Time) (QP, error) {
+	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; spare.N > 0 && n.senders[*spare.First()].closed+n.rest <= at {
+		return QP(spare.Pop()), nil
 	}
 	q := len(n.senders)
 	if q == maxQueuePairs {
@@ -121,25 +157,66 @@ func (n *Network) slot(src int32) (QP, error) {
 	return QP(q), nil
 }
 
-// vacate gives a host's queue pair index back.
-func (n *Network) vacate(q int32) {
-	if n.split != nil || q < kept {
-		return
+// setPatience computes how long what a queue pair has left in the network is waited for. Parts of a network may be some delays of links apart
+// in time, so that it takes as long until all of them know what one does; none of this depends on whether there are parts.
+func (n *Network) setPatience() {
+	for i := range n.graph.Links {
+		n.reach = max(n.reach, 2*n.graph.Links[i].Delay)
 	}
-	k := &n.nics[n.ports[n.nodes[n.senders[q].src].first].nic]
-	k.spare = append(k.spare, q)
+	n.grace = n.reach + 10*units.Microsecond
+	n.rest = n.grace + n.reach + 1
+}
+
+// vacate gives a queue pair's index back to its host.
+func (n *Network) vacate(q int32) {
+	s := &n.senders[q]
+	atomic.StoreInt64((*int64)(&s.closed), int64(n.eng.Now()))
+	if q >= kept {
+		n.nics[n.ports[n.nodes[s.src].first].nic].spare.Push(q)
+	}
+}
+
+// buried reports whether a receiver's queue pair was finished so long ago that its index may have another by now. Its sender
+// may be another part's, which is then known to have done it.
+func (n *Network) buried(r *receiver) bool {
+	if !r.done {
+		return false
+	}
+	closed := sim.Time(atomic.LoadInt64((*int64)(&n.senders[r.tag&slotMask].closed)))
+	return closed >= 0 && closed+n.grace <= n.eng.Now()
 }
 
 // Pair returns the persistent queue pair whose turn it is from one host to another,
 // opening what is missing.
 func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
-	p := n.pairs[pair{src, dst, class}]
+	q, err := n.pair(src, dst, class, n.eng.Now())
+	if err == nil && n.senders[q].unborn {
+		n.senders[q].unborn = false
+		n.introduce(int32(q), &n.senders[q])
+	}
+	return q, err
+}
+
+func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
+	key := pair{src, dst, class}
+	first, ok := n.pairs[key]
+	if !ok {
+		q, err := n.open(src, dst, class, at)
+		if err == nil {
+			n.pairs[key] = q
+		}
+		return q, err
+	}
+	if n.cfg.QueuePairs.PerPeer == 1 {
+		return first, nil
+	}
+	p := n.peerings[key]
 	if p == nil {
-		p = &peering{}
-		n.pairs[pair{src, dst, class}] = p
+		p = &peering{qps: []QP{first}}
+		n.peerings[key] = p
 	}
 	if len(p.qps) < n.cfg.QueuePairs.PerPeer {
-		q, err := n.Open(src, dst, class)
+		q, err := n.open(src, dst, class, at)
 		if err != nil {
 			return 0, err
 		}
@@ -149,6 +226,23 @@ func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
 	q := p.qps[p.turn]
 	p.turn = (p.turn + 1) % len(p.qps)
 	return q, nil
+}
+
+// Reserve makes room at once for messages that are to come, where that takes less than to make it bit by bit.
+func (n *Network) Reserve(messages int) {
+	const most = 1 << 22
+	messages = min(messages, most)
+	n.messages = slices.Grow(n.messages, messages)
+	if n.cfg.QueuePairs.Life == PerMessage {
+		return // which use places again
+	}
+	hosts := len(n.nics)
+	pairs := min(messages, hosts*(hosts-1)*n.cfg.QueuePairs.PerPeer)
+	n.keys = slices.Grow(n.keys, pairs)
+	n.senders = slices.Grow(n.senders, pairs)
+	n.receive = slices.Grow(n.receive, pairs)
+	n.control = slices.Grow(n.control, pairs)
+	n.paths = slices.Grow(n.paths, 2*n.hopLimit*pairs)
 }
 
 // Send posts a message from one host to another, on a queue pair of its own or one that is
@@ -233,11 +327,11 @@ func (n *Network) begin(m int32) error {
 	s.end += msg.packets
 	n.Counters.Posted++
 	n.Counters.PostedBytes += uint64(msg.Size)
-	if s.standing == idle {
+	if lead, l := n.lead(int32(q), s); l.standing == idle {
 		if n.cfg.QueuePairs.Life == PerMessage {
-			s.avail = n.eng.Now()
+			l.avail = n.eng.Now()
 		}
-		n.offer(int32(q), s)
+		n.offer(lead, l)
 	}
 	return nil
 }
@@ -320,8 +414,8 @@ func (n *Network) along(pi int32, path int, f func(*port)) {
 
 // roundTrip is that of a packet that waits nowhere, and the payload that the
 // slowest link on its way carries in that time.
-func (n *Network) roundTrip(src, dst int32) (sim.Time, units.Bytes) {
-	p, _ := n.routes.Path(src, dst)
+func (n *Network) roundTrip(routes *topo.Routes, src, dst int32) (sim.Time, units.Bytes) {
+	p, _ := routes.Path(src, dst)
 	data, back := n.cfg.Payload+n.cfg.Header, n.cfg.Acks.Size
 	if n.cfg.RoundTrip.PayloadOnly {
 		data, back = n.cfg.Payload, 0
@@ -330,7 +424,7 @@ func (n *Network) roundTrip(src, dst int32) (sim.Time, units.Bytes) {
 	if n.cfg.Rounding == WholeNanoseconds {
 		unit = units.Nanosecond
 	}
-	t := 2*p.Delay + n.routes.Serialisation(src, dst, data, unit) + n.routes.Serialisation(src, dst, back, unit)
+	t := 2*p.Delay + 2*sim.Time(p.Hops-1)*n.cfg.SwitchLatency + routes.Serialisation(src, dst, data, unit) + routes.Serialisation(src, dst, back, unit)
 	hi, lo := bits.Mul64(uint64(t), uint64(p.Rate))
 	bdp, _ := bits.Div64(hi, lo, 8*uint64(units.Second))
 	return t, units.Bytes(bdp)
@@ -367,9 +461,9 @@ func (n *Network) setTimes() {
 	n.timeout = r.Timeout.Time
 	if r.Timeout.Auto {
 		switch {
-		case r.Kind == SelectiveRepeat:
+		case r.Kind.keeps():
 			n.timeout = 320 * units.Microsecond
-		case n.cfg.PFC.Enabled:
+		case n.cfg.PFC.Enabled && (n.cfg.Watchdog.Action == WatchdogReport || n.cfg.Watchdog.After == 0):
 			n.timeout = 4096 * units.Nanosecond << 14
 		default:
 			n.timeout = 4 * units.Millisecond
@@ -380,7 +474,7 @@ func (n *Network) setTimes() {
 		for _, a := range hosts {
 			for _, b := range hosts {
 				if a != b {
-					t, bdp := n.roundTrip(a, b)
+					t, bdp := n.roundTrip(n.routes, a, b)
 					n.longest, n.bdp = max(n.longest, t), max(n.bdp, bdp)
 				}
 			}

@@ -1,6 +1,9 @@
 package fabric
 
-import "farflash/sim"
+import (
+	"farflash/internal/fifo"
+	"farflash/sim"
+)
 
 // kind is what a packet is for.
 type kind uint8
@@ -20,6 +23,8 @@ const (
 	lastOf                    // the last packet of its message
 	answers                   // goes from the receiver to the sender
 	sacked                    // the ACK also names one packet beyond psn, in sack
+	asks                      // the request of an RDMA Read, whose answer stands for its ACK
+	implied                   // the first of an answer: its request is acknowledged up to sack
 )
 
 // packet is what a switch or NIC holds of a packet, 24 bytes and moved by value. A
@@ -47,39 +52,15 @@ const (
 // before reports whether packet number a comes before b; numbers wrap.
 func before(a, b uint32) bool { return int32(a-b) < 0 }
 
-// ring is a first-in first-out queue that keeps its storage.
-type ring[T any] struct {
-	items []T // a power of two
-	head  uint32
-	n     uint32
-}
-
-func (r *ring[T]) push(x T) {
-	if int(r.n) == len(r.items) {
-		r.grow()
-	}
-	r.items[(r.head+r.n)&uint32(len(r.items)-1)] = x
-	r.n++
-}
-
-func (r *ring[T]) grow() {
-	items := make([]T, max(8, 2*len(r.items)))
-	n := copy(items, r.items[min(int(r.head), len(r.items)):])
-	copy(items[n:], r.items[:min(int(r.head), len(r.items))])
-	r.items, r.head = items, 0
-}
-
-func (r *ring[T]) first() *T { return &r.items[r.head&uint32(len(r.items)-1)] }
-
-func (r *ring[T]) pop() T {
-	x := r.items[r.head&uint32(len(r.items)-1)]
-	r.head = (r.head + 1) & uint32(len(r.items)-1)
-	r.n--
-	return x
-}
-
 // flight is a packet on a wire.
 type flight struct {
 	at sim.Time // when its last bit arrives
 	x  packet
 }
+
+// The network's queues. A chunk of packets is 768 bytes.
+type (
+	ring[T any] = fifo.Ring[T]
+	queue       = fifo.Queue
+	chunks      = fifo.Pool[packet]
+)

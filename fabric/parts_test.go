@@ -2,7 +2,9 @@ package fabric
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"farflash/fabric/cc"
@@ -11,52 +13,45 @@ import (
 	"farflash/units"
 )
 
-// starter posts planned flows at their times, in one part.
-type starter struct {
-	parts *Parts
-	i     int
-}
-
-// Handle posts the flow of the event.
-func (s *starter) Handle(e sim.Event) {
-	if err := s.parts.Begin(s.i, int32(e.Arg)); err != nil {
-		panic(err)
-	}
-}
-
-// runParts runs a network in parts on one goroutine, window by window, until nothing happens any more.
-func runParts(t *testing.T, n *Network, of []int32, ahead sim.Time, flows []Flow) *Parts {
+// runParts runs a network in parts, window by window, until nothing happens any more, in turns or each on a goroutine of its own.
+func runParts(t failer, n *Network, of []int32, apart bool, flows []Flow) *Parts {
 	t.Helper()
-	count := int32(0)
-	for _, p := range of {
-		count = max(count, p+1)
-	}
-	p, err := n.Divide(of, ahead, flows, make([]Sink, count))
+	count := int(slices.Max(of)) + 1
+	p, err := n.Divide(of, make([]Sink, count), apart)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range int(count) {
-		e := p.Engine(i)
-		self, target := e.NewComponent(), e.AddHandler(&starter{p, i})
-		for k, f := range flows {
-			if of[f.Src] == int32(i) {
-				e.Schedule(self, target, f.Start, 0, uint32(k))
-			}
-		}
-	}
-	for round := uint32(1); ; round++ {
-		first := sim.Forever
-		for i := range int(count) {
-			first = min(first, p.Take(i, round))
+	for {
+		first := p.First()
+		if len(flows) > 0 {
+			first = min(first, flows[0].Start)
 		}
 		if first == sim.Forever {
 			break
 		}
-		if p.Stuck() {
-			t.Fatal("a part is stuck")
+		if p.Whole(first) {
+			continue
 		}
-		for i := range int(count) {
-			p.Run(i, first+p.Ahead()-1)
+		to := p.Horizon(first)
+		for ; len(flows) > 0 && flows[0].Start <= to; flows = flows[1:] {
+			if _, err := p.Plan(flows[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.First()
+		p.Window(to)
+		var all sync.WaitGroup
+		for i := range count {
+			if apart {
+				all.Go(func() { p.Run(i) })
+			} else {
+				p.Run(i)
+			}
+		}
+		all.Wait()
+		p.Watch()
+		if err := p.Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
 	p.Settle()
@@ -84,27 +79,33 @@ func TestPartsAgree(t *testing.T) {
 			if scheme == cc.SchemeHPCC {
 				c.Telemetry = Telemetry{Size: 42, AckSize: 28}
 			}
-			var want string
-			for _, parts := range []int{1, 2, 3} {
-				of := g.Partition(parts)
-				ahead := g.Lookahead(of)
-				if parts == 1 {
-					ahead = units.Millisecond // nothing crosses
-				}
-				n := newRig(t, c, g, 3).net
-				p := runParts(t, n, of, ahead, flows)
-				got := figures(n)
-				if want == "" {
-					want = got
-					if n.Counters.Completed != uint64(len(flows)) || n.Counters.Pauses == 0 {
-						t.Fatalf("%d messages completed, %d pauses: the run is no test", n.Counters.Completed, n.Counters.Pauses)
+			for _, life := range []Life{Persistent, PerMessage} {
+				c.QueuePairs.Life = life
+				var want string
+				for _, parts := range []int{1, -1, 2, -2, 3, -3} {
+					n := newRig(t, c, g, 3).net
+					for i, l := range g.Links {
+						// One link fails where there is another way, and a host's for a while.
+						if name := g.Nodes[l.B].Name; g.Nodes[l.A].Tier > 0 && i%7 == 3 || name == "h3" {
+							if err := n.Fail(int32(i), sim.Time(20+i)*units.Microsecond, sim.Time(120+i)*units.Microsecond); err != nil {
+								t.Fatal(err)
+							}
+						}
 					}
-				}
-				if got != want {
-					t.Errorf("in %d parts\n%s\nin one\n%s", parts, got, want)
-				}
-				if p.Events() < 1000 {
-					t.Errorf("%d events", p.Events())
+					p := runParts(t, n, g.Partition(max(parts, -parts)), parts < 0, flows)
+					got := figures(n)
+					if want == "" {
+						want = got
+						if n.Counters.Completed != uint64(len(flows)) || n.Counters.Pauses == 0 {
+							t.Fatalf("%d messages completed, %d pauses: the run is no test", n.Counters.Completed, n.Counters.Pauses)
+						}
+					}
+					if got != want {
+						t.Errorf("%v, in %d parts\n%s\nin one\n%s", life, parts, got, want)
+					}
+					if p.Events() < 1000 {
+						t.Errorf("%d events", p.Events())
+					}
 				}
 			}
 		})
@@ -121,42 +122,42 @@ func figures(n *Network) string {
 	for i := range n.Ports() {
 		s += fmt.Sprintf("%+v\n", n.Port(int32(i)))
 	}
-	return s + fmt.Sprintln(n.notes.taken, n.PacketHops())
+	return s + fmt.Sprintln(n.notes.Taken, n.PacketHops())
 }
 
-// TestPartsStuck: a watchdog that finds a paused port in a part stops the run; the circle, if it is one, goes through other parts.
-func TestPartsStuck(t *testing.T) {
-	c := plain()
-	c.Watchdog.After = 20 * units.Microsecond
-	c.PFC.Threshold = Threshold{Size: 4 * units.KB}
-	g := build(t, topo.Config{Dumbbell: &topo.Dumbbell{Left: 4, Right: 4}}, 10*units.Gbps, units.Gbps, units.Microsecond)
-	of := make([]int32, len(g.Nodes))
-	for i := range of {
-		if name := g.Nodes[i].Name; name == "h4" || name == "h5" || name == "h6" || name == "h7" || name == "s1" {
-			of[i] = 1
-		}
-	}
-	n := newRig(t, c, g, 1).net
-	var flows []Flow
-	for i := range int32(4) {
-		flows = append(flows, Flow{Src: i, Dst: 4 + i, Class: 1, Size: 100 * units.KB})
-	}
-	p, err := n.Divide(of, units.Microsecond, flows, make([]Sink, 2))
+// TestBalance: by the number of events, two threads that each take the part that is next would need little more than half of the time of one.
+func TestBalance(t *testing.T) {
+	const k, hosts = 8, 128
+	g := build(t, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+	n := newRig(t, DefaultConfig(), g, 1).net
+	p, err := n.Divide(g.Partition(k), make([]Sink, k), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range flows {
-		if err := p.Begin(0, int32(i)); err != nil {
+	for i := range int32(hosts) {
+		if _, err := p.Plan(Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 100 * units.KB}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for round := uint32(1); round < 200 && !p.Stuck(); round++ {
-		first := min(p.Take(0, round), p.Take(1, round))
-		p.Run(0, first+p.Ahead()-1)
-		p.Run(1, first+p.Ahead()-1)
+	var all, took uint64
+	for first := p.First(); first < sim.Forever; first = p.First() {
+		if p.Whole(first) {
+			continue
+		}
+		p.Window(p.Horizon(first))
+		var threads [2]uint64
+		for i := range k {
+			was := p.Events()
+			p.Run(i)
+			one := p.Events() - was
+			all += one
+			threads[slices.Index(threads[:], slices.Min(threads[:]))] += one
+		}
+		took += slices.Max(threads[:])
+		p.Watch()
 	}
-	if !p.Stuck() {
-		t.Error("a port that stays paused for 20 us was not found")
+	if gain := float64(all) / float64(took); gain < 1.8 {
+		t.Errorf("two threads gain %.2f over %d events", gain, all)
 	}
 }
 
@@ -167,29 +168,103 @@ func TestDivideRefuses(t *testing.T) {
 		want   string
 		divide func(n *Network) error
 	}{
-		{"parts of 2 nodes; the network has 3", func(n *Network) error { _, err := n.Divide(of[:2], 1, nil, nil); return err }},
-		{"links between parts need a delay", func(n *Network) error { _, err := n.Divide(of, 0, nil, nil); return err }},
-		{"flow 0: h0 cannot send to itself", func(n *Network) error {
-			_, err := n.Divide(of, 1, []Flow{{Src: 0, Dst: 0, Class: 1, Size: 1}}, nil)
+		{"parts of 2 nodes; the network has 3", func(n *Network) error { _, err := n.Divide(of[:2], make([]Sink, 2), false); return err }},
+		{"links between parts need a delay", func(n *Network) error {
+			n.graph.Links[0].Delay = 0
+			_, err := n.Divide(of, make([]Sink, 2), false)
+			n.graph.Links[0].Delay = units.Microsecond
+			return err
+		}},
+		{"h0 cannot send to itself", func(n *Network) error {
+			p, err := n.Divide(of, make([]Sink, 2), false)
+			if err == nil {
+				_, err = p.Plan(Flow{Src: 0, Dst: 0, Class: 1, Size: 1})
+			}
 			return err
 		}},
 		{"before anything is posted", func(n *Network) error {
 			if _, err := n.Send(0, 1, 1, 1); err != nil {
 				t.Fatal(err)
 			}
-			_, err := n.Divide(of, 1, nil, nil)
-			return err
-		}},
-		{"no links that fail", func(n *Network) error {
-			if err := n.Fail(0, 1, 2); err != nil {
-				t.Fatal(err)
-			}
-			_, err := n.Divide(of, 1, nil, nil)
+			_, err := n.Divide(of, make([]Sink, 2), false)
 			return err
 		}},
 	} {
 		if err := x.divide(newRig(t, plain(), g, 1).net); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("got %v, want %s", err, x.want)
+		}
+	}
+}
+
+// forgetter forgets every message that its part has sent.
+type forgetter struct {
+	parts **Parts
+	part  int
+}
+
+// Delivered is for the network.
+func (forgetter) Delivered(int32) {}
+
+// Acked is for the network.
+func (f forgetter) Acked(m int32) { (*f.parts).Forget(f.part, m) }
+
+// TestPartsForget: what has ended and nobody asks for takes no room in a network in parts either, and its going changes nothing.
+func TestPartsForget(t *testing.T) {
+	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}}, 10*units.Gbps, 20*units.Gbps, units.Microsecond)
+	for _, life := range []Life{Persistent, PerMessage} {
+		c := DefaultConfig()
+		c.QueuePairs.Life = life
+		var want Counters
+		for _, count := range []int{1, 3} {
+			n := newRig(t, c, g, 1).net
+			var p *Parts
+			var sinks []Sink
+			for i := range count {
+				sinks = append(sinks, forgetter{&p, i})
+			}
+			var err error
+			if p, err = n.Divide(g.Partition(count), sinks, count > 1); err != nil {
+				t.Fatal(err)
+			}
+			const flows = 3000
+			planned := 0
+			for {
+				first := p.First()
+				if planned < flows {
+					first = min(first, sim.Time(planned)*units.Microsecond)
+				}
+				if first == sim.Forever {
+					break
+				}
+				if p.Whole(first) {
+					continue
+				}
+				to := p.Horizon(first)
+				for ; planned < flows && sim.Time(planned)*units.Microsecond <= to; planned++ {
+					i := int32(planned)
+					if _, err := p.Plan(Flow{Src: i % 12, Dst: (i%12 + 1 + i/12%11) % 12, Class: 3, Size: 2000, Start: sim.Time(i) * units.Microsecond}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p.First()
+				p.Window(to)
+				for i := range count {
+					p.Run(i)
+				}
+				p.Watch()
+			}
+			p.Settle()
+			if got := len(n.Messages()); got > 400 || n.Counters.Completed != flows {
+				t.Errorf("%v, %d parts: room for %d messages, %d of %d ended", life, count, got, n.Counters.Completed, flows)
+			}
+			if len(n.senders) > 400 {
+				t.Errorf("%v, %d parts: %d queue pairs", life, count, len(n.senders))
+			}
+			if count == 1 {
+				want = n.Counters
+			} else if n.Counters != want {
+				t.Errorf("%v: in %d parts\n%+v\nin one\n%+v", life, count, n.Counters, want)
+			}
 		}
 	}
 }

@@ -36,15 +36,22 @@ func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
 	}
 	// A frame that still waits for the wire says what counts by then: a class has one waiting at
 	// most, which is what the headroom reckons with.
-	for i := range p.frames.n {
-		if x := &p.frames.items[(p.frames.head+i)&uint32(len(p.frames.items)-1)]; x.class == class {
+	for i := range p.frames.N {
+		if x := p.frames.At(i); x.class == class {
 			x.kind = k
 			return
 		}
 	}
 	n.Counters.Frames++
-	p.frames.push(packet{kind: k, class: class, size: uint16(n.cfg.PFC.Frame)})
+	p.urgent = true
+	p.frames.Push(packet{kind: k, class: class, size: uint16(n.cfg.PFC.Frame)})
 	n.kick(pi, p)
+}
+
+// takeFrame takes a pause frame that waits.
+func (p *port) takeFrame() packet {
+	p.urgent = p.frames.N > 1
+	return p.frames.Pop()
 }
 
 // lasts is how long a pause lasts that is not refreshed.
@@ -62,7 +69,7 @@ func (n *Network) keepPaused(pi int32, p *port, class uint8) {
 	if n.cfg.PFC.Quanta > 0 {
 		at := n.eng.Now() + n.lasts(p)/2
 		n.looks[int(pi)*MaxClasses+int(class)] = at
-		n.eng.Schedule(p.inPort, n.target, at, refresh, uint32(pi)*MaxClasses+uint32(class))
+		n.eng.Schedule(p.inPort(), n.target, at, refresh, uint32(pi)*MaxClasses+uint32(class))
 	}
 }
 
@@ -109,7 +116,7 @@ func (n *Network) paused(pi int32, p *port, x packet) {
 	if n.lasts(p) > 0 {
 		end := now + n.lasts(p)
 		n.ends[i] = end
-		n.eng.Schedule(p.inPort, n.target, end, refresh, uint32(i)|1<<31)
+		n.eng.Schedule(p.inPort(), n.target, end, refresh, uint32(i)|1<<31)
 	}
 	if p.paused>>x.class&1 != 0 {
 		return // a refresh

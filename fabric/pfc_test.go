@@ -62,8 +62,8 @@ func TestDeadlock(t *testing.T) {
 				t.Errorf("%s does not lead to %s", r.net.PortName(pi), r.net.PortName(next))
 			}
 		}
-		if r.net.Counters.Completed != 0 || r.net.Counters.Deadlocks == 0 {
-			t.Errorf("%d messages completed, %d deadlocks counted", r.net.Counters.Completed, r.net.Counters.Deadlocks)
+		if r.net.Counters.Completed != 0 || r.net.Counters.Deadlocks != 1 {
+			t.Errorf("%d messages completed, %d deadlocks counted, want one circle", r.net.Counters.Completed, r.net.Counters.Deadlocks)
 		}
 		if r.net.Counters.Drops[DropBuffer] > 0 {
 			t.Errorf("%d packets lost, but a deadlock loses nothing", r.net.Counters.Drops[DropBuffer])
@@ -80,6 +80,27 @@ func TestDeadlockEnds(t *testing.T) {
 		if r.net.Counters.Deadlocks == 0 || r.net.Counters.Drops[DropBuffer] == 0 {
 			t.Errorf("quanta %d: %d deadlocks, %d drops", quanta, r.net.Counters.Deadlocks, r.net.Counters.Drops[DropBuffer])
 		}
+	}
+}
+
+// TestDeadlockProgress: a watchdog that ends pauses lets go-back-N get on, whose timer is that of a network with losses.
+func TestDeadlockProgress(t *testing.T) {
+	c := plain()
+	c.Watchdog = Watchdog{After: units.Millisecond, Action: WatchdogIgnore}
+	c.Buffer = 250 * units.KiB
+	r := newRig(t, c, circleOf(t, 5), 1)
+	for i := range int32(5) {
+		for k := range int32(2) {
+			r.mustSend(t, 2*i+k, 2*((i+2)%5)+k, 1, 2*units.MB)
+		}
+	}
+	was := uint64(0)
+	for range 5 {
+		r.eng.Run(r.eng.Now() + 20*units.Millisecond)
+		if got := r.net.Counters.Received; got < was+500_000 {
+			t.Errorf("at %v: %d bytes received, %d were 20 ms before", r.eng.Now(), got, was)
+		}
+		was = r.net.Counters.Received
 	}
 }
 
@@ -148,14 +169,14 @@ func TestFramesCoalesce(t *testing.T) {
 	pi := n.PortOf(0, false) // the switch's towards h0
 	p := &n.ports[pi]
 	n.transmit(pi, p, packet{kind: cnpPacket, flags: answers, size: 1000}) // the wire is taken
-	p.wire.pop()
+	p.wire.Pop()
 	for range 5 {
 		n.pause(pi, p, n.lane(pi, 1), 1)
 		n.resume(pi, p, n.lane(pi, 1), 1)
 	}
 	n.pause(pi, p, n.lane(pi, 2), 2)
-	if p.frames.n != 2 || p.frames.first().kind != resumeFrame {
-		t.Errorf("%d frames wait, the first is %d", p.frames.n, p.frames.first().kind)
+	if p.frames.N != 2 || p.frames.First().kind != resumeFrame {
+		t.Errorf("%d frames wait, the first is %d", p.frames.N, p.frames.First().kind)
 	}
 }
 

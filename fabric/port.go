@@ -12,11 +12,11 @@ import (
 )
 
 // port is one end of a link: it sends on the link, and counts what came in from it. What each
-// packet needs comes first, by cache lines.
+// packet needs comes first, in two cache lines.
 type port struct {
 	free    sim.Time // when the wire can take the next packet
 	perByte sim.Time // exact time of a byte on the wire, 0 if that is not whole
-	delay   sim.Time
+	delay   sim.Time // until a bit has come to the other end, and through it if that is a switch
 	wire    ring[flight]
 	ready   uint8 // classes with packets (a NIC's: queue pairs) that could go
 	paused  uint8 // classes that the other end has paused
@@ -25,21 +25,22 @@ type port struct {
 	down    bool
 	lossy   bool // packets get corrupted on the way
 	cross   bool // the other end is in another part
-	turn    uint8
+	urgent  bool // pause frames wait
 
 	node    int32
 	peer    int32 // the port at the other end
 	nic     int32
-	onWire  sim.Component // schedules arrivals
-	inPort  sim.Component // schedules everything else
+	onWire  sim.Component // schedules arrivals; the one behind it schedules everything else
+	alpha   int32         // of the dynamic threshold, in 1/65536
+	turn    uint8
 	kmin    int64
-	kmax    int64
-	alpha   int64 // of the dynamic threshold, in 1/65536
 	head    int64 // headroom of a lossless class
 	packets uint64
 	bytes   uint64
+	busy    sim.Time // with packets, the last one to its end
 
 	frames   ring[packet] // pause frames to send, before everything else
+	kmax     int64
 	meter    *cc.Meter
 	taken    uint64 // payload that came to the host and was new to it
 	rate     units.BitRate
@@ -118,7 +119,8 @@ func (n *Network) build() error {
 	heads := map[units.BitRate]bytesIn{}
 	for i := range n.ports {
 		p := &n.ports[i]
-		p.onWire, p.inPort = n.eng.NewComponent(), n.eng.NewComponent()
+		p.onWire = n.eng.NewComponent()
+		n.eng.NewComponent()
 		name := n.streamName(int32(i), twins)
 		p.random, p.corrupts = rng.NewStream(n.seed, name), rng.NewStream(n.seed, name+"/loss")
 		if p.host {
@@ -141,6 +143,7 @@ func (n *Network) build() error {
 		n.ends = make([]sim.Time, len(n.lanes))
 		n.since = make([]sim.Time, len(n.lanes))
 		n.reported = make([]sim.Time, len(n.lanes))
+		n.ringed = make([]sim.Time, len(n.lanes))
 		n.ignores = make([]sim.Time, len(n.lanes))
 		n.looks = make([]sim.Time, len(n.lanes))
 	}
@@ -164,12 +167,18 @@ func (n *Network) streamName(pi int32, twins map[[2]int32]int) string {
 func (p *port) init(n *Network, node, peer int32, l *topo.Link) {
 	p.node, p.peer, p.rate, p.delay = node, peer, l.Rate, l.Delay
 	p.host = n.graph.Nodes[node].Kind == topo.Host
+	if other := l.A + l.B - node; n.graph.Nodes[other].Kind == topo.Switch {
+		p.delay += n.cfg.SwitchLatency
+	}
 	p.loss, p.lossy = l.Loss, l.Loss > 0
 	if n.cfg.Rounding == Exact && 8*int64(units.Second)%int64(l.Rate) == 0 {
 		p.perByte = 8 * units.Second / sim.Time(l.Rate)
 	}
 	p.stats.since = -1
 }
+
+// inPort is what schedules all that happens in a port but arrivals.
+func (p *port) inPort() sim.Component { return p.onWire + 1 }
 
 // onTheWire is how long a packet takes on a link of a rate. ns-3 computes it in double
 // precision and cuts it to nanoseconds, which makes even a whole number of them one
@@ -202,7 +211,9 @@ func (n *Network) lane(pi int32, class uint8) *lane {
 
 // transmit puts a packet on the wire, which is free.
 func (n *Network) transmit(pi int32, p *port, x packet) {
-	p.free = n.eng.Now() + n.time(p, x.size)
+	took := n.time(p, x.size)
+	p.free = n.eng.Now() + took
+	p.busy += took
 	p.packets++
 	p.bytes += uint64(x.size)
 	if n.OnSend != nil {
@@ -213,17 +224,23 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 		n.cross(pi, at, x)
 		return
 	}
-	if p.wire.n == 0 {
+	n.fly(pi, at, x)
+}
+
+// fly has a packet arrive at a time, behind those that are on the wire.
+func (n *Network) fly(pi int32, at sim.Time, x packet) {
+	p := &n.ports[pi]
+	if p.wire.N == 0 {
 		n.eng.Schedule(p.onWire, n.target, at, arrive, uint32(pi))
 	}
-	p.wire.push(flight{at, x})
+	p.wire.Push(flight{at, x})
 }
 
 // later has the port served when its wire is free, if it is not about to be.
 func (n *Network) later(pi int32, p *port) {
 	if !p.waits {
 		p.waits = true
-		n.eng.Schedule(p.inPort, n.target, p.free, sent, uint32(pi))
+		n.eng.Schedule(p.inPort(), n.target, p.free, sent, uint32(pi))
 	}
 }
 
@@ -252,12 +269,12 @@ func (n *Network) serve(pi int32, p *port) {
 // arrived takes the first packet off a port's wire.
 func (n *Network) arrived(pi int32) {
 	p := &n.ports[pi]
-	if p.wire.n == 0 || p.wire.first().at != n.eng.Now() {
+	if p.wire.N == 0 || p.wire.First().at != n.eng.Now() {
 		return // what was on the wire when the link failed
 	}
-	x := p.wire.pop().x
-	if p.wire.n > 0 {
-		n.eng.Schedule(p.onWire, n.target, p.wire.first().at, arrive, uint32(pi))
+	x := p.wire.Pop().x
+	if p.wire.N > 0 {
+		n.eng.Schedule(p.onWire, n.target, p.wire.First().at, arrive, uint32(pi))
 	}
 	in := p.peer
 	q := &n.ports[in]
@@ -285,7 +302,9 @@ func (n *Network) arrived(pi int32) {
 func (n *Network) pick(p *port, open uint8) uint8 {
 	if n.cfg.Scheduler == Strict || open&1 != 0 || open&(open-1) == 0 {
 		c := uint8(bits.TrailingZeros8(open))
-		p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+		if n.rivals {
+			p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+		}
 		return c
 	}
 	// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). A class keeps its turn

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
+	"farflash/internal/window"
 	"farflash/sim"
 )
 
@@ -19,8 +20,11 @@ type receiver struct {
 	patience sim.Timer
 	patient  bool // patience has been made
 	marked   bool // a packet since the last ACK was
+	done     bool // all of the queue pair's one message has come
 	tag      uint32
-	arrived  *bitmap
+	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
+	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
+	arrived  *window.Set
 }
 
 // received is for a packet that has come to a host.
@@ -29,20 +33,25 @@ func (n *Network) received(p *port, x packet) {
 		if x.kind == dataPacket {
 			n.Counters.Wasted += uint64(n.payload(&x))
 		}
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		return
 	}
 	switch x.kind {
 	case dataPacket:
+		asker := n.receive[x.qp&slotMask].asker
 		n.accept(p, x)
+		if asker >= 0 {
+			n.replied(asker, &x)
+		}
 	case cnpPacket:
+		q := int32(x.qp & slotMask)
+		q, s := n.lead(q, &n.senders[q])
+		c := &n.control[q]
+		if s.standing == finished {
+			return
+		}
 		n.Counters.CNPs++
 		if n.wants.CNPs {
-			q := int32(x.qp & slotMask)
-			s, c := &n.senders[q], &n.control[q]
-			if s.standing == finished {
-				return
-			}
 			n.signal = cc.Signal{Kind: cc.CNP, Marked: true, Now: n.eng.Now()}
 			n.react(q, s, c)
 			if s.standing == blocked {
@@ -66,6 +75,11 @@ func (n *Network) late(x *packet) bool {
 // accept is for a data packet.
 func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp&slotMask]
+	if n.buried(r) {
+		n.Counters.Wasted += uint64(n.payload(&x))
+		n.notes.Give(x.note)
+		return
+	}
 	if r.begun < 0 {
 		r.begun = n.eng.Now()
 	}
@@ -83,9 +97,15 @@ func (n *Network) accept(p *port, x packet) {
 		p.taken += payload
 		before := r.message
 		ended := n.inOrder(r, &x)
+		if x.flags&asks != 0 {
+			n.notes.Give(x.note)
+			n.reportDelivered(r, before, ended)
+			return
+		}
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
-			n.notes.give(x.note)
+			n.notes.Give(r.note)
+			r.note = x.note
 			n.withhold(r, x.qp)
 			return
 		}
@@ -99,7 +119,7 @@ func (n *Network) accept(p *port, x packet) {
 		n.Counters.Wasted += payload
 		now := n.eng.Now()
 		if now < r.quiet && r.nacked == r.expected {
-			n.notes.give(x.note)
+			n.notes.Give(x.note)
 			return
 		}
 		r.quiet, r.nacked = now+n.cfg.Recovery.NackInterval, r.expected
@@ -109,11 +129,28 @@ func (n *Network) accept(p *port, x packet) {
 		n.Counters.Duplicates++
 		n.Counters.Wasted += payload
 		if !n.cfg.Acks.Duplicates {
-			n.notes.give(x.note)
+			n.notes.Give(x.note)
 			return
 		}
 		n.acknowledge(r, &x, ackPacket)
 	}
+}
+
+// outOfOrder is for a packet that came before one that is missing.
+func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
+	if r.arrived.Has(x.psn) {
+		n.Counters.Duplicates++
+		n.Counters.Wasted += uint64(n.payload(x))
+	} else {
+		n.Counters.Received += uint64(n.payload(x))
+		p.taken += uint64(n.payload(x))
+		if r.arrived.Base() != r.expected {
+			r.arrived.MoveTo(r.expected)
+		}
+		r.arrived.Add(x.psn)
+	}
+	n.Counters.Nacks++
+	n.acknowledge(r, x, nackPacket)
 }
 
 // withhold has an ACK that waits for more packets to answer sent in any case after a while:
@@ -127,7 +164,7 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 	p := &n.ports[r.port]
 	if !r.patient {
 		r.patient = true
-		r.patience = n.eng.NewTimer(p.inPort, n.target, overdue, qp)
+		r.patience = n.eng.NewTimer(p.inPort(), n.target, overdue, qp)
 	}
 	n.eng.Arm(r.patience, n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
 }
@@ -135,18 +172,27 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 // impatient sends an ACK that has been withheld for long enough.
 func (n *Network) impatient(qp uint32) {
 	if r := &n.receive[qp&slotMask]; r.unacked > 0 {
-		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1}, ackPacket)
+		note := r.note
+		r.note = 0
+		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1, note: note}, ackPacket)
 	}
 }
 
 // congested is for a mark that is to be answered with a CNP.
 func (n *Network) congested(r *receiver, qp uint32) {
 	now := n.eng.Now()
+	if s := &n.senders[qp&slotMask]; s.responds {
+		// The interval is the queue pair's, whichever of its streams was marked.
+		r = &n.receive[s.twin]
+		if r.begun < 0 {
+			r.begun = now
+		}
+	}
 	if n.cfg.CNP.Ticking {
 		if r.calm <= now {
 			since := now - r.begun
 			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
-			n.eng.Schedule(n.ports[r.port].inPort, n.target, r.calm, notify, qp)
+			n.eng.Schedule(n.ports[r.port].inPort(), n.target, r.calm, notify, qp)
 		}
 		return
 	}
@@ -167,7 +213,7 @@ func (n *Network) notify(r *receiver, qp uint32) {
 func (n *Network) inOrder(r *receiver, x *packet) int {
 	to := x.psn + 1
 	if r.arrived != nil {
-		to = r.arrived.advance(to)
+		to = r.arrived.Advance(to)
 	} else if x.flags&lastOf == 0 {
 		r.expected = to
 		return 0
@@ -180,6 +226,9 @@ func (n *Network) inOrder(r *receiver, x *packet) int {
 // looks at no message that has not: its sender, in another part, may be about to post it.
 func (n *Network) deliver(r *receiver) int {
 	for ended := 0; ; ended++ {
+		if r.done {
+			return ended
+		}
 		m := r.opening
 		if r.message >= 0 {
 			if last := &n.messages[r.message]; last.first+last.packets == r.expected {
@@ -193,6 +242,7 @@ func (n *Network) deliver(r *receiver) int {
 			x.Delivered = n.eng.Now()
 		}
 		r.message = m
+		r.done = n.cfg.QueuePairs.Life == PerMessage
 	}
 }
 
@@ -214,7 +264,7 @@ func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 
 // acknowledge answers a data packet.
 func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
-	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: uint8(n.cfg.Acks.Class),
+	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: n.ackClass(&n.senders[x.qp&slotMask]),
 		size: uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
 	if r.marked {
 		a.flags |= ceMark
@@ -222,7 +272,11 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 	if k == nackPacket {
 		a.flags |= sacked
 	}
-	r.unacked, r.marked = 0, false
+	n.notes.Give(r.note)
+	if r.patient {
+		n.eng.Disarm(r.patience)
+	}
+	r.note, r.unacked, r.marked = 0, 0, false
 	n.Counters.Acks++
 	n.answer(r, a)
 }
@@ -232,6 +286,6 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 func (n *Network) answer(r *receiver, x packet) {
 	l := n.lane(r.port, 0)
 	l.out += int64(x.size)
-	n.chunks.push(&l.waiting, &x)
+	n.chunks.Push(&l.waiting, &x)
 	n.kick(r.port, &n.ports[r.port])
 }

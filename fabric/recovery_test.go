@@ -24,11 +24,11 @@ func repaired(t *testing.T, kind kind, k int, recovery RecoveryKind) *rig {
 		r.eng.Run(at)
 		for host := range int32(2) {
 			p := &n.ports[n.PortOf(host, true)]
-			if p.wire.n == 0 || p.wire.first().x.kind != kind || p.wire.first().x.psn != uint32(k) {
+			if p.wire.N == 0 || p.wire.First().x.kind != kind || p.wire.First().x.psn != uint32(k) {
 				continue
 			}
 			p.lossy, p.loss, lost = true, 1, true
-			r.eng.Run(p.wire.first().at)
+			r.eng.Run(p.wire.First().at)
 			p.lossy, p.loss = false, 0
 			break
 		}

@@ -138,8 +138,8 @@ func (r *rig) drained(t failer) {
 	if err := r.leftOver(); err != nil {
 		t.Fatal(err)
 	}
-	if n.notes.taken != 0 {
-		t.Fatalf("%d notes are still taken", n.notes.taken)
+	if n.notes.Taken != 0 {
+		t.Fatalf("%d notes are still taken", n.notes.Taken)
 	}
 	x := &n.Counters
 	if x.Pauses != x.Resumes || x.Paused != x.Unpaused {
@@ -169,11 +169,11 @@ func (r *rig) leftOver() error {
 	n := r.net
 	for i := range n.ports {
 		p := &n.ports[i]
-		if p.wire.n > 0 || p.frames.n > 0 || p.paused != 0 || p.ready != 0 {
-			return fmt.Errorf("%s: %d packets on the wire, %d frames waiting, classes %b paused, %b ready", n.PortName(int32(i)), p.wire.n, p.frames.n, p.paused, p.ready)
+		if p.wire.N > 0 || p.frames.N > 0 || p.paused != 0 || p.ready != 0 {
+			return fmt.Errorf("%s: %d packets on the wire, %d frames waiting, classes %b paused, %b ready", n.PortName(int32(i)), p.wire.N, p.frames.N, p.paused, p.ready)
 		}
 		for c := range uint8(MaxClasses) {
-			if l := n.lane(int32(i), c); l.out != 0 || l.in != 0 || l.head != 0 || l.off || l.waiting.n > 0 {
+			if l := n.lane(int32(i), c); l.out != 0 || l.in != 0 || l.head != 0 || l.off || l.waiting.N > 0 {
 				return fmt.Errorf("%s class %d: %d bytes wait, %d and %d in the accounts, off %v", n.PortName(int32(i)), c, l.out, l.in, l.head, l.off)
 			}
 		}

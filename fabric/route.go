@@ -1,8 +1,9 @@
 package fabric
 
 import (
-	"fmt"
 	"math/bits"
+
+	"farflash/fabric/topo"
 )
 
 // The addresses that switches hash: a host's IPv4 address is 11.0.0.1 and its node's number,
@@ -47,31 +48,24 @@ func (f flowKey) hash(seed uint32) uint32 {
 // back is the key of what goes the other way.
 func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
 
-// findPaths chooses a queue pair's path there and back, as each switch would by its hash.
-func (n *Network) findPaths(q QP) error {
-	s, r := &n.senders[q], &n.receive[q]
-	k := n.keys[q]
-	there, err := n.path(int(q)*2, s.src, s.dst, k, s.class)
-	if err != nil {
-		return err
-	}
-	back, err := n.path(int(q)*2+1, s.dst, s.src, k.back(), uint8(n.cfg.Acks.Class))
-	if err != nil {
-		return err
-	}
-	// Only now: a queue pair that has no path keeps the ports that it had.
-	s.port, r.port = there, back
-	return nil
+// connected reports whether there are ways between two hosts, there and back.
+func (n *Network) connected(src, dst int32) bool {
+	return n.routes.Reachable(src, dst) && n.routes.Reachable(dst, src)
 }
 
-// path writes one direction's steps and returns the port that it begins with.
-func (n *Network) path(i int, from, to int32, k flowKey, class uint8) (int32, error) {
+// findPaths chooses a queue pair's path there and back, as each switch would by its hash. There are such paths.
+func (n *Network) findPaths(q QP, routes *topo.Routes) {
+	s, r := &n.senders[q], &n.receive[q]
+	k := n.keys[q]
+	s.port = n.path(routes, int(q)*2, s.src, s.dst, k, s.class)
+	r.port = n.path(routes, int(q)*2+1, s.dst, s.src, k.back(), n.ackClass(s))
+}
+
+// path writes one direction's steps and returns the port that it begins with. There is a path.
+func (n *Network) path(routes *topo.Routes, i int, from, to int32, k flowKey, class uint8) int32 {
 	first, hops := int32(-1), 0
 	for hop, at := -1, from; at != to; hop++ {
-		step, ok := n.step(at, to, k, class)
-		if !ok {
-			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[from].Name, n.graph.Nodes[to].Name)
-		}
+		step, _ := n.step(routes, at, to, k, class)
 		if hop < 0 {
 			first = step & stepPort
 		} else {
@@ -88,13 +82,13 @@ func (n *Network) path(i int, from, to int32, k flowKey, class uint8) (int32, er
 	for hop := hops; hop < n.hopLimit; hop++ {
 		n.paths[i*n.hopLimit+hop] = n.nics[0].port
 	}
-	return first, nil
+	return first
 }
 
 // step is the port that a node sends a queue pair's packets through, and their class on the
 // link behind it: the virtual channels of a class are the classes from it on.
-func (n *Network) step(at, to int32, k flowKey, class uint8) (int32, bool) {
-	next := n.routes.Next(at, to)
+func (n *Network) step(routes *topo.Routes, at, to int32, k flowKey, class uint8) (int32, bool) {
+	next := routes.Next(at, to)
 	if len(next) == 0 {
 		return 0, false
 	}
@@ -107,6 +101,14 @@ func (n *Network) step(at, to int32, k flowKey, class uint8) (int32, bool) {
 		h = next[i]
 	}
 	return n.nodes[at].first + int32(h.Port) | (int32(class)+int32(h.Channel))<<stepBits, true
+}
+
+// ackClass is the traffic class of a queue pair's ACKs.
+func (n *Network) ackClass(s *sender) uint8 {
+	if n.cfg.Acks.Follow {
+		return s.class
+	}
+	return uint8(n.cfg.Acks.Class)
 }
 
 // widen makes room for longer paths.
@@ -128,7 +130,7 @@ func (n *Network) stray(at int32, x *packet) (int32, bool) {
 	s, k := &n.senders[x.qp&slotMask], n.keys[x.qp&slotMask]
 	to, class := s.dst, s.class
 	if x.flags&answers != 0 {
-		to, class, k = s.src, uint8(n.cfg.Acks.Class), k.back()
+		to, class, k = s.src, n.ackClass(s), k.back()
 	}
-	return n.step(at, to, k, class)
+	return n.step(n.routes, at, to, k, class)
 }

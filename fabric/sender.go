@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/fabric/cc"
+	"farflash/fabric/repair"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -29,23 +30,28 @@ type sender struct {
 	lastSize uint16
 	class    uint8
 	standing standing
-	timing   bool  // the retransmission timer runs
-	tries    uint8 // timeouts without progress
-	steered  bool  // adjust has been made
-	repair   *repair
+	timing   bool     // the retransmission timer runs
+	tries    uint8    // timeouts without progress
+	steered  bool     // adjust has been made
+	unborn   bool     // it is planned, and its NIC does not know it yet
+	closed   sim.Time // when it was finished; -1 is not yet
+	repair   *repair.Sender
 	src, dst int32
 	tag      uint32 // what its packets have for qp
+	twin     int32  // the other stream of its queue pair, -1 if there is none (responder.go)
+	responds bool   // it is the responder's
+	other    bool   // the responder's stream has had the queue pair's turn last
 }
 
 // hasMore reports whether there is a packet to send.
 func (s *sender) hasMore() bool {
-	return s.next != s.end || s.repair != nil && s.repair.pending()
+	return s.next != s.end || s.repair != nil && s.repair.Pending()
 }
 
 // take makes the queue pair's next packet.
 func (n *Network) take(s *sender) (packet, units.Bytes) {
-	if r := s.repair; r != nil && r.pending() {
-		psn := r.take()
+	if r := s.repair; r != nil && r.Pending() {
+		psn := r.Take(s.top)
 		m := s.oldest
 		for !before(psn, n.messages[m].first+n.messages[m].packets) {
 			m = n.messages[m].next
@@ -80,26 +86,37 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 		x.flags = lastOf
 		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload
 	}
+	if msg.reads != noRead {
+		x.read(msg)
+	}
 	x.size = uint16(payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	n.Counters.Sent += uint64(payload)
-	if n.notes.used {
-		x.note = n.notes.take(n.eng.Now())
+	if n.notes.Used {
+		x.note = n.notes.Take(n.eng.Now())
 	}
 	return x, payload
 }
 
-// full reports whether the window is. What is sent again has its place in it already.
-func (s *sender) full(c *cc.Sender) bool {
-	return c.Window > 0 && units.Bytes(s.pos-s.acked) >= c.Window && (s.repair == nil || !s.repair.pending())
+// full reports whether the window is, if there is one. What is sent again has its place in it already.
+func (n *Network) full(s *sender, c *cc.Sender) bool {
+	if r := s.repair; r != nil && s.twin < 0 && r.Recovering() {
+		if r.Probing() {
+			return false
+		}
+		return units.Bytes(r.Pipe(s.una, s.next))*n.cfg.Payload >= c.Window
+	}
+	acked, next := n.progress(s)
+	return units.Bytes(next-acked) >= c.Window && !n.repeats(s)
 }
 
 // answered is for an ACK or NACK that has come to its sender.
 func (n *Network) answered(x packet) {
 	q := int32(x.qp & slotMask)
 	s := &n.senders[q]
-	c := &n.control[q]
-	if s.standing == finished {
-		n.notes.give(x.note)
+	lead, l := n.lead(q, s)
+	c := &n.control[lead]
+	if l.standing == finished {
+		n.notes.Give(x.note)
 		return
 	}
 	now := n.eng.Now()
@@ -107,32 +124,46 @@ func (n *Network) answered(x packet) {
 	if before(s.una, x.psn) && !before(s.top, x.psn) {
 		ended = n.advance(s, x.psn)
 	}
+	lost := false
 	if s.repair != nil {
-		n.repairs(s, &x)
-	} else if x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una) {
+		if x.flags&sacked == 0 {
+			s.repair.Acked(s.una)
+		} else if lost = s.repair.Named(x.sack, s.una, s.top); lost && s.repair.TCP() && s.timing {
+			n.await(s) // the timer was perhaps a probe's
+		}
+	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
 		n.rewind(s)
 	}
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 		n.close(q, s, c, done)
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		n.reportAcked(done, ended)
 		return
 	}
 	mark := x.flags&ceMark != 0
 	if n.wants.Acks || mark && n.wants.CNPs && n.cfg.CNP.Echo {
-		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: s.acked, Next: s.pos}
+		acked, next := n.progress(l)
+		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: acked, Next: next}
 		if mark && n.wants.CNPs && n.cfg.CNP.Echo {
-			n.react(q, s, c)
+			n.react(lead, l, c)
 		}
-		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
+		if lost && n.wants.Losses {
+			n.signal.Kind = cc.Loss
+			n.react(lead, l, c)
+		}
+		if n.wants.Acks && (x.note != 0 || !n.notes.Used) {
 			n.signal.Kind = cc.Ack
-			n.notes.read(x.note, &n.signal)
-			n.react(q, s, c)
+			n.notes.Read(x.note, &n.signal)
+			if s.repair != nil {
+				s.repair.Measure(n.signal.RTT)
+			}
+			n.signal.Multiple = n.cfg.Telemetry.Multiple
+			n.react(lead, l, c)
 		}
 	}
-	n.notes.give(x.note)
-	if s.standing == blocked || s.standing == idle && s.hasMore() {
-		n.offer(q, s)
+	n.notes.Give(x.note)
+	if l.standing == blocked || l.standing == idle && n.more(l) {
+		n.offer(lead, l)
 	}
 	n.reportAcked(done, ended)
 }
@@ -154,9 +185,6 @@ func (n *Network) reportAcked(m int32, count int) {
 // supersede: a message has been acknowledged, so that sender and receiver are behind the one before it. A queue pair that
 // has done its one message refers to it no more.
 func (n *Network) supersede(m int32) {
-	if n.split != nil {
-		return
-	}
 	if n.cfg.QueuePairs.Life == PerMessage {
 		n.note(m, superseded)
 		return
@@ -174,6 +202,9 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
 	s.una, s.tries = psn, 0
+	if s.repair != nil {
+		s.repair.Progress()
+	}
 	if before(s.next, psn) {
 		// An ACK of what was sent before the queue pair went back: it need not be sent
 		// again.
@@ -203,7 +234,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 			s.timing = false
 			n.eng.Disarm(s.expire)
 		} else if s.timing {
-			n.eng.Arm(s.expire, now+n.timeoutOf(s))
+			n.await(s)
 		}
 	}
 	return ended
@@ -218,10 +249,27 @@ func (n *Network) rewind(s *sender) {
 // 64 times. A timeout below the round trip of a congested network would otherwise send
 // everything again for ever, and congest it.
 func (n *Network) timeoutOf(s *sender) sim.Time {
-	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
-		return n.cfg.Recovery.ShortTimeout << s.tries
+	if s.repair != nil {
+		if after, ok := s.repair.Probes(s.top - s.una); ok {
+			return min(after, n.timeout)
+		}
 	}
-	return n.timeout << s.tries
+	t := n.timeout
+	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
+		t = n.cfg.Recovery.ShortTimeout
+	}
+	if t > sim.Forever>>s.tries {
+		return sim.Forever
+	}
+	return t << s.tries
+}
+
+// await sets the retransmission timer, unless time ends before it would expire.
+func (n *Network) await(s *sender) {
+	now, wait := n.eng.Now(), n.timeoutOf(s)
+	if s.timing = wait < sim.Forever-now; s.timing {
+		n.eng.Arm(s.expire, now+wait)
+	}
 }
 
 // expired is for a retransmission timer.
@@ -231,24 +279,34 @@ func (n *Network) expired(q int32) {
 	if s.una == s.top {
 		return
 	}
-	n.Counters.Timeouts++
-	s.tries = min(s.tries+1, 6)
+	probe := false
 	if s.repair != nil {
-		s.repair.restart(s.una, s.top)
-	} else {
+		_, probe = s.repair.Probes(s.top - s.una)
+	}
+	switch {
+	case probe:
+		s.repair.Probe(s.top)
+	case s.repair != nil:
+		s.repair.Restart(s.una, s.top)
+	default:
 		n.rewind(s)
 	}
-	if n.wants.Acks {
-		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: s.acked, Next: s.pos}
-		n.react(q, s, &n.control[q])
+	lead, l := n.lead(q, s)
+	if !probe {
+		n.Counters.Timeouts++
+		s.tries = min(s.tries+1, 6)
 	}
-	s.timing = true
-	n.eng.Arm(s.expire, n.eng.Now()+n.timeoutOf(s))
-	if s.standing == blocked || s.standing == idle {
+	if n.wants.Acks && !probe {
+		acked, next := n.progress(l)
+		n.signal = cc.Signal{Kind: cc.Timeout, Now: n.eng.Now(), Acked: acked, Next: next}
+		n.react(lead, l, &n.control[lead])
+	}
+	n.await(s)
+	if l.standing == blocked || l.standing == idle {
 		// What the window counts may be lost: the first packet goes in any case.
-		p := &n.ports[s.port]
-		n.stand(p, &n.nics[p.nic], s)
-		n.kick(s.port, p)
+		p := &n.ports[l.port]
+		n.stand(p, &n.nics[p.nic], l)
+		n.kick(l.port, p)
 	}
 }
 
@@ -280,7 +338,7 @@ func (n *Network) steer(q int32, s *sender, c *cc.Sender) {
 	}
 	if !s.steered {
 		s.steered = true
-		s.adjust = n.eng.NewTimer(n.ports[s.port].inPort, n.target, adjust, uint32(q))
+		s.adjust = n.eng.NewTimer(n.ports[s.port].inPort(), n.target, adjust, uint32(q))
 	}
 	n.eng.Arm(s.adjust, max(c.Wake, n.eng.Now()))
 }
@@ -301,12 +359,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	c.Wake = sim.Forever
 	n.steer(q, s, c)
 	k := &n.nics[n.ports[s.port].nic]
-	switch s.standing {
-	case ready: // what was to be sent again has been acknowledged meanwhile
-		n.unready(&n.ports[s.port], k, s)
-	case pacing:
-		k.paced.Remove(int(s.place))
-	}
+	n.withdraw(s, s.port) // what was to be sent again has been acknowledged meanwhile
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)
 	n.vacate(q)
@@ -315,7 +368,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	}
 	for c := range k.turns {
 		if k.turns[c].n > 0 || n.used>>c&1 != 0 {
-			k.turns[c].waiting.moveTo(k.oldest)
+			k.turns[c].waiting.MoveTo(k.oldest)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	l := n.lane(out, x.class)
 	l.out += int64(x.size)
 	l.most = max(l.most, uint32(l.out))
-	n.chunks.push(&l.waiting, &x)
+	n.chunks.Push(&l.waiting, &x)
 	o.ready |= 1 << x.class
 	switch {
 	case o.waits:
@@ -67,8 +67,8 @@ func (n *Network) forward(in int32, q *port, x packet) {
 func (n *Network) serveSwitch(pi int32, p *port) {
 	var x packet
 	held := false // x takes room in the buffer
-	if p.frames.n > 0 {
-		x = p.frames.pop()
+	if p.urgent {
+		x = p.takeFrame()
 	} else {
 		open := p.ready &^ p.paused
 		if open == 0 {
@@ -76,12 +76,14 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		}
 		class := n.pick(p, open)
 		l := n.lane(pi, class)
-		x = n.chunks.pop(&l.waiting)
-		if l.waiting.n == 0 {
+		x = n.chunks.Pop(&l.waiting)
+		if l.waiting.N == 0 {
 			p.ready &^= 1 << class
 		}
 		l.out -= int64(x.size)
-		p.deficit[class] -= int32(x.size)
+		if n.rivals {
+			p.deficit[class] -= int32(x.size)
+		}
 		if class != 0 {
 			held = true
 			if n.cfg.ECN.Enabled && x.kind == dataPacket && l.out > p.kmin && n.marks(p, l.out) {
@@ -101,7 +103,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		// The wire is taken before room is: that may make a frame go out through this port too.
 		n.release(&n.nodes[p.node], x.in, int64(x.size))
 	}
-	if p.frames.n > 0 || p.ready&^p.paused != 0 {
+	if p.urgent || p.ready&^p.paused != 0 {
 		n.later(pi, p)
 	}
 }
@@ -140,13 +142,13 @@ func (n *Network) setMarking(p *port) {
 // telemetry writes into a packet's note as it leaves a switch.
 func (n *Network) telemetry(pi int32, p *port, x *packet) {
 	if n.wants.PINT {
-		n.notes.power[x.note] = max(n.notes.power[x.note], p.meter.Update(n.eng.Now(), units.Bytes(x.size), n.backlog(pi), p.rate, n.longest, n.codec, &p.random))
+		n.notes.Raise(x.note, p.meter.Update(n.eng.Now(), units.Bytes(x.size), n.backlog(pi), p.rate, n.longest, n.codec, &p.random))
 	}
 	if n.wants.INT {
 		hop := cc.Hop{Time: n.eng.Now(), Bytes: p.bytes, Queue: n.backlog(pi), Rate: p.rate}
 		if n.cfg.Telemetry.Multiple > 0 {
 			hop = cc.Quantise(hop, n.cfg.Telemetry.Multiple)
 		}
-		n.notes.add(x.note, hop)
+		n.notes.Add(x.note, hop, pi)
 	}
 }

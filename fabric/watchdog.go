@@ -11,6 +11,7 @@ import (
 // watchdog looks at ports that stay paused, while any port is paused.
 type watchdog struct {
 	looking bool
+	when    sim.Time
 }
 
 // Stuck is a port that stayed paused for longer than the watchdog's time.
@@ -19,21 +20,32 @@ type Stuck struct {
 	Port  int32
 	Class uint8 // that is paused
 	Since sim.Time
-	// Cycle are the ports that wait for each other in a circle, this one first, if it is
+	// Cycle are the ports that wait for each other in a circle, this one first, if it is the first that was found
 	// in one: a deadlock that never ends by itself. All of them have been paused for the
 	// watchdog's time.
 	Cycle []int32
 }
 
-// begin has the watchdog look.
+// begin has the watchdog look at a multiple of its time, so that when it looks at one port does not depend on others'.
 func (d *watchdog) begin(n *Network) {
-	if d.looking || n.cfg.Watchdog.After == 0 {
+	after := n.cfg.Watchdog.After
+	if d.looking || after == 0 {
 		return
 	}
-	d.looking = true
-	// At multiples of its time, so that when it looks at one port does not depend on others'.
-	after := n.cfg.Watchdog.After
-	n.eng.Schedule(n.self, n.target, (n.eng.Now()/after+1)*after, look, 0)
+	if k := n.eng.Now() / after; k < sim.Forever/after {
+		d.at(n, (k+1)*after)
+	}
+}
+
+// at has it look at a time. A part of a network has the whole do so.
+func (d *watchdog) at(n *Network, when sim.Time) {
+	if d.looking {
+		return
+	}
+	d.looking, d.when = true, when
+	if n.out == nil {
+		n.eng.Schedule(n.self, n.target, when, look, 0)
+	}
 }
 
 // looked is the watchdog's turn.
@@ -45,9 +57,6 @@ func (n *Network) looked() {
 	var found []Stuck
 	for i := range n.ports {
 		p := &n.ports[i]
-		if n.split != nil && !n.split.has(n, p.node) {
-			continue
-		}
 		for c := range uint8(MaxClasses) {
 			if p.paused>>c&1 == 0 {
 				continue
@@ -58,13 +67,8 @@ func (n *Network) looked() {
 				continue
 			}
 			n.reported[at] = n.since[at] + 1 // 0 is never
-			found = append(found, Stuck{At: now, Port: int32(i), Class: c, Since: n.since[at], Cycle: n.circle(at)})
+			found = append(found, Stuck{At: now, Port: int32(i), Class: c, Since: n.since[at], Cycle: n.ring(at)})
 		}
-	}
-	if n.split != nil && len(found) > 0 {
-		// Circles go through other parts, which are not at this time.
-		n.split.stuck.Store(true)
-		return
 	}
 	for _, s := range found {
 		n.Counters.Storms++
@@ -73,7 +77,7 @@ func (n *Network) looked() {
 		}
 		if p := &n.ports[s.Port]; n.cfg.Watchdog.Action == WatchdogIgnore && p.paused>>s.Class&1 != 0 {
 			n.ignores[int(s.Port)*MaxClasses+int(s.Class)] = now + n.cfg.Watchdog.After
-			n.unpause(s.Port, p, s.Class)
+			n.of(p.node).unpause(s.Port, p, s.Class)
 		}
 		n.OnStuck.Fire(s)
 	}
@@ -82,13 +86,29 @@ func (n *Network) looked() {
 	}
 }
 
+// ring is the circle of waits that a class of a port is in, unless it was found before: all of its classes were since they have been paused.
+func (n *Network) ring(at int32) []int32 {
+	lanes := n.circle(at)
+	fresh := false
+	ports := make([]int32, len(lanes))
+	for i, l := range lanes {
+		fresh = fresh || n.ringed[l] != n.since[l]+1
+		n.ringed[l] = n.since[l] + 1
+		ports[i] = l / MaxClasses
+	}
+	if !fresh {
+		return nil
+	}
+	return ports
+}
+
 // stays reports whether a class of a port, port*MaxClasses + class, has been paused for the
 // watchdog's time.
 func (n *Network) stays(at int32) bool {
 	return n.ports[at/MaxClasses].paused>>(at%MaxClasses)&1 != 0 && n.eng.Now()-n.since[at] >= n.cfg.Watchdog.After
 }
 
-// circle is a cycle of ports whose classes stay paused, from class from on, in which each waits for
+// circle is a cycle of classes of ports, port*MaxClasses + class, that stay paused, from one on, in which each waits for
 // room that packets take which wait for the next one; nil if there is none through it.
 func (n *Network) circle(from int32) []int32 {
 	seen := map[int32]bool{}
@@ -102,7 +122,7 @@ func (n *Network) circle(from int32) []int32 {
 			return false
 		}
 		seen[at] = true
-		path = append(path, at/MaxClasses)
+		path = append(path, at)
 		in := n.ports[at/MaxClasses].peer
 		node := n.ports[in].node
 		sw := &n.nodes[node]
@@ -127,7 +147,7 @@ func (n *Network) circle(from int32) []int32 {
 // came in with.
 func (n *Network) holds(at int32, account uint16) bool {
 	found := false
-	n.chunks.each(&n.lanes[at].waiting, func(x *packet) bool {
+	n.pool(n.ports[at/MaxClasses].node).Each(&n.lanes[at].waiting, func(x *packet) bool {
 		found = x.in == account
 		return !found
 	})

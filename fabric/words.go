@@ -34,9 +34,13 @@ type RecoveryKind uint8
 const (
 	GoBackN RecoveryKind = iota
 	SelectiveRepeat
+	Sack
 )
 
-var recoveryNames = units.Names[RecoveryKind]{"go-back-n", "selective-repeat"}
+// keeps reports whether receivers keep what comes out of order.
+func (k RecoveryKind) keeps() bool { return k != GoBackN }
+
+var recoveryNames = units.Names[RecoveryKind]{"go-back-n", "selective-repeat", "sack"}
 
 // String is its name in scenarios.
 func (k RecoveryKind) String() string { return recoveryNames.Name(k) }

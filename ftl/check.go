@@ -48,22 +48,42 @@ func (f *FTL) Exhausted(pool int) bool {
 // exactly one place that fits its state, valid counts agree with the bitmaps, what
 // is valid and at rest agrees with the map and its inverse, programs are conserved.
 // It takes time proportional to the pages used.
-func (f *FTL) Check() error { return f.check(true) }
+func (f *FTL) Check() error { return f.check(true, false) }
 
 // CheckBlocks is Check without the map, for a driver that walks its map itself, in
 // an order that suits it, and asks IsValid.
-func (f *FTL) CheckBlocks() error { return f.check(false) }
+func (f *FTL) CheckBlocks() error { return f.check(false, false) }
+
+// CheckTouched is CheckBlocks of the pools that are not Untouched, for a driver that has checked what it cloned.
+func (f *FTL) CheckTouched() error { return f.check(false, true) }
+
+// Untouched reports whether a pool is as it was when it was restored or cloned.
+func (f *FTL) Untouched(pool int) bool { return f.pools[pool].owner != f.owner }
+
+// ValidBelow returns how many of the first so many pages of a block that was used hold data.
+func (f *FTL) ValidBelow(b Block, pages int) int {
+	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
+	p := f.pools[pool]
+	n := 0
+	for w, word := range f.bitmap(p, i) {
+		if left := pages - w*64; left < 64 {
+			word &= 1<<max(left, 0) - 1
+		}
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
 
 // IsValid reports whether a page that was handed out holds data.
 func (f *FTL) IsValid(ppa PPA) bool {
 	pool, b, page := f.split(ppa)
 	p := f.pools[pool]
-	return int(b) < len(p.blocks) && p.bits[b*f.words+page>>6]>>(page&63)&1 != 0
+	return int(b) < len(p.blocks) && f.has(p, b, page)
 }
 
-func (f *FTL) check(withMap bool) error {
+func (f *FTL) check(withMap, touched bool) error {
 	for i, p := range f.pools {
-		if p == f.blank {
+		if p == f.blank || touched && f.Untouched(i) {
 			continue
 		}
 		handed, err := f.checkPool(i, p, withMap)
@@ -267,7 +287,7 @@ func (f *FTL) places(p *pool) ([]place, error) {
 // may be ahead of the map.
 func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	m := &p.blocks[b]
-	all := p.bits[b*f.words:][:f.words]
+	all := f.bitmap(p, b)
 	n := int32(0)
 	for _, w := range all {
 		n += int32(bits.OnesCount64(w))

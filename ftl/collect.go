@@ -67,7 +67,7 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 	if page >= f.pages {
 		return f.pages
 	}
-	all := p.bits[b*f.words:][:f.words]
+	all := f.bitmap(p, b)
 	i := page >> 6
 	word := all[i] &^ (1<<(page&63) - 1)
 	for word == 0 {
@@ -209,7 +209,7 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 		broken("page %d is not being moved", src)
 	}
 	m.next--
-	if p.bits[b*f.words+page>>6]>>(page&63)&1 == 0 || f.drv.Lookup(f.drv.Owner(src)) != src {
+	if !f.has(p, b, page) || f.drv.Lookup(f.drv.Owner(src)) != src {
 		f.moveOver(p, m)
 		return NoPPA, false
 	}
@@ -247,7 +247,7 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
 	if swapped {
 		bit := uint64(1) << (page & 63)
-		word := &p.bits[b*f.words+page>>6]
+		word := &f.ownBitmap(p, b)[page>>6]
 		if *word&bit == 0 {
 			broken("page %d was moved, but it is not valid", src)
 		}

@@ -96,8 +96,9 @@ func (f *FTL) abandonRest(p *pool, b int32) {
 		return
 	}
 	w, m := &p.frontiers[at], &p.blocks[b]
+	all := f.ownBitmap(p, b)
 	for page := f.pages - w.left; page < f.pages; page++ {
-		p.bits[b*f.words+page>>6] &^= 1 << (page & 63)
+		all[page>>6] &^= 1 << (page & 63)
 	}
 	m.valid -= w.left
 	m.pending -= w.left
@@ -190,11 +191,11 @@ func (f *FTL) nextAgain(p *pool, pool int) (Action, bool) {
 		src := p.again[k]
 		_, b, page := f.split(src)
 		m := &p.blocks[b]
-		if p.bits[b*f.words+page>>6]>>(page&63)&1 != 0 && !f.hasRoom(p, f.target(m, Reason(m.prev))) {
+		if f.has(p, b, page) && !f.hasRoom(p, f.target(m, Reason(m.prev))) {
 			continue
 		}
 		p.again = slices.Delete(p.again, k, k+1)
-		if p.bits[b*f.words+page>>6]>>(page&63)&1 == 0 {
+		if !f.has(p, b, page) {
 			m.next-- // superseded meanwhile
 			f.easeShort(p)
 			continue

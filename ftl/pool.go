@@ -31,7 +31,7 @@ func (s state) String() string { return stateNames[s] }
 // none ends a list of blocks.
 const none int32 = -1
 
-// block is what is kept of an erase block: 32 bytes.
+// block is what is kept of an erase block: 40 bytes.
 type block struct {
 	stamp  Tick // when a page was last invalidated, or the last one handed out
 	erases uint32
@@ -45,7 +45,7 @@ type block struct {
 	// Candidates: links of the list the block is in, or next is its place in the
 	// array. Victims: next is the moves that may yet ask for a page, prev the reason.
 	next, prev int32
-	reads      uint16
+	reads      uint32
 	stream     uint8
 	state      state
 }
@@ -81,6 +81,7 @@ type pool struct {
 	frontiers []frontier // by stream; with StaticWear, then again for what wear levelling moves
 	blocks    []block
 	bits      []uint64    // validity, words of them a block
+	loan      *loan       // nil if bits are of all blocks, in order
 	heap      []freeBlock // free blocks that were used before
 	victims   []slot      // in the order they were started
 	failing   []int32     // blocks that fail and are not retired, in any state
@@ -172,7 +173,7 @@ func (p *pool) clone() *pool {
 	c := *p
 	c.frontiers = slices.Clone(p.frontiers)
 	c.blocks = slices.Clone(p.blocks)
-	c.bits = slices.Clone(p.bits)
+	p.lendBitmaps(&c)
 	c.heap = slices.Clone(p.heap)
 	c.victims = slices.Clone(p.victims)
 	c.failing = slices.Clone(p.failing)
@@ -209,6 +210,14 @@ func (f *FTL) Rebind(m Map, random *rng.Stream) { f.drv, f.random = m, random }
 func (f *FTL) materialise(p *pool, b int32) {
 	n := int(b) + 1
 	if n <= len(p.blocks) {
+		return
+	}
+	if p.loan != nil {
+		for k := len(p.blocks); k < n; k++ {
+			p.loan.rows = append(p.loan.rows, int32(len(p.bits))/f.words)
+			p.bits = append(p.bits, make([]uint64, f.words)...)
+		}
+		p.blocks = append(p.blocks, make([]block, n-len(p.blocks))...)
 		return
 	}
 	if n > cap(p.blocks) || n*int(f.words) > cap(p.bits) {
@@ -326,7 +335,7 @@ func (f *FTL) openBlock(p *pool, pool int, to int) {
 	}
 	m := &p.blocks[b]
 	m.state, m.stream, m.valid, m.pending = open, uint8(stream), f.pages, f.pages
-	all := p.bits[b*f.words:][:f.words]
+	all := f.ownBitmap(p, b)
 	for i := range all {
 		all[i] = ^uint64(0)
 	}

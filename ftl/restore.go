@@ -80,7 +80,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 		return nil
 	}
 	p.free--
-	all := p.bits[i*f.words:][:f.words]
+	all := f.bitmap(p, i)
 	copy(all, r.Valid)
 	for _, w := range all {
 		m.valid += int32(bits.OnesCount64(w))
@@ -178,7 +178,7 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 			r.Use = BadBlock
 			r.Stream = 0
 		default:
-			r.Use, r.Valid, r.Failing = Full, p.bits[i*f.words:][:f.words], slices.Contains(p.failing, i)
+			r.Use, r.Valid, r.Failing = Full, f.bitmap(p, i), slices.Contains(p.failing, i)
 			if at := f.frontierOf(p, i); at >= 0 {
 				r.Use, r.Written = Open, int(f.pages-p.frontiers[at].left)
 				r.Worn = at >= len(f.survivors)

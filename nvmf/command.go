@@ -119,7 +119,7 @@ func (s *System) end(c int32) {
 	}
 	conn := x.conn
 	s.commands.Give(c)
-	if s.protocol == NVMeoF {
+	if s.protocol.Capsules() {
 		s.leave(conn)
 	}
 	s.sink.Ended(&s.done)
@@ -185,8 +185,16 @@ func (s *System) Check() error {
 	}
 	for i := range s.targets {
 		t := &s.targets[i]
-		if t.used < 0 || t.used > s.cfg.TXQ && t.entries > 1 {
+		if t.used < 0 || t.used > max(s.cfg.TXQ, t.alone) {
 			return fmt.Errorf("target %d: %v in a transmit queue of %v", i, t.used, s.cfg.TXQ)
+		}
+		if err := s.checkMemory(t); err != nil {
+			return fmt.Errorf("target %d: %w", i, err)
+		}
+	}
+	for i := range s.conns {
+		if q := &s.conns[i]; q.reading < 0 || s.protocol == NVMeoF && q.reading > s.cfg.Reads.limit() || q.unread.n > 0 && q.reading == 0 {
+			return fmt.Errorf("connection %d: %d RDMA Reads of at most %d, %d wait", i, q.reading, s.cfg.Reads.limit(), q.unread.n)
 		}
 	}
 	return nil

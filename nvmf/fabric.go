@@ -22,6 +22,18 @@ type Fabric interface {
 	Forget(m int32)
 }
 
+// Reader is a network whose queue pairs answer RDMA Reads, as InfiniBand's do: on a stream of the responder's own that waits for
+// nothing in the send queue, and beside it shares the queue pair's rate.
+//
+// Respond opens the stream on which the sender of out answers what is asked for on back, its other direction; a queue pair has one at
+// most. Ask posts a request, which may have no ACK of its own: then it is Acked with the first of its answer. Answer posts
+// the answer and is called once, from inside the request's Delivered. What Fabric says of Post holds for both.
+type Reader interface {
+	Respond(out, back fabric.QP) (fabric.QP, error)
+	Ask(q fabric.QP, size units.Bytes) (int32, error)
+	Answer(q fabric.QP, size units.Bytes, request int32) (int32, error)
+}
+
 // Chooser is a network that chooses the queue pair of each message itself. What Fabric says of Post holds for Send, but that
 // messages arrive in the order in which they were posted.
 type Chooser interface {

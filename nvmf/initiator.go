@@ -43,7 +43,7 @@ func (s *System) submitFlow(c int32) {
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
 		s.move(x, AtInitiator, inNetworkOut)
-		s.post(c, Pulled, true, units.Bytes(x.req.Length))
+		s.post(c, Pulled, units.Bytes(x.req.Length), -1)
 		return
 	}
 	s.move(x, AtInitiator, inTarget)
@@ -84,7 +84,13 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 	if q.out, err = s.net.Open(s.initiators[initiator].node, s.targets[target].node, s.cfg.Class); err != nil {
 		return n, err
 	}
-	q.back, err = s.net.Open(s.targets[target].node, s.initiators[initiator].node, s.cfg.Class)
+	if q.back, err = s.net.Open(s.targets[target].node, s.initiators[initiator].node, s.cfg.Class); err != nil {
+		return n, err
+	}
+	if s.reader == nil {
+		return n, nil
+	}
+	q.answers, err = s.reader.Respond(q.out, q.back)
 	return n, err
 }
 
@@ -105,19 +111,16 @@ func (s *System) core(m *machine, number int32) *units.Duration {
 func (s *System) sendCapsule(c int32) {
 	x := s.commands.At(c)
 	s.move(x, AtInitiator, inNetworkOut)
-	size := capsuleSize
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
-		if x.req.Length <= int64(s.cfg.InCapsule) {
-			size += units.Bytes(x.req.Length)
-		}
 	}
-	s.post(c, Capsule, true, size)
+	s.post(c, Capsule, s.capsuleBytes(x), -1)
 }
 
-// pullArrived: the initiator's NIC answers the target's RDMA Read; its software has no part in that.
-func (s *System) pullArrived(c int32) {
-	s.post(c, Pulled, true, units.Bytes(s.commands.At(c).req.Length))
+// pullArrived: the initiator's NIC answers the target's RDMA Read; its software and its send queue have no part in that. On TCP
+// it is an R2T, and the data go behind what was sent before.
+func (s *System) pullArrived(c, request int32) {
+	s.post(c, Pulled, s.fetchedBytes(s.commands.At(c)), request)
 }
 
 // answerArrived: a read's data, or the response, has arrived at the initiator.

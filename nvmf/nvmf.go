@@ -1,4 +1,4 @@
-// Package nvmf models NVMe over Fabrics on RDMA: initiators that send commands to
+// Package nvmf models NVMe over Fabrics on RDMA and on TCP: initiators that send commands to
 // targets, and targets that put them into their drives and send back what comes out.
 //
 // The main types are Config, which describes both sides in plain values, and System,
@@ -10,17 +10,19 @@
 // small, or else the target fetches it with an RDMA Read first. command.go keeps the time of
 // each stage, whose sum is the command's latency to the picosecond.
 //
+// With Protocol NVMeTCP (pdu.go) a queue pair is a TCP connection, a stream of bytes each way: a target asks for a large write's data with an R2T, and the
+// initiator sends them in H2CData behind whatever it has sent before.
+//
 // With Protocol Flows there are no capsules: a write is one message to the target and a read
 // one message back, as in SNIS (Jia et al., IPCCC 2022) and SRC (Jia et al., 2023).
 //
 // It follows the NVM Express over Fabrics specification 1.1, sections 2 and 7.3 (RDMA
-// transport), with the sizes of its capsules. It sees drives as block.Device, whatever
+// transport), with the sizes of its capsules, and the NVM Express TCP Transport specification 1.0. It sees drives as block.Device, whatever
 // they are, and the network as Fabric.
 //
-// What it leaves out: connecting and discovery, the admin queue, keep-alive, keyed
-// scatter-gather lists, retries after a lost connection, the limit on RDMA Reads under way, and the content
-// of the data. The request of an RDMA Read has an ACK of its own, where InfiniBand has the
-// data stand for it.
+// What it leaves out: connecting (on TCP with its handshake and the 128 bytes each of ICReq and ICResp) and discovery, the admin queue, keep-alive, keyed
+// scatter-gather lists, retries after a lost connection, and the content of the data. A read's data has room in the transmit queue only,
+// where SPDK takes a buffer before the drive reads.
 package nvmf
 
 import (
@@ -39,13 +41,18 @@ type Protocol uint8
 
 // The protocols.
 const (
-	// NVMeoF sends capsules.
+	// NVMeoF sends capsules over RDMA.
 	NVMeoF Protocol = iota
 	// Flows sends a message of the data alone for each request.
 	Flows
+	// NVMeTCP sends capsules over TCP.
+	NVMeTCP
 )
 
-var protocolNames = units.Names[Protocol]{"nvmeof", "flows"}
+var protocolNames = units.Names[Protocol]{"nvmeof", "flows", "nvme-tcp"}
+
+// Capsules reports whether commands travel in capsules, on queue pairs of a depth.
+func (p Protocol) Capsules() bool { return p != Flows }
 
 // String is the protocol's name in scenarios.
 func (p Protocol) String() string { return protocolNames.Name(p) }
@@ -70,8 +77,17 @@ type Config struct {
 	MaxTransfer units.Bytes
 	// TXQ is how much a target's transmit queue holds, until it is acknowledged. Completions
 	// that find no room wait in the drive's completion queue, and keep their places
-	// in the drive's submission queue.
+	// in the drive's submission queue. An answer that is larger than the queue is sent when
+	// the queue is empty, and has it to itself.
 	TXQ units.Bytes
+	// WriteBuffers is how much memory a target has for the data of writes that it fetches. A write takes its part before its
+	// RDMA Read is asked for, and keeps it until its response is acknowledged; others wait in the target, in order. One
+	// that is larger than all of it has it to itself.
+	WriteBuffers units.Bytes
+	// Reads limits the RDMA Reads of a queue pair; TCP has none.
+	Reads Reads
+	// TCP is what machines agree on when they connect by TCP.
+	TCP TCP
 	// DriveDepth is how many commands a target's driver gives a drive at once; others wait in
 	// the target.
 	DriveDepth int
@@ -83,11 +99,24 @@ type Config struct {
 	Target Software
 }
 
+// Reads are the two limits on the RDMA Reads that are outstanding on a queue pair, of which the lesser counts: the machines settle it
+// when they connect (InfiniBand's initiator depth and responder resources).
+type Reads struct {
+	// Target is how many a target's NIC asks for at once on a queue pair. More writes wait in the target, in the order of their
+	// queue pair, and hold nothing else back.
+	Target int
+	// Initiator is how many an initiator's NIC can answer at once on a queue pair.
+	Initiator int
+}
+
+// limit is how many may be outstanding.
+func (r *Reads) limit() int32 { return int32(min(r.Target, r.Initiator)) }
+
 // Software is what the processors of a machine do for each command.
 type Software struct {
 	// Command is how long a core works on a command, half when it goes and half when it
 	// comes back. Commands of one queue pair are worked on by one core, one after
-	// the other.
+	// the other. The default is RDMA's; TCP takes more of a core, which is to be set where it matters.
 	Command units.Duration
 	// Cores is how many cores share a machine's queue pairs; 0 is one for each, so that commands
 	// never wait for a core.
@@ -98,14 +127,17 @@ type Software struct {
 //
 // Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6
 // (drivers/nvme/target/rdma.c, include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE,
-// NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS). Transmit queue: SPDK's 4095
-// shared buffers of 8 KiB. Software: SPDK NVMe-oF RDMA performance report, release 24.05:
+// NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS). Transmit queue and write buffers: SPDK's 4095
+// shared buffers of 8 KiB, here as many for each direction. RDMA Reads: the 16 a queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which
+// Linux' and SPDK's initiators offer and their targets take (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth;
+// SPDK's max_read_depth, beyond which its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release 24.05:
 // 10.94 M 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us
 // of a core each.
 func DefaultConfig() Config {
 	cost := 730 * units.Nanosecond
 	return Config{
-		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB, DriveDepth: 1024, Class: 3,
+		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
+		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(), DriveDepth: 1024, Class: 3,
 		Initiator: Software{Command: cost, Cores: 4}, Target: Software{Command: cost, Cores: 8},
 	}
 }
@@ -119,8 +151,12 @@ func (c *Config) Validate() error {
 	bad.Hold(c.MaxTransfer >= units.Sector && c.MaxTransfer%units.Sector == 0 && c.MaxTransfer <= units.GiB,
 		"max_transfer", "%v is not possible; use a multiple of 512B up to 1GiB", c.MaxTransfer)
 	bad.Hold(c.TXQ >= 1, "txq", "%v is not possible; use a size such as 16MiB", c.TXQ)
+	bad.Hold(c.WriteBuffers >= 1, "write_buffers", "%v is not possible; use a size such as 16MiB", c.WriteBuffers)
+	bad.Hold(c.Reads.Target >= 1 && c.Reads.Target <= 65535, "reads.target", "%d is not possible; use 1 to 65535", c.Reads.Target)
+	bad.Hold(c.Reads.Initiator >= 1 && c.Reads.Initiator <= 65535, "reads.initiator", "%d is not possible; use 1 to 65535", c.Reads.Initiator)
 	bad.Hold(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
 	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Within("tcp", c.TCP.validate())
 	bad.Within("initiator", c.Initiator.validate())
 	bad.Within("target", c.Target.validate())
 	return bad.Err()
@@ -133,7 +169,7 @@ func (s *Software) validate() error {
 	return bad.Err()
 }
 
-// Sizes of the messages beside data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics
+// Sizes of RDMA's messages beside data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics
 // 1.1, section 2), and an RDMA Read's request, which is only its header (the InfiniBand
 // specification's RETH).
 const (
@@ -158,7 +194,8 @@ type System struct {
 	self     sim.Component
 	target   sim.Target
 	net      Fabric
-	chooser  Chooser // nil if connections have queue pairs of their own
+	reader   Reader  // nil if connections have no queue pairs of their own, or are TCP's
+	chooser  Chooser // nil if they have
 	sink     Sink
 	err      error
 
@@ -188,9 +225,13 @@ type Counters struct {
 	HeldAtInitiator, HeldAtTarget, HeldAtTXQ uint64
 	// Most are the longest of these queues.
 	MostAtInitiator, MostAtTarget, MostAtTXQ int32
-	// MostTXQ is the most that a transmit queue has held.
-	MostTXQ units.Bytes
-	Pulls   uint64
+	// MostTXQ is the most that a transmit queue has held, and MostBuffers a target's memory for writes.
+	MostTXQ, MostBuffers units.Bytes
+	// HeldForBuffers and HeldForReads are how many writes waited in a target for memory, and for one of the queue pair's RDMA Reads.
+	HeldForBuffers, HeldForReads uint64
+	// Pulls are RDMA Reads that were asked for, MostReads the most of a queue pair at once.
+	Pulls     uint64
+	MostReads int32
 	// Time is what ended commands spent in each stage.
 	Time [Stages]sim.Time
 	// Latency is the sum of their latencies.
@@ -209,9 +250,12 @@ type machine struct {
 // connection is a queue pair of an initiator to a target.
 type connection struct {
 	out, back   fabric.QP
+	answers     fabric.QP // the initiator's answers to RDMA Reads
 	open        bool
 	outstanding int32
+	reading     int32 // RDMA Reads
 	waiting     list
+	unread      list  // writes whose RDMA Reads must wait for others
 	core        int32 // its number at the initiator and at the target
 	targetCore  int32
 }
@@ -223,6 +267,7 @@ type list struct{ head, tail, n int32 }
 type posted struct {
 	command int32 // 0: not one of ours
 	bytes   int32 // of the transmit queue
+	held    int32 // of the memory for writes
 	target  int32
 	kind    Kind
 }
@@ -250,10 +295,19 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 // commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
 func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
-	if s.own {
+	var ok bool
+	if s.protocol == NVMeTCP && !s.own {
+		s.fail(errors.New("connections of TCP last, and the network's queue pairs do not"))
+	}
+	if s.own && s.protocol == NVMeTCP {
 		return
 	}
-	var ok bool
+	if s.own {
+		if s.reader, ok = net.(Reader); !ok {
+			s.fail(errors.New("the network answers no RDMA Reads"))
+		}
+		return
+	}
 	if s.chooser, ok = net.(Chooser); !ok {
 		s.fail(errors.New("the network chooses no queue pairs"))
 	}
@@ -339,7 +393,7 @@ func (s *System) Delivered(m int32) {
 	case Capsule:
 		s.capsuleArrived(c)
 	case Pull:
-		s.pullArrived(c)
+		s.pullArrived(c, m)
 	case Pulled:
 		s.dataArrived(c)
 	default:
@@ -362,25 +416,33 @@ func (s *System) Acked(m int32) {
 	if p.bytes > 0 {
 		s.release(p.target, units.Bytes(p.bytes))
 	}
+	if p.held > 0 {
+		s.giveBack(p.target, units.Bytes(p.held))
+	}
 }
 
 // Carries reports whether a message is one of the system's.
 func (s *System) Carries(m int32) bool { return int(m) < len(s.posted) && s.posted[m].command != 0 }
 
-// post sends a message for a command and returns its number.
-func (s *System) post(c int32, k Kind, toTarget bool, size units.Bytes) int32 {
+// post sends a message for a command and returns its number. The answer to an RDMA Read has the number of its request.
+func (s *System) post(c int32, k Kind, size units.Bytes, request int32) int32 {
 	x := s.commands.At(c)
 	n := &s.conns[x.conn]
-	from, to, q := s.initiators[x.initiator].node, s.targets[x.target].node, n.out
-	if !toTarget {
-		from, to, q = to, from, n.back
-	}
 	var m int32
 	var err error
-	if s.own {
-		m, err = s.net.Post(q, size)
-	} else {
-		m, err = s.chooser.Send(from, to, s.cfg.Class, size)
+	switch {
+	case !s.own && k.toTarget():
+		m, err = s.chooser.Send(s.initiators[x.initiator].node, s.targets[x.target].node, s.cfg.Class, size)
+	case !s.own:
+		m, err = s.chooser.Send(s.targets[x.target].node, s.initiators[x.initiator].node, s.cfg.Class, size)
+	case k == Pull && s.reader != nil:
+		m, err = s.reader.Ask(n.back, size)
+	case k == Pulled && s.reader != nil:
+		m, err = s.reader.Answer(n.answers, size, request)
+	case k.toTarget():
+		m, err = s.net.Post(n.out, size)
+	default:
+		m, err = s.net.Post(n.back, size)
 	}
 	if err != nil {
 		s.fail(fmt.Errorf("initiator %d to target %d: %w", x.initiator, x.target, err))

@@ -1,6 +1,7 @@
 package nvmf_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -43,10 +44,26 @@ func TestUnloaded(t *testing.T) {
 			return s
 		}},
 		{"write that is fetched", nvmf.NVMeoF, block.Write, 4608, func(l *layout) (s [nvmf.Stages]sim.Time) {
-			// The request's ACK leaves the initiator's NIC before the data.
-			ack := rate.TimeFor(l.network.Acks.Size)
-			s[nvmf.NetworkOut] = hops(l.network, l.delay, command)[0] + hops(l.network, l.delay, pull)[0] + ack + hops(l.network, l.delay, 4608)[0]
+			// The data stand for the request's ACK: nothing goes before them.
+			s[nvmf.NetworkOut] = hops(l.network, l.delay, command)[0] + hops(l.network, l.delay, pull)[0] + hops(l.network, l.delay, 4608)[0]
 			s[nvmf.NetworkBack] = hops(l.network, l.delay, response)[0]
+			return s
+		}},
+		{"read over TCP", nvmf.NVMeTCP, block.Read, 8 << 10, func(l *layout) (s [nvmf.Stages]sim.Time) {
+			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0]
+			s[nvmf.NetworkBack] = hops(l.network, l.delay, 24+8<<10)[0] // and no response of its own
+			return s
+		}},
+		{"write in the capsule over TCP", nvmf.NVMeTCP, block.Write, 4096, func(l *layout) (s [nvmf.Stages]sim.Time) {
+			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72+4096)[0]
+			s[nvmf.NetworkBack] = hops(l.network, l.delay, 24)[0]
+			return s
+		}},
+		{"write after an R2T over TCP", nvmf.NVMeTCP, block.Write, 10240, func(l *layout) (s [nvmf.Stages]sim.Time) {
+			// The R2T's ACK leaves the initiator's NIC before the data, which are units of 4 KiB, 4 KiB and 2 KiB.
+			ack := rate.TimeFor(l.network.Acks.Size)
+			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0] + hops(l.network, l.delay, 24)[0] + ack + hops(l.network, l.delay, 3*24+10240)[0]
+			s[nvmf.NetworkBack] = hops(l.network, l.delay, 24)[0]
 			return s
 		}},
 		{"flush", nvmf.NVMeoF, block.Flush, 0, func(l *layout) (s [nvmf.Stages]sim.Time) {
@@ -66,6 +83,10 @@ func TestUnloaded(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			l := defaultLayout()
 			l.protocol = x.protocol
+			if x.protocol == nvmf.NVMeTCP {
+				l.network = fabric.TCP(fabric.DefaultConfig())
+				l.cfg.TCP.MaxHostData = 4096
+			}
 			if x.protocol == nvmf.Flows {
 				l.own = false
 				l.network.QueuePairs.Life = fabric.PerMessage
@@ -78,7 +99,7 @@ func TestUnloaded(t *testing.T) {
 			r.run(t)
 			want := x.stages(&l)
 			want[nvmf.Flash] = l.device.Latency[x.op]
-			if x.protocol == nvmf.NVMeoF {
+			if x.protocol.Capsules() {
 				// Half of each machine's work on the way there, half on the way back.
 				want[nvmf.AtInitiator] = l.cfg.Initiator.Command
 				want[nvmf.AtTarget] = l.cfg.Target.Command / 2
@@ -170,10 +191,17 @@ func drawAsks(t *rapid.T, r *rig, l *layout, most int, more ...block.Op) {
 // other and drives that refuse requests.
 func TestLaws(t *testing.T) {
 	var pauses, held uint64
+	var waited [2]uint64
 	rapid.Check(t, func(t *rapid.T) {
 		l := defaultLayout()
-		l.protocol = rapid.SampledFrom([]nvmf.Protocol{nvmf.NVMeoF, nvmf.NVMeoF, nvmf.Flows}).Draw(t, "protocol")
-		l.own = l.protocol == nvmf.NVMeoF && rapid.Bool().Draw(t, "own queue pairs")
+		l.protocol = rapid.SampledFrom([]nvmf.Protocol{nvmf.NVMeoF, nvmf.NVMeoF, nvmf.NVMeTCP, nvmf.Flows}).Draw(t, "protocol")
+		l.own = l.protocol == nvmf.NVMeTCP || l.protocol == nvmf.NVMeoF && rapid.Bool().Draw(t, "own queue pairs")
+		if l.protocol == nvmf.NVMeTCP {
+			l.network = fabric.TCP(l.network)
+			l.lossy = true
+			l.cfg.TCP = nvmf.TCP{HeaderDigest: rapid.Bool().Draw(t, "header digest"), DataDigest: rapid.Bool().Draw(t, "data digest"),
+				MaxHostData: rapid.SampledFrom([]units.Bytes{4096, 131072}).Draw(t, "h2c"), SuccessFlag: rapid.Bool().Draw(t, "success")}
+		}
 		if !l.own {
 			l.network.QueuePairs.Life = rapid.SampledFrom([]fabric.Life{fabric.Persistent, fabric.PerMessage}).Draw(t, "life")
 		}
@@ -183,6 +211,8 @@ func TestLaws(t *testing.T) {
 		c.QueueDepth = rapid.SampledFrom([]int{1, 2, 16, 128}).Draw(t, "queue depth")
 		c.DriveDepth = rapid.SampledFrom([]int{1, 3, 1024}).Draw(t, "drive depth")
 		c.TXQ = rapid.SampledFrom([]units.Bytes{1, 5000, 200 * units.KiB, 32 * units.MiB}).Draw(t, "txq")
+		c.WriteBuffers = rapid.SampledFrom([]units.Bytes{1, 20000, units.MiB, 32 * units.MiB}).Draw(t, "write buffers")
+		c.Reads = nvmf.Reads{Target: rapid.SampledFrom([]int{1, 2, 16}).Draw(t, "reads"), Initiator: 16}
 		c.InCapsule = rapid.SampledFrom([]units.Bytes{0, 4096, units.MiB}).Draw(t, "in capsule")
 		for _, s := range []*nvmf.Software{&c.Initiator, &c.Target} {
 			s.Cores = rapid.IntRange(0, 3).Draw(t, "cores")
@@ -198,6 +228,11 @@ func TestLaws(t *testing.T) {
 		r := newRig(t, l)
 		drawAsks(t, r, &l, 300, block.Flush)
 		r.run(t)
+		if k := &r.sys.Counters; k.MostReads > int32(c.Reads.Target) && l.protocol == nvmf.NVMeoF || k.MostBuffers > max(c.WriteBuffers, 300*512) || k.MostTXQ > max(c.TXQ, 300*512+64) {
+			t.Fatalf("%d RDMA Reads at once, %v for writes, %v in a transmit queue", k.MostReads, k.MostBuffers, k.MostTXQ)
+		}
+		waited[0] += r.sys.Counters.HeldForBuffers
+		waited[1] += r.sys.Counters.HeldForReads
 		pauses += r.net.Counters.Pauses
 		held += r.sys.Counters.HeldAtTXQ
 		refused := uint64(0)
@@ -210,8 +245,11 @@ func TestLaws(t *testing.T) {
 			t.Fatalf("%d commands failed, %d were refused", r.sys.Counters.Failed, refused)
 		}
 	})
-	if pauses == 0 || held == 0 {
+	if !testing.Short() && (pauses == 0 || held == 0) {
 		t.Errorf("no case had pauses (%d) or full transmit queues (%d)", pauses, held)
+	}
+	if !testing.Short() && (waited[0] == 0 || waited[1] == 0) {
+		t.Errorf("%d writes waited for memory and %d for RDMA Reads", waited[0], waited[1])
 	}
 }
 
@@ -268,6 +306,53 @@ func TestDepth(t *testing.T) {
 	way := 2*us + hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] + hops(l.network, l.delay, 512, response)[1]
 	if least := n / 8 * way; last < least || last > least+least/10 {
 		t.Errorf("%d reads with 8 outstanding took %v, want %v and a little more", n, last, least)
+	}
+}
+
+// TestReadsBesideWrites: the capsules of small reads pass the data of large writes that initiators' NICs answer targets' RDMA Reads with: a
+// read waits for packets that are on the wire, and not for messages.
+func TestReadsBesideWrites(t *testing.T) {
+	l := defaultLayout()
+	l.cfg.Initiator, l.cfg.Target = nvmf.Software{}, nvmf.Software{}
+	r := newRig(t, l)
+	var reads, writes int
+	var spent, last sim.Time
+	const n = 400
+	for i := range 33 {
+		q := block.Request{Op: block.Write, Length: 128 << 10}
+		if i == 0 {
+			q = block.Request{Op: block.Read, Length: 4096}
+		}
+		r.ask(ask{req: q})
+	}
+	r.onEnded = func(d *nvmf.Done) {
+		r.done = r.done[:0]
+		if d.Op == block.Read {
+			reads++
+			spent += d.Ended - d.Submitted
+		} else {
+			writes++
+		}
+		last = d.Ended
+		if reads < n {
+			r.sys.Submit(0, 0, block.Request{Op: d.Op, Length: d.Length, Tag: d.Tag})
+		}
+	}
+	r.eng.Run(sim.Forever)
+	if err := errors.Join(r.sys.Err(), r.sys.Check(), r.net.Check()); err != nil {
+		t.Fatal(err)
+	}
+	if most := r.sys.Counters.MostReads; most != 16 {
+		t.Errorf("%d RDMA Reads at once, want 16", most)
+	}
+	alone := hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] + hops(l.network, l.delay, 4096, response)[1]
+	packet := rate.TimeFor(l.network.Payload + l.network.Header)
+	if mean := spent / sim.Time(reads); mean < alone || mean > alone+4*packet {
+		t.Errorf("reads took %v in the mean beside writes, want %v and at most four packets of %v more", mean, alone, packet)
+	}
+	// What a read's capsule takes of the line is all that writes lose.
+	if share := float64(units.Bytes(writes)*128*units.KiB*8) / last.Seconds() / float64(rate); share < 0.85 {
+		t.Errorf("writes had %.3f of the line", share)
 	}
 }
 
@@ -334,6 +419,9 @@ func TestConfig(t *testing.T) {
 		{func(c *nvmf.Config) { c.InCapsule = -1 }, "in_capsule: -1B is not possible; use 0B to 16MiB"},
 		{func(c *nvmf.Config) { c.MaxTransfer = 1000 }, "max_transfer: 1KB is not possible; use a multiple of 512B up to 1GiB"},
 		{func(c *nvmf.Config) { c.TXQ = 0 }, "txq: 0B is not possible; use a size such as 16MiB"},
+		{func(c *nvmf.Config) { c.WriteBuffers = 0 }, "write_buffers: 0B is not possible; use a size such as 16MiB"},
+		{func(c *nvmf.Config) { c.Reads.Target = 0 }, "reads.target: 0 is not possible; use 1 to 65535"},
+		{func(c *nvmf.Config) { c.Reads.Initiator = 70000 }, "reads.initiator: 70000 is not possible; use 1 to 65535"},
 		{func(c *nvmf.Config) { c.DriveDepth = 70000 }, "drive_depth: 70000 is not possible; use 1 to 65535"},
 		{func(c *nvmf.Config) { c.Class = 0 }, "class: 0 is not possible; use 1 to 7 (0 is for control traffic)"},
 		{func(c *nvmf.Config) { c.Target.Command = -1 }, "target.command: -1ps is not possible; use 0s to 1s"},
@@ -388,5 +476,27 @@ func TestTune(t *testing.T) {
 		if _, err := r.sys.AddDriveQueues(0, d, bad); err == nil {
 			t.Errorf("%ss go to a queue that there is not", op)
 		}
+	}
+}
+
+// TestLargerThanQueue: what is larger than a transmit queue, or than the memory for writes, has it to itself, and the laws hold at each
+// moment of that.
+func TestLargerThanQueue(t *testing.T) {
+	l := defaultLayout()
+	l.cfg.TXQ, l.cfg.WriteBuffers = 4*units.KiB, 4*units.KiB
+	r := newRig(t, l)
+	for i, size := range []int64{4096, 512, 65536, 512, 8192} {
+		r.ask(ask{req: block.Request{Op: block.Read, Length: size}})
+		r.ask(ask{at: sim.Time(i), req: block.Request{Op: block.Write, Length: size * 3}})
+	}
+	for at := sim.Time(0); r.eng.Pending() > 0; at += us / 4 {
+		r.eng.Run(at)
+		if err := r.sys.Check(); err != nil {
+			t.Fatalf("at %v: %v", at, err)
+		}
+	}
+	r.run(t)
+	if k := &r.sys.Counters; k.MostTXQ != 65536+response || k.MostBuffers != 3*65536 {
+		t.Errorf("at most %v in a transmit queue and %v for writes", k.MostTXQ, k.MostBuffers)
 	}
 }

@@ -45,9 +45,9 @@ type Kind uint8
 // The kinds.
 const (
 	Capsule  Kind = iota // the command, with a write's data if they fit
-	Pull                 // an RDMA Read's request: the target fetches a write's data
+	Pull                 // an RDMA Read's request or an R2T: the target fetches a write's data
 	Pulled               // its answer: a write's data
-	Data                 // a read's data
+	Data                 // a read's data, on TCP with the completion
 	Response             // a completion
 )
 
@@ -55,6 +55,9 @@ var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", 
 
 // String is the kind in words.
 func (k Kind) String() string { return kindNames.Name(k) }
+
+// toTarget reports which way it goes.
+func (k Kind) toTarget() bool { return k == Capsule || k == Pulled }
 
 // Message is a message that was posted for a command.
 type Message struct {

@@ -36,6 +36,16 @@ func (e *ear) Post(q fabric.QP, size units.Bytes) (int32, error) {
 	return e.Network.Post(q, size)
 }
 
+func (e *ear) Ask(q fabric.QP, size units.Bytes) (int32, error) {
+	e.size = size
+	return e.Network.Ask(q, size)
+}
+
+func (e *ear) Answer(q fabric.QP, size units.Bytes, request int32) (int32, error) {
+	e.size = size
+	return e.Network.Answer(q, size, request)
+}
+
 func (e *ear) Delivered(m int32) {
 	e.log("%s arrives", e.what[m])
 	e.sys.Delivered(m)
@@ -71,10 +81,13 @@ func TestCommandSteps(t *testing.T) {
 		cfg.Initiator, cfg.Target = nvmf.Software{Command: 2 * us, Cores: 1}, nvmf.Software{Command: 4 * us, Cores: 1}
 		td.MaybeScanArgs(t, "queue-depth", &cfg.QueueDepth)
 		td.MaybeScanArgs(t, "drive-depth", &cfg.DriveDepth)
-		if td.HasArg("txq") {
-			var n int64
-			td.ScanArgs(t, "txq", &n)
-			cfg.TXQ = units.Bytes(n)
+		td.MaybeScanArgs(t, "reads", &cfg.Reads.Target)
+		for name, size := range map[string]*units.Bytes{"txq": &cfg.TXQ, "write-buffers": &cfg.WriteBuffers} {
+			if td.HasArg(name) {
+				var n int64
+				td.ScanArgs(t, name, &n)
+				*size = units.Bytes(n)
+			}
 		}
 		dev := blocktest.DefaultConfig() // reads take 80 us, writes 20
 		dev.Refuse = func(r block.Request) block.Status {

@@ -96,10 +96,8 @@ func (s *System) capsuleArrived(c int32) {
 // received: a command is given to its drive, or its data is fetched first.
 func (s *System) received(c int32) {
 	x := s.commands.At(c)
-	if x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule) {
-		s.Counters.Pulls++
-		s.move(x, AtTarget, inNetworkOut)
-		s.post(c, Pull, false, pullSize)
+	if s.fetched(x) {
+		s.fetch(c)
 		return
 	}
 	s.drive(c)
@@ -113,6 +111,9 @@ func (s *System) dataArrived(c int32) {
 		x.arrived = x.netOut
 	}
 	s.move(x, NetworkOut, inTarget)
+	if s.protocol.Capsules() {
+		s.fetchNext(x.conn)
+	}
 	s.drive(c)
 }
 

@@ -1,7 +1,6 @@
 package nvmf
 
 import (
-	"farflash/block"
 	"farflash/units"
 )
 
@@ -10,14 +9,15 @@ type transmitter struct {
 	machine
 	drives  []int32
 	used    units.Bytes
-	entries int
-	waiting list // ended commands that find no room
+	alone   units.Bytes // an answer that is larger than the queue, which has it to itself
+	waiting list        // ended commands that find no room
+	memory  memory
 }
 
 // finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
 func (s *System) finished(c int32) {
 	x := s.commands.At(c)
-	if s.protocol == Flows && (x.req.Op != block.Read || x.status != block.OK) {
+	if s.protocol == Flows && !x.reads() {
 		// Nothing goes back: the request ends with the drive.
 		q := s.quit(x)
 		s.move(x, TXQ, inInitiator)
@@ -37,14 +37,17 @@ func (s *System) finished(c int32) {
 
 // answerSize is what a command's answer takes of the transmit queue.
 func (s *System) answerSize(x *command) units.Bytes {
-	size := units.Bytes(0)
-	if s.protocol == NVMeoF {
-		size = responseSize
+	data := units.Bytes(0)
+	if x.reads() {
+		data = units.Bytes(x.req.Length)
 	}
-	if x.req.Op == block.Read && x.status == block.OK {
-		size += units.Bytes(x.req.Length)
+	switch s.protocol {
+	case NVMeTCP:
+		return s.cfg.TCP.answer(data)
+	case NVMeoF:
+		return data + responseSize
 	}
-	return size
+	return data
 }
 
 // room reports whether so much more fits. Something larger than the queue has it to itself. Flows
@@ -58,28 +61,44 @@ func (s *System) answer(c int32, t *transmitter) {
 	x := s.commands.At(c)
 	d := &s.drives[x.drive]
 	q := s.quit(x)
-	if x.req.Op == block.Read && x.status == block.OK {
+	if size := s.answerSize(x); size > s.cfg.TXQ {
+		t.alone = size
+	}
+	if x.reads() {
 		x.netIn = s.eng.Now()
+	}
+	last := int32(-1)
+	if s.protocol == NVMeTCP {
+		// What is written to a connection at once shares segments.
+		k := Response
+		if x.reads() {
+			k = Data
+		}
+		last = s.send(c, k, s.answerSize(x), t)
+		x.left, x.first = 1, last
+	} else if x.reads() {
 		x.left++
 		x.first = s.send(c, Data, units.Bytes(x.req.Length), t)
 	}
 	if s.protocol == NVMeoF {
-		x := s.commands.At(c)
+		last = s.send(c, Response, responseSize, t)
 		x.left++
-		if m := s.send(c, Response, responseSize, t); x.first < 0 {
-			x.first = m
+		if x.first < 0 {
+			x.first = last
 		}
+	}
+	if last >= 0 && s.fetched(x) {
+		s.posted[last].held = int32(x.req.Length)
 	}
 	s.refill(d, q)
 }
 
 // send posts a message that takes room in a transmit queue until it is acknowledged.
 func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
-	m := s.post(c, k, false, size)
-	if m >= 0 && s.protocol == NVMeoF {
+	m := s.post(c, k, size, -1)
+	if m >= 0 && s.protocol.Capsules() {
 		s.posted[m].bytes = int32(size)
 		t.used += size
-		t.entries++
 		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
 		s.reportTXQ(s.posted[m].target)
 	}
@@ -90,7 +109,9 @@ func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 func (s *System) release(target int32, size units.Bytes) {
 	t := &s.targets[target]
 	t.used -= size
-	t.entries--
+	if t.used <= s.cfg.TXQ {
+		t.alone = 0
+	}
 	s.reportTXQ(target)
 	for t.waiting.n > 0 && s.room(t, s.answerSize(s.commands.At(t.waiting.head))) {
 		s.answer(s.pop(&t.waiting), t)

@@ -18,7 +18,8 @@ type MQSimDevice struct {
 	MQSimController
 	MQSimFlash
 
-	at map[string]position
+	file string
+	at   map[string]position
 }
 
 // MQSimHost is an ssdconfig.xml's Host_Parameter_Set.
@@ -192,19 +193,53 @@ func ReadMQSimDevice(name string, r io.Reader) (*MQSimDevice, error) {
 	if root.name != top {
 		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's device configuration; its root is <%s>", name, root.line, root.column, root.name, top)
 	}
-	d := &MQSimDevice{at: map[string]position{}}
+	d := &MQSimDevice{MQSimHost: mqsimHost, MQSimController: mqsimController, MQSimFlash: mqsimFlash, at: map[string]position{}, file: name}
 	sections := []section{
 		{"Host_Parameter_Set", top, reflect.ValueOf(&d.MQSimHost).Elem()},
 		{"Device_Parameter_Set", top, reflect.ValueOf(&d.MQSimController).Elem()},
 		{"Flash_Parameter_Set", "Device_Parameter_Set", reflect.ValueOf(&d.MQSimFlash).Elem()},
 	}
-	optional := func(tag string) bool {
-		return strings.HasPrefix(tag, "SATA_") || strings.HasPrefix(tag, "Preferred_suspend") || strings.Contains(tag, "ResponseTime_Logging") || tag == "Page_Metadat_Capacity"
-	}
-	if err := fill(name, sections, root, d.at, optional); err != nil {
+	if err := fill(name, sections, root, d.at, func(string) bool { return true }); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// What MQSim takes for a tag of ssdconfig.xml that is missing.
+var (
+	mqsimHost       = MQSimHost{PCIe_Lane_Bandwidth: 0.4, PCIe_Lane_Count: 4, SATA_Processing_Delay: 400000, ResponseTime_Logging_Period_Length: 400000}
+	mqsimController = MQSimController{
+		Seed: 123, Enabled_Preconditioning: true, Memory_Type: "FLASH", HostInterface_Type: "NVME", IO_Queue_Depth: 1024, Queue_Fetch_Size: 512,
+		Caching_Mechanism: "ADVANCED", Data_Cache_Sharing_Mode: "SHARED", Data_Cache_Capacity: 512 << 20,
+		Data_Cache_DRAM_Row_Size: 8192, Data_Cache_DRAM_Data_Rate: 800, Data_Cache_DRAM_Data_Busrt_Size: 4,
+		Data_Cache_DRAM_tRCD: 13, Data_Cache_DRAM_tCL: 13, Data_Cache_DRAM_tRP: 13,
+		Address_Mapping: "PAGE_LEVEL", CMT_Capacity: 2 << 20, CMT_Sharing_Mode: "SHARED", Plane_Allocation_Scheme: "CWDP",
+		Transaction_Scheduling_Policy: "OUT_OF_ORDER", Overprovisioning_Ratio: 0.07,
+		GC_Exec_Threshold: 0.05, GC_Block_Selection_Policy: "RGA", Preemptible_GC_Enabled: true, GC_Hard_Threshold: 0.005,
+		Dynamic_Wearleveling_Enabled: true, Static_Wearleveling_Enabled: true, Static_Wearleveling_Threshold: 100,
+		Preferred_suspend_erase_time_for_read: 700000, Preferred_suspend_erase_time_for_write: 700000, Preferred_suspend_write_time_for_read: 100000,
+		Flash_Channel_Count: 8, Flash_Channel_Width: 1, Channel_Transfer_Rate: 300, Chip_No_Per_Channel: 4, Flash_Comm_Protocol: "NVDDR2",
+	}
+	mqsimFlash = MQSimFlash{
+		Flash_Technology: "MLC", CMD_Suspension_Support: "ERASE",
+		Page_Read_Latency_LSB: 75000, Page_Read_Latency_CSB: 75000, Page_Read_Latency_MSB: 75000,
+		Page_Program_Latency_LSB: 750000, Page_Program_Latency_CSB: 750000, Page_Program_Latency_MSB: 750000,
+		Block_Erase_Latency: 3800000, Block_PE_Cycles_Limit: 10000, Suspend_Erase_Time: 700000, Suspend_Program_Time: 100000,
+		Die_No_Per_Chip: 2, Plane_No_Per_Die: 2, Block_No_Per_Plane: 2048, Page_No_Per_Block: 256, Page_Capacity: 8192, Page_Metadat_Capacity: 1872,
+	}
+)
+
+// Defaulted says which tags are missing and what MQSim, and so this package, takes for them.
+func (d *MQSimDevice) Defaulted() []string {
+	var out []string
+	for _, section := range []reflect.Value{reflect.ValueOf(d.MQSimHost), reflect.ValueOf(d.MQSimController), reflect.ValueOf(d.MQSimFlash)} {
+		for i := range section.NumField() {
+			if tag := section.Type().Field(i).Name; d.at[tag] == (position{}) && !strings.HasPrefix(tag, "SATA_") && !strings.Contains(tag, "ResponseTime_Logging") {
+				out = append(out, fmt.Sprintf("%s: there is no <%s>; MQSim takes %v", d.file, tag, section.Field(i)))
+			}
+		}
+	}
+	return out
 }
 
 // ReadMQSimWorkload reads a workload.xml: a list of scenarios, each a list of
@@ -262,8 +297,8 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 }
 
 // fill sets the fields that the children of e name, and those of the sections in
-// it. A tag that is missing is an error unless mayMiss says otherwise: MQSim would
-// use what happens to be in memory.
+// it. A tag that is missing is an error unless mayMiss says otherwise: of a flow MQSim
+// would use what happens to be in memory.
 func fill(file string, sections []section, e *element, at map[string]position, mayMiss func(string) bool) error {
 	own := slices.IndexFunc(sections, func(s section) bool { return s.name == e.name })
 	for _, c := range e.children {

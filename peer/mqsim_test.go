@@ -235,9 +235,6 @@ func TestDeviceErrors(t *testing.T) {
 			"ssdconfig.xml:22:3: unknown tag <Data_Cache_DRAM_Data_Burst_Size>; did you mean <Data_Cache_DRAM_Data_Busrt_Size>?"},
 		{"a tag like no other", "<Seed>321</Seed>", "<Zoo>321</Zoo>", "ssdconfig.xml:11:3: unknown tag <Zoo>"},
 		{"tag twice", "<Seed>321</Seed>", "<Seed>321</Seed>\n<Seed>322</Seed>", "ssdconfig.xml:12:1: <Seed> stands twice; first at line 11"},
-		{"missing in the host's section", "<PCIe_Lane_Count>4</PCIe_Lane_Count>", "", "ssdconfig.xml:3:2: <Host_Parameter_Set> has no <PCIe_Lane_Count>"},
-		{"missing in the device's section", "<CMT_Capacity>2097152</CMT_Capacity>", "", "ssdconfig.xml:10:2: <Device_Parameter_Set> has no <CMT_Capacity>"},
-		{"missing in the flash's section", "<Page_Capacity>8192</Page_Capacity>", "", "ssdconfig.xml:49:3: <Flash_Parameter_Set> has no <Page_Capacity>"},
 		{"device tag in the host's section", "<PCIe_Lane_Count>4</PCIe_Lane_Count>", "<Seed>1</Seed>", "ssdconfig.xml:5:3: <Seed> stands in <Host_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
 		{"flash tag in the device's section", "<Seed>321</Seed>", "<Page_Capacity>8192</Page_Capacity>", "ssdconfig.xml:11:3: <Page_Capacity> stands in <Device_Parameter_Set>; MQSim reads it in <Flash_Parameter_Set>"},
 		{"tag outside of sections", "\t<Host_Parameter_Set>\n", "\t<Seed>1</Seed><Host_Parameter_Set>\n", "ssdconfig.xml:3:2: <Seed> stands in <Execution_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
@@ -324,6 +321,31 @@ func TestWorkloadErrors(t *testing.T) {
 		{"unknown flow", "<MQSim_IO_Scenarios>\n<IO_Scenario>\n  <IO_Flow/></IO_Scenario></MQSim_IO_Scenarios>", "workload.xml:3:3: <IO_Flow> is no flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based"},
 	} {
 		check(t, c.name, readWorkload(c.text), c.want)
+	}
+}
+
+// A tag of the device that is missing is what MQSim has it be, and that is said.
+func TestMissingDeviceTags(t *testing.T) {
+	for tag, want := range map[string]struct {
+		is  func(d *peer.MQSimDevice) bool
+		say string
+	}{
+		"PCIe_Lane_Bandwidth":             {func(d *peer.MQSimDevice) bool { return d.PCIe_Lane_Bandwidth == 0.4 }, "ssdconfig.xml: there is no <PCIe_Lane_Bandwidth>; MQSim takes 0.4"},
+		"Data_Cache_DRAM_Data_Busrt_Size": {func(d *peer.MQSimDevice) bool { return d.Data_Cache_DRAM_Data_Busrt_Size == 4 }, "ssdconfig.xml: there is no <Data_Cache_DRAM_Data_Busrt_Size>; MQSim takes 4"},
+		"Page_Capacity":                   {func(d *peer.MQSimDevice) bool { return d.Page_Capacity == 8192 }, "ssdconfig.xml: there is no <Page_Capacity>; MQSim takes 8192"},
+		"SATA_Processing_Delay":           {func(d *peer.MQSimDevice) bool { return true }, ""},
+	} {
+		d, err := peer.ReadMQSimDevice("ssdconfig.xml", strings.NewReader(without(device, tag)))
+		if err != nil {
+			t.Errorf("without %s: %v", tag, err)
+			continue
+		}
+		if notes := strings.Join(d.Defaulted(), "\n"); !want.is(d) || notes != want.say {
+			t.Errorf("without %s: %q, want %q", tag, notes, want.say)
+		}
+	}
+	if d, err := peer.ReadMQSimDevice("ssdconfig.xml", strings.NewReader(device)); err != nil || len(d.Defaulted()) != 0 {
+		t.Errorf("of a whole file: %v, %v", d.Defaulted(), err)
 	}
 }
 

@@ -36,9 +36,9 @@ type words struct {
 
 // newWords reads a whole file. Its errors name it.
 func newWords(name string, r io.Reader) (*words, error) {
-	src, err := io.ReadAll(r)
+	src, err := readAll(name, r)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	return &words{file: name, src: string(src), line: 1}, nil
 }

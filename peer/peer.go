@@ -28,14 +28,29 @@ type element struct {
 	children []*element
 }
 
+// maxBytes bounds a file; the peers' own have a few thousand, and flow files of large networks some millions.
+const maxBytes = 256 << 20
+
+// readAll reads a file whole. Errors begin with its name.
+func readAll(name string, r io.Reader) ([]byte, error) {
+	src, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(src) > maxBytes {
+		return nil, fmt.Errorf("%s: the file has more than the %d MiB that are read", name, maxBytes>>20)
+	}
+	return src, nil
+}
+
 // maxDepth bounds the nesting of a file; the peer's own have five levels.
 const maxDepth = 32
 
 // parseXML reads a document. Errors begin with name:line:column.
 func parseXML(name string, r io.Reader) (*element, error) {
-	src, err := io.ReadAll(r)
+	src, err := readAll(name, r)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	d := xml.NewDecoder(strings.NewReader(string(src)))
 	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {

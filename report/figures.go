@@ -314,7 +314,7 @@ func logIfWide(series []chart.Series) chart.Scale {
 var phaseStyles = []struct {
 	column string
 	style  int
-}{{"queue", 6}, {"host_link", 5}, {"dram", 2}, {"mapping", 4}, {"wait", 1}, {"array", 0}, {"transfer", 3}, {"other", 7}}
+}{{"queue", 6}, {"host_link", 5}, {"dram", 2}, {"cache", 7}, {"mapping", 4}, {"wait", 1}, {"array", 0}, {"transfer", 3}, {"other", 7}}
 
 func phaseStyle(column string, i int) int {
 	for _, p := range phaseStyles {

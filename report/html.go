@@ -279,7 +279,7 @@ func latencies(r *Run) *table {
 
 // driveMetrics are what tables of drives show.
 var driveMetrics = []struct{ metric, label string }{
-	{"ssd.waf", "Write amplification"}, {"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
+	{"ssd.waf", "Write amplification"}, {"ssd.waf.bytes", "the same in bytes"}, {"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
 	{"ssd.writes.mapping", "for the mapping table"}, {"ssd.writes.wear", "for wear levelling"}, {"ssd.gc.count", "Blocks collected"},
 	{"ssd.flash.reads", "Flash page reads"}, {"ssd.flash.programs", "Flash page programs"}, {"ssd.flash.erases", "Flash block erases"},
 	{"ssd.flash.suspensions", "Suspensions for a read"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"}, {"ssd.cache.hit_ratio", "Data cache hits"},

@@ -81,7 +81,7 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 			t.Row(label, value, style.Dim(detail))
 		}
 	}
-	row("write amplification", r.written("ssd.waf"), r.sources())
+	row("write amplification", r.written("ssd.waf"), r.sources()+r.inBytes())
 	if v := r.written("ssd.gc.count"); v != "" {
 		row("garbage collection", v+" blocks", some(r.written("ssd.gc.pages_moved"), "%s pages moved"))
 	}
@@ -166,6 +166,16 @@ func (r *Run) busiest(matrix string) string {
 	return text
 }
 
+// inBytes says what the write amplification is in bytes if that is much more: the host's writes are smaller than pages.
+func (r *Run) inBytes() string {
+	pages, ok := r.value("ssd.waf")
+	bytes, of := r.value("ssd.waf.bytes")
+	if !ok || !of || bytes < 1.1*pages {
+		return ""
+	}
+	return "; " + r.written("ssd.waf.bytes") + " in bytes"
+}
+
 // breakdown says in one line where the time of an operation went, largest part first.
 func (r *Run) breakdown(op string) string {
 	text, _ := r.breakdownOf(op)
@@ -231,6 +241,8 @@ func phaseName(column string) string {
 		return "host link"
 	case "dram":
 		return "DRAM"
+	case "cache":
+		return "waiting for a place in the cache"
 	case "mapping":
 		return "mapping look-up"
 	case "wait":

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"farflash/internal/cells"
 	"farflash/units"
 )
 
@@ -32,13 +33,13 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 	case "metrics":
 		rows = append(rows, []string{"metric", "value", "unit", "help"})
 		for _, m := range r.Metrics {
-			rows = append(rows, []string{m.Name, number(m.Value), m.Unit, m.Help})
+			rows = append(rows, []string{cells.Text(m.Name), number(m.Value), cells.Text(m.Unit), cells.Text(m.Help)})
 		}
 	case "series":
 		rows = append(rows, []string{"series", "unit", "t", "t_unit", "value"})
 		for _, s := range r.Series {
 			for i, t := range s.T {
-				rows = append(rows, []string{s.Name, s.Unit, number(t), s.TimeUnit, number(s.V[i])})
+				rows = append(rows, []string{cells.Text(s.Name), cells.Text(s.Unit), number(t), cells.Text(s.TimeUnit), number(s.V[i])})
 			}
 		}
 	case "histograms":
@@ -47,7 +48,7 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 			var sum int64
 			for _, b := range h.H.Bins() {
 				sum += b.Count
-				rows = append(rows, []string{h.Name, strconv.FormatInt(int64(b.Low/units.Nanosecond), 10),
+				rows = append(rows, []string{cells.Text(h.Name), strconv.FormatInt(int64(b.Low/units.Nanosecond), 10),
 					strconv.FormatInt(int64(b.High/units.Nanosecond), 10), strconv.FormatInt(b.Count, 10), strconv.FormatInt(sum, 10)})
 			}
 		}
@@ -56,7 +57,7 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 		for _, m := range r.Matrices {
 			for i, row := range m.V {
 				for k, v := range row {
-					rows = append(rows, []string{m.Name, m.Unit, m.Rows[i], m.Cols[k], number(v)})
+					rows = append(rows, append(cells.Row(m.Name, m.Unit, m.Rows[i], m.Cols[k]), number(v)))
 				}
 			}
 		}

@@ -25,8 +25,8 @@ const (
 )
 
 // Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and Commit
-// renames that one, so that nobody ever sees half a run: a program that is stopped calls Discard, and one that is killed leaves
-// only a directory named .farflash-*.
+// renames that one, so that nobody ever sees half a run, even if the machine goes down: a program that is stopped calls Discard, and one that
+// is killed leaves only a directory named .farflash-*, which Unfinished finds.
 type Directory struct {
 	wanted   string
 	partial  string
@@ -56,7 +56,7 @@ func create(path string, numbered bool) (*Directory, error) {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	partial, err := os.MkdirTemp(parent, ".farflash-"+filepath.Base(path)+"-")
+	partial, err := os.MkdirTemp(parent, Temporary(filepath.Base(path)))
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
@@ -104,6 +104,9 @@ func (d *Directory) Write(name string, text []byte) error {
 // Commit moves the directory to its place and returns that place. The directory must hold at least one file. After an error
 // the directory is still there to be committed or discarded.
 func (d *Directory) Commit() (string, error) {
+	if err := syncAll(d.partial); err != nil {
+		return "", fmt.Errorf("run directory: %w", err)
+	}
 	for n := 1; ; n++ {
 		path := d.wanted
 		if n > 1 {
@@ -118,7 +121,7 @@ func (d *Directory) Commit() (string, error) {
 			}
 			if err == nil {
 				d.partial = ""
-				return path, nil
+				return path, syncFolder(filepath.Dir(path))
 			}
 			if d.free(path) == nil {
 				return "", fmt.Errorf("run directory: %w", err)

@@ -125,8 +125,8 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	if q.Weight < 1 || q.Weight > 256 {
 		fail("queue.weight", "%d is not possible; use 1 to 256", q.Weight)
 	}
-	if q.InFlight < 0 {
-		fail("queue.in_flight", "%d is not possible; 0 is the drive's fetch_size", q.InFlight)
+	if q.InFlight < 0 || q.InFlight > 65536 {
+		fail("queue.in_flight", "%d is not possible; use 1 to 65536, or 0 for the drive's fetch_size", q.InFlight)
 	}
 	if l.Trace != nil {
 		s.checkTrace(l.Trace, fail)

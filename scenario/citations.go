@@ -131,13 +131,18 @@ var citations = []citation{
   title = {{NVM} Express over Fabrics, revision 1.1},
   institution = {NVM Express, Inc.},
   year = {2019}
-}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Protocol == nvmf.NVMeoF }},
+}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Protocol.Capsules() }},
+	{`@techreport{nvme2021tcp,
+  title = {{NVM} Express {TCP} Transport Specification, revision 1.0},
+  institution = {NVM Express, Inc.},
+  year = {2021}
+}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Protocol == nvmf.NVMeTCP }},
 	{`@techreport{spdk2024nvmeof,
   title = {{SPDK} {NVMe-oF} {RDMA} Performance Report, release 24.05},
   institution = {Storage Performance Development Kit},
   year = {2024},
   note = {the software's time for a command}
-}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Protocol == nvmf.NVMeoF }},
+}`, func(s *Scenario) bool { return len(s.Targets) > 0 && s.Protocol.Capsules() }},
 	{`@inproceedings{jia2022snis,
   title = {{SNIS}: Storage-Network Iterative Simulation for Disaggregated Storage Systems},
   author = {Jia, Danlin and Li, Tengpeng and Zhang, Xiaoqian and Wang, Li and Bayati, Mahsa and Lee, Ron and Sheng, Bo and Mi, Ningfang},

@@ -25,7 +25,7 @@ func (s *Scenario) Resolved() string {
 // salt begins what a digest is computed of. Its number is raised whenever a change
 // of the models moves results, so that results of different models never share a
 // digest.
-const salt = "farflash/2\n"
+const salt = "farflash/3\n"
 
 // Digest names what the scenario computes, its seed apart: the SHA-256 of the
 // resolved scenario with the content of the files that it names in place of their
@@ -36,7 +36,7 @@ func (s *Scenario) Digest() (string, error) {
 		s.files = map[string]string{}
 	}
 	var failed error
-	skip := []string{"description", "ssd.preset", "fabric.parts", "measure.requests", "measure.flows", "measure.pauses", "measure.timeline"}
+	skip := []string{"description", "ssd.preset", "fabric.parts", "fabric.threads", "measure.requests", "measure.flows", "measure.pauses", "measure.timeline"}
 	text := language.Encode(s, shape.Encoding{Skip: append(skip, s.absent()...), File: func(p string) string {
 		h, err := s.contentHash(p)
 		if err != nil && failed == nil {

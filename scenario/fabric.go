@@ -24,6 +24,9 @@ type Fabric struct {
 	// Compat reproduces the quirks of another simulator, for comparisons with it: none, hpcc or
 	// ns3-rdma. What else the section says comes on top.
 	Compat FabricCompat
+	// Transport is what carries messages: rocev2, or tcp, with its segments, acknowledgements, recovery and congestion control. What else
+	// the section says comes on top.
+	Transport Transport
 	// Topology is the network's shape.
 	Topology Topology
 	// HostLink is the rate of the hosts' links.
@@ -32,11 +35,15 @@ type Fabric struct {
 	UpLink units.BitRate
 	// Delay is how long a bit takes along a link.
 	Delay units.Duration
+	// Loss is the probability that a packet is corrupted on a link, in each direction, for links that have none of their own.
+	Loss units.Fraction
 	// Failures are links that go down.
 	Failures []Failure
-	// Parts is how many parts of the network are simulated at the same time, each pod in one. Results are
-	// the same for any number.
+	// Parts is how many parts the network is divided into, whole pods in each, which are simulated in turns so that each stays in the processor's
+	// cache; 0 is as many as that takes. Results are the same for any number.
 	Parts int
+	// Threads is how many parts are simulated at the same time. Results are the same for any number.
+	Threads int
 	fabric.Config
 }
 
@@ -92,20 +99,22 @@ func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNam
 
 // DefaultFabric is a network of 40 Gbit/s links.
 func DefaultFabric() Fabric {
-	return Fabric{Parts: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
+	return Fabric{Threads: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
 }
 
 // DataClass is the traffic class of flows that name none, the one that RoCE networks
 // use by convention.
 const DataClass = 3
 
-// Prepare sets the peer's values before the section's own.
+// Prepare sets the transport's or the peer's values before the section's own.
 func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
-	c := n.Get("compat")
-	if c == nil || c.Kind != shape.Scalar || x.Compat.UnmarshalText([]byte(c.Text)) != nil {
-		return // decoding it reports what is wrong
+	// Decoding them reports what is wrong.
+	if t := n.Get("transport"); t != nil && t.Kind == shape.Scalar && x.Transport.UnmarshalText([]byte(t.Text)) == nil {
+		x.Config = x.Transport.Config()
 	}
-	x.Config = x.Compat.Config()
+	if c := n.Get("compat"); c != nil && c.Kind == shape.Scalar && x.Compat.UnmarshalText([]byte(c.Text)) == nil && x.Compat != FabricCompatNone {
+		x.Config = x.Compat.Config()
+	}
 }
 
 // Config is what a peer's networks are like.
@@ -134,9 +143,11 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	var own units.Faults
 	own.Hold(x.HostLink > 0, "host_link", "%v is not possible; use a rate such as 40Gbps", x.HostLink)
 	own.Hold(x.UpLink > 0, "up_link", "%v is not possible; use a rate such as 40Gbps", x.UpLink)
-	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 1 to 256", x.Parts)
-	own.Hold(x.Parts <= 1 || len(x.Failures) == 0, "parts", "a network with links that fail is simulated in one piece; use 1")
+	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 0 (automatic) or 1 to 256", x.Parts)
+	own.Hold(x.Threads >= 1 && x.Threads <= 256, "threads", "%d is not possible; use 1 to 256", x.Threads)
 	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts", "with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
+	own.Hold(x.Compat == FabricCompatNone || x.Transport == RoCEv2, "transport", "%v is not what %v simulates; use rocev2, or compat: none", x.Transport, x.Compat)
+	own.Hold(x.Loss >= 0 && x.Loss < 1, "loss", "%v is not possible; use 0%% to less than 100%%", float64(x.Loss))
 	own.Hold(x.Delay >= 0, "delay", "%v is not possible; use a time such as 1us", x.Delay)
 	cfg := x.Settings()
 	own.Within("", cfg.Validate())
@@ -165,13 +176,21 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	for i := range s.Flows {
 		path := fmt.Sprintf("flows[%d]", i)
 		if s.Flows[i].File != "" {
-			if _, err := s.fileFlows(&s.Flows[i], g); err != nil {
+			list, err := s.fileFlows(&s.Flows[i], g)
+			if err != nil {
 				d.Fail(s.Where(path+".file"), "%s.file: %v", path, err)
+			}
+			for _, x := range list {
+				if most := fabric.MaxClasses - max(g.Channels, 1); int(x.Class) > most {
+					d.Fail(s.Where(path+".file"), "%s.file: priority group %d is not possible with the network's virtual channels; use 1 to %d", path, x.Class, most)
+					break
+				}
 			}
 		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
 			d.Wrong(path, err)
 		}
 	}
+	s.checkChannels(d, fabric.MaxClasses-max(g.Channels, 1))
 	for i, f := range x.Failures {
 		if _, err := FindLink(g, f.A, f.B); err != nil {
 			path := fmt.Sprintf("fabric.failures[%d]", i)
@@ -206,6 +225,27 @@ func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	}
 }
 
+// checkChannels holds that every class has room for as many virtual channels as the shape needs: most is the last one that has.
+func (s *Scenario) checkChannels(d *shape.Decoder, most int) {
+	wrong := func(path string, class uint8) {
+		if int(class) > most {
+			d.Fail(s.Where(path), "%s: %d is not possible: the network's shape needs %d virtual channels, which take the classes above each; use 1 to %d", path, class, fabric.MaxClasses-most, most)
+		}
+	}
+	for i := range s.Flows {
+		f := &s.Flows[i]
+		if f.File == "" && len(f.List) == 0 {
+			wrong(fmt.Sprintf("flows[%d].class", i), f.Class)
+		}
+		for k := range f.List {
+			wrong(fmt.Sprintf("flows[%d].list[%d].class", i, k), f.List[k].Class)
+		}
+	}
+	if len(s.Targets) > 0 {
+		wrong("nvmf.class", s.NVMf.Class)
+	}
+}
+
 // Graph builds the network's shape. Its errors are of the fabric section's fields.
 func (s *Scenario) Graph() (*topo.Graph, error) {
 	x := s.Fabric
@@ -219,14 +259,27 @@ func (s *Scenario) Graph() (*topo.Graph, error) {
 				wrong.Within("topology", f)
 			}
 		}
-		return g, wrong.Err()
+		if err := wrong.Err(); err != nil {
+			return nil, err
+		}
+		return x.withLoss(g), nil
 	}
 	t, err := peer.ReadFile(s.Path(x.Topology.File), peer.ReadNS3Topology)
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, units.Wrong("topology.file", "%v", err)
 	}
-	return TopologyGraph(t), nil
+	return x.withLoss(TopologyGraph(t)), nil
+}
+
+// withLoss gives links that lose nothing by themselves the section's loss.
+func (x *Fabric) withLoss(g *topo.Graph) *topo.Graph {
+	for i := range g.Links {
+		if l := &g.Links[i]; l.Loss == 0 {
+			l.Loss = float64(x.Loss)
+		}
+	}
+	return g
 }
 
 // HostsOf are the nodes of a graph's hosts.
@@ -259,7 +312,7 @@ func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 // there are, 0 if that is not known.
 func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
 	var all []flows.Source
-	known := 0
+	count, known := 0, true
 	classes := uint8(0)
 	for i := range s.Flows {
 		f := &s.Flows[i]
@@ -270,7 +323,8 @@ func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 				return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
 			}
 			all = append(all, src)
-			known = -1
+			n, ok := f.Count(g.Hosts())
+			count, known = count+n, known && ok
 			classes |= 1 << f.Class
 			for _, x := range f.List {
 				classes |= 1 << x.Class
@@ -285,11 +339,12 @@ func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 			classes |= 1 << list[i].Class
 		}
 		all = append(all, flows.Slice(list))
-		if known >= 0 {
-			known += len(list)
-		}
+		count += len(list)
 	}
-	return flows.Merge(all...), classes, max(known, 0), nil
+	if !known {
+		count = 0
+	}
+	return flows.Merge(all...), classes, count, nil
 }
 
 // fileFlows reads a flow file of HPCC's simulator.

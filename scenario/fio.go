@@ -26,6 +26,9 @@ type FioFlow struct {
 	Notes  []string // what the job means here
 }
 
+// maxCopies bounds the flows of requests that a job file makes.
+const maxCopies = 1 << 16
+
 // ReadFio reads a job file for a namespace of a size.
 func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	f, err := os.Open(file)
@@ -43,6 +46,9 @@ func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 		names = append(names, j.Name)
 		if only != "" && j.Name != only {
 			continue
+		}
+		if len(out)+j.Copies > maxCopies {
+			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use fewer of numjobs", file, j.Line, maxCopies)
 		}
 		for i := range j.Copies {
 			c, err := j.Config(i, capacity)

@@ -235,7 +235,7 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 		return
 	}
 	s.checkFabric(d)
-	if len(d.Errs) > 0 {
+	if len(d.Errs) > 0 || c.Gateways < 1 || c.Targets < 1 { // which Validate tells
 		return
 	}
 	if _, said := d.Set["object_cluster.link.rate"]; said && c.Link.Rate != s.Fabric.HostLink {

@@ -15,7 +15,6 @@ package scenario
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -56,7 +55,7 @@ type Scenario struct {
 	Route Route
 	// Place says which of the network's hosts are initiators and which targets.
 	Place Place
-	// Protocol is nvmeof, NVMe over Fabrics with its capsules, or flows, where each request is one
+	// Protocol is nvmeof, NVMe over Fabrics with its capsules on RDMA; nvme-tcp, the same on TCP (fabric.transport: tcp); or flows, where each request is one
 	// message of its data, as in SNIS and SRC.
 	Protocol nvmf.Protocol
 	// NVMf is the protocol's settings.
@@ -244,7 +243,7 @@ func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
 // Find reads the text of a scenario: of a file, or of a preset if there is no file
 // of that name.
 func Find(name string) (shape.Source, error) {
-	src, err := os.ReadFile(name)
+	src, err := shape.ReadFile(name)
 	switch {
 	case err == nil:
 		return shape.Source{File: name, Text: src, Dir: filepath.Dir(name)}, nil

@@ -337,11 +337,18 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	if s.Fabric.Topology.File == "" && reflect.ValueOf(s.Fabric.Topology.Config).IsZero() {
 		s.Fabric.Topology.Star = &topo.Star{Hosts: s.Initiators + targets}
 	}
-	if s.Fabric.Parts > 1 && s.Coupling.Mode != IterativeOnly {
-		fail("fabric.parts", "a coupled system is simulated in one piece; use 1, or coupling.mode: iterative")
-	}
-	if s.Fabric.Parts > 1 && len(s.Flows) > 0 {
-		fail("fabric.parts", "a system with flows beside it is simulated in one piece; use 1")
+	s.checkTransport(fail)
+	for _, x := range []struct {
+		key string
+		n   int
+	}{{"fabric.parts", s.Fabric.Parts}, {"fabric.threads", s.Fabric.Threads}} {
+		switch {
+		case x.n <= 1:
+		case s.Coupling.Mode != IterativeOnly:
+			fail(x.key, "a coupled system is simulated in one piece; use 1, or coupling.mode: iterative")
+		case len(s.Flows) > 0:
+			fail(x.key, "a system with flows beside it is simulated in one piece; use 1")
+		}
 	}
 }
 

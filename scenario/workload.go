@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 
 	"farflash/shape"
@@ -36,6 +37,21 @@ func (s *Scenario) SyntheticConfig(i, copy int, seed uint64, capacity units.Byte
 	}
 	c.Reads, c.Writes = anywhere(c.Reads), anywhere(c.Writes)
 	return c
+}
+
+// Located are an error's mistakes, each where it was written. Those that have a place already keep it.
+func (s *Scenario) Located(err error) error {
+	var list shape.Errors
+	var one *shape.Error
+	switch {
+	case err == nil || errors.As(err, &list):
+		return err
+	case errors.As(err, &one):
+		return shape.Errors{one}
+	}
+	d := shape.Decoder{Set: s.set}
+	d.Wrong("", err)
+	return d.Errs.InOrder()
 }
 
 // LoadName is what a flow is called in messages.

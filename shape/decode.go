@@ -2,6 +2,7 @@ package shape
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -48,7 +49,7 @@ func (d *Decoder) Decode(n *Node, v any, path string) {
 
 // Fail notes a mistake at a place.
 func (d *Decoder) Fail(at Position, format string, args ...any) {
-	d.Errs = append(d.Errs, &Error{at, fmt.Sprintf(format, args...)})
+	d.Errs = append(d.Errs, &Error{at, brief(fmt.Sprintf(format, args...))})
 }
 
 // Wrong notes the errors of a part's fields, each where it was written.
@@ -82,6 +83,10 @@ func (d *Decoder) decode(n *Node, v reflect.Value, path string) {
 		if d.isScalar(n, t, path) {
 			if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Text)); err != nil {
 				d.Fail(n.At, "%s: %v", path, err)
+			} else if most, ok := largest[t]; ok && v.Int() > most {
+				top := reflect.New(t).Elem()
+				top.SetInt(most)
+				d.Fail(n.At, "%s: %v is not possible; the most is %v", path, v.Interface(), top.Interface())
 			}
 			if !isText(t) {
 				// The short form is for the first key.
@@ -122,7 +127,15 @@ func (d *Decoder) decodeScalar(n *Node, v reflect.Value, path string) {
 			d.Fail(n.At, "%s: %q is neither true nor false", path, n.Text)
 		}
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
-		x, err := strconv.ParseInt(strings.ReplaceAll(n.Text, "_", ""), 10, t.Bits())
+		bits := t.Bits()
+		if t.Kind() == reflect.Int {
+			bits = 32 // what is counted in ints is kept, one by one
+		}
+		x, err := strconv.ParseInt(strings.ReplaceAll(n.Text, "_", ""), 10, bits)
+		if errors.Is(err, strconv.ErrRange) {
+			d.Fail(n.At, "%s: %s is not possible; the most is %d", path, n.Text, int64(1)<<(bits-1)-1)
+			return
+		}
 		if err != nil {
 			d.Fail(n.At, "%s: %q is not a whole number; %s", path, n.Text, d.lang.wanted(t))
 			return
@@ -182,8 +195,12 @@ func (d *Decoder) decodeStruct(n *Node, v reflect.Value, path string) {
 
 // unknownKey says what the key was probably meant to be.
 func (d *Decoder) unknownKey(k *Node, t reflect.Type, path string) {
-	keys := d.lang.KeysOf(t)
 	msg := fmt.Sprintf("unknown key %q in %s", k.Text, d.lang.name(path))
+	if len(d.Errs) >= maxShown || len(k.Text) > maxMessage {
+		d.Fail(k.At, "%s", msg) // nobody will read what it may have been meant to be
+		return
+	}
+	keys := d.lang.KeysOf(t)
 	best := spelling.Nearest(k.Text, keys)
 	// A plural for a singular is likelier than a key of another section.
 	if p := d.lang.findKey(t, k.Text); p != "" && best != k.Text+"s" {
@@ -243,6 +260,15 @@ func (d *Decoder) decodeArray(n *Node, v reflect.Value, path string) {
 			v.Index(i).Set(v.Index(i - 1))
 		}
 	}
+}
+
+// largest has the most that is read of quantities which models multiply: beyond it a picosecond, the clock's step, is many bits, and sums of products leave
+// what an int64 holds. Times may be as long as the clock.
+var largest = map[reflect.Type]int64{
+	reflect.TypeFor[units.BitRate]():      int64(1000 * 1000 * 1000 * units.Gbps), // at which a packet takes no time, for whoever wants to leave the network out
+	reflect.TypeFor[units.ByteRate]():     int64(1000 * 1000 * units.GBPerSecond),
+	reflect.TypeFor[units.TransferRate](): int64(1000 * 1000 * units.MTPerSecond),
+	reflect.TypeFor[units.Bytes]():        int64(units.PiB) << 7,
 }
 
 // wanted says what would be right for a value of a type.

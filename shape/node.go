@@ -1,8 +1,11 @@
 package shape
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -41,11 +44,29 @@ func (e *Error) Error() string {
 type Errors []*Error
 
 func (es Errors) Error() string {
-	lines := make([]string, len(es))
+	lines := make([]string, 0, min(len(es), maxShown+1))
 	for i, e := range es {
-		lines[i] = e.Error()
+		if i == maxShown {
+			lines = append(lines, fmt.Sprintf("%d more mistakes", len(es)-i))
+			break
+		}
+		lines = append(lines, e.Error())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// maxShown is how many mistakes are written out: whoever has more has made the first ones over and over.
+const maxShown = 100
+
+// maxMessage is how long a message is at most, in bytes. What is longer repeats text of the user's that is too long to be read.
+const maxMessage = 2000
+
+// brief leaves out the middle of a message that is too long.
+func brief(msg string) string {
+	if len(msg) <= maxMessage {
+		return msg
+	}
+	return strings.ToValidUTF8(msg[:maxMessage/2], "") + " ... " + strings.ToValidUTF8(msg[len(msg)-maxMessage/2:], "")
 }
 
 // InOrder sorts the mistakes of one file by their places.
@@ -114,18 +135,47 @@ func (n *Node) Put(key *Node, value *Node) {
 }
 
 // Bounds of a file. A file in the program's own repository has below 2000
-// nodes; aliases of aliases could otherwise make one of any size.
+// nodes; aliases of aliases could otherwise make one of any size. The library makes nodes of some 900 bytes of whatever stands between commas and ends
+// of lines, before anybody can count them.
 const (
-	maxNodes = 200_000
-	maxDepth = 64
-	maxBytes = 16 << 20
+	maxNodes  = 200_000
+	maxDepth  = 64
+	maxBytes  = 16 << 20
+	maxPieces = 2 * maxNodes
 )
+
+// ReadFile reads a file of YAML, and of one that is larger than Parse takes no more than shows that.
+func ReadFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := Read(f)
+	return text, errors.Join(err, f.Close())
+}
+
+// Read reads YAML as ReadFile does.
+func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxBytes+1)) }
+
+// pieces is how many nodes a text may have: commas and lines that are no comments.
+func pieces(src []byte) int {
+	n := bytes.Count(src, []byte(","))
+	for line := range bytes.Lines(src) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			n++
+		}
+	}
+	return n
+}
 
 // Parse reads one YAML document. file stands for it in errors. An empty
 // document is an empty mapping.
 func Parse(file string, src []byte) (*Node, error) {
 	if len(src) > maxBytes {
-		return nil, Errors{{Position{File: file}, fmt.Sprintf("%d bytes are more than a file may have, %d", len(src), maxBytes)}}
+		return nil, Errors{{Position{File: file}, fmt.Sprintf("the file has more than the %d MiB that are read", maxBytes>>20)}}
+	}
+	if n := pieces(src); n > maxPieces {
+		return nil, Errors{{Position{File: file}, fmt.Sprintf("the file has some %d values; at most %d are read", n, maxNodes)}}
 	}
 	top := &Node{Kind: Mapping, At: Position{file, 1, 1}}
 	if blank(src) {
@@ -179,7 +229,7 @@ func yamlError(file string, err error) error {
 	if one.ContextMsg != "" {
 		msg = one.ContextMsg + ": " + msg
 	}
-	return Errors{{at, "not valid YAML: " + strings.TrimPrefix(msg, "yaml: ")}}
+	return Errors{{at, brief("not valid YAML: " + strings.TrimPrefix(msg, "yaml: "))}}
 }
 
 // converter turns the library's nodes into ours.
@@ -191,7 +241,7 @@ type converter struct {
 }
 
 func (c *converter) fail(at Position, format string, args ...any) {
-	c.errs = append(c.errs, &Error{at, fmt.Sprintf(format, args...)})
+	c.errs = append(c.errs, &Error{at, brief(fmt.Sprintf(format, args...))})
 }
 
 func (c *converter) convert(y *yaml.Node, depth int) *Node {
@@ -243,6 +293,11 @@ func (c *converter) convert(y *yaml.Node, depth int) *Node {
 // where the mapping itself has no such key.
 func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
 	var merged []*Node
+	have := make(map[string]*Node, len(y.Content)/2)
+	put := func(key, value *Node) {
+		have[key.Text] = key
+		n.Keys, n.Items = append(n.Keys, key), append(n.Items, value)
+	}
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		k := y.Content[i]
 		at := Position{c.file, k.Line, k.Column}
@@ -262,11 +317,11 @@ func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
 			c.fail(at, "a key must be a single word")
 			continue
 		}
-		if first := n.Get(k.Value); first != nil {
+		if first := have[k.Value]; first != nil {
 			c.fail(at, "key %q stands twice; first on line %d", k.Value, first.At.Line)
 			continue
 		}
-		n.Put(&Node{At: at, Text: k.Value}, c.convert(y.Content[i+1], depth+1))
+		put(&Node{At: at, Text: k.Value}, c.convert(y.Content[i+1], depth+1))
 	}
 	for _, m := range merged {
 		if m.Kind != Mapping {
@@ -274,8 +329,8 @@ func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
 			continue
 		}
 		for i, k := range m.Keys {
-			if n.Get(k.Text) == nil {
-				n.Put(k, m.Items[i])
+			if have[k.Text] == nil {
+				put(k, m.Items[i])
 			}
 		}
 	}

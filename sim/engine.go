@@ -13,7 +13,12 @@
 // structures and their measured costs are in docs/adr/0002-event-queue.md.
 package sim
 
-import "farflash/units"
+import (
+	"fmt"
+	"math"
+
+	"farflash/units"
+)
 
 // Time is a point of simulated time, or a span of it, in picoseconds. An int64
 // holds 106 days.
@@ -60,17 +65,36 @@ type Engine struct {
 	counters []uint64 // the next order key of each component: id<<counterBits | counter
 	handlers []Handler
 	timers   []timer
+	released []Timer
 	events   uint64
 	stopped  bool
 	until    Time // of the Run in progress
+	pulse    func()
+	due      uint64 // the count of events at which pulse is called next
 }
 
 // New returns an engine at time 0 with nothing to do.
 func New() *Engine {
-	e := &Engine{}
+	e := &Engine{due: math.MaxUint64}
 	e.queue.init()
 	e.handlers = append(e.handlers, nil) // target 0 is the engine's own: timers
 	return e
+}
+
+// Sibling returns another engine, with a clock and events of its own, for a model that is divided over several. They have the components
+// that e has so far in common, with their counters: each is to schedule on one of them only, and none is added to any.
+func (e *Engine) Sibling() *Engine {
+	s := New()
+	s.counters = e.counters[:len(e.counters):len(e.counters)]
+	return s
+}
+
+// Wait moves the clock on to a time before which nothing is left to happen, for a model that is called from outside of its engine then.
+func (e *Engine) Wait(until Time) {
+	if e.Next() < until {
+		panic("sim: an event is left to happen before the time that was waited for")
+	}
+	e.now = max(e.now, until)
 }
 
 // NewComponent returns the next component id. Ids follow the order of the calls,
@@ -106,11 +130,28 @@ func (e *Engine) Pending() int { return e.queue.len() }
 // from. at must not lie in the past.
 func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
-		panic("sim: event scheduled in the past")
+		panic(e.past(at, "event scheduled"))
 	}
 	order := e.counters[from]
 	e.counters[from] = order + 1
 	e.queue.push(newEntry(at, order, arg, kind, to))
+}
+
+// ClockError is what an engine panics with that is asked for a time behind the clock's end: the sum of two times that an int64 does not hold has come out
+// negative. It is no fault of a model, but what the times that a user has given add up to. Whoever runs models for users makes an error of it.
+type ClockError struct{ Now Time }
+
+// Error says what would be right.
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("something would happen more than 106 days after the beginning, where the clock ends (it stands at %v); the times and rates of what is simulated make it last longer", e.Now)
+}
+
+// past is what to panic with for a time that lies in the past.
+func (e *Engine) past(at Time, what string) any {
+	if at < 0 {
+		return &ClockError{e.now}
+	}
+	return "sim: " + what + " in the past"
 }
 
 // Components is how many component ids there are.
@@ -144,7 +185,9 @@ func (e *Engine) Run(until Time) uint64 {
 			x.what = what
 		}
 		e.now = Time(x.at)
-		e.events++
+		if e.events++; e.events >= e.due {
+			e.beat()
+		}
 		e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
 	}
 	return e.events - start
@@ -162,6 +205,20 @@ func (e *Engine) Advance(to Time) bool {
 	e.now = to
 	e.events++
 	return true
+}
+
+// pulseEvery is after how many events a pulse comes.
+const pulseEvery = 1 << 14
+
+// OnPulse has f called now and then, after some thousands of events, by the goroutine that runs the engine: it may call Stop, as whoever has asked for the
+// run may want no more of it, whatever the models are at. It must change nothing else.
+func (e *Engine) OnPulse(f func()) {
+	e.pulse, e.due = f, e.events+pulseEvery
+}
+
+func (e *Engine) beat() {
+	e.due = e.events + pulseEvery
+	e.pulse()
 }
 
 // Stop makes Run return after the event being handled.

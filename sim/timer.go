@@ -18,6 +18,13 @@ type timer struct {
 
 // NewTimer returns a stopped timer that will send (kind, arg) to the handler to.
 func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Timer {
+	if k := len(e.released) - 1; k >= 0 {
+		t := e.released[k]
+		e.released = e.released[:k]
+		// The event that is still queued for it has a key that no other has, and is dropped.
+		e.timers[t] = timer{from: from, what: newEntry(0, 0, arg, kind, to).what}
+		return t
+	}
 	e.timers = append(e.timers, timer{from: from, what: newEntry(0, 0, arg, kind, to).what})
 	return Timer(len(e.timers) - 1)
 }
@@ -26,7 +33,7 @@ func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Ti
 // not lie in the past.
 func (e *Engine) Arm(t Timer, at Time) {
 	if at < e.now {
-		panic("sim: timer armed in the past")
+		panic(e.past(at, "timer armed"))
 	}
 	tm := &e.timers[t]
 	tm.due = key{uint64(at), e.counters[tm.from]}
@@ -46,6 +53,12 @@ func (e *Engine) queueTimer(t Timer) {
 
 // Disarm takes the timer back. Disarming a timer that is not armed does nothing.
 func (e *Engine) Disarm(t Timer) { e.timers[t].armed = false }
+
+// Release takes a timer back for good: the next NewTimer may return it.
+func (e *Engine) Release(t Timer) {
+	e.timers[t].armed = false
+	e.released = append(e.released, t)
+}
 
 // Armed reports whether the timer will fire.
 func (e *Engine) Armed(t Timer) bool { return e.timers[t].armed }

@@ -72,7 +72,7 @@ func (d *Drive) read(i int32) {
 	r := d.requests.At(i)
 	n := &d.ns[r.ns]
 	cached := int64(0)
-	d.openBatch()
+	d.gather()
 	for r.cursor < r.end {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
@@ -100,13 +100,13 @@ func (d *Drive) read(i int32) {
 		d.requests.At(i).left++
 		d.dram(cached*nand.SectorSize, evMemoryDone, uint32(i))
 	}
-	d.closeBatch()
+	d.dispatch()
 	d.partDone(i)
 }
 
 // writeThrough programs a request's pages; it completes when they are on flash.
 func (d *Drive) writeThrough(i int32) {
-	d.openBatch()
+	d.gather()
 	for r := d.requests.At(i); r.cursor < r.end; r = d.requests.At(i) {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
@@ -118,7 +118,7 @@ func (d *Drive) writeThrough(i int32) {
 		d.txns.At(t).request = i
 		d.locate(t)
 	}
-	d.closeBatch()
+	d.dispatch()
 	d.partDone(i)
 }
 
@@ -135,6 +135,48 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	}
 	x.stream += uint8(n.stream)
 	return t
+}
+
+// gather begins the look-ups of transactions that come together, which dispatch ends; the scheduler acts on all of them then. A peer
+// sends each read of the map that they need at once, and the transactions behind it.
+func (d *Drive) gather() {
+	if d.cfg.Quirks.LookUpsFirst {
+		d.gathering++
+	} else {
+		d.openBatch()
+	}
+}
+
+func (d *Drive) dispatch() {
+	if !d.cfg.Quirks.LookUpsFirst {
+		d.closeBatch()
+		return
+	}
+	if d.gathering--; d.gathering > 0 {
+		return
+	}
+	for _, t := range d.gathered {
+		d.enqueue(t)
+	}
+	d.gathered = d.gathered[:0]
+	d.serveNow()
+}
+
+// serveNow lets idle channels act on what there is, in the midst of a batch.
+func (d *Drive) serveNow() {
+	outer := d.batch
+	d.batch = 1
+	d.closeBatch()
+	d.batch = outer
+}
+
+// submit hands a host transaction that has its place to the scheduler, when all that came with it have been looked up.
+func (d *Drive) submit(t int32) {
+	if d.gathering > 0 {
+		d.gathered = append(d.gathered, t)
+	} else {
+		d.enqueue(t)
+	}
 }
 
 // locate finds a host transaction's place on flash, if the map's entry is at
@@ -176,14 +218,14 @@ func (d *Drive) placeRead(t int32) {
 			return
 		case d.cfg.Initial == InitialFormula:
 			d.atFormula(x)
-			d.enqueue(t)
+			d.submit(t)
 			return
 		}
-		plane, _ := d.ns[x.ns].place(x.logical - d.ns[x.ns].base)
-		ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].stream, d.tick())
+		pool := d.ns[x.ns].pool(x.logical - d.ns[x.ns].base)
+		ppa, ok := d.ftl.Allocate(int(pool), d.ns[x.ns].stream, d.tick())
 		if !ok {
-			d.park(plane, t)
-			d.collect(int(plane)) // it may have to begin because the host waits
+			d.park(pool, t)
+			d.collect(int(pool)) // it may have to begin because the host waits
 			return
 		}
 		page = d.install(x.logical, ppa)
@@ -194,28 +236,28 @@ func (d *Drive) placeRead(t int32) {
 		d.ftl.Programmed(ppa)
 		d.laidOut++
 		d.mapped++
-		d.collect(int(plane))
+		d.collect(int(pool))
 		x = d.txns.At(t)
 		d.dirtyEntry(x.logical, x.ns)
 	}
 	d.at(x, page)
 	x.pinned = true
 	d.ftl.ReadStarted(ftl.PPA(page))
-	d.enqueue(t)
+	d.submit(t)
 }
 
 // atFormula puts a read where the drive's layout in address order has the page.
 func (d *Drive) atFormula(x *transaction) {
 	n := &d.ns[x.ns]
 	plane, index := n.place(x.logical - n.base)
-	d.at(x, uint32(plane)*d.pagesPerPlane+uint32(index)%d.pagesPerPlane)
+	d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
 }
 
 // install makes ppa the place of logical page l and says which page that is.
 func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
 	page := uint32(ppa)
-	plane, blk, inBlock := d.split(page)
-	d.owners.set(plane, blk, inBlock, l)
+	pool, blk, inBlock := d.split(page)
+	d.owners.set(pool, blk, inBlock, l)
 	d.l2p.set(l, page)
 	return page
 }
@@ -225,12 +267,15 @@ func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
 func (d *Drive) placeWrite(t int32) {
 	x := d.txns.At(t)
 	n := &d.ns[x.ns]
-	plane, _ := n.place(x.logical - n.base)
+	pool := n.pool(x.logical - n.base)
 	now := d.tick()
-	ppa, ok := d.ftl.Allocate(int(plane), int(x.stream), now)
+	ppa, ok := ftl.NoPPA, false
+	if d.mayWrite(int(pool)) {
+		ppa, ok = d.ftl.Allocate(int(pool), int(x.stream), now)
+	}
 	if !ok {
-		d.park(plane, t)
-		d.collect(int(plane)) // it may have to begin because the host waits
+		d.park(pool, t)
+		d.collect(int(pool)) // it may have to begin because the host waits
 		return
 	}
 	old := d.l2p.get(x.logical)
@@ -261,11 +306,11 @@ func (d *Drive) placeWrite(t int32) {
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
 	}
-	d.enqueue(t)
+	d.submit(t)
 	if update != 0 {
-		d.enqueue(update)
+		d.submit(update)
 	}
-	d.collect(int(plane))
+	d.collect(int(pool))
 }
 
 // valid tells which sectors of a logical page hold data.
@@ -298,28 +343,28 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	return t
 }
 
-// park makes a host transaction wait until its plane has a free page.
-func (d *Drive) park(plane int32, t int32) {
-	d.pushBack(d.parkedIn(plane), t)
+// park makes a host transaction wait until its pool has a free page.
+func (d *Drive) park(pool int32, t int32) {
+	d.pushBack(d.parkedIn(pool), t)
 	d.parked++
 	d.parkings++
 }
 
-// parkedIn is the list of transactions that wait for space in a plane. The lists
+// parkedIn is the list of transactions that wait for space in a pool. The lists
 // come into being with the first wait: most drives never have one.
-func (d *Drive) parkedIn(plane int32) *list {
+func (d *Drive) parkedIn(pool int32) *list {
 	if d.parkedLists == nil {
-		d.parkedLists = make([]list, d.cfg.Geometry.Planes())
+		d.parkedLists = make([]list, d.pools.count())
 	}
-	return &d.parkedLists[plane]
+	return &d.parkedLists[pool]
 }
 
-// unpark gives the writes that wait for space in a plane another try, in order.
-func (d *Drive) unpark(plane int) {
+// unpark gives the writes that wait for space in a pool another try, in order.
+func (d *Drive) unpark(pool int) {
 	if d.parked == 0 {
 		return
 	}
-	l := d.parkedIn(int32(plane))
+	l := d.parkedIn(int32(pool))
 	waiting := *l
 	*l = list{}
 	for t := waiting.head; t != 0; {
@@ -358,7 +403,7 @@ func (d *Drive) trim(i int32) {
 		if old := d.l2p.get(p.logical); old < trimmed {
 			d.ftl.Invalidate(ftl.PPA(old), now)
 			d.mapped--
-			d.collect(d.planeOf(old))
+			d.collect(d.poolOf(old))
 		}
 		d.l2p.set(p.logical, trimmed)
 		d.partial.remove(p.logical)
@@ -386,8 +431,8 @@ func (d *Drive) completed(t int32) {
 	x := d.txns.At(t)
 	if x.pinned {
 		d.ftl.ReadDone(ftl.PPA(x.page))
-		if x.origin != fromMove && d.ftl.Collecting(int(x.plane)) {
-			d.collect(int(x.plane))
+		if pool := d.poolOf(x.page); x.origin != fromMove && d.ftl.Collecting(pool) {
+			d.collect(pool)
 			x = d.txns.At(t)
 		}
 	}
@@ -414,7 +459,7 @@ func (d *Drive) finish(t int32) {
 		d.programmed(x)
 		d.destaged(t)
 	case fromUpdate:
-		d.txns.At(x.pair).waitsFor--
+		d.released(x.pair)
 	case fromMapping:
 		d.mappingDone(t)
 	case fromMove:
@@ -424,18 +469,25 @@ func (d *Drive) finish(t int32) {
 	d.freeTransaction(t)
 }
 
+// released tells a program that one of those that it waits for has ended. It may be in another die, of another channel.
+func (d *Drive) released(t int32) {
+	x := d.txns.At(t)
+	x.waitsFor--
+	d.touch(int(d.laneOf[x.plane]) / d.lanesPerChannel)
+}
+
 // programmed tells the translation layer that a page is on flash. That may make its
 // block the victim which those who wait for space could not get before.
 func (d *Drive) programmed(x *transaction) {
-	plane := int(x.plane)
+	pool := d.poolOf(x.page)
 	if x.failed {
 		d.ftl.ProgramFailed(ftl.PPA(x.page), d.tick())
 	} else {
 		d.ftl.Programmed(ftl.PPA(x.page))
 	}
-	d.collect(plane)
-	if d.parked > 0 && d.parkedIn(int32(plane)).head != 0 && !d.ftl.Collecting(plane) {
-		d.unpark(plane)
+	d.collect(pool)
+	if d.parked > 0 && d.parkedIn(int32(pool)).head != 0 && !d.ftl.Collecting(pool) {
+		d.unpark(pool)
 	}
 }
 

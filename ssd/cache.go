@@ -191,11 +191,8 @@ func (c *cache) superseded(l uint32, sectors uint64) {
 // request ends when its last part is in DRAM; what finds no room waits its turn.
 func (d *Drive) cacheWrite(i int32) {
 	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
-	if c.waiting.head != 0 {
-		d.queueRequest(&c.waiting, i)
-		return
-	}
-	if !d.takeIn(c, i) {
+	if c.waiting.head != 0 || !d.takeIn(c, i) {
+		d.requests.At(i).roomless = d.eng.Now()
 		d.queueRequest(&c.waiting, i)
 	}
 }
@@ -329,15 +326,18 @@ func (d *Drive) disown(l uint32) {
 		d.mapped--
 		d.l2p.set(l, trimmed)
 		d.partial.remove(l)
-		d.collect(d.planeOf(p))
+		d.collect(d.poolOf(p))
 	}
 }
 
 // admit lets waiting writes go on, in order.
 func (d *Drive) admit(c *cache) {
 	for i := c.waiting.head; i != 0; i = c.waiting.head {
-		next := d.requests.At(i).next
+		r := d.requests.At(i)
+		next, since := r.next, r.roomless
+		r.roomless = d.eng.Now() - since
 		if !d.takeIn(c, i) {
+			d.requests.At(i).roomless = since
 			return
 		}
 		c.waiting.head = next

@@ -24,7 +24,8 @@ func (d *Drive) InFlight() uint64 {
 }
 
 // Checks tests the laws that hold whenever the engine is between two events. It
-// walks the whole drive and is meant for the end of a run.
+// walks all that has changed since the drive was made and is meant for the end of a run; what a drive shares
+// with its image was checked when that was made.
 func (d *Drive) Checks() []Check {
 	var out []Check
 	add := func(name string, ok bool, format string, args ...any) {
@@ -51,7 +52,7 @@ func (d *Drive) Checks() []Check {
 	done := d.flashed[opProgram] + d.flashed[opCopyback]
 	add("programs add up", done+placed == d.hostPrograms+d.movePrograms+d.mappingPrograms,
 		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms, d.movePrograms, d.mappingPrograms)
-	err = d.ftl.CheckBlocks()
+	err = d.ftl.CheckTouched()
 	detail := "every block in one state, valid counts equal bitmaps"
 	if err != nil {
 		detail = err.Error()
@@ -62,40 +63,82 @@ func (d *Drive) Checks() []Check {
 
 // walkMap counts the pages that the map has a place for, and checks that each place is
 // valid and was written with that page. With the count of valid pages that makes map
-// and flash inverses of each other. It goes plane by plane: the places of a plane's
-// pages lie together.
+// and flash inverses of each other.
 func (d *Drive) walkMap() (mapped int64, err error) {
-	check := func(l, page uint32) {
-		if page >= trimmed {
-			return
-		}
-		mapped++
-		plane, blk, inBlock := d.split(page)
-		if err == nil && (!d.ftl.IsValid(ftl.PPA(page)) || d.owners.get(plane, blk, inBlock) != l) {
-			err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", l, page)
-		}
-	}
 	if d.l2p.chunks == nil {
-		for _, c := range d.l2p.sparse.cells {
-			if c.key != 0 {
-				check(c.key-1, c.val)
-			}
-		}
-		return mapped, err
+		return d.walkChanges()
 	}
+	// Pool by pool: the places of a pool's pages lie together.
 	for i := range d.ns {
 		n := &d.ns[i]
-		turn := uint32(len(n.planeOf))
+		turn := uint32(len(n.poolOf))
 		for k := range turn {
 			for l := k; l < n.pages; l += turn {
-				check(n.base+l, d.l2p.get(n.base+l))
+				err = d.checkPlace(n.base+l, d.l2p.get(n.base+l), &mapped, err)
 			}
 		}
 		for l := range n.mapPages {
-			check(n.mapBase+l, d.l2p.get(n.mapBase+l))
+			err = d.checkPlace(n.mapBase+l, d.l2p.get(n.mapBase+l), &mapped, err)
 		}
 	}
 	return mapped, err
+}
+
+// checkPlace counts a page that has a place, and checks it unless something is wrong already.
+func (d *Drive) checkPlace(l, page uint32, mapped *int64, err error) error {
+	if page >= trimmed {
+		return err
+	}
+	*mapped++
+	plane, blk, inBlock := d.split(page)
+	if err == nil && (!d.ftl.IsValid(ftl.PPA(page)) || d.owners.get(plane, blk, inBlock) != l) {
+		err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", l, page)
+	}
+	return err
+}
+
+// walkChanges is walkMap while the map has only what was changed. The rest lies where the drive was filled: there it must be, still, each page
+// that the map has no change of, and no other. A page's change must have made its old place invalid; if as many of the places that
+// the drive was filled at hold their data no longer as have changed, these are the same.
+func (d *Drive) walkChanges() (mapped int64, err error) {
+	f := d.l2p.filled
+	moved := int64(0)
+	for _, c := range d.l2p.sparse.cells {
+		if c.key == 0 {
+			continue
+		}
+		err = d.checkPlace(c.key-1, c.val, &mapped, err)
+		if f == nil {
+			continue
+		}
+		if was := f.place(c.key - 1); was != noPage {
+			moved++
+			if err == nil && d.ftl.Wear(d.ftl.BlockOf(ftl.PPA(was))) == 0 && d.ftl.IsValid(ftl.PPA(was)) {
+				err = fmt.Errorf("page %d was written anew, but still lies on physical page %d", c.key-1, was)
+			}
+		}
+	}
+	if f == nil {
+		return mapped, err
+	}
+	gone := int64(0)
+	for plane := range d.pools.count() {
+		if d.ftl.Untouched(plane) {
+			continue
+		}
+		for blk := range f.layout.Blocks(plane) {
+			written, holding := f.layout.Holding(plane, blk)
+			b := ftl.Block(plane*d.cfg.Geometry.BlocksPerPlane + blk)
+			if d.ftl.Wear(b) == 0 {
+				holding -= d.ftl.ValidBelow(b, written)
+			}
+			gone += int64(holding)
+		}
+	}
+	if err == nil && gone != moved {
+		err = fmt.Errorf("%d pages that the drive was filled with are gone, but %d were written anew", gone, moved)
+	}
+	return f.mapped - moved + mapped, err
 }
 
 // programsUnderWay counts the programs that have a page and have not ended.

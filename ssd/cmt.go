@@ -1,7 +1,9 @@
 package ssd
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"farflash/ftl"
 	"farflash/ssd/nand"
@@ -15,7 +17,7 @@ import (
 // An entry of the table. Entries are named by index; 0 is none.
 type entry struct {
 	logical        uint32
-	prev, next     int32 // by use, most recent first
+	prev, next     int32 // by use, most recent first; an entry that is waited for is in no order yet
 	mprev, mnext   int32 // of the same mapping page
 	dirty, waiting bool
 }
@@ -130,11 +132,11 @@ func (d *Drive) entryAtHand(t int32) bool {
 	m := d.mappingPageOf(x.logical, x.ns)
 	p := d.peekState(m)
 	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
-		d.addEntry(x.logical, x.ns)
+		d.addEntry(x.logical, x.ns, false)
 		return true
 	}
 	if _, ok := c.index.get(x.logical); !ok {
-		c.entries[d.addEntry(x.logical, x.ns)].waiting = true
+		d.addEntry(x.logical, x.ns, true)
 	}
 	x = d.txns.At(t)
 	x.next = 0
@@ -177,15 +179,23 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 		d.ftl.ReadStarted(ftl.PPA(page))
 	} else {
 		plane, index := d.mappingPlace(m, ns)
-		d.at(x, uint32(plane)*d.pagesPerPlane+uint32(index)%d.pagesPerPlane)
+		d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
 	}
 	d.mappingReads++
 	d.enqueue(t)
 	d.closeBatch()
+	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
+		d.serveNow()
+	}
 }
 
-// mappingPlace is the plane that a mapping page is written to, and where the
-// formula puts it: after the namespace's data.
+// mappingPool is the pool that a mapping page is written to.
+func (d *Drive) mappingPool(m uint32, ns uint8) int32 {
+	n := &d.ns[ns]
+	return n.pool(m - (n.mapBase - d.ns[0].mapBase))
+}
+
+// mappingPlace is the plane where the formula puts a mapping page, and where there: after the namespace's data.
 func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	n := &d.ns[ns]
 	k := m - (n.mapBase - d.ns[0].mapBase)
@@ -194,10 +204,12 @@ func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	return plane, n.formulaBase[k%turn] + int32((n.pages+turn-1)/turn) + int32(k/turn)
 }
 
-// addEntry makes room in the table and adds a clean entry for a logical page.
-func (d *Drive) addEntry(l uint32, ns uint8) int32 {
+// addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is waited for.
+// While every entry is waited for the table grows instead, because a transaction is never turned away, and is what it should be again
+// as soon as they have come.
+func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	c := &d.tables[d.ns[ns].cmt]
-	if c.n >= c.most {
+	for c.n >= c.most && c.back != 0 {
 		d.evictEntry(c)
 	}
 	e := c.free
@@ -213,7 +225,9 @@ func (d *Drive) addEntry(l uint32, ns uint8) int32 {
 	}
 	c.n++
 	c.index.set(l, uint32(e))
-	c.pushFront(e)
+	if c.entries[e].waiting = waiting; !waiting {
+		c.pushFront(e)
+	}
 	p := d.pageState(d.mappingPageOf(l, ns))
 	x := &c.entries[e]
 	x.mnext = p.entries
@@ -225,16 +239,9 @@ func (d *Drive) addEntry(l uint32, ns uint8) int32 {
 }
 
 // evictEntry takes the least recently used entry that nobody waits for out of the
-// table, and writes its mapping page back if it is dirty. While every entry is
-// waited for the table grows instead: a transaction is never turned away.
+// table, and writes its mapping page back if it is dirty. There is one.
 func (d *Drive) evictEntry(c *mappingTable) {
 	e := c.back
-	for e != 0 && c.entries[e].waiting {
-		e = c.entries[e].prev
-	}
-	if e == 0 {
-		return
-	}
 	x := c.entries[e]
 	ns := d.namespaceOf(x.logical)
 	m := d.mappingPageOf(x.logical, ns)
@@ -275,7 +282,7 @@ func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 	c := &d.tables[d.ns[ns].cmt]
 	e, ok := c.index.get(l)
 	if !ok {
-		e = uint32(d.addEntry(l, ns))
+		e = uint32(d.addEntry(l, ns, false))
 	}
 	c.entries[e].dirty = true
 }
@@ -290,10 +297,18 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 		x := &c.entries[e]
 		if x.dirty {
 			x.dirty = false
-		} else {
+			if d.cfg.Quirks.WriteBackUses && !x.waiting {
+				d.used = append(d.used, uint64(x.logical)<<32|uint64(e))
+			}
+		} else if !x.waiting {
 			sectors |= 1 << ((x.logical - start) * d.entryBytes / nand.SectorSize)
 		}
 	}
+	slices.Sort(d.used)
+	for _, u := range d.used {
+		c.toFront(int32(uint32(u)))
+	}
+	d.used = d.used[:0]
 	d.openBatch()
 	defer d.closeBatch()
 	if d.cfg.Quirks.MappingProgramsVanish {
@@ -330,12 +345,12 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 // placeMapping gives the program of a mapping page its physical page.
 func (d *Drive) placeMapping(t int32) {
 	x := d.txns.At(t)
-	plane, _ := d.mappingPlace(x.logical-d.ns[0].mapBase, x.ns)
+	pool := d.mappingPool(x.logical-d.ns[0].mapBase, x.ns)
 	now := d.tick()
-	ppa, ok := d.ftl.Allocate(int(plane), d.ns[x.ns].mapping, now)
+	ppa, ok := d.ftl.Allocate(int(pool), d.ns[x.ns].mapping, now)
 	if !ok {
-		d.collect(int(plane))
-		d.parkMapping(plane, t)
+		d.collect(int(pool))
+		d.parkMapping(pool, t)
 		return
 	}
 	if old := d.l2p.get(x.logical); old < trimmed {
@@ -346,17 +361,17 @@ func (d *Drive) placeMapping(t int32) {
 	d.at(x, d.install(x.logical, ppa))
 	d.mappingPrograms++
 	d.enqueue(t)
-	d.collect(int(plane))
+	d.collect(int(pool))
 }
 
 // moveMappingPage gives a mapping page a new place without programming it.
 func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	l := d.ns[0].mapBase + m
-	plane, _ := d.mappingPlace(m, ns)
+	pool := d.mappingPool(m, ns)
 	now := d.tick()
-	ppa, ok := d.ftl.Allocate(int(plane), d.ns[ns].mapping, now)
+	ppa, ok := d.ftl.Allocate(int(pool), d.ns[ns].mapping, now)
 	if !ok {
-		d.collect(int(plane))
+		d.collect(int(pool))
 		return
 	}
 	if old := d.l2p.get(l); old < trimmed {
@@ -366,7 +381,7 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	}
 	d.install(l, ppa)
 	d.vanished++
-	d.collect(int(plane))
+	d.collect(int(pool))
 }
 
 // mappingDone ends the read or program of a mapping page.
@@ -380,8 +395,7 @@ func (d *Drive) mappingDone(t int32) {
 		return
 	}
 	if x.pair != 0 {
-		d.txns.At(x.pair).waitsFor--
-		d.touch(int(d.laneOf[d.txns.At(x.pair).plane]) / d.lanesPerChannel)
+		d.released(x.pair)
 	}
 	p := d.pageState(m)
 	p.reading = false
@@ -390,10 +404,15 @@ func (d *Drive) mappingDone(t int32) {
 	p.waitHead, p.waitTail = 0, 0
 	d.forgetState(m)
 	for w := waiting; w != 0; w = d.txns.At(w).next {
-		if e, ok := c.index.get(d.txns.At(w).logical); ok {
+		if e, ok := c.index.get(d.txns.At(w).logical); ok && c.entries[e].waiting {
 			c.entries[e].waiting = false
+			c.pushFront(int32(e))
 		}
 	}
+	if d.cfg.Quirks.ReadsThenWrites {
+		waiting = d.byEntry(waiting)
+	}
+	d.mapArrives = true
 	for waiting != 0 {
 		w := waiting
 		waiting = d.txns.At(w).next
@@ -402,4 +421,41 @@ func (d *Drive) mappingDone(t int32) {
 		}
 		d.place(w)
 	}
+	d.mapArrives = false
+}
+
+// byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
+func (d *Drive) byEntry(waiting int32) int32 {
+	order := d.waited[:0]
+	several := false
+	for w := waiting; w != 0; w = d.txns.At(w).next {
+		x := d.txns.At(w)
+		place := uint64(len(order))
+		if first, ok := d.firstOf.get(x.logical); ok {
+			place, several = uint64(first), true
+		} else {
+			d.firstOf.set(x.logical, uint32(place))
+		}
+		kind := uint64(0)
+		if x.queue >= queueMoveRead {
+			kind = 1
+		}
+		order = append(order, place<<33|kind<<32|uint64(w))
+	}
+	d.waited = order
+	for _, o := range order {
+		d.firstOf.remove(d.txns.At(int32(uint32(o))).logical)
+	}
+	if !several {
+		return waiting
+	}
+	slices.SortStableFunc(order, func(a, b uint64) int { return cmp.Compare(a>>32, b>>32) })
+	for i, o := range order {
+		next := int32(0)
+		if i+1 < len(order) {
+			next = int32(uint32(order[i+1]))
+		}
+		d.txns.At(int32(uint32(o))).next = next
+	}
+	return int32(uint32(order[0]))
 }

@@ -19,88 +19,133 @@ func (d *Drive) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
 
 // Owner implements ftl.Map.
 func (d *Drive) Owner(p ftl.PPA) ftl.LPA {
-	plane, blk, page := d.split(uint32(p))
-	return ftl.LPA(d.owners.get(plane, blk, page))
+	pool, blk, page := d.split(uint32(p))
+	return ftl.LPA(d.owners.get(pool, blk, page))
 }
 
 // tick is the time as ftl has it: picoseconds, of which a simulation is never so long that they end.
 func (d *Drive) tick() ftl.Tick { return ftl.Tick(d.eng.Now()) }
 
-// split takes a physical page number apart.
-func (d *Drive) split(page uint32) (plane, blk, inBlock int) {
-	p, rest := d.perPlane.Split(uint64(page))
+// split takes a page's number apart.
+func (d *Drive) split(page uint32) (pool, blk, inBlock int) {
+	p, rest := d.perPool.Split(uint64(page))
 	b, i := d.perBlock.Split(rest)
 	return int(p), int(b), int(i)
 }
 
-// planeOf is the plane of a physical page.
-func (d *Drive) planeOf(page uint32) int {
-	return int(d.perPlane.Of(uint64(page)))
+// poolOf is the pool of a page.
+func (d *Drive) poolOf(page uint32) int {
+	return int(d.perPool.Of(uint64(page)))
 }
 
-// collect does what ftl wants done in a plane.
-func (d *Drive) collect(plane int) {
-	a, ok := d.ftl.Next(plane)
+// movesPerPlane is how many pages a plane of a superblock moves at once, on average: what keeps all dies at work, and does not stand before the
+// host's pages a superblock long.
+const movesPerPlane = 4
+
+// collect does what ftl wants done in a pool.
+func (d *Drive) collect(pool int) {
+	if d.mostMoving > 0 && d.moving[pool] >= d.mostMoving {
+		return // until one of them has ended
+	}
+	a, ok := d.ftl.Next(pool)
 	if !ok {
 		return
 	}
-	d.fewestFree = min(d.fewestFree, d.ftl.Free(plane))
+	d.fewestFree = min(d.fewestFree, d.ftl.Free(pool))
 	d.openBatch()
-	for ; ok; a, ok = d.ftl.Next(plane) {
-		t := d.newTransaction()
-		x := d.txns.At(t)
-		x.origin = fromMove
-		switch {
-		case a.Kind == ftl.Erase:
-			x.queue = queueErase
-			d.at(x, uint32(d.ftl.PPA(a.Block, 0)))
-		case d.cfg.Collection.Copyback:
-			x.queue = queueCopyback
-			d.moving(x, a)
-		default:
-			x.queue = queueMoveRead
-			d.moving(x, a)
+	for ok {
+		if a.Kind == ftl.Erase {
+			d.erase(pool, a.Block)
+		} else {
+			d.move(pool, a)
 		}
-		d.enqueue(t)
+		if d.mostMoving > 0 && d.moving[pool] >= d.mostMoving {
+			break
+		}
+		a, ok = d.ftl.Next(pool)
 	}
-	d.noteCollecting(plane)
+	d.noteCollecting(pool)
 	d.closeBatch()
 }
 
-// moving makes x the move of a page.
-func (d *Drive) moving(x *transaction, a ftl.Action) {
+// erasing is a superblock whose planes are being erased.
+type erasing struct {
+	block ftl.Block
+	left  int32 // planes
+}
+
+// erase erases a block of each plane of a pool.
+func (d *Drive) erase(pool int, b ftl.Block) {
+	d.erasing = append(d.erasing, erasing{b, int32(d.pools.size)})
+	for _, plane := range d.pools.planes(pool) {
+		t := d.newTransaction()
+		x := d.txns.At(t)
+		x.origin, x.queue = fromMove, queueErase
+		x.page, x.plane = uint32(d.ftl.PPA(b, 0)), plane
+		d.enqueue(t)
+	}
+}
+
+// erased reports whether the erase of a block of a plane was the last of its superblock.
+func (d *Drive) erased(b ftl.Block) bool {
+	for i := range d.erasing {
+		if e := &d.erasing[i]; e.block == b {
+			if e.left--; e.left > 0 {
+				return false
+			}
+			d.erasing = append(d.erasing[:i], d.erasing[i+1:]...)
+			return true
+		}
+	}
+	panic("ssd: a block was erased that nobody wanted erased")
+}
+
+// move begins the move of a page.
+func (d *Drive) move(pool int, a ftl.Action) {
+	d.moving[pool]++
+	if d.mostMoving > 0 {
+		d.movesFrom(pool, a.Block)
+	}
+	t := d.newTransaction()
+	x := d.txns.At(t)
+	x.origin, x.queue = fromMove, queueMoveRead
+	if d.cfg.Collection.Copyback {
+		x.queue = queueCopyback
+	}
 	d.at(x, uint32(a.Source))
 	x.source = a.Source
 	x.logical = uint32(a.LPA)
 	d.l2p.expect(x.logical)
 	x.bytes = int32(d.cfg.Geometry.PageSize)
 	x.sectors = d.allSectors
+	d.enqueue(t)
 }
 
-// noteCollecting keeps a lane's count of planes with victims in progress.
-func (d *Drive) noteCollecting(plane int) {
-	now := d.ftl.Collecting(plane)
-	if now == d.isCollecting[plane] {
+// noteCollecting keeps lanes' counts of planes with victims in progress.
+func (d *Drive) noteCollecting(pool int) {
+	now := d.ftl.Collecting(pool)
+	if now == d.isCollecting[pool] {
 		return
 	}
-	d.isCollecting[plane] = now
-	l := &d.lanes[d.laneOf[plane]]
-	if now {
-		l.collecting++
-	} else {
-		l.collecting--
+	d.isCollecting[pool] = now
+	for _, plane := range d.pools.planes(pool) {
+		if l := &d.lanes[d.laneOf[plane]]; now {
+			l.collecting++
+		} else {
+			l.collecting--
+		}
 	}
 }
 
 // moveDone ends a step of collection.
 func (d *Drive) moveDone(t int32) {
 	x := d.txns.At(t)
-	plane := int(x.plane)
+	pool := d.poolOf(x.page)
 	switch x.queue {
 	case queueMoveRead:
 		if !d.relocate(t) {
-			d.collect(plane)
-			d.noteCollecting(plane)
+			d.collect(pool)
+			d.noteCollecting(pool)
 			return
 		}
 		x = d.txns.At(t)
@@ -114,20 +159,25 @@ func (d *Drive) moveDone(t int32) {
 			}
 		}
 	case queueErase:
-		p, blk, _ := d.split(x.page)
-		d.owners.forget(p, blk)
-		d.ftl.Erased(d.ftl.BlockOf(ftl.PPA(x.page)))
+		_, blk, _ := d.split(x.page)
 		d.erases++
+		b := d.ftl.BlockOf(ftl.PPA(x.page))
 		d.freeTransaction(t)
-		d.unparkMapping(plane)
-		d.unpark(plane)
-		d.collect(plane)
-		d.noteCollecting(plane)
+		if !d.erased(b) {
+			return
+		}
+		d.owners.forget(pool, blk)
+		d.ftl.Erased(b)
+		d.unparkMapping(pool)
+		d.unpark(pool)
+		d.collect(pool)
+		d.noteCollecting(pool)
 		return
 	}
 	d.freeTransaction(t)
-	d.collect(plane)
-	d.noteCollecting(plane)
+	d.moveEnded(pool)
+	d.collect(pool)
+	d.noteCollecting(pool)
 }
 
 // relocate decides where a page that was read is programmed. It reports false if
@@ -136,33 +186,34 @@ func (d *Drive) relocate(t int32) bool {
 	x := d.txns.At(t)
 	dst, ok := d.ftl.Relocate(x.source, d.tick())
 	if !ok {
-		plane := int(x.plane)
+		pool := d.poolOf(x.page)
 		d.freeTransaction(t)
-		d.collect(plane)
+		d.moveEnded(pool)
+		d.collect(pool)
 		return false
 	}
 	d.at(x, uint32(dst))
-	plane, blk, page := d.split(x.page)
-	d.owners.set(plane, blk, page, x.logical)
+	pool, blk, page := d.split(x.page)
+	d.owners.set(pool, blk, page, x.logical)
 	d.movePrograms++
 	return true
 }
 
 // parkMapping makes the program of a mapping page wait for space.
-func (d *Drive) parkMapping(plane int32, t int32) {
+func (d *Drive) parkMapping(pool int32, t int32) {
 	if d.parkedMapping == nil {
-		d.parkedMapping = make([][]int32, d.cfg.Geometry.Planes())
+		d.parkedMapping = make([][]int32, d.pools.count())
 	}
-	d.parkedMapping[plane] = append(d.parkedMapping[plane], t)
+	d.parkedMapping[pool] = append(d.parkedMapping[pool], t)
 }
 
 // unparkMapping gives them another try.
-func (d *Drive) unparkMapping(plane int) {
-	if d.parkedMapping == nil || len(d.parkedMapping[plane]) == 0 {
+func (d *Drive) unparkMapping(pool int) {
+	if d.parkedMapping == nil || len(d.parkedMapping[pool]) == 0 {
 		return
 	}
-	waiting := d.parkedMapping[plane]
-	d.parkedMapping[plane] = nil
+	waiting := d.parkedMapping[pool]
+	d.parkedMapping[pool] = nil
 	for _, t := range waiting {
 		d.placeMapping(t)
 	}

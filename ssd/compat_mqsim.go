@@ -8,6 +8,7 @@ func MQSim(c Config) Config {
 	c.Quirks = Quirks{
 		WholeChip:             true,
 		HeadBlocks:            true,
+		DataFirst:             true,
 		MappingProgramsVanish: true,
 		MappingPagesLaidOut:   true,
 		BusCyclesTruncated:    true,
@@ -19,6 +20,11 @@ func MQSim(c Config) Config {
 		HostStop:              10,
 		ReadHitDirties:        true,
 		FillsNeedProgram:      true,
+		WriteBackUses:         true,
+		LookUpsFirst:          true,
+		EndsAreEvents:         true,
+		ReadsThenWrites:       true,
+		FiltersShareClock:     true,
 	}
 	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
 	c.Collection.Concurrent = 10
@@ -26,7 +32,8 @@ func MQSim(c Config) Config {
 	c.Collection.Streams = true
 	// Suspension is configured but can never happen; copyback crashes.
 	c.Scheduling.SuspendProgram, c.Scheduling.SuspendErase, c.Scheduling.SuspendEraseForWrite = false, false, false
-	c.Collection.Copyback = false
+	c.Collection.Copyback, c.Scheduling.IndependentReads = false, false
+	c.Mapping.Allocation = AllocateStatic
 	c.Timing.DataOutSetup = 0
 	c.Cache.Destage = DestageFirstTouch
 	c.Initial = InitialOnRead

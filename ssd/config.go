@@ -159,6 +159,28 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Allocation is how a page that is written gets its plane.
+type Allocation uint8
+
+// The ways.
+const (
+	// AllocateDynamic writes to the next page of an open superblock, a block of every plane, whatever the address.
+	AllocateDynamic Allocation = iota
+	// AllocateStatic writes to the plane that the address belongs to by the scheme.
+	AllocateStatic
+)
+
+var allocationNames = units.Names[Allocation]{"dynamic", "static"}
+
+// String is the name used in scenarios.
+func (a Allocation) String() string { return allocationNames.Name(a) }
+
+// MarshalText writes the way's name.
+func (a Allocation) MarshalText() ([]byte, error) { return allocationNames.Marshal(a) }
+
+// UnmarshalText reads a way's name.
+func (a *Allocation) UnmarshalText(text []byte) error { return allocationNames.Unmarshal(text, a) }
+
 // Mapping is the logical-to-physical map.
 type Mapping struct {
 	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and kept
@@ -166,7 +188,8 @@ type Mapping struct {
 	Ideal       bool
 	CMTCapacity units.Bytes // of the cached mapping table
 	CMTShared   bool        // one table for all namespaces; otherwise each has an equal share
-	Scheme      Scheme      // the order in which pages go round the planes
+	Scheme      Scheme      // the order in which consecutive addresses go round the planes: of what nobody wrote, and of all under static allocation
+	Allocation  Allocation  // how a page that is written gets its plane
 }
 
 // Scheduling is how commands to flash are chosen.
@@ -183,6 +206,9 @@ type Scheduling struct {
 	// SuspendEraseForWrite lets a write interrupt an erase.
 	SuspendEraseForWrite bool
 	EraseLeftForWrite    units.Duration
+	// IndependentReads lets each plane of a die read a page of its own, begun and ended by itself. Otherwise planes read together, and
+	// only pages of the same number.
+	IndependentReads bool
 }
 
 // Collection is garbage collection.
@@ -309,6 +335,8 @@ type Quirks struct {
 	// HeadBlocks: a command that waits for another one blocks its whole chip's
 	// queue when it is at the head.
 	HeadBlocks bool
+	// DataFirst: read data that wait for a channel go before all commands, so that chips which could work wait for others' data.
+	DataFirst bool
 	// MappingProgramsVanish: mapping pages are written for nothing: they take a
 	// page but never a program, and what was written back stays in DRAM for ever.
 	MappingProgramsVanish bool
@@ -335,6 +363,17 @@ type Quirks struct {
 	FillsNeedProgram bool
 	// ReadHitDirties: reading a page into a slot that exists makes it dirty.
 	ReadHitDirties bool
+	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used then.
+	WriteBackUses bool
+	// LookUpsFirst: of transactions that come together, the map's reads that some need are sent at once, before any of the others.
+	LookUpsFirst bool
+	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been taken note of, which is after
+	// all that was to happen then already.
+	EndsAreEvents bool
+	// FiltersShareClock: of all namespaces' filters of first touches, the one whose write comes first is emptied each second, and the others are not.
+	FiltersShareClock bool
+	// ReadsThenWrites: transactions that wait for the same entry of the map go on reads first.
+	ReadsThenWrites bool
 }
 
 // DefaultConfig is a drive like the one in MQSim's distributed configuration

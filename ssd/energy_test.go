@@ -44,6 +44,9 @@ func TestEnergyTerms(t *testing.T) {
 	} {
 		cfg := collectingConfig()
 		cfg.Energy, cfg.Collection.Copyback = &c.energy, c.copies
+		if c.copies {
+			cfg.Mapping.Allocation = ssd.AllocateStatic
+		}
 		g := &cfg.Geometry
 		g.Channels, g.ChipsPerChannel, g.DiesPerChip = 1, 2, 1
 		cfg.Initial = ssd.InitialFormula // a page that nobody wrote is read as well

@@ -1,4 +1,18 @@
 package ssd
 
+// Whole has the map keep every page, so that the end check walks them all. It reports whether it did not before.
+func (d *Drive) Whole() bool {
+	if d.l2p.chunks != nil {
+		return false
+	}
+	d.l2p.toArrays()
+	return true
+}
+
 // FailPrograms has the programs of pages fail of which fails says so.
 func (d *Drive) FailPrograms(fails func(page uint32) bool) { d.programFails = fails }
+
+// PoolPages is how many pages a pool of the translation layer has, and a block of it.
+func (d *Drive) PoolPages() (pool, block int) {
+	return int(d.pools.flash.PagesPerPlane()), d.pools.flash.PagesPerBlock
+}

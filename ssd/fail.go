@@ -11,7 +11,7 @@ func wrote(queue uint8) bool { return operationOf(int(queue)) == opProgram || qu
 // again has a program that did not take done once more elsewhere.
 func (d *Drive) again(t int32) {
 	x := d.txns.At(t)
-	plane := int(x.plane)
+	pool := d.poolOf(x.page)
 	if x.origin == fromMove {
 		d.ftl.MoveFailed(x.source, ftl.PPA(x.page), d.tick())
 		if d.relocate(t) {
@@ -19,8 +19,8 @@ func (d *Drive) again(t int32) {
 			d.txns.At(t).queue = queueMoveWrite
 			d.enqueue(t)
 		}
-		d.collect(plane)
-		d.noteCollecting(plane)
+		d.collect(pool)
+		d.noteCollecting(pool)
 		return
 	}
 	x.failed = true
@@ -31,7 +31,7 @@ func (d *Drive) again(t int32) {
 // page was written or trimmed meanwhile there is nothing to do but to end.
 func (d *Drive) placeAgain(t int32) {
 	x := d.txns.At(t)
-	plane := int(x.plane)
+	pool := d.poolOf(x.page)
 	if d.l2p.get(x.logical) != x.page {
 		d.finish(t)
 		return
@@ -40,10 +40,10 @@ func (d *Drive) placeAgain(t int32) {
 	if x.origin == fromMapping {
 		stream = d.ns[x.ns].mapping
 	}
-	ppa, ok := d.ftl.Allocate(plane, stream, d.tick())
+	ppa, ok := d.ftl.Allocate(pool, stream, d.tick())
 	if !ok {
-		d.park(int32(plane), t)
-		d.collect(plane)
+		d.park(int32(pool), t)
+		d.collect(pool)
 		return
 	}
 	x.failed = false
@@ -58,5 +58,5 @@ func (d *Drive) placeAgain(t int32) {
 		}
 	}
 	d.enqueue(t)
-	d.collect(plane)
+	d.collect(pool)
 }

@@ -71,14 +71,20 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		d.dram(sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	ns := r.ns
+	d.gather()
 	for first != 0 {
 		t := first
 		first = d.txns.At(t).next
 		d.locate(t)
 	}
-	if now > c.touchedReset[ns] {
+	d.dispatch()
+	clock := ns
+	if d.cfg.Quirks.FiltersShareClock {
+		clock = 0
+	}
+	if now > c.touchedReset[clock] {
 		c.touched[ns].reset()
-		c.touchedReset[ns] = now + touchedPeriod
+		c.touchedReset[clock] = now + touchedPeriod
 	}
 	if whole {
 		d.partDone(i)

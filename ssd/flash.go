@@ -9,13 +9,15 @@ import (
 // waits for it, that it became free is known by its time alone, without an event.
 type channel struct {
 	freeAt  sim.Time // when the command that it carries has been sent
+	until   sim.Time // when what it carries, command or data, has been sent
 	wake    bool     // an event will give it on at freeAt
 	sending bool     // read data are on it
+	wrote   bool     // the last data that it carried were a program's
 	turn    int32    // lane whose turn it is, counted within the channel
 	lane    int32    // whose data are on the bus
 	txn     int32    // the read whose data are on the bus
 	waits   [waits]list
-	time    sim.Time // total busy time
+	time    sim.Time // total busy time, what lies ahead included
 }
 
 // Whose read data wait for a channel, most urgent first.
@@ -26,9 +28,14 @@ const (
 	waits
 )
 
-// begin starts the command that is in a lane's txns: the channel carries it, then
-// the array works.
-func (d *Drive) begin(n int32, op operation, pause sim.Time) {
+// dataWait reports whether read data wait in chips.
+func (c *channel) dataWait() bool {
+	return c.waits[waitMapping].head|c.waits[waitHost].head|c.waits[waitMove].head != 0
+}
+
+// begin starts the command that is in a lane's txns: the channel carries it, after one that suspends what runs if need be, then
+// the array works, once it has stopped what ran: nobody holds the channel for that.
+func (d *Drive) begin(n int32, op operation, suspends bool) {
 	l := &d.lanes[n]
 	k := int(l.n)
 	var bus sim.Time
@@ -36,6 +43,7 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 	case opRead, opCopyback:
 		bus = d.readCommand[k]
 	case opProgram:
+		d.channels[int(n)/d.lanesPerChannel].wrote = true
 		bus = d.programCommand[k]
 		for _, i := range l.txns[:k] {
 			x := d.txns.At(i)
@@ -55,7 +63,12 @@ func (d *Drive) begin(n int32, op operation, pause sim.Time) {
 	}
 	d.commands[op][k-1]++
 	l.op, l.left = op, l.n
-	d.occupy(n, pause+bus)
+	if suspends {
+		d.occupy(n, d.suspendCommand+bus)
+		l.starts += d.suspendTime[l.paused.op]
+	} else {
+		d.occupy(n, bus)
+	}
 	d.work(n, took, false)
 }
 
@@ -65,14 +78,14 @@ func (d *Drive) occupy(n int32, took sim.Time) {
 	ch := int(n) / d.lanesPerChannel
 	c := &d.channels[ch]
 	c.freeAt = d.eng.Now() + took
+	c.until = c.freeAt
 	c.time += took
 	l.starts = c.freeAt
 	if d.OnWork != nil {
 		d.reportBus(n, took)
 	}
 	d.ready[l.readyWord] &^= l.readyBit
-	waiting := c.waits[waitMapping].head | c.waits[waitHost].head | c.waits[waitMove].head
-	if waiting != 0 || len(d.copybacks[ch]) > 0 {
+	if c.dataWait() || len(d.copybacks[ch]) > 0 {
 		d.wake(ch)
 		return
 	}
@@ -113,7 +126,8 @@ func (d *Drive) arrayTime(op operation, pageIndex uint16) sim.Time {
 
 // channelFree: a command has been sent and somebody waits for the channel.
 func (d *Drive) channelFree(ch int) {
-	d.channels[ch].wake = false
+	c := &d.channels[ch]
+	c.wake, c.freeAt = false, -1
 	d.release(ch)
 }
 
@@ -125,24 +139,11 @@ func (d *Drive) arrayDone(n int32) {
 		return
 	}
 	ch := int(n) / d.lanesPerChannel
-	c := &d.channels[ch]
 	switch l.op {
 	case opRead:
 		l.phase = transfer
 		for _, t := range l.txns[:l.n] {
-			if !d.busy(c) {
-				d.dataOut(ch, n, t)
-				continue
-			}
-			w := waitHost
-			switch d.txns.At(l.txns[0]).origin {
-			case fromMapping:
-				w = waitMapping
-			case fromMove:
-				w = waitMove
-			}
-			d.pushBack(&c.waits[w], t)
-			d.wake(ch)
+			d.dataReady(ch, n, t)
 		}
 		return
 	case opCopyback:
@@ -158,6 +159,32 @@ func (d *Drive) arrayDone(n int32) {
 	d.free(n)
 	d.touch(ch)
 	d.closeBatch()
+}
+
+// dataReady sends a read's data, or lets them wait for the channel.
+func (d *Drive) dataReady(ch int, n, t int32) {
+	c := &d.channels[ch]
+	if !d.busy(c) {
+		d.dataOut(ch, n, t)
+		return
+	}
+	w := waitHost
+	switch d.txns.At(d.leader(n, t)).origin {
+	case fromMapping:
+		w = waitMapping
+	case fromMove:
+		w = waitMove
+	}
+	d.pushBack(&c.waits[w], t)
+	d.wake(ch)
+}
+
+// leader is the transaction that a command of several planes counts as.
+func (d *Drive) leader(n, t int32) int32 {
+	if l := &d.lanes[n]; l.phase == transfer {
+		return l.txns[0]
+	}
+	return t
 }
 
 // free ends a lane's command.
@@ -180,22 +207,24 @@ func (d *Drive) dataOut(ch int, n int32, t int32) {
 	x := d.txns.At(t)
 	took := d.cfg.Timing.DataOutSetup + d.dataTime(x.bytes)
 	x.transfer += took
-	c.sending, c.lane, c.txn = true, n, t
+	c.sending, c.wrote, c.lane, c.txn = true, false, n, t
+	c.until = d.eng.Now() + took
 	c.time += took
 	if d.OnWork != nil {
-		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: d.eng.Now() + took, Bytes: int64(x.bytes)}, []int32{t})
+		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: c.until, Bytes: int64(x.bytes)}, []int32{t})
 	}
-	d.schedule(d.eng.Now()+took, evDataOut, uint32(ch))
+	d.schedule(c.until, evDataOut, uint32(ch))
 }
 
 // dataSent: a read's data have left the chip.
 func (d *Drive) dataSent(ch int) {
 	c := &d.channels[ch]
-	n := c.lane
+	n, plane := c.lane, d.txns.At(c.txn).plane
 	d.openBatch()
 	d.completed(c.txn)
-	l := &d.lanes[n]
-	if l.left--; l.left == 0 {
+	if l := &d.lanes[n]; l.phase == reading {
+		d.planeSent(n, plane)
+	} else if l.left--; l.left == 0 {
 		d.free(n)
 	}
 	c.sending = false
@@ -203,8 +232,8 @@ func (d *Drive) dataSent(ch int) {
 	d.closeBatch()
 }
 
-// release gives a free channel on: data that wait in chips go first, then new
-// commands.
+// release gives a free channel on. The programs of copybacks go first, of which nothing but the command is sent; then serve
+// chooses.
 func (d *Drive) release(ch int) {
 	c := &d.channels[ch]
 	if len(d.copybacks[ch]) > 0 {
@@ -213,18 +242,27 @@ func (d *Drive) release(ch int) {
 		d.copybackProgram(n)
 		return
 	}
-	for w := waitMapping; w <= waitMove; w++ {
-		if t := c.waits[w].head; t != 0 {
-			d.remove(&c.waits[w], t)
-			d.dataOut(ch, d.laneOf[d.txns.At(t).plane], t)
-			return
-		}
+	if d.cfg.Quirks.DataFirst && c.dataWait() {
+		d.sendWaiting(ch)
+		return
 	}
 	if d.batch > 0 {
 		d.touch(ch)
 		return
 	}
 	d.serve(ch)
+}
+
+// sendWaiting puts the most urgent read data that wait on the idle channel.
+func (d *Drive) sendWaiting(ch int) {
+	c := &d.channels[ch]
+	for w := range c.waits {
+		if t := c.waits[w].head; t != 0 {
+			d.remove(&c.waits[w], t)
+			d.dataOut(ch, d.laneOf[d.txns.At(t).plane], t)
+			return
+		}
+	}
 }
 
 // copybackRead: the page is in the chip's register; where it goes is decided now.
@@ -282,12 +320,15 @@ func (d *Drive) interrupt(n int32) bool {
 		return false
 	}
 	left := l.finish - d.eng.Now()
-	pause := d.suspendTime[l.op]
 	for dir := range 2 {
 		able := l.op == opProgram && dir == 0 && s.SuspendProgram && left >= s.ProgramLeftForRead ||
 			l.op == opErase && (dir == 0 && s.SuspendErase && left >= s.EraseLeftForRead ||
 				dir == 1 && s.SuspendEraseForWrite && left >= s.EraseLeftForWrite)
 		if !able {
+			continue
+		}
+		if dir == 1 && d.noData && l.mask&writes != 0 {
+			d.heldBack = true
 			continue
 		}
 		q1, q2 := d.nextReads(l)
@@ -303,7 +344,7 @@ func (d *Drive) interrupt(n int32) bool {
 		d.suspensions[l.op]++
 		d.OnSuspend.Fire(Suspension{d.eng.Now(), n})
 		l.n, l.phase = 0, idle
-		return d.issue(n, q1, q2, pause)
+		return d.issue(n, q1, q2, true)
 	}
 	return false
 }

@@ -53,6 +53,7 @@ type request struct {
 	force     bool
 	// Of the transaction that ended last.
 	mapping, wait, array, transfer, dram sim.Time
+	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
 }
 
 // Open makes a queue pair. It implements block.Device.
@@ -181,8 +182,11 @@ func (d *Drive) newRequest() int32 {
 // link, or the DRAM channel.
 type line struct {
 	free sim.Time // when it has carried all that was handed to it
-	busy sim.Time // in total
+	busy sim.Time // in total, what lies ahead included
 }
+
+// busyUntil is how long the line was busy up to a time, which is not before the clock's: from then on it is without a gap until it is free.
+func (l *line) busyUntil(at sim.Time) sim.Time { return l.busy - max(0, l.free-at) }
 
 // send occupies a line and returns when the message arrives.
 func (d *Drive) send(l *line, took sim.Time) sim.Time {

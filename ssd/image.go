@@ -1,6 +1,7 @@
 package ssd
 
 import (
+	"fmt"
 	"sync"
 
 	"farflash/ftl"
@@ -16,30 +17,46 @@ type Image struct {
 	mu     sync.Mutex // ftl.Clone renames the owner of the pools on both sides
 	cfg    Config
 	ns     []namespace
+	pools  pools
 	l2p    table
 	owners owners
 	ftl    *ftl.FTL
 	mapped int64
 }
 
-// Prepare returns the image of a drive preconditioned as its configuration says.
-func Prepare(cfg Config, seed uint64, name string) (*Image, error) {
+// Watch is told now and then how much of a preparation is done, from 0 to 1. An error ends it.
+type Watch func(share float64) error
+
+// Prepare returns the image of a drive preconditioned as its configuration says. watch may be nil; its error is what Prepare then returns.
+func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	g := cfg.Geometry
 	m := &Image{cfg: cfg, ns: cfg.layOut()}
+	m.pools = cfg.planePools(m.ns)
+	m.pools.give(m.ns)
+	g := &m.pools.flash
 	last := &m.ns[len(m.ns)-1]
 	m.l2p = newTable(int64(last.mapBase) + int64(last.mapPages))
 	m.owners = newOwners(g.Planes(), g.PagesPerBlock)
 	random := rng.NewStream(seed, name+"/preconditioning")
-	f, err := ftl.New(cfg.translation(m.ns), m, &random)
+	f, err := ftl.New(cfg.translation(m.ns, m.pools.flash), m, &random)
 	if err != nil {
 		return nil, units.Wrong("collection", "%v", err)
 	}
 	m.ftl = f
-	if err := m.precondition(&random); err != nil {
+	if watch == nil {
+		watch = func(float64) error { return nil }
+	}
+	if err := m.precondition(&random, watch); err != nil {
 		return nil, err
+	}
+	// Drives check only what they change.
+	if err := m.ftl.CheckBlocks(); err != nil {
+		panic(err)
+	}
+	if n := m.ftl.ValidPages(); n != m.mapped {
+		panic(fmt.Sprintf("ssd: the image maps %d pages, but %d are valid", m.mapped, n))
 	}
 	return m, nil
 }
@@ -56,7 +73,7 @@ func (m *Image) CompareAndSwap(l ftl.LPA, old, new ftl.PPA) bool {
 
 // Owner implements ftl.Map.
 func (m *Image) Owner(p ftl.PPA) ftl.LPA {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	perBlock := uint32(g.PagesPerBlock)
 	blk := uint32(p) / perBlock
 	perPlane := uint32(g.BlocksPerPlane)

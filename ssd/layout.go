@@ -13,9 +13,12 @@ type namespace struct {
 	base    uint32 // its first logical page in the drive's map
 	pages   uint32
 
-	// Consecutive logical pages visit planeOf in turn.
+	// Consecutive addresses that nobody wrote visit planeOf in turn.
 	planeOf []int32
 	turn    divide.By // by their number
+	// Consecutive logical pages are written to poolOf in turn.
+	poolOf   []int32
+	poolTurn divide.By // by their number
 
 	mapBase  uint32 // its first mapping page in the drive's map
 	mapPages uint32
@@ -133,11 +136,16 @@ func orAll(ids []int, n int) []int {
 	return all
 }
 
-// place returns the plane of the namespace's page i, and where the formula puts
-// it there.
+// place returns the plane that the formula puts the namespace's page i in, and where there.
 func (n *namespace) place(i uint32) (plane int32, index int32) {
 	turn, k := n.turn.Split(uint64(i))
 	return n.planeOf[k], n.formulaBase[k] + int32(turn)
+}
+
+// pool returns the pool that the namespace's page i is written to.
+func (n *namespace) pool(i uint32) int32 {
+	_, k := n.poolTurn.Split(uint64(i))
+	return n.poolOf[k]
 }
 
 // Capacity is what the host can address of a namespace.

@@ -3,6 +3,7 @@ package ssd
 import (
 	"testing"
 
+	"farflash/block"
 	"farflash/ftl"
 	"farflash/ftl/ftltest"
 	"farflash/sim"
@@ -17,14 +18,14 @@ func TestMap(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := round()
 			cfg.Geometry.PlanesPerDie, cfg.Geometry.PagesPerBlock = 2, 70
-			m, err := Prepare(cfg, 1, "ssd")
+			m, err := Prepare(cfg, 1, "ssd", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			perPlane, perBlock := int(cfg.Geometry.PagesPerPlane()), cfg.Geometry.PagesPerBlock
+			perPlane, perBlock := int(m.pools.flash.PagesPerPlane()), m.pools.flash.PagesPerBlock
 			subject := func(to ftl.Map, l2p *table, own *owners) ftltest.Subject {
 				if c.full {
-					l2p.fill()
+					l2p.toArrays()
 				}
 				return ftltest.Subject{
 					Map: to, Logical: ftl.LPA(m.ns[0].pages), Physical: ftl.PPA(cfg.Geometry.Pages()),
@@ -48,7 +49,7 @@ func TestMap(t *testing.T) {
 			})
 			t.Run("image", func(t *testing.T) {
 				ftltest.Conform(t, func(t *testing.T) ftltest.Subject {
-					m, err := Prepare(cfg, 1, "ssd")
+					m, err := Prepare(cfg, 1, "ssd", nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -56,5 +57,31 @@ func TestMap(t *testing.T) {
 				})
 			})
 		})
+	}
+}
+
+// Entries that are waited for are in no order of use, so that looking for one to give up costs the same however many wait; and the table, which grows for
+// them, is what it should be again when they have come.
+func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
+	cfg := round()
+	cfg.Mapping.Ideal = false
+	cfg.Geometry.BlocksPerPlane = 1024
+	a := newAsker(t, cfg)
+	c := &a.d.tables[0]
+	c.most = 16
+	q := a.open(t, block.QueueConfig{Depth: 8, Weight: 1})
+	// Of mapping page 0, whose read takes far longer than it takes to ask for the next page.
+	a.d.Submit(q, block.Request{Op: block.Read, Length: 1024 * 8192})
+	for c.n < 1024 && a.eng.Pending() > 0 {
+		a.eng.Run(a.eng.Next())
+	}
+	if c.front != 0 || c.back != 0 {
+		t.Errorf("entries %d to %d are in order of use, but all are waited for", c.front, c.back)
+	}
+	a.eng.Run(sim.Forever)
+	a.d.Submit(q, block.Request{Op: block.Read, Offset: 1024 * 8192, Length: 8192})
+	a.eng.Run(sim.Forever)
+	if c.n != c.most {
+		t.Errorf("the table keeps %d entries; it has room for %d", c.n, c.most)
 	}
 }

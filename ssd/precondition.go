@@ -6,31 +6,26 @@ import (
 	"farflash/ftl"
 	"farflash/ftl/waf"
 	"farflash/rng"
+	"farflash/ssd/fill"
 	"farflash/units"
 )
 
 // Preconditioning writes a drive's flash before time 0, without its timing.
 
-func (m *Image) precondition(random *rng.Stream) error {
-	p := &m.cfg.Preconditioning
-	if p.Fill != FillNone {
-		m.l2p.fill()
-	}
-	switch p.Fill {
+func (m *Image) precondition(random *rng.Stream, watch Watch) error {
+	switch p := &m.cfg.Preconditioning; p.Fill {
 	case FillNone:
-	case FillSequential:
-		if err := m.fillInOrder(); err != nil {
+	case FillSequential, FillReplay:
+		if err := m.fillInOrder(random, watch); err != nil {
 			return err
+		}
+		if p.Fill == FillReplay {
+			if err := m.overwrite(random, watch); err != nil {
+				return err
+			}
 		}
 	case FillSteady:
-		if err := m.fillSteady(random); err != nil {
-			return err
-		}
-	case FillReplay:
-		if err := m.fillInOrder(); err != nil {
-			return err
-		}
-		if err := m.overwrite(random); err != nil {
+		if err := m.fillSteady(random, watch); err != nil {
 			return err
 		}
 	}
@@ -40,58 +35,55 @@ func (m *Image) precondition(random *rng.Stream) error {
 	return nil
 }
 
-// dataOf lists the logical pages of a namespace that hold data in a plane, in
-// order of address, in buf.
-func (m *Image) dataOf(n *namespace, plane int32, buf []uint32) []uint32 {
-	filled := uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
-	turn := uint32(len(n.planeOf))
-	for k, p := range n.planeOf {
-		if p == plane {
-			for i := uint32(k); i < filled; i += turn {
-				buf = append(buf, n.base+i)
-			}
-		}
-	}
-	return buf
+// has makes f what the drive was filled with.
+func (m *Image) has(f *filling) {
+	m.l2p.filled, m.owners.filled, m.mapped = f, f, f.mapped
 }
 
 // install puts logical page l on a page of a block.
 func (m *Image) install(plane, blk, page int, l uint32) {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	m.owners.set(plane, blk, page, l)
 	m.l2p.set(l, uint32((plane*g.BlocksPerPlane+blk)*g.PagesPerBlock+page))
 	m.mapped++
 }
 
 // fillInOrder writes every namespace once in order of address.
-func (m *Image) fillInOrder() error {
-	g := &m.cfg.Geometry
-	valid := make([]uint64, (g.PagesPerBlock+63)/64)
-	var pages []uint32
-	for plane := range g.Planes() {
-		blk := 0
-		for i := range m.ns {
-			n := &m.ns[i]
-			pages = m.dataOf(n, int32(plane), pages[:0])
-			for len(pages) > 0 {
-				count := min(len(pages), g.PagesPerBlock)
-				clear(valid)
-				for k, l := range pages[:count] {
-					m.install(plane, blk, k, l)
-					valid[k>>6] |= 1 << (k & 63)
-				}
-				r := ftl.Restored{Use: ftl.Full, Stream: n.stream, Valid: valid}
-				if count < g.PagesPerBlock {
-					r.Use, r.Written = ftl.Open, count
-				}
-				if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
-					return err
-				}
-				pages = pages[count:]
-				blk++
+func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
+	f := newFilling(m, random.Uint64())
+	for plane, users := range f.users {
+		for _, u := range users {
+			from := f.layout.Blocks(plane)
+			f.layout.Append(plane, int(f.held(u)))
+			if err := m.restore(f, plane, from, m.ns[u.ns].stream, watch); err != nil {
+				return err
 			}
 		}
-		if err := m.room(blk); err != nil {
+		if err := m.room(f.layout.Blocks(plane)); err != nil {
+			return err
+		}
+	}
+	m.has(f)
+	return nil
+}
+
+// restore tells the translation layer of a pool's blocks, from one on, that a stream filled.
+func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error {
+	pages := m.pools.flash.PagesPerBlock
+	valid := make([]uint64, (pages+63)/64)
+	for blk := from; blk < f.layout.Blocks(plane); blk++ {
+		if blk%restoreEvery == 0 {
+			if err := watch((float64(plane) + float64(blk)/float64(m.pools.flash.BlocksPerPlane)) / float64(m.pools.count())); err != nil {
+				return err
+			}
+		}
+		clear(valid)
+		written, _ := f.layout.Block(plane, blk, valid)
+		r := ftl.Restored{Use: ftl.Full, Stream: stream, Valid: valid}
+		if written < pages {
+			r.Use, r.Written = ftl.Open, written
+		}
+		if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
 			return err
 		}
 	}
@@ -99,12 +91,12 @@ func (m *Image) fillInOrder() error {
 }
 
 func (m *Image) blockOf(plane, blk int) ftl.Block {
-	return ftl.Block(plane*m.cfg.Geometry.BlocksPerPlane + blk)
+	return ftl.Block(plane*m.pools.flash.BlocksPerPlane + blk)
 }
 
 // room checks that a plane is left with blocks to work with.
 func (m *Image) room(used int) error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	if left := g.BlocksPerPlane - used; left <= m.cfg.Collection.Reserve {
 		return units.Wrong("preconditioning.occupancy", "%v fills %d of a plane's %d blocks; at most %d may hold data",
 			m.cfg.Preconditioning.Occupancy, used, g.BlocksPerPlane, g.BlocksPerPlane-m.cfg.Collection.Reserve-1)
@@ -112,9 +104,15 @@ func (m *Image) room(used int) error {
 	return nil
 }
 
+// restoreEvery is after how many blocks the watch of a fill is told.
+const restoreEvery = 64
+
+// watchEvery is after how many of a replay's writes its watch is told.
+const watchEvery = 1 << 14
+
 // overwrite writes random pages and lets the translation layer collect as it goes.
-func (m *Image) overwrite(random *rng.Stream) error {
-	g := &m.cfg.Geometry
+func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
+	g := &m.pools.flash
 	n := &m.ns[0]
 	total := int64(0)
 	for i := range m.ns {
@@ -123,7 +121,13 @@ func (m *Image) overwrite(random *rng.Stream) error {
 	if total == 0 {
 		return nil
 	}
-	for range int64(float64(total) * m.cfg.Preconditioning.Passes) {
+	writes := int64(float64(total) * m.cfg.Preconditioning.Passes)
+	for i := range writes {
+		if i%watchEvery == 0 {
+			if err := watch(float64(i) / float64(writes)); err != nil {
+				return err
+			}
+		}
 		k := random.IntN(total)
 		for i := range m.ns {
 			n = &m.ns[i]
@@ -133,7 +137,7 @@ func (m *Image) overwrite(random *rng.Stream) error {
 				k -= in
 			}
 		}
-		plane, _ := n.place(uint32(k))
+		plane := n.pool(uint32(k))
 		l := n.base + uint32(k)
 		dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
 		for !ok {
@@ -156,7 +160,7 @@ func (m *Image) overwrite(random *rng.Stream) error {
 // collectNow does all that collection wants done in a plane and reports whether it
 // did anything.
 func (m *Image) collectNow(plane int) bool {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	did := false
 	for a, ok := m.ftl.Next(plane); ok; a, ok = m.ftl.Next(plane) {
 		did = true
@@ -180,81 +184,68 @@ func (m *Image) collectNow(plane int) bool {
 // run: the closed blocks' valid pages follow the mean-field steady state of the
 // victim policy (Van Houdt, SIGMETRICS 2013), the older a block the fewer; which
 // pages are valid and whose they are is random.
-func (m *Image) fillSteady(random *rng.Stream) error {
-	g := &m.cfg.Geometry
-	var data, places []uint32
-	valid := make([]uint64, (g.PagesPerBlock+63)/64)
-	f := m.ftl.Config()
-	policy := waf.Policy{Victim: f.Victim, Choices: f.Choices, Window: float64(f.Window)}
+func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
+	g := &m.pools.flash
+	t := m.ftl.Config()
+	policy := waf.Policy{Victim: t.Victim, Choices: t.Choices, Window: float64(t.Window)}
+	f := newFilling(m, random.Uint64())
+	seed := random.Uint64()
 	last := 0
-	var counts []int
-	for plane := range g.Planes() {
-		data = data[:0]
-		for i := range m.ns {
-			data = m.dataOf(&m.ns[i], int32(plane), data)
-		}
-		if len(data) == 0 {
+	var spread *fill.Spread
+	for plane, users := range f.users {
+		if len(users) == 0 {
 			continue
 		}
-		// Collection is about to start; open blocks are taken from what is free.
-		closed := g.BlocksPerPlane - f.GCStart - 2*len(m.ns)
-		if err := m.room((len(data) + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
+		data := 0
+		for _, u := range users {
+			data += int(f.held(u))
+		}
+		// Collection is about to start; open blocks are taken from what is free. The first that the host fills costs it nothing, the first of
+		// survivors costs collection as much, so that with one block less than will be open neither has an advance on the other.
+		closed := g.BlocksPerPlane - t.GCStart - 2*len(m.ns) + 1
+		if err := m.room((data + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
 			return err
 		}
-		if closed*g.PagesPerBlock <= len(data) {
+		if closed*g.PagesPerBlock <= data {
 			return units.Wrong("preconditioning.occupancy", "%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise over_provisioning",
 				m.cfg.Preconditioning.Occupancy, plane)
 		}
-		if len(data) != last {
-			last = len(data)
-			var err error
-			if counts, err = validCounts(policy, closed, g.PagesPerBlock, len(data)); err != nil {
+		if data != last {
+			last = data
+			counts, err := validCounts(policy, closed, g.PagesPerBlock, data)
+			if err != nil {
 				return units.Wrong("preconditioning", "%v", err)
 			}
+			spread = fill.NewSpread(counts, seed)
 		}
-		places = places[:0]
-		for blk, count := range counts {
-			clear(valid)
-			left := count
-			for page := 0; left > 0; page++ {
-				if random.IntN(int64(g.PagesPerBlock-page)) < int64(left) {
-					places = append(places, uint32(blk*g.PagesPerBlock+page))
-					valid[page>>6] |= 1 << (page & 63)
-					left--
-				}
-			}
-			if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), ftl.Restored{Use: ftl.Full, Stream: m.streamOf(plane), Valid: valid}); err != nil {
-				return err
-			}
-		}
-		// The places are shuffled, not the data, so that the map is filled in order: it
-		// is far larger than the processor's caches, a plane is not.
-		for i := len(places) - 1; i > 0; i-- {
-			j := random.IntN(int64(i) + 1)
-			places[i], places[j] = places[j], places[i]
-		}
-		for i, l := range data {
-			p := int(places[i])
-			m.install(plane, p/g.PagesPerBlock, p%g.PagesPerBlock, l)
+		f.layout.AppendSpread(plane, spread)
+		if err := m.restore(f, plane, 0, m.streamOf(plane), watch); err != nil {
+			return err
 		}
 	}
+	m.has(f)
 	return nil
 }
 
 // streamOf is a write stream that uses a plane.
 func (m *Image) streamOf(plane int) int {
 	for i := range m.ns {
-		if slices.Contains(m.ns[i].planeOf, int32(plane)) {
+		if slices.Contains(m.ns[i].poolOf, int32(plane)) {
 			return m.ns[i].stream
 		}
 	}
 	return 0
 }
 
+// mostLevels is how many numbers of valid pages the steady state is worked out for.
+const mostLevels = 4096
+
 // validCounts turns the steady distribution into a number of valid pages for each
 // block, ascending, that add up to the data there are.
 func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
-	dist, err := waf.SteadyState(p, float64(blocks)*float64(pages)/float64(data), pages)
+	// Of large blocks the distribution depends no more on their size.
+	levels := min(pages, mostLevels)
+	dist, err := waf.SteadyState(p, float64(blocks)*float64(pages)/float64(data), levels)
 	if err != nil {
 		return nil, err
 	}
@@ -262,24 +253,23 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 	sum, level, below := 0, 0, 0.0
 	for b := range counts {
 		at := (float64(b) + 0.5) / float64(blocks)
-		for level < pages && below+dist[level] < at {
+		for level < levels && below+dist[level] < at {
 			below += dist[level]
 			level++
 		}
-		counts[b] = level
-		sum += level
+		counts[b] = level * pages / levels
+		sum += counts[b]
 	}
 	// Rounding left a few pages over or short: spread them evenly.
 	for step := max(1, blocks/max(1, data-sum, sum-data)); sum != data; step = 1 {
+		each := max(1, max(data-sum, sum-data)/blocks)
 		for b := 0; b < blocks && sum != data; b += step {
-			switch {
-			case sum < data && counts[b] < pages:
-				counts[b]++
-				sum++
-			case sum > data && counts[b] > 0:
-				counts[b]--
-				sum--
+			n := min(data-sum, each, pages-counts[b])
+			if data < sum {
+				n = -min(sum-data, each, counts[b])
 			}
+			counts[b] += n
+			sum += n
 		}
 	}
 	slices.Sort(counts)
@@ -288,11 +278,11 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 
 // layOutMapping puts all mapping pages on flash but a last, partial one.
 func (m *Image) layOutMapping() error {
-	g := &m.cfg.Geometry
+	g := &m.pools.flash
 	for i := range m.ns {
 		n := &m.ns[i]
 		for k := range n.stored {
-			plane, _ := n.place(k)
+			plane := n.pool(k)
 			dst, ok := m.ftl.Allocate(int(plane), n.mapping, 0)
 			if !ok {
 				return units.Wrong("mapping", "plane %d has no room for mapping pages", plane)

@@ -50,8 +50,8 @@ var causeNames = [causes]string{"host", "cache", "update", "map", "GC"}
 func (c Cause) String() string { return causeNames[c] }
 
 // Work is what a channel or a die is busy with from Begin to End. It is reported when it is
-// known, which may be before it begins: each channel's and each lane's in order of time. The sums of its spans
-// are Stats.ChannelBusy and Stats.LaneBusy.
+// known, which may be before it begins: each channel's and each lane's in order of time. The sums of its spans,
+// as far as they lie before a time, are ChannelBusy and LaneBusy of StatsAt that time.
 type Work struct {
 	Begin, End sim.Time
 	// Number is the channel's, or the lane's: the die's over all channels, or the chip's where those take one

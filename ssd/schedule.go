@@ -19,6 +19,9 @@ type lane struct {
 	left   int8 // transactions not yet completed
 	op     operation
 	phase  phase
+	reads  int8     // while reading: planes that do
+	closed bool     // while reading: no more reads may join
+	busyTo sim.Time // while reading: until when some plane works
 	starts sim.Time // the array, after command, address and data in
 	finish sim.Time // of the array operation
 	paused pausedOp
@@ -28,6 +31,7 @@ type lane struct {
 	credit [2][3]int16
 
 	collecting int16 // planes of it with victims in progress
+	hostNext   bool  // the last command was collection's: if that is urgent, the host's turn has come
 	firstPlane int32
 
 	// Where its bit is among those of lanes that have something to do.
@@ -53,6 +57,7 @@ const (
 	idle     phase = iota
 	working        // the channel carries the command, then the array works
 	transfer       // read data waits for the channel or is on it
+	reading        // planes read by themselves; see planes.go
 )
 
 // pausedOp is a program or erase that was suspended for reads.
@@ -121,13 +126,16 @@ func (d *Drive) closeBatch() {
 
 // setReady notes that a lane has something to do and may be able to.
 func (d *Drive) setReady(l *lane) {
-	if l.phase == idle || d.canInterrupt {
+	if l.phase == idle || l.phase == reading || d.canInterrupt {
 		d.ready[l.readyWord] |= l.readyBit
 	}
 }
 
 // busy reports whether a channel is taken, or is about to be given on.
-func (d *Drive) busy(c *channel) bool { return c.wake || c.sending || d.eng.Now() < c.freeAt }
+func (d *Drive) busy(c *channel) bool {
+	now := d.eng.Now()
+	return c.wake || c.sending || now < c.freeAt || now == c.freeAt && d.cfg.Quirks.EndsAreEvents
+}
 
 // wake makes sure that a busy channel is given on when it is free. A channel that
 // carries data is: the end of the transfer sees to it.
@@ -138,8 +146,11 @@ func (d *Drive) wake(ch int) {
 	}
 }
 
-// serve lets an idle channel's lanes start commands, in turn, until the channel
-// is taken.
+// serve gives an idle channel to whoever keeps most of the drive at work. Commands that carry no data, those of reads and erases, go first,
+// of lanes in turn: for less than a microsecond on the channel an array works. Then come data, a program's and those that reads have left
+// in chips, by turns when both wait, so that neither starves the other. The firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level
+// request scheduler) goes through a channel's ways in this order: reads to be triggered, erases, programs, read data; it needs no turns
+// because it gives each way that waits one command a round. Under the quirk DataFirst read data are gone before anybody comes here.
 func (d *Drive) serve(channel int) {
 	c := &d.channels[channel]
 	words := d.ready[channel*d.readyWords : (channel+1)*d.readyWords]
@@ -152,6 +163,26 @@ func (d *Drive) serve(channel int) {
 		}
 		return
 	}
+	if d.cfg.Quirks.DataFirst {
+		d.serveLanes(channel, words)
+		return
+	}
+	d.noData, d.heldBack = true, false
+	taken := d.serveLanes(channel, words)
+	d.noData = false
+	switch {
+	case taken:
+	case c.dataWait() && (c.wrote || !d.heldBack):
+		d.sendWaiting(channel)
+	case d.heldBack && d.serveLanes(channel, words):
+	case c.dataWait():
+		d.sendWaiting(channel)
+	}
+}
+
+// serveLanes lets a channel's lanes start commands, in turn, until the channel is taken, and reports whether it was.
+func (d *Drive) serveLanes(channel int, words []uint64) bool {
+	c := &d.channels[channel]
 	base := int32(channel * d.lanesPerChannel)
 	// From the lane whose turn it is to the last, then from the first up to it.
 	turn := c.turn
@@ -171,11 +202,12 @@ func (d *Drive) serve(channel int) {
 					if c.turn = k + 1; c.turn == int32(d.lanesPerChannel) {
 						c.turn = 0
 					}
-					return
+					return true
 				}
 			}
 		}
 	}
+	return false
 }
 
 // start issues the next command of a lane, if it can take one. It reports whether
@@ -186,6 +218,9 @@ func (d *Drive) start(n int32) bool {
 		d.ready[l.readyWord] &^= l.readyBit
 		return false
 	}
+	if l.phase == reading {
+		return d.join(n)
+	}
 	if l.phase != idle {
 		return l.phase == working && d.interrupt(n)
 	}
@@ -193,7 +228,7 @@ func (d *Drive) start(n int32) bool {
 		// Between the reads that a suspended operation was interrupted for.
 		if q1, q2 := d.nextReads(l); q1 >= 0 && l.paused.reads < readsPerPause {
 			l.paused.reads++
-			return d.issue(n, q1, q2, 0)
+			return d.issue(n, q1, q2, false)
 		}
 		d.resume(n)
 		return false
@@ -203,13 +238,17 @@ func (d *Drive) start(n int32) bool {
 			return issued
 		}
 	}
+	if d.noData && l.mask&writes != 0 {
+		d.heldBack = true
+		return false
+	}
 	if q1, q2 := d.nextWrites(l); q1 >= 0 {
 		if issued, held := d.issueOrHold(n, q1, q2); issued || held {
 			return issued
 		}
 	}
 	if l.mask&(1<<queueErase) != 0 {
-		return d.issue(n, queueErase, -1, 0)
+		return d.issue(n, queueErase, -1, false)
 	}
 	return false
 }
@@ -217,7 +256,7 @@ func (d *Drive) start(n int32) bool {
 // issueOrHold issues from a queue. held says that the queue's choice blocks the
 // lane although nothing could be issued.
 func (d *Drive) issueOrHold(n int32, q1, q2 int) (issued, held bool) {
-	if d.issue(n, q1, q2, 0) {
+	if d.issue(n, q1, q2, false) {
 		return true, true
 	}
 	return false, d.cfg.Quirks.HeadBlocks
@@ -231,8 +270,11 @@ func (d *Drive) urgent(l *lane) bool {
 	if l.collecting == 0 {
 		return false
 	}
+	if d.mostMoving > 0 && l.hostNext {
+		return false
+	}
 	for p := l.firstPlane; p < l.firstPlane+d.planesPerLane; p++ {
-		if d.ftl.Urgent(int(p)) {
+		if d.ftl.Urgent(int(d.pools.of[p])) {
 			return true
 		}
 	}
@@ -242,6 +284,9 @@ func (d *Drive) urgent(l *lane) bool {
 // moves are the queues of collection. While a victim waits only for the host's
 // reads of it to end, there is nothing in them, and the host must not be held up.
 const moves = 1<<queueMoveRead | 1<<queueMoveWrite | 1<<queueCopyback | 1<<queueErase
+
+// writes are the queues that programs are taken from.
+const writes = 1<<queueMappingWrite | 1<<queueMoveWrite | 1<<queueCopyback | hostWrites
 
 // nextReads chooses the queues that a read command is taken from, or -1. Mapping
 // reads go first; collection goes before the host only when it is urgent.
@@ -278,7 +323,6 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 
 // nextWrites chooses the queues that a program command is taken from, or -1.
 func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
-	const writes = 1<<queueMappingWrite | 1<<queueMoveWrite | 1<<queueCopyback | hostWrites
 	m := l.mask
 	if m&writes == 0 {
 		return -1, -1
@@ -345,9 +389,12 @@ func (d *Drive) nextHost(l *lane, dir int) int {
 }
 
 // issue puts together a command from queue q1 of a lane, filled up from q2, and
-// starts it. pause is what the channel is held for first, to suspend what runs.
+// starts it. suspends says that what runs is suspended for it first.
 // It reports false if nothing in q1 is ready.
-func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
+func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
+	if d.planeReads != nil && operationOf(q1) == opRead {
+		return d.issueRead(n, q1, q2, suspends)
+	}
 	l := &d.lanes[n]
 	first := &l.queues[q1]
 	lead := uint32(0)
@@ -386,7 +433,8 @@ func (d *Drive) issue(n int32, q1, q2 int, pause sim.Time) bool {
 	if l.n == 0 {
 		return false
 	}
-	d.begin(n, operationOf(q1), pause)
+	l.hostNext = moves>>q1&1 != 0
+	d.begin(n, operationOf(q1), suspends)
 	return true
 }
 

@@ -73,15 +73,17 @@ func drawConfig(t *rapid.T) ssd.Config {
 	cfg.Cache.Destage = ssd.Destage(rapid.IntRange(0, 1).Draw(t, "destage"))
 	cfg.Cache.DestageAt = units.Fraction(rapid.SampledFrom([]float64{0, .5}).Draw(t, "destage at"))
 	cfg.Mapping.Ideal = rapid.Bool().Draw(t, "ideal")
+	cfg.Mapping.Allocation = ssd.Allocation(rapid.IntRange(0, 1).Draw(t, "allocation"))
 	cfg.Mapping.CMTCapacity = units.Bytes(rapid.IntRange(1000, 20000).Draw(t, "cmt"))
 	cfg.Scheduling.SuspendProgram = rapid.Bool().Draw(t, "suspend program")
 	cfg.Scheduling.SuspendErase = rapid.Bool().Draw(t, "suspend erase")
 	cfg.Scheduling.SuspendEraseForWrite = rapid.Bool().Draw(t, "suspend erase for write")
 	cfg.Scheduling.ProgramLeftForRead = 10 * units.Microsecond
+	cfg.Scheduling.IndependentReads = rapid.Bool().Draw(t, "independent reads")
 	cfg.Collection.Victim = ftl.Victim(rapid.IntRange(0, 5).Draw(t, "victim"))
 	cfg.Collection.Window = .2
 	cfg.Collection.Preemptible = rapid.Bool().Draw(t, "preemptible")
-	cfg.Collection.Copyback = rapid.Bool().Draw(t, "copyback")
+	cfg.Collection.Copyback = cfg.Mapping.Allocation == ssd.AllocateStatic && rapid.Bool().Draw(t, "copyback")
 	cfg.Collection.Streams = rapid.Bool().Draw(t, "streams")
 	cfg.Collection.Concurrent = rapid.IntRange(1, 4).Draw(t, "concurrent")
 	cfg.Wear.Static = rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "static")
@@ -166,6 +168,14 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 			t.Errorf("%s: %s", c.Name, c.Detail)
 		}
 	}
+	// What was checked of the changes alone holds of every page.
+	if d.Whole() {
+		for _, c := range d.Checks() {
+			if !c.OK {
+				t.Errorf("page by page: %s: %s", c.Name, c.Detail)
+			}
+		}
+	}
 	if h.Ended() != total {
 		t.Errorf("%d of %d requests ended; %s", h.Ended(), total, d.Held())
 	}
@@ -174,7 +184,7 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 
 func TestSoak(t *testing.T) { rapid.Check(t, soak) }
 
-// TestFailedPrograms has programs fail, of the host, of the map and of collection, in up to three blocks a plane. No request is
+// TestFailedPrograms has programs fail, of the host, of the map and of collection, in up to three blocks of each pool. No request is
 // lost, map and flash agree, and the blocks are retired.
 func TestFailedPrograms(t *testing.T) {
 	var failed, failures, retired int64
@@ -188,16 +198,17 @@ func TestFailedPrograms(t *testing.T) {
 		cfg.Mapping.CMTCapacity = max(cfg.Mapping.CMTCapacity, 10000)
 		odds := rapid.SampledFrom([]int64{2, 50, 1000}).Draw(t, "odds")
 		random := rng.NewStream(rapid.Uint64().Draw(t, "failures"), "failures")
-		left := make([]int, cfg.Geometry.Planes())
+		failing := make([]int, cfg.Geometry.Planes()) // by pool, of which there may be fewer
 		bad := map[uint32]bool{}
 		d := soakOf(t, cfg, func(d *ssd.Drive) {
 			d.FailPrograms(func(page uint32) bool {
-				plane, blk := int(page)/int(cfg.Geometry.PagesPerPlane()), page/uint32(cfg.Geometry.PagesPerBlock)
+				perPool, perBlock := d.PoolPages()
+				pool, blk := int(page)/perPool, page/uint32(perBlock)
 				if !bad[blk] {
-					if left[plane] == 3 || random.IntN(odds) > 0 {
+					if failing[pool] == 3 || random.IntN(odds) > 0 {
 						return false
 					}
-					left[plane]++
+					failing[pool]++
 					bad[blk] = true
 				}
 				return random.IntN(4) > 0 // not all others of the block do
@@ -207,8 +218,9 @@ func TestFailedPrograms(t *testing.T) {
 		failed += s.FailedPrograms
 		failures += s.Failures
 		retired += s.Retired
-		if s.Failures > int64(len(bad)) {
-			t.Errorf("%d blocks fail, %d were said to", s.Failures, len(bad))
+		_, perBlock := d.PoolPages()
+		if most := int64(len(bad) * perBlock / cfg.Geometry.PagesPerBlock); s.Failures > most {
+			t.Errorf("%d blocks fail, %d were said to", s.Failures, most)
 		}
 	})
 	t.Logf("%d programs failed in %d blocks, of which %d are retired", failed, failures, retired)

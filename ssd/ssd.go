@@ -47,6 +47,7 @@ type Drive struct {
 	random rng.Stream
 
 	ns           []namespace
+	pools        pools
 	l2p          table
 	owners       owners
 	partial      sectorMap    // valid sectors of pages that are not valid as a whole
@@ -57,21 +58,33 @@ type Drive struct {
 	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
 	mapPages     []mappingPage
 	freeMapPages []uint32
+	mapArrives   bool         // transactions that waited for a mapping page go on
+	waited       []uint64     // they, in the order that a quirk asks for
+	firstOf      hash[uint32] // the first of them for each entry
+	used         []uint64     // entries of a mapping page that is written back, by logical page
 	txns         slab.Slab[transaction]
 	requests     slab.Slab[request]
 	queues       []queuePair
 	depths       []uint32
 	closed       bool
 	lanes        []lane
-	laneOf       []int32 // by plane
+	laneOf       []int32     // by plane
+	planeReads   []planeRead // by plane; nil if planes do not read by themselves
 	channels     []channel
 	copybacks    [][]int32 // lanes that wait for a channel with a copyback's program, by channel
 	dirty        []uint64  // channels to be served at the end of the batch
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
 	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
 	batch        int
+	noData       bool    // while a channel looks for commands that carry no data
+	heldBack     bool    // some lane would have programmed meanwhile
+	gathering    int     // look-ups that came together are under way, where a quirk asks
+	gathered     []int32 // those that have their places
 
-	isCollecting  []bool
+	isCollecting  []bool  // by pool
+	moving        []int32 // moves that are under way, by pool
+	paces         []pace  // by pool
+	erasing       []erasing
 	parkedLists   []list
 	parkedMapping [][]int32
 	parked        int
@@ -84,7 +97,8 @@ type Drive struct {
 
 	// Constants, computed once.
 	pagesPerPlane, pagesPerBlock     uint32
-	perPlane, perBlock               divide.By // the same, for dividing
+	perPool, perBlock                divide.By // pages of a pool and of its blocks
+	mostMoving                       int32     // moves of a pool that are under way at once; 0 is no limit
 	sectorShift                      int       // log2 of sectorsPerPage, or -1
 	sectorsPerPage                   int64
 	allSectors                       uint64
@@ -97,6 +111,7 @@ type Drive struct {
 	readCommand, programCommand      [nand.MaxPlanesPerDie + 1]sim.Time
 	eraseCommand                     [nand.MaxPlanesPerDie + 1]sim.Time
 	suspendTime                      [operations]sim.Time
+	suspendCommand                   sim.Time
 	readArray, programArray          []sim.Time // by page of a block
 	bellTime, submissionTime         sim.Time
 	completionTime, readRequestTime  sim.Time
@@ -131,18 +146,24 @@ const (
 	evChannelFree
 	evArrayDone
 	evDataOut
+	evPlaneRead
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
 // name tells its random numbers from those of other drives.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
-	m, err := Prepare(cfg, seed, name)
+	m, err := Prepare(cfg, seed, name, nil)
 	if err != nil {
 		return nil, err
 	}
+	return NewOnly(m, eng, sink, seed, name), nil
+}
+
+// NewOnly returns the only drive that is made from an image, which is of no use afterwards.
+func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
 	d := newDrive(m, eng, sink, seed, name)
 	m.give(d)
-	return d, nil
+	return d
 }
 
 // NewFrom returns a drive whose flash is in the state of an image, which it shares
@@ -159,21 +180,26 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	g := cfg.Geometry
 	d := &Drive{
 		cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink,
-		random:        rng.NewStream(seed, name+"/ftl"),
-		ns:            m.ns,
+		random: rng.NewStream(seed, name+"/ftl"),
+		ns:     m.ns, pools: m.pools,
 		channels:      make([]channel, g.Channels),
 		copybacks:     make([][]int32, g.Channels),
 		dirty:         make([]uint64, (g.Channels+63)/64),
 		laneOf:        make([]int32, g.Planes()),
-		isCollecting:  make([]bool, g.Planes()),
+		isCollecting:  make([]bool, m.pools.count()),
+		moving:        make([]int32, m.pools.count()),
+		paces:         make([]pace, m.pools.count()),
 		pagesPerPlane: uint32(g.PagesPerPlane()),
 		pagesPerBlock: uint32(g.PagesPerBlock),
-		perPlane:      divide.New(uint64(g.PagesPerPlane())), perBlock: divide.New(uint64(g.PagesPerBlock)),
+		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
 		sectorsPerPage: int64(g.SectorsPerPage()),
 		allSectors:     ^uint64(0) >> (64 - g.SectorsPerPage()),
 		planesPerDie:   int32(g.PlanesPerDie),
 		entriesPerPage: uint32(cfg.entriesPerMappingPage()),
 		superpage:      int64(g.Planes() * g.SectorsPerPage()),
+	}
+	if d.pools.size > 1 {
+		d.mostMoving = int32(movesPerPlane * d.pools.size)
 	}
 	d.target = eng.AddHandler(d)
 	d.sectorShift = -1
@@ -202,6 +228,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		d.lanes[i].readyBit = 1 << (k & 63)
 	}
 	s := &cfg.Scheduling
+	if s.IndependentReads {
+		d.planeReads = make([]planeRead, g.Planes())
+	}
 	d.canInterrupt = s.SuspendProgram || s.SuspendErase || s.SuspendEraseForWrite
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.fewestFree = g.BlocksPerPlane
@@ -211,10 +240,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	return d
 }
 
-// translation is the configuration of the translation layer: a pool is a plane;
+// translation is the configuration of the translation layer of flash that is g, a plane a pool;
 // the streams are the namespaces' write streams, then one of mapping pages each.
-func (c *Config) translation(ns []namespace) ftl.Config {
-	g := c.Geometry
+func (c *Config) translation(ns []namespace, g nand.Geometry) ftl.Config {
 	blocks := g.BlocksPerPlane
 	streams := 0
 	for i := range ns {
@@ -278,8 +306,8 @@ func (d *Drive) computeTimes() {
 		kind := t.Cell.PageType(page)
 		d.readArray[page], d.programArray[page] = t.Read[kind]+t.ReadyBusy, t.Program[kind]
 	}
-	d.suspendTime[opProgram] = t.SuspendCommand() + t.SuspendProgram
-	d.suspendTime[opErase] = t.SuspendCommand() + t.SuspendErase
+	d.suspendCommand = t.SuspendCommand()
+	d.suspendTime[opProgram], d.suspendTime[opErase] = t.SuspendProgram, t.SuspendErase
 	d.lastPayload, d.lastDRAM, d.lastBytes = -1, -1, -1
 	d.bellTime = d.linkTime(doorbellBytes)
 	d.submissionTime = d.linkTime(submissionBytes)
@@ -340,17 +368,19 @@ func (d *Drive) Handle(ev sim.Event) {
 		r.dram = d.eng.Now() - r.accepted
 		d.partDone(i)
 	case evEvicted:
-		d.openBatch()
+		d.gather()
 		for t := int32(ev.Arg); t != 0; {
 			next := d.txns.At(t).next
 			d.locate(t)
 			t = next
 		}
-		d.closeBatch()
+		d.dispatch()
 	case evChannelFree:
 		d.channelFree(int(ev.Arg))
 	case evArrayDone:
 		d.arrayDone(int32(ev.Arg))
+	case evPlaneRead:
+		d.planeDone(int32(ev.Arg))
 	case evDataOut:
 		d.dataSent(int(ev.Arg))
 	}
@@ -358,7 +388,13 @@ func (d *Drive) Handle(ev sim.Event) {
 }
 
 // EraseHistogram returns, at index n, how many blocks have been erased n times.
-func (d *Drive) EraseHistogram() []int64 { return d.ftl.EraseHistogram() }
+func (d *Drive) EraseHistogram() []int64 {
+	h := d.ftl.EraseHistogram()
+	for n := range h {
+		h[n] *= int64(d.pools.size)
+	}
+	return h
+}
 
 // Config returns what the drive was made from.
 func (d *Drive) Config() Config { return d.cfg }

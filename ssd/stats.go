@@ -46,7 +46,8 @@ type counters struct {
 type Breakdown struct {
 	Requests uint64
 	// Queue is the wait for the drive to fetch the command, behind others.
-	Queue, Link, DRAM, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
+	// Cache is the wait of a write for a place in the cache, behind what leaves it for flash.
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
 }
 
 // account notes a finished request.
@@ -72,7 +73,8 @@ func (d *Drive) account(r *request) {
 	b.Queue += queued
 	b.Link += all - inside - queued
 	if r.array == 0 && r.transfer == 0 {
-		b.DRAM += inside
+		b.Cache += r.roomless
+		b.DRAM += inside - r.roomless
 		r.done.Waited += max(inside-r.dram, 0)
 		return
 	}
@@ -130,13 +132,14 @@ type Stats struct {
 
 	Queues                []QueueStats
 	LaneBusy, ChannelBusy []sim.Time
-	LinkBusy              sim.Time // of the busier direction
+	LinkBusy              [2]sim.Time // to the host, to the drive
 	DRAMBusy              sim.Time
 	FTL                   ftl.Stats
 	Energy                float64 // joules, without the idle draw; 0 if not known
 	Span                  sim.Time
-	FreeBlocks            int // over all planes
-	FewestFree            int // in any plane, so far
+	FreeBlocks            int   // over all planes
+	FewestFree            int   // in any plane, so far
+	Programmed            int64 // bytes of the pages that were programmed for the host, by collection and for the map
 	ValidPages            int64
 	Cached, CacheRoom     int64 // pages in the caches of data, and that they have room for
 }
@@ -152,8 +155,12 @@ type QueueStats struct {
 // Lanes is how many dies the drive works on by themselves, or chips if that is how it works.
 func (d *Drive) Lanes() int { return len(d.laneBusy) }
 
-// Stats returns what the drive did.
-func (d *Drive) Stats() Stats {
+// Stats returns what the drive did up to the present.
+func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
+
+// StatsAt returns what the drive did up to a time at which nothing has happened yet that the clock has not come to. Of what is under way
+// then, the part that lies before it counts as busy time.
+func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
 		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms,
@@ -168,22 +175,38 @@ func (d *Drive) Stats() Stats {
 		Transactions: d.hostTxns, Array: d.hostArray, Transfer: d.hostTransfer, Wait: d.hostWait,
 		Breakdown: d.breakdown,
 		LaneBusy:  append([]sim.Time(nil), d.laneBusy...),
-		LinkBusy:  max(d.up.busy, d.down.busy), DRAMBusy: d.memory.busy, FTL: d.ftl.Stats().Sub(d.before), Span: d.eng.Now(), ValidPages: d.mapped,
+		LinkBusy:  [2]sim.Time{d.up.busyUntil(at), d.down.busyUntil(at)}, DRAMBusy: d.memory.busyUntil(at),
+		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
+		Programmed: int64(d.hostPrograms+d.movePrograms+d.mappingPrograms) * int64(d.cfg.Geometry.PageSize),
+	}
+	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations} {
+		*n *= int64(d.pools.size) // of superblocks, which are so many blocks
+	}
+	for i := range d.lanes {
+		if l := &d.lanes[i]; l.phase == working {
+			s.LaneBusy[i] -= max(0, l.finish-max(l.starts, at))
+		}
 	}
 	for q, x := range d.queueStats {
 		if x.Entered > 0 {
 			s.Queues = append(s.Queues, QueueStats{Name: queueNames[q], Entered: x.Entered, Left: x.Left, Wait: x.Wait, MaxWait: x.MaxWait, MaxLength: x.MaxLength})
 		}
 	}
+	for plane := range d.planeReads {
+		if p := &d.planeReads[plane]; p.txn != 0 {
+			s.LaneBusy[d.laneOf[plane]] -= max(0, p.end-max(p.begin, at))
+		}
+	}
 	for i := range d.channels {
-		s.ChannelBusy = append(s.ChannelBusy, d.channels[i].time)
+		c := &d.channels[i]
+		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))
 	}
 	for i := range d.caches {
 		s.Cached += int64(d.caches[i].n)
 		s.CacheRoom += int64(d.caches[i].most)
 	}
-	for p := range d.cfg.Geometry.Planes() {
-		s.FreeBlocks += d.ftl.Free(p)
+	for p := range d.pools.count() {
+		s.FreeBlocks += d.ftl.Free(p) * d.pools.size
 		d.fewestFree = min(d.fewestFree, d.ftl.Free(p))
 	}
 	s.FewestFree = d.fewestFree

@@ -19,7 +19,7 @@ func (s *Stats) counts() []*uint64 {
 }
 
 func (s *Stats) sizes() []*int64 {
-	var out []*int64
+	out := []*int64{&s.Programmed}
 	for op := range s.Bytes {
 		out = append(out, &s.Bytes[op])
 	}
@@ -27,11 +27,11 @@ func (s *Stats) sizes() []*int64 {
 }
 
 func (s *Stats) times() []*sim.Time {
-	out := []*sim.Time{&s.LinkBusy, &s.DRAMBusy}
+	out := []*sim.Time{&s.LinkBusy[0], &s.LinkBusy[1], &s.DRAMBusy}
 	for i := range s.Array {
 		b := &s.Breakdown[i]
 		out = append(out, &s.Array[i], &s.Transfer[i], &s.Wait[i],
-			&b.Queue, &b.Link, &b.DRAM, &b.Mapping, &b.Backlog, &b.Wait, &b.Array, &b.Transfer, &b.All)
+			&b.Queue, &b.Link, &b.DRAM, &b.Cache, &b.Mapping, &b.Backlog, &b.Wait, &b.Array, &b.Transfer, &b.All)
 	}
 	return out
 }

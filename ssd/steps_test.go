@@ -59,6 +59,7 @@ type bench struct {
 func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	t.Helper()
 	cfg := round()
+	cfg.Mapping.Allocation = AllocateStatic // so that pages have the flash's numbers
 	cfg.Geometry.DiesPerChip, cfg.Geometry.PlanesPerDie = count(t, td, "dies", 1), count(t, td, "planes", 1)
 	if td.HasArg("weights") {
 		td.ScanArgs(t, "weights", &cfg.Host.Weights[0], &cfg.Host.Weights[1], &cfg.Host.Weights[2])
@@ -207,6 +208,7 @@ func TestMappingTable(t *testing.T) {
 			cfg := round()
 			cfg.Mapping.Ideal = false
 			cfg.Geometry.BlocksPerPlane = 1024 // whose map is several pages
+			cfg.Quirks.WriteBackUses = td.HasArg("write-back-uses")
 			a = newAsker(t, cfg)
 			a.d.tables[0].most = count(t, td, "entries", 4)
 			q = a.open(t, block.QueueConfig{Depth: 8, Weight: 1})

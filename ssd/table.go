@@ -1,12 +1,13 @@
 package ssd
 
-// table is the logical-to-physical map. What was never written is not in it: a drive
-// starts with an empty table, whatever its size. While little is written the entries
+// table is the logical-to-physical map. What was not written since time 0 is not in it: a drive
+// starts with an empty table, whatever its size, beside the filling that it was prepared with. While little is written the entries
 // are in a hash table; when more than one page in sparseShare is, in chunks of plain
 // arrays, four bytes an entry.
 type table struct {
 	pages  int64
 	sparse hash[uint32]
+	filled *filling // where what is not in sparse lies; nil: nowhere
 	chunks []*chunk // nil while sparse; of a physical page plus one, 0: never written
 	shared []bool   // chunks that a snapshot also uses: copied before they are written
 }
@@ -28,6 +29,9 @@ func (t *table) get(l uint32) uint32 {
 	if p, ok := t.sparse.get(l); ok {
 		return p
 	}
+	if t.filled != nil {
+		return t.filled.place(l)
+	}
 	return noPage
 }
 
@@ -45,7 +49,7 @@ func (t *table) set(l, p uint32) {
 	if t.chunks == nil {
 		t.sparse.set(l, p)
 		if int64(t.sparse.n) > t.pages/sparseShare {
-			t.fill()
+			t.toArrays()
 		}
 		return
 	}
@@ -57,11 +61,14 @@ func (t *table) set(l, p uint32) {
 	t.chunks[k][l&(1<<chunkBits-1)] = p + 1
 }
 
-// fill goes over to arrays.
-func (t *table) fill() {
+// toArrays goes over to arrays.
+func (t *table) toArrays() {
 	t.chunks = make([]*chunk, (t.pages+1<<chunkBits-1)>>chunkBits)
 	for i := range t.chunks {
 		t.chunks[i] = new(chunk)
+	}
+	if t.filled != nil {
+		t.filled.each(func(l, page uint32) { t.chunks[l>>chunkBits][l&(1<<chunkBits-1)] = page + 1 })
 	}
 	for _, c := range t.sparse.cells {
 		if c.key != 0 {
@@ -74,7 +81,7 @@ func (t *table) fill() {
 // clone returns a table with the same content. Arrays are shared; both sides copy
 // one before they write to it from now on.
 func (t *table) clone() table {
-	c := table{pages: t.pages, sparse: t.sparse.clone(), chunks: append([]*chunk(nil), t.chunks...)}
+	c := table{pages: t.pages, sparse: t.sparse.clone(), filled: t.filled, chunks: append([]*chunk(nil), t.chunks...)}
 	if t.chunks != nil {
 		t.shared, c.shared = make([]bool, len(t.chunks)), make([]bool, len(t.chunks))
 		for i := range t.shared {
@@ -143,12 +150,13 @@ func (a *arena) clone() arena {
 	return c
 }
 
-// owners is the physical-to-logical map: for each block that was ever written, a
+// owners is the physical-to-logical map: for each block that was written since time 0, a
 // run of logical page numbers, as a real drive keeps them in the spare area.
 type owners struct {
 	runs   arena
 	block  [][]uint32 // by plane, by block: run number plus one, 0: none
 	shared uint32     // runs up to this number belong to a snapshot
+	filled *filling   // whose the pages of blocks without a run are
 }
 
 func newOwners(planes, pagesPerBlock int) owners {
@@ -157,7 +165,10 @@ func newOwners(planes, pagesPerBlock int) owners {
 
 // get is the logical page last written to a page of a block.
 func (o *owners) get(plane, block, page int) uint32 {
-	return o.runs.at(o.block[plane][block] - 1)[page]
+	if b := o.block[plane]; o.filled == nil || block < len(b) && b[block] != 0 {
+		return o.runs.at(b[block] - 1)[page]
+	}
+	return o.filled.owner(plane, uint32(block)*o.runs.run+uint32(page))
 }
 
 func (o *owners) set(plane, block, page int, l uint32) {
@@ -171,6 +182,11 @@ func (o *owners) set(plane, block, page int, l uint32) {
 		m := o.runs.grow() + 1
 		if n != 0 {
 			copy(o.runs.at(m-1), o.runs.at(n-1))
+		} else if o.filled != nil {
+			// A block that is erased is written from its first page on; this one had been written so far.
+			for k, run := 0, o.runs.at(m-1); k < page; k++ {
+				run[k] = o.filled.owner(plane, uint32(block)*o.runs.run+uint32(k))
+			}
 		}
 		b[block], n = m, m
 	}
@@ -179,7 +195,8 @@ func (o *owners) set(plane, block, page int, l uint32) {
 
 // forget drops an erased block's run.
 func (o *owners) forget(plane, block int) {
-	if n := o.block[plane][block]; n != 0 {
+	if b := o.block[plane]; block < len(b) && b[block] != 0 {
+		n := b[block]
 		if n > o.shared {
 			o.runs.release(n - 1)
 		}
@@ -188,7 +205,7 @@ func (o *owners) forget(plane, block int) {
 }
 
 func (o *owners) clone() owners {
-	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone()}
+	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone(), filled: o.filled}
 	for i, b := range o.block {
 		c.block[i] = append([]uint32(nil), b...)
 	}

@@ -15,7 +15,7 @@ type transaction struct {
 	array     sim.Time // spent in the array
 	transfer  sim.Time // spent on the channel
 	source    ftl.PPA  // collection: the page that is moved
-	page      uint32   // physical page; of an erase, the first page of the block
+	page      uint32   // as the translation layer numbers them; of an erase, the first of the block
 	logical   uint32
 	request   int32 // the host request it is part of, 0: none
 	pair      int32 // a read's: the write that waits for it
@@ -114,10 +114,15 @@ func (d *Drive) remove(l *list, t int32) {
 	}
 }
 
-// at puts a transaction on a physical page.
+// at puts a transaction on a page, numbered as the translation layer does.
 func (d *Drive) at(x *transaction, page uint32) {
 	x.page = page
-	plane, rest := d.perPlane.Split(uint64(page))
+	pool, rest := d.perPool.Split(uint64(page))
 	_, i := d.perBlock.Split(rest)
-	x.plane, x.pageIndex = int32(plane), uint16(i)
+	x.plane, x.pageIndex = d.pools.at(int(pool), int(i))
+}
+
+// atFlash puts a read on a page that the translation layer does not know, the i-th of a plane.
+func (d *Drive) atFlash(x *transaction, plane int32, i uint32) {
+	x.plane, x.pageIndex = plane, uint16(i%d.pagesPerBlock)
 }

@@ -17,12 +17,22 @@ func (c *Config) Validate() error {
 		"over_provisioning", "%v is not possible; use more than 0%% and less than 100%%", c.OverProvisioning)
 	bad.Within("host", c.Host.validate())
 	d := &c.DRAM
-	bad.Hold(d.RowSize >= 1 && d.DataRate >= 1 && d.BurstSize >= 1 && d.TRCD >= 0 && d.TCL >= 0 && d.TRP >= 0,
-		"dram", "row_size, data_rate and burst_size must be above zero and the delays not below")
+	bad.Hold(d.RowSize >= 1 && d.BurstSize >= 1 && d.TRCD >= 0 && d.TCL >= 0 && d.TRP >= 0,
+		"dram", "row_size and burst_size must be above zero and the delays not below")
+	bad.Hold(max(d.TRCD, d.TCL, d.TRP) <= nand.MaxTime, "dram", "a delay of %v is not possible; use at most %v", max(d.TRCD, d.TCL, d.TRP), nand.MaxTime)
+	bad.Hold(d.DataRate >= units.MTPerSecond, "dram.data_rate", "%v is not possible; use at least 1MT/s, 1600MT/s to 6400MT/s are usual", d.DataRate)
 	bad.Within("cache", c.Cache.validate(c.Geometry.PageSize))
 	var s Scheme
 	bad.Within("mapping.scheme", s.UnmarshalText(c.Mapping.Scheme[:]))
 	bad.Within("collection", c.Collection.validate(c.Geometry.BlocksPerPlane))
+	if e := c.Energy; e != nil {
+		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
+		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)
+		bad.Hold(e.Idle >= 0 && e.Idle <= 1e6, "energy.idle_watts", "%v W are not possible; use 0 to 1000000", e.Idle)
+	}
+	bad.Hold(c.Mapping.Allocation <= AllocateStatic, "mapping.allocation", "%d is not possible; use dynamic or static", c.Mapping.Allocation)
+	bad.Hold(!c.Collection.Copyback || c.Mapping.Allocation == AllocateStatic,
+		"collection.copyback", "pages stay in their plane only under static allocation; set mapping.allocation: static")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
 	bad.Hold(p.Fill == FillNone || p.Occupancy > 0 && p.Occupancy <= 1, "preconditioning.occupancy", "%v is not possible", p.Occupancy)
@@ -44,12 +54,12 @@ func (c *Config) Validate() error {
 
 func (h *Host) validate() error {
 	var bad units.Faults
-	bad.Hold(h.LaneRate > 0 && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible", h.Lanes, h.LaneRate)
-	bad.Hold(h.PacketBytes >= 0 && h.MaxPayload >= 1, "max_payload", "%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
-	bad.Hold(h.FetchSize >= 1, "fetch_size", "%d is not possible; use at least 1", h.FetchSize)
-	bad.Hold(h.Commands >= 0, "commands", "%d is not possible; 0 is no limit", h.Commands)
-	bad.Hold(h.Burst >= 1, "burst", "%d is not possible; use at least 1", h.Burst)
-	bad.Hold(min(h.Weights[0], h.Weights[1], h.Weights[2]) >= 1, "weights", "%v: every weight must be at least 1", h.Weights)
+	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible", h.Lanes, h.LaneRate)
+	bad.Hold(h.PacketBytes >= 0 && h.PacketBytes <= 4096 && h.MaxPayload >= 1, "max_payload", "%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
+	bad.Hold(h.FetchSize >= 1 && h.FetchSize <= 65536, "fetch_size", "%d is not possible; use 1 to 65536, the most that a submission queue holds", h.FetchSize)
+	bad.Hold(h.Commands >= 0 && h.Commands <= 1<<30, "commands", "%d is not possible; use 1 to 1073741824, or 0 for no limit", h.Commands)
+	bad.Hold(h.Burst >= 1 && h.Burst <= 65536, "burst", "%d is not possible; use 1 to 65536", h.Burst)
+	bad.Hold(min(h.Weights[0], h.Weights[1], h.Weights[2]) >= 1 && max(h.Weights[0], h.Weights[1], h.Weights[2]) <= 256, "weights", "%v: every weight must be 1 to 256", h.Weights)
 	bad.Hold(h.SubmissionDepth >= 2 && h.SubmissionDepth <= 65536, "submission_depth", "%d is not possible; use 2 to 65536", h.SubmissionDepth)
 	return bad.Err()
 }

@@ -99,7 +99,7 @@ func (c *Cache) Put(t trial.Trial, r *result.Result) error {
 		return err
 	}
 	sum := sha256.Sum256(text)
-	if err := writeAtomically(c.path(t), append([]byte(entryHead+hex.EncodeToString(sum[:])+"\n"), text...)); err != nil {
+	if err := result.WriteFile(c.path(t), append([]byte(entryHead+hex.EncodeToString(sum[:])+"\n"), text...)); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
 	return nil
@@ -117,23 +117,14 @@ func decode(text []byte, t trial.Trial) (*result.Result, error) {
 	return r, nil
 }
 
-// writeAtomically writes a file under another name and moves it to its place.
-func writeAtomically(path string, text []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
+// Unfinished are patterns of the files that this process writes to the cache at the moment.
+func (c *Cache) Unfinished() []string {
+	if c == nil {
+		return nil
 	}
-	f, err := os.CreateTemp(dir, ".farflash-*")
-	if err != nil {
-		return err
+	var out []string
+	for i := range 256 {
+		out = append(out, result.Unfinished(filepath.Join(c.dir, fmt.Sprintf("%02x", i))))
 	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return out
 }

@@ -84,6 +84,10 @@ func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
 func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 	f := &Folder{path, p, program}
 	m, err := readManifest(path)
+	if errors.Is(err, fs.ErrNotExist) && begin(path, "study") != nil {
+		// Somebody else may have begun the same study meanwhile.
+		m, err = readManifest(path)
+	}
 	switch {
 	case err == nil:
 		if why := f.differs(m); why != "" {
@@ -101,7 +105,10 @@ func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 
 // begin makes the folder of a study or a search that nobody began, and refuses one that holds other files.
 func begin(path, noun string) error {
-	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+	entries, err := os.ReadDir(path)
+	// What is only being written is no file yet: two programs may begin the same study at once.
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".farflash-") })
+	if err == nil && len(entries) > 0 {
 		return fmt.Errorf("%s is not empty and holds no %s; %w", path, noun, ErrOther)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -244,7 +251,12 @@ func (f *Folder) WriteJSON(name string, v any) error {
 
 // Write writes or replaces a file of the folder.
 func (f *Folder) Write(name string, text []byte) error {
-	return writeAtomically(filepath.Join(f.path, name), text)
+	return result.WriteFile(filepath.Join(f.path, name), text)
+}
+
+// Unfinished are patterns of the files and folders that this process writes there at the moment.
+func (f *Folder) Unfinished() []string {
+	return []string{result.Unfinished(f.path), result.Unfinished(filepath.Join(f.path, trials))}
 }
 
 // trial is the run directory of a trial.
@@ -252,20 +264,12 @@ func (f *Folder) trial(t trial.Trial) string { return filepath.Join(f.path, tria
 
 // load reads a trial's result, nil if it is not there. One that cannot be read is removed and reported.
 func (f *Folder) load(t trial.Trial) (*result.Result, error) {
-	file := filepath.Join(f.trial(t), result.ResultFile)
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	r, err := readTrial(f.trial(t), t)
+	var damaged *damagedError
+	if errors.As(err, &damaged) {
+		return nil, errors.Join(err, os.RemoveAll(f.trial(t)))
 	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := decode(text, t)
-	if err == nil {
-		return r, nil
-	}
-	err = fmt.Errorf("%s is damaged: %w", file, err)
-	return nil, errors.Join(err, os.RemoveAll(f.trial(t)))
+	return r, err
 }
 
 // keep writes a trial's run directory. One that another process wrote meanwhile is as good.
@@ -274,6 +278,9 @@ func (f *Folder) keep(t trial.Trial, r *result.Result) error {
 	if err == nil {
 		defer d.Discard()
 		if err = d.WriteRun(result.Run{Result: r, Scenario: t.Scenario.Resolved(), Citations: t.Scenario.Citations()}); err == nil {
+			err = seal(d)
+		}
+		if err == nil {
 			_, err = d.Commit()
 		}
 	}

@@ -86,7 +86,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 			return nil, nil, fmt.Errorf("%s is a whole sweep, no shard of one; there is nothing to merge it with", dir)
 		}
 		part, err := ParseShard(m.Shard)
-		if err != nil || part.Of > mostTrials {
+		if err != nil || part.Of > MostTrials {
 			return nil, nil, fmt.Errorf("%s: %s: the shard %q cannot be", dir, SweepFile, m.Shard)
 		}
 		if first == nil {
@@ -122,7 +122,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 // plan makes a plan of a manifest.
 func (m *manifest) plan() (*Plan, error) {
 	p := &Plan{Kind: Sweep, Name: m.Name, Axes: m.Axes, Seed: m.Seed, Reps: m.Reps}
-	if m.Reps < 1 || len(m.Points) == 0 || len(m.Points) > mostTrials/m.Reps {
+	if m.Reps < 1 || len(m.Points) == 0 || len(m.Points) > MostTrials/m.Reps {
 		return nil, fmt.Errorf("%d points with %d replicates are no study", len(m.Points), m.Reps)
 	}
 	for _, x := range m.Points {
@@ -140,21 +140,20 @@ func (m *manifest) plan() (*Plan, error) {
 // read looks for what became of a trial of that point.
 func (s shardFolder) read(o *Outcome, point int) error {
 	place := filepath.Join(s.dir, trials, o.Name())
-	text, err := os.ReadFile(filepath.Join(place, result.ResultFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	r, err := readTrial(place, o.Trial)
+	var damaged *damagedError
+	switch {
+	case errors.As(err, &damaged):
+		return fmt.Errorf("%w; remove %s and run the shard again", err, place)
+	case err != nil:
+		return err
+	case r == nil:
 		for _, t := range s.Points[point].Trials {
 			if t.Seed == o.Seed && t.State == Failed {
 				o.State, o.Err = Failed, errors.New(t.Error)
 			}
 		}
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r, err := decode(text, o.Trial)
-	if err != nil {
-		return fmt.Errorf("%s is damaged: %w; remove it and run the shard again", place, err)
 	}
 	o.State, o.Result, o.Reused = Done, slim(r), true
 	return nil
@@ -170,7 +169,7 @@ func (f *Folder) copy(t trial.Trial, from string) error {
 		return err
 	}
 	defer d.Discard()
-	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile} {
+	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile, SumsFile} {
 		text, err := os.ReadFile(filepath.Join(from, trials, t.Name(), name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -169,10 +169,20 @@ func TestMergeRefusals(t *testing.T) {
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	if err := os.WriteFile(files[0], []byte("{"), 0o666); err != nil {
+	untouched, err := os.ReadFile(files[0])
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := Merge(into, shards); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("merged a damaged trial: %v", err)
+	// What is no result, and what is one with another number.
+	for _, damage := range []string{"{", strings.Replace(string(untouched), `"value": 2`, `"value": 3`, 1)} {
+		if damage == string(untouched) {
+			t.Fatalf("nothing to change in %s", untouched)
+		}
+		if err := os.WriteFile(files[0], []byte(damage), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := Merge(into, shards); err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("merged a damaged trial: %v", err)
+		}
 	}
 }

@@ -67,8 +67,8 @@ func (s Shard) String() string {
 // has tells whether the k-th trial belongs to the shard.
 func (s Shard) has(k int) bool { return s.Of == 0 || k%s.Of == s.Index-1 }
 
-// mostTrials bounds a plan: more is a grid that grew by mistake.
-const mostTrials = 1_000_000
+// MostTrials bounds a plan: more is a grid that grew by mistake.
+const MostTrials = 1_000_000
 
 // NewSweep plans a sweep of a scenario over the grid of all axes, the last one changing fastest. Every point is parsed before
 // anything runs, so that a value that cannot be is found at once; changes apply to all of them, before the axes do.
@@ -76,8 +76,8 @@ func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64
 	if len(axes) == 0 {
 		return nil, errors.New("a sweep needs an axis")
 	}
-	if reps < 1 || reps > mostTrials {
-		return nil, fmt.Errorf("%d replicates are not between 1 and %d", reps, mostTrials)
+	if reps < 1 || reps > MostTrials {
+		return nil, fmt.Errorf("%d replicates are not between 1 and %d", reps, MostTrials)
 	}
 	p := &Plan{Kind: Sweep, Axes: axes, Seed: seed, Reps: reps}
 	n := 1
@@ -87,8 +87,8 @@ func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64
 				return nil, fmt.Errorf("%s is varied twice; give all its values at once", a.Path)
 			}
 		}
-		if n *= len(a.Values); n*reps > mostTrials {
-			return nil, fmt.Errorf("the grid has more than %d trials; take larger steps", mostTrials)
+		if n *= len(a.Values); n*reps > MostTrials {
+			return nil, fmt.Errorf("the grid has more than %d trials; take larger steps", MostTrials)
 		}
 	}
 	short := shortPaths(axes)
@@ -155,8 +155,8 @@ func NewComparison(arms []Arm, seed uint64, reps int) (*Plan, error) {
 	if len(arms) < 2 {
 		return nil, errors.New("a comparison needs two arms or more")
 	}
-	if reps < 2 || reps > mostTrials/len(arms) {
-		return nil, fmt.Errorf("a comparison needs at least two replicates, and no more than %d; %d are asked for", mostTrials/len(arms), reps)
+	if reps < 2 || reps > MostTrials/len(arms) {
+		return nil, fmt.Errorf("a comparison needs at least two replicates, and no more than %d; %d are asked for", MostTrials/len(arms), reps)
 	}
 	p := &Plan{Kind: Comparison, Seed: seed, Reps: reps}
 	labels := map[string]int{}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"farflash/internal/cells"
 	"farflash/internal/spelling"
 )
 
@@ -118,6 +119,9 @@ func readSheet(r io.Reader, file string, known, needed []string) (*sheet, error)
 		}
 		if len(s.rows) == mostRows {
 			return nil, TableErrors{{file, line, "", fmt.Sprintf("a table has at most %d rows", mostRows)}}
+		}
+		for i := range row {
+			row[i] = cells.Plain(row[i])
 		}
 		s.rows, s.lines = append(s.rows, row), append(s.lines, line)
 	}
@@ -253,8 +257,8 @@ func WriteWorkloads(w io.Writer, jobs []Workload) error {
 	rows := [][]string{columns[:len(columns)-1]}
 	for i := range jobs {
 		x := &jobs[i]
-		rows = append(rows, []string{x.Name, Plain(x.WriteRate), Plain(x.Sequential), Plain(x.PeakIOPS), Plain(x.WriteShare), Plain(x.WorkingSet), Plain(x.Arrival),
-			some(x.End), Plain(x.FullStripe), some(x.P99), x.Apart})
+		rows = append(rows, []string{cells.Text(x.Name), Plain(x.WriteRate), Plain(x.Sequential), Plain(x.PeakIOPS), Plain(x.WriteShare), Plain(x.WorkingSet), Plain(x.Arrival),
+			some(x.End), Plain(x.FullStripe), some(x.P99), cells.Text(x.Apart)})
 	}
 	return c.WriteAll(rows)
 }

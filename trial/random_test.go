@@ -32,6 +32,7 @@ var seedlings = []string{
 	"fabric: {topology: {clos: {pods: 2, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}}\nflows: [{poisson: {load: 40%, sizes: websearch, duration: 50us}}, {permutation: {size: 20KB}}]\n",
 	trialtest.SmallSystem,
 	"initiators: 2\ntargets: [{count: 2, ssds: 1, ssd: " + trialtest.TinyDrive + "}]\nroute: {target: {stripe: 16KiB}}\nworkload: [{synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: 8KiB, interarrival: 50us}, requests: 300}}]\n",
+	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: nvme-tcp\nfabric: {transport: tcp}\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, writes: {size: 64KiB, interarrival: 50us}, requests: 200}}]\n",
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: {mode: iterative}\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 100}}]\n",
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\ncoupling: {mode: both, iterative: {full: true}}\nworkload: [{synthetic: {writes: {size: 32KiB, interarrival: 30us}, requests: 60}}]\n",
 	"object_cluster: {gateways: 6, targets: 18, chunk: 64KiB}\nmeasure: {until: 3ms}\n",
@@ -40,7 +41,34 @@ var seedlings = []string{
 	"object_cluster: {gateways: 4, targets: 8, chunk: 64KiB, protocol: grants, core: packet}\nfabric: {topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 6}}}\nmeasure: {until: 2ms}\n",
 	"object_cluster: {protocol: storm}\nmeasure: {until: 100us}\n",
 	"object_cluster: {protocol: tiering}\nmeasure: {until: 200ms}\n",
+	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, cache: {capacity: 256KiB}, preconditioning: {fill: steady, occupancy: 80%}," +
+		" energy: {read: 1uJ, program: 1uJ, idle_watts: 1}, namespaces: [{streams: 2}, {channels: [0], cache: write}]}\n" +
+		"workload:\n- {synthetic: {reads: {size: {mean: 8KiB, scv: 1.5}, addresses: {pattern: zipf, theta: 0.9}}, writes: {size: 16KiB}, interarrival: {mean: 50us, scv: 4, acf1: 0.1}, read_fraction: 50%, requests: 300}, placement: 1, queue: {depth: 16, weight: 2, in_flight: 8}}\n" +
+		"- {mqsim: {reads: 50%, addresses: hot-cold, hot_region: 10%, sizes: normal, size: 16KiB, size_deviation: 1KiB, requests: 200, bandwidth: 100MB/s}, namespace: 1}\n- {trace: {file: random.csv}, addresses: fold, limit: 100}\n",
+	"ssd: " + trialtest.TinyDrive + "\nworkload: [{trace: {file: random.csv, scale: 2, loop: 2, part: 50%}, addresses: fold}, {mqsim: {size: 4KiB, requests: 100}, closed: 2}]\n",
+	"fabric: {topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 4}}, failures: [{a: leaf0, b: spine0, at: 20us, until: 60us}]}\nflows: [{list: [{src: 0, dst: 5, size: 200KB}, {src: 5, dst: 1, size: 1KB, class: 4, start: 10us}]}, {incast: {fan: 3, size: 10KB}}]\n",
+	"fabric: {topology: {dragonfly: {groups: 3, routers: 2, hosts_per_router: 2, global_links: 1}}}\nflows: [{permutation: {size: 30KB}, class: 2}]\n",
+	"fabric: {topology: {fat_tree: {k: 4}}, congestion_control: hpcc, parts: 2}\nflows: [{all_to_all: {size: 2KB}}]\n",
+	"fabric: {topology: {star: {hosts: 2}}, failures: [{a: h0, b: s0, at: 30us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}]}]\nmeasure: {until: 2ms}\n",
+	"initiators: 2\ntargets: [{count: 1, ssds: 1, ssd: " + trialtest.TinyDrive + "}, {count: 1, ssds: 2, ssd: tlc-enterprise}]\nplace: {initiators: first, targets: last}\nfabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 3}}, failures: [{a: leaf0, b: spine0, at: 100us, until: 300us}]}\n" +
+		"workload: [{trace: random.csv, addresses: fold}]\nflows: [{incast: {fan: 2, size: 10KB}}]\nmeasure: {until: 20ms}\n",
+	"initiators: 1\ntargets: [{count: 1, ssds: 1}]\nssd: " + trialtest.TinyDrive + "\nnvmf: {txq: 4KiB}\nrate_control: {kind: none}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 100}, closed: 4}]\n",
+	"object_cluster: {gateways: 5, targets: 12, group: 6, protocol: pull}\nworkload: [{trace: random.csv}]\nmeasure: {until: 20ms}\n",
+	"object_cluster: {gateways: 3, targets: 8, protocol: pull, group: 4, reads: 20%, code: {data: 2, parity: 1}, failures: [{target: 1, at: 1ms, back: 8ms}], repair: {detect: 500us}, durability: {afr: 1%}}\nmeasure: {until: 10ms}\n",
+	"object_cluster: {gateways: 4, targets: 12, chunk: 64KiB, disk: {kinds: [{share: 50%, rate: 200MiB/s}]}, load: {rate: 2000}}\nmeasure: {until: 3ms}\n",
+	"object_cluster: {gateways: 2, targets: 6, chunk: 64KiB, protocol: chain, disk: {model: ssd}}\nssd: " + trialtest.TinyDrive + "\nmeasure: {until: 3ms}\n",
+	"object_cluster: {protocol: ping-pong}\nmeasure: {until: 100us}\n",
 }
+
+// recorded is the trace that some of them replay.
+const recorded = `128166372000012750,usr,0,Read,2142208,65536,100
+128166372000029960,usr,0,Write,3903488,4096,100
+128166372000032270,usr,1,Write,3117056,8192,100
+128166372000043400,usr,0,Read,851968,16384,100
+128166372000051750,usr,1,Write,2342912,4096,100
+128166372000055010,usr,1,Read,6389760,512,100
+128166372000057600,usr,0,Write,1105920,512,100
+`
 
 // leaf is a key that a change can set, and what to try.
 type leaf struct {
@@ -112,7 +140,7 @@ func values(wanted string) []string {
 
 // TestRandomScenarios goes through the whole language: what check accepts either runs with every law of conservation held or ends with a
 // clear error, and gives the same bytes however it is computed. FARFLASH_SOAK says for how many seconds, FARFLASH_CASE which case to run
-// alone, FARFLASH_KEEP a folder where those that were run are written to, for other builds of the program to run.
+// alone (N), or to begin with (N-), FARFLASH_KEEP a folder where those that were run are written to, for other builds of the program to run.
 func TestRandomScenarios(t *testing.T) {
 	seconds, _ := strconv.ParseFloat(os.Getenv("FARFLASH_SOAK"), 64)
 	if seconds == 0 {
@@ -127,14 +155,21 @@ func TestRandomScenarios(t *testing.T) {
 		t.Fatalf("the language has only %d keys to try", len(keys))
 	}
 	first, last := uint64(1), uint64(1<<40)
-	if n, err := strconv.ParseUint(os.Getenv("FARFLASH_CASE"), 10, 64); err == nil {
-		first, last = n, n
+	number, on := strings.CutSuffix(os.Getenv("FARFLASH_CASE"), "-")
+	if n, err := strconv.ParseUint(number, 10, 64); err == nil {
+		if first = n; !on {
+			last = n
+		}
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "random.csv"), []byte(recorded), 0o666); err != nil {
+		t.Fatal(err)
 	}
 	var count [4]int // refused, ended by an error, cut short, run
 	began := time.Now()
 	n := first
 	for ; n <= last && (n < first+uint64(len(seedlings)) || time.Since(began).Seconds() < seconds); n++ {
-		count[randomScenario(t, n, keys)]++
+		count[randomScenario(t, n, keys, dir)]++
 		if t.Failed() {
 			break
 		}
@@ -146,7 +181,7 @@ func TestRandomScenarios(t *testing.T) {
 }
 
 // randomScenario makes and tries one, and says what became of it.
-func randomScenario(t *testing.T, number uint64, keys []leaf) int {
+func randomScenario(t *testing.T, number uint64, keys []leaf, dir string) int {
 	draw := rng.NewStream(number, "random scenario")
 	text := seedlings[int(number)%len(seedlings)]
 	top := map[string]bool{"measure": true}
@@ -179,7 +214,7 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 			panic(x)
 		}
 	}()
-	s, err := scenario.Parse(shape.Source{File: "random.yaml", Text: []byte(text)}, changes)
+	s, err := scenario.Parse(shape.Source{File: "random.yaml", Text: []byte(text), Dir: dir}, changes)
 	if err != nil {
 		var wrong shape.Errors
 		if !errors.As(err, &wrong) || len(wrong) == 0 || strings.TrimSpace(err.Error()) == "" {
@@ -190,12 +225,23 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 	if large(s) {
 		return 2
 	}
+	if err := trial.Check(t.Context(), s, number); err != nil {
+		var wrong shape.Errors
+		if !errors.As(err, &wrong) || len(wrong) == 0 || wrong[0].At.File == "" {
+			about("%T has no place: %v", err, err)
+		}
+		return 0
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	run := func(s *scenario.Scenario, o experiment.Options) ([]byte, *result.Result, bool) {
 		o.Seed, o.Version = number, "test"
 		out, err := trial.Run(ctx, s, o)
+		var refusal *experiment.Refusal
 		switch {
+		case errors.As(err, &refusal):
+			about("check accepts what a run refuses: %v", err)
+			return nil, nil, false
 		case err != nil && (strings.Contains(err.Error(), "fault in the model") || strings.TrimSpace(err.Error()) == ""):
 			about("the run fails: %v", err)
 			return nil, nil, false
@@ -244,6 +290,9 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 		about("what it resolves to is refused: %v\n%s", err, resolved)
 		return 3
 	}
+	if twice := again.Resolved(); withoutMarks(twice) != withoutMarks(resolved) {
+		about("what it resolves to resolves to something else:\n%s", firstDifference([]byte(withoutMarks(resolved)), []byte(withoutMarks(twice))))
+	}
 	compare("from its resolved text", again, experiment.Options{})
 	if dir := os.Getenv("FARFLASH_KEEP"); dir != "" && r != nil {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("random-%d.yaml", number)), []byte(resolved), 0o666); err != nil {
@@ -253,12 +302,24 @@ func randomScenario(t *testing.T, number uint64, keys []leaf) int {
 	if s.Fabric != nil && s.Fabric.Parts <= 1 && s.ObjectCluster == nil {
 		if parts, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, []shape.Change{{Path: "fabric.parts", Value: "2"}}); err == nil {
 			compare("in two parts", parts, experiment.Options{})
+			parts.Fabric.Threads = 2
+			compare("on two threads", parts, experiment.Options{})
 		}
 	}
 	if r == nil {
 		return 1
 	}
 	return 3
+}
+
+// withoutMarks is a resolved scenario without the comments that say what was written and what was not.
+func withoutMarks(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, " # ")
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
 }
 
 // large tells scenarios that would take more memory or time than a test should.

@@ -45,15 +45,30 @@ func (t Trial) Name() string { return fmt.Sprintf("%s-%d", t.Digest, t.Seed) }
 // ErrInterrupted is what a trial ends with that its context ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Run simulates a scenario, whatever kind it is of. When the context ends, what was done until then is the result and Outcome.Interrupted is set. The
-// same scenario and seed give the same result, to the byte.
+// Run simulates a scenario, whatever kind it is of. When the context ends, what was done until then is the result and Outcome.Interrupted is set; there
+// is none, and ErrInterrupted, if the models were not even made. The same scenario and seed give the same result, to the byte.
 func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*experiment.Outcome, error) {
 	for _, k := range Kinds() {
 		if k.Is(s) {
-			return experiment.Run(ctx, k, Vocabulary(), s, o)
+			out, err := experiment.Run(ctx, k, Vocabulary(), s, o)
+			if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil, ErrInterrupted // before anything was simulated
+			}
+			return out, err
 		}
 	}
 	return nil, fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
+}
+
+// Check finds out whether a scenario can be run: it makes the models, as Run does before it lets anything happen. That takes the time and memory of preparing drives and
+// networks. Its errors have their places in the scenario.
+func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
+	for _, k := range Kinds() {
+		if k.Is(s) {
+			return experiment.Check(ctx, k, s, experiment.Options{Seed: seed})
+		}
+	}
+	return fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
 }
 
 // Simulate runs a trial for its result. A law that does not hold at the end is an error, and so is a panic of a model: one broken trial must
@@ -110,16 +125,35 @@ func Workers(n int) int {
 	return n
 }
 
+// fault is a panic of one of several goroutines.
+type fault struct {
+	what  any
+	stack []byte
+}
+
+// String is what was the matter.
+func (f *fault) String() string { return fmt.Sprint(f.what) }
+
+// Stack is where it was.
+func (f *fault) Stack() []byte { return f.stack }
+
 // Parallel calls f for 0 to n-1, so many at once, beginning them in order, and returns their errors in order. Those that have not begun when the context
 // ends get ErrInterrupted.
 func Parallel(ctx context.Context, n, workers int, f func(i int) error) []error {
 	errs := make([]error, n)
 	var next atomic.Int64
+	var broken atomic.Pointer[fault]
 	var all sync.WaitGroup
 	for range min(Workers(workers), n) {
 		all.Go(func() {
+			// A panic goes on where it can be caught: with whoever asked.
+			defer func() {
+				if x := recover(); x != nil {
+					broken.CompareAndSwap(nil, &fault{x, debug.Stack()})
+				}
+			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if ctx.Err() != nil {
+				if ctx.Err() != nil || broken.Load() != nil {
 					errs[i] = ErrInterrupted
 					continue
 				}
@@ -128,5 +162,8 @@ func Parallel(ctx context.Context, n, workers int, f func(i int) error) []error 
 		})
 	}
 	all.Wait()
+	if x := broken.Load(); x != nil {
+		panic(x)
+	}
 	return errs
 }

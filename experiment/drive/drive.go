@@ -7,7 +7,6 @@ package drive
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"farflash/cosim"
 	"farflash/experiment"
@@ -16,6 +15,7 @@ import (
 	"farflash/scenario"
 	"farflash/sim"
 	"farflash/ssd"
+	"farflash/units"
 )
 
 // Kind is a drive alone with its host.
@@ -55,20 +55,21 @@ func Capacities(s *scenario.Scenario, capacity func(namespace int) int64) []int6
 }
 
 // models makes the drive, its host and its flows.
-func models(s *scenario.Scenario, seed uint64) (*alone, error) {
+func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	x := &alone{s: s, eng: sim.New()}
 	x.host = cosim.NewHost(x.eng)
-	var err error
-	if x.drive, err = ssd.New(s.SSD.Config, x.eng, x.host, seed, "ssd[0]"); err != nil {
-		return nil, fmt.Errorf("ssd: %w", err)
+	m, err := ssd.Prepare(s.SSD.Config, o.Seed, "ssd[0]", o.Preparing)
+	if err != nil {
+		return nil, units.Within("ssd", err)
 	}
-	x.flows, err = requests.Open(s, seed, Capacities(s, x.drive.Capacity), 1)
+	x.drive = ssd.NewOnly(m, x.eng, x.host, o.Seed, "ssd[0]")
+	x.flows, err = requests.Open(s, o.Seed, Capacities(s, x.drive.Capacity), 1)
 	return x, err
 }
 
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	x, err := models(s, o.Seed)
+	x, err := models(s, o)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +115,7 @@ func (x *alone) Close() error { return x.flows.Close() }
 // Advance implements experiment.Experiment.
 func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	x.ctx = ctx
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
 	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
 	switch {

@@ -150,6 +150,9 @@ func (f *figures) fill() {
 	if x.HostPrograms > 0 {
 		r.Set("ssd.waf", float64(x.HostPrograms+x.MovePrograms+x.MappingPrograms)/float64(x.HostPrograms))
 	}
+	if n := x.Bytes[block.Write]; n > 0 {
+		r.Set("ssd.waf.bytes", float64(x.Programmed)/float64(n))
+	}
 	r.Set("ssd.writes.host", float64(x.HostPrograms))
 	r.Set("ssd.writes.gc", float64(x.FTL.GCPrograms))
 	r.Set("ssd.writes.wear", float64(x.FTL.WearPrograms))
@@ -172,7 +175,7 @@ func (f *figures) fill() {
 			r.Set("ssd.utilisation.die", mean(x.LaneBusy)/float64(f.span)/n)
 			r.Set("ssd.utilisation.channel", mean(x.ChannelBusy)/float64(f.span)/n)
 		}
-		r.Set("ssd.utilisation.link", float64(x.LinkBusy)/float64(f.span)/n)
+		r.Set("ssd.utilisation.link", float64(max(x.LinkBusy[0], x.LinkBusy[1]))/float64(f.span)/n)
 		if f.cfg != nil {
 			f.busy()
 		}
@@ -233,12 +236,12 @@ func (f *figures) busy() {
 
 // breakdown fills in where the time of requests went.
 func (f *figures) breakdown() {
-	cols := []string{"queue", "host_link", "dram", "mapping", "wait", "array", "transfer", "other"}
+	cols := []string{"queue", "host_link", "dram", "cache", "mapping", "wait", "array", "transfer", "other"}
 	var v [][]float64
 	for i := range 2 {
 		b := &f.now.Breakdown[i]
 		line := make([]float64, len(cols))
-		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog} {
+		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog} {
 			line[k] = math.NaN()
 			if b.Requests > 0 {
 				line[k] = t.Microseconds() / float64(b.Requests)

@@ -129,13 +129,13 @@ func (m *Meter) Next() sim.Time {
 	return m.width * n
 }
 
-// stats is what all drives did.
-func (m *Meter) stats() (sum ssd.Stats, each []driveMark) {
+// stats is what all drives did up to a time.
+func (m *Meter) stats(at sim.Time) (sum ssd.Stats, each []driveMark) {
 	if m.Inside != nil {
 		each = make([]driveMark, min(len(m.drives), mostDriveRows))
 	}
 	for i, d := range m.drives {
-		x := d.Stats()
+		x := d.StatsAt(at)
 		if i < len(each) {
 			each[i] = driveMark{finished: [2]uint64{x.Finished[block.Read], x.Finished[block.Write]}, busy: sim.Time(mean(x.LaneBusy)),
 				host: x.HostPrograms, programs: x.HostPrograms + x.MovePrograms + x.MappingPrograms}
@@ -158,7 +158,7 @@ func (m *Meter) Slice(at sim.Time) (settled bool) {
 // slice ends the present slice at a time.
 func (m *Meter) slice(at sim.Time) {
 	k := mark{at: at, issued: m.host.Issued(), ended: m.host.Ended()}
-	k.drive, k.each = m.stats()
+	k.drive, k.each = m.stats(at)
 	for op := range block.Ops {
 		x := m.host.Measured(op)
 		k.count[op], k.bytes[op] = x.Latency.Count(), x.Bytes

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"farflash/experiment"
 	"farflash/scenario"
 	"farflash/units"
 	"farflash/workload"
@@ -14,7 +15,7 @@ import (
 // be issued to drives of the scenario's kind. Closed loops have no times of their
 // own and are refused.
 func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error) (notes []string, err error) {
-	y, err := models(s, seed)
+	y, err := models(s, &experiment.Options{Seed: seed})
 	if err != nil {
 		return nil, err
 	}

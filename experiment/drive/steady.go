@@ -12,8 +12,8 @@ import (
 // steady decides when a run ends that is to end in a steady state: the mean latency is known well enough, and the drive is not about to behave otherwise.
 type steady struct {
 	settling *stats.Settling
-	from     sim.Time // what ends before is not observed
-	fresh    bool     // the drive was empty at first, so that it may be long until it collects garbage
+	from     sim.Time  // what ends before is not observed
+	fresh    bool      // the drive was empty at first, so that it may be long until it collects garbage
 	seen     ssd.Stats // at the last look
 	most     int64     // pages that the caches had at most, at looks
 	verdict  result.Steady

@@ -56,7 +56,7 @@ func Words() result.Words {
 	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
 	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources")
 	l.Matrix("ssd.wear", "count", "blocks by how often they were erased")
-	l.Fewer("ssd.waf", "ssd.wear.life_used", "ssd.energy", "ssd.power")
+	l.Fewer("ssd.waf", "ssd.waf.bytes", "ssd.wear.life_used", "ssd.energy", "ssd.power")
 	l.More("ssd.cmt.hit_ratio", "ssd.cache.hit_ratio")
 	return l.Words
 }
@@ -67,6 +67,7 @@ func drives(l *result.Lexicon) {
 		l.Metric("ssd."+k.name+".count", "count", k.noun+" that drives completed after the warm-up")
 	}
 	l.Metric("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
+	l.Metric("ssd.waf.bytes", "ratio", "write amplification in bytes: of the pages programmed, per byte of the host's completed writes, which may be smaller than a page or be merged in the cache")
 	l.Metric("ssd.writes.host", "count", "pages programmed with the host's data")
 	l.Metric("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
 	l.Metric("ssd.writes.mapping", "count", "mapping pages programmed")

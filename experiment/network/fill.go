@@ -72,7 +72,7 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 		paused += uint64(b.paused - a.paused)
 		hops += p.Packets
 		if span > 0 {
-			most = max(most, float64(b.bytes-a.bytes)*8/span/float64(p.Rate))
+			most = max(most, (b.busy-a.busy).Seconds()/span)
 		}
 		if m.Graph.Nodes[p.Node].Kind == topo.Switch {
 			queue = max(queue, p.MaxQueue)
@@ -96,59 +96,71 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 	r.Set("sim.events", float64(last.counters.Events))
 }
 
-// bucket is the flows of a range of sizes.
-type bucket struct {
-	slow []float64
-	sum  float64
+// each visits the flows that have ended, in no order that means anything, and returns how many of those that have begun after the warm-up have not.
+func (m *Meter) each(visit func(*ended)) (unfinished float64) {
+	known := m.Others == nil
+	if known {
+		for _, t := range m.tallied {
+			for _, p := range t.ended {
+				for i := range p {
+					visit(&p[i])
+				}
+			}
+		}
+	}
+	for i := range m.Net.Messages() {
+		x := &m.Net.Messages()[i]
+		switch {
+		case !known && m.Others(int32(i)) || !m.Net.Known(int32(i)) || x.Posted == sim.Forever:
+		case x.Acked == sim.Forever && x.Posted >= m.from.at:
+			unfinished++
+		case x.Acked != sim.Forever && !known:
+			f := m.flow(int32(i))
+			visit(&ended{f.Start, f.FCT, f.Size, float64(f.FCT) / float64(f.Ideal)})
+		}
+	}
+	return unfinished
 }
 
 // flows are completion times and slowdowns of the flows that began after the warm-up.
 func (m *Meter) flows(r *result.Result) {
 	var h stats.Histogram
-	var fct, slow []float64
-	buckets := map[int]*bucket{}
-	var bytes, unfinished, begun float64
-	var all float64
-	for i := range m.Net.Messages() {
-		if m.Others != nil && m.Others(int32(i)) {
-			continue
+	count := int(m.before.counters.Completed)
+	fct, slow := make([]float64, 0, count), make([]float64, 0, count)
+	sizes := make([]uint8, 0, count) // up to 2 to the power of
+	var counts [64]int
+	bytes := 0.0
+	unfinished := m.each(func(f *ended) {
+		if f.start < m.from.at {
+			return
 		}
-		f := m.flow(int32(i))
-		if f.Start < m.from.at {
-			continue
-		}
-		begun++
-		if f.FCT == sim.Forever {
-			unfinished++
-			continue
-		}
-		h.Record(f.FCT)
-		us := f.FCT.Microseconds()
-		fct = append(fct, us)
-		all += us
-		bytes += float64(f.Size)
-		s := float64(f.FCT) / float64(f.Ideal)
-		slow = append(slow, s)
-		k := bits.Len64(uint64(f.Size - 1)) // sizes up to 2^k
-		b := buckets[k]
-		if b == nil {
-			b = &bucket{}
-			buckets[k] = b
-		}
-		b.slow = append(b.slow, s)
-		b.sum += s
-	}
-	if begun == 0 && m.Others != nil {
+		h.Record(f.fct)
+		fct = append(fct, f.fct.Microseconds())
+		slow = append(slow, f.slowdown)
+		bytes += float64(f.size)
+		k := bits.Len64(uint64(f.size - 1))
+		sizes = append(sizes, uint8(k))
+		counts[k]++
+	})
+	if len(fct) == 0 && unfinished == 0 && m.Others != nil {
 		return
 	}
-	r.Set("flow.count", begun-unfinished)
+	r.Set("flow.count", float64(len(fct)))
 	r.Set("flow.unfinished", unfinished)
 	r.Set("flow.bytes", bytes)
 	if len(fct) == 0 {
 		return
 	}
-	slices.Sort(fct)
-	r.Set("flow.fct.mean", all/float64(len(fct)))
+	// Sums are over sorted values: the order in which flows end at one time depends on how the network was divided.
+	mean := func(sorted []float64) float64 {
+		slices.Sort(sorted)
+		sum := 0.0
+		for _, x := range sorted {
+			sum += x
+		}
+		return sum / float64(len(sorted))
+	}
+	r.Set("flow.fct.mean", mean(fct))
 	for _, q := range result.FlowQuantiles {
 		if q.Known(int64(len(fct))) {
 			r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
@@ -156,37 +168,37 @@ func (m *Meter) flows(r *result.Result) {
 	}
 	r.Set("flow.fct.max", fct[len(fct)-1])
 	r.SetHistogram("flow.fct", &h)
-	sum := 0.0
-	for _, s := range slow {
-		sum += s
+	var rows []string
+	var v [][]float64
+	for k, n := range counts {
+		if n == 0 {
+			continue
+		}
+		b := make([]float64, 0, n)
+		for i, s := range slow {
+			if int(sizes[i]) == k {
+				b = append(b, s)
+			}
+		}
+		average := mean(b)
+		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
+		row := []float64{float64(n), average}
+		for _, q := range []result.Quantile{{Share: 0.5}, {Share: 0.95}, {Share: 0.99}} {
+			x := math.NaN()
+			if q.Known(int64(n)) {
+				x = stats.QuantileOf(b, q.Share)
+			}
+			row = append(row, x)
+		}
+		v = append(v, append(row, b[n-1]))
 	}
-	slices.Sort(slow)
-	r.Set("flow.slowdown.mean", sum/float64(len(slow)))
+	r.Set("flow.slowdown.mean", mean(slow))
 	for _, q := range result.FlowQuantiles {
 		if q.Known(int64(len(slow))) {
 			r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
 		}
 	}
 	r.Set("flow.slowdown.max", slow[len(slow)-1])
-	var rows []string
-	var v [][]float64
-	for k := range 64 {
-		b := buckets[k]
-		if b == nil {
-			continue
-		}
-		slices.Sort(b.slow)
-		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
-		row := []float64{float64(len(b.slow)), b.sum / float64(len(b.slow))}
-		for _, q := range []result.Quantile{{Share: 0.5}, {Share: 0.95}, {Share: 0.99}} {
-			x := math.NaN()
-			if q.Known(int64(len(b.slow))) {
-				x = stats.QuantileOf(b.slow, q.Share)
-			}
-			row = append(row, x)
-		}
-		v = append(v, append(row, b.slow[len(b.slow)-1]))
-	}
 	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
 }
 
@@ -257,14 +269,14 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 			var x portSlice
 			end := from
 			for _, y := range m.slices[first:min(first+every, len(m.slices))] {
-				x.bytes += y.ports[i].bytes
+				x.busy += y.ports[i].busy
 				x.paused += y.ports[i].paused
 				x.queue, end = y.ports[i].queue, y.end
 			}
 			span := (end - from).Seconds()
 			u, t := 0.0, 0.0
 			if span > 0 {
-				u, t = float64(x.bytes)*8/float64(p.Rate)/span, float64(x.paused)/span
+				u, t = min(1, float64(x.busy)/span), float64(x.paused)/span // a slice's figures are rounded
 			}
 			use[k] = append(use[k], stats.Micro(u))
 			paused[k] = append(paused[k], stats.Micro(t))
@@ -273,7 +285,7 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 		}
 		x, y := &last.ports[i], &m.from.ports[i]
 		span := float64(last.at - m.from.at)
-		sum[k] = []float64{stats.Micro(float64(x.bytes-y.bytes) * float64(8*units.Second) / float64(p.Rate) / max(span, 1)), float64(x.pauses - y.pauses),
+		sum[k] = []float64{stats.Micro(float64(x.busy-y.busy) / max(span, 1)), float64(x.pauses - y.pauses),
 			(x.paused - y.paused).Microseconds(), p.Longest.Microseconds(), float64(x.marks - y.marks), float64(p.Drops), float64(p.MaxQueue)}
 		if m.Graph.Nodes[p.Node].Kind == topo.Switch && p.MaxQueue > 0 {
 			deep = append(deep, rows[k])
@@ -353,7 +365,7 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	c := &last.counters
 	inFlight := uint64(0)
 	for i := range m.Net.Messages() {
-		if m.Net.Messages()[i].Acked == sim.Forever {
+		if x := &m.Net.Messages()[i]; x.Posted != sim.Forever && x.Acked == sim.Forever {
 			inFlight++
 		}
 	}
@@ -397,11 +409,16 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 			}
 		}
 	}
-	if hung := m.Net.Hung(); hung > 0 {
-		r.Warn("%d flows never end: what they sent was lost, and there is no retransmission timer (fabric.recovery.timeout: none)", hung)
+	what := "flows"
+	if m.Others != nil {
+		what = "messages"
+	}
+	e := m.Net.Endless()
+	if e.Hung > 0 {
+		r.Warn("%d %s never end: what they sent was lost, and no retransmission timer runs for them (fabric.recovery.timeout)", e.Hung, what)
 	}
 	if c.Stranded > 0 {
-		r.Warn("%d queue pairs had no way left after a link had failed", c.Stranded)
+		r.Warn("%d queue pairs had no way left after a link had failed; %d %s that were on them have not ended", c.Stranded, e.Severed, what)
 	}
 	if cycle := m.Graph.Cycle(m.Graph.Route(nil)); cycle != nil && m.s.Fabric.PFC.Enabled {
 		r.Warn("pauses can lock up in a circle on this network's ways: %s", m.Graph.Names(cycle))

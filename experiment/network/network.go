@@ -7,7 +7,6 @@ package network
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -35,12 +34,17 @@ type Network struct {
 	// Dead says that a deadlock was found, which ends the run.
 	Dead bool
 
-	s      *scenario.Scenario
-	driver driver
-	known  int // flows, 0 if that is not known
-	stuck  []string
-	more   int // that are not in stuck
-	pauses []fabric.Pause
+	s       *scenario.Scenario
+	ctx     context.Context // of the present Advance
+	driver  driver
+	known   int // flows, 0 if that is not known
+	stuck   []string
+	more    int // that are not in stuck
+	pauses  []fabric.Pause
+	forgets bool     // flows that have ended
+	tallied []*Tally // which have them
+	// remarks are about how it was run; what was found does not depend on that.
+	remarks []string
 }
 
 // driver runs a network, in one piece or in parts.
@@ -55,14 +59,28 @@ type driver interface {
 	events() uint64
 }
 
-// Tally counts flows that have ended.
+// Tally counts flows that have ended and keeps what is told of them.
 type Tally struct {
 	done  uint64
 	last  sim.Time
 	clock *sim.Engine
+	net   *fabric.Network
+	// forget tells the network that nobody will ask for a flow again; nil is that somebody may.
+	forget func(int32)
+	ended  [][]ended // in pieces, which are not moved when there are more
 	// Ended is told of each.
 	Ended sim.Probe[int32]
 }
+
+// ended is a flow that has.
+type ended struct {
+	start, fct sim.Time
+	size       units.Bytes
+	slowdown   float64
+}
+
+// piece is how many flows are kept together.
+const piece = 4096
 
 // Delivered is for the network.
 func (t *Tally) Delivered(int32) {}
@@ -72,32 +90,47 @@ func (t *Tally) Acked(m int32) {
 	t.done++
 	t.last = t.clock.Now()
 	t.Ended.Fire(m)
+	if t.net == nil {
+		return
+	}
+	x := &t.net.Messages()[m]
+	fct := x.Acked - x.Posted
+	k := len(t.ended) - 1
+	if k < 0 || len(t.ended[k]) == piece {
+		t.ended = append(t.ended, make([]ended, 0, piece))
+		k++
+	}
+	t.ended[k] = append(t.ended[k], ended{x.Posted, fct, x.Size, float64(fct) / float64(t.net.Ideal(m))})
+	if t.forget != nil {
+		t.forget(m)
+	}
 }
 
-// whole runs a network in one piece.
-type whole struct {
+// inOne runs a network in one piece.
+type inOne struct {
 	*Network
 	traffic *cosim.Traffic
 }
 
-func (w *whole) run(to sim.Time) (bool, error) {
+func (w *inOne) run(to sim.Time) (bool, error) {
 	w.Eng.Run(to)
 	return w.Dead || w.Eng.Pending() == 0, w.traffic.Err()
 }
 
-func (w *whole) progress() (uint64, bool, sim.Time) {
+func (w *inOne) progress() (uint64, bool, sim.Time) {
 	return w.done, w.traffic.Ended() && w.done == w.traffic.Posted(), w.last
 }
 
-func (w *whole) now() sim.Time  { return w.Eng.Now() }
-func (w *whole) events() uint64 { return w.Eng.Events() }
+func (w *inOne) now() sim.Time  { return w.Eng.Now() }
+func (w *inOne) events() uint64 { return w.Eng.Events() }
 
 // New is a network without any models yet on an engine: Make makes them.
 func New(s *scenario.Scenario, eng *sim.Engine) *Network { return &Network{s: s, Eng: eng} }
 
-// build makes the models and their flows.
-func build(s *scenario.Scenario, seed uint64, parts int, keepPauses bool) (*Network, error) {
+// build makes the models and their flows; whole in one piece, whatever the scenario says.
+func build(s *scenario.Scenario, seed uint64, whole, keepPauses, keepFlows bool) (*Network, error) {
 	y := New(s, sim.New())
+	y.forgets = !keepFlows
 	if err := y.Make(seed, &y.Tally); err != nil {
 		return nil, err
 	}
@@ -106,19 +139,15 @@ func build(s *scenario.Scenario, seed uint64, parts int, keepPauses bool) (*Netw
 		return nil, err
 	}
 	y.known = known
+	y.net = y.Net
+	y.Net.Reserve(known)
+	if y.forgets {
+		y.forget = y.Net.Forget
+	}
 	if err := y.Use(classes); err != nil {
 		return nil, err
 	}
-	if parts > 1 {
-		y.driver, err = y.inParts(src, parts, keepPauses)
-		return y, err
-	}
-	if keepPauses {
-		y.KeepPauses()
-	}
-	t := cosim.NewTraffic(y.Eng, y.Net, src, y.Hosts)
-	y.driver = &whole{y, t}
-	return y, t.Start()
+	return y, y.drive(src, keepPauses, whole)
 }
 
 // Use has the network keep room for classes.
@@ -194,11 +223,8 @@ type alone struct {
 
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	parts := max(1, s.Fabric.Parts)
-	if o.Timeline != nil {
-		parts = 1 // the parts' tracks would have to be woven into one file; results do not depend on parts
-	}
-	y, err := build(s, o.Seed, parts, o.Pause != nil)
+	// In a timeline the parts' tracks would have to be woven into one file; results do not depend on parts.
+	y, err := build(s, o.Seed, o.Timeline != nil, o.Pause != nil, o.Timeline != nil || o.Flow != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -224,28 +250,21 @@ func (*alone) Close() error { return nil }
 
 // Advance implements experiment.Experiment.
 func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
-	now, err := x.Network.Advance(ctx, to)
-	if errors.Is(err, errOnePiece) {
-		// What the watchdog has found is looked into in one piece: the same run, with the same results.
-		y, err := build(x.s, x.o.Seed, 1, x.o.Pause != nil)
-		if err != nil {
-			return now, err
-		}
-		return now, &experiment.Instead{Experiment: &alone{Network: y, o: x.o, meter: meterOf(y), timeline: x.timeline}}
-	}
-	return now, err
+	return x.Network.Advance(ctx, to)
 }
 
 // Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what happens after that until the end of
 // the slice still counts, pause frames for example.
-func (y *Network) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	y.ctx = ctx
+	experiment.EndWith(ctx, y.Eng)
 	dry, err := y.driver.run(to)
 	if err != nil {
 		return experiment.Standing{}, err
 	}
 	done, all, last := y.driver.progress()
 	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known)}
-	if dry && !all {
+	if dry && !all || ctx.Err() != nil {
 		now.At = y.driver.now()
 	}
 	y.Net.Look(now.At)
@@ -263,6 +282,7 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	if out.Remarks, err = x.timeline.Close(); err != nil {
 		return err
 	}
+	out.Remarks = append(out.Remarks, x.remarks...)
 	if err := x.TellPauses(x.o.Pause); err != nil {
 		return err
 	}
@@ -302,14 +322,8 @@ func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uin
 	if err := n.Use(classes); err != nil {
 		return nil, err
 	}
-	if s.Fabric.Parts > 1 {
-		var err error
-		n.driver, err = n.inParts(flows.Slice(list), s.Fabric.Parts, false)
-		return n, err
-	}
-	traffic := cosim.NewTraffic(n.Eng, n.Net, flows.Slice(list), n.Hosts)
-	n.driver = &whole{n, traffic}
-	return n, traffic.Start()
+	n.Net.Reserve(len(list))
+	return n, n.drive(flows.Slice(list), false, false)
 }
 
 // flow is a message in the user's terms.
@@ -371,7 +385,7 @@ type fabricState struct {
 type portState struct {
 	bytes, taken, marks uint64
 	pauses              uint64
-	paused              sim.Time
+	paused, busy        sim.Time
 }
 
 // fabricSlice is what happened in a slice.
@@ -385,7 +399,7 @@ type fabricSlice struct {
 
 // portSlice is what a port did in a slice. A picture needs no more digits.
 type portSlice struct {
-	bytes, paused, queue float32 // paused in seconds
+	busy, paused, queue float32 // busy and paused in seconds
 }
 
 // A meter's bounds: slices of all ports together, and how many queue pairs' rates are
@@ -413,13 +427,13 @@ func NewMeter(y *Network) *Meter {
 func (m *Meter) state(at sim.Time) fabricState {
 	k := fabricState{at: at, counters: m.Net.Counters, ports: make([]portState, m.Net.Ports())}
 	for i := range k.ports {
-		k.ports[i] = portStateOf(m.Net.Port(int32(i)))
+		k.ports[i] = m.portState(i, m.Net.Port(int32(i)), at)
 	}
 	return k
 }
 
-func portStateOf(p fabric.PortReport) portState {
-	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused}
+func (m *Meter) portState(i int, p fabric.PortReport, at sim.Time) portState {
+	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused, m.Net.Busy(int32(i), at)}
 }
 
 // Next implements experiment.Meter. The end of the warm-up is such a time too.
@@ -462,12 +476,12 @@ func (m *Meter) slice(at sim.Time) {
 	x := fabricSlice{end: at, ports: make([]portSlice, len(m.before.ports))}
 	for i := range x.ports {
 		p := m.Net.Port(int32(i))
-		now, was := portStateOf(p), &m.before.ports[i]
+		now, was := m.portState(i, p, at), &m.before.ports[i]
 		x.taken += float64(now.taken - was.taken)
 		x.marks += float64(now.marks - was.marks)
 		x.paused += (now.paused - was.paused).Seconds()
 		x.queue = max(x.queue, float64(p.Queue))
-		x.ports[i] = portSlice{float32(now.bytes - was.bytes), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
+		x.ports[i] = portSlice{float32((now.busy - was.busy).Seconds()), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
 		*was = now
 	}
 	for _, q := range m.follow {
@@ -497,7 +511,7 @@ func joined(a, b *fabricSlice) fabricSlice {
 	x.marks += a.marks
 	x.paused += a.paused
 	for i := range x.ports {
-		x.ports[i].bytes += a.ports[i].bytes
+		x.ports[i].busy += a.ports[i].busy
 		x.ports[i].paused += a.ports[i].paused
 	}
 	return x

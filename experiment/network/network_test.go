@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -94,24 +95,26 @@ func TestFlowsAndPauses(t *testing.T) {
 // TestParts holds that a network gives the same bytes in any number of parts, pauses and flows
 // included.
 func TestParts(t *testing.T) {
-	for _, c := range []struct{ name, more string }{
-		{"dcqcn", "congestion_control: dcqcn"},
-		{"hpcc", "congestion_control: hpcc"},
-		{"pint", "congestion_control: hpcc-pint"},
-		{"swift", "congestion_control: swift"},
-		{"pauses", "congestion_control: none, buffer: 1MiB"},
-		{"stuck", "congestion_control: none, buffer: 1MiB, watchdog: {after: 20us}"},
-		{"lost", "congestion_control: dctcp, pfc: {enabled: false}, buffer: 200KB, recovery: {kind: selective-repeat}"},
-		{"messages", "congestion_control: timely, queue_pairs: {life: per-message}, acks: {every: 4}"},
-		{"hpcc compat", "compat: hpcc, random: own, congestion_control: dcqcn"},
+	for _, c := range []struct{ name, more, measure string }{
+		{"dcqcn", "congestion_control: dcqcn", ""},
+		{"cut", "congestion_control: dcqcn", ", until: 170us"},
+		{"hpcc", "congestion_control: hpcc", ""},
+		{"pint", "congestion_control: hpcc-pint", ""},
+		{"swift", "congestion_control: swift", ""},
+		{"pauses", "congestion_control: none, buffer: 1MiB", ""},
+		{"stuck", "congestion_control: none, buffer: 1MiB, watchdog: {after: 20us}", ""},
+		{"lost", "congestion_control: dctcp, pfc: {enabled: false}, buffer: 200KB, recovery: {kind: selective-repeat}", ""},
+		{"messages", "congestion_control: timely, queue_pairs: {life: per-message}, acks: {every: 4}", ""},
+		{"hpcc compat", "compat: hpcc, random: own, congestion_control: dcqcn", ""},
+		{"failures", "congestion_control: hpcc-pint, queue_pairs: {life: per-message}, failures: [{a: h3, b: tor1, at: 60us, until: 200us}, {a: tor2, b: leaf2, at: 100us}]", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			counts := []int{1, 2, 3, 4, 7}
+			counts := []int{1, 2, 3, 0, 7, -2, -4} // with threads, below 0
 			if testing.Short() {
 				if c.name != "hpcc" && c.name != "pauses" {
 					t.Skip("two of them are enough for a short test")
 				}
-				counts = []int{1, 2}
+				counts = []int{1, 2, -3}
 			}
 			text := fmt.Sprintf(`name: parts
 fabric: {topology: {clos: {pods: 4, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}, %s}
@@ -120,11 +123,11 @@ flows:
   - incast: {fan: 12, size: 100KB, rounds: 2, every: 100us, target: 1}
   - class: 5
     permutation: {size: 30KB}
-measure: {warm_up: 50us}
-`, c.more)
+measure: {warm_up: 50us%s}
+`, c.more, c.measure)
 			var want []byte
 			for _, parts := range counts {
-				s, err := scenario.Parse(shape.Source{File: "parts.yaml", Text: []byte(text)}, []shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(parts)}})
+				s, err := scenario.Parse(shape.Source{File: "parts.yaml", Text: []byte(text)}, []shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(max(parts, 0))}, {Path: "fabric.threads", Value: fmt.Sprint(max(-parts, 1))}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -143,6 +146,13 @@ measure: {warm_up: 50us}
 					t.Fatal(err)
 				}
 				b.Write(text)
+				// Flows that nobody asks for are forgotten as they end.
+				if out, err = trial.Run(context.Background(), s, experiment.Options{Seed: 3}); err != nil {
+					t.Fatal(err)
+				}
+				if brief, err := out.Result.Encode(); err != nil || !bytes.Equal(brief, text) {
+					t.Errorf("%d parts: another result when flows are forgotten (%v)", parts, err)
+				}
 				switch {
 				case want == nil:
 					want = b.Bytes()
@@ -151,5 +161,41 @@ measure: {warm_up: 50us}
 				}
 			}
 		})
+	}
+}
+
+// TestThreads: threads beyond the processors are not used, and the run says so without another result.
+func TestThreads(t *testing.T) {
+	text := "name: threads\nfabric: {topology: {clos: {pods: 4, leaves: 1, tors: 1, hosts_per_pod: 2, spines: 1}}, threads: 3}\nflows: [{all_to_all: {size: 100KB}}]\n"
+	var want []byte
+	for _, procs := range []int{1, 2, 4} {
+		was := runtime.GOMAXPROCS(procs)
+		o := trialtest.Run(t, text, 1)
+		runtime.GOMAXPROCS(was)
+		said := strings.Contains(strings.Join(o.Remarks, "\n"), fmt.Sprintf("fabric.threads: %d of 3 are used", procs))
+		if said != (procs < 3) {
+			t.Errorf("%d processors: %q", procs, o.Remarks)
+		}
+		b, err := o.Result.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = b
+		}
+		if !bytes.Equal(want, b) {
+			t.Errorf("another result on %d processors", procs)
+		}
+	}
+}
+
+// TestSevered: flows whose hosts have no way since a link failed are counted and said, and the run ends.
+func TestSevered(t *testing.T) {
+	o := trialtest.Run(t, "name: severed\nfabric: {topology: {star: {hosts: 3}}, failures: [{a: h0, b: s0, at: 10us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}, {src: 2, dst: 1, size: 1MB}, {src: 1, dst: 0, size: 1MB, start: 50us}]}]\n", 1)
+	if trialtest.Metric(t, o, "flow.unfinished") != 2 || trialtest.Metric(t, o, "flow.count") != 1 {
+		t.Errorf("%g flows ended, %g did not", trialtest.Metric(t, o, "flow.count"), trialtest.Metric(t, o, "flow.unfinished"))
+	}
+	if said := strings.Join(o.Result.Warnings, "\n"); !strings.Contains(said, "2 queue pairs had no way left after a link had failed; 2 flows that were on them have not ended") {
+		t.Error(said)
 	}
 }

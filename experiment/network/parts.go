@@ -2,6 +2,8 @@ package network
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,126 +14,141 @@ import (
 	"farflash/workload/flows"
 )
 
-// errOnePiece says that a run in parts has come to something that can only be found out in one
-// piece.
-var errOnePiece = errors.New("the network must be simulated in one piece")
-
-// divided runs a network in parts, each on a goroutine of its own.
+// divided runs a network in parts: in turns, or on several threads.
 type divided struct {
 	*Network
 	parts   *fabric.Parts
-	traffic []*cosim.Planned
+	src     flows.Source
+	head    flows.Flow // the next that is not planned yet
+	ended   bool       // there is none
+	planned uint64
 	tallies []*Tally
 	pausing [][]fabric.Pause
-	flows   int
-	round   uint32
+	threads int
 	keep    bool
+	most    uint64 // events of a window lately, above which it is worth waking other threads
 }
 
-// inParts divides the network, or leaves it whole if it has no pods to divide it by.
-func (y *Network) inParts(src flows.Source, n int, keepPauses bool) (driver, error) {
-	list, err := flows.Collect(src)
-	if err != nil {
-		return nil, err
+// What a part may have in memory, so that it stays in a processor's cache while it is simulated, and how many parts there are at most
+// if nobody says.
+const (
+	partBytes = 1 << 20
+	mostParts = 64
+)
+
+// drive has flows be posted on the network: in as many parts and on as many threads as the scenario says.
+func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
+	x := y.s.Fabric
+	parts := x.Parts
+	if parts == 0 {
+		parts = min(int(y.Net.Bytes()/partBytes), mostParts)
 	}
-	of := y.Graph.Partition(n)
-	ahead := y.Graph.Lookahead(of)
-	if ahead == sim.Forever || ahead <= 0 {
+	threads := max(1, x.Threads)
+	parts = max(parts, threads)
+	if whole || y.Net.OneSequence() {
+		parts = 1
+	}
+	of := y.Graph.Partition(parts)
+	count := 0
+	for _, p := range of {
+		count = max(count, int(p)+1)
+	}
+	if count == 1 || !y.Graph.Apart(of) {
 		if keepPauses {
 			y.KeepPauses()
 		}
-		t := cosim.NewTraffic(y.Eng, y.Net, flows.Slice(list), y.Hosts)
-		return &whole{y, t}, t.Start()
+		t := cosim.NewTraffic(y.Eng, y.Net, src, y.Hosts)
+		y.driver = &inOne{y, t}
+		y.tallied = []*Tally{&y.Tally}
+		return t.Start()
 	}
-	d := &divided{Network: y, flows: len(list), keep: keepPauses}
-	count := int32(0)
-	for _, p := range of {
-		count = max(count, p+1)
-	}
-	plan := make([]fabric.Flow, len(list))
-	mine := make([][]int32, count)
-	starts := make([][]sim.Time, count)
-	for i, f := range list {
-		x := fabric.Flow{Src: y.Hosts[f.Src], Dst: y.Hosts[f.Dst], Class: f.Class, Size: f.Size, Start: f.Start}
-		plan[i] = x
-		mine[of[x.Src]] = append(mine[of[x.Src]], int32(i))
-		starts[of[x.Src]] = append(starts[of[x.Src]], f.Start)
+	d := &divided{Network: y, src: src, keep: keepPauses, threads: min(threads, count, runtime.GOMAXPROCS(0))}
+	if threads > d.threads {
+		y.remarks = append(y.remarks, fmt.Sprintf("fabric.threads: %d of %d are used: the network divides into %d parts, and there are %d processors (GOMAXPROCS)", d.threads, threads, count, runtime.GOMAXPROCS(0)))
 	}
 	var sinks []fabric.Sink
 	for range count {
-		t := &Tally{}
+		t := &Tally{net: y.net}
 		d.tallies = append(d.tallies, t)
 		sinks = append(sinks, t)
 	}
-	if d.parts, err = y.Net.Divide(of, ahead, plan, sinks); err != nil {
-		return nil, err
+	var err error
+	if d.parts, err = y.Net.Divide(of, sinks, d.threads > 1); err != nil {
+		return err
 	}
 	d.pausing = make([][]fabric.Pause, count)
 	for i := range d.tallies {
-		e := d.parts.Engine(i)
-		d.tallies[i].clock = e
-		d.traffic = append(d.traffic, cosim.NewPlanned(e, mine[i], starts[i], func(flow int32) error { return d.parts.Begin(i, flow) }))
+		d.tallies[i].clock = d.parts.Engine(i)
+		if y.forgets {
+			d.tallies[i].forget = func(m int32) { d.parts.Forget(i, m) }
+		}
 		if keepPauses {
 			d.parts.OnPause(i, func(p fabric.Pause) { d.pausing[i] = append(d.pausing[i], p) })
 		}
 	}
-	return d, nil
+	y.driver, y.tallied = d, d.tallies
+	return d.fetch()
 }
 
-// barrier lets goroutines wait for each other. Windows are short, so they spin for a while before they
-// give way.
-type barrier struct {
-	n       int32
-	waiting atomic.Int32
-	turn    atomic.Uint32
-}
-
-func (b *barrier) wait() {
-	turn := b.turn.Load()
-	if b.waiting.Add(1) == b.n {
-		b.waiting.Store(0)
-		b.turn.Add(1)
-		return
+// fetch gets the next flow from the source.
+func (d *divided) fetch() error {
+	before := d.head.Start
+	err := d.src.Next(&d.head)
+	if errors.Is(err, io.EOF) {
+		d.ended = true
+		return nil
 	}
-	for spins := 0; b.turn.Load() == turn; spins++ {
-		if spins > 1000 {
-			runtime.Gosched()
+	if err != nil {
+		return err
+	}
+	return cosim.CheckFlow(&d.head, d.planned, before, len(d.Hosts))
+}
+
+// plan plans the flows that start up to a time.
+func (d *divided) plan(to sim.Time) error {
+	for !d.ended && d.head.Start <= to {
+		f := &d.head
+		if _, err := d.parts.Plan(fabric.Flow{Src: d.Hosts[f.Src], Dst: d.Hosts[f.Dst], Class: f.Class, Size: f.Size, Start: f.Start}); err != nil {
+			return fmt.Errorf("flow %d: %w", d.planned, err)
+		}
+		d.planned++
+		if err := d.fetch(); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // run goes through the windows up to a time. A window ends before anything that another part does in it can
 // arrive.
-func (d *divided) run(to sim.Time) (bool, error) {
-	n := len(d.traffic)
-	next := make([]sim.Time, n)
-	dry := false
-	b := barrier{n: int32(n)}
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			for round := d.round + 1; ; round++ {
-				next[i] = d.parts.Take(i, round)
-				stuck := d.parts.Stuck() // no part runs now, so all see the same
-				b.wait()
-				first := sim.Forever
-				for _, t := range next {
-					first = min(first, t)
-				}
-				if first > to || stuck {
-					if i == 0 {
-						d.round, dry = round, first == sim.Forever
-					}
-					return
-				}
-				d.parts.Run(i, min(first+d.parts.Ahead()-1, to))
-				b.wait()
-			}
-		})
-	}
-	all.Wait()
-	if d.parts.Stuck() {
-		return false, errOnePiece
+func (d *divided) run(to sim.Time) (dry bool, err error) {
+	crew := newCrew(d)
+	defer crew.dismiss()
+	for {
+		first := d.parts.First()
+		if !d.ended {
+			first = min(first, d.head.Start)
+		}
+		if d.ctx != nil && d.ctx.Err() != nil {
+			break // what is done until now is what there is
+		}
+		if first > to || d.Dead {
+			dry = first == sim.Forever || d.Dead
+			break
+		}
+		if d.parts.Whole(first) {
+			continue
+		}
+		horizon := min(to, d.parts.Horizon(first))
+		if err := d.plan(horizon); err != nil {
+			return false, err
+		}
+		d.parts.First()
+		crew.run(d.parts.Window(horizon))
+		d.parts.Watch()
+		if err := d.parts.Err(); err != nil {
+			return false, err
+		}
 	}
 	d.parts.Settle()
 	if d.keep {
@@ -140,11 +157,79 @@ func (d *divided) run(to sim.Time) (bool, error) {
 			d.pausing[i] = d.pausing[i][:0]
 		}
 	}
-	var errs []error
-	for _, t := range d.traffic {
-		errs = append(errs, t.Err())
+	return dry, nil
+}
+
+// crew is the threads that run the parts of a window, each taking the next one that nobody has. They sleep between windows, and a
+// window in which little happens is left to the first.
+type crew struct {
+	d    *divided
+	next atomic.Int32
+	wake []chan struct{}
+	busy sync.WaitGroup
+	// A panic of one of them is one of the run's: the first is kept until the others have ended.
+	broken atomic.Pointer[any]
+}
+
+// Windows of at least so many events are worth waking a thread for, which takes some microseconds.
+const worthWaking = 128
+
+func newCrew(d *divided) *crew {
+	c := &crew{d: d}
+	for range d.threads - 1 {
+		wake := make(chan struct{}, 1)
+		c.wake = append(c.wake, wake)
+		go func() {
+			for range wake {
+				c.safely()
+			}
+		}()
 	}
-	return dry, errors.Join(errs...)
+	return c
+}
+
+// safely works, and keeps what it panics with.
+func (c *crew) safely() {
+	defer c.busy.Done()
+	defer func() {
+		if x := recover(); x != nil {
+			c.broken.CompareAndSwap(nil, &x)
+		}
+	}()
+	c.work()
+}
+
+func (c *crew) dismiss() {
+	for _, w := range c.wake {
+		close(w)
+	}
+}
+
+// run runs a window, in which so many parts have something to do.
+func (c *crew) run(parts int) {
+	before := c.d.parts.Events()
+	c.next.Store(0)
+	others := 0
+	if c.d.most >= worthWaking {
+		others = min(len(c.wake), parts-1)
+	}
+	c.busy.Add(others)
+	for _, w := range c.wake[:others] {
+		w <- struct{}{}
+	}
+	c.work()
+	c.busy.Wait()
+	if x := c.broken.Load(); x != nil {
+		panic(*x)
+	}
+	// The last windows count by halves.
+	c.d.most = (c.d.most + c.d.parts.Events() - before) / 2
+}
+
+func (c *crew) work() {
+	for i := c.next.Add(1) - 1; int(i) < len(c.d.tallies); i = c.next.Add(1) - 1 {
+		c.d.parts.Run(int(i))
+	}
 }
 
 func (d *divided) progress() (uint64, bool, sim.Time) {
@@ -154,15 +239,8 @@ func (d *divided) progress() (uint64, bool, sim.Time) {
 		done += t.done
 		last = max(last, t.last)
 	}
-	return done, done == uint64(d.flows), last
+	return done, d.ended && done == d.planned, last
 }
 
-func (d *divided) now() sim.Time {
-	var at sim.Time
-	for i := range d.traffic {
-		at = max(at, d.parts.Engine(i).Now())
-	}
-	return at
-}
-
+func (d *divided) now() sim.Time  { return d.parts.Now() }
 func (d *divided) events() uint64 { return d.parts.Events() }

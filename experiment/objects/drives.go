@@ -13,13 +13,13 @@ import (
 )
 
 // attach gives an object cluster's targets their drives, all from one image.
-func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64) ([]*ssd.Drive, error) {
+func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64, watch ssd.Watch) ([]*ssd.Drive, error) {
 	if s.SSD == nil {
 		return nil, nil
 	}
-	image, err := ssd.Prepare(s.SSD.Config, seed, "ssd")
+	image, err := ssd.Prepare(s.SSD.Config, seed, "ssd", watch)
 	if err != nil {
-		return nil, fmt.Errorf("ssd: %w", err)
+		return nil, units.Within("ssd", err)
 	}
 	most := flashCeiling(&s.SSD.Config)
 	drives := make([]*ssd.Drive, s.ObjectCluster.Targets)
@@ -48,10 +48,10 @@ func flashCeiling(c *ssd.Config) cluster.Ceiling {
 	return cluster.Ceiling{Write: units.ByteRate(min(most, page/program)), Read: units.ByteRate(min(most, page/read))}
 }
 
-// driveStats is what all drives did.
-func driveStats(drives []*ssd.Drive) (sum ssd.Stats) {
+// driveStats is what all drives did up to a time.
+func driveStats(drives []*ssd.Drive, at sim.Time) (sum ssd.Stats) {
 	for i, d := range drives {
-		if x := d.Stats(); i == 0 {
+		if x := d.StatsAt(at); i == 0 {
 			sum = x
 		} else {
 			sum.Add(&x)

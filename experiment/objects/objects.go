@@ -81,17 +81,17 @@ func (x *running) build() (err error) {
 		}
 	}
 	if x.c, err = cluster.New(cfg, x.eng, seed); err != nil {
-		return fmt.Errorf("object_cluster: %w", err)
+		return units.Within("object_cluster", err)
 	}
 	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
 	x.seen = &clusterWatch{c: x.c, gateways: s.ObjectCluster.Gateways}
 	x.timeline = timeline.New(x.o.Timeline, x.o.TimelineSlices, x.eng)
-	x.seen.timeline = x.timeline.ShowCluster(&s.ObjectCluster.Config, func() {
+	x.seen.timeline = x.timeline.ShowCluster(&cfg, func() {
 		x.seen.timeline = nil
 		x.seen.set()
 	})
 	x.c.OnDone = x.done
-	if x.drives, err = attach(s, x.c, x.eng, seed); err != nil {
+	if x.drives, err = attach(s, x.c, x.eng, seed, x.o.Preparing); err != nil {
 		return err
 	}
 	net, err := carry(s, x.c, x.eng, seed)
@@ -131,7 +131,7 @@ func (x *running) take(at sim.Time) {
 	now.disks, now.sent, now.got = c.Busy(at)
 	now.spent, now.links = c.Spent(at)
 	now.look(c)
-	now.drives = driveStats(x.drives)
+	now.drives = driveStats(x.drives, at)
 	x.slices, x.now = append(x.slices, now), &slice{}
 	if at < x.s.Measure.Until.Time {
 		x.seen.slice(len(x.slices), x.eng.Now())
@@ -156,14 +156,18 @@ func (x *running) Close() error {
 }
 
 // Advance implements experiment.Experiment.
-func (x *running) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
+	if ctx.Err() != nil {
+		to = x.eng.Now()
+	}
 	if x.net != nil {
 		x.net.Look(to)
 	}
 	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done}
 	if err := x.c.Err(); err != nil {
-		return now, fmt.Errorf("object_cluster: %w", err)
+		return now, x.s.Located(units.Within("object_cluster", err))
 	}
 	return now, x.rows.Err
 }

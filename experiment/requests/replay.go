@@ -26,7 +26,8 @@ type Replay struct {
 	rounds int
 
 	r      *trace.Reader
-	read   int64 // of this round
+	most   units.Duration // that a time may be, for the flow's start is added to it
+	read   int64          // of this round
 	base   units.Duration
 	last   units.Duration
 	ended  error
@@ -40,7 +41,7 @@ func OpenTrace(s *scenario.Scenario, i int, seed uint64) (*Replay, error) {
 		Flow:  s.LoadName(i),
 		path:  s.Path(t.File),
 		opts:  trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window},
-		scale: t.Scale, count: -1, rounds: t.Loop,
+		scale: t.Scale, count: -1, rounds: t.Loop, most: units.Forever - s.Workload[i].Start,
 	}
 	if t.Part < 1 {
 		n, err := countRecords(p.path, p.opts)
@@ -85,11 +86,10 @@ func (p *Replay) Next(rec *workload.Record) error {
 			if err == nil {
 				p.read++
 				p.loaded = true
-				if p.scale != 1 {
-					rec.Time = units.Duration(float64(rec.Time) * p.scale)
+				if err := p.place(rec); err != nil {
+					p.end(err)
+					return err
 				}
-				rec.Time += p.base
-				p.last = rec.Time
 				return nil
 			}
 			if !errors.Is(err, io.EOF) {
@@ -107,7 +107,11 @@ func (p *Replay) Next(rec *workload.Record) error {
 		default:
 			// The next round begins one mean interval after the last record.
 			if p.read > 1 {
-				p.last += (p.last - p.base) / units.Duration(p.read-1)
+				if gap := (p.last - p.base) / units.Duration(p.read-1); gap <= p.most-p.last {
+					p.last += gap
+				} else {
+					p.last = p.most
+				}
 			}
 			p.base = p.last
 			if err := p.r.Close(); err != nil {
@@ -118,6 +122,25 @@ func (p *Replay) Next(rec *workload.Record) error {
 		}
 	}
 	return p.ended
+}
+
+// place moves a record to when it is replayed. The clock ends after 106 days.
+func (p *Replay) place(rec *workload.Record) error {
+	at := rec.Time
+	if p.scale != 1 {
+		scaled := float64(at) * p.scale
+		if !(scaled < float64(p.most)) {
+			return p.r.Locate(fmt.Errorf("scale %v moves the request, %v after the first one, behind the 106 days that the clock has; use a smaller scale, part or limit", p.scale, at))
+		}
+		at = units.Duration(scaled)
+	}
+	if at > p.most-p.base {
+		return p.r.Locate(fmt.Errorf("the request comes %v after the first one of its round, and that began at %v (start and loop): behind the 106 days that the clock has; use fewer rounds or an earlier start",
+			at, p.base+(units.Forever-p.most)))
+	}
+	rec.Time = at + p.base
+	p.last = rec.Time
+	return nil
 }
 
 func (p *Replay) end(err error) {

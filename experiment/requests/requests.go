@@ -26,6 +26,7 @@ type Flows struct {
 	Items   []int    // the workload's item that each is of
 	Notes   []string // what fio's jobs mean here
 
+	replayOf   []*Replay // by flow; nil if it replays no trace
 	s          *scenario.Scenario
 	capacities []int64 // of namespaces, in bytes
 	seed       uint64
@@ -58,6 +59,8 @@ func (f *Flows) add(i, copy int, first int64) error {
 		return err
 	}
 	for _, x := range list {
+		replay, _ := x.Source.(*Replay)
+		f.replayOf = append(f.replayOf, replay)
 		if l.Limit > 0 {
 			x.Source = workload.Limit(x.Source, l.Limit, 0)
 		}
@@ -178,7 +181,11 @@ func (f *Flows) Located(err error) error {
 	}
 	msg := err.Error()
 	var beyond *cosim.RangeError
-	if errors.As(err, &beyond) && len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
+	outside := errors.As(err, &beyond)
+	if p := f.replayOf[of.Flow]; p != nil && outside {
+		msg = of.Name + ": " + p.r.Locate(beyond).Error()
+	}
+	if outside && len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
 		msg += ", or route.target: stripe, which spreads the addresses over all drives"
 	}
 	return &shape.Error{At: f.s.Where(fmt.Sprintf("workload[%d]", f.Items[of.Flow])), Msg: msg}

@@ -41,7 +41,7 @@ func BenchmarkCoupling(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		images, err := prepareDrives(s, 1)
+		images, err := prepareDrives(s, 1, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

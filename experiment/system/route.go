@@ -32,8 +32,8 @@ func routing(s *scenario.Scenario) cosim.Route {
 }
 
 // ownPairs reports whether queue pairs persist, so that connections can have their own.
-func ownPairs(s *scenario.Scenario) bool {
-	return s.Protocol == nvmf.NVMeoF && s.Fabric.QueuePairs.Life == fabric.Persistent
+func ownPairs(s *scenario.Scenario, protocol nvmf.Protocol) bool {
+	return protocol.Capsules() && s.Fabric.QueuePairs.Life == fabric.Persistent
 }
 
 // describeTargets is a system's targets in words.

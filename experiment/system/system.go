@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"farflash/block"
 	"farflash/cosim"
@@ -41,17 +42,22 @@ type remote struct {
 	copies  int            // of the workload: initiators that each run all of it, or 1
 }
 
-// prepareDrives makes the images that drives start from, one for each group of targets.
-func prepareDrives(s *scenario.Scenario, seed uint64) ([]*ssd.Image, error) {
+// prepareDrives makes the images that drives start from, one for each group of targets; groups whose drives are equal share one.
+func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.Image, error) {
 	images := make([]*ssd.Image, len(s.Targets))
 	for i := range s.Targets {
-		if i > 0 && s.DriveOf(i) == s.DriveOf(i-1) {
-			images[i] = images[i-1]
+		for j := range i {
+			if s.DriveOf(i) == s.DriveOf(j) || reflect.DeepEqual(s.DriveOf(i).Config, s.DriveOf(j).Config) {
+				images[i] = images[j]
+				break
+			}
+		}
+		if images[i] != nil {
 			continue
 		}
-		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i))
+		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i), watch)
 		if err != nil {
-			return nil, fmt.Errorf("targets[%d].ssd: %w", i, err)
+			return nil, units.Within(fmt.Sprintf("targets[%d].ssd", i), err)
 		}
 		images[i] = m
 	}
@@ -76,10 +82,10 @@ func groupOf(s *scenario.Scenario) (group, target []int) {
 func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*ssd.Image) (*remote, error) {
 	y := &remote{s: s, eng: sim.New(), copies: 1}
 	y.host = cosim.NewHost(y.eng)
-	own := protocol == nvmf.NVMeoF && ownPairs(s)
+	own := ownPairs(s, protocol)
 	var err error
 	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
-		return nil, fmt.Errorf("nvmf: %w", err)
+		return nil, units.Within("nvmf", err)
 	}
 	y.net = network.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
@@ -149,7 +155,7 @@ func (Coupled) Is(s *scenario.Scenario) bool {
 
 // Build implements experiment.Kind.
 func (Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	images, err := prepareDrives(s, o.Seed)
+	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +253,7 @@ func (x *coupled) Close() error { return x.flows.Close() }
 // Advance implements experiment.Experiment.
 func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	x.ctx = ctx
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
 	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
 	switch {
@@ -315,7 +322,11 @@ func (x *coupled) figures(r *result.Result) {
 	r.Set("nvmf.held.initiator", float64(k.HeldAtInitiator))
 	r.Set("nvmf.held.target", float64(k.HeldAtTarget))
 	r.Set("nvmf.held.txq", float64(k.HeldAtTXQ))
+	r.Set("nvmf.held.buffers", float64(k.HeldForBuffers))
+	r.Set("nvmf.held.reads", float64(k.HeldForReads))
 	r.Set("nvmf.txq.max", float64(k.MostTXQ))
+	r.Set("nvmf.buffers.max", float64(k.MostBuffers))
+	r.Set("nvmf.reads.max", float64(k.MostReads))
 	x.meter.FillEach(r)
 }
 
@@ -368,8 +379,11 @@ func summary(s *scenario.Scenario, m *network.Meter) string {
 // limits are what the models of the system leave out.
 func limits(s *scenario.Scenario, m *network.Meter) []string {
 	out := m.Limits()[1:]
-	if s.Protocol == nvmf.NVMeoF {
+	if s.Protocol.Capsules() {
 		out = append(out, "Initiators' and targets' software is a constant time of a core for each command (nvmf.initiator, nvmf.target); PCIe to the NIC takes no time.")
+		if s.Protocol == nvmf.NVMeTCP {
+			out = append(out, "TCP: a message begins with a segment, ACKs are never held for 40 ms, tails have no loss probe; its software is charged as RDMA's unless the scenario says more.")
+		}
 	} else {
 		out = append(out, "protocol: flows has no capsules, no responses and no software: a read is one message back, a write one message out.")
 	}

@@ -206,6 +206,9 @@ targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
 `
 	encode := func(procs int, text string, set ...string) []byte {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		if strings.Contains(text, "nvme-tcp") {
+			set = append(set, "fabric.transport=tcp")
+		}
 		o := trialtest.Run(t, text+load, 5, set...)
 		// How many parts there were is a part of the scenario, and so of its digest.
 		o.Result.Digest = ""
@@ -215,7 +218,7 @@ targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
 		}
 		return b
 	}
-	for _, mode := range []string{"coupling: {mode: coupled}", "coupling: {mode: iterative}\nprotocol: flows", "coupling: {mode: both}"} {
+	for _, mode := range []string{"coupling: {mode: coupled}", "coupling: {mode: coupled}\nprotocol: nvme-tcp", "coupling: {mode: iterative}\nprotocol: flows", "coupling: {mode: both}"} {
 		want := encode(1, mode)
 		if !bytes.Equal(want, encode(4, mode)) {
 			t.Errorf("%s: another result with 4 processors", mode)

@@ -57,7 +57,7 @@ workload:
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := prepareDrives(s, 1)
+	images, err := prepareDrives(s, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ workload:
 	for i, d := range y.drives {
 		at := fmt.Sprintf("targets / target %d (%s) / drive %d / ", i/2, y.net.Net.NodeName(y.sys.TargetNode(int32(i/2))), i)
 		commands += len(p.LanesBelow(at + "commands"))
-		x := d.Stats()
+		x := d.StatsAt(y.eng.Now() + units.Second) // slices are shown to their ends
 		for c, want := range x.ChannelBusy {
 			if got, _ := timelinetest.Sum(p.Spans[fmt.Sprintf("%schannel %d", at, c)]); got != want {
 				t.Errorf("%schannel %d is busy for %v, its slices for %v", at, c, want, got)
@@ -171,7 +171,7 @@ func TestTimelineOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := prepareDrives(s, 1)
+	images, err := prepareDrives(s, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (Turns) Is(s *scenario.Scenario) bool {
 
 // Build implements experiment.Kind.
 func (Turns) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	images, err := prepareDrives(s, o.Seed)
+	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {
 		return nil, err
 	}
@@ -477,7 +477,7 @@ func (t *turns) compare(r *result.Result, exact []sim.Time) {
 	r.SetMatrix("snis.error", []string{"mean", "p50", "p90", "p99"}, []string{"iterative", "coupled", "relative"}, v)
 	r.Set("snis.error.request.mean", mean(off))
 	r.Set("snis.error.request.max", off[len(off)-1])
-	if t.s.Protocol == nvmf.NVMeoF {
+	if t.s.Protocol.Capsules() {
 		var rows [][]float64
 		for i, q := range []string{"mean", "p50", "p90", "p99"} {
 			if m, ok := r.Metric("all.latency." + q); ok {

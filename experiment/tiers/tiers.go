@@ -81,8 +81,12 @@ func (x *running) Meters() []experiment.Meter {
 func (*running) Close() error { return nil }
 
 // Advance implements experiment.Experiment.
-func (x *running) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+	experiment.EndWith(ctx, x.eng)
 	x.eng.Run(to)
+	if ctx.Err() != nil {
+		to = x.eng.Now()
+	}
 	return experiment.Standing{At: to, Done: x.m.Counters.FastDone + x.m.Counters.SlowDone}, x.rows.Err
 }
 

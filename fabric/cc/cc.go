@@ -1,5 +1,5 @@
-// Package cc is the congestion control of RDMA queue pairs: DCQCN, DCTCP, TIMELY,
-// HPCC, HPCC-PINT, Swift and none.
+// Package cc is the congestion control of RDMA queue pairs, DCQCN, DCTCP, TIMELY,
+// HPCC, HPCC-PINT, Swift and none, and of TCP connections.
 //
 // Its main type is Algorithm, which turns feedback (acknowledgements, congestion
 // notifications, measured delays, telemetry) into a rate and a window. An Algorithm
@@ -57,6 +57,10 @@ const (
 	Timeout
 	// Sent: payload has been handed to the link; only if Wants.Sent.
 	Sent
+	// Loss: acknowledgements show that packets are missing, once until what had been sent by then is acknowledged;
+	// only if Wants.Losses. It comes before the Ack that shows it.
+	Loss
+	kinds
 )
 
 // Signal is a piece of feedback.
@@ -78,6 +82,10 @@ type Signal struct {
 	// Hops is what the switches on the way wrote into the packet (Ack, if Wants.INT).
 	// It is the network's; an algorithm copies what it keeps.
 	Hops []Hop
+	// Path tells ways through the network apart: it is the same for packets that left the same switches through the same ports (Ack, if Wants.INT).
+	Path uint32
+	// Multiple says that Hops are as Quantise gives them with that multiple; 0 is exactly.
+	Multiple int
 }
 
 // Hop is one switch's in-band telemetry, taken as the packet left its queue.
@@ -104,6 +112,8 @@ type Wants struct {
 	RTT  bool
 	INT  bool
 	PINT bool
+	// Losses: each round of packets that are missing
+	Losses bool
 	// Repace: a new rate counts from the last packet on, not only from the next one.
 	Repace bool
 }

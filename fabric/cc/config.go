@@ -14,10 +14,11 @@ const (
 	SchemeHPCC                   // see HPCC
 	SchemeHPCCPINT               // see PINT
 	SchemeSwift                  // see Swift
+	SchemeTCP                    // see TCP
 	schemes
 )
 
-var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift"}
+var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp"}
 
 // String is the algorithm's name in scenarios.
 func (k Scheme) String() string { return schemeNames.Name(k) }
@@ -43,13 +44,14 @@ type Config struct {
 	HPCC   HPCC
 	PINT   PINT
 	Swift  Swift
+	TCP    TCP
 }
 
 // DefaultConfig is the paper's DCQCN.
 func DefaultConfig() Config {
 	return Config{
 		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
-		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(),
+		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(),
 	}
 }
 
@@ -77,6 +79,8 @@ func New(c Config, seed uint64) (Algorithm, error) {
 		return NewPINT(c.PINT, c.MinRate, seed)
 	case SchemeSwift:
 		return NewSwift(c.Swift)
+	case SchemeTCP:
+		return NewTCP(c.TCP)
 	}
 	return nil, units.Wrong("algorithm", "%v is not possible", c.Algorithm)
 }

@@ -32,6 +32,11 @@ func schemesUnderTest() map[string]Config {
 	c = out["hpcc"]
 	c.HPCC.MultiRate, c.HPCC.SampleFeedback = true, true
 	out["hpcc/multi"] = c
+	c = out["tcp"]
+	c.TCP.Growth = GrowthNewReno
+	out["tcp/newreno"] = c
+	c.TCP.Growth = GrowthDCTCP
+	out["tcp/dctcp"] = c
 	c = out["hpcc-pint"]
 	c.PINT.Probability = 0.5
 	out["hpcc-pint/sampled"] = c
@@ -41,7 +46,7 @@ func schemesUnderTest() map[string]Config {
 // anySignal is a signal that some network may send, sensible or not.
 func anySignal(r *rapid.T, now sim.Time) Signal {
 	x := Signal{
-		Kind: Kind(rapid.IntRange(0, 4).Draw(r, "kind")), Marked: rapid.Bool().Draw(r, "marked"), Power: rapid.Uint16().Draw(r, "power"),
+		Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(r, "kind")), Marked: rapid.Bool().Draw(r, "marked"), Power: rapid.Uint16().Draw(r, "power"),
 		Now:   now,
 		Acked: rapid.Uint64Range(0, 1<<40).Draw(r, "acked"), Next: rapid.Uint64Range(0, 1<<40).Draw(r, "next"),
 		Payload: units.Bytes(rapid.Int64Range(0, 1<<20).Draw(r, "payload")),
@@ -113,7 +118,7 @@ func TestReactAllocatesNothing(t *testing.T) {
 		var pos uint64
 		x := new(Signal) // the network has one too: what goes through an interface is on the heap
 		n := testing.AllocsPerRun(500, func() {
-			for kind := range Sent + 1 {
+			for kind := range kinds {
 				now += 3 * us
 				pos += 1000
 				for i := range hops {
@@ -166,7 +171,7 @@ func TestStartForgets(t *testing.T) {
 }
 
 // weather is what a network reports to a queue pair for a while: an acknowledgement each 5 us, with everything that an
-// algorithm can ask for, and a CNP each 50 us where it is congested.
+// algorithm can ask for, and a CNP each 50 us and losses in each round trip where it is congested.
 func weather(a Algorithm, q int32, s *Sender, from, until sim.Time, congested bool) {
 	for now := from; now < until; now += 5 * us {
 		for s.Wake <= now {
@@ -186,6 +191,9 @@ func weather(a Algorithm, q int32, s *Sender, from, until sim.Time, congested bo
 		a.React(q, s, &x)
 		if congested && now%(50*us) == 0 {
 			a.React(q, s, &Signal{Kind: CNP, Now: now})
+		}
+		if congested && a.Wants().Losses {
+			a.React(q, s, &Signal{Kind: Loss, Now: now, Acked: pos, Next: pos + 20000})
 		}
 	}
 }
@@ -279,9 +287,9 @@ func TestNames(t *testing.T) {
 		text string
 		want string
 	}{
-		{new(Scheme), "dqcn", `"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift (did you mean dcqcn?)`},
-		{new(Scheme), "hpccpint", `"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift (did you mean hpcc?)`},
-		{new(Scheme), "reno-vegas", `"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint or swift`},
+		{new(Scheme), "dqcn", `"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp (did you mean dcqcn?)`},
+		{new(Scheme), "hpccpint", `"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp (did you mean hpcc?)`},
+		{new(Scheme), "reno-vegas", `"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp`},
 		{new(Window), "scale", `"scale" is not possible; use none, bdp or scaled (did you mean scaled?)`},
 		{new(Clamp), "never", `"never" is not possible; use always, after-increase or after-bytes`},
 	} {

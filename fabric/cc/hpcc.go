@@ -44,22 +44,26 @@ func (c HPCC) Validate() error {
 	return f.Err()
 }
 
-// Units of the telemetry header in HPCC's ns-3: bytes sent in 128 B, queue in 80 B, times the INT_MULTI setting.
+// The telemetry header of HPCC's ns-3 (int-header.h): units of bytes sent and of the queue, times the INT_MULTI setting, and the bits of its fields. Its time is in
+// nanoseconds.
 const (
 	intBytes units.Bytes = 128
 	intQueue units.Bytes = 80
+
+	intTimeBits, intBytesBits, intQueueBits = 24, 20, 17
 )
 
-// Quantise is a hop as the telemetry header of HPCC's ns-3 would carry it: time in
-// whole nanoseconds, bytes rounded down to 128*multi and the queue to 80*multi. The
-// header's fields wrap around, time after 16.8 ms, bytes after 134 MB and the queue at
-// 10.5 MB; a sender that takes differences modulo these sees what Quantise gives as
-// long as two acknowledgements are not further apart and no queue is longer, which no
-// round trip is. multi below 1 counts as 1.
+// Quantise is a hop as the telemetry header of HPCC's ns-3 carries it: time in
+// whole nanoseconds, bytes rounded down to 128*multi and the queue to 80*multi, all of them without what the
+// header's fields have no room for: they wrap around, time after 16.8 ms, bytes after 134 MB*multi and the queue at
+// 10.5 MB*multi. multi below 1 counts as 1.
 func Quantise(h Hop, multi int) Hop {
 	m := units.Bytes(max(1, multi))
+	h.Time = h.Time % (units.Nanosecond << intTimeBits)
 	h.Time -= h.Time % units.Nanosecond
+	h.Bytes = h.Bytes % (uint64(intBytes*m) << intBytesBits)
 	h.Bytes -= h.Bytes % uint64(intBytes*m)
+	h.Queue = h.Queue % (intQueue * m << intQueueBits)
 	h.Queue -= h.Queue % (intQueue * m)
 	return h
 }
@@ -78,6 +82,7 @@ type hpccState struct {
 	reference units.BitRate
 	u         float64 // average utilisation of the busiest hop
 	stage     int     // additive increases in a row
+	path      uint32  // that last is of
 	last      [MaxHops]Hop
 }
 
@@ -125,14 +130,19 @@ func (h *hpcc) React(q int32, s *Sender, x *Signal) {
 	}
 	hops := x.Hops[:min(len(x.Hops), MaxHops)]
 	if st.round == 0 { // there is nothing to compare with yet
-		st.round = x.Next
+		st.round, st.path = x.Next, x.Path
 		copy(st.last[:], hops)
 		return
 	}
-	if h.c.MultiRate {
-		h.updateHops(st, &h.hops[q], s, hops, full)
+	if x.Path != st.path && x.Multiple == 0 {
+		// Other ports, whose counts have nothing to do with those before (section 4.1 of the paper). The ns-3 code has no path id and
+		// subtracts them.
+		st.path = x.Path
+		copy(st.last[:], hops)
+	} else if h.c.MultiRate {
+		h.updateHops(st, &h.hops[q], s, hops, full, x.Multiple)
 	} else {
-		h.update(st, s, hops, full)
+		h.update(st, s, hops, full, x.Multiple)
 	}
 	if full && x.Next > st.round {
 		st.round = x.Next
@@ -140,14 +150,14 @@ func (h *hpcc) React(q int32, s *Sender, x *Signal) {
 }
 
 // update moves the one rate.
-func (h *hpcc) update(st *hpccState, s *Sender, hops []Hop, full bool) {
+func (h *hpcc) update(st *hpccState, s *Sender, hops []Hop, full bool, multiple int) {
 	var most, over float64 // the busiest hop's utilisation, and for how many ns
 	any := false
 	for i := range hops {
 		if h.skips(&hops[i], full) {
 			continue
 		}
-		u, ns, ok := measure(&st.last[i], &hops[i], s)
+		u, ns, ok := measure(&st.last[i], &hops[i], s, multiple)
 		st.last[i] = hops[i]
 		if !ok {
 			continue
@@ -171,7 +181,7 @@ func (h *hpcc) update(st *hpccState, s *Sender, hops []Hop, full bool) {
 }
 
 // updateHops moves every hop's rate and takes the least.
-func (h *hpcc) updateHops(st *hpccState, own *[MaxHops]hpccHop, s *Sender, hops []Hop, full bool) {
+func (h *hpcc) updateHops(st *hpccState, own *[MaxHops]hpccHop, s *Sender, hops []Hop, full bool, multiple int) {
 	least := s.Line
 	any := false
 	for i := range hops {
@@ -179,7 +189,7 @@ func (h *hpcc) updateHops(st *hpccState, own *[MaxHops]hpccHop, s *Sender, hops 
 		ok := !h.skips(&hops[i], full)
 		if ok {
 			var u, ns float64
-			u, ns, ok = measure(&st.last[i], &hops[i], s)
+			u, ns, ok = measure(&st.last[i], &hops[i], s, multiple)
 			st.last[i] = hops[i]
 			if ok {
 				hop.u = average(hop.u, u, ns, s.BaseRTT)
@@ -207,14 +217,24 @@ func (h *hpcc) skips(x *Hop, full bool) bool {
 }
 
 // measure is a hop's utilisation between two packets and the nanoseconds between them.
-// It is not possible if the clock or the count has not gone forward, as when the path
-// has changed.
-func measure(a, b *Hop, s *Sender) (u, ns float64, ok bool) {
-	if b.Time <= a.Time || b.Bytes < a.Bytes || b.Rate <= 0 {
+// It is not possible if the clock or the count has not gone forward. Those of a header that has a multiple always have: they wrap around.
+func measure(a, b *Hop, s *Sender, multiple int) (u, ns float64, ok bool) {
+	took, count := b.Time-a.Time, b.Bytes-a.Bytes
+	if multiple > 0 {
+		if took < 0 {
+			took += units.Nanosecond << intTimeBits
+		}
+		if b.Bytes < a.Bytes {
+			count += uint64(intBytes*units.Bytes(multiple)) << intBytesBits
+		}
+	} else if b.Bytes < a.Bytes {
 		return 0, 0, false
 	}
-	ns = float64(b.Time-a.Time) / 1000
-	sent := float64((b.Bytes-a.Bytes)*8) / float64(ns*1e-9)
+	if took <= 0 || b.Rate <= 0 {
+		return 0, 0, false
+	}
+	ns = float64(took) / 1000
+	sent := float64(count*8) / float64(ns*1e-9)
 	queue := float64(min(a.Queue, b.Queue)) * float64(s.Line) / float64(b.Rate) / float64(max(1, s.BDP))
 	return sent/float64(b.Rate) + queue, ns, true
 }

@@ -349,3 +349,60 @@ func TestSwift(t *testing.T) {
 		t.Errorf("target for one packet is %v", got)
 	}
 }
+
+// TestHPCCPath: where a packet took another way, nothing is subtracted from what came the way before; with the header of HPCC's ns-3 it is, and
+// its counters wrap around.
+func TestHPCCPath(t *testing.T) {
+	hop := func(at sim.Time, bytes uint64) []Hop {
+		return []Hop{{Time: at, Bytes: bytes, Rate: 100 * units.Gbps}}
+	}
+	for _, perHop := range []bool{false, true} {
+		c := DefaultHPCC()
+		c.MultiRate = perHop
+		begin := func() (Algorithm, *Sender) {
+			a := must(NewHPCC(c, 100*units.Mbps))
+			s := newSender(100 * units.Gbps)
+			a.Start(0, &s)
+			for i := range uint64(20) { // half of the link
+				x := ack(1000*(i+1), 1000*(i+2))
+				x.Now = sim.Time(i) * units.Microsecond
+				x.Hops, x.Path = hop(x.Now, 6250*i), 7
+				a.React(0, &s, &x)
+			}
+			return a, &s
+		}
+		a, s := begin()
+		was := s.Rate
+		x := ack(21000, 22000)
+		x.Hops, x.Path = hop(20*units.Microsecond, 1<<40), 8
+		a.React(0, s, &x)
+		if s.Rate != was {
+			t.Errorf("a rate for each hop %v: on another way the rate goes from %v to %v at once", perHop, was, s.Rate)
+		}
+		x = ack(22000, 23000)
+		x.Hops, x.Path = hop(21*units.Microsecond, 1<<40+6250), 8
+		a.React(0, s, &x)
+		if s.Rate < was {
+			t.Errorf("a rate for each hop %v: half of the new way's link takes the rate from %v to %v", perHop, was, s.Rate)
+		}
+		a, s = begin()
+		x = ack(21000, 22000)
+		x.Hops, x.Path, x.Multiple = hop(20*units.Microsecond, 100<<20), 8, 1
+		a.React(0, s, &x)
+		if s.Rate >= was {
+			t.Errorf("a rate for each hop %v: HPCC's ns-3 subtracts other ports' counts, the rate goes from %v to %v", perHop, was, s.Rate)
+		}
+	}
+	s := newSender(100 * units.Gbps)
+	a, b := Quantise(Hop{Time: 16_777_000 * units.Nanosecond, Bytes: 1<<27 - 128, Rate: 100 * units.Gbps}, 1), Quantise(Hop{Time: 16_778_000 * units.Nanosecond, Bytes: 1<<27 + 6144, Rate: 100 * units.Gbps}, 1)
+	if b.Time > a.Time || b.Bytes > a.Bytes {
+		t.Errorf("%+v and %+v do not wrap around", a, b)
+	}
+	// 6272 B in a microsecond are half of the link.
+	if u, ns, ok := measure(&a, &b, &s, 1); !ok || ns != 1000 || math.Abs(u-6272*8e-3/100) > 1e-12 {
+		t.Errorf("utilisation %v over %v ns, %v", u, ns, ok)
+	}
+	if _, _, ok := measure(&a, &b, &s, 0); ok {
+		t.Error("exact counters that go backward are taken")
+	}
+}

@@ -22,7 +22,7 @@ func Example() {
 	fmt.Println(g.Names(r.Walk(nil, 0, 255, nil)))
 	fmt.Println(path.Hops, "links,", path.Delay, "one way,", path.Rate, "at the narrowest")
 	fmt.Println("can lock up:", g.Cycle(r) != nil)
-	fmt.Println("parts wait no longer than", g.Lookahead(g.Partition(4)))
+	fmt.Println("parts wait no longer than", g.Delays(g.Partition(4), 4)[0][1])
 
 	c.Clos.HostsPerPod = 63
 	_, err = topo.Build(c, 10*units.Gbps, 40*units.Gbps, units.Microsecond)

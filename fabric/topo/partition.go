@@ -36,14 +36,38 @@ func (g *Graph) Partition(n int) []int32 {
 	return out
 }
 
-// Lookahead is the smallest delay of a link between two parts: for so long nothing
-// that happens in one part matters to another. Without such a link it is sim.Forever.
-func (g *Graph) Lookahead(parts []int32) sim.Time {
-	least := sim.Forever
+// Apart reports whether a partition's parts can be simulated for some time without each other: no link between two of them is without delay.
+func (g *Graph) Apart(of []int32) bool {
 	for _, l := range g.Links {
-		if parts[l.A] != parts[l.B] {
-			least = min(least, l.Delay)
+		if of[l.A] != of[l.B] && l.Delay <= 0 {
+			return false
 		}
 	}
-	return least
+	return true
+}
+
+// Delays are the least times that anything takes from one of so many parts to another, along links and through other parts, sim.Forever if there is no way:
+// for so long nothing that happens in the one matters to the other.
+func (g *Graph) Delays(of []int32, parts int) [][]sim.Time {
+	d := make([][]sim.Time, parts)
+	for i := range d {
+		d[i] = slices.Repeat([]sim.Time{sim.Forever}, parts)
+		d[i][i] = 0
+	}
+	for _, l := range g.Links {
+		if a, b := of[l.A], of[l.B]; a != b {
+			d[a][b] = min(d[a][b], l.Delay)
+			d[b][a] = d[a][b]
+		}
+	}
+	for k := range d {
+		for i := range d {
+			for j := range d {
+				if d[i][k] < sim.Forever-d[k][j] {
+					d[i][j] = min(d[i][j], d[i][k]+d[k][j])
+				}
+			}
+		}
+	}
+	return d
 }

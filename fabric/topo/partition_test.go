@@ -60,14 +60,32 @@ func TestPartition(t *testing.T) {
 		if c.parts == 1 {
 			want = sim.Forever
 		}
-		if d := g.Lookahead(parts); d != want {
-			t.Errorf("%s: lookahead %v, want %v", c.name, d, want)
+		least := sim.Forever
+		for i, row := range g.Delays(parts, c.parts) {
+			for j, d := range row {
+				if i != j {
+					least = min(least, d)
+				}
+			}
+		}
+		if least != want {
+			t.Errorf("%s: %v between parts, want %v", c.name, least, want)
 		}
 	}
 	g := build(t, Config{Dumbbell: &Dumbbell{1, 1}})
 	g.Links[0].Delay, g.Links[2].Delay = 0, 3*units.Microsecond
-	if d := g.Lookahead(g.Partition(2)); d != 3*units.Microsecond {
-		t.Errorf("lookahead %v, want the middle link's 3us", d)
+	of := g.Partition(2)
+	if d := g.Delays(of, 2); d[0][1] != 3*units.Microsecond || d[1][0] != d[0][1] || d[0][0] != 0 || !g.Apart(of) {
+		t.Errorf("%v between parts, want the middle link's 3us; apart: %v", d, g.Apart(of))
+	}
+	// Three in a row: from the first to the last it takes both delays.
+	g = &Graph{Nodes: make([]Node, 3), Links: []Link{{A: 0, B: 1, Delay: 2}, {A: 2, B: 1, Delay: 5}}}
+	of = []int32{0, 1, 2}
+	if d := g.Delays(of, 3); d[0][2] != 7 || d[2][0] != 7 || d[1][2] != 5 {
+		t.Errorf("%v between parts in a row", d)
+	}
+	if g.Links[1].Delay = 0; g.Apart(of) {
+		t.Error("parts without a delay between them are apart")
 	}
 }
 

@@ -211,3 +211,20 @@ func (r *Routes) Ports() *Ports { return r.ports }
 
 // Graph is what the routes are of.
 func (r *Routes) Graph() *Graph { return r.graph }
+
+// Severed finds two hosts of which the first cannot reach the second, and reports whether there are any: what a failure of links would leave without a way.
+func (r *Routes) Severed() (from, to int32, found bool) {
+	// Hosts with the same neighbours reach the same hosts; two of them stand for all.
+	var hosts []int32
+	for _, m := range r.members {
+		hosts = append(hosts, m[:min(2, len(m))]...)
+	}
+	for _, a := range hosts {
+		for _, b := range hosts {
+			if a != b && !r.Reachable(a, b) {
+				return a, b, true
+			}
+		}
+	}
+	return 0, 0, false
+}

@@ -296,3 +296,53 @@ func BenchmarkNext(b *testing.B) {
 	}
 	_ = sum
 }
+
+// TestSevered: hosts without a way are found, and only where there are any: against a search from every host.
+func TestSevered(t *testing.T) {
+	for _, c := range []Config{
+		{Star: &Star{4}}, {Dumbbell: &Dumbbell{2, 3}}, {LeafSpine: &LeafSpine{2, 2, 2}}, {Clos: &Clos{2, 2, 2, 4, 2}},
+		{Links: []LinkSpec{{A: "h0", B: "a"}, {A: "h0", B: "b"}, {A: "h1", B: "a"}, {A: "h1", B: "b"}, {A: "h2", B: "b"}, {A: "h2", B: "a"}}},
+	} {
+		g := build(t, c)
+		for mask := range 1 << min(len(g.Links), 8) {
+			down := make([]bool, len(g.Links))
+			for i := range down {
+				down[i] = mask>>i&1 != 0
+			}
+			r := g.Route(down)
+			want := false
+			for a := range g.Nodes {
+				for b := range g.Nodes {
+					if a != b && g.Nodes[a].Kind == Host && g.Nodes[b].Kind == Host {
+						want = want || !reaches(g, down, int32(a), int32(b))
+					}
+				}
+			}
+			from, to, got := r.Severed()
+			if got != want || got && (from == to || reaches(g, down, from, to)) {
+				t.Fatalf("%+v, links %b down: %d and %d severed %v, want %v", c, mask, from, to, got, want)
+			}
+		}
+	}
+}
+
+// reaches searches for a way that leads through no host.
+func reaches(g *Graph, down []bool, from, to int32) bool {
+	seen := map[int32]bool{from: true}
+	for next := []int32{from}; len(next) > 0; next = next[1:] {
+		at := next[0]
+		if at != from && g.Nodes[at].Kind == Host {
+			continue
+		}
+		for i, l := range g.Links {
+			if down[i] || l.A != at && l.B != at {
+				continue
+			}
+			if other := l.A + l.B - at; !seen[other] {
+				seen[other] = true
+				next = append(next, other)
+			}
+		}
+	}
+	return seen[to]
+}

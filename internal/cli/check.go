@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/experiment/requests"
+	"farflash/trial"
 
 	"github.com/spf13/cobra"
 )
@@ -11,12 +12,14 @@ import (
 func (p *program) check() *cobra.Command {
 	var set []string
 	resolve := false
+	seed := uint64(1)
 	cmd := &cobra.Command{
 		Use:   "check SCENARIO",
 		Short: "Check a scenario without running it",
 		Long: `Check a scenario: every key, value and combination, and whether the traces that it
 names open and begin with a request. All mistakes are reported, each with file,
-line and column.`,
+line and column. The models are made as for a run, which takes as long as a run takes to
+begin: what check accepts, run runs.`,
 		Example: `  farflash check my.yaml
   farflash check my.yaml --resolve > resolved.yaml`,
 		Args:              arguments(1, 1, "a scenario file or a preset's name"),
@@ -29,12 +32,15 @@ line and column.`,
 			if err := requests.Verify(s); err != nil {
 				return badInput(err)
 			}
+			if err := trial.Check(cmd.Context(), s, seed); err != nil {
+				return badInput(err)
+			}
 			digest, err := s.Digest()
 			if err != nil {
 				return badInput(err)
 			}
 			if resolve {
-				fmt.Fprint(p.out, s.Resolved())
+				fmt.Fprint(p.data, s.Resolved())
 				return nil
 			}
 			fmt.Fprintf(p.out, "%s: ok, digest %s\n", s.Name, digest)
@@ -43,6 +49,7 @@ line and column.`,
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
 	cmd.Flags().BoolVar(&resolve, "resolve", false, "print the scenario with every default written out")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers that drives are prepared with")
 	must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }

@@ -23,7 +23,7 @@ citations.bib. Without a scenario it is that of the quickstart.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprint(p.out, s.Citations())
+			fmt.Fprint(p.data, s.Citations())
 			return nil
 		},
 	}

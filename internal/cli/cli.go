@@ -1,7 +1,7 @@
 // Package cli is the command line: one file per verb, nothing but reading flags,
 // calling the library and printing.
 //
-// Main runs one command and returns its exit code: 0 done, 1 a run failed, 2 bad
+// Main runs one command and returns its exit code: 0 done, 1 a run failed, was interrupted, could not be written or panicked, 2 bad
 // usage or bad input, 3 a --fail-if held. Results go to standard output, everything
 // else to standard error. What the verbs, flags and files are called is a contract
 // with other programs, written down in docs/reference.
@@ -15,18 +15,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"farflash/internal/spelling"
+	"farflash/internal/term"
 	"farflash/scenario"
 	"farflash/shape"
 	"farflash/tco"
+	"farflash/trial"
 )
 
 // Exit codes.
@@ -39,9 +40,51 @@ const (
 
 // program is one invocation.
 type program struct {
-	in  io.Reader
-	out io.Writer
-	err io.Writer
+	in      io.Reader
+	out     io.Writer // text for people; what is not fit to be shown is escaped
+	data    io.Writer // the same place, for what must arrive byte by byte
+	err     io.Writer
+	stdout  io.Writer // as they were given
+	stderr  io.Writer
+	written *sink
+	ending  ending
+}
+
+// newProgram wraps what an invocation writes to.
+func newProgram(in io.Reader, out, errw io.Writer) *program {
+	p := &program{in: in, stdout: out, stderr: errw, written: &sink{w: out}}
+	p.data = p.written
+	p.out = term.Visible(p.written, p.style())
+	p.err = term.Visible(errw, p.errorStyle())
+	return p
+}
+
+// sink remembers the first error of what it writes to: not every line of a table is worth a look at its own.
+type sink struct {
+	mu  sync.Mutex
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.w.Write(text)
+	if err != nil {
+		s.err = fmt.Errorf("standard output: %w", err)
+	}
+	return n, s.err
+}
+
+// flush reports whether all that was written has arrived.
+func (p *program) flush() error {
+	p.written.mu.Lock()
+	defer p.written.mu.Unlock()
+	return p.written.err
 }
 
 // failure is an error with the exit code it leads to.
@@ -76,27 +119,29 @@ func failed(err error) error {
 
 // Main runs one command and returns its exit code.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second interrupt ends the program at once.
-	context.AfterFunc(ctx, stop)
 	if os.Getenv("GOGC") == "" {
 		// Models allocate at their beginning and hardly afterwards, so memory can be had for little time.
 		debug.SetGCPercent(20)
 	}
-	p := &program{in: in, out: out, err: errw}
+	p := newProgram(in, out, errw)
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errw)
-	err := root.ExecuteContext(ctx)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	err := p.carry(root.ExecuteContext)
+	if full := p.flush(); full != nil && (err == nil || errors.Is(err, full)) {
+		err = failed(full)
+	}
 	if err == nil {
 		return exitDone
 	}
 	var f *failure
 	if !errors.As(err, &f) {
 		f = &failure{exitUsage, err}
+	}
+	if errors.Is(err, trial.ErrInterrupted) || errors.Is(err, context.Canceled) {
+		f.code = exitFailed
 	}
 	if f.err != nil {
 		p.complain(f.err)
@@ -175,7 +220,7 @@ func (p *program) load(name string, set []string, more []shape.Change, parse fun
 // find returns what an argument names: a file, a preset, or - for standard input.
 func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
-		text, err := io.ReadAll(p.in)
+		text, err := shape.Read(p.in)
 		return shape.Source{File: "stdin", Text: text}, badInput(err)
 	}
 	src, err := scenario.Find(name)

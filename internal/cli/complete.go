@@ -79,13 +79,13 @@ func (p *program) completion() *cobra.Command {
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return failed(root.GenBashCompletionV2(p.out, true))
+				return failed(root.GenBashCompletionV2(p.data, true))
 			case "zsh":
-				return failed(root.GenZshCompletion(p.out))
+				return failed(root.GenZshCompletion(p.data))
 			case "fish":
-				return failed(root.GenFishCompletion(p.out, true))
+				return failed(root.GenFishCompletion(p.data, true))
 			case "powershell":
-				return failed(root.GenPowerShellCompletionWithDesc(p.out))
+				return failed(root.GenPowerShellCompletionWithDesc(p.data))
 			}
 			return usagef("no completion for %q; there are %s", args[0], strings.Join(shells, ", "))
 		},

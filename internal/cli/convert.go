@@ -48,7 +48,7 @@ at its head say what has no counterpart; what is not modelled is refused by name
 			if number == 0 && conv.Scenarios > 1 {
 				p.note("%s has %d scenarios; this is the first. --scenario N takes another", args[1], conv.Scenarios)
 			}
-			fmt.Fprint(p.out, conv.Text())
+			fmt.Fprint(p.data, conv.Text())
 			return nil
 		},
 	}
@@ -75,7 +75,7 @@ refused by name.`,
 			if err != nil {
 				return badInput(err)
 			}
-			fmt.Fprint(p.out, conv.Text())
+			fmt.Fprint(p.data, conv.Text())
 			return nil
 		},
 	}
@@ -109,7 +109,7 @@ counterpart; what is not modelled is refused by name.`,
 			if err != nil {
 				return badInput(err)
 			}
-			fmt.Fprint(p.out, conv.Text())
+			fmt.Fprint(p.data, conv.Text())
 			return nil
 		},
 	}

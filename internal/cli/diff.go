@@ -61,7 +61,7 @@ replicates.`,
 				for _, k := range keys {
 					doc.Keys = append(doc.Keys, keyChange(k))
 				}
-				w := json.NewEncoder(p.out)
+				w := json.NewEncoder(p.data)
 				w.SetIndent("", "  ")
 				return failed(w.Encode(doc))
 			}

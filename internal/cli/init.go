@@ -35,7 +35,7 @@ With --preset it is a copy of that preset.`,
 				}
 			}
 			if len(args) == 0 {
-				fmt.Fprint(p.out, text)
+				fmt.Fprint(p.data, text)
 				return nil
 			}
 			return writeNew(args[0], []byte(text))

@@ -107,7 +107,7 @@ drives that plans may name; fio-options that fio job files may have.`,
 
 func (p *program) printList(items []listed, asJSON bool) error {
 	if asJSON {
-		w := json.NewEncoder(p.out)
+		w := json.NewEncoder(p.data)
 		w.SetIndent("", "  ")
 		return w.Encode(items)
 	}

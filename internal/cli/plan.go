@@ -12,6 +12,7 @@ import (
 
 	"farflash/planner/drives"
 	"farflash/report"
+	"farflash/result"
 	"farflash/shape"
 	"farflash/tco"
 )
@@ -76,7 +77,7 @@ is a table of workloads instead, minTCO's table 4, for a spreadsheet.`,
 				text = b.Bytes()
 			}
 			if len(args) == 0 {
-				_, err := p.out.Write(text)
+				_, err := p.data.Write(text)
 				return failed(err)
 			}
 			return writeNew(args[0], text)
@@ -140,7 +141,7 @@ func (p *program) planSource(name string) (shape.Source, error) {
 	if name == "-" {
 		return p.find(name)
 	}
-	text, err := os.ReadFile(name)
+	text, err := shape.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return shape.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
 	}
@@ -152,6 +153,7 @@ func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error 
 	if _, err := os.Stat(f.dir); err == nil {
 		return usagef("%s exists already; it is not overwritten", f.dir)
 	}
+	defer p.unfinished(result.Literal(f.dir))()
 	if err := os.MkdirAll(f.dir, 0o777); err != nil {
 		return badInput(err)
 	}

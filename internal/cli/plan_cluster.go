@@ -65,7 +65,7 @@ from what is there.`,
 		Args: arguments(0, 1, "at most one file that says what is needed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.init {
-				_, err := io.WriteString(p.out, objects.Template)
+				_, err := io.WriteString(p.data, objects.Template)
 				return failed(err)
 			}
 			return p.runPlanCluster(cmd, args, &f)
@@ -174,6 +174,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 		return failed(err)
 	}
 	complete := err == nil
+	err = nil // of what follows
 	if err := p.keepPlan(folder, plan, need, complete); err != nil {
 		return err
 	}
@@ -214,6 +215,8 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	for i := range seeds {
 		seeds[i] = f.seed + uint64(i)
 	}
+	defer p.unfinishedStudy(folder, cache)()
+	p.keeping()
 	progress := p.progress("plan", "options", f.quiet)
 	sizer := &objects.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Warn: func(err error) {

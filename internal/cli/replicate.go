@@ -33,6 +33,8 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	if err != nil {
 		return badInput(err)
 	}
+	defer p.unfinished(result.Unfinished(base))()
+	p.keeping()
 	jobs := min(trial.Workers(f.jobs), f.reps)
 	progress := p.progress("run", unitOf(s), f.quiet)
 	runs, remarks := make([]*result.Run, f.reps), make([][]string, f.reps)
@@ -84,7 +86,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		}
 	}
 	if err != nil {
-		return failed(errors.Join(err, removeEmpty(base)))
+		return refused(errors.Join(err, removeEmpty(base)))
 	}
 	var results []*result.Result
 	for _, r := range runs {
@@ -209,7 +211,7 @@ func writeReplicates(p *program, results []*result.Result, summary []estimate) e
 		}
 		doc.Runs = append(doc.Runs, text)
 	}
-	w := json.NewEncoder(p.out)
+	w := json.NewEncoder(p.data)
 	w.SetIndent("", "  ")
 	return w.Encode(doc)
 }

@@ -42,7 +42,7 @@ that needs no network. With --text the runs' tables are printed instead.`,
 				return failed(err)
 			}
 			if out == "-" {
-				_, err := p.out.Write(page.Bytes())
+				_, err := p.data.Write(page.Bytes())
 				return failed(err)
 			}
 			if err := writeNew(out, page.Bytes()); err != nil {

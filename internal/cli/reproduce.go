@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cells"
 	"farflash/internal/term"
 	"farflash/report"
 	"farflash/reproduce"
@@ -68,7 +69,9 @@ a page with its picture are written too.`,
 				}
 				reports = append(reports, r)
 				if dir != "" {
-					if err := writeExperiment(filepath.Join(dir, e.ID), r); err != nil {
+					whole := p.unfinished(result.Literal(filepath.Join(dir, e.ID)))
+					err := writeExperiment(filepath.Join(dir, e.ID), r)
+					if whole(); err != nil {
 						return badInput(err)
 					}
 				}
@@ -160,7 +163,7 @@ func sum(reports []*reproduce.Report) reportSum {
 
 // experimentJSON prints one report, or all and their sum.
 func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
-	w := json.NewEncoder(p.out)
+	w := json.NewEncoder(p.data)
 	w.SetIndent("", "  ")
 	if !all {
 		return w.Encode(reports[0])
@@ -240,7 +243,7 @@ func writeExperiment(dir string, r *reproduce.Report) error {
 	b.WriteString("panel,curve,x,y,x_label,y_label\n")
 	for _, c := range r.Curves {
 		for i := range c.X {
-			fmt.Fprintf(&b, "%q,%q,%s,%s,%q,%q\n", c.Panel, c.Name, strconv.FormatFloat(c.X[i], 'g', -1, 64), strconv.FormatFloat(c.Y[i], 'g', -1, 64), c.XLabel, c.YLabel)
+			fmt.Fprintf(&b, "%q,%q,%s,%s,%q,%q\n", cells.Text(c.Panel), cells.Text(c.Name), strconv.FormatFloat(c.X[i], 'g', -1, 64), strconv.FormatFloat(c.Y[i], 'g', -1, 64), c.XLabel, c.YLabel)
 		}
 	}
 	return os.WriteFile(filepath.Join(dir, "curves.csv"), []byte(b.String()), 0o666)

@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/study"
 	"farflash/trial"
 )
 
@@ -72,6 +75,9 @@ func (f *runFlags) check(leastReps int) error {
 	}
 	if f.reps < leastReps {
 		return usagef("--reps %d is not possible; use %d or more", f.reps, leastReps)
+	}
+	if f.reps > study.MostTrials {
+		return usagef("--reps %d is not possible; use at most %d", f.reps, study.MostTrials)
 	}
 	if f.jobs < 0 {
 		return usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
@@ -151,13 +157,19 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		return badInput(err)
 	}
 	defer d.Discard()
+	defer p.unfinished(result.Unfinished(filepath.Dir(d.Path(""))))()
+	p.keeping()
 	progress := p.progress("run", unitOf(s), f.quiet)
 	run, out, err := writer(1, func(x experiment.Progress) {
-		progress.Update(int64(x.Requests), int64(x.Expected), x.Simulated.String()+" simulated")
+		note := x.Simulated.String() + " simulated"
+		if x.Prepared > 0 {
+			note = fmt.Sprintf("%.0f %% of the drives' preparation", x.Prepared*100)
+		}
+		progress.Update(int64(x.Requests), int64(x.Expected), note)
 	}).Write(ctx, trial.Trial{Scenario: s, Digest: digest, Seed: f.seed}, d)
 	progress.Stop()
 	if err != nil {
-		return failed(err)
+		return refused(err)
 	}
 	place, err := d.Commit()
 	if err != nil {
@@ -179,6 +191,15 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		return failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
 	}
 	return p.judge(f, run.Result)
+}
+
+// refused is the error of a trial: of the user's input if it could not begin.
+func refused(err error) error {
+	var r *experiment.Refusal
+	if errors.As(err, &r) {
+		return badInput(err)
+	}
+	return failed(err)
 }
 
 // writer has a trial's run directory written, as one of so many that run at once.
@@ -209,7 +230,7 @@ func (p *program) show(run *result.Run, f *runFlags) error {
 		if err != nil {
 			return err
 		}
-		_, err = p.out.Write(text)
+		_, err = p.data.Write(text)
 		return err
 	}
 	if f.quiet {
@@ -277,17 +298,28 @@ func unitOf(s *scenario.Scenario) string {
 // progress is the one line on standard error while something long runs.
 func (p *program) progress(label, unit string, quiet bool) *term.Progress {
 	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet}
-	if f, ok := p.err.(*os.File); ok {
+	if f, ok := p.stderr.(*os.File); ok {
 		c.Terminal = term.IsTerminal(f)
 		c.Columns = term.Columns(f, 80)
 		c.Style = term.Colour(f, os.Getenv)
 	}
-	return term.NewProgress(p.err, c)
+	x := term.NewProgress(p.stderr, c)
+	p.ending.mu.Lock()
+	defer p.ending.mu.Unlock()
+	p.ending.progress = x
+	return x
 }
 
 // style is how standard output is coloured.
 func (p *program) style() term.Style {
-	if f, ok := p.out.(*os.File); ok {
+	return styleOf(p.stdout)
+}
+
+// errorStyle is how standard error is coloured.
+func (p *program) errorStyle() term.Style { return styleOf(p.stderr) }
+
+func styleOf(w io.Writer) term.Style {
+	if f, ok := w.(*os.File); ok {
 		return term.Colour(f, os.Getenv)
 	}
 	return term.Style{}

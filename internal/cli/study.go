@@ -123,6 +123,8 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes those of one trial")
 	}
 	progress := p.progress(string(plan.Kind), "trials", f.quiet)
+	defer p.unfinishedStudy(folder, cache)()
+	p.keeping()
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Progress: func(x study.Progress) {
 			// What matters most is first: a narrow terminal cuts the end off.
@@ -144,6 +146,19 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	outcomes := runner.Run(ctx, plan.Trials())
 	progress.Stop()
 	return folder, outcomes, failed(folder.Record(outcomes))
+}
+
+// unfinishedStudy notes what of a study, and of what it keeps for others, is written at the moment.
+func (p *program) unfinishedStudy(folder *study.Folder, cache *study.Cache) (whole func()) {
+	var all []func()
+	for _, pattern := range append(folder.Unfinished(), cache.Unfinished()...) {
+		all = append(all, p.unfinished(pattern))
+	}
+	return func() {
+		for _, whole := range all {
+			whole()
+		}
+	}
 }
 
 // sampled tells scenarios that ask for what a study does not keep.
@@ -186,7 +201,7 @@ func keep(folder *study.Folder, name string, doc any, write func(io.Writer) erro
 
 // printJSON prints a document.
 func (p *program) printJSON(doc any) error {
-	w := json.NewEncoder(p.out)
+	w := json.NewEncoder(p.data)
 	w.SetIndent("", "  ")
 	return failed(w.Encode(doc))
 }

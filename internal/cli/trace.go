@@ -14,6 +14,7 @@ import (
 	"farflash/convert"
 	"farflash/experiment/drive"
 	"farflash/internal/term"
+	"farflash/result"
 	"farflash/workload"
 	"farflash/workload/characterise"
 	"farflash/workload/fit"
@@ -84,7 +85,7 @@ what it touches, and its rates. The format and the compression are detected.`,
 				p.note("%s: %s", args[0], n)
 			}
 			if asJSON {
-				w := json.NewEncoder(p.out)
+				w := json.NewEncoder(p.data)
 				w.SetIndent("", "  ")
 				return failed(w.Encode(m))
 			}
@@ -161,13 +162,29 @@ func (p *program) printInfo(m *characterise.Result) error {
 // output opens where a trace is written to: a new file, or standard output for -.
 func (p *program) output(name string) (io.WriteCloser, error) {
 	if name == "-" || name == "" {
-		return nopCloser{p.out}, nil
+		return nopCloser{p.data}, nil
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if errors.Is(err, os.ErrExist) {
 		return nil, usagef("%s exists already; it is not overwritten", name)
 	}
-	return f, badInput(err)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	return &newFile{f, p.unfinished(result.Literal(name))}, nil
+}
+
+// newFile is a file that is gone if the command is left before it is closed.
+type newFile struct {
+	*os.File
+	whole func()
+}
+
+// Close implements io.Closer.
+func (f *newFile) Close() error {
+	err := f.File.Close()
+	f.whole()
+	return err
 }
 
 type nopCloser struct{ io.Writer }
@@ -288,7 +305,7 @@ have them. Comments say what was given up. Add an ssd section to run it.`,
 			if err != nil {
 				return badInput(fmt.Errorf("%s: %w", args[0], err))
 			}
-			fmt.Fprint(p.out, convert.FromFit(args[0], x.Config, append(notes, x.Notes...)))
+			fmt.Fprint(p.data, convert.FromFit(args[0], x.Config, append(notes, x.Notes...)))
 			return nil
 		},
 	}

@@ -16,7 +16,7 @@ func (p *program) version() *cobra.Command {
 		Args:  arguments(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON {
-				return failed(json.NewEncoder(p.out).Encode(map[string]string{
+				return failed(json.NewEncoder(p.data).Encode(map[string]string{
 					"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				}))
 			}

@@ -86,7 +86,7 @@ and the curve is also written as the section that farflash plan takes for a driv
 				return failed(err)
 			}
 			if asJSON {
-				w := json.NewEncoder(p.out)
+				w := json.NewEncoder(p.data)
 				w.SetIndent("", "  ")
 				return failed(w.Encode(a))
 			}

@@ -11,9 +11,15 @@ import (
 	"strings"
 )
 
+// longest is how long a word is at most that somebody may have meant another one by.
+const longest = 200
+
 // Nearest returns the candidate that a misspelt word was probably meant to be, ""
 // if none is close. Of equals it is the first.
 func Nearest(word string, candidates []string) string {
+	if len(word) > longest {
+		return ""
+	}
 	best, least := "", max(2, len(word)/3)+1
 	word = strings.ToLower(word)
 	for _, c := range candidates {

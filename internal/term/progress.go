@@ -77,7 +77,7 @@ func (p *Progress) Update(done, total int64, note string) {
 
 func (p *Progress) line(done, total int64, spent time.Duration, note string) string {
 	var b strings.Builder
-	b.WriteString(p.c.Style.Bold(p.c.Label))
+	b.WriteString(p.c.Style.Bold(Shown(p.c.Label)))
 	rate := float64(done) / spent.Seconds()
 	if total > 0 {
 		share := min(float64(done)/float64(total), 1)
@@ -98,7 +98,7 @@ func (p *Progress) line(done, total int64, spent time.Duration, note string) str
 		fmt.Fprintf(&b, "  %s left", clock(float64(total-done)/rate))
 	}
 	if note != "" {
-		fmt.Fprintf(&b, "  %s", note)
+		fmt.Fprintf(&b, "  %s", Shown(note))
 	}
 	return b.String()
 }

@@ -51,6 +51,7 @@ type pair struct {
 type message struct {
 	begun        sim.Time
 	acked, known bool
+	asks         bool // its answer stands for its ACK
 }
 
 // Kinds of events; arg is a message.
@@ -102,6 +103,36 @@ func (n *Network) Post(q fabric.QP, size units.Bytes) (int32, error) {
 	return m, nil
 }
 
+// Respond implements nvmf.Reader: an answer disturbs nothing else.
+func (n *Network) Respond(out, back fabric.QP) (fabric.QP, error) {
+	if last := fabric.QP(len(n.pairs) - 1); min(out, back) < 0 || max(out, back) > last {
+		return 0, fmt.Errorf("there are no queue pairs %d and %d; there are %d", out, back, len(n.pairs))
+	}
+	o, b := n.pairs[out], n.pairs[back]
+	if o.src != b.dst || o.dst != b.src {
+		return 0, fmt.Errorf("queue pairs %d and %d are not two directions of one", out, back)
+	}
+	return n.Open(o.src, o.dst, o.class)
+}
+
+// Ask implements nvmf.Reader.
+func (n *Network) Ask(q fabric.QP, size units.Bytes) (int32, error) {
+	m, err := n.Post(q, size)
+	if err == nil {
+		n.messages[m].asks = true
+	}
+	return m, err
+}
+
+// Answer implements nvmf.Reader. The request is acknowledged when the answer's first byte has come.
+func (n *Network) Answer(q fabric.QP, size units.Bytes, request int32) (int32, error) {
+	m, err := n.Post(q, size)
+	if err == nil {
+		n.eng.Schedule(n.self, n.target, n.messages[m].begun+n.cfg.Latency, evAcked, uint32(request))
+	}
+	return m, err
+}
+
 // Send implements nvmf.Chooser.
 func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, error) {
 	key := pair{src: src, dst: dst, class: class}
@@ -138,7 +169,9 @@ func (n *Network) Forget(m int32) {
 func (n *Network) Handle(e sim.Event) {
 	m := int32(e.Arg)
 	if e.Kind == evDelivered {
-		n.eng.Schedule(n.self, n.target, e.At+n.cfg.Ack, evAcked, e.Arg)
+		if !n.messages[m].asks {
+			n.eng.Schedule(n.self, n.target, e.At+n.cfg.Ack, evAcked, e.Arg)
+		}
 		n.sink.Delivered(m)
 		return
 	}

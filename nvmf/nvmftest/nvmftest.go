@@ -32,6 +32,8 @@ func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
 		{"posting from inside", (*session).chain},
 		{"numbers", (*session).numbers},
 		{"choosing", (*session).chosen},
+		{"answering", (*session).answered},
+		{"answers wait for no send queue", (*session).beside},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &session{t: t, under: map[int32]*letter{}}
@@ -78,11 +80,17 @@ func (s *session) open(src, dst int) fabric.QP {
 
 func (s *session) post(q fabric.QP, size units.Bytes) {
 	s.t.Helper()
+	s.send(q, func() (int32, error) { return s.Fabric.Post(q, size) })
+}
+
+// send posts something on a queue pair.
+func (s *session) send(q fabric.QP, post func() (int32, error)) {
+	s.t.Helper()
 	if s.posted == nil {
 		s.posted, s.last = map[fabric.QP]int{}, map[fabric.QP]int{}
 	}
 	s.posting = true
-	m, err := s.Fabric.Post(q, size)
+	m, err := post()
 	s.posting = false
 	s.note(m, err, letter{posted: s.Engine.Now(), pair: q, order: s.posted[q] + 1})
 	s.posted[q]++
@@ -250,6 +258,79 @@ func (s *session) numbers() {
 		s.post(q, 100)
 	}
 	s.run(100)
+}
+
+// reader opens two directions and what answers on the first.
+func (s *session) reader() (x nvmf.Reader, out, back, answers fabric.QP) {
+	s.t.Helper()
+	out, back = s.open(0, 1), s.open(1, 0)
+	x, ok := s.Fabric.(nvmf.Reader)
+	if !ok {
+		s.t.Skip("the network answers no RDMA Reads")
+	}
+	answers, err := x.Respond(out, back)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return x, out, back, answers
+}
+
+// ask posts the request of an RDMA Read, answer its answer.
+func (s *session) ask(x nvmf.Reader, q fabric.QP) {
+	s.send(q, func() (int32, error) { return x.Ask(q, 16) })
+}
+
+func (s *session) answer(x nvmf.Reader, q fabric.QP, size units.Bytes, request int32) {
+	s.send(q, func() (int32, error) { return x.Answer(q, size, request) })
+}
+
+func (s *session) answered() {
+	x, out, back, answers := s.reader()
+	random := rng.NewStream(1, "messages")
+	s.after = func(m int32) {
+		if l := s.under[m]; l.pair == back && l.order%3 == 0 {
+			s.answer(x, answers, units.Bytes(1+random.IntN(20000)), m)
+		}
+	}
+	const n = 300
+	for i := range n {
+		s.post(out, units.Bytes(1+random.IntN(10000)))
+		if i%3 == 2 {
+			s.ask(x, back)
+		} else {
+			s.post(back, units.Bytes(1+random.IntN(10000)))
+		}
+		if random.IntN(3) == 0 {
+			s.Engine.Run(s.Engine.Now() + sim.Time(random.IntN(int64(20*units.Microsecond))))
+		}
+	}
+	s.run(2*n + n/3)
+	if len(s.under) > 0 {
+		s.t.Errorf("%d messages are left", len(s.under))
+	}
+	for _, q := range [][2]fabric.QP{{out, out}, {out, 1 << 20}, {-1, back}} {
+		if _, err := x.Respond(q[0], q[1]); err == nil {
+			s.t.Errorf("queue pair %d answers what is asked on %d", q[0], q[1])
+		}
+	}
+}
+
+// beside holds that an answer passes what its host has posted before.
+func (s *session) beside() {
+	x, out, back, answers := s.reader()
+	var order []fabric.QP
+	s.after = func(m int32) {
+		order = append(order, s.under[m].pair)
+		if s.under[m].pair == back {
+			s.answer(x, answers, 4096, m)
+		}
+	}
+	s.post(out, 10*units.MiB)
+	s.ask(x, back)
+	s.run(3)
+	if len(order) == 3 && order[1] != answers {
+		s.t.Error("an answer has waited for the send queue")
+	}
 }
 
 func (s *session) chosen() {

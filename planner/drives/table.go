@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"farflash/ftl/waf"
+	"farflash/internal/cells"
 	"farflash/tco"
 )
 
@@ -75,7 +76,7 @@ func (o *Outcome) WriteDrives(w io.Writer) error {
 		if d.State.Data > 0 {
 			per = tco.Plain(d.State.Cost / d.State.Data)
 		}
-		rows = append(rows, []string{d.Name, d.Model, d.Domain, strconv.Itoa(d.State.Workloads), tco.Plain(d.State.WriteRate), tco.Plain(d.State.Sequential), tco.Plain(d.State.WAF),
+		rows = append(rows, []string{cells.Text(d.Name), cells.Text(d.Model), cells.Text(d.Domain), strconv.Itoa(d.State.Workloads), tco.Plain(d.State.WriteRate), tco.Plain(d.State.Sequential), tco.Plain(d.State.WAF),
 			tco.Plain(d.State.Space), tco.Plain(d.State.SpaceShare), tco.Plain(d.State.Load), tco.Plain(d.State.IOPSShare), tco.Plain(d.State.Lifetime), d.EndsBy, tco.Plain(d.State.WearAtDeath),
 			tco.Plain(d.State.Cost), tco.Plain(d.State.Data), per})
 	}
@@ -87,7 +88,7 @@ func (o *Outcome) WritePlacements(w io.Writer) error {
 	c := csv.NewWriter(w)
 	rows := [][]string{{"workload", "drive", "refused_for"}}
 	for _, x := range o.Placements {
-		rows = append(rows, []string{x.Workload, x.Drive, x.Refused})
+		rows = append(rows, cells.Row(x.Workload, x.Drive, x.Refused))
 	}
 	return c.WriteAll(rows)
 }

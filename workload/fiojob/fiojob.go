@@ -139,6 +139,9 @@ func Parse(r io.Reader, name string) ([]Job, error) {
 	return jobs, nil
 }
 
+// maxJobs bounds the jobs of a file: each becomes a flow of requests.
+const maxJobs = 4096
+
 // split reads the sections. Each [global] section adds to what the sections behind it begin with.
 func split(r io.Reader, name string) ([]section, error) {
 	var sections []section
@@ -162,6 +165,9 @@ func split(r io.Reader, name string) ([]section, error) {
 			}
 			heading := text[1:end]
 			if inGlobal = heading == "global"; !inGlobal {
+				if len(sections) == maxJobs {
+					return nil, fmt.Errorf("%s:%d: more than %d jobs", name, line, maxJobs)
+				}
 				sections = append(sections, section{heading, line, append([]setting(nil), global...)})
 			}
 			continue
@@ -182,7 +188,9 @@ func split(r io.Reader, name string) ([]section, error) {
 			last.settings = append(last.settings, s)
 		}
 	}
-	if err := scanner.Err(); err != nil {
+	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes", name, line+1, bufio.MaxScanTokenSize)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", name, line+1, err)
 	}
 	return sections, nil

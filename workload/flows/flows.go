@@ -144,6 +144,28 @@ func (s *sliceSource) Next(f *Flow) error {
 	return nil
 }
 
+// Count is how many flows a source of these settings has among so many hosts, and whether that is known before it has run.
+func (c *Config) Count(hosts int) (n int, known bool) {
+	part := func(named []int) int {
+		if len(named) > 0 {
+			return len(named)
+		}
+		return hosts
+	}
+	switch {
+	case c.List != nil:
+		return len(c.List), true
+	case c.Incast != nil:
+		return c.Incast.Fan * max(c.Incast.Rounds, 1), true
+	case c.AllToAll != nil:
+		k := part(c.AllToAll.Hosts)
+		return k * (k - 1), true
+	case c.Permutation != nil:
+		return part(c.Permutation.Hosts), true
+	}
+	return 0, false
+}
+
 // Collect reads src to its end. The whole of it is held in memory.
 func Collect(src Source) ([]Flow, error) {
 	var flows []Flow

@@ -2,6 +2,7 @@ package flows
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"farflash/rng"
@@ -25,6 +26,7 @@ type Poisson struct {
 
 // poisson draws the flows. Every quantity has a random stream of its own.
 type poisson struct {
+	name         string
 	distribution *Distribution
 	arrivals     rng.Stream
 	sources      rng.Stream
@@ -66,7 +68,7 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	stream := func(of string) rng.Stream { return rng.NewStream(network.Seed, cfg.Name+"/poisson/"+of) }
 	p := &poisson{
 		distribution: d, arrivals: stream("arrivals"), sources: stream("sources"), destinations: stream("destinations"), sizes: stream("sizes"),
-		hosts: hosts, class: cfg.Class, begin: cfg.Start, duration: c.Duration, left: c.Flows,
+		name: cfg.Name, hosts: hosts, class: cfg.Class, begin: cfg.Start, duration: c.Duration, left: c.Flows,
 	}
 	if c.Flows == 0 {
 		p.left = -1
@@ -81,8 +83,14 @@ func (p *poisson) Next(f *Flow) error {
 		return p.err
 	}
 	gap := float64(p.gap * p.arrivals.Exp())
-	if p.left == 0 || gap >= float64(units.Forever-p.begin-p.now) {
+	if p.left == 0 {
 		p.err = io.EOF
+		return p.err
+	}
+	if gap >= float64(units.Forever-p.begin-p.now) {
+		if p.err = io.EOF; p.duration == 0 {
+			p.err = fmt.Errorf("%s: a flow comes more than 106 days after the beginning, where the clock ends; use fewer flows, a larger load, or a duration", p.name)
+		}
 		return p.err
 	}
 	if p.now += units.Duration(gap + 0.5); p.duration > 0 && p.now >= p.duration {

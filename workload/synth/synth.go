@@ -233,8 +233,12 @@ func (g *Generator) Next(r *workload.Record) error {
 		return g.err
 	}
 	op := g.pick()
-	if g.now == units.Forever || g.cfg.Duration > 0 && g.now > g.cfg.Duration {
+	if g.cfg.Duration > 0 && g.now > g.cfg.Duration {
 		g.err = io.EOF
+		return g.err
+	}
+	if g.now == units.Forever {
+		g.err = fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use fewer requests, or a duration", g.made+1)
 		return g.err
 	}
 	f := &g.flows[op]

@@ -51,6 +51,9 @@ func (h *headReader) corrupt(err error) error {
 	if h.compression == "" {
 		return fmt.Errorf("%s: %w", h.name, err)
 	}
+	if errors.Is(err, errTrailing) {
+		return fmt.Errorf("%s: %w", h.name, err)
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%s: the %s data is cut off; the file is truncated", h.name, h.compression)
 	}
@@ -98,6 +101,61 @@ func (x xzContent) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// errTrailing is what is wrong with a gzip file that goes on with something else.
+var errTrailing = errors.New("what follows the gzip data is none; cut it off, or compress the trace again")
+
+// gzipMembers reads gzip data, of which several may follow each other, and tells what else follows from what is cut off.
+// Zeros at the end are padding, as gzip has it.
+type gzipMembers struct {
+	*gzip.Reader
+	raw *bufio.Reader
+	err error // of what follows
+}
+
+func newGzipMembers(raw *bufio.Reader) (*gzipMembers, error) {
+	z, err := gzip.NewReader(raw)
+	if err == nil {
+		z.Multistream(false)
+	}
+	return &gzipMembers{Reader: z, raw: raw}, err
+}
+
+func (g *gzipMembers) Read(p []byte) (int, error) {
+	for g.err == nil {
+		n, err := g.Reader.Read(p)
+		if err != io.EOF || n > 0 {
+			if err == io.EOF {
+				err = nil // it is told again
+			}
+			return n, err
+		}
+		switch magic, err := g.raw.Peek(2); {
+		case len(magic) == 0:
+			g.err = err
+		case len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b:
+			if g.err = g.Reset(g.raw); g.err == nil {
+				g.Multistream(false)
+			}
+		default:
+			g.err = g.padding()
+		}
+	}
+	return 0, g.err
+}
+
+// padding reads zeros up to the end.
+func (g *gzipMembers) padding() error {
+	for {
+		c, err := g.raw.ReadByte()
+		if err != nil {
+			return err
+		}
+		if c != 0 {
+			return errTrailing
+		}
+	}
+}
+
 // decompress finds the compression by its magic number and returns the content.
 func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
 	raw := bufio.NewReaderSize(src, 1<<16)
@@ -114,7 +172,7 @@ func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		h.compression = "gzip"
-		content, err = gzip.NewReader(raw)
+		content, err = newGzipMembers(raw)
 	case bytes.HasPrefix(magic, []byte("BZh")) && len(magic) > 3 && magic[3] >= '1' && magic[3] <= '9':
 		h.compression = "bzip2"
 		content, err = bzip2.NewReader(raw), nil

@@ -317,6 +317,9 @@ func (r *Reader) locate(p place, err error) error {
 	return &Error{File: r.name, Line: int64(p), Err: err}
 }
 
+// Locate gives an error about the record that Next returned last the place where that stands.
+func (r *Reader) Locate(err error) error { return r.locate(r.current.place, err) }
+
 // skip counts a bad record, or returns it as an error when no more may be skipped.
 func (r *Reader) skip(err error) error {
 	if r.opts.SkipBad >= 0 && r.skipped >= r.opts.SkipBad {

@@ -449,3 +449,48 @@ func Example() {
 	// 100us write 512 1024 hm,0
 	// msr
 }
+
+// What follows gzip data is more of it, padding, cut off, or something else, which each is told apart.
+func TestWhatFollowsGzip(t *testing.T) {
+	pack := func(text string) string {
+		var b bytes.Buffer
+		g := gzip.NewWriter(&b)
+		if _, err := io.WriteString(g, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	one, two := pack("1000 0 0 8 1\n"), pack("2000 0 8 8 1\n")
+	for _, c := range []struct {
+		name, data string
+		n          int
+		want       string
+	}{
+		{"nothing", one, 1, ""},
+		{"another member", one + two, 2, ""},
+		{"padding", one + two + strings.Repeat("\x00", 700), 2, ""},
+		{"junk", one + "junk", 1, "t: what follows the gzip data is none; cut it off, or compress the trace again"},
+		{"much junk", one + strings.Repeat("junk", 1000), 1, "t: what follows the gzip data is none"},
+		{"junk behind padding", one + "\x00\x00x", 1, "t: what follows the gzip data is none"},
+		{"half a member", one + two[:len(two)/2], 1, "t: the gzip data is cut off; the file is truncated"},
+		{"a part of a header", one + two[:5], 1, "t: the gzip data is cut off; the file is truncated"},
+	} {
+		r, err := NewReader(strings.NewReader(c.data), "t", Options{Format: MQSim})
+		n := 0
+		for err == nil {
+			var rec workload.Record
+			if err = r.Next(&rec); err == nil {
+				n++
+			}
+		}
+		if err == io.EOF {
+			err = nil
+		}
+		if c.want == "" && (err != nil || n != c.n) || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: %d records, %v; want %d, %q", c.name, n, err, c.n, c.want)
+		}
+	}
+}

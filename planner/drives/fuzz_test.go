@@ -1,0 +1,24 @@
+package drives
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzReadMix reads tables of write amplification of any bytes: what is taken gives a number of at least 1 for every share.
+func FuzzReadMix(f *testing.F) {
+	f.Add("sequential,waf\n0%,4.1\n50%,2\n100%,1\n")
+	f.Add("0,NaN\n1,1\n")
+	f.Add("0,1e308\n1,-1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		table, err := readMix(strings.NewReader(text), "waf.csv")
+		if err != nil {
+			return
+		}
+		for _, s := range []float64{0, 0.3, 0.999, 1} {
+			if v := table.At(s); !(v >= 1) {
+				t.Errorf("%q: the write amplification at %v is %v", text, s, v)
+			}
+		}
+	})
+}

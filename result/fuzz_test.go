@@ -1,0 +1,22 @@
+package result
+
+import "testing"
+
+// FuzzTiming reads timing.json of any bytes.
+func FuzzTiming(f *testing.F) {
+	f.Add([]byte(`{"wall_s": 1, "machine": {"cpus": 2}}`))
+	f.Add([]byte(`{"wall_s": 1e999}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		x, err := DecodeTiming(text)
+		if err != nil {
+			return
+		}
+		again, err := x.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if y, err := DecodeTiming(again); err != nil || y != x {
+			t.Errorf("%q reads back as %+v, %v", text, y, err)
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package scenario
+
+import (
+	"farflash/fabric"
+	"farflash/nvmf"
+	"farflash/units"
+)
+
+// Transport is what carries messages across a network.
+type Transport uint8
+
+// The transports.
+const (
+	RoCEv2 Transport = iota
+	TCP
+)
+
+var transportNames = units.Names[Transport]{"rocev2", "tcp"}
+
+// String is the transport's name.
+func (t Transport) String() string { return transportNames.Name(t) }
+
+// MarshalText writes the transport's name.
+func (t Transport) MarshalText() ([]byte, error) { return transportNames.Marshal(t) }
+
+// UnmarshalText reads a transport's name.
+func (t *Transport) UnmarshalText(text []byte) error { return transportNames.Unmarshal(text, t) }
+
+// Config is what a transport's networks are like.
+func (t Transport) Config() fabric.Config {
+	if t == TCP {
+		return fabric.TCP(fabric.DefaultConfig())
+	}
+	return fabric.DefaultConfig()
+}
+
+// checkTransport holds that a system's protocol is one of its network's.
+func (s *Scenario) checkTransport(fail func(path, format string, args ...any)) {
+	switch t := s.Fabric.Transport; {
+	case s.Protocol == nvmf.NVMeTCP && t != TCP:
+		fail("protocol", "nvme-tcp goes over TCP, and fabric.transport is %v; use fabric.transport: tcp, or protocol: nvmeof, which is RDMA's", t)
+	case s.Protocol == nvmf.NVMeoF && t == TCP:
+		fail("protocol", "nvmeof goes over RDMA, and fabric.transport is tcp; use protocol: nvme-tcp")
+	case s.Protocol == nvmf.NVMeTCP && s.Fabric.QueuePairs.Life == fabric.PerMessage:
+		fail("fabric.queue_pairs.life", "per-message opens a connection for each message, where nvme-tcp keeps one; use persistent")
+	}
+}

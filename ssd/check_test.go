@@ -1,0 +1,130 @@
+package ssd
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"farflash/block"
+	"farflash/ftl"
+	"farflash/sim"
+)
+
+// filled is a small drive that was filled, and written to since.
+func filled(t *testing.T, fill Fill) *Drive {
+	t.Helper()
+	cfg := round()
+	cfg.Geometry.PlanesPerDie = 2
+	cfg.OverProvisioning = .3
+	cfg.Preconditioning.Fill = fill
+	m, err := Prepare(cfg, 1, "ssd", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &asker{eng: sim.New()}
+	a.d = NewFrom(m, a.eng, a, 1, "ssd")
+	q := a.open(t, block.QueueConfig{Depth: 8, Weight: 1})
+	for i := range int64(60) {
+		a.d.Submit(q, block.Request{Op: block.Write, Offset: i * 7919 % 2000 * 8192, Length: 8192})
+		a.eng.Run(sim.Forever)
+	}
+	if a.d.l2p.chunks != nil {
+		t.Fatal("the map keeps every page")
+	}
+	return a.d
+}
+
+// The end check looks at what has changed only, and finds what is wrong with the rest: each of these breaks what the map and
+// the flash say of each other, with counts that still agree.
+func TestEndCheckFinds(t *testing.T) {
+	for _, fill := range []Fill{FillSequential, FillSteady} {
+		// A page that nobody wrote, and one that was written.
+		whole := func(d *Drive) (untouched, written uint32) {
+			for untouched = 0; ; untouched++ {
+				if _, ok := d.l2p.sparse.get(untouched); !ok {
+					break
+				}
+			}
+			for written = 0; ; written++ {
+				if p, ok := d.l2p.sparse.get(written); ok && p < trimmed {
+					return untouched, written
+				}
+			}
+		}
+		for _, c := range []struct {
+			name string
+			do   func(d *Drive)
+			want string
+		}{
+			{"nothing", func(*Drive) {}, ""},
+			{"a page of the filling is lost and not counted", func(d *Drive) {
+				u, _ := whole(d)
+				d.ftl.Invalidate(ftl.PPA(d.l2p.get(u)), 0)
+				d.mapped--
+			}, "pages"},
+			{"a page that was written is lost", func(d *Drive) {
+				_, w := whole(d)
+				d.ftl.Invalidate(ftl.PPA(d.l2p.get(w)), 0)
+				d.mapped--
+			}, "does not hold it"},
+			{"two pages lie on one", func(d *Drive) {
+				u, w := whole(d)
+				d.ftl.Invalidate(ftl.PPA(d.l2p.get(u)), 0)
+				d.mapped--
+				d.l2p.set(u, d.l2p.get(w))
+			}, "does not hold it"},
+			{"a page lies where it lay and where it was written", func(d *Drive) {
+				u, w := whole(d)
+				d.ftl.Invalidate(ftl.PPA(d.l2p.get(w)), 0)
+				d.l2p.set(w, trimmed)
+				d.l2p.set(u, d.l2p.get(u))
+				d.mapped--
+			}, "still lies on"},
+		} {
+			d := filled(t, fill)
+			c.do(d)
+			said := ""
+			for _, x := range d.Checks() {
+				if !x.OK {
+					said += x.Detail
+				}
+			}
+			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+				t.Errorf("%v, %s: %q; want %q", fill, c.name, said, c.want)
+			}
+		}
+	}
+}
+
+// A preparation says how far it is and ends when it is told to.
+func TestPreparationCanBeEnded(t *testing.T) {
+	enough := errors.New("enough")
+	for _, fill := range []Fill{FillSequential, FillSteady, FillReplay} {
+		cfg := round()
+		cfg.Geometry.Channels, cfg.Geometry.PlanesPerDie = 8, 4
+		cfg.OverProvisioning = .3
+		cfg.Preconditioning.Fill, cfg.Preconditioning.Passes = fill, 10
+		var told []float64
+		watch := func(limit int) Watch {
+			told = nil
+			return func(share float64) error {
+				if told = append(told, share); len(told) == limit {
+					return enough
+				}
+				return nil
+			}
+		}
+		if _, err := Prepare(cfg, 1, "ssd", watch(-1)); err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i < len(told); i++ {
+			if told[i] < told[i-1] && told[i] != 0 || told[i] > 1 {
+				t.Errorf("%v: %v is done after %v", fill, told[i], told[i-1])
+			}
+		}
+		all := len(told)
+		if _, err := Prepare(cfg, 1, "ssd", watch(all/2)); !errors.Is(err, enough) || len(told) != all/2 {
+			t.Errorf("%v: told %d times of %d, %v", fill, len(told), all, err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package ssd
+
+import "farflash/ssd/fill"
+
+// A filling is where the data of a drive that was filled before time 0 lie, and whose they are. It is computed, never changes, and is shared by all
+// drives of an image: what has changed since is in each drive's table and owners, which look here for the rest.
+type filling struct {
+	layout   *fill.Layout
+	ns       []namespace
+	filled   []uint32   // by namespace: logical pages of it that hold data, those from its first on
+	first    [][]uint32 // by namespace, by its pools in turn: the number of its first datum in the pool
+	users    [][]user   // by pool: whose data it holds, by their numbers
+	perPlane uint32     // physical pages
+	mapped   int64      // pages that hold data
+}
+
+// user is a namespace's share of a plane.
+type user struct {
+	first uint32 // its first datum
+	ns    int32
+	turn  int32 // of the namespace's planes in turn, this is the one
+}
+
+// newFilling divides the data among the planes; the layout has none yet.
+func newFilling(m *Image, seed uint64) *filling {
+	g := &m.pools.flash
+	f := &filling{
+		layout: fill.New(g.Planes(), g.PagesPerBlock, seed), ns: m.ns, perPlane: uint32(g.PagesPerPlane()),
+		filled: make([]uint32, len(m.ns)), first: make([][]uint32, len(m.ns)), users: make([][]user, g.Planes()),
+	}
+	sum := make([]uint32, g.Planes())
+	for i := range m.ns {
+		n := &m.ns[i]
+		f.filled[i] = uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
+		f.mapped += int64(f.filled[i])
+		f.first[i] = make([]uint32, len(n.poolOf))
+		for k, p := range n.poolOf {
+			f.first[i][k] = sum[p]
+			if c := f.data(i, k); c > 0 {
+				f.users[p] = append(f.users[p], user{sum[p], int32(i), int32(k)})
+				sum[p] += c
+			}
+		}
+	}
+	return f
+}
+
+// data is how many pages of a namespace lie in the k-th of its planes in turn.
+func (f *filling) data(ns, k int) uint32 {
+	turn := uint32(len(f.ns[ns].poolOf))
+	return (f.filled[ns] + turn - 1 - uint32(k)) / turn
+}
+
+// held is how many pages of a user lie in its plane.
+func (f *filling) held(u user) uint32 { return f.data(int(u.ns), int(u.turn)) }
+
+// place is the physical page of a logical page, or noPage.
+func (f *filling) place(l uint32) uint32 {
+	i := len(f.ns) - 1
+	for i > 0 && l < f.ns[i].base {
+		i--
+	}
+	n := &f.ns[i]
+	if l -= n.base; l >= f.filled[i] {
+		return noPage
+	}
+	j, k := n.poolTurn.Split(uint64(l))
+	p := n.poolOf[k]
+	return uint32(p)*f.perPlane + f.layout.Place(int(p), f.first[i][k]+uint32(j))
+}
+
+// each visits the logical pages that hold data, in order, with their places.
+func (f *filling) each(visit func(l, page uint32)) {
+	for i := range f.ns {
+		n := &f.ns[i]
+		j, k := uint32(0), 0
+		for l := range f.filled[i] {
+			p := n.poolOf[k]
+			visit(n.base+l, uint32(p)*f.perPlane+f.layout.Place(int(p), f.first[i][k]+j))
+			if k++; k == len(n.poolOf) {
+				j, k = j+1, 0
+			}
+		}
+	}
+}
+
+// owner is the logical page that lies on a page of a plane; there is one if the page held data.
+func (f *filling) owner(plane int, page uint32) uint32 {
+	d, ok := f.layout.Datum(plane, page)
+	if !ok {
+		return 0
+	}
+	users := f.users[plane]
+	k := len(users) - 1
+	for d < users[k].first {
+		k--
+	}
+	n := &f.ns[users[k].ns]
+	return n.base + (d-users[k].first)*uint32(len(n.poolOf)) + uint32(users[k].turn)
+}

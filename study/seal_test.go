@@ -1,0 +1,130 @@
+package study
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"farflash/result"
+	"farflash/trial"
+)
+
+// TestAlteredTrial holds that a number that was altered is not taken up again, in whatever file of a trial it stands, nor is a trial without its checksums.
+func TestAlteredTrial(t *testing.T) {
+	plan := func() *Plan { return sweepOf(t, 1, "ssd.timing.read_latency=40us,80us") }
+	dir := filepath.Join(t.TempDir(), "sweep")
+	runIn(t, dir, plan(), nil)
+	trials, err := filepath.Glob(filepath.Join(dir, trials, "*"))
+	if err != nil || len(trials) != 2 {
+		t.Fatalf("%v, %v", trials, err)
+	}
+	for _, alter := range []func(place string) error{
+		func(place string) error {
+			return replaceIn(filepath.Join(place, result.ResultFile), `"value": 2`, `"value": 3`)
+		},
+		func(place string) error { return replaceIn(filepath.Join(place, result.ScenarioFile), "us", "ns") },
+		func(place string) error { return os.Remove(filepath.Join(place, SumsFile)) },
+		func(place string) error { return os.WriteFile(filepath.Join(place, SumsFile), nil, 0o666) },
+		func(place string) error {
+			return os.WriteFile(filepath.Join(place, SumsFile), []byte("x  ../../sweep.json\n"), 0o666)
+		},
+		func(place string) error { return os.Remove(filepath.Join(place, result.ResultFile)) },
+	} {
+		if err := alter(trials[0]); err != nil {
+			t.Fatal(err)
+		}
+		if out, runs := runIn(t, dir, plan(), nil); runs != 1 || count(out, Done) != 2 {
+			t.Errorf("%d trials are run again, %d are done", runs, count(out, Done))
+		}
+		if _, runs := runIn(t, dir, plan(), nil); runs != 0 {
+			t.Errorf("%d trials are run a third time", runs)
+		}
+	}
+}
+
+func replaceIn(file, old, now string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(strings.Replace(string(text), old, now, 1)), 0o666)
+}
+
+// TestSharedCache holds that studies that run at the same time may share a cache, and even a folder.
+func TestSharedCache(t *testing.T) {
+	place := t.TempDir()
+	dir := filepath.Join(place, "one")
+	var all sync.WaitGroup
+	for i := range 4 {
+		c, err := OpenCache(filepath.Join(place, "cache"), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := filepath.Join(place, "own"+string(rune('a'+i)))
+		if i < 2 {
+			own = dir
+		}
+		plan := sweepOf(t, 8, "ssd.timing.read_latency=40us,80us,90us")
+		all.Go(func() {
+			folder, err := OpenFolder(own, plan, self)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			f := &fake{}
+			out := (&Runner{Version: "v", Cache: c, Folder: folder, Execute: f.execute, Warn: func(err error) { t.Error(err) }}).Run(t.Context(), plan.Trials())
+			if count(out, Done) != 24 {
+				t.Errorf("%d of 24 are done: %v", count(out, Done), out)
+			}
+			if err := folder.Record(out); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, pattern := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
+		if left, err := filepath.Glob(filepath.Join(place, filepath.Dir(pattern), ".farflash-*")); err != nil || len(left) > 0 {
+			t.Errorf("%v is left", left)
+		}
+	}
+}
+
+// FuzzEntry reads cache entries and trials of any bytes: what is taken is a result of the trial.
+func FuzzEntry(f *testing.F) {
+	f.Add([]byte(entryHead + "\n{}"))
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		x := trial.Trial{Digest: "00", Seed: 1}
+		if body, err := checked(text); err == nil {
+			if r, err := decode(body, x); err == nil && (r.Digest != x.Digest || r.Seed != x.Seed) {
+				t.Errorf("%q is taken for another trial", text)
+			}
+		}
+		if r, err := decode(text, x); err == nil && (r.Digest != x.Digest || r.Seed != x.Seed) {
+			t.Errorf("%q is taken for another trial", text)
+		}
+	})
+}
+
+// FuzzManifest reads manifests of studies and searches of any bytes: merging what they say is refused or gives a plan.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"schema": "farflash/sweep/1", "shard": "1/1", "reps": 1, "points": [{"label": "a", "digest": "00"}]}`))
+	f.Add([]byte(`{"schema": "farflash/sweep/1", "shard": "1/99999999999", "reps": -1}`))
+	f.Add([]byte(`{"schema": "farflash/search/1"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		for _, name := range []string{SweepFile, SearchFile} {
+			if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, p, out, err := Merge(filepath.Join(t.TempDir(), "all"), []string{dir}); err == nil && len(out) != len(p.Points)*p.Reps {
+			t.Errorf("%q gives %d outcomes", text, len(out))
+		}
+		if _, err := OpenSearch(dir, Search{Name: "a", Digest: "00", Seed: 1, Reps: 1}, self); err == nil {
+			t.Logf("%q is the search", text)
+		}
+	})
+}
