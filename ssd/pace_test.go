@@ -28,8 +28,8 @@ func TestPace(t *testing.T) {
 	// Half a superblock's pages, two a command in each of four dies.
 	superblock := 256 / 2 * (cfg.Timing.Read[0] + cfg.Timing.Program[0])
 	most := h.Measured(block.Write).Latency.Max()
-	t.Logf("at most %v; a superblock's moves take %v", most, units.Duration(superblock))
+	t.Logf("at most %v; a superblock's moves take %v", most, superblock)
 	if most > superblock/2 {
-		t.Errorf("a write took %v; a superblock's moves take %v", most, units.Duration(superblock))
+		t.Errorf("a write took %v; a superblock's moves take %v", most, superblock)
 	}
 }
