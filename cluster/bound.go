@@ -106,10 +106,19 @@ func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 			used = d.busy + d.waiting
 		}
 		disks = append(disks, used)
-		got = append(got, c.in[int(c.nodeOfTarget(int32(i)))].until(ends))
+		node := c.nodeOfTarget(int32(i))
+		in := c.in[node].until(ends)
+		if c.net != nil {
+			_, in = c.net.Busy(node, at)
+		}
+		got = append(got, in)
 	}
 	for i := range c.gateways {
-		sent = append(sent, c.out[i].until(ends))
+		out := c.out[i].until(ends)
+		if c.net != nil {
+			out, _ = c.net.Busy(int32(i), at)
+		}
+		sent = append(sent, out)
 	}
 	return disks, sent, got
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"farflash/sim"
 	"farflash/units"
 )
 
@@ -35,6 +36,9 @@ type Network interface {
 	// returns. No two messages have a number at the same time; when Delivered has been called it may be used again. Control messages do not wait for all data before
 	// them. An error ends the run.
 	Send(from, to int32, size units.Bytes, control bool) (int32, error)
+	// Busy is how long a node's link has been sending and receiving, until a time up to which the network has been run: each at most that time, never less than at an
+	// earlier one.
+	Busy(node int32, at sim.Time) (sent, got sim.Time)
 }
 
 // cargo is a parcel in flight to one of its receivers.
@@ -47,7 +51,6 @@ func (c *Cluster) Carry(n Network) { c.net, c.bus.Unpaced = n, true }
 func (c *Cluster) ship(from, i int32) {
 	p := &c.parcels.Items[i]
 	for _, to := range c.to(p) {
-		c.out[from].used += p.takes
 		m, err := c.net.Send(from, to, p.size, !p.data)
 		if err != nil {
 			if c.err == nil {
@@ -65,11 +68,9 @@ func (c *Cluster) ship(from, i int32) {
 // Delivered is what the network calls when a message has arrived.
 func (c *Cluster) Delivered(m int32) {
 	x := c.cargo[m]
-	p := &c.parcels.Items[x.parcel]
-	c.in[x.node].used += p.takes
 	c.deliver(x.parcel, x.node)
 	c.looks(x.node)
-	if p = &c.parcels.Items[x.parcel]; p.left == 0 {
+	if p := &c.parcels.Items[x.parcel]; p.left == 0 {
 		c.over(x.parcel)
 	}
 }

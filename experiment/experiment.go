@@ -105,7 +105,11 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // build makes the models. What is wrong with them stands at its place in the scenario.
 func build(k Kind, s *scenario.Scenario, o *Options) (x Experiment, err error) {
 	defer func() {
-		if err != nil && (o.ctx == nil || o.ctx.Err() == nil) {
+		switch {
+		case err == nil:
+		case o.ctx != nil && o.ctx.Err() != nil && errors.Is(err, o.ctx.Err()):
+			err = o.ctx.Err() // it has no place: nothing is wrong with what was being made
+		default:
 			err = &Refusal{s.Located(err)}
 		}
 	}()

@@ -158,6 +158,16 @@ func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
 	return max(0, p.busy-max(0, p.free-at))
 }
 
+// LinksBusy is how long a node's links have been sending, and receiving, up to a time that the network has been run to, on average over its links.
+func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
+	first, count := n.PortsOf(node)
+	for pi := first; pi < first+count; pi++ {
+		sent += n.Busy(pi, at)
+		got += n.Busy(n.ports[pi].peer, at)
+	}
+	return sent / sim.Time(max(count, 1)), got / sim.Time(max(count, 1))
+}
+
 // PortOf is the port of a link at its A or its B.
 func (n *Network) PortOf(link int32, atA bool) int32 {
 	l := n.graph.Links[link]

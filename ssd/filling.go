@@ -54,6 +54,14 @@ func (f *filling) data(ns, k int) uint32 {
 // held is how many pages of a user lie in its plane.
 func (f *filling) held(u user) uint32 { return f.data(int(u.ns), int(u.turn)) }
 
+// pages is how many pages lie in a pool.
+func (f *filling) pages(pool int) (sum int64) {
+	for _, u := range f.users[pool] {
+		sum += int64(f.held(u))
+	}
+	return sum
+}
+
 // place is the physical page of a logical page, or noPage.
 func (f *filling) place(l uint32) uint32 {
 	i := len(f.ns) - 1

@@ -52,15 +52,15 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	f := newFilling(m, random.Uint64())
 	for plane, users := range f.users {
+		if err := m.room(plane, f.pages(plane)); err != nil {
+			return err
+		}
 		for _, u := range users {
 			from := f.layout.Blocks(plane)
 			f.layout.Append(plane, int(f.held(u)))
 			if err := m.restore(f, plane, from, m.ns[u.ns].stream, watch); err != nil {
 				return err
 			}
-		}
-		if err := m.room(f.layout.Blocks(plane)); err != nil {
-			return err
 		}
 	}
 	m.has(f)
@@ -94,14 +94,24 @@ func (m *Image) blockOf(plane, blk int) ftl.Block {
 	return ftl.Block(plane*m.pools.flash.BlocksPerPlane + blk)
 }
 
-// room checks that a plane is left with blocks to work with.
-func (m *Image) room(used int) error {
-	g := &m.pools.flash
-	if left := g.BlocksPerPlane - used; left <= m.cfg.Collection.Reserve {
-		return units.Wrong("preconditioning.occupancy", "%v fills %d of a plane's %d blocks; at most %d may hold data",
-			m.cfg.Preconditioning.Occupancy, used, g.BlocksPerPlane, g.BlocksPerPlane-m.cfg.Collection.Reserve-1)
+// room checks that a pool is left with blocks to work with beside its data. A drive's own streams have them (validateSpace); a peer, which may promise more than it
+// holds, opens all streams' blocks at once, and its host may write only while so many others are free, which collection can gain only from pages that hold nothing.
+func (m *Image) room(pool int, data int64) error {
+	if !m.cfg.Quirks.FrontiersAtOnce {
+		return nil
 	}
-	return nil
+	t := m.ftl.Config()
+	if !m.cfg.Mapping.Ideal && m.cfg.Quirks.MappingPagesLaidOut {
+		_, mapped := pagesIn(m.ns, int32(pool), true)
+		data += mapped
+	}
+	fills := int(data / int64(t.PagesPerBlock))
+	open, free := len(t.Survivors), max(t.Quirks.HostStop, t.HostReserve+1)
+	if fills <= t.BlocksPerPool-open-free {
+		return nil
+	}
+	return units.Wrong("preconditioning.occupancy", "%v fills %d of a plane's %d blocks; beside %d that are open and %d that must be free for the host to write at most %d may hold data; lower it or raise blocks_per_plane",
+		m.cfg.Preconditioning.Occupancy, fills, t.BlocksPerPool, open, free, max(0, t.BlocksPerPool-open-free))
 }
 
 // restoreEvery is after how many blocks the watch of a fill is told.
@@ -196,14 +206,11 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 		if len(users) == 0 {
 			continue
 		}
-		data := 0
-		for _, u := range users {
-			data += int(f.held(u))
-		}
+		data := int(f.pages(plane))
 		// Collection is about to start; open blocks are taken from what is free. The first that the host fills costs it nothing, the first of
 		// survivors costs collection as much, so that with one block less than will be open neither has an advance on the other.
 		closed := g.BlocksPerPlane - t.GCStart - 2*len(m.ns) + 1
-		if err := m.room((data + g.PagesPerBlock - 1) / g.PagesPerBlock); err != nil {
+		if err := m.room(plane, int64(data)); err != nil {
 			return err
 		}
 		if closed*g.PagesPerBlock <= data {

@@ -2,7 +2,9 @@ package ssd
 
 import (
 	"fmt"
+	"slices"
 
+	"farflash/ftl"
 	"farflash/ssd/nand"
 	"farflash/units"
 )
@@ -105,19 +107,71 @@ func (n *Namespace) validate(g nand.Geometry) error {
 	return bad.Err()
 }
 
-// validateSpace checks that each plane has blocks to spare for open blocks,
-// collection and the reserve beside the data.
+// validateSpace checks that each plane has blocks to spare for open blocks, collection and the reserve beside all data that the host may write. A host
+// that waits for a block waits for ever if all blocks that are not open hold nothing but valid pages; so when all other streams' blocks are open, and none of them
+// holds anything, the rest must be more than what is valid fills, by the reserve and a block.
 func (c *Config) validateSpace(bad *units.Faults) {
 	if c.Quirks.FrontiersAtOnce {
 		return // the peer runs such drives as long as their working set is small
 	}
-	spare := float64(c.Geometry.BlocksPerPlane) * float64(c.OverProvisioning)
-	open := 0
-	for _, n := range c.namespaces() {
-		open += 2*max(n.Streams, 1) + 1
+	ns := c.layOut()
+	p := c.planePools(ns)
+	p.give(ns)
+	t := c.translation(ns, p.flash)
+	per := int64(p.flash.PagesPerBlock)
+	for pool := range p.count() {
+		data, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
+		open := c.openIn(ns, int32(pool), &t)
+		spare := int64(t.BlocksPerPool)*per - data
+		need := int64(open-1+t.HostReserve)*per + mapped
+		if spare > need {
+			continue
+		}
+		bad.Hold(false, "over_provisioning", "%v of %d blocks leaves %.1f blocks a plane, but open blocks, the map's pages and the reserve need more than %.1f; raise over_provisioning or blocks_per_plane",
+			c.OverProvisioning, t.BlocksPerPool, float64(spare)/float64(per), float64(need)/float64(per))
+		return
 	}
-	need := open + c.Collection.Reserve
-	bad.Hold(spare >= float64(need),
-		"over_provisioning", "%v of %d blocks leaves %.1f blocks a plane, but open blocks and the reserve need %d; raise over_provisioning or blocks_per_plane",
-		c.OverProvisioning, c.Geometry.BlocksPerPlane, spare, need)
+}
+
+// pagesIn is how many pages of data a pool has at most, and of the map.
+func pagesIn(ns []namespace, pool int32, maps bool) (data, mapped int64) {
+	for i := range ns {
+		n := &ns[i]
+		turn := int64(len(n.poolOf))
+		k := int64(slices.Index(n.poolOf, pool))
+		if k < 0 {
+			continue
+		}
+		data += (int64(n.pages) + turn - 1 - k) / turn
+		if maps {
+			mapped += (int64(n.mapPages) + turn - 1 - k) / turn
+		}
+	}
+	return data, mapped
+}
+
+// openIn is how many blocks of a pool may be open at once: each stream's that is written there and those of what survives of it, which wear levelling has others for.
+func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
+	open := 0
+	survivors := map[int]bool{}
+	writes := func(stream int) {
+		open++
+		survivors[t.Survivors[stream]] = true
+	}
+	for i := range ns {
+		n := &ns[i]
+		if !slices.Contains(n.poolOf, pool) {
+			continue
+		}
+		for s := range n.streams {
+			writes(n.stream + s)
+		}
+		if !c.Mapping.Ideal {
+			writes(n.mapping)
+		}
+	}
+	if t.StaticWear > 0 {
+		return open + 2*len(survivors)
+	}
+	return open + len(survivors)
 }

@@ -11,6 +11,7 @@ import (
 type FieldError struct {
 	Path string // of the field; "" is the whole
 	Msg  string // what is wrong and what would be right
+	err  error  // whose message it is, if it was no FieldError: it may be more than its text, such as the end of a context
 }
 
 // Error is the path and the message.
@@ -21,9 +22,12 @@ func (e *FieldError) Error() string {
 	return e.Path + ": " + e.Msg
 }
 
+// Unwrap is the error whose message it is, or nil.
+func (e *FieldError) Unwrap() error { return e.err }
+
 // Wrong returns the error of one field.
 func Wrong(path, format string, args ...any) error {
-	return &FieldError{path, fmt.Sprintf(format, args...)}
+	return &FieldError{Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
 // JoinPath is the path of a field within another: "a" and "b" are "a.b", "a" and "[0]" are "a[0]".
@@ -55,7 +59,7 @@ func FieldErrors(err error) []*FieldError {
 		}
 		return out
 	}
-	return []*FieldError{{"", err.Error()}}
+	return []*FieldError{{Msg: err.Error(), err: err}}
 }
 
 // Within are the errors of a part, as those of what it is a part of. Nil stays nil.
@@ -78,7 +82,7 @@ func (c *Faults) Hold(ok bool, path, format string, args ...any) {
 // Within notes the errors of a part.
 func (c *Faults) Within(path string, err error) {
 	for _, f := range FieldErrors(err) {
-		c.list = append(c.list, &FieldError{JoinPath(path, f.Path), f.Msg})
+		c.list = append(c.list, &FieldError{JoinPath(path, f.Path), f.Msg, f.err})
 	}
 }
 

@@ -1,6 +1,7 @@
 package units
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -16,14 +17,18 @@ func TestFieldErrors(t *testing.T) {
 	c.Hold(false, "ports[2].rate", "%d is not possible", 3)
 	c.Within("inner", errors.Join(Wrong("", "as a whole"), fmt.Errorf("wrapped: %w", Wrong("[1]", "first")), errors.New("plain: text")))
 	got := FieldErrors(Within("outer", c.Err()))
-	want := []FieldError{{"outer.ports[2].rate", "3 is not possible"}, {"outer.inner", "as a whole"}, {"outer.inner", "wrapped: [1]: first"}, {"outer.inner", "plain: text"}}
+	want := [][2]string{{"outer.ports[2].rate", "3 is not possible"}, {"outer.inner", "as a whole"}, {"outer.inner", "wrapped: [1]: first"}, {"outer.inner", "plain: text"}}
 	if len(got) != len(want) {
 		t.Fatalf("%d errors: %v", len(got), got)
 	}
 	for i, w := range want {
-		if *got[i] != w {
-			t.Errorf("%d: %q, not %q", i, got[i], &w)
+		if got[i].Path != w[0] || got[i].Msg != w[1] {
+			t.Errorf("%d: %q, not %q", i, got[i], w)
 		}
+	}
+	// What it was that has a path now can still be asked for.
+	if err := Within("outer", Within("inner", fmt.Errorf("preparing: %w", context.Canceled))); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v is no end of a context", err)
 	}
 	if s := Wrong("a.b", "c").Error(); s != "a.b: c" {
 		t.Error(s)

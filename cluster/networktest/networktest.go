@@ -24,21 +24,51 @@ type Network struct {
 	self      sim.Component
 	here      sim.Target
 	delivered func(m int32)
+	sent, got map[int32][]spell // by node
 	under     slab.Slab[struct{}]
 }
 
 // New returns a network that reports what has arrived.
 func New(eng *sim.Engine, rate units.BitRate, trip sim.Time, delivered func(m int32)) *Network {
-	n := &Network{Rate: rate, Trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered}
+	n := &Network{Rate: rate, Trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered, sent: map[int32][]spell{}, got: map[int32][]spell{}}
 	n.here = eng.AddHandler(n)
 	return n
 }
 
 // Send implements cluster.Network.
-func (n *Network) Send(_, _ int32, size units.Bytes, _ bool) (int32, error) {
+func (n *Network) Send(from, to int32, size units.Bytes, _ bool) (int32, error) {
 	m := n.under.Take()
-	n.eng.Schedule(n.self, n.here, n.eng.Now()+n.Rate.TimeFor(size)+n.Trip, 0, uint32(m))
+	now, takes := n.eng.Now(), n.Rate.TimeFor(size)
+	add(n.sent, from, now, now+takes)
+	add(n.got, to, now+n.Trip, now+takes+n.Trip)
+	n.eng.Schedule(n.self, n.here, now+takes+n.Trip, 0, uint32(m))
 	return m, nil
+}
+
+// spell is a time, from and to, in which a link carried anything, of any number of messages at once.
+type spell [2]sim.Time
+
+// add has a link carry something; from is no earlier than that of what it was given before.
+func add(links map[int32][]spell, node int32, from, ends sim.Time) {
+	list := links[node]
+	if k := len(list) - 1; k >= 0 && from <= list[k][1] {
+		list[k][1] = max(list[k][1], ends)
+		return
+	}
+	links[node] = append(list, spell{from, ends})
+}
+
+// until is how much of the spells is before a time.
+func until(list []spell, at sim.Time) (sum sim.Time) {
+	for _, s := range list {
+		sum += min(at, s[1]) - min(at, s[0])
+	}
+	return sum
+}
+
+// Busy implements cluster.Network.
+func (n *Network) Busy(node int32, at sim.Time) (sent, got sim.Time) {
+	return until(n.sent[node], at), until(n.got[node], at)
 }
 
 // Handle implements sim.Handler: a message has arrived.
@@ -73,6 +103,7 @@ func Conform(t *testing.T, fresh func(t *testing.T, delivered func(m int32)) Sub
 		{"a number belongs to one message under way", (*session).numbers},
 		{"sending from a delivery", (*session).reply},
 		{"control messages are not behind all data", (*session).control},
+		{"links are busy with what they carry, and no longer than there is time", (*session).carries},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &session{t: t, under: map[int32]sent{}}
@@ -92,7 +123,8 @@ type session struct {
 	t       *testing.T
 	under   map[int32]sent
 	sending bool
-	order   []sent // as they arrived
+	order   []sent        // as they arrived
+	busy    [][2]sim.Time // of each node, when it was last asked
 	then    func(sent)
 }
 
@@ -133,6 +165,34 @@ func (s *session) arrived(m int32) {
 	s.order = append(s.order, x)
 	if s.then != nil {
 		s.then(x)
+	}
+}
+
+// carries: links are busy at most all of the time, and with a message at least as long as its bytes take.
+func (s *session) carries() {
+	s.busy = make([][2]sim.Time, s.Nodes)
+	most := [2]sim.Time{}
+	for range 50 {
+		s.send(0, 1, 64*units.KiB, false)
+		s.send(2, 1, 9000, false)
+		s.send(0, 3, 100, true)
+	}
+	for _, step := range []sim.Time{1, units.Nanosecond, 3*units.Microsecond + 1, 100 * units.Microsecond, 100 * units.Millisecond} {
+		from := s.Engine.Now()
+		s.Engine.Run(from + step)
+		for node := range s.Nodes {
+			sent, got := s.Network.Busy(node, from+step)
+			for k, now := range [2]sim.Time{sent, got} {
+				if more := now - s.busy[node][k]; more < 0 || more > step {
+					s.t.Errorf("of the %v from %v on the link of node %d was busy for %v (sending, receiving: %d)", step, from, node, more, k)
+				}
+				most[k] = max(most[k], now)
+			}
+			s.busy[node] = [2]sim.Time{sent, got}
+		}
+	}
+	if least := s.Rate.TimeFor(64 * units.KiB); most[0] < least || most[1] < least {
+		s.t.Errorf("links were busy for %v with sending and %v with receiving; a message of 64 KiB alone takes %v", most[0], most[1], least)
 	}
 }
 

@@ -38,6 +38,10 @@ func (p *packets) Send(from, to int32, size units.Bytes, control bool) (int32, e
 	return p.net.Send(from, to, class, size)
 }
 
+func (p *packets) Busy(node int32, at sim.Time) (sent, got sim.Time) {
+	return p.net.LinksBusy(node, at)
+}
+
 func (p *packets) Delivered(m int32) { p.delivered(m) }
 func (p *packets) Acked(m int32)     { p.net.Forget(m) }
 

@@ -36,6 +36,11 @@ func (n *clusterNet) Send(from, to int32, size units.Bytes, control bool) (int32
 	return n.Net.Send(n.host[from], n.host[to], class, size)
 }
 
+// Busy implements cluster.Network.
+func (n *clusterNet) Busy(node int32, at sim.Time) (sent, got sim.Time) {
+	return n.Net.LinksBusy(n.host[node], at)
+}
+
 // carry makes the network, if the scenario has one.
 func carry(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64) (*clusterNet, error) {
 	if s.ObjectCluster.Core != cluster.CorePacket {

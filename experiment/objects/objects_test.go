@@ -107,6 +107,32 @@ func TestClusterReplay(t *testing.T) {
 	}
 }
 
+// TestClusterLinks: links are busy at most all of the time, however much waits for them and wherever the run ends; what a network of packets says of them is what they
+// carry: no less than the payload that comes in takes.
+func TestClusterLinks(t *testing.T) {
+	const text = `object_cluster: {gateways: 4, targets: 8, chunk: 64KiB, protocol: grants, core: packet}
+fabric: {topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 6}}}
+measure: {until: 2ms}
+`
+	for _, set := range [][]string{
+		{"measure.until=1ps"}, {"measure.until=1ns"}, {"measure.until=1us"}, {"object_cluster.outstanding=255"}, {"object_cluster.outstanding=255", "object_cluster.disk.rate=10GiB/s"},
+		{"object_cluster.protocol=pull", "object_cluster.group=4", "object_cluster.outstanding=255"}, {"object_cluster.core=ideal", "fabric=null", "object_cluster.outstanding=255"},
+		{"object_cluster.core=ideal", "fabric=null", "measure.until=1ps"},
+	} {
+		o := trialtest.Run(t, text, 1, set...)
+		if busy := trialtest.Metric(t, o, "cluster.link.utilisation"); busy < 0 || busy > 1 {
+			t.Errorf("%q: links are busy %v of the time", set, busy)
+		}
+	}
+	o := trialtest.Run(t, text, 1, "fabric.host_link=10Gbps", "object_cluster.replicas=2")
+	busy, rate := trialtest.Metric(t, o, "cluster.link.utilisation"), trialtest.Metric(t, o, "cluster.put.rate")
+	// Replicas come in at targets once each and leave gateways once each: transports are between two.
+	least := 2 * 2 * rate * 8 / (12 * 10e9)
+	if busy < least || busy > 1.3*least {
+		t.Errorf("links are busy %.4f of the time; what is put takes %.4f", busy, least)
+	}
+}
+
 // TestClusterNetwork: on a network of packets every protocol keeps its laws, on an idle one that is not oversubscribed pull does what it does on the ideal core, and an
 // oversubscribed one costs something.
 func TestClusterNetwork(t *testing.T) {
