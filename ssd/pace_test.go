@@ -6,7 +6,6 @@ import (
 	"farflash/block"
 	"farflash/ssd"
 	"farflash/ssd/nand"
-	"farflash/units"
 )
 
 // TestPace holds that a host whose writes have used up what is free is slowed down, not stopped: no write waits for as long as the moves of a whole
