@@ -6,7 +6,6 @@ import (
 	"farflash/block"
 	"farflash/ssd"
 	"farflash/ssd/nand"
-	"farflash/units"
 )
 
 // TestPace holds that a host whose writes have used up what is free is slowed down, not stopped: no write waits for as long as the moves of a whole
@@ -28,8 +27,8 @@ func TestPace(t *testing.T) {
 	// Half a superblock's pages, two a command in each of four dies.
 	superblock := 256 / 2 * (cfg.Timing.Read[0] + cfg.Timing.Program[0])
 	most := h.Measured(block.Write).Latency.Max()
-	t.Logf("at most %v; a superblock's moves take %v", most, units.Duration(superblock))
+	t.Logf("at most %v; a superblock's moves take %v", most, superblock)
 	if most > superblock/2 {
-		t.Errorf("a write took %v; a superblock's moves take %v", most, units.Duration(superblock))
+		t.Errorf("a write took %v; a superblock's moves take %v", most, superblock)
 	}
 }
