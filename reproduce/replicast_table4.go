@@ -12,12 +12,13 @@ func replicastTable4() Experiment {
 }
 
 // Table 4: what was measured on real machines. It prints the latency in us, which with two gateways no rate of 23,352 chunks a
-// second goes with; as milliseconds it does (Little's law: 57 chunks outstanding).
+// second goes with; as milliseconds it does, by Little's law with 57 chunks outstanding (TestTable4). So many are given to the model, which leaves the
+// rate to be found: the latency then follows from it.
 const (
-	labRate    = 23351.91 // chunks a second
-	labMB      = 396.12   // MB/s
-	labLatency = 2.4505   // ms
-	labTargets = 10
+	labRate        = 23351.91 // chunks a second
+	labLatency     = 2.4505   // ms
+	labOutstanding = 57       // chunks
+	labTargets     = 10
 )
 
 // What the paper says of the machines, and what is assumed where it says nothing:
@@ -26,7 +27,7 @@ const (
 //   - 10 GbE for targets, and for gateways too;
 //   - one negotiating group of ten would be likely; the model needs two, so five targets each;
 //   - unicast data (Replicast-H): the paper does not say which it was, and with so many chunks outstanding for each of two groups
-//     Replicast-M's negotiations no longer find a common window, which has a row of its own;
+//     Replicast-M's negotiations no longer find a common window;
 //   - three replicas, frames of 9000 B and control messages as in the paper's simulations.
 //
 // The model has one disk a target, of the sum of its drives' rates. Processors, hashing and metadata take no time in it, and the real
@@ -43,23 +44,22 @@ type labArm struct {
 	label string
 	rate  float64 // B/s of a target's disk
 	why   string
+	not   string // why it is not the laboratory's
 }
+
+// goesThrough is why neither SSDs nor links held the laboratory back.
+const goesThrough = "disks and links let through more than was measured: something held it back that the model leaves out, processors, hashing or metadata"
+
+// labShare is how near a reading must be that explains what was measured: the drives' rates are assumed.
+const labShare = 0.1
 
 func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	const chunk = 16384
-	outstanding := labRate * labLatency / 1e3
-	writes := labRate * 3 / labTargets
-	r.Rows = append(r.Rows,
-		Row{Label: "Little's law", Metric: "chunks outstanding", Ours: outstanding, Unit: "count", Meets: near(57, 0.01), Expect: "the printed rate times the printed latency as ms; as us it would be 0.06, of two gateways. So 57, 28 or 29 at each gateway"},
-		Row{Label: "printed", Metric: "MB/s over chunks a second", Paper: number(chunk), Ours: labMB * 1e6 / labRate, Unit: "B", Meets: near(chunk, 0.05), Expect: "16 KiB; 579 B more, which is not explained: headers or metadata"},
-		Row{Label: "printed", Metric: "replicas a second at a target", Ours: writes, Unit: "1/s", Expect: fmt.Sprintf("three replicas over ten targets: %.0f at each HDD if they took them, %.0f at each SSD", writes/labHDDs, writes/labSSDs)},
-	)
 	arms := []labArm{
-		{"writes reach the SSDs", labSSDs * ssdRate, "assumed: 2 x 400 MB/s"},
-		{"writes reach the HDDs in a row", labHDDs * hddRate, "assumed: 10 x 150 MB/s, each chunk behind the last one"},
-		{"writes reach the HDDs at random", labHDDs * hddWrites * chunk, "assumed: 10 x 120 writes a second"},
-		{"targets do just what was measured", writes * chunk, "not assumed but taken from the table: a replica every 143 us at each target, whatever it is that takes so long"},
+		{"writes reach the SSDs", labSSDs * ssdRate, "assumed: 2 x 400 MB/s", goesThrough},
+		{"writes reach the HDDs in a row", labHDDs * hddRate, "assumed: 10 x 150 MB/s, each chunk behind the last one", goesThrough},
+		{"writes reach the HDDs at random", labHDDs * hddWrites * chunk, "assumed: 10 x 120 writes a second", "writes cannot have waited for a seek each"},
 	}
 	changes := func(a labArm, gateways, each int, more ...shape.Change) []shape.Change {
 		return append([]shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(gateways)}, {Path: "object_cluster.outstanding", Value: fmt.Sprint(each)}, {Path: "object_cluster.protocol", Value: "replicast-h"},
@@ -72,16 +72,11 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 	var trials []variant
 	for _, a := range arms {
 		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, variant{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, 57, 1, surge)})
+			trials = append(trials, variant{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, labOutstanding, 1, surge)})
 		}
 		for seed := uint64(1); seed <= replicastSeeds; seed++ {
-			trials = append(trials, variant{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, 29)})
+			trials = append(trials, variant{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, (labOutstanding+1)/2)})
 		}
-	}
-	multicast := len(trials)
-	for seed := uint64(1); seed <= replicastSeeds; seed++ {
-		trials = append(trials, variant{label: arms[0].label + ", 57 gateways with Replicast-M, as SURGE", seed: seed,
-			changes: changes(arms[0], 57, 1, surge, shape.Change{Path: "object_cluster.protocol", Value: "replicast-m"}, shape.Change{Path: "measure.until", Value: "100ms"})})
 	}
 	mean := func(from int, metric string) float64 {
 		sum := 0.0
@@ -98,45 +93,18 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 		for w := range ways {
 			from := (2*i + int(w)) * replicastSeeds
 			rate := mean(from, "cluster.put.iops")
-			row := Row{Label: trials[from].label, Metric: "chunks a second", Paper: number(labRate), Ours: rate, Unit: "1/s", Meets: above(2 * labRate), Expect: a.why + ". More than twice what was measured: neither disks nor links held it back, but something that the model leaves out: processors, hashing, metadata"}
-			switch i {
-			case 2:
-				row.Meets, row.Expect = below(labRate/2), a.why+". Less than half of what was measured: writes cannot have waited for a seek each"
-			case 3:
-				row.Meets, row.Expect = near(labRate, 0.02), a.why+". Within 2 %: with 57 chunks outstanding next to nothing is lost between groups"
-			}
-			latency := mean(from, "cluster.put.latency.mean") / 1e3
-			r.Rows = append(r.Rows, row,
-				Row{Label: row.Label, Metric: "latency, mean", Paper: number(labLatency), Ours: latency, Unit: "ms", Meets: near(1e3*outstanding/rate, 0.05), Expect: "by Little's law with the rate, within 5 %"},
-				Row{Label: row.Label, Metric: "of the bound", Ours: 100 * mean(from, "cluster.bound.reached"), Unit: "%", Meets: atMost(101), Expect: "at most 100 %, but for the edges of the measured time; the least is what the " + leastBound(trials[from]) + " allow"})
+			r.Rows = append(r.Rows, Row{Label: trials[from].label, Metric: "chunks a second", Paper: number(labRate), Ours: rate, Unit: "1/s",
+				Meets: near(labRate, labShare), Expect: "within 10 %; " + a.why, Because: a.not})
 			c := &curves[w]
 			c.Panel, c.Name, c.XLabel, c.YLabel, c.YUnit = "what each reading allows", []string{"57 gateways, as SURGE", "2 gateways, steady"}[w], "", "chunks a second", "1/s"
-			c.Names, c.X, c.Y = append(c.Names, []string{"SSDs", "HDDs in a row", "HDDs at random", "as measured"}[i]), append(c.X, float64(i)), append(c.Y, rate)
+			c.Names, c.X, c.Y = append(c.Names, []string{"SSDs", "HDDs in a row", "HDDs at random"}[i]), append(c.X, float64(i)), append(c.Y, rate)
 		}
 	}
 	r.Curves = append(r.Curves, curves[0], curves[1])
-	given := mean(multicast, "cluster.put.aborted") / (mean(multicast, "cluster.put.aborted") + mean(multicast, "cluster.put.count"))
-	r.Rows = append(r.Rows, Row{Label: trials[multicast].label, Metric: "chunks given up", Ours: 100 * given, Unit: "%", Meets: above(99),
-		Expect: "above 99 %: whoever finds no common window asks another group at once, and with two groups all do so without end. A product must wait, or need no common window"})
 	printed := Curve{Panel: curves[0].Panel, Name: "table 4", YLabel: curves[0].YLabel, YUnit: "1/s", Names: curves[0].Names, X: curves[0].X}
 	for range curves[0].X {
 		printed.Y = append(printed.Y, labRate)
 	}
 	r.Curves = append(r.Curves, printed)
 	return r, nil
-}
-
-// leastBound names the resource that allows the least.
-func leastBound(t variant) string {
-	m, ok := t.result.Matrix("cluster.bounds")
-	if !ok {
-		return "resources"
-	}
-	least := 0
-	for i := range m.V {
-		if m.V[i][0] < m.V[least][0] {
-			least = i
-		}
-	}
-	return m.Rows[least]
 }

@@ -89,7 +89,7 @@ type Named struct{ Name, Text string }
 // All lists the experiments in the order of the papers.
 func All() []Experiment {
 	return []Experiment{snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
-		replicastTable(2, "400", replicastTable2), replicastTable(3, "1000", replicastTable3), replicastTable4(), replicastTable5(),
+		replicastTable(2, "400", replicastTable2, (*puts).better), replicastTable(3, "1000", replicastTable3, (*puts).outperforms), replicastTable4(), replicastTable5(),
 		replicastFig8(), replicastFig9(), replicastFig10(), replicastFig11(), replicastFig12(), replicastFig13(),
 		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10()}
 }

@@ -250,6 +250,3 @@ func (r *Report) Fell() []Fallen {
 	}
 	return out
 }
-
-// within reports whether x is within a share of a figure, for when.
-func within(x, want, share float64) bool { return near(want, share).Holds(x) }

@@ -120,12 +120,13 @@ type listedExperiment struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 	reproduce.Count
+	title string
 }
 
 func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) error {
 	var items []listedExperiment
 	for _, e := range list {
-		items = append(items, listedExperiment{e.ID, e.Title + " (" + e.Paper + ")", reproduce.Held(e.ID)})
+		items = append(items, listedExperiment{e.ID, e.Title + " (" + e.Paper + ")", reproduce.Held(e.ID), e.Title})
 	}
 	if asJSON {
 		w := json.NewEncoder(p.out)
@@ -138,7 +139,7 @@ func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) erro
 		t.Row(name, strconv.Itoa(c.OK), strconv.Itoa(c.NotReproduced), strconv.Itoa(c.NotStated), text)
 	}
 	for _, x := range items {
-		line(x.Name, x.Count, x.Text)
+		line(x.Name, x.Count, x.title)
 		all.Add(x.Count)
 	}
 	line("all", all, "")

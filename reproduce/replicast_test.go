@@ -1,0 +1,64 @@
+package reproduce
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestReplicastPage: docs/validation/replicast.md has the verdicts that are held.
+func TestReplicastPage(t *testing.T) {
+	text, err := os.ReadFile("../docs/validation/replicast.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.ReplaceAll(string(text), "\n", " ")
+	has := func(words string) {
+		if !strings.Contains(page, words) {
+			t.Errorf("the page does not say %q", words)
+		}
+	}
+	var sum Count
+	for _, e := range All() {
+		name, is := strings.CutPrefix(e.ID, "replicast-")
+		if !is {
+			continue
+		}
+		c := Held(e.ID)
+		sum.Add(c)
+		name = strings.Replace(strings.Replace(name, "table", "table ", 1), "fig", "figure ", 1)
+		has(fmt.Sprintf("| %s | %d | %d | %d |", name, c.OK, c.NotReproduced, c.NotStated))
+	}
+	has(fmt.Sprintf("%d rows that agree with a printed number, %d that agree with a sentence where no number is printed, and %d that do not agree", sum.OK, sum.NotStated, sum.NotReproduced))
+}
+
+// TestTable5: the table is 1 - exp(-lambda t) with 7 us, and not the formula that the paper prints.
+func TestTable5(t *testing.T) {
+	for _, x := range table5 {
+		if right := 100 * arrival(x.rate*tentativeTime); !near(x.is, 0.01).Holds(right) {
+			t.Errorf("%s: %v %%, printed %v", x.chunk, right, x.is)
+		}
+		if printed := 100 * (1 - float64(x.rate*math.Exp(-x.rate*tentativeTime))); near(x.is, 0.5).Holds(printed) {
+			t.Errorf("%s: the printed formula gives %v %%, which is near %v", x.chunk, printed, x.is)
+		}
+		if !near(1/x.interval, 0.02).Holds(x.rate) {
+			t.Errorf("%s: a request every %v us are %v a us, printed %v", x.chunk, x.interval, 1/x.interval, x.rate)
+		}
+	}
+}
+
+// TestTable4: with the latency as ms, what is printed are 57 chunks outstanding of little more than 16 KiB; with us there would be none.
+func TestTable4(t *testing.T) {
+	if n := float64(labRate*labLatency) / 1e3; math.Round(n) != labOutstanding {
+		t.Errorf("%v chunks outstanding", n)
+	}
+	if n := float64(labRate*labLatency) / 1e6; n >= 1 {
+		t.Errorf("with us there are %v chunks outstanding", n)
+	}
+	const rate = 396.12e6 // B/s, printed
+	if size := rate / labRate; math.Round(size) != 16963 {
+		t.Errorf("%v B a chunk", size)
+	}
+}
