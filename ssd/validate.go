@@ -127,7 +127,7 @@ func (c *Config) validateSpace(bad *units.Faults) {
 		if spare > need {
 			continue
 		}
-		bad.Hold(false, "over_provisioning", "%v of %d blocks leaves %.1f blocks a plane, but open blocks, the map's pages and the reserve need more than %.1f; raise over_provisioning or blocks_per_plane",
+		bad.Hold(false, "over_provisioning", "%v of %d blocks leaves %.2f blocks a plane, but open blocks, the map's pages and the reserve need more than %.2f; raise over_provisioning or blocks_per_plane",
 			c.OverProvisioning, t.BlocksPerPool, float64(spare)/float64(per), float64(need)/float64(per))
 		return
 	}
