@@ -61,7 +61,7 @@ func TestExtremes(t *testing.T) {
 				top[key] = true
 			}
 		}
-		for _, k := range wantedLeaves(t, "", "") {
+		for _, k := range leaves(t, "", "", extremes) {
 			section, _, _ := strings.Cut(strings.ReplaceAll(k.path, "[", "."), ".")
 			if !top[section] || !strings.Contains(k.path, only) {
 				continue
@@ -72,31 +72,6 @@ func TestExtremes(t *testing.T) {
 		}
 	}
 	t.Logf("%d refused, %d ended by an error, %d run", count[0], count[1], count[2])
-}
-
-// wantedLeaves are leaves with their extremes.
-func wantedLeaves(t testing.TB, path, written string) []leaf {
-	t.Helper()
-	d, err := scenario.Describe(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []leaf
-	for _, k := range d.Keys {
-		at := strings.TrimPrefix(strings.TrimPrefix(k.Path, path), ".")
-		if written != "" {
-			at = written + "." + at
-		}
-		switch {
-		case strings.HasPrefix(k.Value, "a list of mappings"):
-			out = append(out, wantedLeaves(t, k.Path, at+"[0]")...)
-		case strings.HasPrefix(k.Value, "a mapping"):
-			out = append(out, wantedLeaves(t, k.Path, at)...)
-		default:
-			out = append(out, leaf{at, extremes(k.Value)})
-		}
-	}
-	return out
 }
 
 // extreme tries one change of a scenario and says what became of it.
