@@ -11,7 +11,7 @@ import (
 )
 
 // A forest's file is the line below; then, all numbers little-endian and of 32 bits unless said, the names of the inputs and of the outputs, the notes, the figures of the outputs and the
-// inputs (64-bit floating point), the trees' roots, the nodes and the leaves, each list after its length and each text after its length in bytes; and the
+// inputs (64-bit floating point), the trees' roots, the nodes, as many leaves' ends, and the leaves, each list after its length and each text after its length in bytes; and the
 // SHA-256 of all of that.
 const fileHead = "farflash/forest/1\n"
 
@@ -50,8 +50,11 @@ func (f *Forest) Encode() []byte {
 	count(len(f.nodes))
 	for _, n := range f.nodes {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n.input))
-		count(int(n.right))
+		count(int(n.next))
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n.threshold))
+	}
+	for _, v := range f.ends {
+		count(int(v))
 	}
 	numbers(f.leaves)
 	sum := sha256.Sum256(b)
@@ -158,8 +161,15 @@ func (f *Forest) decode(r *reader) error {
 	}
 	f.nodes = make([]node, r.count(16))
 	for i := range f.nodes {
-		f.nodes[i].input, f.nodes[i].right = int32(r.word()), int32(r.word())
+		f.nodes[i].input, f.nodes[i].next = int32(r.word()), int32(r.word())
 		f.nodes[i].threshold = r.number()
+	}
+	f.ends = make([]int32, len(f.nodes))
+	if len(r.b) < 4*len(f.ends) {
+		return errors.New("it ends too soon")
+	}
+	for i := range f.ends {
+		f.ends[i] = int32(r.word())
 	}
 	f.leaves = r.numbers()
 	switch {
@@ -191,14 +201,14 @@ func (f *Forest) valid() error {
 	}
 	for i := range f.nodes {
 		n := &f.nodes[i]
+		leaf := int(n.next) == i
 		switch {
-		case n.input < 0 && (n.input != -1 || n.right < 0 || int(n.right) > len(f.leaves)-outputs):
-			return fmt.Errorf("node %d is a leaf without outputs", i)
-		case n.input < 0:
-		case int(n.input) >= inputs:
+		case n.input < 0 || int(n.input) >= inputs:
 			return fmt.Errorf("node %d divides by an input that there is not", i)
-		case int(n.right) <= i || int(n.right) >= len(f.nodes) || i+1 >= len(f.nodes):
-			return fmt.Errorf("node %d leads to no node behind it", i)
+		case leaf && (!math.IsInf(n.threshold, 1) || f.ends[i] < 0 || int(f.ends[i]) > len(f.leaves)-outputs):
+			return fmt.Errorf("node %d is a leaf without outputs", i)
+		case !leaf && (int(n.next) < i || int(n.next) >= len(f.nodes)-1):
+			return fmt.Errorf("node %d leads to no nodes behind it", i)
 		case math.IsNaN(n.threshold):
 			return fmt.Errorf("node %d has no threshold", i)
 		}

@@ -90,6 +90,15 @@ func TestFileCrooked(t *testing.T) {
 	f, _ := forest.Decode(file)
 	head := binary.LittleEndian.AppendUint32(nil, uint32(f.Nodes()))
 	nodes := bytes.LastIndex(body, head) + 4
+	next := func(i int) int { return int(binary.LittleEndian.Uint32(body[nodes+16*i+4:])) }
+	leaf, split := 0, 1
+	for next(leaf) != leaf {
+		leaf++
+	}
+	for next(split) == split {
+		split++
+	}
+	ends := nodes + 16*f.Nodes()
 	if first := int32(binary.LittleEndian.Uint32(body[nodes:])); first < 0 || first > 9 {
 		t.Fatalf("the first node is by input %d", first)
 	}
@@ -104,10 +113,12 @@ func TestFileCrooked(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"a circle":      {set(nodes+4, 0), "leads to no node behind it"},
-		"outside":       {set(nodes+4, 1<<20), "leads to no node behind it"},
+		"a circle":      {set(nodes+16*split+4, 0), "leads to no nodes behind it"},
+		"outside":       {set(nodes+4, 1<<20), "leads to no nodes behind it"},
 		"input":         {set(nodes, 10), "an input that there is not"},
-		"leaf":          {set(nodes, 0xfffffffe), "a leaf without outputs"},
+		"no input":      {set(nodes, 0xffffffff), "an input that there is not"},
+		"leaf":          {set(nodes+16*leaf+12, 0), "a leaf without outputs"},
+		"no outputs":    {set(ends+4*leaf, 1<<30), "a leaf without outputs"},
 		"no threshold":  {sealed(nan), "no threshold"},
 		"root":          {set(nodes-8, 1<<30), "where there is no node"},
 		"a longer list": {set(nodes-4, 1<<31), "longer than the file"},

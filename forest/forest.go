@@ -80,17 +80,19 @@ type Forest struct {
 
 	roots  []int32
 	nodes  []node
+	ends   []int32   // of each node that is a leaf: where its outputs begin; of others 0
 	leaves []float64 // of each leaf, its outputs
 }
 
 // Note is a word about a forest and its value.
 type Note struct{ Name, Value string }
 
-// node is a split, or a leaf. The node of what is not above the threshold is the next one, that of the others is at right.
+// node is a split: what is not above the threshold goes on at next, the rest at the node behind that. A leaf has an infinite threshold
+// and goes on at itself, so that trees of any depth can be walked side by side.
 type node struct {
 	threshold float64
-	input     int32 // -1 is a leaf
-	right     int32 // of a leaf, where its outputs begin
+	input     int32
+	next      int32
 }
 
 // Trees is how many trees there are.
@@ -99,15 +101,34 @@ func (f *Forest) Trees() int { return len(f.roots) }
 // Nodes is how many nodes all trees have.
 func (f *Forest) Nodes() int { return len(f.nodes) }
 
+// abreast is how many trees are walked at once: while one waits for memory the others go on, and no branch is guessed.
+const abreast = 8
+
 // Predict implements Model: the mean over the trees. It allocates nothing.
 func (f *Forest) Predict(x, y []float64) {
-	y = y[:len(f.Outputs)]
+	y, x = y[:len(f.Outputs)], x[:len(f.Inputs)]
 	clear(y)
-	for _, at := range f.roots {
-		leaf := f.leaf(at, x)
-		for k := range y {
-			y[k] += leaf[k]
+	nodes, roots := f.nodes, f.roots
+	for ; len(roots) >= abreast; roots = roots[abreast:] {
+		at := [abreast]int32(roots)
+		for moved := int32(1); moved != 0; {
+			moved = 0
+			for i, here := range at {
+				n := &nodes[here]
+				above := int32(0)
+				if x[n.input] > n.threshold {
+					above = 1
+				}
+				at[i] = n.next + above
+				moved |= at[i] ^ here
+			}
 		}
+		for _, leaf := range at {
+			f.add(leaf, y)
+		}
+	}
+	for _, root := range roots {
+		f.add(f.leaf(root, x), y)
 	}
 	n := float64(len(f.roots))
 	for k := range y {
@@ -115,16 +136,24 @@ func (f *Forest) Predict(x, y []float64) {
 	}
 }
 
-// leaf is what the tree at a root says.
-func (f *Forest) leaf(at int32, x []float64) []float64 {
+// leaf is the one that the tree at a root leads to.
+func (f *Forest) leaf(at int32, x []float64) int32 {
 	for {
 		n := &f.nodes[at]
-		if n.input < 0 {
-			return f.leaves[n.right:]
+		if n.next == at {
+			return at
 		}
-		if at++; x[n.input] > n.threshold {
-			at = n.right
+		if at = n.next; x[n.input] > n.threshold {
+			at++
 		}
+	}
+}
+
+// add adds a leaf's outputs.
+func (f *Forest) add(leaf int32, y []float64) {
+	said := f.leaves[f.ends[leaf]:]
+	for k := range y {
+		y[k] += said[k]
 	}
 }
 
@@ -172,19 +201,19 @@ func (t *table) join(trees []*grower) (*Forest, error) {
 	if nodes > mostNodes {
 		return nil, fmt.Errorf("the trees have %d nodes; at most %d are possible: use fewer trees or rows, or larger leaves", nodes, mostNodes)
 	}
-	f.nodes = make([]node, 0, nodes)
+	f.nodes, f.ends = make([]node, 0, nodes), make([]int32, 0, nodes)
 	rows, outputs := s.Rows(), len(s.Outputs)
 	sum, votes := make([]float64, rows*outputs), make([]int32, rows)
 	for _, g := range trees {
 		first, leaf := int32(len(f.nodes)), int32(len(f.leaves))
 		f.roots = append(f.roots, first)
-		for _, n := range g.nodes {
-			if n.input < 0 {
-				n.right += leaf
-			} else {
-				n.right += first
+		for i, n := range g.nodes {
+			end := int32(0)
+			if n.next == int32(i) {
+				end = g.ends[i] + leaf
 			}
-			f.nodes = append(f.nodes, n)
+			n.next += first
+			f.nodes, f.ends = append(f.nodes, n), append(f.ends, end)
 		}
 		f.leaves = append(f.leaves, g.leaves...)
 		for i, v := range g.gain {
@@ -195,10 +224,7 @@ func (t *table) join(trees []*grower) (*Forest, error) {
 				continue
 			}
 			votes[row]++
-			said := f.leaf(first, s.X(row))
-			for k := range outputs {
-				sum[row*outputs+k] += said[k]
-			}
+			f.add(f.leaf(first, s.X(row)), sum[row*outputs:(row+1)*outputs])
 		}
 	}
 	total := 0.0

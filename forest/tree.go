@@ -64,6 +64,7 @@ type grower struct {
 	sum    []float64 // scratch: of the node, and of its left side, by output
 	gain   []float64 // by input: how much splits have lessened the squares
 	nodes  []node
+	ends   []int32
 	leaves []float64
 }
 
@@ -103,30 +104,33 @@ func (g *grower) grow() {
 		}
 	}
 	g.spare = make([]int32, 0, len(g.order[0]))
-	g.node(0, len(g.order[0]), 0)
+	g.nodes, g.ends = make([]node, 1), make([]int32, 1)
+	g.node(0, 0, len(g.order[0]), 0)
 }
 
 // finished leaves only what a forest takes.
 func (g *grower) finished() *grower {
-	return &grower{times: g.times, gain: g.gain, nodes: g.nodes, leaves: g.leaves}
+	return &grower{times: g.times, gain: g.gain, nodes: g.nodes, ends: g.ends, leaves: g.leaves}
 }
 
-// node grows the node of a part of the orders, and all below it.
-func (g *grower) node(lo, hi, depth int) {
-	at := len(g.nodes)
-	g.nodes = append(g.nodes, node{input: -1, right: int32(len(g.leaves))})
+// node grows the node of a part of the orders, and all below it. The two below a split are neighbours.
+func (g *grower) node(at, lo, hi, depth int) {
 	best := split{input: -1}
 	if (g.cfg.Depth == 0 || depth < g.cfg.Depth) && !g.pure(lo, hi) {
 		best = g.search(lo, hi)
 	}
 	if best.input < 0 {
+		g.nodes[at] = node{threshold: math.Inf(1), next: int32(at)}
+		g.ends[at] = int32(len(g.leaves))
 		g.leaf(lo, hi)
 		return
 	}
 	g.divide(lo, hi, &best)
-	g.node(lo, lo+best.below, depth+1)
-	g.nodes[at] = node{best.threshold, best.input, int32(len(g.nodes))}
-	g.node(lo+best.below, hi, depth+1)
+	next := len(g.nodes)
+	g.nodes[at] = node{best.threshold, best.input, int32(next)}
+	g.nodes, g.ends = append(g.nodes, node{}, node{}), append(g.ends, 0, 0)
+	g.node(next, lo, lo+best.below, depth+1)
+	g.node(next+1, lo+best.below, hi, depth+1)
 }
 
 // pure reports whether all rows of a node have the same outputs.
