@@ -275,7 +275,8 @@ type posted struct {
 	held    int32 // of the memory for writes
 	target  int32
 	kind    Kind
-	read    bool // it answers a read
+	read    bool     // it answers a read
+	ended   sim.Time // when the drive had ended that
 }
 
 // Events of the system; arg is a command.
@@ -431,7 +432,7 @@ func (s *System) Acked(m int32) {
 	if p.bytes > 0 {
 		s.release(p.target, units.Bytes(p.bytes))
 		if t := &s.targets[p.target]; p.read && t.steered != nil {
-			s.noteSent(t, int64(p.bytes))
+			s.noteSent(t, int64(p.bytes), p.ended)
 		}
 	}
 	if p.held > 0 {

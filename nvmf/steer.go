@@ -32,7 +32,6 @@ type steered struct {
 	line     units.BitRate
 	payload  float64 // of what is sent, the share that is data
 	told     float64 // the demand that the controller has been told
-	reading  int64   // bytes of reads from their being fetched until they are acknowledged
 	turn     int     // the drive that is looked at first when reads may go on
 	given    bool    // demands are given, whatever the network says
 }
@@ -236,14 +235,14 @@ func (s *System) admit(drive int32) {
 	x := t.steered
 	q := x.queues[d.number]
 	for {
-		q.Hold(ratecontrol.ReadQueue, x.steering.ReadLimit > 0 && x.reading >= x.steering.ReadLimit)
+		q.Hold(ratecontrol.ReadQueue, x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit)
 		c, _, ok := q.Next()
 		if !ok {
 			return
 		}
 		y := s.commands.At(c)
 		if y.req.Op == block.Read {
-			x.reading += s.readBytes(y)
+			x.steering.Reading += s.readBytes(y)
 		}
 		if !s.enter(d, &d.queues[0], c) {
 			s.fail(fmt.Errorf("drive %d refuses a command though it has %d of %d", drive, d.inside, x.steering.Depth))
@@ -277,21 +276,21 @@ func (s *System) noteEnded(x *command) {
 		return
 	}
 	if x.req.Op == block.Read && !x.reads() {
-		t.steered.reading -= s.readBytes(x) - int64(s.answerSize(x)) // it has failed, and brings no data
+		t.steered.steering.Reading -= s.readBytes(x) - int64(s.answerSize(x)) // it has failed, and brings no data
 	}
 	t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Ended, Op: x.req.Op, Drive: s.drives[x.drive].number, Now: s.eng.Now(), Bytes: x.req.Length, Took: s.eng.Now() - x.driveIn}
 	s.react(t)
 }
 
 // noteSent: so much of reads' answers has been acknowledged.
-func (s *System) noteSent(t *transmitter, bytes int64) {
+func (s *System) noteSent(t *transmitter, bytes int64, ended sim.Time) {
 	x := t.steered
 	limit := x.steering.ReadLimit
-	held := limit > 0 && x.reading >= limit
-	x.reading -= bytes
-	x.signal = ratecontrol.Signal{Event: ratecontrol.Sent, Now: s.eng.Now(), Bytes: bytes}
+	held := limit > 0 && x.steering.Reading >= limit
+	x.steering.Reading -= bytes
+	x.signal = ratecontrol.Signal{Event: ratecontrol.Sent, Now: s.eng.Now(), Bytes: bytes, Took: s.eng.Now() - ended}
 	s.react(t)
-	if held && x.reading < limit {
+	if held && x.steering.Reading < limit {
 		s.admitAll(t)
 	}
 }
@@ -308,8 +307,8 @@ func (s *System) checkSteered(t *transmitter) error {
 			return fmt.Errorf("drive %d: %d commands in it, of which its separate queues know %d", d, s.drives[d].inside, n)
 		}
 	}
-	if x.reading < 0 {
-		return fmt.Errorf("reads have %d bytes under way", x.reading)
+	if x.steering.Reading < 0 {
+		return fmt.Errorf("reads have %d bytes under way", x.steering.Reading)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (c *Config) Validate() error {
 	bad.Hold(c.Interval >= units.Microsecond && c.Interval <= 100*units.Second, "interval", "%v is not possible; use 1us to 100s", c.Interval)
 	bad.Hold(c.Tolerance >= 0 && c.Tolerance <= 1, "tolerance", "%v is not possible; use 0%% to 100%%", c.Tolerance)
 	bad.Hold(c.Model != "", "model", "there is no name; use auto, or a file that farflash predict train has written")
-	bad.Hold(c.Headroom >= 1 && c.Headroom <= 1000, "headroom", "%v is not possible; use 1 to 1000", c.Headroom)
+	bad.Hold(c.Headroom > 0 && c.Headroom <= 1000, "headroom", "%v is not possible; use more than 0, up to 1000", c.Headroom)
 	for i := range c.Demands {
 		d := &c.Demands[i]
 		bad.Hold(d.At >= 0 && (i == 0 || d.At > c.Demands[i-1].At), fmt.Sprintf("demands[%d].at", i), "%v is not possible; use times that grow", d.At)

@@ -22,11 +22,16 @@ type Steering struct {
 	// ReadLimit is how many bytes reads may have between being fetched and being acknowledged by their initiators, on all drives of the target together.
 	// While they have as many or more no read is fetched; one read may pass it. 0 is no limit.
 	ReadLimit int64
+	// SendLimit is how many bytes the target hands to the network that are not acknowledged, if that is less than the transmit queue holds. What drives have ended beyond
+	// waits as if the queue were full. 0 is no limit.
+	SendLimit int64
 	// Wake is when React is to be called with Timer; units.Forever is not at all.
 	Wake units.Duration
 	// Predictions is how often a drive's throughput has been predicted.
 	Predictions uint64
 
+	// Reading is how many bytes reads have that count for ReadLimit. It is given, and stands after what React is called for.
+	Reading int64
 	// Depth is how many commands a drive holds at once. It is given.
 	Depth int
 	// TXQ is how many bytes the target's transmit queue holds. It is given.
@@ -72,7 +77,7 @@ type Signal struct {
 	Now   units.Duration
 	// Bytes are the command's (Arrived, Ended), or those that have left the transmit queue (Sent).
 	Bytes int64
-	// Took is how long the drive had the command (Ended).
+	// Took is how long the drive had the command (Ended), or how long after its end there the read was acknowledged (Sent).
 	Took units.Duration
 	// Rate is what the network demands, in bytes of data a second over all queue pairs of the target (Demand).
 	Rate float64
