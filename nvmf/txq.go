@@ -1,6 +1,7 @@
 package nvmf
 
 import (
+	"farflash/block"
 	"farflash/units"
 )
 
@@ -12,6 +13,7 @@ type transmitter struct {
 	alone   units.Bytes // an answer that is larger than the queue, which has it to itself
 	waiting list        // ended commands that find no room
 	memory  memory
+	steered *steered // nil without a controller
 }
 
 // finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
@@ -98,6 +100,7 @@ func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 	m := s.post(c, k, size, -1)
 	if m >= 0 && s.protocol.Capsules() {
 		s.posted[m].bytes = int32(size)
+		s.posted[m].read = s.commands.At(c).req.Op == block.Read
 		t.used += size
 		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
 		s.reportTXQ(s.posted[m].target)

@@ -152,7 +152,7 @@ var citations = []citation{
 	{`@misc{jiasrc,
   title = {{SRC}: Mitigate {I/O} Throughput Degradation in Network Congestion Control of Disaggregated Storage Systems},
   author = {Jia, Danlin and Xie, Yiming and Wang, Li and Zhang, Xiaoqian and Yang, Allen and Yao, Xuebin and Bayati, Mahsa and Subedi, Pradeep and Sheng, Bo and Mi, Ningfang}
-}`, never},
+}`, func(s *Scenario) bool { return s.Controlled() }},
 	{`@article{anderson1965iterative,
   title = {Iterative Procedures for Nonlinear Integral Equations},
   author = {Anderson, Donald G.},

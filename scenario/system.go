@@ -5,8 +5,10 @@ import (
 	"reflect"
 
 	"farflash/cosim"
+	"farflash/fabric"
 	"farflash/fabric/topo"
 	"farflash/nvmf"
+	"farflash/ratecontrol"
 	"farflash/shape"
 	"farflash/units"
 )
@@ -238,7 +240,7 @@ func (w WriteDelay) MarshalText() ([]byte, error) { return writeDelays.Marshal(w
 func (w *WriteDelay) UnmarshalText(text []byte) error { return writeDelays.Unmarshal(text, w) }
 
 // systemKeys are those that only a scenario with targets has.
-var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
+var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "rate_control", "coupling"}
 
 // localKeys are those of a workload item that are about a local drive's queue.
 var localKeys = []string{"queue", "namespace"}
@@ -327,6 +329,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		fail("route.target.stripe", "%v is not possible; use a multiple of 512B from 4KiB on", s.Route.Target.Stripe)
 	}
 	s.checkCoupling(fail)
+	s.checkRateControl(d)
 	if len(d.Errs) > 0 {
 		return
 	}
@@ -349,6 +352,31 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		case len(s.Flows) > 0:
 			fail(x.key, "a system with flows beside it is simulated in one piece; use 1")
 		}
+	}
+}
+
+// Controlled reports whether drives are divided between reads and writes.
+func (s *Scenario) Controlled() bool {
+	return s.RateControl != nil && s.RateControl.Kind != ratecontrol.None
+}
+
+// checkRateControl checks who divides drives between reads and writes.
+func (s *Scenario) checkRateControl(d *shape.Decoder) {
+	if s.RateControl == nil {
+		return
+	}
+	d.Wrong("rate_control", s.RateControl.Validate())
+	fail := func(format string, args ...any) {
+		d.Fail(s.Where("rate_control"), "rate_control: "+format, args...)
+	}
+	switch {
+	case !s.Controlled():
+	case !s.Protocol.Capsules():
+		fail("protocol: %v has no transmit queue to be held back for, and no queue pairs whose rate lasts; use protocol: nvmeof", s.Protocol)
+	case s.Coupling.Mode != Coupled:
+		fail("drives and network in turns know nothing of each other while they run; use coupling.mode: coupled")
+	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
+		fail("queue pairs for one message each have no rate that lasts; use fabric.queue_pairs.life: persistent")
 	}
 }
 
