@@ -93,5 +93,10 @@ func (d *Divided) Complete(c block.Completion) {
 	d.fetch()
 }
 
+// Waiting is how many requests wait for a place in the drive.
+func (d *Divided) Waiting() int {
+	return d.queues.Waiting(ratecontrol.ReadQueue) + d.queues.Waiting(ratecontrol.WriteQueue)
+}
+
 // Check reports what cannot be of the queues.
 func (d *Divided) Check() error { return d.queues.Check() }
