@@ -113,7 +113,8 @@ func (f *Forest) Predict(x, y []float64) {
 		at := [abreast]int32(roots)
 		for moved := int32(1); moved != 0; {
 			moved = 0
-			for i, here := range at {
+			for i := range abreast {
+				here := at[i]
 				n := &nodes[here]
 				above := int32(0)
 				if x[n.input] > n.threshold {

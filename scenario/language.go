@@ -51,7 +51,7 @@ var language = shape.Language{
 		reflect.TypeFor[ratecontrol.Config](): "kind",
 	},
 	Default:  setDefault,
-	Files:    []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File"},
+	Files:    []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File", "ratecontrol.Config.Model"},
 	Comments: comments,
 }
 

@@ -240,7 +240,7 @@ func (w WriteDelay) MarshalText() ([]byte, error) { return writeDelays.Marshal(w
 func (w *WriteDelay) UnmarshalText(text []byte) error { return writeDelays.Unmarshal(text, w) }
 
 // systemKeys are those that only a scenario with targets has.
-var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "rate_control", "coupling"}
+var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
 
 // localKeys are those of a workload item that are about a local drive's queue.
 var localKeys = []string{"queue", "namespace"}
@@ -248,7 +248,11 @@ var localKeys = []string{"queue", "namespace"}
 // absent are the keys of what the scenario is not.
 func (s *Scenario) absent() []string {
 	if len(s.Targets) == 0 {
-		return append(s.absentOfCluster(), systemKeys...)
+		out := append(s.absentOfCluster(), systemKeys...)
+		if s.ObjectCluster != nil || s.Fabric != nil {
+			out = append(out, "rate_control")
+		}
+		return out
 	}
 	var out []string
 	for i := range s.Workload {
@@ -366,6 +370,7 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 		return
 	}
 	d.Wrong("rate_control", s.RateControl.Validate())
+	s.checkModel(d)
 	fail := func(format string, args ...any) {
 		d.Fail(s.Where("rate_control"), "rate_control: "+format, args...)
 	}
@@ -509,6 +514,7 @@ func (s *Scenario) checkWithoutTargets(d *shape.Decoder) {
 			d.Fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
 		}
 	}
+	s.checkLocalControl(d)
 }
 
 // checkRemote refuses localKeys in a system.
