@@ -73,7 +73,8 @@ type Config struct {
 	Tolerance units.Fraction
 	// Model is what predicts for src: a file that farflash predict train has written, or auto, one that is trained for the drive when it is needed.
 	Model string
-	// Headroom is how many times what the network takes, while a drive reads, reserve lets be under way.
+	// Headroom is for how many times as long as a drive reads and the network sends a read it is to wait in the target, with reserve: a longer wait keeps
+	// the network busier, and writes out.
 	Headroom float64
 	// Demands stand for what the network demands, from the first on; without any it is the network itself.
 	Demands []Demanded
@@ -90,7 +91,7 @@ type Demanded struct {
 // DefaultConfig is SRC's figures where it gives any. It does not say how high weights go: at 32, reads have 4 of 128 commands. Nor does it say how often
 // a decision is made: a tenth of the window.
 func DefaultConfig() Config {
-	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond, Tolerance: 0.1, Model: "auto", Headroom: 2}
+	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond, Tolerance: 0.1, Model: "auto", Headroom: 1}
 }
 
 // Validate reports what cannot be, each with its key.

@@ -13,10 +13,10 @@ import (
 // its way, and as long in the transmit queue as makes up for what varies. Writes have all other places.
 //
 // So the limit is the demanded rate times a horizon. The demand is taken at once; the horizon is found by feedback: reads wait in the transmit queue for as long as
-// their acknowledgements come later than the earliest ever has, and that is to be the time that a drive takes to read. It is raised only while the limit binds; so where drives
+// their acknowledgements come later than the earliest ever has, and that is to be the time that a drive takes to read and the network to send one. It is raised only while the limit binds; so where drives
 // are slower than the network, nothing does.
 type reserve struct {
-	headroom float64 // the wait that is aimed at, in times of a read
+	headroom float64 // the wait that is aimed at, in times of a read and its sending
 	demand   float64
 	horizon  float64 // s
 	took     float64 // by a drive to read, s, lately
@@ -24,7 +24,7 @@ type reserve struct {
 	largest  float64 // bytes of a read, lately
 }
 
-// NewReserve returns the controller; headroom is for how many times as long as a drive reads a read is to wait in the transmit queue.
+// NewReserve returns the controller; headroom is for how many times as long as a drive reads and the network sends a read is to wait until it is sent.
 func NewReserve(headroom float64) Controller { return &reserve{headroom: headroom} }
 
 func (c *reserve) Start(s *Steering) {
@@ -44,7 +44,7 @@ const (
 func (c *reserve) React(s *Steering, x *Signal) {
 	switch {
 	case x.Event == Demand:
-		c.demand = x.Rate
+		c.demand = max(x.Rate, 1)
 	case x.Event == Ended && x.Op == block.Read:
 		t := x.Took.Seconds()
 		if c.took == 0 {
@@ -57,12 +57,13 @@ func (c *reserve) React(s *Steering, x *Signal) {
 		if c.earliest == 0 || t < c.earliest {
 			c.earliest = t
 		}
-		off := float64(c.headroom*c.took) - (t - c.earliest)
+		goal := c.headroom * (c.took + c.largest/c.demand)
+		off := goal - (t - c.earliest)
 		if off > 0 && s.Reading+x.Bytes < s.ReadLimit {
 			return
 		}
 		// One that is very late is no more off than one that waits for twice as long as is aimed at.
-		off = max(off, -c.headroom*c.took)
+		off = max(off, -goal)
 		c.horizon = max(c.horizon+float64(gain*off*float64(x.Bytes)/float64(s.ReadLimit)), c.took)
 	default:
 		return

@@ -20,6 +20,7 @@ type src struct {
 	demand   float64
 	next     units.Duration // when a decision may be made again
 	pending  bool           // a demand has come that no decision was made for
+	ch       Features       // of the drive that is decided for
 }
 
 // NewSRC returns the controller; predict has one for each drive of the target.
@@ -63,8 +64,8 @@ func (c *src) decide(s *Steering, now units.Duration) {
 	c.pending, c.next = false, now+c.c.Interval
 	s.Wake = units.Forever
 	for d := range s.Weights {
-		ch := c.monitors[d].Features(now)
-		p := search{predict: c.predict[d], ch: &ch, steering: s}
+		c.ch = c.monitors[d].Features(now)
+		p := search{predict: c.predict[d], ch: &c.ch, steering: s}
 		want := c.demand * c.shares.of(d, now)
 		if c.c.Mode == Paper {
 			s.SetRatio(d, p.printed(want, float64(c.c.Tolerance)))

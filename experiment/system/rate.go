@@ -34,10 +34,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 		} else {
 			var predict []ratecontrol.Predictor
 			if cfg.Kind == ratecontrol.SRC {
-				if o.Predict == nil {
-					return units.Wrong("model", "nothing here predicts a drive's throughput")
-				}
-				p, err := o.Predict(own)
+				p, err := predictor(y.s, o, own)
 				if err != nil {
 					return err
 				}
@@ -62,6 +59,19 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	y.sys.Demands(cfg.Demands)
 	y.steered = true
 	return nil
+}
+
+// predictor foresees a drive: by the model in the scenario's file, or by whoever has or trains one.
+func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive) (ratecontrol.Predictor, error) {
+	switch m, err := s.Model(); {
+	case err != nil:
+		return nil, units.Wrong("model", "%v", err)
+	case m != nil:
+		return m, nil
+	case o.Predict == nil:
+		return nil, units.Wrong("model", "nothing here trains a model of a drive; name a file that farflash predict train has written")
+	}
+	return o.Predict(own)
 }
 
 // rateMeter follows rate controllers: what was demanded of them, what they wanted, and what came of it.
