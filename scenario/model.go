@@ -28,9 +28,25 @@ func (s *Scenario) checkLocalControl(d *shape.Decoder) {
 	}
 }
 
+// Foresees reports whether something must foresee what drives do.
+func (s *Scenario) Foresees() bool {
+	return s.RateControl != nil && s.RateControl.Kind == ratecontrol.SRC
+}
+
+// Unforeseen are the drives for which a model is to be trained: of each kind of target one.
+func (s *Scenario) Unforeseen() []*Drive {
+	var out []*Drive
+	if s.Foresees() && s.RateControl.Model == AutoModel {
+		for i := range s.Targets {
+			out = append(out, s.DriveOf(i))
+		}
+	}
+	return out
+}
+
 // checkModel reads the model that a file is to be.
 func (s *Scenario) checkModel(d *shape.Decoder) {
-	if s.RateControl.Kind != ratecontrol.SRC || s.RateControl.Model == AutoModel || s.RateControl.Model == "" {
+	if !s.Foresees() || s.RateControl.Model == AutoModel || s.RateControl.Model == "" {
 		return
 	}
 	if _, err := s.Model(); err != nil {
