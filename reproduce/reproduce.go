@@ -18,6 +18,8 @@ import (
 	"farflash/internal/spelling"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/study"
+	"farflash/study/training"
 	"farflash/trial"
 )
 
@@ -34,6 +36,8 @@ type Experiment struct {
 type Options struct {
 	Seed    uint64
 	Version string
+	// Trainer makes the models of drives that scenarios ask for, and samples of drives; nil is one that keeps nothing.
+	Trainer *training.Trainer
 	// Progress is told after each run how many of all are done; nil is nobody.
 	Progress func(done, all int)
 }
@@ -112,6 +116,9 @@ func Find(id string) (Experiment, error) {
 
 // Run reruns the experiment.
 func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Trainer == nil {
+		o.Trainer = training.NewTrainer(training.DefaultConfig(), study.Runner{Version: o.Version})
+	}
 	r, err := e.run(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.ID, err)
@@ -130,7 +137,7 @@ func measure(ctx context.Context, name, text string, o Options) (map[string]floa
 	if err != nil {
 		return nil, err
 	}
-	out, err := trial.Run(ctx, s, experiment.Options{Seed: o.Seed, Version: o.Version})
+	out, err := trial.Run(ctx, s, experiment.Options{Seed: o.Seed, Version: o.Version, Predict: o.Trainer.Predict(ctx)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

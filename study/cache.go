@@ -126,7 +126,7 @@ func (c *Cache) Unfinished() []string {
 	if c == nil {
 		return nil
 	}
-	var out []string
+	out := []string{result.Unfinished(c.Path("models"))}
 	for i := range 256 {
 		out = append(out, result.Unfinished(filepath.Join(c.dir, fmt.Sprintf("%02x", i))))
 	}

@@ -43,7 +43,7 @@ type Config struct {
 	// Sizes are the least and the greatest mean size, Gaps the least and the greatest mean inter-arrival time of the requests of a direction.
 	Sizes [2]units.Bytes
 	Gaps  [2]units.Duration
-	// A run lasts WarmUp and then Window, which the sample is of.
+	// A run lasts WarmUp and then Window, which the sample is of. A longer warm-up leaves more behind that no feature tells of.
 	WarmUp, Window units.Duration
 	Seed           uint64
 	Forest         forest.Config
@@ -54,7 +54,7 @@ func DefaultConfig() Config {
 	return Config{
 		Micro: 640, Synthetic: 480, Ratios: []int{1, 2, 3, 4, 5, 6, 8, 12, 16, 32}, Per: 2,
 		Sizes: [2]units.Bytes{8 * units.KB, 64 * units.KB}, Gaps: [2]units.Duration{8 * units.Microsecond, 64 * units.Microsecond},
-		WarmUp: 10 * units.Millisecond, Window: 30 * units.Millisecond, Seed: 1,
+		WarmUp: units.Millisecond, Window: 30 * units.Millisecond, Seed: 1,
 		Forest: forest.Config{Trees: 100, Try: ratecontrol.Inputs / 2, Leaf: 3, Seed: 1},
 	}
 }
