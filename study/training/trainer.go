@@ -138,3 +138,14 @@ func (t *Trainer) Predict(ctx context.Context) func(*scenario.Drive) (ratecontro
 		return ratecontrol.NewModel(f)
 	}
 }
+
+// Evaluate says how well models of a drive foresee it, trained and tested on the samples of a seed.
+func (t *Trainer) Evaluate(ctx context.Context, drive *scenario.Drive, seed uint64) (*Report, error) {
+	cfg := t.cfg
+	cfg.Seed = seed
+	set, err := Sweep(ctx, t.runner, drive, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return set.Evaluate(ctx, &cfg, t.runner.Workers)
+}
