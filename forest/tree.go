@@ -207,7 +207,7 @@ func (g *grower) search(lo, hi int) split {
 				score += float64(v*v)/w + float64(rest*rest)/(weight-w)
 			}
 			if score > best.score || score == best.score && i < best.input {
-				best = split{i, a + (b-a)/2, score, n + 1}
+				best = split{i, a + float64((b-a)/2), score, n + 1}
 				if best.threshold >= b {
 					best.threshold = a // neighbours among floating-point numbers
 				}

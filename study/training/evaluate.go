@@ -68,7 +68,9 @@ var models = []struct {
 }{
 	{"linear regression", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.FitLinear(s) }},
 	{"polynomial regression", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.FitPolynomial(s, 2) }},
-	{"k-nearest neighbours", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.FitKNN(s, 5) }},
+	{"k-nearest neighbours", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) {
+		return forest.FitKNN(s, min(5, s.Rows()))
+	}},
 	{"decision tree", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.GrowTree(s, 1, 0) }},
 	{forestName, func(s *forest.Samples, c *Config, workers int) (forest.Model, error) {
 		return forest.Grow(s, c.Forest, workers)

@@ -52,9 +52,9 @@ type Config struct {
 // DefaultConfig is what model: auto is trained with. Sizes and times have those of SRC's figure 5 (10 to 40 KB, 10 to 25 us) and of its experiments (44 KB, 23 KB) well within.
 func DefaultConfig() Config {
 	return Config{
-		Micro: 320, Synthetic: 400, Ratios: []int{1, 2, 3, 4, 5, 6, 8, 12, 16, 32}, Per: 2,
+		Micro: 320, Synthetic: 320, Ratios: []int{1, 2, 3, 4, 5, 6, 8, 12, 16, 32}, Per: 2,
 		Sizes: [2]units.Bytes{8 * units.KB, 64 * units.KB}, Gaps: [2]units.Duration{8 * units.Microsecond, 64 * units.Microsecond},
-		WarmUp: units.Millisecond, Window: 30 * units.Millisecond, Seed: 1,
+		WarmUp: units.Millisecond, Window: 15 * units.Millisecond, Seed: 1,
 		Forest: forest.Config{Trees: 100, Try: ratecontrol.Inputs / 2, Leaf: 3, Seed: 1},
 	}
 }
