@@ -390,3 +390,67 @@ func TestWalkNotices(t *testing.T) {
 		}
 	}
 }
+
+// TestWaiting: the frames of chunks that are put, as they wait before a target; what is read, or of a chunk that is over, only takes time.
+func TestWaiting(t *testing.T) {
+	c, err := New(DefaultConfig(), sim.New(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.bus.Chunks = []put.Chunk{{ID: 5}}
+	for _, p := range []parcel{
+		{takes: 10, arg: 1, message: put.Message{ID: 5}}, {takes: 20, arg: 2 | readFrame, message: put.Message{ID: 5}}, {takes: 40, arg: 3, message: put.Message{ID: 4}},
+		{takes: 80, arg: 4, message: put.Message{ID: 5}}, {takes: 160, arg: 5, message: put.Message{ID: 5}},
+	} {
+		i := c.parcelOf()
+		c.parcels.Items[i] = p
+		c.in[c.nodeOfTarget(7)].data.Push(i)
+	}
+	got := frames{c}.Waiting(7, []put.WaitingFrame{{Arg: 9, Takes: 9}})
+	want := []put.WaitingFrame{{Arg: 9, Takes: 9}, {Arg: 1, Takes: 10}, {Arg: 4, Takes: 140}, {Arg: 5, Takes: 160}}
+	for k := range want {
+		if k >= len(got) || got[k] != want[k] {
+			t.Errorf("%v wait, not %v", got, want)
+			break
+		}
+	}
+	if got := (frames{c}).Waiting(8, nil); len(got) != 0 {
+		t.Errorf("%v wait before another", got)
+	}
+}
+
+// TestCopysets: with three copies, a target shares chunks with at most four times two others, and with more than half as many.
+func TestCopysets(t *testing.T) {
+	for copies, bounds := range map[int][2]int{3: {5, 8}, 5: {9, 16}, 2: {3, 4}} {
+		cfg := DefaultConfig()
+		cfg.Protocol, cfg.Placement, cfg.Replicas, cfg.Targets, cfg.Gateways = Chain, PlaceCopysets, copies, 45, 5
+		c, err := New(cfg, sim.New(), 1)
+		if err != nil {
+			t.Fatal(copies, err)
+		}
+		with := make([]map[int32]bool, cfg.Targets)
+		for id := range uint64(20_000) {
+			set := c.bus.Places.Place(id, copies, nil)
+			if len(set) != copies {
+				t.Fatalf("%d copies are at %v", copies, set)
+			}
+			for _, a := range set {
+				for _, b := range set {
+					if with[a] == nil {
+						with[a] = map[int32]bool{}
+					}
+					if a != b {
+						with[a][b] = true
+					}
+				}
+			}
+		}
+		least, most := 1000, 0
+		for _, others := range with {
+			least, most = min(least, len(others)), max(most, len(others))
+		}
+		if least < bounds[0] || most > bounds[1] {
+			t.Errorf("%d copies: a target shares with %d to %d others", copies, least, most)
+		}
+	}
+}

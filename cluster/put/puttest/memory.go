@@ -75,13 +75,13 @@ const (
 	arrives
 )
 
-// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 4 KiB.
+// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 5 KiB, so that the last is not full.
 func Parts(p put.Scheme) (put.Plan, error) {
 	c := reserve.DefaultConfig()
 	if t := p.Traits(); t.Times != nil {
 		c = t.Times()
 	}
-	c.Group, c.ChunkSize, c.FrameSize = 6, 16*units.KiB, 4*units.KiB
+	c.Group, c.ChunkSize, c.FrameSize = 6, 16*units.KiB, 5*units.KiB
 	copies := 3
 	if p.Traits().Finds == put.FindsOwn {
 		copies = 1
