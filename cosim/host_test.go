@@ -235,6 +235,7 @@ func TestUntil(t *testing.T) {
 	}{
 		{"open loop", cosim.Flow{Source: workload.Slice(reads(0, 10*us, 20*us, 30*us)), Until: 20 * us}, 2},
 		{"open loop, after its end", cosim.Flow{Source: workload.Slice(reads(0, 10*us)), Until: 20 * us}, 2},
+		{"open loop, for a picosecond", cosim.Flow{Source: workload.Slice(reads(0, 10*us)), Until: 1}, 1},
 		{"open loop, nothing", cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 20 * us}, 0},
 		{"closed loop", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160 * us}, 4},
 		{"closed loop, one more", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160*us + 1}, 6},
