@@ -283,6 +283,13 @@ func TestFold(t *testing.T) {
 			if r := b.dev.requests[0]; r.Offset < 0 || r.Offset%512 != 0 || r.Offset+r.Length > size || r.Length != c.length || r.Namespace != 1 {
 				t.Errorf("%s: becomes %+v", c.name, r)
 			}
+			want := c.offset
+			if c.offset > size-c.length { // what does not lie within is taken modulo the size less a sector, in whole sectors, and before the end
+				want = min(c.offset%(size-512)/512*512, size-c.length)
+			}
+			if got := b.dev.requests[0].Offset; got != want {
+				t.Errorf("%s: goes to %d, not %d", c.name, got, want)
+			}
 		case err == nil || !strings.Contains(err.Error(), c.want):
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		case b.host.Issued() != 0:
