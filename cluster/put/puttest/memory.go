@@ -174,6 +174,9 @@ func (m *Memory) Crash(target int32) {
 	m.fell[target]++
 	m.busy[target] = m.eng.Now()
 	m.Protocol.(put.Recovery).Restart(target)
+	if promised, open := m.Protocol.(put.Forecast).Expects(target); promised || open {
+		m.wrong("target %d has lost all that it knew, and expects something", target)
+	}
 }
 
 // piece is what has been done of a chunk at a target.
