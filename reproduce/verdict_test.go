@@ -42,6 +42,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			missesAreSeen(t, r)
 			sound(t, r)
+			documented(t, r, *update)
 			for i := range r.Rows {
 				x := &r.Rows[i]
 				paper := "none"
