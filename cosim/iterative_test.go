@@ -1,8 +1,10 @@
 package cosim_test
 
 import (
+	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"farflash/block"
@@ -175,5 +177,102 @@ func TestWhereThingsLie(t *testing.T) {
 	// A drive holds whole stripes only: of three drives of 20 KiB six stripes.
 	if r, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 8 * K}, 1, [][]int32{{0, 1}, {2}}, 20*K); err != nil || r.Capacity(0) != 48*K {
 		t.Errorf("%d B, %v", r.Capacity(0), err)
+	}
+}
+
+// turnsOf is drives and network in turns for reads and writes in one drive.
+func turnsOf(t *testing.T, cfg cosim.IterativeConfig, ops ...block.Op) *cosim.Iterative {
+	t.Helper()
+	var jobs []cosim.Job
+	for k, op := range ops {
+		jobs = append(jobs, cosim.Job{Arrival: sim.Time(k), Request: int32(k), Command: block.Request{Op: op, Length: 4096}})
+	}
+	it, err := cosim.NewIterative(cfg, jobs, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return it
+}
+
+// memory makes drives in memory of a configuration.
+func memory(cfg blocktest.Config) func(*sim.Engine, func(block.Completion)) (block.Device, error) {
+	return func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
+		return blocktest.New(cfg, e, done)
+	}
+}
+
+// TestDriveDepth: a drive that may have two commands at once takes five that come at nearly the same time two by two, in order; the others are held before it.
+func TestDriveDepth(t *testing.T) {
+	cfg := blocktest.DefaultConfig()
+	l := cfg.Latency[block.Read]
+	it := turnsOf(t, cosim.IterativeConfig{DriveDepth: 2, Most: 1, StableFor: 3}, block.Read, block.Read, block.Read, block.Read, block.Read)
+	if err := it.Storage(0, memory(cfg)); err != nil {
+		t.Fatal(err)
+	}
+	started := 0
+	err := it.Network(func(*cosim.Job) (int32, int32) { return 1, 0 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+		for k, f := range list {
+			if f.Src != 1 || f.Dst != 0 || f.Class != 3 || f.Size != 4096 || k > 0 && f.Start < list[k-1].Start {
+				t.Errorf("flow %d is %+v", k, f)
+			}
+			started++
+		}
+		return func(k int) (sim.Time, sim.Time) { return list[k].Start + 5, list[k].Start + 12 }, 9, nil
+	})
+	if err != nil || started != 5 {
+		t.Fatalf("%d flows: %v", started, err)
+	}
+	it.Finish()
+	for k, departs := range []sim.Time{l, 1 + l, 2 * l, 1 + 2*l, 3 * l} {
+		sa, sd, na, nd := it.Times(k)
+		if sa != sim.Time(k) || sd != departs || na != sd || nd != sd+12 {
+			t.Errorf("request %d: %v, %v, %v, %v", k, sa, sd, na, nd)
+		}
+		s := it.Stages(k)
+		if s[nvmf.AtTarget] != departs-l-sim.Time(k) || s[nvmf.Flash] != l || s[nvmf.TXQ] != 5 || s[nvmf.NetworkBack] != 7 || s[nvmf.DriveWait] != 0 {
+			t.Errorf("request %d: %v", k, s)
+		}
+	}
+	if it.Turns[0].Pauses != 9 {
+		t.Errorf("%d pauses", it.Turns[0].Pauses)
+	}
+}
+
+// TestTurnsErrors: what cannot be simulated in turns, a drive that fails, one that is never done, and messages that never arrive.
+func TestTurnsErrors(t *testing.T) {
+	if _, err := cosim.NewIterative(cosim.IterativeConfig{}, []cosim.Job{{Request: 4, Command: block.Request{Op: block.Flush}}}, 1, nil); err == nil || !strings.HasPrefix(err.Error(), "request 5 is a flush") {
+		t.Errorf("a flush: %v", err)
+	}
+	depth := cosim.IterativeConfig{DriveDepth: 8}
+	broken := errors.New("no such drive")
+	if err := turnsOf(t, depth, block.Read).Storage(0, func(*sim.Engine, func(block.Completion)) (block.Device, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("a drive that cannot be made: %v", err)
+	}
+	refuses := blocktest.DefaultConfig()
+	refuses.Refuse = func(block.Request) block.Status { return block.WriteFault }
+	if err := turnsOf(t, depth, block.Read, block.Write).Storage(0, memory(refuses)); err == nil || err.Error() != "request 2: write fault" {
+		t.Errorf("a drive that fails: %v", err)
+	}
+	never := turnsOf(t, depth, block.Read, block.Write)
+	err := never.Storage(0, func(e *sim.Engine, _ func(block.Completion)) (block.Device, error) {
+		return blocktest.New(blocktest.DefaultConfig(), e, func(block.Completion) {})
+	})
+	if err == nil || err.Error() != "drive 0: 2 of 2 requests have not completed and nothing is left to happen" {
+		t.Errorf("a drive that is never done: %v", err)
+	}
+	ends := func(*cosim.Job) (int32, int32) { return 0, 1 }
+	if err := never.Network(ends, 3, func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) { return nil, 0, broken }); !errors.Is(err, broken) {
+		t.Errorf("a network that fails: %v", err)
+	}
+	err = never.Network(ends, 3, func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+		return func(k int) (sim.Time, sim.Time) {
+			if k == 0 {
+				return 1, 2
+			}
+			return 1, sim.Forever
+		}, 0, nil
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "request 2 never arrived") {
+		t.Errorf("a message that is lost: %v", err)
 	}
 }
