@@ -220,6 +220,8 @@ type System struct {
 	OnMessage sim.Probe[Message]
 	OnVisit   sim.Probe[Visit]
 	OnLevel   sim.Probe[Level]
+	// OnSteered gets what controllers are told and what they change.
+	OnSteered sim.Probe[Steered]
 }
 
 // Counters are sums over all commands.

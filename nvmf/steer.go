@@ -62,7 +62,7 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, line
 	ctl.Start(&x.steering)
 	t.steered = x
 	s.steers = true
-	x.apply()
+	s.apply(t)
 	s.awaken(x)
 	return nil
 }
@@ -137,6 +137,7 @@ func (s *System) follow(q fabric.QP, target int32) {
 	s.pace[q] = pace{target, rate}
 	x.demand += rate
 	x.line = line
+	x.steering.Pairs++
 	x.steering.Line = x.data(line)
 }
 
@@ -166,6 +167,7 @@ func (s *System) demand(t *transmitter, rate float64) {
 	}
 	x.signal = ratecontrol.Signal{Event: ratecontrol.Demand, Now: s.eng.Now(), Rate: rate, Cut: rate < x.told}
 	x.told = rate
+	s.reportDemand(t)
 	s.react(t)
 }
 
@@ -174,18 +176,20 @@ func (s *System) react(t *transmitter) {
 	x := t.steered
 	limit := x.steering.ReadLimit
 	x.ctl.React(&x.steering, &x.signal)
-	if changed := x.apply(); changed || x.steering.ReadLimit == 0 && limit > 0 || x.steering.ReadLimit > limit {
+	if changed := s.apply(t); changed || x.steering.ReadLimit == 0 && limit > 0 || x.steering.ReadLimit > limit {
 		s.admitAll(t)
 	}
 	s.awaken(x)
 }
 
 // apply sets the weights that are wanted, and reports whether any is new.
-func (x *steered) apply() (changed bool) {
+func (s *System) apply(t *transmitter) (changed bool) {
+	x := t.steered
 	for k, q := range x.queues {
 		w := x.steering.Weights[k]
 		if r, wr := q.Weights(); r != w.Read || wr != w.Write {
 			q.SetWeights(w.Read, w.Write)
+			s.reportRatio(t.drives[k], w)
 			changed = true
 		}
 	}

@@ -36,6 +36,8 @@ type Steering struct {
 	Depth int
 	// TXQ is how many bytes the target's transmit queue holds. It is given.
 	TXQ int64
+	// Pairs is how many queue pairs the target has. It is given.
+	Pairs int
 	// Line is the rate of the target's link in bytes of data a second. It is given.
 	Line float64
 }

@@ -71,6 +71,7 @@ func (c *reserve) React(s *Steering, x *Signal) {
 	if c.took > 0 {
 		// At least two reads, so that one is in a drive while the other is sent.
 		s.ReadLimit = int64(max(float64(c.demand*c.horizon), 2*c.largest))
-		s.SendLimit = int64(max(4*float64(c.demand*c.earliest), 2*c.largest))
+		// Each queue pair has as much, so that one that is slow does not keep others waiting.
+		s.SendLimit = int64(max(4*float64(c.demand*c.earliest), 2*c.largest)) * int64(max(s.Pairs, 1))
 	}
 }
