@@ -26,9 +26,6 @@ type citation struct {
 
 func always(*Scenario) bool { return true }
 
-// never is of what only a scenario's own figures are from.
-func never(*Scenario) bool { return false }
-
 func anyLoad(f func(*Load) bool) func(*Scenario) bool {
 	return func(s *Scenario) bool {
 		return slices.ContainsFunc(s.Workload, func(l Load) bool { return f(&l) })

@@ -10,7 +10,6 @@ import (
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/ssd"
 	"farflash/units"
 )
 
@@ -144,7 +143,7 @@ func (m *rateMeter) Slice(at sim.Time) bool {
 	read := int64(0)
 	for _, d := range m.y.drives {
 		x := d.StatsAt(at)
-		read += bytesRead(&x)
+		read += x.Bytes[block.Read]
 	}
 	k.read, m.read = read-m.read, read
 	m.marks = append(m.marks, k)
@@ -161,8 +160,6 @@ func (m *rateMeter) End(at sim.Time) {
 		m.Slice(at)
 	}
 }
-
-func bytesRead(x *ssd.Stats) int64 { return int64(x.Bytes[block.Read]) }
 
 // joined makes one slice of each n: means of levels, sums of what was read.
 func joined(marks []rateMark, n int) []rateMark {
