@@ -174,3 +174,43 @@ func BenchmarkMonitor(b *testing.B) {
 		m.Arrived(now, block.Op(now/us%2), 16384)
 	}
 }
+
+// BenchmarkModel predicts with a forest as large as one that farflash predict train makes: of 3,200 samples of a drive that shares what it can do
+// by the weights once more comes than that.
+func BenchmarkModel(b *testing.B) {
+	r := rng.NewStream(1, "model")
+	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}
+	features := make([]ratecontrol.Features, 3200)
+	for i := range features {
+		ch := &features[i]
+		ch.ReadShare = r.Float64()
+		for k := range ch.Of {
+			x := &ch.Of[k]
+			*x = ratecontrol.FlowFeatures{Size: 8000 + 56000*r.Float64(), SizeSCV: 8 * r.Float64(), Interarrival: 8e-6 + 56e-6*r.Float64(), InterarrivalSCV: 8 * r.Float64()}
+			x.Speed = x.Size / x.Interarrival
+		}
+		w := 1 + int(r.IntN(32))
+		const can = 4e9
+		read, write := ch.Of[0].Speed, ch.Of[1].Speed
+		if read+write > can {
+			read = min(read, max(can-write, can/float64(1+w)))
+			write = min(write, can-read)
+		}
+		x := ch.Vector(w)
+		s.Add(x[:], []float64{read, write}, i)
+	}
+	f, err := forest.Grow(s, forest.Config{Trees: 100, Try: 6, Leaf: 3, Seed: 1}, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := ratecontrol.NewModel(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		m.Predict(&features[i%len(features)], 1+i%32)
+		i++
+	}
+}

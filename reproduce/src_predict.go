@@ -128,7 +128,7 @@ var (
 )
 
 // fig5Seeds is how many seeds a point is the mean of.
-const fig5Seeds = 3
+const fig5Seeds = 10
 
 // panel is one of figure 5's plots: means over the seeds of what is read and written, GB/s, by ratio.
 type panel struct{ read, write []float64 }
