@@ -104,12 +104,12 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 		host += p.frontiers[i].host
 	}
 	c := &p.counts
-	in := host + c.restored + c.abandoned
+	in := host + c.restored + c.abandoned + c.skipped
 	for _, n := range c.moved {
 		in += n
 	}
 	if handed += c.erasedPages; in != handed {
-		return fmt.Errorf("%d host, %v moved, %d restored and %d abandoned pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, handed)
+		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned and %d skipped pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, c.skipped, handed)
 	}
 	return nil
 }

@@ -237,7 +237,13 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 // holds for it. The map's entry is swapped from src to dst, which is then what is
 // valid. It reports false when the host had written the page meanwhile: the entry
 // stays, and dst is invalid.
-func (f *FTL) Moved(src, dst PPA, now Tick) bool {
+func (f *FTL) Moved(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, true) }
+
+// Held is Moved of a page that the driver holds in memory which a loss of power does not empty, and has yet to program: src is needed
+// no more. Programmed follows for dst, or ProgramFailed, as for a page that Allocate returned; Owner holds from now on.
+func (f *FTL) Held(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, false) }
+
+func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -255,8 +261,10 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 		m.valid--
 	}
 	p.counts.relocating--
-	_, to, _ := f.split(dst)
-	f.programmed(p, to)
+	if programmed {
+		_, to, _ := f.split(dst)
+		f.programmed(p, to)
+	}
 	if !swapped {
 		p.counts.raced++
 		f.Invalidate(dst, now)

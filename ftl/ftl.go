@@ -17,7 +17,7 @@
 // Next until it says false; this costs next to nothing while there is nothing.
 //
 // A Move means: read Source, call Relocate, program the page it returns, call
-// Moved, pull Next. An Erase means: erase, call Erased (or Retire when it failed),
+// Moved (or Held, when the data are safe before they are programmed), pull Next. An Erase means: erase, call Erased (or Retire when it failed),
 // pull Next, and let host writes that found no page try again. Moves and erases
 // may be done at any time and in any order, many at once; nothing waits for the
 // driver but the space.
@@ -220,6 +220,50 @@ func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	w.left--
 	w.host++
 	return ppa, true
+}
+
+// Skip gives up the pages of an open block that lie before end, in the same block, and were not handed out: a driver that programs several
+// pages at once, of one that would end there, has no data for them. They count as programmed and hold nothing. It returns how many they are.
+func (f *FTL) Skip(end PPA, now Tick) int {
+	pool, b, last := f.split(end - 1)
+	p := f.touch(pool)
+	at := f.frontierOf(p, b)
+	if at < 0 {
+		return 0 // all were handed out, or given up because the block fails
+	}
+	w, m := &p.frontiers[at], &p.blocks[b]
+	first := f.pages - w.left
+	n := last + 1 - first
+	if n <= 0 {
+		return 0
+	}
+	all := f.ownBitmap(p, b)
+	for page := first; page <= last; page++ {
+		all[page>>6] &^= 1 << (page & 63)
+	}
+	m.valid -= n
+	m.pending -= n
+	p.counts.skipped += int64(n)
+	w.next += PPA(n - 1)
+	w.left -= n - 1
+	f.take(p, pool, at, now)
+	if m.pending == 0 {
+		f.close(p, b)
+	}
+	f.changed(pool, p)
+	return int(n)
+}
+
+// Align is Skip of each of a pool's open blocks, up to the next page whose number can be divided by n, which divides the pages of a block.
+func (f *FTL) Align(pool, n int, now Tick) {
+	if f.pools[pool] == f.blank {
+		return
+	}
+	for at := range f.touch(pool).frontiers {
+		if w := f.touch(pool).frontiers[at]; w.left > 0 && w.next%PPA(n) != 0 {
+			f.Skip((w.next/PPA(n)+1)*PPA(n), now)
+		}
+	}
 }
 
 // Programmed says that a page which Allocate returned has been programmed, and
