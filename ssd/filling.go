@@ -46,10 +46,7 @@ func newFilling(m *Image, seed uint64) *filling {
 }
 
 // data is how many pages of a namespace lie in the k-th of its planes in turn.
-func (f *filling) data(ns, k int) uint32 {
-	turn := uint32(len(f.ns[ns].poolOf))
-	return (f.filled[ns] + turn - 1 - uint32(k)) / turn
-}
+func (f *filling) data(ns, k int) uint32 { return f.ns[ns].shareOf(f.filled[ns], k) }
 
 // held is how many pages of a user lie in its plane.
 func (f *filling) held(u user) uint32 { return f.data(int(u.ns), int(u.turn)) }
@@ -72,22 +69,19 @@ func (f *filling) place(l uint32) uint32 {
 	if l -= n.base; l >= f.filled[i] {
 		return noPage
 	}
-	j, k := n.poolTurn.Split(uint64(l))
+	j, k := n.inTurn(l)
 	p := n.poolOf[k]
-	return uint32(p)*f.perPlane + f.layout.Place(int(p), f.first[i][k]+uint32(j))
+	return uint32(p)*f.perPlane + f.layout.Place(int(p), f.first[i][k]+j)
 }
 
 // each visits the logical pages that hold data, in order, with their places.
 func (f *filling) each(visit func(l, page uint32)) {
 	for i := range f.ns {
 		n := &f.ns[i]
-		j, k := uint32(0), 0
 		for l := range f.filled[i] {
+			j, k := n.inTurn(l)
 			p := n.poolOf[k]
 			visit(n.base+l, uint32(p)*f.perPlane+f.layout.Place(int(p), f.first[i][k]+j))
-			if k++; k == len(n.poolOf) {
-				j, k = j+1, 0
-			}
 		}
 	}
 }
@@ -104,5 +98,5 @@ func (f *filling) owner(plane int, page uint32) uint32 {
 		k--
 	}
 	n := &f.ns[users[k].ns]
-	return n.base + (d-users[k].first)*uint32(len(n.poolOf)) + uint32(users[k].turn)
+	return n.base + n.outOfTurn(d-users[k].first, int(users[k].turn))
 }

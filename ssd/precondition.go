@@ -80,7 +80,8 @@ func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error 
 		clear(valid)
 		written, _ := f.layout.Block(plane, blk, valid)
 		r := ftl.Restored{Use: ftl.Full, Stream: stream, Valid: valid}
-		if written < pages {
+		// A page of flash that is not full cannot be programmed any more.
+		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages {
 			r.Use, r.Written = ftl.Open, written
 		}
 		if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
@@ -163,6 +164,9 @@ func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 		m.ftl.Programmed(dst)
 		m.ftl.Invalidate(ftl.PPA(old), 0)
 		m.collectNow(int(plane))
+	}
+	for pool := range m.pools.count() {
+		m.ftl.Align(pool, m.pools.grains, 0)
 	}
 	return nil
 }

@@ -83,7 +83,12 @@ func drawConfig(t *rapid.T) ssd.Config {
 	cfg.Collection.Victim = ftl.Victim(rapid.IntRange(0, 5).Draw(t, "victim"))
 	cfg.Collection.Window = .2
 	cfg.Collection.Preemptible = rapid.Bool().Draw(t, "preemptible")
-	cfg.Collection.Copyback = cfg.Mapping.Allocation == ssd.AllocateStatic && rapid.Bool().Draw(t, "copyback")
+	cfg.Mapping.Grain = ssd.Grain(rapid.SampledFrom([]units.Bytes{0, g.PageSize / 2, 512, 4096}).Draw(t, "grain"))
+	if grain := units.Bytes(cfg.Mapping.Grain); grain > 0 && (grain%512 != 0 || g.PageSize%grain != 0) {
+		cfg.Mapping.Grain = 512
+	}
+	whole := cfg.Mapping.Grain == 0 || units.Bytes(cfg.Mapping.Grain) >= g.PageSize
+	cfg.Collection.Copyback = cfg.Mapping.Allocation == ssd.AllocateStatic && whole && rapid.Bool().Draw(t, "copyback")
 	cfg.Collection.Streams = rapid.Bool().Draw(t, "streams")
 	cfg.Collection.Concurrent = rapid.IntRange(1, 4).Draw(t, "concurrent")
 	cfg.Wear.Static = rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "static")
