@@ -21,6 +21,7 @@ type slot struct {
 	stream  uint8
 	mark    bool // a flush waits for the data that are dirty
 	flying  bool // a flush waits for the data that are on their way
+	packed  bool // leaving: in a page of flash, or waiting for it to fill
 }
 
 type slotState uint8
@@ -53,6 +54,7 @@ type cache struct {
 	waiting      list32 // requests that wait for room
 	flushes      list32
 	marked       int // pages that flushes wait for
+	loose        int // of them, those that are in no page of flash yet
 	touched      []hash[uint32]
 	touchedReset []sim.Time
 }
@@ -154,6 +156,7 @@ func (c *cache) discard(s int32) {
 	c.index.remove(x.logical)
 	if x.mark {
 		c.marked--
+		c.loose--
 		x.mark = false
 	}
 	x.next = c.free
@@ -275,6 +278,8 @@ func (d *Drive) destage(c *cache) {
 			}
 			c.leaving++
 			t := d.evicted(c, s)
+			x.packed = false
+			d.txns.At(t).source = ftl.PPA(s)
 			bytes += int64(d.txns.At(t).bytes)
 			if first == 0 {
 				first = t
@@ -411,8 +416,8 @@ func (d *Drive) flush(i int32) {
 	d.queueRequest(&c.flushes, i)
 	d.openBatch()
 	defer d.closeBatch()
-	d.queueCached(c)
 	if d.cfg.Cache.Destage == DestageFirstTouch {
+		d.queueCached(c)
 		d.destageAll(c)
 		d.endFlushes(c)
 		return
@@ -426,10 +431,17 @@ func (d *Drive) flush(i int32) {
 		case x.state == dirty && !x.mark:
 			x.mark = true
 			c.marked++
+			c.loose++
 		case x.state == leaving && !x.flying:
 			x.flying = true
 			c.marked++
+			if !x.packed {
+				c.loose++
+			}
 		}
+	}
+	if c.loose == 0 {
+		d.queueCached(c)
 	}
 	d.destage(c)
 	d.endFlushes(c)

@@ -56,6 +56,7 @@ func (d *Drive) placeAgain(t int32) {
 	if !d.cfg.Mapping.Ideal && x.logical < d.ns[0].mapBase {
 		d.dirtyEntry(x.logical, d.namespaceOf(x.logical))
 	}
+	d.unpack(t)
 	d.program(t, d.isAwaited(t))
 	d.collect(pool)
 }

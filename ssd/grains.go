@@ -124,6 +124,19 @@ func (d *Drive) program(t int32, wanted bool) {
 	}
 }
 
+// unpack notes that a grain is in no page any more: the program of the one that it was in did not take.
+func (d *Drive) unpack(t int32) {
+	x := d.txns.At(t)
+	if d.grains == 1 || x.origin != fromCache || d.cfg.Cache.Destage != DestageOldest {
+		return
+	}
+	c := &d.caches[d.ns[x.ns].cacheSet]
+	s := &c.slots[x.source]
+	if s.packed = false; s.flying {
+		c.loose++
+	}
+}
+
 // countProgram counts the program of a page of flash.
 func (d *Drive) countProgram(x *transaction) {
 	switch x.origin {
@@ -169,8 +182,22 @@ func (d *Drive) pack(t int32, wanted bool) {
 		d.pagesTaken++
 	}
 	if kind == pack.Cache {
-		d.press(&d.caches[set])
+		d.packedFrom(&d.caches[set], t)
 	}
+}
+
+// packedFrom notes that a grain which leaves a cache is in a page. The last of those that FLUSH waits for has the pages programmed that it waits for.
+func (d *Drive) packedFrom(c *cache, t int32) {
+	if d.cfg.Cache.Destage == DestageOldest {
+		s := &c.slots[d.txns.At(t).source]
+		if s.flying && !s.packed {
+			if c.loose--; c.loose == 0 {
+				d.queueCached(c)
+			}
+		}
+		s.packed = true
+	}
+	d.press(c)
 }
 
 // queuePage hands a page's program to the scheduler. Until it is full, or begun, more may join it.
@@ -241,13 +268,15 @@ func (d *Drive) press(c *cache) {
 	if d.grains == 1 || c.waiting.head == 0 || c.out == 0 || c.out != d.packing.Cached(c.set) {
 		return
 	}
+	d.openBatch()
 	d.destage(c)
 	if c.dirty == 0 && c.out == d.packing.Cached(c.set) {
 		d.queueCached(c)
 	}
+	d.closeBatch()
 }
 
-// isAwaited reports whether somebody waits for the program of a grain of the host: a request, or a FLUSH.
+// isAwaited reports whether somebody waits for the program of a grain of the host by itself: a request, or, where writes wait meanwhile, a FLUSH.
 func (d *Drive) isAwaited(t int32) bool {
 	if d.grains == 1 {
 		return false
@@ -257,14 +286,7 @@ func (d *Drive) isAwaited(t int32) bool {
 	case fromHost:
 		return true
 	case fromCache:
-		c := &d.caches[d.ns[x.ns].cacheSet]
-		if d.cfg.Cache.Destage == DestageFirstTouch {
-			return c.flushes.head != 0
-		}
-		if c.marked > 0 {
-			s, ok := c.index.get(x.logical)
-			return ok && c.slots[s].flying
-		}
+		return d.cfg.Cache.Destage == DestageFirstTouch && d.caches[d.ns[x.ns].cacheSet].flushes.head != 0
 	}
 	return false
 }
@@ -276,6 +298,8 @@ func (d *Drive) hold(pool int) bool {
 	if n == 0 || n != d.moving[pool] {
 		return false
 	}
+	d.openBatch()
+	defer d.closeBatch()
 	changed := d.heldPages[:0]
 	d.heldPages = nil // which a collection of another pool may come to need meanwhile
 	open := d.packing.Open(pool)
