@@ -67,14 +67,13 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 	if page >= f.pages {
 		return f.pages
 	}
-	all := f.bitmap(p, b)
 	i := page >> 6
-	word := all[i] &^ (1<<(page&63) - 1)
+	word := f.word(p, b, i) &^ (1<<(page&63) - 1)
 	for word == 0 {
 		if i++; i == f.words {
 			return f.pages
 		}
-		word = all[i]
+		word = f.word(p, b, i)
 	}
 	return i<<6 + int32(bits.TrailingZeros64(word))
 }
@@ -253,7 +252,7 @@ func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
 	if swapped {
 		bit := uint64(1) << (page & 63)
-		word := &f.ownBitmap(p, b)[page>>6]
+		word := f.ownWord(p, b, page>>6)
 		if *word&bit == 0 {
 			broken("page %d was moved, but it is not valid", src)
 		}

@@ -237,10 +237,7 @@ func (f *FTL) Skip(end PPA, now Tick) int {
 	if n <= 0 {
 		return 0
 	}
-	all := f.ownBitmap(p, b)
-	for page := first; page <= last; page++ {
-		all[page>>6] &^= 1 << (page & 63)
-	}
+	f.clearRange(p, b, first, last+1)
 	m.valid -= n
 	m.pending -= n
 	p.counts.skipped += int64(n)
@@ -282,7 +279,7 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	pool, b, page := f.split(ppa)
 	p := f.touch(pool)
 	m := &p.blocks[b]
-	word := &f.ownBitmap(p, b)[page>>6]
+	word := f.ownWord(p, b, page>>6)
 	bit := uint64(1) << (page & 63)
 	if *word&bit == 0 {
 		broken("page %d invalidated, but it is not valid", ppa)

@@ -1,9 +1,11 @@
 package ftl_test
 
 import (
+	"slices"
 	"testing"
 
 	"farflash/ftl"
+	"farflash/rng"
 )
 
 // Pages that are skipped hold nothing and are asked of nobody: a block that ends with them is a candidate when the rest is programmed.
@@ -85,5 +87,44 @@ func TestHeld(t *testing.T) {
 	d.programHeld()
 	if err := d.verify(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A copy of a drive whose blocks' bitmaps are copied in parts changes what it changes and nothing else: part of a block, blocks that the other never used,
+// blocks that were erased.
+func TestCloneOfLargeBlocks(t *testing.T) {
+	cfg := ftl.DefaultConfig()
+	cfg.PagesPerBlock, cfg.BlocksPerPool = 17_000, 9 // 266 words: a part and a rest
+	const pages = 3 * 17_000
+	base := mustFlash(t, cfg, pages)
+	addresses := rng.NewStream(1, "addresses")
+	work := func(d *flash, n int) {
+		for range n {
+			if !d.put(0, 0, ftl.LPA(addresses.IntN(pages))) {
+				t.Fatal("no page")
+			}
+		}
+	}
+	for lpa := range ftl.LPA(pages) {
+		base.put(0, 0, lpa)
+	}
+	work(base, 5_000)
+	copyOf := func(d *flash) *flash {
+		c := &flash{to: slices.Clone(d.to), pages: slices.Clone(d.pages), latest: slices.Clone(d.latest), now: d.now, serial: d.serial}
+		c.FTL = d.Clone(c, nil)
+		return c
+	}
+	a := copyOf(base)
+	work(a, 100)
+	b := copyOf(a)
+	work(a, 60_000)
+	work(b, 10_000)
+	for i, d := range []*flash{base, a, b} {
+		if err := d.verify(); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		if n := d.Valid(0); n != pages {
+			t.Errorf("%d: %d pages are valid, want %d", i, n, pages)
+		}
 	}
 }

@@ -71,6 +71,7 @@ func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error {
 	pages := m.pools.flash.PagesPerBlock
 	valid := make([]uint64, (pages+63)/64)
+	m.ftl.Expect(plane, f.layout.Blocks(plane))
 	for blk := from; blk < f.layout.Blocks(plane); blk++ {
 		if blk%restoreEvery == 0 {
 			if err := watch((float64(plane) + float64(blk)/float64(m.pools.flash.BlocksPerPlane)) / float64(m.pools.count())); err != nil {
