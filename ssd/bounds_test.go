@@ -36,7 +36,7 @@ func inOrder(n int, op block.Op, size int64) []workload.Record {
 
 // boundsConfig is a drive in which nothing takes long: what is to be the bound is made slow.
 func boundsConfig(channels, dies, planes int, page units.Bytes) ssd.Config {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: channels, ChipsPerChannel: dies, DiesPerChip: 1, PlanesPerDie: planes, BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: page}
 	cfg.OverProvisioning = .2
 	cfg.Mapping.Ideal = true
@@ -159,7 +159,7 @@ func TestBounds(t *testing.T) {
 // TestNoConvoys holds that random reads keep channels busy as well: 4 KiB a page at depth 1000, which finds all dies of a channel at work but
 // those whose data have the channel. A channel sends data for 12.6 us a page and could always.
 func TestNoConvoys(t *testing.T) {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry.PageSize = 4096
 	cfg.Mapping.Ideal = true
 	const first, last = 10000, 50000
@@ -254,7 +254,7 @@ func TestOneRequest(t *testing.T) {
 		{"write through, two planes", block.Write, 16384, []func(*ssd.Config){through, shape(1, 1, 2)},
 			ask + 8*ns + 4*data4K + 1177*ns + 2*24_600_600 + 750*us + 11*ns},
 	} {
-		cfg := ssd.DefaultConfig()
+		cfg := ofPages()
 		cfg.Mapping.Ideal = true
 		for _, f := range c.change {
 			f(&cfg)

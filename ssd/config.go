@@ -411,7 +411,7 @@ type Quirks struct {
 }
 
 // DefaultConfig is a drive like the one in MQSim's distributed configuration
-// (FAST'18), with none of its quirks: 8 channels of 4 chips with 2 dies of 2 planes,
+// (FAST'18), with none of its quirks and a map of 4 KiB, as drives of today have it: 8 channels of 4 chips with 2 dies of 2 planes,
 // 2048 blocks of 256 pages of 8 KiB, 512 GiB of raw flash.
 func DefaultConfig() Config {
 	us, ns := units.Microsecond, units.Nanosecond
@@ -438,7 +438,7 @@ func DefaultConfig() Config {
 		Cache: Cache{
 			Mode: CacheWrite, Capacity: 256 << 20,
 		},
-		Mapping:    Mapping{CMTCapacity: 2 << 20, CMTShared: true, Scheme: Scheme{'C', 'W', 'D', 'P'}},
+		Mapping:    Mapping{Grain: Grain(4 * units.KiB), CMTCapacity: 2 << 20, CMTShared: true, Scheme: Scheme{'C', 'W', 'D', 'P'}},
 		Scheduling: Scheduling{Classes: true, ProgramLeftForRead: 100 * us, EraseLeftForRead: 700 * us, EraseLeftForWrite: 700 * us},
 		Collection: Collection{
 			Victim: ftl.Greedy, Start: 0.01, Hard: 0.005, Preemptible: true, Concurrent: 1, Reserve: 1,

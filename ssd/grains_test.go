@@ -19,7 +19,7 @@ const kib4 = ssd.Grain(4 * units.KiB)
 
 // grained is a small drive of 16 KiB pages with a map of 4 KiB.
 func grained() ssd.Config {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2, BlocksPerPlane: 128, PagesPerBlock: 64, PageSize: 16384}
 	cfg.OverProvisioning = .2
 	cfg.Mapping.Ideal, cfg.Mapping.Grain = true, kib4

@@ -55,7 +55,7 @@ func (m *mixed) Next(r *workload.Record) error {
 }
 
 func drawConfig(t *rapid.T) ssd.Config {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	g := &cfg.Geometry
 	g.Channels = rapid.IntRange(1, 3).Draw(t, "channels")
 	g.ChipsPerChannel = rapid.IntRange(1, 3).Draw(t, "chips")
