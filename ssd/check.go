@@ -143,7 +143,7 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 			continue
 		}
 		for blk := range f.layout.Blocks(plane) {
-			written, holding := f.layout.Holding(plane, blk)
+			written, holding := f.holding(plane, blk)
 			b := ftl.Block(plane*d.cfg.Geometry.BlocksPerPlane + blk)
 			if d.ftl.Wear(b) == 0 {
 				holding -= d.ftl.ValidBelow(b, written)

@@ -339,6 +339,8 @@ type Preconditioning struct {
 	Fill      Fill           // how the drive was filled
 	Occupancy units.Fraction // of the logical pages that hold data
 	Passes    float64        // of FillReplay: drive writes after the first fill
+	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of flash, whose grains then lie together.
+	SmallWrites bool
 }
 
 // Namespace is a part of the drive with its own addresses. The lists say which

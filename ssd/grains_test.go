@@ -22,6 +22,7 @@ func grained() ssd.Config {
 	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2, BlocksPerPlane: 128, PagesPerBlock: 64, PageSize: 16384}
 	cfg.OverProvisioning = .2
+	cfg.Preconditioning.SmallWrites = true
 	cfg.Mapping.Ideal, cfg.Mapping.Grain = true, kib4
 	cfg.Initial = ssd.InitialEmpty
 	cfg.Timing.TransferRate = 1_600_000_000
@@ -279,5 +280,19 @@ func TestCollectionReadsPagesOnce(t *testing.T) {
 	want := (1 - (1-u)*(1-u)*(1-u)*(1-u)) / (4 * u)
 	if got := float64(s.Reads) / moved; got/want < .97 || got/want > 1.05 {
 		t.Errorf("%.3f pages read a grain moved, want %.3f: %.2f of a victim was valid", got, want, u)
+	}
+}
+
+// What was written a page at a time is read with one sense of flash, and collected so; what was written a grain at a time is not.
+func TestSteadyOfPagesAndGrains(t *testing.T) {
+	for _, fill := range []ssd.Fill{ssd.FillSteady, ssd.FillReplay} {
+		for small, most := range map[bool]float64{false: 1.0001, true: 4} {
+			cfg := grained()
+			cfg.Preconditioning.Fill, cfg.Preconditioning.SmallWrites, cfg.Preconditioning.Passes = fill, small, 2
+			d, _, _ := play(t, cfg, 8, random(1000, block.Read, 16384, 850_000_000))
+			if got := float64(d.Stats().Reads) / 1000; got > most || small && got < 2 {
+				t.Errorf("%v, small writes %v: %.2f pages sensed for 16 KiB", fill, small, got)
+			}
+		}
 	}
 }

@@ -97,6 +97,7 @@ func drawConfig(t *rapid.T) ssd.Config {
 	cfg.Preconditioning.Fill = ssd.Fill(rapid.IntRange(0, 3).Draw(t, "fill"))
 	cfg.Preconditioning.Occupancy = units.Fraction(rapid.Float64Range(.1, 1).Draw(t, "occupancy"))
 	cfg.Preconditioning.Passes = 1
+	cfg.Preconditioning.SmallWrites = rapid.Bool().Draw(t, "small writes")
 	if rapid.Bool().Draw(t, "two namespaces") {
 		cfg.Namespaces = []ssd.Namespace{{Streams: 2}, {Channels: []int{0}}}
 	}
