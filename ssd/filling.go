@@ -33,7 +33,9 @@ func newFilling(m *Image, seed uint64, unit int) *filling {
 	for i := range m.ns {
 		n := &m.ns[i]
 		f.filled[i] = uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
-		f.filled[i] -= f.filled[i] % f.unit
+		if m.cfg.Preconditioning.Fill != FillSequential {
+			f.filled[i] -= f.filled[i] % uint32(m.unit()) // what random writes are of, whole
+		}
 		f.mapped += int64(f.filled[i])
 		f.first[i] = make([]uint32, len(n.poolOf))
 		for k, p := range n.poolOf {
