@@ -67,6 +67,6 @@ func (q *QueuePair) trouble(err error, t wire.TerminateFields) {
 	if q.cfg.Notice != nil {
 		q.cfg.Notice(err)
 	}
-	t.Fault = wire.FaultStream
+	t.Fault, t.Request = wire.FaultStream, nil
 	q.terminate(t)
 }

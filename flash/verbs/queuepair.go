@@ -50,7 +50,7 @@ func DefaultConfig() Config {
 }
 
 func (c *Config) validate() error {
-	bad := func(format string, args ...any) error { return fmt.Errorf("verbs: "+format, args...) }
+	bad := func(format string, args ...any) error { return fmt.Errorf(format, args...) }
 	switch {
 	case c.Revision != 1 && c.Revision != 2:
 		return bad("MPA revision %d is neither 1 nor 2", c.Revision)
@@ -229,19 +229,30 @@ func (q *QueuePair) Post(w Work) error {
 	if q.state >= Ending {
 		return ErrClosed
 	}
-	ok := false
+	bad := ""
 	switch w.Op {
 	case wire.Send, wire.SendSE, wire.SendInv, wire.SendSEInv, wire.Write:
-		ok = true
-	case wire.ReadReq:
-		ok = q.cfg.ORD > 0
-	case wire.AtomicReq:
-		ok = q.cfg.ORD > 0 && w.Atomic.Valid() && w.Offset%8 == 0
+	case wire.ReadReq, wire.AtomicReq:
+		switch {
+		case q.cfg.ORD == 0:
+			bad = "the connection has an ORD of 0"
+		case w.Op == wire.AtomicReq && !w.Atomic.Valid():
+			bad = "there is no such atomic operation"
+		case w.Op == wire.AtomicReq && w.Offset%8 != 0:
+			bad = "an atomic's offset is a multiple of 8"
+		}
 	case wire.Imm, wire.ImmSE:
-		ok = len(w.Local) == 0
+		if len(w.Local) > 0 {
+			bad = "it has no bytes but its immediate ones"
+		}
+	default:
+		bad = "it is no request"
 	}
-	if !ok || uint64(len(w.Local)) > 1<<32-1 {
-		return fmt.Errorf("verbs: %v of %d bytes cannot be posted with an ORD of %d", w.Op, len(w.Local), q.cfg.ORD)
+	if uint64(len(w.Local)) > 1<<32-1 {
+		bad = "a message has less than 4 GiB"
+	}
+	if bad != "" {
+		return fmt.Errorf("%v of %d bytes at %d cannot be posted: %s", w.Op, len(w.Local), w.Offset, bad)
 	}
 	if int(q.send.held.Load()) >= q.cfg.Sends {
 		return ErrFull

@@ -30,6 +30,7 @@ type side struct {
 	tapStarted  bool
 	written     []byte // all that it has sent
 	wantMarkers bool
+	told        bool // that it has ended
 }
 
 func newAdapter(t testing.TB, key byte) *verbs.Adapter {

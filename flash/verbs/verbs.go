@@ -119,7 +119,7 @@ func (e Terminated) Error() string {
 	if e.Remote {
 		return "the peer ended the connection: " + e.Fault.Error()
 	}
-	return "the peer's mistake ended the connection: " + e.Fault.Error()
+	return "this end has ended the connection: " + e.Fault.Error()
 }
 
 // Unwrap is the fault.
