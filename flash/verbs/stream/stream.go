@@ -60,7 +60,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Verbs: verbs.DefaultConfig(), Setup: 5 * time.Second, Progress: 10 * time.Second, Linger: time.Second,
-		Buffer: 256 << 10, Spin: 2000,
+		Buffer: 256 << 10, Spin: 50,
 	}
 }
 
