@@ -21,10 +21,8 @@ type side struct {
 	in      []byte // that has come and was not taken
 
 	// Of a peer that is no queue pair.
-	raw      bool
-	framer   wire.Framer
-	deframer wire.Deframer
-	started  bool
+	raw    bool
+	framer wire.Framer
 
 	tap         wire.Deframer // sees what the queue pair sends
 	tapStarted  bool

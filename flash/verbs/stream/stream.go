@@ -110,7 +110,7 @@ func Server(nc net.Conn, d *verbs.Domain, cfg Config) (*Conn, error) { return st
 func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, error) {
 	c := &Conn{cfg: cfg, nc: nc, in: make([]byte, firstBuffer), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1), done: make(chan struct{})}
 	if cfg.Buffer < wire.MaxFPDU {
-		nc.Close()
+		shut(nc)
 		return nil, fmt.Errorf("a buffer of %d bytes is less than the largest frame's %d", cfg.Buffer, wire.MaxFPDU)
 	}
 	c.resume = sync.NewCond(&c.mu)
@@ -125,13 +125,13 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 	c.cq = verbs.NewCompletionQueue(v.Sends+v.Receives, func() { signal(c.ready) })
 	qp, err := verbs.NewQueuePair(d, v, c.cq, c.cq)
 	if err != nil {
-		nc.Close()
+		shut(nc)
 		return nil, err
 	}
 	c.qp = qp
 	if err := c.setup(); err != nil {
 		qp.Close()
-		nc.Close()
+		shut(nc)
 		return nil, err
 	}
 	if initiator && cfg.Settle > 0 {
@@ -147,6 +147,9 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 	c.mu.Unlock()
 	return c, nil
 }
+
+// shut closes a connection that is of no use any more, whatever comes of it.
+func shut(nc net.Conn) { _ = nc.Close() }
 
 func signal(c chan struct{}) {
 	select {
@@ -503,7 +506,7 @@ func (c *Conn) read() {
 	if terminated {
 		c.linger()
 	}
-	c.nc.Close()
+	shut(c.nc)
 }
 
 // linger lets the peer read our Terminate: it closes our half, and waits for the peer's.
@@ -646,7 +649,7 @@ func (c *Conn) finish() {
 	if errors.As(c.qp.Err(), new(verbs.Terminated)) {
 		c.linger()
 	}
-	c.nc.Close()
+	shut(c.nc)
 	for !c.qp.Settled() {
 		<-c.kick
 		c.qp.Step()
