@@ -154,6 +154,7 @@ type QueuePair struct {
 
 	inbox    inbox
 	draining bool
+	fresh    bool
 	free     []*Access
 	orphans  []orphan
 	accesses int
@@ -279,6 +280,14 @@ func (q *QueuePair) PostReceive(r Receive) error {
 	q.rq[q.rqTail%uint64(len(q.rq))] = r
 	q.rqTail++
 	return nil
+}
+
+// Fresh reports whether a store has called back since the last call of it: any method takes
+// callbacks in. Then Input may take more of what waits, and Fill give more.
+func (q *QueuePair) Fresh() bool {
+	was := q.fresh
+	q.fresh = false
+	return was
 }
 
 // Step takes in what stores have called back with. Then Input may take more, and Fill

@@ -259,6 +259,7 @@ func (r *rig) pump() {
 		for i := range r.sides {
 			again = r.send(i) || again
 			again = r.receive(1-i) || again
+			again = r.sides[i].qp != nil && r.sides[i].qp.Fresh() || again
 		}
 	}
 }

@@ -136,17 +136,15 @@ func (q *QueuePair) drain() {
 	}
 }
 
-// rest ends a call: whoever calls back from now on wakes the driver.
+// rest ends a call: whoever calls back from now on wakes the driver, and so does what came
+// since the last look.
 func (q *QueuePair) rest() {
-	for {
-		q.inbox.mu.Lock()
-		q.inbox.busy = len(q.inbox.events) > 0
-		again := q.inbox.busy
-		q.inbox.mu.Unlock()
-		if !again {
-			return
-		}
-		q.drain()
+	q.inbox.mu.Lock()
+	q.inbox.busy = false
+	late := len(q.inbox.events) > 0
+	q.inbox.mu.Unlock()
+	if late && q.cfg.Wake != nil {
+		q.cfg.Wake()
 	}
 }
 
@@ -205,6 +203,7 @@ func (q *QueuePair) recycle(a *Access) {
 
 // take handles one callback.
 func (q *QueuePair) take(e *event) {
+	q.fresh = true
 	a := e.access
 	switch e.kind {
 	case eventReady:

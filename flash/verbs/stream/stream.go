@@ -143,7 +143,7 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 		go c.write()
 	}
 	c.mu.Lock()
-	c.flush()
+	c.took(0)
 	c.mu.Unlock()
 	return c, nil
 }
@@ -264,7 +264,7 @@ func (c *Conn) Post(work ...verbs.Work) error {
 			return err
 		}
 	}
-	c.flush()
+	c.took(0)
 	return nil
 }
 
@@ -442,18 +442,24 @@ func (c *Conn) room() []byte {
 	return c.in[c.end:]
 }
 
-// took gives the queue pair n bytes more; c.mu is held.
+// took gives the queue pair n bytes more, and sends what follows from it; c.mu is held. A
+// store that calls back meanwhile may let more of either go on.
 func (c *Conn) took(n int) {
 	c.end += n
-	for c.start < c.end {
-		k := c.qp.Input(c.in[c.start:c.end])
-		if k == 0 {
-			break
+	for again := true; again; again = c.qp.Fresh() {
+		for c.start < c.end {
+			k := c.qp.Input(c.in[c.start:c.end])
+			if k == 0 {
+				break
+			}
+			c.start += k
+			c.since = time.Time{}
 		}
-		c.start += k
-		c.since = time.Time{}
+		c.flush()
 	}
-	c.flush()
+	if !c.qp.Stalled() {
+		c.resume.Broadcast()
+	}
 }
 
 // limit sets the deadline for reading, if another is due than is set; c.mu is held.
@@ -535,9 +541,6 @@ func (c *Conn) write() {
 			c.mu.Lock()
 		}
 		c.took(0)
-		if !c.qp.Stalled() {
-			c.resume.Broadcast()
-		}
 		over := c.closing && !c.writing && c.qp.Settled()
 		c.mu.Unlock()
 		if over {
