@@ -3,7 +3,7 @@
 //
 // A Request asks to open an export, to look at it, or to close it again; a Reply to open
 // hands out STag, address, length and rights. Session is the server's side of one
-// connection, a plain state machine from a request's bytes to a reply's; Serve runs it
+// connection, a plain state machine from a request's bytes to a reply's; Server runs it
 // on a connection, Client is the other side. The layout is in docs/flash/protocol.md.
 //
 // It leaves out who may connect, and what exports there are: Exports says.

@@ -80,12 +80,15 @@ func serve(t testing.TB, e *exports, a *verbs.Adapter) (*stream.Conn, func() err
 	ended := make(chan error, 1)
 	go func() {
 		d := a.NewDomain(8)
-		c, err := stream.Server(y, d, stream.DefaultConfig())
+		server := control.NewServer(e, d, 3)
+		cfg := stream.DefaultConfig()
+		cfg.Prepare = server.Prepare
+		c, err := stream.Server(y, d, cfg)
 		if err != nil {
 			ended <- err
 			return
 		}
-		err = control.Serve(c, control.NewSession(e, d, c.QueuePair(), 3))
+		err = server.Serve(c)
 		c.Close()
 		if d.Regions() != 0 {
 			err = fmt.Errorf("%d regions are left", d.Regions())

@@ -12,18 +12,39 @@ import (
 // depth is how many requests of a client may be under way: so many receives are posted.
 const depth = 4
 
-// Serve answers requests on a connection until it ends, and returns why it did. The
-// session is over then. The connection is the caller's to close.
-func Serve(c *stream.Conn, s *Session) error {
-	defer s.End()
-	buffers := make([]byte, depth*MaxRequest)
-	at := func(id uint64) []byte { return buffers[id*MaxRequest:][:MaxRequest:MaxRequest] }
+// Server is the server's side of one connection, with what it receives into.
+type Server struct {
+	exports  Exports
+	domain   *verbs.Domain
+	most     int
+	session  *Session
+	requests []byte
+	replies  []byte
+}
+
+// NewServer returns a server for one connection of the domain, which may have so many
+// exports open.
+func NewServer(e Exports, d *verbs.Domain, most int) *Server {
+	return &Server{exports: e, domain: d, most: most, requests: make([]byte, depth*MaxRequest), replies: make([]byte, depth*ReplyLength)}
+}
+
+func (s *Server) request(id uint64) []byte { return s.requests[id*MaxRequest:][:MaxRequest:MaxRequest] }
+
+// Prepare posts the receives. It is for stream.Config: a client may ask at once.
+func (s *Server) Prepare(c *stream.Conn) error {
+	s.session = NewSession(s.exports, s.domain, c.QueuePair(), s.most)
 	for id := range uint64(depth) {
-		if err := c.PostReceive(verbs.Receive{ID: id, Local: at(id)}); err != nil {
-			return end(c, err)
+		if err := c.PostReceive(verbs.Receive{ID: id, Local: s.request(id)}); err != nil {
+			return err
 		}
 	}
-	replies := make([]byte, depth*ReplyLength)
+	return nil
+}
+
+// Serve answers requests on the connection that was prepared until it ends, and returns
+// why it did. What was open is closed then. The connection is the caller's to close.
+func (s *Server) Serve(c *stream.Conn) error {
+	defer s.session.End()
 	var got [depth]verbs.Completion
 	for {
 		n := c.Wait(got[:])
@@ -34,12 +55,12 @@ func Serve(c *stream.Conn, s *Session) error {
 			if x.Err != nil || !x.Receive {
 				continue // what was outstanding at the end
 			}
-			reply := replies[x.ID*ReplyLength:][:0:ReplyLength]
-			reply, err := s.Handle(at(x.ID)[:x.Length], reply)
+			in := s.request(x.ID)
+			reply, err := s.session.Handle(in[:x.Length], s.replies[x.ID*ReplyLength:][:0:ReplyLength])
 			if err != nil {
 				return err
 			}
-			if err := c.PostReceive(verbs.Receive{ID: x.ID, Local: at(x.ID)}); err != nil {
+			if err := c.PostReceive(verbs.Receive{ID: x.ID, Local: in}); err != nil {
 				return end(c, err)
 			}
 			if err := c.Post(verbs.Work{Op: wire.Send, Local: reply, Quiet: true}); err != nil {

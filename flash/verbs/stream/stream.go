@@ -54,6 +54,9 @@ type Config struct {
 	// Accept, of a server, decides about a request: with private data for the reply, or
 	// with an error, which goes into the reply as text.
 	Accept func(request wire.StartupFields) (private []byte, err error)
+	// Prepare, if set, is called before anything of the peer's but its startup frame is
+	// looked at: to post receives for what it may send at once.
+	Prepare func(*Conn) error
 }
 
 // DefaultConfig has CRCs, and deadlines of some seconds.
@@ -133,6 +136,13 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 		qp.Close()
 		shut(nc)
 		return nil, err
+	}
+	if cfg.Prepare != nil {
+		if err := cfg.Prepare(c); err != nil {
+			qp.Close()
+			shut(nc)
+			return nil, err
+		}
 	}
 	if initiator && cfg.Settle > 0 {
 		time.Sleep(cfg.Settle)
