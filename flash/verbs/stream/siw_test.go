@@ -60,17 +60,17 @@ func guest(t *testing.T, forward, command string) <-chan string {
 	return lines
 }
 
-// until reads lines until one begins so, and returns it.
-func until(t *testing.T, lines <-chan string, prefix string) string {
+// until reads lines until one has this, and returns what follows it: the first line has the terminal's codes before it.
+func until(t *testing.T, lines <-chan string, what string) string {
 	t.Helper()
 	var all []string
 	for l := range lines {
-		if strings.HasPrefix(l, prefix) {
-			return l
+		if _, rest, ok := strings.Cut(l, what); ok {
+			return rest
 		}
 		all = append(all, l[:min(len(l), 120)])
 	}
-	t.Fatalf("the machine has ended without %q:\n%s", prefix, strings.Join(all, "\n"))
+	t.Fatalf("the machine has ended without %q:\n%s", what, strings.Join(all, "\n"))
 	return ""
 }
 
@@ -134,6 +134,9 @@ func TestSiwClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	lines := guest(t, "", fmt.Sprintf("rping -c -a 10.0.2.2 -p %d -C %d -S %d -V", l.Addr().(*net.TCPAddr).Port, rpingCount, rpingSize))
 	until(t, lines, "begins: ")
 	nc, err := l.Accept()
@@ -167,8 +170,8 @@ func TestSiwClient(t *testing.T) {
 		r.tell(0, 0, 0)
 		pings++
 	}
-	if end := until(t, lines, "ends: "); end != "ends: 0" || pings != rpingCount {
-		t.Errorf("rping %s after %d pings, want %d", end, pings, rpingCount)
+	if end := until(t, lines, "ends: "); end != "0" || pings != rpingCount {
+		t.Errorf("rping ends with %s after %d pings, want %d", end, pings, rpingCount)
 	}
 }
 
