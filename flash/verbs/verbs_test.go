@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 
 	"farflash/flash/verbs"
@@ -420,4 +422,54 @@ func TestLost(t *testing.T) {
 		r.sides[1].qp.Step()
 	}
 	r.settled(p)
+}
+
+// TestConformance holds that the store of these tests is one, with pages in order and in any.
+func TestConformance(t *testing.T) {
+	for seed := range uint64(3) {
+		p := verbstest.NewPages(2<<20, 4096, seed)
+		verbstest.Conformance(t, p)
+		if p.Out() != 0 {
+			t.Errorf("%d accesses are left", p.Out())
+		}
+	}
+	held := verbstest.NewPages(300_000, 512, 9)
+	held.Hold = true
+	stop := make(chan struct{})
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				held.Release(-1)
+				runtime.Gosched()
+			}
+		}
+	})
+	verbstest.Conformance(t, held)
+	close(stop)
+	worker.Wait()
+}
+
+// TestFresh holds that a callback which another call takes in says that input can go on.
+func TestFresh(t *testing.T) {
+	r := connected(t, nil)
+	p := verbstest.NewPages(8192, 4096, 0)
+	p.Hold = true
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteWrite})
+	r.post(0, verbs.Work{Op: wire.Write, Local: []byte("x"), STag: g.STag()})
+	r.pump()
+	qp := r.sides[1].qp
+	if qp.Fresh(); !qp.Stalled() {
+		t.Fatal("the write does not wait for its page")
+	}
+	p.Release(-1)
+	if out := qp.Fill(make([]byte, 0, wire.MaxFPDU)); len(out) != 0 || !qp.Fresh() || qp.Fresh() {
+		t.Error("Fill has taken the page in, and does not say so once")
+	}
+	if qp.Input(r.sides[1].in) == 0 || qp.Stalled() {
+		t.Error("the write still waits")
+	}
 }

@@ -572,3 +572,36 @@ func BenchmarkRead4KiB(b *testing.B) {
 		}
 	}
 }
+
+// TestNoAllocations holds that a read over loopback allocates nothing, at either end.
+func TestNoAllocations(t *testing.T) {
+	for _, polled := range []bool{false, true} {
+		a, b := sockets(t, false)
+		cfg := stream.DefaultConfig()
+		cfg.Polled = polled
+		d := domain(t)
+		client, srv := connect(t, a, b, cfg, stream.DefaultConfig(), d)
+		g, err := d.Register(verbs.RegionConfig{Memory: make([]byte, 8192), Rights: verbs.RemoteRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := []verbs.Work{{Op: wire.ReadReq, Local: make([]byte, 4096), STag: g.STag(), Offset: 100}}
+		out := make([]verbs.Completion, 1)
+		read := func() {
+			if err := client.Post(w...); err != nil {
+				t.Fatal(err)
+			}
+			if client.Wait(out) != 1 || out[0].Err != nil {
+				t.Fatal(client.Err())
+			}
+		}
+		for range 50 {
+			read()
+		}
+		if n := testing.AllocsPerRun(500, read); n != 0 {
+			t.Errorf("polled %v: %v allocations a read", polled, n)
+		}
+		client.Close()
+		srv.Close()
+	}
+}
