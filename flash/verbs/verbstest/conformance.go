@@ -14,7 +14,7 @@ import (
 // nobody must have written before.
 func Conformance(t *testing.T, store verbs.Store) {
 	t.Helper()
-	p := newPair(t, store)
+	p := newPair(t)
 	length := int(min(store.Size(), 1<<20)) &^ 7
 	g, err := p.domain.Register(verbs.RegionConfig{Store: store, Length: uint64(length), Allowed: verbs.AllSemantics, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
 	if err != nil {
@@ -94,7 +94,7 @@ type pair struct {
 	toClient       []byte
 }
 
-func newPair(t *testing.T, store verbs.Store) *pair {
+func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{t: t, wake: make(chan struct{}, 1), buffer: make([]byte, 0, 2*wire.MaxFPDU)}
 	a, err := verbs.NewAdapter([16]byte{1})
