@@ -235,6 +235,7 @@ func TestUntil(t *testing.T) {
 	}{
 		{"open loop", cosim.Flow{Source: workload.Slice(reads(0, 10*us, 20*us, 30*us)), Until: 20 * us}, 2},
 		{"open loop, after its end", cosim.Flow{Source: workload.Slice(reads(0, 10*us)), Until: 20 * us}, 2},
+		{"open loop, for a picosecond", cosim.Flow{Source: workload.Slice(reads(0, 10*us)), Until: 1}, 1},
 		{"open loop, nothing", cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 20 * us}, 0},
 		{"closed loop", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160 * us}, 4},
 		{"closed loop, one more", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160*us + 1}, 6},
@@ -281,6 +282,13 @@ func TestFold(t *testing.T) {
 		case c.want == "":
 			if r := b.dev.requests[0]; r.Offset < 0 || r.Offset%512 != 0 || r.Offset+r.Length > size || r.Length != c.length || r.Namespace != 1 {
 				t.Errorf("%s: becomes %+v", c.name, r)
+			}
+			want := c.offset
+			if c.offset > size-c.length { // what does not lie within is taken modulo the size less a sector, in whole sectors, and before the end
+				want = min(c.offset%(size-512)/512*512, size-c.length)
+			}
+			if got := b.dev.requests[0].Offset; got != want {
+				t.Errorf("%s: goes to %d, not %d", c.name, got, want)
 			}
 		case err == nil || !strings.Contains(err.Error(), c.want):
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)

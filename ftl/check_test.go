@@ -466,7 +466,15 @@ func TestBrokenContracts(t *testing.T) {
 		},
 		"a move has failed that was not asked for": func(f *FTL, _ *tables, p *pool) { f.MoveFailed(f.PPA(Block(number(p, in(p, ranked))), 0), 0, 0) },
 		"a block is erased that is none":           func(f *FTL, _ *tables, p *pool) { f.Erased(Block(number(p, in(p, ranked)))) },
-		"a block is retired that is none":          func(f *FTL, _ *tables, p *pool) { f.Retire(Block(number(p, in(p, free)))) },
+		"a block is erased that was never used": func(f *FTL, _ *tables, _ *pool) {
+			fresh, err := New(f.Config(), &tables{}, f.random)
+			if err != nil {
+				panic(err)
+			}
+			fresh.Fail(4)
+			fresh.Erased(5)
+		},
+		"a block is retired that is none": func(f *FTL, _ *tables, p *pool) { f.Retire(Block(number(p, in(p, free)))) },
 		"a page is invalid twice": func(f *FTL, _ *tables, p *pool) {
 			b := number(p, in(p, victim))
 			page := f.nextValid(p, b, 0)

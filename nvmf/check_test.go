@@ -1,6 +1,7 @@
 package nvmf
 
 import (
+	"errors"
 	"testing"
 
 	"farflash/block"
@@ -11,9 +12,20 @@ import (
 )
 
 // silent is a network on which nothing ever arrives.
-type silent struct{ posted int32 }
+type silent struct {
+	posted int32
+	left   int // queue pairs and streams that it opens; more are an error
+}
 
-func (n *silent) Open(_, _ int32, _ uint8) (fabric.QP, error) { return 0, nil }
+// open opens one more, if it may.
+func (n *silent) open() (fabric.QP, error) {
+	if n.left--; n.left < 0 {
+		return 0, errors.New("there is no more")
+	}
+	return 0, nil
+}
+
+func (n *silent) Open(_, _ int32, _ uint8) (fabric.QP, error) { return n.open() }
 func (n *silent) Post(fabric.QP, units.Bytes) (int32, error) {
 	n.posted++
 	return n.posted, nil
@@ -21,7 +33,7 @@ func (n *silent) Post(fabric.QP, units.Bytes) (int32, error) {
 func (n *silent) Begun(int32) sim.Time { return 0 }
 func (n *silent) Forget(int32)         {}
 func (n *silent) Respond(_, _ fabric.QP) (fabric.QP, error) {
-	return 0, nil
+	return n.open()
 }
 func (n *silent) Ask(q fabric.QP, size units.Bytes) (int32, error) { return n.Post(q, size) }
 func (n *silent) Answer(q fabric.QP, size units.Bytes, _ int32) (int32, error) {
@@ -74,12 +86,36 @@ func TestCheckNotices(t *testing.T) {
 		if _, err := s.AddDrive(s.AddTarget(1), d); err != nil {
 			t.Fatal(err)
 		}
-		s.Connect(&silent{}, nil)
+		s.Connect(&silent{left: 3}, nil)
 		s.Submit(0, 0, block.Request{Op: block.Read, Length: 512})
 		eng.Run(sim.Forever)
 		x.change(s)
 		if err := s.Check(); (err == nil) != x.holds {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOpening: a connection has a queue pair each way and a stream of answers; without any of them there is none.
+func TestOpening(t *testing.T) {
+	for left := range 4 {
+		eng := sim.New()
+		s, err := New(DefaultConfig(), NVMeoF, true, eng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.AddInitiator(0)
+		d, err := blocktest.New(blocktest.DefaultConfig(), eng, s.Complete)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.AddDrive(s.AddTarget(1), d); err != nil {
+			t.Fatal(err)
+		}
+		s.Connect(&silent{left: left}, nil)
+		s.Submit(0, 0, block.Request{Op: block.Read, Length: 512})
+		if (s.Err() == nil) != (left == 3) {
+			t.Errorf("with %d opened: %v", left, s.Err())
 		}
 	}
 }

@@ -382,3 +382,29 @@ func TestBounds(t *testing.T) {
 		t.Error("transfers of 1000 bytes are possible")
 	}
 }
+
+// TestLevels: each report of a transmit queue or a drive's queue is of a change, by what one command takes of it, and both end empty.
+func TestLevels(t *testing.T) {
+	s := newSmall(t, 1, 1, 0, func(*nvmf.Config) {})
+	level := map[int32]int64{}
+	changes := map[int32]map[int64]int{-1: {}, 0: {}}
+	s.OnLevel = func(l nvmf.Level) {
+		if l.Target != 0 || l.At != s.eng.Now() {
+			t.Errorf("%+v at %v", l, s.eng.Now())
+		}
+		changes[l.Drive][l.Value-level[l.Drive]]++
+		level[l.Drive] = l.Value
+	}
+	for range 3 {
+		s.Submit(0, 0, block.Request{Op: block.Read, Length: 4096})
+		s.Submit(0, 0, block.Request{Op: block.Write, Length: 8192})
+	}
+	s.run(t)
+	queue, txq := changes[0], changes[-1]
+	if len(queue) != 2 || queue[1] != 6 || queue[-1] != 6 || level[0] != 0 {
+		t.Errorf("a drive's queue changes by %v", queue)
+	}
+	if len(txq) != 4 || txq[4096] != 3 || txq[-4096] != 3 || txq[response] != 6 || txq[-response] != 6 || level[-1] != 0 {
+		t.Errorf("a transmit queue changes by %v", txq)
+	}
+}

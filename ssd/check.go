@@ -160,6 +160,9 @@ func (d *Drive) programsUnderWay() (all uint64) {
 	return all
 }
 
+// Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block left that collection could empty.
+func (d *Drive) Full() int { return d.parked }
+
 // Held says what the requests in flight wait for, for when a drive has come to a
 // stop with nothing left to happen.
 func (d *Drive) Held() string {

@@ -31,6 +31,7 @@ type Progress struct {
 	Done    int // trials that ended now
 	Of      int // trials that had to be run
 	Running int
+	Begun   float64 // the shares of those that run that are done, together
 	Failed  int
 	Reused  int // found in the folder or the cache
 }
@@ -129,7 +130,13 @@ func (w *work) compute(ctx context.Context, i int) {
 	if execute == nil {
 		execute = trial.Simulate
 	}
-	r, err := execute(ctx, t, w.Version, func(experiment.Progress) { w.report(func(*Progress) {}) })
+	share := 0.0
+	r, err := execute(ctx, t, w.Version, func(x experiment.Progress) {
+		w.report(func(p *Progress) {
+			p.Begun += x.Share() - share
+			share = x.Share()
+		})
+	})
 	if err == nil && w.Cache != nil {
 		w.warn(w.Cache.Put(t, r)) // the result is no worse for not being kept
 	}
@@ -148,6 +155,7 @@ func (w *work) compute(ctx context.Context, i int) {
 	}
 	w.report(func(p *Progress) {
 		p.Running--
+		p.Begun -= share
 		if o.State != Pending {
 			p.Done++
 		}

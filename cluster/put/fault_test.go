@@ -71,6 +71,12 @@ func (f *faulty) ends(t *testing.T, all int, what string) {
 	if n := put.InFlight(f.Protocol); n != 0 {
 		t.Errorf("%v, %s: all is done, and %d replicas are in flight", name, what, n)
 	}
+	for g := range int32(min(f.Bus.Gateways, all)) {
+		// A gateway with k chunks has no more choices than that, and with the last of them it has at least one to keep.
+		if n, once := put.Idle(f.Protocol, g); n < 1 || n > (all+f.Bus.Gateways-1)/f.Bus.Gateways || !once {
+			t.Errorf("%v, %s: gateway %d keeps %d choices, each once: %v", name, what, g, n, once)
+		}
+	}
 	if f.Wrong != nil {
 		t.Fatalf("%s: %v", what, f.Wrong)
 	}
@@ -174,4 +180,86 @@ func TestImpatience(t *testing.T) {
 			t.Errorf("%v, %s: begun again %d times: the run is no test", p.Traits().Name, variant, again)
 		}
 	})
+}
+
+// TestForgottenBids: where messages may be lost, a bid whose gateway is never heard of again is forgotten when its target is asked by another, and its window is another's.
+func TestForgottenBids(t *testing.T) {
+	for _, p := range []put.Scheme{put.ReplicastM, put.ReplicastH, put.ReplicastHDouble} {
+		f := newFaulty(t, p, func(*put.Plan) {})
+		f.Lose = func(node int32, _ bool) bool { return node == 0 } // nothing comes to gateway 0
+		f.Begin(0)
+		f.Begin(0)
+		f.eng.Run(units.Second)
+		if _, open := f.expects(); open == 0 {
+			t.Errorf("%v: no bids are open: no test", p.Traits().Name)
+		}
+		for k := range 8 { // one after the other, so that time passes
+			f.Begin(1)
+			f.eng.Run(sim.Time(k+2) * units.Second)
+		}
+		if promised, open := f.expects(); promised+open > 0 || f.Done != 8 || f.Wrong != nil {
+			t.Errorf("%v: %d done, %d targets expect data and %d an answer; %v", p.Traits().Name, f.Done, promised, open, f.Wrong)
+		}
+		if n, _ := put.Idle(f.Protocol, 1); n != 1 {
+			t.Errorf("%v: a gateway with one chunk at a time keeps %d choices", p.Traits().Name, n)
+		}
+	}
+}
+
+// TestGroups: a gateway's chunk goes to any group but that of the one before, as often to each.
+func TestGroups(t *testing.T) {
+	plan, err := puttest.Parts(put.ReplicastM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, groups := range []int{2, 5} {
+		plan.Targets = groups * plan.GroupSize
+		m, err := puttest.NewMemory(plan, sim.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var drawn [5]int
+		const all = 5000
+		last := int32(-1)
+		for range all {
+			g := m.Bus.ChooseGroup(2)
+			if g == last || g < 0 || int(g) >= groups {
+				t.Fatalf("group %d of %d after %d", g, groups, last)
+			}
+			drawn[g]++
+			last = g
+			m.Bus.ChooseGroup(1) // another gateway's
+		}
+		// Four standard deviations of a fifth of 5000 are 113; the second of two tries makes it no more even.
+		for g, n := range drawn[:groups] {
+			if n < all/groups-120 || n > all/groups+120 {
+				t.Errorf("group %d of %d is drawn %d times of %d", g, groups, n, all)
+			}
+		}
+	}
+}
+
+// TestOracle: by SURGE's rules senders know what others send to a target, and do not send more than its link takes: frames that come take no more turns than two that begin at once.
+func TestOracle(t *testing.T) {
+	for _, p := range []put.Scheme{put.UCH, put.UCHInverse, put.UCHAIMD} {
+		plan, err := puttest.Peers(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan.Targets = 3 // each chunk goes to all of them
+		eng := sim.New()
+		m, err := puttest.NewMemory(plan, eng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			for g := range int32(plan.Gateways) {
+				m.Begin(g)
+			}
+		}
+		eng.Run(units.Second)
+		if frame := m.Bus.FrameTime(plan.Frame); m.Crowd > 2*frame || m.Done != 20 || m.Wrong != nil {
+			t.Errorf("%v: %d done, frames would wait for %v, of %v each; %v", p.Traits().Name, m.Done, m.Crowd, frame, m.Wrong)
+		}
+	}
 }

@@ -294,3 +294,41 @@ workload: [{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests
 		t.Errorf("a mean write of %v us is %v", mean, part)
 	}
 }
+
+// TestRunFull holds that a drive as MQSim has it that runs full says so, and where, and that what the error proposes helps.
+func TestRunFull(t *testing.T) {
+	const text = `name: full
+ssd:
+  compat: mqsim
+  preset: mqsim-default
+  geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 48, pages_per_block: 32, page_size: 8KiB}
+  mapping: {cmt_capacity: 16KiB}
+  cache: {capacity: 1MiB}
+  over_provisioning: 12%
+workload:
+  - mqsim: {reads: 0%, size: 8KiB, align: 8KiB, requests: 100000}
+    closed: 16
+`
+	for _, c := range []struct{ change, want string }{
+		{"", "small.yaml:3:11: ssd.compat: mqsim: drive 0 has run full at "},
+		{"measure.until=10s", ""},
+		{"workload[0].mqsim.requests=1000", ""},
+	} {
+		var changes []shape.Change
+		if c.change != "" {
+			x, err := shape.ParseChange(c.change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes = append(changes, x)
+		}
+		s, err := scenario.Parse(shape.Source{File: "small.yaml", Text: []byte(text)}, changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) || !strings.Contains(err.Error(), "never end")) {
+			t.Errorf("%s: %v", c.change, err)
+		}
+	}
+}

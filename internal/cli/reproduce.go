@@ -59,7 +59,7 @@ a page with its picture are written too.`,
 			}
 			var reports []*reproduce.Report
 			for _, e := range experiments {
-				progress := p.progress("reproduce "+e.ID, "runs", quiet)
+				progress := p.progress("reproduce "+e.ID, "runs", quiet, justEnds)
 				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Progress: func(done, all int) {
 					progress.Update(int64(done), int64(all), "")
 				}})

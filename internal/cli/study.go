@@ -122,7 +122,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
 		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes those of one trial")
 	}
-	progress := p.progress(string(plan.Kind), "trials", f.quiet)
+	progress := p.progress(string(plan.Kind), "trials", f.quiet, keepsDone)
 	defer p.unfinishedStudy(folder, cache)()
 	p.keeping()
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
@@ -135,7 +135,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 			if x.Reused > 0 {
 				note += fmt.Sprintf(", %d were there", x.Reused)
 			}
-			progress.Update(int64(x.Done), int64(x.Of), note)
+			progress.Reach((float64(x.Done)+x.Begun)/float64(max(1, x.Of)), int64(x.Done), int64(x.Of), note)
 		},
 		Warn: func(err error) {
 			if !f.quiet {

@@ -32,8 +32,12 @@ type Memory struct {
 	// not come, to be done with fewer targets than there are copies, or to have one of a group that the chunk does not ask.
 	Wrong error
 
+	// Crowd is for how long frames would have waited before a target at most, if it took them in turn.
+	Crowd sim.Time
+
 	ways   map[way]*moved
-	fell   []int // of targets: how often they have failed
+	ports  []sim.Time // of targets: until when they would take frames
+	fell   []int      // of targets: how often they have failed
 	eng    *sim.Engine
 	self   sim.Component
 	here   sim.Target
@@ -75,29 +79,35 @@ const (
 	arrives
 )
 
-// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 4 KiB.
-func Parts(p put.Scheme) (put.Plan, error) {
+// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 5 KiB, so that the last is not full.
+func Parts(p put.Scheme) (put.Plan, error) { return parts(p, put.CompatNone) }
+
+// Peers is the same by the rules of SURGE, of a protocol that it has: links have no queues.
+func Peers(p put.Scheme) (put.Plan, error) { return parts(p, p.Traits().Build) }
+
+func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
 	c := reserve.DefaultConfig()
 	if t := p.Traits(); t.Times != nil {
 		c = t.Times()
 	}
-	c.Group, c.ChunkSize, c.FrameSize = 6, 16*units.KiB, 4*units.KiB
+	c.Group, c.ChunkSize, c.FrameSize = 6, 16*units.KiB, 5*units.KiB
 	copies := 3
 	if p.Traits().Finds == put.FindsOwn {
 		copies = 1
 	}
 	c.Replicas = copies
+	c.Compat = reserve.Compat(compat != put.CompatNone)
 	d, err := reserve.New(c)
 	if err != nil {
 		return put.Plan{}, err
 	}
 	return put.Plan{Traits: p.Traits(), Times: d, Seed: 1, Gateways: 4, Targets: 12, Copies: copies, Piece: c.ChunkSize, Frame: c.FrameSize, Trip: c.Trip,
-		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Queued: true}, nil
+		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Queued: compat == put.CompatNone, Compat: compat}, nil
 }
 
 // NewMemory returns a cluster in memory on which a plan's protocol runs.
 func NewMemory(p put.Plan, eng *sim.Engine) (*Memory, error) {
-	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, fell: make([]int, p.Targets)}
+	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, ports: make([]sim.Time, p.Targets), fell: make([]int, p.Targets)}
 	m.here = eng.AddHandler(m)
 	b := put.NewBus(p)
 	b.Clock = put.Clock{Engine: eng, Self: m.self, Handler: m.here, Kind: timer}
@@ -144,6 +154,8 @@ func (m *Memory) Handle(e sim.Event) {
 	case m.Bus.Chunks[x.chunk].ID == x.id:
 		x.frame.Target = target
 		m.piece(x.id, target).got += x.frame.Size
+		m.Crowd = max(m.Crowd, m.ports[target]-m.eng.Now())
+		m.ports[target] = max(m.ports[target], m.eng.Now()) + m.Bus.FrameTime(x.frame.Size)
 		m.Protocol.Frame(x.frame)
 	}
 }
@@ -162,6 +174,9 @@ func (m *Memory) Crash(target int32) {
 	m.fell[target]++
 	m.busy[target] = m.eng.Now()
 	m.Protocol.(put.Recovery).Restart(target)
+	if promised, open := m.Protocol.(put.Forecast).Expects(target); promised || open {
+		m.wrong("target %d has lost all that it knew, and expects something", target)
+	}
 }
 
 // piece is what has been done of a chunk at a target.
