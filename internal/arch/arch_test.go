@@ -297,6 +297,27 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// TestProtocol holds that the real stack's protocol is plain state machines: what does I/O, has goroutines and looks at the clock is beside it.
+func TestProtocol(t *testing.T) {
+	banned := []string{"os", "net", "log", "io/fs", "syscall", "unsafe", "math/rand", "crypto/rand", "time"}
+	for _, f := range tree(t) {
+		if f.test || f.pkg != "flash/wire" && f.pkg != "flash/verbs" {
+			continue
+		}
+		for _, i := range f.imports {
+			if within(i, banned...) {
+				t.Errorf("%s imports %s; what does I/O is in flash/verbs/stream", f.path, i)
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%v: a protocol's state machine starts a goroutine", f.pos.Position(g.Pos()))
+			}
+			return true
+		})
+	}
+}
+
 // TestDocumented holds that every package says what it is for.
 func TestDocumented(t *testing.T) {
 	type doc struct {
