@@ -18,7 +18,7 @@ type Faults struct {
 	// FailAt is the number of one operation, counted from 1, that ends with EIO (Full: ENOSPC) whatever it is; 0 is none. From
 	// FailFrom on, every operation fails; 0 is none.
 	FailAt, FailFrom int64
-	FailFull         bool // FailAt and FailFrom end with ENOSPC where they hit a write
+	FailFull         bool  // FailAt and FailFrom end with ENOSPC where they hit a write
 	Misdirect        int64 // the number of one write that lands one grain further on; 0 is none
 	Lose             int64 // the number of one write that says it was done and was not; 0 is none
 }
@@ -314,4 +314,16 @@ func torn(a, b []byte, draw *rng.Stream) []byte {
 		}
 	}
 	return trimmed(x[:])
+}
+
+// Reopen returns the device with all that was written, open again.
+func (m *Mem) Reopen() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := NewMem(m.size)
+	copy(c.stable, m.stable)
+	for _, d := range m.cache {
+		c.stable[d.grain] = d.content
+	}
+	return c
 }

@@ -1,0 +1,383 @@
+package ctl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/ftl"
+)
+
+// Recovery says how a pool was found.
+type Recovery struct {
+	Clean   bool   // it was closed, and nothing came after
+	Records int64  // of the log that were applied
+	Pages   int64  // of the log
+	Checked int64  // pages whose content was looked at, because nothing said that it was durable
+	Dropped int64  // of these, those that were not there: writes that nobody had been told were durable
+	Session uint64 // of the pool from now on
+	Mapped  int64  // pages in use
+}
+
+// Shape reads what is said on devices about the pool that they are. They are given in any order; the one returned is theirs.
+func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
+	var shape media.Shape
+	sorted := make([]device.Device, 0, len(devices))
+	page := device.Aligned(Page)
+	for i, d := range devices {
+		var own media.Shape
+		var index int
+		var err error
+		for at := range int64(2) {
+			if err = device.Do(d, device.Read, at*Page, page); err == nil {
+				own, index, err = media.DecodeSuperblock(page)
+			}
+			if err == nil {
+				break
+			}
+		}
+		switch {
+		case err != nil:
+			return shape, nil, fmt.Errorf("ctl: device %d of those given: %w", i, err)
+		case i == 0:
+			shape = own
+			sorted = make([]device.Device, len(own.Grains))
+		case own.UUID != shape.UUID:
+			return shape, nil, fmt.Errorf("ctl: device %d of those given belongs to pool %v, the first to %v", i, own.UUID, shape.UUID)
+		}
+		switch {
+		case sorted[index] != nil:
+			return shape, nil, fmt.Errorf("ctl: two of the devices given are number %d of pool %v", index, shape.UUID)
+		case d.Size() < shape.Grains[index]*Page:
+			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has %d bytes, it had %d", index, shape.UUID, d.Size(), shape.Grains[index]*Page)
+		}
+		sorted[index] = d
+	}
+	if missing := slices.Index(sorted, nil); len(devices) == 0 || missing >= 0 {
+		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices, number %d is missing", shape.UUID, len(shape.Grains), missing)
+	}
+	return shape, sorted, nil
+}
+
+// found is a page of the log as it lies on the device.
+type found struct {
+	page media.LogPage
+	sum  uint32
+}
+
+// recovery brings back the state of a pool.
+type recovery struct {
+	*core
+	devices []device.Device
+	mark    uint64 // records below it need no look at what they are about
+	report  Recovery
+	content []byte
+}
+
+// recoverState fills a new core with what the devices say, and has the new state written down if it is not what a checkpoint says already.
+func (c *core) recoverState(devices []device.Device) (Recovery, error) {
+	r := recovery{core: c, devices: devices, content: device.Aligned(Page)}
+	headers, err := r.headers()
+	if err != nil {
+		return r.report, err
+	}
+	log, highest, err := r.readLog()
+	if err != nil {
+		return r.report, err
+	}
+	var problems []error
+	for _, h := range headers {
+		body, err := r.readBody(h)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		chain := follow(log, h)
+		// At most logPages were under way at once, so what is further on was written when all this was durable: it was lost since.
+		if end := h.Next + uint64(len(chain)); highest >= end+logPages || h.Generation < headers[0].Generation && end < headers[0].Next {
+			problems = append(problems, fmt.Errorf("the log after checkpoint %d ends at page %d, but there is a page %d: %w", h.Generation, end, highest, ErrDamaged))
+			continue
+		}
+		if err := r.replay(h, body, chain); err != nil {
+			return r.report, err
+		}
+		return r.report, r.settleState(h, chain)
+	}
+	return r.report, fmt.Errorf("ctl: no checkpoint can be used: %w", errors.Join(problems...))
+}
+
+// headers returns those of the checkpoints, the newer one first.
+func (r *recovery) headers() ([]media.Header, error) {
+	var out []media.Header
+	var problems []error
+	for slot := range 2 {
+		err := device.Do(r.devices[0], device.Read, r.shape.CheckpointStart(slot)*Page, r.content)
+		var h media.Header
+		if err == nil {
+			h, err = media.DecodeHeader(r.content, r.shape.UUID)
+		}
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case int(h.Generation&1) != slot:
+			problems = append(problems, fmt.Errorf("checkpoint %d is in the other one's place: %w", h.Generation, ErrDamaged))
+		default:
+			out = append(out, h)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("ctl: no checkpoint: %w", errors.Join(problems...))
+	}
+	slices.SortFunc(out, func(a, b media.Header) int { return int(int64(b.Generation - a.Generation)) })
+	return out, nil
+}
+
+// span reads grains of device 0 from first on in large pieces. A piece that cannot be read is read grain by grain, and what still
+// cannot is given as nil.
+func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
+	const most = 256
+	buf := device.Aligned(most * Page)
+	for i := int64(0); i < n; i += most {
+		k := min(most, n-i)
+		whole := device.Do(r.devices[0], device.Read, (first+i)*Page, buf[:k*Page]) == nil
+		for j := range k {
+			grain := buf[j*Page:][:Page]
+			if !whole && device.Do(r.devices[0], device.Read, (first+i+j)*Page, grain) != nil {
+				grain = nil
+			}
+			each(i+j, grain)
+		}
+	}
+}
+
+// readLog reads all pages of the log that are there, by number, and returns the highest number.
+func (r *recovery) readLog() (log map[uint64]found, highest uint64, err error) {
+	log = map[uint64]found{}
+	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
+		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID, nil)
+		if err != nil || page.Number%uint64(r.shape.LogPages) != uint64(i) {
+			return // never written, torn or of another place: where it is missed the log ends
+		}
+		log[page.Number] = found{page, sum}
+		highest = max(highest, page.Number)
+	})
+	return log, highest, nil
+}
+
+// follow returns the pages after a checkpoint, each the successor of the one before.
+func follow(log map[uint64]found, h media.Header) []found {
+	var chain []found
+	back, record := h.Back, h.Record
+	for n := h.Next; ; n++ {
+		f, ok := log[n]
+		if !ok || f.page.Back != back || f.page.First != record {
+			return chain
+		}
+		chain = append(chain, f)
+		back, record = f.sum, record+uint64(len(f.page.Records))
+	}
+}
+
+func (r *recovery) readBody(h media.Header) (media.Body, error) {
+	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)), Pages: r.shape.Pages}
+	var first error
+	r.span(r.shape.CheckpointStart(int(h.Generation&1))+1, media.BodyPages(int64(len(r.segments)), r.shape.Pages), func(i int64, grain []byte) {
+		if err := body.DecodePage(grain, i, r.shape.UUID, h.Generation); err != nil && first == nil {
+			first = fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, i, err)
+		}
+	})
+	return body, first
+}
+
+// replay applies a checkpoint and the log after it.
+func (r *recovery) replay(h media.Header, body media.Body, chain []found) error {
+	for i, s := range body.Segments {
+		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, opened: s.Use != media.Erased, written: int32(s.Written)}
+		if s.Use == media.Filled {
+			r.segments[i].written = int32(r.shape.Pages)
+		}
+		if s.Stream >= uint8(heat.Streams) {
+			return fmt.Errorf("ctl: checkpoint %d: segment %d of stream %d: %w", h.Generation, i, s.Stream, ErrDamaged)
+		}
+	}
+	for p, e := range body.Entries {
+		if e.Page == 0 {
+			continue
+		}
+		if err := r.mapTo(e.Page-1, ftl.PPA(p), e.Sum); err != nil {
+			return fmt.Errorf("ctl: checkpoint %d: %w", h.Generation, err)
+		}
+	}
+	r.clock = heat.NewClock(int64(len(r.owners)), h.Writes)
+	r.next, r.session = h.Record, h.Session
+	r.report.Clean = h.Clean && len(chain) == 0
+	for _, f := range chain {
+		r.mark = max(r.mark, f.page.Mark)
+	}
+	r.mark = max(r.mark, h.Record)
+	for _, f := range chain {
+		r.session = max(r.session, f.page.Session)
+		r.report.Pages++
+		for _, rec := range f.page.Records {
+			if err := r.apply(rec); err != nil {
+				return fmt.Errorf("ctl: log page %d, record %d: %w", f.page.Number, r.next, err)
+			}
+			r.next++
+			r.report.Records++
+		}
+	}
+	return nil
+}
+
+// mapTo has a page be at a place.
+func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
+	if page >= media.MaxLBA || to < 0 || int64(to) >= int64(len(r.owners)) {
+		return fmt.Errorf("page %d at place %d of %d: %w", page, to, len(r.owners), ErrDamaged)
+	}
+	if r.isLive(to) {
+		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.owners[to], page, to, ErrDamaged)
+	}
+	slot := r.table.Make(page)
+	if w := slot.Load(); w.State() == table.OnMedium {
+		r.kill(w.Place())
+	}
+	slot.Store(table.At(to))
+	r.enliven(to)
+	r.owners[to], r.sums[to] = page, sum
+	return nil
+}
+
+func (r *recovery) apply(rec media.Record) error {
+	switch rec.Kind {
+	case media.Write, media.Keep:
+		if rec.PPA >= uint64(len(r.owners)) {
+			return fmt.Errorf("a write to place %d of %d: %w", rec.PPA, len(r.owners), ErrDamaged)
+		}
+		to := ftl.PPA(rec.PPA)
+		s := &r.segments[r.segmentOf(to)]
+		if !s.opened {
+			return fmt.Errorf("a write to place %d of a segment that is not open: %w", to, ErrDamaged)
+		}
+		s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
+		if int(s.written) == r.shape.Pages {
+			s.order = r.next
+		}
+		if rec.Kind == media.Write && r.next >= r.mark && !r.holds(to, rec.Sum) {
+			r.report.Dropped++
+			return nil
+		}
+		return r.mapTo(rec.LBA, to, rec.Sum)
+	case media.Trim:
+		if rec.LBA >= media.MaxLBA || uint64(rec.Count) > media.MaxLBA-rec.LBA || rec.Count == 0 {
+			return fmt.Errorf("a trim of %d pages from %d on: %w", rec.Count, rec.LBA, ErrDamaged)
+		}
+		for _, slot := range r.table.Used(rec.LBA, rec.LBA+uint64(rec.Count)-1) {
+			if w := slot.Load(); w.State() == table.OnMedium {
+				r.kill(w.Place())
+				slot.Store(0)
+			}
+		}
+	case media.Open:
+		if rec.PPA >= uint64(len(r.segments)) || rec.LBA >= uint64(heat.Streams) {
+			return fmt.Errorf("segment %d opened for stream %d: %w", rec.PPA, rec.LBA, ErrDamaged)
+		}
+		first := ftl.PPA(int64(rec.PPA) * int64(r.shape.Pages))
+		for p := first; p < first+ftl.PPA(r.shape.Pages); p++ {
+			if r.isLive(p) { // it was given back only when nothing durable led there
+				return fmt.Errorf("segment %d was opened, but page %d is in it: %w", rec.PPA, r.owners[p], ErrDamaged)
+			}
+		}
+		r.segments[rec.PPA] = segment{opened: true, stream: uint8(rec.LBA), erases: rec.Sum, order: r.next}
+	}
+	return nil
+}
+
+// holds reports whether a place has the content that a record says.
+func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
+	r.report.Checked++
+	dev, offset := r.at(p)
+	return device.Do(r.devices[dev], device.Read, offset, r.content) == nil && media.Sum(r.seed, r.content) == sum
+}
+
+// settleState gives the translation layer the segments as they are, and makes the state durable as a checkpoint of its own, so that what
+// was decided about writes that were under way is decided once.
+func (r *recovery) settleState(h media.Header, chain []found) error {
+	if err := r.restoreSegments(); err != nil {
+		return err
+	}
+	r.session++
+	r.used, r.report.Mapped, r.report.Session = r.mapped, r.mapped, r.session
+	r.durable, r.generation = r.next, h.Generation
+	r.number, r.base, r.back = h.Next, h.Next, h.Back
+	if len(chain) == 0 && h.Clean {
+		return nil
+	}
+	if n := len(chain); n > 0 {
+		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
+	}
+	r.generation++
+	r.base = r.number
+	var body media.Body
+	r.snapshot(&body)
+	err := writeCheckpoint(r.shape, r.devices[0], &body, media.Header{
+		Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
+	})
+	if err != nil {
+		return fmt.Errorf("ctl: writing down what was recovered: %w", err)
+	}
+	return nil
+}
+
+// restoreSegments describes every segment to the translation layer, those first that were filled first.
+func (r *recovery) restoreSegments() error {
+	order := make([]int64, 0, len(r.segments))
+	var newest [heat.Streams]int64 // open segments, plus 1
+	for i := range r.segments {
+		s := &r.segments[i]
+		if !s.opened {
+			continue
+		}
+		order = append(order, int64(i))
+		if int(s.written) < r.shape.Pages {
+			if was := newest[s.stream]; was == 0 || r.segments[was-1].order < s.order {
+				newest[s.stream] = int64(i) + 1
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b int64) int { return int(int64(r.segments[a].order - r.segments[b].order)) })
+	words := (r.shape.Pages + 63) / 64
+	valid := make([]uint64, words)
+	for rank, i := range order {
+		s := &r.segments[i]
+		clear(valid)
+		first := ftl.PPA(i * int64(r.shape.Pages))
+		for k := range r.shape.Pages {
+			if r.isLive(first + ftl.PPA(k)) {
+				valid[k>>6] |= 1 << (k & 63)
+			}
+		}
+		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)), Age: len(order) - rank}
+		s.programmed = s.written
+		if newest[s.stream] == i+1 {
+			d.Use, d.Written, d.Age = ftl.Open, int(s.written), 0
+		} else {
+			// One that a failure closed, or that was being filled: what was not written of it never will be, until it is collected.
+			s.written, s.programmed = int32(r.shape.Pages), int32(r.shape.Pages)
+		}
+		if err := r.ftl.RestoreBlock(ftl.Block(i), d); err != nil {
+			return fmt.Errorf("ctl: segment %d: %w", i, err)
+		}
+	}
+	for i := range r.segments {
+		if s := &r.segments[i]; !s.opened && s.erases > 0 {
+			if err := r.ftl.RestoreBlock(ftl.Block(i), ftl.Restored{Erases: int(min(s.erases, 1<<24-1))}); err != nil {
+				return fmt.Errorf("ctl: segment %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
