@@ -222,7 +222,7 @@ func (c *core) checkSummary(r *Report, i int, dev device.Device, offset int64, b
 	case sum.Segment != uint64(i):
 		r.addf(path, "is segment %d's", sum.Segment)
 		return
-	case sum.Erases != c.segments[i].erases:
+	case sum.Erases != c.segments[i].erases || sum.Session != uint64(c.segments[i].session):
 		return
 	}
 	r.Summaries++

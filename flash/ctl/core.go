@@ -64,6 +64,7 @@ type segment struct {
 	written    int32  // places handed out
 	programmed int32  // of these, written
 	erases     uint32
+	session    uint32 // in which it was opened
 	stream     uint8
 	opened     bool // since it was last erased
 }

@@ -75,7 +75,7 @@ func (c Config) Validate() error {
 type Layout struct {
 	UUID          media.UUID // names the pool; two must not have the same
 	Segment       int        // pages of a segment
-	OverProvision float64    // segments' pages over pages that may be in use, less 1
+	OverProvision float64    // segments' pages over pages that may be in use, less 1; at least five segments are kept back whatever it says
 	LogPages      int64      // 0: a 64th of the first device, 16 MiB at most 1 GiB
 }
 
@@ -97,7 +97,7 @@ func (l Layout) Shape(sizes ...int64) (media.Shape, error) {
 	if !(l.OverProvision >= 0 && l.OverProvision < 1000) {
 		return s, fmt.Errorf("ctl: an over-provisioning of %v; use 0.07 or more", l.OverProvision)
 	}
-	s.Capacity = int64(float64(s.AllSegments()*int64(s.Pages)) / (1 + l.OverProvision))
+	s.Capacity = min(int64(float64(s.AllSegments()*int64(s.Pages))/(1+l.OverProvision)), s.MostCapacity())
 	if err := s.Check(); err != nil {
 		return s, fmt.Errorf("ctl: %w", err)
 	}

@@ -278,7 +278,7 @@ func (c *core) snapshot(b *media.Body) {
 		s := &c.segments[i]
 		b.Segments[i] = media.Segment{Erases: s.erases}
 		if s.opened {
-			b.Segments[i] = media.Segment{Use: media.Opened, Stream: s.stream, Written: uint32(s.written), Erases: s.erases, Order: s.order}
+			b.Segments[i] = media.Segment{Use: media.Opened, Stream: s.stream, Written: uint32(s.written), Erases: s.erases, Session: s.session, Order: s.order}
 			if int(s.written) == c.shape.Pages {
 				b.Segments[i].Use = media.Filled
 			}

@@ -76,11 +76,12 @@ type recovery struct {
 	mark    uint64 // records below it need no look at what they are about
 	report  Recovery
 	content []byte
+	plugged map[int64]bool // segments that makeRoom wrote to
 }
 
 // recoverState fills a new core with what the devices say, and has the new state written down if it is not what a checkpoint says already.
 func (c *core) recoverState(devices []device.Device) (Recovery, error) {
-	r := recovery{core: c, devices: devices, content: device.Aligned(Page)}
+	r := recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{}}
 	headers, err := r.headers()
 	if err != nil {
 		return r.report, err
@@ -139,8 +140,8 @@ func (r *recovery) headers() ([]media.Header, error) {
 // span reads grains of device 0 from first on in large pieces. A piece that cannot be read is read grain by grain, and what still
 // cannot is given as nil.
 func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
-	const most = 256
-	buf := device.Aligned(most * Page)
+	most := min(256, n)
+	buf := device.Aligned(int(most) * Page)
 	for i := int64(0); i < n; i += most {
 		k := min(most, n-i)
 		whole := device.Do(r.devices[0], device.Read, (first+i)*Page, buf[:k*Page]) == nil
@@ -196,7 +197,7 @@ func (r *recovery) readBody(h media.Header) (media.Body, error) {
 // replay applies a checkpoint and the log after it.
 func (r *recovery) replay(h media.Header, body media.Body, chain []found) error {
 	for i, s := range body.Segments {
-		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, opened: s.Use != media.Erased, written: int32(s.Written)}
+		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session, opened: s.Use != media.Erased, written: int32(s.Written)}
 		if s.Use == media.Filled {
 			r.segments[i].written = int32(r.shape.Pages)
 		}
@@ -282,8 +283,9 @@ func (r *recovery) apply(rec media.Record) error {
 			}
 		}
 	case media.Open:
-		if rec.PPA >= uint64(len(r.segments)) || rec.LBA >= uint64(heat.Streams) {
-			return fmt.Errorf("segment %d opened for stream %d: %w", rec.PPA, rec.LBA, ErrDamaged)
+		stream, session := rec.Opener()
+		if rec.PPA >= uint64(len(r.segments)) || stream >= uint8(heat.Streams) {
+			return fmt.Errorf("segment %d opened for stream %d: %w", rec.PPA, stream, ErrDamaged)
 		}
 		first := ftl.PPA(int64(rec.PPA) * int64(r.shape.Pages))
 		for p := first; p < first+ftl.PPA(r.shape.Pages); p++ {
@@ -291,7 +293,7 @@ func (r *recovery) apply(rec media.Record) error {
 				return fmt.Errorf("segment %d was opened, but page %d is in it: %w", rec.PPA, r.owners[p], ErrDamaged)
 			}
 		}
-		r.segments[rec.PPA] = segment{opened: true, stream: uint8(rec.LBA), erases: rec.Sum, order: r.next}
+		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
 	}
 	return nil
 }
@@ -306,6 +308,15 @@ func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
 // settleState gives the translation layer the segments as they are, and makes the state durable as a checkpoint of its own, so that what
 // was decided about writes that were under way is decided once.
 func (r *recovery) settleState(h media.Header, chain []found) error {
+	crashed := len(chain) > 0 || !h.Clean
+	if crashed {
+		if err := r.makeRoom(); err != nil {
+			return err
+		}
+		if err := r.wipeSummaries(); err != nil {
+			return err
+		}
+	}
 	if err := r.restoreSegments(); err != nil {
 		return err
 	}
@@ -313,7 +324,7 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	r.used, r.report.Mapped, r.report.Session = r.mapped, r.mapped, r.session
 	r.durable, r.generation = r.next, h.Generation
 	r.number, r.base, r.back = h.Next, h.Next, h.Back
-	if len(chain) == 0 && h.Clean {
+	if !crashed {
 		return nil
 	}
 	if n := len(chain); n > 0 {
@@ -328,6 +339,100 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	})
 	if err != nil {
 		return fmt.Errorf("ctl: writing down what was recovered: %w", err)
+	}
+	return nil
+}
+
+// roomAfterCrash is how many empty segments a pool begins with: one that users get, one that collection turns over.
+const roomAfterCrash = 2
+
+// makeRoom sees to it that there are empty segments. Each crash may leave a segment behind that was not filled to its end; after several in a row there may
+// be none left to move anything to. Nothing durable leads to a place that is not in use, so the pages of the emptiest segment can be written right there, in
+// segments that are full, and the checkpoint that is written next has them there, or the old one still has them where they were.
+func (r *recovery) makeRoom() error {
+	pages := int64(r.shape.Pages)
+	valid := make([]int64, len(r.segments))
+	empty := 0
+	for i := range r.segments {
+		for k := range pages {
+			if r.isLive(ftl.PPA(int64(i)*pages + k)) {
+				valid[i]++
+			}
+		}
+		if valid[i] == 0 {
+			empty++
+		}
+	}
+	for hole := ftl.PPA(0); empty < roomAfterCrash; empty++ {
+		least := -1
+		for i := range r.segments {
+			if valid[i] > 0 && !r.plugged[int64(i)] && (least < 0 || valid[i] < valid[least]) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return nil
+		}
+		for k := range pages {
+			from := ftl.PPA(int64(least)*pages + k)
+			if !r.isLive(from) {
+				continue
+			}
+			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
+				if hole++; int64(hole) == int64(len(r.owners)) {
+					return fmt.Errorf("ctl: no room is left to move page %d to: %w", r.owners[from], ErrFull)
+				}
+			}
+			if err := r.plug(from, hole); err != nil {
+				return err
+			}
+			valid[r.segmentOf(hole)]++
+		}
+		valid[least] = 0
+		hole = 0
+	}
+	return nil
+}
+
+// plug moves a page to a place that is not in use, as it is: what is damaged stays so.
+func (r *recovery) plug(from, to ftl.PPA) error {
+	dev, offset := r.at(from)
+	if err := device.Do(r.devices[dev], device.Read, offset, r.content); err != nil {
+		clear(r.content)
+	}
+	dev, offset = r.at(to)
+	if err := device.Do(r.devices[dev], device.Write, offset, r.content); err != nil {
+		return fmt.Errorf("ctl: making room: %w", err)
+	}
+	r.plugged[r.segmentOf(to)] = true
+	s := &r.segments[r.segmentOf(to)]
+	s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
+	return r.mapTo(r.owners[from], to, r.sums[from])
+}
+
+// wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost, and the places after
+// those that were not lost will be written anew.
+func (r *recovery) wipeSummaries() error {
+	zeros := device.Aligned(r.shape.SummaryGrains() * Page)
+	wiped := make([]bool, len(r.devices))
+	for i := range r.segments {
+		s := &r.segments[i]
+		if !s.opened || int(s.written) == r.shape.Pages && !r.plugged[int64(i)] {
+			continue
+		}
+		p := r.places[i]
+		if err := device.Do(r.devices[p.device], device.Write, p.offset+int64(r.shape.Pages)*Page, zeros); err != nil {
+			return fmt.Errorf("ctl: wiping the summary of segment %d: %w", i, err)
+		}
+		wiped[p.device] = true
+	}
+	for d, was := range wiped {
+		if !was {
+			continue
+		}
+		if err := device.Do(r.devices[d], device.Flush, 0, nil); err != nil {
+			return fmt.Errorf("ctl: flushing device %d: %w", d, err)
+		}
 	}
 	return nil
 }

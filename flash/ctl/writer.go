@@ -226,8 +226,8 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	}
 	s := &c.segments[number]
 	if !s.opened {
-		*s = segment{opened: true, erases: s.erases, stream: uint8(stream), order: c.next}
-		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: uint64(stream), Sum: s.erases})
+		*s = segment{opened: true, erases: s.erases, stream: uint8(stream), session: uint32(c.session), order: c.next}
+		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: media.OpenedBy(uint8(stream), c.session), Sum: s.erases})
 	}
 	if s.written++; int(s.written) == c.shape.Pages {
 		s.order = c.next
@@ -585,7 +585,7 @@ func (c *core) erase(b ftl.Block) {
 func (c *core) summarise(i int64) {
 	s := &c.segments[i]
 	sum := media.Summary{
-		Segment: uint64(i), Session: c.session, Erases: s.erases, Stream: s.stream, Back: c.last[s.stream], Order: s.order,
+		Segment: uint64(i), Session: uint64(s.session), Erases: s.erases, Stream: s.stream, Back: c.last[s.stream], Order: s.order,
 		Entries: make([]media.Entry, c.shape.Pages),
 	}
 	c.last[s.stream] = uint64(i) + 1

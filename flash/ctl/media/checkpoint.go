@@ -20,7 +20,8 @@ type Segment struct {
 	Stream  uint8
 	Written uint32 // Opened: data grains used
 	Erases  uint32
-	Order   uint64 // Filled: the segment with the lower one was filled first
+	Session uint32 // in which it was opened
+	Order   uint64 // the segment with the lower one was filled first, or opened first if it is not
 }
 
 // Entry is what a checkpoint says of a place. Page is the logical page plus 1, or 0: nobody's.
@@ -117,6 +118,7 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 			at[0], at[1] = uint8(s.Use), s.Stream
 			le.PutUint32(at[4:], s.Written)
 			le.PutUint32(at[8:], s.Erases)
+			le.PutUint32(at[12:], s.Session)
 			le.PutUint64(at[16:], s.Order)
 			at = at[segmentSize:]
 		}
@@ -152,7 +154,7 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 	from := i * segmentsPerPage
 	part := b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))]
 	for k := range part {
-		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint64(at[16:])}
+		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint32(at[12:]), le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
 			return foreign("checkpoint's body", "a segment in no known state")
 		}
@@ -167,7 +169,7 @@ const summaryHeader = 72
 // written with the data, so that a segment that lies where another should be is known by it.
 type Summary struct {
 	Segment uint64
-	Session uint64
+	Session uint64 // in which the segment was opened
 	Erases  uint32
 	Stream  uint8
 	Back    uint64 // the segment that the same stream filled before, plus 1; 0: none

@@ -9,7 +9,7 @@ const (
 	Write      // page LBA is at place PPA, where its content has this sum; what a move does as well
 	Keep       // likewise, but the content is known not to have this sum: it was unreadable when it was moved, and stays so
 	Trim       // Count pages from LBA on hold nothing
-	Open       // segment PPA was opened for stream LBA: what was in it is gone; it was erased Sum times before
+	Open       // segment PPA was opened: what was in it is gone; it was erased Sum times before. LBA: see OpenedBy
 	kinds
 )
 
@@ -23,6 +23,12 @@ type Record struct {
 	PPA   uint64 // below 2^48
 	Count uint32 // Trim
 }
+
+// OpenedBy is the LBA of an Open record: the stream that the segment was opened for, and in which session.
+func OpenedBy(stream uint8, session uint64) uint64 { return session&(1<<32-1)<<8 | uint64(stream) }
+
+// Opener takes it apart.
+func (r Record) Opener() (stream uint8, session uint32) { return uint8(r.LBA), uint32(r.LBA >> 8) }
 
 const (
 	recordSize = 20

@@ -112,6 +112,9 @@ func (s *Shape) Place(segment int64) (device int, offset int64) {
 	return -1, 0
 }
 
+// MostCapacity is the highest Capacity: one segment for each stream, and two that collection turns over, are nobody's.
+func (s *Shape) MostCapacity() int64 { return (s.AllSegments() - 5) * int64(s.Pages) }
+
 // Check says what is wrong with a shape.
 func (s *Shape) Check() error {
 	switch {
@@ -130,7 +133,7 @@ func (s *Shape) Check() error {
 	if n := s.AllSegments(); n < 10 || n > MaxSegments {
 		return fmt.Errorf("%d segments of %d pages fit beside the log and the checkpoints; a pool needs 10 to %d", n, s.Pages, MaxSegments)
 	}
-	if most := (s.AllSegments() - 5) * int64(s.Pages); s.Capacity < 1 || s.Capacity > most {
+	if most := s.MostCapacity(); s.Capacity < 1 || s.Capacity > most {
 		return fmt.Errorf("a capacity of %d pages; use 1 to %d, five segments fewer than there are", s.Capacity, most)
 	}
 	return nil
