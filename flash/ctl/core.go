@@ -542,6 +542,7 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		c.kickAll()
 	}
 	c.collect()
+	c.unstick()
 	c.feed()
 }
 
@@ -579,6 +580,7 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 		c.kickAll()
 	}
 	c.collect()
+	c.unstick()
 	c.feed()
 }
 

@@ -138,7 +138,13 @@ func (c *core) reach(a await, err error) {
 // persist does what is to be done next for durability.
 func (c *core) persist() {
 	if c.readOnly != nil {
+		c.urgent = false
+		c.kickAll() // what is in chunks is given up when it has been tried
 		return
+	}
+	if c.urgent {
+		c.urgent = false
+		c.kickAll()
 	}
 	for len(c.records) >= media.RecordsPerPage && c.seal() {
 	}

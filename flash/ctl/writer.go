@@ -26,6 +26,7 @@ type writer struct {
 	arrived  fifo.Ring[int32] // moves whose page was read and that wait for a chunk
 	underWay int              // operations towards the segments, and reads of moves
 	erasing  bool             // a segment waits for its new mapping to be durable
+	urgent   bool             // somebody waits for a page in an open chunk
 }
 
 // chunk is consecutive places of one segment, written by one operation.
@@ -54,12 +55,13 @@ type failed struct {
 
 // move is a page that collection moves.
 type move struct {
-	op   device.Op
-	buf  []byte
-	from ftl.PPA
-	lpa  uint64
-	sum  uint32
-	bad  bool // it could not be read, or not as it was written, and stays so
+	op       device.Op
+	buf      []byte
+	from     ftl.PPA
+	lpa      uint64
+	sum      uint32
+	attempts int
+	bad      bool // it could not be read, or not as it was written, and stays so
 }
 
 // barrier is a Flush, which waits for the pages that were changed before it.
@@ -134,10 +136,6 @@ func (c *core) place(at int32) bool {
 	to, ok := c.ftl.Allocate(0, int(stream), c.tick())
 	if !ok {
 		f.slot.Store(table.Held(at, 0, false).Soil())
-		if f.writing == 0 && c.ftl.Exhausted(0) && c.underWay == 0 && len(c.open) == 0 && !c.erasing && c.failed.N == 0 {
-			c.giveUp(at, ErrFull)
-			return true
-		}
 		return false
 	}
 	c.clock.Tick()
@@ -239,6 +237,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	}
 	c.owners[to], c.sums[to] = page, w.sum
 	k.pages = append(k.pages, w)
+	c.urgent = c.urgent || len(w.syncs) > 0 || w.frame != noFrame && len(c.frames[w.frame].passed) > 0
 	if len(k.pages)*Page == len(k.buf) || int(s.written) == c.shape.Pages {
 		c.kick(at)
 	}
@@ -316,7 +315,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 		c.ftl.Invalidate(to, c.tick())
 	}
 	if !newest && f.writing > 0 {
-		f.passed = append(f.passed, w.syncs...)
+		c.pass(f, w.syncs)
 	} else {
 		for _, s := range w.syncs {
 			c.granted(s)
@@ -331,6 +330,12 @@ func (c *core) written(to ftl.PPA, w *write) {
 	if c.cfg.PutThrough && f.slot != nil {
 		c.evict(w.frame)
 	}
+}
+
+// pass has waiters of a write that was overtaken wait for the newer one.
+func (c *core) pass(f *frame, waiters []waiter) {
+	f.passed = append(f.passed, waiters...)
+	c.urgent = c.urgent || len(waiters) > 0
 }
 
 // movedTo ends a move.
@@ -393,11 +398,7 @@ func (c *core) retry(x failed) bool {
 	stream := heat.Stream(c.segments[c.segmentOf(was)].stream)
 	to, ok := c.ftl.Allocate(0, int(stream), c.tick())
 	if !ok {
-		if !c.ftl.Exhausted(0) {
-			return false
-		}
-		c.surrender(&w, was, x.cause)
-		return true
+		return false
 	}
 	w.attempts++
 	f.latest = to
@@ -412,7 +413,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	f.writing--
 	if f.latest != was {
 		if f.writing > 0 {
-			f.passed = append(f.passed, w.syncs...)
+			c.pass(f, w.syncs)
 			return
 		}
 		for _, s := range append(w.syncs, f.passed...) {
@@ -469,11 +470,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 // advance does all that waited for something that has ended.
 func (c *core) advance() {
 	for c.failed.N > 0 && c.retry(*c.failed.First()) {
-		x := c.failed.Pop()
-		k := &c.chunks[x.chunk]
-		if k.held--; k.held == 0 {
-			c.idleC = append(c.idleC, x.chunk)
-		}
+		c.unhold()
 	}
 	c.collect()
 	for c.backlog.N > 0 {
@@ -488,8 +485,48 @@ func (c *core) advance() {
 	if c.backlog.N > 0 || c.queue.N > 0 {
 		c.kickAll()
 	}
+	c.unstick()
 	c.feed()
 	c.persist()
+}
+
+// unhold takes the first failed page off its list.
+func (c *core) unhold() {
+	x := c.failed.Pop()
+	k := &c.chunks[x.chunk]
+	if k.held--; k.held == 0 {
+		c.idleC = append(c.idleC, x.chunk)
+	}
+}
+
+// unstick ends writes that wait for room when nothing is under way that could make any: so many segments have failed that what is left is full.
+func (c *core) unstick() {
+	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
+		return
+	}
+	if c.failed.N > 0 {
+		x := *c.failed.First()
+		k := &c.chunks[x.chunk]
+		if w := k.pages[x.index]; w.frame != noFrame {
+			c.surrender(&w, k.first+ftl.PPA(x.index), x.cause)
+			c.unhold()
+			c.advance()
+			return
+		}
+		c.fail(fmt.Errorf("moving what is in segments that fail: %w", x.cause))
+		return
+	}
+	for c.backlog.N > 0 {
+		at := c.backlog.Pop()
+		f := &c.frames[at]
+		f.queued = false
+		if f.slot == nil {
+			continue
+		}
+		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() == 0 && w.Dirty() && f.writing == 0 && f.slot.Swap(w, table.Coming(at)) {
+			c.giveUp(at, ErrFull)
+		}
+	}
 }
 
 // collect has collection do what it can.
@@ -513,7 +550,7 @@ func (c *core) collect() {
 		i := c.idleM[len(c.idleM)-1]
 		c.idleM = c.idleM[:len(c.idleM)-1]
 		m := &c.moves[i]
-		m.from, m.lpa, m.sum, m.bad = a.Source, uint64(a.LPA), c.sums[a.Source], false
+		m.from, m.lpa, m.sum, m.bad, m.attempts = a.Source, uint64(a.LPA), c.sums[a.Source], false, 0
 		dev, offset := c.at(a.Source)
 		m.op.Kind, m.op.Offset, m.op.Buf, m.op.Err = device.Read, offset, m.buf, nil
 		c.underWay++
@@ -526,8 +563,14 @@ func (c *core) collect() {
 
 // moveRead ends the read of a page that is moved.
 func (c *core) moveRead(i int32) {
-	c.underWay--
 	m := &c.moves[i]
+	if m.op.Err != nil && m.attempts < c.cfg.Retries {
+		m.attempts++
+		dev, _ := c.at(m.from)
+		c.submit(dev, &m.op)
+		return
+	}
+	c.underWay--
 	switch {
 	case m.op.Err != nil:
 		// What cannot be read is lost, and stays lost where it goes: zeros do not have the sum that is expected, unless zeros it was.
