@@ -36,12 +36,11 @@ func (r *Report) addf(path, format string, args ...any) {
 	r.Violations = append(r.Violations, Violation{path, fmt.Sprintf(format, args...)})
 }
 
-// Check walks every invariant of the pool and says all that do not hold. Deep reads every page in use and every segment's summary from the devices
-// as well. The pool can do nothing else meanwhile.
+// Check walks every invariant of the pool and says all that do not hold; nothing else is done meanwhile. Deep then reads every page in use and every
+// segment's summary from the devices, beside whatever else the pool does.
 func (p *Pool) Check(deep bool) Report {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var r Report
+	p.mu.Lock()
 	c := p.core
 	c.checkPages(&r)
 	c.checkPlaces(&r)
@@ -50,8 +49,12 @@ func (p *Pool) Check(deep bool) Report {
 	if err := c.ftl.Check(); err != nil {
 		r.add(err, "translation layer")
 	}
-	if deep && !p.closed {
-		c.checkContents(&r, p.devices)
+	closed := p.closed
+	p.mu.Unlock()
+	for i := range c.segments {
+		if deep && !closed {
+			p.checkSegment(&r, int64(i))
+		}
 	}
 	return r
 }
@@ -175,41 +178,61 @@ func (c *core) checkSegments(r *Report) {
 	}
 }
 
-// checkContents reads what the devices have.
-func (c *core) checkContents(r *Report, devices []device.Device) {
-	buf := device.Aligned(Page)
-	summary := device.Aligned(c.shape.SummaryGrains() * Page)
-	for i := range c.segments {
-		first := ftl.PPA(int64(i) * int64(c.shape.Pages))
-		dev, offset := c.at(first)
-		for k := range c.shape.Pages {
-			at := first + ftl.PPA(k)
-			if !c.isLive(at) {
-				continue
-			}
-			path := fmt.Sprintf("segment %d/place %d/page %d", i, k, c.owners[at])
-			if err := device.Do(devices[dev], device.Read, offset+int64(k)*Page, buf); err != nil {
-				r.add(err, "%s", path)
-			} else if media.Sum(c.seed, buf) != c.sums[at] {
-				r.add(ErrDamaged, "%s", path)
-			} else {
-				r.Contents++
-			}
-		}
-		s := &c.segments[i]
-		if !s.opened || int(s.programmed) < c.shape.Pages || c.summaries > 0 {
-			continue
-		}
-		c.checkSummary(r, i, devices[dev], offset+int64(c.shape.Pages)*Page, summary)
+// checkSegment reads what a device has of a segment, which is not used for anything else meanwhile.
+func (p *Pool) checkSegment(r *Report, i int64) {
+	c := p.core
+	first := ftl.PPA(i * int64(c.shape.Pages))
+	p.mu.Lock()
+	if !c.segments[i].opened {
+		p.mu.Unlock()
+		return
 	}
+	c.ftl.ReadStarted(first)
+	var live []ftl.PPA
+	for k := range c.shape.Pages {
+		if at := first + ftl.PPA(k); c.isLive(at) {
+			live = append(live, at)
+		}
+	}
+	place, n := c.places[i], c.shape.Pages
+	p.mu.Unlock()
+
+	dev, buf := p.devices[place.device], device.Aligned(Page)
+	wrong := map[ftl.PPA]error{}
+	for _, at := range live {
+		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
+		if err == nil && media.Sum(c.seed, buf) != c.sums[at] { // set when the place was handed out, and not again before the segment is erased
+			err = ErrDamaged
+		}
+		if err != nil {
+			wrong[at] = err
+		} else {
+			r.Contents++
+		}
+	}
+	summary := device.Aligned(c.shape.SummaryGrains() * Page)
+	read := device.Do(dev, device.Read, place.offset+int64(n)*Page, summary)
+
+	p.mu.Lock()
+	for _, at := range live {
+		if err := wrong[at]; err != nil && c.isLive(at) {
+			r.add(err, "segment %d/place %d/page %d", i, at-first, c.owners[at])
+		}
+	}
+	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
+		c.checkSummary(r, int(i), read, summary)
+	}
+	c.ftl.ReadDone(first)
+	c.advance()
+	p.leave()
 }
 
 // checkSummary compares a filled segment's summary with the mapping. One that is missing, or of an earlier filling, was lost in a crash, which is no violation:
 // nothing rests on it.
-func (c *core) checkSummary(r *Report, i int, dev device.Device, offset int64, buf []byte) {
+func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 	path := fmt.Sprintf("segment %d/summary", i)
-	if err := device.Do(dev, device.Read, offset, buf); err != nil {
-		r.add(err, "%s", path)
+	if read != nil {
+		r.add(read, "%s", path)
 		return
 	}
 	sum, err := media.DecodeSummary(buf, c.shape.UUID, c.shape.Pages)

@@ -32,6 +32,7 @@ type world struct {
 type history struct {
 	serials []uint64
 	floor   int // what was done before it has been overtaken by what is durable
+	suspect int // what was done up to it may be lost, an error said
 	busy    bool
 }
 

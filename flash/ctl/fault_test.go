@@ -46,18 +46,27 @@ func (s *story) run(dev *device.Mem, cfg ctl.Config, pages int) {
 			stamp(b, i, serial)
 			h.serials = append(h.serials, serial)
 			sync := s.draw.IntN(3) == 0
-			if !fail(pool.WriteAt(b, i*ctl.Page, sync)) && sync {
-				h.floor = len(h.serials) - 1
+			if last := len(h.serials) - 1; fail(pool.WriteAt(b, i*ctl.Page, sync)) {
+				h.suspect = last
+			} else if sync {
+				h.floor = last
 			}
 		case k < 6:
 			h.serials = append(h.serials, 0)
-			if !fail(pool.Discard(i*ctl.Page, ctl.Page, true)) {
-				h.floor = len(h.serials) - 1
+			if last := len(h.serials) - 1; fail(pool.Discard(i*ctl.Page, ctl.Page, true)) {
+				h.suspect = last
+			} else {
+				h.floor = last
 			}
 		case k < 7:
-			if !fail(pool.Sync()) {
-				for j := range s.pages {
-					s.pages[j].floor = max(s.pages[j].floor, len(s.pages[j].serials)-1)
+			failed := fail(pool.Sync())
+			for j := range s.pages {
+				h := &s.pages[j]
+				switch last := len(h.serials) - 1; {
+				case failed:
+					h.suspect = last // some of what was written before is lost, which is said once
+				case last > h.suspect:
+					h.floor = max(h.floor, last)
 				}
 			}
 		default:
