@@ -37,6 +37,7 @@ type core struct {
 	free    []int32       // frames
 	hand    int32         // where the search for an idle frame goes on
 	queue   fifo.Ring[request]
+	hungry  atomic.Bool // somebody waits for a frame
 	slots   []readSlot
 	idle    []int32 // read slots
 
@@ -306,6 +307,7 @@ func (c *core) feed() {
 		c.queue.Pop()
 	}
 	if c.queue.N > 0 {
+		c.hungry.Store(true)
 		c.kickAll()
 	}
 }
@@ -443,7 +445,13 @@ func (c *core) takeFrame() int32 {
 		c.free = c.free[:n-1]
 		return at
 	}
-	for range 2 * len(c.frames) {
+	// Whoever puts a page past the lock from here on sees that it is waited for; what was put before is found idle.
+	c.hungry.Store(true)
+	looks := 2 * len(c.frames)
+	if c.underWay > 0 {
+		looks = min(looks, 128) // there is another look when what is under way has ended
+	}
+	for range looks {
 		c.hand++
 		if int(c.hand) >= len(c.frames) {
 			c.hand = 0
@@ -458,6 +466,7 @@ func (c *core) takeFrame() int32 {
 		}
 		if c.evict(c.hand) {
 			c.free = c.free[:len(c.free)-1]
+			c.hungry.Store(c.queue.N > 0)
 			return c.hand
 		}
 	}

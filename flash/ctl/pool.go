@@ -230,6 +230,11 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 				break // somebody has to see to it
 			}
 			if r.slot.Swap(w, next) {
+				if next.Refs() == 0 && p.core.hungry.Load() {
+					p.mu.Lock()
+					p.core.feed()
+					p.leave()
+				}
 				if fn != nil {
 					fn(nil)
 				}
