@@ -43,8 +43,8 @@ type Policy struct {
 	Single bool    // one stream for all: what the separation is compared with
 }
 
-// Default is the policy in force unless another is asked for. The bounds were chosen on seeds 11 and 12 of package waftest's load, and are
-// flat around these values.
+// Default is the policy in force unless another is asked for. The bounds were chosen on seed 11, by simulating the streams alone, and what comes of them
+// changes by 1 to 2 % when either is halved or doubled.
 func Default() Policy { return Policy{Weight: 0.3, Hot: 0.07, Warm: 1} }
 
 // Page is when a page was last written, in quanta, and its estimated interval in the same, as a float32. The zero Page was never written.

@@ -1,6 +1,7 @@
 package waftest
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -19,26 +20,28 @@ func TestControllerWAF(t *testing.T) {
 	}
 	for _, bar := range bars {
 		for _, seed := range seeds {
-			load.Share, load.Seed = bar.share, seed
-			base, err := Baseline(load)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := Controller(load, heat.Default())
-			if err != nil {
-				t.Fatal(err)
-			}
-			oracle, err := Oracle(load, heat.Default().Hot, heat.Default().Warm)
-			if err != nil {
-				t.Fatal(err)
-			}
-			less := 1 - s.WAF()/base
-			t.Logf("share %.2f, seed %d: baseline %.3f, controller %.3f (%+.1f %%; moved %.3f, log %.4f, checkpoints %.4f, summaries %.4f), oracle %.3f (%+.1f %%), streams %v",
-				bar.share, seed, base, s.WAF(), -100*less, float64(s.Moved)/float64(s.Puts), float64(s.Log)/float64(s.Puts),
-				float64(s.Checkpoint)/float64(s.Puts), float64(s.Summaries)/float64(s.Puts), oracle, -100*(1-oracle/base), s.Streams)
-			if less < bar.least {
-				t.Errorf("share %.2f, seed %d: %.1f %% less than the baseline, at least %.0f %% are wanted", bar.share, seed, 100*less, 100*bar.least)
-			}
+			t.Run(fmt.Sprintf("share %.2f seed %d", bar.share, seed), func(t *testing.T) {
+				load.Share, load.Seed = bar.share, seed
+				base, err := Baseline(load)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := Controller(load, heat.Default())
+				if err != nil {
+					t.Fatal(err)
+				}
+				oracle, err := Oracle(load, heat.Default().Hot, heat.Default().Warm)
+				if err != nil {
+					t.Fatal(err)
+				}
+				less := 1 - s.WAF()/base
+				t.Logf("share %.2f, seed %d: baseline %.3f, controller %.3f (%+.1f %%; moved %.3f, log %.4f, checkpoints %.4f, summaries %.4f), oracle %.3f (%+.1f %%), streams %v",
+					bar.share, seed, base, s.WAF(), -100*less, float64(s.Moved)/float64(s.Puts), float64(s.Log)/float64(s.Puts),
+					float64(s.Checkpoint)/float64(s.Puts), float64(s.Summaries)/float64(s.Puts), oracle, -100*(1-oracle/base), s.Streams)
+				if less < bar.least {
+					t.Errorf("share %.2f, seed %d: %.1f %% less than the baseline, at least %.0f %% are wanted", bar.share, seed, 100*less, 100*bar.least)
+				}
+			})
 		}
 	}
 }
