@@ -64,7 +64,7 @@ func (c *core) checkPages(r *Report) {
 	reserved := int64(0)
 	for page, slot := range c.table.Used(0, media.MaxLBA-1) {
 		w := slot.Load()
-		at := ftl.NoPPA
+		var at ftl.PPA
 		switch w.State() {
 		case table.Invalid:
 			continue

@@ -25,7 +25,7 @@ type world struct {
 	pages []history
 	label string
 
-	cuts, dropped, recovered, opened int64
+	cuts, dropped, recovered int64
 }
 
 // history is what was done to a page: serial numbers of contents, 0 for a trim, in order.

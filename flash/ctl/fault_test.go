@@ -297,7 +297,7 @@ func TestDamage(t *testing.T) {
 	dev, pool := write(device.Faults{}, 40)
 	shape := pool.Shape()
 	first := shape.Start(0)
-	for g := first; g < first+int64(shape.AllSegments())*int64(shape.Pages+1); g++ {
+	for g := first; g < first+shape.AllSegments()*int64(shape.Pages+1); g++ {
 		dev.Corrupt(g*device.Grain + 77)
 	}
 	for i := range uint64(40) {

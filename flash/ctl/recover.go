@@ -86,10 +86,7 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	if err != nil {
 		return r.report, err
 	}
-	log, highest, err := r.readLog()
-	if err != nil {
-		return r.report, err
-	}
+	log, highest := r.readLog()
 	var problems []error
 	for _, h := range headers {
 		body, err := r.readBody(h)
@@ -156,7 +153,7 @@ func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 }
 
 // readLog reads all pages of the log that are there, by number, and returns the highest number.
-func (r *recovery) readLog() (log map[uint64]found, highest uint64, err error) {
+func (r *recovery) readLog() (log map[uint64]found, highest uint64) {
 	log = map[uint64]found{}
 	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
 		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID, nil)
@@ -166,7 +163,7 @@ func (r *recovery) readLog() (log map[uint64]found, highest uint64, err error) {
 		log[page.Number] = found{page, sum}
 		highest = max(highest, page.Number)
 	})
-	return log, highest, nil
+	return log, highest
 }
 
 // follow returns the pages after a checkpoint, each the successor of the one before.

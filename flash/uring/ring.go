@@ -138,16 +138,15 @@ func (r *Ring) register(arena []byte) error {
 	return nil
 }
 
-// push puts an entry into the submission queue, and reports false when it is full.
-func (r *Ring) push(s submission) bool {
+// push puts an entry into the submission queue. There is room: each entry has a slot of its own, and there are as many slots.
+func (r *Ring) push(s submission) {
 	tail := r.sqTail.Load()
 	if tail-r.sqHead.Load() >= r.size {
-		return false
+		panic("uring: an entry without a slot")
 	}
 	r.sqes[tail&r.sqMask] = s
 	r.array[tail&r.sqMask] = tail & r.sqMask
 	r.sqTail.Store(tail + 1)
-	return true
 }
 
 // submit has the kernel take entries, and reports how many it took.
