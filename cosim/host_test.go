@@ -555,3 +555,41 @@ func BenchmarkHost(b *testing.B) {
 	}
 	eng.Run(sim.Forever)
 }
+
+// TestIdle: the host is idle once, when the last request of the last flow has completed, however long it had nothing to do before.
+func TestIdle(t *testing.T) {
+	for name, second := range map[string]cosim.Flow{
+		"none":               {Source: workload.Slice(nil)},
+		"later":              {Source: workload.Slice(reads(500*us, 900*us))},
+		"later, closed loop": {Source: workload.Slice(many(3)), Outstanding: 1, Start: 500 * us},
+	} {
+		b := newBench(t, nil, cosim.Flow{Source: workload.Slice(reads(0, 10*us))}, second)
+		var idle []sim.Time
+		b.host.OnIdle = func(at sim.Time) { idle = append(idle, at) }
+		b.run(t)
+		if len(idle) != 1 || idle[0] != b.eng.Now() {
+			t.Errorf("%s: idle at %v, the last completion is at %v", name, idle, b.eng.Now())
+		}
+	}
+}
+
+// TestWaiting counts requests that wait for room in a queue, in their order.
+func TestWaiting(t *testing.T) {
+	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(10)), Queue: block.QueueConfig{Depth: 4, Class: block.High, Weight: 1}})
+	if err := b.host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.eng.Run(0)
+	if n := b.host.Waiting() + uint64(len(b.dev.requests)); n != 10 || b.host.Waiting() < 6 {
+		t.Errorf("%d wait, %d are in the device", b.host.Waiting(), len(b.dev.requests))
+	}
+	for k, r := range b.dev.requests {
+		if id := b.host.ID(r.Tag); id != uint64(k) {
+			t.Errorf("the %d-th request is number %d", k, id)
+		}
+	}
+	b.eng.Run(sim.Forever)
+	if b.host.Waiting() != 0 || b.host.Ended() != 10 {
+		t.Errorf("%d wait, %d have ended", b.host.Waiting(), b.host.Ended())
+	}
+}

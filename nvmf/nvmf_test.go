@@ -187,7 +187,7 @@ func drawAsks(t *rapid.T, r *rig, l *layout, most int, more ...block.Op) {
 	}
 }
 
-// TestLaws: nothing is lost and Little's law holds at each stage, however small the queues, with switches that pause each
+// TestLaws: nothing is lost and stages add up, however small the queues, with switches that pause each
 // other and drives that refuse requests.
 func TestLaws(t *testing.T) {
 	var pauses, held uint64

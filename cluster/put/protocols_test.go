@@ -54,6 +54,9 @@ func TestProtocols(t *testing.T) {
 		if m.Done+m.Aborted != 1+rounds*plan.Gateways || m.Done < rounds {
 			t.Errorf("%v: %d done and %d given up of %d", name, m.Done, m.Aborted, 1+rounds*plan.Gateways)
 		}
+		if m.Wrong != nil || put.InFlight(m.Protocol) != 0 {
+			t.Errorf("%v: %d replicas are in flight; %v", name, put.InFlight(m.Protocol), m.Wrong)
+		}
 		for target := range int32(plan.Targets) {
 			if promised, open := m.Protocol.(put.Forecast).Expects(target); promised || open {
 				t.Errorf("%v: target %d still expects something", name, target)

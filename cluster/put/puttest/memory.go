@@ -4,10 +4,11 @@
 // put runs on it and its times can be computed by hand, and Conform, which holds the bus of any cluster, the one in memory included, to the
 // contracts of put.Messages, put.Frames, put.Disks and put.Outcomes.
 //
-// What it leaves out: queues on links, reads, retries and failures.
+// What it leaves out: queues on links and reads.
 package puttest
 
 import (
+	"fmt"
 	"slices"
 
 	"farflash/cluster/internal/slab"
@@ -25,7 +26,14 @@ type Memory struct {
 	Protocol put.Protocol
 	// Done counts the chunks whose replicas are all kept, Aborted those that are given up.
 	Done, Aborted int
+	// Lose says whether what arrives at a node is lost; nil loses nothing. What takes something back is never lost.
+	Lose func(node int32, data bool) bool
+	// Wrong is the first thing that was done that no protocol may do: to send a target of a chunk more than its piece, to send to another, to write what has
+	// not come, to be done with fewer targets than there are copies, or to have one of a group that the chunk does not ask.
+	Wrong error
 
+	ways   map[way]*moved
+	fell   []int // of targets: how often they have failed
 	eng    *sim.Engine
 	self   sim.Component
 	here   sim.Target
@@ -44,6 +52,21 @@ type thing struct {
 	chunk   int32 // of a frame
 	id      uint64
 	data    bool
+	sure    bool  // not lost
+	from    int32 // the target that holds it back, or -1
+	fell    int   // how often that had failed
+}
+
+// way is an attempt at a chunk and one of its targets.
+type way struct {
+	id     uint64
+	target int32
+}
+
+// moved is what has been done of a piece.
+type moved struct {
+	sent, got units.Bytes
+	wrote     bool
 }
 
 // Kinds of events.
@@ -74,7 +97,7 @@ func Parts(p put.Scheme) (put.Plan, error) {
 
 // NewMemory returns a cluster in memory on which a plan's protocol runs.
 func NewMemory(p put.Plan, eng *sim.Engine) (*Memory, error) {
-	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets)}
+	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, fell: make([]int, p.Targets)}
 	m.here = eng.AddHandler(m)
 	b := put.NewBus(p)
 	b.Clock = put.Clock{Engine: eng, Self: m.self, Handler: m.here, Kind: timer}
@@ -109,6 +132,9 @@ func (m *Memory) Handle(e sim.Event) {
 	x := m.things.Items[e.Arg]
 	m.things.Give(int32(e.Arg))
 	target := x.node - int32(m.Bus.Gateways)
+	if x.from >= 0 && m.fell[x.from] != x.fell || !x.sure && m.Lose != nil && m.Lose(x.node, x.data) {
+		return
+	}
 	switch {
 	case !x.data:
 		if target >= 0 {
@@ -117,7 +143,40 @@ func (m *Memory) Handle(e sim.Event) {
 		m.Protocol.Message(&x.message)
 	case m.Bus.Chunks[x.chunk].ID == x.id:
 		x.frame.Target = target
+		m.piece(x.id, target).got += x.frame.Size
 		m.Protocol.Frame(x.frame)
+	}
+}
+
+// Again has a gateway give up its attempt at a chunk and begin another.
+func (m *Memory) Again(i int32) {
+	m.Protocol.(put.Recovery).Abandon(i)
+	x := &m.Bus.Chunks[i]
+	m.began++
+	x.ID, x.N, x.Acked = m.began, 0, 0
+	m.Protocol.Begin(i)
+}
+
+// Crash has a target lose all that it knows, and what its disk was to write.
+func (m *Memory) Crash(target int32) {
+	m.fell[target]++
+	m.busy[target] = m.eng.Now()
+	m.Protocol.(put.Recovery).Restart(target)
+}
+
+// piece is what has been done of a chunk at a target.
+func (m *Memory) piece(id uint64, target int32) *moved {
+	k := way{id, target}
+	if m.ways[k] == nil {
+		m.ways[k] = &moved{}
+	}
+	return m.ways[k]
+}
+
+// wrong notes the first thing that is.
+func (m *Memory) wrong(format string, args ...any) {
+	if m.Wrong == nil {
+		m.Wrong = fmt.Errorf("%v, at %v: %s", m.Bus.Traits.Name, m.eng.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
@@ -130,16 +189,18 @@ func (m *Memory) at(t sim.Time, x thing) {
 
 type messages struct{ in *Memory }
 
-func (m messages) Send(_ int32, x put.Message, to []int32) {
+func (m messages) Send(_ int32, x put.Message, to []int32) { m.post(x, to, false) }
+
+func (m messages) Cancel(_ int32, x put.Message, to []int32) { m.post(x, to, true) }
+
+func (m messages) post(x put.Message, to []int32, sure bool) {
 	for _, node := range to {
-		m.in.at(m.in.eng.Now()+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: node})
+		m.in.at(m.in.eng.Now()+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: node, sure: sure, from: -1})
 	}
 }
 
-func (m messages) Cancel(from int32, x put.Message, to []int32) { m.Send(from, x, to) }
-
 func (m messages) Hold(x put.Message, after sim.Time) {
-	m.in.at(m.in.eng.Now()+after+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: x.To})
+	m.in.at(m.in.eng.Now()+after+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: x.To, from: x.From, fell: m.in.fell[x.From]})
 }
 
 func (m messages) Accept(x put.Message, targets []int32, picks []reserve.Pick) {
@@ -157,8 +218,14 @@ type frames struct{ in *Memory }
 func (f frames) Send(from, chunk int32, x put.Frame, _ sim.Time, to []int32) {
 	m := f.in
 	m.free[from] = max(m.free[from], m.eng.Now()) + m.Bus.FrameTime(x.Size)
+	c := &m.Bus.Chunks[chunk]
 	for _, node := range to {
-		m.at(m.free[from]+m.Bus.Trip, thing{frame: x, node: node, chunk: chunk, id: m.Bus.Chunks[chunk].ID, data: true})
+		target := node - int32(m.Bus.Gateways)
+		p := m.piece(c.ID, target)
+		if p.sent += x.Size; p.sent > m.Bus.Piece || x.Size <= 0 || !c.Keeps(target) {
+			m.wrong("chunk %d: %v is sent to target %d of %v, %v in all", c.ID, x.Size, target, c.Targets[:c.N], p.sent)
+		}
+		m.at(m.free[from]+m.Bus.Trip, thing{frame: x, node: node, chunk: chunk, id: c.ID, data: true, from: -1})
 	}
 }
 
@@ -170,6 +237,12 @@ func (d disks) Backlog(target int32) sim.Time { return max(d.in.busy[target]-d.i
 func (d disks) WriteTime(int32) sim.Time      { return d.in.Bus.Times.DiskChunk }
 func (d disks) Write(target int32, x put.Message) {
 	m := d.in
+	c := &m.Bus.Chunks[x.Chunk]
+	p := m.piece(c.ID, target)
+	if p.got != m.Bus.Piece || p.wrote || x.To != c.Gateway || x.From != target {
+		m.wrong("chunk %d: target %d writes, of which %v has come: %+v", c.ID, target, p.got, x)
+	}
+	p.wrote = true
 	m.busy[target] = max(m.busy[target], m.eng.Now()) + d.WriteTime(target)
 	m.Bus.Messages.Hold(x, m.busy[target]-m.eng.Now())
 }
@@ -181,7 +254,30 @@ func (o outcomes) Acknowledged(chunk int32) {
 	x := &m.Bus.Chunks[chunk]
 	if x.Acked++; int(x.Acked) == m.Bus.Copies {
 		m.Done++
+		m.whole(x)
 		m.over(chunk)
+	}
+}
+
+// whole holds that a chunk that is done is kept where it should be.
+func (m *Memory) whole(x *put.Chunk) {
+	if int(x.N) != m.Bus.Copies {
+		m.wrong("chunk %d is done with targets %v", x.ID, x.Targets[:x.N])
+	}
+	for k, t := range x.Targets[:x.N] {
+		if !m.piece(x.ID, t).wrote || slices.Contains(x.Targets[:k], t) {
+			m.wrong("chunk %d is done, and target %d of %v has not written it", x.ID, t, x.Targets[:x.N])
+		}
+		if m.Bus.Traits.Finds != put.FindsBidders {
+			continue
+		}
+		groups := x.Groups[:1]
+		if m.Bus.Traits.Several {
+			groups = x.Groups[:m.Bus.Candidates]
+		}
+		if !slices.Contains(groups, t/int32(m.Bus.GroupSize)) {
+			m.wrong("chunk %d of groups %v is kept by target %d", x.ID, groups, t)
+		}
 	}
 }
 
