@@ -297,7 +297,7 @@ func (c *core) get(r request) {
 	}
 	if !c.tryGet(r) {
 		c.queue.Push(r)
-		c.kickAll() // what is written frees frames
+		c.nudge()
 	}
 }
 
@@ -308,7 +308,7 @@ func (c *core) feed() {
 	}
 	if c.queue.N > 0 {
 		c.hungry.Store(true)
-		c.kickAll()
+		c.nudge()
 	}
 }
 

@@ -258,6 +258,13 @@ func (c *core) kick(at int32) {
 	c.submit(dev, &k.op)
 }
 
+// nudge submits what there is if nothing under way will free a frame or make room: else chunks are better filled meanwhile.
+func (c *core) nudge() {
+	if c.underWay == 0 {
+		c.kickAll()
+	}
+}
+
 func (c *core) kickAll() {
 	for len(c.open) > 0 {
 		c.kick(c.open[0])
@@ -483,7 +490,7 @@ func (c *core) advance() {
 		f.queued = false
 	}
 	if c.backlog.N > 0 || c.queue.N > 0 {
-		c.kickAll()
+		c.nudge()
 	}
 	c.unstick()
 	c.feed()
