@@ -244,7 +244,7 @@ func (w *world) end() {
 // was said to be durable must be there, no page may be a mix of two, and all invariants must hold. FARFLASH_CASE runs one seed alone.
 func TestCrash(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // small pools, made and left by the thousand
-	worlds, only := 70, -1
+	worlds, only := 40, -1
 	if os.Getenv("FARFLASH_LONG") != "" {
 		worlds = 2000
 	}
@@ -268,7 +268,7 @@ func TestCrash(t *testing.T) {
 		cuts, dropped, recovered = cuts+w.cuts, dropped+w.dropped, recovered+w.recovered
 	}
 	t.Logf("%d cuts; %d records of the log applied, %d writes dropped that nothing said were durable", cuts, recovered, dropped)
-	if only < 0 && (cuts < 4000 || dropped == 0 || recovered == 0) {
+	if only < 0 && (cuts < 2400 || dropped == 0 || recovered == 0) {
 		t.Errorf("%d cuts, %d dropped, %d recovered: too little was tried", cuts, dropped, recovered)
 	}
 }

@@ -86,7 +86,7 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	if err != nil {
 		return r.report, err
 	}
-	log, highest := r.readLog()
+	log, highest, mark := r.readLog()
 	var problems []error
 	for _, h := range headers {
 		body, err := r.readBody(h)
@@ -95,9 +95,15 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 			continue
 		}
 		chain := follow(log, h)
-		// At most logPages were under way at once, so what is further on was written when all this was durable: it was lost since.
-		if end := h.Next + uint64(len(chain)); highest >= end+logPages || h.Generation < headers[0].Generation && end < headers[0].Next {
-			problems = append(problems, fmt.Errorf("the log after checkpoint %d ends at page %d, but there is a page %d: %w", h.Generation, end, highest, ErrDamaged))
+		// At most logPages were under way at once, so what is further on was written when all this was durable; and what a page anywhere says was
+		// durable must be here. Else something was lost that had been there.
+		end, last := h.Next+uint64(len(chain)), h.Record
+		for _, f := range chain {
+			last += uint64(len(f.page.Records))
+		}
+		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
+			problems = append(problems, fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but there is a page %d, and records were durable below %d: %w",
+				h.Generation, end, last, highest, mark, ErrDamaged))
 			continue
 		}
 		if err := r.replay(h, body, chain); err != nil {
@@ -152,8 +158,8 @@ func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 	}
 }
 
-// readLog reads all pages of the log that are there, by number, and returns the highest number.
-func (r *recovery) readLog() (log map[uint64]found, highest uint64) {
+// readLog reads all pages of the log that are there, by number, and returns the highest number and the highest mark.
+func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
 	log = map[uint64]found{}
 	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
 		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID, nil)
@@ -161,9 +167,9 @@ func (r *recovery) readLog() (log map[uint64]found, highest uint64) {
 			return // never written, torn or of another place: where it is missed the log ends
 		}
 		log[page.Number] = found{page, sum}
-		highest = max(highest, page.Number)
+		highest, mark = max(highest, page.Number), max(mark, page.Mark)
 	})
-	return log, highest
+	return log, highest, mark
 }
 
 // follow returns the pages after a checkpoint, each the successor of the one before.
