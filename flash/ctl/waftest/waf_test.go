@@ -11,6 +11,9 @@ import (
 // TestControllerWAF holds what separation is worth. The gate runs a small pool, on which frontiers and reserve take more of what is spare;
 // FARFLASH_LONG runs the one that is reported, three seeds that nothing was tuned on.
 func TestControllerWAF(t *testing.T) {
+	if raced {
+		t.Skip("all of it is in one goroutine, and the race detector makes it take minutes")
+	}
 	load := Load{Segments: 256, Pages: 64, OP: 0.07, WarmUp: 3, Measure: 4}
 	seeds := []uint64{101}
 	bars := []struct{ share, least float64 }{{0.2, -0.12}, {0.8, 0.40}, {0.95, 0.68}}
