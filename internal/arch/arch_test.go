@@ -101,6 +101,8 @@ var (
 	models = []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "ftl", "ratecontrol"}
 	// foundations are below the models and import nothing above themselves.
 	foundations = []string{"units", "rng", "sim", "stats", "block"}
+	// machines are the parts of the real stack that are plain state machines as well, and the shells around them that a caller's goroutines carry.
+	machines = []string{"flash/ctl"}
 )
 
 // TestImports holds who may import whom.
@@ -264,6 +266,26 @@ func TestDoors(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestMachines holds that what decides in the real stack does no I/O of its own, starts no goroutine and asks for no time.
+func TestMachines(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.test || !within(f.pkg, machines...) {
+			continue
+		}
+		for _, i := range f.imports {
+			if within(i, "os", "net", "log", "math/rand", "io/fs", "time", "unsafe") {
+				t.Errorf("%s imports %s, which state machines do not", f.path, i)
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if x, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%v: a state machine starts a goroutine", f.pos.Position(x.Pos()))
+			}
+			return true
+		})
 	}
 }
 
