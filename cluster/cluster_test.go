@@ -258,7 +258,7 @@ func variety(t *rapid.T, cfg *cluster.Config) {
 func TestSame(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
-		cfg.Protocol = p
+		cfg.Protocol, cfg.Gateways, cfg.Targets = p, 27, 27
 		if p == cluster.CommandWindow {
 			cfg.Replicas = 1
 		}

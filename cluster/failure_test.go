@@ -21,6 +21,7 @@ func TestLoss(t *testing.T) {
 	for _, p := range recovering() {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Chunk, cfg.Reads = p, 16*units.KiB, 0.3
+		cfg.Gateways, cfg.Targets = 18, 18
 		_, want := run(t, cfg, 1, 20*units.Millisecond)
 		for _, loss := range []units.Fraction{1e-4, 1e-3, 0.01} {
 			t.Run(fmt.Sprint(p, loss), func(t *testing.T) {
@@ -55,10 +56,10 @@ func TestFailures(t *testing.T) {
 			t.Run(fmt.Sprint(p, code), func(t *testing.T) {
 				cfg := cluster.DefaultConfig()
 				cfg.Protocol, cfg.Chunk, cfg.Code = p, 16*units.KiB, code
-				cfg.Gateways, cfg.Targets, cfg.Objects, cfg.Reads = 10, 18, 500, 0.5
-				cfg.Failures = []cluster.Failure{{Target: 3, At: 5 * units.Millisecond}, {Target: 7, At: 10 * units.Millisecond, Back: 40 * units.Millisecond}}
+				cfg.Gateways, cfg.Targets, cfg.Objects, cfg.Reads = 10, 18, 400, 0.5
+				cfg.Failures = []cluster.Failure{{Target: 3, At: 5 * units.Millisecond}, {Target: 7, At: 10 * units.Millisecond, Back: 25 * units.Millisecond}}
 				cfg.Repair.Detect = 2 * units.Millisecond
-				c, done := run(t, cfg, 1, 100*units.Millisecond)
+				c, done := run(t, cfg, 1, 50*units.Millisecond)
 				k := c.Counters
 				if k.PiecesLost < 50 || k.Repaired < k.PiecesLost/4 || c.RepairedAt == 0 || k.Unrepaired > 0 || k.Unavailable > 0 || k.Failed > 0 {
 					t.Errorf("%+v", k)
@@ -69,14 +70,14 @@ func TestFailures(t *testing.T) {
 				}
 				tail := 0
 				for _, d := range done {
-					if d.Done > 80*units.Millisecond {
+					if d.Done > 40*units.Millisecond {
 						tail++
 					}
 				}
 				if tail < len(done)/8 {
 					t.Errorf("of %d chunks %d are done in the last fifth", len(done), tail)
 				}
-				if disks, _, _ := c.Busy(100 * units.Millisecond); disks[7] == 0 || disks[3] > disks[7] {
+				if disks, _, _ := c.Busy(50 * units.Millisecond); disks[7] == 0 || disks[3] > disks[7] {
 					t.Errorf("target 7, which is back, was busy for %v, target 3 for %v", disks[7], disks[3])
 				}
 			})
@@ -124,6 +125,6 @@ func TestHarshLaws(t *testing.T) {
 			}
 			cfg.Failures = append(cfg.Failures, f)
 		}
-		run(t, cfg, rapid.Uint64Range(1, 100).Draw(t, "seed"), 20*units.Millisecond)
+		run(t, cfg, rapid.Uint64Range(1, 100).Draw(t, "seed"), 12*units.Millisecond)
 	})
 }

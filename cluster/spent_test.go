@@ -34,7 +34,7 @@ func TestSpent(t *testing.T) {
 			"compat": func(c *cluster.Config) { c.Compat, c.Control.Queued = cluster.CompatSURGE, false },
 		} {
 			cfg := cluster.DefaultConfig()
-			cfg.Protocol, cfg.Gateways, cfg.Targets = p, 45, 45
+			cfg.Protocol, cfg.Gateways, cfg.Targets = p, 18, 18
 			if p == cluster.CommandWindow {
 				cfg.Replicas = 1
 			}
@@ -85,11 +85,11 @@ func TestSpent(t *testing.T) {
 func TestSpentIsTheBound(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
-		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Outstanding = p, 45, 45, 2
+		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Outstanding = p, 18, 18, 2
 		if p == cluster.CommandWindow {
 			cfg.Replicas = 1
 		}
-		const until = 100 * units.Millisecond
+		const until = 50 * units.Millisecond
 		c, done := run(t, cfg, 1, until)
 		reached := float64(len(done)) / until.Seconds() / c.Bound().Chunks
 		disks, _ := c.Spent(until)

@@ -2,18 +2,31 @@ package convert_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"farflash/convert"
+	"farflash/internal/golden"
 	"farflash/scenario"
 	"farflash/trial/trialtest"
 	"farflash/units"
 )
+
+var update = flag.Bool("update", false, "write the table of docs/validation/mqsim.md")
+
+// mqsimWhat says what the cases are.
+var mqsimWhat = map[string]string{
+	"A01": "4 KiB reads, one at a time, ideal map", "A02": "the same, map on demand", "A03": "4 KiB reads, 64 at a time, ideal map",
+	"A04": "4 KiB cached writes, open loop", "A06": "4 KiB writes of 8 KiB pages, no cache, 16 at a time", "A07": "64 KiB reads, 16 at a time, map on demand",
+	"A09": "two flows, urgent beside low, fetch size 16", "A10": "TPC-C trace on the distributed configuration", "A12": "800,000 random writes, greedy collection",
+}
 
 // casesOf finds the folder of another simulator's inputs beside the repository.
 func casesOf(t testing.TB, peer string) string {
@@ -51,7 +64,9 @@ func TestMQSimCases(t *testing.T) {
 	tolerance := map[string][3]float64{ // of the mean, of IOPS, of the 99th percentile; 0: not compared
 		"A01": {.001}, "A02": {.005, .005}, "A03": {.02, .02, .05}, "A04": {.001}, "A06": {.02, .02}, "A07": {.02, .02}, "A09": {.03, .02}, "A10": {.05}, "A12": {},
 	}
-	for name, e := range expected {
+	lines := golden.Head("case", "what", "figure", ">Farflash", ">MQSim", ">off by")
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
+		e := expected[name]
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name[:3] == "A12" {
 				t.Skip("800,000 requests")
@@ -61,9 +76,15 @@ func TestMQSimCases(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := trialtest.Run(t, c.Text(), 1)
+			first := []string{name[:3], mqsimWhat[name[:3]]}
 			within := func(what string, want, tol float64) {
 				t.Helper()
-				if got := trialtest.Metric(t, o, what); math.Abs(got-want) > math.Max(tol*want, 1e-3) {
+				got := trialtest.Metric(t, o, what)
+				if cells := mqsimCells(what, got, want); cells != nil && (name[:3] != "A12" || strings.HasPrefix(what, "ssd.")) {
+					lines = append(lines, golden.Row(slices.Concat(first, cells)...))
+					first = []string{"", ""}
+				}
+				if math.Abs(got-want) > math.Max(tol*want, 1e-3) {
 					t.Errorf("%s is %v, MQSim's is %v, within %v", what, got, want, tol)
 				}
 			}
@@ -107,6 +128,48 @@ func TestMQSimCases(t *testing.T) {
 			}
 		})
 	}
+	if len(lines) > 15 {
+		golden.Table(t, "../docs/validation/mqsim.md", "mqsim-cases", "seed 1", lines, *update)
+	}
+}
+
+// mqsimCells are a figure's in the table, nil if it has none: what is counted as a whole and must be the same is none.
+func mqsimCells(what string, got, want float64) []string {
+	name, text := "", func(x float64) string { return grouped(fmt.Sprintf("%.0f", x)) }
+	off := fmt.Sprintf("%+.3g %%", 100*(got/want-1))
+	switch {
+	case strings.HasSuffix(what, "latency.mean"):
+		name = what[:strings.Index(what, ".")] + " mean, us"
+		text = func(x float64) string { return grouped(fmt.Sprintf("%.3f", x)) }
+	case what == "all.iops":
+		name, text = "IOPS", func(x float64) string { return grouped(fmt.Sprintf("%.1f", x)) }
+	case what == "ssd.cmt.hit_ratio":
+		name, text = "CMT hits / look-ups", func(x float64) string { return fmt.Sprintf("%.5f", x) }
+	case what == "ssd.flash.programs":
+		name = "flash programs"
+	case what == "ssd.flash.erases":
+		name = "erases"
+	case what == "ssd.gc.pages_moved":
+		name = "pages moved"
+	default:
+		return nil
+	}
+	if text(got) == text(want) {
+		off = "0"
+	}
+	return []string{name, text(got), text(want), off}
+}
+
+// grouped is a number with a comma at each thousand.
+func grouped(s string) string {
+	whole, rest, point := strings.Cut(s, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if point {
+		return whole + "." + rest
+	}
+	return whole
 }
 
 // TestMQSimRefused holds that what has no counterpart is refused by name and place,

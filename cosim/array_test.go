@@ -171,3 +171,18 @@ func TestArrayParts(t *testing.T) {
 		t.Errorf("completions %+v", a.done)
 	}
 }
+
+// TestArrayNumbers: numbers of requests that have ended are used again.
+func TestArrayNumbers(t *testing.T) {
+	a := newArrayRig(t, 2, func(int, block.Request) block.Status { return block.OK })
+	for k := range uint64(20) {
+		a.Submit(0, block.Request{Op: block.Read, Tag: 100 + k, Length: 512})
+		if got := a.Tag(1); got != 100+k || a.Inside() != 1 {
+			t.Errorf("the only request under way has tag %d, not %d; %d are inside", got, 100+k, a.Inside())
+		}
+		a.eng.Run(sim.Forever)
+	}
+	if trip := a.Trip(); trip.Commands != 1 || trip.Ended > a.eng.Now() || trip.Arrival >= trip.Ended {
+		t.Errorf("the last trip is %+v", trip)
+	}
+}

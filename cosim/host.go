@@ -106,8 +106,7 @@ type flow struct {
 	queue   block.QueueID
 	next    workload.Record // read ahead, not yet issued
 	have    bool
-	waiting list // arrived, while the submission queue is full
-	inside  int
+	waiting list  // arrived, while the submission queue is full
 	size    int64 // of the namespace, bytes
 	done    bool
 	per     [block.Ops]Measure
@@ -340,11 +339,7 @@ func (h *Host) submit(n int32) bool {
 	x := h.live.At(n)
 	f := &h.flows[x.flow]
 	x.entered = h.eng.Now()
-	if !h.dev.Submit(f.queue, x.req) {
-		return false
-	}
-	f.inside++
-	return true
+	return h.dev.Submit(f.queue, x.req)
 }
 
 // Complete implements the device's sink.
@@ -373,7 +368,6 @@ func (h *Host) Complete(c block.Completion) {
 		h.OnSample(&h.sample)
 	}
 	h.live.Give(n)
-	f.inside--
 	h.ended++
 	h.OnProgress.Fire(h.ended)
 	for f.waiting.head != 0 && h.submit(f.waiting.head) {

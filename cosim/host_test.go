@@ -235,6 +235,7 @@ func TestUntil(t *testing.T) {
 	}{
 		{"open loop", cosim.Flow{Source: workload.Slice(reads(0, 10*us, 20*us, 30*us)), Until: 20 * us}, 2},
 		{"open loop, after its end", cosim.Flow{Source: workload.Slice(reads(0, 10*us)), Until: 20 * us}, 2},
+		{"open loop, for a picosecond", cosim.Flow{Source: workload.Slice(reads(0, 10*us)), Until: 1}, 1},
 		{"open loop, nothing", cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 20 * us}, 0},
 		{"closed loop", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160 * us}, 4},
 		{"closed loop, one more", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160*us + 1}, 6},
@@ -281,6 +282,13 @@ func TestFold(t *testing.T) {
 		case c.want == "":
 			if r := b.dev.requests[0]; r.Offset < 0 || r.Offset%512 != 0 || r.Offset+r.Length > size || r.Length != c.length || r.Namespace != 1 {
 				t.Errorf("%s: becomes %+v", c.name, r)
+			}
+			want := c.offset
+			if c.offset > size-c.length { // what does not lie within is taken modulo the size less a sector, in whole sectors, and before the end
+				want = min(c.offset%(size-512)/512*512, size-c.length)
+			}
+			if got := b.dev.requests[0].Offset; got != want {
+				t.Errorf("%s: goes to %d, not %d", c.name, got, want)
 			}
 		case err == nil || !strings.Contains(err.Error(), c.want):
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
@@ -554,4 +562,42 @@ func BenchmarkHost(b *testing.B) {
 		b.Fatal(err)
 	}
 	eng.Run(sim.Forever)
+}
+
+// TestIdle: the host is idle once, when the last request of the last flow has completed, however long it had nothing to do before.
+func TestIdle(t *testing.T) {
+	for name, second := range map[string]cosim.Flow{
+		"none":               {Source: workload.Slice(nil)},
+		"later":              {Source: workload.Slice(reads(500*us, 900*us))},
+		"later, closed loop": {Source: workload.Slice(many(3)), Outstanding: 1, Start: 500 * us},
+	} {
+		b := newBench(t, nil, cosim.Flow{Source: workload.Slice(reads(0, 10*us))}, second)
+		var idle []sim.Time
+		b.host.OnIdle = func(at sim.Time) { idle = append(idle, at) }
+		b.run(t)
+		if len(idle) != 1 || idle[0] != b.eng.Now() {
+			t.Errorf("%s: idle at %v, the last completion is at %v", name, idle, b.eng.Now())
+		}
+	}
+}
+
+// TestWaiting counts requests that wait for room in a queue, in their order.
+func TestWaiting(t *testing.T) {
+	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(10)), Queue: block.QueueConfig{Depth: 4, Class: block.High, Weight: 1}})
+	if err := b.host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.eng.Run(0)
+	if n := b.host.Waiting() + uint64(len(b.dev.requests)); n != 10 || b.host.Waiting() < 6 {
+		t.Errorf("%d wait, %d are in the device", b.host.Waiting(), len(b.dev.requests))
+	}
+	for k, r := range b.dev.requests {
+		if id := b.host.ID(r.Tag); id != uint64(k) {
+			t.Errorf("the %d-th request is number %d", k, id)
+		}
+	}
+	b.eng.Run(sim.Forever)
+	if b.host.Waiting() != 0 || b.host.Ended() != 10 {
+		t.Errorf("%d wait, %d have ended", b.host.Waiting(), b.host.Ended())
+	}
 }

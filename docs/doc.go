@@ -1,3 +1,17 @@
 // Package docs is the documentation. Its tests run every command that a page or the
 // README shows, follow every link, and compare the generated pages with their sources.
+//
+// Tables of docs/validation that come out of tests are written by
+//
+//	go generate ./docs                    the quick ones
+//	FARFLASH_LONG=1 go generate ./docs    all of them, in an hour or so
+//
+// each with its seeds, the date and the commit; the same tests hold them, the quick ones in every run.
 package docs
+
+//go:generate go test farflash/convert -run ^TestMQSimCases$ -count=1 -update
+//go:generate go test farflash/reproduce -run ^(TestVerdicts|TestDocumentedCounts)$ -count=1 -timeout 0 -update
+//go:generate go test farflash/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update
+//go:generate go test farflash/stats -run ^TestSettlingPromise$ -count=1 -timeout 0 -update
+//go:generate go test farflash/study -run ^TestNothingButSeeds$ -count=1 -timeout 0 -update
+//go:generate go test farflash/experiment/drive -run ^TestSteadyPromise$ -count=1 -timeout 0 -update

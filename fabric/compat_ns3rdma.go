@@ -116,5 +116,5 @@ func (n *Network) recheck(pi int32, p *port, l *lane, class uint8) {
 func (n *Network) lookAgain(pi int32, p *port, class uint8) {
 	i := uint32(pi)*MaxClasses + uint32(class)
 	n.looks[i] = n.eng.Now() + n.cfg.Pools.Recheck
-	n.eng.Schedule(p.inPort(), n.target, n.looks[i], refresh, i)
+	n.eng.Schedule(n.inPort(p), n.target, n.looks[i], refresh, i)
 }

@@ -137,6 +137,7 @@ type Network struct {
 	grace    sim.Time      // after it, what is late of a queue pair that is done is of no use
 	rest     sim.Time      // after it, its index is used again
 	rerouted uint64        // times
+	inside   sim.Component // from what schedules a port's arrivals to what schedules everything else in it
 	dog      watchdog
 	fault    func(in int32, x packet) bool // see invariants.go
 

@@ -93,7 +93,7 @@ func (n *Network) wakeLater(p *port, k *nic) {
 		return
 	}
 	k.wakeAt = k.paced.First().at
-	n.eng.Schedule(p.inPort(), n.target, k.wakeAt, wake, uint32(p.nic))
+	n.eng.Schedule(n.inPort(p), n.target, k.wakeAt, wake, uint32(p.nic))
 }
 
 func (n *Network) woken(i int32) {

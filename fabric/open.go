@@ -106,7 +106,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		s.steered = false
 	}
 	if n.timeout > 0 && (first || was.port != s.port) {
-		s.expire = x.eng.NewTimer(n.ports[s.port].inPort(), x.target, expire, uint32(q))
+		s.expire = x.eng.NewTimer(n.inPort(&n.ports[s.port]), x.target, expire, uint32(q))
 	}
 	c.Line = n.ports[s.port].rate
 	c.BaseRTT, c.BDP = n.longest, n.bdp

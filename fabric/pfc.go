@@ -69,7 +69,7 @@ func (n *Network) keepPaused(pi int32, p *port, class uint8) {
 	if n.cfg.PFC.Quanta > 0 {
 		at := n.eng.Now() + n.lasts(p)/2
 		n.looks[int(pi)*MaxClasses+int(class)] = at
-		n.eng.Schedule(p.inPort(), n.target, at, refresh, uint32(pi)*MaxClasses+uint32(class))
+		n.eng.Schedule(n.inPort(p), n.target, at, refresh, uint32(pi)*MaxClasses+uint32(class))
 	}
 }
 
@@ -116,7 +116,7 @@ func (n *Network) paused(pi int32, p *port, x packet) {
 	if n.lasts(p) > 0 {
 		end := now + n.lasts(p)
 		n.ends[i] = end
-		n.eng.Schedule(p.inPort(), n.target, end, refresh, uint32(i)|1<<31)
+		n.eng.Schedule(n.inPort(p), n.target, end, refresh, uint32(i)|1<<31)
 	}
 	if p.paused>>x.class&1 != 0 {
 		return // a refresh

@@ -30,7 +30,7 @@ type port struct {
 	node    int32
 	peer    int32 // the port at the other end
 	nic     int32
-	onWire  sim.Component // schedules arrivals; the one behind it schedules everything else
+	onWire  sim.Component // schedules arrivals; see inPort for what schedules everything else
 	alpha   int32         // of the dynamic threshold, in 1/65536
 	turn    uint8
 	kmin    int64
@@ -117,10 +117,16 @@ func (n *Network) build() error {
 	}
 	twins := map[[2]int32]int{}
 	heads := map[units.BitRate]bytesIn{}
+	first, apart := n.eng.NewComponent(), sim.Component(2)
+	for range 2*total - 1 {
+		n.eng.NewComponent()
+	}
+	if n.inside = 1; n.cfg.Rounding == WholeNanoseconds {
+		n.inside, apart = sim.Component(total), 1
+	}
 	for i := range n.ports {
 		p := &n.ports[i]
-		p.onWire = n.eng.NewComponent()
-		n.eng.NewComponent()
+		p.onWire = first + sim.Component(i)*apart
 		name := n.streamName(int32(i), twins)
 		p.random, p.corrupts = rng.NewStream(n.seed, name), rng.NewStream(n.seed, name+"/loss")
 		if p.host {
@@ -177,8 +183,11 @@ func (p *port) init(n *Network, node, peer int32, l *topo.Link) {
 	p.stats.since = -1
 }
 
-// inPort is what schedules all that happens in a port but arrivals.
-func (p *port) inPort() sim.Component { return p.onWire + 1 }
+// inPort is what schedules all that happens in a port but arrivals. It is next to what schedules them, but with whole nanoseconds, where it is
+// behind that of all ports: ns-3 runs first what was scheduled first, and a packet's arrival is scheduled when it leaves, a link's delay and
+// a packet time before, while a port looks no further ahead than a packet time. Such ties are frequent there, and whether an ACK
+// comes before the packet that leaves in the same nanosecond decides where HPCC's round trips end.
+func (n *Network) inPort(p *port) sim.Component { return p.onWire + n.inside }
 
 // onTheWire is how long a packet takes on a link of a rate. ns-3 computes it in double
 // precision and cuts it to nanoseconds, which makes even a whole number of them one
@@ -240,7 +249,7 @@ func (n *Network) fly(pi int32, at sim.Time, x packet) {
 func (n *Network) later(pi int32, p *port) {
 	if !p.waits {
 		p.waits = true
-		n.eng.Schedule(p.inPort(), n.target, p.free, sent, uint32(pi))
+		n.eng.Schedule(n.inPort(p), n.target, p.free, sent, uint32(pi))
 	}
 }
 

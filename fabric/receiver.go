@@ -164,7 +164,7 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 	p := &n.ports[r.port]
 	if !r.patient {
 		r.patient = true
-		r.patience = n.eng.NewTimer(p.inPort(), n.target, overdue, qp)
+		r.patience = n.eng.NewTimer(n.inPort(p), n.target, overdue, qp)
 	}
 	n.eng.Arm(r.patience, n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
 }
@@ -192,7 +192,7 @@ func (n *Network) congested(r *receiver, qp uint32) {
 		if r.calm <= now {
 			since := now - r.begun
 			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
-			n.eng.Schedule(n.ports[r.port].inPort(), n.target, r.calm, notify, qp)
+			n.eng.Schedule(n.inPort(&n.ports[r.port]), n.target, r.calm, notify, qp)
 		}
 		return
 	}

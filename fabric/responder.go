@@ -65,7 +65,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack), &window.Set{}
 	}
 	if n.timeout > 0 {
-		t.expire = n.eng.NewTimer(n.ports[t.port].inPort(), n.target, expire, uint32(q))
+		t.expire = n.eng.NewTimer(n.inPort(&n.ports[t.port]), n.target, expire, uint32(q))
 	}
 	n.senders[out].twin = int32(q)
 	return q, nil

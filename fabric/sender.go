@@ -341,7 +341,7 @@ func (n *Network) steer(q int32, s *sender, c *cc.Sender) {
 	}
 	if !s.steered {
 		s.steered = true
-		s.adjust = n.eng.NewTimer(n.ports[s.port].inPort(), n.target, adjust, uint32(q))
+		s.adjust = n.eng.NewTimer(n.inPort(&n.ports[s.port]), n.target, adjust, uint32(q))
 	}
 	n.eng.Arm(s.adjust, max(c.Wake, n.eng.Now()))
 }

@@ -234,7 +234,7 @@ func (f *FTL) places(p *pool) ([]place, error) {
 	for s, w := range p.frontiers {
 		if w.left > 0 {
 			put(w.block, inFrontier)
-			if int(p.blocks[w.block].stream) != s%len(f.survivors) {
+			if err == nil && int(p.blocks[w.block].stream) != s%len(f.survivors) {
 				err = fmt.Errorf("block %d of stream %d is the frontier of stream %d", w.block, p.blocks[w.block].stream, s)
 			}
 		} else if w.block != none {

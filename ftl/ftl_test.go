@@ -583,3 +583,73 @@ func TestBroken(t *testing.T) {
 		}()
 	}
 }
+
+// TestWearOrder: of blocks whose data nobody overwrites, those that have been erased least are relocated first, of equals that came at the same time the lower one, and
+// one that is fewer erases behind than the limit not at all; the data go to the free block that has been erased most.
+func TestWearOrder(t *testing.T) {
+	cfg := small()
+	cfg.BlocksPerPool, cfg.StaticWear = 16, 12
+	d := mustFlash(t, cfg, 16*8)
+	all := []uint64{1<<8 - 1}
+	// Blocks 5, 2, 9, 7 and 11 are full of what stays; all others have been erased 20 times, so that all but 11 are behind from
+	// the beginning, and wait for two turnovers.
+	cold := map[ftl.Block]int{5: 3, 2: 1, 9: 1, 7: 2, 11: 15}
+	lpa := ftl.LPA(0)
+	for _, b := range []ftl.Block{5, 2, 9, 7, 11} {
+		for i := range 8 {
+			ppa := d.PPA(b, i)
+			d.serial++
+			d.pages[ppa], d.to[lpa], d.latest[lpa] = content{lpa, d.serial}, ppa, d.serial
+			lpa++
+		}
+		if err := d.RestoreBlock(b, ftl.Restored{Use: ftl.Full, Erases: cold[b], Valid: all}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for b := range ftl.Block(16) {
+		if _, is := cold[b]; !is {
+			if err := d.RestoreBlock(b, ftl.Restored{Use: ftl.Erased, Erases: 20}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var order []ftl.Block
+	var most int // erases of the most worn block
+	for i := 0; len(order) < 4 && i < 100_000; i++ {
+		if !d.begin(0, 0, lpa+ftl.LPA(i%24)) {
+			t.Fatal("no page")
+		}
+		d.finish(0)
+		for d.pull(0) {
+			m := d.moves[0]
+			if m.Why == ftl.WearLevelling && m.Kind == ftl.Move && (len(order) == 0 || order[len(order)-1] != m.Block) {
+				order = append(order, m.Block)
+				if behind := most - d.Wear(m.Block); behind < cfg.StaticWear {
+					t.Errorf("block %d is relocated, which is %d erases behind", m.Block, behind)
+				}
+				// The most worn of those that are free.
+				d.step(0)
+				to := d.BlockOf(d.moves[0].dst)
+				for b := range ftl.Block(16) {
+					first := d.PPA(b, 0)
+					erased := !slices.ContainsFunc(d.pages[first:first+8], func(c content) bool { return c.version > 0 })
+					if erased && d.Wear(b) > d.Wear(to) {
+						t.Errorf("block %d goes to %d, erased %d times; %d is free and has been erased %d times", m.Block, to, d.Wear(to), b, d.Wear(b))
+					}
+				}
+			}
+			for len(d.moves) > 0 {
+				d.step(0)
+			}
+			for b := range ftl.Block(16) {
+				most = max(most, d.Wear(b))
+			}
+		}
+	}
+	if want := []ftl.Block{2, 9, 7, 5}; !slices.Equal(order, want) {
+		t.Errorf("blocks are relocated in order %v, not %v", order, want)
+	}
+	if err := d.verify(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -37,20 +37,6 @@ var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive
 // String is the stage's name in results.
 func (k Stage) String() string { return stageNames.Name(k) }
 
-// place is where a command is, for counting: a drive's wait and its work are distinguished only at its end.
-type place uint8
-
-const (
-	inInitiator place = iota
-	inNetworkOut
-	inTarget
-	inDrive
-	inTXQ
-	inNetworkBack
-	places
-	nowhere = places
-)
-
 // command is one command. Commands are named by index; 0 is none.
 type command struct {
 	req       block.Request
@@ -67,7 +53,7 @@ type command struct {
 	first                          int32 // the message of its answer that was posted first, until it is acknowledged
 	ticket                         int32 // in the separate queues of its drive, if there are any
 	left                           int8  // messages of its answer that have not arrived
-	at                             place
+	onItsWay                       bool  // something of its answer has arrived
 	status                         block.Status
 }
 
@@ -90,21 +76,17 @@ type Done struct {
 	DriveIn, DriveOut, NetIn, NetOut sim.Time
 }
 
-// move has a command go on to another place; the time where it was counts for a stage.
-func (s *System) move(x *command, k Stage, to place) {
+// spent counts the time since a command came to where it is for a stage.
+func (s *System) spent(x *command, k Stage) {
 	now := s.eng.Now()
 	x.stage[k] += now - x.mark
-	s.Counters.presence[x.at] += uint64(now)
-	x.at, x.mark = to, now
-	if to != nowhere {
-		s.Counters.presence[to] -= uint64(now)
-	}
+	x.mark = now
 }
 
 // end tells the owner that a command has ended, and forgets it.
 func (s *System) end(c int32) {
 	x := s.commands.At(c)
-	s.move(x, AtInitiator, nowhere)
+	s.spent(x, AtInitiator)
 	now := s.eng.Now()
 	s.Counters.Ended++
 	if x.status != block.OK {
@@ -126,18 +108,28 @@ func (s *System) end(c int32) {
 	s.sink.Ended(&s.done)
 }
 
+// Spent is how long all commands have been in each stage, also those that have not ended: of a stage that they are in, nothing but what a message that
+// has arrived has brought to an end.
+func (s *System) Spent() [Stages]sim.Time {
+	sum := s.Counters.Time
+	s.commands.Each(func(_ int32, x *command) {
+		for k, t := range x.stage {
+			sum[k] += t
+		}
+	})
+	return sum
+}
+
+// Visited is how long reads and writes that ended well were in a drive, by the times at which they were given to it and came back.
+func (s *System) Visited(drive int32) [2]sim.Time { return s.drives[drive].visited }
+
+// Carried is what a message carries, and for which of the commands under way; their numbers are used again.
+func (s *System) Carried(m int32) (Kind, int32) { return s.posted[m].kind, s.posted[m].command }
+
 // Check walks the system's invariants and laws of conservation and reports the first that does not hold.
 func (s *System) Check() error {
 	var inside uint64
-	var partial [places]uint64
-	var spent [Stages]sim.Time // by those that have not ended
-	s.commands.Each(func(_ int32, x *command) {
-		inside++
-		partial[x.at] += uint64(x.mark)
-		for k, t := range x.stage {
-			spent[k] += t
-		}
-	})
+	s.commands.Each(func(int32, *command) { inside++ })
 	k := &s.Counters
 	if k.Submitted != k.Ended+inside {
 		return fmt.Errorf("%d commands submitted, but %d ended and %d under way", k.Submitted, k.Ended, inside)
@@ -148,27 +140,6 @@ func (s *System) Check() error {
 	}
 	if sum != k.Latency {
 		return fmt.Errorf("the stages of ended commands took %v, their latencies are %v", sum, k.Latency)
-	}
-	// Little's law: the number of commands at a place, over time, is the time that each spent there.
-	for p := range places {
-		var t sim.Time
-		switch p {
-		case inInitiator:
-			t = k.Time[AtInitiator] + spent[AtInitiator]
-		case inNetworkOut:
-			t = k.Time[NetworkOut] + spent[NetworkOut]
-		case inTarget:
-			t = k.Time[AtTarget] + spent[AtTarget]
-		case inDrive:
-			t = k.Time[DriveWait] + k.Time[Flash] + spent[DriveWait] + spent[Flash]
-		case inTXQ:
-			t = k.Time[TXQ] + spent[TXQ]
-		case inNetworkBack:
-			t = k.Time[NetworkBack] + spent[NetworkBack]
-		}
-		if got := k.presence[p] + partial[p]; got != uint64(t) {
-			return fmt.Errorf("place %d: commands were present for %v in sum, but spent %v", p, units.Duration(got), t)
-		}
 	}
 	for i := range s.drives {
 		d := &s.drives[i]

@@ -60,7 +60,7 @@ func (s *System) pull(q *connection, c int32) {
 	q.reading++
 	s.Counters.Pulls++
 	s.Counters.MostReads = max(s.Counters.MostReads, q.reading)
-	s.move(s.commands.At(c), AtTarget, inNetworkOut)
+	s.spent(s.commands.At(c), AtTarget)
 	s.post(c, Pull, s.pullBytes(), -1)
 }
 

@@ -16,7 +16,6 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive, target: s.drives[drive].target, conn: -1, first: -1}
 	x.req.Tag = uint64(c)
 	s.Counters.Submitted++
-	s.Counters.presence[inInitiator] -= uint64(now)
 	n, err := s.connect(initiator, x.target)
 	if err != nil {
 		s.fail(fmt.Errorf("initiator %d to target %d: %w", initiator, x.target, err))
@@ -42,11 +41,11 @@ func (s *System) submitFlow(c int32) {
 	x := s.commands.At(c)
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
-		s.move(x, AtInitiator, inNetworkOut)
+		s.spent(x, AtInitiator)
 		s.post(c, Pulled, units.Bytes(x.req.Length), -1)
 		return
 	}
-	s.move(x, AtInitiator, inTarget)
+	s.spent(x, AtInitiator)
 	x.arrived = x.mark
 	s.drive(c)
 }
@@ -113,7 +112,7 @@ func (s *System) core(m *machine, number int32) *units.Duration {
 // sendCapsule sends a command.
 func (s *System) sendCapsule(c int32) {
 	x := s.commands.At(c)
-	s.move(x, AtInitiator, inNetworkOut)
+	s.spent(x, AtInitiator)
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
 	}
@@ -123,6 +122,7 @@ func (s *System) sendCapsule(c int32) {
 // pullArrived: the initiator's NIC answers the target's RDMA Read; its software and its send queue have no part in that. On TCP
 // it is an R2T, and the data go behind what was sent before.
 func (s *System) pullArrived(c, request int32) {
+	s.spent(s.commands.At(c), NetworkOut)
 	s.post(c, Pulled, s.fetchedBytes(s.commands.At(c)), request)
 }
 
@@ -133,19 +133,20 @@ func (s *System) answerArrived(c int32, k Kind) {
 	if k == Data {
 		x.netOut = now
 	}
+	if !x.onItsWay {
+		// Its way back began when its first packet left; until then it was in the transmit queue.
+		x.onItsWay = true
+		begun := x.begun
+		if x.first >= 0 {
+			begun = s.net.Begun(x.first)
+		}
+		x.stage[TXQ] += begun - x.mark
+		x.mark = begun
+	}
+	s.spent(x, NetworkBack)
 	if x.left--; x.left > 0 {
 		return
 	}
-	// Its way back began when its first packet left; until then it was in the transmit queue.
-	begun := x.begun
-	if x.first >= 0 {
-		begun = s.net.Begun(x.first)
-	}
-	x.stage[TXQ] += begun - x.mark
-	s.Counters.presence[inTXQ] += uint64(begun)
-	s.Counters.presence[inNetworkBack] -= uint64(begun)
-	x.at, x.mark = inNetworkBack, begun
-	s.move(x, NetworkBack, inInitiator)
 	if s.protocol == Flows {
 		s.end(c)
 		return

@@ -243,9 +243,6 @@ type Counters struct {
 	Time [Stages]sim.Time
 	// Latency is the sum of their latencies.
 	Latency sim.Time
-	// presence is the sum of leaving times less that of entering times, of each place. It may
-	// wrap around: only differences count.
-	presence [places]uint64
 }
 
 // machine is a node with processors.

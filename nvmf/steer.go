@@ -220,15 +220,16 @@ func (s *System) queue(c int32) {
 	d := &s.drives[x.drive]
 	t := &s.targets[x.target]
 	q := t.steered.queues[d.number]
+	waited := q.Waiting(ratecontrol.ReadQueue) + q.Waiting(ratecontrol.WriteQueue)
 	x.ticket = q.Push(c, x.req.Op, x.req.Namespace, x.req.Offset, x.req.Length)
 	if x.req.Op <= block.Write {
 		t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Arrived, Op: x.req.Op, Drive: d.number, Now: s.eng.Now(), Bytes: x.req.Length}
 		s.react(t)
 	}
 	s.admit(x.drive)
-	if s.commands.At(c).at == inTarget {
+	if n := q.Waiting(ratecontrol.ReadQueue) + q.Waiting(ratecontrol.WriteQueue); n > waited {
 		s.Counters.HeldAtTarget++
-		s.Counters.MostAtTarget = max(s.Counters.MostAtTarget, int32(q.Waiting(ratecontrol.ReadQueue)+q.Waiting(ratecontrol.WriteQueue)))
+		s.Counters.MostAtTarget = max(s.Counters.MostAtTarget, int32(n))
 	}
 }
 

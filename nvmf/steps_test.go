@@ -90,6 +90,10 @@ func TestCommandSteps(t *testing.T) {
 			}
 		}
 		dev := blocktest.DefaultConfig() // reads take 80 us, writes 20
+		var waits [2]int64               // of which it works for others
+		td.MaybeScanArgs(t, "read-waits", &waits[0])
+		td.MaybeScanArgs(t, "write-waits", &waits[1])
+		dev.Waited[block.Read], dev.Waited[block.Write] = sim.Time(waits[0])*us, sim.Time(waits[1])*us
 		dev.Refuse = func(r block.Request) block.Status {
 			if r.Offset == 4096 {
 				return block.WriteFault

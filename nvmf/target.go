@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/sim"
 	"farflash/units"
 )
 
@@ -36,6 +37,8 @@ type drive struct {
 	target int32
 	number int32 // at the target, if that has a controller
 	inside int32 // commands in all its queues
+
+	visited [2]sim.Time // see Visited
 }
 
 // driveQueue is one of a drive's queues.
@@ -86,7 +89,7 @@ func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
 // capsuleArrived: the target's software looks at a command.
 func (s *System) capsuleArrived(c int32) {
 	x := s.commands.At(c)
-	s.move(x, NetworkOut, inTarget)
+	s.spent(x, NetworkOut)
 	x.arrived = s.eng.Now()
 	if x.req.Op == block.Write && x.req.Length <= int64(s.cfg.InCapsule) {
 		x.netOut = s.eng.Now()
@@ -111,7 +114,7 @@ func (s *System) dataArrived(c int32) {
 	if s.protocol == Flows {
 		x.arrived = x.netOut
 	}
-	s.move(x, NetworkOut, inTarget)
+	s.spent(x, NetworkOut)
 	if s.protocol.Capsules() {
 		s.fetchNext(x.conn)
 	}
@@ -144,7 +147,7 @@ func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
 	q.inside++
 	d.inside++
 	x.driveIn = s.eng.Now()
-	s.move(x, AtTarget, inDrive)
+	s.spent(x, AtTarget)
 	s.reportQueue(x.drive)
 	return true
 }
@@ -171,11 +174,10 @@ func (s *System) Complete(done block.Completion) {
 	waited := min(done.Waited, now-x.mark)
 	x.stage[DriveWait] += waited
 	x.mark += waited
-	// What is counted for the place includes the wait, which the mark has just left out.
-	s.Counters.presence[inDrive] += uint64(now)
-	s.Counters.presence[inTXQ] -= uint64(now)
-	x.stage[Flash] += now - x.mark
-	x.at, x.mark = inTXQ, now
+	s.spent(x, Flash)
+	if done.Op <= block.Write && done.Status == block.OK {
+		s.drives[x.drive].visited[done.Op] += now - x.driveIn
+	}
 	if s.OnVisit != nil {
 		s.OnVisit(Visit{In: x.driveIn, Out: now, Waited: waited, Size: units.Bytes(x.req.Length), Tag: x.tag, Target: x.target, Drive: x.drive, Initiator: x.initiator, Op: x.req.Op})
 	}

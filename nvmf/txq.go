@@ -22,7 +22,7 @@ func (s *System) finished(c int32) {
 	if s.protocol == Flows && !x.reads() {
 		// Nothing goes back: the request ends with the drive.
 		q := s.quit(x)
-		s.move(x, TXQ, inInitiator)
+		s.spent(x, TXQ)
 		s.refill(&s.drives[x.drive], q)
 		s.end(c)
 		return

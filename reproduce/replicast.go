@@ -81,6 +81,7 @@ func runReplicast(ctx context.Context, o Options, disk string, cells []replicast
 	}
 	text(&p, r, disk)
 	p.bars(r, disk)
+	r.clusters = &p
 	return r, nil
 }
 

@@ -1,38 +1,9 @@
 package reproduce
 
 import (
-	"fmt"
 	"math"
-	"os"
-	"strings"
 	"testing"
 )
-
-// TestReplicastPage: docs/validation/replicast.md has the verdicts that are held.
-func TestReplicastPage(t *testing.T) {
-	text, err := os.ReadFile("../docs/validation/replicast.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := strings.ReplaceAll(string(text), "\n", " ")
-	has := func(words string) {
-		if !strings.Contains(page, words) {
-			t.Errorf("the page does not say %q", words)
-		}
-	}
-	var sum Count
-	for _, e := range All() {
-		name, is := strings.CutPrefix(e.ID, "replicast-")
-		if !is {
-			continue
-		}
-		c := Held(e.ID)
-		sum.Add(c)
-		name = strings.Replace(strings.Replace(name, "table", "table ", 1), "fig", "figure ", 1)
-		has(fmt.Sprintf("| %s | %d | %d | %d |", name, c.OK, c.NotReproduced, c.NotStated))
-	}
-	has(fmt.Sprintf("%d rows that agree with a printed number, %d that agree with a sentence where no number is printed, and %d that do not agree", sum.OK, sum.NotStated, sum.NotReproduced))
-}
 
 // TestTable5: the table is 1 - exp(-lambda t) with 7 us, and not the formula that the paper prints.
 func TestTable5(t *testing.T) {

@@ -73,6 +73,8 @@ type Report struct {
 	Curves []Curve `json:"-"`
 	// Scenarios are the texts that were run, by name.
 	Scenarios []Named `json:"-"`
+
+	clusters *puts // of the tables of the Replicast paper, for the pages
 }
 
 // Curve is a line of a figure.

@@ -67,6 +67,8 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	s := &cfg.Scheduling
 	s.SuspendProgram, s.SuspendErase, s.SuspendEraseForWrite = td.HasArg("suspend-program"), td.HasArg("suspend-erase"), td.HasArg("suspend-erase-for-write")
 	s.ProgramLeftForRead, s.EraseLeftForRead, s.EraseLeftForWrite = 20*us, 200*us, 300*us
+	cfg.Timing.SuspendProgram = units.Duration(count(t, td, "program-stops", 0)) * us
+	cfg.Timing.SuspendErase = units.Duration(count(t, td, "erase-stops", 0)) * us
 	cfg.Collection.Preemptible = !td.HasArg("gc-first")
 	b := &bench{t: t, eng: sim.New(), names: map[int32]string{}, byName: map[string]int32{}}
 	var err error

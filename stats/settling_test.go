@@ -1,11 +1,17 @@
 package stats
 
 import (
+	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"farflash/internal/golden"
 )
+
+var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")
 
 // queue is one server with Poisson arrivals at a load: what it gives is how long each customer stays, in mean services.
 type queue struct {
@@ -55,7 +61,8 @@ func TestSettlingPromise(t *testing.T) {
 	if testing.Short() {
 		runs = 40
 	}
-	hold := func(name string, truth float64, source func(r *rand.Rand) func() float64) {
+	// cells are those of a row of docs/validation/stats.md.
+	hold := func(name string, truth float64, source func(r *rand.Rand) func() float64) (cells []string) {
 		t.Helper()
 		inside, bias, length := 0, 0.0, 0
 		for run := range runs {
@@ -79,26 +86,41 @@ func TestSettlingPromise(t *testing.T) {
 		if share < 0.93 || math.Abs(bias) > 0.015 {
 			t.Errorf("%s: %.1f %% of the runs are within 5 %%, and all are off by %+.2f %% on average", name, 100*share, 100*bias)
 		}
+		return []string{fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%+.2f %%", 100*bias), fmt.Sprint(length)}
 	}
+	queues := make([][]string, len(loads))
 	for _, regular := range []bool{false, true} {
-		for _, load := range loads {
+		for i, load := range loads {
 			q := queue{load: load, regular: regular}
 			name := "M/M/1"
 			if regular {
 				name = "M/D/1"
 			}
-			hold(name+" at "+percent(load), q.stay(), func(r *rand.Rand) func() float64 {
+			cells := hold(name+" at "+percent(load), q.stay(), func(r *rand.Rand) func() float64 {
 				q := queue{r: r, load: load, regular: regular}
 				return q.next
 			})
+			queues[i] = append(queues[i], cells...)
 		}
 	}
+	held := golden.Head("an autoregression of mean 10 that keeps", ">within 5 %", ">bias", ">observations on average")
 	for _, keep := range []float64{0, 0.9} {
-		hold("an autoregression that keeps "+percent(keep), 10, func(r *rand.Rand) func() float64 {
+		cells := hold("an autoregression that keeps "+percent(keep), 10, func(r *rand.Rand) func() float64 {
 			a := autoregressive{r: r, keep: keep}
 			return a.next
 		})
+		held = append(held, golden.Row(append([]string{fmt.Sprintf("%.0f %%", 100*keep)}, cells...)...))
 	}
+	if os.Getenv("FARFLASH_LONG") == "" || testing.Short() {
+		return
+	}
+	lines := golden.Head("load", ">M/M/1 within 5 %", ">bias", ">requests on average", ">M/D/1 within 5 %", ">bias", ">requests on average")
+	for i, load := range loads {
+		lines = append(lines, golden.Row(append([]string{fmt.Sprintf("%.0f %%", 100*load)}, queues[i]...)...))
+	}
+	const page = "../docs/validation/stats.md"
+	golden.Table(t, page, "settling-queues", "seeds 0 to 399", lines, *update)
+	golden.Table(t, page, "settling-autoregressions", "seeds 0 to 399", held, *update)
 }
 
 func percent(x float64) string {

@@ -1,6 +1,8 @@
 package study
 
 import (
+	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -8,9 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/golden"
 	"farflash/result"
 	"farflash/trial"
 )
+
+var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")
 
 // TestNothing compares a design with itself, by real simulations.
 func TestNothing(t *testing.T) {
@@ -41,6 +46,7 @@ func TestNothingButSeeds(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") != "" {
 		replicates = append(replicates, 6)
 	}
+	lines := golden.Head("replicates of each", ">comparisons", ">in which a difference was found")
 	for _, reps := range replicates {
 		both, err := NewComparison([]Arm{{Label: "a", Source: source()}, {Label: "b", Source: source()}}, 1, reps)
 		if err != nil {
@@ -70,6 +76,13 @@ func TestNothingButSeeds(t *testing.T) {
 		if found > 14 { // 7.5 are expected at most, with a deviation of 2.7
 			t.Errorf("%d replicates: a design differs from itself in %d of %d comparisons", reps, found, comparisons)
 		}
+		lines = append(lines, golden.Row(fmt.Sprint(reps), fmt.Sprint(comparisons), fmt.Sprint(found)))
+	}
+	const page, table = "../docs/validation/stats.md", "nothing-but-seeds"
+	if os.Getenv("FARFLASH_LONG") != "" {
+		golden.Table(t, page, table, "seeds 0 to 1799", lines, *update)
+	} else if held := golden.Lines(t, page, table); !slices.Equal(held[:min(len(lines), len(held))], lines) {
+		t.Errorf("%s has %q, and it is %q", page, held, lines)
 	}
 }
 

@@ -61,6 +61,9 @@ func fitted(t testing.TB) *tco.Fit {
 
 // TestPoolsOfFigure7 holds the plan with hindsight against minTCO and against its proven bound.
 func TestPoolsOfFigure7(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	seeds := uint64(1)
 	if os.Getenv("FARFLASH_LONG") != "" {
 		seeds = 2
@@ -93,6 +96,9 @@ func TestPoolsOfFigure7(t *testing.T) {
 
 // TestManyWorkloads plans 1359 workloads on drives that are to be bought.
 func TestManyWorkloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	for _, cfg := range []tco.Config{{Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}, tco.DefaultConfig()} {
 		jobs := fitted(t).Draw(3, 1359, 0)
 		p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(t, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
@@ -187,6 +193,9 @@ func brute(p *tco.Problem) (least float64, found bool) {
 // TestSmallCases holds bound <= brute force <= plan.
 func TestSmallCases(t *testing.T) {
 	cases := 200
+	if testing.Short() {
+		cases = 70
+	}
 	if os.Getenv("FARFLASH_LONG") != "" {
 		cases = 1000
 	}

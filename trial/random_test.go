@@ -243,6 +243,8 @@ func randomScenario(t *testing.T, number uint64, keys []leaf, dir string) int {
 		out, err := trial.Run(ctx, s, o)
 		var refusal *experiment.Refusal
 		switch {
+		case ctx.Err() != nil:
+			return nil, nil, false // its time is over, whatever it was doing
 		case errors.As(err, &refusal):
 			about("check accepts what a run refuses: %v", err)
 			return nil, nil, false

@@ -12,6 +12,7 @@ import (
 type Config struct {
 	Capacity []int64             // bytes, by namespace; multiples of 512
 	Latency  [block.Ops]sim.Time // from when a command is fetched to when its completion reaches the host
+	Waited   [block.Ops]sim.Time // what it says that it worked for others, of the time since a command was submitted
 	// Refuse tells how a request that is well formed and in range ends; nil: all
 	// succeed. A failed request takes as long as another.
 	Refuse func(block.Request) block.Status
@@ -186,7 +187,7 @@ func (d *Device) Handle(ev sim.Event) {
 	x := d.live.At(n)
 	done := x.done
 	done.Status = x.status
-	done.Finished = ev.At
+	done.Finished, done.Waited = ev.At, d.cfg.Waited[done.Op]
 	if done.Status == block.OK {
 		took := x.req.Length
 		if d.cfg.Torn != nil && done.Op == block.Write {

@@ -13,8 +13,20 @@ import (
 // TestProtocols: every protocol puts chunks on a cluster that is none of package cluster's: one alone in no less than its floor allows, and many at the same time; it
 // then expects nothing any more, and gives as many windows as it takes back.
 func TestProtocols(t *testing.T) {
-	for p := range put.Count {
+	for k := range 3 * put.Count {
+		p := k % put.Count
 		plan, err := puttest.Parts(p)
+		switch k / put.Count {
+		case 1:
+			if plan.Queued = false; plan.Traits.Queued {
+				continue
+			}
+		case 2:
+			if p.Traits().Build == put.CompatNone {
+				continue
+			}
+			plan, err = puttest.Peers(p)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,6 +65,9 @@ func TestProtocols(t *testing.T) {
 		eng.Run(units.Second)
 		if m.Done+m.Aborted != 1+rounds*plan.Gateways || m.Done < rounds {
 			t.Errorf("%v: %d done and %d given up of %d", name, m.Done, m.Aborted, 1+rounds*plan.Gateways)
+		}
+		if m.Wrong != nil || put.InFlight(m.Protocol) != 0 {
+			t.Errorf("%v: %d replicas are in flight; %v", name, put.InFlight(m.Protocol), m.Wrong)
 		}
 		for target := range int32(plan.Targets) {
 			if promised, open := m.Protocol.(put.Forecast).Expects(target); promised || open {

@@ -1,6 +1,7 @@
 package drive_test
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -8,8 +9,11 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/internal/golden"
 	"farflash/trial/trialtest"
 )
+
+var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")
 
 // collecting is a drive on which a read now and then waits for a collection, which fewer than one write in a hundred begins.
 const collecting = `
@@ -54,6 +58,7 @@ func TestSteadyPromise(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
 	}
+	lines := golden.Head("reads apart, mean", ">true mean", ">runs within 5 %", ">bias")
 	for _, apart := range []string{"8ms", "4ms", "2ms", "1ms"} {
 		set := "workload[0].synthetic.reads.interarrival.mean=" + apart
 		truth := 0.0
@@ -78,5 +83,7 @@ func TestSteadyPromise(t *testing.T) {
 		if inside < 37 || reached < runs {
 			t.Error(what)
 		}
+		lines = append(lines, golden.Row(apart, fmt.Sprintf("%.0f us", truth), fmt.Sprintf("%d of %d", inside, runs), fmt.Sprintf("%+.2f %%", 100*bias)))
 	}
+	golden.Table(t, "../../docs/validation/stats.md", "settling-drives", "seeds 1 to 40, of the truth 1000 to 1003", lines, *update)
 }

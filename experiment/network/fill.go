@@ -3,7 +3,6 @@ package network
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"farflash/fabric"
@@ -96,18 +95,10 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 	r.Set("sim.events", float64(last.counters.Events))
 }
 
-// each visits the flows that have ended, in no order that means anything, and returns how many of those that have begun after the warm-up have not.
-func (m *Meter) each(visit func(*ended)) (unfinished float64) {
+// ended are the flows that have ended, and how many of those that have begun after the warm-up have not.
+func (m *Meter) ended() (flows *census, unfinished float64) {
 	known := m.Others == nil
-	if known {
-		for _, t := range m.tallied {
-			for _, p := range t.ended {
-				for i := range p {
-					visit(&p[i])
-				}
-			}
-		}
-	}
+	own := &ledger{warm: m.from.at, shared: &shelf{limit: exactFlows}}
 	for i := range m.Net.Messages() {
 		x := &m.Net.Messages()[i]
 		switch {
@@ -116,89 +107,69 @@ func (m *Meter) each(visit func(*ended)) (unfinished float64) {
 			unfinished++
 		case x.Acked != sim.Forever && !known:
 			f := m.flow(int32(i))
-			visit(&ended{f.Start, f.FCT, f.Size, float64(f.FCT) / float64(f.Ideal)})
+			own.add(f.Start, f.FCT, f.Size, float64(f.FCT)/float64(f.Ideal))
 		}
 	}
-	return unfinished
+	if !known {
+		return take([]*ledger{own}, false), unfinished
+	}
+	var ledgers []*ledger
+	for _, t := range m.tallied {
+		ledgers = append(ledgers, &t.ended)
+	}
+	return take(ledgers, m.from.at != m.warm), unfinished
 }
 
 // flows are completion times and slowdowns of the flows that began after the warm-up.
 func (m *Meter) flows(r *result.Result) {
-	var h stats.Histogram
-	count := int(m.before.counters.Completed)
-	fct, slow := make([]float64, 0, count), make([]float64, 0, count)
-	sizes := make([]uint8, 0, count) // up to 2 to the power of
-	var counts [64]int
-	bytes := 0.0
-	unfinished := m.each(func(f *ended) {
-		if f.start < m.from.at {
-			return
-		}
-		h.Record(f.fct)
-		fct = append(fct, f.fct.Microseconds())
-		slow = append(slow, f.slowdown)
-		bytes += float64(f.size)
-		k := bits.Len64(uint64(f.size - 1))
-		sizes = append(sizes, uint8(k))
-		counts[k]++
-	})
-	if len(fct) == 0 && unfinished == 0 && m.Others != nil {
+	c, unfinished := m.ended()
+	if c.count == 0 && unfinished == 0 && m.Others != nil {
 		return
 	}
-	r.Set("flow.count", float64(len(fct)))
+	r.Set("flow.count", float64(c.count))
 	r.Set("flow.unfinished", unfinished)
-	r.Set("flow.bytes", bytes)
-	if len(fct) == 0 {
+	r.Set("flow.bytes", float64(c.bytes))
+	if c.count == 0 {
 		return
 	}
-	// Sums are over sorted values: the order in which flows end at one time depends on how the network was divided.
-	mean := func(sorted []float64) float64 {
-		slices.Sort(sorted)
-		sum := 0.0
-		for _, x := range sorted {
-			sum += x
-		}
-		return sum / float64(len(sorted))
+	if c.coarse {
+		r.Warn("completion times and slowdowns come from histograms, whose buckets are up to 1/64 of the value wide: there are more than %d flows", exactFlows)
 	}
-	r.Set("flow.fct.mean", mean(fct))
+	fct, h := c.times()
+	r.Set("flow.fct.mean", fct.mean())
 	for _, q := range result.FlowQuantiles {
-		if q.Known(int64(len(fct))) {
-			r.Set("flow.fct."+q.Name, stats.QuantileOf(fct, q.Share))
+		if q.Known(fct.count()) {
+			r.Set("flow.fct."+q.Name, fct.quantile(q.Share))
 		}
 	}
-	r.Set("flow.fct.max", fct[len(fct)-1])
-	r.SetHistogram("flow.fct", &h)
+	r.Set("flow.fct.max", fct.most())
+	r.SetHistogram("flow.fct", h)
 	var rows []string
 	var v [][]float64
-	for k, n := range counts {
-		if n == 0 {
+	for k, has := range c.sizes() {
+		if !has {
 			continue
 		}
-		b := make([]float64, 0, n)
-		for i, s := range slow {
-			if int(sizes[i]) == k {
-				b = append(b, s)
-			}
-		}
-		average := mean(b)
+		b := c.slowdowns(k)
 		rows = append(rows, fmt.Sprintf("up to %v", units.Bytes(1)<<k))
-		row := []float64{float64(n), average}
+		row := []float64{float64(b.count()), b.mean()}
 		for _, q := range []result.Quantile{{Share: 0.5}, {Share: 0.95}, {Share: 0.99}} {
 			x := math.NaN()
-			if q.Known(int64(n)) {
-				x = stats.QuantileOf(b, q.Share)
+			if q.Known(b.count()) {
+				x = b.quantile(q.Share)
 			}
 			row = append(row, x)
 		}
-		v = append(v, append(row, b[n-1]))
+		v = append(v, append(row, b.most()))
 	}
-	r.Set("flow.slowdown.mean", mean(slow))
+	slow := c.slowdowns(-1)
+	r.Set("flow.slowdown.mean", slow.mean())
 	for _, q := range result.FlowQuantiles {
-		if q.Known(int64(len(slow))) {
-			r.Set("flow.slowdown."+q.Name, stats.QuantileOf(slow, q.Share))
+		if q.Known(slow.count()) {
+			r.Set("flow.slowdown."+q.Name, slow.quantile(q.Share))
 		}
 	}
-	r.Set("flow.slowdown.max", slow[len(slow)-1])
+	r.Set("flow.slowdown.max", slow.most())
 	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
 }
 

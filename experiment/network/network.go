@@ -67,20 +67,10 @@ type Tally struct {
 	net   *fabric.Network
 	// forget tells the network that nobody will ask for a flow again; nil is that somebody may.
 	forget func(int32)
-	ended  [][]ended // in pieces, which are not moved when there are more
+	ended  ledger
 	// Ended is told of each.
 	Ended sim.Probe[int32]
 }
-
-// ended is a flow that has.
-type ended struct {
-	start, fct sim.Time
-	size       units.Bytes
-	slowdown   float64
-}
-
-// piece is how many flows are kept together.
-const piece = 4096
 
 // Delivered is for the network.
 func (t *Tally) Delivered(int32) {}
@@ -95,12 +85,7 @@ func (t *Tally) Acked(m int32) {
 	}
 	x := &t.net.Messages()[m]
 	fct := x.Acked - x.Posted
-	k := len(t.ended) - 1
-	if k < 0 || len(t.ended[k]) == piece {
-		t.ended = append(t.ended, make([]ended, 0, piece))
-		k++
-	}
-	t.ended[k] = append(t.ended[k], ended{x.Posted, fct, x.Size, float64(fct) / float64(t.net.Ideal(m))})
+	t.ended.add(x.Posted, fct, x.Size, float64(fct)/float64(t.net.Ideal(m)))
 	if t.forget != nil {
 		t.forget(m)
 	}
@@ -148,6 +133,15 @@ func build(s *scenario.Scenario, seed uint64, whole, keepPauses, keepFlows bool)
 		return nil, err
 	}
 	return y, y.drive(src, keepPauses, whole)
+}
+
+// tally has tallies have the flows that end.
+func (y *Network) tally(of []*Tally) {
+	y.tallied = of
+	shared := &shelf{limit: exactFlows}
+	for _, t := range of {
+		t.ended = ledger{shared: shared}
+	}
 }
 
 // Use has the network keep room for classes.
@@ -238,6 +232,9 @@ func meterOf(y *Network) *Meter {
 	m := NewMeter(y)
 	if share, until := y.s.Measure.WarmUp.Share, y.s.Measure.Until.Time; share > 0 && until > 0 {
 		m.warm = units.Duration(float64(until) * float64(share))
+	}
+	for _, t := range y.tallied {
+		t.ended.warm = m.warm
 	}
 	return m
 }

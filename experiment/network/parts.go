@@ -59,7 +59,7 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 		}
 		t := cosim.NewTraffic(y.Eng, y.Net, src, y.Hosts)
 		y.driver = &inOne{y, t}
-		y.tallied = []*Tally{&y.Tally}
+		y.tally([]*Tally{&y.Tally})
 		return t.Start()
 	}
 	d := &divided{Network: y, src: src, keep: keepPauses, threads: min(threads, count, runtime.GOMAXPROCS(0))}
@@ -86,7 +86,8 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 			d.parts.OnPause(i, func(p fabric.Pause) { d.pausing[i] = append(d.pausing[i], p) })
 		}
 	}
-	y.driver, y.tallied = d, d.tallies
+	y.driver = d
+	y.tally(d.tallies)
 	return d.fetch()
 }
 

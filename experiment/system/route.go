@@ -10,7 +10,6 @@ import (
 	"farflash/internal/spelling"
 	"farflash/nvmf"
 	"farflash/scenario"
-	"farflash/sim"
 	"farflash/units"
 )
 
@@ -52,24 +51,4 @@ func describeTargets(s *scenario.Scenario) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// tap is a system as a network's sink that tells of messages which are not the system's.
-type tap struct {
-	*nvmf.System
-	ended sim.Probe[int32]
-	// forgot tells of a message of the system that is over: its number may be another's.
-	forgot sim.Probe[int32]
-}
-
-// Acked implements fabric.Sink.
-func (t *tap) Acked(m int32) {
-	own := t.Carries(m)
-	t.System.Acked(m)
-	switch {
-	case own && t.forgot != nil:
-		t.forgot(m)
-	case !own && t.ended != nil:
-		t.ended(m)
-	}
 }

@@ -35,7 +35,7 @@ type remote struct {
 	drives  []*ssd.Drive
 	flows   *requests.Flows
 	net     *network.Network
-	tap     *tap // between network and system; nil if there is no other traffic
+	tap     *tap // between network and system
 	sys     *nvmf.System
 	array   *cosim.Array
 	traffic *cosim.Traffic // beside the requests; nil if there is none
@@ -91,12 +91,8 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	y.net = network.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
-	var sink fabric.Sink = y.sys
-	if len(s.Flows) > 0 {
-		y.tap = &tap{System: y.sys}
-		sink = y.tap
-	}
-	if err := y.net.Make(seed, sink); err != nil {
+	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }}
+	if err := y.net.Make(seed, y.tap); err != nil {
 		return nil, err
 	}
 	initiators, targets, err := s.Places(y.net.Hosts)
@@ -238,7 +234,7 @@ func (x *coupled) start() error {
 // shown is the models as a timeline has them.
 func (y *remote) shown() *timeline.System {
 	t := &timeline.System{Flows: y.flows.List, Host: y.host, Array: y.array, Net: y.net.Net, Graph: y.net.Graph, Remote: y.sys, Drives: y.drives}
-	if y.tap != nil {
+	if y.traffic != nil {
 		t.Ended, t.Forgot = &y.tap.ended, &y.tap.forgot
 	}
 	return t
@@ -315,13 +311,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	if x.rate != nil {
 		x.rate.fill(r)
 	}
-	err = x.sys.Check()
-	k := &x.sys.Counters
-	detail := fmt.Sprintf("%d commands submitted, %d ended; at each place, the commands present over time = the time that each spent there", k.Submitted, k.Ended)
-	if err != nil {
-		detail = err.Error()
-	}
-	r.Check("commands conserved, Little's law at each stage", err == nil, detail)
+	x.tap.check(r, x.drives)
 	if left := x.host.Issued() - x.host.Ended(); left > 0 && !out.Interrupted && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
 		r.Warn("%d requests never ended: what they sent was lost for good", left)
 	}

@@ -340,3 +340,24 @@ func TestBeyond(t *testing.T) {
 	}
 	trialtest.Run(t, text+"route: {target: stripe}\n", 1)
 }
+
+// TestNeighbours: what targets and initiators say of commands' times is what the network and the drives say, whatever the protocol, wherever it is cut.
+func TestNeighbours(t *testing.T) {
+	for _, more := range []string{"protocol: nvmeof\n", "protocol: flows\n", "protocol: nvme-tcp\nfabric: {transport: tcp}\n", "nvmf: {txq: 64KiB, drive_depth: 2}\nfabric: {congestion_control: none, pfc: {threshold: 20KB}}\n"} {
+		for _, until := range []string{"1111us", "2345us", "1s"} {
+			o := trialtest.Run(t, more+"initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: "+trialtest.TinyDrive+"}]\nroute: {target: {stripe: 8KiB}}\n"+
+				"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 20us}, writes: {size: 20KiB, interarrival: 40us}, requests: 300}}]\nmeasure: {until: "+until+"}\n", 1)
+			seen := 0
+			for _, c := range o.Result.Checks {
+				if c.Name == "time in the network is its messages'" || c.Name == "time in drives is what they say" {
+					if seen++; !c.OK || strings.Contains(c.Detail, " 0s") {
+						t.Errorf("%s until %s: %s: %s", more, until, c.Name, c.Detail)
+					}
+				}
+			}
+			if seen != 2 {
+				t.Errorf("%s: %d checks", more, seen)
+			}
+		}
+	}
+}

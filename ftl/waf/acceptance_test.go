@@ -1,13 +1,19 @@
 package waf
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"farflash/ftl"
+	"farflash/internal/golden"
 )
+
+var update = flag.Bool("update", false, "write the table of docs/validation/waf.md, with FARFLASH_LONG")
 
 // row is one comparison of the simulation with a closed form.
 type row struct {
@@ -83,7 +89,10 @@ func rows(t *testing.T) []row {
 // TestAcceptance simulates every row of the table and holds it within 1 % of its
 // closed form. Only the rows at 28 % are run, unless FARFLASH_LONG is set.
 func TestAcceptance(t *testing.T) {
-	t.Logf("%-30s %5s %5s  %9s %9s  %s", "", "OP", "pages", "simulated", "form", "off by")
+	const page, table = "../../docs/validation/waf.md", "waf-acceptance"
+	held := golden.Lines(t, page, table)
+	var order []string
+	cells := map[string][]string{}
 	long := os.Getenv("FARFLASH_LONG") != ""
 	for _, r := range rows(t) {
 		if !long && !r.quick {
@@ -94,9 +103,25 @@ func TestAcceptance(t *testing.T) {
 			t.Fatalf("%s: %v", r.name, err)
 		}
 		off := got.WAF/r.form - 1
-		t.Logf("%-30s %4.0f%% %5d  %9.4f %9.4f  %+.2f%%", r.name, 100*(r.e.Alpha-1), r.e.Pages, got.WAF, r.form, 100*off)
+		name := golden.Row(r.name, fmt.Sprint(r.e.Pages))
+		if !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+		cell := fmt.Sprintf(" %.4f | %.4f | %+.2f %% |", got.WAF, r.form, 100*off)
+		cells[name] = append(cells[name], cell)
+		if !long && !slices.ContainsFunc(held, func(l string) bool { return strings.HasPrefix(l, name) && strings.HasSuffix(l, cell) }) {
+			t.Errorf("%s has no row %s with%s at its end", page, name, cell)
+		}
 		if !(math.Abs(off) < 0.01) {
 			t.Errorf("%s at alpha %v, %d pages: simulated %v, closed form %v", r.name, r.e.Alpha, r.e.Pages, got.WAF, r.form)
 		}
 	}
+	if !long {
+		return
+	}
+	lines := golden.Head("policy", ">pages", ">7 %: simulated", ">form", ">off by", ">12 %: simulated", ">form", ">off by", ">28 %: simulated", ">form", ">off by")
+	for _, name := range order {
+		lines = append(lines, name+strings.Join(cells[name], ""))
+	}
+	golden.Table(t, page, table, "seed 7", lines, *update)
 }

@@ -1,7 +1,7 @@
 // Package golden compares a generated file of the repository with what its
 // generator writes now, for tests that keep one up to date.
 //
-// Its one function is File. It leaves out how the contents are made, and files that
+// File is for whole files, Table for a table in a page that is otherwise written by hand. It leaves out how the contents are made, and files that
 // a build makes: all of these are committed.
 package golden
 

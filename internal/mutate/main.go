@@ -8,8 +8,8 @@
 // A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
 // With -json the answers are written as JSON. -short runs the tests in short mode, -tags with build tags.
 //
-// A mutant is killed if a test fails or does not end within ten times what the tests take on the unchanged package and -grace more. What does not compile
-// counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
+// A mutant is killed if a test fails or does not end within four times the processor time that the tests take on the unchanged package, or ten times the time,
+// and -grace more. What does not compile counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
 // have been read, with the reason; they are left out of the sample.
 //
 // What it leaves out: two changes at once, and tests of other packages, which is the point.
@@ -55,7 +55,7 @@ func main() {
 	flag.BoolVar(&s.json, "json", false, "write the answers as JSON")
 	flag.BoolVar(&s.short, "short", false, "run the tests in short mode")
 	flag.StringVar(&s.tags, "tags", "", "build `tags`, such as invariants")
-	flag.DurationVar(&s.grace, "grace", 5*time.Second, "how `long` a mutant's tests may take beyond ten times what the unchanged ones do")
+	flag.DurationVar(&s.grace, "grace", 5*time.Second, "how `long` a mutant's tests may take beyond a multiple of what the unchanged ones do")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "mutate: name a package, such as ./fabric/cc")
@@ -181,9 +181,10 @@ type trial struct {
 	known   map[string]fate
 	reasons reasons
 	out     io.Writer
-	folder  string // of what is compiled
-	patient time.Duration
-	clean   string // what a failing test may leave behind and is not there before; "" is nothing
+	folder  string        // of what is compiled
+	patient time.Duration // with what the tests may take
+	seconds int           // of processors' time that they may take
+	clean   string        // what a failing test may leave behind and is not there before; "" is nothing
 }
 
 // run tries the package's sample.
@@ -275,12 +276,14 @@ func (t *trial) unchanged() error {
 	if out, err := t.compile(nil); err != nil {
 		return fmt.Errorf("the tests do not compile: %w\n%s", err, out)
 	}
-	t.patient = 10 * time.Minute
+	t.patient, t.seconds = 10*time.Minute, 600
 	began := time.Now()
-	if out, passed := t.test(); !passed {
+	out, took, passed := t.test()
+	if !passed {
 		return fmt.Errorf("the tests fail without any change:\n%s", out)
 	}
 	t.patient = 10*time.Since(began) + t.grace
+	t.seconds = int((4*took + t.grace + time.Second - 1) / time.Second)
 	return nil
 }
 
@@ -309,7 +312,7 @@ func (t *trial) try(m mutant) (fate, error) {
 	if _, err := t.compile(map[string]string{m.path: changed}); err != nil {
 		return uncompiled, nil //nolint:nilerr // that it does not compile is what was asked
 	}
-	if _, passed := t.test(); passed {
+	if _, _, passed := t.test(); passed {
 		return survived, nil
 	}
 	return killed, nil
@@ -325,23 +328,28 @@ func (t *trial) compile(replaced map[string]string) ([]byte, error) {
 	if err := os.WriteFile(file, overlay, 0o644); err != nil {
 		return nil, err
 	}
-	return exec.Command("go", "test", "-c", "-vet=off", "-tags", t.tags, "-overlay", file, "-o", filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
+	return exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-tags", t.tags, "-overlay", file, "-o", filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
 }
 
-// test runs the binary in its package's folder. A mutant may ask for memory without end, which the shell bounds.
-func (t *trial) test() (out []byte, passed bool) {
+// test runs the binary in its package's folder and says how long processors worked for that. A mutant may ask for memory, or go on, without end, which the
+// shell bounds; it counts the processors' time, so that what else the machine does fails no test.
+func (t *trial) test() (out []byte, took time.Duration, passed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.patient)
 	defer cancel()
 	args := "-test.failfast"
 	if t.short {
 		args += " -test.short"
 	}
-	c := exec.CommandContext(ctx, "sh", "-c", "ulimit -v 8000000; exec \"$0\" "+args, filepath.Join(t.folder, "test"))
+	bounds := fmt.Sprintf("ulimit -v 8000000; ulimit -t %d; exec \"$0\" ", t.seconds)
+	c := exec.CommandContext(ctx, "sh", "-c", bounds+args, filepath.Join(t.folder, "test"))
 	c.Dir = t.Dir
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()
 	if t.clean != "" {
 		err = errors.Join(err, os.RemoveAll(t.clean))
 	}
-	return out, err == nil
+	if c.ProcessState != nil {
+		took = c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	}
+	return out, took, err == nil
 }

@@ -4,10 +4,11 @@
 // put runs on it and its times can be computed by hand, and Conform, which holds the bus of any cluster, the one in memory included, to the
 // contracts of put.Messages, put.Frames, put.Disks and put.Outcomes.
 //
-// What it leaves out: queues on links, reads, retries and failures.
+// What it leaves out: queues on links and reads.
 package puttest
 
 import (
+	"fmt"
 	"slices"
 
 	"farflash/cluster/internal/slab"
@@ -25,7 +26,18 @@ type Memory struct {
 	Protocol put.Protocol
 	// Done counts the chunks whose replicas are all kept, Aborted those that are given up.
 	Done, Aborted int
+	// Lose says whether what arrives at a node is lost; nil loses nothing. What takes something back is never lost.
+	Lose func(node int32, data bool) bool
+	// Wrong is the first thing that was done that no protocol may do: to send a target of a chunk more than its piece, to send to another, to write what has
+	// not come, to be done with fewer targets than there are copies, or to have one of a group that the chunk does not ask.
+	Wrong error
 
+	// Crowd is for how long frames would have waited before a target at most, if it took them in turn.
+	Crowd sim.Time
+
+	ways   map[way]*moved
+	ports  []sim.Time // of targets: until when they would take frames
+	fell   []int      // of targets: how often they have failed
 	eng    *sim.Engine
 	self   sim.Component
 	here   sim.Target
@@ -44,6 +56,21 @@ type thing struct {
 	chunk   int32 // of a frame
 	id      uint64
 	data    bool
+	sure    bool  // not lost
+	from    int32 // the target that holds it back, or -1
+	fell    int   // how often that had failed
+}
+
+// way is an attempt at a chunk and one of its targets.
+type way struct {
+	id     uint64
+	target int32
+}
+
+// moved is what has been done of a piece.
+type moved struct {
+	sent, got units.Bytes
+	wrote     bool
 }
 
 // Kinds of events.
@@ -52,29 +79,35 @@ const (
 	arrives
 )
 
-// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 4 KiB.
-func Parts(p put.Scheme) (put.Plan, error) {
+// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 5 KiB, so that the last is not full.
+func Parts(p put.Scheme) (put.Plan, error) { return parts(p, put.CompatNone) }
+
+// Peers is the same by the rules of SURGE, of a protocol that it has: links have no queues.
+func Peers(p put.Scheme) (put.Plan, error) { return parts(p, p.Traits().Build) }
+
+func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
 	c := reserve.DefaultConfig()
 	if t := p.Traits(); t.Times != nil {
 		c = t.Times()
 	}
-	c.Group, c.ChunkSize, c.FrameSize = 6, 16*units.KiB, 4*units.KiB
+	c.Group, c.ChunkSize, c.FrameSize = 6, 16*units.KiB, 5*units.KiB
 	copies := 3
 	if p.Traits().Finds == put.FindsOwn {
 		copies = 1
 	}
 	c.Replicas = copies
+	c.Compat = reserve.Compat(compat != put.CompatNone)
 	d, err := reserve.New(c)
 	if err != nil {
 		return put.Plan{}, err
 	}
 	return put.Plan{Traits: p.Traits(), Times: d, Seed: 1, Gateways: 4, Targets: 12, Copies: copies, Piece: c.ChunkSize, Frame: c.FrameSize, Trip: c.Trip,
-		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Queued: true}, nil
+		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Queued: compat == put.CompatNone, Compat: compat}, nil
 }
 
 // NewMemory returns a cluster in memory on which a plan's protocol runs.
 func NewMemory(p put.Plan, eng *sim.Engine) (*Memory, error) {
-	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets)}
+	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, ports: make([]sim.Time, p.Targets), fell: make([]int, p.Targets)}
 	m.here = eng.AddHandler(m)
 	b := put.NewBus(p)
 	b.Clock = put.Clock{Engine: eng, Self: m.self, Handler: m.here, Kind: timer}
@@ -109,6 +142,9 @@ func (m *Memory) Handle(e sim.Event) {
 	x := m.things.Items[e.Arg]
 	m.things.Give(int32(e.Arg))
 	target := x.node - int32(m.Bus.Gateways)
+	if x.from >= 0 && m.fell[x.from] != x.fell || !x.sure && m.Lose != nil && m.Lose(x.node, x.data) {
+		return
+	}
 	switch {
 	case !x.data:
 		if target >= 0 {
@@ -117,7 +153,45 @@ func (m *Memory) Handle(e sim.Event) {
 		m.Protocol.Message(&x.message)
 	case m.Bus.Chunks[x.chunk].ID == x.id:
 		x.frame.Target = target
+		m.piece(x.id, target).got += x.frame.Size
+		m.Crowd = max(m.Crowd, m.ports[target]-m.eng.Now())
+		m.ports[target] = max(m.ports[target], m.eng.Now()) + m.Bus.FrameTime(x.frame.Size)
 		m.Protocol.Frame(x.frame)
+	}
+}
+
+// Again has a gateway give up its attempt at a chunk and begin another.
+func (m *Memory) Again(i int32) {
+	m.Protocol.(put.Recovery).Abandon(i)
+	x := &m.Bus.Chunks[i]
+	m.began++
+	x.ID, x.N, x.Acked = m.began, 0, 0
+	m.Protocol.Begin(i)
+}
+
+// Crash has a target lose all that it knows, and what its disk was to write.
+func (m *Memory) Crash(target int32) {
+	m.fell[target]++
+	m.busy[target] = m.eng.Now()
+	m.Protocol.(put.Recovery).Restart(target)
+	if promised, open := m.Protocol.(put.Forecast).Expects(target); promised || open {
+		m.wrong("target %d has lost all that it knew, and expects something", target)
+	}
+}
+
+// piece is what has been done of a chunk at a target.
+func (m *Memory) piece(id uint64, target int32) *moved {
+	k := way{id, target}
+	if m.ways[k] == nil {
+		m.ways[k] = &moved{}
+	}
+	return m.ways[k]
+}
+
+// wrong notes the first thing that is.
+func (m *Memory) wrong(format string, args ...any) {
+	if m.Wrong == nil {
+		m.Wrong = fmt.Errorf("%v, at %v: %s", m.Bus.Traits.Name, m.eng.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
@@ -130,16 +204,18 @@ func (m *Memory) at(t sim.Time, x thing) {
 
 type messages struct{ in *Memory }
 
-func (m messages) Send(_ int32, x put.Message, to []int32) {
+func (m messages) Send(_ int32, x put.Message, to []int32) { m.post(x, to, false) }
+
+func (m messages) Cancel(_ int32, x put.Message, to []int32) { m.post(x, to, true) }
+
+func (m messages) post(x put.Message, to []int32, sure bool) {
 	for _, node := range to {
-		m.in.at(m.in.eng.Now()+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: node})
+		m.in.at(m.in.eng.Now()+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: node, sure: sure, from: -1})
 	}
 }
 
-func (m messages) Cancel(from int32, x put.Message, to []int32) { m.Send(from, x, to) }
-
 func (m messages) Hold(x put.Message, after sim.Time) {
-	m.in.at(m.in.eng.Now()+after+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: x.To})
+	m.in.at(m.in.eng.Now()+after+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: x.To, from: x.From, fell: m.in.fell[x.From]})
 }
 
 func (m messages) Accept(x put.Message, targets []int32, picks []reserve.Pick) {
@@ -157,8 +233,14 @@ type frames struct{ in *Memory }
 func (f frames) Send(from, chunk int32, x put.Frame, _ sim.Time, to []int32) {
 	m := f.in
 	m.free[from] = max(m.free[from], m.eng.Now()) + m.Bus.FrameTime(x.Size)
+	c := &m.Bus.Chunks[chunk]
 	for _, node := range to {
-		m.at(m.free[from]+m.Bus.Trip, thing{frame: x, node: node, chunk: chunk, id: m.Bus.Chunks[chunk].ID, data: true})
+		target := node - int32(m.Bus.Gateways)
+		p := m.piece(c.ID, target)
+		if p.sent += x.Size; p.sent > m.Bus.Piece || x.Size <= 0 || !c.Keeps(target) {
+			m.wrong("chunk %d: %v is sent to target %d of %v, %v in all", c.ID, x.Size, target, c.Targets[:c.N], p.sent)
+		}
+		m.at(m.free[from]+m.Bus.Trip, thing{frame: x, node: node, chunk: chunk, id: c.ID, data: true, from: -1})
 	}
 }
 
@@ -170,6 +252,12 @@ func (d disks) Backlog(target int32) sim.Time { return max(d.in.busy[target]-d.i
 func (d disks) WriteTime(int32) sim.Time      { return d.in.Bus.Times.DiskChunk }
 func (d disks) Write(target int32, x put.Message) {
 	m := d.in
+	c := &m.Bus.Chunks[x.Chunk]
+	p := m.piece(c.ID, target)
+	if p.got != m.Bus.Piece || p.wrote || x.To != c.Gateway || x.From != target {
+		m.wrong("chunk %d: target %d writes, of which %v has come: %+v", c.ID, target, p.got, x)
+	}
+	p.wrote = true
 	m.busy[target] = max(m.busy[target], m.eng.Now()) + d.WriteTime(target)
 	m.Bus.Messages.Hold(x, m.busy[target]-m.eng.Now())
 }
@@ -181,7 +269,30 @@ func (o outcomes) Acknowledged(chunk int32) {
 	x := &m.Bus.Chunks[chunk]
 	if x.Acked++; int(x.Acked) == m.Bus.Copies {
 		m.Done++
+		m.whole(x)
 		m.over(chunk)
+	}
+}
+
+// whole holds that a chunk that is done is kept where it should be.
+func (m *Memory) whole(x *put.Chunk) {
+	if int(x.N) != m.Bus.Copies {
+		m.wrong("chunk %d is done with targets %v", x.ID, x.Targets[:x.N])
+	}
+	for k, t := range x.Targets[:x.N] {
+		if !m.piece(x.ID, t).wrote || slices.Contains(x.Targets[:k], t) {
+			m.wrong("chunk %d is done, and target %d of %v has not written it", x.ID, t, x.Targets[:x.N])
+		}
+		if m.Bus.Traits.Finds != put.FindsBidders {
+			continue
+		}
+		groups := x.Groups[:1]
+		if m.Bus.Traits.Several {
+			groups = x.Groups[:m.Bus.Candidates]
+		}
+		if !slices.Contains(groups, t/int32(m.Bus.GroupSize)) {
+			m.wrong("chunk %d of groups %v is kept by target %d", x.ID, groups, t)
+		}
 	}
 }
 

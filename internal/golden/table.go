@@ -1,0 +1,79 @@
+package golden
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Table holds a table of a Markdown page to what a test has found. It lies between two comments,
+//
+//	<!-- table NAME ... -->
+//	<!-- end of NAME -->
+//
+// the first of which says how it was made: with which seeds, when, and by which commit. With update the table is written anew, and the comment with
+// it; otherwise every line must be there as it is. Made is what it was made with, such as "seeds 1 to 5".
+func Table(t testing.TB, page, name, made string, lines []string, update bool) {
+	t.Helper()
+	text, from, to := find(t, page, name)
+	if update {
+		commit := "of no commit"
+		if out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
+			commit = "on top of commit " + strings.TrimSpace(string(out))
+		}
+		head := fmt.Sprintf("<!-- table %s: %s, %s, %s -->", name, made, time.Now().UTC().Format(time.DateOnly), commit)
+		text = slices.Concat(text[:from-1], []string{head}, lines, text[to:])
+		if err := os.WriteFile(page, []byte(strings.Join(text, "\n")), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got := text[from:to]; !slices.Equal(got, lines) {
+		t.Errorf("%s: table %s is\n%s\nand it would be\n%s\n(FARFLASH_LONG=1 go generate ./docs writes it)", page, name, strings.Join(got, "\n"), strings.Join(lines, "\n"))
+	}
+}
+
+// Lines are those of a table, for tests that can hold a part of it only.
+func Lines(t testing.TB, page, name string) []string {
+	t.Helper()
+	text, from, to := find(t, page, name)
+	return text[from:to]
+}
+
+// find is a page by lines, and where a table in it begins and ends.
+func find(t testing.TB, page, name string) (text []string, from, to int) {
+	t.Helper()
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.Split(string(b), "\n")
+	from = 1 + slices.IndexFunc(text, func(l string) bool {
+		return strings.HasPrefix(l, "<!-- table "+name+":") || l == "<!-- table "+name+" -->"
+	})
+	to = slices.Index(text, "<!-- end of "+name+" -->")
+	if from == 0 || to < from {
+		t.Fatalf("%s has no table %s", page, name)
+	}
+	return text, from, to
+}
+
+// Head is a table's first two lines: its columns, those that begin with ">" to the right.
+func Head(columns ...string) []string {
+	var names, rule strings.Builder
+	for _, c := range columns {
+		name, right := strings.CutPrefix(c, ">")
+		names.WriteString("| " + name + " ")
+		if rule.WriteString("|---"); right {
+			rule.WriteString(":")
+		}
+	}
+	return []string{names.String() + "|", rule.String() + "|"}
+}
+
+// Row is a line of a table.
+func Row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |" }

@@ -1,0 +1,115 @@
+package reproduce
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/internal/golden"
+)
+
+// The pages' tables that come from experiments: docs/validation/rows.md has every row of each, other pages what they speak of.
+
+const validation = "../docs/validation/"
+
+// inRows are the experiments whose rows the page has. minTCO's page and what is said of Replicast's figures 9 to 13 are by hand.
+var inRows = []string{"snis-fig2", "snis-table2", "snis-fig4", "snis-fig5", "snis-fig6", "snis-fig7",
+	"replicast-table2", "replicast-table3", "replicast-table4", "replicast-table5", "replicast-fig8"}
+
+// documented holds the tables of an experiment to its report, or writes them.
+func documented(t *testing.T, r *Report, update bool) {
+	t.Helper()
+	if !slices.Contains(inRows, r.ID) {
+		return
+	}
+	lines := golden.Head("row", "figure", ">paper", ">ours", "unit", "to be", "verdict")
+	for i := range r.Rows {
+		x := &r.Rows[i]
+		paper := ""
+		if x.Paper != nil {
+			paper = figure(*x.Paper)
+		}
+		lines = append(lines, golden.Row(escaped(x.Label), escaped(x.Metric), paper, figure(x.Ours), x.Unit, x.Meets.String(), x.Verdict().String()))
+	}
+	golden.Table(t, validation+"rows.md", r.ID, "seed 1", lines, update)
+	if r.clusters != nil {
+		clusterTables(t, r, update)
+	}
+}
+
+// figure is a number in a table, with five digits.
+func figure(x float64) string {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return "missing"
+	case math.Abs(x) >= 1000:
+		return thousands(x)
+	}
+	return fmt.Sprintf("%.5g", x)
+}
+
+// thousands is a whole number with a comma at each thousand.
+func thousands(x float64) string {
+	s := fmt.Sprintf("%.0f", x)
+	from := len(s) - len(strings.TrimLeft(s, "-"))
+	for i := len(s) - 3; i > from; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func escaped(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// surgeAnswers is what SURGE's own model code gives without its clock, by chunk, disks and protocol: recorded with build d92018f, means of one to
+// five seeds. cluster/testdata/surge.txt holds the same.
+var surgeAnswers = map[[2]string][3]string{
+	{"16KiB", "400"}: {"541,200", "645,500", "522,900"}, {"128KiB", "400"}: {"58,700", "80,033", "75,160"}, {"1MiB", "400"}: {"6,633", "8,208", "8,093"},
+	{"16KiB", "1000"}: {"927,400", "919,200", "640,100"}, {"128KiB", "1000"}: {"107,600", "175,475", "130,000"}, {"1MiB", "1000"}: {"12,650 to 13,275", "19,642", "15,417"},
+}
+
+// clusterTables are those of the Replicast paper's tables 2 and 3: by SURGE's rules, and in steady state.
+func clusterTables(t *testing.T, r *Report, update bool) {
+	t.Helper()
+	p := r.clusters
+	disk := p.cases[0].disk
+	surge := golden.Head("chunk", ">UCH-CCP: paper, ours", ">Replicast-M: paper, ours", ">Replicast-H: paper, ours")
+	steady := golden.Head("chunk", ">UCH-CCP", ">Replicast-M", ">Replicast-H")
+	for _, chunk := range replicastChunks {
+		a, b := []string{chunk}, []string{chunk}
+		for k, protocol := range []string{"uch-ccp", "replicast-m", "replicast-h"} {
+			i := p.find(90, chunk, disk, protocol)
+			var row *Row
+			for j := range r.Rows {
+				if x := &r.Rows[j]; x.Label == chunk+", "+protocol+", as SURGE" && x.Metric == "chunks a second" {
+					row = x
+				}
+			}
+			off := fmt.Sprintf("%+.1f %%", 100*(row.Ours / *row.Paper - 1))
+			if row.Verdict() != OK {
+				off = "**" + off + "**"
+			}
+			a = append(a, fmt.Sprintf("%s, %s (%s): %s", thousands(*row.Paper), thousands(row.Ours), surgeAnswers[[2]string{chunk, disk}][k], off))
+			b = append(b, fmt.Sprintf("%s, %.0f %%", thousands(p.mean(i, inSteadyState, "cluster.put.iops")), 100*p.mean(i, inSteadyState, "cluster.bound.reached")))
+		}
+		surge, steady = append(surge, golden.Row(a...)), append(steady, golden.Row(b...))
+	}
+	golden.Table(t, validation+"replicast.md", "surge-"+disk, "seeds 1 to 5", surge, update)
+	golden.Table(t, validation+"replicast.md", "steady-"+disk, "seeds 1 to 5", steady, update)
+}
+
+// TestDocumentedCounts holds the table of how many rows agree to the verdicts that are held.
+func TestDocumentedCounts(t *testing.T) {
+	lines := golden.Head("experiment", ">ok", ">not reproduced", ">not stated")
+	var sum Count
+	for _, e := range All() {
+		if strings.HasPrefix(e.ID, "replicast-") {
+			c := Held(e.ID)
+			sum.Add(c)
+			lines = append(lines, golden.Row("`"+e.ID+"`", fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
+		}
+	}
+	lines = append(lines, golden.Row("all", fmt.Sprint(sum.OK), fmt.Sprint(sum.NotReproduced), fmt.Sprint(sum.NotStated)))
+	golden.Table(t, validation+"replicast.md", "counts", "seed 1", lines, *update)
+}
