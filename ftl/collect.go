@@ -67,14 +67,13 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 	if page >= f.pages {
 		return f.pages
 	}
-	all := f.bitmap(p, b)
 	i := page >> 6
-	word := all[i] &^ (1<<(page&63) - 1)
+	word := f.word(p, b, i) &^ (1<<(page&63) - 1)
 	for word == 0 {
 		if i++; i == f.words {
 			return f.pages
 		}
-		word = all[i]
+		word = f.word(p, b, i)
 	}
 	return i<<6 + int32(bits.TrailingZeros64(word))
 }
@@ -237,7 +236,13 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 // holds for it. The map's entry is swapped from src to dst, which is then what is
 // valid. It reports false when the host had written the page meanwhile: the entry
 // stays, and dst is invalid.
-func (f *FTL) Moved(src, dst PPA, now Tick) bool {
+func (f *FTL) Moved(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, true) }
+
+// Held is Moved of a page that the driver holds in memory which a loss of power does not empty, and has yet to program: src is needed
+// no more. Programmed follows for dst, or ProgramFailed, as for a page that Allocate returned; Owner holds from now on.
+func (f *FTL) Held(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, false) }
+
+func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -247,7 +252,7 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
 	if swapped {
 		bit := uint64(1) << (page & 63)
-		word := &f.ownBitmap(p, b)[page>>6]
+		word := f.ownWord(p, b, page>>6)
 		if *word&bit == 0 {
 			broken("page %d was moved, but it is not valid", src)
 		}
@@ -255,8 +260,10 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 		m.valid--
 	}
 	p.counts.relocating--
-	_, to, _ := f.split(dst)
-	f.programmed(p, to)
+	if programmed {
+		_, to, _ := f.split(dst)
+		f.programmed(p, to)
+	}
 	if !swapped {
 		p.counts.raced++
 		f.Invalidate(dst, now)

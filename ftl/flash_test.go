@@ -18,6 +18,7 @@ type flash struct {
 
 	writes []write   // programs of the host in flight
 	moves  []move    // actions in progress
+	held   []ftl.PPA // moved to pages that are not programmed yet
 	reads  []ftl.PPA // pinned
 	latest []uint64  // what a read of each logical page must return; 0: nothing
 	serial uint64
@@ -206,6 +207,34 @@ func (d *flash) step(i int) {
 	}
 }
 
+// hold has the i-th action's source given up while its page is still to be programmed.
+func (d *flash) hold(i int) {
+	d.now++
+	m := d.moves[i]
+	if m.Kind == ftl.Erase || m.dst == ftl.NoPPA {
+		return
+	}
+	d.moves = slices.Delete(d.moves, i, i+1)
+	d.pages[m.dst] = m.read
+	d.Held(m.Source, m.dst, d.now)
+	d.held = append(d.held, m.dst)
+}
+
+// programHeld ends the programs of pages that are held.
+func (d *flash) programHeld() {
+	for _, ppa := range d.held {
+		d.Programmed(ppa)
+	}
+	d.held = d.held[:0]
+}
+
+// skip gives up what lies behind the i-th program in flight in its block, so many pages at most.
+func (d *flash) skip(i, pages int) {
+	d.now++
+	ppa := d.writes[i].ppa
+	d.Skip(min(ppa+1+ftl.PPA(pages), d.PPA(d.BlockOf(ppa)+1, 0)), d.now)
+}
+
 func (d *flash) erase(b ftl.Block) {
 	if d.bad[b] && d.Failing(int(b)/d.Config().BlocksPerPool) == 0 {
 		panic(fmt.Sprintf("block %d is erased, but it is retired", b))
@@ -233,6 +262,7 @@ func (d *flash) settle() {
 	for len(d.writes) > 0 {
 		d.finish(0)
 	}
+	d.programHeld()
 	for again := true; again; {
 		again = len(d.moves) > 0
 		for pool := range d.Config().Pools {

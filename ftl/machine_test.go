@@ -121,6 +121,20 @@ func TestMachine(t *testing.T) {
 					d.step(rapid.IntRange(0, min(7, len(d.moves)-1)).Draw(t, "which"))
 				}
 			},
+			"hold": func(t *rapid.T) {
+				for i := len(d.moves) - 1; i >= 0; i-- {
+					d.hold(i)
+				}
+				if rapid.Bool().Draw(t, "program") {
+					d.programHeld()
+				}
+			},
+			"skip": func(t *rapid.T) {
+				if len(d.writes) == 0 || len(cfg.Survivors) == cfg.Streams { // survivors' room may be promised
+					t.Skip("nothing to skip")
+				}
+				d.skip(rapid.IntRange(0, len(d.writes)-1).Draw(t, "which"), rapid.IntRange(1, 8).Draw(t, "skipped"))
+			},
 			"read": func(t *rapid.T) {
 				if at := d.to[hot(t, d)]; at != ftl.NoPPA {
 					d.ReadStarted(at)

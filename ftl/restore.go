@@ -105,6 +105,23 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	return nil
 }
 
+// Expect makes room for a pool's first so many blocks, which RestoreBlock is to be called for, and some more, at once.
+func (f *FTL) Expect(pool, blocks int) {
+	p := f.pools[pool]
+	if p == f.blank {
+		p = f.newPool()
+		p.restoring = f.owner
+		p.wake = true
+		f.pools[pool] = p
+	}
+	if p.restoring != f.owner || blocks <= cap(p.blocks) {
+		return
+	}
+	blocks = min(int(f.blocks), blocks+blocks/8+1) // those that will be opened first as well
+	p.blocks = append(make([]block, 0, blocks), p.blocks...)
+	p.bits = append(make([]uint64, 0, blocks*int(f.words)), p.bits...)
+}
+
 func (f *FTL) checkRestored(r Restored) error {
 	written := 0
 	switch r.Use {
