@@ -200,7 +200,15 @@ func (f *FTL) blocksFor(p *pool, to int, pages int32) int32 {
 // read, or is about to be copied within the chip. It reports false when the page
 // was superseded meanwhile: the move is over then, and Moved is not called. So it is
 // when failures have left no page to move it to: Next offers it again when a block has been erased.
-func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
+func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) { return f.relocate(src, -1, now) }
+
+// RelocateTo is Relocate for a driver that knows better than Config.Survivors which stream a page belongs to. The page goes to a block of that
+// stream (0 to the number of streams, survivors' included, less 1) unless the room is needed by what else is to be moved.
+func (f *FTL) RelocateTo(src PPA, stream int, now Tick) (PPA, bool) {
+	return f.relocate(src, stream, now)
+}
+
+func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -213,6 +221,9 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 		return NoPPA, false
 	}
 	to := f.target(m, Reason(m.prev))
+	if stream >= 0 && stream != to && f.mayStray(p, stream) {
+		to = stream
+	}
 	if p.frontiers[to].left == 0 {
 		if p.short && p.free == 0 {
 			if to = p.anyRoom(); to < 0 {
@@ -230,6 +241,26 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 	p.counts.relocating++
 	f.changed(pool, p)
 	return dst, true
+}
+
+// mayStray reports whether a frontier can take a page that was not counted on there: what is still to be moved must find room without it.
+func (f *FTL) mayStray(p *pool, to int) bool {
+	if p.short {
+		return false
+	}
+	w := &p.frontiers[to]
+	left, free := w.left, p.free
+	if left == 0 {
+		if free == 0 {
+			return false
+		}
+		w.left = f.pages
+		free--
+	}
+	w.left--
+	owed := f.owed(p, nil, GC)
+	w.left = left
+	return owed <= free
 }
 
 // Moved says that a relocated page has been programmed at dst, and that Owner

@@ -25,6 +25,8 @@ type flash struct {
 	trace  []string // what was done, when tracing
 	tracer bool
 
+	stray *rng.Stream // moved pages go to any stream
+
 	bad map[ftl.Block]bool // blocks that must not be written again
 }
 
@@ -188,7 +190,7 @@ func (d *flash) step(i int) {
 		if m.read.version == 0 || m.read.lpa != m.LPA {
 			panic(fmt.Sprintf("moving page %d of %d, which holds %v", m.Source, m.LPA, m.read))
 		}
-		if m.dst, done = d.Relocate(m.Source, d.now); done {
+		if m.dst, done = d.relocate(m.Source); done {
 			done = false
 			if d.pages[m.dst].version != 0 || d.bad[d.BlockOf(m.dst)] {
 				panic(fmt.Sprintf("page %d is programmed twice, or fails (%v)", m.dst, d.bad[d.BlockOf(m.dst)]))
@@ -314,4 +316,12 @@ func (d *flash) mapped() int64 {
 		}
 	}
 	return n
+}
+
+func (d *flash) relocate(src ftl.PPA) (ftl.PPA, bool) {
+	if d.stray == nil || d.stray.IntN(3) == 0 {
+		return d.Relocate(src, d.now)
+	}
+	streams := max(len(d.Config().Survivors), d.Config().Streams)
+	return d.RelocateTo(src, int(d.stray.IntN(int64(streams))), d.now)
 }

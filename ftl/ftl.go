@@ -360,6 +360,11 @@ func (f *FTL) Spare(pool int) int {
 	return int(f.blocks) - lost - int(needed)
 }
 
+// StreamOf returns the stream that wrote a block that was used.
+func (f *FTL) StreamOf(b Block) int {
+	return int(f.pools[f.poolOf(b)].blocks[int(b)%int(f.blocks)].stream)
+}
+
 // Yield returns how many pages of a block hold nothing, so that erasing it gains as many.
 func (f *FTL) Yield(b Block) int {
 	p, i := f.pools[f.poolOf(b)], int(b)%int(f.blocks)

@@ -27,6 +27,7 @@ type Restored struct {
 	Failing bool     // Full: it is to be emptied and retired; what is not written of it is not valid
 	Valid   []uint64 // Open, Full: bit i%64 of word i/64 tells that page i is valid; nil: none
 	Touched Tick     // when one of its pages was last invalidated, or the last one was written
+	Age     int      // Full: erases of the pool since it was filled; CostAge goes by it, and no other policy
 }
 
 // RestoreBlock puts a block into the state that a scan of the flash found it in,
@@ -91,6 +92,9 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 			p.failing = append(p.failing, i)
 		}
 		f.close(p, i)
+		if f.cfg.Victim == CostAge {
+			m.pending = -int32(min(r.Age, 1<<31-1))
+		}
 		return nil
 	}
 	p.counts.restored += int64(r.Written)
@@ -145,6 +149,9 @@ func (f *FTL) checkRestored(r Restored) error {
 	if r.Failing && r.Use != Full {
 		return fmt.Errorf("it fails, but is not full")
 	}
+	if r.Age < 0 {
+		return fmt.Errorf("filled %d erases ago", r.Age)
+	}
 	if r.Erases < 0 || r.Erases > maxErases {
 		return fmt.Errorf("%d erases", r.Erases)
 	}
@@ -196,6 +203,9 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 			r.Stream = 0
 		default:
 			r.Use, r.Valid, r.Failing = Full, f.bitmap(p, i), slices.Contains(p.failing, i)
+			if m.state == closed && f.cfg.Victim == CostAge {
+				r.Age = int(p.erases - uint32(m.pending))
+			}
 			if at := f.frontierOf(p, i); at >= 0 {
 				r.Use, r.Written = Open, int(f.pages-p.frontiers[at].left)
 				r.Worn = at >= len(f.survivors)
