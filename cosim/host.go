@@ -402,5 +402,8 @@ func (h *Host) Waiting() uint64 {
 			n++
 		}
 	}
+	if d, ok := h.dev.(*Divided); ok {
+		n += uint64(d.Waiting())
+	}
 	return n
 }

@@ -15,6 +15,7 @@ import (
 	"io"
 
 	"farflash/cosim"
+	"farflash/ratecontrol"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
@@ -39,6 +40,9 @@ type Options struct {
 	Timeline io.Writer
 	// TimelineSlices is how many slices it has at most; 0 is the default.
 	TimelineSlices int
+
+	// Predict foresees a drive for a rate controller that needs that; nil says that nobody can.
+	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 
 	ctx context.Context // of the run; nil if a Kind is asked directly
 }

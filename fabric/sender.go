@@ -312,11 +312,14 @@ func (n *Network) expired(q int32) {
 
 // react hands n.signal to the congestion control and does what follows from it.
 func (n *Network) react(q int32, s *sender, c *cc.Sender) {
-	was := c.Rate
+	was, window := c.Rate, c.Window
 	wakes := c.Wake
 	n.alg.React(q, c, &n.signal)
+	if n.OnRate != nil && (c.Rate != was || c.Window != window) {
+		// The last round trip where it is measured; a lower bound where it is not.
+		n.OnRate(RateChange{At: n.eng.Now(), QP: QP(q), Rate: c.Rate, Demand: demand(c, max(n.signal.RTT, c.BaseRTT))})
+	}
 	if c.Rate != was {
-		n.OnRate.Fire(RateChange{At: n.eng.Now(), QP: QP(q), Rate: c.Rate})
 		if n.wants.Repace && s.lastSize > 0 {
 			p := &n.ports[s.port]
 			old := cc.Sender{Rate: was}

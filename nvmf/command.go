@@ -51,6 +51,7 @@ type command struct {
 	initiator, target, drive, conn int32
 	next                           int32
 	first                          int32 // the message of its answer that was posted first, until it is acknowledged
+	ticket                         int32 // in the separate queues of its drive, if there are any
 	left                           int8  // messages of its answer that have not arrived
 	onItsWay                       bool  // something of its answer has arrived
 	status                         block.Status
@@ -160,6 +161,12 @@ func (s *System) Check() error {
 			return fmt.Errorf("target %d: %v in a transmit queue of %v", i, t.used, s.cfg.TXQ)
 		}
 		if err := s.checkMemory(t); err != nil {
+			return fmt.Errorf("target %d: %w", i, err)
+		}
+		if t.steered == nil {
+			continue
+		}
+		if err := s.checkSteered(t); err != nil {
 			return fmt.Errorf("target %d: %w", i, err)
 		}
 	}

@@ -86,6 +86,9 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 	if q.back, err = s.net.Open(s.targets[target].node, s.initiators[initiator].node, s.cfg.Class); err != nil {
 		return n, err
 	}
+	if s.pacer != nil {
+		s.follow(q.back, target)
+	}
 	if s.reader == nil {
 		return n, nil
 	}

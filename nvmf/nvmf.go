@@ -32,6 +32,7 @@ import (
 	"farflash/block"
 	"farflash/fabric"
 	"farflash/internal/slab"
+	"farflash/ratecontrol"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -206,6 +207,10 @@ type System struct {
 	turns      []uint16     // of connections, by initiator and target
 	commands   slab.Slab[command]
 	posted     []posted // by message
+	pacer      Pacer    // nil if nobody wants to know
+	pace       []pace   // by queue pair
+	steers     bool     // some target has a controller
+	demands    []ratecontrol.Demanded
 
 	done     Done
 	Counters Counters
@@ -215,6 +220,8 @@ type System struct {
 	OnMessage sim.Probe[Message]
 	OnVisit   sim.Probe[Visit]
 	OnLevel   sim.Probe[Level]
+	// OnSteered gets what controllers are told and what they change.
+	OnSteered sim.Probe[Steered]
 }
 
 // Counters are sums over all commands.
@@ -267,6 +274,8 @@ type posted struct {
 	held    int32 // of the memory for writes
 	target  int32
 	kind    Kind
+	read    bool     // it answers a read
+	ended   sim.Time // when the drive had ended that
 }
 
 // Events of the system; arg is a command.
@@ -275,6 +284,8 @@ const (
 	evReceived               // the target's software has
 	evFinished               // the target's software has the drive's completion
 	evEnded                  // the initiator's software has the response
+	evSteer                  // a controller wants to be called; arg is its target
+	evDemand                 // a given demand is due; arg is its number
 )
 
 // New makes a system without machines. own says that each connection has queue pairs of
@@ -292,6 +303,9 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 // commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
 func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
+	if s.steers {
+		s.watch(net)
+	}
 	var ok bool
 	if s.protocol == NVMeTCP && !s.own {
 		s.fail(errors.New("connections of TCP last, and the network's queue pairs do not"))
@@ -366,6 +380,10 @@ func (s *System) Handle(e sim.Event) {
 		s.finished(c)
 	case evEnded:
 		s.end(c)
+	case evSteer:
+		s.woken(c)
+	case evDemand:
+		s.demanded(c)
 	}
 }
 
@@ -412,6 +430,9 @@ func (s *System) Acked(m int32) {
 	s.net.Forget(m)
 	if p.bytes > 0 {
 		s.release(p.target, units.Bytes(p.bytes))
+		if t := &s.targets[p.target]; p.read && t.steered != nil {
+			s.noteSent(t, int64(p.bytes), p.ended)
+		}
 	}
 	if p.held > 0 {
 		s.giveBack(p.target, units.Bytes(p.held))

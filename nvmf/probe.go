@@ -2,6 +2,7 @@ package nvmf
 
 import (
 	"farflash/block"
+	"farflash/ratecontrol"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -85,6 +86,29 @@ type Level struct {
 	// Drive is whose queue it is, in commands; -1 is the target's transmit queue, in bytes.
 	Drive int32
 	Value int64
+}
+
+// Steered is what a target's controller has been told, or has changed.
+type Steered struct {
+	At     sim.Time
+	Target int32
+	// Drive is whose weight ratio it is, by its number over all targets; -1 is the demand on the target, in bytes a second.
+	Drive int32
+	Value float64
+}
+
+// reportDemand reports what a controller has been told.
+func (s *System) reportDemand(t *transmitter) {
+	if s.OnSteered != nil {
+		s.OnSteered(Steered{At: s.eng.Now(), Target: s.drives[t.drives[0]].target, Drive: -1, Value: t.steered.told})
+	}
+}
+
+// reportRatio reports a drive's new weights.
+func (s *System) reportRatio(drive int32, w ratecontrol.Weights) {
+	if s.OnSteered != nil {
+		s.OnSteered(Steered{At: s.eng.Now(), Target: s.drives[drive].target, Drive: drive, Value: w.Ratio()})
+	}
 }
 
 // Tag is what the owner called a command that is under way.

@@ -8,6 +8,7 @@ import (
 	"farflash/fabric"
 	"farflash/fabric/topo"
 	"farflash/nvmf"
+	"farflash/ratecontrol"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -33,7 +34,9 @@ type layout struct {
 	device                      blocktest.Config
 	network                     fabric.Config
 	delay                       sim.Time
-	lossy                       bool // packets may be dropped
+	lossy                       bool                          // packets may be dropped
+	steered                     func() ratecontrol.Controller // of each target; nil is none
+	given                       bool                          // demands are, whatever the network says
 }
 
 func defaultLayout() layout {
@@ -110,6 +113,9 @@ func newRig(t failer, l layout) *rig {
 			_, err = r.sys.AddDrive(target, d)
 			must(err)
 		}
+	}
+	if l.steered != nil {
+		steer(t, r, &l)
 	}
 	must(r.net.Use(l.cfg.Class))
 	r.sys.Connect(r.net, r)

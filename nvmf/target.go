@@ -35,6 +35,7 @@ type drive struct {
 	queues []driveQueue
 	of     [block.Ops]uint8
 	target int32
+	number int32 // at the target, if that has a controller
 	inside int32 // commands in all its queues
 
 	visited [2]sim.Time // see Visited
@@ -123,6 +124,10 @@ func (s *System) dataArrived(c int32) {
 // drive gives a command to its drive, or has it wait behind others.
 func (s *System) drive(c int32) {
 	x := s.commands.At(c)
+	if s.targets[x.target].steered != nil {
+		s.queue(c)
+		return
+	}
 	d := &s.drives[x.drive]
 	q := &d.queues[d.of[x.req.Op]]
 	if q.waiting.n == 0 && s.enter(d, q, c) {
@@ -153,6 +158,9 @@ func (s *System) quit(x *command) *driveQueue {
 	q := &d.queues[d.of[x.req.Op]]
 	q.inside--
 	d.inside--
+	if t := s.targets[x.target].steered; t != nil {
+		t.queues[d.number].Done(x.ticket)
+	}
 	s.reportQueue(x.drive)
 	return q
 }
@@ -173,6 +181,9 @@ func (s *System) Complete(done block.Completion) {
 	if s.OnVisit != nil {
 		s.OnVisit(Visit{In: x.driveIn, Out: now, Waited: waited, Size: units.Bytes(x.req.Length), Tag: x.tag, Target: x.target, Drive: x.drive, Initiator: x.initiator, Op: x.req.Op})
 	}
+	if s.steers && s.targets[x.target].steered != nil {
+		s.noteEnded(x)
+	}
 	if s.protocol == Flows {
 		s.finished(c)
 		return
@@ -182,6 +193,10 @@ func (s *System) Complete(done block.Completion) {
 
 // refill gives a drive's queue what waits for a place in it.
 func (s *System) refill(d *drive, q *driveQueue) {
+	if t := &s.targets[d.target]; t.steered != nil {
+		s.admit(t.drives[d.number])
+		return
+	}
 	for q.waiting.n > 0 && s.enter(d, q, q.waiting.head) {
 		s.pop(&q.waiting)
 	}

@@ -1,6 +1,7 @@
 package nvmf
 
 import (
+	"farflash/block"
 	"farflash/units"
 )
 
@@ -12,6 +13,7 @@ type transmitter struct {
 	alone   units.Bytes // an answer that is larger than the queue, which has it to itself
 	waiting list        // ended commands that find no room
 	memory  memory
+	steered *steered // nil without a controller
 }
 
 // finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
@@ -53,7 +55,14 @@ func (s *System) answerSize(x *command) units.Bytes {
 // room reports whether so much more fits. Something larger than the queue has it to itself. Flows
 // have no transmit queue but the NIC's.
 func (s *System) room(t *transmitter, size units.Bytes) bool {
-	return s.protocol == Flows || t.used == 0 || t.used+size <= s.cfg.TXQ
+	if s.protocol == Flows || t.used == 0 {
+		return true
+	}
+	most := s.cfg.TXQ
+	if t.steered != nil && t.steered.steering.SendLimit > 0 {
+		most = min(most, units.Bytes(t.steered.steering.SendLimit))
+	}
+	return t.used+size <= most
 }
 
 // answer sends a command's data and response.
@@ -98,6 +107,9 @@ func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 	m := s.post(c, k, size, -1)
 	if m >= 0 && s.protocol.Capsules() {
 		s.posted[m].bytes = int32(size)
+		if x := s.commands.At(c); t.steered != nil && x.req.Op == block.Read {
+			s.posted[m].read, s.posted[m].ended = true, x.driveOut
+		}
 		t.used += size
 		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
 		s.reportTXQ(s.posted[m].target)

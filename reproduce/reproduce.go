@@ -18,6 +18,8 @@ import (
 	"farflash/internal/spelling"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/study"
+	"farflash/study/training"
 	"farflash/trial"
 )
 
@@ -34,6 +36,8 @@ type Experiment struct {
 type Options struct {
 	Seed    uint64
 	Version string
+	// Trainer makes the models of drives that scenarios ask for, and samples of drives; nil is one that keeps nothing.
+	Trainer *training.Trainer
 	// Progress is told after each run how many of all are done; nil is nobody.
 	Progress func(done, all int)
 }
@@ -93,6 +97,7 @@ func All() []Experiment {
 	return []Experiment{snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
 		replicastTable(2, "400", replicastTable2, (*puts).better), replicastTable(3, "1000", replicastTable3, (*puts).outperforms), replicastTable4(), replicastTable5(),
 		replicastFig8(), replicastFig9(), replicastFig10(), replicastFig11(), replicastFig12(), replicastFig13(),
+		srcFig5(), srcTable1(), srcTable3(), srcFig7(), srcFig8(), srcFig9(), srcFig10(), srcTable4(),
 		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10()}
 }
 
@@ -114,6 +119,9 @@ func Find(id string) (Experiment, error) {
 
 // Run reruns the experiment.
 func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Trainer == nil {
+		o.Trainer = training.NewTrainer(training.DefaultConfig(), study.Runner{Version: o.Version})
+	}
 	r, err := e.run(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.ID, err)
@@ -132,7 +140,7 @@ func measure(ctx context.Context, name, text string, o Options) (map[string]floa
 	if err != nil {
 		return nil, err
 	}
-	out, err := trial.Run(ctx, s, experiment.Options{Seed: o.Seed, Version: o.Version})
+	out, err := trial.Run(ctx, s, experiment.Options{Seed: o.Seed, Version: o.Version, Predict: o.Trainer.Predict(ctx)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -39,7 +39,7 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 			return fmt.Errorf("%s: %w", t.label, err)
 		}
 		texts[i] = s.Resolved()
-		run := experiment.Options{Seed: o.Seed + t.seed, Version: o.Version}
+		run := experiment.Options{Seed: o.Seed + t.seed, Version: o.Version, Predict: o.Trainer.Predict(ctx)}
 		if t.keep {
 			run.Chunk = func(x experiment.Chunk) error {
 				t.chunks = append(t.chunks, x)

@@ -10,6 +10,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"farflash/study"
+	"farflash/study/training"
 )
 
 var update = flag.Bool("update", false, "write the verdicts of the experiments that run to verdicts.txt")
@@ -27,6 +30,15 @@ func TestVerdicts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
+	// Experiments share the models that they have trained, and runs of the test do in the folder that FARFLASH_CACHE names.
+	var runner study.Runner
+	if dir := os.Getenv("FARFLASH_CACHE"); dir != "" {
+		var err error
+		if runner.Cache, err = study.OpenCache(dir, "verdicts"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trainer := training.NewTrainer(training.DefaultConfig(), runner)
 	for _, e := range All() {
 		long := true
 		for _, id := range quick {
@@ -36,7 +48,7 @@ func TestVerdicts(t *testing.T) {
 			if long && os.Getenv("FARFLASH_LONG") == "" {
 				t.Skip("FARFLASH_LONG is not set")
 			}
-			r, err := e.Run(context.Background(), Options{Seed: 1})
+			r, err := e.Run(context.Background(), Options{Seed: 1, Trainer: trainer})
 			if err != nil {
 				t.Fatal(err)
 			}

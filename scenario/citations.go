@@ -26,9 +26,6 @@ type citation struct {
 
 func always(*Scenario) bool { return true }
 
-// never is of what only a scenario's own figures are from.
-func never(*Scenario) bool { return false }
-
 func anyLoad(f func(*Load) bool) func(*Scenario) bool {
 	return func(s *Scenario) bool {
 		return slices.ContainsFunc(s.Workload, func(l Load) bool { return f(&l) })
@@ -152,7 +149,7 @@ var citations = []citation{
 	{`@misc{jiasrc,
   title = {{SRC}: Mitigate {I/O} Throughput Degradation in Network Congestion Control of Disaggregated Storage Systems},
   author = {Jia, Danlin and Xie, Yiming and Wang, Li and Zhang, Xiaoqian and Yang, Allen and Yao, Xuebin and Bayati, Mahsa and Subedi, Pradeep and Sheng, Bo and Mi, Ningfang}
-}`, never},
+}`, func(s *Scenario) bool { return s.Controlled() }},
 	{`@article{anderson1965iterative,
   title = {Iterative Procedures for Nonlinear Integral Equations},
   author = {Anderson, Donald G.},

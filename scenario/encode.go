@@ -15,6 +15,9 @@ import (
 // was set on the command line.
 func (s *Scenario) Resolved() string {
 	return language.Encode(s, shape.Encoding{Marks: s.set, Skip: s.absent(), File: func(p string) string {
+		if p == AutoModel {
+			return p
+		}
 		if abs, err := filepath.Abs(s.Path(p)); err == nil {
 			return abs
 		}
@@ -38,6 +41,9 @@ func (s *Scenario) Digest() (string, error) {
 	var failed error
 	skip := []string{"description", "ssd.preset", "fabric.parts", "fabric.threads", "measure.requests", "measure.flows", "measure.pauses", "measure.timeline"}
 	text := language.Encode(s, shape.Encoding{Skip: append(skip, s.absent()...), File: func(p string) string {
+		if p == AutoModel {
+			return p
+		}
 		h, err := s.contentHash(p)
 		if err != nil && failed == nil {
 			failed = err

@@ -6,6 +6,7 @@ import (
 
 	"farflash/block"
 	"farflash/fabric/cc"
+	"farflash/ratecontrol"
 	"farflash/shape"
 	"farflash/ssd"
 	"farflash/units"
@@ -42,14 +43,15 @@ var language = shape.Language{
 		"synth.Config.Name":         "-",
 	},
 	Short: map[reflect.Type]string{
-		reflect.TypeFor[Drive]():     "preset",
-		reflect.TypeFor[Trace]():     "file",
-		reflect.TypeFor[Fio]():       "file",
-		reflect.TypeFor[cc.Config](): "algorithm",
-		reflect.TypeFor[FlowLoad]():  "file",
+		reflect.TypeFor[Drive]():              "preset",
+		reflect.TypeFor[Trace]():              "file",
+		reflect.TypeFor[Fio]():                "file",
+		reflect.TypeFor[cc.Config]():          "algorithm",
+		reflect.TypeFor[FlowLoad]():           "file",
+		reflect.TypeFor[ratecontrol.Config](): "kind",
 	},
 	Default:  setDefault,
-	Files:    []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File"},
+	Files:    []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File", "ratecontrol.Config.Model"},
 	Comments: comments,
 }
 
@@ -77,6 +79,8 @@ func setDefault(p any) {
 	case *Scenario:
 		x.Measure = defaultMeasure()
 		x.defaultSystem()
+	case *ratecontrol.Config:
+		*x = ratecontrol.DefaultConfig()
 	case *TargetGroup:
 		*x = TargetGroup{Count: 1, SSDs: 1}
 	case *ObjectCluster:

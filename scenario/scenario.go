@@ -21,6 +21,7 @@ import (
 
 	"farflash/block"
 	"farflash/nvmf"
+	"farflash/ratecontrol"
 	"farflash/shape"
 	"farflash/ssd"
 	"farflash/units"
@@ -60,6 +61,8 @@ type Scenario struct {
 	Protocol nvmf.Protocol
 	// NVMf is the protocol's settings.
 	NVMf nvmf.Config
+	// RateControl divides drives between reads and writes. Without the section a drive has one submission queue.
+	RateControl *ratecontrol.Config
 	// Coupling says how the network and the drives are simulated together.
 	Coupling Coupling
 	// Fabric is the network. With flows and without drives it is simulated alone.

@@ -5,8 +5,10 @@ import (
 	"reflect"
 
 	"farflash/cosim"
+	"farflash/fabric"
 	"farflash/fabric/topo"
 	"farflash/nvmf"
+	"farflash/ratecontrol"
 	"farflash/shape"
 	"farflash/units"
 )
@@ -246,7 +248,11 @@ var localKeys = []string{"queue", "namespace"}
 // absent are the keys of what the scenario is not.
 func (s *Scenario) absent() []string {
 	if len(s.Targets) == 0 {
-		return append(s.absentOfCluster(), systemKeys...)
+		out := append(s.absentOfCluster(), systemKeys...)
+		if s.ObjectCluster != nil || s.Fabric != nil {
+			out = append(out, "rate_control")
+		}
+		return out
 	}
 	var out []string
 	for i := range s.Workload {
@@ -327,6 +333,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		fail("route.target.stripe", "%v is not possible; use a multiple of 512B from 4KiB on", s.Route.Target.Stripe)
 	}
 	s.checkCoupling(fail)
+	s.checkRateControl(d)
 	if len(d.Errs) > 0 {
 		return
 	}
@@ -349,6 +356,32 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		case len(s.Flows) > 0:
 			fail(x.key, "a system with flows beside it is simulated in one piece; use 1")
 		}
+	}
+}
+
+// Controlled reports whether drives are divided between reads and writes.
+func (s *Scenario) Controlled() bool {
+	return s.RateControl != nil && s.RateControl.Kind != ratecontrol.None
+}
+
+// checkRateControl checks who divides drives between reads and writes.
+func (s *Scenario) checkRateControl(d *shape.Decoder) {
+	if s.RateControl == nil {
+		return
+	}
+	d.Wrong("rate_control", s.RateControl.Validate())
+	s.checkModel(d)
+	fail := func(format string, args ...any) {
+		d.Fail(s.Where("rate_control"), "rate_control: "+format, args...)
+	}
+	switch {
+	case !s.Controlled():
+	case !s.Protocol.Capsules():
+		fail("protocol: %v has no transmit queue to be held back for, and no queue pairs whose rate lasts; use protocol: nvmeof", s.Protocol)
+	case s.Coupling.Mode != Coupled:
+		fail("drives and network in turns know nothing of each other while they run; use coupling.mode: coupled")
+	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
+		fail("queue pairs for one message each have no rate that lasts; use fabric.queue_pairs.life: persistent")
 	}
 }
 
@@ -481,6 +514,7 @@ func (s *Scenario) checkWithoutTargets(d *shape.Decoder) {
 			d.Fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
 		}
 	}
+	s.checkLocalControl(d)
 }
 
 // checkRemote refuses localKeys in a system.

@@ -55,6 +55,10 @@ func (c *Cache) path(t trial.Trial) string {
 	return filepath.Join(c.dir, t.Digest[:min(2, len(t.Digest))], t.Name())
 }
 
+// Path is where the cache keeps something that is no trial's result, by its name, which may have folders. Who writes there writes whole files, and tells by what is in them
+// whether they are sound.
+func (c *Cache) Path(name string) string { return filepath.Join(c.dir, filepath.FromSlash(name)) }
+
 // Get returns a trial's result, nil if there is none. An entry that cannot be read or is of another trial is an error that says
 // which file it is; the caller computes the trial anew, and Put replaces the entry.
 func (c *Cache) Get(t trial.Trial) (*result.Result, error) {
@@ -122,7 +126,7 @@ func (c *Cache) Unfinished() []string {
 	if c == nil {
 		return nil
 	}
-	var out []string
+	out := []string{result.Unfinished(c.Path("models"))}
 	for i := range 256 {
 		out = append(out, result.Unfinished(filepath.Join(c.dir, fmt.Sprintf("%02x", i))))
 	}

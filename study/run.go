@@ -7,7 +7,9 @@ import (
 	"sync"
 
 	"farflash/experiment"
+	"farflash/ratecontrol"
 	"farflash/result"
+	"farflash/scenario"
 	"farflash/trial"
 )
 
@@ -22,6 +24,8 @@ type Runner struct {
 	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache; nil is nobody. Calls do
 	// not overlap.
 	Warn func(error)
+	// Predict foresees drives for rate controllers that ask for model: auto; nil: such trials fail.
+	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 	// Execute computes a trial; nil is trial.Simulate.
 	Execute func(ctx context.Context, t trial.Trial, version string, progress func(experiment.Progress)) (*result.Result, error)
 }
@@ -126,17 +130,20 @@ func (w *work) find(i int) bool {
 func (w *work) compute(ctx context.Context, i int) {
 	t := w.out[i].Trial
 	w.report(func(p *Progress) { p.Running++ })
-	execute := w.Execute
-	if execute == nil {
-		execute = trial.Simulate
-	}
 	share := 0.0
-	r, err := execute(ctx, t, w.Version, func(x experiment.Progress) {
+	going := func(x experiment.Progress) {
 		w.report(func(p *Progress) {
 			p.Begun += x.Share() - share
 			share = x.Share()
 		})
-	})
+	}
+	var r *result.Result
+	var err error
+	if w.Execute != nil {
+		r, err = w.Execute(ctx, t, w.Version, going)
+	} else {
+		r, err = trial.Simulate(ctx, t, experiment.Options{Version: w.Version, Progress: going, Predict: w.Predict})
+	}
 	if err == nil && w.Cache != nil {
 		w.warn(w.Cache.Put(t, r)) // the result is no worse for not being kept
 	}

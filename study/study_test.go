@@ -238,7 +238,7 @@ func TestProgressWithin(t *testing.T) {
 
 // TestPanic holds that a model that panics is one failed trial.
 func TestPanic(t *testing.T) {
-	_, err := trial.Simulate(t.Context(), trial.Trial{Scenario: nil, Digest: "d", Seed: 1}, "v", nil)
+	_, err := trial.Simulate(t.Context(), trial.Trial{Scenario: nil, Digest: "d", Seed: 1}, experiment.Options{Version: "v"})
 	if err == nil || !strings.Contains(err.Error(), "panic: ") || !strings.Contains(err.Error(), "farflash/experiment/drive.Kind.Is") {
 		t.Errorf("%v", err)
 	}

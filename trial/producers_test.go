@@ -56,6 +56,7 @@ func TestProducers(t *testing.T) {
 		{"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", nil},
 		{trialtest.SmallFabric, nil},
 		{trialtest.SmallSystem, []string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
+		{trialtest.SmallSystem, []string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}", "rate_control={kind: static, demands: [{at: 1ms, rate: 1Gbps}]}", "workload[0].synthetic.requests=5000", "measure.until=15ms"}},
 		{trialtest.SmallSystem, []string{"coupling={mode: both, iterative: {full: true, iterations: 20}}", "workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
 		{cluster, []string{"object_cluster.protocol=pull", "object_cluster.reads=50%", "object_cluster.read=hedged", "object_cluster.durability={afr: 2%}"}},
 		{cluster, []string{"object_cluster.protocol=replicast-m", "object_cluster.load={share: 50%}", "object_cluster.durability={afr: 2%}"}},

@@ -53,6 +53,7 @@ var seedlings = []string{
 	"initiators: 2\ntargets: [{count: 1, ssds: 1, ssd: " + trialtest.TinyDrive + "}, {count: 1, ssds: 2, ssd: tlc-enterprise}]\nplace: {initiators: first, targets: last}\nfabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 3}}, failures: [{a: leaf0, b: spine0, at: 100us, until: 300us}]}\n" +
 		"workload: [{trace: random.csv, addresses: fold}]\nflows: [{incast: {fan: 2, size: 10KB}}]\nmeasure: {until: 20ms}\n",
 	"initiators: 1\ntargets: [{count: 1, ssds: 1}]\nssd: " + trialtest.TinyDrive + "\nnvmf: {txq: 4KiB}\nrate_control: {kind: none}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 100}, closed: 4}]\n",
+	"ssd: " + trialtest.TinyDrive + "\nrate_control: {kind: static, weight_ratio: 3}\nworkload: [{synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: 8KiB, interarrival: 20us}, requests: 600}}]\n",
 	"object_cluster: {gateways: 5, targets: 12, group: 6, protocol: pull}\nworkload: [{trace: random.csv}]\nmeasure: {until: 20ms}\n",
 	"object_cluster: {gateways: 3, targets: 8, protocol: pull, group: 4, reads: 20%, code: {data: 2, parity: 1}, failures: [{target: 1, at: 1ms, back: 8ms}], repair: {detect: 500us}, durability: {afr: 1%}}\nmeasure: {until: 10ms}\n",
 	"object_cluster: {gateways: 4, targets: 12, chunk: 64KiB, disk: {kinds: [{share: 50%, rate: 200MiB/s}]}, load: {rate: 2000}}\nmeasure: {until: 3ms}\n",

@@ -23,6 +23,7 @@ import (
 	"farflash/experiment/system"
 	"farflash/experiment/tiers"
 	"farflash/experiment/traffic"
+	"farflash/ratecontrol"
 	"farflash/result"
 	"farflash/scenario"
 )
@@ -50,6 +51,9 @@ var ErrInterrupted = errors.New("interrupted")
 func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*experiment.Outcome, error) {
 	for _, k := range Kinds() {
 		if k.Is(s) {
+			if err := model(s, &o); err != nil {
+				return nil, err
+			}
 			out, err := experiment.Run(ctx, k, Vocabulary(), s, o)
 			if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				return nil, ErrInterrupted // before anything was simulated
@@ -60,26 +64,42 @@ func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*expe
 	return nil, fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
 }
 
+// model has a file predict for the rate controllers that ask for it.
+func model(s *scenario.Scenario, o *experiment.Options) error {
+	if !s.Foresees() || s.RateControl.Model == scenario.AutoModel {
+		return nil
+	}
+	m, err := s.Model()
+	o.Predict = func(*scenario.Drive) (ratecontrol.Predictor, error) { return m, nil }
+	return err
+}
+
+// nobody stands for what predicts where nothing is run.
+type nobody struct{}
+
+func (nobody) Predict(*ratecontrol.Features, int) (read, write float64) { return 0, 0 }
+
 // Check finds out whether a scenario can be run: it makes the models, as Run does before it lets anything happen. That takes the time and memory of preparing drives and
 // networks. Its errors have their places in the scenario.
 func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
 	for _, k := range Kinds() {
 		if k.Is(s) {
-			return experiment.Check(ctx, k, s, experiment.Options{Seed: seed})
+			return experiment.Check(ctx, k, s, experiment.Options{Seed: seed, Predict: func(*scenario.Drive) (ratecontrol.Predictor, error) { return nobody{}, nil }})
 		}
 	}
 	return fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
 }
 
 // Simulate runs a trial for its result. A law that does not hold at the end is an error, and so is a panic of a model: one broken trial must
-// not take the others of a study with it.
-func Simulate(ctx context.Context, t Trial, version string, progress func(experiment.Progress)) (r *result.Result, err error) {
+// not take the others of a study with it. The options' seed is the trial's.
+func Simulate(ctx context.Context, t Trial, o experiment.Options) (r *result.Result, err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			r, err = nil, fmt.Errorf("panic: %v; this is a fault in the model, please report it with the scenario (at %s)", x, culprit(string(debug.Stack())))
 		}
 	}()
-	out, err := Run(ctx, t.Scenario, experiment.Options{Seed: t.Seed, Version: version, Progress: progress})
+	o.Seed = t.Seed
+	out, err := Run(ctx, t.Scenario, o)
 	switch {
 	case err != nil:
 		return nil, err

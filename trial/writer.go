@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"farflash/experiment"
+	"farflash/ratecontrol"
 	"farflash/result"
+	"farflash/scenario"
 )
 
 // Writer says what a run directory has beside what the trial decides.
@@ -18,12 +20,14 @@ type Writer struct {
 	Page func(*result.Run) (string, error)
 	// Progress is told how far the run is; nil is nobody.
 	Progress func(experiment.Progress)
+	// Predict foresees drives for rate controllers that ask for model: auto.
+	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 }
 
 // Write simulates a trial and fills its directory, which the caller commits or discards. What was interrupted is written, too.
 func (w *Writer) Write(ctx context.Context, t Trial, d *result.Directory) (*result.Run, *experiment.Outcome, error) {
 	watch := result.StartTiming()
-	o := experiment.Options{Seed: t.Seed, Version: w.Version, Progress: w.Progress}
+	o := experiment.Options{Seed: t.Seed, Version: w.Version, Progress: w.Progress, Predict: w.Predict}
 	var files tables
 	if err := files.open(t.Scenario, d, &o); err != nil {
 		return nil, nil, errors.Join(err, files.close())

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"farflash/block"
 	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/requests"
@@ -38,6 +39,7 @@ type alone struct {
 	eng      *sim.Engine
 	host     *cosim.Host
 	drive    *ssd.Drive
+	divided  *cosim.Divided // nil: the drive's own queues
 	flows    *requests.Flows
 	meter    *Meter
 	timeline *timeline.Timeline
@@ -64,7 +66,14 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	if err != nil {
 		return nil, units.Within("ssd", err)
 	}
-	x.drive = ssd.NewOnly(m, x.eng, x.host, o.Seed, "ssd[0]")
+	var sink block.Sink = x.host
+	if s.Controlled() {
+		// Beyond what the drive fetches from a queue, commands would wait where weights have no say.
+		x.divided = cosim.NewDivided(x.eng, s.SSD.Host.FetchSize, x.host)
+		x.divided.Queues().SetWeights(1, s.RateControl.WeightRatio)
+		sink = x.divided
+	}
+	x.drive = ssd.NewOnly(m, x.eng, sink, o.Seed, "ssd[0]")
 	x.flows, err = requests.Open(s, o.Seed, Capacities(s, x.drive.Capacity), 1)
 	return x, err
 }
@@ -99,7 +108,14 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		x.idle = true
 		x.eng.Stop()
 	}
-	if err := x.host.Attach(x.drive, x.flows.List); err != nil {
+	dev := block.Device(x.drive)
+	if x.divided != nil {
+		if err := x.divided.Behind(dev); err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+		dev = x.divided
+	}
+	if err := x.host.Attach(dev, x.flows.List); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	if err := x.host.Start(); err != nil {
@@ -165,5 +181,9 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	}
 	out.Events = x.eng.Events()
 	x.meter.Fill(out)
+	if x.divided != nil {
+		err := x.divided.Check()
+		out.Result.Check("separate queues are sound", err == nil, fmt.Sprintf("%d commands wait for a place in the drive", x.divided.Waiting()))
+	}
 	return nil
 }

@@ -47,7 +47,7 @@ func BenchmarkCoupling(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("%d hosts/one loop", hosts), func(b *testing.B) {
 			for range b.N {
-				x, err := couple(s, &experiment.Options{Seed: 1}, nvmf.Flows, images)
+				x, err := couple(s, &experiment.Options{Seed: 1}, nvmf.Flows, images, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -39,6 +39,7 @@ type remote struct {
 	sys     *nvmf.System
 	array   *cosim.Array
 	traffic *cosim.Traffic // beside the requests; nil if there is none
+	steered bool           // targets have rate controllers
 	copies  int            // of the workload: initiators that each run all of it, or 1
 }
 
@@ -79,7 +80,8 @@ func groupOf(s *scenario.Scenario) (group, target []int) {
 }
 
 // build makes the models.
-func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*ssd.Image) (*remote, error) {
+func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image, controller NewController) (*remote, error) {
+	seed := o.Seed
 	y := &remote{s: s, eng: sim.New(), copies: 1}
 	y.host = cosim.NewHost(y.eng)
 	own := ownPairs(s, protocol)
@@ -133,6 +135,11 @@ func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*
 	if y.array, err = cosim.NewArray(y.eng, y.sys, route, y.host.Complete); err != nil {
 		return nil, err
 	}
+	if protocol == s.Protocol && (s.Controlled() || controller != nil) {
+		if err := y.steer(o, group, controller); err != nil {
+			return nil, units.Within("rate_control", err)
+		}
+	}
 	y.sys.Connect(y.net.Net, y.array)
 	if y.flows, err = requests.Open(s, seed, drive.Capacities(s, y.array.Capacity), y.copies); err != nil {
 		return nil, err
@@ -142,7 +149,10 @@ func build(s *scenario.Scenario, seed uint64, protocol nvmf.Protocol, images []*
 }
 
 // Coupled is a system in one event loop.
-type Coupled struct{}
+type Coupled struct {
+	// Controller, if there is one, makes each target's rate controller in place of what the scenario names.
+	Controller NewController
+}
 
 // Is implements experiment.Kind.
 func (Coupled) Is(s *scenario.Scenario) bool {
@@ -150,12 +160,12 @@ func (Coupled) Is(s *scenario.Scenario) bool {
 }
 
 // Build implements experiment.Kind.
-func (Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
+func (k Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {
 		return nil, err
 	}
-	return couple(s, o, s.Protocol, images)
+	return couple(s, o, s.Protocol, images, k.Controller)
 }
 
 // coupled is a system in one event loop and what follows it.
@@ -163,6 +173,7 @@ type coupled struct {
 	*remote
 	o        *experiment.Options
 	meter    *drive.Meter
+	rate     *rateMeter // nil without controllers
 	network  *network.Meter
 	timeline *timeline.Timeline
 	ctx      context.Context // of the present Advance
@@ -172,14 +183,17 @@ type coupled struct {
 }
 
 // couple makes the models of a system, with a protocol, and what follows them.
-func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image) (*coupled, error) {
-	y, err := build(s, o.Seed, protocol, images)
+func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image, controller NewController) (*coupled, error) {
+	y, err := build(s, o, protocol, images, controller)
 	if err != nil {
 		return nil, err
 	}
 	x := &coupled{remote: y, o: o, expected: requests.Expected(s) * uint64(y.copies)}
 	x.meter, x.network = drive.NewMeter(s, y.host, y.flows, y.drives, s.SameDrive()), network.NewMeter(y.net)
 	x.meter.Inside = y.array.Inside
+	if y.steered {
+		x.rate = newRateMeter(s, y)
+	}
 	if o.Pause != nil {
 		y.net.KeepPauses()
 	}
@@ -241,7 +255,12 @@ func (x *coupled) sample(r *cosim.Sample) {
 }
 
 // Meters implements experiment.Experiment.
-func (x *coupled) Meters() []experiment.Meter { return []experiment.Meter{x.meter, x.network} }
+func (x *coupled) Meters() []experiment.Meter {
+	if x.rate != nil {
+		return []experiment.Meter{x.meter, x.network, x.rate}
+	}
+	return []experiment.Meter{x.meter, x.network}
+}
 
 // Close implements experiment.Experiment.
 func (x *coupled) Close() error { return x.flows.Close() }
@@ -292,6 +311,9 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	x.network.FillPart(r, out.Interrupted)
 	r.Set("sim.events", float64(out.Events))
 	x.figures(r)
+	if x.rate != nil {
+		x.rate.fill(r)
+	}
 	x.tap.check(r, x.drives)
 	if left := x.host.Issued() - x.host.Ended(); left > 0 && !out.Interrupted && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
 		r.Warn("%d requests never ended: what they sent was lost for good", left)

@@ -2,6 +2,7 @@ package system
 
 import (
 	"bytes"
+	"farflash/experiment"
 	"fmt"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ workload:
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, err := build(s, 1, s.Protocol, images)
+	y, err := build(s, &experiment.Options{Seed: 1}, s.Protocol, images, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestTimelineOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, err := build(s, 1, s.Protocol, images)
+	y, err := build(s, &experiment.Options{Seed: 1}, s.Protocol, images, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ type ran struct {
 
 // coupled runs the system in one loop, and fills in the outcome unless that is nil.
 func (t *turns) coupled(ctx context.Context, o *experiment.Options, protocol nvmf.Protocol, out *experiment.Outcome) (r ran, err error) {
-	x, err := couple(t.s, o, protocol, t.images)
+	x, err := couple(t.s, o, protocol, t.images, nil)
 	if err != nil {
 		return r, err
 	}

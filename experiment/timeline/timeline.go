@@ -224,7 +224,7 @@ func (t *Timeline) ShowSystem(y *System) {
 		t.lanes = append(t.lanes, t.w.Lanes(g, "requests"))
 		n.host(node, g)
 	}
-	var txq, queues []perfetto.Track
+	var txq, queues, demands, ratios []perfetto.Track
 	visits := make([]*perfetto.Lanes, y.Remote.Drives())
 	queues = make([]perfetto.Track, y.Remote.Drives())
 	group = t.w.Track(perfetto.Top, "targets")
@@ -233,10 +233,17 @@ func (t *Timeline) ShowSystem(y *System) {
 		g := t.w.Track(group, fmt.Sprintf("target %d (%s)", i, n.name(node)))
 		n.host(node, g)
 		txq = append(txq, t.w.CounterTrack(g, "transmit queue", "B"))
+		steering, _ := y.Remote.Steering(int32(i))
+		if steering != nil {
+			demands = append(demands, t.w.CounterTrack(g, "demanded of the rate controller", "B/s"))
+		}
 		for _, d := range y.Remote.DrivesOf(int32(i)) {
 			own := t.w.Track(g, fmt.Sprintf("drive %d", d))
 			visits[d] = t.w.Lanes(own, "commands")
 			queues[d] = t.w.CounterTrack(own, "commands in the drive", "commands")
+			if steering != nil {
+				ratios = append(ratios, t.w.CounterTrack(own, "weight ratio", "writes to reads"))
+			}
 			t.showFlash(own, y.Drives[d], func(tag uint64) uint64 { return id(y.Remote.Tag(tag)) })
 		}
 	}
@@ -250,6 +257,15 @@ func (t *Timeline) ShowSystem(y *System) {
 			t.counter(queues[x.Drive], x.At, x.Value)
 		}
 	})
+	if len(demands) > 0 { // every target has a controller, or none
+		watch(t, &y.Remote.OnSteered, func(x nvmf.Steered) {
+			if x.Drive < 0 {
+				t.counter(demands[x.Target], x.At, int64(x.Value))
+			} else {
+				t.counter(ratios[x.Drive], x.At, int64(x.Value))
+			}
+		})
+	}
 	watch(t, &y.Remote.OnVisit, func(x nvmf.Visit) {
 		request := id(x.Tag)
 		t.notes = append(t.notes[:0], perfetto.Int("request", int64(request)), perfetto.Int("bytes", int64(x.Size)), perfetto.Int("initiator", int64(x.Initiator)))

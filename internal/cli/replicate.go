@@ -29,6 +29,10 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	if err != nil {
 		return badInput(err)
 	}
+	predict, err := p.foresee(ctx, &studyFlags{runFlags: *f}, s)
+	if err != nil {
+		return err
+	}
 	base, err := makeBase(f.dir, s.Name, digest)
 	if err != nil {
 		return badInput(err)
@@ -54,7 +58,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 			return err
 		}
 		defer d.Discard()
-		run, out, err := writer(jobs, func(x experiment.Progress) {
+		run, out, err := writer(jobs, predict, func(x experiment.Progress) {
 			done[i].Store(x.Requests)
 			shares[i].Store(uint64(x.Share() * 1e6))
 			sum, share := uint64(0), 0.0

@@ -18,6 +18,8 @@ import (
 	"farflash/report"
 	"farflash/reproduce"
 	"farflash/result"
+	"farflash/study"
+	"farflash/study/training"
 )
 
 func (p *program) reproduce() *cobra.Command {
@@ -57,10 +59,24 @@ a page with its picture are written too.`,
 				}
 				experiments = []reproduce.Experiment{e}
 			}
+			f := studyFlags{runFlags: runFlags{quiet: quiet}}
+			name, err := programName()
+			if err != nil {
+				return failed(err)
+			}
+			cache, err := p.openCache(&f, name)
+			if err != nil {
+				return err
+			}
+			defer p.unfinishedTrials(cache)()
 			var reports []*reproduce.Report
 			for _, e := range experiments {
 				progress := p.progress("reproduce "+e.ID, "runs", quiet, justEnds)
-				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Progress: func(done, all int) {
+				// Models of drives, and the samples that they are trained on, are kept: several experiments take the same.
+				trainer := training.NewTrainer(training.DefaultConfig(), study.Runner{Version: buildVersion(), Cache: cache, Progress: func(x study.Progress) {
+					progress.Update(int64(x.Done), int64(x.Of), "to train a model")
+				}})
+				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Trainer: trainer, Progress: func(done, all int) {
 					progress.Update(int64(done), int64(all), "")
 				}})
 				progress.Stop()

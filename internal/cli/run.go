@@ -14,6 +14,7 @@ import (
 
 	"farflash/experiment"
 	"farflash/internal/term"
+	"farflash/ratecontrol"
 	"farflash/report"
 	"farflash/result"
 	"farflash/scenario"
@@ -152,6 +153,10 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	if err != nil {
 		return badInput(err)
 	}
+	predict, err := p.foresee(ctx, &studyFlags{runFlags: *f}, s)
+	if err != nil {
+		return err
+	}
 	d, err := createRun(f.dir, s.Name, digest)
 	if err != nil {
 		return badInput(err)
@@ -160,7 +165,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	defer p.unfinished(result.Unfinished(filepath.Dir(d.Path(""))))()
 	p.keeping()
 	progress := p.progress("run", unitOf(s), f.quiet, keepsDone)
-	run, out, err := writer(1, func(x experiment.Progress) {
+	run, out, err := writer(1, predict, func(x experiment.Progress) {
 		note := x.Simulated.String() + " simulated"
 		if x.Prepared > 0 {
 			note = fmt.Sprintf("%.0f %% of the drives' preparation", x.Prepared*100)
@@ -203,8 +208,8 @@ func refused(err error) error {
 }
 
 // writer has a trial's run directory written, as one of so many that run at once.
-func writer(parallel int, progress func(experiment.Progress)) *trial.Writer {
-	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Progress: progress, Page: func(run *result.Run) (string, error) {
+func writer(parallel int, predict func(*scenario.Drive) (ratecontrol.Predictor, error), progress func(experiment.Progress)) *trial.Writer {
+	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Predict: predict, Progress: progress, Page: func(run *result.Run) (string, error) {
 		var page bytes.Buffer
 		err := report.WriteHTML(&page, report.FromDirectory(run))
 		return page.String(), err

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/report"
+	"farflash/scenario"
 	"farflash/study"
 )
 
@@ -122,10 +123,18 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
 		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes those of one trial")
 	}
+	var scenarios []*scenario.Scenario
+	for _, x := range plan.Points {
+		scenarios = append(scenarios, x.Scenario)
+	}
+	predict, err := p.foresee(ctx, f, scenarios...)
+	if err != nil {
+		return nil, nil, err
+	}
 	progress := p.progress(string(plan.Kind), "trials", f.quiet, keepsDone)
 	defer p.unfinishedStudy(folder, cache)()
 	p.keeping()
-	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
+	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Predict: predict,
 		Progress: func(x study.Progress) {
 			// What matters most is first: a narrow terminal cuts the end off.
 			note := fmt.Sprintf("%d at once", x.Running)

@@ -1,0 +1,89 @@
+package examples
+
+import (
+	"context"
+	"testing"
+
+	"farflash/experiment"
+	"farflash/experiment/system"
+	"farflash/ratecontrol"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
+	"farflash/units"
+)
+
+// Polite is a rate controller of one's own, as a program outside of Farflash may have it: when the network cuts the demand, a target's drives have writes four times as often as
+// reads, and for as long after the last cut as Rest says.
+type Polite struct {
+	Rest units.Duration
+	cuts int
+}
+
+// Start implements ratecontrol.Controller.
+func (p *Polite) Start(s *ratecontrol.Steering) { p.set(s, 1) }
+
+// React implements ratecontrol.Controller.
+func (p *Polite) React(s *ratecontrol.Steering, x *ratecontrol.Signal) {
+	switch {
+	case x.Event == ratecontrol.Demand && x.Cut:
+		p.cuts++
+		p.set(s, 4)
+		s.Wake = x.Now + p.Rest
+	case x.Event == ratecontrol.Timer:
+		p.set(s, 1)
+	}
+}
+
+func (p *Polite) set(s *ratecontrol.Steering, ratio int) {
+	for d := range s.Weights {
+		s.SetRatio(d, ratio)
+	}
+}
+
+// incastOfReads is two targets whose reads meet on one initiator's link, while it writes.
+const incastOfReads = `
+initiators: 1
+targets: [{count: 2, ssds: 1, ssd: src-ssd-a}]
+nvmf: {queue_depth: 4096, drive_depth: 64, txq: 256KiB}
+workload:
+  - synthetic:
+      reads: {size: 44KiB, interarrival: {mean: 7us, kind: exponential}}
+      writes: {size: 24KiB, interarrival: {mean: 7us, kind: exponential}}
+fabric: {host_link: 25Gbps}
+measure: {until: 10ms, warm_up: 1ms}
+`
+
+// TestControllerOfOnesOwn: it is handed to the experiment in place of those that a scenario can name, hears of congestion, and has more written than nobody does.
+func TestControllerOfOnesOwn(t *testing.T) {
+	s, err := scenario.Parse(shape.Source{File: "incast.yaml", Text: []byte(incastOfReads)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(k experiment.Kind) float64 {
+		out, err := experiment.Run(context.Background(), k, trial.Vocabulary(), s, experiment.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range out.Result.Checks {
+			if !c.OK {
+				t.Errorf("%s: %s", c.Name, c.Detail)
+			}
+		}
+		m, _ := out.Result.Metric("target.write.bandwidth")
+		return m.Value
+	}
+	var made []*Polite
+	polite := run(system.Coupled{Controller: func(target, drives int) (ratecontrol.Controller, error) {
+		made = append(made, &Polite{Rest: units.Millisecond})
+		return made[len(made)-1], nil
+	}})
+	nobody := run(system.Coupled{})
+	t.Logf("%.3g B/s written with it, %.3g without", polite, nobody)
+	if len(made) != 2 || made[0].cuts == 0 || made[1].cuts == 0 {
+		t.Fatalf("%d controllers were made for 2 targets, or heard of no congestion", len(made))
+	}
+	if polite < 1.1*nobody {
+		t.Errorf("%v B/s written with it, %v without", polite, nobody)
+	}
+}

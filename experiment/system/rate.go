@@ -1,0 +1,305 @@
+package system
+
+import (
+	"errors"
+	"math"
+
+	"farflash/block"
+	"farflash/experiment"
+	"farflash/ratecontrol"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// NewController makes the rate controller of a target with so many drives.
+type NewController func(target, drives int) (ratecontrol.Controller, error)
+
+// steer gives the targets their rate controllers. group has the group of each drive.
+func (y *remote) steer(o *experiment.Options, group []int, controller NewController) error {
+	cfg := ratecontrol.DefaultConfig()
+	if y.s.RateControl != nil {
+		cfg = *y.s.RateControl
+	}
+	share := float64(y.s.Fabric.Payload) / float64(y.s.Fabric.Payload+y.s.Fabric.Header+y.s.Fabric.Telemetry.Size)
+	for t := range int32(y.sys.Targets()) {
+		drives := y.sys.DrivesOf(t)
+		own := y.s.DriveOf(group[drives[0]])
+		var ctl ratecontrol.Controller
+		var err error
+		if controller != nil {
+			ctl, err = controller(int(t), len(drives))
+		} else {
+			var predict []ratecontrol.Predictor
+			if cfg.Kind == ratecontrol.SRC {
+				p, err := predictor(y.s, o, own)
+				if err != nil {
+					return err
+				}
+				for range drives {
+					predict = append(predict, p)
+				}
+			}
+			ctl, err = ratecontrol.New(cfg, predict)
+		}
+		if err != nil {
+			return err
+		}
+		if ctl == nil {
+			return errors.New("there is no controller")
+		}
+		// Beyond what a drive fetches from a queue commands would wait where weights have no say.
+		depth := min(y.s.NVMf.DriveDepth, own.Host.FetchSize)
+		if err := y.sys.Steer(t, ctl, depth, y.s.Fabric.HostLink, share, len(cfg.Demands) > 0); err != nil {
+			return err
+		}
+	}
+	y.sys.Demands(cfg.Demands)
+	y.steered = true
+	return nil
+}
+
+// predictor foresees a drive: by the model in the scenario's file, or by whoever has or trains one.
+func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive) (ratecontrol.Predictor, error) {
+	switch m, err := s.Model(); {
+	case err != nil:
+		return nil, units.Wrong("model", "%v", err)
+	case m != nil:
+		return m, nil
+	case o.Predict == nil:
+		return nil, units.Wrong("model", "nothing here trains a model of a drive; name a file that farflash predict train has written")
+	}
+	return o.Predict(own)
+}
+
+// rateMeter follows rate controllers: what was demanded of them, what they wanted, and what came of it.
+type rateMeter struct {
+	s     *scenario.Scenario
+	y     *remote
+	width units.Duration
+	marks []rateMark
+	read  int64 // bytes that drives had read at the end of the last slice
+}
+
+// rateMark is the state at the end of a slice: means over targets or drives, sums where it says so.
+type rateMark struct {
+	at          sim.Time
+	demanded    float64 // bytes/s, sum over targets
+	ratio       float64
+	tokens      [2]float64
+	txq         float64 // bytes
+	inside      [2]float64
+	waiting     [2]float64
+	read        int64 // bytes that drives read in the slice
+	predictions uint64
+}
+
+// Slices are a millisecond, as control delays are told in, until there are too many.
+const (
+	rateSlice  = units.Millisecond
+	rateSlices = 16384
+	rateShown  = 512 // points of a series
+)
+
+func newRateMeter(s *scenario.Scenario, y *remote) *rateMeter {
+	return &rateMeter{s: s, y: y, width: rateSlice}
+}
+
+// Next implements experiment.Meter.
+func (m *rateMeter) Next() sim.Time {
+	n := units.Duration(len(m.marks) + 1)
+	if m.width > sim.Forever/n {
+		return sim.Forever
+	}
+	return m.width * n
+}
+
+// Slice implements experiment.Meter.
+func (m *rateMeter) Slice(at sim.Time) bool {
+	k := rateMark{at: at}
+	drives := 0.0
+	for t := range int32(m.y.sys.Targets()) {
+		st, queues := m.y.sys.Steering(t)
+		k.demanded += m.y.sys.Demanded(t)
+		k.txq += float64(m.y.sys.InTXQ(t))
+		k.predictions += st.Predictions
+		for d, q := range queues {
+			drives++
+			k.ratio += st.Weights[d].Ratio()
+			r, w := q.Tokens()
+			k.tokens[0] += float64(r)
+			k.tokens[1] += float64(w)
+			for i := range k.inside {
+				k.inside[i] += float64(q.Inside(i))
+				k.waiting[i] += float64(q.Waiting(i))
+			}
+		}
+	}
+	k.txq /= float64(m.y.sys.Targets())
+	for _, x := range []*float64{&k.ratio, &k.tokens[0], &k.tokens[1], &k.inside[0], &k.inside[1], &k.waiting[0], &k.waiting[1]} {
+		*x /= drives
+	}
+	read := int64(0)
+	for _, d := range m.y.drives {
+		x := d.StatsAt(at)
+		read += x.Bytes[block.Read]
+	}
+	k.read, m.read = read-m.read, read
+	m.marks = append(m.marks, k)
+	if len(m.marks) == rateSlices {
+		m.marks = joined(m.marks, 2)
+		m.width *= 2
+	}
+	return false
+}
+
+// End implements experiment.Meter.
+func (m *rateMeter) End(at sim.Time) {
+	if n := len(m.marks); n == 0 || m.marks[n-1].at < at {
+		m.Slice(at)
+	}
+}
+
+// joined makes one slice of each n: means of levels, sums of what was read.
+func joined(marks []rateMark, n int) []rateMark {
+	var out []rateMark
+	for i := 0; i < len(marks); i += n {
+		part := marks[i:min(i+n, len(marks))]
+		x := part[len(part)-1]
+		for _, o := range part[:len(part)-1] {
+			x.read += o.read
+			x.demanded += o.demanded
+			x.ratio += o.ratio
+			x.txq += o.txq
+			for k := range x.tokens {
+				x.tokens[k] += o.tokens[k]
+				x.inside[k] += o.inside[k]
+				x.waiting[k] += o.waiting[k]
+			}
+		}
+		c := float64(len(part))
+		x.demanded, x.ratio, x.txq = x.demanded/c, x.ratio/c, x.txq/c
+		for k := range x.tokens {
+			x.tokens[k], x.inside[k], x.waiting[k] = x.tokens[k]/c, x.inside[k]/c, x.waiting[k]/c
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// fill fills in what controllers did after the warm-up.
+func (m *rateMeter) fill(r *result.Result) {
+	from := units.Seconds(r.WarmUp.UntilS)
+	demanded, ratio, predictions, n := 0.0, 0.0, uint64(0), 0
+	for i := range m.marks {
+		k := &m.marks[i]
+		if k.at <= from {
+			predictions = k.predictions
+			continue
+		}
+		demanded += k.demanded
+		ratio += k.ratio
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	r.Set("rate.demanded", 8*demanded/float64(n))
+	r.Set("rate.weight_ratio", ratio/float64(n))
+	r.Set("rate.predictions", float64(m.marks[len(m.marks)-1].predictions-predictions))
+	m.delays(r, from)
+	shown, width := m.marks, m.width
+	if k := (len(shown) + rateShown - 1) / rateShown; k > 1 {
+		shown, width = joined(shown, k), width*units.Duration(k)
+	}
+	series := func(name string, of func(*rateMark) float64) {
+		v := make([]float64, len(shown))
+		for i := range shown {
+			v[i] = of(&shown[i])
+		}
+		r.SetSeries(name, width, v)
+	}
+	series("rate.demanded", func(k *rateMark) float64 { return 8 * k.demanded })
+	series("rate.read", func(k *rateMark) float64 { return 8 * float64(k.read) / width.Seconds() })
+	series("rate.weight_ratio", func(k *rateMark) float64 { return k.ratio })
+	series("rate.txq", func(k *rateMark) float64 { return k.txq })
+	for i, name := range []string{"read", "write"} {
+		series("rate.tokens."+name, func(k *rateMark) float64 { return k.tokens[i] })
+		series("rate.inside."+name, func(k *rateMark) float64 { return k.inside[i] })
+		series("rate.waiting."+name, func(k *rateMark) float64 { return k.waiting[i] })
+	}
+}
+
+// settled is for how many slices of a millisecond a control delay must have ended.
+const settled = 5
+
+// delays fills in how long controllers took to follow the demands that were given.
+func (m *rateMeter) delays(r *result.Result, from units.Duration) {
+	if m.s.RateControl == nil || len(m.s.RateControl.Demands) == 0 || m.width != rateSlice {
+		return
+	}
+	sum, n, missed := 0.0, 0, 0
+	list := m.s.RateControl.Demands
+	for i := range list {
+		end := len(m.marks)
+		if i+1 < len(list) {
+			end = min(end, int(list[i+1].At/rateSlice))
+		}
+		begin := int(list[i].At / rateSlice)
+		if list[i].At < from || end-begin < 2*settled {
+			continue
+		}
+		n++
+		if d := m.delay(begin, end); d >= 0 {
+			sum += float64(d)
+		} else {
+			missed++
+			sum += float64(end - begin)
+		}
+	}
+	if n == 0 {
+		return
+	}
+	r.Set("rate.control_delay.mean", sum/float64(n)*rateSlice.Seconds())
+	r.Set("rate.control_delay.missed", float64(missed))
+}
+
+// delay is after how many slices, of those from begin to end, what was read stays within 10 % of where it settles, its mean over the second half; -1 is never.
+func (m *rateMeter) delay(begin, end int) int {
+	goal := 0.0
+	half := (begin + end) / 2
+	for _, k := range m.marks[half:end] {
+		goal += float64(k.read)
+	}
+	goal /= float64(end - half)
+	for i := begin; i+settled <= end; i++ {
+		ok := true
+		for _, k := range m.marks[i : i+settled] {
+			ok = ok && math.Abs(float64(k.read)-goal) <= 0.1*goal
+		}
+		if ok {
+			return i - begin
+		}
+	}
+	return -1
+}
+
+// rateWords are the names of what rate controllers did.
+func rateWords(l *result.Lexicon) {
+	l.Metric("rate.demanded", "bit/s", "data that the network demanded of targets, mean over time, summed over targets")
+	l.Metric("rate.weight_ratio", "ratio", "write weight over read weight, mean over time and drives")
+	l.Metric("rate.predictions", "count", "predictions of a drive's throughput")
+	l.Metric("rate.control_delay.mean", "s", "mean time from a given demand (rate_control.demands) until what drives read, in slices of 1 ms, stays within 10 % of where it settles for 5 ms")
+	l.Metric("rate.control_delay.missed", "count", "given demands after which what drives read did not stay there before the next; they count with the whole time between")
+	l.Series("rate.demanded", "bit/s", "data that the network demanded of targets, summed over targets")
+	l.Series("rate.read", "bit/s", "data that drives read")
+	l.Series("rate.weight_ratio", "ratio", "write weight over read weight, mean over drives")
+	l.Series("rate.txq", "B", "what a target's transmit queue held, mean over targets")
+	for _, q := range []struct{ name, noun string }{{"read", "read"}, {"write", "write"}} {
+		l.Series("rate.tokens."+q.name, "count", "tokens that a drive's "+q.noun+" queue had left, mean over drives")
+		l.Series("rate.inside."+q.name, "count", "commands of the "+q.noun+" queue that had a place in a drive, mean over drives")
+		l.Series("rate.waiting."+q.name, "count", "commands that waited in a drive's "+q.noun+" queue, mean over drives")
+	}
+	l.Fewer("rate.control_delay.mean", "rate.control_delay.missed")
+}

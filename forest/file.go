@@ -1,0 +1,222 @@
+package forest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// A forest's file is the line below; then, all numbers little-endian and of 32 bits unless said, the names of the inputs and of the outputs, the notes, the figures of the outputs and the
+// inputs (64-bit floating point), the trees' roots, the nodes, as many leaves' ends, and the leaves, each list after its length and each text after its length in bytes; and the
+// SHA-256 of all of that.
+const fileHead = "farflash/forest/1\n"
+
+// Encode writes the forest as a file. The same forest gives the same bytes.
+func (f *Forest) Encode() []byte {
+	b := []byte(fileHead)
+	count := func(n int) { b = binary.LittleEndian.AppendUint32(b, uint32(n)) }
+	text := func(s string) {
+		count(len(s))
+		b = append(b, s...)
+	}
+	numbers := func(list []float64) {
+		count(len(list))
+		for _, v := range list {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+	}
+	for _, names := range [][]string{f.Inputs, f.Outputs} {
+		count(len(names))
+		for _, s := range names {
+			text(s)
+		}
+	}
+	count(len(f.Notes))
+	for _, x := range f.Notes {
+		text(x.Name)
+		text(x.Value)
+	}
+	for _, list := range [][]float64{f.OutOfBag, f.Importance, f.Low, f.High} {
+		numbers(list)
+	}
+	count(len(f.roots))
+	for _, v := range f.roots {
+		count(int(v))
+	}
+	count(len(f.nodes))
+	for _, n := range f.nodes {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n.input))
+		count(int(n.next))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n.threshold))
+	}
+	for _, v := range f.ends {
+		count(int(v))
+	}
+	numbers(f.leaves)
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+// Checksum is the one of a forest's file, in hexadecimal digits.
+func Checksum(file []byte) string { return hex.EncodeToString(file[max(0, len(file)-sha256.Size):]) }
+
+// Decode reads a forest from a file's bytes. What it returns can be used: every path from a root leads to a leaf.
+func Decode(file []byte) (*Forest, error) {
+	if !bytes.HasPrefix(file, []byte(fileHead)) {
+		if bytes.HasPrefix(file, []byte("farflash/forest/")) {
+			return nil, errors.New("a model of another version of farflash; train it anew with farflash predict train")
+		}
+		return nil, errors.New("no model of farflash: it does not begin as one does")
+	}
+	end := len(file) - sha256.Size
+	if end < len(fileHead) {
+		return nil, errors.New("the model is cut off")
+	}
+	if sum := sha256.Sum256(file[:end]); !bytes.Equal(sum[:], file[end:]) {
+		return nil, errors.New("the model is damaged: its checksum is wrong")
+	}
+	f := new(Forest)
+	if err := f.decode(&reader{b: file[len(fileHead):end]}); err != nil {
+		return nil, fmt.Errorf("the model is damaged: %w", err)
+	}
+	return f, nil
+}
+
+// reader takes a file apart. Once it fails it goes on failing.
+type reader struct {
+	b   []byte
+	err error
+}
+
+// take takes so many bytes, nil if there are not as many.
+func (r *reader) take(n int) []byte {
+	if r.err == nil && (n < 0 || n > len(r.b)) {
+		r.err = errors.New("it ends too soon")
+	}
+	if r.err != nil {
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) word() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+// count reads the length of a list whose members have so many bytes at least: one that the file has no room for is a mistake, and takes no memory.
+func (r *reader) count(size int) int {
+	n := int64(r.word())
+	if r.err == nil && n*int64(size) > int64(len(r.b)) {
+		r.err = errors.New("a list is longer than the file")
+	}
+	if r.err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) number() float64 {
+	if b := r.take(8); b != nil {
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	}
+	return 0
+}
+
+func (r *reader) numbers() []float64 {
+	out := make([]float64, r.count(8))
+	for i := range out {
+		out[i] = r.number()
+	}
+	return out
+}
+
+func (r *reader) names() []string {
+	out := make([]string, r.count(4))
+	for i := range out {
+		out[i] = string(r.take(r.count(1)))
+	}
+	return out
+}
+
+func (f *Forest) decode(r *reader) error {
+	f.Inputs, f.Outputs = r.names(), r.names()
+	f.Notes = make([]Note, r.count(8))
+	for i := range f.Notes {
+		f.Notes[i].Name = string(r.take(r.count(1)))
+		f.Notes[i].Value = string(r.take(r.count(1)))
+	}
+	f.OutOfBag, f.Importance, f.Low, f.High = r.numbers(), r.numbers(), r.numbers(), r.numbers()
+	f.roots = make([]int32, r.count(4))
+	for i := range f.roots {
+		f.roots[i] = int32(r.word())
+	}
+	f.nodes = make([]node, r.count(16))
+	for i := range f.nodes {
+		f.nodes[i].input, f.nodes[i].next = int32(r.word()), int32(r.word())
+		f.nodes[i].threshold = r.number()
+	}
+	f.ends = make([]int32, len(f.nodes))
+	if len(r.b) < 4*len(f.ends) {
+		return errors.New("it ends too soon")
+	}
+	for i := range f.ends {
+		f.ends[i] = int32(r.word())
+	}
+	f.leaves = r.numbers()
+	switch {
+	case r.err != nil:
+		return r.err
+	case len(r.b) > 0:
+		return fmt.Errorf("%d bytes are left over", len(r.b))
+	}
+	return f.valid()
+}
+
+// valid reports what a forest that was grown never is. The node that follows another is always behind it, so that every path ends.
+func (f *Forest) valid() error {
+	inputs, outputs := len(f.Inputs), len(f.Outputs)
+	switch {
+	case inputs == 0 || outputs == 0 || inputs > mostColumn || outputs > mostColumn:
+		return fmt.Errorf("%d inputs and %d outputs", inputs, outputs)
+	case len(f.OutOfBag) != outputs || len(f.Importance) != inputs || len(f.Low) != inputs || len(f.High) != inputs:
+		return errors.New("its figures are not those of its inputs and outputs")
+	case len(f.roots) == 0 || len(f.roots) > mostTrees:
+		return fmt.Errorf("%d trees", len(f.roots))
+	case len(f.nodes) > mostNodes:
+		return fmt.Errorf("%d nodes", len(f.nodes))
+	}
+	for i, root := range f.roots {
+		if root < 0 || int(root) >= len(f.nodes) {
+			return fmt.Errorf("tree %d begins where there is no node", i)
+		}
+	}
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		leaf := int(n.next) == i
+		switch {
+		case n.input < 0 || int(n.input) >= inputs:
+			return fmt.Errorf("node %d divides by an input that there is not", i)
+		case leaf && (!math.IsInf(n.threshold, 1) || f.ends[i] < 0 || int(f.ends[i]) > len(f.leaves)-outputs):
+			return fmt.Errorf("node %d is a leaf without outputs", i)
+		case !leaf && (int(n.next) < i || int(n.next) >= len(f.nodes)-1):
+			return fmt.Errorf("node %d leads to no nodes behind it", i)
+		case math.IsNaN(n.threshold):
+			return fmt.Errorf("node %d has no threshold", i)
+		}
+	}
+	for _, v := range f.leaves {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return errors.New("an output is no number")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package ratecontrol
+
+import (
+	"fmt"
+
+	"farflash/units"
+)
+
+// Kind is which controller a target has.
+type Kind uint8
+
+// The kinds.
+const (
+	None    Kind = iota // one submission queue a drive, as without the section
+	Static              // see NewStatic
+	AIMD                // see NewAIMD
+	SRC                 // see NewSRC
+	Reserve             // see NewReserve
+	kinds
+)
+
+var kindNames = units.Names[Kind]{"none", "static", "aimd", "src", "reserve"}
+
+// String is the kind's name in scenarios.
+func (k Kind) String() string { return kindNames.Name(k) }
+
+// MarshalText writes the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
+
+// UnmarshalText reads a kind's name.
+func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
+
+// Search is how SRC finds the weight ratio whose predicted read throughput is closest to what is demanded.
+type Search uint8
+
+// The ways.
+const (
+	// Scan looks at all ratios.
+	Scan Search = iota
+	// Paper is Algorithm 1 as printed: from 1 on until the prediction changes by less than the tolerance.
+	Paper
+)
+
+var searchNames = units.Names[Search]{"scan", "paper"}
+
+// String is the way's name in scenarios.
+func (s Search) String() string { return searchNames.Name(s) }
+
+// MarshalText writes the way's name.
+func (s Search) MarshalText() ([]byte, error) { return searchNames.Marshal(s) }
+
+// UnmarshalText reads a way's name.
+func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal(text, s) }
+
+// Config is how drives are divided between reads and writes.
+type Config struct {
+	// Kind is who divides a target's drives between reads and writes: none, nobody, with one submission queue a drive; static, weights that stay; aimd, weights by
+	// what was read against what the network demands; src, weights by a prediction (SRC, Algorithm 1); reserve, reads are fetched only
+	// as far as the network will take them, with equal weights.
+	Kind Kind
+	// WeightRatio is the write queue's weight over the read queue's, of static.
+	WeightRatio int
+	// MaxRatio is the greatest weight ratio that aimd and src give.
+	MaxRatio int
+	// Window is how far back src looks at what drives are asked for (SRC's delta, "e.g., 10 ms"), and how far aimd does to divide a target's demand among its drives.
+	Window units.Duration
+	// Interval is how often aimd looks, and how long src waits at least from one decision to the next; a demand that comes sooner is taken at its end.
+	Interval units.Duration
+	// Mode is how src finds the ratio: scan, the closest of all; or paper, Algorithm 1 as printed, which stops at the first ratio that predicts almost what the
+	// one before it does, as two neighbours of a forest often do.
+	Mode Search
+	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
+	Tolerance units.Fraction
+	// Model is what predicts for src: a file that farflash predict train has written, or auto, one that is trained for the drive when it is needed.
+	Model string
+	// Headroom is for how many times as long as a drive reads and the network sends a read it is to wait in the target, with reserve: a longer wait keeps
+	// the network busier, and writes out.
+	Headroom float64
+	// Demands stand for what the network demands, from the first on; without any it is the network itself.
+	Demands []Demanded
+}
+
+// Demanded is a demand at a time.
+type Demanded struct {
+	// At is when it comes.
+	At units.Duration
+	// Rate is what each target may send from then on, in data.
+	Rate units.BitRate
+}
+
+// DefaultConfig is SRC's figures where it gives any. It does not say how high weights go: at 32, reads have 4 of 128 commands. Nor does it say how often
+// a decision is made: a tenth of the window.
+func DefaultConfig() Config {
+	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond, Tolerance: 0.1, Model: "auto", Headroom: 1}
+}
+
+// Validate reports what cannot be, each with its key.
+func (c *Config) Validate() error {
+	var bad units.Faults
+	bad.Hold(c.WeightRatio >= 1 && c.WeightRatio <= 10000, "weight_ratio", "%d is not possible; use 1 to 10000", c.WeightRatio)
+	bad.Hold(c.MaxRatio >= 1 && c.MaxRatio <= 10000, "max_ratio", "%d is not possible; use 1 to 10000", c.MaxRatio)
+	bad.Hold(c.Window >= 10*units.Microsecond && c.Window <= 100*units.Second, "window", "%v is not possible; use 10us to 100s", c.Window)
+	bad.Hold(c.Interval >= units.Microsecond && c.Interval <= 100*units.Second, "interval", "%v is not possible; use 1us to 100s", c.Interval)
+	bad.Hold(c.Tolerance >= 0 && c.Tolerance <= 1, "tolerance", "%v is not possible; use 0%% to 100%%", c.Tolerance)
+	bad.Hold(c.Model != "", "model", "there is no name; use auto, or a file that farflash predict train has written")
+	bad.Hold(c.Headroom > 0 && c.Headroom <= 1000, "headroom", "%v is not possible; use more than 0, up to 1000", c.Headroom)
+	for i := range c.Demands {
+		d := &c.Demands[i]
+		bad.Hold(d.At >= 0 && (i == 0 || d.At > c.Demands[i-1].At), fmt.Sprintf("demands[%d].at", i), "%v is not possible; use times that grow", d.At)
+		bad.Hold(d.Rate > 0, fmt.Sprintf("demands[%d].rate", i), "%v is not possible; use a rate such as 6Gbps", d.Rate)
+	}
+	return bad.Err()
+}
+
+// New makes the controller of one target, nil for None. predict foresees each of its drives; only SRC needs it.
+func New(c Config, predict []Predictor) (Controller, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	switch c.Kind {
+	case Static:
+		return NewStatic(c.WeightRatio), nil
+	case AIMD:
+		return NewAIMD(c.MaxRatio, c.Interval, c.Window), nil
+	case SRC:
+		return NewSRC(c, predict)
+	case Reserve:
+		return NewReserve(c.Headroom), nil
+	}
+	return nil, nil
+}

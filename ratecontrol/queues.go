@@ -1,0 +1,267 @@
+package ratecontrol
+
+import (
+	"fmt"
+
+	"farflash/block"
+)
+
+// The queues of a drive.
+const (
+	ReadQueue  = 0 // RSQ
+	WriteQueue = 1 // WSQ: writes, and what else changes data
+)
+
+// Queues are the read and the write submission queue of one drive, which share a completion queue and a queue depth (SRC, section III-A).
+//
+// Commands that wait are fetched by weighted round robin: a queue has as many tokens as its weight; each command that is fetched takes one,
+// and when both queues' are gone a new round begins. A queue from which nothing can be fetched yields its turn to the other, and tokens
+// are left alone. The queue depth is divided as the weights are, but only while there is something to fetch from both queues.
+//
+// A command that overlaps one that waits follows it into its queue, so that they are fetched in the order in which they came, and takes a token of
+// the queue of its own kind. One that overlaps some in both queues joins that of the latest, and waits until all of them are done.
+//
+// Nothing is allocated once as many commands as ever are in it have been.
+type Queues struct {
+	depth  int32
+	weight [2]int32
+	token  [2]int32 // left in this round
+	share  [2]int32 // of the depth
+	inside [2]int32 // commands fetched from each and not done
+	held   [2]bool
+	turn   uint8
+	list   [2]fifo
+	slots  []slot // 0 is none
+	spare  int32  // slots that are free
+	edges  []edge // 0 is none
+	unused int32  // edges that are free
+	root   int32  // of the tree of commands that wait
+	seed   uint32
+	last   uint32  // number of the command that came last
+	found  []int32 // scratch
+}
+
+// slot is a command that waits or is in the drive.
+type slot struct {
+	lo, hi      int64 // addresses, the space above them
+	most        int64 // the greatest hi of what is below it in the tree
+	left, right int32 // in the tree
+	next        int32 // in its queue, or among the free
+	id          int32
+	after       int32 // commands that must be done before it may be fetched
+	before      int32 // edges to those that wait for it
+	number      uint32
+	rank        uint32
+	queue       uint8 // that it waits in
+	kind        uint8 // the queue whose token it takes
+}
+
+// edge says that a command waits for another.
+type edge struct{ to, next int32 }
+
+// fifo is a queue of slots.
+type fifo struct{ head, tail, n int32 }
+
+// beyond is where the addresses of one space end.
+const beyond = int64(1) << 54
+
+// NewQueues makes the queues of a drive that holds so many commands at once, 1 at least, with weights of 1.
+func NewQueues(depth int) *Queues {
+	q := &Queues{depth: int32(max(depth, 1)), slots: make([]slot, 1), edges: make([]edge, 1), seed: 1}
+	q.SetWeights(1, 1)
+	return q
+}
+
+// kindOf is the queue of an operation.
+func kindOf(op block.Op) uint8 {
+	if op == block.Read {
+		return ReadQueue
+	}
+	return WriteQueue
+}
+
+// SetWeights gives the queues other weights, of 1 at least. If they differ from those that they have, a new round begins.
+func (q *Queues) SetWeights(read, write int) {
+	w := [2]int32{int32(max(read, 1)), int32(max(write, 1))}
+	if w == q.weight {
+		return
+	}
+	q.weight, q.token = w, w
+	d := int64(q.depth)
+	sum := int64(w[0]) + int64(w[1])
+	reads := min(max((d*int64(w[0])+sum/2)/sum, 1), max(d-1, 1))
+	q.share = [2]int32{int32(reads), int32(max(d-reads, 1))}
+}
+
+// Weights are the weights of both queues.
+func (q *Queues) Weights() (read, write int) { return int(q.weight[0]), int(q.weight[1]) }
+
+// Tokens are those that both queues have left in this round.
+func (q *Queues) Tokens() (read, write int) { return int(q.token[0]), int(q.token[1]) }
+
+// Hold has nothing be fetched from a queue until it is let go.
+func (q *Queues) Hold(queue int, held bool) { q.held[queue] = held }
+
+// Waiting is how many commands wait in a queue, Inside how many that were fetched from it are not done.
+func (q *Queues) Waiting(queue int) int { return int(q.list[queue].n) }
+
+// Inside is how many commands that were fetched from a queue are not done.
+func (q *Queues) Inside(queue int) int { return int(q.inside[queue]) }
+
+// Push gives the queues a command, which its owner calls id. space tells addresses apart that have nothing to do with each other, namespaces for example.
+// It returns the ticket with which Done is called.
+func (q *Queues) Push(id int32, op block.Op, space uint8, offset, length int64) (ticket int32) {
+	i := q.take()
+	x := &q.slots[i]
+	q.last++
+	base := int64(space) * beyond
+	offset = min(max(offset, 0), beyond)
+	*x = slot{lo: base + offset, hi: base + min(offset+max(length, 0), beyond), id: id, number: q.last, kind: kindOf(op)}
+	x.queue = x.kind
+	if x.lo < x.hi {
+		q.found = q.found[:0]
+		q.overlapping(q.root, x.lo, x.hi)
+		q.follow(i)
+		q.insert(i)
+	}
+	l := &q.list[x.queue]
+	if l.n == 0 {
+		l.head = i
+	} else {
+		q.slots[l.tail].next = i
+	}
+	l.tail = i
+	l.n++
+	return i
+}
+
+// follow chooses the queue of a command by those that it overlaps.
+func (q *Queues) follow(i int32) {
+	if len(q.found) == 0 {
+		return
+	}
+	x := &q.slots[i]
+	in := [2]bool{}
+	behind := uint32(1 << 31)
+	for _, k := range q.found {
+		y := &q.slots[k]
+		in[y.queue] = true
+		if d := x.number - y.number; d < behind {
+			behind, x.queue = d, y.queue
+		}
+	}
+	if !in[0] || !in[1] {
+		return // they are all ahead of it in its queue
+	}
+	for _, k := range q.found {
+		e := q.unused
+		if e != 0 {
+			q.unused = q.edges[e].next
+		} else {
+			e = int32(len(q.edges))
+			q.edges = append(q.edges, edge{})
+		}
+		q.edges[e] = edge{to: i, next: q.slots[k].before}
+		q.slots[k].before = e
+		x.after++
+	}
+}
+
+// Next is the command to be fetched next, and the queue that it comes out of. It is not ok if there is none, or no place for one.
+func (q *Queues) Next() (id int32, queue int, ok bool) {
+	if q.inside[0]+q.inside[1] >= q.depth {
+		return 0, 0, false
+	}
+	can := [2]bool{q.ready(0), q.ready(1)}
+	if can[0] && can[1] {
+		can = [2]bool{q.inside[0] < q.share[0], q.inside[1] < q.share[1]}
+	}
+	from := q.turn
+	switch {
+	case can[from]:
+		q.pay(from)
+	case can[1-from]:
+		from = 1 - from
+	default:
+		return 0, 0, false
+	}
+	l := &q.list[from]
+	i := l.head
+	x := &q.slots[i]
+	l.head = x.next
+	l.n--
+	if x.lo < x.hi {
+		q.root = q.remove(q.root, i)
+	}
+	q.inside[from]++
+	return x.id, int(from), true
+}
+
+// ready reports whether there is something to fetch from a queue.
+func (q *Queues) ready(k uint8) bool {
+	l := &q.list[k]
+	return l.n > 0 && !q.held[k] && q.slots[l.head].after == 0
+}
+
+// pay takes the token for the first command of a queue whose turn it is, and finds whose turn is next.
+func (q *Queues) pay(from uint8) {
+	kind := q.slots[q.list[from].head].kind
+	if q.token[kind] == 0 {
+		// It has followed another into a queue that is not of its kind, and what it has to pay with is gone: so is this round.
+		q.token = q.weight
+	}
+	q.token[kind]--
+	if q.token == [2]int32{} {
+		q.token = q.weight
+		q.turn = 1 - from
+		return
+	}
+	if q.token[from] == 0 {
+		q.turn = 1 - from
+	}
+}
+
+// Done frees the place of a command that was fetched.
+func (q *Queues) Done(ticket int32) {
+	x := &q.slots[ticket]
+	q.inside[x.queue]--
+	for e := x.before; e != 0; {
+		next := q.edges[e].next
+		q.slots[q.edges[e].to].after--
+		q.edges[e].next = q.unused
+		q.unused = e
+		e = next
+	}
+	x.before = 0
+	x.next = q.spare
+	q.spare = ticket
+}
+
+func (q *Queues) take() int32 {
+	if i := q.spare; i != 0 {
+		q.spare = q.slots[i].next
+		return i
+	}
+	q.slots = append(q.slots, slot{})
+	return int32(len(q.slots) - 1)
+}
+
+// Check walks what the queues hold and reports what cannot be.
+func (q *Queues) Check() error {
+	for k := range q.list {
+		n, i := int32(0), q.list[k].head
+		for ; n < q.list[k].n; n++ {
+			if i == 0 || q.slots[i].queue != uint8(k) {
+				return fmt.Errorf("queue %d: command %d of %d is not in it", k, n, q.list[k].n)
+			}
+			i = q.slots[i].next
+		}
+		if q.inside[k] < 0 || q.token[k] < 0 || q.token[k] > q.weight[k] {
+			return fmt.Errorf("queue %d: %d commands in the drive, %d tokens of %d", k, q.inside[k], q.token[k], q.weight[k])
+		}
+	}
+	if n := q.inside[0] + q.inside[1]; n > q.depth {
+		return fmt.Errorf("%d commands in the drive, of %d at most", n, q.depth)
+	}
+	return nil
+}
