@@ -165,6 +165,7 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 		return refuse(d.At("CMT_Sharing_Mode"), "CMT_Sharing_Mode", d.CMT_Sharing_Mode, "is unknown; use SHARED or EQUAL_PARTITIONING")
 	}
 	x.Mapping.Allocation = ssd.AllocateStatic // what the scheme is for
+	x.Mapping.Grain = 0                       // PAGE_LEVEL
 	if err := x.Mapping.Scheme.UnmarshalText([]byte(d.Plane_Allocation_Scheme)); err != nil {
 		return refuse(d.At("Plane_Allocation_Scheme"), "Plane_Allocation_Scheme", d.Plane_Allocation_Scheme, err.Error())
 	}

@@ -67,6 +67,19 @@ type Progress struct {
 	Prepared  float64        // while nothing is simulated yet: how much of what is made first is done, from 0 to 1
 }
 
+// Share is how much of a run is done, from 0 to 1, by what has completed or by the time that it is ended by, whatever is nearer to the end; 0 if neither is
+// known.
+func (p *Progress) Share() float64 {
+	share := 0.0
+	if p.Expected > 0 {
+		share = float64(p.Requests) / float64(p.Expected)
+	}
+	if p.Until > 0 {
+		share = max(share, float64(p.Simulated)/float64(p.Until))
+	}
+	return min(share, 1)
+}
+
 // Outcome is what a run gives beside its result.
 type Outcome struct {
 	Result *result.Result

@@ -2,7 +2,6 @@ package ftl
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 )
 
@@ -63,15 +62,7 @@ func (f *FTL) Untouched(pool int) bool { return f.pools[pool].owner != f.owner }
 // ValidBelow returns how many of the first so many pages of a block that was used hold data.
 func (f *FTL) ValidBelow(b Block, pages int) int {
 	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
-	p := f.pools[pool]
-	n := 0
-	for w, word := range f.bitmap(p, i) {
-		if left := pages - w*64; left < 64 {
-			word &= 1<<max(left, 0) - 1
-		}
-		n += bits.OnesCount64(word)
-	}
-	return n
+	return f.countValid(f.pools[pool], i, int32(max(0, pages)))
 }
 
 // IsValid reports whether a page that was handed out holds data.
@@ -104,12 +95,12 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 		host += p.frontiers[i].host
 	}
 	c := &p.counts
-	in := host + c.restored + c.abandoned
+	in := host + c.restored + c.abandoned + c.skipped
 	for _, n := range c.moved {
 		in += n
 	}
 	if handed += c.erasedPages; in != handed {
-		return fmt.Errorf("%d host, %v moved, %d restored and %d abandoned pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, handed)
+		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned and %d skipped pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, c.skipped, handed)
 	}
 	return nil
 }
@@ -287,15 +278,11 @@ func (f *FTL) places(p *pool) ([]place, error) {
 // may be ahead of the map.
 func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	m := &p.blocks[b]
-	all := f.bitmap(p, b)
-	n := int32(0)
-	for _, w := range all {
-		n += int32(bits.OnesCount64(w))
-	}
+	n := int32(f.countAll(p, b))
 	if n != m.valid {
 		return fmt.Errorf("%d pages are valid, %d are counted", n, m.valid)
 	}
-	if tail := f.pages & 63; tail != 0 && all[f.words-1]>>tail != 0 {
+	if tail := f.pages & 63; tail != 0 && f.word(p, b, f.words-1)>>tail != 0 {
 		return fmt.Errorf("pages beyond the last are valid")
 	}
 	if m.state == open && m.pending < left || m.state != open && left > 0 {

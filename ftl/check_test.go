@@ -123,7 +123,7 @@ func number(p *pool, m *block) int32 {
 // flip changes whether a page is valid.
 func flip(f *FTL, m *block, page int32) {
 	p := f.pools[0]
-	f.ownBitmap(p, number(p, m))[0] ^= 1 << page
+	*f.ownWord(p, number(p, m), 0) ^= 1 << page
 }
 
 // written is a frontier with pages left.

@@ -67,14 +67,13 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 	if page >= f.pages {
 		return f.pages
 	}
-	all := f.bitmap(p, b)
 	i := page >> 6
-	word := all[i] &^ (1<<(page&63) - 1)
+	word := f.word(p, b, i) &^ (1<<(page&63) - 1)
 	for word == 0 {
 		if i++; i == f.words {
 			return f.pages
 		}
-		word = all[i]
+		word = f.word(p, b, i)
 	}
 	return i<<6 + int32(bits.TrailingZeros64(word))
 }
@@ -201,7 +200,15 @@ func (f *FTL) blocksFor(p *pool, to int, pages int32) int32 {
 // read, or is about to be copied within the chip. It reports false when the page
 // was superseded meanwhile: the move is over then, and Moved is not called. So it is
 // when failures have left no page to move it to: Next offers it again when a block has been erased.
-func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
+func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) { return f.relocate(src, -1, now) }
+
+// RelocateTo is Relocate for a driver that knows better than Config.Survivors which stream a page belongs to. The page goes to a block of that
+// stream (0 to the number of streams, survivors' included, less 1) unless the room is needed by what else is to be moved.
+func (f *FTL) RelocateTo(src PPA, stream int, now Tick) (PPA, bool) {
+	return f.relocate(src, stream, now)
+}
+
+func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -214,6 +221,9 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 		return NoPPA, false
 	}
 	to := f.target(m, Reason(m.prev))
+	if stream >= 0 && stream != to && f.mayStray(p, stream) {
+		to = stream
+	}
 	if p.frontiers[to].left == 0 {
 		if p.short && p.free == 0 {
 			if to = p.anyRoom(); to < 0 {
@@ -233,11 +243,37 @@ func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) {
 	return dst, true
 }
 
+// mayStray reports whether a frontier can take a page that was not counted on there: what is still to be moved must find room without it.
+func (f *FTL) mayStray(p *pool, to int) bool {
+	if p.short {
+		return false
+	}
+	w := &p.frontiers[to]
+	left, free := w.left, p.free
+	if left == 0 {
+		if free == 0 {
+			return false
+		}
+		w.left = f.pages
+		free--
+	}
+	w.left--
+	owed := f.owed(p, nil, GC)
+	w.left = left
+	return owed <= free
+}
+
 // Moved says that a relocated page has been programmed at dst, and that Owner
 // holds for it. The map's entry is swapped from src to dst, which is then what is
 // valid. It reports false when the host had written the page meanwhile: the entry
 // stays, and dst is invalid.
-func (f *FTL) Moved(src, dst PPA, now Tick) bool {
+func (f *FTL) Moved(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, true) }
+
+// Held is Moved of a page that the driver holds in memory which a loss of power does not empty, and has yet to program: src is needed
+// no more. Programmed follows for dst, or ProgramFailed, as for a page that Allocate returned; Owner holds from now on.
+func (f *FTL) Held(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, false) }
+
+func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
 	m := &p.blocks[b]
@@ -247,7 +283,7 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
 	if swapped {
 		bit := uint64(1) << (page & 63)
-		word := &f.ownBitmap(p, b)[page>>6]
+		word := f.ownWord(p, b, page>>6)
 		if *word&bit == 0 {
 			broken("page %d was moved, but it is not valid", src)
 		}
@@ -255,8 +291,10 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool {
 		m.valid--
 	}
 	p.counts.relocating--
-	_, to, _ := f.split(dst)
-	f.programmed(p, to)
+	if programmed {
+		_, to, _ := f.split(dst)
+		f.programmed(p, to)
+	}
 	if !swapped {
 		p.counts.raced++
 		f.Invalidate(dst, now)

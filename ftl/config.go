@@ -20,10 +20,11 @@ const (
 	FIFO                         // the block that was filled first
 	WindowedGreedy               // fewest valid pages of the Config.Window oldest blocks (Hu et al. 2009)
 	CostBenefit                  // greatest (1-u)*age/(2u); age is the time since a page was last invalidated (Rosenblum, Ousterhout 1992)
+	CostAge                      // greatest (1-u)*age/u; age is the time since the block was filled, in erases of the pool
 	victims
 )
 
-var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit"}
+var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit", "cost-age"}
 
 // String is the policy's name in scenarios.
 func (v Victim) String() string { return victimNames.Name(v) }

@@ -96,10 +96,7 @@ func (f *FTL) abandonRest(p *pool, b int32) {
 		return
 	}
 	w, m := &p.frontiers[at], &p.blocks[b]
-	all := f.ownBitmap(p, b)
-	for page := f.pages - w.left; page < f.pages; page++ {
-		all[page>>6] &^= 1 << (page & 63)
-	}
+	f.clearRange(p, b, f.pages-w.left, f.pages)
 	m.valid -= w.left
 	m.pending -= w.left
 	p.counts.abandoned += int64(w.left)

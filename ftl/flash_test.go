@@ -18,11 +18,14 @@ type flash struct {
 
 	writes []write   // programs of the host in flight
 	moves  []move    // actions in progress
+	held   []ftl.PPA // moved to pages that are not programmed yet
 	reads  []ftl.PPA // pinned
 	latest []uint64  // what a read of each logical page must return; 0: nothing
 	serial uint64
 	trace  []string // what was done, when tracing
 	tracer bool
+
+	stray *rng.Stream // moved pages go to any stream
 
 	bad map[ftl.Block]bool // blocks that must not be written again
 }
@@ -187,7 +190,7 @@ func (d *flash) step(i int) {
 		if m.read.version == 0 || m.read.lpa != m.LPA {
 			panic(fmt.Sprintf("moving page %d of %d, which holds %v", m.Source, m.LPA, m.read))
 		}
-		if m.dst, done = d.Relocate(m.Source, d.now); done {
+		if m.dst, done = d.relocate(m.Source); done {
 			done = false
 			if d.pages[m.dst].version != 0 || d.bad[d.BlockOf(m.dst)] {
 				panic(fmt.Sprintf("page %d is programmed twice, or fails (%v)", m.dst, d.bad[d.BlockOf(m.dst)]))
@@ -204,6 +207,34 @@ func (d *flash) step(i int) {
 	if done {
 		d.moves = slices.Delete(d.moves, i, i+1)
 	}
+}
+
+// hold has the i-th action's source given up while its page is still to be programmed.
+func (d *flash) hold(i int) {
+	d.now++
+	m := d.moves[i]
+	if m.Kind == ftl.Erase || m.dst == ftl.NoPPA {
+		return
+	}
+	d.moves = slices.Delete(d.moves, i, i+1)
+	d.pages[m.dst] = m.read
+	d.Held(m.Source, m.dst, d.now)
+	d.held = append(d.held, m.dst)
+}
+
+// programHeld ends the programs of pages that are held.
+func (d *flash) programHeld() {
+	for _, ppa := range d.held {
+		d.Programmed(ppa)
+	}
+	d.held = d.held[:0]
+}
+
+// skip gives up what lies behind the i-th program in flight in its block, so many pages at most.
+func (d *flash) skip(i, pages int) {
+	d.now++
+	ppa := d.writes[i].ppa
+	d.Skip(min(ppa+1+ftl.PPA(pages), d.PPA(d.BlockOf(ppa)+1, 0)), d.now)
 }
 
 func (d *flash) erase(b ftl.Block) {
@@ -233,6 +264,7 @@ func (d *flash) settle() {
 	for len(d.writes) > 0 {
 		d.finish(0)
 	}
+	d.programHeld()
 	for again := true; again; {
 		again = len(d.moves) > 0
 		for pool := range d.Config().Pools {
@@ -284,4 +316,12 @@ func (d *flash) mapped() int64 {
 		}
 	}
 	return n
+}
+
+func (d *flash) relocate(src ftl.PPA) (ftl.PPA, bool) {
+	if d.stray == nil || d.stray.IntN(3) == 0 {
+		return d.Relocate(src, d.now)
+	}
+	streams := max(len(d.Config().Survivors), d.Config().Streams)
+	return d.RelocateTo(src, int(d.stray.IntN(int64(streams))), d.now)
 }

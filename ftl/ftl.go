@@ -17,7 +17,7 @@
 // Next until it says false; this costs next to nothing while there is nothing.
 //
 // A Move means: read Source, call Relocate, program the page it returns, call
-// Moved, pull Next. An Erase means: erase, call Erased (or Retire when it failed),
+// Moved (or Held, when the data are safe before they are programmed), pull Next. An Erase means: erase, call Erased (or Retire when it failed),
 // pull Next, and let host writes that found no page try again. Moves and erases
 // may be done at any time and in any order, many at once; nothing waits for the
 // driver but the space.
@@ -222,6 +222,47 @@ func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	return ppa, true
 }
 
+// Skip gives up the pages of an open block that lie before end, in the same block, and were not handed out: a driver that programs several
+// pages at once, of one that would end there, has no data for them. They count as programmed and hold nothing. It returns how many they are.
+func (f *FTL) Skip(end PPA, now Tick) int {
+	pool, b, last := f.split(end - 1)
+	p := f.touch(pool)
+	at := f.frontierOf(p, b)
+	if at < 0 {
+		return 0 // all were handed out, or given up because the block fails
+	}
+	w, m := &p.frontiers[at], &p.blocks[b]
+	first := f.pages - w.left
+	n := last + 1 - first
+	if n <= 0 {
+		return 0
+	}
+	f.clearRange(p, b, first, last+1)
+	m.valid -= n
+	m.pending -= n
+	p.counts.skipped += int64(n)
+	w.next += PPA(n - 1)
+	w.left -= n - 1
+	f.take(p, pool, at, now)
+	if m.pending == 0 {
+		f.close(p, b)
+	}
+	f.changed(pool, p)
+	return int(n)
+}
+
+// Align is Skip of each of a pool's open blocks, up to the next page whose number can be divided by n, which divides the pages of a block.
+func (f *FTL) Align(pool, n int, now Tick) {
+	if f.pools[pool] == f.blank {
+		return
+	}
+	for at := range f.touch(pool).frontiers {
+		if w := f.touch(pool).frontiers[at]; w.left > 0 && w.next%PPA(n) != 0 {
+			f.Skip((w.next/PPA(n)+1)*PPA(n), now)
+		}
+	}
+}
+
 // Programmed says that a page which Allocate returned has been programmed, and
 // that the map's entry and Owner hold for it. Until every page of a block is
 // programmed the block is no candidate for collection.
@@ -238,7 +279,7 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	pool, b, page := f.split(ppa)
 	p := f.touch(pool)
 	m := &p.blocks[b]
-	word := &f.ownBitmap(p, b)[page>>6]
+	word := f.ownWord(p, b, page>>6)
 	bit := uint64(1) << (page & 63)
 	if *word&bit == 0 {
 		broken("page %d invalidated, but it is not valid", ppa)
@@ -317,6 +358,11 @@ func (f *FTL) Spare(pool int) int {
 	lost := int(p.retired) + len(p.failing) + f.cfg.HostReserve + len(p.frontiers)
 	needed := (f.Valid(pool) + int64(f.pages)) / int64(f.pages) // a page more, as in Capacity
 	return int(f.blocks) - lost - int(needed)
+}
+
+// StreamOf returns the stream that wrote a block that was used.
+func (f *FTL) StreamOf(b Block) int {
+	return int(f.pools[f.poolOf(b)].blocks[int(b)%int(f.blocks)].stream)
 }
 
 // Yield returns how many pages of a block hold nothing, so that erasing it gains as many.

@@ -95,7 +95,7 @@ func TestConfigErrors(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for v := ftl.Greedy; v <= ftl.CostBenefit; v++ {
+	for v := ftl.Greedy; v <= ftl.CostAge; v++ {
 		text, _ := v.MarshalText()
 		var back ftl.Victim
 		if err := back.UnmarshalText(text); err != nil || back != v {
@@ -177,6 +177,7 @@ func TestPolicies(t *testing.T) {
 		{ftl.WindowedGreedy, 0.1, 1}, // of blocks 0, 1, 2
 		{ftl.WindowedGreedy, 1, 5},
 		{ftl.CostBenefit, 0, 1}, // 5 has fewer valid pages but lost them just now
+		{ftl.CostAge, 0, 5},     // no block was erased yet: all are of an age
 	} {
 		cfg := small()
 		cfg.Victim, cfg.Window = c.victim, units.Fraction(c.window)

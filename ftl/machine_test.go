@@ -28,7 +28,7 @@ func drawConfig(t *rapid.T) ftl.Config {
 	c.PagesPerBlock = rapid.SampledFrom([]int{2, 5, 64, 70}).Draw(t, "pages")
 	c.Streams = rapid.IntRange(1, 3).Draw(t, "streams")
 	c.Survivors = [][]int{nil, ftl.Pooled(c.Streams), ftl.Mixed(c.Streams)}[rapid.IntRange(0, 2).Draw(t, "survivors")]
-	c.Victim = ftl.Victim(rapid.IntRange(0, int(ftl.CostBenefit)).Draw(t, "victim"))
+	c.Victim = ftl.Victim(rapid.IntRange(0, int(ftl.CostAge)).Draw(t, "victim"))
 	c.Choices = rapid.IntRange(1, 4).Draw(t, "choices")
 	c.Window = units.Fraction(rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "window"))
 	c.Quirks.OnFill = rapid.IntRange(0, 1).Draw(t, "trigger") == 1
@@ -51,6 +51,10 @@ func drawFlash(t *rapid.T, cfg ftl.Config) *flash {
 	d, err := newFlash(cfg, 0, &random)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if rapid.Bool().Draw(t, "stray") {
+		stray := rng.NewStream(rapid.Uint64().Draw(t, "stray seed"), "streams")
+		d.stray = &stray
 	}
 	// A logical page lives in pool lpa%Pools.
 	each := d.Capacity(0) - inFlight - cfg.Quirks.HostStop*cfg.PagesPerBlock
@@ -120,6 +124,20 @@ func TestMachine(t *testing.T) {
 					// Any of the next few: drawing among all would shrink badly.
 					d.step(rapid.IntRange(0, min(7, len(d.moves)-1)).Draw(t, "which"))
 				}
+			},
+			"hold": func(t *rapid.T) {
+				for i := len(d.moves) - 1; i >= 0; i-- {
+					d.hold(i)
+				}
+				if rapid.Bool().Draw(t, "program") {
+					d.programHeld()
+				}
+			},
+			"skip": func(t *rapid.T) {
+				if len(d.writes) == 0 || len(cfg.Survivors) == cfg.Streams { // survivors' room may be promised
+					t.Skip("nothing to skip")
+				}
+				d.skip(rapid.IntRange(0, len(d.writes)-1).Draw(t, "which"), rapid.IntRange(1, 8).Draw(t, "skipped"))
 			},
 			"read": func(t *rapid.T) {
 				if at := d.to[hot(t, d)]; at != ftl.NoPPA {
@@ -263,6 +281,7 @@ func TestRestore(t *testing.T) {
 		cfg.Quirks.OpenAtOnce = false // it would open blocks for frontiers that had none
 		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 		a := drawFlash(t, cfg)
+		a.stray = nil
 		var err error
 		if a.FTL, err = ftl.New(cfg, a, &random); err != nil {
 			t.Fatal(err)

@@ -147,7 +147,7 @@ func (f *FTL) own(i int) *pool {
 		return p
 	}
 	fresh := p == f.blank
-	p = p.clone()
+	p = f.clonePool(p)
 	p.owner = f.owner
 	f.pools[i] = p
 	if fresh {
@@ -169,11 +169,11 @@ func (f *FTL) openAll(p *pool, i int) {
 	}
 }
 
-func (p *pool) clone() *pool {
+func (f *FTL) clonePool(p *pool) *pool {
 	c := *p
 	c.frontiers = slices.Clone(p.frontiers)
 	c.blocks = slices.Clone(p.blocks)
-	p.lendBitmaps(&c)
+	f.lendBitmaps(p, &c)
 	c.heap = slices.Clone(p.heap)
 	c.victims = slices.Clone(p.victims)
 	c.failing = slices.Clone(p.failing)
@@ -213,10 +213,7 @@ func (f *FTL) materialise(p *pool, b int32) {
 		return
 	}
 	if p.loan != nil {
-		for k := len(p.blocks); k < n; k++ {
-			p.loan.rows = append(p.loan.rows, int32(len(p.bits))/f.words)
-			p.bits = append(p.bits, make([]uint64, f.words)...)
-		}
+		f.lengthen(p, n)
 		p.blocks = append(p.blocks, make([]block, n-len(p.blocks))...)
 		return
 	}
@@ -335,13 +332,7 @@ func (f *FTL) openBlock(p *pool, pool int, to int) {
 	}
 	m := &p.blocks[b]
 	m.state, m.stream, m.valid, m.pending = open, uint8(stream), f.pages, f.pages
-	all := f.ownBitmap(p, b)
-	for i := range all {
-		all[i] = ^uint64(0)
-	}
-	if tail := f.pages & 63; tail != 0 {
-		all[len(all)-1] = 1<<tail - 1
-	}
+	f.setAll(p, b)
 	w := &p.frontiers[to]
 	w.block, w.left = b, f.pages
 	w.next = PPA((int64(pool)*int64(f.blocks) + int64(b)) * int64(f.pages))

@@ -27,6 +27,7 @@ type Restored struct {
 	Failing bool     // Full: it is to be emptied and retired; what is not written of it is not valid
 	Valid   []uint64 // Open, Full: bit i%64 of word i/64 tells that page i is valid; nil: none
 	Touched Tick     // when one of its pages was last invalidated, or the last one was written
+	Age     int      // Full: erases of the pool since it was filled; CostAge goes by it, and no other policy
 }
 
 // RestoreBlock puts a block into the state that a scan of the flash found it in,
@@ -91,6 +92,9 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 			p.failing = append(p.failing, i)
 		}
 		f.close(p, i)
+		if f.cfg.Victim == CostAge {
+			m.pending = -int32(min(r.Age, 1<<31-1))
+		}
 		return nil
 	}
 	p.counts.restored += int64(r.Written)
@@ -103,6 +107,23 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	m.pending = left
 	p.frontiers[at] = frontier{next: f.PPA(b, r.Written), left: left, block: i}
 	return nil
+}
+
+// Expect makes room for a pool's first so many blocks, which RestoreBlock is to be called for, and some more, at once.
+func (f *FTL) Expect(pool, blocks int) {
+	p := f.pools[pool]
+	if p == f.blank {
+		p = f.newPool()
+		p.restoring = f.owner
+		p.wake = true
+		f.pools[pool] = p
+	}
+	if p.restoring != f.owner || blocks <= cap(p.blocks) {
+		return
+	}
+	blocks = min(int(f.blocks), blocks+blocks/8+1) // those that will be opened first as well
+	p.blocks = append(make([]block, 0, blocks), p.blocks...)
+	p.bits = append(make([]uint64, 0, blocks*int(f.words)), p.bits...)
 }
 
 func (f *FTL) checkRestored(r Restored) error {
@@ -127,6 +148,9 @@ func (f *FTL) checkRestored(r Restored) error {
 	}
 	if r.Failing && r.Use != Full {
 		return fmt.Errorf("it fails, but is not full")
+	}
+	if r.Age < 0 {
+		return fmt.Errorf("filled %d erases ago", r.Age)
 	}
 	if r.Erases < 0 || r.Erases > maxErases {
 		return fmt.Errorf("%d erases", r.Erases)
@@ -179,6 +203,9 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 			r.Stream = 0
 		default:
 			r.Use, r.Valid, r.Failing = Full, f.bitmap(p, i), slices.Contains(p.failing, i)
+			if m.state == closed && f.cfg.Victim == CostAge {
+				r.Age = int(p.erases - uint32(m.pending))
+			}
 			if at := f.frontierOf(p, i); at >= 0 {
 				r.Use, r.Written = Open, int(f.pages-p.frontiers[at].left)
 				r.Worn = at >= len(f.survivors)

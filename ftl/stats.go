@@ -13,6 +13,7 @@ type counts struct {
 	failures    int64 // blocks that were said to fail
 	restored    int64 // pages of restored blocks
 	abandoned   int64 // pages of failing blocks that were never handed out
+	skipped     int64 // pages that were given up by Skip
 	erasedPages int64 // pages of blocks that were erased or retired
 	relocating  int64 // relocated and not yet Moved
 }
@@ -26,6 +27,7 @@ type Stats struct {
 	FailurePrograms int64   // programmed to move data out of failing blocks
 	FailedPrograms  int64   // of all these, those that did not take
 	Raced           int64   // of the moves, those that the host overtook while they were under way
+	Skipped         int64   // pages given up by Skip, which are in none of the others
 	Erases          int64   // blocks
 	Failures        int64   // blocks that failed before their time, failed erases aside
 	Retired         int64   // blocks
@@ -46,7 +48,7 @@ func (s Stats) WAF() float64 {
 // counters are all of s that is one number, always in the same order.
 func (s *Stats) counters() []*int64 {
 	return []*int64{
-		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.FailedPrograms, &s.Raced,
+		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.FailedPrograms, &s.Raced, &s.Skipped,
 		&s.Erases, &s.Failures, &s.Retired, &s.Collections, &s.Relocations,
 	}
 }
@@ -86,6 +88,7 @@ func (f *FTL) Stats() Stats {
 		s.FailurePrograms += c.moved[Failure]
 		s.FailedPrograms += c.failed
 		s.Raced += c.raced
+		s.Skipped += c.skipped
 		s.Erases += c.erases
 		s.Failures += c.failures
 		s.Retired += c.retired

@@ -16,7 +16,7 @@ const (
 
 func orderOf(v Victim) order {
 	switch v {
-	case FIFO:
+	case FIFO, CostAge:
 		return byAge
 	case DChoices, Random:
 		return byArray
@@ -84,6 +84,8 @@ func (f *FTL) pick(p *pool) int32 {
 	switch f.cfg.Victim {
 	case FIFO:
 		return p.young.head
+	case CostAge:
+		return f.oldestBenefit(p)
 	case Random:
 		return p.array[f.random.IntN(int64(len(p.array)))]
 	case DChoices:
@@ -129,6 +131,24 @@ func (f *FTL) mostBeneficial(p *pool) int32 {
 		}
 		age := float64(max(0, now-p.blocks[b].stamp)) + 1
 		if benefit := float64(f.pages-v) / float64(2*v) * age; benefit > most {
+			best, most = b, benefit
+		}
+	}
+	return best
+}
+
+// oldestBenefit returns the candidate with the greatest (1-u)*age/u. What has stayed long in a block that was filled long ago is
+// cold, and room in its block will not come by itself; a block that was filled lately may lose more yet. (CostBenefit counts age from the last
+// invalidation, which makes a block that is losing pages young again.) Every candidate is looked at: there is no order that keeps as time goes by.
+func (f *FTL) oldestBenefit(p *pool) int32 {
+	best, most := none, 0.0
+	for b := p.young.head; b != none; b = p.blocks[b].next {
+		m := &p.blocks[b]
+		if m.valid == 0 {
+			return b
+		}
+		age := float64(p.erases-uint32(m.pending)) + 1
+		if benefit := float64(f.pages-m.valid) / float64(m.valid) * age; benefit > most {
 			best, most = b, benefit
 		}
 	}

@@ -44,14 +44,14 @@ func (d *Drive) pageOf(sector int64) int64 {
 	if d.sectorShift >= 0 {
 		return sector >> d.sectorShift
 	}
-	return sector / d.sectorsPerPage
+	return sector / d.sectorsPerGrain
 }
 
 // nextPart returns the part at the request's cursor.
 func (d *Drive) nextPart(r *request) part {
 	page := d.pageOf(r.cursor)
-	first := r.cursor - page*d.sectorsPerPage
-	n := min(d.sectorsPerPage-first, r.end-r.cursor)
+	first := r.cursor - page*d.sectorsPerGrain
+	n := min(d.sectorsPerGrain-first, r.end-r.cursor)
 	return part{
 		logical: d.ns[r.ns].base + uint32(page),
 		sectors: ^uint64(0) >> (64 - n) << first,
@@ -218,7 +218,7 @@ func (d *Drive) placeRead(t int32) {
 			return
 		case d.cfg.Initial == InitialFormula:
 			d.atFormula(x)
-			d.submit(t)
+			d.submitRead(t, d.formulaPage(x.logical, x.ns))
 			return
 		}
 		pool := d.ns[x.ns].pool(x.logical - d.ns[x.ns].base)
@@ -234,16 +234,21 @@ func (d *Drive) placeRead(t int32) {
 			d.unprogrammed.set(x.logical, 1)
 		}
 		d.ftl.Programmed(ppa)
+		d.laid(ppa)
 		d.laidOut++
 		d.mapped++
 		d.collect(int(pool))
 		x = d.txns.At(t)
 		d.dirtyEntry(x.logical, x.ns)
 	}
+	if d.inMemory(page) {
+		d.fromMemory(t)
+		return
+	}
 	d.at(x, page)
 	x.pinned = true
 	d.ftl.ReadStarted(ftl.PPA(page))
-	d.submit(t)
+	d.submitRead(t, uint64(page)/uint64(d.grains))
 }
 
 // atFormula puts a read where the drive's layout in address order has the page.
@@ -281,8 +286,13 @@ func (d *Drive) placeWrite(t int32) {
 	old := d.l2p.get(x.logical)
 	update := int32(0)
 	if have := d.valid(x.logical, old); have&^x.sectors != 0 {
-		update = d.updateRead(t, old, have&^x.sectors)
-		x = d.txns.At(t)
+		if d.grains > 1 {
+			x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize // it is merged in memory and programmed whole
+		}
+		if old >= trimmed || !d.inMemory(old) {
+			update = d.updateRead(t, old, have&^x.sectors)
+			x = d.txns.At(t)
+		}
 		if all := have | x.sectors; all == d.allSectors {
 			d.partial.remove(x.logical)
 		} else {
@@ -302,11 +312,10 @@ func (d *Drive) placeWrite(t int32) {
 	}
 	d.at(x, d.install(x.logical, ppa))
 	d.unprogrammed.remove(x.logical)
-	d.hostPrograms++
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
 	}
-	d.submit(t)
+	d.program(t, d.isAwaited(t))
 	if update != 0 {
 		d.submit(update)
 	}
@@ -429,6 +438,10 @@ const trimmed = noPage - 1
 // completed ends a transaction: whoever wanted it goes on.
 func (d *Drive) completed(t int32) {
 	x := d.txns.At(t)
+	if x.shared {
+		d.completedAll(t)
+		return
+	}
 	if x.pinned {
 		d.ftl.ReadDone(ftl.PPA(x.page))
 		if pool := d.poolOf(x.page); x.origin != fromMove && d.ftl.Collecting(pool) {
@@ -465,6 +478,8 @@ func (d *Drive) finish(t int32) {
 	case fromMove:
 		d.moveDone(t)
 		return // which frees it, or uses it again
+	case fromHeld:
+		d.programmed(x)
 	}
 	d.freeTransaction(t)
 }
@@ -472,6 +487,9 @@ func (d *Drive) finish(t int32) {
 // released tells a program that one of those that it waits for has ended. It may be in another die, of another channel.
 func (d *Drive) released(t int32) {
 	x := d.txns.At(t)
+	if x.joined {
+		x = d.txns.At(x.prev)
+	}
 	x.waitsFor--
 	d.touch(int(d.laneOf[x.plane]) / d.lanesPerChannel)
 }

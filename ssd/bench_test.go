@@ -63,15 +63,22 @@ func run(eng *sim.Engine, h *cosim.Host, n uint64) {
 	eng.Run(sim.Forever)
 }
 
-func smallConfig() ssd.Config {
+// ofPages is the default drive with a map of pages.
+func ofPages() ssd.Config {
 	cfg := ssd.DefaultConfig()
+	cfg.Mapping.Grain = 0
+	return cfg
+}
+
+func smallConfig() ssd.Config {
+	cfg := ofPages()
 	cfg.Geometry.BlocksPerPlane = 128
 	cfg.Mapping.Ideal = true
 	return cfg
 }
 
 func collectingConfig() ssd.Config {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry.BlocksPerPlane, cfg.Geometry.PagesPerBlock = 64, 64
 	cfg.Mapping.Ideal = true
 	cfg.Cache.Mode = ssd.CacheOff
@@ -91,8 +98,8 @@ var loads = []struct {
 	warm        uint64
 }{
 	{"read/ideal", smallConfig, block.Read, 4096, 32, 1, 20000},
-	{"read/miss", ssd.DefaultConfig, block.Read, 4096, 32, 1, 300000},
-	{"write/cached", ssd.DefaultConfig, block.Write, 4096, 16, 1, 300000},
+	{"read/miss", ofPages, block.Read, 4096, 32, 1, 300000},
+	{"write/cached", ofPages, block.Write, 4096, 16, 1, 300000},
 	{"write/collecting", collectingConfig, block.Write, 8192, 64, .6, 700000},
 }
 

@@ -36,7 +36,7 @@ func inOrder(n int, op block.Op, size int64) []workload.Record {
 
 // boundsConfig is a drive in which nothing takes long: what is to be the bound is made slow.
 func boundsConfig(channels, dies, planes int, page units.Bytes) ssd.Config {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: channels, ChipsPerChannel: dies, DiesPerChip: 1, PlanesPerDie: planes, BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: page}
 	cfg.OverProvisioning = .2
 	cfg.Mapping.Ideal = true
@@ -58,8 +58,8 @@ func boundsConfig(channels, dies, planes int, page units.Bytes) ssd.Config {
 // its shape: to 2 % below, and never above. Programs are of random addresses; reads and what is cached go in order, so that all dies have as much to
 // do, and nothing is written twice in the cache.
 func TestBounds(t *testing.T) {
-	read := func(cfg *ssd.Config, n int) units.Duration { // of n planes, on the channel
-		return cfg.Timing.ReadCommand(n) + units.Duration(n)*(cfg.Timing.DataOutSetup+cfg.Timing.Data(cfg.Geometry.PageSize))
+	read := func(cfg *ssd.Config, n int, size units.Bytes) units.Duration { // of n planes, on the channel
+		return cfg.Timing.ReadCommand(n) + units.Duration(n)*(cfg.Timing.DataOutSetup+cfg.Timing.Data(size))
 	}
 	program := func(cfg *ssd.Config, n int) units.Duration {
 		return cfg.Timing.ProgramCommand(n) + units.Duration(n)*cfg.Timing.Data(cfg.Geometry.PageSize)
@@ -68,80 +68,88 @@ func TestBounds(t *testing.T) {
 		what   string
 		op     block.Op
 		change func(cfg *ssd.Config)
-		least  func(cfg *ssd.Config) units.Duration // a request, of the whole drive
-		deep   int                                  // requests a plane
+		least  func(cfg *ssd.Config, size units.Bytes) units.Duration // a request, of the whole drive
+		deep   int                                                    // requests a plane
 	}{
 		{"channel, reads", block.Read, func(cfg *ssd.Config) {
 			cfg.Timing.TransferRate = 400_000_000
-		}, func(cfg *ssd.Config) units.Duration {
-			return read(cfg, 1) / units.Duration(cfg.Geometry.Channels)
+		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
+			return read(cfg, 1, size) / units.Duration(cfg.Geometry.Channels)
 		}, 64},
 		{"channel, programs", block.Write, func(cfg *ssd.Config) {
 			cfg.Timing.TransferRate = 400_000_000
-		}, func(cfg *ssd.Config) units.Duration {
+		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
 			n := cfg.Geometry.PlanesPerDie
-			return program(cfg, n) / units.Duration(n*cfg.Geometry.Channels)
+			return program(cfg, n) / units.Duration(n*cfg.Geometry.Channels*int(cfg.Geometry.PageSize/size))
 		}, 16},
 		{"dies, reads", block.Read, func(cfg *ssd.Config) {
 			cfg.Geometry.PlanesPerDie = 1 // planes pair by chance only
 			for k := range cfg.Timing.Read {
 				cfg.Timing.Read[k] = units.Millisecond
 			}
-		}, func(cfg *ssd.Config) units.Duration {
-			return (read(cfg, 1) + units.Millisecond + cfg.Timing.ReadyBusy) / units.Duration(cfg.Geometry.Dies())
+		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
+			return (read(cfg, 1, size) + units.Millisecond + cfg.Timing.ReadyBusy) / units.Duration(cfg.Geometry.Dies())
 		}, 64},
 		{"planes, reads", block.Read, func(cfg *ssd.Config) {
 			cfg.Scheduling.IndependentReads = true
 			for k := range cfg.Timing.Read {
 				cfg.Timing.Read[k] = units.Millisecond
 			}
-		}, func(cfg *ssd.Config) units.Duration {
-			return (read(cfg, 1) + units.Millisecond + cfg.Timing.ReadyBusy) / units.Duration(cfg.Geometry.Planes())
+		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
+			return (read(cfg, 1, size) + units.Millisecond + cfg.Timing.ReadyBusy) / units.Duration(cfg.Geometry.Planes())
 		}, 64},
 		{"dies, programs", block.Write, func(cfg *ssd.Config) {
 			for k := range cfg.Timing.Program {
 				cfg.Timing.Program[k] = 2 * units.Millisecond
 			}
-		}, func(cfg *ssd.Config) units.Duration {
+		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
 			n := cfg.Geometry.PlanesPerDie
-			return (program(cfg, n) + 2*units.Millisecond) / units.Duration(n*cfg.Geometry.Dies())
+			return (program(cfg, n) + 2*units.Millisecond) / units.Duration(n*cfg.Geometry.Dies()*int(cfg.Geometry.PageSize/size))
 		}, 8},
 		{"link, reads", block.Read, func(cfg *ssd.Config) {
 			cfg.Host.LaneRate, cfg.Host.Lanes = 200_000_000, 1
-		}, func(cfg *ssd.Config) units.Duration {
+		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
 			h := &cfg.Host // the controller asks for the entry, then come data and completion
-			return h.LaneRate.TimeFor(units.Bytes(h.PacketBytes+4)) + linkTime(h, int64(cfg.Geometry.PageSize)) + linkTime(h, 16)
+			return h.LaneRate.TimeFor(units.Bytes(h.PacketBytes+4)) + linkTime(h, int64(size)) + linkTime(h, 16)
 		}, 16},
 		{"DRAM, cached writes", block.Write, func(cfg *ssd.Config) {
 			cfg.Cache.Mode = ssd.CacheWrite
 			cfg.DRAM.DataRate, cfg.DRAM.TRCD, cfg.DRAM.TCL, cfg.DRAM.TRP = 25_000_000, 13_000, 13_000, 13_000
-		}, func(cfg *ssd.Config) units.Duration {
-			return 2 * dramTime(&cfg.DRAM, int64(cfg.Geometry.PageSize)) // in from the host, out to flash
+		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
+			return 2 * dramTime(&cfg.DRAM, int64(size)) // in from the host, out to flash
 		}, 16},
 	} {
 		for _, g := range []struct {
 			channels, dies, planes int
-			page                   units.Bytes
-		}{{1, 4, 1, 4096}, {1, 4, 2, 16384}, {2, 8, 2, 4096}, {4, 4, 4, 16384}, {3, 5, 2, 8192}, {8, 4, 1, 16384}} {
-			t.Run(fmt.Sprintf("%s/%dx%dx%d,%v", c.what, g.channels, g.dies, g.planes, g.page), func(t *testing.T) {
+			page, grain, size      units.Bytes
+		}{
+			{1, 4, 1, 4096, 0, 4096}, {1, 4, 2, 16384, 0, 16384}, {2, 8, 2, 4096, 0, 4096}, {4, 4, 4, 16384, 0, 16384}, {3, 5, 2, 8192, 0, 8192}, {8, 4, 1, 16384, 0, 16384},
+			{1, 4, 2, 16384, 4096, 16384}, {4, 4, 4, 16384, 4096, 16384}, {3, 5, 2, 8192, 4096, 8192}, {8, 4, 1, 16384, 2048, 16384},
+			{1, 4, 2, 16384, 4096, 4096}, {4, 4, 4, 16384, 4096, 4096}, {3, 5, 2, 8192, 4096, 4096}, {8, 4, 1, 16384, 2048, 2048},
+		} {
+			t.Run(fmt.Sprintf("%s/%dx%dx%d,%v,%v,%v", c.what, g.channels, g.dies, g.planes, g.page, g.grain, g.size), func(t *testing.T) {
 				t.Parallel()
 				cfg := boundsConfig(g.channels, g.dies, g.planes, g.page)
+				cfg.Mapping.Grain = ssd.Grain(g.grain)
 				c.change(&cfg)
 				cfg.Cache.Capacity = 64 * units.Bytes(cfg.Geometry.Planes()) * g.page
 				depth := c.deep * cfg.Geometry.Planes()
+				if c.op == block.Write {
+					depth *= int(g.page / g.size) // as many pages
+				}
 				n := 80 * depth
 				if c.op == block.Read {
 					n = 40 * depth
 				}
 				n = min(n, 30000)
-				records := inOrder(n, c.op, int64(g.page))
+				records := inOrder(n, c.op, int64(g.size))
 				if c.op == block.Write && cfg.Cache.Mode == ssd.CacheOff {
-					records = random(n, c.op, int64(g.page), int64(cfg.Geometry.Capacity())/10*7)
+					records = random(n, c.op, int64(g.size), int64(cfg.Geometry.Capacity())/10*7)
 				}
 				_, _, eng := play(t, cfg, depth, records)
-				took, least := eng.Now(), units.Duration(n)*c.least(&cfg)
+				took, least := eng.Now(), units.Duration(n)*c.least(&cfg, g.size)
 				if ratio := float64(least) / float64(took); ratio > 1.001 || ratio < .98 {
-					t.Errorf("%d requests of %v took %v: %.4f of what the bound allows", n, g.page, took, ratio)
+					t.Errorf("%d requests of %v took %v: %.4f of what the bound allows", n, g.size, took, ratio)
 				}
 			})
 		}
@@ -151,7 +159,7 @@ func TestBounds(t *testing.T) {
 // TestNoConvoys holds that random reads keep channels busy as well: 4 KiB a page at depth 1000, which finds all dies of a channel at work but
 // those whose data have the channel. A channel sends data for 12.6 us a page and could always.
 func TestNoConvoys(t *testing.T) {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry.PageSize = 4096
 	cfg.Mapping.Ideal = true
 	const first, last = 10000, 50000
@@ -246,7 +254,7 @@ func TestOneRequest(t *testing.T) {
 		{"write through, two planes", block.Write, 16384, []func(*ssd.Config){through, shape(1, 1, 2)},
 			ask + 8*ns + 4*data4K + 1177*ns + 2*24_600_600 + 750*us + 11*ns},
 	} {
-		cfg := ssd.DefaultConfig()
+		cfg := ofPages()
 		cfg.Mapping.Ideal = true
 		for _, f := range c.change {
 			f(&cfg)

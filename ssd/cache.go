@@ -21,6 +21,7 @@ type slot struct {
 	stream  uint8
 	mark    bool // a flush waits for the data that are dirty
 	flying  bool // a flush waits for the data that are on their way
+	packed  bool // leaving: in a page of flash, or waiting for it to fill
 }
 
 type slotState uint8
@@ -38,6 +39,7 @@ type cache struct {
 	free  int32
 	n     int
 	most  int // slots there may be
+	set   uint8
 
 	// order lists slots from the least recently used on. Under DestageOldest
 	// order[dirty] holds those that are dirty and not leaving, order[clean] the
@@ -46,11 +48,13 @@ type cache struct {
 	dirty int // slots in order[dirty]
 
 	leaving int   // pages on their way to flash
+	out     int32 // programs of its pages that have not ended
 	sectors int64 // the same in sectors, under DestageFirstTouch
 
 	waiting      list32 // requests that wait for room
 	flushes      list32
 	marked       int // pages that flushes wait for
+	loose        int // of them, those that are in no page of flash yet
 	touched      []hash[uint32]
 	touchedReset []sim.Time
 }
@@ -152,6 +156,7 @@ func (c *cache) discard(s int32) {
 	c.index.remove(x.logical)
 	if x.mark {
 		c.marked--
+		c.loose--
 		x.mark = false
 	}
 	x.next = c.free
@@ -194,6 +199,7 @@ func (d *Drive) cacheWrite(i int32) {
 	if c.waiting.head != 0 || !d.takeIn(c, i) {
 		d.requests.At(i).roomless = d.eng.Now()
 		d.queueRequest(&c.waiting, i)
+		d.press(c)
 	}
 }
 
@@ -258,19 +264,37 @@ func (c *cache) evictClean() bool {
 // destage sends the oldest dirty pages to flash while more than DestageAt of the
 // cache is dirty or somebody waits, and not too many are on their way.
 func (d *Drive) destage(c *cache) {
-	for c.leaving < d.destageDepth && c.dirty > 0 && (c.dirty > d.destageAt || c.waiting.head != 0 || c.marked > 0) {
-		s := c.order[1].head
-		c.unlink(1, s)
-		c.dirty--
-		x := &c.slots[s]
-		x.state = leaving
-		if x.mark {
-			x.mark, x.flying = false, true
+	for d.mayDestage(c) {
+		// As many as a page of flash holds leave DRAM together.
+		first, last, bytes := int32(0), int32(0), int64(0)
+		for n := d.grains; n > 0 && d.mayDestage(c); n-- {
+			s := c.order[1].head
+			c.unlink(1, s)
+			c.dirty--
+			x := &c.slots[s]
+			x.state = leaving
+			if x.mark {
+				x.mark, x.flying = false, true
+			}
+			c.leaving++
+			t := d.evicted(c, s)
+			x.packed = false
+			d.txns.At(t).source = ftl.PPA(s)
+			bytes += int64(d.txns.At(t).bytes)
+			if first == 0 {
+				first = t
+			} else {
+				d.txns.At(last).next = t
+			}
+			last = t
 		}
-		c.leaving++
-		t := d.evicted(c, s)
-		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
+		d.dram(bytes, evEvicted, uint32(first))
 	}
+}
+
+// mayDestage reports whether the cache's oldest dirty page is to leave. Those that wait for others to fill a page of flash do not count as on their way.
+func (d *Drive) mayDestage(c *cache) bool {
+	return c.dirty > 0 && c.leaving-int(d.packing.Cached(c.set)) < d.destageDepth && (c.dirty > d.destageAt || c.waiting.head != 0 || c.marked > 0)
 }
 
 // evicted makes the program of a slot's page.
@@ -278,6 +302,7 @@ func (d *Drive) evicted(c *cache, s int32) int32 {
 	x := &c.slots[s]
 	t := d.newWrite(x.logical, x.sectors, x.ns, x.stream, x.class)
 	d.txns.At(t).origin, d.txns.At(t).version = fromCache, x.version
+	c.out++
 	return t
 }
 
@@ -285,6 +310,7 @@ func (d *Drive) evicted(c *cache, s int32) int32 {
 func (d *Drive) destaged(t int32) {
 	x := d.txns.At(t)
 	c := &d.caches[d.ns[x.ns].cacheSet]
+	c.out--
 	if d.cfg.Cache.Destage == DestageFirstTouch {
 		d.destagedFirstTouch(c, t)
 		return
@@ -338,6 +364,7 @@ func (d *Drive) admit(c *cache) {
 		r.roomless = d.eng.Now() - since
 		if !d.takeIn(c, i) {
 			d.requests.At(i).roomless = since
+			d.press(c)
 			return
 		}
 		c.waiting.head = next
@@ -390,6 +417,7 @@ func (d *Drive) flush(i int32) {
 	d.openBatch()
 	defer d.closeBatch()
 	if d.cfg.Cache.Destage == DestageFirstTouch {
+		d.queueCached(c)
 		d.destageAll(c)
 		d.endFlushes(c)
 		return
@@ -403,10 +431,17 @@ func (d *Drive) flush(i int32) {
 		case x.state == dirty && !x.mark:
 			x.mark = true
 			c.marked++
+			c.loose++
 		case x.state == leaving && !x.flying:
 			x.flying = true
 			c.marked++
+			if !x.packed {
+				c.loose++
+			}
 		}
+	}
+	if c.loose == 0 {
+		d.queueCached(c)
 	}
 	d.destage(c)
 	d.endFlushes(c)

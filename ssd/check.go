@@ -52,6 +52,9 @@ func (d *Drive) Checks() []Check {
 	done := d.flashed[opProgram] + d.flashed[opCopyback]
 	add("programs add up", done+placed == d.hostPrograms+d.movePrograms+d.mappingPrograms,
 		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms, d.movePrograms, d.mappingPrograms)
+	if d.grains > 1 {
+		d.checkGrains(add)
+	}
 	err = d.ftl.CheckTouched()
 	detail := "every block in one state, valid counts equal bitmaps"
 	if err != nil {
@@ -59,6 +62,19 @@ func (d *Drive) Checks() []Check {
 	}
 	add("translation layer consistent", err == nil, "%s", detail)
 	return out
+}
+
+// checkGrains tests that each grain which the translation layer handed out since time 0 was put into one page, and that pages hold as many as they have places, with
+// those that were given up.
+func (d *Drive) checkGrains(add func(name string, ok bool, format string, args ...any)) {
+	s := d.ftl.Stats().Sub(d.before)
+	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms)
+	filling := uint64(d.packing.Grains())
+	places := uint64(d.grains) * d.pagesTaken
+	exact := d.laidOut == 0 && s.Failures == 0
+	ok := handed == d.packed+d.laidOut && (places == d.packed-filling+uint64(s.Skipped) || !exact)
+	add("grains add up", ok, "%d handed out = %d in pages + %d allocated by reads; %d pages of %d = %d grains, without %d in pages that fill up, and %d given up",
+		handed, d.packed, d.laidOut, d.pagesTaken, d.grains, d.packed, filling, s.Skipped)
 }
 
 // walkMap counts the pages that the map has a place for, and checks that each place is
@@ -127,7 +143,7 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 			continue
 		}
 		for blk := range f.layout.Blocks(plane) {
-			written, holding := f.layout.Holding(plane, blk)
+			written, holding := f.holding(plane, blk)
 			b := ftl.Block(plane*d.cfg.Geometry.BlocksPerPlane + blk)
 			if d.ftl.Wear(b) == 0 {
 				holding -= d.ftl.ValidBelow(b, written)
@@ -159,6 +175,9 @@ func (d *Drive) programsUnderWay() (all uint64) {
 	}
 	return all
 }
+
+// Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block left that collection could empty.
+func (d *Drive) Full() int { return d.parked }
 
 // Held says what the requests in flight wait for, for when a drive has come to a
 // stop with nothing left to happen.

@@ -174,6 +174,11 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingRead
 	if page := d.l2p.get(x.logical); page < trimmed {
+		if d.inMemory(page) {
+			d.fromMemory(t)
+			d.closeBatch()
+			return
+		}
 		d.at(x, page)
 		x.pinned = true
 		d.ftl.ReadStarted(ftl.PPA(page))
@@ -201,7 +206,8 @@ func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	k := m - (n.mapBase - d.ns[0].mapBase)
 	plane, _ = n.place(k)
 	turn := uint32(len(n.planeOf))
-	return plane, n.formulaBase[k%turn] + int32((n.pages+turn-1)/turn) + int32(k/turn)
+	k /= n.grains
+	return plane, n.formulaBase[k%turn] + n.formulaPages() + int32(k/turn)
 }
 
 // addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is waited for.
@@ -330,14 +336,14 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	d.pageState(m).leaving = true
 	t := d.newTransaction()
 	x := d.txns.At(t)
-	x.origin, x.ns, x.bytes = fromMapping, ns, int32(d.cfg.Geometry.PageSize)
+	x.origin, x.ns, x.bytes = fromMapping, ns, d.grainBytes()
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingWrite
 	x.sectors = d.allSectors
 	if d.onFlash(m, ns) {
 		d.txns.At(t).waitsFor = 1
 		d.pageState(m).reading = true
-		d.readMappingPage(m, ns, int32(d.cfg.Geometry.PageSize), t)
+		d.readMappingPage(m, ns, d.grainBytes(), t)
 	}
 	d.placeMapping(t)
 }
@@ -359,8 +365,7 @@ func (d *Drive) placeMapping(t int32) {
 		d.mapped++
 	}
 	d.at(x, d.install(x.logical, ppa))
-	d.mappingPrograms++
-	d.enqueue(t)
+	d.program(t, false)
 	d.collect(int(pool))
 }
 

@@ -44,7 +44,23 @@ const movesPerPlane = 4
 
 // collect does what ftl wants done in a pool.
 func (d *Drive) collect(pool int) {
-	if d.mostMoving > 0 && d.moving[pool] >= d.mostMoving {
+	if d.chaining {
+		return // until all of the chain have ended
+	}
+	d.pull(pool)
+	for d.grains > 1 && d.hold(pool) {
+		d.pull(pool)
+	}
+}
+
+// enoughMoves reports whether as many moves of a pool are under way as may be. Those that wait for others to fill a page of flash are not.
+func (d *Drive) enoughMoves(pool int) bool {
+	return d.mostMoving > 0 && d.moving[pool]-d.packing.Moves(pool) >= d.mostMoving
+}
+
+// pull has the drive do what ftl wants done in a pool until there is nothing more, or enough is under way.
+func (d *Drive) pull(pool int) {
+	if d.enoughMoves(pool) {
 		return // until one of them has ended
 	}
 	a, ok := d.ftl.Next(pool)
@@ -53,13 +69,14 @@ func (d *Drive) collect(pool int) {
 	}
 	d.fewestFree = min(d.fewestFree, d.ftl.Free(pool))
 	d.openBatch()
+	last := int32(0)
 	for ok {
 		if a.Kind == ftl.Erase {
 			d.erase(pool, a.Block)
 		} else {
-			d.move(pool, a)
+			last = d.move(pool, a, last)
 		}
-		if d.mostMoving > 0 && d.moving[pool] >= d.mostMoving {
+		if d.enoughMoves(pool) && (a.Kind == ftl.Erase || !d.moreOfPage(a.Source)) {
 			break
 		}
 		a, ok = d.ftl.Next(pool)
@@ -100,8 +117,8 @@ func (d *Drive) erased(b ftl.Block) bool {
 	panic("ssd: a block was erased that nobody wanted erased")
 }
 
-// move begins the move of a page.
-func (d *Drive) move(pool int, a ftl.Action) {
+// move begins the move of a page. last is the move begun before it, with which it is read if both lie in one page of flash.
+func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	d.moving[pool]++
 	if d.mostMoving > 0 {
 		d.movesFrom(pool, a.Block)
@@ -114,11 +131,15 @@ func (d *Drive) move(pool int, a ftl.Action) {
 	}
 	d.at(x, uint32(a.Source))
 	x.source = a.Source
+	x.levels = a.Why == ftl.WearLevelling
 	x.logical = uint32(a.LPA)
 	d.l2p.expect(x.logical)
-	x.bytes = int32(d.cfg.Geometry.PageSize)
+	x.bytes = d.grainBytes()
 	x.sectors = d.allSectors
-	d.enqueue(t)
+	if d.grains == 1 || last == 0 || !d.readsWith(last, t) {
+		d.enqueue(t)
+	}
+	return t
 }
 
 // noteCollecting keeps lanes' counts of planes with victims in progress.
@@ -148,9 +169,11 @@ func (d *Drive) moveDone(t int32) {
 			d.noteCollecting(pool)
 			return
 		}
-		x = d.txns.At(t)
-		x.queue = queueMoveWrite
-		d.enqueue(t)
+		d.txns.At(t).queue = queueMoveWrite
+		d.program(t, false)
+		if d.grains > 1 {
+			d.collect(pool)
+		}
 		return
 	case queueMoveWrite, queueCopyback:
 		if d.ftl.Moved(x.source, ftl.PPA(x.page), d.tick()) {
@@ -195,7 +218,9 @@ func (d *Drive) relocate(t int32) bool {
 	d.at(x, uint32(dst))
 	pool, blk, page := d.split(x.page)
 	d.owners.set(pool, blk, page, x.logical)
-	d.movePrograms++
+	if x.queue == queueCopyback {
+		d.countProgram(x)
+	}
 	return true
 }
 

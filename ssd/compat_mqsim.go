@@ -33,7 +33,7 @@ func MQSim(c Config) Config {
 	// Suspension is configured but can never happen; copyback crashes.
 	c.Scheduling.SuspendProgram, c.Scheduling.SuspendErase, c.Scheduling.SuspendEraseForWrite = false, false, false
 	c.Collection.Copyback, c.Scheduling.IndependentReads = false, false
-	c.Mapping.Allocation = AllocateStatic
+	c.Mapping.Allocation, c.Mapping.Grain = AllocateStatic, 0
 	c.Timing.DataOutSetup = 0
 	c.Cache.Destage = DestageFirstTouch
 	c.Initial = InitialOnRead

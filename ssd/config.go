@@ -181,8 +181,42 @@ func (a Allocation) MarshalText() ([]byte, error) { return allocationNames.Marsh
 // UnmarshalText reads a way's name.
 func (a *Allocation) UnmarshalText(text []byte) error { return allocationNames.Unmarshal(text, a) }
 
+// Grain is how much an entry of the map is about; 0 is a page of flash.
+type Grain units.Bytes
+
+// String is the size, or "page".
+func (g Grain) String() string {
+	if g == 0 {
+		return "page"
+	}
+	return units.Bytes(g).String()
+}
+
+// MarshalText writes the size, or "page".
+func (g Grain) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText reads a size, or "page".
+func (g *Grain) UnmarshalText(text []byte) error {
+	if string(text) == "page" {
+		*g = 0
+		return nil
+	}
+	size, err := units.ParseBytes(string(text))
+	if err != nil {
+		return &units.TextError{Text: string(text), Is: "is no grain of the map", Use: "page, or a size such as 4KiB"}
+	}
+	if size <= 0 {
+		return &units.TextError{Text: string(text), Is: "is no grain of the map", Use: "page, or a size such as 4KiB, more than nothing"}
+	}
+	*g = Grain(size)
+	return nil
+}
+
 // Mapping is the logical-to-physical map.
 type Mapping struct {
+	// Grain is how much an entry of the map is about: page, or a size by which a page can be divided; a page that is no larger is one grain. Grains of
+	// different addresses share a page, which is programmed when it is full.
+	Grain Grain
 	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and kept
 	// in mapping pages on flash (DFTL, Gupta et al., ASPLOS 2009).
 	Ideal       bool
@@ -305,6 +339,8 @@ type Preconditioning struct {
 	Fill      Fill           // how the drive was filled
 	Occupancy units.Fraction // of the logical pages that hold data
 	Passes    float64        // of FillReplay: drive writes after the first fill
+	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of flash, whose grains then lie together.
+	SmallWrites bool
 }
 
 // Namespace is a part of the drive with its own addresses. The lists say which
@@ -377,7 +413,7 @@ type Quirks struct {
 }
 
 // DefaultConfig is a drive like the one in MQSim's distributed configuration
-// (FAST'18), with none of its quirks: 8 channels of 4 chips with 2 dies of 2 planes,
+// (FAST'18), with none of its quirks and a map of 4 KiB, as drives of today have it: 8 channels of 4 chips with 2 dies of 2 planes,
 // 2048 blocks of 256 pages of 8 KiB, 512 GiB of raw flash.
 func DefaultConfig() Config {
 	us, ns := units.Microsecond, units.Nanosecond
@@ -404,7 +440,7 @@ func DefaultConfig() Config {
 		Cache: Cache{
 			Mode: CacheWrite, Capacity: 256 << 20,
 		},
-		Mapping:    Mapping{CMTCapacity: 2 << 20, CMTShared: true, Scheme: Scheme{'C', 'W', 'D', 'P'}},
+		Mapping:    Mapping{Grain: Grain(4 * units.KiB), CMTCapacity: 2 << 20, CMTShared: true, Scheme: Scheme{'C', 'W', 'D', 'P'}},
 		Scheduling: Scheduling{Classes: true, ProgramLeftForRead: 100 * us, EraseLeftForRead: 700 * us, EraseLeftForWrite: 700 * us},
 		Collection: Collection{
 			Victim: ftl.Greedy, Start: 0.01, Hard: 0.005, Preemptible: true, Concurrent: 1, Reserve: 1,
@@ -428,19 +464,36 @@ func (c *Config) namespaces() []Namespace {
 	return c.Namespaces
 }
 
-// cmtEntryBytes is the size of a cached mapping entry: logical and physical page
+// grainSize is how much an entry of the map is about.
+func (c *Config) grainSize() units.Bytes {
+	if g := units.Bytes(c.Mapping.Grain); g > 0 && g < c.Geometry.PageSize {
+		return g
+	}
+	return c.Geometry.PageSize
+}
+
+// grainsPerPage is how many grains a page of flash holds.
+func (c *Config) grainsPerPage() int { return int(c.Geometry.PageSize / c.grainSize()) }
+
+// sectorsPerGrain is the grain in sectors.
+func (c *Config) sectorsPerGrain() int { return int(c.grainSize() / nand.SectorSize) }
+
+// grains is how many the flash has room for.
+func (c *Config) grains() int64 { return c.Geometry.Pages() * int64(c.grainsPerPage()) }
+
+// cmtEntryBytes is the size of a cached mapping entry: logical and physical grain
 // number and one bit a sector.
 func (c *Config) cmtEntryBytes() int64 {
-	bits := 2*math.Log2(float64(c.Geometry.Pages())) + float64(c.Geometry.SectorsPerPage())
+	bits := 2*math.Log2(float64(c.grains())) + float64(c.sectorsPerGrain())
 	return int64(math.Ceil(bits / 8))
 }
 
 // cmtEntries is how many entries the cached mapping table holds.
 func (c *Config) cmtEntries() int64 { return int64(c.Mapping.CMTCapacity) / c.cmtEntryBytes() }
 
-// entriesPerMappingPage is how many entries a mapping page on flash holds; there
-// an entry needs no logical page number.
+// entriesPerMappingPage is how many entries a mapping page on flash holds, which is as large as a grain; there
+// an entry needs no logical number.
 func (c *Config) entriesPerMappingPage() int64 {
-	bits := math.Log2(float64(c.Geometry.Pages())) + float64(c.Geometry.SectorsPerPage())
-	return int64(c.Geometry.PageSize) / int64(math.Ceil(bits/8))
+	bits := math.Log2(float64(c.grains())) + float64(c.sectorsPerGrain())
+	return int64(c.grainSize()) / int64(math.Ceil(bits/8))
 }

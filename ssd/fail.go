@@ -14,10 +14,11 @@ func (d *Drive) again(t int32) {
 	pool := d.poolOf(x.page)
 	if x.origin == fromMove {
 		d.ftl.MoveFailed(x.source, ftl.PPA(x.page), d.tick())
+		d.queueBlock(d.ftl.BlockOf(ftl.PPA(x.page)))
+		// What a copyback held in the chip has been read again, as for any move.
+		x.queue = queueMoveWrite
 		if d.relocate(t) {
-			// What a copyback held in the chip has been read again, as for any move.
-			d.txns.At(t).queue = queueMoveWrite
-			d.enqueue(t)
+			d.program(t, false)
 		}
 		d.collect(pool)
 		d.noteCollecting(pool)
@@ -39,6 +40,8 @@ func (d *Drive) placeAgain(t int32) {
 	stream := int(x.stream)
 	if x.origin == fromMapping {
 		stream = d.ns[x.ns].mapping
+	} else if x.origin == fromHeld {
+		stream = d.streamOf(x.logical)
 	}
 	ppa, ok := d.ftl.Allocate(pool, stream, d.tick())
 	if !ok {
@@ -48,15 +51,12 @@ func (d *Drive) placeAgain(t int32) {
 	}
 	x.failed = false
 	d.ftl.ProgramFailed(ftl.PPA(x.page), d.tick())
+	d.queueBlock(d.ftl.BlockOf(ftl.PPA(x.page)))
 	d.at(x, d.install(x.logical, ppa))
-	if x.origin == fromMapping {
-		d.mappingPrograms++
-	} else {
-		d.hostPrograms++
-		if !d.cfg.Mapping.Ideal {
-			d.dirtyEntry(x.logical, x.ns)
-		}
+	if !d.cfg.Mapping.Ideal && x.logical < d.ns[0].mapBase {
+		d.dirtyEntry(x.logical, d.namespaceOf(x.logical))
 	}
-	d.enqueue(t)
+	d.unpack(t)
+	d.program(t, d.isAwaited(t))
 	d.collect(pool)
 }

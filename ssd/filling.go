@@ -11,6 +11,7 @@ type filling struct {
 	first    [][]uint32 // by namespace, by its pools in turn: the number of its first datum in the pool
 	users    [][]user   // by pool: whose data it holds, by their numbers
 	perPlane uint32     // physical pages
+	unit     uint32     // grains that were written at once: the layout is of these
 	mapped   int64      // pages that hold data
 }
 
@@ -22,16 +23,19 @@ type user struct {
 }
 
 // newFilling divides the data among the planes; the layout has none yet.
-func newFilling(m *Image, seed uint64) *filling {
+func newFilling(m *Image, seed uint64, unit int) *filling {
 	g := &m.pools.flash
 	f := &filling{
-		layout: fill.New(g.Planes(), g.PagesPerBlock, seed), ns: m.ns, perPlane: uint32(g.PagesPerPlane()),
+		layout: fill.New(g.Planes(), g.PagesPerBlock/unit, seed), ns: m.ns, perPlane: uint32(g.PagesPerPlane()), unit: uint32(unit),
 		filled: make([]uint32, len(m.ns)), first: make([][]uint32, len(m.ns)), users: make([][]user, g.Planes()),
 	}
 	sum := make([]uint32, g.Planes())
 	for i := range m.ns {
 		n := &m.ns[i]
 		f.filled[i] = uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
+		if m.cfg.Preconditioning.Fill != FillSequential {
+			f.filled[i] -= f.filled[i] % uint32(m.unit()) // what random writes are of, whole
+		}
 		f.mapped += int64(f.filled[i])
 		f.first[i] = make([]uint32, len(n.poolOf))
 		for k, p := range n.poolOf {
@@ -46,10 +50,7 @@ func newFilling(m *Image, seed uint64) *filling {
 }
 
 // data is how many pages of a namespace lie in the k-th of its planes in turn.
-func (f *filling) data(ns, k int) uint32 {
-	turn := uint32(len(f.ns[ns].poolOf))
-	return (f.filled[ns] + turn - 1 - uint32(k)) / turn
-}
+func (f *filling) data(ns, k int) uint32 { return f.ns[ns].shareOf(f.filled[ns], k) }
 
 // held is how many pages of a user lie in its plane.
 func (f *filling) held(u user) uint32 { return f.data(int(u.ns), int(u.turn)) }
@@ -62,6 +63,14 @@ func (f *filling) pages(pool int) (sum int64) {
 	return sum
 }
 
+// at is the page of its pool that a datum lies on.
+func (f *filling) at(pool int, datum uint32) uint32 {
+	if f.unit == 1 {
+		return f.layout.Place(pool, datum)
+	}
+	return f.layout.Place(pool, datum/f.unit)*f.unit + datum%f.unit
+}
+
 // place is the physical page of a logical page, or noPage.
 func (f *filling) place(l uint32) uint32 {
 	i := len(f.ns) - 1
@@ -72,37 +81,76 @@ func (f *filling) place(l uint32) uint32 {
 	if l -= n.base; l >= f.filled[i] {
 		return noPage
 	}
-	j, k := n.poolTurn.Split(uint64(l))
+	j, k := n.inTurn(l)
 	p := n.poolOf[k]
-	return uint32(p)*f.perPlane + f.layout.Place(int(p), f.first[i][k]+uint32(j))
+	return uint32(p)*f.perPlane + f.at(int(p), f.first[i][k]+j)
 }
 
 // each visits the logical pages that hold data, in order, with their places.
 func (f *filling) each(visit func(l, page uint32)) {
 	for i := range f.ns {
 		n := &f.ns[i]
-		j, k := uint32(0), 0
 		for l := range f.filled[i] {
+			j, k := n.inTurn(l)
 			p := n.poolOf[k]
-			visit(n.base+l, uint32(p)*f.perPlane+f.layout.Place(int(p), f.first[i][k]+j))
-			if k++; k == len(n.poolOf) {
-				j, k = j+1, 0
-			}
+			visit(n.base+l, uint32(p)*f.perPlane+f.at(int(p), f.first[i][k]+j))
+		}
+	}
+}
+
+// holding is how many pages of a block were written, and how many of them hold data.
+func (f *filling) holding(plane, block int) (written, holding int) {
+	written, holding = f.layout.Holding(plane, block)
+	return written * int(f.unit), holding * int(f.unit)
+}
+
+// block is holding, with a bit in valid, which is all zeros, for each page that holds data.
+func (f *filling) block(plane, block int, valid []uint64) (written, holding int) {
+	if f.unit == 1 {
+		return f.layout.Block(plane, block, valid)
+	}
+	units := make([]uint64, (len(valid)+int(f.unit)-1)/int(f.unit)+1)
+	f.layout.Block(plane, block, units)
+	spread(valid, units, f.unit)
+	return f.holding(plane, block)
+}
+
+// spread sets so many bits in a row for each bit of units.
+func spread(to, units []uint64, each uint32) {
+	if each&(each-1) != 0 || each > 8 {
+		for i := range uint32(len(to)) * 64 {
+			k := i / each
+			to[i>>6] |= units[k>>6] >> (k & 63) & 1 << (i & 63)
+		}
+		return
+	}
+	var bytes [256]uint64 // of eight bits of units
+	for b := range bytes {
+		for i := range 8 * each {
+			bytes[b] |= uint64(b) >> (i / each) & 1 << i
+		}
+	}
+	per := 8 / each // bytes of units in a word
+	for w := range to {
+		for k := range per {
+			at := uint32(w)*per + k
+			to[w] |= bytes[units[at>>3]>>(at&7*8)&255] << (k * 8 * each)
 		}
 	}
 }
 
 // owner is the logical page that lies on a page of a plane; there is one if the page held data.
 func (f *filling) owner(plane int, page uint32) uint32 {
-	d, ok := f.layout.Datum(plane, page)
+	d, ok := f.layout.Datum(plane, page/f.unit)
 	if !ok {
 		return 0
 	}
+	d = d*f.unit + page%f.unit
 	users := f.users[plane]
 	k := len(users) - 1
 	for d < users[k].first {
 		k--
 	}
 	n := &f.ns[users[k].ns]
-	return n.base + (d-users[k].first)*uint32(len(n.poolOf)) + uint32(users[k].turn)
+	return n.base + n.outOfTurn(d-users[k].first, int(users[k].turn))
 }

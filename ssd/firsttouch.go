@@ -51,6 +51,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 			leavingSectors += int64(p.count)
 			t := d.newWrite(p.logical, p.sectors, r.ns, r.placement, x.class)
 			d.txns.At(t).origin, d.txns.At(t).version = fromCache, x.version
+			c.out++
 			d.txns.At(t).next = 0
 			if first == 0 {
 				first = t
@@ -119,7 +120,7 @@ func (d *Drive) evictAny(c *cache) {
 // destagedFirstTouch is destaged under this policy.
 func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 	x := d.txns.At(t)
-	c.sectors -= int64(x.bytes) / nand.SectorSize
+	c.sectors -= int64(bits.OnesCount64(x.sectors))
 	if si, ok := c.index.get(x.logical); ok {
 		if s := int32(si); c.slots[s].version == x.version {
 			c.unlink(0, s)

@@ -46,8 +46,7 @@ func (d *Drive) begin(n int32, op operation, suspends bool) {
 		d.channels[int(n)/d.lanesPerChannel].wrote = true
 		bus = d.programCommand[k]
 		for _, i := range l.txns[:k] {
-			x := d.txns.At(i)
-			bus += d.dataTime(x.bytes)
+			bus += d.dataTime(d.bytesOf(i))
 		}
 	case opErase:
 		bus = d.eraseCommand[k]
@@ -57,7 +56,7 @@ func (d *Drive) begin(n int32, op operation, suspends bool) {
 		x := d.txns.At(i)
 		x.transfer = bus
 		if op == opProgram && k > 1 {
-			x.transfer = d.programCommand[k] + d.dataTime(x.bytes)
+			x.transfer = d.programCommand[k] + d.dataTime(d.bytesOf(i))
 		}
 		x.array = took
 	}
@@ -205,13 +204,14 @@ func (d *Drive) free(n int32) {
 func (d *Drive) dataOut(ch int, n int32, t int32) {
 	c := &d.channels[ch]
 	x := d.txns.At(t)
-	took := d.cfg.Timing.DataOutSetup + d.dataTime(x.bytes)
+	bytes := d.bytesOf(t)
+	took := d.cfg.Timing.DataOutSetup + d.dataTime(bytes)
 	x.transfer += took
 	c.sending, c.wrote, c.lane, c.txn = true, false, n, t
 	c.until = d.eng.Now() + took
 	c.time += took
 	if d.OnWork != nil {
-		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: c.until, Bytes: int64(x.bytes)}, []int32{t})
+		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: c.until, Bytes: int64(bytes)}, []int32{t})
 	}
 	d.schedule(c.until, evDataOut, uint32(ch))
 }

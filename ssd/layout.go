@@ -6,19 +6,21 @@ import (
 	"farflash/units"
 )
 
-// namespace is a namespace's part of the drive. Its logical pages are numbered
-// from base on in the drive's map; its mapping pages follow all data.
+// namespace is a namespace's part of the drive. Its logical pages, each as large as the map's grain, are numbered
+// from base on in the drive's map; its mapping pages, which are as large, follow all data.
 type namespace struct {
 	sectors int64  // that the host can address
 	base    uint32 // its first logical page in the drive's map
 	pages   uint32
 
-	// Consecutive addresses that nobody wrote visit planeOf in turn.
+	// Consecutive addresses that nobody wrote visit planeOf in turn, as many grains at a time as a page of flash holds.
 	planeOf []int32
 	turn    divide.By // by their number
-	// Consecutive logical pages are written to poolOf in turn.
+	// Consecutive logical pages are written to poolOf in turn, as many at a time.
 	poolOf   []int32
 	poolTurn divide.By // by their number
+	grains   uint32    // of a page of flash
+	perPage  divide.By // by those
 
 	mapBase  uint32 // its first mapping page in the drive's map
 	mapPages uint32
@@ -48,13 +50,15 @@ func (c *Config) layOut() []namespace {
 			users[p]++
 		}
 	}
-	spp := int64(g.SectorsPerPage())
-	perPlane := float64(g.PagesPerPlane()*spp) * (1 - float64(c.OverProvisioning))
+	spp := int64(c.sectorsPerGrain())
+	grains := c.grainsPerPage()
+	perPlane := float64(g.PagesPerPlane()*int64(g.SectorsPerPage())) * (1 - float64(c.OverProvisioning))
 	formula := make([]int32, g.Planes())
 	next := uint32(0)
 	stream := 0
 	for i := range out {
 		n := &out[i]
+		n.grains, n.perPage = uint32(grains), divide.New(uint64(grains))
 		// Pages go round the planes evenly, so the plane with the smallest share sets
 		// the size.
 		least := int64(perPlane)
@@ -75,7 +79,7 @@ func (c *Config) layOut() []namespace {
 		if specs[i].Cache != nil {
 			n.cache = *specs[i].Cache
 		}
-		turns := int32((int64(n.pages) + int64(len(n.planeOf)) - 1) / int64(len(n.planeOf)))
+		turns := n.formulaPages()
 		n.formulaBase = make([]int32, len(n.planeOf))
 		for k, p := range n.planeOf {
 			n.formulaBase[k] = formula[p]
@@ -136,16 +140,57 @@ func orAll(ids []int, n int) []int {
 	return all
 }
 
-// place returns the plane that the formula puts the namespace's page i in, and where there.
+// formulaPages is how many pages of flash the formula has in each plane for the namespace's data.
+func (n *namespace) formulaPages() int32 {
+	pages := (int64(n.pages) + int64(n.grains) - 1) / int64(n.grains)
+	return int32((pages + int64(len(n.planeOf)) - 1) / int64(len(n.planeOf)))
+}
+
+// place returns the plane that the formula puts the namespace's page i in, and in which page of flash there.
 func (n *namespace) place(i uint32) (plane int32, index int32) {
+	if n.grains > 1 {
+		i = uint32(n.perPage.Of(uint64(i)))
+	}
 	turn, k := n.turn.Split(uint64(i))
 	return n.planeOf[k], n.formulaBase[k] + int32(turn)
 }
 
 // pool returns the pool that the namespace's page i is written to.
 func (n *namespace) pool(i uint32) int32 {
-	_, k := n.poolTurn.Split(uint64(i))
+	_, k := n.inTurn(i)
 	return n.poolOf[k]
+}
+
+// inTurn returns which of its pools, in turn, the namespace's page i is written to, and how many pages before it are.
+func (n *namespace) inTurn(i uint32) (before uint32, k int) {
+	if n.grains == 1 {
+		q, k := n.poolTurn.Split(uint64(i))
+		return uint32(q), int(k)
+	}
+	page, in := n.perPage.Split(uint64(i))
+	q, r := n.poolTurn.Split(page)
+	return uint32(q)*n.grains + uint32(in), int(r)
+}
+
+// outOfTurn undoes inTurn.
+func (n *namespace) outOfTurn(before uint32, k int) uint32 {
+	turn := uint32(len(n.poolOf))
+	if n.grains == 1 {
+		return before*turn + uint32(k)
+	}
+	q, in := n.perPage.Split(uint64(before))
+	return (uint32(q)*turn+uint32(k))*n.grains + uint32(in)
+}
+
+// shareOf is how many of the namespace's first so many pages are written to its k-th pool in turn.
+func (n *namespace) shareOf(pages uint32, k int) uint32 {
+	turn := uint32(len(n.poolOf))
+	whole, rest := n.perPage.Split(uint64(pages))
+	share := (uint32(whole) + turn - 1 - uint32(k)) / turn * n.grains
+	if uint32(whole)%turn == uint32(k) {
+		share += uint32(rest)
+	}
+	return share
 }
 
 // Capacity is what the host can address of a namespace.

@@ -44,7 +44,7 @@ func mqsimConfig(t testing.TB, c string) (ssd.Config, []*peer.MQSimFlow) {
 		t.Fatal(err)
 	}
 	ns := units.Nanosecond
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	g := &cfg.Geometry
 	g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie = d.Flash_Channel_Count, d.Chip_No_Per_Channel, d.Die_No_Per_Chip, d.Plane_No_Per_Die
 	g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = d.Block_No_Per_Plane, d.Page_No_Per_Block, units.Bytes(d.Page_Capacity)

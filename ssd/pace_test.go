@@ -11,7 +11,7 @@ import (
 // TestPace holds that a host whose writes have used up what is free is slowed down, not stopped: no write waits for as long as the moves of a whole
 // superblock take, which is what it would wait for if collection went first until its superblock was erased.
 func TestPace(t *testing.T) {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2, BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: 16384}
 	cfg.OverProvisioning = .28
 	cfg.Mapping.Ideal = true

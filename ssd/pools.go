@@ -2,6 +2,7 @@ package ssd
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"farflash/internal/divide"
@@ -15,7 +16,9 @@ type pools struct {
 	of      []int32 // by plane
 	members []int32 // by pool, then in the order in which they are written
 	round   divide.By
-	flash   nand.Geometry // as the translation layer sees it: a plane a pool
+	perPage divide.By // by the grains of a page
+	grains  int
+	flash   nand.Geometry // as the translation layer sees it: a plane a pool, its pages the map's grains
 }
 
 // mostSuperblock is how many pages a superblock has at most: what ftl can number.
@@ -25,7 +28,8 @@ const mostSuperblock = 1 << 24
 // such sets, all are divided into pools of one size.
 func (c *Config) planePools(ns []namespace) pools {
 	g := c.Geometry
-	p := pools{size: 1, of: make([]int32, g.Planes())}
+	p := pools{size: 1, of: make([]int32, g.Planes()), grains: c.grainsPerPage()}
+	p.perPage = divide.New(uint64(p.grains))
 	if c.Mapping.Allocation == AllocateDynamic {
 		sets := c.planeSets(ns)
 		common := 0
@@ -33,7 +37,7 @@ func (c *Config) planePools(ns []namespace) pools {
 			common = gcd(len(s), common)
 		}
 		p.size = common
-		for common%p.size != 0 || p.size > 1 && p.size*g.PagesPerBlock > mostSuperblock {
+		for common%p.size != 0 || p.size > 1 && !p.canBe(g) {
 			p.size--
 		}
 		p.members = slices.Concat(sets...)
@@ -48,9 +52,16 @@ func (c *Config) planePools(ns []namespace) pools {
 	p.round = divide.New(uint64(p.size))
 	p.flash = nand.Geometry{
 		Channels: g.Planes() / p.size, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1,
-		BlocksPerPlane: g.BlocksPerPlane, PagesPerBlock: g.PagesPerBlock * p.size, PageSize: g.PageSize,
+		BlocksPerPlane: g.BlocksPerPlane, PagesPerBlock: g.PagesPerBlock * p.size * p.grains, PageSize: c.grainSize(),
 	}
 	return p
+}
+
+// canBe reports whether the translation layer can number pools of this size.
+func (p *pools) canBe(g nand.Geometry) bool {
+	block := p.size * g.PagesPerBlock * p.grains
+	hi, lo := bits.Mul64(uint64(g.Pages())*uint64(p.grains), uint64(g.BlocksPerPlane)*uint64(block))
+	return block <= mostSuperblock && hi == 0 && lo>>63 == 0
 }
 
 // planeSets lists the planes that the same namespaces use, in the order in which they are written: the planes of a die, then dies of other
@@ -112,8 +123,11 @@ func (p *pools) count() int { return len(p.members) / p.size }
 // planes are a pool's, in the order in which they are written.
 func (p *pools) planes(pool int) []int32 { return p.members[pool*p.size : (pool+1)*p.size] }
 
-// at is the plane of a pool's page, and the page's number within its block there.
+// at is the plane of a pool's page, as the translation layer numbers them, and the number within its block there of the page of flash that it is part of.
 func (p *pools) at(pool, inBlock int) (plane int32, page uint16) {
+	if p.grains > 1 {
+		inBlock = int(p.perPage.Of(uint64(inBlock)))
+	}
 	if p.size == 1 {
 		return p.members[pool], uint16(inBlock)
 	}

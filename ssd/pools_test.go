@@ -12,6 +12,7 @@ import (
 func TestPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
+		cfg.Mapping.Grain = 0
 		g := &cfg.Geometry
 		g.Channels, g.ChipsPerChannel = rapid.IntRange(1, 5).Draw(t, "channels"), rapid.IntRange(1, 4).Draw(t, "chips")
 		g.DiesPerChip, g.PlanesPerDie = rapid.IntRange(1, 3).Draw(t, "dies"), rapid.IntRange(1, 4).Draw(t, "planes")

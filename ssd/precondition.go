@@ -50,7 +50,7 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 
 // fillInOrder writes every namespace once in order of address.
 func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
-	f := newFilling(m, random.Uint64())
+	f := newFilling(m, random.Uint64(), 1)
 	for plane, users := range f.users {
 		if err := m.room(plane, f.pages(plane)); err != nil {
 			return err
@@ -71,6 +71,7 @@ func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error {
 	pages := m.pools.flash.PagesPerBlock
 	valid := make([]uint64, (pages+63)/64)
+	m.ftl.Expect(plane, f.layout.Blocks(plane))
 	for blk := from; blk < f.layout.Blocks(plane); blk++ {
 		if blk%restoreEvery == 0 {
 			if err := watch((float64(plane) + float64(blk)/float64(m.pools.flash.BlocksPerPlane)) / float64(m.pools.count())); err != nil {
@@ -78,9 +79,10 @@ func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error 
 			}
 		}
 		clear(valid)
-		written, _ := f.layout.Block(plane, blk, valid)
+		written, _ := f.block(plane, blk, valid)
 		r := ftl.Restored{Use: ftl.Full, Stream: stream, Valid: valid}
-		if written < pages {
+		// A page of flash that is not full cannot be programmed any more.
+		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages {
 			r.Use, r.Written = ftl.Open, written
 		}
 		if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
@@ -114,6 +116,14 @@ func (m *Image) room(pool int, data int64) error {
 		m.cfg.Preconditioning.Occupancy, fills, t.BlocksPerPool, open, free, max(0, t.BlocksPerPool-open-free))
 }
 
+// unit is how many grains the random writes of a preparation were of.
+func (m *Image) unit() int {
+	if m.cfg.Preconditioning.SmallWrites {
+		return 1
+	}
+	return m.pools.grains
+}
+
 // restoreEvery is after how many blocks the watch of a fill is told.
 const restoreEvery = 64
 
@@ -122,16 +132,19 @@ const watchEvery = 1 << 14
 
 // overwrite writes random pages and lets the translation layer collect as it goes.
 func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
-	g := &m.pools.flash
 	n := &m.ns[0]
+	unit := uint32(m.unit())
+	in := make([]int64, len(m.ns)) // pages that hold data, in whole units
 	total := int64(0)
 	for i := range m.ns {
-		total += int64(float64(m.ns[i].pages) * float64(m.cfg.Preconditioning.Occupancy))
+		in[i] = int64(float64(m.ns[i].pages) * float64(m.cfg.Preconditioning.Occupancy))
+		in[i] -= in[i] % int64(unit)
+		total += in[i]
 	}
 	if total == 0 {
 		return nil
 	}
-	writes := int64(float64(total) * m.cfg.Preconditioning.Passes)
+	writes := int64(float64(total)*m.cfg.Preconditioning.Passes) / int64(unit)
 	for i := range writes {
 		if i%watchEvery == 0 {
 			if err := watch(float64(i) / float64(writes)); err != nil {
@@ -140,30 +153,43 @@ func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 		}
 		k := random.IntN(total)
 		for i := range m.ns {
-			n = &m.ns[i]
-			if in := int64(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy)); k < in {
+			if n = &m.ns[i]; k < in[i] {
 				break
-			} else {
-				k -= in
+			}
+			k -= in[i]
+		}
+		first := uint32(k) - uint32(k)%unit
+		for i := range unit {
+			if err := m.put(n, first+i); err != nil {
+				return err
 			}
 		}
-		plane := n.pool(uint32(k))
-		l := n.base + uint32(k)
-		dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
-		for !ok {
-			if !m.collectNow(int(plane)) {
-				return units.Wrong("preconditioning", "plane %d has no page left to write to; lower preconditioning.occupancy or raise over_provisioning", plane)
-			}
-			dst, ok = m.ftl.Allocate(int(plane), n.stream, 0)
-		}
-		old := m.l2p.get(l)
-		rest := int(uint32(dst) - uint32(plane)*uint32(g.PagesPerPlane()))
-		m.owners.set(int(plane), rest/g.PagesPerBlock, rest%g.PagesPerBlock, l)
-		m.l2p.set(l, uint32(dst))
-		m.ftl.Programmed(dst)
-		m.ftl.Invalidate(ftl.PPA(old), 0)
-		m.collectNow(int(plane))
+		m.collectNow(int(n.pool(first)))
 	}
+	for pool := range m.pools.count() {
+		m.ftl.Align(pool, m.pools.grains, 0)
+	}
+	return nil
+}
+
+// put writes a namespace's page i anew.
+func (m *Image) put(n *namespace, i uint32) error {
+	g := &m.pools.flash
+	plane := n.pool(i)
+	l := n.base + i
+	dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
+	for !ok {
+		if !m.collectNow(int(plane)) {
+			return units.Wrong("preconditioning", "plane %d has no page left to write to; lower preconditioning.occupancy or raise over_provisioning", plane)
+		}
+		dst, ok = m.ftl.Allocate(int(plane), n.stream, 0)
+	}
+	old := m.l2p.get(l)
+	rest := int(uint32(dst) - uint32(plane)*uint32(g.PagesPerPlane()))
+	m.owners.set(int(plane), rest/g.PagesPerBlock, rest%g.PagesPerBlock, l)
+	m.l2p.set(l, uint32(dst))
+	m.ftl.Programmed(dst)
+	m.ftl.Invalidate(ftl.PPA(old), 0)
 	return nil
 }
 
@@ -198,7 +224,8 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	g := &m.pools.flash
 	t := m.ftl.Config()
 	policy := waf.Policy{Victim: t.Victim, Choices: t.Choices, Window: float64(t.Window)}
-	f := newFilling(m, random.Uint64())
+	unit := m.unit()
+	f := newFilling(m, random.Uint64(), unit)
 	seed := random.Uint64()
 	last := 0
 	var spread *fill.Spread
@@ -219,7 +246,7 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 		}
 		if data != last {
 			last = data
-			counts, err := validCounts(policy, closed, g.PagesPerBlock, data)
+			counts, err := validCounts(policy, closed, g.PagesPerBlock/unit, data/unit)
 			if err != nil {
 				return units.Wrong("preconditioning", "%v", err)
 			}

@@ -79,9 +79,9 @@ func (d *Drive) Channels() int { return len(d.channels) }
 
 // report gives OnWork the work of some transactions.
 func (d *Drive) report(w Work, txns []int32) {
-	w.Pages, w.Cause = int32(len(txns)), Cause(d.txns.At(txns[0]).origin)
+	w.Pages, w.Cause = int32(len(txns)), Cause(min(d.txns.At(txns[0]).origin, fromMove))
 	for _, t := range txns {
-		if i := d.txns.At(t).request; i != 0 {
+		if i := d.requestOf(t); i != 0 {
 			w.ForRequest, w.Tag = true, d.requests.At(i).done.Tag
 			break
 		}
@@ -98,7 +98,7 @@ func (d *Drive) reportBus(n int32, took sim.Time) {
 		w.Activity = ProgramData
 		if l.phase == idle { // a copyback's data are in the chip already
 			for _, t := range l.txns[:l.n] {
-				w.Bytes += int64(d.txns.At(t).bytes)
+				w.Bytes += int64(d.bytesOf(t))
 			}
 		}
 	case opErase:

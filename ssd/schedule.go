@@ -115,6 +115,7 @@ func (d *Drive) closeBatch() {
 	if d.batch > 0 {
 		return
 	}
+	d.reading.last = 0
 	for w := range d.dirty {
 		for d.dirty[w] != 0 {
 			b := bits.TrailingZeros64(d.dirty[w])
@@ -471,6 +472,9 @@ func (d *Drive) dequeue(n int32, q int, i uint32) {
 	l := &d.lanes[n]
 	f := &l.queues[q]
 	x := d.txns.At(f.at(i).txn)
+	if d.grains > 1 && program(q) {
+		d.begun(x.page)
+	}
 	wait := d.eng.Now() - x.queued
 	d.waiting[(n*queues+int32(q))*d.planesPerLane+x.plane-l.firstPlane]--
 	f.remove(i)

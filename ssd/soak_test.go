@@ -55,7 +55,7 @@ func (m *mixed) Next(r *workload.Record) error {
 }
 
 func drawConfig(t *rapid.T) ssd.Config {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	g := &cfg.Geometry
 	g.Channels = rapid.IntRange(1, 3).Draw(t, "channels")
 	g.ChipsPerChannel = rapid.IntRange(1, 3).Draw(t, "chips")
@@ -83,7 +83,12 @@ func drawConfig(t *rapid.T) ssd.Config {
 	cfg.Collection.Victim = ftl.Victim(rapid.IntRange(0, 5).Draw(t, "victim"))
 	cfg.Collection.Window = .2
 	cfg.Collection.Preemptible = rapid.Bool().Draw(t, "preemptible")
-	cfg.Collection.Copyback = cfg.Mapping.Allocation == ssd.AllocateStatic && rapid.Bool().Draw(t, "copyback")
+	cfg.Mapping.Grain = ssd.Grain(rapid.SampledFrom([]units.Bytes{0, g.PageSize / 2, 512, 4096}).Draw(t, "grain"))
+	if grain := units.Bytes(cfg.Mapping.Grain); grain > 0 && (grain%512 != 0 || g.PageSize%grain != 0) {
+		cfg.Mapping.Grain = 512
+	}
+	whole := cfg.Mapping.Grain == 0 || units.Bytes(cfg.Mapping.Grain) >= g.PageSize
+	cfg.Collection.Copyback = cfg.Mapping.Allocation == ssd.AllocateStatic && whole && rapid.Bool().Draw(t, "copyback")
 	cfg.Collection.Streams = rapid.Bool().Draw(t, "streams")
 	cfg.Collection.Concurrent = rapid.IntRange(1, 4).Draw(t, "concurrent")
 	cfg.Wear.Static = rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "static")
@@ -92,6 +97,7 @@ func drawConfig(t *rapid.T) ssd.Config {
 	cfg.Preconditioning.Fill = ssd.Fill(rapid.IntRange(0, 3).Draw(t, "fill"))
 	cfg.Preconditioning.Occupancy = units.Fraction(rapid.Float64Range(.1, 1).Draw(t, "occupancy"))
 	cfg.Preconditioning.Passes = 1
+	cfg.Preconditioning.SmallWrites = rapid.Bool().Draw(t, "small writes")
 	if rapid.Bool().Draw(t, "two namespaces") {
 		cfg.Namespaces = []ssd.Namespace{{Streams: 2}, {Channels: []int{0}}}
 	}

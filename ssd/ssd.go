@@ -15,9 +15,11 @@
 // programs and their collection, copyback, trim, flush, priority classes with
 // weighted arbitration. compat_mqsim.go alone knows how MQSim deviates.
 //
+// An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and what ftl calls a page, is a grain;
+// grains.go fills pages of flash with them.
+//
 // What it leaves out: bit errors and read retry, the wear that makes blocks fail (that they do is survived), retention and read disturb, the
-// controller's processor time, zoned namespaces, mapping at a finer grain than a
-// flash page, and the content of the data.
+// controller's processor time, zoned namespaces, and the content of the data.
 package ssd
 
 import (
@@ -30,6 +32,7 @@ import (
 	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd/nand"
+	"farflash/ssd/pack"
 	"farflash/units"
 )
 
@@ -76,10 +79,17 @@ type Drive struct {
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
 	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
 	batch        int
-	noData       bool    // while a channel looks for commands that carry no data
-	heldBack     bool    // some lane would have programmed meanwhile
-	gathering    int     // look-ups that came together are under way, where a quirk asks
-	gathered     []int32 // those that have their places
+	grains       int32 // of the map that a page of flash holds
+	packing      pack.Pages
+	packed       uint64     // grains that were put into pages, all in all
+	pagesTaken   uint64     // pages that those filled, or that were programmed before they were full
+	reading      sharedRead // the last read of the batch
+	heldPages    []uint32   // logical pages whose entries hold changes
+	chaining     bool       // what shares a page comes to its end, one by one
+	noData       bool       // while a channel looks for commands that carry no data
+	heldBack     bool       // some lane would have programmed meanwhile
+	gathering    int        // look-ups that came together are under way, where a quirk asks
+	gathered     []int32    // those that have their places
 
 	isCollecting  []bool  // by pool
 	moving        []int32 // moves that are under way, by pool
@@ -97,11 +107,12 @@ type Drive struct {
 
 	// Constants, computed once.
 	pagesPerPlane, pagesPerBlock     uint32
-	perPool, perBlock                divide.By // pages of a pool and of its blocks
+	perPool, perBlock                divide.By // pages of a pool and of its blocks, as the translation layer numbers them: grains
+	perPage                          divide.By // grains of a page of flash
 	mostMoving                       int32     // moves of a pool that are under way at once; 0 is no limit
-	sectorShift                      int       // log2 of sectorsPerPage, or -1
-	sectorsPerPage                   int64
-	allSectors                       uint64
+	sectorShift                      int       // log2 of sectorsPerGrain, or -1
+	sectorsPerGrain                  int64
+	allSectors                       uint64 // of a grain
 	planesPerDie, planesPerLane      int32
 	lanesPerChannel, readyWords      int
 	canInterrupt                     bool
@@ -147,6 +158,7 @@ const (
 	evArrayDone
 	evDataOut
 	evPlaneRead
+	evFromMemory
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -192,22 +204,23 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		pagesPerPlane: uint32(g.PagesPerPlane()),
 		pagesPerBlock: uint32(g.PagesPerBlock),
 		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
-		sectorsPerPage: int64(g.SectorsPerPage()),
-		allSectors:     ^uint64(0) >> (64 - g.SectorsPerPage()),
-		planesPerDie:   int32(g.PlanesPerDie),
-		entriesPerPage: uint32(cfg.entriesPerMappingPage()),
-		superpage:      int64(g.Planes() * g.SectorsPerPage()),
+		grains: int32(cfg.grainsPerPage()), perPage: divide.New(uint64(cfg.grainsPerPage())),
+		sectorsPerGrain: int64(cfg.sectorsPerGrain()),
+		allSectors:      ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
+		planesPerDie:    int32(g.PlanesPerDie),
+		entriesPerPage:  uint32(cfg.entriesPerMappingPage()),
+		superpage:       int64(g.Planes() * g.SectorsPerPage()),
 	}
 	if d.pools.size > 1 {
-		d.mostMoving = int32(movesPerPlane * d.pools.size)
+		d.mostMoving = int32(movesPerPlane*d.pools.size) * d.grains
 	}
 	d.target = eng.AddHandler(d)
 	d.sectorShift = -1
-	if n := uint64(d.sectorsPerPage); n&(n-1) == 0 {
+	if n := uint64(d.sectorsPerGrain); n&(n-1) == 0 {
 		d.sectorShift = bits.TrailingZeros64(n)
 	}
-	d.partial.long = g.SectorsPerPage() > 32
-	d.entryBytes = uint32(int64(g.PageSize) / int64(d.entriesPerPage))
+	d.partial.long = d.sectorsPerGrain > 32
+	d.entryBytes = uint32(int64(cfg.grainSize()) / int64(d.entriesPerPage))
 	diesPerLane := 1
 	if cfg.Quirks.WholeChip {
 		diesPerLane = g.DiesPerChip
@@ -324,10 +337,10 @@ func (d *Drive) makeCaches() {
 		tables = len(d.ns)
 	}
 	d.caches = make([]cache, sets)
-	pages := int(d.cfg.Cache.Capacity/d.cfg.Geometry.PageSize) / sets
+	pages := int(d.cfg.Cache.Capacity/d.cfg.grainSize()) / sets
 	for i := range d.caches {
 		c := &d.caches[i]
-		c.most = max(pages, 1)
+		c.most, c.set = max(pages, 1), uint8(i)
 		if d.cfg.Cache.Destage == DestageFirstTouch {
 			c.touched = make([]hash[uint32], len(d.ns))
 			c.touchedReset = make([]sim.Time, len(d.ns))
@@ -337,6 +350,8 @@ func (d *Drive) makeCaches() {
 	if d.destageDepth = d.cfg.Cache.DestageDepth; d.destageDepth == 0 {
 		d.destageDepth = 2 * d.cfg.Geometry.Planes()
 	}
+	d.destageDepth *= int(d.grains)
+	d.packing = pack.New(d.pools.count(), sets)
 	d.tables = make([]mappingTable, tables)
 	for i := range d.tables {
 		d.tables[i].most = int(d.cfg.cmtEntries()) / tables
@@ -379,6 +394,10 @@ func (d *Drive) Handle(ev sim.Event) {
 		d.channelFree(int(ev.Arg))
 	case evArrayDone:
 		d.arrayDone(int32(ev.Arg))
+	case evFromMemory:
+		d.openBatch()
+		d.finish(int32(ev.Arg))
+		d.closeBatch()
 	case evPlaneRead:
 		d.planeDone(int32(ev.Arg))
 	case evDataOut:

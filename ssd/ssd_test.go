@@ -65,7 +65,7 @@ func random(n int, op block.Op, size, span int64) []workload.Record {
 
 // An idle drive's latency is a sum of stated parts.
 func TestIdleLatency(t *testing.T) {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Mapping.Ideal = true
 	link := func(bytes int64) units.Duration {
 		wire := bytes/128*156 + 0
@@ -174,7 +174,7 @@ func TestWriteAmplificationOfDrive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	g := &cfg.Geometry
 	g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie = 1, 1, 1, 1
 	g.BlocksPerPlane, g.PagesPerBlock = 1024, 64
@@ -222,7 +222,7 @@ func TestWriteAmplificationOfDrive(t *testing.T) {
 // A drive that is preconditioned in full takes at most a byte for two physical pages, a second one from the same image next to nothing, and
 // one that has written to every plane what it has changed.
 func TestMemory(t *testing.T) {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry.BlocksPerPlane = 256
 	cfg.Preconditioning.Fill = ssd.FillSteady
 	heap := func() float64 {
@@ -279,7 +279,7 @@ func TestMemory(t *testing.T) {
 
 // A drive of any size costs little until it is used.
 func TestLightlyUsedDriveIsSmall(t *testing.T) {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	g := &cfg.Geometry
 	g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane = 32, 8, 4, 4, 1000
 	runtime.GC()
@@ -370,6 +370,11 @@ func TestConfigErrors(t *testing.T) {
 		"host.commands":           func(c *ssd.Config) { c.Host.Commands = 1 << 32 },
 		"cache.capacity":          func(c *ssd.Config) { c.Cache.Capacity = 100 },
 		"mapping.cmt_capacity":    func(c *ssd.Config) { c.Mapping.CMTCapacity = 10 },
+		"mapping.grain: 3KiB":     func(c *ssd.Config) { c.Mapping.Grain = 3072 },
+		"mapping.grain: 512B is":  func(c *ssd.Config) { c.Geometry.BlocksPerPlane, c.Mapping.Grain = 1<<14, 512 },
+		"mapping.grain: page": func(c *ssd.Config) {
+			c.Collection.Copyback, c.Mapping.Allocation, c.Mapping.Grain = true, ssd.AllocateStatic, 4096
+		},
 		"mapping.scheme":          func(c *ssd.Config) { c.Mapping.Scheme = ssd.Scheme{'C', 'C', 'D', 'P'} },
 		"collection.start":        func(c *ssd.Config) { c.Collection.Start = 2 },
 		"namespaces[0].planes":    func(c *ssd.Config) { c.Namespaces = []ssd.Namespace{{Planes: []int{2}}} },
@@ -377,7 +382,7 @@ func TestConfigErrors(t *testing.T) {
 		"preconditioning.occupan": func(c *ssd.Config) { c.Preconditioning.Fill, c.Preconditioning.Occupancy = ssd.FillSteady, 2 },
 		"leaves":                  func(c *ssd.Config) { c.OverProvisioning = .0005 },
 	} {
-		cfg := ssd.DefaultConfig()
+		cfg := ofPages()
 		change(&cfg)
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -387,7 +392,7 @@ func TestConfigErrors(t *testing.T) {
 
 // All that is wrong is said at once, each with its key.
 func TestAllConfigErrors(t *testing.T) {
-	cfg := ssd.DefaultConfig()
+	cfg := ofPages()
 	cfg.Geometry.Channels, cfg.Timing.Erase, cfg.Host.Burst, cfg.Collection.Concurrent = 0, 0, 0, 0
 	cfg.Namespaces = []ssd.Namespace{{Planes: []int{99}}} // cannot be judged without a geometry
 	var got []string

@@ -15,6 +15,7 @@ type counters struct {
 	bytes     [block.Ops]int64
 
 	hostPrograms, movePrograms, mappingPrograms uint64
+	wearPrograms                                uint64 // of movePrograms
 	mappingReads, mappingMerged, vanished       uint64
 	laidOut                                     uint64 // pages allocated by reads
 	erases                                      uint64
@@ -23,7 +24,7 @@ type counters struct {
 	zeroReads                                   uint64
 	parkings                                    uint64
 	trimmedPages                                int64
-	mapped                                      int64 // logical and mapping pages that have a place
+	mapped                                      int64 // logical and mapping pages, of a grain each, that have a place
 
 	commands    [operations][nand.MaxPlanesPerDie]uint64 // by number of planes
 	suspensions [operations]uint64
@@ -92,7 +93,7 @@ func (d *Drive) accountTransaction(x *transaction) {
 	op := operationOf(int(x.queue))
 	d.flashed[op]++
 	if op == opRead || op == opProgram {
-		d.moved += int64(x.bytes)
+		d.moved += int64(d.load(x))
 	}
 	dir := 0
 	switch {
@@ -115,6 +116,7 @@ type Stats struct {
 
 	// Pages programmed for the host, by collection and for the map.
 	HostPrograms, MovePrograms, MappingPrograms uint64
+	WearPrograms                                uint64 // of MovePrograms, those of wear levelling
 	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
 	MappingReads                                uint64
 	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
@@ -134,14 +136,14 @@ type Stats struct {
 	LaneBusy, ChannelBusy []sim.Time
 	LinkBusy              [2]sim.Time // to the host, to the drive
 	DRAMBusy              sim.Time
-	FTL                   ftl.Stats
-	Energy                float64 // joules, without the idle draw; 0 if not known
+	FTL                   ftl.Stats // its pages are grains of the map
+	Energy                float64   // joules, without the idle draw; 0 if not known
 	Span                  sim.Time
 	FreeBlocks            int   // over all planes
 	FewestFree            int   // in any plane, so far
 	Programmed            int64 // bytes of the pages that were programmed for the host, by collection and for the map
-	ValidPages            int64
-	Cached, CacheRoom     int64 // pages in the caches of data, and that they have room for
+	ValidPages            int64 // grains that hold data
+	Cached, CacheRoom     int64 // grains in the caches of data, and that they have room for
 }
 
 // QueueStats is what is known of one kind of scheduler queue over all lanes.
@@ -163,7 +165,7 @@ func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
 func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
-		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms,
+		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms, WearPrograms: d.wearPrograms,
 		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback], Erases: d.flashed[opErase],
 		MappingReads: d.mappingReads,
 		Commands: map[string][nand.MaxPlanesPerDie]uint64{

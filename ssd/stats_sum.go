@@ -6,7 +6,7 @@ import "farflash/sim"
 // order.
 func (s *Stats) counts() []*uint64 {
 	out := []*uint64{
-		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.Reads, &s.Programs, &s.Erases, &s.MappingReads,
+		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.WearPrograms, &s.Reads, &s.Programs, &s.Erases, &s.MappingReads,
 		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld,
 	}
 	for op := range s.Submitted {

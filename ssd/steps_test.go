@@ -22,6 +22,7 @@ const us = units.Microsecond
 // programs in 100 and erases in 1000. A suspension takes 1 us on the channel and no more.
 func round() Config {
 	cfg := DefaultConfig()
+	cfg.Mapping.Grain = 0
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
 	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1, BlocksPerPlane: 128, PagesPerBlock: 16, PageSize: 8192}
 	cfg.Timing = nand.Timing{

@@ -6,7 +6,8 @@ import (
 	"farflash/sim"
 )
 
-// A transaction is one page's read or program, or one block's erase. All live in
+// A transaction is one grain's read or program, or one block's erase. Those of grains that share a page of flash, read or programmed by one command, are a
+// chain of which the first stands for all in the scheduler. All live in
 // one slice and are named by index; 0 is no transaction.
 type transaction struct {
 	sectors   uint64 // which sectors of the page are moved
@@ -18,8 +19,8 @@ type transaction struct {
 	page      uint32   // as the translation layer numbers them; of an erase, the first of the block
 	logical   uint32
 	request   int32 // the host request it is part of, 0: none
-	pair      int32 // a read's: the write that waits for it
-	prev      int32
+	pair      int32 // a read's: the write that waits for it; of those that share a page: the next
+	prev      int32 // of one that shares another's page: the first of them
 	next      int32
 	bytes     int32 // moved over the channel
 	version   uint32
@@ -32,6 +33,9 @@ type transaction struct {
 	origin    origin
 	pinned    bool // the read pins its block
 	failed    bool // its program did not take
+	shared    bool // others share its page
+	joined    bool // it shares another's page
+	levels    bool // a move: of wear levelling
 }
 
 // origin is who wants a transaction.
@@ -43,6 +47,7 @@ const (
 	fromUpdate                // the read half of a partial page write
 	fromMapping               // a mapping page
 	fromMove                  // collection or wear levelling
+	fromHeld                  // the same, but what was moved is safe in memory and the victim does not wait for it
 )
 
 // The scheduler's queues, per die.

@@ -35,6 +35,8 @@ func (c *Config) Validate() error {
 	bad.Hold(c.Mapping.Allocation <= AllocateStatic, "mapping.allocation", "%d is not possible; use dynamic or static", c.Mapping.Allocation)
 	bad.Hold(!c.Collection.Copyback || c.Mapping.Allocation == AllocateStatic,
 		"collection.copyback", "pages stay in their plane only under static allocation; set mapping.allocation: static")
+	bad.Hold(!c.Collection.Copyback || c.grainsPerPage() == 1,
+		"collection.copyback", "a copy inside a plane is of a whole page; set mapping.grain: page")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
 	bad.Hold(p.Fill == FillNone || p.Occupancy > 0 && p.Occupancy <= 1, "preconditioning.occupancy", "%v is not possible", p.Occupancy)
@@ -42,6 +44,13 @@ func (c *Config) Validate() error {
 	bad.Hold(len(c.Namespaces) <= MaxNamespaces, "namespaces", "%d are more than %d", len(c.Namespaces), MaxNamespaces)
 	if shape != nil {
 		return bad.Err() // what follows counts in pages and planes
+	}
+	if g := units.Bytes(c.Mapping.Grain); g > 0 && g < c.Geometry.PageSize {
+		bad.Hold(g%nand.SectorSize == 0 && c.Geometry.PageSize%g == 0, "mapping.grain", "%v does not divide a page of %v into whole sectors; use page or a size such as 4KiB that does", g, c.Geometry.PageSize)
+		if bad.Err() != nil {
+			return bad.Err()
+		}
+		bad.Hold(c.grains() < 1<<32-1, "mapping.grain", "%v is 1 of %d grains, more than the 4294967294 that the map can number; use a larger grain, or page", g, c.grains())
 	}
 	bad.Hold(c.Mapping.Ideal || c.cmtEntries() >= 16,
 		"mapping.cmt_capacity", "%v holds %d entries; it must hold at least 16", c.Mapping.CMTCapacity, c.cmtEntries())
@@ -137,14 +146,13 @@ func (c *Config) validateSpace(bad *units.Faults) {
 func pagesIn(ns []namespace, pool int32, maps bool) (data, mapped int64) {
 	for i := range ns {
 		n := &ns[i]
-		turn := int64(len(n.poolOf))
-		k := int64(slices.Index(n.poolOf, pool))
+		k := slices.Index(n.poolOf, pool)
 		if k < 0 {
 			continue
 		}
-		data += (int64(n.pages) + turn - 1 - k) / turn
+		data += int64(n.shareOf(n.pages, k))
 		if maps {
-			mapped += (int64(n.mapPages) + turn - 1 - k) / turn
+			mapped += int64(n.shareOf(n.mapPages, k))
 		}
 	}
 	return data, mapped

@@ -35,6 +35,7 @@ type Progress struct {
 	Done    int // trials that ended now
 	Of      int // trials that had to be run
 	Running int
+	Begun   float64 // the shares of those that run that are done, together
 	Failed  int
 	Reused  int // found in the folder or the cache
 }
@@ -129,7 +130,13 @@ func (w *work) find(i int) bool {
 func (w *work) compute(ctx context.Context, i int) {
 	t := w.out[i].Trial
 	w.report(func(p *Progress) { p.Running++ })
-	going := func(experiment.Progress) { w.report(func(*Progress) {}) }
+	share := 0.0
+	going := func(x experiment.Progress) {
+		w.report(func(p *Progress) {
+			p.Begun += x.Share() - share
+			share = x.Share()
+		})
+	}
 	var r *result.Result
 	var err error
 	if w.Execute != nil {
@@ -155,6 +162,7 @@ func (w *work) compute(ctx context.Context, i int) {
 	}
 	w.report(func(p *Progress) {
 		p.Running--
+		p.Begun -= share
 		if o.State != Pending {
 			p.Done++
 		}

@@ -18,6 +18,7 @@ import (
 	"farflash/result"
 	"farflash/shape"
 	"farflash/trial"
+	"farflash/units"
 )
 
 const small = `
@@ -215,6 +216,23 @@ func TestAtMostOneAProcessor(t *testing.T) {
 	}}
 	if out := r.Run(t.Context(), p.Trials()); count(out, Done) != 100 || most.Load() > int64(runtime.GOMAXPROCS(0)) {
 		t.Errorf("%d done, %d at once", count(out, Done), most.Load())
+	}
+}
+
+// TestProgressWithin holds that a study knows how far the trials are that run, and no longer when they have ended.
+func TestProgressWithin(t *testing.T) {
+	p := sweepOf(t, 2, "ssd.timing.read_latency=40us")
+	var seen []float64
+	f := &fake{}
+	r := Runner{Workers: 1, Version: "v", Progress: func(x Progress) { seen = append(seen, float64(x.Done)+x.Begun) },
+		Execute: func(ctx context.Context, x trial.Trial, v string, progress func(experiment.Progress)) (*result.Result, error) {
+			progress(experiment.Progress{Requests: 25, Expected: 100})
+			progress(experiment.Progress{Requests: 25, Expected: 100, Simulated: units.Second, Until: 2 * units.Second})
+			return f.execute(ctx, x, v, progress)
+		}}
+	r.Run(t.Context(), p.Trials())
+	if want := []float64{0, 0.25, 0.5, 1, 1, 1.25, 1.5, 2}; !slices.Equal(seen, want) {
+		t.Errorf("it is %v far, want %v", seen, want)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
 	"farflash/scenario"
+	"farflash/shape"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/units"
@@ -147,7 +148,30 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	if now.Over {
 		now.Stuck = now.Begun - now.Done
 	}
-	return now, nil
+	return now, Full(x.s, []*ssd.Drive{x.drive}, &now)
+}
+
+// Full is the error of drives that have run full and stopped with requests that nothing will end, which only a peer's do: ours are accepted if that cannot be.
+func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
+	if now.Stuck == 0 || s.Measure.Until.Time > 0 {
+		return nil
+	}
+	for i, d := range drives {
+		x := s.SameDrive()
+		if d.Full() == 0 || x == nil || x.Compat != scenario.CompatMQSim {
+			continue
+		}
+		path := "ssd.compat"
+		at := s.Where(path)
+		if at == (shape.Position{}) {
+			path, at = "targets", s.Where("targets")
+		}
+		return &shape.Error{At: at, Msg: fmt.Sprintf("%s: %v: drive %d has run full at %v, as the peer's would: %d writes wait for a free page, and no block is left that collection "+
+			"could empty, so %d of %d requests never end. With compat the peer's namespaces may be promised more than there is, and its mapping pages take space for good; write less "+
+			"(fewer requests, or measure.until), give more ssd.over_provisioning or ssd.geometry.blocks_per_plane, or leave compat out",
+			path, x.Compat, i, now.At, d.Full(), now.Stuck, now.Begun)}
+	}
+	return nil
 }
 
 // Fill implements experiment.Experiment.

@@ -265,8 +265,8 @@ measure: {until: 10.1ms}
 	}
 }
 
-// TestSmallWrites holds what 4 KiB writes cost a drive with pages of 16 KiB whose flash cannot keep up: in bytes four times what they cost in pages,
-// since each takes a page, and the time that they wait for a place in the cache is said to be that.
+// TestSmallWrites holds what 4 KiB writes cost a drive with pages of 16 KiB whose flash cannot keep up: with a map of pages in bytes four times what they cost in pages,
+// since each takes a page, with one of 4 KiB no more; and the time that they wait for a place in the cache is said to be that.
 func TestSmallWrites(t *testing.T) {
 	const text = `
 ssd:
@@ -277,12 +277,16 @@ ssd:
   preconditioning: {fill: steady}
 workload: [{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests: 6000}, closed: 32}]
 `
-	o := trialtest.Run(t, text, 1)
-	pages, host := trialtest.Metric(t, o, "ssd.waf"), trialtest.Metric(t, o, "ssd.writes.host")
-	want := pages * host * 16384 / (6000 * 4096)
-	if got := trialtest.Metric(t, o, "ssd.waf.bytes"); math.Abs(got-want) > 1e-9*want || got < 3.5*pages || pages < 1.2 {
-		t.Errorf("write amplification %v in pages, %v in bytes, want %v", pages, got, want)
+	for grain, times := range map[string]float64{"page": 4, "4KiB": 1} {
+		o := trialtest.Run(t, text, 1, "ssd.mapping.grain="+grain)
+		pages, host := trialtest.Metric(t, o, "ssd.waf"), trialtest.Metric(t, o, "ssd.writes.host")
+		want := pages * host * 16384 / (6000 * 4096)
+		got := trialtest.Metric(t, o, "ssd.waf.bytes")
+		if math.Abs(got-want) > 1e-9*want || pages < 1.2 || got < .85*times*pages || got > times*pages {
+			t.Errorf("a map of %s: write amplification %v in pages, %v in bytes, want %v", grain, pages, got, want)
+		}
 	}
+	o := trialtest.Run(t, text, 1)
 	x, _ := o.Result.Matrix("ssd.latency.breakdown")
 	part := map[string]float64{}
 	sum := 0.0
@@ -292,5 +296,43 @@ workload: [{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests
 	}
 	if mean := trialtest.Metric(t, o, "write.latency.mean"); math.Abs(sum-mean) > .02*mean || part["cache"] < .9*mean || part["dram"] > .05*mean {
 		t.Errorf("a mean write of %v us is %v", mean, part)
+	}
+}
+
+// TestRunFull holds that a drive as MQSim has it that runs full says so, and where, and that what the error proposes helps.
+func TestRunFull(t *testing.T) {
+	const text = `name: full
+ssd:
+  compat: mqsim
+  preset: mqsim-default
+  geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 48, pages_per_block: 32, page_size: 8KiB}
+  mapping: {cmt_capacity: 16KiB}
+  cache: {capacity: 1MiB}
+  over_provisioning: 12%
+workload:
+  - mqsim: {reads: 0%, size: 8KiB, align: 8KiB, requests: 100000}
+    closed: 16
+`
+	for _, c := range []struct{ change, want string }{
+		{"", "small.yaml:3:11: ssd.compat: mqsim: drive 0 has run full at "},
+		{"measure.until=10s", ""},
+		{"workload[0].mqsim.requests=1000", ""},
+	} {
+		var changes []shape.Change
+		if c.change != "" {
+			x, err := shape.ParseChange(c.change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes = append(changes, x)
+		}
+		s, err := scenario.Parse(shape.Source{File: "small.yaml", Text: []byte(text)}, changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) || !strings.Contains(err.Error(), "never end")) {
+			t.Errorf("%s: %v", c.change, err)
+		}
 	}
 }

@@ -154,11 +154,11 @@ func (f *figures) fill() {
 		r.Set("ssd.waf.bytes", float64(x.Programmed)/float64(n))
 	}
 	r.Set("ssd.writes.host", float64(x.HostPrograms))
-	r.Set("ssd.writes.gc", float64(x.FTL.GCPrograms))
-	r.Set("ssd.writes.wear", float64(x.FTL.WearPrograms))
+	r.Set("ssd.writes.gc", float64(x.MovePrograms-x.WearPrograms))
+	r.Set("ssd.writes.wear", float64(x.WearPrograms))
 	r.Set("ssd.writes.mapping", float64(x.MappingPrograms))
 	r.Set("ssd.gc.count", float64(x.FTL.Collections))
-	r.Set("ssd.gc.pages_moved", float64(x.FTL.GCPrograms))
+	r.Set("ssd.gc.pages_moved", float64(x.MovePrograms-x.WearPrograms))
 	r.Set("ssd.flash.reads", float64(x.Reads))
 	r.Set("ssd.flash.programs", float64(x.Programs))
 	r.Set("ssd.flash.erases", float64(x.Erases))
@@ -400,8 +400,8 @@ func (m *Meter) series(r *result.Result) {
 		r.SetSeries(op.String()+".bandwidth", m.width, perSecond(get(func(k *mark) float64 { return float64(k.bytes[op]) })))
 	}
 	r.SetSeries("ssd.writes.host", m.width, get(func(k *mark) float64 { return float64(k.drive.HostPrograms) }))
-	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 { return float64(k.drive.FTL.GCPrograms) }))
-	r.SetSeries("ssd.writes.wear", m.width, get(func(k *mark) float64 { return float64(k.drive.FTL.WearPrograms) }))
+	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 { return float64(k.drive.MovePrograms - k.drive.WearPrograms) }))
+	r.SetSeries("ssd.writes.wear", m.width, get(func(k *mark) float64 { return float64(k.drive.WearPrograms) }))
 	r.SetSeries("ssd.writes.mapping", m.width, get(func(k *mark) float64 { return float64(k.drive.MappingPrograms) }))
 	free := make([]float64, len(m.marks))
 	for i := range m.marks {

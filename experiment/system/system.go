@@ -289,6 +289,9 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if k := &x.net.Net.Counters; !x.net.Dead && k.DropCount() == 0 && k.Stranded == 0 {
 		now.Stuck = now.Begun - now.Done
 	}
+	if now.Over {
+		return now, drive.Full(x.s, x.drives, &now)
+	}
 	return now, nil
 }
 

@@ -165,3 +165,22 @@ func BenchmarkSimulate(b *testing.B) {
 		})
 	}
 }
+
+// Of cost-age no steady state is derived here. Under uniform writes, where age says nothing, it lies between greedy, which nothing beats, and FIFO.
+func TestCostAge(t *testing.T) {
+	e := DefaultExperiment()
+	e.Alpha, e.Blocks, e.WarmUp, e.Measure = 1.28, 1000, 4, 3
+	e.Policy = Policy{Victim: ftl.CostAge}
+	got, err := Simulate(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, err := Policy{Victim: ftl.Greedy}.WAF(e.Alpha, e.Pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := FIFO(e.Alpha); got.WAF < 0.99*least || got.WAF > 1.01*most {
+		t.Errorf("write amplification %v; greedy has %v, FIFO %v", got.WAF, least, most)
+	}
+	t.Logf("%.4f between %.4f and %.4f", got.WAF, least, FIFO(e.Alpha))
+}

@@ -101,6 +101,8 @@ var (
 	models = []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "ftl", "ratecontrol"}
 	// foundations are below the models and import nothing above themselves.
 	foundations = []string{"units", "rng", "sim", "stats", "block"}
+	// machines are the parts of the real stack that are plain state machines as well, and the shells around them that a caller's goroutines carry.
+	machines = []string{"flash/ctl"}
 )
 
 // TestImports holds who may import whom.
@@ -267,6 +269,26 @@ func TestDoors(t *testing.T) {
 	}
 }
 
+// TestMachines holds that what decides in the real stack does no I/O of its own, starts no goroutine and asks for no time.
+func TestMachines(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.test || !within(f.pkg, machines...) {
+			continue
+		}
+		for _, i := range f.imports {
+			if within(i, "os", "net", "log", "math/rand", "io/fs", "time", "unsafe") {
+				t.Errorf("%s imports %s, which state machines do not", f.path, i)
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if x, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%v: a state machine starts a goroutine", f.pos.Position(x.Pos()))
+			}
+			return true
+		})
+	}
+}
+
 // TestModels holds that models are plain state machines.
 func TestModels(t *testing.T) {
 	banned := []string{"os", "net", "log", "encoding", "math/rand", "io/fs", "syscall", "unsafe"}
@@ -291,6 +313,27 @@ func TestModels(t *testing.T) {
 				if x.Recv == nil && x.Name.Name == "init" {
 					t.Errorf("%v: a model has an init function", f.pos.Position(x.Pos()))
 				}
+			}
+			return true
+		})
+	}
+}
+
+// TestProtocol holds that the real stack's protocol is plain state machines: what does I/O, has goroutines and looks at the clock is beside it.
+func TestProtocol(t *testing.T) {
+	banned := []string{"os", "net", "log", "io/fs", "syscall", "unsafe", "math/rand", "crypto/rand", "time"}
+	for _, f := range tree(t) {
+		if f.test || f.pkg != "flash/wire" && f.pkg != "flash/verbs" {
+			continue
+		}
+		for _, i := range f.imports {
+			if within(i, banned...) {
+				t.Errorf("%s imports %s; what does I/O is in flash/verbs/stream", f.path, i)
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%v: a protocol's state machine starts a goroutine", f.pos.Position(g.Pos()))
 			}
 			return true
 		})

@@ -94,7 +94,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	}
 	var jobs []tco.Workload
 	if f.traces != "" {
-		progress := p.progress("traces", "traces", f.quiet)
+		progress := p.progress("traces", "traces", f.quiet, justEnds)
 		var skipped []string
 		jobs, skipped, err = drives.FromTraces(f.traces, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
 		progress.Stop()

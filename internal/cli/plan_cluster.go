@@ -217,7 +217,7 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	}
 	defer p.unfinishedStudy(folder, cache)()
 	p.keeping()
-	progress := p.progress("plan", "options", f.quiet)
+	progress := p.progress("plan", "options", f.quiet, justEnds)
 	sizer := &objects.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Warn: func(err error) {
 			if !f.quiet {

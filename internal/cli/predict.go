@@ -202,7 +202,7 @@ func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer
 func (p *program) sweepDrive(ctx context.Context, runner study.Runner, drive *scenario.Drive, f *predictFlags) (*training.Set, error) {
 	defer p.unfinishedTrials(runner.Cache)()
 	p.keeping()
-	progress := p.progress("training", "trials", f.quiet)
+	progress := p.progress("training", "trials", f.quiet, keepsDone)
 	runner.Progress = func(x study.Progress) { progress.Update(int64(x.Done), int64(x.Of), reused(x)) }
 	set, err := training.Sweep(ctx, runner, drive, f.cfg)
 	progress.Stop()
@@ -264,7 +264,7 @@ func (p *program) foresee(ctx context.Context, f *studyFlags, scenarios ...*scen
 			p.note("a model of the drive %s is trained, once; farflash predict train makes one for a file", drive)
 		}
 	}
-	progress = p.progress("training", "trials", f.quiet)
+	progress = p.progress("training", "trials", f.quiet, keepsDone)
 	defer progress.Stop()
 	for _, d := range drives {
 		if _, err := trainer.File(ctx, d); err != nil {

@@ -40,9 +40,9 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	defer p.unfinished(result.Unfinished(base))()
 	p.keeping()
 	jobs := min(trial.Workers(f.jobs), f.reps)
-	progress := p.progress("run", unitOf(s), f.quiet)
+	progress := p.progress("run", unitOf(s), f.quiet, keepsDone)
 	runs, remarks := make([]*result.Run, f.reps), make([][]string, f.reps)
-	done := make([]atomic.Uint64, f.reps)
+	done, shares := make([]atomic.Uint64, f.reps), make([]atomic.Uint64, f.reps) // shares of a million
 	var interrupted atomic.Bool
 	inner, cancel := context.WithCancel(ctx) // the first failure ends the others
 	defer cancel()
@@ -60,11 +60,13 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		defer d.Discard()
 		run, out, err := writer(jobs, predict, func(x experiment.Progress) {
 			done[i].Store(x.Requests)
-			sum := uint64(0)
+			shares[i].Store(uint64(x.Share() * 1e6))
+			sum, share := uint64(0), 0.0
 			for k := range done {
 				sum += done[k].Load()
+				share += float64(shares[k].Load()) / 1e6
 			}
-			progress.Update(int64(sum), int64(x.Expected)*int64(f.reps), fmt.Sprintf("%d replicates", f.reps))
+			progress.Reach(share/float64(f.reps), int64(sum), int64(x.Expected)*int64(f.reps), fmt.Sprintf("%d replicates", f.reps))
 		}).Write(inner, trial.Trial{Scenario: s, Digest: digest, Seed: seed}, d)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)

@@ -69,10 +69,9 @@ a page with its picture are written too.`,
 				return err
 			}
 			defer p.unfinishedTrials(cache)()
-			p.keeping()
 			var reports []*reproduce.Report
 			for _, e := range experiments {
-				progress := p.progress("reproduce "+e.ID, "runs", quiet)
+				progress := p.progress("reproduce "+e.ID, "runs", quiet, justEnds)
 				// Models of drives, and the samples that they are trained on, are kept: several experiments take the same.
 				trainer := training.NewTrainer(training.DefaultConfig(), study.Runner{Version: buildVersion(), Cache: cache, Progress: func(x study.Progress) {
 					progress.Update(int64(x.Done), int64(x.Of), "to train a model")

@@ -164,13 +164,13 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	defer d.Discard()
 	defer p.unfinished(result.Unfinished(filepath.Dir(d.Path(""))))()
 	p.keeping()
-	progress := p.progress("run", unitOf(s), f.quiet)
+	progress := p.progress("run", unitOf(s), f.quiet, keepsDone)
 	run, out, err := writer(1, predict, func(x experiment.Progress) {
 		note := x.Simulated.String() + " simulated"
 		if x.Prepared > 0 {
 			note = fmt.Sprintf("%.0f %% of the drives' preparation", x.Prepared*100)
 		}
-		progress.Update(int64(x.Requests), int64(x.Expected), note)
+		progress.Reach(x.Share(), int64(x.Requests), int64(x.Expected), note)
 	}).Write(ctx, trial.Trial{Scenario: s, Digest: digest, Seed: f.seed}, d)
 	progress.Stop()
 	if err != nil {
@@ -300,9 +300,15 @@ func unitOf(s *scenario.Scenario) string {
 	return "requests"
 }
 
-// progress is the one line on standard error while something long runs.
-func (p *program) progress(label, unit string, quiet bool) *term.Progress {
-	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet}
+// What can be done about work that takes long.
+const (
+	keepsDone = "Ctrl-C ends it and keeps what is done"
+	justEnds  = "Ctrl-C ends it"
+)
+
+// progress is the one line on standard error while something long runs, which ending is for.
+func (p *program) progress(label, unit string, quiet bool, ending string) *term.Progress {
+	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet, Ending: ending}
 	if f, ok := p.stderr.(*os.File); ok {
 		c.Terminal = term.IsTerminal(f)
 		c.Columns = term.Columns(f, 80)

@@ -131,7 +131,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	if err != nil {
 		return nil, nil, err
 	}
-	progress := p.progress(string(plan.Kind), "trials", f.quiet)
+	progress := p.progress(string(plan.Kind), "trials", f.quiet, keepsDone)
 	defer p.unfinishedStudy(folder, cache)()
 	p.keeping()
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Predict: predict,
@@ -144,7 +144,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 			if x.Reused > 0 {
 				note += fmt.Sprintf(", %d were there", x.Reused)
 			}
-			progress.Update(int64(x.Done), int64(x.Of), note)
+			progress.Reach((float64(x.Done)+x.Begun)/float64(max(1, x.Of)), int64(x.Done), int64(x.Of), note)
 		},
 		Warn: func(err error) {
 			if !f.quiet {

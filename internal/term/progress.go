@@ -17,6 +17,8 @@ type ProgressConfig struct {
 	Columns  int              // width of the terminal; 0 is 80
 	Now      func() time.Time // the clock; nil is time.Now
 	Style    Style
+	// Ending is what can be done about work that takes long, for the line that says so.
+	Ending string
 }
 
 // How often progress is shown, on a terminal and elsewhere.
@@ -25,8 +27,15 @@ const (
 	printEvery  = 10 * time.Second
 )
 
+// Work of which more than longWork is left is said to be long, once, at the pace of at least firstMoments.
+const (
+	longWork     = 5 * time.Minute
+	firstMoments = 5 * time.Second
+)
+
 // Progress shows how far long work has come: one line with share, rate and time left. On a terminal the line is redrawn;
-// elsewhere a plain line is printed every ten seconds. Nothing is shown for work that ends before the first of these. Its
+// elsewhere a plain line is printed every ten seconds. Nothing is shown for work that ends before the first of these. Where more than
+// five minutes are left at the pace of the first five seconds, a line of its own says so, once. Its
 // methods may be called by several goroutines at once. Errors of the writer are ignored: progress is not worth failing for.
 type Progress struct {
 	c       ProgressConfig
@@ -36,6 +45,9 @@ type Progress struct {
 	last    time.Time // shown
 	shown   bool
 	stopped bool
+	warned  bool      // that it takes long
+	begun   time.Time // when the pace began to count, at a share of
+	from    float64
 }
 
 // NewProgress begins to measure. Stop must be called at the end.
@@ -47,26 +59,55 @@ func NewProgress(w io.Writer, c ProgressConfig) *Progress {
 		c.Columns = 80
 	}
 	now := c.Now()
-	return &Progress{c: c, w: w, start: now, last: now}
+	return &Progress{c: c, w: w, start: now, last: now, begun: now}
 }
 
 // Update says that done of total are done; a total of 0 is unknown. note is appended, and may be empty.
 func (p *Progress) Update(done, total int64, note string) {
+	share := 0.0
+	if total > 0 {
+		share = min(float64(done)/float64(total), 1)
+	}
+	p.update(done, total, share, note)
+}
+
+// Reach says that a share of all is done, from 0 to 1, which may be known where done and total are not. What comes before the first share above 0 does not
+// count for the pace.
+func (p *Progress) Reach(share float64, done, total int64, note string) {
+	if p.mu.Lock(); p.from == 0 && share < 1 {
+		p.begun, p.from = p.c.Now(), share
+	}
+	p.mu.Unlock()
+	p.update(done, total, share, note)
+}
+
+func (p *Progress) update(done, total int64, share float64, note string) {
 	if p.c.Quiet {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.c.Now()
+	left := 0.0 // seconds
+	if share > p.from {
+		left = now.Sub(p.begun).Seconds() / (share - p.from) * (1 - share)
+	}
+	if p.stopped {
+		return
+	}
+	if !p.warned && now.Sub(p.begun) >= firstMoments && left > longWork.Seconds() {
+		p.warned = true
+		p.warn(left, now.Sub(p.begun))
+	}
 	every := printEvery
 	if p.c.Terminal {
 		every = redrawEvery
 	}
-	if p.stopped || now.Sub(p.last) < every {
+	if now.Sub(p.last) < every {
 		return
 	}
 	p.last = now
-	line := p.line(done, total, now.Sub(p.start), note)
+	line := p.line(done, total, share, left, now.Sub(p.start), note)
 	if p.c.Terminal {
 		fmt.Fprintf(p.w, "\r%s\x1b[K", clip(line, p.c.Columns-1))
 	} else {
@@ -75,12 +116,37 @@ func (p *Progress) Update(done, total int64, note string) {
 	p.shown = true
 }
 
-func (p *Progress) line(done, total int64, spent time.Duration, note string) string {
+// warn says that it takes long.
+func (p *Progress) warn(left float64, pace time.Duration) {
+	line := fmt.Sprintf("%s: this will take about %s more, at the pace of the first %.0f s", Shown(p.c.Label), about(left), pace.Seconds())
+	if p.c.Ending != "" {
+		line += "; " + p.c.Ending
+	}
+	if p.c.Terminal {
+		fmt.Fprintf(p.w, "\r%s\x1b[K\n", line)
+	} else {
+		fmt.Fprintln(p.w, line)
+	}
+}
+
+// about writes seconds in the unit that a person would use.
+func about(seconds float64) string {
+	switch {
+	case seconds < 100*60:
+		return fmt.Sprintf("%.0f minutes", seconds/60)
+	case seconds < 48*3600:
+		return fmt.Sprintf("%.1f hours", seconds/3600)
+	case seconds < 1000*24*3600:
+		return fmt.Sprintf("%.1f days", seconds/86400)
+	}
+	return fmt.Sprintf("%.0f years", seconds/(365.25*86400))
+}
+
+func (p *Progress) line(done, total int64, share, left float64, spent time.Duration, note string) string {
 	var b strings.Builder
 	b.WriteString(p.c.Style.Bold(Shown(p.c.Label)))
 	rate := float64(done) / spent.Seconds()
-	if total > 0 {
-		share := min(float64(done)/float64(total), 1)
+	if total > 0 || share > 0 {
 		if p.c.Terminal {
 			fmt.Fprintf(&b, " %s", Bar(share, 20))
 		}
@@ -94,8 +160,8 @@ func (p *Progress) line(done, total int64, spent time.Duration, note string) str
 		fmt.Fprintf(&b, " %s", p.c.Unit)
 	}
 	fmt.Fprintf(&b, "  %s/s", Rate(rate))
-	if total > done && rate > 0 {
-		fmt.Fprintf(&b, "  %s left", clock(float64(total-done)/rate))
+	if left > 0 {
+		fmt.Fprintf(&b, "  %s left", clock(left))
 	}
 	if note != "" {
 		fmt.Fprintf(&b, "  %s", Shown(note))

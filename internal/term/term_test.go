@@ -171,3 +171,46 @@ func FuzzClip(f *testing.F) {
 		}
 	})
 }
+
+// TestProgressLong: work that takes long says so once, soon, and not for what was made before it began.
+func TestProgressLong(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		terminal bool
+		share    float64 // a second
+		want     string  // the line about it; empty is none
+	}{
+		{"plain", false, 1.0 / 7200, "run: this will take about 2.0 hours more, at the pace of the first 5 s; it can be ended\n"},
+		{"terminal", true, 1.0 / 7200, "\rrun: this will take about 2.0 hours more, at the pace of the first 5 s; it can be ended\x1b[K\n"},
+		{"minutes", false, 1.0 / 420, "run: this will take about 7 minutes more, at the pace of the first 5 s; it can be ended\n"},
+		{"days", false, 1e-6, "run: this will take about 11.6 days more, at the pace of the first 5 s; it can be ended\n"},
+		{"years", false, 1e-9, "run: this will take about 32 years more, at the pace of the first 5 s; it can be ended\n"},
+		{"short", false, 1.0 / 300, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b strings.Builder
+			w := &clockwork{time.Unix(1000, 0)}
+			p := NewProgress(&b, ProgressConfig{Label: "run", Now: w.Now, Terminal: c.terminal, Ending: "it can be ended"})
+			for range 60 { // preparation
+				w.now = w.now.Add(time.Second)
+				p.Reach(0, 0, 0, "prepares")
+			}
+			for i := range 30 {
+				w.now = w.now.Add(time.Second)
+				p.Reach(float64(i+1)*c.share, int64(i), 0, "")
+			}
+			p.Stop()
+			if text := b.String(); strings.Count(text, "will take") != min(1, len(c.want)) || !strings.Contains(text, c.want) {
+				t.Errorf("got %q, want %q in it once", text, c.want)
+			}
+		})
+	}
+	var b strings.Builder
+	w := &clockwork{time.Unix(1000, 0)}
+	p := NewProgress(&b, ProgressConfig{Label: "reproduce", Unit: "runs", Now: w.Now})
+	w.now = w.now.Add(10 * time.Minute)
+	p.Update(1, 5, "")
+	if want := "reproduce: this will take about 40 minutes more, at the pace of the first 600 s\nreproduce  20 %  1 of 5 runs  0.00167/s  40:00 left\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}

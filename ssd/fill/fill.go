@@ -138,17 +138,11 @@ func (f *Layout) Block(plane, block int, valid []uint64) (written, holding int) 
 	n := a.spread.before[b+1] - a.spread.before[b]
 	key := f.key(plane, int64(block))
 	// The fewer of both kinds are looked for.
-	if from := n; 2*n > f.pages {
+	if 2*n > f.pages {
 		all(valid, f.pages)
-		for ; from < f.pages; from++ {
-			page := f.inside.forward(from, key)
-			valid[page>>6] &^= 1 << (page & 63)
-		}
+		f.inside.flip(valid, n, f.pages, key)
 	} else {
-		for rank := range n {
-			page := f.inside.forward(rank, key)
-			valid[page>>6] |= 1 << (page & 63)
-		}
+		f.inside.flip(valid, 0, n, key)
 	}
 	return int(f.pages), int(n)
 }
@@ -264,6 +258,32 @@ func (s *shuffle) forward(x uint32, key uint64) uint32 {
 		if x < s.n {
 			return x
 		}
+	}
+}
+
+// flip turns the bit over of where each number of a range goes. It is forward, many times: what does not change from one to the next stays in registers, so that the
+// processor works on several at once.
+func (s *shuffle) flip(words []uint64, from, to uint32, key uint64) {
+	k := parts(key)
+	k0, k1, k2, k3 := k[0], k[1], k[2], k[3]
+	a0, a1, a2, a3 := s.odd[0], s.odd[1], s.odd[2], s.odd[3]
+	n, mask, half := s.n, s.mask, s.half&31
+	for rank := from; rank < to; rank++ {
+		x := rank
+		for {
+			x = (x + k0) * a0 & mask
+			x ^= x >> half
+			x = (x + k1) * a1 & mask
+			x ^= x >> half
+			x = (x + k2) * a2 & mask
+			x ^= x >> half
+			x = (x + k3) * a3 & mask
+			x ^= x >> half
+			if x < n {
+				break
+			}
+		}
+		words[x>>6] ^= 1 << (x & 63)
 	}
 }
 

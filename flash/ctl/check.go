@@ -1,0 +1,259 @@
+package ctl
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/ftl"
+)
+
+// Violation is something that does not hold, and where.
+type Violation struct {
+	Path string // from the pool down: "segment 3/place 17", "page 12/frame 4"
+	What string
+}
+
+func (v Violation) String() string { return v.Path + ": " + v.What }
+
+// Report is what Check found.
+type Report struct {
+	Violations []Violation // all of them
+	Pages      int64       // in use
+	Places     int64       // that were looked at
+	Contents   int64       // whose content was read and had its checksum
+	Summaries  int64       // of segments, read and compared
+}
+
+func (r *Report) add(what error, path string, args ...any) {
+	r.Violations = append(r.Violations, Violation{fmt.Sprintf(path, args...), what.Error()})
+}
+
+func (r *Report) addf(path, format string, args ...any) {
+	r.Violations = append(r.Violations, Violation{path, fmt.Sprintf(format, args...)})
+}
+
+// Check walks every invariant of the pool and says all that do not hold; nothing else is done meanwhile. Deep then reads every page in use and every
+// segment's summary from the devices, beside whatever else the pool does.
+func (p *Pool) Check(deep bool) Report {
+	var r Report
+	p.mu.Lock()
+	c := p.core
+	c.checkPages(&r)
+	c.checkPlaces(&r)
+	c.checkFrames(&r)
+	c.checkSegments(&r)
+	if err := c.ftl.Check(); err != nil {
+		r.add(err, "translation layer")
+	}
+	closed := p.closed
+	p.mu.Unlock()
+	for i := range c.segments {
+		if deep && !closed {
+			p.checkSegment(&r, int64(i))
+		}
+	}
+	return r
+}
+
+// checkPages looks at the mapping from its pages' side.
+func (c *core) checkPages(r *Report) {
+	reserved := int64(0)
+	for page, slot := range c.table.Used(0, media.MaxLBA-1) {
+		w := slot.Load()
+		var at ftl.PPA
+		switch w.State() {
+		case table.Invalid:
+			continue
+		case table.OnMedium:
+			at = w.Place()
+		default:
+			if int(w.Frame()) >= len(c.frames) {
+				r.addf(fmt.Sprintf("page %d", page), "is in frame %d of %d", w.Frame(), len(c.frames))
+				continue
+			}
+			f := &c.frames[w.Frame()]
+			if f.slot != slot || f.page != page {
+				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "is page %d's", f.page)
+				continue
+			}
+			at = f.place
+			blank := w.State() == table.Resident && w.Blank()
+			if blank && at != ftl.NoPPA {
+				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "blank, but at place %d", at)
+			}
+			if at == ftl.NoPPA && !blank {
+				reserved++
+			}
+		}
+		if at == ftl.NoPPA {
+			continue
+		}
+		r.Pages++
+		path := fmt.Sprintf("page %d/place %d", page, at)
+		switch {
+		case at < 0 || int(at) >= len(c.owners):
+			r.addf(path, "there are %d places", len(c.owners))
+		case !c.isLive(at):
+			r.addf(path, "the place is not in use")
+		case c.owners[at] != page:
+			r.addf(path, "the place is page %d's", c.owners[at])
+		case !c.ftl.IsValid(at):
+			r.addf(path, "the translation layer has nothing there")
+		}
+	}
+	if r.Pages != c.mapped {
+		r.addf("pool", "%d pages have a place, %d are counted", r.Pages, c.mapped)
+	}
+	if used := r.Pages + reserved; used != c.used {
+		r.addf("pool", "%d pages are in use or reserved, %d are counted", used, c.used)
+	}
+	if c.used > c.shape.Capacity+int64(len(c.frames)) {
+		r.addf("pool", "%d pages are in use, the capacity is %d", c.used, c.shape.Capacity)
+	}
+}
+
+// checkPlaces looks at the mapping from the medium's side.
+func (c *core) checkPlaces(r *Report) {
+	n := int64(0)
+	for i, word := range c.live {
+		n += int64(bits.OnesCount64(word))
+		for ; word != 0; word &= word - 1 {
+			at := ftl.PPA(i<<6 + bits.TrailingZeros64(word))
+			r.Places++
+			if int(at) >= len(c.owners) {
+				r.addf(fmt.Sprintf("place %d", at), "there are %d places", len(c.owners))
+				continue
+			}
+			segment := c.segmentOf(at)
+			path := fmt.Sprintf("segment %d/place %d", segment, int64(at)-segment*int64(c.shape.Pages))
+			if to := c.Lookup(c.Owner(at)); to != at {
+				r.addf(path, "is said to be page %d's, which is at %d", c.owners[at], to)
+			}
+			if s := &c.segments[segment]; !s.opened || int64(at)-segment*int64(c.shape.Pages) >= int64(s.written) {
+				r.addf(path, "is in use, but was not handed out")
+			}
+		}
+	}
+	if n != c.mapped {
+		r.addf("pool", "%d places are in use, %d are counted", n, c.mapped)
+	}
+}
+
+func (c *core) checkFrames(r *Report) {
+	free := make([]bool, len(c.frames))
+	for _, at := range c.free {
+		if free[at] {
+			r.addf(fmt.Sprintf("frame %d", at), "is free twice")
+		}
+		free[at] = true
+	}
+	for i := range c.frames {
+		f := &c.frames[i]
+		path := fmt.Sprintf("frame %d", i)
+		switch {
+		case f.slot == nil && !free[i]:
+			r.addf(path, "is nobody's and not free")
+		case f.slot != nil && free[i]:
+			r.addf(path, "is free, and page %d's", f.page)
+		case f.slot == nil && (f.writing > 0 || len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims) > 0):
+			r.addf(path, "is free, but %d writes and %d others wait for it", f.writing, len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
+		case f.slot != nil:
+			if w := f.slot.Load(); (w.State() != table.Resident && w.State() != table.InFlight) || int(w.Frame()) != i {
+				r.addf(path, "is page %d's, which is %v", f.page, w.State())
+			}
+		}
+	}
+}
+
+func (c *core) checkSegments(r *Report) {
+	for i := range c.segments {
+		s := &c.segments[i]
+		if int(s.written) > c.shape.Pages || s.programmed > s.written || !s.opened && s.written > 0 {
+			r.addf(fmt.Sprintf("segment %d", i), "%d places were handed out and %d written; open: %v", s.written, s.programmed, s.opened)
+		}
+	}
+}
+
+// checkSegment reads what a device has of a segment, which is not used for anything else meanwhile.
+func (p *Pool) checkSegment(r *Report, i int64) {
+	c := p.core
+	first := ftl.PPA(i * int64(c.shape.Pages))
+	p.mu.Lock()
+	if !c.segments[i].opened {
+		p.mu.Unlock()
+		return
+	}
+	c.ftl.ReadStarted(first)
+	var live []ftl.PPA
+	for k := range c.shape.Pages {
+		if at := first + ftl.PPA(k); c.isLive(at) {
+			live = append(live, at)
+		}
+	}
+	place, n := c.places[i], c.shape.Pages
+	p.mu.Unlock()
+
+	dev, buf := p.devices[place.device], device.Aligned(Page)
+	wrong := map[ftl.PPA]error{}
+	for _, at := range live {
+		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
+		if err == nil && media.Sum(c.seed, buf) != c.sums[at] { // set when the place was handed out, and not again before the segment is erased
+			err = ErrDamaged
+		}
+		if err != nil {
+			wrong[at] = err
+		} else {
+			r.Contents++
+		}
+	}
+	summary := device.Aligned(c.shape.SummaryGrains() * Page)
+	read := device.Do(dev, device.Read, place.offset+int64(n)*Page, summary)
+
+	p.mu.Lock()
+	for _, at := range live {
+		if err := wrong[at]; err != nil && c.isLive(at) {
+			r.add(err, "segment %d/place %d/page %d", i, at-first, c.owners[at])
+		}
+	}
+	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
+		c.checkSummary(r, int(i), read, summary)
+	}
+	c.ftl.ReadDone(first)
+	c.advance()
+	p.leave()
+}
+
+// checkSummary compares a filled segment's summary with the mapping. One that is missing, or of an earlier filling, was lost in a crash, which is no violation:
+// nothing rests on it.
+func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
+	path := fmt.Sprintf("segment %d/summary", i)
+	if read != nil {
+		r.add(read, "%s", path)
+		return
+	}
+	sum, err := media.DecodeSummary(buf, c.shape.UUID, c.shape.Pages)
+	switch {
+	case errors.Is(err, media.ErrForeign):
+		return
+	case err != nil:
+		r.add(err, "%s", path)
+		return
+	case sum.Segment != uint64(i):
+		r.addf(path, "is segment %d's", sum.Segment)
+		return
+	case sum.Erases != c.segments[i].erases || sum.Session != uint64(c.segments[i].session):
+		return
+	}
+	r.Summaries++
+	first := ftl.PPA(int64(i) * int64(c.shape.Pages))
+	for k, e := range sum.Entries {
+		at := first + ftl.PPA(k)
+		if c.isLive(at) && (e.Page != c.owners[at]+1 || e.Sum != c.sums[at]) {
+			r.addf(fmt.Sprintf("segment %d/place %d", i, k), "is page %d's with sum %08x, the summary says page %d's with %08x", c.owners[at], c.sums[at], e.Page-1, e.Sum)
+		}
+	}
+}

@@ -1,0 +1,619 @@
+package ctl
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/ftl"
+	"farflash/internal/fifo"
+)
+
+// core is the controller as a state machine. Its methods are called one at a time; what they want done is on the lists ops and
+// calls when they return, and completions come back through complete.
+type core struct {
+	cfg   Config
+	shape media.Shape
+	seed  uint32 // of all checksums
+	table *table.Table
+	ftl   *ftl.FTL
+	clock heat.Clock
+
+	places   []place // by segment
+	owners   []uint64
+	sums     []uint32
+	live     []uint64 // a bit a place: the mapping leads here
+	used     int64    // pages that have a place, or a reservation
+	mapped   int64    // bits set in live
+	segments []segment
+	last     [heat.Streams]uint64 // the segment that the stream filled last, plus 1
+
+	frames  []frame
+	lately  []atomic.Bool // by frame: whether it was used since the search for an idle one last came by
+	buffers [][]byte      // by frame
+	free    []int32       // frames
+	hand    int32         // where the search for an idle frame goes on
+	queue   fifo.Ring[request]
+	hungry  atomic.Bool // somebody waits for a frame
+	slots   []readSlot
+	idle    []int32 // read slots
+
+	writer
+	journal
+
+	readOnly error // why nothing is written any more
+	lost     error // of writes that nobody waited for, for the next Flush
+
+	ops   []*device.Op
+	to    []int32 // devices of ops
+	calls []call
+	stats Stats
+}
+
+// place is where a segment begins.
+type place struct {
+	device int32
+	offset int64
+}
+
+// segment is what the controller keeps of a segment beside ftl.
+type segment struct {
+	order      uint64 // when it was filled, or else opened, by number of record
+	written    int32  // places handed out
+	programmed int32  // of these, written
+	erases     uint32
+	session    uint32 // in which it was opened
+	stream     uint8
+	opened     bool // since it was last erased
+}
+
+// frame is a page of memory. Its buffer is only touched by who has a reference, and by the controller while nobody has.
+type frame struct {
+	slot    *table.Slot
+	page    uint64
+	place   ftl.PPA // what the medium holds of the page, or NoPPA
+	latest  ftl.PPA // the newest place that is being written; place if none is, NoPPA after a trim
+	waiters []request
+	syncs   []waiter // puts that the next write-out makes durable
+	passed  []waiter // that the newest of the writes under way makes durable
+	trims   []*trim  // waiting for the last reference
+	writing int32    // writes under way
+	filler  bool     // InFlight: somebody overwrites all of it
+	queued  bool     // in the backlog
+	origin  heat.Origin
+}
+
+// request is a page that somebody wants.
+type request struct {
+	fn    func(Ref, error)
+	page  uint64
+	write bool
+	whole bool
+}
+
+// Ref is a page that was given out by Get, until it is Put.
+type Ref struct {
+	slot *table.Slot
+	Data []byte // the page; may be changed only if it was asked for to be written
+	Page uint64 // its number
+	// Fill says that the page was asked for whole and its old content was not read: nobody else sees it before it is put, and
+	// Data is undefined until all of it is written.
+	Fill  bool
+	frame int32
+}
+
+// waiter waits for something to be durable: somebody by himself, or a barrier with others.
+type waiter struct {
+	fn      func(error)
+	barrier *barrier
+}
+
+// call is somebody to be told.
+type call struct {
+	get  func(Ref, error)
+	done func(error)
+	ref  Ref
+	err  error
+}
+
+// Stats counts since the pool was opened. Sizes are in pages.
+type Stats struct {
+	Puts         int64 // changed pages written for users: the denominator of write amplification
+	Moved        int64 // written by collection
+	Log          int64 // pages of the log written
+	Checkpoint   int64 // pages of checkpoints written
+	Summaries    int64 // pages of segment summaries written
+	Rewritten    int64 // written once more because a write failed
+	Hits, Misses int64 // gets that were counted: those that took the slow way
+	Flushes      int64 // of the devices
+	Checkpoints  int64
+	Damaged      int64               // pages found damaged or unreadable
+	Streams      [heat.Streams]int64 // pages written to each stream, for users and by collection
+}
+
+// WAF is what was written over what users wrote, with log, checkpoints and summaries.
+func (s Stats) WAF() float64 {
+	if s.Puts == 0 {
+		return 1
+	}
+	return float64(s.Puts+s.Moved+s.Log+s.Checkpoint+s.Summaries+s.Rewritten) / float64(s.Puts)
+}
+
+// Sub is what happened between o and s.
+func (s Stats) Sub(o Stats) Stats {
+	d := Stats{
+		s.Puts - o.Puts, s.Moved - o.Moved, s.Log - o.Log, s.Checkpoint - o.Checkpoint, s.Summaries - o.Summaries, s.Rewritten - o.Rewritten,
+		s.Hits - o.Hits, s.Misses - o.Misses, s.Flushes - o.Flushes, s.Checkpoints - o.Checkpoints, s.Damaged - o.Damaged, s.Streams,
+	}
+	for i := range d.Streams {
+		d.Streams[i] -= o.Streams[i]
+	}
+	return d
+}
+
+// readSlot is a read of the device under way: for a frame, or of a page that collection moves.
+type readSlot struct {
+	op    device.Op
+	frame int32
+	place ftl.PPA
+}
+
+// Tokens say what an operation was: a kind, and an index.
+const (
+	tokenRead = iota << 32
+	tokenMove
+	tokenChunk
+	tokenLog
+	tokenFlush
+	tokenBody
+	tokenHeader
+	tokenSummary
+	tokenCheckFlush
+	tokenMask = 0xff << 32
+)
+
+const noFrame int32 = -1
+
+func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error) {
+	segments := shape.AllSegments()
+	grains := segments * int64(shape.Pages)
+	c := &core{
+		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(),
+		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64),
+		segments: make([]segment, segments), frames: make([]frame, cfg.Frames), lately: make([]atomic.Bool, cfg.Frames),
+	}
+	for s := range segments {
+		d, offset := shape.Place(s)
+		c.places = append(c.places, place{int32(d), offset})
+	}
+	config := ftl.DefaultConfig()
+	config.BlocksPerPool, config.PagesPerBlock = int(segments), shape.Pages
+	config.Streams, config.Survivors = int(heat.Streams), []int{int(heat.Warm), int(heat.Cold), int(heat.Cold)}
+	if cfg.Heat.Single {
+		config.Survivors = ftl.Mixed(int(heat.Streams))
+	}
+	config.Victim, config.DynamicWear = cfg.Victim, false
+	var err error
+	if c.ftl, err = ftl.New(config, c, nil); err != nil {
+		return nil, fmt.Errorf("ctl: %w", err)
+	}
+	for i := range c.frames {
+		c.free = append(c.free, int32(len(c.frames)-1-i))
+	}
+	c.slots = make([]readSlot, cfg.Frames)
+	for i := range c.slots {
+		c.slots[i].op.Done, c.slots[i].op.Token = done, tokenRead|uint64(i)
+		c.idle = append(c.idle, int32(i))
+	}
+	c.writer.init(c, done)
+	c.journal.init(c, done)
+	return c, nil
+}
+
+// Lookup implements ftl.Map.
+func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
+	slot := c.table.Find(uint64(lpa))
+	if slot == nil {
+		return ftl.NoPPA
+	}
+	switch w := slot.Load(); w.State() {
+	case table.OnMedium:
+		return w.Place()
+	case table.InFlight, table.Resident:
+		return c.frames[w.Frame()].place
+	}
+	return ftl.NoPPA
+}
+
+// CompareAndSwap implements ftl.Map. A page in a frame keeps its word: only where it would go back to changes.
+func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
+	slot := c.table.Find(uint64(lpa))
+	if slot == nil {
+		return false
+	}
+	switch w := slot.Load(); w.State() {
+	case table.OnMedium:
+		return slot.Swap(table.At(from), table.At(to))
+	case table.InFlight, table.Resident:
+		f := &c.frames[w.Frame()]
+		if f.place != from {
+			return false
+		}
+		if f.latest == from {
+			f.latest = to
+		}
+		f.place = to
+		return true
+	}
+	return false
+}
+
+// Owner implements ftl.Map.
+func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
+
+func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
+
+// enliven and kill note that the mapping leads to a place, or no longer does.
+func (c *core) enliven(p ftl.PPA) { c.live[p>>6] |= 1 << (p & 63); c.mapped++ }
+func (c *core) kill(p ftl.PPA)    { c.live[p>>6] &^= 1 << (p & 63); c.mapped-- }
+
+func (c *core) segmentOf(p ftl.PPA) int64 { return int64(c.ftl.BlockOf(p)) }
+
+// at is the device and the byte of a place.
+func (c *core) at(p ftl.PPA) (int32, int64) {
+	s := c.segmentOf(p)
+	return c.places[s].device, c.places[s].offset + (int64(p)-s*int64(c.shape.Pages))*Page
+}
+
+func (c *core) tick() ftl.Tick { return ftl.Tick(c.clock.Writes()) }
+
+func (c *core) submit(dev int32, op *device.Op) {
+	c.ops, c.to = append(c.ops, op), append(c.to, dev)
+}
+
+func (c *core) tell(fn func(error), err error) {
+	if fn != nil {
+		c.calls = append(c.calls, call{done: fn, err: err})
+	}
+}
+
+func (c *core) give(fn func(Ref, error), r Ref, err error) {
+	c.calls = append(c.calls, call{get: fn, ref: r, err: err})
+}
+
+func (c *core) ref(slot *table.Slot, page uint64, frame int32) Ref {
+	return Ref{slot: slot, Page: page, frame: frame, Data: c.buffers[frame]}
+}
+
+// get gives a page to a request, now or when it is there.
+func (c *core) get(r request) {
+	if c.queue.N > 0 {
+		c.queue.Push(r) // first come, first served: so at most one that wants several pages has some and waits for others
+		c.feed()
+		return
+	}
+	if !c.tryGet(r) {
+		c.queue.Push(r)
+		c.nudge()
+	}
+}
+
+// feed serves requests that wait for frames.
+func (c *core) feed() {
+	for c.queue.N > 0 && c.tryGet(*c.queue.First()) {
+		c.queue.Pop()
+	}
+	if c.queue.N > 0 {
+		c.hungry.Store(true)
+		c.nudge()
+	}
+}
+
+// tryGet reports false if there is no frame for a page.
+func (c *core) tryGet(r request) bool {
+	if r.write && c.readOnly != nil {
+		c.give(r.fn, Ref{Page: r.page}, c.readOnly)
+		return true
+	}
+	slot := c.table.Make(r.page)
+	for {
+		w := slot.Load()
+		switch w.State() {
+		case table.Resident:
+			if r.write && w.Blank() {
+				if c.used >= c.shape.Capacity {
+					c.give(r.fn, Ref{Page: r.page}, ErrFull)
+					return true
+				}
+				if !slot.Swap(w, w.Reserved()) {
+					continue
+				}
+				c.used++
+				continue
+			}
+			next, ok := w.Get(r.write)
+			if !ok {
+				c.give(r.fn, Ref{Page: r.page}, fmt.Errorf("page %d is held %d times: %w", r.page, w.Refs(), ErrFull))
+				return true
+			}
+			if !slot.Swap(w, next) {
+				continue
+			}
+			c.stats.Hits++
+			c.touch(w.Frame())
+			c.give(r.fn, c.ref(slot, r.page, w.Frame()), nil)
+			return true
+		case table.InFlight:
+			f := &c.frames[w.Frame()]
+			f.waiters = append(f.waiters, r)
+			return true
+		}
+		if r.write && w.State() == table.Invalid && c.used >= c.shape.Capacity {
+			c.give(r.fn, Ref{Page: r.page}, ErrFull)
+			return true
+		}
+		return c.bring(r, slot, w)
+	}
+}
+
+// bring gets a page that is in no frame.
+func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
+	at := c.takeFrame()
+	if at == noFrame {
+		return false
+	}
+	f := &c.frames[at]
+	f.slot, f.page, f.place, f.filler = slot, r.page, ftl.NoPPA, false
+	c.touch(at)
+	if w.State() == table.OnMedium {
+		f.place = w.Place()
+	}
+	f.latest = f.place
+	switch {
+	case r.write && r.whole:
+		if f.place == ftl.NoPPA {
+			c.used++
+		}
+		f.filler = true
+		slot.Store(table.Coming(at))
+		ref := c.ref(slot, r.page, at)
+		ref.Fill = true
+		c.give(r.fn, ref, nil)
+	case f.place == ftl.NoPPA:
+		if r.write {
+			c.used++
+		}
+		clear(c.buffers[at])
+		slot.Store(table.Held(at, 1, !r.write))
+		c.give(r.fn, c.ref(slot, r.page, at), nil)
+	default:
+		c.stats.Misses++
+		slot.Store(table.Coming(at))
+		f.waiters = append(f.waiters, r)
+		c.ftl.ReadStarted(f.place)
+		i := c.idle[len(c.idle)-1]
+		c.idle = c.idle[:len(c.idle)-1]
+		s := &c.slots[i]
+		s.frame, s.place = at, f.place
+		dev, offset := c.at(f.place)
+		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err = device.Read, offset, c.buffers[at], nil
+		c.submit(dev, &s.op)
+	}
+	return true
+}
+
+// readDone ends a read into a frame.
+func (c *core) readDone(i int32) {
+	s := &c.slots[i]
+	at, from, err := s.frame, s.place, s.op.Err
+	c.idle = append(c.idle, i)
+	c.ftl.ReadDone(from)
+	if err == nil && media.Sum(c.seed, c.buffers[at]) != c.sums[from] {
+		err = ErrDamaged
+	}
+	f := &c.frames[at]
+	waiters := f.waiters
+	f.waiters = f.waiters[:0]
+	if err != nil {
+		c.stats.Damaged++
+		c.release(at)
+		for _, r := range waiters {
+			c.give(r.fn, Ref{Page: r.page}, fmt.Errorf("page %d: %w", r.page, err))
+		}
+		c.settleTrims(f)
+		c.collect()
+		c.feed()
+		return
+	}
+	f.slot.Store(table.Held(at, len(waiters), false))
+	for _, r := range waiters {
+		c.give(r.fn, c.ref(f.slot, f.page, at), nil)
+	}
+	if len(waiters) == 0 {
+		c.settleTrims(f)
+	}
+	c.collect()
+}
+
+// takeFrame finds a frame: a free one, or that of an idle page, which goes back to where it is on the medium.
+func (c *core) takeFrame() int32 {
+	if n := len(c.free); n > 0 {
+		at := c.free[n-1]
+		c.free = c.free[:n-1]
+		return at
+	}
+	// Whoever puts a page past the lock from here on sees that it is waited for; what was put before is found idle.
+	c.hungry.Store(true)
+	looks := 2 * len(c.frames)
+	if c.underWay > 0 {
+		looks = min(looks, 128) // there is another look when what is under way has ended
+	}
+	for range looks {
+		c.hand++
+		if int(c.hand) >= len(c.frames) {
+			c.hand = 0
+		}
+		f := &c.frames[c.hand]
+		if f.slot == nil || f.writing > 0 || len(f.trims) > 0 {
+			continue
+		}
+		if c.lately[c.hand].Load() {
+			c.lately[c.hand].Store(false)
+			continue
+		}
+		if c.evict(c.hand) {
+			c.free = c.free[:len(c.free)-1]
+			c.hungry.Store(c.queue.N > 0)
+			return c.hand
+		}
+	}
+	return noFrame
+}
+
+// touch notes that a frame was used. Most were, and a look costs less than writing.
+func (c *core) touch(at int32) {
+	if !c.lately[at].Load() {
+		c.lately[at].Store(true)
+	}
+}
+
+// evict takes an idle page's frame away from it, and reports false if somebody has it.
+func (c *core) evict(at int32) bool {
+	f := &c.frames[at]
+	w := f.slot.Load()
+	if w.State() != table.Resident || !w.Idle() || f.writing > 0 {
+		return false
+	}
+	next := table.Word(0)
+	if f.place != ftl.NoPPA {
+		next = table.At(f.place)
+	}
+	if !f.slot.Swap(w, next) {
+		return false
+	}
+	if f.place == ftl.NoPPA && !w.Blank() {
+		c.used-- // a reservation that was not made use of
+	}
+	c.drop(at)
+	return true
+}
+
+// release takes the frame of a page that is InFlight away from it.
+func (c *core) release(at int32) {
+	f := &c.frames[at]
+	if f.place != ftl.NoPPA {
+		f.slot.Store(table.At(f.place))
+	} else {
+		f.slot.Store(0)
+	}
+	c.drop(at)
+}
+
+func (c *core) drop(at int32) {
+	f := &c.frames[at]
+	f.slot, f.filler, f.origin = nil, false, heat.Auto
+	c.free = append(c.free, at)
+}
+
+// put takes a page back. Only the slow way comes here: pages that were overwritten whole, sync, and what the last reference leaves dirty.
+func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) {
+	f := &c.frames[r.frame]
+	if from != heat.Auto {
+		f.origin = from
+	}
+	if r.Fill {
+		c.putWhole(r, changed, sync, fn)
+		return
+	}
+	for {
+		w := r.slot.Load()
+		next := w.Put(changed)
+		if !r.slot.Swap(w, next) {
+			continue
+		}
+		switch {
+		case next.Dirty() && sync:
+			f.syncs = append(f.syncs, waiter{fn: fn})
+		case f.writing > 0 && sync:
+			f.passed = append(f.passed, waiter{fn: fn})
+		case sync:
+			c.await(fn)
+		default:
+			c.tell(fn, nil)
+		}
+		break
+	}
+	c.settle(r.frame)
+	if sync {
+		c.kickAll()
+	}
+	c.collect()
+	c.unstick()
+	c.feed()
+}
+
+// putWhole ends the overwriting of a whole page.
+func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
+	f := &c.frames[r.frame]
+	waiters := f.waiters
+	f.waiters = nil
+	if !changed { // given up: what was there before is there again
+		if f.place == ftl.NoPPA {
+			c.used--
+		}
+		c.release(r.frame)
+		c.tell(fn, nil)
+		for _, w := range waiters {
+			c.get(w)
+		}
+		c.settleTrims(f)
+		c.feed()
+		return
+	}
+	f.filler = false
+	r.slot.Store(table.Held(r.frame, len(waiters), false).Soil())
+	for _, w := range waiters {
+		c.give(w.fn, c.ref(r.slot, r.Page, r.frame), nil)
+	}
+	f.waiters = waiters[:0]
+	if sync {
+		f.syncs = append(f.syncs, waiter{fn: fn})
+	} else {
+		c.tell(fn, nil)
+	}
+	c.settle(r.frame)
+	if sync {
+		c.kickAll()
+	}
+	c.collect()
+	c.unstick()
+	c.feed()
+}
+
+// settle does what is due for a page that nobody has any more: it is trimmed, or written out.
+func (c *core) settle(at int32) {
+	f := &c.frames[at]
+	if f.slot == nil {
+		return
+	}
+	w := f.slot.Load()
+	if w.State() != table.Resident || w.Refs() > 0 {
+		return
+	}
+	if len(f.trims) > 0 {
+		c.settleTrims(f)
+		return
+	}
+	switch {
+	case w.Dirty() && !f.queued:
+		if c.backlog.N > 0 || !c.place(at) {
+			f.queued = true
+			c.backlog.Push(at)
+		}
+	case !w.Dirty() && c.cfg.PutThrough:
+		c.evict(at)
+	}
+}

@@ -1,0 +1,84 @@
+package heat
+
+import (
+	"math"
+	"testing"
+
+	"farflash/rng"
+)
+
+// TestIntervals writes pages at fixed rates among others and holds the estimate to the truth, and the streams to the bounds.
+func TestIntervals(t *testing.T) {
+	const pages = 10_000
+	p, clock := Default(), NewClock(pages, 0)
+	draw := rng.NewStream(1, "heat")
+	for _, every := range []int64{100, 5_000, 50_000} {
+		var page Page
+		sum, n, hot := 0.0, 0, 0
+		for range 400 {
+			for range 1 + int64(float64(every)*draw.Exp()) {
+				clock.Tick()
+			}
+			var s Stream
+			page, s = p.Written(page, &clock, pages, Auto)
+			if n++; n > 50 {
+				sum += page.Interval(&clock)
+				if s == Hot {
+					hot++
+				}
+			}
+		}
+		if mean := sum / float64(n-50); math.Abs(mean/float64(every)-1) > 0.25 {
+			t.Errorf("a page written every %d writes is estimated at %v", every, mean)
+		}
+		if share := float64(hot) / float64(n-50); every == 100 && share < 0.99 || every > 1000 && share > 0.01 {
+			t.Errorf("a page written every %d writes is hot %v of the time", every, share)
+		}
+	}
+}
+
+// TestCooling holds that a page that was hot and is left alone passes through warm to cold, and that origins say what is not known yet.
+func TestCooling(t *testing.T) {
+	const pages = 1000
+	p, clock := Default(), NewClock(pages, 0)
+	var page Page
+	for range 100 {
+		clock.Tick()
+		page, _ = p.Written(page, &clock, pages, Auto)
+	}
+	var seen []Stream
+	for range 3 * pages {
+		clock.Tick()
+		if s := p.Survived(page, &clock, pages); len(seen) == 0 || seen[len(seen)-1] != s {
+			seen = append(seen, s)
+		}
+	}
+	if len(seen) != 3 || seen[0] != Hot || seen[1] != Warm || seen[2] != Cold {
+		t.Errorf("a page that cools is %v", seen)
+	}
+	for _, c := range []struct {
+		from Origin
+		want Stream
+	}{{Auto, Cold}, {Steady, Cold}, {Brief, Hot}} {
+		if _, s := p.Written(0, &clock, pages, c.from); s != c.want {
+			t.Errorf("origin %d, written first: %v", c.from, s)
+		}
+	}
+	single := Policy{Weight: 1, Single: true}
+	if _, s := single.Written(0, &clock, pages, Steady); s != Hot || single.Survived(page, &clock, pages) != Hot {
+		t.Error("a single stream is several")
+	}
+}
+
+// TestClock holds that quanta keep the order of intervals on pools of any size.
+func TestClock(t *testing.T) {
+	for _, pages := range []int64{10, 1 << 20, 1 << 34} {
+		clock := NewClock(pages, 1<<40)
+		if clock.Writes() != 1<<40 || clock.Tick() != 1<<40+1 {
+			t.Error("a clock does not go on from where it was")
+		}
+		if q := int64(1) << clock.quantum; q > 1 && pages/q < 1<<17 {
+			t.Errorf("a pool of %d pages has only %d quanta", pages, pages/q)
+		}
+	}
+}

@@ -1,0 +1,440 @@
+package ctl
+
+import (
+	"fmt"
+
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/ftl"
+	"farflash/internal/fifo"
+)
+
+// journal makes changes of the mapping durable: records go to pages of the log, a flush covers the pages and all data before them, and
+// a checkpoint makes the log short again.
+type journal struct {
+	done func(*device.Op)
+
+	records []media.Record // not in a page yet
+	next    uint64         // number of the next record
+	durable uint64         // records below it are durable, with what they are about
+	waiting fifo.Ring[await]
+
+	session  uint64
+	number   uint64 // of the next page
+	back     uint32 // sum of the page before it
+	base     uint64 // the oldest page that recovery needs
+	pages    []logPage
+	idleP    []int32
+	writing  int    // pages under way
+	phase    phase  // of making things durable
+	target   uint64 // what a flush under way, or to come, makes durable
+	flushing int    // devices that have not flushed yet
+	flushOps []device.Op
+	flushErr error
+	encoded  media.LogPage
+
+	body       checkpoint
+	generation uint64
+	summaries  int         // writes of segment summaries under way
+	finished   func(error) // who waits for the last checkpoint
+}
+
+// phase is where making things durable is.
+type phase uint8
+
+const (
+	resting  phase = iota
+	draining       // pages are under way that a flush is to cover; no page is begun meanwhile
+	flushing
+)
+
+// await is somebody who waits for records below seq.
+type await struct {
+	fn    func(error)
+	inner bool // fn is the controller's own, and called at once
+	seq   uint64
+}
+
+type logPage struct {
+	op       device.Op
+	buf      []byte
+	attempts int
+}
+
+const (
+	logPages  = 16 // under way at once: recovery rests on this bound
+	bodyChunk = 64 // grains of a checkpoint that are written at once
+	logSlack  = 4  // pages of the log that users' writes leave free
+)
+
+// checkpoint is one that is being written.
+type checkpoint struct {
+	op       device.Op
+	buf      []byte
+	body     media.Body
+	header   media.Header
+	at       int64 // grains of the body written
+	attempts int
+	active   bool
+	flushOps []device.Op
+	left     int // devices that have not flushed yet
+	sealed   bool
+}
+
+func (j *journal) init(c *core, done func(*device.Op)) {
+	j.done = done
+	j.pages = make([]logPage, logPages)
+	for i := range j.pages {
+		j.pages[i].op.Done, j.pages[i].op.Token = done, tokenLog|uint64(i)
+		j.idleP = append(j.idleP, int32(i))
+	}
+	j.flushOps = make([]device.Op, len(c.shape.Grains))
+	j.body.flushOps = make([]device.Op, len(c.shape.Grains))
+	for d := range j.flushOps {
+		j.flushOps[d] = device.Op{Kind: device.Flush, Done: done, Token: tokenFlush | uint64(d)}
+		j.body.flushOps[d] = device.Op{Kind: device.Flush, Done: done, Token: tokenCheckFlush | uint64(d)}
+	}
+	j.body.op.Done = done
+}
+
+// log appends a record.
+func (c *core) log(r media.Record) {
+	c.records = append(c.records, r)
+	c.next++
+}
+
+// inUse is how many pages of the log recovery needs.
+func (c *core) inUse() uint64 { return c.number - c.base }
+
+// logFull reports whether nothing new should be begun that ends in the log, until a checkpoint has made room.
+func (c *core) logFull() bool { return c.inUse()+logSlack >= uint64(c.shape.LogPages) }
+
+// await tells somebody when everything that was logged up to now is durable.
+func (c *core) await(fn func(error)) { c.awaits(await{fn: fn, seq: c.next}) }
+
+// awaitThen is await for the controller itself.
+func (c *core) awaitThen(fn func(error)) { c.awaits(await{fn: fn, seq: c.next, inner: true}) }
+
+func (c *core) awaits(a await) {
+	switch {
+	case c.readOnly != nil:
+		c.reach(a, c.readOnly)
+	case a.seq <= c.durable:
+		c.reach(a, nil)
+	default:
+		c.waiting.Push(a) // and whoever took the request calls persist when it is done with it
+	}
+}
+
+func (c *core) reach(a await, err error) {
+	if a.inner {
+		a.fn(err)
+		return
+	}
+	c.tell(a.fn, err)
+}
+
+// persist does what is to be done next for durability.
+func (c *core) persist() {
+	if c.readOnly != nil {
+		c.urgent = false
+		c.kickAll() // what is in chunks is given up when it has been tried
+		return
+	}
+	if c.urgent {
+		c.urgent = false
+		c.kickAll()
+	}
+	for len(c.records) >= media.RecordsPerPage && c.seal() {
+	}
+	if c.phase == resting && c.waiting.N > 0 {
+		for len(c.records) > 0 && c.seal() {
+		}
+		if sealed := c.next - uint64(len(c.records)); sealed >= c.waiting.First().seq {
+			c.phase, c.target = draining, sealed
+		}
+	}
+	if c.phase == draining && c.writing == 0 {
+		c.phase, c.flushing, c.flushErr = flushing, len(c.flushOps), nil
+		c.stats.Flushes++
+		for d := range c.flushOps {
+			c.submit(int32(d), &c.flushOps[d])
+		}
+	}
+	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished != nil && c.quiet()) {
+		c.begin()
+	}
+}
+
+// quiet reports whether nothing is under way.
+func (c *core) quiet() bool {
+	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
+		c.phase == resting && c.summaries == 0
+}
+
+// seal writes a page of the log with as many records as fit, and reports false if none can be begun now.
+func (c *core) seal() bool {
+	if c.phase == draining || len(c.idleP) == 0 || c.inUse() >= uint64(c.shape.LogPages) {
+		return false
+	}
+	i := c.idleP[len(c.idleP)-1]
+	c.idleP = c.idleP[:len(c.idleP)-1]
+	p := &c.pages[i]
+	n := min(len(c.records), media.RecordsPerPage)
+	c.encoded = media.LogPage{
+		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable, Records: c.records[:n],
+	}
+	c.back = c.encoded.Encode(p.buf, c.shape.UUID)
+	c.records = c.records[:copy(c.records, c.records[n:])]
+	p.op.Kind, p.op.Buf, p.op.Err, p.attempts = device.Write, p.buf, nil, 0
+	p.op.Offset = (c.shape.LogStart() + int64(c.number%uint64(c.shape.LogPages))) * Page
+	c.number++
+	c.writing++
+	c.stats.Log++
+	c.submit(0, &p.op)
+	return true
+}
+
+// logDone ends the write of a page of the log.
+func (c *core) logDone(i int32) {
+	p := &c.pages[i]
+	if p.op.Err != nil && p.attempts < c.cfg.Retries && c.readOnly == nil {
+		p.attempts++
+		c.stats.Log++
+		c.submit(0, &p.op)
+		return
+	}
+	c.writing--
+	c.idleP = append(c.idleP, i)
+	if p.op.Err != nil {
+		c.fail(fmt.Errorf("writing the log: %w", p.op.Err))
+		return
+	}
+	c.advance()
+}
+
+// flushDone ends a device's flush.
+func (c *core) flushDone(d int32) {
+	if err := c.flushOps[d].Err; err != nil {
+		c.flushErr = fmt.Errorf("flushing device %d: %w", d, err)
+	}
+	if c.flushing--; c.flushing > 0 {
+		return
+	}
+	c.phase = resting
+	if c.flushErr != nil {
+		// What the device had taken may be gone without its ever saying so again: nothing that was not durable before will be.
+		c.fail(c.flushErr)
+		return
+	}
+	if c.readOnly != nil {
+		return
+	}
+	c.durable = c.target
+	for c.waiting.N > 0 && c.waiting.First().seq <= c.durable {
+		c.reach(c.waiting.Pop(), nil)
+	}
+	c.advance()
+}
+
+// fail makes the pool read-only.
+func (c *core) fail(cause error) {
+	if c.readOnly != nil {
+		return
+	}
+	c.readOnly = fmt.Errorf("%w: %w", ErrReadOnly, cause)
+	c.lost = c.readOnly
+	for c.waiting.N > 0 {
+		c.reach(c.waiting.Pop(), c.readOnly)
+	}
+	if c.finished != nil && !c.body.active {
+		c.tell(c.finished, c.readOnly)
+		c.finished = nil
+	}
+	for len(c.open) > 0 { // their pages are given up
+		c.kick(c.open[0])
+	}
+	c.advance()
+}
+
+// begin begins a checkpoint of everything logged up to now. Log pages from here on come after it.
+func (c *core) begin() {
+	for len(c.records) > 0 {
+		if !c.seal() {
+			return // a page or the log's room is missing; there is another look when either is there
+		}
+	}
+	b := &c.body
+	b.active, b.at, b.attempts = true, 0, 0
+	b.header = media.Header{
+		Generation: c.generation + 1, Session: c.session, Next: c.number, Record: c.next, Back: c.back, Clean: c.finished != nil, Writes: c.clock.Writes(),
+	}
+	c.snapshot(&b.body)
+	c.writeBody()
+}
+
+// snapshot copies the state that a checkpoint holds.
+func (c *core) snapshot(b *media.Body) {
+	b.Pages = c.shape.Pages
+	if b.Segments == nil {
+		b.Segments, b.Entries = make([]media.Segment, len(c.segments)), make([]media.Entry, len(c.owners))
+	}
+	for i := range c.segments {
+		s := &c.segments[i]
+		b.Segments[i] = media.Segment{Erases: s.erases}
+		if s.opened {
+			b.Segments[i] = media.Segment{Use: media.Opened, Stream: s.stream, Written: uint32(s.written), Erases: s.erases, Session: s.session, Order: s.order}
+			if int(s.written) == c.shape.Pages {
+				b.Segments[i].Use = media.Filled
+			}
+		}
+	}
+	for p := range b.Entries {
+		b.Entries[p] = media.Entry{}
+		if c.isLive(ftl.PPA(p)) {
+			b.Entries[p] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p]}
+		}
+	}
+}
+
+// writeBody writes the next grains of a checkpoint, or flushes them.
+func (c *core) writeBody() {
+	b := &c.body
+	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
+	n := min(bodyChunk, all-b.at)
+	if n == 0 {
+		b.sealed = false
+		c.flushBody()
+		return
+	}
+	for i := range n {
+		b.body.EncodePage(b.buf[i*Page:][:Page], b.at+i, c.shape.UUID, b.header.Generation)
+	}
+	b.op.Token, b.op.Kind, b.op.Err = tokenBody, device.Write, nil
+	b.op.Offset, b.op.Buf = (c.shape.CheckpointStart(int(b.header.Generation&1))+1+b.at)*Page, b.buf[:n*Page]
+	c.stats.Checkpoint += n
+	c.submit(0, &b.op)
+}
+
+func (c *core) flushBody() {
+	b := &c.body
+	b.left = len(b.flushOps)
+	c.stats.Flushes++
+	for d := range b.flushOps {
+		c.submit(int32(d), &b.flushOps[d])
+	}
+}
+
+// bodyDone ends the write of a part of a checkpoint.
+func (c *core) bodyDone() {
+	b := &c.body
+	switch {
+	case b.op.Err != nil && b.attempts < c.cfg.Retries && c.readOnly == nil:
+		b.attempts++
+		c.submit(0, &b.op)
+	case b.op.Err != nil:
+		c.abandonCheckpoint(fmt.Errorf("writing a checkpoint: %w", b.op.Err))
+	case c.readOnly != nil:
+		c.abandonCheckpoint(c.readOnly)
+	case b.op.Token == tokenHeader:
+		b.sealed = true
+		c.flushBody()
+	default:
+		b.at += int64(len(b.op.Buf) / Page)
+		b.attempts = 0
+		c.writeBody()
+	}
+}
+
+// bodyFlushed ends a device's flush for a checkpoint: after the body its header is written, and after that it is in force.
+func (c *core) bodyFlushed(d int32) {
+	b := &c.body
+	if err := b.flushOps[d].Err; err != nil {
+		c.fail(fmt.Errorf("flushing device %d: %w", d, err))
+	}
+	if b.left--; b.left > 0 {
+		return
+	}
+	switch {
+	case c.readOnly != nil:
+		c.abandonCheckpoint(c.readOnly)
+	case !b.sealed:
+		b.header.Encode(b.buf[:Page], c.shape.UUID)
+		b.op.Token, b.op.Kind, b.op.Err = tokenHeader, device.Write, nil
+		b.op.Offset, b.op.Buf = c.shape.CheckpointStart(int(b.header.Generation&1))*Page, b.buf[:Page]
+		c.stats.Checkpoint++
+		c.submit(0, &b.op)
+	default:
+		b.active = false
+		c.generation, c.base = b.header.Generation, b.header.Next
+		c.stats.Checkpoints++
+		if b.header.Clean {
+			c.tell(c.finished, nil)
+			c.finished = nil
+			return
+		}
+		c.advance()
+	}
+}
+
+// abandonCheckpoint ends one that could not be written. The one before stays in force, and the log after it is needed: the pool is read-only.
+func (c *core) abandonCheckpoint(err error) {
+	c.body.active = false
+	c.fail(err)
+	if c.finished != nil {
+		c.tell(c.finished, c.readOnly)
+		c.finished = nil
+	}
+}
+
+// flush tells somebody when everything that was put, trimmed or written before is durable, or an error if some of it was lost.
+func (c *core) flush(fn func(error)) {
+	b := &barrier{fn: fn, left: 1}
+	for i := range c.frames {
+		f := &c.frames[i]
+		if f.slot == nil {
+			continue
+		}
+		switch w := f.slot.Load(); {
+		case w.State() == table.Resident && w.Dirty():
+			b.left++
+			f.syncs = append(f.syncs, waiter{barrier: b})
+		case f.writing > 0:
+			b.left++
+			f.passed = append(f.passed, waiter{barrier: b})
+		}
+	}
+	if c.lost != nil {
+		b.err, c.lost = c.lost, nil
+		if c.readOnly != nil {
+			c.lost = c.readOnly
+		}
+	}
+	c.arrive(b)
+	c.kickAll()
+	c.advance()
+}
+
+// complete takes an operation that a device has ended.
+func (c *core) complete(op *device.Op) {
+	i := int32(op.Token)
+	switch op.Token & tokenMask {
+	case tokenRead:
+		c.readDone(i)
+	case tokenMove:
+		c.moveRead(i)
+	case tokenChunk:
+		c.chunkDone(i)
+	case tokenLog:
+		c.logDone(i)
+	case tokenFlush:
+		c.flushDone(i)
+	case tokenBody, tokenHeader:
+		c.bodyDone()
+	case tokenCheckFlush:
+		c.bodyFlushed(i)
+	case tokenSummary:
+		c.summaryDone(int64(i), op.Err)
+	}
+}

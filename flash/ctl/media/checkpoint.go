@@ -1,0 +1,219 @@
+package media
+
+// A checkpoint is the whole mapping, by place: for each segment what it is used for, for each data grain whose page it is and
+// the sum of its content. Its header is written last, so that a checkpoint is there or is not.
+
+// Use is what a segment is used for.
+type Use uint8
+
+// The uses.
+const (
+	Erased Use = iota
+	Opened     // a stream's frontier: places from Written on were not used
+	Filled
+	uses
+)
+
+// Segment is what a checkpoint says of one.
+type Segment struct {
+	Use     Use
+	Stream  uint8
+	Written uint32 // Opened: data grains used
+	Erases  uint32
+	Session uint32 // in which it was opened
+	Order   uint64 // the segment with the lower one was filled first, or opened first if it is not
+}
+
+// Entry is what a checkpoint says of a place. Page is the logical page plus 1, or 0: nobody's.
+type Entry struct {
+	Page uint64
+	Sum  uint32
+}
+
+// Header is a checkpoint's first grain.
+type Header struct {
+	Generation uint64 // the highest is in force
+	Session    uint64
+	Next       uint64 // number of the first log page after it
+	Record     uint64 // number of the first record after it
+	Back       uint32 // what that page's Back is
+	Clean      bool   // the pool was closed, and nothing came after
+	Writes     uint64 // the heat clock
+}
+
+const (
+	bodyHeader  = 40
+	segmentSize = 24
+	entrySize   = 12
+
+	segmentsPerPage = (Grain - bodyHeader) / segmentSize
+	entriesPerPage  = (Grain - bodyHeader) / entrySize
+)
+
+// BodyPages is how many grains follow the header, for so many segments of so many pages.
+func BodyPages(segments int64, pages int) int64 {
+	return segmentPages(segments) + (segments*int64(pages)+entriesPerPage-1)/entriesPerPage
+}
+
+func segmentPages(segments int64) int64 { return (segments + segmentsPerPage - 1) / segmentsPerPage }
+
+// Encode writes the header into a grain.
+func (h *Header) Encode(page []byte, u UUID) {
+	clear(page)
+	le.PutUint32(page, magicCheckpoint)
+	copy(page[8:], u[:])
+	le.PutUint64(page[24:], h.Generation)
+	le.PutUint64(page[32:], h.Session)
+	le.PutUint64(page[40:], h.Next)
+	le.PutUint64(page[48:], h.Record)
+	le.PutUint32(page[56:], h.Back)
+	if h.Clean {
+		page[60] = 1
+	}
+	le.PutUint64(page[64:], h.Writes)
+	seal(u.Seed(), page[:Grain])
+}
+
+// DecodeHeader reads a checkpoint's header.
+func DecodeHeader(page []byte, u UUID) (h Header, err error) {
+	switch {
+	case len(page) != Grain || le.Uint32(page) != magicCheckpoint:
+		return h, foreign("checkpoint", "there is none")
+	case UUID(page[8:24]) != u:
+		return h, foreign("checkpoint", "another pool's")
+	case !sealed(u.Seed(), page):
+		return h, foreign("checkpoint", "its sum is wrong")
+	}
+	return Header{
+		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]), Record: le.Uint64(page[48:]),
+		Back: le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
+	}, nil
+}
+
+// Body is the state that a checkpoint holds.
+type Body struct {
+	Segments []Segment
+	Entries  []Entry
+	Pages    int // of a segment
+}
+
+// EncodePage writes grain i of the body. All carry the generation, so that those of two checkpoints are never mixed.
+func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
+	clear(page)
+	le.PutUint32(page, magicBody)
+	copy(page[8:], u[:])
+	le.PutUint64(page[24:], generation)
+	le.PutUint64(page[32:], uint64(i))
+	at := page[bodyHeader:Grain]
+	if first := segmentPages(int64(len(b.Segments))); i >= first {
+		from := (i - first) * entriesPerPage
+		for _, e := range b.Entries[min(from, int64(len(b.Entries))):min(from+entriesPerPage, int64(len(b.Entries)))] {
+			le.PutUint64(at, e.Page)
+			le.PutUint32(at[8:], e.Sum)
+			at = at[entrySize:]
+		}
+	} else {
+		from := i * segmentsPerPage
+		for _, s := range b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))] {
+			at[0], at[1] = uint8(s.Use), s.Stream
+			le.PutUint32(at[4:], s.Written)
+			le.PutUint32(at[8:], s.Erases)
+			le.PutUint32(at[12:], s.Session)
+			le.PutUint64(at[16:], s.Order)
+			at = at[segmentSize:]
+		}
+	}
+	seal(u.Seed(), page[:Grain])
+}
+
+// DecodePage reads grain i of the body into its place.
+func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error {
+	switch {
+	case len(page) != Grain || le.Uint32(page) != magicBody:
+		return foreign("checkpoint's body", "there is none")
+	case UUID(page[8:24]) != u:
+		return foreign("checkpoint's body", "another pool's")
+	case !sealed(u.Seed(), page):
+		return foreign("checkpoint's body", "its sum is wrong")
+	case le.Uint64(page[24:]) != generation || le.Uint64(page[32:]) != uint64(i):
+		return foreign("checkpoint's body", "another checkpoint's, or of another place")
+	}
+	at := page[bodyHeader:Grain]
+	if first := segmentPages(int64(len(b.Segments))); i >= first {
+		from := (i - first) * entriesPerPage
+		part := b.Entries[min(from, int64(len(b.Entries))):min(from+entriesPerPage, int64(len(b.Entries)))]
+		for k := range part {
+			part[k] = Entry{le.Uint64(at), le.Uint32(at[8:])}
+			if part[k].Page > MaxLBA {
+				return foreign("checkpoint's body", "a page beyond the logical space")
+			}
+			at = at[entrySize:]
+		}
+		return nil
+	}
+	from := i * segmentsPerPage
+	part := b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))]
+	for k := range part {
+		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint32(at[12:]), le.Uint64(at[16:])}
+		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
+			return foreign("checkpoint's body", "a segment in no known state")
+		}
+		at = at[segmentSize:]
+	}
+	return nil
+}
+
+const summaryHeader = 72
+
+// Summary follows a segment's data grains when all are written. It is what the mapping and the log are compared with, and it is
+// written with the data, so that a segment that lies where another should be is known by it.
+type Summary struct {
+	Segment uint64
+	Session uint64 // in which the segment was opened
+	Erases  uint32
+	Stream  uint8
+	Back    uint64 // the segment that the same stream filled before, plus 1; 0: none
+	Order   uint64 // number of the next record when the segment was filled
+	Entries []Entry
+}
+
+// Encode writes the summary into its grains.
+func (s *Summary) Encode(grains []byte, u UUID) {
+	clear(grains)
+	le.PutUint32(grains, magicSummary)
+	copy(grains[8:], u[:])
+	le.PutUint64(grains[24:], s.Segment)
+	le.PutUint64(grains[32:], s.Session)
+	le.PutUint64(grains[40:], s.Back)
+	le.PutUint64(grains[48:], s.Order)
+	le.PutUint32(grains[56:], s.Erases)
+	le.PutUint32(grains[60:], uint32(len(s.Entries)))
+	grains[64] = s.Stream
+	for i, e := range s.Entries {
+		le.PutUint64(grains[summaryHeader+12*i:], e.Page)
+		le.PutUint32(grains[summaryHeader+12*i+8:], e.Sum)
+	}
+	seal(u.Seed(), grains)
+}
+
+// DecodeSummary reads a summary of so many entries.
+func DecodeSummary(grains []byte, u UUID, entries int) (s Summary, err error) {
+	switch {
+	case len(grains) < summaryHeader+12*entries || le.Uint32(grains) != magicSummary:
+		return s, foreign("segment summary", "there is none")
+	case UUID(grains[8:24]) != u:
+		return s, foreign("segment summary", "another pool's")
+	case !sealed(u.Seed(), grains):
+		return s, foreign("segment summary", "its sum is wrong")
+	case int64(le.Uint32(grains[60:])) != int64(entries):
+		return s, foreign("segment summary", "of a segment of another size")
+	}
+	s = Summary{
+		Segment: le.Uint64(grains[24:]), Session: le.Uint64(grains[32:]), Back: le.Uint64(grains[40:]), Order: le.Uint64(grains[48:]),
+		Erases: le.Uint32(grains[56:]), Stream: grains[64], Entries: make([]Entry, entries),
+	}
+	for i := range s.Entries {
+		s.Entries[i] = Entry{le.Uint64(grains[summaryHeader+12*i:]), le.Uint32(grains[summaryHeader+12*i+8:])}
+	}
+	return s, nil
+}

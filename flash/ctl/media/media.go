@@ -1,0 +1,213 @@
+// Package media is how a pool of the flash controller lies on its devices: the superblock, the log of mapping changes, the checkpoint
+// and the segments with their summaries. It encodes and decodes, and knows no device.
+//
+// Its main types are Shape (where everything is), Superblock, LogPage with Record, Checkpoint and Summary. All integers are
+// little-endian. Everything carries the pool's UUID and a CRC-32C over the whole that begins with the UUID, so that what belongs to
+// another pool, an earlier one on the same device, or another place never passes. A decoder believes nothing before the sum is right, and bounds nothing by what it reads.
+//
+// What it leaves out: when things are written and what they mean for recovery (package ctl, docs/adr/0016-flash-controller.md).
+package media
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Grain is the size of everything that is written, in bytes.
+const Grain = 4096
+
+// UUID names a pool.
+type UUID [16]byte
+
+func (u UUID) String() string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// Limits of a Shape.
+const (
+	MaxDevices  = 64
+	MaxPages    = 1 << 16 // data grains of a segment
+	MaxSegments = 1 << 30
+	MaxLBA      = 1 << 52 // grains of the logical space: 2^64 bytes
+)
+
+// ErrForeign is returned for what is no such thing of this pool: empty, torn, rotten, or another pool's. Errors wrap it and say which.
+var ErrForeign = errors.New("not of this pool, or damaged")
+
+func foreign(what string, why string) error { return fmt.Errorf("%s: %s: %w", what, why, ErrForeign) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Seed is what the sums of a pool's contents begin with.
+func (u UUID) Seed() uint32 { return crc32.Checksum(u[:], castagnoli) }
+
+// Sum is the checksum of a grain's content in the pool with this seed.
+func Sum(seed uint32, content []byte) uint32 { return crc32.Update(seed, castagnoli, content) }
+
+// Shape is where everything of a pool is. Device 0 has two superblocks, two checkpoints, the log and segments; the others two superblocks and segments.
+type Shape struct {
+	UUID     UUID
+	Grains   []int64 // of each device
+	Pages    int     // data grains of a segment; its summary follows them
+	LogPages int64   // of the log, a ring
+	Capacity int64   // pages that may be in use at once; the rest is over-provisioning
+}
+
+// SummaryGrains is how many grains a segment's summary takes.
+func (s *Shape) SummaryGrains() int { return (summaryHeader + 12*s.Pages + Grain - 1) / Grain }
+
+// segmentsAfter is how many segments fit into a device's grains from start on.
+func (s *Shape) segmentsAfter(grains, start int64) int64 {
+	return max(0, grains-start) / int64(s.Pages+s.SummaryGrains())
+}
+
+// Start is the first grain of segments of a device.
+func (s *Shape) Start(device int) int64 {
+	if device > 0 {
+		return 2
+	}
+	return s.LogStart() + s.LogPages
+}
+
+// checkpointGrains is the size of a checkpoint: a header, and bodies for the most segments that the devices could have.
+func (s *Shape) checkpointGrains() int64 {
+	segments := int64(0)
+	for _, n := range s.Grains {
+		segments += s.segmentsAfter(n, 2)
+	}
+	return 1 + BodyPages(segments, s.Pages)
+}
+
+// CheckpointStart is the first grain of one of the two checkpoints.
+func (s *Shape) CheckpointStart(slot int) int64 { return 2 + int64(slot)*s.checkpointGrains() }
+
+// LogStart is the first grain of the log.
+func (s *Shape) LogStart() int64 { return 2 + 2*s.checkpointGrains() }
+
+// Segments is how many there are on a device, and on all.
+func (s *Shape) Segments(device int) int64 {
+	return s.segmentsAfter(s.Grains[device], s.Start(device))
+}
+
+// AllSegments is how many segments the pool has.
+func (s *Shape) AllSegments() int64 {
+	n := int64(0)
+	for d := range s.Grains {
+		n += s.Segments(d)
+	}
+	return n
+}
+
+// Place is the device and the byte at which a segment begins.
+func (s *Shape) Place(segment int64) (device int, offset int64) {
+	for d := range s.Grains {
+		n := s.Segments(d)
+		if segment < n {
+			return d, (s.Start(d) + segment*int64(s.Pages+s.SummaryGrains())) * Grain
+		}
+		segment -= n
+	}
+	return -1, 0
+}
+
+// MostCapacity is the highest Capacity: one segment for each stream, and two that collection turns over, are nobody's.
+func (s *Shape) MostCapacity() int64 { return (s.AllSegments() - 5) * int64(s.Pages) }
+
+// Check says what is wrong with a shape.
+func (s *Shape) Check() error {
+	switch {
+	case len(s.Grains) < 1 || len(s.Grains) > MaxDevices:
+		return fmt.Errorf("%d devices; a pool has 1 to %d", len(s.Grains), MaxDevices)
+	case s.Pages < 8 || s.Pages > MaxPages:
+		return fmt.Errorf("segments of %d pages; use 8 to %d", s.Pages, MaxPages)
+	case s.LogPages < 8 || s.LogPages > 1<<32:
+		return fmt.Errorf("a log of %d pages; use 8 or more", s.LogPages)
+	}
+	for d, n := range s.Grains {
+		if n < 4 || n > 1<<44 {
+			return fmt.Errorf("device %d has %d grains; use 4 to %d", d, n, int64(1)<<44)
+		}
+	}
+	if n := s.AllSegments(); n < 10 || n > MaxSegments {
+		return fmt.Errorf("%d segments of %d pages fit beside the log and the checkpoints; a pool needs 10 to %d", n, s.Pages, MaxSegments)
+	}
+	if most := s.MostCapacity(); s.Capacity < 1 || s.Capacity > most {
+		return fmt.Errorf("a capacity of %d pages; use 1 to %d, five segments fewer than there are", s.Capacity, most)
+	}
+	return nil
+}
+
+// seal puts the sum of a page, or of several, into its second word.
+func seal(seed uint32, page []byte) uint32 {
+	binary.LittleEndian.PutUint32(page[4:], 0)
+	sum := Sum(seed, page)
+	binary.LittleEndian.PutUint32(page[4:], sum)
+	return sum
+}
+
+// sealed reports whether the sum in the second word is right. It changes nothing.
+func sealed(seed uint32, page []byte) bool {
+	var zero [4]byte
+	sum := Sum(seed, page[:4])
+	sum = Sum(sum, zero[:])
+	return Sum(sum, page[8:]) == binary.LittleEndian.Uint32(page[4:])
+}
+
+// Magic numbers, the first word of everything.
+const (
+	magicSuper      = 0x46465342 // FFSB
+	magicLog        = 0x46464c47 // FFLG
+	magicCheckpoint = 0x46464350 // FFCP
+	magicBody       = 0x46464342 // FFCB
+	magicSummary    = 0x46465355 // FFSU
+
+	version = 1
+)
+
+var le = binary.LittleEndian
+
+// EncodeSuperblock writes a device's superblock into a grain.
+func (s *Shape) EncodeSuperblock(page []byte, device int) {
+	clear(page)
+	le.PutUint32(page, magicSuper)
+	le.PutUint16(page[8:], version)
+	le.PutUint16(page[10:], uint16(device))
+	le.PutUint16(page[12:], uint16(len(s.Grains)))
+	copy(page[16:], s.UUID[:])
+	le.PutUint64(page[32:], uint64(s.Pages))
+	le.PutUint64(page[40:], uint64(s.LogPages))
+	le.PutUint64(page[48:], uint64(s.Capacity))
+	for d, n := range s.Grains {
+		le.PutUint64(page[64+8*d:], uint64(n))
+	}
+	seal(s.UUID.Seed(), page[:Grain])
+}
+
+// DecodeSuperblock reads a superblock and says which device's it is.
+func DecodeSuperblock(page []byte) (s Shape, device int, err error) {
+	if len(page) != Grain || le.Uint32(page) != magicSuper {
+		return s, 0, foreign("superblock", "there is none")
+	}
+	copy(s.UUID[:], page[16:])
+	if !sealed(s.UUID.Seed(), page) {
+		return s, 0, foreign("superblock", "its sum is wrong")
+	}
+	if v := le.Uint16(page[8:]); v != version {
+		return s, 0, fmt.Errorf("superblock: layout %d; this program knows %d", v, version)
+	}
+	device = int(le.Uint16(page[10:]))
+	n := int(le.Uint16(page[12:]))
+	if n < 1 || n > MaxDevices || device >= n {
+		return s, 0, fmt.Errorf("superblock: device %d of %d", device, n)
+	}
+	s.Pages, s.LogPages, s.Capacity = int(le.Uint64(page[32:])), int64(le.Uint64(page[40:])), int64(le.Uint64(page[48:]))
+	for d := range n {
+		s.Grains = append(s.Grains, int64(le.Uint64(page[64+8*d:])))
+	}
+	if err := s.Check(); err != nil {
+		return s, 0, fmt.Errorf("superblock: %w", err)
+	}
+	return s, device, nil
+}

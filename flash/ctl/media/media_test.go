@@ -1,0 +1,209 @@
+package media
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"farflash/rng"
+)
+
+func shape() Shape {
+	s := Shape{UUID: UUID{9, 8, 7}, Grains: []int64{5000, 3000}, Pages: 64, LogPages: 40, Capacity: 4000}
+	return s
+}
+
+func body(s *Shape, seed uint64) Body {
+	draw := rng.NewStream(seed, "body")
+	b := Body{Segments: make([]Segment, s.AllSegments()), Entries: make([]Entry, s.AllSegments()*int64(s.Pages)), Pages: s.Pages}
+	for i := range b.Segments {
+		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint32(draw.IntN(int64(s.Pages))), uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
+	}
+	for i := range b.Entries {
+		b.Entries[i] = Entry{uint64(draw.IntN(MaxLBA + 1)), uint32(draw.Uint64())}
+	}
+	return b
+}
+
+// TestRoundTrip encodes and decodes one of each, and holds that no bit of any can be changed without its being noticed.
+func TestRoundTrip(t *testing.T) {
+	s := shape()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	log := LogPage{Number: 77, Session: 3, Back: 0xdeadbeef, First: 1 << 40, Mark: 1<<40 - 5}
+	for i := range RecordsPerPage {
+		r := Record{Kind: Kind(1 + i%4), LBA: uint64(i) << 30, PPA: uint64(i) * 3}
+		if r.Kind == Trim {
+			r.Count = uint32(i)
+		} else {
+			r.Sum = uint32(i) * 7
+		}
+		log.Records = append(log.Records, r)
+	}
+	header := Header{Generation: 5, Session: 6, Next: 7, Record: 8, Back: 9, Clean: true, Writes: 10}
+	b := body(&s, 1)
+	sum := Summary{Segment: 4, Session: 2, Erases: 8, Stream: 1, Back: 5, Order: 99, Entries: b.Entries[:s.Pages]}
+	for _, c := range []struct {
+		name   string
+		size   int
+		encode func([]byte)
+		decode func([]byte) (any, error)
+		want   any
+	}{
+		{"superblock", Grain, func(p []byte) { s.EncodeSuperblock(p, 1) }, func(p []byte) (any, error) {
+			got, device, err := DecodeSuperblock(p)
+			if err == nil && device != 1 {
+				t.Errorf("device %d", device)
+			}
+			return got, err
+		}, s},
+		{"log page", Grain, func(p []byte) { log.Encode(p, s.UUID) }, func(p []byte) (any, error) {
+			got, _, err := DecodeLogPage(p, s.UUID, nil)
+			return got, err
+		}, log},
+		{"header", Grain, func(p []byte) { header.Encode(p, s.UUID) }, func(p []byte) (any, error) { return DecodeHeader(p, s.UUID) }, header},
+		{"summary", s.SummaryGrains() * Grain, func(p []byte) { sum.Encode(p, s.UUID) }, func(p []byte) (any, error) { return DecodeSummary(p, s.UUID, s.Pages) }, sum},
+		{"body", Grain, func(p []byte) { b.EncodePage(p, 1, s.UUID, 5) }, func(p []byte) (any, error) {
+			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)), Pages: s.Pages}
+			return nil, got.DecodePage(p, 1, s.UUID, 5)
+		}, nil},
+	} {
+		page := make([]byte, c.size)
+		c.encode(page)
+		got, err := c.decode(page)
+		if err != nil || c.want != nil && !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v; it was %+v", c.name, got, err, c.want)
+		}
+		draw := rng.NewStream(1, c.name)
+		for range 300 {
+			bit := draw.IntN(int64(len(page)) * 8)
+			page[bit/8] ^= 1 << (bit % 8)
+			if _, err := c.decode(page); !errors.Is(err, ErrForeign) {
+				t.Errorf("%s with bit %d changed: %v", c.name, bit, err)
+			}
+			page[bit/8] ^= 1 << (bit % 8)
+		}
+		if c.name == "superblock" {
+			continue
+		}
+		other := s.UUID
+		other[15] = 1
+		was := s.UUID
+		s.UUID = other
+		if _, err := c.decode(page); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s of another pool: %v", c.name, err)
+		}
+		s.UUID = was
+	}
+}
+
+// TestBody encodes a whole body and decodes it, and holds that its pages cannot change places or generations.
+func TestBody(t *testing.T) {
+	s := shape()
+	b := body(&s, 2)
+	got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)), Pages: s.Pages}
+	page := make([]byte, Grain)
+	for i := range BodyPages(int64(len(b.Segments)), s.Pages) {
+		b.EncodePage(page, i, s.UUID, 3)
+		if err := got.DecodePage(page, i, s.UUID, 3); err != nil {
+			t.Fatal(err)
+		}
+		if err := got.DecodePage(page, i+1, s.UUID, 3); !errors.Is(err, ErrForeign) {
+			t.Errorf("grain %d as %d: %v", i, i+1, err)
+		}
+		if err := got.DecodePage(page, i, s.UUID, 2); !errors.Is(err, ErrForeign) {
+			t.Errorf("grain %d of another generation: %v", i, err)
+		}
+	}
+	if !reflect.DeepEqual(got, b) {
+		t.Error("a body is not what it was")
+	}
+}
+
+// TestShape holds that nothing overlaps and nothing is beyond the devices' ends.
+func TestShape(t *testing.T) {
+	for _, s := range []Shape{shape(), {UUID: UUID{1}, Grains: []int64{100_000}, Pages: 2048, LogPages: 64, Capacity: 1}, {UUID: UUID{1}, Grains: []int64{600, 300, 200}, Pages: 8, LogPages: 8, Capacity: 1}} {
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		type piece struct {
+			device     int
+			from, upto int64
+		}
+		pieces := []piece{{0, 0, 2}, {0, s.LogStart(), s.LogStart() + s.LogPages}}
+		for slot := range 2 {
+			at := s.CheckpointStart(slot)
+			pieces = append(pieces, piece{0, at, at + 1 + BodyPages(s.AllSegments(), s.Pages)})
+		}
+		for i := range s.AllSegments() {
+			d, at := s.Place(i)
+			pieces = append(pieces, piece{d, at / Grain, at/Grain + int64(s.Pages+s.SummaryGrains())})
+		}
+		for i, a := range pieces {
+			if a.upto > s.Grains[a.device] || a.from < 0 {
+				t.Errorf("%+v is beyond the device's %d grains", a, s.Grains[a.device])
+			}
+			for _, b := range pieces[:i] {
+				if a.device == b.device && a.from < b.upto && b.from < a.upto {
+					t.Errorf("%+v overlaps %+v", a, b)
+				}
+			}
+		}
+		if d, _ := s.Place(s.AllSegments()); d != -1 {
+			t.Errorf("a segment beyond the last is on device %d", d)
+		}
+	}
+}
+
+// FuzzDecode gives every decoder anything at all, and what a valid page becomes when some of it is changed and its sum made right again.
+func FuzzDecode(f *testing.F) {
+	s := shape()
+	b := body(&s, 3)
+	pages := make([][]byte, 5)
+	for i := range pages {
+		pages[i] = make([]byte, Grain)
+	}
+	s.EncodeSuperblock(pages[0], 0)
+	(&LogPage{Number: 1, Records: []Record{{Kind: Write, LBA: 1, PPA: 2, Sum: 3}}}).Encode(pages[1], s.UUID)
+	(&Header{Generation: 1}).Encode(pages[2], s.UUID)
+	b.EncodePage(pages[3], 0, s.UUID, 1)
+	(&Summary{Entries: b.Entries[:s.Pages]}).Encode(pages[4], s.UUID)
+	for _, p := range pages {
+		f.Add(p[:128], uint16(0), false)
+		f.Add(p[:128], uint16(8), true)
+	}
+	f.Fuzz(func(t *testing.T, head []byte, at uint16, right bool) {
+		for i := range pages {
+			page := append([]byte(nil), pages[i]...)
+			copy(page[int(at)%Grain:], head)
+			if right {
+				u := s.UUID
+				if i == 0 {
+					u = UUID(page[16:32])
+				}
+				seal(u.Seed(), page)
+			}
+			if got, device, err := DecodeSuperblock(page); err == nil {
+				if device >= len(got.Grains) || got.Check() != nil {
+					t.Errorf("superblock %+v, device %d", got, device)
+				}
+			}
+			if l, _, err := DecodeLogPage(page, s.UUID, nil); err == nil && len(l.Records) > RecordsPerPage {
+				t.Errorf("%d records", len(l.Records))
+			}
+			if _, err := DecodeHeader(page, s.UUID); err != nil && !errors.Is(err, ErrForeign) {
+				t.Error(err)
+			}
+			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)), Pages: s.Pages}
+			for _, grain := range []int64{0, 1, BodyPages(int64(len(b.Segments)), s.Pages) - 1} {
+				if err := got.DecodePage(page, grain, s.UUID, 1); err != nil && !errors.Is(err, ErrForeign) {
+					t.Error(err)
+				}
+			}
+			if sum, err := DecodeSummary(page, s.UUID, s.Pages); err == nil && len(sum.Entries) != s.Pages {
+				t.Errorf("%d entries", len(sum.Entries))
+			}
+		}
+	})
+}

@@ -1,0 +1,503 @@
+package ctl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+)
+
+// Pool is an open pool. All its methods may be called side by side, and from callbacks, but for those that wait (ReadAt, WriteAt, Discard, Sync,
+// Close), which a callback must not call: it runs where completions are taken, and holds up all others as long as it runs.
+type Pool struct {
+	mu      sync.Mutex // held to use core
+	core    *core
+	table   *table.Table
+	through bool // Config.PutThrough
+	devices []device.Device
+	arena   []byte
+	closed  bool
+	err     error // of Close
+	found   Recovery
+	batches []*batch // that are not in use
+
+	queue struct {
+		sync.Mutex
+		ops   []*device.Op
+		spare []*device.Op
+		taken bool // somebody is at it
+	}
+}
+
+// Open opens the pool on devices, in any order, recovering it if it was not closed. The pool has the devices until Close, which closes them; if
+// Open fails they are the caller's.
+func Open(cfg Config, devices ...device.Device) (*Pool, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	shape, sorted, err := Shape(devices)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{devices: sorted, through: cfg.PutThrough}
+	if p.core, err = newCore(cfg, shape, p.completed); err != nil {
+		return nil, err
+	}
+	if p.found, err = p.core.recoverState(sorted); err != nil {
+		return nil, err
+	}
+	p.table = p.core.table
+	if p.arena, err = device.Arena(p.core.arenaPages() * Page); err != nil {
+		return nil, err
+	}
+	p.core.furnish(p.arena)
+	for _, d := range sorted {
+		if r, ok := d.(device.Registrar); ok {
+			if err := r.Register(p.arena); err != nil {
+				return nil, errors.Join(err, device.Release(p.arena))
+			}
+		}
+	}
+	return p, nil
+}
+
+// Found says how the pool was found.
+func (p *Pool) Found() Recovery { return p.found }
+
+// Shape is how the pool is laid out.
+func (p *Pool) Shape() media.Shape { return p.core.shape }
+
+// leave carries out what the core wants done, once the lock is released.
+func (p *Pool) leave() {
+	p.core.persist()
+	if len(p.core.ops) == 0 && len(p.core.calls) == 0 {
+		p.mu.Unlock()
+		return
+	}
+	var b *batch
+	if n := len(p.batches); n > 0 {
+		b, p.batches = p.batches[n-1], p.batches[:n-1]
+	} else {
+		b = new(batch)
+	}
+	b.ops, p.core.ops = p.core.ops, b.ops[:0]
+	b.to, p.core.to = p.core.to, b.to[:0]
+	b.calls, p.core.calls = p.core.calls, b.calls[:0]
+	p.mu.Unlock()
+	for i := 0; i < len(b.ops); {
+		n := i + 1
+		for n < len(b.ops) && b.to[n] == b.to[i] {
+			n++
+		}
+		p.devices[b.to[i]].Submit(b.ops[i:n]...)
+		i = n
+	}
+	for i := range b.calls {
+		if k := &b.calls[i]; k.get != nil {
+			k.get(k.ref, k.err)
+		} else {
+			k.done(k.err)
+		}
+	}
+	clear(b.ops)
+	clear(b.calls)
+	p.mu.Lock()
+	p.batches = append(p.batches, b)
+	p.mu.Unlock()
+}
+
+// batch is lists that are being carried out.
+type batch struct {
+	ops   []*device.Op
+	to    []int32
+	calls []call
+}
+
+// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs.
+func (p *Pool) completed(op *device.Op) {
+	q := &p.queue
+	q.Lock()
+	q.ops = append(q.ops, op)
+	if q.taken {
+		q.Unlock()
+		return
+	}
+	q.taken = true
+	for len(q.ops) > 0 {
+		ops := q.ops
+		q.ops = q.spare[:0]
+		q.Unlock()
+		p.mu.Lock()
+		for _, op := range ops {
+			p.core.complete(op)
+		}
+		p.leave()
+		clear(ops)
+		q.Lock()
+		q.spare = ops
+	}
+	q.taken = false
+	q.Unlock()
+}
+
+// Mode is what a page is wanted for.
+type Mode uint8
+
+// The modes. Whole asks for a page of which everything will be overwritten: its content is not read.
+const (
+	Reading Mode = iota
+	Writing
+	Whole
+)
+
+// Get asks for a page, by its number (address divided by Page). fn is called once, perhaps before Get returns, with the page or an
+// error; everybody who has the page has the same memory. Each page that was given is put back by Put, once. Pages are given in any
+// order, but those that have to wait for memory in the order in which they were asked for; so who asks for several, asks for all before
+// he waits for any, and for fewer than there are frames, will get them.
+func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) {
+	if r, ok := p.TryGet(page, mode); ok {
+		fn(r, nil)
+		return
+	}
+	p.mu.Lock()
+	switch {
+	case page >= media.MaxLBA:
+		p.mu.Unlock()
+		fn(Ref{Page: page}, ErrRange)
+		return
+	case p.closed:
+		p.mu.Unlock()
+		fn(Ref{Page: page}, ErrClosed)
+		return
+	}
+	if mode == Reading {
+		p.table.Make(page).CountRead()
+	}
+	p.core.get(request{fn: fn, page: page, write: mode != Reading, whole: mode == Whole})
+	p.leave()
+}
+
+// TryGet is Get for a page that is in memory: it takes no lock, and reports false if it is not, or cannot be had at once for another reason.
+func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
+	if page >= media.MaxLBA {
+		return Ref{}, false
+	}
+	slot := p.table.Find(page)
+	if slot == nil {
+		return Ref{}, false
+	}
+	for {
+		w := slot.Load()
+		next, ok := w.Get(mode != Reading)
+		if !ok {
+			return Ref{}, false
+		}
+		if slot.Swap(w, next) {
+			if mode == Reading {
+				slot.CountRead()
+			}
+			at := w.Frame()
+			p.core.touch(at)
+			return Ref{slot: slot, Page: page, frame: at, Data: p.core.buffers[at]}, true
+		}
+	}
+}
+
+// Change is what was done to a page that is put.
+type Change uint8
+
+// The changes. Kept is none (of a page with Fill: it was given up, and what it held before holds). Changed is written when the last who has
+// the page puts it, and durable after a Sync. Durable is too, and fn is called when it is.
+const (
+	Kept Change = iota
+	Changed
+	Durable
+)
+
+// Put gives a page back. fn, which may be nil, is called once, perhaps before Put returns: when the change is durable or lost if it is
+// Durable, else at once. from is what is known of the data.
+func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
+	if !r.Fill && change != Durable && from == heat.Auto {
+		for {
+			w := r.slot.Load()
+			next := w.Put(change != Kept)
+			if next.Refs() == 0 && (next.Dirty() || next.Due() || p.through) {
+				break // somebody has to see to it
+			}
+			if r.slot.Swap(w, next) {
+				if next.Refs() == 0 && p.core.hungry.Load() {
+					p.mu.Lock()
+					p.core.feed()
+					p.leave()
+				}
+				if fn != nil {
+					fn(nil)
+				}
+				return
+			}
+		}
+	}
+	p.mu.Lock()
+	p.core.put(r, change != Kept, change == Durable, from, fn)
+	p.leave()
+}
+
+// Trim has pages hold nothing: they read as zeros, and take no room. fn is called when it is so, or durable with sync. Pages that somebody has
+// are trimmed when the last one puts them.
+func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
+	if first >= media.MaxLBA || count > media.MaxLBA-first {
+		fn(ErrRange)
+		return
+	}
+	if count == 0 {
+		fn(nil)
+		return
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		fn(ErrClosed)
+		return
+	}
+	p.core.trimPages(first, first+count-1, sync, fn)
+	p.leave()
+}
+
+// Flush calls fn when everything that was put or trimmed before is durable, or with an error if some of it was lost.
+func (p *Pool) Flush(fn func(error)) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		fn(ErrClosed)
+		return
+	}
+	p.core.flush(fn)
+	p.leave()
+}
+
+// wait returns a callback and what waits for it.
+func wait() (fn func(error), until func() error) {
+	done := make(chan error, 1)
+	return func(err error) { done <- err }, func() error { return <-done }
+}
+
+// Sync is Flush, waited for.
+func (p *Pool) Sync() error {
+	fn, until := wait()
+	p.Flush(fn)
+	return until()
+}
+
+// spanned checks a range of bytes.
+func spanned(at uint64, n int) error {
+	if uint64(n) > 0 && at > ^uint64(0)-uint64(n)+1 {
+		return ErrRange
+	}
+	return nil
+}
+
+// ReadAt reads bytes, from any address on. What was never written, or was trimmed, is zero.
+func (p *Pool) ReadAt(b []byte, at uint64) error {
+	if err := spanned(at, len(b)); err != nil {
+		return err
+	}
+	return p.each(at, len(b), func(page uint64) (Mode, Change) { return Reading, Kept }, func(r Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
+}
+
+// WriteAt writes bytes, from any address on; with sync they are durable when it returns. After an error any part of them may have been written.
+func (p *Pool) WriteAt(b []byte, at uint64, sync bool) error {
+	return p.WriteFrom(b, at, sync, heat.Auto)
+}
+
+// WriteFrom is WriteAt with what is known of the data.
+func (p *Pool) WriteFrom(b []byte, at uint64, sync bool, from heat.Origin) error {
+	if err := spanned(at, len(b)); err != nil {
+		return err
+	}
+	change := Changed
+	if sync {
+		change = Durable
+	}
+	end := at + uint64(len(b))
+	return p.eachFrom(at, len(b), from, func(page uint64) (Mode, Change) {
+		if page*Page >= at && (page+1)*Page-1 <= end-1 {
+			return Whole, change
+		}
+		return Writing, change
+	}, func(r Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) })
+}
+
+func (p *Pool) each(at uint64, n int, what func(uint64) (Mode, Change), do func(r Ref, in, from, n int)) error {
+	return p.eachFrom(at, n, heat.Auto, what, do)
+}
+
+// eachFrom does something with every page of a range, as they come, a part at a time so that no range is too long for the frames.
+func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) (Mode, Change), do func(r Ref, in, from, n int)) error {
+	most := max(1, min(64, p.core.cfg.Frames/4))
+	for from := 0; from < n; {
+		part := min(n-from, most*Page-int((at+uint64(from))%Page))
+		if err := p.part(at, from, part, origin, what, do); err != nil {
+			return err
+		}
+		from += part
+	}
+	return nil
+}
+
+func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64) (Mode, Change), do func(r Ref, in, from, n int)) error {
+	first, last := (at+uint64(from))/Page, (at+uint64(from)+uint64(n)-1)/Page
+	results := make(chan error, last-first+1)
+	for page := first; ; page++ {
+		mode, change := what(page)
+		p.Get(page, mode, func(r Ref, err error) {
+			if err != nil {
+				results <- err
+				return
+			}
+			begin := max(page*Page, at+uint64(from))
+			left := at + uint64(from) + uint64(n) - begin // wraps back where the range ends with the address space
+			size := int(min(left, Page-begin%Page))
+			do(r, int(begin%Page), int(begin-at), size)
+			p.Put(r, change, origin, func(err error) { results <- err })
+		})
+		if page == last {
+			break
+		}
+	}
+	var first1 error
+	for range last - first + 1 {
+		if err := <-results; err != nil && first1 == nil {
+			first1 = err
+		}
+	}
+	return first1
+}
+
+// Discard has bytes read as zeros. Whole pages among them take no room any more.
+func (p *Pool) Discard(at, n uint64, sync bool) error {
+	if n == 0 {
+		return nil
+	}
+	if at > ^uint64(0)-n+1 {
+		return ErrRange
+	}
+	first, last := (at+Page-1)/Page, (at+n-1)/Page // pages of which the beginning is within, to the one with the last byte
+	whole := last + 1
+	if (at+n)%Page != 0 {
+		whole = last
+	}
+	zeros := make([]byte, Page)
+	if at%Page != 0 {
+		if err := p.WriteAt(zeros[:min(n, Page-at%Page)], at, sync); err != nil {
+			return err
+		}
+	}
+	if whole >= first && (at+n)%Page != 0 && last >= first {
+		if err := p.WriteAt(zeros[:(at+n)%Page], last*Page, sync); err != nil {
+			return err
+		}
+	}
+	if whole <= first {
+		return nil
+	}
+	fn, until := wait()
+	p.Trim(first, whole-first, sync, fn)
+	return until()
+}
+
+// Close makes everything durable, writes a checkpoint from which the next Open starts at once, and closes the devices. No page may be
+// held. After an error the pool is closed all the same, and found by the next Open as after a crash.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return p.err
+	}
+	held := p.core.held()
+	p.mu.Unlock()
+	if held > 0 {
+		return fmt.Errorf("ctl: %d pages are held", held)
+	}
+	err := p.Sync()
+	p.mu.Lock()
+	p.closed = true
+	if p.core.readOnly == nil {
+		fn, until := wait()
+		p.core.finished = fn
+		p.core.advance()
+		p.leave()
+		err = errors.Join(err, until())
+	} else {
+		p.mu.Unlock()
+	}
+	for _, d := range slices.Backward(p.devices) {
+		err = errors.Join(err, d.Close())
+	}
+	p.mu.Lock()
+	p.core.forget()
+	p.err = errors.Join(err, device.Release(p.arena))
+	p.arena = nil
+	p.mu.Unlock()
+	return p.err
+}
+
+// forget takes every frame away from its page, so that nobody gets at memory that is no longer there.
+func (c *core) forget() {
+	for i := range c.frames {
+		if f := &c.frames[i]; f.slot != nil {
+			c.release(int32(i))
+		}
+	}
+}
+
+// held is how many pages somebody has.
+func (c *core) held() int {
+	n := 0
+	for i := range c.frames {
+		f := &c.frames[i]
+		if f.slot == nil {
+			continue
+		}
+		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() > 0 || f.filler {
+			n++
+		}
+	}
+	return n
+}
+
+// Stats is what was done since the pool was opened.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.core.stats
+}
+
+// Use says how full the pool is: pages in use, and how many may be.
+func (p *Pool) Use() (used, capacity int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.core.used, p.core.shape.Capacity
+}
+
+// Heat is what is known of a page: how often it was read, and the estimated number of writes to the pool between two of it.
+func (p *Pool) Heat(page uint64) (reads uint32, interval float64) {
+	slot := p.table.Find(page)
+	if slot == nil {
+		return 0, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slot.Reads(), heat.Page(slot.Heat()).Interval(&p.core.clock)
+}
+
+// ReadOnly is why nothing is written any more, or nil.
+func (p *Pool) ReadOnly() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.core.readOnly
+}

@@ -1,0 +1,491 @@
+package ctl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/ftl"
+)
+
+// Recovery says how a pool was found.
+type Recovery struct {
+	Clean   bool   // it was closed, and nothing came after
+	Records int64  // of the log that were applied
+	Pages   int64  // of the log
+	Checked int64  // pages whose content was looked at, because nothing said that it was durable
+	Dropped int64  // of these, those that were not there: writes that nobody had been told were durable
+	Session uint64 // of the pool from now on
+	Mapped  int64  // pages in use
+}
+
+// Shape reads what is said on devices about the pool that they are. They are given in any order; the one returned is theirs.
+func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
+	var shape media.Shape
+	sorted := make([]device.Device, 0, len(devices))
+	page := device.Aligned(Page)
+	for i, d := range devices {
+		var own media.Shape
+		var index int
+		var err error
+		for at := range int64(2) {
+			if err = device.Do(d, device.Read, at*Page, page); err == nil {
+				own, index, err = media.DecodeSuperblock(page)
+			}
+			if err == nil {
+				break
+			}
+		}
+		switch {
+		case err != nil:
+			return shape, nil, fmt.Errorf("ctl: device %d of those given: %w", i, err)
+		case i == 0:
+			shape = own
+			sorted = make([]device.Device, len(own.Grains))
+		case own.UUID != shape.UUID:
+			return shape, nil, fmt.Errorf("ctl: device %d of those given belongs to pool %v, the first to %v", i, own.UUID, shape.UUID)
+		}
+		switch {
+		case sorted[index] != nil:
+			return shape, nil, fmt.Errorf("ctl: two of the devices given are number %d of pool %v", index, shape.UUID)
+		case d.Size() < shape.Grains[index]*Page:
+			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has %d bytes, it had %d", index, shape.UUID, d.Size(), shape.Grains[index]*Page)
+		}
+		sorted[index] = d
+	}
+	if missing := slices.Index(sorted, nil); len(devices) == 0 || missing >= 0 {
+		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices, number %d is missing", shape.UUID, len(shape.Grains), missing)
+	}
+	return shape, sorted, nil
+}
+
+// found is a page of the log as it lies on the device.
+type found struct {
+	page media.LogPage
+	sum  uint32
+}
+
+// recovery brings back the state of a pool.
+type recovery struct {
+	*core
+	devices []device.Device
+	mark    uint64 // records below it need no look at what they are about
+	report  Recovery
+	content []byte
+	plugged map[int64]bool // segments that makeRoom wrote to
+}
+
+// recoverState fills a new core with what the devices say, and has the new state written down if it is not what a checkpoint says already.
+func (c *core) recoverState(devices []device.Device) (Recovery, error) {
+	r := recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{}}
+	headers, err := r.headers()
+	if err != nil {
+		return r.report, err
+	}
+	log, highest, mark := r.readLog()
+	var problems []error
+	for _, h := range headers {
+		body, err := r.readBody(h)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		chain := follow(log, h)
+		// At most logPages were under way at once, so what is further on was written when all this was durable; and what a page anywhere says was
+		// durable must be here. Else something was lost that had been there.
+		end, last := h.Next+uint64(len(chain)), h.Record
+		for _, f := range chain {
+			last += uint64(len(f.page.Records))
+		}
+		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
+			problems = append(problems, fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but there is a page %d, and records were durable below %d: %w",
+				h.Generation, end, last, highest, mark, ErrDamaged))
+			continue
+		}
+		if err := r.replay(h, body, chain); err != nil {
+			return r.report, err
+		}
+		return r.report, r.settleState(h, chain)
+	}
+	return r.report, fmt.Errorf("ctl: no checkpoint can be used: %w", errors.Join(problems...))
+}
+
+// headers returns those of the checkpoints, the newer one first.
+func (r *recovery) headers() ([]media.Header, error) {
+	var out []media.Header
+	var problems []error
+	for slot := range 2 {
+		err := device.Do(r.devices[0], device.Read, r.shape.CheckpointStart(slot)*Page, r.content)
+		var h media.Header
+		if err == nil {
+			h, err = media.DecodeHeader(r.content, r.shape.UUID)
+		}
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case int(h.Generation&1) != slot:
+			problems = append(problems, fmt.Errorf("checkpoint %d is in the other one's place: %w", h.Generation, ErrDamaged))
+		default:
+			out = append(out, h)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("ctl: no checkpoint: %w", errors.Join(problems...))
+	}
+	slices.SortFunc(out, func(a, b media.Header) int { return int(int64(b.Generation - a.Generation)) })
+	return out, nil
+}
+
+// span reads grains of device 0 from first on in large pieces. A piece that cannot be read is read grain by grain, and what still
+// cannot is given as nil.
+func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
+	most := min(256, n)
+	buf := device.Aligned(int(most) * Page)
+	for i := int64(0); i < n; i += most {
+		k := min(most, n-i)
+		whole := device.Do(r.devices[0], device.Read, (first+i)*Page, buf[:k*Page]) == nil
+		for j := range k {
+			grain := buf[j*Page:][:Page]
+			if !whole && device.Do(r.devices[0], device.Read, (first+i+j)*Page, grain) != nil {
+				grain = nil
+			}
+			each(i+j, grain)
+		}
+	}
+}
+
+// readLog reads all pages of the log that are there, by number, and returns the highest number and the highest mark.
+func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
+	log = map[uint64]found{}
+	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
+		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID, nil)
+		if err != nil || page.Number%uint64(r.shape.LogPages) != uint64(i) {
+			return // never written, torn or of another place: where it is missed the log ends
+		}
+		log[page.Number] = found{page, sum}
+		highest, mark = max(highest, page.Number), max(mark, page.Mark)
+	})
+	return log, highest, mark
+}
+
+// follow returns the pages after a checkpoint, each the successor of the one before.
+func follow(log map[uint64]found, h media.Header) []found {
+	var chain []found
+	back, record := h.Back, h.Record
+	for n := h.Next; ; n++ {
+		f, ok := log[n]
+		if !ok || f.page.Back != back || f.page.First != record {
+			return chain
+		}
+		chain = append(chain, f)
+		back, record = f.sum, record+uint64(len(f.page.Records))
+	}
+}
+
+func (r *recovery) readBody(h media.Header) (media.Body, error) {
+	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)), Pages: r.shape.Pages}
+	var first error
+	r.span(r.shape.CheckpointStart(int(h.Generation&1))+1, media.BodyPages(int64(len(r.segments)), r.shape.Pages), func(i int64, grain []byte) {
+		if err := body.DecodePage(grain, i, r.shape.UUID, h.Generation); err != nil && first == nil {
+			first = fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, i, err)
+		}
+	})
+	return body, first
+}
+
+// replay applies a checkpoint and the log after it.
+func (r *recovery) replay(h media.Header, body media.Body, chain []found) error {
+	for i, s := range body.Segments {
+		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session, opened: s.Use != media.Erased, written: int32(s.Written)}
+		if s.Use == media.Filled {
+			r.segments[i].written = int32(r.shape.Pages)
+		}
+		if s.Stream >= uint8(heat.Streams) {
+			return fmt.Errorf("ctl: checkpoint %d: segment %d of stream %d: %w", h.Generation, i, s.Stream, ErrDamaged)
+		}
+	}
+	for p, e := range body.Entries {
+		if e.Page == 0 {
+			continue
+		}
+		if err := r.mapTo(e.Page-1, ftl.PPA(p), e.Sum); err != nil {
+			return fmt.Errorf("ctl: checkpoint %d: %w", h.Generation, err)
+		}
+	}
+	r.clock = heat.NewClock(int64(len(r.owners)), h.Writes)
+	r.next, r.session = h.Record, h.Session
+	r.report.Clean = h.Clean && len(chain) == 0
+	for _, f := range chain {
+		r.mark = max(r.mark, f.page.Mark)
+	}
+	r.mark = max(r.mark, h.Record)
+	for _, f := range chain {
+		r.session = max(r.session, f.page.Session)
+		r.report.Pages++
+		for _, rec := range f.page.Records {
+			if err := r.apply(rec); err != nil {
+				return fmt.Errorf("ctl: log page %d, record %d: %w", f.page.Number, r.next, err)
+			}
+			r.next++
+			r.report.Records++
+		}
+	}
+	return nil
+}
+
+// mapTo has a page be at a place.
+func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
+	if page >= media.MaxLBA || to < 0 || int64(to) >= int64(len(r.owners)) {
+		return fmt.Errorf("page %d at place %d of %d: %w", page, to, len(r.owners), ErrDamaged)
+	}
+	if r.isLive(to) {
+		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.owners[to], page, to, ErrDamaged)
+	}
+	slot := r.table.Make(page)
+	if w := slot.Load(); w.State() == table.OnMedium {
+		r.kill(w.Place())
+	}
+	slot.Store(table.At(to))
+	r.enliven(to)
+	r.owners[to], r.sums[to] = page, sum
+	return nil
+}
+
+func (r *recovery) apply(rec media.Record) error {
+	switch rec.Kind {
+	case media.Write, media.Keep:
+		if rec.PPA >= uint64(len(r.owners)) {
+			return fmt.Errorf("a write to place %d of %d: %w", rec.PPA, len(r.owners), ErrDamaged)
+		}
+		to := ftl.PPA(rec.PPA)
+		s := &r.segments[r.segmentOf(to)]
+		if !s.opened {
+			return fmt.Errorf("a write to place %d of a segment that is not open: %w", to, ErrDamaged)
+		}
+		s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
+		if int(s.written) == r.shape.Pages {
+			s.order = r.next
+		}
+		if rec.Kind == media.Write && r.next >= r.mark && !r.holds(to, rec.Sum) {
+			r.report.Dropped++
+			return nil
+		}
+		return r.mapTo(rec.LBA, to, rec.Sum)
+	case media.Trim:
+		if rec.LBA >= media.MaxLBA || uint64(rec.Count) > media.MaxLBA-rec.LBA || rec.Count == 0 {
+			return fmt.Errorf("a trim of %d pages from %d on: %w", rec.Count, rec.LBA, ErrDamaged)
+		}
+		for _, slot := range r.table.Used(rec.LBA, rec.LBA+uint64(rec.Count)-1) {
+			if w := slot.Load(); w.State() == table.OnMedium {
+				r.kill(w.Place())
+				slot.Store(0)
+			}
+		}
+	case media.Open:
+		stream, session := rec.Opener()
+		if rec.PPA >= uint64(len(r.segments)) || stream >= uint8(heat.Streams) {
+			return fmt.Errorf("segment %d opened for stream %d: %w", rec.PPA, stream, ErrDamaged)
+		}
+		first := ftl.PPA(int64(rec.PPA) * int64(r.shape.Pages))
+		for p := first; p < first+ftl.PPA(r.shape.Pages); p++ {
+			if r.isLive(p) { // it was given back only when nothing durable led there
+				return fmt.Errorf("segment %d was opened, but page %d is in it: %w", rec.PPA, r.owners[p], ErrDamaged)
+			}
+		}
+		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
+	}
+	return nil
+}
+
+// holds reports whether a place has the content that a record says.
+func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
+	r.report.Checked++
+	dev, offset := r.at(p)
+	return device.Do(r.devices[dev], device.Read, offset, r.content) == nil && media.Sum(r.seed, r.content) == sum
+}
+
+// settleState gives the translation layer the segments as they are, and makes the state durable as a checkpoint of its own, so that what
+// was decided about writes that were under way is decided once.
+func (r *recovery) settleState(h media.Header, chain []found) error {
+	crashed := len(chain) > 0 || !h.Clean
+	if crashed {
+		if err := r.makeRoom(); err != nil {
+			return err
+		}
+		if err := r.wipeSummaries(); err != nil {
+			return err
+		}
+	}
+	if err := r.restoreSegments(); err != nil {
+		return err
+	}
+	r.session++
+	r.used, r.report.Mapped, r.report.Session = r.mapped, r.mapped, r.session
+	r.durable, r.generation = r.next, h.Generation
+	r.number, r.base, r.back = h.Next, h.Next, h.Back
+	if !crashed {
+		return nil
+	}
+	if n := len(chain); n > 0 {
+		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
+	}
+	r.generation++
+	r.base = r.number
+	var body media.Body
+	r.snapshot(&body)
+	err := writeCheckpoint(r.shape, r.devices[0], &body, media.Header{
+		Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
+	})
+	if err != nil {
+		return fmt.Errorf("ctl: writing down what was recovered: %w", err)
+	}
+	return nil
+}
+
+// roomAfterCrash is how many empty segments a pool begins with: one that users get, one that collection turns over.
+const roomAfterCrash = 2
+
+// makeRoom sees to it that there are empty segments. Each crash may leave a segment behind that was not filled to its end; after several in a row there may
+// be none left to move anything to. Nothing durable leads to a place that is not in use, so the pages of the emptiest segment can be written right there, in
+// segments that are full, and the checkpoint that is written next has them there, or the old one still has them where they were.
+func (r *recovery) makeRoom() error {
+	pages := int64(r.shape.Pages)
+	valid := make([]int64, len(r.segments))
+	empty := 0
+	for i := range r.segments {
+		for k := range pages {
+			if r.isLive(ftl.PPA(int64(i)*pages + k)) {
+				valid[i]++
+			}
+		}
+		if valid[i] == 0 {
+			empty++
+		}
+	}
+	for hole := ftl.PPA(0); empty < roomAfterCrash; empty++ {
+		least := -1
+		for i := range r.segments {
+			if valid[i] > 0 && !r.plugged[int64(i)] && (least < 0 || valid[i] < valid[least]) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return nil
+		}
+		for k := range pages {
+			from := ftl.PPA(int64(least)*pages + k)
+			if !r.isLive(from) {
+				continue
+			}
+			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
+				if hole++; int64(hole) == int64(len(r.owners)) {
+					return fmt.Errorf("ctl: no room is left to move page %d to: %w", r.owners[from], ErrFull)
+				}
+			}
+			if err := r.plug(from, hole); err != nil {
+				return err
+			}
+			valid[r.segmentOf(hole)]++
+		}
+		valid[least] = 0
+		hole = 0
+	}
+	return nil
+}
+
+// plug moves a page to a place that is not in use, as it is: what is damaged stays so.
+func (r *recovery) plug(from, to ftl.PPA) error {
+	dev, offset := r.at(from)
+	if err := device.Do(r.devices[dev], device.Read, offset, r.content); err != nil {
+		clear(r.content)
+	}
+	dev, offset = r.at(to)
+	if err := device.Do(r.devices[dev], device.Write, offset, r.content); err != nil {
+		return fmt.Errorf("ctl: making room: %w", err)
+	}
+	r.plugged[r.segmentOf(to)] = true
+	s := &r.segments[r.segmentOf(to)]
+	s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
+	return r.mapTo(r.owners[from], to, r.sums[from])
+}
+
+// wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost, and the places after
+// those that were not lost will be written anew.
+func (r *recovery) wipeSummaries() error {
+	zeros := device.Aligned(r.shape.SummaryGrains() * Page)
+	wiped := make([]bool, len(r.devices))
+	for i := range r.segments {
+		s := &r.segments[i]
+		if !s.opened || int(s.written) == r.shape.Pages && !r.plugged[int64(i)] {
+			continue
+		}
+		p := r.places[i]
+		if err := device.Do(r.devices[p.device], device.Write, p.offset+int64(r.shape.Pages)*Page, zeros); err != nil {
+			return fmt.Errorf("ctl: wiping the summary of segment %d: %w", i, err)
+		}
+		wiped[p.device] = true
+	}
+	for d, was := range wiped {
+		if !was {
+			continue
+		}
+		if err := device.Do(r.devices[d], device.Flush, 0, nil); err != nil {
+			return fmt.Errorf("ctl: flushing device %d: %w", d, err)
+		}
+	}
+	return nil
+}
+
+// restoreSegments describes every segment to the translation layer, those first that were filled first.
+func (r *recovery) restoreSegments() error {
+	order := make([]int64, 0, len(r.segments))
+	var newest [heat.Streams]int64 // open segments, plus 1
+	for i := range r.segments {
+		s := &r.segments[i]
+		if !s.opened {
+			continue
+		}
+		order = append(order, int64(i))
+		if int(s.written) < r.shape.Pages {
+			if was := newest[s.stream]; was == 0 || r.segments[was-1].order < s.order {
+				newest[s.stream] = int64(i) + 1
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b int64) int { return int(int64(r.segments[a].order - r.segments[b].order)) })
+	words := (r.shape.Pages + 63) / 64
+	valid := make([]uint64, words)
+	for rank, i := range order {
+		s := &r.segments[i]
+		clear(valid)
+		first := ftl.PPA(i * int64(r.shape.Pages))
+		for k := range r.shape.Pages {
+			if r.isLive(first + ftl.PPA(k)) {
+				valid[k>>6] |= 1 << (k & 63)
+			}
+		}
+		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)), Age: len(order) - rank}
+		s.programmed = s.written
+		if newest[s.stream] == i+1 {
+			d.Use, d.Written, d.Age = ftl.Open, int(s.written), 0
+		} else {
+			// One that a failure closed, or that was being filled: what was not written of it never will be, until it is collected.
+			s.written, s.programmed = int32(r.shape.Pages), int32(r.shape.Pages)
+		}
+		if err := r.ftl.RestoreBlock(ftl.Block(i), d); err != nil {
+			return fmt.Errorf("ctl: segment %d: %w", i, err)
+		}
+	}
+	for i := range r.segments {
+		if s := &r.segments[i]; !s.opened && s.erases > 0 {
+			if err := r.ftl.RestoreBlock(ftl.Block(i), ftl.Restored{Erases: int(min(s.erases, 1<<24-1))}); err != nil {
+				return fmt.Errorf("ctl: segment %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}

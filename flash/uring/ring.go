@@ -1,0 +1,190 @@
+// Package uring is a device over io_uring: one ring, reached by its three system calls, with fixed buffers where the memory was
+// registered, and a goroutine that waits for completions.
+//
+// Its main types are Ring, which is the kernel's two queues and nothing else, and Device, which is a device.Device over a file or
+// block device. Where io_uring is forbidden Open says so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.
+//
+// What it leaves out: polling of completions by the kernel (SQPOLL, IOPOLL), linked operations, registered files, and every
+// operation but read, write and fsync. Layouts follow the kernel's include/uapi/linux/io_uring.h (5.1 and later).
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// System calls, the same on all architectures that have them.
+const (
+	sysSetup    = 425
+	sysEnter    = 426
+	sysRegister = 427
+)
+
+// Operations of a submission entry.
+const (
+	opNop        = 0
+	opFsync      = 3
+	opReadFixed  = 4
+	opWriteFixed = 5
+	opRead       = 22
+	opWrite      = 23
+
+	fsyncDatasync   = 1
+	enterGetEvents  = 1
+	featSingleMap   = 1
+	registerBuffers = 0
+
+	offSubmission = 0
+	offEntries    = 0x10000000
+)
+
+// params is struct io_uring_params.
+type params struct {
+	sqEntries, cqEntries, flags, sqCPU, sqIdle, features, wqFD uint32
+	_                                                          [3]uint32
+	sq                                                         struct {
+		head, tail, mask, entries, flags, dropped, array, _ uint32
+		_                                                   uint64
+	}
+	cq struct {
+		head, tail, mask, entries, overflow, cqes, flags, _ uint32
+		_                                                   uint64
+	}
+}
+
+// submission is struct io_uring_sqe, completion struct io_uring_cqe.
+type submission struct {
+	opcode, flags uint8
+	priority      uint16
+	fd            int32
+	offset        uint64
+	address       uint64
+	length        uint32
+	opFlags       uint32
+	token         uint64
+	buffer        uint16
+	_             [22]byte
+}
+
+type completion struct {
+	token  uint64
+	result int32
+	_      uint32
+}
+
+// Ring is a submission and a completion queue. One goroutine pushes and enters, one reaps.
+type Ring struct {
+	fd                     int
+	rings, entries         []byte
+	sqHead, sqTail, cqHead *atomic.Uint32
+	cqTail                 *atomic.Uint32
+	sqMask, cqMask         uint32
+	array                  []uint32
+	sqes                   []submission
+	cqes                   []completion
+	size                   uint32
+}
+
+// Forbidden reports whether an error of New or Open says that io_uring is not to be had here, and not that something else is wrong.
+func Forbidden(err error) bool {
+	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOMEM)
+}
+
+// New makes a ring of so many entries, rounded up to a power of two.
+func New(entries int) (*Ring, error) {
+	var p params
+	fd, _, no := syscall.Syscall(sysSetup, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
+	if no != 0 {
+		return nil, fmt.Errorf("uring: a ring of %d entries: %w", entries, no)
+	}
+	r := &Ring{fd: int(fd), size: p.sqEntries}
+	if p.features&featSingleMap == 0 {
+		_ = syscall.Close(r.fd) // nothing is lost with it
+		return nil, fmt.Errorf("uring: this kernel maps the queues apart, which ended with Linux 5.4: %w", syscall.ENOSYS)
+	}
+	n := max(p.sq.array+4*p.sqEntries, p.cq.cqes+uint32(unsafe.Sizeof(completion{}))*p.cqEntries)
+	var err error
+	if r.rings, err = r.mapped(offSubmission, int(n)); err == nil {
+		r.entries, err = r.mapped(offEntries, int(p.sqEntries)*int(unsafe.Sizeof(submission{})))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("uring: mapping the queues: %w", err), r.Close())
+	}
+	word := func(at uint32) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&r.rings[at])) }
+	r.sqHead, r.sqTail, r.cqHead, r.cqTail = word(p.sq.head), word(p.sq.tail), word(p.cq.head), word(p.cq.tail)
+	r.sqMask, r.cqMask = word(p.sq.mask).Load(), word(p.cq.mask).Load()
+	r.array = unsafe.Slice((*uint32)(unsafe.Pointer(&r.rings[p.sq.array])), p.sqEntries)
+	r.sqes = unsafe.Slice((*submission)(unsafe.Pointer(&r.entries[0])), p.sqEntries)
+	r.cqes = unsafe.Slice((*completion)(unsafe.Pointer(&r.rings[p.cq.cqes])), p.cqEntries)
+	return r, nil
+}
+
+func (r *Ring) mapped(offset int64, n int) ([]byte, error) {
+	return syscall.Mmap(r.fd, offset, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_POPULATE)
+}
+
+// register tells the kernel of memory that operations will be done in.
+func (r *Ring) register(arena []byte) error {
+	v := syscall.Iovec{Base: unsafe.SliceData(arena), Len: uint64(len(arena))}
+	_, _, no := syscall.Syscall6(sysRegister, uintptr(r.fd), registerBuffers, uintptr(unsafe.Pointer(&v)), 1, 0, 0)
+	runtime.KeepAlive(arena)
+	if no != 0 {
+		return fmt.Errorf("uring: registering %d bytes: %w", len(arena), no)
+	}
+	return nil
+}
+
+// push puts an entry into the submission queue. There is room: each entry has a slot of its own, and there are as many slots.
+func (r *Ring) push(s submission) {
+	tail := r.sqTail.Load()
+	if tail-r.sqHead.Load() >= r.size {
+		panic("uring: an entry without a slot")
+	}
+	r.sqes[tail&r.sqMask] = s
+	r.array[tail&r.sqMask] = tail & r.sqMask
+	r.sqTail.Store(tail + 1)
+}
+
+// submit has the kernel take entries, and reports how many it took.
+func (r *Ring) submit(n int) (int, error) {
+	got, _, no := syscall.Syscall6(sysEnter, uintptr(r.fd), uintptr(n), 0, 0, 0, 0)
+	if no != 0 {
+		return 0, no
+	}
+	return int(got), nil
+}
+
+// wait blocks until there is a completion.
+func (r *Ring) wait() error {
+	if _, _, no := syscall.Syscall6(sysEnter, uintptr(r.fd), 0, 1, enterGetEvents, 0, 0); no != 0 && no != syscall.EINTR {
+		return no
+	}
+	return nil
+}
+
+// reap takes a completion, and reports false when there is none.
+func (r *Ring) reap() (completion, bool) {
+	head := r.cqHead.Load()
+	if head == r.cqTail.Load() {
+		return completion{}, false
+	}
+	c := r.cqes[head&r.cqMask]
+	r.cqHead.Store(head + 1)
+	return c, true
+}
+
+// Close gives the ring back. No operation is under way.
+func (r *Ring) Close() error {
+	var errs []error
+	for _, m := range [][]byte{r.rings, r.entries} {
+		if m != nil {
+			errs = append(errs, syscall.Munmap(m))
+		}
+	}
+	r.rings, r.entries = nil, nil
+	return errors.Join(append(errs, syscall.Close(r.fd))...)
+}

@@ -1,0 +1,123 @@
+package verbs
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// CompletionQueue is where completions wait to be polled. It cannot overflow: a queue
+// pair reserves a place for everything that can be posted to it, and what is posted
+// counts until its completion has been polled (RFC 5042, 6.4.3.2). Its methods may be
+// called from anywhere.
+type CompletionQueue struct {
+	mu       sync.Mutex
+	ring     []Completion
+	head     uint64
+	tail     uint64
+	reserved int
+	armed    arm
+	event    func()
+}
+
+type arm uint8
+
+const (
+	armNone arm = iota
+	armSolicited
+	armAny
+)
+
+// NewCompletionQueue returns a queue of n places. Event, which may be nil, is called when
+// a completion comes for which the queue was armed; it must not call the queue pair.
+func NewCompletionQueue(n int, event func()) *CompletionQueue {
+	return &CompletionQueue{ring: make([]Completion, n), event: event}
+}
+
+// Poll moves completions to out, oldest first, and returns how many.
+func (c *CompletionQueue) Poll(out []Completion) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for n < len(out) && c.head < c.tail {
+		at := &c.ring[c.head%uint64(len(c.ring))]
+		out[n], *at = *at, Completion{}
+		c.head++
+		out[n].QP.polled(c, out[n].Receive)
+		n++
+	}
+	return n
+}
+
+// Arm asks for one event: at the next completion, or at the next that is solicited or
+// failed. It reports whether there is something to poll already; then no event may come.
+func (c *CompletionQueue) Arm(solicited bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed = armAny
+	if solicited {
+		c.armed = armSolicited
+	}
+	return c.head < c.tail
+}
+
+func (c *CompletionQueue) reserve(n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > len(c.ring)-c.reserved {
+		return errors.New("the completion queue has too few places for what can be posted")
+	}
+	c.reserved += n
+	return nil
+}
+
+// polled gives a place of the queue pair back, when c.mu is held; after the last one of a
+// queue pair that is closed, its reservation.
+func (q *QueuePair) polled(c *CompletionQueue, receive bool) {
+	h := &q.send
+	if receive {
+		h = &q.receive
+	}
+	if h.held.Add(-1) == 0 && h.over.Load() {
+		c.release(h)
+	}
+}
+
+// release ends a reservation, once; c.mu is held.
+func (c *CompletionQueue) release(h *holding) {
+	if h.released.CompareAndSwap(false, true) {
+		c.reserved -= h.depth
+	}
+}
+
+// leave says that nothing more is posted.
+func (c *CompletionQueue) leave(h *holding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.over.Store(true)
+	if h.held.Load() == 0 {
+		c.release(h)
+	}
+}
+
+// holding is one of a queue pair's two queues as its completion queue sees it.
+type holding struct {
+	depth    int
+	held     atomic.Int32 // posted and not yet polled
+	over     atomic.Bool
+	released atomic.Bool
+}
+
+func (c *CompletionQueue) add(x Completion) {
+	c.mu.Lock()
+	c.ring[c.tail%uint64(len(c.ring))] = x
+	c.tail++
+	due := c.armed == armAny || c.armed == armSolicited && (x.Err != nil || x.Receive && x.Op.Solicited())
+	if due {
+		c.armed = armNone
+	}
+	c.mu.Unlock()
+	if due && c.event != nil {
+		c.event()
+	}
+}

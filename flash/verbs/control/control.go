@@ -1,0 +1,280 @@
+// Package control is the small protocol by which a client learns where an export is:
+// requests and replies that go as Sends, before and between the one-sided operations.
+//
+// A Request asks to open an export, to look at it, or to close it again; a Reply to open
+// hands out STag, address, length and rights. Session is the server's side of one
+// connection, a plain state machine from a request's bytes to a reply's; Server runs it
+// on a connection, Client is the other side. The layout is in docs/flash/protocol.md.
+//
+// It leaves out who may connect, and what exports there are: Exports says.
+package control
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"farflash/flash/verbs"
+)
+
+// Version is the protocol's.
+const Version = 1
+
+// Lengths in bytes.
+const (
+	RequestLength = 16 // without the name
+	MaxName       = 1024
+	MaxRequest    = RequestLength + MaxName
+	ReplyLength   = 32
+)
+
+// Op is what a request asks for.
+type Op uint8
+
+// The requests.
+const (
+	Open Op = 1 + iota
+	Stat
+	Close
+)
+
+// answer is set in a reply's Op.
+const answer = 0x80
+
+// Status is how a request went.
+type Status uint16
+
+// The statuses.
+const (
+	OK Status = iota
+	Malformed
+	NotFound
+	Denied
+	TooMany
+	NotOpen
+	Failed
+	statuses
+)
+
+var statusNames = [statuses]string{"ok", "the request is malformed", "there is no such export", "the export may not be used so", "too many exports are open", "the export is not open", "the server has failed"}
+
+// Error is what the status means.
+func (s Status) Error() string {
+	if s < statuses {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("status %d", uint16(s))
+}
+
+// Request is what a client asks.
+type Request struct {
+	Op     Op
+	Rights verbs.Rights // of Open: what it wants to do
+	ID     uint32       // comes back in the reply
+	STag   uint32       // of Close
+	Name   string       // of Open and Stat
+}
+
+var be = binary.BigEndian
+
+// Append writes the request behind b.
+func (r Request) Append(b []byte) []byte {
+	b = append(b, Version, byte(r.Op), byte(r.Rights), 0)
+	b = be.AppendUint32(b, r.ID)
+	b = be.AppendUint32(b, r.STag)
+	b = be.AppendUint16(b, uint16(len(r.Name)))
+	b = append(b, 0, 0)
+	return append(b, r.Name...)
+}
+
+// ParseRequest reads a request. Of one that is malformed, it returns what can be told.
+func ParseRequest(b []byte) (Request, error) {
+	if len(b) < RequestLength {
+		return Request{}, fmt.Errorf("%w: %d bytes, of at least %d", Malformed, len(b), RequestLength)
+	}
+	r := Request{Op: Op(b[1]), Rights: verbs.Rights(b[2]), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:])}
+	name := b[RequestLength:]
+	switch {
+	case b[0] != Version:
+		return r, fmt.Errorf("%w: version %d, not %d", Malformed, b[0], Version)
+	case b[3] != 0 || b[14] != 0 || b[15] != 0:
+		return r, fmt.Errorf("%w: reserved bytes are not zero", Malformed)
+	case int(be.Uint16(b[12:])) != len(name) || len(name) > MaxName:
+		return r, fmt.Errorf("%w: a name of %d bytes, which says that it has %d", Malformed, len(name), be.Uint16(b[12:]))
+	case !utf8.Valid(name) || strings.ContainsRune(string(name), 0):
+		return r, fmt.Errorf("%w: the name is no text", Malformed)
+	}
+	r.Name = string(name)
+	named, tagged := r.Name != "", r.STag != 0
+	switch r.Op {
+	case Open:
+		if !named || tagged || r.Rights == 0 || r.Rights&^(verbs.RemoteRead|verbs.RemoteWrite|verbs.RemoteAtomic) != 0 {
+			return r, fmt.Errorf("%w: open takes a name and rights", Malformed)
+		}
+	case Stat:
+		if !named || tagged || r.Rights != 0 {
+			return r, fmt.Errorf("%w: stat takes a name", Malformed)
+		}
+	case Close:
+		if named || !tagged || r.Rights != 0 {
+			return r, fmt.Errorf("%w: close takes an STag", Malformed)
+		}
+	default:
+		return r, fmt.Errorf("%w: unknown request %d", Malformed, r.Op)
+	}
+	return r, nil
+}
+
+// Reply is what the server answers.
+type Reply struct {
+	Op     Op
+	Status Status
+	ID     uint32
+	// Of Open: how the export is reached. Of Stat, only Length, Rights and Allowed.
+	STag    uint32
+	Rights  verbs.Rights
+	Allowed verbs.Semantics
+	Address uint64
+	Length  uint64
+}
+
+// Append writes the reply behind b.
+func (r Reply) Append(b []byte) []byte {
+	b = append(b, Version, byte(r.Op)|answer)
+	b = be.AppendUint16(b, uint16(r.Status))
+	b = be.AppendUint32(b, r.ID)
+	b = be.AppendUint32(b, r.STag)
+	b = append(b, byte(r.Rights), byte(r.Allowed), 0, 0)
+	b = be.AppendUint64(b, r.Address)
+	return be.AppendUint64(b, r.Length)
+}
+
+// ParseReply reads a reply.
+func ParseReply(b []byte) (Reply, error) {
+	if len(b) != ReplyLength || b[0] != Version || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
+		return Reply{}, fmt.Errorf("%d bytes are no reply of version %d", len(b), Version)
+	}
+	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]), Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]), Length: be.Uint64(b[24:])}
+	if r.Address+r.Length < r.Address || r.STag&0xFF != 0 {
+		return Reply{}, errors.New("the reply describes no export")
+	}
+	return r, nil
+}
+
+// Exports is what a server has to offer. It is called by the connections' goroutines, at
+// the same time. Errors that are fs.ErrNotExist or fs.ErrPermission are told apart.
+type Exports interface {
+	// Open is asked before an export is registered for a connection, which wants these
+	// rights. The configuration it returns grants at most those.
+	Open(name string, rights verbs.Rights) (verbs.RegionConfig, error)
+	// Stat is how an export would be at most.
+	Stat(name string) (verbs.RegionConfig, error)
+	// Closed is told that what Open returned is registered no more.
+	Closed(name string)
+}
+
+// Session is the server's side of one connection.
+type Session struct {
+	exports Exports
+	domain  *verbs.Domain
+	scope   *verbs.QueuePair
+	most    int
+	open    []opened
+}
+
+type opened struct {
+	name   string
+	region *verbs.Region
+}
+
+// NewSession returns a connection's session. Regions are registered in the domain, for
+// this queue pair only, at most so many at a time.
+func NewSession(e Exports, d *verbs.Domain, scope *verbs.QueuePair, most int) *Session {
+	return &Session{exports: e, domain: d, scope: scope, most: most}
+}
+
+// Handle answers a request: it appends the reply to out. The error is one after which
+// the connection makes no sense.
+func (s *Session) Handle(request, out []byte) ([]byte, error) {
+	if len(request) < RequestLength {
+		return out, fmt.Errorf("%w: %d bytes", Malformed, len(request))
+	}
+	r, err := ParseRequest(request)
+	reply := Reply{Op: r.Op &^ answer, ID: r.ID}
+	if err == nil {
+		reply, err = s.do(r, reply)
+	}
+	switch {
+	case err == nil:
+	case errors.As(err, &reply.Status):
+	case errors.Is(err, fs.ErrNotExist):
+		reply.Status = NotFound
+	case errors.Is(err, fs.ErrPermission):
+		reply.Status = Denied
+	case errors.Is(err, verbs.ErrFull):
+		reply.Status = TooMany
+	default:
+		reply.Status = Failed
+	}
+	return reply.Append(out), nil
+}
+
+func (s *Session) do(r Request, reply Reply) (Reply, error) {
+	switch r.Op {
+	case Stat:
+		c, err := s.exports.Stat(r.Name)
+		if err != nil {
+			return reply, err
+		}
+		reply.Length, reply.Rights, reply.Allowed = length(c), c.Rights, c.Allowed
+	case Open:
+		if len(s.open) >= s.most {
+			return reply, TooMany
+		}
+		c, err := s.exports.Open(r.Name, r.Rights)
+		if err != nil {
+			return reply, err
+		}
+		c.Rights &= r.Rights
+		c.Scope = s.scope
+		g, err := s.domain.Register(c)
+		if err != nil {
+			s.exports.Closed(r.Name)
+			return reply, err
+		}
+		s.open = append(s.open, opened{r.Name, g})
+		reply.STag, reply.Address, reply.Length, reply.Rights, reply.Allowed = g.STag(), g.Base(), g.Length(), g.Rights(), g.Allowed()
+	case Close:
+		for i, o := range s.open {
+			if o.region.STag() == r.STag {
+				o.region.Deregister()
+				s.exports.Closed(o.name)
+				s.open[i] = s.open[len(s.open)-1]
+				s.open = s.open[:len(s.open)-1]
+				return reply, nil
+			}
+		}
+		return reply, NotOpen
+	}
+	return reply, nil
+}
+
+// length is a configuration's, as Register will have it.
+func length(c verbs.RegionConfig) uint64 {
+	if c.Memory != nil {
+		return uint64(len(c.Memory))
+	}
+	return c.Length
+}
+
+// End takes back all that is open.
+func (s *Session) End() {
+	for _, o := range s.open {
+		o.region.Deregister()
+		s.exports.Closed(o.name)
+	}
+	s.open = nil
+}

@@ -1,0 +1,253 @@
+package control_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"farflash/flash/verbs"
+	"farflash/flash/verbs/control"
+	"farflash/flash/verbs/stream"
+	"farflash/flash/verbs/verbstest"
+	"farflash/flash/wire"
+)
+
+// exports has one file, and one that may only be read.
+type exports struct {
+	store *verbstest.Pages
+	mu    sync.Mutex
+	open  int
+}
+
+func (e *exports) find(name string) (verbs.RegionConfig, error) {
+	c := verbs.RegionConfig{Store: e.store, Offset: 4096, Length: 8192, Base: 1 << 20, Rights: verbs.RemoteRead | verbs.RemoteWrite, Allowed: verbs.Sync}
+	switch name {
+	case "file":
+	case "frozen":
+		c.Rights = verbs.RemoteRead
+	case "broken":
+		c.Length = 1 << 40
+	default:
+		return c, fs.ErrNotExist
+	}
+	return c, nil
+}
+
+func (e *exports) Stat(name string) (verbs.RegionConfig, error) { return e.find(name) }
+
+func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, error) {
+	c, err := e.find(name)
+	if err == nil && rights&^c.Rights != 0 {
+		return c, fs.ErrPermission
+	}
+	if err == nil {
+		e.mu.Lock()
+		e.open++
+		e.mu.Unlock()
+	}
+	return c, err
+}
+
+func (e *exports) Closed(string) {
+	e.mu.Lock()
+	e.open--
+	e.mu.Unlock()
+}
+
+func adapter(t testing.TB) *verbs.Adapter {
+	t.Helper()
+	var key [16]byte
+	if _, err := rand.Read(key[:]); err != nil {
+		t.Fatal(err)
+	}
+	a, err := verbs.NewAdapter(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// serve runs a server for one connection, and returns a client of it and what ends both.
+func serve(t testing.TB, e *exports, a *verbs.Adapter) (*stream.Conn, func() error) {
+	t.Helper()
+	x, y := net.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		d := a.NewDomain(8)
+		server := control.NewServer(e, d, 3)
+		cfg := stream.DefaultConfig()
+		cfg.Prepare = server.Prepare
+		c, err := stream.Server(y, d, cfg)
+		if err != nil {
+			ended <- err
+			return
+		}
+		err = server.Serve(c)
+		c.Close()
+		if d.Regions() != 0 {
+			err = fmt.Errorf("%d regions are left", d.Regions())
+		}
+		ended <- err
+	}()
+	c, err := stream.Client(x, adapter(t).NewDomain(1), stream.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, func() error { c.Close(); return <-ended }
+}
+
+// TestSession opens, reads and writes, closes, and is refused what it may not.
+func TestSession(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	copy(e.store.Bytes()[4096:], "what the file holds")
+	a := adapter(t)
+	conn, stop := serve(t, e, a)
+	c := control.NewClient(conn)
+	s, err := c.Stat("frozen")
+	if err != nil || s.Length != 8192 || s.Rights != verbs.RemoteRead || s.Allowed != verbs.Sync || s.STag != 0 || s.Address != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	f, err := c.Open("file", verbs.RemoteRead|verbs.RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 19)
+	works := []verbs.Work{{Op: wire.ReadReq, Local: got, STag: f.STag, Offset: f.Address}, {Op: wire.Write, Local: []byte("WHAT"), STag: f.STag | uint32(verbs.Sync), Offset: f.Address, Fence: true}, {Op: wire.ReadReq}}
+	if err := conn.Post(works...); err != nil {
+		t.Fatal(err)
+	}
+	for range works {
+		x := make([]verbs.Completion, 1)
+		if conn.Wait(x) != 1 || x[0].Err != nil {
+			t.Fatal(x[0].Err, conn.Err())
+		}
+	}
+	if string(got) != "what the file holds" || !bytes.HasPrefix(e.store.Medium()[4096:], []byte("WHAT")) {
+		t.Errorf("%q, %q", got, e.store.Medium()[4096:4104])
+	}
+	for _, x := range []struct {
+		name   string
+		rights verbs.Rights
+		want   error
+	}{
+		{"nothing", verbs.RemoteRead, control.NotFound}, {"frozen", verbs.RemoteWrite, control.Denied}, {"broken", verbs.RemoteRead, control.Failed},
+		{"file", 0, control.Malformed}, {"", verbs.RemoteRead, control.Malformed}, {"a\x00b", verbs.RemoteRead, control.Malformed},
+	} {
+		if _, err := c.Open(x.name, x.rights); err != x.want {
+			t.Errorf("opening %q with rights %d: %v, want %v", x.name, x.rights, err, x.want)
+		}
+	}
+	for i := range 3 {
+		if _, err := c.Open("frozen", verbs.RemoteRead); (err == nil) != (i < 2) || i == 2 && err != control.TooMany {
+			t.Errorf("open %d: %v", i, err)
+		}
+	}
+	if err := c.Close(f.STag); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(f.STag); err != control.NotOpen {
+		t.Errorf("closing twice: %v", err)
+	}
+	if e.open != 2 {
+		t.Errorf("%d are open", e.open)
+	}
+	if err := stop(); err == nil || strings.Contains(err.Error(), "left") || e.open != 0 || a.Regions() != 0 {
+		t.Errorf("%v, %d open, %d regions", err, e.open, a.Regions())
+	}
+}
+
+// TestSTagOfAnother holds that what one connection has opened, another cannot use, whether they share a domain or not.
+func TestSTagOfAnother(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	a := adapter(t)
+	one, stopOne := serve(t, e, a)
+	two, stopTwo := serve(t, e, a)
+	f, err := control.NewClient(one).Open("file", verbs.RemoteRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8), STag: f.STag, Offset: f.Address}); err != nil {
+		t.Fatal(err)
+	}
+	x := make([]verbs.Completion, 1)
+	if two.Wait(x); !errors.Is(x[0].Err, wire.FaultReadDomain) {
+		t.Errorf("%v", x[0].Err)
+	}
+	if err := stopTwo(); !errors.Is(err, wire.FaultReadDomain) {
+		t.Error(err)
+	}
+	if _, err := control.NewClient(one).Stat("file"); err != nil {
+		t.Errorf("the first connection: %v", err)
+	}
+	stopOne()
+}
+
+// FuzzSession feeds a server any request: the answer can be read, is to that request, and grants nothing beyond what is asked for.
+func FuzzSession(f *testing.F) {
+	f.Add(control.Request{Op: control.Open, Name: "file", Rights: 3, ID: 7}.Append(nil))
+	f.Add(control.Request{Op: control.Stat, Name: "frozen"}.Append(nil))
+	f.Add(control.Request{Op: control.Close, STag: 256}.Append(nil))
+	f.Add(control.Request{Op: control.Open, Name: strings.Repeat("x", control.MaxName+1), Rights: 1}.Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e := &exports{store: verbstest.NewPages(16384, 4096, 0)}
+		a := adapter(t)
+		d := a.NewDomain(2)
+		s := control.NewSession(e, d, nil, 1)
+		for range 2 {
+			out, err := s.Handle(b, nil)
+			if err != nil {
+				if len(b) >= control.RequestLength {
+					t.Fatal(err)
+				}
+				return
+			}
+			reply, err := control.ParseReply(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := control.ParseRequest(b)
+			if reply.ID != r.ID || (err != nil) != (reply.Status == control.Malformed) {
+				t.Fatalf("%+v to %+v, %v", reply, r, err)
+			}
+			if err == nil && !bytes.Equal(r.Append(nil), b) {
+				t.Fatalf("%x comes back as %x", b, r.Append(nil))
+			}
+			if reply.Status == control.OK && r.Op == control.Open && (reply.Rights&^r.Rights != 0 || reply.Length != 8192) {
+				t.Fatalf("%+v to %+v", reply, r)
+			}
+		}
+		if d.Regions() > 1 || e.open != d.Regions() {
+			t.Fatalf("%d regions, %d open", d.Regions(), e.open)
+		}
+		if s.End(); d.Regions() != 0 || e.open != 0 {
+			t.Fatal("something is left open")
+		}
+	})
+}
+
+// FuzzReply holds that a reply of any bytes is refused or comes back.
+func FuzzReply(f *testing.F) {
+	f.Add(control.Reply{Op: control.Open, STag: 256, Rights: 1, Address: 4096, Length: 8192}.Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := control.ParseReply(b)
+		if err == nil && !bytes.Equal(r.Append(nil), b) {
+			t.Fatalf("%x comes back as %x", b, r.Append(nil))
+		}
+	})
+}
+
+func Example() {
+	request := control.Request{Op: control.Open, Name: "file", Rights: verbs.RemoteRead, ID: 7}.Append(nil)
+	fmt.Printf("%x\n", request)
+	reply := control.Reply{Op: control.Open, ID: 7, STag: 0xABCDEF00, Rights: verbs.RemoteRead, Allowed: verbs.Sync, Address: 0, Length: 4096}.Append(nil)
+	fmt.Printf("%x\n", reply)
+	// Output:
+	// 0101010000000007000000000004000066696c65
+	// 0181000000000007abcdef000101000000000000000000000000000000001000
+}

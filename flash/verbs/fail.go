@@ -1,0 +1,72 @@
+package verbs
+
+import "farflash/flash/wire"
+
+// fail ends the connection with a Terminate: for a fault of the peer's, found in a
+// segment of it, or in none. What is outstanding completes with it.
+func (q *QueuePair) fail(f wire.Fault, s wire.Segment) {
+	t := wire.TerminateFields{Fault: f}
+	if s.Whole() && f.Layer != wire.LayerMPA {
+		t.Header, t.Length = s.Header(), uint16(len(s))
+		// The Read Request goes back with what it was refused for (RFC 5040, figure 10).
+		if f.Layer == wire.LayerRDMAP && f.Type == 1 && s.Op() == wire.ReadReq && len(s.Payload()) >= wire.ReadRequestLength {
+			t.Request = s.Payload()[:wire.ReadRequestLength]
+		}
+	}
+	q.terminate(t)
+}
+
+func (q *QueuePair) terminate(t wire.TerminateFields) {
+	if q.state >= Ending {
+		return
+	}
+	n := t.Put(q.term[:])
+	q.end(Terminated{Fault: t.Fault})
+	q.termLen = n
+	q.state = Ending
+}
+
+// end ends the connection, without a word to the peer: everything outstanding completes
+// with the error, and what stores were asked for goes back.
+func (q *QueuePair) end(err error) {
+	if q.state >= Ending {
+		q.state, q.termLen = Closed, 0
+		return
+	}
+	q.state, q.err = Closed, err
+	q.head, q.headTotal = 0, 0
+	if q.writing != nil {
+		a := q.writing
+		q.writing = nil
+		q.put(q.writingTo, a)
+	}
+	for ; q.irqHead < q.irqTail; q.irqHead++ {
+		q.irq[q.irqHead%uint64(len(q.irq))].drop(q)
+	}
+	for ; q.sqHead < q.sqTail; q.sqHead++ {
+		w := &q.sq[q.sqHead%uint64(len(q.sq))]
+		if !w.internal {
+			q.complete(w, err)
+		}
+		*w = work{}
+	}
+	for ; q.rqHead < q.rqTail; q.rqHead++ {
+		r := &q.rq[q.rqHead%uint64(len(q.rq))]
+		q.recvCQ.add(Completion{ID: r.ID, QP: q, Op: wire.Send, Receive: true, Err: err})
+		*r = Receive{}
+	}
+	q.sqSent, q.sqNext, q.waiting = q.sqTail, q.sqTail, 0
+	q.last = nil
+	q.sendCQ.leave(&q.send)
+	q.recvCQ.leave(&q.receive)
+}
+
+// trouble reports an error of a store, and ends the connection: what the peer was told or
+// believes of its data may not be so.
+func (q *QueuePair) trouble(err error, t wire.TerminateFields) {
+	if q.cfg.Notice != nil {
+		q.cfg.Notice(err)
+	}
+	t.Fault, t.Request = wire.FaultStream, nil
+	q.terminate(t)
+}

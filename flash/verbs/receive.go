@@ -1,0 +1,351 @@
+package verbs
+
+import "farflash/flash/wire"
+
+// What a flaw of an access is called: of a Write (RFC 5041, 7.2, which has no code for a
+// right that is missing), and of a request to read or change (RFC 5040, figure 9).
+var (
+	taggedFaults = [...]wire.Fault{flawSTag: wire.FaultTaggedSTag, flawDomain: wire.FaultTaggedDomain, flawRights: wire.FaultTaggedSTag, flawBounds: wire.FaultTaggedBounds, flawWrap: wire.FaultTaggedWrap}
+	readFaults   = [...]wire.Fault{flawSTag: wire.FaultReadSTag, flawDomain: wire.FaultReadDomain, flawRights: wire.FaultReadRights, flawBounds: wire.FaultReadBounds, flawWrap: wire.FaultReadWrap}
+)
+
+// segment handles one, and reports whether it is done with. It is not while it waits for
+// a store; then it is given again. A fault has ended the connection when it returns.
+func (q *QueuePair) segment(s wire.Segment) bool {
+	op := wire.Op(0xFF)
+	if len(s) >= wire.SegmentControl {
+		op = s.Op()
+	}
+	switch {
+	case !s.Whole():
+		q.fail(wire.FaultUnspecified, nil)
+		return true
+	case s.DDPVersion() != wire.Version && s.IsTagged():
+		q.fail(wire.FaultTaggedVersion, s)
+		return true
+	case s.DDPVersion() != wire.Version:
+		q.fail(wire.FaultVersion, s)
+		return true
+	case s.RDMAPVersion() != wire.Version:
+		q.fail(wire.FaultRDMAPVersion, s)
+		return true
+	case !op.Valid() || op.Tagged() != s.IsTagged():
+		q.fail(wire.FaultOpcode, s)
+		return true
+	case q.syncs > 0 && (q.barrier || op != wire.Write):
+		// FlashNet, 4.4: nothing later is begun until the data are on flash. Only more of
+		// the same message is.
+		return false
+	}
+	q.barrier = false
+	done := true
+	switch op {
+	case wire.Write:
+		done = q.write(s)
+	case wire.ReadResp:
+		q.readResponse(s)
+	default:
+		q.untaggedSegment(s, op)
+	}
+	if done {
+		q.rtr = false
+	}
+	return done
+}
+
+func (q *QueuePair) untaggedSegment(s wire.Segment, op wire.Op) {
+	h := wire.Untagged(s)
+	n := h.Queue()
+	switch {
+	case n >= wire.Queues:
+		q.fail(wire.FaultQueue, s)
+		return
+	case n != op.Queue():
+		q.fail(wire.FaultOpcode, s)
+		return
+	case h.Sequence() != q.sequence[n]:
+		q.fail(wire.FaultSequence, s)
+		return
+	}
+	switch op {
+	case wire.ReadReq:
+		q.readRequest(s)
+	case wire.AtomicReq:
+		q.atomicRequest(s)
+	case wire.AtomicResp:
+		q.atomicResponse(s)
+	case wire.Term:
+		f := wire.FaultUnspecified
+		if len(s.Payload()) >= wire.TerminateControl {
+			f = wire.Terminate(s.Payload()).Fault()
+		}
+		q.end(Terminated{Fault: f, Remote: true})
+	default:
+		q.message(s, op)
+	}
+	if s.Last() {
+		q.sequence[n]++
+	}
+}
+
+// write places a segment of an RDMA Write.
+func (q *QueuePair) write(s wire.Segment) bool {
+	p := s.Payload()
+	if len(p) == 0 { // neither STag nor offset mean anything
+		q.barrier = s.Last() && q.syncs > 0
+		return true
+	}
+	if q.writing == nil {
+		h := wire.Tagged(s)
+		r, f := q.check(h.STag(), h.Offset(), uint32(len(p)), RemoteWrite)
+		if f != sound {
+			q.fail(taggedFaults[f], s)
+			return true
+		}
+		at := h.Offset() - r.cfg.Base
+		if r.cfg.Store == nil {
+			r.mu.RLock()
+			dead := r.dead
+			if !dead {
+				copy(r.cfg.Memory[at:], p)
+			}
+			r.mu.RUnlock()
+			if dead {
+				q.fail(wire.FaultTaggedSTag, s)
+				return true
+			}
+			q.wrote(s, len(p))
+			return true
+		}
+		q.writing, q.writingTo = q.get(r, at, len(p), true, r.semantics(h.STag())), r
+	}
+	a, r := q.writing, q.writingTo
+	if a.state == accessGetting {
+		return false
+	}
+	q.writing = nil
+	if a.state == accessFailed {
+		err := a.err
+		q.put(r, a)
+		q.trouble(err, wire.TerminateFields{Header: s.Header(), Length: uint16(len(s))})
+		return true
+	}
+	r.mu.RLock()
+	dead := r.dead
+	if !dead {
+		a.copyIn(p)
+	}
+	r.mu.RUnlock()
+	if !dead && a.Sync {
+		a.barrier = true
+		q.syncs++
+	}
+	q.put(r, a)
+	if dead {
+		q.fail(wire.FaultTaggedSTag, s)
+		return true
+	}
+	q.wrote(s, len(p))
+	return true
+}
+
+func (q *QueuePair) wrote(s wire.Segment, n int) {
+	q.barrier = s.Last() && q.syncs > 0
+	q.counters.Writes++
+	q.counters.WriteBytes += uint64(n)
+}
+
+// finished takes in the end of a Put.
+func (q *QueuePair) finished(a *Access, err error) {
+	if a.barrier {
+		q.syncs--
+	}
+	if a.response != nil {
+		a.response.durable, a.response.access = true, nil
+	}
+	if err != nil && a.Changed {
+		q.trouble(err, wire.TerminateFields{})
+	}
+}
+
+// single looks at a message that has one segment of exactly n bytes.
+func (q *QueuePair) single(s wire.Segment, n int) bool {
+	p := s.Payload()
+	switch {
+	case wire.Untagged(s).Offset() != 0:
+		q.fail(wire.FaultOffset, s)
+	case len(p) > n:
+		q.fail(wire.FaultTooLong, s)
+	case len(p) < n || !s.Last():
+		q.fail(wire.FaultUnspecified, s)
+	default:
+		return true
+	}
+	return false
+}
+
+// place is a place of the queue of the peer's reads and atomics.
+func (q *QueuePair) place(s wire.Segment) *response {
+	if q.irqTail-q.irqHead >= uint64(len(q.irq)) {
+		q.fail(wire.FaultNoBuffer, s)
+		return nil
+	}
+	return &q.irq[q.irqTail%uint64(len(q.irq))]
+}
+
+func (q *QueuePair) readRequest(s wire.Segment) {
+	if !q.single(s, wire.ReadRequestLength) {
+		return
+	}
+	e := q.place(s)
+	if e == nil {
+		return
+	}
+	f := wire.ReadRequest(s.Payload()).Fields()
+	*e = response{read: f, sequence: wire.Untagged(s).Sequence()}
+	if f.Size > 0 { // otherwise nothing of the source is looked at
+		r, flaw := q.check(f.SourceSTag, f.SourceOffset, f.Size, RemoteRead)
+		if flaw != sound {
+			q.fail(readFaults[flaw], s)
+			return
+		}
+		e.region, e.at, e.semantics = r, f.SourceOffset-r.cfg.Base, r.semantics(f.SourceSTag)
+	}
+	q.irqTail++
+	q.counters.Reads++
+	if e.region != nil && e.region.cfg.Store != nil {
+		e.access = e.window(q, 0)
+	}
+}
+
+func (q *QueuePair) atomicRequest(s wire.Segment) {
+	if !q.single(s, wire.AtomicRequestLength) {
+		return
+	}
+	e := q.place(s)
+	if e == nil {
+		return
+	}
+	f := wire.AtomicRequest(s.Payload()).Fields()
+	if !f.Op.Valid() {
+		q.fail(wire.FaultOpcode, s)
+		return
+	}
+	r, flaw := q.check(f.STag, f.Offset, 8, RemoteAtomic)
+	switch {
+	case flaw != sound:
+		q.fail(readFaults[flaw], s)
+		return
+	case f.Offset%8 != 0:
+		q.fail(wire.FaultStream, s)
+		return
+	}
+	*e = response{isAtomic: true, atomic: f, sequence: wire.Untagged(s).Sequence(), region: r, at: f.Offset - r.cfg.Base}
+	q.irqTail++
+	q.counters.Atomics++
+	if r.cfg.Store != nil {
+		e.access = q.get(r, e.at, 8, true, r.semantics(f.STag))
+		if e.access.Sync {
+			e.access.barrier, e.access.response = true, e
+			q.syncs++
+			q.barrier = true
+		}
+	}
+}
+
+// readResponse places what comes of the oldest read. It is placed only if it is what was
+// asked for, next: no STag of this end is ever open to the peer for a read's sake.
+func (q *QueuePair) readResponse(s wire.Segment) {
+	w := q.oldest()
+	if w == nil || w.Op != wire.ReadReq {
+		q.fail(wire.FaultOpcode, s)
+		return
+	}
+	p, h := s.Payload(), wire.Tagged(s)
+	left := uint32(len(w.Local)) - w.placed
+	switch {
+	case len(p) == 0 && (left > 0 || !s.Last()):
+		q.fail(wire.FaultTaggedBounds, s)
+	case len(p) == 0:
+		q.answered(w)
+	case h.STag() != q.sink:
+		q.fail(wire.FaultTaggedSTag, s)
+	case h.Offset() != w.sink+uint64(w.placed) || uint64(len(p)) > uint64(left) || s.Last() != (uint32(len(p)) == left):
+		q.fail(wire.FaultTaggedBounds, s)
+	default:
+		w.placed += uint32(copy(w.Local[w.placed:], p))
+		if s.Last() {
+			q.answered(w)
+		}
+	}
+}
+
+func (q *QueuePair) atomicResponse(s wire.Segment) {
+	if !q.single(s, wire.AtomicResponseLength) {
+		return
+	}
+	w, h := q.oldest(), wire.AtomicResponse(s.Payload())
+	if w == nil || w.Op != wire.AtomicReq {
+		q.fail(wire.FaultOpcode, s)
+		return
+	}
+	if h.ID() != uint32(q.sqAwait) {
+		q.fail(wire.FaultUnspecified, s)
+		return
+	}
+	w.original = h.Original()
+	if len(w.Local) >= 8 {
+		putImmediate(w.Local, w.original)
+	}
+	q.answered(w)
+}
+
+// message places a segment of a Send, or takes an Immediate.
+func (q *QueuePair) message(s wire.Segment, op wire.Op) {
+	p, h := s.Payload(), wire.Untagged(s)
+	if q.rtr && op == wire.Send && len(p) == 0 && s.Last() && h.Offset() == 0 {
+		return // RFC 6581, 9.2: it only says that the initiator is ready
+	}
+	immediate := op == wire.Imm || op == wire.ImmSE
+	switch {
+	case q.filling && op != q.fillingOp:
+		q.fail(wire.FaultOpcode, s)
+		return
+	case immediate && !q.single(s, wire.ImmediateLength):
+		return
+	case q.rqHead == q.rqTail:
+		q.fail(wire.FaultNoBuffer, s)
+		return
+	case h.Offset() != q.placed:
+		q.fail(wire.FaultOffset, s)
+		return
+	}
+	r := &q.rq[q.rqHead%uint64(len(q.rq))]
+	c := Completion{ID: r.ID, QP: q, Op: op, Receive: true}
+	if immediate {
+		c.Immediate, c.Length = getImmediate(p), wire.ImmediateLength
+	} else {
+		if len(p) > len(r.Local)-int(q.placed) {
+			q.fail(wire.FaultTooLong, s)
+			return
+		}
+		q.placed += uint32(copy(r.Local[q.placed:], p))
+		c.Length = q.placed
+	}
+	if q.filling, q.fillingOp = !s.Last(), op; q.filling {
+		return
+	}
+	if op.Invalidates() {
+		v := q.adapter.lookup(h.Invalidate() >> 8)
+		if v == nil || v.domain != q.domain || v.cfg.Scope != nil && v.cfg.Scope != q || v.cfg.Rights&RemoteInvalidate == 0 {
+			q.fail(wire.FaultInvalidate, s)
+			return
+		}
+		v.Deregister()
+		c.Invalidated = h.Invalidate()
+	}
+	q.placed = 0
+	*r = Receive{}
+	q.rqHead++
+	q.recvCQ.add(c)
+}

@@ -1,0 +1,213 @@
+package verbs
+
+import (
+	"encoding/binary"
+
+	"farflash/flash/wire"
+)
+
+// response is a read or atomic of the peer that is to be answered. It stays where it is
+// in the queue until it has been.
+type response struct {
+	read      wire.ReadRequestFields
+	atomic    wire.AtomicRequestFields
+	isAtomic  bool
+	sequence  uint32
+	region    *Region // nil of a read of nothing
+	at        uint64  // in the region
+	semantics Semantics
+
+	sent uint32 // bytes of a read's answer
+	// Of a store: the window of the range that is being sent, where in the message it
+	// begins, and the one behind it.
+	access *Access
+	start  uint32
+	next   *Access
+
+	applied  bool // the atomic was done, and found original
+	original uint64
+	durable  bool // and what it left is on flash
+}
+
+// window asks for the part of a read's range that begins at byte from of the message.
+func (e *response) window(q *QueuePair, from uint32) *Access {
+	n := min(e.read.Size-from, uint32(q.cfg.Window))
+	return q.get(e.region, e.at+uint64(from), int(n), false, e.semantics)
+}
+
+// drop gives back what stores have given.
+func (e *response) drop(q *QueuePair) {
+	for _, a := range [...]*Access{e.access, e.next} {
+		if a != nil {
+			a.response = nil
+			q.put(e.region, a)
+		}
+	}
+	*e = response{}
+}
+
+// answer writes the next segment of the oldest answer, if it can be and has room.
+func (q *QueuePair) answer(b []byte) []byte {
+	if q.irqHead == q.irqTail {
+		return b
+	}
+	e := &q.irq[q.irqHead%uint64(len(q.irq))]
+	if e.isAtomic {
+		return q.answerAtomic(b, e)
+	}
+	left := e.read.Size - e.sent
+	k := int(min(left, uint32(q.payload(wire.TaggedLength))))
+	if a := e.access; a != nil {
+		if a.state == accessFailed {
+			q.trouble(a.err, e.progress())
+			return b
+		}
+		if k = min(k, a.available()-int(e.sent-e.start)); k == 0 {
+			return b
+		}
+	}
+	if !q.fits(b, wire.TaggedLength+k) {
+		return b
+	}
+	if k == 0 {
+		s := q.begin(&b, wire.TaggedLength)
+		wire.TaggedFields{Op: wire.ReadResp, Last: true, STag: e.read.SinkSTag, Offset: e.read.SinkOffset}.Put(s)
+		b = q.framer.End(b)
+		q.pop()
+		return b
+	}
+	// The region may have been taken back since the request was looked at.
+	r := e.region
+	r.mu.RLock()
+	if r.dead {
+		r.mu.RUnlock()
+		t := e.progress()
+		t.Fault = wire.FaultReadSTag
+		q.terminate(t)
+		return b
+	}
+	s := q.begin(&b, wire.TaggedLength+k)
+	last := uint32(k) == left
+	wire.TaggedFields{Op: wire.ReadResp, Last: last, STag: e.read.SinkSTag, Offset: e.read.SinkOffset + uint64(e.sent)}.Put(s)
+	p := s[wire.TaggedLength:]
+	if e.access != nil {
+		e.access.copyOut(p, int(e.sent-e.start))
+	} else {
+		copy(p, r.cfg.Memory[e.at+uint64(e.sent):])
+	}
+	r.mu.RUnlock()
+	b = q.framer.End(b)
+	q.counters.ReadBytes += uint64(k)
+	e.sent += uint32(k)
+	q.answering = !last
+	if e.access != nil {
+		q.slide(e)
+	}
+	if last {
+		q.pop()
+	}
+	return b
+}
+
+// slide gives a window back that has been sent, and asks for the next one as soon as the
+// one before is all there.
+func (q *QueuePair) slide(e *response) {
+	a := e.access
+	end := e.start + uint32(a.Length)
+	if e.next == nil && end < e.read.Size && a.state == accessHeld {
+		e.next = e.window(q, end)
+	}
+	if e.sent == end {
+		e.access, e.next, e.start = e.next, nil, end
+		q.put(e.region, a)
+	}
+}
+
+func (q *QueuePair) pop() {
+	q.irq[q.irqHead%uint64(len(q.irq))] = response{}
+	q.irqHead++
+	q.answering, q.turn = false, true
+}
+
+// progress is what a Terminate says of a Read Request that fails on the way: its header,
+// and how far it is (RFC 5040, 4.8).
+func (e *response) progress() wire.TerminateFields {
+	h, r := make([]byte, wire.UntaggedLength), make([]byte, wire.ReadRequestLength)
+	op := wire.ReadReq
+	if e.isAtomic {
+		op, r = wire.AtomicReq, nil
+	} else {
+		f := e.read
+		f.SinkOffset += uint64(e.sent)
+		f.SourceOffset += uint64(e.sent)
+		f.Size -= e.sent
+		f.Put(r)
+	}
+	wire.UntaggedFields{Op: op, Last: true, Queue: wire.QueueRead, Sequence: e.sequence}.Put(h)
+	n := wire.UntaggedLength + wire.ReadRequestLength
+	if e.isAtomic {
+		n = wire.UntaggedLength + wire.AtomicRequestLength
+	}
+	return wire.TerminateFields{Header: h, Length: uint16(n), Request: r}
+}
+
+func (q *QueuePair) answerAtomic(b []byte, e *response) []byte {
+	const n = wire.UntaggedLength + wire.AtomicResponseLength
+	if !e.applied && !q.apply(e) {
+		return b
+	}
+	if !e.durable || !q.fits(b, n) {
+		return b
+	}
+	s := q.begin(&b, n)
+	q.untagged(s, wire.AtomicResp, true, 0, 0)
+	wire.AtomicResponseFields{ID: e.atomic.ID, Original: e.original}.Put(s[wire.UntaggedLength:])
+	b = q.framer.End(b)
+	q.pop()
+	return b
+}
+
+// apply does an atomic whose turn has come, if its page is there. Memory is little-endian.
+func (q *QueuePair) apply(e *response) bool {
+	a, r := e.access, e.region
+	var p []byte
+	switch {
+	case a == nil:
+		p = r.cfg.Memory[e.at:]
+	case a.state == accessGetting:
+		return false
+	case a.state == accessFailed:
+		q.trouble(a.err, e.progress())
+		return false
+	default:
+		p = a.pages[0]
+	}
+	q.adapter.atomics.Lock()
+	r.mu.RLock()
+	dead := r.dead
+	var changed uint64
+	if !dead {
+		e.original = binary.LittleEndian.Uint64(p)
+		changed = e.atomic.Apply(e.atomic.Op, e.original)
+		if changed != e.original {
+			binary.LittleEndian.PutUint64(p, changed)
+		}
+	}
+	r.mu.RUnlock()
+	q.adapter.atomics.Unlock()
+	if dead {
+		t := e.progress()
+		t.Fault = wire.FaultReadSTag
+		q.terminate(t)
+		return false
+	}
+	e.applied, e.durable = true, a == nil || !a.barrier
+	if a != nil {
+		a.Changed = changed != e.original
+		if e.durable { // the answer does not wait for the flash
+			e.access = nil
+		}
+		q.put(r, a)
+	}
+	return true
+}

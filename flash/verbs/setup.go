@@ -1,0 +1,175 @@
+package verbs
+
+import (
+	"slices"
+
+	"farflash/flash/wire"
+)
+
+// request makes the initiator's startup frame.
+func (q *QueuePair) request() {
+	f := wire.StartupFields{Markers: q.cfg.Markers, CRC: q.cfg.CRC, Revision: q.cfg.Revision, Private: q.cfg.Private}
+	if q.cfg.Revision >= 2 {
+		f.Enhanced, f.PeerToPeer, f.IRD, f.ORD = true, q.cfg.PeerToPeer, uint16(q.cfg.IRD), uint16(q.cfg.ORD)
+		if f.PeerToPeer {
+			f.RTR = q.cfg.RTR
+		}
+	}
+	q.frame = make([]byte, f.Length())
+	f.Put(q.frame)
+}
+
+// startup takes the peer's startup frame, or nothing.
+func (q *QueuePair) startup(b []byte) int {
+	n, err := wire.CheckStartup(b, q.cfg.Initiator)
+	if err != nil {
+		// The connection is closed at once, and no Terminate sent: RFC 5044, 8, code 4.
+		q.end(Terminated{Fault: wire.FaultStartup})
+		return len(b)
+	}
+	if q.need = n; len(b) < n {
+		return 0
+	}
+	f := wire.Startup(b[:n])
+	if q.cfg.Initiator {
+		q.reply = slices.Clone(b[:n])
+		q.replied(f.Fields())
+	} else {
+		q.asked = slices.Clone(b[:n])
+		q.state = Asked
+	}
+	return n
+}
+
+// Request is the initiator's startup frame, once a responder is Asked. It shares the
+// queue pair's memory.
+func (q *QueuePair) Request() wire.StartupFields { return wire.Startup(q.asked).Fields() }
+
+// Reply is the responder's startup frame, once an initiator has it. It shares the queue
+// pair's memory.
+func (q *QueuePair) Reply() wire.StartupFields {
+	if q.reply == nil {
+		return wire.StartupFields{}
+	}
+	return wire.Startup(q.reply).Fields()
+}
+
+// Accept takes the connection that a responder was asked for, with private data for the
+// reply.
+func (q *QueuePair) Accept(private []byte) error {
+	if q.state != Asked {
+		return ErrState
+	}
+	if len(private) > wire.MaxPrivate-wire.EnhancedLength {
+		return ErrFull
+	}
+	r := q.Request()
+	f := wire.StartupFields{Reply: true, Markers: q.cfg.Markers, CRC: q.cfg.CRC || r.CRC, Revision: r.Revision, Enhanced: r.Enhanced, Private: private}
+	if r.Enhanced {
+		// RFC 6581, 9.1: this end's reads are as many as the initiator takes, and it takes
+		// as many as it has places for. What is not negotiated stays.
+		f.IRD, f.ORD = wire.Unnegotiated, wire.Unnegotiated
+		if r.ORD != wire.Unnegotiated {
+			if r.PeerToPeer && q.ird == 0 && r.RTR&wire.RTRRead != 0 {
+				q.ird = 1 // for the RTR message
+			}
+			f.IRD = uint16(q.ird)
+		}
+		if r.IRD != wire.Unnegotiated {
+			q.ord = min(q.ord, int(r.IRD))
+			f.ORD = uint16(q.ord)
+		}
+		if r.PeerToPeer {
+			f.PeerToPeer = true
+			if f.RTR = q.cfg.RTR & r.RTR; f.RTR == 0 {
+				f.RTR = q.cfg.RTR
+			}
+		}
+	}
+	q.frame = make([]byte, f.Length())
+	f.Put(q.frame)
+	q.run(r.Markers, f.CRC)
+	q.rtr = f.PeerToPeer
+	return nil
+}
+
+// Reject refuses the connection that a responder was asked for. The reply is to be sent;
+// then the connection below is the program's again.
+func (q *QueuePair) Reject(private []byte) error {
+	if q.state != Asked {
+		return ErrState
+	}
+	if len(private) > wire.MaxPrivate-wire.EnhancedLength {
+		return ErrFull
+	}
+	r := q.Request()
+	f := wire.StartupFields{Reply: true, Reject: true, CRC: q.cfg.CRC, Revision: r.Revision, Enhanced: r.Enhanced, Private: private}
+	if f.Enhanced {
+		f.IRD, f.ORD = uint16(q.ird), uint16(q.ord)
+	}
+	q.frame = make([]byte, f.Length())
+	f.Put(q.frame)
+	q.end(ErrRejected)
+	return nil
+}
+
+// replied goes on from the responder's reply.
+func (q *QueuePair) replied(r wire.StartupFields) {
+	switch {
+	case r.Reject:
+		q.end(ErrRejected)
+		return
+	case r.Revision > q.cfg.Revision || r.Enhanced && q.cfg.Revision < 2:
+		q.end(Terminated{Fault: wire.FaultStartup})
+		return
+	}
+	q.run(r.Markers, q.cfg.CRC || r.CRC)
+	q.heard = true // only a responder waits
+	if r.Enhanced {
+		if r.IRD != wire.Unnegotiated {
+			q.ord = min(q.ord, int(r.IRD))
+		}
+		if r.ORD != wire.Unnegotiated && int(r.ORD) > q.ird {
+			q.fail(wire.FaultIRD, nil)
+			return
+		}
+	}
+	if !q.cfg.PeerToPeer {
+		return
+	}
+	options := r.RTR & q.cfg.RTR
+	if !r.PeerToPeer {
+		// Responders are known that forget the flag. A Write of nothing harms none.
+		options = wire.RTRWrite & q.cfg.RTR
+	}
+	var w Work
+	switch {
+	case options&wire.RTRWrite != 0:
+		w.Op = wire.Write
+	case options&wire.RTRSend != 0:
+		w.Op = wire.Send
+	case options&wire.RTRRead != 0 && (!r.Enhanced || r.IRD > 0):
+		w.Op = wire.ReadReq
+		q.ord = max(q.ord, 1)
+	case !r.PeerToPeer:
+		return
+	default:
+		q.fail(wire.FaultRTR, nil)
+		return
+	}
+	w.Quiet = true
+	// Before whatever was posted meanwhile: it takes the place that Post leaves free.
+	for i := q.sqTail; i > q.sqHead; i-- {
+		q.sq[i%uint64(len(q.sq))] = q.sq[(i-1)%uint64(len(q.sq))]
+	}
+	q.sq[q.sqHead%uint64(len(q.sq))] = work{Work: w, internal: true}
+	q.sqTail++
+}
+
+// run enters the phase of FPDUs.
+func (q *QueuePair) run(markers, crc bool) {
+	q.framer = wire.Framer{CRC: crc, Markers: markers}
+	q.deframer = wire.Deframer{CRC: crc, Markers: q.cfg.Markers}
+	q.irq = make([]response, q.ird)
+	q.state = Running
+}

@@ -1,0 +1,235 @@
+package stream_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"farflash/flash/verbs"
+	"farflash/flash/verbs/stream"
+	"farflash/flash/wire"
+)
+
+// guest starts a machine with Linux' siw, as .ci/siw makes it, and its lines of output. It is stopped with the test.
+func guest(t *testing.T, forward, command string) <-chan string {
+	t.Helper()
+	dir := os.Getenv("FARFLASH_SIW")
+	if dir == "" {
+		t.Skip("FARFLASH_SIW names no folder; .ci/siw makes one")
+	}
+	qemu, err := exec.LookPath("qemu-system-x86_64")
+	if err != nil {
+		t.Skip("qemu-system-x86_64 is not installed")
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 4*time.Minute)
+	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
+		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd.img"),
+		"-append", "console=ttyS0 panic=-1 quiet mitigations=off farflash="+strings.ReplaceAll(command, " ", ","),
+		"-netdev", "user,id=n"+forward, "-device", "virtio-net-pci,netdev=n")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 1000)
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, 1<<20)
+		for s.Scan() {
+			lines <- strings.TrimSpace(s.Text())
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		for range lines {
+		}
+		_ = cmd.Wait() // it was killed, or has ended
+	})
+	return lines
+}
+
+// until reads lines until one has this, and returns what follows it: the first line has the terminal's codes before it.
+func until(t *testing.T, lines <-chan string, what string) string {
+	t.Helper()
+	var all []string
+	for l := range lines {
+		if _, rest, ok := strings.Cut(l, what); ok {
+			return rest
+		}
+		all = append(all, l[:min(len(l), 120)])
+	}
+	t.Fatalf("the machine has ended without %q:\n%s", what, strings.Join(all, "\n"))
+	return ""
+}
+
+// rping is our end of rping's exchange: each side tells the other by a Send of sixteen bytes where a buffer is, or only that it goes on.
+type rping struct {
+	t    *testing.T
+	conn *stream.Conn
+	in   [4][16]byte
+}
+
+func (r *rping) prepare(c *stream.Conn) error {
+	for i := range r.in {
+		if err := c.PostReceive(verbs.Receive{ID: uint64(i), Local: r.in[i][:]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told waits for a Send of the peer, and returns the buffer that it describes; false at the connection's end.
+func (r *rping) told() (offset uint64, stag, length uint32, ok bool) {
+	r.t.Helper()
+	var x [1]verbs.Completion
+	if r.conn.Wait(x[:]) == 0 || x[0].Err != nil {
+		return 0, 0, 0, false
+	}
+	if !x[0].Receive {
+		r.t.Fatalf("%+v", x[0])
+	}
+	b := r.in[x[0].ID][:]
+	offset, stag, length = binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])
+	if err := r.conn.PostReceive(verbs.Receive{ID: x[0].ID, Local: b}); err != nil {
+		r.t.Fatal(err)
+	}
+	return offset, stag, length, true
+}
+
+func (r *rping) tell(offset uint64, stag uint32, length int) {
+	r.t.Helper()
+	b := binary.BigEndian.AppendUint64(nil, offset)
+	b = binary.BigEndian.AppendUint32(b, stag)
+	b = binary.BigEndian.AppendUint32(b, uint32(length))
+	if err := r.conn.Post(verbs.Work{Op: wire.Send, Local: b, Quiet: true}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// patient is a configuration for a machine that is emulated.
+func patient(r *rping) stream.Config {
+	cfg := stream.DefaultConfig()
+	cfg.Setup, cfg.Progress, cfg.Prepare = time.Minute, time.Minute, r.prepare
+	return cfg
+}
+
+const rpingSize, rpingCount = 5000, 7
+
+// TestSiwClient serves rping's client on an unmodified Linux kernel, which checks what comes back: Read, Write and Send, with CRCs.
+func TestSiwClient(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	lines := guest(t, "", fmt.Sprintf("rping -c -a 10.0.2.2 -p %d -C %d -S %d -V", l.Addr().(*net.TCPAddr).Port, rpingCount, rpingSize))
+	until(t, lines, "begins: ")
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rping{t: t}
+	if r.conn, err = stream.Server(nc, domain(t), patient(r)); err != nil {
+		t.Fatal(err)
+	}
+	defer r.conn.Close()
+	buffer, pings := make([]byte, 1<<16), 0
+	for {
+		offset, stag, n, ok := r.told()
+		if !ok {
+			break
+		}
+		if err := r.conn.Post(verbs.Work{Op: wire.ReadReq, Local: buffer[:n], STag: stag, Offset: offset}); err != nil {
+			t.Fatal(err)
+		}
+		if x := wait(t, r.conn); x.Receive || x.Err != nil || int(n) != rpingSize {
+			t.Fatalf("%+v", x)
+		}
+		r.tell(0, 0, 0)
+		if offset, stag, n, ok = r.told(); !ok {
+			t.Fatal(r.conn.Err())
+		}
+		if err := r.conn.Post(verbs.Work{Op: wire.Write, Local: buffer[:n], STag: stag, Offset: offset, Quiet: true}); err != nil {
+			t.Fatal(err)
+		}
+		r.tell(0, 0, 0)
+		pings++
+	}
+	if end := until(t, lines, "ends: "); end != "0" || pings != rpingCount {
+		t.Errorf("rping ends with %s after %d pings, want %d", end, pings, rpingCount)
+	}
+}
+
+// TestSiwServer is a client of rping's server on an unmodified Linux kernel, which reads from and writes to memory of ours.
+func TestSiwServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	lines := guest(t, fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:7174", port), fmt.Sprintf("rping -s -a 0.0.0.0 -p 7174 -C %d -S %d -V", rpingCount, rpingSize))
+	until(t, lines, "begins: ")
+	d, r := domain(t), &rping{t: t}
+	cfg := patient(r)
+	// siw, having replied, misses what comes before it has changed over.
+	cfg.Settle = 500 * time.Millisecond
+	for try := 0; r.conn == nil; try++ {
+		nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			// Until rping listens, qemu takes the connection and drops it.
+			r.conn, err = stream.Client(nc, d, cfg)
+		}
+		if err != nil && try == 20 {
+			t.Fatal(err)
+		}
+		if err != nil {
+			time.Sleep(500 * time.Millisecond)
+		}
+	}
+	defer r.conn.Close()
+	from, to := make([]byte, rpingSize), make([]byte, rpingSize)
+	source, err := d.Register(verbs.RegionConfig{Memory: from, Base: 0x1000, Rights: verbs.RemoteRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, err := d.Register(verbs.RegionConfig{Memory: to, Base: 0x9000, Rights: verbs.RemoteWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rpingCount {
+		for j := range from {
+			from[j] = byte('A' + (i+j)%58)
+		}
+		copy(from, fmt.Sprintf("rdma-ping-%d: ", i))
+		from[len(from)-1] = 0
+		r.tell(source.Base(), source.STag(), rpingSize)
+		if _, _, _, ok := r.told(); !ok {
+			t.Fatal(r.conn.Err())
+		}
+		r.tell(sink.Base(), sink.STag(), rpingSize)
+		if _, _, _, ok := r.told(); !ok {
+			t.Fatal(r.conn.Err())
+		}
+		if !bytes.Equal(from, to) {
+			t.Fatalf("ping %d comes back otherwise", i)
+		}
+	}
+	c := r.conn.Counters()
+	t.Logf("%d pings; the kernel has read %d and written %d bytes of ours", rpingCount, c.ReadBytes, c.WriteBytes)
+}

@@ -1,0 +1,475 @@
+package verbs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"farflash/flash/verbs"
+	"farflash/flash/verbs/verbstest"
+	"farflash/flash/wire"
+)
+
+// random is n bytes.
+func random(r *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// TestEverything holds that all operations do what they say, in both directions, for DRAM and for a store whose pages come in any order, with
+// and without CRCs and markers, however the stream is cut.
+func TestEverything(t *testing.T) {
+	for seed := range uint64(24) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 9))
+			r := connected(t, func(a, b *verbs.Config) {
+				a.CRC, b.CRC = seed&1 == 0, seed&1 == 0 || seed&2 == 0
+				a.Markers, b.Markers = seed&4 != 0, seed&8 != 0
+				a.Revision = uint8(1 + seed&1)
+				a.Window, b.Window = 8192, 8192
+				if seed%3 == 0 {
+					a.MaxSegment, b.MaxSegment = 300, 1454
+				}
+				if seed%5 == 0 && seed&1 == 1 {
+					a.PeerToPeer = true
+				}
+			})
+			r.cut = rnd
+			from, to := int(seed>>4&1), 1-int(seed>>4&1)
+			if from == 1 && (seed%5 != 0 || seed&1 == 0) {
+				// A responder speaks only after the initiator has.
+				r.post(0, verbs.Work{Op: wire.Write, Quiet: true})
+				r.pump()
+			}
+			var g *verbs.Region
+			var memory func() []byte
+			stores := []*verbstest.Pages{}
+			if seed%2 == 0 {
+				m := random(rnd, 100_000)
+				g = r.region(to, verbs.RegionConfig{Memory: m, Base: 0x7000, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+				memory = func() []byte { return m }
+			} else {
+				p := verbstest.NewPages(1<<20, 4096, seed+1)
+				p.Hold = true
+				stores = append(stores, p)
+				copy(p.Bytes(), random(rnd, 1<<20))
+				g = r.region(to, verbs.RegionConfig{Store: p, Offset: 4104, Length: 100_000, Base: 0x7000, Allowed: verbs.AllSemantics, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+				memory = func() []byte { return p.Bytes()[4104:104_104] }
+			}
+			settle := func() {
+				r.pump()
+				for _, p := range stores {
+					for p.Held() > 0 {
+						p.Release(rnd.IntN(p.Held()))
+						r.step()
+					}
+				}
+			}
+			for round := range 40 {
+				stag := g.STag()
+				if len(stores) > 0 {
+					stag |= uint32([]verbs.Semantics{0, verbs.Sync, verbs.Async, verbs.Prefetch, verbs.Sync | verbs.Prefetch}[rnd.IntN(5)])
+				}
+				n := rnd.IntN(30_000)
+				if round%4 == 0 {
+					n = rnd.IntN(3)
+				}
+				at := rnd.IntN(100_001 - n)
+				switch rnd.IntN(4) {
+				case 0:
+					want := bytes.Clone(memory()[at : at+n])
+					got := make([]byte, n)
+					r.post(from, verbs.Work{ID: 7, Op: wire.ReadReq, Local: got, STag: stag, Offset: 0x7000 + uint64(at)})
+					settle()
+					if c := r.one(from); c.ID != 7 || c.Op != wire.ReadReq || int(c.Length) != n || !bytes.Equal(got, want) {
+						t.Fatalf("reading %d bytes at %d: %+v, equal: %v", n, at, c, bytes.Equal(got, want))
+					}
+				case 1:
+					b := random(rnd, n)
+					r.post(from, verbs.Work{Op: wire.Write, Local: b, STag: stag, Offset: 0x7000 + uint64(at)})
+					settle()
+					if c := r.one(from); int(c.Length) != n || !bytes.Equal(memory()[at:at+n], b) {
+						t.Fatalf("writing %d bytes at %d: %+v", n, at, c)
+					}
+				case 2:
+					got := make([]byte, 30_000)
+					if err := r.sides[to].qp.PostReceive(verbs.Receive{ID: 3, Local: got}); err != nil {
+						t.Fatal(err)
+					}
+					b := random(rnd, n)
+					r.post(from, verbs.Work{Op: wire.SendSE, Local: b})
+					settle()
+					r.one(from)
+					if c := r.one(to); c.ID != 3 || !c.Receive || int(c.Length) != n || !bytes.Equal(got[:n], b) || c.Op != wire.SendSE {
+						t.Fatalf("sending %d bytes: %+v", n, c)
+					}
+				case 3:
+					at &^= 7
+					at = min(at, 99_992)
+					old := le(memory()[at:])
+					o := wire.Operand{Data: rnd.Uint64(), Mask: ^uint64(0), Compare: old, CompareMask: ^uint64(0)}
+					w := verbs.Work{Op: wire.AtomicReq, Atomic: wire.CmpSwap, Operand: o, STag: stag, Offset: 0x7000 + uint64(at)}
+					want := o.Data
+					switch rnd.IntN(3) {
+					case 0:
+						w.Operand.Compare++
+						want = old
+					case 1:
+						w.Atomic, w.Operand.Mask = wire.FetchAdd, 0
+						want = old + o.Data
+					}
+					r.post(from, w)
+					settle()
+					if c := r.one(from); c.Original != old || le(memory()[at:]) != want {
+						t.Fatalf("%+v: found %x, left %x; want %x and %x", w, c.Original, le(memory()[at:]), old, want)
+					}
+				}
+			}
+			for i, s := range r.sides {
+				if s.qp.State() != verbs.Running {
+					t.Errorf("side %d: %v", i, s.qp.Err())
+				}
+				s.qp.Close()
+			}
+			for _, p := range stores {
+				p.Release(-1)
+			}
+			r.settled(stores...)
+		})
+	}
+}
+
+func le(b []byte) (v uint64) {
+	for i := range 8 {
+		v |= uint64(b[i]) << (8 * i)
+	}
+	return v
+}
+
+// TestOrder holds that answers and completions come in the order of the requests whatever order pages come in, and that no more reads are
+// under way than the other side takes.
+func TestOrder(t *testing.T) {
+	r := connected(t, func(a, b *verbs.Config) { a.ORD, b.IRD = 16, 3 })
+	if _, ord := r.sides[0].qp.Limits(); ord != 3 {
+		t.Fatalf("ORD is %d, want the peer's 3", ord)
+	}
+	p := verbstest.NewPages(1<<16, 4096, 0)
+	for i := range p.Bytes() {
+		p.Bytes()[i] = byte(i >> 12)
+	}
+	p.Hold = true
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16, Rights: verbs.RemoteRead})
+	got := make([][]byte, 8)
+	for i := range got {
+		got[i] = make([]byte, 8192)
+		r.post(0, verbs.Work{ID: uint64(i), Op: wire.ReadReq, Local: got[i], STag: g.STag(), Offset: uint64(i) * 8192})
+	}
+	r.pump()
+	if p.Out() != 3 {
+		t.Errorf("%d reads are under way at the store, want 3", p.Out())
+	}
+	next := uint64(0)
+	for p.Held() > 0 {
+		// The last page first, always: only with the first can anything be sent.
+		p.Release(p.Held() - 1)
+		r.step()
+		for _, c := range r.poll(0) {
+			if c.ID != next || c.Err != nil {
+				t.Fatalf("completion %+v, want of %d", c, next)
+			}
+			next++
+		}
+	}
+	if next != 8 {
+		t.Errorf("%d reads completed", next)
+	}
+	for i := range got {
+		if got[i][0] != byte(2*i) || got[i][8191] != byte(2*i+1) {
+			t.Errorf("read %d got other pages", i)
+		}
+	}
+}
+
+// TestReadyPrefix holds that what has come is sent as far as it reaches without a gap, before the rest is there.
+func TestReadyPrefix(t *testing.T) {
+	r := connected(t, nil)
+	p := verbstest.NewPages(1<<16, 4096, 0)
+	p.Hold = true
+	g := r.region(1, verbs.RegionConfig{Store: p, Offset: 100, Length: 60_000, Rights: verbs.RemoteRead})
+	got := make([]byte, 16384)
+	r.post(0, verbs.Work{Op: wire.ReadReq, Local: got, STag: g.STag()})
+	r.pump()
+	sent := func() uint64 { return r.sides[1].qp.Counters().ReadBytes }
+	if p.Held() != 5 {
+		t.Fatalf("%d pages, want 5", p.Held())
+	}
+	for _, step := range []struct {
+		release int
+		want    uint64
+	}{{1, 0}, {1, 0}, {0, 4096*3 - 100}, {1, 4096*3 - 100}, {0, 16384}} {
+		p.Release(step.release)
+		r.step()
+		if sent() != step.want {
+			t.Errorf("%d bytes are sent, want %d", sent(), step.want)
+		}
+	}
+	r.one(0)
+}
+
+// TestSync holds FlashNet's rule: what comes behind a synchronous write is not begun before its data are on flash, what comes behind an
+// asynchronous one is; and that the answer to a Read of nothing tells the difference.
+func TestSync(t *testing.T) {
+	for _, sync := range []bool{true, false} {
+		r := connected(t, nil)
+		p := verbstest.NewPages(1<<16, 4096, 0)
+		p.HoldPuts = true
+		g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16, Rights: verbs.RemoteWrite, Allowed: verbs.Sync | verbs.Async})
+		stag := g.STag() | uint32(verbs.Async)
+		if sync {
+			stag = g.STag() | uint32(verbs.Sync)
+		}
+		data := bytes.Repeat([]byte("x"), 10_000)
+		r.post(0, verbs.Work{ID: 1, Op: wire.Write, Local: data, STag: stag})
+		r.post(0, verbs.Work{ID: 2, Op: wire.ReadReq, Fence: true})
+		r.pump()
+		done := r.poll(0)
+		// The write itself has completed: that says nothing (RFC 5040, 5.5).
+		if len(done) == 0 || done[0].ID != 1 {
+			t.Fatalf("sync %v: %+v", sync, done)
+		}
+		if fenced := len(done) == 1; fenced != sync {
+			t.Errorf("sync %v: the Read of nothing is held back: %v", sync, fenced)
+		}
+		if bytes.Equal(p.Medium()[:len(data)], data) {
+			t.Error("the data are on the medium before the put has ended")
+		}
+		p.Release(-1)
+		r.step()
+		if sync {
+			if c := r.one(0); c.ID != 2 {
+				t.Errorf("%+v", c)
+			}
+			if !bytes.Equal(p.Medium()[:len(data)], data) {
+				t.Error("the Read of nothing was answered, and the data are not on the medium")
+			}
+		}
+		r.settled(p)
+	}
+}
+
+// TestSyncAtomic holds that the answer to a synchronous atomic comes after its result is on flash, and that later work waits for that.
+func TestSyncAtomic(t *testing.T) {
+	r := connected(t, nil)
+	p := verbstest.NewPages(8192, 4096, 0)
+	p.HoldPuts = true
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteAtomic | verbs.RemoteWrite, Allowed: verbs.Sync})
+	r.post(0, verbs.Work{ID: 1, Op: wire.AtomicReq, Operand: wire.Operand{Data: 5}, STag: g.STag() | uint32(verbs.Sync), Offset: 8})
+	r.post(0, verbs.Work{ID: 2, Op: wire.Write, Local: []byte("later"), STag: g.STag(), Offset: 4096})
+	r.pump()
+	r.poll(0)
+	if le(p.Bytes()[8:]) != 5 || p.Bytes()[4096] != 0 {
+		t.Errorf("the atomic left %d; the write behind it is placed: %v", le(p.Bytes()[8:]), p.Bytes()[4096] != 0)
+	}
+	p.Release(-1)
+	r.step()
+	if le(p.Medium()[8:]) != 5 || string(p.Bytes()[4096:4101]) != "later" {
+		t.Error("it is not on the medium, or the write did not come through")
+	}
+	p.Release(-1)
+	r.step()
+	r.settled(p)
+}
+
+// TestImmediateAndInvalidate holds both: eight bytes that consume a receive, and an STag that stops working.
+func TestImmediateAndInvalidate(t *testing.T) {
+	r := connected(t, nil)
+	g := r.region(1, verbs.RegionConfig{Memory: make([]byte, 64), Rights: verbs.RemoteWrite | verbs.RemoteInvalidate})
+	for i := range 3 {
+		if err := r.sides[1].qp.PostReceive(verbs.Receive{ID: uint64(i), Local: make([]byte, 4)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.post(0, verbs.Work{Op: wire.Write, Local: []byte("data"), STag: g.STag(), Quiet: true})
+	r.post(0, verbs.Work{Op: wire.ImmSE, Immediate: 0x1122334455667788, Quiet: true})
+	r.post(0, verbs.Work{Op: wire.SendSEInv, Local: []byte("bye"), Invalidate: g.STag(), Quiet: true})
+	r.pump()
+	got := r.poll(1)
+	if len(got) != 2 || got[0].Immediate != 0x1122334455667788 || got[0].ID != 0 || got[0].Op != wire.ImmSE || got[1].Invalidated != g.STag() || got[1].Length != 3 {
+		t.Fatalf("%+v", got)
+	}
+	if len(r.poll(0)) != 0 {
+		t.Error("quiet work has completions")
+	}
+	if r.sides[1].domain.Regions() != 0 {
+		t.Error("the region is still registered")
+	}
+	r.post(0, verbs.Work{Op: wire.Write, Local: []byte("data"), STag: g.STag()})
+	r.pump()
+	r.fault(wire.FaultTaggedSTag)
+	if err := r.sides[0].qp.Err(); err != error(verbs.Terminated{Fault: wire.FaultTaggedSTag, Remote: true}) {
+		t.Errorf("the initiator ends with %v", err)
+	}
+}
+
+// TestEvents holds when an armed completion queue says so.
+func TestEvents(t *testing.T) {
+	events := 0
+	a := newAdapter(t, 1)
+	cq := verbs.NewCompletionQueue(16, func() { events++ })
+	cfg := verbs.DefaultConfig()
+	cfg.Sends, cfg.Receives = 8, 8
+	qp, err := verbs.NewQueuePair(a.NewDomain(1), cfg, cq, cq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := verbs.NewQueuePair(a.NewDomain(1), cfg, cq, cq); err == nil {
+		t.Error("a completion queue is shared by more than it has places for")
+	}
+	ca := verbs.DefaultConfig()
+	ca.Initiator = true
+	b := &side{qp: qp, cq: cq, adapter: a}
+	r := newRig(t, newSide(t, 3, ca), b)
+	for range 4 {
+		if err := qp.PostReceive(verbs.Receive{Local: make([]byte, 8)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := func(op wire.Op, want int) {
+		t.Helper()
+		r.post(0, verbs.Work{Op: op, Local: []byte("x")})
+		r.pump()
+		if events != want {
+			t.Errorf("%d events, want %d", events, want)
+		}
+	}
+	step(wire.Send, 0)
+	if !cq.Arm(true) {
+		t.Error("there is a completion, and Arm does not say so")
+	}
+	step(wire.Send, 0)
+	step(wire.SendSE, 1)
+	cq.Arm(false)
+	qp.Close()
+	if events != 2 {
+		t.Errorf("%d events, want one for what failed", events)
+	}
+	// Everything polled, the places are free for another.
+	r.poll(1)
+	if _, err := verbs.NewQueuePair(a.NewDomain(1), cfg, cq, cq); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestQueuesAreBounded holds that what is posted and what has completed share the places, so that no completion is lost.
+func TestQueuesAreBounded(t *testing.T) {
+	r := connected(t, func(a, b *verbs.Config) { a.Sends = 4 })
+	for range 4 {
+		r.post(0, verbs.Work{Op: wire.Write})
+	}
+	r.pump()
+	if err := r.sides[0].qp.Post(verbs.Work{Op: wire.Write}); !errors.Is(err, verbs.ErrFull) {
+		t.Errorf("a fifth request: %v", err)
+	}
+	if n := len(r.poll(0)); n != 4 {
+		t.Fatalf("%d completions", n)
+	}
+	r.post(0, verbs.Work{Op: wire.Write})
+}
+
+// TestLost holds that all that is outstanding completes with the error when the connection is lost, and that stores get their pages back.
+func TestLost(t *testing.T) {
+	r := connected(t, nil)
+	p := verbstest.NewPages(1<<20, 4096, 0)
+	p.Hold = true
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 20, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
+	for i := range 3 {
+		r.post(0, verbs.Work{ID: uint64(i), Op: wire.ReadReq, Local: make([]byte, 600_000), STag: g.STag()})
+	}
+	r.post(0, verbs.Work{ID: 3, Op: wire.AtomicReq, Operand: wire.Operand{Data: 1}, STag: g.STag() | uint32(verbs.Sync)})
+	r.post(0, verbs.Work{ID: 4, Op: wire.Write, Local: []byte("x"), STag: g.STag()})
+	r.pump()
+	for range 70 {
+		p.Release(0)
+	}
+	r.step()
+	r.sides[0].qp.Lost(io.ErrUnexpectedEOF)
+	r.sides[1].qp.Lost(io.ErrUnexpectedEOF)
+	got := r.poll(0)
+	if len(got) != 5 {
+		t.Fatalf("%d completions", len(got))
+	}
+	for i, c := range got {
+		if c.ID != uint64(i) || !errors.Is(c.Err, io.ErrUnexpectedEOF) {
+			t.Errorf("%+v", c)
+		}
+	}
+	if err := r.sides[0].qp.Post(verbs.Work{Op: wire.Write}); !errors.Is(err, verbs.ErrClosed) {
+		t.Error(err)
+	}
+	if r.sides[1].qp.Settled() {
+		t.Error("pages are still to come, and it says that it is settled")
+	}
+	for p.Held() > 0 {
+		p.Release(p.Held() - 1)
+		r.sides[1].qp.Step()
+	}
+	r.settled(p)
+}
+
+// TestConformance holds that the store of these tests is one, with pages in order and in any.
+func TestConformance(t *testing.T) {
+	for seed := range uint64(3) {
+		p := verbstest.NewPages(2<<20, 4096, seed)
+		verbstest.Conformance(t, p)
+		if p.Out() != 0 {
+			t.Errorf("%d accesses are left", p.Out())
+		}
+	}
+	held := verbstest.NewPages(300_000, 512, 9)
+	held.Hold = true
+	stop := make(chan struct{})
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				held.Release(-1)
+				runtime.Gosched()
+			}
+		}
+	})
+	verbstest.Conformance(t, held)
+	close(stop)
+	worker.Wait()
+}
+
+// TestFresh holds that a callback which another call takes in says that input can go on.
+func TestFresh(t *testing.T) {
+	r := connected(t, nil)
+	p := verbstest.NewPages(8192, 4096, 0)
+	p.Hold = true
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteWrite})
+	r.post(0, verbs.Work{Op: wire.Write, Local: []byte("x"), STag: g.STag()})
+	r.pump()
+	qp := r.sides[1].qp
+	if qp.Fresh(); !qp.Stalled() {
+		t.Fatal("the write does not wait for its page")
+	}
+	p.Release(-1)
+	if out := qp.Fill(make([]byte, 0, wire.MaxFPDU)); len(out) != 0 || !qp.Fresh() || qp.Fresh() {
+		t.Error("Fill has taken the page in, and does not say so once")
+	}
+	if qp.Input(r.sides[1].in) == 0 || qp.Stalled() {
+		t.Error("the write still waits")
+	}
+}
