@@ -154,30 +154,11 @@ type Network struct {
 	OnRate sim.Probe[RateChange]
 }
 
-// RateChange is a queue pair's new rate.
+// RateChange is a queue pair's new rate or window, which hold until the call returns, and the round trip that was measured with it, 0 if none was.
 type RateChange struct {
-	At   sim.Time
-	QP   QP
-	Rate units.BitRate
-	// Demand is what the queue pair may send: its rate, or its window over the round trip if that is less.
-	Demand units.BitRate
-}
-
-// Watch has heard told of each change of a queue pair's rate or window.
-func (n *Network) Watch(heard func(RateChange)) { n.OnRate = heard }
-
-// Pace is what a queue pair may send, and what its link carries.
-func (n *Network) Pace(q QP) (rate, line units.BitRate) {
-	c := &n.control[q]
-	return demand(c, c.BaseRTT), c.Line
-}
-
-// demand is what a queue pair may send with a round trip.
-func demand(c *cc.Sender, rtt sim.Time) units.BitRate {
-	if c.Window <= 0 || rtt <= 0 {
-		return min(c.Rate, c.Line)
-	}
-	return min(c.Rate, c.Line, units.BitRate(float64(c.Window)*8/rtt.Seconds()))
+	At, RTT sim.Time
+	QP      QP
+	Sender  *cc.Sender
 }
 
 type pair struct {

@@ -315,12 +315,9 @@ func (n *Network) react(q int32, s *sender, c *cc.Sender) {
 	was, window := c.Rate, c.Window
 	wakes := c.Wake
 	n.alg.React(q, c, &n.signal)
-	if n.OnRate != nil && (c.Rate != was || c.Window != window) {
-		// The last round trip where it is measured; a lower bound where it is not.
-		n.OnRate(RateChange{At: n.eng.Now(), QP: QP(q), Rate: c.Rate, Demand: demand(c, max(n.signal.RTT, c.BaseRTT))})
-	}
-	if c.Rate != was {
-		if n.wants.Repace && s.lastSize > 0 {
+	if c.Rate != was || c.Window != window {
+		n.OnRate.Fire(RateChange{At: n.eng.Now(), RTT: n.signal.RTT, QP: QP(q), Sender: c})
+		if n.wants.Repace && s.lastSize > 0 && c.Rate != was {
 			p := &n.ports[s.port]
 			old := cc.Sender{Rate: was}
 			n.repace(q, s, s.avail+n.gap(p, c, s.lastSize)-n.gap(p, &old, s.lastSize))

@@ -86,7 +86,7 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 	if q.back, err = s.net.Open(s.targets[target].node, s.initiators[initiator].node, s.cfg.Class); err != nil {
 		return n, err
 	}
-	if s.pacer != nil {
+	if s.steers {
 		s.follow(q.back, target)
 	}
 	if s.reader == nil {

@@ -207,7 +207,6 @@ type System struct {
 	turns      []uint16     // of connections, by initiator and target
 	commands   slab.Slab[command]
 	posted     []posted // by message
-	pacer      Pacer    // nil if nobody wants to know
 	pace       []pace   // by queue pair
 	steers     bool     // some target has a controller
 	demands    []ratecontrol.Demanded
@@ -303,9 +302,6 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 // commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
 func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
-	if s.steers {
-		s.watch(net)
-	}
 	var ok bool
 	if s.protocol == NVMeTCP && !s.own {
 		s.fail(errors.New("connections of TCP last, and the network's queue pairs do not"))

@@ -116,6 +116,7 @@ func newRig(t failer, l layout) *rig {
 	}
 	if l.steered != nil {
 		steer(t, r, &l)
+		r.net.OnRate = r.sys.Paced
 	}
 	must(r.net.Use(l.cfg.Class))
 	r.sys.Connect(r.net, r)

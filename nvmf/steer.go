@@ -11,15 +11,6 @@ import (
 	"farflash/units"
 )
 
-// Pacer is a network that says how fast its queue pairs may send, of payload and headers.
-//
-// Pace is what a queue pair may send now, and what its link carries. Watch has heard told of every change from then on, and may be called once.
-// It is told while the network is at work, and posts nothing.
-type Pacer interface {
-	Pace(q fabric.QP) (rate, line units.BitRate)
-	Watch(heard func(fabric.RateChange))
-}
-
 // steered is what a target has whose drives a controller divides (package ratecontrol). Commands go to separate submission queues, from which as many are
 // fetched into the drive's one queue as it takes, and keep their places until their answers are in the transmit queue.
 type steered struct {
@@ -37,7 +28,8 @@ type steered struct {
 }
 
 // Steer gives a target, which has all its drives, a controller. depth is how many commands each of its drives holds at once, share which part of what the
-// network sends is data. Unless demands are given (Demands) the network, to which the system is not connected yet, must be a Pacer whose queue pairs persist.
+// network sends is data. Unless demands are given (Demands) somebody has the network's OnRate call Paced. Until the
+// first change a queue pair may send at the line's rate.
 func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, line units.BitRate, share float64, given bool) error {
 	t := &s.targets[target]
 	if !s.protocol.Capsules() || !s.own {
@@ -105,40 +97,18 @@ func (s *System) demanded(k int32) {
 	}
 }
 
-// watch has the network tell of its queue pairs' rates, if somebody wants to know.
-func (s *System) watch(net Fabric) {
-	for i := range s.targets {
-		x := s.targets[i].steered
-		if x == nil || x.given {
-			continue
-		}
-		p, ok := net.(Pacer)
-		if !ok {
-			s.fail(errors.New("the network does not say how fast it sends"))
-			return
-		}
-		if s.pacer == nil {
-			s.pacer = p
-			p.Watch(s.paced)
-		}
-	}
-}
-
 // follow takes a queue pair of a target into account from its opening on.
 func (s *System) follow(q fabric.QP, target int32) {
 	x := s.targets[target].steered
-	if s.pacer == nil || x == nil {
+	if x == nil || x.given {
 		return
 	}
 	for int(q) >= len(s.pace) {
 		s.pace = append(s.pace, pace{target: -1})
 	}
-	rate, line := s.pacer.Pace(q)
-	s.pace[q] = pace{target, rate}
-	x.demand += rate
-	x.line = line
+	s.pace[q] = pace{target, x.line}
+	x.demand += x.line
 	x.steering.Pairs++
-	x.steering.Line = x.data(line)
 }
 
 // pace is a target's queue pair, and what it may send.
@@ -147,15 +117,16 @@ type pace struct {
 	rate   units.BitRate
 }
 
-// paced: a queue pair may send at another rate.
-func (s *System) paced(c fabric.RateChange) {
+// Paced is for the network's OnRate: a queue pair may send at another rate.
+func (s *System) Paced(c fabric.RateChange) {
 	if int(c.QP) >= len(s.pace) || s.pace[c.QP].target < 0 {
 		return
 	}
 	p := &s.pace[c.QP]
 	t := &s.targets[p.target]
-	t.steered.demand += c.Demand - p.rate
-	p.rate = c.Demand
+	rate := c.Sender.Demand(c.RTT)
+	t.steered.demand += rate - p.rate
+	p.rate = rate
 	// Queue pairs that are not congested may each have the whole line.
 	s.demand(t, t.steered.data(min(t.steered.demand, t.steered.line)))
 }

@@ -57,7 +57,7 @@ func (c *reserve) React(s *Steering, x *Signal) {
 		if c.earliest == 0 || t < c.earliest {
 			c.earliest = t
 		}
-		goal := c.headroom * (c.took + c.largest/c.demand)
+		goal := float64(c.headroom * (c.took + float64(c.largest/c.demand)))
 		off := goal - (t - c.earliest)
 		if off > 0 && s.Reading+x.Bytes < s.ReadLimit {
 			return

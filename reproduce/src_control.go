@@ -310,7 +310,7 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	var long []struct{ at, rate float64 }
 	draw := rng.NewStream(o.Seed, "reproduce/src-fig9")
 	for i := range 20 {
-		long = append(long, struct{ at, rate float64 }{20 * float64(i+1), math.Round(10*(3+7*draw.Float64())) / 10})
+		long = append(long, struct{ at, rate float64 }{20 * float64(i+1), math.Round(10*(3+float64(7*draw.Float64()))) / 10})
 	}
 	arms, err := srcArms(ctx, o, r, map[string][]shape.Change{
 		"figure": with(fig9Load, shape.Change{Path: "rate_control.demands", Value: demandsOf(srcSteps)}, shape.Change{Path: "measure.until", Value: "220ms"}),

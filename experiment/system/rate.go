@@ -56,6 +56,9 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 		}
 	}
 	y.sys.Demands(cfg.Demands)
+	if len(cfg.Demands) == 0 {
+		y.net.Net.OnRate = y.sys.Paced
+	}
 	y.steered = true
 	return nil
 }

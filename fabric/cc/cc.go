@@ -40,6 +40,16 @@ type Sender struct {
 	Hops int
 }
 
+// Demand is what the queue pair may send: its rate, or its window over the round trip that was measured last if that is less. Without a measured one, 0, it is
+// the least that there is, and Demand an upper bound.
+func (s *Sender) Demand(rtt sim.Time) units.BitRate {
+	rtt = max(rtt, s.BaseRTT)
+	if s.Window <= 0 || rtt <= 0 {
+		return min(s.Rate, s.Line)
+	}
+	return min(s.Rate, s.Line, units.BitRate(float64(s.Window)*8/rtt.Seconds()))
+}
+
 // Kind is what an algorithm is called for.
 type Kind uint8
 
