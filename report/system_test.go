@@ -298,3 +298,25 @@ func TestEachDrive(t *testing.T) {
 		t.Error("there is a spread of nothing")
 	}
 }
+
+// TestRateControlInText: what a rate controller was told and did is in the table, and nothing of it where there is none.
+func TestRateControlInText(t *testing.T) {
+	run := toySystem{name: "steered", drives: 2, slow: 1}.run()
+	text := func() string {
+		var b strings.Builder
+		if err := run.system(&b, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := text(); strings.Contains(got, "rate control") {
+		t.Errorf("without a controller:\n%s", got)
+	}
+	run.Result.Set("rate.demanded", 22.8e9)
+	run.Result.Set("rate.weight_ratio", 4)
+	run.Result.Set("rate.predictions", 1234)
+	want := "rate control  22.8 Gbit/s  demanded of targets by the network, writes over reads in drives 4.000, 1,234 predictions"
+	if got := text(); !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(want), " ")) {
+		t.Errorf("with one:\n%s", got)
+	}
+}

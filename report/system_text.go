@@ -43,6 +43,13 @@ func (r *Run) system(b *strings.Builder, style term.Style) error {
 		}
 		t.Row("drives", term.Count(float64(len(d.number))), style.Dim(strings.Join(parts, ", ")))
 	}
+	if demanded := r.written("rate.demanded"); demanded != "" {
+		parts := []string{"demanded of targets by the network", "writes over reads in drives " + r.written("rate.weight_ratio")}
+		if n, ok := r.value("rate.predictions"); ok && n > 0 {
+			parts = append(parts, term.Count(n)+" predictions")
+		}
+		t.Row("rate control", demanded, style.Dim(strings.Join(parts, ", ")))
+	}
 	if t.Rows() > 0 {
 		b.WriteString("\n" + style.Bold("system") + "\n")
 		if err := t.Write(b, style); err != nil {
