@@ -45,8 +45,9 @@ func drawConfig(t *rapid.T) ftl.Config {
 
 const inFlight = 6 // host programs
 
-// drawFlash is a drive whose logical pages leave room for the programs in flight.
-func drawFlash(t *rapid.T, cfg ftl.Config) *flash {
+// drawFlash is a drive whose logical pages leave room for the programs in flight and, where moved pages go to any stream, for what so many crashes
+// leave behind of a block of each: Capacity promises nothing of that.
+func drawFlash(t *rapid.T, cfg ftl.Config, crashes int) *flash {
 	random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 	d, err := newFlash(cfg, 0, &random)
 	if err != nil {
@@ -58,6 +59,9 @@ func drawFlash(t *rapid.T, cfg ftl.Config) *flash {
 	}
 	// A logical page lives in pool lpa%Pools.
 	each := d.Capacity(0) - inFlight - cfg.Quirks.HostStop*cfg.PagesPerBlock
+	if d.stray != nil {
+		each -= crashes * cfg.Streams * cfg.PagesPerBlock
+	}
 	each = max(1, each*rapid.IntRange(30, 100).Draw(t, "occupancy")/100)
 	d.to = slices.Repeat([]ftl.PPA{ftl.NoPPA}, each*cfg.Pools)
 	d.latest = make([]uint64, each*cfg.Pools)
@@ -78,7 +82,7 @@ func hot(t *rapid.T, d *flash) ftl.LPA {
 func TestMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
-		d := drawFlash(t, cfg)
+		d := drawFlash(t, cfg, 0)
 		pool := func(lpa ftl.LPA) int { return int(lpa) % cfg.Pools }
 		// Mostly full to begin with, so that collection matters.
 		for lpa := range ftl.LPA(len(d.to)) {
@@ -185,7 +189,7 @@ func TestCrash(t *testing.T) {
 		cfg.HostReserve, cfg.Quirks.OnFill = cfg.Concurrent+1, false
 		cfg.GCStart, cfg.Quirks.HostStop = cfg.HostReserve+1, 0
 		cfg.BlocksPerPool += cfg.GCStart
-		a := drawFlash(t, cfg)
+		a := drawFlash(t, cfg, 3)
 		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "work")
 		below := func(n int) int { return int(random.IntN(int64(n))) }
 		for range rapid.IntRange(1, 3).Draw(t, "crashes") {
@@ -280,7 +284,7 @@ func TestRestore(t *testing.T) {
 		cfg.StaticWear = 0            // how long a block has stayed is not on the flash
 		cfg.Quirks.OpenAtOnce = false // it would open blocks for frontiers that had none
 		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
-		a := drawFlash(t, cfg)
+		a := drawFlash(t, cfg, 0)
 		a.stray = nil
 		var err error
 		if a.FTL, err = ftl.New(cfg, a, &random); err != nil {
