@@ -89,6 +89,11 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 	case l.Trace != nil:
 		p, failed := OpenTrace(s, i, f.seed)
 		if p != nil {
+			room := capacity
+			if l.Addresses == scenario.AddressFold {
+				room = 0
+			}
+			p.Stack(l.Trace.Volumes, room)
 			f.Replays = append(f.Replays, p)
 		}
 		x.Source, err = p, failed

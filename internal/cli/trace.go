@@ -156,7 +156,34 @@ func (p *program) printInfo(m *characterise.Result) error {
 			t.Row(x.name, term.Count(float64(x.n)))
 		}
 	}
-	return t.Write(p.out, style)
+	if err := t.Write(p.out, style); err != nil || len(m.PerVolume) == 0 {
+		return err
+	}
+	fmt.Fprintln(p.out)
+	return p.printVolumes(m)
+}
+
+// volumesShown is how many volumes the terminal has a line for; JSON has all.
+const volumesShown = 12
+
+func (p *program) printVolumes(m *characterise.Result) error {
+	t := term.NewTable(term.Left("volume"), term.Right("requests"), term.Right("share"), term.Right("read"), term.Right("written"), term.Right("highest byte"))
+	row := func(name string, s *characterise.Share, highest string) {
+		t.Row(name, term.Count(float64(s.Requests)), term.Percent(float64(s.Requests)/float64(m.Requests)), term.Size(float64(s.ReadBytes)), term.Size(float64(s.WriteBytes)), highest)
+	}
+	var rest characterise.Share
+	for i := range m.PerVolume {
+		s := &m.PerVolume[i]
+		if i < volumesShown {
+			row(result.Literal(s.Name), s, term.Size(float64(s.HighestByte)))
+			continue
+		}
+		rest.Requests, rest.ReadBytes, rest.WriteBytes = rest.Requests+s.Requests, rest.ReadBytes+s.ReadBytes, rest.WriteBytes+s.WriteBytes
+	}
+	if more := len(m.PerVolume) - volumesShown; more > 0 {
+		row(fmt.Sprintf("%d others", more), &rest, "")
+	}
+	return t.Write(p.out, p.style())
 }
 
 // output opens where a trace is written to: a new file, or standard output for -.
