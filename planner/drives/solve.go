@@ -271,10 +271,8 @@ func (o *Outcome) offline() (map[int]tco.Refusal, error) {
 	if len(p.Drives) != 1 {
 		return nil, shape.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline places on drives of one model, as many as it takes", len(p.Drives))}}
 	}
-	c := tco.OfflineConfig{Config: p.config(), Switch: float64(p.Zones.Switch), Most: len(f.drives)}
-	for _, e := range p.Zones.Thresholds {
-		c.Thresholds = append(c.Thresholds, float64(e))
-	}
+	c := p.zones()
+	c.Most = len(f.drives)
 	r, err := tco.Offline(c, f.drives[0], p.jobs)
 	if err != nil {
 		return nil, err
