@@ -291,52 +291,6 @@ func TestDeathdays(t *testing.T) {
 	}
 }
 
-// TestSearchSums: what a search keeps of cost and data is what the placement that it has comes to, after moves, exchanges and tries that were refused.
-func TestSearchSums(t *testing.T) {
-	for seed := range uint64(30) {
-		r := rng.NewStream(seed, "sums")
-		drives := someDrives(&r, 2)
-		p := &Problem{Config: DefaultConfig(), Classes: []Class{{Drive: drives[0], Count: 3, Optional: true}, {Drive: drives[1], Count: 2}}, Jobs: someJobs(&r, 9, 50*float64(seed%2))}
-		if seed%3 == 0 {
-			p.Jobs[2].Apart, p.Jobs[3].Apart = "g", "g"
-		}
-		p.Jobs[4].P99, p.Jobs[5].End = 5, 400
-		all, _ := p.Drives()
-		host, err := p.fill(all, func(a, b *Workload) int { return int(b.WorkingSet - a.WorkingSet) })
-		if err != nil {
-			continue
-		}
-		s, err := newSearch(p, host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		begun := s.sumCost / s.sumData
-		best := s.run(2000, seed)
-		for _, h := range [][]int{s.host, best} {
-			cost, data, err := p.Value(h)
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			if slices.Equal(h, s.host) {
-				s.addUp()
-				if math.Abs(s.sumCost-cost) > 1e-6*cost || math.Abs(s.sumData-data) > 1e-6*data {
-					t.Errorf("seed %d: cost %v and data %v; the placement has %v and %v", seed, s.sumCost, s.sumData, cost, data)
-				}
-			}
-			if slices.Equal(h, best) && cost/data > begun*(1+1e-9) {
-				t.Errorf("seed %d: the best costs %v a GB, the first %v", seed, cost/data, begun)
-			}
-		}
-		for k, list := range s.on {
-			for i, j := range list {
-				if s.host[j] != k || i > 0 && s.rank[list[i-1]] >= s.rank[j] {
-					t.Errorf("seed %d: drive %d has %v of %v", seed, k, list, s.host)
-				}
-			}
-		}
-	}
-}
-
 // TestObstacles: why nobody takes a workload, and whether that is for certain, to the last GB and I/O.
 func TestObstacles(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 100, Budget: 1e6, Capacity: 100, IOPS: 1000, WAF: Constant(2)}

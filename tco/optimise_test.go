@@ -295,7 +295,7 @@ func TestInfeasible(t *testing.T) {
 		{[]tco.Workload{{Name: "big", WriteRate: 1, WorkingSet: 101}}, "no plan has room for all: workload big has no drive, for space; its 101 GB need a drive of more than the 100 GB"},
 		{[]tco.Workload{{Name: "fast", WriteRate: 1, PeakIOPS: 2000}}, "for IOPS; its 2000 I/Os a second need a drive that does more than the 1000"},
 		{[]tco.Workload{{Name: "a", WriteRate: 1, WorkingSet: 90}, {Name: "b", WriteRate: 1, WorkingSet: 90}, {Name: "c", WriteRate: 1, WorkingSet: 90}}, "the workloads take 270 GB of the 200 GB that may be filled; 70 GB more would hold them"},
-		{[]tco.Workload{{Name: "a", WriteRate: 1, Apart: "g"}, {Name: "b", WriteRate: 1, Apart: "g"}, {Name: "c", WriteRate: 1, Apart: "g"}}, "no placement was found that has room for all: workload c has no drive, for failure domain"},
+		{[]tco.Workload{{Name: "a", WriteRate: 1, Apart: "g"}, {Name: "b", WriteRate: 1, Apart: "g"}, {Name: "c", WriteRate: 1, Apart: "g"}}, "no plan has room for all: workload a has no drive, for failure domain"},
 	} {
 		p := tco.Problem{Config: tco.DefaultConfig(), Classes: []tco.Class{{Drive: drive, Count: 2}}, Jobs: c.jobs}
 		if _, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil); err == nil || !strings.Contains(err.Error(), c.want) {
