@@ -12,8 +12,8 @@ import (
 // OptimiseConfig says how hard a plan and its bound are worked on.
 type OptimiseConfig struct {
 	Steps int    // tries of the local search
-	Climb int    // steps of the bound; 0: no bound
-	Days  int    // days of death that the bound looks at, before it refines them
+	Climb int    // steps of the bound (package tco/bound); 0: no bound
+	Days  int    // days of death that it looks at, before it refines them
 	Spans int    // groups of arrivals that it tells apart
 	Seed  uint64 // of the search
 	// Stop, unless it is nil, is asked now and then whether the best so far is enough.
@@ -32,7 +32,8 @@ type Optimum struct {
 	Class  []int
 	Cost   float64
 	Data   float64
-	// Bound is proven by the Certificate: no plan costs less a gigabyte. 0: none was asked for.
+	// Bound is proven by the Certificate: no plan costs less a gigabyte. 0: none was asked for, or none holds. Package tco/bound fills
+	// both in.
 	Bound       float64
 	Certificate *Certificate
 	// Exact says that every plan was looked at, and none costs less.
@@ -92,10 +93,6 @@ func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	}
 	if o.Cost, o.Data, err = p.Value(o.Host); err != nil {
 		return nil, err
-	}
-	if cfg.Climb > 0 && o.Data > 0 {
-		o.Certificate = Bound(cfg, p, o.Host)
-		o.Bound = o.Certificate.Rate
 	}
 	return o, nil
 }
@@ -238,54 +235,4 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 		e.Obstacle, e.Remedy = NoSpace, "a further drive would take it"
 	}
 	return e
-}
-
-// Bound proves a lower bound of the cost a gigabyte of any plan; host is a good one, from whose drives the first prices are taken.
-func Bound(cfg OptimiseConfig, p *Problem, host []int) *Certificate {
-	d := newDual(p)
-	cost, data, err := p.Value(host)
-	if err != nil {
-		panic("tco: a bound of a plan that is none: " + err.Error())
-	}
-	d.r = cost / data
-	total := 0
-	for i := range p.Classes {
-		total += p.Classes[i].Count
-	}
-	cases := []Case{{Least: 0, Most: total}}
-	if len(p.Classes) == 1 && p.Classes[0].Optional {
-		cases = d.casesOf()
-	}
-	spans := cfg.Spans
-	if p.Config.Horizon > 0 {
-		// A day between a first workload and its block's end is a day of service that is not there; few days of death matter.
-		spans, cfg.Days = 128, max(4, cfg.Days/4)
-	}
-	if len(p.Jobs) > 500 {
-		cfg.Days = min(cfg.Days, 14) // what matters among them is refined anyhow
-	}
-	cert := &Certificate{Cases: cases}
-	last := &cases[len(cases)-1] // the others are impossible
-	x := d.relax(cfg, spans, host)
-	if len(cases) > 1 {
-		x.least, x.most = last.Least, last.Most
-	}
-	// Of two beginnings the higher: a plan's where drives are worn out, else that of rents.
-	begin, at := slices.Clone(x.value), x.evaluate(1, false)
-	x.rents(300)
-	if x.evaluate(1, false) < at {
-		copy(x.value, begin)
-	}
-	enough := 0.0005
-	if len(p.Jobs) > 500 {
-		enough = 0.002 // a tenth of what many workloads leave open anyhow, in half of the time
-	}
-	x.raise(cfg.Climb, enough*cost)
-	rate, proof := x.prove(cost, data)
-	if proof == nil {
-		return &Certificate{} // nothing is proved but that cost is not negative
-	}
-	cert.Rate = rate
-	x.write(last, proof)
-	return cert
 }

@@ -12,6 +12,7 @@ import (
 	"farflash/ftl/waf"
 	"farflash/rng"
 	"farflash/tco"
+	"farflash/tco/bound"
 	"farflash/tco/certify"
 )
 
@@ -79,7 +80,7 @@ func TestPoolsOfFigure7(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, order := tco.PoolProblem(cfg, drives, jobs)
-			o, err := tco.Optimise(how, &p, tco.Reorder(pl.Host, order))
+			o, err := bound.Optimise(how, &p, tco.Reorder(pl.Host, order))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +103,7 @@ func TestManyWorkloads(t *testing.T) {
 	for _, cfg := range []tco.Config{{Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}, tco.DefaultConfig()} {
 		jobs := fitted(t).Draw(3, 1359, 0)
 		p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(t, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
-		o, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
+		o, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +211,7 @@ func TestSmallCases(t *testing.T) {
 			continue
 		}
 		least, possible := brute(&p)
-		o, err := tco.Optimise(cfg, &p, nil)
+		o, err := bound.Optimise(cfg, &p, nil)
 		if err != nil {
 			var none *tco.Infeasible
 			if !errors.As(err, &none) {
@@ -266,7 +267,7 @@ func TestForgedCertificates(t *testing.T) {
 		"the cases end with":               func(c *tco.Certificate) { c.Cases[0].Most-- },
 		"is none":                          func(c *tco.Certificate) { c.Rate = math.Inf(1) },
 	} {
-		o, err := tco.Optimise(cfg, &p, nil)
+		o, err := bound.Optimise(cfg, &p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +299,7 @@ func TestInfeasible(t *testing.T) {
 		{[]tco.Workload{{Name: "a", WriteRate: 1, Apart: "g"}, {Name: "b", WriteRate: 1, Apart: "g"}, {Name: "c", WriteRate: 1, Apart: "g"}}, "no plan has room for all: workload a has no drive, for failure domain"},
 	} {
 		p := tco.Problem{Config: tco.DefaultConfig(), Classes: []tco.Class{{Drive: drive, Count: 2}}, Jobs: c.jobs}
-		if _, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v; one with %q is right", err, c.want)
 		}
 	}
@@ -365,7 +366,7 @@ func BenchmarkPlan(b *testing.B) {
 			p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(b, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
 			gap := 0.0
 			for b.Loop() {
-				o, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
+				o, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

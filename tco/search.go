@@ -117,14 +117,14 @@ func (s *search) save() {
 // propose makes slot a one of kind ka with the workloads la, and slot b one of kind kb with lb, if that changes the sum of cost - rate
 // data and of what limits are passed by less than the threshold. A slot of -1 is a drive not yet in use; one without workloads
 // goes out of use.
-func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) bool {
+func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) {
 	if !s.there(a, ka, la, b, kb, lb) {
-		return false
+		return
 	}
 	ca, da, oa := s.try(ka, la)
 	cb, db, ob := s.try(kb, lb)
 	if math.IsInf(ca, 1) || math.IsInf(cb, 1) {
-		return false
+		return
 	}
 	cost, data, over := ca+cb, da+db, oa+ob
 	for _, i := range [2]int{a, b} {
@@ -142,7 +142,7 @@ func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) bool {
 		if s.domains > 0 {
 			s.undoDomains(a, ka, la, b, kb, lb)
 		}
-		return false
+		return
 	}
 	s.save()
 	s.clash += clash
@@ -156,7 +156,6 @@ func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) bool {
 		}
 	}
 	s.note()
-	return true
 }
 
 // there reports whether there are so many drives of both kinds.

@@ -5,8 +5,8 @@
 // Its main types are Workload and Drive, the input; Pool, the wear, cost and load of drives
 // that workloads were put on, by the equations of minTCO; Allocator, which places
 // workloads as they arrive; Offline, which places all at once by zones of sequential ratio;
-// Optimise, which places them with hindsight and proves by a Certificate how far from the best
-// it can be at most (package tco/certify checks the proof and shares no code with it).
+// Optimise, which places them with hindsight. How far from the best a plan can be at most,
+// package tco/bound proves by a Certificate, and tco/certify checks it.
 // Array turns drives behind a redundancy scheme into one; Catalogue holds drives with sources.
 //
 // It follows Yang et al., "I/O Workload Management for All-Flash Datacenter Storage Systems

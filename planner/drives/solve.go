@@ -9,6 +9,7 @@ import (
 
 	"farflash/shape"
 	"farflash/tco"
+	"farflash/tco/bound"
 )
 
 // Options say what is worked out beside the placement.
@@ -167,15 +168,15 @@ func (o *Outcome) problem() (tco.Problem, []int) {
 	return prob, order
 }
 
-func (o *Outcome) optimise(bound bool) error {
+func (o *Outcome) optimise(proof bool) error {
 	prob, order := o.problem()
 	c := tco.DefaultOptimiseConfig()
 	c.Steps, c.Seed = o.Plan.Search.Steps, o.Plan.Search.Seed
 	c.Climb = 0
-	if bound {
+	if proof {
 		c.Climb = o.Plan.Search.Climb
 	}
-	best, err := tco.Optimise(c, &prob, nil)
+	best, err := bound.Optimise(c, &prob, nil)
 	if err != nil {
 		var none *tco.Infeasible
 		if errors.As(err, &none) {
@@ -205,7 +206,7 @@ func (o *Outcome) optimise(bound bool) error {
 		o.host[j] = to[k]
 	}
 	o.Bound, o.Proof = best.Bound, best.Certificate
-	if bound && o.Bound == 0 {
+	if proof && o.Bound == 0 {
 		o.BoundNote = "no bound above 0 was proved"
 	}
 	return nil
@@ -218,13 +219,13 @@ func (o *Outcome) remedy(prob tco.Problem) string {
 			try := prob
 			try.Classes = slices.Clone(prob.Classes)
 			try.Classes[i].Count += more
-			if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+			if _, err := bound.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
 				continue
 			}
 			need := more
 			for low := more / 2; need-low > 1; {
 				try.Classes[i].Count = prob.Classes[i].Count + (low+need)/2
-				if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+				if _, err := bound.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
 					low = (low + need) / 2
 				} else {
 					need = (low + need) / 2
@@ -241,7 +242,7 @@ func (o *Outcome) prove() {
 	prob, order := o.problem()
 	c := tco.DefaultOptimiseConfig()
 	c.Climb = o.Plan.Search.Climb
-	o.Proof = tco.Bound(c, &prob, tco.Reorder(o.host, order))
+	o.Proof = bound.Of(c, &prob, tco.Reorder(o.host, order))
 	if o.Bound = o.Proof.Rate; o.Bound == 0 {
 		o.BoundNote = "no bound above 0 was proved"
 	}
