@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// exactWorkloads is up to how many workloads every plan is looked at.
-const exactWorkloads = 12
+// ExactWorkloads is up to how many workloads every plan is looked at.
+const ExactWorkloads = 12
 
 // exactly finds the best plan of a few workloads: what every set of them costs on every kind of drive, and of these sets the best
 // division. A plan costs less than r a GB if its drives' cost - r data add up to less than 0, so that the best division at a rate

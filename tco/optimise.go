@@ -80,7 +80,7 @@ func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	}
 	o := &Optimum{}
 	o.Drives, o.Class = p.Drives()
-	if len(a.jobs) <= exactWorkloads {
+	if len(a.jobs) <= ExactWorkloads {
 		slots, ok := a.exactly()
 		if !ok {
 			none := p.obstacle(o.Drives, a.hardest())

@@ -3,6 +3,7 @@ package drives_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -77,6 +78,23 @@ func TestTemplate(t *testing.T) {
 	problem.Config = tco.DefaultConfig()
 	if err := certify.Check(&problem, o.Proof); err == nil {
 		t.Error("the proof holds for another problem")
+	}
+}
+
+// TestNoBound: where nothing is proved the document says null, not 0, and why.
+func TestNoBound(t *testing.T) {
+	o := solve(t, `
+algorithm: min-rate
+drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000}]
+workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: b, write_gb_per_day: 1, working_set_gb: 1500}]}
+`, drives.Options{Bound: true})
+	text, err := json.Marshal(drives.Describe(o, nil).Bound)
+	if want := `{"tco_per_gb":null,"gap":null,"note":"no bound: it is for plans that place every workload"}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v; %s is right", text, err, want)
+	}
+	// Of few workloads every plan is looked at.
+	if o = solve(t, drives.Template, drives.Options{Bound: true}); o.Gap() > 1e-6 || !o.Exact {
+		t.Errorf("the example is within %v, and every plan was looked at: %v", o.Gap(), o.Exact)
 	}
 }
 

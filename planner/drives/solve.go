@@ -71,6 +71,7 @@ type Outcome struct {
 	Carbon    tco.Carbon
 	Bound     float64 // 0: none was asked for, or none holds
 	BoundNote string
+	Exact     bool // every plan was looked at, and none costs less
 	Proof     *tco.Certificate
 	Effects   []Effect // of the tornado
 	Frontier  []Point
@@ -205,7 +206,7 @@ func (o *Outcome) optimise(proof bool) error {
 	for j, k := range best.Host {
 		o.host[j] = to[k]
 	}
-	o.Bound, o.Proof = best.Bound, best.Certificate
+	o.Bound, o.Proof, o.Exact = best.Bound, best.Certificate, best.Exact
 	if proof && o.Bound == 0 {
 		o.BoundNote = "no bound above 0 was proved"
 	}
