@@ -391,3 +391,30 @@ func BenchmarkPlan(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMixed chooses among six models for workloads that arrive over 525 days, without the bound and, for the fewest, with it.
+func BenchmarkMixed(b *testing.B) {
+	for _, n := range []int{1359, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			drives := pool(b, tco.Corrected)
+			p := tco.Problem{Config: tco.DefaultConfig(), Jobs: fitted(b).Draw(3, n, 525)}
+			for _, i := range []int{0, 2, 5, 8, 11, 19} {
+				p.Classes = append(p.Classes, tco.Class{Drive: drives[i], Count: n, Optional: true})
+			}
+			how := tco.DefaultOptimiseConfig()
+			if n > 2000 {
+				how.Climb = 0
+			}
+			var o *tco.Optimum
+			for b.Loop() {
+				var err error
+				if o, err = bound.Optimise(how, &p, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if how.Climb > 0 {
+				b.ReportMetric(100*o.Gap(), "%gap")
+			}
+		})
+	}
+}

@@ -32,7 +32,8 @@ func (p *program) plan() *cobra.Command {
 by minTCO's cost and wear model, within space, IOPS, latency and failure domains. The
 plan is a YAML file; workloads and drives may be CSV tables.
 
---bound proves how far the plan can be from the best at most. --explain says why a
+Ctrl-C ends the search, and the best plan so far is printed. --bound proves how far the
+plan can be from the best at most. --explain says why a
 workload is where it is. -o writes report.html, placements.csv and drives.csv to a new
 folder, and what was placed as workloads.csv.
 
@@ -116,6 +117,9 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 			return badInput(err)
 		}
 		return failed(err)
+	}
+	if o.Interrupted {
+		p.note("interrupted; the plan is the best that was found until then")
 	}
 	var why *drives.Explanation
 	if f.explain != "" {

@@ -104,6 +104,7 @@ func (g *Group) validate() error {
 	if g.WAF != nil {
 		f.Within("waf", g.WAF.validate())
 	}
+	f.Hold(g.RatedWAF == 0 || g.RatedWAF >= 1 && !math.IsInf(g.RatedWAF, 1), "rated_waf", "a write amplification of %v; it is at least 1", g.RatedWAF)
 	if g.Latency != nil {
 		f.Hold((g.Latency.Points == nil) != (g.Latency.Simulate == ""), "latency", "a latency is either points or simulate; write one of the two")
 	}

@@ -104,7 +104,9 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		if curve, err = p.amplification(g.WAF, &m); err != nil {
 			return tco.Drive{}, part{}, p.wrong(i, "waf", err)
 		}
-		m.RandomWAF = curve.At(0)
+	}
+	if g.RatedWAF != 0 {
+		m.RandomWAF = g.RatedWAF
 	}
 	d, err := m.Drive(m.Name, p.Mode, c, float64(g.Duty), float64(g.WriteShare))
 	if err != nil {

@@ -132,8 +132,11 @@ type Group struct {
 	Domains []string
 	// Array puts drives of the group behind a redundancy scheme; count is then of arrays.
 	Array *Array
-	// WAF is the write amplification; without it, equation 7 from the model's spare space.
+	// WAF is the write amplification under the workloads; without it, equation 7 from the model's spare space.
 	WAF *Amplification
+	// RatedWAF is the write amplification that the rated TBW was stated under; without it, that of random writes at the model's
+	// spare space. What the flash takes is the rated TBW times it, whatever waf says of the workloads.
+	RatedWAF float64
 	// Latency is the p99 under load, without which any p99 that workloads ask for is taken to be kept.
 	Latency *Latency
 }

@@ -103,7 +103,7 @@ func TestOneArray(t *testing.T) {
 	o := solve(t, `
 costs: {electricity: $0.2, pue: 1.5, labour: $0.01, warranty: 0}
 horizon: 1000d
-drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000, array: {kind: raid1, drives: 4}, waf: 2, afr: 1%}]
+drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000, array: {kind: raid1, drives: 4}, waf: 2, rated_waf: 2, afr: 1%}]
 workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}
 `, drives.Options{})
 	power := (0.3*25 + 0.7*4) / 1000 * 24 * 1.5 * 0.2
@@ -164,6 +164,45 @@ func TestImpossible(t *testing.T) {
 	want := `w.csv: row 2, column name: "caf\xe9" is not UTF-8; save the table as UTF-8`
 	if _, err := drives.Load(source(fmt.Sprintf(fleet, "")+"workloads: "+file+"\n"), nil); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v; one with %q is right", err, want)
+	}
+}
+
+// TestInterrupted: a search that is stopped gives the best plan that it has, and no bound.
+func TestInterrupted(t *testing.T) {
+	var list []string
+	for i := range 40 {
+		list = append(list, fmt.Sprintf("{name: w%d, write_gb_per_day: %d, working_set_gb: %d, peak_iops: 10}", i, 10+i, 100+7*i))
+	}
+	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, up_to: 40, price: $3000}]\nworkloads: {list: ["+strings.Join(list, ", ")+"]}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o, err := p.Solve(ctx, drives.Options{Bound: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Interrupted || o.Assessment.Placed != 40 || o.Bound != 0 || o.BoundNote != "no bound: the search was interrupted" {
+		t.Errorf("interrupted: %v, %d placed, bound %v, %q", o.Interrupted, o.Assessment.Placed, o.Bound, o.BoundNote)
+	}
+}
+
+// TestRating: a rating says by itself what the flash takes; writes that are amplified more wear it sooner.
+func TestRating(t *testing.T) {
+	wear := func(drive string) float64 {
+		o := solve(t, "drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000"+drive+"}]\nworkloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}\n", drives.Options{})
+		return o.Drives[0].State.WearAtDeath
+	}
+	if one, five := wear(", waf: 1"), wear(", waf: 5"); math.Abs(five/one-5) > 1e-9 {
+		t.Errorf("writes that are amplified by 5 wear %v, others %v", five, one)
+	}
+	if two, four := wear(", waf: 3, rated_waf: 2"), wear(", waf: 3, rated_waf: 4"); math.Abs(two/four-2) > 1e-9 {
+		t.Errorf("a drive that is rated under an amplification of 2 is worn by %v, of 4 by %v", two, four)
+	}
+	_, err := drives.Load(source("drives: [{model: x, count: 1, rated_waf: 0.5}]\nworkloads: w.csv\n"), nil)
+	if err == nil || !strings.Contains(err.Error(), "plan.yaml:1:42: drives[0].rated_waf: a write amplification of 0.5; it is at least 1") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -72,9 +72,11 @@ type Outcome struct {
 	Bound     float64 // 0: none was asked for, or none holds
 	BoundNote string
 	Exact     bool // every plan was looked at, and none costs less
-	Proof     *tco.Certificate
-	Effects   []Effect // of the tornado
-	Frontier  []Point
+	// Interrupted says that the search was: the plan is the best until then.
+	Interrupted bool
+	Proof       *tco.Certificate
+	Effects     []Effect // of the tornado
+	Frontier    []Point
 	// FrontierMore is how many more drives the algorithms of the frontier got than the plan, to have room for all.
 	FrontierMore int
 	Moves        []Move // when drives wear out before the horizon
@@ -100,7 +102,7 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	refused := map[int]tco.Refusal{}
 	switch {
 	case p.Algorithm.optimal:
-		err = o.optimise(opts.Bound)
+		err = o.optimise(ctx, opts.Bound)
 	case p.Algorithm.offline:
 		refused, err = o.offline()
 	default:
@@ -169,15 +171,13 @@ func (o *Outcome) problem() (tco.Problem, []int) {
 	return prob, order
 }
 
-func (o *Outcome) optimise(proof bool) error {
+func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 	prob, order := o.problem()
 	c := tco.DefaultOptimiseConfig()
 	c.Steps, c.Seed = o.Plan.Search.Steps, o.Plan.Search.Seed
-	c.Climb = 0
-	if proof {
-		c.Climb = o.Plan.Search.Climb
-	}
-	best, err := bound.Optimise(c, &prob, nil)
+	c.Climb = o.Plan.Search.Climb
+	c.Stop = func() bool { return ctx.Err() != nil }
+	best, err := tco.Optimise(c, &prob, nil)
 	if err != nil {
 		var none *tco.Infeasible
 		if errors.As(err, &none) {
@@ -206,7 +206,15 @@ func (o *Outcome) optimise(proof bool) error {
 	for j, k := range best.Host {
 		o.host[j] = to[k]
 	}
-	o.Bound, o.Proof, o.Exact = best.Bound, best.Certificate, best.Exact
+	o.Exact, o.Interrupted = best.Exact, ctx.Err() != nil && !best.Exact
+	if proof && o.Interrupted {
+		o.BoundNote = "no bound: the search was interrupted"
+		return nil
+	}
+	if proof {
+		bound.Prove(c, &prob, best)
+		o.Bound, o.Proof = best.Bound, best.Certificate
+	}
 	if proof && o.Bound == 0 {
 		o.BoundNote = "no bound above 0 was proved"
 	}

@@ -1,6 +1,6 @@
 // Package bound proves how far a plan of package tco can be from the best at most.
 //
-// Its functions are Optimise, a plan with a bound, and Of, the bound of a plan that somebody else made. They find the prices of a
+// Its functions are Optimise, a plan with a bound, Prove, the bound of such a plan, and Of, the bound of one that somebody else made. They find the prices of a
 // Lagrangian relaxation and write them down as a tco.Certificate, which package tco/certify checks; docs/adr/0007-planner.md has the
 // proof. Where every plan was looked at there is nothing to be relaxed, and the plan is its own bound.
 //
@@ -132,15 +132,23 @@ const mostWork = 1_000_000
 // Optimise is tco.Optimise with its bound, if Climb is not 0.
 func Optimise(cfg tco.OptimiseConfig, p *tco.Problem, start []int) (*tco.Optimum, error) {
 	o, err := tco.Optimise(cfg, p, start)
-	if err == nil && cfg.Climb > 0 && o.Data > 0 {
-		if o.Exact {
-			o.Certificate = exhaustive(o)
-		} else {
-			o.Certificate = Priced(cfg, p, o.Host)
-		}
-		o.Bound = o.Certificate.Rate
+	if err == nil {
+		Prove(cfg, p, o)
 	}
 	return o, err
+}
+
+// Prove gives a plan its bound, if Climb is not 0 and anybody writes.
+func Prove(cfg tco.OptimiseConfig, p *tco.Problem, o *tco.Optimum) {
+	switch {
+	case cfg.Climb == 0 || !(o.Data > 0):
+		return
+	case o.Exact:
+		o.Certificate = exhaustive(o)
+	default:
+		o.Certificate = Priced(cfg, p, o.Host)
+	}
+	o.Bound = o.Certificate.Rate
 }
 
 // exhaustive is the proof by all plans; a checker's sums may differ in the last digits.
