@@ -118,9 +118,6 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 		}
 		return failed(err)
 	}
-	if o.Interrupted {
-		p.note("interrupted; the plan is the best that was found until then")
-	}
 	var why *drives.Explanation
 	if f.explain != "" {
 		if why, err = o.Explain(f.explain); err != nil {
@@ -134,11 +131,19 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	}
 	switch {
 	case f.asJSON:
-		return failed(p.printJSON(drives.Describe(o, why)))
+		err = p.printJSON(drives.Describe(o, why))
 	case why != nil:
-		return failed(report.WriteExplanationText(p.out, why, p.style()))
+		err = report.WriteExplanationText(p.out, why, p.style())
+	default:
+		err = report.WritePlanText(p.out, o, p.style())
 	}
-	return failed(report.WritePlanText(p.out, o, p.style()))
+	if err == nil && o.Interrupted {
+		err = errors.New("interrupted; the plan is the best that was found until then")
+	}
+	if err == nil {
+		err = o.Unserved()
+	}
+	return failed(err)
 }
 
 func (p *program) planSource(name string) (shape.Source, error) {

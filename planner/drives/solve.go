@@ -92,6 +92,25 @@ func (o *Outcome) CostPerGB() float64 { return o.Cost / o.Data }
 // Gap is how far the plan is above the bound, as a share of it.
 func (o *Outcome) Gap() float64 { return o.CostPerGB()/o.Bound - 1 }
 
+// Unserved is the error for workloads that have no drive, at once or when theirs is worn out; nil if there are none.
+func (o *Outcome) Unserved() error {
+	later := 0
+	for i := range o.Moves {
+		if o.Moves[i].To == "" {
+			later++
+		}
+	}
+	switch n := o.Assessment.Refused; {
+	case n > 0 && later > 0:
+		return fmt.Errorf("%d workloads have no drive, and %d more have none when theirs is worn out; further drives would take them", n, later)
+	case n > 0:
+		return fmt.Errorf("%d of %d workloads have no drive; further drives would take them", n, n+o.Assessment.Placed)
+	case later > 0:
+		return fmt.Errorf("workloads have no drive when theirs is worn out, %d in all; further drives (up_to), or ones that last longer, would take them", later)
+	}
+	return nil
+}
+
 // Solve places the workloads.
 func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	f, err := p.fleet(ctx)
