@@ -70,7 +70,7 @@ func TestPoolsOfFigure7(t *testing.T) {
 		seeds = 2
 	}
 	how := tco.DefaultOptimiseConfig()
-	how.Steps = 60_000
+	how.Steps, how.Climb = 20_000, 100
 	for _, cfg := range []tco.Config{tco.PaperConfig(), tco.DefaultConfig()} {
 		for seed := range seeds {
 			jobs := fitted(t).Draw(seed, 100, 525)
@@ -100,7 +100,11 @@ func TestManyWorkloads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	for _, cfg := range []tco.Config{{Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}, tco.DefaultConfig()} {
+	modes := []tco.Config{tco.DefaultConfig(), {Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}}
+	if os.Getenv("FARFLASH_LONG") == "" {
+		modes = modes[:1]
+	}
+	for _, cfg := range modes {
 		jobs := fitted(t).Draw(3, 1359, 0)
 		p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(t, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
 		o, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
@@ -193,7 +197,7 @@ func brute(p *tco.Problem) (least float64, found bool) {
 
 // TestSmallCases holds bound <= brute force <= plan.
 func TestSmallCases(t *testing.T) {
-	cases := 200
+	cases := 100
 	if testing.Short() {
 		cases = 70
 	}

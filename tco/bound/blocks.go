@@ -151,7 +151,7 @@ func (b *blocks) raise(steps int) {
 			copy(rent, b.rent)
 			copy(x.value, b.least)
 		}
-		step := 0.5 / math.Sqrt(1+float64(n)/4)
+		step := 0.5 / math.Sqrt(1+float64(0.25*float64(n)))
 		for i := range x.classes {
 			b.taken[i] = 0
 		}
