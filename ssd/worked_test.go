@@ -119,6 +119,7 @@ func TestDRAMByHand(t *testing.T) {
 // P/(1 - C/N) writes later on average. Of P pages that is 1/(1/(1 - C/N) + T/P) programs a write. Each program reads the old page first, and so does
 // each of the 1 - C/N misses, but the two share a read where the page is the same, once in P times.
 func TestMapWriteAmplification(t *testing.T) {
+	t.Parallel()
 	cfg := round()
 	cfg.Mapping.Ideal = false
 	g := &cfg.Geometry
