@@ -52,6 +52,15 @@ func TestProtocols(t *testing.T) {
 		if m.Done > 0 {
 			t.Errorf("%v: a chunk is kept before a disk can have written it", name)
 		}
+		floor := m.Protocol.(put.Forecast).Floor()
+		at := eng.Now()
+		for m.Done == 0 && at < 20*units.Millisecond {
+			at = eng.Next()
+			eng.Run(at)
+		}
+		if off, ok := overFloor(&plan); ok && max(at-floor-off, floor+off-at) > 10*units.Picosecond {
+			t.Errorf("%v: a chunk that is alone takes %v; its floor is %v, %v from what is expected", name, at, floor, at-floor-off)
+		}
 		eng.Run(20 * units.Millisecond)
 		if m.Done != 1 {
 			t.Errorf("%v: a chunk that is alone is not put", name)
@@ -75,6 +84,23 @@ func TestProtocols(t *testing.T) {
 			}
 		}
 	}
+}
+
+// overFloor is how much longer a lone chunk takes on a cluster in memory than its floor says, of protocols that leave nothing to chance. No message waits behind another there, or behind
+// frames as the request for each next replica does on a link: for the last frame of the one before.
+func overFloor(p *put.Plan) (sim.Time, bool) {
+	switch p.Traits.Name {
+	case "uch-ccp", "uch-ccp-inverse", "uch-aimd":
+		if p.Queued {
+			return -sim.Time(p.Copies-1) * p.Times.Send(p.Piece%p.Frame, p.Times.Effective), true
+		}
+		return 0, p.Traits.Name != "uch-aimd"
+	case "replicast-m", "replicast-proxy":
+		return 0, p.Queued
+	case "replicast-h", "replicast-h-double":
+		return 0, false // later replicas are asked for when chance has it
+	}
+	return 0, true
 }
 
 // TestTable: protocols have names of their own, foresee and recover as their traits say, and name their messages.
