@@ -43,6 +43,20 @@ func (f *FTL) Books(pool int) error {
 			}
 		}
 	}
+	for to := range p.frontiers {
+		w := &p.frontiers[to]
+		left, free := w.left, p.free
+		if w.left == 0 {
+			w.left = f.pages
+			free--
+		}
+		w.left--
+		want := !p.short && free >= 0 && total() <= free
+		w.left = left
+		if got := f.mayStray(p, to); got != want {
+			return fmt.Errorf("pool %d: a page may stray to frontier %d: %v; %v is right", pool, to, got, want)
+		}
+	}
 	return f.booksOfBenefit(p)
 }
 
