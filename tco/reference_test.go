@@ -158,3 +158,44 @@ func TestColumnsOfModels(t *testing.T) {
 		}
 	}
 }
+
+// TestAllRowsAreRead: an empty row ends nothing, and of several that are wrong each is said.
+func TestAllRowsAreRead(t *testing.T) {
+	head := "name,write_gb_per_day,sequential,peak_iops,write_share,working_set_gb\n"
+	list, err := ReadWorkloads(strings.NewReader(head+"a,1,0.5,1,0.5,1\n, ,,,,\nb,1,0.5,1,0.5,1\n"), "w.csv")
+	if err != nil || len(list) != 2 || list[1].Name != "b" {
+		t.Errorf("%d workloads, %v", len(list), err)
+	}
+	_, err = ReadWorkloads(strings.NewReader(head+"a,1\nb,1,0.5\nc,x,0.5,1,0.5,1\n"), "w.csv")
+	for _, want := range []string{"row 2: there are 2 values", "row 3: there are 3 values", "row 4, column write_gb_per_day"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v; %s is part of it", err, want)
+		}
+	}
+}
+
+// TestDeadDrive: a drive that is worn out when its workloads move on has written what it could, and wears no more.
+func TestDeadDrive(t *testing.T) {
+	drives := []Drive{
+		{Name: "a", Buy: 1000, Run: 1, Budget: 10000, Capacity: 500, IOPS: 1000, WAF: Constant(2)},
+		{Name: "b", Buy: 1000, Run: 1, Budget: 1e7, Capacity: 500, IOPS: 1000, WAF: Constant(2)},
+	}
+	jobs := []Workload{{Name: "w", WriteRate: 50, WorkingSet: 20}, {Name: "late", WriteRate: 1, WorkingSet: 10, Arrival: 300}}
+	cfg := Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}
+	moves, after, err := Migrate(cfg, drives, jobs, []int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 100 GB worn a day last 100 days.
+	d := after.Drives[0]
+	if len(moves) != 1 || moves[0].Day != 100 || moves[0].To != 1 {
+		t.Errorf("moves %+v", moves)
+	}
+	if math.Abs(d.WearAtDeath-1) > 1e-12 || math.Abs(d.Lifetime-100) > 1e-9 || math.Abs(d.Data-5000) > 1e-6 || math.Abs(d.Cost-1100) > 1e-9 || d.WriteRate != 0 {
+		t.Errorf("the drive that is worn out: %+v", d)
+	}
+	// The other's service begins with a copy of 20 GB on day 100 and lasts for the horizon: 1000 days of 50 GB a day, and 1 more from day 300 on.
+	if b := after.Drives[1]; math.Abs(b.WearAtDeath*1e7-2*(1000*50+800+20)) > 1e-6 {
+		t.Errorf("the other wears %v", b.WearAtDeath*1e7)
+	}
+}
