@@ -175,6 +175,8 @@ func TestPolicies(t *testing.T) {
 		{ftl.Greedy, 0, 5},
 		{ftl.WindowedGreedy, 0, 0},
 		{ftl.WindowedGreedy, 0.1, 1}, // of blocks 0, 1, 2
+		{ftl.WindowedGreedy, 0.075, 1}, // of 2.4, which are blocks 0 and 1
+		{ftl.WindowedGreedy, 0.04, 0},  // of 1.28
 		{ftl.WindowedGreedy, 1, 5},
 		{ftl.CostBenefit, 0, 1}, // 5 has fewer valid pages but lost them just now
 		{ftl.CostAge, 0, 5},     // no block was erased yet: all are of an age
