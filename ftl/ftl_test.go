@@ -174,7 +174,7 @@ func TestPolicies(t *testing.T) {
 		{ftl.FIFO, 0, 0},
 		{ftl.Greedy, 0, 5},
 		{ftl.WindowedGreedy, 0, 0},
-		{ftl.WindowedGreedy, 0.1, 1}, // of blocks 0, 1, 2
+		{ftl.WindowedGreedy, 0.1, 1},   // of blocks 0, 1, 2
 		{ftl.WindowedGreedy, 0.075, 1}, // of 2.4, which are blocks 0 and 1
 		{ftl.WindowedGreedy, 0.04, 0},  // of 1.28
 		{ftl.WindowedGreedy, 1, 5},

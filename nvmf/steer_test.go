@@ -286,3 +286,62 @@ func TestSteeringIsReported(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// ears counts what a controller is told of commands.
+type ears struct {
+	listener
+	came, ended map[block.Op]int
+	bytes       map[block.Op]int64
+}
+
+func (e *ears) React(_ *ratecontrol.Steering, x *ratecontrol.Signal) {
+	switch x.Event {
+	case ratecontrol.Arrived:
+		e.came[x.Op]++
+		e.bytes[x.Op] += x.Bytes
+	case ratecontrol.Ended:
+		e.ended[x.Op]++
+	}
+}
+
+// TestArrivalsAreHeard: a controller is told of each read and write that comes, with its size, and of their ends; what moves no data does not come into it.
+func TestArrivalsAreHeard(t *testing.T) {
+	l := defaultLayout()
+	e := &ears{came: map[block.Op]int{}, ended: map[block.Op]int{}, bytes: map[block.Op]int64{}}
+	l.steered = func() ratecontrol.Controller { return e }
+	r := newRig(t, l)
+	for i := range int64(5) {
+		r.ask(ask{at: units.Duration(i) * us, req: block.Request{Op: block.Read, Offset: i << 20, Length: 4096}})
+	}
+	for i := range int64(3) {
+		r.ask(ask{at: units.Duration(i) * us, req: block.Request{Op: block.Write, Offset: i<<20 | 1<<19, Length: 8192}})
+	}
+	r.ask(ask{at: 9 * us, req: block.Request{Op: block.Flush}})
+	r.run(t)
+	if e.came[block.Read] != 5 || e.came[block.Write] != 3 || e.bytes[block.Read] != 5*4096 || e.bytes[block.Write] != 3*8192 || e.came[block.Flush] != 0 {
+		t.Errorf("%v commands of %v bytes came", e.came, e.bytes)
+	}
+	if e.ended[block.Read] != 5 || e.ended[block.Write] != 3 {
+		t.Errorf("%v ended", e.ended)
+	}
+}
+
+// TestHeldAtInitiator: of commands that a queue pair takes one at a time each is held until the one before has ended, and that, with the initiator's work, is the time of its stage.
+func TestHeldAtInitiator(t *testing.T) {
+	l := defaultLayout()
+	l.cfg.QueueDepth = 1
+	r := newRig(t, l)
+	for i := range int64(4) {
+		r.ask(ask{at: units.Duration(i) * us, req: block.Request{Op: block.Read, Offset: i << 20, Length: 4096}})
+	}
+	r.run(t)
+	for k := range r.done {
+		want := l.cfg.Initiator.Command / 2 // its own work before it sends
+		if k > 0 {
+			want += r.done[k-1].Ended - r.done[k].Submitted
+		}
+		if got := r.done[k].Stage[nvmf.AtInitiator]; got != want {
+			t.Errorf("command %d of %d was held for %v, the one before it ended after %v", k, len(r.done), got, want)
+		}
+	}
+}
