@@ -41,11 +41,9 @@ func (s *System) submitFlow(c int32) {
 	x := s.commands.At(c)
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
-		s.spent(x, AtInitiator)
 		s.post(c, Pulled, units.Bytes(x.req.Length), -1)
 		return
 	}
-	s.spent(x, AtInitiator)
 	x.arrived = x.mark
 	s.drive(c)
 }

@@ -336,7 +336,7 @@ func TestHeldAtInitiator(t *testing.T) {
 	}
 	r.run(t)
 	for k := range r.done {
-		want := l.cfg.Initiator.Command / 2 // its own work before it sends
+		want := l.cfg.Initiator.Command // its own work, before it sends and when the answer is there
 		if k > 0 {
 			want += r.done[k-1].Ended - r.done[k].Submitted
 		}
