@@ -71,12 +71,12 @@ func (f *FTL) booksOfBenefit(p *pool) error {
 	now, empty := Tick(0), false
 	for i := range p.blocks {
 		if m := &p.blocks[i]; m.state == ranked {
-			now, empty = max(now, Tick(m.stamp)), empty || m.valid == 0
+			now, empty = max(now, m.stamp), empty || m.valid == 0
 		}
 	}
 	benefit := func(m *block) float64 {
 		u := float64(m.valid) / float64(f.pages)
-		return (1 - u) * (float64(max(0, now-Tick(m.stamp))) + 1) / (2 * u)
+		return (1 - u) * (float64(max(0, now-m.stamp)) + 1) / (2 * u)
 	}
 	b := f.mostBeneficial(p)
 	if empty || b == none {

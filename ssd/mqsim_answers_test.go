@@ -120,7 +120,7 @@ func playMQSim(t *testing.T, device, loads string, changes []string, op block.Op
 func mqsimFlow(t *testing.T, f *peer.MQSimFlow, i int, first, end int64) cosim.Flow {
 	t.Helper()
 	c := mqsimgen.Config{
-		ReadFraction: float64(f.Read_Percentage) / 100, WorkingSet: float64(f.Working_Set_Percentage) / 100, Aligned: true, Alignment: int64(f.Address_Alignment_Unit),
+		ReadFraction: float64(f.Read_Percentage) / 100, WorkingSet: float64(f.Working_Set_Percentage) / 100, Aligned: true, Alignment: f.Address_Alignment_Unit,
 		MeanSize: int64(f.Average_Request_Size), Seed: int32(f.Seed), Requests: f.Total_Requests_To_Generate, Range: mqsimgen.Range{First: first, Last: end - 1},
 	}
 	if f.Address_Distribution == "STREAMING" {
