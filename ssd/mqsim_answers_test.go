@@ -121,7 +121,7 @@ func mqsimFlow(t *testing.T, f *peer.MQSimFlow, i int, first, end int64) cosim.F
 	t.Helper()
 	c := mqsimgen.Config{
 		ReadFraction: float64(f.Read_Percentage) / 100, WorkingSet: float64(f.Working_Set_Percentage) / 100, Aligned: true, Alignment: f.Address_Alignment_Unit,
-		MeanSize: int64(f.Average_Request_Size), Seed: int32(f.Seed), Requests: f.Total_Requests_To_Generate, Range: mqsimgen.Range{First: first, Last: end - 1},
+		MeanSize: f.Average_Request_Size, Seed: int32(f.Seed), Requests: f.Total_Requests_To_Generate, Range: mqsimgen.Range{First: first, Last: end - 1},
 	}
 	if f.Address_Distribution == "STREAMING" {
 		c.Addresses = mqsimgen.Streaming

@@ -165,3 +165,21 @@ func TestMapWriteAmplification(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsBeginAnew: a request that takes the place of one that has ended has nothing of it: a write into the cache, after a read of flash, spent no time with flash and waited for no room.
+func TestRequestsBeginAnew(t *testing.T) {
+	cfg := round()
+	cfg.Cache.Mode, cfg.Cache.DestageAt = CacheWrite, .99
+	a := newAsker(t, cfg)
+	q := a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
+	a.submit(t, q, block.Request{Op: block.Read, Length: 8192})
+	a.submit(t, q, block.Request{Op: block.Write, Offset: 1 << 20, Length: 8192})
+	s := a.d.Stats()
+	w, r := s.Breakdown[block.Write], s.Breakdown[block.Read]
+	if w.Requests != 1 || w.Array != 0 || w.Transfer != 0 || w.Mapping != 0 || w.Wait != 0 || w.Cache != 0 || w.DRAM <= 0 || w.All != w.Queue+w.Link+w.DRAM {
+		t.Errorf("the write: %+v", w)
+	}
+	if r.Array != 10*us || r.Transfer != 3*us {
+		t.Errorf("the read: %+v", r)
+	}
+}
