@@ -200,14 +200,14 @@ func (c *Config) Validate() error {
 	f.Within("link", c.Link.CheckOverhead())
 	f.Hold(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
 	f.Hold(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
-	for _, x := range []struct {
-		key  string
-		size units.Bytes
-	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
-		f.Hold(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
+	key, size := "control.unicast", c.Control.Unicast
+	if c.Protocol.traits().Reserves {
+		key, size = "control.replicast", c.Control.Replicast
 	}
+	f.Hold(size >= 1 && size <= c.Link.Frame, key, "%v is not possible; use 1B to a frame, %v", size, c.Link.Frame)
 	c.checkCompat(&f)
 	c.checkTargets(&f)
+	c.checkUnused(&f)
 	return f.Err()
 }
 

@@ -1,9 +1,10 @@
 package cluster
 
 import (
-	"farflash/cluster/put"
+	"fmt"
 	"strings"
 
+	"farflash/cluster/put"
 	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
@@ -244,12 +245,13 @@ func (c *Cluster) repairDone() {
 
 func (c *Config) checkFailures(f *units.Faults) {
 	down := map[int]units.Duration{}
-	for _, x := range c.Failures {
-		f.Hold(x.Target >= 0 && x.Target < c.Targets, "failures", "there is no target %d; they are numbered from 0 to %d", x.Target, c.Targets-1)
-		f.Hold(x.At >= 0, "failures", "target %d fails at %v; use a time from 0", x.Target, x.At)
-		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, "failures", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", x.Target, x.At, x.Back, x.At+c.Repair.Detect)
+	for i, x := range c.Failures {
+		at := fmt.Sprintf("failures[%d]", i)
+		f.Hold(x.Target >= 0 && x.Target < c.Targets, at+".target", "there is no target %d; they are numbered from 0 to %d", x.Target, c.Targets-1)
+		f.Hold(x.At >= 0, at+".at", "target %d fails at %v; use a time from 0", x.Target, x.At)
+		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, at+".back", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", x.Target, x.At, x.Back, x.At+c.Repair.Detect)
 		until, before := down[x.Target]
-		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, "failures", "target %d fails twice, the second time before it is known to be back", x.Target)
+		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, at+".at", "target %d fails twice, the second time before it is known to be back", x.Target)
 		down[x.Target] = x.Back
 	}
 	f.Hold(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)

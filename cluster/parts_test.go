@@ -76,6 +76,10 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v: %v ahead, not %v ns; %v", code, p.Ahead, int64(want), err)
 		}
 	}
+	cfg.Code = Code{Data: 2, Parity: 1}
+	if p, err = cfg.plan(1); err != nil {
+		t.Fatal(err)
+	}
 	if got := cfg.hedgeAfter(p.Times); got != 2*(2*1100+1000+1000)*units.Nanosecond {
 		t.Errorf("a read is hedged after %v", got)
 	}

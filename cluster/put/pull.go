@@ -9,7 +9,7 @@ import (
 // Pull is receiver pull with late binding over two groups, our own (docs/adr/0006-pull.md).
 const Pull Scheme = 4
 
-var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true, Queued: true, Times: reserve.UnicastConfig,
+var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true, Offers: true, Queued: true, Heedless: true, Times: reserve.UnicastConfig,
 	Messages: []string{askRoom: "request", offer: "offer", take: "take", pullNow: "pull", stored: "ack", giveUp: "cancel"}, New: func(b *Bus) Protocol { return newPull(b) }}
 
 // pull is receiver pull with late binding, our own protocol; docs/adr/0006-pull.md says why it is as it is. A gateway asks the targets of two

@@ -317,7 +317,10 @@ func (n *Need) Config(d Design, down int) cluster.Config {
 	if d.Protocol.Grouped() {
 		c.Group, c.Placement, c.Choices = d.Group, cluster.PlaceRandom, 1
 	}
-	c.Failures, c.Repair = nil, cluster.Repair{}
+	c.Failures, c.Repair = nil, cluster.DefaultConfig().Repair
+	if down > 0 {
+		c.Repair = cluster.Repair{}
+	}
 	for t := range down {
 		c.Failures = append(c.Failures, cluster.Failure{Target: t})
 	}
