@@ -83,6 +83,10 @@ type Config struct {
 	Failures []Failure
 	// Repair is what happens then.
 	Repair Repair
+	// Quorum is with how many acknowledgements a chunk counts as put, while the others still come and its gateway keeps it; 0 is all of them.
+	Quorum int
+	// Racks is in how many racks the targets stand, target t in rack t modulo their number; no two pieces of a chunk are in one. 0 is no racks.
+	Racks int
 	// Overcommit is to how many replicas a target of protocol grants grants at a time.
 	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
@@ -171,7 +175,7 @@ type Control struct {
 func DefaultConfig() Config {
 	return Config{
 		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000,
-		Repair:  Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Repair:  Repair{Detect: 5 * units.Millisecond, Streams: 0.5, Disk: 1, Link: 1},
 		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
@@ -207,6 +211,7 @@ func (c *Config) Validate() error {
 	f.Hold(size >= 1 && size <= c.Link.Frame, key, "%v is not possible; use 1B to a frame, %v", size, c.Link.Frame)
 	c.checkCompat(&f)
 	c.checkTargets(&f)
+	c.checkRacks(&f)
 	c.checkUnused(&f)
 	return f.Err()
 }

@@ -145,11 +145,12 @@ func TestClock(t *testing.T) {
 		t.Errorf("%+v of %v", g, floor)
 	}
 	c.gateways[3].clock, c.gateways[89].clock = clock{1000 * floor, 10 * floor}, clock{floor / 8, 0}
+	c.fix.clock = clock{20 * floor, 8 * floor} // of targets that make pieces again
 	for _, x := range []struct {
 		gateway int32
 		attempt int8
 		want    sim.Time
-	}{{0, 0, 20 * floor}, {3, 0, 1080 * floor}, {3, 2, 4320 * floor}, {89, 0, 2 * floor}, {89, 10, 2048 * floor}, {89, 15, 2048 * floor}, {500, 0, 2 * floor}} {
+	}{{0, 0, 20 * floor}, {3, 0, 1080 * floor}, {3, 2, 4320 * floor}, {89, 0, 2 * floor}, {89, 10, 2048 * floor}, {89, 15, 2048 * floor}, {500, 0, 84 * floor}} {
 		if got := c.limit(x.gateway, x.attempt); got != x.want {
 			t.Errorf("attempt %d of gateway %d may take %v, not %v", x.attempt, x.gateway, got, x.want)
 		}

@@ -67,6 +67,8 @@ func (c *Config) Idle(reads bool) []Unused {
 	hold(&list, "retry_after", &c.RetryAfter, d.RetryAfter, c.lossy(), "nothing is lost, so nothing is begun again; leave it out, or give link.loss or failures")
 	hold(&list, "repair.detect", &c.Repair.Detect, d.Repair.Detect, fails, "no target fails; leave it out, or give failures")
 	hold(&list, "repair.streams", &c.Repair.Streams, d.Repair.Streams, fails, "no target fails; leave it out, or give failures")
+	hold(&list, "repair.disk", &c.Repair.Disk, d.Repair.Disk, fails, "no target fails; leave it out, or give failures")
+	hold(&list, "repair.link", &c.Repair.Link, d.Repair.Link, fails, "no target fails; leave it out, or give failures")
 	hold(&list, "disk.depth", &c.Disk.Depth, d.Disk.Depth, c.Disk.Model == ModelSSD, "a disk of a constant rate does one thing after the other; leave it out, or use disk.model: ssd")
 	return list
 }

@@ -160,12 +160,24 @@ func (p *pull) offer(target int32) {
 	}
 }
 
+// one is a list of one target, until the next call.
+func (p *pull) one(target int32) []int32 {
+	p.among = append(p.among[:0], target)
+	return p.among
+}
+
 // offered: a gateway has an offer for a chunk. With the last that it needs it binds.
 func (p *pull) offered(m *Message) {
 	b := p.b
 	x, s := &b.Chunks[m.Chunk], &p.puts[m.Chunk]
 	if x.ID != m.ID || x.N > 0 {
 		return // it has all that it needs, and has said so
+	}
+	for _, o := range s.offers[:s.n] { // one of a rack is enough
+		if b.SameRack(o.target, m.From) {
+			b.cancel(Message{Kind: giveUp, From: x.Gateway, Chunk: m.Chunk, ID: x.ID}, p.one(m.From))
+			return
+		}
 	}
 	o := offered{m.From, b.Now() + m.A}
 	k := int(s.n)
