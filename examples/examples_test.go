@@ -1,8 +1,8 @@
 package examples
 
 import (
-	"os"
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
