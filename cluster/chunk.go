@@ -136,7 +136,15 @@ func (c *Cluster) tells(i int32) {
 
 // abort gives a chunk up.
 func (c *Cluster) abort(i int32) {
-	c.Counters.Aborted++
+	c.endsShort(i, &c.Counters.Aborted)
+}
+
+// endsShort ends a chunk of which not all pieces are kept. One that was said to be put is counted as that, any other as the caller says.
+func (c *Cluster) endsShort(i int32, as *uint64) {
+	if c.tasks.Items[i].told {
+		as = &c.Counters.Short
+	}
+	*as++
 	c.wastes(i)
 	c.forget(i)
 }

@@ -42,6 +42,8 @@ type Config struct {
 	// Ahead is for how long a target of protocol pull still has work when it offers itself; 0 is the time until the
 	// last target of a lone chunk would have it, and half a write more in which the other offers come.
 	Ahead units.Duration
+	// Admit is for how many chunks a gateway of protocol pull asks targets, or has not sent all, at a time, while others wait at it; 0 is all that it works on.
+	Admit int
 	// Code is an erasure code: a chunk is cut into pieces, of which some can be lost. Without one there are Replicas.
 	Code Code
 	// Placement is how targets are found by the protocols that have no groups: random (as SURGE does), ring, hrw, jump, maglev, straw2, bounded-load or

@@ -90,13 +90,7 @@ func (c *Cluster) fail(i int32) {
 		c.fix.failed(i)
 		return
 	}
-	c.wastes(i)
-	if c.tasks.Items[i].told {
-		c.Counters.Short++
-	} else {
-		c.Counters.Failed++
-	}
-	c.forget(i)
+	c.endsShort(i, &c.Counters.Failed)
 }
 
 // loses draws whether a receiver misses something.

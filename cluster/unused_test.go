@@ -118,6 +118,7 @@ func TestEveryKeyActs(t *testing.T) {
 		"failures":          {nothing, fails},
 		"repair.detect":     {fails, func(c *cluster.Config) { c.Repair.Detect = 500 * units.Microsecond }},
 		"repair.streams":    {fails, func(c *cluster.Config) { c.Repair.Streams = 0 }},
+		"admit":             {func(c *cluster.Config) { c.Outstanding = 4 }, func(c *cluster.Config) { c.Admit = 1 }},
 		"repair.disk":       {fails, func(c *cluster.Config) { c.Repair.Disk = 0.01 }},
 		"repair.link":       {fails, func(c *cluster.Config) { c.Repair.Link = 0.01 }},
 		"quorum":            {nothing, func(c *cluster.Config) { c.Quorum = 1 }},

@@ -28,6 +28,7 @@ type Plan struct {
 	Choices    int  // candidates for each replica, of which the least loaded is taken
 	Overcommit int  // replicas that a target grants at a time
 	Choosy     bool
+	Admit      int      // chunks of a gateway that targets are asked for, or that are not sent, at a time; 0: all
 	Ahead      sim.Time // for how long a target still has work when it offers itself
 
 	Queued    bool // each end of a link carries one frame at a time
