@@ -67,3 +67,18 @@ func TestTwoGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestAdmission: a gateway of pull that asks for one chunk at a time, and works on four, does a third more of those whose pieces it sends one after the other.
+func TestAdmission(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	cfg.Protocol, cfg.Outstanding, cfg.Disk.Rate = cluster.Pull, 4, 1000*units.ByteRate(units.MiB)
+	cfg.Code = cluster.Code{Data: 4, Parity: 2}
+	done := func(admit int) float64 {
+		cfg.Admit = admit
+		_, list := run(t, cfg, 1, 20*units.Millisecond)
+		return float64(len(list))
+	}
+	if all, one := done(0), done(1); one < 1.3*all {
+		t.Errorf("%v chunks with one admitted at a time, %v without", one, all)
+	}
+}

@@ -26,6 +26,14 @@ func (c *Config) piece() units.Bytes {
 	return c.Chunk
 }
 
+// quorum is with how many acknowledgements a chunk is put.
+func (c *Cluster) quorum() int {
+	if c.cfg.Quorum > 0 {
+		return min(c.cfg.Quorum, c.copies)
+	}
+	return c.copies
+}
+
 // pieces is from how many targets a chunk is read.
 func (c *Config) pieces() int { return max(c.Code.Data, 1) }
 
@@ -73,6 +81,8 @@ func (c *Config) checkLoad(f *units.Faults) {
 	f.Hold(c.Reads == 0 || c.Protocol.traits().Finds != put.FindsOwn, "reads", "the gateways of %v only write, each to its own target; leave it out, or use another protocol", c.Protocol)
 	f.Hold(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
 	f.Hold(c.Choices >= 1 && c.Choices*c.copies() <= put.MaxCandidates, "choices", "%d are not possible; use 1 to %d", c.Choices, put.MaxCandidates/max(c.copies(), 1))
+	f.Hold(c.Quorum == 0 || c.Quorum >= c.pieces() && c.Quorum <= c.copies(), "quorum", "%d are not possible: a chunk has %d pieces, of which %d restore it; use %d to %d, or 0 for all", c.Quorum, c.copies(), c.pieces(), c.pieces(), c.copies())
+	f.Hold(c.Quorum == 0 || c.Compat == CompatNone, "quorum", "SURGE waits for all replicas; leave it out, or use compat: none")
 	f.Hold(c.Choices == 1 || c.Control.Queued, "choices", "asking takes turns on the links, which needs control.queued: true")
 }
 
@@ -101,12 +111,31 @@ func (c *Config) checkCompat(f *units.Faults) {
 	f.Hold(!c.Control.Queued, "control.queued", "SURGE's control messages never wait for each other; use false, or compat: none")
 }
 
+// checkRacks checks that pieces of a chunk fit into different racks.
+func (c *Config) checkRacks(f *units.Faults) {
+	t := c.Protocol.traits()
+	f.Hold(c.Racks >= 0 && c.Racks <= c.Targets, "racks", "%d are not possible for %d targets; use 0 for none, to %d", c.Racks, c.Targets, c.Targets)
+	if c.Racks <= 0 {
+		return
+	}
+	f.Hold(t.Finds != put.FindsOwn, "racks", "the gateways of %v write to one target each; leave it out", c.Protocol)
+	f.Hold(c.Compat == CompatNone, "racks", "SURGE has none; leave it out, or use compat: none")
+	f.Hold(c.Racks >= c.copies(), "racks", "%d are too few for %d pieces in different ones; use at least %d", c.Racks, c.copies(), c.copies())
+	if t.Finds == put.FindsPlaced {
+		f.Hold(c.Placement != PlaceRandom || t.Build == CompatNone || c.Targets >= 2*c.Racks || c.Racks >= 2*c.copies(), "racks", "the next chunk goes to others than the last, and racks of one target each are too few for that; use at least %d racks, or %d targets", 2*c.copies(), 2*c.Racks)
+		return
+	}
+	f.Hold(t.Several || c.Group <= c.Racks, "racks", "a group of %d has two targets in one of %d racks; use at least %d racks, or smaller groups", c.Group, c.Racks, c.Group)
+	f.Hold(!t.Several || min(c.Group, c.Racks) >= c.copies(), "racks", "a group of %d stands in %d racks, too few for %d pieces; use groups of at least %d", c.Group, min(c.Group, c.Racks), c.copies(), c.copies())
+}
+
 // checkTargets checks what says how the targets of a chunk are found and sent to.
 func (c *Config) checkTargets(f *units.Faults) {
 	t := c.Protocol.traits()
 	f.Hold(!c.Choosy || t.Sequential, "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
 	f.Hold(!t.Queued || c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
 	f.Hold(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
+	f.Hold(c.Admit >= 0 && c.Admit <= 1024, "admit", "%d are not possible; use 1 to 1024, or 0 for all", c.Admit)
 	f.Hold(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
 	if t.Finds == put.FindsPlaced {
 		f.Hold(c.Placement != PlaceRandom || t.Build == CompatNone || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())
@@ -119,7 +148,7 @@ func (c *Config) checkTargets(f *units.Faults) {
 		f.Hold(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways has one of its own", c.Targets, c.Gateways)
 		return
 	}
-	f.Hold(c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", c.Group, c.copies())
+	f.Hold(max(c.candidates(), 1)*c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", max(c.candidates(), 1)*c.Group, c.copies())
 	f.Hold(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
 	f.Hold(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
 	f.Hold(!t.Several || c.Groups >= 1 && c.Groups <= put.MaxGroups, "groups", "%d are not possible; use 1 to %d", c.Groups, put.MaxGroups)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"farflash/cluster/put"
 	"farflash/sim"
+	"farflash/units"
 )
 
 // task is what the cluster knows of a chunk that a gateway puts or gets, beside what protocols see of it.
@@ -11,7 +12,9 @@ type task struct {
 	live    bool
 	read    bool
 	attempt int8     // from 0
-	repairs int8     // the piece that a target makes again of it, from 1; 0: none
+	mends   int32    // the repair that reads it, from 1; 0: none
+	told    bool     // its gateway has said that it is put
+	pieces  int8     // of the present attempt that targets have begun to write
 	started sim.Time // when its gateway began the present attempt
 }
 
@@ -50,17 +53,57 @@ func (c *Cluster) acknowledged(i int32) {
 	x := &c.bus.Chunks[i]
 	c.Counters.Replicas++
 	if x.Acked++; int(x.Acked) < c.copies {
+		if int(x.Acked) == c.cfg.Quorum && !c.tasks.Items[i].told {
+			c.tells(i)
+		}
 		return
 	}
-	c.store(x)
+	c.store(i)
 	c.done(i)
+}
+
+// stamp is which of a target's lives a piece was written in: how often the target had failed.
+type stamp struct{ target, fell int32 }
+
+// stamps notes that a target has a piece of a chunk, for its disk.
+func (c *Cluster) stamps(target int32, m *put.Message) {
+	x := &c.bus.Chunks[m.Chunk]
+	if m.ID != 0 && x.ID != m.ID || !c.tasks.Items[m.Chunk].live {
+		c.Counters.Wasted += c.piece
+		return
+	}
+	t := &c.tasks.Items[m.Chunk]
+	if len(c.cfg.Failures) > 0 {
+		for int(m.Chunk) >= len(c.wrote) {
+			c.wrote = append(c.wrote, [maxReplicas]stamp{})
+		}
+		c.wrote[m.Chunk][t.pieces] = stamp{target, c.targets[target].fell}
+	}
+	t.pieces++
+}
+
+// stamped is in which of a target's lives it got its piece of a chunk.
+func (c *Cluster) stamped(i, target int32) int32 {
+	for _, s := range c.wrote[i][:c.tasks.Items[i].pieces] {
+		if s.target == target {
+			return s.fell
+		}
+	}
+	return 0
+}
+
+// wastes notes that what has been written of an attempt at a chunk is for nothing.
+func (c *Cluster) wastes(i int32) {
+	t := &c.tasks.Items[i]
+	c.Counters.Wasted += units.Bytes(t.pieces) * c.piece
+	t.pieces = 0
 }
 
 // done: a chunk has been put or got.
 func (c *Cluster) done(i int32) {
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
-	if t.repairs > 0 {
-		c.fetched(i)
+	if t.mends > 0 {
+		c.fix.fetched(i)
 		return
 	}
 	if c.lossy {
@@ -69,17 +112,40 @@ func (c *Cluster) done(i int32) {
 	if t.read {
 		c.Counters.Gets.Done++
 	} else {
+		c.Counters.wholes++
+		c.Counters.Kept += units.Bytes(t.pieces) * c.piece
+		t.pieces = 0
+	}
+	if !t.told {
+		c.tells(i)
+	}
+	c.forget(i)
+}
+
+// tells who wanted it that a chunk is put or got. With a quorum that may be before all its pieces are kept.
+func (c *Cluster) tells(i int32) {
+	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
+	t.told = true
+	if !t.read {
 		c.Counters.Done++
 	}
 	if c.OnDone != nil {
 		c.OnDone(&Done{Chunk: x.ID, Gateway: x.Gateway, Begun: x.Begun, Done: c.eng.Now(), Size: c.cfg.Chunk, Read: t.read})
 	}
-	c.forget(i)
 }
 
 // abort gives a chunk up.
 func (c *Cluster) abort(i int32) {
-	c.Counters.Aborted++
+	c.endsShort(i, &c.Counters.Aborted)
+}
+
+// endsShort ends a chunk of which not all pieces are kept. One that was said to be put is counted as that, any other as the caller says.
+func (c *Cluster) endsShort(i int32, as *uint64) {
+	if c.tasks.Items[i].told {
+		as = &c.Counters.Short
+	}
+	*as++
+	c.wastes(i)
 	c.forget(i)
 }
 

@@ -42,6 +42,8 @@ type Config struct {
 	// Ahead is for how long a target of protocol pull still has work when it offers itself; 0 is the time until the
 	// last target of a lone chunk would have it, and half a write more in which the other offers come.
 	Ahead units.Duration
+	// Admit is for how many chunks a gateway of protocol pull asks targets, or has not sent all, at a time, while others wait at it; 0 is all that it works on.
+	Admit int
 	// Code is an erasure code: a chunk is cut into pieces, of which some can be lost. Without one there are Replicas.
 	Code Code
 	// Placement is how targets are found by the protocols that have no groups: random (as SURGE does), ring, hrw, jump, maglev, straw2, bounded-load or
@@ -83,6 +85,10 @@ type Config struct {
 	Failures []Failure
 	// Repair is what happens then.
 	Repair Repair
+	// Quorum is with how many acknowledgements a chunk counts as put, while the others still come and its gateway keeps it; 0 is all of them.
+	Quorum int
+	// Racks is in how many racks the targets stand, target t in rack t modulo their number; no two pieces of a chunk are in one. 0 is no racks.
+	Racks int
 	// Overcommit is to how many replicas a target of protocol grants grants at a time.
 	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
@@ -171,7 +177,7 @@ type Control struct {
 func DefaultConfig() Config {
 	return Config{
 		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000,
-		Repair:  Repair{Detect: 5 * units.Millisecond, Streams: 0.5},
+		Repair:  Repair{Detect: 5 * units.Millisecond, Streams: 0.5, Disk: 1, Link: 1},
 		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
@@ -200,14 +206,15 @@ func (c *Config) Validate() error {
 	f.Within("link", c.Link.CheckOverhead())
 	f.Hold(c.Link.Frame >= 64 && c.Link.Frame <= 64*units.KiB, "link.frame", "%v is not possible; use 64B to 64KiB", c.Link.Frame)
 	f.Hold(c.Link.Trip >= 0 && c.Link.Trip <= units.Second, "link.trip", "%v is not possible; use 0s to 1s", c.Link.Trip)
-	for _, x := range []struct {
-		key  string
-		size units.Bytes
-	}{{"unicast", c.Control.Unicast}, {"replicast", c.Control.Replicast}} {
-		f.Hold(x.size >= 1 && x.size <= c.Link.Frame, "control."+x.key, "%v is not possible; use 1B to a frame, %v", x.size, c.Link.Frame)
+	key, size := "control.unicast", c.Control.Unicast
+	if c.Protocol.traits().Reserves {
+		key, size = "control.replicast", c.Control.Replicast
 	}
+	f.Hold(size >= 1 && size <= c.Link.Frame, key, "%v is not possible; use 1B to a frame, %v", size, c.Link.Frame)
 	c.checkCompat(&f)
 	c.checkTargets(&f)
+	c.checkRacks(&f)
+	c.checkUnused(&f)
 	return f.Err()
 }
 

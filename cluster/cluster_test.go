@@ -185,7 +185,7 @@ func TestLaws(t *testing.T) {
 			cfg.Choosy = rapid.Bool().Draw(t, "choosy")
 		}
 		until := 3 * units.Millisecond
-		c, done := run(t, cfg, rapid.Uint64Range(1, 1000).Draw(t, "seed"), until)
+		c, done := run(t, settled(cfg), rapid.Uint64Range(1, 1000).Draw(t, "seed"), until)
 		for _, d := range done {
 			if d.Done <= d.Begun {
 				t.Fatalf("a chunk that began at %v was done at %v", d.Begun, d.Done)

@@ -22,6 +22,8 @@ type disk struct {
 	waiting sim.Time           // that the queue will take
 	busy    sim.Time           // sum of all that is done or being done
 	drive   *drive             // what it is, if it has no constant rate
+	held    queue.Queue[int32] // jobs that make pieces again and are not its turn yet, by repair.disk
+	free    sim.Time           // from when the next such job may be queued
 }
 
 // job is one thing for a disk to do.
@@ -34,6 +36,7 @@ type job struct {
 	begun   bool
 	void    bool        // taken back before it began, or lost with its target
 	acked   bool        // the write has been acknowledged
+	held    bool        // it waits for its share of the disk
 	late    sim.Time    // by how much its acknowledgement comes later than it is done
 	message put.Message // what is sent when a write is done; what was asked for by a read
 }
@@ -106,18 +109,60 @@ func (c *Cluster) work(target int32, j job) int32 {
 	i := c.jobs.Take()
 	d := &c.targets[target].disk
 	j.takes, j.since = c.takes(target, j.size), c.eng.Now()
+	if !j.read {
+		c.volume(j.repairs).Handed += j.size
+	}
+	if j.repairs && c.cfg.Repair.Disk < 1 {
+		j.since = max(j.since, d.free)
+		d.free = j.since + share(j.takes, c.cfg.Repair.Disk)
+		if j.held = j.since > c.eng.Now(); j.held {
+			c.jobs.Items[i] = j
+			d.held.Push(i)
+			c.eng.Schedule(c.self, c.here, j.since, evShare, uint32(target))
+			return i
+		}
+	}
 	c.jobs.Items[i] = j
+	c.queues(target, i)
+	return i
+}
+
+// queues puts a job into a disk's queue.
+func (c *Cluster) queues(target, i int32) {
+	d, j := &c.targets[target].disk, &c.jobs.Items[i]
 	d.queue.Push(i)
 	if d.drive != nil {
 		d.drive.bytes += j.size
 		c.feed(target)
-		return i
+		return
 	}
 	d.waiting += j.takes
 	if d.current < 0 {
 		c.next(target)
 	}
-	return i
+}
+
+// shares queues what makes pieces again and is its turn.
+func (c *Cluster) shares(target int32) {
+	d := &c.targets[target].disk
+	for !d.held.Empty() && c.jobs.Items[d.held.All()[0]].since <= c.eng.Now() {
+		i := d.held.Pop()
+		if j := &c.jobs.Items[i]; j.void {
+			c.jobs.Give(i)
+		} else {
+			j.held = false
+			c.queues(target, i)
+			c.turns(target)
+		}
+	}
+}
+
+// volume is what has become of what was written for gateways, or to make pieces again.
+func (c *Cluster) volume(repairs bool) *Volume {
+	if repairs {
+		return &c.Counters.Mended
+	}
+	return &c.Counters.Put
 }
 
 // next has a disk begin what is next.
@@ -164,8 +209,9 @@ func (c *Cluster) finished(target int32, j *job) {
 		c.get.read(target, &j.message)
 		return
 	}
+	c.volume(j.repairs).Written += j.size
 	if j.repairs {
-		c.repaired(target, &j.message)
+		c.fix.written(j.message.Chunk)
 		return
 	}
 	c.Counters.Written++
@@ -179,6 +225,9 @@ func (c *Cluster) takeBack(target, i int32) {
 	d := &c.targets[target].disk
 	if j := &c.jobs.Items[i]; !j.void && !j.begun {
 		j.void = true
+		if j.held {
+			return
+		}
 		if d.drive != nil {
 			d.drive.bytes -= j.size
 			return
@@ -190,6 +239,7 @@ func (c *Cluster) takeBack(target, i int32) {
 // keep has a target write a piece that has arrived and tell its gateway when it is on the disk, or earlier if it acknowledges so.
 func (c *Cluster) keep(target int32, m put.Message) {
 	now, late := c.bus.Acknowledges(c.targets[target].disk.backlog(c.eng.Now()) + c.takes(target, c.piece))
+	c.stamps(target, &m)
 	c.work(target, job{size: c.piece, acked: now, late: late, message: m})
 	if now {
 		c.toGateway(m, 0)

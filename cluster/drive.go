@@ -156,7 +156,11 @@ func (s Sink) Complete(x block.Completion) {
 func (d *drive) crash(c *Cluster) {
 	d.bytes = 0
 	for _, i := range d.inside {
-		c.jobs.Items[i].void = true
+		j := &c.jobs.Items[i]
+		if !j.void && !j.read {
+			c.volume(j.repairs).Dropped += j.size
+		}
+		j.void = true
 	}
 }
 

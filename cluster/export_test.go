@@ -31,6 +31,19 @@ func NewOn(cfg Config, eng *sim.Engine, protocol func(*put.Bus) put.Protocol) (*
 	return c, c.bus, nil
 }
 
+// Used is how many jobs, parcels, casts and chunks are in use, how many repairs are under way, and how many pieces wait for one.
+func (c *Cluster) Used() (jobs, parcels, casts, tasks, repairs, queued int) {
+	for i := range c.tasks.Items {
+		if c.tasks.Items[i].live {
+			tasks++
+		}
+	}
+	return c.jobs.Used(), c.parcels.Used(), c.casts.Used(), tasks, c.fix.active.Used(), c.fix.queue.Len()
+}
+
+// Holders are where the pieces of the chunks are that are kept; below 0 nowhere.
+func (c *Cluster) Holders() (targets []int32, copies int) { return c.kept.targets, c.copies }
+
 // Walks reports whether laws are looked at while a cluster runs.
 const Walks = checkEvery > 0
 

@@ -125,6 +125,6 @@ func TestHarshLaws(t *testing.T) {
 			}
 			cfg.Failures = append(cfg.Failures, f)
 		}
-		run(t, cfg, rapid.Uint64Range(1, 100).Draw(t, "seed"), 12*units.Millisecond)
+		run(t, settled(cfg), rapid.Uint64Range(1, 100).Draw(t, "seed"), 12*units.Millisecond)
 	})
 }

@@ -82,12 +82,17 @@ func (g *getter) begin(i int32) {
 		}
 	}
 	if int(x.N) < c.copies {
+		gateways := c.tasks.Items[i].mends == 0
 		if int(x.N) < c.cfg.pieces() {
-			c.Counters.Unavailable++
+			if gateways {
+				c.Counters.Unavailable++
+			}
 			c.fail(i)
 			return
 		}
-		c.Counters.Degraded++
+		if gateways {
+			c.Counters.Degraded++
+		}
 	}
 	ask := put.Message{Kind: readAsk, From: x.Gateway, Chunk: i, ID: x.ID}
 	switch {
@@ -258,6 +263,10 @@ func (g *getter) read(target int32, m *put.Message) {
 	for sent := units.Bytes(0); sent < c.piece; {
 		size := min(c.cfg.Link.Frame, c.piece-sent)
 		sent += size
+		if m.From >= int32(len(c.gateways)) && c.cfg.Repair.Link < 1 {
+			c.fix.paced(target, m, size)
+			continue
+		}
 		c.send(c.nodeOfTarget(target), m.Chunk, m.ID, readFrame|uint32(m.N), size, c.bus.FrameTime(size), g.node(m.From))
 	}
 }

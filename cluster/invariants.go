@@ -72,7 +72,7 @@ func (c *Cluster) walkDisks() error {
 				waiting += j.takes
 			}
 		}
-		jobs += d.queue.Len()
+		jobs += d.queue.Len() + d.held.Len()
 		if d.drive != nil {
 			jobs += len(d.drive.inside)
 			continue
@@ -111,7 +111,7 @@ func (c *Cluster) walkChunks() error {
 			return fmt.Errorf("chunk %d is no attempt, of %d, or is under way twice", x.ID, c.attempts)
 		}
 		seen[x.ID] = true
-		if t.repairs == 0 {
+		if t.mends == 0 {
 			under[x.Gateway]++
 		}
 		if !t.read && int(x.Acked) >= c.copies {

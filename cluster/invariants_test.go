@@ -34,7 +34,7 @@ func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.
 	cfg.Repair.Detect = 100 * units.Microsecond
 	change(&cfg)
 	eng := sim.New()
-	c, err := cluster.New(cfg, eng, seed)
+	c, err := cluster.New(settled(cfg), eng, seed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"fmt"
-
 	"farflash/cluster/internal/slab"
 	"farflash/cluster/put"
 	"farflash/cluster/reserve"
@@ -45,13 +43,14 @@ type Cluster struct {
 	lossy    bool        // messages may be lost, so gateways watch over chunks
 	alarms   []sim.Timer // by chunk
 	losses   rng.Stream
-	copies   int         // targets of a chunk
-	piece    units.Bytes // what each of them keeps
-	attempts uint64      // chunks begun
-	slots    rng.Stream  // places of pieces on drives
-	ceiling  Ceiling     // of each drive
-	net      Network     // between nodes, instead of the links here
-	cargo    []cargo     // by the network's number
+	copies   int                  // targets of a chunk
+	piece    units.Bytes          // what each of them keeps
+	attempts uint64               // chunks begun
+	wrote    [][maxReplicas]stamp // by chunk, where targets fail
+	slots    rng.Stream           // places of pieces on drives
+	ceiling  Ceiling              // of each drive
+	net      Network              // between nodes, instead of the links here
+	cargo    []cargo              // by the network's number
 	err      error
 	fault    func(node int32, data bool) bool // of tests: whether what arrives at a node is lost
 
@@ -77,12 +76,26 @@ type Counters struct {
 	Degraded                         uint64                       // reads of chunks of which a piece was missing
 	Unavailable                      uint64                       // reads of chunks of which too many pieces were missing
 	PiecesLost, Repaired, Unrepaired uint64                       // of chunks that are kept
+	Replaced, PiecesGone             uint64                       // lost pieces whose chunk another one has replaced, or of which too little is left
+	LostChunks                       uint64                       // of which too little is left
+	RepairRetried                    uint64                       // attempts at reading for a repair that took too long
+	Short                            uint64                       // chunks that were said to be put and of which not all pieces could be kept
+	Put, Mended                      Volume                       // what disks write for gateways, and to make pieces again
+	wholes                           uint64                       // chunks that are put with all their pieces
+	Kept, Wasted                     units.Bytes                  // of Put: of chunks that are put, and of attempts that were given up
 	Replicas                         uint64                       // acknowledged
 	Messages                         uint64                       // of control
 	Frames                           uint64                       // of data, counted once for each receiver
 	ControlBytes                     uint64                       // received
 	DataBytes                        uint64
 	put.Tally                        // of what protocols do
+}
+
+// Volume is what disks have to write.
+type Volume struct {
+	Handed  units.Bytes // to them
+	Written units.Bytes
+	Dropped units.Bytes // by targets that failed
 }
 
 // Overlap counts how often a target is asked for a bid while another of its bids is still tentative.
@@ -109,6 +122,7 @@ type target struct {
 	weight float64 // its capacity, relative to others
 	down   bool
 	fell   int32     // how often it has failed
+	known  int32     // how often others know that it has
 	reads  []pending // that its disk has not begun
 }
 
@@ -124,7 +138,9 @@ const (
 	evDisk                   // a target's disk is done with what it did
 	evArrival                // a chunk comes to its gateway
 	evFault                  // something happens to a target
-	evRepair                 // a target is free to make the next piece again
+	evRepair                 // a target's link has room for what a repair reads
+	evPump                   // another piece may be made again
+	evShare                  // a disk may make pieces again
 	evRetry                  // a chunk is not done in time
 	evHedge                  // it is time to ask another target for a chunk
 )
@@ -174,6 +190,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	for g := range c.gateways {
 		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
 	}
+	c.fix = newRepairer(c)
 	c.planFailures()
 	return c, nil
 }
@@ -202,7 +219,11 @@ func (c *Cluster) Handle(e sim.Event) {
 	case evFault:
 		c.mishap(c.faults[e.Arg])
 	case evRepair:
-		c.repairDone()
+		c.fix.read(int32(e.Arg))
+	case evPump:
+		c.fix.pump()
+	case evShare:
+		c.shares(int32(e.Arg))
 	case evRetry:
 		c.retry(int32(e.Arg))
 	case evHedge:
@@ -211,34 +232,6 @@ func (c *Cluster) Handle(e sim.Event) {
 	if checkEvery > 0 && c.eng.Events()%max(checkEvery, 1) == 0 {
 		c.holds()
 	}
-}
-
-// Check walks the laws of conservation and reports the first that does not hold.
-func (c *Cluster) Check() error {
-	under := uint64(0)
-	for i := range c.tasks.Items {
-		if c.tasks.Items[i].live && c.tasks.Items[i].repairs == 0 {
-			under++
-		}
-	}
-	k := &c.Counters
-	begun, done := k.Begun+k.Gets.Begun, k.Done+k.Gets.Done
-	if begun != done+k.Aborted+k.Failed+under {
-		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Aborted, k.Failed, under)
-	}
-	if k.Arrived > 0 {
-		waiting := uint64(0)
-		for g := range c.load.waiting {
-			waiting += uint64(c.load.waiting[g].Len())
-		}
-		if k.Arrived != begun+waiting {
-			return fmt.Errorf("%d chunks came, but %d were begun and %d wait", k.Arrived, begun, waiting)
-		}
-	}
-	if k.Replicas < k.Done*uint64(c.copies) {
-		return fmt.Errorf("%d chunks are done with %d replicas acknowledged, of %d each", k.Done, k.Replicas, c.copies)
-	}
-	return nil
 }
 
 // Config is what the cluster was made of.

@@ -47,6 +47,12 @@ func (c *Cluster) placer() (placement.Placer, error) {
 			m.Weights[t] = 0
 		}
 	}
+	if c.cfg.Racks > 0 {
+		m.Domains = make([]int32, len(c.targets))
+		for t := range m.Domains {
+			m.Domains[t] = int32(t % c.cfg.Racks)
+		}
+	}
 	switch c.cfg.Placement {
 	case PlaceRing:
 		return placement.NewRing(m, virtualNodes)

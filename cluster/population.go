@@ -9,7 +9,9 @@ import (
 // random, as if that had been deleted.
 type population struct {
 	copies  int
-	targets []int32 // of all chunks, so many each
+	targets []int32 // of all chunks, so many each; below 0 with whom it is not (repair.go)
+	fell    []int32 // where targets fail: how often each of these had failed when it got its piece
+	version []uint32
 	groups  []int32 // the candidate groups of each, where the protocol has any
 	each    int     // groups of a chunk
 	rand    rng.Stream
@@ -19,7 +21,7 @@ type population struct {
 func (c *Cluster) fill() {
 	p := &c.kept
 	*p = population{copies: c.copies, rand: rng.NewStream(c.seed, "cluster/population")}
-	if c.cfg.Reads == 0 {
+	if c.cfg.Reads == 0 && len(c.cfg.Failures) == 0 {
 		return
 	}
 	p.each = c.cfg.candidates()
@@ -41,23 +43,62 @@ func (c *Cluster) fill() {
 		}
 		for k := range c.copies {
 			i := k + int(p.rand.IntN(int64(len(among)-k)))
+			for c.bus.Shares(among[:k], among[i]) {
+				i = k + int(p.rand.IntN(int64(len(among)-k)))
+			}
 			among[k], among[i] = among[i], among[k]
 		}
 		p.targets = append(p.targets, among[:c.copies]...)
 	}
+	if len(c.cfg.Failures) > 0 {
+		p.fell, p.version = make([]int32, len(p.targets)), make([]uint32, c.cfg.Objects)
+	}
 }
 
-// store remembers where a chunk is that has been put.
-func (c *Cluster) store(x *put.Chunk) {
-	p := &c.kept
+// store remembers where a chunk is that has been put. A target that has failed since it got its piece has it no more.
+func (c *Cluster) store(i int32) {
+	p, x := &c.kept, &c.bus.Chunks[i]
 	if p.targets == nil {
 		return
 	}
 	n := int(p.rand.IntN(int64(c.cfg.Objects)))
-	copy(p.targets[n*p.copies:(n+1)*p.copies], x.Targets[:x.N])
+	at := n * p.copies
+	if p.version != nil {
+		p.version[n]++
+		for _, t := range p.find(int32(n)) {
+			if t == pieceMissing || t <= pieceMade {
+				c.Counters.Replaced++
+			}
+		}
+	}
+	copy(p.targets[at:at+p.copies], x.Targets[:x.N])
 	if p.each > 0 {
 		copy(p.groups[n*p.each:(n+1)*p.each], x.Groups[:p.each])
 	}
+	if p.version == nil {
+		return
+	}
+	for k, t := range x.Targets[:x.N] {
+		p.fell[at+k] = c.stamped(i, t)
+		if p.fell[at+k] < c.targets[t].known {
+			c.fix.loses(at + k)
+		}
+	}
+	c.fix.pump()
+}
+
+// at is the number of a piece.
+func (p *population) at(x lost) int { return int(x.object)*p.copies + int(x.piece) }
+
+// left is how many pieces of a chunk are with targets that are not known to have failed, and whether others are being written.
+func (p *population) left(c *Cluster, object int32) (n int, made bool) {
+	for _, t := range p.find(object) {
+		if t >= 0 && !c.bus.Away[t] {
+			n++
+		}
+		made = made || t <= pieceMade
+	}
+	return n, made
 }
 
 // find says where a chunk is.

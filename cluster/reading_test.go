@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 
 	"farflash/cluster"
@@ -25,8 +26,8 @@ func round() cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Placement = cluster.Chain, cluster.PlaceHRW
 	cfg.Gateways, cfg.Targets, cfg.Replicas, cfg.Chunk, cfg.Reads, cfg.Objects = 2, 4, 2, 2000, 0.5, 1
-	cfg.Disk.Rate, cfg.Disk.Queue = units.ByteRate(units.GB), 100*units.KB
-	cfg.Link = cluster.Link{Rate: 8 * units.Gbps, Frame: 1000, Trip: units.Microsecond, Mark: 2000}
+	cfg.Disk.Rate = units.ByteRate(units.GB)
+	cfg.Link = cluster.Link{Rate: 8 * units.Gbps, Frame: 1000, Trip: units.Microsecond, Mark: cfg.Link.Mark}
 	cfg.Control.Unicast, cfg.Outstanding = 100, 4
 	return cfg
 }
@@ -291,17 +292,20 @@ func TestLimits(t *testing.T) {
 				func(c *cluster.Config) {
 					c.Disk.Model, c.Disk.Kinds = cluster.ModelSSD, []cluster.Kind{{Share: 1, Rate: 1}}
 				}}},
-		"disk.model":        {[]change{func(c *cluster.Config) { c.Disk.Model = cluster.ModelSSD }}, []change{func(c *cluster.Config) { surge(c); c.Disk.Model = cluster.ModelSSD }}},
-		"link.rate":         {[]change{func(c *cluster.Config) { c.Link.Rate = 1e6 * units.Gbps }}, []change{func(c *cluster.Config) { c.Link.Rate = 0 }, func(c *cluster.Config) { c.Link.Rate = 1e6*units.Gbps + 1 }}},
-		"link.overhead":     {[]change{func(c *cluster.Config) { c.Link.Overhead = 0.99 }, func(c *cluster.Config) { c.Link.Overhead = 0 }}, []change{func(c *cluster.Config) { c.Link.Overhead = 1 }, func(c *cluster.Config) { c.Link.Overhead = -0.01 }}},
-		"link.frame":        {[]change{func(c *cluster.Config) { c.Link.Frame, c.Control.Unicast, c.Control.Replicast = 64, 64, 64 }, func(c *cluster.Config) { c.Link.Frame = 64 * units.KiB }}, []change{func(c *cluster.Config) { c.Link.Frame = 63 }, func(c *cluster.Config) { c.Link.Frame = 64*units.KiB + 1 }}},
+		"disk.model":    {[]change{func(c *cluster.Config) { c.Disk.Model = cluster.ModelSSD }}, []change{func(c *cluster.Config) { surge(c); c.Disk.Model = cluster.ModelSSD }}},
+		"link.rate":     {[]change{func(c *cluster.Config) { c.Link.Rate = 1e6 * units.Gbps }}, []change{func(c *cluster.Config) { c.Link.Rate = 0 }, func(c *cluster.Config) { c.Link.Rate = 1e6*units.Gbps + 1 }}},
+		"link.overhead": {[]change{func(c *cluster.Config) { c.Link.Overhead = 0.99 }, func(c *cluster.Config) { c.Link.Overhead = 0 }}, []change{func(c *cluster.Config) { c.Link.Overhead = 1 }, func(c *cluster.Config) { c.Link.Overhead = -0.01 }}},
+		"link.frame": {[]change{func(c *cluster.Config) { c.Link.Frame, c.Control.Unicast = 64, 64 }, func(c *cluster.Config) {
+			grouped(c)
+			c.Control.Unicast, c.Link.Frame, c.Control.Replicast = 100, 64, 64
+		}, func(c *cluster.Config) { c.Link.Frame = 64 * units.KiB }}, []change{func(c *cluster.Config) { c.Link.Frame = 63 }, func(c *cluster.Config) { c.Link.Frame = 64*units.KiB + 1 }}},
 		"link.trip":         {[]change{func(c *cluster.Config) { c.Link.Trip = 0 }, func(c *cluster.Config) { c.Link.Trip = units.Second }}, []change{func(c *cluster.Config) { c.Link.Trip = -1 }, func(c *cluster.Config) { c.Link.Trip = units.Second + 1 }}},
-		"link.mark":         {[]change{func(c *cluster.Config) { c.Link.Mark = 0 }}, []change{func(c *cluster.Config) { c.Link.Mark = -1 }}},
+		"link.mark":         {[]change{func(c *cluster.Config) { c.Protocol, c.Link.Mark = cluster.DCTCP, 0 }}, []change{func(c *cluster.Config) { c.Link.Mark = -1 }}},
 		"link.loss":         {[]change{func(c *cluster.Config) { c.Link.Loss = 0.5 }}, []change{func(c *cluster.Config) { c.Link.Loss = 0.51 }, func(c *cluster.Config) { c.Link.Loss, c.Core = 0.1, cluster.CorePacket }}},
 		"control.unicast":   {[]change{func(c *cluster.Config) { c.Control.Unicast = 1 }, func(c *cluster.Config) { c.Control.Unicast = 1000 }}, []change{func(c *cluster.Config) { c.Control.Unicast = 0 }, func(c *cluster.Config) { c.Control.Unicast = 1001 }}},
-		"control.replicast": {[]change{func(c *cluster.Config) { c.Control.Replicast = 1 }, func(c *cluster.Config) { c.Control.Replicast = 1000 }}, []change{func(c *cluster.Config) { c.Control.Replicast = 0 }, func(c *cluster.Config) { c.Control.Replicast = 1001 }}},
+		"control.replicast": {[]change{func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1 }, func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1000 }}, []change{func(c *cluster.Config) { grouped(c); c.Control.Replicast = 0 }, func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1001 }}},
 		"control.share":     {[]change{func(c *cluster.Config) { grouped(c); c.Control.Share = 0.01 }, func(c *cluster.Config) { grouped(c); c.Control.Share = 0.99 }}, []change{func(c *cluster.Config) { grouped(c); c.Control.Share = 1 }, func(c *cluster.Config) { grouped(c); c.Control.Share = 0.015 }}},
-		"overcommit":        {[]change{func(c *cluster.Config) { c.Overcommit = 1 }, func(c *cluster.Config) { c.Overcommit = 1024 }}, []change{func(c *cluster.Config) { c.Overcommit = 0 }, func(c *cluster.Config) { c.Overcommit = 1025 }}},
+		"overcommit":        {[]change{func(c *cluster.Config) { c.Protocol, c.Overcommit = cluster.Grants, 1 }, func(c *cluster.Config) { c.Protocol, c.Overcommit = cluster.Grants, 1024 }}, []change{func(c *cluster.Config) { c.Overcommit = 0 }, func(c *cluster.Config) { c.Overcommit = 1025 }}},
 		"objects":           {[]change{func(c *cluster.Config) { c.Objects = 1 }, func(c *cluster.Config) { c.Objects = 1 << 28 }}, []change{func(c *cluster.Config) { c.Objects = 0 }, func(c *cluster.Config) { c.Objects = 1<<28 + 1 }}},
 		"reads": {[]change{func(c *cluster.Config) { c.Reads = 1 }}, []change{func(c *cluster.Config) { c.Reads = 1.01 }, func(c *cluster.Config) {
 			c.Protocol, c.Placement, c.Control.Queued = cluster.UCH, cluster.PlaceRandom, false
@@ -328,9 +332,14 @@ func TestLimits(t *testing.T) {
 					c.Failures = []cluster.Failure{{At: 7, Back: 12}, {At: 16}}
 				},
 				func(c *cluster.Config) { c.Failures = []cluster.Failure{{At: 7}, {At: 1e12}} }}},
-		"group":  {[]change{func(c *cluster.Config) { grouped(c) }}, []change{func(c *cluster.Config) { grouped(c); c.Group = 1 }, func(c *cluster.Config) { grouped(c); c.Targets = 5 }}},
-		"groups": {[]change{func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 4, 8 }}, []change{func(c *cluster.Config) { pulled(c); c.Groups = 0 }, func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 5, 10 }, func(c *cluster.Config) { pulled(c); c.Groups = 3 }}},
-		"choosy": {nil, []change{func(c *cluster.Config) { c.Choosy = true }}},
+		"group":       {[]change{func(c *cluster.Config) { grouped(c) }}, []change{func(c *cluster.Config) { grouped(c); c.Group = 1 }, func(c *cluster.Config) { grouped(c); c.Targets = 5 }}},
+		"groups":      {[]change{func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 4, 8 }}, []change{func(c *cluster.Config) { pulled(c); c.Groups = 0 }, func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 5, 10 }, func(c *cluster.Config) { pulled(c); c.Groups = 3 }}},
+		"admit":       {[]change{func(c *cluster.Config) { pulled(c); c.Admit = 1024 }}, []change{func(c *cluster.Config) { pulled(c); c.Admit = 1025 }, func(c *cluster.Config) { pulled(c); c.Admit = -1 }}},
+		"quorum":      {[]change{func(c *cluster.Config) { c.Quorum = 2 }}, []change{func(c *cluster.Config) { c.Quorum = 3 }, func(c *cluster.Config) { c.Quorum = -1 }, func(c *cluster.Config) { c.Code, c.Quorum = cluster.Code{Data: 2, Parity: 1}, 1 }}},
+		"racks":       {[]change{func(c *cluster.Config) { c.Racks = 4 }, func(c *cluster.Config) { pulled(c); c.Racks = 2 }}, []change{func(c *cluster.Config) { c.Racks = -1 }, func(c *cluster.Config) { c.Racks = 1 }, func(c *cluster.Config) { c.Racks = 5 }, func(c *cluster.Config) { surge(c); c.Racks = 4 }}},
+		"repair.disk": {[]change{func(c *cluster.Config) { c.Repair.Disk = 0.001 }}, []change{func(c *cluster.Config) { c.Repair.Disk = 0 }, func(c *cluster.Config) { c.Repair.Disk = 1.1 }}},
+		"repair.link": {[]change{func(c *cluster.Config) { c.Repair.Link = 0.001 }}, []change{func(c *cluster.Config) { c.Repair.Link = 0 }, func(c *cluster.Config) { c.Repair.Link = 1.1 }}},
+		"choosy":      {nil, []change{func(c *cluster.Config) { c.Choosy = true }}},
 		"placement": {nil, []change{func(c *cluster.Config) { grouped(c); c.Placement = cluster.PlaceRing }, func(c *cluster.Config) {
 			c.Placement = cluster.PlaceJump
 			c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: 2}}
@@ -350,7 +359,7 @@ func TestLimits(t *testing.T) {
 			change(&cfg)
 			found := false
 			for _, f := range units.FieldErrors(cfg.Validate()) {
-				found = found || f.Path == key
+				found = found || f.Path == key || strings.HasPrefix(f.Path, key+"[")
 			}
 			if !found {
 				t.Errorf("%s, bad %d: %v", key, n, cfg.Validate())

@@ -17,8 +17,11 @@ type clock struct {
 }
 
 // limit is how long an attempt may take; each further one twice as long.
-func (c *Cluster) limit(gateway int32, attempt int8) sim.Time {
-	k := &c.gateways[min(int(gateway), len(c.gateways)-1)].clock // a target that repairs goes by what gateways see
+func (c *Cluster) limit(node int32, attempt int8) sim.Time {
+	k := &c.fix.clock
+	if int(node) < len(c.gateways) {
+		k = &c.gateways[node].clock
+	}
 	t := c.cfg.RetryAfter
 	if t == 0 {
 		t = max(k.mean+8*k.spread, 2*c.Floor())
@@ -53,7 +56,11 @@ func (c *Cluster) unwatch(i int32) {
 // retry begins again with a chunk that is not done in time.
 func (c *Cluster) retry(i int32) {
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
-	c.Counters.Retried++
+	if t.mends > 0 {
+		c.Counters.RepairRetried++
+	} else {
+		c.Counters.Retried++
+	}
 	if t.read {
 		c.get.abandon(i)
 	} else {
@@ -63,26 +70,27 @@ func (c *Cluster) retry(i int32) {
 		c.fail(i)
 		return
 	}
+	c.wastes(i)
 	c.attempts++
-	x.ID, x.Acked, x.N, t.started = c.attempts, 0, 0, c.eng.Now()
+	id := c.attempts
+	x.ID, x.Acked, x.N, t.started = id, 0, 0, c.eng.Now()
 	if t.read {
 		c.get.begin(i)
 	} else {
 		c.proto.Begin(i)
 	}
-	c.watch(i)
+	if c.bus.Chunks[i].ID == id { // a read of which too little is left has failed by now
+		c.watch(i)
+	}
 }
 
 // fail ends a chunk that could not be put or got.
 func (c *Cluster) fail(i int32) {
-	if c.tasks.Items[i].repairs > 0 {
-		c.Counters.Unrepaired++
-		c.release(i)
-		c.eng.Schedule(c.self, c.here, c.eng.Now(), evRepair, 0)
+	if c.tasks.Items[i].mends > 0 {
+		c.fix.failed(i)
 		return
 	}
-	c.Counters.Failed++
-	c.forget(i)
+	c.endsShort(i, &c.Counters.Failed)
 }
 
 // loses draws whether a receiver misses something.

@@ -80,6 +80,9 @@ func (s Scheme) Number() string { return s.traits().Number }
 // Grouped reports whether negotiating groups bid for chunks.
 func (s Scheme) Grouped() bool { return s.traits().Finds == put.FindsBidders }
 
+// Several reports whether a chunk asks as many groups as Config.Groups says, and not one.
+func (s Scheme) Several() bool { return s.traits().Several }
+
 // Multicasts reports whether all replicas are sent at once.
 func (s Scheme) Multicasts() bool { return s.traits().Multicasts }
 

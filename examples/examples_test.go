@@ -2,6 +2,7 @@ package examples
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -96,12 +97,26 @@ func TestShortQueues(t *testing.T) {
 
 func TestClusterDrives(t *testing.T) {
 	full := run(t, "cluster-drives.yaml")
-	fresh := run(t, "cluster-drives.yaml", shape.Change{Path: "ssd.preconditioning.fill", Value: "none"})
+	fresh := run(t, "cluster-drives.yaml", shape.Change{Path: "ssd.preconditioning.fill", Value: "none"}, shape.Change{Path: "measure", Value: "{until: 60ms, warm_up: 20%}"})
 	if waf := full("ssd.waf"); waf < 1.2 || fresh("ssd.waf") > 1.05 {
 		t.Errorf("a write amplification of %v on full drives and of %v on fresh ones", waf, fresh("ssd.waf"))
 	}
 	if a, b := full("cluster.put.iops"), fresh("cluster.put.iops"); a > 0.9*b {
 		t.Errorf("%v chunks a second on full drives, %v on fresh ones", a, b)
+	}
+}
+
+// TestClusterDrivesSteady: what the example measures is what a run of twice the time does.
+func TestClusterDrivesSteady(t *testing.T) {
+	if os.Getenv("FARFLASH_LONG") == "" {
+		t.Skip("takes 20 s; set FARFLASH_LONG=1")
+	}
+	once := run(t, "cluster-drives.yaml")
+	twice := run(t, "cluster-drives.yaml", shape.Change{Path: "measure", Value: "{until: 800ms, warm_up: 400ms}"})
+	for _, m := range []string{"cluster.put.iops", "ssd.waf"} {
+		if a, b := once(m), twice(m); a < 0.98*b || a > 1.02*b {
+			t.Errorf("%s is %v, and %v later", m, a, b)
+		}
 	}
 }
 

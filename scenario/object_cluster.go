@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"fmt"
+
 	"farflash/cluster"
 	"farflash/cluster/tier"
 	"farflash/cluster/traffic"
@@ -40,8 +42,10 @@ func (s *Scenario) checkCluster(d *shape.Decoder) {
 		}
 	}
 	s.clusterDefaults(d)
+	s.ofAnotherProtocol(d)
 	s.checkClusterSections(d)
 	d.Wrong("object_cluster", s.ObjectCluster.Validate())
+	s.checkIdle(d)
 	if s.Measure.Until.Time == 0 {
 		d.Fail(s.Where("measure.until"), "measure.until: gateways put chunks for ever; give a time such as 10ms")
 	}
@@ -94,6 +98,38 @@ func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 	}
 	if unsaid("choosy") && puts && (scheme == cluster.ReplicastHDouble || scheme == cluster.ReplicastH && head) {
 		c.Choosy = true
+	}
+}
+
+// ofAnotherProtocol sets keys to their defaults that a file says for its own protocol, where the command line chooses another one that has no use for them: one file
+// serves for comparing protocols.
+func (s *Scenario) ofAnotherProtocol(d *shape.Decoder) {
+	changed, said := d.Set["object_cluster.protocol"]
+	if !said || !changed.Flagged() || !s.ObjectCluster.Puts() {
+		return
+	}
+	for _, u := range s.ObjectCluster.Unused() {
+		if key := "object_cluster." + u.Key; !d.Set.At(key).Flagged() {
+			u.Reset()
+			delete(d.Set, key)
+		}
+	}
+}
+
+// checkIdle refuses what decides nothing beside what else the scenario says, and failures that come too late.
+func (s *Scenario) checkIdle(d *shape.Decoder) {
+	c := s.ObjectCluster
+	if !c.Puts() {
+		return
+	}
+	for _, u := range c.Idle(len(s.Workload) > 0) {
+		d.Fail(s.Where("object_cluster."+u.Key), "object_cluster.%s: %s", u.Key, u.Why)
+	}
+	for i, x := range c.Failures {
+		if until := s.Measure.Until.Time; until > 0 && x.At >= until {
+			at := fmt.Sprintf("object_cluster.failures[%d].at", i)
+			d.Fail(s.Where(at), "%s: target %d fails at %v, and the run ends at %v; use an earlier time, or a later measure.until", at, x.Target, x.At, until)
+		}
 	}
 }
 

@@ -49,6 +49,19 @@ func TestClusterMistakes(t *testing.T) {
 		{"placement of groups", "gateways: 18", "placement: hrw", "a.yaml:1:29: object_cluster.placement: hrw decides nothing: the group of a chunk bids for it; leave it out, or use another protocol"},
 		{"shares of disks", "gateways: 18", "disk: {kinds: [{share: 60%}, {share: 50%}]}", "a.yaml:1:32: object_cluster.disk.kinds: the shares add up to 110%; use at most 100%"},
 		{"hedging alone", "gateways: 18", "reads: 50%, read: hedged, replicas: 1", `a.yaml:1:36: object_cluster.read: hedged needs another target to ask, and a chunk is read from all 1 that have it`},
+		{"groups that nobody asks", "gateways: 18", "groups: 3", "a.yaml:1:26: object_cluster.groups: replicast-m asks one group; leave it out, or use pull"},
+		{"a group without bids", "gateways: 18", "protocol: chain, group: 6", "a.yaml:1:42: object_cluster.group: chain has no groups that bid; leave it out, or use a protocol such as pull"},
+		{"groups without bids", "gateways: 18", "protocol: chain, groups: 3", "a.yaml:1:43: object_cluster.groups: chain asks no groups; leave it out, or use pull"},
+		{"offers that nobody makes", "gateways: 18", "protocol: chain, ahead: 5us", "a.yaml:1:42: object_cluster.ahead: targets of chain do not offer themselves; leave it out, or use pull"},
+		{"grants that nobody gives", "gateways: 18", "protocol: chain, overcommit: 5", "a.yaml:1:47: object_cluster.overcommit: targets of chain grant nothing; leave it out, or use grants"},
+		{"marks that nobody makes", "gateways: 18", "protocol: chain, link: {mark: 5KB}", "a.yaml:1:48: object_cluster.link.mark: chain marks no frames; leave it out, or use dctcp"},
+		{"a failure after the end", "gateways: 18", "failures: [{target: 1, at: 5ms}]", "a.yaml:1:45: object_cluster.failures[0].at: target 1 fails at 5ms, and the run ends at 5ms; use an earlier time, or a later measure.until"},
+		{"a failure of nobody", "gateways: 18", "failures: [{target: 1}, {target: 18}]", "a.yaml:1:51: object_cluster.failures[1].target: there is no target 18; they are numbered from 0 to 17"},
+		{"repair of nothing", "gateways: 18", "repair: {streams: 1}", "a.yaml:1:36: object_cluster.repair.streams: no target fails; leave it out, or give failures"},
+		{"hedging of nothing", "gateways: 18", "reads: 50%, hedge_after: 1ms", "a.yaml:1:43: object_cluster.hedge_after: no read is hedged; leave it out, or use read: hedged"},
+		{"objects of nobody", "gateways: 18", "objects: 5", "a.yaml:1:27: object_cluster.objects: nothing is read; leave it out, or give reads"},
+		{"a durability of nothing", "gateways: 18", "durability: {capacity: 1TB}", "a.yaml:1:41: object_cluster.durability.capacity: nothing asks how long chunks last; give durability.afr, or leave it out"},
+		{"outstanding events", "gateways: 18", "protocol: storm, outstanding: 3", "a.yaml:1:48: object_cluster.outstanding: storm has no use for it; leave it out"},
 		{"SURGE that queues", "gateways: 18", "compat: surge-d92018f, control: {queued: true}", "a.yaml:1:59: object_cluster.control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,5 +101,31 @@ func TestForCluster(t *testing.T) {
 	cfg.Targets = 17
 	if _, err := ForCluster("small", cfg, 5*units.Millisecond, 0.2); err == nil {
 		t.Error("17 targets are no groups of 9")
+	}
+}
+
+// TestProtocolsCompared: what a file says for its own protocol is none of another one's that the command line chooses; what the command line says is.
+func TestProtocolsCompared(t *testing.T) {
+	const text = "object_cluster: {gateways: 18, targets: 18, protocol: pull, group: 6, groups: 3, ahead: 5us}\nmeasure: {until: 5ms}\n"
+	s, err := parse(text, "object_cluster.protocol=chain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := parse("object_cluster: {gateways: 18, targets: 18, protocol: chain}\nmeasure: {until: 5ms}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := s.Digest()
+	if b, _ := want.Digest(); a != b {
+		t.Errorf("%s\nis not\n%s", s.Resolved(), want.Resolved())
+	}
+	if _, err := parse(s.Resolved()); err != nil {
+		t.Error(err)
+	}
+	if s, err = parse(text, "object_cluster.protocol=replicast-m"); err != nil || s.ObjectCluster.Group != 6 || s.ObjectCluster.Groups != 2 {
+		t.Errorf("%v: %+v", err, s.ObjectCluster)
+	}
+	if _, err := parse(text, "object_cluster.protocol=chain", "object_cluster.groups=3"); err == nil || !strings.Contains(err.Error(), "--set:2:1:23: object_cluster.groups: chain asks no groups") {
+		t.Errorf("%v", err)
 	}
 }

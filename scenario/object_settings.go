@@ -1,6 +1,9 @@
 package scenario
 
 import (
+	"slices"
+	"strings"
+
 	"farflash/cluster"
 	"farflash/cluster/durability"
 	"farflash/cluster/tier"
@@ -35,12 +38,15 @@ type Durability struct {
 	Detect units.Duration
 }
 
+// defaultDurability asks nothing.
+var defaultDurability = Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second}
+
 // defaultObjectCluster is the cluster of cluster.DefaultConfig, with what SURGE's other models do.
 func defaultObjectCluster() ObjectCluster {
 	c := cluster.DefaultConfig()
 	return ObjectCluster{
 		Protocol: ObjectProtocol(c.Protocol), Config: c, Tier: tier.DefaultPolicy(), Traffic: traffic.PatternOf(traffic.Storm, c.Targets),
-		Durability: Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second},
+		Durability: defaultDurability,
 	}
 }
 
@@ -101,6 +107,7 @@ func (c *ObjectCluster) Validate() error {
 
 // checkUnused refuses what only clusters have that put chunks.
 func (c *ObjectCluster) checkUnused(f *units.Faults) {
+	var told []string
 	for _, x := range []struct {
 		key  string
 		said bool
@@ -120,7 +127,21 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 		{"failures", len(c.Failures) > 0, "goes on without any"},
 	} {
 		f.Hold(!x.said, x.key, "%v %s; leave it out", c.Protocol, x.what)
+		told = append(told, x.key)
 	}
+	// Of all else they use little.
+	used := []string{"gateways", "targets", "link.trip", "control.unicast"}
+	if c.Protocol == Tiering {
+		used = append(used, "replicas", "chunk", "link.rate", "link.overhead")
+	}
+	d := cluster.DefaultConfig()
+	for _, key := range language.Differs(&c.Config, &d) {
+		known := slices.ContainsFunc(told, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") })
+		if !known && !slices.Contains(used, key) && (key != "control.queued" || c.Compat == cluster.CompatNone) {
+			f.Hold(false, key, "%v has no use for it; leave it out", c.Protocol)
+		}
+	}
+	f.Hold(c.Durability == defaultDurability, "durability", "%v keeps no chunks; leave it out", c.Protocol)
 }
 
 // rekey gives another package's errors this one's keys: those of fields that both have, and the others within a section.
@@ -139,6 +160,9 @@ func rekey(err error, section string, shared map[string]string) error {
 func (c *ObjectCluster) checkDurability(f *units.Faults) {
 	d := &c.Durability
 	if d.AFR == 0 {
+		for _, key := range language.Differs(d, &defaultDurability) {
+			f.Hold(false, "durability."+key, "nothing asks how long chunks last; give durability.afr, or leave it out")
+		}
 		return
 	}
 	f.Hold(d.AFR > 0 && d.AFR < 1, "durability.afr", "%v is not possible; use a share such as 1.5%%", d.AFR)

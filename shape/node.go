@@ -28,6 +28,9 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
+// Flagged reports whether it is a place on the command line.
+func (p Position) Flagged() bool { return strings.HasPrefix(p.File, "--") }
+
 // Error is one mistake in a file and where it stands.
 type Error struct {
 	At  Position

@@ -9,7 +9,7 @@ import (
 // Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
 const Grants Scheme = 6
 
-var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Times: reserve.UnicastConfig,
+var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Grants: true, Times: reserve.UnicastConfig,
 	Messages: []string{granted: "grant", grantKept: "ack", grantCancel: "cancel"},
 	New:      func(b *Bus) Protocol { return newGrants(b) }}
 

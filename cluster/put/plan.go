@@ -1,6 +1,8 @@
 package put
 
 import (
+	"slices"
+
 	"farflash/cluster/reserve"
 	"farflash/sim"
 	"farflash/units"
@@ -20,11 +22,13 @@ type Plan struct {
 	Trip              sim.Time    // from node to node
 
 	GroupSize  int  // targets of a negotiating group
+	Racks      int  // of targets, target t in rack t modulo Racks; 0: none
 	Candidates int  // groups that a chunk asks
 	Spread     bool // targets are drawn, but for those of the gateway's last chunk: no placement says which
 	Choices    int  // candidates for each replica, of which the least loaded is taken
 	Overcommit int  // replicas that a target grants at a time
 	Choosy     bool
+	Admit      int      // chunks of a gateway that targets are asked for, or that are not sent, at a time; 0: all
 	Ahead      sim.Time // for how long a target still has work when it offers itself
 
 	Queued    bool // each end of a link carries one frame at a time
@@ -39,6 +43,14 @@ type Plan struct {
 
 // Node is the number of a target among all nodes.
 func (p *Plan) Node(target int32) int32 { return int32(p.Gateways) + target }
+
+// SameRack reports whether two targets stand in one rack.
+func (p *Plan) SameRack(a, b int32) bool { return p.Racks > 0 && a%int32(p.Racks) == b%int32(p.Racks) }
+
+// Shares reports whether a target stands in the rack of one of others.
+func (p *Plan) Shares(others []int32, target int32) bool {
+	return p.Racks > 0 && slices.ContainsFunc(others, func(t int32) bool { return p.SameRack(t, target) })
+}
 
 // OnLink is how long a control message is on a link. By itself it has the share of the link that is kept for such; where messages take turns it has the
 // whole link.

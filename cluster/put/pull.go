@@ -1,6 +1,7 @@
 package put
 
 import (
+	"farflash/cluster/internal/queue"
 	"farflash/cluster/reserve"
 	"farflash/sim"
 	"farflash/units"
@@ -9,7 +10,7 @@ import (
 // Pull is receiver pull with late binding over two groups, our own (docs/adr/0006-pull.md).
 const Pull Scheme = 4
 
-var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true, Queued: true, Times: reserve.UnicastConfig,
+var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true, Offers: true, Queued: true, Heedless: true, Times: reserve.UnicastConfig,
 	Messages: []string{askRoom: "request", offer: "offer", take: "take", pullNow: "pull", stored: "ack", giveUp: "cancel"}, New: func(b *Bus) Protocol { return newPull(b) }}
 
 // pull is receiver pull with late binding, our own protocol; docs/adr/0006-pull.md says why it is as it is. A gateway asks the targets of two
@@ -23,12 +24,27 @@ type pull struct {
 	clock []sim.Timer       // of targets: when they may make their next offer
 	puts  []pulled          // by chunk
 	among []int32
+	doors []door // of gateways, where they admit so many chunks at a time
+}
+
+// door is a gateway's admission: chunks that it asks targets for or has not sent the last byte of count, others wait.
+type door struct {
+	inside  int
+	waiting queue.Queue[waits]
+}
+
+// waits is an attempt at a chunk that no target has been asked for.
+type waits struct {
+	chunk int32
+	id    uint64
 }
 
 // pulled is a chunk that is put.
 type pulled struct {
 	offers [MaxReplicas]offered // in the order of readiness
 	n      int8
+	inside bool             // it counts at its gateway's door
+	asked  bool             // targets know of it
 	hops   [MaxReplicas]hop // the last is the one to the last target
 }
 
@@ -56,7 +72,7 @@ const (
 )
 
 func newPull(b *Bus) *pull {
-	p := &pull{b: b}
+	p := &pull{b: b, doors: make([]door, b.Gateways)}
 	for t := range b.Targets {
 		p.ends = append(p.ends, p.end())
 		p.clock = append(p.clock, b.NewTimer(uint32(t)))
@@ -76,6 +92,9 @@ func (p *pull) end() *reserve.Puller {
 // Abandon implements Recovery.
 func (p *pull) Abandon(i int32) {
 	x := &p.b.Chunks[i]
+	if p.leaves(i); !p.puts[i].asked {
+		return // it waits at the door
+	}
 	p.b.cancel(Message{Kind: giveUp, From: x.Gateway, Chunk: i, ID: x.ID}, p.asked(x))
 }
 
@@ -90,6 +109,40 @@ func (p *pull) Begin(i int32) {
 	}
 	x, s := &b.Chunks[i], &p.puts[i]
 	*s = pulled{}
+	if b.Admit > 0 {
+		d := &p.doors[x.Gateway]
+		if d.inside >= b.Admit {
+			d.waiting.Push(waits{i, x.ID})
+			return
+		}
+		d.inside++
+		s.inside = true
+	}
+	p.ask(i)
+}
+
+// leaves: a chunk does not count at its gateway's door any more, and the next one that waits there is let in.
+func (p *pull) leaves(i int32) {
+	b := p.b
+	if !p.puts[i].inside {
+		return
+	}
+	p.puts[i].inside = false
+	d := &p.doors[b.Chunks[i].Gateway]
+	for d.inside--; d.inside < b.Admit && !d.waiting.Empty(); {
+		if w := d.waiting.Pop(); b.Chunks[w.chunk].ID == w.id { // not given up meanwhile
+			d.inside++
+			p.puts[w.chunk].inside = true
+			p.ask(w.chunk)
+		}
+	}
+}
+
+// ask has a gateway ask targets for room.
+func (p *pull) ask(i int32) {
+	b := p.b
+	x := &b.Chunks[i]
+	p.puts[i].asked = true
 	DrawGroups(&b.Rand, b.GroupCount(), x.Groups[:b.Candidates])
 	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun})
 }
@@ -160,12 +213,24 @@ func (p *pull) offer(target int32) {
 	}
 }
 
+// one is a list of one target, until the next call.
+func (p *pull) one(target int32) []int32 {
+	p.among = append(p.among[:0], target)
+	return p.among
+}
+
 // offered: a gateway has an offer for a chunk. With the last that it needs it binds.
 func (p *pull) offered(m *Message) {
 	b := p.b
 	x, s := &b.Chunks[m.Chunk], &p.puts[m.Chunk]
 	if x.ID != m.ID || x.N > 0 {
 		return // it has all that it needs, and has said so
+	}
+	for _, o := range s.offers[:s.n] { // one of a rack is enough
+		if b.SameRack(o.target, m.From) {
+			b.cancel(Message{Kind: giveUp, From: x.Gateway, Chunk: m.Chunk, ID: x.ID}, p.one(m.From))
+			return
+		}
 	}
 	o := offered{m.From, b.Now() + m.A}
 	k := int(s.n)
@@ -222,6 +287,20 @@ func (p *pull) send(i int32, k int) {
 		h.sent += size
 		b.send(from, i, size, b.Node(x.Targets[k]))
 	}
+	if p.puts[i].inside && p.sentAll(i) {
+		p.leaves(i)
+	}
+}
+
+// sentAll reports whether a chunk's gateway has handed all of it to its link.
+func (p *pull) sentAll(i int32) bool {
+	b, s := p.b, &p.puts[i]
+	for k := range s.hops[:b.Chunks[i].N] {
+		if (k == 0 || !b.Chained()) && s.hops[k].sent < b.Piece {
+			return false
+		}
+	}
+	return true
 }
 
 // Timer implements Protocol: a target may make an offer.

@@ -119,6 +119,9 @@ func steps(t *testing.T, d *datadriven.TestData) string {
 			}
 		}
 	}
+	for _, u := range cfg.Unused() {
+		u.Reset() // what small says of other protocols
+	}
 	var chunks script
 	for line := range strings.Lines(d.Input) {
 		var at, gateway string

@@ -55,6 +55,9 @@ type Traits struct {
 	Several    bool // a chunk asks as many groups as the configuration says, not one
 	Queued     bool // links have to carry one frame at a time
 	Marks      bool // frames that find a long queue are marked
+	Heedless   bool // targets take what comes, however much waits for their disks
+	Offers     bool // targets offer themselves before they are out of work
+	Grants     bool // targets grant what they are sent, to several at a time
 	SeesPorts  bool // targets look at what waits at their ports
 
 	Reserves bool                  // a share of each link is kept for control messages, which have Replicast's size

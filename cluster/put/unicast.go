@@ -91,9 +91,9 @@ func (u *unicast) Begin(i int32) {
 func (u *unicast) draw(x *Chunk) {
 	b := u.b
 	last := &u.last[x.Gateway]
-	for int(x.N) < b.Copies {
+	for tries := 0; int(x.N) < b.Copies; tries++ {
 		t := int32(b.Rand.IntN(int64(b.Targets)))
-		taken := false
+		taken := b.Away[t] && tries < 64*b.Targets || b.Shares(x.Targets[:x.N], t) // too few may be left
 		for k := range b.Copies {
 			taken = taken || last[k] == t || k < int(x.N) && x.Targets[k] == t
 		}

@@ -33,6 +33,7 @@ type slice struct {
 	spent    []cluster.Spent    // what each disk's time went to
 	links    []cluster.Spent    // and each link's, if links are what bounds the cluster
 	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
+	rebuild  [2]stats.Histogram // of those while pieces were made again
 	nodeSums
 	drives ssd.Stats // sums
 }
@@ -120,6 +121,9 @@ func (x *running) done(d *cluster.Done) {
 		op, name = 1, "get"
 	}
 	x.now.latency[op].Record(d.Done - d.Begun)
+	if x.c.Rebuilding() || x.c.RepairedAt > d.Begun {
+		x.now.rebuild[op].Record(d.Done - d.Begun)
+	}
 	x.means.Add(d.Done, int64(d.Done-d.Begun))
 	x.rows.Add(experiment.Chunk{Op: name, Gateway: d.Gateway, Target: -1, Size: d.Size, Begun: d.Begun, Done: d.Done})
 }
@@ -250,7 +254,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	if cfg.Read == cluster.ReadHedged && cfg.Reads > 0 {
 		r.Set("cluster.get.hedged", float64(last.counters.Hedged-from.counters.Hedged))
 	}
-	clusterLosses(r, c, &from.counters)
+	clusterLosses(r, c, slices[skip:], &from.counters)
 	fillDrives(s, r, x.drives, last, from)
 	fillLasting(r, s.ObjectCluster, x.o.Seed)
 	fillMulticast(r, cfg)
@@ -295,32 +299,6 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	}
 	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.None() && all.Count() > 0 && last.at.Seconds() < limit {
 		r.Warn("the run is %.3g mean latencies long and includes its beginning, when no chunk was done yet; figures are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(all.Mean()/1e12))
-	}
-}
-
-// clusterLosses fills in what was lost and made good again, where anything could be.
-func clusterLosses(r *result.Result, c *cluster.Cluster, from *cluster.Counters) {
-	cfg, k := c.Config(), &c.Counters
-	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
-		return
-	}
-	r.Set("cluster.lost", float64(k.Lost-from.Lost))
-	r.Set("cluster.retried", float64(k.Retried-from.Retried))
-	r.Set("cluster.failed", float64(k.Failed-from.Failed))
-	if cfg.Reads > 0 {
-		r.Set("cluster.get.degraded", float64(k.Degraded-from.Degraded))
-		r.Set("cluster.get.unavailable", float64(k.Unavailable-from.Unavailable))
-	}
-	if len(cfg.Failures) == 0 || cfg.Reads == 0 {
-		return
-	}
-	r.Set("cluster.repair.lost", float64(k.PiecesLost))
-	r.Set("cluster.repair.done", float64(k.Repaired))
-	if c.RepairedAt > 0 {
-		r.Set("cluster.repair.until", c.RepairedAt.Seconds())
-	}
-	if n := c.Missing(); n > 0 {
-		r.Warn("%s of chunks: not made again when the run ends", spelling.Plural(n, "piece"))
 	}
 }
 

@@ -71,8 +71,12 @@ func (n *Need) possible(d Design) error {
 		return err
 	}
 	if d.Group > 0 {
-		if d.Group-n.Survive < n.copies() {
-			return fmt.Errorf("group: %d with %d down cannot keep %d parts of a chunk", d.Group, n.Survive, n.copies())
+		asked := d.Group
+		if d.Protocol.Several() {
+			asked *= cfg.Groups
+		}
+		if asked-n.Survive < n.copies() {
+			return fmt.Errorf("group: %d with %d down cannot keep %d parts of a chunk", asked, n.Survive, n.copies())
 		}
 		return nil
 	}

@@ -138,7 +138,7 @@ var decided = []struct{ key, why string }{
 	{"group", "group_sizes says it"}, {"code", "code says it"}, {"load", "rate says it"}, {"reads", "reads says it"}, {"disk.rate", "drives says it"},
 	{"disk.model", "drives have constant rates here"}, {"disk.depth", "drives have constant rates here"}, {"disk.latency", "drives have constant rates here"}, {"disk.kinds", "all nodes are equal here"},
 	{"core", "the network's core never blocks here"}, {"link.rate", "nics says it"},
-	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"}, {"repair", "survive says it"}, {"compat", "no cluster has a simulator's deviations"},
+	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"}, {"repair.detect", "nodes are down from the beginning"}, {"compat", "no cluster has a simulator's deviations"},
 }
 
 // Decided are the keys of the section cluster that must not be written.
@@ -180,10 +180,12 @@ func (n *Need) Validate(written func(key string) bool) error {
 	f.Hold(n.Search.Chunks >= 100 && n.Search.Chunks <= 1e9, "search.chunks", "%d is not possible; use 100 or more, of which the last hundredth decides", n.Search.Chunks)
 	f.Hold(n.Search.WarmUp <= 0.9, "search.warm_up", "%v leaves too little to measure; use at most 90%%", n.Search.WarmUp)
 	f.Hold(n.Search.Most >= 1 && n.Search.Most <= 1<<20, "search.most", "%d is not possible; use 1 to %d nodes", n.Search.Most, 1<<20)
+	f.Hold(n.Survive > 0 || n.Cluster.Repair == cluster.DefaultConfig().Repair, "cluster.repair", "no node is down, so nothing is made again; give survive, or leave it out")
 	for _, d := range decided {
 		f.Hold(!written("cluster."+d.key), "cluster."+d.key, "%s; leave it out", d.why)
 	}
 	if f.Err() == nil {
+		n.checkUnused(&f)
 		n.checkCluster(&f)
 	}
 	return f.Err()
@@ -229,10 +231,24 @@ func (n *Need) checkCluster(f *units.Faults) {
 		switch top, _, _ := strings.Cut(e.Path, "."); top {
 		case "replicas", "code", "chunk", "reads":
 			f.Hold(false, e.Path, "%s", e.Msg)
-		case "group", "groups", "targets", "protocol", "choices", "placement":
+		case "group", "groups", "targets", "protocol", "choices", "placement", "racks":
 			// It depends on the design, of which the search says so.
 		default:
 			f.Hold(false, units.JoinPath("cluster", e.Path), "%s", e.Msg)
+		}
+	}
+}
+
+// checkUnused refuses keys that none of the protocols has a use for.
+func (n *Need) checkUnused(f *units.Faults) {
+	times := map[string]int{}
+	for k, s := range n.schemes() {
+		c := n.Cluster
+		c.Protocol = s
+		for _, u := range c.Unused() {
+			if times[u.Key]++; k+1 == len(n.schemes()) && times[u.Key] == k+1 {
+				f.Hold(false, units.JoinPath("cluster", u.Key), "%s", u.Why)
+			}
 		}
 	}
 }
@@ -314,14 +330,35 @@ func (n *Need) Config(d Design, down int) cluster.Config {
 	if len(n.NICs) > 0 {
 		c.Link.Rate = n.NICs[d.NIC].Rate
 	}
+	for _, u := range c.Unused() {
+		u.Reset() // it is for other protocols
+	}
 	if d.Protocol.Grouped() {
 		c.Group, c.Placement, c.Choices = d.Group, cluster.PlaceRandom, 1
 	}
-	c.Failures, c.Repair = nil, cluster.Repair{}
+	c.Failures = nil
+	if down == 0 {
+		c.Repair = cluster.DefaultConfig().Repair
+		return c
+	}
+	// What they kept is made again meanwhile: a real drive keeps so much more than is put in a run that the cluster serves while it rebuilds, and not before or after.
+	c.Repair.Detect = 0
+	c.Objects = max(c.Objects, n.rebuilt(&c, down))
 	for t := range down {
 		c.Failures = append(c.Failures, cluster.Failure{Target: t})
 	}
 	return c
+}
+
+// mostObjects bounds what is kept for a rebuild, and with it time and memory. Where a rebuild is done earlier than a run, percentiles are those of the time before.
+const mostObjects = 1 << 18
+
+// rebuilt is how many chunks have to be kept so that rebuilding lasts as long as a run, at the rate that disks and streams allow at most.
+func (n *Need) rebuilt(c *cluster.Config, down int) int {
+	share := math.Min(float64(c.Repair.Disk), float64(c.Repair.Streams))
+	piece := float64(n.Chunk) * n.expansion() / float64(n.copies())
+	pieces := float64((c.Targets-down)*int(n.Until()/units.Microsecond)) / 1e6 * share * float64(c.Disk.Rate) / (2 * piece)
+	return int(math.Min(pieces*float64(c.Targets)/float64(n.copies()*down), mostObjects))
 }
 
 // gateways is how many there are beside so many nodes.

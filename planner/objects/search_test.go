@@ -167,7 +167,7 @@ func TestUnmet(t *testing.T) {
 		{"gateways", "the gateways' links allow", "gateways.count: 2, or faster NICs", func(n *Need) { n.Gateways.Count, n.Rate = 1, 15_000 }},
 		{"most", "the disks allow", "search.most above 4", func(n *Need) { n.Search.Most = 4 }},
 		{"group", "group: 4 with 2 down cannot keep 3 parts", "", func(n *Need) {
-			n.Protocols, n.GroupSizes, n.Survive = []cluster.Scheme{cluster.Pull}, []int{4}, 2
+			n.Protocols, n.GroupSizes, n.Survive = []cluster.Scheme{cluster.ReplicastH}, []int{4}, 2
 		}},
 		{"capacity", "the drives' sizes allow", "search.most above 120", func(n *Need) {
 			n.Capacity = 1000 * units.TB

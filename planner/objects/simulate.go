@@ -97,13 +97,24 @@ func (z *Sizer) Evaluate(ctx context.Context, d Design, down int, seeds []uint64
 	return out, nil
 }
 
+// leastRebuilding is how many operations a 99th percentile of the time of a rebuild rests on at least.
+const leastRebuilding = 1000
+
 // sample takes from a result what the search asks for.
 func sample(r *result.Result) Sample {
 	value := func(name string) float64 {
 		m, _ := r.Metric(name)
 		return m.Value
 	}
-	return Sample{Seed: r.Seed, Digest: r.Digest, Put: value("cluster.put.latency.p99"), Get: value("cluster.get.latency.p99"),
+	// Where pieces are made again, it is the time of that which counts.
+	p99 := func(op string) float64 {
+		all := value(op + ".latency.p99")
+		if value(op+".rebuild.count") < leastRebuilding {
+			return all
+		}
+		return max(all, value(op+".rebuild.p99"))
+	}
+	return Sample{Seed: r.Seed, Digest: r.Digest, Put: p99("cluster.put"), Get: p99("cluster.get"),
 		Rate: value("cluster.put.iops") + value("cluster.get.iops"), Growth: value("cluster.backlog.growth"), Drift: value("cluster.drift"),
 		Failed: value("cluster.failed") + value("cluster.get.unavailable")}
 }

@@ -3,6 +3,7 @@ package objects_test
 import (
 	"context"
 	"encoding/json"
+	"farflash/cluster"
 	"fmt"
 	"strings"
 	"testing"
@@ -162,4 +163,34 @@ func ExampleSizer() {
 	}
 	fmt.Println(plan.Best.Cost, need.Label(plan.Best.Point.Design))
 	// Output: $6750 chain, 3 nodes, fast, 10G
+}
+
+// TestRebuilds: with a node down a cluster is judged by what it does while it makes again what that node kept, and less of that is less in the way.
+func TestRebuilds(t *testing.T) {
+	p99 := func(changes ...shape.Change) (float64, *objects.File) {
+		t.Helper()
+		n := load(t, small, append(changes, shape.Change{Path: "survive", Value: "1"}, shape.Change{Path: "protocols", Value: "[chain]"})...)
+		z := &objects.Sizer{Need: n.Need, Runner: &study.Runner{}}
+		samples, err := z.Evaluate(t.Context(), objects.Design{Option: objects.Option{Protocol: cluster.Chain}, Nodes: 24}, 1, []uint64{1, 2, 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, s := range samples {
+			sum += s.Put / 3
+		}
+		return sum, n
+	}
+	none, _ := p99(shape.Change{Path: "cluster.repair.streams", Value: "0"})
+	some, _ := p99(shape.Change{Path: "cluster.repair.disk", Value: "10%"})
+	all, n := p99()
+	if some < none || all < 1.1*some {
+		t.Errorf("p99 of %.0f us without a rebuild, %.0f with a tenth of the disks for it, %.0f with all", none, some, all)
+	}
+	if cfg := n.Config(objects.Design{Option: objects.Option{Protocol: cluster.Chain}, Nodes: 24}, 1); cfg.Objects < 20_000 || cfg.Repair.Detect != 0 || cfg.Repair.Streams != 0.5 || len(cfg.Failures) != 1 {
+		t.Errorf("%+v", cfg)
+	}
+	if _, err := objects.Load(shape.Source{File: "a.yaml", Text: []byte(small)}, []shape.Change{{Path: "cluster.repair.disk", Value: "10%"}}); err == nil || !strings.Contains(err.Error(), "cluster.repair: no node is down") {
+		t.Errorf("%v", err)
+	}
 }

@@ -1,0 +1,58 @@
+package objects
+
+import (
+	"farflash/cluster"
+	"farflash/internal/spelling"
+	"farflash/result"
+	"farflash/stats"
+)
+
+// clusterLosses fills in what was lost and made good again, where anything could be.
+func clusterLosses(r *result.Result, c *cluster.Cluster, slices []*slice, from *cluster.Counters) {
+	cfg, k := c.Config(), &c.Counters
+	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
+		return
+	}
+	r.Set("cluster.lost", float64(k.Lost-from.Lost))
+	r.Set("cluster.retried", float64(k.Retried-from.Retried))
+	r.Set("cluster.failed", float64(k.Failed-from.Failed))
+	if cfg.Quorum > 0 {
+		r.Set("cluster.quorum.short", float64(k.Short-from.Short))
+	}
+	if cfg.Reads > 0 {
+		r.Set("cluster.get.degraded", float64(k.Degraded-from.Degraded))
+		r.Set("cluster.get.unavailable", float64(k.Unavailable-from.Unavailable))
+	}
+	if len(cfg.Failures) == 0 {
+		return
+	}
+	missing := c.Missing()
+	r.Set("cluster.repair.lost", float64(k.PiecesLost))
+	r.Set("cluster.repair.done", float64(k.Repaired))
+	r.Set("cluster.repair.replaced", float64(k.Replaced))
+	r.Set("cluster.repair.missing", float64(missing))
+	r.Set("cluster.repair.retried", float64(k.RepairRetried))
+	r.Set("cluster.lost.chunks", float64(k.LostChunks))
+	r.Set("cluster.lost.pieces", float64(k.PiecesGone))
+	if c.RepairedAt > 0 {
+		r.Set("cluster.repair.until", c.RepairedAt.Seconds())
+	}
+	for op, name := range []string{"cluster.put.rebuild", "cluster.get.rebuild"} {
+		h := new(stats.Histogram)
+		for _, y := range slices {
+			h.Merge(&y.rebuild[op])
+		}
+		if h.Count() == 0 {
+			continue
+		}
+		r.Set(name+".count", float64(h.Count()))
+		r.Set(name+".mean", h.Mean()/1e6)
+		r.Set(name+".p99", h.Quantile(0.99).Microseconds())
+	}
+	if missing > 0 {
+		r.Warn("%s of chunks: not made again when the run ends", spelling.Plural(missing, "piece"))
+	}
+	if k.LostChunks > 0 {
+		r.Warn("%s lost: too few pieces were left to make the others again", spelling.Plural(int(k.LostChunks), "chunk"))
+	}
+}

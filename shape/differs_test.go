@@ -1,0 +1,26 @@
+package shape
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestDiffers: sections are gone into, lists are compared as a whole, and what has no key does not count.
+func TestDiffers(t *testing.T) {
+	type inner struct{ Size, Count int }
+	type outer struct {
+		Name   string
+		In     inner
+		List   []int
+		Hidden int `yaml:"-"`
+	}
+	l := &Language{}
+	a := outer{"a", inner{1, 2}, []int{1}, 3}
+	b := outer{"a", inner{1, 3}, []int{1, 2}, 4}
+	if got := l.Differs(&a, &b); !slices.Equal(got, []string{"in.count", "list"}) {
+		t.Errorf("%v", got)
+	}
+	if got := l.Differs(a, a); got != nil {
+		t.Errorf("%v", got)
+	}
+}
