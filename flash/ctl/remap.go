@@ -35,35 +35,31 @@ func (s Step) check() error {
 	return nil
 }
 
-// Remap takes steps, in order, at once: they are in force for everybody when it returns, all of them, and after a crash all or none, whatever the sizes. fn is
-// called when it is so, or with sync when it is durable. A page that somebody has goes to its new address with him: what he changes is put there, and requests
-// that wait go with it too. A page that is dropped, or moved onto, stays with those who have it until they put it, and then is nobody's.
+// Remap takes steps, in order, at once: they are in force for everybody when it returns, all of them, and after a crash all or none, whatever the sizes. An
+// error says that nothing was done; else fn is called when it is so, or with sync when it is durable. A page that somebody has goes to its new address with him: what he changes is put there,
+// and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it until they put it, and then is nobody's.
 //
 // A change of a page that was not said to be durable before may be missing at the new address after a crash, as it might have been at the old one.
-func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) {
+func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 	n := uint64(0)
 	for _, s := range steps {
 		if err := s.check(); err != nil {
-			fn(err)
-			return
+			return err
 		}
 		n += s.records()
 	}
 	if n > MaxSteps {
-		fn(fmt.Errorf("%d steps cannot be atomic together, at most %d are: %w", n, MaxSteps, ErrRange))
-		return
+		return fmt.Errorf("%d steps cannot be atomic together, at most %d are: %w", n, MaxSteps, ErrRange)
 	}
 	p.mu.Lock()
 	switch {
 	case p.closed:
 		p.mu.Unlock()
-		fn(ErrClosed)
-		return
+		return ErrClosed
 	case p.core.readOnly != nil:
 		err := p.core.readOnly
 		p.mu.Unlock()
-		fn(err)
-		return
+		return err
 	}
 	p.core.remap(steps)
 	if sync {
@@ -73,6 +69,7 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) {
 	}
 	p.core.advance()
 	p.leave()
+	return nil
 }
 
 // remap logs the steps as one, and takes them. The records come first: a put that is overtaken by a step is durable when the step is.

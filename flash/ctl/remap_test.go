@@ -217,7 +217,7 @@ func (m *mover) remap() {
 	m.states = append(m.states, slices.Clone(m.now))
 	m.moved++
 	number, sync := len(m.states)-1, m.draw.IntN(3) == 0
-	m.pool.Remap(steps, sync, func(err error) {
+	err := m.pool.Remap(steps, sync, func(err error) {
 		if err != nil {
 			m.fatalf("%+v: %v", steps, err)
 		}
@@ -225,6 +225,9 @@ func (m *mover) remap() {
 			m.acked = max(m.acked, number)
 		}
 	})
+	if err != nil {
+		m.fatalf("%+v: %v", steps, err)
+	}
 }
 
 func (m *mover) act() {
@@ -396,8 +399,8 @@ func TestRemapFaults(t *testing.T) {
 		for k := range 12 {
 			tried = k + 1
 			done := make(chan error, 1)
-			pool.Remap([]ctl.Step{{From: place(k), To: place(k + 1), Count: n / 2}, {From: place(k) + n/2, To: place(k+1) + n/2, Count: n / 2}}, true, func(err error) { done <- err })
-			if <-done != nil {
+			steps := []ctl.Step{{From: place(k), To: place(k + 1), Count: n / 2}, {From: place(k) + n/2, To: place(k+1) + n/2, Count: n / 2}}
+			if pool.Remap(steps, true, func(err error) { done <- err }) != nil || <-done != nil {
 				break
 			}
 			acked = k + 1
@@ -472,9 +475,7 @@ func TestRemapRefuses(t *testing.T) {
 		{good, {From: 1, Count: math.MaxUint64, Drop: true}},
 		slices.Repeat([]ctl.Step{good}, ctl.MaxSteps+1),
 	} {
-		done := make(chan error, 1)
-		pool.Remap(steps, true, func(err error) { done <- err })
-		if err := <-done; !errors.Is(err, ctl.ErrRange) {
+		if err := pool.Remap(steps, true, nil); !errors.Is(err, ctl.ErrRange) {
 			t.Errorf("%+v: %v", steps[1], err)
 		}
 	}
@@ -524,10 +525,10 @@ func TestRemapSideBySide(t *testing.T) {
 				}
 				done := make(chan error, 1)
 				where[i].Lock()
-				pool.Remap([]ctl.Step{{From: base[i], To: to, Count: own}}, n%5 == 0, func(err error) { done <- err })
+				err := pool.Remap([]ctl.Step{{From: base[i], To: to, Count: own}}, n%5 == 0, func(err error) { done <- err })
 				base[i] = to
 				where[i].Unlock()
-				if err := <-done; err != nil {
+				if err = errors.Join(err, <-done); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(20 * time.Microsecond) // else it is all that happens
@@ -597,7 +598,9 @@ func BenchmarkRemap(b *testing.B) {
 	}
 	at, to := uint64(0), uint64(1)<<40
 	for b.Loop() {
-		pool.Remap([]ctl.Step{{From: at, To: to, Count: pages}}, false, func(error) {})
+		if err := pool.Remap([]ctl.Step{{From: at, To: to, Count: pages}}, false, nil); err != nil {
+			b.Fatal(err)
+		}
 		at, to = to, at
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/pages, "ns/page")
