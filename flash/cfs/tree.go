@@ -237,6 +237,10 @@ func (l *loader) inodes() {
 
 func (l *loader) inodesAt(p uint64) {
 	first := uint32(p-inodePage) * inodesPerPage
+	if int(first/inodesPerPage) != len(l.tree.inodePages) { // the lowest number is always taken, and pages are never given back: so memory is as large as the medium's share
+		l.wrongf(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), "there are none before them")
+		return
+	}
 	l.tree.inodePages[first/inodesPerPage] = true
 	if err := l.pool.ReadAt(l.page, p*ctl.Page); err != nil {
 		l.wrong(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), err)
