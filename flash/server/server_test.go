@@ -538,3 +538,29 @@ func TestLimit(t *testing.T) {
 		t.Errorf("11 operations at 50 a second took %v", took)
 	}
 }
+
+// TestNBD has independent clients of NBD write and read a file, at a rate, and finds through iWARP what they wrote.
+func TestNBD(t *testing.T) {
+	tool, err := exec.LookPath("qemu-io")
+	if err != nil {
+		t.Skip("qemu-io is not installed")
+	}
+	d := begin(t, func(c *server.Config) {
+		c.NBD, c.Limits = "127.0.0.1:0", map[string]qos.Limit{"disk": {Operations: 100, Bytes: 10 << 20, Burst: qos.DefaultBurst}}
+	})
+	_, at, _ := d.s.Addresses()
+	out, err := exec.Command(tool, "-f", "raw", "-c", "write -P 7 4096 100k", "-c", "flush", "-c", "read -P 7 4096 100k", "-c", "read -P 0 0 4096", "nbd://"+at).CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("failed")) {
+		t.Errorf("%v: %s", err, out)
+	}
+	got := make([]byte, 100<<10)
+	if _, err := d.open(d.dial(), "disk").ReadAt(got, 4096); err != nil || bytes.Count(got, []byte{7}) != len(got) {
+		t.Errorf("what was written over NBD is not read over iWARP: %v", err)
+	}
+	if out, err := exec.Command(tool, "-f", "raw", "-c", "read 0 1", "nbd://"+at+"/locked").CombinedOutput(); err == nil {
+		t.Errorf("a file that may not be written is opened for writing: %s", out)
+	}
+	if out, err := exec.Command(tool, "-r", "-f", "raw", "-c", "read -P 0 0 4096", "nbd://"+at+"/locked").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
