@@ -157,7 +157,7 @@ func (c *core) detach(slot *table.Slot) {
 func (c *core) shift(s Step) {
 	for page, slot := range c.table.Used(s.From, s.From+s.Count-1) {
 		if slot.Load().State() != table.Invalid {
-			c.shiftPage(slot, page, page-s.From+s.To)
+			c.shiftPage(slot, page-s.From+s.To)
 		}
 	}
 	// Who asked before goes with the page, as one does who has it already.
@@ -168,11 +168,12 @@ func (c *core) shift(s Step) {
 	}
 }
 
-func (c *core) shiftPage(slot *table.Slot, from, to uint64) {
+// shiftPage moves one that is somewhere.
+func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	next := c.table.Make(to)
 	next.Follow(slot)
 	w := take(slot)
-	place := ftl.NoPPA
+	var place ftl.PPA
 	if w.State() == table.OnMedium {
 		place = w.Place()
 	} else {
