@@ -44,6 +44,8 @@ func (f *FS) Check() Report {
 			add(was.path(), "is stored as %+v at page %d of %s; memory has %+v at page %d", is.inode, is.at, is.path(), was.inode, was.at)
 		case !slices.EqualFunc(is.pages, was.pages, slices.Equal):
 			add(was.path(), "its names are stored in another order than memory has them")
+		case !slices.Equal(is.rooms, was.rooms):
+			add(was.path(), "its pages have %v bytes free, memory has %v", is.rooms, was.rooms)
 		case len(is.children) != len(was.children):
 			add(was.path(), "%d names are stored, memory has %d", len(is.children), len(was.children))
 		}

@@ -24,6 +24,7 @@ type node struct {
 
 	children map[string]*node // of a directory
 	pages    [][]dirent       // likewise, as they are stored
+	rooms    []int            // by page: bytes that are free
 }
 
 // path is what a node is called, for messages.
@@ -306,7 +307,7 @@ func (l *loader) walk(root *node) {
 			if err != nil {
 				l.wrong(where, err)
 			}
-			dir.pages = append(dir.pages, entries)
+			dir.pages, dir.rooms = append(dir.pages, entries), append(dir.rooms, room(entries))
 			for _, e := range entries {
 				if n := l.enter(dir, int(i), e); n != nil && n.kind == Directory {
 					todo = append(todo, n)
