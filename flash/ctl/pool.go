@@ -118,12 +118,12 @@ type batch struct {
 	calls []call
 }
 
-// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs.
+// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs, and so does one that has more.
 func (p *Pool) completed(op *device.Op) {
 	q := &p.queue
 	q.Lock()
 	q.ops = append(q.ops, op)
-	if q.taken {
+	if q.taken || op.More {
 		q.Unlock()
 		return
 	}

@@ -218,6 +218,11 @@ func (q *QueuePair) Limits() (ird, ord int) { return q.ird, q.ord }
 // connection's end, when the last Done has; until then Step is to be called.
 func (q *QueuePair) Settled() bool { return q.accesses == 0 }
 
+// Quiet reports whether nothing is under way: all that has come was done, answered and put, and all that was posted was sent.
+func (q *QueuePair) Quiet() bool {
+	return q.accesses == 0 && q.irqHead == q.irqTail && q.headTotal == 0 && q.sqNext == q.sqTail && len(q.frame) == 0 && q.termLen == 0
+}
+
 // Stalled reports whether input waits for a store: nothing is to be read meanwhile.
 func (q *QueuePair) Stalled() bool { return q.headTotal > 0 }
 
