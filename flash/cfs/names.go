@@ -43,16 +43,8 @@ func (f *FS) Stat(who Cred, path string) (Status, error) {
 		return Status{}, err
 	}
 	i := n.stat()
-	for at, left := n.base, pages(n.size); left > 0; {
-		found, next, err := f.pool.Extents(at, left, 1024)
-		if err != nil {
-			return Status{}, err
-		}
-		for _, e := range found {
-			i.Used += int64(e.Count) * pageSize
-		}
-		left -= next - at
-		at = next
+	for e := range f.inUse(extent{n.base, pages(n.size)}) {
+		i.Used += int64(e.count) * pageSize
 	}
 	return i, nil
 }

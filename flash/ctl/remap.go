@@ -210,37 +210,3 @@ func (r *recovery) shifted(rec media.Record) error {
 	r.shift(s)
 	return nil
 }
-
-// Extent is consecutive pages that are in use.
-type Extent struct{ First, Count uint64 }
-
-// Extents returns which of the pages from first on, as many as count, are in use, in order: those that hold something on the medium, or will. It stops after so many
-// extents as most, or 2^16 pages that were ever used, and says from which page on it did not look: first + count if it saw all.
-func (p *Pool) Extents(first, count uint64, most int) (found []Extent, next uint64, err error) {
-	if first >= media.MaxLBA || count > media.MaxLBA-first {
-		return nil, first, ErrRange
-	}
-	end, left := first+count, 1<<16
-	if count == 0 {
-		return nil, end, nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for page, slot := range p.table.Used(first, end-1) {
-		if left--; left < 0 {
-			return found, page, nil
-		}
-		if w := slot.Load(); w.State() == table.Invalid || w.State() == table.Resident && w.Blank() {
-			continue
-		}
-		if n := len(found); n > 0 && found[n-1].First+found[n-1].Count == page {
-			found[n-1].Count++
-			continue
-		}
-		if len(found) == most {
-			return found, page, nil
-		}
-		found = append(found, Extent{page, 1})
-	}
-	return found, end, nil
-}
