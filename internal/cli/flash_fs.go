@@ -225,12 +225,12 @@ func (p *program) fsMkdir() *cobra.Command {
 	var f fsFlags
 	var own ownFlags
 	cmd := &cobra.Command{
-		Use:     "mkdir POOL PATH...",
-		Short:   "Make directories",
-		Long:    `Make directories in a pool's file system. Each is durable when the command ends.`,
+		Use:   "mkdir POOL PATH...",
+		Short: "Make directories",
+		Long:  `Make directories in a pool's file system. Each is durable when the command ends.`,
 		Example: `  farflash flash fs mkdir data.img /backup /backup/monday
   farflash flash fs mkdir data.img /private --mode 700 --owner 1000`,
-		Args:    arguments(2, -1, "a pool's device, and paths in it"),
+		Args: arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			perm, err := own.perm()
 			if err != nil {
@@ -378,7 +378,7 @@ func (p *program) fsStat() *cobra.Command {
 file's bytes are at consecutive addresses from its base on; it grows up to its block without being moved.`,
 		Example: `  farflash flash fs stat data.img /disk
   farflash flash fs stat data.img /disk /backup --json`,
-		Args:    arguments(2, -1, "a pool's device, and paths in it"),
+		Args: arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				type stated struct {
@@ -414,12 +414,12 @@ file's bytes are at consecutive addresses from its base on; it grows up to its b
 func (p *program) fsFree() *cobra.Command {
 	var f fsFlags
 	cmd := &cobra.Command{
-		Use:     "df POOL",
-		Short:   "Say how full a pool is",
-		Long:    `Say how much of a pool is in use, and by how many files. What was never written takes no room, so files can be larger than the pool.`,
+		Use:   "df POOL",
+		Short: "Say how full a pool is",
+		Long:  `Say how much of a pool is in use, and by how many files. What was never written takes no room, so files can be larger than the pool.`,
 		Example: `  farflash flash fs df data.img
   farflash flash fs df a.img --also b.img --json`,
-		Args:    arguments(1, 1, "a pool's device"),
+		Args: arguments(1, 1, "a pool's device"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				u := files.Usage()
@@ -449,7 +449,7 @@ func (p *program) fsMove() *cobra.Command {
 the machine stops. With --replace a file takes the place of another one, and a directory that of an empty one, in the same step.`,
 		Example: `  farflash flash fs mv data.img /src.tar /backup/src.tar
   farflash flash fs mv data.img /src.new /src --replace`,
-		Args:    arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
+		Args: arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				err := files.Rename(super, args[1], args[2], !replace)

@@ -304,8 +304,9 @@ func (p *program) flashCheck() *cobra.Command {
 		Long: `Open a pool as a daemon would, recovering it if it was not closed, and look at everything that must hold: the mapping from both sides,
 segments and their summaries, the content of every page against its checksum, and the file system. Every violation is printed, with its place.
 The exit code is 1 if there is one.`,
-		Example: `  farflash flash check data.img`,
-		Args:    arguments(1, -1, "the devices of one pool"),
+		Example: `  farflash flash check data.img
+  farflash flash check a.img b.img --quick`,
+		Args: arguments(1, -1, "the devices of one pool"),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			o, err := f.options()
 			if err != nil {
