@@ -189,7 +189,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err, strings.Join(args, " "))
 	}
 	if err == nil && f.size.bytes != 0 && blank == 0 {
-		var i cfs.Info
+		var i cfs.Status
 		if i, err = tree.Stat(super, f.disk); err == nil && i.Size != int64(f.size.bytes) {
 			err = fmt.Errorf("%s has %d bytes, not %v; leave --size out, or change it: farflash flash fs truncate", f.disk, i.Size, f.size.bytes)
 		}
@@ -324,8 +324,9 @@ func (p *program) flashCheck() *cobra.Command {
 		Long: `Open a pool as a daemon would, recovering it if it was not closed, and look at everything that must hold: the mapping from both sides,
 segments and their summaries, the content of every page against its checksum, and the file system. Every violation is printed, with its place.
 The exit code is 1 if there is one.`,
-		Example: `  farflash flash check data.img`,
-		Args:    arguments(1, -1, "the devices of one pool"),
+		Example: `  farflash flash check data.img
+  farflash flash check a.img b.img --quick`,
+		Args: arguments(1, -1, "the devices of one pool"),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			o, err := f.options()
 			if err != nil {
