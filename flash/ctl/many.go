@@ -44,7 +44,7 @@ func (p *Pool) GetAll(wants []Want) {
 		if w.Mode == Reading {
 			p.table.Make(w.Page).CountRead()
 		}
-		p.core.get(request{fn: w.Fn, page: w.Page, write: w.Mode != Reading, whole: w.Mode == Whole})
+		p.core.get(request{fn: w.Fn, page: w.Page, asked: w.Page, write: w.Mode != Reading, whole: w.Mode == Whole})
 	}
 	p.leave()
 }

@@ -178,7 +178,7 @@ func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) {
 	if mode == Reading {
 		p.table.Make(page).CountRead()
 	}
-	p.core.get(request{fn: fn, page: page, write: mode != Reading, whole: mode == Whole})
+	p.core.get(request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole})
 	p.leave()
 }
 
@@ -225,6 +225,9 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 	if !r.Fill && change != Durable && from == heat.Auto {
 		for {
 			w := r.slot.Load()
+			if w.State() != table.Resident || w.Frame() != r.frame {
+				break // the page was moved
+			}
 			next := w.Put(change != Kept)
 			if next.Refs() == 0 && (next.Dirty() || next.Due() || p.through) {
 				break // somebody has to see to it

@@ -21,7 +21,7 @@ func (p *program) flash() *cobra.Command {
 		Args:  p.unknownVerb,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.flashFormat())
+	cmd.AddCommand(p.flashFormat(), p.flashFS())
 	return cmd
 }
 
@@ -97,6 +97,9 @@ log and the checkpoints. The file is sparse; its room is taken when it is writte
 			shape, err := pool.Format(o, uint64(size.bytes), args...)
 			if err != nil {
 				return badInput(err)
+			}
+			if err := formatFiles(o, args...); err != nil {
+				return failed(err)
 			}
 			fmt.Fprintf(p.out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
 			return nil

@@ -33,6 +33,14 @@ func (s *Slot) Heat() uint64 { return s.heat.Load() }
 // SetHeat notes a write, under the controller's lock.
 func (s *Slot) SetHeat(h uint64) { s.heat.Store(h) }
 
+// Follow takes over what is counted of a page that is moved here.
+func (s *Slot) Follow(from *Slot) {
+	s.heat.Store(from.heat.Load())
+	s.reads.Store(from.reads.Load())
+	from.heat.Store(0)
+	from.reads.Store(0)
+}
+
 // CountRead notes a read.
 func (s *Slot) CountRead() { s.reads.Add(1) }
 
