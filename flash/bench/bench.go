@@ -109,6 +109,7 @@ type Measured struct {
 	P50   float64 `json:"p50_us"`
 	P99   float64 `json:"p99_us"`
 	Reads float64 `json:"device_reads_per_request"` // of the pool, if there is one
+	CPU   float64 `json:"cpu_us_per_request"`       // of this process, clients included
 }
 
 // Outcome is one system in all rounds.
@@ -119,6 +120,7 @@ type Outcome struct {
 	P50    Spread     `json:"p50_us"`
 	P99    Spread     `json:"p99_us"`
 	Reads  Spread     `json:"device_reads_per_request"`
+	CPU    Spread     `json:"cpu_us_per_request"`
 }
 
 // Spread is the median of the rounds, with the least and the largest.
@@ -135,6 +137,7 @@ type Ratio struct {
 	Rate Spread `json:"iops"`
 	P50  Spread `json:"p50"`
 	P99  Spread `json:"p99"`
+	CPU  Spread `json:"cpu"`
 }
 
 // Report is what came out.
@@ -207,6 +210,8 @@ func Run(c Config) (r *Report, err error) {
 		o := &r.Outcomes[i]
 		o.Rate, o.P50, o.P99 = spread(each(o.Rounds, rate)), spread(each(o.Rounds, p50)), spread(each(o.Rounds, p99))
 		o.Reads = spread(each(o.Rounds, func(m *Measured) float64 { return m.Reads }))
+		cpu := func(m *Measured) float64 { return m.CPU }
+		o.CPU = spread(each(o.Rounds, cpu))
 		if i == 0 {
 			continue
 		}
@@ -220,7 +225,7 @@ func Run(c Config) (r *Report, err error) {
 			}
 			return spread(a)
 		}
-		r.Ratios = append(r.Ratios, Ratio{A: first.System, B: o.System, Rate: over(rate), P50: over(p50), P99: over(p99)})
+		r.Ratios = append(r.Ratios, Ratio{A: first.System, B: o.System, Rate: over(rate), P50: over(p50), P99: over(p99), CPU: over(cpu)})
 	}
 	return r, nil
 }

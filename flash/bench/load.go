@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"farflash/rng"
@@ -132,6 +133,15 @@ func (l *lane) open(rate float64) error {
 	return errors.Join(wrong, <-failed)
 }
 
+// spent is the processor time of this process so far.
+func spent() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its time counts.
 const openDepth = 32
 
@@ -169,7 +179,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		lanes[i] = &lane{c: *c, client: k, draw: rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), due: make([]time.Time, depth)}
 		lanes[i].c.Depth = depth
 	}
-	reads := b.deviceReads()
+	reads, used := b.deviceReads(), spent()
 	warm := min(length/5, 200*time.Millisecond)
 	from := time.Now().Add(warm)
 	var all sync.WaitGroup
@@ -201,7 +211,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		return m, errNothing
 	}
 	us := func(q float64) float64 { return float64(took.Quantile(q)) / float64(units.Microsecond) }
-	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99)}
+	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99), CPU: float64((spent() - used).Microseconds()) / float64(begun)}
 	if s == Verbs {
 		m.Reads = float64(b.deviceReads()-reads) / float64(begun)
 	}

@@ -122,18 +122,18 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	if r.Offered > 0 {
 		fmt.Fprintf(p.out, "open loop, %.0f requests a second are due\n", r.Offered)
 	}
-	fmt.Fprintf(p.out, "\n%-14s %21s %21s %21s %18s\n", "", "IOPS", "p50 (us)", "p99 (us)", "device reads each")
+	fmt.Fprintf(p.out, "\n%-18s %21s %21s %21s %21s %12s\n", "", "IOPS", "p50 (us)", "p99 (us)", "processor us each", "device reads")
 	shown := func(s bench.Spread) string { return fmt.Sprintf("%.0f (%.0f-%.0f)", s.Median, s.Low, s.High) }
 	for _, o := range r.Outcomes {
 		reads := ""
 		if o.Reads.Median > 0 {
 			reads = fmt.Sprintf("%.3f", o.Reads.Median)
 		}
-		fmt.Fprintf(p.out, "%-14v %21s %21s %21s %18s\n", o.System, shown(o.Rate), shown(o.P50), shown(o.P99), reads)
+		fmt.Fprintf(p.out, "%-18v %21s %21s %21s %21s %12s\n", o.System, shown(o.Rate), shown(o.P50), shown(o.P99), shown(o.CPU), reads)
 	}
 	share := func(s bench.Spread) string { return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Low, s.High) }
 	for _, x := range r.Ratios {
-		fmt.Fprintf(p.out, "%-14s %21s %21s %21s\n", "over "+x.B.String(), share(x.Rate), share(x.P50), share(x.P99))
+		fmt.Fprintf(p.out, "%-18s %21s %21s %21s %21s\n", "over "+x.B.String(), share(x.Rate), share(x.P50), share(x.P99), share(x.CPU))
 	}
 	fmt.Fprintf(p.out, "\nmedians of the rounds, least and largest in brackets; a ratio's true median lies between with %.3g %% confidence\n", 100*r.Confidence)
 }
