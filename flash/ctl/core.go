@@ -401,7 +401,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		s := &c.slots[i]
 		s.frame, s.place = at, f.place
 		dev, offset := c.at(f.place)
-		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err = device.Read, offset, c.buffers[at], nil
+		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err, s.op.Lone = device.Read, offset, c.buffers[at], nil, false
 		c.submit(dev, &s.op)
 	}
 	return true

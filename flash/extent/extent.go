@@ -25,7 +25,7 @@ import (
 type Gate interface {
 	// Enter has begin called once, now or later, on any goroutine, when an access of so many bytes may begin.
 	Enter(bytes int, begin func())
-	// Leave says that it has ended.
+	// Leave says that what it asked for is there, or cannot be had. How long its pages are held then is its user's affair.
 	Leave(bytes int)
 }
 
@@ -110,6 +110,8 @@ func (h *hold) start() {
 	switch {
 	case h.access.Write:
 		h.ask()
+	case len(h.pages) == 1 && h.access.Alone && h.extent.gate == nil:
+		h.extent.pool.GetAlone(h.first, h.got)
 	case len(h.pages) == 1:
 		h.extent.pool.Get(h.first, ctl.Reading, h.got)
 	default:
@@ -182,7 +184,12 @@ func (h *hold) note(err error) {
 
 // down counts callbacks. After the last one the access fails, if it has; after the last one and Put, its pages go back.
 func (h *hold) down(n int64) {
-	switch left := h.left.Add(-n); {
+	gate, bytes := h.extent.gate, h.access.Length // the hold may be used again as soon as this has counted
+	left := h.left.Add(-n)
+	if left&(refusal-1) == 1 && gate != nil {
+		gate.Leave(bytes)
+	}
+	switch {
 	case left&(refusal-1) == 0:
 		h.release()
 	case left&(refusal-1) == 1 && left >= refusal:
@@ -234,10 +241,7 @@ func (h *hold) end(n int64) {
 	if h.left.Add(-n) > 0 {
 		return
 	}
-	a, e, err := h.access, h.extent, h.err
+	a, err := h.access, h.err
 	clear(h.pages)
-	if e.gate != nil {
-		e.gate.Leave(a.Length)
-	}
 	a.Done(err)
 }

@@ -21,7 +21,7 @@ func (p *program) flash() *cobra.Command {
 		Args:  p.unknownVerb,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.flashFormat(), p.flashFS(), p.flashBench())
+	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashFS(), p.flashBench())
 	return cmd
 }
 
@@ -78,11 +78,11 @@ func (f *poolFlags) options() (pool.Options, error) {
 
 func (p *program) flashFormat() *cobra.Command {
 	var size sizeFlag
-	overwrite, cached := false, false
+	overwrite, cached, disk := false, false, ""
 	cmd := &cobra.Command{
 		Use:   "format FILE...",
 		Short: "Make a pool of files or block devices",
-		Long: `Make one pool of files or block devices. What does not exist is made, as large as --size needs;
+		Long: `Make one pool of files or block devices, with a file system in it and in that one file, called disk. What does not exist is made, as large as --size needs;
 what exists is used as it is, and must be empty: nothing but zeros. Data that is not known is never touched
 without --overwrite.
 
@@ -94,18 +94,16 @@ log and the checkpoints. The file is sparse; its room is taken when it is writte
 		RunE: func(_ *cobra.Command, args []string) error {
 			o := pool.DefaultOptions()
 			o.Overwrite, o.Cached = overwrite, cached
-			shape, err := pool.Format(o, uint64(size.bytes), args...)
+			shape, err := makePool(o, uint64(size.bytes), disk, args...)
 			if err != nil {
 				return badInput(err)
-			}
-			if err := formatFiles(o, args...); err != nil {
-				return failed(err)
 			}
 			fmt.Fprintf(p.out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
 			return nil
 		},
 	}
 	cmd.Flags().Var(&size, "size", "`size` that can be in use (default: what the devices hold)")
+	cmd.Flags().StringVar(&disk, "disk", "disk", "`name` of the file that is made, as large as --size; empty: none")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "format even what holds data, which is lost")
 	cmd.Flags().BoolVar(&cached, "cached", false, "go through the operating system's page cache, not around it")
 	return cmd

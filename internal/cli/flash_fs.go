@@ -95,13 +95,28 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	return badInput(fmt.Errorf("%s: %w", device, err))
 }
 
-// formatFiles makes a file system in a pool that was just made.
-func formatFiles(o pool.Options, devices ...string) error {
+// formatFiles makes a file system in a pool that was just made and, if it has a name, one file of so many bytes.
+func formatFiles(o pool.Options, disk string, size int64, devices ...string) error {
 	opened, _, err := pool.Open(o, devices...)
 	if err != nil {
 		return err
 	}
-	return errors.Join(cfs.Format(opened, cfs.Config{Now: time.Now}), opened.Close())
+	c := cfs.Config{Now: time.Now}
+	fill := func() error {
+		if err := cfs.Format(opened, c); err != nil || disk == "" {
+			return err
+		}
+		tree, err := cfs.Open(opened, c)
+		if err != nil {
+			return err
+		}
+		f, err := tree.Create(super, disk, 0o600, size)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	return errors.Join(fill(), opened.Close())
 }
 
 // fileEntry is a file as JSON has it.
