@@ -67,10 +67,10 @@ type Config struct {
 	Note func(string)
 }
 
-// DefaultConfig is 4 KiB random reads by sixteen connections with two requests each, of 512 MiB with a twelfth of that in memory.
+// DefaultConfig is 4 KiB random reads by sixteen connections with two requests each, of 512 MiB with a hundredth of that in memory.
 func DefaultConfig() Config {
 	return Config{
-		Dir: ".", Size: 512 << 20, Memory: 40 << 20, Systems: []System{Verbs, Socket, SocketRing}, Connections: 16, Depth: 2, Block: 4096,
+		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Systems: []System{Verbs, Socket, SocketRing}, Connections: 16, Depth: 2, Block: 4096,
 		Rounds: 5, Time: 2 * time.Second, Seed: 1,
 	}
 }

@@ -159,6 +159,7 @@ func (s Stats) Sub(o Stats) Stats {
 // readSlot is a read of the device under way: for a frame, or of a page that collection moves.
 type readSlot struct {
 	op    device.Op
+	sum   uint32 // of what was read
 	frame int32
 	place ftl.PPA
 }
@@ -407,13 +408,21 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	return true
 }
 
+// inspect takes the sum of what was read into a frame. It needs no lock: until readDone the frame is nobody else's.
+func (c *core) inspect(op *device.Op) {
+	if op.Token&tokenMask == tokenRead && op.Err == nil {
+		s := &c.slots[op.Token&^uint64(tokenMask)]
+		s.sum = media.Sum(c.seed, op.Buf)
+	}
+}
+
 // readDone ends a read into a frame.
 func (c *core) readDone(i int32) {
 	s := &c.slots[i]
 	at, from, err := s.frame, s.place, s.op.Err
 	c.idle = append(c.idle, i)
 	c.ftl.ReadDone(from)
-	if err == nil && media.Sum(c.seed, c.buffers[at]) != c.sums[from] {
+	if err == nil && s.sum != c.sums[from] {
 		err = ErrDamaged
 	}
 	f := &c.frames[at]
