@@ -163,6 +163,7 @@ func (s Stats) Sub(o Stats) Stats {
 // readSlot is a read of the device under way: for a frame, or of a page that collection moves.
 type readSlot struct {
 	op    device.Op
+	sum   uint32 // of what was read
 	frame int32
 	place ftl.PPA
 }
@@ -405,10 +406,18 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		s := &c.slots[i]
 		s.frame, s.place = at, f.place
 		dev, offset := c.at(f.place)
-		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err = device.Read, offset, c.buffers[at], nil
+		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err, s.op.Lone = device.Read, offset, c.buffers[at], nil, false
 		c.submit(dev, &s.op)
 	}
 	return true
+}
+
+// inspect takes the sum of what was read into a frame. It needs no lock: until readDone the frame is nobody else's.
+func (c *core) inspect(op *device.Op) {
+	if op.Token&tokenMask == tokenRead && op.Err == nil {
+		s := &c.slots[op.Token&^uint64(tokenMask)]
+		s.sum = media.Sum(c.seed, op.Buf)
+	}
 }
 
 // readDone ends a read into a frame.
@@ -417,7 +426,7 @@ func (c *core) readDone(i int32) {
 	at, from, err := s.frame, s.place, s.op.Err
 	c.idle = append(c.idle, i)
 	c.ftl.ReadDone(from)
-	if err == nil && media.Sum(c.seed, c.buffers[at]) != c.sums[from] {
+	if err == nil && s.sum != c.sums[from] {
 		err = ErrDamaged
 	}
 	f := &c.frames[at]

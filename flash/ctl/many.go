@@ -5,6 +5,7 @@ import (
 
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
+	"farflash/flash/device"
 )
 
 // Want is a page that is asked for together with others.
@@ -45,6 +46,29 @@ func (p *Pool) GetAll(wants []Want) {
 			p.table.Make(w.Page).CountRead()
 		}
 		p.core.get(ask(w.Page, w.Mode, w.Fn))
+	}
+	p.leave()
+}
+
+// GetAlone is Get of a page to be read, for a caller that has nothing else to do until it is there, and is no callback: if nothing else is under way on its device
+// it is read before GetAlone returns, without a change of thread.
+func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
+	if r, ok := p.TryGet(page, Reading); ok {
+		fn(r, nil)
+		return
+	}
+	p.mu.Lock()
+	switch {
+	case page >= media.MaxLBA:
+		p.core.give(fn, Ref{Page: page}, ErrRange)
+	case p.closed:
+		p.core.give(fn, Ref{Page: page}, ErrClosed)
+	default:
+		p.table.Make(page).CountRead()
+		p.core.get(ask(page, Reading, fn))
+		if ops := p.core.ops; len(ops) == 1 && ops[0].Kind == device.Read {
+			ops[0].Lone = true
+		}
 	}
 	p.leave()
 }

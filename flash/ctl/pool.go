@@ -120,6 +120,7 @@ type batch struct {
 
 // completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs, and so does one that has more.
 func (p *Pool) completed(op *device.Op) {
+	p.core.inspect(op)
 	q := &p.queue
 	q.Lock()
 	q.ops = append(q.ops, op)

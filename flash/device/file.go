@@ -15,6 +15,7 @@ import (
 type Mode struct {
 	Create int64 // bytes that the file is made or extended to; 0: it must be there and have its size
 	Cached bool  // through the page cache, instead of O_DIRECT
+	Shared bool  // without the lock: whoever opens it knows who else has it
 }
 
 // Handle is an open file or block device, which nobody else has: it is locked against other processes.
@@ -51,8 +52,15 @@ func OpenHandle(path string, mode Mode) (Handle, error) {
 	return h, nil
 }
 
+func (h *Handle) lock(mode Mode) error {
+	if mode.Shared {
+		return nil
+	}
+	return syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
 func (h *Handle) prepare(path string, mode Mode) error {
-	if err := syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := h.lock(mode); err != nil {
 		return fmt.Errorf("%s is in use by another process: %w", path, err)
 	}
 	end, err := h.File.Seek(0, io.SeekEnd) // for block devices as well, of which Stat says 0

@@ -110,6 +110,8 @@ func (h *hold) start() {
 	switch {
 	case h.access.Write:
 		h.ask()
+	case len(h.pages) == 1 && h.access.Alone && h.extent.gate == nil:
+		h.extent.pool.GetAlone(h.first, h.got)
 	case len(h.pages) == 1:
 		h.extent.pool.Get(h.first, ctl.Reading, h.got)
 	default:

@@ -56,6 +56,7 @@ type Task struct {
 	NoHole  bool // Zero: the room stays, or becomes, taken
 	Offset  uint64
 	Length  uint32
+	Alone   bool    // its session has nothing else under way, so whoever starts it may wait for it
 	Payload []byte  // Write: Length bytes
 	Pieces  []Piece // Read: what there is, in order; the volume appends to it
 	Err     Errno

@@ -144,6 +144,9 @@ func (s *Session) Owed() int {
 
 // Starts takes the tasks that are to be begun.
 func (s *Session) Starts(into []*Task) []*Task {
+	if len(s.starts) == 1 {
+		s.starts[0].Alone = s.active == 1
+	}
 	into = append(into, s.starts...)
 	clear(s.starts)
 	s.starts = s.starts[:0]
@@ -264,7 +267,7 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	} else {
 		t = &Task{Done: s.done}
 	}
-	t.Kind, t.Offset, t.Length, t.Err = k, offset, n, 0
+	t.Kind, t.Offset, t.Length, t.Err, t.Alone = k, offset, n, 0, false
 	t.Durable = c.flags&CmdFUA != 0
 	t.NoHole = c.flags&CmdNoHole != 0
 	t.command = c

@@ -1,5 +1,5 @@
 // Package uring is a device over io_uring: one ring, reached by its three system calls, with fixed buffers where the memory was
-// registered, and a goroutine that waits for completions.
+// registered, and a thread of its own that submits and takes completions.
 //
 // Its main types are Ring, which is the kernel's two queues and nothing else, and Device, which is a device.Device over a file or
 // block device. Where io_uring is forbidden Open says so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.

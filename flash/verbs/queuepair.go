@@ -109,6 +109,7 @@ type QueuePair struct {
 	asked    []byte // a responder's copy of the request
 	reply    []byte // an initiator's of the reply
 	heard    bool   // a valid FPDU has come; before, a responder sends none
+	tail     bool   // the FPDU that is being looked at is the last that has come
 	ird, ord int
 	rtr      bool // the first work is the RTR message
 	need     int
@@ -343,7 +344,7 @@ func (q *QueuePair) input(b []byte) int {
 		if s == nil {
 			return 0
 		}
-		q.heard = true
+		q.heard, q.tail = true, n == len(b)
 		q.counters.SegmentsIn++
 	} else {
 		s = wire.Segment(b[2 : 2+q.head])

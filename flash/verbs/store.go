@@ -35,6 +35,9 @@ type Access struct {
 	Sync bool
 	// Prefetch: what lies behind the range is likely to be asked for next.
 	Prefetch bool
+	// Alone: the connection has nothing else under way, and nothing else has come. The store
+	// may have its caller wait for what it reads, if that is sooner.
+	Alone bool
 	// Private is the store's own; it is kept when the Access is used again.
 	Private any
 
@@ -163,6 +166,7 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 	a.Offset, a.Length = r.cfg.Offset+offset, n
 	a.Write, a.Changed, a.Sync, a.Prefetch = write, false, write && s&Sync != 0, s&Prefetch != 0
 	a.got, a.ready, a.err, a.state = 0, 0, nil, accessGetting
+	a.Alone = !write && q.accesses == 0 && q.tail
 	a.barrier, a.response = false, nil
 	size := uint64(r.cfg.Store.PageSize())
 	a.size = size

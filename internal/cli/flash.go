@@ -21,7 +21,7 @@ func (p *program) flash() *cobra.Command {
 		Args:  p.unknownVerb,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashFS())
+	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashFS(), p.flashBench())
 	return cmd
 }
 

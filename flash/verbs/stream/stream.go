@@ -599,6 +599,9 @@ func (c *Conn) writeRest() {
 	if err == nil {
 		_, err = c.nc.Write(c.rest)
 	}
+	if err == nil {
+		err = c.nc.SetWriteDeadline(time.Time{}) // one that is past would end attempts that do not wait
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rest, c.writing = nil, false
