@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -52,11 +53,16 @@ func OpenHandle(path string, mode Mode) (Handle, error) {
 	return h, nil
 }
 
+// lock locks the file, unless it is to be shared. A process that was killed has its files until the kernel has ended its ring, a moment later: that long is waited.
 func (h *Handle) lock(mode Mode) error {
-	if mode.Shared {
-		return nil
+	for i := 0; !mode.Shared; i++ {
+		err := syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || i == 20 {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
-	return syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	return nil
 }
 
 func (h *Handle) prepare(path string, mode Mode) error {

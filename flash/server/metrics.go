@@ -34,8 +34,8 @@ func (s *Server) measure() []metric {
 	}
 	s.mu.Unlock()
 	nbd := 0
-	if s.nbd != nil {
-		nbd = s.nbd.Connections()
+	if s.blocks != nil {
+		nbd = s.blocks.Connections()
 	}
 	p := s.cfg.Pool.Stats()
 	used, capacity := s.cfg.Pool.Use()

@@ -28,6 +28,7 @@ import (
 
 	"farflash/flash/ctl"
 	"farflash/flash/extent"
+	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/qos"
 	"farflash/flash/verbs"
@@ -151,7 +152,7 @@ type Server struct {
 
 	listener net.Listener
 	nbdAt    net.Listener
-	nbd      *nbdserver.Server
+	blocks   *nbdserver.Server
 	metricsL net.Listener
 	metrics  *http.Server
 
@@ -266,16 +267,17 @@ func (s *Server) Listen() (err error) {
 		c := nbdserver.DefaultConfig()
 		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Idle = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Idle
 		// NBD has the last quarter of the memory, less what the controller needs itself.
-		c.Most = min(s.cfg.Connections, max(1, s.cfg.Pool.Frames()*Page/8/c.Limits.Memory))
-		c.Limits.Memory = max(min(c.Limits.Memory, s.cfg.Pool.Frames()*Page/8/c.Most), leastNBD)
+		budget := s.cfg.Pool.Frames() * Page / 8
+		c.Most = max(1, min(s.cfg.Connections, mostNBD, budget/nbd.Window))
+		c.Limits.Memory = max(nbd.Window, min(c.Limits.Memory, budget/c.Most))
 		c.Failed = func(a net.Addr, err error) { s.notice("NBD, %v: %v", a, err) }
-		if s.nbd, err = nbdserver.New(c); err != nil {
+		if s.blocks, err = nbdserver.New(c); err != nil {
 			return err
 		}
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
-			if err := s.nbd.Serve(s.nbdAt); err != nil {
+			if err := s.blocks.Serve(s.nbdAt); err != nil {
 				s.notice("NBD: %v", err)
 			}
 		}()
@@ -455,8 +457,8 @@ func (s *Server) Drain(within time.Duration) error {
 	s.mu.Unlock()
 	s.gates.open()
 	all.Wait()
-	if s.nbd != nil {
-		errs = append(errs, s.nbd.Shutdown())
+	if s.blocks != nil {
+		errs = append(errs, s.blocks.Shutdown())
 	}
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.Close())
@@ -469,5 +471,5 @@ func (s *Server) Drain(within time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// leastNBD is the least that flash/nbd works with.
-const leastNBD = 256 << 10
+// mostNBD bounds NBD's connections, so that each has memory for reads of some length.
+const mostNBD = 16
