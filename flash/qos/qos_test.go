@@ -51,7 +51,7 @@ func run(t *testing.T, seed uint64, limits []qos.Limit, depth int64, busy bool, 
 			out = append(out, g)
 			ends = append(ends, end{now + 1 + draw.IntN(200_000), g.bytes})
 		}
-		next := now + 1 + int64(draw.IntN(500_000))
+		next := now + 1 + draw.IntN(500_000)
 		if wait, ok := s.When(now); ok {
 			if wait <= 0 {
 				t.Fatalf("seed %d: something may begin at %d and does not", seed, now)
