@@ -43,7 +43,7 @@ func congestion(scheme cc.Scheme) func(*Scenario) bool {
 // citations lists what the models rest on.
 var citations = []citation{
 	{`@software{farflash,
-  title = {Farflash: simulation of local and remote flash storage},
+  title = {Farflash: flash storage across a network, simulated, sized and served},
   author = {{The Farflash authors}},
   note = {The version is in result.json}
 }`, always},

@@ -166,6 +166,9 @@ func (p *program) note(format string, args ...any) {
 	fmt.Fprintf(p.err, "farflash: "+format+"\n", args...)
 }
 
+// Command is the program's verbs and flags, for those who write about them; to run it is Main's.
+func Command() *cobra.Command { return new(program).root() }
+
 // root is the command without arguments, and all verbs below it.
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
