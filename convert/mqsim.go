@@ -392,7 +392,8 @@ func (c *Conversion) replay(l *scenario.Load, f *peer.MQSimFlow, dir string) err
 		c.note("<Percentage_To_Be_Executed> %d has no effect in MQSim beside <Relay_Count> %d; --compat none follows it", f.Percentage_To_Be_Executed, f.Relay_Count)
 		part = 1
 	}
-	t := &scenario.Trace{File: path, Format: trace.MQSim, Scale: 1, Part: part, Loop: max(f.Relay_Count, 1)}
+	// MQSim ignores the trace's device column.
+	t := &scenario.Trace{File: path, Format: trace.MQSim, Volumes: scenario.VolumesOverlaid, Scale: 1, Part: part, Loop: max(f.Relay_Count, 1)}
 	compat := c.Scenario.SSD.Compat == scenario.CompatMQSim
 	if scale, ok := map[string]float64{"PICOSECOND": 1e-3, "": 1, "NANOSECOND": 1, "MICROSECOND": 1e3}[f.Time_Unit]; !ok {
 		return refuse(f.At("Time_Unit"), "Time_Unit", f.Time_Unit, "is unknown; use PICOSECOND, NANOSECOND or MICROSECOND")

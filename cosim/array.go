@@ -14,8 +14,8 @@ import (
 // the last of them.
 //
 // Striped volumes share all drives; the stripes of a drive lie behind each other in it. Otherwise a
-// volume has the same addresses in each drive that holds a part of it, and volumes that share a drive overlap there:
-// a trace's addresses are kept, and the drive's map takes what is used of them.
+// volume has the same addresses in each drive that holds a part of it, and the drive's map takes what is used of them. Where
+// volumes are not to overlap in a drive, their addresses have to differ.
 type Array struct {
 	Router
 	eng     *sim.Engine

@@ -12,6 +12,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"farflash/cosim"
@@ -181,6 +182,9 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	out.Interrupted, err = l.Run(ctx, x)
 	if err != nil {
 		return nil, err
+	}
+	if w := s.Measure.WarmUp.Time; w > 0 && l.reached <= w && !out.Interrupted {
+		return nil, s.Located(&units.FieldError{Path: "measure.warm_up", Msg: fmt.Sprintf("the run ends at %v, within the warm-up of %v, so that nothing is measured; use auto, or a share such as 10%%", l.reached, w)})
 	}
 	if err := x.Fill(ctx, out); err != nil {
 		return nil, err

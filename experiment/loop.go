@@ -34,6 +34,8 @@ type Meter interface {
 type Loop struct {
 	Until    units.Duration // 0: until everything has happened
 	Progress func(Progress) // nil: nobody is told
+
+	reached sim.Time // when it ended
 }
 
 // Run lets models go on, from one meter's slice to the next, until everything has happened, a meter has settled, it is time to end, or the context has ended;
@@ -56,7 +58,7 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		}
 		// The clock of models that were stopped in the middle stands at their last event, which may lie in a slice before.
 		now.At = max(now.At, reached)
-		reached = now.At
+		reached, l.reached = now.At, now.At
 		stop := ctx.Err() != nil
 		last := now.Over || stop || now.At >= end
 		settled := false

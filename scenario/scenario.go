@@ -147,6 +147,10 @@ type Trace struct {
 	SkipBad int64
 	// Volume replays only this volume, by the trace's own name or number.
 	Volume string
+	// Volumes says where the volumes of a trace lie in one address space: stack, one behind the other in the order in
+	// which they first appear, each as long as its highest address; or overlay, all from the first byte on, so that a
+	// block of one is also a block of the others.
+	Volumes VolumeWay
 	// Window is how many records are held back to sort them by time; 0 is the
 	// format's own.
 	Window int
@@ -157,6 +161,26 @@ type Trace struct {
 	// Loop is how often the trace is replayed, end to end.
 	Loop int
 }
+
+// VolumeWay says where the volumes of a trace lie.
+type VolumeWay uint8
+
+// The ways.
+const (
+	VolumesStacked VolumeWay = iota
+	VolumesOverlaid
+)
+
+var volumeWays = units.Names[VolumeWay]{"stack", "overlay"}
+
+// String is the way's name.
+func (v VolumeWay) String() string { return volumeWays.Name(v) }
+
+// MarshalText writes the way's name.
+func (v VolumeWay) MarshalText() ([]byte, error) { return volumeWays.Marshal(v) }
+
+// UnmarshalText reads the way's name.
+func (v *VolumeWay) UnmarshalText(text []byte) error { return volumeWays.Unmarshal(text, v) }
 
 // Addresses says what happens to requests beyond the end of their namespace.
 type Addresses uint8

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"farflash/scenario"
 	"farflash/units"
@@ -32,6 +33,86 @@ type Replay struct {
 	last   units.Duration
 	ended  error
 	loaded bool
+
+	volumes *stack // where volumes lie; nil while only one is known of, or where they are overlaid
+	stacked bool
+	first   uint32 // the first volume that appears; it lies at 0
+	room    int64  // of the namespace; 0 is no limit
+	lain    []string
+}
+
+// stack is where the volumes of a trace lie, one behind the other.
+type stack struct {
+	base map[uint32]int64
+	all  int64 // what all take
+}
+
+// stackUnit is what volumes are rounded up to, so that what is aligned in a volume is aligned in the namespace.
+const stackUnit = int64(units.MiB)
+
+// Stack lays the volumes of the trace behind each other, as the scenario wants it, in a namespace that has room for so
+// many bytes; 0 is no limit. Without it a record has its volume's own address.
+func (p *Replay) Stack(way scenario.VolumeWay, room int64) {
+	p.stacked, p.room = way == scenario.VolumesStacked, room
+}
+
+// measure reads the trace through for how long each volume is.
+func (p *Replay) measure() (*stack, error) {
+	r, err := trace.Open(p.path, p.opts)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	end := map[uint32]int64{}
+	var order []uint32
+	var rec workload.Record
+	for {
+		if err := r.Next(&rec); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		have, known := end[rec.Volume]
+		if !known {
+			order = append(order, rec.Volume)
+		}
+		end[rec.Volume] = max(have, rec.End())
+	}
+	s := &stack{base: make(map[uint32]int64, len(order))}
+	for _, v := range order {
+		s.base[v] = s.all
+		if end[v] > math.MaxInt64-stackUnit-s.all {
+			return nil, fmt.Errorf("%s: %d volumes behind each other have more than 2^63 bytes; replay one of them (volume), or say volumes: overlay", p.path, len(order))
+		}
+		s.all += (end[v] + stackUnit - 1) / stackUnit * stackUnit
+	}
+	if p.room > 0 && s.all > p.room {
+		return nil, fmt.Errorf("%s: its %d volumes take %v behind each other, and there is room for %v; replay one of them (volume), say volumes: overlay or addresses: fold, or use a larger drive", p.path,
+			len(order), units.Bytes(s.all), units.Bytes(p.room))
+	}
+	p.lain = []string{fmt.Sprintf("its %d volumes lie behind each other and take %v (volumes: overlay lays them over each other)", len(order), units.Bytes(s.all))}
+	return s, nil
+}
+
+// lay moves a record to where its volume lies.
+func (p *Replay) lay(rec *workload.Record) error {
+	switch {
+	case !p.stacked:
+		return nil
+	case !p.loaded:
+		p.first = rec.Volume
+		return nil
+	case p.volumes == nil && rec.Volume == p.first:
+		return nil
+	case p.volumes == nil:
+		s, err := p.measure()
+		if err != nil {
+			return err
+		}
+		p.volumes = s
+	}
+	rec.Offset += p.volumes.base[rec.Volume]
+	return nil
 }
 
 // OpenTrace opens the trace of a workload's item; close it.
@@ -85,6 +166,10 @@ func (p *Replay) Next(rec *workload.Record) error {
 			err := p.r.Next(rec)
 			if err == nil {
 				p.read++
+				if err := p.lay(rec); err != nil {
+					p.end(err)
+					return err
+				}
 				p.loaded = true
 				if err := p.place(rec); err != nil {
 					p.end(err)
@@ -97,7 +182,7 @@ func (p *Replay) Next(rec *workload.Record) error {
 				return err
 			}
 		}
-		p.Notes = p.r.Notes()
+		p.Notes = append(p.r.Notes(), p.lain...)
 		p.rounds--
 		switch {
 		case !p.loaded:
@@ -146,7 +231,7 @@ func (p *Replay) place(rec *workload.Record) error {
 func (p *Replay) end(err error) {
 	p.ended = err
 	if p.r != nil {
-		p.Notes = p.r.Notes()
+		p.Notes = append(p.r.Notes(), p.lain...)
 	}
 }
 

@@ -45,7 +45,11 @@ func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int)
 	for k := range initiators * len(s.Workload) {
 		i, copy := k%len(s.Workload), k/len(s.Workload)
 		if err := f.add(i, copy, starts[s.Workload[i].Namespace]); err != nil {
-			return nil, errors.Join(s.LoadError(i, err), f.Close())
+			var placed shape.Errors
+			if !errors.As(err, &placed) {
+				err = s.LoadError(i, err)
+			}
+			return nil, errors.Join(err, f.Close())
 		}
 	}
 	return f, nil
@@ -89,10 +93,18 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 	case l.Trace != nil:
 		p, failed := OpenTrace(s, i, f.seed)
 		if p != nil {
+			room := capacity
+			if l.Addresses == scenario.AddressFold {
+				room = 0
+			}
+			p.Stack(l.Trace.Volumes, room)
 			f.Replays = append(f.Replays, p)
 		}
 		x.Source, err = p, failed
 	case l.Synthetic != nil:
+		if err := f.fits(i); err != nil {
+			return nil, err
+		}
 		x, err = generated(x, s.SyntheticConfig(i, copy, f.seed, units.Bytes(capacity)))
 	case l.MQSim != nil:
 		x.Source, err = mqsimSource(l.MQSim, first, capacity/int64(units.Sector), l.Until)
@@ -124,6 +136,25 @@ func (f *Flows) fio(i, copy int) ([]cosim.Flow, error) {
 		out = append(out, x)
 	}
 	return out, nil
+}
+
+// fits looks whether a synthetic workload's addresses are those of its namespace, where they are not folded into it.
+func (f *Flows) fits(i int) error {
+	l := &f.s.Workload[i]
+	room := units.Bytes(f.capacities[l.Namespace])
+	for _, x := range []struct {
+		key  string
+		flow *synth.Flow
+	}{{"reads", l.Synthetic.Reads}, {"writes", l.Synthetic.Writes}} {
+		if x.flow == nil || l.Addresses == scenario.AddressFold {
+			continue
+		}
+		if a := &x.flow.Addresses; a.Start > room || a.Space > room-a.Start {
+			return f.s.Located(&units.FieldError{Path: fmt.Sprintf("workload[%d].synthetic.%s.addresses", i, x.key),
+				Msg: fmt.Sprintf("%v from %v on are beyond the namespace, which has %v; use less, addresses: fold, or a larger drive", a.Space, a.Start, room)})
+		}
+	}
+	return nil
 }
 
 // generated gives a flow a synthetic source. A closed loop's source has no times,

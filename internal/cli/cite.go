@@ -12,6 +12,8 @@ func (p *program) cite() *cobra.Command {
 		Short: "Print what to cite, as BibTeX",
 		Long: `Print the BibTeX of what a scenario's models rest on. A run directory has it as
 citations.bib. Without a scenario it is that of the quickstart.`,
+		Example: `  farflash cite
+  farflash cite src-system > src.bib`,
 		Args:              arguments(0, 1, "at most one scenario"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {

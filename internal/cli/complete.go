@@ -70,9 +70,9 @@ func (p *program) completion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
 		Short: "Print a shell's completion script",
-		Long: `Print a shell's completion script. For the running bash:
-
-  source <(farflash completion bash)`,
+		Long:  "Print a shell's completion script, for the running shell or for its folder of completions.",
+		Example: `  source <(farflash completion bash)
+  farflash completion zsh > "${fpath[1]}/_farflash"`,
 		Args:      arguments(1, 1, "one of "+strings.Join(shells, ", ")),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -31,8 +31,9 @@ deviations from a real drive and its way of counting latency unless --compat non
 given, and makes the same requests as MQSim. Traces are looked for beside the
 workload file, then in the working directory, and named by absolute paths. Comments
 at its head say what has no counterpart; what is not modelled is refused by name.`,
-		Example: "  farflash convert mqsim ssdconfig.xml workload.xml > mq.yaml && farflash run mq.yaml",
-		Args:    arguments(2, 2, "MQSim's device file and workload file"),
+		Example: `  farflash convert mqsim ssdconfig.xml workload.xml > mq.yaml && farflash run mq.yaml
+  farflash convert mqsim ssdconfig.xml workload.xml --compat none > native.yaml`,
+		Args: arguments(2, 2, "MQSim's device file and workload file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c scenario.Compat
 			if err := c.UnmarshalText([]byte(compat)); err != nil {
@@ -68,8 +69,9 @@ also name the job file itself ("workload: [{fio: job.fio}]").
 
 The options that are understood are listed by farflash list fio-options; others are
 refused by name.`,
-		Example: "  farflash convert fio randread.fio --drive mqsim-default > randread.yaml",
-		Args:    arguments(1, 1, "one job file"),
+		Example: `  farflash convert fio randread.fio > randread.yaml && farflash run randread.yaml
+  farflash convert fio randread.fio --drive mqsim-default > randread.yaml`,
+		Args: arguments(1, 1, "one job file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conv, err := convert.FromFio(args[0], drive)
 			if err != nil {
@@ -96,8 +98,9 @@ network as it should be of the same shape, rates, flows and thresholds. Files th
 the configuration names are looked for beside it, in the folder above it, then in the
 working directory, and named by absolute paths. Comments at its head say what has no
 counterpart; what is not modelled is refused by name.`,
-		Example: "  farflash convert ns3 mix/config.txt > mix.yaml && farflash run mix.yaml",
-		Args:    arguments(1, 1, "one configuration file"),
+		Example: `  farflash convert ns3 mix/config.txt > mix.yaml && farflash run mix.yaml
+  farflash convert ns3 config-burst.txt --compat none > native.yaml`,
+		Args: arguments(1, 1, "one configuration file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c scenario.FabricCompat
 			if compat != "" {

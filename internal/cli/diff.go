@@ -35,8 +35,9 @@ func (p *program) diff() *cobra.Command {
 		Long: `Set two runs side by side: the keys of their scenarios that differ, and their
 metrics. It compares two trials and says nothing about chance: for that, run
 replicates.`,
-		Example: "  farflash diff runs/op7 runs/op12",
-		Args:    arguments(2, 2, "two run directories"),
+		Example: `  farflash diff runs/op7 runs/op12
+  farflash diff runs/op7 runs/op12 --json`,
+		Args: arguments(2, 2, "two run directories"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var runs [2]*result.Run
 			for i, a := range args {

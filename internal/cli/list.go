@@ -86,6 +86,8 @@ func (p *program) list() *cobra.Command {
 		Long: `List what there is: presets (the default), which farflash run takes and whose drive
 "ssd: NAME" names; metrics, as in result.json and --fail-if; formats of traces;
 drives that plans may name; fio-options that fio job files may have.`,
+		Example: `  farflash list
+  farflash list metrics --json`,
 		Args:      arguments(0, 1, "one of "+strings.Join(listNames(), ", ")),
 		ValidArgs: listNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,8 +16,9 @@ curves.json and report of the whole sweep: the same files, to the byte, that the
 where it is run whole, but for the command in the report. All shards must be there, once,
 finished, and from the same sweep and build of the program. Trials that failed stay failed;
 the sweep's command with the merged directory as -o, and without --shard, tries them again.`,
-		Example: "  farflash merge runs/first runs/second -o runs/all",
-		Args:    arguments(1, -1, "the directories of a sweep's shards"),
+		Example: `  farflash merge runs/first runs/second -o runs/all
+  farflash merge runs/shard-*of4 -o runs/all && farflash report runs/all`,
+		Args: arguments(1, -1, "the directories of a sweep's shards"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.dir == "" {
 				return usagef("merge: -o is missing; name the directory that the shards are merged into")

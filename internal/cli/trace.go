@@ -156,7 +156,34 @@ func (p *program) printInfo(m *characterise.Result) error {
 			t.Row(x.name, term.Count(float64(x.n)))
 		}
 	}
-	return t.Write(p.out, style)
+	if err := t.Write(p.out, style); err != nil || len(m.PerVolume) == 0 {
+		return err
+	}
+	fmt.Fprintln(p.out)
+	return p.printVolumes(m)
+}
+
+// volumesShown is how many volumes the terminal has a line for; JSON has all.
+const volumesShown = 12
+
+func (p *program) printVolumes(m *characterise.Result) error {
+	t := term.NewTable(term.Left("volume"), term.Right("requests"), term.Right("share"), term.Right("read"), term.Right("written"), term.Right("highest byte"))
+	row := func(name string, s *characterise.Share, highest string) {
+		t.Row(name, term.Count(float64(s.Requests)), term.Percent(float64(s.Requests)/float64(m.Requests)), term.Size(float64(s.ReadBytes)), term.Size(float64(s.WriteBytes)), highest)
+	}
+	var rest characterise.Share
+	for i := range m.PerVolume {
+		s := &m.PerVolume[i]
+		if i < volumesShown {
+			row(result.Literal(s.Name), s, term.Size(float64(s.HighestByte)))
+			continue
+		}
+		rest.Requests, rest.ReadBytes, rest.WriteBytes = rest.Requests+s.Requests, rest.ReadBytes+s.ReadBytes, rest.WriteBytes+s.WriteBytes
+	}
+	if more := len(m.PerVolume) - volumesShown; more > 0 {
+		row(fmt.Sprintf("%d others", more), &rest, "")
+	}
+	return t.Write(p.out, p.style())
 }
 
 // output opens where a trace is written to: a new file, or standard output for -.
@@ -237,11 +264,12 @@ func (p *program) traceConvert() *cobra.Command {
 	to := ""
 	leaveOut := false
 	cmd := &cobra.Command{
-		Use:     "convert FILE [OUT]",
-		Short:   "Write a trace in another format",
-		Long:    "Write a trace in another format, to a new file or to standard output.",
-		Example: "  farflash trace convert hm_0.csv hm_0.trace --to mqsim",
-		Args:    arguments(1, 2, "a trace and at most one file to write"),
+		Use:   "convert FILE [OUT]",
+		Short: "Write a trace in another format",
+		Long:  "Write a trace in another format, to a new file or to standard output.",
+		Example: `  farflash trace convert hm_0.csv hm_0.trace --to mqsim
+  zcat cbs.gz | farflash trace convert - cbs.csv --format tencent --to msr`,
+		Args: arguments(1, 2, "a trace and at most one file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
 				return usagef("--to is missing; the formats that can be written are %s", strings.Join(writableNames(), ", "))
@@ -294,8 +322,9 @@ func (p *program) traceFit() *cobra.Command {
 output whose sizes and inter-arrival times have the trace's mean, squared
 coefficient of variation, skewness and lag-1 correlation as far as an MMPP(2) can
 have them. Comments say what was given up. Add an ssd section to run it.`,
-		Example: "  farflash trace fit hm_0.csv > like-hm.yaml",
-		Args:    arguments(1, 1, "one trace"),
+		Example: `  farflash trace fit hm_0.csv > like-hm.yaml
+  farflash trace fit cbs.bz2 --format tencent --volume 1063 > like-1063.yaml`,
+		Args: arguments(1, 1, "one trace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, notes, err := f.measure(p, args[0])
 			if err != nil {
@@ -322,8 +351,9 @@ func (p *program) traceSynth() *cobra.Command {
 		Short: "Write a scenario's workload as a trace",
 		Long: `Write the requests of a scenario's workload as a trace, to a new file or to standard
 output. A scenario without an ssd section, such as trace fit prints, will do.`,
-		Example: "  farflash trace synth like-hm.yaml like-hm.csv --to msr --seed 7",
-		Args:    arguments(1, 2, "a scenario and at most one file to write"),
+		Example: `  farflash trace synth like-hm.yaml like-hm.csv --to msr --seed 7
+  farflash trace synth like-hm.yaml - --to mqsim > like-hm.trace`,
+		Args: arguments(1, 2, "a scenario and at most one file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := p.openWorkload(args[0], set)
 			if err != nil {

@@ -13,7 +13,9 @@ func (p *program) version() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the program's version",
-		Args:  arguments(0, 0, "none"),
+		Example: `  farflash version
+  farflash version --json`,
+		Args: arguments(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON {
 				return failed(json.NewEncoder(p.data).Encode(map[string]string{

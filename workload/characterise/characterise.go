@@ -15,8 +15,11 @@
 package characterise
 
 import (
+	"cmp"
 	"io"
 	"math"
+	"slices"
+	"strconv"
 
 	"farflash/block"
 	"farflash/stats"
@@ -63,12 +66,23 @@ type Result struct {
 	Trims           int64   `json:"trims"`
 	Flushes         int64   `json:"flushes"`
 	Volumes         int64   `json:"volumes"`
-	Footprint       int64   `json:"footprint"`          // distinct bytes read, written or trimmed, in whole 512-byte sectors
-	WriteFootprint  int64   `json:"write_footprint"`    // distinct bytes written
-	HighestByte     int64   `json:"highest_byte"`       // the end of the highest request of any volume
-	WriteRatePerDay Number  `json:"write_rate_per_day"` // bytes written over the span, in bytes a day
-	PeakIOPS        Number  `json:"peak_iops_5min"`     // of the busiest 5 minutes, counted from the first request
-	Skipped         int64   `json:"skipped"`            // bad records left out
+	PerVolume       []Share `json:"per_volume,omitempty"` // of more than one: each, the busiest first
+	Footprint       int64   `json:"footprint"`            // distinct bytes read, written or trimmed, in whole 512-byte sectors
+	WriteFootprint  int64   `json:"write_footprint"`      // distinct bytes written
+	HighestByte     int64   `json:"highest_byte"`         // the end of the highest request of any volume
+	WriteRatePerDay Number  `json:"write_rate_per_day"`   // bytes written over the span, in bytes a day
+	PeakIOPS        Number  `json:"peak_iops_5min"`       // of the busiest 5 minutes, counted from the first request
+	Skipped         int64   `json:"skipped"`              // bad records left out
+}
+
+// Share is what one volume has of a workload.
+type Share struct {
+	ID          uint32 `json:"-"`    // the record's
+	Name        string `json:"name"` // the source's, where it has any; the number else
+	Requests    int64  `json:"requests"`
+	ReadBytes   int64  `json:"read_bytes"`
+	WriteBytes  int64  `json:"write_bytes"`
+	HighestByte int64  `json:"highest_byte"`
 }
 
 // Number is a float64 whose JSON is null where there is no finite value.
@@ -79,21 +93,22 @@ const PeakWindow = 300 * units.Second
 
 // Meter measures a workload as it goes by.
 type Meter struct {
-	sides     [2]side // by block.Read, block.Write
-	trims     int64
-	flushes   int64
-	requests  int64
-	first     units.Duration
-	last      units.Duration
-	disorder  int64
-	touched   footprint
-	written   footprint
-	highest   int64
-	peak      int64
-	window    int64 // the number of the window being counted
-	inWindow  int64
-	lastTouch uint32
-	volumes   map[uint32]struct{}
+	sides    [2]side // by block.Read, block.Write
+	trims    int64
+	flushes  int64
+	requests int64
+	first    units.Duration
+	last     units.Duration
+	disorder int64
+	touched  footprint
+	written  footprint
+	highest  int64
+	peak     int64
+	window   int64 // the number of the window being counted
+	inWindow int64
+	volumes  map[uint32]int32 // in shares
+	shares   []Share
+	of       int32 // the share of the last record
 }
 
 // side measures the requests of one kind.
@@ -112,7 +127,7 @@ type side struct {
 
 // New returns an empty Meter.
 func New() *Meter {
-	m := &Meter{volumes: make(map[uint32]struct{}), window: -1}
+	m := &Meter{volumes: make(map[uint32]int32), window: -1}
 	for i := range m.sides {
 		m.sides[i].streams = [3]streams{newStreams(1), newStreams(8), newStreams(32)}
 	}
@@ -130,10 +145,9 @@ func (m *Meter) Add(r *workload.Record) {
 	m.requests++
 	m.last = max(m.last, r.Time)
 	m.countPeak(r.Time)
-	if m.requests == 1 || r.Volume != m.lastTouch {
-		m.volumes[r.Volume] = struct{}{}
-		m.lastTouch = r.Volume
-	}
+	share := m.share(r.Volume)
+	share.Requests++
+	share.HighestByte = max(share.HighestByte, r.End())
 	switch r.Op {
 	case block.Flush:
 		m.flushes++
@@ -142,12 +156,29 @@ func (m *Meter) Add(r *workload.Record) {
 		m.trims++
 	case block.Read:
 		m.sides[0].add(r)
+		share.ReadBytes += r.Size
 	case block.Write:
 		m.sides[1].add(r)
+		share.WriteBytes += r.Size
 		m.written.add(r.Volume, r.Offset, r.Size)
 	}
 	m.highest = max(m.highest, r.End())
 	m.touched.add(r.Volume, r.Offset, r.Size)
+}
+
+// share is what a volume has so far.
+func (m *Meter) share(volume uint32) *Share {
+	if len(m.shares) > 0 && m.shares[m.of].ID == volume {
+		return &m.shares[m.of]
+	}
+	i, known := m.volumes[volume]
+	if !known {
+		i = int32(len(m.shares))
+		m.volumes[volume] = i
+		m.shares = append(m.shares, Share{ID: volume, Name: strconv.FormatUint(uint64(volume), 10)})
+	}
+	m.of = i
+	return &m.shares[i]
 }
 
 func (m *Meter) countPeak(t units.Duration) {
@@ -188,12 +219,16 @@ func (m *Meter) Result() Result {
 		Writes:          m.sides[1].result(),
 		Trims:           m.trims,
 		Flushes:         m.flushes,
-		Volumes:         int64(len(m.volumes)),
+		Volumes:         int64(len(m.shares)),
 		Footprint:       m.touched.bytes(),
 		WriteFootprint:  m.written.bytes(),
 		HighestByte:     m.highest,
 		WriteRatePerDay: Number(math.NaN()),
 		PeakIOPS:        Number(math.NaN()),
+	}
+	if len(m.shares) > 1 {
+		res.PerVolume = slices.Clone(m.shares)
+		slices.SortStableFunc(res.PerVolume, func(a, b Share) int { return cmp.Compare(b.Requests, a.Requests) })
 	}
 	if span > 0 {
 		res.WriteRatePerDay = Number(float64(m.sides[1].bytes) / span.Seconds() * units.Day.Seconds())
@@ -225,6 +260,9 @@ func (s *side) result() Side {
 type disordered interface{ OutOfOrder() int64 }
 type skipping interface{ Skipped() int64 }
 
+// naming is a source that has names for its volumes.
+type naming interface{ VolumeName(uint32) string }
+
 // Run measures src to its end.
 func Run(src workload.Source) (Result, error) {
 	m := New()
@@ -245,6 +283,11 @@ func Run(src workload.Source) (Result, error) {
 	}
 	if s, ok := src.(skipping); ok {
 		res.Skipped = s.Skipped()
+	}
+	if n, ok := src.(naming); ok {
+		for i := range res.PerVolume {
+			res.PerVolume[i].Name = n.VolumeName(res.PerVolume[i].ID)
+		}
 	}
 	return res, nil
 }
