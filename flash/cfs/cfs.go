@@ -74,12 +74,8 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	} else if !errors.Is(err, ErrNone) {
 		return fmt.Errorf("cfs: %w", err)
 	}
-	used, _, err := pool.Extents(1<<dataShift, media.MaxLBA-1<<dataShift, 1)
-	switch {
-	case err != nil:
-		return fmt.Errorf("cfs: %w", err)
-	case len(used) > 0:
-		return fmt.Errorf("cfs: the pool holds data, from page %d on, that are in no file system: %w", used[0].First, fs.ErrExist)
+	for e := range f.inUse(extent{1 << dataShift, media.MaxLBA - 1<<dataShift}) {
+		return fmt.Errorf("cfs: the pool holds data, from page %d on, that are in no file system: %w", e.first, fs.ErrExist)
 	}
 	// What a formatting that was cut left behind.
 	if err := f.remap([]ctl.Step{{From: 0, Count: 1 << dataShift, Drop: true}}); err != nil {
@@ -119,14 +115,8 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 		return nil, fmt.Errorf("cfs: %w", ErrNone)
 	}
 	f.tree = t
-	present, _, err := pool.Extents(sparePage, spares, spares)
-	if err != nil {
-		return nil, fmt.Errorf("cfs: %w", err)
-	}
-	for _, e := range present {
-		for i := range e.Count {
-			f.filled[e.First-sparePage+i] = true
-		}
+	for i := range f.filled {
+		f.filled[i] = pool.Holds(uint64(sparePage + i))
 	}
 	if err := f.tidy(); err != nil {
 		return nil, fmt.Errorf("cfs: putting in order what was left: %w", err)
@@ -179,15 +169,12 @@ func (f *FS) tidy() error {
 			return err
 		}
 	}
-	stray, err := f.strays(f.tree)
-	if err != nil {
-		return err
-	}
+	stray := f.strays(f.tree)
 	for len(stray) > 0 {
 		var steps []ctl.Step
 		for len(stray) > 0 && len(steps) < ctl.MaxSteps/2 {
-			steps = append(steps, ctl.Step{From: stray[0].First, Count: stray[0].Count, Drop: true})
-			f.found.Swept += stray[0].Count
+			steps = append(steps, ctl.Step{From: stray[0].first, Count: stray[0].count, Drop: true})
+			f.found.Swept += stray[0].count
 			stray = stray[1:]
 		}
 		if err := f.remap(steps); err != nil {

@@ -140,11 +140,11 @@ func (c *change) commit() (until func() error, err error) {
 	for dir, changed := range c.dirs {
 		for _, i := range slices.Sorted(maps.Keys(changed)) {
 			for len(dir.pages) <= i {
-				dir.pages = append(dir.pages, nil)
+				dir.pages, dir.rooms = append(dir.pages, nil), append(dir.rooms, dirRoom)
 			}
-			dir.pages[i] = changed[i]
+			dir.pages[i], dir.rooms[i] = changed[i], room(changed[i])
 		}
-		dir.pages = dir.pages[:pages(dir.size)]
+		dir.pages, dir.rooms = dir.pages[:pages(dir.size)], dir.rooms[:pages(dir.size)]
 	}
 	for _, then := range c.then {
 		then()
@@ -186,6 +186,14 @@ func (c *change) setEntries(dir *node, i int, entries []dirent) {
 	c.inodes[dir.number] = in
 }
 
+// room is how many bytes of a page of a directory will be free.
+func (c *change) room(dir *node, i int) int {
+	if e, ok := c.dirs[dir][i]; ok || i >= len(dir.rooms) {
+		return room(e)
+	}
+	return dir.rooms[i]
+}
+
 func room(entries []dirent) int {
 	left := dirRoom
 	for _, e := range entries {
@@ -199,7 +207,7 @@ func (c *change) link(dir *node, name string, n *node) error {
 	e := dirent{name, n.number}
 	in := c.inodeOf(dir)
 	at, count := 0, int(pages(in.size))
-	for at < count && room(c.entries(dir, at)) < e.room() {
+	for at < count && c.room(dir, at) < e.room() {
 		at++
 	}
 	if at == count {
@@ -345,22 +353,21 @@ func (c *change) grow(n *node, size uint64) error {
 		c.then = append(c.then, func() { space.Free(old.base, int(old.order)) })
 	}
 	c.inodes[n.number] = in
-	return c.zeroEnd(old, size)
+	c.zeroEnd(old, size)
+	return nil
 }
 
 // zeroEnd has the rest of a file's last page, which may hold what was there before the file was cut, be zeros before it is a part of the file.
-func (c *change) zeroEnd(old inode, size uint64) error {
+func (c *change) zeroEnd(old inode, size uint64) {
 	in := old.size % ctl.Page
 	if in == 0 || size <= old.size {
-		return nil
+		return
 	}
 	last := old.base + old.size/ctl.Page
-	used, _, err := c.pool.Extents(last, 1, 1)
-	if err != nil || len(used) == 0 {
-		return err
+	if !c.pool.Holds(last) {
+		return // it reads as zeros
 	}
 	c.ends = append(c.ends, written{page: last, from: int(in), b: make([]byte, ctl.Page-in)})
-	return nil
 }
 
 // shrink makes a node smaller. While its address is relied upon it keeps its block, for whoever may write behind the new end.

@@ -44,6 +44,8 @@ func (f *FS) Check() Report {
 			add(was.path(), "is stored as %+v at page %d of %s; memory has %+v at page %d", is.inode, is.at, is.path(), was.inode, was.at)
 		case !slices.EqualFunc(is.pages, was.pages, slices.Equal):
 			add(was.path(), "its names are stored in another order than memory has them")
+		case !slices.Equal(is.rooms, was.rooms):
+			add(was.path(), "its pages have %v bytes free, memory has %v", is.rooms, was.rooms)
 		case len(is.children) != len(was.children):
 			add(was.path(), "%d names are stored, memory has %d", len(is.children), len(was.children))
 		}
@@ -59,26 +61,12 @@ func (f *FS) Check() Report {
 	if is, was := stored.space.Pages(), f.tree.space.Pages(); is != was && len(violations) == 0 {
 		add("free blocks", "%d pages are free, memory has %d", is, was)
 	}
-	stray, err := f.strays(f.tree)
-	if err != nil {
-		add("pages", "%v", err)
+	for _, e := range f.strays(f.tree) {
+		add(fmt.Sprintf("page %d", e.first), "%d pages are in use that belong to nothing", e.count)
 	}
-	for _, e := range stray {
-		add(fmt.Sprintf("page %d", e.First), "%d pages are in use that belong to nothing", e.Count)
+	for e := range f.inUse(extent{1 << dataShift, media.MaxLBA - 1<<dataShift}) {
+		r.Pages += e.count
 	}
-	var all uint64
-	for at := uint64(1 << dataShift); at < media.MaxLBA; {
-		found, next, err := f.pool.Extents(at, media.MaxLBA-at, 1024)
-		if err != nil {
-			add("pages", "%v", err)
-			break
-		}
-		for _, e := range found {
-			all += e.Count
-		}
-		at = next
-	}
-	r.Pages = all
 	return r
 }
 

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
@@ -24,11 +26,59 @@ type cutter struct {
 	draw  *rng.Stream
 	every int64 // an operation in so many
 	cuts  []*device.Mem
+
+	mu   sync.Mutex    // of every and cuts, if operations are done by shuffle
+	stop chan struct{} // ends shuffle
+	done sync.WaitGroup
+}
+
+// shuffle has operations wait, and be done by a goroutine in any order; cuts come between them, and find those that wait done in part.
+func (c *cutter) shuffle(seed uint64) {
+	c.Hold(true)
+	c.stop = make(chan struct{})
+	draw := rng.NewStream(seed, "shuffle")
+	c.done.Go(func() {
+		for {
+			if c.Held() == 0 {
+				select {
+				case <-c.stop:
+					return
+				case <-time.After(5 * time.Microsecond):
+				}
+				continue
+			}
+			c.mu.Lock()
+			if c.every > 0 && draw.IntN(c.every) == 0 {
+				c.cuts = append(c.cuts, c.Crash(&draw))
+			}
+			c.mu.Unlock()
+			c.Step(&draw)
+		}
+	})
+}
+
+// cutting says how often to cut from now on, and returns what was found up to now.
+func (c *cutter) cutting(every int64) (cuts []*device.Mem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.every = every
+	cuts, c.cuts = c.cuts, nil
+	return cuts
+}
+
+// Close implements device.Device.
+func (c *cutter) Close() error {
+	if c.stop != nil {
+		close(c.stop)
+		c.done.Wait()
+		c.Hold(false)
+	}
+	return c.Mem.Close()
 }
 
 func (c *cutter) Submit(ops ...*device.Op) {
 	for _, op := range ops {
-		if c.every > 0 && c.draw.IntN(c.every) == 0 {
+		if c.stop == nil && c.every > 0 && c.draw.IntN(c.every) == 0 {
 			c.cuts = append(c.cuts, c.Crash(c.draw))
 		}
 		c.Mem.Submit(op)
@@ -304,18 +354,17 @@ func (c *climber) act() {
 		do = c.pool.Sync
 		after = next.settle
 	}
-	c.dev.every = 4
+	every := int64(4)
 	if c.draw.IntN(3) > 0 {
-		c.dev.every = 40
+		every = 40
 	}
+	c.dev.cutting(every)
 	err := do()
-	c.dev.every = 0
+	cuts := c.dev.cutting(0)
 	c.done++
 	if err != nil {
 		c.fatalf("%v", err)
 	}
-	cuts := c.dev.cuts
-	c.dev.cuts = nil
 	for i, dev := range cuts {
 		f, pool, on := c.mount(dev)
 		found := c.found(f)
@@ -337,7 +386,7 @@ func (c *climber) act() {
 			c.t.FailNow()
 		}
 		c.cuts++
-		if c.draw.IntN(30) == 0 { // go on from here, as it was found
+		if c.draw.IntN(30) == 0 && c.dev.stop == nil { // go on from here, as it was found
 			c.leave()
 			c.fs, c.pool, c.dev, c.now = f, pool, on, found
 			return
@@ -460,6 +509,34 @@ func (m model) is(want model) error {
 	return nil
 }
 
+// TestCrashShuffled is TestCrash on a device that does what it was given in any order. That order depends on how goroutines are scheduled, so a seed does not say
+// all that happens; what holds must hold for each.
+func TestCrashShuffled(t *testing.T) {
+	worlds := 4
+	if os.Getenv("FARFLASH_LONG") != "" {
+		worlds = 200
+	}
+	if raced {
+		worlds = 1
+	}
+	empty := blank(t, 2500)
+	cuts, nexts, done := 0, 0, 0
+	for seed := range worlds {
+		c := &climber{t: t, label: fmt.Sprint("seed ", seed), draw: rng.NewStream(uint64(seed), "shuffled"), now: model{"/": {dir: true, perm: 0o755}}}
+		c.fs, c.pool, c.dev = c.mount(empty.Reopen())
+		c.dev.shuffle(uint64(seed))
+		for range 120 {
+			c.act()
+		}
+		if why := c.found(c.fs).is(c.now); why != nil {
+			c.fatalf("in the end: %v", why)
+		}
+		c.leave()
+		cuts, nexts, done = cuts+c.cuts, nexts+c.nexts, done+c.done
+	}
+	t.Logf("%d operations, %d cuts, %d of them found the operation done", done, cuts, nexts)
+}
+
 // TestCrash does operations at random and cuts the power within them, some thousand times (FARFLASH_LONG: a hundred thousand). What is found is the tree before the
 // operation or after it, with every invariant; what was made durable is there. FARFLASH_CASE runs one seed alone.
 func TestCrash(t *testing.T) {
@@ -493,4 +570,55 @@ func TestCrash(t *testing.T) {
 	if only < 0 && !raced && (cuts < 2000 || nexts < cuts/20 || nexts > cuts*19/20) {
 		t.Errorf("%d cuts, %d found the operation done: too little was tried", cuts, nexts)
 	}
+}
+
+// sticky is a device that does not end one write before it is told to.
+type sticky struct {
+	*device.Mem
+	mu    sync.Mutex
+	armed bool
+	held  *device.Op
+}
+
+func (s *sticky) Submit(ops ...*device.Op) {
+	for _, op := range ops {
+		s.mu.Lock()
+		hold := s.armed && op.Kind == device.Write
+		if hold {
+			s.armed, s.held = false, op
+		}
+		s.mu.Unlock()
+		if !hold {
+			s.Mem.Submit(op)
+		}
+	}
+}
+
+// TestNameWaits holds that a file has no name before all of it is durable, even if its last write takes longer than all that the name needs.
+func TestNameWaits(t *testing.T) {
+	dev := &sticky{Mem: blank(t, 900)}
+	f, pool := mount(t, dev)
+	file := must(f.Temp(root, 0o644))(t)
+	ok(t, file.Truncate(1<<20))
+	dev.mu.Lock()
+	dev.armed = true
+	dev.mu.Unlock()
+	must(file.WriteAt(fill(16*ctl.Page, 1), 0))(t)
+	if dev.held == nil {
+		t.Fatal("nothing was written yet")
+	}
+	named := make(chan error, 1)
+	go func() { named <- file.Name(root, "/x", true) }()
+	select {
+	case err := <-named:
+		t.Fatalf("it has a name before it is durable: %v", err)
+	case <-time.After(50 * time.Millisecond): // right code never comes here late: it waits for what is below
+	}
+	if _, err := f.Stat(root, "/x"); err == nil {
+		t.Error("the name is seen before the file is durable")
+	}
+	dev.Mem.Submit(dev.held)
+	ok(t, <-named)
+	ok(t, file.Close())
+	unmount(t, f, pool)
 }

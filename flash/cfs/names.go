@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Info is what is known of a file or directory.
-type Info struct {
+// Status is what is known of a file or directory.
+type Status struct {
 	Path     string
 	Name     string
 	Kind     Kind
@@ -23,8 +23,8 @@ type Info struct {
 	Used     int64  // bytes of whole pages that take room; only Stat says it
 }
 
-func (n *node) stat() Info {
-	i := Info{
+func (n *node) stat() Status {
+	i := Status{
 		Path: n.path(), Name: n.name, Kind: n.kind, Size: int64(n.size), Perm: n.perm, UID: n.uid, GID: n.gid, Time: time.Unix(int64(n.mtime), 0).UTC(),
 		Inode: n.number, Base: n.base * pageSize,
 	}
@@ -35,30 +35,22 @@ func (n *node) stat() Info {
 }
 
 // Stat says what a path leads to.
-func (f *FS) Stat(who Cred, path string) (Info, error) {
+func (f *FS) Stat(who Cred, path string) (Status, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	n, err := f.tree.lookup(who, path)
 	if err != nil {
-		return Info{}, err
+		return Status{}, err
 	}
 	i := n.stat()
-	for at, left := n.base, pages(n.size); left > 0; {
-		found, next, err := f.pool.Extents(at, left, 1024)
-		if err != nil {
-			return Info{}, err
-		}
-		for _, e := range found {
-			i.Used += int64(e.Count) * pageSize
-		}
-		left -= next - at
-		at = next
+	for e := range f.inUse(extent{n.base, pages(n.size)}) {
+		i.Used += int64(e.count) * pageSize
 	}
 	return i, nil
 }
 
 // List says what is in a directory, by name; of a file, the file.
-func (f *FS) List(who Cred, path string) ([]Info, error) {
+func (f *FS) List(who Cred, path string) ([]Status, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	n, err := f.tree.lookup(who, path)
@@ -66,15 +58,15 @@ func (f *FS) List(who Cred, path string) ([]Info, error) {
 	case err != nil:
 		return nil, err
 	case n.kind != Directory:
-		return []Info{n.stat()}, nil
+		return []Status{n.stat()}, nil
 	case !n.allows(who, Read):
 		return nil, fmt.Errorf("%s: %w", n.path(), fs.ErrPermission)
 	}
-	all := make([]Info, 0, len(n.children))
+	all := make([]Status, 0, len(n.children))
 	for _, child := range n.children {
 		all = append(all, child.stat())
 	}
-	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ type node struct {
 
 	children map[string]*node // of a directory
 	pages    [][]dirent       // likewise, as they are stored
+	rooms    []int            // by page: bytes that are free
 }
 
 // path is what a node is called, for messages.
@@ -220,18 +222,10 @@ func (f *FS) load() (*tree, []ctl.Violation) {
 
 // inodes reads the pages of inodes that were ever written: as many as the pool has, at most.
 func (l *loader) inodes() {
-	for at := uint64(inodePage); at < 2*inodePage; {
-		found, next, err := l.pool.Extents(at, 2*inodePage-at, 1024)
-		if err != nil {
-			l.wrong("inodes", err)
-			return
+	for e := range l.inUse(extent{inodePage, inodePage}) {
+		for p := e.first; p < e.first+e.count; p++ {
+			l.inodesAt(p)
 		}
-		for _, e := range found {
-			for p := e.First; p < e.First+e.Count; p++ {
-				l.inodesAt(p)
-			}
-		}
-		at = next
 	}
 }
 
@@ -306,7 +300,7 @@ func (l *loader) walk(root *node) {
 			if err != nil {
 				l.wrong(where, err)
 			}
-			dir.pages = append(dir.pages, entries)
+			dir.pages, dir.rooms = append(dir.pages, entries), append(dir.rooms, room(entries))
 			for _, e := range entries {
 				if n := l.enter(dir, int(i), e); n != nil && n.kind == Directory {
 					todo = append(todo, n)
@@ -337,10 +331,25 @@ func (l *loader) enter(dir *node, at int, e dirent) *node {
 	return nil
 }
 
+// extent is consecutive pages.
+type extent struct{ first, count uint64 }
+
+// inUse visits those of some pages that are in use.
+func (f *FS) inUse(all extent) iter.Seq[extent] {
+	return func(yield func(extent) bool) {
+		for all.count > 0 {
+			n, held := f.pool.Run(all.first, all.count)
+			if held && !yield(extent{all.first, n}) {
+				return
+			}
+			all.first, all.count = all.first+n, all.count-n
+		}
+	}
+}
+
 // strays are pages in use that are nobody's: behind the ends of files, or where nothing ever is.
-func (f *FS) strays(t *tree) ([]ctl.Extent, error) {
-	var owned []ctl.Extent
-	owned = append(owned, ctl.Extent{First: superPage, Count: 1}, ctl.Extent{First: sparePage, Count: spares}, ctl.Extent{First: inodePage, Count: inodePage})
+func (f *FS) strays(t *tree) []extent {
+	owned := []extent{{superPage, 1}, {sparePage, spares}, {inodePage, inodePage}}
 	var all []*node
 	for _, n := range t.nodes {
 		if n != nil && n.order != noOrder {
@@ -350,37 +359,30 @@ func (f *FS) strays(t *tree) ([]ctl.Extent, error) {
 	slices.SortFunc(all, func(a, b *node) int { return int(int64(a.base - b.base)) })
 	for _, n := range all {
 		if n.pins > 0 { // who relies on its address may write behind a new end
-			owned = append(owned, ctl.Extent{First: n.base, Count: 1 << n.order})
+			owned = append(owned, extent{n.base, 1 << n.order})
 		} else {
-			owned = append(owned, ctl.Extent{First: n.base, Count: pages(n.size)})
+			owned = append(owned, extent{n.base, pages(n.size)})
 		}
 	}
-	var stray []ctl.Extent
-	for at := uint64(0); at < media.MaxLBA; {
-		found, next, err := f.pool.Extents(at, media.MaxLBA-at, 1024)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range found {
-			for e.Count > 0 {
-				for len(owned) > 0 && owned[0].First+owned[0].Count <= e.First {
-					owned = owned[1:]
-				}
-				n := e.Count
-				switch {
-				case len(owned) == 0:
-				case owned[0].First <= e.First: // owned up to its end
-					n = min(n, owned[0].First+owned[0].Count-e.First)
-					e.First, e.Count = e.First+n, e.Count-n
-					continue
-				default:
-					n = min(n, owned[0].First-e.First)
-				}
-				stray = append(stray, ctl.Extent{First: e.First, Count: n})
-				e.First, e.Count = e.First+n, e.Count-n
+	var stray []extent
+	for e := range f.inUse(extent{0, media.MaxLBA}) {
+		for e.count > 0 {
+			for len(owned) > 0 && owned[0].first+owned[0].count <= e.first {
+				owned = owned[1:]
 			}
+			n := e.count
+			switch {
+			case len(owned) == 0:
+			case owned[0].first <= e.first: // owned up to its end
+				n = min(n, owned[0].first+owned[0].count-e.first)
+				e.first, e.count = e.first+n, e.count-n
+				continue
+			default:
+				n = min(n, owned[0].first-e.first)
+			}
+			stray = append(stray, extent{e.first, n})
+			e.first, e.count = e.first+n, e.count-n
 		}
-		at = next
 	}
-	return stray, nil
+	return stray
 }

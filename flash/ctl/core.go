@@ -96,6 +96,10 @@ type request struct {
 	whole bool
 }
 
+func ask(page uint64, mode Mode, fn func(Ref, error)) request {
+	return request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole}
+}
+
 // Ref is a page that was given out by Get, until it is Put.
 type Ref struct {
 	slot *table.Slot

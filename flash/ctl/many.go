@@ -45,7 +45,7 @@ func (p *Pool) GetAll(wants []Want) {
 		if w.Mode == Reading {
 			p.table.Make(w.Page).CountRead()
 		}
-		p.core.get(request{fn: w.Fn, page: w.Page, asked: w.Page, write: w.Mode != Reading, whole: w.Mode == Whole})
+		p.core.get(ask(w.Page, w.Mode, w.Fn))
 	}
 	p.leave()
 }
@@ -65,7 +65,7 @@ func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
 		p.core.give(fn, Ref{Page: page}, ErrClosed)
 	default:
 		p.table.Make(page).CountRead()
-		p.core.get(request{fn: fn, page: page, asked: page})
+		p.core.get(ask(page, Reading, fn))
 		if ops := p.core.ops; len(ops) == 1 && ops[0].Kind == device.Read {
 			ops[0].Lone = true
 		}

@@ -179,7 +179,7 @@ func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) {
 	if mode == Reading {
 		p.table.Make(page).CountRead()
 	}
-	p.core.get(request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole})
+	p.core.get(ask(page, mode, fn))
 	p.leave()
 }
 

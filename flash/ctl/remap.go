@@ -157,7 +157,7 @@ func (c *core) detach(slot *table.Slot) {
 func (c *core) shift(s Step) {
 	for page, slot := range c.table.Used(s.From, s.From+s.Count-1) {
 		if slot.Load().State() != table.Invalid {
-			c.shiftPage(slot, page, page-s.From+s.To)
+			c.shiftPage(slot, page-s.From+s.To)
 		}
 	}
 	// Who asked before goes with the page, as one does who has it already.
@@ -168,11 +168,12 @@ func (c *core) shift(s Step) {
 	}
 }
 
-func (c *core) shiftPage(slot *table.Slot, from, to uint64) {
+// shiftPage moves one that is somewhere.
+func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	next := c.table.Make(to)
 	next.Follow(slot)
 	w := take(slot)
-	place := ftl.NoPPA
+	var place ftl.PPA
 	if w.State() == table.OnMedium {
 		place = w.Place()
 	} else {
@@ -208,38 +209,4 @@ func (r *recovery) shifted(rec media.Record) error {
 	r.empty(s.To, s.Count)
 	r.shift(s)
 	return nil
-}
-
-// Extent is consecutive pages that are in use.
-type Extent struct{ First, Count uint64 }
-
-// Extents returns which of the pages from first on, as many as count, are in use, in order: those that hold something on the medium, or will. It stops after so many
-// extents as most, or 2^16 pages that were ever used, and says from which page on it did not look: first + count if it saw all.
-func (p *Pool) Extents(first, count uint64, most int) (found []Extent, next uint64, err error) {
-	if first >= media.MaxLBA || count > media.MaxLBA-first {
-		return nil, first, ErrRange
-	}
-	end, left := first+count, 1<<16
-	if count == 0 {
-		return nil, end, nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for page, slot := range p.table.Used(first, end-1) {
-		if left--; left < 0 {
-			return found, page, nil
-		}
-		if w := slot.Load(); w.State() == table.Invalid || w.State() == table.Resident && w.Blank() {
-			continue
-		}
-		if n := len(found); n > 0 && found[n-1].First+found[n-1].Count == page {
-			found[n-1].Count++
-			continue
-		}
-		if len(found) == most {
-			return found, page, nil
-		}
-		found = append(found, Extent{page, 1})
-	}
-	return found, end, nil
 }

@@ -485,9 +485,11 @@ func TestRemapRefuses(t *testing.T) {
 	if id, _, err := contentOf(b); id != 1 || err != nil {
 		t.Errorf("object %d, %v", id, err)
 	}
-	found, next, err := pool.Extents(0, 1<<52, 10)
-	if err != nil || next != 1<<52 || !slices.Equal(found, []ctl.Extent{{0, 1}}) {
-		t.Errorf("%v up to %d, %v", found, next, err)
+	if n, held := pool.Run(0, 1<<52); n != 1 || !held {
+		t.Errorf("%d pages are in use from the first on, %v", n, held)
+	}
+	if n, held := pool.Run(1, 1<<52-1); n != 1<<52-1 || held {
+		t.Errorf("%d pages after it, %v", n, held)
 	}
 	if err := pool.Close(); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func run(t *testing.T, seed uint64, limits []qos.Limit, depth int64, busy bool, 
 	for now := int64(0); now < span; {
 		for i := range limits {
 			for n := int(draw.IntN(3)); busy && queued[i] < 20 || n > 0; n-- {
-				g := grant{tenant: i, bytes: 1 + int64(draw.IntN(64<<10))}
+				g := grant{tenant: i, bytes: 1 + draw.IntN(64<<10)}
 				s.Offer(i, g.bytes, g)
 				queued[i]++
 			}
@@ -49,7 +49,7 @@ func run(t *testing.T, seed uint64, limits []qos.Limit, depth int64, busy bool, 
 			queued[g.tenant]--
 			under += g.bytes
 			out = append(out, g)
-			ends = append(ends, end{now + 1 + int64(draw.IntN(200_000)), g.bytes})
+			ends = append(ends, end{now + 1 + draw.IntN(200_000), g.bytes})
 		}
 		next := now + 1 + int64(draw.IntN(500_000))
 		if wait, ok := s.When(now); ok {
@@ -90,7 +90,7 @@ func TestRates(t *testing.T) {
 		var limits []qos.Limit
 		for range 1 + draw.IntN(4) {
 			limits = append(limits, qos.Limit{
-				Class: qos.Class(draw.IntN(2)), Bytes: 1 + int64(draw.IntN(200<<20)), Operations: 1 + int64(draw.IntN(20_000)), Burst: int64(draw.IntN(2_000_000)),
+				Class: qos.Class(draw.IntN(2)), Bytes: 1 + draw.IntN(200<<20), Operations: 1 + draw.IntN(20_000), Burst: draw.IntN(2_000_000),
 			})
 		}
 		grants := run(t, seed, limits, 1<<20, seed%2 == 0, 50_000_000)

@@ -225,7 +225,11 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 		v.s.uses.give(name)
 		return nbd.Export{}, err
 	}
-	vol, err := volume.New(v.s.cfg.Pool, f.Base, f.Size)
+	var vol nbd.Volume
+	vol, err = volume.New(v.s.cfg.Pool, f.Base, f.Size)
+	if g := v.s.gate(name); g != nil {
+		vol = limited{vol, g}
+	}
 	if err != nil {
 		v.s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())

@@ -310,6 +310,13 @@ func (s *Server) Addresses() (iwarp, nbd, metrics string) {
 	return text(s.listener), text(s.nbdAt), text(s.metricsL)
 }
 
+// Connections is how many of iWARP are served.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
 // accept takes connections in. One that is too many is closed at once.
 func (s *Server) accept() {
 	defer s.running.Done()

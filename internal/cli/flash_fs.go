@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/flash/cfs"
+	"farflash/flash/cfs/transfer"
 	"farflash/flash/ctl"
 	"farflash/flash/pool"
 	"farflash/internal/term"
@@ -89,7 +86,8 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
-	case errors.Is(err, ctl.ErrFull), errors.Is(err, syscall.EIO), errors.Is(err, ctl.ErrReadOnly), errors.Is(err, ctl.ErrDamaged):
+	case errors.Is(err, ctl.ErrFull), errors.Is(err, syscall.EIO), errors.Is(err, ctl.ErrReadOnly), errors.Is(err, ctl.ErrDamaged),
+		errors.Is(err, transfer.ErrInterrupted), errors.Is(err, transfer.ErrLocal):
 		return failed(fmt.Errorf("%s: %w", device, err))
 	}
 	return badInput(fmt.Errorf("%s: %w", device, err))
@@ -132,12 +130,12 @@ type fileEntry struct {
 	Inode uint32 `json:"inode"`
 }
 
-func entryOf(i cfs.Info) fileEntry {
+func entryOf(i cfs.Status) fileEntry {
 	return fileEntry{i.Path, i.Name, i.Kind.String(), i.Size, fmt.Sprintf("%04o", i.Perm), i.UID, i.GID, i.Time.Format(time.RFC3339), i.Inode}
 }
 
 // modeText is permissions as ls shows them.
-func modeText(i cfs.Info) string {
+func modeText(i cfs.Status) string {
 	text := []byte("-rwxrwxrwx")
 	if i.Kind == cfs.Directory {
 		text[0] = 'd'
@@ -227,11 +225,12 @@ func (p *program) fsMkdir() *cobra.Command {
 	var f fsFlags
 	var own ownFlags
 	cmd := &cobra.Command{
-		Use:     "mkdir POOL PATH...",
-		Short:   "Make directories",
-		Long:    `Make directories in a pool's file system. Each is durable when the command ends.`,
-		Example: `  farflash flash fs mkdir data.img /backup /backup/monday --mode 750`,
-		Args:    arguments(2, -1, "a pool's device, and paths in it"),
+		Use:   "mkdir POOL PATH...",
+		Short: "Make directories",
+		Long:  `Make directories in a pool's file system. Each is durable when the command ends.`,
+		Example: `  farflash flash fs mkdir data.img /backup /backup/monday
+  farflash flash fs mkdir data.img /private --mode 700 --owner 1000`,
+		Args: arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			perm, err := own.perm()
 			if err != nil {
@@ -254,8 +253,6 @@ func (p *program) fsMkdir() *cobra.Command {
 	own.register(cmd, "755")
 	return cmd
 }
-
-const copyChunk = 1 << 20
 
 func (p *program) fsPut() *cobra.Command {
 	var f fsFlags
@@ -294,15 +291,7 @@ What is nothing but zeros takes no room.`,
 				} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
-				file, err := files.Temp(cfs.Cred{UID: own.uid, GID: own.gid}, perm)
-				if err != nil {
-					return err
-				}
-				err = pour(cmd.Context(), file, in)
-				if err == nil {
-					err = file.Name(super, args[2], !replace)
-				}
-				return errors.Join(err, file.Close())
+				return transfer.Put(cmd.Context(), files, super, in, transfer.Target{Path: args[2], Perm: perm, UID: own.uid, GID: own.gid, Replace: replace})
 			})
 		},
 	}
@@ -310,66 +299,6 @@ What is nothing but zeros takes no room.`,
 	own.register(cmd, "644")
 	cmd.Flags().BoolVar(&replace, "replace", false, "put it in the place of a file that is there, in one step")
 	return cmd
-}
-
-// pour writes all of a stream into a new file.
-func pour(ctx context.Context, file *cfs.File, in io.Reader) error {
-	type piece struct {
-		b   []byte
-		err error
-	}
-	pieces, empty := make(chan piece), make(chan []byte, 2)
-	empty <- make([]byte, copyChunk)
-	empty <- make([]byte, copyChunk)
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() { // because a pipe may have nothing to be read for as long as one likes, and nobody to say so
-		for {
-			b := <-empty
-			n, err := io.ReadFull(in, b[:copyChunk])
-			select {
-			case pieces <- piece{b[:n], err}:
-			case <-stop:
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	zeros := make([]byte, copyChunk)
-	var size, room int64
-	for {
-		var next piece
-		select {
-		case <-ctx.Done():
-			return failed(fmt.Errorf("interrupted after %d bytes; there is no file of them", size))
-		case next = <-pieces:
-		}
-		buf, n, err := next.b, len(next.b), next.err
-		if n > 0 {
-			// Twice as large each time, so that it is not moved for every piece; cut to size in the end.
-			if size+int64(n) > room {
-				room = min(max(2*room, size+int64(n)), cfs.MaxSize)
-				if err := file.Truncate(room); err != nil {
-					return err
-				}
-			}
-			if !bytes.Equal(buf[:n], zeros[:n]) {
-				if _, err := file.WriteAt(buf[:n], size); err != nil {
-					return err
-				}
-			}
-			size += int64(n)
-		}
-		empty <- buf
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return file.Truncate(size)
-		case err != nil:
-			return badInput(err)
-		}
-	}
 }
 
 func (p *program) fsGet() *cobra.Command {
@@ -390,78 +319,20 @@ The file is there when all of it has been read, or not at all.`,
 			}
 			p.keeping()
 			return f.with(p, args[0], func(files *cfs.FS) error {
-				file, err := files.Open(super, args[1], cfs.Read)
-				if err != nil {
-					return err
-				}
-				defer file.Close() // of a file that was only read
 				if to == "-" {
-					return drain(cmd.Context(), file, func(b []byte, _ int64) error { _, err := p.data.Write(b); return err })
+					return transfer.Get(cmd.Context(), files, super, args[1], p.data)
 				}
-				return intoFile(to, replace, func(out *os.File) error {
-					if err := out.Truncate(file.Size()); err != nil {
-						return err
-					}
-					zeros := make([]byte, copyChunk)
-					return drain(cmd.Context(), file, func(b []byte, at int64) error {
-						if bytes.Equal(b, zeros[:len(b)]) {
-							return nil
-						}
-						_, err := out.WriteAt(b, at)
-						return err
-					})
-				})
+				err := transfer.Save(cmd.Context(), files, super, args[1], to, replace)
+				if errors.Is(err, fs.ErrExist) {
+					return fmt.Errorf("%w; --replace puts the new one in its place", err)
+				}
+				return err
 			})
 		},
 	}
 	f.register(cmd, false)
 	cmd.Flags().BoolVar(&replace, "replace", false, "put it in the place of a file that is there")
 	return cmd
-}
-
-// drain gives all of a file, a piece at a time.
-func drain(ctx context.Context, file *cfs.File, each func(b []byte, at int64) error) error {
-	buf := make([]byte, copyChunk)
-	for at := int64(0); ; {
-		if err := ctx.Err(); err != nil {
-			return failed(errors.New("interrupted; nothing was kept"))
-		}
-		n, err := file.ReadAt(buf, at)
-		if n > 0 {
-			if err := each(buf[:n], at); err != nil {
-				return failed(err)
-			}
-			at += int64(n)
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-}
-
-// intoFile writes a file of the machine's under another name, and gives it its own when it is whole.
-func intoFile(to string, replace bool, write func(*os.File) error) error {
-	if _, err := os.Lstat(to); err == nil && !replace {
-		return badInput(fmt.Errorf("%s: %w; --replace puts the new one in its place", to, fs.ErrExist))
-	}
-	out, err := os.CreateTemp(filepath.Dir(to), ".farflash-get-*")
-	if err != nil {
-		return badInput(err)
-	}
-	err = write(out)
-	if err == nil {
-		err = out.Chmod(0o644)
-	}
-	if err = errors.Join(err, out.Close()); err == nil {
-		err = os.Rename(out.Name(), to)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(out.Name()))
-	}
-	return nil
 }
 
 func (p *program) fsRemove() *cobra.Command {
@@ -478,7 +349,10 @@ With --recursive directories go with all that is in them, one after the other.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				for _, at := range args[1:] {
-					err := removeAll(files, at, recursive)
+					err := files.Remove(super, at)
+					if recursive && errors.Is(err, cfs.ErrNotEmpty) {
+						err = transfer.RemoveAll(files, super, at)
+					}
 					if errors.Is(err, cfs.ErrNotEmpty) {
 						err = fmt.Errorf("%w; --recursive removes what is in it as well", err)
 					}
@@ -495,23 +369,6 @@ With --recursive directories go with all that is in them, one after the other.`,
 	return cmd
 }
 
-func removeAll(files *cfs.FS, at string, recursive bool) error {
-	err := files.Remove(super, at)
-	if !recursive || !errors.Is(err, cfs.ErrNotEmpty) {
-		return err
-	}
-	all, err := files.List(super, at)
-	for _, x := range all {
-		if err == nil {
-			err = removeAll(files, x.Path, true)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return files.Remove(super, at)
-}
-
 func (p *program) fsStat() *cobra.Command {
 	var f fsFlags
 	cmd := &cobra.Command{
@@ -519,8 +376,9 @@ func (p *program) fsStat() *cobra.Command {
 		Short: "Say what is known of a file",
 		Long: `Say what is known of files and directories: size, room taken, owner, and where they are in the pool's space. A
 file's bytes are at consecutive addresses from its base on; it grows up to its block without being moved.`,
-		Example: `  farflash flash fs stat data.img /disk --json`,
-		Args:    arguments(2, -1, "a pool's device, and paths in it"),
+		Example: `  farflash flash fs stat data.img /disk
+  farflash flash fs stat data.img /disk /backup --json`,
+		Args: arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				type stated struct {
@@ -556,11 +414,12 @@ file's bytes are at consecutive addresses from its base on; it grows up to its b
 func (p *program) fsFree() *cobra.Command {
 	var f fsFlags
 	cmd := &cobra.Command{
-		Use:     "df POOL",
-		Short:   "Say how full a pool is",
-		Long:    `Say how much of a pool is in use, and by how many files. What was never written takes no room, so files can be larger than the pool.`,
-		Example: `  farflash flash fs df data.img`,
-		Args:    arguments(1, 1, "a pool's device"),
+		Use:   "df POOL",
+		Short: "Say how full a pool is",
+		Long:  `Say how much of a pool is in use, and by how many files. What was never written takes no room, so files can be larger than the pool.`,
+		Example: `  farflash flash fs df data.img
+  farflash flash fs df a.img --also b.img --json`,
+		Args: arguments(1, 1, "a pool's device"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				u := files.Usage()
@@ -588,8 +447,9 @@ func (p *program) fsMove() *cobra.Command {
 		Short: "Give a file or directory another name",
 		Long: `Give a file or directory another name, in any directory of the same pool. It is there under the old name or the new one, whenever
 the machine stops. With --replace a file takes the place of another one, and a directory that of an empty one, in the same step.`,
-		Example: `  farflash flash fs mv data.img /src.tar /backup/src.tar --replace`,
-		Args:    arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
+		Example: `  farflash flash fs mv data.img /src.tar /backup/src.tar
+  farflash flash fs mv data.img /src.new /src --replace`,
+		Args: arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				err := files.Rename(super, args[1], args[2], !replace)

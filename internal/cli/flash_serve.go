@@ -33,6 +33,7 @@ type serveFlags struct {
 	key     string
 	clients string
 	token   string
+	ready   string
 	limits  []string
 	drain   time.Duration
 	cfg     server.Config
@@ -82,6 +83,7 @@ written from which the next start goes on at once. A second signal ends it in th
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` that a client has to say who it is")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` that a client has for one frame")
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent connection is closed; 0: never")
+	fl.StringVar(&f.ready, "ready", "", "`file` that says where what is served, for as long as it is")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` that what was begun has at the end")
 	return cmd
 }
@@ -187,7 +189,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err, strings.Join(args, " "))
 	}
 	if err == nil && f.size.bytes != 0 && blank == 0 {
-		var i cfs.Info
+		var i cfs.Status
 		if i, err = tree.Stat(super, f.disk); err == nil && i.Size != int64(f.size.bytes) {
 			err = fmt.Errorf("%s has %d bytes, not %v; leave --size out, or change it: farflash flash fs truncate", f.disk, i.Size, f.size.bytes)
 		}
@@ -255,24 +257,42 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		fmt.Fprintf(p.out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
-	iwarp, nbd, metrics := s.Addresses()
+	at := f.addresses(s.Addresses())
+	fmt.Fprint(p.out, at)
+	if f.ready != "" {
+		whole := p.unfinished(f.ready) // whatever ends the daemon
+		defer whole()
+		if err := os.WriteFile(f.ready+".part", []byte(at), 0o600); err != nil {
+			return failed(errors.Join(err, s.Drain(0)))
+		}
+		if err := os.Rename(f.ready+".part", f.ready); err != nil {
+			return failed(errors.Join(err, s.Drain(0)))
+		}
+		defer func() { err = errors.Join(err, failed(os.Remove(f.ready))) }()
+	}
+	fmt.Fprintln(p.out, "serving; Ctrl-C stops it")
+	<-cmd.Context().Done()
+	p.note("stopping: what was begun is finished")
+	return failed(s.Drain(f.drain))
+}
+
+// addresses is where what is served, a line each.
+func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
+	text := ""
 	if iwarp != "" {
-		fmt.Fprintf(p.out, "iwarp %s\n", iwarp)
+		text += "iwarp " + iwarp + "\n"
 	}
 	if nbd != "" {
 		scheme := "nbd"
 		if f.cfg.TLS != nil {
 			scheme = "nbds"
 		}
-		fmt.Fprintf(p.out, "nbd %s://%s/%s\n", scheme, nbd, f.cfg.Default)
+		text += "nbd " + scheme + "://" + nbd + "/" + f.cfg.Default + "\n"
 	}
 	if metrics != "" {
-		fmt.Fprintf(p.out, "metrics http://%s/metrics\n", metrics)
+		text += "metrics http://" + metrics + "/metrics\n"
 	}
-	fmt.Fprintln(p.out, "serving; Ctrl-C stops it")
-	<-cmd.Context().Done()
-	p.note("stopping: what was begun is finished")
-	return failed(s.Drain(f.drain))
+	return text
 }
 
 // makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool.
@@ -304,8 +324,9 @@ func (p *program) flashCheck() *cobra.Command {
 		Long: `Open a pool as a daemon would, recovering it if it was not closed, and look at everything that must hold: the mapping from both sides,
 segments and their summaries, the content of every page against its checksum, and the file system. Every violation is printed, with its place.
 The exit code is 1 if there is one.`,
-		Example: `  farflash flash check data.img`,
-		Args:    arguments(1, -1, "the devices of one pool"),
+		Example: `  farflash flash check data.img
+  farflash flash check a.img b.img --quick`,
+		Args: arguments(1, -1, "the devices of one pool"),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			o, err := f.options()
 			if err != nil {
