@@ -161,13 +161,12 @@ func (b *bench) dial(s System, depth int) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	near, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.Close())
 	}
 	far, err := l.Accept()
-	if err != nil {
+	if err = errors.Join(err, l.Close()); err != nil {
 		return nil, errors.Join(err, near.Close())
 	}
 	if s == Verbs {

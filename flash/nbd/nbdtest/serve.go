@@ -100,7 +100,7 @@ func Dial(t testing.TB, addr string) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { nc.Close() })
+	t.Cleanup(func() { _ = nc.Close() }) // it may be closed already
 	if err := nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
