@@ -90,6 +90,7 @@ type Host struct {
 	err    error
 	issued uint64
 	ended  uint64
+	most   uint64 // requests that may have come and not completed
 
 	total  [block.Ops]Measure
 	sample Sample
@@ -127,7 +128,7 @@ type list struct{ head, tail int32 }
 // NewHost returns a host on an engine. Its device is set with Attach, because the
 // device needs the host as its sink.
 func NewHost(eng *sim.Engine) *Host {
-	h := &Host{eng: eng, self: eng.NewComponent()}
+	h := &Host{eng: eng, self: eng.NewComponent(), most: mostOutstanding}
 	h.target = eng.AddHandler(h)
 	return h
 }
@@ -254,9 +255,9 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	if !h.fit(f, &x.req) {
 		return false
 	}
-	if h.issued++; h.issued-h.ended > mostOutstanding {
+	if h.issued++; h.issued-h.ended > h.most {
 		h.failOf(f, fmt.Errorf("more than %d requests have come and not completed at %v: they come faster than they are served, until there is no memory left; use fewer, or a closed loop, or end the run earlier with measure.until",
-			mostOutstanding, now))
+			h.most, now))
 		return false
 	}
 	h.read(f)

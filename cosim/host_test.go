@@ -601,3 +601,50 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("%d wait, %d have ended", b.host.Waiting(), b.host.Ended())
 	}
 }
+
+// TestMostOutstanding: as many requests as there may be are served, and one more ends the run by name.
+func TestMostOutstanding(t *testing.T) {
+	for n, want := range map[int]string{8: "", 9: "more than 8 requests have come and not completed at 0s"} {
+		b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(n))})
+		b.host.Bound(8)
+		err := b.host.Start()
+		b.eng.Run(sim.Forever)
+		if err == nil {
+			err = b.host.Err()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d requests: %v, want %q", n, err, want)
+		}
+		if want == "" && b.host.Ended() != 8 {
+			t.Errorf("%d of 8 requests ended", b.host.Ended())
+		}
+	}
+}
+
+// TestEndOfTheClock: the last time that the clock has may be a request's, and none behind it or before the beginning; the error counts requests from 1.
+func TestEndOfTheClock(t *testing.T) {
+	const start = 7 * us
+	for _, c := range []struct {
+		at   sim.Time
+		want string
+	}{{sim.Forever - start, ""}, {sim.Forever - start + 1, "request 2 comes more than 106 days"}, {-1, "request 2 comes more than 106 days"}} {
+		b := newBench(t, nil, cosim.Flow{Start: start, Source: workload.Slice(reads(0, c.at, 5))})
+		err := b.host.Start()
+		b.eng.Run(100 * us)
+		if err == nil {
+			err = b.host.Err()
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("a request at %d: %v, want %q", c.at, err, c.want)
+		}
+	}
+}
+
+// TestLoneFlowIsMeasured: what one flow does is what all do, and with others its own.
+func TestLoneFlowIsMeasured(t *testing.T) {
+	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(10))})
+	b.run(t)
+	if n := b.host.FlowMeasured(0, block.Read).Latency.Count(); n != 10 {
+		t.Errorf("%d of 10 requests are measured", n)
+	}
+}

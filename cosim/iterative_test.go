@@ -276,3 +276,72 @@ func TestTurnsErrors(t *testing.T) {
 		t.Errorf("a message that is lost: %v", err)
 	}
 }
+
+// unwilling is a device without queues.
+type unwilling struct{ block.Device }
+
+func (unwilling) Open(block.QueueConfig) (block.QueueID, error) {
+	return 0, errors.New("no more queues")
+}
+
+// TestTurnsWaits: what a drive says of a request's wait is its wait there, as far as the request was in the drive at all; and a drive must give a queue.
+func TestTurnsWaits(t *testing.T) {
+	cfg := blocktest.DefaultConfig()
+	l := cfg.Latency[block.Read]
+	for _, c := range []struct{ says, want sim.Time }{{0, 0}, {l / 3, l / 3}, {l, l}, {9 * l, l}} {
+		it := turnsOf(t, cosim.IterativeConfig{DriveDepth: 1, Most: 1, StableFor: 3}, block.Read, block.Read)
+		if err := it.Storage(0, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
+			return blocktest.New(cfg, e, func(x block.Completion) {
+				x.Waited = c.says
+				done(x)
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := it.Network(func(*cosim.Job) (int32, int32) { return 1, 0 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+			return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + 12 }, 0, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		it.Finish()
+		for k := range 2 {
+			if s := it.Stages(k); s[nvmf.DriveWait] != c.want || s[nvmf.Flash] != l-c.want {
+				t.Errorf("request %d, which the drive says waited %v, waited %v and was served for %v", k, c.says, s[nvmf.DriveWait], s[nvmf.Flash])
+			}
+		}
+	}
+	err := turnsOf(t, cosim.IterativeConfig{DriveDepth: 1}, block.Read).Storage(0, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
+		d, err := blocktest.New(cfg, e, done)
+		return unwilling{d}, err
+	})
+	if err == nil || err.Error() != "no more queues" {
+		t.Errorf("a drive without queues: %v", err)
+	}
+}
+
+// TestFlowsInOrder: the network is given flows in order of their starts, whose answer goes to whose request: a read's data come behind a write that came after it.
+func TestFlowsInOrder(t *testing.T) {
+	cfg := blocktest.DefaultConfig()
+	l := cfg.Latency[block.Read]
+	it := turnsOf(t, cosim.IterativeConfig{DriveDepth: 8, Most: 1, StableFor: 3}, block.Read, block.Write, block.Read, block.Write)
+	if err := it.Storage(0, memory(cfg)); err != nil {
+		t.Fatal(err)
+	}
+	if err := it.Network(func(*cosim.Job) (int32, int32) { return 0, 1 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+		var starts []sim.Time
+		for _, f := range list {
+			starts = append(starts, f.Start)
+		}
+		if want := []sim.Time{1, 3, l, l + 2}; !slices.Equal(starts, want) {
+			t.Errorf("flows start at %v, want %v", starts, want)
+		}
+		return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + sim.Time(100+k) }, 0, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range []sim.Time{l + 102, 1 + 100, l + 2 + 103, 3 + 101} {
+		if _, _, _, nd := it.Times(k); nd != want {
+			t.Errorf("request %d is there at %v, want %v", k, nd, want)
+		}
+	}
+}

@@ -174,7 +174,9 @@ func TestPolicies(t *testing.T) {
 		{ftl.FIFO, 0, 0},
 		{ftl.Greedy, 0, 5},
 		{ftl.WindowedGreedy, 0, 0},
-		{ftl.WindowedGreedy, 0.1, 1}, // of blocks 0, 1, 2
+		{ftl.WindowedGreedy, 0.1, 1},   // of blocks 0, 1, 2
+		{ftl.WindowedGreedy, 0.075, 1}, // of 2.4, which are blocks 0 and 1
+		{ftl.WindowedGreedy, 0.04, 0},  // of 1.28
 		{ftl.WindowedGreedy, 1, 5},
 		{ftl.CostBenefit, 0, 1}, // 5 has fewer valid pages but lost them just now
 		{ftl.CostAge, 0, 5},     // no block was erased yet: all are of an age
@@ -205,6 +207,38 @@ func TestPolicies(t *testing.T) {
 		}
 		if got := d.moves[0].Block; got != c.want {
 			t.Errorf("%v (window %v) takes block %d, not %d", c.victim, c.window, got, c.want)
+		}
+	}
+}
+
+// TestBenefitByHand: block 1 has lost one page of eight 1200 ticks before the youngest event, block 5 four of eight 200 before: (1-u)/2u times the age is 1/14 of 1201 and 1/2 of 201, so
+// block 5 is collected; and if it has lost but two, with 1/6 of 201, block 1 is.
+func TestBenefitByHand(t *testing.T) {
+	for lost, want := range map[int]ftl.Block{4: 5, 2: 1} {
+		cfg := small()
+		cfg.Victim = ftl.CostBenefit
+		d := mustFlash(t, cfg, 1000)
+		lpa := ftl.LPA(0)
+		for d.Free(0) > 2 {
+			d.put(0, 0, lpa)
+			lpa++
+		}
+		d.now += 10_000
+		d.trim(1 * 8)
+		d.now += 1000
+		for page := range lost {
+			d.trim(ftl.LPA(5*8 + page))
+		}
+		d.now += 200
+		d.trim(3 * 8)
+		for d.Free(0) > 1 {
+			if !d.begin(0, 0, lpa) {
+				t.Fatal("no page")
+			}
+			lpa++
+		}
+		if !d.pull(0) || d.moves[0].Block != want {
+			t.Errorf("block 5 has lost %d pages: block %d is collected, not %d", lost, d.moves[0].Block, want)
 		}
 	}
 }
@@ -652,5 +686,52 @@ func TestWearOrder(t *testing.T) {
 	}
 	if err := d.verify(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRestoredFrontiers: where every stream's blocks are opened at once, those of a pool that was restored are, when it is first touched: its own and survivors', beside the one that is
+// full. Otherwise the host's alone is.
+func TestRestoredFrontiers(t *testing.T) {
+	for _, at := range []bool{false, true} {
+		cfg := small()
+		cfg.Streams, cfg.Quirks.OpenAtOnce = 2, at
+		d := mustFlash(t, cfg, 100)
+		valid := []uint64{0xff}
+		if err := d.RestoreBlock(0, ftl.Restored{Use: ftl.Full, Valid: valid}); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := d.Allocate(0, 0, 1); !ok {
+			t.Fatal("no page")
+		}
+		open := 1
+		if at {
+			open = len(ftl.Separate(2))
+		}
+		if got := d.Free(0); got != cfg.BlocksPerPool-1-open {
+			t.Errorf("at once %v: %d of %d blocks are free, not %d", at, got, cfg.BlocksPerPool, cfg.BlocksPerPool-1-open)
+		}
+	}
+}
+
+// TestErasedIsUntouched: a block that was erased says nothing of when it was touched before.
+func TestErasedIsUntouched(t *testing.T) {
+	d := mustFlash(t, small(), 100)
+	random := rng.NewStream(1, "addresses")
+	for range 2000 {
+		d.put(0, 0, ftl.LPA(random.IntN(100)))
+	}
+	erased := 0
+	d.Blocks(0, func(b ftl.Block, r ftl.Restored) bool {
+		if r.Use == ftl.Erased && r.Erases > 0 {
+			if erased++; r.Touched != 0 {
+				t.Errorf("block %d is free and was touched at %d", b, r.Touched)
+			}
+		} else if r.Use != ftl.Erased && r.Touched == 0 {
+			t.Errorf("block %d is in use and was never touched", b)
+		}
+		return true
+	})
+	if erased == 0 {
+		t.Error("no block was erased")
 	}
 }

@@ -175,6 +175,11 @@ func TestMachine(t *testing.T) {
 				if err := d.verify(); err != nil {
 					t.Fatal(err)
 				}
+				for p := range cfg.Pools {
+					if err := d.Books(p); err != nil {
+						t.Fatal(err)
+					}
+				}
 			},
 		})
 	})

@@ -13,7 +13,7 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 	c := s.commands.Take()
 	x := s.commands.At(c)
 	now := s.eng.Now()
-	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive, target: s.drives[drive].target, conn: -1, first: -1}
+	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive, target: s.drives[drive].target, first: -1}
 	x.req.Tag = uint64(c)
 	s.Counters.Submitted++
 	n, err := s.connect(initiator, x.target)
@@ -41,11 +41,9 @@ func (s *System) submitFlow(c int32) {
 	x := s.commands.At(c)
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
-		s.spent(x, AtInitiator)
 		s.post(c, Pulled, units.Bytes(x.req.Length), -1)
 		return
 	}
-	s.spent(x, AtInitiator)
 	x.arrived = x.mark
 	s.drive(c)
 }

@@ -3,12 +3,15 @@ package nvmf_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"farflash/block"
 	"farflash/fabric/cc"
 	"farflash/nvmf"
 	"farflash/ratecontrol"
+	"farflash/sim"
 	"farflash/units"
 
 	"pgregory.net/rapid"
@@ -175,5 +178,170 @@ func TestGivenDemands(t *testing.T) {
 	r.run(t)
 	if got := fmt.Sprint(len(h.told), h.told[0].Now, h.told[0].Rate, h.told[0].Cut, h.told[1].Now, h.told[1].Rate, h.told[1].Cut); got != "2 10us 1e+09 true 20us 2e+09 false" {
 		t.Error(got)
+	}
+}
+
+// gate is a controller that lets so many bytes of reads be under way, and as many as come from a time on.
+type gate struct {
+	limit, then int64
+	at          sim.Time
+}
+
+func (g *gate) Start(s *ratecontrol.Steering) {
+	s.SetRatio(0, 1)
+	s.ReadLimit, s.Wake = g.limit, g.at
+}
+
+func (g *gate) React(s *ratecontrol.Steering, x *ratecontrol.Signal) {
+	if x.Event == ratecontrol.Timer {
+		s.ReadLimit = g.then
+	}
+}
+
+// TestReadLimit: while reads have as many bytes under way as they may no other is fetched, to the byte; when they have fewer, or may have more, all that may are fetched at once. A
+// drive that takes one command at a time holds the others, which are counted.
+func TestReadLimit(t *testing.T) {
+	const n = 6
+	run := func(g *gate, depth int) (fetched []sim.Time, r *rig) {
+		l := defaultLayout()
+		l.cfg.DriveDepth = depth
+		l.steered = func() ratecontrol.Controller { return g }
+		r = newRig(t, l)
+		for i := range int64(n) {
+			r.ask(ask{req: block.Request{Op: block.Read, Offset: i << 20, Length: 4096}})
+		}
+		r.run(t)
+		if len(r.done) != n {
+			t.Fatalf("%d of %d reads ended", len(r.done), n)
+		}
+		for i := range r.done {
+			fetched = append(fetched, r.done[i].DriveIn)
+		}
+		return fetched, r
+	}
+	free, _ := run(&gate{at: sim.Forever}, 64)
+	within := func(at []sim.Time) sim.Time { return slices.Max(at) - slices.Min(at) }
+	// One byte lets one read at a time through, and so does a read's own size: each waits until the one before has been acknowledged.
+	for _, limit := range []int64{1, 4096} {
+		at, r := run(&gate{limit: limit, at: sim.Forever}, 64)
+		for k := 1; k < n; k++ {
+			if at[k]-at[k-1] < r.done[k].Stage[nvmf.Flash] {
+				t.Errorf("at most %d bytes: read %d is fetched %v after the one before", limit, k, at[k]-at[k-1])
+			}
+		}
+		if k := r.sys.Counters; k.HeldAtTarget != n-1 || k.MostAtTarget != n-1 {
+			t.Errorf("at most %d bytes: %d reads are held, at most %d", limit, k.HeldAtTarget, k.MostAtTarget)
+		}
+	}
+	// From a time on there is no limit, or one that all fit in: what was held is fetched then.
+	const opens = 30 * us
+	for _, then := range []int64{0, 1 << 20} {
+		at, _ := run(&gate{limit: 1, then: then, at: opens}, 64)
+		for k := 1; k < n; k++ {
+			if at[k] != opens {
+				t.Errorf("from %v on %d bytes: read %d is fetched at %v", opens, then, k, at[k])
+			}
+		}
+	}
+	if within(free) >= 5*us {
+		t.Errorf("without a limit reads are fetched within %v", within(free))
+	}
+	_, r := run(&gate{at: sim.Forever}, 1)
+	if k := r.sys.Counters; k.HeldAtTarget != n-1 || k.MostAtTarget != n-1 {
+		t.Errorf("of %d reads for a drive of one %d are held, at most %d", n, k.HeldAtTarget, k.MostAtTarget)
+	}
+}
+
+// TestSteerErrors: a target has one controller, and drives.
+func TestSteerErrors(t *testing.T) {
+	l := defaultLayout()
+	l.targets, l.drives = 2, 1
+	l.steered = func() ratecontrol.Controller { return &listener{} }
+	r := newRig(t, l)
+	if err := r.sys.Steer(0, &listener{}, 8, rate, 1, false); err == nil || err.Error() != "target 0 has a controller, or no drives" {
+		t.Errorf("a second controller: %v", err)
+	}
+	bare := r.sys.AddTarget(r.node(0))
+	if err := r.sys.Steer(bare, &listener{}, 8, rate, 1, false); err == nil || err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
+		t.Errorf("no drives: %v", err)
+	}
+}
+
+// TestSteeringIsReported: each demand that a controller is told is reported, once.
+func TestSteeringIsReported(t *testing.T) {
+	l := defaultLayout()
+	h := &listener{}
+	l.given, l.steered = true, func() ratecontrol.Controller { return h }
+	r := newRig(t, l)
+	var said []string
+	r.sys.OnSteered = func(x nvmf.Steered) {
+		if x.Drive < 0 {
+			said = append(said, fmt.Sprint(x.Target, " ", x.At, " ", x.Value))
+		}
+	}
+	r.sys.Demands([]ratecontrol.Demanded{{At: 10 * us, Rate: 8 * units.Gbps}, {At: 20 * us, Rate: 16 * units.Gbps}, {At: 30 * us, Rate: 16 * units.Gbps}})
+	r.ask(ask{at: 5 * us, req: block.Request{Op: block.Read, Length: 4096}})
+	r.run(t)
+	if got := strings.Join(said, ", "); got != "0 10us 1e+09, 0 20us 2e+09" {
+		t.Error(got)
+	}
+}
+
+// ears counts what a controller is told of commands.
+type ears struct {
+	listener
+	came, ended map[block.Op]int
+	bytes       map[block.Op]int64
+}
+
+func (e *ears) React(_ *ratecontrol.Steering, x *ratecontrol.Signal) {
+	switch x.Event {
+	case ratecontrol.Arrived:
+		e.came[x.Op]++
+		e.bytes[x.Op] += x.Bytes
+	case ratecontrol.Ended:
+		e.ended[x.Op]++
+	}
+}
+
+// TestArrivalsAreHeard: a controller is told of each read and write that comes, with its size, and of their ends; what moves no data does not come into it.
+func TestArrivalsAreHeard(t *testing.T) {
+	l := defaultLayout()
+	e := &ears{came: map[block.Op]int{}, ended: map[block.Op]int{}, bytes: map[block.Op]int64{}}
+	l.steered = func() ratecontrol.Controller { return e }
+	r := newRig(t, l)
+	for i := range int64(5) {
+		r.ask(ask{at: units.Duration(i) * us, req: block.Request{Op: block.Read, Offset: i << 20, Length: 4096}})
+	}
+	for i := range int64(3) {
+		r.ask(ask{at: units.Duration(i) * us, req: block.Request{Op: block.Write, Offset: i<<20 | 1<<19, Length: 8192}})
+	}
+	r.ask(ask{at: 9 * us, req: block.Request{Op: block.Flush}})
+	r.run(t)
+	if e.came[block.Read] != 5 || e.came[block.Write] != 3 || e.bytes[block.Read] != 5*4096 || e.bytes[block.Write] != 3*8192 || e.came[block.Flush] != 0 {
+		t.Errorf("%v commands of %v bytes came", e.came, e.bytes)
+	}
+	if e.ended[block.Read] != 5 || e.ended[block.Write] != 3 {
+		t.Errorf("%v ended", e.ended)
+	}
+}
+
+// TestHeldAtInitiator: of commands that a queue pair takes one at a time each is held until the one before has ended, and that, with the initiator's work, is the time of its stage.
+func TestHeldAtInitiator(t *testing.T) {
+	l := defaultLayout()
+	l.cfg.QueueDepth = 1
+	r := newRig(t, l)
+	for i := range int64(4) {
+		r.ask(ask{at: units.Duration(i) * us, req: block.Request{Op: block.Read, Offset: i << 20, Length: 4096}})
+	}
+	r.run(t)
+	for k := range r.done {
+		want := l.cfg.Initiator.Command // its own work, before it sends and when the answer is there
+		if k > 0 {
+			want += r.done[k-1].Ended - r.done[k].Submitted
+		}
+		if got := r.done[k].Stage[nvmf.AtInitiator]; got != want {
+			t.Errorf("command %d of %d was held for %v, the one before it ended after %v", k, len(r.done), got, want)
+		}
 	}
 }

@@ -117,6 +117,8 @@ func planSums(o *drives.Outcome) [][3]string {
 		{"a GB written", "$" + term.Significant(o.CostPerGB(), 4), ""},
 	}
 	switch {
+	case o.Exact:
+		list = append(list, [3]string{"proven bound", "$" + term.Significant(o.CostPerGB(), 4), "this plan is the best there is: every plan was looked at"})
 	case o.Bound > 0:
 		list = append(list, [3]string{"proven bound", "$" + term.Significant(o.Bound, 4), fmt.Sprintf("no plan costs less a GB; this one is within %.2f %% of it", 100*o.Gap())})
 	case o.BoundNote != "":

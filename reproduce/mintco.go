@@ -12,6 +12,7 @@ import (
 
 	"farflash/stats"
 	"farflash/tco"
+	"farflash/tco/bound"
 	"farflash/tco/certify"
 )
 
@@ -163,7 +164,7 @@ func ratios(a, b []float64) []float64 {
 }
 
 // bestPlan plans with hindsight from a start and has the bound checked.
-func bestPlan(cfg tco.Config, drives []tco.Drive, jobs []tco.Workload, start []int, steps int) (cost, bound float64, err error) {
+func bestPlan(cfg tco.Config, drives []tco.Drive, jobs []tco.Workload, start []int, steps int) (cost, least float64, err error) {
 	p, order := tco.PoolProblem(cfg, drives, jobs)
 	how := tco.DefaultOptimiseConfig()
 	how.Steps = steps
@@ -172,7 +173,7 @@ func bestPlan(cfg tco.Config, drives []tco.Drive, jobs []tco.Workload, start []i
 	} else {
 		start = tco.Reorder(start, order)
 	}
-	x, err := tco.Optimise(how, &p, start)
+	x, err := bound.Optimise(how, &p, start)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v4"
 )
@@ -183,6 +184,9 @@ func Parse(file string, src []byte) (*Node, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Load(src, &doc); err != nil {
+		if !utf8.Valid(src) {
+			return nil, Errors{{firstForeign(file, src), "what stands here is not UTF-8; save the file as UTF-8"}}
+		}
 		return nil, yamlError(file, err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 {
@@ -334,4 +338,20 @@ func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
 			}
 		}
 	}
+}
+
+// firstForeign is the place of the first byte that is not UTF-8.
+func firstForeign(file string, src []byte) Position {
+	at := Position{file, 1, 1}
+	for len(src) > 0 {
+		r, n := utf8.DecodeRune(src)
+		if r == utf8.RuneError && n <= 1 {
+			break
+		}
+		if at.Column++; r == '\n' {
+			at.Line, at.Column = at.Line+1, 1
+		}
+		src = src[n:]
+	}
+	return at
 }

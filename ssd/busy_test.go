@@ -67,6 +67,9 @@ func TestBusyIsCut(t *testing.T) {
 			from := at
 			at += units.Duration(rapid.IntRange(1, 2000).Draw(t, "cut us")) * units.Microsecond
 			eng.Run(at)
+			if err := d.Books(); err != nil {
+				t.Errorf("%v: %v", at, err)
+			}
 			now := d.StatsAt(at)
 			for i, b := range now.LaneBusy {
 				if want := dies[i].before(at); b != want {

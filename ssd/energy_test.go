@@ -23,6 +23,7 @@ func (p *pages) note(w ssd.Work) {
 // Each term of the energy by itself is a figure times a count that something else keeps as well: dies and channels report their work,
 // the host knows its requests, blocks remember their erases. Nothing suspends, so that no work is reported twice.
 func TestEnergyTerms(t *testing.T) {
+	t.Parallel()
 	const page, reads, writes, span = 8192, 500, 40000, 1 << 26
 	sum := 0.0
 	for _, c := range []struct {

@@ -196,6 +196,7 @@ func TestTinyCacheOfGrains(t *testing.T) {
 // Random writes of a grain amplify as the closed form of greedy collection says, with grains as its pages; in bytes too. With a map of pages the same
 // writes cost four times as many bytes and more.
 func TestGrainsWriteAmplification(t *testing.T) {
+	t.Parallel()
 	const span = 70 // percent of the flash
 	amplify := func(grain ssd.Grain) (pages, bytes float64, cfg ssd.Config) {
 		cfg = grained()
@@ -216,7 +217,7 @@ func TestGrainsWriteAmplification(t *testing.T) {
 		if grain == 0 {
 			n /= 4
 		}
-		if err := h.Attach(d, []cosim.Flow{{Name: "writes", Outstanding: 64, Source: workload.Slice(random(2*n, block.Write, 4096, d.Capacity(0)))}}); err != nil {
+		if err := h.Attach(d, []cosim.Flow{{Name: "writes", Outstanding: 64, Source: workload.Slice(random(n, block.Write, 4096, d.Capacity(0)))}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Start(); err != nil {
@@ -224,7 +225,7 @@ func TestGrainsWriteAmplification(t *testing.T) {
 		}
 		var from ssd.Stats
 		h.OnProgress = func(ended uint64) {
-			if from.Finished[block.Write] == 0 && ended >= uint64(n) {
+			if from.Finished[block.Write] == 0 && ended >= uint64(n/4) {
 				from = d.Stats()
 			}
 		}
@@ -262,6 +263,7 @@ func TestGrainsWriteAmplification(t *testing.T) {
 
 // Data that were laid down by time 0 cost collection as much as data that the drive wrote: of valid grains, which it reads a page at a time.
 func TestCollectionReadsPagesOnce(t *testing.T) {
+	t.Parallel()
 	cfg := grained()
 	cfg.Collection.Start, cfg.Collection.Hard = .05, .03
 	cfg.Preconditioning.Fill = ssd.FillSteady
@@ -285,6 +287,7 @@ func TestCollectionReadsPagesOnce(t *testing.T) {
 
 // What was written a page at a time is read with one sense of flash, and collected so; what was written a grain at a time is not.
 func TestSteadyOfPagesAndGrains(t *testing.T) {
+	t.Parallel()
 	for _, fill := range []ssd.Fill{ssd.FillSteady, ssd.FillReplay} {
 		for small, most := range map[bool]float64{false: 1.0001, true: 4} {
 			cfg := grained()

@@ -30,16 +30,22 @@ func mqsimConfig(t testing.TB, c string) (ssd.Config, []*peer.MQSimFlow) {
 		t.Skip("../shared/cases is not there")
 	}
 	defer f.Close()
-	d, err := peer.ReadMQSimDevice("ssdconfig.xml", f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	w, err := os.Open(cases + c + "/workload.xml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	flows, err := peer.ReadMQSimWorkload("workload.xml", w)
+	return mqsimDrive(t, f, w)
+}
+
+// mqsimDrive is the drive and the flows of MQSim's files.
+func mqsimDrive(t testing.TB, device, workloads io.Reader) (ssd.Config, []*peer.MQSimFlow) {
+	t.Helper()
+	d, err := peer.ReadMQSimDevice("ssdconfig.xml", device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows, err := peer.ReadMQSimWorkload("workload.xml", workloads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +61,7 @@ func mqsimConfig(t testing.TB, c string) (ssd.Config, []*peer.MQSimFlow) {
 	tm.TransferRate = units.TransferRate(d.Channel_Transfer_Rate * 1e6)
 	cfg.OverProvisioning = units.Fraction(d.Overprovisioning_Ratio)
 	cfg.Host.FetchSize = d.Queue_Fetch_Size
+	cfg.Host.SubmissionDepth = d.IO_Queue_Depth
 	cfg.DRAM.DataRate = units.TransferRate(d.Data_Cache_DRAM_Data_Rate * 1e6)
 	cfg.DRAM.BurstSize = units.Bytes(d.Data_Cache_DRAM_Data_Busrt_Size)
 	cfg.Cache.Capacity = units.Bytes(d.Data_Cache_Capacity)
@@ -72,7 +79,11 @@ func mqsimConfig(t testing.TB, c string) (ssd.Config, []*peer.MQSimFlow) {
 		if f.Device_Level_Data_Caching_Mode == "WRITE_CACHE" {
 			m = ssd.CacheWrite
 		}
-		cfg.Namespaces = append(cfg.Namespaces, ssd.Namespace{Cache: &m})
+		n := ssd.Namespace{Cache: &m}
+		if len(f.Channel_IDs) < g.Channels {
+			n.Channels = f.Channel_IDs
+		}
+		cfg.Namespaces = append(cfg.Namespaces, n)
 	}
 	return ssd.MQSim(cfg), flows[0]
 }

@@ -173,7 +173,20 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 	// A drive whose cached map is far too small may go on writing mapping pages for ever:
 	// each page that collection moves dirties an entry. The host does not wait for that.
 	h.OnIdle = func(sim.Time) { eng.Stop() }
-	eng.Run(sim.Forever)
+	for _, ms := range rapid.SliceOfN(rapid.IntRange(1, 20), 3, 3).Draw(t, "looked at, ms") {
+		if eng.Run(eng.Now() + units.Duration(ms)*units.Millisecond); h.Ended() == total {
+			break
+		}
+		if err := d.Books(); err != nil {
+			t.Errorf("%v: %v", eng.Now(), err)
+		}
+	}
+	if h.Ended() < total {
+		eng.Run(sim.Forever)
+	}
+	if err := d.Books(); err != nil {
+		t.Errorf("at the end: %v", err)
+	}
 	if err := h.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -196,11 +209,15 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 	return d
 }
 
-func TestSoak(t *testing.T) { rapid.Check(t, soak) }
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, soak)
+}
 
 // TestFailedPrograms has programs fail, of the host, of the map and of collection, in up to three blocks of each pool. No request is
 // lost, map and flash agree, and the blocks are retired.
 func TestFailedPrograms(t *testing.T) {
+	t.Parallel()
 	var failed, failures, retired int64
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)

@@ -43,11 +43,13 @@ func drawTight(t *rapid.T) ssd.Config {
 
 // TestTightDrives: a drive that is accepted comes to the end of whatever its host asks for, however little it has to spare.
 func TestTightDrives(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { soakOf(t, drawTight(t), nil) })
 }
 
 // TestTightPeers is the same of drives as the peer has them, whose hosts write no more addresses than the drive was filled with.
 func TestTightPeers(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawTight(t)
 		cfg.OverProvisioning = units.Fraction(rapid.Float64Range(.1, .9).Draw(t, "peer's op"))

@@ -50,6 +50,9 @@ func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Reco
 			t.Errorf("%s: %s", c.Name, c.Detail)
 		}
 	}
+	if err := d.Books(); err != nil {
+		t.Error(err)
+	}
 	return d, h, eng
 }
 

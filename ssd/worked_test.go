@@ -119,6 +119,7 @@ func TestDRAMByHand(t *testing.T) {
 // P/(1 - C/N) writes later on average. Of P pages that is 1/(1/(1 - C/N) + T/P) programs a write. Each program reads the old page first, and so does
 // each of the 1 - C/N misses, but the two share a read where the page is the same, once in P times.
 func TestMapWriteAmplification(t *testing.T) {
+	t.Parallel()
 	cfg := round()
 	cfg.Mapping.Ideal = false
 	g := &cfg.Geometry
@@ -162,5 +163,23 @@ func TestMapWriteAmplification(t *testing.T) {
 			}
 			t.Logf("%d entries: %.4f mapping %s a write, by the closed form %.4f", entries, x.got, x.what, x.want)
 		}
+	}
+}
+
+// TestRequestsBeginAnew: a request that takes the place of one that has ended has nothing of it: a write into the cache, after a read of flash, spent no time with flash and waited for no room.
+func TestRequestsBeginAnew(t *testing.T) {
+	cfg := round()
+	cfg.Cache.Mode, cfg.Cache.DestageAt = CacheWrite, .99
+	a := newAsker(t, cfg)
+	q := a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
+	a.submit(t, q, block.Request{Op: block.Read, Length: 8192})
+	a.submit(t, q, block.Request{Op: block.Write, Offset: 1 << 20, Length: 8192})
+	s := a.d.Stats()
+	w, r := s.Breakdown[block.Write], s.Breakdown[block.Read]
+	if w.Requests != 1 || w.Array != 0 || w.Transfer != 0 || w.Mapping != 0 || w.Wait != 0 || w.Cache != 0 || w.DRAM <= 0 || w.All != w.Queue+w.Link+w.DRAM {
+		t.Errorf("the write: %+v", w)
+	}
+	if r.Array != 10*us || r.Transfer != 3*us {
+		t.Errorf("the read: %+v", r)
 	}
 }

@@ -3,7 +3,6 @@ package tco
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"farflash/rng"
 	"farflash/units"
@@ -58,6 +57,18 @@ type Weights struct {
 // DefaultWeights is what the paper finds best: [5, 1, 1, 3, 3].
 func DefaultWeights() Weights { return Weights{Cost: 5, Space: 1, IOPS: 1, SpaceCV: 3, IOPSCV: 3} }
 
+// Validate says what cannot be a weight, by the keys of a plan's weights.
+func (w Weights) Validate() error {
+	var f units.Faults
+	for _, x := range []struct {
+		key string
+		v   float64
+	}{{"cost", w.Cost}, {"space", w.Space}, {"iops", w.IOPS}, {"space_cv", w.SpaceCV}, {"iops_cv", w.IOPSCV}} {
+		f.Hold(finite(x.v), x.key, "%v is not possible; write 0 or more", x.v)
+	}
+	return f.Err()
+}
+
 // AllocatorConfig says how workloads are placed as they arrive.
 type AllocatorConfig struct {
 	Config
@@ -101,9 +112,11 @@ func NewAllocator(cfg AllocatorConfig, drives []Drive) (*Allocator, error) {
 	if len(drives) == 0 {
 		return nil, fmt.Errorf("there are no drives to place workloads on")
 	}
-	w := cfg.Weights
-	if slices.ContainsFunc([]float64{w.Cost, w.Space, w.IOPS, w.SpaceCV, w.IOPSCV, cfg.Threshold}, func(v float64) bool { return !(v >= 0) || math.IsInf(v, 1) }) {
-		return nil, fmt.Errorf("weights %v and threshold %v; they cannot be negative", w, cfg.Threshold)
+	if err := units.Within("weights", cfg.Weights.Validate()); err != nil {
+		return nil, err
+	}
+	if !finite(cfg.Threshold) {
+		return nil, fmt.Errorf("a threshold of %v; it cannot be negative", cfg.Threshold)
 	}
 	a := &Allocator{cfg: cfg, pool: pool, stream: rng.NewStream(cfg.Seed, "tco/random")}
 	if cfg.WarmUp {

@@ -104,6 +104,10 @@ func (a Array) Shape() (data, parity int) {
 
 func (a Array) check() error {
 	switch {
+	case a.Kind != ErasureCode && a.Data != 0:
+		return fmt.Errorf("data: %v has no data shards of its own; leave it out, or choose ec", a.Kind)
+	case a.Kind != ErasureCode && a.Kind != Replication && a.Parity != 0:
+		return fmt.Errorf("parity: the parity of %v is fixed; leave it out, or choose ec or replication", a.Kind)
 	case a.Kind == Single && a.Drives > 1:
 		return fmt.Errorf("%d drives are no single drive; choose raid0, raid1, raid5, ec or replication", a.Drives)
 	case a.Kind == RAID0 && a.Drives < 1, a.Kind == RAID5 && a.Drives < 3:

@@ -85,7 +85,7 @@ func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessmen
 		if k >= len(drives) {
 			return nil, fmt.Errorf("workload %s is placed on drive %d of %d", jobs[j].Name, k, len(drives))
 		}
-		p.advance(jobs[j].Arrival)
+		p.advanceDrive(k, jobs[j].Arrival)
 		why := p.fits(k, &jobs[j])
 		var o outcome
 		if why == Fits && !p.with(k, &jobs[j], jobs[j].Arrival, &o) {
@@ -96,6 +96,11 @@ func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessmen
 		}
 		p.put(k, &jobs[j])
 	}
+	last := 0.0
+	for j := range jobs {
+		last = max(last, jobs[j].Arrival)
+	}
+	p.advance(last)
 	return p.Assess(len(jobs)), nil
 }
 

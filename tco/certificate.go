@@ -10,8 +10,10 @@ import "farflash/ftl/waf"
 // of the day on which its first workload comes and of the day on which it dies. If the prices of all workloads and the least of all
 // drives together are not negative, no plan costs less than r. docs/adr/0007-planner.md has the proof.
 type Certificate struct {
-	Rate  float64 // money a GB
-	Cases []Case  // by how many drives have a workload
+	Rate float64 // money a GB
+	// Exhaustive says that there are no prices: there are so few workloads that every plan can be looked at.
+	Exhaustive bool
+	Cases      []Case // by how many drives have a workload
 }
 
 // Case is a proof for plans that use from Least to Most drives.

@@ -1,8 +1,9 @@
 package tco
 
 import (
-	"fmt"
 	"math"
+
+	"farflash/units"
 )
 
 // Costs are what drives cost beside their purchase, and what their failures and their making cost.
@@ -38,20 +39,20 @@ func DefaultCosts() Costs {
 	return Costs{Electricity: DefaultElectricity, PUE: DefaultPUE, Grid: DefaultGrid, Embodied: DefaultEmbodied}
 }
 
-func (c Costs) check() error {
+// Validate says what cannot be paid, by the keys of a plan's costs.
+func (c Costs) Validate() error {
+	var f units.Faults
 	for _, x := range []struct {
-		what string
-		v    float64
-	}{{"setup", c.Setup}, {"labour", c.Labour}, {"electricity", c.Electricity}, {"grid", c.Grid}, {"embodied carbon", c.Embodied}, {"replacing", c.Replacing}, {"warranty", c.Warranty}} {
-		if !(x.v >= 0) || math.IsInf(x.v, 1) {
-			return fmt.Errorf("%s of %v; it cannot be negative", x.what, x.v)
-		}
+		key string
+		v   float64
+	}{{"setup", c.Setup}, {"labour", c.Labour}, {"electricity", c.Electricity}, {"grid", c.Grid}, {"embodied", c.Embodied}, {"replacing", c.Replacing}, {"warranty", c.Warranty}} {
+		f.Hold(finite(x.v), x.key, "%v is not possible; write 0 or more", x.v)
 	}
-	if !(c.PUE >= 1) || math.IsInf(c.PUE, 1) {
-		return fmt.Errorf("a PUE of %v; it must be at least 1", c.PUE)
-	}
-	return nil
+	f.Hold(c.PUE >= 1 && !math.IsInf(c.PUE, 1), "pue", "%v is not possible; a site takes at least its machines' own power, 1", c.PUE)
+	return f.Err()
 }
+
+func (c Costs) check() error { return c.Validate() }
 
 // Power is a drive's electrical power and how much of the time it works.
 type Power struct {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"farflash/internal/cells"
 	"farflash/internal/spelling"
@@ -121,6 +122,9 @@ func readSheet(r io.Reader, file string, known, needed []string) (*sheet, error)
 			return nil, TableErrors{{file, line, "", fmt.Sprintf("a table has at most %d rows", mostRows)}}
 		}
 		for i := range row {
+			if !utf8.ValidString(row[i]) {
+				s.errs = append(s.errs, &TableError{file, line, s.columns[i], fmt.Sprintf("%q is not UTF-8; save the table as UTF-8", row[i])})
+			}
 			row[i] = cells.Plain(row[i])
 		}
 		s.rows, s.lines = append(s.rows, row), append(s.lines, line)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"farflash/units"
 )
 
 // OfflineConfig says how all workloads are placed at once on drives of one model, as many as it takes (algorithm 2).
@@ -30,6 +32,18 @@ const (
 // DefaultOfflineConfig is the paper's: two zones if their write rates are alike.
 func DefaultOfflineConfig() OfflineConfig {
 	return OfflineConfig{Config: DefaultConfig(), Thresholds: []float64{PaperThreshold}, Switch: PaperSwitch}
+}
+
+// Validate says what zones there cannot be, by the keys of a plan's zones.
+func (c *OfflineConfig) Validate() error {
+	var f units.Faults
+	for i, e := range c.Thresholds {
+		at := fmt.Sprintf("thresholds[%d]", i)
+		f.Hold(e > 0 && e < 1, at, "%v is not possible; a threshold lies between 0%% and 100%%", units.Fraction(e))
+		f.Hold(i == 0 || e > c.Thresholds[max(i-1, 0)], at, "%v follows %v; thresholds rise", units.Fraction(e), units.Fraction(c.Thresholds[max(i-1, 0)]))
+	}
+	f.Hold(c.Switch >= 0, "switch", "%v is not possible; write 0%% or more", units.Fraction(c.Switch))
+	return f.Err()
 }
 
 // EvenThresholds divides [0, 1] into so many zones of equal width.
@@ -61,13 +75,8 @@ func Offline(cfg OfflineConfig, model Drive, jobs []Workload) (*OfflineResult, e
 	if err := checkInput(cfg.Config, []Drive{model}, jobs); err != nil {
 		return nil, err
 	}
-	for i, e := range cfg.Thresholds {
-		if !(e > 0 && e < 1) || i > 0 && e <= cfg.Thresholds[i-1] {
-			return nil, fmt.Errorf("zones divided at %v; thresholds must rise between 0 and 1", cfg.Thresholds)
-		}
-	}
-	if !(cfg.Switch >= 0) {
-		return nil, fmt.Errorf("a switching threshold of %v; it must be 0 or more", cfg.Switch)
+	if err := units.Within("zones", cfg.Validate()); err != nil {
+		return nil, err
 	}
 	zones := len(cfg.Thresholds) + 1
 	r := &OfflineResult{Placement: Placement{Host: make([]int, len(jobs)), Refused: map[int]Refusal{}}, ZoneRate: make([]float64, zones)}

@@ -5,15 +5,19 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"farflash/rng"
 )
 
 // OptimiseConfig says how hard a plan and its bound are worked on.
 type OptimiseConfig struct {
 	Steps int    // tries of the local search
-	Climb int    // steps of the bound; 0: no bound
-	Days  int    // days of death that the bound looks at, before it refines them
+	Climb int    // steps of the bound (package tco/bound); 0: no bound
+	Days  int    // days of death that it looks at, before it refines them
 	Spans int    // groups of arrivals that it tells apart
 	Seed  uint64 // of the search
+	// Stop, unless it is nil, is asked now and then whether the best so far is enough.
+	Stop func() bool
 }
 
 // DefaultOptimiseConfig is for a hundred workloads in a second.
@@ -28,9 +32,12 @@ type Optimum struct {
 	Class  []int
 	Cost   float64
 	Data   float64
-	// Bound is proven by the Certificate: no plan costs less a gigabyte. 0: none was asked for.
+	// Bound is proven by the Certificate: no plan costs less a gigabyte. 0: none was asked for, or none holds. Package tco/bound fills
+	// both in.
 	Bound       float64
 	Certificate *Certificate
+	// Exact says that every plan was looked at, and none costs less.
+	Exact bool
 }
 
 // CostPerGB is TCO'.
@@ -60,150 +67,134 @@ func (e *Infeasible) Error() string {
 	return fmt.Sprintf("%s: workload %s has no drive, for %v; %s", certain, e.Workload, e.Obstacle, e.Remedy)
 }
 
-// Optimise places all workloads knowing every arrival, at the least cost a gigabyte that it finds from several beginnings, of which
-// start, unless it is nil, is one.
+// Optimise places all workloads knowing every arrival. Of a few workloads every plan is looked at, and the best is found; of more it is
+// searched for from several beginnings, of which start, unless it is nil, is one. Neither the order of classes and workloads nor their
+// names change what is found.
 func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	drives, class := p.Drives()
-	var best *search
-	consider := func(host []int) error {
-		cost, data, err := p.Value(host)
-		if err != nil {
-			return err
-		}
-		if best == nil || cost/data < best.sumCost/best.sumData {
-			s, err := newSearch(p, host)
-			if err != nil {
-				return err
-			}
-			best = s
-		}
-		return nil
-	}
-	if start != nil {
-		if err := consider(start); err != nil {
-			return nil, err
-		}
-	}
-	var refused error
-	for _, begin := range p.beginnings(drives) {
-		host, err := begin()
-		if err == nil {
-			err = consider(host)
-		}
-		if err != nil {
-			refused = cmp.Or(refused, err)
-		}
-	}
-	if best == nil {
-		return nil, refused
-	}
-	o := &Optimum{Drives: drives, Class: class}
-	o.Host = best.run(cfg.Steps, cfg.Seed)
-	var err error
-	if o.Cost, o.Data, err = p.Value(o.Host); err != nil {
+	a, err := arrange(p)
+	if err != nil {
 		return nil, err
 	}
-	if cfg.Climb > 0 {
-		o.Certificate = Bound(cfg, p, o.Host)
-		o.Bound = o.Certificate.Rate
+	o := &Optimum{}
+	o.Drives, o.Class = p.Drives()
+	if len(a.jobs) <= ExactWorkloads {
+		slots, ok := a.exactly()
+		if !ok {
+			none := p.obstacle(o.Drives, a.hardest())
+			none.Proven = true
+			return nil, none
+		}
+		o.Exact, o.Host = true, a.placement(slots)
+	} else if o.Host = a.search(cfg, start); o.Host == nil {
+		return nil, p.obstacle(o.Drives, a.hardest())
+	}
+	if o.Cost, o.Data, err = p.Value(o.Host); err != nil {
+		return nil, err
 	}
 	return o, nil
 }
 
-// beginnings are ways to a first placement.
-func (p *Problem) beginnings(drives []Drive) []func() ([]int, error) {
-	online := func(policy Policy) func() ([]int, error) {
-		return func() ([]int, error) {
-			cfg := AllocatorConfig{Config: p.Config, Policy: policy}
-			pl, _, err := Online(cfg, drives, p.Jobs)
-			if err != nil {
-				return nil, err
-			}
-			return pl.Host, p.unplaced(drives, pl)
+// hardest is the workload that takes the largest share of a drive: the one to be named where there is no room for all.
+func (a *arranged) hardest() *Workload {
+	f := a.filling()
+	best := 0
+	for j := range f.weight {
+		if f.weight[j] > f.weight[best] {
+			best = j
 		}
 	}
-	sorted := func(order func(a, b *Workload) int) func() ([]int, error) {
-		return func() ([]int, error) { return p.fill(drives, order) }
-	}
-	list := []func() ([]int, error){
-		sorted(func(a, b *Workload) int { return cmp.Compare(b.Sequential, a.Sequential) }),
-		sorted(func(a, b *Workload) int { return cmp.Compare(b.WorkingSet, a.WorkingSet) }),
-		sorted(func(a, b *Workload) int { return cmp.Compare(a.Arrival, b.Arrival) }),
-	}
-	// Placing one by one on drives that are to be chosen would open all of them.
-	if !slices.ContainsFunc(p.Classes, func(c Class) bool { return c.Optional }) {
-		list = append(list, online(MinTCOv3), online(MinRate))
-	}
-	if len(p.Classes) == 1 {
-		for _, thresholds := range [][]float64{nil, {PaperThreshold}, EvenThresholds(3)} {
-			list = append(list, func() ([]int, error) {
-				r, err := Offline(OfflineConfig{Config: p.Config, Thresholds: thresholds, Switch: 2, Most: p.Classes[0].Count}, p.Classes[0].Drive, p.Jobs)
-				if err != nil {
-					return nil, err
-				}
-				for j := range r.Host {
-					if r.Host[j] < 0 {
-						return nil, p.obstacle(drives, &p.Jobs[j])
-					}
-				}
-				return r.Host, nil
-			})
-		}
-	}
-	return list
+	return &a.p.Jobs[a.from[best]]
 }
 
-// fill puts workloads in an order on the first drive that takes them, and opens drives in their order. Because workloads must be put
-// on a drive in the order of arrival, a drive is made anew with each.
-func (p *Problem) fill(drives []Drive, order func(a, b *Workload) int) ([]int, error) {
-	host := make([]int, len(p.Jobs))
-	jobs := make([]int32, len(p.Jobs))
-	for j := range host {
-		host[j], jobs[j] = -1, int32(j)
+// many is from how many workloads on one beginning is searched from, and worse plans are not taken on the way: one workload is little
+// beside a drive then.
+const many = 2000
+
+// search finds a plan, nil if it finds none.
+func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
+	f := a.filling()
+	var found [][]slot
+	if start != nil {
+		found = append(found, a.slotsOf(start))
 	}
-	s, err := newSearch(p, host)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(jobs, func(a, b int32) int { return order(&p.Jobs[a], &p.Jobs[b]) })
-	for _, j := range jobs {
-		w := &p.Jobs[j]
-		for k := range drives {
-			// A full drive is told from its sums, without a trial.
-			if len(p.Jobs) > 200 && s.together && s.pool.space[k]+w.WorkingSet > s.pool.spaceMost[k] {
-				continue
-			}
-			if s.apart && !s.allowed(j, k, -1) {
-				continue
-			}
-			s.list = s.with(s.on[k], -1, j, s.list)
-			if _, _, ok := s.try(k, s.list); ok {
-				s.on[k] = append(s.on[k][:0], s.list...)
-				s.host[j] = k
-				if s.together {
-					s.pool.space[k] += w.WorkingSet
-				}
-				break
+	for _, order := range f.orders() {
+		found = append(found, f.plan(order, -1))
+		if len(a.jobs) < many {
+			for k := range a.kinds {
+				found = append(found, f.plan(order, k))
 			}
 		}
-		if s.host[j] < 0 {
-			return nil, p.obstacle(drives, w)
+	}
+	searches := make([]*search, 0, len(found))
+	for _, slots := range found {
+		searches = append(searches, a.begin(slots))
+	}
+	slices.SortStableFunc(searches, func(x, y *search) int {
+		return cmp.Or(cmp.Compare(x.least, y.least), cmp.Compare(x.over+float64(x.clash), y.over+float64(y.clash)))
+	})
+	least := math.Inf(1)
+	var best []slot
+	keep := func(s *search) {
+		if s.best != nil && s.least < least*(1-1e-12) {
+			least, best = s.least, s.best
 		}
 	}
-	return s.host, nil
+	for i, s := range searches {
+		keep(s)
+		if i >= beginnings || len(a.jobs) >= many && i > 0 {
+			continue
+		}
+		if len(s.slots) == 0 {
+			continue
+		}
+		mean := (s.cost + a.sunk) / float64(len(s.slots))
+		how := annealing{steps: cfg.Steps / beginnings, penalty: mean, hot: float64(mean * heats[i]), stop: cfg.Stop}
+		if len(a.jobs) >= many {
+			how.steps, how.hot = cfg.Steps, 0
+		}
+		r := rng.NewStream(cfg.Seed+uint64(i), "tco/search")
+		s.run(how, &r)
+		if s.best != nil {
+			s = a.begin(s.best)
+			s.rebuild(how.steps/500, cfg.Stop, &r)
+		}
+		keep(s)
+	}
+	if best == nil {
+		return nil
+	}
+	return a.placement(best)
 }
 
-// unplaced is the error for workloads that a placement refuses.
-func (p *Problem) unplaced(drives []Drive, pl *Placement) error {
-	for j := range pl.Host {
-		if pl.Host[j] < 0 {
-			return p.obstacle(drives, &p.Jobs[j])
+// beginnings is how many of the first plans, the best ones, are searched from, and heats with how much daring, as a share of a drive.
+const beginnings = 4
+
+var heats = [beginnings]float64{0.02, 0.1, 0.4, 1.5}
+
+// slotsOf turns a placement into drives in use.
+func (a *arranged) slotsOf(host []int) []slot {
+	kindOf := map[int]int{}
+	for k := range a.kinds {
+		for _, m := range a.kinds[k].members {
+			kindOf[int(m)] = k
 		}
 	}
-	return nil
+	at := map[int]int{}
+	var slots []slot
+	for j, from := range a.from {
+		d := host[from]
+		i, ok := at[d]
+		if !ok {
+			i = len(slots)
+			at[d] = i
+			slots = append(slots, slot{kind: kindOf[d]})
+		}
+		slots[i].list = append(slots[i].list, int32(j))
+	}
+	return slots
 }
 
 // obstacle says why a workload has no drive, and whether that can be known for certain.
@@ -244,54 +235,4 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 		e.Obstacle, e.Remedy = NoSpace, "a further drive would take it"
 	}
 	return e
-}
-
-// Bound proves a lower bound of the cost a gigabyte of any plan; host is a good one, from whose drives the first prices are taken.
-func Bound(cfg OptimiseConfig, p *Problem, host []int) *Certificate {
-	d := newDual(p)
-	cost, data, err := p.Value(host)
-	if err != nil {
-		panic("tco: a bound of a plan that is none: " + err.Error())
-	}
-	d.r = cost / data
-	total := 0
-	for i := range p.Classes {
-		total += p.Classes[i].Count
-	}
-	cases := []Case{{Least: 0, Most: total}}
-	if len(p.Classes) == 1 && p.Classes[0].Optional {
-		cases = d.casesOf()
-	}
-	spans := cfg.Spans
-	if p.Config.Horizon > 0 {
-		// A day between a first workload and its block's end is a day of service that is not there; few days of death matter.
-		spans, cfg.Days = 128, max(4, cfg.Days/4)
-	}
-	if len(p.Jobs) > 500 {
-		cfg.Days = min(cfg.Days, 14) // what matters among them is refined anyhow
-	}
-	cert := &Certificate{Cases: cases}
-	last := &cases[len(cases)-1] // the others are impossible
-	x := d.relax(cfg, spans, host)
-	if len(cases) > 1 {
-		x.least, x.most = last.Least, last.Most
-	}
-	// Of two beginnings the higher: a plan's where drives are worn out, else that of rents.
-	begin, at := slices.Clone(x.value), x.evaluate(1, false)
-	x.rents(300)
-	if x.evaluate(1, false) < at {
-		copy(x.value, begin)
-	}
-	enough := 0.0005
-	if len(p.Jobs) > 500 {
-		enough = 0.002 // a tenth of what many workloads leave open anyhow, in half of the time
-	}
-	x.raise(cfg.Climb, enough*cost)
-	rate, proof := x.prove(cost, data)
-	if proof == nil {
-		return &Certificate{} // nothing is proved but that cost is not negative
-	}
-	cert.Rate = rate
-	x.write(last, proof)
-	return cert
 }

@@ -241,6 +241,11 @@ func (p *Pool) put(k int, w *Workload) {
 	if !p.with(k, w, w.Arrival, &o) {
 		panic("tco: a workload was put on a drive that is worn out")
 	}
+	p.place(k, w, &o)
+}
+
+// place is put, of what with has found.
+func (p *Pool) place(k int, w *Workload, o *outcome) {
 	d := &p.drives[k]
 	if !p.started[k] {
 		p.started[k], p.first[k] = true, w.Arrival
@@ -344,4 +349,14 @@ func (p *Pool) totals() (cost, data, life float64) {
 		life += p.death[k] - p.first[k]
 	}
 	return cost, data, life
+}
+
+// clear takes all workloads off a drive of the pool.
+func (p *Pool) clear(k int) {
+	p.started[k], p.limited[k], p.count[k], p.taken[k] = false, false, 0, 0
+	for _, a := range [...][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data, p.space, p.load} {
+		a[k] = 0
+	}
+	p.worn[k], p.spent[k], p.cost[k], p.tight[k] = p.drives[k].Worn, p.drives[k].Worn, p.buy[k], math.Inf(1)
+	p.ends[k] = p.ends[k][:0]
 }

@@ -42,17 +42,26 @@ func (p *Problem) Check() error {
 	return checkInput(p.Config, nil, p.Jobs)
 }
 
-// Drives lists every drive, class after class, and the class of each. A class of several numbers them.
+// Drives lists every drive, class after class, and the class of each. A class of several numbers them. One that is in no failure domain
+// is one by itself.
 func (p *Problem) Drives() (drives []Drive, class []int) {
+	domains := map[string]bool{}
+	for i := range p.Classes {
+		domains[p.Classes[i].Drive.Domain] = true
+	}
 	for i := range p.Classes {
 		c := &p.Classes[i]
 		for n := range c.Count {
 			d := c.Drive
 			if c.Count > 1 {
 				d.Name = fmt.Sprintf("%s-%d", d.Name, n+1)
-				if d.Domain == "" {
-					d.Domain = d.Name
+			}
+			if d.Domain == "" {
+				d.Domain = d.Name
+				for domains[d.Domain] {
+					d.Domain += "'"
 				}
+				domains[d.Domain] = true
 			}
 			drives, class = append(drives, d), append(class, i)
 		}
@@ -127,8 +136,8 @@ func (p *Problem) Value(host []int) (cost, data float64, err error) {
 		return 0, 0, fmt.Errorf("%d of %d workloads have no drive", len(p.Jobs)-a.Placed, len(p.Jobs))
 	}
 	cost = p.cost(a, class)
-	if !(a.Data > 0) || math.IsInf(cost, 1) {
-		return cost, a.Data, fmt.Errorf("the workloads write nothing, so that a gigabyte has no price")
+	if math.IsInf(cost, 1) {
+		return cost, a.Data, fmt.Errorf("a drive that nobody writes to lasts for ever without a horizon; set one")
 	}
 	return cost, a.Data, nil
 }

@@ -1,151 +1,247 @@
 package tco
 
 import (
-	"farflash/rng"
 	"math"
 	"slices"
+
+	"farflash/rng"
 )
 
-// search improves a placement by moving a workload to another drive or exchanging two, at first also when that costs more (simulated
-// annealing), and at last only when it costs less.
+// search improves a plan by changing one drive or two at a time: workloads move and change places, drives become others, are
+// emptied into others or divided. At first it takes what costs more as well (simulated annealing), and what passes limits, at a
+// price that rises; the best plan that passes none is kept.
+//
+// What it draws from are the drives in use and the kinds of others, so that how many may be bought changes nothing until it binds.
 type search struct {
-	p      *Problem
-	drives []Drive
-	class  []int
-	pool   *Pool // one drive at a time is made anew in it
-	host   []int
-	on     [][]int32 // by drive, in the order of arrival
-	rank   []int32   // of each workload in that order
-	cost   []float64 // by drive; an unused optional one costs nothing
-	data   []float64
+	*arranged
+	slots []slot
+	host  []int32 // slot of each workload
+	used  []int   // by kind
+	held  []int32 // by domain and group: how many workloads a shared domain has of it
+	clash int     // workloads of a group beyond the first in a domain
 
-	sumCost, sumData float64
-	together         bool // all arrive at once and none ends: a drive's sums are all that matters
-	apart            bool // some workloads must be in different failure domains
-	list             []int32
-	other            []int32
+	cost, data, over float64
+	rate, penalty    float64
+
+	best      []slot
+	least     float64 // worth of best
+	unsaved   bool    // the present plan is the best, and not copied yet
+	one, two  []int32
+	three     []int32
+	threshold float64
 }
 
-func newSearch(p *Problem, host []int) (*search, error) {
-	s := &search{p: p, host: slices.Clone(host), rank: make([]int32, len(p.Jobs)), together: true}
-	s.drives, s.class = p.Drives()
-	var err error
-	if s.pool, err = NewPool(p.Config, s.drives); err != nil {
-		return nil, err
-	}
-	s.on, s.cost, s.data = make([][]int32, len(s.drives)), make([]float64, len(s.drives)), make([]float64, len(s.drives))
-	for r, j := range ByArrival(p.Jobs) {
-		s.rank[j] = int32(r)
-		if k := host[j]; k >= 0 {
-			s.on[k] = append(s.on[k], int32(j))
+// begin makes a search of a plan, which may pass limits.
+func (a *arranged) begin(slots []slot) *search {
+	s := &search{arranged: a, host: make([]int32, len(a.jobs)), used: make([]int, len(a.kinds)), held: make([]int32, a.domains*a.groups), least: math.Inf(1)}
+	for i := range slots {
+		x := slots[i]
+		x.list = slices.Clone(x.list)
+		x.cost, x.data, x.over = a.try(x.kind, x.list)
+		s.slots = append(s.slots, x)
+		s.used[x.kind]++
+		s.clash += s.enter(x.kind, x.list, 1)
+		for _, j := range x.list {
+			s.host[j] = int32(i)
 		}
-		s.together = s.together && p.Jobs[j].Arrival == p.Jobs[0].Arrival && p.Jobs[j].End == 0
-		s.apart = s.apart || p.Jobs[j].Apart != ""
 	}
-	for k := range s.drives {
-		s.cost[k], s.data[k], _ = s.try(k, s.on[k])
-		s.sumCost += s.cost[k]
-		s.sumData += s.data[k]
+	s.addUp()
+	s.rate = worth(s.cost+a.sunk, s.data)
+	if s.data == 0 || math.IsInf(s.rate, 1) {
+		s.rate = 0
 	}
-	return s, nil
+	s.note()
+	s.save()
+	return s
 }
 
-// clear takes all workloads off a drive of the pool.
-func (p *Pool) clear(k int) {
-	p.started[k], p.limited[k], p.count[k], p.taken[k] = false, false, 0, 0
-	for _, a := range [][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data, p.space, p.load} {
-		a[k] = 0
+// addUp forms the sums again: what moves add loses digits.
+func (s *search) addUp() {
+	s.cost, s.data, s.over = 0, 0, 0
+	for i := range s.slots {
+		s.cost += s.slots[i].cost
+		s.data += s.slots[i].data
+		s.over += s.slots[i].over
 	}
-	p.worn[k], p.spent[k], p.cost[k], p.tight[k] = p.drives[k].Worn, p.drives[k].Worn, p.buy[k], math.Inf(1)
-	p.ends[k] = p.ends[k][:0]
 }
 
-// try returns what a drive with these workloads costs and holds of data, and whether it can have them. Groups are not looked at.
-func (s *search) try(k int, list []int32) (cost, data float64, ok bool) {
-	if len(list) == 0 {
-		if s.p.Classes[s.class[k]].Optional {
-			return 0, 0, true
-		}
-		return s.drives[k].Buy, 0, true
+// enter counts workloads into a kind's domain (by 1) or out of it (by -1), and returns how many more clash.
+func (s *search) enter(kind int, list []int32, by int32) (clashes int) {
+	d := s.kinds[kind].domain
+	if d < 0 {
+		return 0
 	}
-	if s.together {
-		return s.tryTogether(k, list)
-	}
-	p := s.pool
-	p.clear(k)
 	for _, j := range list {
-		w := &s.p.Jobs[j]
-		if len(p.ends[k]) > 0 {
-			p.advanceDrive(k, w.Arrival)
+		if g := s.group[j]; g >= 0 {
+			n := &s.held[int(d)*s.groups+int(g)]
+			if by > 0 && *n > 0 {
+				clashes++
+			} else if by < 0 && *n > 1 {
+				clashes--
+			}
+			*n += by
 		}
-		var o outcome
-		group := w.Apart
-		if group != "" {
-			x := *w
-			x.Apart = ""
-			w = &x
-		}
-		if p.fits(k, w) != Fits || !p.with(k, w, w.Arrival, &o) {
-			return 0, 0, false
-		}
-		p.put(k, w)
 	}
-	return p.cost[k], p.data[k], true
+	return clashes
 }
 
-// tryTogether forms the sums of workloads that all arrive at once.
-func (s *search) tryTogether(k int, list []int32) (cost, data float64, ok bool) {
-	d := &s.drives[k]
-	rate, wearing, mix, space, load, tight := 0.0, 0.0, 0.0, 0.0, 0.0, math.Inf(1)
-	for _, j := range list {
-		w := &s.p.Jobs[j]
-		b := w.WriteRate
-		if !s.pool.plain[k] {
-			b = float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
-			load += d.Stripe.Load(w)
-		} else {
-			load += w.PeakIOPS
-		}
-		rate += w.WriteRate
-		wearing += b
-		mix += float64(b * w.Sequential)
-		space += w.WorkingSet
-		if w.P99 > 0 {
-			tight = min(tight, w.P99)
+// sound reports whether the plan passes no limit.
+func (s *search) sound() bool { return s.over < 1e-12 && s.clash == 0 }
+
+// note remembers the plan if it is the best.
+func (s *search) note() {
+	if !s.sound() {
+		return
+	}
+	if v := worth(s.cost+s.sunk, s.data); v < s.least*(1-1e-12) {
+		// Sums of many moves lose digits; only what adds up is taken.
+		s.addUp()
+		if v = worth(s.cost+s.sunk, s.data); v < s.least*(1-1e-12) && s.sound() {
+			s.least, s.unsaved = v, true
 		}
 	}
-	if space > s.pool.spaceMost[k] || load > s.pool.ioMost[k] || d.Tail != nil && !math.IsInf(tight, 1) && d.Tail.P99(load/d.IOPS) > tight {
-		return 0, 0, false
-	}
-	life := math.Inf(1)
-	if wearing > 0 {
-		life = (d.Budget - d.Worn) / float64(wearing*d.WAF.At(min(1, mix/wearing)))
-	}
-	if h := s.p.Config.Horizon; h > 0 {
-		life = min(life, h)
-	}
-	return d.Buy + float64(d.Run*life), float64(rate * life), true
 }
 
-// allowed reports whether a workload's group leaves a drive's failure domain to it; except is a workload that leaves.
-func (s *search) allowed(j int32, k int, except int32) bool {
-	group := s.p.Jobs[j].Apart
-	if group == "" || s.pool.domains[k] < 0 {
-		return true
+// save copies the best plan before it is changed.
+func (s *search) save() {
+	if !s.unsaved {
+		return
 	}
-	for i := range s.p.Jobs {
-		if int32(i) != j && int32(i) != except && s.p.Jobs[i].Apart == group && s.host[i] >= 0 && s.pool.domains[s.host[i]] == s.pool.domains[k] {
+	s.unsaved = false
+	s.best = slices.Grow(s.best[:0], len(s.slots))
+	for i := range s.slots {
+		s.best = append(s.best, slot{kind: s.slots[i].kind, list: slices.Clone(s.slots[i].list)})
+	}
+}
+
+// propose makes slot a one of kind ka with the workloads la, and slot b one of kind kb with lb, if that changes the sum of cost - rate
+// data and of what limits are passed by less than the threshold. A slot of -1 is a drive not yet in use; one without workloads
+// goes out of use.
+func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) {
+	if !s.there(a, ka, la, b, kb, lb) {
+		return
+	}
+	ca, da, oa := s.try(ka, la)
+	cb, db, ob := s.try(kb, lb)
+	if math.IsInf(ca, 1) || math.IsInf(cb, 1) {
+		return
+	}
+	cost, data, over := ca+cb, da+db, oa+ob
+	for _, i := range [2]int{a, b} {
+		if i >= 0 {
+			x := &s.slots[i]
+			cost, data, over = cost-x.cost, data-x.data, over-x.over
+		}
+	}
+	worse := cost - float64(s.rate*data)
+	clash := 0
+	if s.domains > 0 {
+		clash = s.exchangeDomains(a, ka, la, b, kb, lb)
+	}
+	if !(worse+float64(s.penalty*(over+float64(clash))) < s.threshold) {
+		if s.domains > 0 {
+			s.undoDomains(a, ka, la, b, kb, lb)
+		}
+		return
+	}
+	s.save()
+	s.clash += clash
+	s.cost, s.data, s.over = s.cost+cost, s.data+data, s.over+over
+	a = s.set(a, slot{ka, la, ca, da, oa})
+	b = s.set(b, slot{kb, lb, cb, db, ob})
+	// The later first: another takes the place of a slot that goes out of use.
+	for _, i := range [2]int{max(a, b), min(a, b)} {
+		if i >= 0 && len(s.slots[i].list) == 0 {
+			s.drop(i)
+		}
+	}
+	s.note()
+}
+
+// there reports whether there are so many drives of both kinds.
+func (s *search) there(a, ka int, la []int32, b, kb int, lb []int32) bool {
+	change := func(k int) (n int) {
+		if len(la) > 0 && ka == k {
+			n++
+		}
+		if len(lb) > 0 && kb == k {
+			n++
+		}
+		if a >= 0 && s.slots[a].kind == k {
+			n--
+		}
+		if b >= 0 && s.slots[b].kind == k {
+			n--
+		}
+		return n
+	}
+	for _, k := range [2]int{ka, kb} {
+		if n := change(k); n > 0 && s.used[k]+n > s.kinds[k].count {
 			return false
 		}
 	}
 	return true
 }
 
+func (s *search) exchangeDomains(a, ka int, la []int32, b, kb int, lb []int32) (clash int) {
+	for _, i := range [2]int{a, b} {
+		if i >= 0 {
+			clash += s.enter(s.slots[i].kind, s.slots[i].list, -1)
+		}
+	}
+	return clash + s.enter(ka, la, 1) + s.enter(kb, lb, 1)
+}
+
+func (s *search) undoDomains(a, ka int, la []int32, b, kb int, lb []int32) {
+	s.enter(ka, la, -1)
+	s.enter(kb, lb, -1)
+	for _, i := range [2]int{a, b} {
+		if i >= 0 {
+			s.enter(s.slots[i].kind, s.slots[i].list, 1)
+		}
+	}
+}
+
+// set puts a drive into slot i, or into a new one, and returns which.
+func (s *search) set(i int, x slot) int {
+	if i < 0 {
+		if len(x.list) == 0 {
+			return -1
+		}
+		i = len(s.slots)
+		s.slots = append(s.slots, slot{})
+		s.used[x.kind]++
+	} else {
+		s.used[s.slots[i].kind]--
+		s.used[x.kind]++
+	}
+	was := &s.slots[i]
+	x.list = append(was.list[:0], x.list...)
+	*was = x
+	for _, j := range x.list {
+		s.host[j] = int32(i)
+	}
+	return i
+}
+
+// drop takes an empty slot out of use; the last takes its place.
+func (s *search) drop(i int) {
+	s.used[s.slots[i].kind]--
+	last := len(s.slots) - 1
+	empty := s.slots[i].list
+	s.slots[i] = s.slots[last]
+	for _, j := range s.slots[i].list {
+		s.host[j] = int32(i)
+	}
+	s.slots[last] = slot{list: empty}
+	s.slots = s.slots[:last]
+}
+
 // with puts a list with one workload less and one more, in order of arrival, into out. -1 is none.
-func (s *search) with(list []int32, less, more int32, out []int32) []int32 {
+func with(list []int32, less, more int32, out []int32) []int32 {
 	out = out[:0]
 	for _, j := range list {
-		if more >= 0 && s.rank[more] < s.rank[j] {
+		if more >= 0 && more < j {
 			out = append(out, more)
 			more = -1
 		}
@@ -159,136 +255,187 @@ func (s *search) with(list []int32, less, more int32, out []int32) []int32 {
 	return out
 }
 
-// move tries to put workload j on drive k, in exchange for workload l if that is not -1, and does it if the change in cost - rate
-// data is below limit.
-func (s *search) move(j int32, k int, l int32, rate, limit float64) {
-	from := s.host[j]
-	if from == k || s.apart && (!s.allowed(j, k, l) || l >= 0 && !s.allowed(l, from, j)) {
-		return
-	}
-	s.list = s.with(s.on[from], j, l, s.list)
-	c1, d1, ok := s.try(from, s.list)
-	if !ok {
-		return
-	}
-	s.other = s.with(s.on[k], l, j, s.other)
-	c2, d2, ok := s.try(k, s.other)
-	if !ok {
-		return
-	}
-	cost, data := c1+c2-s.cost[from]-s.cost[k], d1+d2-s.data[from]-s.data[k]
-	if !(cost-float64(rate*data) < limit) {
-		return
-	}
-	s.on[from] = append(s.on[from][:0], s.list...)
-	s.on[k] = append(s.on[k][:0], s.other...)
-	s.cost[from], s.data[from], s.cost[k], s.data[k] = c1, d1, c2, d2
-	s.host[j] = k
-	if l >= 0 {
-		s.host[l] = from
-	}
-	s.sumCost += cost
-	s.sumData += data
-}
-
-// add up the drives again: what moves add loses digits.
-func (s *search) addUp() {
-	s.sumCost, s.sumData = 0, 0
-	for k := range s.drives {
-		s.sumCost += s.cost[k]
-		s.sumData += s.data[k]
-	}
-}
-
-// run makes so many tries and returns the best placement it saw.
-func (s *search) run(steps int, seed uint64) []int {
-	r := rng.NewStream(seed, "tco/search")
-	s.addUp()
-	best := slices.Clone(s.host)
-	least := s.sumCost / s.sumData
-	n, m := int64(len(s.p.Jobs)), int64(len(s.drives))
-	if m < 2 || n == 0 {
-		return best
-	}
-	// A try may at first make things worse by some share of what a drive costs; more so where few drives leave few ways around.
-	used := 0
-	for k := range s.on {
-		if len(s.on[k]) > 0 {
-			used++
+// merged puts two lists into out, in order of arrival.
+func merged(a, b, out []int32) []int32 {
+	out = out[:0]
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] < b[0] {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
 		}
 	}
-	// Of many workloads one is little beside a drive.
-	hot := s.sumCost * min(0.05/float64(max(1, used)), 0.25/float64(n))
-	if n < few {
-		hot = s.sumCost / float64(max(1, used))
+	return append(append(out, a...), b...)
+}
+
+// move tries to put workload j into slot b, in exchange for workload l if that is not -1.
+func (s *search) move(j int32, b int, l int32) {
+	a := int(s.host[j])
+	if a == b {
+		return
 	}
-	for i := range steps {
-		cool := float64(i) / float64(steps)
-		limit := 0.0
+	s.one = with(s.slots[a].list, j, l, s.one)
+	s.two = with(s.slots[b].list, l, j, s.two)
+	s.propose(a, s.slots[a].kind, s.one, b, s.slots[b].kind, s.two)
+}
+
+// annealing says how a search goes: so many tries, of which the first four fifths take what costs up to some share of a drive more.
+type annealing struct {
+	steps   int
+	hot     float64 // money
+	penalty float64 // money for passing a limit by as much again, at first; a thousand times that at the end
+	stop    func() bool
+}
+
+// run makes its tries.
+func (s *search) run(how annealing, r *rng.Stream) {
+	n, kinds := int64(len(s.jobs)), int64(len(s.kinds))
+	if n == 0 {
+		return
+	}
+	for i := range how.steps {
+		if i%1024 == 0 {
+			s.addUp()
+			if how.stop != nil && how.stop() {
+				break
+			}
+			if !math.IsInf(s.least, 1) && s.data > 0 {
+				s.rate = s.least
+			}
+			s.penalty = float64(how.penalty * rng.Pow(1000, float64(i)/float64(how.steps)))
+		}
+		cool := float64(i) / float64(how.steps)
+		s.threshold = 0
 		if cool < 0.8 {
-			limit = float64(-hot*(1-cool/0.8)*(1-cool/0.8)) * rng.Log(1-r.Float64())
+			s.threshold = float64(-how.hot*(1-cool/0.8)*(1-cool/0.8)) * rng.Log(1-r.Float64())
 		}
-		rate := s.sumCost / s.sumData
-		j := int32(r.IntN(n))
-		switch r.IntN(8) {
-		case 0, 1, 2, 3:
-			s.move(j, s.target(&r, m), -1, rate, limit)
-		case 4:
-			s.exchange(s.host[j], s.target(&r, m), rate, limit)
-		default:
-			if l := int32(r.IntN(n)); s.host[l] != s.host[j] {
-				s.move(j, s.host[l], l, rate, limit)
+		s.step(r, n, kinds)
+	}
+	s.save()
+}
+
+// step makes one try.
+func (s *search) step(r *rng.Stream, n, kinds int64) {
+	j := int32(r.IntN(n))
+	a := int(s.host[j])
+	b := int(r.IntN(int64(len(s.slots))))
+	k := int(r.IntN(kinds))
+	switch r.IntN(16) {
+	case 0, 1, 2, 3, 4:
+		s.move(j, b, -1)
+	case 5, 6, 7, 8, 9:
+		if l := int32(r.IntN(n)); s.host[l] != s.host[j] {
+			s.move(j, int(s.host[l]), l)
+		}
+	case 10: // onto a drive of its own
+		s.one = with(s.slots[a].list, j, -1, s.one)
+		s.two = append(s.two[:0], j)
+		s.propose(a, s.slots[a].kind, s.one, -1, k, s.two)
+	case 11: // another drive for all that one has
+		if s.slots[b].kind != k {
+			s.one = append(s.one[:0], s.slots[b].list...)
+			s.propose(b, k, s.one, -1, k, nil)
+		}
+	case 12: // two drives change places
+		if a != b && s.slots[a].kind != s.slots[b].kind {
+			s.one = append(s.one[:0], s.slots[a].list...)
+			s.two = append(s.two[:0], s.slots[b].list...)
+			s.propose(a, s.slots[b].kind, s.one, b, s.slots[a].kind, s.two)
+		}
+	case 13: // one drive for what two have
+		if a != b {
+			s.one = merged(s.slots[a].list, s.slots[b].list, s.one)
+			s.propose(a, k, s.one, b, k, nil)
+		}
+	case 14: // two drives for what one has
+		s.one, s.two = s.one[:0], s.two[:0]
+		for _, l := range s.slots[a].list {
+			if r.IntN(2) == 0 {
+				s.one = append(s.one, l)
+			} else {
+				s.two = append(s.two, l)
 			}
 		}
-		if i%1024 == 1023 {
-			s.addUp()
-		}
-		if now := s.sumCost / s.sumData; now < least*(1-1e-12) {
-			least = now
-			copy(best, s.host)
+		s.propose(a, s.slots[a].kind, s.one, -1, k, s.two)
+	default: // what two drives have is divided anew
+		if a != b {
+			s.three = merged(s.slots[a].list, s.slots[b].list, s.three)
+			s.one, s.two = s.one[:0], s.two[:0]
+			share := r.Float64()
+			for _, l := range s.three {
+				if r.Float64() < share {
+					s.one = append(s.one, l)
+				} else {
+					s.two = append(s.two, l)
+				}
+			}
+			s.propose(a, s.slots[a].kind, s.one, b, k, s.two)
 		}
 	}
-	return best
 }
 
-// few is below how many workloads a search tries whatever it takes to leave a local best.
-const few = 20
-
-// exchange tries to give each of two drives all that the other has. That changes models without a detour through plans that use both.
-func (s *search) exchange(a, b int, rate, limit float64) {
-	if s.class[a] == s.class[b] || s.apart && s.pool.domains[a] != s.pool.domains[b] {
-		return
-	}
-	c1, d1, ok := s.try(a, s.on[b])
-	if !ok {
-		return
-	}
-	c2, d2, ok := s.try(b, s.on[a])
-	if !ok {
-		return
-	}
-	cost, data := c1+c2-s.cost[a]-s.cost[b], d1+d2-s.data[a]-s.data[b]
-	if !(cost-float64(rate*data) < limit) {
-		return
-	}
-	s.on[a], s.on[b] = s.on[b], s.on[a]
-	s.cost[a], s.data[a], s.cost[b], s.data[b] = c1, d1, c2, d2
-	for _, k := range []int{a, b} {
-		for _, j := range s.on[k] {
-			s.host[j] = k
+// rebuild tries so often to divide anew, in the best way there is, what a few drives have, if these are few workloads.
+func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
+	jobs := make([]int32, 0, rebuilt)
+	counts := make([]int, len(s.kinds))
+	s.threshold, s.penalty = 0, math.Inf(1)
+	for i := range tries {
+		if len(s.slots) == 0 || stop != nil && i%16 == 0 && stop() {
+			break
+		}
+		// Drives in some order, as long as they have few workloads together.
+		var taken []int
+		jobs = jobs[:0]
+		for range 8 {
+			at := int(r.IntN(int64(len(s.slots))))
+			if n := len(s.slots[at].list); n+len(jobs) <= rebuilt && !slices.Contains(taken, at) {
+				taken, jobs = append(taken, at), append(jobs, s.slots[at].list...)
+			}
+		}
+		if len(taken) == 0 {
+			continue
+		}
+		slices.Sort(jobs)
+		before := 0.0
+		for _, at := range taken {
+			before += s.slots[at].cost - float64(s.rate*s.slots[at].data)
+			s.enter(s.slots[at].kind, s.slots[at].list, -1)
+			s.used[s.slots[at].kind]--
+		}
+		for k := range counts {
+			counts[k] = min(s.kinds[k].count-s.used[k], len(jobs))
+		}
+		found := s.division(jobs, counts, s.held).divide(s.rate)
+		after := 0.0
+		for k := range found {
+			after += found[k].cost - float64(s.rate*found[k].data)
+		}
+		if found == nil || !(after < before-float64(1e-10*math.Abs(s.cost))) {
+			for _, at := range taken {
+				s.enter(s.slots[at].kind, s.slots[at].list, 1)
+				s.used[s.slots[at].kind]++
+			}
+			continue
+		}
+		s.save()
+		slices.Sort(taken)
+		for _, at := range slices.Backward(taken) {
+			s.used[s.slots[at].kind]++ // drop counts it out
+			s.slots[at].list = s.slots[at].list[:0]
+			s.drop(at)
+		}
+		for k := range found {
+			s.enter(found[k].kind, found[k].list, 1)
+			s.set(-1, found[k])
+		}
+		s.addUp()
+		s.note()
+		if s.data > 0 {
+			s.rate = s.least
 		}
 	}
-	s.sumCost += cost
-	s.sumData += data
+	s.save()
 }
 
-// target draws a drive: of the unused ones only the first of each class stands for all.
-func (s *search) target(r *rng.Stream, m int64) int {
-	k := int(r.IntN(m))
-	if len(s.on[k]) == 0 {
-		for k > 0 && s.class[k-1] == s.class[k] && len(s.on[k-1]) == 0 {
-			k--
-		}
-	}
-	return k
-}
+// rebuilt is how many workloads are divided anew at most.
+const rebuilt = 9

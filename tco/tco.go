@@ -5,8 +5,8 @@
 // Its main types are Workload and Drive, the input; Pool, the wear, cost and load of drives
 // that workloads were put on, by the equations of minTCO; Allocator, which places
 // workloads as they arrive; Offline, which places all at once by zones of sequential ratio;
-// Optimise, which places them with hindsight and proves by a Certificate how far from the best
-// it can be at most (package tco/certify checks the proof and shares no code with it).
+// Optimise, which places them with hindsight. How far from the best a plan can be at most,
+// package tco/bound proves by a Certificate, and tco/certify checks it.
 // Array turns drives behind a redundancy scheme into one; Catalogue holds drives with sources.
 //
 // It follows Yang et al., "I/O Workload Management for All-Flash Datacenter Storage Systems
@@ -82,17 +82,16 @@ func DefaultConfig() Config { return Config{Horizon: DefaultHorizon, FillSpace: 
 // PaperConfig counts as minTCO's evaluation does: warm-up, no horizon.
 func PaperConfig() Config { return Config{Mode: Paper, WarmUp: true, FillSpace: 1, FillIOPS: 1} }
 
-func (c Config) check() error {
-	switch {
-	case !(c.Horizon >= 0) || math.IsInf(c.Horizon, 1):
-		return fmt.Errorf("a horizon of %v days; it must be a positive number, or 0 for none", c.Horizon)
-	case !(c.FillSpace > 0 && c.FillSpace <= 1):
-		return fmt.Errorf("%v of the space may be filled; the share must be more than 0 and at most 1", c.FillSpace)
-	case !(c.FillIOPS > 0 && c.FillIOPS <= 1):
-		return fmt.Errorf("%v of the IOPS may be used; the share must be more than 0 and at most 1", c.FillIOPS)
-	}
-	return nil
+// Validate says what no plan can be made by, by the keys of a plan.
+func (c Config) Validate() error {
+	var f units.Faults
+	f.Hold(c.Horizon >= 0 && !math.IsInf(c.Horizon, 1), "horizon", "%v days are not possible; write a positive time, or 0 for none", c.Horizon)
+	f.Hold(c.FillSpace > 0 && c.FillSpace <= 1, "fill.space", "%v is not possible; the share of the space that may be used is above 0 and at most 100%%", units.Fraction(c.FillSpace))
+	f.Hold(c.FillIOPS > 0 && c.FillIOPS <= 1, "fill.iops", "%v is not possible; the share of the IOPS that may be used is above 0 and at most 100%%", units.Fraction(c.FillIOPS))
+	return f.Err()
 }
+
+func (c Config) check() error { return c.Validate() }
 
 // Workload is an endless stream of I/O with constant features (section 3.1.1).
 type Workload struct {
@@ -112,32 +111,48 @@ type Workload struct {
 	Apart string
 }
 
+// finite is a quantity: 0 or more, and not endless.
+func finite(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
+
+// Validate says what no workload can have, by the keys of a plan. It is called at each arrival: what is right allocates nothing.
+func (w *Workload) Validate() error {
+	var f units.Faults
+	if !finite(w.WriteRate) {
+		f.Hold(false, "write_gb_per_day", "%v is not possible; write 0 GB a day or more", w.WriteRate)
+	}
+	if !(w.Sequential >= 0 && w.Sequential <= 1) {
+		f.Hold(false, "sequential", "%v is not possible; a share of the written bytes is 0%% to 100%%", units.Fraction(w.Sequential))
+	}
+	if !finite(w.PeakIOPS) {
+		f.Hold(false, "peak_iops", "%v is not possible; write 0 I/Os a second or more", w.PeakIOPS)
+	}
+	if !(w.WriteShare >= 0 && w.WriteShare <= 1) {
+		f.Hold(false, "write_share", "%v is not possible; a share of the I/Os is 0%% to 100%%", units.Fraction(w.WriteShare))
+	}
+	if !finite(w.WorkingSet) {
+		f.Hold(false, "working_set_gb", "%v is not possible; write 0 GB or more", w.WorkingSet)
+	}
+	if !finite(w.Arrival) {
+		f.Hold(false, "arrival_day", "%v is not possible; write day 0 or a later one", w.Arrival)
+	}
+	if !(w.End == 0 || w.End > w.Arrival && !math.IsInf(w.End, 1)) {
+		f.Hold(false, "end_day", "%v is not possible; it is after the arrival on day %v, or left out for a workload without an end", w.End, w.Arrival)
+	}
+	if !(w.FullStripe >= 0 && w.FullStripe <= 1) {
+		f.Hold(false, "full_stripe", "%v is not possible; a share of the written bytes is 0%% to 100%%", units.Fraction(w.FullStripe))
+	}
+	if !finite(w.P99) {
+		f.Hold(false, "p99", "%v us are not possible; write a positive time, or leave it out for any", w.P99)
+	}
+	return f.Err()
+}
+
 func (w *Workload) check() error {
-	bad := func(what string, v float64, right string) error {
-		return fmt.Errorf("workload %s: %s %v; it must be %s", w.Name, what, v, right)
+	err := w.Validate()
+	if err == nil {
+		return nil
 	}
-	finite := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
-	switch {
-	case !finite(w.WriteRate):
-		return bad("write rate", w.WriteRate, "0 GB a day or more")
-	case !(w.Sequential >= 0 && w.Sequential <= 1):
-		return bad("sequential ratio", w.Sequential, "0 to 1")
-	case !finite(w.PeakIOPS):
-		return bad("peak IOPS", w.PeakIOPS, "0 or more")
-	case !(w.WriteShare >= 0 && w.WriteShare <= 1):
-		return bad("write share", w.WriteShare, "0 to 1")
-	case !finite(w.WorkingSet):
-		return bad("working set", w.WorkingSet, "0 GB or more")
-	case !finite(w.Arrival):
-		return bad("arrival", w.Arrival, "day 0 or later")
-	case w.End != 0 && !(w.End > w.Arrival && !math.IsInf(w.End, 1)):
-		return bad("end", w.End, fmt.Sprintf("later than its arrival on day %v, or 0 for never", w.Arrival))
-	case !(w.FullStripe >= 0 && w.FullStripe <= 1):
-		return bad("full-stripe share", w.FullStripe, "0 to 1")
-	case !finite(w.P99):
-		return bad("p99 latency", w.P99, "0 us or more")
-	}
-	return nil
+	return units.Within("workload "+w.Name, err)
 }
 
 // Drive is what workloads are put on: a drive, or an array that acts as one.
@@ -163,7 +178,6 @@ func (d *Drive) check() error {
 	bad := func(what string, v float64, right string) error {
 		return fmt.Errorf("drive %s: %s %v; it must be %s", d.Name, what, v, right)
 	}
-	finite := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
 	switch {
 	case !finite(d.Buy):
 		return bad("price", d.Buy, "0 or more")

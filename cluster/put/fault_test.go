@@ -114,6 +114,7 @@ func each(run func(p put.Scheme, variant string, change func(*put.Plan))) {
 		if !traits.Multicasts {
 			run(p, "coded", func(x *put.Plan) { x.Coded = true })
 		}
+		run(p, "a last frame of one byte", func(x *put.Plan) { x.Piece = 2*x.Frame + 1 })
 	}
 }
 
@@ -133,7 +134,7 @@ func TestEveryLoss(t *testing.T) {
 			f.until(2, 4*f.alone, units.Second, func() {})
 			f.ends(t, 2, variant)
 			if lost == 0 {
-				if arrivals = n; f.again > 0 || arrivals < 2*f.Bus.Copies*5 {
+				if arrivals = n; f.again > 0 || arrivals < 2*f.Bus.Copies*4 {
 					t.Fatalf("%v, %s: %d arrivals, begun again %d times", p.Traits().Name, variant, n, f.again)
 				}
 			}
@@ -180,6 +181,50 @@ func TestImpatience(t *testing.T) {
 			t.Errorf("%v, %s: begun again %d times: the run is no test", p.Traits().Name, variant, again)
 		}
 	})
+}
+
+// TestAbandonedGroups: an attempt that is given up is forgotten by all whom it asked, whatever another chunk asked meanwhile: no more groups expect anything than chunks are under way.
+func TestAbandonedGroups(t *testing.T) {
+	for _, p := range []put.Scheme{put.ReplicastM, put.ReplicastH, put.ReplicastHDouble} {
+		seen := 0
+		for round := range 30 {
+			f := newFaulty(t, p, func(x *put.Plan) { x.Targets, x.Seed = 6*x.GroupSize, uint64(round) })
+			all := func() (groups int) {
+				for g := range int32(f.Bus.GroupCount()) {
+					for k := range int32(f.Bus.GroupSize) {
+						if promised, open := f.Protocol.(put.Forecast).Expects(g*int32(f.Bus.GroupSize) + k); promised || open {
+							groups++
+							break
+						}
+					}
+				}
+				return groups
+			}
+			first := f.Begin(0)
+			f.Begin(1)
+			f.eng.Run(f.alone * sim.Time(round) / 60)
+			f.Again(first)
+			if round%2 == 1 {
+				f.Again(first)
+			}
+			f.eng.Run(f.eng.Now() + 2*f.Bus.Trip)
+			n := all()
+			if n > 2 {
+				t.Fatalf("%v, round %d: %d groups expect something of two chunks", p.Traits().Name, round, n)
+			}
+			if n == 2 {
+				seen++
+			}
+			f.until(2, 100*f.alone, units.Second, func() {})
+			f.ends(t, 2, "given up")
+			if n := all(); n > 0 {
+				t.Errorf("%v: %d groups expect something in the end", p.Traits().Name, n)
+			}
+		}
+		if seen < 5 {
+			t.Errorf("%v: two groups expected something %d times: no test", p.Traits().Name, seen)
+		}
+	}
 }
 
 // TestForgottenBids: where messages may be lost, a bid whose gateway is never heard of again is forgotten when its target is asked by another, and its window is another's.

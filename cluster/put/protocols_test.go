@@ -13,7 +13,7 @@ import (
 // TestProtocols: every protocol puts chunks on a cluster that is none of package cluster's: one alone in no less than its floor allows, and many at the same time; it
 // then expects nothing any more, and gives as many windows as it takes back.
 func TestProtocols(t *testing.T) {
-	for k := range 3 * put.Count {
+	for k := range 4 * put.Count {
 		p := k % put.Count
 		plan, err := puttest.Parts(p)
 		switch k / put.Count {
@@ -26,6 +26,8 @@ func TestProtocols(t *testing.T) {
 				continue
 			}
 			plan, err = puttest.Peers(p)
+		case 3:
+			plan.WriteBack = true
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -49,8 +51,21 @@ func TestProtocols(t *testing.T) {
 		if bits.OnesCount(uint(expected)) < 1 || plan.Traits.Finds == put.FindsOwn && expected != 1 {
 			t.Errorf("%v: targets %b expect data", name, expected)
 		}
-		if m.Done > 0 {
+		if m.Done > 0 && !plan.WriteBack {
 			t.Errorf("%v: a chunk is kept before a disk can have written it", name)
+		}
+		floor := m.Protocol.(put.Forecast).Floor()
+		at := eng.Now()
+		for m.Done == 0 && at < 20*units.Millisecond {
+			at = eng.Next()
+			eng.Run(at)
+		}
+		near := sim.Time(0)
+		if plan.Traits.Finds == put.FindsPlaced {
+			near = 10 * units.Picosecond // rates of flows are whole bits a second
+		}
+		if off, ok := overFloor(&plan); ok && max(at-floor-off, floor+off-at) > near {
+			t.Errorf("%v: a chunk that is alone takes %v; its floor is %v, %v from what is expected", name, at, floor, at-floor-off)
 		}
 		eng.Run(20 * units.Millisecond)
 		if m.Done != 1 {
@@ -75,6 +90,23 @@ func TestProtocols(t *testing.T) {
 			}
 		}
 	}
+}
+
+// overFloor is how much longer a lone chunk takes on a cluster in memory than its floor says, of protocols that leave nothing to chance. No message waits behind another there, or behind
+// frames as the request for each next replica does on a link: for the last frame of the one before.
+func overFloor(p *put.Plan) (sim.Time, bool) {
+	switch p.Traits.Name {
+	case "uch-ccp", "uch-ccp-inverse", "uch-aimd":
+		if p.Queued {
+			return -sim.Time(p.Copies-1) * p.Times.Send(p.Piece%p.Frame, p.Times.Effective), true
+		}
+		return 0, p.Traits.Name != "uch-aimd"
+	case "replicast-m", "replicast-proxy":
+		return 0, p.Queued
+	case "replicast-h", "replicast-h-double":
+		return 0, false // later replicas are asked for when chance has it
+	}
+	return 0, true
 }
 
 // TestTable: protocols have names of their own, foresee and recover as their traits say, and name their messages.

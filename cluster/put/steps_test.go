@@ -158,7 +158,7 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	}
 	end := func() {
 		if to != "" {
-			fmt.Fprintf(&out, "%7.3f -> %7.3f  %s > %s: %s %d", us(last.Sent), us(last.Received), node(last.From), to, last.Kind, last.Chunk)
+			fmt.Fprintf(&out, "%7s -> %7s  %s > %s: %s %d", us(last.Sent), us(last.Received), node(last.From), to, last.Kind, last.Chunk)
 			if last.Data {
 				fmt.Fprintf(&out, ", %d B", int64(last.Size))
 			}
@@ -180,21 +180,21 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 		if x.Done {
 			state = "done"
 		}
-		fmt.Fprintf(&out, "           %7.3f  t%d: bid %d %s", us(x.At), x.Target, x.Chunk, state)
+		fmt.Fprintf(&out, "           %7s  t%d: bid %d %s", us(x.At), x.Target, x.Chunk, state)
 		if x.Window != (reserve.Window{}) {
-			fmt.Fprintf(&out, ", %.3f to %.3f", us(x.Window.Left), us(x.Window.Right))
+			fmt.Fprintf(&out, ", %s to %s", us(x.Window.Left), us(x.Window.Right))
 		}
 		fmt.Fprintln(&out)
 	}
 	c.OnDisk = func(x *cluster.Work) {
 		end()
-		fmt.Fprintf(&out, "%7.3f -> %7.3f  t%d: writes %d\n", us(x.From), us(x.To), x.Target, x.Chunk)
+		fmt.Fprintf(&out, "%7s -> %7s  t%d: writes %d\n", us(x.From), us(x.To), x.Target, x.Chunk)
 	}
 	done := 0
 	c.OnDone = func(x *cluster.Done) {
 		end()
 		done++
-		fmt.Fprintf(&out, "           %7.3f  g%d: done %d, after %.3f\n", us(x.Done), x.Gateway, x.Chunk, us(x.Done-x.Begun))
+		fmt.Fprintf(&out, "           %7s  g%d: done %d, after %s\n", us(x.Done), x.Gateway, x.Chunk, us(x.Done-x.Begun))
 	}
 	c.Start()
 	eng.Run(units.Millisecond)
@@ -206,15 +206,21 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 		t.Errorf("%d of %d chunks are done, %d given up", done, want, k.Aborted)
 	}
 	if k := &c.Counters.Bids; k.Asked > 0 {
-		fmt.Fprintf(&out, "%d bids, %d behind a tentative one; %d decided after %.3f in all\n", k.Asked, k.Behind, k.Decided, us(k.Deciding))
+		fmt.Fprintf(&out, "%d bids, %d behind a tentative one; %d decided after %s in all\n", k.Asked, k.Behind, k.Decided, us(k.Deciding))
 	}
 	if k := &c.Counters; k.Dings+k.Impatient+k.LateRejected > 0 {
 		fmt.Fprintf(&out, "%d dings, %d times asked again, %d windows taken back\n", k.Dings, k.Impatient, k.LateRejected)
 	}
 	if want == 1 && done == 1 {
-		fmt.Fprintf(&out, "alone it takes %.3f\n", us(c.Floor()))
+		fmt.Fprintf(&out, "alone it takes %s\n", us(c.Floor()))
 	}
 	return out.String()
 }
 
-func us(t sim.Time) float64 { return float64(t) / float64(units.Microsecond) }
+// us is a time in microseconds, to the nanosecond if it is a whole number of those and to the picosecond if not.
+func us(t sim.Time) string {
+	if t%units.Nanosecond == 0 {
+		return fmt.Sprintf("%.3f", float64(t)/float64(units.Microsecond))
+	}
+	return fmt.Sprintf("%.6f", float64(t)/float64(units.Microsecond))
+}

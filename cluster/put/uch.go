@@ -122,7 +122,6 @@ func (u *uch) try(n int32) {
 			return
 		}
 		if !u.send(n, f.rate) {
-			f.rate = 0
 			if next := f.replica + 1; int(next) < b.Copies {
 				u.ask(f.chunk, next)
 			}

@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 			},
 			// await PATTERN waits until a file matches.
 			"await": func(ts *testscript.TestScript, neg bool, args []string) {
-				for range 500 {
+				for range 6000 {
 					if found, err := filepath.Glob(ts.MkAbs(args[0])); err == nil && len(found) > 0 {
 						return
 					}

@@ -32,7 +32,8 @@ func (p *program) plan() *cobra.Command {
 by minTCO's cost and wear model, within space, IOPS, latency and failure domains. The
 plan is a YAML file; workloads and drives may be CSV tables.
 
---bound proves how far the plan can be from the best at most. --explain says why a
+Ctrl-C ends the search, and the best plan so far is printed. --bound proves how far the
+plan can be from the best at most. --explain says why a
 workload is where it is. -o writes report.html, placements.csv and drives.csv to a new
 folder, and what was placed as workloads.csv.
 
@@ -130,11 +131,19 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	}
 	switch {
 	case f.asJSON:
-		return failed(p.printJSON(drives.Describe(o, why)))
+		err = p.printJSON(drives.Describe(o, why))
 	case why != nil:
-		return failed(report.WriteExplanationText(p.out, why, p.style()))
+		err = report.WriteExplanationText(p.out, why, p.style())
+	default:
+		err = report.WritePlanText(p.out, o, p.style())
 	}
-	return failed(report.WritePlanText(p.out, o, p.style()))
+	if err == nil && o.Interrupted {
+		err = errors.New("interrupted; the plan is the best that was found until then")
+	}
+	if err == nil {
+		err = o.Unserved()
+	}
+	return failed(err)
 }
 
 func (p *program) planSource(name string) (shape.Source, error) {

@@ -207,6 +207,7 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	if err != nil {
 		return nil, nil, err
 	}
+	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
 	folder, err := openSearch(need, f, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
 		return nil, nil, badInput(err)
@@ -216,7 +217,6 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 		seeds[i] = f.seed + uint64(i)
 	}
 	defer p.unfinishedStudy(folder, cache)()
-	p.keeping()
 	progress := p.progress("plan", "options", f.quiet, justEnds)
 	sizer := &objects.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Warn: func(err error) {

@@ -33,12 +33,12 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	if err != nil {
 		return err
 	}
+	p.keeping() // before there is a directory: whoever sees it may count on what is done being kept
 	base, err := makeBase(f.dir, s.Name, digest)
 	if err != nil {
 		return badInput(err)
 	}
 	defer p.unfinished(result.Unfinished(base))()
-	p.keeping()
 	jobs := min(trial.Workers(f.jobs), f.reps)
 	progress := p.progress("run", unitOf(s), f.quiet, keepsDone)
 	runs, remarks := make([]*result.Run, f.reps), make([][]string, f.reps)

@@ -157,13 +157,13 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	if err != nil {
 		return err
 	}
+	p.keeping() // before there is a directory: whoever sees it may count on what is done being kept
 	d, err := createRun(f.dir, s.Name, digest)
 	if err != nil {
 		return badInput(err)
 	}
 	defer d.Discard()
 	defer p.unfinished(result.Unfinished(filepath.Dir(d.Path(""))))()
-	p.keeping()
 	progress := p.progress("run", unitOf(s), f.quiet, keepsDone)
 	run, out, err := writer(1, predict, func(x experiment.Progress) {
 		note := x.Simulated.String() + " simulated"

@@ -116,6 +116,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	if err != nil {
 		return nil, nil, err
 	}
+	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
 	folder, err := openStudy(plan, f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
 		return nil, nil, badInput(err)
@@ -133,7 +134,6 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	}
 	progress := p.progress(string(plan.Kind), "trials", f.quiet, keepsDone)
 	defer p.unfinishedStudy(folder, cache)()
-	p.keeping()
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Predict: predict,
 		Progress: func(x study.Progress) {
 			// What matters most is first: a narrow terminal cuts the end off.

@@ -74,11 +74,11 @@ type SliceDocument struct {
 	Cost float64 `json:"cost"`
 }
 
-// BoundDocument is the proven lower bound.
+// BoundDocument is the proven lower bound; null where nothing is proved, which the note says.
 type BoundDocument struct {
-	PerGB float64 `json:"tco_per_gb"`
-	Gap   float64 `json:"gap"`
-	Note  string  `json:"note,omitempty"`
+	PerGB *float64 `json:"tco_per_gb"`
+	Gap   *float64 `json:"gap"`
+	Note  string   `json:"note,omitempty"`
 }
 
 // MoveDocument is a move of a workload.
@@ -139,7 +139,8 @@ func Describe(o *Outcome, why *Explanation) *Document {
 		out.Costs = append(out.Costs, SliceDocument{Name: x.Name, Cost: x.Money})
 	}
 	if o.Bound > 0 {
-		out.Bound = &BoundDocument{PerGB: o.Bound, Gap: o.Gap()}
+		gap := o.Gap()
+		out.Bound = &BoundDocument{PerGB: &o.Bound, Gap: &gap}
 	} else if o.BoundNote != "" {
 		out.Bound = &BoundDocument{Note: o.BoundNote}
 	}

@@ -89,9 +89,6 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		from *float64
 	}{{&m.ReadIOPS, g.ReadIOPS}, {&m.WriteIOPS, g.WriteIOPS}, {&m.ActiveW, g.ActiveW}, {&m.IdleW, g.IdleW}, {&m.TBW, g.TBW}} {
 		if x.from != nil {
-			if !(*x.from >= 0) {
-				return tco.Drive{}, part{}, p.wrong(i, "model", fmt.Errorf("a figure of %v; it cannot be negative", *x.from))
-			}
 			*x.to = *x.from
 		}
 	}
@@ -107,7 +104,9 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		if curve, err = p.amplification(g.WAF, &m); err != nil {
 			return tco.Drive{}, part{}, p.wrong(i, "waf", err)
 		}
-		m.RandomWAF = curve.At(0)
+	}
+	if g.RatedWAF != 0 {
+		m.RandomWAF = g.RatedWAF
 	}
 	d, err := m.Drive(m.Name, p.Mode, c, float64(g.Duty), float64(g.WriteShare))
 	if err != nil {
@@ -145,9 +144,6 @@ var simulatedShares = []float64{0, 0.15, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 func (p *Plan) amplification(a *Amplification, m *tco.Model) (tco.WAF, error) {
 	switch {
 	case a.Constant != 0:
-		if !(a.Constant >= 1) {
-			return nil, fmt.Errorf("a write amplification of %v; it is at least 1", a.Constant)
-		}
 		return tco.Constant(a.Constant), nil
 	case a.Table != "":
 		return table(p.path(a.Table), readMix)
@@ -163,9 +159,6 @@ func (p *Plan) amplification(a *Amplification, m *tco.Model) (tco.WAF, error) {
 	mix := waf.SequentialMix{Random: a.Random, Sequential: a.Sequential, Turn: float64(a.Turn), Slope: a.Slope}
 	if mix.Sequential == 0 {
 		mix.Sequential = 1
-	}
-	if !(mix.Random >= 1) || !(mix.Sequential >= 1) || !(mix.Turn >= 0 && mix.Turn < 1) {
-		return nil, fmt.Errorf("equation 7 with random %v, sequential %v and turn %v; both amplifications are at least 1, and the turn lies from 0 to below 1", mix.Random, mix.Sequential, mix.Turn)
 	}
 	return mix, nil
 }

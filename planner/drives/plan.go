@@ -9,7 +9,6 @@
 package drives
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -133,8 +132,11 @@ type Group struct {
 	Domains []string
 	// Array puts drives of the group behind a redundancy scheme; count is then of arrays.
 	Array *Array
-	// WAF is the write amplification; without it, equation 7 from the model's spare space.
+	// WAF is the write amplification under the workloads; without it, equation 7 from the model's spare space.
 	WAF *Amplification
+	// RatedWAF is the write amplification that the rated TBW was stated under; without it, that of random writes at the model's
+	// spare space. What the flash takes is the rated TBW times it, whatever waf says of the workloads.
+	RatedWAF float64
 	// Latency is the p99 under load, without which any p99 that workloads ask for is taken to be kept.
 	Latency *Latency
 }
@@ -281,31 +283,8 @@ func Load(src shape.Source, jobs []tco.Workload) (*Plan, error) {
 	if p.Name == "" {
 		p.Name = trimmed(src.File)
 	}
-	var errs shape.Errors
-	fail := func(path, format string, args ...any) {
-		at, ok := set[path]
-		if !ok {
-			at = shape.Position{File: src.File}
-		}
-		errs = append(errs, &shape.Error{At: at, Msg: fmt.Sprintf(format, args...)})
-	}
-	if len(p.Drives) == 0 {
-		fail("drives", "there are no drives; list at least one group, such as {model: Intel DC P3700 2TB, count: 4, price: $3400}")
-	}
-	if jobs == nil && (p.Workloads.File == "") == (p.Workloads.List == nil) {
-		fail("workloads", "workloads are either a file, a CSV table, or a list; write one of the two")
-	}
-	for i := range p.Drives {
-		p.Drives[i].check(func(key, format string, args ...any) {
-			at := fmt.Sprintf("drives[%d]", i)
-			if _, ok := set[at+"."+key]; ok {
-				at += "." + key
-			}
-			fail(at, at+": "+format, args...)
-		})
-	}
-	if errs != nil {
-		return nil, errs
+	if err := shape.Locate(set, p.validate(jobs == nil)); err != nil {
+		return nil, err
 	}
 	p.models = tco.Catalogue()
 	if p.Catalogue != "" {
@@ -321,7 +300,7 @@ func Load(src shape.Source, jobs []tco.Workload) (*Plan, error) {
 	case p.Workloads.File != "":
 		p.jobs, err = table(p.path(p.Workloads.File), tco.ReadWorkloads)
 	default:
-		p.jobs, err = p.listed()
+		p.jobs = p.listed()
 	}
 	if err != nil {
 		return nil, err
@@ -332,59 +311,14 @@ func Load(src shape.Source, jobs []tco.Workload) (*Plan, error) {
 // Jobs are the plan's workloads.
 func (p *Plan) Jobs() []tco.Workload { return slices.Clone(p.jobs) }
 
-// mostDrives bounds a group.
-const mostDrives = 1_000_000
-
-func (g *Group) check(fail func(key, format string, args ...any)) {
-	given := 0
-	if g.WAF != nil {
-		for _, set := range []bool{g.WAF.Random != 0 || g.WAF.Turn != 0 || g.WAF.Slope != 0 || g.WAF.Sequential != 0, g.WAF.Constant != 0, g.WAF.Table != "", g.WAF.Simulate != 0} {
-			if set {
-				given++
-			}
-		}
-	}
-	switch {
-	case g.Model == "":
-		fail("model", "no model; name one of the catalogue (farflash list drives), or of a table of your own (catalogue: drives.csv)")
-	case g.Count < 0 || g.UpTo < 0:
-		fail("count", "a count cannot be negative")
-	case g.Count+g.UpTo > mostDrives:
-		fail("count", "%d drives; a plan has at most %d", g.Count+g.UpTo, mostDrives)
-	case (g.Count > 0) == (g.UpTo > 0):
-		fail("count", "write either count, for drives that there are, or up_to, for drives that may be bought as needed")
-	case g.WAF != nil && given != 1:
-		fail("waf", "write amplification comes from exactly one of random (with sequential, turn and slope: equation 7), constant, table and simulate")
-	case g.Latency != nil && (g.Latency.Points == nil) == (g.Latency.Simulate == ""):
-		fail("latency", "a latency is either points or simulate; write one of the two")
-	case g.Worn >= 1:
-		fail("worn", "a drive that is worn out takes no workload; write less than 100%%")
-	case g.Duty > 1:
-		fail("duty", "a drive cannot be active for more than all of the time")
-	}
-}
-
 // listed turns the list into workloads.
-func (p *Plan) listed() ([]tco.Workload, error) {
-	var errs shape.Errors
-	seen := map[string]bool{}
+func (p *Plan) listed() []tco.Workload {
 	var out []tco.Workload
-	for i, w := range p.Workloads.List {
-		at := fmt.Sprintf("workloads.list[%d]", i)
-		switch {
-		case w.Name == "":
-			errs = append(errs, &shape.Error{At: p.set[at], Msg: at + ": the workload has no name; give it one"})
-		case seen[w.Name]:
-			errs = append(errs, &shape.Error{At: p.set[at], Msg: fmt.Sprintf("%s: there is a workload %q already; give each its own name", at, w.Name)})
-		}
-		seen[w.Name] = true
+	for _, w := range p.Workloads.List {
 		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, WriteShare: float64(w.WriteShare),
 			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart})
 	}
-	if errs != nil {
-		return nil, errs
-	}
-	return out, nil
+	return out
 }
 
 // path is a file that the plan names, from the plan's own folder.

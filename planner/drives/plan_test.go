@@ -3,6 +3,8 @@ package drives_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -79,12 +81,29 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
+// TestNoBound: where nothing is proved the document says null, not 0, and why.
+func TestNoBound(t *testing.T) {
+	o := solve(t, `
+algorithm: min-rate
+drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000}]
+workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: b, write_gb_per_day: 1, working_set_gb: 1500}]}
+`, drives.Options{Bound: true})
+	text, err := json.Marshal(drives.Describe(o, nil).Bound)
+	if want := `{"tco_per_gb":null,"gap":null,"note":"no bound: it is for plans that place every workload"}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v; %s is right", text, err, want)
+	}
+	// Of few workloads every plan is looked at.
+	if o = solve(t, drives.Template, drives.Options{Bound: true}); o.Gap() > 1e-6 || !o.Exact {
+		t.Errorf("the example is within %v, and every plan was looked at: %v", o.Gap(), o.Exact)
+	}
+}
+
 // TestOneArray compares a plan of one workload on one array with sums by hand.
 func TestOneArray(t *testing.T) {
 	o := solve(t, `
 costs: {electricity: $0.2, pue: 1.5, labour: $0.01, warranty: 0}
 horizon: 1000d
-drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000, array: {kind: raid1, drives: 4}, waf: 2, afr: 1%}]
+drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000, array: {kind: raid1, drives: 4}, waf: 2, rated_waf: 2, afr: 1%}]
 workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}
 `, drives.Options{})
 	power := (0.3*25 + 0.7*4) / 1000 * 24 * 1.5 * 0.2
@@ -98,6 +117,92 @@ workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_i
 		if math.Abs(x[0]/x[1]-1) > 1e-12 {
 			t.Errorf("%s is %v; %v is right", name, x[0], x[1])
 		}
+	}
+}
+
+// TestImpossible: what a plan cannot have is refused before anything is placed, at its line and with what would be right.
+func TestImpossible(t *testing.T) {
+	const fleet, job = "drives: [{model: Intel DC P3700 2TB, count: 2, price: $3400%s}]\n", "workloads: {list: [{name: w, working_set_gb: 1, peak_iops: 1%s}]}\n"
+	for _, c := range []struct{ head, drive, workload, want string }{
+		{"fill: {space: 120%}\n", "", "", "plan.yaml:1:15: fill.space: 120% is not possible; the share"},
+		{"fill: {iops: 0}\n", "", "", "plan.yaml:1:14: fill.iops: 0% is not possible; the share"},
+		{"costs: {pue: 0.5}\n", "", "", "plan.yaml:1:14: costs.pue: 0.5 is not possible; a site takes"},
+		{"costs: {embodied: -1}\n", "", "", "plan.yaml:1:19: costs.embodied: -1 is not possible; write 0 or more"},
+		{"costs: {rebuild: 0}\n", "", "", "plan.yaml:1:18: costs.rebuild: 0B/s is not possible; a failed"},
+		{"effective: {replication: -1}\n", "", "", "plan.yaml:1:26: effective.replication: -1 copies are not possible; write 1 or more"},
+		{"effective: {reduction: 0}\n", "", "", "plan.yaml:1:24: effective.reduction: 0 is not possible"},
+		{"search: {steps: -1}\n", "", "", "plan.yaml:1:17: search.steps: -1 is not possible; write 0 or more"},
+		{"search: {climb: -1}\n", "", "", "plan.yaml:1:17: search.climb: -1 is not possible; write 0 or more"},
+		{"algorithm: mintco-offline\nzones: {thresholds: [60%, 40%]}\n", "", "", "plan.yaml:2:27: zones.thresholds[1]: 40% follows 60%; thresholds rise"},
+		{"algorithm: mintco-perf\nweights: {space: -1}\n", "", "", "plan.yaml:2:18: weights.space: -1 is not possible; write 0 or more"},
+		{"weights: {space: 2}\n", "", "", "plan.yaml:1:10: weights: optimal does not heed it; leave it out, or choose mintco-perf"},
+		{"zones: {switch: 9%}\n", "", "", "plan.yaml:1:8: zones: optimal does not heed it; leave it out, or choose mintco-offline"},
+		{"warm_up: true\n", "", "", "plan.yaml:1:10: warm_up: optimal does not heed it; leave it out"},
+		{"name: caf\xe9\n", "", "", "plan.yaml:1:10: what stands here is not UTF-8; save the file as UTF-8"},
+		{"", ", afr: 300%", "", "plan.yaml:1:67: drives[0].afr: it is above 100%; at most all drives fail"},
+		{"", ", write_share: 130%", "", "drives[0].write_share: 130% is above 100%; at most all I/Os write"},
+		{"", ", tbw: -3", "", "drives[0].tbw: it is not possible; write 0 or more"},
+		{"", ", waf: {random: 2, sequential: 5}", "", "drives[0].waf.sequential: sequential writes are amplified by 5, random ones by 2; sequential"},
+		{"", ", waf: {random: 2, turn: 100%}", "", "drives[0].waf.turn: 100% is not possible; equation 7 turns below 100%"},
+		{"", ", array: {kind: raid5, drives: 4, data: 9}", "", "drives[0].array.data: raid5 has no data shards to be stated; leave it out, or choose ec"},
+		{"", ", array: {kind: raid0, drives: 4, parity: 1}", "", "drives[0].array.parity: the parity of raid0 is not for choice; leave it out"},
+		{"costs: {setup: 27 EUR}\n", "", "", `plan.yaml:1:16: costs.setup: "27 EUR" is in EUR, which is not converted`},
+		{"", "", ", sequential: 130%", "workloads.list[0].sequential: 130% is not possible; a share of the written bytes is 0% to 100%"},
+		{"", "", ", write_share: 130%", "workloads.list[0].write_share: 130% is not possible"},
+		{"", "", ", write_gb_per_day: -1", "workloads.list[0].write_gb_per_day: -1 is not possible; write 0 GB a day or more"},
+		{"", "", ", arrival_day: 5, end_day: 3", "workloads.list[0].end_day: 3 is not possible; it is after the arrival on day 5"},
+	} {
+		text := c.head + fmt.Sprintf(fleet, c.drive) + fmt.Sprintf(job, c.workload)
+		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "plan.yaml:") {
+			t.Errorf("%q: error %v; one with %q is right", text, err, c.want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "w.csv")
+	if err := os.WriteFile(file, []byte("name,write_gb_per_day,sequential,peak_iops,write_share,working_set_gb\ncaf\xe9,1,.5,1,.2,15\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	want := `w.csv: row 2, column name: "caf\xe9" is not UTF-8; save the table as UTF-8`
+	if _, err := drives.Load(source(fmt.Sprintf(fleet, "")+"workloads: "+file+"\n"), nil); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v; one with %q is right", err, want)
+	}
+}
+
+// TestInterrupted: a search that is stopped gives the best plan that it has, and no bound.
+func TestInterrupted(t *testing.T) {
+	var list []string
+	for i := range 40 {
+		list = append(list, fmt.Sprintf("{name: w%d, write_gb_per_day: %d, working_set_gb: %d, peak_iops: 10}", i, 10+i, 100+7*i))
+	}
+	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, up_to: 40, price: $3000}]\nworkloads: {list: ["+strings.Join(list, ", ")+"]}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o, err := p.Solve(ctx, drives.Options{Bound: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Interrupted || o.Assessment.Placed != 40 || o.Bound != 0 || o.BoundNote != "no bound: the search was interrupted" {
+		t.Errorf("interrupted: %v, %d placed, bound %v, %q", o.Interrupted, o.Assessment.Placed, o.Bound, o.BoundNote)
+	}
+}
+
+// TestRating: a rating says by itself what the flash takes; writes that are amplified more wear it sooner.
+func TestRating(t *testing.T) {
+	wear := func(drive string) float64 {
+		o := solve(t, "drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000"+drive+"}]\nworkloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}\n", drives.Options{})
+		return o.Drives[0].State.WearAtDeath
+	}
+	if one, five := wear(", waf: 1"), wear(", waf: 5"); math.Abs(five/one-5) > 1e-9 {
+		t.Errorf("writes that are amplified by 5 wear %v, others %v", five, one)
+	}
+	if two, four := wear(", waf: 3, rated_waf: 2"), wear(", waf: 3, rated_waf: 4"); math.Abs(two/four-2) > 1e-9 {
+		t.Errorf("a drive that is rated under an amplification of 2 is worn by %v, of 4 by %v", two, four)
+	}
+	_, err := drives.Load(source("drives: [{model: x, count: 1, rated_waf: 0.5}]\nworkloads: w.csv\n"), nil)
+	if err == nil || !strings.Contains(err.Error(), "plan.yaml:1:42: drives[0].rated_waf: a write amplification of 0.5; it is at least 1") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"farflash/shape"
 	"farflash/tco"
+	"farflash/tco/bound"
 )
 
 // Options say what is worked out beside the placement.
@@ -70,9 +71,12 @@ type Outcome struct {
 	Carbon    tco.Carbon
 	Bound     float64 // 0: none was asked for, or none holds
 	BoundNote string
-	Proof     *tco.Certificate
-	Effects   []Effect // of the tornado
-	Frontier  []Point
+	Exact     bool // every plan was looked at, and none costs less
+	// Interrupted says that the search was: the plan is the best until then.
+	Interrupted bool
+	Proof       *tco.Certificate
+	Effects     []Effect // of the tornado
+	Frontier    []Point
 	// FrontierMore is how many more drives the algorithms of the frontier got than the plan, to have room for all.
 	FrontierMore int
 	Moves        []Move // when drives wear out before the horizon
@@ -88,6 +92,25 @@ func (o *Outcome) CostPerGB() float64 { return o.Cost / o.Data }
 // Gap is how far the plan is above the bound, as a share of it.
 func (o *Outcome) Gap() float64 { return o.CostPerGB()/o.Bound - 1 }
 
+// Unserved is the error for workloads that have no drive, at once or when theirs is worn out; nil if there are none.
+func (o *Outcome) Unserved() error {
+	later := 0
+	for i := range o.Moves {
+		if o.Moves[i].To == "" {
+			later++
+		}
+	}
+	switch n := o.Assessment.Refused; {
+	case n > 0 && later > 0:
+		return fmt.Errorf("%d workloads have no drive, and %d more have none when theirs is worn out; further drives would take them", n, later)
+	case n > 0:
+		return fmt.Errorf("%d of %d workloads have no drive; further drives would take them", n, n+o.Assessment.Placed)
+	case later > 0:
+		return fmt.Errorf("workloads have no drive when theirs is worn out, %d in all; further drives (up_to), or ones that last longer, would take them", later)
+	}
+	return nil
+}
+
 // Solve places the workloads.
 func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	f, err := p.fleet(ctx)
@@ -98,7 +121,7 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	refused := map[int]tco.Refusal{}
 	switch {
 	case p.Algorithm.optimal:
-		err = o.optimise(opts.Bound)
+		err = o.optimise(ctx, opts.Bound)
 	case p.Algorithm.offline:
 		refused, err = o.offline()
 	default:
@@ -167,14 +190,12 @@ func (o *Outcome) problem() (tco.Problem, []int) {
 	return prob, order
 }
 
-func (o *Outcome) optimise(bound bool) error {
+func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 	prob, order := o.problem()
 	c := tco.DefaultOptimiseConfig()
 	c.Steps, c.Seed = o.Plan.Search.Steps, o.Plan.Search.Seed
-	c.Climb = 0
-	if bound {
-		c.Climb = o.Plan.Search.Climb
-	}
+	c.Climb = o.Plan.Search.Climb
+	c.Stop = func() bool { return ctx.Err() != nil }
 	best, err := tco.Optimise(c, &prob, nil)
 	if err != nil {
 		var none *tco.Infeasible
@@ -204,8 +225,16 @@ func (o *Outcome) optimise(bound bool) error {
 	for j, k := range best.Host {
 		o.host[j] = to[k]
 	}
-	o.Bound, o.Proof = best.Bound, best.Certificate
-	if bound && o.Bound == 0 {
+	o.Exact, o.Interrupted = best.Exact, ctx.Err() != nil && !best.Exact
+	if proof && o.Interrupted {
+		o.BoundNote = "no bound: the search was interrupted"
+		return nil
+	}
+	if proof {
+		bound.Prove(c, &prob, best)
+		o.Bound, o.Proof = best.Bound, best.Certificate
+	}
+	if proof && o.Bound == 0 {
 		o.BoundNote = "no bound above 0 was proved"
 	}
 	return nil
@@ -218,13 +247,13 @@ func (o *Outcome) remedy(prob tco.Problem) string {
 			try := prob
 			try.Classes = slices.Clone(prob.Classes)
 			try.Classes[i].Count += more
-			if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+			if _, err := bound.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
 				continue
 			}
 			need := more
 			for low := more / 2; need-low > 1; {
 				try.Classes[i].Count = prob.Classes[i].Count + (low+need)/2
-				if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+				if _, err := bound.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
 					low = (low + need) / 2
 				} else {
 					need = (low + need) / 2
@@ -241,7 +270,7 @@ func (o *Outcome) prove() {
 	prob, order := o.problem()
 	c := tco.DefaultOptimiseConfig()
 	c.Climb = o.Plan.Search.Climb
-	o.Proof = tco.Bound(c, &prob, tco.Reorder(o.host, order))
+	o.Proof = bound.Of(c, &prob, tco.Reorder(o.host, order))
 	if o.Bound = o.Proof.Rate; o.Bound == 0 {
 		o.BoundNote = "no bound above 0 was proved"
 	}
@@ -271,10 +300,8 @@ func (o *Outcome) offline() (map[int]tco.Refusal, error) {
 	if len(p.Drives) != 1 {
 		return nil, shape.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline places on drives of one model, as many as it takes", len(p.Drives))}}
 	}
-	c := tco.OfflineConfig{Config: p.config(), Switch: float64(p.Zones.Switch), Most: len(f.drives)}
-	for _, e := range p.Zones.Thresholds {
-		c.Thresholds = append(c.Thresholds, float64(e))
-	}
+	c := p.zones()
+	c.Most = len(f.drives)
 	r, err := tco.Offline(c, f.drives[0], p.jobs)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/tco"
+	"farflash/tco/bound"
 	"farflash/tco/certify"
 )
 
@@ -14,7 +15,7 @@ func Example() {
 	for i := range 6 {
 		p.Jobs = append(p.Jobs, tco.Workload{Name: fmt.Sprint("w", i), WriteRate: 100, WorkingSet: 260})
 	}
-	best, err := tco.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
+	best, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -259,7 +259,13 @@ func (d disks) Write(target int32, x put.Message) {
 	}
 	p.wrote = true
 	m.busy[target] = max(m.busy[target], m.eng.Now()) + d.WriteTime(target)
-	m.Bus.Messages.Hold(x, m.busy[target]-m.eng.Now())
+	takes := m.busy[target] - m.eng.Now()
+	if now, late := m.Bus.Acknowledges(takes); now {
+		takes = 0
+	} else {
+		takes += late
+	}
+	m.Bus.Messages.Hold(x, takes)
 }
 
 type outcomes struct{ in *Memory }

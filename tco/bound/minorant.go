@@ -1,10 +1,11 @@
-package tco
+package bound
 
 import (
 	"math"
 	"slices"
 
 	"farflash/ftl/waf"
+	"farflash/tco"
 )
 
 // minorantKnots is into how many parts a minorant divides the range of sequential ratios. A chord of equation 7 lies below it by at
@@ -13,7 +14,7 @@ const minorantKnots = 512
 
 // minorant returns a concave line that lies nowhere above a write amplification, and all but meets it where it is concave itself, as
 // equation 7 is when it falls. For others there is no best one: that with the highest mean of a number of them is taken.
-func minorant(w WAF) []waf.MixPoint {
+func minorant(w tco.WAF) []waf.MixPoint {
 	var at []float64
 	for i := range minorantKnots + 1 {
 		at = append(at, float64(i)/minorantKnots)
@@ -21,8 +22,8 @@ func minorant(w WAF) []waf.MixPoint {
 	switch w := w.(type) {
 	case waf.SequentialMix:
 		at = append(at, w.Turn)
-	case *Table:
-		for _, x := range w.points {
+	case *tco.Table:
+		for _, x := range w.Points() {
 			at = append(at, x.S)
 		}
 	}

@@ -1,16 +1,20 @@
-package tco
+package bound
 
 import (
 	"math"
 	"slices"
 
 	"farflash/ftl/waf"
+	"farflash/tco"
 )
+
+// slack is how far sums of shares may pass a limit that they meet but for rounding, as pools have it.
+const slack = 1e-9
 
 // dual is the Lagrangian relaxation of a problem at a rate r: a price on each workload takes the place of the rule that each has one
 // drive, prices on wear, space and I/O that of the drives' limits.
 type dual struct {
-	p       *Problem
+	p       *tco.Problem
 	r       float64
 	classes []dualClass
 	arrive  []float64
@@ -21,7 +25,7 @@ type dual struct {
 
 // dualClass is what a class of drives asks of each workload.
 type dualClass struct {
-	c          *Class
+	c          *tco.Class
 	minorant   []waf.MixPoint
 	wear       []float64 // GB a day to the NAND, at least
 	space      []float64
@@ -33,7 +37,7 @@ type dualClass struct {
 	ioTight    bool
 }
 
-func newDual(p *Problem) *dual {
+func newDual(p *tco.Problem) *dual {
 	n := len(p.Jobs)
 	d := &dual{p: p, arrive: make([]float64, n), end: make([]float64, n), rate: make([]float64, n)}
 	for j := range p.Jobs {
@@ -49,7 +53,7 @@ func newDual(p *Problem) *dual {
 	for i := range p.Classes {
 		c := &p.Classes[i]
 		x := dualClass{c: c, minorant: minorant(c.Drive.WAF), wear: make([]float64, n), space: make([]float64, n), io: make([]float64, n),
-			budget: c.Drive.Budget - c.Drive.Worn, spaceMost: float64(c.Drive.Capacity*p.Config.FillSpace) * (1 + roundOff), ioMost: float64(c.Drive.IOPS*p.Config.FillIOPS) * (1 + roundOff)}
+			budget: c.Drive.Budget - c.Drive.Worn, spaceMost: float64(c.Drive.Capacity*p.Config.FillSpace) * (1 + slack), ioMost: float64(c.Drive.IOPS*p.Config.FillIOPS) * (1 + slack)}
 		space, io := 0.0, 0.0
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
@@ -82,7 +86,7 @@ func (d *dual) lived(j int, t float64) float64 { return min(t, d.end[j]) - d.arr
 
 // least is what a drive of class x reaches at least if its first workload comes from day `from` to day `to` and it dies at t, for the
 // prices of a piece. Workloads that come before from or at before or later are not on it.
-func (d *dual) least(x *dualClass, value []float64, from, to, t, before float64, q *Piece) float64 {
+func (d *dual) least(x *dualClass, value []float64, from, to, t, before float64, q *tco.Piece) float64 {
 	sum := x.c.Drive.Buy + float64(x.c.Drive.Run*(t-to))
 	sum -= float64(q.Wear*x.budget) + float64(q.Space*x.spaceMost)
 	sum -= float64(q.IOPS * x.ioMost)
@@ -151,7 +155,7 @@ type scratch struct {
 
 // prices chooses, for a drive that dies at t, prices that make least large: exact for one limit that binds, one coordinate at a time
 // for several, from where q stands.
-func (d *dual) prices(x *dualClass, value []float64, from, t, before float64, q *Piece, s *scratch) {
+func (d *dual) prices(x *dualClass, value []float64, from, t, before float64, q *tco.Piece, s *scratch) {
 	s.worth = s.worth[:0]
 	for j, u := range value {
 		w := math.Inf(-1)

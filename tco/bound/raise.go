@@ -1,7 +1,8 @@
-package tco
+package bound
 
 import (
 	"farflash/rng"
+	"farflash/tco"
 	"math"
 	"slices"
 )
@@ -23,7 +24,7 @@ type relaxation struct {
 // deathday is a day of death that is looked at, with its prices.
 type deathday struct {
 	t float64
-	q Piece
+	q tco.Piece
 	g float64 // what a drive reaches
 }
 

@@ -1,13 +1,15 @@
-package tco
+package bound
 
 import (
 	"math"
 	"slices"
+
+	"farflash/tco"
 )
 
 // casesOf divides plans with drives of one class, bought as needed, by how many they use: too few to hold the workloads, or enough.
 // A relaxation by itself would take 24.3 drives where 25 are needed.
-func (d *dual) casesOf() []Case {
+func (d *dual) casesOf() []tco.Case {
 	c := &d.classes[0]
 	space, io := 0.0, 0.0
 	for j := range c.space {
@@ -16,12 +18,12 @@ func (d *dual) casesOf() []Case {
 	}
 	// Rounding must not make one drive more of a sum that just fits.
 	need := max(1, int(math.Ceil(space/c.spaceMost-1e-6)), int(math.Ceil(io/c.ioMost-1e-6)))
-	return []Case{{Least: 0, Most: need - 1, Impossible: true}, {Least: need, Most: c.c.Count}}
+	return []tco.Case{{Least: 0, Most: need - 1, Impossible: true}, {Least: need, Most: c.c.Count}}
 }
 
 // relax begins with the prices that a plan suggests: of a GB written, what keeps a drive from dying earlier or later than it does; of
 // a GB of space, what then makes equal drives worth the same; of a workload, what it costs on the drive that suits it best.
-func (d *dual) relax(cfg OptimiseConfig, spans int, host []int) *relaxation {
+func (d *dual) relax(cfg tco.OptimiseConfig, spans int, host []int) *relaxation {
 	n := len(d.p.Jobs)
 	x := &relaxation{dual: d, spans: spansOf(d.arrive, spans), value: make([]float64, n), scale: make([]float64, n), share: make([]float64, n)}
 	for i := range d.classes {
@@ -49,10 +51,10 @@ func (x *relaxation) suggest(host []int) {
 	type offer struct {
 		class int
 		t     float64
-		q     Piece
+		q     tco.Piece
 		rent  float64
 	}
-	a, err := Assess(p.Config, drives, p.Jobs, host)
+	a, err := tco.Assess(p.Config, drives, p.Jobs, host)
 	if err != nil {
 		panic("tco: " + err.Error())
 	}
@@ -111,7 +113,7 @@ func (x *relaxation) suggest(host []int) {
 
 // cell is a piece while it is worked on.
 type cell struct {
-	Piece
+	tco.Piece
 	low float64 // what a drive that dies within it reaches at least
 }
 
@@ -145,15 +147,15 @@ func (x *relaxation) cells() [][]cell {
 		for i := range days {
 			for _, e := range x.edges { // no workload ends within a cell
 				if e > from && e < days[i].t {
-					out[n] = append(out[n], cell{Piece: Piece{From: from, To: e}})
+					out[n] = append(out[n], cell{Piece: tco.Piece{From: from, To: e}})
 					from = e
 				}
 			}
-			out[n] = append(out[n], cell{Piece: Piece{From: from, To: days[i].t, Space: days[i].q.Space, IOPS: days[i].q.IOPS}})
+			out[n] = append(out[n], cell{Piece: tco.Piece{From: from, To: days[i].t, Space: days[i].q.Space, IOPS: days[i].q.IOPS}})
 			from = days[i].t
 		}
 		if x.p.Config.Horizon == 0 {
-			out[n] = append(out[n], cell{Piece: Piece{From: from, To: math.Inf(1)}})
+			out[n] = append(out[n], cell{Piece: tco.Piece{From: from, To: math.Inf(1)}})
 		}
 		for i := range out[n] {
 			x.price(c, span, &out[n][i])
@@ -191,7 +193,7 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 				break
 			}
 			// What prices could reach on that very day: a cell cannot do better.
-			here := Piece{From: mid, To: mid, Space: e.Space, IOPS: e.IOPS}
+			here := tco.Piece{From: mid, To: mid, Space: e.Space, IOPS: e.IOPS}
 			x.prices(c, x.value, x.spans[of][0], mid, e.To, &here, &x.s)
 			roof := x.dual.least(c, x.value, x.spans[of][0], x.spans[of][1], mid, e.To, &here)
 			if roof-low < tolerance {
@@ -250,15 +252,17 @@ func (x *relaxation) reprice(cells [][]cell) {
 
 // prove finds a high rate, up to the present one, that prices like the workloads' present ones prove, and its cells. At a lower rate
 // data are worth less, and so is a workload that writes them, by some part of what it writes in the plan: all of it where drives
-// reach their horizon, none where they are worn out whatever is on them.
-func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
+// reach their horizon, none where they are worn out whatever is on them; or by what lower makes of it.
+func (x *relaxation) prove(cost, data float64, lower func()) (rate float64, proof [][]cell) {
 	margin := float64(1e-9 * cost)
 	from, prices := x.r, slices.Clone(x.value)
 	var values []float64
 	cells := x.cells()
 	x.refine(cells, 1e-5*cost/float64(max(1, len(x.p.Jobs))))
 	parts := []float64{0, 0.5, 1}
-	if len(x.p.Jobs) > 500 { // each takes its time; the likelier one
+	if lower != nil {
+		parts = parts[:1]
+	} else if len(x.p.Jobs) > 500 { // each takes its time; the likelier one
 		parts = parts[:1]
 		if x.p.Config.Horizon > 0 {
 			parts = []float64{1}
@@ -284,8 +288,12 @@ func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 				break
 			}
 			x.r -= less
-			for j := range x.value {
-				x.value[j] += float64(float64(part*less) * float64(x.rate[j]*x.planned[j]))
+			if lower != nil {
+				lower()
+			} else {
+				for j := range x.value {
+					x.value[j] += float64(float64(part*less) * float64(x.rate[j]*x.planned[j]))
+				}
 			}
 			x.reprice(now)
 			x.refine(now, 1e-4*cost/float64(max(1, len(x.p.Jobs))))
@@ -299,12 +307,12 @@ func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 }
 
 // write puts a proof into a case.
-func (x *relaxation) write(c *Case, proof [][]cell) {
+func (x *relaxation) write(c *tco.Case, proof [][]cell) {
 	c.Value = slices.Clone(x.value)
 	for i := range x.classes {
-		p := ClassProof{Minorant: x.classes[i].minorant}
+		p := tco.ClassProof{Minorant: x.classes[i].minorant}
 		for s, span := range x.spans {
-			b := Block{From: span[0], To: span[1]}
+			b := tco.Block{From: span[0], To: span[1]}
 			for _, e := range proof[i*len(x.spans)+s] {
 				b.Pieces = append(b.Pieces, e.Piece)
 			}

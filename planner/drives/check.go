@@ -1,0 +1,159 @@
+package drives
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"farflash/tco"
+	"farflash/units"
+)
+
+// mostDrives bounds a group.
+const mostDrives = 1_000_000
+
+// validate says what is wrong with a plan, by its keys; own says that its own workloads are placed.
+func (p *Plan) validate(own bool) error {
+	var f units.Faults
+	f.Within("", p.config().Validate())
+	f.Within("costs", p.costs().Validate())
+	f.Hold(p.Costs.Rebuild > 0, "costs.rebuild", "%v is not possible; a failed drive's successor is written at more than 0", p.Costs.Rebuild)
+	f.Hold(p.Effective.Reduction > 0 && !math.IsInf(p.Effective.Reduction, 1), "effective.reduction", "%v is not possible; it is the bytes that users keep over the bytes stored, 1 for none", p.Effective.Reduction)
+	f.Hold(p.Effective.Replication >= 1 && !math.IsInf(p.Effective.Replication, 1), "effective.replication", "%v copies are not possible; write 1 or more", p.Effective.Replication)
+	f.Hold(p.Search.Steps >= 0, "search.steps", "%d is not possible; write 0 or more", p.Search.Steps)
+	f.Hold(p.Search.Climb >= 0, "search.climb", "%d is not possible; write 0 or more", p.Search.Climb)
+	f.Within("weights", p.Weights.Validate())
+	zones := p.zones()
+	f.Within("zones", zones.Validate())
+	p.unheeded(&f)
+	f.Hold(len(p.Drives) > 0, "drives", "there are no drives; list at least one group, such as {model: Intel DC P3700 2TB, count: 4, price: $3400}")
+	for i := range p.Drives {
+		f.Within(fmt.Sprintf("drives[%d]", i), p.Drives[i].validate())
+	}
+	if own {
+		f.Hold((p.Workloads.File == "") != (p.Workloads.List == nil), "workloads", "workloads are either a file, a CSV table, or a list; write one of the two")
+		f.Within("workloads", p.validateList())
+	}
+	return f.Err()
+}
+
+// unheeded refuses keys that the algorithm does not ask for.
+func (p *Plan) unheeded(f *units.Faults) {
+	for _, x := range []struct {
+		key    string
+		heeded bool
+		by     string
+	}{
+		{"weights", !p.Algorithm.offline && !p.Algorithm.optimal && p.Algorithm.policy == tco.MinTCOPerf, "mintco-perf"},
+		{"zones", p.Algorithm.offline, "mintco-offline"},
+		{"warm_up", !p.Algorithm.offline && !p.Algorithm.optimal, "what places each workload as it arrives, such as mintco-v3"},
+	} {
+		if path, given := p.given(x.key); given && !x.heeded {
+			f.Hold(false, path, "%v does not heed it; leave it out, or choose %s", p.Algorithm, x.by)
+		}
+	}
+}
+
+// given is the first key of a section that somebody wrote.
+func (p *Plan) given(section string) (string, bool) {
+	if _, ok := p.set[section]; ok {
+		return section, true
+	}
+	var below []string
+	for path := range p.set {
+		if strings.HasPrefix(path, section+".") {
+			below = append(below, path)
+		}
+	}
+	if below == nil {
+		return "", false
+	}
+	return slices.Min(below), true
+}
+
+// zones is how mintco-offline places.
+func (p *Plan) zones() tco.OfflineConfig {
+	c := tco.OfflineConfig{Config: p.config(), Switch: float64(p.Zones.Switch)}
+	for _, e := range p.Zones.Thresholds {
+		c.Thresholds = append(c.Thresholds, float64(e))
+	}
+	return c
+}
+
+func (g *Group) validate() error {
+	var f units.Faults
+	f.Hold(g.Model != "", "model", "no model; name one of the catalogue (farflash list drives), or of a table of your own (catalogue: drives.csv)")
+	f.Hold(g.Count >= 0, "count", "%d is not possible; a count is 0 or more", g.Count)
+	f.Hold(g.UpTo >= 0, "up_to", "%d is not possible; a count is 0 or more", g.UpTo)
+	f.Hold((g.Count > 0) != (g.UpTo > 0), "count", "write either count, for drives that there are, or up_to, for drives that may be bought as needed")
+	f.Hold(max(g.Count, g.UpTo) <= mostDrives, "count", "%d drives are too many; a plan has at most %d", max(g.Count, g.UpTo), mostDrives)
+	for _, x := range []struct {
+		key string
+		v   *float64
+	}{{"read_iops", g.ReadIOPS}, {"write_iops", g.WriteIOPS}, {"active_w", g.ActiveW}, {"idle_w", g.IdleW}, {"tbw", g.TBW}} {
+		f.Hold(x.v == nil || *x.v >= 0 && !math.IsInf(*x.v, 1), x.key, "it is not possible; write 0 or more")
+	}
+	f.Hold(g.AFR == nil || *g.AFR <= 1, "afr", "it is above 100%%; at most all drives fail in a year")
+	f.Hold(g.Duty <= 1, "duty", "%v is above 100%%; a drive is active for at most all of the time", g.Duty)
+	f.Hold(g.WriteShare <= 1, "write_share", "%v is above 100%%; at most all I/Os write", g.WriteShare)
+	f.Hold(g.Worn < 1, "worn", "a drive that is worn out takes no workload; write less than 100%%")
+	if g.Array != nil {
+		f.Within("array", g.Array.validate())
+	}
+	if g.WAF != nil {
+		f.Within("waf", g.WAF.validate())
+	}
+	f.Hold(g.RatedWAF == 0 || g.RatedWAF >= 1 && !math.IsInf(g.RatedWAF, 1), "rated_waf", "a write amplification of %v; it is at least 1", g.RatedWAF)
+	if g.Latency != nil {
+		f.Hold((g.Latency.Points == nil) != (g.Latency.Simulate == ""), "latency", "a latency is either points or simulate; write one of the two")
+	}
+	return f.Err()
+}
+
+// validate refuses what the kind of an array does not ask for.
+func (a *Array) validate() error {
+	var f units.Faults
+	f.Hold(a.Drives >= 0, "drives", "%d is not possible; an array has at least one drive", a.Drives)
+	f.Hold(a.Data == 0 || a.Kind == tco.ErasureCode, "data", "%v has no data shards to be stated; leave it out, or choose ec", a.Kind)
+	f.Hold(a.Parity == 0 || a.Kind == tco.ErasureCode || a.Kind == tco.Replication, "parity", "the parity of %v is not for choice; leave it out, or choose ec or replication", a.Kind)
+	return f.Err()
+}
+
+func (a *Amplification) validate() error {
+	var f units.Faults
+	given := 0
+	equation := a.Random != 0 || a.Turn != 0 || a.Slope != 0 || a.Sequential != 0
+	for _, set := range []bool{equation, a.Constant != 0, a.Table != "", a.Simulate != 0} {
+		if set {
+			given++
+		}
+	}
+	f.Hold(given == 1, "", "write amplification comes from exactly one of random (with sequential, turn and slope: equation 7), constant, table and simulate")
+	f.Hold(a.Constant == 0 || a.Constant >= 1 && !math.IsInf(a.Constant, 1), "constant", "a write amplification of %v; it is at least 1", a.Constant)
+	f.Hold(a.Simulate >= 0, "simulate", "%d blocks are not possible; write 0 or more", a.Simulate)
+	if equation {
+		f.Hold(a.Random >= 1 && !math.IsInf(a.Random, 1), "random", "a write amplification of %v; it is at least 1", a.Random)
+		f.Hold(a.Sequential == 0 || a.Sequential >= 1, "sequential", "a write amplification of %v; it is at least 1", a.Sequential)
+		f.Hold(a.Sequential <= max(1, a.Random), "sequential", "sequential writes are amplified by %v, random ones by %v; sequential writes wear a drive no more", a.Sequential, a.Random)
+		f.Hold(a.Turn < 1, "turn", "%v is not possible; equation 7 turns below 100%%", a.Turn)
+		f.Hold(!math.IsNaN(a.Slope) && !math.IsInf(a.Slope, 0), "slope", "%v is no slope", a.Slope)
+	}
+	return f.Err()
+}
+
+// validateList looks at the plan's own list of workloads.
+func (p *Plan) validateList() error {
+	var f units.Faults
+	seen := map[string]bool{}
+	jobs := p.listed()
+	for i := range jobs {
+		w := &jobs[i]
+		at := fmt.Sprintf("list[%d]", i)
+		f.Hold(w.Name != "", at, "the workload has no name; give it one")
+		f.Hold(w.Name == "" || !seen[w.Name], at+".name", "there is a workload %q already; give each its own name", w.Name)
+		seen[w.Name] = true
+		f.Within(at, w.Validate())
+	}
+	return f.Err()
+}

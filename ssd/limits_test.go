@@ -1,0 +1,97 @@
+package ssd_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"farflash/ssd"
+	"farflash/units"
+)
+
+// limit is what a key may be: the values at its ends, and those just beyond.
+type limit struct {
+	key  string
+	set  func(c *ssd.Config, v float64)
+	may  []float64
+	must []float64 // what is refused
+}
+
+// TestLimits holds each number's ends from both sides: the last value that is possible is accepted, the first that is not is refused, with its key.
+func TestLimits(t *testing.T) {
+	const most = 1 << 30
+	above, below := func(x float64) float64 { return math.Nextafter(x, 2*x+1) }, func(x float64) float64 { return math.Nextafter(x, -1) }
+	for _, l := range []limit{
+		{"over_provisioning", func(c *ssd.Config, v float64) { c.OverProvisioning = units.Fraction(v) }, []float64{.1, .99}, []float64{0, 1, -.1, math.NaN()}},
+		{"host", func(c *ssd.Config, v float64) { c.Host.Lanes = int(v) }, []float64{1, 32}, []float64{0, 33}},
+		{"host", func(c *ssd.Config, v float64) { c.Host.LaneRate = units.ByteRate(v) }, []float64{1e6}, []float64{1e6 - 1, 0}},
+		{"host.max_payload", func(c *ssd.Config, v float64) { c.Host.MaxPayload = int(v) }, []float64{1}, []float64{0}},
+		{"host.max_payload", func(c *ssd.Config, v float64) { c.Host.PacketBytes = int(v) }, []float64{0, 4096}, []float64{-1, 4097}},
+		{"host.fetch_size", func(c *ssd.Config, v float64) { c.Host.FetchSize = int(v) }, []float64{1, 65536}, []float64{0, 65537}},
+		{"host.commands", func(c *ssd.Config, v float64) { c.Host.Commands = int(v) }, []float64{0, 1, most}, []float64{-1, most + 1}},
+		{"host.burst", func(c *ssd.Config, v float64) { c.Host.Burst = int(v) }, []float64{1, 65536}, []float64{0, 65537}},
+		{"host.weights", func(c *ssd.Config, v float64) { c.Host.Weights[0] = int(v) }, []float64{1, 256}, []float64{0, 257}},
+		{"host.weights", func(c *ssd.Config, v float64) { c.Host.Weights[1] = int(v) }, []float64{1, 256}, []float64{0, 257}},
+		{"host.weights", func(c *ssd.Config, v float64) { c.Host.Weights[2] = int(v) }, []float64{1, 256}, []float64{0, 257}},
+		{"host.submission_depth", func(c *ssd.Config, v float64) { c.Host.SubmissionDepth = int(v) }, []float64{2, 65536}, []float64{1, 65537}},
+		{"dram", func(c *ssd.Config, v float64) { c.DRAM.RowSize = units.Bytes(v) }, []float64{1}, []float64{0}},
+		{"dram", func(c *ssd.Config, v float64) { c.DRAM.BurstSize = units.Bytes(v) }, []float64{1}, []float64{0}},
+		{"dram", func(c *ssd.Config, v float64) { c.DRAM.TRCD = units.Duration(v) }, []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
+		{"dram", func(c *ssd.Config, v float64) { c.DRAM.TCL = units.Duration(v) }, []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
+		{"dram", func(c *ssd.Config, v float64) { c.DRAM.TRP = units.Duration(v) }, []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
+		{"dram.data_rate", func(c *ssd.Config, v float64) { c.DRAM.DataRate = units.TransferRate(v) }, []float64{1e6}, []float64{1e6 - 1}},
+		{"cache.capacity", func(c *ssd.Config, v float64) { c.Cache.Capacity = units.Bytes(v) }, []float64{8192}, []float64{8191, -1}},
+		{"cache.capacity", func(c *ssd.Config, v float64) { c.Cache.Mode, c.Cache.Capacity = ssd.CacheOff, units.Bytes(v) }, []float64{0, 8191}, []float64{-1}},
+		{"cache.destage_at", func(c *ssd.Config, v float64) { c.Cache.DestageAt = units.Fraction(v) }, []float64{0, below(1)}, []float64{-.1, 1}},
+		{"cache.destage_depth", func(c *ssd.Config, v float64) { c.Cache.DestageDepth = int(v) }, []float64{0, 1}, []float64{-1}},
+		{"collection.start", func(c *ssd.Config, v float64) { c.Collection.Hard, c.Collection.Start = 0, units.Fraction(v) }, []float64{.01, .1}, []float64{0, 1}},
+		{"collection.hard", func(c *ssd.Config, v float64) { c.Collection.Start, c.Collection.Hard = .05, units.Fraction(v) }, []float64{0, .05}, []float64{-.01, above(.05)}},
+		{"collection.concurrent", func(c *ssd.Config, v float64) { c.Collection.Concurrent = int(v) }, []float64{1, 64}, []float64{0, 65}},
+		{"collection.reserve", func(c *ssd.Config, v float64) { c.Collection.Reserve = int(v) }, []float64{1, 2}, []float64{0, -1, 2048}},
+		{"collection.choices", func(c *ssd.Config, v float64) { c.Collection.Choices = int(v) }, []float64{0, 1, 2048}, []float64{-1, 2049}},
+		{"collection.window", func(c *ssd.Config, v float64) { c.Collection.Window = units.Fraction(v) }, []float64{0, 1}, []float64{-.1, 1.1}},
+		{"energy", func(c *ssd.Config, v float64) { c.Energy = &ssd.Energy{Read: units.Energy(v)} }, []float64{0, 1000}, []float64{-1, 1001}},
+		{"energy", func(c *ssd.Config, v float64) { c.Energy = &ssd.Energy{Program: units.Energy(v)} }, []float64{0, 1000}, []float64{-1, 1001}},
+		{"energy", func(c *ssd.Config, v float64) { c.Energy = &ssd.Energy{Erase: units.Energy(v)} }, []float64{0, 1000}, []float64{-1, 1001}},
+		{"energy", func(c *ssd.Config, v float64) { c.Energy = &ssd.Energy{TransferPerByte: units.Energy(v)} }, []float64{0, 1000}, []float64{-1, 1001}},
+		{"energy", func(c *ssd.Config, v float64) { c.Energy = &ssd.Energy{LinkPerByte: units.Energy(v)} }, []float64{0, 1000}, []float64{-1, 1001}},
+		{"energy.idle_watts", func(c *ssd.Config, v float64) { c.Energy = &ssd.Energy{Idle: v} }, []float64{0, 1e6}, []float64{-1, above(1e6)}},
+		{"mapping.allocation", func(c *ssd.Config, v float64) { c.Mapping.Allocation = ssd.Allocation(v) }, []float64{0, 1}, []float64{2}},
+		{"mapping.cmt_capacity", func(c *ssd.Config, v float64) { c.Mapping.CMTCapacity = units.Bytes(v) }, []float64{16 * 9}, []float64{16*9 - 1}},
+		{"wear", func(c *ssd.Config, v float64) { c.Wear.Static = int(v) }, []float64{0, 1}, []float64{-1}},
+		{"wear", func(c *ssd.Config, v float64) { c.Wear.Cycles = int(v) }, []float64{0, 1}, []float64{-1}},
+		{"preconditioning.occupancy", func(c *ssd.Config, v float64) {
+			c.Preconditioning.Fill, c.Preconditioning.Occupancy = ssd.FillSequential, units.Fraction(v)
+		}, []float64{.01, 1}, []float64{0, 1.01}},
+		{"preconditioning.passes", func(c *ssd.Config, v float64) { c.Preconditioning.Passes = v }, []float64{0, 1000}, []float64{-.1, 1001}},
+		{"namespaces", func(c *ssd.Config, v float64) { c.Namespaces = make([]ssd.Namespace, int(v)) }, []float64{0, 1, ssd.MaxNamespaces}, []float64{ssd.MaxNamespaces + 1}},
+		{"namespaces[0].streams", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Streams: int(v)}} }, []float64{0, 1, ssd.MaxStreams}, []float64{-1, ssd.MaxStreams + 1}},
+		{"namespaces[0].channels", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Channels: []int{0, int(v)}}} }, []float64{1, 7}, []float64{-1, 0, 8}},
+		{"namespaces[0].chips", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Chips: []int{0, int(v)}}} }, []float64{1, 3}, []float64{-1, 0, 4}},
+		{"namespaces[0].dies", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Dies: []int{0, int(v)}}} }, []float64{1}, []float64{-1, 0, 2}},
+		{"namespaces[0].planes", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Planes: []int{0, int(v)}}} }, []float64{1}, []float64{-1, 0, 2}},
+	} {
+		for i, v := range append(append([]float64(nil), l.may...), l.must...) {
+			cfg := ofPages()
+			cfg.OverProvisioning = .5 // room for whatever else is asked
+			l.set(&cfg, v)
+			err := cfg.Validate()
+			if i < len(l.may) && err != nil {
+				t.Errorf("%s of %v: %v", l.key, v, err)
+			}
+			if i >= len(l.may) && !named(err, l.key) {
+				t.Errorf("%s of %v: error %v, want one of the key", l.key, v, err)
+			}
+		}
+	}
+}
+
+// named reports whether an error is about a key, or one inside of it.
+func named(err error, key string) bool {
+	for _, e := range units.FieldErrors(err) {
+		if e.Path == key || strings.HasPrefix(e.Path, key+"[") || strings.HasPrefix(e.Path, key+".") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,216 @@
+package tco
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// filling makes first plans: workloads in some order, a drive at a time of the kind that makes the most of them.
+type filling struct {
+	*arranged
+	weight []float64 // by workload: what its share of a drive costs at least
+	space  [][]float64
+	load   [][]float64
+	list   []int32
+	best   []int32
+}
+
+// lookahead is how many workloads in a row that do not fit close a drive.
+const lookahead = 48
+
+func (a *arranged) filling() *filling {
+	f := &filling{arranged: a, weight: make([]float64, len(a.jobs)), space: make([][]float64, len(a.kinds)), load: make([][]float64, len(a.kinds))}
+	for j := range f.weight {
+		f.weight[j] = math.Inf(1)
+	}
+	for k := range a.kinds {
+		d := &a.kinds[k].drive
+		f.load[k] = make([]float64, len(a.jobs))
+		price := d.Buy
+		days := a.p.Config.Horizon
+		if days > 0 {
+			price += float64(d.Run * days)
+		}
+		for j := range a.jobs {
+			w := &a.jobs[j]
+			f.load[k][j] = d.Stripe.Load(w)
+			share := max(w.WorkingSet/a.pool.spaceMost[k], f.load[k][j]/a.pool.ioMost[k])
+			if days > 0 {
+				served := days
+				if w.End > 0 {
+					served = min(days, w.End-w.Arrival)
+				}
+				share = max(share, float64(float64(w.WriteRate*d.Stripe.Bytes(w.FullStripe))*float64(d.WAF.At(w.Sequential)*served))/(d.Budget-d.Worn))
+			}
+			f.weight[j] = min(f.weight[j], float64(share*price))
+		}
+	}
+	total := 0.0
+	for _, w := range f.weight {
+		total += w
+	}
+	for j := range f.weight {
+		f.weight[j] = max(f.weight[j], float64(1e-6*total)/float64(len(f.weight)), 1e-12)
+	}
+	return f
+}
+
+// orders are those in which workloads are put on drives.
+func (f *filling) orders() [][]int32 {
+	keys := []func(w *Workload, j int32) float64{
+		func(w *Workload, j int32) float64 { return -f.weight[j] },
+		func(w *Workload, _ int32) float64 { return -w.WorkingSet / (w.WorkingSet + w.PeakIOPS + 1e-300) },
+		func(w *Workload, _ int32) float64 { return -w.Sequential },
+		func(w *Workload, j int32) float64 { return float64(j) },
+		func(w *Workload, _ int32) float64 { return -w.WriteRate / (w.WorkingSet + 1e-300) },
+	}
+	var out [][]int32
+	for _, key := range keys {
+		order := make([]int32, len(f.jobs))
+		at := make([]float64, len(f.jobs))
+		for j := range order {
+			order[j], at[j] = int32(j), key(&f.jobs[j], int32(j))
+		}
+		slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(at[x], at[y]) })
+		out = append(out, order)
+	}
+	return out
+}
+
+// plan fills drives in an order. If only is a kind, drives of it are taken as long as there are any. What no drive has room for goes
+// where it passes limits least, so that there always is a plan, if only one to be searched from.
+func (f *filling) plan(order []int32, only int) []slot {
+	rest := slices.Clone(order)
+	left := make([]int, len(f.kinds))
+	for k := range left {
+		left[k] = f.kinds[k].count
+	}
+	held := make([]int32, f.domains*f.groups)
+	var slots []slot
+	for len(rest) > 0 {
+		least, kind := math.Inf(1), -1
+		for k := range f.kinds {
+			if left[k] == 0 || only >= 0 && left[only] > 0 && k != only {
+				continue
+			}
+			cost, weight := f.fill(k, rest, held)
+			if len(f.list) == 0 {
+				continue
+			}
+			if v := cost / weight; v < least*(1-1e-12) {
+				least, kind = v, k
+				f.best = append(f.best[:0], f.list...)
+			}
+		}
+		if kind < 0 {
+			return f.cram(slots, rest, left)
+		}
+		left[kind]--
+		taken := slot{kind: kind, list: slices.Clone(f.best)}
+		slices.Sort(taken.list)
+		if d := f.kinds[kind].domain; d >= 0 {
+			for _, j := range taken.list {
+				if g := f.group[j]; g >= 0 {
+					held[int(d)*f.groups+int(g)]++
+				}
+			}
+		}
+		slots = append(slots, taken)
+		// best is in the order of rest.
+		n, b := 0, 0
+		for _, j := range rest {
+			if b < len(f.best) && f.best[b] == j {
+				b++
+				continue
+			}
+			rest[n] = j
+			n++
+		}
+		rest = rest[:n]
+	}
+	return slots
+}
+
+// fill puts into list what a drive of kind k takes of rest, in its order, and returns its cost and the sum of weights. Without a
+// horizon a drive's cost is over what it holds of data, as that is what it is bought for.
+func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
+	f.list = f.list[:0]
+	space, load := 0.0, 0.0
+	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil
+	missed := 0
+	var sorted []int32
+	for _, j := range rest {
+		if missed >= lookahead {
+			break
+		}
+		fits := !f.endless || space+f.jobs[j].WorkingSet <= f.pool.spaceMost[k] && load+f.load[k][j] <= f.pool.ioMost[k]
+		if fits && f.groups > 0 {
+			if d := f.kinds[k].domain; d >= 0 && f.group[j] >= 0 {
+				fits = held[int(d)*f.groups+int(f.group[j])] == 0
+			}
+		}
+		if fits && !quick {
+			sorted = with(append([]int32(nil), sorted...), -1, j, sorted)
+			if _, _, over := f.try(k, sorted); over > 0 {
+				fits = false
+				sorted = with(append([]int32(nil), sorted...), j, -1, sorted)
+			}
+		}
+		if !fits {
+			missed++
+			continue
+		}
+		missed = 0
+		f.list = append(f.list, j)
+		space, load, weight = space+f.jobs[j].WorkingSet, load+f.load[k][j], weight+f.weight[j]
+	}
+	for len(f.list) > 0 {
+		sorted = append(sorted[:0], f.list...)
+		slices.Sort(sorted)
+		c, data, over := f.try(k, sorted)
+		if over == 0 || len(f.list) == 1 && over < 1e-9 {
+			if f.p.Config.Horizon == 0 && data > 0 {
+				return c, data
+			}
+			return c, weight
+		}
+		// A late arrival meets a drive that is worn out or past its horizon.
+		f.list = f.list[:len(f.list)/2]
+		weight = 0
+		for _, j := range f.list {
+			weight += f.weight[j]
+		}
+	}
+	return math.Inf(1), 1
+}
+
+// cram puts what is left where it passes limits least, the largest first; on drives not in use yet as well.
+func (f *filling) cram(slots []slot, rest []int32, left []int) []slot {
+	for k, n := range left {
+		for range min(n, len(rest)) {
+			slots = append(slots, slot{kind: k})
+		}
+	}
+	for i := range slots {
+		s := &slots[i]
+		s.cost, s.data, s.over = f.try(s.kind, s.list)
+	}
+	slices.SortStableFunc(rest, func(x, y int32) int { return cmp.Compare(f.weight[y], f.weight[x]) })
+	step := max(1, len(slots)/64) // of many drives some are looked at
+	for n, j := range rest {
+		best, least := n%len(slots), math.Inf(1)
+		for i := n % step; i < len(slots); i += step {
+			s := &slots[i]
+			f.list = with(s.list, -1, j, f.list)
+			if _, _, over := f.try(s.kind, f.list); over-s.over < least {
+				best, least = i, over-s.over
+			}
+		}
+		s := &slots[best]
+		f.list = with(s.list, -1, j, f.list)
+		s.list = append(s.list[:0:0], f.list...)
+		s.cost, s.data, s.over = f.try(s.kind, s.list)
+	}
+	return slices.DeleteFunc(slots, func(s slot) bool { return len(s.list) == 0 })
+}

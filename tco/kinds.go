@@ -1,0 +1,313 @@
+package tco
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// kind is drives that a plan cannot tell from each other, of one or of several classes.
+type kind struct {
+	drive    Drive
+	optional bool
+	count    int     // no more than there are workloads: the others stay unused in any plan
+	domain   int32   // -1: each drive is a failure domain by itself
+	members  []int32 // their numbers in Problem.Drives
+}
+
+// arranged is a problem in an order that neither the order of its classes and workloads nor their names decide.
+type arranged struct {
+	p       *Problem
+	jobs    []Workload // in the order of arrival; groups are in group
+	from    []int32    // their numbers in the problem
+	group   []int32    // of workloads to be kept apart; -1: none
+	groups  int
+	kinds   []kind
+	domains int
+	sunk    float64 // what drives cost that are bought already
+	pool    *Pool   // one drive of each kind
+	// together says that all arrive at once and none ends: a drive's sums are all that matters.
+	together bool
+	endless  bool // none ends
+	seen     []int32
+	stamp    int32
+}
+
+// measures are what a plan can tell of a drive.
+func (d *Drive) measures() []float64 {
+	list := []float64{d.Buy, d.Run, d.Budget, d.Worn, d.Capacity, d.IOPS, d.Stripe.FullBytes, d.Stripe.SmallBytes, d.Stripe.FullIOs, d.Stripe.SmallIOs}
+	for i := range 101 {
+		list = append(list, d.WAF.At(float64(i)/100))
+	}
+	for i := range 101 {
+		v := -1.0
+		if d.Tail != nil {
+			v = d.Tail.P99(float64(i) / 100)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// measures are what a plan can tell of a workload.
+func (w *Workload) measures() []float64 {
+	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.WriteShare, w.End, w.FullStripe, w.P99}
+}
+
+// arrange puts a problem in its order.
+func arrange(p *Problem) (*arranged, error) {
+	a := &arranged{p: p, together: true, endless: true}
+	a.arrangeJobs()
+	a.arrangeKinds()
+	one := make([]Drive, len(a.kinds))
+	for i := range a.kinds {
+		one[i] = a.kinds[i].drive
+		one[i].Domain = ""
+	}
+	var err error
+	a.pool, err = NewPool(p.Config, one)
+	return a, err
+}
+
+func (a *arranged) arrangeJobs() {
+	n := len(a.p.Jobs)
+	// A group is told from others by its workloads, not by its name.
+	ids := map[string]int{}
+	var members [][]int32
+	for j := range a.p.Jobs {
+		if name := a.p.Jobs[j].Apart; name != "" {
+			id, ok := ids[name]
+			if !ok {
+				id = len(members)
+				ids[name], members = id, append(members, nil)
+			}
+			members[id] = append(members[id], int32(j))
+		}
+	}
+	measures := make([][]float64, n)
+	order := make([]int32, n)
+	for j := range order {
+		order[j], measures[j] = int32(j), a.p.Jobs[j].measures()
+	}
+	alone := func(x, y int32) int { return slices.Compare(measures[x], measures[y]) }
+	for _, list := range members {
+		slices.SortStableFunc(list, alone)
+	}
+	byMembers := make([]int, len(members))
+	for g := range byMembers {
+		byMembers[g] = g
+	}
+	slices.SortStableFunc(byMembers, func(x, y int) int { return slices.CompareFunc(members[x], members[y], alone) })
+	group := make([]int32, n)
+	for j := range group {
+		group[j] = -1
+	}
+	for rank, g := range byMembers {
+		for _, j := range members[g] {
+			group[j] = int32(rank)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Or(alone(x, y), cmp.Compare(group[x], group[y])) })
+	a.from, a.groups, a.seen = order, len(members), make([]int32, len(members))
+	for _, j := range order {
+		w := a.p.Jobs[j]
+		w.Apart = ""
+		a.jobs, a.group = append(a.jobs, w), append(a.group, group[j])
+		a.together = a.together && w.Arrival == a.p.Jobs[0].Arrival && w.End == 0
+		a.endless = a.endless && w.End == 0
+	}
+}
+
+func (a *arranged) arrangeKinds() {
+	// A domain that several drives share matters to groups alone.
+	drives := map[string]int{}
+	for i := range a.p.Classes {
+		drives[a.p.Classes[i].Drive.Domain] += a.p.Classes[i].Count
+	}
+	ids := map[string]int32{}
+	var measures [][]float64
+	first := int32(0)
+	for i := range a.p.Classes {
+		c := &a.p.Classes[i]
+		if c.Count == 0 {
+			continue
+		}
+		k := kind{drive: c.Drive, optional: c.Optional, domain: -1}
+		if d := c.Drive.Domain; d != "" && drives[d] > 1 && a.groups > 0 {
+			id, ok := ids[d]
+			if !ok {
+				id = int32(len(ids))
+				ids[d] = id
+			}
+			k.domain = id
+		}
+		m := c.Drive.measures()
+		at := slices.IndexFunc(a.kinds, func(x kind) bool { return x.optional == k.optional && x.domain == k.domain })
+		for ; at >= 0 && at < len(a.kinds); at++ {
+			if x := &a.kinds[at]; x.optional == k.optional && x.domain == k.domain && slices.Equal(measures[at], m) {
+				break
+			}
+		}
+		if at < 0 || at == len(a.kinds) {
+			at = len(a.kinds)
+			a.kinds, measures = append(a.kinds, k), append(measures, m)
+		}
+		for n := range int32(c.Count) {
+			a.kinds[at].members = append(a.kinds[at].members, first+n)
+		}
+		first += int32(c.Count)
+		if !c.Optional {
+			a.sunk += float64(float64(c.Count) * c.Drive.Buy)
+		}
+	}
+	a.domains = len(ids)
+	order := make([]int, len(a.kinds))
+	for i := range order {
+		order[i] = i
+		a.kinds[i].count = min(len(a.kinds[i].members), len(a.jobs))
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		optional := func(i int) int {
+			if a.kinds[i].optional {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(optional(x), optional(y)), slices.Compare(measures[x], measures[y]), cmp.Compare(a.kinds[x].count, a.kinds[y].count))
+	})
+	sorted := make([]kind, len(order))
+	for i, k := range order {
+		sorted[i] = a.kinds[k]
+	}
+	a.kinds = sorted
+}
+
+// try returns what a drive of a kind with these workloads costs beyond what is paid already, what data it holds, and by how much it
+// passes its limits: 0 if it can have them, otherwise the sum of the shares by which it does.
+func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
+	if len(list) == 0 {
+		return 0, 0, 0
+	}
+	if a.together {
+		cost, data, over = a.tryTogether(k, list)
+	} else {
+		cost, data, over = a.tryInOrder(k, list)
+	}
+	if a.groups > 0 {
+		a.stamp++
+		for _, j := range list {
+			if g := a.group[j]; g >= 0 {
+				if a.seen[g] == a.stamp {
+					over++
+				}
+				a.seen[g] = a.stamp
+			}
+		}
+	}
+	if x := &a.kinds[k]; !x.optional {
+		cost -= x.drive.Buy
+	}
+	return cost, data, over
+}
+
+// tooSlow is by how much a p99 passes what is asked for, at most 1.
+func (d *Drive) tooSlow(load, tight float64) float64 {
+	if d.Tail == nil || math.IsInf(tight, 1) {
+		return 0
+	}
+	return min(1, max(0, d.Tail.P99(load/d.IOPS)/tight-1))
+}
+
+// tryInOrder puts workloads on a drive as they arrive. One that comes when the drive is worn out or past its horizon counts as a whole.
+func (a *arranged) tryInOrder(k int, list []int32) (cost, data, over float64) {
+	p := a.pool
+	p.clear(k)
+	space, load, late, slow := 0.0, 0.0, 0.0, 0.0
+	for _, j := range list {
+		w := &a.jobs[j]
+		if len(p.ends[k]) > 0 {
+			p.advanceDrive(k, w.Arrival)
+		}
+		var o outcome
+		if !p.with(k, w, w.Arrival, &o) {
+			late++
+			continue
+		}
+		p.place(k, w, &o)
+		space, load = max(space, p.space[k]), max(load, p.load[k])
+		if !p.plain[k] {
+			slow = max(slow, p.drives[k].tooSlow(p.load[k], p.tight[k]))
+		}
+	}
+	return p.cost[k], p.data[k], late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
+}
+
+// tryTogether forms the sums of workloads that all arrive at once.
+func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
+	p := a.pool
+	d := &p.drives[k]
+	rate, wearing, mix, space, load, tight := 0.0, 0.0, 0.0, 0.0, 0.0, math.Inf(1)
+	for _, j := range list {
+		w := &a.jobs[j]
+		b := w.WriteRate
+		if !p.plain[k] {
+			b = float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+			load += d.Stripe.Load(w)
+		} else {
+			load += w.PeakIOPS
+		}
+		rate += w.WriteRate
+		wearing += b
+		mix += float64(b * w.Sequential)
+		space += w.WorkingSet
+		if w.P99 > 0 {
+			tight = min(tight, w.P99)
+		}
+	}
+	life := math.Inf(1)
+	if wearing > 0 {
+		life = (d.Budget - d.Worn) / float64(wearing*d.WAF.At(min(1, mix/wearing)))
+	}
+	if h := p.cfg.Horizon; h > 0 {
+		life = min(life, h)
+	}
+	over = max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
+	if d.Tail != nil {
+		over += d.tooSlow(load, tight)
+	}
+	held := 0.0
+	if rate > 0 {
+		held = float64(rate * life)
+	}
+	return d.Buy + float64(d.Run*life), held, over
+}
+
+// worth is what a plan is judged by: money a GB, or money alone where nobody writes.
+func worth(cost, data float64) float64 {
+	if data > 0 {
+		return cost / data
+	}
+	return cost
+}
+
+// placement gives each workload of the problem its drive, of drives that are listed with their kinds and workloads.
+func (a *arranged) placement(slots []slot) []int {
+	host := make([]int, len(a.jobs))
+	next := make([]int, len(a.kinds))
+	for i := range slots {
+		s := &slots[i]
+		k := a.kinds[s.kind].members[next[s.kind]]
+		next[s.kind]++
+		for _, j := range s.list {
+			host[a.from[j]] = int(k)
+		}
+	}
+	return host
+}
+
+// slot is a drive in use.
+type slot struct {
+	kind             int
+	list             []int32 // workloads, in the order of arrival
+	cost, data, over float64
+}
