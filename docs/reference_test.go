@@ -92,12 +92,16 @@ func TestNames(t *testing.T) {
 		return names
 	}
 	verbs = commands(help())
-	for _, v := range verbs {
-		text := help(v)
+	var walk func(path []string)
+	walk = func(path []string) {
+		text := help(path...)
 		note(text)
 		for _, inner := range commands(text) {
-			note(help(v, inner))
+			walk(append(slices.Clone(path), inner))
 		}
+	}
+	for _, v := range verbs {
+		walk([]string{v})
 	}
 	for _, p := range pages(t) {
 		p.prose(func(n int, line string) {

@@ -105,6 +105,13 @@ func (c *core) checkPages(r *Report) {
 			r.addf(path, "the translation layer has nothing there")
 		}
 	}
+	for i := range c.frames { // pages that were dropped while somebody had them
+		if f := &c.frames[i]; f.slot != nil && f.page == nowhere {
+			if w := f.slot.Load(); w.State() != table.Resident || !w.Blank() {
+				reserved++
+			}
+		}
+	}
 	if r.Pages != c.mapped {
 		r.addf("pool", "%d pages have a place, %d are counted", r.Pages, c.mapped)
 	}
@@ -162,6 +169,9 @@ func (c *core) checkFrames(r *Report) {
 		case f.slot == nil && (f.writing > 0 || len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims) > 0):
 			r.addf(path, "is free, but %d writes and %d others wait for it", f.writing, len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
 		case f.slot != nil:
+			if f.page == nowhere && f.slot.Load().Refs() == 0 && f.slot.Load().State() == table.Resident && len(f.trims) > 0 {
+				r.addf(path, "is of a page that was dropped, and nobody has it")
+			}
 			if w := f.slot.Load(); (w.State() != table.Resident && w.State() != table.InFlight) || int(w.Frame()) != i {
 				r.addf(path, "is page %d's, which is %v", f.page, w.State())
 			}
@@ -252,7 +262,7 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 	first := ftl.PPA(int64(i) * int64(c.shape.Pages))
 	for k, e := range sum.Entries {
 		at := first + ftl.PPA(k)
-		if c.isLive(at) && (e.Page != c.owners[at]+1 || e.Sum != c.sums[at]) {
+		if c.isLive(at) && (e.Page != 0 && e.Page != c.owners[at]+1 && !c.isRenamed(at) || e.Sum != c.sums[at]) {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k), "is page %d's with sum %08x, the summary says page %d's with %08x", c.owners[at], c.sums[at], e.Page-1, e.Sum)
 		}
 	}

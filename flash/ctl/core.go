@@ -26,6 +26,7 @@ type core struct {
 	owners   []uint64
 	sums     []uint32
 	live     []uint64 // a bit a place: the mapping leads here
+	renamed  []uint64 // likewise: its page had another number when it was written
 	used     int64    // pages that have a place, or a reservation
 	mapped   int64    // bits set in live
 	segments []segment
@@ -90,15 +91,20 @@ type frame struct {
 type request struct {
 	fn    func(Ref, error)
 	page  uint64
+	asked uint64 // what page was called when it was asked for
 	write bool
 	whole bool
+}
+
+func ask(page uint64, mode Mode, fn func(Ref, error)) request {
+	return request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole}
 }
 
 // Ref is a page that was given out by Get, until it is Put.
 type Ref struct {
 	slot *table.Slot
 	Data []byte // the page; may be changed only if it was asked for to be written
-	Page uint64 // its number
+	Page uint64 // its number when it was asked for; see Remap
 	// Fill says that the page was asked for whole and its old content was not read: nobody else sees it before it is put, and
 	// Data is undefined until all of it is written.
 	Fill  bool
@@ -157,6 +163,7 @@ func (s Stats) Sub(o Stats) Stats {
 // readSlot is a read of the device under way: for a frame, or of a page that collection moves.
 type readSlot struct {
 	op    device.Op
+	sum   uint32 // of what was read
 	frame int32
 	place ftl.PPA
 }
@@ -182,7 +189,7 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	grains := segments * int64(shape.Pages)
 	c := &core{
 		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(),
-		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64),
+		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64), renamed: make([]uint64, (grains+63)/64),
 		segments: make([]segment, segments), frames: make([]frame, cfg.Frames), lately: make([]atomic.Bool, cfg.Frames),
 	}
 	for s := range segments {
@@ -315,7 +322,7 @@ func (c *core) feed() {
 // tryGet reports false if there is no frame for a page.
 func (c *core) tryGet(r request) bool {
 	if r.write && c.readOnly != nil {
-		c.give(r.fn, Ref{Page: r.page}, c.readOnly)
+		c.give(r.fn, Ref{Page: r.asked}, c.readOnly)
 		return true
 	}
 	slot := c.table.Make(r.page)
@@ -325,7 +332,7 @@ func (c *core) tryGet(r request) bool {
 		case table.Resident:
 			if r.write && w.Blank() {
 				if c.used >= c.shape.Capacity {
-					c.give(r.fn, Ref{Page: r.page}, ErrFull)
+					c.give(r.fn, Ref{Page: r.asked}, ErrFull)
 					return true
 				}
 				if !slot.Swap(w, w.Reserved()) {
@@ -336,7 +343,7 @@ func (c *core) tryGet(r request) bool {
 			}
 			next, ok := w.Get(r.write)
 			if !ok {
-				c.give(r.fn, Ref{Page: r.page}, fmt.Errorf("page %d is held %d times: %w", r.page, w.Refs(), ErrFull))
+				c.give(r.fn, Ref{Page: r.asked}, fmt.Errorf("page %d is held %d times: %w", r.page, w.Refs(), ErrFull))
 				return true
 			}
 			if !slot.Swap(w, next) {
@@ -344,7 +351,7 @@ func (c *core) tryGet(r request) bool {
 			}
 			c.stats.Hits++
 			c.touch(w.Frame())
-			c.give(r.fn, c.ref(slot, r.page, w.Frame()), nil)
+			c.give(r.fn, c.ref(slot, r.asked, w.Frame()), nil)
 			return true
 		case table.InFlight:
 			f := &c.frames[w.Frame()]
@@ -352,7 +359,7 @@ func (c *core) tryGet(r request) bool {
 			return true
 		}
 		if r.write && w.State() == table.Invalid && c.used >= c.shape.Capacity {
-			c.give(r.fn, Ref{Page: r.page}, ErrFull)
+			c.give(r.fn, Ref{Page: r.asked}, ErrFull)
 			return true
 		}
 		return c.bring(r, slot, w)
@@ -379,7 +386,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		}
 		f.filler = true
 		slot.Store(table.Coming(at))
-		ref := c.ref(slot, r.page, at)
+		ref := c.ref(slot, r.asked, at)
 		ref.Fill = true
 		c.give(r.fn, ref, nil)
 	case f.place == ftl.NoPPA:
@@ -388,7 +395,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		}
 		clear(c.buffers[at])
 		slot.Store(table.Held(at, 1, !r.write))
-		c.give(r.fn, c.ref(slot, r.page, at), nil)
+		c.give(r.fn, c.ref(slot, r.asked, at), nil)
 	default:
 		c.stats.Misses++
 		slot.Store(table.Coming(at))
@@ -399,10 +406,18 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		s := &c.slots[i]
 		s.frame, s.place = at, f.place
 		dev, offset := c.at(f.place)
-		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err = device.Read, offset, c.buffers[at], nil
+		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err, s.op.Lone = device.Read, offset, c.buffers[at], nil, false
 		c.submit(dev, &s.op)
 	}
 	return true
+}
+
+// inspect takes the sum of what was read into a frame. It needs no lock: until readDone the frame is nobody else's.
+func (c *core) inspect(op *device.Op) {
+	if op.Token&tokenMask == tokenRead && op.Err == nil {
+		s := &c.slots[op.Token&^uint64(tokenMask)]
+		s.sum = media.Sum(c.seed, op.Buf)
+	}
 }
 
 // readDone ends a read into a frame.
@@ -411,7 +426,7 @@ func (c *core) readDone(i int32) {
 	at, from, err := s.frame, s.place, s.op.Err
 	c.idle = append(c.idle, i)
 	c.ftl.ReadDone(from)
-	if err == nil && media.Sum(c.seed, c.buffers[at]) != c.sums[from] {
+	if err == nil && s.sum != c.sums[from] {
 		err = ErrDamaged
 	}
 	f := &c.frames[at]
@@ -419,18 +434,25 @@ func (c *core) readDone(i int32) {
 	f.waiters = f.waiters[:0]
 	if err != nil {
 		c.stats.Damaged++
+		if f.page == nowhere {
+			c.used-- // what had its place is gone already
+		}
 		c.release(at)
 		for _, r := range waiters {
-			c.give(r.fn, Ref{Page: r.page}, fmt.Errorf("page %d: %w", r.page, err))
+			c.give(r.fn, Ref{Page: r.asked}, fmt.Errorf("page %d: %w", r.page, err))
 		}
 		c.settleTrims(f)
 		c.collect()
 		c.feed()
 		return
 	}
-	f.slot.Store(table.Held(at, len(waiters), false))
+	w := table.Held(at, len(waiters), false)
+	if len(f.trims) > 0 {
+		w = w.Expect()
+	}
+	f.slot.Store(w)
 	for _, r := range waiters {
-		c.give(r.fn, c.ref(f.slot, f.page, at), nil)
+		c.give(r.fn, c.ref(f.slot, r.asked, at), nil)
 	}
 	if len(waiters) == 0 {
 		c.settleTrims(f)
@@ -528,10 +550,10 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		c.putWhole(r, changed, sync, fn)
 		return
 	}
-	for {
-		w := r.slot.Load()
+	for { // the frame knows where its page is, which may have been moved
+		w := f.slot.Load()
 		next := w.Put(changed)
-		if !r.slot.Swap(w, next) {
+		if !f.slot.Swap(w, next) {
 			continue
 		}
 		switch {
@@ -574,9 +596,9 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 		return
 	}
 	f.filler = false
-	r.slot.Store(table.Held(r.frame, len(waiters), false).Soil())
+	f.slot.Store(table.Held(r.frame, len(waiters), false).Soil())
 	for _, w := range waiters {
-		c.give(w.fn, c.ref(r.slot, r.Page, r.frame), nil)
+		c.give(w.fn, c.ref(f.slot, w.asked, r.frame), nil)
 	}
 	f.waiters = waiters[:0]
 	if sync {

@@ -182,6 +182,9 @@ func (c *core) seal() bool {
 	c.idleP = c.idleP[:len(c.idleP)-1]
 	p := &c.pages[i]
 	n := min(len(c.records), media.RecordsPerPage)
+	for n < len(c.records) && c.records[n-1].Joined {
+		n-- // what is atomic goes to one page
+	}
 	c.encoded = media.LogPage{
 		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable, Records: c.records[:n],
 	}
@@ -293,7 +296,7 @@ func (c *core) snapshot(b *media.Body) {
 	for p := range b.Entries {
 		b.Entries[p] = media.Entry{}
 		if c.isLive(ftl.PPA(p)) {
-			b.Entries[p] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p]}
+			b.Entries[p] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p], Renamed: c.isRenamed(ftl.PPA(p))}
 		}
 	}
 }

@@ -118,12 +118,13 @@ type batch struct {
 	calls []call
 }
 
-// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs.
+// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs, and so does one that has more.
 func (p *Pool) completed(op *device.Op) {
+	p.core.inspect(op)
 	q := &p.queue
 	q.Lock()
 	q.ops = append(q.ops, op)
-	if q.taken {
+	if q.taken || op.More {
 		q.Unlock()
 		return
 	}
@@ -178,7 +179,7 @@ func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) {
 	if mode == Reading {
 		p.table.Make(page).CountRead()
 	}
-	p.core.get(request{fn: fn, page: page, write: mode != Reading, whole: mode == Whole})
+	p.core.get(ask(page, mode, fn))
 	p.leave()
 }
 
@@ -225,6 +226,9 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 	if !r.Fill && change != Durable && from == heat.Auto {
 		for {
 			w := r.slot.Load()
+			if w.State() != table.Resident || w.Frame() != r.frame {
+				break // the page was moved
+			}
 			next := w.Put(change != Kept)
 			if next.Refs() == 0 && (next.Dirty() || next.Due() || p.through) {
 				break // somebody has to see to it

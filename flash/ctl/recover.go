@@ -215,6 +215,9 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []found) error 
 		if err := r.mapTo(e.Page-1, ftl.PPA(p), e.Sum); err != nil {
 			return fmt.Errorf("ctl: checkpoint %d: %w", h.Generation, err)
 		}
+		if e.Renamed {
+			r.renamed[p>>6] |= 1 << (p & 63)
+		}
 	}
 	r.clock = heat.NewClock(int64(len(r.owners)), h.Writes)
 	r.next, r.session = h.Record, h.Session
@@ -252,6 +255,7 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	slot.Store(table.At(to))
 	r.enliven(to)
 	r.owners[to], r.sums[to] = page, sum
+	r.renamed[to>>6] &^= 1 << (to & 63)
 	return nil
 }
 
@@ -279,12 +283,9 @@ func (r *recovery) apply(rec media.Record) error {
 		if rec.LBA >= media.MaxLBA || uint64(rec.Count) > media.MaxLBA-rec.LBA || rec.Count == 0 {
 			return fmt.Errorf("a trim of %d pages from %d on: %w", rec.Count, rec.LBA, ErrDamaged)
 		}
-		for _, slot := range r.table.Used(rec.LBA, rec.LBA+uint64(rec.Count)-1) {
-			if w := slot.Load(); w.State() == table.OnMedium {
-				r.kill(w.Place())
-				slot.Store(0)
-			}
-		}
+		r.empty(rec.LBA, uint64(rec.Count))
+	case media.Move:
+		return r.shifted(rec)
 	case media.Open:
 		stream, session := rec.Opener()
 		if rec.PPA >= uint64(len(r.segments)) || stream >= uint8(heat.Streams) {
@@ -299,6 +300,16 @@ func (r *recovery) apply(rec media.Record) error {
 		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
 	}
 	return nil
+}
+
+// empty has pages hold nothing.
+func (r *recovery) empty(first, count uint64) {
+	for _, slot := range r.table.Used(first, first+count-1) {
+		if w := slot.Load(); w.State() == table.OnMedium {
+			r.kill(w.Place())
+			slot.Store(0)
+		}
+	}
 }
 
 // holds reports whether a place has the content that a record says.

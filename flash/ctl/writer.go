@@ -236,6 +236,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 		w.sum = media.Sum(c.seed, buf)
 	}
 	c.owners[to], c.sums[to] = page, w.sum
+	c.renamed[to>>6] &^= 1 << (to & 63)
 	k.pages = append(k.pages, w)
 	c.urgent = c.urgent || len(w.syncs) > 0 || w.frame != noFrame && len(c.frames[w.frame].passed) > 0
 	if len(k.pages)*Page == len(k.buf) || int(s.written) == c.shape.Pages {
@@ -317,6 +318,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 		}
 		f.place = to
 		c.enliven(to)
+		c.rename(to, f.page)
 		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: w.sum})
 	} else {
 		c.ftl.Invalidate(to, c.tick())
@@ -356,13 +358,15 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	if !live {
 		panic(fmt.Sprintf("ctl: page %d was moved from %d, where it was not", m.lpa, m.from))
 	}
+	page := c.owners[m.from] // which may have been moved since it was read
 	c.kill(m.from)
 	c.enliven(to)
+	c.rename(to, page)
 	kind := media.Write
 	if m.bad {
 		kind = media.Keep
 	}
-	c.log(media.Record{Kind: kind, LBA: m.lpa, PPA: uint64(to), Sum: m.sum})
+	c.log(media.Record{Kind: kind, LBA: page, PPA: uint64(to), Sum: m.sum})
 }
 
 // failedFirst tells the translation layer of the places of a chunk that were not written; pages are placed elsewhere by retry.
@@ -641,7 +645,11 @@ func (c *core) summarise(i int64) {
 	c.last[s.stream] = uint64(i) + 1
 	first := ftl.PPA(i * int64(c.shape.Pages))
 	for k := range sum.Entries {
-		sum.Entries[k] = media.Entry{Page: c.owners[first+ftl.PPA(k)] + 1, Sum: c.sums[first+ftl.PPA(k)]}
+		at := first + ftl.PPA(k)
+		sum.Entries[k] = media.Entry{Page: c.owners[at] + 1, Sum: c.sums[at]}
+		if c.isRenamed(at) {
+			sum.Entries[k].Page = 0 // what moved the page may be lost in a crash that the summary survives
+		}
 	}
 	buf := device.Aligned(c.shape.SummaryGrains() * Page)
 	sum.Encode(buf, c.shape.UUID)
@@ -744,6 +752,9 @@ func (c *core) settleTrims(f *frame) {
 		}
 	}()
 	slot, page := f.slot, f.page
+	if slot == nil && page == nowhere {
+		return
+	}
 	if slot == nil { // it could not be read, or was given up: it is in no frame
 		slot = c.table.Make(page)
 		if w := slot.Load(); w.State() == table.OnMedium {

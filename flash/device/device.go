@@ -52,7 +52,7 @@ type Op struct {
 	Token  uint64    // the submitter's own
 	Kind   Kind
 	Lone   bool // the submitter waits for this alone: the device may do it before Submit returns, if it has nothing else under way
-
+	More   bool // when Done is called: the same goroutine calls another one's at once
 }
 
 // Device does operations, of different submitters side by side.
@@ -84,7 +84,7 @@ func (o *Op) Check(size int64) error {
 
 // Finish ends an operation.
 func (o *Op) Finish(err error) {
-	o.Err = err
+	o.Err, o.More = err, false
 	o.Done(o)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -15,6 +16,7 @@ import (
 type Mode struct {
 	Create int64 // bytes that the file is made or extended to; 0: it must be there and have its size
 	Cached bool  // through the page cache, instead of O_DIRECT
+	Shared bool  // without the lock: whoever opens it knows who else has it
 }
 
 // Handle is an open file or block device, which nobody else has: it is locked against other processes.
@@ -51,8 +53,20 @@ func OpenHandle(path string, mode Mode) (Handle, error) {
 	return h, nil
 }
 
+// lock locks the file, unless it is to be shared. A process that was killed has its files until the kernel has ended its ring, a moment later: that long is waited.
+func (h *Handle) lock(mode Mode) error {
+	for i := 0; !mode.Shared; i++ {
+		err := syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || i == 20 {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil
+}
+
 func (h *Handle) prepare(path string, mode Mode) error {
-	if err := syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := h.lock(mode); err != nil {
 		return fmt.Errorf("%s is in use by another process: %w", path, err)
 	}
 	end, err := h.File.Seek(0, io.SeekEnd) // for block devices as well, of which Stat says 0

@@ -1,5 +1,5 @@
 // Package uring is a device over io_uring: one ring, reached by its three system calls, with fixed buffers where the memory was
-// registered, and a goroutine that waits for completions.
+// registered, and a thread of its own that submits and takes completions.
 //
 // Its main types are Ring, which is the kernel's two queues and nothing else, and Device, which is a device.Device over a file or
 // block device. Where io_uring is forbidden Open says so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.
@@ -26,7 +26,6 @@ const (
 
 // Operations of a submission entry.
 const (
-	opNop        = 0
 	opFsync      = 3
 	opReadFixed  = 4
 	opWriteFixed = 5
@@ -37,6 +36,10 @@ const (
 	enterGetEvents  = 1
 	featSingleMap   = 1
 	registerBuffers = 0
+
+	// Completions are handed out by the one thread that submits, when it asks for them: no other is interrupted or woken for them (Linux 6.1).
+	setupSingleIssuer = 1 << 12
+	setupDeferTaskrun = 1 << 13
 
 	offSubmission = 0
 	offEntries    = 0x10000000
@@ -76,7 +79,7 @@ type completion struct {
 	_      uint32
 }
 
-// Ring is a submission and a completion queue. One goroutine pushes and enters, one reaps.
+// Ring is a submission and a completion queue, of one thread.
 type Ring struct {
 	fd                     int
 	rings, entries         []byte
@@ -94,10 +97,14 @@ func Forbidden(err error) bool {
 	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOMEM)
 }
 
-// New makes a ring of so many entries, rounded up to a power of two.
+// New makes a ring of so many entries, rounded up to a power of two. Only the thread that makes it may submit and wait.
 func New(entries int) (*Ring, error) {
-	var p params
+	p := params{flags: setupSingleIssuer | setupDeferTaskrun}
 	fd, _, no := syscall.Syscall(sysSetup, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
+	if no == syscall.EINVAL { // an older kernel, which interrupts whoever has submitted
+		p = params{}
+		fd, _, no = syscall.Syscall(sysSetup, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
+	}
 	if no != 0 {
 		return nil, fmt.Errorf("uring: a ring of %d entries: %w", entries, no)
 	}
@@ -149,21 +156,17 @@ func (r *Ring) push(s submission) {
 	r.sqTail.Store(tail + 1)
 }
 
-// submit has the kernel take entries, and reports how many it took.
-func (r *Ring) submit(n int) (int, error) {
-	got, _, no := syscall.Syscall6(sysEnter, uintptr(r.fd), uintptr(n), 0, 0, 0, 0)
+// enter has the kernel take n entries, and hand out completions; with wait it returns when there is one. It reports how many entries were taken.
+func (r *Ring) enter(n int, wait bool) (int, error) {
+	least := uintptr(0)
+	if wait {
+		least = 1
+	}
+	got, _, no := syscall.Syscall6(sysEnter, uintptr(r.fd), uintptr(n), least, enterGetEvents, 0, 0)
 	if no != 0 {
 		return 0, no
 	}
 	return int(got), nil
-}
-
-// wait blocks until there is a completion.
-func (r *Ring) wait() error {
-	if _, _, no := syscall.Syscall6(sysEnter, uintptr(r.fd), 0, 1, enterGetEvents, 0, 0); no != 0 && no != syscall.EINTR {
-		return no
-	}
-	return nil
 }
 
 // reap takes a completion, and reports false when there is none.

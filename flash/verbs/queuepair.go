@@ -109,6 +109,7 @@ type QueuePair struct {
 	asked    []byte // a responder's copy of the request
 	reply    []byte // an initiator's of the reply
 	heard    bool   // a valid FPDU has come; before, a responder sends none
+	tail     bool   // the FPDU that is being looked at is the last that has come
 	ird, ord int
 	rtr      bool // the first work is the RTR message
 	need     int
@@ -217,6 +218,11 @@ func (q *QueuePair) Limits() (ird, ord int) { return q.ird, q.ord }
 // Settled reports whether no store has anything of the connection's. It comes after the
 // connection's end, when the last Done has; until then Step is to be called.
 func (q *QueuePair) Settled() bool { return q.accesses == 0 }
+
+// Quiet reports whether nothing is under way: all that has come was done, answered and put, and all that was posted was sent.
+func (q *QueuePair) Quiet() bool {
+	return q.accesses == 0 && q.irqHead == q.irqTail && q.headTotal == 0 && q.sqNext == q.sqTail && len(q.frame) == 0 && q.termLen == 0
+}
 
 // Stalled reports whether input waits for a store: nothing is to be read meanwhile.
 func (q *QueuePair) Stalled() bool { return q.headTotal > 0 }
@@ -338,7 +344,7 @@ func (q *QueuePair) input(b []byte) int {
 		if s == nil {
 			return 0
 		}
-		q.heard = true
+		q.heard, q.tail = true, n == len(b)
 		q.counters.SegmentsIn++
 	} else {
 		s = wire.Segment(b[2 : 2+q.head])

@@ -15,10 +15,12 @@ type Store interface {
 	PageSize() int
 	// Get asks for the pages that a's range touches, for reading or for writing as a says.
 	// The store calls a.Ready once a page, in any order, now or later, on any goroutine;
-	// or a.Fail. Of a page that is written from end to end the store need not know the content.
+	// or a.Fail. Of a page that is written from end to end the store need not know the content:
+	// either all of a's range is changed or none.
 	Get(a *Access)
-	// Put gives back what Get gave, all of it, after the last Ready. The store calls a.Done
-	// once: at once, or, if a.Sync and a.Changed, when the changes are durable.
+	// Put gives back what Get gave, all of it, after the last Ready, or after Fail: until then
+	// pages that were ready may be looked at. The store calls a.Done once: at once, or, if
+	// a.Sync and a.Changed, when the changes are durable.
 	Put(a *Access)
 }
 
@@ -33,6 +35,11 @@ type Access struct {
 	Sync bool
 	// Prefetch: what lies behind the range is likely to be asked for next.
 	Prefetch bool
+	// Alone: the connection has nothing else under way, and nothing else has come. The store
+	// may have its caller wait for what it reads, if that is sooner.
+	Alone bool
+	// Private is the store's own; it is kept when the Access is used again.
+	Private any
 
 	qp    *QueuePair
 	size  uint64 // of a page
@@ -63,8 +70,8 @@ func (a *Access) Ready(offset uint64, page []byte) {
 	a.qp.tell(event{access: a, kind: eventReady, offset: offset, page: page})
 }
 
-// Fail is called by the store instead of any further Ready: the range cannot be had, and
-// the pages that were given are the store's again.
+// Fail is called by the store instead of any further Ready: the range cannot be had. What
+// was given is Put as well.
 func (a *Access) Fail(err error) { a.qp.tell(event{access: a, kind: eventFail, err: err}) }
 
 // Done is called by the store at the end of a Put. An error means that changes are not
@@ -159,6 +166,7 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 	a.Offset, a.Length = r.cfg.Offset+offset, n
 	a.Write, a.Changed, a.Sync, a.Prefetch = write, false, write && s&Sync != 0, s&Prefetch != 0
 	a.got, a.ready, a.err, a.state = 0, 0, nil, accessGetting
+	a.Alone = !write && q.accesses == 0 && q.tail
 	a.barrier, a.response = false, nil
 	size := uint64(r.cfg.Store.PageSize())
 	a.size = size
@@ -179,12 +187,10 @@ func (q *QueuePair) put(r *Region, a *Access) {
 	case accessGetting:
 		a.state = accessOrphan
 		q.orphans = append(q.orphans, orphan{a, r})
-	case accessHeld:
+	case accessHeld, accessFailed:
 		a.state = accessPutting
 		r.cfg.Store.Put(a)
 		q.drain()
-	case accessFailed:
-		q.recycle(a)
 	}
 }
 
@@ -223,15 +229,13 @@ func (q *QueuePair) take(e *event) {
 			return
 		}
 		if a.state == accessOrphan {
-			a.state = accessHeld
-			q.adopt(a, true)
+			q.adopt(a)
 			return
 		}
 		a.state = accessHeld
 	case eventFail:
 		if a.state == accessOrphan {
-			a.state = accessFailed
-			q.adopt(a, false)
+			q.adopt(a)
 			return
 		}
 		a.state, a.err = accessFailed, e.err
@@ -245,17 +249,13 @@ func (q *QueuePair) take(e *event) {
 }
 
 // adopt ends an orphan.
-func (q *QueuePair) adopt(a *Access, held bool) {
+func (q *QueuePair) adopt(a *Access) {
 	for i, o := range q.orphans {
 		if o.access == a {
 			q.orphans[i] = q.orphans[len(q.orphans)-1]
 			q.orphans = q.orphans[:len(q.orphans)-1]
-			if held {
-				a.state = accessPutting
-				o.region.cfg.Store.Put(a)
-			} else {
-				q.recycle(a)
-			}
+			a.state = accessPutting
+			o.region.cfg.Store.Put(a)
 			return
 		}
 	}

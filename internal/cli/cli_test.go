@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"farflash/rng"
 )
 
 func TestMain(m *testing.M) {
@@ -32,6 +35,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("ROOT", root)
+			e.Setenv("NEWLINE", "two\nlines")
 			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
 			return nil
 		},
@@ -101,6 +105,24 @@ func TestScripts(t *testing.T) {
 				at := strings.LastIndexAny(text, "0123456789")
 				digit := '0' + (text[at]-'0'+1)%10
 				ts.Check(os.WriteFile(filepath.Join(dir, name), []byte(text[:at]+string(digit)+text[at+1:]), 0o666))
+			},
+			// random FILE BYTES makes a file that is no two times the same page.
+			"random": func(ts *testscript.TestScript, neg bool, args []string) {
+				n, err := strconv.Atoi(args[1])
+				ts.Check(err)
+				b, draw := make([]byte, n), rng.NewStream(1, args[0])
+				for i := range b {
+					b[i] = byte(draw.Uint64())
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
+			},
+			// feed FIFO writes more into a pipe than it holds, so that who reads it has begun, and leaves it open.
+			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
+				f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0)
+				ts.Check(err)
+				ts.Defer(func() { _ = f.Close() }) // nobody reads it any more
+				_, err = f.Write(bytes.Repeat([]byte("data"), 1<<20))
+				ts.Check(err)
 			},
 			// none PATTERN checks that no file matches.
 			"none": func(ts *testscript.TestScript, neg bool, args []string) {

@@ -26,9 +26,13 @@ type Segment struct {
 
 // Entry is what a checkpoint says of a place. Page is the logical page plus 1, or 0: nobody's.
 type Entry struct {
-	Page uint64
-	Sum  uint32
+	Page    uint64
+	Sum     uint32
+	Renamed bool // the page had another number when it was written here, and the segment's summary may say that one
 }
+
+// renamed is in the first word of a checkpoint's entry.
+const renamed = 1 << 63
 
 // Header is a checkpoint's first grain.
 type Header struct {
@@ -108,7 +112,11 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	if first := segmentPages(int64(len(b.Segments))); i >= first {
 		from := (i - first) * entriesPerPage
 		for _, e := range b.Entries[min(from, int64(len(b.Entries))):min(from+entriesPerPage, int64(len(b.Entries)))] {
-			le.PutUint64(at, e.Page)
+			word := e.Page
+			if e.Renamed {
+				word |= renamed
+			}
+			le.PutUint64(at, word)
 			le.PutUint32(at[8:], e.Sum)
 			at = at[entrySize:]
 		}
@@ -143,7 +151,8 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 		from := (i - first) * entriesPerPage
 		part := b.Entries[min(from, int64(len(b.Entries))):min(from+entriesPerPage, int64(len(b.Entries)))]
 		for k := range part {
-			part[k] = Entry{le.Uint64(at), le.Uint32(at[8:])}
+			word := le.Uint64(at)
+			part[k] = Entry{word &^ renamed, le.Uint32(at[8:]), word&renamed != 0}
 			if part[k].Page > MaxLBA {
 				return foreign("checkpoint's body", "a page beyond the logical space")
 			}
@@ -213,7 +222,7 @@ func DecodeSummary(grains []byte, u UUID, entries int) (s Summary, err error) {
 		Erases: le.Uint32(grains[56:]), Stream: grains[64], Entries: make([]Entry, entries),
 	}
 	for i := range s.Entries {
-		s.Entries[i] = Entry{le.Uint64(grains[summaryHeader+12*i:]), le.Uint32(grains[summaryHeader+12*i+8:])}
+		s.Entries[i] = Entry{Page: le.Uint64(grains[summaryHeader+12*i:]), Sum: le.Uint32(grains[summaryHeader+12*i+8:])}
 	}
 	return s, nil
 }

@@ -10,19 +10,26 @@ const (
 	Keep       // likewise, but the content is known not to have this sum: it was unreadable when it was moved, and stays so
 	Trim       // Count pages from LBA on hold nothing
 	Open       // segment PPA was opened: what was in it is gone; it was erased Sum times before. LBA: see OpenedBy
+	Move       // Count pages from LBA on are now Count pages from PPA on: what these held is gone, and those hold nothing
 	kinds
 )
 
-func (k Kind) String() string { return [...]string{"none", "write", "keep", "trim", "open"}[k] }
+func (k Kind) String() string { return [...]string{"none", "write", "keep", "trim", "open", "move"}[k] }
 
 // Record is one change of the mapping. Its number is its place in the order of all changes.
 type Record struct {
 	Kind  Kind
 	Sum   uint32 // Write, Keep: of the content; Open: erases
 	LBA   uint64 // below 2^52
-	PPA   uint64 // below 2^48
-	Count uint32 // Trim
+	PPA   uint64 // below 2^48; Move: a page, below 2^52
+	Count uint32 // Trim, Move
+	// Joined says that the next record is in force only with this one, and this one only with it: they are in the same page of the log, which is
+	// there as a whole or not at all.
+	Joined bool
 }
+
+// counted reports whether records of this kind are about a number of pages, and have no sum.
+func (k Kind) counted() bool { return k == Trim || k == Move }
 
 // OpenedBy is the LBA of an Open record: the stream that the segment was opened for, and in which session.
 func OpenedBy(stream uint8, session uint64) uint64 { return session&(1<<32-1)<<8 | uint64(stream) }
@@ -38,6 +45,8 @@ const (
 	RecordsPerPage = (Grain - logHeader) / recordSize
 	// MaxCount is the most pages that one record is about.
 	MaxCount = 1<<32 - 1
+
+	joined = 1 << 63 // in a record's first word
 )
 
 // LogPage is one page of the log. It names the one before by its sum, so that a page of an earlier time that
@@ -64,8 +73,12 @@ func (l *LogPage) Encode(page []byte, u UUID) uint32 {
 	le.PutUint16(page[60:], uint16(len(l.Records)))
 	for i, r := range l.Records {
 		at := page[logHeader+i*recordSize:]
-		le.PutUint64(at, uint64(r.Kind)<<56|r.LBA)
-		if r.Kind == Trim {
+		head := uint64(r.Kind)<<56 | r.LBA
+		if r.Joined {
+			head |= joined
+		}
+		le.PutUint64(at, head)
+		if r.Kind.counted() {
 			le.PutUint32(at[8:], r.Count)
 		} else {
 			le.PutUint32(at[8:], r.Sum)
@@ -95,14 +108,17 @@ func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, e
 	for i := range n {
 		at := page[logHeader+i*recordSize:]
 		head := le.Uint64(at)
-		r := Record{Kind: Kind(head >> 56), LBA: head & (1<<56 - 1), PPA: le.Uint64(at[12:])}
-		if r.Kind == Trim {
+		r := Record{Kind: Kind(head &^ joined >> 56), LBA: head & (1<<56 - 1), PPA: le.Uint64(at[12:]), Joined: head&joined != 0}
+		if r.Kind.counted() {
 			r.Count = le.Uint32(at[8:])
 		} else {
 			r.Sum = le.Uint32(at[8:])
 		}
 		if r.Kind == None || r.Kind >= kinds {
 			return l, 0, foreign("log page", "a record of an unknown kind")
+		}
+		if r.Joined && i == n-1 {
+			return l, 0, foreign("log page", "its last record is joined to one that is not there")
 		}
 		into = append(into, r)
 	}

@@ -163,7 +163,7 @@ const (
 	magicBody       = 0x46464342 // FFCB
 	magicSummary    = 0x46465355 // FFSU
 
-	version = 1
+	version = 2 // since records move pages
 )
 
 var le = binary.LittleEndian

@@ -3,6 +3,7 @@ package media
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"farflash/rng"
@@ -20,7 +21,7 @@ func body(s *Shape, seed uint64) Body {
 		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint32(draw.IntN(int64(s.Pages))), uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
 	}
 	for i := range b.Entries {
-		b.Entries[i] = Entry{uint64(draw.IntN(MaxLBA + 1)), uint32(draw.Uint64())}
+		b.Entries[i] = Entry{uint64(draw.IntN(MaxLBA + 1)), uint32(draw.Uint64()), draw.IntN(2) == 0}
 	}
 	return b
 }
@@ -33,8 +34,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 	log := LogPage{Number: 77, Session: 3, Back: 0xdeadbeef, First: 1 << 40, Mark: 1<<40 - 5}
 	for i := range RecordsPerPage {
-		r := Record{Kind: Kind(1 + i%4), LBA: uint64(i) << 30, PPA: uint64(i) * 3}
-		if r.Kind == Trim {
+		r := Record{Kind: Kind(1 + i%5), LBA: uint64(i) << 30, PPA: uint64(i) * 3}
+		r.Joined = i%3 == 0 && i < RecordsPerPage-1
+		if r.Kind.counted() {
 			r.Count = uint32(i)
 		} else {
 			r.Sum = uint32(i) * 7
@@ -43,7 +45,10 @@ func TestRoundTrip(t *testing.T) {
 	}
 	header := Header{Generation: 5, Session: 6, Next: 7, Record: 8, Back: 9, Clean: true, Writes: 10}
 	b := body(&s, 1)
-	sum := Summary{Segment: 4, Session: 2, Erases: 8, Stream: 1, Back: 5, Order: 99, Entries: b.Entries[:s.Pages]}
+	sum := Summary{Segment: 4, Session: 2, Erases: 8, Stream: 1, Back: 5, Order: 99, Entries: slices.Clone(b.Entries[:s.Pages])}
+	for i := range sum.Entries {
+		sum.Entries[i].Renamed = false // which a summary cannot know
+	}
 	for _, c := range []struct {
 		name   string
 		size   int

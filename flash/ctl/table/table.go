@@ -33,6 +33,14 @@ func (s *Slot) Heat() uint64 { return s.heat.Load() }
 // SetHeat notes a write, under the controller's lock.
 func (s *Slot) SetHeat(h uint64) { s.heat.Store(h) }
 
+// Follow takes over what is counted of a page that is moved here.
+func (s *Slot) Follow(from *Slot) {
+	s.heat.Store(from.heat.Load())
+	s.reads.Store(from.reads.Load())
+	from.heat.Store(0)
+	from.reads.Store(0)
+}
+
 // CountRead notes a read.
 func (s *Slot) CountRead() { s.reads.Add(1) }
 
@@ -109,11 +117,12 @@ func (t *Table) Used(first, last uint64) iter.Seq2[uint64, *Slot] {
 
 func (n *node) used(level uint, base, first, last uint64, yield func(uint64, *Slot) bool) bool {
 	span := uint64(1) << (level * fanBits) // pages below each entry
-	for i := range uint64(fan) {
+	begin, end := uint64(0), min(fan-1, (last-base)/span)
+	if first > base {
+		begin = (first - base) / span
+	}
+	for i := begin; i <= end; i++ {
 		from := base + i*span
-		if from > last || from+span-1 < first {
-			continue
-		}
 		if level > 1 {
 			if down := n.down[i].Load(); down != nil && !down.used(level-1, from, first, last, yield) {
 				return false
@@ -124,8 +133,8 @@ func (n *node) used(level uint, base, first, last uint64, yield func(uint64, *Sl
 		if l == nil {
 			continue
 		}
-		for k := range l {
-			if page := from + uint64(k); page >= first && page <= last && !yield(page, &l[k]) {
+		for k := max(first, from) - from; k <= min(last-from, fan-1); k++ {
+			if !yield(from+k, &l[k]) {
 				return false
 			}
 		}

@@ -94,6 +94,7 @@ type Conn struct {
 	writing  bool      // rest is the writer's
 	stuck    time.Time // since when a Polled connection cannot write
 	closing  bool
+	draining bool      // nothing more is read
 	deadline bool      // one is set for reading
 	since    time.Time // when the frame at the front began to come
 	resume   *sync.Cond
@@ -332,6 +333,33 @@ func (c *Conn) Close() error {
 	return nil
 }
 
+// Drain is Close that first finishes what the peer has begun: nothing more is read, and what was read is done, answered and, where that is
+// due, durable, within a time. The peer sees the connection close between two frames. It is not for a Polled connection.
+func (c *Conn) Drain(within time.Duration) error {
+	until := time.Now().Add(within)
+	c.mu.Lock()
+	c.draining = true
+	c.mu.Unlock()
+	if err := c.nc.SetReadDeadline(time.Unix(1, 0)); err != nil { // wakes the reader
+		return c.Close()
+	}
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for time.Now().Before(until) {
+		c.mu.Lock()
+		over := c.closing || !c.writing && c.qp.Quiet()
+		c.mu.Unlock()
+		if over {
+			break
+		}
+		select {
+		case <-look.C:
+		case <-c.done:
+		}
+	}
+	return c.Close()
+}
+
 // flush sends what the queue pair has to send; c.mu is held. What the connection does not
 // take at once is left to the writer.
 func (c *Conn) flush() {
@@ -484,7 +512,7 @@ func (c *Conn) limit() error {
 	case c.cfg.Idle > 0:
 		at = time.Now().Add(c.cfg.Idle)
 	}
-	if at.IsZero() && !c.deadline {
+	if c.draining || at.IsZero() && !c.deadline {
 		return nil
 	}
 	c.deadline = !at.IsZero()
@@ -496,7 +524,7 @@ func (c *Conn) read() {
 	defer c.running.Done()
 	c.mu.Lock()
 	for {
-		for c.qp.Stalled() && !c.closing {
+		for (c.qp.Stalled() || c.draining) && !c.closing {
 			c.resume.Wait()
 		}
 		if c.closing {
@@ -511,6 +539,9 @@ func (c *Conn) read() {
 		n, err := c.nc.Read(b)
 		c.mu.Lock()
 		c.took(n)
+		if err != nil && c.draining && errors.Is(err, os.ErrDeadlineExceeded) {
+			continue
+		}
 		if err != nil && !c.closing {
 			c.qp.Lost(err)
 			break
@@ -567,6 +598,9 @@ func (c *Conn) writeRest() {
 	err := c.nc.SetWriteDeadline(time.Now().Add(c.cfg.Progress))
 	if err == nil {
 		_, err = c.nc.Write(c.rest)
+	}
+	if err == nil {
+		err = c.nc.SetWriteDeadline(time.Time{}) // one that is past would end attempts that do not wait
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

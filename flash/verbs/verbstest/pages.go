@@ -122,11 +122,11 @@ func (p *Pages) Get(a *verbs.Access) {
 	}
 	p.log = append(p.log, fmt.Sprintf("get %d+%d %s", a.Offset, a.Length, kind))
 	var calls []func()
+	p.out[a] = true
 	if err := p.FailGet; err != nil {
 		p.FailGet = nil
 		calls = append(calls, func() { a.Fail(err) })
 	} else {
-		p.out[a] = true
 		size, end := uint64(p.page), a.Offset+uint64(a.Length)
 		for at := a.Offset; at < end; {
 			to := min(at&^(size-1)+size, end)

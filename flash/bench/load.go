@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"farflash/rng"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// client is one connection to a system. One goroutine starts requests, one waits; they may be the same.
+type client interface {
+	// start begins request number slot, of which none is under way.
+	start(slot int, write bool, offset uint64) error
+	// wait fills in numbers of requests that have ended, at least one.
+	wait(ended []int) (int, error)
+	close() error
+}
+
+// lane is what one connection is asked for, and how long it took.
+type lane struct {
+	c      Config
+	client client
+	draw   rng.Stream
+	due    []time.Time // of each slot's request
+	took   stats.Histogram
+	count  int64 // that ended in time
+	all    int64
+	from   time.Time // what ends before is not counted
+	until  time.Time // nothing is begun after it
+}
+
+// next draws a request.
+func (l *lane) next() (write bool, offset uint64) {
+	write = l.c.Writes > 0 && l.draw.Float64() < l.c.Writes
+	return write, uint64(l.draw.IntN(l.c.Size/int64(l.c.Block))) * uint64(l.c.Block)
+}
+
+func (l *lane) begin(slot int, due time.Time) error {
+	l.due[slot] = due
+	write, offset := l.next()
+	return l.client.start(slot, write, offset)
+}
+
+func (l *lane) ended(slot int, now time.Time) {
+	l.all++
+	if due := l.due[slot]; !due.Before(l.from) && !now.After(l.until) {
+		l.count++
+		l.took.Record(units.Duration(now.Sub(due)) * units.Nanosecond)
+	}
+}
+
+// closed keeps all slots busy.
+func (l *lane) closed() error {
+	for slot := range l.c.Depth {
+		if err := l.begin(slot, time.Now()); err != nil {
+			return err
+		}
+	}
+	done := make([]int, l.c.Depth)
+	for left := l.c.Depth; left > 0; {
+		n, err := l.client.wait(done)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		for _, slot := range done[:n] {
+			l.ended(slot, now)
+			if now.After(l.until) {
+				left--
+				continue
+			}
+			if err := l.begin(slot, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open begins requests when they are due, at exponential intervals; one that finds no slot waits for one, and its time counts.
+func (l *lane) open(rate float64) error {
+	free := make(chan int, l.c.Depth)
+	for slot := range l.c.Depth {
+		free <- slot
+	}
+	begun := make(chan struct{}, l.c.Depth) // one for each request that was begun and has not ended
+	failed := make(chan error, 1)
+	go func() {
+		done := make([]int, l.c.Depth)
+		for range begun {
+			n, err := l.client.wait(done)
+			if err != nil {
+				failed <- err
+				close(free)
+				return
+			}
+			now := time.Now()
+			for i, slot := range done[:n] {
+				l.ended(slot, now)
+				free <- slot
+				if i > 0 {
+					<-begun
+				}
+			}
+		}
+		failed <- nil
+	}()
+	due := time.Now()
+	var wrong error
+	for {
+		due = due.Add(time.Duration(l.draw.Exp() / rate * float64(time.Second)))
+		if due.After(l.until) {
+			break
+		}
+		if wait := time.Until(due); wait > 0 {
+			time.Sleep(wait)
+		}
+		slot, ok := <-free
+		if !ok {
+			break
+		}
+		if wrong = l.begin(slot, due); wrong != nil {
+			break
+		}
+		begun <- struct{}{}
+	}
+	close(begun)
+	return errors.Join(wrong, <-failed)
+}
+
+// spent is the processor time of this process so far.
+func spent() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its time counts.
+const openDepth = 32
+
+// measure has all connections of a system at work for a time; rate is what is offered in all, 0 a closed loop.
+func (b *bench) measure(s System, rate float64) (m Measured, err error) {
+	for t := b.cfg.Time; ; t *= 2 { // on a machine that is busy with something else nothing may end in a short time
+		if m, err = b.during(s, rate, t); !errors.Is(err, errNothing) || t > time.Hour {
+			return m, err
+		}
+	}
+}
+
+var errNothing = errors.New("no request ended in time; measure longer")
+
+func (b *bench) during(s System, rate float64, length time.Duration) (m Measured, err error) {
+	c := b.cfg
+	b.turn++
+	lanes := make([]*lane, c.Connections)
+	defer func() {
+		for _, l := range lanes {
+			if l != nil {
+				err = errors.Join(err, l.client.close())
+			}
+		}
+	}()
+	depth := c.Depth
+	if rate > 0 {
+		depth = max(c.Depth, openDepth)
+	}
+	for i := range lanes {
+		k, err := b.dial(s, depth)
+		if err != nil {
+			return m, err
+		}
+		lanes[i] = &lane{c: *c, client: k, draw: rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), due: make([]time.Time, depth)}
+		lanes[i].c.Depth = depth
+	}
+	reads, used := b.deviceReads(), spent()
+	warm := min(length/5, 200*time.Millisecond)
+	from := time.Now().Add(warm)
+	var all sync.WaitGroup
+	errs := make([]error, len(lanes))
+	for i, l := range lanes {
+		l.from, l.until = from, from.Add(length)
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			if rate > 0 {
+				errs[i] = l.open(rate / float64(len(lanes)))
+			} else {
+				errs[i] = l.closed()
+			}
+		}()
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return m, err
+	}
+	var took stats.Histogram
+	count, begun := int64(0), int64(0)
+	for _, l := range lanes {
+		took.Merge(&l.took)
+		count += l.count
+		begun += l.all
+	}
+	if count == 0 {
+		return m, errNothing
+	}
+	us := func(q float64) float64 { return float64(took.Quantile(q)) / float64(units.Microsecond) }
+	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99), CPU: float64((spent() - used).Microseconds()) / float64(begun)}
+	if s == Verbs {
+		m.Reads = float64(b.deviceReads()-reads) / float64(begun)
+	}
+	return m, nil
+}

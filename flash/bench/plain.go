@@ -1,0 +1,298 @@
+package bench
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"farflash/flash/device"
+	"farflash/flash/uring"
+)
+
+// The plain protocol, little-endian: a request has 16 bytes (4 of 0, or of 1 to write; 4 of its number; 8 of the offset), and to write the block. A reply has
+// 16 (4 of the number, 4 of an error, 4 of 1 if nothing follows, 4 of 0), and the block that was read.
+const plainHeader = 16
+
+func putRequest(b []byte, write bool, slot int, offset uint64) {
+	what := uint32(0)
+	if write {
+		what = 1
+	}
+	binary.LittleEndian.PutUint32(b, what)
+	binary.LittleEndian.PutUint32(b[4:], uint32(slot))
+	binary.LittleEndian.PutUint64(b[8:], offset)
+}
+
+func parseRequest(b []byte) (write bool, slot uint32, offset uint64) {
+	return binary.LittleEndian.Uint32(b) == 1, binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])
+}
+
+func putReply(b []byte, slot uint32, write bool, err error) {
+	clear(b[:plainHeader])
+	binary.LittleEndian.PutUint32(b, slot)
+	if err != nil {
+		binary.LittleEndian.PutUint32(b[4:], 5)
+	}
+	if write {
+		binary.LittleEndian.PutUint32(b[8:], 1)
+	}
+}
+
+// feed is a connection that is read through a buffer.
+type feed struct {
+	nc         net.Conn
+	in         []byte
+	start, end int
+}
+
+// more reads what there is.
+func (f *feed) more() error {
+	f.end = copy(f.in, f.in[f.start:f.end])
+	f.start = 0
+	n, err := f.nc.Read(f.in[f.end:])
+	f.end += n
+	return err
+}
+
+// need has n bytes at the front, and takes them.
+func (f *feed) need(n int) ([]byte, error) {
+	for f.end-f.start < n {
+		if err := f.more(); err != nil {
+			return nil, err
+		}
+	}
+	b := f.in[f.start:][:n]
+	f.start += n
+	return b, nil
+}
+
+type plainClient struct {
+	feed
+	block  int
+	out    []byte
+	served chan error
+}
+
+func newPlainClient(nc net.Conn, block int) *plainClient {
+	return &plainClient{feed: feed{nc: nc, in: make([]byte, 64<<10+block)}, block: block, out: make([]byte, plainHeader+block), served: make(chan error, 1)}
+}
+
+func (k *plainClient) start(slot int, write bool, offset uint64) error {
+	n := plainHeader
+	if write {
+		n += k.block
+	}
+	putRequest(k.out, write, slot, offset)
+	_, err := k.nc.Write(k.out[:n])
+	return err
+}
+
+func (k *plainClient) wait(ended []int) (int, error) {
+	for {
+		n := 0
+		for n < len(ended) && k.end-k.feed.start >= plainHeader {
+			h := k.in[k.feed.start:]
+			if e := binary.LittleEndian.Uint32(h[4:]); e != 0 {
+				return 0, fmt.Errorf("the server's error %d", e)
+			}
+			size := plainHeader + k.block
+			if binary.LittleEndian.Uint32(h[8:]) == 1 {
+				size = plainHeader
+			}
+			if k.end-k.feed.start < size {
+				break
+			}
+			ended[n] = int(binary.LittleEndian.Uint32(h))
+			k.feed.start += size
+			n++
+		}
+		if n > 0 {
+			return n, nil
+		}
+		if err := k.more(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (k *plainClient) close() error {
+	err := k.nc.Close()
+	return errors.Join(err, <-k.served)
+}
+
+// over drops the error of a client that has gone.
+func over(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// servePlain is the baseline: read a request, pread or pwrite, write the reply, and the next.
+func (b *bench) servePlain(nc net.Conn, f *os.File) error {
+	block := b.cfg.Block
+	r := feed{nc: nc, in: make([]byte, 64<<10+block)}
+	buf := device.Aligned(device.Grain + block)
+	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:] // the reply's header is right before the data, so that one write sends both
+	for {
+		h, err := r.need(plainHeader)
+		if err != nil {
+			return over(err)
+		}
+		write, slot, offset := parseRequest(h)
+		n := plainHeader
+		if write {
+			p, err := r.need(block)
+			if err != nil {
+				return over(err)
+			}
+			copy(data, p)
+			_, err = f.WriteAt(data, int64(offset))
+			putReply(reply, slot, true, err)
+		} else {
+			_, err = f.ReadAt(data, int64(offset))
+			putReply(reply, slot, false, err)
+			n += block
+		}
+		if _, err := nc.Write(reply[:n]); err != nil {
+			return over(err)
+		}
+	}
+}
+
+// openRing opens the plain file with a ring, and registers memory for it. The pool may have the file locked: it is the same process that has both.
+func (b *bench) openRing(path string) error {
+	var err error
+	if b.ring, err = uring.Open(path, device.Mode{Shared: path == filepath.Join(b.dir, "pool")}, 256); err != nil {
+		return err
+	}
+	n := b.cfg.Connections * max(b.cfg.Depth, openDepth)
+	size := device.Grain + b.cfg.Block
+	if b.arena, err = device.Arena(n * size); err != nil {
+		return err
+	}
+	if err := b.ring.Register(b.arena); err != nil {
+		return err
+	}
+	b.buffers = make(chan []byte, n)
+	for i := range n {
+		b.buffers <- b.arena[i*size:][:size:size]
+	}
+	return nil
+}
+
+// ringRequest is one of serveRing's.
+type ringRequest struct {
+	op    device.Op
+	buf   []byte
+	slot  uint32
+	write bool
+}
+
+// ringReplies is what serveRing has to send.
+type ringReplies struct {
+	mu    sync.Mutex
+	ready []*ringRequest
+	kick  chan struct{}
+	quit  chan struct{}
+	free  chan *ringRequest
+	done  chan error
+}
+
+func (w *ringReplies) add(q *ringRequest) {
+	w.mu.Lock()
+	w.ready = append(w.ready, q)
+	w.mu.Unlock()
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run sends what is ready, all of it with one system call.
+func (w *ringReplies) run(nc net.Conn, block int) {
+	var vec net.Buffers
+	var spare []*ringRequest
+	var failed error
+	for {
+		select {
+		case <-w.quit:
+			w.done <- failed
+			return
+		case <-w.kick:
+		}
+		w.mu.Lock()
+		batch := w.ready
+		w.ready = spare[:0]
+		w.mu.Unlock()
+		vec = vec[:0]
+		for _, q := range batch {
+			reply, n := q.buf[device.Grain-plainHeader:], plainHeader
+			putReply(reply, q.slot, q.write, q.op.Err)
+			if !q.write {
+				n += block
+			}
+			vec = append(vec, reply[:n])
+		}
+		if sent := vec; failed == nil && len(sent) > 0 {
+			_, failed = sent.WriteTo(nc)
+		}
+		for _, q := range batch {
+			w.free <- q
+		}
+		spare = batch
+	}
+}
+
+// serveRing is the plain protocol over a ring: requests are under way side by side, and replies go as they come.
+func (b *bench) serveRing(nc net.Conn, depth int) error {
+	block := b.cfg.Block
+	w := &ringReplies{kick: make(chan struct{}, 1), quit: make(chan struct{}), free: make(chan *ringRequest, depth), done: make(chan error, 1)}
+	for range depth {
+		q := &ringRequest{buf: <-b.buffers}
+		q.op.Done = func(*device.Op) { w.add(q) }
+		w.free <- q
+	}
+	go w.run(nc, block)
+	r := feed{nc: nc, in: make([]byte, 64<<10+block)}
+	ops := make([]*device.Op, 0, depth)
+	var err error
+	for {
+		var h []byte
+		if h, err = r.need(plainHeader); err != nil {
+			break
+		}
+		q := <-w.free
+		var offset uint64
+		q.write, q.slot, offset = parseRequest(h)
+		q.op.Kind, q.op.Offset, q.op.Buf = device.Read, int64(offset), q.buf[device.Grain:][:block]
+		if q.write {
+			var p []byte
+			if p, err = r.need(block); err != nil {
+				w.free <- q
+				break
+			}
+			q.op.Kind = device.Write
+			copy(q.op.Buf, p)
+		}
+		// What has come together is submitted together, if there are slots for it.
+		if ops = append(ops, &q.op); r.end-r.start < plainHeader || len(w.free) == 0 {
+			b.ring.Submit(ops...)
+			ops = ops[:0]
+		}
+	}
+	if len(ops) > 0 {
+		b.ring.Submit(ops...)
+	}
+	for range depth {
+		b.buffers <- (<-w.free).buf
+	}
+	close(w.quit)
+	return errors.Join(over(err), over(<-w.done))
+}

@@ -1,0 +1,193 @@
+// Package buddy divides a space of 2^52 pages into blocks of 2^k pages that begin at multiples of their size: what files of ContigFS lie in.
+//
+// Its main type is Space: Alloc, Free, Reserve of a block that is known, Extend and Shrink in place. It is a plain state machine, and what it does depends on
+// nothing but what it was asked before. Of blocks that fit the lowest is taken, so that addresses, and the memory of their mapping, stay together.
+//
+// What it leaves out: what a block is for, and making it durable: what is free is what nobody has. After Knuth, The Art of Computer Programming, volume 1, section 2.5.
+package buddy
+
+import (
+	"container/heap"
+	"fmt"
+	"slices"
+)
+
+// Orders is how many there are: a block of order k has 2^k pages, and the largest one half of the space.
+const Orders = 52
+
+// Space knows which blocks are free.
+type Space struct {
+	free [Orders]list
+}
+
+// list is the free blocks of one order: a set, and a heap of what was ever put in.
+type list struct {
+	set  map[uint64]bool
+	heap lowest
+}
+
+type lowest []uint64
+
+func (h lowest) Len() int           { return len(h) }
+func (h lowest) Less(i, j int) bool { return h[i] < h[j] }
+func (h lowest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *lowest) Push(x any) { *h = append(*h, x.(uint64)) }
+
+// Pop implements heap.Interface.
+func (h *lowest) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}
+
+func (l *list) add(base uint64) {
+	if l.set == nil {
+		l.set = map[uint64]bool{}
+	}
+	l.set[base] = true
+	heap.Push(&l.heap, base)
+	if len(l.heap) > 2*len(l.set)+64 { // of blocks that were taken in other ways
+		l.heap = l.heap[:0]
+		for b := range l.set {
+			l.heap = append(l.heap, b)
+		}
+		slices.Sort(l.heap) // which is a heap, and always the same one
+	}
+}
+
+func (l *list) has(base uint64) bool { return l.set[base] }
+func (l *list) remove(base uint64)   { delete(l.set, base) }
+
+// takeLowest takes the lowest free block.
+func (l *list) takeLowest() uint64 {
+	for {
+		if b := heap.Pop(&l.heap).(uint64); l.set[b] {
+			delete(l.set, b)
+			return b
+		}
+	}
+}
+
+// New returns a space of which all is free but the pages below 2^low.
+func New(low int) *Space {
+	s := &Space{}
+	for k := low; k < Orders; k++ {
+		s.free[k].add(1 << k)
+	}
+	return s
+}
+
+// Order is that of the smallest block with so many pages, of which there is at least one.
+func Order(pages uint64) int {
+	k := 0
+	for uint64(1)<<k < pages {
+		k++
+	}
+	return k
+}
+
+// Alloc takes a block.
+func (s *Space) Alloc(order int) (base uint64, ok bool) {
+	k := order
+	for ; k < Orders && len(s.free[k].set) == 0; k++ {
+	}
+	if k >= Orders {
+		return 0, false
+	}
+	base = s.free[k].takeLowest()
+	for ; k > order; k-- {
+		s.free[k-1].add(base + 1<<(k-1))
+	}
+	return base, true
+}
+
+// Free gives a block back.
+func (s *Space) Free(base uint64, order int) {
+	for ; order < Orders-1; order++ {
+		buddy := base ^ 1<<order
+		if !s.free[order].has(buddy) {
+			break
+		}
+		s.free[order].remove(buddy)
+		base &^= 1 << order
+	}
+	s.free[order].add(base)
+}
+
+// Reserve takes one block in particular. It reports false if some of it is not free.
+func (s *Space) Reserve(base uint64, order int) bool {
+	if order < 0 || order >= Orders || base&(1<<order-1) != 0 || base >= 1<<Orders {
+		return false
+	}
+	k := order
+	for ; k < Orders && !s.free[k].has(base&^(1<<k-1)); k++ {
+	}
+	if k == Orders {
+		return false
+	}
+	s.free[k].remove(base &^ (1<<k - 1))
+	for ; k > order; k-- {
+		s.free[k-1].add(base&^(1<<(k-1)-1) ^ 1<<(k-1))
+	}
+	return true
+}
+
+// Extend makes a block twice as large where it is. It reports false if what is behind is not free, or the block is the second half of a larger one.
+func (s *Space) Extend(base uint64, order int) bool {
+	if order >= Orders-1 || base&(1<<order) != 0 || !s.free[order].has(base+1<<order) {
+		return false
+	}
+	s.free[order].remove(base + 1<<order)
+	return true
+}
+
+// Shrink gives back what is behind the first 2^to pages of a block.
+func (s *Space) Shrink(base uint64, order, to int) {
+	for ; order > to; order-- {
+		s.Free(base+1<<(order-1), order-1)
+	}
+}
+
+// Pages is how many are free.
+func (s *Space) Pages() uint64 {
+	n := uint64(0)
+	for k := range s.free {
+		n += uint64(len(s.free[k].set)) << k
+	}
+	return n
+}
+
+// Check says everything that is wrong with the lists: blocks that overlap, are out of place or should be one with their buddy.
+func (s *Space) Check() (problems []error) {
+	type block struct {
+		base  uint64
+		order int
+	}
+	var all []block
+	for k := range s.free {
+		for b := range s.free[k].set {
+			all = append(all, block{b, k})
+		}
+	}
+	slices.SortFunc(all, func(a, b block) int {
+		if a.base != b.base {
+			return int(int64(a.base - b.base))
+		}
+		return a.order - b.order
+	})
+	for i, b := range all {
+		if b.base&(1<<b.order-1) != 0 || b.base+1<<b.order > 1<<Orders {
+			problems = append(problems, fmt.Errorf("a free block of 2^%d pages at %d is out of place", b.order, b.base))
+		}
+		if s.free[b.order].has(b.base^1<<b.order) && b.base&(1<<b.order) == 0 {
+			problems = append(problems, fmt.Errorf("free blocks of 2^%d pages at %d and behind should be one", b.order, b.base))
+		}
+		if i > 0 && all[i-1].base+1<<all[i-1].order > b.base {
+			problems = append(problems, fmt.Errorf("free blocks at %d and %d overlap", all[i-1].base, b.base))
+		}
+	}
+	return problems
+}

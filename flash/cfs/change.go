@@ -1,0 +1,394 @@
+package cfs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"farflash/flash/cfs/buddy"
+	"farflash/flash/ctl"
+)
+
+// change is a change of the tree that is being worked out. Nothing of it is seen before it is in force.
+type change struct {
+	*FS
+	inodes map[uint32]inode           // as they will be
+	dirs   map[*node]map[int][]dirent // pages of directories, likewise
+	moves  []ctl.Step                 // of data, before the pages of metadata are exchanged
+	drops  []ctl.Step                 // after it
+	ends   []written                  // zeros behind what is the end of a file now
+	undo   []func()                   // of blocks taken, if it comes to nothing
+	then   []func()                   // what is done with the tree when it is in force
+}
+
+// do works out a change, and makes it. It returns when the change is durable, but others are worked out before.
+func (f *FS) do(plan func(c *change) error) error {
+	f.change.Lock()
+	c := &change{FS: f, inodes: map[uint32]inode{}, dirs: map[*node]map[int][]dirent{}}
+	err := plan(c)
+	var until func() error
+	if err == nil {
+		until, err = c.commit()
+	}
+	if err != nil {
+		for _, undo := range slices.Backward(c.undo) {
+			undo()
+		}
+	}
+	f.change.Unlock()
+	if err != nil {
+		return err
+	}
+	return until()
+}
+
+// home is a page of metadata that changes.
+type home struct {
+	page  uint64
+	fresh bool // nothing is there yet
+	b     []byte
+}
+
+// homes are the pages that change, as they will be.
+func (c *change) homes() []home {
+	var all []home
+	pagesOf := map[uint32]bool{}
+	for number := range c.inodes {
+		pagesOf[number/inodesPerPage] = true
+	}
+	for p := range pagesOf {
+		b := make([]byte, ctl.Page)
+		for i := range uint32(inodesPerPage) {
+			number := p*inodesPerPage + i
+			in, ok := c.inodes[number]
+			if n := c.tree.get(number); !ok && n != nil {
+				in = n.inode
+			}
+			in.encode(b[i*inodeSize:], c.seed, number)
+		}
+		all = append(all, home{inodePage + uint64(p), !c.tree.inodePages[p], b})
+	}
+	for dir, changed := range c.dirs {
+		in := c.inodeOf(dir)
+		for i, entries := range changed {
+			if uint64(i) >= pages(in.size) {
+				continue // it goes with the end of the directory
+			}
+			b := make([]byte, ctl.Page)
+			encodeDir(b, c.seed, dir.number, uint32(i), entries)
+			all = append(all, home{in.base + uint64(i), i >= len(dir.pages), b})
+		}
+	}
+	slices.SortFunc(all, func(a, b home) int { return cmp.Compare(a.page, b.page) })
+	return all
+}
+
+// commit makes the change: new versions go to spare pages, and when they are durable one Remap brings them, and the data, where they belong. It returns when all of it
+// is in force, and until waits for that to be durable.
+func (c *change) commit() (until func() error, err error) {
+	if len(c.inodes) == 0 {
+		return func() error { return nil }, nil // nothing changes that is stored
+	}
+	homes := c.homes()
+	if slices.ContainsFunc(homes, func(h home) bool { return h.fresh }) {
+		// What needs more room than before is begun only with all spares; so there are always some for what makes room.
+		if err := c.refill(); err != nil {
+			return nil, err
+		}
+	}
+	var steps, exchanges []ctl.Step
+	var used []int // spares
+	writes := c.ends
+	for i := range c.filled {
+		if k := len(used); c.filled[i] && k < len(homes) {
+			h := homes[k]
+			used = append(used, i)
+			spare := uint64(sparePage + i)
+			writes = append(writes, written{page: spare, b: h.b})
+			if h.fresh {
+				exchanges = append(exchanges, ctl.Step{From: spare, To: h.page, Count: 1})
+				continue
+			}
+			exchanges = append(exchanges, ctl.Step{From: h.page, To: swapPage, Count: 1}, ctl.Step{From: spare, To: h.page, Count: 1}, ctl.Step{From: swapPage, To: spare, Count: 1})
+		}
+	}
+	if len(used) < len(homes) {
+		return nil, fmt.Errorf("cfs: %d pages change and %d are kept for it: %w", len(homes), len(used), ctl.ErrFull)
+	}
+	if err := c.write(writes); err != nil {
+		return nil, fmt.Errorf("cfs: %w", err)
+	}
+	steps = append(append(append(steps, c.moves...), exchanges...), c.drops...)
+	done := make(chan error, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.pool.Remap(steps, true, func(err error) { done <- err }); err != nil {
+		return nil, fmt.Errorf("cfs: %w", err)
+	}
+	for k, h := range homes {
+		if h.fresh {
+			c.filled[used[k]] = false
+		}
+	}
+	for number := range c.inodes {
+		c.tree.inodePages[number/inodesPerPage] = true
+		if n := c.tree.get(number); n != nil {
+			n.inode = c.inodes[number]
+		}
+	}
+	for dir, changed := range c.dirs {
+		for _, i := range slices.Sorted(maps.Keys(changed)) {
+			for len(dir.pages) <= i {
+				dir.pages, dir.rooms = append(dir.pages, nil), append(dir.rooms, dirRoom)
+			}
+			dir.pages[i], dir.rooms[i] = changed[i], room(changed[i])
+		}
+		dir.pages, dir.rooms = dir.pages[:pages(dir.size)], dir.rooms[:pages(dir.size)]
+	}
+	for _, then := range c.then {
+		then()
+	}
+	return func() error {
+		if err := <-done; err != nil {
+			return fmt.Errorf("cfs: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+// inodeOf is a node's inode as it will be.
+func (c *change) inodeOf(n *node) inode {
+	if in, ok := c.inodes[n.number]; ok {
+		return in
+	}
+	return n.inode
+}
+
+// entries are those of a page of a directory, as they will be.
+func (c *change) entries(dir *node, i int) []dirent {
+	if e, ok := c.dirs[dir][i]; ok {
+		return e
+	}
+	if i < len(dir.pages) {
+		return dir.pages[i]
+	}
+	return nil
+}
+
+func (c *change) setEntries(dir *node, i int, entries []dirent) {
+	if c.dirs[dir] == nil {
+		c.dirs[dir] = map[int][]dirent{}
+	}
+	c.dirs[dir][i] = entries
+	in := c.inodeOf(dir)
+	in.mtime = c.time()
+	c.inodes[dir.number] = in
+}
+
+// room is how many bytes of a page of a directory will be free.
+func (c *change) room(dir *node, i int) int {
+	if e, ok := c.dirs[dir][i]; ok || i >= len(dir.rooms) {
+		return room(e)
+	}
+	return dir.rooms[i]
+}
+
+func room(entries []dirent) int {
+	left := dirRoom
+	for _, e := range entries {
+		left -= e.room()
+	}
+	return left
+}
+
+// link puts a name into a directory. n is what it is of.
+func (c *change) link(dir *node, name string, n *node) error {
+	e := dirent{name, n.number}
+	in := c.inodeOf(dir)
+	at, count := 0, int(pages(in.size))
+	for at < count && c.room(dir, at) < e.room() {
+		at++
+	}
+	if at == count {
+		if err := c.grow(dir, in.size+ctl.Page); err != nil {
+			return err
+		}
+	}
+	c.setEntries(dir, at, append(slices.Clone(c.entries(dir, at)), e))
+	c.then = append(c.then, func() {
+		n.parent, n.name, n.at = dir, name, at
+		dir.children[name] = n
+	})
+	return nil
+}
+
+// relink gives a node the name that another one has.
+func (c *change) relink(there, n *node) {
+	dir, name, at := there.parent, there.name, there.at
+	entries := slices.Clone(c.entries(dir, at))
+	for i := range entries {
+		if entries[i].name == name {
+			entries[i].inode = n.number
+		}
+	}
+	c.setEntries(dir, at, entries)
+	c.then = append(c.then, func() {
+		there.parent = nil
+		n.parent, n.name, n.at = dir, name, at
+		dir.children[name] = n
+	})
+}
+
+// unlink takes a node's name out of its directory, whose end goes with it if it is empty.
+func (c *change) unlink(n *node) {
+	dir := n.parent
+	left := slices.DeleteFunc(slices.Clone(c.entries(dir, n.at)), func(e dirent) bool { return e.name == n.name })
+	c.setEntries(dir, n.at, left)
+	in := c.inodeOf(dir)
+	last := pages(in.size)
+	for last > 0 && len(c.entries(dir, int(last-1))) == 0 {
+		last--
+	}
+	if last < pages(in.size) {
+		c.shrink(dir, last*ctl.Page, false)
+	}
+	name := n.name
+	c.then = append(c.then, func() {
+		if dir.children[name] == n { // and not what has taken its place
+			delete(dir.children, name)
+		}
+		if n.parent == dir && n.name == name {
+			n.parent = nil
+		}
+	})
+}
+
+// create makes a node, without a name yet.
+func (c *change) create(who Cred, kind Kind, perm uint16) (*node, error) {
+	n := &node{number: c.tree.free()}
+	if n.number >= maxInodes-1 {
+		return nil, fmt.Errorf("cfs: %d files: %w", n.number, ctl.ErrFull)
+	}
+	n.inode = inode{kind: kind, perm: perm & 0o777, order: noOrder, uid: who.UID, gid: who.GID, mtime: c.time()}
+	if kind == Directory {
+		n.children = map[string]*node{}
+	}
+	c.inodes[n.number] = n.inode
+	c.then = append(c.then, func() {
+		n.inode = c.inodes[n.number]
+		c.tree.set(n)
+	})
+	return n, nil
+}
+
+// remove frees a node and what it holds. A file that is open loses its name only.
+func (c *change) remove(n *node) {
+	in := c.inodeOf(n)
+	if n.opens > 0 {
+		in.nameless = true
+		c.inodes[n.number] = in
+		return
+	}
+	c.inodes[n.number] = inode{}
+	if in.order != noOrder {
+		c.drops = append(c.drops, ctl.Step{From: in.base, Count: 1 << in.order, Drop: true})
+	}
+	c.then = append(c.then, func() {
+		c.tree.remove(n.number)
+		if in.order != noOrder {
+			c.tree.space.Free(in.base, int(in.order))
+		}
+	})
+}
+
+// resize has a file end elsewhere.
+func (c *change) resize(n *node, size uint64) error {
+	if size < c.inodeOf(n).size {
+		c.shrink(n, size, n.pins > 0)
+		return nil
+	}
+	return c.grow(n, size)
+}
+
+// grow makes a node larger: in its block, into the free neighbours behind, or in a block elsewhere that is at least twice as large.
+func (c *change) grow(n *node, size uint64) error {
+	if size > MaxSize {
+		return fmt.Errorf("%s: %d bytes, at most %d: %w", n.path(), size, uint64(MaxSize), ErrTooLarge)
+	}
+	in := c.inodeOf(n)
+	old := in
+	in.size, in.mtime = size, c.time()
+	space := c.tree.space
+	switch need := buddy.Order(pages(size)); {
+	case size == 0 || old.order != noOrder && need <= int(old.order):
+	case old.order == noOrder:
+		base, ok := space.Alloc(need)
+		if !ok {
+			return fmt.Errorf("%s: no addresses are left for %d bytes: %w", n.path(), size, ctl.ErrFull)
+		}
+		in.base, in.order = base, uint8(need)
+		c.undo = append(c.undo, func() { space.Free(base, need) })
+	default:
+		order := int(old.order)
+		for order < need && space.Extend(old.base, order) {
+			order++
+		}
+		if order == need {
+			in.order = uint8(need)
+			c.undo = append(c.undo, func() { space.Shrink(old.base, need, int(old.order)) })
+			break
+		}
+		space.Shrink(old.base, order, int(old.order))
+		if n.pins > 0 {
+			return fmt.Errorf("%s: %w", n.path(), ErrBusy)
+		}
+		base, ok := space.Alloc(need)
+		if !ok {
+			return fmt.Errorf("%s: no addresses are left for %d bytes: %w", n.path(), size, ctl.ErrFull)
+		}
+		in.base, in.order = base, uint8(need)
+		c.moves = append(c.moves, ctl.Step{From: old.base, To: base, Count: 1 << old.order})
+		c.undo = append(c.undo, func() { space.Free(base, need) })
+		c.then = append(c.then, func() { space.Free(old.base, int(old.order)) })
+	}
+	c.inodes[n.number] = in
+	c.zeroEnd(old, size)
+	return nil
+}
+
+// zeroEnd has the rest of a file's last page, which may hold what was there before the file was cut, be zeros before it is a part of the file.
+func (c *change) zeroEnd(old inode, size uint64) {
+	in := old.size % ctl.Page
+	if in == 0 || size <= old.size {
+		return
+	}
+	last := old.base + old.size/ctl.Page
+	if !c.pool.Holds(last) {
+		return // it reads as zeros
+	}
+	c.ends = append(c.ends, written{page: last, from: int(in), b: make([]byte, ctl.Page-in)})
+}
+
+// shrink makes a node smaller. While its address is relied upon it keeps its block, for whoever may write behind the new end.
+func (c *change) shrink(n *node, size uint64, pinned bool) {
+	in := c.inodeOf(n)
+	old := in
+	in.size, in.mtime = size, c.time()
+	if old.order == noOrder {
+		return
+	}
+	keep := pages(size)
+	c.drops = append(c.drops, ctl.Step{From: in.base + keep, Count: 1<<in.order - keep, Drop: true})
+	space := c.tree.space
+	switch {
+	case pinned:
+	case size == 0:
+		in.base, in.order = 0, noOrder
+		c.then = append(c.then, func() { space.Free(old.base, int(old.order)) })
+	default:
+		in.order = min(in.order, uint8(buddy.Order(keep)))
+		c.then = append(c.then, func() { space.Shrink(old.base, int(old.order), int(in.order)) })
+	}
+	c.inodes[n.number] = in
+}

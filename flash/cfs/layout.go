@@ -1,0 +1,255 @@
+package cfs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+)
+
+// Where everything is, in pages of the pool's space.
+const (
+	superPage  = 0
+	sparePage  = 1 << 10
+	spares     = 16
+	swapPage   = sparePage + spares // where the two of an exchange pass each other; always empty
+	inodeShift = 25
+	inodePage  = 1 << inodeShift
+	dataShift  = 26 // files' blocks begin at 2^dataShift
+
+	inodeSize     = 32
+	inodesPerPage = ctl.Page / inodeSize
+	maxInodes     = inodesPerPage << inodeShift
+
+	// MaxSize is the most bytes of a file, MaxName of a name.
+	MaxSize = 1 << 50 // so that a file is dropped by one group of records
+	MaxName = 255
+
+	maxOrder   = 38 // of MaxSize
+	rootInode  = 1
+	noOrder    = 63 // of an inode without a block
+	direntHead = 5  // bytes before a name
+	dirHead    = 32
+	dirRoom    = ctl.Page - dirHead
+)
+
+// Kind is what an inode is.
+type Kind uint8
+
+// The kinds.
+const (
+	None Kind = iota
+	Regular
+	Directory
+)
+
+func (k Kind) String() string { return [...]string{"none", "file", "directory"}[k] }
+
+// inode is what is stored of a file or directory.
+type inode struct {
+	base     uint64 // the first page of the block
+	size     uint64 // bytes
+	order    uint8  // the block has 2^order pages; noOrder: there is none
+	kind     Kind
+	nameless bool // it is in no directory
+	perm     uint16
+	uid, gid uint32
+	mtime    uint32 // seconds since 1970
+}
+
+var le = binary.LittleEndian
+
+// errDamaged is wrapped by what is wrong with something that was read.
+var errDamaged = errors.New("damaged")
+
+// sum is the checksum of an inode, which begins with its number, so that one at the place of another is known.
+func (in *inode) sum(b []byte, seed, number uint32) uint32 {
+	var head [4]byte
+	le.PutUint32(head[:], number)
+	return media.Sum(media.Sum(seed, head[:]), b[:28])
+}
+
+// encode writes an inode into its 32 bytes. None is 32 zeros, so that pages of inodes that were never written have none.
+//
+//	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless; of the second: 0-51 size, 52-60 permissions
+func (in *inode) encode(b []byte, seed, number uint32) {
+	clear(b[:inodeSize])
+	if in.kind == None {
+		return
+	}
+	word := in.base | uint64(in.order)<<52 | uint64(in.kind)<<58
+	if in.nameless {
+		word |= 1 << 60
+	}
+	le.PutUint64(b, word)
+	le.PutUint64(b[8:], in.size|uint64(in.perm)<<52)
+	le.PutUint32(b[16:], in.uid)
+	le.PutUint32(b[20:], in.gid)
+	le.PutUint32(b[24:], in.mtime)
+	le.PutUint32(b[28:], in.sum(b, seed, number))
+}
+
+// decodeInode reads 32 bytes. What is not as encode writes it is an error.
+func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
+	if [inodeSize]byte(b) == [inodeSize]byte{} {
+		return in, nil
+	}
+	first, second := le.Uint64(b), le.Uint64(b[8:])
+	in = inode{
+		base: first & (1<<52 - 1), order: uint8(first >> 52 & 63), kind: Kind(first >> 58 & 3), nameless: first>>60&1 != 0,
+		size: second & (1<<52 - 1), perm: uint16(second >> 52),
+		uid: le.Uint32(b[16:]), gid: le.Uint32(b[20:]), mtime: le.Uint32(b[24:]),
+	}
+	switch {
+	case le.Uint32(b[28:]) != in.sum(b, seed, number):
+		return inode{}, fmt.Errorf("its checksum is wrong: %w", errDamaged)
+	case in.kind != Regular && in.kind != Directory || first>>61 != 0 || in.perm > 0o777:
+		return inode{}, fmt.Errorf("it is of no known kind: %w", errDamaged)
+	case in.kind == Directory && (in.size%ctl.Page != 0 || in.nameless):
+		return inode{}, fmt.Errorf("it is a directory of %d bytes: %w", in.size, errDamaged)
+	case in.order == noOrder && (in.base != 0 || in.size != 0):
+		return inode{}, fmt.Errorf("it has %d bytes and no block: %w", in.size, errDamaged)
+	case in.order == noOrder:
+		return in, nil
+	case in.order > maxOrder || in.base&(1<<in.order-1) != 0 || in.base < 1<<dataShift || in.base+1<<in.order > 1<<52:
+		return inode{}, fmt.Errorf("its block of 2^%d pages at %d is out of place: %w", in.order, in.base, errDamaged)
+	case in.size > MaxSize || pages(in.size) > 1<<in.order:
+		return inode{}, fmt.Errorf("it has %d bytes in a block of 2^%d pages: %w", in.size, in.order, errDamaged)
+	}
+	return in, nil
+}
+
+// pages is how many hold so many bytes.
+func pages(size uint64) uint64 { return (size + ctl.Page - 1) / ctl.Page }
+
+// dirent is a name in a directory.
+type dirent struct {
+	name  string
+	inode uint32
+}
+
+func (e dirent) room() int { return direntHead + len(e.name) }
+
+const magicDir, magicSuper = 0x46464344, 0x46464353 // FFCD, FFCS
+
+// sealPage and sealedPage are the checksum of a directory's page and of the superblock, in the second word.
+func sealPage(page []byte, seed uint32) { le.PutUint32(page[4:], pageSum(page, seed)) }
+
+func pageSum(page []byte, seed uint32) uint32 {
+	return crc32.Update(media.Sum(seed, page[:4]), crc32.MakeTable(crc32.Castagnoli), page[8:ctl.Page])
+}
+
+// encodeDir writes a page of a directory: whose it is, and entries of an inode, a length and a name.
+func encodeDir(page []byte, seed, number, index uint32, entries []dirent) {
+	clear(page[:ctl.Page])
+	le.PutUint32(page, magicDir)
+	le.PutUint32(page[8:], number)
+	le.PutUint32(page[12:], index)
+	le.PutUint16(page[16:], uint16(len(entries)))
+	at := dirHead
+	for _, e := range entries {
+		le.PutUint32(page[at:], e.inode)
+		page[at+4] = uint8(len(e.name))
+		copy(page[at+direntHead:], e.name)
+		at += e.room()
+	}
+	sealPage(page, seed)
+}
+
+func decodeDir(page []byte, seed, number, index uint32) (entries []dirent, err error) {
+	switch {
+	case le.Uint32(page) != magicDir:
+		return nil, fmt.Errorf("it is no page of a directory: %w", errDamaged)
+	case le.Uint32(page[4:]) != pageSum(page, seed):
+		return nil, fmt.Errorf("its checksum is wrong: %w", errDamaged)
+	case le.Uint32(page[8:]) != number || le.Uint32(page[12:]) != index:
+		return nil, fmt.Errorf("it is page %d of inode %d: %w", le.Uint32(page[12:]), le.Uint32(page[8:]), errDamaged)
+	}
+	at := dirHead
+	for range le.Uint16(page[16:]) {
+		if at+direntHead > ctl.Page || at+direntHead+int(page[at+4]) > ctl.Page {
+			return entries, fmt.Errorf("its entries do not fit into it: %w", errDamaged)
+		}
+		e := dirent{string(page[at+direntHead:][:page[at+4]]), le.Uint32(page[at:])}
+		if err := CheckName(e.name); err != nil {
+			return entries, fmt.Errorf("%w: %w", err, errDamaged)
+		}
+		if e.inode <= rootInode {
+			return entries, fmt.Errorf("%q is inode %d: %w", e.name, e.inode, errDamaged)
+		}
+		entries = append(entries, e)
+		at += e.room()
+	}
+	return entries, nil
+}
+
+const version = 1
+
+// encodeSuper writes the superblock.
+func encodeSuper(page []byte, u media.UUID) {
+	clear(page[:ctl.Page])
+	le.PutUint32(page, magicSuper)
+	le.PutUint32(page[8:], version)
+	copy(page[16:], u[:])
+	sealPage(page, u.Seed())
+}
+
+func decodeSuper(page []byte, u media.UUID) error {
+	switch {
+	case [ctl.Page]byte(page) == [ctl.Page]byte{}:
+		return ErrNone
+	case le.Uint32(page) != magicSuper:
+		return fmt.Errorf("page 0 is no superblock: %w", errDamaged)
+	case media.UUID(page[16:32]) != u || le.Uint32(page[4:]) != pageSum(page, u.Seed()):
+		return fmt.Errorf("the superblock's checksum is wrong, or it is another pool's: %w", errDamaged)
+	case le.Uint32(page[8:]) != version:
+		return fmt.Errorf("the file system has layout %d; this program knows %d", le.Uint32(page[8:]), version)
+	}
+	return nil
+}
+
+// CheckName says what is wrong with a name: ErrName, with the reason.
+func CheckName(name string) error {
+	why := ""
+	switch {
+	case name == "":
+		why = "is empty"
+	case name == "." || name == "..":
+		why = "means another directory"
+	case len(name) > MaxName:
+		why = fmt.Sprintf("has %d bytes, more than %d", len(name), MaxName)
+	case !utf8.ValidString(name):
+		why = "is not UTF-8"
+	case strings.ContainsRune(name, '/'):
+		why = "has a slash in it"
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }):
+		why = "has a character that cannot be printed"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%q %s: %w", name, why, ErrName)
+}
+
+// split takes a path apart. It begins at the root, whether it says so or not.
+func split(path string) ([]string, error) {
+	var names []string
+	if len(path) > 4096 {
+		return nil, fmt.Errorf("a path of %d bytes, more than 4096: %w", len(path), ErrName)
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" {
+			continue
+		}
+		if err := CheckName(name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}

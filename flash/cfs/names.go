@@ -1,0 +1,189 @@
+package cfs
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Status is what is known of a file or directory.
+type Status struct {
+	Path     string
+	Name     string
+	Kind     Kind
+	Size     int64  // bytes
+	Perm     uint16 // as in a mode: read 4, write 2, search 1, for the owner, his group, and others
+	UID, GID uint32
+	Time     time.Time // of the last change of its size, or of a directory's names
+	Inode    uint32
+	Base     uint64 // its first address
+	Block    uint64 // bytes up to which it grows without being moved
+	Used     int64  // bytes of whole pages that take room; only Stat says it
+}
+
+func (n *node) stat() Status {
+	i := Status{
+		Path: n.path(), Name: n.name, Kind: n.kind, Size: int64(n.size), Perm: n.perm, UID: n.uid, GID: n.gid, Time: time.Unix(int64(n.mtime), 0).UTC(),
+		Inode: n.number, Base: n.base * pageSize,
+	}
+	if n.order != noOrder {
+		i.Block = pageSize << n.order
+	}
+	return i
+}
+
+// Stat says what a path leads to.
+func (f *FS) Stat(who Cred, path string) (Status, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	n, err := f.tree.lookup(who, path)
+	if err != nil {
+		return Status{}, err
+	}
+	i := n.stat()
+	for e := range f.inUse(extent{n.base, pages(n.size)}) {
+		i.Used += int64(e.count) * pageSize
+	}
+	return i, nil
+}
+
+// List says what is in a directory, by name; of a file, the file.
+func (f *FS) List(who Cred, path string) ([]Status, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	n, err := f.tree.lookup(who, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.kind != Directory:
+		return []Status{n.stat()}, nil
+	case !n.allows(who, Read):
+		return nil, fmt.Errorf("%s: %w", n.path(), fs.ErrPermission)
+	}
+	all := make([]Status, 0, len(n.children))
+	for _, child := range n.children {
+		all = append(all, child.stat())
+	}
+	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// place finds where a name is to be put or taken away.
+func (c *change) place(who Cred, path string) (dir *node, name string, there *node, err error) {
+	dir, name, there, err = c.tree.place(who, path)
+	if err == nil && !dir.allows(who, Write|Search) {
+		err = fmt.Errorf("%s: %w", dir.path(), fs.ErrPermission)
+	}
+	return dir, name, there, err
+}
+
+// Mkdir makes a directory.
+func (f *FS) Mkdir(who Cred, path string, perm uint16) error {
+	return f.do(func(c *change) error {
+		dir, name, there, err := c.place(who, path)
+		switch {
+		case err != nil:
+			return err
+		case there != nil:
+			return fmt.Errorf("%s: %w", there.path(), fs.ErrExist)
+		}
+		n, err := c.create(who, Directory, perm)
+		if err != nil {
+			return err
+		}
+		return c.link(dir, name, n)
+	})
+}
+
+// Remove removes a file, or a directory that is empty. What a file held is free at once, or, if it is open, when it is closed.
+func (f *FS) Remove(who Cred, path string) error {
+	return f.do(func(c *change) error {
+		_, _, there, err := c.place(who, path)
+		switch {
+		case err != nil:
+			return err
+		case there == nil:
+			return fmt.Errorf("%s: %w", path, fs.ErrNotExist)
+		}
+		if len(there.children) > 0 {
+			return fmt.Errorf("%s: %w", there.path(), ErrNotEmpty)
+		}
+		c.unlink(there)
+		c.remove(there)
+		return nil
+	})
+}
+
+// Rename gives something another name, in any directory. A file replaces a file, a directory an empty directory; with keep nothing is replaced.
+func (f *FS) Rename(who Cred, from, to string, keep bool) error {
+	return f.do(func(c *change) error {
+		_, _, n, err := c.place(who, from)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			return fmt.Errorf("%s: %w", from, fs.ErrNotExist)
+		}
+		dir, name, there, err := c.place(who, to)
+		switch {
+		case err != nil:
+			return err
+		case there == n:
+			return nil
+		case dir.within(n):
+			return fmt.Errorf("%s: %w", n.path(), ErrInside)
+		}
+		if err := c.put(dir, name, there, n, keep); err != nil {
+			return err
+		}
+		c.unlink(n)
+		return nil
+	})
+}
+
+// put gives a node a name, which what is there now loses.
+func (c *change) put(dir *node, name string, there, n *node, keep bool) error {
+	switch {
+	case there == nil:
+		return c.link(dir, name, n)
+	case keep:
+		return fmt.Errorf("%s: %w", there.path(), fs.ErrExist)
+	case n.kind == Directory && there.kind != Directory:
+		return fmt.Errorf("%s: %w", there.path(), ErrNotDir)
+	case n.kind != Directory && there.kind == Directory:
+		return fmt.Errorf("%s: %w", there.path(), ErrIsDir)
+	case len(there.children) > 0:
+		return fmt.Errorf("%s: %w", there.path(), ErrNotEmpty)
+	}
+	c.relink(there, n)
+	c.remove(there)
+	return nil
+}
+
+// Chmod changes permissions; Chown, which only UID 0 may do, whose something is.
+func (f *FS) Chmod(who Cred, path string, perm uint16) error {
+	return f.own(path, who, func(in *inode) { in.perm = perm & 0o777 }, func(n *node) bool { return who.UID == 0 || who.UID == n.uid })
+}
+
+// Chown changes whose something is.
+func (f *FS) Chown(who Cred, path string, uid, gid uint32) error {
+	return f.own(path, who, func(in *inode) { in.uid, in.gid = uid, gid }, func(*node) bool { return who.UID == 0 })
+}
+
+func (f *FS) own(path string, who Cred, set func(*inode), may func(*node) bool) error {
+	return f.do(func(c *change) error {
+		n, err := c.tree.lookup(who, path)
+		if err != nil {
+			return err
+		}
+		if !may(n) {
+			return fmt.Errorf("%s: %w", n.path(), fs.ErrPermission)
+		}
+		in := n.inode
+		set(&in)
+		c.inodes[n.number] = in
+		return nil
+	})
+}

@@ -1,0 +1,189 @@
+// Package transfer copies files into a pool's file system and out of it, as a person does who has a shell: whole, or not at all.
+//
+// Put, Get and Save are the main functions. What is nothing but zeros is not written: it takes no room on either side.
+//
+// What it leaves out: copying within a pool, folders, and the network.
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"farflash/flash/cfs"
+)
+
+// Errors that callers may want to tell apart: the context ended; what is outside of the pool could not be written.
+var (
+	ErrInterrupted = errors.New("interrupted")
+	ErrLocal       = errors.New("writing the copy")
+)
+
+// Target is the file that Put makes.
+type Target struct {
+	Path     string
+	Perm     uint16
+	UID, GID uint32
+	Replace  bool // the file that has the name, if there is one
+}
+
+const copyChunk = 1 << 20
+
+// Put copies a stream into a file, which gets its name when all of it is durable.
+func Put(ctx context.Context, files *cfs.FS, who cfs.Cred, in io.Reader, to Target) error {
+	file, err := files.Temp(cfs.Cred{UID: to.UID, GID: to.GID}, to.Perm)
+	if err != nil {
+		return err
+	}
+	if err = pour(ctx, file, in); err == nil {
+		err = file.Name(who, to.Path, !to.Replace)
+	}
+	return errors.Join(err, file.Close())
+}
+
+func pour(ctx context.Context, file *cfs.File, in io.Reader) error {
+	type piece struct {
+		b   []byte
+		err error
+	}
+	pieces, empty := make(chan piece), make(chan []byte, 2)
+	empty <- make([]byte, copyChunk)
+	empty <- make([]byte, copyChunk)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // because a pipe may have nothing to be read for as long as one likes, and nobody to say so
+		for {
+			b := <-empty
+			n, err := io.ReadFull(in, b[:copyChunk])
+			select {
+			case pieces <- piece{b[:n], err}:
+			case <-stop:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	zeros := make([]byte, copyChunk)
+	var size, room int64
+	for {
+		var next piece
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w after %d bytes; there is no file of them", ErrInterrupted, size)
+		case next = <-pieces:
+		}
+		buf, n, err := next.b, len(next.b), next.err
+		if n > 0 {
+			// Twice as large each time, so that it is not moved for every piece; cut to size in the end.
+			if size+int64(n) > room {
+				room = min(max(2*room, size+int64(n)), cfs.MaxSize)
+				if err := file.Truncate(room); err != nil {
+					return err
+				}
+			}
+			if !bytes.Equal(buf[:n], zeros[:n]) {
+				if _, err := file.WriteAt(buf[:n], size); err != nil {
+					return err
+				}
+			}
+			size += int64(n)
+		}
+		empty <- buf
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return file.Truncate(size)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// Get copies a file to a stream.
+func Get(ctx context.Context, files *cfs.FS, who cfs.Cred, from string, out io.Writer) error {
+	file, err := files.Open(who, from, cfs.Read)
+	if err != nil {
+		return err
+	}
+	return errors.Join(drain(ctx, file, func(b []byte, _ int64) error { _, err := out.Write(b); return err }), file.Close())
+}
+
+// Save copies a file to one of the machine's, which gets its name when all of it is there.
+func Save(ctx context.Context, files *cfs.FS, who cfs.Cred, from, to string, replace bool) error {
+	if _, err := os.Lstat(to); err == nil && !replace {
+		return fmt.Errorf("%s: %w", to, fs.ErrExist)
+	}
+	file, err := files.Open(who, from, cfs.Read)
+	if err != nil {
+		return err
+	}
+	out, err := os.CreateTemp(filepath.Dir(to), ".farflash-get-*")
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	zeros := make([]byte, copyChunk)
+	err = drain(ctx, file, func(b []byte, at int64) error {
+		if bytes.Equal(b, zeros[:len(b)]) {
+			return out.Truncate(at + int64(len(b)))
+		}
+		_, err := out.WriteAt(b, at)
+		return err
+	})
+	if err == nil {
+		err = out.Chmod(0o644)
+	}
+	if err = errors.Join(err, out.Close(), file.Close()); err == nil {
+		err = os.Rename(out.Name(), to)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(out.Name()))
+	}
+	return nil
+}
+
+// drain gives all of a file, a piece at a time.
+func drain(ctx context.Context, file *cfs.File, each func(b []byte, at int64) error) error {
+	buf := make([]byte, copyChunk)
+	for at := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%w; nothing was kept", ErrInterrupted)
+		}
+		n, err := file.ReadAt(buf, at)
+		if n > 0 {
+			if err := each(buf[:n], at); err != nil {
+				return fmt.Errorf("%w: %w", ErrLocal, err)
+			}
+			at += int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// RemoveAll removes a directory with all that is in it, one after the other.
+func RemoveAll(files *cfs.FS, who cfs.Cred, at string) error {
+	err := files.Remove(who, at)
+	if !errors.Is(err, cfs.ErrNotEmpty) {
+		return err
+	}
+	all, err := files.List(who, at)
+	for _, x := range all {
+		if err == nil {
+			err = RemoveAll(files, who, x.Path)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return files.Remove(who, at)
+}

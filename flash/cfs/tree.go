@@ -1,0 +1,388 @@
+package cfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+
+	"farflash/flash/cfs/buddy"
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+)
+
+// node is a file or directory in memory.
+type node struct {
+	inode
+	number uint32
+	parent *node  // nil: the root, or nameless
+	name   string // in parent
+	at     int    // which page of parent has the name
+	opens  int    // Files that are open
+	pins   int    // of these, those that rely on its address
+
+	children map[string]*node // of a directory
+	pages    [][]dirent       // likewise, as they are stored
+	rooms    []int            // by page: bytes that are free
+}
+
+// path is what a node is called, for messages.
+func (n *node) path() string {
+	switch {
+	case n.number == rootInode:
+		return "/"
+	case n.parent == nil:
+		return fmt.Sprintf("inode %d", n.number)
+	}
+	var names []string
+	for ; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
+	}
+	if n.number != rootInode {
+		names = append(names, n.path())
+	} else {
+		names = append(names, "")
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/")
+}
+
+// tree is all that is stored, in memory.
+type tree struct {
+	nodes      []*node // by number
+	lowest     uint32  // no number below it is free
+	inodePages map[uint32]bool
+	space      *buddy.Space
+}
+
+func newTree() *tree {
+	return &tree{nodes: make([]*node, rootInode+1), lowest: rootInode + 1, inodePages: map[uint32]bool{}, space: buddy.New(dataShift)}
+}
+
+func (t *tree) root() *node { return t.nodes[rootInode] }
+
+func (t *tree) set(n *node) {
+	for int(n.number) >= len(t.nodes) {
+		t.nodes = append(t.nodes, nil)
+	}
+	t.nodes[n.number] = n
+}
+
+func (t *tree) get(number uint32) *node {
+	if int(number) >= len(t.nodes) {
+		return nil
+	}
+	return t.nodes[number]
+}
+
+// free is the lowest number that no node has.
+func (t *tree) free() uint32 {
+	for int(t.lowest) < len(t.nodes) && t.nodes[t.lowest] != nil {
+		t.lowest++
+	}
+	return t.lowest
+}
+
+func (t *tree) remove(number uint32) {
+	t.nodes[number] = nil
+	t.lowest = min(t.lowest, number)
+}
+
+// Cred is who asks. UID 0 may do everything.
+type Cred struct{ UID, GID uint32 }
+
+// Rights are what somebody wants to do, or a directory to have done in it.
+type Rights uint16
+
+// The rights, as in a mode.
+const (
+	Search Rights = 1 << iota
+	Write
+	Read
+)
+
+// allows says whether somebody has all of some rights to a node.
+func (n *node) allows(who Cred, want Rights) bool {
+	has := Rights(n.perm)
+	switch {
+	case who.UID == 0:
+		return true
+	case who.UID == n.uid:
+		has >>= 6
+	case who.GID == n.gid:
+		has >>= 3
+	}
+	return has&want == want
+}
+
+// walk finds what names lead to.
+func (t *tree) walk(who Cred, names []string) (*node, error) {
+	n := t.root()
+	for _, name := range names {
+		switch {
+		case n.kind != Directory:
+			return nil, fmt.Errorf("%s: %w", n.path(), ErrNotDir)
+		case !n.allows(who, Search):
+			return nil, fmt.Errorf("%s: %w", n.path(), fs.ErrPermission)
+		}
+		next := n.children[name]
+		if next == nil {
+			return nil, fmt.Errorf("%s/%s: %w", strings.TrimSuffix(n.path(), "/"), name, fs.ErrNotExist)
+		}
+		n = next
+	}
+	return n, nil
+}
+
+// lookup finds what a path leads to.
+func (t *tree) lookup(who Cred, path string) (*node, error) {
+	names, err := split(path)
+	if err != nil {
+		return nil, err
+	}
+	return t.walk(who, names)
+}
+
+// place finds the directory that a path's last name is in, or would be, and what has the name.
+func (t *tree) place(who Cred, path string) (dir *node, name string, there *node, err error) {
+	names, err := split(path)
+	switch {
+	case err != nil:
+		return nil, "", nil, err
+	case len(names) == 0:
+		return nil, "", nil, fmt.Errorf("/: %w", fs.ErrExist)
+	}
+	name = names[len(names)-1]
+	if dir, err = t.walk(who, names[:len(names)-1]); err != nil {
+		return nil, "", nil, err
+	}
+	switch {
+	case dir.kind != Directory:
+		return nil, "", nil, fmt.Errorf("%s: %w", dir.path(), ErrNotDir)
+	case !dir.allows(who, Search):
+		return nil, "", nil, fmt.Errorf("%s: %w", dir.path(), fs.ErrPermission)
+	}
+	return dir, name, dir.children[name], nil
+}
+
+// within reports whether a node is another one or below it.
+func (n *node) within(top *node) bool {
+	for ; n != nil; n = n.parent {
+		if n == top {
+			return true
+		}
+	}
+	return false
+}
+
+// loader reads the whole tree, and notes everything that is wrong with it.
+type loader struct {
+	*FS
+	tree       *tree
+	violations []ctl.Violation
+	page       []byte
+}
+
+func (l *loader) wrong(path string, err error) {
+	l.violations = append(l.violations, ctl.Violation{Path: path, What: err.Error()})
+}
+
+func (l *loader) wrongf(path, format string, args ...any) { l.wrong(path, fmt.Errorf(format, args...)) }
+
+// load reads the tree as it is stored. Without a superblock there is none.
+func (f *FS) load() (*tree, []ctl.Violation) {
+	l := &loader{FS: f, tree: newTree(), page: make([]byte, ctl.Page)}
+	if err := f.pool.ReadAt(l.page, superPage*ctl.Page); err != nil {
+		l.wrong("superblock", err)
+		return nil, l.violations
+	}
+	switch err := decodeSuper(l.page, f.uuid); {
+	case errors.Is(err, ErrNone):
+		return nil, nil
+	case err != nil:
+		l.wrong("superblock", err)
+		return nil, l.violations
+	}
+	l.inodes()
+	l.blocks()
+	if root := l.tree.root(); root == nil || root.kind != Directory {
+		l.wrongf("/", "there is no root directory")
+	} else {
+		l.walk(root)
+	}
+	for _, n := range l.tree.nodes {
+		if n != nil && n.number != rootInode && n.parent == nil && !n.nameless {
+			l.wrongf(n.path(), "a %v that is in no directory", n.kind)
+		}
+	}
+	return l.tree, l.violations
+}
+
+// inodes reads the pages of inodes that were ever written: as many as the pool has, at most.
+func (l *loader) inodes() {
+	for e := range l.inUse(extent{inodePage, inodePage}) {
+		for p := e.first; p < e.first+e.count; p++ {
+			l.inodesAt(p)
+		}
+	}
+}
+
+func (l *loader) inodesAt(p uint64) {
+	first := uint32(p-inodePage) * inodesPerPage
+	if int(first/inodesPerPage) != len(l.tree.inodePages) { // the lowest number is always taken, and pages are never given back: so memory is as large as the medium's share
+		l.wrongf(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), "there are none before them")
+		return
+	}
+	l.tree.inodePages[first/inodesPerPage] = true
+	if err := l.pool.ReadAt(l.page, p*ctl.Page); err != nil {
+		l.wrong(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), err)
+		return
+	}
+	for i := range uint32(inodesPerPage) {
+		in, err := decodeInode(l.page[i*inodeSize:][:inodeSize], l.seed, first+i)
+		switch {
+		case err != nil:
+			l.wrong(fmt.Sprintf("inode %d", first+i), err)
+		case in.kind == None:
+		case first+i < rootInode:
+			l.wrongf(fmt.Sprintf("inode %d", first+i), "a %v where none can be", in.kind)
+		default:
+			n := &node{inode: in, number: first + i}
+			if in.kind == Directory {
+				n.children = map[string]*node{}
+			}
+			l.tree.set(n)
+		}
+	}
+}
+
+// blocks takes the nodes' blocks; what overlaps is named.
+func (l *loader) blocks() {
+	var all []*node
+	for _, n := range l.tree.nodes {
+		if n != nil && n.order != noOrder {
+			all = append(all, n)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *node) int { return int(int64(a.base - b.base)) })
+	var widest *node // of those before, the one that ends last
+	for _, n := range all {
+		if widest != nil && widest.base+1<<widest.order > n.base {
+			l.wrongf(n.path(), "its block of 2^%d pages at %d overlaps that of inode %d, 2^%d at %d", n.order, n.base, widest.number, widest.order, widest.base)
+		} else if !l.tree.space.Reserve(n.base, int(n.order)) {
+			l.wrongf(n.path(), "its block of 2^%d pages at %d cannot be had", n.order, n.base)
+		}
+		if widest == nil || n.base+1<<n.order > widest.base+1<<widest.order {
+			widest = n
+		}
+	}
+}
+
+// walk reads a directory and all below it. Each node is entered once, whatever the pages say, so there is an end.
+func (l *loader) walk(root *node) {
+	_, capacity := l.pool.Use()
+	for todo := []*node{root}; len(todo) > 0; {
+		dir := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if pages(dir.size) > uint64(capacity) {
+			l.wrongf(dir.path(), "a directory of %d pages in a pool of %d", pages(dir.size), capacity)
+			continue
+		}
+		for i := range pages(dir.size) {
+			where := fmt.Sprintf("%s: page %d", dir.path(), i)
+			var entries []dirent
+			err := l.pool.ReadAt(l.page, (dir.base+i)*ctl.Page)
+			if err == nil {
+				entries, err = decodeDir(l.page, l.seed, dir.number, uint32(i))
+			}
+			if err != nil {
+				l.wrong(where, err)
+			}
+			dir.pages, dir.rooms = append(dir.pages, entries), append(dir.rooms, room(entries))
+			for _, e := range entries {
+				if n := l.enter(dir, int(i), e); n != nil && n.kind == Directory {
+					todo = append(todo, n)
+				}
+			}
+		}
+	}
+}
+
+// enter puts an entry's node into its directory, if it can be there.
+func (l *loader) enter(dir *node, at int, e dirent) *node {
+	path := strings.TrimSuffix(dir.path(), "/") + "/" + e.name
+	n := l.tree.get(e.inode)
+	switch {
+	case dir.children[e.name] != nil:
+		l.wrongf(path, "the name is there twice")
+	case n == nil:
+		l.wrongf(path, "inode %d is free or damaged", e.inode)
+	case n.nameless:
+		l.wrongf(path, "inode %d has no name by its own account", e.inode)
+	case n.parent != nil:
+		l.wrongf(path, "inode %d is %s too", e.inode, n.path())
+	default:
+		n.parent, n.name, n.at = dir, e.name, at
+		dir.children[e.name] = n
+		return n
+	}
+	return nil
+}
+
+// extent is consecutive pages.
+type extent struct{ first, count uint64 }
+
+// inUse visits those of some pages that are in use.
+func (f *FS) inUse(all extent) iter.Seq[extent] {
+	return func(yield func(extent) bool) {
+		for all.count > 0 {
+			n, held := f.pool.Run(all.first, all.count)
+			if held && !yield(extent{all.first, n}) {
+				return
+			}
+			all.first, all.count = all.first+n, all.count-n
+		}
+	}
+}
+
+// strays are pages in use that are nobody's: behind the ends of files, or where nothing ever is.
+func (f *FS) strays(t *tree) []extent {
+	owned := []extent{{superPage, 1}, {sparePage, spares}, {inodePage, inodePage}}
+	var all []*node
+	for _, n := range t.nodes {
+		if n != nil && n.order != noOrder {
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, func(a, b *node) int { return int(int64(a.base - b.base)) })
+	for _, n := range all {
+		if n.pins > 0 { // who relies on its address may write behind a new end
+			owned = append(owned, extent{n.base, 1 << n.order})
+		} else {
+			owned = append(owned, extent{n.base, pages(n.size)})
+		}
+	}
+	var stray []extent
+	for e := range f.inUse(extent{0, media.MaxLBA}) {
+		for e.count > 0 {
+			for len(owned) > 0 && owned[0].first+owned[0].count <= e.first {
+				owned = owned[1:]
+			}
+			n := e.count
+			switch {
+			case len(owned) == 0:
+			case owned[0].first <= e.first: // owned up to its end
+				n = min(n, owned[0].first+owned[0].count-e.first)
+				e.first, e.count = e.first+n, e.count-n
+				continue
+			default:
+				n = min(n, owned[0].first-e.first)
+			}
+			stray = append(stray, extent{e.first, n})
+			e.first, e.count = e.first+n, e.count-n
+		}
+	}
+	return stray
+}

@@ -1,0 +1,75 @@
+package ctl_test
+
+import (
+	"testing"
+
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/heat"
+	"farflash/flash/device"
+)
+
+// TestTogether asks for pages together and alone, and for which have content, and compares with what was written.
+func TestTogether(t *testing.T) {
+	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
+		cfg, layout := small()
+		cfg.Frames = 16
+		d := openDevice("a", 700*device.Grain)
+		format(t, layout, d)
+		pool := open(t, cfg, d)
+		const pages = 60
+		held := make([]bool, pages)
+		for page := range uint64(pages) {
+			if held[page] = page%7 < 4; held[page] {
+				b := make([]byte, ctl.Page)
+				b[0] = byte(page) + 1
+				if err := pool.WriteAt(b, page*ctl.Page, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		type got struct {
+			ref ctl.Ref
+			err error
+		}
+		answers := make(chan got, pages)
+		take := func(r ctl.Ref, err error) { answers <- got{r, err} }
+		check := func(n int) {
+			for range n {
+				x := <-answers
+				want := byte(0)
+				if held[x.ref.Page] {
+					want = byte(x.ref.Page) + 1
+				}
+				if x.err != nil || x.ref.Data[0] != want {
+					t.Fatalf("%s: page %d is not what was written: %v", name, x.ref.Page, x.err)
+				}
+				pool.Put(x.ref, ctl.Kept, heat.Auto, nil)
+			}
+		}
+		for first := uint64(0); first < pages; first += 12 { // fewer than there are frames
+			var wants []ctl.Want
+			for page := first; page < first+12; page++ {
+				wants = append(wants, ctl.Want{Page: page, Mode: ctl.Reading, Fn: take})
+			}
+			pool.GetAll(wants)
+			check(12)
+		}
+		for page := range uint64(pages) {
+			pool.GetAlone(page, take)
+			check(1)
+		}
+		for first := range pages {
+			n := 1
+			for first+n < pages && held[first+n] == held[first] {
+				n++
+			}
+			if k, is := pool.Run(uint64(first), uint64(pages-first)); int(k) != n || is != held[first] {
+				t.Errorf("%s: from page %d on %d are alike, content %v; they are %d, %v", name, first, k, is, n, held[first])
+			}
+		}
+		clean(t, pool, true)
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

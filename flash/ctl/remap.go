@@ -1,0 +1,212 @@
+package ctl
+
+import (
+	"fmt"
+
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/ftl"
+)
+
+// Step is one change of addresses: Count pages from From on become those from To on, and From reads as zeros; or, with Drop, they are trimmed. What was at To is gone.
+// Nothing is copied: the pages keep their places on the medium and their frames in memory.
+type Step struct {
+	From, To, Count uint64
+	Drop            bool
+}
+
+// MaxSteps is how many steps are atomic together, of up to 2^32 - 1 pages each; a longer one counts as several.
+const MaxSteps = media.RecordsPerPage
+
+// nowhere is the number of a page that was dropped while somebody had it.
+const nowhere = media.MaxLBA
+
+// records is how many records a step takes.
+func (s Step) records() uint64 { return (s.Count + media.MaxCount - 1) / media.MaxCount }
+
+func (s Step) check() error {
+	beyond := func(first uint64) bool { return first >= media.MaxLBA || s.Count > media.MaxLBA-first }
+	switch {
+	case beyond(s.From), !s.Drop && beyond(s.To):
+		return ErrRange
+	case !s.Drop && s.From < s.To+s.Count && s.To < s.From+s.Count:
+		return fmt.Errorf("%d pages from %d on cannot be moved to %d, which they overlap: %w", s.Count, s.From, s.To, ErrRange)
+	}
+	return nil
+}
+
+// Remap takes steps, in order, at once: they are in force for everybody when it returns, all of them, and after a crash all or none, whatever the sizes. An
+// error says that nothing was done; else fn is called when it is so, or with sync when it is durable. A page that somebody has goes to its new address with him: what he changes is put there,
+// and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it until they put it, and then is nobody's.
+//
+// A change of a page that was not said to be durable before may be missing at the new address after a crash, as it might have been at the old one.
+func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
+	n := uint64(0)
+	for _, s := range steps {
+		if err := s.check(); err != nil {
+			return err
+		}
+		n += s.records()
+	}
+	if n > MaxSteps {
+		return fmt.Errorf("%d steps cannot be atomic together, at most %d are: %w", n, MaxSteps, ErrRange)
+	}
+	p.mu.Lock()
+	switch {
+	case p.closed:
+		p.mu.Unlock()
+		return ErrClosed
+	case p.core.readOnly != nil:
+		err := p.core.readOnly
+		p.mu.Unlock()
+		return err
+	}
+	p.core.remap(steps)
+	if sync {
+		p.core.await(fn)
+	} else {
+		p.core.tell(fn, nil)
+	}
+	p.core.advance()
+	p.leave()
+	return nil
+}
+
+// remap logs the steps as one, and takes them. The records come first: a put that is overtaken by a step is durable when the step is.
+func (c *core) remap(steps []Step) {
+	first := len(c.records)
+	for _, s := range steps {
+		kind := media.Trim
+		if !s.Drop {
+			kind = media.Move
+		}
+		for done := uint64(0); done < s.Count; {
+			n := min(s.Count-done, media.MaxCount)
+			r := media.Record{Kind: kind, LBA: s.From + done, Count: uint32(n), Joined: true}
+			if !s.Drop {
+				r.PPA = s.To + done
+			}
+			c.log(r)
+			done += n
+		}
+	}
+	if len(c.records) > first {
+		c.records[len(c.records)-1].Joined = false
+	}
+	for _, s := range steps {
+		if s.Count == 0 {
+			continue
+		}
+		c.vacate(s)
+		if !s.Drop {
+			c.shift(s)
+		}
+	}
+}
+
+// vacate has the pages that a step drops, or moves others onto, hold nothing.
+func (c *core) vacate(s Step) {
+	first := s.To
+	if s.Drop {
+		first = s.From
+	}
+	for _, slot := range c.table.Used(first, first+s.Count-1) {
+		switch w := slot.Load(); w.State() {
+		case table.Invalid:
+		case table.OnMedium:
+			c.unmap(w.Place())
+			slot.Store(0)
+			c.used--
+		default:
+			c.detach(slot)
+		}
+	}
+}
+
+// take empties a slot, whatever others do past the lock, and returns its word.
+func take(slot *table.Slot) table.Word {
+	for {
+		if w := slot.Load(); slot.Swap(w, 0) {
+			return w
+		}
+	}
+}
+
+// detach takes a page's frame away from its address. Who has the page keeps it; when he puts it, it is trimmed.
+func (c *core) detach(slot *table.Slot) {
+	w := take(slot)
+	at := w.Frame()
+	f := &c.frames[at]
+	if f.place != ftl.NoPPA {
+		c.unmap(f.place)
+	}
+	f.slot, f.page, f.place, f.latest = new(table.Slot), nowhere, ftl.NoPPA, ftl.NoPPA
+	f.trims = append(f.trims, &trim{left: 1})
+	if w.State() != table.Resident {
+		f.slot.Store(w)
+		return
+	}
+	f.slot.Store(w.Expect())
+	if w.Refs() == 0 {
+		c.settleTrims(f)
+		c.evict(at)
+	}
+}
+
+// shift moves the pages of a step.
+func (c *core) shift(s Step) {
+	for page, slot := range c.table.Used(s.From, s.From+s.Count-1) {
+		if slot.Load().State() != table.Invalid {
+			c.shiftPage(slot, page-s.From+s.To)
+		}
+	}
+	// Who asked before goes with the page, as one does who has it already.
+	for i := range c.queue.N {
+		if r := c.queue.At(i); r.page >= s.From && r.page-s.From < s.Count {
+			r.page = r.page - s.From + s.To
+		}
+	}
+}
+
+// shiftPage moves one that is somewhere.
+func (c *core) shiftPage(slot *table.Slot, to uint64) {
+	next := c.table.Make(to)
+	next.Follow(slot)
+	w := take(slot)
+	var place ftl.PPA
+	if w.State() == table.OnMedium {
+		place = w.Place()
+	} else {
+		f := &c.frames[w.Frame()]
+		place = f.place
+		f.slot, f.page = next, to
+		for i := range f.waiters {
+			f.waiters[i].page = to
+		}
+	}
+	if place != ftl.NoPPA {
+		c.rename(place, to)
+	}
+	next.Store(w) // the last thing: from here on it is found past the lock
+}
+
+// rename has a place be another page's than it was written for.
+func (c *core) rename(p ftl.PPA, page uint64) {
+	if c.owners[p] != page {
+		c.owners[p] = page
+		c.renamed[p>>6] |= 1 << (p & 63)
+	}
+}
+
+func (c *core) isRenamed(p ftl.PPA) bool { return c.renamed[p>>6]>>(p&63)&1 != 0 }
+
+// shifted applies a record that moves pages.
+func (r *recovery) shifted(rec media.Record) error {
+	s := Step{From: rec.LBA, To: rec.PPA, Count: uint64(rec.Count)}
+	if err := s.check(); err != nil || s.Count == 0 {
+		return fmt.Errorf("%d pages moved from %d to %d: %w", s.Count, s.From, s.To, ErrDamaged)
+	}
+	r.empty(s.To, s.Count)
+	r.shift(s)
+	return nil
+}

@@ -1,0 +1,247 @@
+// Package extent is a range of a pool's bytes as memory that peers reach: a verbs.Store over flash/ctl.
+//
+// Extent is the store, and Gate, which may be nil, decides when an access may begin (flash/qos does). Making an Extent touches no page, whatever its length.
+//
+// Pages of a read are asked for together and are ready in any order. Pages of a write are asked for one after the other, upwards: a page that is overwritten
+// from end to end is nobody else's until it is put, so two writes of the same range that each had a page of the other's would wait for ever.
+// How many pages an extent's users hold at once is for them to bound: a queue pair does by its window and its reads under way.
+//
+// What it leaves out: names, rights, and what an STag is; atomics exclude each other in package verbs.
+//
+// It is the paper's get_LBA and put_LBA (Trivedi et al., ACM TOS 14(4), 2018, section 4.1).
+package extent
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/heat"
+	"farflash/flash/verbs"
+)
+
+// Gate decides when accesses begin.
+type Gate interface {
+	// Enter has begin called once, now or later, on any goroutine, when an access of so many bytes may begin.
+	Enter(bytes int, begin func())
+	// Leave says that what it asked for is there, or cannot be had. How long its pages are held then is its user's affair.
+	Leave(bytes int)
+}
+
+// Extent is the bytes [base, base+size) of a pool.
+type Extent struct {
+	pool *ctl.Pool
+	base uint64
+	size uint64
+	gate Gate
+}
+
+// New returns an extent, whose base is a page's. gate may be nil.
+func New(pool *ctl.Pool, base, size uint64, gate Gate) (*Extent, error) {
+	if base%ctl.Page != 0 || size > 0 && size-1 > ^uint64(0)-base {
+		return nil, fmt.Errorf("extent: %d bytes at %d are no range of pages of a pool", size, base)
+	}
+	return &Extent{pool: pool, base: base, size: size, gate: gate}, nil
+}
+
+// Size implements verbs.Store.
+func (e *Extent) Size() uint64 { return e.size }
+
+// PageSize implements verbs.Store.
+func (e *Extent) PageSize() int { return ctl.Page }
+
+// hold is what there is of an access, from Get to Done.
+type hold struct {
+	extent *Extent
+	access *verbs.Access
+	first  uint64 // page
+	pages  []page
+	wants  []ctl.Want
+	next   int // of a write: the page that is asked for next
+
+	// left counts who still touches the hold: until the pages have come, a callback for each of them and who puts them; then, a callback for each page
+	// that is put and who put it. Times refusal are those that could not be had, in the same word, so that the last one knows.
+	left atomic.Int64
+	// turn: of ask and the callback that it waits for, the second goes on.
+	turn atomic.Int32
+	mu   sync.Mutex
+	err  error // the first
+
+	begin func()
+	got   func(ctl.Ref, error)
+	done  func(error)
+}
+
+const refusal = 1 << 32
+
+// page is one that was given.
+type page struct {
+	ref  ctl.Ref
+	have bool
+}
+
+// Get implements verbs.Store.
+func (e *Extent) Get(a *verbs.Access) {
+	h, ok := a.Private.(*hold)
+	if !ok {
+		h = &hold{}
+		h.begin, h.got, h.done = h.start, h.arrived, h.durable
+		a.Private = h
+	}
+	h.extent, h.access, h.err, h.next = e, a, nil, 0
+	h.first = (e.base + a.Offset) / ctl.Page
+	n := int((e.base+a.Offset+uint64(a.Length)-1)/ctl.Page-h.first) + 1
+	if cap(h.pages) < n {
+		h.pages = make([]page, n)
+	}
+	h.pages = h.pages[:n]
+	clear(h.pages)
+	h.left.Store(int64(n) + 1)
+	if e.gate == nil {
+		h.start()
+		return
+	}
+	e.gate.Enter(a.Length, h.begin)
+}
+
+// start asks for the pages. All may have come, and the access be put and used for something else, before the last call in it returns.
+func (h *hold) start() {
+	switch {
+	case h.access.Write:
+		h.ask()
+	case len(h.pages) == 1 && h.access.Alone && h.extent.gate == nil:
+		h.extent.pool.GetAlone(h.first, h.got)
+	case len(h.pages) == 1:
+		h.extent.pool.Get(h.first, ctl.Reading, h.got)
+	default:
+		h.wants = h.wants[:0]
+		for i := range h.pages {
+			h.wants = append(h.wants, ctl.Want{Fn: h.got, Page: h.first + uint64(i), Mode: ctl.Reading})
+		}
+		h.extent.pool.GetAll(h.wants)
+	}
+}
+
+// ask asks for a write's next page, and for as many more as come at once.
+func (h *hold) ask() {
+	for {
+		if h.left.Load() >= refusal {
+			h.down(int64(len(h.pages) - h.next)) // the rest is not asked for
+			return
+		}
+		i := h.next
+		h.next++
+		last := h.next == len(h.pages)
+		mode := ctl.Writing
+		if from, to := h.span(i); to-from == ctl.Page {
+			mode = ctl.Whole
+		}
+		h.turn.Store(0)
+		h.extent.pool.Get(h.first+uint64(i), mode, h.got)
+		if last || h.turn.Add(1) == 1 {
+			return
+		}
+	}
+}
+
+// span is which bytes of page i, counted from its beginning, the access touches.
+func (h *hold) span(i int) (from, to uint64) {
+	lead := (h.extent.base + h.access.Offset) % ctl.Page
+	before := uint64(i) * ctl.Page
+	if i == 0 {
+		from = lead
+	}
+	return from, min(ctl.Page, lead+uint64(h.access.Length)-before)
+}
+
+// arrived takes a page, or that it cannot be had.
+func (h *hold) arrived(r ctl.Ref, err error) {
+	i := int(r.Page - h.first)
+	more := h.access.Write && i < len(h.pages)-1
+	n := int64(1)
+	if err != nil {
+		h.note(err)
+		n -= refusal
+	} else {
+		h.pages[i] = page{r, true}
+		from, to := h.span(i)
+		h.access.Ready(h.access.Offset+uint64(i)*ctl.Page+from-(h.extent.base+h.access.Offset)%ctl.Page, r.Data[from:to:to])
+	}
+	h.down(n)
+	if more && h.turn.Add(1) == 2 {
+		h.ask()
+	}
+}
+
+func (h *hold) note(err error) {
+	h.mu.Lock()
+	if h.err == nil {
+		h.err = err
+	}
+	h.mu.Unlock()
+}
+
+// down counts callbacks. After the last one the access fails, if it has; after the last one and Put, its pages go back.
+func (h *hold) down(n int64) {
+	gate, bytes := h.extent.gate, h.access.Length // the hold may be used again as soon as this has counted
+	left := h.left.Add(-n)
+	if left&(refusal-1) == 1 && gate != nil {
+		gate.Leave(bytes)
+	}
+	switch {
+	case left&(refusal-1) == 0:
+		h.release()
+	case left&(refusal-1) == 1 && left >= refusal:
+		h.mu.Lock()
+		err := h.err
+		h.err = nil
+		h.mu.Unlock()
+		h.access.Fail(err)
+	}
+}
+
+// Put implements verbs.Store.
+func (e *Extent) Put(a *verbs.Access) { a.Private.(*hold).down(1) }
+
+// release gives the pages back to the pool.
+func (h *hold) release() {
+	change := ctl.Kept
+	switch a := h.access; {
+	case a.Changed && a.Sync:
+		change = ctl.Durable
+	case a.Changed:
+		change = ctl.Changed
+	}
+	h.left.Store(int64(len(h.pages)) + 1)
+	n := int64(1)
+	for i := range h.pages {
+		switch p := &h.pages[i]; {
+		case !p.have:
+			n++
+		case change == ctl.Durable:
+			h.extent.pool.Put(p.ref, change, heat.Auto, h.done)
+		default:
+			h.extent.pool.Put(p.ref, change, heat.Auto, nil)
+			n++
+		}
+	}
+	h.end(n)
+}
+
+// durable takes that the change of one page is, or is lost.
+func (h *hold) durable(err error) {
+	if err != nil {
+		h.note(err)
+	}
+	h.end(1)
+}
+
+func (h *hold) end(n int64) {
+	if h.left.Add(-n) > 0 {
+		return
+	}
+	a, err := h.access, h.err
+	clear(h.pages)
+	a.Done(err)
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package extent_test
+
+// raced says that the race detector slows everything down tenfold.
+const raced = false

@@ -1,0 +1,420 @@
+package nbd
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// TLS is what a server has decided about TLS.
+type TLS uint8
+
+// The choices. NoTLS has none; OfferTLS leaves it to the client; RequireTLS answers every other option with an error until there is TLS.
+const (
+	NoTLS TLS = iota
+	OfferTLS
+	RequireTLS
+)
+
+// Limits of a handshake.
+const (
+	maxOption  = 64 << 10 // bytes of one option's payload that are looked at
+	maxSkip    = 1 << 20  // bytes of one that are skipped: beyond, the connection ends
+	maxOptions = 256      // options
+	maxQueries = 128      // of one option for contexts
+)
+
+// allocation is the one context there is, and its number here.
+const (
+	allocation   = "base:allocation"
+	allocationID = 1
+)
+
+// State is where a handshake is.
+type State uint8
+
+// The states. In Upgrading the driver sends what is due, begins TLS, and calls Secured. In Transmitting a Session takes over. In Ended
+// the driver sends what is due and closes.
+const (
+	Negotiating State = iota
+	Upgrading
+	Transmitting
+	Ended
+)
+
+// Errors that end a connection.
+var (
+	ErrMagic    = errors.New("nbd: the peer does not speak the protocol: a magic number is wrong")
+	ErrOptions  = errors.New("nbd: the client asks for too much before transmission")
+	ErrInjected = errors.New("nbd: bytes before TLS are not part of what comes after")
+)
+
+// Handshake is a server's side of the negotiation, until transmission or the end.
+type Handshake struct {
+	exports Exports
+	tls     TLS
+	state   State
+	secure  bool
+	flags   bool   // the client's have come
+	fixed   bool   // it follows the fixed rules
+	zeroes  bool   // it wants the zeros behind the answer to OptExportName
+	skip    uint32 // bytes of an option that is too long
+	options int
+	out     []byte
+	err     error
+
+	structured bool
+	context    bool   // base:allocation was selected
+	selected   string // for which export
+	chosen     Export
+}
+
+// NewHandshake begins with the server's greeting.
+func NewHandshake(exports Exports, tls TLS) *Handshake {
+	h := &Handshake{exports: exports, tls: tls}
+	h.out = binary.BigEndian.AppendUint64(h.out, magicServer)
+	h.out = binary.BigEndian.AppendUint64(h.out, magicOption)
+	h.out = binary.BigEndian.AppendUint16(h.out, FlagFixedNewstyle|FlagNoZeroes)
+	return h
+}
+
+// State is where the handshake is; Err, in Ended, why, or nil if the client wished it.
+func (h *Handshake) State() State { return h.state }
+
+// Err is why the handshake has ended.
+func (h *Handshake) Err() error { return h.err }
+
+// Output is what is to be sent; it is the caller's.
+func (h *Handshake) Output() []byte {
+	out := h.out
+	h.out = nil
+	return out
+}
+
+// Chosen is the export of Transmitting. Structured says that replies are, Context that base:allocation may be asked for.
+func (h *Handshake) Chosen() (e Export, structured, context bool) {
+	return h.chosen, h.structured, h.context
+}
+
+// Secured says that TLS is there, and what its client is given. All that was negotiated before is forgotten.
+func (h *Handshake) Secured(exports Exports) {
+	if h.state != Upgrading {
+		return
+	}
+	h.exports, h.secure, h.state = exports, true, Negotiating
+	h.structured, h.context, h.selected = false, false, ""
+}
+
+func (h *Handshake) end(err error) {
+	h.state, h.err = Ended, err
+}
+
+// Abandon gives back what was opened and is not handed over.
+func (h *Handshake) Abandon() {
+	closeExport(h.chosen)
+	h.chosen = Export{}
+}
+
+func closeExport(e Export) {
+	if e.Close != nil {
+		e.Close()
+	}
+}
+
+// Input takes bytes that have come and reports how many it could use; the rest is given again with more.
+func (h *Handshake) Input(b []byte) int {
+	n := 0
+	for h.state == Negotiating {
+		k := h.step(b[n:])
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	if h.state == Upgrading && n < len(b) {
+		// Somebody could have put them there on the way.
+		h.end(ErrInjected)
+	}
+	return n
+}
+
+// step takes one message.
+func (h *Handshake) step(b []byte) int {
+	if h.skip > 0 {
+		n := min(int(h.skip), len(b))
+		h.skip -= uint32(n)
+		return n
+	}
+	if !h.flags {
+		if len(b) < 4 {
+			return 0
+		}
+		f := binary.BigEndian.Uint32(b)
+		if f&^(FlagFixedNewstyle|FlagNoZeroes) != 0 {
+			h.end(fmt.Errorf("nbd: the client has flags that were not offered: %#x", f))
+			return 4
+		}
+		h.flags, h.fixed, h.zeroes = true, f&FlagFixedNewstyle != 0, f&FlagNoZeroes == 0
+		return 4
+	}
+	if len(b) < optionSize {
+		return 0
+	}
+	head := OptionHeader(b[:optionSize])
+	o, length := head.Option(), head.Length()
+	switch {
+	case head.Magic() != magicOption:
+		h.end(ErrMagic)
+		return optionSize
+	case length > maxOption:
+		if o == OptExportName || length > maxSkip || !h.count() {
+			h.end(ErrOptions)
+			return optionSize
+		}
+		h.reply(o, ReplyTooBig, []byte("too long"))
+		h.skip = length
+		return optionSize
+	case len(b)-optionSize < int(length):
+		return 0
+	}
+	if h.count() {
+		h.option(o, b[optionSize:][:length])
+	} else {
+		h.end(ErrOptions)
+	}
+	return optionSize + int(length)
+}
+
+func (h *Handshake) count() bool {
+	h.options++
+	return h.options <= maxOptions
+}
+
+// Need is how many bytes Input can use at most, for the size of the driver's buffer.
+func (h *Handshake) Need() int { return optionSize + maxOption }
+
+func (h *Handshake) reply(o Option, r Reply, payload []byte) {
+	h.out = AppendReply(h.out, o, r, payload)
+}
+
+func (h *Handshake) refuse(o Option, r Reply, text string) {
+	h.reply(o, r, []byte(text[:min(len(text), MaxString)]))
+}
+
+func (h *Handshake) option(o Option, payload []byte) {
+	if h.tls == RequireTLS && !h.secure && o != OptStartTLS && o != OptAbort {
+		if o == OptExportName {
+			h.end(errors.New("nbd: an export is asked for without TLS"))
+			return
+		}
+		h.refuse(o, ReplyTLSRequired, "TLS comes first here")
+		return
+	}
+	if !h.fixed && o != OptExportName {
+		h.end(errors.New("nbd: an option of a client that does not follow the fixed rules"))
+		return
+	}
+	switch o {
+	case OptExportName:
+		h.exportName(payload)
+	case OptAbort:
+		h.reply(o, ReplyAck, nil)
+		h.end(nil)
+	case OptList:
+		if h.empty(o, payload) {
+			h.list()
+		}
+	case OptStartTLS:
+		h.startTLS(payload)
+	case OptInfo, OptGo:
+		h.open(o, payload)
+	case OptStructuredReply:
+		if h.empty(o, payload) {
+			h.structured = true
+			h.reply(o, ReplyAck, nil)
+		}
+	case OptListMetaContext, OptSetMetaContext:
+		h.contexts(o, payload)
+	default:
+		h.refuse(o, ReplyUnsupported, "no such option here")
+	}
+}
+
+// empty refuses an option that has a payload and should have none.
+func (h *Handshake) empty(o Option, payload []byte) bool {
+	if len(payload) > 0 {
+		h.refuse(o, ReplyInvalid, "this option has no payload")
+		return false
+	}
+	return true
+}
+
+func (h *Handshake) startTLS(payload []byte) {
+	switch {
+	case !h.empty(OptStartTLS, payload):
+	case h.secure:
+		h.refuse(OptStartTLS, ReplyInvalid, "there is TLS already")
+	case h.tls == NoTLS:
+		h.refuse(OptStartTLS, ReplyPolicy, "there is no TLS here")
+	default:
+		h.reply(OptStartTLS, ReplyAck, nil)
+		h.state = Upgrading
+	}
+}
+
+func (h *Handshake) list() {
+	for _, e := range h.exports.List() {
+		p := binary.BigEndian.AppendUint32(nil, uint32(len(e.Name)))
+		p = append(p, e.Name...)
+		h.reply(OptList, ReplyServer, append(p, e.Description...))
+	}
+	h.reply(OptList, ReplyAck, nil)
+}
+
+// name takes a length of 32 bits and a string off a payload.
+func name(p []byte) (s string, rest []byte, ok bool) {
+	if len(p) < 4 {
+		return "", nil, false
+	}
+	n := binary.BigEndian.Uint32(p)
+	if n > MaxString || int(n) > len(p)-4 {
+		return "", nil, false
+	}
+	s, rest = string(p[4:4+n]), p[4+n:]
+	return s, rest, valid(s)
+}
+
+// valid reports whether a string is one as the protocol has them.
+func valid(s string) bool {
+	for i := range len(s) {
+		if s[i] == 0 {
+			return false
+		}
+	}
+	return len(s) <= MaxString && utf8.ValidString(s)
+}
+
+// flagsOf is what is said of an export.
+func (h *Handshake) flagsOf(e Export) uint16 {
+	f := uint16(FlagHasFlags | FlagFlush | FlagFUA | FlagMultiConn | FlagCache)
+	if h.structured {
+		f |= FlagDF
+	}
+	if e.ReadOnly {
+		return f | FlagReadOnly
+	}
+	return f | FlagTrim | FlagZeroes | FlagFastZeroes
+}
+
+func (h *Handshake) exportName(payload []byte) {
+	s := string(payload)
+	if !valid(s) {
+		h.end(fmt.Errorf("nbd: a name of %d bytes that is none", len(s)))
+		return
+	}
+	e, err := h.exports.Open(s)
+	if err != nil {
+		h.end(err) // the protocol has no other answer
+		return
+	}
+	h.out = binary.BigEndian.AppendUint64(h.out, e.Volume.Size())
+	h.out = binary.BigEndian.AppendUint16(h.out, h.flagsOf(e))
+	if h.zeroes {
+		h.out = append(h.out, make([]byte, exportPad)...)
+	}
+	h.begin(e, s)
+}
+
+// begin ends the negotiation.
+func (h *Handshake) begin(e Export, asked string) {
+	h.chosen, h.state = e, Transmitting
+	h.context = h.context && h.selected == asked
+}
+
+func (h *Handshake) open(o Option, payload []byte) {
+	s, rest, ok := name(payload)
+	if !ok || len(rest) < 2 || len(rest) != 2+2*int(binary.BigEndian.Uint16(rest)) {
+		h.refuse(o, ReplyInvalid, "malformed")
+		return
+	}
+	e, err := h.exports.Open(s)
+	if err != nil {
+		h.refuse(o, ReplyUnknown, err.Error())
+		return
+	}
+	p := binary.BigEndian.AppendUint16(nil, InfoExport)
+	p = binary.BigEndian.AppendUint64(p, e.Volume.Size())
+	h.reply(o, ReplyInfo, binary.BigEndian.AppendUint16(p, h.flagsOf(e)))
+	for rest = rest[2:]; len(rest) > 0; rest = rest[2:] {
+		switch kind := binary.BigEndian.Uint16(rest); kind {
+		case InfoName:
+			h.reply(o, ReplyInfo, append(binary.BigEndian.AppendUint16(nil, kind), e.Name...))
+		case InfoDescription:
+			if e.Description != "" {
+				h.reply(o, ReplyInfo, append(binary.BigEndian.AppendUint16(nil, kind), e.Description...))
+			}
+		case InfoBlockSize: // it is told anyway
+		}
+	}
+	p = binary.BigEndian.AppendUint16(nil, InfoBlockSize)
+	p = binary.BigEndian.AppendUint32(p, 1)
+	p = binary.BigEndian.AppendUint32(p, 4096)
+	h.reply(o, ReplyInfo, binary.BigEndian.AppendUint32(p, MaxPayload))
+	h.reply(o, ReplyAck, nil)
+	if o == OptInfo {
+		closeExport(e)
+		return
+	}
+	h.begin(e, s)
+}
+
+func (h *Handshake) contexts(o Option, payload []byte) {
+	if o == OptSetMetaContext {
+		h.context, h.selected = false, "" // also when what follows is an error
+	}
+	s, rest, ok := name(payload)
+	if !ok || len(rest) < 4 {
+		h.refuse(o, ReplyInvalid, "malformed")
+		return
+	}
+	if !h.structured {
+		h.refuse(o, ReplyInvalid, "structured replies come first")
+		return
+	}
+	count := binary.BigEndian.Uint32(rest)
+	rest = rest[4:]
+	if count > maxQueries {
+		h.refuse(o, ReplyTooBig, "too many queries")
+		return
+	}
+	found := o == OptListMetaContext && count == 0
+	for range count {
+		var q string
+		if q, rest, ok = name(rest); !ok {
+			h.refuse(o, ReplyInvalid, "malformed")
+			return
+		}
+		if q == allocation || q == "base:" && o == OptListMetaContext {
+			found = true
+		}
+	}
+	if len(rest) > 0 {
+		h.refuse(o, ReplyInvalid, "malformed")
+		return
+	}
+	e, err := h.exports.Open(s)
+	if err != nil {
+		h.refuse(o, ReplyUnknown, err.Error())
+		return
+	}
+	closeExport(e)
+	if found {
+		id := uint32(0)
+		if o == OptSetMetaContext {
+			id, h.context, h.selected = allocationID, true, s
+		}
+		h.reply(o, ReplyMetaContext, append(binary.BigEndian.AppendUint32(nil, id), allocation...))
+	}
+	h.reply(o, ReplyAck, nil)
+}

@@ -1,0 +1,112 @@
+package nbdtest
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+	"farflash/flash/device"
+	"farflash/flash/nbd"
+	"farflash/flash/nbd/server"
+	"farflash/flash/uring"
+)
+
+// One is exports of one, whose name is also the default.
+type One struct{ nbd.Export }
+
+// List implements nbd.Exports.
+func (o One) List() []nbd.Export { return []nbd.Export{o.Export} }
+
+// Open implements nbd.Exports.
+func (o One) Open(name string) (nbd.Export, error) {
+	if name != "" && name != o.Name {
+		return nbd.Export{}, errors.New("no such export")
+	}
+	return o.Export, nil
+}
+
+// Pool makes a pool on a file of so many bytes, with so many frames. It is closed, and has to be clean, when the test ends.
+func Pool(t testing.TB, path string, bytes int64, frames int) *ctl.Pool {
+	t.Helper()
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "pool")
+	}
+	var dev device.Device
+	dev, err := uring.Open(path, device.Mode{Create: bytes}, 128)
+	if uring.Forbidden(err) {
+		dev, err = device.OpenFile(path, device.Mode{Create: bytes}, 32)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := ctl.DefaultLayout()
+	layout.UUID, layout.Segment = media.UUID{1, 2, 3}, 512
+	shape, err := layout.Shape(dev.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ctl.Format(shape, dev); err != nil {
+		t.Fatal(err)
+	}
+	cfg := ctl.DefaultConfig()
+	cfg.Frames = frames
+	p, err := ctl.Open(cfg, dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, v := range p.Check(false).Violations {
+			t.Errorf("%v", v)
+		}
+		if err := p.Close(); err != nil {
+			t.Errorf("closing the pool: %v", err)
+		}
+	})
+	return p
+}
+
+// Serve serves on a loopback port until the test ends.
+func Serve(t testing.TB, cfg server.Config) (*server.Server, string) {
+	t.Helper()
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := s.Shutdown(); err != nil {
+			t.Errorf("shutting down: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("serving: %v", err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+// Dial connects, with a deadline for everything.
+func Dial(t testing.TB, addr string) *Client {
+	t.Helper()
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nc.Close() }) // it may be closed already
+	if err := nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewClient(nc, nbd.FlagFixedNewstyle|nbd.FlagNoZeroes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,720 @@
+package nbd
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"farflash/internal/fifo"
+)
+
+// Limits bound what one connection has of the server.
+type Limits struct {
+	Depth  int // commands under way at once
+	Memory int // bytes of reads and writes under way, at least Window
+	Ahead  int // tasks of one command under way, at least 1
+}
+
+// DefaultLimits is 128 commands, and 8 MiB.
+func DefaultLimits() Limits { return Limits{Depth: 128, Memory: 8 << 20, Ahead: 4} }
+
+const (
+	maxExtents = 1024            // of one answer
+	maxWaste   = 2 * MaxPayload  // bytes of a write that is refused for its length, and skipped
+	maxPieces  = Window/4096 + 2 // of a task, if pages have 4 KiB
+)
+
+// command is one that a client has sent and was not answered in full.
+type command struct {
+	cookie uint64
+	offset uint64
+	length uint32
+	next   uint32 // bytes for which tasks were made
+	charge int    // of the session's memory
+	tasks  int    // made and not yet over: done, and sent if they are sent
+	doing  int    // of these, those that the volume has not done
+	extra  int    // of these, those that are charged by themselves
+	flags  uint16
+	kind   Command
+	err    Errno
+	told   bool // something of the answer is on its way
+}
+
+// answer is what is to be sent of a task, or instead of one.
+type answer struct {
+	head []byte
+	vec  [][]byte
+	at   int // vectors before it are sent
+	lent bool
+	last bool
+}
+
+// buffer is memory for what is written, or was copied to be sent.
+type buffer struct{ b []byte }
+
+// buffers are kept by size.
+var buffers = [...]struct {
+	size int
+	pool sync.Pool
+}{{size: 4 << 10}, {size: 32 << 10}, {size: Window}, {size: Window + maxPieces*40}}
+
+func getBuffer(n int) *buffer {
+	for i := range buffers {
+		if n <= buffers[i].size {
+			if b, ok := buffers[i].pool.Get().(*buffer); ok {
+				return b
+			}
+			return &buffer{make([]byte, buffers[i].size)}
+		}
+	}
+	return &buffer{make([]byte, n)}
+}
+
+func putBuffer(b *buffer) {
+	for i := range buffers {
+		if len(b.b) == buffers[i].size {
+			buffers[i].pool.Put(b)
+		}
+	}
+}
+
+// zeros are what is sent where a client does not know of holes.
+var zeros = make([]byte, 64<<10)
+
+// Session is a server's side of transmission. It is driven by one goroutine at a time.
+type Session struct {
+	volume     Volume
+	size       uint64
+	limits     Limits
+	done       func(*Task)
+	readOnly   bool
+	structured bool
+	context    bool
+
+	commands []*command // that are not in use
+	tasks    []*Task
+	active   int // commands under way
+	memory   int
+	starts   []*Task
+	out      fifo.Ring[*Task]
+
+	write   *command // whose payload is coming
+	filling *Task    // with it
+	filled  int
+	skip    uint64 // bytes of a payload that nobody wants
+	stalled bool
+	leaving bool // the client has said that it goes
+	err     error
+}
+
+// NewSession begins transmission of what a handshake has led to. Done of every task is done, which puts it where the driver takes it to Finish.
+func NewSession(h *Handshake, limits Limits, done func(*Task)) *Session {
+	e, structured, context := h.Chosen()
+	limits.Depth, limits.Memory, limits.Ahead = max(1, limits.Depth), max(Window, limits.Memory), max(1, limits.Ahead)
+	return &Session{
+		volume: e.Volume, size: e.Volume.Size(), readOnly: e.ReadOnly, structured: structured, context: context, limits: limits, done: done,
+	}
+}
+
+// Err is why the connection has to end at once, or nil.
+func (s *Session) Err() error { return s.err }
+
+// Over reports that the client has said that it goes and has been answered all before.
+func (s *Session) Over() bool { return s.leaving && s.active == 0 && s.out.N == 0 }
+
+// Stalled reports that Input waits for commands under way to end.
+func (s *Session) Stalled() bool { return s.stalled }
+
+// Leaving reports that the client has said that it goes: nothing more is read.
+func (s *Session) Leaving() bool { return s.leaving }
+
+// Drained reports that every command that has come in full was answered.
+func (s *Session) Drained() bool { return s.active == 0 || s.active == 1 && s.write != nil }
+
+// Idle reports that no command is under way, nor part of one has come.
+func (s *Session) Idle() bool { return s.active == 0 && s.write == nil && s.skip == 0 }
+
+// Owed is how many bytes of a payload are to come: 0 between commands.
+func (s *Session) Owed() int {
+	if s.write != nil {
+		return int(s.write.length-s.write.next) - s.filled
+	}
+	return int(s.skip)
+}
+
+// Starts takes the tasks that are to be begun.
+func (s *Session) Starts(into []*Task) []*Task {
+	if len(s.starts) == 1 {
+		s.starts[0].Alone = s.active == 1
+	}
+	into = append(into, s.starts...)
+	clear(s.starts)
+	s.starts = s.starts[:0]
+	return into
+}
+
+// Sink is memory that what comes next may be read into, or nil; Sunk says how much was. It saves long payloads a copy.
+func (s *Session) Sink() []byte {
+	if s.write == nil || s.err != nil || !s.fill() {
+		return nil
+	}
+	return s.filling.Payload[s.filled:]
+}
+
+// Sunk says how many bytes were read into Sink.
+func (s *Session) Sunk(n int) { s.arrived(n) }
+
+// Input takes bytes that have come and reports how many it could use; the rest is given again with more, or when Stalled has ended.
+func (s *Session) Input(b []byte) int {
+	n := 0
+	s.stalled = false
+	for s.err == nil && !s.leaving {
+		k := s.step(b[n:])
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	return n
+}
+
+func (s *Session) step(b []byte) int {
+	switch {
+	case len(b) == 0:
+		return 0
+	case s.skip > 0:
+		n := min(s.skip, uint64(len(b)))
+		s.skip -= n
+		return int(n)
+	case s.write != nil:
+		if !s.fill() {
+			return 0
+		}
+		n := copy(s.filling.Payload[s.filled:], b)
+		s.arrived(n)
+		return n
+	case len(b) < requestSize:
+		return 0
+	}
+	h := RequestHeader(b[:requestSize])
+	if h.Magic() != magicRequest {
+		s.err = ErrMagic
+		return 0
+	}
+	if h.Command() == CmdDisconnect {
+		s.leaving = true
+		return requestSize
+	}
+	charge := 0
+	if h.Command() == CmdRead || h.Command() == CmdWrite {
+		charge = int(min(h.Length(), Window))
+	}
+	if s.active >= s.limits.Depth || s.memory+charge > s.limits.Memory {
+		s.stalled = true
+		return 0
+	}
+	s.begin(h, charge)
+	return requestSize
+}
+
+// fill has a task to fill with what is written, and reports false if there is no memory for one.
+func (s *Session) fill() bool {
+	if s.filling != nil {
+		return true
+	}
+	c := s.write
+	if c.tasks > 0 && !s.more(c) {
+		s.stalled = true
+		return false
+	}
+	t := s.task(c, Write, c.offset+uint64(c.next), min(Window, c.length-c.next))
+	t.buffer = getBuffer(int(t.Length))
+	t.Payload = t.buffer.b[:t.Length]
+	s.filling, s.filled = t, 0
+	return true
+}
+
+// more reports whether a command may have another task, and charges it.
+func (s *Session) more(c *command) bool {
+	if c.tasks >= s.limits.Ahead || s.memory+Window > s.limits.Memory {
+		return false
+	}
+	s.memory += Window
+	c.extra++
+	return true
+}
+
+// arrived begins a write of which the last byte has come.
+func (s *Session) arrived(n int) {
+	s.filled += n
+	t, c := s.filling, s.write
+	if s.filled < int(t.Length) {
+		return
+	}
+	s.filling, s.filled = nil, 0
+	c.next += t.Length
+	if c.next == c.length {
+		s.write = nil
+	}
+	s.starts = append(s.starts, t)
+}
+
+// task makes a task of a command.
+func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
+	var t *Task
+	if i := len(s.tasks); i > 0 {
+		t, s.tasks = s.tasks[i-1], s.tasks[:i-1]
+	} else {
+		t = &Task{Done: s.done}
+	}
+	t.Kind, t.Offset, t.Length, t.Err, t.Alone = k, offset, n, 0, false
+	t.Durable = c.flags&CmdFUA != 0
+	t.NoHole = c.flags&CmdNoHole != 0
+	t.command = c
+	c.tasks++
+	c.doing++
+	return t
+}
+
+// begin takes a command in.
+func (s *Session) begin(h RequestHeader, charge int) {
+	var c *command
+	if n := len(s.commands); n > 0 {
+		c, s.commands = s.commands[n-1], s.commands[:n-1]
+	} else {
+		c = new(command)
+	}
+	*c = command{cookie: h.Cookie(), offset: h.Offset(), length: h.Length(), flags: h.Flags(), kind: h.Command(), charge: charge}
+	s.active++
+	s.memory += charge
+	if c.err = s.refused(c); c.err != 0 {
+		if c.kind == CmdWrite {
+			if c.length > maxWaste {
+				s.err = fmt.Errorf("nbd: a write of %d bytes", c.length)
+				return
+			}
+			s.skip = uint64(c.length)
+		}
+		s.answer(s.task(c, Flush, 0, 0))
+		return
+	}
+	switch c.kind {
+	case CmdWrite:
+		if c.length > 0 {
+			s.write = c
+			return
+		}
+	case CmdBlockStatus:
+		s.status(c)
+		return
+	case CmdFlush:
+		s.starts = append(s.starts, s.task(c, Flush, 0, 0))
+		return
+	case CmdTrim, CmdWriteZeroes:
+		if c.length > 0 && (c.kind == CmdTrim || c.flags&CmdNoHole == 0) {
+			k := Trim
+			if c.kind == CmdWriteZeroes {
+				k = Zero
+			}
+			c.next = c.length
+			s.starts = append(s.starts, s.task(c, k, c.offset, c.length))
+			return
+		}
+	}
+	if c.length == 0 {
+		s.answer(s.task(c, Flush, 0, 0))
+		return
+	}
+	s.proceed(c)
+}
+
+// refused says what is wrong with a command, before a byte moves.
+func (s *Session) refused(c *command) Errno {
+	allowed := uint16(CmdFUA)
+	beyond := EINVAL
+	switch c.kind {
+	case CmdRead:
+		if s.structured {
+			allowed |= CmdDF
+		}
+	case CmdWriteZeroes:
+		allowed |= CmdNoHole | CmdFastZero
+		beyond = ENOSPC
+	case CmdWrite:
+		beyond = ENOSPC
+	case CmdBlockStatus:
+		allowed |= CmdOne
+		if !s.context || c.length == 0 {
+			return EINVAL
+		}
+	case CmdFlush, CmdTrim, CmdCache:
+	default:
+		return EINVAL
+	}
+	switch {
+	case c.flags&^allowed != 0:
+		return EINVAL
+	case s.readOnly && (c.kind == CmdWrite || c.kind == CmdTrim || c.kind == CmdWriteZeroes):
+		return EPERM
+	case c.kind == CmdFlush:
+		return 0
+	case c.offset > s.size || uint64(c.length) > s.size-c.offset:
+		return beyond
+	case charged(c.kind) && c.length > MaxPayload:
+		return EINVAL
+	case c.kind == CmdRead && c.flags&CmdDF != 0 && c.length > Window:
+		return EOVERFLOW
+	case c.flags&CmdFastZero != 0 && c.flags&CmdNoHole != 0:
+		return ENOTSUP // zeros that take room are written like any others
+	}
+	return 0
+}
+
+// charged reports whether a command moves bytes over the connection.
+func charged(c Command) bool { return c == CmdRead || c == CmdWrite }
+
+// proceed makes tasks of a command, as many as may be under way.
+func (s *Session) proceed(c *command) {
+	kind, most := Read, s.limits.Ahead
+	switch c.kind {
+	case CmdRead:
+		if !s.structured {
+			most = 1 // what is sent has no place of its own: it goes in order
+		}
+	case CmdCache:
+		kind, most = Cache, 1
+	case CmdWriteZeroes:
+		kind, most = Zero, 1
+	case CmdWrite:
+		return // goes by what comes
+	}
+	for c.next < c.length && c.err == 0 && c.tasks < most {
+		if c.tasks > 0 && !s.more(c) {
+			return
+		}
+		n := min(Window, c.length-c.next)
+		s.starts = append(s.starts, s.task(c, kind, c.offset+uint64(c.next), n))
+		c.next += n
+	}
+}
+
+// ended takes a task off its command.
+func (s *Session) ended(c *command) {
+	c.tasks--
+	if c.extra > 0 {
+		c.extra--
+		s.memory -= Window
+	}
+}
+
+// recycle keeps a task for later.
+func (s *Session) recycle(t *Task) {
+	if t.buffer != nil {
+		putBuffer(t.buffer)
+		t.buffer = nil
+	}
+	t.Payload, t.command = nil, nil
+	clear(t.Pieces)
+	t.Pieces = t.Pieces[:0]
+	s.tasks = append(s.tasks, t)
+}
+
+// Finish takes back a task that the volume has done.
+func (s *Session) Finish(t *Task) {
+	c := t.command
+	c.doing--
+	if t.Err != 0 && c.err == 0 {
+		c.err = t.Err
+	}
+	if s.err != nil { // nobody is told any more
+		s.release(t)
+		s.ended(c)
+		s.recycle(t)
+		return
+	}
+	if c.kind == CmdRead {
+		s.read(t)
+		return
+	}
+	if t.buffer != nil {
+		putBuffer(t.buffer)
+		t.buffer = nil
+	}
+	if c.tasks == 1 && (c.next == c.length || c.err != 0 && c.kind != CmdWrite || c.kind == CmdFlush) {
+		s.answer(t)
+		return
+	}
+	s.ended(c)
+	s.recycle(t)
+	s.proceed(c)
+}
+
+// read answers a part of a read.
+func (s *Session) read(t *Task) {
+	c := t.command
+	if c.err == 0 {
+		t.answer.lent = true
+		s.pieces(t)
+		return
+	}
+	s.release(t)
+	switch {
+	case c.doing > 0: // the last one says it
+		s.ended(c)
+		s.recycle(t)
+	case !s.structured && c.told:
+		s.err = fmt.Errorf("nbd: a read that is half answered: %w", c.err) // there is no other way to say so
+		s.ended(c)
+		s.recycle(t)
+	default:
+		s.answer(t)
+	}
+}
+
+// release gives the volume's memory back.
+func (s *Session) release(t *Task) {
+	if t.Kind == Read && t.Err == 0 && len(t.Pieces) > 0 {
+		s.volume.Release(t)
+		clear(t.Pieces)
+		t.Pieces = t.Pieces[:0]
+	}
+	t.answer.lent = false
+}
+
+// answer ends a command whose only task is t: with its error, or without.
+func (s *Session) answer(t *Task) {
+	c, a := t.command, &t.answer
+	a.head, a.vec, a.at, a.last = a.head[:0], a.vec[:0], 0, true
+	switch {
+	case c.err != 0 && s.structured:
+		text := errnoNames[c.err]
+		a.head = appendChunk(a.head, ChunkDone, ChunkError, c.cookie, uint32(6+len(text)))
+		a.head = binary.BigEndian.AppendUint32(a.head, uint32(c.err))
+		a.head = binary.BigEndian.AppendUint16(a.head, uint16(len(text)))
+		a.head = append(a.head, text...)
+	case c.kind == CmdRead && s.structured:
+		a.head = appendChunk(a.head, ChunkDone, ChunkNone, c.cookie, 0)
+	default:
+		a.head = appendSimple(a.head, c.err, c.cookie)
+	}
+	a.vec = append(a.vec, a.head)
+	s.out.Push(t)
+}
+
+// pieces sends what was read.
+func (s *Session) pieces(t *Task) {
+	c, a := t.command, &t.answer
+	last := c.next == c.length && c.doing == 0 // and what was done before is sent before
+	a.last, a.at, a.vec = last, 0, a.vec[:0]
+	if need := (len(t.Pieces) + 1) * (structuredSize + 12); cap(a.head) < need {
+		a.head = make([]byte, 0, need) // vectors point into it, so it does not move
+	}
+	a.head = a.head[:0]
+	switch {
+	case !s.structured:
+		if !c.told {
+			a.head = appendSimple(a.head, 0, c.cookie)
+			a.vec = append(a.vec, a.head)
+		}
+		s.run(a, t.Pieces)
+	case c.flags&CmdDF != 0:
+		s.dataChunk(t, last, t.Offset, t.Length)
+		s.run(a, t.Pieces)
+	default:
+		s.chunks(t, last)
+	}
+	c.told = true
+	s.out.Push(t)
+	if !last {
+		s.proceed(c)
+	}
+}
+
+// chunks makes a chunk of each run of data or zeros.
+func (s *Session) chunks(t *Task, last bool) {
+	a, offset := &t.answer, t.Offset
+	for i := 0; i < len(t.Pieces); {
+		n, hole, from := uint32(0), t.Pieces[i].Data == nil, i
+		for ; i < len(t.Pieces) && (t.Pieces[i].Data == nil) == hole; i++ {
+			n += uint32(len(t.Pieces[i].Data) + t.Pieces[i].Zeros)
+		}
+		end := last && i == len(t.Pieces)
+		if hole {
+			at := len(a.head)
+			a.head = appendChunk(a.head, flag(end), ChunkHole, t.command.cookie, 12)
+			a.head = binary.BigEndian.AppendUint64(a.head, offset)
+			a.head = binary.BigEndian.AppendUint32(a.head, n)
+			a.vec = append(a.vec, a.head[at:])
+		} else {
+			s.dataChunk(t, end, offset, n)
+			s.run(a, t.Pieces[from:i])
+		}
+		offset += uint64(n)
+	}
+}
+
+func flag(done bool) uint16 {
+	if done {
+		return ChunkDone
+	}
+	return 0
+}
+
+// dataChunk writes the header of a chunk of data.
+func (s *Session) dataChunk(t *Task, last bool, offset uint64, n uint32) {
+	a := &t.answer
+	at := len(a.head)
+	a.head = appendChunk(a.head, flag(last), ChunkData, t.command.cookie, 8+n)
+	a.head = binary.BigEndian.AppendUint64(a.head, offset)
+	a.vec = append(a.vec, a.head[at:])
+}
+
+// run sends pieces as bytes.
+func (s *Session) run(a *answer, pieces []Piece) {
+	for _, p := range pieces {
+		if p.Data != nil {
+			a.vec = append(a.vec, p.Data)
+			continue
+		}
+		for n := p.Zeros; n > 0; n -= len(zeros) {
+			a.vec = append(a.vec, zeros[:min(n, len(zeros))])
+		}
+	}
+}
+
+// status answers which extents are allocated.
+func (s *Session) status(c *command) {
+	t := s.task(c, Flush, 0, 0)
+	a := &t.answer
+	most := maxExtents
+	if c.flags&CmdOne != 0 {
+		most = 1
+	}
+	a.head, a.vec, a.at, a.last = append(a.head[:0], make([]byte, structuredSize+4)...), a.vec[:0], 0, true
+	offset, left, was := c.offset, uint64(c.length), uint32(0)
+	for n := 0; left > 0; {
+		length, allocated, err := s.volume.Extent(offset, left)
+		if err != nil || length == 0 {
+			c.err = EIO
+			s.answer(t)
+			return
+		}
+		length = min(length, left)
+		state := uint32(0)
+		if !allocated {
+			state = StateHole | StateZero
+		}
+		if n > 0 && state == was {
+			at := len(a.head) - 8
+			binary.BigEndian.PutUint32(a.head[at:], binary.BigEndian.Uint32(a.head[at:])+uint32(length))
+		} else {
+			if n == most {
+				break
+			}
+			a.head = binary.BigEndian.AppendUint32(a.head, uint32(length))
+			a.head = binary.BigEndian.AppendUint32(a.head, state)
+			n, was = n+1, state
+		}
+		offset, left = offset+length, left-length
+	}
+	appendChunk(a.head[:0], ChunkDone, ChunkStatus, c.cookie, uint32(len(a.head)-structuredSize))
+	binary.BigEndian.PutUint32(a.head[structuredSize:], allocationID)
+	a.vec = append(a.vec, a.head)
+	s.out.Push(t)
+}
+
+// Vectors appends what is to be sent, at most so many pieces of memory.
+func (s *Session) Vectors(into [][]byte, most int) [][]byte {
+	for i := range s.out.N {
+		t := *s.out.At(i)
+		for _, v := range t.answer.vec[t.answer.at:] {
+			if len(into) >= most {
+				return into
+			}
+			into = append(into, v)
+		}
+	}
+	return into
+}
+
+// Sent says that so many bytes of Vectors are sent.
+func (s *Session) Sent(n int) {
+	for n > 0 {
+		t := *s.out.First()
+		a := &t.answer
+		v := a.vec[a.at]
+		if n < len(v) {
+			a.vec[a.at] = v[n:]
+			return
+		}
+		n -= len(v)
+		if a.at++; a.at == len(a.vec) {
+			s.out.Pop()
+			s.sent(t)
+		}
+	}
+}
+
+// sent ends a task of which everything has been sent.
+func (s *Session) sent(t *Task) {
+	c, last := t.command, t.answer.last
+	s.release(t)
+	clear(t.answer.vec)
+	s.ended(c)
+	s.recycle(t)
+	if last {
+		s.memory -= c.charge
+		s.active--
+		s.commands = append(s.commands, c)
+		return
+	}
+	s.proceed(c)
+}
+
+// Detach copies what of the volume's memory waits to be sent, and gives it back: a client that takes nothing does not hold others up.
+func (s *Session) Detach() {
+	for i := range s.out.N {
+		t := *s.out.At(i)
+		a := &t.answer
+		if !a.lent {
+			continue
+		}
+		n := 0
+		for _, v := range a.vec[a.at:] {
+			n += len(v)
+		}
+		b := getBuffer(n)
+		n = 0
+		for _, v := range a.vec[a.at:] {
+			n += copy(b.b[n:], v)
+		}
+		s.release(t)
+		t.buffer = b
+		clear(a.vec)
+		a.vec, a.at = append(a.vec[:0], b.b[:n]), 0
+	}
+}
+
+// Fail ends the session: what waits to be sent is given back. Tasks under way still come to Finish.
+func (s *Session) Fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+	for s.out.N > 0 {
+		t := s.out.Pop()
+		s.release(t)
+		s.ended(t.command)
+		s.recycle(t)
+	}
+	for _, t := range s.starts {
+		s.ended(t.command)
+		s.recycle(t)
+	}
+	clear(s.starts)
+	s.starts = s.starts[:0]
+	if s.filling != nil {
+		s.recycle(s.filling)
+		s.filling = nil
+	}
+	s.write = nil
+}

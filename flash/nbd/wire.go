@@ -1,0 +1,255 @@
+package nbd
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Magic numbers.
+const (
+	magicServer     = 0x4e42444d41474943 // "NBDMAGIC"
+	magicOption     = 0x49484156454F5054 // "IHAVEOPT"
+	magicReply      = 0x3e889045565a9    // of an option
+	magicRequest    = 0x25609513
+	magicSimple     = 0x67446698
+	magicStructured = 0x668e33ef
+)
+
+// Flags of the handshake, the same bits for the server (of 16) and the client (of 32).
+const (
+	FlagFixedNewstyle = 1 << 0
+	FlagNoZeroes      = 1 << 1
+)
+
+// Option is what a client asks for before transmission.
+type Option uint32
+
+// The options.
+const (
+	OptExportName      Option = 1
+	OptAbort           Option = 2
+	OptList            Option = 3
+	OptStartTLS        Option = 5
+	OptInfo            Option = 6
+	OptGo              Option = 7
+	OptStructuredReply Option = 8
+	OptListMetaContext Option = 9
+	OptSetMetaContext  Option = 10
+)
+
+// Reply is what the server says to an option. Those with the highest bit are errors.
+type Reply uint32
+
+// The replies.
+const (
+	ReplyAck         Reply = 1
+	ReplyServer      Reply = 2
+	ReplyInfo        Reply = 3
+	ReplyMetaContext Reply = 4
+
+	replyError       Reply = 1 << 31
+	ReplyUnsupported Reply = replyError | 1
+	ReplyPolicy      Reply = replyError | 2
+	ReplyInvalid     Reply = replyError | 3
+	ReplyTLSRequired Reply = replyError | 5
+	ReplyUnknown     Reply = replyError | 6
+	ReplyShutdown    Reply = replyError | 7
+	ReplyTooBig      Reply = replyError | 9
+)
+
+// Failed reports whether a reply is an error.
+func (r Reply) Failed() bool { return r&replyError != 0 }
+
+// Kinds of information about an export.
+const (
+	InfoExport      = 0
+	InfoName        = 1
+	InfoDescription = 2
+	InfoBlockSize   = 3
+)
+
+// Flags of an export.
+const (
+	FlagHasFlags   = 1 << 0
+	FlagReadOnly   = 1 << 1
+	FlagFlush      = 1 << 2
+	FlagFUA        = 1 << 3
+	FlagTrim       = 1 << 5
+	FlagZeroes     = 1 << 6
+	FlagDF         = 1 << 7
+	FlagMultiConn  = 1 << 8
+	FlagCache      = 1 << 10
+	FlagFastZeroes = 1 << 11
+)
+
+// Command is what a client asks for during transmission.
+type Command uint16
+
+// The commands.
+const (
+	CmdRead        Command = 0
+	CmdWrite       Command = 1
+	CmdDisconnect  Command = 2
+	CmdFlush       Command = 3
+	CmdTrim        Command = 4
+	CmdCache       Command = 5
+	CmdWriteZeroes Command = 6
+	CmdBlockStatus Command = 7
+)
+
+// Flags of a command.
+const (
+	CmdFUA      = 1 << 0
+	CmdNoHole   = 1 << 1
+	CmdDF       = 1 << 2
+	CmdOne      = 1 << 3
+	CmdFastZero = 1 << 4
+)
+
+// Chunks of a structured reply, and its flag.
+const (
+	ChunkDone = 1 << 0
+
+	ChunkNone        = 0
+	ChunkData        = 1
+	ChunkHole        = 2
+	ChunkStatus      = 5
+	ChunkError       = 1<<15 + 1
+	ChunkErrorOffset = 1<<15 + 2
+)
+
+// Flags of an extent of base:allocation.
+const (
+	StateHole = 1 << 0
+	StateZero = 1 << 1
+)
+
+// Errno is an error as the protocol has it; 0 is none.
+type Errno uint32
+
+// The errors.
+const (
+	EPERM     Errno = 1
+	EIO       Errno = 5
+	ENOMEM    Errno = 12
+	EINVAL    Errno = 22
+	ENOSPC    Errno = 28
+	EOVERFLOW Errno = 75
+	ENOTSUP   Errno = 95
+	ESHUTDOWN Errno = 108
+)
+
+var errnoNames = map[Errno]string{
+	EPERM: "not permitted", EIO: "input or output failed", ENOMEM: "out of memory", EINVAL: "invalid request", ENOSPC: "no space left",
+	EOVERFLOW: "too long", ENOTSUP: "not supported", ESHUTDOWN: "shutting down",
+}
+
+// Error says which.
+func (e Errno) Error() string {
+	if s, ok := errnoNames[e]; ok {
+		return "nbd: " + s
+	}
+	return fmt.Sprintf("nbd: error %d", uint32(e))
+}
+
+// Sizes of headers, in bytes.
+const (
+	greetingSize   = 18
+	optionSize     = 16
+	replySize      = 20
+	requestSize    = 28
+	simpleSize     = 16
+	structuredSize = 20
+	exportSize     = 10  // size and flags that answer OptExportName
+	exportPad      = 124 // zeros behind them, for clients that want them
+)
+
+// MaxString bounds names and messages, in bytes.
+const MaxString = 4096
+
+// OptionHeader is the header of a client's option.
+type OptionHeader []byte
+
+// Magic, Option and Length are its fields.
+func (h OptionHeader) Magic() uint64  { return binary.BigEndian.Uint64(h) }
+func (h OptionHeader) Option() Option { return Option(binary.BigEndian.Uint32(h[8:])) }
+func (h OptionHeader) Length() uint32 { return binary.BigEndian.Uint32(h[12:]) }
+
+// AppendOption appends an option with its payload.
+func AppendOption(b []byte, o Option, payload []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, magicOption)
+	b = binary.BigEndian.AppendUint32(b, uint32(o))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	return append(b, payload...)
+}
+
+// ReplyHeader is the header of the server's answer to an option.
+type ReplyHeader []byte
+
+// Magic, Option, Reply and Length are its fields.
+func (h ReplyHeader) Magic() uint64  { return binary.BigEndian.Uint64(h) }
+func (h ReplyHeader) Option() Option { return Option(binary.BigEndian.Uint32(h[8:])) }
+func (h ReplyHeader) Reply() Reply   { return Reply(binary.BigEndian.Uint32(h[12:])) }
+func (h ReplyHeader) Length() uint32 { return binary.BigEndian.Uint32(h[16:]) }
+
+// AppendReply appends the answer to an option.
+func AppendReply(b []byte, o Option, r Reply, payload []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, magicReply)
+	b = binary.BigEndian.AppendUint32(b, uint32(o))
+	b = binary.BigEndian.AppendUint32(b, uint32(r))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	return append(b, payload...)
+}
+
+// RequestHeader is the header of a command.
+type RequestHeader []byte
+
+// Magic, Flags, Command, Cookie, Offset and Length are its fields.
+func (h RequestHeader) Magic() uint32    { return binary.BigEndian.Uint32(h) }
+func (h RequestHeader) Flags() uint16    { return binary.BigEndian.Uint16(h[4:]) }
+func (h RequestHeader) Command() Command { return Command(binary.BigEndian.Uint16(h[6:])) }
+func (h RequestHeader) Cookie() uint64   { return binary.BigEndian.Uint64(h[8:]) }
+func (h RequestHeader) Offset() uint64   { return binary.BigEndian.Uint64(h[16:]) }
+func (h RequestHeader) Length() uint32   { return binary.BigEndian.Uint32(h[24:]) }
+
+// AppendRequest appends the header of a command.
+func AppendRequest(b []byte, flags uint16, c Command, cookie, offset uint64, length uint32) []byte {
+	b = binary.BigEndian.AppendUint32(b, magicRequest)
+	b = binary.BigEndian.AppendUint16(b, flags)
+	b = binary.BigEndian.AppendUint16(b, uint16(c))
+	b = binary.BigEndian.AppendUint64(b, cookie)
+	b = binary.BigEndian.AppendUint64(b, offset)
+	return binary.BigEndian.AppendUint32(b, length)
+}
+
+// SimpleHeader is a simple reply; what was read follows it.
+type SimpleHeader []byte
+
+// Valid reports whether it is one. Error and Cookie are its fields.
+func (h SimpleHeader) Valid() bool    { return binary.BigEndian.Uint32(h) == magicSimple }
+func (h SimpleHeader) Error() Errno   { return Errno(binary.BigEndian.Uint32(h[4:])) }
+func (h SimpleHeader) Cookie() uint64 { return binary.BigEndian.Uint64(h[8:]) }
+
+func appendSimple(b []byte, e Errno, cookie uint64) []byte {
+	b = binary.BigEndian.AppendUint32(b, magicSimple)
+	b = binary.BigEndian.AppendUint32(b, uint32(e))
+	return binary.BigEndian.AppendUint64(b, cookie)
+}
+
+// ChunkHeader is the header of a chunk of a structured reply.
+type ChunkHeader []byte
+
+// Valid reports whether it is one. Flags, Type, Cookie and Length are its fields.
+func (h ChunkHeader) Valid() bool    { return binary.BigEndian.Uint32(h) == magicStructured }
+func (h ChunkHeader) Flags() uint16  { return binary.BigEndian.Uint16(h[4:]) }
+func (h ChunkHeader) Type() uint16   { return binary.BigEndian.Uint16(h[6:]) }
+func (h ChunkHeader) Cookie() uint64 { return binary.BigEndian.Uint64(h[8:]) }
+func (h ChunkHeader) Length() uint32 { return binary.BigEndian.Uint32(h[16:]) }
+
+func appendChunk(b []byte, flags, kind uint16, cookie uint64, length uint32) []byte {
+	b = binary.BigEndian.AppendUint32(b, magicStructured)
+	b = binary.BigEndian.AppendUint16(b, flags)
+	b = binary.BigEndian.AppendUint16(b, kind)
+	b = binary.BigEndian.AppendUint64(b, cookie)
+	return binary.BigEndian.AppendUint32(b, length)
+}

@@ -1,0 +1,181 @@
+package qos_test
+
+import (
+	"testing"
+
+	"farflash/flash/qos"
+	"farflash/rng"
+)
+
+// draw is an access of some tenant, with when it began.
+type grant struct {
+	tenant int
+	bytes  int64
+	at     int64
+}
+
+// run offers accesses by chance, ends them some time after, and returns what was granted when. It follows When, and nothing else tells it the time.
+func run(t *testing.T, seed uint64, limits []qos.Limit, depth int64, busy bool, span int64) []grant {
+	t.Helper()
+	draw := rng.NewStream(seed, "qos")
+	s := qos.New[grant](depth)
+	for _, l := range limits {
+		if _, err := s.Add(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queued := make([]int, len(limits))
+	var out []grant
+	type end struct{ at, bytes int64 }
+	var ends []end
+	under := int64(0)
+	for now := int64(0); now < span; {
+		for i := range limits {
+			for n := int(draw.IntN(3)); busy && queued[i] < 20 || n > 0; n-- {
+				g := grant{tenant: i, bytes: 1 + draw.IntN(64<<10)}
+				s.Offer(i, g.bytes, g)
+				queued[i]++
+			}
+		}
+		for {
+			g, ok := s.Next(now)
+			if !ok {
+				break
+			}
+			if under > 0 && under >= depth {
+				t.Fatalf("seed %d: %d bytes are under way, and %d are begun", seed, under, g.bytes)
+			}
+			g.at = now
+			queued[g.tenant]--
+			under += g.bytes
+			out = append(out, g)
+			ends = append(ends, end{now + 1 + draw.IntN(200_000), g.bytes})
+		}
+		next := now + 1 + draw.IntN(500_000)
+		if wait, ok := s.When(now); ok {
+			if wait <= 0 {
+				t.Fatalf("seed %d: something may begin at %d and does not", seed, now)
+			}
+			next = min(next, now+wait)
+		}
+		for _, e := range ends {
+			next = min(next, e.at)
+		}
+		now = max(next, now+1)
+		keep := ends[:0]
+		for _, e := range ends {
+			if e.at <= now {
+				s.Done(e.bytes)
+				under -= e.bytes
+			} else {
+				keep = append(keep, e)
+			}
+		}
+		ends = keep
+	}
+	waiting := 0
+	for _, n := range queued {
+		waiting += n
+	}
+	if waiting != s.Waiting() {
+		t.Errorf("seed %d: %d accesses wait, it says %d", seed, waiting, s.Waiting())
+	}
+	return out
+}
+
+// TestRates holds that in no span of time a tenant has more than its rate, a burst and one access.
+func TestRates(t *testing.T) {
+	for seed := uint64(1); seed <= 30; seed++ {
+		draw := rng.NewStream(seed, "limits")
+		var limits []qos.Limit
+		for range 1 + draw.IntN(4) {
+			limits = append(limits, qos.Limit{
+				Class: qos.Class(draw.IntN(2)), Bytes: 1 + draw.IntN(200<<20), Operations: 1 + draw.IntN(20_000), Burst: draw.IntN(2_000_000),
+			})
+		}
+		grants := run(t, seed, limits, 1<<20, seed%2 == 0, 50_000_000)
+		for i, l := range limits {
+			var mine []grant
+			for _, g := range grants {
+				if g.tenant == i {
+					mine = append(mine, g)
+				}
+			}
+			for a := range mine {
+				bytes, operations := int64(0), int64(0)
+				for b := a; b < len(mine); b++ {
+					// What comes before the last one has been paid for within the span and the burst.
+					time := float64(mine[b].at-mine[a].at+l.Burst) / 1e9
+					if float64(bytes) > float64(l.Bytes)*time+1 || float64(operations) > float64(l.Operations)*time+1 {
+						if b > a {
+							t.Fatalf("seed %d: tenant %d of %+v has had %d bytes and %d accesses in %v s", seed, i, l, bytes, operations, time)
+						}
+					}
+					bytes += mine[b].bytes
+					operations++
+				}
+			}
+		}
+	}
+}
+
+// TestFairness holds that tenants of a class that always wait have the same bytes, that nobody starves, and that latency has what it is promised.
+func TestFairness(t *testing.T) {
+	const most = 64 << 10
+	for seed := uint64(1); seed <= 10; seed++ {
+		limits := []qos.Limit{{}, {}, {}, {Class: qos.Latency}, {Class: qos.Latency}}
+		had := make([]int64, len(limits))
+		for _, g := range run(t, seed, limits, 256<<10, true, 100_000_000) {
+			had[g.tenant] += g.bytes
+			for _, pair := range [][2]int{{0, 1}, {1, 2}, {3, 4}} {
+				if d := had[pair[0]] - had[pair[1]]; d > 3*most || d < -3*most {
+					t.Fatalf("seed %d: tenants %v have had %d and %d bytes", seed, pair, had[pair[0]], had[pair[1]])
+				}
+			}
+			slow, fast := had[0]+had[1]+had[2], had[3]+had[4]
+			if fast > qos.Share*slow+(qos.Share+2)*most || slow*qos.Share > fast+2*qos.Share*most {
+				t.Fatalf("seed %d: latency has had %d bytes, throughput %d", seed, fast, slow)
+			}
+		}
+		if had[0] == 0 || had[3] == 0 {
+			t.Fatalf("seed %d: %v", seed, had)
+		}
+	}
+}
+
+// TestIdle holds that who did nothing for long has no more than a burst for it, and that who is new does not catch up on who was there.
+func TestIdle(t *testing.T) {
+	s := qos.New[int](1 << 30)
+	limited, err := s.Add(qos.Limit{Bytes: 1000, Burst: 1e9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		s.Offer(limited, 500, 0)
+	}
+	n := 0
+	for at := int64(3600e9); ; {
+		_, ok := s.Next(at)
+		if !ok {
+			break
+		}
+		n++
+	}
+	if n != 3 { // a burst of 1000 bytes, and the one that goes into debt
+		t.Errorf("%d accesses of 500 bytes go at once at 1000 B/s with a burst of 1 s", n)
+	}
+	if wait, ok := s.When(3600e9); !ok || wait != 5e8 {
+		t.Errorf("the next one waits %d ns", wait)
+	}
+	s.Open()
+	for range 7 {
+		if _, ok := s.Next(3600e9); !ok {
+			t.Fatal("an access waits though nothing is limited any more")
+		}
+	}
+	for _, l := range []qos.Limit{{Class: 9}, {Bytes: -1}, {Operations: -1}, {Burst: -1}} {
+		if _, err := s.Add(l); err == nil {
+			t.Errorf("%+v is taken", l)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"farflash/flash/cfs"
+	"farflash/flash/ctl"
+	"farflash/flash/extent"
+	"farflash/flash/nbd"
+	"farflash/flash/nbd/volume"
+	"farflash/flash/verbs"
+)
+
+// Files is what there is to be served. It is called by the connections' goroutines, side by side; errors that are fs.ErrNotExist or fs.ErrPermission are
+// told apart.
+type Files interface {
+	// Open finds a file and holds it where it is until its Close. It grants at most these rights.
+	Open(path string, rights verbs.Rights) (File, error)
+	// List is the paths of all files.
+	List() ([]string, error)
+}
+
+// File is a range of the pool that stays where it is.
+type File struct {
+	Base, Size uint64 // bytes
+	Rights     verbs.Rights
+	Close      func() error
+}
+
+const change = verbs.RemoteWrite | verbs.RemoteAtomic
+
+// Tree is a file system as Files, as one of its users sees it.
+func Tree(tree *cfs.FS, who cfs.Cred) Files { return files{tree, who} }
+
+type files struct {
+	tree *cfs.FS
+	who  cfs.Cred
+}
+
+// Open implements Files. Atomics read and change.
+func (t files) Open(path string, rights verbs.Rights) (File, error) {
+	may := verbs.Rights(0)
+	for _, r := range []struct {
+		need  cfs.Rights
+		gives verbs.Rights
+	}{{cfs.Read | cfs.Write, verbs.RemoteRead | change}, {cfs.Write, verbs.RemoteWrite}, {cfs.Read, verbs.RemoteRead}} {
+		f, err := t.tree.Open(t.who, path, r.need)
+		if errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return File{}, err
+		}
+		may = r.gives & rights
+		base, size, err := f.Pin()
+		if may == 0 || err != nil {
+			return File{}, errors.Join(err, f.Close(), fs.ErrPermission)
+		}
+		return File{Base: base, Size: uint64(size), Rights: may, Close: f.Close}, nil
+	}
+	return File{}, fmt.Errorf("%s: %w", path, fs.ErrPermission)
+}
+
+// List implements Files.
+func (t files) List() ([]string, error) {
+	var out []string
+	folders := []string{"/"}
+	for len(folders) > 0 {
+		at := folders[len(folders)-1]
+		folders = folders[:len(folders)-1]
+		all, err := t.tree.List(t.who, at)
+		if errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range all {
+			if i.Kind == cfs.Directory {
+				folders = append(folders, i.Path)
+			} else {
+				out = append(out, strings.TrimPrefix(i.Path, "/"))
+			}
+		}
+	}
+	return out, nil
+}
+
+// uses counts, by name, how often an export is open.
+type uses struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+func (u *uses) take(name string, most int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.open[name] >= most {
+		return false
+	}
+	u.open[name]++
+	return true
+}
+
+func (u *uses) give(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.open[name]--; u.open[name] == 0 {
+		delete(u.open, name)
+	}
+}
+
+// exports is what one connection sees of the files: control.Exports.
+type exports struct {
+	s    *Server
+	held map[string][]File // that the connection has open; only its own goroutine comes here
+}
+
+// Open implements control.Exports.
+func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, error) {
+	if e.s.cfg.ReadOnly && rights&^verbs.RemoteRead != 0 {
+		if rights &= verbs.RemoteRead; rights == 0 {
+			return verbs.RegionConfig{}, fs.ErrPermission
+		}
+	}
+	name = strings.Trim(name, "/")
+	if !e.s.uses.take(name, e.s.cfg.PerExport) {
+		return verbs.RegionConfig{}, verbs.ErrFull
+	}
+	f, err := e.s.cfg.Files.Open(name, rights)
+	if err != nil {
+		e.s.uses.give(name)
+		return verbs.RegionConfig{}, err
+	}
+	c, err := e.s.region(name, f)
+	if err != nil {
+		e.s.uses.give(name)
+		return verbs.RegionConfig{}, errors.Join(err, f.Close())
+	}
+	e.held[name] = append(e.held[name], f)
+	return c, nil
+}
+
+// Stat implements control.Exports.
+func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
+	rights := verbs.RemoteRead | change
+	if e.s.cfg.ReadOnly {
+		rights = verbs.RemoteRead
+	}
+	f, err := e.s.cfg.Files.Open(strings.Trim(name, "/"), rights)
+	if err != nil {
+		return verbs.RegionConfig{}, err
+	}
+	c, err := e.s.region(name, f)
+	return c, errors.Join(err, f.Close())
+}
+
+// Closed implements control.Exports.
+func (e *exports) Closed(name string) {
+	name = strings.Trim(name, "/")
+	all := e.held[name]
+	if len(all) == 0 {
+		return
+	}
+	f := all[len(all)-1]
+	if e.held[name] = all[:len(all)-1]; len(e.held[name]) == 0 {
+		delete(e.held, name)
+	}
+	e.s.uses.give(name)
+	if err := f.Close(); err != nil {
+		e.s.notice("closing %s: %v", name, err)
+	}
+}
+
+func (s *Server) region(name string, f File) (verbs.RegionConfig, error) {
+	store, err := extent.New(s.cfg.Pool, f.Base, f.Size, s.gate(name))
+	return verbs.RegionConfig{Store: store, Length: f.Size, Rights: f.Rights, Allowed: verbs.AllSemantics}, err
+}
+
+// volumes is the files over NBD. The empty name is the default one.
+type volumes struct {
+	s      *Server
+	listed bool
+}
+
+// List implements nbd.Exports.
+func (v volumes) List() []nbd.Export {
+	if !v.listed {
+		return nil
+	}
+	names, err := v.s.cfg.Files.List()
+	if err != nil {
+		v.s.notice("listing files: %v", err)
+	}
+	var out []nbd.Export
+	for _, n := range names {
+		out = append(out, nbd.Export{Name: n})
+	}
+	return out
+}
+
+// Open implements nbd.Exports.
+func (v volumes) Open(name string) (nbd.Export, error) {
+	name = strings.Trim(name, "/")
+	if name == "" {
+		name = v.s.cfg.Default
+	}
+	want := verbs.RemoteRead | change
+	if v.s.cfg.ReadOnly {
+		want = verbs.RemoteRead
+	}
+	if !v.s.uses.take(name, v.s.cfg.PerExport) {
+		return nbd.Export{}, errors.New("the export is in use by as many as may")
+	}
+	f, err := v.s.cfg.Files.Open(name, want)
+	if err == nil && f.Rights&verbs.RemoteRead == 0 {
+		err = errors.Join(fs.ErrPermission, f.Close())
+	}
+	if err != nil {
+		v.s.uses.give(name)
+		return nbd.Export{}, err
+	}
+	var vol nbd.Volume
+	vol, err = volume.New(v.s.cfg.Pool, f.Base, f.Size)
+	if g := v.s.gate(name); g != nil {
+		vol = limited{vol, g}
+	}
+	if err != nil {
+		v.s.uses.give(name)
+		return nbd.Export{}, errors.Join(err, f.Close())
+	}
+	return nbd.Export{Name: name, Volume: vol, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() {
+		v.s.uses.give(name)
+		if err := f.Close(); err != nil {
+			v.s.notice("closing %s: %v", name, err)
+		}
+	}}, nil
+}
+
+// nbdExports lists names to who may connect: before TLS, where TLS is needed, that is nobody.
+func (s *Server) nbdExports(state *tls.ConnectionState) (nbd.Exports, error) {
+	return volumes{s, state != nil || !s.cfg.nbdSecret()}, nil
+}
+
+// Page is the controller's.
+const Page = ctl.Page

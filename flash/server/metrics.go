@@ -1,0 +1,82 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"farflash/flash/verbs"
+)
+
+func add(to *verbs.Counters, c verbs.Counters) {
+	to.SegmentsIn += c.SegmentsIn
+	to.SegmentsOut += c.SegmentsOut
+	to.Reads += c.Reads
+	to.Writes += c.Writes
+	to.Atomics += c.Atomics
+	to.ReadBytes += c.ReadBytes
+	to.WriteBytes += c.WriteBytes
+	to.Stalls += c.Stalls
+}
+
+// metric is one line of /metrics.
+type metric struct {
+	name, kind, help string
+	value            float64
+}
+
+// measure reads all metrics.
+func (s *Server) measure() []metric {
+	s.mu.Lock()
+	sum, conns, early := s.past, len(s.conns), len(s.early)
+	for c := range s.conns {
+		add(&sum, c.Counters())
+	}
+	s.mu.Unlock()
+	nbd := 0
+	if s.blocks != nil {
+		nbd = s.blocks.Connections()
+	}
+	p := s.cfg.Pool.Stats()
+	used, capacity := s.cfg.Pool.Use()
+	readOnly := 0.0
+	if s.cfg.Pool.ReadOnly() != nil {
+		readOnly = 1
+	}
+	const counter, gauge = "counter", "gauge"
+	return []metric{
+		{"connections", gauge, "iWARP connections", float64(conns)},
+		{"handshakes", gauge, "connections that are not yet known", float64(early)},
+		{"nbd_connections", gauge, "NBD connections", float64(nbd)},
+		{"regions", gauge, "exports that connections have open", float64(s.adapter.Regions())},
+		{"connections_accepted_total", counter, "connections that came as far as serving", float64(s.accepted.Load())},
+		{"connections_refused_total", counter, "connections for which there was no place", float64(s.refused.Load())},
+		{"handshakes_failed_total", counter, "connections that ended before they were served", float64(s.failed.Load())},
+		{"tokens_wrong_total", counter, "clients with a wrong token", float64(s.denied.Load())},
+		{"reads_total", counter, "one-sided reads", float64(sum.Reads)},
+		{"read_bytes_total", counter, "bytes read by one-sided reads", float64(sum.ReadBytes)},
+		{"write_segments_total", counter, "segments of one-sided writes", float64(sum.Writes)},
+		{"write_bytes_total", counter, "bytes written by one-sided writes", float64(sum.WriteBytes)},
+		{"atomics_total", counter, "one-sided atomics", float64(sum.Atomics)},
+		{"stalls_total", counter, "how often a connection's input waited for flash", float64(sum.Stalls)},
+		{"accesses_waiting", gauge, "accesses that wait for their export's rate", float64(s.gates.waiting())},
+		{"pool_pages", gauge, "pages of 4 KiB in use", float64(used)},
+		{"pool_capacity_pages", gauge, "pages of 4 KiB that can be in use", float64(capacity)},
+		{"pool_read_only", gauge, "1 since a flush or the log failed", readOnly},
+		{"pool_put_pages_total", counter, "pages written for users", float64(p.Puts)},
+		{"pool_moved_pages_total", counter, "pages written by collection", float64(p.Moved)},
+		{"pool_damaged_pages_total", counter, "pages found damaged or unreadable", float64(p.Damaged)},
+		{"pool_flushes_total", counter, "flushes of the devices", float64(p.Flushes)},
+		{"pool_write_amplification", gauge, "pages written over pages written for users", p.WAF()},
+	}
+}
+
+// serveMetrics answers in Prometheus' text format, version 0.0.4.
+func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	var b strings.Builder
+	for _, m := range s.measure() {
+		fmt.Fprintf(&b, "# HELP farflash_%s %s\n# TYPE farflash_%s %s\nfarflash_%s %g\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	_, _ = w.Write([]byte(b.String())) // who does not read it does not miss it
+}

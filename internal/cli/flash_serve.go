@@ -1,0 +1,368 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"farflash/flash/cfs"
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+	"farflash/flash/pool"
+	"farflash/flash/qos"
+	"farflash/flash/server"
+	"farflash/internal/term"
+	"farflash/units"
+)
+
+// serveFlags are what a daemon is told.
+type serveFlags struct {
+	pool    poolFlags
+	size    sizeFlag
+	disk    string
+	cert    string
+	key     string
+	clients string
+	token   string
+	ready   string
+	limits  []string
+	drain   time.Duration
+	cfg     server.Config
+}
+
+func (p *program) flashServe() *cobra.Command {
+	f := serveFlags{cfg: server.DefaultConfig()}
+	f.cfg.Address, f.cfg.Metrics = "127.0.0.1:9700", ""
+	cmd := &cobra.Command{
+		Use:   "serve FILE...",
+		Short: "Serve a pool's files over the network",
+		Long: `Serve the files of a pool: with one-sided reads, writes and atomics over iWARP (RDMA over TCP), and with --nbd as
+network block devices. What is empty is formatted first if --size says how large it is to be: a pool, a file system, and in that one file called disk.
+Data that is not known is never touched.
+
+Only this machine is served, unless there is TLS 1.3: give --tls-cert and --tls-key, and either --tls-clients, the authority of clients'
+certificates, or --token-file, a secret that clients send within TLS.
+
+--limit NAME=RATE bounds an export: bytes a second, operations a second, or both; the word latency has it go before others:
+--limit 'disk=100MB/s,5000iops,latency'.
+
+SIGTERM or Ctrl-C ends the daemon: nothing more is taken in, what was begun is finished, everything is flushed, and a checkpoint is
+written from which the next start goes on at once. A second signal ends it in the middle, which loses nothing that was said to be durable.`,
+		Example: `  farflash flash serve data.img --size 10GiB
+  farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
+  farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
+		Args: arguments(1, -1, "one or several files or block devices"),
+		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &f, args) },
+	}
+	f.pool.register(cmd)
+	fl := cmd.Flags()
+	fl.Var(&f.size, "size", "`size` of the disk of a pool that is made")
+	fl.StringVar(&f.disk, "disk", "disk", "`name` of that file, and of NBD's default export")
+	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "`address` of iWARP; empty: none")
+	fl.StringVar(&f.cfg.NBD, "nbd", "", "`address` of NBD")
+	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics, for Prometheus; this machine's only")
+	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
+	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
+	fl.StringVar(&f.key, "tls-key", "", "`file` with its key (PEM)")
+	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the authority of clients' certificates (PEM)")
+	fl.StringVar(&f.token, "token-file", "", "`file` with a token that clients need, of 16 to 256 bytes")
+	fl.StringArrayVar(&f.limits, "limit", nil, "`NAME=RATE` of an export (repeatable)")
+	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "iWARP connections at once")
+	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
+	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
+	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "reads and atomics of a connection under way")
+	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` that a client has to say who it is")
+	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` that a client has for one frame")
+	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent connection is closed; 0: never")
+	fl.StringVar(&f.ready, "ready", "", "`file` that says where what is served, for as long as it is")
+	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` that what was begun has at the end")
+	return cmd
+}
+
+// rate reads one --limit.
+func rate(text string) (name string, l qos.Limit, err error) {
+	name, what, ok := strings.Cut(text, "=")
+	if name = strings.Trim(name, "/"); !ok || name == "" {
+		return "", l, fmt.Errorf("--limit %q: give NAME=RATE, like disk=100MB/s", text)
+	}
+	l.Burst = qos.DefaultBurst
+	for part := range strings.SplitSeq(what, ",") {
+		number, isOps := strings.CutSuffix(part, "iops")
+		switch {
+		case part == "latency":
+			l.Class = qos.Latency
+		case isOps:
+			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil || fmt.Sprint(l.Operations) != number || l.Operations < 1 {
+				return "", l, fmt.Errorf("--limit %q: %q is no number of operations; give one like 5000iops", text, part)
+			}
+		default:
+			n, err := units.ParseByteRate(part)
+			if err != nil || n < 1 {
+				return "", l, fmt.Errorf("--limit %q: %q is no rate; give one like 100MB/s, 5000iops or latency", text, part)
+			}
+			l.Bytes = int64(n)
+		}
+	}
+	return name, l, nil
+}
+
+// secure reads certificates and the token.
+func (f *serveFlags) secure() error {
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return errors.New("--tls-cert and --tls-key are given together")
+	case f.cert == "" && (f.clients != "" || f.token != ""):
+		return errors.New("--tls-clients and --token-file need --tls-cert and --tls-key")
+	case f.cert == "":
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
+	}
+	f.cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+	if f.clients != "" {
+		text, err := os.ReadFile(f.clients)
+		if err != nil {
+			return fmt.Errorf("--tls-clients: %w", err)
+		}
+		f.cfg.TLS.ClientCAs = x509.NewCertPool()
+		if !f.cfg.TLS.ClientCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("--tls-clients %s: there is no certificate in it", f.clients)
+		}
+	}
+	if f.token != "" {
+		text, err := os.ReadFile(f.token)
+		if err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+		f.cfg.Token = bytes.TrimRight(text, "\r\n")
+	}
+	return nil
+}
+
+// found opens the pool and its file system, and makes what is not there.
+func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error) {
+	o, err := f.pool.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	blank := 0
+	for _, path := range args {
+		state, err := pool.Probe(path)
+		switch {
+		case err != nil:
+			return nil, nil, badInput(err)
+		case state == pool.Missing && f.size.bytes == 0:
+			return nil, nil, usagef("%s %w; say how large its disk is to be: farflash flash serve %s --size 10GiB", path, pool.ErrMissing, path)
+		case state != pool.Formatted:
+			blank++
+		}
+	}
+	switch blank {
+	case 0:
+	case len(args):
+		if _, err := makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
+			return nil, nil, badInput(err)
+		}
+	default:
+		return nil, nil, usagef("some of %s are a pool's and some are empty; give the devices of one pool", strings.Join(args, ", "))
+	}
+	opened, ring, err := pool.Open(o, args...)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, nil, badInput(fmt.Errorf("%w; another daemon may be serving it: stop that one first", err))
+	case err != nil:
+		return nil, nil, badInput(err)
+	}
+	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
+	if errors.Is(err, cfs.ErrNone) {
+		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err, strings.Join(args, " "))
+	}
+	if err == nil && f.size.bytes != 0 && blank == 0 {
+		var i cfs.Status
+		if i, err = tree.Stat(super, f.disk); err == nil && i.Size != int64(f.size.bytes) {
+			err = fmt.Errorf("%s has %d bytes, not %v; leave --size out, or change it: farflash flash fs truncate", f.disk, i.Size, f.size.bytes)
+		}
+	}
+	if err != nil {
+		return nil, nil, badInput(fmt.Errorf("%s: %w", args[0], errors.Join(err, opened.Close())))
+	}
+	way := "io_uring"
+	if !ring {
+		way = "pread and pwrite"
+	}
+	how := "after a clean end"
+	if x := opened.Found(); !x.Clean {
+		how = "after a crash, recovered"
+	}
+	shape := opened.Shape()
+	fmt.Fprintf(p.out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), way, how)
+	return opened, tree, nil
+}
+
+func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err error) {
+	f.cfg.Limits = map[string]qos.Limit{}
+	for _, text := range f.limits {
+		name, l, err := rate(text)
+		if err != nil {
+			return badInput(err)
+		}
+		f.cfg.Limits[name] = l
+	}
+	if err := f.secure(); err != nil {
+		return badInput(err)
+	}
+	if err := f.cfg.Check(); err != nil {
+		return badInput(err)
+	}
+	p.keeping()
+	opened, tree, err := f.found(p, args)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := opened.Close(); closing != nil {
+			err = errors.Join(err, failed(fmt.Errorf("%s: %w", args[0], closing)))
+		} else if err == nil {
+			fmt.Fprintln(p.out, "stopped; everything is on the devices")
+		}
+	}()
+	f.cfg.Pool, f.cfg.Files, f.cfg.Default = opened, server.Tree(tree, super), strings.Trim(f.disk, "/")
+	f.cfg.Notice = func(text string) { p.note("%s", text) }
+	s, err := server.New(f.cfg)
+	if err != nil {
+		return badInput(err)
+	}
+	if err := s.Listen(); err != nil {
+		return badInput(err)
+	}
+	names, err := f.cfg.Files.List()
+	if err != nil {
+		return failed(errors.Join(err, s.Drain(0)))
+	}
+	for _, name := range names {
+		i, err := tree.Stat(super, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return failed(errors.Join(err, s.Drain(0)))
+		}
+		fmt.Fprintf(p.out, "export %s, %s\n", name, units.Bytes(i.Size))
+	}
+	at := f.addresses(s.Addresses())
+	fmt.Fprint(p.out, at)
+	if f.ready != "" {
+		whole := p.unfinished(f.ready) // whatever ends the daemon
+		defer whole()
+		if err := os.WriteFile(f.ready+".part", []byte(at), 0o600); err != nil {
+			return failed(errors.Join(err, s.Drain(0)))
+		}
+		if err := os.Rename(f.ready+".part", f.ready); err != nil {
+			return failed(errors.Join(err, s.Drain(0)))
+		}
+		defer func() { err = errors.Join(err, failed(os.Remove(f.ready))) }()
+	}
+	fmt.Fprintln(p.out, "serving; Ctrl-C stops it")
+	<-cmd.Context().Done()
+	p.note("stopping: what was begun is finished")
+	return failed(s.Drain(f.drain))
+}
+
+// addresses is where what is served, a line each.
+func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
+	text := ""
+	if iwarp != "" {
+		text += "iwarp " + iwarp + "\n"
+	}
+	if nbd != "" {
+		scheme := "nbd"
+		if f.cfg.TLS != nil {
+			scheme = "nbds"
+		}
+		text += "nbd " + scheme + "://" + nbd + "/" + f.cfg.Default + "\n"
+	}
+	if metrics != "" {
+		text += "metrics http://" + metrics + "/metrics\n"
+	}
+	return text
+}
+
+// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool.
+func makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
+	// What a file system keeps of itself is beside what was asked for.
+	const own = 1 << 20
+	if size > 0 {
+		size += own
+	}
+	shape, err := pool.Format(o, size, paths...)
+	if err != nil {
+		return shape, err
+	}
+	if size == 0 {
+		size = uint64(shape.Capacity) * ctl.Page
+		if size < 2*own {
+			disk = ""
+		}
+	}
+	return shape, formatFiles(o, disk, int64(size-own), paths...)
+}
+
+func (p *program) flashCheck() *cobra.Command {
+	var f poolFlags
+	quick := false
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Check a pool and its files",
+		Long: `Open a pool as a daemon would, recovering it if it was not closed, and look at everything that must hold: the mapping from both sides,
+segments and their summaries, the content of every page against its checksum, and the file system. Every violation is printed, with its place.
+The exit code is 1 if there is one.`,
+		Example: `  farflash flash check data.img
+  farflash flash check a.img b.img --quick`,
+		Args: arguments(1, -1, "the devices of one pool"),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			opened, _, err := pool.Open(o, args...)
+			if err != nil {
+				return badInput(err)
+			}
+			defer func() {
+				if closing := opened.Close(); closing != nil {
+					err = errors.Join(err, failed(closing))
+				}
+			}()
+			r := opened.Check(!quick)
+			all := r.Violations
+			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})
+			switch {
+			case errors.Is(err, cfs.ErrNone):
+				p.note("%s: there is no file system", args[0])
+			case err != nil:
+				return failed(fmt.Errorf("%s: %w", args[0], err))
+			}
+			all = append(all, files.Violations...)
+			for _, v := range all {
+				fmt.Fprintln(p.out, v)
+			}
+			fmt.Fprintf(p.out, "%s: %d pages in use, %d contents read, %d summaries; %d files and %d directories; %d violations\n",
+				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
+			if len(all) > 0 {
+				return failed(fmt.Errorf("%s: %d things do not hold", args[0], len(all)))
+			}
+			return nil
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not read contents")
+	return cmd
+}
