@@ -138,6 +138,14 @@ func (f *Flows) fio(i, copy int) ([]cosim.Flow, error) {
 	return out, nil
 }
 
+// orStripe is what else helps where addresses are beyond a drive of a system.
+func (f *Flows) orStripe() string {
+	if len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
+		return ", or route.target: stripe, which spreads the addresses over all drives"
+	}
+	return ""
+}
+
 // fits looks whether a synthetic workload's addresses are those of its namespace, where they are not folded into it.
 func (f *Flows) fits(i int) error {
 	l := &f.s.Workload[i]
@@ -151,7 +159,7 @@ func (f *Flows) fits(i int) error {
 		}
 		if a := &x.flow.Addresses; a.Start > room || a.Space > room-a.Start {
 			return f.s.Located(&units.FieldError{Path: fmt.Sprintf("workload[%d].synthetic.%s.addresses", i, x.key),
-				Msg: fmt.Sprintf("%v from %v on are beyond the namespace, which has %v; use less, addresses: fold, or a larger drive", a.Space, a.Start, room)})
+				Msg: fmt.Sprintf("%v from %v on are beyond the namespace, which has %v; use less, addresses: fold, or a larger drive%s", a.Space, a.Start, room, f.orStripe())})
 		}
 	}
 	return nil
@@ -216,8 +224,8 @@ func (f *Flows) Located(err error) error {
 	if p := f.replayOf[of.Flow]; p != nil && outside {
 		msg = of.Name + ": " + p.r.Locate(beyond).Error()
 	}
-	if outside && len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
-		msg += ", or route.target: stripe, which spreads the addresses over all drives"
+	if outside {
+		msg += f.orStripe()
 	}
 	return &shape.Error{At: f.s.Where(fmt.Sprintf("workload[%d]", f.Items[of.Flow])), Msg: msg}
 }

@@ -335,7 +335,7 @@ func TestBeyond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil || !strings.HasSuffix(err.Error(), "; fold addresses or use a larger drive, or route.target: stripe, which spreads the addresses over all drives") {
+	if _, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil || !strings.HasSuffix(err.Error(), "; use less, addresses: fold, or a larger drive, or route.target: stripe, which spreads the addresses over all drives") {
 		t.Errorf("%v", err)
 	}
 	trialtest.Run(t, text+"route: {target: stripe}\n", 1)

@@ -122,7 +122,7 @@ func build(dir, goos, arch string) ([]byte, *buildinfo.BuildInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }()
 	name := filepath.Join(temp, "farflash")
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", name, "./cmd/farflash")
 	c.Dir, c.Stderr = dir, os.Stderr
@@ -159,7 +159,7 @@ func papers(dir string, at time.Time) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }()
 	root := cli.Command()
 	root.DisableAutoGenTag = true
 	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "FARFLASH", Section: "1", Date: &at, Source: "Farflash", Manual: "Farflash"}, temp); err != nil {
