@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/experiment/requests"
+	"farflash/internal/cli/verb"
 	"farflash/trial"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ line and column. The models are made as for a run, which takes as long as a run 
 begin: what check accepts, run runs.`,
 		Example: `  farflash check my.yaml
   farflash check my.yaml --resolve > resolved.yaml`,
-		Args:              arguments(1, 1, "a scenario file or a preset's name"),
+		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := p.open(args[0], set)
@@ -30,14 +31,14 @@ begin: what check accepts, run runs.`,
 				return err
 			}
 			if err := requests.Verify(s); err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			if err := trial.Check(cmd.Context(), s, seed); err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			digest, err := s.Digest()
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			if resolve {
 				fmt.Fprint(p.data, s.Resolved())
@@ -50,6 +51,6 @@ begin: what check accepts, run runs.`,
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
 	cmd.Flags().BoolVar(&resolve, "resolve", false, "print the scenario with every default written out")
 	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers that drives are prepared with")
-	must(cmd.RegisterFlagCompletionFunc("set", completePath))
+	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }

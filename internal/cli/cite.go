@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"farflash/internal/cli/verb"
 )
 
 func (p *program) cite() *cobra.Command {
@@ -14,7 +16,7 @@ func (p *program) cite() *cobra.Command {
 citations.bib. Without a scenario it is that of the quickstart.`,
 		Example: `  farflash cite
   farflash cite src-system > src.bib`,
-		Args:              arguments(0, 1, "at most one scenario"),
+		Args:              verb.Arguments(0, 1, "at most one scenario"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "quickstart"

@@ -16,26 +16,19 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"farflash/internal/cli/flashcli"
+	"farflash/internal/cli/verb"
 	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/scenario"
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/trial"
-)
-
-// Exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitFailIf = 3
 )
 
 // program is one invocation.
@@ -48,6 +41,11 @@ type program struct {
 	stderr  io.Writer
 	written *sink
 	ending  ending
+}
+
+// verbs is what verbs in packages of their own have of it.
+func (p *program) verbs() *verb.Program {
+	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping, Unfinished: p.unfinished}
 }
 
 // newProgram wraps what an invocation writes to.
@@ -87,36 +85,6 @@ func (p *program) flush() error {
 	return p.written.err
 }
 
-// failure is an error with the exit code it leads to.
-type failure struct {
-	code int
-	err  error
-}
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
-
-// badInput marks an error as the user's: exit code 2.
-func badInput(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &failure{exitUsage, err}
-}
-
-// usagef is an error of usage.
-func usagef(format string, args ...any) error {
-	return &failure{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// failed marks an error as a failed run: exit code 1.
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &failure{exitFailed, err}
-}
-
 // Main runs one command and returns its exit code.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if os.Getenv("GOGC") == "" {
@@ -131,22 +99,22 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	root.SetErr(p.err)
 	err := p.carry(root.ExecuteContext)
 	if full := p.flush(); full != nil && (err == nil || errors.Is(err, full)) {
-		err = failed(full)
+		err = verb.Failed(full)
 	}
 	if err == nil {
-		return exitDone
+		return verb.ExitDone
 	}
-	var f *failure
+	var f *verb.Error
 	if !errors.As(err, &f) {
-		f = &failure{exitUsage, err}
+		f = &verb.Error{verb.ExitUsage, err}
 	}
 	if errors.Is(err, trial.ErrInterrupted) || errors.Is(err, context.Canceled) {
-		f.code = exitFailed
+		f.Code = verb.ExitFailed
 	}
-	if f.err != nil {
-		p.complain(f.err)
+	if f.Err != nil {
+		p.complain(f.Err)
 	}
-	return f.code
+	return f.Code
 }
 
 // complain prints an error. Mistakes in a scenario or a table stand alone on their lines, as
@@ -185,7 +153,7 @@ requests take, and where the time goes.
   farflash trace info hm_0.csv        what is in a trace`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          p.unknownVerb,
+		Args:          verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -193,7 +161,7 @@ requests take, and where the time goes.
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
-		p.compare(), p.sweep(), p.plan(), p.predict(), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
+		p.compare(), p.sweep(), p.plan(), p.predict(), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), flashcli.Command(p.verbs()), p.cite(), p.version(), p.completion())
 	return root
 }
 
@@ -217,41 +185,24 @@ func (p *program) load(name string, set []string, more []shape.Change, parse fun
 		return nil, err
 	}
 	s, err := parse(src, append(changes, more...))
-	return s, badInput(err)
+	return s, verb.BadInput(err)
 }
 
 // find returns what an argument names: a file, a preset, or - for standard input.
 func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
 		text, err := shape.Read(p.in)
-		return shape.Source{File: "stdin", Text: text}, badInput(err)
+		return shape.Source{File: "stdin", Text: text}, verb.BadInput(err)
 	}
 	src, err := scenario.Find(name)
-	return src, badInput(err)
-}
-
-// unknownVerb reports an argument that is no verb.
-func (p *program) unknownVerb(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	if best := spelling.Nearest(args[0], names); best != "" {
-		return usagef("unknown verb %q; did you mean %s?", args[0], best)
-	}
-	return usagef("unknown verb %q; there are %s", args[0], strings.Join(names, ", "))
+	return src, verb.BadInput(err)
 }
 
 // wrongFlag reports a flag that there is not, or whose value cannot be.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
-		return usagef("%s: %v; see %s --help", verb(cmd), err, cmd.CommandPath())
+		return verb.Usagef("%s: %v; see %s --help", verb.Name(cmd), err, cmd.CommandPath())
 	}
 	flag := unknown.GetSpecifiedName()
 	var names []string
@@ -264,22 +215,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	if unknown.GetSpecifiedShortnames() != "" {
 		dashes = "-"
 	}
-	return usagef("%s: unknown flag %s%s;%s see %s --help", verb(cmd), dashes, flag, hint, cmd.CommandPath())
-}
-
-// verb names a command without the program, which begins every message.
-func verb(cmd *cobra.Command) string {
-	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-}
-
-// arguments checks how many arguments a verb has been given; names say what they are.
-func arguments(least, most int, names string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || most >= 0 && len(args) > most {
-			return usagef("%s: give %s; got %d arguments", verb(cmd), names, len(args))
-		}
-		return nil
-	}
+	return verb.Usagef("%s: unknown flag %s%s;%s see %s --help", verb.Name(cmd), dashes, flag, hint, cmd.CommandPath())
 }
 
 // buildVersion is what this binary was built from.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/internal/spelling"
 	"farflash/report"
 	"farflash/shape"
@@ -37,7 +38,7 @@ what is there.`,
 		Example: `  farflash compare busy-drive busy-drive,ssd.collection.victim=random
   farflash compare mine.yaml theirs.yaml --reps 20 --metric 'read.latency.p99*'
   farflash compare my.yaml my.yaml,ssd.over_provisioning=12% my.yaml,ssd.over_provisioning=28%`,
-		Args:              arguments(2, -1, "two scenarios or more, such as my.yaml my.yaml,ssd.over_provisioning=12%"),
+		Args:              verb.Arguments(2, -1, "two scenarios or more, such as my.yaml my.yaml,ssd.over_provisioning=12%"),
 		ValidArgsFunction: completeArm,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(2); err != nil {
@@ -47,7 +48,7 @@ what is there.`,
 			test.Metrics = f.metrics
 			share, err := units.ParseFraction(relevant)
 			if err != nil {
-				return usagef("--relevant: %w", err)
+				return verb.Usagef("--relevant: %w", err)
 			}
 			test.Relevant = float64(share)
 			plan, err := p.planComparison(args, &f)
@@ -86,9 +87,9 @@ func checkMetrics(patterns []string) error {
 		switch best := spelling.Nearest(pattern, names); {
 		case found || strings.ContainsAny(pattern, "*?[") && strings.Contains(pattern, "["):
 		case best != "":
-			return usagef("--metric: no metric is called %q; did you mean %s?", pattern, best)
+			return verb.Usagef("--metric: no metric is called %q; did you mean %s?", pattern, best)
 		default:
-			return usagef("--metric: no metric is called %q; farflash list metrics shows them", pattern)
+			return verb.Usagef("--metric: no metric is called %q; farflash list metrics shows them", pattern)
 		}
 	}
 	return nil
@@ -122,14 +123,14 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 		arms[i].Label = armLabel(names, own, i)
 	}
 	plan, err := study.NewComparison(arms, f.seed, f.reps)
-	return plan, badInput(err)
+	return plan, verb.BadInput(err)
 }
 
 // splitArm cuts "name,path=value,path=value". What stands before the first part with an = is the name.
 func splitArm(text, letter string) (string, []shape.Change, error) {
 	parts, err := study.SplitValues(text)
 	if err != nil {
-		return "", nil, usagef("%s: %q: %w", letter, text, err)
+		return "", nil, verb.Usagef("%s: %q: %w", letter, text, err)
 	}
 	n := 1
 	for n < len(parts) && !strings.Contains(parts[n], "=") {
@@ -137,13 +138,13 @@ func splitArm(text, letter string) (string, []shape.Change, error) {
 	}
 	name := strings.Join(parts[:n], ",")
 	if strings.Contains(name, "=") || name == "" {
-		return "", nil, usagef("%s: %q begins with no scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
+		return "", nil, verb.Usagef("%s: %q begins with no scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
 	}
 	var out []shape.Change
 	for _, part := range parts[n:] {
 		c, err := shape.ParseChange(part)
 		if err != nil {
-			return "", nil, usagef("%s: %w; an arm is name,path=value,path=value", letter, err)
+			return "", nil, verb.Usagef("%s: %w; an arm is name,path=value,path=value", letter, err)
 		}
 		c.Flag = letter
 		out = append(out, c)
@@ -184,17 +185,17 @@ func (p *program) runComparison(ctx context.Context, plan *study.Plan, test stud
 		if failure := p.verdict(plan, folder, outcomes, f, false); failure != nil {
 			return failure
 		}
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	if err := keep(folder, study.EffectsFile, effects.Document(), effectsPage(effects, buildVersion())); err != nil {
 		return err
 	}
 	switch {
 	case f.json:
-		err = p.printJSON(effects.Document())
+		err = p.verbs().JSON(effects.Document())
 	case !f.quiet:
 		show := func(name string) bool { return all || len(test.Metrics) > 0 || worthShowing(name) }
-		if err = failed(report.WriteEffectsText(p.out, effects, show, p.style())); err == nil {
+		if err = verb.Failed(report.WriteEffectsText(p.out, effects, show, p.style())); err == nil {
 			fmt.Fprintf(p.out, "\nstudy directory: %s\n", folder.Path())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/scenario"
 	"farflash/workload/trace"
 )
@@ -73,21 +74,21 @@ func (p *program) completion() *cobra.Command {
 		Long:  "Print a shell's completion script, for the running shell or for its folder of completions.",
 		Example: `  source <(farflash completion bash)
   farflash completion zsh > "${fpath[1]}/_farflash"`,
-		Args:      arguments(1, 1, "one of "+strings.Join(shells, ", ")),
+		Args:      verb.Arguments(1, 1, "one of "+strings.Join(shells, ", ")),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return failed(root.GenBashCompletionV2(p.data, true))
+				return verb.Failed(root.GenBashCompletionV2(p.data, true))
 			case "zsh":
-				return failed(root.GenZshCompletion(p.data))
+				return verb.Failed(root.GenZshCompletion(p.data))
 			case "fish":
-				return failed(root.GenFishCompletion(p.data, true))
+				return verb.Failed(root.GenFishCompletion(p.data, true))
 			case "powershell":
-				return failed(root.GenPowerShellCompletionWithDesc(p.data))
+				return verb.Failed(root.GenPowerShellCompletionWithDesc(p.data))
 			}
-			return usagef("no completion for %q; there are %s", args[0], strings.Join(shells, ", "))
+			return verb.Usagef("no completion for %q; there are %s", args[0], strings.Join(shells, ", "))
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/convert"
+	"farflash/internal/cli/verb"
 	"farflash/scenario"
 )
 
@@ -13,7 +14,7 @@ func (p *program) convert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert",
 		Short: "Make a scenario of another program's files",
-		Args:  p.unknownVerb,
+		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.convertMQSim(), p.convertNS3(), p.convertFio())
@@ -33,18 +34,18 @@ workload file, then in the working directory, and named by absolute paths. Comme
 at its head say what has no counterpart; what is not modelled is refused by name.`,
 		Example: `  farflash convert mqsim ssdconfig.xml workload.xml > mq.yaml && farflash run mq.yaml
   farflash convert mqsim ssdconfig.xml workload.xml --compat none > native.yaml`,
-		Args: arguments(2, 2, "MQSim's device file and workload file"),
+		Args: verb.Arguments(2, 2, "MQSim's device file and workload file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c scenario.Compat
 			if err := c.UnmarshalText([]byte(compat)); err != nil {
-				return usagef("--compat: %w", err)
+				return verb.Usagef("--compat: %w", err)
 			}
 			if cmd.Flags().Changed("scenario") && number < 1 {
-				return usagef("--scenario %d is not possible; they count from 1", number)
+				return verb.Usagef("--scenario %d is not possible; they count from 1", number)
 			}
 			conv, err := convert.FromMQSim(args[0], args[1], max(number, 1), c)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			if number == 0 && conv.Scenarios > 1 {
 				p.note("%s has %d scenarios; this is the first. --scenario N takes another", args[1], conv.Scenarios)
@@ -71,18 +72,18 @@ The options that are understood are listed by farflash list fio-options; others 
 refused by name.`,
 		Example: `  farflash convert fio randread.fio > randread.yaml && farflash run randread.yaml
   farflash convert fio randread.fio --drive mqsim-default > randread.yaml`,
-		Args: arguments(1, 1, "one job file"),
+		Args: verb.Arguments(1, 1, "one job file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conv, err := convert.FromFio(args[0], drive)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			fmt.Fprint(p.data, conv.Text())
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&drive, "drive", drive, "the `preset` whose drive the jobs run on")
-	must(cmd.RegisterFlagCompletionFunc("drive", completePreset))
+	verb.Must(cmd.RegisterFlagCompletionFunc("drive", completePreset))
 	return cmd
 }
 
@@ -100,17 +101,17 @@ working directory, and named by absolute paths. Comments at its head say what ha
 counterpart; what is not modelled is refused by name.`,
 		Example: `  farflash convert ns3 mix/config.txt > mix.yaml && farflash run mix.yaml
   farflash convert ns3 config-burst.txt --compat none > native.yaml`,
-		Args: arguments(1, 1, "one configuration file"),
+		Args: verb.Arguments(1, 1, "one configuration file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c scenario.FabricCompat
 			if compat != "" {
 				if err := c.UnmarshalText([]byte(compat)); err != nil {
-					return usagef("--compat: %w", err)
+					return verb.Usagef("--compat: %w", err)
 				}
 			}
 			conv, err := convert.FromNS3(args[0], compat)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			fmt.Fprint(p.data, conv.Text())
 			return nil

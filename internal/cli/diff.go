@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/shape"
@@ -37,18 +38,18 @@ metrics. It compares two trials and says nothing about chance: for that, run
 replicates.`,
 		Example: `  farflash diff runs/op7 runs/op12
   farflash diff runs/op7 runs/op12 --json`,
-		Args: arguments(2, 2, "two run directories"),
+		Args: verb.Arguments(2, 2, "two run directories"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var runs [2]*result.Run
 			for i, a := range args {
 				var err error
 				if runs[i], err = result.Load(a); err != nil {
-					return badInput(err)
+					return verb.BadInput(err)
 				}
 			}
 			keys, err := shape.Differences(runs[0].Scenario, runs[1].Scenario)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			if a, b := runs[0].Result.Seed, runs[1].Result.Seed; a != b {
 				keys = append([]shape.KeyChange{{Path: "seed", A: fmt.Sprint(a), B: fmt.Sprint(b)}}, keys...)
@@ -64,9 +65,9 @@ replicates.`,
 				}
 				w := json.NewEncoder(p.data)
 				w.SetIndent("", "  ")
-				return failed(w.Encode(doc))
+				return verb.Failed(w.Encode(doc))
 			}
-			return failed(p.printDiff(keys, metrics, all))
+			return verb.Failed(p.printDiff(keys, metrics, all))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

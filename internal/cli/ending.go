@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 )
 
@@ -95,7 +96,7 @@ func (p *program) carry(command func(context.Context) error) error {
 	go func() {
 		defer func() {
 			if x := recover(); x != nil {
-				done <- failed(fault(x, debug.Stack()))
+				done <- verb.Failed(fault(x, debug.Stack()))
 			}
 		}()
 		done <- command(ctx)
@@ -114,7 +115,7 @@ func (p *program) carry(command func(context.Context) error) error {
 			cancel()
 			if !wait {
 				p.ending.leave()
-				return failed(errLeft)
+				return verb.Failed(errLeft)
 			}
 			patience = time.After(3 * time.Second)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/scenario"
 	"farflash/shape"
@@ -20,7 +21,7 @@ it lists the sections.`,
 		Example: `  farflash explain
   farflash explain ssd.collection
   farflash explain 'workload[0].trace.skip_bad'`,
-		Args:              arguments(0, 1, "one path, such as ssd.over_provisioning"),
+		Args:              verb.Arguments(0, 1, "one path, such as ssd.over_provisioning"),
 		ValidArgsFunction: completePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := ""
@@ -29,7 +30,7 @@ it lists the sections.`,
 			}
 			d, err := scenario.Describe(path)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			return p.describe(d)
 		},

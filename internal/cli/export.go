@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/result"
 	"farflash/result/columnar"
 )
@@ -35,22 +36,22 @@ func (p *program) export() *cobra.Command {
   farflash export run --format=csv --table=series -o series.csv
   farflash export run --format=ns3 -o mix
   farflash export run --format=perfetto -o timeline.pftrace`,
-		Args: arguments(1, -1, "a run directory"),
+		Args: verb.Arguments(1, -1, "a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format == "" {
-				return usagef("--format is missing; there are %s", strings.Join(exports, ", "))
+				return verb.Usagef("--format is missing; there are %s", strings.Join(exports, ", "))
 			}
 			if !slices.Contains(exports, format) {
-				return usagef("no format %q; there are %s", format, strings.Join(exports, ", "))
+				return verb.Usagef("no format %q; there are %s", format, strings.Join(exports, ", "))
 			}
 			if len(args) > 1 && format != "gobench" {
-				return usagef("--format=%s takes one run; gobench takes several", format)
+				return verb.Usagef("--format=%s takes one run; gobench takes several", format)
 			}
 			var runs []*result.Run
 			for _, a := range args {
 				r, err := result.Load(a)
 				if err != nil {
-					return badInput(err)
+					return verb.BadInput(err)
 				}
 				runs = append(runs, r)
 			}
@@ -62,14 +63,14 @@ func (p *program) export() *cobra.Command {
 			}
 			var text bytes.Buffer
 			if err := writeExport(&text, format, table, runs); err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			w, err := p.output(out)
 			if err != nil {
 				return err
 			}
 			_, err = w.Write(text.Bytes())
-			return failed(errors.Join(err, w.Close()))
+			return verb.Failed(errors.Join(err, w.Close()))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "the `format`: "+strings.Join(exports, ", "))

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"farflash/convert"
+	"farflash/internal/cli/verb"
 	"farflash/peer"
 	"farflash/result"
 	"farflash/result/columnar"
@@ -24,11 +25,11 @@ const servicePort = 100
 // exportNS3 writes fct.txt and pfc.txt, as HPCC's ns-3 writes them, to a new folder.
 func (p *program) exportNS3(run *result.Run, dir string) error {
 	if dir == "" || dir == "-" {
-		return usagef("--format=ns3 writes two files, fct.txt and pfc.txt; say to which new folder with -o DIR")
+		return verb.Usagef("--format=ns3 writes two files, fct.txt and pfc.txt; say to which new folder with -o DIR")
 	}
 	terms, err := convert.NewNS3Terms(run.Scenario)
 	if err != nil {
-		return badInput(fmt.Errorf("%s: %w", filepath.Join(run.Path, result.ScenarioFile), err))
+		return verb.BadInput(fmt.Errorf("%s: %w", filepath.Join(run.Path, result.ScenarioFile), err))
 	}
 	flows, err := ns3Flows(run, terms)
 	if err != nil {
@@ -40,12 +41,12 @@ func (p *program) exportNS3(run *result.Run, dir string) error {
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return usagef("%s exists already; it is not overwritten", dir)
+			return verb.Usagef("%s exists already; it is not overwritten", dir)
 		}
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	var fct, pfc bytes.Buffer
-	return failed(errors.Join(
+	return verb.Failed(errors.Join(
 		peer.WriteNS3Completions(&fct, flows), writeNew(filepath.Join(dir, "fct.txt"), fct.Bytes()),
 		peer.WriteNS3Pauses(&pfc, pauses), writeNew(filepath.Join(dir, "pfc.txt"), pfc.Bytes())))
 }
@@ -82,18 +83,18 @@ func readTable(run *result.Run, name, key string, read func(io.ReaderAt, int64) 
 	path := filepath.Join(run.Path, name)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return badInput(fmt.Errorf("%s has no %s, which --format=ns3 is made of; run its scenario again with --set measure.flows=true --set measure.pauses=true (%s is what was missing)", run.Path, name, key))
+		return verb.BadInput(fmt.Errorf("%s has no %s, which --format=ns3 is made of; run its scenario again with --set measure.flows=true --set measure.pauses=true (%s is what was missing)", run.Path, name, key))
 	}
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	if err := read(f, st.Size()); err != nil {
-		return badInput(fmt.Errorf("%s: %w", path, err))
+		return verb.BadInput(fmt.Errorf("%s: %w", path, err))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"farflash/internal/cli/verb"
 	"farflash/result"
 )
 
@@ -15,10 +16,10 @@ import (
 func (p *program) exportTimeline(run *result.Run, out string) error {
 	f, err := os.Open(filepath.Join(run.Path, result.TimelineFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return badInput(fmt.Errorf("%s has no %s; run its scenario again with --set measure.timeline=true", run.Path, result.TimelineFile))
+		return verb.BadInput(fmt.Errorf("%s has no %s; run its scenario again with --set measure.timeline=true", run.Path, result.TimelineFile))
 	}
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	defer f.Close()
 	w, err := p.output(out)
@@ -26,5 +27,5 @@ func (p *program) exportTimeline(run *result.Run, out string) error {
 		return err
 	}
 	_, err = io.Copy(w, f)
-	return failed(errors.Join(err, w.Close()))
+	return verb.Failed(errors.Join(err, w.Close()))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/cli/verb"
 	"farflash/internal/inputs"
 	"farflash/sim"
 )
@@ -21,27 +22,27 @@ func TestFaults(t *testing.T) {
 		code int
 		want string // on standard error
 	}{
-		{"overflow-erase", []string{"run", "overflow-erase.yaml"}, exitUsage, "overflow-erase.yaml:1:260: ssd.timing.erase_latency: a time of 1000000s is not possible"},
-		{"panic-divzero-group", []string{"run", "panic-divzero-group.yaml"}, exitUsage, "object_cluster.group: 0 targets cannot keep 3 replicas"},
-		{"panic-packet-gateways", []string{"run", "panic-packet-gateways.yaml"}, exitUsage, "object_cluster.gateways: -1 is not possible"},
-		{"negative-energy", []string{"run", "negative-energy.yaml"}, exitUsage, "ssd.energy.idle_watts: -5 W are not possible"},
-		{"class7", []string{"check", "class7.yaml"}, exitUsage, "class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
-		{"class7 run", []string{"run", "class7.yaml"}, exitUsage, "class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
-		{"data rate", []string{"check", "base-drive.yaml", "--set", "ssd.dram.data_rate=1e-9GT/s"}, exitUsage, "ssd.dram.data_rate: 1T/s is not possible"},
-		{"burst", []string{"check", "base-drive.yaml", "--set", "ssd.host.burst=2147483648"}, exitUsage, "ssd.host.burst: 2147483648 is not possible"},
-		{"stuck-inflight", []string{"check", "stuck-inflight.yaml"}, exitUsage, "ssd.host.fetch_size: 4294967296 is not possible"},
-		{"panic-timer-past", []string{"run", "panic-timer-past.yaml", "--quiet"}, exitDone, ""},
-		{"panic-failed-link-system", []string{"run", "panic-failed-link-system.yaml", "--quiet"}, exitDone, ""},
-		{"txq-check", []string{"run", "txq-check.yaml", "--quiet"}, exitDone, ""},
-		{"parts-poisson", []string{"run", "parts-poisson.yaml", "--quiet"}, exitDone, ""},
-		{"parts-poisson in one", []string{"run", "parts-poisson.yaml", "--quiet", "--set", "fabric.parts=1"}, exitDone, ""},
-		{"cluster-util-80000", []string{"run", "cluster-util-80000.yaml", "--quiet", "--fail-if", "cluster.link.utilisation>1"}, exitDone, ""},
-		{"utilisation", []string{"run", "utilisation.yaml", "--quiet", "--fail-if", "ssd.utilisation.die>1"}, exitDone, ""},
-		{"base-drive", []string{"run", "base-drive.yaml", "--quiet"}, exitDone, ""},
-		{"panic-timeline-trace", []string{"run", "panic-timeline-trace.yaml", "--quiet"}, exitDone, ""},
-		{"trace-overflow", []string{"run", "trace-overflow.yaml"}, exitFailed, "days.csv:3: scale 10 moves the request"},
-		{"fit", []string{"trace", "fit", "fit-notes.k5.csv"}, exitUsage, "fit-notes.k5.csv:3: Offset is"},
-		{"fit skipping", []string{"trace", "fit", "fit-notes.k5.csv", "--skip-bad", "100"}, exitDone, ""},
+		{"overflow-erase", []string{"run", "overflow-erase.yaml"}, verb.ExitUsage, "overflow-erase.yaml:1:260: ssd.timing.erase_latency: a time of 1000000s is not possible"},
+		{"panic-divzero-group", []string{"run", "panic-divzero-group.yaml"}, verb.ExitUsage, "object_cluster.group: 0 targets cannot keep 3 replicas"},
+		{"panic-packet-gateways", []string{"run", "panic-packet-gateways.yaml"}, verb.ExitUsage, "object_cluster.gateways: -1 is not possible"},
+		{"negative-energy", []string{"run", "negative-energy.yaml"}, verb.ExitUsage, "ssd.energy.idle_watts: -5 W are not possible"},
+		{"class7", []string{"check", "class7.yaml"}, verb.ExitUsage, "class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
+		{"class7 run", []string{"run", "class7.yaml"}, verb.ExitUsage, "class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
+		{"data rate", []string{"check", "base-drive.yaml", "--set", "ssd.dram.data_rate=1e-9GT/s"}, verb.ExitUsage, "ssd.dram.data_rate: 1T/s is not possible"},
+		{"burst", []string{"check", "base-drive.yaml", "--set", "ssd.host.burst=2147483648"}, verb.ExitUsage, "ssd.host.burst: 2147483648 is not possible"},
+		{"stuck-inflight", []string{"check", "stuck-inflight.yaml"}, verb.ExitUsage, "ssd.host.fetch_size: 4294967296 is not possible"},
+		{"panic-timer-past", []string{"run", "panic-timer-past.yaml", "--quiet"}, verb.ExitDone, ""},
+		{"panic-failed-link-system", []string{"run", "panic-failed-link-system.yaml", "--quiet"}, verb.ExitDone, ""},
+		{"txq-check", []string{"run", "txq-check.yaml", "--quiet"}, verb.ExitDone, ""},
+		{"parts-poisson", []string{"run", "parts-poisson.yaml", "--quiet"}, verb.ExitDone, ""},
+		{"parts-poisson in one", []string{"run", "parts-poisson.yaml", "--quiet", "--set", "fabric.parts=1"}, verb.ExitDone, ""},
+		{"cluster-util-80000", []string{"run", "cluster-util-80000.yaml", "--quiet", "--fail-if", "cluster.link.utilisation>1"}, verb.ExitDone, ""},
+		{"utilisation", []string{"run", "utilisation.yaml", "--quiet", "--fail-if", "ssd.utilisation.die>1"}, verb.ExitDone, ""},
+		{"base-drive", []string{"run", "base-drive.yaml", "--quiet"}, verb.ExitDone, ""},
+		{"panic-timeline-trace", []string{"run", "panic-timeline-trace.yaml", "--quiet"}, verb.ExitDone, ""},
+		{"trace-overflow", []string{"run", "trace-overflow.yaml"}, verb.ExitFailed, "days.csv:3: scale 10 moves the request"},
+		{"fit", []string{"trace", "fit", "fit-notes.k5.csv"}, verb.ExitUsage, "fit-notes.k5.csv:3: Offset is"},
+		{"fit skipping", []string{"trace", "fit", "fit-notes.k5.csv", "--skip-bad", "100"}, verb.ExitDone, ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Chdir(dir)
@@ -58,7 +59,7 @@ func TestFaults(t *testing.T) {
 				if err := os.WriteFile(file, append(out.Bytes(), "ssd: mqsim-default\n"...), 0o666); err != nil {
 					t.Fatal(err)
 				}
-				if code := Main([]string{"check", file}, strings.NewReader(""), &out, &errs); code != exitDone {
+				if code := Main([]string{"check", file}, strings.NewReader(""), &out, &errs); code != verb.ExitDone {
 					t.Errorf("what was fitted does not load: %s", errs.String())
 				}
 			}
@@ -72,8 +73,8 @@ func TestPanic(t *testing.T) {
 		t.Setenv("FARFLASH_DEBUG", debug)
 		p := newProgram(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 		err := p.carry(func(context.Context) error { panic("the sum is wrong") })
-		f, ok := err.(*failure)
-		if !ok || f.code != exitFailed || !strings.Contains(f.Error(), "panic: the sum is wrong") {
+		f, ok := err.(*verb.Error)
+		if !ok || f.Code != verb.ExitFailed || !strings.Contains(f.Error(), "panic: the sum is wrong") {
 			t.Fatalf("%v", err)
 		}
 		if traced := strings.Contains(f.Error(), "TestPanic"); traced != (debug != "") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/scenario"
 )
 
@@ -25,13 +26,13 @@ func (p *program) init() *cobra.Command {
 With --preset it is a copy of that preset.`,
 		Example: `  farflash init my.yaml
   farflash init --preset src-ssd-a > a.yaml`,
-		Args: arguments(0, 1, "at most one file name"),
+		Args: verb.Arguments(0, 1, "at most one file name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := template
 			if preset != "" {
 				var err error
 				if text, err = scenario.PresetText(preset); err != nil {
-					return badInput(err)
+					return verb.BadInput(err)
 				}
 			}
 			if len(args) == 0 {
@@ -42,7 +43,7 @@ With --preset it is a copy of that preset.`,
 		},
 	}
 	cmd.Flags().StringVar(&preset, "preset", "", "copy the preset of that `name`")
-	must(cmd.RegisterFlagCompletionFunc("preset", completePreset))
+	verb.Must(cmd.RegisterFlagCompletionFunc("preset", completePreset))
 	return cmd
 }
 
@@ -51,10 +52,10 @@ func writeNew(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return usagef("%s exists already; it is not overwritten", name)
+			return verb.Usagef("%s exists already; it is not overwritten", name)
 		}
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	_, err = f.Write(text)
-	return failed(errors.Join(err, f.Close()))
+	return verb.Failed(errors.Join(err, f.Close()))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/scenario"
 	"farflash/tco"
@@ -88,7 +89,7 @@ func (p *program) list() *cobra.Command {
 drives that plans may name; fio-options that fio job files may have.`,
 		Example: `  farflash list
   farflash list metrics --json`,
-		Args:      arguments(0, 1, "one of "+strings.Join(listNames(), ", ")),
+		Args:      verb.Arguments(0, 1, "one of "+strings.Join(listNames(), ", ")),
 		ValidArgs: listNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "presets"
@@ -100,7 +101,7 @@ drives that plans may name; fio-options that fio job files may have.`,
 					return p.printList(l.what(), asJSON)
 				}
 			}
-			return usagef("no list %q; there are %s", name, strings.Join(listNames(), ", "))
+			return verb.Usagef("no list %q; there are %s", name, strings.Join(listNames(), ", "))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

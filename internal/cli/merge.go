@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/study"
 )
 
@@ -18,17 +19,17 @@ finished, and from the same sweep and build of the program. Trials that failed s
 the sweep's command with the merged directory as -o, and without --shard, tries them again.`,
 		Example: `  farflash merge runs/first runs/second -o runs/all
   farflash merge runs/shard-*of4 -o runs/all && farflash report runs/all`,
-		Args: arguments(1, -1, "the directories of a sweep's shards"),
+		Args: verb.Arguments(1, -1, "the directories of a sweep's shards"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.dir == "" {
-				return usagef("merge: -o is missing; name the directory that the shards are merged into")
+				return verb.Usagef("merge: -o is missing; name the directory that the shards are merged into")
 			}
 			if err := checkMetrics(f.metrics); err != nil {
 				return err
 			}
 			folder, plan, outcomes, err := study.Merge(f.dir, args)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			if err := p.showSweep(plan, folder, outcomes, &f); err != nil {
 				return err

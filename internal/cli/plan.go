@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/planner/drives"
 	"farflash/report"
 	"farflash/result"
@@ -43,7 +44,7 @@ own are left out.`,
   farflash plan plan.yaml --bound -o rack
   farflash plan plan.yaml --explain database
   farflash plan plan.yaml --from-traces traces/`,
-		Args: arguments(1, 1, "a plan file, or - for standard input"),
+		Args: verb.Arguments(1, 1, "a plan file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.runPlan(cmd.Context(), args[0], &f)
 		},
@@ -67,19 +68,19 @@ func (p *program) planInit() *cobra.Command {
 is a table of workloads instead, minTCO's table 4, for a spreadsheet.`,
 		Example: `  farflash plan init plan.yaml
   farflash plan init --csv workloads.csv`,
-		Args: arguments(0, 1, "at most one file name"),
+		Args: verb.Arguments(0, 1, "at most one file name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := []byte(drives.Template)
 			if table {
 				var b bytes.Buffer
 				if err := tco.WriteWorkloads(&b, tco.Table4()); err != nil {
-					return failed(err)
+					return verb.Failed(err)
 				}
 				text = b.Bytes()
 			}
 			if len(args) == 0 {
 				_, err := p.data.Write(text)
-				return failed(err)
+				return verb.Failed(err)
 			}
 			return writeNew(args[0], text)
 		},
@@ -103,25 +104,25 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 			p.note("left out: %s", s)
 		}
 		if err != nil {
-			return badInput(err)
+			return verb.BadInput(err)
 		}
 	}
 	x, err := drives.Load(src, jobs)
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	o, err := x.Solve(ctx, drives.Options{Bound: f.bound, Sensitivity: f.dir != ""})
 	if err != nil {
 		var located shape.Errors
 		if errors.As(err, &located) {
-			return badInput(err)
+			return verb.BadInput(err)
 		}
-		return failed(err)
+		return verb.Failed(err)
 	}
 	var why *drives.Explanation
 	if f.explain != "" {
 		if why, err = o.Explain(f.explain); err != nil {
-			return usagef("--explain: %w", err)
+			return verb.Usagef("--explain: %w", err)
 		}
 	}
 	if f.dir != "" {
@@ -131,7 +132,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	}
 	switch {
 	case f.asJSON:
-		err = p.printJSON(drives.Describe(o, why))
+		err = p.verbs().JSON(drives.Describe(o, why))
 	case why != nil:
 		err = report.WriteExplanationText(p.out, why, p.style())
 	default:
@@ -143,7 +144,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	if err == nil {
 		err = o.Unserved()
 	}
-	return failed(err)
+	return verb.Failed(err)
 }
 
 func (p *program) planSource(name string) (shape.Source, error) {
@@ -152,19 +153,19 @@ func (p *program) planSource(name string) (shape.Source, error) {
 	}
 	text, err := shape.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return shape.Source{}, usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
+		return shape.Source{}, verb.Usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
 	}
-	return shape.Source{File: name, Text: text, Dir: filepath.Dir(name)}, badInput(err)
+	return shape.Source{File: name, Text: text, Dir: filepath.Dir(name)}, verb.BadInput(err)
 }
 
 // writePlan writes a plan's folder, which must not exist yet.
 func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error {
 	if _, err := os.Stat(f.dir); err == nil {
-		return usagef("%s exists already; it is not overwritten", f.dir)
+		return verb.Usagef("%s exists already; it is not overwritten", f.dir)
 	}
 	defer p.unfinished(result.Literal(f.dir))()
 	if err := os.MkdirAll(f.dir, 0o777); err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	command := "farflash plan " + name
 	if f.traces != "" {
@@ -185,7 +186,7 @@ func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error 
 	} {
 		var b bytes.Buffer
 		if err := x.write(&b); err != nil {
-			return failed(fmt.Errorf("%s: %w", x.file, err))
+			return verb.Failed(fmt.Errorf("%s: %w", x.file, err))
 		}
 		if err := writeNew(filepath.Join(f.dir, x.file), b.Bytes()); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/planner/objects"
 	"farflash/report"
 	"farflash/shape"
@@ -62,11 +63,11 @@ from what is there.`,
   farflash plan cluster need.yaml
   farflash plan cluster need.yaml --put-p99 1ms --survive 1 -o plans/tight
   farflash plan cluster --rate 20000 --put-p99 2ms --drive rate=400MiB/s,price=220 --nic rate=10Gbps,price=250`,
-		Args: arguments(0, 1, "at most one file that says what is needed"),
+		Args: verb.Arguments(0, 1, "at most one file that says what is needed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.init {
 				_, err := io.WriteString(p.data, objects.Template)
-				return failed(err)
+				return verb.Failed(err)
 			}
 			return p.runPlanCluster(cmd, args, &f)
 		},
@@ -90,8 +91,8 @@ from what is there.`,
 	dirs := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
-	must(cmd.RegisterFlagCompletionFunc("output", dirs))
-	must(cmd.RegisterFlagCompletionFunc("cache", dirs))
+	verb.Must(cmd.RegisterFlagCompletionFunc("output", dirs))
+	verb.Must(cmd.RegisterFlagCompletionFunc("cache", dirs))
 	return cmd
 }
 
@@ -119,7 +120,7 @@ func (f *planClusterFlags) changes(cmd *cobra.Command) ([]shape.Change, error) {
 		for _, v := range x.values {
 			item, err := mapping(v)
 			if err != nil {
-				return nil, usagef("%s: %w", x.flag, err)
+				return nil, verb.Usagef("%s: %w", x.flag, err)
 			}
 			list = append(list, item)
 		}
@@ -160,18 +161,18 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 			return err
 		}
 	} else if len(changes) == 0 {
-		return usagef("plan cluster: say what is needed in a file, or with --rate, --put-p99, --drive and --nic; farflash plan cluster --init prints a file to start from")
+		return verb.Usagef("plan cluster: say what is needed in a file, or with --rate, --put-p99, --drive and --nic; farflash plan cluster --init prints a file to start from")
 	}
 	need, err := objects.Load(src, changes)
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	folder, plan, err := p.searchCluster(cmd.Context(), need, f)
 	if plan == nil {
 		return err
 	}
 	if err != nil && !errors.Is(err, trial.ErrInterrupted) && !errors.Is(err, context.Canceled) {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	complete := err == nil
 	err = nil // of what follows
@@ -180,9 +181,9 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	}
 	switch {
 	case f.json:
-		err = p.printJSON(objects.Describe(plan, need, complete, runOf))
+		err = p.verbs().JSON(objects.Describe(plan, need, complete, runOf))
 	case !f.quiet:
-		if err = failed(report.WriteSizingText(p.out, plan, p.style())); err == nil {
+		if err = verb.Failed(report.WriteSizingText(p.out, plan, p.style())); err == nil {
 			fmt.Fprintf(p.out, "\nplan directory: %s\n", folder.Path())
 		}
 	}
@@ -190,9 +191,9 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	case err != nil:
 		return err
 	case !complete:
-		return failed(fmt.Errorf("interrupted after %d designs; %s holds their runs, and the same command goes on from there", len(plan.Points), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs, and the same command goes on from there", len(plan.Points), folder.Path()))
 	case plan.Best == nil:
-		return failed(errors.New("no design meets the need"))
+		return verb.Failed(errors.New("no design meets the need"))
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 func (p *program) searchCluster(ctx context.Context, need *objects.File, f *planClusterFlags) (*study.Folder, *objects.Plan, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, nil, failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return nil, nil, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
 	}
 	cache, err := p.openCache(&f.studyFlags, name)
 	if err != nil {
@@ -210,7 +211,7 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
 	folder, err := openSearch(need, f, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
-		return nil, nil, badInput(err)
+		return nil, nil, verb.BadInput(err)
 	}
 	seeds := make([]uint64, f.reps)
 	for i := range seeds {
@@ -261,12 +262,12 @@ func runOf(digest string, seed uint64) string {
 // keepPlan writes what was found into its folder.
 func (p *program) keepPlan(folder *study.Folder, plan *objects.Plan, need *objects.File, complete bool) error {
 	if err := folder.WriteJSON("plan.json", objects.Describe(plan, need, complete, runOf)); err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	var page bytes.Buffer
 	err := report.WriteSizing(&page, plan, report.Study{Scenario: need.Text, Version: buildVersion(), Command: commandLine()}, runOf)
 	if err != nil {
-		return failed(fmt.Errorf("report: %w", err))
+		return verb.Failed(fmt.Errorf("report: %w", err))
 	}
-	return failed(errors.Join(folder.Write("report.html", page.Bytes()), folder.Write("need.yaml", []byte(need.Text))))
+	return verb.Failed(errors.Join(folder.Write("report.html", page.Bytes()), folder.Write("need.yaml", []byte(need.Text))))
 }

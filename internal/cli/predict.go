@@ -14,6 +14,7 @@ import (
 
 	"farflash/block"
 	"farflash/forest"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/ratecontrol"
 	"farflash/result"
@@ -44,14 +45,14 @@ func (f *predictFlags) register(cmd *cobra.Command) {
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
 	fl.StringVar(&f.cache, "cache", "", "keep and look for trials' results in `DIR` (default farflash in the user's cache folder)")
 	fl.BoolVar(&f.noCache, "no-cache", false, "neither look for earlier trials nor keep any")
-	must(cmd.RegisterFlagCompletionFunc("set", completePath))
+	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 }
 
 func (p *program) predict() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "predict",
 		Short: "Train models that foresee a drive's throughput, and say how good they are",
-		Args:  p.unknownVerb,
+		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.predictTrain(), p.predictEval())
@@ -74,7 +75,7 @@ A training can be stopped at any time: what was run is in the cache, and the sam
 there. The same drive and flags give the same file, to the byte.`,
 		Example: `  farflash predict train src-ssd-a -o ssd-a.forest
   farflash predict train my.yaml --micro 2000 --samples samples.csv -o my.forest`,
-		Args:              arguments(1, 1, "a drive's preset or a scenario file"),
+		Args:              verb.Arguments(1, 1, "a drive's preset or a scenario file"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			drive, err := f.drive(p, args[0])
@@ -82,10 +83,10 @@ there. The same drive and flags give the same file, to the byte.`,
 				return err
 			}
 			if out == "" {
-				return usagef("predict train: -o is missing; say where the model is to be written, such as -o drive.forest")
+				return verb.Usagef("predict train: -o is missing; say where the model is to be written, such as -o drive.forest")
 			}
 			if _, err := os.Stat(out); err == nil {
-				return usagef("%s exists already; it is not overwritten", out)
+				return verb.Usagef("%s exists already; it is not overwritten", out)
 			}
 			trainer, runner, err := p.trainer(f.cfg, &f.studyFlags)
 			if err != nil {
@@ -97,17 +98,17 @@ there. The same drive and flags give the same file, to the byte.`,
 			}
 			name, err := trainer.Name(drive)
 			if err != nil {
-				return failed(err)
+				return verb.Failed(err)
 			}
 			m, err := set.Grow(name, &f.cfg, f.jobs)
 			if err != nil {
-				return failed(err)
+				return verb.Failed(err)
 			}
 			file := m.Encode()
 			if err := result.WriteFile(out, file); err != nil {
-				return failed(err)
+				return verb.Failed(err)
 			}
-			return failed(p.printModel(m, file, out, f.json))
+			return verb.Failed(p.printModel(m, file, out, f.json))
 		},
 	}
 	f.register(cmd)
@@ -127,7 +128,7 @@ and what is written, which stand beside it; then those of the samples at which t
 read and wrote less than 95 % of what came, and of the others. The last column is the worst of five divisions.`,
 		Example: `  farflash predict eval src-ssd-a
   farflash predict eval my.yaml --json`,
-		Args:              arguments(1, 1, "a drive's preset or a scenario file"),
+		Args:              verb.Arguments(1, 1, "a drive's preset or a scenario file"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			drive, err := f.drive(p, args[0])
@@ -144,12 +145,12 @@ read and wrote less than 95 % of what came, and of the others. The last column i
 			}
 			r, err := set.Evaluate(cmd.Context(), &f.cfg, f.jobs)
 			if err != nil {
-				return failed(err)
+				return verb.Failed(err)
 			}
 			if f.json {
-				return p.printJSON(r)
+				return p.verbs().JSON(r)
 			}
-			return failed(p.printAccuracy(r))
+			return verb.Failed(p.printAccuracy(r))
 		},
 	}
 	f.register(cmd)
@@ -162,7 +163,7 @@ func (f *predictFlags) drive(p *program, name string) (*scenario.Drive, error) {
 		return nil, err
 	}
 	if err := f.cfg.Validate(); err != nil {
-		return nil, usagef("predict: %w", err)
+		return nil, verb.Usagef("predict: %w", err)
 	}
 	s, err := p.openWorkload(name, f.set)
 	if err != nil {
@@ -171,11 +172,11 @@ func (f *predictFlags) drive(p *program, name string) (*scenario.Drive, error) {
 	switch {
 	case len(s.Targets) > 0:
 		if s.SameDrive() == nil {
-			return nil, usagef("%s has targets with different drives; name one drive's preset", name)
+			return nil, verb.Usagef("%s has targets with different drives; name one drive's preset", name)
 		}
 		return s.DriveOf(0), nil
 	case s.SSD == nil:
-		return nil, usagef("%s has no drive", name)
+		return nil, verb.Usagef("%s has no drive", name)
 	}
 	return s.SSD, nil
 }
@@ -184,7 +185,7 @@ func (f *predictFlags) drive(p *program, name string) (*scenario.Drive, error) {
 func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer, study.Runner, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, study.Runner{}, failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return nil, study.Runner{}, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
@@ -207,16 +208,16 @@ func (p *program) sweepDrive(ctx context.Context, runner study.Runner, drive *sc
 	set, err := training.Sweep(ctx, runner, drive, f.cfg)
 	progress.Stop()
 	if err != nil {
-		return nil, failed(err)
+		return nil, verb.Failed(err)
 	}
 	if f.samples == "" {
 		return set, nil
 	}
 	var b bytes.Buffer
 	if err := set.WriteCSV(&b); err != nil {
-		return nil, failed(err)
+		return nil, verb.Failed(err)
 	}
-	return set, failed(result.WriteFile(f.samples, b.Bytes()))
+	return set, verb.Failed(result.WriteFile(f.samples, b.Bytes()))
 }
 
 // reused says how many trials were there.
@@ -268,7 +269,7 @@ func (p *program) foresee(ctx context.Context, f *studyFlags, scenarios ...*scen
 	defer progress.Stop()
 	for _, d := range drives {
 		if _, err := trainer.File(ctx, d); err != nil {
-			return nil, failed(err)
+			return nil, verb.Failed(err)
 		}
 	}
 	return trainer.Predict(ctx), nil
@@ -296,7 +297,7 @@ func (p *program) printModel(m *forest.Forest, file []byte, path string, asJSON 
 		for _, n := range m.Notes {
 			a.Notes[n.Name] = n.Value
 		}
-		return p.printJSON(a)
+		return p.verbs().JSON(a)
 	}
 	fmt.Fprintf(p.out, "%s: %d trees, %s nodes, checksum %s\n", filepath.Base(path), m.Trees(), term.Count(float64(m.Nodes())), forest.Checksum(file)[:16])
 	for _, n := range m.Notes {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"farflash/experiment"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/scenario"
@@ -27,7 +28,7 @@ const level = 0.95
 func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFlags) error {
 	digest, err := s.Digest()
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	predict, err := p.foresee(ctx, &studyFlags{runFlags: *f}, s)
 	if err != nil {
@@ -36,7 +37,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	p.keeping() // before there is a directory: whoever sees it may count on what is done being kept
 	base, err := makeBase(f.dir, s.Name, digest)
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	defer p.unfinished(result.Unfinished(base))()
 	jobs := min(trial.Workers(f.jobs), f.reps)
@@ -103,11 +104,11 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	summary := summarise(results)
 	if f.json {
 		if err := writeReplicates(p, results, summary); err != nil {
-			return failed(err)
+			return verb.Failed(err)
 		}
 	} else if !f.quiet {
 		if err := writeIntervals(p, summary, len(results)); err != nil {
-			return failed(err)
+			return verb.Failed(err)
 		}
 	}
 	if !f.quiet {
@@ -117,7 +118,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		p.note("wrote %s", base)
 	}
 	if interrupted.Load() {
-		return failed(fmt.Errorf("interrupted after %d of %d replicates; %s holds what was done", len(results), f.reps, base))
+		return verb.Failed(fmt.Errorf("interrupted after %d of %d replicates; %s holds what was done", len(results), f.reps, base))
 	}
 	return p.judge(f, results...)
 }

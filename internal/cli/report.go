@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/report"
 	"farflash/result"
 )
@@ -19,31 +20,31 @@ func (p *program) report() *cobra.Command {
 that needs no network. With --text the runs' tables are printed instead.`,
 		Example: `  farflash report runs/op7 runs/op12 -o op.html
   farflash report runs/op7 --text`,
-		Args: arguments(1, -1, "a run directory"),
+		Args: verb.Arguments(1, -1, "a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var runs []report.Run
 			for _, a := range args {
 				r, err := result.Load(a)
 				if err != nil {
-					return badInput(err)
+					return verb.BadInput(err)
 				}
 				runs = append(runs, report.FromDirectory(r))
 			}
 			if text {
 				for _, r := range runs {
 					if err := report.WriteText(p.out, r, p.style()); err != nil {
-						return failed(err)
+						return verb.Failed(err)
 					}
 				}
 				return nil
 			}
 			var page bytes.Buffer
 			if err := report.WriteHTML(&page, runs...); err != nil {
-				return failed(err)
+				return verb.Failed(err)
 			}
 			if out == "-" {
 				_, err := p.data.Write(page.Bytes())
-				return failed(err)
+				return verb.Failed(err)
 			}
 			if err := writeNew(out, page.Bytes()); err != nil {
 				return err

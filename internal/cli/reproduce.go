@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/internal/cells"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/report"
 	"farflash/reproduce"
@@ -38,7 +39,7 @@ them, and the exit code is 1 if a row is worse than that. With -o the scenarios 
 a page with its picture are written too.`,
 		Example: `  farflash reproduce list
   farflash reproduce snis-fig2 -o fig2`,
-		Args: arguments(1, 1, "an experiment's id, list or all"),
+		Args: verb.Arguments(1, 1, "an experiment's id, list or all"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			out := []string{"list", "all"}
 			for _, e := range reproduce.All() {
@@ -55,14 +56,14 @@ a page with its picture are written too.`,
 			default:
 				e, err := reproduce.Find(args[0])
 				if err != nil {
-					return badInput(err)
+					return verb.BadInput(err)
 				}
 				experiments = []reproduce.Experiment{e}
 			}
 			f := studyFlags{runFlags: runFlags{quiet: quiet}}
 			name, err := programName()
 			if err != nil {
-				return failed(err)
+				return verb.Failed(err)
 			}
 			cache, err := p.openCache(&f, name)
 			if err != nil {
@@ -81,25 +82,25 @@ a page with its picture are written too.`,
 				}})
 				progress.Stop()
 				if err != nil {
-					return failed(fmt.Errorf("%s: %w", e.ID, err))
+					return verb.Failed(fmt.Errorf("%s: %w", e.ID, err))
 				}
 				reports = append(reports, r)
 				if dir != "" {
 					whole := p.unfinished(result.Literal(filepath.Join(dir, e.ID)))
 					err := writeExperiment(filepath.Join(dir, e.ID), r)
 					if whole(); err != nil {
-						return badInput(err)
+						return verb.BadInput(err)
 					}
 				}
 				if !asJSON {
 					if err := p.printExperiment(r); err != nil {
-						return failed(err)
+						return verb.Failed(err)
 					}
 				}
 			}
 			if asJSON {
 				if err := p.experimentJSON(args[0] == "all", reports); err != nil {
-					return failed(err)
+					return verb.Failed(err)
 				}
 			} else if len(reports) > 1 {
 				fmt.Fprintf(p.out, "all: %v\n", sum(reports).Count)
@@ -126,9 +127,9 @@ func fallen(reports []*reproduce.Report) error {
 	case 0:
 		return nil
 	case 1:
-		return failed(errors.New(rows[0]))
+		return verb.Failed(errors.New(rows[0]))
 	}
-	return failed(fmt.Errorf("%s; and %d rows more are worse than they were", rows[0], len(rows)-1))
+	return verb.Failed(fmt.Errorf("%s; and %d rows more are worse than they were", rows[0], len(rows)-1))
 }
 
 // listedExperiment is an experiment with the verdicts that are held of it.
@@ -147,7 +148,7 @@ func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) erro
 	if asJSON {
 		w := json.NewEncoder(p.out)
 		w.SetIndent("", "  ")
-		return failed(w.Encode(items))
+		return verb.Failed(w.Encode(items))
 	}
 	t := term.NewTable(term.Left(""), term.Right("ok"), term.Right("not reproduced"), term.Right("not stated"), term.Left(""))
 	var all reproduce.Count
@@ -159,7 +160,7 @@ func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) erro
 		all.Add(x.Count)
 	}
 	line("all", all, "")
-	return failed(t.Write(p.out, p.style()))
+	return verb.Failed(t.Write(p.out, p.style()))
 }
 
 // reportSum is what all experiments came to.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/experiment"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/ratecontrol"
 	"farflash/report"
@@ -54,15 +55,8 @@ func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
-	must(cmd.RegisterFlagCompletionFunc("output", file))
-	must(cmd.RegisterFlagCompletionFunc("set", completePath))
-}
-
-// must panics on an error that only a mistake in this package makes.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
+	verb.Must(cmd.RegisterFlagCompletionFunc("output", file))
+	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 }
 
 // check reads the flags that are no part of the scenario.
@@ -70,18 +64,18 @@ func (f *runFlags) check(leastReps int) error {
 	for _, text := range f.failIf {
 		c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
 		if err != nil {
-			return usagef("--fail-if: %w", err)
+			return verb.Usagef("--fail-if: %w", err)
 		}
 		f.conditions = append(f.conditions, c)
 	}
 	if f.reps < leastReps {
-		return usagef("--reps %d is not possible; use %d or more", f.reps, leastReps)
+		return verb.Usagef("--reps %d is not possible; use %d or more", f.reps, leastReps)
 	}
 	if f.reps > study.MostTrials {
-		return usagef("--reps %d is not possible; use at most %d", f.reps, study.MostTrials)
+		return verb.Usagef("--reps %d is not possible; use at most %d", f.reps, study.MostTrials)
 	}
 	if f.jobs < 0 {
-		return usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
+		return verb.Usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
 	}
 	return nil
 }
@@ -107,7 +101,7 @@ func parseChanges(set []string) ([]shape.Change, error) {
 	for _, s := range set {
 		c, err := shape.ParseChange(s)
 		if err != nil {
-			return nil, usagef("--set: %w", err)
+			return nil, verb.Usagef("--set: %w", err)
 		}
 		changes = append(changes, c)
 	}
@@ -130,7 +124,7 @@ The same scenario and seed give the same result.json, to the byte.`,
   farflash run my.yaml --set ssd.over_provisioning=12% -o runs/op12
   farflash run my.yaml --reps 10 --until steady
   farflash run my.yaml --json --quiet --fail-if 'read.latency.p99>500us' > result.json`,
-		Args:              arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
+		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.open(p, args[0])
@@ -151,7 +145,7 @@ The same scenario and seed give the same result.json, to the byte.`,
 func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags) error {
 	digest, err := s.Digest()
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	predict, err := p.foresee(ctx, &studyFlags{runFlags: *f}, s)
 	if err != nil {
@@ -160,7 +154,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	p.keeping() // before there is a directory: whoever sees it may count on what is done being kept
 	d, err := createRun(f.dir, s.Name, digest)
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	defer d.Discard()
 	defer p.unfinished(result.Unfinished(filepath.Dir(d.Path(""))))()
@@ -178,11 +172,11 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	}
 	place, err := d.Commit()
 	if err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	run.Path = place
 	if err := p.show(run, f); err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	if !f.quiet && f.json {
 		p.note("wrote %s", place)
@@ -193,7 +187,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		}
 	}
 	if out.Interrupted {
-		return failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
+		return verb.Failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
 	}
 	return p.judge(f, run.Result)
 }
@@ -202,9 +196,9 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 func refused(err error) error {
 	var r *experiment.Refusal
 	if errors.As(err, &r) {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
-	return failed(err)
+	return verb.Failed(err)
 }
 
 // writer has a trial's run directory written, as one of so many that run at once.
@@ -250,7 +244,7 @@ func (p *program) judge(f *runFlags, results ...*result.Result) error {
 	for _, r := range results {
 		for _, c := range r.Checks {
 			if !c.OK {
-				return failed(fmt.Errorf("check failed (seed %d): %s: %s", r.Seed, c.Name, c.Detail))
+				return verb.Failed(fmt.Errorf("check failed (seed %d): %s: %s", r.Seed, c.Name, c.Detail))
 			}
 		}
 	}
@@ -259,7 +253,7 @@ func (p *program) judge(f *runFlags, results ...*result.Result) error {
 		for _, r := range results {
 			yes, detail, err := c.Holds(r)
 			if err != nil {
-				return usagef("--fail-if: %w", err)
+				return verb.Usagef("--fail-if: %w", err)
 			}
 			if yes {
 				held++
@@ -268,7 +262,7 @@ func (p *program) judge(f *runFlags, results ...*result.Result) error {
 		}
 	}
 	if held > 0 {
-		return &failure{exitFailIf, nil}
+		return &verb.Error{verb.ExitFailIf, nil}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/report"
 	"farflash/scenario"
 	"farflash/study"
@@ -38,7 +38,7 @@ func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl.StringVar(&f.cache, "cache", "", "keep and look for trials' results in `DIR` (default farflash in the user's cache folder)")
 	fl.BoolVar(&f.noCache, "no-cache", false, "neither look for results of earlier studies nor keep any")
 	registerMetrics(cmd, &f.metrics)
-	must(cmd.RegisterFlagCompletionFunc("cache", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	verb.Must(cmd.RegisterFlagCompletionFunc("cache", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}))
 }
@@ -50,7 +50,7 @@ func registerMetrics(cmd *cobra.Command, metrics *[]string) {
 // check reads the flags that are no part of a scenario.
 func (f *studyFlags) check(leastReps int) error {
 	if f.noCache && f.cache != "" {
-		return usagef("--cache and --no-cache exclude each other; leave one out")
+		return verb.Usagef("--cache and --no-cache exclude each other; leave one out")
 	}
 	if err := checkMetrics(f.metrics); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	case err == nil:
 		return c, nil
 	case f.cache != "":
-		return nil, usagef("--cache: %w", err)
+		return nil, verb.Usagef("--cache: %w", err)
 	case !f.quiet:
 		p.note("results are not kept for other studies: %v", err)
 	}
@@ -110,7 +110,7 @@ func programName() (string, error) {
 func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, nil, failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return nil, nil, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
 	folder, err := openStudy(plan, f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
-		return nil, nil, badInput(err)
+		return nil, nil, verb.BadInput(err)
 	}
 	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
 		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes those of one trial")
@@ -154,7 +154,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	}
 	outcomes := runner.Run(ctx, plan.Trials())
 	progress.Stop()
-	return folder, outcomes, failed(folder.Record(outcomes))
+	return folder, outcomes, verb.Failed(folder.Record(outcomes))
 }
 
 // unfinishedStudy notes what of a study, and of what it keeps for others, is written at the moment.
@@ -199,20 +199,13 @@ func openStudy(plan *study.Plan, dir string, program study.Program) (*study.Fold
 // keep writes what a study found, for programs and for people, into its folder.
 func keep(folder *study.Folder, name string, doc any, write func(io.Writer) error) error {
 	if err := folder.WriteJSON(name, doc); err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	var page bytes.Buffer
 	if err := write(&page); err != nil {
-		return failed(fmt.Errorf("report: %w", err))
+		return verb.Failed(fmt.Errorf("report: %w", err))
 	}
-	return failed(folder.Write("report.html", page.Bytes()))
-}
-
-// printJSON prints a document.
-func (p *program) printJSON(doc any) error {
-	w := json.NewEncoder(p.data)
-	w.SetIndent("", "  ")
-	return failed(w.Encode(doc))
+	return verb.Failed(folder.Write("report.html", page.Bytes()))
 }
 
 // verdict decides the exit code of a study: trials that failed first, then those that are missing, then the conditions.
@@ -233,9 +226,9 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 	}
 	switch {
 	case interrupted && missing > 0:
-		return failed(fmt.Errorf("interrupted after %d of %d trials; %s holds them, and the same command goes on from there", len(outcomes)-missing, len(outcomes), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d of %d trials; %s holds them, and the same command goes on from there", len(outcomes)-missing, len(outcomes), folder.Path()))
 	case bad > 0:
-		return failed(fmt.Errorf("%d of %d trials failed; the others are in %s", bad, len(outcomes), folder.Path()))
+		return verb.Failed(fmt.Errorf("%d of %d trials failed; the others are in %s", bad, len(outcomes), folder.Path()))
 	}
 	held := 0
 	for _, c := range f.conditions {
@@ -245,7 +238,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 			}
 			yes, detail, err := c.Holds(o.Result)
 			if err != nil {
-				return usagef("--fail-if: %w", err)
+				return verb.Usagef("--fail-if: %w", err)
 			}
 			if !yes {
 				continue
@@ -259,7 +252,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 		p.note("--fail-if: %d more", held-mostListed)
 	}
 	if held > 0 {
-		return &failure{exitFailIf, nil}
+		return &verb.Error{verb.ExitFailIf, nil}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/verb"
 	"farflash/report"
 	"farflash/study"
 )
@@ -34,7 +35,7 @@ together.`,
 		Example: `  farflash sweep busy-drive --vary ssd.over_provisioning=7%,14%,28% --reps 3
   farflash sweep my.yaml --vary ssd.cache.capacity=1MiB..64MiB:x2 --vary ssd.collection.victim=greedy,random -o runs/cache
   farflash sweep my.yaml --vary workload[0].closed=1..64:x2 --shard 1/2 -o runs/first`,
-		Args:              arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
+		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(1); err != nil {
@@ -50,14 +51,14 @@ together.`,
 	f.register(cmd, 1, "write the sweep to `DIR`, or go on with the one there (default runs/NAME-sweep-DIGEST)")
 	cmd.Flags().StringArrayVar(&vary, "vary", nil, "an axis: `path=a,b,c`, path=lo..hi:xK or path=lo..hi:+K (repeatable)")
 	cmd.Flags().StringVar(&shard, "shard", "", "run only the `i/n`-th part of the trials, such as 2/5")
-	must(cmd.RegisterFlagCompletionFunc("vary", completePath))
+	verb.Must(cmd.RegisterFlagCompletionFunc("vary", completePath))
 	return cmd
 }
 
 // planSweep reads the axes and parses every point.
 func (p *program) planSweep(name string, vary []string, shard string, f *studyFlags) (*study.Plan, error) {
 	if len(vary) == 0 {
-		return nil, usagef("sweep: --vary is missing; write for example --vary ssd.over_provisioning=7%%,14%%,28%%")
+		return nil, verb.Usagef("sweep: --vary is missing; write for example --vary ssd.over_provisioning=7%%,14%%,28%%")
 	}
 	changes, err := parseChanges(f.set)
 	if err != nil {
@@ -67,11 +68,11 @@ func (p *program) planSweep(name string, vary []string, shard string, f *studyFl
 	for i, v := range vary {
 		a, err := study.ParseAxis(v)
 		if err != nil {
-			return nil, usagef("--vary:%d: %w", i+1, err)
+			return nil, verb.Usagef("--vary:%d: %w", i+1, err)
 		}
 		for _, c := range changes {
 			if c.Path == a.Path {
-				return nil, usagef("--vary:%d: %s is given by --set as well; leave one out", i+1, a.Path)
+				return nil, verb.Usagef("--vary:%d: %s is given by --set as well; leave one out", i+1, a.Path)
 			}
 		}
 		axes = append(axes, a)
@@ -79,7 +80,7 @@ func (p *program) planSweep(name string, vary []string, shard string, f *studyFl
 	part := study.Shard{}
 	if shard != "" {
 		if part, err = study.ParseShard(shard); err != nil {
-			return nil, usagef("--shard: %w", err)
+			return nil, verb.Usagef("--shard: %w", err)
 		}
 	}
 	src, err := p.find(name)
@@ -88,7 +89,7 @@ func (p *program) planSweep(name string, vary []string, shard string, f *studyFl
 	}
 	plan, err := study.NewSweep(src, append(changes, f.untilChange()...), axes, f.seed, f.reps)
 	if err != nil {
-		return nil, badInput(err)
+		return nil, verb.BadInput(err)
 	}
 	plan.Shard = part
 	return plan, nil
@@ -111,23 +112,23 @@ func (p *program) runSweep(ctx context.Context, plan *study.Plan, f *studyFlags)
 func (p *program) showSweep(plan *study.Plan, folder *study.Folder, outcomes []study.Outcome, f *studyFlags) error {
 	curves, err := study.Respond(plan, outcomes, level)
 	if err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	resolved, err := folder.Scenario()
 	if err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	if err := keep(folder, study.CurvesFile, curves.Document(), curvesPage(curves, f.metrics, resolved, buildVersion())); err != nil {
 		return err
 	}
 	switch {
 	case f.json:
-		return p.printJSON(curves.Document())
+		return p.verbs().JSON(curves.Document())
 	case f.quiet:
 		return nil
 	}
 	if err := report.WriteCurvesText(p.out, curves, f.metrics, p.style()); err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	fmt.Fprintf(p.out, "\nstudy directory: %s\n", folder.Path())
 	return nil

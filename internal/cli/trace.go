@@ -13,6 +13,7 @@ import (
 
 	"farflash/convert"
 	"farflash/experiment/drive"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/workload"
@@ -37,28 +38,28 @@ func (f *traceFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.volume, "volume", "", "read only the volume of that `name`")
 	fl.IntVar(&f.window, "window", 0, "hold back `N` records to sort them by time (default the format's own)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed by which whole seconds are spread")
-	must(cmd.RegisterFlagCompletionFunc("format", completeFormat))
+	verb.Must(cmd.RegisterFlagCompletionFunc("format", completeFormat))
 }
 
 func (f *traceFlags) open(p *program, path string) (*trace.Reader, error) {
 	o := trace.Options{Seed: f.seed, SkipBad: f.skipBad, Volume: f.volume, Window: f.window}
 	var err error
 	if o.Format, err = trace.ParseFormat(f.format); err != nil {
-		return nil, usagef("--format: %w", err)
+		return nil, verb.Usagef("--format: %w", err)
 	}
 	if path == "-" {
 		r, err := trace.NewReader(p.in, "standard input", o)
-		return r, badInput(err)
+		return r, verb.BadInput(err)
 	}
 	r, err := trace.Open(path, o)
-	return r, badInput(err)
+	return r, verb.BadInput(err)
 }
 
 func (p *program) trace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
 		Short: "Read, convert, fit and generate traces",
-		Args:  p.unknownVerb,
+		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.traceInfo(), p.traceConvert(), p.traceFit(), p.traceSynth())
@@ -75,7 +76,7 @@ func (p *program) traceInfo() *cobra.Command {
 what it touches, and its rates. The format and the compression are detected.`,
 		Example: `  farflash trace info hm_0.csv
   farflash trace info cbs.bz2 --format tencent --json`,
-		Args: arguments(1, 1, "one trace, or - for standard input"),
+		Args: verb.Arguments(1, 1, "one trace, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, notes, err := f.measure(p, args[0])
 			if err != nil {
@@ -87,9 +88,9 @@ what it touches, and its rates. The format and the compression are detected.`,
 			if asJSON {
 				w := json.NewEncoder(p.data)
 				w.SetIndent("", "  ")
-				return failed(w.Encode(m))
+				return verb.Failed(w.Encode(m))
 			}
-			return failed(p.printInfo(&m))
+			return verb.Failed(p.printInfo(&m))
 		},
 	}
 	f.register(cmd)
@@ -105,7 +106,7 @@ func (f *traceFlags) measure(p *program, file string) (m characterise.Result, no
 	}
 	defer r.Close()
 	if m, err = characterise.Run(r); err != nil {
-		return m, nil, badInput(err)
+		return m, nil, verb.BadInput(err)
 	}
 	m.Format = r.Format().String()
 	return m, r.Notes(), nil
@@ -193,10 +194,10 @@ func (p *program) output(name string) (io.WriteCloser, error) {
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if errors.Is(err, os.ErrExist) {
-		return nil, usagef("%s exists already; it is not overwritten", name)
+		return nil, verb.Usagef("%s exists already; it is not overwritten", name)
 	}
 	if err != nil {
-		return nil, badInput(err)
+		return nil, verb.BadInput(err)
 	}
 	return &newFile{f, p.unfinished(result.Literal(name))}, nil
 }
@@ -222,27 +223,27 @@ func (nopCloser) Close() error { return nil }
 func (p *program) writeTrace(name, format string, o trace.WriterOptions, each func(func(*workload.Record) error) error) (err error) {
 	to, err := trace.ParseFormat(format)
 	if err != nil {
-		return usagef("--to: %w", err)
+		return verb.Usagef("--to: %w", err)
 	}
 	out, err := p.output(name)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, failed(out.Close()))
+		err = errors.Join(err, verb.Failed(out.Close()))
 		if err != nil && name != "" && name != "-" {
 			err = errors.Join(err, os.Remove(name))
 		}
 	}()
 	w, err := trace.NewWriter(out, to, o)
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	if err := each(w.Write); err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	if err := w.Close(); err != nil {
-		return failed(err)
+		return verb.Failed(err)
 	}
 	for _, n := range w.Notes() {
 		p.note("%s", n)
@@ -269,10 +270,10 @@ func (p *program) traceConvert() *cobra.Command {
 		Long:  "Write a trace in another format, to a new file or to standard output.",
 		Example: `  farflash trace convert hm_0.csv hm_0.trace --to mqsim
   zcat cbs.gz | farflash trace convert - cbs.csv --format tencent --to msr`,
-		Args: arguments(1, 2, "a trace and at most one file to write"),
+		Args: verb.Arguments(1, 2, "a trace and at most one file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
-				return usagef("--to is missing; the formats that can be written are %s", strings.Join(writableNames(), ", "))
+				return verb.Usagef("--to is missing; the formats that can be written are %s", strings.Join(writableNames(), ", "))
 			}
 			r, err := f.open(p, args[0])
 			if err != nil {
@@ -324,7 +325,7 @@ coefficient of variation, skewness and lag-1 correlation as far as an MMPP(2) ca
 have them. Comments say what was given up. Add an ssd section to run it.`,
 		Example: `  farflash trace fit hm_0.csv > like-hm.yaml
   farflash trace fit cbs.bz2 --format tencent --volume 1063 > like-1063.yaml`,
-		Args: arguments(1, 1, "one trace"),
+		Args: verb.Arguments(1, 1, "one trace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, notes, err := f.measure(p, args[0])
 			if err != nil {
@@ -332,7 +333,7 @@ have them. Comments say what was given up. Add an ssd section to run it.`,
 			}
 			x, err := fit.Synthetic(m)
 			if err != nil {
-				return badInput(fmt.Errorf("%s: %w", args[0], err))
+				return verb.BadInput(fmt.Errorf("%s: %w", args[0], err))
 			}
 			fmt.Fprint(p.data, convert.FromFit(args[0], x.Config, append(notes, x.Notes...)))
 			return nil
@@ -353,7 +354,7 @@ func (p *program) traceSynth() *cobra.Command {
 output. A scenario without an ssd section, such as trace fit prints, will do.`,
 		Example: `  farflash trace synth like-hm.yaml like-hm.csv --to msr --seed 7
   farflash trace synth like-hm.yaml - --to mqsim > like-hm.trace`,
-		Args: arguments(1, 2, "a scenario and at most one file to write"),
+		Args: verb.Arguments(1, 2, "a scenario and at most one file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := p.openWorkload(args[0], set)
 			if err != nil {

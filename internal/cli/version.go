@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"farflash/internal/cli/verb"
 )
 
 func (p *program) version() *cobra.Command {
@@ -15,10 +17,10 @@ func (p *program) version() *cobra.Command {
 		Short: "Print the program's version",
 		Example: `  farflash version
   farflash version --json`,
-		Args: arguments(0, 0, "none"),
+		Args: verb.Arguments(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON {
-				return failed(json.NewEncoder(p.data).Encode(map[string]string{
+				return verb.Failed(json.NewEncoder(p.data).Encode(map[string]string{
 					"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				}))
 			}

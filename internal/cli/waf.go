@@ -8,6 +8,7 @@ import (
 
 	"farflash/ftl"
 	"farflash/ftl/waf"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/scenario"
 )
@@ -71,7 +72,7 @@ and the curve is also written as the section that farflash plan takes for a driv
 		Example: `  farflash waf tlc-enterprise
   farflash waf tlc-enterprise --fit
   farflash waf mqsim-default --set ssd.over_provisioning=28%`,
-		Args:              arguments(1, 1, "a scenario file or a preset's name"),
+		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := p.open(args[0], set)
@@ -79,18 +80,18 @@ and the curve is also written as the section that farflash plan takes for a driv
 				return err
 			}
 			if quick && fit {
-				return usagef("--quick leaves out the sequential writes that --fit sweeps; give one of the two")
+				return verb.Usagef("--quick leaves out the sequential writes that --fit sweeps; give one of the two")
 			}
 			a, err := amplify(s, seed, quick, fit)
 			if err != nil {
-				return failed(err)
+				return verb.Failed(err)
 			}
 			if asJSON {
 				w := json.NewEncoder(p.data)
 				w.SetIndent("", "  ")
-				return failed(w.Encode(a))
+				return verb.Failed(w.Encode(a))
 			}
-			return failed(p.printWAF(a))
+			return verb.Failed(p.printWAF(a))
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
@@ -98,7 +99,7 @@ and the curve is also written as the section that farflash plan takes for a driv
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&quick, "quick", false, "only the drive's own policy, and no sequential writes")
 	cmd.Flags().BoolVar(&fit, "fit", false, "sweep the sequential share finely, and fit equation 7")
-	must(cmd.RegisterFlagCompletionFunc("set", completePath))
+	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package cli
+package flashcli
 
 import (
 	"errors"
@@ -17,6 +17,7 @@ import (
 	"farflash/flash/cfs/transfer"
 	"farflash/flash/ctl"
 	"farflash/flash/pool"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/units"
 )
@@ -31,7 +32,7 @@ func (p *program) flashFS() *cobra.Command {
 		Short: "Files in a pool that is not being served",
 		Long: `List, read, write and remove what is in a pool's file system. The pool's devices must not be in use: while
 a daemon serves the pool, its files are reached over the network.`,
-		Args: p.unknownVerb,
+		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.fsList(), p.fsPut(), p.fsGet(), p.fsRemove(), p.fsMkdir(), p.fsStat(), p.fsFree(), p.fsMove(), p.fsTruncate())
@@ -62,35 +63,35 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	opened, _, err := pool.Open(o, append([]string{device}, f.also...)...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return badInput(fmt.Errorf("%w; a daemon may be serving it: its files are reached through it until it is stopped", err))
+		return verb.BadInput(fmt.Errorf("%w; a daemon may be serving it: its files are reached through it until it is stopped", err))
 	case err != nil:
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	defer func() {
 		if closing := opened.Close(); closing != nil {
-			err = errors.Join(err, failed(fmt.Errorf("%s: %w", device, closing)))
+			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", device, closing)))
 		}
 	}()
 	files, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	switch {
 	case errors.Is(err, cfs.ErrNone):
-		return badInput(fmt.Errorf("%s: %w; make a pool with one: farflash flash format", device, err))
+		return verb.BadInput(fmt.Errorf("%s: %w; make a pool with one: farflash flash format", device, err))
 	case err != nil:
-		return failed(fmt.Errorf("%s: %w", device, err))
+		return verb.Failed(fmt.Errorf("%s: %w", device, err))
 	}
 	if x := files.Found(); x.Nameless > 0 {
-		p.note("%s: files without a name were removed, which were being written, or had been removed, when the pool was last left: %d", device, x.Nameless)
+		p.Note("%s: files without a name were removed, which were being written, or had been removed, when the pool was last left: %d", device, x.Nameless)
 	}
 	err = do(files)
-	var known *failure
+	var known *verb.Error
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, ctl.ErrFull), errors.Is(err, syscall.EIO), errors.Is(err, ctl.ErrReadOnly), errors.Is(err, ctl.ErrDamaged),
 		errors.Is(err, transfer.ErrInterrupted), errors.Is(err, transfer.ErrLocal):
-		return failed(fmt.Errorf("%s: %w", device, err))
+		return verb.Failed(fmt.Errorf("%s: %w", device, err))
 	}
-	return badInput(fmt.Errorf("%s: %w", device, err))
+	return verb.BadInput(fmt.Errorf("%s: %w", device, err))
 }
 
 // formatFiles makes a file system in a pool that was just made and, if it has a name, one file of so many bytes.
@@ -156,7 +157,7 @@ func (p *program) fsList() *cobra.Command {
 		Long:  `List what is in a directory of a pool's file system, by name; of a file, the file.`,
 		Example: `  farflash flash fs ls data.img
   farflash flash fs ls data.img /backup --json`,
-		Args: arguments(1, 2, "a pool's device, and perhaps a path in it"),
+		Args: verb.Arguments(1, 2, "a pool's device, and perhaps a path in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			at := "/"
 			if len(args) > 1 {
@@ -172,7 +173,7 @@ func (p *program) fsList() *cobra.Command {
 					for _, x := range all {
 						entries = append(entries, entryOf(x))
 					}
-					return p.printJSON(map[string]any{"path": "/" + strings.Trim(at, "/"), "entries": entries})
+					return p.JSON(map[string]any{"path": "/" + strings.Trim(at, "/"), "entries": entries})
 				}
 				t := term.NewTable(term.Left("mode"), term.Right("owner"), term.Right("group"), term.Right("bytes"), term.Left("changed"), term.Left("name"))
 				for _, x := range all {
@@ -185,7 +186,7 @@ func (p *program) fsList() *cobra.Command {
 				if t.Rows() == 0 {
 					return nil
 				}
-				return failed(t.Write(p.out, p.style()))
+				return verb.Failed(t.Write(p.Out, p.Style()))
 			})
 		},
 	}
@@ -208,7 +209,7 @@ func (o *ownFlags) register(cmd *cobra.Command, mode string) {
 func (o *ownFlags) perm() (uint16, error) {
 	n, err := strconv.ParseUint(o.mode, 8, 16)
 	if err != nil || n > 0o777 {
-		return 0, usagef("--mode %q: give three octal digits, as 640", o.mode)
+		return 0, verb.Usagef("--mode %q: give three octal digits, as 640", o.mode)
 	}
 	return uint16(n), nil
 }
@@ -230,7 +231,7 @@ func (p *program) fsMkdir() *cobra.Command {
 		Long:  `Make directories in a pool's file system. Each is durable when the command ends.`,
 		Example: `  farflash flash fs mkdir data.img /backup /backup/monday
   farflash flash fs mkdir data.img /private --mode 700 --owner 1000`,
-		Args: arguments(2, -1, "a pool's device, and paths in it"),
+		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			perm, err := own.perm()
 			if err != nil {
@@ -266,25 +267,25 @@ is durable: so there is a whole one or none, whenever the command is interrupted
 What is nothing but zeros takes no room.`,
 		Example: `  farflash flash fs put data.img disk.raw /disk
   tar c src | farflash flash fs put data.img - /src.tar --replace`,
-		Args: arguments(3, 3, "a pool's device, a file or - for standard input, and a path in the pool"),
+		Args: verb.Arguments(3, 3, "a pool's device, a file or - for standard input, and a path in the pool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			perm, err := own.perm()
 			if err != nil {
 				return err
 			}
-			in := p.in
+			in := p.In
 			if args[1] != "-" {
 				file, err := os.Open(args[1])
 				if err != nil {
-					return badInput(err)
+					return verb.BadInput(err)
 				}
 				defer file.Close()
 				if st, err := file.Stat(); err != nil || st.IsDir() {
-					return badInput(errors.Join(err, fmt.Errorf("%s is a directory; give one file", args[1])))
+					return verb.BadInput(errors.Join(err, fmt.Errorf("%s is a directory; give one file", args[1])))
 				}
 				in = file
 			}
-			p.keeping()
+			p.Keeping()
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				if _, err := files.Stat(super, args[2]); err == nil && !replace {
 					return fmt.Errorf("%s: %w; --replace puts the new one in its place", args[2], fs.ErrExist)
@@ -311,16 +312,16 @@ func (p *program) fsGet() *cobra.Command {
 The file is there when all of it has been read, or not at all.`,
 		Example: `  farflash flash fs get data.img /src.tar
   farflash flash fs get data.img /src.tar - | tar t`,
-		Args: arguments(2, 3, "a pool's device, a path in it, and perhaps a file or - for standard output"),
+		Args: verb.Arguments(2, 3, "a pool's device, a path in it, and perhaps a file or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to := path.Base(args[1])
 			if len(args) > 2 {
 				to = args[2]
 			}
-			p.keeping()
+			p.Keeping()
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				if to == "-" {
-					return transfer.Get(cmd.Context(), files, super, args[1], p.data)
+					return transfer.Get(cmd.Context(), files, super, args[1], p.Data)
 				}
 				err := transfer.Save(cmd.Context(), files, super, args[1], to, replace)
 				if errors.Is(err, fs.ErrExist) {
@@ -345,7 +346,7 @@ func (p *program) fsRemove() *cobra.Command {
 With --recursive directories go with all that is in them, one after the other.`,
 		Example: `  farflash flash fs rm data.img /src.tar
   farflash flash fs rm data.img /backup --recursive`,
-		Args: arguments(2, -1, "a pool's device, and paths in it"),
+		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				for _, at := range args[1:] {
@@ -378,7 +379,7 @@ func (p *program) fsStat() *cobra.Command {
 file's bytes are at consecutive addresses from its base on; it grows up to its block without being moved.`,
 		Example: `  farflash flash fs stat data.img /disk
   farflash flash fs stat data.img /disk /backup --json`,
-		Args: arguments(2, -1, "a pool's device, and paths in it"),
+		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				type stated struct {
@@ -401,9 +402,9 @@ file's bytes are at consecutive addresses from its base on; it grows up to its b
 						strconv.FormatUint(x.Block, 10), base, x.Time.Format(time.DateTime))
 				}
 				if f.asJSON {
-					return p.printJSON(map[string]any{"entries": all})
+					return p.JSON(map[string]any{"entries": all})
 				}
-				return failed(t.Write(p.out, p.style()))
+				return verb.Failed(t.Write(p.Out, p.Style()))
 			})
 		},
 	}
@@ -419,19 +420,19 @@ func (p *program) fsFree() *cobra.Command {
 		Long:  `Say how much of a pool is in use, and by how many files. What was never written takes no room, so files can be larger than the pool.`,
 		Example: `  farflash flash fs df data.img
   farflash flash fs df a.img --also b.img --json`,
-		Args: arguments(1, 1, "a pool's device"),
+		Args: verb.Arguments(1, 1, "a pool's device"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				u := files.Usage()
 				if f.asJSON {
-					return p.printJSON(map[string]any{
+					return p.JSON(map[string]any{
 						"capacity": u.Capacity * ctl.Page, "used": u.Used * ctl.Page, "free": (u.Capacity - u.Used) * ctl.Page, "files": u.Files, "directories": u.Directories,
 					})
 				}
 				t := term.NewTable(term.Right("capacity"), term.Right("used"), term.Right("free"), term.Right("in use"), term.Right("files"), term.Right("directories"))
 				size := func(pages int64) string { return term.Size(float64(pages * ctl.Page)) }
 				t.Row(size(u.Capacity), size(u.Used), size(u.Capacity-u.Used), term.Percent(float64(u.Used)/float64(u.Capacity)), strconv.Itoa(u.Files), strconv.Itoa(u.Directories))
-				return failed(t.Write(p.out, p.style()))
+				return verb.Failed(t.Write(p.Out, p.Style()))
 			})
 		},
 	}
@@ -449,7 +450,7 @@ func (p *program) fsMove() *cobra.Command {
 the machine stops. With --replace a file takes the place of another one, and a directory that of an empty one, in the same step.`,
 		Example: `  farflash flash fs mv data.img /src.tar /backup/src.tar
   farflash flash fs mv data.img /src.new /src --replace`,
-		Args: arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
+		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				err := files.Rename(super, args[1], args[2], !replace)
@@ -478,14 +479,14 @@ func (p *program) fsTruncate() *cobra.Command {
 until it is written. With --allocate it takes its room at once, so that writing to it never finds the pool full.`,
 		Example: `  farflash flash fs truncate data.img /disk 20GiB
   farflash flash fs truncate data.img /scratch 1GiB --create --allocate`,
-		Args: arguments(3, 3, "a pool's device, a path in it, and a size"),
+		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and a size"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			size, err := units.ParseBytes(args[2])
 			switch {
 			case err != nil:
-				return usagef("the size: %w", err)
+				return verb.Usagef("the size: %w", err)
 			case size < 0:
-				return usagef("the size %s is below 0", args[2])
+				return verb.Usagef("the size %s is below 0", args[2])
 			}
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				file, err := files.Open(super, args[1], cfs.Read|cfs.Write)

@@ -1,4 +1,4 @@
-package cli
+package flashcli
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"farflash/flash/pool"
 	"farflash/flash/qos"
 	"farflash/flash/server"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/units"
 )
@@ -60,7 +61,7 @@ written from which the next start goes on at once. A second signal ends it in th
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
-		Args: arguments(1, -1, "one or several files or block devices"),
+		Args: verb.Arguments(1, -1, "one or several files or block devices"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &f, args) },
 	}
 	f.pool.register(cmd)
@@ -161,9 +162,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		state, err := pool.Probe(path)
 		switch {
 		case err != nil:
-			return nil, nil, badInput(err)
+			return nil, nil, verb.BadInput(err)
 		case state == pool.Missing && f.size.bytes == 0:
-			return nil, nil, usagef("%s %w; say how large its disk is to be: farflash flash serve %s --size 10GiB", path, pool.ErrMissing, path)
+			return nil, nil, verb.Usagef("%s %w; say how large its disk is to be: farflash flash serve %s --size 10GiB", path, pool.ErrMissing, path)
 		case state != pool.Formatted:
 			blank++
 		}
@@ -172,17 +173,17 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	case 0:
 	case len(args):
 		if _, err := makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
-			return nil, nil, badInput(err)
+			return nil, nil, verb.BadInput(err)
 		}
 	default:
-		return nil, nil, usagef("some of %s are a pool's and some are empty; give the devices of one pool", strings.Join(args, ", "))
+		return nil, nil, verb.Usagef("some of %s are a pool's and some are empty; give the devices of one pool", strings.Join(args, ", "))
 	}
 	opened, ring, err := pool.Open(o, args...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, nil, badInput(fmt.Errorf("%w; another daemon may be serving it: stop that one first", err))
+		return nil, nil, verb.BadInput(fmt.Errorf("%w; another daemon may be serving it: stop that one first", err))
 	case err != nil:
-		return nil, nil, badInput(err)
+		return nil, nil, verb.BadInput(err)
 	}
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNone) {
@@ -195,7 +196,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		}
 	}
 	if err != nil {
-		return nil, nil, badInput(fmt.Errorf("%s: %w", args[0], errors.Join(err, opened.Close())))
+		return nil, nil, verb.BadInput(fmt.Errorf("%s: %w", args[0], errors.Join(err, opened.Close())))
 	}
 	way := "io_uring"
 	if !ring {
@@ -206,7 +207,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		how = "after a crash, recovered"
 	}
 	shape := opened.Shape()
-	fmt.Fprintf(p.out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), way, how)
+	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), way, how)
 	return opened, tree, nil
 }
 
@@ -215,65 +216,65 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	for _, text := range f.limits {
 		name, l, err := rate(text)
 		if err != nil {
-			return badInput(err)
+			return verb.BadInput(err)
 		}
 		f.cfg.Limits[name] = l
 	}
 	if err := f.secure(); err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	if err := f.cfg.Check(); err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
-	p.keeping()
+	p.Keeping()
 	opened, tree, err := f.found(p, args)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if closing := opened.Close(); closing != nil {
-			err = errors.Join(err, failed(fmt.Errorf("%s: %w", args[0], closing)))
+			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", args[0], closing)))
 		} else if err == nil {
-			fmt.Fprintln(p.out, "stopped; everything is on the devices")
+			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
 		}
 	}()
 	f.cfg.Pool, f.cfg.Files, f.cfg.Default = opened, server.Tree(tree, super), strings.Trim(f.disk, "/")
-	f.cfg.Notice = func(text string) { p.note("%s", text) }
+	f.cfg.Notice = func(text string) { p.Note("%s", text) }
 	s, err := server.New(f.cfg)
 	if err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	if err := s.Listen(); err != nil {
-		return badInput(err)
+		return verb.BadInput(err)
 	}
 	names, err := f.cfg.Files.List()
 	if err != nil {
-		return failed(errors.Join(err, s.Drain(0)))
+		return verb.Failed(errors.Join(err, s.Drain(0)))
 	}
 	for _, name := range names {
 		i, err := tree.Stat(super, name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return failed(errors.Join(err, s.Drain(0)))
+			return verb.Failed(errors.Join(err, s.Drain(0)))
 		}
-		fmt.Fprintf(p.out, "export %s, %s\n", name, units.Bytes(i.Size))
+		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
 	at := f.addresses(s.Addresses())
-	fmt.Fprint(p.out, at)
+	fmt.Fprint(p.Out, at)
 	if f.ready != "" {
-		whole := p.unfinished(f.ready) // whatever ends the daemon
+		whole := p.Unfinished(f.ready) // whatever ends the daemon
 		defer whole()
 		if err := os.WriteFile(f.ready+".part", []byte(at), 0o600); err != nil {
-			return failed(errors.Join(err, s.Drain(0)))
+			return verb.Failed(errors.Join(err, s.Drain(0)))
 		}
 		if err := os.Rename(f.ready+".part", f.ready); err != nil {
-			return failed(errors.Join(err, s.Drain(0)))
+			return verb.Failed(errors.Join(err, s.Drain(0)))
 		}
-		defer func() { err = errors.Join(err, failed(os.Remove(f.ready))) }()
+		defer func() { err = errors.Join(err, verb.Failed(os.Remove(f.ready))) }()
 	}
-	fmt.Fprintln(p.out, "serving; Ctrl-C stops it")
+	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
 	<-cmd.Context().Done()
-	p.note("stopping: what was begun is finished")
-	return failed(s.Drain(f.drain))
+	p.Note("stopping: what was begun is finished")
+	return verb.Failed(s.Drain(f.drain))
 }
 
 // addresses is where what is served, a line each.
@@ -326,7 +327,7 @@ segments and their summaries, the content of every page against its checksum, an
 The exit code is 1 if there is one.`,
 		Example: `  farflash flash check data.img
   farflash flash check a.img b.img --quick`,
-		Args: arguments(1, -1, "the devices of one pool"),
+		Args: verb.Arguments(1, -1, "the devices of one pool"),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			o, err := f.options()
 			if err != nil {
@@ -334,11 +335,11 @@ The exit code is 1 if there is one.`,
 			}
 			opened, _, err := pool.Open(o, args...)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			defer func() {
 				if closing := opened.Close(); closing != nil {
-					err = errors.Join(err, failed(closing))
+					err = errors.Join(err, verb.Failed(closing))
 				}
 			}()
 			r := opened.Check(!quick)
@@ -346,18 +347,18 @@ The exit code is 1 if there is one.`,
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})
 			switch {
 			case errors.Is(err, cfs.ErrNone):
-				p.note("%s: there is no file system", args[0])
+				p.Note("%s: there is no file system", args[0])
 			case err != nil:
-				return failed(fmt.Errorf("%s: %w", args[0], err))
+				return verb.Failed(fmt.Errorf("%s: %w", args[0], err))
 			}
 			all = append(all, files.Violations...)
 			for _, v := range all {
-				fmt.Fprintln(p.out, v)
+				fmt.Fprintln(p.Out, v)
 			}
-			fmt.Fprintf(p.out, "%s: %d pages in use, %d contents read, %d summaries; %d files and %d directories; %d violations\n",
+			fmt.Fprintf(p.Out, "%s: %d pages in use, %d contents read, %d summaries; %d files and %d directories; %d violations\n",
 				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
 			if len(all) > 0 {
-				return failed(fmt.Errorf("%s: %d things do not hold", args[0], len(all)))
+				return verb.Failed(fmt.Errorf("%s: %d things do not hold", args[0], len(all)))
 			}
 			return nil
 		},

@@ -1,4 +1,6 @@
-package cli
+// Package flashcli is the verb flash of the command line: pools of real devices, what is in them, and serving it. Like package cli it does nothing but read flags,
+// call the library and print.
+package flashcli
 
 import (
 	"fmt"
@@ -8,17 +10,22 @@ import (
 
 	"farflash/flash/ctl"
 	"farflash/flash/pool"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/units"
 )
 
-// flash is the real stack.
-func (p *program) flash() *cobra.Command {
+// program is one invocation.
+type program struct{ *verb.Program }
+
+// Command is the verb.
+func Command(invocation *verb.Program) *cobra.Command {
+	p := &program{invocation}
 	cmd := &cobra.Command{
 		Use:   "flash",
 		Short: "Real flash, served over the network",
 		Long:  `Make pools of files and block devices, check them, and serve what is in them over the network.`,
-		Args:  p.unknownVerb,
+		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashFS(), p.flashBench())
@@ -71,7 +78,7 @@ func (f *poolFlags) options() (pool.Options, error) {
 	o.Cached, o.Portable = f.cached, f.portable
 	o.Pool.Frames = int(f.memory.bytes / ctl.Page)
 	if err := o.Pool.Validate(); err != nil {
-		return o, usagef("--memory %v: %w", f.memory.bytes, err)
+		return o, verb.Usagef("--memory %v: %w", f.memory.bytes, err)
 	}
 	return o, nil
 }
@@ -90,15 +97,15 @@ without --overwrite.
 log and the checkpoints. The file is sparse; its room is taken when it is written.`,
 		Example: `  farflash flash format data.img --size 10GiB
   farflash flash format /dev/nvme0n1 /dev/nvme1n1`,
-		Args: arguments(1, -1, "one or several files or block devices"),
+		Args: verb.Arguments(1, -1, "one or several files or block devices"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o := pool.DefaultOptions()
 			o.Overwrite, o.Cached = overwrite, cached
 			shape, err := makePool(o, uint64(size.bytes), disk, args...)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
-			fmt.Fprintf(p.out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
+			fmt.Fprintf(p.Out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
 			return nil
 		},
 	}

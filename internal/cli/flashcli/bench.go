@@ -1,4 +1,4 @@
-package cli
+package flashcli
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"farflash/flash/bench"
+	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/units"
 )
@@ -50,12 +51,12 @@ func (f *benchFlags) apply(c *bench.Config) error {
 	for _, name := range f.systems {
 		var s bench.System
 		if err := s.UnmarshalText([]byte(name)); err != nil {
-			return usagef("--systems: %w", err)
+			return verb.Usagef("--systems: %w", err)
 		}
 		c.Systems = append(c.Systems, s)
 	}
 	if err := c.Validate(); err != nil {
-		return usagef("%w", err)
+		return verb.Usagef("%w", err)
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ With --load requests are due at times that do not depend on answers, and latency
 		Example: `  farflash flash bench /mnt/nvme --connections 16 --depth 8
   farflash flash bench --load 0.8 --rounds 7
   farflash flash bench --block 1MiB --connections 1 --depth 4 --systems verbs,socket`,
-		Args: arguments(0, 1, "the folder where files may be made"),
+		Args: verb.Arguments(0, 1, "the folder where files may be made"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				c.Dir = args[0]
@@ -94,10 +95,10 @@ With --load requests are due at times that do not depend on answers, and latency
 			}
 			r, err := bench.Run(c)
 			if err != nil {
-				return badInput(err)
+				return verb.BadInput(err)
 			}
 			if f.json {
-				e := json.NewEncoder(p.out)
+				e := json.NewEncoder(p.Out)
 				e.SetIndent("", "  ")
 				return e.Encode(r)
 			}
@@ -117,23 +118,23 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	case c.Writes > 0:
 		kind = fmt.Sprintf("requests, %.3g %% of them writes", 100*c.Writes)
 	}
-	fmt.Fprintf(p.out, "random %s of %s in %s, %d connections with %d at once, %d rounds of %v\n", kind, term.Size(float64(c.Block)), term.Size(float64(c.Size)),
+	fmt.Fprintf(p.Out, "random %s of %s in %s, %d connections with %d at once, %d rounds of %v\n", kind, term.Size(float64(c.Block)), term.Size(float64(c.Size)),
 		c.Connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
 	if r.Offered > 0 {
-		fmt.Fprintf(p.out, "open loop, %.0f requests a second are due\n", r.Offered)
+		fmt.Fprintf(p.Out, "open loop, %.0f requests a second are due\n", r.Offered)
 	}
-	fmt.Fprintf(p.out, "\n%-18s %21s %21s %21s %21s %12s\n", "", "IOPS", "p50 (us)", "p99 (us)", "processor us each", "device reads")
+	fmt.Fprintf(p.Out, "\n%-18s %21s %21s %21s %21s %12s\n", "", "IOPS", "p50 (us)", "p99 (us)", "processor us each", "device reads")
 	shown := func(s bench.Spread) string { return fmt.Sprintf("%.0f (%.0f-%.0f)", s.Median, s.Low, s.High) }
 	for _, o := range r.Outcomes {
 		reads := ""
 		if o.Reads.Median > 0 {
 			reads = fmt.Sprintf("%.3f", o.Reads.Median)
 		}
-		fmt.Fprintf(p.out, "%-18v %21s %21s %21s %21s %12s\n", o.System, shown(o.Rate), shown(o.P50), shown(o.P99), shown(o.CPU), reads)
+		fmt.Fprintf(p.Out, "%-18v %21s %21s %21s %21s %12s\n", o.System, shown(o.Rate), shown(o.P50), shown(o.P99), shown(o.CPU), reads)
 	}
 	share := func(s bench.Spread) string { return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Low, s.High) }
 	for _, x := range r.Ratios {
-		fmt.Fprintf(p.out, "%-18s %21s %21s %21s %21s\n", "over "+x.B.String(), share(x.Rate), share(x.P50), share(x.P99), share(x.CPU))
+		fmt.Fprintf(p.Out, "%-18s %21s %21s %21s %21s\n", "over "+x.B.String(), share(x.Rate), share(x.P50), share(x.P99), share(x.CPU))
 	}
-	fmt.Fprintf(p.out, "\nmedians of the rounds, least and largest in brackets; a ratio's true median lies between with %.3g %% confidence\n", 100*r.Confidence)
+	fmt.Fprintf(p.Out, "\nmedians of the rounds, least and largest in brackets; a ratio's true median lies between with %.3g %% confidence\n", 100*r.Confidence)
 }
