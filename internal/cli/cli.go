@@ -106,7 +106,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	var f *verb.Error
 	if !errors.As(err, &f) {
-		f = &verb.Error{verb.ExitUsage, err}
+		f = &verb.Error{Code: verb.ExitUsage, Err: err}
 	}
 	if errors.Is(err, trial.ErrInterrupted) || errors.Is(err, context.Canceled) {
 		f.Code = verb.ExitFailed

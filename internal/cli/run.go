@@ -262,7 +262,7 @@ func (p *program) judge(f *runFlags, results ...*result.Result) error {
 		}
 	}
 	if held > 0 {
-		return &verb.Error{verb.ExitFailIf, nil}
+		return &verb.Error{Code: verb.ExitFailIf, Err: nil}
 	}
 	return nil
 }

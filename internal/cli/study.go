@@ -252,7 +252,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 		p.note("--fail-if: %d more", held-mostListed)
 	}
 	if held > 0 {
-		return &verb.Error{verb.ExitFailIf, nil}
+		return &verb.Error{Code: verb.ExitFailIf, Err: nil}
 	}
 	return nil
 }
