@@ -200,7 +200,7 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 	a.last = w.Arrival
 	p := a.pool
 	p.advance(w.Arrival)
-	a.addUp()
+	a.addUp(list != nil)
 	best, bestScore := -1, math.Inf(1)
 	fitting := int64(0)
 	n := len(p.drives)
@@ -261,11 +261,14 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 	return best, refusal, nil
 }
 
-// addUp forms the sums over all drives.
-func (a *Allocator) addUp() {
+// addUp forms the sums over all drives that the policy scores by; all of them, if all.
+func (a *Allocator) addUp(all bool) {
 	s, p := &a.sum, a.pool
 	switch a.cfg.Policy {
 	case MinTCOv1, MinTCOv2, MinTCOv3, MinTCOPerf:
+		all = true
+	}
+	if all {
 		s.cost, s.data, s.life = p.totals()
 	}
 	if a.cfg.Policy == MinTCOPerf {
