@@ -84,23 +84,23 @@ func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
 func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 	f := &Folder{path, p, program}
 	m, err := readManifest(path)
-	if errors.Is(err, fs.ErrNotExist) && begin(path, "study") != nil {
-		// Somebody else may have begun the same study meanwhile.
-		m, err = readManifest(path)
-	}
-	switch {
-	case err == nil:
-		if why := f.differs(m); why != "" {
-			return nil, fmt.Errorf("%s holds another study: %s; %w", path, why, ErrOther)
+	if errors.Is(err, fs.ErrNotExist) {
+		failed := begin(path, "study")
+		if failed == nil {
+			return f, f.Record(nil)
 		}
-		return f, nil
-	case !errors.Is(err, fs.ErrNotExist):
+		// Somebody else may have begun the same study meanwhile.
+		if m, err = readManifest(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, failed
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := begin(path, "study"); err != nil {
-		return nil, err
+	if why := f.differs(m); why != "" {
+		return nil, fmt.Errorf("%s holds another study: %s; %w", path, why, ErrOther)
 	}
-	return f, f.Record(nil)
+	return f, nil
 }
 
 // begin makes the folder of a study or a search that nobody began, and refuses one that holds other files.
