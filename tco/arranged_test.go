@@ -419,3 +419,218 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("%d were rebuilt: no test", rebuilt)
 	}
 }
+
+// TestFilling: a first plan has every workload once and no more drives of a kind than there are; a drive takes workloads in their order as long as they fit, and
+// none that would not; a workload weighs what its share of the drive that suits it best costs.
+func TestFilling(t *testing.T) {
+	sound := 0
+	for seed := range uint64(90) {
+		p, r := mixed(seed, 16)
+		a, err := arrange(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := a.filling()
+		for j := range a.jobs {
+			w := &a.jobs[j]
+			least := math.Inf(1)
+			for k := range a.kinds {
+				d := &a.kinds[k].drive
+				share := max(w.WorkingSet/(d.Capacity*p.Config.FillSpace), d.Stripe.Load(w)/(d.IOPS*p.Config.FillIOPS))
+				price := d.Buy
+				if h := p.Config.Horizon; h > 0 {
+					price += d.Run * h
+					if w.End > 0 {
+						h = min(h, w.End-w.Arrival)
+					}
+					share = max(share, w.WriteRate*d.Stripe.Bytes(w.FullStripe)*d.WAF.At(w.Sequential)*h/(d.Budget-d.Worn))
+				}
+				least = min(least, share*price)
+			}
+			if math.Abs(f.weight[j]-least) > 1e-8*least && least > 1 {
+				t.Errorf("seed %d: workload %d weighs %v, not %v", seed, j, f.weight[j], least)
+			}
+		}
+		keys := []func(w *Workload, j int32) float64{
+			func(_ *Workload, j int32) float64 { return f.weight[j] },
+			func(w *Workload, _ int32) float64 { return w.WorkingSet / (w.WorkingSet + w.PeakIOPS) },
+			func(w *Workload, _ int32) float64 { return w.Sequential },
+			func(_ *Workload, j int32) float64 { return -float64(j) },
+			func(w *Workload, _ int32) float64 { return w.WriteRate / w.WorkingSet },
+		}
+		for n, order := range f.orders() {
+			if sorted := slices.Clone(order); len(order) != len(a.jobs) || !slices.IsSortedFunc(order, func(x, y int32) int { return cmp.Compare(keys[n](&a.jobs[y], y), keys[n](&a.jobs[x], x)) }) {
+				t.Fatalf("seed %d: order %d is %v", seed, n, sorted)
+			}
+			only := int(r.IntN(int64(len(a.kinds)+1))) - 1
+			slots := f.plan(order, only)
+			s := a.begin(slots)
+			var all []int32
+			for i := range slots {
+				all = append(all, slots[i].list...)
+				if !slices.IsSorted(slots[i].list) || len(slots[i].list) == 0 {
+					t.Errorf("seed %d: drive %d has %v", seed, i, slots[i].list)
+				}
+			}
+			if only >= 0 && slots[0].kind != only && slices.ContainsFunc(order, func(j int32) bool { _, _, over := a.try(only, []int32{j}); return over == 0 }) {
+				t.Errorf("seed %d: the first drive is of kind %d, not of %d", seed, slots[0].kind, only)
+			}
+			slices.Sort(all)
+			for j := range all {
+				if len(all) != len(a.jobs) || all[j] != int32(j) {
+					t.Fatalf("seed %d: the plan has %v", seed, all)
+				}
+			}
+			for k := range s.used {
+				if s.used[k] > a.kinds[k].count {
+					t.Errorf("seed %d: %d of %d drives of kind %d", seed, s.used[k], a.kinds[k].count, k)
+				}
+			}
+			if s.sound() {
+				sound++
+			}
+			// One drive, by looking at each workload in turn.
+			k := int(r.IntN(int64(len(a.kinds))))
+			held := make([]int32, a.domains*a.groups)
+			for i := range held {
+				held[i] = int32(r.IntN(4) / 3)
+			}
+			var want []int32
+			weight := 0.0
+			for _, j := range order {
+				next := with(want, -1, j, nil)
+				slices.Sort(next)
+				_, _, over := a.try(k, next)
+				if d, g := a.kinds[k].domain, a.group[j]; over == 0 && (d < 0 || g < 0 || held[int(d)*a.groups+int(g)] == 0) {
+					want = append(want, j)
+					weight += f.weight[j]
+				}
+			}
+			cost, got := f.fill(k, order, held)
+			if len(want) == 0 {
+				if len(f.list) > 0 {
+					t.Errorf("seed %d: a drive of kind %d takes %v, and has room for none", seed, k, f.list)
+				}
+				continue
+			}
+			sorted := slices.Clone(want)
+			slices.Sort(sorted)
+			c, data, over := a.try(k, sorted)
+			if over > 0 {
+				continue
+			}
+			if p.Config.Horizon == 0 && data > 0 {
+				weight = data
+			}
+			if !slices.Equal(f.list, want) || math.Abs(cost-c) > 1e-9*(1+c) || math.Abs(got-weight) > 1e-9*weight {
+				t.Errorf("seed %d: a drive of kind %d takes %v for %v of %v; by turns it is %v for %v of %v", seed, k, f.list, cost, got, want, c, weight)
+			}
+		}
+	}
+	if sound < 100 {
+		t.Errorf("%d plans pass no limit: no test", sound)
+	}
+}
+
+// TestCram: what no drive has room for goes where it passes limits least, the largest first.
+func TestCram(t *testing.T) {
+	drive := Drive{Name: "d", Buy: 1000, Budget: 1e9, Capacity: 100, IOPS: 1e5, WAF: Constant(1)}
+	p := &Problem{Config: DefaultConfig(), Classes: []Class{{Drive: drive, Count: 2, Optional: true}}}
+	for _, size := range []float64{90, 80, 70, 20} { // 90 and 80, then 70 with 80, then 20 with 90
+		p.Jobs = append(p.Jobs, Workload{Name: "w", WriteRate: 1, WorkingSet: size})
+	}
+	a, err := arrange(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := a.filling()
+	slots := f.cram(nil, []int32{0, 1, 2, 3}, []int{2})
+	var got []float64
+	for _, s := range slots {
+		sum := 0.0
+		for _, j := range s.list {
+			sum += a.jobs[j].WorkingSet
+		}
+		got = append(got, sum)
+		if cost, data, over := a.try(s.kind, s.list); cost != s.cost || data != s.data || over != s.over {
+			t.Errorf("%+v: %v, %v, %v", s, cost, data, over)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []float64{110, 150}) {
+		t.Errorf("the drives have %v GB", got)
+	}
+}
+
+// TestSteps: of sixteen tries five move a workload, five exchange two, and one each is of six other kinds. Every change is taken here, so that what it was shows in the plan.
+func TestSteps(t *testing.T) {
+	drive := Drive{Name: "d", Buy: 1000, Budget: 1e9, Capacity: 1e6, IOPS: 1e9, WAF: Constant(1)}
+	other := drive
+	other.Buy = 2000
+	p := &Problem{Config: DefaultConfig(), Classes: []Class{{Drive: drive, Count: 30, Optional: true}, {Drive: other, Count: 30, Optional: true}}}
+	for j := range 24 {
+		p.Jobs = append(p.Jobs, Workload{Name: "w", WriteRate: 1 + float64(j), WorkingSet: 1})
+	}
+	a, err := arrange(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rng.NewStream(1, "steps")
+	const tries = 16000
+	got := map[string]int{}
+	for range tries {
+		// Six drives of four workloads, three of each kind.
+		var slots []slot
+		for i := range int32(6) {
+			slots = append(slots, slot{kind: int(i % 2), list: []int32{4 * i, 4*i + 1, 4*i + 2, 4*i + 3}})
+		}
+		s := a.begin(slots)
+		s.threshold = math.Inf(1)
+		s.step(&r, 24, 2)
+		var left, changed int // workloads that left drives in place, drives of another kind
+		kinds := 0
+		for i := range min(6, len(s.slots)) {
+			for _, j := range s.slots[i].list {
+				if int(j/4) != i {
+					left++
+				}
+			}
+			if s.slots[i].kind != i%2 {
+				changed++
+			}
+		}
+		for i := range s.slots {
+			kinds += s.slots[i].kind
+		}
+		switch n := len(s.slots); {
+		case n == 7 && len(s.slots[6].list) == 1:
+			got["alone or divided"]++
+		case n == 7:
+			got["divided"]++
+		case n == 5:
+			got["joined"]++
+		case changed == 1 && left == 0:
+			got["another kind"]++
+		case changed == 2 && left == 0:
+			got["kinds change places"]++
+		case changed > 0 || left > 2:
+			got["anew"]++
+		case left == 1:
+			got["moved"]++
+		case left == 2:
+			got["exchanged"]++
+		default:
+			got["nothing"]++
+		}
+	}
+	// A drive is another than the first with 5/6, and its kind with 1/2 or 3/5 of others; a half of 16 divisions leaves 1 of 4 workloads with 4/16.
+	for name, want := range map[string]float64{"moved": 5 * 5. / 6, "exchanged": 5 * 20. / 24, "another kind": 1. / 2, "kinds change places": 5. / 6 * 3 / 5, "joined": 5. / 6,
+		"alone or divided": 1 + 4./16, "divided": 10. / 16} {
+		if share := 16 * float64(got[name]) / tries; math.Abs(share-want) > 0.2*(1+math.Sqrt(want))/2+0.1 {
+			t.Errorf("%s: %.2f of 16, not %.2f", name, share, want)
+		}
+	}
+	if n := got["anew"]; n < tries/40 || n > tries/10 {
+		t.Errorf("%d of %d were divided anew", n, tries)
+	}
+}
