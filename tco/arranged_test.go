@@ -634,3 +634,34 @@ func TestSteps(t *testing.T) {
 		t.Errorf("%d of %d were divided anew", n, tries)
 	}
 }
+
+// TestRun: with every 1024 tries the rate becomes the best plan's, and a limit's price has risen evenly to a thousand times at the end; what costs more is taken in the first
+// four fifths alone.
+func TestRun(t *testing.T) {
+	for seed, name := range familyNames {
+		r := rng.NewStream(uint64(seed), "run")
+		a, err := arrange(family(name, &r, 18))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := a.filling()
+		s := a.begin(f.plan(f.orders()[0], -1))
+		var least, rates, penalties, thresholds []float64
+		s.run(annealing{steps: 4096, hot: 500, penalty: 70, stop: func() bool {
+			least, rates, penalties, thresholds = append(least, s.least), append(rates, s.rate), append(penalties, s.penalty), append(thresholds, s.threshold)
+			return len(least) == 4
+		}}, &r)
+		if len(least) != 4 || s.unsaved {
+			t.Fatalf("%s: asked %d times; not copied: %v", name, len(least), s.unsaved)
+		}
+		for n := 1; n < 4; n++ {
+			if want := 70 * math.Pow(1000, float64(n-1)/4); math.Abs(penalties[n]/want-1) > 1e-9 || !(thresholds[n] > 0) || s.data > 0 && !math.IsInf(least[n-1], 1) && rates[n] != least[n-1] {
+				t.Errorf("%s: a penalty of %v, not %v, a threshold of %v, a rate of %v, not %v", name, penalties[n], want, thresholds[n], rates[n], least[n-1])
+			}
+		}
+		s.run(annealing{steps: 100, hot: 500, penalty: 70}, &r)
+		if s.threshold != 0 {
+			t.Errorf("%s: a threshold of %v at the end", name, s.threshold)
+		}
+	}
+}

@@ -169,9 +169,6 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 	for i := range x.classes {
 		c := &x.classes[i]
 		mine := cells[i*len(x.spans) : (i+1)*len(x.spans)]
-		if len(x.spans) == 0 {
-			continue
-		}
 		for range 400 {
 			low, at, of := math.Inf(1), -1, -1
 			for s := range mine {

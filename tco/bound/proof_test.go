@@ -401,3 +401,72 @@ func reached(t *testing.T, kind string, seed uint64) (got [5]float64) {
 	got[4] = c.Rate / (cost / data)
 	return got
 }
+
+// TestSuggest: what a plan suggests. A drive that wears out has the price of wear at which a day more of it pays for itself; where space is short a GB of it
+// takes what makes a drive worth as much as the least of its class; and a workload costs what it does on the drive that suits it best.
+func TestSuggest(t *testing.T) {
+	limited := 0
+	for n, kind := range smallKinds {
+		for _, slower := range []float64{1, 400} { // some write less than a GB a day
+			p, host := bounded(t, kind, uint64(n))
+			for j := range p.Jobs {
+				p.Jobs[j].WriteRate /= slower
+			}
+			for i := range p.Classes {
+				p.Classes[i].Drive.Budget /= slower
+			}
+			x, cost, _ := relaxed(t, p, host, 5, 3)
+			drives, class := p.Drives()
+			a, err := tco.Assess(p.Config, drives, p.Jobs, host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wear, rent, space := make([]float64, len(drives)), make([]float64, len(drives)), make([]float64, len(drives))
+			least := make([]float64, len(p.Classes))
+			for i := range least {
+				if least[i] = math.Inf(1); p.Classes[i].Optional {
+					least[i] = 0
+				}
+			}
+			for k := range drives {
+				s := &a.Drives[k]
+				rate, worn := 0.0, 0.0
+				for j := range host {
+					if host[j] == k {
+						rate, worn = rate+p.Jobs[j].WriteRate, worn+x.classes[class[k]].wear[j]
+					}
+				}
+				if s.Limited && worn > 0 {
+					limited++
+					wear[k] = max(0, x.r*rate-drives[k].Run) / worn
+				}
+				if rent[k] = s.Cost - wear[k]*(drives[k].Budget-drives[k].Worn); s.Workloads > 0 {
+					least[class[k]] = min(least[class[k]], rent[k])
+				}
+			}
+			for k := range drives {
+				if c := &x.classes[class[k]]; c.spaceTight {
+					space[k] = max(0, rent[k]-least[class[k]]) / c.spaceMost
+				}
+			}
+			for j := range host {
+				want := math.Inf(1)
+				for k := range drives {
+					if s := &a.Drives[k]; s.Workloads > 0 && s.Death > x.arrive[j] {
+						c, days := &x.classes[class[k]], min(s.Death, x.end[j])-x.arrive[j]
+						want = min(want, days*(wear[k]*c.wear[j]-x.r*x.rate[j])+space[k]*c.space[j])
+					}
+				}
+				if math.Abs(x.value[j]-want) > 1e-8*cost {
+					t.Errorf("%s: workload %d has the price %v, not %v", kind, j, x.value[j], want)
+				}
+				if days := min(a.Drives[host[j]].Death, x.end[j]) - x.arrive[j]; math.Abs(x.planned[j]-days) > 1e-9*days {
+					t.Errorf("%s: workload %d writes for %v days, not %v", kind, j, x.planned[j], days)
+				}
+			}
+		}
+	}
+	if limited < 20 {
+		t.Errorf("%d drives wear out: no test", limited)
+	}
+}
