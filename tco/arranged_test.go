@@ -1,9 +1,11 @@
 package tco
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"farflash/rng"
@@ -662,6 +664,28 @@ func TestRun(t *testing.T) {
 		s.run(annealing{steps: 100, hot: 500, penalty: 70}, &r)
 		if s.threshold != 0 {
 			t.Errorf("%s: a threshold of %v at the end", name, s.threshold)
+		}
+	}
+}
+
+// TestOnes: a day 1 and a latency of 1 us are written as such, and nothing for none; the last of drawn workloads comes on the last day however few there are.
+func TestOnes(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteWorkloads(&b, []Workload{{Name: "w", WriteRate: 1, End: 1, P99: 1}, {Name: "v", WriteRate: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	list, err := ReadWorkloads(strings.NewReader(b.String()), "w.csv")
+	if err != nil || list[0].End != 1 || list[0].P99 != 1 || strings.Count(lines[1], ",,") != 0 || strings.Count(lines[2], ",,") == 0 {
+		t.Errorf("%v: %s", err, b.String())
+	}
+	fit, err := FitWorkloads(Table4())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(12) {
+		if jobs := fit.Draw(seed, 2, 30); math.Abs(jobs[1].Arrival-30) > 1e-9 {
+			t.Errorf("seed %d: the last comes on day %v", seed, jobs[1].Arrival)
 		}
 	}
 }

@@ -375,6 +375,21 @@ var reaches = []struct {
 	{"hundreds with a horizon", 0, [5]float64{0, 0, 0, 0, 0.85958}},
 }
 
+// TestIdleDrives: drives that are there and earn nothing are paid for all the same, and no more than that.
+func TestIdleDrives(t *testing.T) {
+	p, host := bounded(t, "owned", 1)
+	x, _, _ := relaxed(t, p, host, 5, 20) // a first day each
+	x.r = 0
+	clear(x.value)
+	cells := x.cells()
+	if got, want := x.total(cells), 2*p.Classes[0].Drive.Buy; math.Abs(got-want) > 1e-9*want {
+		t.Errorf("they come to %v, not %v", got, want)
+	}
+	if got, want := x.evaluate(1, false), 2*p.Classes[0].Drive.Buy; math.Abs(got-want) > 1e-9*want {
+		t.Errorf("the dual is %v, not %v", got, want)
+	}
+}
+
 // reached is how far each way to prices comes: the dual's value, as a share of the plan's cost, of the prices that the plan, rents and blocks suggest and after
 // they were raised, and the rate that is proven, as a share of the plan's.
 func reached(t *testing.T, kind string, seed uint64) (got [5]float64) {
