@@ -485,3 +485,32 @@ func TestSuggest(t *testing.T) {
 		t.Errorf("%d drives wear out: no test", limited)
 	}
 }
+
+// TestOptimise: a plan of few workloads is its own bound, all but the last digits; none is made unless it is asked for or if nobody writes, and where there is no plan that is said.
+func TestOptimise(t *testing.T) {
+	p, host := bounded(t, "plain", 1)
+	how := tco.OptimiseConfig{Climb: 1, Days: 5, Spans: 2, Seed: 1}
+	o, err := Optimise(how, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := Of(how, p, host); !c.Exhaustive || !o.Certificate.Exhaustive || c.Rate != o.Bound || !(o.Bound < o.CostPerGB()) || o.Gap() > 1e-8 {
+		t.Errorf("%+v, a bound of %v for %v", c, o.Bound, o.CostPerGB())
+	}
+	how.Climb = 0
+	if o, err = Optimise(how, p, nil); err != nil || o.Certificate != nil || o.Bound != 0 {
+		t.Errorf("%v: %+v", err, o)
+	}
+	how.Climb = 1
+	p.Config.Horizon = 900
+	for j := range p.Jobs {
+		p.Jobs[j].WriteRate = 0
+	}
+	if o, err = Optimise(how, p, nil); err != nil || o.Certificate != nil || o.Bound != 0 {
+		t.Errorf("%v: %+v", err, o)
+	}
+	p.Jobs[0].WorkingSet = 1e9
+	if o, err = Optimise(how, p, nil); err == nil {
+		t.Errorf("%+v", o)
+	}
+}
