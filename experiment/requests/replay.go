@@ -88,10 +88,22 @@ func (p *Replay) measure() (*stack, error) {
 	}
 	if p.room > 0 && s.all > p.room {
 		return nil, fmt.Errorf("%s: its %d volumes take %v behind each other, and there is room for %v; replay one of them (volume), say volumes: overlay or addresses: fold, or use a larger drive", p.path,
-			len(order), units.Bytes(s.all), units.Bytes(p.room))
+			len(order), rough(s.all, p.room), rough(p.room, s.all))
 	}
-	p.lain = []string{fmt.Sprintf("its %d volumes lie behind each other and take %v (volumes: overlay lays them over each other)", len(order), units.Bytes(s.all))}
+	p.lain = []string{fmt.Sprintf("its %d volumes lie behind each other and take %v (volumes: overlay lays them over each other)", len(order), rough(s.all, 0))}
 	return s, nil
+}
+
+// rough rounds a size to three digits, unless it could be taken for another one then.
+func rough(n, other int64) units.Bytes {
+	unit := int64(1)
+	for n/unit >= 1000 {
+		unit *= 10
+	}
+	if n/unit == other/unit {
+		return units.Bytes(n)
+	}
+	return units.Bytes((n + unit/2) / unit * unit)
 }
 
 // lay moves a record to where its volume lies.
