@@ -310,3 +310,51 @@ func someJobs(r *rng.Stream, n int, days float64) []tco.Workload {
 	list[0].Arrival = 0
 	return list
 }
+
+// TestHighest: a line below any curve is concave, cannot be raised at any knot alone, and has no lower mean than any straight one that lies below the curve.
+func TestHighest(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rng.NewStream(seed, "highest")
+		const n = 21
+		at, f := make([]float64, n), make([]float64, n)
+		for i := range at {
+			at[i] = float64(i) / (n - 1)
+			f[i] = []float64{2, 6 - 4*at[i], 5 - 4*math.Sqrt(at[i]), 2 + 8*(at[i]-0.4)*(at[i]-0.4), 1 + 3*at[i]*at[i]}[seed%5] + 0.8*r.Float64()
+		}
+		c := highest(at, f)
+		bend := func(i int) float64 {
+			if i < 1 || i > n-2 {
+				return 0
+			}
+			return (c[i+1] - c[i]) - (c[i] - c[i-1])
+		}
+		mean, touches := 0.0, false
+		for i := range c {
+			mean += c[i] / n
+			touches = touches || c[i] > f[i]-1e-9
+			if c[i] > f[i]+1e-9 || bend(i) > 1e-9 || c[i] <= 0 {
+				t.Errorf("seed %d: at %v the line is at %v, bent by %v; the curve is at %v", seed, at[i], c[i], bend(i), f[i])
+			}
+			if c[i] < f[i]-1e-9 && (i < 2 || bend(i-1) < -1e-9) && (i > n-3 || bend(i+1) < -1e-9) && !(i == 1 && bend(0) == 0 || i == n-2) {
+				t.Errorf("seed %d: at %v the line could be higher than %v", seed, at[i], c[i])
+			}
+		}
+		for i := range n {
+			for k := range i {
+				slope := (f[i] - f[k]) / (at[i] - at[k])
+				straight, below := 0.0, true
+				for q := range n {
+					v := f[i] + slope*(at[q]-at[i])
+					straight += v / n
+					below = below && v <= f[q]+1e-12 && v > 0.01
+				}
+				if below && mean < straight-1e-9 {
+					t.Errorf("seed %d: a mean of %v; the line through %v and %v has %v", seed, mean, at[k], at[i], straight)
+				}
+			}
+		}
+		if !touches {
+			t.Errorf("seed %d: the line touches nothing", seed)
+		}
+	}
+}

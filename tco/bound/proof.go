@@ -169,9 +169,6 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 	for i := range x.classes {
 		c := &x.classes[i]
 		mine := cells[i*len(x.spans) : (i+1)*len(x.spans)]
-		if len(x.spans) == 0 {
-			continue
-		}
 		for range 400 {
 			low, at, of := math.Inf(1), -1, -1
 			for s := range mine {
@@ -201,11 +198,25 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 			}
 			left, right := e, e
 			left.To, right.From = mid, mid
-			x.price(c, x.spans[of], &left)
-			x.price(c, x.spans[of], &right)
+			x.half(c, x.spans[of], &left, &e)
+			x.half(c, x.spans[of], &right, &e)
 			mine[of][at] = left
 			mine[of] = slices.Insert(mine[of], at+1, right)
 		}
+	}
+}
+
+// half prices a half of a cell, which keeps the whole one's prices where they are better: with several limits those that are chosen one
+// coordinate at a time may be worse.
+func (x *relaxation) half(c *dualClass, span [2]float64, e, whole *cell) {
+	x.price(c, span, e)
+	if e.low >= whole.low {
+		return
+	}
+	e.Wear, e.Space, e.IOPS = whole.Wear, whole.Space, whole.IOPS
+	e.low = x.dual.least(c, x.value, span[0], span[1], e.From, e.To, &e.Piece)
+	if !math.IsInf(e.To, 1) {
+		e.low = min(e.low, x.dual.least(c, x.value, span[0], span[1], e.To, e.To, &e.Piece))
 	}
 }
 

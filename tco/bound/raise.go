@@ -181,7 +181,7 @@ func (x *relaxation) take(c *dualClass, from float64, e *deathday, weight float6
 
 // raise climbs by Polyak's steps towards 0, above which no dual lies at a rate that a plan reaches. It stops within tolerance of 0, or
 // after so many steps, and leaves the best prices.
-func (x *relaxation) raise(steps int, tolerance float64) float64 {
+func (x *relaxation) raise(steps int, tolerance float64) {
 	best := slices.Clone(x.value)
 	most, stride, stale := math.Inf(-1), 1.0, 0
 	drives := 0.0
@@ -229,5 +229,4 @@ func (x *relaxation) raise(steps int, tolerance float64) float64 {
 		}
 	}
 	copy(x.value, best)
-	return most
 }
