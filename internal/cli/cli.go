@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"farflash/internal/cli/flashcli"
 	"farflash/internal/cli/verb"
 	"farflash/internal/spelling"
 	"farflash/internal/term"
@@ -161,7 +160,7 @@ requests take, and where the time goes.
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
-		p.compare(), p.sweep(), p.plan(), p.predict(), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), flashcli.Command(p.verbs()), p.cite(), p.version(), p.completion())
+		p.compare(), p.sweep(), p.plan(), p.predict(), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
 	return root
 }
 

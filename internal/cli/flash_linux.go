@@ -1,0 +1,10 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"farflash/internal/cli/flashcli"
+)
+
+// flash is the real stack.
+func (p *program) flash() *cobra.Command { return flashcli.Command(p.verbs()) }
