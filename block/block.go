@@ -84,10 +84,11 @@ const (
 	OutOfRange          // beyond the namespace
 	Invalid             // zero or unaligned length or offset
 	WriteFault          // the medium has no page left to write to
+	ReadFault           // the medium no longer says what was written: NVMe's unrecovered read error
 	StatusCounts        // how many there are
 )
 
-var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault"}
+var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault", "unrecovered read error"}
 
 // String is the status in words.
 func (s Status) String() string { return statusNames.Name(s) }

@@ -16,7 +16,7 @@ func TestNames(t *testing.T) {
 	}{
 		{block.Read, "read"}, {block.Write, "write"}, {block.Trim, "trim"}, {block.Flush, "flush"}, {block.Ops, "(4)"}, {block.Op(255), "(255)"},
 		{block.Urgent, "urgent"}, {block.High, "high"}, {block.Medium, "medium"}, {block.Low, "low"}, {block.Classes, "(4)"},
-		{block.OK, "ok"}, {block.OutOfRange, "address out of range"}, {block.Invalid, "invalid field"}, {block.WriteFault, "write fault"}, {block.StatusCounts, "(4)"},
+		{block.OK, "ok"}, {block.OutOfRange, "address out of range"}, {block.Invalid, "invalid field"}, {block.WriteFault, "write fault"}, {block.ReadFault, "unrecovered read error"}, {block.StatusCounts, "(5)"},
 	} {
 		if got := c.value.String(); got != c.want {
 			t.Errorf("%T(%d) is written %q, want %q", c.value, c.value, got, c.want)

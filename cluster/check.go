@@ -135,7 +135,6 @@ func (c *Config) checkTargets(f *units.Faults) {
 	f.Hold(!c.Choosy || t.Sequential, "choosy", "%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
 	f.Hold(!t.Queued || c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true", c.Protocol)
 	f.Hold(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
-	f.Hold(c.Admit >= 0 && c.Admit <= 1024, "admit", "%d are not possible; use 1 to 1024, or 0 for all", c.Admit)
 	f.Hold(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
 	if t.Finds == put.FindsPlaced {
 		f.Hold(c.Placement != PlaceRandom || t.Build == CompatNone || c.Targets >= 2*c.copies(), "targets", "%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(), 2*c.copies())

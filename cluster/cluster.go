@@ -13,7 +13,7 @@
 // Replicast paper), sections II to IV, and the models of its simulator SURGE, build d92018f. What SURGE does differently from
 // a real cluster is behind Compat.
 //
-// What it leaves out: the core of the network, which never blocks; processors; metadata; and the chunks' content.
+// What it leaves out: the core of the network, which never blocks; metadata; and the chunks' content.
 package cluster
 
 import (
@@ -42,8 +42,9 @@ type Config struct {
 	// Ahead is for how long a target of protocol pull still has work when it offers itself; 0 is the time until the
 	// last target of a lone chunk would have it, and half a write more in which the other offers come.
 	Ahead units.Duration
-	// Admit is for how many chunks a gateway of protocol pull asks targets, or has not sent all, at a time, while others wait at it; 0 is all that it works on.
-	Admit int
+	// BidWidth is how wide the bids of Replicast are, as a share of the time that a chunk and a trip take; a bid is never narrower than the chunk and a frame.
+	// 0 is as in the paper: 140%, of replicast-h 110%, and 120% where that gives less than three frames.
+	BidWidth units.Fraction
 	// Code is an erasure code: a chunk is cut into pieces, of which some can be lost. Without one there are Replicas.
 	Code Code
 	// Placement is how targets are found by the protocols that have no groups: random (as SURGE does), ring, hrw, jump, maglev, straw2, bounded-load or
@@ -73,6 +74,8 @@ type Config struct {
 	Link Link
 	// Control is what control messages are.
 	Control Control
+	// Processor is what each node's processor takes for what it sends and hears; without it, no time.
+	Processor Processor
 	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
 	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
 	Acknowledge Acknowledge
@@ -83,7 +86,7 @@ type Config struct {
 	RetryAfter units.Duration
 	// Failures are targets that fail.
 	Failures []Failure
-	// Repair is what happens then.
+	// Repair is what happens when targets have failed.
 	Repair Repair
 	// Quorum is with how many acknowledgements a chunk counts as put, while the others still come and its gateway keeps it; 0 is all of them.
 	Quorum int
@@ -101,7 +104,7 @@ type Disk struct {
 	// Model is what it is: rate, a constant one at which it does one thing after the other, or ssd, the drive that the scenario's section of that name
 	// describes.
 	Model Model
-	// Depth is how many things a target gives its ssd to do at once.
+	// Depth is how many commands a target gives its ssd to do at once.
 	Depth int
 	// Rate is how fast it is; of an ssd what protocols reckon with in advance.
 	Rate units.ByteRate
@@ -192,6 +195,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
 	f.Hold(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
 	f.Hold(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
+	f.Hold(c.BidWidth == 0 || c.BidWidth >= 1 && c.BidWidth <= 100 && percent(c.BidWidth), "bid_width", "%v is not possible; use whole per cent from 100%% to 10000%%, or 0", c.BidWidth)
 	c.checkCode(&f)
 	c.checkLoad(&f)
 	c.checkKinds(&f)
@@ -211,6 +215,7 @@ func (c *Config) Validate() error {
 		key, size = "control.replicast", c.Control.Replicast
 	}
 	f.Hold(size >= 1 && size <= c.Link.Frame, key, "%v is not possible; use 1B to a frame, %v", size, c.Link.Frame)
+	c.checkProcessor(&f)
 	c.checkCompat(&f)
 	c.checkTargets(&f)
 	c.checkRacks(&f)

@@ -205,6 +205,9 @@ func TestLaws(t *testing.T) {
 			if b.Resource == "gateways' links" && cfg.Protocol.Placed() && !cfg.Control.Queued {
 				continue // SURGE does not charge the sender's link for the last frame of a replica
 			}
+			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastH && cfg.Choosy && cfg.Compat == cluster.CompatSURGEHead {
+				continue // without queues a gateway of SURGE's last build that begins its bids anew may have windows of two replicas at once
+			}
 			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastHDouble && !cfg.Control.Queued {
 				continue // both targets of a chunk may have promised the same time, and without queues the gateway sends to both at once
 			}
@@ -240,6 +243,7 @@ func variety(t *rapid.T, cfg *cluster.Config) {
 	if cfg.Protocol.Recovers() {
 		cfg.Link.Loss = units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(t, "loss"))
 	}
+	cfg.Processor = cluster.Processor{Message: drawWork(t, "message"), Frame: drawWork(t, "frame")}
 	cfg.Read = cluster.Reading(rapid.IntRange(0, int(cluster.ReadLeastLoaded)).Draw(t, "read"))
 	if cfg.Code.Data == 0 && cfg.Replicas > 1 {
 		cfg.Read = cluster.Reading(rapid.IntRange(0, int(cluster.ReadTied)).Draw(t, "read"))

@@ -103,6 +103,19 @@ func TestTooManyFailures(t *testing.T) {
 	}
 }
 
+// TestSentOnce: a timer of an attempt that was given up may come at the same instant as that of the next attempt, whose data is sent once all the same.
+func TestSentOnce(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	cfg.Protocol, cfg.Chunk, cfg.Replicas = cluster.ReplicastM, 500, 1
+	cfg.Gateways, cfg.Group, cfg.Targets, cfg.Outstanding = 4, 3, 9, 2
+	cfg.Objects, cfg.Reads, cfg.Link.Loss = 50, 0.5, 0.05
+	cfg.Failures = []cluster.Failure{{Target: 0}}
+	cfg.Repair.Detect = units.Millisecond
+	for seed := range uint64(10) {
+		run(t, settled(cfg), seed, 12*units.Millisecond)
+	}
+}
+
 // TestHarshLaws: whatever is lost and whoever fails, chunks are conserved and gateways go on.
 func TestHarshLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,6 +131,7 @@ func TestHarshLaws(t *testing.T) {
 		cfg.Reads = units.Fraction(rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "reads"))
 		cfg.Link.Loss = units.Fraction(rapid.SampledFrom([]float64{0, 0.001, 0.05, 0.3}).Draw(t, "loss"))
 		cfg.Repair.Detect = units.Millisecond
+		cfg.Processor = cluster.Processor{Message: drawWork(t, "message"), Frame: drawWork(t, "frame")}
 		for n := range rapid.IntRange(0, 3).Draw(t, "failures") {
 			f := cluster.Failure{Target: n, At: units.Duration(rapid.IntRange(0, 5000).Draw(t, "at")) * units.Microsecond}
 			if rapid.Bool().Draw(t, "comes back") {

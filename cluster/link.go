@@ -97,8 +97,15 @@ func (c *Cluster) receivers(p *parcel, n int) []int32 {
 	return c.to(p)
 }
 
-// dispatch puts a parcel on its sender's link.
+// dispatch has a node send a parcel.
 func (c *Cluster) dispatch(node, i int32) {
+	if !c.worksFor(node, i, true) {
+		c.leaves(node, i)
+	}
+}
+
+// leaves puts a parcel on its sender's link.
+func (c *Cluster) leaves(node, i int32) {
 	p := &c.parcels.Items[i]
 	p.left = p.n
 	c.sends(node, p)
@@ -212,11 +219,7 @@ func (c *Cluster) takesIn(node, i int32) {
 func (c *Cluster) received(node int32) {
 	i := c.in[node].parcel
 	c.receive(node)
-	c.deliver(i, node)
-	c.looks(node)
-	if p := &c.parcels.Items[i]; p.left == 0 {
-		c.over(i)
-	}
+	c.comesIn(i, node)
 }
 
 // arrive: a parcel is at all its receivers.

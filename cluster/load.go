@@ -12,7 +12,7 @@ import (
 type Load struct {
 	// Rate is how many chunks a second come to the cluster, in an open loop; 0 is a closed loop.
 	Rate float64
-	// Share is the same as a share of what the cluster's resources allow; 0 is a closed loop.
+	// Share is the rate as a share of what the cluster's resources allow; 0 is a closed loop.
 	Share units.Fraction
 }
 

@@ -68,11 +68,7 @@ func (c *Cluster) ship(from, i int32) {
 // Delivered is what the network calls when a message has arrived.
 func (c *Cluster) Delivered(m int32) {
 	x := c.cargo[m]
-	c.deliver(x.parcel, x.node)
-	c.looks(x.node)
-	if p := &c.parcels.Items[x.parcel]; p.left == 0 {
-		c.over(x.parcel)
-	}
+	c.comesIn(x.parcel, x.node)
 }
 
 func (c *Config) checkCore(f *units.Faults) {

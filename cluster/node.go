@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"fmt"
+
 	"farflash/cluster/internal/slab"
 	"farflash/cluster/put"
 	"farflash/cluster/reserve"
@@ -23,16 +25,17 @@ type Cluster struct {
 	forecast put.Forecast
 	recovery put.Recovery // nil if the protocol has none
 
-	gateways []gateway
-	targets  []target
-	books    books
-	tasks    slab.Slab[task] // as bus.Chunks
-	parcels  slab.Slab[parcel]
-	casts    slab.Slab[cast]
-	in, out  []port      // of nodes
-	heard    put.Message // the message that is being handled
-	control  units.Bytes
-	bytes    []NodeBytes // of nodes
+	gateways   []gateway
+	targets    []target
+	books      books
+	tasks      slab.Slab[task] // as bus.Chunks
+	parcels    slab.Slab[parcel]
+	casts      slab.Slab[cast]
+	in, out    []port      // of nodes
+	processors []processor // of nodes, if they take any time
+	heard      put.Message // the message that is being handled
+	control    units.Bytes
+	bytes      []NodeBytes // of nodes
 
 	get      getter
 	jobs     slab.Slab[job]
@@ -128,29 +131,36 @@ type target struct {
 
 // Kinds of events; arg says which gateway, node or parcel.
 const (
-	evBegin    uint16 = iota // a gateway takes its next chunk
-	evTimer                  // a protocol's own, arg is its
-	evHeld                   // a target no longer holds a message back
-	evArrive                 // a parcel is at all its receivers
-	evHead                   // it comes to their ports
-	evSent                   // a node has sent one
-	evReceived               // a node has received one
-	evDisk                   // a target's disk is done with what it did
-	evArrival                // a chunk comes to its gateway
-	evFault                  // something happens to a target
-	evRepair                 // a target's link has room for what a repair reads
-	evPump                   // another piece may be made again
-	evShare                  // a disk may make pieces again
-	evRetry                  // a chunk is not done in time
-	evHedge                  // it is time to ask another target for a chunk
+	evBegin     uint16 = iota // a gateway takes its next chunk
+	evTimer                   // a protocol's own, arg is its
+	evHeld                    // a target no longer holds a message back
+	evArrive                  // a parcel is at all its receivers
+	evHead                    // it comes to their ports
+	evSent                    // a node has sent one
+	evReceived                // a node has received one
+	evDisk                    // a target's disk is done with what it did
+	evArrival                 // a chunk comes to its gateway
+	evFault                   // something happens to a target
+	evRepair                  // a target's link has room for what a repair reads
+	evPump                    // another piece may be made again
+	evShare                   // a disk may make pieces again
+	evRetry                   // a chunk is not done in time
+	evProcessed               // a node's processor is done with what it did
+	evHedge                   // it is time to ask another target for a chunk
 )
 
 // New makes a cluster that does nothing before Start.
 func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
+	return NewUnder(cfg.Protocol.traits().New, cfg, eng, seed)
+}
+
+// NewUnder is New of a cluster whose chunks are put by a protocol of one's own, in the place of the one that the configuration names. It has that one's
+// traits: how targets are found, how links are shared, what its messages are called.
+func NewUnder(protocol func(*put.Bus) put.Protocol, cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return newCluster(cfg, eng, seed, cfg.Protocol.traits().New)
+	return newCluster(cfg, eng, seed, protocol)
 }
 
 // newCluster makes a cluster of a configuration that is valid.
@@ -172,6 +182,9 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out = make([]port, n), make([]port, n)
 	c.bytes = make([]NodeBytes, n)
+	if cfg.Processor != (Processor{}) {
+		c.processors = make([]processor, n)
+	}
 	c.equip()
 	if cfg.candidates() == 0 {
 		if c.bus.Places, err = c.placer(); err != nil {
@@ -183,7 +196,10 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	}
 	c.fill()
 	c.proto = protocol(c.bus)
-	c.forecast = c.proto.(put.Forecast)
+	var ok bool
+	if c.forecast, ok = c.proto.(put.Forecast); !ok {
+		return nil, fmt.Errorf("cluster: the protocol has no forecast: it must implement put.Forecast")
+	}
 	c.recovery, _ = c.proto.(put.Recovery)
 	c.lossy = cfg.lossy()
 	c.losses = rng.NewStream(seed, "cluster/losses")
@@ -226,6 +242,8 @@ func (c *Cluster) Handle(e sim.Event) {
 		c.shares(int32(e.Arg))
 	case evRetry:
 		c.retry(int32(e.Arg))
+	case evProcessed:
+		c.processed(int32(e.Arg))
 	case evHedge:
 		c.get.hedged(int32(e.Arg))
 	}

@@ -65,12 +65,12 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v, %+v, %+v", name, err, p, cfg.durations())
 		}
 	}
-	// Pull looks ahead for as long as it takes until the last target of a lone chunk has it: three messages of 100 ns and a trip, the chunk, a trip, and for each other copy a frame and
-	// a trip, or with a code a piece; and half a write.
+	// Pull looks ahead for as long as it takes until the last target of a lone chunk has it: two messages of 100 ns and a trip, the chunk, a trip, and for each other copy a frame and
+	// a trip, and half a write; or with a code for each other copy a piece.
 	cfg = DefaultConfig()
 	cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = Pull, 2000, units.ByteRate(units.GB)
 	cfg.Link = Link{Rate: 8 * units.Gbps, Frame: 1000, Trip: units.Microsecond}
-	for code, want := range map[Code]units.Duration{{}: 3*1100 + 2000 + 1000 + 2*2000 + 1000, {Data: 2, Parity: 1}: 3*1100 + 1000 + 1000 + 2*1000 + 500} {
+	for code, want := range map[Code]units.Duration{{}: 2*1100 + 2000 + 1000 + 2*2000 + 1000, {Data: 2, Parity: 1}: 2*1100 + 1000 + 1000 + 2*1000} {
 		cfg.Code = code
 		if p, err = cfg.plan(1); err != nil || p.Ahead != want*units.Nanosecond {
 			t.Errorf("%+v: %v ahead, not %v ns; %v", code, p.Ahead, int64(want), err)

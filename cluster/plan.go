@@ -27,6 +27,13 @@ func (c *Config) durations() reserve.Config {
 		// The bids of a group come at the same time and take turns on the gateway's link.
 		r.Lead = units.Duration(c.Group-1) * c.Link.Effective().TimeFor(c.Control.Replicast)
 	}
+	if c.BidWidth > 0 {
+		r.WidthPercent, r.WiderPercent = int64(math.Round(float64(c.BidWidth)*100)), 0
+	}
+	if t.Reserves {
+		// A request is sent and handled, a bid sent, all the bids of a group handled, and an acceptance sent and handled.
+		r.Lead += units.Duration(c.Group+5) * c.Processor.Message
+	}
 	r.Compat = reserve.Compat(c.Compat != CompatNone)
 	if c.Compat == CompatSURGEHead || t.Build == CompatSURGEHead {
 		r.Rules = reserve.RulesHead
@@ -56,7 +63,7 @@ func (c *Config) plan(seed uint64) (put.Plan, error) {
 	return put.Plan{
 		Traits: c.Protocol.traits(), Times: d, Seed: seed,
 		Gateways: c.Gateways, Targets: c.Targets, Copies: c.copies(), Piece: c.piece(), Coded: c.Code.Data > 0, Frame: c.Link.Frame, Trip: c.Link.Trip,
-		GroupSize: c.Group, Racks: c.Racks, Admit: c.Admit, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d),
+		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d),
 		Queued: c.Control.Queued, Lossy: c.lossy(), WriteBack: c.Acknowledge == WriteBack, Grows: c.Disk.Latency == LatencyGrows, Compat: c.Compat,
 	}, nil
 }
@@ -68,11 +75,10 @@ func (c *Config) ahead(d *reserve.Durations) units.Duration {
 	}
 	once := d.Send(c.piece(), d.Effective)
 	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
-	arrives := 3*(d.Control+d.Trip) + once + d.Trip
+	// An offer is sent and handled, taking it sent, and a frame sent and handled.
+	first := 2*(d.Control+d.Trip) + once + d.Trip + 3*c.Processor.Message + 2*c.Processor.Frame
 	if c.Code.Data > 0 {
-		arrives += sim.Time(c.copies()-1) * once
-	} else {
-		arrives += sim.Time(c.copies()-1) * hop
+		return first + sim.Time(c.copies()-1)*once // the other offers come while the first pieces are sent
 	}
-	return arrives + d.DiskChunk/2
+	return first + sim.Time(c.copies()-1)*hop + d.DiskChunk/2
 }

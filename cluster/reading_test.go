@@ -334,7 +334,6 @@ func TestLimits(t *testing.T) {
 				func(c *cluster.Config) { c.Failures = []cluster.Failure{{At: 7}, {At: 1e12}} }}},
 		"group":       {[]change{func(c *cluster.Config) { grouped(c) }}, []change{func(c *cluster.Config) { grouped(c); c.Group = 1 }, func(c *cluster.Config) { grouped(c); c.Targets = 5 }}},
 		"groups":      {[]change{func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 4, 8 }}, []change{func(c *cluster.Config) { pulled(c); c.Groups = 0 }, func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 5, 10 }, func(c *cluster.Config) { pulled(c); c.Groups = 3 }}},
-		"admit":       {[]change{func(c *cluster.Config) { pulled(c); c.Admit = 1024 }}, []change{func(c *cluster.Config) { pulled(c); c.Admit = 1025 }, func(c *cluster.Config) { pulled(c); c.Admit = -1 }}},
 		"quorum":      {[]change{func(c *cluster.Config) { c.Quorum = 2 }}, []change{func(c *cluster.Config) { c.Quorum = 3 }, func(c *cluster.Config) { c.Quorum = -1 }, func(c *cluster.Config) { c.Code, c.Quorum = cluster.Code{Data: 2, Parity: 1}, 1 }}},
 		"racks":       {[]change{func(c *cluster.Config) { c.Racks = 4 }, func(c *cluster.Config) { pulled(c); c.Racks = 2 }}, []change{func(c *cluster.Config) { c.Racks = -1 }, func(c *cluster.Config) { c.Racks = 1 }, func(c *cluster.Config) { c.Racks = 5 }, func(c *cluster.Config) { surge(c); c.Racks = 4 }}},
 		"repair.disk": {[]change{func(c *cluster.Config) { c.Repair.Disk = 0.001 }}, []change{func(c *cluster.Config) { c.Repair.Disk = 0 }, func(c *cluster.Config) { c.Repair.Disk = 1.1 }}},

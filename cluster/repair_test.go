@@ -2,11 +2,13 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"farflash/cluster"
+	"farflash/internal/golden"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -105,9 +107,6 @@ func TestRandomFailures(t *testing.T) {
 			if cfg.Protocol.Placed() {
 				cfg.Racks = 9
 			}
-		}
-		if cfg.Protocol == cluster.Pull {
-			cfg.Admit = rapid.IntRange(0, 2).Draw(t, "admitted")
 		}
 		if rapid.Bool().Draw(t, "written back") {
 			cfg.Acknowledge = cluster.WriteBack
@@ -317,4 +316,52 @@ func TestRacks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRebuildTable holds the table in docs/models/cluster.md of what repairs take from puts: all of it with FARFLASH_LONG, else the row in which one protocol
+// ends and the other does not.
+func TestRebuildTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	const fails, until = 20 * units.Millisecond, 300 * units.Millisecond
+	lines := golden.Head("share of disks and links", ">`pull`: p99 of puts", ">pieces made again", ">`chain`, 2 choices: p99", ">pieces")
+	shares := []units.Fraction{1, 0.5, 0.3, 0.1}
+	if !long {
+		shares = shares[1:2]
+	}
+	for _, share := range shares {
+		row := []string{share.String()}
+		for _, p := range []cluster.Scheme{cluster.Pull, cluster.Chain} {
+			cfg := cluster.DefaultConfig()
+			cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Outstanding, cfg.Load.Share = p, 45, 45, 8, 0.6
+			if p == cluster.Chain {
+				cfg.Choices = 2
+			}
+			cfg.Objects = 60_000
+			cfg.Failures = []cluster.Failure{{Target: 7, At: fails}}
+			cfg.Repair.Disk, cfg.Repair.Link = share, share
+			c, done := run(t, cfg, 1, until)
+			whole := c.Missing() == 0
+			var took []sim.Time
+			for _, d := range done {
+				if d.Begun >= fails && (!whole || d.Begun < c.RepairedAt) {
+					took = append(took, d.Done-d.Begun)
+				}
+			}
+			slices.Sort(took)
+			made := fmt.Sprintf("%d of %d", c.Counters.Repaired, c.Counters.PiecesLost)
+			if whole {
+				made = fmt.Sprintf("all %d, in %.0f ms", c.Counters.Repaired, (c.RepairedAt-fails).Seconds()*1e3)
+			}
+			row = append(row, fmt.Sprintf("%.2f ms", took[len(took)*99/100].Seconds()*1e3), made)
+		}
+		lines = append(lines, golden.Row(row...))
+	}
+	const page, name = "../docs/models/cluster.md", "rebuild"
+	if !long {
+		golden.Rows(t, page, name, lines)
+		return
+	}
+	golden.Table(t, page, name, "seed 1", lines, *update)
 }

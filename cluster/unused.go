@@ -32,7 +32,7 @@ func (c *Config) Unused() []Unused {
 	hold(&list, "group", &c.Group, d.Group, t.Finds == put.FindsBidders, name+" has no groups that bid; leave it out, or use a protocol such as pull")
 	hold(&list, "groups", &c.Groups, d.Groups, t.Several, name+" asks "+asks(t)+"; leave it out, or use pull")
 	hold(&list, "ahead", &c.Ahead, d.Ahead, t.Offers, "targets of "+name+" do not offer themselves; leave it out, or use pull")
-	hold(&list, "admit", &c.Admit, d.Admit, t.Offers, "targets of "+name+" are not asked for room; leave it out, or use pull")
+	hold(&list, "bid_width", &c.BidWidth, d.BidWidth, t.Reserves, "targets of "+name+" bid no windows; leave it out, or use a protocol such as replicast-m")
 	hold(&list, "overcommit", &c.Overcommit, d.Overcommit, t.Grants, "targets of "+name+" grant nothing; leave it out, or use grants")
 	hold(&list, "link.mark", &c.Link.Mark, d.Link.Mark, t.Marks && c.Core == CoreIdeal, marks(t, c.Core))
 	hold(&list, "disk.queue", &c.Disk.Queue, d.Disk.Queue, !t.Heedless || c.Acknowledge == WriteBack, "targets of "+name+" delay nothing that they are sent; leave it out, or use acknowledge: write-back, which goes by it")

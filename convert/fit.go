@@ -21,6 +21,6 @@ func FromFit(name string, c synth.Config, notes []string) string {
 	l := scenario.Load{Queue: scenario.Queue{Class: block.Medium, Weight: 1}, Closed: c.QueueDepth, Synthetic: &c}
 	base := filepath.Base(name)
 	s := &scenario.Scenario{Name: strings.TrimSuffix(base, filepath.Ext(base)), Workload: []scenario.Load{l}}
-	b.WriteString(s.Resolved())
+	b.WriteString(s.Brief())
 	return b.String()
 }

@@ -40,7 +40,7 @@ func (c *Conversion) Text() string {
 	for _, n := range c.Notes {
 		comment(&b, term.Shown(n))
 	}
-	b.WriteString(c.Scenario.Resolved())
+	b.WriteString(c.Scenario.Brief())
 	return b.String()
 }
 
@@ -77,15 +77,15 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 	if err := c.device(d, len(flows)); err != nil {
 		return nil, err
 	}
+	if err := inRange(d, &s.SSD.Config); err != nil {
+		return nil, err
+	}
 	for i, f := range flows {
 		if err := c.flow(d, f, i, filepath.Dir(workloads)); err != nil {
 			return nil, err
 		}
 	}
 	if compat == scenario.CompatMQSim && len(flows) > 1 {
-		// MQSim starts its flows in the order of an unordered_map of theirs, which for
-		// the few there are is the reverse of the file's.
-		slices.Reverse(s.Workload)
 		c.note("flows start at the same time, the last one first, as MQSim starts them")
 	}
 	if d.Enabled_Preconditioning {

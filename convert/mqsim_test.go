@@ -270,3 +270,27 @@ func TestMQSimReplays(t *testing.T) {
 		}
 	}
 }
+
+// TestMQSimRanges holds that a number that no drive has is reported at its tag, all of them at once.
+func TestMQSimRanges(t *testing.T) {
+	dir := filepath.Join(casesOf(t, "mqsim"), "A09_two_flows_prio_qfs16")
+	text, err := os.ReadFile(filepath.Join(dir, "ssdconfig.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "ssdconfig.xml")
+	out := string(text)
+	for _, tag := range []string{"Queue_Fetch_Size", "Block_No_Per_Plane"} {
+		i, end := strings.Index(out, "<"+tag+">"), strings.Index(out, "</"+tag+">")
+		out = out[:i] + "<" + tag + ">0" + out[end:]
+	}
+	if err := os.WriteFile(broken, []byte(out), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err = convert.FromMQSim(broken, filepath.Join(dir, "workload.xml"), 1, scenario.CompatMQSim)
+	for _, want := range []string{"ssdconfig.xml:", ": <Queue_Fetch_Size>: 0 is not possible", ": <Block_No_Per_Plane>: 0 is not possible"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}

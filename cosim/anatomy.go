@@ -1,7 +1,6 @@
 package cosim
 
 import (
-	"farflash/nvmf"
 	"farflash/sim"
 	"farflash/stats"
 )
@@ -16,22 +15,25 @@ type Anatomy struct {
 
 // row is what is known of the requests of a bucket.
 type row struct {
-	n     int64
-	stage [nvmf.Stages]sim.Time
+	n      int64
+	stage  [mostStages]sim.Time
+	bucket int32
 }
 
-func (r *row) add(o *row) {
-	r.n += o.n
-	for k, t := range o.stage {
+// mostStages is how many stages a request may have.
+const mostStages = 16
+
+func (r *row) add(n int64, stage []sim.Time) {
+	r.n += n
+	for k, t := range stage {
 		r.stage[k] += t
 	}
 }
 
-// Add notes a request.
-func (a *Anatomy) Add(latency sim.Time, stage *[nvmf.Stages]sim.Time) {
-	x := row{n: 1, stage: *stage}
-	a.row(int32(stats.Bucket(latency))).add(&x)
-	a.total.add(&x)
+// Add notes a request and how long it was in each of at most 16 stages, of which all have as many.
+func (a *Anatomy) Add(latency sim.Time, stage []sim.Time) {
+	a.row(int32(stats.Bucket(latency))).add(1, stage)
+	a.total.add(1, stage)
 }
 
 func (a *Anatomy) row(bucket int32) *row {
@@ -42,28 +44,34 @@ func (a *Anatomy) row(bucket int32) *row {
 		}
 		i = int32(len(a.rows))
 		a.index[bucket] = i
-		a.rows = append(a.rows, row{})
+		a.rows = append(a.rows, row{bucket: bucket})
 	}
 	return &a.rows[i]
 }
 
 // Merge adds what another has noted.
 func (a *Anatomy) Merge(o *Anatomy) {
-	for b := range int32(stats.Buckets) {
-		if i, ok := o.index[b]; ok {
-			a.row(b).add(&o.rows[i])
-		}
+	for i := range o.rows {
+		x := &o.rows[i]
+		a.row(x.bucket).add(x.n, x.stage[:])
 	}
-	a.total.add(&o.total)
+	a.total.add(o.total.n, o.total.stage[:])
+}
+
+// Reset empties it and keeps its room.
+func (a *Anatomy) Reset() {
+	clear(a.index)
+	a.rows = a.rows[:0]
+	a.total = row{}
 }
 
 // Count is how many requests were noted.
 func (a *Anatomy) Count() int64 { return a.total.n }
 
 // Mean is the mean time of each stage, in picoseconds.
-func (a *Anatomy) Mean() [nvmf.Stages]float64 { return a.total.mean() }
+func (a *Anatomy) Mean() [mostStages]float64 { return a.total.mean() }
 
-func (r *row) mean() (out [nvmf.Stages]float64) {
+func (r *row) mean() (out [mostStages]float64) {
 	for k, t := range r.stage {
 		out[k] = float64(t) / float64(r.n)
 	}
@@ -73,7 +81,7 @@ func (r *row) mean() (out [nvmf.Stages]float64) {
 // Around is the mean time of each stage, in picoseconds, over the requests whose latencies have ranks from a share
 // of all requests to another: those of the buckets that hold such ranks. It reports false if there are
 // none.
-func (a *Anatomy) Around(from, to float64) ([nvmf.Stages]float64, bool) {
+func (a *Anatomy) Around(from, to float64) ([mostStages]float64, bool) {
 	var sum row
 	first, last := from*float64(a.total.n), to*float64(a.total.n)
 	before := int64(0)
@@ -84,12 +92,12 @@ func (a *Anatomy) Around(from, to float64) ([nvmf.Stages]float64, bool) {
 		}
 		x := &a.rows[i]
 		if float64(before+x.n) > first && (float64(before) < last || sum.n == 0) {
-			sum.add(x)
+			sum.add(x.n, x.stage[:])
 		}
 		before += x.n
 	}
 	if sum.n == 0 {
-		return [nvmf.Stages]float64{}, false
+		return [mostStages]float64{}, false
 	}
 	return sum.mean(), true
 }

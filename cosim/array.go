@@ -22,6 +22,7 @@ type Array struct {
 	sys     *nvmf.System
 	sink    func(block.Completion)
 	pending slab.Slab[pending]
+	volume  *volume // nil: requests go where the route says
 	inside  uint64
 	trip    Trip
 }
@@ -67,8 +68,13 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 	p := a.pending.Take()
 	*a.pending.At(p) = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
 	a.inside++
-	initiator := a.initiator(q, &r)
 	r.Tag = uint64(p)
+	if a.volume != nil {
+		a.pending.At(p).waiting = false
+		a.volume.raid.Begin(r)
+		return true
+	}
+	initiator := a.initiator(q, &r)
 	if r.Op == block.Flush {
 		// It is for every drive that may hold something of the volume.
 		first, last := a.holders(&r)
@@ -92,6 +98,10 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 
 // Ended implements nvmf.Sink.
 func (a *Array) Ended(d *nvmf.Done) {
+	if a.volume != nil {
+		a.volume.ended(d)
+		return
+	}
 	p := int32(d.Tag)
 	x := a.pending.At(p)
 	x.left--
@@ -101,6 +111,12 @@ func (a *Array) Ended(d *nvmf.Done) {
 	if x.left > 0 || x.waiting {
 		return
 	}
+	a.end(p, d)
+}
+
+// end tells of a request that has ended with a command.
+func (a *Array) end(p int32, d *nvmf.Done) {
+	x := a.pending.At(p)
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
 	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length, Queue: x.queue, Op: x.op, Status: x.status}
 	a.pending.Give(p)

@@ -15,6 +15,7 @@ import (
 	"farflash/block"
 	"farflash/internal/slab"
 	"farflash/sim"
+	"farflash/ssd/blame"
 	"farflash/stats"
 	"farflash/units"
 	"farflash/workload"
@@ -31,7 +32,13 @@ type Flow struct {
 	// counts from.
 	Start sim.Time
 	// Until ends the issuing of requests; those issued are waited for. 0 is never.
-	Until     sim.Time
+	Until sim.Time
+	// Think is how long a closed loop pauses once ThinkEvery requests have been issued since its last pause and all of them have completed. 0 is no pause.
+	Think      sim.Time
+	ThinkEvery int
+	// Wave orders flows that begin when others have ended: those of wave 0 at once, those of the next when all requests of the one before have
+	// completed, from where their Start and Until are counted.
+	Wave      int
 	Namespace uint8
 	Queue     block.QueueConfig
 	// Fold takes addresses beyond the namespace modulo its size less one sector;
@@ -65,7 +72,9 @@ func (m *Measure) add(c *block.Completion, latency sim.Time) {
 type Sample struct {
 	Flow      int
 	ID        uint64
+	Volume    uint32
 	Op        block.Op
+	Failed    bool // it ended with an error
 	Offset    int64
 	Size      int64
 	Arrival   sim.Time
@@ -74,6 +83,11 @@ type Sample struct {
 	Finished  sim.Time
 	// Waited is how long of its time in the device that worked for others; 0 if it cannot tell.
 	Waited sim.Time
+	// Workload, Job and Tenant are numbers of what its flow is of, if whoever tells of the sample knows them.
+	Workload, Job, Tenant int32
+	// Stages and Blame are where its time went in a local drive, and what stood in its way, if that was asked for; they hold until the next sample.
+	Stages *blame.Times
+	Blame  *blame.Blame
 	// Trip is how it went, in a system; nil for a local drive. It holds until the next sample.
 	Trip *Trip
 }
@@ -91,6 +105,8 @@ type Host struct {
 	issued uint64
 	ended  uint64
 	most   uint64 // requests that may have come and not completed
+	wave   int    // whose flows run
+	waves  int    // the last one
 
 	total  [block.Ops]Measure
 	sample Sample
@@ -110,6 +126,9 @@ type flow struct {
 	waiting list  // arrived, while the submission queue is full
 	size    int64 // of the namespace, bytes
 	done    bool
+	resting bool // it pauses, or will when what it has under way completes
+	since   int  // issued since the last pause; counted where there are pauses
+	under   int  // issued and not completed; likewise
 	per     [block.Ops]Measure
 }
 
@@ -143,6 +162,7 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 			return &FlowError{i, f.Name, err}
 		}
 		h.flows[i] = flow{Flow: f, queue: q, size: dev.Capacity(int(f.Namespace))}
+		h.waves = max(h.waves, f.Wave)
 	}
 	return nil
 }
@@ -153,17 +173,52 @@ func (h *Host) Device() block.Device { return h.dev }
 // Start schedules each flow's first arrival.
 func (h *Host) Start() error {
 	for i := range h.flows {
-		f := &h.flows[i]
-		if !h.read(f) {
-			continue
+		if f := &h.flows[i]; h.read(f) && f.Wave == 0 {
+			h.begin(i)
 		}
-		at := f.Start
-		if f.Outstanding == 0 {
-			at += f.next.Time
-		}
-		h.eng.Schedule(h.self, h.target, at, 0, uint32(i))
 	}
+	h.nextWave(0)
 	return h.err
+}
+
+// begin schedules a flow's first arrival.
+func (h *Host) begin(i int) {
+	f := &h.flows[i]
+	at := f.Start
+	if f.Outstanding == 0 {
+		at += f.next.Time
+	}
+	h.eng.Schedule(h.self, h.target, at, 0, uint32(i))
+}
+
+// nextWave starts the flows that wait for those that have all ended.
+func (h *Host) nextWave(now sim.Time) {
+	for h.wave < h.waves && h.err == nil {
+		for i := range h.flows {
+			if f := &h.flows[i]; f.Wave <= h.wave && f.have {
+				return
+			}
+		}
+		if h.ended != h.issued {
+			return
+		}
+		h.wave++
+		for i := range h.flows {
+			f := &h.flows[i]
+			if f.Wave != h.wave || !f.have {
+				continue
+			}
+			if f.Start > sim.Forever-now-f.next.Time || f.Until > sim.Forever-now {
+				h.failOf(f, fmt.Errorf("it begins at %v, and would go on behind the 106 days that the clock has; use a shorter workload", now))
+				return
+			}
+			f.Start += now
+			if f.Until > 0 {
+				f.Until += now
+			}
+			h.begin(i)
+		}
+	}
 }
 
 // Err is what stopped the host, if anything did.
@@ -220,16 +275,23 @@ func (h *Host) fail(err error) {
 func (h *Host) Handle(ev sim.Event) {
 	f := &h.flows[ev.Arg]
 	now := h.eng.Now()
+	f.resting = false
 	if f.Outstanding > 0 {
 		for range f.Outstanding {
 			if !h.issueNext(int32(ev.Arg), now) {
-				return
+				break
 			}
+		}
+		if h.waves > 0 {
+			h.nextWave(now)
 		}
 		return
 	}
 	for f.have && f.Start+f.next.Time <= now {
 		if !h.issueNext(int32(ev.Arg), now) {
+			if h.waves > 0 {
+				h.nextWave(now)
+			}
 			return
 		}
 	}
@@ -241,6 +303,9 @@ func (h *Host) Handle(ev sim.Event) {
 // issueNext hands the flow's next request to the device and reads the one after.
 func (h *Host) issueNext(i int32, now sim.Time) bool {
 	f := &h.flows[i]
+	if f.resting {
+		return false
+	}
 	if !f.have || f.Until > 0 && now >= f.Until {
 		f.have, f.done = false, true
 		return false
@@ -259,6 +324,12 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 		h.failOf(f, fmt.Errorf("more than %d requests have come and not completed at %v: they come faster than they are served, until there is no memory left; use fewer, or a closed loop, or end the run earlier with measure.until",
 			h.most, now))
 		return false
+	}
+	if f.Think > 0 {
+		f.under++
+		if f.since++; f.since >= f.ThinkEvery {
+			f.since, f.resting = 0, true
+		}
 	}
 	h.read(f)
 	if f.waiting.head != 0 || !h.submit(n) {
@@ -358,13 +429,13 @@ func (h *Host) Complete(c block.Completion) {
 	if len(h.flows) > 1 {
 		f.per[c.Op].add(&c, now-from)
 	}
-	if c.Status != block.OK {
+	if c.Status != block.OK && c.Status != block.ReadFault { // data that are lost are the user's misfortune, and the run goes on
 		h.failOf(f, fmt.Errorf("request %d (%v of %v at %d): %v", x.id+1, c.Op, units.Bytes(c.Length), x.req.Offset, c.Status))
 	}
 	if h.OnSample != nil {
 		h.sample = Sample{
-			Flow: int(i), ID: x.id, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
-			Arrival: x.arrival, Submitted: x.entered, Fetched: c.Fetched, Finished: now, Waited: c.Waited,
+			Flow: int(i), ID: x.id, Volume: x.req.Volume, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
+			Arrival: x.arrival, Submitted: x.entered, Fetched: c.Fetched, Finished: now, Waited: c.Waited, Failed: c.Status != block.OK,
 		}
 		h.OnSample(&h.sample)
 	}
@@ -374,8 +445,16 @@ func (h *Host) Complete(c block.Completion) {
 	for f.waiting.head != 0 && h.submit(f.waiting.head) {
 		f.waiting.head = h.live.At(f.waiting.head).next
 	}
+	if f.Think > 0 {
+		if f.under--; f.under == 0 && f.resting && f.have {
+			h.eng.Schedule(h.self, h.target, now+f.Think, 0, uint32(i))
+		}
+	}
 	if f.Outstanding > 0 {
 		h.issueNext(i, now)
+	}
+	if h.waves > 0 && h.ended == h.issued {
+		h.nextWave(now)
 	}
 	if h.ended == h.issued && h.OnIdle != nil && h.allEnded() {
 		h.OnIdle(now)

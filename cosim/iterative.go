@@ -233,7 +233,7 @@ func (r *replay) enter(j int32) bool {
 
 func (r *replay) completed(c block.Completion) {
 	j := int32(c.Tag)
-	if c.Status != block.OK && r.err == nil {
+	if c.Status != block.OK && c.Status != block.ReadFault && r.err == nil {
 		r.err = fmt.Errorf("request %d: %v", r.it.jobs[j].Request+1, c.Status)
 		r.eng.Stop()
 	}

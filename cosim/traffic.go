@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"farflash/fabric"
+	"farflash/internal/heap"
 	"farflash/sim"
 	"farflash/workload/flows"
 )
@@ -22,6 +23,15 @@ type Traffic struct {
 	err    error
 	ended  bool // the source has
 	posted uint64
+
+	reactive []flows.Reactive // by group; nil is that no flow waits for others
+	of       []flows.Flow     // each message's that is under way, if any is
+	due      heap.Heap[due, *due]
+	order    uint64
+	started  []flows.Flow // room
+
+	// OnPosted is told of each flow as it is posted, with its message; nil is nobody.
+	OnPosted func(message int32, f *flows.Flow)
 }
 
 // NewTraffic makes traffic from a source whose hosts are numbered as in hosts, which has their
@@ -30,6 +40,84 @@ func NewTraffic(eng *sim.Engine, net *fabric.Network, src flows.Source, hosts []
 	t := &Traffic{eng: eng, net: net, src: src, hosts: hosts, self: eng.NewComponent()}
 	t.target = eng.AddHandler(t)
 	return t
+}
+
+// due is a flow that begins at a time, in the order in which they were named.
+type due struct {
+	order uint64
+	f     flows.Flow
+}
+
+// Before implements heap.Item.
+func (a *due) Before(b *due) bool {
+	return a.f.Start < b.f.Start || a.f.Start == b.f.Start && a.order < b.order
+}
+
+// React has the sources of groups of flows be told of the ends of their flows, through Delivered and Acked, and post those that begin because of them. It is called before Start.
+func (t *Traffic) React(sources []flows.Reactive) { t.reactive = sources }
+
+// Delivered is told that all of a message has come.
+func (t *Traffic) Delivered(m int32) { t.tell(m, false) }
+
+// Acked is told that a message's sender knows so. Its index may be another's from now on.
+func (t *Traffic) Acked(m int32) { t.tell(m, true) }
+
+// tell tells a flow's source of its end.
+func (t *Traffic) tell(m int32, acked bool) {
+	f := t.of[m]
+	r := t.reactive[f.Group]
+	if r == nil {
+		return
+	}
+	t.started = r.Ended(&f, acked, t.eng.Now(), t.started[:0])
+	for _, g := range t.started {
+		if g.Start == sim.Forever {
+			t.fail(errors.New("a flow begins behind the end of time"))
+			return
+		}
+		g.Group = f.Group
+		if t.due.Len() == 0 || g.Start < t.due.First().f.Start {
+			t.eng.Schedule(t.self, t.target, g.Start, followUp, 0)
+		}
+		t.due.Push(due{t.order, g})
+		t.order++
+	}
+}
+
+// followUp is the kind of the events that post flows which have waited for others.
+const followUp = 1
+
+// postDue posts those whose time has come.
+func (t *Traffic) postDue() {
+	for t.due.Len() > 0 && t.due.First().f.Start <= t.eng.Now() {
+		d := t.due.Pop()
+		if !t.post(&d.f) {
+			return
+		}
+		if t.due.Len() > 0 && t.due.First().f.Start > t.eng.Now() {
+			t.eng.Schedule(t.self, t.target, t.due.First().f.Start, followUp, 0)
+		}
+	}
+}
+
+// post posts a flow, and reports whether that could be done.
+func (t *Traffic) post(f *flows.Flow) bool {
+	m, err := t.net.Send(t.hosts[f.Src], t.hosts[f.Dst], f.Class, f.Size)
+	if err != nil {
+		t.fail(fmt.Errorf("flow %d: %w", t.posted, err))
+		return false
+	}
+	t.posted++
+	if t.reactive != nil {
+		for int(m) >= len(t.of) {
+			t.of = append(t.of, flows.Flow{})
+		}
+		t.of[m] = *f
+	}
+	if t.OnPosted != nil {
+		t.OnPosted(m, f)
+	}
+	return true
 }
 
 // Start schedules the first flow.
@@ -44,22 +132,27 @@ func (t *Traffic) Err() error { return t.err }
 // Posted is how many flows have been posted, Ended whether all have.
 func (t *Traffic) Posted() uint64 { return t.posted }
 
-// Ended reports whether the source has no more flows.
-func (t *Traffic) Ended() bool { return t.ended }
+// Ended reports whether there are no more flows, nor any that wait for others.
+func (t *Traffic) Ended() bool {
+	for _, r := range t.reactive {
+		if r != nil && r.Left() > 0 {
+			return false
+		}
+	}
+	return t.ended && t.due.Len() == 0
+}
 
 // Handle is for the engine.
-func (t *Traffic) Handle(sim.Event) {
+func (t *Traffic) Handle(e sim.Event) {
+	if e.Kind == followUp {
+		t.postDue()
+		return
+	}
 	for {
-		f := &t.next
-		if _, err := t.net.Send(t.hosts[f.Src], t.hosts[f.Dst], f.Class, f.Size); err != nil {
-			t.fail(fmt.Errorf("flow %d: %w", t.posted, err))
+		if !t.post(&t.next) || !t.fetch() {
 			return
 		}
-		t.posted++
-		if !t.fetch() {
-			return
-		}
-		if f.Start > t.eng.Now() {
+		if f := &t.next; f.Start > t.eng.Now() {
 			t.eng.Schedule(t.self, t.target, f.Start, 0, 0)
 			return
 		}

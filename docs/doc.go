@@ -11,7 +11,15 @@ package docs
 
 //go:generate go test farflash/convert -run ^TestMQSimCases$ -count=1 -update
 //go:generate go test farflash/reproduce -run ^(TestVerdicts|TestDocumentedCounts)$ -count=1 -timeout 0 -update
+//go:generate go test farflash/docs/tables -run ^TestTables$ -count=1 -timeout 0 -update
+//go:generate go test farflash/cluster -run ^TestGrid$ -count=1 -timeout 0 -update
 //go:generate go test farflash/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update
 //go:generate go test farflash/stats -run ^TestSettlingPromise$ -count=1 -timeout 0 -update
 //go:generate go test farflash/study -run ^TestNothingButSeeds$ -count=1 -timeout 0 -update
-//go:generate go test farflash/experiment/drive -run ^TestSteadyPromise$ -count=1 -timeout 0 -update
+//go:generate go test farflash/experiment/drive -run ^Test(SteadyPromise|BusyDrive|SaturatedDrive)$ -count=1 -timeout 0 -update
+//go:generate go test farflash/workload/characterise -run ^TestPage$ -count=1 -update
+//go:generate go test farflash/fabric -run ^Test(NS3Answers|TCPShares)$ -count=1 -update
+//go:generate go test farflash/experiment/network -run ^TestNS3(Cases|Reroute)$ -count=1 -timeout 0 -update
+//go:generate go test farflash/nvmf -run ^Test(TXQHoldsWrites|BesideWrites)$ -count=1 -update
+//go:generate go test farflash/experiment/system -run ^Test(Alone|IncastOfReads)$ -count=1 -update
+//go:generate go test farflash/internal/benchratio -run ^TestPage$ -count=1 -update

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"farflash/internal/golden"
+	"farflash/internal/inputs"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/trial"
@@ -34,6 +35,25 @@ func TestMetricsReference(t *testing.T) {
 		for _, d := range list.table.All() {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, d.Unit, d.Help)
 		}
+	}
+	b.WriteString("\n## Parts\n\nWhat is divided has the same figures of each part, under the part's number: `tenant[0].read.latency.p99`. " +
+		"In result.json `parts` has their names, and a condition may use those: `--fail-if 'tenant[web].read.latency.p99>1ms'`. A division into one part has none.\n\n| prefix | parts | figures |\n|---|---|---|\n")
+	for _, s := range words.Scopes {
+		var names []string
+		for _, d := range s.Metrics {
+			group, rest, found := strings.Cut(d.Name, ".")
+			if !found {
+				rest = group
+			} else if group != "alone" && group != "slowdown" && group != "fct" {
+				rest = group + ".*"
+			} else {
+				rest = group + "." + rest
+			}
+			if !slices.Contains(names, "`"+rest+"`") {
+				names = append(names, "`"+rest+"`")
+			}
+		}
+		fmt.Fprintf(&b, "| `%s[i].` | each %s | %s |\n", s.Name, s.Noun, strings.Join(names, ", "))
 	}
 	golden.File(t, filepath.Join("reference", "metrics.md"), []byte(b.String()), *update, "go test ./docs -run TestMetricsReference -update")
 }
@@ -157,5 +177,35 @@ func TestCodeOfOwnAlgorithm(t *testing.T) {
 	code, _, _ = strings.Cut(code, "\n```")
 	if code == "" || !strings.Contains(string(example), code) {
 		t.Error("the code in docs/how-to/congestion-control.md is not that of fabric/cc/example_test.go")
+	}
+}
+
+// TestNotice holds that NOTICE names every peer whose answers the repository or the shared cases have, and every collection of the shared traces.
+func TestNotice(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "NOTICE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"MQSim", "HPCC's ns-3", "ns3-rdma", "csg-htsim", "SURGE", "fio"} {
+		if !strings.Contains(string(text), name) {
+			t.Errorf("NOTICE does not name %s", name)
+		}
+	}
+	collections := map[string]string{
+		"alibaba": "Alibaba", "blkparse": "WiscSee", "blktrace-bin": "blkparseanalyzer", "cloudphysics": "CloudPhysics", "disksim": "DiskSim's validation", "fio-iolog": "fio's own log",
+		"fiu": "FIU", "mqsim": "MQSim's excerpts", "msr": "MSR Cambridge", "spc": "SPC trace format", "systor17": "Fujitsu VDI", "tencent-cbs": "Tencent CBS", "ycsb-rocksdb-blkparse": "YCSB on RocksDB",
+		"catalogue": "", // a table of ours, with a source a row
+	}
+	folders, err := os.ReadDir(inputs.Path(t, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		if name, ok := collections[f.Name()]; !ok || !strings.Contains(string(text), name) {
+			t.Errorf("NOTICE does not name what is in ../shared/data/%s: %q", f.Name(), name)
+		}
 	}
 }

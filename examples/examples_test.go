@@ -52,22 +52,30 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 6 {
-		t.Errorf("there are %d examples, and tests for 6", len(files))
+	if len(files) != 10 {
+		t.Errorf("there are %d examples, and tests for 10", len(files))
 	}
 }
 
 func TestNoisyNeighbour(t *testing.T) {
-	urgent := run(t, "noisy-neighbour.yaml")("read.latency.mean")
-	equal := run(t, "noisy-neighbour.yaml", shape.Change{Path: "workload[*].queue.class", Value: "medium"})("read.latency.mean")
-	if urgent > 0.75*equal {
-		t.Errorf("the mean read takes %v us if the small ones are urgent, %v us if all are equal", urgent, equal)
+	brief := []shape.Change{{Path: "workload[0].synthetic.requests", Value: "10000"}, {Path: "workload[1].until", Value: "400ms"}}
+	urgent := run(t, "noisy-neighbour.yaml", brief...)
+	equal := run(t, "noisy-neighbour.yaml", append(brief, shape.Change{Path: "workload[*].queue.class", Value: "medium"})...)
+	if a, b := urgent("tenant[0].slowdown.mean"), equal("tenant[0].slowdown.mean"); a > 0.2*b || a < 1 {
+		t.Errorf("small reads take %v times as long as alone if they are urgent, %v times if all are equal", a, b)
+	}
+	if a, b := urgent("tenant[1].slowdown.mean"), equal("tenant[1].slowdown.mean"); a > 1.1*b {
+		t.Errorf("the scan takes %v times as long as alone beside urgent reads, %v times if all are equal", a, b)
+	}
+	if a, b := urgent("fairness.slowdown"), equal("fairness.slowdown"); a < 3*b {
+		t.Errorf("fairness of slowdown is %v if small reads are urgent, %v if all are equal", a, b)
 	}
 }
 
 func TestStreams(t *testing.T) {
-	apart := run(t, "streams.yaml")("ssd.waf")
-	mixed := run(t, "streams.yaml", shape.Change{Path: "workload[*].placement", Value: "0"})("ssd.waf")
+	brief := []shape.Change{{Path: "workload[0].synthetic.requests", Value: "270000"}, {Path: "workload[1].synthetic.requests", Value: "30000"}}
+	apart := run(t, "streams.yaml", brief...)("ssd.waf")
+	mixed := run(t, "streams.yaml", append(brief, shape.Change{Path: "workload[*].placement", Value: "0"})...)("ssd.waf")
 	if apart > 0.9*mixed {
 		t.Errorf("write amplification is %v with streams and %v without", apart, mixed)
 	}
@@ -82,8 +90,9 @@ func TestBursts(t *testing.T) {
 }
 
 func TestShortQueues(t *testing.T) {
-	deep := run(t, "short-queues.yaml")
-	short := run(t, "short-queues.yaml", shape.Change{Path: "nvmf.queue_depth", Value: "4"})
+	brief := shape.Change{Path: "workload[0].synthetic.requests", Value: "8000"}
+	deep := run(t, "short-queues.yaml", brief)
+	short := run(t, "short-queues.yaml", brief, shape.Change{Path: "nvmf.queue_depth", Value: "4"})
 	if deep("fabric.pause.count") == 0 || short("fabric.pause.count") > 0 {
 		t.Error("deep queues are to pause the network, short ones not")
 	}
@@ -96,7 +105,7 @@ func TestShortQueues(t *testing.T) {
 }
 
 func TestClusterDrives(t *testing.T) {
-	full := run(t, "cluster-drives.yaml")
+	full := run(t, "cluster-drives.yaml", shape.Change{Path: "measure", Value: "{until: 100ms, warm_up: 50%}"})
 	fresh := run(t, "cluster-drives.yaml", shape.Change{Path: "ssd.preconditioning.fill", Value: "none"}, shape.Change{Path: "measure", Value: "{until: 60ms, warm_up: 20%}"})
 	if waf := full("ssd.waf"); waf < 1.2 || fresh("ssd.waf") > 1.05 {
 		t.Errorf("a write amplification of %v on full drives and of %v on fresh ones", waf, fresh("ssd.waf"))
@@ -127,5 +136,73 @@ func TestOversubscribed(t *testing.T) {
 		if narrow, enough := run(t, "oversubscribed.yaml", p)("cluster.put.iops"), run(t, "oversubscribed.yaml", p, wide)("cluster.put.iops"); narrow > 0.85*enough {
 			t.Errorf("%s: %v chunks a second with a quarter of the rate between leaves, %v with all", protocol, narrow, enough)
 		}
+	}
+}
+
+func TestTraining(t *testing.T) {
+	spray, hash := run(t, "training.yaml"), run(t, "training.yaml", shape.Change{Path: "fabric.load_balancing.choice", Value: "hash"})
+	if a, b := spray("collective.time.mean"), hash("collective.time.mean"); a > 0.75*b {
+		t.Errorf("an all-reduce takes %.0f us with spraying and %.0f with a hash", a, b)
+	}
+	if spray("fabric.retransmits") > 0 || spray("fabric.reordered") == 0 {
+		t.Error("packets are sent again, or none came out of order")
+	}
+}
+
+func TestUltraEthernet(t *testing.T) {
+	ultra := run(t, "ultra-ethernet.yaml")
+	roce := run(t, "ultra-ethernet.yaml", shape.Change{Path: "fabric.congestion_control.algorithm", Value: "dcqcn"}, shape.Change{Path: "fabric.load_balancing", Value: "{choice: hash}"},
+		shape.Change{Path: "fabric.trimming.enabled", Value: "false"}, shape.Change{Path: "fabric.pfc.enabled", Value: "true"})
+	if ultra("fabric.trimmed") == 0 || ultra("fabric.timeouts") > 0 || ultra("fabric.pause.count") > 0 {
+		t.Error("nothing is trimmed, or something waits for a timer or a pause")
+	}
+	if a, b := ultra("fabric.queue.max"), roce("fabric.queue.max"); a > 179e3 || a > b {
+		t.Errorf("a queue of %v bytes, and of %v with pauses", a, b)
+	}
+	if a, b := ultra("flow.fct.max"), roce("flow.fct.max"); a > 1.05*b {
+		t.Errorf("the last flow ends after %v us, with pauses after %v", a, b)
+	}
+}
+
+func TestRAID(t *testing.T) {
+	change := func(value string) func(string) float64 {
+		return run(t, "raid.yaml", shape.Change{Path: "host_raid", Value: value})
+	}
+	five, six, mirrors := run(t, "raid.yaml"), change("{level: 6}"), change("{level: 1}")
+	for _, c := range []struct {
+		of   func(string) float64
+		want float64 // commands that write, of a small write
+	}{{five, 2}, {six, 3}, {mirrors, 2}} {
+		if got := c.of("raid.write.commands") / c.of("write.count"); got != c.want {
+			t.Errorf("a small write is %v writes, and should be %v", got, c.want)
+		}
+	}
+	if a, b := mirrors("write.latency.mean"), five("write.latency.mean"); b < 2*a {
+		t.Errorf("a small write takes %v us with parity, and %v us with mirrors, which read nothing before", b, a)
+	}
+	degraded, rebuilt := change("{level: 5, failed: [2]}"), change("{level: 5, failed: [2], rebuild: 500MB/s}")
+	if a, b := five("read.latency.mean"), degraded("read.latency.mean"); b < 1.02*a {
+		t.Errorf("a read takes %v us, and %v us with a drive less", a, b)
+	}
+	if rebuilt("raid.rebuilt") < 0.002 || rebuilt("raid.rebuilt") > 0.5 || rebuilt("read.latency.mean") < five("read.latency.mean") {
+		t.Errorf("%v is rebuilt", rebuilt("raid.rebuilt"))
+	}
+}
+
+func TestWorn(t *testing.T) {
+	reliability := func(value string) func(string) float64 {
+		return run(t, "worn.yaml", shape.Change{Path: "ssd.reliability", Value: value})
+	}
+	worn := run(t, "worn.yaml")
+	fresh := reliability("{cycles: 0, retention: 0d}")
+	refreshed := reliability("{cycles: 2000, retention: 1y, refresh: {at: 60%}}")
+	if a, b := worn("read.latency.mean"), fresh("read.latency.mean"); a < 1.5*b {
+		t.Errorf("reads of a worn drive take %v us, of a new one %v", a, b)
+	}
+	if a, b := refreshed("read.latency.mean"), fresh("read.latency.mean"); a > 1.1*b {
+		t.Errorf("after refresh reads take %v us, of a new drive %v", a, b)
+	}
+	if worn("ssd.errors.retried") < 0.6 || fresh("ssd.errors.retried") > 0 || refreshed("ssd.errors.retried") > 0.02 || worn("ssd.errors.failed") > 0 {
+		t.Error("what is read again is not what the example says")
 	}
 }

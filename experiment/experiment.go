@@ -66,6 +66,8 @@ type Progress struct {
 	Simulated units.Duration
 	Until     units.Duration // 0 if the run is not ended by time
 	Prepared  float64        // while nothing is simulated yet: how much of what is made first is done, from 0 to 1
+	// Pass is how many runs are done already of a trial that takes several, Passes how many those are; 0 is one.
+	Pass, Passes int
 }
 
 // Share is how much of a run is done, from 0 to 1, by what has completed or by the time that it is ended by, whatever is nearer to the end; 0 if neither is
@@ -78,7 +80,10 @@ func (p *Progress) Share() float64 {
 	if p.Until > 0 {
 		share = max(share, float64(p.Simulated)/float64(p.Until))
 	}
-	return min(share, 1)
+	if share = min(share, 1); p.Passes > 1 {
+		share = (float64(p.Pass) + share) / float64(p.Passes)
+	}
+	return share
 }
 
 // Outcome is what a run gives beside its result.
@@ -186,6 +191,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	if w := s.Measure.WarmUp.Time; w > 0 && l.reached <= w && !out.Interrupted {
 		return nil, s.Located(&units.FieldError{Path: "measure.warm_up", Msg: fmt.Sprintf("the run ends at %v, within the warm-up of %v, so that nothing is measured; use auto, or a share such as 10%%", l.reached, w)})
 	}
+	out.Result.Interrupted = out.Interrupted
 	if err := x.Fill(ctx, out); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 // Flow is one flow of a network and what became of it, for flows.parquet.
 type Flow struct {
 	ID       int64
+	Group    int32 // which of the scenario's sources made it
 	Src, Dst int32 // nodes
 	Port     uint16
 	Size     units.Bytes

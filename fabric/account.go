@@ -19,8 +19,12 @@ type Counters struct {
 	Lost              uint64 // payload dropped on the way
 	Acks, Nacks       uint64
 	Duplicates        uint64
+	Trimmed           uint64 // data packets whose payload was cut off
+	Overtaken         uint64 // data packets that came before one that was sent earlier
+	Reordered         uint64 // by how many packet numbers at most
 	Marked            uint64 // data packets that arrived with a congestion mark
 	CNPsSent, CNPs    uint64
+	Pulls             uint64 // sent by receivers
 	Retransmits       uint64 // packets
 	Timeouts          uint64
 	Pauses, Resumes   uint64 // decisions of switches
@@ -73,6 +77,9 @@ func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
 
 // payload is what a data packet carries of its message.
 func (n *Network) payload(x *packet) units.Bytes {
+	if x.flags&trimmed != 0 {
+		return 0
+	}
 	return units.Bytes(x.size) - n.cfg.Header - n.cfg.Telemetry.Size
 }
 
@@ -81,12 +88,13 @@ func (c *Counters) add(o *Counters) {
 	for _, x := range [...][2]*uint64{
 		{&c.Posted, &o.Posted}, {&c.Completed, &o.Completed}, {&c.PostedBytes, &o.PostedBytes}, {&c.Sent, &o.Sent}, {&c.Received, &o.Received},
 		{&c.Wasted, &o.Wasted}, {&c.Lost, &o.Lost}, {&c.Acks, &o.Acks}, {&c.Nacks, &o.Nacks}, {&c.Duplicates, &o.Duplicates}, {&c.Marked, &o.Marked},
-		{&c.CNPsSent, &o.CNPsSent}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits}, {&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
+		{&c.CNPsSent, &o.CNPsSent}, {&c.Pulls, &o.Pulls}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits}, {&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
 		{&c.Resumes, &o.Resumes}, {&c.Paused, &o.Paused}, {&c.Unpaused, &o.Unpaused}, {&c.Refreshes, &o.Refreshes}, {&c.Frames, &o.Frames},
-		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Stranded, &o.Stranded}, {&c.Events, &o.Events},
+		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Stranded, &o.Stranded}, {&c.Overtaken, &o.Overtaken}, {&c.Trimmed, &o.Trimmed}, {&c.Events, &o.Events},
 	} {
 		*x[0] += *x[1]
 	}
+	c.Reordered = max(c.Reordered, o.Reordered)
 	for i := range c.Drops {
 		c.Drops[i] += o.Drops[i]
 	}
@@ -267,6 +275,13 @@ func (n *Network) Rate(q QP) units.BitRate {
 	}
 	lead, _ := n.lead(int32(q), &n.senders[q])
 	return n.control[lead].Rate
+}
+
+// Progress is how much payload of a queue pair has been acknowledged in order since it was opened, and how much has been sent and has not.
+func (n *Network) Progress(q QP) (acked, flight uint64) {
+	_, s := n.lead(int32(q), &n.senders[q])
+	acked, next := n.progress(s)
+	return acked, next - acked
 }
 
 // Look has figures count up to a time that the engine has been run to, which may be later than its last

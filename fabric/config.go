@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/fabric/cc"
+	"farflash/fabric/spread"
 	"farflash/units"
 )
 
@@ -52,9 +53,13 @@ type Config struct {
 	// Telemetry is what switches write into packets for algorithms that ask for it.
 	Telemetry Telemetry
 	// Ways is how switches number equally short paths, among which a hash of addresses and
-	// ports chooses: by ascending number of the next switch, or descending, which is what HPCC's
-	// simulator does in effect (it orders them by memory address, and glibc maps the switches' large objects downwards).
+	// ports chooses: by ascending or descending number of the next switch. HPCC's simulator descends
+	// in effect: it orders switches by memory address, and glibc maps large objects downwards.
 	Ways PathOrder
+	// Trimming has switches cut the payload off packets that find their queue full.
+	Trimming Trimming
+	// LoadBalancing is how switches choose among equally short paths.
+	LoadBalancing spread.Config
 	// Random is where the numbers come from that decide which packets are marked: own (a stream for
 	// each port), or ns-3 (one sequence for the network, the very numbers that HPCC's simulator draws in the
 	// run that the seed counts).
@@ -65,152 +70,6 @@ type Config struct {
 	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the
 	// simulator ns3-rdma; only its compat sets it.
 	Pools *Pools
-}
-
-// QueuePairs says how messages share queue pairs.
-type QueuePairs struct {
-	// Life is persistent (a pair's messages share queue pairs, whose rates outlive each
-	// message) or per-message (each has a new one that begins at line rate).
-	Life Life
-	// PerPeer is how many persistent queue pairs a host has to each other host and class;
-	// messages take turns.
-	PerPeer int
-}
-
-// RoundTrip says how round trips are counted.
-type RoundTrip struct {
-	// Longest takes the longest round trip in the network and not the pair's own.
-	Longest bool
-	// PayloadOnly counts a round trip without headers and without the ACK's own time.
-	PayloadOnly bool
-}
-
-// Acks are the receivers' acknowledgements.
-type Acks struct {
-	// Every is how many packets one ACK answers; the last of a message is answered at
-	// once.
-	Every int
-	// Size on the wire.
-	Size units.Bytes
-	// Class is the traffic class in switches. Class 0 is served first, cannot be paused
-	// and takes no part in the shared buffer.
-	Class int
-	// Follow has ACKs be in the traffic class of the data that they answer, in place of class.
-	Follow bool
-	// HostClass is the class whose pause holds ACKs back in the NIC.
-	HostClass int
-	// Duplicates are answered as well, so that a lost ACK is made good.
-	Duplicates bool
-}
-
-// CNP are the receivers' congestion notification packets.
-type CNP struct {
-	// Interval is the shortest time between two of a queue pair's.
-	Interval units.Duration
-	// Size on the wire.
-	Size units.Bytes
-	// Ticking sends CNPs only at multiples of the interval after the first packet, as
-	// ns3-rdma does, and not with the first mark.
-	Ticking bool
-	// Echo puts each mark on the packet's ACK instead; no CNP is sent.
-	Echo bool
-}
-
-// Recovery is what happens when packets are lost.
-type Recovery struct {
-	// Kind is go-back-n, as RoCE NICs do it, or selective-repeat, as in IRN (Mittal et
-	// al., SIGCOMM 2018): only what is lost is sent again; or sack, as TCP has it: the same within the window, of which what is
-	// known to have come or to be lost takes nothing (RFC 6675), and what was sent after a repetition tells, when it comes, that
-	// the repetition was lost too (RFC 8985).
-	Kind RecoveryKind
-	// Timeout is how long a queue pair waits for progress before it sends again what is
-	// not acknowledged, and twice as long after each time that was of no use, up to 64 times:
-	// a time, auto (67.1 ms, InfiniBand's local ACK timeout 14, with
-	// PFC; 4 ms without, and with a watchdog that ends pauses; for selective repeat 320 us), or none.
-	Timeout Timeout
-	// ShortTimeout is selective repeat's timeout while at most ShortCount packets are in
-	// flight (IRN's RTO_low and N).
-	ShortTimeout units.Duration
-	// ShortCount is explained at short_timeout.
-	ShortCount int
-	// NackInterval is the shortest time between two NACKs for the same packet.
-	NackInterval units.Duration
-}
-
-// PFC is priority flow control.
-type PFC struct {
-	// Enabled switches are lossless: they pause who sends to them in time.
-	Enabled bool
-	// Threshold is what one port and class may take of the shared buffer before it
-	// pauses: dynamic (alpha times what is free), or a size.
-	Threshold Threshold
-	// Alpha is the dynamic threshold's share of what is free.
-	Alpha units.Fraction
-	// AlphaByRate doubles alpha for each doubling of a port's rate over the hosts', up to
-	// 1.
-	AlphaByRate bool
-	// Headroom is kept for each lossless port and class, for what still comes after it
-	// pauses: auto (computed from rate, delay and packet size so that nothing is ever
-	// lost), a size, or hpcc (three bandwidth-delay products, which is too little).
-	Headroom Headroom
-	// Reserve is each port and class's own part of the buffer.
-	Reserve units.Bytes
-	// ResumeOffset is how far below the threshold a paused port must be to go on.
-	ResumeOffset units.Bytes
-	// Frame is a pause frame's size on the wire.
-	Frame units.Bytes
-	// Quanta is how long a pause lasts unless it is refreshed, in units of 512 bit times
-	// (65535 at most); 0 is until resumed.
-	Quanta int
-}
-
-// ECN marks packets that leave a long queue, by RED on the queue's present length.
-type ECN struct {
-	// Enabled marks.
-	Enabled bool
-	// Kmin is the queue below which nothing is marked, for a port of Rate; other ports
-	// have it in proportion to theirs.
-	Kmin units.Bytes
-	// Kmax is the queue above which everything is marked, likewise.
-	Kmax units.Bytes
-	// Pmax is the share that is marked at Kmax.
-	Pmax units.Fraction
-	// Rate is explained at kmin.
-	Rate units.BitRate
-	// Ports have their own, by rate.
-	Ports []ECNPort
-}
-
-// ECNPort is marking for ports of one rate.
-type ECNPort struct {
-	// Rate of the ports.
-	Rate units.BitRate
-	// Kmin is the queue below which nothing is marked.
-	Kmin units.Bytes
-	// Kmax is the queue above which everything is marked.
-	Kmax units.Bytes
-	// Pmax is the share that is marked at Kmax.
-	Pmax units.Fraction
-}
-
-// Watchdog looks for ports that stay paused.
-type Watchdog struct {
-	// After is how long a port may stay paused before it is reported; 0 is for ever.
-	After units.Duration
-	// Action is report, or ignore: the pause is also ended and others of its class are
-	// ignored for as long again, as switches' watchdogs do, and what then finds no room is lost.
-	Action WatchdogAction
-}
-
-// Telemetry is what switches write into packets.
-type Telemetry struct {
-	// Size is what it adds to each data packet and ACK.
-	Size units.Bytes
-	// AckSize is what it adds to each ACK.
-	AckSize units.Bytes
-	// Multiple is INT_MULTI of the simulator HPCC: values are kept in multiples of 128 B
-	// and 80 B times this. 0 keeps them exactly.
-	Multiple int
 }
 
 // DefaultConfig is RoCEv2 with DCQCN and PFC on shallow-buffered switches.
@@ -225,9 +84,11 @@ func DefaultConfig() Config {
 			NackInterval: 500 * units.Microsecond},
 		PFC: PFC{Enabled: true, Threshold: Threshold{Dynamic: true}, Alpha: 1.0 / 8, AlphaByRate: true,
 			Headroom: Headroom{Kind: HeadroomAuto}, Reserve: 4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84, Quanta: 65535},
-		Buffer:   16 * units.MiB,
-		ECN:      ECN{Enabled: true, Kmin: 100 * units.KB, Kmax: 400 * units.KB, Pmax: 0.2, Rate: 25 * units.Gbps},
-		Watchdog: Watchdog{After: 10 * units.Millisecond},
+		Buffer:        16 * units.MiB,
+		ECN:           ECN{Enabled: true, Kmin: 100 * units.KB, Kmax: 400 * units.KB, Pmax: 0.2, Rate: 25 * units.Gbps},
+		Watchdog:      Watchdog{After: 10 * units.Millisecond},
+		Trimming:      Trimming{Queue: 100 * units.KB, Size: 64},
+		LoadBalancing: spread.DefaultConfig(),
 	}
 }
 
@@ -238,6 +99,9 @@ func (c *Config) leastQuanta() int {
 	const quantum = 64 // bytes
 	return int((2*(packet+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
 }
+
+// mostReordered keeps packet numbers of a window apart from those before it.
+const mostReordered = 1 << 20
 
 // Validate reports what cannot work, as errors of its fields.
 func (c *Config) Validate() error {
@@ -262,9 +126,20 @@ func (c *Config) Validate() error {
 	f.Hold(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval", "%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
 	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
 	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
-	if c.Recovery.Kind.keeps() {
+	if c.Recovery.Kind.Keeps() {
 		f.Hold(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
 		f.Hold(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
+	}
+	f.Hold(c.Recovery.Reordering >= 0 && c.Recovery.Reordering <= mostReordered, "recovery.reordering", "%d is not possible; use 0 to %d packets", c.Recovery.Reordering, mostReordered)
+	f.Hold(c.Recovery.Reordering == 0 || c.Recovery.Kind.Keeps(), "recovery.reordering", "%d is of no use with go-back-n, whose receivers drop what comes out of order; use 0, or recovery.kind: selective-repeat", c.Recovery.Reordering)
+	f.Hold(c.Recovery.Window >= 0 && c.Recovery.Window <= mostReordered, "recovery.window", "%d is not possible; use 0 (any) to %d packets", c.Recovery.Window, mostReordered)
+	f.Within("trimming", c.Trimming.validate(c))
+	f.Within("load_balancing", c.LoadBalancing.Validate())
+	if c.LoadBalancing.Reorders() {
+		choice := c.LoadBalancing.Choice
+		f.Hold(c.Recovery.Kind.Keeps(), "load_balancing.choice", "%v for each packet has packets overtake each other, which go-back-n takes for losses; use recovery.kind: selective-repeat, load_balancing.per: flowlet, or choice: hash", choice)
+		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering", "0 counts each packet that is overtaken as lost, and %v for each packet has many overtaken; use what queues differ by, 256 for example", choice)
+		f.Hold(c.CongestionControl.Algorithm != cc.SchemeHPCC, "load_balancing.choice", "%v for each packet does not go with hpcc, which compares what the switches of one way say; use hpcc-pint, or per: flowlet", choice)
 	}
 	f.Hold(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
 	f.Hold(c.SwitchLatency >= 0 && c.SwitchLatency <= maxDelay, "switch_latency", "%v is not possible; use 0s to %v", c.SwitchLatency, maxDelay)
@@ -308,6 +183,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Telemetry.Size >= 0 && c.Telemetry.Size <= units.KiB, "telemetry.size", "%v is not possible; use 0B to 1KiB", c.Telemetry.Size)
 	f.Hold(c.Telemetry.AckSize >= 0 && c.Telemetry.AckSize <= units.KiB, "telemetry.ack_size", "%v is not possible; use 0B to 1KiB", c.Telemetry.AckSize)
 	f.Hold(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more", c.Telemetry.Multiple)
+	f.Hold(c.CongestionControl.Algorithm != cc.SchemeNDP || c.Trimming.Enabled, "congestion_control.algorithm", "ndp has receivers pull once for each packet that comes, and nobody does for what a switch drops; use trimming.enabled: true as well")
 	f.Within("congestion_control", c.CongestionControl.Validate())
 	return f.Err()
 }

@@ -30,6 +30,7 @@ import (
 
 	"farflash/fabric/cc"
 	"farflash/fabric/note"
+	"farflash/fabric/spread"
 	"farflash/fabric/topo"
 	"farflash/rng"
 	"farflash/sim"
@@ -99,8 +100,10 @@ type Network struct {
 	nics     []nic // for each host's port
 	senders  []sender
 	control  []cc.Sender // for each queue pair
+	pulling  []pulling   // for each queue pair, where receivers pull
 	receive  []receiver
-	paths    []int32 // for each queue pair, hopLimit to and hopLimit from
+	chooser  *spread.Chooser // of ways; nil is that each queue pair has one
+	paths    []int32         // for each queue pair, hopLimit to and hopLimit from
 	hopLimit int
 	messages []Message
 	spare    []int32             // messages that are over
@@ -161,12 +164,11 @@ type RateChange struct {
 	Sender  *cc.Sender
 }
 
+// pair is a source, a destination and a class, peering the persistent queue pairs of one.
 type pair struct {
 	src, dst int32
 	class    uint8
 }
-
-// peering is the persistent queue pairs of one host to another.
 type peering struct {
 	qps  []QP
 	turn int
@@ -183,27 +185,32 @@ const (
 	look                      // the watchdog looks
 	notify                    // a CNP is due
 	overdue                   // an ACK has been withheld for long enough
+	pull                      // a host may pull again
 	linkDown                  // a link fails
 	linkUp                    // and is mended
 	postPlanned               // what was planned for a part is due
 )
 
-// New makes a network of a checked graph. sink may be nil. name begins the names of its random
-// streams.
+// New makes a network of a checked graph. sink may be nil. name begins the names of its random streams.
 func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, name string) (*Network, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	if err := g.Check(); err != nil {
-		return nil, err
-	}
 	alg, err := cc.New(cfg.CongestionControl, seed)
 	if err != nil {
 		return nil, units.Within("congestion_control", err)
 	}
-	n := &Network{cfg: cfg, graph: g, routes: g.Route(nil), seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
+	return NewUnder(alg, cfg, g, eng, sink, seed, name)
+}
+
+// NewUnder makes a network whose senders follow alg, which is its own, in the place of what the configuration names.
+func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, name string) (*Network, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	routes, err := g.CheckedRoutes()
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{cfg: cfg, graph: g, routes: routes, intact: routes, seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
 		pairs: map[pair]QP{}, peerings: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
-	n.intact = n.routes
 	if err := n.check(); err != nil {
 		return nil, err
 	}
@@ -223,6 +230,9 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	}
 	if err := n.build(); err != nil {
 		return nil, err
+	}
+	if cfg.LoadBalancing.Choice != spread.Hash {
+		n.chooser = spread.New(cfg.LoadBalancing, len(g.Nodes), seed, func(i int) string { return name + "/" + n.nodeName(int32(i)) + "/ways" })
 	}
 	n.setTimes()
 	n.setPatience()
@@ -284,6 +294,8 @@ func (n *Network) Handle(e sim.Event) {
 		}
 	case overdue:
 		n.impatient(e.Arg)
+	case pull:
+		n.pull(int32(e.Arg))
 	case look:
 		n.Counters.Events-- // there is one a part
 		n.looked()

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var allSchemes = []cc.Scheme{cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely, cc.SchemeHPCC, cc.SchemeHPCCPINT, cc.SchemeSwift}
+var allSchemes = []cc.Scheme{cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely, cc.SchemeHPCC, cc.SchemeHPCCPINT, cc.SchemeSwift, cc.SchemeNSCC}
 
 func drawRate(t *rapid.T, name string) units.BitRate {
 	if rapid.Bool().Draw(t, name+" is usual") {

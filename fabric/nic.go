@@ -17,6 +17,7 @@ type nic struct {
 	paced  heap.Heap[paced, *paced]
 	wakeAt sim.Time
 	port   int32
+	pulls  pulls
 	spare  ring[int32] // indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
 }
 

@@ -2,14 +2,17 @@ package fabric
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"farflash/fabric/cc"
+	"farflash/internal/golden"
 	"farflash/units"
 )
 
@@ -71,6 +74,7 @@ func TestNS3Answers(t *testing.T) {
 	}
 	defer f.Close()
 	rows := 0
+	var met []*ns3Met
 	for s := bufio.NewScanner(f); s.Scan(); {
 		line, _, _ := strings.Cut(s.Text(), "#")
 		fields := strings.Fields(line)
@@ -78,15 +82,35 @@ func TestNS3Answers(t *testing.T) {
 			continue
 		}
 		rows++
-		t.Run(strings.Join(fields[:2], "-")+fmt.Sprint("-", len(fields)-4), func(t *testing.T) { ns3Row(t, fields) })
+		i := slices.IndexFunc(met, func(m *ns3Met) bool { return m.scheme == fields[0] })
+		if i < 0 {
+			i = len(met)
+			met = append(met, &ns3Met{scheme: fields[0]})
+		}
+		t.Run(strings.Join(fields[:2], "-")+fmt.Sprint("-", len(fields)-4), func(t *testing.T) { ns3Row(t, fields, met[i]) })
 	}
 	if rows < 50 {
 		t.Errorf("only %d rows", rows)
 	}
+	lines := golden.Head("scheme", ">incasts", ">flows", ">to the nanosecond", ">mean of an incast off by, at most", ">pauses, reference", ">pauses, ours")
+	for _, m := range met {
+		lines = append(lines, golden.Row("`"+m.scheme+"`", fmt.Sprint(m.rows), fmt.Sprint(m.flows), fmt.Sprint(m.same), fmt.Sprintf("%.2f %%", 100*m.worst), fmt.Sprint(m.theirs), fmt.Sprint(m.pauses)))
+	}
+	golden.Table(t, "../docs/validation/ns3.md", "ns3-answers", "seed 1", lines, *update)
+}
+
+var update = flag.Bool("update", false, "write the table of docs/validation/ns3.md")
+
+// ns3Met is how far the rows of a scheme meet the reference.
+type ns3Met struct {
+	scheme            string
+	rows, flows, same int
+	worst             float64
+	theirs, pauses    uint64
 }
 
 // ns3Row is one row: scheme, rate, pause frames, how exact, completion times of hosts 1 on in nanoseconds.
-func ns3Row(t *testing.T, row []string) {
+func ns3Row(t *testing.T, row []string, met *ns3Met) {
 	var rate units.BitRate
 	if err := rate.UnmarshalText([]byte(row[1])); err != nil {
 		t.Fatal(err)
@@ -110,6 +134,10 @@ func ns3Row(t *testing.T, row []string) {
 	for i, m := range r.net.Messages() {
 		ns := float64(m.Acked / units.Nanosecond)
 		got += ns
+		met.flows++
+		if ns == want[i] {
+			met.same++
+		}
 		if row[3] == "exact" && ns != want[i] {
 			t.Errorf("host %d is done after %v ns, ns-3 says %v", i+1, ns, want[i])
 		}
@@ -118,6 +146,9 @@ func ns3Row(t *testing.T, row []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	met.rows++
+	met.worst = max(met.worst, math.Abs(got/sum-1))
+	met.theirs, met.pauses = met.theirs+uint64(pauses), met.pauses+r.net.Counters.Pauses
 	most := 0.0 // pauses more or less
 	if row[3] != "exact" {
 		var share float64

@@ -84,6 +84,9 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	}
 	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, tag: tag}
 	*c = cc.Sender{Wake: sim.Forever}
+	if n.wants.Pulls {
+		n.pulling[q] = pulling{}
+	}
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
 	n.findPaths(q, routes)
@@ -91,8 +94,8 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		x.Counters.Stranded++
 	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
-	if n.cfg.Recovery.Kind.keeps() {
-		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack), &window.Set{}
+	if n.cfg.Recovery.Kind.Keeps() {
+		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}
 	}
 	first := was.standing != finished
 	if !first && was.port != s.port {
@@ -114,7 +117,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		c.BaseRTT, c.BDP = n.roundTrip(routes, src, dst)
 	}
 	c.MTU, c.Rate = n.cfg.Payload, c.Line
-	c.Hops = routes.Distance(src, dst) - 1
+	c.Hops = int32(routes.Distance(src, dst) - 1)
 	n.alg.Start(int32(q), c)
 	return q, nil
 }
@@ -153,6 +156,9 @@ func (n *Network) slot(src int32, at sim.Time) (QP, error) {
 	n.senders = append(n.senders, sender{tag: uint32(q)})
 	n.receive = append(n.receive, receiver{})
 	n.control = append(n.control, cc.Sender{})
+	if n.wants.Pulls {
+		n.pulling = append(n.pulling, pulling{})
+	}
 	n.paths = append(n.paths, make([]int32, 2*n.hopLimit)...)
 	return QP(q), nil
 }
@@ -245,16 +251,13 @@ func (n *Network) Reserve(messages int) {
 	n.paths = slices.Grow(n.paths, 2*n.hopLimit*pairs)
 }
 
-// Send posts a message from one host to another, on a queue pair of its own or one that is
-// shared, as the configuration says.
+// Send posts a message from one host to another, on a queue pair of its own or one that is shared, as the configuration says.
 func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, error) {
-	var q QP
-	var err error
+	open := n.Pair
 	if n.cfg.QueuePairs.Life == PerMessage {
-		q, err = n.Open(src, dst, class)
-	} else {
-		q, err = n.Pair(src, dst, class)
+		open = n.Open
 	}
+	q, err := open(src, dst, class)
 	if err != nil {
 		return 0, err
 	}
@@ -325,6 +328,7 @@ func (n *Network) begin(m int32) error {
 	}
 	s.newest, s.last = m, m
 	s.end += msg.packets
+	n.bound(s)
 	n.Counters.Posted++
 	n.Counters.PostedBytes += uint64(msg.Size)
 	if lead, l := n.lead(int32(q), s); l.standing == idle {
@@ -461,7 +465,9 @@ func (n *Network) setTimes() {
 	n.timeout = r.Timeout.Time
 	if r.Timeout.Auto {
 		switch {
-		case r.Kind.keeps():
+		case n.wants.Pulls:
+			n.timeout = 5 * units.Millisecond
+		case r.Kind.Keeps():
 			n.timeout = 320 * units.Microsecond
 		case n.cfg.PFC.Enabled && (n.cfg.Watchdog.Action == WatchdogReport || n.cfg.Watchdog.After == 0):
 			n.timeout = 4096 * units.Nanosecond << 14

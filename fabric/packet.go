@@ -13,6 +13,7 @@ const (
 	ackPacket
 	nackPacket // an ACK that also says: what follows psn is missing
 	cnpPacket
+	pullPacket // the receiver's asking for packets; psn is how often it has asked
 	pauseFrame
 	resumeFrame
 )
@@ -25,6 +26,8 @@ const (
 	sacked                    // the ACK also names one packet beyond psn, in sack
 	asks                      // the request of an RDMA Read, whose answer stands for its ACK
 	implied                   // the first of an answer: its request is acknowledged up to sack
+	trimmed                   // the payload was cut off; on an answer: sack was
+	drains                    // its sender has nothing behind it, where receivers pull
 )
 
 // packet is what a switch or NIC holds of a packet, 24 bytes and moved by value. A

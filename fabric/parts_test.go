@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"farflash/fabric/cc"
+	"farflash/fabric/spread"
 	"farflash/fabric/topo"
 	"farflash/sim"
 	"farflash/units"
@@ -69,10 +70,28 @@ func TestPartsAgree(t *testing.T) {
 			f.Dst = (f.Dst + 1) % 12
 		}
 	}
+	type way struct {
+		name   string
+		scheme cc.Scheme
+		spread spread.Config
+	}
+	var ways []way
 	for _, scheme := range allSchemes {
-		t.Run(scheme.String(), func(t *testing.T) {
+		ways = append(ways, way{scheme.String(), scheme, spread.DefaultConfig()})
+	}
+	for _, choice := range []spread.Choice{spread.RoundRobin, spread.Random, spread.LeastQueue} {
+		for _, per := range []spread.Unit{spread.Packet, spread.Flowlet} {
+			ways = append(ways, way{choice.String() + " " + per.String(), cc.SchemeDCQCN, spread.Config{Choice: choice, Per: per, Gap: 2 * units.Microsecond, Table: 64}})
+		}
+	}
+	for _, w := range ways {
+		scheme := w.scheme
+		t.Run(w.name, func(t *testing.T) {
 			c := DefaultConfig()
 			c.CongestionControl.Algorithm = scheme
+			if c.LoadBalancing = w.spread; w.spread.Choice != spread.Hash {
+				c.Recovery.Kind, c.Recovery.Reordering, c.Recovery.Window = SelectiveRepeat, 16, 512
+			}
 			c.Buffer = 400 * units.KB
 			c.PFC.Threshold = Threshold{Size: 8 * units.KB}
 			c.ECN.Kmin, c.ECN.Kmax, c.ECN.Rate = 10*units.KB, 30*units.KB, 10*units.Gbps

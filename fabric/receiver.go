@@ -58,6 +58,8 @@ func (n *Network) received(p *port, x packet) {
 				n.offer(q, s)
 			}
 		}
+	case pullPacket:
+		n.pulled(&x)
 	default:
 		n.answered(x)
 	}
@@ -82,6 +84,13 @@ func (n *Network) accept(p *port, x packet) {
 	}
 	if r.begun < 0 {
 		r.begun = n.eng.Now()
+	}
+	if n.wants.Pulls {
+		n.owe(r, &x)
+	}
+	if x.flags&trimmed != 0 {
+		n.headless(r, &x)
+		return
 	}
 	if x.flags&ceMark != 0 {
 		n.Counters.Marked++
@@ -112,6 +121,8 @@ func (n *Network) accept(p *port, x packet) {
 		n.acknowledge(r, &x, ackPacket)
 		n.reportDelivered(r, before, ended)
 	case before(r.expected, x.psn):
+		n.Counters.Overtaken++
+		n.Counters.Reordered = max(n.Counters.Reordered, uint64(x.psn-r.expected))
 		if r.arrived != nil {
 			n.outOfOrder(p, r, &x)
 			return
@@ -219,6 +230,9 @@ func (n *Network) inOrder(r *receiver, x *packet) int {
 		return 0
 	}
 	r.expected = to
+	if n.wants.Pulls && n.pulling[x.qp&slotMask].drained == to {
+		n.refund(r, x.qp)
+	}
 	return n.deliver(r)
 }
 
@@ -270,7 +284,9 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 		a.flags |= ceMark
 	}
 	if k == nackPacket {
-		a.flags |= sacked
+		if a.flags |= x.flags & trimmed; a.flags&trimmed == 0 {
+			a.flags |= sacked
+		}
 	}
 	n.notes.Give(r.note)
 	if r.patient {

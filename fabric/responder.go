@@ -61,8 +61,8 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), tag: t.tag}
 	n.keys[q] = n.keys[out]
 	n.findPaths(q, routes)
-	if n.cfg.Recovery.Kind.keeps() {
-		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack), &window.Set{}
+	if n.cfg.Recovery.Kind.Keeps() {
+		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}
 	}
 	if n.timeout > 0 {
 		t.expire = n.eng.NewTimer(n.inPort(&n.ports[t.port]), n.target, expire, uint32(q))
@@ -73,7 +73,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 
 // Ask posts the request of an RDMA Read, which has so many bytes, on a queue pair. When it has been delivered it is answered with Answer.
 func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
-	implicit := !n.cfg.Recovery.Kind.keeps()
+	implicit := !n.cfg.Recovery.Kind.Keeps()
 	if implicit && size > n.cfg.Payload {
 		return 0, fmt.Errorf("an RDMA Read's request of %v does not fit a packet of %v", size, n.cfg.Payload)
 	}
@@ -145,7 +145,7 @@ func (n *Network) lead(q int32, s *sender) (int32, *sender) {
 
 // more reports whether there is a packet to send on either stream of a queue pair.
 func (n *Network) more(s *sender) bool {
-	return s.next != s.end || (s.repair != nil || s.twin >= 0) && n.moreElse(s)
+	return s.next != s.stop || (s.repair != nil || s.twin >= 0) && n.moreElse(s)
 }
 
 // moreElse is more for a queue pair that has nothing new on its lead.

@@ -134,3 +134,56 @@ func (n *Network) stray(at int32, x *packet) (int32, bool) {
 	}
 	return n.step(n.routes, at, to, k, class)
 }
+
+// choose is the next step, if there is one, of a data packet whose way each switch chooses.
+func (n *Network) choose(at int32, x *packet) (int32, bool) {
+	s := &n.senders[x.qp&slotMask]
+	next := n.routes.Next(at, s.dst)
+	if len(next) == 0 {
+		return 0, false
+	}
+	i := 0
+	if len(next) > 1 {
+		i = n.chooseOf(at, x, s, next)
+	}
+	return n.nodes[at].first + int32(next[i].Port) | (int32(s.class)+int32(next[i].Channel))<<stepBits, true
+}
+
+// chooseOf is the number of the way that a packet takes, of several.
+func (n *Network) chooseOf(at int32, x *packet, s *sender, next []topo.Hop) int {
+	k, hash := n.chooser, uint32(0)
+	if k.Flowlets() {
+		hash = n.keys[x.qp&slotMask].hash(uint32(at))
+		if port, ok := k.Again(at, hash, n.eng.Now()); ok {
+			for i := range next {
+				if next[i].Port == port {
+					return i
+				}
+			}
+		}
+	}
+	if k.Looks() {
+		queues := k.Queues(at, len(next))
+		for i, h := range next {
+			queues[i] = n.waitAt(n.nodes[at].first+int32(h.Port), s.class+h.Channel)
+		}
+	}
+	i := k.Choose(at, len(next))
+	if k.Flowlets() {
+		k.Remember(at, hash, next[i].Port)
+	}
+	return i
+}
+
+// waitAt is what a packet finds ahead of it in a port's class, in bytes: an idle port comes before one that is sending, one that is paused after all others.
+func (n *Network) waitAt(pi int32, class uint8) int64 {
+	p := &n.ports[pi]
+	wait := n.lane(pi, class).out << 1
+	if p.free > n.eng.Now() {
+		wait++
+	}
+	if p.paused>>class&1 != 0 {
+		wait += 1 << 56
+	}
+	return wait
+}

@@ -13,6 +13,7 @@ type sender struct {
 	next     uint32 // number of the next packet to send
 	una      uint32 // the first that is not acknowledged
 	end      uint32 // behind the last that was posted
+	stop     uint32 // behind the last that may be sent for now
 	top      uint32 // behind the last that was ever sent
 	port     int32
 	place    int32  // in the NIC's heap
@@ -21,7 +22,6 @@ type sender struct {
 	sending  int32  // message that next is in
 	newest   int32
 	last     int32 // message that was posted last, acknowledged or not
-	ended    int32 // message that was acknowledged last
 	avail    sim.Time
 	pos      uint64 // of next in the stream of payload
 	acked    uint64 // of una
@@ -39,13 +39,14 @@ type sender struct {
 	src, dst int32
 	tag      uint32 // what its packets have for qp
 	twin     int32  // the other stream of its queue pair, -1 if there is none (responder.go)
+	ended    int32  // message that was acknowledged last
 	responds bool   // it is the responder's
 	other    bool   // the responder's stream has had the queue pair's turn last
 }
 
 // hasMore reports whether there is a packet to send.
 func (s *sender) hasMore() bool {
-	return s.next != s.end || s.repair != nil && s.repair.Pending()
+	return s.next != s.stop || s.repair != nil && s.repair.Pending()
 }
 
 // take makes the queue pair's next packet.
@@ -84,6 +85,9 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	}
 	if psn-msg.first == msg.packets-1 {
 		x.flags = lastOf
+		if n.wants.Pulls && msg.next < 0 {
+			x.flags |= drains
+		}
 		payload = msg.Size - units.Bytes(msg.packets-1)*n.cfg.Payload
 	}
 	if msg.reads != noRead {
@@ -99,7 +103,10 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 
 // full reports whether the window is, if there is one. What is sent again has its place in it already.
 func (n *Network) full(s *sender, c *cc.Sender) bool {
-	if r := s.repair; r != nil && s.twin < 0 && r.Recovering() {
+	if n.wants.Pulls {
+		return c.Credit <= 0
+	}
+	if r := s.repair; r != nil && s.twin < 0 && (r.Recovering() || n.wants.Came) {
 		if r.Probing() {
 			return false
 		}
@@ -125,7 +132,9 @@ func (n *Network) answered(x packet) {
 		ended = n.advance(s, x.psn)
 	}
 	lost := false
-	if s.repair != nil {
+	if x.flags&trimmed != 0 {
+		n.cutOff(s, lead, l, &x)
+	} else if s.repair != nil {
 		if x.flags&sacked == 0 {
 			s.repair.Acked(s.una)
 		} else if lost = s.repair.Named(x.sack, s.una, s.top); lost && s.repair.TCP() && s.timing {
@@ -156,6 +165,7 @@ func (n *Network) answered(x packet) {
 			n.notes.Read(x.note, &n.signal)
 			if s.repair != nil {
 				s.repair.Measure(n.signal.RTT)
+				n.signal.Came = s.repair.Came() * uint64(n.cfg.Payload)
 			}
 			n.signal.Multiple = n.cfg.Telemetry.Multiple
 			n.react(lead, l, c)
@@ -202,6 +212,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
 	s.una, s.tries = psn, 0
+	n.bound(s)
 	if s.repair != nil {
 		s.repair.Progress()
 	}
@@ -238,6 +249,14 @@ func (n *Network) advance(s *sender, psn uint32) int {
 		}
 	}
 	return ended
+}
+
+// bound has a sender stop where its receiver has no more bits for what comes out of order.
+func (n *Network) bound(s *sender) {
+	s.stop = s.end
+	if w := uint32(n.cfg.Recovery.Window); w > 0 && before(s.una+w, s.end) {
+		s.stop = s.una + w
+	}
 }
 
 // rewind goes back to the first packet that is not acknowledged.

@@ -13,10 +13,11 @@ const (
 	Payload    Carries = iota // a part of a message
 	Answer                    // an ACK or a NACK
 	Congestion                // a CNP
+	Asking                    // a receiver's pull
 	PauseFrame                // or its taking back
 )
 
-var carriesNames = [...]string{"data", "ack", "cnp", "pause frame"}
+var carriesNames = [...]string{"data", "ack", "cnp", "pull", "pause frame"}
 
 // String is it in words.
 func (c Carries) String() string { return carriesNames[c] }
@@ -46,6 +47,8 @@ func (n *Network) reportSend(pi int32, p *port, x *packet) {
 		s.Carries = Answer
 	case cnpPacket:
 		s.Carries = Congestion
+	case pullPacket:
+		s.Carries = Asking
 	default:
 		s.Carries = PauseFrame
 	}

@@ -19,11 +19,16 @@ func (n *Network) forward(in int32, q *port, x packet) {
 		path++
 	}
 	step := n.paths[path*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
-	if n.failed != nil && n.ports[step&stepPort].node != q.node {
-		// It was on its way when a link failed.
-		if other, ok := n.stray(q.node, &x); ok {
-			step = other
+	choose := n.chooser != nil && x.kind == dataPacket
+	if choose || n.failed != nil && n.ports[step&stepPort].node != q.node {
+		// Its way is chosen here, or it was on its way when a link failed.
+		ok := false
+		if choose {
+			step, ok = n.choose(q.node, &x)
 		} else {
+			step, ok = n.stray(q.node, &x)
+		}
+		if !ok {
 			n.drop(in, q, &x, DropNoRoute)
 			return
 		}
@@ -39,7 +44,10 @@ func (n *Network) forward(in int32, q *port, x packet) {
 		// It is accounted under the class it came in with, which is the one to pause.
 		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
 		class := uint8(step >> stepBits)
-		if !n.admit(in, q, x.class, n.lane(out, class), int64(x.size)) {
+		if to := n.lane(out, class); !n.fits(&x, to) {
+			n.trim(&x)
+			class = 0
+		} else if !n.admit(in, q, x.class, to, int64(x.size)) {
 			if n.lossless>>x.class&1 == 0 {
 				n.drop(out, o, &x, DropBuffer) // its queue was the reason
 			} else {

@@ -1,10 +1,12 @@
 package fabric
 
 import (
+	"fmt"
 	"testing"
 
 	"farflash/fabric/cc"
 	"farflash/fabric/topo"
+	"farflash/internal/golden"
 	"farflash/units"
 )
 
@@ -64,6 +66,7 @@ func TestTCPLoss(t *testing.T) {
 // TestTCPShares: four connections through a link that is a quarter of their lines, with a buffer of two round trips, fill it and have equal
 // shares (Jain's index), by losses or by marks.
 func TestTCPShares(t *testing.T) {
+	lines := golden.Head("", ">of the line", ">Jain's index", ">packets lost after slow start", ">timeouts")
 	for _, growth := range []cc.Growth{cc.GrowthCubic, cc.GrowthNewReno, cc.GrowthDCTCP} {
 		c := TCP(DefaultConfig())
 		c.CongestionControl.TCP.Growth = growth
@@ -96,8 +99,10 @@ func TestTCPShares(t *testing.T) {
 		if share < 0.9 || share > 1.001 || jain < 0.85 {
 			t.Errorf("%v: %.3f of the line, Jain's index %.3f", growth, share, jain)
 		}
+		lines = append(lines, golden.Row(growth.String(), fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%.3f", jain), fmt.Sprint(r.net.Counters.DropCount()-early), fmt.Sprint(r.net.Counters.Timeouts)))
 		if k := &r.net.Counters; k.Timeouts > 0 || (k.DropCount() > early) == (growth == cc.GrowthDCTCP) {
 			t.Errorf("%v: %d lost, %d timeouts", growth, k.DropCount(), k.Timeouts)
 		}
 	}
+	golden.Table(t, "../docs/validation/nvmeof.md", "nvmeof-shares", "no random numbers", lines, *update)
 }

@@ -180,10 +180,10 @@ func (n *Network) CycleName(ports []int32) string {
 }
 
 // Hazard names a circle of links, each with its channel, in which pauses can lock up; it is empty
-// if there is none, or no PFC. All paths between all hosts are considered.
+// if there is none, or no PFC. All paths between all hosts are considered, with all links up.
 func (n *Network) Hazard() string {
 	if !n.cfg.PFC.Enabled {
 		return ""
 	}
-	return n.graph.Names(n.graph.Cycle(n.routes))
+	return n.graph.Names(n.graph.Cycle(n.intact))
 }

@@ -1,269 +1,50 @@
 package fabric
 
-import (
-	"errors"
-	"fmt"
+import "farflash/fabric/setting"
 
-	"farflash/units"
+// The words of a network's settings.
+type (
+	Life           = setting.Life
+	RecoveryKind   = setting.RecoveryKind
+	Scheduler      = setting.Scheduler
+	PathOrder      = setting.PathOrder
+	Random         = setting.Random
+	Rounding       = setting.Rounding
+	WatchdogAction = setting.WatchdogAction
+	Threshold      = setting.Threshold
+	HeadroomKind   = setting.HeadroomKind
+	Headroom       = setting.Headroom
+	Timeout        = setting.Timeout
+	QueuePairs     = setting.QueuePairs
+	RoundTrip      = setting.RoundTrip
+	Acks           = setting.Acks
+	CNP            = setting.CNP
+	Recovery       = setting.Recovery
+	PFC            = setting.PFC
+	ECN            = setting.ECN
+	ECNPort        = setting.ECNPort
+	Watchdog       = setting.Watchdog
+	Telemetry      = setting.Telemetry
 )
 
-// Life is how long a queue pair lives.
-type Life uint8
-
-// The lives.
+// Their values.
 const (
-	Persistent Life = iota
-	PerMessage
+	Persistent       = setting.Persistent
+	PerMessage       = setting.PerMessage
+	GoBackN          = setting.GoBackN
+	SelectiveRepeat  = setting.SelectiveRepeat
+	Sack             = setting.Sack
+	DWRR             = setting.DWRR
+	Strict           = setting.Strict
+	Ascending        = setting.Ascending
+	Descending       = setting.Descending
+	OwnRandom        = setting.OwnRandom
+	NS3Random        = setting.NS3Random
+	Exact            = setting.Exact
+	WholeNanoseconds = setting.WholeNanoseconds
+	WatchdogReport   = setting.WatchdogReport
+	WatchdogIgnore   = setting.WatchdogIgnore
+	HeadroomAuto     = setting.HeadroomAuto
+	HeadroomHPCC     = setting.HeadroomHPCC
+	HeadroomFixed    = setting.HeadroomFixed
 )
-
-var lifeNames = units.Names[Life]{"persistent", "per-message"}
-
-// String is its name in scenarios.
-func (l Life) String() string { return lifeNames.Name(l) }
-
-// MarshalText writes the name.
-func (l Life) MarshalText() ([]byte, error) { return lifeNames.Marshal(l) }
-
-// UnmarshalText reads a name.
-func (l *Life) UnmarshalText(text []byte) error { return lifeNames.Unmarshal(text, l) }
-
-// RecoveryKind is how lost packets are sent again.
-type RecoveryKind uint8
-
-// The kinds.
-const (
-	GoBackN RecoveryKind = iota
-	SelectiveRepeat
-	Sack
-)
-
-// keeps reports whether receivers keep what comes out of order.
-func (k RecoveryKind) keeps() bool { return k != GoBackN }
-
-var recoveryNames = units.Names[RecoveryKind]{"go-back-n", "selective-repeat", "sack"}
-
-// String is its name in scenarios.
-func (k RecoveryKind) String() string { return recoveryNames.Name(k) }
-
-// MarshalText writes the name.
-func (k RecoveryKind) MarshalText() ([]byte, error) { return recoveryNames.Marshal(k) }
-
-// UnmarshalText reads a name.
-func (k *RecoveryKind) UnmarshalText(text []byte) error { return recoveryNames.Unmarshal(text, k) }
-
-// Scheduler orders the classes of a port.
-type Scheduler uint8
-
-// The orders.
-const (
-	DWRR Scheduler = iota
-	Strict
-)
-
-var schedulerNames = units.Names[Scheduler]{"dwrr", "strict"}
-
-// String is its name in scenarios.
-func (s Scheduler) String() string { return schedulerNames.Name(s) }
-
-// MarshalText writes the name.
-func (s Scheduler) MarshalText() ([]byte, error) { return schedulerNames.Marshal(s) }
-
-// UnmarshalText reads a name.
-func (s *Scheduler) UnmarshalText(text []byte) error { return schedulerNames.Unmarshal(text, s) }
-
-// PathOrder is the order of equally short paths.
-type PathOrder uint8
-
-// The orders.
-const (
-	Ascending PathOrder = iota
-	Descending
-)
-
-var pathNames = units.Names[PathOrder]{"ascending", "descending"}
-
-// String is its name in scenarios.
-func (o PathOrder) String() string { return pathNames.Name(o) }
-
-// MarshalText writes the name.
-func (o PathOrder) MarshalText() ([]byte, error) { return pathNames.Marshal(o) }
-
-// UnmarshalText reads a name.
-func (o *PathOrder) UnmarshalText(text []byte) error { return pathNames.Unmarshal(text, o) }
-
-// Random is where random numbers come from.
-type Random uint8
-
-// The sources.
-const (
-	OwnRandom Random = iota
-	NS3Random
-)
-
-var randomNames = units.Names[Random]{"own", "ns-3"}
-
-// String is its name in scenarios.
-func (r Random) String() string { return randomNames.Name(r) }
-
-// MarshalText writes the name.
-func (r Random) MarshalText() ([]byte, error) { return randomNames.Marshal(r) }
-
-// UnmarshalText reads a name.
-func (r *Random) UnmarshalText(text []byte) error { return randomNames.Unmarshal(text, r) }
-
-// Rounding of times on the wire.
-type Rounding uint8
-
-// The roundings.
-const (
-	Exact Rounding = iota
-	WholeNanoseconds
-)
-
-var roundingNames = units.Names[Rounding]{"exact", "whole-nanoseconds"}
-
-// String is its name in scenarios.
-func (r Rounding) String() string { return roundingNames.Name(r) }
-
-// MarshalText writes the name.
-func (r Rounding) MarshalText() ([]byte, error) { return roundingNames.Marshal(r) }
-
-// UnmarshalText reads a name.
-func (r *Rounding) UnmarshalText(text []byte) error { return roundingNames.Unmarshal(text, r) }
-
-// WatchdogAction is what is done about a port that stays paused.
-type WatchdogAction uint8
-
-// The actions.
-const (
-	WatchdogReport WatchdogAction = iota
-	WatchdogIgnore
-)
-
-var watchdogNames = units.Names[WatchdogAction]{"report", "ignore"}
-
-// String is its name in scenarios.
-func (a WatchdogAction) String() string { return watchdogNames.Name(a) }
-
-// MarshalText writes the name.
-func (a WatchdogAction) MarshalText() ([]byte, error) { return watchdogNames.Marshal(a) }
-
-// UnmarshalText reads a name.
-func (a *WatchdogAction) UnmarshalText(text []byte) error { return watchdogNames.Unmarshal(text, a) }
-
-// Threshold is dynamic or a size.
-type Threshold struct {
-	Dynamic bool
-	Size    units.Bytes
-}
-
-// MarshalText writes dynamic or the size.
-func (t Threshold) MarshalText() ([]byte, error) {
-	if t.Dynamic {
-		return []byte("dynamic"), nil
-	}
-	return t.Size.MarshalText()
-}
-
-// Wanted says what to write.
-func (Threshold) Wanted() string { return "dynamic, or a size such as 64KiB" }
-
-// UnmarshalText reads dynamic or a size.
-func (t *Threshold) UnmarshalText(text []byte) error {
-	if string(text) == "dynamic" {
-		*t = Threshold{Dynamic: true}
-		return nil
-	}
-	*t = Threshold{}
-	return orSize(text, &t.Size, "dynamic")
-}
-
-// HeadroomKind is where a headroom's size comes from.
-type HeadroomKind uint8
-
-// The kinds.
-const (
-	HeadroomAuto HeadroomKind = iota
-	HeadroomHPCC
-	HeadroomFixed
-)
-
-// Headroom is what is kept for packets that come after a pause.
-type Headroom struct {
-	Kind HeadroomKind
-	Size units.Bytes // if it is fixed
-}
-
-// MarshalText writes auto, hpcc or the size.
-func (h Headroom) MarshalText() ([]byte, error) {
-	switch h.Kind {
-	case HeadroomAuto:
-		return []byte("auto"), nil
-	case HeadroomHPCC:
-		return []byte("hpcc"), nil
-	}
-	return h.Size.MarshalText()
-}
-
-// Wanted says what to write.
-func (Headroom) Wanted() string { return "auto, hpcc, or a size such as 64KiB" }
-
-// UnmarshalText reads auto, hpcc or a size.
-func (h *Headroom) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "auto":
-		*h = Headroom{Kind: HeadroomAuto}
-		return nil
-	case "hpcc":
-		*h = Headroom{Kind: HeadroomHPCC}
-		return nil
-	}
-	*h = Headroom{Kind: HeadroomFixed}
-	return orSize(text, &h.Size, "auto")
-}
-
-// Timeout is a time, auto or none.
-type Timeout struct {
-	Auto bool
-	Time units.Duration // if it is not auto; 0 is none
-}
-
-// MarshalText writes auto, none or the time.
-func (t Timeout) MarshalText() ([]byte, error) {
-	switch {
-	case t.Auto:
-		return []byte("auto"), nil
-	case t.Time == 0:
-		return []byte("none"), nil
-	}
-	return t.Time.MarshalText()
-}
-
-// Wanted says what to write.
-func (Timeout) Wanted() string { return "auto, none, or a time such as 1ms" }
-
-// UnmarshalText reads auto, none or a time.
-func (t *Timeout) UnmarshalText(text []byte) error {
-	*t = Timeout{}
-	switch string(text) {
-	case "auto":
-		t.Auto = true
-		return nil
-	case "none":
-		return nil
-	}
-	if err := t.Time.UnmarshalText(text); err != nil {
-		return fmt.Errorf("%w; or use auto or none", err)
-	}
-	if t.Time <= 0 {
-		return errors.New("is not above zero; use a time, auto or none")
-	}
-	return nil
-}
-
-func orSize(text []byte, size *units.Bytes, word string) error {
-	if err := size.UnmarshalText(text); err != nil {
-		return fmt.Errorf("%w; or use %s", err, word)
-	}
-	return nil
-}

@@ -89,6 +89,9 @@ func (f *FTL) start(p *pool) bool {
 	if len(p.failing) > 0 && f.startFailing(p) {
 		return true
 	}
+	if len(p.renewals) > 0 && f.startRenewal(p) {
+		return true
+	}
 	if p.wearDue {
 		p.wearDue = false
 		if b := f.leastWorn(p); b != none && f.begin(p, b, WearLevelling) {
@@ -142,6 +145,9 @@ func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	}
 	if why != Failure { // else it is no candidate
 		p.remove(f, b)
+	}
+	if len(p.renewals) > 0 {
+		p.renewals = slices.DeleteFunc(p.renewals, func(r int32) bool { return r == b })
 	}
 	m.state = victim
 	m.next, m.prev, m.pending = m.valid, int32(why), 0

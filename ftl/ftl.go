@@ -63,8 +63,8 @@
 // # What it leaves out
 //
 // Hybrid and block mapping, the mapping table itself and its cache (the driver's),
-// multi-plane grouping of moves (the driver may group them, it sees them all), data
-// retention and read disturb. Policies follow Rosenblum and Ousterhout (1992), Hu
+// multi-plane grouping of moves (the driver may group them, it sees them all), what makes data
+// go bad (the driver's, which says Renew). Policies follow Rosenblum and Ousterhout (1992), Hu
 // et al. (SYSTOR 2009), Desnoyers (SYSTOR 2012), Van Houdt (SIGMETRICS 2013) and
 // MQSim (FAST 2018). Package waf has the closed forms that hold it to account.
 package ftl
@@ -123,6 +123,7 @@ const (
 	GC            Reason = iota // for its space
 	WearLevelling               // because it is worn least
 	Failure                     // because it fails: it will be retired
+	Renewal                     // because the driver asked for it: its data are getting old
 	reasons
 )
 
@@ -156,6 +157,8 @@ type FTL struct {
 	window           int32 // WindowedGreedy: blocks
 	order            order // how candidates are kept
 	mixed            bool  // some host stream takes survivors
+
+	picker Picker // in the place of cfg.Victim; nil: none
 
 	owner *owner
 	blank *pool // stands for every pool that was never touched

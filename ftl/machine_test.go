@@ -13,10 +13,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMain asks for more cases than rapid's 100; -rapid.checks overrides it.
+// TestMain asks for more cases than rapid's 100, and for more still at night; -rapid.checks and RAPID_CHECKS override it.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "500"); err != nil {
-		panic(err)
+	cases := "200"
+	if os.Getenv("FARFLASH_LONG") != "" {
+		cases = "1000"
+	}
+	if os.Getenv("RAPID_CHECKS") == "" {
+		if err := flag.Set("rapid.checks", cases); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
@@ -142,6 +148,18 @@ func TestMachine(t *testing.T) {
 					t.Skip("nothing to skip")
 				}
 				d.skip(rapid.IntRange(0, len(d.writes)-1).Draw(t, "which"), rapid.IntRange(1, 8).Draw(t, "skipped"))
+			},
+			"renew": func(t *rapid.T) {
+				b := ftl.Block(rapid.IntRange(0, cfg.Pools*cfg.BlocksPerPool-1).Draw(t, "block"))
+				was := d.Stats()
+				if d.Renew(b) {
+					if again := d.Renew(b); again {
+						t.Fatalf("block %d is to be renewed twice", b)
+					}
+				}
+				if now := d.Stats(); now.Renewals != was.Renewals {
+					t.Fatal("a wish alone began a renewal")
+				}
 			},
 			"read": func(t *rapid.T) {
 				if at := d.to[hot(t, d)]; at != ftl.NoPPA {

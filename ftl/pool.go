@@ -85,6 +85,7 @@ type pool struct {
 	heap      []freeBlock // free blocks that were used before
 	victims   []slot      // in the order they were started
 	failing   []int32     // blocks that fail and are not retired, in any state
+	renewals  []int32     // blocks whose data are to be moved, candidates when that was asked
 	again     []PPA       // pages of victims that found no room and are to be offered once more
 	array     []int32     // order byArray: the candidates
 	buckets   []list      // order byValid: candidates by valid pages; nil before the first collection
@@ -178,6 +179,7 @@ func (f *FTL) clonePool(p *pool) *pool {
 	c.victims = slices.Clone(p.victims)
 	c.failing = slices.Clone(p.failing)
 	c.again = slices.Clone(p.again)
+	c.renewals = slices.Clone(p.renewals)
 	c.array = slices.Clone(p.array)
 	c.buckets = slices.Clone(p.buckets)
 	return &c

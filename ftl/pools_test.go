@@ -72,9 +72,9 @@ func TestPoolsApart(t *testing.T) {
 
 // TestStatsArithmetic: what is taken away and added again is as it was, field by field.
 func TestStatsArithmetic(t *testing.T) {
-	a := ftl.Stats{Programs: []int64{1, 2}, HostPrograms: 3, GCPrograms: 5, WearPrograms: 7, FailurePrograms: 11, FailedPrograms: 13, Raced: 17,
+	a := ftl.Stats{Programs: []int64{1, 2}, HostPrograms: 3, GCPrograms: 5, WearPrograms: 7, FailurePrograms: 11, RenewalPrograms: 12, Renewals: 14, FailedPrograms: 13, Raced: 17,
 		Erases: 19, Failures: 23, Retired: 29, Collections: 31, Relocations: 37}
-	twice := ftl.Stats{Programs: []int64{2, 4}, HostPrograms: 6, GCPrograms: 10, WearPrograms: 14, FailurePrograms: 22, FailedPrograms: 26, Raced: 34,
+	twice := ftl.Stats{Programs: []int64{2, 4}, HostPrograms: 6, GCPrograms: 10, WearPrograms: 14, FailurePrograms: 22, RenewalPrograms: 24, Renewals: 28, FailedPrograms: 26, Raced: 34,
 		Erases: 38, Failures: 46, Retired: 58, Collections: 62, Relocations: 74}
 	if got := a.Add(a); !reflect.DeepEqual(got, twice) {
 		t.Errorf("%+v", got)
@@ -89,7 +89,7 @@ func TestStatsArithmetic(t *testing.T) {
 	if got := (ftl.Stats{Programs: []int64{1}}).Add(a); len(got.Programs) != 2 || got.Programs[0] != 2 || got.Programs[1] != 2 {
 		t.Errorf("%+v", got)
 	}
-	if waf := a.WAF(); waf != float64(3+5+7+11)/3 {
+	if waf := a.WAF(); waf != float64(3+5+7+11+12)/3 {
 		t.Errorf("WAF %v", waf)
 	}
 }

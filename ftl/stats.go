@@ -25,12 +25,14 @@ type Stats struct {
 	GCPrograms      int64   // programmed to move data out of blocks collected for space
 	WearPrograms    int64   // programmed to move data out of the least worn blocks
 	FailurePrograms int64   // programmed to move data out of failing blocks
+	RenewalPrograms int64   // programmed to move data out of blocks that Renew named
 	FailedPrograms  int64   // of all these, those that did not take
 	Raced           int64   // of the moves, those that the host overtook while they were under way
 	Skipped         int64   // pages given up by Skip, which are in none of the others
 	Erases          int64   // blocks
 	Failures        int64   // blocks that failed before their time, failed erases aside
 	Retired         int64   // blocks
+	Renewals        int64   // victims started because Renew named them
 	Collections     int64   // victims started for space
 	Relocations     int64   // victims started for wear
 }
@@ -42,14 +44,14 @@ func (s Stats) WAF() float64 {
 	if s.HostPrograms == 0 {
 		return 1
 	}
-	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms+s.FailurePrograms) / float64(s.HostPrograms)
+	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms+s.FailurePrograms+s.RenewalPrograms) / float64(s.HostPrograms)
 }
 
 // counters are all of s that is one number, always in the same order.
 func (s *Stats) counters() []*int64 {
 	return []*int64{
-		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.FailedPrograms, &s.Raced, &s.Skipped,
-		&s.Erases, &s.Failures, &s.Retired, &s.Collections, &s.Relocations,
+		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.RenewalPrograms, &s.FailedPrograms, &s.Raced, &s.Skipped,
+		&s.Erases, &s.Failures, &s.Retired, &s.Collections, &s.Relocations, &s.Renewals,
 	}
 }
 
@@ -86,6 +88,7 @@ func (f *FTL) Stats() Stats {
 		s.GCPrograms += c.moved[GC]
 		s.WearPrograms += c.moved[WearLevelling]
 		s.FailurePrograms += c.moved[Failure]
+		s.RenewalPrograms += c.moved[Renewal]
 		s.FailedPrograms += c.failed
 		s.Raced += c.raced
 		s.Skipped += c.skipped
@@ -94,6 +97,7 @@ func (f *FTL) Stats() Stats {
 		s.Retired += c.retired
 		s.Collections += c.collections[GC]
 		s.Relocations += c.collections[WearLevelling]
+		s.Renewals += c.collections[Renewal]
 	}
 	return s
 }

@@ -83,6 +83,9 @@ func (f *FTL) pick(p *pool) int32 {
 	p.starved = false
 	switch f.cfg.Victim {
 	case FIFO:
+		if f.picker != nil {
+			return f.picked(p)
+		}
 		return p.young.head
 	case CostAge:
 		return f.oldestBenefit(p)

@@ -39,9 +39,11 @@ const (
 	Scan Search = iota
 	// Paper is Algorithm 1 as printed: from 1 on until the prediction changes by less than the tolerance.
 	Paper
+	// Corrected looks at all ratios too, and learns from each window how far the prediction was off.
+	Corrected
 )
 
-var searchNames = units.Names[Search]{"scan", "paper"}
+var searchNames = units.Names[Search]{"scan", "paper", "corrected"}
 
 // String is the way's name in scenarios.
 func (s Search) String() string { return searchNames.Name(s) }
@@ -66,8 +68,9 @@ type Config struct {
 	Window units.Duration
 	// Interval is how often aimd looks, and how long src waits at least from one decision to the next; a demand that comes sooner is taken at its end.
 	Interval units.Duration
-	// Mode is how src finds the ratio: scan, the closest of all; or paper, Algorithm 1 as printed, which stops at the first ratio that predicts almost what the
-	// one before it does, as two neighbours of a forest often do.
+	// Mode is how src finds the ratio: scan, the closest of all; paper, Algorithm 1 as printed, which stops at the first ratio that predicts almost what the
+	// one before it does, as two neighbours of a forest often do; or corrected, the closest of all after each prediction is multiplied by what
+	// drives have read over what was predicted, which is learned window by window.
 	Mode Search
 	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
 	Tolerance units.Fraction

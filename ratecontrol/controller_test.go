@@ -2,6 +2,7 @@ package ratecontrol_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"farflash/block"
@@ -265,5 +266,66 @@ func TestConfigFaults(t *testing.T) {
 		if _, err := ratecontrol.New(c, nil); err == nil {
 			t.Error("src without a model")
 		}
+	}
+}
+
+// TestCorrected: a drive that reads otherwise than its model says comes to what is demanded, as near as ratios allow, and by its model alone it does not.
+func TestCorrected(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var flat table // what the model says: reads hardly fall
+		for w := range 32 {
+			flat = append(flat, 1e9-4e6*float64(w))
+		}
+		fall := rapid.Float64Range(0.3, 1).Draw(t, "fall")
+		reads := func(w int) float64 { return 1e9 * math.Pow(float64(w), -fall) }
+		want := rapid.Float64Range(1.2*reads(32), 1e9).Draw(t, "want")
+		cfg := ratecontrol.DefaultConfig()
+		cfg.Kind, cfg.Mode = ratecontrol.SRC, ratecontrol.Corrected
+		c, err := ratecontrol.New(cfg, []ratecontrol.Predictor{flat})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := steering(1)
+		c.Start(s)
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: want})
+		first := s.Weights[0].Write
+		for range 20 {
+			now := s.Wake
+			if now == units.Forever {
+				t.Fatal("it looks no more")
+			}
+			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: int64(reads(s.Weights[0].Write) * cfg.Window.Seconds())})
+			s.Wake = units.Forever
+			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
+		}
+		w := s.Weights[0].Write
+		if off := reads(w)/want - 1; math.Abs(off) > 0.05 && (reads(max(w-1, 1)) < want || reads(min(w+1, 32)) > want) {
+			t.Errorf("weight ratio %d, at first %d: %.3g read, %.3g wanted", w, first, reads(w), want)
+		}
+		// It rests when nothing is read.
+		now := s.Wake
+		s.Wake = units.Forever
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
+		if s.Wake != units.Forever || s.Weights[0].Write != w {
+			t.Errorf("with nothing read: %+v", s)
+		}
+	})
+}
+
+// TestCorrectedUnasked: a drive that is asked for less than it may read teaches nothing, however long; then more is asked for, and the model has the word.
+func TestCorrectedUnasked(t *testing.T) {
+	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Mode = ratecontrol.SRC, ratecontrol.Corrected }, table{10e9, 5e9, 2e9})
+	s := steering(1)
+	c.Start(s)
+	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 20e9})
+	for range 5 {
+		now := s.Wake
+		s.Wake = units.Forever
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: 1e6})
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
+	}
+	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Now: 60 * units.Millisecond, Rate: 5e9})
+	if s.Weights[0].Write != 2 {
+		t.Errorf("%+v, not the model's 2", s.Weights)
 	}
 }

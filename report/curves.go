@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"farflash/report/chart"
 	"farflash/study"
@@ -40,7 +41,7 @@ func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	if c.Reps > 1 {
 		intro = fmt.Sprintf("Means over replicates; whiskers are %g %% confidence intervals.", 100*c.Level)
 	}
-	if f := curveFigures(c, names); len(f) > 0 {
+	if f := curveFigures(c, names, nil); len(f) > 0 {
 		p.Sections = append(p.Sections, section{ID: "curves", Title: "Response", Intro: intro, Figures: f})
 	}
 	p.Sections = append(p.Sections, section{ID: "points", Title: "Points", Table: pointTable(c, names)})
@@ -79,55 +80,96 @@ func isGeometric(at []float64) bool {
 }
 
 // curveFigures draws a chart for each metric: against the first axis, with a line for each value of the second, or for each
-// combination of the others' values. Too many lines are a heat map for two axes, and left to the table for more.
-func curveFigures(c *study.Curves, names []string) []figure {
-	at, x, numbers := horizontal(c.Axes[0])
-	lines := len(c.Points) / len(at)
+// combination of the others' values. Too many lines are a heat map for two axes, and left to the table for more. Limits are drawn across the charts of their metrics.
+func curveFigures(c *study.Curves, names []string, limits map[string]float64) []figure {
+	lines := len(c.Points) / len(c.Axes[0].Values)
 	if lines > mostLines && len(c.Axes) > 2 {
 		return nil
 	}
 	var out []figure
+	most := map[string]float64{} // of what is of one quantity, so that heat maps of it have the same colours
 	for _, name := range names {
-		unit, help := "", ""
-		var series []chart.Series
-		for k := range lines {
-			s := chart.Series{Style: k}
-			for j, a := range c.Axes[1:] {
-				if j > 0 {
-					s.Name += ", "
-				}
-				s.Name += a.Path + " " + c.Points[k].Values[j+1] // the first point of each line
+		for i := range c.Points {
+			if e, ok := c.Points[i].Metric(name); ok {
+				most[quantity(e)] = math.Max(most[quantity(e)], e.Mean)
 			}
-			for i := range at {
-				e, ok := c.Points[i*lines+k].Metric(name)
-				if !ok {
-					e.Mean = math.NaN()
-				} else {
-					unit, help = e.Unit, e.Help
-				}
-				s.X, s.Y, s.Half = append(s.X, at[i]), append(s.Y, e.Mean), append(s.Half, e.Half)
-			}
-			series = append(series, s)
+		}
+	}
+	for _, name := range names {
+		x, unit, help := curveChart(c, name, limits)
+		if help == "" {
+			continue
 		}
 		f := figure{Caption: name, Note: capital(help) + "."}
-		switch {
-		case help == "":
-			continue
-		case lines > mostLines:
-			f.SVG = svg(chart.HeatMap(heatOf(c, name, unit, series)))
-		default:
-			y := chart.Axis{Label: name, Unit: chart.UnitOf(unit), FromZero: true}
-			if unit == "us" {
-				y.Scale = logIfWide(series)
-			}
-			if y.Unit == chart.Counts {
-				y.Unit = chart.Plain // means need not be whole
-			}
-			f.SVG = svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: name + " over " + c.Axes[0].Path, Height: 330}, X: x, Y: y, Series: series, Apart: !numbers}))
+		if len(knees(c, name, limits)) > 0 {
+			f.Note += " The knee is the point farthest from the line between the ends (Kneedle)."
+		}
+		if lines > mostLines {
+			h := heatOf(c, name, unit, x.Series)
+			h.Max = most[quantity(study.Estimate{Name: name, Unit: unit})]
+			f.SVG = svg(chart.HeatMap(h))
+		} else {
+			f.SVG = svg(chart.Lines(x))
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// quantity is what a metric is one of: the reads' p99 and the writes' are one.
+func quantity(e study.Estimate) string {
+	return e.Name[strings.LastIndexByte(e.Name, '.')+1:] + " " + e.Unit
+}
+
+// knees are those of a metric. The loads of a search stand close about a limit, and would bend its curve there.
+func knees(c *study.Curves, name string, limits map[string]float64) []study.Knee {
+	if limits != nil {
+		return nil
+	}
+	return c.Knees([]string{name})
+}
+
+// curveChart is the chart of a metric, its unit, and what it is; "" if no point has it.
+func curveChart(c *study.Curves, name string, limits map[string]float64) (x chart.LineChart, unit, help string) {
+	at, horizontal, numbers := horizontal(c.Axes[0])
+	lines := len(c.Points) / len(at)
+	var series []chart.Series
+	for k := range lines {
+		s := chart.Series{Style: k}
+		for j, a := range c.Axes[1:] {
+			if j > 0 {
+				s.Name += ", "
+			}
+			s.Name += a.Path + " " + c.Points[k].Values[j+1] // the first point of each line
+		}
+		for i := range at {
+			e, ok := c.Points[i*lines+k].Metric(name)
+			if !ok {
+				e.Mean = math.NaN()
+			} else {
+				unit, help = e.Unit, e.Help
+			}
+			s.X, s.Y, s.Half = append(s.X, at[i]), append(s.Y, e.Mean), append(s.Half, e.Half)
+		}
+		series = append(series, s)
+	}
+	for _, k := range knees(c, name, limits) {
+		series = append(series, chart.Series{Name: "knee: " + k.At, Style: 1, X: []float64{at[k.Point]}, Y: []float64{series[0].Y[k.Point]}})
+	}
+	if limit, ok := limits[name]; ok {
+		series = append(series, limitLine(at, limit, "limit"))
+	}
+	if limits != nil {
+		horizontal.Marks = nil // they would lie on each other where the limit is
+	}
+	y := chart.Axis{Label: name, Unit: chart.UnitOf(unit), FromZero: true}
+	if unit == "us" {
+		y.Scale = logIfWide(series)
+	}
+	if y.Unit == chart.Counts {
+		y.Unit = chart.Plain // means need not be whole
+	}
+	return chart.LineChart{Frame: chart.Frame{Title: name + " over " + c.Axes[0].Path, Height: 330}, X: horizontal, Y: y, Series: series, Apart: !numbers}, unit, help
 }
 
 // heatOf shows the means where there are too many lines.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 
 	"farflash/shape"
@@ -17,6 +18,67 @@ func settings(lines []Line) []shape.Value {
 		return []shape.Value{{Path: "scenario", Text: b.String()}}
 	}
 	return list
+}
+
+// What a label has of settings that differ: so many of them, and so many characters.
+const (
+	mostToldApart = 3
+	longestLabel  = 60
+)
+
+// told are the names of runs; those that share one are told apart by the settings that differ, and the seed, unless that would be too much to read.
+func told(runs []Run) []string {
+	out := make([]string, len(runs))
+	alike := map[string][]int{}
+	for i := range runs {
+		out[i] = runs[i].name()
+		alike[out[i]] = append(alike[out[i]], i)
+	}
+	for name, list := range alike {
+		var same []Run
+		for _, i := range list {
+			same = append(same, runs[i])
+		}
+		labels := apart(same)
+		for k := range labels {
+			if len(alike) > 1 {
+				labels[k] = name + ", " + labels[k]
+			}
+			out[list[k]] = labels[k]
+		}
+	}
+	return out
+}
+
+// apart is what tells runs of one name apart; nil if that is nothing, or too much.
+func apart(runs []Run) (out []string) {
+	list := differences(runs)
+	if len(runs) < 2 || len(list) > mostToldApart {
+		return nil
+	}
+	seeds := false
+	for i := range runs {
+		seeds = seeds || runs[i].Result.Seed != runs[0].Result.Seed
+	}
+	for i := range runs {
+		var parts []string
+		for _, d := range list {
+			value := d.Values[i]
+			if value == "" {
+				value = "none"
+			}
+			parts = append(parts, d.Path+"="+value)
+		}
+		if seeds {
+			parts = append(parts, fmt.Sprintf("seed %d", runs[i].Result.Seed))
+		}
+		label := strings.Join(parts, ", ")
+		if label == "" || len(label) > longestLabel {
+			return nil
+		}
+		out = append(out, label)
+	}
+	return out
 }
 
 // differing is a setting that is not the same in all runs.

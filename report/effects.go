@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html/template"
 	"io"
 	"math"
 	"slices"
@@ -90,8 +91,22 @@ func drawn(x *study.Effects, e *study.Effect) bool {
 // most effects in one plot; what was chosen by a pattern may be more.
 const mostEffects = 40
 
-// forestFigures draws the effects relative to A: as differences, or as ratios where they span more than a factor of three.
+// forestFigures draws the effects relative to A.
 func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
+	c, ok := forestChart(x, pair, letter)
+	if !ok {
+		return nil
+	}
+	note := fmt.Sprintf("Means of the paired differences with %g %% intervals, relative to A's mean. ", 100*x.Level)
+	if c.X.Scale == chart.Log {
+		note = fmt.Sprintf("Ratios of means with %g %% intervals of the paired differences, on a logarithmic axis. ", 100*x.Level)
+	}
+	return []figure{{Caption: "Effects", Wide: true, SVG: forest(c),
+		Note: note + "An open circle is a metric without evidence of a difference."}}
+}
+
+// forestChart is the chart of effects: as differences, or as ratios where they span more than a factor of three. It is false if there are none to draw.
+func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.ForestChart, bool) {
 	var list []*study.Effect
 	lo, hi := 1.0, 1.0
 	for i := range pair.Effects {
@@ -107,15 +122,13 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 		list = append(list, e)
 	}
 	if len(list) == 0 {
-		return nil
+		return chart.ForestChart{}, false
 	}
-	c := chart.ForestChart{Frame: chart.Frame{Title: "effects of " + letter + " against A, with intervals", Width: 1310, Height: chart.ForestHeight(len(list))},
+	c := chart.ForestChart{Frame: chart.Frame{Title: "effects of " + letter + " against A, with intervals", Height: chart.ForestHeight(len(list))},
 		X: chart.Axis{Label: "Difference from A", Unit: chart.Fractions}}
 	ratios := hi > 3 || lo < 1.0/3
-	note := fmt.Sprintf("Means of the paired differences with %g %% intervals, relative to A's mean. ", 100*x.Level)
 	if ratios {
 		c.X, c.Zero = chart.Axis{Label: letter + " over A", Scale: chart.Log}, 1
-		note = fmt.Sprintf("Ratios of means with %g %% intervals of the paired differences, on a logarithmic axis. ", 100*x.Level)
 	}
 	for _, e := range list {
 		mean, low, high, _ := e.Relative()
@@ -128,8 +141,17 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit), letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Holm), verdictText(e, x.Relevant))}
 		c.Rows = append(c.Rows, r)
 	}
-	return []figure{{Caption: "Effects", Wide: true, SVG: svg(chart.Forest(c)),
-		Note: note + "An open circle is a metric without evidence of a difference."}}
+	return c, true
+}
+
+// forest draws effects beside their names, or below them where there is little room.
+func forest(c chart.ForestChart) template.HTML {
+	return broad(func(width float64) string {
+		if c.Width, c.Height = width, 0; width < broadWidth {
+			c.Below = true
+		}
+		return chart.Forest(c)
+	})
 }
 
 // verdictStyle gives each verdict a look; the marker and the words say the same as the colour.
@@ -147,25 +169,33 @@ func verdictStyle(v study.Verdict) int {
 
 // effectTable lists all metrics.
 func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
-	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}, {Title: "More runs"},
-		{Title: "p (t, Holm)"}, {Title: "p (ranks)"}, {Title: "p (ranks, Holm)"}}}
+	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}}}
+	more := slices.ContainsFunc(pair.Effects, func(e study.Effect) bool { return e.Verdict != study.Identical && moreText(&e) != "" })
+	if more {
+		t.Head = append(t.Head, heading{Title: "More runs"})
+	}
+	t.Head = append(t.Head, heading{Title: "p (t, Holm)"}, heading{Title: "p (ranks)"}, heading{Title: "p (ranks, Holm)"})
 	for i := range pair.Effects {
 		e := &pair.Effects[i]
 		row := []cell{{Text: e.Name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)}, {Text: term.Quantity(e.B, e.Unit)}}
 		if e.Verdict == study.Identical {
-			row = append(row, cell{Text: "="}, cell{}, cell{Text: string(e.Verdict), Class: "text name"}, cell{}, cell{}, cell{}, cell{})
+			row = append(row, cell{Text: "="}, cell{}, cell{Text: string(e.Verdict), Class: "text"})
+			row = append(row, make([]cell, len(t.Head)-len(row))...)
 		} else {
 			effect, interval := effectText(e)
-			class := "text name"
+			class := "text"
 			switch {
 			case e.Within:
 			case e.Verdict == study.Better:
-				class = "text name ok"
+				class = "text ok"
 			case e.Verdict == study.Worse:
-				class = "text name failed"
+				class = "text failed"
 			}
-			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class}, cell{Text: moreText(e)},
-				cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)}, cell{Text: probability(e.WilcoxonHolm)})
+			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class})
+			if more {
+				row = append(row, cell{Text: moreText(e)})
+			}
+			row = append(row, cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)}, cell{Text: probability(e.WilcoxonHolm)})
 		}
 		t.Rows = append(t.Rows, row)
 	}

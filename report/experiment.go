@@ -24,6 +24,9 @@ func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) 
 		p.Failed = append(p.Failed, remark{x.Label, x.Metric, x.What})
 	}
 	p.Facts = []fact{{"Rows", fmt.Sprint(r.Count)}, {"Scenarios", fmt.Sprint(len(r.Scenarios))}}
+	if r.Note != "" {
+		p.Facts = append(p.Facts, fact{"What it shows", r.Note})
+	}
 	if f := experimentFigures(r.Curves); f != nil {
 		p.Sections = append(p.Sections, section{ID: "figure", Title: "Figure", Figures: f})
 	}

@@ -28,6 +28,37 @@ func svg(text string) template.HTML {
 	return template.HTML(text) // #nosec G203 -- chart escapes all text that it is given
 }
 
+// Widths of charts that take the whole width: on a screen, and on paper or a small screen, where a broad one would have text that nobody can read.
+const (
+	broadWidth = 1310
+	slimWidth  = 560
+)
+
+// broad draws a chart that takes the whole width in both widths; the page shows the one that fits.
+func broad(draw func(width float64) string) template.HTML {
+	return svg(`<div class="broad">` + draw(broadWidth) + `</div><div class="slim">` + draw(slimWidth) + `</div>`)
+}
+
+// multiples draws each series of a chart in one of its own, with the axes that hold for all.
+func multiples(c chart.LineChart) template.HTML {
+	lo, hi := span(c.Series)
+	if c.Y.Scale != chart.Log {
+		lo = 0
+	}
+	c.Y.Min, c.Y.Max = lo, hi
+	var b strings.Builder
+	b.WriteString(`<div class="multiples">`)
+	for _, s := range c.Series {
+		one := c
+		s.Style = 0
+		one.Frame.Title += ": " + s.Name
+		one.Series = []chart.Series{s}
+		b.WriteString(`<div>` + chart.Lines(one) + `</div>`)
+	}
+	b.WriteString(`</div>`)
+	return svg(b.String())
+}
+
 // curve is one histogram or series to be drawn together with others.
 type curve struct {
 	run   *Run
@@ -125,15 +156,10 @@ func distributionFigures(found []group, what, things string) []figure {
 	var out []figure
 	label, many := capital(what), capital(things)
 	for _, g := range found {
-		var d []chart.Distribution
-		for _, c := range g.curves {
-			d = append(d, distribution(c.run.Result.Histogram(c.what), c.name, c.style))
-		}
 		out = append(out, figure{
 			Caption: g.caption(what + " distribution"),
 			Note:    "Share of " + things + " that complete within a " + what + ". From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per cent.",
-			SVG: svg(chart.CDF(chart.CDFChart{Frame: chart.Frame{Title: g.caption(what + ", cumulative distribution"), Height: 360},
-				X: chart.Axis{Label: label, Unit: chart.Micros, Scale: g.scale()}, YLabel: many + " within", Distributions: d})),
+			SVG:     svg(chart.CDF(g.cumulative(what, things))),
 		})
 	}
 	for _, g := range found {
@@ -150,6 +176,16 @@ func distributionFigures(found []group, what, things string) []figure {
 		})
 	}
 	return out
+}
+
+// cumulative is the chart of the group's distributions.
+func (g group) cumulative(what, things string) chart.CDFChart {
+	var d []chart.Distribution
+	for _, c := range g.curves {
+		d = append(d, distribution(c.run.Result.Histogram(c.what), c.name, c.style))
+	}
+	return chart.CDFChart{Frame: chart.Frame{Title: g.caption(what + ", cumulative distribution"), Height: 360},
+		X: chart.Axis{Label: capital(what), Unit: chart.Micros, Scale: g.scale()}, YLabel: capital(things) + " within", Distributions: d}
 }
 
 // scale is logarithmic unless the group's histograms are narrower than an octave.
@@ -258,9 +294,14 @@ func timeFigures(runs []Run) []figure {
 			if f.unit == chart.Micros {
 				y.Scale = logIfWide(s)
 			}
-			out = append(out, figure{Caption: g.caption(f.caption), Wide: len(runs) == 1 && f.unit == chart.Micros,
-				SVG: svg(chart.Lines(chart.LineChart{Frame: frame(g.caption(f.caption), len(runs) == 1 && f.unit == chart.Micros),
-					X: timeAxis, Y: y, Series: s, Shade: shade}))})
+			c := chart.LineChart{Frame: chart.Frame{Title: g.caption(f.caption)}, X: timeAxis, Y: y, Series: s, Shade: shade}
+			x := figure{Caption: g.caption(f.caption), Wide: len(runs) == 1 && f.unit == chart.Micros}
+			if x.Wide {
+				x.SVG = broad(func(width float64) string { c.Width, c.Height = width, 330; return chart.Lines(c) })
+			} else {
+				x.SVG = svg(chart.Lines(c))
+			}
+			out = append(out, x)
 		}
 	}
 	return append(out, networkOverTime(runs)...)
@@ -276,22 +317,24 @@ func warmUp(runs []Run) []chart.Span {
 
 var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
 
-// frame is wider for figures that take the whole width, so that their text is as large as elsewhere.
-func frame(title string, wide bool) chart.Frame {
-	if wide {
-		return chart.Frame{Title: title, Width: 1310, Height: 330}
-	}
-	return chart.Frame{Title: title}
-}
-
-// middles returns a series with each value at the middle of its bin.
+// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin: a rate is over the part that was simulated, and there is no
+// point for less than half a bin, where chance is all that one would see.
 func middles(c curve) chart.Series {
 	s, _ := c.run.Result.SeriesOf(c.what)
-	x := make([]float64, len(s.T))
+	x, y := make([]float64, len(s.T)), s.V
 	for i, t := range s.T {
 		x[i] = t + s.Width/2
 	}
-	return chart.Series{Name: c.name, Style: c.style, X: x, Y: s.V}
+	if last := len(s.T) - 1; last > 0 && s.TimeUnit == "s" && strings.HasSuffix(s.Unit, "/s") {
+		switch part := c.run.Result.SimulatedS - s.T[last]; {
+		case part > 0 && part < s.Width/2:
+			x, y = x[:last], y[:last]
+		case part > 0 && part < s.Width:
+			y = slices.Clone(y)
+			x[last], y[last] = s.T[last]+part/2, y[last]*s.Width/part
+		}
+	}
+	return chart.Series{Name: c.name, Style: c.style, X: x, Y: y}
 }
 
 // logIfWide chooses a logarithmic axis if the values span more than a factor of 20.
@@ -342,6 +385,9 @@ func phaseFigure(runs []Run) []figure {
 		}
 		for k, row := range m.Rows {
 			label := row
+			if total(m.V[k]) == 0 {
+				continue // no such request
+			}
 			if len(runs) > 1 {
 				label = runs[i].Label + " " + row
 			}
@@ -365,11 +411,13 @@ func phaseFigure(runs []Run) []figure {
 	}
 	caption, note := "Where the time of a request goes", "Mean time of a request by what it uses or waits for. The parts add up to the mean latency."
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.overNetwork() }) {
-		caption, note = "Where the time in a drive goes", "Mean time of a request in its drive by what it uses or waits for, without the network."
+		caption, note = "Where the time in a drive goes", "Mean time of a request, or of a command of it, in its drive by what it uses or waits for, without the network."
 	}
 	return []figure{{Caption: caption, Wide: true, Note: note,
-		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "parts of the mean latency", Width: 1310, Height: chart.BarsHeight(len(rows))},
-			X: chart.Axis{Label: "Mean latency", Unit: chart.Micros}, Rows: rows, Parts: parts, Total: true}))}}
+		SVG: broad(func(width float64) string {
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "parts of the mean latency", Width: width, Height: chart.BarsHeight(len(rows))},
+				X: chart.Axis{Label: "Mean latency", Unit: chart.Micros}, Rows: rows, Parts: parts, Total: true})
+		})}}
 }
 
 // busyFigures draws how busy dies and channels were.
@@ -428,7 +476,8 @@ func writeFigures(runs []Run) []figure {
 			s = append(s, middles(curve{&runs[i], name, i, "ssd.free_blocks"}))
 		}
 	}
-	if len(s) > 0 {
+	// A drive that neither programs nor erases keeps its number, which the table beside has.
+	if slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.Y) > 0 && slices.Min(s.Y) < slices.Max(s.Y) }) {
 		out = append(out, figure{Caption: "Free blocks", SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
 			X: timeAxis, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s}))})
 	}
@@ -460,7 +509,7 @@ func writesOverTime(r *Run) []figure {
 		}
 		parts = append(parts, chart.Part{Name: w.label, Style: w.style, V: rate})
 	}
-	if parts == nil || !(first.Width > 0) {
+	if !(first.Width > 0) || !slices.ContainsFunc(parts, func(p chart.Part) bool { return total(p.V) > 0 }) {
 		return nil
 	}
 	edges := append(slices.Clone(first.T), first.T[len(first.T)-1]+first.Width)
@@ -472,8 +521,10 @@ func writesOverTime(r *Run) []figure {
 		edges[len(edges)-1] = end
 	}
 	return []figure{{Caption: "Pages programmed", Note: "What the flash programs and why. Write amplification is the whole over the host's part.", Wide: true,
-		SVG: svg(chart.Areas(chart.ColumnChart{Frame: frame("pages programmed per second over time, by reason", true),
-			X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: warmUp([]Run{*r})}))}}
+		SVG: broad(func(width float64) string {
+			return chart.Areas(chart.ColumnChart{Frame: chart.Frame{Title: "pages programmed per second over time, by reason", Width: width, Height: 330},
+				X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: warmUp([]Run{*r})})
+		})}}
 }
 
 func total(v []float64) float64 {
@@ -511,14 +562,16 @@ func writesSideBySide(runs []Run) []figure {
 		}
 	}
 	return []figure{{Caption: "Write amplification", Note: "Pages programmed per page that the host wrote, by reason.", Wide: true,
-		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "write amplification by reason", Width: 1310, Height: chart.BarsHeight(len(rows))},
-			X: chart.Axis{Label: "Pages programmed per page of the host"}, Rows: rows, Parts: parts, Total: true}))}}
+		SVG: broad(func(width float64) string {
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "write amplification by reason", Width: width, Height: chart.BarsHeight(len(rows))},
+				X: chart.Axis{Label: "Pages programmed per page of the host"}, Rows: rows, Parts: parts, Total: true})
+		})}}
 }
 
 // wearFigure draws how many blocks were erased how often.
 func wearFigure(r *Run, several bool) (figure, bool) {
 	m, ok := r.Result.Matrix("ssd.wear")
-	if !ok || len(m.V) != 1 || len(m.Cols) == 0 {
+	if !ok || len(m.V) != 1 || len(m.Cols) < 2 { // blocks that were all erased equally often are no picture
 		return figure{}, false
 	}
 	// The labels are numbers or ranges "8-15"; equal columns from the first label on need only the ends.

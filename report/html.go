@@ -129,8 +129,7 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 func labelled(runs []Run) []Run {
 	runs = slices.Clone(runs)
 	seen := map[string]int{}
-	for i := range runs {
-		name := runs[i].name()
+	for i, name := range told(runs) {
 		seen[name]++
 		if n := seen[name]; n > 1 {
 			name += " (" + strconv.Itoa(n) + ")"
@@ -217,6 +216,8 @@ func (p *page) remarks(runs []Run) {
 func sections(runs []Run) []section {
 	var list []section
 	add := func(id, title string, t *table, f []figure) {
+		// A chart without values says nothing.
+		f = slices.DeleteFunc(f, func(x figure) bool { return strings.Contains(string(x.SVG), chart.Empty) })
 		if t != nil || len(f) > 0 {
 			list = append(list, section{ID: id, Title: title, Table: t, Figures: f})
 		}
@@ -224,19 +225,21 @@ func sections(runs []Run) []section {
 	if len(runs) > 1 {
 		add("headline", "Side by side", comparison(runs, headline), nil)
 		add("latency", "Latency", nil, latencyFigures(runs))
+		add("parts", "Who got what", nil, partFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", nil, flowFigures(runs))
 		add("cluster", "Object cluster", nil, clusterFigures(runs))
 	} else {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
+		add("parts", "Who got what", nil, partFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
-		add("flows", "Flows", flowTable(&runs[0]), flowFigures(runs))
+		add("flows", "Flows", flowTable(&runs[0]), withTable(flowFigures(runs), flowGroupTable(&runs[0])))
 		add("cluster", "Object cluster", clusterTable(&runs[0]), withTable(clusterFigures(runs), mishapTable(&runs[0])))
 		add("protocol", "The protocol, message by message", nil, protocolFigures(&runs[0]))
 	}
 	add("time", "Over time", nil, timeFigures(runs))
 	if w := runs[0].Result.WarmUp; len(list) > 0 && list[len(list)-1].ID == "time" && w.UntilS > 0 && len(runs) == 1 {
-		list[len(list)-1].Intro = "Shaded: the warm-up, which all figures that are not over time leave out. " + sentence(w.Explain)
+		list[len(list)-1].Intro = warmUpNote(w.Explain)
 	}
 	add("drives", "Drives", nil, drivesFigures(runs))
 	add("inside", "Inside the drive", nil, append(phaseFigure(runs), busyFigures(runs)...))
@@ -300,7 +303,7 @@ var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.laten
 	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50", "write.latency.p99",
 	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel",
 	"flow.count", "flow.unfinished", "flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.p99_9", "flow.fct.max", "flow.slowdown.mean",
-	"flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput",
+	"fairness.bandwidth", "fairness.progress", "fairness.slowdown", "flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput",
 	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50", "cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation",
 	"cluster.get.iops", "cluster.get.rate", "cluster.get.latency.mean", "cluster.get.latency.p50", "cluster.get.latency.p99", "cluster.get.latency.max",
 	"cluster.bound.used", "cluster.loss.repair", "cluster.loss.control", "cluster.loss.receiving", "cluster.loss.reserved", "cluster.loss.tentative", "cluster.loss.waiting", "cluster.loss.idle", "cluster.loss.down",
@@ -332,6 +335,15 @@ func withTable(f []figure, t *table) []figure {
 		at++
 	}
 	return slices.Insert(f, at, figure{Table: t})
+}
+
+// warmUpNote says what the shaded part of charts is, and how it was found.
+func warmUpNote(explain string) string {
+	note := "The shaded part is the warm-up. Only charts over time include it."
+	if explain != "" {
+		note += " Its length: " + sentence(explain)
+	}
+	return note
 }
 
 // sentence ends s with a full stop.

@@ -28,8 +28,8 @@ func TestProtocol(t *testing.T) {
 		return b.String()
 	}
 	text := page()
-	for _, want := range []string{"The protocol, message by message", "gateway 4: A", "gateway 5: B", "target 9", "request of A: gateway 4, target 9, 0 µs to 2 µs", "window of 190 µs from 10 µs to 200 µs; since 2 µs, until 6 µs",
-		"A in 8 µs", "Time 0 is 1.00 ms", "write of another chunk: -100 µs to 150 µs"} {
+	for _, want := range []string{"The protocol, message by message", "gateway 4: A", "gateway 5: B", "target 9", "request of A: gateway 4, target 9, 0 us to 2 us", "window of 190 us from 10 us to 200 us; since 2 us, until 6 us",
+		"A in 8 us", "Time 0 is 1.00 ms", "write of another chunk: -100 us to 150 us"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -85,8 +85,10 @@ func lossFigures(runs []Run) []figure {
 		return nil
 	}
 	parts = someParts(parts)
-	out := []figure{{Caption: "Where the time went", Wide: true, Note: "Mean over disks, and over links where those allow less than disks. Only while it works for chunks does a resource come nearer to what it allows; the rest is lost to data that a disk waits for, promises that are not used yet, offers that nobody has answered, and to nobody who wants anything.",
-		SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "where the time went", Width: 1240, Height: chart.BarsHeight(len(rows)) + 10}, X: chart.Axis{Label: "Share of the time", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: parts}))}}
+	out := []figure{{Caption: "Where the time went", Wide: true, Note: "Mean over disks, and over links where those allow less than disks. Only while it works for chunks does a resource come nearer to what it allows; the rest is lost to data that a disk waits for, promises that are not used yet, offers that nobody has answered, and idleness.",
+		SVG: broad(func(width float64) string {
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "where the time went", Width: width, Height: chart.BarsHeight(len(rows)) + 10}, X: chart.Axis{Label: "Share of the time", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: parts})
+		})}}
 	if len(runs) > 1 {
 		return out
 	}

@@ -259,8 +259,10 @@ func slowdown(v float64) string {
 	return term.Significant(v, 3)
 }
 
-// flowFigures draws completion times and slowdowns.
-func flowFigures(runs []Run) []figure {
+const flowTime = "flow completion time"
+
+// flowTimes are the completion times of the runs' flows.
+func flowTimes(runs []Run) group {
 	var g group
 	for i := range runs {
 		if hasHistogram(&runs[i], "flow.fct") {
@@ -271,9 +273,14 @@ func flowFigures(runs []Run) []figure {
 			g.curves = append(g.curves, curve{&runs[i], name, i, "flow.fct"})
 		}
 	}
+	return g
+}
+
+// flowFigures draws completion times and slowdowns.
+func flowFigures(runs []Run) []figure {
 	var out []figure
-	if g.curves != nil {
-		out = distributionFigures([]group{g}, "flow completion time", "flows")
+	if g := flowTimes(runs); g.curves != nil {
+		out = distributionFigures([]group{g}, flowTime, "flows")
 	}
 	out = append(out, slowdownFigures(runs)...)
 	if len(runs) == 1 {
@@ -372,9 +379,9 @@ func networkOverTime(runs []Run) []figure {
 		}
 	}
 	if lo, hi := span(rates); hi > lo {
-		out = append(out, figure{Caption: "Rates of the first queue pairs", Note: "What the congestion control lets each send.", Wide: true,
-			SVG: svg(chart.Lines(chart.LineChart{Frame: frame("rates of the first queue pairs over time", true), X: timeAxis,
-				Y: chart.Axis{Label: "Rate", Unit: chart.BitRates, FromZero: true, Scale: logIfWide(rates)}, Series: rates, Shade: shade}))})
+		out = append(out, figure{Caption: "Rates of the first queue pairs", Note: "What the congestion control lets each send. All have the same axes.", Wide: true,
+			SVG: multiples(chart.LineChart{Frame: chart.Frame{Title: "rates of the first queue pairs over time", Width: 320, Height: 190}, X: timeAxis,
+				Y: chart.Axis{Label: "Rate", Unit: chart.BitRates, FromZero: true, Scale: logIfWide(rates)}, Series: rates, Shade: shade})})
 	}
 	return out
 }
@@ -431,7 +438,7 @@ func topologies(runs []Run) []figure {
 	var out []figure
 	for i, c := range charts {
 		f := figure{Caption: "Links", Wide: true, Player: true, SVG: svg(chart.Network(c)),
-			Note: "Each line is a link in the colour of its greater direction; thicker is more as well. Over time, utilisation and time paused are shares of a slice, a queue is what waited at its end."}
+			Note: "Each line is a link in the colour of its greater direction; the busier it is, the thicker. Over time, utilisation and time paused are shares of a slice, a queue is what waited at its end."}
 		if len(runs) > 1 {
 			f.Caption = of[i].Label + ": links"
 		}
@@ -576,7 +583,7 @@ func portTables(r *Run) []figure {
 		for _, p := range list {
 			row := []cell{{Text: p.name, Class: "text name"}}
 			for _, k := range columns {
-				row = append(row, cell{Text: strings.Replace(p.written(k), " us", " µs", 1)})
+				row = append(row, cell{Text: p.written(k)})
 			}
 			x.Rows = append(x.Rows, row)
 		}
@@ -631,9 +638,11 @@ func depthFigure(r *Run) []figure {
 	for i := range v {
 		v[i] = v[i][:last+1]
 	}
-	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "How often a port's queue was that deep, of the times that it was looked at, in per cent. Empty cells: never.",
-		SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "how deep the queues of the deepest ports were", Width: 1310}, RowLabel: "port", ColLabel: "depth",
-			Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of looks, %", Max: 1}))}}
+	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "How often a port's queue was that deep, in per cent of all looks at it. An empty cell means never.",
+		SVG: broad(func(width float64) string {
+			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "how deep the queues of the deepest ports were", Width: width}, RowLabel: "port", ColLabel: "depth",
+				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of looks, %", Max: 1})
+		})}}
 }
 
 // Up to so many hosts that received something have a bar each; more have a cell each, so many a line.
@@ -665,11 +674,13 @@ func hostFigure(r *Run) []figure {
 		if n := len(v) - len(some); n > 0 {
 			f.Note += " Nothing reached " + strconv.Itoa(n) + " of " + strconv.Itoa(len(v)) + " hosts."
 		}
-		f.SVG = svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "goodput of each host", Width: 1310, Height: 60 + 24*float64(len(some))},
-			X: chart.Axis{Label: "Received", Unit: chart.BitRates}, Rows: names, Parts: []chart.Part{{V: some}}, Total: true}))
+		f.SVG = broad(func(width float64) string {
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "goodput of each host", Width: width, Height: 60 + 24*float64(len(some))},
+				X: chart.Axis{Label: "Received", Unit: chart.BitRates}, Rows: names, Parts: []chart.Part{{V: some}}, Total: true})
+		})
 		return []figure{f}
 	}
-	f.SVG = svg(strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "hosts from", ColLabel: "hosts, from the left",
-		Unit: chart.BitRates, Legend: "received"}, "", m.Rows, v))
+	f.SVG = strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "first", ColLabel: "hosts, in lines from the left",
+		Unit: chart.BitRates, Legend: "received"}, "", m.Rows, v)
 	return []figure{f}
 }

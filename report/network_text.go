@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -31,6 +32,7 @@ func (r *Run) network(b *strings.Builder, style term.Style) error {
 	if v, ok := r.value("flow.unfinished"); ok && v > 0 {
 		t.Row("unfinished flows", style.Warning(term.Count(v)), style.Dim(some(r.written("flow.count"), "beside %s that ended")))
 	}
+	written("collectives", "collective.time.mean", some(r.written("collective.bus_bandwidth"), "mean time of each, %s on the bus"))
 	written("goodput", "fabric.goodput", some(r.written("flow.bytes"), "%s of flows that ended"))
 	if v, ok := r.value("fabric.utilisation.max"); ok {
 		name := ""
@@ -94,8 +96,29 @@ func (r *Run) flowText(b *strings.Builder, style term.Style) error {
 		}
 		t.Row(row...)
 	}
+	groups, left := r.flowGroups(mostPartRows)
+	for _, g := range groups {
+		for k, metric := range []string{"fct", "slowdown"} {
+			row := []string{short(g.name, partName), r.written(g.prefix + "count")}
+			if k > 0 {
+				row[0], row[1] = "  slowdown", ""
+			}
+			for _, q := range []string{".mean", ".p50", ".p90", ".p99", ".p99_9", ".max"} {
+				text := r.written(g.prefix + metric + q)
+				if v, ok := r.value(g.prefix + metric + q); ok && k > 0 {
+					text = slowdown(v)
+				}
+				row = append(row, text)
+			}
+			t.Row(row...)
+		}
+	}
 	b.WriteByte('\n')
-	return t.Write(b, style)
+	if err := t.Write(b, style); err != nil || left == 0 {
+		return err
+	}
+	b.WriteString(style.Dim(fmt.Sprintf("and %d other groups of flows (result.json has all)", left)) + "\n")
+	return nil
 }
 
 // mostBuckets is how many sizes of flows the text shows.

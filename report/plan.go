@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"farflash/internal/term"
 	"farflash/planner/drives"
@@ -22,12 +24,12 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	a := o.Assessment
 	p.Title = o.Plan.Name
-	p.Summary = fmt.Sprintf("%s, by %s.", placed(a), o.Plan.Algorithm)
+	p.Summary = fmt.Sprintf("%s, by %s.", placed(a), judgedBy(o))
 	if o.Plan.Description != "" {
 		p.Summary = sentence(o.Plan.Description) + " " + p.Summary
 	}
-	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"A GB written", "$" + term.Significant(o.CostPerGB(), 4)}, {"TBe and month", term.Money(o.PerMonth)}}
-	if o.Bound > 0 {
+	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"A GB written", perGB(o)}, {"TBe and month", term.Money(o.PerMonth)}}
+	if o.Proved() {
 		p.Facts = append(p.Facts, fact{"Above the proven bound", fmt.Sprintf("%.2f %%", 100*o.Gap())})
 	}
 	for _, x := range o.Placements {
@@ -40,10 +42,17 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 		sums.Rows = append(sums.Rows, []cell{{Text: capital(x[0]), Class: "text name"}, {Text: x[1]}, {Text: x[2], Class: "text"}})
 	}
 	p.Sections = append(p.Sections,
-		section{ID: "cost", Title: "Cost", Table: sums, Figures: []figure{{Caption: "What the money is for", SVG: svg(waterfall(o)), Note: "Failures are expected values, members x AFR x years x price after the warranty, and are not part of the TCO above them."}}},
+		section{ID: "cost", Title: "Cost", Table: sums, Figures: []figure{{Caption: "What the money is for", SVG: svg(waterfall(o)), Note: costNote(o)}}},
 		section{ID: "drives", Title: "Drives", Figures: wearFigures(o), Table: driveRows(o)})
+	if o.Calendar != nil {
+		p.Sections = append(p.Sections, calendarSection(o))
+	}
 	if len(o.Moves) > 0 {
-		p.Sections = append(p.Sections, section{ID: "moves", Title: "Moves", Intro: "When a drive is worn out before its horizon, its workloads go where a gigabyte then costs least.", Table: moveRows(o)})
+		intro := "When a drive is worn out before its horizon, its workloads go where a gigabyte then costs least."
+		if o.Calendar != nil {
+			intro = "Workloads that move at reviews, because all costs less so."
+		}
+		p.Sections = append(p.Sections, section{ID: "moves", Title: "Moves", Intro: intro, Table: moveRows(o)})
 	}
 	if f := frontierFigure(o); f != nil {
 		intro := "The same workloads placed on the same drives by each algorithm as they arrive."
@@ -53,8 +62,9 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 		p.Sections = append(p.Sections, section{ID: "frontier", Title: "Cost against balance", Intro: intro, Figures: f, Table: frontierRows(o)})
 	}
 	if f := tornado(o); f != nil {
-		p.Sections = append(p.Sections, section{ID: "sensitivity", Title: "Sensitivity", Intro: "One input changed at a time, every workload left where it is. Prices of flash move by half within a quarter: look at the first bars before you trust the sum.", Figures: f})
+		p.Sections = append(p.Sections, section{ID: "sensitivity", Title: "Sensitivity", Intro: "One input changed at a time, and all planned again; pointing at a bar shows what this placement would come to. Prices of flash move by half within a quarter: look at the first bars before you trust the sum.", Figures: f})
 	}
+	p.Sections = append(p.Sections, section{ID: "assumptions", Title: "What it rests on", Table: assumptionRows(o)})
 	p.Sections = append(p.Sections, section{ID: "placements", Title: "Placements", Table: placementRows(o)})
 	t, err := template.New("page").Parse(pageTemplate)
 	if err == nil {
@@ -66,23 +76,78 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	return t.Execute(w, p)
 }
 
+// costNote says what failures are.
+func costNote(o *drives.Outcome) string {
+	if o.Calendar != nil {
+		return "Failures are expected values, members x AFR x years, with the price of those after the warranty. What used drives bring is taken off."
+	}
+	return "Failures are expected values, members x AFR x years x price after the warranty, and are not part of the TCO above them."
+}
+
+// calendarSection is the money by years, and what is bought when.
+func calendarSection(o *drives.Outcome) section {
+	s := section{ID: "calendar", Title: "Calendar", Intro: "What is paid in which year of the plan."}
+	var years []string
+	for y := range o.Calendar.Years {
+		years = append(years, strconv.Itoa(y+1))
+	}
+	var parts []chart.Part
+	for i, item := range calendarItems(o.Calendar) {
+		part := chart.Part{Name: item.String(), Style: i}
+		for y := range o.Calendar.Years {
+			part.V = append(part.V, o.Calendar.Years[y][item])
+		}
+		parts = append(parts, part)
+	}
+	s.Figures = []figure{{Wide: true, Caption: "Money by years", SVG: broad(func(width float64) string {
+		return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "Money by years", Width: width, Height: 330}, XLabel: "Year", Labels: years,
+			Y: chart.Axis{Label: "Money", Unit: chart.Dollars, FromZero: true}, Parts: parts})
+	})}}
+	if days, more := purchases(o); len(days) > 0 {
+		s.Figures[0].Note = "To be bought: " + strings.Join(days, "; ")
+		if more > 0 {
+			s.Figures[0].Note += fmt.Sprintf("; and on %d more days", more)
+		}
+		s.Figures[0].Note += "."
+	}
+	s.Table = &table{Head: []heading{{"Year", true}}}
+	for _, item := range calendarItems(o.Calendar) {
+		s.Table.Head = append(s.Table.Head, heading{Title: item.String()})
+	}
+	s.Table.Head = append(s.Table.Head, heading{Title: "All"})
+	for _, row := range calendarRows(o) {
+		cells := []cell{{Text: row[0], Class: "text name"}}
+		for _, v := range row[1:] {
+			cells = append(cells, cell{Text: v})
+		}
+		s.Table.Rows = append(s.Table.Rows, cells)
+	}
+	return s
+}
+
 // waterfall draws the cost's addends, each from where the one above ends.
 func waterfall(o *drives.Outcome) string {
-	c := chart.BarChart{Frame: chart.Frame{Title: "What the money is for"}, X: chart.Axis{Label: "Money", FromZero: true}, Total: true}
+	c := chart.BarChart{Frame: chart.Frame{Title: "What the money is for"}, X: chart.Axis{Label: "Money", Unit: chart.Dollars, FromZero: true}, Total: true}
 	sum, part := 0.0, chart.Part{}
 	add := func(name string, from, v float64) {
 		c.Rows, c.From, part.V = append(c.Rows, name), append(c.From, from), append(part.V, v)
 	}
 	for i, s := range o.Slices {
-		if i == len(o.Slices)-1 {
+		if i == len(o.Slices)-1 && o.Calendar == nil {
 			add("TCO", 0, o.Cost)
 		}
 		if s.Money > 0 {
 			add(s.Name, sum, s.Money)
+		} else if s.Money < 0 { // taken off what is there
+			add(s.Name, sum+s.Money, -s.Money)
 		}
 		sum += s.Money
 	}
-	add("With failures", 0, sum)
+	if o.Calendar != nil {
+		add("TCO", 0, sum)
+	} else {
+		add("With failures", 0, sum)
+	}
 	c.Parts = []chart.Part{part}
 	return chart.Bars(c)
 }
@@ -99,9 +164,11 @@ func wearFigures(o *drives.Outcome) []figure {
 	}
 	y := chart.Axis{Label: "Share", Unit: chart.Fractions}
 	if len(labels) <= mostPlanBars {
-		frame := chart.Frame{Title: "Wear and load of each drive", Width: 1310, Height: 330}
 		return []figure{{Wide: true, Caption: "Wear at the end of service, and load", Note: "Drives are numbered as in the table.",
-			SVG: svg(chart.Groups(chart.GroupChart{Frame: frame, XLabel: "Drive", Labels: labels, Y: y, Parts: []chart.Part{{Name: "Wear", V: wear}, {Name: "Space", Style: 1, V: space}, {Name: "IOPS", Style: 2, V: iops}}}))}}
+			SVG: broad(func(width float64) string {
+				return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "Wear and load of each drive", Width: width, Height: 330}, XLabel: "Drive", Labels: labels, Y: y,
+					Parts: []chart.Part{{Name: "Wear", V: wear}, {Name: "Space", Style: 1, V: space}, {Name: "IOPS", Style: 2, V: iops}}})
+			})}}
 	}
 	// Sorted, because nobody reads a thousand bars.
 	var out []chart.Series
@@ -118,21 +185,23 @@ func wearFigures(o *drives.Outcome) []figure {
 		out = append(out, chart.Series{Name: x.name, Style: i, X: share, Y: v})
 	}
 	return []figure{{Wide: true, Caption: "Wear at the end of service, and load, drives sorted by each",
-		SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Wear and load of drives", Width: 1310, Height: 330}, X: chart.Axis{Label: "Share of the drives", Unit: chart.Fractions}, Y: y, Series: out}))}}
+		SVG: broad(func(width float64) string {
+			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Wear and load of drives", Width: width, Height: 330}, X: chart.Axis{Label: "Share of the drives", Unit: chart.Fractions}, Y: y, Series: out})
+		})}}
 }
 
 func driveRows(o *drives.Outcome) *table {
 	t := &table{Full: true, Head: []heading{{Title: "#"}, {"Drive", true}, {Title: "Workloads"}, {Title: "GB a day"}, {Title: "Sequential"}, {Title: "WAF"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Serves"},
-		{"Until", true}, {Title: "Wear"}, {Title: "Cost"}, {Title: "$/GB"}, {"Holds", true}}}
+		{"Until", true}, {Title: "Wear"}, {Title: "Cost"}, {Title: "A GB"}, {"Holds", true}}}
 	for i := range o.Drives {
 		d := &o.Drives[i]
 		s := &d.State
 		per := "\u2013"
 		if s.Data > 0 {
-			per = term.Significant(s.Cost/s.Data, 3)
+			per = term.Money(s.Cost / s.Data)
 		}
 		t.Rows = append(t.Rows, []cell{{Text: strconv.Itoa(i + 1)}, {Text: d.Name, Class: "text name"}, {Text: strconv.Itoa(s.Workloads)}, {Text: term.Significant(s.WriteRate, 4)}, {Text: term.Percent(s.Sequential)},
-			{Text: fmt.Sprintf("%.2f", s.WAF)}, {Text: term.Percent(s.SpaceShare)}, {Text: term.Percent(s.IOPSShare)}, {Text: daysText(s.Lifetime)}, {Text: d.EndsBy, Class: "text"}, {Text: term.Percent(s.WearAtDeath)},
+			{Text: fmt.Sprintf("%.2f", s.WAF)}, {Text: term.Percent(s.SpaceShare)}, {Text: term.Percent(s.IOPSShare)}, {Text: daysText(s.Lifetime)}, {Text: until(d), Class: "text"}, {Text: term.Percent(s.WearAtDeath)},
 			{Text: term.Money(s.Cost)}, {Text: per}, {Text: names(d.Workloads, 6), Class: "text"}})
 	}
 	return t
@@ -147,6 +216,19 @@ func moveRows(o *drives.Outcome) *table {
 	return t
 }
 
+// assumptionRows are every figure that the answer rests on.
+func assumptionRows(o *drives.Outcome) *table {
+	t := &table{Head: []heading{{"Of", true}, {"What", true}, {"Value", true}, {"Where it is from", true}}}
+	for _, x := range o.Plan.Assumptions() {
+		of := x.Of
+		if of == "" {
+			of = "the plan"
+		}
+		t.Rows = append(t.Rows, []cell{{Text: of, Class: "text name"}, {Text: x.Name, Class: "text"}, {Text: x.Value, Class: "text"}, {Text: x.Source, Class: "text"}})
+	}
+	return t
+}
+
 // frontierFigure draws cost against the imbalance of space.
 func frontierFigure(o *drives.Outcome) []figure {
 	if len(o.Frontier) == 0 {
@@ -156,7 +238,7 @@ func frontierFigure(o *drives.Outcome) []figure {
 	var x, y []float64
 	for _, p := range o.Frontier {
 		if p.Weighted && p.Refused == 0 {
-			x, y = append(x, p.SpaceCV), append(y, p.CostPerGB)
+			x, y = append(x, p.SpaceCV), append(y, p.Cost)
 		}
 	}
 	order := make([]int, len(x))
@@ -184,43 +266,88 @@ func frontierFigure(o *drives.Outcome) []figure {
 		switch {
 		case p.Weighted || p.Refused > 0:
 		case p.Name == "this plan":
-			series = append(series, chart.Series{Name: p.Name, Style: 0, X: []float64{p.SpaceCV}, Y: []float64{p.CostPerGB}})
+			series = append(series, chart.Series{Name: p.Name, Style: 0, X: []float64{p.SpaceCV}, Y: []float64{p.Cost}})
 		case p.Name == "mintco-v3" || p.Name == "min-rate" || p.Name == "min-waf" || p.Name == "max-rem-cycle":
-			series = append(series, chart.Series{Name: p.Name, Style: style, X: []float64{p.SpaceCV}, Y: []float64{p.CostPerGB}})
+			series = append(series, chart.Series{Name: p.Name, Style: style, X: []float64{p.SpaceCV}, Y: []float64{p.Cost}})
 			style++
 		}
 	}
-	return []figure{{Wide: true, Caption: "Money a GB against imbalance", Note: "Lower left is better. mintco-perf is drawn with balance weighed 0 to 10 times as heavily as the paper does.",
-		SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Money a GB against the imbalance of space", Width: 1310, Height: 330}, X: chart.Axis{Label: "Coefficient of variation of used space"},
-			Y: chart.Axis{Label: "Money a GB written"}, Series: series}))}}
+	unit := moneyUnit(o)
+	return []figure{{Wide: true, Caption: unit + " against imbalance", Note: "Lower left is better. mintco-perf is drawn with balance weighed 0 to 10 times as heavily as the paper does.",
+		SVG: broad(func(width float64) string {
+			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: unit + " against the imbalance of space", Width: width, Height: 330}, X: chart.Axis{Label: "Coefficient of variation of used space"},
+				Y: chart.Axis{Label: unit, Unit: chart.Dollars}, Series: merged(series)})
+		})}}
 }
 
+// moneyUnit names what a plan is judged by.
+func moneyUnit(o *drives.Outcome) string {
+	if o.Calendar != nil {
+		return "Money until the plan's end"
+	}
+	return "Money a GB written"
+}
+
+// merged puts points that lie on each other under one name, for one would hide the other.
+func merged(series []chart.Series) []chart.Series {
+	var out []chart.Series
+	for _, s := range series {
+		same := -1
+		for i := range out {
+			for k := range out[i].X {
+				if len(s.X) == 1 && near(s.X[0], out[i].X[k]) && near(s.Y[0], out[i].Y[k]) {
+					same = i
+				}
+			}
+		}
+		switch {
+		case same >= 0 && len(out[same].X) > 1:
+			out[same].Name += ", on it " + s.Name
+			continue
+		case same >= 0:
+			out[same].Name += " and " + s.Name
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// near reports whether two numbers cannot be told apart in a chart.
+func near(a, b float64) bool { return math.Abs(a-b) <= 0.004*math.Max(math.Abs(a), math.Abs(b)) }
+
 func frontierRows(o *drives.Outcome) *table {
-	t := &table{Head: []heading{{"Algorithm", true}, {Title: "$/GB"}, {Title: "CV of space"}, {Title: "CV of IOPS"}, {Title: "Refused"}}}
+	t := &table{Head: []heading{{"Algorithm", true}, {Title: moneyUnit(o)}, {Title: "CV of space"}, {Title: "CV of IOPS"}, {Title: "Refused"}}}
 	for _, p := range o.Frontier {
-		t.Rows = append(t.Rows, []cell{{Text: p.Name, Class: "text name"}, {Text: term.Significant(p.CostPerGB, 4)}, {Text: fmt.Sprintf("%.3f", p.SpaceCV)}, {Text: fmt.Sprintf("%.3f", p.IOPSCV)}, {Text: strconv.Itoa(p.Refused)}})
+		t.Rows = append(t.Rows, []cell{{Text: p.Name, Class: "text name"}, {Text: term.Money(p.Cost)}, {Text: fmt.Sprintf("%.3f", p.SpaceCV)}, {Text: fmt.Sprintf("%.3f", p.IOPSCV)}, {Text: strconv.Itoa(p.Refused)}})
 	}
 	return t
 }
 
-// tornado draws what each input does, the most first.
+// tornado draws what each input does when all is planned again, the most first.
 func tornado(o *drives.Outcome) []figure {
 	if len(o.Effects) == 0 {
 		return nil
 	}
-	base := o.CostPerGB()
-	c := chart.ForestChart{Frame: chart.Frame{Title: "What inputs do to the cost a gigabyte", Width: 1310, Height: chart.ForestHeight(len(o.Effects))}, X: chart.Axis{Label: "Money a GB over this plan's"}, Zero: 1}
+	base := o.Objective()
+	c := chart.ForestChart{Frame: chart.Frame{Title: "What inputs do to the cost"}, X: chart.Axis{Label: moneyUnit(o) + ", over this plan's"}, Zero: 1}
 	note := ""
 	for _, e := range o.Effects {
 		if e.AtLow == 0 || e.AtHigh == 0 {
-			note += fmt.Sprintf("%s, %s or %s: the placement would not hold. ", e.Name, e.Low, e.High)
+			note += fmt.Sprintf("%s, %s or %s: there would be no plan. ", e.Name, e.Low, e.High)
 			continue
 		}
 		low, high := e.AtLow/base, e.AtHigh/base
+		held := func(v float64) string {
+			if v == 0 {
+				return "would not hold"
+			}
+			return term.Money(v)
+		}
 		c.Rows = append(c.Rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: min(low, high), High: max(low, high), Text: fmt.Sprintf("%s: x%.3f, %s: x%.3f", e.Low, low, e.High, high),
-			Title: fmt.Sprintf("%s\n%s: %s $/GB\n%s: %s $/GB", e.Name, e.Low, term.Significant(e.AtLow, 4), e.High, term.Significant(e.AtHigh, 4))})
+			Title: fmt.Sprintf("%s\n%s: %s; this placement %s\n%s: %s; this placement %s", e.Name, e.Low, term.Money(e.AtLow), held(e.HeldLow), e.High, term.Money(e.AtHigh), held(e.HeldHigh))})
 	}
-	return []figure{{Wide: true, Caption: "Money a GB, relative to this plan", Note: note, SVG: svg(chart.Forest(c))}}
+	return []figure{{Wide: true, Caption: moneyUnit(o) + ", relative to this plan", Note: note, SVG: forest(c)}}
 }
 
 func placementRows(o *drives.Outcome) *table {

@@ -10,6 +10,7 @@ import (
 	"farflash/internal/term"
 	"farflash/planner/drives"
 	"farflash/tco"
+	"farflash/tco/calendar"
 )
 
 func gigabytes(v float64) string { return term.Size(v * 1e9) }
@@ -39,7 +40,7 @@ const mostDrives = 40
 // WritePlanText prints what comes of a plan.
 func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	a := o.Assessment
-	fmt.Fprintf(w, "%s: %s, by %s\n\n", style.Bold(o.Plan.Name), placed(a), o.Plan.Algorithm)
+	fmt.Fprintf(w, "%s: %s, by %s\n\n", style.Bold(o.Plan.Name), placed(a), judgedBy(o))
 	t := term.NewTable(term.Left("drive"), term.Right("workloads"), term.Right("GB/day"), term.Right("S"), term.Right("WAF"), term.Right("space"), term.Right("IOPS"), term.Right("serves"), term.Left("until"), term.Right("wear"),
 		term.Right("cost"), term.Left("holds"))
 	for i := range o.Drives {
@@ -54,7 +55,7 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 			continue
 		}
 		t.Row(d.Name, strconv.Itoa(s.Workloads), term.Significant(s.WriteRate, 4), term.Percent(s.Sequential), fmt.Sprintf("%.2f", s.WAF), term.Percent(s.SpaceShare), term.Percent(s.IOPSShare),
-			daysText(s.Lifetime), d.EndsBy, term.Percent(s.WearAtDeath), term.Money(s.Cost), names(d.Workloads, 4))
+			daysText(s.Lifetime), until(d), term.Percent(s.WearAtDeath), term.Money(s.Cost), names(d.Workloads, 4))
 	}
 	if err := t.Write(w, style); err != nil {
 		return err
@@ -75,8 +76,20 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	if err := t.Write(w, style); err != nil {
 		return err
 	}
+	if o.Calendar != nil {
+		if err := writeCalendar(w, o, style); err != nil {
+			return err
+		}
+	}
+	if err := writeAssumptions(w, o, style); err != nil {
+		return err
+	}
 	if len(o.Moves) > 0 {
-		fmt.Fprintf(w, "\n%d moves when drives are worn out before the horizon:\n", len(o.Moves))
+		why := "when drives are worn out before the horizon"
+		if o.Calendar != nil {
+			why = "at reviews"
+		}
+		fmt.Fprintf(w, "\n%d moves %s:\n", len(o.Moves), why)
 		t := term.NewTable(term.Right("day"), term.Left("workload"), term.Left("from"), term.Left("to"), term.Right("copied"))
 		for _, m := range o.Moves[:min(len(o.Moves), 12)] {
 			t.Row(fmt.Sprintf("%.0f", m.Day), m.Workload, m.From, moveTo(&m), gigabytes(m.Copied))
@@ -86,6 +99,142 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 		}
 	}
 	return nil
+}
+
+// judgedBy says how was placed, and for what.
+func judgedBy(o *drives.Outcome) string {
+	if o.Calendar != nil {
+		return fmt.Sprintf("%v for the least money until day %.0f", o.Plan.Algorithm, float64(o.Plan.Horizon))
+	}
+	return fmt.Sprintf("%v for money a GB written", o.Plan.Algorithm)
+}
+
+// until says what ends a drive's service, and how often it is replaced until then.
+func until(d *drives.DriveRow) string {
+	if n := len(d.Replaced); n > 0 {
+		return fmt.Sprintf("%s, replaced %dx", d.EndsBy, n)
+	}
+	return d.EndsBy
+}
+
+// calendarItems are those that anything is paid for.
+func calendarItems(b *calendar.Book) (list []calendar.Item) {
+	for _, item := range calendar.Items() {
+		if b.Money[item] != 0 {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+// calendarRows are a plan's years: of each what is paid for each item and in all, the sum, and what it is worth on day 0.
+func calendarRows(o *drives.Outcome) (rows [][]string) {
+	b := o.Calendar
+	list := calendarItems(b)
+	line := func(name string, of func(calendar.Item) float64) {
+		row, all := []string{name}, 0.0
+		for _, item := range list {
+			v := of(item)
+			all += v
+			row = append(row, term.Money(v))
+		}
+		rows = append(rows, append(row, term.Money(all)))
+	}
+	for y := range b.Years {
+		line(strconv.Itoa(y+1), func(i calendar.Item) float64 { return b.Years[y][i] })
+	}
+	line("all", func(i calendar.Item) float64 { return b.Money[i] })
+	if o.Plan.Costs.Discount > 0 {
+		line("on day 0", func(i calendar.Item) float64 { return b.Present[i] })
+	}
+	return rows
+}
+
+// mostDays is how many days of purchases are listed.
+const mostDays = 12
+
+// purchases says what is bought on which day, one line a day.
+func purchases(o *drives.Outcome) (days []string, more int) {
+	type bought struct {
+		day   float64
+		model string
+		again bool
+	}
+	var order []bought
+	count := map[bought]int{}
+	for _, e := range o.Calendar.Entries() {
+		if e.What != calendar.Purchases && e.What != calendar.Replacements {
+			continue
+		}
+		x := bought{math.Round(e.Day), o.Drives[e.Drive].Model, e.What == calendar.Replacements}
+		if count[x] == 0 {
+			order = append(order, x)
+		}
+		count[x]++
+	}
+	last := math.Inf(-1)
+	for _, x := range order {
+		what := fmt.Sprintf("%d x %s", count[x], x.model)
+		if x.again {
+			what += " in place of what is worn out"
+		}
+		if x.day == last {
+			days[len(days)-1] += ", " + what
+			continue
+		}
+		last = x.day
+		days = append(days, fmt.Sprintf("day %.0f: %s", x.day, what))
+	}
+	if len(days) > mostDays+1 {
+		return days[:mostDays], len(days) - mostDays
+	}
+	return days, 0
+}
+
+func writeCalendar(w io.Writer, o *drives.Outcome, style term.Style) error {
+	fmt.Fprintln(w)
+	columns := []term.Column{term.Left("year")}
+	for _, item := range calendarItems(o.Calendar) {
+		columns = append(columns, term.Right(strings.ToLower(item.String())))
+	}
+	t := term.NewTable(append(columns, term.Right("all"))...)
+	for _, row := range calendarRows(o) {
+		t.Row(row...)
+	}
+	if err := t.Write(w, style); err != nil {
+		return err
+	}
+	days, more := purchases(o)
+	if len(days) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nto be bought:")
+	for _, d := range days {
+		fmt.Fprintf(w, "  %s\n", d)
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "  and on %d more days (--json has all)\n", more)
+	}
+	return nil
+}
+
+// writeAssumptions prints what the answer rests on.
+func writeAssumptions(w io.Writer, o *drives.Outcome, style term.Style) error {
+	fmt.Fprintln(w, "\nthis rests on:")
+	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
+	of := ""
+	for _, x := range o.Plan.Assumptions() {
+		if x.Of != of {
+			of = x.Of
+			t.Row(style.Bold(of))
+		}
+		name := x.Name
+		if of != "" {
+			name = "  " + name
+		}
+		t.Row(name, x.Value, x.Source)
+	}
+	return t.Write(w, style)
 }
 
 // placed counts workloads and drives.
@@ -111,27 +260,62 @@ func moveTo(m *drives.Move) string {
 // planSums are the plan's figures: name, value, remark.
 func planSums(o *drives.Outcome) [][3]string {
 	a := o.Assessment
-	list := [][3]string{
-		{"TCO", term.Money(o.Cost), "purchase and running cost over the drives' service"},
-		{"written", gigabytes(o.Data), "by the workloads in that time"},
-		{"a GB written", "$" + term.Significant(o.CostPerGB(), 4), ""},
+	what, when := "purchase and running cost over the drives' service", "by the workloads in that time"
+	if o.Calendar != nil {
+		if what, when = "what it takes to serve all workloads until the plan's end", "by the workloads until then"; o.Plan.Costs.Discount > 0 {
+			what += ", discounted to day 0"
+		}
 	}
+	list := [][3]string{{"TCO", term.Money(o.Cost), what}, {"written", gigabytes(o.Data), when}, {"a GB written", perGB(o), ""}}
 	switch {
+	case o.Exact && o.Calendar != nil:
+		list = append(list, [3]string{"proven bound", term.Money(o.Cost), "this plan is the cheapest there is: every plan was looked at"})
 	case o.Exact:
-		list = append(list, [3]string{"proven bound", "$" + term.Significant(o.CostPerGB(), 4), "this plan is the best there is: every plan was looked at"})
+		list = append(list, [3]string{"proven bound", perGB(o), "this plan is the best there is: every plan was looked at"})
+	case o.LeastCost > 0:
+		list = append(list, [3]string{"proven bound", term.Money(o.LeastCost), fmt.Sprintf("no plan costs less; this one is at most %.2f %% above it", 100*o.Gap())})
 	case o.Bound > 0:
-		list = append(list, [3]string{"proven bound", "$" + term.Significant(o.Bound, 4), fmt.Sprintf("no plan costs less a GB; this one is within %.2f %% of it", 100*o.Gap())})
+		list = append(list, [3]string{"proven bound", term.Money(o.Bound), fmt.Sprintf("a lower bound on the cost per GB of any plan; this plan is at most %.2f %% above it", 100*o.Gap())})
 	case o.BoundNote != "":
 		list = append(list, [3]string{"proven bound", "-", o.BoundNote})
 	}
-	list = append(list,
-		[3]string{"an effective TB and month", term.Money(o.PerMonth), fmt.Sprintf("SNIA's $/TBe/month, failures included; %s TBe", term.Significant(o.TBe, 3))},
+	snia, worn, risk := ", failures included", [3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives are worn out before anything else ends them"}, "expected: drives x AFR x years; "
+	if o.Calendar != nil {
+		n := 0
+		for i := range o.Drives {
+			n += len(o.Drives[i].Replaced)
+		}
+		worn = [3]string{"replaced", strconv.Itoa(n), fmt.Sprintf("drives that are worn out; %s of the used ones are at least once", term.Percent(a.EnduranceLimited))}
+		snia, risk = "", "expected, in the TCO: "
+	}
+	if r := o.Risk; r != nil {
+		list = append(list, [3]string{"holds", fmt.Sprintf("%s +- %s", term.Percent(r.Holds), term.Percent(r.Within)), fmt.Sprintf("of %d draws, as it is: %s", r.Draws, o.Plan.Uncertainty.Text())})
+		if r.Median > 0 {
+			what := "TCO then"
+			if o.Calendar == nil {
+				what = "a GB then"
+			}
+			list = append(list, [3]string{what, fmt.Sprintf("%s to %s", term.Money(r.Low), term.Money(r.High)), fmt.Sprintf("in nine of ten of the draws in which it holds; median %s", term.Money(r.Median))})
+		}
+		if r.Again > 0 {
+			list = append(list, [3]string{"regret", term.Percent(r.Regret), fmt.Sprintf("mean of %d draws: what it costs more than a plan that knew them", r.Again)})
+		}
+	}
+	return append(list,
+		[3]string{"an effective TB and month", term.Money(o.PerMonth), fmt.Sprintf("SNIA's $/TBe/month%s; %s TBe", snia, term.Significant(o.TBe, 3))},
 		[3]string{"space used", term.Percent(a.SpaceShare), fmt.Sprintf("mean of the drives; CV %.3f", a.SpaceCV)},
 		[3]string{"IOPS used", term.Percent(a.IOPSShare), fmt.Sprintf("mean of the drives; CV %.3f", a.IOPSCV)},
-		[3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives are worn out before anything else ends them"},
-		[3]string{"failures", term.Significant(o.Failures.Expected, 3), fmt.Sprintf("expected: drives x AFR x years; %s, %s rewritten", term.Money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
+		worn,
+		[3]string{"failures", term.Significant(o.Failures.Expected, 3), fmt.Sprintf("%s%s, %s rewritten", risk, term.Money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
 		[3]string{"carbon", term.Significant(o.Carbon.Total()/1000, 3) + " t CO2e", fmt.Sprintf("%s embodied", term.Percent(o.Carbon.Embodied/o.Carbon.Total()))})
-	return list
+}
+
+// perGB is the cost a gigabyte, if there is one.
+func perGB(o *drives.Outcome) string {
+	if !(o.Data > 0) {
+		return "-"
+	}
+	return term.Money(o.CostPerGB())
 }
 
 // WriteExplanationText prints why a workload is where it is.
@@ -144,13 +328,20 @@ func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) 
 	case math.Abs(x.Worse) < 5e-7:
 		fmt.Fprintf(w, "%s is on %s: %s would do as well\n\n", style.Bold(x.Workload), x.Chosen, x.Next)
 	default:
-		word := "more"
+		word, what := "more", "a GB of the whole pool"
+		if x.Whole {
+			what = "the whole pool"
+		}
 		if x.Worse < 0 {
 			word = "less"
 		}
-		fmt.Fprintf(w, "%s is on %s: on %s, the next, a GB of the whole pool would cost %s %% %s\n\n", style.Bold(x.Workload), x.Chosen, x.Next, term.Significant(100*math.Abs(x.Worse), 3), word)
+		fmt.Fprintf(w, "%s is on %s: on %s, the next, %s would cost %s %% %s\n\n", style.Bold(x.Workload), x.Chosen, x.Next, what, term.Significant(100*math.Abs(x.Worse), 3), word)
 	}
-	t := term.NewTable(term.Left("drive"), term.Right("$/GB of the pool"), term.Right("WAF there"), term.Right("it serves"), term.Left(""))
+	money := "$/GB of the pool"
+	if x.Whole {
+		money = "$ for the pool"
+	}
+	t := term.NewTable(term.Left("drive"), term.Right(money), term.Right("WAF there"), term.Right("it serves"), term.Left(""))
 	for i, c := range x.Choices {
 		if i == 15 && len(x.Choices) > 16 {
 			t.Row(fmt.Sprintf("and %d more", len(x.Choices)-i))
@@ -160,9 +351,13 @@ func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) 
 		case c.Obstacle != "":
 			t.Row(c.Drive, "", "", "", c.Obstacle)
 		case c.Chosen:
-			t.Row(c.Drive, term.Significant(c.CostPerGB, 6), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime), "chosen")
+			t.Row(c.Drive, term.Money(c.CostPerGB), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime), "chosen")
 		default:
-			t.Row(c.Drive, term.Significant(c.CostPerGB, 6), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime))
+			more := ""
+			if best := x.Choices[0]; best.Chosen {
+				more = changeText(best.CostPerGB, c.CostPerGB)
+			}
+			t.Row(c.Drive, term.Money(c.CostPerGB), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime), more)
 		}
 	}
 	return t.Write(w, style)

@@ -116,7 +116,7 @@ func (r *Run) atLeast(name string) string {
 
 // shown is written with the sign for micro, which a page can show and a terminal perhaps not.
 func (r *Run) shown(name string) string {
-	return strings.Replace(r.written(name), " us", " µs", 1)
+	return r.written(name)
 }
 
 // shortDigest returns the first digits of a digest, without the algorithm's name.

@@ -196,7 +196,7 @@ func TestHTML(t *testing.T) {
 func TestHTMLSeveral(t *testing.T) {
 	html := page1(t, toyA.run(1), toyB.run(1), toyA.run(2))
 	sound(t, html)
-	for _, want := range []string{"tlc-7pc-op (2)", "Read latency distribution", "Write latency over time, p99", "What differs", "ssd.over_provisioning", "Write amplification", "tlc-28pc-op: die occupancy"} {
+	for _, want := range []string{"tlc-7pc-op, seed 2", "Read latency distribution", "Write latency over time, p99", "What differs", "ssd.over_provisioning", "Write amplification", "tlc-28pc-op: die occupancy"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -339,6 +339,29 @@ func BenchmarkWriteHTML(b *testing.B) {
 		var w bytes.Buffer
 		if err := WriteHTML(&w, r); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestLabels: runs of one name are told apart by the settings that differ, and by the seed.
+func TestLabels(t *testing.T) {
+	run := func(name, op string, seed uint64) Run {
+		return Run{Result: &result.Result{Name: name, Seed: seed}, Scenario: ParseScenario("name: " + name + "\nssd:\n  over_provisioning: " + op + "\n")}
+	}
+	for _, c := range []struct {
+		runs []Run
+		want []string
+	}{
+		{[]Run{run("a", "7%", 1), run("a", "12%", 1)}, []string{"ssd.over_provisioning=7%", "ssd.over_provisioning=12%"}},
+		{[]Run{run("a", "7%", 1), run("a", "7%", 2)}, []string{"seed 1", "seed 2"}},
+		{[]Run{run("a", "7%", 1), run("b", "12%", 1)}, []string{"a", "b"}},
+		{[]Run{run("a", "7%", 1), run("a", "12%", 2)}, []string{"ssd.over_provisioning=7%, seed 1", "ssd.over_provisioning=12%, seed 2"}},
+		{[]Run{run("a", "7%", 1), run("a", "7%", 1)}, []string{"a", "a (2)"}},
+	} {
+		for i, r := range labelled(c.runs) {
+			if r.Label != c.want[i] {
+				t.Errorf("run %d is called %q, want %q", i, r.Label, c.want[i])
+			}
 		}
 	}
 }

@@ -176,7 +176,7 @@ func (r *Run) errors(before string) *table {
 	for _, d := range list {
 		row := []cell{{Text: d.name, Class: "text"}}
 		for _, v := range []float64{d.iterative, d.coupled} {
-			row = append(row, cell{Text: strings.Replace(term.Quantity(v, unit), " us", " µs", 1)})
+			row = append(row, cell{Text: term.Quantity(v, unit)})
 		}
 		t.Rows = append(t.Rows, append(row, cell{Text: signed(d.relative)}))
 	}

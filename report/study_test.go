@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -207,5 +208,29 @@ func TestCurves(t *testing.T) {
 		if !strings.Contains(lines[5], " +- ") || !strings.Contains(lines[6], "failed") {
 			t.Errorf("%v:\n%s\n%s", c.axes, lines[5], lines[6])
 		}
+	}
+}
+
+// TestHeatScale holds that heat maps of one quantity have the same colours for the same number.
+func TestHeatScale(t *testing.T) {
+	c := curvesOf(t, 1, func(r *result.Result, point, _ int) error {
+		r.Set("read.latency.p99", float64(10+point))
+		r.Set("write.latency.p99", float64(20+10*point))
+		r.Set("read.iops", float64(20+10*point))
+		return nil
+	}, "ssd.over_provisioning=7%,14%", "ssd.timing.read_latency=10us..80us:+10us")
+	colour := func(f figure, number string) string {
+		m := regexp.MustCompile(`fill="(#[0-9a-f]+)"><title>[^<]*: ` + number + `<`).FindStringSubmatch(string(f.SVG))
+		if m == nil {
+			t.Fatalf("%s has no cell of %s:\n%s", f.Caption, number, f.SVG)
+		}
+		return m[1]
+	}
+	f := curveFigures(c, []string{"read.latency.p99", "write.latency.p99", "read.iops"}, nil)
+	if a, b := colour(f[0], "20 us"), colour(f[1], "20 us"); a != b {
+		t.Errorf("20 us is %s among reads and %s among writes", a, b)
+	}
+	if a, b := colour(f[0], "25 us"), colour(f[1], "170 us"); a == b {
+		t.Errorf("the largest of both have one colour, %s", a)
 	}
 }

@@ -142,7 +142,12 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	}
 	var columns []term.Column
 	for _, a := range c.Axes {
-		columns = append(columns, term.Left(a.Path))
+		// The line above has the whole path; of several there is room for their last words only.
+		title := a.Path
+		if i := strings.LastIndexByte(title, '.'); len(c.Axes) > 1 && i > 0 {
+			title = title[i+1:]
+		}
+		columns = append(columns, term.Left(title))
 	}
 	for _, n := range names {
 		columns = append(columns, term.Right(n))
@@ -150,7 +155,7 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	if len(names) == 0 {
 		columns = append(columns, term.Left(""))
 	}
-	t := term.NewTable(columns...)
+	t := term.NewTable(columns...).Keys(len(c.Axes))
 	for i := range c.Points {
 		x := &c.Points[i]
 		row := slices.Clone(x.Values)
@@ -165,6 +170,12 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	b.WriteByte('\n')
 	if err := t.Write(&b, style); err != nil {
 		return err
+	}
+	for i, k := range c.Knees(names) {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "knee of %s: %s\n", k.Metric, k.At)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

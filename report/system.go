@@ -1,6 +1,7 @@
 package report
 
 import (
+	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"farflash/experiment/system"
 	"farflash/internal/term"
 	"farflash/report/chart"
+	"farflash/ssd/blame"
 	"farflash/trial"
 )
 
@@ -53,10 +55,13 @@ func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
 	return list, m.Cols
 }
 
-// overNetwork tells whether requests went over a network.
+// overNetwork tells whether there is more to a request than a drive: a network, or other drives of a volume.
 func (r *Run) overNetwork() bool {
+	if _, volume := r.value("raid.read.commands"); volume {
+		return true
+	}
 	for _, op := range []string{"read", "write"} {
-		if list, _ := r.anatomy(op); len(list) > 0 {
+		if list, stages := r.anatomy(op); len(list) > 0 && slices.Contains(stages, "network_out") {
 			return true
 		}
 	}
@@ -69,6 +74,9 @@ func stageName(column string) string {
 		if s.Name == column {
 			return s.Words
 		}
+	}
+	if i := slices.Index(blame.Names[:], column); i >= 0 {
+		return blame.Words[i]
 	}
 	return strings.ReplaceAll(column, "_", " ")
 }
@@ -182,7 +190,7 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	if wide {
 		size.Width = 1310
 	}
-	note := "Mean time in each stage: over all " + g.op + "s, and over those whose latency is about a quantile. The parts of a bar add up to about that latency."
+	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op + "s whose latency lies near a quantile. A bar's figure is the mean latency of these, so it is near the table's quantile and seldom the same."
 	out := []figure{{Caption: ops + ": where the time goes", Note: note, Wide: wide,
 		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true}))}}
 	if !withShares {
@@ -332,7 +340,7 @@ func drivesFigures(runs []Run) []figure {
 				s.mean = math.Round(s.mean)
 			}
 			for _, v := range []float64{s.least, s.mean, s.greatest} {
-				row = append(row, cell{Text: strings.Replace(term.Quantity(v, def.Unit), " us", " µs", 1)})
+				row = append(row, cell{Text: term.Quantity(v, def.Unit)})
 			}
 			which := cell{Text: strconv.Itoa(s.last)}
 			if s.least == s.greatest {
@@ -353,14 +361,14 @@ func drivesFigures(runs []Run) []figure {
 		}
 		caption := before + "how busy each drive was"
 		out = append(out, figure{Caption: capital(caption), Wide: true, Note: "Share of the measured time in which a die of the drive was busy, mean over its dies. Bright drives carry more than their part of the load.",
-			SVG: svg(strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "drives from", ColLabel: "drives, from the left", Unit: chart.Fractions,
-				Legend: "dies busy, %"}, "drive ", names, busy))})
+			SVG: strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "first", ColLabel: "drives, in lines from the left", Unit: chart.Fractions,
+				Legend: "dies busy, %", Max: 1}, "drive ", names, busy)})
 	}
 	return append(tables, out...)
 }
 
 // strip draws one figure of each of many things as cells, perLine of them a line.
-func strip(c chart.HeatMapChart, what string, names []string, v []float64) string {
+func strip(c chart.HeatMapChart, what string, names []string, v []float64) template.HTML {
 	wide := min(perLine, len(v))
 	for from := 0; from < len(v); from += wide {
 		line, cells := make([]float64, wide), make([]string, wide)
@@ -375,10 +383,10 @@ func strip(c chart.HeatMapChart, what string, names []string, v []float64) strin
 	for k := range wide {
 		label := ""
 		if k%8 == 0 {
-			label = "+" + strconv.Itoa(k)
+			label = strconv.Itoa(k)
 		}
 		c.Cols = append(c.Cols, label)
 	}
-	c.Width, c.Height = 1310, 92+18*float64(len(c.Rows))
-	return chart.HeatMap(c)
+	c.Height = 92 + 18*float64(len(c.Rows))
+	return broad(func(width float64) string { c.Width = width; return chart.HeatMap(c) })
 }

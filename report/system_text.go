@@ -51,7 +51,11 @@ func (r *Run) system(b *strings.Builder, style term.Style) error {
 		t.Row("rate control", demanded, style.Dim(strings.Join(parts, ", ")))
 	}
 	if t.Rows() > 0 {
-		b.WriteString("\n" + style.Bold("system") + "\n")
+		title := "system"
+		if !r.overNetwork() {
+			title = "where the time goes"
+		}
+		b.WriteString("\n" + style.Bold(title) + "\n")
 		if err := t.Write(b, style); err != nil {
 			return err
 		}

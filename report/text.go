@@ -45,6 +45,9 @@ func WriteText(w io.Writer, run Run, style term.Style) error {
 	if err := run.network(&b, style); err != nil {
 		return err
 	}
+	if err := run.partText(&b, style); err != nil {
+		return err
+	}
 	run.verdicts(&b, style)
 	if run.Path != "" {
 		b.WriteString("\nrun directory: " + run.Path + "\n")
@@ -72,7 +75,7 @@ func (r *Run) latencies(b *strings.Builder, style term.Style) error {
 }
 
 // barWidth is the width of a utilisation bar in characters.
-const barWidth = 24
+const barWidth = 12
 
 func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
@@ -160,11 +163,14 @@ func (r *Run) busiest(matrix string) string {
 		return ""
 	}
 	text := fmt.Sprintf("%s to %s", term.Percent(slices.Min(all)), term.Percent(slices.Max(all)))
-	if line := strings.Join(sparks, " "); len(all) <= 64 {
+	if line := strings.Join(sparks, " "); term.Width(line) <= mostSparks {
 		text = line + "  " + text
 	}
 	return text
 }
+
+// mostSparks is how many characters small bars may take in a line.
+const mostSparks = 16
 
 // inBytes says what the write amplification is in bytes if that is much more: the host's writes are smaller than pages.
 func (r *Run) inBytes() string {

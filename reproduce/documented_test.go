@@ -14,13 +14,101 @@ import (
 
 const validation = "../docs/validation/"
 
-// inRows are the experiments whose rows the page has. minTCO's page and what is said of Replicast's figures 9 to 13 are by hand.
+// inRows are the experiments whose rows the page has. minTCO's page is by hand, and SRC's has tables of its own.
 var inRows = []string{"snis-fig2", "snis-table2", "snis-fig4", "snis-fig5", "snis-fig6", "snis-fig7",
-	"replicast-table2", "replicast-table3", "replicast-table4", "replicast-table5", "replicast-fig8"}
+	"replicast-table2", "replicast-table3", "replicast-table4", "replicast-table5",
+	"replicast-fig8", "replicast-fig9", "replicast-fig10", "replicast-fig11", "replicast-fig12", "replicast-fig13"}
+
+// claimed are the experiments whose rows stand on the page of their paper as well, with the sentences that are tested.
+var claimed = map[string]string{
+	"snis-fig2": "snis", "snis-fig4": "snis", "snis-fig5": "snis", "snis-fig6": "snis", "snis-fig7": "snis",
+	"replicast-table4": "replicast", "replicast-table5": "replicast", "replicast-fig9": "replicast", "replicast-fig10": "replicast", "replicast-fig12": "replicast", "replicast-fig13": "replicast",
+	"src-fig2": "src", "src-fig7": "src", "src-fig8": "src", "src-fig9": "src", "src-fig10": "src", "src-table4": "src",
+	"mintco-fig6": "mintco", "mintco-fig7": "mintco", "mintco-fig8": "mintco", "mintco-fig9": "mintco", "mintco-fig10": "mintco",
+}
+
+// claims are an experiment's rows with the sentence that each tests, said once where several do.
+func claims(r *Report) []string {
+	lines := golden.Head("the text says", "figure", ">paper", ">ours", "expected", "verdict")
+	var order []string // of sentences
+	for i := range r.Rows {
+		if !slices.Contains(order, r.Rows[i].Says) {
+			order = append(order, r.Rows[i].Says)
+		}
+	}
+	rows := slices.Clone(r.Rows)
+	slices.SortStableFunc(rows, func(a, b Row) int { return slices.Index(order, a.Says) - slices.Index(order, b.Says) })
+	said := ""
+	for i := range rows {
+		x := &rows[i]
+		says, paper := "", ""
+		if x.Says != said && x.Says != "" {
+			says = "“" + escaped(x.Says) + "”"
+		}
+		said = x.Says
+		if x.Paper != nil {
+			paper = figure(*x.Paper)
+		}
+		verdict := x.Verdict().String()
+		if x.Verdict() == NotReproduced {
+			verdict = "**" + verdict + "**"
+		}
+		lines = append(lines, golden.Row(says, escaped(x.Label+": "+x.Metric), paper, figure(x.Ours)+unitOf(x.Unit), escaped(x.Expect), verdict))
+	}
+	return lines
+}
+
+// told are an experiment's figures without a verdict: a line for each, and a column for each mode that labels begin with.
+func told(r *Report) []string {
+	var modes, names []string
+	cells := map[[2]string]string{}
+	for _, x := range r.Told {
+		mode, label, both := strings.Cut(x.Label, ": ")
+		if !both {
+			mode, label = "ours", x.Label
+		}
+		name := escaped(label + ": " + x.Metric)
+		if !slices.Contains(modes, mode) {
+			modes = append(modes, mode)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		cells[[2]string{name, mode}] = strings.TrimSuffix(fmt.Sprintf("%.4g%s; %s", x.Ours, unitOf(x.Unit), x.Note), "; ")
+	}
+	head := []string{"figure"}
+	for _, m := range modes {
+		head = append(head, ">"+m)
+	}
+	lines := golden.Head(head...)
+	for _, n := range names {
+		row := []string{n}
+		for _, m := range modes {
+			row = append(row, cells[[2]string{n, m}])
+		}
+		lines = append(lines, golden.Row(row...))
+	}
+	return lines
+}
+
+// unitOf is a unit behind a number; counts and ratios have none.
+func unitOf(unit string) string {
+	switch unit {
+	case "", "count", "ratio", "correlation":
+		return ""
+	}
+	return " " + unit
+}
 
 // documented holds the tables of an experiment to its report, or writes them.
 func documented(t *testing.T, r *Report, update bool) {
 	t.Helper()
+	if page, ok := claimed[r.ID]; ok {
+		golden.Table(t, validation+page+".md", r.ID+"-claims", "seed 1 and what follows it", claims(r), update)
+		if len(r.Told) > 0 {
+			golden.Table(t, validation+page+".md", r.ID+"-told", "seed 1 and what follows it", told(r), update)
+		}
+	}
 	if !slices.Contains(inRows, r.ID) {
 		return
 	}
@@ -105,7 +193,7 @@ func TestDocumentedCounts(t *testing.T) {
 	var sum Count
 	for _, e := range All() {
 		if strings.HasPrefix(e.ID, "replicast-") {
-			c := Held(e.ID)
+			c, _ := Held(e.ID)
 			sum.Add(c)
 			lines = append(lines, golden.Row("`"+e.ID+"`", fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
 		}

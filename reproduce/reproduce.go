@@ -7,6 +7,8 @@
 // experiment runs, which it returns, with the reason beside it. Nothing is tuned
 // until a row fits.
 //
+// Experiments that measure the real stack do so on the machine they run on: their rows have criteria and verdicts like others, but no verdict is held.
+//
 // It leaves out figures that only measure somebody else's machine.
 package reproduce
 
@@ -28,6 +30,8 @@ type Experiment struct {
 	ID    string // what farflash reproduce calls it
 	Title string
 	Paper string // citation
+	// Measured says that its figures are of the machine and the moment: two runs differ, and no verdict is held, but only which rows there are.
+	Measured bool
 
 	run func(context.Context, Options) (*Report, error)
 }
@@ -40,6 +44,8 @@ type Options struct {
 	Trainer *training.Trainer
 	// Progress is told after each run how many of all are done; nil is nobody.
 	Progress func(done, all int)
+
+	brief bool // tests only: as small and short as can be, for what is measured
 }
 
 // Row is one figure. Its label and metric name it among those of its experiment.
@@ -68,13 +74,30 @@ type Report struct {
 	Rows  []Row  `json:"rows"`
 	Count Count  `json:"count"`
 	OK    bool   `json:"ok"` // no row is worse than it is held to be: Fell
+	// Measured is the experiment's, and Note what its figures can show and what not; "" if there is nothing to say.
+	Measured bool   `json:"measured,omitempty"`
+	Note     string `json:"note,omitempty"`
 
+	// Told are figures of the pages that no sentence of the paper is about: they have no criterion, and so no verdict.
+	Told []Figure `json:"-"`
 	// Curves are the figure's own lines, for a picture.
 	Curves []Curve `json:"-"`
 	// Scenarios are the texts that were run, by name.
 	Scenarios []Named `json:"-"`
 
 	clusters *puts // of the tables of the Replicast paper, for the pages
+}
+
+// Figure is what was found and not judged.
+type Figure struct {
+	Label, Metric string
+	Ours          float64
+	Unit, Note    string
+}
+
+// tell adds a figure.
+func (r *Report) tell(label, metric string, ours float64, unit, note string) {
+	r.Told = append(r.Told, Figure{label, metric, ours, unit, note})
 }
 
 // Curve is a line of a figure.
@@ -94,11 +117,12 @@ type Named struct{ Name, Text string }
 
 // All lists the experiments in the order of the papers.
 func All() []Experiment {
-	return []Experiment{snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
+	return []Experiment{mqsimFairness(), snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
 		replicastTable(2, "400", replicastTable2, (*puts).better), replicastTable(3, "1000", replicastTable3, (*puts).outperforms), replicastTable4(), replicastTable5(),
 		replicastFig8(), replicastFig9(), replicastFig10(), replicastFig11(), replicastFig12(), replicastFig13(),
 		srcFig2(), srcFig5(), srcTable1(), srcTable3(), srcFig7(), srcFig8(), srcFig9(), srcFig10(), srcTable4(),
-		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10()}
+		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10(),
+		flashnetFig1(), flashnetFig8(), flashnetTable2(), flashnetTable3(), flashnetLatency(), flashnetBandwidth(), flashnetFig9(), flashnetWAF()}
 }
 
 // Find returns the experiment with an id.
@@ -126,7 +150,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.ID, err)
 	}
-	r.ID, r.Title, r.Paper = e.ID, e.Title, e.Paper
+	r.ID, r.Title, r.Paper, r.Measured = e.ID, e.Title, e.Paper, e.Measured
 	for i := range r.Rows {
 		r.Count.tell(r.Rows[i].Verdict())
 	}

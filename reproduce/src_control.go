@@ -362,7 +362,8 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 }
 
 // srcForesight says why weights are not what the demand asks for.
-const srcForesight = "what the forest foresees of SSD-B under a load that the drive cannot keep up with is far from what it then does; the paper does not print its load"
+const srcForesight = "weights do not move SSD-B's reads until its write cache of 256 MiB is full, after some 75 ms: no write waits before. The forest's samples are of the first 16 ms of a drive, " +
+	"so it knows nothing of weights; and the paper does not print the load"
 
 // within is the mean of a series between two times in ms.
 func within(x *result.Result, name string, from, to float64) float64 {

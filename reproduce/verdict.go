@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"farflash/units"
@@ -34,7 +35,7 @@ func (v Verdict) MarshalText() ([]byte, error) { return verdictNames.Marshal(v) 
 // UnmarshalText reads a verdict's name.
 func (v *Verdict) UnmarshalText(text []byte) error { return verdictNames.Unmarshal(text, v) }
 
-// Criterion is what a figure must be: in an interval whose ends belong to it. The zero value asks nothing but a number.
+// Criterion is what a figure must be: in an interval whose ends belong to it. No row has the zero value, which asks nothing but a number.
 type Criterion struct {
 	low, high float64
 	words     string // "" asks nothing
@@ -79,14 +80,6 @@ func atLeast(x float64) Criterion {
 
 func atMost(x float64) Criterion {
 	return Criterion{math.Inf(-1), x, fmt.Sprintf("at most %.4g", x)}
-}
-
-// when is for what takes more than the row's own figure to judge: any number, or none.
-func when(ok bool) Criterion {
-	if ok {
-		return Criterion{math.Inf(-1), math.Inf(1), "as it says"}
-	}
-	return Criterion{math.Inf(1), math.Inf(-1), "as it says"}
 }
 
 // Verdict is what comes of the row.
@@ -174,14 +167,18 @@ func (c *Count) tell(v Verdict) {
 }
 
 // heldText has the verdict of each row of each experiment with seed 1, as TestVerdicts writes it: a line for an experiment's id, then one
-// for each row, with the verdict, the label and the metric between tabs.
+// for each row, with the verdict, the label and the metric between tabs. Of a row that is measured there is no verdict to hold: the word stands for it.
 //
 //go:embed verdicts.txt
 var heldText string
 
+// measured is what is held of a row whose figure is of the machine and the moment: that there is such a row.
+const measured = "measured"
+
 // heldRow is a row as it is held.
 type heldRow struct {
 	verdict       Verdict
+	measured      bool // there is no verdict
 	label, metric string
 }
 
@@ -195,7 +192,11 @@ func heldRows(id string) []heldRow {
 		case len(f) == 1:
 			inside = f[0] == id
 		case inside && len(f) == 3:
-			r := heldRow{label: f[1], metric: f[2]}
+			r := heldRow{measured: f[0] == measured, label: f[1], metric: f[2]}
+			if r.measured {
+				out = append(out, r)
+				continue
+			}
 			if err := r.verdict.UnmarshalText([]byte(f[0])); err != nil {
 				panic(fmt.Sprintf("reproduce: verdicts.txt: %v", err))
 			}
@@ -205,13 +206,16 @@ func heldRows(id string) []heldRow {
 	return out
 }
 
-// Held counts the verdicts of an experiment that are held, those of its run with seed 1.
-func Held(id string) Count {
-	var c Count
+// Held counts the verdicts of an experiment that are held, those of its run with seed 1; and rows that are measured, of which none is.
+func Held(id string) (c Count, measured int) {
 	for _, r := range heldRows(id) {
+		if r.measured {
+			measured++
+			continue
+		}
 		c.tell(r.verdict)
 	}
-	return c
+	return c, measured
 }
 
 // Fallen is a row that is worse than it is held to be.
@@ -221,10 +225,18 @@ type Fallen struct{ Label, Metric, What string }
 func (f Fallen) String() string { return f.Label + ", " + f.Metric + ": " + f.What }
 
 // Fell are the rows that are worse than they are held to be: what was ok or not stated and is not reproduced, and what was ok and is gone. A
-// row that is not held is to be reproduced.
+// row that is not held is to be reproduced. A row that is measured falls only if it is gone.
 func (r *Report) Fell() []Fallen {
 	type name struct{ label, metric string }
 	var out []Fallen
+	if r.Measured {
+		for _, h := range heldRows(r.ID) {
+			if !slices.ContainsFunc(r.Rows, func(x Row) bool { return x.Label == h.label && x.Metric == h.metric }) {
+				out = append(out, Fallen{h.label, h.metric, "was measured and is gone"})
+			}
+		}
+		return out
+	}
 	held, now := map[name]Verdict{}, map[name]bool{}
 	rows := heldRows(r.ID)
 	for _, h := range rows {

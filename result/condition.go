@@ -112,7 +112,7 @@ func ParseCondition(metrics *Table, text string) (Condition, error) {
 		return c, fmt.Errorf("condition %q: %q is no comparison; use one of > >= < <= == !=", text, rest[:1])
 	}
 	value := strings.TrimSpace(rest[len(c.Operator):])
-	d, known := metrics.Lookup(c.Metric)
+	d, known := metrics.Lookup(withNumber(c.Metric))
 	if !known {
 		return c, fmt.Errorf("condition %q: unknown metric %q%s", text, c.Metric, suggest(c.Metric, metrics.names()))
 	}
@@ -155,7 +155,10 @@ func unitNoun(unit string) string {
 // Holds tells whether the condition is true of r, and says so in a line. A metric that the run does not have is an error, but a percentile that there are too few
 // values for is above whatever its interval is above.
 func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
-	m, ok := r.Metric(c.Metric)
+	if c.Metric, err = r.numbered(c.Metric); err != nil {
+		return false, "", fmt.Errorf("condition %q: %w", c.Text, err)
+	}
+	_, ok := r.Metric(c.Metric)
 	if q, h := c.unknown(r); !ok && h != nil {
 		low, _, _ := q.Interval(h)
 		if us := low.Microseconds(); us > c.Threshold && strings.HasPrefix(c.Operator, ">") {
@@ -163,35 +166,93 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 		}
 		return false, "", fmt.Errorf("condition %q: %s is not known from %d values, it takes %d; it is at least %v", c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, QuantileLevel), low)
 	}
+	v, err := c.value(r)
+	if err != nil {
+		return false, "", err
+	}
+	held = c.Of(v)
+	word := "does not hold"
+	if held {
+		word = "holds"
+	}
+	return held, fmt.Sprintf("%s %s: %s is %s %s", c.Text, word, c.Metric, appendFloat(nil, v), c.Unit), nil
+}
+
+// Value is the figure that the condition is about, in its unit. A metric that the run does not have is an error.
+func (c Condition) Value(r *Result) (float64, error) {
+	var err error
+	if c.Metric, err = r.numbered(c.Metric); err != nil {
+		return 0, fmt.Errorf("condition %q: %w", c.Text, err)
+	}
+	return c.value(r)
+}
+
+// value is Value of a metric whose parts have numbers.
+func (c Condition) value(r *Result) (float64, error) {
+	m, ok := r.Metric(c.Metric)
 	if !ok {
 		names := make([]string, len(r.Metrics))
 		for i, m := range r.Metrics {
 			names[i] = m.Name
 		}
-		return false, "", fmt.Errorf("condition %q: this run has no metric %s%s", c.Text, c.Metric, suggest(c.Metric, names))
+		return 0, fmt.Errorf("condition %q: this run has no metric %s%s", c.Text, c.Metric, suggest(c.Metric, names))
 	}
 	if m.Unit != c.Unit {
-		return false, "", fmt.Errorf("condition %q: %s is in %q in this result, %q was expected", c.Text, c.Metric, m.Unit, c.Unit)
+		return 0, fmt.Errorf("condition %q: %s is in %q in this result, %q was expected", c.Text, c.Metric, m.Unit, c.Unit)
 	}
+	return m.Value, nil
+}
+
+// Of tells whether the condition is true of a value in its unit.
+func (c Condition) Of(v float64) bool {
 	switch c.Operator {
 	case ">":
-		held = m.Value > c.Threshold
+		return v > c.Threshold
 	case ">=":
-		held = m.Value >= c.Threshold
+		return v >= c.Threshold
 	case "<":
-		held = m.Value < c.Threshold
+		return v < c.Threshold
 	case "<=":
-		held = m.Value <= c.Threshold
+		return v <= c.Threshold
 	case "==":
-		held = m.Value == c.Threshold
-	case "!=":
-		held = m.Value != c.Threshold
+		return v == c.Threshold
 	}
-	word := "does not hold"
-	if held {
-		word = "holds"
+	return v != c.Threshold
+}
+
+// withNumber is a metric's name with a number where a part of a scope is named: "tenant[web].read.iops" with 0 for web.
+func withNumber(name string) string {
+	scope, rest, found := strings.Cut(name, "[")
+	part, rest, closed := strings.Cut(rest, "]")
+	if _, err := strconv.Atoi(part); !found || !closed || err == nil || part == "" {
+		return name
 	}
-	return held, fmt.Sprintf("%s %s: %s is %s %s", c.Text, word, c.Metric, appendFloat(nil, m.Value), m.Unit), nil
+	return scope + "[0]" + rest
+}
+
+// numbered is a metric's name with the number of the part that it may name.
+func (r *Result) numbered(name string) (string, error) {
+	scope, rest, _ := strings.Cut(name, "[")
+	part, rest, _ := strings.Cut(rest, "]")
+	if withNumber(name) == name {
+		return name, nil
+	}
+	var names []string
+	for _, p := range r.Parts {
+		if p.Scope == scope {
+			names = p.Names
+		}
+	}
+	i := slices.Index(names, part)
+	switch {
+	case names == nil:
+		return "", fmt.Errorf("this run tells no %ss apart", scope)
+	case i < 0:
+		return "", fmt.Errorf("there is no %s %q; there are %s", scope, part, quoted(names))
+	case slices.Contains(names[i+1:], part):
+		return "", fmt.Errorf("several are called %q; give the number, such as %s[%d]", part, scope, i)
+	}
+	return fmt.Sprintf("%s[%d]%s", scope, i, rest), nil
 }
 
 // names lists those of a table.

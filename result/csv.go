@@ -62,7 +62,7 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no table %q; there are %s", table, quoted(CSVTables))
+		return fmt.Errorf("no table %q; there are %s, and of what a run has written as Parquet requests, chunks, flows and pauses", table, quoted(CSVTables))
 	}
 	return c.WriteAll(rows)
 }

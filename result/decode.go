@@ -34,7 +34,10 @@ func Decode(text []byte) (*Result, error) {
 		return nil, fmt.Errorf("schema is %q, this program reads %q", f.Schema, Schema)
 	}
 	r := &Result{Schema: f.Schema, Digest: f.Digest, Seed: f.Seed, SimulatedS: f.SimulatedS, Version: f.Version, Name: f.Name,
-		Summary: f.Summary, Checks: f.Checks, Limits: f.Limits, Warnings: f.Warnings, WarmUp: WarmUp{f.WarmUp.UntilS, f.WarmUp.Explain}, Steady: f.Steady}
+		Summary: f.Summary, Interrupted: f.Interrupted, Checks: f.Checks, Limits: f.Limits, Warnings: f.Warnings, WarmUp: WarmUp{f.WarmUp.UntilS, f.WarmUp.Explain}, Steady: f.Steady}
+	for scope, names := range f.Parts.all {
+		r.Parts = append(r.Parts, Parts{scope, names})
+	}
 	for name, m := range f.Metrics.all {
 		if m.Value == nil {
 			return nil, fmt.Errorf("metrics: %s has no value", name)
@@ -70,18 +73,20 @@ func Decode(text []byte) (*Result, error) {
 
 // file mirrors result.json.
 type file struct {
-	Schema     string  `json:"schema"`
-	Digest     string  `json:"digest"`
-	Seed       uint64  `json:"seed"`
-	SimulatedS float64 `json:"simulated_s"`
-	Version    string  `json:"version"`
-	Name       string  `json:"name"`
-	Summary    string  `json:"summary"`
-	WarmUp     struct {
+	Schema      string  `json:"schema"`
+	Digest      string  `json:"digest"`
+	Seed        uint64  `json:"seed"`
+	SimulatedS  float64 `json:"simulated_s"`
+	Version     string  `json:"version"`
+	Name        string  `json:"name"`
+	Summary     string  `json:"summary"`
+	Interrupted bool    `json:"interrupted"`
+	WarmUp      struct {
 		UntilS  float64 `json:"until_s"`
 		Explain string  `json:"explain"`
 	} `json:"warm_up"`
-	Steady  *Steady `json:"steady"`
+	Steady  *Steady         `json:"steady"`
+	Parts   named[[]string] `json:"parts"`
 	Metrics named[struct {
 		Value *float64 `json:"value"`
 		Unit  string   `json:"unit"`

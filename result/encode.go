@@ -27,12 +27,29 @@ func (r *Result) Encode() ([]byte, error) {
 	if r.Summary != "" {
 		e.field(1, "summary", r.Summary)
 	}
+	if r.Interrupted {
+		e.key(1, "interrupted").raw("true,\n")
+	}
 	if r.WarmUp != (WarmUp{}) {
 		e.key(1, "warm_up").raw(`{"until_s": `).number(r.WarmUp.UntilS, "warm_up.until_s")
 		e.raw(`, "explain": `).text(r.WarmUp.Explain).raw("},\n")
 	}
 	if r.Steady != nil {
 		e.key(1, "steady").raw(`{"reached": ` + strconv.FormatBool(r.Steady.Reached) + `, "explain": `).text(r.Steady.Explain).raw("},\n")
+	}
+	if len(r.Parts) > 0 {
+		e.key(1, "parts").raw("{")
+		for i, p := range r.Parts {
+			e.item(i).key(2, p.Scope).raw("[")
+			for k, name := range p.Names {
+				if k > 0 {
+					e.raw(", ")
+				}
+				e.text(name)
+			}
+			e.raw("]")
+		}
+		e.close(len(r.Parts), "},\n")
 	}
 	e.key(1, "metrics").raw("{")
 	for i, m := range r.Metrics {

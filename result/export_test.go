@@ -139,7 +139,7 @@ func TestGobench(t *testing.T) {
 	if n := strings.Count(text, "BenchmarkFarflash/ssd.waf 1 1.5 ratio\n"); n != 2 {
 		t.Errorf("%d lines of ssd.waf in\n%s", n, text)
 	}
-	if !strings.Contains(text, "seed: 7\n") || !strings.Contains(text, " sec\n") || strings.Contains(text, " us\n") {
+	if !strings.Contains(text, "# seed 7\n") || strings.Contains(text, ": ") || !strings.Contains(text, " sec\n") || strings.Contains(text, " us\n") {
 		t.Error("no seed, or times in the wrong unit")
 	}
 }

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 // fioPercentiles are those that fio prints by default.
 var fioPercentiles = []float64{1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99}
 
-// WriteFio writes a run as fio 3 does with --output-format=json+: one job with read, write and trim sections, latencies in
+// WriteFio writes a run as fio 3 does with --output-format=json+: a job for each workload or fio job, one if there is but one, with read, write and trim sections, latencies in
 // nanoseconds with fio's bins, percentiles as fio derives them from its bins (the middle of the bin). The latency is fio's
 // completion latency; the submission latency is zero, because a simulated host submits in no time. What a simulation does not
 // know (context switches, CPU shares, page faults, queue depth shares) is left out rather than invented. Timestamps are
@@ -31,27 +32,14 @@ func WriteFio(w io.Writer, run *Run) error {
 			e.field(1, "time", t.UTC().Format(time.ANSIC))
 		}
 	}
-	measured := r.SimulatedS - r.WarmUp.UntilS
-	name := r.Name
-	if name == "" {
-		name = "farflash"
+	e.raw("  \"jobs\": [\n")
+	for i, j := range fioJobs(r) {
+		if i > 0 {
+			e.raw(",\n")
+		}
+		e.fioJob(r, j)
 	}
-	e.raw("  \"jobs\": [\n    {\n")
-	e.field(3, "jobname", name)
-	e.raw("      \"groupid\": 0,\n      \"error\": 0,\n      \"eta\": 0,\n")
-	e.key(3, "elapsed").raw(strconv.FormatInt(int64(math.Ceil(r.SimulatedS)), 10)).raw(",\n")
-	e.raw("      \"job options\": {\n").key(4, "name").text(name).raw("\n      },\n")
-	for _, op := range []string{"read", "write", "trim"} {
-		e.fioSide(r, op, measured)
-	}
-	e.key(3, "sync").raw("{\n")
-	flushes, _ := r.Metric("flush.count")
-	e.key(4, "total_ios").number(flushes.Value, "flush.count").raw(",\n")
-	e.fioLatency("lat_ns", r.Histogram("flush.latency"), false)
-	e.raw("\n      },\n")
-	e.key(3, "job_runtime").raw(strconv.FormatInt(int64(math.Round(measured*1000)), 10)).raw(",\n")
-	e.fioShares(r.Histogram("all.latency"))
-	e.raw("\n    }\n  ]\n}\n")
+	e.raw("\n  ]\n}\n")
 	if e.err != nil {
 		return e.err
 	}
@@ -59,9 +47,61 @@ func WriteFio(w io.Writer, run *Run) error {
 	return err
 }
 
-func (e *encoder) fioSide(r *Result, op string, measured float64) {
+// fioJob is what stands as a job of its own: its name, and what its figures' names begin with.
+type fioJob struct{ name, prefix string }
+
+// fioJobs are the jobs that a run had, if that is known; otherwise all is one.
+func fioJobs(r *Result) []fioJob {
+	for _, scope := range []string{"job", "workload"} {
+		for _, p := range r.Parts {
+			if p.Scope != scope {
+				continue
+			}
+			var out []fioJob
+			for i, name := range p.Names {
+				out = append(out, fioJob{name, fmt.Sprintf("%s[%d].", scope, i)})
+			}
+			return out
+		}
+	}
+	if r.Name == "" {
+		return []fioJob{{"farflash", ""}}
+	}
+	return []fioJob{{r.Name, ""}}
+}
+
+func (e *encoder) fioJob(r *Result, j fioJob) {
+	measured := r.SimulatedS - r.WarmUp.UntilS
+	e.raw("    {\n")
+	e.field(3, "jobname", j.name)
+	e.raw("      \"groupid\": 0,\n      \"error\": 0,\n      \"eta\": 0,\n")
+	e.key(3, "elapsed").raw(strconv.FormatInt(int64(math.Ceil(r.SimulatedS)), 10)).raw(",\n")
+	e.raw("      \"job options\": {\n").key(4, "name").text(j.name).raw("\n      },\n")
+	for _, op := range []string{"read", "write", "trim"} {
+		e.fioSide(r, j.prefix, op, measured)
+	}
+	e.key(3, "sync").raw("{\n")
+	flushes, _ := r.Metric(j.prefix + "flush.count")
+	e.key(4, "total_ios").number(flushes.Value, "flush.count").raw(",\n")
+	e.fioLatency("lat_ns", r.Histogram(j.prefix+"flush.latency"), false)
+	e.raw("\n      },\n")
+	e.key(3, "job_runtime").raw(strconv.FormatInt(int64(math.Round(measured*1000)), 10)).raw(",\n")
+	all := r.Histogram(j.prefix + "all.latency")
+	if j.prefix != "" {
+		all = new(stats.Histogram)
+		for _, op := range []string{"read", "write"} {
+			if h := r.Histogram(j.prefix + op + ".latency"); h != nil {
+				all.Merge(h)
+			}
+		}
+	}
+	e.fioShares(all)
+	e.raw("\n    }")
+}
+
+func (e *encoder) fioSide(r *Result, prefix, op string, measured float64) {
 	value := func(name string) float64 {
-		m, _ := r.Metric(op + "." + name)
+		m, _ := r.Metric(prefix + op + "." + name)
 		return m.Value
 	}
 	whole := func(key string, v float64) {
@@ -83,14 +123,18 @@ func (e *encoder) fioSide(r *Result, op string, measured float64) {
 	whole("drop_ios", 0)
 	e.fioLatency("slat_ns", nil, false)
 	e.raw(",\n")
-	h := r.Histogram(op + ".latency")
+	h := r.Histogram(prefix + op + ".latency")
 	e.fioLatency("clat_ns", h, true)
 	e.raw(",\n")
 	e.fioLatency("lat_ns", h, false)
 	e.raw(",\n")
-	e.fioSamples(r, op, "bandwidth", "bw", 1.0/1024, []string{"bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples"})
+	share := 0.0 // of the bandwidth of all jobs
+	if all, _ := r.Metric(op + ".bandwidth"); all.Value > 0 {
+		share = 100 * value("bandwidth") / all.Value
+	}
+	e.fioSamples(r, prefix+op, share, "bandwidth", "bw", 1.0/1024, []string{"bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples"})
 	e.raw(",\n")
-	e.fioSamples(r, op, "iops", "iops", 1, []string{"iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples"})
+	e.fioSamples(r, prefix+op, share, "iops", "iops", 1, []string{"iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples"})
 	e.raw("\n      },\n")
 }
 
@@ -138,7 +182,8 @@ func fioPercentile(bins []stats.Bin, n int64, p float64) int64 {
 }
 
 // fioSamples writes what fio says about the samples of a rate over time, from the series' bins after the warm-up.
-func (e *encoder) fioSamples(r *Result, op, series, unit string, scale float64, keys []string) {
+// Jobs have no series of their own.
+func (e *encoder) fioSamples(r *Result, op string, share float64, series, unit string, scale float64, keys []string) {
 	var m stats.Moments
 	s, _ := r.SeriesOf(op + "." + series)
 	for i, t := range s.T {
@@ -150,10 +195,6 @@ func (e *encoder) fioSamples(r *Result, op, series, unit string, scale float64, 
 	e.key(4, keys[0]).raw(strconv.FormatInt(int64(m.Min()), 10)).raw(",\n")
 	e.key(4, keys[1]).raw(strconv.FormatInt(int64(m.Max()), 10)).raw(",\n")
 	if unit == "bw" {
-		share := 0.0 // of the job's bandwidth; there is one job, so all of it
-		if m.N() > 0 {
-			share = 100
-		}
 		e.key(4, "bw_agg").raw(six(share)).raw(",\n")
 	}
 	e.key(4, keys[2]).raw(six(m.Mean())).raw(",\n")

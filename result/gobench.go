@@ -14,12 +14,13 @@ func WriteGobench(w io.Writer, runs ...*Result) error {
 	b := bufio.NewWriter(w)
 	last := ""
 	for _, r := range runs {
-		header := fmt.Sprintf("farflash: %s\nscenario: %s\n", oneLine(r.Version), oneLine(r.Name))
+		// Not as "key: value": benchstat would give each a table of its own and compare nothing.
+		header := fmt.Sprintf("# farflash %s, scenario %s\n", oneLine(r.Version), oneLine(r.Name))
 		if header != last {
 			b.WriteString(header)
 			last = header
 		}
-		fmt.Fprintf(b, "seed: %d\n", r.Seed)
+		fmt.Fprintf(b, "# seed %d\n", r.Seed)
 		for _, m := range r.Metrics {
 			value, unit := m.Value, m.Unit
 			switch unit {

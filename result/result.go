@@ -44,14 +44,17 @@ type Result struct {
 	Name       string  // of the scenario; may be empty
 	Summary    string  // the configuration in one line; may be empty
 	WarmUp     WarmUp
-	Steady     *Steady // nil unless the run was to end when it knew its mean latency
-	Metrics    []Metric
-	Series     []Series
-	Histograms []Histogram
-	Matrices   []Matrix
-	Checks     []Check
-	Warnings   []string
-	Limits     []string // what the models used leave out
+	// Interrupted says that the run was ended before its end, so that the figures are of what was done until then.
+	Interrupted bool
+	Steady      *Steady // nil unless the run was to end when it knew its mean latency
+	Metrics     []Metric
+	Series      []Series
+	Histograms  []Histogram
+	Matrices    []Matrix
+	Parts       []Parts // what indices of names stand for
+	Checks      []Check
+	Warnings    []string
+	Limits      []string // what the models used leave out
 
 	words *Vocabulary // nil of a result that was read: nothing is set in it
 }
@@ -98,6 +101,12 @@ type Matrix struct {
 	Unit       string
 	Rows, Cols []string
 	V          [][]float64 // V[row][column]; NaN where there is no value
+}
+
+// Parts are what the parts of a scope are called: Names[2] is whom "tenant[2].read.latency.p99" is about.
+type Parts struct {
+	Scope string
+	Names []string
 }
 
 // Check is a law that must hold at the end of every run.
@@ -208,6 +217,21 @@ func (r *Result) SetHistogram(name string, h *stats.Histogram) {
 		return
 	}
 	r.Histograms = slices.Insert(r.Histograms, i, Histogram{name, h})
+}
+
+// DropHistogram takes a histogram out again, of which the figures are enough.
+func (r *Result) DropHistogram(name string) {
+	r.Histograms = slices.DeleteFunc(r.Histograms, func(h Histogram) bool { return h.Name == name })
+}
+
+// PartName is what a part of a scope is called; scope[i] if it has no name.
+func (r *Result) PartName(scope string, i int) string {
+	for _, p := range r.Parts {
+		if p.Scope == scope && i < len(p.Names) && p.Names[i] != "" {
+			return p.Names[i]
+		}
+	}
+	return fmt.Sprintf("%s[%d]", scope, i)
 }
 
 // SetMatrix sets a matrix. The unit comes from the vocabulary; it panics if the name is not there or if the values do not

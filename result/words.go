@@ -19,11 +19,21 @@ type Definition struct {
 // Words are names that a kind of experiment gives to what it finds, each defined once.
 type Words struct {
 	Metrics, Series, Histograms, Matrices []Definition
+	Scopes                                []Scope
+}
+
+// Scope is a division of what was measured into parts, such as tenants, each of which has figures of its own: "tenant[2].read.latency.p99". What such a name
+// means is defined once for all parts, and for all scopes that share the definitions.
+type Scope struct {
+	Name                string // the first part of such names
+	Noun                string // a part, in help texts: "tenant"
+	Metrics, Histograms []Definition
 }
 
 // Vocabulary is the names that results may have. It never changes.
 type Vocabulary struct {
 	Metrics, Series, Histograms, Matrices *Table
+	Scopes                                []Scope
 }
 
 // NewVocabulary puts the words of several kinds together, in order. It panics on a name that is there twice.
@@ -32,9 +42,13 @@ func NewVocabulary(parts ...Words) *Vocabulary {
 	for _, p := range parts {
 		all.Metrics, all.Series = append(all.Metrics, p.Metrics...), append(all.Series, p.Series...)
 		all.Histograms, all.Matrices = append(all.Histograms, p.Histograms...), append(all.Matrices, p.Matrices...)
+		all.Scopes = append(all.Scopes, p.Scopes...)
 	}
 	groups := map[string]int{}
-	return &Vocabulary{newTable("metric", all.Metrics, groups), newTable("series", all.Series, groups), newTable("histogram", all.Histograms, groups), newTable("matrix", all.Matrices, groups)}
+	metrics := newTable("metric", all.Metrics, groups, all.Scopes, func(s *Scope) []Definition { return s.Metrics })
+	histograms := newTable("histogram", all.Histograms, groups, all.Scopes, func(s *Scope) []Definition { return s.Histograms })
+	none := func(*Scope) []Definition { return nil }
+	return &Vocabulary{metrics, newTable("series", all.Series, groups, nil, none), histograms, newTable("matrix", all.Matrices, groups, nil, none), all.Scopes}
 }
 
 // Table is an ordered list of definitions. A name's first part may carry an index, "ssd[2].waf", if its group allows it.
@@ -43,20 +57,38 @@ type Table struct {
 	list  []Definition
 	rank  map[string]int
 	group map[string]int // the first parts of names in order, from 1; all tables of a vocabulary have one order
+	parts map[string]scopeTable
+}
+
+// scopeTable is the definitions of a scope's parts.
+type scopeTable struct {
+	noun string
+	list []Definition
+	rank map[string]int
 }
 
 // indexed lists the first parts of names of which a system may have several.
 var indexed = []string{"ssd", "initiator", "target", "flow"}
 
 // newTable panics on a name that is listed twice.
-func newTable(what string, list []Definition, groups map[string]int) *Table {
-	t := &Table{what: what, list: list, rank: make(map[string]int, len(list)), group: groups}
+func newTable(what string, list []Definition, groups map[string]int, scopes []Scope, of func(*Scope) []Definition) *Table {
+	t := &Table{what: what, list: list, rank: make(map[string]int, len(list)), group: groups, parts: map[string]scopeTable{}}
 	for i, d := range list {
 		if _, twice := t.rank[d.Name]; twice {
 			panic("result: two definitions of " + d.Name)
 		}
 		t.rank[d.Name] = i
 		if g := groupOf(d.Name); groups[g] == 0 {
+			groups[g] = len(groups) + 1
+		}
+	}
+	for i := range scopes {
+		s := scopeTable{noun: scopes[i].Noun, list: of(&scopes[i]), rank: map[string]int{}}
+		for k, d := range s.list {
+			s.rank[d.Name] = k
+		}
+		t.parts[scopes[i].Name] = s
+		if g := scopes[i].Name; groups[g] == 0 {
 			groups[g] = len(groups) + 1
 		}
 	}
@@ -68,17 +100,43 @@ func (t *Table) All() []Definition { return t.list }
 
 // Lookup returns the definition of a name, an indexed one included.
 func (t *Table) Lookup(name string) (Definition, bool) {
-	plain, _, ok := cutIndex(name)
+	plain, index, ok := t.cut(name)
 	if !ok {
 		return Definition{}, false
 	}
-	i, ok := t.rank[plain]
-	if !ok {
+	if i, ok := t.rank[plain]; ok {
+		d := t.list[i]
+		d.Name = name
+		return d, true
+	}
+	scope, rest, _ := strings.Cut(plain, ".")
+	s := t.parts[scope]
+	i, ok := s.rank[rest]
+	if !ok || index < 0 {
 		return Definition{}, false
 	}
-	d := t.list[i]
-	d.Name = name
+	d := s.list[i]
+	d.Name, d.Help = name, d.Help+", of one "+s.noun
 	return d, true
+}
+
+// cut is cutIndex for the names of the table, whose scopes have indices too.
+func (t *Table) cut(name string) (plain string, index int, ok bool) {
+	plain, index, ok = cutIndex(name)
+	if group := groupOf(plain); ok && index >= 0 && !slices.Contains(indexed, group) {
+		_, ok = t.parts[group]
+	}
+	return plain, index, ok
+}
+
+// place is a name's place within its group.
+func (t *Table) place(plain string) (rank int, known bool) {
+	if rank, known = t.rank[plain]; known {
+		return rank, true
+	}
+	scope, rest, _ := strings.Cut(plain, ".")
+	rank, known = t.parts[scope].rank[rest]
+	return rank + len(t.list), known
 }
 
 // Better says which of two values of a metric is better. The name may carry an index.
@@ -105,7 +163,7 @@ func cutIndex(name string) (plain string, index int, ok bool) {
 	group := name[:open]
 	number, rest, found := strings.Cut(name[open+1:], "]")
 	n, err := strconv.Atoi(number)
-	if !found || err != nil || n < 0 || strconv.Itoa(n) != number || !slices.Contains(indexed, group) {
+	if !found || err != nil || n < 0 || strconv.Itoa(n) != number || strings.Contains(group, ".") {
 		return "", 0, false
 	}
 	return group + rest, n, true
@@ -117,10 +175,10 @@ func (t *Table) compare(a, b string) int {
 	if a == b {
 		return 0
 	}
-	pa, ia, okA := cutIndex(a)
-	pb, ib, okB := cutIndex(b)
-	ra, knownA := t.rank[pa]
-	rb, knownB := t.rank[pb]
+	pa, ia, okA := t.cut(a)
+	pb, ib, okB := t.cut(b)
+	ra, knownA := t.place(pa)
+	rb, knownB := t.place(pb)
 	knownA, knownB = knownA && okA, knownB && okB
 	switch {
 	case !knownA && !knownB:
@@ -145,6 +203,19 @@ type Lexicon struct{ Words }
 // Metric defines one.
 func (l *Lexicon) Metric(name, unit, help string) {
 	l.Metrics = append(l.Metrics, Definition{name, unit, help, direction(name)})
+}
+
+// Scope defines a division into parts, which have of the metrics and histograms that are defined so far those that of picks by name, and the further ones.
+func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...Definition) {
+	pick := func(list []Definition) (out []Definition) {
+		for _, d := range list {
+			if of(d.Name) {
+				out = append(out, d)
+			}
+		}
+		return out
+	}
+	l.Scopes = append(l.Scopes, Scope{name, noun, append(pick(l.Metrics), more...), pick(l.Histograms)})
 }
 
 // Series defines one.

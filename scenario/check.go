@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"os"
@@ -11,12 +12,16 @@ import (
 	"farflash/ssd"
 	"farflash/units"
 	"farflash/workload/synth"
+	"farflash/workload/trace"
 )
 
 // check tests what no single key can tell and finishes the drive. Mistakes go to d.
 func (s *Scenario) check(d *shape.Decoder) {
 	at := func(path string) shape.Position { return s.Where(path) }
 	s.checkCite(d)
+	if s.HostRAID != nil && (s.ObjectCluster != nil || !s.HasDrives()) {
+		d.Fail(at("host_raid"), "host_raid: there are no drives to make a volume of; add ssd, or targets, or leave it out")
+	}
 	if s.ObjectCluster != nil {
 		s.checkCluster(d)
 		return
@@ -57,12 +62,19 @@ func (s *Scenario) check(d *shape.Decoder) {
 	if s.SSD != nil && len(s.Targets) == 0 {
 		s.SSD.finish(d, "ssd")
 	}
+	s.checkRAID(d)
 	drive := s.HasDrives() && len(d.Errs) == 0
 	for i := range s.Workload {
 		s.checkLoad(d, i, drive)
 	}
 	s.Measure.check(d, at("measure"))
 	s.Measure.checkFiles(d, s.Where, false, len(s.Targets) > 0)
+	if names, _, _ := s.Tenants(); s.Measure.Alone && len(names) < 2 {
+		d.Fail(s.Where("measure.alone"), "measure.alone: there is one tenant, so it is alone already; leave it out, or add another item to workload")
+	}
+	if s.Measure.Alone && len(s.Targets) > 0 && s.Coupling.Mode != Coupled {
+		d.Fail(s.Where("measure.alone"), "measure.alone: drives and network in turns have no figures of tenants; leave it out, or use coupling.mode: coupled")
+	}
 	if s.Measure.Timeline && len(s.Targets) > 0 && s.Coupling.Mode == IterativeOnly {
 		d.Fail(s.Where("measure.timeline"), "measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to show side by side; leave it out, or use coupling.mode coupled or both")
 	}
@@ -79,6 +91,10 @@ func (x *Drive) finish(d *shape.Decoder, at string) {
 		x.Config = ssd.MQSim(x.Config)
 		language.Differing(&was, &x.Config, at, func(path, now string) {
 			if p, ok := d.Set[path]; ok {
+				if now == "null" {
+					d.Fail(p, "%s: with compat: mqsim there is none, since MQSim's flash has nothing like it; leave it out or set compat: none", path)
+					return
+				}
 				d.Fail(p, "%s: compat: mqsim makes this %s whatever is written here; leave it out or set compat: none", path, now)
 			}
 		})
@@ -131,12 +147,13 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	if l.Trace != nil {
 		s.checkTrace(l.Trace, fail)
 	}
+	s.checkOrder(i, fail)
 	if l.Synthetic != nil && len(sources) == 1 {
 		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
 			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
 		}
 		if drive {
-			if _, err := synth.New(s.SyntheticConfig(i, 0, 1, s.Addressable())); err != nil {
+			if _, err := synth.New(s.SyntheticConfig(i, 0, 0, 1, s.Addressable())); err != nil {
 				fail("synthetic", "%v", err)
 			}
 		}
@@ -153,7 +170,11 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 // made.
 func (s *Scenario) Addressable() units.Bytes {
 	x := s.DriveOf(0)
-	return units.Bytes(float64(x.Geometry.Capacity())*(1-float64(x.OverProvisioning))) / units.Bytes(max(len(x.Namespaces), 1))
+	one := units.Bytes(float64(x.Geometry.Capacity())*(1-float64(x.OverProvisioning))) / units.Bytes(max(len(x.Namespaces), 1))
+	if s.HostRAID != nil {
+		return one * units.Bytes(s.HostRAID.Data(s.Members()))
+	}
+	return one
 }
 
 // sources lists the keys that say where requests come from: those that are there, or all.
@@ -206,10 +227,34 @@ func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format str
 func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...any)) {
 	if t.File == "" {
 		fail("trace.file", "which trace? give its path")
-	} else if st, err := os.Stat(s.Path(t.File)); err != nil {
+	} else if parts, err := trace.Parts(s.Path(t.File)); err != nil {
 		fail("trace.file", "%v", err)
-	} else if st.IsDir() {
-		fail("trace.file", "%s is a folder; give the path of a trace", t.File)
+	} else {
+		for _, p := range parts {
+			st, err := os.Stat(p)
+			switch {
+			case err != nil && t.File == "-":
+				fail("trace.file", "standard input can be read once, and a run reads its trace more than once; write it to a file first, as in: blkparse -i sda > sda.txt")
+			case err != nil:
+				fail("trace.file", "%v", err)
+			case st.IsDir():
+				fail("trace.file", "%s is a folder; give the path of a trace", t.File)
+			case !st.Mode().IsRegular():
+				fail("trace.file", "%s is a pipe or a device: it can be read once, and a run reads its trace more than once; write it to a file first", t.File)
+			}
+		}
+	}
+	if o := t.Options(1); o.CSV != (trace.CSV{}) || t.Format == trace.CSVTable {
+		if t.Format != trace.Auto && t.Format != trace.CSVTable {
+			fail("trace.columns", "columns are for tables; format %v has columns of its own, so leave one of them out", t.Format)
+		} else if err := o.CSV.Validate(); err != nil {
+			var at *units.FieldError
+			if errors.As(err, &at) {
+				fail("trace."+at.Path, "%s", at.Msg)
+			} else {
+				fail("trace", "%v", err)
+			}
+		}
 	}
 	if !(t.Scale > 0 && t.Scale <= 1e6) {
 		fail("trace.scale", "%v is not possible; use more than 0: 0.5 replays twice as fast", t.Scale)

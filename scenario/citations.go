@@ -40,6 +40,29 @@ func congestion(scheme cc.Scheme) func(*Scenario) bool {
 	return func(s *Scenario) bool { return s.Fabric != nil && s.Fabric.CongestionControl.Algorithm == scheme }
 }
 
+// grows is for TCP's kinds of growth.
+func grows(g cc.Growth) func(*Scenario) bool {
+	return func(s *Scenario) bool {
+		return congestion(cc.SchemeTCP)(s) && s.Fabric.CongestionControl.TCP.Growth == g
+	}
+}
+
+// puts is for a protocol of object clusters.
+func puts(scheme cluster.Scheme) func(*Scenario) bool {
+	return func(s *Scenario) bool {
+		if s.ObjectCluster == nil {
+			return false
+		}
+		x, ok := s.ObjectCluster.Protocol.Put()
+		return ok && x == scheme
+	}
+}
+
+// placed is for a placement of object clusters.
+func placed(p cluster.Placement) func(*Scenario) bool {
+	return func(s *Scenario) bool { return s.ObjectCluster != nil && s.ObjectCluster.Placement == p }
+}
+
 // citations lists what the models rest on.
 var citations = []citation{
 	{`@software{farflash,
@@ -105,7 +128,9 @@ var citations = []citation{
   author = {Alizadeh, Mohammad and Greenberg, Albert and Maltz, David A. and Padhye, Jitendra and Patel, Parveen and Prabhakar, Balaji and Sengupta, Sudipta and Sridharan, Murari},
   booktitle = {ACM SIGCOMM},
   year = {2010}
-}`, congestion(cc.SchemeDCTCP)},
+}`, func(s *Scenario) bool {
+		return congestion(cc.SchemeDCTCP)(s) || grows(cc.GrowthDCTCP)(s) || puts(cluster.DCTCP)(s)
+	}},
 	{`@inproceedings{mittal2015timely,
   title = {{TIMELY}: {RTT}-based Congestion Control for the Datacenter},
   author = {Mittal, Radhika and Lam, Vinh The and Dukkipati, Nandita and Blem, Emily and Wassel, Hassan and Ghobadi, Monia and Vahdat, Amin and Wang, Yaogong and Wetherall, David and Zats, David},
@@ -124,6 +149,20 @@ var citations = []citation{
   booktitle = {ACM SIGCOMM},
   year = {2018}
 }`, func(s *Scenario) bool { return s.Fabric != nil && s.Fabric.Recovery.Kind == fabric.SelectiveRepeat }},
+	{`@techreport{rfc9438,
+  title = {{CUBIC} for Fast and Long-Distance Networks},
+  author = {Xu, Lisong and Ha, Sangtae and Rhee, Injong and Goel, Vidhi and Eggert, Lars},
+  institution = {RFC Editor},
+  number = {RFC 9438},
+  year = {2023}
+}`, grows(cc.GrowthCubic)},
+	{`@techreport{rfc6582,
+  title = {The {NewReno} Modification to {TCP}'s Fast Recovery Algorithm},
+  author = {Henderson, Tom and Floyd, Sally and Gurtov, Andrei and Nishida, Yoshifumi},
+  institution = {RFC Editor},
+  number = {RFC 6582},
+  year = {2012}
+}`, grows(cc.GrowthNewReno)},
 	{`@techreport{nvme2019fabrics,
   title = {{NVM} Express over Fabrics, revision 1.1},
   institution = {NVM Express, Inc.},
@@ -181,6 +220,62 @@ var citations = []citation{
   author = {Aizman, Alex},
   note = {hqr/surge on GitHub, builds d92018f and 9872498}
 }`, func(s *Scenario) bool { return s.ObjectCluster != nil && s.ObjectCluster.Compat != cluster.CompatNone }},
+	{`@inproceedings{vanrenesse2004chain,
+  title = {Chain Replication for Supporting High Throughput and Availability},
+  author = {van Renesse, Robbert and Schneider, Fred B.},
+  booktitle = {6th Symposium on Operating Systems Design and Implementation (OSDI)},
+  year = {2004}
+}`, puts(cluster.Chain)},
+	{`@inproceedings{montazeri2018homa,
+  title = {Homa: A Receiver-Driven Low-Latency Transport Protocol Using Network Priorities},
+  author = {Montazeri, Behnam and Li, Yilong and Alizadeh, Mohammad and Ousterhout, John},
+  booktitle = {ACM SIGCOMM},
+  year = {2018}
+}`, puts(cluster.Grants)},
+	{`@inproceedings{karger1997consistent,
+  title = {Consistent Hashing and Random Trees: Distributed Caching Protocols for Relieving Hot Spots on the World Wide Web},
+  author = {Karger, David and Lehman, Eric and Leighton, Tom and Panigrahy, Rina and Levine, Matthew and Lewin, Daniel},
+  booktitle = {29th Annual ACM Symposium on Theory of Computing (STOC)},
+  year = {1997}
+}`, placed(cluster.PlaceRing)},
+	{`@article{thaler1998names,
+  title = {Using Name-Based Mappings to Increase Hit Rates},
+  author = {Thaler, David G. and Ravishankar, Chinya V.},
+  journal = {IEEE/ACM Transactions on Networking},
+  volume = {6},
+  number = {1},
+  year = {1998}
+}`, placed(cluster.PlaceHRW)},
+	{`@misc{lamping2014jump,
+  title = {A Fast, Minimal Memory, Consistent Hash Algorithm},
+  author = {Lamping, John and Veach, Eric},
+  note = {arXiv:1406.2294},
+  year = {2014}
+}`, placed(cluster.PlaceJump)},
+	{`@inproceedings{eisenbud2016maglev,
+  title = {Maglev: A Fast and Reliable Software Network Load Balancer},
+  author = {Eisenbud, Daniel E. and Yi, Cheng and Contavalli, Carlo and Smith, Cody and Kononov, Roman and Mann-Hielscher, Eric and Cilingiroglu, Ardas and Cheyney, Bin and Shang, Wentao and Hosein, Jinnah Dylan},
+  booktitle = {13th USENIX Symposium on Networked Systems Design and Implementation (NSDI)},
+  year = {2016}
+}`, placed(cluster.PlaceMaglev)},
+	{`@inproceedings{weil2006crush,
+  title = {{CRUSH}: Controlled, Scalable, Decentralized Placement of Replicated Data},
+  author = {Weil, Sage A. and Brandt, Scott A. and Miller, Ethan L. and Maltzahn, Carlos},
+  booktitle = {ACM/IEEE Conference on Supercomputing (SC)},
+  year = {2006}
+}`, placed(cluster.PlaceStraw2)},
+	{`@inproceedings{mirrokni2018bounded,
+  title = {Consistent Hashing with Bounded Loads},
+  author = {Mirrokni, Vahab and Thorup, Mikkel and Zadimoghaddam, Morteza},
+  booktitle = {29th Annual ACM-SIAM Symposium on Discrete Algorithms (SODA)},
+  year = {2018}
+}`, placed(cluster.PlaceBounded)},
+	{`@inproceedings{cidon2013copysets,
+  title = {Copysets: Reducing the Frequency of Data Loss in Cloud Storage},
+  author = {Cidon, Asaf and Rumble, Stephen M. and Stutsman, Ryan and Katti, Sachin and Ousterhout, John and Rosenblum, Mendel},
+  booktitle = {USENIX Annual Technical Conference (USENIX ATC)},
+  year = {2013}
+}`, placed(cluster.PlaceCopysets)},
 	{`@inproceedings{white2000comparison,
   title = {A Comparison of Five Steady-State Truncation Heuristics for Simulation},
   author = {White, K. Preston and Cobb, Michael J. and Spratt, Stephen C.},

@@ -53,3 +53,35 @@ func TestCitesOfPresets(t *testing.T) {
 		}
 	}
 }
+
+// TestCitesOfSwitches: every placement, every congestion control and the protocols of clusters that have a paper of their own cite it, and a scenario without them does not.
+func TestCitesOfSwitches(t *testing.T) {
+	const network = "fabric: {topology: {star: {hosts: 3}}, %s}\nflows: [{incast: {fan: 2, size: 64KiB}}]\n"
+	const clusters = "object_cluster: {%s}\nmeasure: {until: 10ms}\n"
+	const objects = "object_cluster: {protocol: uch-ccp, %s}\nmeasure: {until: 10ms}\n"
+	for _, c := range [][3]string{
+		{network, "congestion_control: dcqcn", "zhu2015dcqcn"}, {network, "congestion_control: dctcp", "alizadeh2010dctcp"}, {network, "congestion_control: timely", "mittal2015timely"},
+		{network, "congestion_control: swift", "kumar2020swift"}, {network, "congestion_control: hpcc-pint", "benbasat2020pint"},
+		{network, "transport: tcp", "rfc9438"}, {network, "transport: tcp, congestion_control: {tcp: {growth: newreno}}", "rfc6582"},
+		{network, "transport: tcp, congestion_control: {tcp: {growth: dctcp}}", "alizadeh2010dctcp"}, {network, "compat: ns3-rdma", "zhu2016ecn"},
+		{objects, "placement: ring", "karger1997consistent"}, {objects, "placement: hrw", "thaler1998names"}, {objects, "placement: jump", "lamping2014jump"},
+		{objects, "placement: maglev", "eisenbud2016maglev"}, {objects, "placement: straw2", "weil2006crush"}, {objects, "placement: bounded-load", "mirrokni2018bounded"},
+		{objects, "placement: copysets", "cidon2013copysets"}, {clusters, "protocol: chain", "vanrenesse2004chain"}, {clusters, "protocol: grants", "montazeri2018homa"},
+		{clusters, "protocol: dctcp", "alizadeh2010dctcp"}, {clusters, "compat: surge-9872498", "surge"},
+	} {
+		for _, with := range []string{c[1], "%"} {
+			text := strings.Replace(c[0], "%s", c[1], 1)
+			if with == "%" {
+				text = "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\n"
+			}
+			s, err := Parse(shape.Source{File: "a.yaml", Text: []byte(text)}, nil)
+			if err != nil {
+				t.Errorf("%s: %v", c[1], err)
+				break
+			}
+			if strings.Contains(s.Citations(), "{"+c[2]+",") != (with == c[1]) {
+				t.Errorf("%s: what it cites is wrong of %s", text, c[2])
+			}
+		}
+	}
+}

@@ -7,7 +7,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -158,3 +160,33 @@ Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes a
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
+// goName is a name as Go has it, such as FillReplay.
+var goName = regexp.MustCompile(`\b[A-Za-z]*[a-z][A-Z][a-z]+[A-Za-z]*\b`)
+
+// TestExplained holds that every key of a scenario is explained, in words that are not the code's: what is to be written is no explanation.
+func TestExplained(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		keys++
+		if strings.HasSuffix(strings.ReplaceAll(line, " ", ""), "||") {
+			t.Errorf("no explanation: %s", line)
+		}
+		for _, word := range goName.FindAllString(line, -1) {
+			if !slices.Contains([]string{"InfiniBand", "HyStart", "ToRs"}, word) {
+				t.Errorf("%s is a name of the code: %s", word, line)
+			}
+		}
+	}
+	if keys < 300 {
+		t.Errorf("the reference has %d keys", keys)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"farflash/fabric"
+	"farflash/fabric/spread"
 	"farflash/fabric/topo"
 	"farflash/internal/spelling"
 	"farflash/peer"
@@ -147,6 +148,9 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	own.Hold(x.Threads >= 1 && x.Threads <= 256, "threads", "%d is not possible; use 1 to 256", x.Threads)
 	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts", "with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
 	own.Hold(x.Compat == FabricCompatNone || x.Transport == RoCEv2, "transport", "%v is not what %v simulates; use rocev2, or compat: none", x.Transport, x.Compat)
+	own.Hold(x.Compat == FabricCompatNone || x.LoadBalancing.Choice == spread.Hash, "load_balancing.choice", "%v is not what %v simulates; use hash, or compat: none", x.LoadBalancing.Choice, x.Compat)
+	own.Hold(x.Compat == FabricCompatNone || x.Recovery.Reordering == 0 && x.Recovery.Window == 0, "recovery", "%v has no reordering and no window; use 0 for both, or compat: none", x.Compat)
+	own.Hold(x.Compat == FabricCompatNone || !x.Trimming.Enabled, "trimming.enabled", "%v does not trim; use false, or compat: none", x.Compat)
 	own.Hold(x.Loss >= 0 && x.Loss < 1, "loss", "%v is not possible; use 0%% to less than 100%%", float64(x.Loss))
 	own.Hold(x.Delay >= 0, "delay", "%v is not possible; use a time such as 1us", x.Delay)
 	cfg := x.Settings()
@@ -166,6 +170,7 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 		d.Fail(s.Where("measure.until"), "measure.until: steady is for drives; give a time such as 10ms, or end")
 	}
 	if len(d.Errs) > 0 {
+		s.checkFlowsAnyway(d)
 		return
 	}
 	g, err := s.Graph()
@@ -186,8 +191,10 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 					break
 				}
 			}
-		} else if _, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
+		} else if src, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
 			d.Wrong(path, err)
+		} else if _, ok := src.(flows.Reactive); ok && (len(s.Targets) > 0 || s.ObjectCluster != nil) {
+			d.Fail(s.Where(path), "%s: flows that wait for others are for a network alone; use flows that begin by themselves beside targets and object clusters", path)
 		}
 	}
 	s.checkChannels(d, fabric.MaxClasses-max(g.Channels, 1))
@@ -205,6 +212,31 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	}
 	if _, err := fabric.New(cfg, g, sim.New(), nil, 1, "fabric"); err != nil {
 		d.Wrong("fabric", err)
+	}
+}
+
+// checkFlowsAnyway checks flows although the network has mistakes, which are in d already: with what it would be without them, as far as that makes one.
+func (s *Scenario) checkFlowsAnyway(d *shape.Decoder) {
+	y, x, sound := *s, *s.Fabric, DefaultFabric()
+	if x.HostLink <= 0 {
+		x.HostLink = sound.HostLink
+	}
+	if x.UpLink <= 0 {
+		x.UpLink = sound.UpLink
+	}
+	x.Delay = max(x.Delay, 0)
+	y.Fabric = &x
+	g, err := y.Graph()
+	if err != nil {
+		return
+	}
+	for i := range y.Flows {
+		if y.Flows[i].File != "" {
+			continue // its classes depend on the network's channels
+		}
+		if _, err := flows.New(y.Flows[i].Config, y.offered(g, i, 1)); err != nil {
+			d.Wrong(fmt.Sprintf("flows[%d]", i), err)
+		}
 	}
 }
 
@@ -264,6 +296,9 @@ func (s *Scenario) Graph() (*topo.Graph, error) {
 		}
 		return x.withLoss(g), nil
 	}
+	if x.Topology.Planes > 1 {
+		return nil, units.Wrong("topology.planes", "%d planes of a file's network are not possible; the file has all links", x.Topology.Planes)
+	}
 	t, err := peer.ReadFile(s.Path(x.Topology.File), peer.ReadNS3Topology)
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
@@ -308,21 +343,36 @@ func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 	return flows.Network{Hosts: g.Hosts(), HostLink: link, Seed: seed}
 }
 
-// OpenFlows makes the source of all flows. It returns their classes, a bit each, and how many flows
-// there are, 0 if that is not known.
-func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, int, error) {
+// Offer is what a network is to carry.
+type Offer struct {
+	Source  flows.Source
+	Classes uint8 // a bit each
+	Count   int   // flows, 0 if that is not known
+	// Reactive are those of the sources that have flows which wait for others, by the number of their section; the others are nil, and all of it is if there are none.
+	Reactive []flows.Reactive
+}
+
+// OpenFlows makes the source of all flows.
+func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (Offer, error) {
 	var all []flows.Source
 	count, known := 0, true
 	classes := uint8(0)
+	var reactive []flows.Reactive
 	for i := range s.Flows {
 		f := &s.Flows[i]
 		path := fmt.Sprintf("flows[%d]", i)
 		if f.File == "" {
 			src, err := flows.New(f.Config, s.offered(g, i, seed))
 			if err != nil {
-				return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
+				return Offer{}, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s.%v", path, err)}
 			}
-			all = append(all, src)
+			if r, ok := src.(flows.Reactive); ok {
+				if reactive == nil {
+					reactive = make([]flows.Reactive, len(s.Flows))
+				}
+				reactive[i] = r
+			}
+			all = append(all, flows.InGroup(src, uint16(i)))
 			n, ok := f.Count(g.Hosts())
 			count, known = count+n, known && ok
 			classes |= 1 << f.Class
@@ -333,18 +383,18 @@ func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (flows.Source, uint8, i
 		}
 		list, err := s.fileFlows(f, g)
 		if err != nil {
-			return nil, 0, 0, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
+			return Offer{}, &shape.Error{At: s.Where(path), Msg: fmt.Sprintf("%s: %v", path, err)}
 		}
 		for i := range list {
 			classes |= 1 << list[i].Class
 		}
-		all = append(all, flows.Slice(list))
+		all = append(all, flows.InGroup(flows.Slice(list), uint16(i)))
 		count += len(list)
 	}
 	if !known {
 		count = 0
 	}
-	return flows.Merge(all...), classes, count, nil
+	return Offer{flows.Merge(all...), classes, count, reactive}, nil
 }
 
 // fileFlows reads a flow file of HPCC's simulator.

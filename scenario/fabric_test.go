@@ -39,8 +39,8 @@ func TestFabricMistakes(t *testing.T) {
 		{"kmin above kmax", "40Gbps", "40Gbps\n  ecn: {kmin: 500KB, kmax: 400KB}", "a.yaml:4:15: fabric.ecn.kmin: 500KB is above kmax, 400KB; marking begins at kmin and is full at kmax"},
 		{"a port's kmin above its kmax", "40Gbps", "40Gbps\n  ecn: {ports: [{rate: 40Gbps, kmin: 2KB, kmax: 1KB, pmax: 1%}]}", "a.yaml:4:38: fabric.ecn.ports[0].kmin: 2KB is above kmax, 1KB; marking begins at kmin and is full at kmax"},
 		{"pmax above all", "40Gbps", "40Gbps\n  ecn: {pmax: 120%}", "a.yaml:4:15: fabric.ecn.pmax: 120% is not possible; use 0% to 100%"},
-		{"misspelt congestion control", "40Gbps", "40Gbps\n  congestion_control: dcqn", `a.yaml:4:23: fabric.congestion_control.algorithm: "dcqn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp (did you mean dcqcn?)`},
-		{"unknown congestion control", "40Gbps", "40Gbps\n  congestion_control: {algorithm: cubic}", `a.yaml:4:35: fabric.congestion_control.algorithm: "cubic" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp`},
+		{"misspelt congestion control", "40Gbps", "40Gbps\n  congestion_control: dcqn", `a.yaml:4:23: fabric.congestion_control.algorithm: "dcqn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp (did you mean dcqcn?)`},
+		{"unknown congestion control", "40Gbps", "40Gbps\n  congestion_control: {algorithm: cubic}", `a.yaml:4:35: fabric.congestion_control.algorithm: "cubic" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp`},
 		{"gain of zero", "40Gbps", "40Gbps\n  congestion_control: {dcqcn: {gain: 0%}}", "a.yaml:4:38: fabric.congestion_control.dcqcn.gain: 0 is not possible; it must be above 0 and at most 1"},
 		{"least rate of zero", "40Gbps", "40Gbps\n  congestion_control: {min_rate: 0bps}", "a.yaml:4:34: fabric.congestion_control.min_rate: 0bps is not possible; a queue pair must go on sending, so write for example 100Mbps"},
 		{"misspelt compat", "40Gbps", "40Gbps\n  compat: hppc", `a.yaml:4:11: fabric.compat: "hppc" is not possible; use none, hpcc or ns3-rdma (did you mean hpcc?)`},
@@ -48,8 +48,8 @@ func TestFabricMistakes(t *testing.T) {
 		{"size of zero", "size: 10KB", "size: 0B", "a.yaml:4:33: flows[0].incast.size: 0 bytes are not possible; a flow has at least one"},
 		{"size without a unit", "size: 10KB", "size: 10", `a.yaml:4:33: flows[0].incast.size: "10" has no unit; try 10KiB (units: B, KB, KiB, MB, MiB, GB, GiB, TB, TiB, PB, PiB, EB, EiB)`},
 		{"no flows", "flows: [{incast: {fan: 8, size: 10KB}}]", "", `a.yaml:1:1: no flows, so the network carries nothing; add some, such as "flows: [{incast: {fan: 8, size: 1MB}}]"`},
-		{"two kinds of flows", "{incast: {fan: 8, size: 10KB}}", "{incast: {fan: 8, size: 10KB}, permutation: {size: 1KB}}", "a.yaml:4:9: flows[0]: 2 of list, poisson, incast, all_to_all and permutation are set; set one"},
-		{"no kind of flows", "{incast: {fan: 8, size: 10KB}}", "{}", "a.yaml:4:9: flows[0]: 0 of list, poisson, incast, all_to_all and permutation are set; set one"},
+		{"two kinds of flows", "{incast: {fan: 8, size: 10KB}}", "{incast: {fan: 8, size: 10KB}, permutation: {size: 1KB}}", "a.yaml:4:9: flows[0]: 2 of list, poisson, incast, all_to_all, permutation and collective are set; set one"},
+		{"no kind of flows", "{incast: {fan: 8, size: 10KB}}", "{}", "a.yaml:4:9: flows[0]: 0 of list, poisson, incast, all_to_all, permutation and collective are set; set one"},
 		{"two shapes", "{star: {hosts: 9}}", "{star: {hosts: 9}, dumbbell: {left: 2, right: 7}}", "a.yaml:2:42: fabric.topology.dumbbell: only one shape is possible, and star is given too"},
 		{"no shape", "{star: {hosts: 9}}", "{}", "a.yaml:2:13: fabric.topology: no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links"},
 		{"no such topology", "{star: {hosts: 9}}", "{file: nowhere.txt}", "a.yaml:2:20: fabric.topology.file: open nowhere.txt: no such file or directory"},
@@ -93,5 +93,15 @@ func TestFabricMistakes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFlowsBesideNetwork: mistakes of flows are told together with those of the network.
+func TestFlowsBesideNetwork(t *testing.T) {
+	_, err := Parse(shape.Source{File: "a.yaml", Text: []byte("fabric: {topology: {star: {hosts: 4}}, host_link: 0Gbps}\nflows: [{poisson: {load: 150%, sizes: websearch, duration: 100us}}]\n")}, nil)
+	for _, want := range []string{"fabric.host_link: 0bps is not possible", "flows[0].poisson.load"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
 	}
 }

@@ -24,6 +24,10 @@ type FioFlow struct {
 	Config synth.Config // its seed is the job file's own
 	Ramp   units.Duration
 	Notes  []string // what the job means here
+	fiojob.Order
+	Job    string      // the section
+	Copies int         // that the job has in all
+	Stride units.Bytes // from one copy to the next
 }
 
 // maxCopies bounds the flows of requests that a job file makes.
@@ -40,6 +44,11 @@ func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	if err != nil {
 		return nil, err
 	}
+	return FioFlows(jobs, file, only, capacity)
+}
+
+// FioFlows are the copies of jobs, on a namespace of a size; file stands for where they are from in errors.
+func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	var out []FioFlow
 	var names []string
 	for _, j := range jobs {
@@ -50,6 +59,9 @@ func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 		if len(out)+j.Copies > maxCopies {
 			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use fewer of numjobs", file, j.Line, maxCopies)
 		}
+		if only != "" {
+			j.Wave = 0
+		}
 		for i := range j.Copies {
 			c, err := j.Config(i, capacity)
 			if err != nil {
@@ -59,7 +71,7 @@ func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 			if j.Copies > 1 {
 				name = fmt.Sprintf("%s.%d", j.Name, i)
 			}
-			x := FioFlow{Name: name, Config: c, Ramp: j.Ramp}
+			x := FioFlow{Name: name, Config: c, Ramp: j.Ramp, Order: j.Order, Job: j.Name, Copies: j.Copies, Stride: j.Stride}
 			if i == 0 {
 				x.Notes = j.Notes
 			}

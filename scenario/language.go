@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"farflash/block"
+	"farflash/block/raid"
 	"farflash/fabric/cc"
 	"farflash/ratecontrol"
 	"farflash/shape"
@@ -24,28 +25,33 @@ var language = shape.Language{
 	Word: "the scenario",
 	Doc:  "A scenario says what is simulated: a workload, a drive, and what is measured.",
 	Keys: map[string]string{
-		"ssd.Config.Quirks":         "-", // only compat sets them
-		"fabric.Config.Pools":       "-", // likewise
-		"cluster.Config.Protocol":   "-", // ObjectCluster has it
-		"ssd.Energy.Idle":           "idle_watts",
-		"nand.Timing.Read":          "read_latency",
-		"nand.Timing.Program":       "program_latency",
-		"nand.Timing.Erase":         "erase_latency",
-		"nand.Timing.TransferRate":  "channel_rate",
-		"nand.Timing.Width":         "channel_width",
-		"scenario.Load.MQSim":       "mqsim",
-		"scenario.Scenario.NVMf":    "nvmf",
-		"scenario.TargetGroup.SSDs": "ssds",
-		"nvmf.Config.TXQ":           "txq",
-		"synth.Config.QueueDepth":   "-", // the flow's closed says it
-		"synth.Config.Volume":       "-",
-		"synth.Config.Seed":         "-", // the trial's
-		"synth.Config.Name":         "-",
+		"ssd.Config.Quirks":          "-", // only compat sets them
+		"fabric.Config.Pools":        "-", // likewise
+		"cluster.Config.Protocol":    "-", // ObjectCluster has it
+		"ssd.Energy.Idle":            "idle_watts",
+		"nand.Timing.Read":           "read_latency",
+		"nand.Timing.Program":        "program_latency",
+		"nand.Timing.Erase":          "erase_latency",
+		"nand.Timing.TransferRate":   "channel_rate",
+		"nand.Timing.Width":          "channel_width",
+		"scenario.Load.MQSim":        "mqsim",
+		"scenario.Scenario.NVMf":     "nvmf",
+		"scenario.Scenario.HostRAID": "host_raid",
+		"raid.Config.MaxTransfer":    "-", // the protocol's
+		"scenario.TargetGroup.SSDs":  "ssds",
+		"nvmf.Config.TXQ":            "txq",
+		"synth.Config.QueueDepth":    "-", // the flow's closed says it
+		"synth.Config.Volume":        "-",
+		"synth.Config.Seed":          "-", // the trial's
+		"synth.Config.Name":          "-",
 	},
 	Short: map[reflect.Type]string{
 		reflect.TypeFor[Drive]():              "preset",
 		reflect.TypeFor[Trace]():              "file",
 		reflect.TypeFor[Fio]():                "file",
+		reflect.TypeFor[Copies]():             "count",
+		reflect.TypeFor[Think]():              "time",
+		reflect.TypeFor[Flush]():              "every",
 		reflect.TypeFor[cc.Config]():          "algorithm",
 		reflect.TypeFor[FlowLoad]():           "file",
 		reflect.TypeFor[ratecontrol.Config](): "kind",
@@ -60,6 +66,10 @@ func setDefault(p any) {
 	switch x := p.(type) {
 	case *Drive:
 		*x = Drive{Config: ssd.DefaultConfig()}
+	case *ssd.Reliability:
+		*x = ssd.DefaultReliability()
+	case *ssd.Refresh:
+		*x = ssd.DefaultRefresh()
 	case *Fabric:
 		*x = DefaultFabric()
 	case *FlowLoad:
@@ -68,6 +78,12 @@ func setDefault(p any) {
 		*x = flows.Entry{Class: DataClass}
 	case *Load:
 		*x = Load{Queue: Queue{Class: block.Medium, Weight: 1}}
+	case *Copies:
+		*x = Copies{Count: 1}
+	case *Think:
+		*x = Think{Every: 1}
+	case *Flush:
+		*x = Flush{Every: 1}
 	case *Trace:
 		*x = Trace{Scale: 1, Part: 1, Loop: 1}
 	case *synth.Flow:
@@ -79,6 +95,8 @@ func setDefault(p any) {
 	case *Scenario:
 		x.Measure = defaultMeasure()
 		x.defaultSystem()
+	case *HostRAID:
+		*x = HostRAID{Config: raid.DefaultConfig()}
 	case *ratecontrol.Config:
 		*x = ratecontrol.DefaultConfig()
 	case *TargetGroup:

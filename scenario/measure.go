@@ -19,6 +19,11 @@ type Measure struct {
 	Until Until
 	// Requests writes requests.parquet, one row a request; of an object cluster chunks.parquet, one row a chunk that is done.
 	Requests bool
+	// Alone runs each tenant, or each workload if no tenant is named, by itself too, with the same seed, so that the result says how much the others slow it down. It takes a run more for each.
+	Alone bool
+	// Anatomy explains the latencies of a local drive: where the time of reads and writes went, on average and about quantiles of their latency, and what stood in their way; with requests also of each
+	// request. It costs nothing where it is not asked for; a system has its own always.
+	Anatomy bool
 	// Flows writes a network's flows.parquet, one row a flow.
 	Flows bool
 	// Pauses writes a network's pauses.parquet, one row each time that a port is told to pause
@@ -31,6 +36,8 @@ type Measure struct {
 	// QueuePairs are those of a network whose rates are followed over time, numbered in the order in
 	// which they are opened, 0 to 15; none is the first eight.
 	QueuePairs []int
+	// Progress adds to the rates of those queue pairs what was acknowledged of each over time, and what was sent and not acknowledged.
+	Progress bool
 }
 
 func defaultMeasure() Measure { return Measure{} }
@@ -122,6 +129,12 @@ func (u *Until) UnmarshalText(text []byte) error {
 func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position, network, system bool) {
 	if network && m.Requests {
 		d.Fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
+	}
+	if (network || system) && m.Anatomy {
+		d.Fail(where("measure.anatomy"), "measure.anatomy: it is of a drive without a network; leave it out (a system has its stages always)")
+	}
+	if network && m.Alone {
+		d.Fail(where("measure.alone"), "measure.alone: a network alone has no tenants; leave it out")
 	}
 	if !network && m.Flows {
 		d.Fail(where("measure.flows"), "measure.flows: only a network alone has flows; use requests: true for requests")

@@ -38,10 +38,18 @@ func (s *Scenario) Unforeseen() []*Drive {
 	var out []*Drive
 	if s.Foresees() && s.RateControl.Model == AutoModel {
 		for i := range s.Targets {
-			out = append(out, s.DriveOf(i))
+			out = append(out, s.Steered(i))
 		}
 	}
 	return out
+}
+
+// Steered is a target's drive as a rate controller has it: of each of its queues it holds as many commands as the target's driver gives it at once, which is fewer
+// than it would fetch where nvmf.drive_depth is less. A model is one of the drive at that depth.
+func (s *Scenario) Steered(group int) *Drive {
+	d := *s.DriveOf(group)
+	d.Host.FetchSize = min(d.Host.FetchSize, s.NVMf.DriveDepth)
+	return &d
 }
 
 // checkModel reads the model that a file is to be.

@@ -209,6 +209,9 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 		d.Fail(s.Where("ssd"), "ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set that, or leave ssd out")
 	}
 	if s.SSD != nil {
+		if s.SSD.Reliability != nil {
+			d.Fail(s.Where("ssd.reliability"), "ssd.reliability: an object cluster reads no other copy when a drive reports a media error, so its drives' flash must not err; leave it out")
+		}
 		s.SSD.finish(d, "ssd")
 	}
 	for i := range s.Workload {

@@ -122,6 +122,7 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 		{"placement", c.Placement != cluster.PlaceRandom, "places no chunks"},
 		{"disk.model", c.Disk.Model != cluster.ModelRate, "has no drives that collect garbage"},
 		{"disk.kinds", len(c.Disk.Kinds) > 0, "has no disks that are shares of all"},
+		{"processor", c.Processor != cluster.Processor{}, "has nodes that take no time for a message"},
 		{"link.loss", c.Link.Loss != 0, "loses nothing"},
 		{"core", c.Core != cluster.CoreIdeal, "sends nothing through a network"},
 		{"failures", len(c.Failures) > 0, "goes on without any"},

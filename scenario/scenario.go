@@ -15,6 +15,7 @@ package scenario
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -47,6 +48,8 @@ type Scenario struct {
 	// SSD is the drive: a preset's name, or a section. In a system it is the drive of
 	// targets that name none.
 	SSD *Drive
+	// HostRAID makes one volume of several drives, as a host does it in software: stripes, mirrors, parity. Its members are local drives, or all drives of the targets.
+	HostRAID *HostRAID
 	// Initiators is how many hosts of a system issue requests.
 	Initiators int
 	// Targets are what makes the scenario a system: groups of equal machines with drives, behind the
@@ -78,14 +81,17 @@ type Scenario struct {
 	dir   string            // relative paths in the scenario start here
 	set   shape.Set         // what was written, and where
 	given bool              // by a program: nothing is left to what protocols have by default
+	lone  []bool            // which of the workload's items run; nil is all of them
 	files map[string]string // content hash of each file that is named, by path
 }
 
 // Load is one flow of requests. Exactly one of trace, synthetic, fio and mqsim says
 // where they come from.
 type Load struct {
-	// Name is used in messages; without one it is workload[i].
+	// Name is used in messages and tables; without one it is workload[i].
 	Name string
+	// Tenant is whose the flow is. Flows of one tenant have figures together; one that names none is a tenant by its own name, if any other names one.
+	Tenant string
 	// Trace replays a recorded trace.
 	Trace *Trace
 	// Synthetic makes requests of given sizes, times and places.
@@ -98,6 +104,14 @@ type Load struct {
 	// completes, and the source's times are ignored. 0 is an open loop, where each
 	// request is issued at its time.
 	Closed int
+	// Copies makes the item several equal flows, each with random numbers of its own.
+	Copies *Copies
+	// Think makes a closed loop pause.
+	Think *Think
+	// Flush follows writes with flushes.
+	Flush *Flush
+	// After is the name of an item that must have ended before this one begins, with all that runs beside it; start and until are counted from there.
+	After string
 	// Start is when a closed loop begins; an open loop's times count from it.
 	Start units.Duration
 	// Until is when the flow stops issuing requests; those issued are waited for. 0
@@ -121,6 +135,28 @@ type Load struct {
 	FUA bool
 }
 
+// Copies are equal flows.
+type Copies struct {
+	// Count is how many there are.
+	Count int
+	// Stride is how far the addresses of each lie behind those of the one before.
+	Stride units.Bytes
+}
+
+// Think is the pause of a closed loop.
+type Think struct {
+	// Time is how long it is.
+	Time units.Duration
+	// Every is after how many requests there is a pause: it begins when they have all completed.
+	Every int
+}
+
+// Flush is how often a flow flushes.
+type Flush struct {
+	// Every is after how many writes there is a flush.
+	Every int64
+}
+
 // Queue is a submission and completion queue pair.
 type Queue struct {
 	// Depth is the number of entries of the submission queue; 0 is the drive's
@@ -138,10 +174,15 @@ type Queue struct {
 // Trace is a recorded trace that is replayed.
 type Trace struct {
 	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative
-	// path starts at the scenario's own folder.
+	// path starts at the scenario's own folder. The files that blktrace writes for each
+	// processor are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.* stands for all.
 	File string
 	// Format is the trace's format; auto detects it.
 	Format trace.Format
+	// Columns say which column of a table holds what (format csv).
+	Columns *trace.Columns
+	// Unit is what 1 stands for in a table's columns.
+	Unit *trace.Unit
 	// SkipBad is how many bad records are skipped and counted before the trace is
 	// refused.
 	SkipBad int64
@@ -160,6 +201,18 @@ type Trace struct {
 	Part units.Fraction
 	// Loop is how often the trace is replayed, end to end.
 	Loop int
+}
+
+// Options say how the trace is read, seed that of the spreading of whole seconds.
+func (t *Trace) Options(seed uint64) trace.Options {
+	o := trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window}
+	if t.Columns != nil {
+		o.CSV.Columns = *t.Columns
+	}
+	if t.Unit != nil {
+		o.CSV.Unit = *t.Unit
+	}
+	return o
 }
 
 // VolumeWay says where the volumes of a trace lie.
@@ -274,13 +327,18 @@ func Find(name string) (shape.Source, error) {
 	switch {
 	case err == nil:
 		return shape.Source{File: name, Text: src, Dir: filepath.Dir(name)}, nil
-	case !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, fs.ErrNotExist) && !isDirectory(name):
 		return shape.Source{}, err
 	}
 	if text, ok := presetText(name); ok {
 		return shape.Source{File: name + ".yaml", Text: text}, nil
 	}
 	return shape.Source{}, noSuchScenario(name)
+}
+
+func isDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 func hasYAMLSuffix(name string) bool {

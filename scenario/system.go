@@ -255,6 +255,9 @@ func (s *Scenario) absent() []string {
 		return out
 	}
 	var out []string
+	if s.HostRAID != nil {
+		out = append(out, "route.target", "host_raid.drives")
+	}
 	for i := range s.Workload {
 		for _, key := range localKeys {
 			out = append(out, fmt.Sprintf("workload[%d].%s", i, key))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"farflash/internal/spelling"
 	"farflash/shape"
 	"farflash/units"
 	"farflash/workload/synth"
@@ -21,15 +22,23 @@ func CopyName(copy int) string {
 // SyntheticConfig is a flow's generator with what the scenario around it decides: the
 // trial's seed, whether it is a closed loop, and the namespace's size for requests
 // that may go anywhere.
-func (s *Scenario) SyntheticConfig(i, copy int, seed uint64, capacity units.Bytes) synth.Config {
+//
+// copy is the initiator's number if each has a workload of its own, number that of the item's equal flows.
+func (s *Scenario) SyntheticConfig(i, copy, number int, seed uint64, capacity units.Bytes) synth.Config {
 	l := &s.Workload[i]
 	c := *l.Synthetic
 	c.Seed, c.Name, c.QueueDepth = seed, fmt.Sprintf("workload[%d]", i)+CopyName(copy), l.Closed
+	stride := units.Bytes(0)
+	if number > 0 {
+		c.Name += fmt.Sprintf("/copy[%d]", number)
+		stride = units.Bytes(number) * l.Copies.Stride
+	}
 	anywhere := func(f *synth.Flow) *synth.Flow {
 		if f == nil {
 			return nil
 		}
 		x := *f
+		x.Addresses.Start += stride
 		if x.Addresses.Space == 0 {
 			x.Addresses.Space = capacity - x.Addresses.Start
 		}
@@ -37,6 +46,85 @@ func (s *Scenario) SyntheticConfig(i, copy int, seed uint64, capacity units.Byte
 	}
 	c.Reads, c.Writes = anywhere(c.Reads), anywhere(c.Writes)
 	return c
+}
+
+// Count is how many equal flows the item is.
+func (l *Load) Count() int {
+	if l.Copies == nil {
+		return 1
+	}
+	return l.Copies.Count
+}
+
+// Wave is how many others must have ended, one after the other, before an item begins.
+func (s *Scenario) Wave(i int) int {
+	n := 0
+	for s.Workload[i].After != "" {
+		j := s.named(s.Workload[i].After, i)
+		if j < 0 {
+			return n // check refuses it
+		}
+		i, n = j, n+1
+	}
+	return n
+}
+
+// named is the number of an item before another, by its name; -1 if there is none.
+func (s *Scenario) named(name string, before int) int {
+	for j := range before {
+		if s.LoadName(j) == name {
+			return j
+		}
+	}
+	return -1
+}
+
+// checkOrder checks what an item says of its copies, pauses and flushes, and of what it waits for.
+func (s *Scenario) checkOrder(i int, fail func(key, format string, args ...any)) {
+	l := &s.Workload[i]
+	if c := l.Copies; c != nil {
+		switch {
+		case c.Count < 1 || c.Count > maxCopies:
+			fail("copies.count", "%d is not possible; use 1 to %d", c.Count, maxCopies)
+		case c.Count > 1 && l.Synthetic == nil:
+			fail("copies", "only synthetic requests can be made several times; make each an item of the list")
+		case c.Stride < 0 || c.Stride%units.Sector != 0 || c.Stride > units.PiB/units.Bytes(c.Count):
+			fail("copies.stride", "%v is not possible; use a multiple of 512B, or 0B for the same addresses", c.Stride)
+		}
+	}
+	if t := l.Think; t != nil {
+		switch {
+		case l.Closed == 0:
+			fail("think", "an open loop has times of its own; add closed, or leave it out")
+		case t.Time <= 0:
+			fail("think.time", "%v is not possible; use more than 0s", t.Time)
+		case t.Every < 1 || t.Every > 1<<30:
+			fail("think.every", "%d is not possible; use 1 or more", t.Every)
+		}
+	}
+	if f := l.Flush; f != nil && f.Every < 1 {
+		fail("flush.every", "%d is not possible; use 1 or more", f.Every)
+	}
+	if l.After != "" && s.named(l.After, i) < 0 {
+		var names []string
+		for j := range i {
+			names = append(names, s.LoadName(j))
+		}
+		switch near := spelling.Nearest(l.After, names); {
+		case near != "":
+			fail("after", "no item before this one is called %q; did you mean %q?", l.After, near)
+		case i == 0:
+			fail("after", "the first item has none before it; leave it out")
+		default:
+			fail("after", "no item before this one is called %q; there are %s", l.After, spelling.OrList(names))
+		}
+	}
+	if j := s.named(l.After, i); l.After != "" && j >= 0 && s.Workload[j].Fio != nil {
+		fail("after", "%q is a job file; put this item before it, or write its jobs with stonewall", l.After)
+	}
+	if l.After != "" && len(s.Targets) > 0 && s.Coupling.Mode != Coupled {
+		fail("after", "drives and network in turns do not know when requests have ended; use coupling.mode: coupled")
+	}
 }
 
 // Located are an error's mistakes, each where it was written. Those that have a place already keep it.

@@ -312,4 +312,5 @@ var examples = map[reflect.Type]string{
 	reflect.TypeFor[units.TransferRate](): "a rate such as 333MT/s",
 	reflect.TypeFor[units.Fraction]():     "a share such as 7%",
 	reflect.TypeFor[units.Energy]():       "an energy such as 42uJ",
+	reflect.TypeFor[units.Change]():       "a change such as -15%",
 }

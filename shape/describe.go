@@ -124,13 +124,18 @@ func (l *Language) describe(parent reflect.Value, f field, path string, deep boo
 			d.Doc = about
 		}
 		if deep {
-			if d.Doc != about {
+			if !repeats(d.Doc, about) {
 				d.Doc = strings.TrimSpace(d.Doc + "\n" + about)
 			}
 			d.Keys = l.describeKeys(inner, path)
 		}
 	}
 	return d
+}
+
+// repeats reports whether what is said about a type adds nothing to what its key's own comment says: it is part of that, or a lone short sentence beside it.
+func repeats(key, about string) bool {
+	return strings.Contains(key, strings.TrimSuffix(about, ".")) || key != "" && len(strings.Fields(about)) <= 9 && !strings.Contains(about, ". ") && !strings.Contains(about, ":")
 }
 
 // valueOf says what to write for a type.
@@ -201,7 +206,28 @@ func (l *Language) lookUp(name string) string {
 	}
 	_, rest, _ := strings.Cut(l.Comments[i+1:], "\t")
 	text, _, _ := strings.Cut(rest, "\n")
-	return text
+	return predicate(name[strings.LastIndexByte(name, '.')+1:], text)
+}
+
+// predicate is a comment without its subject, which who reads it has asked for or sees in the column beside: of "Until is when the flow ends." it is "When the flow
+// ends.", of "Scale multiplies times." "Multiplies times.".
+func predicate(subject, comment string) string {
+	rest, ok := strings.CutPrefix(comment, subject+" ")
+	verb, object, more := strings.Cut(rest, " ")
+	switch {
+	case !ok || !more:
+		return comment
+	case verb == "is" || verb == "are":
+		rest = object
+	case !strings.HasSuffix(verb, "s"): // "Addresses beyond the end are errors."
+		return comment
+	}
+	// A value or a symbol is no word that begins a sentence: "nvmeof, NVMe over Fabrics", "hash (of addresses and ports)", "g, the weight".
+	first, after, _ := strings.Cut(rest, " ")
+	if strings.HasPrefix(after, "(") || first != "a" && len(first) < 2 || strings.HasSuffix(first, ",") || strings.HasSuffix(first, ":") || strings.ContainsAny(first, "_-0123456789") {
+		return rest
+	}
+	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
 var goName = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
@@ -228,11 +254,6 @@ func (l *Language) inKeys(text string, t reflect.Type) string {
 		}
 	}
 	names["SSD"], names["MQSim"] = "SSD", "MQSim" // the words, where they are no key
-	if len(t.Name()) > 0 {
-		if first, rest, ok := strings.Cut(text, " "); ok && first == t.Name() {
-			text = "This " + rest
-		}
-	}
 	return goName.ReplaceAllStringFunc(text, func(w string) string {
 		if key, ok := names[w]; ok {
 			return key

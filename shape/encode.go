@@ -28,13 +28,37 @@ type Encoding struct {
 	Skip []string
 	// File is what is written for the name of a file; nil: the name.
 	File func(string) string
+	// Base is what a section or an item of a list begins with before its keys are read, as a pointer to such a struct; what has the same value there is left
+	// out. nil: nothing is left out.
+	Base func(section any) any
 }
 
 // Encode writes what v points to as YAML in the order of its fields, with every default, so that it reads back to the same thing.
 func (l *Language) Encode(v any, how Encoding) string {
 	e := encoder{lang: l, Encoding: how}
-	e.fields(reflect.ValueOf(v).Elem(), "", 0)
+	x := reflect.ValueOf(v).Elem()
+	e.fields(x, e.base(x), "", 0)
 	return e.b.String()
+}
+
+// base is what a struct begins with; the zero Value if nothing is left out for it.
+func (e *encoder) base(v reflect.Value) reflect.Value {
+	if e.Base == nil {
+		return reflect.Value{}
+	}
+	if !v.CanAddr() {
+		x := reflect.New(v.Type()).Elem()
+		x.Set(v)
+		v = x
+	}
+	return reflect.ValueOf(e.Base(v.Addr().Interface())).Elem()
+}
+
+// Blank is a pointer to what a section of the type that p points to begins with.
+func (l *Language) Blank(p any) any {
+	x := reflect.New(reflect.TypeOf(p).Elem())
+	l.setDefault(x.Elem())
+	return x.Interface()
 }
 
 type encoder struct {
@@ -44,12 +68,19 @@ type encoder struct {
 }
 
 // fields writes a struct's keys, each on lines of its own.
-func (e *encoder) fields(v reflect.Value, path string, indent int) {
+func (e *encoder) fields(v, base reflect.Value, path string, indent int) {
 	for _, f := range e.lang.fields(v.Type()) {
 		p := units.JoinPath(path, f.key)
 		x := v.FieldByIndex(f.index)
 		if slices.Contains(e.Skip, p) || omitted(x) || path == "" && x.Kind() == reflect.Slice && x.Len() == 0 {
 			continue
+		}
+		var same reflect.Value
+		if base.IsValid() {
+			same = base.FieldByIndex(f.index)
+			if reflect.DeepEqual(x.Interface(), same.Interface()) {
+				continue
+			}
 		}
 		e.b.WriteString(strings.Repeat("  ", indent))
 		e.b.WriteString(f.key)
@@ -57,7 +88,7 @@ func (e *encoder) fields(v reflect.Value, path string, indent int) {
 		if e.File != nil && slices.Contains(e.lang.Files, f.owner) {
 			x = reflect.ValueOf(e.File(x.String()))
 		}
-		e.value(x, p, indent)
+		e.value(x, same, p, indent)
 	}
 }
 
@@ -67,14 +98,22 @@ func omitted(v reflect.Value) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.String && v.Len() == 0
 }
 
-func (e *encoder) value(v reflect.Value, path string, indent int) {
+func (e *encoder) value(v, base reflect.Value, path string, indent int) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
+		if base.IsValid() && v.Kind() == reflect.Struct && !isText(v.Type()) {
+			base = e.base(v)
+		}
 	}
 	switch {
 	case v.Kind() == reflect.Struct && !isText(v.Type()):
-		e.b.WriteByte('\n')
-		e.fields(v, path, indent+1)
+		inner := encoder{lang: e.lang, Encoding: e.Encoding}
+		inner.fields(v, base, path, indent+1)
+		if inner.b.Len() == 0 && base.IsValid() {
+			e.b.WriteString(" {}\n")
+			return
+		}
+		e.b.WriteString("\n" + inner.b.String())
 	case v.Kind() == reflect.Slice && v.Len() > 0 && v.Type().Elem().Kind() == reflect.Struct:
 		e.b.WriteByte('\n')
 		for i := range v.Len() {
@@ -105,7 +144,7 @@ func (e *encoder) mark(path string) string {
 // item writes a struct as an item of a list.
 func (e *encoder) item(v reflect.Value, path string, indent int) {
 	inner := encoder{lang: e.lang, Encoding: e.Encoding}
-	inner.fields(v, path, indent+1)
+	inner.fields(v, e.base(v), path, indent+1)
 	text := inner.b.String()
 	if text == "" {
 		e.b.WriteString(strings.Repeat("  ", indent) + "- {}\n")

@@ -3,6 +3,7 @@ package sim
 import (
 	"farflash/rng"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"unsafe"
@@ -199,6 +200,90 @@ func TestEnginePastPanics(t *testing.T) {
 		}
 	}()
 	e.Schedule(c, to, 6, 0, 0)
+}
+
+// TestPastIsSaid: a time behind the clock's end, which has come out negative, is told from one that lies in the past.
+func TestPastIsSaid(t *testing.T) {
+	for at, want := range map[Time]any{
+		6: "sim: event scheduled in the past", 0: "sim: event scheduled in the past", -1: &ClockError{7}, -Forever: &ClockError{7},
+	} {
+		e, _, to := newRecorder()
+		c := e.NewComponent()
+		e.Schedule(c, to, 7, 0, 0)
+		e.Run(Forever)
+		func() {
+			defer func() {
+				if got := recover(); !reflect.DeepEqual(got, want) {
+					t.Errorf("%d: %v, want %v", at, got, want)
+				}
+			}()
+			e.Schedule(c, to, at, 0, 0)
+		}()
+	}
+}
+
+// TestEngineNext: the next event's time, whether it is in the front or far off, and nothing's.
+func TestEngineNext(t *testing.T) {
+	e, _, to := newRecorder()
+	if e.Next() != Forever {
+		t.Errorf("the next of none is at %v", e.Next())
+	}
+	c := e.NewComponent()
+	e.Schedule(c, to, 1e15, 0, 0)
+	if e.Next() != 1e15 {
+		t.Errorf("the next is at %v", e.Next())
+	}
+	e.Schedule(c, to, 3, 0, 0)
+	if e.Next() != 3 {
+		t.Errorf("the next is at %v", e.Next())
+	}
+}
+
+// TestAdvanceEndsWithTheRun: a handler does not go on by itself beyond the time up to which it is run, or another event's.
+func TestAdvanceEndsWithTheRun(t *testing.T) {
+	e := New()
+	c := e.NewComponent()
+	var went []bool
+	to := e.AddHandler(handle(func(ev Event) {
+		if ev.Arg == 0 {
+			went = append(went, e.Advance(ev.At+4), e.Advance(ev.At+20), e.Advance(ev.At+21), e.Advance(ev.At+40))
+		}
+	}))
+	e.Schedule(c, to, 10, 0, 0)
+	e.Schedule(c, to, 45, 0, 1)
+	e.Run(30)
+	if !reflect.DeepEqual(went, []bool{true, true, false, false}) || e.Now() != 30 {
+		t.Errorf("%v, and the clock at %v", went, e.Now())
+	}
+	went = nil
+	e.Schedule(c, to, 40, 0, 0)
+	e.Run(100)
+	if !reflect.DeepEqual(went, []bool{true, false, false, false}) || e.Now() != 45 {
+		t.Errorf("%v, and the clock at %v", went, e.Now())
+	}
+}
+
+// handle is a handler that is a function.
+type handle func(Event)
+
+func (f handle) Handle(e Event) { f(e) }
+
+// TestPulse: who wants to hear of an engine now and then does, and what he stops stops.
+func TestPulse(t *testing.T) {
+	e := New()
+	c := e.NewComponent()
+	var to Target
+	to = e.AddHandler(handle(func(ev Event) { e.Schedule(c, to, ev.At+1, 0, 0) }))
+	e.Schedule(c, to, 0, 0, 0)
+	beats := 0
+	e.OnPulse(func() {
+		if beats++; beats == 3 {
+			e.Stop()
+		}
+	})
+	if n := e.Run(100 * pulseEvery); beats != 3 || n != 3*pulseEvery {
+		t.Errorf("%d pulses in %d events", beats, n)
+	}
 }
 
 type catcher struct{ got Event }

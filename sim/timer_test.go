@@ -185,3 +185,19 @@ func TestTimerMachine(t *testing.T) {
 		}
 	})
 }
+
+// TestTimerUsedAgain: a timer that was given back is the next one that is asked for, with what that one is for, and what was queued for the first does not fire.
+func TestTimerUsedAgain(t *testing.T) {
+	e, r, to := newRecorder()
+	c := e.NewComponent()
+	first := e.NewTimer(c, to, 1, 2)
+	e.Arm(first, 10)
+	e.Release(first)
+	second := e.NewTimer(c, to, 3, 4)
+	if second != first || e.Armed(second) || e.NewTimer(c, to, 5, 6) == first {
+		t.Errorf("timer %d after %d", second, first)
+	}
+	e.Arm(second, 20)
+	e.Run(Forever)
+	equal(t, r.lines, []string{"20:3:4"})
+}

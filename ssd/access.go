@@ -207,6 +207,12 @@ func (d *Drive) place(t int32) {
 
 func (d *Drive) placeRead(t int32) {
 	x := d.txns.At(t)
+	if d.errs != nil && d.isLost(x.logical) {
+		d.spoiltRead(x.request)
+		d.hostDone(t)
+		d.freeTransaction(t)
+		return
+	}
 	page := d.l2p.get(x.logical)
 	if page >= trimmed {
 		switch {
@@ -263,6 +269,9 @@ func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
 	page := uint32(ppa)
 	pool, blk, inBlock := d.split(page)
 	d.owners.set(pool, blk, inBlock, l)
+	if d.errs != nil && inBlock == 0 {
+		d.blockBegun(pool, blk)
+	}
 	d.l2p.set(l, page)
 	return page
 }
@@ -299,6 +308,9 @@ func (d *Drive) placeWrite(t int32) {
 			d.partial.set(x.logical, all)
 		}
 	} else if x.sectors == d.allSectors {
+		if d.errs != nil {
+			d.found(x.logical)
+		}
 		if have != d.allSectors {
 			d.partial.remove(x.logical)
 		}
@@ -414,6 +426,9 @@ func (d *Drive) trim(i int32) {
 			d.mapped--
 			d.collect(d.poolOf(old))
 		}
+		if d.errs != nil {
+			d.found(p.logical)
+		}
 		d.l2p.set(p.logical, trimmed)
 		d.partial.remove(p.logical)
 		if !d.cfg.Mapping.Ideal {
@@ -464,6 +479,8 @@ func (d *Drive) finish(t int32) {
 	case fromHost:
 		if x.queue >= queueMappingWrite {
 			d.programmed(x)
+		} else if x.spoilt {
+			d.spoiltRead(x.request)
 		} else if c := d.ns[x.ns].cache; c == CacheRead || c == CacheReadWrite {
 			d.cacheFill(t)
 		}
@@ -472,6 +489,9 @@ func (d *Drive) finish(t int32) {
 		d.programmed(x)
 		d.destaged(t)
 	case fromUpdate:
+		if x.spoilt && d.l2p.get(x.logical) == d.txns.At(x.pair).page { // else it was written again meanwhile
+			d.lose(x.logical)
+		}
 		d.released(x.pair)
 	case fromMapping:
 		d.mappingDone(t)
@@ -521,6 +541,9 @@ func (d *Drive) hostDone(t int32) {
 		r.array, r.transfer = x.array, x.transfer
 		r.mapping = max(0, x.queued-x.created)
 		r.wait = max(0, d.eng.Now()-x.created-r.mapping-x.array-x.transfer)
+		if d.OnAccount != nil {
+			r.lane, r.queued, r.ended = d.laneOf[x.plane], x.queued, d.eng.Now()
+		}
 	}
 	d.partDone(i)
 }

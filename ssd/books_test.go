@@ -174,7 +174,7 @@ func (d *Drive) booksOfMap() error {
 			}
 			prev = e
 		}
-		if *p == (mappingPage{}) || p.waitHead != 0 && !p.reading {
+		if *p == (mappingPage{}) || p.waitHead != 0 && !p.reading || (p.waitHead == 0) != (p.waitTail == 0) {
 			return fmt.Errorf("mapping page %d: %+v", m, *p)
 		}
 	}
@@ -195,7 +195,7 @@ func (d *Drive) pageNamespace(m uint32) int {
 }
 
 func (d *Drive) booksOfScheduler() error {
-	var lengths [queues]int64
+	var lengths, again [queues]int64 // again: of reads that are sent once more, which entered and left before
 	for n := range d.lanes {
 		l := &d.lanes[n]
 		counts := make([]uint32, queues*int(d.planesPerLane))
@@ -206,6 +206,9 @@ func (d *Drive) booksOfScheduler() error {
 				return fmt.Errorf("die %d: queue %s has %d and its bit is %d", n, queueNames[q], f.n, l.mask>>q&1)
 			}
 			for i := range f.n {
+				if d.txns.At(f.at(i).txn).tries > 0 {
+					again[q]++
+				}
 				counts[q*int(d.planesPerLane)+int(d.txns.At(f.at(i).txn).plane-l.firstPlane)]++
 			}
 		}
@@ -228,7 +231,7 @@ func (d *Drive) booksOfScheduler() error {
 		}
 	}
 	for q, s := range d.queueStats {
-		if s.length != lengths[q] || s.Entered-s.Left != uint64(s.length) || s.MaxLength < s.length || uint64(s.MaxLength) > s.Entered {
+		if s.length != lengths[q] || s.Entered-s.Left != uint64(s.length-again[q]) || s.MaxLength < s.length || uint64(s.MaxLength) > s.Entered {
 			return fmt.Errorf("%s: %d wait, %d are counted; %d entered and %d left, at most %d", queueNames[q], lengths[q], s.length, s.Entered, s.Left, s.MaxLength)
 		}
 		if (s.MaxLength == 0) != (s.Entered == 0) || s.MaxWait > s.Wait {

@@ -55,6 +55,10 @@ func (d *Drive) Checks() []Check {
 	if d.grains > 1 {
 		d.checkGrains(add)
 	}
+	if e := d.errs; e != nil {
+		first := d.flashed[opRead] - e.Retries
+		add("reads add up", first+e.underway == e.Sensed, "%d pages sensed for the first time = %d whose reads ended + %d that are read again", e.Sensed, first, e.underway)
+	}
 	err = d.ftl.CheckTouched()
 	detail := "every block in one state, valid counts equal bitmaps"
 	if err != nil {
@@ -68,7 +72,7 @@ func (d *Drive) Checks() []Check {
 // those that were given up.
 func (d *Drive) checkGrains(add func(name string, ok bool, format string, args ...any)) {
 	s := d.ftl.Stats().Sub(d.before)
-	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms)
+	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms + s.RenewalPrograms)
 	filling := uint64(d.packing.Grains())
 	places := uint64(d.grains) * d.pagesTaken
 	exact := d.laidOut == 0 && s.Failures == 0
@@ -119,7 +123,12 @@ func (d *Drive) checkPlace(l, page uint32, mapped *int64, err error) error {
 func (d *Drive) walkChanges() (mapped int64, err error) {
 	f := d.l2p.filled
 	moved := int64(0)
-	for _, c := range d.l2p.sparse.cells {
+	cells := d.l2p.sparse.cells
+	for i, c := range cells {
+		// Changes come in no order, so what is known of the next ones' places is far from the processor.
+		if ahead := i + 24; ahead < len(cells) && cells[ahead].key != 0 && cells[ahead].val < trimmed {
+			d.owners.expect(d.split(cells[ahead].val))
+		}
 		if c.key == 0 {
 			continue
 		}

@@ -131,7 +131,7 @@ func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	}
 	d.at(x, uint32(a.Source))
 	x.source = a.Source
-	x.levels = a.Why == ftl.WearLevelling
+	x.levels, x.renews = a.Why == ftl.WearLevelling, a.Why == ftl.Renewal
 	x.logical = uint32(a.LPA)
 	d.l2p.expect(x.logical)
 	x.bytes = d.grainBytes()
@@ -168,6 +168,12 @@ func (d *Drive) moveDone(t int32) {
 			d.collect(pool)
 			d.noteCollecting(pool)
 			return
+		}
+		if x := d.txns.At(t); x.spoilt {
+			x.spoilt = false
+			if x.logical < d.ns[0].mapBase { // mapping pages are thought to be written twice
+				d.lose(x.logical)
+			}
 		}
 		d.txns.At(t).queue = queueMoveWrite
 		d.program(t, false)
@@ -218,6 +224,9 @@ func (d *Drive) relocate(t int32) bool {
 	d.at(x, uint32(dst))
 	pool, blk, page := d.split(x.page)
 	d.owners.set(pool, blk, page, x.logical)
+	if d.errs != nil && page == 0 {
+		d.blockBegun(pool, blk)
+	}
 	if x.queue == queueCopyback {
 		d.countProgram(x)
 	}
@@ -243,3 +252,6 @@ func (d *Drive) unparkMapping(pool int) {
 		d.placeMapping(t)
 	}
 }
+
+// CollectBy has victims be what a policy of one's own picks from now on; see ftl.CollectBy. Config.Collection.Victim must be FIFO.
+func (d *Drive) CollectBy(p ftl.Picker) error { return d.ftl.CollectBy(p) }

@@ -25,15 +25,19 @@ type Config struct {
 	Scheduling Scheduling
 	Collection Collection
 	Wear       Wear
-	Initial    Initial
-	// Preconditioning is what was done to the drive before time 0.
+	// Initial is what reads find at addresses that nobody has written.
+	Initial Initial
+	// Preconditioning is the state that the drive is in at time 0.
 	Preconditioning Preconditioning
 
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
 
-	// Energy per operation; nil if the drive's figures are not known.
+	// Energy is what each operation takes; without the section it is not known.
 	Energy *Energy
+
+	// Reliability is how flash errs with wear, age and reads; without the section it never does.
+	Reliability *Reliability
 
 	// Quirks are deviations from how a drive should work that a peer has and a
 	// comparison needs. Only a compat file sets them.
@@ -42,10 +46,14 @@ type Config struct {
 
 // Host is the PCIe link and the NVMe controller's front end.
 type Host struct {
-	LaneRate    units.ByteRate // of one lane in one direction, after line coding
-	Lanes       int
-	PacketBytes int // overhead of a TLP: physical, data link and transaction layers
-	MaxPayload  int // bytes of payload in a TLP
+	// LaneRate is the rate of one lane in one direction, after line coding.
+	LaneRate units.ByteRate
+	// Lanes is how many PCIe lanes there are.
+	Lanes int
+	// PacketBytes is what a TLP has beside its payload: physical, data link and transaction layers.
+	PacketBytes int
+	// MaxPayload is how many bytes of payload a TLP has at most.
+	MaxPayload int
 	// FetchSize is how many commands the controller holds from one queue unless
 	// the queue says otherwise.
 	FetchSize int
@@ -65,12 +73,18 @@ type Host struct {
 
 // DRAM is the drive's memory channel.
 type DRAM struct {
-	RowSize   units.Bytes        // bytes that one activation opens
-	DataRate  units.TransferRate // of the data bus
-	BurstSize units.Bytes        // bytes moved at each transfer: the bus width
-	TRCD      units.Duration     // activate to read or write
-	TCL       units.Duration     // read or write to data
-	TRP       units.Duration     // precharge
+	// RowSize is how many bytes one activation opens.
+	RowSize units.Bytes
+	// DataRate is the rate of the data bus.
+	DataRate units.TransferRate
+	// BurstSize is how many bytes move at each transfer: the width of the bus.
+	BurstSize units.Bytes
+	// TRCD is from an activation to a read or write.
+	TRCD units.Duration
+	// TCL is from a read or write to the data.
+	TCL units.Duration
+	// TRP is a precharge.
+	TRP units.Duration
 }
 
 // CacheMode is what the data cache is used for.
@@ -122,11 +136,16 @@ func (p *Destage) UnmarshalText(text []byte) error { return destageNames.Unmarsh
 
 // Cache is the data cache in DRAM.
 type Cache struct {
-	Mode        CacheMode      // what it is used for
-	Capacity    units.Bytes    // of the data in it
-	Partitioned bool           // each namespace has an equal share of its own
-	Destage     Destage        // when written data leaves for flash
-	DestageAt   units.Fraction // of the cache, dirty, before destaging starts
+	// Mode is what the cache is used for.
+	Mode CacheMode
+	// Capacity is how much data it holds.
+	Capacity units.Bytes
+	// Partitioned gives each namespace an equal share of its own.
+	Partitioned bool
+	// Destage is when written data leaves for flash.
+	Destage Destage
+	// DestageAt is the share of the cache that is dirty when destaging starts.
+	DestageAt units.Fraction
 	// DestageDepth is how many pages are on their way to flash at once; 0 is two a
 	// plane.
 	DestageDepth int
@@ -219,27 +238,33 @@ type Mapping struct {
 	Grain Grain
 	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and kept
 	// in mapping pages on flash (DFTL, Gupta et al., ASPLOS 2009).
-	Ideal       bool
-	CMTCapacity units.Bytes // of the cached mapping table
-	CMTShared   bool        // one table for all namespaces; otherwise each has an equal share
-	Scheme      Scheme      // the order in which consecutive addresses go round the planes: of what nobody wrote, and of all under static allocation
-	Allocation  Allocation  // how a page that is written gets its plane
+	Ideal bool
+	// CMTCapacity is how large the cached mapping table is.
+	CMTCapacity units.Bytes
+	// CMTShared has one table for all namespaces; otherwise each has an equal share.
+	CMTShared bool
+	// Scheme is the order in which consecutive addresses go round the planes: of what nobody wrote, and under static allocation of all.
+	Scheme Scheme
+	// Allocation is how a page that is written gets its plane.
+	Allocation Allocation
 }
 
 // Scheduling is how commands to flash are chosen.
 type Scheduling struct {
 	// Classes makes the flash scheduler respect the queues' priority classes.
 	Classes bool
-	// SuspendProgram and SuspendErase let a read interrupt a running program or
-	// erase that has at least the stated time left.
+	// SuspendProgram lets a read interrupt a running program.
 	SuspendProgram bool
-	SuspendErase   bool
-	// ProgramLeftForRead and EraseLeftForRead are that time.
+	// SuspendErase lets a read interrupt a running erase.
+	SuspendErase bool
+	// ProgramLeftForRead is how long a program must have to go to be interrupted for a read.
 	ProgramLeftForRead units.Duration
-	EraseLeftForRead   units.Duration
+	// EraseLeftForRead is how long an erase must have to go to be interrupted for a read.
+	EraseLeftForRead units.Duration
 	// SuspendEraseForWrite lets a write interrupt an erase.
 	SuspendEraseForWrite bool
-	EraseLeftForWrite    units.Duration
+	// EraseLeftForWrite is how long an erase must have to go to be interrupted for a write.
+	EraseLeftForWrite units.Duration
 	// IndependentReads lets each plane of a die read a page of its own, begun and ended by itself. Otherwise planes read together, and
 	// only pages of the same number.
 	IndependentReads bool
@@ -271,7 +296,8 @@ type Collection struct {
 
 // Wear is wear levelling and end of life.
 type Wear struct {
-	Dynamic bool // write to the least worn free block
+	// Dynamic writes to the least worn free block.
+	Dynamic bool
 	// Static is the difference in erase counts within a plane that makes a cold
 	// block move; 0 turns it off.
 	Static int
@@ -334,11 +360,14 @@ func (f Fill) MarshalText() ([]byte, error) { return fillNames.Marshal(f) }
 // UnmarshalText reads a fill's name.
 func (f *Fill) UnmarshalText(text []byte) error { return fillNames.Unmarshal(text, f) }
 
-// Preconditioning is what was done to the drive before time 0.
+// Preconditioning is how the drive was filled and used before time 0.
 type Preconditioning struct {
-	Fill      Fill           // how the drive was filled
-	Occupancy units.Fraction // of the logical pages that hold data
-	Passes    float64        // of FillReplay: drive writes after the first fill
+	// Fill is how the drive was filled.
+	Fill Fill
+	// Occupancy is the share of the logical pages that hold data.
+	Occupancy units.Fraction
+	// Passes is how many drive writes come after the first fill, with fill: replay.
+	Passes float64
 	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of flash, whose grains then lie together.
 	SmallWrites bool
 }
@@ -348,8 +377,16 @@ type Preconditioning struct {
 // an empty list is all of them. Planes that several namespaces use are shared
 // equally.
 type Namespace struct {
-	Channels, Chips, Dies, Planes []int
-	Cache                         *CacheMode // nil is the drive's
+	// Channels are the numbers of the channels whose flash it has; none named are all.
+	Channels []int
+	// Chips are the chips of each channel; none named are all.
+	Chips []int
+	// Dies are the dies of each chip; none named are all.
+	Dies []int
+	// Planes are the planes of each die; none named are all.
+	Planes []int
+	// Cache is what the namespace uses the cache for; without the key, what the drive does.
+	Cache *CacheMode
 	// Streams is how many placement hints (write streams, FDP placement handles)
 	// the namespace tells apart; each has its own open block in each plane.
 	Streams int
@@ -357,11 +394,16 @@ type Namespace struct {
 
 // Energy is what each operation takes and what the idle drive draws.
 type Energy struct {
-	Read, Program, Erase units.Energy // of one page or block in the array
-	TransferPerByte      units.Energy // over the flash channel
-	LinkPerByte          units.Energy // over the host link
-	Idle                 float64      // watts
-	Source               string       // where the figures come from
+	// Read, Program and Erase are what the array takes for a page, a page and a block.
+	Read, Program, Erase units.Energy
+	// TransferPerByte is what a byte over a flash channel takes.
+	TransferPerByte units.Energy
+	// LinkPerByte is what a byte over the host link takes.
+	LinkPerByte units.Energy
+	// Idle is what the drive draws at rest, in watts.
+	Idle float64
+	// Source says where the figures come from.
+	Source string
 }
 
 // Quirks are knobs that only a compat file turns.

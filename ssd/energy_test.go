@@ -24,7 +24,7 @@ func (p *pages) note(w ssd.Work) {
 // the host knows its requests, blocks remember their erases. Nothing suspends, so that no work is reported twice.
 func TestEnergyTerms(t *testing.T) {
 	t.Parallel()
-	const page, reads, writes, span = 8192, 500, 40000, 1 << 26
+	const page, reads, writes, span = 8192, 300, 20000, 1 << 25
 	sum := 0.0
 	for _, c := range []struct {
 		name   string
@@ -49,7 +49,7 @@ func TestEnergyTerms(t *testing.T) {
 			cfg.Mapping.Allocation = ssd.AllocateStatic
 		}
 		g := &cfg.Geometry
-		g.Channels, g.ChipsPerChannel, g.DiesPerChip = 1, 2, 1
+		g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.BlocksPerPlane = 1, 2, 1, 48
 		cfg.Initial = ssd.InitialFormula // a page that nobody wrote is read as well
 		records := append(random(writes, block.Write, page, span), random(reads, block.Read, page, span)...)
 		var p pages

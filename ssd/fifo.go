@@ -31,6 +31,13 @@ func (f *fifo) push(w waiter) {
 	*f.at(f.n - 1) = w
 }
 
+// pushFront puts an entry before all others.
+func (f *fifo) pushFront(w waiter) {
+	f.push(w) // for the room
+	f.head--
+	*f.at(0) = w
+}
+
 // remove takes the i-th entry out, moving whichever side of it is shorter.
 func (f *fifo) remove(i uint32) {
 	if i < f.n/2 {

@@ -52,8 +52,16 @@ func (d *Drive) begin(n int32, op operation, suspends bool) {
 		bus = d.eraseCommand[k]
 	}
 	took := d.arrayTime(op, d.txns.At(l.txns[0]).pageIndex)
+	if d.errs != nil && op == opRead {
+		took += d.retryTime(l.txns[:k])
+	}
 	for _, i := range l.txns[:k] {
 		x := d.txns.At(i)
+		if x.tries > 0 { // of a read that is sent again, what it took so far stands
+			x.transfer += bus
+			x.array += took
+			continue
+		}
 		x.transfer = bus
 		if op == opProgram && k > 1 {
 			x.transfer = d.programCommand[k] + d.dataTime(d.bytesOf(i))
@@ -221,7 +229,11 @@ func (d *Drive) dataSent(ch int) {
 	c := &d.channels[ch]
 	n, plane := c.lane, d.txns.At(c.txn).plane
 	d.openBatch()
-	d.completed(c.txn)
+	if t := c.txn; d.errs != nil && d.reread(t) {
+		d.sendAgain(t)
+	} else {
+		d.completed(t)
+	}
 	if l := &d.lanes[n]; l.phase == reading {
 		d.planeSent(n, plane)
 	} else if l.left--; l.left == 0 {

@@ -146,6 +146,8 @@ func (d *Drive) countProgram(x *transaction) {
 		d.movePrograms++
 		if x.levels {
 			d.wearPrograms++
+		} else if x.renews {
+			d.renewPrograms++
 		}
 	default:
 		d.hostPrograms++

@@ -2,12 +2,14 @@ package ssd_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"farflash/block"
 	"farflash/cosim"
 	"farflash/ftl"
 	"farflash/ftl/waf"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd"
 	"farflash/ssd/nand"
@@ -57,6 +59,40 @@ func TestGrainsFillPages(t *testing.T) {
 		d, _, _ := play(t, cfg, c.outstanding, records)
 		if s := d.Stats(); s.HostPrograms < c.least || s.HostPrograms > c.most || s.Programmed != int64(s.Programs)*16384 {
 			t.Errorf("%s: %d pages programmed, %d bytes; want %d to %d pages", c.name, s.HostPrograms, s.Programmed, c.least, c.most)
+		}
+	}
+}
+
+// A read of what was never written takes a grain of the open page where the drive lays its data out on demand. A page is programmed when the last of its four grains is taken, whichever took it, and never if
+// none of them was written.
+func TestReadsTakeGrains(t *testing.T) {
+	for seed := range uint64(8) {
+		cfg := grained()
+		cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel, cfg.Geometry.PlanesPerDie = 1, 1, 1
+		cfg.Initial = ssd.InitialOnRead
+		r := rng.NewStream(seed, "reads take grains")
+		const n = 402 // the last page is not full
+		var records []workload.Record
+		programs, written := uint64(0), false
+		for i := range n {
+			op := block.Read
+			if i >= 4 && r.IntN(3) == 0 {
+				op, written = block.Write, true
+			}
+			records = append(records, workload.Record{Op: op, Offset: int64(i) * 4096, Size: 4096})
+			if op == block.Write { // it leaves the cache while flash is read, and before the next comes
+				records = append(records, workload.Record{Op: block.Read, Size: 4096}, workload.Record{Op: block.Read, Offset: 4096, Size: 4096})
+			}
+			if i%4 == 3 {
+				if written {
+					programs++
+				}
+				written = false
+			}
+		}
+		d, _, _ := play(t, cfg, 1, records)
+		if s := d.Stats(); s.HostPrograms != programs {
+			t.Errorf("seed %d: %d pages programmed, not %d", seed, s.HostPrograms, programs)
 		}
 	}
 }
@@ -200,6 +236,7 @@ func TestGrainsWriteAmplification(t *testing.T) {
 	const span = 70 // percent of the flash
 	amplify := func(grain ssd.Grain) (pages, bytes float64, cfg ssd.Config) {
 		cfg = grained()
+		cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel = 1, 2
 		cfg.Mapping.Grain = grain
 		cfg.OverProvisioning = 1 - span/100.
 		cfg.Collection.Start, cfg.Collection.Hard = .03, .02
@@ -296,6 +333,52 @@ func TestSteadyOfPagesAndGrains(t *testing.T) {
 			if got := float64(d.Stats().Reads) / 1000; got > most || small && got < 2 {
 				t.Errorf("%v, small writes %v: %.2f pages sensed for 16 KiB", fill, small, got)
 			}
+		}
+	}
+}
+
+// TestMergedBytes: a second write of a grain that leaves some of the first one's sectors valid is merged with those, which are read, and what crosses the channel is all that is valid then; one
+// that covers the first is sent by itself. Each write ends in flash before the next: there is no cache, and FLUSH is behind each.
+func TestMergedBytes(t *testing.T) {
+	type span struct{ from, to int64 } // sectors
+	for _, c := range []struct{ first, second span }{
+		{span{0, 4}, span{4, 8}}, {span{0, 6}, span{4, 8}}, {span{4, 8}, span{0, 2}}, {span{1, 3}, span{5, 6}}, {span{2, 4}, span{0, 8}}, {span{2, 4}, span{2, 4}}, {span{2, 4}, span{1, 4}},
+	} {
+		cfg := grained()
+		cfg.Cache.Mode = ssd.CacheOff
+		var records []workload.Record
+		for _, w := range []span{c.first, c.second} {
+			records = append(records, workload.Record{Op: block.Write, Offset: w.from * 512, Size: (w.to - w.from) * 512}, workload.Record{Op: block.Flush})
+		}
+		var programs, reads []int64
+		play(t, cfg, 1, records, func(d *ssd.Drive) {
+			d.OnWork = func(w ssd.Work) {
+				switch {
+				case w.Bytes > 0 && w.Activity == ssd.ProgramData:
+					programs = append(programs, w.Bytes)
+				case w.Bytes > 0:
+					reads = append(reads, w.Bytes)
+				}
+			}
+		})
+		var first, second, kept int64
+		for s := range int64(8) {
+			in := func(w span) bool { return s >= w.from && s < w.to }
+			if in(c.first) {
+				first += 512
+			}
+			if in(c.first) && !in(c.second) {
+				kept += 512
+			}
+			if in(c.second) {
+				second += 512
+			}
+		}
+		if want := []int64{first, kept + second}; !slices.Equal(programs, want) {
+			t.Errorf("%+v: programs of %v B, not %v", c, programs, want)
+		}
+		if kept == 0 != (len(reads) == 0) || kept > 0 && reads[0] != kept {
+			t.Errorf("%+v: reads of %v B, of %d that stay", c, reads, kept)
 		}
 	}
 }

@@ -51,7 +51,9 @@ type request struct {
 	ns        uint8
 	placement uint8
 	force     bool
-	// Of the transaction that ended last.
+	// Of the transaction that ended last; where and when only if OnAccount is set.
+	lane                                 int32
+	queued, ended                        sim.Time
 	mapping, wait, array, transfer, dram sim.Time
 	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
 }
@@ -129,6 +131,9 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++
 	d.submitted[r.Op]++
+	if d.errs != nil && d.errs.due > 0 && d.errs.due <= now {
+		d.patrol()
+	}
 	d.schedule(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
 	return true
 }

@@ -85,3 +85,30 @@ func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
 		t.Errorf("the table keeps %d entries; it has room for %d", c.n, c.most)
 	}
 }
+
+// TestArenasApart: what an arena and its clone hand out afterwards, however many chunks they have by then, is each one's own, and what was handed out before stays.
+func TestArenasApart(t *testing.T) {
+	for before := range 8 { // chunks: at some numbers a list of them has room for more
+		a := newArena(arenaChunkWords / 2)
+		for n := range uint32(2 * before) {
+			a.at(a.grow())[0] = n + 1
+		}
+		c := a.clone()
+		var mine, its []uint32
+		for k := range uint32(6) {
+			n, m := a.grow(), c.grow()
+			mine, its = append(mine, n), append(its, m)
+			a.at(n)[0], c.at(m)[0] = 100+k, 200+k
+		}
+		for k := range mine {
+			if x, y := a.at(mine[k])[0], c.at(its[k])[0]; x != uint32(100+k) || y != uint32(200+k) {
+				t.Fatalf("%d chunks: run %d holds %d in one and %d in the other", before, k, x, y)
+			}
+		}
+		for n := range uint32(2 * before) {
+			if a.at(n)[0] != n+1 || c.at(n)[0] != n+1 {
+				t.Fatalf("%d chunks: run %d of before is %d and %d", before, n, a.at(n)[0], c.at(n)[0])
+			}
+		}
+	}
+}

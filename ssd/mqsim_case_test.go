@@ -170,10 +170,31 @@ func TestMQSimCases(t *testing.T) {
 	}
 }
 
-// playCase plays a case and says which of MQSim's flows each of the host's is: MQSim
-// starts them in reverse.
+// playCase plays a case's own requests.
 func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
 	cfg, flows := mqsimConfig(t, c)
+	return playFlows(t, cfg, flows, func(i int, first, _ int64) cosim.Flow {
+		z, err := os.Open(cases + c + "/requests.csv.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { z.Close() })
+		gz, err := gzip.NewReader(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: first}, Namespace: uint8(i), Fold: true, FromSubmission: true}
+		if f := flows[i]; f.Synthetic {
+			x.Outstanding, x.Start = f.Average_No_of_Reqs_in_Queue, units.Nanosecond
+		}
+		return x
+	})
+}
+
+// playFlows plays flows, each with its range of sectors, to a drive until nothing is left, and says which of MQSim's flows each of the host's is: MQSim starts them in
+// reverse.
+func playFlows(t *testing.T, cfg ssd.Config, flows []*peer.MQSimFlow, flow func(i int, first, end int64) cosim.Flow) (*ssd.Drive, *cosim.Host, []int) {
+	t.Helper()
 	eng := sim.New()
 	h := cosim.NewHost(eng)
 	d, err := ssd.New(cfg, eng, h, 1, "ssd")
@@ -184,29 +205,16 @@ func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
 	for i := range flows {
 		starts[i+1] = starts[i] + d.Capacity(i)/512
 	}
-	var fl []cosim.Flow
+	var all []cosim.Flow
 	var names []int
 	for i := len(flows) - 1; i >= 0; i-- {
-		f := flows[i]
-		z, err := os.Open(cases + c + "/requests.csv.gz")
-		if err != nil {
+		x := flow(i, starts[i], starts[i+1])
+		if err := x.Queue.Class.UnmarshalText([]byte(strings.ToLower(flows[i].Priority_Class))); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { z.Close() })
-		gz, err := gzip.NewReader(z)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: starts[i]}, Namespace: uint8(i), Fold: true, FromSubmission: true}
-		if f.Synthetic {
-			x.Outstanding, x.Start = f.Average_No_of_Reqs_in_Queue, units.Nanosecond
-		}
-		if err := x.Queue.Class.UnmarshalText([]byte(strings.ToLower(f.Priority_Class))); err != nil {
-			t.Fatal(err)
-		}
-		fl, names = append(fl, x), append(names, i)
+		all, names = append(all, x), append(names, i)
 	}
-	if err := h.Attach(d, fl); err != nil {
+	if err := h.Attach(d, all); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Start(); err != nil {

@@ -38,7 +38,13 @@ func (d *Drive) beginRead(n, plane, t int32, suspends bool) {
 	l, x, p := &d.lanes[n], d.txns.At(t), &d.planeReads[plane]
 	took := d.readArray[x.pageIndex]
 	bus := d.readCommand[1]
-	x.transfer, x.array = bus, took
+	if x.tries > 0 {
+		took += d.errs.cfg.RetryLatency
+		x.transfer += bus
+		x.array += took
+	} else {
+		x.transfer, x.array = bus, took
+	}
 	d.commands[opRead][0]++
 	l.op, l.phase, l.n, l.txns[0] = opRead, reading, 1, t // the last begun, for probes
 	l.reads++

@@ -62,6 +62,7 @@ type Work struct {
 	Bytes    int64
 	Activity Activity
 	Cause    Cause // of the first page
+	Stream   uint8 // of the first page, the placement stream that it is of
 	Resumed  bool  // it is the rest of what was suspended
 	// ForRequest says that the first page that a host's request waits for is that of the one with Tag.
 	ForRequest bool
@@ -80,6 +81,7 @@ func (d *Drive) Channels() int { return len(d.channels) }
 // report gives OnWork the work of some transactions.
 func (d *Drive) report(w Work, txns []int32) {
 	w.Pages, w.Cause = int32(len(txns)), Cause(min(d.txns.At(txns[0]).origin, fromMove))
+	w.Stream = d.txns.At(txns[0]).stream
 	for _, t := range txns {
 		if i := d.requestOf(t); i != 0 {
 			w.ForRequest, w.Tag = true, d.requests.At(i).done.Tag

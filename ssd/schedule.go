@@ -103,6 +103,23 @@ func (d *Drive) enqueue(t int32) {
 	d.touch(int(ln) / d.lanesPerChannel)
 }
 
+// sendAgain puts a read whose data could not be corrected before all others of its queue.
+func (d *Drive) sendAgain(t int32) {
+	x := d.txns.At(t)
+	ln := d.laneOf[x.plane]
+	l := &d.lanes[ln]
+	inLane := x.plane - ln*d.planesPerLane
+	die := inLane / d.planesPerDie
+	l.queues[x.queue].pushFront(waiter{txn: t, page: x.pageIndex, die: uint8(die), plane: uint8(inLane - die*d.planesPerDie)})
+	d.waiting[(ln*queues+int32(x.queue))*d.planesPerLane+inLane]++
+	l.mask |= 1 << x.queue
+	d.setReady(l)
+	q := &d.queueStats[x.queue]
+	q.length++
+	q.MaxLength = max(q.MaxLength, q.length)
+	d.touch(int(ln) / d.lanesPerChannel)
+}
+
 // touch marks a channel for service at the end of the batch.
 func (d *Drive) touch(channel int) { d.dirty[channel>>6] |= 1 << (channel & 63) }
 
@@ -475,15 +492,18 @@ func (d *Drive) dequeue(n int32, q int, i uint32) {
 	if d.grains > 1 && program(q) {
 		d.begun(x.page)
 	}
-	wait := d.eng.Now() - x.queued
 	d.waiting[(n*queues+int32(q))*d.planesPerLane+x.plane-l.firstPlane]--
 	f.remove(i)
 	if f.n == 0 {
 		l.mask &^= 1 << q
 	}
 	s := &d.queueStats[q]
-	s.Left++
 	s.length--
+	if x.tries > 0 {
+		return // it has been here before, and is counted
+	}
+	wait := d.eng.Now() - x.queued
+	s.Left++
 	s.Wait += wait
 	s.MaxWait = max(s.MaxWait, wait)
 }

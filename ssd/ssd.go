@@ -18,8 +18,7 @@
 // An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and what ftl calls a page, is a grain;
 // grains.go fills pages of flash with them.
 //
-// What it leaves out: bit errors and read retry, the wear that makes blocks fail (that they do is survived), retention and read disturb, the
-// controller's processor time, zoned namespaces, and the content of the data.
+// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, the controller's processor time, zoned namespaces, and the content of the data.
 package ssd
 
 import (
@@ -130,6 +129,8 @@ type Drive struct {
 	lastData, lastLink, lastDRAMTime sim.Time
 	lastPayload, lastDRAM            int64
 
+	errs *errs // nil: flash does not err
+
 	before     ftl.Stats // what preconditioning did
 	filledOnce bool
 
@@ -142,6 +143,8 @@ type Drive struct {
 	// OnWork gets all that channels and dies do, OnSuspend what they stop doing before its end.
 	OnWork    sim.Probe[Work]
 	OnSuspend sim.Probe[Suspension]
+	// OnAccount is told where the time of each read and write went, before it completes.
+	OnAccount sim.Probe[*Account]
 }
 
 // Kinds of events.
@@ -245,6 +248,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		d.planeReads = make([]planeRead, g.Planes())
 	}
 	d.canInterrupt = s.SuspendProgram || s.SuspendErase || s.SuspendEraseForWrite
+	if d.errs = newErrs(&cfg, seed, name); d.errs != nil {
+		d.errs.since = make([]sim.Time, d.pools.count()*g.BlocksPerPlane)
+	}
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.fewestFree = g.BlocksPerPlane
 	d.computeTimes()

@@ -15,7 +15,7 @@ type counters struct {
 	bytes     [block.Ops]int64
 
 	hostPrograms, movePrograms, mappingPrograms uint64
-	wearPrograms                                uint64 // of movePrograms
+	wearPrograms, renewPrograms                 uint64 // of movePrograms
 	mappingReads, mappingMerged, vanished       uint64
 	laidOut                                     uint64 // pages allocated by reads
 	erases                                      uint64
@@ -51,6 +51,16 @@ type Breakdown struct {
 	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
 }
 
+// Account is where the time of one request went, as in Breakdown. Wait is from Queued on in the lane, up to Ended, less Array and Transfer; a request that no flash worked for has the lane -1.
+type Account struct {
+	Tag                                                                      uint64
+	Op                                                                       block.Op
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Whole sim.Time
+
+	Lane          int32
+	Queued, Ended sim.Time
+}
+
 // account notes a finished request.
 func (d *Drive) account(r *request) {
 	op := r.done.Op
@@ -77,6 +87,9 @@ func (d *Drive) account(r *request) {
 		b.Cache += r.roomless
 		b.DRAM += inside - r.roomless
 		r.done.Waited += max(inside-r.dram, 0)
+		if d.OnAccount != nil {
+			d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: all - inside - queued, Cache: r.roomless, DRAM: inside - r.roomless, Whole: all, Lane: -1})
+		}
 		return
 	}
 	b.Mapping += r.mapping
@@ -86,6 +99,10 @@ func (d *Drive) account(r *request) {
 	backlog := inside - r.mapping - r.wait - r.array - r.transfer
 	b.Backlog += backlog
 	r.done.Waited += r.wait + backlog
+	if d.OnAccount != nil {
+		d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: all - inside - queued, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
+			Lane: r.lane, Queued: r.queued, Ended: r.ended})
+	}
 }
 
 // accountTransaction notes a transaction that has ended.
@@ -117,6 +134,8 @@ type Stats struct {
 	// Pages programmed for the host, by collection and for the map.
 	HostPrograms, MovePrograms, MappingPrograms uint64
 	WearPrograms                                uint64 // of MovePrograms, those of wear levelling
+	RenewPrograms                               uint64 // of MovePrograms, those of refresh
+	Errors                                      ErrorCounts
 	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
 	MappingReads                                uint64
 	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
@@ -165,7 +184,7 @@ func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
 func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
-		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms, WearPrograms: d.wearPrograms,
+		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms, WearPrograms: d.wearPrograms, RenewPrograms: d.renewPrograms,
 		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback], Erases: d.flashed[opErase],
 		MappingReads: d.mappingReads,
 		Commands: map[string][nand.MaxPlanesPerDie]uint64{
@@ -181,8 +200,11 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
 		Programmed: int64(d.hostPrograms+d.movePrograms+d.mappingPrograms) * int64(d.cfg.Geometry.PageSize),
 	}
-	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations} {
+	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations, &s.FTL.Renewals} {
 		*n *= int64(d.pools.size) // of superblocks, which are so many blocks
+	}
+	if d.errs != nil {
+		s.Errors = d.errs.ErrorCounts
 	}
 	for i := range d.lanes {
 		if l := &d.lanes[i]; l.phase == working {

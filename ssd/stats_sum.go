@@ -8,6 +8,7 @@ func (s *Stats) counts() []*uint64 {
 	out := []*uint64{
 		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.WearPrograms, &s.Reads, &s.Programs, &s.Erases, &s.MappingReads,
 		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld,
+		&s.RenewPrograms, &s.Errors.Sensed, &s.Errors.Retried, &s.Errors.Retries, &s.Errors.Uncorrectable, &s.Errors.Lost,
 	}
 	for op := range s.Submitted {
 		out = append(out, &s.Submitted[op], &s.Finished[op])
@@ -60,6 +61,7 @@ func (s *Stats) Since(earlier *Stats) Stats {
 	d.LaneBusy, d.ChannelBusy = less(s.LaneBusy, earlier.LaneBusy), less(s.ChannelBusy, earlier.ChannelBusy)
 	d.FTL = s.FTL.Sub(earlier.FTL)
 	d.Energy -= earlier.Energy
+	d.Errors.RateSum -= earlier.Errors.RateSum
 	d.Queues = append([]QueueStats(nil), s.Queues...)
 	for i := range d.Queues {
 		x := &d.Queues[i]
@@ -100,6 +102,7 @@ func (s *Stats) Add(o *Stats) {
 	s.LaneBusy, s.ChannelBusy = together(s.LaneBusy, o.LaneBusy), together(s.ChannelBusy, o.ChannelBusy)
 	s.FTL = s.FTL.Add(o.FTL)
 	s.Energy += o.Energy
+	s.Errors.RateSum += o.Errors.RateSum
 	s.FreeBlocks += o.FreeBlocks
 	s.FewestFree = min(s.FewestFree, o.FewestFree)
 	s.ValidPages += o.ValidPages

@@ -171,6 +171,13 @@ func (o *owners) get(plane, block, page int) uint32 {
 	return o.filled.owner(plane, uint32(block)*o.runs.run+uint32(page))
 }
 
+// expect says that the logical page last written to a page of a block will be looked at soon.
+func (o *owners) expect(plane, block, page int) {
+	if b := o.block[plane]; block < len(b) && b[block] != 0 {
+		prefetch(&o.runs.at(b[block] - 1)[page])
+	}
+}
+
 func (o *owners) set(plane, block, page int, l uint32) {
 	b := o.block[plane]
 	if block >= len(b) {

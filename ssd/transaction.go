@@ -31,11 +31,15 @@ type transaction struct {
 	ns        uint8
 	stream    uint8
 	origin    origin
-	pinned    bool // the read pins its block
-	failed    bool // its program did not take
-	shared    bool // others share its page
-	joined    bool // it shares another's page
-	levels    bool // a move: of wear levelling
+	pinned    bool  // the read pins its block
+	failed    bool  // its program did not take
+	shared    bool  // others share its page
+	joined    bool  // it shares another's page
+	levels    bool  // a move: of wear levelling
+	renews    bool  // a move: of data that get old
+	spoilt    bool  // a read: nothing corrected it
+	tries     uint8 // a read: how often it was sent again so far
+	needs     uint8 // and how often it has to be
 }
 
 // origin is who wants a transaction.

@@ -27,6 +27,9 @@ func (c *Config) Validate() error {
 	var s Scheme
 	bad.Within("mapping.scheme", s.UnmarshalText(c.Mapping.Scheme[:]))
 	bad.Within("collection", c.Collection.validate(c.Geometry.BlocksPerPlane))
+	if r := c.Reliability; r != nil {
+		bad.Within("reliability", r.validate(c))
+	}
 	if e := c.Energy; e != nil {
 		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
 		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)

@@ -70,3 +70,48 @@ func TestRestoreBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestReplicatesRefused: significance and power are between 0 and 1, both without their ends, and an effect of nothing needs more replicates than there can be.
+func TestReplicatesRefused(t *testing.T) {
+	for _, x := range [][4]float64{{1, 1, 0, .8}, {1, 1, 1, .8}, {1, 1, .05, 0}, {1, 1, .05, 1}, {1, 1, math.NaN(), .8}, {1, 1, .05, math.NaN()}, {0, 1, .05, .8}, {math.NaN(), 1, .05, .8}, {1, math.Inf(1), .05, .8}, {1e-12, 1, .05, .8}} {
+		if n, err := ReplicatesToDetect(x[0], x[1], x[2], x[3]); err == nil {
+			t.Errorf("%v: %d replicates", x, n)
+		}
+	}
+	if n, err := ReplicatesToDetect(1, 0, .05, .8); n != 2 || err != nil {
+		t.Errorf("without spread: %d, %v", n, err)
+	}
+}
+
+// TestSettlingRefused: what no caller may pass, from both sides.
+func TestSettlingRefused(t *testing.T) {
+	good := SettlingConfig{Precision: .05, Level: .95, Growth: 1.5, Least: 2 * fewestBatches}
+	NewSettling(good)
+	for name, spoil := range map[string]func(c *SettlingConfig){
+		"precision": func(c *SettlingConfig) { c.Precision = 0 }, "level 0": func(c *SettlingConfig) { c.Level = 0 }, "level 1": func(c *SettlingConfig) { c.Level = 1 },
+		"growth": func(c *SettlingConfig) { c.Growth = 1 }, "least": func(c *SettlingConfig) { c.Least-- },
+	} {
+		c := good
+		spoil(&c)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: taken", name)
+				}
+			}()
+			NewSettling(c)
+		}()
+	}
+}
+
+// TestPairedAlike: differences that are all the same have no deviation at all, also where their mean is rounded.
+func TestPairedAlike(t *testing.T) {
+	a, b := make([]float64, 7), make([]float64, 7)
+	for i := range b {
+		b[i] = .1
+	}
+	p, err := PairedT(a, b, .95)
+	if err != nil || p.Deviation != 0 || p.Effect.Half != 0 || p.P != AllAlike(7) {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

@@ -87,19 +87,24 @@ func (h *Histogram) Merge(o *Histogram) {
 	}
 	h.max = max(h.max, o.max)
 	h.n += o.n
-	for i, c := range &o.counts {
-		h.counts[i] += c
+	first, last := o.used()
+	for i, c := range o.counts[first : last+1] {
+		h.counts[first+i] += c
 	}
-	var carry uint64
-	h.sum[0], carry = bits.Add64(h.sum[0], o.sum[0], 0)
-	h.sum[1], _ = bits.Add64(h.sum[1], o.sum[1], carry)
-	h.squares[0], carry = bits.Add64(h.squares[0], o.squares[0], 0)
-	h.squares[1], carry = bits.Add64(h.squares[1], o.squares[1], carry)
-	h.squares[2], _ = bits.Add64(h.squares[2], o.squares[2], carry)
+	addWords(&h.sum, &h.squares, &o.sum, &o.squares)
+}
+
+// used returns the buckets that the least and the largest duration fall into, between which all that count lie.
+func (h *Histogram) used() (first, last int) {
+	return fioIndex(uint64(h.min) / picos), fioIndex(uint64(h.max) / picos)
 }
 
 // Reset empties the histogram.
-func (h *Histogram) Reset() { *h = Histogram{} }
+func (h *Histogram) Reset() {
+	first, last := h.used()
+	clear(h.counts[first : last+1])
+	h.n, h.sum, h.squares, h.min, h.max = 0, [2]uint64{}, [3]uint64{}, 0, 0
+}
 
 // Count returns how many durations were recorded.
 func (h *Histogram) Count() int64 { return int64(h.n) }

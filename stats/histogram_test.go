@@ -284,6 +284,14 @@ func TestRestoreRefuses(t *testing.T) {
 		"order":        func(s *State) { slices.Reverse(s.Bins) },
 		"negative":     func(s *State) { s.Bins[0].Low = -units.Nanosecond },
 		"no sum":       func(s *State) { s.Sum = nil },
+		"no squares":   func(s *State) { s.Squares = nil },
+		"sum below 0":  func(s *State) { s.Sum = big.NewInt(-1) },
+		"squares so":   func(s *State) { s.Squares.Neg(s.Squares) },
+		"vast squares": func(s *State) { s.Squares.Lsh(s.Squares, 150) },
+		"a count of 0": func(s *State) {
+			s.Bins = []Bin{s.Bins[0], {s.Bins[0].High, s.Bins[0].High + 2048*units.Nanosecond, 0}, s.Bins[1]}
+		},
+		"sum too much": func(s *State) { s.Sum.SetInt64(int64(s.Bins[0].High + s.Bins[1].High + 1)) },
 		"large sum":    func(s *State) { s.Sum = new(big.Int).Lsh(s.Sum, 1) },
 		"small sum":    func(s *State) { s.Sum = big.NewInt(1) },
 		"squares":      func(s *State) { s.Squares = big.NewInt(1) },
@@ -296,6 +304,21 @@ func TestRestoreRefuses(t *testing.T) {
 		if _, err := Restore(s); err == nil {
 			t.Errorf("%s: a spoilt state was accepted", name)
 		}
+	}
+}
+
+// TestRestoreAtBounds takes sums that are just what the buckets allow: all values at their lower ends.
+func TestRestoreAtBounds(t *testing.T) {
+	var h Histogram
+	for _, v := range []units.Duration{3 * units.Nanosecond, 64 * units.Nanosecond} {
+		h.Record(v)
+	}
+	s := h.State()
+	if s.Bins[0].Low+s.Bins[1].Low != units.Duration(s.Sum.Int64()) {
+		t.Fatalf("%+v is not at the lower ends of %v", s.Sum, s.Bins)
+	}
+	if _, err := Restore(s); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -362,4 +385,17 @@ func TestRecordAllocates(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("recording allocates %v times", n)
 	}
+}
+
+// TestHistogramReset: an emptied histogram is one that nothing was recorded in, whatever it held.
+func TestHistogramReset(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h Histogram
+		for _, d := range rapid.SliceOf(rapid.Int64Range(0, math.MaxInt64)).Draw(t, "durations") {
+			h.Record(units.Duration(d) >> rapid.IntRange(0, 62).Draw(t, "shift"))
+		}
+		if h.Reset(); h != (Histogram{}) {
+			t.Fatal("something is left")
+		}
+	})
 }

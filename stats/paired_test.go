@@ -29,6 +29,8 @@ func TestPairedT(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeTo(t, "mean difference", p.Effect.Mean, 314.0/15, 1e-12)
+	closeTo(t, "mean of the first", p.A, 0, 1e-12)
+	closeTo(t, "mean of the second", p.B, 314.0/15, 1e-12)
 	closeTo(t, "t", p.Effect.Mean/(p.Deviation/math.Sqrt(15)), 2.148, 1e-3)
 	closeTo(t, "p", p.P, 0.0497, 1e-3) // just significant, Fisher says
 	if !(p.Effect.Low() > 0 && p.Effect.Low() < 0.1) {
@@ -164,6 +166,24 @@ func TestWilcoxonByHand(t *testing.T) {
 			t.Fatalf("%v: p = %v, counted %v", d, got.P, want)
 		}
 	})
+}
+
+// TestWilcoxonTies: 60 differences of one size, 40 of them above 0, by the normal approximation: its variance is n(n+1)(2n+1)/24 - (n^3-n)/48, that of a
+// sum of n signs times the mean rank.
+func TestWilcoxonTies(t *testing.T) {
+	d := make([]float64, 60)
+	for i := range d {
+		d[i] = 1
+		if i >= 40 {
+			d[i] = -1
+		}
+	}
+	r, err := Wilcoxon(d)
+	if err != nil || r.Exact {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	deviation := 30.5 / 2 * math.Sqrt(60)
+	closeTo(t, "p", r.P, math.Erfc((40*30.5-60*61/4-0.5)/deviation/math.Sqrt2), 1e-5)
 }
 
 // TestWilcoxonNormal holds the approximation to the exact distribution where both can be had.

@@ -18,6 +18,9 @@ type CurvesDocument struct {
 	Reps   int             `json:"reps"`
 	Shard  string          `json:"shard,omitempty"`
 	Points []PointDocument `json:"points"`
+	Knees  []Knee          `json:"knees,omitempty"` // where metrics bend most; of sweeps over one axis of numbers
+	// Interrupted says that trials have not been run of a study in one piece; of a shard, pending says it.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // PointDocument is a point of a sweep.
@@ -53,7 +56,9 @@ func (c *Curves) Document() CurvesDocument {
 			x.Metrics[e.Name] = intervalDocument(e.Interval, e.Unit)
 		}
 		d.Points = append(d.Points, x)
+		d.Interrupted = d.Interrupted || p.Pending > 0 && d.Shard == ""
 	}
+	d.Knees = c.Knees(c.Main(nil))
 	return d
 }
 
@@ -75,6 +80,8 @@ type EffectsDocument struct {
 	Seeds    []uint64       `json:"seeds"`
 	Arms     []ArmDocument  `json:"arms"`
 	Pairs    []PairDocument `json:"pairs"`
+	// Interrupted says that trials have not been run.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // ArmDocument is an arm.
@@ -123,6 +130,7 @@ func (x *Effects) Document() EffectsDocument {
 			f = []Failure{}
 		}
 		d.Arms = append(d.Arms, ArmDocument{a.Label, a.Digest, a.Done, f})
+		d.Interrupted = d.Interrupted || a.Done+len(a.Failed) < len(x.Seeds)
 	}
 	for _, p := range x.Pairs {
 		y := PairDocument{A: x.Arms[0].Label, B: x.Arms[p.Arm].Label, Family: p.Family, OnlyA: orEmpty(p.OnlyA), OnlyB: orEmpty(p.OnlyB), Metrics: map[string]EffectDocument{}}

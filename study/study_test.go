@@ -450,9 +450,6 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// vocabulary is made once: the tests make many thousand results.
-var vocabulary = sync.OnceValue(trial.Vocabulary)
-
 // armsOf makes a plan and outcomes of arms whose metrics are given by functions of the replicate.
 func armsOf(reps int, arms ...func(r *result.Result, rep int)) (*Plan, []Outcome) {
 	p := &Plan{Kind: Comparison, Name: "test", Seed: 1, Reps: reps}
@@ -461,7 +458,7 @@ func armsOf(reps int, arms ...func(r *result.Result, rep int)) (*Plan, []Outcome
 	}
 	var out []Outcome
 	for _, s := range p.slots() {
-		r := result.New(vocabulary(), p.Points[s.point].Digest, uint64(s.rep), "v")
+		r := result.New(trial.Vocabulary(), p.Points[s.point].Digest, uint64(s.rep), "v")
 		arms[s.point](r, s.rep)
 		out = append(out, Outcome{Trial: trial.Trial{Digest: r.Digest, Seed: uint64(s.rep + 1)}, State: Done, Result: r})
 	}

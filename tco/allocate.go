@@ -96,6 +96,7 @@ type Allocator struct {
 	idle   int // drives without a workload, while warming up
 	last   float64
 	placed int
+	later  func(k int, w *Workload) Obstacle // what else drive k must have room for; nil: nothing
 
 	sum struct { // over all drives, before the arrival
 		cost, data, life         float64
@@ -214,6 +215,9 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 			continue
 		}
 		why := p.fits(k, w)
+		if why == Fits && a.later != nil {
+			why = a.later(k, w)
+		}
 		if why == Fits && !p.with(k, w, w.Arrival, &o) {
 			why = NoLife
 		}
@@ -236,7 +240,7 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 			}
 			c.Score, c.WAF, c.Lifetime = score, o.waf, o.death-first
 			c.Cost = a.sum.cost - p.cost[k] + o.cost
-			c.CostPer = c.Cost / (a.sum.data - p.data[k] + o.data)
+			c.CostPer = worth(c.Cost, a.sum.data-p.data[k]+o.data)
 			continue
 		}
 		if a.cfg.Policy == Random {
@@ -325,7 +329,7 @@ func (a *Allocator) costPer(k int, w *Workload, o *outcome) float64 {
 		// Line 15 of algorithm 1 takes the arrival, a time, from a duration that began at T_I.
 		data -= float64(p.first[k] * w.WriteRate)
 	}
-	return (a.sum.cost - p.cost[k] + o.cost) / (a.sum.data - p.data[k] + data)
+	return worth(a.sum.cost-p.cost[k]+o.cost, a.sum.data-p.data[k]+data)
 }
 
 // enhanced is equation 5.
@@ -345,7 +349,7 @@ func (a *Allocator) enhanced(k int, w *Workload, o *outcome) float64 {
 	d := &p.drives[k]
 	n := float64(len(p.drives))
 	meanS, cvS := spread(s.space, s.space2, p.space[k]/d.Capacity, (p.space[k]+w.WorkingSet)/d.Capacity, n)
-	meanP, cvP := spread(s.iops, s.io2, p.load[k]/d.IOPS, (p.load[k]+d.Stripe.Load(w))/d.IOPS, n)
+	meanP, cvP := spread(s.iops, s.io2, p.load[k]/d.IOPS, (p.load[k]+d.Load(w))/d.IOPS, n)
 	score := float64(c.Cost*per) - float64(c.Space*meanS)
 	score += float64(c.SpaceCV*cvS) - float64(c.IOPS*meanP)
 	return score + float64(c.IOPSCV*cvP)

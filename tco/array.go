@@ -11,13 +11,15 @@ import (
 type Stripe struct {
 	FullBytes, SmallBytes float64
 	FullIOs, SmallIOs     float64
+	// SmallReads is how many of SmallIOs read: the old data and parity.
+	SmallReads float64
 }
 
 func (s Stripe) check(name string) error {
 	if s == (Stripe{}) {
 		return nil
 	}
-	if !(s.FullBytes >= 1 && s.SmallBytes >= 1 && s.FullIOs >= 1 && s.SmallIOs >= 1) {
+	if !(s.FullBytes >= 1 && s.SmallBytes >= 1 && s.FullIOs >= 1 && s.SmallIOs >= 1 && s.SmallReads >= 0 && s.SmallReads <= s.SmallIOs) {
 		return fmt.Errorf("drive %s: an array writes %v and %v bytes and does %v and %v I/Os for one; none can be below 1", name, s.FullBytes, s.SmallBytes, s.FullIOs, s.SmallIOs)
 	}
 	return nil
@@ -38,6 +40,16 @@ func (s Stripe) Load(w *Workload) float64 {
 	}
 	rho := float64(w.FullStripe*s.FullIOs) + float64((1-w.FullStripe)*s.SmallIOs)
 	return float64(w.PeakIOPS*w.WriteShare*rho) + float64(w.PeakIOPS*(1-w.WriteShare))
+}
+
+// ios is Load by direction: what the members read and write a second, the reads for the parity of small writes among the former.
+func (s Stripe) ios(w *Workload) (reads, writes float64) {
+	reads, writes = float64(w.PeakIOPS*(1-w.WriteShare)), float64(w.PeakIOPS*w.WriteShare)
+	if s == (Stripe{}) {
+		return reads, writes
+	}
+	rho := float64(w.FullStripe*s.FullIOs) + float64((1-w.FullStripe)*(s.SmallIOs-s.SmallReads))
+	return reads + float64(writes*float64((1-w.FullStripe)*s.SmallReads)), float64(writes * rho)
 }
 
 // ArrayKind is how the drives of an array hold data together.
@@ -141,15 +153,15 @@ func (a Array) Of(d Drive, mode Mode) (Drive, error) {
 	d.Capacity = float64(d.Capacity*n) / full
 	switch {
 	case a.Kind == RAID0:
-		d.Stripe = Stripe{1, 1, 1, 1}
+		d.Stripe = Stripe{FullBytes: 1, SmallBytes: 1, FullIOs: 1, SmallIOs: 1}
 	case a.Kind == RAID1 || a.Kind == Replication:
 		r := float64(m + 1)
-		d.Stripe = Stripe{r, r, r, r}
+		d.Stripe = Stripe{FullBytes: r, SmallBytes: r, FullIOs: r, SmallIOs: r}
 	case mode == Paper && a.Kind == RAID5:
-		d.Stripe = Stripe{full, full, 4, 4}
+		d.Stripe = Stripe{FullBytes: full, SmallBytes: full, FullIOs: 4, SmallIOs: 4}
 	default:
 		small := float64(1 + m)
-		d.Stripe = Stripe{full, small, full, 2 * small}
+		d.Stripe = Stripe{FullBytes: full, SmallBytes: small, FullIOs: full, SmallIOs: 2 * small, SmallReads: small}
 	}
 	return d, nil
 }

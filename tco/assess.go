@@ -49,8 +49,15 @@ type Assessment struct {
 	BudgetAtDeath, RateOfPool float64 // share of all budgets that is used up; GB a day
 }
 
-// CostPerGB is TCO', equation 3.
-func (a *Assessment) CostPerGB() float64 { return a.Cost / a.Data }
+// CostPerGB is TCO', equation 3; NaN if nothing is written.
+func (a *Assessment) CostPerGB() float64 { return perGB(a.Cost, a.Data) }
+
+func perGB(cost, data float64) float64 {
+	if data > 0 {
+		return cost / data
+	}
+	return math.NaN()
+}
 
 // CostPerDay is minTCO-v2's objective.
 func (a *Assessment) CostPerDay() float64 { return a.Cost / a.Days }
@@ -125,14 +132,12 @@ func ByArrival(jobs []Workload) []int {
 // Assess returns what the pool comes to, of so many workloads that wanted a place.
 func (p *Pool) Assess(workloads int) *Assessment {
 	a := &Assessment{Drives: make([]DriveState, len(p.drives)), EarliestDeath: math.Inf(1)}
-	var space, iops, counts []float64
-	limited := 0
 	budget, used := 0.0, 0.0
 	for k := range p.drives {
 		d := &p.drives[k]
 		s := &a.Drives[k]
 		*s = DriveState{Workloads: int(p.taken[k]), WriteRate: p.rate[k], Worn: p.worn[k], First: p.first[k], Recent: p.recent[k], Death: p.death[k],
-			Lifetime: p.death[k] - p.first[k], Cost: p.cost[k], Data: p.data[k], Space: p.space[k], Load: p.load[k],
+			Lifetime: p.death[k] - p.first[k], Cost: p.cost[k], Data: p.data[k], Space: p.space[k], Load: p.ios[k],
 			SpaceShare: p.space[k] / d.Capacity, IOPSShare: p.load[k] / d.IOPS, Limited: p.limited[k]}
 		if p.wearing[k] > 0 {
 			s.Sequential = min(1, p.mix[k]/p.wearing[k])
@@ -143,29 +148,41 @@ func (p *Pool) Assess(workloads int) *Assessment {
 			a.Used++
 			a.EarliestDeath = min(a.EarliestDeath, s.Death)
 			a.MeanLife += s.Lifetime
-			if s.Limited {
-				limited++
-			}
 		}
 		budget += d.Budget
 		used += float64(d.Budget * s.WearAtDeath)
 		a.Placed += s.Workloads
 		a.RateOfPool += s.WriteRate
-		space, iops, counts = append(space, s.SpaceShare), append(iops, s.IOPSShare), append(counts, float64(s.Workloads))
 	}
 	a.Cost, a.Data, a.Days = p.totals()
 	a.Refused = workloads - a.Placed
-	a.SpaceShare, a.SpaceCV = meanAndCV(space)
-	a.IOPSShare, a.IOPSCV = meanAndCV(iops)
-	_, a.WorkloadsCV = meanAndCV(counts)
 	if a.Used > 0 {
 		a.MeanLife /= float64(a.Used)
-		a.EnduranceLimited = float64(limited) / float64(a.Used)
 	}
+	a.Spread()
 	if budget > 0 {
 		a.BudgetAtDeath = used / budget
 	}
 	return a
+}
+
+// Spread forms means and variations of what the drives' states have, and the share of the used drives that are worn out.
+func (a *Assessment) Spread() {
+	var space, iops, counts []float64
+	limited := 0
+	for k := range a.Drives {
+		s := &a.Drives[k]
+		space, iops, counts = append(space, s.SpaceShare), append(iops, s.IOPSShare), append(counts, float64(s.Workloads))
+		if s.Workloads > 0 && s.Limited {
+			limited++
+		}
+	}
+	a.SpaceShare, a.SpaceCV = meanAndCV(space)
+	a.IOPSShare, a.IOPSCV = meanAndCV(iops)
+	_, a.WorkloadsCV = meanAndCV(counts)
+	if a.Used > 0 {
+		a.EnduranceLimited = float64(limited) / float64(a.Used)
+	}
 }
 
 // meanAndCV is section 4.2: the mean, and the population's deviation over it.

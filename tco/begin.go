@@ -34,7 +34,7 @@ func (a *arranged) filling() *filling {
 		}
 		for j := range a.jobs {
 			w := &a.jobs[j]
-			f.load[k][j] = d.Stripe.Load(w)
+			f.load[k][j] = d.Load(w)
 			share := max(w.WorkingSet/a.pool.spaceMost[k], f.load[k][j]/a.pool.ioMost[k])
 			if days > 0 {
 				served := days
@@ -137,14 +137,14 @@ func (f *filling) plan(order []int32, only int) []slot {
 func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	f.list = f.list[:0]
 	space, load := 0.0, 0.0
-	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil
+	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil && !f.grows
 	missed := 0
 	var sorted []int32
 	for _, j := range rest {
 		if missed >= lookahead {
 			break
 		}
-		fits := !f.endless || space+f.jobs[j].WorkingSet <= f.pool.spaceMost[k] && load+f.load[k][j] <= f.pool.ioMost[k]
+		fits := !f.endless || f.grows || space+f.jobs[j].WorkingSet <= f.pool.spaceMost[k] && load+f.load[k][j] <= f.pool.ioMost[k]
 		if fits && f.groups > 0 {
 			if d := f.kinds[k].domain; d >= 0 && f.group[j] >= 0 {
 				fits = held[int(d)*f.groups+int(f.group[j])] == 0

@@ -34,6 +34,10 @@ type Model struct {
 	Sequential float64 // TBW of sequential writes, where stated
 	Source     string
 	Note       string
+	// Disk is a hard disk: no wear but what a rating of its own says, no write amplification, no flash.
+	Disk bool
+	// Free says that the price is known, and 0.
+	Free bool
 	// RandomWAF is its write amplification under random writes, where measured or simulated; 0: the closed form for greedy
 	// collection at Alpha.
 	RandomWAF float64
@@ -41,7 +45,7 @@ type Model struct {
 
 // ModelColumns are the columns of a table of drives. The first two must be there.
 func ModelColumns() []string {
-	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops", "active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "era", "source", "note"}
+	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops", "active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "media", "era", "source", "note"}
 }
 
 // ratingSlack is how far DWPD, capacity, years and TBW may disagree: data sheets round them.
@@ -65,6 +69,17 @@ func ReadModels(r io.Reader, file string) ([]Model, error) {
 			Years: s.number(i, "years", 0, 0, 100), TBW: s.number(i, "tbw_tb", 0, 0, inf), ReadIOPS: s.number(i, "read_iops", 0, 0, inf),
 			WriteIOPS: s.number(i, "write_iops", 0, 0, inf), ActiveW: s.number(i, "active_w", 0, 0, inf), IdleW: s.number(i, "idle_w", 0, 0, inf),
 			Price: s.number(i, "price", 0, 0, inf), AFR: s.number(i, "afr", 0, 0, 1), Sequential: s.number(i, "sequential_tbw_tb", 0, 0, inf), RandomWAF: s.number(i, "random_waf", 0, 1, inf),
+		}
+		m.Free = m.Price == 0 && s.text(i, "price") != ""
+		switch media := s.text(i, "media"); media {
+		case "", "flash":
+		case "hdd":
+			m.Disk = true
+			if m.Raw > 0 || m.RandomWAF > 1 {
+				s.fail(i, "media", "a hard disk has neither flash nor write amplification; leave out raw_gb and random_waf, or write flash")
+			}
+		default:
+			s.fail(i, "media", "%q is neither flash nor hdd; write one of the two, or nothing for flash", media)
 		}
 		if m.Name == "" {
 			s.fail(i, "model", "the drive has no name; give it one")
@@ -139,15 +154,38 @@ const flashPages = 256
 // 0.45, then falling to 1.
 func (m *Model) Amplification() waf.SequentialMix {
 	random := m.RandomWAF
+	if m.Disk {
+		random = 1
+	}
 	if random == 0 {
 		random = waf.GreedyExact(m.Alpha(), flashPages)
 	}
 	return waf.DefaultSequentialMix(random)
 }
 
+// Spared is the model with a share of its capacity left unused. What its flash takes is not changed by it; that is to be asked of the model
+// as it is. A write amplification that was measured falls as the closed form does.
+func (m *Model) Spared(share float64) Model {
+	x := *m
+	if share == 0 || m.Disk {
+		return x
+	}
+	x.Raw, x.Capacity = m.Alpha()*m.Capacity, m.Capacity*(1-share)
+	if m.RandomWAF > 0 {
+		x.RandomWAF = max(1, m.RandomWAF*waf.GreedyExact(x.Alpha(), flashPages)/waf.GreedyExact(m.Alpha(), flashPages))
+	}
+	return x
+}
+
+// noWear is the budget in GB of what writes do not wear: 10 GB a second for three million years.
+const noWear = 1e15
+
 // Budget is W, in GB. Rated TB are what hosts may write at random, so that the NAND takes A(0) as much: a rating for sequential
 // writes, where one is stated, says so by itself. In Paper mode the rated host writes are the budget.
 func (m *Model) Budget(mode Mode, amplification WAF) float64 {
+	if m.Disk && m.TBW == 0 {
+		return noWear
+	}
 	if mode == Paper {
 		return m.TBW * 1000
 	}
@@ -173,29 +211,22 @@ func (m *Model) FailureRate() float64 {
 	return AFR(DefaultMTBF)
 }
 
-// Missing names what must be known of a drive for a plan and is not.
-func (m *Model) Missing() []string {
-	var list []string
-	for _, x := range []struct {
-		v    float64
-		name string
-	}{{m.TBW, "tbw_tb (or dwpd and years)"}, {m.ReadIOPS + m.WriteIOPS, "read_iops or write_iops"}, {m.Price, "price"}} {
-		if x.v == 0 {
-			list = append(list, x.name)
-		}
-	}
-	return list
-}
-
-// Drive makes a drive of a model: c_M from its power at a duty, C_I from its price and setup, IOPS for a share of writes.
+// Drive makes a drive of a model: c_M from its power at a duty, C_I from its price and setup. Reads count against the rating for reads
+// and writes against that for writes; in Paper mode all count against what the drive does of a mix with that share of writes.
 func (m *Model) Drive(name string, mode Mode, c Costs, duty, writeShare float64) (Drive, error) {
-	if missing := m.Missing(); missing != nil {
-		return Drive{}, fmt.Errorf("nothing is known of the %s of %s; state it", strings.Join(missing, " and the "), m.Name)
+	for _, f := range m.Unknown() {
+		if f < ActiveFigure { // power of which nothing is known costs nothing
+			return Drive{}, fmt.Errorf("nothing is known of the %v of %s; state it", f, m.Name)
+		}
 	}
 	if err := c.check(); err != nil {
 		return Drive{}, err
 	}
 	a := m.Amplification()
+	iops, write := m.IOPS(writeShare), 0.0
+	if mode == Corrected && m.ReadIOPS > 0 && m.WriteIOPS > 0 {
+		iops, write = m.ReadIOPS, m.ReadIOPS/m.WriteIOPS
+	}
 	return Drive{Name: name, Model: m.Name, Buy: m.Price + c.Setup, Run: c.Running(Power{m.ActiveW, m.IdleW, duty}), Budget: m.Budget(mode, a),
-		Capacity: m.Capacity, IOPS: m.IOPS(writeShare), WAF: a}, nil
+		Capacity: m.Capacity, IOPS: iops, WriteCost: write, WAF: a}, nil
 }

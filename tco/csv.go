@@ -202,7 +202,7 @@ func (s *sheet) done() error {
 
 // WorkloadColumns are the columns of a table of workloads. The first six must be there; count repeats a row.
 func WorkloadColumns() []string {
-	return []string{"name", "write_gb_per_day", "sequential", "peak_iops", "write_share", "working_set_gb", "arrival_day", "end_day", "full_stripe", "p99_us", "apart", "count"}
+	return []string{"name", "write_gb_per_day", "sequential", "peak_iops", "write_share", "working_set_gb", "arrival_day", "end_day", "full_stripe", "p99_us", "apart", "growth", "count"}
 }
 
 // ReadWorkloads reads a table of workloads. Shares may be written 0.31 or 31%.
@@ -222,6 +222,7 @@ func ReadWorkloads(r io.Reader, file string) ([]Workload, error) {
 			PeakIOPS: s.number(i, "peak_iops", math.NaN(), 0, inf), WriteShare: s.number(i, "write_share", math.NaN(), 0, 1),
 			WorkingSet: s.number(i, "working_set_gb", math.NaN(), 0, inf), Arrival: s.number(i, "arrival_day", 0, 0, inf), End: s.number(i, "end_day", 0, 0, inf),
 			FullStripe: s.number(i, "full_stripe", 0, 0, 1), P99: s.number(i, "p99_us", 0, 0, inf), Apart: s.text(i, "apart"),
+			Growth: s.number(i, "growth", 0, -1+1e-9, mostGrowth),
 		}
 		count := s.number(i, "count", 1, 1, mostRows)
 		if w.End > 0 && w.End <= w.Arrival {
@@ -262,7 +263,7 @@ func WriteWorkloads(w io.Writer, jobs []Workload) error {
 	for i := range jobs {
 		x := &jobs[i]
 		rows = append(rows, []string{cells.Text(x.Name), Plain(x.WriteRate), Plain(x.Sequential), Plain(x.PeakIOPS), Plain(x.WriteShare), Plain(x.WorkingSet), Plain(x.Arrival),
-			some(x.End), Plain(x.FullStripe), some(x.P99), cells.Text(x.Apart)})
+			some(x.End), Plain(x.FullStripe), some(x.P99), cells.Text(x.Apart), some(x.Growth)})
 	}
 	return c.WriteAll(rows)
 }

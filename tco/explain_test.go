@@ -1,6 +1,7 @@
 package tco
 
 import (
+	"math"
 	"testing"
 
 	"farflash/rng"
@@ -45,5 +46,54 @@ func TestExplainCosts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestExplainAgainstAssess: what Explain says that the pool costs with a workload on a drive is what a placement that has it there comes to, formed anew from nothing, for each drive of a pool that already holds some.
+func TestExplainAgainstAssess(t *testing.T) {
+	compared := 0
+	for seed := range uint64(10) {
+		r := rng.NewStream(seed, "explain and assess")
+		drives, drawn := someDrives(&r, 4), someJobs(&r, 9, 100)
+		var jobs []Workload
+		for _, j := range ByArrival(drawn) {
+			jobs = append(jobs, drawn[j])
+		}
+		cfg := AllocatorConfig{Config: DefaultConfig(), Policy: RoundRobin}
+		a, err := NewAllocator(cfg, drives)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var host []int
+		for n := range jobs {
+			list, err := a.Explain(&jobs[n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, c := range list {
+				if c.Obstacle != Fits {
+					continue
+				}
+				whole, err := Assess(cfg.Config, drives, jobs[:n+1], append(append([]int(nil), host...), k))
+				if err != nil {
+					t.Fatalf("seed %d, workload %d on drive %d: %v", seed, n, k, err)
+				}
+				s := &whole.Drives[k]
+				for what, v := range map[string][2]float64{"cost": {c.Cost, whole.Cost}, "cost a GB": {c.CostPer, whole.CostPerGB()}, "lifetime": {c.Lifetime, s.Lifetime}, "write amplification": {c.WAF, s.WAF}} {
+					if math.Abs(v[0]-v[1]) > 1e-9*math.Abs(v[1]) {
+						t.Errorf("seed %d, workload %d on drive %d: a %s of %v, not %v", seed, n, k, what, v[0], v[1])
+					}
+				}
+				compared++
+			}
+			k, _, err := a.Place(&jobs[n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			host = append(host, k)
+		}
+	}
+	if compared < 200 {
+		t.Errorf("%d compared: no test", compared)
 	}
 }

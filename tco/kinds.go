@@ -24,18 +24,26 @@ type arranged struct {
 	groups  int
 	kinds   []kind
 	domains int
-	sunk    float64 // what drives cost that are bought already
-	pool    *Pool   // one drive of each kind
+	sunk    float64   // what drives cost that are bought already
+	unused  []float64 // what a drive of each kind costs that nobody uses
+	pool    *Pool     // one drive of each kind
 	// together says that all arrive at once and none ends: a drive's sums are all that matters.
 	together bool
 	endless  bool // none ends
+	grows    bool // some do
 	seen     []int32
 	stamp    int32
 }
 
 // measures are what a plan can tell of a drive.
 func (d *Drive) measures() []float64 {
-	list := []float64{d.Buy, d.Run, d.Budget, d.Worn, d.Capacity, d.IOPS, d.Stripe.FullBytes, d.Stripe.SmallBytes, d.Stripe.FullIOs, d.Stripe.SmallIOs}
+	u := &d.Upkeep
+	byLoad := 0.0
+	if u.ByLoad {
+		byLoad = 1
+	}
+	list := []float64{d.Buy, d.Run, d.Budget, d.Worn, d.Capacity, d.IOPS, d.WriteCost, d.Stripe.FullBytes, d.Stripe.SmallBytes, d.Stripe.FullIOs, d.Stripe.SmallIOs, d.Stripe.SmallReads,
+		float64(u.Members), u.AFR, u.Setup, u.Next, u.Idle, u.Active, u.Duty, byLoad, u.Labour, u.Place}
 	for i := range 101 {
 		list = append(list, d.WAF.At(float64(i)/100))
 	}
@@ -51,7 +59,7 @@ func (d *Drive) measures() []float64 {
 
 // measures are what a plan can tell of a workload.
 func (w *Workload) measures() []float64 {
-	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.WriteShare, w.End, w.FullStripe, w.P99}
+	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.WriteShare, w.End, w.FullStripe, w.P99, w.Growth, float64(w.Stay.At)}
 }
 
 // arrange puts a problem in its order.
@@ -64,9 +72,30 @@ func arrange(p *Problem) (*arranged, error) {
 		one[i] = a.kinds[i].drive
 		one[i].Domain = ""
 	}
+	for i := range p.Classes {
+		if c := &p.Classes[i]; !c.Optional {
+			a.sunk += float64(float64(c.Count) * p.unused(&c.Drive))
+		}
+	}
+	for i := range a.kinds {
+		idle := 0.0
+		if k := &a.kinds[i]; !k.optional {
+			idle = p.unused(&k.drive)
+		}
+		a.unused = append(a.unused, idle)
+	}
 	var err error
 	a.pool, err = NewPool(p.Config, one)
 	return a, err
+}
+
+// unused is what a drive costs that is there and that nobody uses.
+func (p *Problem) unused(d *Drive) float64 {
+	if p.Pricer == nil {
+		return d.Buy
+	}
+	cost, _ := p.Pricer.Price(d, true, nil, nil)
+	return cost
 }
 
 func (a *arranged) arrangeJobs() {
@@ -115,6 +144,7 @@ func (a *arranged) arrangeJobs() {
 		a.jobs, a.group = append(a.jobs, w), append(a.group, group[j])
 		a.together = a.together && w.Arrival == a.p.Jobs[0].Arrival && w.End == 0
 		a.endless = a.endless && w.End == 0
+		a.grows = a.grows || w.Growth != 0
 	}
 }
 
@@ -156,9 +186,6 @@ func (a *arranged) arrangeKinds() {
 			a.kinds[at].members = append(a.kinds[at].members, first+n)
 		}
 		first += int32(c.Count)
-		if !c.Optional {
-			a.sunk += float64(float64(c.Count) * c.Drive.Buy)
-		}
 	}
 	a.domains = len(ids)
 	order := make([]int, len(a.kinds))
@@ -188,9 +215,12 @@ func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 	if len(list) == 0 {
 		return 0, 0, 0
 	}
-	if a.together {
+	switch {
+	case a.p.Pricer != nil:
+		cost, over = a.p.Pricer.Price(&a.kinds[k].drive, !a.kinds[k].optional, a.jobs, list)
+	case a.together:
 		cost, data, over = a.tryTogether(k, list)
-	} else {
+	default:
 		cost, data, over = a.tryInOrder(k, list)
 	}
 	if a.groups > 0 {
@@ -204,10 +234,7 @@ func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 			}
 		}
 	}
-	if x := &a.kinds[k]; !x.optional {
-		cost -= x.drive.Buy
-	}
-	return cost, data, over
+	return cost - a.unused[k], data, over
 }
 
 // tooSlow is by how much a p99 passes what is asked for, at most 1.
@@ -252,7 +279,7 @@ func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 		b := w.WriteRate
 		if !p.plain[k] {
 			b = float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
-			load += d.Stripe.Load(w)
+			load += d.Load(w)
 		} else {
 			load += w.PeakIOPS
 		}

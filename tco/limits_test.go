@@ -2,6 +2,7 @@ package tco
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestLimits(t *testing.T) {
 		"wear":        {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Worn = v }), []float64{0, below(1000)}, []float64{below(0), 1000, nan}},
 		"capacity":    {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Capacity = v }), []float64{1e-9, 1e300}, []float64{0, inf, nan}},
 		"IOPS":        {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.IOPS = v }), []float64{1e-9, 1e300}, []float64{0, inf, nan}},
-		"stripes":     {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Stripe = Stripe{v, v, v, v} }), []float64{0, 1}, []float64{below(1), nan}},
+		"stripes":     {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Stripe = Stripe{v, v, v, v, 0} }), []float64{0, 1}, []float64{below(1), nan}},
 		"write rate":  {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.WriteRate = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
 		"sequential":  {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.Sequential = v }), []float64{0, 1}, []float64{below(0), above(1), nan}},
 		"peak":        {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.PeakIOPS = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
@@ -169,21 +170,13 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestSimulatedMix: what the simulator cannot simulate is an error, and more sequential writes are amplified less.
-func TestSimulatedMix(t *testing.T) {
-	e := waf.Experiment{}
-	if points, err := Simulated(e, []float64{0.5}); err == nil {
-		t.Errorf("nothing was simulated: %v", points)
-	}
-}
-
 // TestModels: a table's row with every column, what is derived of it, and rows that disagree with themselves.
 func TestModels(t *testing.T) {
 	head := strings.Join(ModelColumns(), ",") + "\n"
 	list, err := ReadModels(strings.NewReader(head+
-		"x,1000,1200,2,5,3700,100000,25000,12,4,500,2024,0.5%,9000,3.5,old,a sheet,none\n"+
-		"y,1000,,1,5,,,25000,,,,,,,,,,\n"+
-		"z,1000,,,,,,,,,,,,,,,,\n"), "d.csv")
+		"x,1000,1200,2,5,3700,100000,25000,12,4,500,2024,0.5%,9000,3.5,flash,old,a sheet,none\n"+
+		"y,1000,,1,5,,,25000,,,,,,,,,,,\n"+
+		"z,1000,,,,,,,,,,,,,,,,,\n"), "d.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,13 +195,13 @@ func TestModels(t *testing.T) {
 	if x.FailureRate() != 0.005 || math.Abs(y.FailureRate()-8760/2e6) > 1e-15 {
 		t.Errorf("%v and %v of them fail", x.FailureRate(), y.FailureRate())
 	}
-	if got := strings.Join(z.Missing(), ";"); got != "tbw_tb (or dwpd and years);read_iops or write_iops;price" || x.Missing() != nil || strings.Join(y.Missing(), ";") != "price" {
+	if got := fmt.Sprint(z.Unknown()); got != "[price tbw read_iops write_iops active_w idle_w]" || x.Unknown() != nil || fmt.Sprint(y.Unknown()) != "[price active_w idle_w]" {
 		t.Errorf("missing are %s", got)
 	}
 	c := DefaultCosts()
 	c.Setup = 20
 	d, err := x.Drive("d", Corrected, c, 0.25, 0.5)
-	if err != nil || d.Buy != 520 || math.Abs(d.Run-6.0/1000*24*1.54*0.1) > 1e-12 || math.Abs(d.Budget-3700*1000*3.5) > 1e-6 || d.Capacity != 1000 || math.Abs(d.IOPS-40000) > 1e-9 || d.Model != "x" || d.Name != "d" {
+	if err != nil || d.Buy != 520 || math.Abs(d.Run-6.0/1000*24*1.54*0.1) > 1e-12 || math.Abs(d.Budget-3700*1000*3.5) > 1e-6 || d.Capacity != 1000 || d.IOPS != 100000 || d.WriteCost != 4 || d.Model != "x" || d.Name != "d" {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if _, err := z.Drive("d", Corrected, c, 0.25, 0.5); err == nil {
@@ -240,18 +233,19 @@ func TestModels(t *testing.T) {
 // TestRows: every column of a table of workloads, what repeats a row, and what a table must not have.
 func TestRows(t *testing.T) {
 	head := strings.Join(WorkloadColumns(), ",") + "\n"
-	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , 2\n,,,,,,,,,,,\n"), "w.csv")
+	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 2\n,,,,,,,,,,,,\n"), "w.csv")
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3, Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g"}
+	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3, Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g", Growth: -0.2}
 	if list[1] != want || list[0].Name != "a-1" {
 		t.Errorf("%+v", list)
 	}
 	for row, good := range map[string]bool{
-		"a,1,1,1,1,1,0,0,0,0,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,1": false, "a,1,1,1,1,1,0,0,0,0,,1.5": false, "a,1,1,1,1,1,0,0,0,0,,0": false,
-		"a,1,1,1,1,1,0,0,0,0,,1000001": false, ",1,1,1,1,1,0,0,0,0,,1": false, "a,inf,1,1,1,1,0,0,0,0,,1": false, "a,nan,1,1,1,1,0,0,0,0,,1": false,
-		"a,1,1,1,1,1,5,5,0,0,,1": false, "a,1,1,1,1,1,5,5.1,0,0,,1": true, "a,1,1,1,1,1,-1,0,0,0,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,,1": false, "a,1,1,1,1,1,0,0,0,0,,,1.5": false, "a,1,1,1,1,1,0,0,0,0,,,0": false,
+		"a,1,1,1,1,1,0,0,0,0,,,1000001": false, ",1,1,1,1,1,0,0,0,0,,,1": false, "a,inf,1,1,1,1,0,0,0,0,,,1": false, "a,nan,1,1,1,1,0,0,0,0,,,1": false,
+		"a,1,1,1,1,1,5,5,0,0,,,1": false, "a,1,1,1,1,1,5,5.1,0,0,,,1": true, "a,1,1,1,1,1,-1,0,0,0,,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,-100%,1": false, "a,1,1,1,1,1,0,0,0,0,,10000%,1": true, "a,1,1,1,1,1,0,0,0,0,,10001%,1": false,
 	} {
 		if _, err := ReadWorkloads(strings.NewReader(head+row+"\n"), "w.csv"); (err == nil) != good {
 			t.Errorf("%s: %v", row, err)
@@ -260,7 +254,7 @@ func TestRows(t *testing.T) {
 	if _, err := ReadWorkloads(strings.NewReader("name,name\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "the column is there twice") {
 		t.Errorf("%v", err)
 	}
-	if _, err := ReadWorkloads(strings.NewReader(head+"a,1,1,1,1,1,0,0,0,0,,600000\nb,1,1,1,1,1,0,0,0,0,,400001\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
+	if _, err := ReadWorkloads(strings.NewReader(head+"a,1,1,1,1,1,0,0,0,0,,,600000\nb,1,1,1,1,1,0,0,0,0,,,400001\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("no disk")

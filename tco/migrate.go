@@ -15,7 +15,9 @@ type Move struct {
 
 // Migrate follows a placement through its days. When a drive is worn out before its horizon, each workload on it that goes on moves to
 // the drive where the pool's gigabyte then costs least, its working set being copied there in order; that wears the new drive, which may
-// be worn out the sooner, and so on. A workload that was to arrive on a drive that has died meanwhile goes elsewhere as well. It
+// be worn out the sooner, and so on. It leaves room for what the placement has come to that drive later. A workload that was to arrive on a
+// drive that has died meanwhile, or has no room any more, goes elsewhere as well. One that has moved is served until the drive that it was
+// placed on would have ended its horizon. It
 // returns the moves in the order of time, and what the drives come to with them. Without a horizon nothing is moved: every drive is worn
 // out some day.
 func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *Assessment, error) {
@@ -32,9 +34,34 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 	on := make([][]int, len(drives))
 	dead := make([]bool, len(drives))
 	var moves []Move
+	moved := make([]bool, len(jobs))
+	until := make([]float64, len(jobs)) // what a workload that has moved is served to; 0: its own end
+	for j := range jobs {
+		until[j] = jobs[j].End
+	}
+	next, order := 0, ByArrival(jobs)
+	a.later = func(k int, w *Workload) Obstacle {
+		if dead[k] {
+			return NoLife
+		}
+		return p.roomLater(k, w, jobs, until, on[k], host, order[next:])
+	}
 	elsewhere := func(j, from int, day float64) error {
 		w := jobs[j]
 		w.Arrival = day
+		if !moved[j] {
+			end := cfg.Horizon + day
+			if p.started[from] {
+				end = cfg.Horizon + p.first[from]
+			}
+			if until[j] == 0 || end < until[j] {
+				until[j] = end
+			}
+		}
+		moved[j] = true
+		if w.End = until[j]; w.End <= day {
+			return nil
+		}
 		m := Move{Day: day, Workload: j, From: from, To: -1}
 		k, refusal, err := a.choose(&w, nil)
 		if err != nil {
@@ -56,7 +83,6 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 		moves = append(moves, m)
 		return nil
 	}
-	next, order := 0, ByArrival(jobs)
 	for {
 		day, k := math.Inf(1), -1
 		for i := range drives {
@@ -73,7 +99,7 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 			}
 			p.advance(jobs[j].Arrival)
 			var o outcome
-			if dead[to] || !p.with(to, &jobs[j], jobs[j].Arrival, &o) {
+			if dead[to] || p.fits(to, &jobs[j]) != Fits || !p.with(to, &jobs[j], jobs[j].Arrival, &o) {
 				if err := elsewhere(j, to, jobs[j].Arrival); err != nil {
 					return nil, nil, err
 				}
@@ -90,7 +116,7 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 		p.advance(day)
 		p.worn[k], p.nand[k], p.rate[k], p.recent[k] = p.budget[k], 0, 0, day
 		for _, j := range on[k] {
-			if end := jobs[j].End; end == 0 || end > day {
+			if until[j] == 0 || until[j] > day {
 				if err := elsewhere(j, k, day); err != nil {
 					return nil, nil, err
 				}
@@ -102,9 +128,60 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 // again forms a drive's death, cost and data anew after its wear has changed.
 func (p *Pool) again(k int) {
 	var o outcome
-	none := Workload{Sequential: 0}
+	none := Workload{}
+	if len(p.ends[k]) > 0 {
+		none.End = p.recent[k] // it leaves at once, so that it keeps no drive in service
+	}
 	if !p.with(k, &none, p.recent[k], &o) {
 		return
 	}
 	p.death[k], p.cost[k], p.data[k], p.limited[k], p.spent[k] = o.death, o.cost, o.data, o.limited, o.spent
+}
+
+// roomLater says whether drive k, with w from its arrival on, has room for those of the workloads to come that are placed on it, as each
+// of them arrives; there is what it has now.
+func (p *Pool) roomLater(k int, w *Workload, jobs []Workload, until []float64, there, host, toCome []int) Obstacle {
+	d := &p.drives[k]
+	for n, j := range toCome {
+		x := &jobs[j]
+		if host[j] < 0 || w.End > 0 && x.Arrival >= w.End {
+			continue
+		}
+		if w.Apart != "" && x.Apart == w.Apart && p.domains[host[j]] >= 0 && p.domains[host[j]] == p.domains[k] {
+			return SameFate
+		}
+		if host[j] != k {
+			continue
+		}
+		space, load, tight := w.WorkingSet, d.Load(w), p.tight[k]
+		add := func(i int) {
+			if y := &jobs[i]; until[i] == 0 || until[i] > x.Arrival {
+				space += y.WorkingSet
+				load += d.Load(y)
+			}
+			if jobs[i].P99 > 0 {
+				tight = min(tight, jobs[i].P99)
+			}
+		}
+		if w.P99 > 0 {
+			tight = min(tight, w.P99)
+		}
+		for _, i := range there {
+			add(i)
+		}
+		for _, i := range toCome[:n+1] {
+			if host[i] == k {
+				add(i)
+			}
+		}
+		switch {
+		case space > p.spaceMost[k]:
+			return NoSpace
+		case load > p.ioMost[k]:
+			return NoIOPS
+		case d.Tail != nil && !math.IsInf(tight, 1) && d.Tail.P99(load/d.IOPS) > tight:
+			return TooSlow
+		}
+	}
+	return Fits
 }

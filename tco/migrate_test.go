@@ -51,3 +51,66 @@ func TestMigrate(t *testing.T) {
 		t.Error(moves, err)
 	}
 }
+
+// TestMigrateLeavesRoom: who moves takes no room that the placement has given to somebody who comes later.
+func TestMigrateLeavesRoom(t *testing.T) {
+	cfg := tco.Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}
+	short := tco.Drive{Name: "short", Buy: 1, Run: 1, Budget: 5000, Capacity: 6400, IOPS: 1e6, WAF: tco.Constant(1)}
+	long, spare := short, short
+	long.Name, long.Budget = "long", 1e7
+	spare.Name, spare.Budget, spare.Run = "spare", 1e7, 50 // dear, so that long is taken if it has room
+	jobs := []tco.Workload{{Name: "leaves", WriteRate: 50, WorkingSet: 3000}, {Name: "stays", WriteRate: 1, WorkingSet: 500}, {Name: "comes", WriteRate: 1, WorkingSet: 3000, Arrival: 300}}
+	for _, c := range []struct {
+		end float64 // of what comes with the first
+		to  int
+	}{{0, 2}, {200, 1}, {301, 2}, {300, 1}} {
+		jobs[1].End = c.end
+		moves, a, err := tco.Migrate(cfg, []tco.Drive{short, long, spare}, jobs, []int{0, 1, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(moves) != 1 || moves[0].Workload != 0 || moves[0].Day != 100 || moves[0].To != c.to || moves[0].Refused[tco.NoSpace] > 1 {
+			t.Errorf("an end on day %v: %+v", c.end, moves)
+		}
+		for k, s := range a.Drives {
+			if s.Space > 6400 {
+				t.Errorf("an end on day %v: drive %d has %v GB", c.end, k, s.Space)
+			}
+		}
+	}
+}
+
+// TestMigrateEnds: moves end with the horizon of the drive that a workload was placed on, and so do money and data.
+func TestMigrateEnds(t *testing.T) {
+	cfg := tco.Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}
+	var drives []tco.Drive
+	for range 20 {
+		drives = append(drives, tco.Drive{Name: "d", Buy: 100, Run: 1, Budget: 3000, Capacity: 100, IOPS: 1000, WAF: tco.Constant(1)})
+	}
+	jobs := []tco.Workload{{Name: "w", WriteRate: 10, Arrival: 50}}
+	moves, a, err := tco.Migrate(cfg, drives, jobs, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It wears out a drive in 300 days: from day 50 on, the moves are on 350, 650 and 950, and all is over on 1050.
+	if len(moves) != 3 || moves[0].Day != 350 || moves[1].Day != 650 || moves[2].Day != 950 {
+		t.Fatalf("%+v", moves)
+	}
+	cost, data := 0.0, 0.0
+	for k := range a.Drives {
+		if a.Drives[k].Workloads > 0 {
+			cost, data = cost+a.Drives[k].Cost, data+a.Drives[k].Data
+		}
+	}
+	if math.Abs(cost-(4*100+1000)) > 1e-9 || math.Abs(data-10*1000) > 1e-9 {
+		t.Errorf("%v for %v GB", cost, data)
+	}
+	// A copy wears the drive that takes it, whose service ends no later for it.
+	jobs[0].WorkingSet = 100
+	if moves, a, err = tco.Migrate(cfg, drives, jobs, []int{0}); err != nil || len(moves) != 3 || moves[1].Day != 640 || moves[2].Day != 930 {
+		t.Errorf("%+v, %v", moves, err)
+	}
+	if last := a.Drives[moves[2].To]; math.Abs(last.Death-1050) > 1e-9 || math.Abs(last.Cost-(100+120)) > 1e-9 {
+		t.Errorf("%+v", last)
+	}
+}

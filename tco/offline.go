@@ -182,7 +182,7 @@ func (d *distribution) distribute(list []int, zone int) {
 		sum += w.WriteRate
 		squares += float64(d.rate[best]*d.rate[best]) - float64(was*was)
 		d.space[best] += w.WorkingSet
-		d.load[best] += d.model.Stripe.Load(w)
+		d.load[best] += d.model.Load(w)
 		if w.P99 > 0 {
 			d.tight[best] = min(d.tight[best], w.P99)
 		}
@@ -198,7 +198,7 @@ func (d *distribution) distribute(list []int, zone int) {
 
 // room reports whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of its own.
 func (d *distribution) room(k int, w *Workload) Obstacle {
-	space, load, tight := w.WorkingSet, d.model.Stripe.Load(w), math.Inf(1)
+	space, load, tight := w.WorkingSet, d.model.Load(w), math.Inf(1)
 	if w.P99 > 0 {
 		tight = w.P99
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"farflash/rng"
 )
@@ -200,33 +201,49 @@ func (a *arranged) slotsOf(host []int) []slot {
 // obstacle says why a workload has no drive, and whether that can be known for certain.
 func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 	e := &Infeasible{Workload: w.Name}
-	space, io := 0.0, 0.0
+	space, io, unit := 0.0, 0.0, "I/Os"
 	for k := range drives {
 		space = max(space, drives[k].Capacity*p.Config.FillSpace)
-		io = max(io, drives[k].IOPS*p.Config.FillIOPS/max(drives[k].Stripe.Load(w)/max(w.PeakIOPS, 1e-300), 1))
+		if d := &drives[k]; w.PeakIOPS > 0 {
+			io = max(io, float64(d.IOPS*p.Config.FillIOPS)/(d.Load(w)/w.PeakIOPS))
+		}
+		if drives[k].WriteCost > 0 {
+			unit = "reads, or writes of as much time,"
+		}
 	}
 	needSpace, needIO, haveSpace, haveIO := 0.0, 0.0, 0.0, 0.0
 	for j := range p.Jobs {
-		if p.Jobs[j].End == 0 {
-			needSpace += p.Jobs[j].WorkingSet
-			needIO += p.Jobs[j].PeakIOPS
+		if x := &p.Jobs[j]; x.End == 0 {
+			most := p.most(x)
+			needSpace += float64(x.WorkingSet * most)
+			needIO += float64(p.leastLoad(x) * most)
 		}
+	}
+	crowd, members, fates := p.crowd(drives)
+	ownSpace, ownIO, grown := float64(w.WorkingSet*p.most(w)), float64(w.PeakIOPS*p.most(w)), ""
+	if ownSpace > w.WorkingSet {
+		grown = " that it grows to"
 	}
 	for k := range drives {
 		haveSpace += float64(drives[k].Capacity * p.Config.FillSpace)
 		haveIO += float64(drives[k].IOPS * p.Config.FillIOPS)
 	}
 	switch {
-	case w.WorkingSet > space*(1+roundOff):
-		e.Obstacle, e.Proven, e.Remedy = NoSpace, true, fmt.Sprintf("its %.6g GB need a drive of more than the %.6g GB that the largest may fill", w.WorkingSet, space)
-	case w.PeakIOPS > io*(1+roundOff):
-		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true, fmt.Sprintf("its %.6g I/Os a second need a drive that does more than the %.6g of the best", w.PeakIOPS, io)
+	case ownSpace > space*(1+roundOff):
+		e.Obstacle, e.Proven, e.Remedy = NoSpace, true, fmt.Sprintf("its %.6g GB%s need a drive of more than the %.6g GB that the largest may fill", ownSpace, grown, space)
+	case ownIO > io*(1+roundOff):
+		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true, fmt.Sprintf("its %.6g I/Os a second%s need a drive that does more than the %.6g of the best", ownIO, grown, io)
 	case needSpace > haveSpace*(1+roundOff):
 		e.Obstacle, e.Proven, e.Remedy = NoSpace, true, fmt.Sprintf("the workloads take %.6g GB of the %.6g GB that may be filled; %.6g GB more would hold them", needSpace, haveSpace, needSpace-haveSpace)
 	case needIO > haveIO*(1+roundOff):
-		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true, fmt.Sprintf("the workloads ask for %.6g I/Os a second of the %.6g that may be done; drives of %.6g more would do them", needIO, haveIO, needIO-haveIO)
+		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true, fmt.Sprintf("the workloads ask for %.6g %s a second of the %.6g that may be done; drives of %.6g more would do them", needIO, unit, haveIO, needIO-haveIO)
+	case crowd != nil:
+		if w.Apart != crowd.Apart {
+			e.Workload = crowd.Name
+		}
+		e.Obstacle, e.Proven, e.Remedy = SameFate, true, fmt.Sprintf("group %s has %d workloads to be held apart, and there are %d failure domains; %d more would hold them", groupName(crowd.Apart), members, fates, members-fates)
 	case w.Apart != "":
-		e.Obstacle, e.Remedy = SameFate, fmt.Sprintf("a further failure domain would hold it apart from group %s", w.Apart)
+		e.Obstacle, e.Remedy = SameFate, fmt.Sprintf("a further failure domain would hold it apart from group %s", groupName(w.Apart))
 	case w.P99 > 0:
 		e.Obstacle, e.Remedy = TooSlow, "a further drive, or a looser p99, would do"
 	case p.Config.Horizon > 0 && w.Arrival >= p.Config.Horizon:
@@ -235,4 +252,46 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 		e.Obstacle, e.Remedy = NoSpace, "a further drive would take it"
 	}
 	return e
+}
+
+// groupName is a group's name without what tells its stays between reviews apart.
+func groupName(apart string) string {
+	name, _, _ := strings.Cut(apart, "\x00")
+	return name
+}
+
+// crowd is the last workload of a group that has more of them than there are failure domains; nil: there is none.
+func (p *Problem) crowd(drives []Drive) (last *Workload, members, fates int) {
+	seen := map[string]bool{}
+	for k := range drives {
+		seen[drives[k].Domain] = true
+	}
+	count := map[string]int{}
+	for j := range p.Jobs {
+		if w := &p.Jobs[j]; w.Apart != "" {
+			if count[w.Apart]++; count[w.Apart] > max(len(seen), members) {
+				last, members = w, count[w.Apart]
+			}
+		}
+	}
+	return last, members, len(seen)
+}
+
+// most is what a workload's space and I/Os grow to, over what they are when it arrives.
+func (p *Problem) most(w *Workload) float64 {
+	if p.Pricer == nil {
+		return 1
+	}
+	return p.Pricer.Most(w)
+}
+
+// leastLoad is what a workload takes of the IOPS of the class that it takes least of.
+func (p *Problem) leastLoad(w *Workload) float64 {
+	least := math.Inf(1)
+	for i := range p.Classes {
+		if p.Classes[i].Count > 0 {
+			least = min(least, p.Classes[i].Drive.Load(w))
+		}
+	}
+	return least
 }

@@ -65,15 +65,15 @@ func TestPoolsOfFigure7(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	seeds := uint64(1)
+	seeds, workloads, modes := uint64(1), 80, []tco.Config{tco.DefaultConfig()}
 	if os.Getenv("FARFLASH_LONG") != "" {
-		seeds = 2
+		seeds, workloads, modes = 2, 100, append(modes, tco.PaperConfig())
 	}
 	how := tco.DefaultOptimiseConfig()
 	how.Steps, how.Climb = 20_000, 100
-	for _, cfg := range []tco.Config{tco.PaperConfig(), tco.DefaultConfig()} {
+	for _, cfg := range modes {
 		for seed := range seeds {
-			jobs := fitted(t).Draw(seed, 100, 525)
+			jobs := fitted(t).Draw(seed, workloads, 525)
 			drives := pool(t, cfg.Mode)
 			pl, online, err := tco.Online(tco.AllocatorConfig{Config: cfg}, drives, jobs)
 			if err != nil {

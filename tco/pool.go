@@ -18,7 +18,7 @@ type Pool struct {
 	buy, run, budget  []float64
 	spaceMost, ioMost []float64 // that may be filled
 	waf               []WAF
-	plain             []bool // neither an array nor a drive with a tail
+	plain             []bool // no array, no tail, and one rating for reads and writes
 
 	started []bool
 	first   []float64 // T_I: when the first workload came
@@ -33,7 +33,8 @@ type Pool struct {
 	cost    []float64 // C_I + c_M T_Lf
 	data    []float64 // GB that users will have written at death
 	space   []float64 // GB in use
-	load    []float64 // I/Os a second
+	load    []float64 // of IOPS, see Drive.Load
+	ios     []float64 // I/Os a second of the members
 	tight   []float64 // least p99 latency that a workload asks for
 	count   []int32
 	spent   []float64 // GB that the NAND will have been written at death
@@ -47,7 +48,7 @@ type Pool struct {
 
 // leaving is what a drive is relieved of when a workload ends.
 type leaving struct {
-	at, rate, wearing, mix, space, load float64
+	at, rate, wearing, mix, space, load, ios float64
 }
 
 // NewPool makes a pool of drives without workloads.
@@ -58,8 +59,8 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 	n := len(drives)
 	p := &Pool{cfg: cfg, drives: drives, started: make([]bool, n), count: make([]int32, n), limited: make([]bool, n), taken: make([]int32, n), ends: make([][]leaving, n), domains: make([]int32, n)}
 	// One block of memory: arrivals run through several of the arrays side by side.
-	block := make([]float64, 20*n)
-	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written, &p.death, &p.cost, &p.data, &p.space, &p.load, &p.tight, &p.spent,
+	block := make([]float64, 21*n)
+	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written, &p.death, &p.cost, &p.data, &p.space, &p.load, &p.ios, &p.tight, &p.spent,
 		&p.buy, &p.run, &p.budget, &p.spaceMost, &p.ioMost} {
 		*a = block[i*n : (i+1)*n : (i+1)*n]
 	}
@@ -68,7 +69,7 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 	for i := range drives {
 		p.worn[i], p.spent[i], p.cost[i], p.tight[i] = drives[i].Worn, drives[i].Worn, drives[i].Buy, math.Inf(1)
 		d := &drives[i]
-		p.buy[i], p.run[i], p.budget[i], p.waf[i], p.plain[i] = d.Buy, d.Run, d.Budget, d.WAF, d.Stripe == (Stripe{}) && d.Tail == nil
+		p.buy[i], p.run[i], p.budget[i], p.waf[i], p.plain[i] = d.Buy, d.Run, d.Budget, d.WAF, d.Stripe == (Stripe{}) && d.Tail == nil && d.WriteCost == 0
 		p.spaceMost[i], p.ioMost[i] = float64(d.Capacity*cfg.FillSpace)*(1+roundOff), float64(d.IOPS*cfg.FillIOPS)*(1+roundOff)
 		id, ok := ids[drives[i].Domain]
 		if !ok {
@@ -223,6 +224,7 @@ func (p *Pool) advanceDrive(k int, t float64) {
 		p.recent[k] = l.at
 		p.rate[k], p.wearing[k], p.mix[k] = max(0, p.rate[k]-l.rate), max(0, p.wearing[k]-l.wearing), max(0, p.mix[k]-l.mix)
 		p.space[k], p.load[k] = max(0, p.space[k]-l.space), max(0, p.load[k]-l.load)
+		p.ios[k] = max(0, p.ios[k]-l.ios)
 		p.count[k]--
 		p.nand[k] = 0
 		if p.wearing[k] > 0 {
@@ -254,9 +256,10 @@ func (p *Pool) place(k int, w *Workload, o *outcome) {
 	p.rate[k], p.wearing[k], p.mix[k], p.nand[k] = o.rate, o.wearing, o.mix, o.nand
 	p.worn[k], p.written[k] = o.worn, o.written
 	p.death[k], p.cost[k], p.data[k], p.limited[k], p.spent[k] = o.death, o.cost, o.data, o.limited, o.spent
-	load := d.Stripe.Load(w)
+	load, ios := d.Load(w), d.Stripe.Load(w)
 	p.space[k] += w.WorkingSet
 	p.load[k] += load
+	p.ios[k] += ios
 	p.count[k]++
 	p.taken[k]++
 	if w.P99 > 0 {
@@ -264,7 +267,7 @@ func (p *Pool) place(k int, w *Workload, o *outcome) {
 	}
 	if w.End > 0 {
 		wearing := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
-		l := leaving{w.End, w.WriteRate, wearing, float64(wearing * w.Sequential), w.WorkingSet, load}
+		l := leaving{w.End, w.WriteRate, wearing, float64(wearing * w.Sequential), w.WorkingSet, load, ios}
 		at, _ := slices.BinarySearchFunc(p.ends[k], l, func(a, b leaving) int {
 			if a.at <= b.at {
 				return -1
@@ -325,7 +328,7 @@ func (p *Pool) fits(k int, w *Workload) Obstacle {
 // withinLoad looks at I/O and latency.
 func (p *Pool) withinLoad(k int, w *Workload) Obstacle {
 	d := &p.drives[k]
-	load := p.load[k] + d.Stripe.Load(w)
+	load := p.load[k] + d.Load(w)
 	if load > p.ioMost[k] {
 		return NoIOPS
 	}
@@ -354,7 +357,7 @@ func (p *Pool) totals() (cost, data, life float64) {
 // clear takes all workloads off a drive of the pool.
 func (p *Pool) clear(k int) {
 	p.started[k], p.limited[k], p.count[k], p.taken[k] = false, false, 0, 0
-	for _, a := range [...][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data, p.space, p.load} {
+	for _, a := range [...][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data, p.space, p.load, p.ios} {
 		a[k] = 0
 	}
 	p.worn[k], p.spent[k], p.cost[k], p.tight[k] = p.drives[k].Worn, p.drives[k].Worn, p.buy[k], math.Inf(1)

@@ -18,6 +18,20 @@ type Problem struct {
 	Config  Config
 	Classes []Class
 	Jobs    []Workload
+	// Pricer makes money of a drive and what is on it, and a plan is best that costs least; nil: by equation 3, least a GB.
+	Pricer Pricer
+}
+
+// Pricer prices a drive with all that is ever on it. Optimise calls it from one goroutine, some hundred thousand times.
+type Pricer interface {
+	// Price returns what a drive costs with those workloads, in the order of their arrival, and by how much it passes its limits: 0 if it
+	// can have them, otherwise the sum of the shares by which it does. there says that it is bought on day 0 whatever is on it; without
+	// workloads, what it costs nobody to use it.
+	Price(d *Drive, there bool, jobs []Workload, list []int32) (cost, over float64)
+	// Written is how many GB a workload writes in the plan.
+	Written(w *Workload) float64
+	// Most is what a workload's space and I/Os grow to, over what they are when it arrives.
+	Most(w *Workload) float64
 }
 
 // mostDrives bounds a problem.
@@ -38,6 +52,11 @@ func (p *Problem) Check() error {
 			return fmt.Errorf("%d drives of class %s; there can be up to %d in all", c.Count, c.Drive.Name, mostDrives)
 		}
 		n += c.Count
+	}
+	for j := range p.Jobs {
+		if w := &p.Jobs[j]; p.Pricer == nil && w.Growth != 0 {
+			return fmt.Errorf("workload %s grows, which money a gigabyte does not heed; price the plan over a calendar", w.Name)
+		}
 	}
 	return checkInput(p.Config, nil, p.Jobs)
 }
@@ -100,7 +119,7 @@ func PoolProblem(cfg Config, drives []Drive, jobs []Workload) (p Problem, order 
 // alike reports whether drives differ in nothing but their names. Drives in different failure domains differ.
 func alike(a, b *Drive) bool {
 	return a.Model == b.Model && a.Domain == b.Domain && a.Buy == b.Buy && a.Run == b.Run && a.Budget == b.Budget && a.Worn == b.Worn && a.Capacity == b.Capacity &&
-		a.IOPS == b.IOPS && a.Stripe == b.Stripe && sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
+		a.IOPS == b.IOPS && a.WriteCost == b.WriteCost && a.Stripe == b.Stripe && a.Upkeep == b.Upkeep && sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
 }
 
 // sameWAF compares write amplifications that can be compared, at a hundred mixes.
@@ -128,6 +147,9 @@ func (p *Problem) cost(a *Assessment, class []int) float64 {
 // Value assesses a placement: cost without unused optional drives, and data.
 func (p *Problem) Value(host []int) (cost, data float64, err error) {
 	drives, class := p.Drives()
+	if p.Pricer != nil {
+		return p.priced(host, drives, class)
+	}
 	a, err := Assess(p.Config, drives, p.Jobs, host)
 	if err != nil {
 		return 0, 0, err
@@ -140,6 +162,30 @@ func (p *Problem) Value(host []int) (cost, data float64, err error) {
 		return cost, a.Data, fmt.Errorf("a drive that nobody writes to lasts for ever without a horizon; set one")
 	}
 	return cost, a.Data, nil
+}
+
+// priced is Value by the Pricer; failure domains are not looked at.
+func (p *Problem) priced(host []int, drives []Drive, class []int) (cost, data float64, err error) {
+	on := make([][]int32, len(drives))
+	for _, j := range ByArrival(p.Jobs) {
+		if host[j] < 0 {
+			return 0, 0, fmt.Errorf("workload %s has no drive", p.Jobs[j].Name)
+		}
+		on[host[j]] = append(on[host[j]], int32(j))
+		data += p.Pricer.Written(&p.Jobs[j])
+	}
+	for k := range drives {
+		there := !p.Classes[class[k]].Optional
+		if len(on[k]) == 0 && !there {
+			continue
+		}
+		c, over := p.Pricer.Price(&drives[k], there, p.Jobs, on[k])
+		if over > 0 {
+			return 0, 0, fmt.Errorf("drive %s cannot have what is placed on it", drives[k].Name)
+		}
+		cost += c
+	}
+	return cost, data, nil
 }
 
 // Reorder turns drives' numbers of a pool into those of its problem, as PoolProblem ordered them.

@@ -194,8 +194,8 @@ func TestDeadDrive(t *testing.T) {
 	if math.Abs(d.WearAtDeath-1) > 1e-12 || math.Abs(d.Lifetime-100) > 1e-9 || math.Abs(d.Data-5000) > 1e-6 || math.Abs(d.Cost-1100) > 1e-9 || d.WriteRate != 0 {
 		t.Errorf("the drive that is worn out: %+v", d)
 	}
-	// The other's service begins with a copy of 20 GB on day 100 and lasts for the horizon: 1000 days of 50 GB a day, and 1 more from day 300 on.
-	if b := after.Drives[1]; math.Abs(b.WearAtDeath*1e7-2*(1000*50+800+20)) > 1e-6 {
+	// The other's service begins with a copy of 20 GB on day 100 and lasts for the horizon: 50 GB a day until day 1000, when that of the first is over, and 1 more from day 300 on.
+	if b := after.Drives[1]; math.Abs(b.WearAtDeath*1e7-2*(900*50+800+20)) > 1e-6 {
 		t.Errorf("the other wears %v", b.WearAtDeath*1e7)
 	}
 }

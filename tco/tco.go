@@ -109,7 +109,17 @@ type Workload struct {
 	P99 float64
 	// Apart names a group whose workloads must stand in different failure domains; "": none.
 	Apart string
+	// Growth is by what share a year what it writes, its I/Os and its space grow, compounded from its arrival. Only a Pricer heeds it.
+	Growth float64
+	// Stay tells a stay of a workload that may move from the stays before it; the zero value is a workload that is where it is until its end.
+	Stay Stay
 }
+
+// Stay is a part of the time that a workload is there: its At-th, of the workload that Of numbers from 1.
+type Stay struct{ Of, At int32 }
+
+// mostGrowth is a year's growth that no plan is made for.
+const mostGrowth = 100
 
 // finite is a quantity: 0 or more, and not endless.
 func finite(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
@@ -141,6 +151,9 @@ func (w *Workload) Validate() error {
 	if !(w.FullStripe >= 0 && w.FullStripe <= 1) {
 		f.Hold(false, "full_stripe", "%v is not possible; a share of the written bytes is 0%% to 100%%", units.Fraction(w.FullStripe))
 	}
+	if !(w.Growth > -1 && w.Growth <= mostGrowth) {
+		f.Hold(false, "growth", "%v a year is not possible; write more than -100%% and at most %v", units.Fraction(w.Growth), units.Fraction(mostGrowth))
+	}
 	if !finite(w.P99) {
 		f.Hold(false, "p99", "%v us are not possible; write a positive time, or leave it out for any", w.P99)
 	}
@@ -166,12 +179,32 @@ type Drive struct {
 	Budget   float64
 	Worn     float64 // w: GB that it has been written already on day 0
 	Capacity float64 // GB for users
-	IOPS     float64 // of its members together
-	WAF      WAF
+	IOPS     float64 // reads a second of its members together
+	// WriteCost is how many reads a write takes the time of: the rating for reads over that for writes. 0 is 1: one rating holds for
+	// both, and IOPS counts I/Os of either kind.
+	WriteCost float64
+	WAF       WAF
 	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do.
 	Tail Tail
 	// Stripe says what a write costs the members; the zero value is a single drive.
 	Stripe Stripe
+	// Upkeep is what a Pricer asks of it; equations 1 to 7 do not.
+	Upkeep Upkeep
+}
+
+// Upkeep is what keeping a drive in service costs, beside what equation 1 counts: its successors, its power by load, its place.
+type Upkeep struct {
+	Members int     // drives of an array, or 1
+	AFR     float64 // share of members that fail in a year
+	// Setup is the part of Drive.Buy that is no drive's price; Next is the price of a member that takes another's place, on day 0.
+	Setup, Next float64
+	// Idle and Active are money a day for the power of all members, idle and at work all of the time; Duty is the share of the time that
+	// they work, and as a share of the IOPS in use if ByLoad.
+	Idle, Active float64
+	Duty         float64
+	ByLoad       bool
+	Labour       float64 // money a day
+	Place        float64 // money a day
 }
 
 func (d *Drive) check() error {
@@ -191,10 +224,22 @@ func (d *Drive) check() error {
 		return bad("capacity", d.Capacity, "more than 0 GB")
 	case !(d.IOPS > 0) || math.IsInf(d.IOPS, 1):
 		return bad("IOPS", d.IOPS, "more than 0")
+	case !finite(d.WriteCost):
+		return bad("cost of a write", d.WriteCost, "0 reads or more")
 	case d.WAF == nil:
 		return fmt.Errorf("drive %s has no write amplification", d.Name)
 	}
 	return d.Stripe.check(d.Name)
+}
+
+// Load is how much of IOPS a workload takes: the I/Os of Stripe.Load, a write counting for WriteCost reads, so that the shares of both
+// ratings that are in use add up to Load/IOPS.
+func (d *Drive) Load(w *Workload) float64 {
+	if d.WriteCost == 0 {
+		return d.Stripe.Load(w)
+	}
+	reads, writes := d.Stripe.ios(w)
+	return reads + float64(writes*d.WriteCost)
 }
 
 // checkInput reports what no plan can be made of.

@@ -75,21 +75,6 @@ func (t *Table) At(s float64) float64 {
 	return t.points[lo].WAF + float64(t.slopes[lo]*(s-t.points[lo].S))
 }
 
-// Simulated asks the FTL simulator for a drive's write amplification at shares of sequential writes, with everything else as e
-// has it. The loop of sequential writes runs over the whole space, among random writes to it.
-func Simulated(e waf.Experiment, shares []float64) ([]waf.MixPoint, error) {
-	points := make([]waf.MixPoint, 0, len(shares))
-	for _, s := range shares {
-		e.Sequential = s
-		r, err := waf.Simulate(e)
-		if err != nil {
-			return nil, err
-		}
-		points = append(points, waf.MixPoint{S: s, WAF: max(1, r.WAF)})
-	}
-	return points, nil
-}
-
 // Tail is a drive's 99th percentile of latency in us under a share of its IOPS. It must not fall as the share rises.
 type Tail interface {
 	P99(utilisation float64) float64

@@ -10,6 +10,7 @@ import (
 	"farflash/result/columnar"
 	"farflash/scenario"
 	"farflash/sim"
+	"farflash/ssd/blame"
 )
 
 // tables are a run's Parquet files, which grow while it goes.
@@ -38,7 +39,12 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 		}
 		w := columnar.NewRequestWriter(file)
 		t.end(w.Close, file)
-		o.Sample = func(x cosim.Sample) error { return w.Add(requestOf(&x)) }
+		tenants, _, _ := s.Tenants()
+		o.Sample = func(x cosim.Sample) error {
+			q := requestOf(&x)
+			q.Tenant = tenants[x.Tenant]
+			return w.Add(q)
+		}
 	}
 	if m.Flows {
 		file, err := d.Open(result.FlowsFile)
@@ -48,7 +54,7 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 		w := columnar.NewFlowWriter(file)
 		t.end(w.Close, file)
 		o.Flow = func(x experiment.Flow) error {
-			f := columnar.Flow{ID: x.ID, Src: x.Src, Dst: x.Dst, SrcPort: x.Port, Size: int64(x.Size), Start: x.Start, FCT: x.FCT, Ideal: x.Ideal}
+			f := columnar.Flow{ID: x.ID, Group: x.Group, Src: x.Src, Dst: x.Dst, SrcPort: x.Port, Size: int64(x.Size), Start: x.Start, FCT: x.FCT, Ideal: x.Ideal}
 			if x.FCT == sim.Forever {
 				f.FCT = columnar.Absent
 			}
@@ -80,11 +86,21 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 // requestOf is a finished request as a row.
 func requestOf(x *cosim.Sample) columnar.Request {
 	q := columnar.Request{
-		ID: int64(x.ID), Initiator: int32(x.Flow), Op: x.Op.String(), Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
+		ID: int64(x.ID), Workload: x.Workload, Volume: int64(x.Volume), Initiator: x.Job, Op: x.Op.String(), Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
 		StorageArrival: x.Submitted, StorageDeparture: x.Finished, NetworkArrival: columnar.Absent, NetworkDeparture: columnar.Absent, Completion: x.Finished,
 	}
 	for k := range q.Stage {
 		q.Stage[k] = columnar.Absent
+	}
+	q.BlockedByStream = -1
+	for k := range q.Local {
+		q.Local[k] = columnar.Absent
+	}
+	if x.Stages != nil {
+		copy(q.Local[:], x.Stages[:])
+		if by := x.Blame.By; by < blame.Stages {
+			q.BlockedBy, q.BlockedByStream = blame.Names[by], int32(x.Blame.Stream)
+		}
 	}
 	t := x.Trip
 	if t == nil {

@@ -58,6 +58,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*expe
 			if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				return nil, ErrInterrupted // before anything was simulated
 			}
+			if err == nil && s.Measure.Alone && !out.Interrupted {
+				err = alone(ctx, k, s, o, out)
+			}
 			return out, err
 		}
 	}

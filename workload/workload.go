@@ -1,5 +1,5 @@
 // Package workload holds what all sources of block requests share: a [Record], the [Source] that yields records in order of
-// time, and the combinators [Merge], [Limit] and [Slice].
+// time, and the combinators [Merge], [Limit], [Flushed] and [Slice].
 //
 // The sources themselves are its subpackages: trace reads and writes recorded workloads, synth makes synthetic ones, mqsimgen
 // makes the ones that the simulator MQSim makes, fiojob reads fio's job files; characterise measures any of them and fit turns
@@ -101,6 +101,35 @@ func (l *limited) Next(r *Record) error {
 	}
 	if l.left > 0 {
 		l.left--
+	}
+	return nil
+}
+
+// flushed follows every so many writes with a flush.
+type flushed struct {
+	src    Source
+	every  int64
+	writes int64
+	due    bool
+	last   Record
+}
+
+// Flushed returns a Source that has a flush of the volume behind every n-th write of src, at the write's time.
+func Flushed(src Source, n int64) Source { return &flushed{src: src, every: n} }
+
+func (f *flushed) Next(r *Record) error {
+	if f.due {
+		f.due = false
+		*r = Record{Time: f.last.Time, Response: NoResponse, Volume: f.last.Volume, Op: block.Flush}
+		return nil
+	}
+	if err := f.src.Next(r); err != nil {
+		return err
+	}
+	if r.Op == block.Write {
+		if f.writes++; f.writes == f.every {
+			f.writes, f.due, f.last = 0, true, *r
+		}
 	}
 	return nil
 }

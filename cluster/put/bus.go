@@ -218,3 +218,26 @@ func (b *Bus) send(from, i int32, size units.Bytes, node int32) {
 	b.one[0] = node
 	b.Frames.Send(from, i, Frame{Arg: uint32(i), Size: size}, b.FrameTime(size), b.one[:])
 }
+
+// sendOut has a chunk's gateway send it at the rate of its link: to the first target of the chain, or each piece to its target, one after the other.
+func (b *Bus) sendOut(i int32) {
+	x := &b.Chunks[i]
+	for k, t := range x.Targets[:x.N] {
+		if k > 0 && b.Chained() {
+			break
+		}
+		for sent := units.Bytes(0); sent < b.Piece; {
+			size := min(b.Frame, b.Piece-sent)
+			sent += size
+			b.send(x.Gateway, i, size, b.Node(t))
+		}
+	}
+}
+
+// passOn has a target send a frame on to the next one of the chain.
+func (b *Bus) passOn(i int32, f Frame) {
+	x := &b.Chunks[i]
+	if k := x.Place(f.Target); k+1 < int(x.N) && b.Chained() {
+		b.send(b.Node(f.Target), i, f.Size, b.Node(x.Targets[k+1]))
+	}
+}

@@ -3,7 +3,6 @@ package put
 import (
 	"farflash/cluster/reserve"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Chain is chain replication over hashed placement.
@@ -29,28 +28,12 @@ type chained struct {
 
 func newChained(b *Bus) *chained {
 	c := &chained{b: b, come: make([]arrivals, b.Targets)}
-	c.pick = chooser{b: b, chosen: c.chosen, coming: func(t int32) int { return len(c.come[t]) }}
+	c.pick = chooser{b: b, chosen: b.sendOut, coming: func(t int32) int { return len(c.come[t]) }}
 	return c
 }
 
 // Begin implements Protocol.
 func (c *chained) Begin(i int32) { c.pick.choose(i) }
-
-// chosen has the gateway send.
-func (c *chained) chosen(i int32) {
-	b := c.b
-	x := &b.Chunks[i]
-	for k, t := range x.Targets[:x.N] {
-		if k > 0 && b.Chained() {
-			break
-		}
-		for sent := units.Bytes(0); sent < b.Piece; {
-			size := min(b.Frame, b.Piece-sent)
-			sent += size
-			b.send(x.Gateway, i, size, b.Node(t))
-		}
-	}
-}
 
 // Message implements Protocol.
 func (c *chained) Message(m *Message) {
@@ -70,9 +53,7 @@ func (c *chained) Timer(uint32) {}
 func (c *chained) Frame(f Frame) {
 	b, i := c.b, int32(f.Arg)
 	x := &b.Chunks[i]
-	if k := x.Place(f.Target); k+1 < int(x.N) && b.Chained() {
-		b.send(b.Node(f.Target), i, f.Size, b.Node(x.Targets[k+1]))
-	}
+	b.passOn(i, f)
 	if c.come[f.Target].whole(x, i, f, b.Piece) {
 		b.Disks.Write(f.Target, Message{Kind: chainKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 	}

@@ -28,7 +28,6 @@ type Plan struct {
 	Choices    int  // candidates for each replica, of which the least loaded is taken
 	Overcommit int  // replicas that a target grants at a time
 	Choosy     bool
-	Admit      int      // chunks of a gateway that targets are asked for, or that are not sent, at a time; 0: all
 	Ahead      sim.Time // for how long a target still has work when it offers itself
 
 	Queued    bool // each end of a link carries one frame at a time
@@ -108,6 +107,14 @@ func (p *Plan) probing() sim.Time {
 	}
 	n := sim.Time(p.Choices * p.Copies)
 	return n*p.OnLink() + 2*p.Times.Trip + p.OnLink() // the requests leave and the answers come one after the other
+}
+
+// fromGateway is how long so many pieces of a chunk are on its gateway's link; those of a chain are one.
+func (p *Plan) fromGateway(pieces int) sim.Time {
+	if p.Chained() {
+		pieces = min(pieces, 1)
+	}
+	return sim.Time(pieces) * p.dataTime()
 }
 
 // alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the other.

@@ -101,6 +101,8 @@ func overFloor(p *put.Plan) (sim.Time, bool) {
 			return -sim.Time(p.Copies-1) * p.Times.Send(p.Piece%p.Frame, p.Times.Effective), true
 		}
 		return 0, p.Traits.Name != "uch-aimd"
+	case "pull":
+		return -p.Times.Send(p.Times.ControlSize, p.Times.Effective), true // the data need not wait for the taking to leave
 	case "replicast-m", "replicast-proxy":
 		return 0, p.Queued
 	case "replicast-h", "replicast-h-double":

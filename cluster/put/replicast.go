@@ -123,6 +123,7 @@ func (r *replicast) Timer(arg uint32) {
 	if b.Now() != s.next {
 		return // of an attempt that was given up
 	}
+	s.next = -1 // a timer of such an attempt may come at the same instant as this one's
 	if takes, more := s.send(b, int32(arg)); more {
 		s.next = b.Now() + takes
 		b.After(s.next, arg)

@@ -42,3 +42,32 @@ func TestSurgeOrder(t *testing.T) {
 		t.Errorf("%.3f of the pairs are inverted, not %.3f", got, want)
 	}
 }
+
+// TestSurgeOrderOfGroups: the orders of two groups have nothing to do with each other, at one gateway and one moment: half of the pairs are inverted.
+func TestSurgeOrderOfGroups(t *testing.T) {
+	const rounds, n = 20000, 5
+	for _, c := range []Compat{CompatSURGE, CompatSURGEHead} {
+		inverted := 0
+		for seed := range uint64(rounds) {
+			var at [2][n]int
+			for k := range at {
+				order := []int32{0, 1, 2, 3, 4}
+				surgeOrder(seed, 1000, c, int32(k), 2, order)
+				for place, target := range order {
+					at[k][target] = place
+				}
+			}
+			for a := range n {
+				for b := range a {
+					if (at[0][a] < at[0][b]) != (at[1][a] < at[1][b]) {
+						inverted++
+					}
+				}
+			}
+		}
+		// Its standard deviation is 0.002: of ten pairs in one order the counts of inversions have a variance of 25/6.
+		if got := float64(inverted) / (rounds * 10); math.Abs(got-0.5) > 0.008 {
+			t.Errorf("%v: %.3f of the pairs are inverted, not half", c, got)
+		}
+	}
+}

@@ -7,10 +7,11 @@ import (
 	"farflash/units"
 )
 
-// Receiver pull with late binding, our own protocol (docs/adr/0006-pull.md). A target remembers who has asked it for room and
+// Late binding, our own protocol (docs/adr/0006-pull.md). A target remembers who has asked it for room and
 // offers itself to the oldest of them when it is about to run out of work, so that who gets a target is decided when it is free and
-// not when it is asked. An offer that is open counts as work, so a target has few open: just one where a write takes longer than the messages. What
-// has been taken is pulled: a target tells the sender before it when its link will be free, one round trip ahead.
+// not when it is asked. An offer that is open counts as work, and so does what has been taken, unless its sender has said that it comes only when the target has
+// nothing to do any more. The more chunks ask, the further ahead a target offers itself: there is work for all then, whoever has it, and a queue bridges the
+// time until what has been taken comes, behind what else is on the links.
 
 // Waiting is a chunk that has asked a target for room.
 type Waiting struct {
@@ -22,33 +23,34 @@ type Waiting struct {
 	offered sim.Time // when it got an offer
 }
 
-// Coming is a chunk that a target will receive.
+// Coming is a piece that a target will receive.
 type Coming struct {
-	ID     uint64
-	Tag    int32
-	From   int32       // the node that sends it
-	Place  int8        // of the target among the chunk's
-	Left   units.Bytes // still to come
-	Pulled bool        // its sender has been asked to send
+	ID   uint64
+	Due  sim.Time    // when its gateway begins to send it
+	Left units.Bytes // still to come
 }
 
-// Puller is a target's side of receiver pull. Its zero value is not usable; NewPuller returns one.
+// Promise is how far a target goes in offering itself.
+type Promise struct {
+	// Ahead is for how long it still has work when it offers itself to a chunk that is alone.
+	Ahead sim.Time
+	// Mine and Among say how much of those who ask it will have: Mine of each Among, as many pieces as a chunk has of the targets that it asks.
+	Mine, Among int
+	// Patience is for how long an offer is open that nobody answers, and how late a piece may come; sim.Forever where no message is lost.
+	Patience sim.Time
+}
+
+// Puller is a target's side of late binding. Its zero value is not usable; NewPuller returns one.
 type Puller struct {
 	d      *Durations
 	asks   []Waiting // oldest first; the first of them have offers
 	coming []Coming  // in the order in which they were taken
 	open   int       // offers
-	ahead  sim.Time
-	reach  units.Bytes // what a link carries in a round trip
-	wait   sim.Time    // for how long an offer is open
+	Promise
 }
 
-// NewPuller returns a target's side of receiver pull. It offers itself when it has less work than for the time ahead. An offer that nobody has
-// answered for the time wait is closed; sim.Forever where no message is lost.
-func NewPuller(d *Durations, ahead, wait sim.Time) *Puller {
-	roundTrip := 2*d.Trip + d.Control
-	return &Puller{d: d, ahead: ahead, wait: wait, reach: units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize}
-}
+// NewPuller returns a target's side of late binding.
+func NewPuller(d *Durations, p Promise) *Puller { return &Puller{d: d, Promise: p} }
 
 // Ask remembers a chunk.
 func (p *Puller) Ask(w Waiting) {
@@ -77,94 +79,102 @@ func (p *Puller) Forget(id uint64) {
 	}
 }
 
-// Drop forgets a chunk that was to come and will not.
+// Drop forgets a piece that was to come and will not.
 func (p *Puller) Drop(id uint64) {
 	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return x.ID == id })
 }
 
-// Take makes a chunk one that comes, and answers the open offer to it.
+// Take makes a chunk one of which a piece comes, and answers the open offer to it.
 func (p *Puller) Take(x Coming) {
 	p.Forget(x.ID)
 	p.coming = append(p.coming, x)
 }
 
 // Offer decides on an offer: to whom, and how long until the link is free for it. backlog is for how long the disk has work, write how
-// long it takes to write a chunk.
+// long it takes to write a piece.
 func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready sim.Time, ok bool) {
-	for p.wait < sim.Forever && p.open > 0 && p.asks[0].offered+p.wait <= now {
-		p.Forget(p.asks[0].ID)
+	p.expire(now)
+	if p.open == len(p.asks) {
+		return Waiting{}, 0, false
 	}
-	if p.open == len(p.asks) || p.Work(backlog, write) > p.ahead {
+	work, ready := p.work(now, backlog, write)
+	if work > p.limit(write) {
 		return Waiting{}, 0, false
 	}
 	p.asks[p.open].offered = now
-	to, ready = p.asks[p.open], p.Receiving()
+	to = p.asks[p.open]
 	p.open++
 	return to, ready, true
 }
 
-// Receiving is how long the link is taken by what comes.
-func (p *Puller) Receiving() sim.Time {
+// expire takes back offers that nobody has answered, and promises whose piece has not come.
+func (p *Puller) expire(now sim.Time) {
+	if p.Patience == sim.Forever {
+		return
+	}
+	for p.open > 0 && p.asks[0].offered+p.Patience <= now {
+		p.Forget(p.asks[0].ID)
+	}
+	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return x.Due+p.Patience <= now })
+}
+
+// limit is for how long a target may have work that offers itself: Ahead, and three quarters of the writes of all but one of the pieces that it is going to have of those who
+// ask. A slow disk is going to have fewer, so what counts is what a usual one takes for them.
+func (p *Puller) limit(write sim.Time) sim.Time {
+	mine := sim.Time((len(p.asks)-p.open)*p.Mine - p.Among)
+	return p.Ahead + 3*max(mine, 0)*min(write, p.d.DiskChunk)/sim.Time(4*p.Among)
+}
+
+// work is for how long a target has work: what its disk has, what comes, and what is offered; and for how long what comes takes its link. What is due only when all before it is
+// done, and later than Ahead, counts when its time is near: until then there is room for others.
+func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time) {
 	var left units.Bytes
+	work = backlog
 	for i := range p.coming {
-		left += p.coming[i].Left
+		if x := &p.coming[i]; x.Due-now <= max(work, p.Ahead) {
+			work += write
+			left += x.Left
+		}
 	}
-	if left == 0 {
-		return 0
+	if left > 0 {
+		link = p.d.Send(left, p.d.Effective)
+		work = max(work, link+write)
 	}
-	return p.d.Send(left, p.d.Effective)
+	return work + sim.Time(p.open)*write, link
 }
 
-// Work is for how long a target has work: what its disk has, what comes, and what is offered.
-func (p *Puller) Work(backlog, write sim.Time) sim.Time {
-	work := backlog
-	if len(p.coming) > 0 {
-		work = max(backlog+sim.Time(len(p.coming))*write, p.Receiving()+write)
-	}
-	return work + sim.Time(p.open)*write
-}
-
-// Wake is in how long Offer will have something to say because the disk has worked off its backlog; Forever if only a message can
-// change it.
+// Wake is in how long Offer will have something to say because the disk has worked off its backlog, or to forget because an offer is open, or a piece has not come, for too
+// long; Forever if only a message can change it.
 func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	in := sim.Forever
 	if p.open < len(p.asks) {
-		in = max(p.Work(backlog, write)-p.ahead, 0)
+		work, _ := p.work(now, backlog, write)
+		in = max(work-p.limit(write), 0)
 	}
-	if p.open > 0 && p.wait < sim.Forever {
-		in = min(in, max(p.asks[0].offered+p.wait-now, 0))
+	if p.Patience == sim.Forever {
+		return in
+	}
+	if p.open > 0 {
+		in = min(in, max(p.asks[0].offered+p.Patience-now, 0))
+	}
+	for i := range p.coming {
+		in = min(in, max(p.coming[i].Due+p.Patience-now, 0))
 	}
 	return in
 }
 
-// Pull decides on what to pull next: as soon as what is pulled will have come in a round trip.
-func (p *Puller) Pull() (next Coming, ok bool) {
-	var left units.Bytes
-	for i := range p.coming {
-		x := &p.coming[i]
-		if x.Pulled {
-			left += x.Left
-			continue
-		}
-		if left > p.reach {
-			return Coming{}, false
-		}
-		x.Pulled = true
-		return *x, true
+// Received: some of a piece has come. It reports whether it is the last. Of a piece that the target did not know to come, because the message that takes it was lost or it had
+// waited for too long, it is told the size.
+func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool {
+	i := slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })
+	if i < 0 {
+		i = len(p.coming)
+		p.Take(Coming{ID: id, Due: now, Left: piece})
 	}
-	return Coming{}, false
-}
-
-// Received: some of a chunk has come. It reports whether it is the last.
-func (p *Puller) Received(id uint64, size units.Bytes) bool {
-	for i := range p.coming {
-		if x := &p.coming[i]; x.ID == id {
-			if x.Left -= size; x.Left > 0 {
-				return false
-			}
-			p.coming = slices.Delete(p.coming, i, i+1)
-			return true
-		}
+	x := &p.coming[i]
+	if x.Left -= size; x.Left > 0 {
+		return false
 	}
-	return false
+	p.coming = slices.Delete(p.coming, i, i+1)
+	return true
 }

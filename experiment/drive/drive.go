@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/block/raid"
 	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/requests"
@@ -18,6 +19,7 @@ import (
 	"farflash/shape"
 	"farflash/sim"
 	"farflash/ssd"
+	"farflash/ssd/blame"
 	"farflash/units"
 )
 
@@ -38,11 +40,13 @@ type alone struct {
 	o        *experiment.Options
 	eng      *sim.Engine
 	host     *cosim.Host
-	drive    *ssd.Drive
+	drives   []*ssd.Drive   // one, or the members of volume
+	volume   *raid.Device   // nil: there is one drive
 	divided  *cosim.Divided // nil: the drive's own queues
 	flows    *requests.Flows
 	meter    *Meter
 	timeline *timeline.Timeline
+	watch    *blame.Watch    // nil: nobody asks what stood in the way of requests
 	ctx      context.Context // of the present Advance
 	failed   error           // of who is told of samples
 	idle     bool
@@ -60,7 +64,7 @@ func Capacities(s *scenario.Scenario, capacity func(namespace int) int64) []int6
 
 // models makes the drive, its host and its flows.
 func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
-	x := &alone{s: s, eng: sim.New()}
+	x := &alone{s: s, o: o, eng: sim.New()}
 	x.host = cosim.NewHost(x.eng)
 	m, err := ssd.Prepare(s.SSD.Config, o.Seed, "ssd[0]", o.Preparing)
 	if err != nil {
@@ -73,9 +77,32 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 		x.divided.Queues().SetWeights(1, s.RateControl.WeightRatio)
 		sink = x.divided
 	}
-	x.drive = ssd.NewOnly(m, x.eng, sink, o.Seed, "ssd[0]")
-	x.flows, err = requests.Open(s, o.Seed, Capacities(s, x.drive.Capacity), 1)
+	if s.HostRAID == nil {
+		x.drives = []*ssd.Drive{ssd.NewOnly(m, x.eng, sink, o.Seed, "ssd[0]")}
+	} else if err := x.stripe(m, sink); err != nil {
+		return nil, units.Within("host_raid", err)
+	}
+	x.flows, err = requests.Open(s, o.Seed, Capacities(s, x.device().Capacity), 1)
 	return x, err
+}
+
+// stripe makes a volume of several drives.
+func (x *alone) stripe(m *ssd.Image, sink block.Sink) error {
+	x.volume = raid.NewDevice(sink)
+	var members []block.Device
+	for i := range x.s.HostRAID.Drives {
+		d := New(m, x.eng, x.volume.Member(i), x.o.Seed, i)
+		x.drives, members = append(x.drives, d), append(members, d)
+	}
+	return x.volume.Attach(x.s.RAID(), members)
+}
+
+// device is what the host has.
+func (x *alone) device() block.Device {
+	if x.volume != nil {
+		return x.volume
+	}
+	return x.drives[0]
 }
 
 // Build implements experiment.Kind.
@@ -84,14 +111,30 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 	if err != nil {
 		return nil, err
 	}
-	x.o, x.expected = o, requests.Expected(s)
-	x.meter = NewMeter(s, x.host, x.flows, []*ssd.Drive{x.drive}, s.SSD)
+	x.expected = requests.Expected(s)
+	x.meter = NewMeter(s, x.host, x.flows, x.drives, s.SSD)
 	x.timeline = timeline.New(o.Timeline, o.TimelineSlices, x.eng)
-	x.timeline.ShowDrive(x.flows.List, x.drive, x.host)
+	if x.volume == nil {
+		x.timeline.ShowDrive(x.flows.List, x.drives[0], x.host)
+	} else {
+		x.meter.Inside = func() uint64 { return uint64(x.volume.Raid().Inside()) }
+	}
+	if s.Measure.Anatomy {
+		x.watch = blame.New(x.drives[0])
+	}
 	x.host.OnSample = func(r *cosim.Sample) {
-		x.meter.Sample(r)
+		x.meter.Sample(r, 0)
+		if x.watch != nil && r.Op <= block.Write && !r.Failed {
+			x.watch.Last[blame.Host] = r.Submitted - r.Arrival
+			if x.divided != nil { // what it kept from the drive is in none of the drive's stages
+				x.watch.Last[blame.Host] += max(0, r.Finished-r.Submitted-x.watch.Whole)
+			}
+			x.meter.Trip(r.Op, r.Finished-r.Arrival, x.watch.Last[:])
+			r.Blame, r.Stages = &x.watch.Blame, &x.watch.Last
+		}
 		x.timeline.Local(r)
 		if o.Sample != nil && x.failed == nil {
+			x.meter.Book.Sign(r)
 			if x.failed = o.Sample(*r); x.failed != nil {
 				x.eng.Stop()
 			}
@@ -108,7 +151,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		x.idle = true
 		x.eng.Stop()
 	}
-	dev := block.Device(x.drive)
+	dev := x.device()
 	if x.divided != nil {
 		if err := x.divided.Behind(dev); err != nil {
 			return nil, errors.Join(err, x.Close())
@@ -117,6 +160,9 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 	}
 	if err := x.host.Attach(dev, x.flows.List); err != nil {
 		return nil, errors.Join(err, x.Close())
+	}
+	if x.volume != nil {
+		cosim.Rebuild(x.eng, x.volume.Rebuild)
 	}
 	if err := x.host.Start(); err != nil {
 		return nil, errors.Join(x.flows.Located(err), x.Close())
@@ -148,7 +194,7 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	if now.Over {
 		now.Stuck = now.Begun - now.Done
 	}
-	return now, Full(x.s, []*ssd.Drive{x.drive}, &now)
+	return now, Full(x.s, x.drives, &now)
 }
 
 // Full is the error of drives that have run full and stopped with requests that nothing will end, which only a peer's do: ours are accepted if that cannot be.
@@ -181,6 +227,15 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	}
 	out.Events = x.eng.Events()
 	x.meter.Fill(out)
+	if x.volume != nil {
+		x.meter.FillEach(out.Result)
+		FillRAID(out.Result, x.volume.Raid())
+	}
+	if x.watch != nil {
+		for op := block.Read; op <= block.Write; op++ {
+			FillAnatomy(out.Result, op.String(), x.meter.Anatomy(op), blame.Names[:])
+		}
+	}
 	if x.divided != nil {
 		err := x.divided.Check()
 		out.Result.Check("separate queues are sound", err == nil, fmt.Sprintf("%d commands wait for a place in the drive", x.divided.Waiting()))

@@ -8,6 +8,7 @@ import (
 
 	"farflash/block"
 	"farflash/experiment"
+	"farflash/experiment/accounts"
 	"farflash/internal/spelling"
 	"farflash/result"
 	"farflash/scenario"
@@ -25,6 +26,9 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	r.SimulatedS = end.Seconds()
 	if r.Summary == "" {
 		r.Summary = summary(s, m.drives[0])
+		if s.HostRAID != nil {
+			r.Summary = fmt.Sprintf("%v, over %s: %s", s.HostRAID, spelling.Plural(len(m.drives), "drive"), r.Summary)
+		}
 	}
 	r.Limits = append(r.Limits, limits(s)...)
 
@@ -76,7 +80,7 @@ func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span floa
 			continue
 		}
 		name := op.String()
-		Rates(r, name, n, b, span)
+		accounts.Rates(r, name, n, b, span)
 		if skip == 0 || op <= block.Write {
 			r.SetLatencies(name, h)
 		}
@@ -86,20 +90,14 @@ func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span floa
 			all.Merge(h)
 		}
 	}
-	Rates(r, "all", count, bytes, span)
+	accounts.Rates(r, "all", count, bytes, span)
 	if all.Count() > 0 {
 		r.SetLatencies("all", &all)
 	}
-}
-
-// Rates fills in how many requests, and bytes of them, have ended within a time in seconds, and how many a second.
-func Rates(r *result.Result, name string, count, bytes int64, span float64) {
-	r.Set(name+".count", float64(count))
-	r.Set(name+".bytes", float64(bytes))
-	if span > 0 {
-		r.Set(name+".iops", float64(count)/span)
-		r.Set(name+".bandwidth", float64(bytes)/span)
+	for _, b := range m.books[min(skip, len(m.books)):] {
+		m.Book.Back(b)
 	}
+	m.Book.Fill(r, span, count)
 }
 
 // CheckDrives are the drives' laws of conservation: each drive's own if there is one, and otherwise
@@ -154,11 +152,11 @@ func (f *figures) fill() {
 		r.Set("ssd.waf.bytes", float64(x.Programmed)/float64(n))
 	}
 	r.Set("ssd.writes.host", float64(x.HostPrograms))
-	r.Set("ssd.writes.gc", float64(x.MovePrograms-x.WearPrograms))
+	r.Set("ssd.writes.gc", float64(x.MovePrograms-x.WearPrograms-x.RenewPrograms))
 	r.Set("ssd.writes.wear", float64(x.WearPrograms))
 	r.Set("ssd.writes.mapping", float64(x.MappingPrograms))
 	r.Set("ssd.gc.count", float64(x.FTL.Collections))
-	r.Set("ssd.gc.pages_moved", float64(x.MovePrograms-x.WearPrograms))
+	r.Set("ssd.gc.pages_moved", float64(x.MovePrograms-x.WearPrograms-x.RenewPrograms))
 	r.Set("ssd.flash.reads", float64(x.Reads))
 	r.Set("ssd.flash.programs", float64(x.Programs))
 	r.Set("ssd.flash.erases", float64(x.Erases))
@@ -190,6 +188,7 @@ func (f *figures) fill() {
 	f.breakdown()
 	f.queues()
 	f.wear()
+	f.errors()
 	if f.cfg != nil && f.cfg.Energy != nil {
 		j := x.Energy + float64(float64(f.cfg.Energy.Idle*f.span.Seconds())*float64(len(f.drives)))
 		r.Set("ssd.energy", j)
@@ -197,6 +196,28 @@ func (f *figures) fill() {
 			r.Set("ssd.power", j/f.span.Seconds())
 		}
 	}
+}
+
+// errors fills in what became of wrong bits, of drives whose flash errs.
+func (f *figures) errors() {
+	errs := false
+	for _, d := range f.drives {
+		errs = errs || d.Config().Reliability != nil
+	}
+	if !errs {
+		return
+	}
+	e, r := &f.now.Errors, f.r
+	if e.Sensed > 0 {
+		r.Set("ssd.errors.rate", e.RateSum/float64(e.Sensed))
+		r.Set("ssd.errors.retried", float64(e.Retried)/float64(e.Sensed))
+	}
+	r.Set("ssd.errors.retries", float64(e.Retries))
+	r.Set("ssd.errors.uncorrectable", float64(e.Uncorrectable))
+	r.Set("ssd.errors.lost", float64(e.Lost))
+	r.Set("ssd.errors.failed", float64(f.now.Failed))
+	r.Set("ssd.refresh.count", float64(f.now.FTL.Renewals))
+	r.Set("ssd.writes.refresh", float64(f.now.RenewPrograms))
 }
 
 func mean(xs []sim.Time) float64 {
@@ -400,7 +421,9 @@ func (m *Meter) series(r *result.Result) {
 		r.SetSeries(op.String()+".bandwidth", m.width, perSecond(get(func(k *mark) float64 { return float64(k.bytes[op]) })))
 	}
 	r.SetSeries("ssd.writes.host", m.width, get(func(k *mark) float64 { return float64(k.drive.HostPrograms) }))
-	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 { return float64(k.drive.MovePrograms - k.drive.WearPrograms) }))
+	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 {
+		return float64(k.drive.MovePrograms - k.drive.WearPrograms - k.drive.RenewPrograms)
+	}))
 	r.SetSeries("ssd.writes.wear", m.width, get(func(k *mark) float64 { return float64(k.drive.WearPrograms) }))
 	r.SetSeries("ssd.writes.mapping", m.width, get(func(k *mark) float64 { return float64(k.drive.MappingPrograms) }))
 	free := make([]float64, len(m.marks))

@@ -3,8 +3,8 @@ package drive
 import (
 	"farflash/block"
 	"farflash/cosim"
+	"farflash/experiment/accounts"
 	"farflash/experiment/requests"
-	"farflash/nvmf"
 	"farflash/scenario"
 	"farflash/sim"
 	"farflash/ssd"
@@ -24,12 +24,16 @@ type Meter struct {
 	marks []mark          // the state at the end of each slice
 	bins  []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
 	now   *[2]histogram   // of the present slice
+	spare []*[2]histogram // empty ones, whose slices were joined with others
 	skip  int             // slices that the warm-up is, once Fill has found it
 	keep  bool
 	s     *scenario.Scenario
 	flows *requests.Flows
 	parts [2]cosim.Anatomy // of a system's requests, if no warm-up is to be found
 	same  *scenario.Drive  // that all drives are like; nil if they differ
+	// Book has what was measured of each workload, tenant and so on.
+	Book  *accounts.Book
+	books []*accounts.Slice // of each slice, if a warm-up is to be found
 	// Inside is how many requests of a system have not ended; nil without one.
 	Inside func() uint64
 
@@ -43,6 +47,20 @@ type histogram struct {
 	h     stats.Histogram
 	bytes int64
 	parts cosim.Anatomy // of a system's requests
+}
+
+// join adds what another slice has.
+func (x *histogram) join(o *histogram) {
+	x.h.Merge(&o.h)
+	x.bytes += o.bytes
+	x.parts.Merge(&o.parts)
+}
+
+// reset empties it and keeps its room.
+func (x *histogram) reset() {
+	x.h.Reset()
+	x.bytes = 0
+	x.parts.Reset()
 }
 
 // mark is the state of everything that is counted at a time.
@@ -75,6 +93,11 @@ const (
 // NewMeter begins to follow a host with its flows, and drives, which are all like same, unless that is nil.
 func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, drives []*ssd.Drive, same *scenario.Drive) *Meter {
 	m := &Meter{s: s, host: host, drives: drives, same: same, flows: flows, most: min(maxSlices, max(leastSlices, driveSlices/len(drives))) &^ 1, width: firstSlice, keep: !s.Measure.WarmUp.None()}
+	initiators := 0
+	if len(s.Targets) > 0 {
+		initiators = s.Initiators
+	}
+	m.Book = accounts.New(s, flows, initiators)
 	if m.keep {
 		m.now = new([2]histogram)
 	}
@@ -88,16 +111,20 @@ func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, dri
 	return m
 }
 
-// Sample notes a completed request.
-func (m *Meter) Sample(x *cosim.Sample) {
-	if x.Op > block.Write {
-		return
+// Sample notes a completed request, and who of a system issued it.
+func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
+	if x.Failed {
+		return // drives count it
 	}
 	from := x.Arrival
 	if m.flows.List[x.Flow].FromSubmission {
 		from = x.Submitted
 	}
 	d := x.Finished - from
+	m.Book.Add(x, d, initiator)
+	if x.Op > block.Write {
+		return
+	}
 	m.latency[x.Op].Add(x.Finished, d)
 	m.both.Add(x.Finished, int64(d))
 	if m.steady != nil {
@@ -109,8 +136,8 @@ func (m *Meter) Sample(x *cosim.Sample) {
 	}
 }
 
-// Trip notes where the time of a system's request went.
-func (m *Meter) Trip(op block.Op, latency sim.Time, stage *[nvmf.Stages]sim.Time) {
+// Trip notes where the time of a request went.
+func (m *Meter) Trip(op block.Op, latency sim.Time, stage []sim.Time) {
 	switch {
 	case op > block.Write:
 	case m.keep:
@@ -166,7 +193,12 @@ func (m *Meter) slice(at sim.Time) {
 	m.marks = append(m.marks, k)
 	if m.keep {
 		m.bins = append(m.bins, m.now)
-		m.now = new([2]histogram)
+		if n := len(m.spare); n > 0 {
+			m.now, m.spare = m.spare[n-1], m.spare[:n-1]
+		} else {
+			m.now = new([2]histogram)
+		}
+		m.books = append(m.books, m.Book.Cut())
 	}
 	if len(m.marks) < m.most {
 		return
@@ -178,16 +210,20 @@ func (m *Meter) slice(at sim.Time) {
 		if m.keep {
 			a, b := m.bins[2*i], m.bins[2*i+1]
 			for op := range a {
-				a[op].h.Merge(&b[op].h)
-				a[op].bytes += b[op].bytes
-				a[op].parts.Merge(&b[op].parts)
+				a[op].join(&b[op])
+				b[op].reset()
 			}
 			m.bins[i] = a
+			m.spare = append(m.spare, b)
+			m.books[2*i].Join(m.books[2*i+1])
+			m.books[i] = m.books[2*i]
 		}
 	}
 	m.marks = m.marks[:half]
 	if m.keep {
 		m.bins = m.bins[:half]
+		clear(m.books[half:])
+		m.books = m.books[:half]
 	}
 	m.width *= 2
 }
@@ -198,11 +234,11 @@ func (m *Meter) End(at sim.Time) {
 	for n := len(m.marks); n > 0 && m.marks[n-1].at >= at; n = len(m.marks) {
 		if m.keep {
 			for op := range m.now {
-				m.now[op].h.Merge(&m.bins[n-1][op].h)
-				m.now[op].bytes += m.bins[n-1][op].bytes
-				m.now[op].parts.Merge(&m.bins[n-1][op].parts)
+				m.now[op].join(&m.bins[n-1][op])
 			}
 			m.bins = m.bins[:n-1]
+			m.Book.Back(m.books[n-1])
+			m.books = m.books[:n-1]
 		}
 		m.marks = m.marks[:n-1]
 	}

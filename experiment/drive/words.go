@@ -3,12 +3,13 @@ package drive
 import (
 	"fmt"
 
+	"farflash/experiment/accounts"
 	"farflash/result"
 )
 
 // operations are what requests are counted by.
 var operations = []struct{ name, noun string }{
-	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "all requests"},
+	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "requests of every kind"},
 }
 
 // queues are the classes of flash transactions that wait apart from each other.
@@ -40,6 +41,7 @@ func Words() result.Words {
 		l.Metric(k.name+".bandwidth", "B/s", "bytes of completed "+k.noun+" per second of measured time")
 		l.Latency(k.name, " of the time from submission to completion of "+k.noun, "time from submission to completion of "+k.noun)
 	}
+	accounts.Define(&l)
 	for _, k := range operations[:2] {
 		l.Series(k.name+".iops", "1/s", k.noun+" completed per second")
 		l.Series(k.name+".bandwidth", "B/s", "bytes of "+k.noun+" completed per second")
@@ -47,6 +49,7 @@ func Words() result.Words {
 		l.Series(k.name+".latency.p99", "us", "99th percentile of the latency of "+k.noun)
 	}
 	drives(&l)
+	raidWords(&l)
 	l.Series("ssd.writes.host", "count", "pages programmed with the host's data")
 	l.Series("ssd.writes.gc", "count", "pages programmed for garbage collection")
 	l.Series("ssd.writes.mapping", "count", "mapping pages programmed")
@@ -55,8 +58,11 @@ func Words() result.Words {
 	l.Matrix("ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die")
 	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
 	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources")
+	l.Matrix("read.anatomy", "us", "where the time of reads went, of a local drive if measure.anatomy asks for it; rows are the mean and the requests about a quantile of latency, columns stages")
+	l.Matrix("write.anatomy", "us", "the same for writes")
 	l.Matrix("ssd.wear", "count", "blocks by how often they were erased")
-	l.Fewer("ssd.waf", "ssd.waf.bytes", "ssd.wear.life_used", "ssd.energy", "ssd.power")
+	l.Fewer("ssd.waf", "ssd.waf.bytes", "ssd.wear.life_used", "ssd.energy", "ssd.power",
+		"ssd.errors.rate", "ssd.errors.retried", "ssd.errors.retries", "ssd.errors.uncorrectable", "ssd.errors.lost", "ssd.errors.failed")
 	l.More("ssd.cmt.hit_ratio", "ssd.cache.hit_ratio")
 	return l.Words
 }
@@ -72,6 +78,14 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
 	l.Metric("ssd.writes.mapping", "count", "mapping pages programmed")
 	l.Metric("ssd.writes.wear", "count", "pages programmed to move data for wear levelling")
+	l.Metric("ssd.writes.refresh", "count", "pages programmed to move data that got old, if ssd.reliability is given")
+	l.Metric("ssd.refresh.count", "count", "blocks whose data refresh moved")
+	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of the pages that were read, mean over reads")
+	l.Metric("ssd.errors.retried", "fraction", "page reads that had to be tried again, of all")
+	l.Metric("ssd.errors.retries", "count", "how often pages were read again")
+	l.Metric("ssd.errors.uncorrectable", "count", "page reads, of the host and of the drive itself, that no try corrected")
+	l.Metric("ssd.errors.lost", "count", "grains of the map whose data were lost when the drive moved or merged them")
+	l.Metric("ssd.errors.failed", "count", "requests that ended with a media error, or were refused")
 	l.Metric("ssd.gc.count", "count", "blocks collected")
 	l.Metric("ssd.gc.pages_moved", "count", "valid pages moved by garbage collection")
 	l.Metric("ssd.flash.reads", "count", "flash page reads")

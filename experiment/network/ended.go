@@ -129,7 +129,11 @@ func take(ledgers []*ledger, whole bool) *census {
 			c.bytes += e.bytes
 		})
 	}
-	if c.coarse = int64(all) > limit; c.coarse {
+	// A part of a network's flows is in histograms where all of them are.
+	for _, l := range ledgers {
+		c.coarse = c.coarse || l.eras[0].fct != nil
+	}
+	if c.coarse = c.coarse || int64(all) > limit; c.coarse {
 		for _, l := range ledgers {
 			l.condense()
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"farflash/fabric"
+	"farflash/fabric/spread"
 	"farflash/fabric/topo"
 	"farflash/internal/spelling"
 	"farflash/result"
@@ -50,6 +51,7 @@ func (m *Meter) FillWhole(r *result.Result, interrupted bool) {
 func (m *Meter) fill(r *result.Result, last *fabricState, interrupted bool) {
 	m.totals(r, last)
 	m.flows(r)
+	m.collectives(r)
 	m.overTime(r)
 	m.byPort(r, last)
 	m.layout(r)
@@ -88,6 +90,16 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 	r.Set("fabric.nacks", float64(now.Nacks-was.Nacks))
 	r.Set("fabric.queue.max", float64(queue))
 	r.Set("fabric.deadlocks", float64(now.Deadlocks))
+	if m.s.Fabric.LoadBalancing.Choice != spread.Hash {
+		r.Set("fabric.reordered", float64(now.Overtaken-was.Overtaken))
+		r.Set("fabric.reordered.max", float64(now.Reordered))
+	}
+	if now.Pulls > 0 {
+		r.Set("fabric.pulls", float64(now.Pulls-was.Pulls))
+	}
+	if m.s.Fabric.Trimming.Enabled {
+		r.Set("fabric.trimmed", float64(now.Trimmed-was.Trimmed))
+	}
 	if span > 0 {
 		r.Set("fabric.goodput", float64(taken)*8/span)
 		r.Set("fabric.utilisation.max", most)
@@ -97,27 +109,26 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 
 // ended are the flows that have ended, and how many of those that have begun after the warm-up have not.
 func (m *Meter) ended() (flows *census, unfinished float64) {
+	m.unfinished = make([]float64, m.groups())
 	known := m.Others == nil
-	own := &ledger{warm: m.from.at, shared: &shelf{limit: exactFlows}}
+	own := m.ownLedgers()
 	for i := range m.Net.Messages() {
 		x := &m.Net.Messages()[i]
 		switch {
 		case !known && m.Others(int32(i)) || !m.Net.Known(int32(i)) || x.Posted == sim.Forever:
 		case x.Acked == sim.Forever && x.Posted >= m.from.at:
 			unfinished++
+			m.unfinished[m.groupOf(int32(i))]++
 		case x.Acked != sim.Forever && !known:
 			f := m.flow(int32(i))
-			own.add(f.Start, f.FCT, f.Size, float64(f.FCT)/float64(f.Ideal))
+			own[f.Group].add(f.Start, f.FCT, f.Size, float64(f.FCT)/float64(f.Ideal))
 		}
 	}
 	if !known {
-		return take([]*ledger{own}, false), unfinished
+		m.own = own
+		return take(own, false), unfinished
 	}
-	var ledgers []*ledger
-	for _, t := range m.tallied {
-		ledgers = append(ledgers, &t.ended)
-	}
-	return take(ledgers, m.from.at != m.warm), unfinished
+	return take(m.ledgers(-1), m.from.at != m.warm), unfinished
 }
 
 // flows are completion times and slowdowns of the flows that began after the warm-up.
@@ -136,13 +147,7 @@ func (m *Meter) flows(r *result.Result) {
 		r.Warn("completion times and slowdowns come from histograms, whose buckets are up to 1/64 of the value wide: there are more than %d flows", exactFlows)
 	}
 	fct, h := c.times()
-	r.Set("flow.fct.mean", fct.mean())
-	for _, q := range result.FlowQuantiles {
-		if q.Known(fct.count()) {
-			r.Set("flow.fct."+q.Name, fct.quantile(q.Share))
-		}
-	}
-	r.Set("flow.fct.max", fct.most())
+	fct.fill(r, "flow.fct")
 	r.SetHistogram("flow.fct", h)
 	var rows []string
 	var v [][]float64
@@ -163,14 +168,9 @@ func (m *Meter) flows(r *result.Result) {
 		v = append(v, append(row, b.most()))
 	}
 	slow := c.slowdowns(-1)
-	r.Set("flow.slowdown.mean", slow.mean())
-	for _, q := range result.FlowQuantiles {
-		if q.Known(slow.count()) {
-			r.Set("flow.slowdown."+q.Name, slow.quantile(q.Share))
-		}
-	}
-	r.Set("flow.slowdown.max", slow.most())
+	slow.fill(r, "flow.slowdown")
 	r.SetMatrix("flow.slowdown", rows, []string{"flows", "mean", "p50", "p95", "p99", "max"}, v)
+	m.byGroup(r, c)
 }
 
 // overTime are series of the network as a whole and of the first queue pairs.
@@ -202,7 +202,24 @@ func (m *Meter) overTime(r *result.Result) {
 			}
 		}
 		r.SetSeries(fmt.Sprintf("flow[%d].rate", q), m.width, rate)
+		if m.s.Measure.Progress {
+			m.progress(r, k, q)
+		}
 	}
+}
+
+// progress is what the k-th of the queue pairs that are followed, which has a number, got acknowledged and had on the way.
+func (m *Meter) progress(r *result.Result, k, q int) {
+	through, flight := make([]float64, len(m.slices)), make([]float64, len(m.slices))
+	from, was := sim.Time(0), uint64(0)
+	for i := range m.slices {
+		x := &m.slices[i]
+		through[i] = stats.Ratio(float64(x.acked[k]-was)*8, (x.end - from).Seconds())
+		flight[i] = float64(x.flight[k])
+		from, was = x.end, x.acked[k]
+	}
+	r.SetSeries(fmt.Sprintf("flow[%d].throughput", q), m.width, through)
+	r.SetSeries(fmt.Sprintf("flow[%d].in_flight", q), m.width, flight)
 }
 
 // A result has at most so many ports, the busiest, and columns over time.
@@ -391,8 +408,8 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	if c.Stranded > 0 {
 		r.Warn("%d queue pairs had no way left after a link had failed; %d %s that were on them have not ended", c.Stranded, e.Severed, what)
 	}
-	if cycle := m.Graph.Cycle(m.Graph.Route(nil)); cycle != nil && m.s.Fabric.PFC.Enabled {
-		r.Warn("pauses can lock up in a circle on this network's ways: %s", m.Graph.Names(cycle))
+	if circle := m.Net.Hazard(); circle != "" {
+		r.Warn("pauses can lock up in a circle on this network's ways: %s", circle)
 	}
 	if m.s.Measure.WarmUp.Auto && m.Others == nil {
 		r.Warn("no warm-up was cut: auto is for drives; give a time or a share of until")

@@ -43,6 +43,9 @@ type Network struct {
 	pauses  []fabric.Pause
 	forgets bool     // flows that have ended
 	tallied []*Tally // which have them
+	// reactive are the sources that have flows which wait for others, by group; see scenario.Offer.
+	reactive []flows.Reactive
+	group    []uint16 // of each message, if there are several groups of flows
 	// remarks are about how it was run; what was found does not depend on that.
 	remarks []string
 }
@@ -67,13 +70,20 @@ type Tally struct {
 	net   *fabric.Network
 	// forget tells the network that nobody will ask for a flow again; nil is that somebody may.
 	forget func(int32)
-	ended  ledger
+	ended  []ledger // by group
+	group  *[]uint16
 	// Ended is told of each.
 	Ended sim.Probe[int32]
+	// traffic has flows that wait for others; nil is none.
+	traffic *cosim.Traffic
 }
 
 // Delivered is for the network.
-func (t *Tally) Delivered(int32) {}
+func (t *Tally) Delivered(m int32) {
+	if t.traffic != nil {
+		t.traffic.Delivered(m)
+	}
+}
 
 // Acked is for the network: a flow has ended.
 func (t *Tally) Acked(m int32) {
@@ -85,9 +95,16 @@ func (t *Tally) Acked(m int32) {
 	}
 	x := &t.net.Messages()[m]
 	fct := x.Acked - x.Posted
-	t.ended.add(x.Posted, fct, x.Size, float64(fct)/float64(t.net.Ideal(m)))
+	g := uint16(0)
+	if len(t.ended) > 1 {
+		g = (*t.group)[m]
+	}
+	t.ended[g].add(x.Posted, fct, x.Size, float64(fct)/float64(t.net.Ideal(m)))
 	if t.forget != nil {
 		t.forget(m)
+	}
+	if t.traffic != nil {
+		t.traffic.Acked(m)
 	}
 }
 
@@ -119,20 +136,20 @@ func build(s *scenario.Scenario, seed uint64, whole, keepPauses, keepFlows bool)
 	if err := y.Make(seed, &y.Tally); err != nil {
 		return nil, err
 	}
-	src, classes, known, err := s.OpenFlows(y.Graph, seed)
+	offer, err := s.OpenFlows(y.Graph, seed)
 	if err != nil {
 		return nil, err
 	}
-	y.known = known
+	y.known, y.reactive = offer.Count, offer.Reactive
 	y.net = y.Net
-	y.Net.Reserve(known)
+	y.Net.Reserve(y.known)
 	if y.forgets {
 		y.forget = y.Net.Forget
 	}
-	if err := y.Use(classes); err != nil {
+	if err := y.Use(offer.Classes); err != nil {
 		return nil, err
 	}
-	return y, y.drive(src, keepPauses, whole)
+	return y, y.drive(offer.Source, keepPauses, whole)
 }
 
 // tally has tallies have the flows that end.
@@ -140,7 +157,11 @@ func (y *Network) tally(of []*Tally) {
 	y.tallied = of
 	shared := &shelf{limit: exactFlows}
 	for _, t := range of {
-		t.ended = ledger{shared: shared}
+		t.group = &y.group
+		t.ended = make([]ledger, y.groups())
+		for g := range t.ended {
+			t.ended[g].shared = shared
+		}
 	}
 }
 
@@ -234,7 +255,9 @@ func meterOf(y *Network) *Meter {
 		m.warm = units.Duration(float64(until) * float64(share))
 	}
 	for _, t := range y.tallied {
-		t.ended.warm = m.warm
+		for g := range t.ended {
+			t.ended[g].warm = m.warm
+		}
 	}
 	return m
 }
@@ -326,7 +349,7 @@ func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uin
 // flow is a message in the user's terms.
 func (y *Network) flow(i int32) experiment.Flow {
 	m := &y.Net.Messages()[i]
-	f := experiment.Flow{ID: int64(i), Size: m.Size, Start: m.Posted, FCT: sim.Forever, Ideal: y.Net.Ideal(i), Port: m.Port, Src: m.Src, Dst: m.Dst}
+	f := experiment.Flow{ID: int64(i), Group: int32(y.groupOf(i)), Size: m.Size, Start: m.Posted, FCT: sim.Forever, Ideal: y.Net.Ideal(i), Port: m.Port, Src: m.Src, Dst: m.Dst}
 	if m.Acked != sim.Forever {
 		f.FCT = m.Acked - m.Posted
 	}
@@ -370,6 +393,9 @@ type Meter struct {
 	before fabricState // at the end of the last slice
 	from   fabricState // the end of the warm-up
 	warm   sim.Time    // how long it is, 0 if that is not known
+
+	unfinished []float64 // flows by group
+	own        []*ledger // of a system's flows, by group
 }
 
 // fabricState is the state of the network at a time.
@@ -392,6 +418,7 @@ type fabricSlice struct {
 	paused              float64 // seconds, over all ports
 	ports               []portSlice
 	rates               []units.BitRate // of the queue pairs that are followed, at the end, 0 if not yet open
+	acked, flight       []uint64        // of those, at the end, if their progress is followed
 }
 
 // portSlice is what a port did in a slice. A picture needs no more digits.
@@ -487,6 +514,14 @@ func (m *Meter) slice(at sim.Time) {
 			rate = m.Net.Rate(fabric.QP(q))
 		}
 		x.rates = append(x.rates, rate)
+		if !m.s.Measure.Progress {
+			continue
+		}
+		acked, flight := uint64(0), uint64(0)
+		if q < m.Net.Pairs() {
+			acked, flight = m.Net.Progress(fabric.QP(q))
+		}
+		x.acked, x.flight = append(x.acked, acked), append(x.flight, flight)
 	}
 	m.before.at, m.before.counters = at, m.Net.Counters
 	m.slices = append(m.slices, x)

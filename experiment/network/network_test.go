@@ -109,12 +109,16 @@ func TestParts(t *testing.T) {
 		{"failures", "congestion_control: hpcc-pint, queue_pairs: {life: per-message}, failures: [{a: h3, b: tor1, at: 60us, until: 200us}, {a: tor2, b: leaf2, at: 100us}]", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			counts := []int{1, 2, 3, 0, 7, -2, -4} // with threads, below 0
-			if testing.Short() {
-				if c.name != "hpcc" && c.name != "pauses" {
-					t.Skip("two of them are enough for a short test")
-				}
+			// With threads, below 0. Every number of parts is tried on two of them, and at night on all.
+			counts := []int{1, 2, 3, 0, 7, -2, -4}
+			two := c.name == "hpcc" || c.name == "pauses"
+			switch {
+			case testing.Short() && !two:
+				t.Skip("two of them are enough for a short test")
+			case testing.Short():
 				counts = []int{1, 2, -3}
+			case !long && !two:
+				counts = []int{1, 3, -4}
 			}
 			text := fmt.Sprintf(`name: parts
 fabric: {topology: {clos: {pods: 4, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}, %s}

@@ -45,7 +45,10 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	}
 	threads := max(1, x.Threads)
 	parts = max(parts, threads)
-	if whole || y.Net.OneSequence() {
+	if y.reactive != nil && parts > 1 && (x.Parts > 1 || threads > 1) {
+		y.remarks = append(y.remarks, "fabric.parts and fabric.threads: flows wait for others, anywhere in the network, so that it is simulated in one piece")
+	}
+	if whole || y.reactive != nil || y.Net.OneSequence() {
 		parts = 1
 	}
 	of := y.Graph.Partition(parts)
@@ -58,6 +61,11 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 			y.KeepPauses()
 		}
 		t := cosim.NewTraffic(y.Eng, y.Net, src, y.Hosts)
+		y.Watch(t)
+		if y.reactive != nil {
+			t.React(y.reactive)
+			y.Tally.traffic = t
+		}
 		y.driver = &inOne{y, t}
 		y.tally([]*Tally{&y.Tally})
 		return t.Start()
@@ -109,10 +117,12 @@ func (d *divided) fetch() error {
 func (d *divided) plan(to sim.Time) error {
 	for !d.ended && d.head.Start <= to {
 		f := &d.head
-		if _, err := d.parts.Plan(fabric.Flow{Src: d.Hosts[f.Src], Dst: d.Hosts[f.Dst], Class: f.Class, Size: f.Size, Start: f.Start}); err != nil {
+		m, err := d.parts.Plan(fabric.Flow{Src: d.Hosts[f.Src], Dst: d.Hosts[f.Dst], Class: f.Class, Size: f.Size, Start: f.Start})
+		if err != nil {
 			return fmt.Errorf("flow %d: %w", d.planned, err)
 		}
 		d.planned++
+		d.posted(m, f)
 		if err := d.fetch(); err != nil {
 			return err
 		}

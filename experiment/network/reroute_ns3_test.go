@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/internal/golden"
 	"farflash/units"
 )
 
@@ -30,6 +31,7 @@ var rerouteSchemes = map[string]string{
 // with one from the first leaf to a spine that fails after 150 us. A path id would not make them the same: the reference has none, and
 // subtracts the counts of other ports. What does is that an ACK comes before the packet that leaves in the same nanosecond, as there.
 func TestNS3Reroute(t *testing.T) {
+	lines := golden.Head("", "flows", "spines", "ns-3, us", "off by")
 	for _, c := range []struct {
 		scheme        string
 		spines, pairs int
@@ -85,9 +87,19 @@ func TestNS3Reroute(t *testing.T) {
 				got[f.Src] = float64(f.FCT / units.Nanosecond)
 				return nil
 			}})
+			what, times, off := map[string]string{"hpcc": "HPCC", "dctcp": "DCTCP", "pfc": "PFC alone"}[c.scheme]+", no link fails", []string{}, []string{}
+			if c.down != "" {
+				what = strings.Replace(what, "no link", "one", 1)
+			}
+			for i, want := range c.want {
+				times = append(times, fmt.Sprintf("%.3f", want/1000))
+				off = append(off, fmt.Sprintf("%+.0f ns", got[i]-want))
+			}
+			lines = append(lines, golden.Row(what, fmt.Sprintf("%d of %d MB", c.pairs, c.size/1_000_000), fmt.Sprint(c.spines), strings.Join(times, ", "), strings.Join(off, ", ")))
 			for i, want := range c.want {
 				within(t, fmt.Sprintf("host %d's completion time in ns", i), got[i], want, c.share, c.most)
 			}
 		})
 	}
+	golden.Table(t, ns3Page, "ns3-reroute", "seed 1", lines, *update)
 }

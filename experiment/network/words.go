@@ -1,6 +1,10 @@
 package network
 
-import "farflash/result"
+import (
+	"strings"
+
+	"farflash/result"
+)
 
 // Words are the names of what networks and their flows did.
 func Words() result.Words {
@@ -16,6 +20,10 @@ func Words() result.Words {
 	l.Metric("fabric.nacks", "count", "negative acknowledgements sent")
 	l.Metric("fabric.queue.max", "B", "largest queue of any switch port and class, warm-up included")
 	l.Metric("fabric.deadlocks", "count", "circles of paused ports that the watchdog found")
+	l.Metric("fabric.pulls", "count", "packets in which receivers ask for data")
+	l.Metric("fabric.trimmed", "count", "packets whose payload switches cut off")
+	l.Metric("fabric.reordered", "count", "packets that came before one that was sent earlier, where switches choose ways by more than a hash")
+	l.Metric("fabric.reordered.max", "count", "by how many packet numbers a packet came too early at most, likewise, warm-up included")
 	l.Metric("fabric.goodput", "bit/s", "payload that reached hosts per second of measured time, over all hosts")
 	l.Metric("fabric.utilisation.max", "fraction", "share of measured time that the busiest link was busy")
 	l.Metric("flow.count", "count", "flows that began after the warm-up and ended")
@@ -26,11 +34,32 @@ func Words() result.Words {
 		l.Quantiles("flow."+f.name, f.unit, " of the "+f.noun, result.FlowQuantiles)
 		l.Metric("flow."+f.name+".max", f.unit, "maximum of the "+f.noun)
 	}
+	l.Metric("collective.count", "count", "rounds of collectives that all hosts ended, warm-up included")
+	l.Metric("collective.unfinished", "count", "rounds of collectives that did not end")
+	l.Metric("collective.time.mean", "us", "mean time of a round of a collective, from its start until the last host has everything")
+	l.Metric("collective.time.max", "us", "longest time of a round of a collective")
+	l.Metric("collective.bandwidth", "B/s", "size of a collective over its time, mean over rounds")
+	l.Metric("collective.bus_bandwidth", "B/s", "the same times what of the size each host must send at least: 2(n-1)/n for an all-reduce of n hosts, (n-1)/n for others")
+	of := l.Metrics
+	l.Metrics = nil
+	for _, d := range of {
+		if rest, ok := strings.CutPrefix(d.Name, "flow."); ok {
+			d.Name = rest
+			l.Metrics = append(l.Metrics, d)
+		} else if strings.HasPrefix(d.Name, "collective.") {
+			l.Metrics = append(l.Metrics, d)
+		}
+	}
+	l.Histogram("fct", "flow completion time")
+	l.Scope("flows", "group of flows", func(string) bool { return true })
+	l.Metrics, l.Histograms = of, nil
 	l.Series("fabric.goodput", "bit/s", "payload that reached hosts per second, over all hosts")
 	l.Series("fabric.pause.time", "fraction", "share of time that ports were paused, mean over ports")
 	l.Series("fabric.ecn.marks", "1/s", "packets marked per second")
 	l.Series("fabric.queue", "B", "largest queue of any port")
 	l.Series("flow.rate", "bit/s", "rate of a queue pair")
+	l.Series("flow.throughput", "bit/s", "payload of a queue pair that was acknowledged per second")
+	l.Series("flow.in_flight", "B", "payload of a queue pair that was sent and not acknowledged")
 	l.Histogram("flow.fct", "flow completion time")
 	l.Matrix("fabric.link.utilisation", "fraction", "share of time that each port sent; columns are ends of slices, in seconds")
 	l.Matrix("fabric.link.queue", "B", "what waited in each port at the end of each slice")
@@ -39,8 +68,9 @@ func Words() result.Words {
 	l.Matrix("fabric.queue.histogram", "count", "how often the queue of each switch port had which depth when it was looked at")
 	l.Matrix("fabric.host.goodput", "bit/s", "payload that reached each host per second of measured time")
 	l.Matrix("fabric.layout", "fraction", "where each node stands in a picture, and its tier")
+	l.Matrix("collective.steps", "us", "how long after the start of a round the last host had each step of a collective; the first column counts rounds")
 	l.Matrix("flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows")
-	l.Fewer("fabric.pause.count", "fabric.pause.time", "fabric.drops", "fabric.retransmits", "fabric.timeouts", "fabric.nacks", "fabric.deadlocks", "flow.unfinished")
-	l.More("fabric.goodput")
+	l.Fewer("fabric.pause.count", "fabric.pause.time", "fabric.drops", "fabric.retransmits", "fabric.timeouts", "fabric.nacks", "fabric.trimmed", "fabric.reordered", "fabric.deadlocks", "flow.unfinished", "collective.unfinished")
+	l.More("fabric.goodput", "collective.bandwidth", "collective.bus_bandwidth")
 	return l.Words
 }

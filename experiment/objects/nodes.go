@@ -5,6 +5,7 @@ import (
 
 	"farflash/cluster"
 	"farflash/result"
+	"farflash/sim"
 	"farflash/units"
 )
 
@@ -13,15 +14,18 @@ type nodeSums struct {
 	gateways, targets cluster.NodeBytes
 	nodes             []cluster.NodeBytes // each by itself, if they are not too many
 	waiting, most     int                 // frames
+
+	ofGateways, ofTargets sim.Time // that their processors worked
 }
 
 // namedNodes is up to how many nodes each has a row of its own in cluster.gateway.bytes and cluster.target.bytes.
 const namedNodes = 2000
 
 // look takes what there is at the end of a slice.
-func (n *nodeSums) look(c *cluster.Cluster) {
+func (n *nodeSums) look(c *cluster.Cluster, at sim.Time) {
 	n.gateways, n.targets = c.SumBytes()
 	n.waiting, n.most = c.DiskFrames()
+	n.ofGateways, n.ofTargets = c.ProcessorTime(at)
 	if gateways, targets := c.Nodes(); gateways+targets <= namedNodes {
 		n.nodes = c.AppendBytes(nil)
 	}
@@ -55,6 +59,10 @@ func fillNodes(r *result.Result, c *cluster.Cluster, slices []*slice, from, last
 		busy := func(n units.Bytes) float64 { return c.OnLink(n).Seconds() / span / float64(targets) }
 		r.Set("cluster.rx.busy.data", busy(data))
 		r.Set("cluster.rx.busy.control", busy(control))
+		if c.Config().Processor != (cluster.Processor{}) {
+			r.Set("cluster.processor.gateway", (last.ofGateways-from.ofGateways).Seconds()/span/float64(gateways))
+			r.Set("cluster.processor.target", (last.ofTargets-from.ofTargets).Seconds()/span/float64(targets))
+		}
 	}
 	if len(last.nodes) > 0 {
 		table(r, "cluster.gateway.bytes", last.nodes[:gateways], from.nodes)

@@ -134,7 +134,7 @@ func (x *running) take(at sim.Time) {
 	now.at, now.counters = at, c.Counters
 	now.disks, now.sent, now.got = c.Busy(at)
 	now.spent, now.links = c.Spent(at)
-	now.look(c)
+	now.look(c, now.at)
 	now.drives = driveStats(x.drives, at)
 	x.slices, x.now = append(x.slices, now), &slice{}
 	if at < x.s.Measure.Until.Time {

@@ -230,7 +230,7 @@ func TestLadder(t *testing.T) {
 		if count["< ack"] != 3 || count["data"] != 3 || count["disk"] != 3 || count["put"] != 1 {
 			t.Errorf("%s: %v", protocol, count)
 		}
-		if protocol == "pull" && (count["> request"] == 0 || count["< offer"] != 3 || count["> take"] == 0 || count["> pull"]+count["< pull"]+count["= pull"] != 3) {
+		if protocol == "pull" && (count["> request"] == 0 || count["< offer"] < 3 || count["> take"] == 0) {
 			t.Errorf("%v", count)
 		}
 		for i, kind := range m.Rows {

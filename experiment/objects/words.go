@@ -64,6 +64,8 @@ func Words() result.Words {
 	l.Metric("cluster.rx.control", "B", "bytes of control messages that nodes received")
 	l.Metric("cluster.rx.busy.data", "fraction", "share of time that targets' links received data, mean over targets")
 	l.Metric("cluster.rx.busy.control", "fraction", "share of time that targets' links received control messages, mean over targets")
+	l.Metric("cluster.processor.gateway", "fraction", "share of time that gateways' processors sent and handled messages and frames, mean over gateways")
+	l.Metric("cluster.processor.target", "fraction", "the same of targets'")
 	l.Metric("cluster.disk.queue.mean", "count", "frames that wait for a disk, mean over disks and the ends of slices")
 	l.Metric("cluster.disk.queue.max", "count", "most frames that wait for a disk at the end of a slice")
 	l.Matrix("cluster.target.busy", "fraction", "share of measured time that each target's disk and receiving link were busy")

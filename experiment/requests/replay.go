@@ -133,7 +133,7 @@ func OpenTrace(s *scenario.Scenario, i int, seed uint64) (*Replay, error) {
 	p := &Replay{
 		Flow:  s.LoadName(i),
 		path:  s.Path(t.File),
-		opts:  trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window},
+		opts:  t.Options(seed),
 		scale: t.Scale, count: -1, rounds: t.Loop, most: units.Forever - s.Workload[i].Start,
 	}
 	if t.Part < 1 {

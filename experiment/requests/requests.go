@@ -21,7 +21,7 @@ import (
 // Flows are those of a run's host.
 type Flows struct {
 	List    []cosim.Flow
-	Owners  []int32 // the initiator of each flow, if each runs a workload of its own
+	Owners  []int32 // the initiator of each flow, if each runs a workload of its own; otherwise 0
 	Replays []*Replay
 	Items   []int    // the workload's item that each is of
 	Notes   []string // what fio's jobs mean here
@@ -44,6 +44,12 @@ func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int)
 	}
 	for k := range initiators * len(s.Workload) {
 		i, copy := k%len(s.Workload), k/len(s.Workload)
+		if s.StartsLastFirst() {
+			i = len(s.Workload) - 1 - i
+		}
+		if !s.Runs(i) {
+			continue
+		}
 		if err := f.add(i, copy, starts[s.Workload[i].Namespace]); err != nil {
 			var placed shape.Errors
 			if !errors.As(err, &placed) {
@@ -62,12 +68,20 @@ func (f *Flows) add(i, copy int, first int64) error {
 	if err != nil {
 		return err
 	}
+	wave := f.s.Wave(i)
 	for _, x := range list {
 		replay, _ := x.Source.(*Replay)
 		f.replayOf = append(f.replayOf, replay)
 		if l.Limit > 0 {
 			x.Source = workload.Limit(x.Source, l.Limit, 0)
 		}
+		if l.Flush != nil {
+			x.Source = workload.Flushed(x.Source, l.Flush.Every)
+		}
+		if l.Think != nil {
+			x.Think, x.ThinkEvery = l.Think.Time, l.Think.Every
+		}
+		x.Wave += wave
 		x.Start, x.Namespace = l.Start, uint8(l.Namespace)
 		x.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight}
 		x.Fold, x.FromSubmission = l.Addresses == scenario.AddressFold, l.LatencyFrom == scenario.FromSubmission
@@ -105,13 +119,30 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 		if err := f.fits(i); err != nil {
 			return nil, err
 		}
-		x, err = generated(x, s.SyntheticConfig(i, copy, f.seed, units.Bytes(capacity)))
+		return f.synthetic(x, i, copy)
 	case l.MQSim != nil:
 		x.Source, err = mqsimSource(l.MQSim, first, capacity/int64(units.Sector), l.Until)
 	case l.Fio != nil:
 		return f.fio(i, copy)
 	}
 	return []cosim.Flow{x}, err
+}
+
+// synthetic makes the flows of an item of requests that are made up.
+func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err error) {
+	l := &f.s.Workload[i]
+	n := l.Count()
+	for k := range n {
+		y := x
+		if n > 1 {
+			y.Name = fmt.Sprintf("%s.%d", x.Name, k)
+		}
+		if y, err = generated(y, f.s.SyntheticConfig(i, copy, k, f.seed, units.Bytes(f.capacities[l.Namespace]))); err != nil {
+			return nil, err
+		}
+		out = append(out, y)
+	}
+	return out, nil
 }
 
 // fio makes a flow for each copy of each job. The trial's seed counts from the
@@ -126,9 +157,12 @@ func (f *Flows) fio(i, copy int) ([]cosim.Flow, error) {
 	for _, c := range copies {
 		c.Config.Seed += f.seed - 1
 		c.Config.Name += scenario.CopyName(copy)
-		x, err := generated(cosim.Flow{Name: s.LoadName(i) + "/" + c.Name, Outstanding: c.Config.QueueDepth}, c.Config)
+		x, err := generated(cosim.Flow{Name: s.LoadName(i) + "/" + c.Name, Outstanding: c.Config.QueueDepth, Think: c.Think, ThinkEvery: c.ThinkEvery, Wave: c.Wave}, c.Config)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if c.FlushEvery > 0 {
+			x.Source = workload.Flushed(x.Source, c.FlushEvery)
 		}
 		if copy == 0 {
 			f.Notes = append(f.Notes, c.Notes...)
@@ -157,7 +191,11 @@ func (f *Flows) fits(i int) error {
 		if x.flow == nil || l.Addresses == scenario.AddressFold {
 			continue
 		}
-		if a := &x.flow.Addresses; a.Start > room || a.Space > room-a.Start {
+		last := units.Bytes(0)
+		if l.Copies != nil {
+			last = units.Bytes(l.Copies.Count-1) * l.Copies.Stride
+		}
+		if a := &x.flow.Addresses; a.Start > room-last || a.Space > room-last-a.Start {
 			return f.s.Located(&units.FieldError{Path: fmt.Sprintf("workload[%d].synthetic.%s.addresses", i, x.key),
 				Msg: fmt.Sprintf("%v from %v on are beyond the namespace, which has %v; use less, addresses: fold, or a larger drive%s", a.Space, a.Start, room, f.orStripe())})
 		}
@@ -176,6 +214,27 @@ func generated(f cosim.Flow, c synth.Config) (cosim.Flow, error) {
 	return f, err
 }
 
+// VolumeName is what the trace of a workload's item calls one of its volumes.
+func (f *Flows) VolumeName(item int, number uint32) string {
+	traces, name := 0, ""
+	for i, p := range f.replayOf {
+		if f.Owners[i] > 0 || p == nil {
+			continue
+		}
+		traces++
+		if f.Items[i] == item {
+			name = p.r.VolumeName(number)
+		}
+	}
+	switch {
+	case name == "": // what was made has no volumes
+		return f.s.LoadName(item)
+	case traces > 1:
+		return f.s.LoadName(item) + "/" + name
+	}
+	return name
+}
+
 // Close closes the traces.
 func (f *Flows) Close() error {
 	var err error
@@ -189,6 +248,9 @@ func (f *Flows) Close() error {
 func Expected(s *scenario.Scenario) uint64 {
 	n := uint64(0)
 	for i := range s.Workload {
+		if !s.Runs(i) {
+			continue
+		}
 		k := expected(&s.Workload[i])
 		if k == 0 {
 			return 0
@@ -209,7 +271,7 @@ func expected(l *scenario.Load) uint64 {
 	if l.Limit > 0 && (n == 0 || uint64(l.Limit) < n) {
 		n = uint64(l.Limit)
 	}
-	return n
+	return n * uint64(l.Count())
 }
 
 // Located gives an error of one of the host's flows the place of its item in the scenario.

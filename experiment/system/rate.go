@@ -25,7 +25,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	share := float64(y.s.Fabric.Payload) / float64(y.s.Fabric.Payload+y.s.Fabric.Header+y.s.Fabric.Telemetry.Size)
 	for t := range int32(y.sys.Targets()) {
 		drives := y.sys.DrivesOf(t)
-		own := y.s.DriveOf(group[drives[0]])
+		own := y.s.Steered(group[drives[0]])
 		var ctl ratecontrol.Controller
 		var err error
 		if controller != nil {
@@ -50,8 +50,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 			return errors.New("there is no controller")
 		}
 		// Beyond what a drive fetches from a queue commands would wait where weights have no say.
-		depth := min(y.s.NVMf.DriveDepth, own.Host.FetchSize)
-		if err := y.sys.Steer(t, ctl, depth, y.s.Fabric.HostLink, share, len(cfg.Demands) > 0); err != nil {
+		if err := y.sys.Steer(t, ctl, own.Host.FetchSize, y.s.Fabric.HostLink, share, len(cfg.Demands) > 0); err != nil {
 			return err
 		}
 	}

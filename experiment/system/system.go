@@ -91,7 +91,7 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	y.net = network.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
-	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }}
+	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }, capsules: protocol.Capsules()}
 	if err := y.net.Make(seed, y.tap); err != nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	group, target := groupOf(s)
 	for i := range group {
-		d := drive.New(images[group[i]], y.eng, y.sys, seed, i)
-		if _, err := y.sys.AddDrive(int32(target[i]), d); err != nil {
+		d := drive.New(images[group[i]], y.eng, y.tap, seed, i)
+		if _, err := y.sys.AddDrive(int32(target[i]), door{d, y.tap, y.eng}); err != nil {
 			return nil, fmt.Errorf("ssd[%d]: %w", i, err)
 		}
 		y.drives = append(y.drives, d)
@@ -118,12 +118,13 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	classes := uint8(1) << s.NVMf.Class
 	if len(s.Flows) > 0 {
-		src, more, _, err := s.OpenFlows(y.net.Graph, seed)
+		offer, err := s.OpenFlows(y.net.Graph, seed)
 		if err != nil {
 			return nil, err
 		}
-		classes |= more
-		y.traffic = cosim.NewTraffic(y.eng, y.net.Net, src, y.net.Hosts)
+		classes |= offer.Classes
+		y.traffic = cosim.NewTraffic(y.eng, y.net.Net, offer.Source, y.net.Hosts)
+		y.net.Watch(y.traffic)
 	}
 	if err := y.net.Use(classes); err != nil {
 		return nil, err
@@ -134,6 +135,15 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	if y.array, err = cosim.NewArray(y.eng, y.sys, route, y.host.Complete); err != nil {
 		return nil, err
+	}
+	if s.HostRAID != nil {
+		each := y.drives[0].Capacity(0)
+		for _, d := range y.drives {
+			each = min(each, d.Capacity(0))
+		}
+		if err := y.array.Stripe(s.RAID(), each); err != nil {
+			return nil, units.Within("host_raid", err)
+		}
 	}
 	if protocol == s.Protocol && (s.Controlled() || controller != nil) {
 		if err := y.steer(o, group, controller); err != nil {
@@ -243,11 +253,14 @@ func (y *remote) shown() *timeline.System {
 // sample takes a request that has completed.
 func (x *coupled) sample(r *cosim.Sample) {
 	t := x.array.Trip()
-	x.meter.Sample(r)
-	x.meter.Trip(r.Op, r.Finished-r.Arrival, &t.Stage)
+	x.meter.Sample(r, t.Initiator)
+	if !r.Failed {
+		x.meter.Trip(r.Op, r.Finished-r.Arrival, t.Stage[:])
+	}
 	x.timeline.Remote(r, t)
 	if x.o.Sample != nil && x.failed == nil {
 		r.Trip = t
+		x.meter.Book.Sign(r)
 		if x.failed = x.o.Sample(*r); x.failed != nil {
 			x.eng.Stop()
 		}
@@ -306,6 +319,9 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	s, r := x.s, out.Result
 	out.Events = x.eng.Events()
 	r.Summary = summary(s, x.network)
+	if s.HostRAID != nil {
+		r.Summary += fmt.Sprintf("; %v", s.HostRAID)
+	}
 	r.Limits = limits(s, x.network)
 	x.meter.Fill(out)
 	x.network.FillPart(r, out.Interrupted)
@@ -315,6 +331,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 		x.rate.fill(r)
 	}
 	x.tap.check(r, x.drives)
+	drive.FillRAID(r, x.array.Volume())
 	if left := x.host.Issued() - x.host.Ended(); left > 0 && !out.Interrupted && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
 		r.Warn("%d requests never ended: what they sent was lost for good", left)
 	}
@@ -347,43 +364,18 @@ func (x *coupled) figures(r *result.Result) {
 
 // anatomy fills in where the time of an operation's requests went.
 func anatomy(r *result.Result, op string, a *cosim.Anatomy) {
-	if a.Count() == 0 {
-		return
-	}
 	var cols []string
 	for k := range nvmf.Stages {
 		cols = append(cols, k.String())
 	}
-	microseconds := func(x [nvmf.Stages]float64) []float64 {
-		out := make([]float64, len(x))
-		for k, v := range x {
-			out[k] = v / float64(units.Microsecond)
-		}
-		return out
+	drive.FillAnatomy(r, op, a, cols)
+	if a.Count() == 0 {
+		return
 	}
-	all := microseconds(a.Mean())
-	for k, v := range all {
-		r.Set(op+".stage."+cols[k]+".mean", v)
+	all := a.Mean()
+	for k, name := range cols {
+		r.Set(op+".stage."+name+".mean", all[k]/float64(units.Microsecond))
 	}
-	rows, v := []string{"mean"}, [][]float64{all}
-	// Around a quantile q: half of the way from it to the end, on both sides, and at most 5 %.
-	for _, q := range []struct {
-		name  string
-		share float64
-	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}} {
-		beyond := 1 - q.share
-		if float64(a.Count())*beyond < 5 {
-			continue
-		}
-		w := min(beyond/2, 0.05)
-		if x, ok := a.Around(q.share-w, q.share+w); ok {
-			rows, v = append(rows, q.name), append(v, microseconds(x))
-		}
-	}
-	if x, ok := a.Around(1-1e-15, 1); ok {
-		rows, v = append(rows, "max"), append(v, microseconds(x))
-	}
-	r.SetMatrix(op+".anatomy", rows, cols, v)
 }
 
 // summary is the system in one line.

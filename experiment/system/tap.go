@@ -11,16 +11,59 @@ import (
 	"farflash/ssd"
 )
 
-// tap is a system as a network's sink. It counts how long the network had the system's messages, by the network's own stamps, and
-// tells of messages which are not the system's.
+// tap is a system as a network's and the drives' sink. It counts how long the network had the system's messages, by the network's own stamps, and how long
+// commands were in targets between network and drives, by what network and drives say; and tells of messages which are not the system's.
 type tap struct {
 	*nvmf.System
 	net       func() *fabric.Network
+	capsules  bool
 	out, back sim.Time // sums of all that have arrived
-	arrived   []sim.Time
+	target    sim.Time // from a message that brought a command or its data to a drive, or to the message that asks for the data
+	txq       sim.Time // from a drive to the first packet of the answer
+	commands  []passage
 	ended     sim.Probe[int32]
 	// forgot tells of a message of the system that is over: its number may be another's.
 	forgot sim.Probe[int32]
+}
+
+// passage is where a command under way is.
+type passage struct {
+	came  sim.Time // to its target, with the last message that did
+	ended sim.Time // in its drive
+	data  sim.Time // at the initiator, if its response has yet to come
+	early sim.Time // at the initiator, of its response, if its data have yet to come
+	reads bool     // it has data to come
+}
+
+// door is a drive as a target sees it: it tells of what the drive takes.
+type door struct {
+	*ssd.Drive
+	t   *tap
+	eng *sim.Engine
+}
+
+// Submit implements block.Device. A request's tag is its command's number.
+func (d door) Submit(q block.QueueID, r block.Request) bool {
+	if !d.Drive.Submit(q, r) {
+		return false
+	}
+	d.t.target += d.eng.Now() - d.t.passage(int32(r.Tag)).came
+	return true
+}
+
+// Complete implements the drives' sink.
+func (t *tap) Complete(c block.Completion) {
+	p := t.passage(int32(c.Tag))
+	p.ended, p.reads = c.Finished, c.Op == block.Read && c.Status == block.OK
+	t.System.Complete(c)
+}
+
+// passage is a command's.
+func (t *tap) passage(command int32) *passage {
+	for int(command) >= len(t.commands) {
+		t.commands = append(t.commands, passage{})
+	}
+	return &t.commands[command]
 }
 
 // Delivered implements fabric.Sink.
@@ -32,27 +75,33 @@ func (t *tap) Delivered(m int32) {
 }
 
 // count adds what the network says of a message. An answer is on its way from its first packet on; a response that follows a read's data, from when they
-// have arrived.
+// have arrived. Where each message is a connection of its own, as in ns3-rdma, a response may overtake the data: then theirs is all the way.
 func (t *tap) count(m int32) {
 	kind, command := t.Carried(m)
 	x := &t.net().Messages()[m]
-	for int(command) >= len(t.arrived) {
-		t.arrived = append(t.arrived, 0)
-	}
-	before := &t.arrived[command]
+	p := t.passage(command)
 	switch kind {
 	case nvmf.Data:
 		t.back += x.Delivered - x.Begun
-		*before = x.Delivered
+		t.txq += x.Begun - p.ended
+		p.data, p.reads, p.early = x.Delivered, false, 0
 	case nvmf.Response:
-		if *before == 0 {
-			*before = x.Begun
+		if p.reads {
+			p.early = x.Delivered
+			return
 		}
-		t.back += x.Delivered - *before
-		*before = 0
+		if p.data == 0 {
+			p.data = x.Begun
+			t.txq += x.Begun - p.ended
+		}
+		t.back += max(x.Delivered-p.data, 0)
+		p.data = 0
+	case nvmf.Pull:
+		t.out += x.Delivered - x.Posted
+		t.target += x.Posted - p.came
 	default:
 		t.out += x.Delivered - x.Posted
-		*before = 0
+		*p = passage{came: x.Delivered}
 	}
 }
 
@@ -69,7 +118,8 @@ func (t *tap) Acked(m int32) {
 }
 
 // check holds what the targets and initiators say of commands against what their neighbours say: a command's time in the network against
-// those of its messages, its time in a drive against the drive's.
+// those of its messages, its time in a drive against the drive's, and its time in a target on either side of the drive against the end of the one and the
+// beginning of the other. What is left of its latency is the initiator's.
 func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	k := &t.Counters
 	err := t.Check()
@@ -80,8 +130,18 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	r.Check("commands conserved, their stages add up", err == nil, detail)
 
 	spent := t.Spent()
-	r.Check("time in the network is its messages'", spent[nvmf.NetworkOut] == t.out && spent[nvmf.NetworkBack] == t.back,
-		fmt.Sprintf("commands were on their way out for %v and back for %v; their messages took %v and %v", spent[nvmf.NetworkOut], spent[nvmf.NetworkBack], t.out, t.back))
+	back, txq := t.overtaken()
+	back, txq = back+t.back, txq+t.txq
+	r.Check("time in the network is its messages'", spent[nvmf.NetworkOut] == t.out && spent[nvmf.NetworkBack] == back,
+		fmt.Sprintf("commands were on their way out for %v and back for %v; their messages took %v and %v", spent[nvmf.NetworkOut], spent[nvmf.NetworkBack], t.out, back))
+
+	r.Check("time before answers is between drives and network", spent[nvmf.TXQ] == txq,
+		fmt.Sprintf("commands were in transmit queues and before them for %v; from drives to the first packets it was %v", spent[nvmf.TXQ], txq))
+	if t.capsules {
+		target := t.target + t.asked()
+		r.Check("time at targets is between network and drives", spent[nvmf.AtTarget] == target,
+			fmt.Sprintf("commands were at targets for %v; from the network to drives, and to what asked for their data, it was %v", spent[nvmf.AtTarget], target))
+	}
 
 	ok := true
 	var ours, theirs sim.Time
@@ -101,4 +161,33 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 		detail = fmt.Sprintf("commands that ended well were in drives for %v, and drives had them for %v", ours, theirs)
 	}
 	r.Check("time in drives is what they say", ok, detail)
+}
+
+// overtaken is what answers have taken whose response has arrived and whose data have not: on their way since the data's first packet, until the response came.
+func (t *tap) overtaken() (back, txq sim.Time) {
+	messages := t.net().Messages()
+	for m := range messages {
+		if x := &messages[m]; x.Delivered == sim.Forever && t.Carries(int32(m)) {
+			if kind, command := t.Carried(int32(m)); kind == nvmf.Data && t.commands[command].early > 0 {
+				p := t.commands[command]
+				back += p.early - x.Begun
+				txq += x.Begun - p.ended
+			}
+		}
+	}
+	return back, txq
+}
+
+// asked is how long commands were at their targets whose data have been asked for, by messages that have not arrived.
+func (t *tap) asked() sim.Time {
+	sum := sim.Time(0)
+	messages := t.net().Messages()
+	for m := range messages {
+		if x := &messages[m]; x.Delivered == sim.Forever && t.Carries(int32(m)) {
+			if kind, command := t.Carried(int32(m)); kind == nvmf.Pull {
+				sum += x.Posted - t.commands[command].came
+			}
+		}
+	}
+	return sum
 }

@@ -12,6 +12,7 @@ import (
 	"farflash/block"
 	"farflash/cosim"
 	"farflash/experiment"
+	"farflash/experiment/accounts"
 	"farflash/experiment/drive"
 	"farflash/experiment/network"
 	"farflash/experiment/requests"
@@ -355,7 +356,7 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 		h[q.Op].Record(d)
 		bytes[q.Op] += q.Length
 		stages := t.it.Stages(i)
-		parts[q.Op].Add(d, &stages)
+		parts[q.Op].Add(d, stages[:])
 	}
 	r.SimulatedS = end.Seconds()
 	var all stats.Histogram
@@ -363,12 +364,12 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 		if h[op].Count() == 0 {
 			continue
 		}
-		drive.Rates(r, op.String(), h[op].Count(), bytes[op], end.Seconds())
+		accounts.Rates(r, op.String(), h[op].Count(), bytes[op], end.Seconds())
 		r.SetLatencies(op.String(), &h[op])
 		anatomy(r, op.String(), &parts[op])
 		all.Merge(&h[op])
 	}
-	drive.Rates(r, "all", all.Count(), bytes[block.Read]+bytes[block.Write], end.Seconds())
+	accounts.Rates(r, "all", all.Count(), bytes[block.Read]+bytes[block.Write], end.Seconds())
 	r.SetLatencies("all", &all)
 	sum := t.drives[0].Stats()
 	last := sum.Span

@@ -33,8 +33,6 @@ func Words() result.Words {
 	l.Metric("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
 	l.Metric("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
 	rateWords(&l)
-	l.Matrix("read.anatomy", "us", "where the time of reads over a network went; rows are the mean and the requests about a quantile of latency, columns stages")
-	l.Matrix("write.anatomy", "us", "the same for writes")
 	return l.Words
 }
 

@@ -1,5 +1,5 @@
 // Package cc is the congestion control of RDMA queue pairs, DCQCN, DCTCP, TIMELY,
-// HPCC, HPCC-PINT, Swift and none, and of TCP connections.
+// HPCC, HPCC-PINT, Swift, NSCC, NDP and none, and of TCP connections.
 //
 // Its main type is Algorithm, which turns feedback (acknowledgements, congestion
 // notifications, measured delays, telemetry) into a rate and a window. An Algorithm
@@ -37,7 +37,10 @@ type Sender struct {
 	// in packets.
 	MTU units.Bytes
 	// Hops is how many switches are on the way. Swift's target delay grows with it.
-	Hops int
+	Hops int32
+
+	// Credit is how many packets may be sent, where receivers pull (Wants.Pulls). It is the algorithm's, as Rate, Window and Wake are.
+	Credit int32
 }
 
 // Demand is what the queue pair may send: its rate, or its window over the round trip that was measured last if that is less. Without a measured one, 0, it is
@@ -70,6 +73,10 @@ const (
 	// Loss: acknowledgements show that packets are missing, once until what had been sent by then is acknowledged;
 	// only if Wants.Losses. It comes before the Ack that shows it.
 	Loss
+	// Trim: the payload of a packet was cut off on its way, and will be sent again; only if Wants.Losses.
+	Trim
+	// Pull: the receiver asks for packets; only if Wants.Pulls.
+	Pull
 	kinds
 )
 
@@ -84,8 +91,12 @@ type Signal struct {
 	// Acked is how much of the queue pair's byte stream has been acknowledged in order,
 	// Next the position behind what has been sent; both count payload from 0 (Ack).
 	Acked, Next uint64
+	// Came is how much is known to have come, in order or not (Ack, if Wants.Came).
+	Came uint64
 	// Payload is how many bytes were handed over (Sent).
 	Payload units.Bytes
+	// Pulls is how many packets are asked for (Pull).
+	Pulls int32
 	// RTT is the time from when the acknowledged packet was handed to the link until
 	// now (Ack, if Wants.RTT).
 	RTT sim.Time
@@ -124,6 +135,10 @@ type Wants struct {
 	PINT bool
 	// Losses: each round of packets that are missing
 	Losses bool
+	// Came: a window counts what is not known to have come, and not what is not acknowledged in order
+	Came bool
+	// Pulls: receivers pull once for each packet that comes, at their links' pace, and Sender.Credit, not Window, says what may be sent
+	Pulls bool
 	// Repace: a new rate counts from the last packet on, not only from the next one.
 	Repace bool
 }

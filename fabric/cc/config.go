@@ -15,10 +15,12 @@ const (
 	SchemeHPCCPINT               // see PINT
 	SchemeSwift                  // see Swift
 	SchemeTCP                    // see TCP
+	SchemeNSCC                   // see NSCC
+	SchemeNDP                    // see NDP
 	schemes
 )
 
-var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp"}
+var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp", "nscc", "ndp"}
 
 // String is the algorithm's name in scenarios.
 func (k Scheme) String() string { return schemeNames.Name(k) }
@@ -31,7 +33,7 @@ func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal
 
 // Config chooses an algorithm. Only the chosen one's settings count.
 type Config struct {
-	// Algorithm is which one.
+	// Algorithm is the one that is used; the section of its name has its settings.
 	Algorithm Scheme
 	// MinRate is the least rate a queue pair is throttled to; what steers a window has a least
 	// window instead. 100Mbps (MinRate in both ns-3 simulators' code).
@@ -45,13 +47,15 @@ type Config struct {
 	PINT   PINT
 	Swift  Swift
 	TCP    TCP
+	NSCC   NSCC
+	NDP    NDP
 }
 
 // DefaultConfig is the paper's DCQCN.
 func DefaultConfig() Config {
 	return Config{
 		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
-		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(),
+		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(), NSCC: DefaultNSCC(), NDP: DefaultNDP(),
 	}
 }
 
@@ -81,6 +85,10 @@ func New(c Config, seed uint64) (Algorithm, error) {
 		return NewSwift(c.Swift)
 	case SchemeTCP:
 		return NewTCP(c.TCP)
+	case SchemeNSCC:
+		return NewNSCC(c.NSCC)
+	case SchemeNDP:
+		return NewNDP(c.NDP)
 	}
 	return nil, units.Wrong("algorithm", "%v is not possible", c.Algorithm)
 }

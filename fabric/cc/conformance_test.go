@@ -49,8 +49,8 @@ func anySignal(r *rapid.T, now sim.Time) Signal {
 		Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(r, "kind")), Marked: rapid.Bool().Draw(r, "marked"), Power: rapid.Uint16().Draw(r, "power"),
 		Now:   now,
 		Acked: rapid.Uint64Range(0, 1<<40).Draw(r, "acked"), Next: rapid.Uint64Range(0, 1<<40).Draw(r, "next"),
-		Payload: units.Bytes(rapid.Int64Range(0, 1<<20).Draw(r, "payload")),
-		RTT:     sim.Time(rapid.Int64Range(0, int64(10*units.Millisecond)).Draw(r, "rtt")),
+		Payload: units.Bytes(rapid.Int64Range(0, 1<<20).Draw(r, "payload")), Pulls: rapid.Int32Range(0, 1<<10).Draw(r, "pulls"),
+		RTT: sim.Time(rapid.Int64Range(0, int64(10*units.Millisecond)).Draw(r, "rtt")),
 	}
 	for range rapid.IntRange(0, MaxHops+1).Draw(r, "hops") {
 		x.Hops = append(x.Hops, Hop{
@@ -211,7 +211,7 @@ func allowed(s *Sender) float64 {
 // when the congestion is over.
 func TestCongestionIsAnswered(t *testing.T) {
 	for name, c := range schemesUnderTest() {
-		if c.Algorithm == SchemeNone {
+		if c.Algorithm == SchemeNone || c.Algorithm == SchemeNDP { // which is told what it may send
 			continue
 		}
 		a := must(New(c, 1))
@@ -287,9 +287,9 @@ func TestNames(t *testing.T) {
 		text string
 		want string
 	}{
-		{new(Scheme), "dqcn", `"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp (did you mean dcqcn?)`},
-		{new(Scheme), "hpccpint", `"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp (did you mean hpcc?)`},
-		{new(Scheme), "reno-vegas", `"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift or tcp`},
+		{new(Scheme), "dqcn", `"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp (did you mean dcqcn?)`},
+		{new(Scheme), "hpccpint", `"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp (did you mean hpcc?)`},
+		{new(Scheme), "reno-vegas", `"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp`},
 		{new(Window), "scale", `"scale" is not possible; use none, bdp or scaled (did you mean scaled?)`},
 		{new(Clamp), "never", `"never" is not possible; use always, after-increase or after-bytes`},
 	} {
@@ -348,6 +348,12 @@ func TestErrors(t *testing.T) {
 		{SchemeSwift, func(c *Config) { c.Swift.TargetPerHop = -1 }, "swift.target_per_hop: "},
 		{SchemeSwift, func(c *Config) { c.Swift.InitialWindow = -1 }, "swift.initial_window: -1 is not possible"},
 		{SchemeSwift, func(c *Config) { c.Swift.ResetAfter = 0 }, "swift.reset_after: 0 is not possible"},
+		{SchemeNSCC, func(c *Config) { c.NSCC.TargetDelay = -1 }, "nscc.target_delay: "},
+		{SchemeNSCC, func(c *Config) { c.NSCC.Gamma = 0 }, "nscc.gamma: 0 is not possible"},
+		{SchemeNSCC, func(c *Config) { c.NSCC.MaxDecrease = 1 }, "nscc.max_decrease: 1 is not possible"},
+		{SchemeNSCC, func(c *Config) { c.NSCC.MaxWindow = 0 }, "nscc.max_window: 0 is not possible"},
+		{SchemeNSCC, func(c *Config) { c.NSCC.Fair = -1 }, "nscc.fair: -1 is not possible"},
+		{SchemeNSCC, func(c *Config) { c.NSCC.QuickBelow = 2 }, "nscc.quick_below: 2 is not possible"},
 		{99, func(*Config) {}, "algorithm: (99) is not possible"},
 	} {
 		conf := DefaultConfig()

@@ -35,8 +35,8 @@ func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(t
 
 // DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA
 // Deployments", SIGCOMM 2015). Two published machines differ in more than numbers; each
-// difference is an option of its own. DefaultDCQCN, MellanoxDCQCN and NS3RDMADCQCN are
-// the three consistent sets.
+// difference is an option of its own. Three sets of values are consistent: the paper's, which
+// are the defaults, Mellanox's and ns3-rdma's.
 //
 // In what follows T counts the timer's increases since the last cut and B the byte
 // counter's. The increase is fast recovery while max(T, B) < FastRecovery, hyper
@@ -46,7 +46,7 @@ type DCQCN struct {
 	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
 	// code defaults of both simulators 1/16.
 	Gain units.Fraction
-	// AlphaInitial is alpha when the first CNP comes. 1 (SIGCOMM 2015); ns3-rdma 0.5.
+	// AlphaInitial is what alpha is when the first CNP comes. 1 (SIGCOMM 2015); ns3-rdma 0.5.
 	AlphaInitial units.Fraction
 	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM
 	// 2015: more than the interval between CNPs).
@@ -63,7 +63,7 @@ type DCQCN struct {
 	// business (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease
 	// interval in which a CNP came (Mellanox).
 	CutAtOnce bool
-	// RateDecreaseInterval is between two looks whether a CNP came. They begin one
+	// RateDecreaseInterval is how often the sender checks whether a CNP has come. The first check is one
 	// interval and 1 ns after the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period
 	// of Mellanox firmware); without meaning if CutAtOnce.
 	RateDecreaseInterval sim.Time
@@ -76,10 +76,10 @@ type DCQCN struct {
 	// (ns3-rdma).
 	KeepByteCount bool
 
-	// RateIncreaseTimer is between two increases by time. 55us (SIGCOMM 2015); 300us in
+	// RateIncreaseTimer is the time between two increases by the timer. 55us (SIGCOMM 2015); 300us in
 	// HPCC's experiments, 1500us in both simulators' code.
 	RateIncreaseTimer sim.Time
-	// ByteCounter is between two increases by bytes sent: one comes with the packet
+	// ByteCounter is how many bytes are sent between two increases: one comes with the packet
 	// that exceeds it, and what that packet exceeds it by is forgotten. 0: no byte
 	// counter. 10MB (SIGCOMM 2015).
 	ByteCounter units.Bytes

@@ -8,12 +8,11 @@ import (
 )
 
 // Swift configures Swift (Kumar et al., "Swift: Delay is Simple and Effective for
-// Congestion Control in the Datacenter", SIGCOMM 2020). Windows are in packets of
-// Sender.MTU. The round trip stands for the paper's fabric delay: hosts of this model
+// Congestion Control in the Datacenter", SIGCOMM 2020). Windows are in full packets. The round trip stands for the paper's fabric delay: hosts of this model
 // add none of their own, so there is one window, not one for the endpoint as well.
 type Swift struct {
 	// TargetDelay is the target round trip before scaling. It must exceed
-	// Sender.BaseRTT, lest the window never grow. 25us; csg-htsim has 20us.
+	// the round trip of an empty path, lest the window never grow. 25us; csg-htsim has 20us.
 	TargetDelay sim.Time
 	// TargetPerHop is added for every switch on the way (the paper's topology-based
 	// scaling). 1us; csg-htsim has 3us.
@@ -34,7 +33,7 @@ type Swift struct {
 	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim
 	// has 10 B and 1000 packets.
 	MinWindow, MaxWindow float64
-	// InitialWindow, in packets; 0 is what the line carries in a round trip.
+	// InitialWindow is the window that a queue pair begins with, in packets; 0 is what the line carries in a round trip.
 	InitialWindow float64
 	// ResetAfter is how many retransmission timeouts in a row make the window the
 	// least (RETX_RESET_THRESHOLD in algorithm 1). 5.
@@ -138,7 +137,7 @@ func (w *swift) React(q int32, s *Sender, x *Signal) {
 			packets = float64(x.Acked-st.acked) / float64(s.mtu())
 			st.acked = x.Acked
 		}
-		if target := w.target(st.window, s.Hops); x.RTT < target {
+		if target := w.target(st.window, int(s.Hops)); x.RTT < target {
 			more := w.c.Increase * packets
 			if st.window >= 1 {
 				more /= st.window

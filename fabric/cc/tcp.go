@@ -6,7 +6,7 @@ import (
 	"farflash/units"
 )
 
-// TCP configures TCP's congestion control (RFC 5681) as a window in packets of Sender.MTU: slow start, one reduction for each round of losses,
+// TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction for each round of losses,
 // and one of three ways to grow and to shrink. Marks count with dctcp alone; the others hear of losses.
 //
 // What it leaves out: proportional rate reduction (RFC 6937; the window shrinks at once), HyStart, which Linux has cubic leave slow start
@@ -15,7 +15,7 @@ type TCP struct {
 	// Growth is cubic (RFC 9438, Linux' default), newreno (RFC 5681 and 6582), or dctcp (RFC 8257), which grows like newreno
 	// and gives way to marks in proportion to their share.
 	Growth Growth
-	// InitialWindow, in packets. 10 (RFC 6928; Linux).
+	// InitialWindow is the window that a connection begins with, in packets. 10 (RFC 6928; Linux).
 	InitialWindow float64
 	// MaxWindow is the most that may be in flight: what the receiver offers. 3MiB (Linux: half of the greatest receive
 	// buffer, the 6 MiB of tcp_rmem).

@@ -21,9 +21,13 @@ import (
 type Sender struct {
 	came   window.Set
 	round  bool
-	until  uint32 // the round ends when this is acknowledged
-	turn   uint32 // where the search for the next packet to repeat goes on
-	beyond uint32 // behind the highest packet that came
+	until  uint32     // the round ends when this is acknowledged
+	turn   uint32     // where the search for the next packet to repeat goes on
+	beyond uint32     // behind what counts as lost if it has not come: up to the highest packet that came, less slack
+	cut    window.Set // packets that are known not to have come, and are to be repeated
+	cuts   uint32
+	total  uint64 // packets that are known to have come
+	slack  uint32 // how many packets may overtake one
 
 	tcp     bool
 	waiting bool   // for what was sent after the last repetition
@@ -33,8 +37,9 @@ type Sender struct {
 	trip    sim.Time
 }
 
-// New returns a sender that knows of nothing, IRN's or TCP's.
-func New(tcp bool) *Sender { return &Sender{tcp: tcp} }
+// New returns a sender that knows of nothing, IRN's or TCP's. A packet counts as lost when more than so many later ones have overtaken it: none on one way, and what
+// ways differ by on several (TCP's DupThresh, RFC 6675; the reordering window of RFC 8985, counted in packets).
+func New(tcp bool, reordering int) *Sender { return &Sender{tcp: tcp, slack: uint32(reordering)} }
 
 // probeSlack is what Linux adds to two round trips before it probes (TCP_TIMEOUT_MIN, two ticks of a millisecond).
 const probeSlack = 2 * units.Millisecond
@@ -76,14 +81,20 @@ func (r *Sender) Measure(t sim.Time) {
 // again.
 func (r *Sender) Pipe(una, next uint32) uint32 {
 	n := next - una - r.came.Count(una, next)
-	if from := r.turn; before(from, r.beyond) {
+	if from := r.turn; r.round && before(from, r.beyond) {
 		n -= r.beyond - from - r.came.Count(from, r.beyond)
+	}
+	if r.cuts > 0 { // some of which may count among those
+		return n - min(n, r.cuts)
 	}
 	return n
 }
 
 // Pending reports whether a packet is to be repeated, and turns to it.
 func (r *Sender) Pending() bool {
+	if r.cuts > 0 {
+		return true
+	}
 	if !r.round {
 		return false
 	}
@@ -98,6 +109,12 @@ func (r *Sender) Pending() bool {
 
 // Take returns the packet that is to be repeated. top is behind the last that was sent.
 func (r *Sender) Take(top uint32) uint32 {
+	if r.cuts > 0 {
+		psn, _ := r.cut.Find(r.cut.Base(), top)
+		r.cut.Remove(psn)
+		r.cuts--
+		return psn
+	}
 	psn := r.turn
 	r.turn++
 	r.waiting, r.fence = true, top
@@ -106,20 +123,62 @@ func (r *Sender) Take(top uint32) uint32 {
 
 // Restart begins a round with everything that is not known to have come, up to top.
 func (r *Sender) Restart(una, top uint32) {
+	for ; r.cuts > 0; r.cuts-- {
+		psn, _ := r.cut.Find(una, top)
+		r.cut.Remove(psn)
+	}
 	r.round, r.turn, r.until, r.beyond, r.waiting, r.probing = true, una, top, top, false, false
+}
+
+// Came is how many packets are known to have come, since the first.
+func (r *Sender) Came() uint64 { return r.total }
+
+// forget takes out what is before una, all of which has come.
+func (r *Sender) forget(una uint32) {
+	if from := r.came.Base(); before(from, una) {
+		r.total += uint64(una - from - r.came.Count(from, una))
+		r.came.MoveTo(una)
+	}
+	if from := r.cut.Base(); before(from, una) {
+		if r.cuts > 0 {
+			r.cuts -= r.cut.Count(from, una)
+		}
+		r.cut.MoveTo(una)
+	}
+}
+
+// Missing takes note, with an ACK up to una, that a packet is known not to have come: it is to be repeated at once, whatever else has come.
+func (r *Sender) Missing(psn, una uint32) {
+	if before(psn, una) || r.came.Has(psn) || r.cut.Has(psn) {
+		return
+	}
+	r.cut.Add(psn)
+	r.cuts++
 }
 
 // Acked takes note of an ACK up to una.
 func (r *Sender) Acked(una uint32) {
-	r.came.MoveTo(una)
+	r.forget(una)
 	r.end(una)
 }
 
 // Named takes note of an ACK up to una that names a packet beyond it, and reports whether it is the first to show that packets are missing.
 func (r *Sender) Named(psn, una, top uint32) (lost bool) {
-	r.came.MoveTo(una)
+	r.forget(una)
 	if !before(psn, una) {
-		r.came.Add(psn)
+		if !r.came.Has(psn) {
+			r.total++
+			r.came.Add(psn)
+			if r.cuts > 0 && r.cut.Has(psn) {
+				r.cut.Remove(psn)
+				r.cuts--
+			}
+		}
+		psn -= r.slack
+		if r.slack > 0 && !before(una, psn) {
+			r.end(una)
+			return false
+		}
 		if !r.round || r.probing {
 			r.probing = false
 			r.round, r.turn, r.until, r.beyond, r.waiting = true, una, top, una, false

@@ -29,7 +29,7 @@ func same(t *testing.T, what string, got []uint32, want ...uint32) {
 // TestLostTwice: packets 0, 2 and 5 of ten are lost, and 2 once more when it is repeated. IRN learns that from its timer, TCP from packet 10, which was sent after.
 func TestLostTwice(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
-		r := New(tcp)
+		r := New(tcp, 0)
 		if !r.Named(1, 0, 10) {
 			t.Error("the first packet out of order shows no loss")
 		}
@@ -65,7 +65,7 @@ func TestLostTwice(t *testing.T) {
 
 // TestProbe: TCP's last packet is repeated once, and what its coming shows to be missing after it.
 func TestProbe(t *testing.T) {
-	r := New(true)
+	r := New(true, 0)
 	if _, ok := r.Probes(5); ok {
 		t.Error("a probe before a round trip is known")
 	}
@@ -93,7 +93,7 @@ func TestProbe(t *testing.T) {
 	if _, ok := r.Probes(2); !ok {
 		t.Error("no probe after progress")
 	}
-	if _, ok := New(false).Probes(5); ok {
+	if _, ok := New(false, 0).Probes(5); ok {
 		t.Error("IRN probes")
 	}
 }

@@ -29,6 +29,10 @@ func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Gra
 		return nil, units.Wrong("", "no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links")
 	case len(given) > 1:
 		return nil, units.Wrong(given[1], "only one shape is possible, and %s is given too", strings.Join(append(given[:1:1], given[2:]...), " and "))
+	case c.Planes < 0 || c.Planes > maxPlanes:
+		return nil, units.Wrong("planes", "%d is not possible; use 0 (one) to %d", c.Planes, maxPlanes)
+	case c.Planes > 1 && c.Links != nil:
+		return nil, units.Wrong("planes", "%d planes of a list of links are not possible; list the links of all, or use a shape", c.Planes)
 	case delay < 0:
 		return nil, units.Wrong("delay", "%v is not possible; use 0s or more", delay)
 	}
@@ -55,6 +59,9 @@ func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Gra
 	}
 	if err := d.rates(); err != nil {
 		return nil, err
+	}
+	if c.Planes > 1 {
+		return d.g.planes(c.Planes)
 	}
 	if c.Links != nil {
 		if err := d.g.Check(); err != nil {

@@ -6,6 +6,24 @@ import "fmt"
 // names of the nodes: a link that ends nowhere, a rate, delay or loss that no link has, a host
 // without a link, two hosts that no path connects.
 func (g *Graph) Check() error {
+	_, err := g.CheckedRoutes()
+	return err
+}
+
+// CheckedRoutes is Check and then Route with all links up, which Check has found already.
+func (g *Graph) CheckedRoutes() (*Routes, error) {
+	if err := g.checkParts(); err != nil {
+		return nil, err
+	}
+	r := g.Route(nil)
+	if err := r.checkWays(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// checkParts looks at nodes and links one by one.
+func (g *Graph) checkParts() error {
 	if g.Channels < 0 || g.Channels > MaxChannels {
 		return fmt.Errorf("%d channels are not possible; use 1 to %d", g.Channels, MaxChannels)
 	}
@@ -32,7 +50,7 @@ func (g *Graph) Check() error {
 			return fmt.Errorf("%s has no link", g.name(int32(i)))
 		}
 	}
-	return g.checkWays()
+	return nil
 }
 
 func (g *Graph) checkLink(i int) error {
@@ -61,8 +79,8 @@ func (g *Graph) checkLink(i int) error {
 // checkWays looks for two hosts that cannot reach each other. Destinations that
 // are attached alike are reached alike, so one of each class is enough, and a second one
 // for the first itself.
-func (g *Graph) checkWays() error {
-	r := g.Route(nil)
+func (r *Routes) checkWays() error {
+	g := r.graph
 	for _, members := range r.members {
 		for src := range int32(len(g.Nodes)) {
 			if g.Nodes[src].Kind != Host {

@@ -4,7 +4,7 @@ import (
 	"farflash/units"
 )
 
-// Config is a network's shape. Exactly one of its fields is given.
+// Config is a network's shape. Exactly one of its shapes is given.
 type Config struct {
 	// Star is one switch with all hosts.
 	Star *Star
@@ -21,6 +21,8 @@ type Config struct {
 	// Links lists every link by the names of its ends. Hosts are h0, h1 and so on
 	// without gaps: a name of h and a number is a host, every other name is a switch.
 	Links []LinkSpec
+	// Planes is how many networks of the shape there are side by side, each host with a link to each; 0 is one. A queue pair keeps to one plane, by its hash.
+	Planes int
 }
 
 // Star is one switch, s0, with all hosts.

@@ -13,11 +13,98 @@ import (
 //
 // The links of a cycle are in order, the last one leads to the first.
 func (g *Graph) Cycle(r *Routes) []Directed {
+	if g.upThenDown(r) {
+		return nil
+	}
+	return g.search(r)
+}
+
+// search is Cycle whatever the graph is like.
+func (g *Graph) search(r *Routes) []Directed {
 	w := newWaits(g, r)
 	for class := range r.members {
 		w.add(class)
 	}
 	return w.cycle()
+}
+
+// upThenDown reports whether links lead up or down by the distance of their switches from the nearest host, and no path that goes down goes up again: what
+// waits for a link is then above it, or goes up below it, and no circle closes (up*/down* routing, Schroeder et al., 1991). That is so in trees and Clos
+// networks that have lost no link, and known much faster than what waits for what.
+func (g *Graph) upThenDown(r *Routes) bool {
+	level, ok := g.levels(r)
+	if !ok {
+		return false
+	}
+	// Of each switch's hops to a class: whether one leads up, and one down. Mostly they are those to the class before.
+	type way struct {
+		first    uint32
+		count    uint16
+		up, down bool
+	}
+	ways := make([]way, len(g.Nodes))
+	for class := range r.members {
+		rows := r.rows[class*r.columns:][:r.columns]
+		for i := range ways {
+			if level[i] == 0 {
+				continue
+			}
+			x, w := &rows[r.column[i]], &ways[i]
+			if x.first == w.first && x.count == w.count {
+				continue
+			}
+			*w = way{first: x.first, count: x.count}
+			for _, hop := range r.hopsOf(x) {
+				peer := level[r.ports.Of(int32(i))[hop.Port].Peer]
+				w.up = w.up || peer > level[i]
+				w.down = w.down || peer != 0 && peer < level[i]
+			}
+		}
+		for i := range ways {
+			if !ways[i].down {
+				continue
+			}
+			for _, hop := range r.hopsOf(&rows[r.column[i]]) {
+				if p := r.ports.Of(int32(i))[hop.Port].Peer; level[p] != 0 && level[p] < level[i] && ways[p].up {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// levels is how many links each switch is from the nearest host, 0 for hosts. It reports false if a link is between switches that are as far, or if a switch
+// has no host at all.
+func (g *Graph) levels(r *Routes) (level []int32, ok bool) {
+	const none = -1
+	level = make([]int32, len(g.Nodes))
+	var queue []int32
+	for i := range g.Nodes {
+		if g.Nodes[i].Kind == Host {
+			queue = append(queue, int32(i))
+		} else {
+			level[i] = none
+		}
+	}
+	for k := 0; k < len(queue); k++ {
+		node := queue[k]
+		for _, p := range r.ports.Of(node) {
+			if r.up(p.Link) && level[p.Peer] == none {
+				level[p.Peer] = level[node] + 1
+				queue = append(queue, p.Peer)
+			}
+		}
+	}
+	if len(queue) < len(g.Nodes) {
+		return nil, false
+	}
+	for i, l := range g.Links {
+		if r.up(int32(i)) && level[l.A] == level[l.B] && level[l.A] != 0 {
+			return nil, false
+		}
+	}
+	return level, true
 }
 
 // waits is the graph of which link and channel waits for which. Links of hosts are

@@ -86,6 +86,9 @@ func TestCycleIsFound(t *testing.T) {
 		g := random(t)
 		r := g.Route(nil)
 		cycle := g.Cycle(r)
+		if found := g.search(r); !slices.Equal(found, cycle) {
+			t.Fatalf("found %s, without asking which links lead up %s", g.Names(cycle), g.Names(found))
+		}
 		if bad := closed(g, cycle); bad != "" {
 			t.Fatalf("%s %s", g.Names(cycle), bad)
 		}
@@ -136,4 +139,37 @@ func TestCycleIsFound(t *testing.T) {
 			t.Fatalf("found %s, and %d links wait for each other", g.Names(cycle), len(waits))
 		}
 	})
+}
+
+// Trees and Clos networks are told by their levels alone; what is no such network is searched.
+func TestUpThenDown(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		g    *Graph
+		want bool
+	}{
+		{"star", build(t, Config{Star: &Star{9}}), true},
+		{"leaf-spine", build(t, Config{LeafSpine: &LeafSpine{6, 3, 4}}), true},
+		{"Clos", build(t, Config{Clos: &Clos{4, 2, 4, 64, 4}}), true},
+		{"fat-tree", build(t, Config{FatTree: &FatTree{8}}), true},
+		{"dumbbell", build(t, Config{Dumbbell: &Dumbbell{4, 4}}), false}, // its switches are level
+		{"ring of 4", ring(t, 4), false},
+		{"dragonfly", build(t, Config{Dragonfly: &Dragonfly{9, 4, 2, 2}}), false},
+	} {
+		if got := c.g.upThenDown(c.g.Route(nil)); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	// A leaf-spine in which a leaf has lost spines: ways go down and up again.
+	g := build(t, Config{LeafSpine: &LeafSpine{3, 3, 1}})
+	down := make([]bool, len(g.Links))
+	for i := range 3 {
+		for j := range 3 {
+			down[3+3*i+j] = j != i && j != (i+1)%3
+		}
+	}
+	r := g.Route(down)
+	if got, found := g.upThenDown(r), g.search(r); got && found != nil {
+		t.Errorf("up and down, but there is a circle: %s", g.Names(found))
+	}
 }

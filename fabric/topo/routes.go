@@ -77,7 +77,7 @@ func (g *Graph) Route(down []bool) *Routes {
 	n := len(g.Nodes)
 	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n), column: make([]int32, n),
 		alone: make([]int32, n), lastFirst: make([]int32, n+1)}
-	s := &search{r: r, cost: make([]uint64, n), counts: make([]int32, n+1), seen: map[string]uint32{}}
+	s := &search{r: r, cost: make([]uint64, n), counts: make([]int32, n+1), seen: map[string]uint32{}, before: make([]row, n)}
 	s.link()
 	r.classify(s)
 	s.drop()

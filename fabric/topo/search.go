@@ -2,7 +2,6 @@ package topo
 
 import (
 	"cmp"
-	"farflash/internal/heap"
 	"slices"
 )
 
@@ -14,13 +13,14 @@ type search struct {
 
 	cost   []uint64 // of each node, to the class at hand
 	order  []int32  // the nodes that the search went through
-	queue  heap.Heap[item, *item]
-	pushed uint32 // into the queue
+	near   []item   // reached over a link, in order of cost, as those are that the search comes from
+	far    []item   // reached over a global link
 	counts []int32
 	found  []Hop
 	list   []Hop
 	key    []byte
 	seen   map[string]uint32 // lists of hops in Routes.hops
+	before []row             // of each node: its hops to the class before, which are mostly those to the next
 }
 
 func (s *search) of(node int32) []arc { return s.arcs[s.first[node]:s.first[node+1]] }
@@ -82,31 +82,43 @@ func (s *search) run(class int) {
 	s.order = s.order[:0]
 	origin := r.members[class][0]
 	for _, l := range r.last[r.lastFirst[origin]:r.lastFirst[origin+1]] {
-		s.reach(l.neighbour, perHop)
+		s.reach(l.neighbour, perHop, false)
 	}
-	for s.queue.Len() > 0 {
-		it := s.queue.Pop()
+	for i, j := 0, 0; i < len(s.near) || j < len(s.far); {
+		var it item
+		if j == len(s.far) || i < len(s.near) && s.near[i].before(&s.far[j]) {
+			it = s.near[i]
+			i++
+		} else {
+			it = s.far[j]
+			j++
+		}
 		if it.cost != s.cost[it.node] {
 			continue // a better path was found since
 		}
 		s.order = append(s.order, it.node)
 		for _, a := range s.of(it.node) {
 			if to := it.cost + a.cost; to < s.cost[a.peer] {
-				s.reach(a.peer, to)
+				s.reach(a.peer, to, a.cost != perHop)
 			}
 		}
 	}
-	s.pushed = 0
+	s.near, s.far = s.near[:0], s.far[:0]
 	s.fill(class)
 }
 
 // reach notes a better path to a node, and that the search goes on from it unless it
 // is a host.
-func (s *search) reach(node int32, cost uint64) {
+func (s *search) reach(node int32, cost uint64, global bool) {
 	s.cost[node] = cost
-	if s.r.graph.Nodes[node].Kind == Switch {
-		s.queue.Push(item{cost, s.pushed, node})
-		s.pushed++
+	if s.r.graph.Nodes[node].Kind != Switch {
+		return
+	}
+	it := item{cost, uint32(len(s.near) + len(s.far)), node}
+	if global {
+		s.far = append(s.far, it)
+	} else {
+		s.near = append(s.near, it)
 	}
 }
 
@@ -146,8 +158,14 @@ func (s *search) fill(class int) {
 			continue
 		}
 		w.distance = uint16(s.cost[i])
-		w.first, w.count = s.intern(s.found[from:s.counts[i]])
+		list := s.found[from:s.counts[i]]
 		from = s.counts[i]
+		if b := &s.before[i]; slices.Equal(r.hopsOf(b), list) {
+			w.first, w.count = b.first, b.count
+		} else {
+			w.first, w.count = s.intern(list)
+			*b = *w
+		}
 	}
 }
 
@@ -166,13 +184,12 @@ func (s *search) intern(list []Hop) (first uint32, count uint16) {
 	return first, uint16(len(list))
 }
 
-// item is a node that can be reached at a cost. Nodes are ordered by cost, and by when they were pushed among equals: with links that all
-// cost the same they are a queue.
+// item is a node that can be reached at a cost. Nodes are ordered by cost, and by when they were reached among equals. A queue for each cost that a
+// link has is in that order by itself.
 type item struct {
 	cost  uint64
 	order uint32
 	node  int32
 }
 
-// Before is the order.
-func (a *item) Before(b *item) bool { return a.cost < b.cost || a.cost == b.cost && a.order < b.order }
+func (a *item) before(b *item) bool { return a.cost < b.cost || a.cost == b.cost && a.order < b.order }

@@ -7,8 +7,12 @@
 // largest of the rounds.
 //
 // The systems: Verbs, one-sided reads and writes over flash/verbs on flash/ctl; Socket, a plain protocol of requests served by pread and pwrite, a goroutine a
-// connection; SocketRing, the same protocol over the rings of flash/uring, which is what one-sided access itself has to be compared with. Clients run on the same
+// connection; SocketC, the same server in C, by which Socket is checked; SocketRing, the same protocol over the rings of flash/uring, which is what one-sided
+// access itself has to be compared with; Local, those rings without a network, which is what there is at most. Clients run on the same
 // processors as servers, for all systems alike.
+//
+// Scale is Run for several numbers of connections, Processor says where a system's processor time goes, by profile, and Register what it costs to have a file's range, or memory, reached
+// by peers.
 //
 // It leaves out other machines, other people's servers (flash/nbd/volume compares NBD's), and what a drive of one's own would show: latencies here are those
 // of whatever the file lies on.
@@ -21,6 +25,7 @@ import (
 	"slices"
 	"time"
 
+	"farflash/flash/pool"
 	"farflash/stats"
 	"farflash/units"
 )
@@ -28,16 +33,25 @@ import (
 // System is what is measured.
 type System uint8
 
-// The systems. SocketCached reads through the operating system's page cache.
+// The systems. SocketCached reads through the operating system's page cache. VerbsPolled is Verbs whose client looks for completions instead of being woken.
 const (
 	Verbs System = iota
 	Socket
 	SocketRing
 	SocketCached
+	SocketC
+	Local
+	VerbsPolled
 	systems
 )
 
-var systemNames = units.Names[System]{"verbs", "socket", "socket+uring", "socket-cached"}
+var systemNames = units.Names[System]{"verbs", "socket", "socket+uring", "socket-cached", "socket-c", "local", "verbs-polled"}
+
+// Names are all systems' names.
+func Names() []string { return slices.Clone(systemNames) }
+
+// verbs reports whether a system is one-sided access.
+func (s System) verbs() bool { return s == Verbs || s == VerbsPolled }
 
 // String is the system's name.
 func (s System) String() string { return systemNames.Name(s) }
@@ -50,27 +64,35 @@ func (s *System) UnmarshalText(b []byte) error { return systemNames.Unmarshal(b,
 
 // Config is what is measured. DefaultConfig has the defaults.
 type Config struct {
-	Dir         string // where the files are made, and removed afterwards
-	Size        int64  // bytes that are read and written
-	Memory      int64  // bytes of the pool's pages
+	Dir    string // where the files are made, and removed afterwards
+	Size   int64  // bytes that are read and written
+	Memory int64  // bytes of the pool's pages
+	// Room is what the pool has for the file, as a multiple of its size: at 1 the pool is full, and random writes have it collected all the while.
+	Room        float64
 	Systems     []System
 	Connections int
 	Depth       int // requests of a connection under way at once
 	Block       int // bytes of a request
 	Writes      float64
+	Atomics     bool // all requests add to eight bytes of the first MiB; with Verbs and VerbsPolled only
 	Rounds      int
 	Time        time.Duration // of one measurement
 	// Load, if not zero, opens the loop: requests are due at this share of the most that Systems[1], or else the only system, does in the closed one.
 	Load float64
 	Seed uint64
-	// Note, if set, is told of each measurement.
+	// Threads do verbs' connections and the pool's devices, where there is io_uring.
+	Threads int
+	// Spin is for how long such a thread looks for more before it sleeps.
+	Spin time.Duration
+	// Note, if set, is told of each measurement. Stop, if set, ends it before the next one with the error that it returns.
 	Note func(string)
+	Stop func() error
 }
 
 // DefaultConfig is 4 KiB random reads by sixteen connections with two requests each, of 512 MiB with a hundredth of that in memory.
 func DefaultConfig() Config {
 	return Config{
-		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Systems: []System{Verbs, Socket, SocketRing}, Connections: 16, Depth: 2, Block: 4096,
+		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Room: 1, Systems: []System{Verbs, Socket, SocketRing}, Connections: 16, Depth: 2, Block: 4096,
 		Rounds: 5, Time: 2 * time.Second, Seed: 1,
 	}
 }
@@ -83,8 +105,16 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("bench: system %v is there twice, or is none", s)
 		}
 		seen[s] = true
+		if s == VerbsPolled && c.Load > 0 {
+			return fmt.Errorf("bench: %v looks for what has ended instead of beginning what is due; measure it in the closed loop", s)
+		}
+		if c.Atomics && !s.verbs() {
+			return fmt.Errorf("bench: %v has no atomics; measure %v alone", s, Verbs)
+		}
 	}
 	switch {
+	case c.Atomics && c.Writes != 0:
+		return errors.New("bench: atomics and writes are measured one without the other")
 	case len(c.Systems) == 0:
 		return errors.New("bench: no system to measure")
 	case c.Block < 4096 || c.Block > 1<<20 || c.Block%4096 != 0:
@@ -93,10 +123,16 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("bench: %d bytes; use 1 MiB to 1 TiB", c.Size)
 	case c.Memory < 1<<20 || c.Memory > 1<<38:
 		return fmt.Errorf("bench: %d bytes of memory; use 1 MiB or more", c.Memory)
+	case !(c.Room >= 1 && c.Room <= 100):
+		return fmt.Errorf("bench: room for %v files; use 1 to 100", c.Room)
 	case c.Connections < 1 || c.Connections > 4096 || c.Depth < 1 || c.Depth > 128:
 		return fmt.Errorf("bench: %d connections with %d requests each; use 1 to 4096, and 1 to 128", c.Connections, c.Depth)
 	case !(c.Writes >= 0 && c.Writes <= 1) || !(c.Load >= 0 && c.Load < 10):
 		return fmt.Errorf("bench: a share of writes of %v and a load of %v", c.Writes, c.Load)
+	case c.Spin < 0 || c.Spin > time.Second:
+		return fmt.Errorf("bench: threads that spin for %v; use 0s to 1s", c.Spin)
+	case c.Threads < 0 || c.Threads > pool.MaxThreads:
+		return fmt.Errorf("bench: %d threads; use 1 to %d, or 0 for half as many as processors", c.Threads, pool.MaxThreads)
 	case c.Rounds < 1 || c.Rounds > 1000 || c.Time < time.Millisecond || c.Time > time.Hour:
 		return fmt.Errorf("bench: %d rounds of %v", c.Rounds, c.Time)
 	}
@@ -142,12 +178,34 @@ type Ratio struct {
 
 // Report is what came out.
 type Report struct {
-	Outcomes []Outcome `json:"systems"`
-	Ratios   []Ratio   `json:"ratios"` // of the first system over each of the others
+	Connections int       `json:"connections"`
+	Block       int       `json:"block"` // bytes of a request
+	Outcomes    []Outcome `json:"systems"`
+	Ratios      []Ratio   `json:"ratios"` // of the first system over each of the others
 	// Confidence is that of the medians' lying between least and largest, if rounds are independent: 1 - 2^(1-n).
 	Confidence float64 `json:"confidence"`
 	Offered    float64 `json:"offered_iops,omitempty"` // of an open loop
+	Skipped    []Skip  `json:"skipped,omitempty"`
 }
+
+// Skip is a system that was asked for and cannot be measured here.
+type Skip struct {
+	System System `json:"system"`
+	Why    string `json:"why"`
+}
+
+// Find is the outcome of a system, nil if it was not measured.
+func (r *Report) Find(s System) *Outcome {
+	for i := range r.Outcomes {
+		if r.Outcomes[i].System == s {
+			return &r.Outcomes[i]
+		}
+	}
+	return nil
+}
+
+// Gbps is what a rate of this report's requests moves, in Gbit/s.
+func (r *Report) Gbps(rate float64) float64 { return rate * float64(r.Block) * 8 / 1e9 }
 
 func spread(xs []float64) Spread {
 	s := slices.Clone(xs)
@@ -166,16 +224,62 @@ func each(rounds []Measured, f func(*Measured) float64) []float64 {
 }
 
 // Run measures.
-func Run(c Config) (r *Report, err error) {
-	if err := c.Validate(); err != nil {
+func Run(c Config) (*Report, error) {
+	all, err := Scale(c, []int{c.Connections})
+	if err != nil {
 		return nil, err
 	}
-	b, err := setUp(&c)
+	return all[0], nil
+}
+
+// Scale measures with each number of connections, of the same files.
+func Scale(c Config, connections []int) (all []*Report, err error) {
+	most := 0
+	for _, n := range connections {
+		c.Connections = n
+		if err := c.Validate(); err != nil {
+			return nil, err
+		}
+		most = max(most, n)
+	}
+	if most == 0 {
+		return nil, errors.New("bench: no number of connections")
+	}
+	var skipped []Skip
+	server, why := "", ""
+	if i := slices.Index(c.Systems, SocketC); i >= 0 {
+		if server, why = compiler(); why != "" {
+			skipped = append(skipped, Skip{SocketC, why})
+			if c.Systems = slices.Delete(slices.Clone(c.Systems), i, i+1); len(c.Systems) == 0 {
+				return nil, fmt.Errorf("bench: %v: %s", SocketC, why)
+			}
+		}
+	}
+	c.Connections = most
+	b, err := setUp(&c, server)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	r = &Report{Confidence: 1 - stats.AllAlike(c.Rounds), Outcomes: make([]Outcome, len(c.Systems))}
+	for _, n := range connections {
+		c.Connections = n
+		r, err := b.run()
+		if err != nil {
+			return nil, err
+		}
+		r.Skipped = skipped
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// run measures with c.Connections.
+func (b *bench) run() (r *Report, err error) {
+	c := b.cfg
+	r = &Report{Connections: c.Connections, Block: c.Block, Confidence: 1 - stats.AllAlike(c.Rounds), Outcomes: make([]Outcome, len(c.Systems))}
+	if c.Atomics {
+		r.Block = 8
+	}
 	for i, s := range c.Systems {
 		r.Outcomes[i].System = s
 	}
@@ -195,13 +299,16 @@ func Run(c Config) (r *Report, err error) {
 		for k := range c.Systems {
 			// Each round begins with another system, so that none is always behind the same one.
 			i := (k + round) % len(c.Systems)
+			if c.Stop != nil && c.Stop() != nil {
+				return nil, c.Stop()
+			}
 			m, err := b.measure(c.Systems[i], r.Offered)
 			if err != nil {
 				return nil, fmt.Errorf("%v: %w", c.Systems[i], err)
 			}
 			r.Outcomes[i].Rounds = append(r.Outcomes[i].Rounds, m)
 			if c.Note != nil {
-				c.Note(fmt.Sprintf("round %d: %-13v %8.0f a second, p50 %6.0f us, p99 %6.0f us", round+1, c.Systems[i], m.Rate, m.P50, m.P99))
+				c.Note(fmt.Sprintf("%d connections, round %d: %-13v %8.0f a second, p50 %6.0f us, p99 %6.0f us", c.Connections, round+1, c.Systems[i], m.Rate, m.P50, m.P99))
 			}
 		}
 	}

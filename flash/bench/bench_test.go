@@ -1,6 +1,9 @@
 package bench_test
 
 import (
+	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +15,13 @@ import (
 func small(t *testing.T) bench.Config {
 	c := bench.DefaultConfig()
 	c.Dir, c.Size, c.Memory, c.Rounds, c.Time, c.Connections = t.TempDir(), 12<<20, 1<<20, 2, 40*time.Millisecond, 3
-	c.Systems = append(c.Systems, bench.SocketCached)
-	if r, err := uring.New(2); err != nil {
-		c.Systems = []bench.System{bench.Verbs, bench.Socket, bench.SocketCached}
-	} else {
+	c.Systems = []bench.System{bench.Verbs, bench.Socket, bench.SocketCached, bench.VerbsPolled}
+	if _, err := exec.LookPath("gcc"); err == nil {
+		c.Systems = append(c.Systems, bench.SocketC)
+	}
+	if r, err := uring.New(2); err == nil {
 		r.Close()
+		c.Systems = append(c.Systems, bench.SocketRing, bench.Local)
 	}
 	return c
 }
@@ -28,7 +33,11 @@ func TestRun(t *testing.T) {
 		"writes": func(c *bench.Config) { c.Writes = 1 },
 		"mixed":  func(c *bench.Config) { c.Writes, c.Depth = 0.3, 5 },
 		"large":  func(c *bench.Config) { c.Block, c.Memory = 256<<10, 4<<20 },
-		"open":   func(c *bench.Config) { c.Load = 0.3 },
+		"open": func(c *bench.Config) {
+			c.Load = 0.3
+			c.Systems = slices.DeleteFunc(c.Systems, func(s bench.System) bool { return s == bench.VerbsPolled })
+		},
+		"atomics": func(c *bench.Config) { c.Atomics, c.Systems = true, []bench.System{bench.Verbs, bench.VerbsPolled} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := small(t)
@@ -60,6 +69,9 @@ func TestRefused(t *testing.T) {
 		func(c *bench.Config) { c.Block = 1000 },
 		func(c *bench.Config) { c.Connections = 0 },
 		func(c *bench.Config) { c.Writes = 1.5 },
+		func(c *bench.Config) { c.Atomics = true },
+		func(c *bench.Config) { c.Atomics, c.Systems, c.Writes = true, []bench.System{bench.Verbs}, 0.5 },
+		func(c *bench.Config) { c.Systems, c.Load = []bench.System{bench.VerbsPolled}, 0.5 },
 		func(c *bench.Config) { c.Rounds = 0 },
 		func(c *bench.Config) { c.Size = 1 },
 		func(c *bench.Config) { c.Dir = "/nowhere/at/all" },
@@ -69,5 +81,96 @@ func TestRefused(t *testing.T) {
 		if _, err := bench.Run(c); err == nil {
 			t.Errorf("%+v is measured", c)
 		}
+	}
+}
+
+// TestScale has one set of files for every number of connections, and a report of each.
+func TestScale(t *testing.T) {
+	c := small(t)
+	c.Systems = []bench.System{bench.Verbs, bench.Socket}
+	numbers := []int{1, 5, 2}
+	all, err := bench.Scale(c, numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != len(numbers) {
+		t.Fatalf("%d reports", len(all))
+	}
+	for i, r := range all {
+		v := r.Find(bench.Verbs)
+		if r.Connections != numbers[i] || r.Block != c.Block || v == nil || v.Rate.Low <= 0 || r.Find(bench.Local) != nil {
+			t.Errorf("%+v", r)
+		}
+		if g := r.Gbps(1000); g != 0.032768 {
+			t.Errorf("1000 requests of %d bytes are %v Gbit/s", r.Block, g)
+		}
+	}
+	for _, numbers := range [][]int{nil, {1, 0}, {5000}} {
+		if _, err := bench.Scale(c, numbers); err == nil {
+			t.Errorf("%d connections are measured", numbers)
+		}
+	}
+}
+
+// TestNoCompiler: without gcc the server in C is left out by name, and nothing else is.
+func TestNoCompiler(t *testing.T) {
+	c := small(t)
+	t.Setenv("PATH", t.TempDir())
+	c.Systems = []bench.System{bench.Socket, bench.SocketC}
+	r, err := bench.Run(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Outcomes) != 1 || len(r.Skipped) != 1 || r.Skipped[0].System != bench.SocketC || !strings.Contains(r.Skipped[0].Why, "gcc") {
+		t.Errorf("%+v", r)
+	}
+	c.Systems = []bench.System{bench.SocketC}
+	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), "gcc") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRegister: a file is registered without a page of it being read, which Register looks at, and one of a PiB no less than one of a MiB. Of times only that there are some is held here.
+func TestRegister(t *testing.T) {
+	c := bench.RegisterConfig{Dir: t.TempDir(), Sizes: []int64{4096, 1 << 20, 1 << 45}, Rounds: 2}
+	out, err := bench.Register(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range out {
+		if r.Size != c.Sizes[i] || r.File.Low <= 0 || r.Memory.Low <= 0 || (r.Skipped == "") != (r.Pinned.Low > 0) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if out[2].Skipped == "" {
+		t.Error("32 TiB of memory were pinned")
+	}
+	for _, wrong := range []bench.RegisterConfig{{Dir: c.Dir, Rounds: 1}, {Dir: c.Dir, Sizes: c.Sizes}, {Dir: c.Dir, Sizes: []int64{100}, Rounds: 1}, {Dir: "/nowhere/at/all", Sizes: c.Sizes, Rounds: 1}} {
+		if _, err := bench.Register(wrong); err == nil {
+			t.Errorf("%+v is measured", wrong)
+		}
+	}
+}
+
+// TestProcessor: a system that is served has parts that add up. Its profile has no client in it.
+func TestProcessor(t *testing.T) {
+	c := small(t)
+	c.Systems, c.Time = []bench.System{bench.Verbs, bench.Socket}, 300*time.Millisecond
+	out, err := bench.Processor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range out {
+		sum := 0.0
+		for _, s := range x.Shares {
+			sum += s
+		}
+		if x.System != c.Systems[i] || x.Samples == 0 || sum < 0.999 || sum > 1.001 {
+			t.Errorf("%+v", x)
+		}
+	}
+	c.Systems = []bench.System{bench.Local}
+	if _, err := bench.Processor(c); err == nil {
+		t.Error("what has no server has a profile of one")
 	}
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -14,8 +15,10 @@ import (
 
 // client is one connection to a system. One goroutine starts requests, one waits; they may be the same.
 type client interface {
-	// start begins request number slot, of which none is under way.
+	// start begins request number slot, of which none is under way. It may wait for flush with sending it.
 	start(slot int, write bool, offset uint64) error
+	// flush sends what was begun.
+	flush() error
 	// wait fills in numbers of requests that have ended, at least one.
 	wait(ended []int) (int, error)
 	close() error
@@ -36,6 +39,9 @@ type lane struct {
 
 // next draws a request.
 func (l *lane) next() (write bool, offset uint64) {
+	if l.c.Atomics {
+		return false, uint64(l.draw.IntN(counters/8)) * 8
+	}
 	write = l.c.Writes > 0 && l.draw.Float64() < l.c.Writes
 	return write, uint64(l.draw.IntN(l.c.Size/int64(l.c.Block))) * uint64(l.c.Block)
 }
@@ -61,6 +67,9 @@ func (l *lane) closed() error {
 			return err
 		}
 	}
+	if err := l.client.flush(); err != nil {
+		return err
+	}
 	done := make([]int, l.c.Depth)
 	for left := l.c.Depth; left > 0; {
 		n, err := l.client.wait(done)
@@ -77,6 +86,10 @@ func (l *lane) closed() error {
 			if err := l.begin(slot, now); err != nil {
 				return err
 			}
+		}
+		// What can be begun together is sent together, by all systems.
+		if err := l.client.flush(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -124,7 +137,7 @@ func (l *lane) open(rate float64) error {
 		if !ok {
 			break
 		}
-		if wrong = l.begin(slot, due); wrong != nil {
+		if wrong = errors.Join(l.begin(slot, due), l.client.flush()); wrong != nil {
 			break
 		}
 		begun <- struct{}{}
@@ -133,13 +146,28 @@ func (l *lane) open(rate float64) error {
 	return errors.Join(wrong, <-failed)
 }
 
-// spent is the processor time of this process so far.
-func spent() time.Duration {
+// spent is the processor time of this process so far, and of the server in C.
+func (b *bench) spent() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return time.Duration(u.Utime.Nano()+u.Stime.Nano()) + b.native.spent()
+}
+
+// counters is how many bytes are added to by atomics, from the first on.
+const counters = 1 << 20
+
+// sum adds up what atomics add to.
+func (b *bench) sum() (sum uint64, err error) {
+	words := make([]byte, counters)
+	if err := b.pool.ReadAt(words, 0); err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(words); i += 8 {
+		sum += binary.LittleEndian.Uint64(words[i:])
+	}
+	return sum, nil
 }
 
 // openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its time counts.
@@ -179,7 +207,13 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		lanes[i] = &lane{c: *c, client: k, draw: rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), due: make([]time.Time, depth)}
 		lanes[i].c.Depth = depth
 	}
-	reads, used := b.deviceReads(), spent()
+	var before uint64
+	if c.Atomics {
+		if before, err = b.sum(); err != nil {
+			return m, err
+		}
+	}
+	reads, used := b.deviceReads(), b.spent()
 	warm := min(length/5, 200*time.Millisecond)
 	from := time.Now().Add(warm)
 	var all sync.WaitGroup
@@ -187,14 +221,14 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 	for i, l := range lanes {
 		l.from, l.until = from, from.Add(length)
 		all.Add(1)
-		go func() {
+		go asking(func() {
 			defer all.Done()
 			if rate > 0 {
 				errs[i] = l.open(rate / float64(len(lanes)))
 			} else {
 				errs[i] = l.closed()
 			}
-		}()
+		})
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -211,9 +245,18 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		return m, errNothing
 	}
 	us := func(q float64) float64 { return float64(took.Quantile(q)) / float64(units.Microsecond) }
-	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99), CPU: float64((spent() - used).Microseconds()) / float64(begun)}
-	if s == Verbs {
+	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99), CPU: float64((b.spent() - used).Microseconds()) / float64(begun)}
+	if s.verbs() {
 		m.Reads = float64(b.deviceReads()-reads) / float64(begun)
+	}
+	if c.Atomics {
+		after, err := b.sum()
+		if err != nil {
+			return m, err
+		}
+		if after-before != uint64(begun) {
+			return m, fmt.Errorf("%d additions have added %d", begun, after-before)
+		}
 	}
 	return m, nil
 }

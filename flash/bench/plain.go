@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -80,7 +81,7 @@ type plainClient struct {
 }
 
 func newPlainClient(nc net.Conn, block int) *plainClient {
-	return &plainClient{feed: feed{nc: nc, in: make([]byte, 64<<10+block)}, block: block, out: make([]byte, plainHeader+block), served: make(chan error, 1)}
+	return &plainClient{feed: feed{nc: nc, in: make([]byte, 64<<10+block)}, block: block, served: make(chan error, 1)}
 }
 
 func (k *plainClient) start(slot int, write bool, offset uint64) error {
@@ -88,8 +89,18 @@ func (k *plainClient) start(slot int, write bool, offset uint64) error {
 	if write {
 		n += k.block
 	}
-	putRequest(k.out, write, slot, offset)
-	_, err := k.nc.Write(k.out[:n])
+	at := len(k.out)
+	k.out = slices.Grow(k.out, n)[:at+n]
+	putRequest(k.out[at:], write, slot, offset)
+	return nil
+}
+
+func (k *plainClient) flush() error {
+	if len(k.out) == 0 {
+		return nil
+	}
+	_, err := k.nc.Write(k.out)
+	k.out = k.out[:0]
 	return err
 }
 

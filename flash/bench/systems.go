@@ -34,15 +34,17 @@ type bench struct {
 	near   *verbs.Domain // of the clients
 	region *verbs.Region
 
-	file    *os.File // what the plain protocol is served from, around the page cache
+	loops   *uring.Loops // that serve verbs; nil without io_uring
+	file    *os.File     // what the plain protocol is served from, around the page cache
 	cached  *os.File
+	native  *native // a server in C
 	ring    *uring.Device
 	arena   []byte
 	buffers chan []byte // of arena
 }
 
-// setUp makes the files.
-func setUp(c *Config) (b *bench, err error) {
+// setUp makes the files, and with a C compiler its server.
+func setUp(c *Config, gcc string) (b *bench, err error) {
 	b = &bench{cfg: c}
 	if b.dir, err = os.MkdirTemp(c.Dir, "farflash-bench-"); err != nil {
 		return nil, err
@@ -55,19 +57,28 @@ func setUp(c *Config) (b *bench, err error) {
 	o := pool.DefaultOptions()
 	o.Pool.Frames = int(c.Memory / ctl.Page)
 	path := filepath.Join(b.dir, "pool")
-	if _, err = pool.Format(o, uint64(c.Size)+1<<20, path); err != nil {
+	whole := int64(c.Room * float64(c.Size))
+	if _, err = pool.Format(o, uint64(whole)+1<<20, path); err != nil {
 		return b, err
 	}
-	if err = room(path, c.Size); err != nil {
+	if err = room(path, whole); err != nil {
 		return b, err
 	}
-	p, ring, err := pool.Open(o, path)
+	var ring bool
+	serving(func() { // so what its threads do is the servers'
+		if o.Loops, err = pool.Threads(o, c.Threads); err == nil {
+			if b.loops = o.Loops; b.loops != nil {
+				b.loops.Spin(c.Spin)
+			}
+			b.pool, ring, err = pool.Open(o, path)
+		}
+	})
 	if err != nil {
 		return b, err
 	}
-	b.pool = p
-	if !ring && slices.Contains(c.Systems, SocketRing) {
-		return b, errors.New("bench: io_uring is not to be had here; leave socket+uring out")
+	rings := slices.Contains(c.Systems, SocketRing) || slices.Contains(c.Systems, Local)
+	if !ring && rings {
+		return b, fmt.Errorf("bench: io_uring is not to be had here; leave %v and %v out", SocketRing, Local)
 	}
 	if err = b.fill(); err != nil {
 		return b, err
@@ -92,8 +103,13 @@ func setUp(c *Config) (b *bench, err error) {
 	if err = b.serveVerbs(); err != nil {
 		return b, err
 	}
-	if slices.Contains(c.Systems, SocketRing) {
-		err = b.openRing(plain)
+	if rings {
+		if err = b.openRing(plain); err != nil {
+			return b, err
+		}
+	}
+	if gcc != "" {
+		b.native, err = startNative(gcc, b.dir, plain, c.Block)
 	}
 	return b, err
 }
@@ -141,11 +157,17 @@ func (b *bench) close() error {
 	if b.region != nil {
 		b.region.Deregister()
 	}
+	if b.native != nil {
+		errs = append(errs, b.native.stop())
+	}
 	if b.ring != nil {
 		errs = append(errs, b.ring.Close(), device.Release(b.arena))
 	}
 	if b.pool != nil {
 		errs = append(errs, b.pool.Close())
+	}
+	if b.loops != nil {
+		errs = append(errs, b.loops.Close())
 	}
 	for _, f := range []*os.File{b.file, b.cached} {
 		if f != nil {
@@ -157,6 +179,18 @@ func (b *bench) close() error {
 
 // dial makes a connection to a system, which serves it until it is closed.
 func (b *bench) dial(s System, depth int) (client, error) {
+	switch s {
+	case Local:
+		return b.newLocal(depth), nil
+	case SocketC:
+		nc, err := net.Dial("tcp", b.native.address)
+		if err != nil {
+			return nil, err
+		}
+		k := newPlainClient(nc, b.cfg.Block)
+		k.served <- nil
+		return k, nil
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -169,11 +203,11 @@ func (b *bench) dial(s System, depth int) (client, error) {
 	if err = errors.Join(err, l.Close()); err != nil {
 		return nil, errors.Join(err, near.Close())
 	}
-	if s == Verbs {
-		return b.dialVerbs(near, far, depth)
+	if s.verbs() {
+		return b.dialVerbs(near, far, depth, s == VerbsPolled)
 	}
 	k := newPlainClient(near, b.cfg.Block)
-	go func() {
+	go serving(func() {
 		var err error
 		switch s {
 		case Socket:
@@ -184,7 +218,7 @@ func (b *bench) dial(s System, depth int) (client, error) {
 			err = b.serveRing(far, depth)
 		}
 		k.served <- errors.Join(err, far.Close())
-	}()
+	})
 	return k, nil
 }
 
@@ -214,23 +248,31 @@ type verbsClient struct {
 	stag         uint32
 	local        [][]byte
 	got          []verbs.Completion
+	posts        []verbs.Work
+	atomics      bool
 }
 
-func (b *bench) dialVerbs(near, far net.Conn, depth int) (client, error) {
+func (b *bench) dialVerbs(near, far net.Conn, depth int, polled bool) (client, error) {
 	cfg := stream.DefaultConfig()
 	cfg.Verbs.IRD, cfg.Verbs.ORD, cfg.Verbs.Sends = 2*depth, 2*depth, 2*depth
+	ours := cfg
+	cfg.Loops = b.loops
+	ours.Polled = true // who waits reads
+	if !polled {
+		ours.Spin = 0
+	}
 	served := make(chan error, 1)
 	var server *stream.Conn
-	go func() {
+	go serving(func() { // what it starts is the server's, too
 		var err error
 		server, err = stream.Server(far, b.domain, cfg)
 		served <- err
-	}()
-	conn, err := stream.Client(near, b.near, cfg)
+	})
+	conn, err := stream.Client(near, b.near, ours)
 	if err = errors.Join(err, <-served); err != nil {
 		return nil, err
 	}
-	k := &verbsClient{conn: conn, server: server, stag: b.region.STag(), got: make([]verbs.Completion, depth)}
+	k := &verbsClient{conn: conn, server: server, stag: b.region.STag(), got: make([]verbs.Completion, depth), atomics: b.cfg.Atomics}
 	for range depth {
 		k.local = append(k.local, make([]byte, b.cfg.Block))
 	}
@@ -240,11 +282,25 @@ func (b *bench) dialVerbs(near, far net.Conn, depth int) (client, error) {
 // start reads, or writes and then reads nothing, whose completion says that what was written is in its place (RFC 5040, 5.5).
 func (k *verbsClient) start(slot int, write bool, offset uint64) error {
 	w := verbs.Work{ID: uint64(slot), Op: wire.ReadReq, Local: k.local[slot], STag: k.stag, Offset: offset}
+	if k.atomics {
+		w.Op, w.Local, w.Atomic, w.Operand = wire.AtomicReq, nil, wire.FetchAdd, wire.Operand{Data: 1}
+	}
 	if !write {
-		return k.conn.Post(w)
+		k.posts = append(k.posts, w)
+		return nil
 	}
 	w.Op, w.Quiet = wire.Write, true
-	return k.conn.Post(w, verbs.Work{ID: uint64(slot), Op: wire.ReadReq, STag: k.stag})
+	k.posts = append(k.posts, w, verbs.Work{ID: uint64(slot), Op: wire.ReadReq, STag: k.stag})
+	return nil
+}
+
+func (k *verbsClient) flush() error {
+	if len(k.posts) == 0 {
+		return nil
+	}
+	err := k.conn.Post(k.posts...)
+	k.posts = k.posts[:0]
+	return err
 }
 
 func (k *verbsClient) wait(ended []int) (int, error) {

@@ -51,22 +51,12 @@ func (f *FS) Open(who Cred, path string, rights Rights) (*File, error) {
 // Create makes a file of so many bytes, all zeros, which take no room yet, and opens it.
 func (f *FS) Create(who Cred, path string, perm uint16, size int64) (file *File, err error) {
 	err = f.do(func(c *change) error {
-		dir, name, there, err := c.place(who, path)
-		switch {
-		case err != nil:
-			return err
-		case there != nil:
-			return fmt.Errorf("%s: %w", there.path(), fs.ErrExist)
-		}
-		n, err := c.create(who, Regular, perm)
+		n, err := c.named(who, path, Regular, perm)
 		if err != nil {
 			return err
 		}
-		if err := c.sized(n, size); err != nil {
-			return err
-		}
 		c.then = append(c.then, func() { file = f.open(n, Read|Write) })
-		return c.link(dir, name, n)
+		return c.sized(n, size)
 	})
 	if err != nil {
 		return nil, err

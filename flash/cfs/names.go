@@ -82,19 +82,25 @@ func (c *change) place(who Cred, path string) (dir *node, name string, there *no
 // Mkdir makes a directory.
 func (f *FS) Mkdir(who Cred, path string, perm uint16) error {
 	return f.do(func(c *change) error {
-		dir, name, there, err := c.place(who, path)
-		switch {
-		case err != nil:
-			return err
-		case there != nil:
-			return fmt.Errorf("%s: %w", there.path(), fs.ErrExist)
-		}
-		n, err := c.create(who, Directory, perm)
-		if err != nil {
-			return err
-		}
-		return c.link(dir, name, n)
+		_, err := c.named(who, path, Directory, perm)
+		return err
 	})
+}
+
+// named makes a file or directory under a name that nothing has.
+func (c *change) named(who Cred, path string, kind Kind, perm uint16) (*node, error) {
+	dir, name, there, err := c.place(who, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case there != nil:
+		return nil, fmt.Errorf("%s: %w", there.path(), fs.ErrExist)
+	}
+	n, err := c.create(who, kind, perm)
+	if err != nil {
+		return nil, err
+	}
+	return n, c.link(dir, name, n)
 }
 
 // Remove removes a file, or a directory that is empty. What a file held is free at once, or, if it is open, when it is closed.

@@ -94,10 +94,11 @@ type request struct {
 	asked uint64 // what page was called when it was asked for
 	write bool
 	whole bool
+	lane  uint8 // of the device's read, if there has to be one
 }
 
-func ask(page uint64, mode Mode, fn func(Ref, error)) request {
-	return request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole}
+func ask(lane uint8, page uint64, mode Mode, fn func(Ref, error)) request {
+	return request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole, lane: lane}
 }
 
 // Ref is a page that was given out by Get, until it is Put.
@@ -230,7 +231,9 @@ func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
 	case table.OnMedium:
 		return w.Place()
 	case table.InFlight, table.Resident:
-		return c.frames[w.Frame()].place
+		if at := w.Frame(); int(at) < len(c.frames) { // if not, Check says so
+			return c.frames[at].place
+		}
 	}
 	return ftl.NoPPA
 }
@@ -407,6 +410,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		s.frame, s.place = at, f.place
 		dev, offset := c.at(f.place)
 		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err, s.op.Lone = device.Read, offset, c.buffers[at], nil, false
+		s.op.Lane = r.lane
 		c.submit(dev, &s.op)
 	}
 	return true

@@ -64,6 +64,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w.cfg = cfg
 	w.cfg.PutThrough = w.draw.IntN(3) == 0
 	w.cfg.Chunk = int(1 + w.draw.IntN(6))
+	w.cfg.Writes = int(8 + w.draw.IntN(24))
 	w.cfg.Frames = int(8 + w.draw.IntN(24))
 	w.cfg.Victim = []ftl.Victim{ftl.CostAge, ftl.Greedy}[w.draw.IntN(2)]
 	layout.Segment = int(8 + w.draw.IntN(12))

@@ -41,7 +41,8 @@ var (
 type Config struct {
 	Frames  int         // pages of memory that devices and users share, at least 8
 	Chunk   int         // pages that are written at once, at least 1
-	Moves   int         // pages that collection has under way at once, at least 1
+	Writes  int         // writes that are filled or under way at once, at least 8: so many times Chunk is also what waits in memory beside the frames
+	Moves   int         // pages that collection has under way at once, at least 1; of several chunks, so that some are read while others are written
 	Victim  ftl.Victim  // how the segment to collect is chosen
 	Heat    heat.Policy // how pages are divided into streams
 	Retries int         // how often a write that failed is tried elsewhere, or a log page again
@@ -49,10 +50,13 @@ type Config struct {
 	PutThrough bool
 }
 
-// DefaultConfig is 64 MiB of frames, writes of 128 KiB, three streams.
+// DefaultConfig is 64 MiB of frames, writes of 128 KiB, 32 at once, three streams.
 func DefaultConfig() Config {
-	return Config{Frames: 16384, Chunk: 32, Moves: 32, Victim: ftl.CostAge, Heat: heat.Default(), Retries: 3}
+	return Config{Frames: 16384, Chunk: 32, Writes: 32, Moves: 128, Victim: ftl.CostAge, Heat: heat.Default(), Retries: 3}
 }
+
+// leastWrites are one for each stream, and some that are under way meanwhile.
+const leastWrites = int(heat.Streams) + 5
 
 // Validate says what is wrong with c.
 func (c Config) Validate() error {
@@ -61,6 +65,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("ctl: %d frames; use 8 to %d", c.Frames, 1<<26)
 	case c.Chunk < 1 || c.Chunk > 1024:
 		return fmt.Errorf("ctl: writes of %d pages; use 1 to 1024", c.Chunk)
+	case c.Writes < leastWrites || c.Writes > 1024:
+		return fmt.Errorf("ctl: %d writes at once; use %d to 1024", c.Writes, leastWrites)
 	case c.Moves < 1 || c.Moves > 1024:
 		return fmt.Errorf("ctl: %d moves at once; use 1 to 1024", c.Moves)
 	case c.Retries < 0 || c.Retries > 100:

@@ -16,8 +16,8 @@ type Want struct {
 }
 
 // GetAll is Get for several pages, whose reads go to the devices together: one lock, and one submission for each device, whatever their number. It
-// keeps nothing of wants.
-func (p *Pool) GetAll(wants []Want) {
+// keeps nothing of wants. lane is as of GetOn.
+func (p *Pool) GetAll(lane uint8, wants []Want) {
 	// Where pages are waited for, even those that are in memory are given in turn: else many who have some each could wait for the rest for ever.
 	for len(wants) > 0 && !p.core.hungry.Load() {
 		w := &wants[0]
@@ -45,7 +45,7 @@ func (p *Pool) GetAll(wants []Want) {
 		if w.Mode == Reading {
 			p.table.Make(w.Page).CountRead()
 		}
-		p.core.get(ask(w.Page, w.Mode, w.Fn))
+		p.core.get(ask(lane, w.Page, w.Mode, w.Fn))
 	}
 	p.leave()
 }
@@ -65,7 +65,7 @@ func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
 		p.core.give(fn, Ref{Page: page}, ErrClosed)
 	default:
 		p.table.Make(page).CountRead()
-		p.core.get(ask(page, Reading, fn))
+		p.core.get(ask(0, page, Reading, fn))
 		if ops := p.core.ops; len(ops) == 1 && ops[0].Kind == device.Read {
 			ops[0].Lone = true
 		}

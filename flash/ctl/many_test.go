@@ -51,7 +51,7 @@ func TestTogether(t *testing.T) {
 			for page := first; page < first+12; page++ {
 				wants = append(wants, ctl.Want{Page: page, Mode: ctl.Reading, Fn: take})
 			}
-			pool.GetAll(wants)
+			pool.GetAll(0, wants)
 			check(12)
 		}
 		for page := range uint64(pages) {

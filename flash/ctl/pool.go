@@ -160,7 +160,10 @@ const (
 // error; everybody who has the page has the same memory. Each page that was given is put back by Put, once. Pages are given in any
 // order, but those that have to wait for memory in the order in which they were asked for; so who asks for several, asks for all before
 // he waits for any, and for fewer than there are frames, will get them.
-func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) {
+func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) { p.GetOn(0, page, mode, fn) }
+
+// GetOn is Get by a thread that does operations of the devices itself: what has to be read is read by the one that has the lane (device.Op).
+func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
 	if r, ok := p.TryGet(page, mode); ok {
 		fn(r, nil)
 		return
@@ -179,7 +182,7 @@ func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) {
 	if mode == Reading {
 		p.table.Make(page).CountRead()
 	}
-	p.core.get(ask(page, mode, fn))
+	p.core.get(ask(lane, page, mode, fn))
 	p.leave()
 }
 

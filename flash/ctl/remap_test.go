@@ -67,6 +67,7 @@ func newMover(t testing.TB, seed uint64) *mover {
 	m.cfg = cfg
 	m.cfg.PutThrough = m.draw.IntN(3) == 0
 	m.cfg.Chunk, m.cfg.Frames = int(1+m.draw.IntN(6)), int(12+m.draw.IntN(24))
+	m.cfg.Writes = int(8 + m.draw.IntN(24))
 	shape.Segment, shape.LogPages, shape.OverProvision = int(8+m.draw.IntN(12)), 8+m.draw.IntN(24), 0.6
 	m.dev = device.NewMem((300 + m.draw.IntN(120)) * device.Grain)
 	s := format(t, shape, m.dev)

@@ -27,6 +27,7 @@ type writer struct {
 	underWay int              // operations towards the segments, and reads of moves
 	erasing  bool             // a segment waits for its new mapping to be durable
 	urgent   bool             // somebody waits for a page in an open chunk
+	failing  error            // of the last write to a segment that failed, since when that segment is left alone
 }
 
 // chunk is consecutive places of one segment, written by one operation.
@@ -72,7 +73,7 @@ type barrier struct {
 }
 
 func (w *writer) init(c *core, done func(*device.Op)) {
-	w.chunks = make([]chunk, int(heat.Streams)+5)
+	w.chunks = make([]chunk, c.cfg.Writes)
 	for i := range w.chunks {
 		w.chunks[i].op.Done, w.chunks[i].op.Token = done, tokenChunk|uint64(i)
 		w.idleC = append(w.idleC, int32(i))
@@ -277,6 +278,7 @@ func (c *core) chunkDone(at int32) {
 	c.underWay--
 	k := &c.chunks[at]
 	if err := k.op.Err; err != nil {
+		c.failing = err
 		k.held = len(k.pages)
 		for i := range k.pages {
 			c.failed.Push(failed{at, int32(i), err})
@@ -527,6 +529,10 @@ func (c *core) unstick() {
 		c.fail(fmt.Errorf("moving what is in segments that fail: %w", x.cause))
 		return
 	}
+	full := ErrFull
+	if c.failing != nil {
+		full = fmt.Errorf("%w, as segments are left alone to which writes have failed: %w", ErrFull, c.failing)
+	}
 	for c.backlog.N > 0 {
 		at := c.backlog.Pop()
 		f := &c.frames[at]
@@ -535,7 +541,7 @@ func (c *core) unstick() {
 			continue
 		}
 		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() == 0 && w.Dirty() && f.writing == 0 && f.slot.Swap(w, table.Coming(at)) {
-			c.giveUp(at, ErrFull)
+			c.giveUp(at, full)
 		}
 	}
 }

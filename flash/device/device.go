@@ -51,8 +51,9 @@ type Op struct {
 	Offset int64     // Read, Write: bytes, a multiple of Grain
 	Token  uint64    // the submitter's own
 	Kind   Kind
-	Lone   bool // the submitter waits for this alone: the device may do it before Submit returns, if it has nothing else under way
-	More   bool // when Done is called: the same goroutine calls another one's at once
+	Lane   uint8 // which of its threads, if the device has several, does it: the submitter's own, perhaps; 0 if that does not matter
+	Lone   bool  // the submitter waits for this alone: the device may do it before Submit returns, if it has nothing else under way
+	More   bool  // when Done is called: the same goroutine calls another one's at once
 }
 
 // Device does operations, of different submitters side by side.

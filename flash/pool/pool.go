@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -29,6 +30,8 @@ type Options struct {
 	Cached bool
 	// Portable reads and writes by pread and pwrite even where there is a ring.
 	Portable bool
+	// Loops, if set, are the threads that do the devices' operations over io_uring, beside what else they do. They are closed after the pool.
+	Loops *uring.Loops
 	// Depth is how many operations a device has under way at once.
 	Depth int
 	// Overwrite formats what is not empty.
@@ -291,9 +294,12 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 	mode := device.Mode{Cached: o.Cached}
 	for _, path := range paths {
 		var d device.Device
-		if ring {
+		switch {
+		case ring && o.Loops != nil:
+			d, err = o.Loops.Open(path, mode)
+		case ring:
 			d, err = uring.Open(path, mode, o.Depth)
-		} else {
+		default:
 			d, err = device.OpenFile(path, mode, min(o.Depth, 32))
 		}
 		if err != nil {
@@ -311,6 +317,21 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 		return nil, false, fmt.Errorf("%s: %w", strings.Join(paths, ", "), err)
 	}
 	return pool, ring, nil
+}
+
+// MaxThreads is the most threads that Threads starts.
+const MaxThreads = 255
+
+// Threads starts n threads for devices and sockets (Options.Loops), and half as many as the machine has processors if n is 0; nil where the kernel gives no
+// rings, or o does without.
+func Threads(o Options, n int) (*uring.Loops, error) {
+	if o.Portable || !available() {
+		return nil, nil
+	}
+	if n == 0 {
+		n = min(max(1, runtime.GOMAXPROCS(0)/2), MaxThreads)
+	}
+	return uring.Start(n, o.Depth)
 }
 
 // available reports whether the kernel gives rings to this process.

@@ -56,10 +56,12 @@ func (t files) Open(path string, rights verbs.Rights) (File, error) {
 		if err != nil {
 			return File{}, err
 		}
-		may = r.gives & rights
+		if may = r.gives & rights; may == 0 {
+			return File{}, errors.Join(fs.ErrPermission, f.Close())
+		}
 		base, size, err := f.Pin()
-		if may == 0 || err != nil {
-			return File{}, errors.Join(err, f.Close(), fs.ErrPermission)
+		if err != nil {
+			return File{}, errors.Join(err, f.Close())
 		}
 		return File{Base: base, Size: uint64(size), Rights: may, Close: f.Close}, nil
 	}

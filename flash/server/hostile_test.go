@@ -85,7 +85,9 @@ var secret = bytes.Repeat([]byte("secret! "), 1024)
 
 // TestAttackSTag (RFC 5042, 6.1.1, 6.2.1, 6.3.1): an STag is of no use on another connection, even one that may open the same export; nor is a guess, its neighbour, one
 // that was closed, or one with flags that the region does not have.
-func TestAttackSTag(t *testing.T) {
+func TestAttackSTag(t *testing.T) { ways(t, testAttackSTag) }
+
+func testAttackSTag(t *testing.T) {
 	d := begin(t, nil)
 	owner := d.open(d.dial(), "disk")
 	if _, err := owner.WriteDurable(secret, 0); err != nil {
@@ -124,7 +126,9 @@ func TestAttackSTag(t *testing.T) {
 }
 
 // TestAttackBounds (RFC 5042, 6.2.1, 6.3.1): not one byte beyond an export is read or written, whatever offset and length are.
-func TestAttackBounds(t *testing.T) {
+func TestAttackBounds(t *testing.T) { ways(t, testAttackBounds) }
+
+func testAttackBounds(t *testing.T) {
 	d := begin(t, nil)
 	other := d.open(d.dial(), "other")
 	if _, err := other.WriteDurable(secret, 0); err != nil {
@@ -152,7 +156,9 @@ func TestAttackBounds(t *testing.T) {
 }
 
 // TestAttackRights (RFC 5042, 6.3.4, 6.3.5): who opened for one thing cannot do another.
-func TestAttackRights(t *testing.T) {
+func TestAttackRights(t *testing.T) { ways(t, testAttackRights) }
+
+func testAttackRights(t *testing.T) {
 	d := begin(t, nil)
 	for label, x := range map[string]struct {
 		rights verbs.Rights
@@ -178,7 +184,9 @@ func TestAttackRights(t *testing.T) {
 }
 
 // TestAttackExports (RFC 5042, 6.4.1): exports open are bounded, for a connection and for all; what a connection had open is free when it has ended.
-func TestAttackExports(t *testing.T) {
+func TestAttackExports(t *testing.T) { ways(t, testAttackExports) }
+
+func testAttackExports(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Open, c.PerExport = 4, 6 })
 	a, b := d.peer(), d.peer()
 	for range 4 {
@@ -206,8 +214,10 @@ func TestAttackExports(t *testing.T) {
 }
 
 // TestAttackControl sends requests of the control protocol that are none: the server answers or ends the connection, and goes on for others.
-func TestAttackControl(t *testing.T) {
-	d := begin(t, nil)
+func TestAttackControl(t *testing.T) { ways(t, testAttackControl) }
+
+func testAttackControl(t *testing.T) {
+	d := begin(t, func(c *server.Config) { c.Connections = 32 }) // requests that are only refused leave their connection open
 	draw := rng.NewStream(1, "requests")
 	for i := range 60 {
 		p := d.peer()
@@ -234,7 +244,9 @@ func TestAttackControl(t *testing.T) {
 }
 
 // TestAttackBytes sends bytes that are no MPA, or only its beginning, and random ones after a good startup.
-func TestAttackBytes(t *testing.T) {
+func TestAttackBytes(t *testing.T) { ways(t, testAttackBytes) }
+
+func testAttackBytes(t *testing.T) {
 	d := begin(t, nil)
 	draw := rng.NewStream(1, "bytes")
 	for i := range 60 {
@@ -263,20 +275,22 @@ func TestAttackBytes(t *testing.T) {
 	for i := 0; ; i++ { // a moment may pass until the last of them is seen to have gone
 		c, err := dial(t, d.address(), client.DefaultConfig())
 		if err == nil {
+			if _, err := d.open(c, "disk").WriteDurable([]byte{1}, 0); err != nil {
+				t.Errorf("others are not served any more: %v", err)
+			}
 			_ = c.Close()
-			break
+			return
 		} else if i == 1000 {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if _, err := d.open(d.dial(), "disk").WriteDurable([]byte{1}, 0); err != nil {
-		t.Errorf("others are not served any more: %v", err)
-	}
 }
 
 // TestAttackFlood (RFC 5042, 6.4.1): connections that say nothing, or a byte now and then, are bounded in number and time, take no place from who is known, and are gone after the deadline.
-func TestAttackFlood(t *testing.T) {
+func TestAttackFlood(t *testing.T) { ways(t, testAttackFlood) }
+
+func testAttackFlood(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Handshakes, c.Handshake = 8, 300*time.Millisecond })
 	f := d.open(d.dial(), "disk")
 	before := runtime.NumGoroutine()
@@ -312,7 +326,9 @@ func TestAttackFlood(t *testing.T) {
 }
 
 // TestAttackPlaces holds that there are never more connections than may be, and that one that ends makes room.
-func TestAttackPlaces(t *testing.T) {
+func TestAttackPlaces(t *testing.T) { ways(t, testAttackPlaces) }
+
+func testAttackPlaces(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Connections = 2 })
 	a := d.dial()
 	d.dial()
@@ -339,7 +355,9 @@ func TestAttackPlaces(t *testing.T) {
 }
 
 // TestAttackDrip (RFC 5042, 6.4.1): a frame that comes a byte at a time ends its connection after Progress, whatever comes.
-func TestAttackDrip(t *testing.T) {
+func TestAttackDrip(t *testing.T) { ways(t, testAttackDrip) }
+
+func testAttackDrip(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Progress = 300 * time.Millisecond })
 	nc, err := net.Dial("tcp", d.address())
 	if err != nil {
@@ -369,7 +387,9 @@ func TestAttackDrip(t *testing.T) {
 
 // TestAttackMemory (RFC 5042, 6.4.3.3, 6.4.4): clients that ask for as much as they can and take nothing hold no more than their share of the pool's memory, so that others are
 // served, and are cut off after Progress.
-func TestAttackMemory(t *testing.T) {
+func TestAttackMemory(t *testing.T) { ways(t, testAttackMemory) }
+
+func testAttackMemory(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Progress = time.Second })
 	f := d.open(d.dial(), "disk")
 	b := bytes.Repeat([]byte{5}, size)

@@ -31,6 +31,7 @@ import (
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/qos"
+	"farflash/flash/uring"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
@@ -60,6 +61,8 @@ type Config struct {
 	Handshake   time.Duration // bounds TLS and MPA's startup, each
 	Progress    time.Duration // bounds one frame
 	Idle        time.Duration // without a frame; 0: for ever
+	// Loops, if set, do the I/O of connections without TLS, and that of the pool's devices (pool.Options) at best. They are closed after the pool.
+	Loops *uring.Loops
 	// Limits are of exports, by name; others have none.
 	Limits map[string]qos.Limit
 	// Depth is how many bytes of accesses are under way at once before exports of the latency class go first. 0: qos.Depth.
@@ -210,7 +213,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	c := stream.DefaultConfig()
-	c.Setup, c.Progress, c.Idle = cfg.Handshake, cfg.Progress, cfg.Idle
+	c.Setup, c.Progress, c.Idle, c.Loops = cfg.Handshake, cfg.Progress, cfg.Idle, cfg.Loops
 	c.Verbs.IRD, c.Verbs.ORD, c.Verbs.Window = cfg.Reads, 0, s.window
 	c.Verbs.Sends, c.Verbs.Receives = 16, 8
 	c.Verbs.Notice = func(err error) { s.notice("a connection ends: %v", err) }

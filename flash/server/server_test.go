@@ -29,6 +29,7 @@ import (
 	"farflash/flash/pool"
 	"farflash/flash/qos"
 	"farflash/flash/server"
+	"farflash/flash/uring"
 	"farflash/flash/verbs"
 )
 
@@ -37,15 +38,32 @@ const (
 	all  = verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic
 )
 
+// ways runs a test with connections that goroutines drive, and with ones that rings do, if there are any here.
+func ways(t *testing.T, test func(*testing.T)) {
+	t.Run("goroutines", test)
+	loops, err := pool.Threads(pool.DefaultOptions(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loops == nil {
+		return
+	}
+	if err := loops.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("loops", test)
+}
+
 // daemon is a server on a pool of its own, with two files: disk and other.
 type daemon struct {
-	t    testing.TB
-	s    *server.Server
-	pool *ctl.Pool
-	path string
-	said []string
-	mu   sync.Mutex
-	was  int // goroutines
+	t     testing.TB
+	s     *server.Server
+	pool  *ctl.Pool
+	loops *uring.Loops
+	path  string
+	said  []string
+	mu    sync.Mutex
+	was   int // goroutines
 }
 
 func begin(t testing.TB, change func(*server.Config)) *daemon {
@@ -57,6 +75,12 @@ func begin(t testing.TB, change func(*server.Config)) *daemon {
 		t.Fatal(err)
 	}
 	var err error
+	if strings.Contains(t.Name(), "/loops") {
+		if o.Loops, err = pool.Threads(o, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.loops = o.Loops
 	if d.pool, _, err = pool.Open(o, d.path); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +108,7 @@ func begin(t testing.TB, change func(*server.Config)) *daemon {
 	}
 	cfg := server.DefaultConfig()
 	cfg.Pool, cfg.Files = d.pool, server.Tree(tree, cfs.Cred{UID: 1})
-	cfg.Address, cfg.Connections = "127.0.0.1:0", 8
+	cfg.Address, cfg.Connections, cfg.Loops = "127.0.0.1:0", 8, d.loops
 	cfg.Notice = func(text string) {
 		d.mu.Lock()
 		d.said = append(d.said, text)
@@ -117,6 +141,11 @@ func (d *daemon) end() {
 	}
 	if err := d.pool.Close(); err != nil {
 		d.t.Error(err)
+	}
+	if d.loops != nil {
+		if err := d.loops.Close(); err != nil {
+			d.t.Error(err)
+		}
 	}
 	for i := 0; runtime.NumGoroutine() > d.was; i++ {
 		if i == 500 {
@@ -159,7 +188,9 @@ func (d *daemon) open(c *client.Client, name string) *client.File {
 }
 
 // TestServe does with an export what can be done, from several goroutines, and finds it again through another connection.
-func TestServe(t *testing.T) {
+func TestServe(t *testing.T) { ways(t, testServe) }
+
+func testServe(t *testing.T) {
 	d := begin(t, nil)
 	c := d.dial()
 	f := d.open(c, "disk")
@@ -227,7 +258,9 @@ func TestServe(t *testing.T) {
 }
 
 // TestDurable holds that what WriteDurable has confirmed is there when the pool is found as after a crash.
-func TestDurable(t *testing.T) {
+func TestDurable(t *testing.T) { ways(t, testDurable) }
+
+func testDurable(t *testing.T) {
 	d := begin(t, nil)
 	f := d.open(d.dial(), "disk")
 	b := bytes.Repeat([]byte{42}, 3*4096+100)
@@ -260,7 +293,9 @@ func TestDurable(t *testing.T) {
 }
 
 // TestDrain ends the server while clients write: what was confirmed before stays, and clients are told that the connection is gone.
-func TestDrain(t *testing.T) {
+func TestDrain(t *testing.T) { ways(t, testDrain) }
+
+func testDrain(t *testing.T) {
 	d := begin(t, nil)
 	var group sync.WaitGroup
 	sure := make([]byte, 4)
@@ -358,7 +393,9 @@ func (a *authority) issue(t testing.TB, self bool) tls.Certificate {
 var token = []byte("correct horse battery staple")
 
 // TestTLS holds that a server with TLS speaks nothing else, and nothing older than 1.3, and knows its clients by certificate or token.
-func TestTLS(t *testing.T) {
+func TestTLS(t *testing.T) { ways(t, testTLS) }
+
+func testTLS(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	d := begin(t, func(c *server.Config) {
 		c.TLS = &tls.Config{Certificates: []tls.Certificate{a.issue(t, false)}, ClientCAs: a.pool}
@@ -483,7 +520,9 @@ func TestRefusesToStart(t *testing.T) {
 }
 
 // TestMetrics reads /metrics.
-func TestMetrics(t *testing.T) {
+func TestMetrics(t *testing.T) { ways(t, testMetrics) }
+
+func testMetrics(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Metrics = "127.0.0.1:0" })
 	f := d.open(d.dial(), "disk")
 	if _, err := f.WriteDurable(make([]byte, 10000), 0); err != nil {
@@ -507,7 +546,9 @@ func TestMetrics(t *testing.T) {
 }
 
 // TestLimit holds that an export has no more than its rate, and others are not held up.
-func TestLimit(t *testing.T) {
+func TestLimit(t *testing.T) { ways(t, testLimit) }
+
+func testLimit(t *testing.T) {
 	d := begin(t, func(c *server.Config) {
 		c.Limits = map[string]qos.Limit{"disk": {Operations: 50}, "other": {Class: qos.Latency}}
 	})
@@ -540,7 +581,9 @@ func TestLimit(t *testing.T) {
 }
 
 // TestNBD has independent clients of NBD write and read a file, at a rate, and finds through iWARP what they wrote.
-func TestNBD(t *testing.T) {
+func TestNBD(t *testing.T) { ways(t, testNBD) }
+
+func testNBD(t *testing.T) {
 	tool, err := exec.LookPath("qemu-io")
 	if err != nil {
 		t.Skip("qemu-io is not installed")

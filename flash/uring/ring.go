@@ -1,11 +1,13 @@
-// Package uring is a device over io_uring: one ring, reached by its three system calls, with fixed buffers where the memory was
-// registered, and a thread of its own that submits and takes completions.
+// Package uring is io_uring, reached by its three system calls: rings, threads that have one each, and what these do, which is devices with fixed buffers where the
+// memory was registered, and sockets.
 //
-// Its main types are Ring, which is the kernel's two queues and nothing else, and Device, which is a device.Device over a file or
-// block device. Where io_uring is forbidden Open says so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.
+// Its main types are Ring, which is the kernel's two queues and nothing else; Loops, threads that submit and take completions; Device, which is a device.Device over a
+// file or block device, with a loop of its own (Open) or those that others use too (Loops.Open); and Socket, whose Handler is called by its loop.
+// Where io_uring is forbidden New and Open say so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.
 //
-// What it leaves out: polling of completions by the kernel (SQPOLL, IOPOLL), linked operations, registered files, and every
-// operation but read, write and fsync. Layouts follow the kernel's include/uapi/linux/io_uring.h (5.1 and later).
+// What it leaves out: polling of completions by the kernel (SQPOLL, IOPOLL), linked operations, registered files, sends, multishot operations, and every
+// operation but read, write, fsync, receive, poll and cancel. Layouts follow the kernel's include/uapi/linux/io_uring.h (5.1 and later; sockets from 5.19). docs/adr/0024-loops.md says why
+// devices and sockets share threads.
 package uring
 
 import (
@@ -32,10 +34,11 @@ const (
 	opRead       = 22
 	opWrite      = 23
 
-	fsyncDatasync   = 1
-	enterGetEvents  = 1
-	featSingleMap   = 1
-	registerBuffers = 0
+	fsyncDatasync     = 1
+	enterGetEvents    = 1
+	featSingleMap     = 1
+	registerBuffers   = 0
+	unregisterBuffers = 1
 
 	// Completions are handed out by the one thread that submits, when it asks for them: no other is interrupted or woken for them (Linux 6.1).
 	setupSingleIssuer = 1 << 12
@@ -145,6 +148,14 @@ func (r *Ring) register(arena []byte) error {
 	return nil
 }
 
+// unregister takes registered memory back.
+func (r *Ring) unregister() error {
+	if _, _, no := syscall.Syscall6(sysRegister, uintptr(r.fd), unregisterBuffers, 0, 0, 0, 0); no != 0 {
+		return fmt.Errorf("uring: giving memory back: %w", no)
+	}
+	return nil
+}
+
 // push puts an entry into the submission queue. There is room: each entry has a slot of its own, and there are as many slots.
 func (r *Ring) push(s submission) {
 	tail := r.sqTail.Load()
@@ -162,7 +173,13 @@ func (r *Ring) enter(n int, wait bool) (int, error) {
 	if wait {
 		least = 1
 	}
-	got, _, no := syscall.Syscall6(sysEnter, uintptr(r.fd), uintptr(n), least, enterGetEvents, 0, 0)
+	var got uintptr
+	var no syscall.Errno
+	if wait {
+		got, _, no = syscall.Syscall6(sysEnter, uintptr(r.fd), uintptr(n), least, enterGetEvents, 0, 0)
+	} else { // it comes back at once, and is no reason to give the processor to another goroutine
+		got, _, no = syscall.RawSyscall6(sysEnter, uintptr(r.fd), uintptr(n), least, enterGetEvents, 0, 0)
+	}
 	if no != 0 {
 		return 0, no
 	}

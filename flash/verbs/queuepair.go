@@ -35,6 +35,8 @@ type Config struct {
 	// Wake, if set, is called on any goroutine when a Store has called back and the queue
 	// pair is not at work: Step is to be called. It must not call the queue pair.
 	Wake func()
+	// Lane names the thread that drives the connection to stores whose devices have threads of their own, which may be the same; 0 is none of them.
+	Lane uint8
 	// Notice, if set, is told of errors of a Store, which the peer only sees as a lost
 	// connection.
 	Notice func(error)

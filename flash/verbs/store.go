@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Store is memory that comes page by page and not at once: a file on flash. A queue pair
@@ -38,6 +39,8 @@ type Access struct {
 	// Alone: the connection has nothing else under way, and nothing else has come. The store
 	// may have its caller wait for what it reads, if that is sooner.
 	Alone bool
+	// Lane is the connection's (Config).
+	Lane uint8
 	// Private is the store's own; it is kept when the Access is used again.
 	Private any
 
@@ -101,12 +104,15 @@ type inbox struct {
 	events []event
 	spare  []event
 	busy   bool
+	there  atomic.Bool // events are
+	at     bool        // busy, as who drives it knows without the lock
 }
 
 func (q *QueuePair) tell(e event) {
 	in := &q.inbox
 	in.mu.Lock()
 	in.events = append(in.events, e)
+	in.there.Store(true)
 	wake := !in.busy && len(in.events) == 1
 	in.mu.Unlock()
 	if wake && q.cfg.Wake != nil {
@@ -117,15 +123,16 @@ func (q *QueuePair) tell(e event) {
 // drain takes in what stores have called back with, in that order: what handles one
 // callback and causes another leaves it to the drain that is under way.
 func (q *QueuePair) drain() {
-	if q.draining {
+	in := &q.inbox
+	if q.draining || in.at && !in.there.Load() {
 		return
 	}
 	q.draining = true
 	defer func() { q.draining = false }()
-	in := &q.inbox
 	for {
 		in.mu.Lock()
-		in.busy = true
+		in.busy, in.at = true, true
+		in.there.Store(false)
 		events := in.events
 		in.events, in.spare = in.spare[:0], nil
 		in.mu.Unlock()
@@ -147,7 +154,7 @@ func (q *QueuePair) drain() {
 // since the last look.
 func (q *QueuePair) rest() {
 	q.inbox.mu.Lock()
-	q.inbox.busy = false
+	q.inbox.busy, q.inbox.at = false, false
 	late := len(q.inbox.events) > 0
 	q.inbox.mu.Unlock()
 	if late && q.cfg.Wake != nil {
@@ -166,7 +173,8 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 	a.Offset, a.Length = r.cfg.Offset+offset, n
 	a.Write, a.Changed, a.Sync, a.Prefetch = write, false, write && s&Sync != 0, s&Prefetch != 0
 	a.got, a.ready, a.err, a.state = 0, 0, nil, accessGetting
-	a.Alone = !write && q.accesses == 0 && q.tail
+	a.Lane = q.cfg.Lane
+	a.Alone = !write && q.accesses == 0 && q.tail && a.Lane == 0 // a thread that has a lane has other connections
 	a.barrier, a.response = false, nil
 	size := uint64(r.cfg.Store.PageSize())
 	a.size = size

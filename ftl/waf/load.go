@@ -17,6 +17,7 @@ type load struct {
 	sequential float64 // chance to begin or go on with the sequential part
 	run        int32   // its length; 0: the whole space
 	at, left   int32   // next sequential page, pages left of the run
+	runs       [][2]int32
 }
 
 func (e Experiment) load() *load {
@@ -25,6 +26,7 @@ func (e Experiment) load() *load {
 		apart:     e.Layout == StreamsApart,
 		pages:     int32(e.Blocks * e.Pages),
 		run:       int32(e.Run),
+		runs:      e.Runs,
 	}
 	space, writes := 0.0, 0.0
 	for _, c := range e.Classes {
@@ -49,6 +51,11 @@ func (l *load) next() int32 {
 	if l.left > 0 {
 		l.left--
 		l.at++
+		return l.at
+	}
+	if l.runs != nil {
+		r := l.runs[l.addresses.IntN(int64(len(l.runs)))]
+		l.at, l.left = r[0], r[1]-1
 		return l.at
 	}
 	if l.sequential > 0 && l.addresses.Float64() < l.sequential {

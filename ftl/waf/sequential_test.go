@@ -59,7 +59,7 @@ func TestSimulatedMix(t *testing.T) {
 		t.Skip("nine simulations")
 	}
 	e := DefaultExperiment()
-	e.Blocks, e.WarmUp, e.Measure = 500, 20, 15 // the random part is slow to settle
+	e.Blocks, e.WarmUp, e.Measure = 250, 20, 15 // the random part is slow to settle
 	var points []MixPoint
 	for i, want := range []float64{6.94, 6.93, 6.88, 6.40, 5.70, 4.45, 2.71, 1.00} {
 		s := []float64{0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1}[i]

@@ -3,6 +3,7 @@ package waf
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"farflash/ftl"
 	"farflash/rng"
@@ -46,6 +47,10 @@ type Experiment struct {
 	// come in runs of so many pages, each beginning at a random multiple of it.
 	Sequential float64
 	Run        int
+
+	// Runs, if there are any, are what is written in the place of Classes and Sequential: one of them is drawn, its pages are written one behind the other, and
+	// so on. Each is the first page and how many.
+	Runs [][2]int32
 
 	// Precondition is how many uniform random writes come after the fill, before anything of the load, in multiples of the logical
 	// space.
@@ -117,12 +122,18 @@ func (e Experiment) check() error {
 		return fmt.Errorf("waf: a sequential share of %v; it must be 0 to 1", e.Sequential)
 	case e.Run < 0 || e.Run > e.Blocks*e.Pages:
 		return fmt.Errorf("waf: sequential runs of %d pages on a drive of %d", e.Run, e.Blocks*e.Pages)
+	case e.Runs != nil && (len(e.Classes) > 1 || e.Sequential > 0 || e.Layout > SurvivorsApart):
+		return fmt.Errorf("waf: runs are all that is written; leave classes and the sequential share out")
 	case e.Generations < 0 || e.Generations > 100 || e.Generations > 0 && e.Layout != SurvivorsApart:
 		return fmt.Errorf("waf: %d generations; it must be 0 to 100, and 0 unless survivors are written apart", e.Generations)
 	case e.Layout > Partitions:
 		return fmt.Errorf("waf: unknown layout %d", e.Layout)
 	case e.Layout == Partitions && e.Sequential > 0:
 		return fmt.Errorf("waf: sequential writes cross partitions; use another layout")
+	case slices.ContainsFunc(e.Runs, func(r [2]int32) bool {
+		return r[0] < 0 || r[1] < 1 || int64(r[0])+int64(r[1]) > int64(e.Blocks)*int64(e.Pages)
+	}):
+		return fmt.Errorf("waf: a run that is not in the %d pages of the drive", e.Blocks*e.Pages)
 	case e.Layout == StreamsApart && len(e.Classes) > 100:
 		return fmt.Errorf("waf: %d classes have no streams of their own; at most 100", len(e.Classes))
 	}
@@ -211,7 +222,7 @@ func (e Experiment) drive() (Result, error) {
 	}
 	if e.Precondition > 0 {
 		before := e
-		before.Classes, before.Sequential = Uniform(), 0
+		before.Classes, before.Sequential, before.Runs = Uniform(), 0, nil
 		if err := d.run(before.load(), int64(e.Precondition*float64(len(d.to)))); err != nil {
 			return Result{}, err
 		}

@@ -1,9 +1,31 @@
 package main
 
 import (
+	"flag"
+	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"farflash/internal/golden"
 )
+
+var updatePage = flag.Bool("update", false, "write the table of docs/validation/speed.md")
+
+// TestPage holds the table of hot paths in docs/validation/speed.md to the baseline.
+func TestPage(t *testing.T) {
+	list, err := read("baseline.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := golden.Head("benchmark", ">of the loop, least of its measurements", ">allocations")
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		x := best(list[name])
+		lines = append(lines, golden.Row("`"+name+"`", fmt.Sprintf("%.4g", x.ratio), fmt.Sprint(x.allocs)))
+	}
+	golden.Table(t, "../../docs/validation/speed.md", "hot-paths", "internal/benchratio/baseline.txt", lines, *updatePage)
+}
 
 // BenchmarkReference is the fixed piece of work: whole and real numbers, branches that cannot be foretold, and memory beyond the first cache.
 func BenchmarkReference(b *testing.B) {

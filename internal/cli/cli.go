@@ -15,17 +15,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"farflash/internal/cli/calibratecli"
 	"farflash/internal/cli/verb"
 	"farflash/internal/spelling"
 	"farflash/internal/term"
+	"farflash/result"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/study"
 	"farflash/tco"
 	"farflash/trial"
 )
@@ -44,7 +48,14 @@ type program struct {
 
 // verbs is what verbs in packages of their own have of it.
 func (p *program) verbs() *verb.Program {
-	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping, Unfinished: p.unfinished}
+	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping, Unfinished: p.unfinished, Progress: p.progress, Version: buildVersion(),
+		Cache: func(dir string, quiet bool) (*study.Cache, error) {
+			name, err := programName()
+			if err != nil {
+				return nil, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+			}
+			return p.openCache(&studyFlags{cache: dir, runFlags: runFlags{quiet: quiet}}, name)
+		}}
 }
 
 // newProgram wraps what an invocation writes to.
@@ -87,8 +98,7 @@ func (p *program) flush() error {
 // Main runs one command and returns its exit code.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if os.Getenv("GOGC") == "" {
-		// Models allocate at their beginning and hardly afterwards, so memory can be had for little time.
-		debug.SetGCPercent(20)
+		collectLate()
 	}
 	p := newProgram(in, out, errw)
 	root := p.root()
@@ -160,7 +170,7 @@ requests take, and where the time goes.
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
-		p.compare(), p.sweep(), p.plan(), p.predict(), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
+		p.compare(), p.sweep(), p.headroom(), p.plan(), p.predict(), calibratecli.Command(p.verbs()), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
 	return root
 }
 
@@ -187,13 +197,19 @@ func (p *program) load(name string, set []string, more []shape.Change, parse fun
 	return s, verb.BadInput(err)
 }
 
-// find returns what an argument names: a file, a preset, or - for standard input.
+// find returns what an argument names: a file, a preset, a run directory, which has the scenario that was run, or - for standard input.
 func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
 		text, err := shape.Read(p.in)
 		return shape.Source{File: "stdin", Text: text}, verb.BadInput(err)
 	}
 	src, err := scenario.Find(name)
+	if err != nil {
+		ran, none := scenario.Find(filepath.Join(name, result.ScenarioFile))
+		if none == nil {
+			return ran, nil
+		}
+	}
 	return src, verb.BadInput(err)
 }
 

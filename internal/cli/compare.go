@@ -117,7 +117,7 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 			}
 		}
 		changes := append(shared[:len(shared):len(shared)], own[i]...)
-		arms[i] = study.Arm{Source: read[names[i]], Changes: append(changes, f.untilChange()...)}
+		arms[i] = study.Arm{Source: read[names[i]], Changes: append(changes, f.ownChanges()...)}
 	}
 	for i := range arms {
 		arms[i].Label = armLabel(names, own, i)

@@ -17,7 +17,7 @@ func (p *program) convert() *cobra.Command {
 		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.convertMQSim(), p.convertNS3(), p.convertFio())
+	cmd.AddCommand(p.convertMQSim(), p.convertNS3(), p.convertHTSim(), p.convertFio())
 	return cmd
 }
 
@@ -118,5 +118,44 @@ counterpart; what is not modelled is refused by name.`,
 		},
 	}
 	cmd.Flags().StringVar(&compat, "compat", compat, "whose deviations to reproduce: `hpcc, ns3-rdma or none` (default the file's own program)")
+	return cmd
+}
+
+func (p *program) convertHTSim() *cobra.Command {
+	o := convert.DefaultHTSim()
+	rate, mtu := o.Rate.String(), o.MTU.String()
+	cmd := &cobra.Command{
+		Use:   "htsim TRAFFIC.cm [NETWORK.topo]",
+		Short: "Make a scenario of csg-htsim's connection matrix and topology",
+		Long: `Make a scenario of csg-htsim's files, on standard output: a connection matrix, with
+its triggers, and a topology, without which the network is the fat-tree of three
+tiers that htsim makes for so many hosts. It is RoCE at line rate over lossless
+queues, as htsim_roce has it. What is not modelled is refused with its line.`,
+		Example: `  farflash convert htsim incast.cm > incast.yaml && farflash run incast.yaml
+  farflash convert htsim allreduce.cm leaf_spine.topo --mtu 4096B > allreduce.yaml`,
+		Args: verb.Arguments(1, 2, "a connection matrix, and a topology file if there is one"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Rate.UnmarshalText([]byte(rate)); err != nil || o.Rate <= 0 {
+				return verb.Usagef("--rate: %q is not possible; use a rate such as 100Gbps", rate)
+			}
+			if err := o.MTU.UnmarshalText([]byte(mtu)); err != nil || o.MTU <= 0 {
+				return verb.Usagef("--mtu: %q is not possible; use a size such as 4096B", mtu)
+			}
+			if len(args) > 1 {
+				if cmd.Flags().Changed("rate") {
+					return verb.Usagef("--rate: %s has the links' rates", args[1])
+				}
+				o.Topology = args[1]
+			}
+			conv, err := convert.FromHTSim(args[0], o)
+			if err != nil {
+				return verb.BadInput(err)
+			}
+			fmt.Fprint(p.data, conv.Text())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&rate, "rate", rate, "of all links where no topology file says, as htsim's -linkspeed: a `rate`")
+	cmd.Flags().StringVar(&mtu, "mtu", mtu, "payload of a packet, as htsim's -mtu: a `size`")
 	return cmd
 }

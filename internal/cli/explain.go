@@ -8,19 +8,23 @@ import (
 
 	"farflash/internal/cli/verb"
 	"farflash/internal/term"
+	"farflash/result"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/trial"
 )
 
 func (p *program) explain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [PATH]",
-		Short: "Say what a key of a scenario means",
-		Long: `Say what a key of a scenario means, what to write, and its default. Without a path
+		Short: "Say what a key of a scenario, or a metric, means",
+		Long: `Say what a key of a scenario means, what to write, and its default; or what a metric
+means, in which unit, and whether less or more of it is better. Without a path
 it lists the sections.`,
 		Example: `  farflash explain
   farflash explain ssd.collection
-  farflash explain 'workload[0].trace.skip_bad'`,
+  farflash explain 'workload[0].trace.skip_bad'
+  farflash explain 'tenant[0].slowdown.mean'`,
 		Args:              verb.Arguments(0, 1, "one path, such as ssd.over_provisioning"),
 		ValidArgsFunction: completePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,12 +33,26 @@ it lists the sections.`,
 				path = args[0]
 			}
 			d, err := scenario.Describe(path)
+			if m, ok := trial.Vocabulary().Metrics.Lookup(path); err != nil && ok {
+				return p.describeMetric(m)
+			}
 			if err != nil {
 				return verb.BadInput(err)
 			}
 			return p.describe(d)
 		},
 	}
+}
+
+// describeMetric prints what a metric means.
+func (p *program) describeMetric(m result.Definition) error {
+	fmt.Fprintln(p.out, p.style().Bold(m.Name))
+	for _, part := range wrap("A metric: "+m.Help+".", 78) {
+		fmt.Fprintf(p.out, "  %s\n", part)
+	}
+	better := map[result.Direction]string{result.LowerIsBetter: "Lower is better.", result.HigherIsBetter: "Higher is better.", result.NeitherBetter: "Neither direction is better in itself."}
+	_, err := fmt.Fprintf(p.out, "  Unit: %s. %s\n", m.Unit, better[m.Better])
+	return err
 }
 
 // describe prints a description.
@@ -54,6 +72,12 @@ func (p *program) describe(d shape.Description) error {
 		return nil
 	}
 	fmt.Fprintln(p.out)
+	// What is left of 80 columns for the meaning.
+	keys, defaults := term.Width("key"), term.Width("default")
+	for _, k := range d.Keys {
+		keys, defaults = max(keys, term.Width(k.Path[strings.LastIndexByte(k.Path, '.')+1:])), max(defaults, term.Width(k.Default))
+	}
+	width := max(80-2-keys-2-defaults-2, 24)
 	t := term.NewTable(term.Left("key"), term.Left("default"), term.Left("meaning")).Indent("  ")
 	for _, k := range d.Keys {
 		key := k.Path[strings.LastIndexByte(k.Path, '.')+1:]
@@ -64,7 +88,7 @@ func (p *program) describe(d shape.Description) error {
 		if meaning == "" {
 			meaning = k.Value
 		}
-		for i, part := range wrap(meaning, 60) {
+		for i, part := range wrap(meaning, width) {
 			if i > 0 {
 				t.Row("", "", part)
 				continue

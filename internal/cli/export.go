@@ -1,41 +1,61 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"farflash/internal/cli/plotcli"
 	"farflash/internal/cli/verb"
+	"farflash/report/paper"
 	"farflash/result"
 	"farflash/result/columnar"
 )
 
 // exports are the formats of farflash export.
-var exports = []string{"fio", "csv", "parquet", "gobench", "ns3", "perfetto"}
+var exports = append([]string{"fio", "csv", "parquet", "gobench", "ns3", "perfetto"}, paper.Formats()...)
 
 func (p *program) export() *cobra.Command {
-	format, table, out := "", "metrics", ""
+	format, table, out, figure := "", "metrics", "", ""
 	cmd := &cobra.Command{
-		Use:   "export RUN...",
-		Short: "Write a run for other programs",
+		Use:   "export RUN|STUDY...",
+		Short: "Write a run for other programs, or figures for papers",
 		Long: `Write a run directory for other programs, to standard output or a new file:
 
   fio      JSON as of fio --output-format=json+ (fio_jsonplus_clat2csv reads it)
-  csv      one table: --table metrics, series, histograms or matrices
+  csv      one table: --table metrics, series, histograms or matrices, or what the run wrote
+           as Parquet: requests, chunks, flows or pauses
   parquet  the series (requests.parquet is in the run directory if it was asked for)
   gobench  Go benchmark lines, for benchstat; takes several runs
   ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, in the new folder that -o
            names; the run needs measure.flows and measure.pauses
   perfetto timeline.pftrace as it is in the run directory, for ui.perfetto.dev; the run
-           needs measure.timeline`,
+           needs measure.timeline
+
+Figures for papers, of a run, of several side by side, or of the directory of a sweep, a
+comparison or a search for headroom: distributions of latencies, curves, effects. They go to
+the new folder that -o names, or one of them (--figure) to standard output:
+
+  svg      the report's charts as files that stand alone
+  pgf      TikZ (pgfplots) that compiles as it stands
+  plot-csv their numbers, and a line how matplotlib draws them`,
 		Example: `  farflash export runs/quickstart-1a2b3c4d --format=fio > fio.json
   farflash export run --format=csv --table=series -o series.csv
+  farflash export run --format=csv --table=requests -o requests.csv
   farflash export run --format=ns3 -o mix
-  farflash export run --format=perfetto -o timeline.pftrace`,
+  farflash export run --format=perfetto -o timeline.pftrace
+  farflash export runs/before runs/after --format=svg -o figures
+  farflash export runs/my-sweep-1a2b3c4d --format=pgf --figure read.latency.p99 > p99.tex`,
 		Args: verb.Arguments(1, -1, "a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format == "" {
@@ -44,8 +64,11 @@ func (p *program) export() *cobra.Command {
 			if !slices.Contains(exports, format) {
 				return verb.Usagef("no format %q; there are %s", format, strings.Join(exports, ", "))
 			}
+			if slices.Contains(paper.Formats(), format) {
+				return plotcli.Export(p.verbs(), args, format, figure, out)
+			}
 			if len(args) > 1 && format != "gobench" {
-				return verb.Usagef("--format=%s takes one run; gobench takes several", format)
+				return verb.Usagef("--format=%s takes one run; gobench and figures take several", format)
 			}
 			var runs []*result.Run
 			for _, a := range args {
@@ -61,6 +84,9 @@ func (p *program) export() *cobra.Command {
 			if format == "perfetto" {
 				return p.exportTimeline(runs[0], out)
 			}
+			if kept := keptTables[table]; format == "csv" && kept != "" {
+				return p.exportRows(runs[0], kept, out)
+			}
 			var text bytes.Buffer
 			if err := writeExport(&text, format, table, runs); err != nil {
 				return verb.BadInput(err)
@@ -74,9 +100,46 @@ func (p *program) export() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "the `format`: "+strings.Join(exports, ", "))
-	cmd.Flags().StringVar(&table, "table", table, "which `table` csv writes: "+strings.Join(result.CSVTables, ", "))
-	cmd.Flags().StringVarP(&out, "output", "o", "", "write to a new `FILE` instead of standard output (ns3: to a new folder)")
+	cmd.Flags().StringVar(&table, "table", table, "which `table` csv writes: "+strings.Join(csvTables(), ", "))
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to a new `FILE` instead of standard output (ns3 and figures: to a new folder)")
+	cmd.Flags().StringVar(&figure, "figure", "", "write only the figure of this `name` (svg, pgf, plot-csv)")
 	return cmd
+}
+
+// keptTables are the tables that a run writes as it goes, and their files.
+var keptTables = map[string]string{"requests": result.RequestsFile, "chunks": result.ChunksFile, "flows": result.FlowsFile, "pauses": result.PausesFile}
+
+// csvTables lists what there is as CSV.
+func csvTables() []string {
+	return append(slices.Clone(result.CSVTables), slices.Sorted(maps.Keys(keptTables))...)
+}
+
+// exportRows writes a table of many rows as CSV, as it is read.
+func (p *program) exportRows(run *result.Run, name, out string) error {
+	f, err := os.Open(filepath.Join(run.Path, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		table := strings.TrimSuffix(name, ".parquet")
+		key := table
+		if name == result.ChunksFile {
+			key = "requests"
+		}
+		return verb.BadInput(fmt.Errorf("%s has no %s; run it again with --set measure.%s=true", run.Path, name, key))
+	}
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	defer f.Close()
+	s, err := f.Stat()
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	w, err := p.output(out)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(w, 1<<16)
+	err = columnar.WriteCSV(b, f, s.Size())
+	return verb.Failed(errors.Join(err, b.Flush(), w.Close()))
 }
 
 func writeExport(w io.Writer, format, table string, runs []*result.Run) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -47,14 +48,25 @@ With --preset it is a copy of that preset.`,
 	return cmd
 }
 
+// createNew opens a file for writing that must not exist yet, in a folder that must.
+func createNew(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	switch folder := filepath.Dir(name); {
+	case errors.Is(err, os.ErrExist):
+		return nil, verb.Usagef("%s exists already; it is not overwritten", name)
+	case errors.Is(err, os.ErrNotExist):
+		return nil, verb.Usagef("%s cannot be written: there is no folder %s; make it first", name, folder)
+	case err != nil:
+		return nil, verb.BadInput(err)
+	}
+	return f, nil
+}
+
 // writeNew writes a file that must not exist yet.
 func writeNew(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	f, err := createNew(name)
 	if err != nil {
-		if errors.Is(err, os.ErrExist) {
-			return verb.Usagef("%s exists already; it is not overwritten", name)
-		}
-		return verb.BadInput(err)
+		return err
 	}
 	_, err = f.Write(text)
 	return verb.Failed(errors.Join(err, f.Close()))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,8 +56,8 @@ var lists = []struct {
 			if m.TBW > 0 {
 				text += ", " + term.Size(m.TBW*1e12) + " may be written"
 			}
-			if missing := m.Missing(); missing != nil {
-				text += "; a plan must state " + strings.Join(missing, ", ")
+			if unknown := m.Unknown(); unknown != nil {
+				text += "; a plan must state or estimate " + strings.Trim(fmt.Sprint(unknown), "[]")
 			}
 			out = append(out, listed{Name: m.Name, Text: text + " (" + m.Era + ")"})
 		}

@@ -14,7 +14,7 @@ func (p *program) merge() *cobra.Command {
 		Short: "Put the shards of a sweep together",
 		Long: `Put the directories that farflash sweep --shard wrote together into one, with the table,
 curves.json and report of the whole sweep: the same files, to the byte, that the sweep writes
-where it is run whole, but for the command in the report. All shards must be there, once,
+where it is run whole; only the command in the report differs. All shards must be there, once,
 finished, and from the same sweep and build of the program. Trials that failed stay failed;
 the sweep's command with the merged directory as -o, and without --shard, tries them again.`,
 		Example: `  farflash merge runs/first runs/second -o runs/all

@@ -5,44 +5,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"farflash/internal/cli/verb"
+	"farflash/internal/term"
 	"farflash/planner/drives"
 	"farflash/report"
 	"farflash/result"
 	"farflash/shape"
 	"farflash/tco"
+	"farflash/units"
 )
 
 // planFlags are those of farflash plan.
 type planFlags struct {
 	bound, asJSON, quiet bool
+	force                bool
 	explain, dir, traces string
+	set                  []string
 }
 
 func (p *program) plan() *cobra.Command {
 	var f planFlags
 	cmd := &cobra.Command{
 		Use:   "plan PLAN",
-		Short: "Which drives to buy, where each workload goes, what a gigabyte costs",
-		Long: `Place workloads on drives so that a gigabyte written costs least over the drives' lives,
-by minTCO's cost and wear model, within space, IOPS, latency and failure domains. The
-plan is a YAML file; workloads and drives may be CSV tables.
+		Short: "Which drives to buy and when, where each workload goes, what it costs",
+		Long: `Place workloads on drives so that it costs least to serve all of them until the plan's
+end, within space, IOPS, latency and failure domains: purchases when they are needed,
+power, failures, successors of drives that are worn out, growth. Or, with objective:
+paper, so that a gigabyte written costs least over the drives' lives, as minTCO has it.
+The plan is a YAML file; workloads and drives may be CSV tables.
 
 Ctrl-C ends the search, and the best plan so far is printed. --bound proves how far the
-plan can be from the best at most. --explain says why a
-workload is where it is. -o writes report.html, placements.csv and drives.csv to a new
+plan can be from the best at most. --set changes a value of the plan, and all is planned
+again for it; plan diff says what is different then. --explain says why a workload is
+where it is. -o writes report.html, placements.csv and drives.csv to a new
 folder, and what was placed as workloads.csv.
 
 With --from-traces the workloads are measured from the traces in a folder; the plan's
-own are left out.`,
+own are left out. What a trace writes in its span is taken for every day; one that is
+shorter than a day is refused without --force.`,
 		Example: `  farflash plan init plan.yaml
   farflash plan plan.yaml --bound -o rack
   farflash plan plan.yaml --explain database
+  farflash plan plan.yaml --set horizon=3y --set 'drives[0].price=$1900'
   farflash plan plan.yaml --from-traces traces/`,
 		Args: verb.Arguments(1, 1, "a plan file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,10 +62,12 @@ own are left out.`,
 	cmd.Flags().BoolVar(&f.bound, "bound", false, "prove a lower bound, and print the gap to it")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "change a value of the plan, and plan for that: `path=value` (repeatable)")
 	cmd.Flags().StringVar(&f.explain, "explain", "", "say why that `WORKLOAD` is where it is")
 	cmd.Flags().StringVarP(&f.dir, "output", "o", "", "write a report and tables to a new folder `DIR`")
 	cmd.Flags().StringVar(&f.traces, "from-traces", "", "measure the workloads from the traces in `DIR`")
-	cmd.AddCommand(p.planInit(), p.planCluster())
+	cmd.Flags().BoolVar(&f.force, "force", false, "take traces of less than a day all the same")
+	cmd.AddCommand(p.planInit(), p.planDiff(), p.planCluster())
 	return cmd
 }
 
@@ -94,11 +106,16 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	if err != nil {
 		return err
 	}
+	changes, err := parseChanges(f.set)
+	if err != nil {
+		return err
+	}
 	var jobs []tco.Workload
 	if f.traces != "" {
 		progress := p.progress("traces", "traces", f.quiet, justEnds)
 		var skipped []string
-		jobs, skipped, err = drives.FromTraces(f.traces, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
+		var list []drives.Traced
+		list, skipped, err = drives.FromTraces(f.traces, f.force, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
 		progress.Stop()
 		for _, s := range skipped {
 			p.note("left out: %s", s)
@@ -106,18 +123,18 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 		if err != nil {
 			return verb.BadInput(err)
 		}
+		for i := range list {
+			p.note("%s", tracedNote(&list[i]))
+		}
+		jobs = drives.JobsOf(list)
 	}
-	x, err := drives.Load(src, jobs)
+	x, err := drives.Load(src, jobs, changes...)
 	if err != nil {
 		return verb.BadInput(err)
 	}
 	o, err := x.Solve(ctx, drives.Options{Bound: f.bound, Sensitivity: f.dir != ""})
 	if err != nil {
-		var located shape.Errors
-		if errors.As(err, &located) {
-			return verb.BadInput(err)
-		}
-		return verb.Failed(err)
+		return planFailed(err)
 	}
 	var why *drives.Explanation
 	if f.explain != "" {
@@ -147,6 +164,19 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	return verb.Failed(err)
 }
 
+// tracedNote says what a workload's daily writes rest on.
+func tracedNote(w *drives.Traced) string {
+	within := "too short for a confidence"
+	if !math.IsNaN(w.Within) {
+		within = "+- " + term.Percent(w.Within) + " with 95 % confidence"
+	}
+	extrapolated := ""
+	if w.Span < drives.LeastSpan {
+		extrapolated = "extrapolated "
+	}
+	return fmt.Sprintf("%s: %s a day, %s; %sfrom %s of its trace", w.Name, term.Size(w.WriteRate*1e9), within, extrapolated, term.Seconds(float64(w.Span)*units.Day.Seconds()))
+}
+
 func (p *program) planSource(name string) (shape.Source, error) {
 	if name == "-" {
 		return p.find(name)
@@ -170,6 +200,12 @@ func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error 
 	command := "farflash plan " + name
 	if f.traces != "" {
 		command += " --from-traces " + f.traces
+		if f.force {
+			command += " --force"
+		}
+	}
+	for _, s := range f.set {
+		command += " --set '" + s + "'"
 	}
 	if f.bound {
 		command += " --bound"

@@ -209,7 +209,7 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 		return nil, nil, err
 	}
 	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
-	folder, err := openSearch(need, f, study.Program{Version: buildVersion(), Name: name})
+	folder, err := openSearch(study.Search{Name: need.Name, Digest: need.Digest, Seed: f.seed, Reps: f.reps}, "plan", f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
 		return nil, nil, verb.BadInput(err)
 	}
@@ -237,14 +237,13 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	return folder, plan, err
 }
 
-// openSearch opens the folder of a plan. If nobody named one it is that of the need, with a number behind it if something else is there.
-func openSearch(need *objects.File, f *planClusterFlags, program study.Program) (*study.Folder, error) {
-	s := study.Search{Name: need.Name, Digest: need.Digest, Seed: f.seed, Reps: f.reps}
-	if f.dir != "" {
-		return study.OpenSearch(f.dir, s, program)
+// openSearch opens the folder of a search. If nobody named one it is that of what is looked for, with a number behind it if something else is there.
+func openSearch(s study.Search, kind, dir string, program study.Program) (*study.Folder, error) {
+	if dir != "" {
+		return study.OpenSearch(dir, s, program)
 	}
-	first := defaultRun(need.Name+"-plan", need.Digest)
-	dir := first
+	first := defaultRun(s.Name+"-"+kind, s.Digest)
+	dir = first
 	for n := 2; ; n++ {
 		folder, err := study.OpenSearch(dir, s, program)
 		if !errors.Is(err, study.ErrOther) {

@@ -220,12 +220,12 @@ func (p *program) sweepDrive(ctx context.Context, runner study.Runner, drive *sc
 	return set, verb.Failed(result.WriteFile(f.samples, b.Bytes()))
 }
 
-// reused says how many trials were there.
+// reused says how many trials need not be run again.
 func reused(x study.Progress) string {
 	if x.Reused == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d were there", x.Reused)
+	return fmt.Sprintf("%d reused", x.Reused)
 }
 
 // unfinishedTrials notes what is written to a cache at the moment.

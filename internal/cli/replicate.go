@@ -248,9 +248,9 @@ func writeIntervals(p *program, summary []estimate, n int) error {
 func worthShowing(name string) bool {
 	for _, end := range []string{".iops", ".bandwidth", ".latency.mean", ".latency.p50", ".latency.p99", ".latency.p99_9", ".latency.max",
 		"ssd.waf", "ssd.gc.count", "ssd.cmt.hit_ratio", "ssd.utilisation.die", "ssd.utilisation.channel",
-		"flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.max", "flow.slowdown.mean", "flow.slowdown.p99",
-		"fabric.goodput", "fabric.pause.time", "fabric.queue.max", "fabric.ecn.marks"} {
-		if strings.HasSuffix(name, end) && !strings.HasPrefix(name, "all.latency.") {
+		"flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.max",
+		"slowdown.mean", "slowdown.p99", "fairness.slowdown", "fairness.progress", "fabric.goodput", "fabric.pause.time", "fabric.queue.max", "fabric.ecn.marks"} {
+		if strings.HasSuffix(name, end) && !strings.HasPrefix(name, "all.latency.") && !strings.Contains(name, "].all.") && !strings.HasPrefix(name, "volume[") {
 			return true
 		}
 	}

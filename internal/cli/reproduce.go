@@ -35,7 +35,8 @@ says how close it should be and why, and has a verdict: ok, it agrees with the n
 prints; not reproduced, with the reason or "not explained"; or not stated, where the paper prints no
 number, and what is tested, if anything, is the sentence that is quoted, which holds. A row whose paper value rests on something that
 the paper does not print says so. The verdicts of each row with seed 1 are held in the program: list counts
-them, and the exit code is 1 if a row is worse than that. With -o the scenarios that were run, the figure's curves as CSV, and
+them, and the exit code is 1 if a row is worse than that. What measures the real stack does so here and now,
+on this machine: of that no verdict is held, and the report says what it can show. With -o the scenarios that were run, the figure's curves as CSV, and
 a page with its picture are written too.`,
 		Example: `  farflash reproduce list
   farflash reproduce snis-fig2 -o fig2`,
@@ -137,13 +138,15 @@ type listedExperiment struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 	reproduce.Count
-	title string
+	Measured int `json:"measured"` // rows that no verdict is held of
+	title    string
 }
 
 func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) error {
 	var items []listedExperiment
 	for _, e := range list {
-		items = append(items, listedExperiment{e.ID, e.Title + " (" + e.Paper + ")", reproduce.Held(e.ID), e.Title})
+		held, measured := reproduce.Held(e.ID)
+		items = append(items, listedExperiment{e.ID, e.Title + " (" + e.Paper + ")", held, measured, e.Title})
 	}
 	if asJSON {
 		w := json.NewEncoder(p.out)
@@ -153,6 +156,10 @@ func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) erro
 	t := term.NewTable(term.Left(""), term.Right("ok"), term.Right("not reproduced"), term.Right("not stated"), term.Left(""))
 	var all reproduce.Count
 	line := func(name string, c reproduce.Count, text string) {
+		if c == (reproduce.Count{}) {
+			t.Row(name, "-", "-", "-", text+" (measured here)")
+			return
+		}
 		t.Row(name, strconv.Itoa(c.OK), strconv.Itoa(c.NotReproduced), strconv.Itoa(c.NotStated), text)
 	}
 	for _, x := range items {
@@ -219,6 +226,12 @@ func (p *program) printExperiment(r *reproduce.Report) error {
 		return err
 	}
 	fmt.Fprintf(p.out, "%v\n\n", r.Count)
+	if r.Note != "" {
+		for _, part := range wrap(r.Note+".", 120) {
+			fmt.Fprintln(p.out, part)
+		}
+		fmt.Fprintln(p.out)
+	}
 	return nil
 }
 

@@ -30,6 +30,7 @@ type runFlags struct {
 	seed   uint64
 	reps   int
 	until  string
+	alone  bool
 	dir    string
 	json   bool
 	quiet  bool
@@ -46,7 +47,10 @@ func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
 	fl.IntVar(&f.reps, "reps", reps, "run `N` replicates, with the seeds seed, seed+1, ..., and report intervals")
-	fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
+	if fl.Lookup("until") == nil { // a search has a limit of that name
+		fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
+	}
+	fl.BoolVar(&f.alone, "alone", false, "run each tenant by itself too, and say how much sharing costs it (measure.alone)")
 	fl.StringVarP(&f.dir, "output", "o", "", output)
 	fl.BoolVar(&f.json, "json", false, "print result.json on standard output, and nothing else")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
@@ -80,12 +84,15 @@ func (f *runFlags) check(leastReps int) error {
 	return nil
 }
 
-// untilChange is what --until changes in the scenario.
-func (f *runFlags) untilChange() []shape.Change {
-	if f.until == "" {
-		return nil
+// ownChanges is what --until and --alone change in the scenario.
+func (f *runFlags) ownChanges() (out []shape.Change) {
+	if f.until != "" {
+		out = append(out, shape.Change{Path: "measure.until", Value: f.until, Flag: "--until"})
 	}
-	return []shape.Change{{Path: "measure.until", Value: f.until, Flag: "--until"}}
+	if f.alone {
+		out = append(out, shape.Change{Path: "measure.alone", Value: "true", Flag: "--alone"})
+	}
+	return out
 }
 
 // open loads the scenario that an argument names, with the flags' changes.
@@ -93,7 +100,7 @@ func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
 	if err := f.check(1); err != nil {
 		return nil, err
 	}
-	return p.open(name, f.set, f.untilChange()...)
+	return p.open(name, f.set, f.ownChanges()...)
 }
 
 func parseChanges(set []string) ([]shape.Change, error) {

@@ -142,7 +142,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 				note = fmt.Sprintf("%d failed, ", x.Failed) + note
 			}
 			if x.Reused > 0 {
-				note += fmt.Sprintf(", %d were there", x.Reused)
+				note += fmt.Sprintf(", %d reused", x.Reused)
 			}
 			progress.Reach((float64(x.Done)+x.Begun)/float64(max(1, x.Of)), int64(x.Done), int64(x.Of), note)
 		},

@@ -87,7 +87,7 @@ func (p *program) planSweep(name string, vary []string, shard string, f *studyFl
 	if err != nil {
 		return nil, err
 	}
-	plan, err := study.NewSweep(src, append(changes, f.untilChange()...), axes, f.seed, f.reps)
+	plan, err := study.NewSweep(src, append(changes, f.ownChanges()...), axes, f.seed, f.reps)
 	if err != nil {
 		return nil, verb.BadInput(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/result"
+	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
 	"farflash/workload/fit"
@@ -29,6 +30,8 @@ type traceFlags struct {
 	volume  string
 	window  int
 	seed    uint64
+	columns string
+	unit    string
 }
 
 func (f *traceFlags) register(cmd *cobra.Command) {
@@ -38,6 +41,8 @@ func (f *traceFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.volume, "volume", "", "read only the volume of that `name`")
 	fl.IntVar(&f.window, "window", 0, "hold back `N` records to sort them by time (default the format's own)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed by which whole seconds are spread")
+	fl.StringVar(&f.columns, "columns", "", "which `columns` of a table hold what: time=1,op=2,offset=lba,size=bytes (by number or name)")
+	fl.StringVar(&f.unit, "unit", "", "what 1 is in a table's columns: `time=1us,offset=512B,size=512B`")
 	verb.Must(cmd.RegisterFlagCompletionFunc("format", completeFormat))
 }
 
@@ -46,6 +51,9 @@ func (f *traceFlags) open(p *program, path string) (*trace.Reader, error) {
 	var err error
 	if o.Format, err = trace.ParseFormat(f.format); err != nil {
 		return nil, verb.Usagef("--format: %w", err)
+	}
+	if o.CSV, err = parseTable(f.columns, f.unit); err != nil {
+		return nil, err
 	}
 	if path == "-" {
 		r, err := trace.NewReader(p.in, "standard input", o)
@@ -145,6 +153,12 @@ func (p *program) printInfo(m *characterise.Result) error {
 	t.Row("footprint", term.Size(float64(m.Footprint)))
 	t.Row("  of writes", term.Size(float64(m.WriteFootprint)))
 	t.Row("written a day", number(m.WriteRatePerDay, term.Size))
+	if within := number(m.WriteRateWithin, term.Percent); within != "-" {
+		t.Row("  95 % within", "+- "+within)
+	}
+	if m.Span < units.Day.Seconds() && m.Writes.Count > 0 {
+		t.Row("  measured over", term.Seconds(m.Span))
+	}
 	t.Row("peak of 5 minutes", number(m.PeakIOPS, term.Rate)+" IOPS")
 	t.Row("volumes", term.Count(float64(m.Volumes)))
 	t.Row("highest byte", term.Size(float64(m.HighestByte)))
@@ -192,12 +206,9 @@ func (p *program) output(name string) (io.WriteCloser, error) {
 	if name == "-" || name == "" {
 		return nopCloser{p.data}, nil
 	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-	if errors.Is(err, os.ErrExist) {
-		return nil, verb.Usagef("%s exists already; it is not overwritten", name)
-	}
+	f, err := createNew(name)
 	if err != nil {
-		return nil, verb.BadInput(err)
+		return nil, err
 	}
 	return &newFile{f, p.unfinished(result.Literal(name))}, nil
 }

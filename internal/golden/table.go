@@ -44,6 +44,17 @@ func Lines(t testing.TB, page, name string) []string {
 	return text[from:to]
 }
 
+// Rows holds some rows of a table, whose others take longer than a test should that runs always.
+func Rows(t testing.TB, page, name string, rows []string) {
+	t.Helper()
+	there := Lines(t, page, name)
+	for _, row := range rows {
+		if !slices.Contains(there, row) {
+			t.Errorf("%s: table %s has not the row\n%s", page, name, row)
+		}
+	}
+}
+
 // find is a page by lines, and where a table in it begins and ends.
 func find(t testing.TB, page, name string) (text []string, from, to int) {
 	t.Helper()

@@ -17,6 +17,11 @@ const mostDrives = 1_000_000
 func (p *Plan) validate(own bool) error {
 	var f units.Faults
 	f.Within("", p.config().Validate())
+	if p.Calendar() && p.config().Validate() == nil && p.costs().Validate() == nil { // which look at some of the same keys
+		f.Within("", p.calendar().Validate())
+	}
+	f.Hold(p.Objective != CalendarObjective || p.Mode == tco.Corrected, "objective", "mode paper computes money a GB as minTCO prints it; write mode: corrected, or objective: paper")
+	f.Hold(p.Review == 0 || p.Review >= leastReview, "review", "%v is too often; workloads may move every month, 30d, or more rarely", p.Review)
 	f.Within("costs", p.costs().Validate())
 	f.Hold(p.Costs.Rebuild > 0, "costs.rebuild", "%v is not possible; a failed drive's successor is written at more than 0", p.Costs.Rebuild)
 	f.Hold(p.Effective.Reduction > 0 && !math.IsInf(p.Effective.Reduction, 1), "effective.reduction", "%v is not possible; it is the bytes that users keep over the bytes stored, 1 for none", p.Effective.Reduction)
@@ -26,10 +31,21 @@ func (p *Plan) validate(own bool) error {
 	f.Within("weights", p.Weights.Validate())
 	zones := p.zones()
 	f.Within("zones", zones.Validate())
+	f.Within("uncertainty", p.validateUncertainty())
 	p.unheeded(&f)
 	f.Hold(len(p.Drives) > 0, "drives", "there are no drives; list at least one group, such as {model: Intel DC P3700 2TB, count: 4, price: $3400}")
 	for i := range p.Drives {
 		f.Within(fmt.Sprintf("drives[%d]", i), p.Drives[i].validate())
+	}
+	if p.ApartBy == ZoneFate {
+		for i := range p.Drives {
+			f.Hold(len(p.Drives[i].Domains) > 0, fmt.Sprintf("drives[%d].domains", i), "workloads are to be apart by zones, and nothing says in which zone these drives are; write such as domains: [east/r1, west/r1]")
+		}
+	}
+	for i := range p.Drives {
+		for n, domain := range p.Drives[i].Domains {
+			f.Hold(domain != "" && !strings.HasPrefix(domain, "/") && !strings.HasSuffix(domain, "/"), fmt.Sprintf("drives[%d].domains[%d]", i, n), "%q is no name of a domain; write such as r1, or east/r1", domain)
+		}
 	}
 	if own {
 		f.Hold((p.Workloads.File == "") != (p.Workloads.List == nil), "workloads", "workloads are either a file, a CSV table, or a list; write one of the two")
@@ -47,13 +63,22 @@ func (p *Plan) unheeded(f *units.Faults) {
 	}{
 		{"weights", !p.Algorithm.offline && !p.Algorithm.optimal && p.Algorithm.policy == tco.MinTCOPerf, "mintco-perf"},
 		{"zones", p.Algorithm.offline, "mintco-offline"},
+		{"review", p.Calendar() && p.Algorithm.optimal, "optimal with objective: calendar"},
 		{"warm_up", !p.Algorithm.offline && !p.Algorithm.optimal, "what places each workload as it arrives, such as mintco-v3"},
 	} {
 		if path, given := p.given(x.key); given && !x.heeded {
 			f.Hold(false, path, "%v does not heed it; leave it out, or choose %s", p.Algorithm, x.by)
 		}
 	}
+	for _, key := range []string{"discount", "price_trend", "space", "moving", "residual", "residual_over"} {
+		if path, given := p.given("costs." + key); given && !p.Calendar() {
+			f.Hold(false, path, "money a GB does not heed it; leave it out, or choose objective: calendar")
+		}
+	}
 }
+
+// leastReview is how often workloads may move at most, in days.
+const leastReview = 30
 
 // given is the first key of a section that somebody wrote.
 func (p *Plan) given(section string) (string, bool) {
@@ -81,12 +106,16 @@ func (p *Plan) zones() tco.OfflineConfig {
 	return c
 }
 
+// mostSpare is how much of a drive may be left unused.
+const mostSpare = 0.9
+
 func (g *Group) validate() error {
 	var f units.Faults
 	f.Hold(g.Model != "", "model", "no model; name one of the catalogue (farflash list drives), or of a table of your own (catalogue: drives.csv)")
 	f.Hold(g.Count >= 0, "count", "%d is not possible; a count is 0 or more", g.Count)
 	f.Hold(g.UpTo >= 0, "up_to", "%d is not possible; a count is 0 or more", g.UpTo)
 	f.Hold((g.Count > 0) != (g.UpTo > 0), "count", "write either count, for drives that there are, or up_to, for drives that may be bought as needed")
+	f.Hold(!g.Owned || g.Count > 0, "owned", "drives that are owned are there; write count in place of up_to")
 	f.Hold(max(g.Count, g.UpTo) <= mostDrives, "count", "%d drives are too many; a plan has at most %d", max(g.Count, g.UpTo), mostDrives)
 	for _, x := range []struct {
 		key string
@@ -95,8 +124,9 @@ func (g *Group) validate() error {
 		f.Hold(x.v == nil || *x.v >= 0 && !math.IsInf(*x.v, 1), x.key, "it is not possible; write 0 or more")
 	}
 	f.Hold(g.AFR == nil || *g.AFR <= 1, "afr", "it is above 100%%; at most all drives fail in a year")
-	f.Hold(g.Duty <= 1, "duty", "%v is above 100%%; a drive is active for at most all of the time", g.Duty)
+	f.Hold(g.Duty == nil || *g.Duty <= 1, "duty", "it is above 100%%; a drive is active for at most all of the time")
 	f.Hold(g.WriteShare <= 1, "write_share", "%v is above 100%%; at most all I/Os write", g.WriteShare)
+	f.Hold(g.Spare <= mostSpare, "spare", "%v is not possible; at most %v of a drive may be left unused", g.Spare, units.Fraction(mostSpare))
 	f.Hold(g.Worn < 1, "worn", "a drive that is worn out takes no workload; write less than 100%%")
 	if g.Array != nil {
 		f.Within("array", g.Array.validate())
@@ -124,13 +154,17 @@ func (a *Amplification) validate() error {
 	var f units.Faults
 	given := 0
 	equation := a.Random != 0 || a.Turn != 0 || a.Slope != 0 || a.Sequential != 0
-	for _, set := range []bool{equation, a.Constant != 0, a.Table != "", a.Simulate != 0} {
+	for _, set := range []bool{equation, a.Constant != 0, a.Table != "", a.Points != nil, a.Simulate != 0, a.Trace != ""} {
 		if set {
 			given++
 		}
 	}
-	f.Hold(given == 1, "", "write amplification comes from exactly one of random (with sequential, turn and slope: equation 7), constant, table and simulate")
+	f.Hold(given == 1, "", "write amplification comes from exactly one of random (with sequential, turn and slope: equation 7), constant, table, points, simulate and trace")
 	f.Hold(a.Constant == 0 || a.Constant >= 1 && !math.IsInf(a.Constant, 1), "constant", "a write amplification of %v; it is at least 1", a.Constant)
+	if a.Points != nil {
+		_, err := a.table()
+		f.Hold(err == nil, "points", "%v", err)
+	}
 	f.Hold(a.Simulate >= 0, "simulate", "%d blocks are not possible; write 0 or more", a.Simulate)
 	if equation {
 		f.Hold(a.Random >= 1 && !math.IsInf(a.Random, 1), "random", "a write amplification of %v; it is at least 1", a.Random)

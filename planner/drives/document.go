@@ -2,6 +2,8 @@ package drives
 
 import (
 	"math"
+
+	"farflash/tco/calendar"
 )
 
 // Document is what farflash plan --json prints. Money is in the plan's currency, data in GB.
@@ -9,12 +11,16 @@ type Document struct {
 	Schema     string               `json:"schema"`
 	Name       string               `json:"name"`
 	Algorithm  string               `json:"algorithm"`
+	Objective  string               `json:"objective"` // calendar or paper
 	Drives     []DriveDocument      `json:"drives"`
 	Placements []PlacementDocument  `json:"placements"`
 	Metrics    Metrics              `json:"metrics"`
 	Costs      []SliceDocument      `json:"costs"`
+	Calendar   *CalendarDocument    `json:"calendar,omitempty"`
 	Bound      *BoundDocument       `json:"bound,omitempty"`
 	Moves      []MoveDocument       `json:"moves,omitempty"`
+	Risk       *Risk                `json:"uncertainty,omitempty"`
+	RestsOn    []Assumption         `json:"assumptions"`
 	Explain    *ExplanationDocument `json:"explain,omitempty"`
 }
 
@@ -38,6 +44,8 @@ type DriveDocument struct {
 	DataGB       float64  `json:"data_gb"`
 	Failures     float64  `json:"expected_failures"`
 	CarbonKg     float64  `json:"carbon_kg"`
+	// Replaced are days, by objective calendar.
+	Replaced []float64 `json:"replaced_days,omitempty"`
 }
 
 // PlacementDocument is where a workload went, or why nowhere.
@@ -45,27 +53,44 @@ type PlacementDocument struct {
 	Workload string `json:"workload"`
 	Drive    string `json:"drive"`
 	Refused  string `json:"refused_for,omitempty"`
+	// Cost is its share of the money, by objective calendar.
+	Cost float64 `json:"cost,omitempty"`
+}
+
+// CalendarDocument is who is paid what and when. Present is discounted to day 0; the other amounts are of their days.
+type CalendarDocument struct {
+	Present map[string]float64   `json:"present"`
+	Years   []map[string]float64 `json:"years"`
+	Entries []EntryDocument      `json:"entries"`
+}
+
+// EntryDocument is what is paid on a day.
+type EntryDocument struct {
+	Day   float64 `json:"day"`
+	Drive string  `json:"drive"`
+	For   string  `json:"for"`
+	Money float64 `json:"money"`
 }
 
 // Metrics are the sums.
 type Metrics struct {
-	TCO         float64 `json:"tco"`
-	PerGB       float64 `json:"tco_per_gb"`
-	Data        float64 `json:"data_gb"`
-	Space       float64 `json:"space.utilisation"`
-	SpaceCV     float64 `json:"space.cv"`
-	IOPS        float64 `json:"iops.utilisation"`
-	IOPSCV      float64 `json:"iops.cv"`
-	Disks       int     `json:"disks"`
-	Refused     int     `json:"refused"`
-	Limited     float64 `json:"endurance_limited"`
-	TBe         float64 `json:"tbe"`
-	PerTBeMonth float64 `json:"tco_per_tbe_month"`
-	Failures    float64 `json:"expected_failures"`
-	FailureCost float64 `json:"failure_cost"`
-	Rebuilt     float64 `json:"rebuilt_gb"`
-	Embodied    float64 `json:"carbon.embodied_kg"`
-	Operational float64 `json:"carbon.operational_kg"`
+	TCO         float64  `json:"tco"`
+	PerGB       *float64 `json:"tco_per_gb"` // null: nothing is written
+	Data        float64  `json:"data_gb"`
+	Space       float64  `json:"space.utilisation"`
+	SpaceCV     float64  `json:"space.cv"`
+	IOPS        float64  `json:"iops.utilisation"`
+	IOPSCV      float64  `json:"iops.cv"`
+	Disks       int      `json:"disks"`
+	Refused     int      `json:"refused"`
+	Limited     float64  `json:"endurance_limited"`
+	TBe         float64  `json:"tbe"`
+	PerTBeMonth float64  `json:"tco_per_tbe_month"`
+	Failures    float64  `json:"expected_failures"`
+	FailureCost float64  `json:"failure_cost"`
+	Rebuilt     float64  `json:"rebuilt_gb"`
+	Embodied    float64  `json:"carbon.embodied_kg"`
+	Operational float64  `json:"carbon.operational_kg"`
 }
 
 // SliceDocument is a part of the cost.
@@ -74,8 +99,9 @@ type SliceDocument struct {
 	Cost float64 `json:"cost"`
 }
 
-// BoundDocument is the proven lower bound; null where nothing is proved, which the note says.
+// BoundDocument is the proven lower bound, a GB and of all money; null where nothing is proved, which the note says.
 type BoundDocument struct {
+	TCO   *float64 `json:"tco,omitempty"`
 	PerGB *float64 `json:"tco_per_gb"`
 	Gap   *float64 `json:"gap"`
 	Note  string   `json:"note,omitempty"`
@@ -111,17 +137,43 @@ type ChoiceDocument struct {
 	Obstacle string  `json:"obstacle,omitempty"`
 }
 
+// describeCalendar leaves out what nothing is paid for.
+func describeCalendar(o *Outcome) *CalendarDocument {
+	b := o.Calendar
+	c := &CalendarDocument{Present: map[string]float64{}, Years: make([]map[string]float64, len(b.Years)), Entries: []EntryDocument{}}
+	for y := range c.Years {
+		c.Years[y] = map[string]float64{}
+	}
+	for _, item := range calendar.Items() {
+		if b.Money[item] == 0 {
+			continue
+		}
+		c.Present[item.Key()] = b.Present[item]
+		for y := range b.Years {
+			c.Years[y][item.Key()] = b.Years[y][item]
+		}
+	}
+	for _, e := range b.Entries() {
+		c.Entries = append(c.Entries, EntryDocument{Day: e.Day, Drive: o.Drives[e.Drive].Name, For: e.What.Key(), Money: e.Money})
+	}
+	return c
+}
+
 // Describe makes the document of an outcome; why is of one workload's place, nil if nobody has asked.
 func Describe(o *Outcome, why *Explanation) *Document {
 	a := o.Assessment
-	out := &Document{Schema: "farflash/plan/1", Name: o.Plan.Name, Algorithm: o.Plan.Algorithm.String(), Drives: []DriveDocument{}, Placements: []PlacementDocument{},
+	out := &Document{Schema: "farflash/plan/1", Name: o.Plan.Name, Algorithm: o.Plan.Algorithm.String(), Objective: PaperObjective.String(), Risk: o.Risk, RestsOn: o.Plan.Assumptions(), Drives: []DriveDocument{}, Placements: []PlacementDocument{},
 		Metrics: Metrics{
-			TCO: o.Cost, PerGB: o.CostPerGB(), Data: o.Data,
+			TCO: o.Cost, Data: o.Data,
 			Space: a.SpaceShare, SpaceCV: a.SpaceCV, IOPS: a.IOPSShare, IOPSCV: a.IOPSCV, Disks: a.Used, Refused: a.Refused, Limited: a.EnduranceLimited,
 			TBe: o.TBe, PerTBeMonth: o.PerMonth,
 			Failures: o.Failures.Expected, FailureCost: o.Failures.Cost(), Rebuilt: o.Failures.Rebuilt,
 			Embodied: o.Carbon.Embodied, Operational: o.Carbon.Operational,
 		}}
+	if o.Data > 0 {
+		per := o.CostPerGB()
+		out.Metrics.PerGB = &per
+	}
 	for i := range o.Drives {
 		d := &o.Drives[i]
 		s := &d.State
@@ -129,7 +181,7 @@ func Describe(o *Outcome, why *Explanation) *Document {
 			Name: d.Name, Model: d.Model, Domain: d.Domain, Workloads: append([]string{}, d.Workloads...),
 			WriteGBDay: s.WriteRate, Sequential: s.Sequential, WAF: s.WAF, SpaceGB: s.Space, SpaceShare: s.SpaceShare, IOPS: s.Load, IOPSShare: s.IOPSShare,
 			LifetimeDays: s.Lifetime, EndsBy: d.EndsBy, WearAtEnd: s.WearAtDeath, Cost: s.Cost, DataGB: s.Data,
-			Failures: d.Failures.Expected, CarbonKg: d.Carbon.Total(),
+			Failures: d.Failures.Expected, CarbonKg: d.Carbon.Total(), Replaced: d.Replaced,
 		})
 	}
 	for _, x := range o.Placements {
@@ -138,10 +190,21 @@ func Describe(o *Outcome, why *Explanation) *Document {
 	for _, x := range o.Slices {
 		out.Costs = append(out.Costs, SliceDocument{Name: x.Name, Cost: x.Money})
 	}
-	if o.Bound > 0 {
+	if o.Calendar != nil {
+		out.Objective, out.Calendar = CalendarObjective.String(), describeCalendar(o)
+	}
+	switch {
+	case o.LeastCost > 0:
+		gap := o.Gap()
+		out.Bound = &BoundDocument{TCO: &o.LeastCost, Gap: &gap}
+		if o.Data > 0 {
+			per := o.LeastCost / o.Data
+			out.Bound.PerGB = &per
+		}
+	case o.Bound > 0:
 		gap := o.Gap()
 		out.Bound = &BoundDocument{PerGB: &o.Bound, Gap: &gap}
-	} else if o.BoundNote != "" {
+	case o.BoundNote != "":
 		out.Bound = &BoundDocument{Note: o.BoundNote}
 	}
 	for _, m := range o.Moves {
@@ -155,6 +218,9 @@ func Describe(o *Outcome, why *Explanation) *Document {
 		x.Worse = why.Worse
 	}
 	for _, c := range why.Choices {
+		if why.Whole {
+			c.CostPerGB = 0
+		}
 		x.Choices = append(x.Choices, ChoiceDocument{Drive: c.Drive, PerGB: c.CostPerGB, Score: c.Score, WAF: c.WAF, Lifetime: c.Lifetime, Obstacle: c.Obstacle})
 	}
 	out.Explain = x

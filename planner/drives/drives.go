@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"farflash/experiment"
@@ -12,6 +13,8 @@ import (
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/trial"
+	"farflash/units"
+	"farflash/workload/runs"
 )
 
 // part is what is known of the drives of a group beside what package tco needs.
@@ -21,11 +24,14 @@ type part struct {
 	members int     // drives of an array, or 1
 	watts   float64 // mean of a member
 	raw     float64 // GB of flash of a member
-	price   float64 // of a member
+	price   float64 // of a member that replaces one
+	paid    float64 // for a member: 0 if it is owned
+	setup   float64 // likewise
 	code    float64 // (k+m)/k
 	copies  float64
 	afr     float64
-	up      bool // may be bought
+	up      bool   // may be bought
+	domain  string // by its whole name
 }
 
 // fleet is every drive of the plan, group after group.
@@ -55,9 +61,10 @@ func (p *Plan) fleet(ctx context.Context) (*fleet, error) {
 			if max(g.Count, g.UpTo) > 1 || named[base] > 1 {
 				d.Name = fmt.Sprintf("%s #%d", base, named[base])
 			}
-			d.Domain = d.Name
+			d.Domain, x.domain = d.Name, d.Name
 			if len(g.Domains) > 0 {
-				d.Domain = g.Domains[n%len(g.Domains)]
+				x.domain = g.Domains[n%len(g.Domains)]
+				d.Domain = p.ApartBy.of(x.domain)
 			}
 			f.drives, f.parts = append(f.drives, d), append(f.parts, x)
 		}
@@ -75,14 +82,14 @@ func (p *Plan) wrong(i int, key string, err error) error {
 	return shape.Errors{{At: p.set[path], Msg: fmt.Sprintf("%s: %v", path, err)}}
 }
 
-// drive makes one drive of a group.
-func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, error) {
+// known is a group's model with what the plan states in place of the catalogue's figures, and with those that it has estimated.
+func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 	m, err := tco.FindModel(p.models, g.Model)
 	if err != nil {
-		return tco.Drive{}, part{}, p.wrong(i, "model", fmt.Errorf("%w (farflash list drives shows all)", err))
+		return m, nil, p.wrong(i, "model", fmt.Errorf("%w (farflash list drives shows all)", err))
 	}
 	if g.Price != nil {
-		m.Price = float64(*g.Price)
+		m.Price, m.Free = float64(*g.Price), *g.Price == 0
 	}
 	for _, x := range []struct {
 		to   *float64
@@ -92,23 +99,61 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 			*x.to = *x.from
 		}
 	}
-	if g.AFR != nil {
-		m.AFR = float64(*g.AFR)
+	var estimates []tco.Estimate
+	wanted := slices.Clone(g.Estimate)
+	slices.Sort(wanted)
+	for _, f := range slices.Compact(wanted) {
+		e, err := m.Estimate(f, tco.Catalogue())
+		if err != nil {
+			return m, nil, p.wrong(i, "estimate", fmt.Errorf("%v: %w", f, err))
+		}
+		m.Take(e)
+		estimates = append(estimates, e)
 	}
-	if m.ActiveW == 0 {
-		return tco.Drive{}, part{}, p.wrong(i, "model", fmt.Errorf("nothing is known of the power of %s; state active_w and idle_w, in W", m.Name))
+	unknown := slices.DeleteFunc(m.Unknown(), func(f tco.Figure) bool { // no power at all can be stated
+		return f == tco.ActiveFigure && g.ActiveW != nil || f == tco.IdleFigure && g.IdleW != nil
+	})
+	if len(unknown) > 0 {
+		var names []string
+		for _, f := range unknown {
+			names = append(names, f.String())
+		}
+		last := len(names) - 1
+		text := names[last]
+		if last > 0 {
+			text = strings.Join(names[:last], ", ") + " and " + text
+		}
+		return m, nil, p.wrong(i, "model", fmt.Errorf("nothing is known of %s of %s; state what its data sheet or its seller says beside model (%s: ...), or have the middle of the catalogue's drives taken (estimate: [%s])",
+			text, m.Name, names[0], strings.Join(names, ", ")))
+	}
+	return m, estimates, nil
+}
+
+// drive makes one drive of a group.
+func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, error) {
+	m, _, err := p.known(g, i)
+	if err != nil {
+		return tco.Drive{}, part{}, err
+	}
+	if m.Disk && (g.WAF != nil || g.RatedWAF != 0) {
+		return tco.Drive{}, part{}, p.wrong(i, "waf", fmt.Errorf("%s is a hard disk, which has no write amplification; leave waf and rated_waf out", m.Name))
 	}
 	c := p.costs()
+	if m.Disk && g.Spare > 0 {
+		return tco.Drive{}, part{}, p.wrong(i, "spare", fmt.Errorf("%s is a hard disk, which collects nothing; leave spare out", m.Name))
+	}
 	var curve tco.WAF
-	if g.WAF != nil {
-		if curve, err = p.amplification(g.WAF, &m); err != nil {
+	if spared := m.Spared(float64(g.Spare)); g.WAF != nil {
+		if curve, err = p.amplification(g.WAF, &spared); err != nil {
 			return tco.Drive{}, part{}, p.wrong(i, "waf", err)
 		}
+	} else if g.Spare > 0 {
+		curve = spared.Amplification()
 	}
 	if g.RatedWAF != 0 {
 		m.RandomWAF = g.RatedWAF
 	}
-	d, err := m.Drive(m.Name, p.Mode, c, float64(g.Duty), float64(g.WriteShare))
+	d, err := m.Drive(m.Name, p.Mode, c, g.duty(), float64(g.WriteShare))
 	if err != nil {
 		return tco.Drive{}, part{}, p.wrong(i, "model", err)
 	}
@@ -116,9 +161,21 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		d.WAF = curve
 	}
 	d.Worn = d.Budget * float64(g.Worn)
-	x := part{model: m, members: 1, watts: tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: float64(g.Duty)}.Mean(), raw: m.Alpha() * m.Capacity, price: m.Price, code: 1, copies: 1, afr: m.FailureRate()}
+	d.Capacity *= 1 - float64(g.Spare)
+	x := part{paid: m.Price, setup: c.Setup, model: m, members: 1, watts: tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: g.duty()}.Mean(), raw: m.Alpha() * m.Capacity, price: m.Price, code: 1, copies: 1, afr: m.FailureRate()}
+	if g.AFR != nil {
+		x.afr = float64(*g.AFR) // 0 as well: none fails
+	}
+	if g.Owned {
+		d.Buy, x.paid, x.setup = 0, 0, 0
+	}
+	if m.Disk {
+		x.raw = 0 // Embodied is that of flash
+	}
+	d.Upkeep = tco.Upkeep{Members: 1, AFR: x.afr, Setup: x.setup, Next: x.price, Idle: c.PowerCost(m.IdleW), Active: c.PowerCost(m.ActiveW), Duty: g.duty(), ByLoad: g.Duty == nil,
+		Labour: c.Labour, Place: float64(p.Costs.Space) / tco.Month}
 	if g.Latency != nil {
-		if d.Tail, err = p.tail(ctx, g, d.IOPS); err != nil {
+		if d.Tail, err = p.tail(ctx, g, m.IOPS(float64(g.WriteShare))); err != nil {
 			return tco.Drive{}, part{}, p.wrong(i, "latency", err)
 		}
 	}
@@ -129,6 +186,8 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		}
 		k, parity := a.Shape()
 		x.members = max(1, a.Drives)
+		n, u := float64(x.members), &d.Upkeep
+		u.Members, u.Setup, u.Idle, u.Active, u.Labour, u.Place = x.members, float64(u.Setup*n), float64(u.Idle*n), float64(u.Active*n), float64(u.Labour*n), float64(u.Place*n)
 		if a.Kind == tco.RAID1 || a.Kind == tco.Replication {
 			x.copies = float64(k + parity)
 		} else {
@@ -138,7 +197,7 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 	return d, x, nil
 }
 
-// simulatedShares are the sequential shares at which the FTL simulator is asked.
+// simulatedShares are the sequential shares at which the FTL simulator is asked first; where it falls steeply it is asked between them.
 var simulatedShares = []float64{0, 0.15, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
 func (p *Plan) amplification(a *Amplification, m *tco.Model) (tco.WAF, error) {
@@ -147,20 +206,51 @@ func (p *Plan) amplification(a *Amplification, m *tco.Model) (tco.WAF, error) {
 		return tco.Constant(a.Constant), nil
 	case a.Table != "":
 		return table(p.path(a.Table), readMix)
+	case a.Points != nil:
+		return a.table()
 	case a.Simulate != 0:
 		e := waf.DefaultExperiment()
 		e.Alpha, e.Blocks, e.Seed = m.Alpha(), a.Simulate, p.Search.Seed
-		points, err := tco.Simulated(e, simulatedShares)
+		points, err := waf.Sweep(e, simulatedShares, waf.SweepWithin)
 		if err != nil {
 			return nil, err
 		}
-		return tco.NewTable(points)
+		knots, _ := waf.FitLines(points, waf.KnotsWithin)
+		for i := range knots {
+			knots[i].WAF = max(1, knots[i].WAF)
+		}
+		return tco.NewTable(knots)
+	}
+	if a.Trace != "" {
+		r, err := runs.Open(p.path(a.Trace))
+		if err != nil {
+			return nil, units.Within("trace", err)
+		}
+		e := waf.DefaultExperiment()
+		e.Alpha, e.Seed, e.Runs = m.Alpha(), p.Search.Seed, r.Runs
+		if e.Blocks, e.Pages, err = r.Layout(e.Pages); err != nil {
+			return nil, units.Within("trace", err)
+		}
+		found, err := waf.Simulate(e)
+		if err != nil {
+			return nil, err
+		}
+		return tco.Constant(max(1, found.WAF)), nil
 	}
 	mix := waf.SequentialMix{Random: a.Random, Sequential: a.Sequential, Turn: float64(a.Turn), Slope: a.Slope}
 	if mix.Sequential == 0 {
 		mix.Sequential = 1
 	}
 	return mix, nil
+}
+
+// table is the write amplification of points.
+func (a *Amplification) table() (*tco.Table, error) {
+	var points []waf.MixPoint
+	for _, x := range a.Points {
+		points = append(points, waf.MixPoint{S: float64(x.Sequential), WAF: x.WAF})
+	}
+	return tco.NewTable(points)
 }
 
 // tailLoads are the shares of the IOPS at which a drive's latency is simulated.

@@ -1,22 +1,25 @@
 package drives
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"farflash/tco"
+	"farflash/tco/calendar"
 	"farflash/units"
 )
 
-// Effect is what one input does to the cost a gigabyte of the placement as it is.
+// Effect is what one input does to what the plan is judged by: with every workload left where it is, and planned again.
 type Effect struct {
 	Name      string
-	Low, High string  // what the input is changed to
-	AtLow     float64 // money a GB then; 0: the placement cannot be then
-	AtHigh    float64
+	Low, High string // what the input is changed to
+	// HeldLow and HeldHigh are with the placement as it is; AtLow and AtHigh planned again. 0: it cannot be then.
+	HeldLow, HeldHigh float64
+	AtLow, AtHigh     float64
 }
 
-// Span is how far the cost moves.
+// Span is how far the planned result moves.
 func (e *Effect) Span() float64 { return max(e.AtLow, e.AtHigh) - min(e.AtLow, e.AtHigh) }
 
 // scaledWAF is a write amplification that is higher or lower by a factor.
@@ -28,72 +31,118 @@ type scaledWAF struct {
 // At implements tco.WAF.
 func (s scaledWAF) At(x float64) float64 { return max(1, s.of.At(x)*s.factor) }
 
-// sensitivity changes one input at a time, and leaves every workload where it is.
-func (o *Outcome) sensitivity() []Effect {
-	p := o.Plan
-	var drives []tco.Drive
-	var parts []part
-	index := map[int]int{}
-	for i, k := range o.kept {
-		index[k] = i
-		drives, parts = append(drives, o.fleet.drives[k]), append(parts, o.fleet.parts[k])
-	}
-	host := make([]int, len(o.host))
-	for j, k := range o.host {
-		if host[j] = -1; k >= 0 {
-			host[j] = index[k]
+// bend is a change of a plan's inputs: factors, but for PUE and the horizon, which are what they become, and growth, which is added.
+type bend struct{ price, writes, space, iops, waf, electricity, pue, horizon, growth float64 }
+
+func (p *Plan) straight() bend {
+	return bend{price: 1, writes: 1, space: 1, iops: 1, waf: 1, electricity: 1, pue: p.Costs.PUE, horizon: float64(p.Horizon)}
+}
+
+// bent is the outcome's plan and fleet with other inputs, and nothing placed yet.
+func (o *Outcome) bent(b bend) *Outcome {
+	p := *o.Plan
+	p.jobs = slices.Clone(p.jobs)
+	for j := range p.jobs {
+		w := &p.jobs[j]
+		w.WriteRate, w.WorkingSet, w.PeakIOPS = w.WriteRate*b.writes, w.WorkingSet*b.space, w.PeakIOPS*b.iops
+		if p.jobs[j].Growth != 0 || b.growth != 0 {
+			p.jobs[j].Growth = max(-0.99, p.jobs[j].Growth+b.growth)
 		}
 	}
-	try := func(cfg tco.Config, jobs []tco.Workload, change func(d *tco.Drive, x *part)) float64 {
-		list := slices.Clone(drives)
-		if change != nil {
-			for i := range list {
-				change(&list[i], &parts[i])
+	p.Horizon = units.Days(b.horizon)
+	was := p.costs()
+	p.Costs.Electricity *= units.Money(b.electricity)
+	p.Costs.PUE = b.pue
+	is := p.costs()
+	f := &fleet{drives: slices.Clone(o.fleet.drives), parts: slices.Clone(o.fleet.parts)}
+	for k := range f.drives {
+		d, x := &f.drives[k], &f.parts[k]
+		n := float64(x.members)
+		d.Buy += float64((b.price - 1) * x.paid * n)
+		d.Upkeep.Next *= b.price
+		x.paid, x.price = x.paid*b.price, x.price*b.price
+		d.Run += float64((is.PowerCost(x.watts) - was.PowerCost(x.watts)) * n)
+		d.Upkeep.Idle, d.Upkeep.Active = is.PowerCost(x.model.IdleW)*n, is.PowerCost(x.model.ActiveW)*n
+		if b.waf != 1 && !x.model.Disk {
+			d.WAF = scaledWAF{d.WAF, b.waf}
+		}
+	}
+	return &Outcome{Plan: &p, fleet: f}
+}
+
+// Objective is what the plan is judged by: money over a calendar, or money a GB; money where nobody writes.
+func (o *Outcome) Objective() float64 {
+	if o.Calendar != nil || !(o.Data > 0) {
+		return o.Cost
+	}
+	return o.CostPerGB()
+}
+
+// held is what the plan comes to with other inputs and its placement as it is; 0: it cannot be.
+func (o *Outcome) held(b bend) float64 {
+	x := o.bent(b)
+	x.host = slices.Clone(o.host)
+	if x.Plan.Review > 0 {
+		x.stays.jobs, x.stays.of = calendar.Stays(x.Plan.jobs, float64(x.Plan.Review), float64(x.Plan.Horizon))
+		x.stays.host = slices.Clone(o.stays.host)
+		if len(x.stays.jobs) != len(x.stays.host) {
+			return 0 // there are other reviews
+		}
+	}
+	if x.Plan.timely() != nil || x.judge(map[int]tco.Refusal{}) != nil {
+		return 0
+	}
+	return x.Objective()
+}
+
+// again is what comes of planning with other inputs; 0: nothing.
+func (o *Outcome) again(ctx context.Context, b bend) float64 {
+	x := o.bent(b)
+	x.begin = o
+	if x.Plan.timely() != nil {
+		return 0
+	}
+	refused, err := x.solve(ctx, false)
+	if err != nil || len(refused) > 0 && o.Assessment.Refused == 0 || x.judge(refused) != nil {
+		return 0
+	}
+	return x.Objective()
+}
+
+// sensitivity changes one input at a time.
+func (o *Outcome) sensitivity(ctx context.Context) []Effect {
+	p := o.Plan
+	var list []Effect
+	try := func(name, low, high string, change func(b *bend, high bool)) {
+		e := Effect{Name: name, Low: low, High: high}
+		for _, up := range []bool{false, true} {
+			b := p.straight()
+			change(&b, up)
+			held, again := o.held(b), o.again(ctx, b)
+			if up {
+				e.HeldHigh, e.AtHigh = held, again
+			} else {
+				e.HeldLow, e.AtLow = held, again
 			}
 		}
-		a, err := tco.Assess(cfg, list, jobs, host)
-		if err != nil || !(a.Data > 0) {
-			return 0
+		list = append(list, e)
+	}
+	of := func(high bool, a, b float64) float64 {
+		if high {
+			return b
 		}
-		return a.CostPerGB()
+		return a
 	}
-	cfg := p.config()
-	price := func(f float64) float64 {
-		return try(cfg, p.jobs, func(d *tco.Drive, x *part) { d.Buy += float64((f - 1) * x.price * float64(x.members)) })
+	try("Price of drives", "half", "double", func(b *bend, high bool) { b.price = of(high, 0.5, 2) })
+	try("Write rates", "half", "double", func(b *bend, high bool) { b.writes = of(high, 0.5, 2) })
+	try("Write amplification", "-25 %", "+25 %", func(b *bend, high bool) { b.waf = of(high, 0.75, 1.25) })
+	try("Electricity", "half", "double", func(b *bend, high bool) { b.electricity = of(high, 0.5, 2) })
+	try("PUE", "1.1", "2", func(b *bend, high bool) { b.pue = of(high, 1.1, 2) })
+	if h := float64(p.Horizon); h > 0 {
+		try("Horizon", units.Days(h*0.6).String(), units.Days(h*1.6).String(), func(b *bend, high bool) { b.horizon = of(high, h*0.6, h*1.6) })
 	}
-	power := func(pue, electricity float64) float64 {
-		return try(cfg, p.jobs, func(d *tco.Drive, x *part) {
-			c := p.costs()
-			was := c.PowerCost(x.watts)
-			c.PUE, c.Electricity = pue, electricity
-			d.Run += float64((c.PowerCost(x.watts) - was) * float64(x.members))
-		})
-	}
-	wear := func(f float64) float64 {
-		return try(cfg, p.jobs, func(d *tco.Drive, _ *part) { d.WAF = scaledWAF{d.WAF, f} })
-	}
-	writes := func(f float64) float64 {
-		jobs := slices.Clone(p.jobs)
-		for j := range jobs {
-			jobs[j].WriteRate *= f
-		}
-		return try(cfg, jobs, nil)
-	}
-	horizon := func(days float64) float64 {
-		c := cfg
-		c.Horizon = days
-		return try(c, p.jobs, nil)
-	}
-	c := p.costs()
-	list := []Effect{
-		{"Price of drives", "half", "double", price(0.5), price(2)},
-		{"Write rates", "half", "double", writes(0.5), writes(2)},
-		{"Write amplification", "-25 %", "+25 %", wear(0.75), wear(1.25)},
-		{"Electricity", "half", "double", power(c.PUE, c.Electricity/2), power(c.PUE, c.Electricity*2)},
-		{"PUE", "1.1", "2", power(1.1, c.Electricity), power(2, c.Electricity)},
-	}
-	if h := cfg.Horizon; h > 0 {
-		list = append(list, Effect{"Horizon", units.Days(h * 0.6).String(), units.Days(h * 1.6).String(), horizon(h * 0.6), horizon(h * 1.6)})
+	if p.Calendar() && p.Algorithm.optimal {
+		try("Growth a year", "-5 points", "+10 points", func(b *bend, high bool) { b.growth = of(high, -0.05, 0.1) })
 	}
 	slices.SortStableFunc(list, func(a, b Effect) int {
 		switch {
@@ -109,12 +158,29 @@ func (o *Outcome) sensitivity() []Effect {
 
 // Point is an algorithm's cost and balance on the plan's drives.
 type Point struct {
-	Name      string
-	CostPerGB float64
-	SpaceCV   float64
-	IOPSCV    float64
-	Refused   int
-	Weighted  bool // minTCO-PERF with some weights: a point of the frontier
+	Name     string
+	Cost     float64 // what the plan is judged by: see Outcome.Objective
+	SpaceCV  float64
+	IOPSCV   float64
+	Refused  int
+	Weighted bool // minTCO-PERF with some weights: a point of the frontier
+}
+
+// largest are the plan's workloads at their largest, for what looks at no growth.
+func (p *Plan) largest() []tco.Workload {
+	jobs := slices.Clone(p.jobs)
+	if !p.Calendar() {
+		return jobs
+	}
+	c, err := calendar.New(p.calendar())
+	if err != nil {
+		return jobs
+	}
+	for j := range jobs {
+		most := c.Most(&jobs[j])
+		jobs[j].WorkingSet, jobs[j].PeakIOPS = jobs[j].WorkingSet*most, jobs[j].PeakIOPS*most
+	}
+	return jobs
 }
 
 // frontierWeights are how heavily balance counts against cost, times the default weights.
@@ -124,6 +190,7 @@ var frontierWeights = []float64{0, 0.1, 0.3, 1, 3, 10}
 // minTCO has no room for all on them, it gets more of those that may be bought, as few as it takes; more is how many.
 func (o *Outcome) frontier() (list []Point, more int) {
 	p := o.Plan
+	jobs := p.largest()
 	var drives []tco.Drive
 	kept := make([]bool, len(o.fleet.drives))
 	for _, k := range o.kept {
@@ -134,32 +201,49 @@ func (o *Outcome) frontier() (list []Point, more int) {
 		if kept[k] {
 			continue
 		}
-		pl, _, err := tco.Online(tco.AllocatorConfig{Config: p.config()}, drives, p.jobs)
+		pl, _, err := tco.Online(tco.AllocatorConfig{Config: p.config()}, drives, jobs)
 		if err != nil || len(pl.Refused) == 0 {
 			break
 		}
 		drives = append(drives, o.fleet.drives[k])
 		more++
 	}
-	add := func(name string, a *tco.Assessment, weighted bool) {
-		if a.Data > 0 {
-			list = append(list, Point{name, a.CostPerGB(), a.SpaceCV, a.IOPSCV, a.Refused, weighted})
+	add := func(name string, a *tco.Assessment, host []int, weighted bool) {
+		x := Point{Name: name, SpaceCV: a.SpaceCV, IOPSCV: a.IOPSCV, Refused: a.Refused, Weighted: weighted}
+		switch {
+		case host == nil:
+			x.Cost = o.Objective()
+		case !p.Calendar():
+			if x.Cost = a.CostPerGB(); !(a.Data > 0) {
+				return
+			}
+		default:
+			c, err := calendar.New(p.calendar())
+			if err != nil {
+				return
+			}
+			b, err := c.Keep(drives, make([]bool, len(drives)), p.jobs, host)
+			if err != nil {
+				return // it grows beyond what the algorithm looked at
+			}
+			x.Cost = b.Total
 		}
+		list = append(list, x)
 	}
-	add("this plan", o.Assessment, false)
+	add("this plan", o.Assessment, nil, false)
 	for _, w := range frontierWeights {
 		d := tco.DefaultWeights()
 		d.Space, d.IOPS, d.SpaceCV, d.IOPSCV = d.Space*w, d.IOPS*w, d.SpaceCV*w, d.IOPSCV*w
-		if _, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: tco.MinTCOPerf, Weights: d}, drives, p.jobs); err == nil {
-			add(fmt.Sprintf("mintco-perf, balance x%v", w), a, true)
+		if pl, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: tco.MinTCOPerf, Weights: d}, drives, jobs); err == nil {
+			add(fmt.Sprintf("mintco-perf, balance x%v", w), a, pl.Host, true)
 		}
 	}
 	for _, policy := range tco.Policies() {
 		if policy == tco.MinTCOPerf {
 			continue
 		}
-		if _, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: policy, Seed: p.Search.Seed}, drives, p.jobs); err == nil {
-			add(policy.String(), a, false)
+		if pl, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: policy, Seed: p.Search.Seed}, drives, jobs); err == nil {
+			add(policy.String(), a, pl.Host, false)
 		}
 	}
 	return list, more

@@ -8,6 +8,7 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/tco"
+	"farflash/tco/calendar"
 )
 
 // Choice is a drive that a workload could be on.
@@ -28,8 +29,10 @@ type Explanation struct {
 	Workload string
 	Chosen   string // "" if no drive takes it
 	// Worse is by what share the pool's gigabyte would cost more on the next best drive; NaN if there is none.
-	Worse   float64
-	Next    string
+	Worse float64
+	Next  string
+	// Whole says that money is not a GB's but that of all drives: by objective calendar, and where nothing is written.
+	Whole   bool
 	Choices []Choice // best first, those that cannot be last
 }
 
@@ -50,7 +53,7 @@ func (o *Outcome) Explain(workload string) (*Explanation, error) {
 		}
 		return nil, fmt.Errorf("the plan has no workload %q%s", workload, hint)
 	}
-	x := &Explanation{Workload: workload, Worse: math.NaN()}
+	x := &Explanation{Workload: workload, Worse: math.NaN(), Whole: o.Plan.reads() || o.Plan.Calendar() && (o.Plan.Algorithm.optimal || o.Plan.Algorithm.offline)}
 	var err error
 	if o.Plan.Algorithm.optimal || o.Plan.Algorithm.offline {
 		o.whatIf(j, x)
@@ -87,6 +90,10 @@ func (o *Outcome) Explain(workload string) (*Explanation, error) {
 
 // whatIf moves the workload to every drive, with all others where they are.
 func (o *Outcome) whatIf(j int, x *Explanation) {
+	if o.Plan.Calendar() {
+		o.whatIfBook(j, x)
+		return
+	}
 	f := o.fleet
 	host := slices.Clone(o.host)
 	seen := map[int]bool{} // groups with an unused drive to buy: one stands for all
@@ -116,10 +123,62 @@ func (o *Outcome) whatIf(j int, x *Explanation) {
 					cost += a.Drives[i].Cost
 				}
 			}
-			c.CostPerGB, c.WAF, c.Lifetime = cost/a.Data, a.Drives[k].WAF, a.Drives[k].Lifetime
+			if c.CostPerGB = cost; a.Data > 0 {
+				c.CostPerGB /= a.Data
+			}
+			c.WAF, c.Lifetime = a.Drives[k].WAF, a.Drives[k].Lifetime
 			c.Score = c.CostPerGB
 		}
 		x.Choices = append(x.Choices, c)
+	}
+}
+
+// whatIfBook is whatIf over a calendar. A workload that moves is tried in one place for all of its time, beside where it is.
+func (o *Outcome) whatIfBook(j int, x *Explanation) {
+	f := o.fleet
+	pricer, err := calendar.New(o.Plan.calendar())
+	if err != nil {
+		return
+	}
+	there, used := make([]bool, len(f.drives)), make([]bool, len(f.drives))
+	for k := range there {
+		there[k] = !f.parts[k].up
+	}
+	moves := false
+	for i, k := range o.stays.host {
+		if k >= 0 {
+			used[k] = true
+		}
+		moves = moves || o.stays.of[i] == j && k != o.host[j]
+	}
+	try := func(k int, c Choice) {
+		host := slices.Clone(o.stays.host)
+		for i := range host {
+			if o.stays.of[i] == j && k >= 0 {
+				host[i] = k
+			}
+		}
+		b, err := pricer.Keep(f.drives, there, o.stays.jobs, host)
+		if err != nil {
+			c.Obstacle = obstacle(err, x.Workload)
+		} else {
+			s := stateOf(&f.drives[max(k, 0)], &b.Drives[max(k, 0)], 1)
+			c.CostPerGB, c.Score, c.WAF, c.Lifetime = b.Total, b.Total, s.WAF, s.Lifetime
+		}
+		x.Choices = append(x.Choices, c)
+	}
+	if moves {
+		try(-1, Choice{Drive: f.drives[o.host[j]].Name + " and on", Chosen: true})
+	}
+	seen := map[int]bool{} // groups with an unused drive to buy: one stands for all
+	for k := range f.drives {
+		if part := &f.parts[k]; part.up && !used[k] {
+			if seen[part.group] {
+				continue
+			}
+			seen[part.group] = true
+		}
+		try(k, Choice{Drive: f.drives[k].Name, Chosen: !moves && o.host[j] == k})
 	}
 }
 

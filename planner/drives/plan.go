@@ -9,11 +9,14 @@
 package drives
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"farflash/shape"
 	"farflash/tco"
+	"farflash/tco/calendar"
 	"farflash/units"
 )
 
@@ -25,8 +28,13 @@ type Plan struct {
 	Description string
 	// Mode is corrected, or paper for the formulas that minTCO prints.
 	Mode tco.Mode
-	// Horizon is for how long a drive serves at most, from its first workload; 0 is until it is worn out.
+	// Objective is what a plan is judged by: calendar, the money that it takes to serve everything until the horizon; paper, minTCO's money
+	// a GB written; auto, the former for optimal in mode corrected with a horizon, else the latter.
+	Objective Objective
+	// Horizon is the plan's end; with objective paper, for how long a drive serves at most, from its first workload; 0 is until it is worn out.
 	Horizon units.Days
+	// Review is every how long workloads may move to other drives; 0: they stay where they are. It is for objective calendar.
+	Review units.Days
 	// WarmUp gives each drive a workload before any gets a second one.
 	WarmUp bool
 	// Fill is the share of the space and of the IOPS that may be used.
@@ -41,6 +49,11 @@ type Plan struct {
 	Search Search
 	// Costs are what drives cost beside their price.
 	Costs Costs
+	// ApartBy is what workloads to be held apart must not share: a failure domain, such as a rack, or the zone that is the part of a domain's
+	// name before its first slash.
+	ApartBy Fate
+	// Uncertainty is between what the inputs may lie.
+	Uncertainty Uncertainty
 	// Effective is what SNIA's terms need beside the plan itself.
 	Effective Effective
 	// Catalogue is a CSV table of drives beside those that the program knows.
@@ -81,6 +94,18 @@ type Search struct {
 type Costs struct {
 	// Setup is a drive's, once.
 	Setup units.Money
+	// Discount is by what share money a year later is worth less.
+	Discount units.Fraction
+	// PriceTrend is by how much drives become dearer in a year.
+	PriceTrend units.Change
+	// Space is what a drive's place takes a month: its share of rack, floor and ports.
+	Space units.Money
+	// Moving is what it takes to copy a TB of a workload that moves.
+	Moving units.Money
+	// Residual is what share of its price a drive would bring on the day it was bought. It falls to 0 in ResidualOver, or as the flash is worn
+	// if that is faster.
+	Residual     units.Fraction
+	ResidualOver units.Days
 	// Labour is a drive's a day.
 	Labour units.Money
 	// Electricity is the price of a kWh.
@@ -122,13 +147,22 @@ type Group struct {
 	// ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW (in TB) and AFR override the catalogue's.
 	ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW *float64
 	AFR                                      *units.Fraction
-	// Duty is the share of the time that a drive is active.
-	Duty units.Fraction
-	// WriteShare is the share of I/Os that write, which the IOPS are for.
+	// Estimate names figures that neither the catalogue nor the plan has, and that may be those of the middle of the catalogue's other drives.
+	Estimate []tco.Figure
+	// Owned drives are bought already: neither their price nor their setup is paid, but running them is, and what replaces one that fails.
+	Owned bool
+	// Duty is the share of the time that a drive is active. Without it that is 30 % of the share of its IOPS in use, with objective paper
+	// 30 % of the time.
+	Duty *units.Fraction
+	// WriteShare is the share of I/Os that write, for which a latency is simulated and which in mode paper the IOPS are for. Otherwise each
+	// workload's reads count against the rating for reads, its writes against that for writes.
 	WriteShare units.Fraction
+	// Spare is the share of its capacity that is left unused: space that collection has beside the model's own, so that writes are amplified less.
+	Spare units.Fraction
 	// Worn is the share of its write budget that is used up already.
 	Worn units.Fraction
-	// Domains are the failure domains that the drives are in, in turn; without any each drive is one by itself.
+	// Domains are the failure domains that the drives are in, in turn, such as racks: r1, or r1 of a zone: east/r1. Without any each drive is one
+	// by itself.
 	Domains []string
 	// Array puts drives of the group behind a redundancy scheme; count is then of arrays.
 	Array *Array
@@ -137,7 +171,7 @@ type Group struct {
 	// RatedWAF is the write amplification that the rated TBW was stated under; without it, that of random writes at the model's
 	// spare space. What the flash takes is the rated TBW times it, whatever waf says of the workloads.
 	RatedWAF float64
-	// Latency is the p99 under load, without which any p99 that workloads ask for is taken to be kept.
+	// Latency is the p99 under load, which there must be if workloads ask for a p99.
 	Latency *Latency
 }
 
@@ -161,8 +195,19 @@ type Amplification struct {
 	Constant float64
 	// Table is a CSV with the columns sequential and waf.
 	Table string
-	// Simulate asks the FTL simulator, at the model's spare space: so many blocks of 64 pages.
+	// Points are the same in the plan: straight lines between them, and level beyond.
+	Points []MixPoint
+	// Simulate asks the FTL simulator, at the drive's spare space: so many blocks of 64 pages.
 	Simulate int
+	// Trace has the FTL simulator write what a recorded trace writes, at the drive's spare space: its mix of sequential and random writes, its sizes, and how
+	// often which page is written. The amplification is the same whatever workloads are placed together.
+	Trace string
+}
+
+// MixPoint is a write amplification at a share of sequential writes.
+type MixPoint struct {
+	Sequential units.Fraction
+	WAF        float64
 }
 
 // Latency is the 99th percentile of latency under load: points, or a simulated drive.
@@ -202,6 +247,7 @@ type Workload struct {
 	FullStripe    units.Fraction
 	P99           units.Duration
 	Apart         string
+	Growth        units.Change
 }
 
 // Algorithm is how workloads are placed.
@@ -241,6 +287,63 @@ func (a Algorithm) String() string {
 	return a.policy.String()
 }
 
+// Fate is what fails at once.
+type Fate uint8
+
+// The fates.
+const (
+	DomainFate Fate = iota
+	ZoneFate
+)
+
+var fateNames = units.Names[Fate]{"domain", "zone"}
+
+// String is the fate's name in a plan.
+func (f Fate) String() string { return fateNames.Name(f) }
+
+// MarshalText writes the fate's name.
+func (f Fate) MarshalText() ([]byte, error) { return fateNames.Marshal(f) }
+
+// UnmarshalText reads a fate's name.
+func (f *Fate) UnmarshalText(text []byte) error { return fateNames.Unmarshal(text, f) }
+
+// of is what a drive in a domain shares with others.
+func (f Fate) of(domain string) string {
+	if f == ZoneFate {
+		domain, _, _ = strings.Cut(domain, "/")
+	}
+	return domain
+}
+
+// Objective is what a plan is judged by.
+type Objective uint8
+
+// The objectives.
+const (
+	AutoObjective Objective = iota
+	CalendarObjective
+	PaperObjective
+)
+
+var objectiveNames = units.Names[Objective]{"auto", "calendar", "paper"}
+
+// String is the objective's name in a plan.
+func (o Objective) String() string { return objectiveNames.Name(o) }
+
+// MarshalText writes the objective's name.
+func (o Objective) MarshalText() ([]byte, error) { return objectiveNames.Marshal(o) }
+
+// UnmarshalText reads an objective's name.
+func (o *Objective) UnmarshalText(text []byte) error { return objectiveNames.Unmarshal(text, o) }
+
+// Calendar reports whether the plan is judged by money over a calendar.
+func (p *Plan) Calendar() bool {
+	if p.Objective == AutoObjective {
+		return p.Algorithm.optimal && p.Mode == tco.Corrected && p.Horizon > 0
+	}
+	return p.Objective == CalendarObjective
+}
+
 // Word implements shape.Document.
 func (*Plan) Word() string { return "the plan" }
 
@@ -254,17 +357,26 @@ func (*Latency) Short() string { return "simulate" }
 func (*Amplification) Short() string { return "constant" }
 
 // SetDefault fills in what a group has that says nothing.
-func (g *Group) SetDefault() { *g = Group{Duty: tco.DefaultDuty, WriteShare: 0.5} }
+func (g *Group) SetDefault() { *g = Group{WriteShare: 0.5} }
+
+// duty is the share of the time that a drive is active; by load, at all of its IOPS.
+func (g *Group) duty() float64 {
+	if g.Duty != nil {
+		return float64(*g.Duty)
+	}
+	return tco.DefaultDuty
+}
 
 // Default is a plan without drives and workloads.
 func Default() *Plan {
 	c, o, z := tco.DefaultCosts(), tco.DefaultOptimiseConfig(), tco.DefaultOfflineConfig()
 	p := &Plan{
 		Horizon: tco.DefaultHorizon, Fill: Fill{1, 1}, Algorithm: Algorithm{optimal: true}, Weights: tco.DefaultWeights(),
-		Zones:     Zones{Switch: units.Fraction(z.Switch)},
-		Search:    Search{Steps: o.Steps, Climb: o.Climb, Seed: o.Seed},
-		Costs:     Costs{Electricity: units.Money(c.Electricity), PUE: c.PUE, Rebuild: 200e6, Embodied: c.Embodied, Grid: c.Grid},
-		Effective: Effective{Reduction: 1, Replication: 1},
+		Zones:       Zones{Switch: units.Fraction(z.Switch)},
+		Search:      Search{Steps: o.Steps, Climb: o.Climb, Seed: o.Seed},
+		Costs:       Costs{Electricity: units.Money(c.Electricity), PUE: c.PUE, Rebuild: 200e6, Embodied: c.Embodied, Grid: c.Grid, ResidualOver: tco.DefaultHorizon},
+		Uncertainty: Uncertainty{Draws: 400},
+		Effective:   Effective{Reduction: 1, Replication: 1},
 	}
 	for _, e := range z.Thresholds {
 		p.Zones.Thresholds = append(p.Zones.Thresholds, units.Fraction(e))
@@ -272,10 +384,11 @@ func Default() *Plan {
 	return p
 }
 
-// Load reads a plan and the tables that it names. Jobs, if there are any, stand in place of the plan's own workloads.
-func Load(src shape.Source, jobs []tco.Workload) (*Plan, error) {
+// Load reads a plan, with the changes of the command line, and the tables that it names. Jobs, if there are any, stand in place of the plan's
+// own workloads.
+func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan, error) {
 	p := Default()
-	set, err := shape.ParseDocument(src, p)
+	set, err := shape.ParseDocument(src, p, changes...)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +418,40 @@ func Load(src shape.Source, jobs []tco.Workload) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	if err := p.slow(); err != nil {
+		return nil, err
+	}
+	return p, p.timely()
+}
+
+// timely refuses workloads that the plan's objective cannot heed: ones that come when the plan is over, or grow where growth is not looked at.
+func (p *Plan) timely() error {
+	at, of := p.set["workloads"], "workloads"
+	for i := range p.jobs {
+		w := &p.jobs[i]
+		key := fmt.Sprintf("workloads.list[%d]", i)
+		if _, ok := p.set[key]; ok {
+			at, of = p.set[key], key
+		}
+		switch {
+		case p.Calendar() && w.Arrival >= float64(p.Horizon):
+			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s arrives on day %v, and the plan ends on day %v; set a longer horizon, or leave it out", of, w.Name, w.Arrival, float64(p.Horizon))}}
+		case w.Growth != 0 && !(p.Calendar() && p.Algorithm.optimal):
+			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s grows, which %v with money a GB does not heed; choose algorithm: optimal and objective: calendar, or leave growth out", of, w.Name, p.Algorithm)}}
+		}
+	}
+	return nil
+}
+
+// slow refuses a p99 that nothing is known about.
+func (p *Plan) slow() error {
+	asks := slices.IndexFunc(p.jobs, func(w tco.Workload) bool { return w.P99 > 0 })
+	for i := range p.Drives {
+		if asks >= 0 && p.Drives[i].Latency == nil {
+			return p.wrong(i, "latency", fmt.Errorf("workload %s asks for a p99, and no latency is stated for these drives; write latency: {points: [...]}, or a preset to simulate", p.jobs[asks].Name))
+		}
+	}
+	return nil
 }
 
 // Jobs are the plan's workloads.
@@ -316,7 +462,7 @@ func (p *Plan) listed() []tco.Workload {
 	var out []tco.Workload
 	for _, w := range p.Workloads.List {
 		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, WriteShare: float64(w.WriteShare),
-			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart})
+			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart, Growth: float64(w.Growth)})
 	}
 	return out
 }
@@ -336,6 +482,13 @@ func trimmed(file string) string {
 
 func (p *Plan) config() tco.Config {
 	return tco.Config{Mode: p.Mode, Horizon: float64(p.Horizon), WarmUp: p.WarmUp, FillSpace: float64(p.Fill.Space), FillIOPS: float64(p.Fill.IOPS)}
+}
+
+// calendar is what money over a calendar depends on.
+func (p *Plan) calendar() calendar.Config {
+	c := &p.Costs
+	return calendar.Config{Horizon: float64(p.Horizon), FillSpace: float64(p.Fill.Space), FillIOPS: float64(p.Fill.IOPS), Discount: float64(c.Discount), Trend: float64(c.PriceTrend),
+		Replacing: float64(c.Replacing), Warranty: float64(c.Warranty), Moving: float64(c.Moving), Residual: float64(c.Residual), Over: float64(c.ResidualOver)}
 }
 
 func (p *Plan) costs() tco.Costs {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"farflash/planner/drives"
+	"farflash/rng"
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/certify"
@@ -36,7 +37,7 @@ func solve(t *testing.T, text string, o drives.Options) *drives.Outcome {
 
 // TestTemplate solves the example, and holds that the money adds up and that its bound is proved.
 func TestTemplate(t *testing.T) {
-	o := solve(t, drives.Template, drives.Options{Bound: true, Sensitivity: true})
+	o := solve(t, strings.ReplaceAll(drives.Template, "objective: calendar", "objective: paper"), drives.Options{Bound: true, Sensitivity: true})
 	if o.Assessment.Placed != 8 || len(o.Drives) != 3 {
 		t.Errorf("%d workloads on %d drives", o.Assessment.Placed, len(o.Drives))
 	}
@@ -103,6 +104,7 @@ func TestOneArray(t *testing.T) {
 	o := solve(t, `
 costs: {electricity: $0.2, pue: 1.5, labour: $0.01, warranty: 0}
 horizon: 1000d
+objective: paper
 drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000, array: {kind: raid1, drives: 4}, waf: 2, rated_waf: 2, afr: 1%}]
 workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}
 `, drives.Options{})
@@ -153,7 +155,7 @@ func TestImpossible(t *testing.T) {
 		{"", "", ", arrival_day: 5, end_day: 3", "workloads.list[0].end_day: 3 is not possible; it is after the arrival on day 5"},
 	} {
 		text := c.head + fmt.Sprintf(fleet, c.drive) + fmt.Sprintf(job, c.workload)
-		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "plan.yaml:") {
+		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "plan.yaml:") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: error %v; one with %q is right", text, err, c.want)
 		}
 	}
@@ -226,8 +228,8 @@ func TestMistakes(t *testing.T) {
 	const jobs = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1}]}\n"
 	for text, want := range map[string]string{
 		"drives: [{model: Intel DC P3700 3TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: there is no drive",
-		"drives: [{model: Intel DC P3700 2TB, count: 1}]\n":                                                      "nothing is known of the price",
-		"drives: [{model: Intel DC P3520 2TB, count: 1, price: 1}]\n":                                            "nothing is known of the power",
+		"drives: [{model: Intel DC P3700 2TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: nothing is known of price of Intel DC P3700 2TB; state",
+		"drives: [{model: Intel DC P3520 2TB, count: 1, price: 1}]\n":                                            "nothing is known of read_iops, write_iops, active_w and idle_w of Intel DC P3520 2TB; state what its data sheet or its seller says beside model (read_iops: ...), or have the middle of the catalogue's drives taken (estimate: [read_iops, write_iops, active_w, idle_w])",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, array: {kind: raid5, drives: 2}}]\n":           "it takes at least 3",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: 0.5}]\n":                                  "it is at least 1",
 		"algorithm: min-rate\ndrives: [{model: Intel DC P3700 2TB, up_to: 4, price: 1}]\n":                       "choose the algorithm optimal",
@@ -296,6 +298,46 @@ workloads: {list: [
 	}
 }
 
+// TestAmplificationOfTrace: the write amplification of what a trace writes, which is drawn from it: of single pages at random that of uniform writes.
+func TestAmplificationOfTrace(t *testing.T) {
+	dir := t.TempDir()
+	random := rng.NewStream(1, "trace")
+	var b strings.Builder
+	for i := range 120000 {
+		fmt.Fprintf(&b, "%d,hm,0,Write,%d,4096,413\n", 128166372003061629+i*10000, random.IntN(2048)*4096)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "w.csv"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := func(waf string) (*drives.Outcome, error) {
+		p, err := drives.Load(source(`
+horizon: 4y
+drives: [{model: Intel DC P3700 2TB, count: 1, price: $1000, waf: `+waf+`}]
+workloads: {list: [{name: a, write_gb_per_day: 1, sequential: 0%, working_set_gb: 1000, peak_iops: 1}]}
+`), nil)
+		if err != nil {
+			return nil, err
+		}
+		return p.Solve(t.Context(), drives.Options{})
+	}
+	file := filepath.Join(dir, "w.csv")
+	got, err := load("{trace: " + file + "}")
+	want, err2 := load("{simulate: 500}")
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	if a, b := got.Drives[0].State.WAF, want.Drives[0].State.WAF; a < 0.75*b || a > 1.02*b { // blocks are smaller, and a page is written 59 times, not as often as any other
+		t.Errorf("%v of single pages at random, %v of uniform writes", a, b)
+	}
+	for waf, says := range map[string]string{
+		"{trace: nosuch.csv}": "no such file", "{trace: " + file + ", simulate: 500}": "exactly one of", "{trace: " + dir + "}": "is a directory",
+	} {
+		if _, err := load(waf); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", waf, err)
+		}
+	}
+}
+
 func TestFromTraces(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
@@ -307,18 +349,40 @@ func TestFromTraces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	jobs, skipped, err := drives.FromTraces(dir, nil)
+	if _, _, err := drives.FromTraces(dir, false, nil); err == nil || !strings.Contains(err.Error(), "hm.csv: the trace spans 16") || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("a trace of 16.5 hours: %v", err)
+	}
+	list, skipped, err := drives.FromTraces(dir, true, nil)
+	jobs := drives.JobsOf(list)
 	if err != nil || len(jobs) != 1 || len(skipped) != 1 {
 		t.Fatal(jobs, skipped, err)
 	}
 	w := jobs[0]
 	days := 99 * 600.0 / 86400
+	if math.Abs(float64(list[0].Span)-days) > 1e-9 || !(list[0].Within >= 0 && list[0].Within < 1) {
+		t.Errorf("%+v; a span of %v days is right", list[0], days)
+	}
 	if want := 100 * 65536 / 1e9 / days; math.Abs(w.WriteRate/want-1) > 1e-9 || w.Sequential != 1 || w.WriteShare != 1 || math.Abs(w.WorkingSet*1e9-100*65536) > 1 {
 		t.Errorf("%+v; %v GB a day are right", w, want)
 	}
 	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\n"), jobs)
 	if err != nil || len(p.Jobs()) != 1 {
 		t.Error(p, err)
+	}
+}
+
+// TestFromLongTraces: a trace of a day and more is taken without more ado.
+func TestFromLongTraces(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	for i := range 145 {
+		b.WriteString(strings.Join([]string{digits(128166372003061629 + int64(i)*6e9), "hm", "0", "Write", digits(int64(i) * 65536), "65536", "1"}, ",") + "\n")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hm.csv"), []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if list, _, err := drives.FromTraces(dir, false, nil); err != nil || len(list) != 1 || list[0].Span != 1 {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/bound"
+	"farflash/tco/calendar"
 )
 
 // Options say what is worked out beside the placement.
@@ -25,8 +26,10 @@ type DriveRow struct {
 	Workloads           []string
 	State               tco.DriveState
 	EndsBy              string // endurance, horizon, its last workload's end, or unused
-	Failures            tco.Failures
-	Carbon              tco.Carbon
+	// Replaced are the days on which it was worn out and its like took its place, by objective calendar.
+	Replaced []float64
+	Failures tco.Failures
+	Carbon   tco.Carbon
 }
 
 // endsBy says what ends a drive's service.
@@ -47,6 +50,8 @@ type PlacementRow struct {
 	Workload string
 	Drive    string // "" if none takes it
 	Refused  string // why
+	// Cost is its share of the plan's money, by objective calendar.
+	Cost float64
 }
 
 // Slice is an addend of the cost.
@@ -63,15 +68,19 @@ type Outcome struct {
 	// Assessment is of the drives that are there or bought.
 	Assessment *tco.Assessment
 	Cost, Data float64 // TCO, GB
-	// Slices add up to all money: the TCO, and the expected failures behind it.
-	Slices    []Slice
-	TBe       float64 // SNIA's effective TB
-	PerMonth  float64 // money a TBe and month
-	Failures  tco.Failures
-	Carbon    tco.Carbon
-	Bound     float64 // 0: none was asked for, or none holds
-	BoundNote string
-	Exact     bool // every plan was looked at, and none costs less
+	// Slices add up to all money: the TCO, and by objective paper the expected failures behind it.
+	Slices []Slice
+	// Calendar is who is paid what and when; nil by objective paper.
+	Calendar *calendar.Book
+	TBe      float64 // SNIA's effective TB
+	PerMonth float64 // money a TBe and month
+	Failures tco.Failures
+	Carbon   tco.Carbon
+	// Bound is what no plan's GB costs less than; 0: none was asked for, or none holds. LeastCost is what no plan costs less than, by objective
+	// calendar.
+	Bound, LeastCost float64
+	BoundNote        string
+	Exact            bool // every plan was looked at, and none costs less
 	// Interrupted says that the search was: the plan is the best until then.
 	Interrupted bool
 	Proof       *tco.Certificate
@@ -79,18 +88,49 @@ type Outcome struct {
 	Frontier    []Point
 	// FrontierMore is how many more drives the algorithms of the frontier got than the plan, to have room for all.
 	FrontierMore int
-	Moves        []Move // when drives wear out before the horizon
+	Moves        []Move // when drives wear out before the horizon, or at reviews
+	Risk         *Risk  // nil: nothing is said to be uncertain
 
 	fleet *fleet
 	host  []int
 	kept  []int // the fleet's drives that are bought
+	stays stays
+	begin *Outcome // a plan of the same drives and workloads, with other inputs, to begin from; nil: none
 }
 
-// CostPerGB is TCO'.
-func (o *Outcome) CostPerGB() float64 { return o.Cost / o.Data }
+// stays are the plan's workloads as they are placed: as many of each as reviews let it move.
+type stays struct {
+	jobs []tco.Workload
+	of   []int // the plan's workload of each
+	host []int
+}
+
+// CostPerGB is TCO'; NaN if nothing is written, so that a gigabyte has no price and the plan is judged by its cost alone.
+func (o *Outcome) CostPerGB() float64 {
+	if o.Data > 0 {
+		return o.Cost / o.Data
+	}
+	return math.NaN()
+}
+
+// unwritten is the note in place of a bound on a gigabyte that nobody writes.
+const unwritten = "no bound: the workloads write nothing, so that a gigabyte written has no price"
+
+// reads says that no workload writes.
+func (p *Plan) reads() bool {
+	return !slices.ContainsFunc(p.jobs, func(w tco.Workload) bool { return w.WriteRate > 0 })
+}
 
 // Gap is how far the plan is above the bound, as a share of it.
-func (o *Outcome) Gap() float64 { return o.CostPerGB()/o.Bound - 1 }
+func (o *Outcome) Gap() float64 {
+	if o.Calendar != nil {
+		return o.Cost/o.LeastCost - 1
+	}
+	return o.CostPerGB()/o.Bound - 1
+}
+
+// Proved reports whether there is a bound.
+func (o *Outcome) Proved() bool { return o.Bound > 0 || o.LeastCost > 0 }
 
 // Unserved is the error for workloads that have no drive, at once or when theirs is worn out; nil if there are none.
 func (o *Outcome) Unserved() error {
@@ -118,34 +158,61 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 		return nil, err
 	}
 	o := &Outcome{Plan: p, fleet: f}
-	refused := map[int]tco.Refusal{}
-	switch {
-	case p.Algorithm.optimal:
-		err = o.optimise(ctx, opts.Bound)
-	case p.Algorithm.offline:
-		refused, err = o.offline()
-	default:
-		refused, err = o.online()
-	}
+	refused, err := o.solve(ctx, opts.Bound)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.assess(refused); err != nil {
+	if err := o.judge(refused); err != nil {
 		return nil, err
 	}
-	if opts.Bound && o.Bound == 0 && o.BoundNote == "" {
-		if len(refused) > 0 {
+	if opts.Bound && o.Bound == 0 && o.LeastCost == 0 && o.BoundNote == "" {
+		if p.Calendar() && len(refused) == 0 {
+			prob, _ := o.problem()
+			o.floor(&prob)
+		} else if p.reads() {
+			o.BoundNote = unwritten
+		} else if len(refused) > 0 {
 			o.BoundNote = "no bound: it is for plans that place every workload"
 		} else {
 			o.prove()
 		}
 	}
-	if opts.Sensitivity {
-		o.Effects = o.sensitivity()
+	if opts.Sensitivity && o.Data > 0 {
+		o.Effects = o.sensitivity(ctx)
 		o.Frontier, o.FrontierMore = o.frontier()
 	}
-	o.Moves = o.migrate()
+	if !p.Calendar() {
+		o.Moves = o.migrate()
+	}
+	if p.Uncertainty.asked() {
+		o.Risk = o.risk(ctx)
+	}
 	return o, nil
+}
+
+// solve places the workloads by the plan's algorithm.
+func (o *Outcome) solve(ctx context.Context, proof bool) (map[int]tco.Refusal, error) {
+	switch a := o.Plan.Algorithm; {
+	case a.optimal:
+		return map[int]tco.Refusal{}, o.optimise(ctx, proof)
+	case a.offline:
+		return o.offline()
+	}
+	return o.online()
+}
+
+// judge fills in what the placement comes to, by the plan's objective.
+func (o *Outcome) judge(refused map[int]tco.Refusal) error {
+	if o.stays.jobs == nil {
+		o.stays = stays{jobs: o.Plan.jobs, host: o.host}
+		for j := range o.Plan.jobs {
+			o.stays.of = append(o.stays.of, j)
+		}
+	}
+	if o.Plan.Calendar() {
+		return o.keepBook(refused)
+	}
+	return o.assess(refused)
 }
 
 // problem groups the fleet into classes, and gives the order of the fleet's drives in it.
@@ -196,10 +263,15 @@ func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 	c.Steps, c.Seed = o.Plan.Search.Steps, o.Plan.Search.Seed
 	c.Climb = o.Plan.Search.Climb
 	c.Stop = func() bool { return ctx.Err() != nil }
-	best, err := tco.Optimise(c, &prob, nil)
+	var start []int
+	if o.begin != nil {
+		start = tco.Reorder(o.begin.host, order)
+		c.Steps /= 4
+	}
+	best, err := o.search(c, &prob, start)
 	if err != nil {
 		var none *tco.Infeasible
-		if errors.As(err, &none) {
+		if errors.As(err, &none) && o.begin == nil {
 			none.Remedy += o.remedy(prob)
 		}
 		return err
@@ -221,23 +293,66 @@ func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 			}
 		}
 	}
-	o.host = make([]int, len(best.Host))
+	o.stays.host = make([]int, len(best.Host))
+	o.host = make([]int, len(o.Plan.jobs))
 	for j, k := range best.Host {
-		o.host[j] = to[k]
+		o.stays.host[j] = to[k]
+		if prob.Jobs[j].Stay.At == 0 {
+			o.host[o.stays.of[j]] = to[k]
+		}
 	}
+	o.stays.jobs = prob.Jobs
 	o.Exact, o.Interrupted = best.Exact, ctx.Err() != nil && !best.Exact
-	if proof && o.Interrupted {
-		o.BoundNote = "no bound: the search was interrupted"
+	switch {
+	case !proof:
 		return nil
-	}
-	if proof {
+	case o.Interrupted:
+		o.BoundNote = "no bound: the search was interrupted"
+	case o.Plan.Calendar():
+		if o.LeastCost = best.Cost; !o.Exact {
+			o.floor(&prob)
+		}
+	case o.Plan.reads():
+		o.BoundNote = unwritten
+	default:
 		bound.Prove(c, &prob, best)
-		o.Bound, o.Proof = best.Bound, best.Certificate
-	}
-	if proof && o.Bound == 0 {
-		o.BoundNote = "no bound above 0 was proved"
+		if o.Bound, o.Proof = best.Bound, best.Certificate; o.Bound == 0 {
+			o.BoundNote = "no bound above 0 was proved"
+		}
 	}
 	return nil
+}
+
+// search finds the best placement. Where workloads may move, the best one in which they stay is where the search begins.
+func (o *Outcome) search(c tco.OptimiseConfig, prob *tco.Problem, start []int) (*tco.Optimum, error) {
+	p := o.Plan
+	if !p.Calendar() {
+		for j := range prob.Jobs {
+			o.stays.of = append(o.stays.of, j)
+		}
+		return tco.Optimise(c, prob, start)
+	}
+	pricer, err := calendar.New(p.calendar())
+	if err != nil {
+		return nil, err
+	}
+	prob.Pricer = pricer
+	whole := prob.Jobs
+	for j := range whole {
+		o.stays.of = append(o.stays.of, j)
+	}
+	if p.Review == 0 {
+		return tco.Optimise(c, prob, start)
+	}
+	still, err := tco.Optimise(c, prob, start)
+	prob.Jobs, o.stays.of = calendar.Stays(whole, float64(p.Review), float64(p.Horizon))
+	start = nil
+	if err == nil {
+		for _, j := range o.stays.of {
+			start = append(start, still.Host[j])
+		}
+	}
+	return tco.Optimise(c, prob, start)
 }
 
 // remedy looks for how many more drives of one group would hold all.
@@ -247,13 +362,13 @@ func (o *Outcome) remedy(prob tco.Problem) string {
 			try := prob
 			try.Classes = slices.Clone(prob.Classes)
 			try.Classes[i].Count += more
-			if _, err := bound.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+			if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
 				continue
 			}
 			need := more
 			for low := more / 2; need-low > 1; {
 				try.Classes[i].Count = prob.Classes[i].Count + (low+need)/2
-				if _, err := bound.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
+				if _, err := tco.Optimise(tco.OptimiseConfig{Seed: 1}, &try, nil); err != nil {
 					low = (low + need) / 2
 				} else {
 					need = (low + need) / 2
@@ -263,6 +378,17 @@ func (o *Outcome) remedy(prob tco.Problem) string {
 		}
 	}
 	return ""
+}
+
+// floor bounds the money of any plan.
+func (o *Outcome) floor(prob *tco.Problem) {
+	c, err := calendar.New(o.Plan.calendar())
+	if err == nil {
+		o.LeastCost = max(0, c.Floor(prob).Least)
+	}
+	if o.LeastCost == 0 {
+		o.BoundNote = "no bound above 0 was proved"
+	}
 }
 
 // prove bounds what another algorithm placed.
@@ -310,17 +436,16 @@ func (o *Outcome) offline() (map[int]tco.Refusal, error) {
 	return r.Refused, nil
 }
 
-// assess fills in what the placement comes to.
-func (o *Outcome) assess(refused map[int]tco.Refusal) error {
-	p, f := o.Plan, o.fleet
+// keep lists the drives that are there or bought, and the placement on them; -1 is no drive.
+func (o *Outcome) keep() (drives []tco.Drive, host []int) {
+	f := o.fleet
 	used := make([]bool, len(f.drives))
-	for _, k := range o.host {
+	for _, k := range o.stays.host {
 		if k >= 0 {
 			used[k] = true
 		}
 	}
 	index := make([]int, len(f.drives))
-	var drives []tco.Drive
 	for k := range f.drives {
 		index[k] = -1
 		if used[k] || !f.parts[k].up {
@@ -328,62 +453,86 @@ func (o *Outcome) assess(refused map[int]tco.Refusal) error {
 			o.kept, drives = append(o.kept, k), append(drives, f.drives[k])
 		}
 	}
-	host := make([]int, len(o.host))
-	for j, k := range o.host {
+	host = make([]int, len(o.stays.host))
+	for j, k := range o.stays.host {
 		if host[j] = -1; k >= 0 {
 			host[j] = index[k]
 		}
 	}
+	return drives, host
+}
+
+// place lists where each workload is, and which are on each of the drives kept.
+func (o *Outcome) place(drives []tco.Drive, host []int, refused map[int]tco.Refusal) (on [][]string) {
+	on = make([][]string, len(drives))
+	last := map[[2]int]bool{}
+	for i, k := range host {
+		j := o.stays.of[i]
+		w := &o.Plan.jobs[j]
+		if at := [2]int{j, k}; k >= 0 && !last[at] {
+			on[k], last[at] = append(on[k], w.Name), true
+		}
+		if o.stays.jobs[i].Stay.At > 0 {
+			continue
+		}
+		x := PlacementRow{Workload: w.Name}
+		if k >= 0 {
+			x.Drive = drives[k].Name
+		} else {
+			r := refused[j]
+			x.Refused = fmt.Sprintf("%v, on %d of %d drives", r.Main(), r[r.Main()], len(o.fleet.drives))
+		}
+		o.Placements = append(o.Placements, x)
+	}
+	return on
+}
+
+// assess fills in what the placement comes to.
+func (o *Outcome) assess(refused map[int]tco.Refusal) error {
+	p, f := o.Plan, o.fleet
+	drives, host := o.keep()
 	a, err := tco.Assess(p.config(), drives, p.jobs, host)
 	if err != nil {
 		return err
 	}
 	o.Assessment, o.Cost, o.Data = a, a.Cost, a.Data
-	on := make([][]string, len(drives))
-	for j, k := range host {
-		x := PlacementRow{Workload: p.jobs[j].Name}
-		if k >= 0 {
-			x.Drive = drives[k].Name
-			on[k] = append(on[k], p.jobs[j].Name)
-		} else {
-			r := refused[j]
-			x.Refused = fmt.Sprintf("%v, on %d of %d drives", r.Main(), r[r.Main()], len(f.drives))
-		}
-		o.Placements = append(o.Placements, x)
-	}
+	on := o.place(drives, host, refused)
 	c := p.costs()
 	price, setup, power, labour, months := 0.0, 0.0, 0.0, 0.0, 0.0
 	for i := range drives {
 		x, s := &f.parts[o.kept[i]], &a.Drives[i]
 		n := float64(x.members)
-		row := DriveRow{Name: drives[i].Name, Model: x.model.Name, Domain: drives[i].Domain, Workloads: on[i], State: *s, EndsBy: endsBy(s, float64(p.Horizon))}
+		row := DriveRow{Name: drives[i].Name, Model: x.model.Name, Domain: x.domain, Workloads: on[i], State: *s, EndsBy: endsBy(s, float64(p.Horizon))}
 		row.Failures = c.Expect(x.members, x.afr, s.Lifetime, x.price, s.Space*x.code*x.copies/n, float64(p.Costs.Rebuild)/1e6)
 		row.Carbon = c.CarbonOf(x.raw*n, x.watts*n, s.Lifetime)
-		o.Drives = append(o.Drives, row)
-		o.Failures.Expected += row.Failures.Expected
-		o.Failures.Spares += row.Failures.Spares
-		o.Failures.Labour += row.Failures.Labour
-		o.Failures.Rebuilt += row.Failures.Rebuilt
-		o.Failures.Hours += row.Failures.Hours
-		o.Carbon.Embodied += row.Carbon.Embodied
-		o.Carbon.Operational += row.Carbon.Operational
-		price += float64(n * x.price)
-		setup += float64(n * c.Setup)
+		months += o.row(row, x)
+		price += float64(n * x.paid)
+		setup += float64(n * x.setup)
 		power += float64(n * c.PowerCost(x.watts) * s.Lifetime)
 		labour += float64(n * c.Labour * s.Lifetime)
-		e := tco.Effective{Raw: x.model.Capacity * n / 1000, Utilisation: s.SpaceShare, Reduction: p.Effective.Reduction, Replication: p.Effective.Replication * x.copies, Encoding: x.code}
-		o.TBe += e.TBe()
-		months += float64(e.TBe() * s.Lifetime / tco.Month)
 	}
 	o.Slices = []Slice{{"Drives", price}, {"Setup", setup}, {"Power and cooling", power}, {"Labour", labour}, {"Failures, expected", o.Failures.Cost()}}
 	if months > 0 {
 		o.PerMonth = (o.Cost + o.Failures.Cost()) / months
 	}
-	if !(o.Data > 0) {
-		return errors.New("the workloads that are placed write nothing, so that a gigabyte written has no price")
-	}
 	if math.IsInf(o.Cost, 1) {
 		return errors.New("a drive that nobody writes to lasts for ever without a horizon; set one, such as horizon: 5y")
 	}
 	return nil
+}
+
+// row adds a drive, and returns its effective TB times months.
+func (o *Outcome) row(row DriveRow, x *part) (months float64) {
+	p, s := o.Plan, &row.State
+	o.Drives = append(o.Drives, row)
+	o.Failures.Expected += row.Failures.Expected
+	o.Failures.Spares += row.Failures.Spares
+	o.Failures.Labour += row.Failures.Labour
+	o.Failures.Rebuilt += row.Failures.Rebuilt
+	o.Failures.Hours += row.Failures.Hours
+	o.Carbon.Embodied += row.Carbon.Embodied
+	o.Carbon.Operational += row.Carbon.Operational
+	e := tco.Effective{Raw: x.model.Capacity * float64(x.members) / 1000, Utilisation: s.SpaceShare, Reduction: p.Effective.Reduction, Replication: p.Effective.Replication * x.copies, Encoding: x.code}
+	o.TBe += e.TBe()
+	return float64(e.TBe() * s.Lifetime / tco.Month)
 }

@@ -8,15 +8,40 @@ import (
 	"path/filepath"
 	"strings"
 
+	"farflash/internal/term"
 	"farflash/tco"
+	"farflash/units"
 	"farflash/workload/characterise"
 	"farflash/workload/trace"
 )
 
+// LeastSpan is for how long a trace must run for what it writes to be taken for what is written on any day: a whole day has its busy hours
+// and its idle ones.
+const LeastSpan units.Days = 1
+
+// Traced is a workload with what its trace tells of it.
+type Traced struct {
+	tco.Workload
+	// Span is from the trace's first request to its last.
+	Span units.Days
+	// Within is half of the 95 % confidence interval of the daily writes, as a share of them; NaN: it is too short to tell.
+	Within float64
+}
+
+// JobsOf are the workloads of traces.
+func JobsOf(list []Traced) []tco.Workload {
+	jobs := make([]tco.Workload, len(list))
+	for i := range list {
+		jobs[i] = list[i].Workload
+	}
+	return jobs
+}
+
 // FromTraces makes a workload of each trace in a folder: its daily writes and its sequential ratio among 32 streams (writes alone), its
 // peak in 5 minutes, its share of writes, and its footprint as the working set. Files that begin with a dot are passed over. skipped says
-// which files are no traces, and why; progress, unless it is nil, is told which file is next.
-func FromTraces(dir string, progress func(done, all int, file string)) (jobs []tco.Workload, skipped []string, err error) {
+// which files are no traces, and why; progress, unless it is nil, is told which file is next. A trace that is shorter than LeastSpan is
+// an error, unless it is to be taken all the same.
+func FromTraces(dir string, short bool, progress func(done, all int, file string)) (list []Traced, skipped []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
@@ -37,41 +62,45 @@ func FromTraces(dir string, progress func(done, all int, file string)) (jobs []t
 			skipped = append(skipped, fmt.Sprintf("%s: %v", name, err))
 			continue
 		}
+		if w.Span < LeastSpan && !short {
+			return nil, skipped, fmt.Errorf("%s: the trace spans %s, which does not tell what is written on a day, and less what in years; record a day at least, or take it all the same with --force",
+				filepath.Join(dir, name), term.Seconds(float64(w.Span)*units.Day.Seconds()))
+		}
 		w.Name, _, _ = strings.Cut(name, ".")
 		if names[w.Name] {
 			w.Name = name
 		}
 		names[w.Name] = true
-		jobs = append(jobs, w)
+		list = append(list, w)
 	}
-	if len(jobs) == 0 {
+	if len(list) == 0 {
 		return nil, skipped, fmt.Errorf("%s holds no trace of which a workload can be made", dir)
 	}
-	return jobs, skipped, nil
+	return list, skipped, nil
 }
 
-func fromTrace(file string) (tco.Workload, error) {
+func fromTrace(file string) (Traced, error) {
 	r, err := trace.Open(file, trace.Options{Seed: 1})
 	if err != nil {
-		return tco.Workload{}, err
+		return Traced{}, err
 	}
 	defer r.Close()
 	m, err := characterise.Run(r)
 	if err != nil {
-		return tco.Workload{}, err
+		return Traced{}, err
 	}
 	all := m.Reads.Count + m.Writes.Count
 	if all == 0 {
-		return tco.Workload{}, errors.New("it has no reads and writes")
+		return Traced{}, errors.New("it has no reads and writes")
 	}
 	rate := float64(m.WriteRatePerDay) / 1e9
 	if m.Writes.Count == 0 {
 		rate = 0
 	} else if math.IsNaN(rate) || math.IsInf(rate, 0) {
-		return tco.Workload{}, errors.New("all its requests are of one time, so that they have no rate")
+		return Traced{}, errors.New("all its requests are of one time, so that they have no rate")
 	}
-	return tco.Workload{WriteRate: rate, Sequential: finite(m.Writes.SequentialRatio.ThirtyTwo), PeakIOPS: finite(m.PeakIOPS), WriteShare: float64(m.Writes.Count) / float64(all),
-		WorkingSet: float64(m.Footprint) / 1e9}, nil
+	return Traced{Workload: tco.Workload{WriteRate: rate, Sequential: finite(m.Writes.SequentialRatio.ThirtyTwo), PeakIOPS: finite(m.PeakIOPS), WriteShare: float64(m.Writes.Count) / float64(all),
+		WorkingSet: float64(m.Footprint) / 1e9}, Span: units.Days(m.Span / units.Day.Seconds()), Within: float64(m.WriteRateWithin)}, nil
 }
 
 // finite is 0 for what a trace is too short to tell.

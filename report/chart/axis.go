@@ -148,7 +148,9 @@ func (x *axis) linear(lo, hi, room float64) {
 		}
 	}
 	name, factor := x.Unit.choose(math.Max(math.Abs(lo), math.Abs(hi)))
-	if x.Unit == PerSecond && name == "" {
+	if x.Unit == Dollars {
+		name += "$"
+	} else if x.Unit == PerSecond && name == "" {
 		name = "1/s"
 	} else if x.Unit == PerSecond {
 		name += "/s"

@@ -34,8 +34,8 @@ func TestTicks(t *testing.T) {
 		{Axis{Label: "n"}, 1e15, 1e15 + 0.25, 250, "0 | 500 | 1000 | 1500", "n (T)"},
 		{Axis{Label: "f", Unit: Fractions}, 0, 1, 250, "0 | 50 | 100", "f (%)"},
 		{Axis{Label: "i", Unit: PerSecond, FromZero: true}, 0, 38000, 250, "0 | 10 | 20 | 30 | 40", "i (k/s)"},
-		{Axis{Label: "l", Unit: Micros, Scale: Log}, 12, 9000, 400, "10 µs | 100 µs | 1 ms | 10 ms", "l"},
-		{Axis{Label: "l", Unit: Micros, Scale: Log}, 60, 300, 400, "50 µs | 100 µs | 200 µs | 500 µs", "l"},
+		{Axis{Label: "l", Unit: Micros, Scale: Log}, 12, 9000, 400, "10 us | 100 us | 1 ms | 10 ms", "l"},
+		{Axis{Label: "l", Unit: Micros, Scale: Log}, 60, 300, 400, "50 us | 100 us | 200 us | 500 us", "l"},
 		{Axis{Label: "p", Scale: Nines}, 0, 0.9995, 300, "0 % | 50 % | 90 % | 99 % | 99.9 %", "p"},
 		{Axis{Label: "p", Scale: Nines}, 0, 0.99999, 300, "0 % | 50 % | 90 % | 99 % | 99.9 % | 99.99 % | 99.999 %", "p"},
 	} {
@@ -69,10 +69,10 @@ func TestFormat(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{Micros, 402.13, "402 µs"}, {Micros, 0.25, "250 ns"}, {Micros, 1e6, "1 s"}, {Micros, 0, "0 µs"}, {Secs, 0.0304, "30.4 ms"},
+		{Micros, 402.13, "402 us"}, {Micros, 0.25, "250 ns"}, {Micros, 1e6, "1 s"}, {Micros, 0, "0 us"}, {Secs, 0.0304, "30.4 ms"},
 		{ByteRates, 1.234e9, "1.23 GB/s"}, {ByteRates, 512, "512 B/s"}, {BitRates, 4e10, "40 Gbit/s"}, {PerSecond, 36700, "36.7k/s"}, {PerSecond, 12, "12/s"},
 		{Fractions, 0.5, "50 %"}, {Fractions, 0.0625, "6.25 %"}, {Counts, 12345, "12345"}, {Plain, 1.5, "1.50"}, {Plain, 2.5e6, "2.50M"}, {Bytes, 3.84e12, "3.84 TB"}, {BinaryByte, 65536, "64 KiB"},
-		{Joules, 5e-5, "50 µJ"}, {Watts, 7.25, "7.25 W"}, {Micros, math.NaN(), "none"},
+		{Joules, 5e-5, "50 uJ"}, {Watts, 7.25, "7.25 W"}, {Micros, math.NaN(), "none"},
 	} {
 		if got := c.unit.Format(c.v); got != c.want {
 			t.Errorf("Format(%v) = %q, want %q", c.v, got, c.want)

@@ -45,7 +45,7 @@ func Bars(c BarChart) string {
 	for _, r := range c.Rows {
 		p.left = math.Max(p.left, textWidth(r))
 	}
-	p.left += 16
+	p.left = 1.04*p.left + 16 // long names of words with signs are wider than the estimate
 	p.right = p.w - 14
 	if c.Total {
 		p.right -= 62
@@ -91,7 +91,7 @@ func (p *plot) barPart(c BarChart, s Part, row string, from, v, total, y, thick 
 		p.tag("rect", class, append(a, fillOf(fill)...)...)
 	})
 	label := c.X.Unit.Format(v)
-	if tw := textWidth(label); tw+10 < w && len(c.Parts) > 1 {
+	if tw := textWidth(label); tw+10 < w && len(c.Parts) > 1 && thick >= 17 {
 		// A plate keeps the number readable on colour and hatching.
 		p.tag("rect", "", "x", px(x+w/2-tw/2-3), "y", px(y+thick/2-8), "width", px(tw+6), "height", "16", "rx", "3", "fill", "var(--paper,#fff)", "fill-opacity", ".85")
 		p.text(x+w/2, y+thick/2+4, "num", "middle", label)

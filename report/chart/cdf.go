@@ -63,7 +63,7 @@ func (p *plot) steps(s Distribution) {
 		return
 	}
 	var line path
-	end := 1 - 1/float64(max(s.Count, 2))
+	end := s.End()
 	y := p.y.at(0)
 	line.to(p.x.at(s.Value[0]), y)
 	lastV, lastShare := s.Value[0], 0.0
@@ -93,6 +93,12 @@ func (p *plot) marks(s Distribution, x Axis) {
 		p.marker(s.Style, p.x.at(v), p.y.at(q), 4, s.Name+": "+FormatShare(q)+" within "+x.Unit.Format(v))
 	}
 }
+
+// Nine is how many nines a share has, which is its place on an axis of nines: 0.9 has one, 0.99 two.
+func Nine(share float64) float64 { return nine(share) }
+
+// End is the share at which a curve ends: less than one value is left beyond it.
+func (s Distribution) End() float64 { return 1 - 1/float64(max(s.Count, 2)) }
 
 // quantile interpolates the value at a share.
 func (s Distribution) quantile(q float64) float64 {

@@ -48,6 +48,7 @@ svg.chart{--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#e69f00;--c5:
 @media (prefers-color-scheme:dark){svg.chart{--c0:#56b4e9;--c1:#f0883e;--c2:#2fc59a;--c3:#dd94bd;--c4:#e6b422;--c5:#3d8fc4;--c6:#f0e442;--c7:#aaa}}
 @media print{svg.chart{--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#e69f00;--c5:#56b4e9;--c6:#8a7a00;--c7:#555}}
 svg.chart text{fill:var(--ink,#222)}
+svg.chart .over{paint-order:stroke;stroke:var(--paper,#fff);stroke-width:3px;stroke-linejoin:round}
 svg.chart .tick,svg.chart .lab{fill:var(--quiet,#666)}
 svg.chart .num{font-variant-numeric:tabular-nums}
 svg.chart .grid{stroke:var(--grid,#ddd);stroke-width:1;fill:none;shape-rendering:crispEdges}

@@ -8,9 +8,10 @@ import (
 // ForestChart is input to Forest: one effect with its interval a row, against a line where nothing differs.
 type ForestChart struct {
 	Frame
-	X    Axis
-	Zero float64 // where nothing differs: 0 of differences, 1 of ratios
-	Rows []ForestRow
+	X     Axis
+	Zero  float64 // where nothing differs: 0 of differences, 1 of ratios
+	Rows  []ForestRow
+	Below bool // names and texts stand above their effects, which have the whole width
 }
 
 // ForestRow is an effect. An interval's end that the axis cannot show is an arrow.
@@ -23,8 +24,11 @@ type ForestRow struct {
 	Title           string // shown under the pointer
 }
 
-// forestRow is the height of a row.
-const forestRow = 25.0
+// forestRow is the height of a row, forestBelow that of one whose effect lies below its name.
+const (
+	forestRow   = 25.0
+	forestBelow = 44.0
+)
 
 // ForestHeight is the height that suits so many rows; Forest uses it if the frame has none.
 func ForestHeight(rows int) float64 { return 64 + forestRow*float64(rows) }
@@ -41,6 +45,9 @@ func Forest(c ForestChart) string {
 	}
 	if c.Height <= 0 {
 		c.Height = ForestHeight(len(c.Rows))
+		if c.Below {
+			c.Height += (forestBelow - forestRow) * float64(len(c.Rows))
+		}
 	}
 	p := &plot{drawing: newDrawing(c.Frame)}
 	p.top, p.bottom = 8, p.h-40
@@ -49,7 +56,10 @@ func Forest(c ForestChart) string {
 		p.left, after = math.Max(p.left, textWidth(r.Name)), math.Max(after, textWidth(r.Text))
 	}
 	p.left += 16
-	p.right = math.Max(p.w-after-26, p.left+60)
+	p.right = math.Max(p.w-1.04*after-28, p.left+60)
+	if c.Below {
+		p.left, p.right = 26, p.w-26
+	}
 	p.x = newAxis(c.X, lo, hi, p.right-p.left)
 	p.x.place(p.left, p.right)
 	p.axes()
@@ -57,18 +67,24 @@ func Forest(c ForestChart) string {
 	p.lineTo("zero", zero, p.top, zero, p.bottom)
 	each := (p.bottom - p.top) / float64(len(c.Rows))
 	for i, r := range c.Rows {
-		p.effect(r, p.top+each*(float64(i)+0.5), each)
+		p.effect(r, p.top+each*(float64(i)+0.5), each, c.Below)
 	}
 	return p.end()
 }
 
-func (p *plot) effect(r ForestRow, y, each float64) {
+func (p *plot) effect(r ForestRow, y, each float64, below bool) {
 	class := ""
 	if r.Faint {
 		class = " faint"
 	}
-	p.text(p.left-8, y+4, "", "end", r.Name)
-	p.text(p.right+14, y+4, "num", "start", r.Text)
+	if below {
+		p.text(8, y-6, "", "start", r.Name)
+		p.text(p.w-8, y-6, "num", "end", r.Text)
+		y += each / 4
+	} else {
+		p.text(p.left-8, y+4, "", "end", r.Name)
+		p.text(p.right+14, y+4, "num", "start", r.Text)
+	}
 	low, high := p.x.at(r.Low), p.x.at(r.High)
 	if math.IsNaN(low) || math.IsNaN(high) || math.IsNaN(r.Mean) {
 		return

@@ -14,6 +14,7 @@ type HeatMapChart struct {
 	Unit               Unit
 	Legend             string     // what the numbers are
 	Min, Max           float64    // of the colours; both 0: 0 to the largest value
+	darkest            float64    // the share of the colours that the least value has
 	Cells              [][]string // what cells are called in their titles; nil: by row and column
 }
 
@@ -82,7 +83,7 @@ func HeatMap(c HeatMapChart) string {
 				continue
 			}
 			x := left + cw*float64(k)
-			colour, light := colourAt((v - lo) / (hi - lo))
+			colour, light := colourAt(above((v-lo)/(hi-lo), c.darkest))
 			title := c.RowLabel + " " + row + ", " + c.ColLabel + " " + col
 			if c.Cells != nil {
 				title = c.Cells[i][k]
@@ -136,7 +137,7 @@ func (d *drawing) scale(c HeatMapChart, left, right, lo, hi float64) {
 	d.text(left, 15, "", "start", c.Legend)
 	d.text(x-6, 15, "tick num", "end", low)
 	for i := range steps {
-		colour, _ := colourAt(float64(i) / (steps - 1))
+		colour, _ := colourAt(above(float64(i)/(steps-1), c.darkest))
 		d.tag("rect", "", "x", px(x+float64(i)*w/steps), "y", "5", "width", px(w/steps+0.4), "height", "12", "fill", colour)
 	}
 	d.text(x+w+6, 15, "tick num", "start", high)

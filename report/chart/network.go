@@ -48,7 +48,8 @@ type NetworkChart struct {
 
 const (
 	panelTop = 34.0      // below the colours' scale
-	idle     = "#29323c" // darker than the middle of the colours, which is grey as well
+	idle     = "#5b6773" // seen on the dark ground; the middle of the colours is grey as well, but brighter
+	darkest  = 0.22      // of the colours: what is darker cannot be seen on it
 	shades   = 48        // colours that a script chooses from
 	// levels of a value over time, written as two of digits; the last one stands for a value that is not known. The digits
 	// need no escaping, and they spell neither NaN nor Inf nor an exponent, which tests look for.
@@ -102,7 +103,7 @@ func Network(c NetworkChart) string {
 				class = "scale off"
 			}
 			d.b.WriteString(`<g class="` + class + `">` + "\n")
-			h := HeatMapChart{Unit: m.Unit, Legend: m.Whole + ", whole run"}
+			h := HeatMapChart{Unit: m.Unit, Legend: m.Whole + ", whole run", darkest: darkest}
 			high := m.WholeMax
 			if kind > 0 {
 				h.Legend, high = m.Name, m.Max
@@ -196,7 +197,7 @@ func (c *NetworkChart) attributes(w, h float64) []string {
 	}
 	var colours, measures, times []string
 	for i := range shades {
-		colour, _ := colourAt(float64(i) / (shades - 1))
+		colour, _ := colourAt(above(float64(i)/(shades-1), darkest))
 		colours = append(colours, colour)
 	}
 	for _, m := range c.Measures {
@@ -271,7 +272,7 @@ func (c *NetworkChart) wires(d *drawing, at func(int) (x, y float64)) {
 		}
 		colour := idle
 		if share[i] > 0 {
-			colour, _ = colourAt(share[i])
+			colour, _ = colourAt(above(share[i], darkest))
 		}
 		width := math.Round(100*thick*(1+1.6*math.Min(share[i], 1))) / 100
 		a := []string{"x1", px(x1), "y1", px(y1), "x2", px(x2), "y2", px(y2), "stroke", colour, "stroke-width", plainNumber(width),
@@ -279,6 +280,9 @@ func (c *NetworkChart) wires(d *drawing, at func(int) (x, y float64)) {
 		d.titled("line", "link", c.title(l), append(a, c.values(l)...)...)
 	}
 }
+
+// above is a share of the colours from one on.
+func above(share, from float64) float64 { return from + float64((1-from)*share) }
 
 func pair(l NetworkLink) [2]int { return [2]int{min(l.A, l.B), max(l.A, l.B)} }
 

@@ -65,6 +65,21 @@ type plot struct {
 	*drawing
 	x, y                     axis
 	left, right, top, bottom float64
+	labels                   []label // of shaded stretches
+}
+
+// label is a text that is drawn over all else.
+type label struct {
+	x    float64
+	text string
+}
+
+// end draws what lies over the rest and returns the picture.
+func (p *plot) end() string {
+	for _, l := range p.labels {
+		p.text(l.x, p.top+14, "lab over", "start", l.text)
+	}
+	return p.drawing.end()
 }
 
 // newPlot draws the legend, the grid and both axes for values in the given ranges.
@@ -147,13 +162,11 @@ func (p *plot) shade(spans []Span) {
 		}
 		p.rect("shade", from, p.top, to-from, p.bottom-p.top)
 		p.lineTo("shade-edge", to, p.top, to, p.bottom)
-		if s.Label == "" {
-			continue
-		}
+		// The label comes last, over what is drawn in the stretch.
 		if w := textWidth(s.Label); w+8 < to-from {
-			p.text(from+5, p.top+14, "lab", "start", s.Label)
-		} else {
-			p.text(to+5, p.top+14, "lab", "start", "◂ "+s.Label)
+			p.labels = append(p.labels, label{x: from + 5, text: s.Label})
+		} else if s.Label != "" {
+			p.labels = append(p.labels, label{x: to + 5, text: "◂ " + s.Label})
 		}
 	}
 }
@@ -188,8 +201,11 @@ func spanOf(scale Scale, lists ...[]float64) (lo, hi float64, ok bool) {
 }
 
 // nothing is a chart without values.
-func nothing(f Frame) string {
+func nothing(f Frame) string { // see Empty
 	d := newDrawing(f)
-	d.text(d.w/2, d.h/2, "lab", "middle", "no values")
+	d.text(d.w/2, d.h/2, Empty, "middle", "no values")
 	return d.end()
 }
+
+// Empty is the class of the text of a chart that has no values: a page leaves such a chart out.
+const Empty = "lab no-values"

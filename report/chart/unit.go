@@ -23,6 +23,7 @@ const (
 	Fractions              // fractions, written in per cent
 	Watts
 	Joules
+	Dollars // money; the sign stands before the number
 )
 
 // UnitOf returns the unit that result.json calls name; unknown ones are Plain.
@@ -52,6 +53,9 @@ func UnitOf(name string) Unit {
 	return Plain
 }
 
+// Name is what result.json calls the unit that an axis' numbers are in, "" for numbers without one.
+func (u Unit) Name() string { return u.name() }
+
 // name is what result.json calls the unit, "" for numbers without one.
 func (u Unit) name() string {
 	for _, s := range []string{"us", "s", "B/s", "bit/s", "1/s", "B", "fraction", "count", "W", "J"} {
@@ -69,7 +73,7 @@ type prefix struct {
 }
 
 var (
-	timePrefixes   = []prefix{{"ps", 1e-6}, {"ns", 1e-3}, {"µs", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}}
+	timePrefixes   = []prefix{{"ps", 1e-6}, {"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}}
 	plainPrefixes  = []prefix{{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}}
 	binaryPrefixes = []prefix{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"PiB", 1 << 50}}
 )
@@ -105,7 +109,7 @@ func (u Unit) prefixes() (list []prefix, factor float64) {
 	case Watts:
 		return []prefix{{"mW", 1e-3}, {"W", 1}, {"kW", 1e3}}, 1
 	case Joules:
-		return []prefix{{"nJ", 1e-9}, {"µJ", 1e-6}, {"mJ", 1e-3}, {"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}}, 1
+		return []prefix{{"nJ", 1e-9}, {"uJ", 1e-6}, {"mJ", 1e-3}, {"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}}, 1
 	}
 	return plainPrefixes, 1
 }
@@ -135,7 +139,7 @@ func (u Unit) choose(v float64) (name string, factor float64) {
 	return best.name, f / best.scale
 }
 
-// Format writes one number with its unit, to three significant digits: "402 µs", "1.23 GB/s", "97.3 %".
+// Format writes one number with its unit, to three significant digits: "402 us", "1.23 GB/s", "97.3 %".
 func (u Unit) Format(v float64) string {
 	if math.IsNaN(v) {
 		return "none"
@@ -146,6 +150,8 @@ func (u Unit) Format(v float64) string {
 	name, factor := u.choose(v)
 	text := significant(v*factor, 3)
 	switch u {
+	case Dollars:
+		return "$" + text + name
 	case PerSecond:
 		return text + name + "/s"
 	case Plain, Counts:

@@ -20,3 +20,11 @@
     tip.style.top = (e.clientY + 18 + r.height > innerHeight ? e.clientY - r.height - 10 : e.clientY + 18) + "px";
   });
 })();
+// Says of what is wider than its place that it goes on.
+(function () {
+  function look() {
+    document.querySelectorAll(".scroll,figure.wide").forEach(function (e) { e.classList.toggle("more", e.scrollWidth > e.clientWidth + 2); });
+  }
+  addEventListener("resize", look);
+  look();
+})();

@@ -27,7 +27,10 @@ const Absent units.Duration = -1
 // Request is one row of requests.parquet. Times are in picoseconds of simulated time.
 type Request struct {
 	ID                int64
-	Initiator, Target int32
+	Workload          int32 // the scenario's item
+	Tenant            string
+	Volume            int64                  // of a trace, by its number there
+	Initiator, Target int32                  // of a local drive the initiator is the number of the job
 	Drive             int32                  // numbered over all targets
 	Op                string                 // read, write, trim or flush
 	Offset, Size      int64                  // bytes
@@ -38,7 +41,14 @@ type Request struct {
 	NetworkDeparture  units.Duration         // when it left the network
 	Completion        units.Duration         // when the host knew
 	Stage             [stages]units.Duration // how long it was in each stage, in the order of a read
+	// Local is how long it was in each stage of a local drive, if that was asked for, BlockedBy what stood in its way longest, and BlockedByStream the placement stream of a program among it; -1 is none.
+	Local           [LocalStages]units.Duration
+	BlockedBy       string
+	BlockedByStream int32
 }
+
+// LocalStages is how many stages a request to a local drive has.
+const LocalStages = 16
 
 // stages is how many stages a request has.
 const stages = 7
@@ -46,6 +56,9 @@ const stages = 7
 // row is Request as Parquet sees it. The names are those of the documented columns.
 type row struct {
 	ID               int64  `parquet:"id,delta"`
+	Workload         int32  `parquet:"workload,dict"`
+	Tenant           string `parquet:"tenant,dict"`
+	Volume           int64  `parquet:"volume,dict"`
 	Initiator        int32  `parquet:"initiator,dict"`
 	Target           int32  `parquet:"target,dict"`
 	Drive            int32  `parquet:"drive,dict"`
@@ -65,6 +78,25 @@ type row struct {
 	Flash            *int64 `parquet:"flash_ps,optional"`
 	TXQ              *int64 `parquet:"txq_ps,optional"`
 	NetworkBack      *int64 `parquet:"network_back_ps,optional"`
+
+	HostQueue      *int64  `parquet:"host_queue_ps,optional"`
+	Queue          *int64  `parquet:"queue_ps,optional"`
+	HostLink       *int64  `parquet:"host_link_ps,optional"`
+	DRAM           *int64  `parquet:"dram_ps,optional"`
+	Cache          *int64  `parquet:"cache_ps,optional"`
+	Mapping        *int64  `parquet:"mapping_ps,optional"`
+	BehindReads    *int64  `parquet:"behind_reads_ps,optional"`
+	BehindPrograms *int64  `parquet:"behind_programs_ps,optional"`
+	BehindGC       *int64  `parquet:"behind_gc_ps,optional"`
+	BehindErases   *int64  `parquet:"behind_erases_ps,optional"`
+	BehindMap      *int64  `parquet:"behind_map_ps,optional"`
+	BehindBus      *int64  `parquet:"behind_bus_ps,optional"`
+	Held           *int64  `parquet:"held_ps,optional"`
+	Array          *int64  `parquet:"array_ps,optional"`
+	Transfer       *int64  `parquet:"transfer_ps,optional"`
+	Other          *int64  `parquet:"other_ps,optional"`
+	BlockedBy      *string `parquet:"blocked_by,optional,dict"`
+	BlockedStream  *int32  `parquet:"blocked_by_stream,optional"`
 }
 
 const (
@@ -74,17 +106,19 @@ const (
 
 // RequestWriter writes requests.parquet.
 type RequestWriter struct {
-	w     *parquet.GenericWriter[row]
-	rows  []row
-	times [][4 + stages]int64 // what the rows' optional times point to
-	group int
+	w       *parquet.GenericWriter[row]
+	rows    []row
+	times   [][4 + stages + LocalStages]int64 // what the rows' optional times point to
+	names   []string
+	streams []int32
+	group   int
 }
 
 // NewRequestWriter begins a file on w. The caller calls Close, which does not close w.
 func NewRequestWriter(w io.Writer) *RequestWriter {
 	return &RequestWriter{
 		w:    parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("farflash", "1", "")),
-		rows: make([]row, 0, chunk), times: make([][4 + stages]int64, chunk),
+		rows: make([]row, 0, chunk), times: make([][4 + stages + LocalStages]int64, chunk), names: make([]string, chunk), streams: make([]int32, chunk),
 	}
 }
 
@@ -99,9 +133,19 @@ func (w *RequestWriter) Add(q Request) error {
 		return &t[i]
 	}
 	s := func(k int) *int64 { return optional(4+k, q.Stage[k]) }
-	w.rows = append(w.rows, row{q.ID, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, int64(q.Arrival),
+	l := func(k int) *int64 { return optional(4+stages+k, q.Local[k]) }
+	var by *string
+	var stream *int32
+	if n := len(w.rows); q.BlockedBy != "" {
+		w.names[n], by = q.BlockedBy, &w.names[n]
+		if w.streams[n] = q.BlockedByStream; q.BlockedByStream >= 0 {
+			stream = &w.streams[n]
+		}
+	}
+	w.rows = append(w.rows, row{q.ID, q.Workload, q.Tenant, q.Volume, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, int64(q.Arrival),
 		optional(0, q.StorageArrival), optional(1, q.StorageDeparture), optional(2, q.NetworkArrival), optional(3, q.NetworkDeparture),
-		int64(q.Completion), s(0), s(1), s(2), s(3), s(4), s(5), s(6)})
+		int64(q.Completion), s(0), s(1), s(2), s(3), s(4), s(5), s(6),
+		l(0), l(1), l(2), l(3), l(4), l(5), l(6), l(7), l(8), l(9), l(10), l(11), l(12), l(13), l(14), l(15), by, stream})
 	if len(w.rows) < chunk {
 		return nil
 	}
@@ -155,14 +199,28 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 		}
 		return units.Duration(*p)
 	}
+	text := func(p *string) string {
+		if p == nil {
+			return ""
+		}
+		return *p
+	}
+	stream := func(p *int32) int32 {
+		if p == nil {
+			return -1
+		}
+		return *p
+	}
 	rows := make([]row, chunk)
 	for {
 		n, err := reader.Read(rows)
 		for _, q := range rows[:n] {
-			if err := f(Request{q.ID, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, units.Duration(q.Arrival),
+			if err := f(Request{q.ID, q.Workload, q.Tenant, q.Volume, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, units.Duration(q.Arrival),
 				time(q.StorageArrival), time(q.StorageDeparture), time(q.NetworkArrival), time(q.NetworkDeparture),
 				units.Duration(q.Completion), [stages]units.Duration{time(q.AtInitiator), time(q.NetworkOut), time(q.AtTarget), time(q.DriveWait),
-					time(q.Flash), time(q.TXQ), time(q.NetworkBack)}}); err != nil {
+					time(q.Flash), time(q.TXQ), time(q.NetworkBack)},
+				[LocalStages]units.Duration{time(q.HostQueue), time(q.Queue), time(q.HostLink), time(q.DRAM), time(q.Cache), time(q.Mapping), time(q.BehindReads), time(q.BehindPrograms), time(q.BehindGC),
+					time(q.BehindErases), time(q.BehindMap), time(q.BehindBus), time(q.Held), time(q.Array), time(q.Transfer), time(q.Other)}, text(q.BlockedBy), stream(q.BlockedStream)}); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 // Flow is one row of flows.parquet. Times are in picoseconds of simulated time.
 type Flow struct {
 	ID       int64
+	Group    int32  // which of the scenario's sources made it
 	Src, Dst int32  // nodes
 	SrcPort  uint16 // of its queue pair, UDP
 	Size     int64  // bytes
@@ -35,6 +36,7 @@ type Pause struct {
 // flowRow is Flow as Parquet sees it. The names are those of the documented columns.
 type flowRow struct {
 	ID      int64  `parquet:"id,delta"`
+	Group   int32  `parquet:"group,dict"`
 	Src     int32  `parquet:"src,dict"`
 	Dst     int32  `parquet:"dst,dict"`
 	SrcPort int32  `parquet:"src_port,dict"`
@@ -99,7 +101,7 @@ func NewFlowWriter(w io.Writer) *FlowWriter { return &FlowWriter{newRows[flowRow
 
 // Add writes one flow.
 func (w *FlowWriter) Add(f Flow) error {
-	r := flowRow{ID: f.ID, Src: f.Src, Dst: f.Dst, SrcPort: int32(f.SrcPort), Size: f.Size, Start: int64(f.Start), Ideal: int64(f.Ideal)}
+	r := flowRow{ID: f.ID, Group: f.Group, Src: f.Src, Dst: f.Dst, SrcPort: int32(f.SrcPort), Size: f.Size, Start: int64(f.Start), Ideal: int64(f.Ideal)}
 	if f.FCT != Absent {
 		t := int64(f.FCT)
 		r.FCT = &t
@@ -131,7 +133,7 @@ func ReadFlows(r io.ReaderAt, size int64, f func(Flow) error) error {
 		if x.FCT != nil {
 			fct = units.Duration(*x.FCT)
 		}
-		return f(Flow{x.ID, x.Src, x.Dst, uint16(x.SrcPort), x.Size, units.Duration(x.Start), fct, units.Duration(x.Ideal)})
+		return f(Flow{x.ID, x.Group, x.Src, x.Dst, uint16(x.SrcPort), x.Size, units.Duration(x.Start), fct, units.Duration(x.Ideal)})
 	})
 }
 

@@ -62,7 +62,7 @@ func TestFlowsAndPauses(t *testing.T) {
 func TestNetworkErrors(t *testing.T) {
 	text := file(t, 3) // of requests
 	r := bytes.NewReader(text)
-	if err := ReadFlows(r, int64(len(text)), func(Flow) error { return nil }); err == nil || !strings.Contains(err.Error(), "flows: there is no column src") {
+	if err := ReadFlows(r, int64(len(text)), func(Flow) error { return nil }); err == nil || !strings.Contains(err.Error(), "flows: there is no column group") {
 		t.Errorf("requests read as flows: %v", err)
 	}
 	if err := ReadPauses(r, int64(len(text)), func(Pause) error { return nil }); err == nil || !strings.Contains(err.Error(), "pauses: there is no column time_ps") {

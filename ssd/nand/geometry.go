@@ -3,8 +3,7 @@
 //
 // Its main types are Geometry, Cell and Timing. Timing follows ONFI 4.0 (NV-DDR2
 // interface, sections 4.18 to 4.20) for commands and data, and the maker's page
-// latencies for the array. The package leaves out bit errors, read retry, read
-// disturb and retention.
+// latencies for the array. The package leaves out bit errors (package decay).
 package nand
 
 import "farflash/units"
@@ -13,13 +12,20 @@ import "farflash/units"
 // its chips; a chip has dies that work independently; a die has planes that work
 // together on multi-plane commands.
 type Geometry struct {
-	Channels        int
+	// Channels are the buses between the controller and the flash; each carries one transfer at a time.
+	Channels int
+	// ChipsPerChannel is how many packages share a channel.
 	ChipsPerChannel int
-	DiesPerChip     int
-	PlanesPerDie    int
-	BlocksPerPlane  int
-	PagesPerBlock   int
-	PageSize        units.Bytes // user bytes a page holds, without the spare area
+	// DiesPerChip is how many dies a package has; each works on one command at a time.
+	DiesPerChip int
+	// PlanesPerDie is how many parts of a die one multi-plane command can use together.
+	PlanesPerDie int
+	// BlocksPerPlane is how many blocks a plane has; a block is what is erased at once.
+	BlocksPerPlane int
+	// PagesPerBlock is how many pages a block has; a page is what is programmed at once.
+	PagesPerBlock int
+	// PageSize is how much data a page holds, without the spare area.
+	PageSize units.Bytes
 }
 
 // SectorSize is the unit that addresses and sizes count in.

@@ -56,19 +56,42 @@ func (c Cell) PageType(page int) int {
 // Timing is how long the bus and the array take. The ONFI parameters are the
 // typical NV-DDR2 values of ONFI 4.0, table 4-10.
 type Timing struct {
-	Cell    Cell
-	Read    [4]units.Duration // tR by page type
-	Program [4]units.Duration // tPROG by page type
-	Erase   units.Duration    // tBERS
+	// Cell is how many bits a cell holds, and so how many kinds of pages there are.
+	Cell Cell
+	// Read is how long the array takes to read a page (tR), by kind of page.
+	Read [4]units.Duration
+	// Program is how long it takes to program a page (tPROG), by kind of page.
+	Program [4]units.Duration
+	// Erase is how long it takes to erase a block (tBERS).
+	Erase units.Duration
 	// SuspendProgram and SuspendErase are how long a running operation takes to
 	// stop for a read, and to go on afterwards.
 	SuspendProgram units.Duration
 	SuspendErase   units.Duration
 
-	TransferRate units.TransferRate // of the channel
-	Width        int                // of the channel in bytes
+	// TransferRate is how many transfers a second the channel makes.
+	TransferRate units.TransferRate
+	// Width is how many bytes a transfer has.
+	Width int
 
-	TCS, TWC, TWB, TRR, TDBSY, TADL, TCALS, TWPST, TWPSTH units.Duration
+	// TCS is from selecting a chip to its first command cycle (ONFI tCS).
+	TCS units.Duration
+	// TWC is a command or address cycle (tWC).
+	TWC units.Duration
+	// TWB is from the last command cycle until the die is busy (tWB).
+	TWB units.Duration
+	// TRR is from ready to the first cycle of reading data (tRR).
+	TRR units.Duration
+	// TDBSY is how long a die is busy between the planes of one command (tDBSY).
+	TDBSY units.Duration
+	// TADL is from the last address cycle to the first byte of data (tADL).
+	TADL units.Duration
+	// TCALS is the set-up of a command or address latch (tCALS).
+	TCALS units.Duration
+	// TWPST is from the last byte written until the strobe rests (tWPST).
+	TWPST units.Duration
+	// TWPSTH is how long the strobe is held after that (tWPSTH).
+	TWPSTH units.Duration
 	// DataOutSetup is tRPRE + tDQSRE, spent before the first byte of read data.
 	DataOutSetup units.Duration
 	// ReadyBusy is how long after a page read R/B# takes to be seen.

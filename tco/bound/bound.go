@@ -88,6 +88,7 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		enough = 0.002 // a tenth of what many workloads leave open anyhow, in half of the time
 	}
 	// Each proof takes its time: of many workloads the likeliest that holds is enough.
+	fresh := x.taken()
 	for i := range begin {
 		x.r = cost / data
 		begin[i].find()
@@ -95,11 +96,22 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	}
 	slices.SortStableFunc(begin, func(a, b beginning) int { return cmp.Compare(b.reaches, a.reaches) })
 	var rate float64
-	for _, f := range begin {
-		if rate > 0 && len(p.Jobs) > 60 {
-			break
+	tries := slices.Clone(begin)
+	if n := len(p.Jobs); n > 60 && n <= 500 && p.Config.Horizon > 0 {
+		// What the others have left in the cells may be a worse start than none.
+		for _, f := range begin {
+			f.fresh = true
+			tries = append(tries, f)
+		}
+	}
+	for _, f := range tries {
+		if rate > 0 && len(p.Jobs) > 60 && !f.fresh {
+			continue
 		}
 		x.r = cost / data
+		if f.fresh {
+			x.put(fresh)
+		}
 		f.find()
 		if f.lower == nil {
 			x.raise(min(cfg.Climb, cfg.Climb*mostWork/max(1, work)), enough*cost)
@@ -121,6 +133,30 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 type beginning struct {
 	find, lower func()
 	reaches     float64
+	fresh       bool // from cells that no other beginning has left anything in
+}
+
+// start is where a climb begins: prices of workloads, and what its cells hold of what drives have.
+type start struct {
+	value []float64
+	grid  [][]deathday
+}
+
+// taken is the relaxation's present start.
+func (x *relaxation) taken() start {
+	s := start{value: slices.Clone(x.value), grid: make([][]deathday, len(x.grid))}
+	for i := range x.grid {
+		s.grid[i] = slices.Clone(x.grid[i])
+	}
+	return s
+}
+
+// put makes a start the relaxation's.
+func (x *relaxation) put(s start) {
+	copy(x.value, s.value)
+	for i := range x.grid {
+		copy(x.grid[i], s.grid[i])
+	}
 }
 
 // mostCells is about how many kinds of drives, by class, first day and last, many workloads are divided among.

@@ -52,14 +52,14 @@ func newDual(p *tco.Problem) *dual {
 	d.edges = slices.Compact(d.edges)
 	for i := range p.Classes {
 		c := &p.Classes[i]
-		x := dualClass{c: c, minorant: minorant(c.Drive.WAF), wear: make([]float64, n), space: make([]float64, n), io: make([]float64, n),
+		x := dualClass{c: c, minorant: Minorant(c.Drive.WAF), wear: make([]float64, n), space: make([]float64, n), io: make([]float64, n),
 			budget: c.Drive.Budget - c.Drive.Worn, spaceMost: float64(c.Drive.Capacity*p.Config.FillSpace) * (1 + slack), ioMost: float64(c.Drive.IOPS*p.Config.FillIOPS) * (1 + slack)}
 		space, io := 0.0, 0.0
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
-			x.wear[j] = float64(w.WriteRate*c.Drive.Stripe.Bytes(w.FullStripe)) * atKnots(x.minorant, w.Sequential)
+			x.wear[j] = float64(w.WriteRate*c.Drive.Stripe.Bytes(w.FullStripe)) * AtKnots(x.minorant, w.Sequential)
 			if w.End == 0 { // those that end leave their room to others
-				x.space[j], x.io[j] = w.WorkingSet, c.Drive.Stripe.Load(w)
+				x.space[j], x.io[j] = w.WorkingSet, c.Drive.Load(w)
 			}
 			space += x.space[j]
 			io += x.io[j]
@@ -70,8 +70,8 @@ func newDual(p *tco.Problem) *dual {
 	return d
 }
 
-// atKnots is the height of a line of knots.
-func atKnots(knots []waf.MixPoint, s float64) float64 {
+// AtKnots is the height of a line of knots.
+func AtKnots(knots []waf.MixPoint, s float64) float64 {
 	for i := 1; i < len(knots); i++ {
 		if s <= knots[i].S {
 			a, b := knots[i-1], knots[i]

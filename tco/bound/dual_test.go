@@ -180,15 +180,25 @@ func TestMinorant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A corner so near the end that it is taken for the end.
+	late, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: 5}, {S: 1 - 3e-7, WAF: 2}, {S: 1, WAF: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A chord across the corner where equation 7 begins to fall would cut it off.
+	if w := waf.DefaultSequentialMix(7); AtKnots(Minorant(w), w.Turn) < w.At(w.Turn)-1e-8 {
+		t.Errorf("at the corner the line is at %v, the curve at %v", AtKnots(Minorant(w), w.Turn), w.At(w.Turn))
+	}
 	for name, c := range map[string]struct {
 		w    tco.WAF
 		mean float64 // that the line has at least, as a share of the curve's
 	}{
 		"level": {tco.Constant(3), 1 - 1e-8}, "equation 7": {waf.DefaultSequentialMix(7), 1 - 1e-5}, "a table that bulges": {bulge, 1 - 1e-8},
+		"a table that falls at its end": {late, 1 - 1e-3}, // of 3.5 a triangle over the last 512th is missing
 		// The mean of 5-2-1 is 2.5. A line through (0.5, 2) and (1, 1) has a mean of 2, and so has none more: a line below (0.5, 2) has at most that in its midst.
 		"a table that sags": {sag, 0.79},
 	} {
-		line := minorant(c.w)
+		line := Minorant(c.w)
 		if line[0].S != 0 || line[len(line)-1].S != 1 {
 			t.Errorf("%s: from %v to %v", name, line[0].S, line[len(line)-1].S)
 		}
@@ -203,7 +213,7 @@ func TestMinorant(t *testing.T) {
 			for _, part := range []float64{0, 0.3, 0.7, 1} {
 				s := a.S + part*(b.S-a.S)
 				low := a.WAF + part*(b.WAF-a.WAF)
-				if got := atKnots(line, s); math.Abs(got-low) > 1e-9 {
+				if got := AtKnots(line, s); math.Abs(got-low) > 1e-9 {
 					t.Fatalf("%s: at %v the line is at %v, not %v", name, s, got, low)
 				}
 				if low > c.w.At(s) {

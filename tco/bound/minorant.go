@@ -12,9 +12,9 @@ import (
 // most eta/4 of the square of a part: some millionths.
 const minorantKnots = 512
 
-// minorant returns a concave line that lies nowhere above a write amplification, and all but meets it where it is concave itself, as
+// Minorant returns a concave line that lies nowhere above a write amplification, and all but meets it where it is concave itself, as
 // equation 7 is when it falls. For others there is no best one: that with the highest mean of a number of them is taken.
-func minorant(w tco.WAF) []waf.MixPoint {
+func Minorant(w tco.WAF) []waf.MixPoint {
 	var at []float64
 	for i := range minorantKnots + 1 {
 		at = append(at, float64(i)/minorantKnots)

@@ -31,6 +31,8 @@ func bounded(t *testing.T, kind string, seed uint64) (*tco.Problem, []int) {
 		d.Budget /= 10
 		c := tco.Class{Drive: d, Count: 5, Optional: true}
 		switch kind {
+		case "owned and short of space":
+			c.Optional, c.Count, c.Drive.Capacity = len(p.Classes) == 1, 4, 250
 		case "owned":
 			c.Optional, c.Count = len(p.Classes) == 1, 2
 		case "space":
@@ -421,7 +423,8 @@ func reached(t *testing.T, kind string, seed uint64) (got [5]float64) {
 // takes what makes a drive worth as much as the least of its class; and a workload costs what it does on the drive that suits it best.
 func TestSuggest(t *testing.T) {
 	limited := 0
-	for n, kind := range smallKinds {
+	short := 0
+	for n, kind := range append([]string{"owned and short of space"}, smallKinds...) {
 		for _, slower := range []float64{1, 400} { // some write less than a GB a day
 			p, host := bounded(t, kind, uint64(n))
 			for j := range p.Jobs {
@@ -461,7 +464,9 @@ func TestSuggest(t *testing.T) {
 			}
 			for k := range drives {
 				if c := &x.classes[class[k]]; c.spaceTight {
-					space[k] = max(0, rent[k]-least[class[k]]) / c.spaceMost
+					if space[k] = max(0, rent[k]-least[class[k]]) / c.spaceMost; space[k] > 0 && !c.c.Optional {
+						short++
+					}
 				}
 			}
 			for j := range host {
@@ -480,6 +485,9 @@ func TestSuggest(t *testing.T) {
 				}
 			}
 		}
+	}
+	if short == 0 {
+		t.Error("no drive that is there is short of space: no test")
 	}
 	if limited < 20 {
 		t.Errorf("%d drives wear out: no test", limited)

@@ -82,7 +82,11 @@ func asks(p *tco.Problem, d *tco.Drive, knots []waf.MixPoint) []ask {
 		}
 		a := ask{from: w.Arrival, until: math.Inf(1), written: w.WriteRate, space: w.WorkingSet}
 		a.worn = w.WriteRate * (float64(w.FullStripe*full) + float64((1-w.FullStripe)*small)) * height(knots, w.Sequential)
-		a.io = w.PeakIOPS * (float64(w.WriteShare*(float64(w.FullStripe*fullIO)+float64((1-w.FullStripe)*smallIO))) + 1 - w.WriteShare)
+		write := d.WriteCost // in reads
+		if write == 0 {
+			write = 1
+		}
+		a.io = w.PeakIOPS * (float64(w.WriteShare*(float64(w.FullStripe*fullIO)+float64((1-w.FullStripe)*(smallIO-d.Stripe.SmallReads)))*write) + float64(w.WriteShare*float64((1-w.FullStripe)*d.Stripe.SmallReads)) + 1 - w.WriteShare)
 		if w.End > 0 {
 			// It leaves its room to others, so that it may be beside more than fit at once.
 			a.until, a.space, a.io = w.End, 0, 0

@@ -162,11 +162,16 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 				continue
 			}
 			there++
-			bytes, io := w.WriteRate, w.PeakIOPS
+			bytes, io, writes, reads := w.WriteRate, w.PeakIOPS, 1.0, 0.0 // that a write takes
 			if !one {
 				bytes *= float64(w.FullStripe*d.Stripe.FullBytes) + float64((1-w.FullStripe)*d.Stripe.SmallBytes)
-				io *= float64(w.WriteShare*(float64(w.FullStripe*d.Stripe.FullIOs)+float64((1-w.FullStripe)*d.Stripe.SmallIOs))) + 1 - w.WriteShare
+				reads = float64((1 - w.FullStripe) * d.Stripe.SmallReads)
+				writes = float64(w.FullStripe*d.Stripe.FullIOs) + float64((1-w.FullStripe)*(d.Stripe.SmallIOs-d.Stripe.SmallReads))
 			}
+			if d.WriteCost > 0 {
+				writes = float64(writes * d.WriteCost)
+			}
+			io = float64(io * (float64(w.WriteShare*float64(writes+reads)) + 1 - w.WriteShare))
 			rate, wears, sequential, space, load = rate+w.WriteRate, wears+bytes, sequential+float64(bytes*w.Sequential), space+w.WorkingSet, load+io
 		}
 		arrived := false

@@ -71,6 +71,7 @@ type Result struct {
 	WriteFootprint  int64   `json:"write_footprint"`      // distinct bytes written
 	HighestByte     int64   `json:"highest_byte"`         // the end of the highest request of any volume
 	WriteRatePerDay Number  `json:"write_rate_per_day"`   // bytes written over the span, in bytes a day
+	WriteRateWithin Number  `json:"write_rate_within"`    // half of its 95 % confidence interval, as a share of it; of batches of 1 s and more
 	PeakIOPS        Number  `json:"peak_iops_5min"`       // of the busiest 5 minutes, counted from the first request
 	Skipped         int64   `json:"skipped"`              // bad records left out
 }
@@ -100,6 +101,7 @@ type Meter struct {
 	first    units.Duration
 	last     units.Duration
 	disorder int64
+	batches  batches // of written bytes
 	touched  footprint
 	written  footprint
 	highest  int64
@@ -160,6 +162,7 @@ func (m *Meter) Add(r *workload.Record) {
 	case block.Write:
 		m.sides[1].add(r)
 		share.WriteBytes += r.Size
+		m.batches.add(r.Time-m.first, r.Size)
 		m.written.add(r.Volume, r.Offset, r.Size)
 	}
 	m.highest = max(m.highest, r.End())
@@ -224,6 +227,7 @@ func (m *Meter) Result() Result {
 		WriteFootprint:  m.written.bytes(),
 		HighestByte:     m.highest,
 		WriteRatePerDay: Number(math.NaN()),
+		WriteRateWithin: Number(m.batches.within(span)),
 		PeakIOPS:        Number(math.NaN()),
 	}
 	if len(m.shares) > 1 {

@@ -192,7 +192,7 @@ func TestJSONShape(t *testing.T) {
 		`"writes":{"count":4,"bytes":16384,"size":{"mean":4096,"scv":0,"skewness":null,"acf1":null},"size_min":4096,"size_max":4096,"size_granule":4096,"alignment":4096,` +
 		`"interarrival":{"mean":1000,"scv":0,"skewness":null,"acf1":null},"sequential_ratio":{"1":1,"8":1,"32":1}},` +
 		`"trims":0,"flushes":0,"volumes":1,"footprint":16384,"write_footprint":16384,"highest_byte":16384,` +
-		`"write_rate_per_day":471859200000,"peak_iops_5min":1333.3333333333333,"skipped":0}`
+		`"write_rate_per_day":471859200000,"write_rate_within":null,"peak_iops_5min":1333.3333333333333,"skipped":0}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

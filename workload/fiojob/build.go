@@ -2,17 +2,19 @@ package fiojob
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
+	"farflash/internal/spelling"
 	"farflash/units"
 	"farflash/workload/synth"
 )
 
 // ignored are options that concern fio itself or what it reports.
 var ignored = map[string]bool{
-	"group_reporting": true, "description": true, "name": true, "filename": true, "directory": true, "filename_format": true, "thread": true, "fallocate": true,
+	"group_reporting": true, "description": true, "name": true, "directory": true, "filename_format": true, "thread": true, "fallocate": true,
 	"invalidate": true, "create_on_open": true, "create_serialize": true, "create_fsync": true, "unlink": true, "overwrite": true, "refill_buffers": true,
 	"scramble_buffers": true, "zero_buffers": true, "buffer_compress_percentage": true, "exitall": true, "eta": true, "minimal": true,
 	"lat_percentiles": true, "clat_percentiles": true, "slat_percentiles": true, "percentile_list": true, "disable_lat": true, "disable_clat": true,
@@ -44,14 +46,42 @@ type builder struct {
 }
 
 // synonyms maps other spellings of an option to the one that is looked up.
-var synonyms = map[string]string{"readwrite": "rw", "blocksize": "bs", "blockalign": "ba", "io_limit": "io_size"}
+var synonyms = map[string]string{"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "blockalign": "ba", "io_limit": "io_size", "wait_for_previous": "stonewall"}
 
 // understood are the options that shape a job.
-var understood = []string{"rw", "bs", "ba", "size", "io_size", "offset", "offset_increment", "iodepth", "numjobs", "rwmixread", "rwmixwrite",
-	"random_distribution", "rate_iops", "rate_process", "runtime", "time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
+var understood = []string{"rw", "bs", "bsrange", "bssplit", "ba", "filename", "size", "io_size", "offset", "offset_increment", "iodepth", "numjobs", "rwmixread", "rwmixwrite",
+	"random_distribution", "rate", "rate_iops", "rate_process", "thinktime", "thinktime_blocks", "stonewall", "fsync", "fdatasync", "loops", "runtime", "time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
 
 func (b *builder) fail(s setting, format string, args ...any) {
 	b.errs = append(b.errs, fmt.Errorf("%s:%d: %s", b.file, s.line, fmt.Sprintf(format, args...)))
+}
+
+// nearest is the option that a misspelt one was probably meant to be. Options of fio itself that are not supported are not misspelt ones.
+func nearest(name string) string {
+	if unsupported[name] || len(name) < 3 {
+		return ""
+	}
+	var all []string
+	for _, list := range []map[string]bool{ignored, unsupported} {
+		for option := range list {
+			all = append(all, option)
+		}
+	}
+	for option := range synonyms {
+		all = append(all, option)
+	}
+	sort.Strings(all)
+	return spelling.Nearest(name, append(slices.Clone(understood), all...))
+}
+
+// unsupported are options of fio that shape a job in ways that are not modelled.
+var unsupported = map[string]bool{
+	"verify": true, "do_verify": true, "verify_pattern": true, "bs_unaligned": true, "blocksize_unaligned": true, "nrfiles": true, "openfiles": true, "file_service_type": true, "filesize": true,
+	"zonemode": true, "zonesize": true, "zonerange": true, "zoneskip": true, "zonecapacity": true, "read_iolog": true, "write_iolog": true, "rate_min": true, "rate_iops_min": true,
+	"rate_cycle": true, "rate_ignore_thinktime": true, "thinktime_spin": true, "thinktime_iotime": true, "thinktime_blocks_type": true, "latency_target": true, "latency_window": true,
+	"latency_percentile": true, "max_latency": true, "startdelay": true, "flow": true, "flow_id": true, "flow_sleep": true, "new_group": true, "wait_for": true, "percentage_random": true,
+	"rw_sequencer": true, "sync": true, "sync_file_range": true, "fsync_on_close": true, "end_fsync": true, "write_barrier": true, "replay_no_stall": true, "trim_percentage": true,
+	"dedupe_percentage": true, "io_submit_mode": true, "steadystate": true, "fill_device": true, "create_only": true, "readonly": true, "offset_align": true, "cmdprio_percentage": true,
 }
 
 // build makes a job of a section, and reports all its mistakes.
@@ -70,7 +100,11 @@ func build(s section, file string) (Job, []error) {
 		case known[name]:
 			b.values[name] = set
 		case !ignored[name]:
-			b.fail(set, "option %s is not supported; those that are: %s", set.name, strings.Join(understood, ", "))
+			if near := nearest(set.name); near != "" {
+				b.fail(set, "option %s is not known; did you mean %s?", set.name, near)
+			} else {
+				b.fail(set, "option %s is not supported; those that are: %s", set.name, strings.Join(understood, ", "))
+			}
 		default:
 			b.values[name] = set
 		}
@@ -91,6 +125,8 @@ func (b *builder) job(job *Job) {
 	job.Ramp = b.duration("ramp_time")
 	job.count = b.integer("number_ios", 0, 1, 1<<62)
 	job.amount = b.size("io_size")
+	job.loops = b.integer("loops", 1, 1, 1<<20)
+	b.order(job)
 	cfg := &job.config
 	cfg.Seed = uint64(b.integer("randseed", 1, 0, 1<<62))
 	b.time(job)
@@ -127,10 +163,13 @@ func (b *builder) flows(job *Job) {
 	}
 	read, write := b.blockSizes()
 	addresses := b.addresses(job)
-	flow := func(bytes int64) *synth.Flow {
-		f := &synth.Flow{Size: synth.Size{Mean: units.Bytes(bytes), Min: units.Bytes(bytes), Max: units.Bytes(bytes)}, Addresses: addresses}
+	flow := func(x blockSize) *synth.Flow {
+		f := &synth.Flow{Size: synth.Size{Mean: units.Bytes(x.least), Min: units.Bytes(x.least), Max: units.Bytes(x.least)}, Addresses: addresses}
+		if x.mix != "" {
+			f.Size = synth.Size{Mix: x.mix}
+		}
 		if f.Addresses.Align == 0 {
-			f.Addresses.Align = units.Bytes(bytes)
+			f.Addresses.Align = units.Bytes(x.least)
 		}
 		return f
 	}
@@ -154,36 +193,6 @@ func (b *builder) flows(job *Job) {
 	}
 }
 
-// blockSizes reads bs, one size or one for reads and one for writes.
-func (b *builder) blockSizes() (read, write int64) {
-	s, ok := b.values["bs"]
-	if !ok {
-		return 4096, 4096
-	}
-	parts := strings.Split(s.value, ",")
-	if len(parts) > 3 || len(parts) == 3 && parts[2] != parts[0] {
-		b.fail(s, "bs=%s: give one size, or one for reads and one for writes", s.value)
-		return 4096, 4096
-	}
-	sizes := []int64{4096, 4096}
-	for i := range sizes {
-		text := parts[min(i, len(parts)-1)]
-		if text == "" {
-			continue
-		}
-		v, err := size(text, b.kbBase)
-		switch {
-		case err != nil:
-			b.fail(s, "bs: %v", err)
-		case v <= 0 || v%512 != 0 || v > 1<<30:
-			b.fail(s, "bs=%s is %d B; it must be a multiple of 512 up to 1 GiB", s.value, v)
-		default:
-			sizes[i] = v
-		}
-	}
-	return sizes[0], sizes[1]
-}
-
 // addresses reads size, offset, alignment and distribution. A space of 0 stands for what the volume will turn out to have.
 func (b *builder) addresses(job *Job) synth.Addresses {
 	a := synth.Addresses{Start: b.size("offset"), Align: b.size("ba")}
@@ -202,9 +211,13 @@ func (b *builder) addresses(job *Job) synth.Addresses {
 	if s := b.values["ba"]; a.Align%units.Sector != 0 {
 		b.fail(s, "ba=%s is no multiple of 512", s.value)
 	}
+	files := b.files(job)
 	s, ok := b.values["random_distribution"]
 	if !b.random() {
 		a.Pattern = synth.Sequential
+		if files > 1 {
+			a.Streams = files
+		}
 		return a
 	}
 	if !ok {
@@ -266,18 +279,34 @@ func (b *builder) pace(job *Job) {
 		b.fail(process, "rate_process=%s is not supported; use linear or poisson", process.value)
 	}
 	rate, ok := b.values["rate_iops"]
+	if bandwidth, both := b.values["rate"]; both {
+		if ok {
+			b.fail(bandwidth, "rate and rate_iops exclude each other; leave one of them out")
+			return
+		}
+		rate, ok = bandwidth, true
+	}
 	if !ok {
 		cfg.QueueDepth = depth
 		return
 	}
-	job.Notes = append(job.Notes, "rate_iops makes an open loop: arrivals keep the rate even where fio would wait for iodepth")
+	job.Notes = append(job.Notes, rate.name+" makes an open loop: arrivals keep the rate even where fio would wait for iodepth")
 	b.rates(job, rate, kind)
 }
 
-// rates reads rate_iops, one rate for all or one for reads and one for writes.
+// rates reads rate_iops or rate, one for all or one for reads and one for writes. A rate in bytes is one of requests of the mean size.
 func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 	cfg := &job.config
-	interarrival := func(text string) synth.Interarrival {
+	interarrival := func(text string, of *synth.Flow) synth.Interarrival {
+		if s.name == "rate" {
+			v, err := size(text, b.kbBase)
+			gap := float64(units.Second) * of.Size.Average() / float64(max(v, 1))
+			if err != nil || v <= 0 || !(gap >= 1 && gap < float64(units.Forever)) {
+				b.fail(s, "rate=%s: %q is no number of bytes a second", s.value, text)
+				gap = 1
+			}
+			return synth.Interarrival{Mean: units.Duration(gap + 0.5), Shape: synth.Shape{Kind: kind}}
+		}
 		v, err := size(text, 1000)
 		if err != nil || v <= 0 || v > 1e12 {
 			b.fail(s, "rate_iops=%s: %q is no number of requests a second", s.value, text)
@@ -287,14 +316,14 @@ func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 	}
 	parts := strings.Split(s.value, ",")
 	if len(parts) > 2 || len(parts) == 2 && (parts[0] == "" || parts[1] == "") {
-		b.fail(s, "rate_iops=%s: give one rate, or one for reads and one for writes", s.value)
+		b.fail(s, "%s=%s: give one rate, or one for reads and one for writes", s.name, s.value)
 		return
 	}
 	// In fio one number limits reads and writes each.
 	flows := []*synth.Flow{cfg.Reads, cfg.Writes}
 	for i, flow := range flows {
 		if flow != nil {
-			flow.Interarrival = interarrival(parts[min(i, len(parts)-1)])
+			flow.Interarrival = interarrival(parts[min(i, len(parts)-1)], flow)
 		}
 	}
 	if cfg.Reads != nil && cfg.Writes != nil {

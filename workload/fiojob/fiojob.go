@@ -8,7 +8,7 @@
 //
 // Where a job means something else here than in fio, a note of the job says so: addresses are drawn independently, where fio
 // visits every block once unless norandommap is given, and the page cache is not modelled. The option semantics are those of fio's
-// HOWTO (version 3.33). What it leaves out: verification, bursts and think time, job dependencies, size ranges and splits.
+// HOWTO (version 3.33). What it leaves out: verification, bursts, and other dependencies between jobs.
 package fiojob
 
 import (
@@ -25,24 +25,34 @@ import (
 
 // Job is one job section.
 type Job struct {
-	Name    string
-	Line    int            // of its heading
-	Copies  int            // numjobs: so many equal jobs at once, each with its own seed
-	Stride  units.Bytes    // offset_increment: how far each copy's start lies behind the one before it
-	Ramp    units.Duration // ramp_time: warm-up that is not measured
-	Notes   []string       // what means something else than in fio
+	Name   string
+	Line   int            // of its heading
+	Copies int            // numjobs: so many equal jobs at once, each with its own seed
+	Stride units.Bytes    // offset_increment: how far each copy's start lies behind the one before it
+	Ramp   units.Duration // ramp_time: warm-up that is not measured
+	Notes  []string       // what means something else than in fio
+	Order
 	config  synth.Config
 	part    units.Fraction // of the volume, where size is a percentage; 0: size is absolute, or the rest of the volume
 	amount  units.Bytes    // bytes to move; 0: the size
 	forTime bool           // run for the duration, not until the size is moved
 	count   int64          // number_ios; 0: by amount
+	loops   int64          // how often that is moved
+}
+
+// Order is when a job's requests come beside what it asks for.
+type Order struct {
+	Wave       int            // stonewall and wait_for_previous: it begins when the jobs of the wave before have ended
+	Think      units.Duration // thinktime: how long it pauses
+	ThinkEvery int            // thinktime_blocks: after how many requests, once they have completed
+	FlushEvery int64          // fsync, fdatasync: after how many writes it flushes
 }
 
 // Options lists the options that shape a job.
 func Options() []string {
-	return []string{"rw (readwrite)", "bs (blocksize)", "ba (blockalign)", "size", "io_size (io_limit)", "offset", "offset_increment", "iodepth", "numjobs",
-		"rwmixread", "rwmixwrite", "random_distribution (random, zipf:theta, pareto:h)", "rate_iops", "rate_process (linear, poisson)", "runtime",
-		"time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
+	return []string{"rw (readwrite)", "bs (blocksize)", "bsrange (blocksize_range)", "bssplit", "ba (blockalign)", "filename (a:b are two files)", "size", "io_size (io_limit)", "offset", "offset_increment", "iodepth", "numjobs",
+		"rwmixread", "rwmixwrite", "random_distribution (random, zipf:theta, pareto:h)", "rate", "rate_iops", "rate_process (linear, poisson)", "thinktime", "thinktime_blocks", "stonewall (wait_for_previous)", "fsync", "fdatasync",
+		"loops", "runtime", "time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
 }
 
 // Config returns the workload of copy number i (from 0) of the job, on a volume of the given capacity.
@@ -80,6 +90,7 @@ func (j *Job) Config(copy int, capacity units.Bytes) (synth.Config, error) {
 			}
 			cfg.Requests = max(1, int64(float64(amount)/j.meanSize()+0.5))
 		}
+		cfg.Requests *= max(j.loops, 1)
 	}
 	return cfg, nil
 }
@@ -89,12 +100,12 @@ func (j *Job) meanSize() float64 {
 	c := &j.config
 	switch {
 	case c.Writes == nil:
-		return float64(c.Reads.Size.Mean)
+		return c.Reads.Size.Average()
 	case c.Reads == nil:
-		return float64(c.Writes.Size.Mean)
+		return c.Writes.Size.Average()
 	}
 	read := float64(c.ReadFraction)
-	return float64(read*float64(c.Reads.Size.Mean)) + float64((1-read)*float64(c.Writes.Size.Mean))
+	return float64(read*c.Reads.Size.Average()) + float64((1-read)*c.Writes.Size.Average())
 }
 
 // setting is an option as it stands in the file.
@@ -119,8 +130,13 @@ func Parse(r io.Reader, name string) ([]Job, error) {
 	var jobs []Job
 	var problems []error
 	seen := make(map[string]bool)
+	wave := 0
 	for _, s := range sections {
 		job, errs := build(s, name)
+		if job.Wave > 0 && len(jobs) > 0 {
+			wave++ // whoever builds a wall waits for all before it
+		}
+		job.Wave = wave
 		for _, e := range errs {
 			// A mistake in [global] is one mistake, however many jobs inherit it.
 			if !seen[e.Error()] {

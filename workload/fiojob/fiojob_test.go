@@ -140,6 +140,36 @@ func TestOpenLoopAndTime(t *testing.T) {
 	}
 }
 
+func TestOrder(t *testing.T) {
+	jobs := parse(t, "[global]\nioengine=libaio\nsize=64m\n[a]\nrw=write\nfilename=x:y\nfsync=8\n[b]\nrw=randread\nbssplit=4k/60:16k,8k\nthinktime=30\nthinktime_blocks=5\n"+
+		"[c]\nstonewall\nrw=randwrite\nbsrange=4k-16k\nrate=10m\nloops=3\n[d]\nwait_for_previous\nthinktime=2ms\n")
+	for i, wave := range []int{0, 0, 1, 2} {
+		if jobs[i].Wave != wave {
+			t.Errorf("job %s is of wave %d instead of %d", jobs[i].Name, jobs[i].Wave, wave)
+		}
+	}
+	config := func(i int) synth.Config {
+		cfg, err := jobs[i].Config(0, units.GiB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	if a := config(0).Writes.Addresses; a.Streams != 2 || a.Pattern != synth.Sequential || jobs[0].FlushEvery != 8 || !strings.Contains(strings.Join(jobs[0].Notes, ""), "its 2 files") {
+		t.Errorf("%+v, %+v", a, jobs[0])
+	}
+	if b := config(1); b.Reads.Size.Mix != "4KiB/60:16KiB" || jobs[1].Think != 30*units.Microsecond || jobs[1].ThinkEvery != 5 || b.Requests != 7447 {
+		t.Errorf("%+v, %+v", b.Reads, jobs[1]) // 64 MiB in requests of 0.6 * 4 KiB + 0.4 * 16 KiB
+	}
+	// 10 MiB/s in requests of 10 KiB on average; three times 64 MiB.
+	if c := config(2); c.Writes.Size.Mix != "4KiB-16KiB" || c.Writes.Interarrival.Mean != units.Second/1024 || c.Requests != 3*6554 {
+		t.Errorf("%+v, %d requests", c.Writes, c.Requests)
+	}
+	if jobs[3].Think != 2*units.Millisecond || jobs[3].ThinkEvery != 1 {
+		t.Errorf("%+v", jobs[3])
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for text, want := range map[string][2]int64{ // kb_base 1024, 1000
 		"512": {512, 512}, "4k": {4096, 4000}, "4K": {4096, 4000}, "4kb": {4096, 4000}, "4ki": {4000, 4096}, "4KiB": {4000, 4096},
@@ -165,9 +195,17 @@ func TestRefused(t *testing.T) {
 		"[a\n":                             `job.fio:1: "[a" is no section`,
 		"[a]\nrw=trim\n":                   "job.fio:2: rw=trim is not supported; use read, write",
 		"[a]\nrw=read:8\n":                 "job.fio:2: rw=read:8 is not supported",
-		"[a]\nthinktime=10\n":              "job.fio:2: option thinktime is not supported; those that are: rw, bs",
+		"[a]\niodepht=10\n":                "job.fio:2: option iodepht is not known; did you mean iodepth?",
+		"[a]\nbssplt=4k\n":                 "option bssplt is not known; did you mean bssplit?",
+		"[a]\nzonesize=10\n":               "job.fio:2: option zonesize is not supported; those that are: rw, bs",
+		"[a]\nthinktime=x\n":               `thinktime: "x`,
+		"[a]\nthinktime=5\nrate=1m\n":      "thinktime has no effect beside rate",
+		"[a]\nrate=1m\nrate_iops=5\n":      "rate and rate_iops exclude each other",
+		"[a]\nbssplit=4k/60:8k/30\n":       "are 90 % in all",
+		"[a]\nbsrange=64k-4k\n":            "write the smaller one first",
+		"[a]\nbsrange=64k\n":               "is no range",
+		"[a]\nfsync=1\nfdatasync=1\n":      "fsync and fdatasync are the same here",
 		"[a]\nverify=crc32c\n":             "option verify is not supported",
-		"[a]\nstonewall\n":                 "option stonewall is not supported",
 		"[a]\nbs=4q\n":                     `job.fio:2: bs: "4q" is no size`,
 		"[a]\nbs=100\n":                    "job.fio:2: bs=100 is 100 B; it must be a multiple of 512",
 		"[a]\nbs=4k,8k,16k\n":              "give one size, or one for reads and one for writes",
@@ -205,6 +243,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(mixed)
 	f.Add("[a]\nrw=randwrite\nrate_iops=2k,3\nrate_process=poisson\nruntime=2m\ntime_based\n")
 	f.Add("[a]\nsize=10%\noffset=1m\nbs=,8k\nrandom_distribution=pareto\n")
+	f.Add("[a]\nfilename=x:y\nbssplit=4k/60:16k,8k\nthinktime=30\nthinktime_blocks=5\n[b]\nstonewall\nbsrange=4k-16k\nrate=10m\nloops=3\nfsync=2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		jobs, err := Parse(strings.NewReader(text), "f")
 		if err != nil {

@@ -1,14 +1,16 @@
 // Package flows makes what an RDMA network is asked to carry: messages from one host to another, each with a size and a start.
 //
 // The main types are [Flow], the [Source] that yields flows in order of time, and [Config], which says in plain values what is
-// wanted: a list, Poisson arrivals of a published size distribution ([Sizes]), incast, all-to-all or a permutation. [New] makes a
+// wanted: a list, Poisson arrivals of a published size distribution ([Sizes]), incast, all-to-all, a permutation or a collective. [New] makes a
 // Source of it, [Slice] one of flows that are there already, and [Merge] one of several.
 //
 // Random numbers come from streams that are named after what they are drawn for, so the same seed gives the same flows and a change
 // of the load moves no destination. The size distributions are those of DCTCP (Alizadeh et al., SIGCOMM 2010), Facebook's Hadoop
 // clusters (Roy et al., SIGCOMM 2015) and HPCC (Li et al., SIGCOMM 2019), with the points that the latter's repository prints.
 //
-// What it leaves out: flows that wait for others to end, sizes that depend on who sends them, and the network itself.
+// Flows that wait for others are of a source that is a [Reactive]: a list whose entries name others, and a [Chorus], a collective operation in steps.
+//
+// What it leaves out: sizes that depend on who sends them, and the network itself.
 package flows
 
 import (
@@ -24,6 +26,8 @@ type Flow struct {
 	Class    uint8 // priority group, 0 to 7
 	Size     units.Bytes
 	Start    units.Duration // from where the source begins
+	ID       uint32         // by which a Reactive knows it
+	Group    uint16         // of several sources which one it is of, from 0, if whoever merged them said so
 }
 
 // Source yields flows in order of their starts.
@@ -63,6 +67,8 @@ type Config struct {
 	AllToAll *AllToAll `yaml:"all_to_all,omitempty"`
 	// Permutation makes every host send to one other and receive from one other.
 	Permutation *Permutation `yaml:"permutation,omitempty"`
+	// Collective makes hosts do an all-reduce, for example, in steps.
+	Collective *Collective `yaml:"collective,omitempty"`
 }
 
 // Entry is one flow of a list.
@@ -75,8 +81,14 @@ type Entry struct {
 	Class uint8 `yaml:"class,omitempty"`
 	// Size is the length of the message.
 	Size units.Bytes `yaml:"size"`
-	// Start is when it begins.
+	// Start is when it begins; of a flow that waits for others, how long after they have ended.
 	Start units.Duration `yaml:"start,omitempty"`
+	// Name is what others know it by.
+	Name string `yaml:"name,omitempty"`
+	// After are the names of flows in the list that must all have ended before it begins.
+	After []string `yaml:"after,omitempty"`
+	// Upon is what counts as the end of a flow that is waited for: delivered (the last byte has come) or acknowledged (the sender knows).
+	Upon Upon `yaml:"upon,omitempty"`
 }
 
 // DefaultConfig returns a web search's traffic at 30 % of the hosts' links, for 10 ms.
@@ -87,14 +99,14 @@ func DefaultConfig() Config {
 // New returns the source that a configuration says, or an error that names the key that cannot be had.
 func New(cfg Config, network Network) (Source, error) {
 	kinds := 0
-	for _, is := range []bool{cfg.List != nil, cfg.Poisson != nil, cfg.Incast != nil, cfg.AllToAll != nil, cfg.Permutation != nil} {
+	for _, is := range []bool{cfg.List != nil, cfg.Poisson != nil, cfg.Incast != nil, cfg.AllToAll != nil, cfg.Permutation != nil, cfg.Collective != nil} {
 		if is {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return nil, fmt.Errorf("%d of list, poisson, incast, all_to_all and permutation are set; set one", kinds)
+		return nil, fmt.Errorf("%d of list, poisson, incast, all_to_all, permutation and collective are set; set one", kinds)
 	case network.Hosts < 2 || network.Hosts > 1<<31-1:
 		return nil, fmt.Errorf("a network of %d hosts; flows need two", network.Hosts)
 	case cfg.Class >= Classes:
@@ -117,6 +129,9 @@ func New(cfg Config, network Network) (Source, error) {
 	case cfg.AllToAll != nil:
 		key = "all_to_all"
 		src, err = newAllToAll(cfg, network)
+	case cfg.Collective != nil:
+		key = "collective"
+		src, err = newCollective(cfg, network)
 	default:
 		key = "permutation"
 		src, err = newPermutation(cfg, network)
@@ -162,6 +177,10 @@ func (c *Config) Count(hosts int) (n int, known bool) {
 		return k * (k - 1), true
 	case c.Permutation != nil:
 		return part(c.Permutation.Hosts), true
+	case c.Collective != nil:
+		if src, err := newCollective(*c, Network{Hosts: hosts}); err == nil {
+			return src.(*Chorus).Flows(), true
+		}
 	}
 	return 0, false
 }

@@ -236,7 +236,7 @@ func TestIncast(t *testing.T) {
 
 func TestPatterns(t *testing.T) {
 	all := collect(t, flows.Config{AllToAll: &flows.AllToAll{Size: 7, Hosts: []int{2, 4, 6}}}, network)
-	want := []flows.Flow{{2, 4, 0, 7, 0}, {4, 6, 0, 7, 0}, {6, 2, 0, 7, 0}, {2, 6, 0, 7, 0}, {4, 2, 0, 7, 0}, {6, 4, 0, 7, 0}}
+	want := []flows.Flow{{2, 4, 0, 7, 0, 0, 0}, {4, 6, 0, 7, 0, 0, 0}, {6, 2, 0, 7, 0, 0, 0}, {2, 6, 0, 7, 0, 0, 0}, {4, 2, 0, 7, 0, 0, 0}, {6, 4, 0, 7, 0, 0, 0}}
 	if !reflect.DeepEqual(all, want) {
 		t.Errorf("%+v", all)
 	}
@@ -252,7 +252,7 @@ func TestPatterns(t *testing.T) {
 		t.Error(in)
 	}
 	all = collect(t, flows.Config{Start: 10, List: []flows.Entry{{Src: 1, Dst: 0, Size: 5, Start: 3}, {Src: 2, Dst: 0, Size: 6, Class: 7}, {Src: 3, Dst: 0, Size: 7}}}, network)
-	want = []flows.Flow{{2, 0, 7, 6, 10}, {3, 0, 0, 7, 10}, {1, 0, 0, 5, 13}}
+	want = []flows.Flow{{2, 0, 7, 6, 10, 0, 0}, {3, 0, 0, 7, 10, 0, 0}, {1, 0, 0, 5, 13, 0, 0}}
 	if !reflect.DeepEqual(all, want) {
 		t.Errorf("%+v", all)
 	}
@@ -363,7 +363,7 @@ func TestErrors(t *testing.T) {
 		cfg  flows.Config
 		want string
 	}{
-		{flows.Config{}, "0 of list, poisson, incast, all_to_all and permutation are set; set one"},
+		{flows.Config{}, "0 of list, poisson, incast, all_to_all, permutation and collective are set; set one"},
 		{flows.Config{Class: 8, AllToAll: &flows.AllToAll{Size: 1}}, "class: 8 is not possible; classes are 0 to 7"},
 		{flows.Config{Start: -1, AllToAll: &flows.AllToAll{Size: 1}}, "start: -1ps is negative"},
 		{flows.Config{Poisson: &flows.Poisson{Load: 1.2, Sizes: web, Flows: 1}}, "poisson.load: 120% is not possible; it is a share of the hosts' links, above 0% and at most 100%"},

@@ -15,7 +15,7 @@ type Incast struct {
 	Fan int `yaml:"fan"`
 	// Size is how much each of them sends.
 	Size units.Bytes `yaml:"size"`
-	// Rounds is how often they do; 0 is once.
+	// Rounds is how many rounds there are; 0 is one.
 	Rounds int `yaml:"rounds,omitempty"`
 	// Every is from the start of one round to that of the next.
 	Every units.Duration `yaml:"every,omitempty"`
@@ -81,7 +81,7 @@ func newList(cfg Config, network Network) (Source, error) {
 	if len(cfg.List) == 0 {
 		return nil, errors.New("it has no flow")
 	}
-	flows := make([]Flow, 0, len(cfg.List))
+	flows, waits := make([]Flow, 0, len(cfg.List)), false
 	for i, e := range cfg.List {
 		at := fmt.Sprintf("[%d]", i)
 		switch {
@@ -99,7 +99,11 @@ func newList(cfg Config, network Network) (Source, error) {
 		if err := checkSize(e.Size); err != nil {
 			return nil, units.Within(at, err)
 		}
-		flows = append(flows, Flow{int32(e.Src), int32(e.Dst), e.Class, e.Size, cfg.Start + e.Start})
+		flows = append(flows, Flow{int32(e.Src), int32(e.Dst), e.Class, e.Size, cfg.Start + e.Start, 0, 0})
+		waits = waits || len(e.After) > 0
+	}
+	if waits {
+		return newSequel(cfg.List, flows)
 	}
 	Sort(flows)
 	return Slice(flows), nil
@@ -236,7 +240,7 @@ func newPermutation(cfg Config, network Network) (Source, error) {
 	}
 	flows := make([]Flow, len(hosts))
 	for i, h := range hosts {
-		flows[i] = Flow{h, to[i], cfg.Class, cfg.Permutation.Size, cfg.Start}
+		flows[i] = Flow{h, to[i], cfg.Class, cfg.Permutation.Size, cfg.Start, 0, 0}
 	}
 	return Slice(flows), nil
 }

@@ -17,7 +17,7 @@ const (
 	Zipf               // popularity of the k-th slot falls as k^-theta; popular slots lie scattered
 	Pareto             // self-similar: a share 1-h of the requests goes to a part h of the slots, and so on within it; scattered too
 	HotCold            // so large a share of the requests goes to so small a part of the space, its beginning
-	Sequential         // from the start of the space to its end, and again
+	Sequential         // from the start of the space to its end, and again; with streams, each in a part of the space of its own, in turn
 )
 
 var patternNames = units.Names[Pattern]{"uniform", "zipf", "pareto", "hot-cold", "sequential"}
@@ -33,16 +33,26 @@ func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarsh
 
 // Addresses says where requests go: runs of requests that follow one another, each run beginning where the pattern says.
 type Addresses struct {
-	Pattern     Pattern        `yaml:"pattern,omitempty"`
-	Start       units.Bytes    `yaml:"start,omitempty"`
-	Space       units.Bytes    `yaml:"space"`                  // how much of the volume is used
-	Align       units.Bytes    `yaml:"align,omitempty"`        // runs begin at multiples of it; 0: 4 KiB
-	Theta       float64        `yaml:"theta,omitempty"`        // of Zipf
-	H           float64        `yaml:"h,omitempty"`            // of Pareto, above 0 and below 1
-	HotRequests units.Fraction `yaml:"hot_requests,omitempty"` // of HotCold: the share of requests
-	HotSpace    units.Fraction `yaml:"hot_space,omitempty"`    // of HotCold: the part of the space
-	RunLength   float64        `yaml:"run_length,omitempty"`   // mean requests of a run, geometrically distributed; 0 or 1: no runs
-	Streams     int            `yaml:"streams,omitempty"`      // runs under way at once; 0: 1
+	// Pattern is where a run of requests begins.
+	Pattern Pattern `yaml:"pattern,omitempty"`
+	// Start is the first byte of the volume that is used.
+	Start units.Bytes `yaml:"start,omitempty"`
+	// Space is how much of the volume is used.
+	Space units.Bytes `yaml:"space"`
+	// Align is what the beginning of a run is a multiple of; 0 is 4 KiB.
+	Align units.Bytes `yaml:"align,omitempty"`
+	// Theta is the exponent of pattern zipf.
+	Theta float64 `yaml:"theta,omitempty"`
+	// H is the parameter of pattern pareto, above 0 and below 1.
+	H float64 `yaml:"h,omitempty"`
+	// HotRequests is the share of requests that go to the hot part, of pattern hot-cold.
+	HotRequests units.Fraction `yaml:"hot_requests,omitempty"`
+	// HotSpace is the share of the space that is hot, of pattern hot-cold.
+	HotSpace units.Fraction `yaml:"hot_space,omitempty"`
+	// RunLength is the mean number of requests in a run, geometrically distributed; 0 or 1 is no runs.
+	RunLength float64 `yaml:"run_length,omitempty"`
+	// Streams is how many runs are under way at once; 0 is one. With pattern sequential it is into how many equal parts the space is divided, to which requests go in turn.
+	Streams int `yaml:"streams,omitempty"`
 }
 
 // addresses draws offsets.
@@ -56,7 +66,8 @@ type addresses struct {
 	zipf    zipf
 	scatter permutation
 	power   float64 // of Pareto: log h / log(1-h)
-	onward  int64   // of Sequential
+	turn    int     // of Sequential: whose request is next
+	part    int64   // of Sequential: the length of a stream's part
 	jump    float64 // probability that a request begins a new run
 	runs    []int64 // where each stream goes on; -1 before its first request
 }
@@ -109,10 +120,17 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		a.power = rng.Log(cfg.H) / rng.Log(1-cfg.H)
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
 	case Sequential:
-		if cfg.RunLength != 1 || cfg.Streams != 1 {
-			return a, fmt.Errorf("sequential addresses are one run without end; leave run_length and streams out")
+		if cfg.RunLength != 1 {
+			return a, fmt.Errorf("sequential addresses are runs without end; leave run_length out")
 		}
-		a.onward = int64(cfg.Start)
+		a.part = int64(cfg.Space) / int64(cfg.Streams)
+		a.part -= a.part % int64(cfg.Align)
+		if a.part == 0 {
+			return a, fmt.Errorf("%d streams in %v leave less than %v to each", cfg.Streams, cfg.Space, cfg.Align)
+		}
+		for i := range a.runs {
+			a.runs[i] = int64(cfg.Start) + int64(i)*a.part
+		}
 	case HotCold:
 		if !(cfg.HotRequests >= 0 && cfg.HotRequests <= 1 && cfg.HotSpace > 0 && cfg.HotSpace < 1) {
 			return a, fmt.Errorf("hot-cold sends %v of the requests to %v of the space; both must be fractions, and the space between 0 and 1", cfg.HotRequests, cfg.HotSpace)
@@ -128,11 +146,18 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 // next draws the offset of a request of the given size, which fits into the space.
 func (a *addresses) next(size int64) int64 {
 	if a.cfg.Pattern == Sequential {
-		at := a.onward
-		if at > a.end-size {
-			at = int64(a.cfg.Start)
+		i := a.turn
+		a.turn = (i + 1) % len(a.runs)
+		first := int64(a.cfg.Start) + int64(i)*a.part
+		last := first + a.part
+		if len(a.runs) == 1 {
+			last = a.end
 		}
-		a.onward = at + size
+		at := a.runs[i]
+		if at > last-size {
+			at = first
+		}
+		a.runs[i] = at + size
 		return at
 	}
 	if len(a.runs) == 1 && a.jump == 1 {

@@ -33,10 +33,14 @@ func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(tex
 
 // Shape is what is asked of a sequence besides its mean. The zero value is a constant one.
 type Shape struct {
-	Kind     Kind    `yaml:"kind,omitempty"`
-	SCV      float64 `yaml:"scv,omitempty"`      // squared coefficient of variation, variance over squared mean
-	Skewness float64 `yaml:"skewness,omitempty"` // third standardised moment; 0: free, which is balanced means for H2
-	ACF1     float64 `yaml:"acf1,omitempty"`     // autocorrelation of neighbours; then it decays geometrically
+	// Kind is the distribution; auto is the simplest one that has the moments asked for.
+	Kind Kind `yaml:"kind,omitempty"`
+	// SCV is the squared coefficient of variation: variance over squared mean. 0 is a constant, 1 an exponential.
+	SCV float64 `yaml:"scv,omitempty"`
+	// Skewness is the third standardised moment. 0 leaves it free: a hyperexponential then has balanced means.
+	Skewness float64 `yaml:"skewness,omitempty"`
+	// ACF1 is the autocorrelation of neighbours; from there it decays geometrically.
+	ACF1 float64 `yaml:"acf1,omitempty"`
 }
 
 // phases is a fitted sequence of mean 1: with probability p an exponential of mean m1, else of mean m2, where a draw keeps the

@@ -10,11 +10,18 @@ import (
 
 // Size says how large requests are. A lone quantity in text, "44KB", is a constant size.
 type Size struct {
-	Mean    units.Bytes `yaml:"mean"`
-	Shape   `yaml:",inline"`
-	Granule units.Bytes `yaml:"granule,omitempty"` // sizes are multiples of it; 0: 512 B
-	Min     units.Bytes `yaml:"min,omitempty"`     // 0: one granule
-	Max     units.Bytes `yaml:"max,omitempty"`     // 0: 1024 times the mean, and at most 1 GiB and the space addressed
+	// Mean is the size of a request, on average.
+	Mean  units.Bytes `yaml:"mean"`
+	Shape `yaml:",inline"`
+	// Granule is what every size is a multiple of; 0 is 512 B.
+	Granule units.Bytes `yaml:"granule,omitempty"`
+	// Min is the smallest size; 0 is a granule.
+	Min units.Bytes `yaml:"min,omitempty"`
+	// Max is the largest size; 0 is 1024 times the mean, at most 1 GiB and the space that is addressed.
+	Max units.Bytes `yaml:"max,omitempty"`
+	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", of which all multiples of its lower end are as likely. Then
+	// the mean is what comes of it, and mean, shape and bounds are left out.
+	Mix Mix `yaml:"mix,omitempty"`
 }
 
 // UnmarshalText reads a constant size.
@@ -26,6 +33,18 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
+// Average is the mean size in bytes, of a mixture what comes of it.
+func (s *Size) Average() float64 {
+	if s.Mix == "" {
+		return float64(s.Mean)
+	}
+	mean, err := s.Mix.Mean()
+	if err != nil {
+		return 0 // New says what is wrong
+	}
+	return mean
+}
+
 // sizes draws sizes. A draw is rounded to one of the two granules beside it at random, so that rounding moves no mean, and
 // then clamped; the scale makes up for the clamping.
 type sizes struct {
@@ -35,6 +54,7 @@ type sizes struct {
 	granule  float64
 	min, max float64
 	achieved Achieved
+	mix      *mixture // nil: a sequence
 }
 
 // Achieved is what sizes or times are like once they have been rounded and clamped.
@@ -46,6 +66,9 @@ type Achieved struct {
 // withDefaults fills in what is left out, for requests to a space of that size.
 func (s *Size) withDefaults(space units.Bytes) Size {
 	d := *s
+	if d.Mix != "" {
+		return d
+	}
 	if d.Granule == 0 {
 		d.Granule = units.Sector
 	}
@@ -60,6 +83,9 @@ func (s *Size) withDefaults(space units.Bytes) Size {
 }
 
 func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
+	if cfg.Mix != "" {
+		return mixedSizes(cfg, seed, name)
+	}
 	switch {
 	case cfg.Mean <= 0:
 		return sizes{}, fmt.Errorf("mean size is %v; it must be positive", cfg.Mean)
@@ -154,6 +180,9 @@ func (s *sizes) meanSquare() float64 {
 
 // next draws a size in bytes.
 func (s *sizes) next() int64 {
+	if s.mix != nil {
+		return s.mix.draw(s.rounding.Float64())
+	}
 	granules := math.Floor(float64(s.scale*s.sequence.next())/s.granule + s.rounding.Float64())
 	return int64(min(max(granules*s.granule, s.min), s.max))
 }

@@ -27,6 +27,7 @@ import (
 
 // Interarrival says when requests come. A lone quantity in text, "10us", is a constant time.
 type Interarrival struct {
+	// Mean is the time from an arrival to the next, on average.
 	Mean  units.Duration `yaml:"mean"`
 	Shape `yaml:",inline"`
 }
@@ -42,28 +43,40 @@ func (i *Interarrival) UnmarshalText(text []byte) error {
 
 // Flow is the requests of one kind.
 type Flow struct {
-	Size         Size         `yaml:"size"`
-	Interarrival Interarrival `yaml:"interarrival,omitempty"` // zero where reads and writes share one stream, and in a closed loop
-	Addresses    Addresses    `yaml:"addresses"`
+	// Size is how large requests are.
+	Size Size `yaml:"size"`
+	// Interarrival is the time between requests of this kind. Leave it out where reads and writes come in one stream, and in a closed loop.
+	Interarrival Interarrival `yaml:"interarrival,omitempty"`
+	// Addresses say where requests go.
+	Addresses Addresses `yaml:"addresses"`
 }
 
 // Config is a synthetic workload.
 type Config struct {
-	Reads  *Flow `yaml:"reads,omitempty"`  // nil: no reads
-	Writes *Flow `yaml:"writes,omitempty"` // nil: no writes
+	// Reads are the requests that read; without the section there are none.
+	Reads *Flow `yaml:"reads,omitempty"`
+	// Writes are the requests that write; without the section there are none.
+	Writes *Flow `yaml:"writes,omitempty"`
 
-	Interarrival Interarrival   `yaml:"interarrival,omitempty"`  // of one stream of both; then the flows have none
-	ReadFraction units.Fraction `yaml:"read_fraction,omitempty"` // of one stream, or of a closed loop, of both
-	QueueDepth   int            `yaml:"queue_depth,omitempty"`   // closed loop with so many requests under way; 0: open loop
+	// Interarrival is the time between requests of one stream that has reads and writes. Each kind then has none of its own.
+	Interarrival Interarrival `yaml:"interarrival,omitempty"`
+	// ReadFraction is the share of reads among the requests of one stream, or of a closed loop.
+	ReadFraction units.Fraction `yaml:"read_fraction,omitempty"`
+	// QueueDepth is how many requests a closed loop has under way; 0 is an open loop.
+	QueueDepth int `yaml:"queue_depth,omitempty"`
 
-	Requests int64          `yaml:"requests,omitempty"` // how many; 0: no limit
-	Duration units.Duration `yaml:"duration,omitempty"` // arrivals up to here; 0: no limit
+	// Requests is how many requests are made; 0 is no limit.
+	Requests int64 `yaml:"requests,omitempty"`
+	// Duration is the time after which none arrives; 0 is no limit.
+	Duration units.Duration `yaml:"duration,omitempty"`
 	Volume   uint32         `yaml:"volume,omitempty"`
 	Seed     uint64         `yaml:"seed,omitempty"`
-	Name     string         `yaml:"name,omitempty"` // prefix of the random streams' names
+	// Name begins the random streams' names.
+	Name string `yaml:"name,omitempty"`
 }
 
-// DefaultConfig returns a small mixed workload: Poisson arrivals, 4 KiB requests, uniform over 1 GiB.
+// DefaultConfig returns a small workload of reads and writes, three reads to a write: Poisson arrivals, 4 KiB requests, uniform over 1 GiB. Who wants reads
+// alone sets Writes to nil.
 func DefaultConfig() Config {
 	flow := func(mean units.Duration) *Flow {
 		return &Flow{
@@ -136,8 +149,12 @@ func (g *Generator) addFlow(i int, f *Flow) error {
 	if g.flows[i].sizes, err = newSizes(f.Size.withDefaults(f.Addresses.Space), g.cfg.Seed, name); err != nil {
 		return units.Within("size", err)
 	}
-	if largest := units.Bytes(g.flows[i].sizes.largest()); f.Addresses.Space < largest {
+	largest := units.Bytes(g.flows[i].sizes.largest())
+	if f.Addresses.Space < largest {
 		return units.Wrong("addresses", "a space of %v cannot hold requests of up to %v", f.Addresses.Space, largest)
+	}
+	if n := g.flows[i].addresses.part; n > 0 && f.Addresses.Streams > 1 && units.Bytes(n) < largest {
+		return units.Wrong("addresses", "%d streams in %v have %v each, which cannot hold requests of up to %v", f.Addresses.Streams, f.Addresses.Space, units.Bytes(n), largest)
 	}
 	if !g.cfg.shared() {
 		if g.times[i], err = newArrivals(f.Interarrival, g.cfg.Seed, name); err != nil {
@@ -149,6 +166,9 @@ func (g *Generator) addFlow(i int, f *Flow) error {
 
 // largest returns the largest size that can be drawn.
 func (s *sizes) largest() int64 {
+	if s.mix != nil {
+		return s.mix.largest
+	}
 	if s.kind == Constant {
 		down := int64(s.scale/s.granule) * int64(s.granule)
 		if float64(down) == s.scale {

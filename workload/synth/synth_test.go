@@ -381,7 +381,7 @@ func TestRefused(t *testing.T) {
 		"zipf's theta is 0":                          func(c *Config) { c.Writes.Addresses.Pattern = Zipf },
 		"hot-cold sends 0% of the requests":          func(c *Config) { c.Writes.Addresses.Pattern = HotCold },
 		"pareto's h is 0":                            func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
-		"one run without end":                        func(c *Config) { c.Writes.Addresses.Pattern = Sequential; c.Writes.Addresses.Streams = 2 },
+		"runs without end":                           func(c *Config) { c.Writes.Addresses.Pattern = Sequential; c.Writes.Addresses.RunLength = 2 },
 		"mean run length is 0.5":                     func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
 		"interarrival: mean is 0s":                   func(c *Config) { c.Reads.Interarrival.Mean = 0 },
 		"reads.interarrival: acf1 is 0.2":            func(c *Config) { c.Reads.Interarrival.ACF1 = 0.2 },

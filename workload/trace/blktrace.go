@@ -109,26 +109,31 @@ func (d *blktraceDecoder) decode(b []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// chooseBlktraceAction picks the earliest stage of a request's life that the head of a file shows.
-func chooseBlktraceAction(head []byte, order binary.ByteOrder) (byte, string) {
+// choose picks the earliest stage of a request's life that the heads of files show, and says so.
+func (r *Reader) choose(heads []*headReader) byte {
 	var queued, issued, completed int
-	for len(head) >= blktraceHeader && order.Uint32(head)&^0xff == blktraceMagic {
-		action := order.Uint32(head[28:])
-		if action&(blktraceNotify|blktracePC) == 0 && action&(blktraceRead|blktraceWrite|blktraceFlush|blktraceDiscard) != 0 {
-			switch action & 0xffff {
-			case blktraceQueue:
-				queued++
-			case blktraceIssue:
-				issued++
-			case blktraceComplete:
-				completed++
+	for _, h := range heads {
+		head, order := h.head, blktraceOrder(h.head)
+		for order != nil && len(head) >= blktraceHeader && order.Uint32(head)&^0xff == blktraceMagic {
+			action := order.Uint32(head[28:])
+			if action&(blktraceNotify|blktracePC) == 0 && action&(blktraceRead|blktraceWrite|blktraceFlush|blktraceDiscard) != 0 {
+				switch action & 0xffff {
+				case blktraceQueue:
+					queued++
+				case blktraceIssue:
+					issued++
+				case blktraceComplete:
+					completed++
+				}
 			}
+			step := blktraceHeader + int(order.Uint16(head[46:]))
+			if step > len(head) {
+				break
+			}
+			head = head[step:]
 		}
-		step := blktraceHeader + int(order.Uint16(head[46:]))
-		if step > len(head) {
-			break
-		}
-		head = head[step:]
 	}
-	return pickAction(queued, issued, completed)
+	action, why := pickAction(queued, issued, completed)
+	r.note("%s", why)
+	return action
 }

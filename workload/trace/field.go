@@ -114,7 +114,7 @@ func parseHex(s []byte) (v uint64, ok bool) {
 	return v, true
 }
 
-// parseDecimal reads a plain decimal number, such as 1456095145.133076, in units of 10^-exponent seconds, 0 <= exponent <= 3.
+// parseDecimal reads a plain decimal number, such as 1456095145.133076, in units of 10^-exponent seconds, 0 <= exponent <= 12.
 // Digits finer than a picosecond are dropped.
 func parseDecimal(s []byte, exponent int) (instant, bool) {
 	var t instant

@@ -28,6 +28,7 @@ const (
 	Blkparse           // text output of blkparse
 	Blktrace           // binary output of blktrace
 	FioLog             // fio I/O log, versions 2 and 3
+	CSVTable           // a table whose columns are named by who reads it
 	formatCount        // how many there are
 )
 
@@ -81,6 +82,8 @@ var descriptions = [formatCount]description{
 		layout: "48-byte records and their payloads"},
 	FioLog: {name: "fio", stamps: "1 us",
 		layout: "timestamp_us file action offset length, after the line \"fio version 3 iolog\""},
+	CSVTable: {name: "csv", stamps: "as printed",
+		layout: "the columns that are named with columns, such as columns: {time: Timestamp, op: Type, offset: LBA, size: Bytes}"},
 }
 
 // String returns the format's name, as ParseFormat reads it.

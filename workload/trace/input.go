@@ -154,16 +154,12 @@ type blktraceInput struct {
 	lost    bool // the header just read was none: look for the next one
 }
 
-func newBlktraceInput(in *headReader, name string, action byte) (*blktraceInput, string, error) {
+func newBlktraceInput(in *headReader, name string, action byte) (*blktraceInput, error) {
 	order := blktraceOrder(in.head)
 	if order == nil {
-		return nil, "", &Error{File: name, Err: fmt.Errorf("no blktrace header; its magic number is %#08x", blktraceMagic|blktraceVersion)}
+		return nil, &Error{File: name, Err: fmt.Errorf("no blktrace header; its magic number is %#08x", blktraceMagic|blktraceVersion)}
 	}
-	why := ""
-	if action == 0 {
-		action, why = chooseBlktraceAction(in.head, order)
-	}
-	return &blktraceInput{in: in, decoder: blktraceDecoder{order: order, action: action}}, why, nil
+	return &blktraceInput{in: in, decoder: blktraceDecoder{order: order, action: action}}, nil
 }
 
 func (b *blktraceInput) next(e *event) (bool, error) {

@@ -14,7 +14,7 @@
 // Sources of the format facts: the readme files of the SNIA IOTTA sets (MSR Cambridge, SYSTOR'17, K5cloud, Tencent CBS, FIU), the
 // SPC trace file format specification 1.0.1, alibaba/block-traces, google-research-datasets/thesios, Linux's blktrace_api.h,
 // blkparse(1), fio's HOWTO and iolog.c, MQSim's and DiskSim's sources. What it leaves out: the process, checksum and cache columns
-// of the formats that have them, and files inside tar archives.
+// of the formats that have them, files inside tar archives, and records of a table that span several lines.
 package trace
 
 import (
@@ -37,6 +37,7 @@ type Options struct {
 	AsRecorded bool   // file order and the file's stamps: neither sort nor spread; times may then run backwards
 	Volume     string // only this volume, by the trace's own name or number; empty: all
 	Action     byte   // blkparse and blktrace: which event is the arrival, 'Q', 'D' or 'C'; 0: the earliest that the file has
+	CSV        CSV    // what the columns of a table are; used where Columns are named, and the format is then csv
 }
 
 // defaultWindow is how many records are held back where a format needs sorting.
@@ -106,11 +107,20 @@ type badRecord struct{ err error }
 func (b *badRecord) Error() string { return b.err.Error() }
 func (b *badRecord) Unwrap() error { return b.err }
 
-// Open opens the trace at path, or standard input when path is "-". The caller closes the Reader.
+// Open opens the trace at path, or standard input when path is "-". What blktrace left in a file for each processor is one trace; see [Parts]. The
+// caller closes the Reader.
 func Open(path string, opts Options) (*Reader, error) {
 	if path == "-" {
 		return NewReader(os.Stdin, "standard input", opts)
 	}
+	parts, err := Parts(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) > 1 {
+		return openParts(path, parts, opts)
+	}
+	path = parts[0]
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -125,19 +135,14 @@ func Open(path string, opts Options) (*Reader, error) {
 		return nil, err
 	}
 	r.closers = append(r.closers, file)
+	r.missing(parts)
 	return r, nil
 }
 
 // NewReader reads a trace from src; name stands for it in errors.
 func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
-	if opts.Window < 0 {
-		return nil, fmt.Errorf("window of %d records; it must be 0 (the format's own) or more", opts.Window)
-	}
-	if a := opts.Action; a != 0 && a != ActionQueued && a != ActionIssued && a != ActionCompleted {
-		return nil, fmt.Errorf("action %q; it must be Q, D or C", a)
-	}
-	if opts.Format >= formatCount {
-		return nil, fmt.Errorf("%v is no trace format", opts.Format)
+	if err := opts.check(); err != nil {
+		return nil, err
 	}
 	head, closer, err := decompress(src, name)
 	if err != nil {
@@ -147,6 +152,9 @@ func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
 	r.match.want = opts.Volume
 	if closer != nil {
 		r.closers = append(r.closers, closer)
+	}
+	if r.format == Auto && opts.CSV.Columns != (Columns{}) {
+		r.format = CSVTable
 	}
 	if r.format == Auto {
 		format, why, err := detect(head, name)
@@ -167,6 +175,26 @@ func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
 	return r, nil
 }
 
+// check refuses what no trace can be read with.
+func (o *Options) check() error {
+	if o.Window < 0 {
+		return fmt.Errorf("window of %d records; it must be 0 (the format's own) or more", o.Window)
+	}
+	if a := o.Action; a != 0 && a != ActionQueued && a != ActionIssued && a != ActionCompleted {
+		return fmt.Errorf("action %q; it must be Q, D or C", a)
+	}
+	if o.Format >= formatCount {
+		return fmt.Errorf("%v is no trace format", o.Format)
+	}
+	if o.Format == CSVTable || o.CSV != (CSV{}) {
+		if o.Format != CSVTable && o.Format != Auto {
+			return fmt.Errorf("columns are for tables (format csv); %v has columns of its own", o.Format)
+		}
+		return o.CSV.Validate()
+	}
+	return nil
+}
+
 // prepare sets up the decoder and what stands behind it.
 func (r *Reader) prepare(head *headReader) error {
 	if r.opts.Action != 0 && r.format != Blkparse && r.format != Blktrace {
@@ -180,16 +208,22 @@ func (r *Reader) prepare(head *headReader) error {
 		}
 		r.input = in
 	case Blktrace:
-		in, why, err := newBlktraceInput(head, r.name, r.opts.Action)
+		if r.opts.Action == 0 {
+			r.opts.Action = r.choose([]*headReader{head})
+		}
+		in, err := newBlktraceInput(head, r.name, r.opts.Action)
 		if err != nil {
 			return err
 		}
-		if r.opts.Action == 0 {
-			r.note("%s", why)
-		}
 		r.volumes.format = deviceName
 		r.input = in
-		r.opts.Action = in.decoder.action
+	case CSVTable:
+		d, err := newCSVDecoder(&r.opts.CSV, head, &r.volumes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		r.note("read as a table: %s", d.describe())
+		r.input = newLineInput(head, r.format, d)
 	default:
 		if r.format == Blkparse && r.opts.Action == 0 {
 			var why string
@@ -198,11 +232,17 @@ func (r *Reader) prepare(head *headReader) error {
 		}
 		r.input = newLineInput(head, r.format, newLineDecoder(r.format, &r.opts, &r.volumes))
 	}
+	r.arrange()
+	return nil
+}
+
+// arrange sets up what stands behind the decoder.
+func (r *Reader) arrange() {
 	if (r.format == Blkparse || r.format == Blktrace) && r.opts.Action != ActionCompleted {
 		r.pairs = newPairs()
 	}
 	if r.opts.AsRecorded {
-		return nil
+		return
 	}
 	window, order := r.opts.Window, descriptions[r.format].ordering
 	if window == 0 && order != inOrder {
@@ -214,7 +254,6 @@ func (r *Reader) prepare(head *headReader) error {
 	if order == seconds {
 		r.spread = &spread{seed: r.opts.Seed}
 	}
-	return nil
 }
 
 func (r *Reader) note(format string, args ...any) {
@@ -311,6 +350,10 @@ func (r *Reader) explain(err error) error {
 
 // locate adds the place to an error.
 func (r *Reader) locate(p place, err error) error {
+	if j, ok := r.input.(*joinedInput); ok {
+		name, offset := j.at(p)
+		return &Error{File: name, Offset: offset, Err: err}
+	}
 	if r.format == VSCSI || r.format == Blktrace {
 		return &Error{File: r.name, Offset: int64(p), Err: err}
 	}
@@ -363,9 +406,12 @@ func (r *Reader) check(e *event) error {
 	}
 	if r.read > 0 && e.at.before(r.previous) {
 		if !r.opts.AsRecorded && r.sorter == nil {
-			back, _ := r.previous.since(e.at)
-			return &badRecord{fmt.Errorf("its time is %v before the previous record's; times must not run backwards"+
-				" in %s traces (a window of records sorts them, --window)", back, r.format)}
+			far := "more than 106 days"
+			if back, ok := r.previous.since(e.at); ok {
+				far = back.String()
+			}
+			return &badRecord{fmt.Errorf("its time is %s before the previous record's; times must not run backwards"+
+				" in %s traces (a window of records sorts them, --window)", far, r.format)}
 		}
 		r.outOfOrder++
 	}

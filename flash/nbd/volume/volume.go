@@ -106,7 +106,7 @@ func (f *File) Start(tasks []*nbd.Task) {
 	if len(b.wants) == 1 && tasks[0].Alone && b.wants[0].Mode == ctl.Reading {
 		f.pool.GetAlone(b.wants[0].Page, b.wants[0].Fn)
 	} else {
-		f.pool.GetAll(b.wants)
+		f.pool.GetAll(0, b.wants)
 	}
 	clear(b.wants)
 	b.wants = b.wants[:0]

@@ -1,78 +1,18 @@
 package stream_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"farflash/flash/verbs"
+	"farflash/flash/verbs/siwtest"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/wire"
 )
-
-// guest starts a machine with Linux' siw, as .ci/siw makes it, and its lines of output. It is stopped with the test.
-func guest(t *testing.T, forward, command string) <-chan string {
-	t.Helper()
-	dir := os.Getenv("FARFLASH_SIW")
-	if dir == "" {
-		t.Skip("FARFLASH_SIW names no folder; .ci/siw makes one")
-	}
-	qemu, err := exec.LookPath("qemu-system-x86_64")
-	if err != nil {
-		t.Skip("qemu-system-x86_64 is not installed")
-	}
-	ctx, stop := context.WithTimeout(context.Background(), 4*time.Minute)
-	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
-		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd.img"),
-		"-append", "console=ttyS0 panic=-1 quiet mitigations=off farflash="+strings.ReplaceAll(command, " ", ","),
-		"-netdev", "user,id=n"+forward, "-device", "virtio-net-pci,netdev=n")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := make(chan string, 1000)
-	go func() {
-		defer close(lines)
-		s := bufio.NewScanner(out)
-		s.Buffer(nil, 1<<20)
-		for s.Scan() {
-			lines <- strings.TrimSpace(s.Text())
-		}
-	}()
-	t.Cleanup(func() {
-		stop()
-		for range lines {
-		}
-		_ = cmd.Wait() // it was killed, or has ended
-	})
-	return lines
-}
-
-// until reads lines until one has this, and returns what follows it: the first line has the terminal's codes before it.
-func until(t *testing.T, lines <-chan string, what string) string {
-	t.Helper()
-	var all []string
-	for l := range lines {
-		if _, rest, ok := strings.Cut(l, what); ok {
-			return rest
-		}
-		all = append(all, l[:min(len(l), 120)])
-	}
-	t.Fatalf("the machine has ended without %q:\n%s", what, strings.Join(all, "\n"))
-	return ""
-}
 
 // rping is our end of rping's exchange: each side tells the other by a Send of sixteen bytes where a buffer is, or only that it goes on.
 type rping struct {
@@ -137,8 +77,8 @@ func TestSiwClient(t *testing.T) {
 	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	lines := guest(t, "", fmt.Sprintf("rping -c -a 10.0.2.2 -p %d -C %d -S %d -V", l.Addr().(*net.TCPAddr).Port, rpingCount, rpingSize))
-	until(t, lines, "begins: ")
+	lines := siwtest.Guest(t, "", fmt.Sprintf("rping -c -a 10.0.2.2 -p %d -C %d -S %d -V", l.Addr().(*net.TCPAddr).Port, rpingCount, rpingSize))
+	siwtest.Until(t, lines, "begins: ")
 	nc, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +110,7 @@ func TestSiwClient(t *testing.T) {
 		r.tell(0, 0, 0)
 		pings++
 	}
-	if end := until(t, lines, "ends: "); end != "0" || pings != rpingCount {
+	if end := siwtest.Until(t, lines, "ends: "); end != "0" || pings != rpingCount {
 		t.Errorf("rping ends with %s after %d pings, want %d", end, pings, rpingCount)
 	}
 }
@@ -183,8 +123,8 @@ func TestSiwServer(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	lines := guest(t, fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:7174", port), fmt.Sprintf("rping -s -a 0.0.0.0 -p 7174 -C %d -S %d -V", rpingCount, rpingSize))
-	until(t, lines, "begins: ")
+	lines := siwtest.Guest(t, fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:7174", port), fmt.Sprintf("rping -s -a 0.0.0.0 -p 7174 -C %d -S %d -V", rpingCount, rpingSize))
+	siwtest.Until(t, lines, "begins: ")
 	d, r := domain(t), &rping{t: t}
 	cfg := patient(r)
 	// siw, having replied, misses what comes before it has changed over.

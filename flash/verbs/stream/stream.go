@@ -5,9 +5,10 @@
 // posted and from which completions are polled or waited for. Listener accepts as many
 // connections as it may. A Conn reads, and what follows from that is done and written on
 // the goroutine that has read, without a hand-over, as far as the connection takes it at
-// once; a second goroutine writes what it does not, and takes in stores' callbacks. A
-// Polled Conn has no goroutine at all: whoever waits for a completion does the I/O, and
-// spins before it blocks.
+// once; a second goroutine writes what it does not, and takes in stores' callbacks. With
+// Loops one thread does this for many connections, together with the reads of the device
+// that they ask for. A Polled Conn has no goroutine at all: whoever waits for a completion
+// does the I/O, and spins before it blocks.
 //
 // What a slow or dead peer can hold is bounded in time by Setup, Progress and Idle, and
 // in memory by two buffers of Buffer bytes. It leaves out TLS, which is a net.Conn as
@@ -47,10 +48,13 @@ type Config struct {
 	Linger time.Duration
 	// Buffer bounds what is read at once, in bytes; at least wire.MaxFPDU.
 	Buffer int
-	// Polled: no goroutines; Poll and Wait do the I/O. Spin is how often Wait looks before
-	// it blocks.
+	// Polled: no goroutines; Poll and Wait do the I/O, and no completion has to be handed
+	// from one goroutine to another. Spin is how often Wait looks before it blocks.
 	Polled bool
 	Spin   int
+	// Loops, if set, are the threads that do the I/O of connections that have a descriptor of their own, each of many, instead of two goroutines a connection.
+	// It is not for a Polled connection.
+	Loops *Loops
 	// Accept, of a server, decides about a request: with private data for the reply, or
 	// with an error, which goes into the reply as text.
 	Accept func(request wire.StartupFields) (private []byte, err error)
@@ -75,7 +79,8 @@ const firstBuffer = 4 << 10
 var outBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 2*wire.MaxFPDU); return &b }}
 
 // Conn is one end of an iWARP connection. Its methods may be called from anywhere, but
-// of a Polled one by one goroutine at a time.
+// Poll and Wait of a Polled one by one goroutine at a time; others may post meanwhile what
+// the peer's answer completes, which wakes who waits, but not what is complete when sent.
 type Conn struct {
 	cfg    Config
 	nc     net.Conn
@@ -85,23 +90,29 @@ type Conn struct {
 	qp     *verbs.QueuePair
 	cq     *verbs.CompletionQueue
 
-	mu       sync.Mutex
-	in       []byte // [start:end] has come and is not done with
-	start    int
-	end      int
-	out      *[]byte
-	rest     []byte    // of what is being written
-	writing  bool      // rest is the writer's
-	stuck    time.Time // since when a Polled connection cannot write
-	closing  bool
-	draining bool      // nothing more is read
-	deadline bool      // one is set for reading
-	since    time.Time // when the frame at the front began to come
-	resume   *sync.Cond
-	kick     chan struct{}
-	ready    chan struct{}
-	done     chan struct{}
-	running  sync.WaitGroup
+	mu      sync.Mutex
+	in      []byte // [start:end] has come and is not done with
+	start   int
+	end     int
+	full    bool // in was filled by what came last
+	out     *[]byte
+	rest    []byte    // of what is being written
+	writing bool      // rest is the writer's
+	reading bool      // of a Polled connection: somebody waits for the peer
+	posting bool      // likewise: rest is written by who posts
+	stuck   time.Time // since when a Polled connection cannot write
+	closing bool
+	// finishing: a Polled connection is being closed by somebody.
+	finishing bool
+	draining  bool      // nothing more is read
+	deadline  bool      // one is set for reading
+	since     time.Time // when the frame at the front began to come
+	resume    *sync.Cond
+	kick      chan struct{}
+	ready     chan struct{}
+	done      chan struct{}
+	running   sync.WaitGroup
+	shard     *shard // nil if goroutines do the I/O
 }
 
 // Client starts MPA as the initiator.
@@ -126,6 +137,11 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 	v := cfg.Verbs
 	v.Initiator = initiator
 	v.Wake = func() { signal(c.kick) }
+	looped := cfg.Loops != nil && c.raw != nil && !cfg.Polled && cfg.Loops.Sockets()
+	if looped {
+		c.shard = &shard{}
+		v.Lane, v.Wake = cfg.Loops.Lane(), c.wake
+	}
 	c.cq = verbs.NewCompletionQueue(v.Sends+v.Receives, func() { signal(c.ready) })
 	qp, err := verbs.NewQueuePair(d, v, c.cq, c.cq)
 	if err != nil {
@@ -147,6 +163,9 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 	}
 	if initiator && cfg.Settle > 0 {
 		time.Sleep(cfg.Settle)
+	}
+	if looped {
+		return c, c.attach(v.Lane)
 	}
 	if !cfg.Polled {
 		c.running.Add(2)
@@ -276,6 +295,15 @@ func (c *Conn) Post(work ...verbs.Work) error {
 		}
 	}
 	c.took(0)
+	// Who reads cannot write what the connection did not take at once.
+	for c.reading && c.writing && !c.posting {
+		c.posting = true
+		c.mu.Unlock()
+		c.writeRest()
+		c.mu.Lock()
+		c.posting = false
+		c.took(0)
+	}
 	return nil
 }
 
@@ -340,7 +368,7 @@ func (c *Conn) Drain(within time.Duration) error {
 	c.mu.Lock()
 	c.draining = true
 	c.mu.Unlock()
-	if err := c.nc.SetReadDeadline(time.Unix(1, 0)); err != nil { // wakes the reader
+	if err := c.interrupt(); err != nil {
 		return c.Close()
 	}
 	look := time.NewTicker(2 * time.Millisecond)
@@ -378,10 +406,17 @@ func (c *Conn) flush() {
 		}
 		if n == len(b) {
 			c.qp.Sent()
+			if cap(b)-n >= wire.MaxFPDU { // there was room for more, so there is no more
+				break
+			}
 			continue
 		}
 		c.rest, c.writing = b[n:], true
-		if !c.cfg.Polled {
+		switch {
+		case c.shard != nil:
+			c.stuck = time.Now()
+			c.wake()
+		default:
 			signal(c.kick)
 		}
 	}
@@ -435,6 +470,9 @@ func (t *attempt) run(through func(func(uintptr) bool) error, b []byte) (int, er
 // tryWrite writes what the connection takes without waiting; of a connection without a
 // descriptor, nothing.
 func (c *Conn) tryWrite(b []byte) (int, error) {
+	if c.shard != nil {
+		return c.shard.send(b)
+	}
 	if c.raw == nil {
 		return 0, nil
 	}
@@ -457,9 +495,18 @@ func (c *Conn) ended() {
 		return
 	}
 	c.closing = true
-	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes the reader; if it cannot be, the reader has its own error
+	_ = c.interrupt() // if the reader cannot be woken it has its own error
 	c.resume.Broadcast()
 	signal(c.kick)
+}
+
+// interrupt has the reader, or the loop, look at what is to be done.
+func (c *Conn) interrupt() error {
+	if c.shard != nil {
+		c.wake()
+		return nil
+	}
+	return c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
 // room makes room for reading; c.mu is held. It returns nil while input is to wait.
@@ -469,8 +516,9 @@ func (c *Conn) room() []byte {
 		c.start = 0
 	}
 	want := max(c.qp.Need(), firstBuffer)
-	if c.end == len(c.in) {
+	if c.end == len(c.in) || c.full {
 		want = max(want, 2*len(c.in))
+		c.full = false
 	}
 	if want = min(want, max(c.cfg.Buffer, c.qp.Need())); want > len(c.in) {
 		in := make([]byte, want)
@@ -484,6 +532,7 @@ func (c *Conn) room() []byte {
 // store that calls back meanwhile may let more of either go on.
 func (c *Conn) took(n int) {
 	c.end += n
+	c.full = c.full || n > 0 && c.end == len(c.in) // there was more, and one call is to take it
 	for again := true; again; again = c.qp.Fresh() {
 		for c.start < c.end {
 			k := c.qp.Input(c.in[c.start:c.end])
@@ -619,17 +668,20 @@ func (c *Conn) progress(wait bool) bool {
 	case <-c.kick:
 	default:
 	}
+	c.mu.Lock()
 	c.qp.Step()
-	if c.writing {
+	if c.writing && !c.posting {
 		c.writeMore()
 		wait = wait && !c.writing
 	}
 	c.took(0)
 	if c.closing {
+		c.mu.Unlock()
 		c.finish()
 		return false
 	}
 	if c.qp.Stalled() || !c.qp.Settled() && wait {
+		c.mu.Unlock()
 		if wait {
 			<-c.kick
 			signal(c.kick)
@@ -642,15 +694,23 @@ func (c *Conn) progress(wait bool) bool {
 	n, err := 0, error(nil)
 	if wait || c.raw == nil {
 		if err = c.limit(); err == nil {
+			c.reading = true
+			c.mu.Unlock()
 			n, err = c.nc.Read(b)
+			c.mu.Lock()
+			c.reading = false
 		}
 	} else if n, err = c.tryRead(b); n == 0 && err == nil {
+		c.mu.Unlock()
 		runtime.Gosched()
 		return true
 	}
 	c.took(n)
 	if err != nil {
 		c.qp.Lost(err)
+	}
+	c.mu.Unlock()
+	if err != nil {
 		c.finish()
 		return false
 	}
@@ -658,10 +718,12 @@ func (c *Conn) progress(wait bool) bool {
 }
 
 // writeMore writes more of the rest, without waiting if it can be: whoever waits here does
-// not read, and the peer may be waiting for that.
+// not read, and the peer may be waiting for that. c.mu is held.
 func (c *Conn) writeMore() {
 	if c.raw == nil {
+		c.mu.Unlock()
 		c.writeRest()
+		c.mu.Lock()
 		return
 	}
 	n, err := c.tryWrite(c.rest)
@@ -682,24 +744,33 @@ func (c *Conn) writeMore() {
 	}
 }
 
-// finish ends a Polled connection.
+// finish ends a Polled connection. Whoever comes second waits for the first.
 func (c *Conn) finish() {
-	select {
-	case <-c.done:
+	c.mu.Lock()
+	if c.finishing {
+		c.mu.Unlock()
+		<-c.done
 		return
-	default:
 	}
-	c.closing = true
-	if c.writing {
+	c.finishing, c.closing = true, true
+	rest := c.writing && !c.posting
+	c.mu.Unlock()
+	if rest {
 		c.writeRest()
 	}
 	if errors.As(c.qp.Err(), new(verbs.Terminated)) {
 		c.linger()
 	}
 	shut(c.nc)
-	for !c.qp.Settled() {
-		<-c.kick
+	for {
+		c.mu.Lock()
 		c.qp.Step()
+		settled := c.qp.Settled()
+		c.mu.Unlock()
+		if settled {
+			break
+		}
+		<-c.kick
 	}
 	close(c.done)
 }

@@ -13,9 +13,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"farflash/flash/uring"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/verbs/verbstest"
@@ -34,6 +36,44 @@ func domain(t testing.TB) *verbs.Domain {
 		t.Fatal(err)
 	}
 	return a.NewDomain(100)
+}
+
+// ways runs a test with connections that goroutines drive, and with ones that rings do, if there are any here.
+func ways(t *testing.T, test func(*testing.T)) {
+	t.Run("goroutines", test)
+	l, err := uring.Start(1, 4)
+	if uring.Forbidden(err) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok := l.Sockets()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if ok {
+		t.Run("loops", test)
+	}
+}
+
+// config is the default one, with loops where the test is to have them.
+func config(t testing.TB) stream.Config {
+	t.Helper()
+	c := stream.DefaultConfig()
+	if !strings.Contains(t.Name(), "/loops") {
+		return c
+	}
+	var err error
+	if c.Loops, err = uring.Start(2, 4); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Loops.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
 // sockets are the two ends of a connection over loopback, or of a pipe.
@@ -106,7 +146,9 @@ func wait(t testing.TB, c *stream.Conn) verbs.Completion {
 
 // TestConn reads, writes, sends and swaps over TCP and over a pipe, with and without goroutines at the client, from a store whose callbacks come
 // from elsewhere.
-func TestConn(t *testing.T) {
+func TestConn(t *testing.T) { ways(t, testConn) }
+
+func testConn(t *testing.T) {
 	for _, pipe := range []bool{false, true} {
 		for _, polled := range []bool{false, true} {
 			if pipe && polled {
@@ -114,7 +156,7 @@ func TestConn(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("pipe=%v,polled=%v", pipe, polled), func(t *testing.T) {
 				goroutines(t)
-				ca, cb := stream.DefaultConfig(), stream.DefaultConfig()
+				ca, cb := config(t), config(t)
 				ca.Polled = polled
 				cb.Accept = func(r wire.StartupFields) ([]byte, error) { return append([]byte("hello "), r.Private...), nil }
 				ca.Verbs.Private = []byte("you")
@@ -194,15 +236,17 @@ func TestConn(t *testing.T) {
 }
 
 // TestBothWays holds that two ends that write to each other as much as they can do not wait for each other for ever.
-func TestBothWays(t *testing.T) {
+func TestBothWays(t *testing.T) { ways(t, testBothWays) }
+
+func testBothWays(t *testing.T) {
 	goroutines(t)
-	cfg := stream.DefaultConfig()
+	cfg := config(t)
 	cfg.Verbs.PeerToPeer = true
 	da, db := domain(t), domain(t)
 	a, b := sockets(t, false)
 	ended := make(chan *stream.Conn, 1)
 	go func() {
-		cfg := stream.DefaultConfig()
+		cfg := config(t)
 		s, err := stream.Server(b, db, cfg)
 		if err != nil {
 			t.Error(err)
@@ -249,10 +293,12 @@ func TestBothWays(t *testing.T) {
 }
 
 // TestTerminate holds that the Terminate arrives, at both ends as the error, although the connection is closed behind it.
-func TestTerminate(t *testing.T) {
+func TestTerminate(t *testing.T) { ways(t, testTerminate) }
+
+func testTerminate(t *testing.T) {
 	goroutines(t)
 	a, b := sockets(t, false)
-	client, srv := connect(t, a, b, stream.DefaultConfig(), stream.DefaultConfig(), domain(t))
+	client, srv := connect(t, a, b, config(t), config(t), domain(t))
 	if err := client.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8), STag: 0x100}); err != nil {
 		t.Fatal(err)
 	}
@@ -269,10 +315,12 @@ func TestTerminate(t *testing.T) {
 }
 
 // TestSlowPeers holds that a peer that connects and says nothing, drips, stops within a frame, or takes nothing, is cut off.
-func TestSlowPeers(t *testing.T) {
+func TestSlowPeers(t *testing.T) { ways(t, testSlowPeers) }
+
+func testSlowPeers(t *testing.T) {
 	request := make([]byte, wire.StartupLength)
 	wire.StartupFields{CRC: true, Revision: 1}.Put(request)
-	cfg := stream.DefaultConfig()
+	cfg := config(t)
 	cfg.Setup, cfg.Progress, cfg.Linger = 80*time.Millisecond, 80*time.Millisecond, 20*time.Millisecond
 	drip := func(b []byte) func(net.Conn) {
 		return func(c net.Conn) {
@@ -340,7 +388,9 @@ func TestSlowPeers(t *testing.T) {
 }
 
 // TestDisconnects cuts the connection after every so many bytes of an exchange: both ends get an error, and nothing is left.
-func TestDisconnects(t *testing.T) {
+func TestDisconnects(t *testing.T) { ways(t, testDisconnects) }
+
+func testDisconnects(t *testing.T) {
 	goroutines(t)
 	for cut := 1; cut < 400; cut += 13 {
 		for from := range 2 {
@@ -356,12 +406,12 @@ func TestDisconnects(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				if s, err := stream.Server(limited[1], d, stream.DefaultConfig()); err == nil {
+				if s, err := stream.Server(limited[1], d, config(t)); err == nil {
 					<-s.Done()
 					s.Close()
 				}
 			}()
-			if c, err := stream.Client(limited[0], domain(t), stream.DefaultConfig()); err == nil {
+			if c, err := stream.Client(limited[0], domain(t), config(t)); err == nil {
 				works := []verbs.Work{{Op: wire.Write, Local: make([]byte, 100), STag: g.STag() | 1}, {Op: wire.ReadReq}, {Op: wire.ReadReq, Local: make([]byte, 100), STag: g.STag()}}
 				if err := c.Post(works...); err == nil {
 					for range works {
@@ -401,17 +451,19 @@ func (c *cutter) Write(b []byte) (int, error) {
 }
 
 // TestReject holds that a refusal arrives with its reason.
-func TestReject(t *testing.T) {
+func TestReject(t *testing.T) { ways(t, testReject) }
+
+func testReject(t *testing.T) {
 	goroutines(t)
 	a, b := sockets(t, false)
-	cfg := stream.DefaultConfig()
+	cfg := config(t)
 	cfg.Accept = func(wire.StartupFields) ([]byte, error) { return nil, errors.New("full") }
 	ended := make(chan error, 1)
 	go func() {
 		_, err := stream.Server(b, domain(t), cfg)
 		ended <- err
 	}()
-	if _, err := stream.Client(a, domain(t), stream.DefaultConfig()); !errors.Is(err, verbs.ErrRejected) {
+	if _, err := stream.Client(a, domain(t), config(t)); !errors.Is(err, verbs.ErrRejected) {
 		t.Errorf("%v", err)
 	}
 	if err := <-ended; err == nil || err.Error() != "full" {
@@ -574,7 +626,9 @@ func BenchmarkRead4KiB(b *testing.B) {
 }
 
 // TestNoAllocations holds that a read over loopback allocates nothing, at either end.
-func TestNoAllocations(t *testing.T) {
+func TestNoAllocations(t *testing.T) { ways(t, testNoAllocations) }
+
+func testNoAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short tests run under the race detector, which has pools forget what they hold")
 	}
@@ -583,7 +637,7 @@ func TestNoAllocations(t *testing.T) {
 		cfg := stream.DefaultConfig()
 		cfg.Polled = polled
 		d := domain(t)
-		client, srv := connect(t, a, b, cfg, stream.DefaultConfig(), d)
+		client, srv := connect(t, a, b, cfg, config(t), d)
 		g, err := d.Register(verbs.RegionConfig{Memory: make([]byte, 8192), Rights: verbs.RemoteRead})
 		if err != nil {
 			t.Fatal(err)
@@ -606,5 +660,47 @@ func TestNoAllocations(t *testing.T) {
 		}
 		client.Close()
 		srv.Close()
+	}
+}
+
+// counted counts reads of a connection.
+type counted struct {
+	*net.TCPConn
+	reads *atomic.Int64
+}
+
+func (c counted) Read(b []byte) (int, error) {
+	c.reads.Add(1)
+	return c.TCPConn.Read(b)
+}
+
+// TestBufferGrows holds that answers which come together are taken together: a connection that its first buffer is too small for reads into a larger one.
+func TestBufferGrows(t *testing.T) {
+	a, b := sockets(t, false)
+	var reads atomic.Int64
+	cfg := stream.DefaultConfig()
+	d := domain(t)
+	client, srv := connect(t, counted{a.(*net.TCPConn), &reads}, b, cfg, cfg, d)
+	defer client.Close()
+	defer srv.Close()
+	g, err := d.Register(verbs.RegionConfig{Memory: make([]byte, 4096), Rights: verbs.RemoteRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var works []verbs.Work
+	for range 16 {
+		works = append(works, verbs.Work{Op: wire.ReadReq, Local: make([]byte, 4096), STag: g.STag()})
+	}
+	const rounds = 50
+	for range rounds {
+		if err := client.Post(works...); err != nil {
+			t.Fatal(err)
+		}
+		for range works {
+			wait(t, client)
+		}
+	}
+	if n, all := reads.Load(), int64(rounds*len(works)); n > all/2 {
+		t.Errorf("%d reads for %d answers of 4 KiB", n, all)
 	}
 }

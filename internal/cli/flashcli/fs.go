@@ -280,8 +280,11 @@ What is nothing but zeros takes no room.`,
 					return verb.BadInput(err)
 				}
 				defer file.Close()
-				if st, err := file.Stat(); err != nil || st.IsDir() {
-					return verb.BadInput(errors.Join(err, fmt.Errorf("%s is a directory; give one file", args[1])))
+				switch st, err := file.Stat(); {
+				case err != nil:
+					return verb.BadInput(err)
+				case st.IsDir():
+					return verb.BadInput(fmt.Errorf("%s is a directory; give one file", args[1]))
 				}
 				in = file
 			}

@@ -37,6 +37,8 @@ type serveFlags struct {
 	ready   string
 	limits  []string
 	drain   time.Duration
+	threads int
+	spin    time.Duration
 	cfg     server.Config
 }
 
@@ -81,6 +83,8 @@ written from which the next start goes on at once. A second signal ends it in th
 	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "reads and atomics of a connection under way")
+	fl.DurationVar(&f.spin, "spin", 0, "`time` for which such a thread looks for more before it sleeps, such as 50us: a lone client is answered sooner, and a processor does nothing else meanwhile")
+	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` that a client has to say who it is")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` that a client has for one frame")
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent connection is closed; 0: never")
@@ -178,6 +182,12 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	default:
 		return nil, nil, verb.Usagef("some of %s are a pool's and some are empty; give the devices of one pool", strings.Join(args, ", "))
 	}
+	if f.cfg.Loops, err = pool.Threads(o, f.threads); err != nil {
+		return nil, nil, verb.BadInput(err)
+	}
+	if o.Loops = f.cfg.Loops; o.Loops != nil {
+		o.Loops.Spin(f.spin)
+	}
 	opened, ring, err := pool.Open(o, args...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
@@ -227,6 +237,17 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		return verb.BadInput(err)
 	}
 	p.Keeping()
+	if f.spin < 0 || f.spin > time.Second {
+		return verb.Usagef("--spin: %v; give 0s to 1s", f.spin)
+	}
+	if f.threads < 0 || f.threads > pool.MaxThreads {
+		return verb.Usagef("--threads: %d; give 1 to %d, or 0 for half as many as processors", f.threads, pool.MaxThreads)
+	}
+	defer func() {
+		if f.cfg.Loops != nil {
+			err = errors.Join(err, verb.Failed(f.cfg.Loops.Close()))
+		}
+	}()
 	opened, tree, err := f.found(p, args)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/internal/term"
+	"farflash/study"
 )
 
 // Exit codes.
@@ -35,6 +36,12 @@ type Program struct {
 	Style func() term.Style
 	// Keeping says that from now on a signal is to end the context alone: the verb writes what is done.
 	Keeping func()
+	// Progress is the one line on standard error while something long runs; ending says what a signal does to it.
+	Progress func(label, unit string, quiet bool, ending string) *term.Progress
+	// Cache keeps results of trials, in a folder or in the user's own if it is ""; nil if there is no place for it.
+	Cache func(dir string, quiet bool) (*study.Cache, error)
+	// Version is what the program was built from.
+	Version string
 	// Unfinished notes files by a pattern as not worth keeping, until whole is called.
 	Unfinished func(pattern string) (whole func())
 }

@@ -1,0 +1,173 @@
+package raid
+
+import (
+	"errors"
+	"fmt"
+
+	"farflash/block"
+	"farflash/internal/slab"
+	"farflash/units"
+)
+
+// Device is a volume as one block.Device on top of its members. Each of its queues is one of the same kind on every member; what a member has no room for waits here. Requests end in
+// the members' time, so that they must have one clock, and on the goroutine that tells of their completions. It keeps no content.
+type Device struct {
+	raid    *Raid
+	members []block.Device
+	sink    block.Sink
+	queues  []queue
+	live    slab.Slab[pending]
+	waiting []backlog // of each member
+	closed  bool
+}
+
+// mostEntries is how many entries a queue has that names no depth: the most that NVMe has.
+const mostEntries = 1 << 16
+
+// queue is one of the volume's, and what it is on each member.
+type queue struct {
+	depth, used int
+	own         []block.QueueID
+}
+
+// pending is a request that has not ended.
+type pending struct {
+	done    block.Completion
+	touched bool
+}
+
+// NewDevice makes a volume. Member i is made with Member(i) as its sink, and handed to Attach with the others before anything else.
+func NewDevice(sink block.Sink) *Device { return &Device{sink: sink} }
+
+// member tells the volume of one member's completions.
+type member struct {
+	device *Device
+	number int
+}
+
+// Complete implements block.Sink.
+func (m member) Complete(c block.Completion) { m.device.complete(m.number, c) }
+
+// Member is the sink of a member.
+func (d *Device) Member(i int) block.Sink { return member{d, i} }
+
+// Attach takes the members, whose first namespaces the volume is made of.
+func (d *Device) Attach(cfg Config, members []block.Device) error {
+	if len(members) == 0 {
+		return errors.New("raid: no members")
+	}
+	each := members[0].Capacity(0)
+	for _, m := range members {
+		each = min(each, m.Capacity(0))
+	}
+	d.members, d.waiting = members, make([]backlog, len(members))
+	var err error
+	d.raid, err = New(cfg, len(members), each, d.issue, d.end)
+	return err
+}
+
+// Raid is the volume's state, for its counters and its rebuild.
+func (d *Device) Raid() *Raid { return d.raid }
+
+// Open implements block.Device.
+func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
+	if d.closed {
+		return 0, errors.New("raid: the volume is closed")
+	}
+	q := queue{depth: c.Depth}
+	if c.Depth == 0 { // as the members have it by default; what they have no room for waits here
+		q.depth = mostEntries
+	}
+	for i, m := range d.members {
+		own, err := m.Open(c)
+		if err != nil {
+			return 0, fmt.Errorf("member %d: %w", i, err)
+		}
+		q.own = append(q.own, own)
+	}
+	d.queues = append(d.queues, q)
+	return block.QueueID(len(d.queues) - 1), nil
+}
+
+// Capacity implements block.Device.
+func (d *Device) Capacity(namespace int) int64 {
+	if namespace != 0 {
+		return 0
+	}
+	return d.raid.Capacity()
+}
+
+// Close implements block.Device: it closes the members.
+func (d *Device) Close() error {
+	if n := d.live.Len(); n > 0 {
+		return fmt.Errorf("raid: %d requests are under way", n)
+	}
+	d.closed = true
+	var all error
+	for _, m := range d.members {
+		all = errors.Join(all, m.Close())
+	}
+	return all
+}
+
+// Submit implements block.Device.
+func (d *Device) Submit(q block.QueueID, r block.Request) bool {
+	x := &d.queues[q]
+	if d.closed || x.used >= x.depth-1 {
+		return false
+	}
+	x.used++
+	n := d.live.Take()
+	*d.live.At(n) = pending{done: block.Completion{Tag: r.Tag, Queue: q, Op: r.Op, Length: r.Length}}
+	r.Tag = uint64(n)
+	d.raid.Begin(r)
+	return true
+}
+
+// issue gives a member a command, on the queue of the request that it is for; those of the rebuild go by the first.
+func (d *Device) issue(member int, part block.Request) {
+	q := block.QueueID(0)
+	if owner, ok := d.raid.Owner(part.Tag); ok {
+		q = d.live.At(int32(owner)).done.Queue
+	}
+	w := waiting{d.queues[q].own[member], part}
+	if d.waiting[member].N > 0 || !d.members[member].Submit(w.queue, part) {
+		d.waiting[member].Push(w)
+	}
+}
+
+// complete takes the end of a member's command.
+func (d *Device) complete(number int, c block.Completion) {
+	if owner, ok := d.raid.Owner(c.Tag); ok {
+		p := d.live.At(int32(owner))
+		if !p.touched || c.Submitted < p.done.Submitted {
+			p.done.Submitted = c.Submitted
+		}
+		if !p.touched || c.Fetched < p.done.Fetched {
+			p.done.Fetched = c.Fetched
+		}
+		p.done.Finished = max(p.done.Finished, c.Finished)
+		p.touched = true
+	}
+	d.raid.Ended(c.Tag, c.Status)
+	for w := &d.waiting[number]; w.N > 0 && d.members[number].Submit(w.First().queue, w.First().part); {
+		w.Pop()
+	}
+}
+
+// end tells of a request's end.
+func (d *Device) end(tag uint64, status block.Status) {
+	done := d.live.At(int32(tag)).done
+	done.Status = status
+	d.live.Give(int32(tag))
+	d.queues[done.Queue].used--
+	d.sink.Complete(done)
+}
+
+// Rebuild goes on with the rebuild; see [Raid.Rebuild]. A queue must be open.
+func (d *Device) Rebuild(since units.Duration) (next units.Duration, more bool) {
+	if len(d.queues) == 0 && d.raid.Rebuilding() {
+		return since + units.Millisecond, true
+	}
+	return d.raid.Rebuild(since)
+}

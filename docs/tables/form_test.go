@@ -1,0 +1,266 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"farflash/experiment"
+	"farflash/internal/golden"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/stats"
+	"farflash/study"
+	"farflash/study/training"
+	"farflash/trial"
+)
+
+var update = flag.Bool("update", false, "write the tables anew; with FARFLASH_LONG all of them")
+
+// run is a scenario with a seed: a preset, or a text in its place, and changes as --set takes them.
+type run struct {
+	preset, text string
+	set          []string
+	seed         uint64
+}
+
+// name tells a run from others.
+func (r *run) name() string {
+	return fmt.Sprintf("%s%s %q seed %d", r.preset, r.text, r.set, r.seed)
+}
+
+// seeds are a preset with changes, with so many seeds from the first.
+func seeds(first uint64, n int, preset string, set ...string) []run {
+	list := make([]run, n)
+	for i := range list {
+		list[i] = run{preset: preset, set: set, seed: first + uint64(i)}
+	}
+	return list
+}
+
+// with is one list of changes after another.
+func with(sets ...[]string) []string { return slices.Concat(sets...) }
+
+// found is what a run came to: its result, or why there is none.
+type found struct {
+	*result.Result
+	err error
+}
+
+// value is a metric, NaN if there is none.
+func (f *found) value(name string) float64 {
+	if f.Result == nil {
+		return math.NaN()
+	}
+	if m, ok := f.Metric(name); ok {
+		return m.Value
+	}
+	return math.NaN()
+}
+
+// series are the values of one.
+func (f *found) series(name string) []float64 {
+	if f.Result == nil {
+		return nil
+	}
+	s, _ := f.SeriesOf(name)
+	return s.V
+}
+
+// cell is what stands in one place of a table. What it needs is run before it is written, which gets it in the same order.
+type cell struct {
+	needs []run
+	write func([]found) string
+}
+
+// words is a cell without runs.
+func words(text string) cell { return cell{write: func([]found) string { return text }} }
+
+// table is one of a page of docs/validation.
+type table struct {
+	page, name string
+	made       string // with which seeds
+	gate       []int  // rows that every run of the tests holds; the others wait for FARFLASH_LONG
+	quick      bool   // all are
+	fails      bool   // runs may fail: the cells say so
+	head       []string
+	rows       [][]cell
+}
+
+// all are the tables.
+func all() []table { return slices.Concat(snis(), src(), replicast()) }
+
+// TestTables holds the tables, or with -update writes them.
+func TestTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	long := os.Getenv("FARFLASH_LONG") != ""
+	var x runs
+	if dir := os.Getenv("FARFLASH_CACHE"); dir != "" {
+		var err error
+		if x.cache, err = study.OpenCache(dir, "tables"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.trainer = training.NewTrainer(training.DefaultConfig(), study.Runner{Cache: x.cache})
+	for _, tab := range all() {
+		t.Run(tab.name, func(t *testing.T) {
+			page := "../validation/" + tab.page + ".md"
+			if !long && !tab.quick {
+				for _, i := range tab.gate {
+					golden.Rows(t, page, tab.name, []string{golden.Row(x.lines(t, &tab, tab.rows[i:i+1])[0]...)})
+				}
+				return
+			}
+			lines := golden.Head(tab.head...)
+			for _, cells := range x.lines(t, &tab, tab.rows) {
+				if len(cells) != len(tab.head) {
+					t.Errorf("a row of %d cells, and %d columns", len(cells), len(tab.head))
+				}
+				lines = append(lines, golden.Row(cells...))
+			}
+			golden.Table(t, page, tab.name, tab.made, lines, *update && !t.Failed())
+		})
+	}
+}
+
+// runs are those that were done.
+type runs struct {
+	cache   *study.Cache
+	trainer *training.Trainer
+	done    map[string]found
+}
+
+// lines does what rows need that was not done before, and writes their cells.
+func (x *runs) lines(t *testing.T, tab *table, rows [][]cell) [][]string {
+	t.Helper()
+	if x.done == nil {
+		x.done = map[string]found{}
+	}
+	var todo []run
+	for _, r := range rows {
+		for _, c := range r {
+			for _, n := range c.needs {
+				if _, ok := x.done[n.name()]; !ok {
+					x.done[n.name()] = found{}
+					todo = append(todo, n)
+				}
+			}
+		}
+	}
+	var mu sync.Mutex
+	trial.Parallel(context.Background(), len(todo), 0, func(i int) error {
+		r, err := x.do(&todo[i])
+		mu.Lock()
+		defer mu.Unlock()
+		x.done[todo[i].name()] = found{r, err}
+		return nil
+	})
+	for i := range todo {
+		if err := x.done[todo[i].name()].err; err != nil && !tab.fails {
+			t.Errorf("%s: %v", todo[i].name(), err)
+		}
+	}
+	lines := make([][]string, len(rows))
+	for i, r := range rows {
+		for _, c := range r {
+			var list []found
+			for _, n := range c.needs {
+				list = append(list, x.done[n.name()])
+			}
+			lines[i] = append(lines[i], c.write(list))
+		}
+	}
+	return lines
+}
+
+// do runs one, or finds it in the cache. A law that is broken is an error.
+func (x *runs) do(r *run) (*result.Result, error) {
+	src := shape.Source{File: "table.yaml", Text: []byte(r.text)}
+	if r.preset != "" {
+		var err error
+		if src, err = scenario.Find(r.preset); err != nil {
+			return nil, err
+		}
+	}
+	var changes []shape.Change
+	for _, s := range r.set {
+		c, err := shape.ParseChange(s)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, c)
+	}
+	s, err := scenario.Parse(src, changes)
+	if err != nil {
+		return nil, err
+	}
+	tr := trial.Trial{Scenario: s, Seed: r.seed}
+	if tr.Digest, err = s.Digest(); err != nil {
+		return nil, err
+	}
+	if x.cache != nil {
+		if kept, err := x.cache.Get(tr); kept != nil || err != nil {
+			return kept, err
+		}
+	}
+	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: r.seed, Version: "test", Predict: x.trainer.Predict(context.Background())})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range out.Result.Checks {
+		if !c.OK {
+			return nil, errors.New(c.Name + ": " + c.Detail)
+		}
+	}
+	if x.cache != nil {
+		return out.Result, x.cache.Put(tr, out.Result)
+	}
+	return out.Result, nil
+}
+
+// mean is a cell of a metric's mean over runs, times a factor.
+func mean(format, metric string, factor float64, needs []run) cell {
+	return cell{needs, func(list []found) string { return fmt.Sprintf(format, factor*meanOf(list, metric)) }}
+}
+
+// meanOf is a metric's mean over runs.
+func meanOf(list []found, metric string) float64 {
+	sum := 0.0
+	for i := range list {
+		sum += list[i].value(metric) / float64(len(list))
+	}
+	return sum
+}
+
+// over is the mean ratio of a metric in the first half of runs to that in the second, run by run, and its interval.
+func over(list []found, metric string) stats.Interval {
+	n := len(list) / 2
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = list[i].value(metric) / list[n+i].value(metric)
+	}
+	in, err := stats.Replicates(x, 0.95)
+	if err != nil {
+		return stats.Interval{Mean: math.NaN(), Half: math.NaN()}
+	}
+	return in
+}
+
+// list is figures with commas between them.
+func list(format string, v []float64) string {
+	out := make([]string, len(v))
+	for i := range v {
+		out[i] = fmt.Sprintf(format, v[i])
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,104 @@
+package examples
+
+import (
+	"testing"
+
+	"farflash/cluster"
+	"farflash/cluster/put"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// Eager is a protocol of one's own, as a program outside of Farflash may have it: a gateway asks nobody. It sends each replica of a chunk as soon as it has the
+// chunk, to the targets that the placement names; a target that has all of a replica writes it, and its gateway hears of that.
+type Eager struct {
+	bus     *put.Bus
+	arrived map[uint32]units.Bytes // of each replica that is on its way, by the argument of its frames
+}
+
+// kept is Eager's only control message: a replica is on the disk.
+const kept uint8 = 0
+
+// NewEager is what cluster.NewUnder is given.
+func NewEager(b *put.Bus) put.Protocol { return &Eager{b, map[uint32]units.Bytes{}} }
+
+// Begin implements put.Protocol.
+func (e *Eager) Begin(i int32) {
+	b := e.bus
+	x := &b.Chunks[i]
+	x.N = int8(len(b.Places.Place(x.ID, b.Copies, x.Targets[:0])))
+	for k, target := range x.Targets[:x.N] {
+		replica := uint32(i)*put.MaxReplicas + uint32(k)
+		e.arrived[replica] = 0
+		for left := b.Piece; left > 0; left -= b.Frame {
+			size := min(left, b.Frame)
+			b.Frames.Send(x.Gateway, i, put.Frame{Arg: replica, Size: size}, b.FrameTime(size), []int32{b.Node(target)})
+		}
+	}
+}
+
+// Frame implements put.Protocol.
+func (e *Eager) Frame(f put.Frame) {
+	if e.arrived[f.Arg] += f.Size; e.arrived[f.Arg] < e.bus.Piece {
+		return
+	}
+	delete(e.arrived, f.Arg)
+	i := int32(f.Arg / put.MaxReplicas)
+	x := &e.bus.Chunks[i]
+	e.bus.Disks.Write(f.Target, put.Message{Kind: kept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
+}
+
+// Message implements put.Protocol.
+func (e *Eager) Message(m *put.Message) { e.bus.Outcomes.Acknowledged(m.Chunk) }
+
+// Timer implements put.Protocol; Eager asks for none.
+func (e *Eager) Timer(uint32) {}
+
+// Floor implements put.Forecast: the gateway's link carries the replicas, the last one is written, and its gateway hears of it.
+func (e *Eager) Floor() sim.Time {
+	b := e.bus
+	replica := sim.Time(0)
+	for left := b.Piece; left > 0; left -= b.Frame {
+		replica += b.FrameTime(min(left, b.Frame))
+	}
+	return sim.Time(b.Copies)*replica + b.Trip + b.Times.DiskChunk + b.OnLink() + b.Trip
+}
+
+// Expects implements put.Forecast.
+func (e *Eager) Expects(int32) (promised, open bool) { return false, false }
+
+// TestProtocolOfOnesOwn: a chunk that is alone takes what the sum says; with as many gateways as targets it keeps up with a chain.
+func TestProtocolOfOnesOwn(t *testing.T) {
+	run := func(gateways int, protocol func(*put.Bus) put.Protocol) (c *cluster.Cluster, done []cluster.Done) {
+		cfg := cluster.DefaultConfig()
+		cfg.Protocol, cfg.Gateways, cfg.Targets = cluster.Chain, gateways, 36
+		cfg.Chunk = 128 * units.KiB
+		eng := sim.New()
+		var err error
+		if protocol == nil {
+			c, err = cluster.New(cfg, eng, 1)
+		} else {
+			c, err = cluster.NewUnder(protocol, cfg, eng, 1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.OnDone = func(d *cluster.Done) { done = append(done, *d) }
+		c.Start()
+		eng.Run(100 * units.Millisecond)
+		if err := c.Check(); err != nil {
+			t.Error(err)
+		}
+		return c, done
+	}
+	c, done := run(1, NewEager)
+	if len(done) == 0 || done[0].Done-done[0].Begun != c.Floor() {
+		t.Fatalf("%d chunks; the first took %v, its parts %v", len(done), done[0].Done-done[0].Begun, c.Floor())
+	}
+	_, many := run(36, NewEager)
+	_, chained := run(36, nil)
+	t.Logf("%d chunks in 100 ms, %d by a chain", len(many), len(chained))
+	if len(many) < len(done)*12 || len(many) < len(chained)*9/10 {
+		t.Errorf("%d chunks of 36 gateways, %d of one", len(many), len(done))
+	}
+}

@@ -1,0 +1,268 @@
+// Package accounts keeps apart what was measured of each workload, job, tenant, volume and initiator.
+//
+// Its main type is Book: it is told of every request that has completed, counts it for each division that there is (a Scope), and fills the figures of each part into a
+// result, under the names that a whole run has, "tenant[2].read.latency.p99". A division into one part is none: its figures are the run's.
+//
+// Where a warm-up is to be left out, a Book hands out what it has counted in slices (Cut), as the run's own meter does; they are joined and put back like that meter's.
+//
+// Fairness is Jain's index (Jain, Chiu, Hawe: "A Quantitative Measure of Fairness and Discrimination", DEC TR-301, 1984) of the tenants' bandwidths and progress, and the least
+// slowdown over the greatest, as MQSim has it (Tavakkol et al., FAST 2018).
+//
+// What it leaves out: parts beyond the first 256 of a scope, which a warning says; where the time of a part's requests went.
+package accounts
+
+import (
+	"cmp"
+	"slices"
+
+	"farflash/block"
+	"farflash/cosim"
+	"farflash/experiment/requests"
+	"farflash/scenario"
+	"farflash/sim"
+	"farflash/stats"
+)
+
+// MostParts is how many parts of a scope have figures, mostHistograms of how many parts the distributions are kept in the result.
+const (
+	MostParts      = 256
+	mostHistograms = 64
+)
+
+// The scopes, in the order of their names in results.
+const (
+	workload = iota
+	job
+	tenant
+	volume
+	initiator
+	scopes
+)
+
+var scopeNames = [scopes]struct{ name, noun string }{
+	{"workload", "workload"}, {"job", "job of a fio file"}, {"tenant", "tenant"}, {"volume", "volume of a trace"}, {"initiator", "initiator"},
+}
+
+// Book is the accounts of a run.
+type Book struct {
+	s     *scenario.Scenario
+	flows *requests.Flows
+	scope [scopes]division
+	job   []int32 // by flow
+	item  []int32 // the workload's item
+	owner []int32 // the tenant
+	// Volumes are found as they come, the known ones in order of item and number.
+	volumes []volumeKey
+	last    volumeKey // the one that was found last
+}
+
+// division is one scope.
+type division struct {
+	kept  bool // there are several parts, or may be
+	parts []*part
+	names []string
+	left  uint64 // requests of parts beyond the most
+}
+
+// part is what was counted of one.
+type part struct {
+	latency      [2]stats.Histogram // reads, writes
+	count, bytes [block.Ops]int64
+}
+
+type volumeKey struct {
+	item, number uint32
+	part         int32
+}
+
+// New makes the accounts of a run with these flows, of a system with so many initiators; 0 without one.
+func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
+	b := &Book{s: s, flows: flows}
+	names, of, named := s.Tenants()
+	copies := 1
+	for _, c := range flows.Owners {
+		copies = max(copies, int(c)+1)
+	}
+	jobs := len(flows.List) / copies
+	// Jobs are numbered in the order of the workload, whatever order they start in.
+	order := make([]int32, jobs)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(flows.Items[a], flows.Items[b]) })
+	number := make([]int32, jobs)
+	for k, i := range order {
+		number[i] = int32(k)
+	}
+	for i := range flows.List {
+		item := flows.Items[i]
+		b.item, b.owner, b.job = append(b.item, int32(item)), append(b.owner, int32(of[item])), append(b.job, number[i%max(jobs, 1)])
+	}
+	add := func(scope int, n int, name func(i int) string) {
+		x := &b.scope[scope]
+		x.kept = n > 1
+		for i := range min(n, MostParts) {
+			if x.kept {
+				x.parts, x.names = append(x.parts, nil), append(x.names, name(i))
+			}
+		}
+	}
+	add(workload, len(s.Workload), s.LoadName)
+	if jobs > running(s) {
+		add(job, jobs, func(i int) string { return flows.List[order[i]].Name })
+	}
+	if named {
+		add(tenant, len(names), func(i int) string { return names[i] })
+	}
+	for i := range s.Workload {
+		b.scope[volume].kept = b.scope[volume].kept || s.Workload[i].Trace != nil
+	}
+	b.last.item = ^uint32(0)
+	add(initiator, initiators, func(i int) string { return "" })
+	return b
+}
+
+// running is how many items of the workload run.
+func running(s *scenario.Scenario) (n int) {
+	for i := range s.Workload {
+		if s.Runs(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// Sign says in a request whom it is of.
+func (b *Book) Sign(x *cosim.Sample) {
+	x.Workload, x.Job, x.Tenant = b.item[x.Flow], b.job[x.Flow], b.owner[x.Flow]
+}
+
+// Add counts a request that has completed; of a system it says who issued it.
+func (b *Book) Add(x *cosim.Sample, latency sim.Time, by int32) {
+	b.count(workload, b.item[x.Flow], x, latency)
+	b.count(job, b.job[x.Flow], x, latency)
+	b.count(tenant, b.owner[x.Flow], x, latency)
+	if b.scope[volume].kept {
+		b.count(volume, b.volume(uint32(b.item[x.Flow]), x.Volume), x, latency)
+	}
+	b.count(initiator, by, x, latency)
+}
+
+func (b *Book) count(scope int, number int32, x *cosim.Sample, latency sim.Time) {
+	d := &b.scope[scope]
+	switch {
+	case !d.kept:
+		return
+	case int(number) >= len(d.parts):
+		d.left++
+		return
+	}
+	p := d.parts[number]
+	if p == nil {
+		p = new(part)
+		d.parts[number] = p
+	}
+	p.count[x.Op]++
+	p.bytes[x.Op] += x.Size
+	if x.Op <= block.Write {
+		p.latency[x.Op].Record(latency)
+	}
+}
+
+// volume is the number of a workload's volume, in the order in which they came.
+func (b *Book) volume(item, number uint32) int32 {
+	if b.last.item == item && b.last.number == number {
+		return b.last.part
+	}
+	key := volumeKey{item: item, number: number}
+	i, known := slices.BinarySearchFunc(b.volumes, key, func(a, b volumeKey) int {
+		return cmp.Or(cmp.Compare(a.item, b.item), cmp.Compare(a.number, b.number))
+	})
+	if !known {
+		d := &b.scope[volume]
+		key.part = int32(len(b.volumes))
+		b.volumes = slices.Insert(b.volumes, i, key)
+		if len(d.parts) < MostParts {
+			d.parts, d.names = append(d.parts, nil), append(d.names, b.flows.VolumeName(int(item), number))
+		}
+	}
+	b.last = b.volumes[i]
+	return b.last.part
+}
+
+// Slice is what was counted in a slice of time.
+type Slice struct{ scope [scopes][]packed }
+
+// packed is a part within a slice.
+type packed struct {
+	latency      [2]stats.Packed
+	count, bytes [block.Ops]int64
+}
+
+// Cut ends a slice: the accounts are empty afterwards.
+func (b *Book) Cut() *Slice {
+	out := new(Slice)
+	for k := range b.scope {
+		d := &b.scope[k]
+		if !d.kept {
+			continue
+		}
+		list := make([]packed, len(d.parts))
+		for i, p := range d.parts {
+			if p == nil {
+				continue
+			}
+			list[i] = packed{count: p.count, bytes: p.bytes}
+			for op := range p.latency {
+				list[i].latency[op] = p.latency[op].Pack()
+			}
+			p.count, p.bytes = [block.Ops]int64{}, [block.Ops]int64{}
+		}
+		out.scope[k] = list
+	}
+	return out
+}
+
+// Join adds a slice that follows.
+func (s *Slice) Join(o *Slice) {
+	for k := range s.scope {
+		a, b := s.scope[k], o.scope[k]
+		for len(a) < len(b) { // volumes that appeared later
+			a = append(a, packed{})
+		}
+		for i := range b {
+			for op := range b[i].count {
+				a[i].count[op] += b[i].count[op]
+				a[i].bytes[op] += b[i].bytes[op]
+			}
+			for op := range b[i].latency {
+				a[i].latency[op] = stats.Join(&a[i].latency[op], &b[i].latency[op])
+			}
+		}
+		s.scope[k] = a
+	}
+}
+
+// Back puts a slice back into the accounts.
+func (b *Book) Back(s *Slice) {
+	for k := range s.scope {
+		d := &b.scope[k]
+		for i := range s.scope[k] {
+			x := &s.scope[k][i]
+			if x.count == [block.Ops]int64{} {
+				continue
+			}
+			if d.parts[i] == nil {
+				d.parts[i] = new(part)
+			}
+			p := d.parts[i]
+			for op := range x.count {
+				p.count[op] += x.count[op]
+				p.bytes[op] += x.bytes[op]
+			}
+			for op := range x.latency {
+				p.latency[op].Unpack(&x.latency[op])
+			}
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package accounts
+
+import (
+	"slices"
+	"strings"
+
+	"farflash/result"
+)
+
+// Define defines the scopes, whose parts have the figures of reads, writes and both that are defined already, and fairness.
+func Define(l *result.Lexicon) {
+	own := func(name string) bool {
+		op, _, _ := strings.Cut(name, ".")
+		return slices.Contains([]string{"read", "write", "all"}, op) || slices.Contains([]string{"trim", "flush"}, op) && !strings.Contains(name, "latency")
+	}
+	for k, x := range scopeNames {
+		var more []result.Definition
+		if k == workload || k == tenant {
+			more = lone
+		}
+		l.Scope(x.name, x.noun, own, more...)
+	}
+	l.Metric("fairness.bandwidth", "fraction", "Jain's index of the bandwidths of tenants, or of workloads where no tenant is named: 1 if all have the same, 1/n if one of n has all")
+	l.Metric("fairness.progress", "fraction", "Jain's index of the progress of tenants or workloads, which is their requests per second over those when running alone (measure.alone)")
+	l.Metric("fairness.slowdown", "fraction", "least slowdown of a tenant or workload over the greatest: 1 if sharing costs all the same (measure.alone)")
+	l.More("fairness.bandwidth", "fairness.progress", "fairness.slowdown")
+}
+
+// lone is what a tenant or workload has if it ran alone too.
+var lone = []result.Definition{
+	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of reads and writes when running alone", Better: result.LowerIsBetter},
+	{Name: "alone.latency.p99", Unit: "us", Help: "99th percentile of the latency of reads and writes when running alone", Better: result.LowerIsBetter},
+	{Name: "alone.iops", Unit: "1/s", Help: "requests per second when running alone", Better: result.HigherIsBetter},
+	{Name: "slowdown.mean", Unit: "ratio", Help: "mean latency over that when running alone", Better: result.LowerIsBetter},
+	{Name: "slowdown.p99", Unit: "ratio", Help: "99th percentile of latency over that when running alone", Better: result.LowerIsBetter},
+	{Name: "progress", Unit: "ratio", Help: "requests per second over those when running alone", Better: result.HigherIsBetter},
+}

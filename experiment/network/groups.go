@@ -1,0 +1,112 @@
+package network
+
+import (
+	"fmt"
+
+	"farflash/cosim"
+	"farflash/result"
+	"farflash/workload/flows"
+)
+
+// mostGroups is how many of a scenario's sources of flows have figures of their own; those beyond are in the figures of all.
+const mostGroups = 32
+
+// groups is how many groups of flows are told apart. The last one has what is beyond the most.
+func (y *Network) groups() int { return max(1, min(len(y.s.Flows), mostGroups+1)) }
+
+// Watch has the flows that are posted be told apart by their groups.
+func (y *Network) Watch(t *cosim.Traffic) {
+	if y.groups() > 1 {
+		t.OnPosted = y.posted
+	}
+}
+
+// posted notes the group of a message.
+func (y *Network) posted(message int32, f *flows.Flow) {
+	if y.groups() == 1 {
+		return
+	}
+	for int(message) >= len(y.group) {
+		y.group = append(y.group, 0)
+	}
+	y.group[message] = min(f.Group, mostGroups)
+}
+
+// groupOf is the group of a message.
+func (y *Network) groupOf(message int32) uint16 {
+	if int(message) >= len(y.group) {
+		return 0
+	}
+	return y.group[message]
+}
+
+// ledgers are those of a group, of all if it is below 0.
+func (m *Meter) ledgers(group int) (out []*ledger) {
+	if m.own != nil {
+		if group >= 0 {
+			return m.own[group : group+1]
+		}
+		return m.own
+	}
+	for _, t := range m.tallied {
+		for g := range t.ended {
+			if group < 0 || g == group {
+				out = append(out, &t.ended[g])
+			}
+		}
+	}
+	return out
+}
+
+// ownLedgers are ledgers for the flows of a system, which are counted at the end.
+func (m *Meter) ownLedgers() (out []*ledger) {
+	shared := &shelf{limit: exactFlows}
+	for range m.groups() {
+		out = append(out, &ledger{warm: m.from.at, shared: shared})
+	}
+	return out
+}
+
+// byGroup fills in the figures of each group, if there are several, after those of all.
+func (m *Meter) byGroup(r *result.Result, all *census) {
+	n := m.groups()
+	if n < 2 {
+		return
+	}
+	names := result.Parts{Scope: "flows"}
+	sum := 0
+	for g := range n {
+		c := take(m.ledgers(g), all.whole)
+		sum += c.count
+		if g == mostGroups {
+			r.Warn("figures by group of flows are of the first %d; %d flows were of others", mostGroups, c.count)
+			continue
+		}
+		names.Names = append(names.Names, m.s.FlowName(g))
+		name := fmt.Sprintf("flows[%d]", g)
+		r.Set(name+".count", float64(c.count))
+		r.Set(name+".unfinished", m.unfinished[g])
+		r.Set(name+".bytes", float64(c.bytes))
+		if c.count == 0 {
+			continue
+		}
+		fct, h := c.times()
+		fct.fill(r, name+".fct")
+		r.SetHistogram(name+".fct", h)
+		slow := c.slowdowns(-1)
+		slow.fill(r, name+".slowdown")
+	}
+	r.Parts = append(r.Parts, names)
+	r.Check("flows by group are all", sum == all.count, fmt.Sprintf("they add up to %d of %d", sum, all.count))
+}
+
+// fill fills in what was found.
+func (f *found) fill(r *result.Result, name string) {
+	r.Set(name+".mean", f.mean())
+	for _, q := range result.FlowQuantiles {
+		if q.Known(f.count()) {
+			r.Set(name+"."+q.Name, f.quantile(q.Share))
+		}
+	}
+	r.Set(name+".max", f.most())
+}

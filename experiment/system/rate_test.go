@@ -1,0 +1,43 @@
+package system_test
+
+import (
+	"context"
+	"testing"
+
+	"farflash/experiment"
+	"farflash/ratecontrol"
+	"farflash/scenario"
+	"farflash/trial"
+	"farflash/trial/trialtest"
+)
+
+// still foresees nothing.
+type still struct{}
+
+func (still) Predict(*ratecontrol.Features, int) (read, write float64) { return 1, 1 }
+
+// TestModelIsOfTheDepth: a model is asked for of the drive with as many commands in it as the target gives it, by the run and by who trains it before.
+func TestModelIsOfTheDepth(t *testing.T) {
+	for _, c := range []struct {
+		given string
+		want  int
+	}{{"16", 16}, {"4096", 512}} {
+		s, err := trialtest.Parse("targets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: src}\n"+
+			"workload: [{synthetic: {reads: {size: 4KiB, interarrival: 50us}, writes: {size: 4KiB, interarrival: 50us}, requests: 20}}]\n", "nvmf.drive_depth="+c.given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1, Predict: func(d *scenario.Drive) (ratecontrol.Predictor, error) {
+			asked = d.Host.FetchSize
+			return still{}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.Unforeseen()
+		if len(before) != 1 || asked != c.want || before[0].Host.FetchSize != c.want {
+			t.Errorf("drive_depth %s: the run asks for a drive of %d commands, who trains for %d; both are to be %d", c.given, asked, before[0].Host.FetchSize, c.want)
+		}
+	}
+}

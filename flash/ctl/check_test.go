@@ -1,0 +1,154 @@
+package ctl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/ftl"
+)
+
+// TestCheckSees breaks one thing of a pool's memory at a time: each is said, at its place, and nothing is said of a pool that is whole.
+func TestCheckSees(t *testing.T) {
+	begin := func() (*Pool, Ref) {
+		cfg := DefaultConfig()
+		cfg.Frames, cfg.Chunk = 16, 2
+		layout := Layout{Segment: 8, OverProvision: 0.5, LogPages: 32}
+		layout.UUID[0] = 1
+		dev := device.NewMem(200 * device.Grain)
+		shape, err := layout.Shape(dev.Size())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Format(shape, dev); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Open(cfg, dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, Page)
+		for i := range uint64(40) {
+			b[0] = byte(i)
+			if err := p.WriteAt(b, i*Page, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		var held Ref
+		p.Get(1, Writing, func(r Ref, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = r
+		})
+		if r := p.Check(true); len(r.Violations) > 0 {
+			t.Fatalf("a pool that is whole: %v", r.Violations)
+		}
+		return p, held
+	}
+	// mapped is a page that is on the medium only, and its place.
+	mapped := func(c *core) (page uint64, at ftl.PPA) {
+		for page, slot := range c.table.Used(0, 100) {
+			if w := slot.Load(); w.State() == table.OnMedium {
+				return page, w.Place()
+			}
+		}
+		t.Fatal("every page is in memory")
+		return 0, 0
+	}
+	for _, x := range []struct {
+		name string
+		harm func(p *Pool, c *core, held Ref)
+		path string // part of one violation's
+		what string
+	}{
+		{"a frame that is free and somebody's", func(_ *Pool, c *core, held Ref) { c.free = append(c.free, held.frame) }, "frame ", "is free, and page 1's"},
+		{"a frame that is free twice", func(_ *Pool, c *core, _ Ref) {
+			at := int32(len(c.frames)) // one of nobody's
+			c.frames = append(c.frames, frame{place: ftl.NoPPA})
+			c.free = append(c.free, at, at)
+		}, "frame 16", "is free twice"},
+		{"a frame that is nobody's", func(_ *Pool, c *core, _ Ref) { c.frames = append(c.frames, frame{place: ftl.NoPPA}) }, "frame 16", "is nobody's and not free"},
+		{"a free frame that is waited for", func(_ *Pool, c *core, _ Ref) {
+			c.frames = append(c.frames, frame{place: ftl.NoPPA, writing: 2})
+			c.free = append(c.free, 16)
+		}, "frame 16", "2 writes and 0 others wait"},
+		{"a frame of another page", func(_ *Pool, c *core, held Ref) { c.frames[held.frame].page = 77 }, "page 1/frame", "is page 77's"},
+		{"a page in a frame that there is not", func(_ *Pool, c *core, _ Ref) { c.frames = c.frames[:1] }, "page ", "of 1"},
+		{"a page in no frame of its own", func(_ *Pool, c *core, held Ref) {
+			other := (held.frame + 1) % 16
+			c.frames[other].slot = held.slot
+		}, "frame ", "which is"},
+		{"a place that the mapping does not lead to", func(_ *Pool, c *core, _ Ref) {
+			page, at := mapped(c)
+			c.table.Make(page).Store(0)
+			_ = at
+		}, "segment ", "is said to be page"},
+		{"a place that is not in use", func(_ *Pool, c *core, _ Ref) {
+			_, at := mapped(c)
+			c.live[at>>6] &^= 1 << (at & 63)
+		}, "page ", "the place is not in use"},
+		{"a place of another page", func(_ *Pool, c *core, _ Ref) {
+			_, at := mapped(c)
+			c.owners[at] = 99
+		}, "page ", "the place is page 99's"},
+		{"a place that the translation layer has not", func(p *Pool, c *core, _ Ref) {
+			_, at := mapped(c)
+			c.ftl.Invalidate(at, 0)
+		}, "page ", "the translation layer has nothing there"},
+		{"a count of places", func(_ *Pool, c *core, _ Ref) { c.mapped++ }, "pool", "are counted"},
+		{"a count of pages in use", func(_ *Pool, c *core, _ Ref) { c.used-- }, "pool", "in use or reserved, 39 are counted"},
+		{"more in use than there is room for", func(_ *Pool, c *core, _ Ref) { c.shape.Capacity = 10 }, "pool", "the capacity is 10"},
+		{"a segment that was written beyond what was handed out", func(_ *Pool, c *core, _ Ref) {
+			for i := range c.segments {
+				if s := &c.segments[i]; s.opened {
+					s.programmed = s.written + 1
+					return
+				}
+			}
+		}, "segment ", "were handed out"},
+		{"a place that was not handed out", func(_ *Pool, c *core, _ Ref) {
+			_, at := mapped(c)
+			c.segments[c.segmentOf(at)].opened = false
+		}, "segment ", "is in use, but was not handed out"},
+		{"content that is not what was written", func(_ *Pool, c *core, _ Ref) {
+			_, at := mapped(c)
+			c.sums[at] ^= 1
+		}, "segment ", ErrDamaged.Error()},
+		{"a summary that says otherwise", func(_ *Pool, c *core, _ Ref) {
+			for i := range c.owners {
+				if at := ftl.PPA(i); c.isLive(at) && int(c.segments[c.segmentOf(at)].programmed) == c.shape.Pages {
+					c.sums[at] ^= 1
+					return
+				}
+			}
+			t.Fatal("no segment is full")
+		}, "segment ", "the summary says page"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			p, held := begin()
+			x.harm(p, p.core, held)
+			r := p.Check(true)
+			for _, v := range r.Violations {
+				if strings.Contains(v.Path, x.path) && strings.Contains(v.What, x.what) {
+					return
+				}
+			}
+			t.Errorf("it is not said of %q that %q: %v", x.path, x.what, r.Violations)
+		})
+	}
+	p, held := begin()
+	p.Put(held, Kept, heat.Auto, nil)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := (Violation{"page 1", "is lost"}).String(); text != fmt.Sprintf("%s: %s", "page 1", "is lost") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,433 @@
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"farflash/flash/device"
+	"farflash/internal/fifo"
+)
+
+// Loops are threads with a ring each, which devices and sockets share: what comes from a socket, what it asks of a device and what goes back are done on one thread,
+// and what several connections want at the same time costs one system call.
+type Loops struct {
+	all  []*loop
+	spin atomic.Int64  // ns; see Spin
+	next atomic.Uint32 // where the search for the next socket's loop begins
+	// Sockets: the kernel has what Attach needs (Linux 5.19).
+	sockets bool
+}
+
+// Start starts n loops, of which each has so many operations of devices under way at most.
+func Start(n, entries int) (*Loops, error) {
+	ls := &Loops{}
+	if n < 1 || n > 255 {
+		return nil, fmt.Errorf("uring: %d loops; use 1 to 255", n)
+	}
+	for range n {
+		l := &loop{done: make(chan struct{}), depth: entries, spin: &ls.spin}
+		made := make(chan error)
+		go l.run(made)
+		if err := <-made; err != nil {
+			return nil, errors.Join(err, ls.Close())
+		}
+		ls.all = append(ls.all, l)
+	}
+	ls.sockets = ls.all[0].receives()
+	return ls, nil
+}
+
+// Spin has a thread that has sockets look again and again for so long after what came last, before it sleeps. Who asks again soon is answered sooner by what it
+// takes to wake a thread and its processor; the processor does nothing else meanwhile. 0 is the default: it sleeps at once.
+func (ls *Loops) Spin(d time.Duration) { ls.spin.Store(int64(d)) }
+
+// Len is how many loops there are.
+func (ls *Loops) Len() int { return len(ls.all) }
+
+// Sockets reports whether the kernel has what sockets need of it.
+func (ls *Loops) Sockets() bool { return ls.sockets }
+
+// Close ends the threads. No device is left, and no socket: the error says so if one is.
+func (ls *Loops) Close() error {
+	var errs []error
+	for _, l := range ls.all {
+		if n := l.held.Load(); n != 0 {
+			errs = append(errs, fmt.Errorf("uring: %d sockets are left", n))
+		}
+		l.order(func() { l.over = true })
+		<-l.done
+		errs = append(errs, l.ring.Close(), syscall.Close(l.event))
+	}
+	ls.all = nil
+	return errors.Join(errs...)
+}
+
+// register tells all rings of memory. A ring knows one arena; operations in another one have their memory mapped each time.
+func (ls *Loops) register(arena []byte) error {
+	var errs []error
+	for _, l := range ls.all {
+		done := make(chan error)
+		l.order(func() {
+			var err error
+			if l.arena == nil {
+				if err = l.ring.register(arena); err == nil {
+					l.arena = arena
+				}
+			}
+			done <- err
+		})
+		errs = append(errs, <-done)
+	}
+	return errors.Join(errs...)
+}
+
+// forget takes an arena back.
+func (ls *Loops) forget(arena []byte) error {
+	var errs []error
+	for _, l := range ls.all {
+		done := make(chan error)
+		l.order(func() {
+			var err error
+			if unsafe.SliceData(l.arena) == unsafe.SliceData(arena) {
+				err = l.ring.unregister()
+				l.arena = nil
+			}
+			done <- err
+		})
+		errs = append(errs, <-done)
+	}
+	return errors.Join(errs...)
+}
+
+// loop is one of them.
+type loop struct {
+	ring  *Ring
+	held  atomic.Int32 // sockets
+	event int          // an eventfd, which wakes the thread
+	depth int          // operations of devices under way at most
+	spin  *atomic.Int64
+
+	mu     sync.Mutex
+	queue  fifo.Ring[task] // not yet submitted
+	ready  []*Socket       // that want a turn
+	orders []func()        // what only the thread may do
+	asleep bool            // the thread waits for the kernel, or is about to
+
+	done chan struct{}
+
+	// Of the thread alone.
+	arena   []byte // registered: operations in it need no mapping of their memory
+	slots   []task
+	free    []uint32
+	batch   []task       // that have ended
+	events  []completion // of sockets
+	sockets []*Socket
+	spaces  []uint32 // of sockets that are free
+	turns   []*Socket
+	ahead   int    // entries that were pushed and not submitted
+	signal  uint64 // what is read from event
+	armed   bool   // that read is under way
+	over    bool
+	last    time.Time // when something last ended, while it spins
+}
+
+// task is an operation of a device.
+type task struct {
+	op  *device.Op
+	dev *Device
+}
+
+// Tokens of what is under way: a slot, or a socket and what of it, or the eventfd.
+const (
+	woken       = ^uint64(0)
+	socketToken = 1 << 62
+	socketShift = 2
+
+	socketReceive = 0
+	socketPoll    = 1
+	socketCancel  = 2
+)
+
+func (l *loop) run(made chan<- error) {
+	runtime.LockOSThread() // it ends with the goroutine
+	defer close(l.done)
+	var err error
+	if l.ring, err = New(l.depth + 1); err != nil {
+		made <- err
+		return
+	}
+	event, _, no := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_CLOEXEC, 0)
+	if no != 0 {
+		made <- errors.Join(fmt.Errorf("uring: %w", no), l.ring.Close())
+		return
+	}
+	l.event = int(event)
+	l.slots = make([]task, l.ring.size-1) // one entry is the eventfd's
+	for i := range l.slots {
+		l.free = append(l.free, uint32(i))
+	}
+	made <- nil
+	for !l.over {
+		l.turn()
+	}
+}
+
+// order has the thread do something.
+func (l *loop) order(f func()) {
+	l.mu.Lock()
+	l.orders = append(l.orders, f)
+	l.rouse()
+}
+
+// rouse releases the lock, and wakes the thread if it sleeps.
+func (l *loop) rouse() {
+	wake := l.asleep
+	l.asleep = false
+	l.mu.Unlock()
+	if wake {
+		l.wake()
+	}
+}
+
+func (l *loop) wake() {
+	one := [8]byte{0: 1}
+	for {
+		if _, err := syscall.Write(l.event, one[:]); err == nil {
+			return
+		} else if !errors.Is(err, syscall.EINTR) {
+			panic("uring: waking the thread: " + err.Error()) // operations hold memory that nothing says is free again
+		}
+	}
+}
+
+// turn does what is wanted, submits it, waits if there is nothing else to do, and hands out what has ended.
+func (l *loop) turn() {
+	l.mu.Lock()
+	orders := l.orders
+	l.orders = nil
+	l.turns, l.ready = l.ready, l.turns[:0]
+	for _, s := range l.turns {
+		s.queued = false
+	}
+	l.take()
+	l.mu.Unlock()
+	for _, f := range orders {
+		f()
+	}
+	if l.ahead > 0 && len(l.turns) > 0 {
+		l.submit(false) // devices are at work while what has ended is sent
+	}
+	for i, s := range l.turns {
+		l.turns[i] = nil
+		s.handler.Turn()
+	}
+	l.mu.Lock()
+	l.take()
+	// What cannot be submitted for want of a slot waits for a completion, and needs nobody to wake the thread.
+	idle := (l.queue.N == 0 || len(l.free) == 0) && len(l.orders) == 0 && len(l.ready) == 0 && len(l.batch) == 0 && len(l.events) == 0 && !l.over
+	spins := idle && l.spins()
+	wait := idle && !spins
+	l.asleep = wait
+	l.mu.Unlock()
+	if wait && !l.armed {
+		l.armed = true
+		l.push(submission{
+			opcode: opRead, fd: int32(l.event), offset: ^uint64(0), address: uint64(uintptr(unsafe.Pointer(&l.signal))), length: 8, token: woken,
+		})
+	}
+	if idle || l.ahead > 0 {
+		l.submit(wait) // while it spins, too: the kernel hands out completions in a call alone
+	}
+	if wait {
+		l.mu.Lock()
+		l.asleep = false
+		l.mu.Unlock()
+	}
+	l.collect()
+	l.finish()
+}
+
+// spins reports whether to look again in place of sleeping.
+func (l *loop) spins() bool {
+	spin := l.spin.Load()
+	return spin > 0 && l.held.Load() > 0 && time.Since(l.last) < time.Duration(spin)
+}
+
+// push puts an entry into the submission queue, making room if there is none.
+func (l *loop) push(s submission) {
+	for l.ahead >= int(l.ring.size) {
+		l.submit(false)
+	}
+	l.ring.push(s)
+	l.ahead++
+}
+
+// take pushes what is asked of devices into free slots; l.mu is held.
+func (l *loop) take() {
+	for l.queue.N > 0 && len(l.free) > 0 && l.ahead < int(l.ring.size)-1 {
+		t := l.queue.Pop()
+		slot := l.free[len(l.free)-1]
+		l.free = l.free[:len(l.free)-1]
+		l.slots[slot] = t
+		l.push(l.entry(t, uint64(slot)))
+	}
+}
+
+// submit has the kernel take all entries. What it refuses for good ends with its error.
+func (l *loop) submit(wait bool) {
+	for {
+		got, err := l.ring.enter(l.ahead, wait)
+		l.ahead -= got
+		switch {
+		case err == nil && l.ahead == 0:
+			return
+		case err == nil:
+			wait = false // it was short of something for the rest
+		case errors.Is(err, syscall.EINTR):
+			if l.ahead == 0 {
+				return
+			}
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EBUSY):
+			l.collect()
+			time.Sleep(50 * time.Microsecond) // the kernel is short of memory, or of room for completions
+		case l.ahead == 0:
+			panic("uring: waiting for completions: " + err.Error()) // operations hold memory that nothing says is free again
+		default:
+			// The entries that were not taken are the last ones; they are taken back.
+			tail := l.ring.sqTail.Load()
+			no := syscall.EIO
+			_ = errors.As(err, &no) // enter's errors are all Errnos
+			for i := range uint32(l.ahead) {
+				token := l.ring.sqes[(tail-1-i)&l.ring.sqMask].token
+				if token == woken {
+					panic("uring: waking the thread: " + err.Error())
+				}
+				l.ended(completion{token: token, result: -int32(no)})
+			}
+			l.ring.sqTail.Store(tail - uint32(l.ahead))
+			l.ahead = 0
+			return
+		}
+	}
+}
+
+// collect takes completions that there are.
+func (l *loop) collect() {
+	for some := false; ; some = true {
+		c, ok := l.ring.reap()
+		if !ok {
+			if some && l.spin.Load() > 0 {
+				l.last = time.Now()
+			}
+			return
+		}
+		l.ended(c)
+	}
+}
+
+// ended takes one in. What sockets have of it is looked at when the thread is in no call of theirs.
+func (l *loop) ended(c completion) {
+	switch {
+	case c.token == woken:
+		l.armed = false
+		return
+	case c.token&socketToken != 0:
+		l.events = append(l.events, c)
+		return
+	}
+	t := l.slots[c.token]
+	l.slots[c.token] = task{}
+	l.free = append(l.free, uint32(c.token))
+	t.op.Err = nil
+	switch {
+	case c.result < 0:
+		t.op.Err = syscall.Errno(-c.result)
+	case t.op.Kind != device.Flush && int(c.result) < len(t.op.Buf):
+		t.op.Err = device.ErrShort
+	}
+	l.batch = append(l.batch, t)
+}
+
+// finish tells of what was collected: sockets, and submitters.
+func (l *loop) finish() {
+	for i := 0; i < len(l.events); i++ { // a handler may have more collected
+		c := l.events[i]
+		l.sockets[uint32(c.token)>>socketShift].happened(c)
+	}
+	l.events = l.events[:0]
+	n := len(l.batch)
+	for i := range n {
+		t := l.batch[i]
+		l.batch[i] = task{}
+		t.op.More = i+1 < n && l.batch[i+1].dev == t.dev
+		t.dev.ended(1)
+		t.op.Done(t.op)
+	}
+	l.batch = l.batch[:copy(l.batch, l.batch[n:])]
+}
+
+func (l *loop) entry(t task, token uint64) submission {
+	op := t.op
+	s := submission{fd: int32(t.dev.fd), token: token}
+	if op.Kind == device.Flush {
+		s.opcode, s.opFlags = opFsync, fsyncDatasync
+		return s
+	}
+	base := uintptr(unsafe.Pointer(unsafe.SliceData(op.Buf)))
+	s.opcode = opRead
+	if op.Kind == device.Write {
+		s.opcode = opWrite
+	}
+	arena := uintptr(unsafe.Pointer(unsafe.SliceData(l.arena)))
+	if l.arena != nil && base >= arena && base+uintptr(len(op.Buf)) <= arena+uintptr(len(l.arena)) {
+		s.opcode = opReadFixed + (s.opcode - opRead)
+	}
+	s.offset, s.address, s.length = uint64(op.Offset), uint64(base), uint32(len(op.Buf))
+	return s
+}
+
+// receives reports whether the kernel receives from sockets as Attach needs it, by doing so.
+func (l *loop) receives() bool {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer func() {
+		for _, fd := range pair {
+			_ = syscall.Close(fd) // nothing is lost with it
+		}
+	}()
+	if _, err := syscall.Write(pair[1], []byte{1}); err != nil {
+		return false
+	}
+	t := &trial{done: make(chan bool, 1)}
+	l.held.Add(1)
+	t.socket = &Socket{loop: l, handler: t, fd: pair[0]}
+	t.socket.Begin()
+	return <-t.done
+}
+
+// trial receives one byte.
+type trial struct {
+	socket *Socket
+	b      [8]byte
+	done   chan bool
+}
+
+// Turn implements Handler.
+func (t *trial) Turn() { t.socket.Receive(t.b[:]) }
+
+// Received implements Handler.
+func (t *trial) Received(n int, err error) {
+	t.socket.Detach()
+	t.done <- n == 1 && err == nil
+}
+
+// Writable implements Handler.
+func (t *trial) Writable(error) {}

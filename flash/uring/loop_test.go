@@ -1,0 +1,145 @@
+package uring
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"farflash/flash/device"
+)
+
+// echo sends back what it receives, until the peer has sent its last.
+type echo struct {
+	t      *testing.T
+	socket *Socket
+	buf    [256]byte
+	over   chan string
+}
+
+func (e *echo) Turn() {
+	if receiving, _ := e.socket.Busy(); !receiving {
+		e.socket.Receive(e.buf[:])
+	} else {
+		e.socket.Cancel(true)
+	}
+}
+
+func (e *echo) Received(n int, err error) {
+	if n == 0 {
+		e.socket.Detach()
+		why := "end"
+		if err != nil {
+			why = err.Error()
+		}
+		e.over <- why
+		return
+	}
+	if k, err := e.socket.Send(e.buf[:n]); k != n || err != nil {
+		e.t.Errorf("%d of %d bytes are sent: %v", k, n, err)
+	}
+	e.socket.Receive(e.buf[:])
+}
+
+func (e *echo) Writable(error) {}
+
+// TestSockets has a loop echo, cancels a receive, and holds that who closes the loops is told of a socket that is left.
+func TestSockets(t *testing.T) {
+	for name, spin := range map[string]time.Duration{"sleeps": 0, "spins": 2 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) { sockets(t, spin) })
+	}
+}
+
+func sockets(t *testing.T, spin time.Duration) {
+	skipped(t)
+	ls, err := Start(2, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls.Spin(spin)
+	if !ls.Sockets() {
+		if err := ls.Close(); err != nil {
+			t.Fatal(err)
+		}
+		t.Skip("this kernel's rings do not receive as is needed")
+	}
+	if a, b := ls.Lane(), ls.Lane(); a == b || a == 0 || b == 0 {
+		t.Errorf("sockets of lanes %d and %d", a, b)
+	}
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &echo{t: t, over: make(chan string, 1)}
+	if e.socket, err = ls.Attach(1, pair[0], e); err != nil {
+		t.Fatal(err)
+	}
+	e.socket.Begin()
+	var got [5]byte
+	for range 3 {
+		if _, err := syscall.Write(pair[1], []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := syscall.Read(pair[1], got[:]); err != nil || string(got[:n]) != "hello" {
+			t.Fatalf("%q came back: %v", got[:n], err)
+		}
+	}
+	e.socket.Wake()
+	if why := <-e.over; why != syscall.ECANCELED.Error() {
+		t.Errorf("a receive that was cancelled ended with %q", why)
+	}
+	if _, err := ls.Attach(2, pair[0], e); err != nil {
+		t.Fatal(err)
+	}
+	if err := ls.Close(); err == nil || !strings.Contains(err.Error(), "1 sockets are left") {
+		t.Errorf("closing with a socket: %v", err)
+	}
+	for _, fd := range pair {
+		if err := syscall.Close(fd); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLanes holds that operations are completed by the thread whose lane they have, and that two devices share threads.
+func TestLanes(t *testing.T) {
+	skipped(t)
+	ls, err := Start(2, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var devices []*Device
+	for _, name := range []string{"a", "b"} {
+		d, err := ls.Open(filepath.Join(t.TempDir(), name), device.Mode{Create: 16 * device.Grain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices = append(devices, d)
+	}
+	threads := map[uint8]int{}
+	for range 5 {
+		for lane := uint8(1); lane <= 4; lane++ {
+			for _, d := range devices {
+				done := make(chan int, 1)
+				d.Submit(&device.Op{Kind: device.Read, Buf: device.Aligned(device.Grain), Lane: lane, Done: func(*device.Op) { done <- syscall.Gettid() }})
+				thread := <-done
+				if was, ok := threads[lane]; ok && was != thread {
+					t.Errorf("lane %d is done by threads %d and %d", lane, was, thread)
+				}
+				threads[lane] = thread
+			}
+		}
+	}
+	if threads[1] == threads[2] || threads[1] != threads[3] || threads[2] != threads[4] {
+		t.Errorf("threads by lane: %v", threads)
+	}
+	for _, d := range devices {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := ls.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,146 @@
+package drives
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"farflash/rng"
+	"farflash/units"
+)
+
+// Uncertainty says between what the inputs may lie. Each that is given is drawn independently of the others: factors so that half and double
+// are as likely, growth evenly.
+type Uncertainty struct {
+	// Draws is how many times all are drawn.
+	Draws int
+	// Prices of drives, Writes, Space, IOPS of the workloads, WAF and Electricity are factors of what the plan has: the least and the most.
+	Prices, Writes, Space, IOPS, WAF, Electricity []units.Fraction
+	// Growth is what is added to each workload's growth a year: the least and the most.
+	Growth []units.Change
+}
+
+// asked reports whether anything is uncertain.
+func (u *Uncertainty) asked() bool {
+	return u.Prices != nil || u.Writes != nil || u.Space != nil || u.IOPS != nil || u.WAF != nil || u.Electricity != nil || u.Growth != nil
+}
+
+// mostDraws bounds draws.
+const mostDraws = 100_000
+
+func (p *Plan) validateUncertainty() error {
+	var f units.Faults
+	u := &p.Uncertainty
+	f.Hold(u.Draws > 0 && u.Draws <= mostDraws, "draws", "%d is not possible; write 1 to %d", u.Draws, mostDraws)
+	for _, x := range []struct {
+		key  string
+		list []units.Fraction
+	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"iops", u.IOPS}, {"waf", u.WAF}, {"electricity", u.Electricity}} {
+		f.Hold(x.list == nil || len(x.list) == 2 && x.list[0] > 0 && x.list[0] <= x.list[1], x.key, "it is the least and the most, factors above 0, such as [70%%, 150%%]")
+	}
+	f.Hold(u.Growth == nil || len(u.Growth) == 2 && u.Growth[0] > -1 && u.Growth[0] <= u.Growth[1] && u.Growth[1] <= 10, "growth", "it is the least and the most that growth a year is more, such as [-5%%, 20%%]")
+	f.Hold(u.Growth == nil || p.Calendar() && p.Algorithm.optimal, "growth", "%v with money a GB does not heed growth; choose algorithm: optimal and objective: calendar, or leave it out", p.Algorithm)
+	return f.Err()
+}
+
+// Risk is what comes of the plan when its inputs are uncertain.
+type Risk struct {
+	Draws int `json:"draws"`
+	// Holds is the share of draws in which the placement is possible as it is; Within half of its 95 % interval.
+	Holds  float64 `json:"holds"`
+	Within float64 `json:"holds_within"`
+	// Low, Median and High are the 5th, 50th and 95th percentile of what the plan is judged by, in the draws in which it holds.
+	Low    float64 `json:"p5"`
+	Median float64 `json:"p50"`
+	High   float64 `json:"p95"`
+	// Again is in how many draws all was planned again, and Regret the mean share by which the plan was dearer than that.
+	Again  int     `json:"planned_again"`
+	Regret float64 `json:"regret"`
+}
+
+// mostAgain is in how many draws all is planned again.
+const mostAgain = 40
+
+// risk draws the inputs, with the plan's seed.
+func (o *Outcome) risk(ctx context.Context) *Risk {
+	u := &o.Plan.Uncertainty
+	r := rng.NewStream(o.Plan.Search.Seed, "plan/uncertainty")
+	factor := func(list []units.Fraction) float64 {
+		v := r.Float64() // drawn in any case, so that one input does not change another's draws
+		if list == nil {
+			return 1
+		}
+		low, high := float64(list[0]), float64(list[1])
+		return low * rng.Exp(float64(v*rng.Log(high/low)))
+	}
+	out := &Risk{Draws: u.Draws}
+	var money []float64
+	for n := range u.Draws {
+		if ctx.Err() != nil {
+			out.Draws = n
+			break
+		}
+		b := o.Plan.straight()
+		b.price, b.writes, b.space, b.iops, b.waf, b.electricity = factor(u.Prices), factor(u.Writes), factor(u.Space), factor(u.IOPS), factor(u.WAF), factor(u.Electricity)
+		if v := r.Float64(); u.Growth != nil {
+			b.growth = float64(u.Growth[0]) + float64(v*float64(u.Growth[1]-u.Growth[0]))
+		}
+		held := o.held(b)
+		if held == 0 {
+			continue
+		}
+		money = append(money, held)
+		if o.Exact && out.Again < mostAgain {
+			if again := o.again(ctx, b); again > 0 {
+				out.Again++
+				out.Regret += held/again - 1
+			}
+		}
+	}
+	if out.Again > 0 {
+		out.Regret /= float64(out.Again)
+	}
+	if out.Draws == 0 {
+		return nil
+	}
+	n := float64(out.Draws)
+	out.Holds = float64(len(money)) / n
+	out.Within = wilson(out.Holds, n)
+	if len(money) > 0 {
+		slices.Sort(money)
+		at := func(q float64) float64 { return money[int(math.Round(q*float64(len(money)-1)))] }
+		out.Low, out.Median, out.High = at(0.05), at(0.5), at(0.95)
+	}
+	return out
+}
+
+// wilson is half of Wilson's 95 % interval of a share of n.
+func wilson(share, n float64) float64 {
+	const z = 1.959964
+	return z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
+}
+
+// Text says what the draws were of.
+func (u *Uncertainty) Text() string {
+	var parts []string
+	for _, x := range []struct {
+		name string
+		list []units.Fraction
+	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"IOPS", u.IOPS}, {"WAF", u.WAF}, {"electricity", u.Electricity}} {
+		if x.list != nil {
+			parts = append(parts, fmt.Sprintf("%s %v to %v", x.name, x.list[0], x.list[1]))
+		}
+	}
+	if u.Growth != nil {
+		parts = append(parts, fmt.Sprintf("growth a year %v to %v more", u.Growth[0], u.Growth[1]))
+	}
+	text := ""
+	for i, x := range parts {
+		if i > 0 {
+			text += ", "
+		}
+		text += x
+	}
+	return text
+}

@@ -1,0 +1,44 @@
+package chart
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	hits     = regexp.MustCompile(`(?s)<rect class="hit".*?</rect>\n`)
+	fallback = regexp.MustCompile(`var\(--[a-z]+,(#[0-9a-f]+)\)`)
+	named    = regexp.MustCompile(`--(c[0-9]):(#[0-9a-f]+)`)
+)
+
+// Standalone makes a file of its own of a chart that was drawn for a page: with its namespace, the colours for light paper written out, since few programs but browsers know
+// variables, and without the areas that only answer a pointer.
+func Standalone(svg string) string {
+	svg = hits.ReplaceAllString(svg, "")
+	head, rest, _ := strings.Cut(svg, ">\n")
+	head = strings.Replace(head, "<svg ", `<svg xmlns="http://www.w3.org/2000/svg" `, 1)
+	return head + ">\n<style>\nsvg.chart{font:12px Helvetica,Arial,\"DejaVu Sans\",sans-serif;background:#fff}\n" + plainCSS() + "</style>\n" + rest
+}
+
+// plainCSS is the style of charts on light paper without variables.
+func plainCSS() string {
+	var b strings.Builder
+	colours := map[string]string{}
+	for line := range strings.Lines(strings.TrimPrefix(CSS, "\n")) {
+		if strings.HasPrefix(line, "svg.chart{") {
+			for _, m := range named.FindAllStringSubmatch(line, -1) {
+				colours["var(--"+m[1]+")"] = m[2]
+			}
+			continue
+		}
+		if strings.HasPrefix(line, "@media") || strings.Contains(line, ".hit") {
+			continue
+		}
+		line = fallback.ReplaceAllString(line, "$1")
+		for name, colour := range colours {
+			line = strings.ReplaceAll(line, name, colour)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

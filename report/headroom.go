@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"farflash/internal/term"
+	"farflash/report/chart"
+	"farflash/study"
+	"farflash/study/headroom"
+)
+
+// headroomMetrics are those that are shown beside the limits' own, as far as there are any.
+var headroomMetrics = []string{"all.iops", "aggregate.bandwidth", "fabric.goodput", "cluster.put.iops", "cluster.get.iops"}
+
+// shownOf lists the metrics of a search: the limits', then those asked for, or the usual ones.
+func shownOf(h *headroom.Headroom, c *study.Curves, patterns []string) []string {
+	var names []string
+	for _, x := range h.Limits {
+		names = append(names, x.Metric)
+	}
+	if len(patterns) == 0 {
+		patterns = headroomMetrics
+	}
+	have := c.Main(patterns)
+	for _, n := range have {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// untilText is what was asked.
+func untilText(h *headroom.Headroom) string {
+	var out []string
+	for _, x := range h.Limits {
+		out = append(out, x.Text)
+	}
+	return "how much more load until " + strings.Join(out, " or ")
+}
+
+// loadText is what stands for the load.
+func loadText(h *headroom.Headroom) string {
+	var out []string
+	for _, k := range h.Keys {
+		out = append(out, fmt.Sprintf("%s, %s, %s", k.Path, k.Base, k.Times()))
+	}
+	return strings.Join(out, "; ")
+}
+
+// times writes a multiple of the load.
+func times(load float64) string { return "x" + term.Significant(load, 4) }
+
+// headroomText is the answer, in lines.
+func headroomText(h *headroom.Headroom) []string {
+	figure := func(i int) string {
+		p := &h.Points[i]
+		if p.Why != "" {
+			return p.Why
+		}
+		limit := h.Limits[p.Limit]
+		if !p.Over && h.Over >= 0 {
+			limit = h.Limits[h.Points[h.Over].Limit]
+		}
+		sum := 0.0
+		for _, o := range p.Outcomes {
+			v, err := limit.Value(o.Result)
+			if err != nil {
+				return err.Error()
+			}
+			sum += v
+		}
+		return limit.Metric + " is " + term.Quantity(sum/float64(len(p.Outcomes)), limit.Unit)
+	}
+	var out []string
+	if h.Interrupted {
+		out = append(out, fmt.Sprintf("interrupted after %d loads; what follows is how far it came", len(h.Points)))
+	}
+	switch {
+	case len(h.Points) == 0:
+		return append(out, "headroom: not known")
+	case h.Under < 0:
+		out = append(out, fmt.Sprintf("headroom: none, already at %s of the load %s", times(h.Points[0].Load), figure(0)))
+	case h.Over < 0 && h.Refused != nil:
+		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load), figure(h.Under)), fmt.Sprintf("more is refused: %v", h.Refused))
+	case h.Over < 0:
+		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load), figure(h.Under)))
+	default:
+		out = append(out, fmt.Sprintf("headroom: %s, where %s; at %s %s", times(h.Points[h.Under].Load), figure(h.Under), times(h.Points[h.Over].Load), figure(h.Over)))
+		if h.Finest {
+			out = append(out, "nothing lies between the two: what is scaled are whole numbers")
+		}
+		switch x := h.Crossing; {
+		case x.N > 1:
+			out = append(out, fmt.Sprintf("seed by seed the limit is passed at x%s +- %.1f %% (%g %% interval of %d seeds)", term.Significant(x.Mean, 4), 100*x.Half/x.Mean, 100*x.Level, x.N))
+		case x.N == 0 && h.Points[h.Over].Why == "":
+			out = append(out, "some seeds do not pass the limit at these loads, so chance is wider than they are: use more --reps, or longer runs")
+		}
+	}
+	return out
+}
+
+// WriteHeadroomText prints a search as a table with a row for each load, and its answer. Patterns choose metrics beside the limits'.
+func WriteHeadroomText(w io.Writer, h *headroom.Headroom, patterns []string, style term.Style) error {
+	c, err := h.Curves()
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	facts := fmt.Sprintf("%d loads, %s", len(c.Points), seedsText(firstSeeds(c.Seed, c.Reps)))
+	if c.Reps > 1 {
+		facts += fmt.Sprintf(", means with %g %% intervals", 100*c.Level)
+	}
+	fmt.Fprintf(&b, "%s: %s\nload: %s\n%s\n\n", style.Bold(h.Name), untilText(h), strings.ReplaceAll(loadText(h), "; ", "\n      "), style.Dim(facts))
+	names := shownOf(h, c, patterns)
+	columns := []term.Column{term.Left("load")}
+	for _, k := range h.Keys[:min(1, len(h.Keys))] {
+		columns = append(columns, term.Right(k.Path[strings.LastIndexByte(k.Path[:max(0, strings.LastIndexByte(k.Path, '.'))], '.')+1:]))
+	}
+	for _, n := range names {
+		columns = append(columns, term.Right(n))
+	}
+	t := term.NewTable(append(columns, term.Left(""))...)
+	for i := range h.Points {
+		p := &h.Points[i]
+		row := []string{times(p.Load), p.Values[0]}
+		for _, n := range names {
+			row = append(row, pointCell(&c.Points[i], n))
+		}
+		switch {
+		case p.Over:
+			row = append(row, style.Bad("over"))
+		default:
+			row = append(row, "")
+		}
+		t.Row(row...)
+	}
+	if err := t.Write(&b, style); err != nil {
+		return err
+	}
+	b.WriteString("\n" + strings.Join(headroomText(h), "\n") + "\n")
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// WriteHeadroom writes a page about a search: the answer, the curves with their limits, and a table of all loads.
+func WriteHeadroom(w io.Writer, h *headroom.Headroom, s Study) error {
+	c, err := h.Curves()
+	if err != nil {
+		return err
+	}
+	p := newStudyPage(s)
+	text := headroomText(h)
+	p.Title, p.Summary = "Headroom: "+h.Name, capital(untilText(h))+"."
+	for _, line := range text {
+		p.Summary += " " + capital(line) + "."
+	}
+	p.Facts = []fact{{"Loads", fmt.Sprint(len(c.Points))}, {"Replicates", fmt.Sprint(c.Reps)}, {"First seed", fmt.Sprint(c.Seed)}}
+	if h.Interrupted {
+		p.Warnings = append(p.Warnings, remark{Detail: capital(text[0]) + "."})
+	}
+	for i := range c.Points {
+		p.failures(c.Points[i].Label, c.Points[i].Failed)
+	}
+	names := shownOf(h, c, s.Metrics)
+	limits := map[string]float64{}
+	for _, x := range h.Limits {
+		if _, twice := limits[x.Metric]; !twice {
+			limits[x.Metric] = x.Threshold
+		}
+	}
+	if len(c.Points) > 0 {
+		f := curveFigures(c, names, limits)
+		if len(f) > 0 {
+			p.Sections = append(p.Sections, section{ID: "curves", Title: "Response", Intro: "Load is " + loadText(h) + ".", Figures: f})
+		}
+		p.Sections = append(p.Sections, section{ID: "points", Title: "Loads", Table: pointTable(c, names)})
+	}
+	if len(h.Points) > 0 {
+		first := h.Points[0]
+		for _, q := range h.Points {
+			if q.Load == 1 {
+				first = q
+			}
+		}
+		p.Scenarios = []pageRun{{Label: "Resolved scenario at load x1", Scenario: ParseScenario(first.Scenario.Resolved())}}
+	}
+	return p.write(w)
+}
+
+// limitLine is a limit across a chart.
+func limitLine(at []float64, limit float64, name string) chart.Series {
+	s := chart.Series{Name: name, Style: 3}
+	for _, x := range []float64{at[0], at[len(at)-1]} {
+		s.X, s.Y = append(s.X, x), append(s.Y, limit)
+	}
+	return s
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// views are how pages are looked at: on a telephone, on a screen, and on paper (A4 with margins of 14 mm).
+var views = []struct {
+	name          string
+	width, height int
+	paper         bool
+}{{"420", 420, 6000, false}, {"1280", 1280, 4000, false}, {"print", 688, 4000, true}}
+
+// onPaper makes a page as it is when it is printed: a browser without a printer shows that only where it is asked to.
+func onPaper(page string) string {
+	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media not all", "@media (max-width", "@media not all and (max-width", "@media (prefers-color-scheme:dark)", "@media not all").Replace(page)
+}
+
+// audit is what a page is asked in a browser: whether anything is wider than the window, and whether texts of charts are cut or lie on each other.
+const audit = `
+function audit(view, d) {
+  var out = [], width = d.documentElement.clientWidth;
+  function say(what, e) { out.push(view + ": " + what + ": " + (e ? (e.textContent || "").trim().slice(0, 60) : "")); }
+  if (d.documentElement.scrollWidth > width + 1) say("the page is " + d.documentElement.scrollWidth + " wide", null);
+  d.querySelectorAll(".scroll,figure").forEach(function (e) {
+    if (!e.clientWidth || e.closest("details:not([open])") || e.scrollWidth <= e.clientWidth + 2) return;
+    if (view !== "420") say("one must scroll", e.querySelector("caption,figcaption,thead") || e);
+    else if (!e.classList.contains("more")) say("nothing says that one may scroll", e);
+  });
+  d.querySelectorAll("h1,h2,h3,p,li,summary,figcaption,.tile div").forEach(function (e) {
+    if (e.clientWidth && e.scrollWidth > e.clientWidth + 1 && !e.closest(".scroll")) say("text is cut", e);
+  });
+  d.querySelectorAll("svg.chart").forEach(function (s) {
+    var box = s.getBoundingClientRect(), seen = [];
+    if (!box.width) return;
+    s.querySelectorAll("text").forEach(function (t) {
+      var r = t.getBoundingClientRect();
+      if (!r.width) return;
+      if (r.left < box.left - 3 || r.right > box.right + 3 || r.top < box.top - 3 || r.bottom > box.bottom + 3) say("text of a chart is cut: " + (s.getAttribute("aria-label") || ""), t);
+      if (s.classList.contains("network")) return;
+      seen.forEach(function (o) {
+        var w = Math.min(o.r.right, r.right) - Math.max(o.r.left, r.left), h = Math.min(o.r.bottom, r.bottom) - Math.max(o.r.top, r.top);
+        if (w > 3 && h > r.height / 2) say("texts lie on each other: " + (s.getAttribute("aria-label") || "") + ": " + o.t.textContent.trim(), t);
+      });
+      seen.push({r: r, t: t});
+    });
+  });
+  return out;
+}
+addEventListener("load", function () {
+  var out = [];
+  document.querySelectorAll("iframe").forEach(function (f) { out = out.concat(audit(f.id, f.contentDocument)); });
+  document.getElementById("found").textContent = JSON.stringify(out);
+});`
+
+// TestPages holds in a browser that no page is wider than its window, that no text is cut, and that what goes on to the right says so. FARFLASH_BROWSER names the
+// browser, FARFLASH_PAGES a pattern of further pages, FARFLASH_SHOTS a folder for pictures of all.
+func TestPages(t *testing.T) {
+	browser := os.Getenv("FARFLASH_BROWSER")
+	if browser == "" {
+		t.Skip("FARFLASH_BROWSER names no browser, such as chromium")
+	}
+	var effects bytes.Buffer
+	if err := WriteEffects(&effects, comparison3(t, 8, everyVerdict), Study{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]string{"one": page1(t, toyA.run(1)), "three": page1(t, toyA.run(1), toyB.run(1), toyC.run(1)), "system": page1(t, systemA.run()),
+		"systems": page1(t, systemA.run(), systemB.run()), "even": page1(t, systemC.run()), "effects": effects.String()}
+	files, err := filepath.Glob(os.Getenv("FARFLASH_PAGES"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[filepath.Base(filepath.Dir(name))] = string(text)
+	}
+	for name, page := range pages {
+		t.Run(name, func(t *testing.T) {
+			for _, found := range look(t, browser, name, page) {
+				t.Error(found)
+			}
+		})
+	}
+}
+
+// frames is a page that shows another one in each view, at its width.
+func frames(page string, which func(name string) bool) string {
+	var b strings.Builder
+	b.WriteString(`<!doctype html><body style="margin:0"><pre id="found"></pre>`)
+	for _, v := range views {
+		text := page
+		if v.paper {
+			text = onPaper(page)
+		}
+		if which(v.name) {
+			fmt.Fprintf(&b, `<iframe id="%s" style="border:0;display:block;width:%dpx;height:%dpx" srcdoc="%s"></iframe>`, v.name, v.width, v.height, html.EscapeString(text))
+		}
+	}
+	return b.String() + "<script>" + audit + "</script>"
+}
+
+var answer = regexp.MustCompile(`<pre id="found">([^<]*)</pre>`)
+
+// look asks the browser about a page, and takes pictures if there is a folder for them.
+func look(t *testing.T, browser, name, page string) []string {
+	t.Helper()
+	ask := func(shown string, args ...string) []byte {
+		file := filepath.Join(t.TempDir(), "page.html")
+		if err := os.WriteFile(file, []byte(shown), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		all := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+			"--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir()}, args...)
+		out, err := exec.CommandContext(ctx, browser, append(all, "file://"+file)...).Output() // #nosec G204 -- the browser that who runs the test names
+		if err != nil {
+			t.Fatalf("%s: %v", browser, err)
+		}
+		return out
+	}
+	if folder := os.Getenv("FARFLASH_SHOTS"); folder != "" {
+		if err := os.MkdirAll(folder, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range views {
+			ask(frames(page, func(n string) bool { return n == v.name }), fmt.Sprintf("--window-size=%d,%d", v.width, v.height),
+				"--screenshot="+filepath.Join(folder, name+"-"+v.name+".png"))
+		}
+	}
+	m := answer.FindSubmatch(ask(frames(page, func(string) bool { return true }), "--window-size=1400,2000", "--dump-dom"))
+	if m == nil || len(m[1]) == 0 {
+		t.Fatal("the browser gave no answer")
+	}
+	var found []string
+	if err := json.Unmarshal([]byte(html.UnescapeString(string(m[1]))), &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,62 @@
+package scenario
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// Tenants are whose the items of a workload are: the names in the order in which they first appear, and of each item the number of its tenant. Where
+// no item names one, each item is its own; named says that some do.
+func (s *Scenario) Tenants() (names []string, of []int, named bool) {
+	for i := range s.Workload {
+		named = named || s.Workload[i].Tenant != ""
+	}
+	for i := range s.Workload {
+		name := s.Workload[i].Tenant
+		if name == "" {
+			name = s.LoadName(i)
+		}
+		k := slices.Index(names, name)
+		if k < 0 || !named {
+			k = len(names)
+			names = append(names, name)
+		}
+		of = append(of, k)
+	}
+	return names, of, named
+}
+
+// Lone is the scenario with one of its tenants alone: what the others would do is left out, and everything else is as it was, so that the same seed gives the same requests.
+func (s *Scenario) Lone(tenant int) *Scenario {
+	x := *s
+	_, of, _ := s.Tenants()
+	x.lone = make([]bool, len(of))
+	for i, t := range of {
+		x.lone[i] = t == tenant
+	}
+	x.Measure.Anatomy = false
+	x.Measure.Alone, x.Measure.Requests, x.Measure.Pauses, x.Measure.Timeline = false, false, false, false
+	return &x
+}
+
+// Runs reports whether an item of the workload runs.
+func (s *Scenario) Runs(i int) bool { return s.lone == nil || s.lone[i] }
+
+// FlowName is what a group of flows is called.
+func (s *Scenario) FlowName(i int) string {
+	f := &s.Flows[i]
+	switch {
+	case f.Name != "" && f.Name != fmt.Sprintf("flows[%d]", i): // which the language gives to those without one
+		return f.Name
+	case f.File != "":
+		return filepath.Base(f.File)
+	}
+	return f.Kind()
+}
+
+// StartsLastFirst reports whether the last item of the workload starts first, of those that start at the same time: MQSim starts its flows in the order of an unordered_map
+// of theirs, which for the few there are is the reverse of the file's.
+func (s *Scenario) StartsLastFirst() bool {
+	return s.SSD != nil && len(s.Targets) == 0 && s.SSD.Compat == CompatMQSim
+}

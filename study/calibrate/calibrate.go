@@ -1,0 +1,308 @@
+// Package calibrate fits a drive's timing to what fio measured of a real one: how long flash takes to read and to program a page, how fast channels and the host's link are.
+//
+// [Read] reads fio's results, whose jobs say what was asked; [Calibration.Fit] simulates those jobs and moves the parameters until the figures agree: rates, mean latencies and
+// percentiles up to the 99th. The loss is Huber's of the figures' logarithms, so that one figure that the model cannot have does not bend all others; it is minimised without
+// derivatives by the pattern search of Hooke and Jeeves ("'Direct search' solution of numerical and statistical problems", Journal of the ACM 8(2), 1961), along the logarithms
+// of the parameters, since a simulated figure is neither smooth nor always sensitive. Where several parameters move the same figures its steps become short; there the differences
+// that they make say in which direction all of them go together (Gauss and Newton's step with Huber's weights, damped as Marquardt has it), and it is gone as far as it helps.
+//
+// What the data cannot tell is said: a parameter that no figure depends on keeps its value; one that figures depend on in one direction only has a bound; two that move all
+// figures alike are told of as a pair. Standard errors are those of linear regression at the solution.
+//
+// It leaves out what the model leaves out: the controller's processor takes no time, so what a real one takes is in the fitted read and program times; and tails beyond the 99th
+// percentile, retries, thermal limits.
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/study"
+	"farflash/trial"
+	"farflash/units"
+)
+
+// State is what the data tell of a parameter.
+type State string
+
+// The states.
+const (
+	Fitted       State = "fitted"
+	AtLeast      State = "at least"       // more would change nothing
+	AtMost       State = "at most"        // less would change nothing
+	Unidentified State = "not identified" // no figure depends on it: it keeps the preset's value
+	AtBound      State = "at the bound"   // of what is tried
+)
+
+// Parameter is one that is fitted.
+type Parameter struct {
+	Path   string
+	Preset string // its value before
+	Value  string // and after
+	Factor float64
+	State  State
+	Error  float64 // relative standard error; 0 if it is not known
+	With   string  // another one that moves all figures alike, so that only both together are known
+
+	write func(factor float64) string
+}
+
+// Fit is how a figure came out.
+type Fit struct {
+	Figure
+	Simulated float64 // NaN: the simulation has too few requests for it
+}
+
+// Difference is by how much of the measured figure the simulated one is off.
+func (f *Fit) Difference() float64 { return f.Simulated/f.Measured - 1 }
+
+// Calibration is a fit.
+type Calibration struct {
+	Measured    *Measured
+	Preset      string
+	Parameters  []Parameter
+	Fits        []Fit
+	Loss        float64 // mean over figures; 0 is exact
+	Evaluations int
+	Interrupted bool
+	drive       *scenario.Drive
+	texts       []string // the waves' scenarios
+	run         func(context.Context, []trial.Trial) []study.Outcome
+	seed        uint64
+	step        func(evaluations int, loss float64)
+	known       map[string]valued
+}
+
+// valued is what a set of parameters gave.
+type valued struct {
+	loss    float64
+	figures []float64
+}
+
+// Config says what is fitted.
+type Config struct {
+	Preset   string
+	Changes  []shape.Change // of the drive, such as its preconditioning
+	Requests int            // of the slowest side of a job
+	Seed     uint64
+	// Run computes trials and returns what became of each, in order.
+	Run func(context.Context, []trial.Trial) []study.Outcome
+	// Step is told how far the fit is; nil is nobody.
+	Step func(evaluations int, loss float64)
+}
+
+// The bounds of what is tried: a parameter's value in the preset, times and divided by so much.
+const most = 16
+
+// New prepares a fit. Its errors are of the preset, of changes or of jobs that cannot be simulated.
+func New(m *Measured, cfg Config) (*Calibration, error) {
+	if cfg.Requests < 1000 || cfg.Requests > 10_000_000 {
+		return nil, fmt.Errorf("%d requests are not possible; use 1000 to 10000000", cfg.Requests)
+	}
+	// The changes make a drive before the jobs are laid on it.
+	stub := shape.Source{File: cfg.Preset, Text: []byte("ssd: {preset: " + cfg.Preset + "}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}, closed: 1}]\n")}
+	if _, err := scenario.PresetDrive(cfg.Preset); err != nil {
+		return nil, err
+	}
+	s, err := scenario.Parse(stub, cfg.Changes)
+	if err != nil {
+		return nil, err
+	}
+	c := &Calibration{Measured: m, Preset: cfg.Preset, drive: s.SSD, run: cfg.Run, seed: cfg.Seed, step: cfg.Step, known: map[string]valued{}}
+	if c.texts, err = m.scenarios(s.SSD, cfg.Requests); err != nil {
+		return nil, err
+	}
+	x := &s.SSD.Config
+	times := func(of [4]units.Duration) func(float64) string {
+		return func(factor float64) string {
+			var out []string
+			same := true
+			for _, d := range of {
+				// To a nanosecond: no data sheet has more.
+				out = append(out, (units.Duration(math.Max(1, math.Round(float64(d)*factor/1e3))) * units.Nanosecond).String())
+				same = same && out[0] == out[len(out)-1]
+			}
+			if same {
+				return out[0]
+			}
+			return "[" + strings.Join(out, ", ") + "]"
+		}
+	}
+	c.Parameters = []Parameter{
+		{Path: "ssd.timing.read_latency", write: times(x.Timing.Read)},
+		{Path: "ssd.timing.program_latency", write: times(x.Timing.Program)},
+		{Path: "ssd.timing.channel_rate", write: func(factor float64) string {
+			return units.TransferRate(math.Max(1, math.Round(float64(x.Timing.TransferRate)*factor/1e5)) * 1e5).String()
+		}},
+		{Path: "ssd.host.lane_rate", write: func(factor float64) string {
+			return units.ByteRate(math.Max(1, math.Round(float64(x.Host.LaneRate)*factor/1e5)) * 1e5).String()
+		}},
+	}
+	for i := range c.Parameters {
+		p := &c.Parameters[i]
+		p.Preset, p.Value, p.Factor = p.write(1), p.write(1), 1
+	}
+	return c, nil
+}
+
+// at simulates the jobs with parameters at factors, given as logarithms to base 2.
+func (c *Calibration) at(ctx context.Context, logs []float64) (valued, error) {
+	var changes []shape.Change
+	key := ""
+	for i, l := range logs {
+		v := c.Parameters[i].write(math.Exp2(l))
+		changes = append(changes, shape.Change{Path: c.Parameters[i].Path, Value: v, Flag: "fit"})
+		key += v + ";"
+	}
+	if v, ok := c.known[key]; ok {
+		return v, nil
+	}
+	var trials []trial.Trial
+	for w, text := range c.texts {
+		s, err := scenario.Parse(shape.Source{File: fmt.Sprintf("%s, wave %d", c.Measured.File, w+1), Text: []byte(text)}, changes)
+		if err != nil {
+			return valued{}, err
+		}
+		digest, err := s.Digest()
+		if err != nil {
+			return valued{}, err
+		}
+		trials = append(trials, trial.Trial{Scenario: s, Digest: digest, Seed: c.seed})
+	}
+	outcomes := c.run(ctx, trials)
+	v := valued{figures: make([]float64, len(c.Measured.Figures))}
+	for _, o := range outcomes {
+		switch o.State {
+		case study.Failed:
+			return valued{}, o.Err
+		case study.Pending:
+			return valued{}, trial.ErrInterrupted
+		}
+	}
+	whole := 0.0
+	for i, f := range c.Measured.Figures {
+		m, ok := outcomes[f.wave].Result.Metric(f.metric)
+		v.figures[i] = math.NaN()
+		if ok && m.Value > 0 {
+			v.figures[i] = m.Value
+		}
+		v.loss += float64(f.weight * huber(v.figures[i], f.Measured))
+		whole += f.weight
+	}
+	v.loss /= whole
+	for _, l := range logs {
+		v.loss += float64(ridge * (l * l))
+	}
+	c.Evaluations++
+	c.known[key] = v
+	if c.step != nil {
+		c.step(c.Evaluations, v.loss)
+	}
+	return v, nil
+}
+
+// enough is the loss that is not worth a step: all figures nearer by some four hundredths of a per cent.
+const enough = 1e-7
+
+// ridge is what a parameter costs that is not as in the preset, by the square of its logarithm: as much as one figure of ten that is off by half a per cent for a factor of 2.
+// So what the data do not tell stays as it is.
+const ridge = 1e-6
+
+// Huber's threshold, as a share of a figure, and what a figure that is missing costs: it is of a drive far too slow.
+const (
+	threshold = 0.1
+	missing   = 3.0
+)
+
+// huber is the loss of a figure: half the square of its logarithm's error, and beyond the threshold linear.
+func huber(simulated, measured float64) float64 {
+	r := missing
+	if !math.IsNaN(simulated) {
+		r = math.Abs(math.Log(simulated / measured))
+	}
+	if r <= threshold {
+		return r * r / 2
+	}
+	return threshold * (r - threshold/2)
+}
+
+// Fit finds the parameters. When the context ends, the best that was found is kept and the error is trial.ErrInterrupted.
+func (c *Calibration) Fit(ctx context.Context) error {
+	x := make([]float64, len(c.Parameters))
+	best, err := c.at(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer func() { c.keep(x, best) }()
+	limit := math.Log2(most)
+	better := func(y []float64) (bool, error) {
+		for i := range y {
+			if math.Abs(y[i]) > limit {
+				return false, nil
+			}
+		}
+		v, err := c.at(ctx, y)
+		if err != nil {
+			if errors.Is(err, trial.ErrInterrupted) {
+				c.Interrupted = true
+			}
+			return false, err
+		}
+		if v.loss < best.loss-math.Max(enough, float64(1e-3*best.loss)) {
+			best = v
+			copy(x, y)
+			return true, nil
+		}
+		return false, nil
+	}
+	for _, step := range []float64{2, 1, 0.5, 0, 0.1, 0.02} {
+		if step == 0 {
+			if err := c.descend(ctx, x, &best, better); err != nil {
+				return err
+			}
+			continue
+		}
+		for moved := true; moved; {
+			before := slices.Clone(x)
+			moved = false
+			for k := range 2 * len(x) {
+				y := slices.Clone(before)
+				y[k/2] += float64(step * float64(1-k%2*2))
+				ok, err := better(y) // the best of all neighbours stays
+				if err != nil {
+					return err
+				}
+				moved = moved || ok
+			}
+			if moved { // the pattern: on in the direction that all moves made together
+				y := slices.Clone(x)
+				for i := range y {
+					y[i] += x[i] - before[i]
+				}
+				if _, err := better(y); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return c.identify(ctx, x, &best, limit)
+}
+
+// keep notes where the fit is.
+func (c *Calibration) keep(logs []float64, v valued) {
+	for i := range c.Parameters {
+		p := &c.Parameters[i]
+		p.Factor = math.Exp2(logs[i])
+		p.Value = p.write(p.Factor)
+	}
+	c.Loss, c.Fits = v.loss, nil
+	for i, f := range c.Measured.Figures {
+		c.Fits = append(c.Fits, Fit{f, v.figures[i]})
+	}
+}

@@ -1,0 +1,179 @@
+package headroom
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"farflash/internal/spelling"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/units"
+)
+
+// Key is a key of a scenario that stands for load.
+type Key struct {
+	Path string
+	Base string // its value in the scenario
+	// Divided says that more load is less of it, as of a time between requests.
+	Divided bool
+	// Whole says that it is a number of things, so that only some loads are possible.
+	Whole bool
+
+	of string // the item that it belongs to
+	at func(load float64) (string, error)
+}
+
+// At is the key's value at a multiple of the scenario's load.
+func (k *Key) At(load float64) (string, error) { return k.at(load) }
+
+// Times says in a word what a load does to the key.
+func (k *Key) Times() string {
+	if k.Divided {
+		return "divided by the load"
+	}
+	return "times the load"
+}
+
+// changes are what a load makes of the keys; none at 1, so that the scenario's own trials are found where earlier studies kept them.
+func changes(keys []Key, load float64) ([]shape.Change, error) {
+	if load == 1 {
+		return nil, nil
+	}
+	var out []shape.Change
+	for i := range keys {
+		value, err := keys[i].At(load)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", keys[i].Path, err)
+		}
+		out = append(out, shape.Change{Path: keys[i].Path, Value: value, Flag: "load x" + number(load)})
+	}
+	return out, nil
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// apart is a key that is a time between two things.
+func apart(path, of string, d units.Duration) Key {
+	return Key{Path: path, of: of, Base: d.String(), Divided: true, at: func(load float64) (string, error) {
+		x := math.Round(float64(d) / load)
+		if x < 1 || x > float64(units.Forever)/2 {
+			return "", fmt.Errorf("%v divided by %s is no time that there is", d, number(load))
+		}
+		return units.Duration(x).String(), nil
+	}}
+}
+
+// real is a key that is any number, in units of its own.
+func real(path, of string, base float64, divided bool, write func(float64) string) Key {
+	return Key{Path: path, of: of, Base: write(base), Divided: divided, at: func(load float64) (string, error) {
+		if divided {
+			return write(base / load), nil
+		}
+		return write(base * load), nil
+	}}
+}
+
+// whole is a key that is a number of things.
+func whole(path, of string, base int) Key {
+	return Key{Path: path, of: of, Base: strconv.Itoa(base), Whole: true, at: func(load float64) (string, error) {
+		return strconv.Itoa(max(1, int(math.Round(float64(base)*load)))), nil
+	}}
+}
+
+// Keys finds what scales the load of a scenario. Only names items, such as workload[0] or an item's own name, whose load is scaled alone; none is all of them. Depth
+// says that of closed loops it is the number of requests outstanding that is scaled; without it they are refused. Errors name the item and what would do.
+func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
+	var keys []Key
+	var names []string
+	closed := func(item, key string, n int) error {
+		if !depth {
+			return fmt.Errorf("%s is a closed loop: it waits for what it asks for, so its load follows from the answers; --depth scales how many are outstanding (%s.%s), "+
+				"or give it times of its own", item, item, key)
+		}
+		keys = append(keys, whole(item+"."+key, item, n))
+		return nil
+	}
+	wanted := func(item, name string) bool {
+		names = append(names, item)
+		if name != item {
+			names = append(names, name)
+		}
+		return len(only) == 0 || slices.Contains(only, item) || slices.Contains(only, name)
+	}
+	for i := range s.Workload {
+		item := fmt.Sprintf("workload[%d]", i)
+		if !wanted(item, s.LoadName(i)) {
+			continue
+		}
+		l := &s.Workload[i]
+		switch {
+		case l.Fio != nil:
+			return nil, fmt.Errorf("%s: a fio job file says by itself how much its jobs ask for, and no key of the scenario scales that; farflash convert fio %s writes it as a scenario whose keys do, "+
+				"or leave the item as it is with --scale", item, l.Fio.File)
+		case l.Closed > 0:
+			if err := closed(item, "closed", l.Closed); err != nil {
+				return nil, err
+			}
+		case l.Trace != nil:
+			keys = append(keys, real(item+".trace.scale", item, l.Trace.Scale, true, number))
+		case l.MQSim != nil:
+			if l.MQSim.Bandwidth == 0 {
+				return nil, fmt.Errorf("%s.mqsim.bandwidth is 0, which is a closed loop without a depth; set it, or leave the item as it is with --scale", item)
+			}
+			keys = append(keys, real(item+".mqsim.bandwidth", item, float64(l.MQSim.Bandwidth), false, func(v float64) string { return units.ByteRate(math.Round(v)).String() }))
+		case l.Synthetic != nil:
+			path := item + ".synthetic."
+			if d := l.Synthetic.Interarrival.Mean; d > 0 {
+				keys = append(keys, apart(path+"interarrival.mean", item, d))
+			}
+			if f := l.Synthetic.Reads; f != nil && f.Interarrival.Mean > 0 {
+				keys = append(keys, apart(path+"reads.interarrival.mean", item, f.Interarrival.Mean))
+			}
+			if f := l.Synthetic.Writes; f != nil && f.Interarrival.Mean > 0 {
+				keys = append(keys, apart(path+"writes.interarrival.mean", item, f.Interarrival.Mean))
+			}
+		}
+	}
+	for i := range s.Flows {
+		item := fmt.Sprintf("flows[%d]", i)
+		f := &s.Flows[i]
+		if !wanted(item, item) {
+			continue
+		}
+		switch {
+		case f.Poisson != nil:
+			keys = append(keys, real(item+".poisson.load", item, float64(f.Poisson.Load), false, number))
+		case f.Incast != nil && f.Incast.Every > 0:
+			keys = append(keys, apart(item+".incast.every", item, f.Incast.Every))
+		default:
+			return nil, fmt.Errorf("%s: its flows begin at times that are given and not at a rate, so there is no load to scale; use poisson, or incast with every, or leave the item as it is with --scale", item)
+		}
+	}
+	if c := s.ObjectCluster; c != nil && wanted("object_cluster", "object_cluster") {
+		switch {
+		case c.Load.Rate > 0:
+			keys = append(keys, real("object_cluster.load.rate", "object_cluster", c.Load.Rate, false, number))
+		case c.Load.Share > 0:
+			keys = append(keys, real("object_cluster.load.share", "object_cluster", float64(c.Load.Share), false, number))
+		default:
+			if err := closed("object_cluster", "outstanding", c.Outstanding); err != nil {
+				return nil, fmt.Errorf("%w with object_cluster.load.rate", err)
+			}
+		}
+	}
+	for _, x := range only {
+		if !slices.Contains(names, x) {
+			if near := spelling.Nearest(x, names); near != "" {
+				return nil, fmt.Errorf("--scale: there is no %q; did you mean %s?", x, near)
+			}
+			return nil, fmt.Errorf("--scale: there is no %q; there are %s", x, strings.Join(names, ", "))
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s has no load that could be scaled; give its workload an interarrival, its flows a poisson.load or its cluster a load.rate", s.Name)
+	}
+	return keys, nil
+}

@@ -1,0 +1,134 @@
+package study
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"farflash/stats"
+	"farflash/trial"
+)
+
+// What studies found, read back from their folders, for those who draw it elsewhere.
+
+// readFound reads a document of a folder.
+func readFound(path, name, schema string, into any, is func() string) error {
+	file := filepath.Join(path, name)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if got := is(); got != schema {
+		return fmt.Errorf("%s: schema %q is not %q, which this program reads", file, got, schema)
+	}
+	return nil
+}
+
+// ReadCurves reads what a sweep found from its folder. The error is fs.ErrNotExist if it has found nothing yet.
+func ReadCurves(path string) (*Curves, error) {
+	var d CurvesDocument
+	if err := readFound(path, CurvesFile, "farflash/curves/1", &d, func() string { return d.Schema }); err != nil {
+		return nil, err
+	}
+	c, err := d.Curves()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(path, CurvesFile), err)
+	}
+	return c, nil
+}
+
+// Curves are the curves that a document describes. Points must be those of the grid, in its order.
+func (d *CurvesDocument) Curves() (*Curves, error) {
+	c := &Curves{Name: d.Name, Axes: d.Axes, Level: d.Level, Seed: d.Seed, Reps: d.Reps}
+	if len(d.Axes) == 0 || len(d.Points) == 0 {
+		return nil, errors.New("it has no axes or no points")
+	}
+	grid := 1
+	for _, a := range d.Axes {
+		if grid *= len(a.Values); grid == 0 || grid > MostTrials {
+			return nil, fmt.Errorf("its axes make no grid of 1 to %d points", MostTrials)
+		}
+	}
+	if grid != len(d.Points) {
+		return nil, fmt.Errorf("it has %d points, and its axes make %d", len(d.Points), grid)
+	}
+	for i, p := range d.Points {
+		x := PointSummary{Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed, Metrics: EstimatesOf(p.Metrics, d.Level)}
+		rest := i
+		at := make([]int, len(d.Axes))
+		for k := len(d.Axes) - 1; k >= 0; k-- {
+			at[k] = rest % len(d.Axes[k].Values)
+			rest /= len(d.Axes[k].Values)
+		}
+		var names []string
+		for k, a := range d.Axes {
+			v := a.Values[at[k]]
+			if p.Values[a.Path] != v {
+				return nil, fmt.Errorf("point %d has %s = %q, and should have %q", i, a.Path, p.Values[a.Path], v)
+			}
+			x.Values = append(x.Values, v)
+			names = append(names, a.Path+"="+v)
+		}
+		x.Label = strings.Join(names, ", ")
+		c.Points = append(c.Points, x)
+	}
+	return c, nil
+}
+
+// EstimatesOf are the estimates of a document, in the order of their names, with the help that the program has for them.
+func EstimatesOf(metrics map[string]IntervalDocument, level float64) []Estimate {
+	words := trial.Vocabulary().Metrics
+	var out []Estimate
+	for name, m := range metrics {
+		e := Estimate{Name: name, Unit: m.Unit, Help: name, Interval: stats.Interval{Mean: m.Mean, Level: level, N: m.N, Batch: 1}}
+		if m.Half != nil {
+			e.Half = *m.Half
+		}
+		if d, ok := words.Lookup(name); ok {
+			e.Help = d.Help
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b Estimate) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// ReadEffects reads what a comparison found from its folder. The error is fs.ErrNotExist if it has found nothing yet.
+func ReadEffects(path string) (*Effects, error) {
+	var d EffectsDocument
+	if err := readFound(path, EffectsFile, "farflash/effects/1", &d, func() string { return d.Schema }); err != nil {
+		return nil, err
+	}
+	x := &Effects{Test: Test{Level: d.Level, Power: d.Power, Relevant: d.Relevant}, Name: d.Name, Seeds: d.Seeds}
+	for _, a := range d.Arms {
+		x.Arms = append(x.Arms, ArmSummary{Label: a.Label, Digest: a.Digest, Done: a.Done, Failed: a.Failed})
+	}
+	for _, p := range d.Pairs {
+		arm := slices.IndexFunc(d.Arms, func(a ArmDocument) bool { return a.Label == p.B })
+		if arm < 0 {
+			return nil, fmt.Errorf("%s: there is no arm %q", filepath.Join(path, EffectsFile), p.B)
+		}
+		y := Pair{Arm: arm, Family: p.Family, OnlyA: p.OnlyA, OnlyB: p.OnlyB}
+		for name, m := range p.Metrics {
+			e := Effect{Name: name, Unit: m.Unit, Help: name, Holm: m.Holm, Wilcoxon: m.Wilcoxon, WilcoxonHolm: m.WilcoxonHolm, Verdict: m.Verdict,
+				Doubtful: m.Doubtful, Within: m.Within, Alone: m.Alone, More: m.More}
+			e.A, e.B, e.P = m.A, m.B, m.P
+			e.Effect = stats.Interval{Mean: m.Difference, Half: m.Half, Level: d.Level, N: len(d.Seeds), Batch: 1}
+			y.Effects = append(y.Effects, e)
+		}
+		slices.SortFunc(y.Effects, func(a, b Effect) int { return strings.Compare(a.Name, b.Name) })
+		x.Pairs = append(x.Pairs, y)
+	}
+	return x, nil
+}
+
+// Found tells whether an error of reading is that there is nothing.
+func Found(err error) bool { return !errors.Is(err, fs.ErrNotExist) }

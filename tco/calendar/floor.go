@@ -1,0 +1,364 @@
+package calendar
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"farflash/ftl/waf"
+	"farflash/rng"
+	"farflash/tco"
+	"farflash/tco/bound"
+)
+
+// Floor is what no placement of a problem costs less than.
+//
+// Least is Base, which drives that are there cost whatever is on them, and the Value of all workloads, less Scarce for each drive of a class. That
+// is a bound because no drive of a class, with whatever workloads, costs less than their Value less its Scarce (and more than its part of Base, if
+// it is there). Values are rents: each workload's, where it pays least, for its share of a drive's space and IOPS on the day on which most are
+// asked for (a drive in use then has been bought), of its running cost for as long as the workload is there, and of what it wears out. Where whole
+// drives are dearer than their parts, Least counts them: as many of each class as hold what is asked for on that day cost no less.
+type Floor struct {
+	Least  float64
+	Base   float64
+	Value  []float64 // by workload
+	Scarce []float64 // by class
+}
+
+// rents are the prices of a class: the share of space in a drive's cost, that of its successors' cost which wear pays for, and what a drive
+// costs more for being one of few.
+type rents struct{ space, wear, scarce float64 }
+
+// floored is a class as its floor sees it.
+type floored struct {
+	c         *tco.Class
+	mass      float64 // what a drive that is in use on the day costs at least, once
+	successor float64 // money, at least
+	most      float64 // share of it that wear may pay for
+	stays     float64 // running cost of a drive from the day to the plan's end, where nobody leaves before
+	// By workload: shares of space and IOPS on the day; running cost by either; GB of wear over the budget; money for power by load; and running
+	// costs before the day.
+	space, io, runSpace, runIO, worn, load, restSpace, restIO []float64
+}
+
+// Floor returns a bound of a problem that the calendar prices. It knows nothing of latency and failure domains.
+func (c *Calendar) Floor(p *tco.Problem) *Floor {
+	day, stay := c.busiest(p)
+	classes := make([]floored, len(p.Classes))
+	f := &Floor{Value: make([]float64, len(p.Jobs)), Scarce: make([]float64, len(p.Classes))}
+	for i := range p.Classes {
+		classes[i] = c.floored(p, &p.Classes[i], day, stay)
+		if x := &p.Classes[i]; !x.Optional {
+			f.Base += float64(float64(x.Count) * c.unused(p, &x.Drive))
+		}
+	}
+	at := raise(classes, len(p.Jobs))
+	f.Least = f.Base + value(classes, at, f.Value)
+	for i := range at {
+		f.Scarce[i] = at[i].scarce
+	}
+	if whole := wholes(classes); whole > 0 {
+		f.Least = max(f.Least, f.Base+whole+restOf(classes, len(p.Jobs)))
+	}
+	return f
+}
+
+// restOf is the running cost before the day and the power by load, by the best of a few divisions between space and IOPS.
+func restOf(classes []floored, jobs int) float64 {
+	most := 0.0
+	for n := range 11 {
+		share, sum := float64(n)/10, 0.0
+		for j := range jobs {
+			low := math.Inf(1)
+			for i := range classes {
+				x := &classes[i]
+				low = min(low, float64(share*x.restSpace[j])+float64((1-share)*x.restIO[j])+x.load[j])
+			}
+			sum += low
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// unused is what a drive that is there costs at least, whatever is on it: it may be sold on the day that the first workload leaves.
+func (c *Calendar) unused(p *tco.Problem, d *tco.Drive) float64 {
+	cost, _ := c.Price(d, true, nil, nil)
+	for j := range p.Jobs {
+		end := c.end(&p.Jobs[j])
+		left := max(0, min(1-end/c.cfg.Over, 1-d.Worn/d.Budget))
+		cost = min(cost, d.Buy-float64(float64((d.Buy-d.Upkeep.Setup)*c.cfg.Residual)*left))
+	}
+	return cost
+}
+
+// busiest is the day on which most is asked for, and whether nobody leaves before the plan's end.
+func (c *Calendar) busiest(p *tco.Problem) (day float64, stay bool) {
+	stay = true
+	days := []float64{c.cfg.Horizon}
+	for j := range p.Jobs {
+		stay = stay && c.end(&p.Jobs[j]) == c.cfg.Horizon
+		days = append(days, p.Jobs[j].Arrival)
+	}
+	slices.Sort(days)
+	days = slices.Compact(days)
+	const looks = 64
+	most := -1.0
+	for n := range min(looks, len(days)) {
+		at := days[len(days)-1-n*len(days)/min(looks, len(days))]
+		asked := 0.0
+		for j := range p.Jobs {
+			w := &p.Jobs[j]
+			least := math.Inf(1)
+			for i := range p.Classes {
+				if d := &p.Classes[i].Drive; p.Classes[i].Count > 0 {
+					least = min(least, max(w.WorkingSet/d.Capacity, d.Load(w)/d.IOPS)*(d.Buy+1e-9))
+				}
+			}
+			asked += float64(least * c.factor(w, at))
+		}
+		if asked > most {
+			most, day = asked, at
+		}
+	}
+	return day, stay
+}
+
+// factor is what a workload has grown to on a day; 0: it is not there. The plan's last day is still in it.
+func (c *Calendar) factor(w *tco.Workload, day float64) float64 {
+	if end := c.end(w); day < w.Arrival || day > end || day == end && end < c.cfg.Horizon {
+		return 0
+	}
+	return rng.Exp(growth(w) * (day - w.Arrival))
+}
+
+func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay bool) floored {
+	d := &class.Drive
+	u, n := &d.Upkeep, len(p.Jobs)
+	x := floored{c: class, successor: math.Inf(1)}
+	for _, list := range []*[]float64{&x.space, &x.io, &x.runSpace, &x.runIO, &x.worn, &x.load, &x.restSpace, &x.restIO} {
+		*list = make([]float64, n)
+	}
+	members := float64(max(1, u.Members))
+	for _, t := range []float64{0, c.cfg.Horizon} { // prices rise or fall all the time
+		price := float64(float64(u.Next*power(c.fadeAndDearer, t)) * (1 - c.cfg.Residual))
+		x.successor = min(x.successor, float64(members*(price+float64(c.cfg.Replacing*power(c.fade, t)))))
+	}
+	least := math.Inf(1) // of purchases on any day
+	if x.mass = math.Inf(1); !class.Optional {
+		x.mass, least = 0, 0
+	} else {
+		first := math.Inf(1) // end of a workload that is there on the day
+		for j := range p.Jobs {
+			if end := c.end(&p.Jobs[j]); end >= day {
+				first = min(first, end)
+			}
+		}
+		for j := range p.Jobs {
+			t := p.Jobs[j].Arrival
+			price := float64((d.Buy - u.Setup) * power(c.dearer, t))
+			least = min(least, float64(u.Setup*power(c.fade, t))+float64(float64(price*(1-c.cfg.Residual))*power(c.fade, t)))
+			if t <= day {
+				left := max(0, 1-(max(first, t)-t)/c.cfg.Over)
+				x.mass = min(x.mass, float64((u.Setup+price)*power(c.fade, t))-float64(float64(float64(price*c.cfg.Residual)*left)*power(c.fade, max(first, t))))
+			}
+		}
+	}
+	if x.most = 0; x.successor > 0 && !math.IsInf(least, 1) {
+		x.most = min(1, max(0, min(least, x.mass))/x.successor)
+	}
+	fail := float64(members*u.AFR) / tco.Year
+	fixed, trended := u.Idle+u.Labour+u.Place+float64(fail*c.cfg.Replacing), 0.0
+	if !u.ByLoad {
+		fixed += float64((u.Active - u.Idle) * u.Duty)
+	}
+	if c.cfg.Warranty == 0 {
+		trended = float64(fail * u.Next)
+	}
+	if stay {
+		x.stays = float64(fixed*integral(c.fade, day, c.cfg.Horizon)) + float64(trended*integral(c.fadeAndDearer, day, c.cfg.Horizon))
+	}
+	spaceMost, ioMost := float64(d.Capacity*c.cfg.FillSpace)*(1+2*slack), float64(d.IOPS*c.cfg.FillIOPS)*(1+2*slack)
+	knots := bound.Minorant(d.WAF)
+	for j := range p.Jobs {
+		c.floorJob(&x, &p.Jobs[j], j, day, stay, fixed, trended, spaceMost, ioMost, knots)
+	}
+	return x
+}
+
+// floorJob fills in what a workload asks of a class.
+func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, stay bool, fixed, trended, spaceMost, ioMost float64, knots []waf.MixPoint) {
+	d := &x.c.Drive
+	u, k := &d.Upkeep, growth(w)
+	from, to := w.Arrival, c.end(w)
+	over := func(a, b float64) (run, days float64) { // what it has grown to, times running cost, and times discounted days
+		if !(b > a) {
+			return 0, 0
+		}
+		scale := power(k, -from)
+		days = float64(scale * integral(k+c.fade, a, b))
+		return float64(fixed*days) + float64(float64(trended*scale)*integral(k+c.fadeAndDearer, a, b)), days
+	}
+	run, days := over(from, to)
+	space, load, here := w.WorkingSet/spaceMost, d.Load(w), c.factor(w, day)
+	io := load / ioMost
+	x.space[j], x.io[j] = float64(space*here), float64(io*here)
+	x.runSpace[j], x.runIO[j] = float64(space*run), float64(io*run)
+	if u.ByLoad && u.Active > u.Idle {
+		x.load[j] = float64(float64((u.Active-u.Idle)*u.Duty)*load) / d.IOPS * days
+	}
+	x.worn[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * bound.AtKnots(knots, w.Sequential) / d.Budget
+	rest := run
+	if stay {
+		rest, _ = over(from, min(to, max(from, day)))
+	}
+	x.restSpace[j], x.restIO[j] = float64(space*rest), float64(io*rest)
+}
+
+// value forms the workloads' values at some rents, and returns their sum less what scarce drives take.
+func value(classes []floored, at []rents, out []float64) float64 {
+	sum := 0.0
+	for j := range out {
+		least := math.Inf(1)
+		for i := range classes {
+			x, r := &classes[i], at[i]
+			if x.c.Count == 0 {
+				continue
+			}
+			wear := float64(r.wear * x.successor)
+			drive := x.mass + r.scarce - wear
+			u := float64(r.space*(float64(drive*x.space[j])+x.runSpace[j])) + float64((1-r.space)*(float64(drive*x.io[j])+x.runIO[j]))
+			least = min(least, u+float64(wear*x.worn[j])+x.load[j])
+		}
+		out[j] = least
+		sum += least
+	}
+	for i := range classes {
+		sum -= float64(float64(classes[i].c.Count) * at[i].scarce)
+	}
+	return sum
+}
+
+// raise looks for rents with a high value, one class and one rent at a time: the value is concave in each.
+func raise(classes []floored, jobs int) []rents {
+	at := make([]rents, len(classes))
+	for i := range at {
+		at[i].space = 0.5
+	}
+	out := make([]float64, jobs)
+	best := value(classes, at, out)
+	dearest := 0.0
+	for i := range classes {
+		dearest = max(dearest, classes[i].mass+classes[i].stays+classes[i].successor)
+	}
+	search := func(v []*float64, hi float64) {
+		was := make([]float64, len(v))
+		for k := range v {
+			was[k] = *v[k]
+		}
+		set := func(x float64) float64 {
+			for k := range v {
+				*v[k] = x
+			}
+			return value(classes, at, out)
+		}
+		a, b := 0.0, hi
+		for range 24 {
+			m, n := a+(b-a)/3, b-(b-a)/3
+			if set(m) < set(n) {
+				a = m
+			} else {
+				b = n
+			}
+		}
+		top, where := best, math.NaN()
+		for _, x := range []float64{0, hi, (a + b) / 2} {
+			if got := set(x); got > top {
+				top, where = got, x
+			}
+		}
+		if math.IsNaN(where) {
+			for k := range v {
+				*v[k] = was[k]
+			}
+			return
+		}
+		best = top
+		set(where)
+	}
+	for range 3 {
+		var all []*float64
+		for i := range at {
+			all = append(all, &at[i].space)
+		}
+		search(all, 1)
+		for i := range at {
+			search([]*float64{&at[i].space}, 1)
+			if classes[i].most > 0 {
+				search([]*float64{&at[i].wear}, classes[i].most)
+			}
+			if classes[i].c.Count < jobs {
+				search([]*float64{&at[i].scarce}, dearest)
+			}
+		}
+	}
+	return at
+}
+
+// mostNodes is how many combinations of drives are looked at.
+const mostNodes = 200_000
+
+// wholes is what whole drives cost at least that hold what is asked for on the day: 0 where there are too many combinations.
+func wholes(classes []floored) float64 {
+	type kind struct {
+		cost, space, io float64
+		count           int
+	}
+	var kinds []kind
+	space, io := 0.0, 0.0 // in GB and IOPS of the first class
+	first := &classes[0]
+	for j := range first.space {
+		leastSpace, leastIO := math.Inf(1), math.Inf(1)
+		for i := range classes {
+			x := &classes[i]
+			leastSpace = min(leastSpace, float64(x.space[j]*x.c.Drive.Capacity))
+			leastIO = min(leastIO, float64(x.io[j]*x.c.Drive.IOPS))
+		}
+		space, io = space+leastSpace, io+leastIO
+	}
+	for i := range classes {
+		x := &classes[i]
+		if x.c.Count > 0 && !math.IsInf(x.mass, 1) {
+			kinds = append(kinds, kind{x.mass + x.stays, x.c.Drive.Capacity * (1 + slack), x.c.Drive.IOPS * (1 + slack), x.c.Count})
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(a.cost/a.space, b.cost/b.space) })
+	best, nodes := math.Inf(1), 0
+	var look func(k int, space, io, cost float64)
+	look = func(k int, space, io, cost float64) {
+		if space <= 0 && io <= 0 {
+			best = min(best, cost)
+			return
+		}
+		if nodes++; k == len(kinds) || nodes > mostNodes {
+			return
+		}
+		perGB, perIO := math.Inf(1), math.Inf(1)
+		for _, q := range kinds[k:] {
+			perGB, perIO = min(perGB, q.cost/q.space), min(perIO, q.cost/q.io)
+		}
+		if cost+max(float64(max(0, space)*perGB), float64(max(0, io)*perIO)) >= best {
+			return
+		}
+		q := kinds[k]
+		enough := min(float64(q.count), math.Ceil(max(0, space/q.space, io/q.io)))
+		for n := enough; n >= 0; n-- {
+			look(k+1, space-float64(n*q.space), io-float64(n*q.io), cost+float64(n*q.cost))
+		}
+	}
+	look(0, space, io, 0)
+	if nodes > mostNodes || math.IsInf(best, 1) {
+		return 0
+	}
+	return best
+}

@@ -1,0 +1,87 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+
+	"farflash/experiment"
+	"farflash/experiment/accounts"
+	"farflash/result"
+	"farflash/scenario"
+)
+
+// alone runs each tenant of a scenario by itself, with the same seed, and fills into the result how much sharing costs each.
+func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o experiment.Options, out *experiment.Outcome) error {
+	names, _, named := s.Tenants()
+	scope := "workload"
+	if named {
+		scope = "tenant"
+	}
+	r := out.Result
+	progress := o.Progress
+	o.Sample, o.Flow, o.Pause, o.Timeline = nil, nil, nil, nil
+	var rates, slow []float64
+	for i := range names {
+		if progress != nil {
+			o.Progress = func(p experiment.Progress) {
+				p.Pass, p.Passes = i+1, len(names)+1
+				progress(p)
+			}
+		}
+		by, err := experiment.Run(ctx, k, Vocabulary(), s.Lone(i), o)
+		if err != nil {
+			return err
+		}
+		out.Events += by.Events
+		if out.Interrupted = by.Interrupted; out.Interrupted {
+			r.Interrupted = true
+			r.Warn("incomplete: the run of %s alone was interrupted, so there is no slowdown of it and of those after it", names[i])
+			return nil
+		}
+		for _, c := range by.Result.Checks {
+			if !c.OK {
+				r.Check(names[i]+" alone: "+c.Name, false, c.Detail)
+			}
+		}
+		part := fmt.Sprintf("%s[%d].", scope, i)
+		compare := func(metric, to, ratio string) (float64, bool) {
+			a, ok := by.Result.Metric("all." + metric)
+			if !ok {
+				return 0, false
+			}
+			r.Set(part+to, a.Value)
+			b, ok := r.Metric(part + "all." + metric)
+			if !ok || a.Value == 0 {
+				return 0, false
+			}
+			r.Set(part+ratio, b.Value/a.Value)
+			return b.Value / a.Value, true
+		}
+		if v, ok := compare("latency.mean", "alone.latency.mean", "slowdown.mean"); ok {
+			slow = append(slow, v)
+		}
+		compare("latency.p99", "alone.latency.p99", "slowdown.p99")
+		if v, ok := compare("iops", "alone.iops", "progress"); ok {
+			rates = append(rates, v)
+		}
+	}
+	fairness(r, len(names), rates, slow)
+	return nil
+}
+
+// fairness fills in how evenly what sharing costs is borne, if it is known of all.
+func fairness(r *result.Result, n int, rates, slow []float64) {
+	if len(rates) == n {
+		if v, ok := accounts.Jain(rates); ok {
+			r.Set("fairness.progress", v)
+		}
+	}
+	if len(slow) != n || n == 0 { // a cluster without workloads has none
+		return
+	}
+	least, most := slow[0], slow[0]
+	for _, v := range slow {
+		least, most = min(least, v), max(most, v)
+	}
+	r.Set("fairness.slowdown", least/most)
+}

@@ -1,0 +1,50 @@
+package units
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Change is by what share of itself a quantity changes: "20%" is a fifth more, "-15%" is 15 hundredths less. It is written as a Fraction, with or without
+// a sign.
+type Change float64
+
+// ParseChange reads "20%", "+20%", "-15%" or "0".
+func ParseChange(s string) (Change, error) {
+	text := strings.TrimSpace(s)
+	cut, less := strings.CutPrefix(text, "-")
+	if !less {
+		cut = strings.TrimPrefix(text, "+")
+	}
+	if strings.HasPrefix(cut, "+") || strings.HasPrefix(cut, "-") {
+		return 0, fmt.Errorf("%q has two signs; write for example -15%% or 20%%", s)
+	}
+	f, err := ParseFraction(cut)
+	if err != nil {
+		return 0, err
+	}
+	if less {
+		f = -f
+	}
+	return Change(f), nil
+}
+
+// String writes the change as it parses.
+func (c Change) String() string {
+	if c < 0 {
+		return "-" + Fraction(-c).String()
+	}
+	return Fraction(c).String()
+}
+
+// Wanted says what to write.
+func (Change) Wanted() string { return "a change such as 20% or -15%" }
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Change) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (c *Change) UnmarshalText(text []byte) (err error) {
+	*c, err = ParseChange(string(text))
+	return err
+}

@@ -1,0 +1,153 @@
+package flows
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"farflash/units"
+)
+
+// Reactive is a source of which only the first flows begin by themselves; those that Next yields. The others begin when something has ended.
+type Reactive interface {
+	Source
+	// Ended is told of each flow of the source, as it was yielded, when its last byte has been delivered and, a second time, when its sender knows, and appends the flows that begin
+	// because of it to out. They start at that time or later.
+	Ended(f *Flow, acked bool, at units.Duration, out []Flow) []Flow
+	// Left is how many flows are yet to begin, those that Next has yielded and that Ended has returned not counted.
+	Left() int
+}
+
+// Upon is what of another flow a flow waits for.
+type Upon uint8
+
+// The two ends of a flow.
+const (
+	Delivered    Upon = iota // its last byte has come
+	Acknowledged             // its sender knows
+)
+
+var uponNames = units.Names[Upon]{"delivered", "acknowledged"}
+
+// String is its name in scenarios.
+func (u Upon) String() string { return uponNames.Name(u) }
+
+// MarshalText writes the name.
+func (u Upon) MarshalText() ([]byte, error) { return uponNames.Marshal(u) }
+
+// UnmarshalText reads a name.
+func (u *Upon) UnmarshalText(text []byte) error { return uponNames.Unmarshal(text, u) }
+
+// sequel is a list in which flows wait for others.
+type sequel struct {
+	sliceSource
+	all    []Flow // by number
+	delays []units.Duration
+	waits  []int32 // for how many each still waits
+	upon   []Upon
+	first  []int32 // of each flow's sequels in next; one more at the end
+	next   []int32
+	left   int
+}
+
+// newSequel makes a list of flows of which some wait for others; flows has them in the order of the list.
+func newSequel(list []Entry, flows []Flow) (Source, error) {
+	number := map[string]int32{}
+	for i, e := range list {
+		if e.Name == "" {
+			continue
+		}
+		if k, ok := number[e.Name]; ok {
+			return nil, units.Wrong(fmt.Sprintf("[%d].name", i), "%q is what [%d] is called; give it another", e.Name, k)
+		}
+		number[e.Name] = int32(i)
+	}
+	s := &sequel{all: flows, delays: make([]units.Duration, len(list)), waits: make([]int32, len(list)), upon: make([]Upon, len(list)), first: make([]int32, len(list)+1)}
+	before := make([][]int32, len(list))
+	for i, e := range list {
+		s.upon[i], s.delays[i], s.all[i].ID = e.Upon, e.Start, uint32(i)
+		for k, name := range e.After {
+			key := fmt.Sprintf("[%d].after[%d]", i, k)
+			of, ok := number[name]
+			switch {
+			case !ok:
+				return nil, units.Wrong(key, "there is no flow called %q in the list", name)
+			case int(of) == i:
+				return nil, units.Wrong(key, "%q waits for itself", name)
+			case slices.Contains(before[i], of):
+				return nil, units.Wrong(key, "%q is named twice", name)
+			}
+			before[i] = append(before[i], of)
+			s.first[of+1]++
+		}
+		if s.waits[i] = int32(len(before[i])); s.waits[i] == 0 {
+			s.flows = append(s.flows, s.all[i])
+		} else {
+			s.left++
+		}
+	}
+	for i := range list {
+		s.first[i+1] += s.first[i]
+	}
+	s.next = make([]int32, s.first[len(list)])
+	at := slices.Clone(s.first)
+	for i := range list {
+		for _, of := range before[i] {
+			s.next[at[of]] = int32(i)
+			at[of]++
+		}
+	}
+	if i := s.circle(); i >= 0 {
+		return nil, units.Wrong(fmt.Sprintf("[%d].after", i), "flows wait for each other in a circle, so that none of them begins")
+	}
+	Sort(s.flows)
+	return s, nil
+}
+
+// circle is a flow that never begins, -1 if all do.
+func (s *sequel) circle() int {
+	waits := slices.Clone(s.waits)
+	var ready []int32
+	for i, w := range waits {
+		if w == 0 {
+			ready = append(ready, int32(i))
+		}
+	}
+	for len(ready) > 0 {
+		i := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		for _, j := range s.next[s.first[i]:s.first[i+1]] {
+			if waits[j]--; waits[j] == 0 {
+				ready = append(ready, j)
+			}
+		}
+	}
+	return slices.IndexFunc(waits, func(w int32) bool { return w > 0 })
+}
+
+// Left implements Reactive.
+func (s *sequel) Left() int { return s.left }
+
+// Ended implements Reactive.
+func (s *sequel) Ended(f *Flow, acked bool, at units.Duration, out []Flow) []Flow {
+	for _, j := range s.next[s.first[f.ID]:s.first[f.ID+1]] {
+		if (s.upon[j] == Acknowledged) != acked {
+			continue
+		}
+		if s.waits[j]--; s.waits[j] == 0 {
+			s.left--
+			g := s.all[j]
+			g.Start = later(at, s.delays[j])
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// later is a time after another, the end of time at most.
+func later(at, by units.Duration) units.Duration {
+	if by > math.MaxInt64-at {
+		return units.Forever
+	}
+	return at + by
+}

@@ -1,0 +1,367 @@
+package trace
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"farflash/block"
+	"farflash/internal/spelling"
+	"farflash/units"
+	"farflash/workload"
+)
+
+// CSV says how a table is read: one line a request, in columns that are separated by commas, semicolons, tabs or spaces, whichever the first line has.
+type CSV struct {
+	// Columns say which column holds what.
+	Columns Columns `yaml:"columns"`
+	// Unit is what 1 stands for in the columns of numbers.
+	Unit Unit `yaml:"unit"`
+}
+
+// Columns are the columns of a table: by the word in its first line, or by a number from 1.
+type Columns struct {
+	// Time is when the request came.
+	Time string `yaml:"time"`
+	// Op says whether it reads or writes: read, write, trim or flush, or their first letters, in either case; rd, wr, discard and unmap too.
+	Op string `yaml:"op"`
+	// Offset is where it begins.
+	Offset string `yaml:"offset"`
+	// Size is how much it moves.
+	Size string `yaml:"size"`
+	// Volume is the volume, disk or file that it goes to; without the column all go to one.
+	Volume string `yaml:"volume,omitempty"`
+	// Response is how long it took, in the unit of time; it may be empty.
+	Response string `yaml:"response,omitempty"`
+	// Reads is what the column op has for a read where that is no such word, as 0 in many tables.
+	Reads string `yaml:"reads,omitempty"`
+	// Writes is what it has for a write.
+	Writes string `yaml:"writes,omitempty"`
+}
+
+// Unit is what 1 stands for in a table's numbers.
+type Unit struct {
+	// Time is a power of ten of seconds, such as 1s, 1ms or 100ns; 0 is 1s.
+	Time units.Duration `yaml:"time,omitempty"`
+	// Offset is 512B where addresses are sectors; 0 is 1B.
+	Offset units.Bytes `yaml:"offset,omitempty"`
+	// Size is 512B where lengths are in sectors; 0 is 1B.
+	Size units.Bytes `yaml:"size,omitempty"`
+}
+
+// Validate refuses what no table can be read with.
+func (c *CSV) Validate() error {
+	for _, x := range []struct{ key, value string }{{"time", c.Columns.Time}, {"op", c.Columns.Op}, {"offset", c.Columns.Offset}, {"size", c.Columns.Size}} {
+		if strings.TrimSpace(x.value) == "" {
+			return units.Wrong("columns."+x.key, "which column is it? give its name in the first line, or its number from 1")
+		}
+	}
+	if c.Columns.Reads != "" && c.Columns.Reads == c.Columns.Writes {
+		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave one of them out", c.Columns.Writes)
+	}
+	if _, ok := c.Unit.exponent(); !ok {
+		return units.Wrong("unit.time", "%v is no power of ten of a second; use 1s, 1ms, 1us, 100ns or 1ns", c.Unit.Time)
+	}
+	for _, x := range []struct {
+		key   string
+		value units.Bytes
+	}{{"offset", c.Unit.Offset}, {"size", c.Unit.Size}} {
+		if x.value < 0 || x.value > units.GiB {
+			return units.Wrong("unit."+x.key, "%v is not possible; use 1B for bytes, 512B for sectors", x.value)
+		}
+	}
+	return nil
+}
+
+// exponent is n where the unit of time is 10^-n seconds.
+func (u *Unit) exponent() (n int, ok bool) {
+	at := u.Time
+	if at == 0 {
+		return 0, true
+	}
+	for n, d := 0, units.Second; d > 0; n, d = n+1, d/10 {
+		if d == at {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// The columns of a table that are looked for, by their place in csvDecoder.
+const (
+	colTime = iota
+	colOp
+	colOffset
+	colSize
+	colVolume
+	colResponse
+	cols
+)
+
+var colNames = [cols]string{"time", "op", "offset", "size", "volume", "response"}
+
+// csvDecoder reads a table.
+type csvDecoder struct {
+	volumes   *volumes
+	cfg       *CSV
+	separator byte // ' ' stands for runs of spaces and tabs
+	at        [cols]int
+	names     [cols]string // as the first line has them
+	exponent  int
+	units     [2]int64 // of offset and size
+	header    bool     // the first line is one and has not been passed over
+	fields    [][]byte
+	unquoted  []byte
+}
+
+// newCSVDecoder finds the separator and the columns by the first line.
+func newCSVDecoder(cfg *CSV, head *headReader, v *volumes) (*csvDecoder, error) {
+	d := &csvDecoder{volumes: v, cfg: cfg, units: [2]int64{max(int64(cfg.Unit.Offset), 1), max(int64(cfg.Unit.Size), 1)}}
+	d.exponent, _ = cfg.Unit.exponent()
+	var first []byte
+	for _, line := range head.lines() {
+		if len(trim(line)) > 0 && line[0] != '#' {
+			first = line
+			break
+		}
+	}
+	d.separator = ' '
+	for _, c := range []byte{',', ';', '\t'} {
+		if bytes.IndexByte(first, c) >= 0 {
+			d.separator = c
+			break
+		}
+	}
+	names, err := d.split(first)
+	if err != nil {
+		return nil, err
+	}
+	var header []string
+	for _, f := range names {
+		header = append(header, string(f))
+	}
+	c := &cfg.Columns
+	highest := 0
+	for i, want := range []string{c.Time, c.Op, c.Offset, c.Size, c.Volume, c.Response} {
+		d.at[i] = -1
+		if want == "" {
+			continue
+		}
+		if d.at[i], err = d.find(colNames[i], want, header); err != nil {
+			return nil, err
+		}
+		highest = max(highest, d.at[i])
+		d.names[i] = header[d.at[i]]
+	}
+	if !d.header && highest >= 0 {
+		// Columns were numbered: a first line whose time is no number names them.
+		_, isTime := parseDecimal(names[d.at[colTime]], d.exponent)
+		d.header = !isTime
+	}
+	return d, nil
+}
+
+// find is where a column stands among those of the first line, from 0.
+func (d *csvDecoder) find(what, want string, header []string) (int, error) {
+	for i, name := range header {
+		if strings.EqualFold(name, want) {
+			d.header = true
+			return i, nil
+		}
+	}
+	n, err := strconv.Atoi(want)
+	switch {
+	case err == nil && n >= 1 && n <= len(header):
+		return n - 1, nil
+	case err == nil:
+		return 0, units.Wrong("columns."+what, "there is no column %d; the first line has %d", n, len(header))
+	}
+	near := ""
+	if x := spelling.Nearest(want, header); x != "" {
+		near = fmt.Sprintf("; did you mean %q?", x)
+	}
+	return 0, units.Wrong("columns."+what, "the first line has no column %q%s (it has %s)", want, near, strings.Join(header, ", "))
+}
+
+// describe says what was found.
+func (d *csvDecoder) describe() string {
+	var b strings.Builder
+	for i, at := range d.at {
+		if at < 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s from column %d", colNames[i], at+1)
+		if d.header {
+			fmt.Fprintf(&b, " (%s)", d.names[i])
+		}
+	}
+	fmt.Fprintf(&b, "; 1 is %v of time, %v of an offset and %v of a size", d.second(), units.Bytes(d.units[0]), units.Bytes(d.units[1]))
+	return b.String()
+}
+
+// split cuts a line into its fields, which hold until the next call. A field in double quotes may hold separators, and two quotes for one.
+func (d *csvDecoder) split(line []byte) ([][]byte, error) {
+	d.fields, d.unquoted = d.fields[:0], d.unquoted[:0]
+	if d.separator == ' ' {
+		for rest := line; ; {
+			rest = bytes.TrimLeft(rest, " \t")
+			if len(rest) == 0 {
+				return d.fields, nil
+			}
+			end := bytes.IndexAny(rest, " \t")
+			if end < 0 {
+				end = len(rest)
+			}
+			d.fields = append(d.fields, rest[:end])
+			rest = rest[end:]
+		}
+	}
+	for rest := line; ; {
+		field, more, err := d.field(&rest)
+		if err != nil {
+			return nil, err
+		}
+		d.fields = append(d.fields, field)
+		if !more {
+			return d.fields, nil
+		}
+	}
+}
+
+// field cuts the first field off rest; more says that another one follows.
+func (d *csvDecoder) field(rest *[]byte) (field []byte, more bool, err error) {
+	text := bytes.TrimLeft(*rest, " ")
+	if len(text) == 0 || text[0] != '"' {
+		field, *rest, more = bytes.Cut(*rest, []byte{d.separator})
+		return trim(field), more, nil
+	}
+	from := len(d.unquoted)
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] != '"':
+			d.unquoted = append(d.unquoted, text[i])
+		case i+1 < len(text) && text[i+1] == '"':
+			d.unquoted = append(d.unquoted, '"')
+			i++
+		default:
+			after := trim(text[i+1:])
+			if len(after) > 0 && after[0] != d.separator {
+				return nil, false, fmt.Errorf("a field in quotes is followed by %q; it must be %q", after[0], d.separator)
+			}
+			if len(after) > 0 {
+				*rest, more = after[1:], true
+			}
+			return d.unquoted[from:], more, nil
+		}
+	}
+	return nil, false, fmt.Errorf("a quote is not closed on its line")
+}
+
+func (d *csvDecoder) decode(line []byte, e *event) (bool, error) {
+	if len(trim(line)) == 0 || line[0] == '#' {
+		return false, nil
+	}
+	if d.header {
+		d.header = false
+		return false, nil
+	}
+	f, err := d.split(line)
+	if err != nil {
+		return false, err
+	}
+	get := func(c int) []byte {
+		if at := d.at[c]; at >= 0 && at < len(f) {
+			return f[at]
+		}
+		return nil
+	}
+	for c := colTime; c <= colSize; c++ {
+		if d.at[c] >= len(f) {
+			return false, fmt.Errorf("%d columns, and %s is number %d", len(f), colNames[c], d.at[c]+1)
+		}
+	}
+	var ok bool
+	if e.at, ok = parseDecimal(get(colTime), d.exponent); !ok {
+		return false, fieldError("time", get(colTime), "a decimal number without sign or exponent")
+	}
+	if e.op, ok = d.op(get(colOp)); !ok {
+		return false, fieldError("op", get(colOp), "read, write, trim or flush (columns: reads and writes name other words)")
+	}
+	for i, to := range []*int64{&e.offset, &e.size} {
+		c := colOffset + i
+		n, ok := parseInt63(get(c))
+		if e.op == block.Flush && !ok {
+			n, ok = 0, true
+		}
+		if !ok || n > math.MaxInt64/d.units[i] {
+			return false, fieldError(colNames[c], get(c), "a whole number")
+		}
+		*to = n * d.units[i]
+	}
+	if e.op == block.Flush {
+		e.offset, e.size = 0, 0
+	}
+	if d.at[colVolume] >= 0 {
+		if e.volume, err = d.volumes.intern(get(colVolume)); err != nil {
+			return false, err
+		}
+	}
+	e.response = workload.NoResponse
+	if r := get(colResponse); len(r) > 0 {
+		t, ok := parseDecimal(r, d.exponent)
+		if ok {
+			e.response, ok = t.since(instant{})
+		}
+		if !ok {
+			return false, fieldError("response", r, "a decimal number, or empty")
+		}
+	}
+	return true, nil
+}
+
+// opWords are what a column of operations holds.
+var opWords = [...]struct {
+	word string
+	op   block.Op
+}{
+	{"r", block.Read}, {"read", block.Read}, {"rd", block.Read}, {"reads", block.Read}, {"w", block.Write}, {"write", block.Write}, {"wr", block.Write}, {"writes", block.Write},
+	{"t", block.Trim}, {"trim", block.Trim}, {"d", block.Trim}, {"discard", block.Trim}, {"unmap", block.Trim}, {"f", block.Flush}, {"flush", block.Flush}, {"sync", block.Flush},
+}
+
+func (d *csvDecoder) op(word []byte) (block.Op, bool) {
+	c := &d.cfg.Columns
+	switch {
+	case len(word) == 0:
+		return 0, false
+	case string(word) == c.Reads:
+		return block.Read, true
+	case string(word) == c.Writes:
+		return block.Write, true
+	}
+	for _, w := range &opWords {
+		if len(w.word) != len(word) {
+			continue
+		}
+		same := true
+		for i := range word {
+			same = same && word[i]|0x20 == w.word[i]
+		}
+		if same {
+			return w.op, true
+		}
+	}
+	return 0, false
+}
+
+// second is the unit of time.
+func (d *csvDecoder) second() units.Duration {
+	if d.cfg.Unit.Time == 0 {
+		return units.Second
+	}
+	return d.cfg.Unit.Time
+}
