@@ -565,7 +565,16 @@ func (c *Conn) limit() error {
 		return nil
 	}
 	c.deadline = !at.IsZero()
-	return c.nc.SetReadDeadline(at)
+	return unlessGone(c.nc.SetReadDeadline(at))
+}
+
+// unlessGone is the error of setting a deadline, but for that of a net.Pipe whose other end has closed: whoever reads or writes it next learns
+// that, and whether it came between two frames.
+func unlessGone(err error) error {
+	if errors.Is(err, io.ErrClosedPipe) {
+		return nil
+	}
+	return err
 }
 
 // read is the goroutine that reads.
@@ -649,7 +658,7 @@ func (c *Conn) writeRest() {
 		_, err = c.nc.Write(c.rest)
 	}
 	if err == nil {
-		err = c.nc.SetWriteDeadline(time.Time{}) // one that is past would end attempts that do not wait
+		err = unlessGone(c.nc.SetWriteDeadline(time.Time{})) // one that is past would end attempts that do not wait
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -235,6 +235,38 @@ func testConn(t *testing.T) {
 	}
 }
 
+// late is late with deadlines for writing, and later with the end.
+type late struct{ net.Conn }
+
+func (l late) SetWriteDeadline(t time.Time) error {
+	time.Sleep(20 * time.Millisecond)
+	return l.Conn.SetWriteDeadline(t)
+}
+
+func (l late) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if err != nil {
+		time.Sleep(60 * time.Millisecond)
+	}
+	return n, err
+}
+
+// TestClosedBetween holds that a peer that closes between two frames is the end of what there is to read, although it has closed by the time that
+// a deadline is set behind what was written last.
+func TestClosedBetween(t *testing.T) {
+	a, b := net.Pipe()
+	client, srv := connect(t, a, late{b}, config(t), config(t), domain(t))
+	if err := client.Post(verbs.Work{Op: wire.ReadReq}); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, client)
+	client.Close()
+	<-srv.Done()
+	if err := srv.Err(); !errors.Is(err, io.EOF) {
+		t.Errorf("the server ends with %v", err)
+	}
+}
+
 // TestBothWays holds that two ends that write to each other as much as they can do not wait for each other for ever.
 func TestBothWays(t *testing.T) { ways(t, testBothWays) }
 
