@@ -21,7 +21,7 @@ type row struct {
 }
 
 // mostStages is how many stages a request may have.
-const mostStages = 16
+const mostStages = 17
 
 func (r *row) add(n int64, stage []sim.Time) {
 	r.n += n
@@ -30,7 +30,7 @@ func (r *row) add(n int64, stage []sim.Time) {
 	}
 }
 
-// Add notes a request and how long it was in each of at most 16 stages, of which all have as many.
+// Add notes a request and how long it was in each of at most 17 stages, of which all have as many.
 func (a *Anatomy) Add(latency sim.Time, stage []sim.Time) {
 	a.row(int32(stats.Bucket(latency))).add(1, stage)
 	a.total.add(1, stage)

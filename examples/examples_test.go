@@ -189,6 +189,31 @@ func TestRAID(t *testing.T) {
 	}
 }
 
+func TestIdle(t *testing.T) {
+	sleeps, awake := run(t, "idle.yaml"), run(t, "idle.yaml", shape.Change{Path: "ssd.power_states", Value: "[]"})
+	if a, b := sleeps("ssd.energy"), awake("ssd.energy"); a > 0.5*b {
+		t.Errorf("a drive that rests takes %v J, one that does not %v", a, b)
+	}
+	if a, b := sleeps("read.latency.p99"), awake("read.latency.p99"); a < 100*b || a > 45000 {
+		t.Errorf("p99 of reads is %v us, without rest %v", a, b)
+	}
+	if rested := sleeps("ssd.power_states.rested"); rested < 0.5 || rested > 1 {
+		t.Errorf("it rests for %v of the time", rested)
+	}
+}
+
+func TestProcessors(t *testing.T) {
+	for n, want := range map[string]float64{"1": 400e3, "2": 800e3} { // 1 / 2.5 us each
+		if got := run(t, "processors.yaml", shape.Change{Path: "ssd.controller.processors", Value: n})("read.iops"); got < 0.99*want || got > want*1.001 {
+			t.Errorf("%s processors: %v reads a second, not %v", n, got, want)
+		}
+	}
+	without := run(t, "processors.yaml", shape.Change{Path: "ssd.controller", Value: "null"})("read.iops")
+	if four := run(t, "processors.yaml")("read.iops"); four > 1.001*without || four < 0.95*without {
+		t.Errorf("four processors: %v reads a second, without their time %v", four, without)
+	}
+}
+
 func TestWorn(t *testing.T) {
 	reliability := func(value string) func(string) float64 {
 		return run(t, "worn.yaml", shape.Change{Path: "ssd.reliability", Value: value})

@@ -105,6 +105,8 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 		}
 		row("erases per block", v+" on average", detail)
 	}
+	row("controller busy", r.written("ssd.utilisation.controller"), "")
+	row("at rest", r.written("ssd.power_states.rested"), some(r.written("ssd.power_states.wakes"), "woken %s times"))
 	row("energy", r.written("ssd.energy"), some(r.written("ssd.power"), "%s on average"))
 	for _, op := range []string{"read", "write"} {
 		if !r.overNetwork() {
@@ -257,6 +259,8 @@ func phaseName(column string) string {
 		return "flash array"
 	case "transfer":
 		return "flash channel"
+	case "controller":
+		return "controller's processors"
 	}
 	return strings.ReplaceAll(column, "_", " ")
 }

@@ -68,6 +68,8 @@ func setDefault(p any) {
 		*x = Drive{Config: ssd.DefaultConfig()}
 	case *ssd.Reliability:
 		*x = ssd.DefaultReliability()
+	case *ssd.Controller:
+		*x = ssd.DefaultController()
 	case *ssd.Refresh:
 		*x = ssd.DefaultRefresh()
 	case *Fabric:

@@ -29,6 +29,7 @@ func (s spans) before(at sim.Time) (sum sim.Time) {
 func TestBusyIsCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
+		drawFront(t, &cfg)
 		seed := rapid.Uint64().Draw(t, "seed")
 		eng := sim.New()
 		h := cosim.NewHost(eng)
@@ -61,6 +62,10 @@ func TestBusyIsCut(t *testing.T) {
 		if err := h.Start(); err != nil {
 			t.Fatal(err)
 		}
+		processors := 1
+		if cfg.Controller != nil {
+			processors = cfg.Controller.Processors
+		}
 		was := d.StatsAt(0)
 		at := sim.Time(0)
 		for range 8 {
@@ -82,10 +87,11 @@ func TestBusyIsCut(t *testing.T) {
 				}
 			}
 			did := now.Since(&was)
-			all := append(append(did.LaneBusy, did.ChannelBusy...), did.LinkBusy[0], did.LinkBusy[1], did.DRAMBusy)
+			all := append(append(did.LaneBusy, did.ChannelBusy...), did.LinkBusy[0], did.LinkBusy[1], did.DRAMBusy, did.ControllerBusy/sim.Time(processors))
+			all = append(all, did.Rested...)
 			for i, b := range all {
 				if b < 0 || b > at-from {
-					t.Errorf("from %v to %v number %d of dies, channels, link and DRAM is busy for %v", from, at, i, b)
+					t.Errorf("from %v to %v number %d of dies, channels, link, DRAM, controller and power states is busy for %v", from, at, i, b)
 				}
 			}
 			was = now

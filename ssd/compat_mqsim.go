@@ -41,7 +41,7 @@ func MQSim(c Config) Config {
 	c.Host.Commands = 0
 	// Wear levelling by erase counts never triggers: MQSim compares block numbers.
 	c.Wear.Dynamic, c.Wear.Static = true, 0
-	// Its flash never errs.
-	c.Reliability = nil
+	// Its flash never errs, its controller takes no time for a command, and never rests.
+	c.Reliability, c.Controller, c.PowerStates = nil, nil, nil
 	return c
 }

@@ -36,6 +36,12 @@ type Config struct {
 	// Energy is what each operation takes; without the section it is not known.
 	Energy *Energy
 
+	// Controller is the time that the drive's processors take for commands; without the section none.
+	Controller *Controller
+
+	// PowerStates are those that the drive rests in when it has nothing to do, in the order that it comes to them; none named, it is always awake.
+	PowerStates []PowerState
+
 	// Reliability is how flash errs with wear, age and reads; without the section it never does.
 	Reliability *Reliability
 

@@ -55,6 +55,7 @@ type request struct {
 	lane                                 int32
 	queued, ended                        sim.Time
 	mapping, wait, array, transfer, dram sim.Time
+	processed                            sim.Time // in the controller's processors, or waiting for one
 	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
 }
 
@@ -227,6 +228,12 @@ func (d *Drive) wireTime(wire int64) sim.Time {
 
 // doorbell: the controller learns of a new entry.
 func (d *Drive) doorbell(q block.QueueID) {
+	if len(d.rest.states) > 0 {
+		if at := d.rouse(); at > d.eng.Now() {
+			d.schedule(at, evDoorbell, uint32(q))
+			return
+		}
+	}
 	p := &d.queues[q]
 	p.bell++
 	if p.inFlight < p.limit && d.roomForCommand() {
@@ -340,6 +347,16 @@ func (d *Drive) commandArrived(i int32) {
 	r := d.requests.At(i)
 	r.done.Fetched = d.eng.Now()
 	d.queues[r.done.Queue].arrived++
+	if c := d.cfg.Controller; c != nil {
+		d.processed(i, c.Command, evCommandTaken)
+		return
+	}
+	d.commandTaken(i)
+}
+
+// commandTaken: the controller knows what it is asked for.
+func (d *Drive) commandTaken(i int32) {
+	r := d.requests.At(i)
 	if r.done.Status != block.OK {
 		r.cursor = r.end
 		d.served(i)
@@ -365,14 +382,24 @@ func (d *Drive) dataAsked(i int32) {
 	}
 }
 
-// served: the drive has done its part of a request; the host hears of it.
+// served: the drive has done its part of a request.
 func (d *Drive) served(i int32) {
+	d.requests.At(i).served = d.eng.Now()
+	if c := d.cfg.Controller; c != nil {
+		d.processed(i, c.Completion, evServed)
+		return
+	}
+	d.answer(i)
+}
+
+// answer: the host hears of a request that was served.
+func (d *Drive) answer(i int32) {
 	r := d.requests.At(i)
 	q := r.done.Queue
 	p := &d.queues[q]
-	r.served = d.eng.Now()
 	p.inFlight--
 	d.held--
+	d.rest.since = d.eng.Now()
 	if r.done.Op == block.Read && r.done.Status == block.OK {
 		d.send(&d.up, d.linkTime(r.done.Length))
 	}

@@ -44,6 +44,23 @@ func TestLimits(t *testing.T) {
 		{"cache.capacity", func(c *ssd.Config, v float64) { c.Cache.Mode, c.Cache.Capacity = ssd.CacheOff, units.Bytes(v) }, []float64{0, 8191}, []float64{-1}},
 		{"cache.destage_at", func(c *ssd.Config, v float64) { c.Cache.DestageAt = units.Fraction(v) }, []float64{0, below(1)}, []float64{-.1, 1}},
 		{"cache.destage_depth", func(c *ssd.Config, v float64) { c.Cache.DestageDepth = int(v) }, []float64{0, 1}, []float64{-1}},
+		{"controller.processors", func(c *ssd.Config, v float64) { c.Controller = &ssd.Controller{Processors: int(v), Command: 1} }, []float64{1, 256}, []float64{0, 257}},
+		{"controller.command", func(c *ssd.Config, v float64) {
+			c.Controller = &ssd.Controller{Processors: 1, Command: units.Duration(v)}
+		}, []float64{1, 1e12}, []float64{0, -1, 1e12 + 1}},
+		{"controller.completion", func(c *ssd.Config, v float64) {
+			c.Controller = &ssd.Controller{Processors: 1, Command: 1, Completion: units.Duration(v)}
+		}, []float64{0, 1e12}, []float64{-1, 1e12 + 1}},
+		{"power_states[0].after", func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: units.Duration(v)}} }, []float64{1, 100e12}, []float64{0, 100e12 + 1}},
+		{"power_states[1].after", func(c *ssd.Config, v float64) {
+			c.PowerStates = []ssd.PowerState{{After: 10, Entry: 5}, {After: units.Duration(v)}}
+		}, []float64{15}, []float64{14}},
+		{"power_states[0].entry", func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: 1, Entry: units.Duration(v)}} }, []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
+		{"power_states[0].exit", func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: 1, Exit: units.Duration(v)}} }, []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
+		{"power_states[0].watts", func(c *ssd.Config, v float64) {
+			c.Energy, c.PowerStates = &ssd.Energy{Idle: 5}, []ssd.PowerState{{After: 1, Watts: v}}
+		}, []float64{0, 5}, []float64{-1, 5.1}},
+		{"power_states[0].watts", func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: 1, Watts: v}} }, []float64{0}, []float64{1}},
 		{"collection.start", func(c *ssd.Config, v float64) { c.Collection.Hard, c.Collection.Start = 0, units.Fraction(v) }, []float64{.01, .1}, []float64{0, 1}},
 		{"collection.hard", func(c *ssd.Config, v float64) { c.Collection.Start, c.Collection.Hard = .05, units.Fraction(v) }, []float64{0, .05}, []float64{-.01, above(.05)}},
 		{"collection.concurrent", func(c *ssd.Config, v float64) { c.Collection.Concurrent = int(v) }, []float64{1, 64}, []float64{0, 65}},

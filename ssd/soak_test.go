@@ -117,7 +117,25 @@ func drawConfig(t *rapid.T) ssd.Config {
 }
 
 // soak runs one random system until it is drained and checks every law.
-func soak(t *rapid.T) { soakOf(t, drawConfig(t), nil) }
+func soak(t *rapid.T) {
+	cfg := drawConfig(t)
+	drawFront(t, &cfg)
+	soakOf(t, cfg, nil)
+}
+
+// drawFront may give a drive a controller that takes time, and states that it rests in, of which some are so near that it falls into them between requests.
+func drawFront(t *rapid.T, cfg *ssd.Config) {
+	const us = units.Microsecond
+	if rapid.Bool().Draw(t, "controller") {
+		cfg.Controller = &ssd.Controller{
+			Processors: rapid.IntRange(1, 3).Draw(t, "processors"),
+			Command:    units.Duration(rapid.IntRange(1, 20).Draw(t, "command us")) * us, Completion: units.Duration(rapid.IntRange(0, 20).Draw(t, "completion us")) * us,
+		}
+	}
+	if rapid.Bool().Draw(t, "rests") {
+		cfg.PowerStates = []ssd.PowerState{{After: 10 * us, Entry: 5 * us, Exit: 20 * us}, {After: 30 * us, Exit: 50 * us}}
+	}
+}
 
 // soakOf is soak of a drive. watch, if there is one, is given it before it begins.
 func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {

@@ -18,7 +18,7 @@
 // An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and what ftl calls a page, is a grain;
 // grains.go fills pages of flash with them.
 //
-// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, the controller's processor time, zoned namespaces, and the content of the data.
+// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, zoned namespaces, and the content of the data.
 package ssd
 
 import (
@@ -101,6 +101,8 @@ type Drive struct {
 	// The link's two directions and the DRAM channel.
 	up, down, memory line
 	held             int32 // commands in the controller
+	processors       processors
+	rest             rest
 	turn             [block.Classes]int
 	classCredit      [3]int32
 
@@ -162,6 +164,8 @@ const (
 	evDataOut
 	evPlaneRead
 	evFromMemory
+	evCommandTaken
+	evServed
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -251,6 +255,10 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if d.errs = newErrs(&cfg, seed, name); d.errs != nil {
 		d.errs.since = make([]sim.Time, d.pools.count()*g.BlocksPerPlane)
 	}
+	if c := cfg.Controller; c != nil {
+		d.processors.free = make([]sim.Time, c.Processors)
+	}
+	d.rest.states, d.rest.spent = cfg.PowerStates, make([]sim.Time, len(cfg.PowerStates))
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.fewestFree = g.BlocksPerPlane
 	d.computeTimes()
@@ -377,6 +385,10 @@ func (d *Drive) Handle(ev sim.Event) {
 		d.fetchAsked(int32(ev.Arg))
 	case evCommandArrived:
 		d.commandArrived(int32(ev.Arg))
+	case evCommandTaken:
+		d.commandTaken(int32(ev.Arg))
+	case evServed:
+		d.answer(int32(ev.Arg))
 	case evDataAsked:
 		d.dataAsked(int32(ev.Arg))
 	case evDataArrived:

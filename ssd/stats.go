@@ -48,14 +48,14 @@ type Breakdown struct {
 	Requests uint64
 	// Queue is the wait for the drive to fetch the command, behind others.
 	// Cache is the wait of a write for a place in the cache, behind what leaves it for flash.
-	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, All sim.Time
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, All sim.Time
 }
 
 // Account is where the time of one request went, as in Breakdown. Wait is from Queued on in the lane, up to Ended, less Array and Transfer; a request that no flash worked for has the lane -1.
 type Account struct {
-	Tag                                                                      uint64
-	Op                                                                       block.Op
-	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Whole sim.Time
+	Tag                                                                                  uint64
+	Op                                                                                   block.Op
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, Whole sim.Time
 
 	Lane          int32
 	Queued, Ended sim.Time
@@ -81,14 +81,16 @@ func (d *Drive) account(r *request) {
 	// A command alone in its queue is fetched in so long.
 	queued := r.done.Fetched - r.done.Submitted - d.bellTime - d.readRequestTime - d.submissionTime
 	r.done.Waited = queued
+	link := all - inside - queued - r.processed
 	b.Queue += queued
-	b.Link += all - inside - queued
+	b.Link += link
+	b.Controller += r.processed
 	if r.array == 0 && r.transfer == 0 {
 		b.Cache += r.roomless
 		b.DRAM += inside - r.roomless
 		r.done.Waited += max(inside-r.dram, 0)
 		if d.OnAccount != nil {
-			d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: all - inside - queued, Cache: r.roomless, DRAM: inside - r.roomless, Whole: all, Lane: -1})
+			d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Cache: r.roomless, DRAM: inside - r.roomless, Controller: r.processed, Whole: all, Lane: -1})
 		}
 		return
 	}
@@ -100,7 +102,7 @@ func (d *Drive) account(r *request) {
 	b.Backlog += backlog
 	r.done.Waited += r.wait + backlog
 	if d.OnAccount != nil {
-		d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: all - inside - queued, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
+		d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Controller: r.processed, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
 			Lane: r.lane, Queued: r.queued, Ended: r.ended})
 	}
 }
@@ -155,8 +157,11 @@ type Stats struct {
 	LaneBusy, ChannelBusy []sim.Time
 	LinkBusy              [2]sim.Time // to the host, to the drive
 	DRAMBusy              sim.Time
-	FTL                   ftl.Stats // its pages are grains of the map
-	Energy                float64   // joules, without the idle draw; 0 if not known
+	ControllerBusy        sim.Time   // of its processors together
+	Rested                []sim.Time // in each power state
+	Wakes                 uint64     // from a power state
+	FTL                   ftl.Stats  // its pages are grains of the map
+	Energy                float64    // joules, without the idle draw, of which what power states save is taken off; 0 if not known
 	Span                  sim.Time
 	FreeBlocks            int   // over all planes
 	FewestFree            int   // in any plane, so far
@@ -203,6 +208,10 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations, &s.FTL.Renewals} {
 		*n *= int64(d.pools.size) // of superblocks, which are so many blocks
 	}
+	if d.cfg.Controller != nil {
+		s.ControllerBusy = d.processors.busyUntil(at)
+	}
+	s.Rested, s.Wakes = d.rested(at), d.rest.wakes
 	if d.errs != nil {
 		s.Errors = d.errs.ErrorCounts
 	}
@@ -238,6 +247,9 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		s.Energy = float64(float64(e.Read)*float64(s.Reads)) + float64(float64(e.Program)*float64(s.Programs)) +
 			float64(float64(e.Erase)*float64(s.Erases)) + float64(float64(e.TransferPerByte)*float64(d.moved)) +
 			float64(float64(e.LinkPerByte)*float64(d.bytes[block.Read]+d.bytes[block.Write]))
+		for i, t := range s.Rested {
+			s.Energy -= float64((e.Idle - d.cfg.PowerStates[i].Watts) * t.Seconds())
+		}
 	}
 	return s
 }

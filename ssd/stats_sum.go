@@ -7,7 +7,7 @@ import "farflash/sim"
 func (s *Stats) counts() []*uint64 {
 	out := []*uint64{
 		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.WearPrograms, &s.Reads, &s.Programs, &s.Erases, &s.MappingReads,
-		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld,
+		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld, &s.Wakes,
 		&s.RenewPrograms, &s.Errors.Sensed, &s.Errors.Retried, &s.Errors.Retries, &s.Errors.Uncorrectable, &s.Errors.Lost,
 	}
 	for op := range s.Submitted {
@@ -28,11 +28,11 @@ func (s *Stats) sizes() []*int64 {
 }
 
 func (s *Stats) times() []*sim.Time {
-	out := []*sim.Time{&s.LinkBusy[0], &s.LinkBusy[1], &s.DRAMBusy}
+	out := []*sim.Time{&s.LinkBusy[0], &s.LinkBusy[1], &s.DRAMBusy, &s.ControllerBusy}
 	for i := range s.Array {
 		b := &s.Breakdown[i]
 		out = append(out, &s.Array[i], &s.Transfer[i], &s.Wait[i],
-			&b.Queue, &b.Link, &b.DRAM, &b.Cache, &b.Mapping, &b.Backlog, &b.Wait, &b.Array, &b.Transfer, &b.All)
+			&b.Queue, &b.Link, &b.DRAM, &b.Cache, &b.Mapping, &b.Backlog, &b.Wait, &b.Array, &b.Transfer, &b.Controller, &b.All)
 	}
 	return out
 }
@@ -59,6 +59,7 @@ func (s *Stats) Since(earlier *Stats) Stats {
 	d := *s
 	d.sum(earlier, true)
 	d.LaneBusy, d.ChannelBusy = less(s.LaneBusy, earlier.LaneBusy), less(s.ChannelBusy, earlier.ChannelBusy)
+	d.Rested = less(s.Rested, earlier.Rested)
 	d.FTL = s.FTL.Sub(earlier.FTL)
 	d.Energy -= earlier.Energy
 	d.Errors.RateSum -= earlier.Errors.RateSum
@@ -100,6 +101,7 @@ func (s *Stats) Add(o *Stats) {
 		s.addQueue(q)
 	}
 	s.LaneBusy, s.ChannelBusy = together(s.LaneBusy, o.LaneBusy), together(s.ChannelBusy, o.ChannelBusy)
+	s.Rested = together(s.Rested, o.Rested)
 	s.FTL = s.FTL.Add(o.FTL)
 	s.Energy += o.Energy
 	s.Errors.RateSum += o.Errors.RateSum

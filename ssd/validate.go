@@ -30,6 +30,10 @@ func (c *Config) Validate() error {
 	if r := c.Reliability; r != nil {
 		bad.Within("reliability", r.validate(c))
 	}
+	if k := c.Controller; k != nil {
+		bad.Within("controller", k.validate())
+	}
+	c.validatePowerStates(&bad)
 	if e := c.Energy; e != nil {
 		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
 		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)

@@ -60,8 +60,10 @@ var seedlings = []string{
 	"object_cluster: {gateways: 2, targets: 6, chunk: 64KiB, protocol: chain, disk: {model: ssd}}\nssd: " + trialtest.TinyDrive + "\nmeasure: {until: 3ms}\n",
 	"object_cluster: {protocol: ping-pong}\nmeasure: {until: 100us}\n",
 	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, preconditioning: {fill: steady, occupancy: 80%}," +
-		" reliability: {cycles: 3000, retention: 90d, retries: 2, refresh: {at: 80%, patrol: 100us}}}\n" +
+		" reliability: {cycles: 3000, retention: 90d, retries: 2, refresh: {at: 80%, patrol: 100us}}, controller: {processors: 2, command: 2us, completion: 1us}}\n" +
 		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 70%, requests: 400}}]\nmeasure: {anatomy: true}\n",
+	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, energy: {idle_watts: 3}," +
+		" power_states: [{after: 1ms, entry: 500us, exit: 2ms, watts: 1}, {after: 2ms, exit: 5ms}]}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 50}, closed: 1, think: 1700us}]\n",
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: {preset: tlc-enterprise, reliability: {curve: given, fit: {base: 0.012}, retries: 1, gain: 70%}}}]\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 200}}]\n",
 }
 

@@ -233,7 +233,7 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	}
 	if x.watch != nil {
 		for op := block.Read; op <= block.Write; op++ {
-			FillAnatomy(out.Result, op.String(), x.meter.Anatomy(op), blame.Names[:])
+			FillAnatomy(out.Result, op.String(), x.meter.Anatomy(op), x.stages())
 		}
 	}
 	if x.divided != nil {
@@ -241,4 +241,12 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 		out.Result.Check("separate queues are sound", err == nil, fmt.Sprintf("%d commands wait for a place in the drive", x.divided.Waiting()))
 	}
 	return nil
+}
+
+// stages are the names of those in which a request of the drive can be.
+func (x *alone) stages() []string {
+	if x.drives[0].Config().Controller == nil {
+		return blame.Names[:blame.Controller]
+	}
+	return blame.Names[:]
 }

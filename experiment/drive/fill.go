@@ -189,6 +189,7 @@ func (f *figures) fill() {
 	f.queues()
 	f.wear()
 	f.errors()
+	f.controllers()
 	if f.cfg != nil && f.cfg.Energy != nil {
 		j := x.Energy + float64(float64(f.cfg.Energy.Idle*f.span.Seconds())*float64(len(f.drives)))
 		r.Set("ssd.energy", j)
@@ -198,13 +199,45 @@ func (f *figures) fill() {
 	}
 }
 
+// some reports whether a drive's configuration is as asked.
+func (f *figures) some(is func(c *ssd.Config) bool) bool {
+	for _, d := range f.drives {
+		if c := d.Config(); is(&c) {
+			return true
+		}
+	}
+	return false
+}
+
+// controllers fills in how busy processors were, and how long drives rested, of those that have them.
+func (f *figures) controllers() {
+	processors, states := 0, 0
+	for _, d := range f.drives {
+		c := d.Config()
+		if c.Controller != nil {
+			processors += c.Controller.Processors
+		}
+		states = max(states, len(c.PowerStates))
+	}
+	if processors > 0 && f.span > 0 {
+		f.r.Set("ssd.utilisation.controller", float64(f.now.ControllerBusy)/float64(f.span)/float64(processors))
+	}
+	if states == 0 {
+		return
+	}
+	f.r.Set("ssd.power_states.wakes", float64(f.now.Wakes))
+	rested := sim.Time(0)
+	for _, t := range f.now.Rested {
+		rested += t
+	}
+	if f.span > 0 && len(f.now.Rested) > 0 {
+		f.r.Set("ssd.power_states.rested", float64(rested)/float64(f.span)/float64(len(f.drives)))
+	}
+}
+
 // errors fills in what became of wrong bits, of drives whose flash errs.
 func (f *figures) errors() {
-	errs := false
-	for _, d := range f.drives {
-		errs = errs || d.Config().Reliability != nil
-	}
-	if !errs {
+	if !f.some(func(c *ssd.Config) bool { return c.Reliability != nil }) {
 		return
 	}
 	e, r := &f.now.Errors, f.r
@@ -257,12 +290,15 @@ func (f *figures) busy() {
 
 // breakdown fills in where the time of requests went.
 func (f *figures) breakdown() {
-	cols := []string{"queue", "host_link", "dram", "cache", "mapping", "wait", "array", "transfer", "other"}
+	cols := []string{"queue", "host_link", "dram", "cache", "mapping", "wait", "array", "transfer", "other", "controller"}
+	if !f.some(func(c *ssd.Config) bool { return c.Controller != nil }) {
+		cols = cols[:len(cols)-1]
+	}
 	var v [][]float64
 	for i := range 2 {
 		b := &f.now.Breakdown[i]
 		line := make([]float64, len(cols))
-		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog} {
+		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog, b.Controller}[:len(cols)] {
 			line[k] = math.NaN()
 			if b.Requests > 0 {
 				line[k] = t.Microseconds() / float64(b.Requests)

@@ -48,7 +48,7 @@ type Request struct {
 }
 
 // LocalStages is how many stages a request to a local drive has.
-const LocalStages = 16
+const LocalStages = 17
 
 // stages is how many stages a request has.
 const stages = 7
@@ -95,6 +95,7 @@ type row struct {
 	Array          *int64  `parquet:"array_ps,optional"`
 	Transfer       *int64  `parquet:"transfer_ps,optional"`
 	Other          *int64  `parquet:"other_ps,optional"`
+	Controller     *int64  `parquet:"controller_ps,optional"`
 	BlockedBy      *string `parquet:"blocked_by,optional,dict"`
 	BlockedStream  *int32  `parquet:"blocked_by_stream,optional"`
 }
@@ -145,7 +146,7 @@ func (w *RequestWriter) Add(q Request) error {
 	w.rows = append(w.rows, row{q.ID, q.Workload, q.Tenant, q.Volume, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, int64(q.Arrival),
 		optional(0, q.StorageArrival), optional(1, q.StorageDeparture), optional(2, q.NetworkArrival), optional(3, q.NetworkDeparture),
 		int64(q.Completion), s(0), s(1), s(2), s(3), s(4), s(5), s(6),
-		l(0), l(1), l(2), l(3), l(4), l(5), l(6), l(7), l(8), l(9), l(10), l(11), l(12), l(13), l(14), l(15), by, stream})
+		l(0), l(1), l(2), l(3), l(4), l(5), l(6), l(7), l(8), l(9), l(10), l(11), l(12), l(13), l(14), l(15), l(16), by, stream})
 	if len(w.rows) < chunk {
 		return nil
 	}
@@ -220,7 +221,7 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 				units.Duration(q.Completion), [stages]units.Duration{time(q.AtInitiator), time(q.NetworkOut), time(q.AtTarget), time(q.DriveWait),
 					time(q.Flash), time(q.TXQ), time(q.NetworkBack)},
 				[LocalStages]units.Duration{time(q.HostQueue), time(q.Queue), time(q.HostLink), time(q.DRAM), time(q.Cache), time(q.Mapping), time(q.BehindReads), time(q.BehindPrograms), time(q.BehindGC),
-					time(q.BehindErases), time(q.BehindMap), time(q.BehindBus), time(q.Held), time(q.Array), time(q.Transfer), time(q.Other)}, text(q.BlockedBy), stream(q.BlockedStream)}); err != nil {
+					time(q.BehindErases), time(q.BehindMap), time(q.BehindBus), time(q.Held), time(q.Array), time(q.Transfer), time(q.Other), time(q.Controller)}, text(q.BlockedBy), stream(q.BlockedStream)}); err != nil {
 				return err
 			}
 		}

@@ -16,30 +16,31 @@ type Stage uint8
 
 // The stages, in the order of a read.
 const (
-	Host     Stage = iota // for a place in the submission queue
-	Queue                 // for the drive to fetch the command
-	Link                  // the host link
-	DRAM                  // the drive's memory
-	Cache                 // a write: for a place in the cache
-	Mapping               // for the map's page
-	Reads                 // behind the host's reads in the die
-	Programs              // behind programs of the host's data in the die
-	Moves                 // behind reads and programs of collection
-	Erases                // behind an erase
-	Map                   // behind reads and programs of the map's pages
-	Bus                   // behind others on the channel
-	Held                  // in the scheduler for what none of these says
-	Array                 // the flash array
-	Transfer              // the flash channel
-	Other                 // its other pages, or data that were on their way already
+	Host       Stage = iota // for a place in the submission queue
+	Queue                   // for the drive to fetch the command
+	Link                    // the host link
+	DRAM                    // the drive's memory
+	Cache                   // a write: for a place in the cache
+	Mapping                 // for the map's page
+	Reads                   // behind the host's reads in the die
+	Programs                // behind programs of the host's data in the die
+	Moves                   // behind reads and programs of collection
+	Erases                  // behind an erase
+	Map                     // behind reads and programs of the map's pages
+	Bus                     // behind others on the channel
+	Held                    // in the scheduler for what none of these says
+	Array                   // the flash array
+	Transfer                // the flash channel
+	Other                   // its other pages, or data that were on their way already
+	Controller              // a processor of the drive's controller, and the wait for one
 	Stages
 )
 
 // Names are the stages' names in results, Words what they are in tables.
 var (
-	Names = [Stages]string{"host_queue", "queue", "host_link", "dram", "cache", "mapping", "behind_reads", "behind_programs", "behind_gc", "behind_erases", "behind_map", "behind_bus", "held", "array", "transfer", "other"}
+	Names = [Stages]string{"host_queue", "queue", "host_link", "dram", "cache", "mapping", "behind_reads", "behind_programs", "behind_gc", "behind_erases", "behind_map", "behind_bus", "held", "array", "transfer", "other", "controller"}
 	Words = [Stages]string{"waiting in the host", "waiting in the queue", "host link", "DRAM", "waiting for a place in the cache", "mapping look-up", "behind reads", "behind programs",
-		"behind garbage collection", "behind erases", "behind the map", "behind others on the channel", "held back", "flash array", "flash channel", "other pages"}
+		"behind garbage collection", "behind erases", "behind the map", "behind others on the channel", "held back", "flash array", "flash channel", "other pages", "controller's processors"}
 )
 
 // Times are how long a request was in each stage.
@@ -148,7 +149,7 @@ func stageOf(s *span) Stage {
 // Explain divides a request's time. What it finds is in Last and Blame until the next one.
 func (w *Watch) Explain(a *ssd.Account) {
 	t := &w.Last
-	*t = Times{Queue: a.Queue, Link: a.Link, DRAM: a.DRAM, Cache: a.Cache, Mapping: a.Mapping, Array: a.Array, Transfer: a.Transfer, Other: a.Backlog}
+	*t = Times{Queue: a.Queue, Link: a.Link, DRAM: a.DRAM, Cache: a.Cache, Mapping: a.Mapping, Array: a.Array, Transfer: a.Transfer, Other: a.Backlog, Controller: a.Controller}
 	w.Whole = a.Whole
 	w.Blame = Blame{By: Stages, Stream: -1}
 	left := a.Wait
