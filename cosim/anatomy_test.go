@@ -57,7 +57,7 @@ func TestAnatomy(t *testing.T) {
 		}
 	}
 	var none cosim.Anatomy
-	if got, ok := none.Around(0, 1); ok || got != [16]float64{} {
+	if got, ok := none.Around(0, 1); ok || got != [17]float64{} {
 		t.Errorf("nothing was noted, and around all of it are %v", got)
 	}
 	if got, ok := a.Around(1, 1); ok {
