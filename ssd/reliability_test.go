@@ -219,8 +219,8 @@ func TestSoakErring(t *testing.T) {
 		renewals += s.FTL.Renewals
 	})
 	t.Logf("%d retries, %d not corrected, %d lost, %d refreshes", all.Retries, all.Uncorrectable, all.Lost, renewals)
-	// Of the few drives of a day one in ten times none loses or renews anything.
-	if all.Retries == 0 || all.Uncorrectable == 0 || os.Getenv("FARFLASH_LONG") != "" && (all.Lost == 0 || renewals == 0) {
+	// The few drives of a day may all be lucky; those of a night are not.
+	if os.Getenv("FARFLASH_LONG") != "" && (all.Retries == 0 || all.Uncorrectable == 0 || all.Lost == 0 || renewals == 0) {
 		t.Error("too little happened to tell")
 	}
 }
