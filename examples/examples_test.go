@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 10 {
-		t.Errorf("there are %d examples, and tests for 10", len(files))
+	if len(files) != 13 {
+		t.Errorf("there are %d examples, and tests for 13", len(files))
 	}
 }
 
@@ -211,6 +211,17 @@ func TestProcessors(t *testing.T) {
 	without := run(t, "processors.yaml", shape.Change{Path: "ssd.controller", Value: "null"})("read.iops")
 	if four := run(t, "processors.yaml")("read.iops"); four > 1.001*without || four < 0.95*without {
 		t.Errorf("four processors: %v reads a second, without their time %v", four, without)
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	apart, together := run(t, "namespaces.yaml"), run(t, "namespaces.yaml", shape.Change{Path: "ssd.namespaces", Value: "[{}, {}]"})
+	alone := run(t, "namespaces.yaml", shape.Change{Path: "workload[1].closed", Value: "1"})
+	if a, b := apart("namespace[0].read.latency.p99"), alone("namespace[0].read.latency.p99"); a > 1.05*b {
+		t.Errorf("on dies of its own a reader's p99 is %v us beside a writer, %v beside little of one", a, b)
+	}
+	if a, b := apart("namespace[0].read.latency.p99"), together("namespace[0].read.latency.p99"); b < 3*a {
+		t.Errorf("a reader's p99 is %v us on dies of its own, %v on dies that a writer uses too", a, b)
 	}
 }
 

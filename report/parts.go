@@ -27,7 +27,7 @@ type partOf struct {
 }
 
 // divisions are the scopes that are shown, and their titles.
-var divisions = []struct{ scope, title string }{{"tenant", "tenant"}, {"workload", "workload"}, {"job", "job"}, {"initiator", "initiator"}, {"volume", "volume"}}
+var divisions = []struct{ scope, title string }{{"tenant", "tenant"}, {"workload", "workload"}, {"job", "job"}, {"initiator", "initiator"}, {"volume", "volume"}, {"namespace", "namespace"}}
 
 // divided finds what was measured of each part, of at most so many parts of a division: those with most requests. Workloads are left out where they are the tenants, and a
 // division of which each part alone has its kind of requests, as its figures are the run's.

@@ -229,6 +229,7 @@ func (d *Drive) relocate(t int32) bool {
 	}
 	if x.queue == queueCopyback {
 		d.countProgram(x)
+		d.countGrain(x)
 	}
 	return true
 }

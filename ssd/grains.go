@@ -111,6 +111,7 @@ func (d *Drive) fromMemory(t int32) { d.dram(int64(d.txns.At(t).bytes), evFromMe
 
 // program has the data of a page that has its place programmed. wanted says that somebody waits for that.
 func (d *Drive) program(t int32, wanted bool) {
+	d.countGrain(d.txns.At(t))
 	if d.grains > 1 {
 		d.pack(t, wanted)
 		return
@@ -134,6 +135,18 @@ func (d *Drive) unpack(t int32) {
 	s := &c.slots[x.source]
 	if s.packed = false; s.flying {
 		c.loose++
+	}
+}
+
+// countGrain counts for its namespace a grain that is to be programmed.
+func (d *Drive) countGrain(x *transaction) {
+	switch {
+	case d.byNamespace == nil:
+	case x.logical >= d.ns[0].mapBase:
+	case x.origin == fromMove, x.origin == fromHeld:
+		d.byNamespace[d.namespaceOf(x.logical)].Moved++
+	default:
+		d.byNamespace[x.ns].Written++
 	}
 }
 

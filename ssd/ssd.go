@@ -259,6 +259,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		d.processors.free = make([]sim.Time, c.Processors)
 	}
 	d.rest.states, d.rest.spent = cfg.PowerStates, make([]sim.Time, len(cfg.PowerStates))
+	if len(d.ns) > 1 {
+		d.byNamespace = make([]NamespaceStats, len(d.ns))
+	}
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.fewestFree = g.BlocksPerPlane
 	d.computeTimes()

@@ -1,6 +1,8 @@
 package ssd
 
 import (
+	"slices"
+
 	"farflash/block"
 	"farflash/ftl"
 	"farflash/sim"
@@ -36,6 +38,8 @@ type counters struct {
 	// Of the host's own transactions, by direction: 0 reads, 1 programs.
 	hostTxns                          [2]uint64
 	hostArray, hostTransfer, hostWait [2]sim.Time
+
+	byNamespace []NamespaceStats // nil if there is one
 
 	breakdown [2]Breakdown
 	flashed   [operations]uint64 // pages read and programmed, blocks erased
@@ -153,6 +157,7 @@ type Stats struct {
 	Array, Transfer, Wait [2]sim.Time
 	Breakdown             [2]Breakdown
 
+	Namespaces            []NamespaceStats // of a drive that has several
 	Queues                []QueueStats
 	LaneBusy, ChannelBusy []sim.Time
 	LinkBusy              [2]sim.Time // to the host, to the drive
@@ -169,6 +174,9 @@ type Stats struct {
 	ValidPages            int64 // grains that hold data
 	Cached, CacheRoom     int64 // grains in the caches of data, and that they have room for
 }
+
+// NamespaceStats is what flash was programmed with for a namespace: grains of its data that the host wrote, and that collection, wear levelling and refresh moved.
+type NamespaceStats struct{ Written, Moved uint64 }
 
 // QueueStats is what is known of one kind of scheduler queue over all lanes.
 type QueueStats struct {
@@ -230,6 +238,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 			s.LaneBusy[d.laneOf[plane]] -= max(0, p.end-max(p.begin, at))
 		}
 	}
+	s.Namespaces = slices.Clone(d.byNamespace)
 	for i := range d.channels {
 		c := &d.channels[i]
 		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))

@@ -1,6 +1,10 @@
 package ssd
 
-import "farflash/sim"
+import (
+	"slices"
+
+	"farflash/sim"
+)
 
 // counts, sizes and times are all of a drive's figures that add up from drive to drive and from one time to the next, always in the same
 // order.
@@ -59,6 +63,11 @@ func (s *Stats) Since(earlier *Stats) Stats {
 	d := *s
 	d.sum(earlier, true)
 	d.LaneBusy, d.ChannelBusy = less(s.LaneBusy, earlier.LaneBusy), less(s.ChannelBusy, earlier.ChannelBusy)
+	d.Namespaces = slices.Clone(s.Namespaces)
+	for i, n := range earlier.Namespaces {
+		d.Namespaces[i].Written -= n.Written
+		d.Namespaces[i].Moved -= n.Moved
+	}
 	d.Rested = less(s.Rested, earlier.Rested)
 	d.FTL = s.FTL.Sub(earlier.FTL)
 	d.Energy -= earlier.Energy
@@ -101,6 +110,7 @@ func (s *Stats) Add(o *Stats) {
 		s.addQueue(q)
 	}
 	s.LaneBusy, s.ChannelBusy = together(s.LaneBusy, o.LaneBusy), together(s.ChannelBusy, o.ChannelBusy)
+	s.addNamespaces(o)
 	s.Rested = together(s.Rested, o.Rested)
 	s.FTL = s.FTL.Add(o.FTL)
 	s.Energy += o.Energy
@@ -110,6 +120,18 @@ func (s *Stats) Add(o *Stats) {
 	s.ValidPages += o.ValidPages
 	s.Cached += o.Cached
 	s.CacheRoom += o.CacheRoom
+}
+
+// addNamespaces adds namespaces of the same number, or knows none if another drive has fewer or more.
+func (s *Stats) addNamespaces(o *Stats) {
+	if len(s.Namespaces) != len(o.Namespaces) {
+		s.Namespaces = nil
+		return
+	}
+	for i, n := range o.Namespaces {
+		s.Namespaces[i].Written += n.Written
+		s.Namespaces[i].Moved += n.Moved
+	}
 }
 
 // addQueue adds what happened in one of another drive's queues.

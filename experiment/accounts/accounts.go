@@ -1,4 +1,4 @@
-// Package accounts keeps apart what was measured of each workload, job, tenant, volume and initiator.
+// Package accounts keeps apart what was measured of each workload, job, tenant, namespace, volume and initiator.
 //
 // Its main type is Book: it is told of every request that has completed, counts it for each division that there is (a Scope), and fills the figures of each part into a
 // result, under the names that a whole run has, "tenant[2].read.latency.p99". A division into one part is none: its figures are the run's.
@@ -36,11 +36,13 @@ const (
 	tenant
 	volume
 	initiator
+	namespace
 	scopes
 )
 
 var scopeNames = [scopes]struct{ name, noun string }{
 	{"workload", "workload"}, {"job", "job of a fio file"}, {"tenant", "tenant"}, {"volume", "volume of a trace"}, {"initiator", "initiator"},
+	{"namespace", "namespace of a local drive"},
 }
 
 // Book is the accounts of a run.
@@ -51,6 +53,7 @@ type Book struct {
 	job   []int32 // by flow
 	item  []int32 // the workload's item
 	owner []int32 // the tenant
+	space []int32 // the namespace, of a local drive
 	// Volumes are found as they come, the known ones in order of item and number.
 	volumes []volumeKey
 	last    volumeKey // the one that was found last
@@ -97,6 +100,7 @@ func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	for i := range flows.List {
 		item := flows.Items[i]
 		b.item, b.owner, b.job = append(b.item, int32(item)), append(b.owner, int32(of[item])), append(b.job, number[i%max(jobs, 1)])
+		b.space = append(b.space, int32(s.Workload[item].Namespace))
 	}
 	add := func(scope int, n int, name func(i int) string) {
 		x := &b.scope[scope]
@@ -119,6 +123,9 @@ func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	}
 	b.last.item = ^uint32(0)
 	add(initiator, initiators, func(i int) string { return "" })
+	if x := s.DriveOf(0); x != nil && initiators == 0 {
+		add(namespace, len(x.Namespaces), func(i int) string { return "" })
+	}
 	return b
 }
 
@@ -146,6 +153,7 @@ func (b *Book) Add(x *cosim.Sample, latency sim.Time, by int32) {
 		b.count(volume, b.volume(uint32(b.item[x.Flow]), x.Volume), x, latency)
 	}
 	b.count(initiator, by, x, latency)
+	b.count(namespace, b.space[x.Flow], x, latency)
 }
 
 func (b *Book) count(scope int, number int32, x *cosim.Sample, latency sim.Time) {

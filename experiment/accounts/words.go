@@ -18,12 +18,22 @@ func Define(l *result.Lexicon) {
 		if k == workload || k == tenant {
 			more = lone
 		}
+		if k == namespace {
+			more = flash
+		}
 		l.Scope(x.name, x.noun, own, more...)
 	}
 	l.Metric("fairness.bandwidth", "fraction", "Jain's index of the bandwidths of tenants, or of workloads where no tenant is named: 1 if all have the same, 1/n if one of n has all")
 	l.Metric("fairness.progress", "fraction", "Jain's index of the progress of tenants or workloads, which is their requests per second over those when running alone (measure.alone)")
 	l.Metric("fairness.slowdown", "fraction", "least slowdown of a tenant or workload over the greatest: 1 if sharing costs all the same (measure.alone)")
 	l.More("fairness.bandwidth", "fairness.progress", "fairness.slowdown")
+}
+
+// flash is what the drive's flash did for a namespace, if the drive has several.
+var flash = []result.Definition{
+	{Name: "writes.host", Unit: "count", Help: "grains of the map that were programmed with what the host wrote"},
+	{Name: "writes.moved", Unit: "count", Help: "grains of the map that were programmed to move data, for garbage collection, wear levelling or refresh"},
+	{Name: "waf", Unit: "ratio", Help: "write amplification: grains programmed per grain that the host wrote, without the map's", Better: result.LowerIsBetter},
 }
 
 // lone is what a tenant or workload has if it ran alone too.

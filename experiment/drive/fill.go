@@ -190,6 +190,7 @@ func (f *figures) fill() {
 	f.wear()
 	f.errors()
 	f.controllers()
+	f.namespaces()
 	if f.cfg != nil && f.cfg.Energy != nil {
 		j := x.Energy + float64(float64(f.cfg.Energy.Idle*f.span.Seconds())*float64(len(f.drives)))
 		r.Set("ssd.energy", j)
@@ -232,6 +233,18 @@ func (f *figures) controllers() {
 	}
 	if f.span > 0 && len(f.now.Rested) > 0 {
 		f.r.Set("ssd.power_states.rested", float64(rested)/float64(f.span)/float64(len(f.drives)))
+	}
+}
+
+// namespaces fills in what flash was programmed with for each, of drives that have several.
+func (f *figures) namespaces() {
+	for i, n := range f.now.Namespaces {
+		scope := "namespace[" + strconv.Itoa(i) + "]."
+		f.r.Set(scope+"writes.host", float64(n.Written))
+		f.r.Set(scope+"writes.moved", float64(n.Moved))
+		if n.Written > 0 {
+			f.r.Set(scope+"waf", float64(n.Written+n.Moved)/float64(n.Written))
+		}
 	}
 }
 
