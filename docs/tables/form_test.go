@@ -96,7 +96,7 @@ type table struct {
 }
 
 // all are the tables.
-func all() []table { return slices.Concat(snis(), src(), replicast()) }
+func all() []table { return slices.Concat(snis(), src(), replicast(), drives()) }
 
 // TestTables holds the tables, or with -update writes them.
 func TestTables(t *testing.T) {
