@@ -225,3 +225,68 @@ func ExampleConfig_loadBalancing() {
 	// true
 	// <nil>
 }
+
+// TestWaitAt holds in which order ports are preferred: an idle one with nothing queued, one that is sending, then by what is queued, of which a byte counts more than being busy; one that is paused comes last, and only for the class that is.
+func TestWaitAt(t *testing.T) {
+	r := crossed(t, spraying(spread.LeastQueue), 2, 0, units.KB)
+	n := r.net
+	pi := n.nodes[len(n.nodes)-1].first
+	p := &n.ports[pi]
+	l := n.lane(pi, 1)
+	for _, c := range []struct {
+		queued int64
+		sends  bool
+		paused uint8
+		want   int64
+	}{
+		{0, false, 0, 0}, {0, true, 0, 1}, {1, false, 0, 2}, {1, true, 0, 3}, {1000, false, 0, 2000},
+		{0, false, 1 << 1, 1 << 56}, {1000, true, 1 << 1, 1<<56 + 2001}, {0, false, 1<<2 | 1<<0, 0},
+	} {
+		l.out, p.free = c.queued, n.eng.Now()
+		if c.sends {
+			p.free++
+		}
+		p.paused = c.paused
+		if got := n.waitAt(pi, 1); got != c.want {
+			t.Errorf("%d bytes queued, sending %v, paused %b: %d, want %d", c.queued, c.sends, c.paused, got, c.want)
+		}
+	}
+}
+
+// TestRoundTripByHand: two hosts at one switch, 8 Gbit/s and 1 us a link, packets of 1000 B with 82 B of headers, ACKs of 66 B: with all that twice two links each
+// way take 4 us, (1082 + 66) ns for each of two links. Without headers and ACKs' own time, 4 us and 2 us. The payload of the link in that time is the other figure.
+func TestRoundTripByHand(t *testing.T) {
+	const us, ns = units.Microsecond, units.Nanosecond
+	for _, c := range []struct {
+		only  bool
+		trip  sim.Time
+		bytes units.Bytes
+	}{{false, 4*us + 2*(1082+66)*ns, 6296}, {true, 4*us + 2*us, 6000}} {
+		cfg := plain()
+		cfg.Payload, cfg.Header, cfg.Acks.Size = 1000, 82, 66
+		cfg.RoundTrip.PayloadOnly = c.only
+		r := newRig(t, cfg, star(t, 2, 8*units.Gbps, us), 1)
+		if trip, bytes := r.net.roundTrip(r.net.routes, 0, 1); trip != c.trip || bytes != c.bytes {
+			t.Errorf("payload only %v: %v and %v, want %v and %v", c.only, trip, bytes, c.trip, c.bytes)
+		}
+	}
+}
+
+// TestMostPackets: a queue pair numbers its packets modulo 2^32, and takes no more than half of that at once.
+func TestMostPackets(t *testing.T) {
+	cfg := plain()
+	cfg.Payload = 1
+	for _, c := range []struct {
+		size units.Bytes
+		ok   bool
+	}{{1<<31 - 1, true}, {1 << 31, false}} {
+		r := newRig(t, cfg, star(t, 2, units.Gbps, units.Microsecond), 1)
+		q, err := r.net.Open(0, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.net.Post(q, c.size); (err == nil) != c.ok {
+			t.Errorf("%d packets: %v", c.size, err)
+		}
+	}
+}
