@@ -75,6 +75,9 @@ func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	if none := p.misfits(); len(none) > 0 {
+		return nil, p.refuse(none)
+	}
 	a, err := arrange(p)
 	if err != nil {
 		return nil, err

@@ -316,10 +316,46 @@ func TestInfeasible(t *testing.T) {
 		{[]tco.Workload{{Name: "fast", WriteRate: 1, PeakIOPS: 2000}}, "for IOPS; its 2000 I/Os a second need a drive that does more than the 1000"},
 		{[]tco.Workload{{Name: "a", WriteRate: 1, WorkingSet: 90}, {Name: "b", WriteRate: 1, WorkingSet: 90}, {Name: "c", WriteRate: 1, WorkingSet: 90}}, "the workloads take 270 GB of the 200 GB that may be filled; 70 GB more would hold them"},
 		{[]tco.Workload{{Name: "a", WriteRate: 1, Apart: "g"}, {Name: "b", WriteRate: 1, Apart: "g"}, {Name: "c", WriteRate: 1, Apart: "g"}}, "no plan has room for all: workload a has no drive, for failure domain"},
+		{[]tco.Workload{{Name: "ok", WriteRate: 1}, {Name: "x", WorkingSet: 200}, {Name: "y", PeakIOPS: 1001}, {Name: "z", WorkingSet: 101}}, "workload x has no drive, for space; its 200 GB need a drive of more than the 100 GB that the largest may fill; no drive is large enough for 2 more either: y, z"},
 	} {
 		p := tco.Problem{Config: tco.DefaultConfig(), Classes: []tco.Class{{Drive: drive, Count: 2}}, Jobs: c.jobs}
 		if _, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v; one with %q is right", err, c.want)
+		}
+	}
+}
+
+// TestMisfits: workloads that no drive takes alone are refused before anything is searched for: for each limit by itself, for two that no one drive meets both of, and for latency.
+func TestMisfits(t *testing.T) {
+	wide := tco.Drive{Name: "wide", Buy: 100, Budget: 1e6, Capacity: 1000, IOPS: 100, WAF: tco.Constant(2)}
+	quick := tco.Drive{Name: "quick", Buy: 100, Budget: 1e6, Capacity: 100, IOPS: 1000, WAF: tco.Constant(2)}
+	many := make([]tco.Workload, 10000)
+	for i := range many {
+		many[i] = tco.Workload{Name: fmt.Sprintf("w%d", i), WriteRate: 0.1, WorkingSet: 0.1, PeakIOPS: 0.01}
+	}
+	many[4321].WorkingSet, many[4321].PeakIOPS = 500, 500
+	p := tco.Problem{Config: tco.DefaultConfig(), Classes: []tco.Class{{Drive: wide, Count: 20}, {Drive: quick, Count: 20}}, Jobs: many}
+	const want = "no plan has room for all: workload w4321 has no drive, for IOPS; no drive has both its 500 GB and its 500 I/Os a second"
+	if _, err := tco.Optimise(tco.OptimiseConfig{Stop: func() bool { t.Error("it is searched for"); return true }}, &p, nil); err == nil || err.Error() != want {
+		t.Errorf("error %v", err)
+	}
+	for _, w := range []tco.Workload{{Name: "edge", WorkingSet: 1000, PeakIOPS: 100}, {Name: "edge", WorkingSet: 100, PeakIOPS: 1000}} {
+		p.Jobs = []tco.Workload{w}
+		p.Jobs[0].WriteRate = 1
+		if _, err := tco.Optimise(tco.OptimiseConfig{}, &p, nil); err != nil {
+			t.Errorf("what just fits: %v", err)
+		}
+	}
+	tail, err := tco.NewTailTable([]tco.TailPoint{{Utilisation: 0.1, P99: 100}, {Utilisation: 0.9, P99: 900}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide.Tail, quick.Tail = tail, tail
+	p.Classes = []tco.Class{{Drive: wide, Count: 1}, {Drive: quick, Count: 1}}
+	for limit, want := range map[float64]string{500: "", 499: "for p99 latency; no drive with room for it is as quick even with nothing else on it"} {
+		p.Jobs = []tco.Workload{{Name: "alone", WriteRate: 1, PeakIOPS: 500, P99: limit}} // half of what the quick one does
+		if _, err := tco.Optimise(tco.OptimiseConfig{}, &p, nil); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("p99 %v: error %v", limit, err)
 		}
 	}
 }
