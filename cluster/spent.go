@@ -30,7 +30,7 @@ const (
 	UseTentative
 	// UseWaiting: a link waits: a gateway's for answers while chunks are under way, a target's for what its disk reads.
 	UseWaiting
-	// UseIdle: nobody wants anything.
+	// UseIdle: nothing is asked of it.
 	UseIdle
 	// UseDown: the target has failed.
 	UseDown
