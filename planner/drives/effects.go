@@ -32,15 +32,27 @@ type scaledWAF struct {
 func (s scaledWAF) At(x float64) float64 { return max(1, s.of.At(x)*s.factor) }
 
 // bend is a change of a plan's inputs: factors, but for PUE and the horizon, which are what they become, and growth, which is added.
-type bend struct{ price, writes, space, iops, waf, electricity, pue, horizon, growth float64 }
+type bend struct {
+	price, writes, space, iops, waf, electricity, pue, horizon, growth float64
+	// drawn are the groups of drives with figures drawn for the estimated ones; nil: as they are.
+	drawn []Group
+}
 
 func (p *Plan) straight() bend {
 	return bend{price: 1, writes: 1, space: 1, iops: 1, waf: 1, electricity: 1, pue: p.Costs.PUE, horizon: float64(p.Horizon)}
 }
 
 // bent is the outcome's plan and fleet with other inputs, and nothing placed yet.
-func (o *Outcome) bent(b bend) *Outcome {
+func (o *Outcome) bent(ctx context.Context, b bend) (*Outcome, error) {
 	p := *o.Plan
+	from := o.fleet
+	if b.drawn != nil {
+		p.Drives = b.drawn
+		var err error
+		if from, err = p.fleet(ctx); err != nil {
+			return nil, err
+		}
+	}
 	p.jobs = slices.Clone(p.jobs)
 	for j := range p.jobs {
 		w := &p.jobs[j]
@@ -54,7 +66,7 @@ func (o *Outcome) bent(b bend) *Outcome {
 	p.Costs.Electricity *= units.Money(b.electricity)
 	p.Costs.PUE = b.pue
 	is := p.costs()
-	f := &fleet{drives: slices.Clone(o.fleet.drives), parts: slices.Clone(o.fleet.parts)}
+	f := &fleet{drives: slices.Clone(from.drives), parts: slices.Clone(from.parts)}
 	for k := range f.drives {
 		d, x := &f.drives[k], &f.parts[k]
 		n := float64(x.members)
@@ -67,7 +79,7 @@ func (o *Outcome) bent(b bend) *Outcome {
 			d.WAF = scaledWAF{d.WAF, b.waf}
 		}
 	}
-	return &Outcome{Plan: &p, fleet: f}
+	return &Outcome{Plan: &p, fleet: f}, nil
 }
 
 // Objective is what the plan is judged by: money over a calendar, or money a GB; money where nobody writes.
@@ -79,8 +91,11 @@ func (o *Outcome) Objective() float64 {
 }
 
 // held is what the plan comes to with other inputs and its placement as it is; 0: it cannot be.
-func (o *Outcome) held(b bend) float64 {
-	x := o.bent(b)
+func (o *Outcome) held(ctx context.Context, b bend) float64 {
+	x, err := o.bent(ctx, b)
+	if err != nil {
+		return 0
+	}
 	x.host = slices.Clone(o.host)
 	if x.Plan.Review > 0 {
 		x.stays.jobs, x.stays.of = calendar.Stays(x.Plan.jobs, float64(x.Plan.Review), float64(x.Plan.Horizon))
@@ -97,7 +112,10 @@ func (o *Outcome) held(b bend) float64 {
 
 // again is what comes of planning with other inputs; 0: nothing.
 func (o *Outcome) again(ctx context.Context, b bend) float64 {
-	x := o.bent(b)
+	x, err := o.bent(ctx, b)
+	if err != nil {
+		return 0
+	}
 	x.begin = o
 	if x.Plan.timely() != nil {
 		return 0
@@ -118,7 +136,7 @@ func (o *Outcome) sensitivity(ctx context.Context) []Effect {
 		for _, up := range []bool{false, true} {
 			b := p.straight()
 			change(&b, up)
-			held, again := o.held(b), o.again(ctx, b)
+			held, again := o.held(ctx, b), o.again(ctx, b)
 			if up {
 				e.HeldHigh, e.AtHigh = held, again
 			} else {

@@ -3,6 +3,7 @@ package drives_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -50,6 +51,39 @@ func TestCatalogueEstimated(t *testing.T) {
 		_, err = p.Solve(context.Background(), drives.Options{})
 	}
 	if err == nil || !strings.Contains(err.Error(), "drives[0].estimate: price: it is known of Intel DC P3700 2TB; leave it out") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestEstimatesDrawn: a price that is estimated is as likely half as double, between the least and the most that other drives make of it; what one drive comes to is that price and the rest,
+// so its percentiles are those of plans that state the price's. Drawing it changes nothing else of the plan.
+func TestEstimatesDrawn(t *testing.T) {
+	const rest = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 100, peak_iops: 10}]}\n"
+	const drawn = "uncertainty: {draws: 4000, estimates: true}\n"
+	m, err := tco.FindModel(tco.Catalogue(), "Intel DC P3700 2TB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := m.Estimate(tco.PriceFigure, tco.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const estimated = "drives: [{model: Intel DC P3700 2TB, count: 1, estimate: [price]}]\n"
+	o := solve(t, drawn+estimated+rest, drives.Options{})
+	if without := solve(t, estimated+rest, drives.Options{}); o.Cost != without.Cost {
+		t.Errorf("the plan costs %v, without draws %v", o.Cost, without.Cost)
+	}
+	if o.Risk == nil || o.Risk.Holds != 1 {
+		t.Fatalf("the risk is %+v", o.Risk)
+	}
+	for q, got := range map[float64]float64{0.05: o.Risk.Low, 0.5: o.Risk.Median, 0.95: o.Risk.High} {
+		price := e.Low * math.Pow(e.High/e.Low, q)
+		want := solve(t, fmt.Sprintf("drives: [{model: Intel DC P3700 2TB, count: 1, price: $%.2f}]\n", price)+rest, drives.Options{}).Cost
+		if math.Abs(got/want-1) > 0.08 {
+			t.Errorf("percentile %v is %v, at a price of %.2f it is %v", q, got, price, want)
+		}
+	}
+	if _, err := drives.Load(source(drawn+"drives: [{model: Intel DC P3700 2TB, count: 1, price: $100}]\n"+rest), nil); err == nil || !strings.Contains(err.Error(), "plan.yaml:1:39: uncertainty.estimates: no drive's figures are estimated") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"farflash/rng"
+	"farflash/tco"
 	"farflash/units"
 )
 
@@ -19,11 +20,13 @@ type Uncertainty struct {
 	Prices, Writes, Space, IOPS, WAF, Electricity []units.Fraction
 	// Growth is what is added to each workload's growth a year: the least and the most.
 	Growth []units.Change
+	// Estimates draws each figure of a drive that estimate has taken, between the least and the most that it would have by the catalogue's other drives.
+	Estimates bool
 }
 
 // asked reports whether anything is uncertain.
 func (u *Uncertainty) asked() bool {
-	return u.Prices != nil || u.Writes != nil || u.Space != nil || u.IOPS != nil || u.WAF != nil || u.Electricity != nil || u.Growth != nil
+	return u.Prices != nil || u.Writes != nil || u.Space != nil || u.IOPS != nil || u.WAF != nil || u.Electricity != nil || u.Growth != nil || u.Estimates
 }
 
 // mostDraws bounds draws.
@@ -40,6 +43,7 @@ func (p *Plan) validateUncertainty() error {
 		f.Hold(x.list == nil || len(x.list) == 2 && x.list[0] > 0 && x.list[0] <= x.list[1], x.key, "it is the least and the most, factors above 0, such as [70%%, 150%%]")
 	}
 	f.Hold(u.Growth == nil || len(u.Growth) == 2 && u.Growth[0] > -1 && u.Growth[0] <= u.Growth[1] && u.Growth[1] <= 10, "growth", "it is the least and the most that growth a year is more, such as [-5%%, 20%%]")
+	f.Hold(!u.Estimates || slices.ContainsFunc(p.Drives, func(g Group) bool { return len(g.Estimate) > 0 }), "estimates", "no drive's figures are estimated; leave it out, or name some (drives[].estimate)")
 	f.Hold(u.Growth == nil || p.Calendar() && p.Algorithm.optimal, "growth", "%v with money a GB does not heed growth; choose algorithm: optimal and objective: calendar, or leave it out", p.Algorithm)
 	return f.Err()
 }
@@ -86,7 +90,10 @@ func (o *Outcome) risk(ctx context.Context) *Risk {
 		if v := r.Float64(); u.Growth != nil {
 			b.growth = float64(u.Growth[0]) + float64(v*float64(u.Growth[1]-u.Growth[0]))
 		}
-		held := o.held(b)
+		if u.Estimates {
+			b.drawn = o.Plan.drawEstimates(&r)
+		}
+		held := o.held(ctx, b)
 		if held == 0 {
 			continue
 		}
@@ -115,6 +122,41 @@ func (o *Outcome) risk(ctx context.Context) *Risk {
 	return out
 }
 
+// drawEstimates are the plan's groups of drives with other figures in place of those that were estimated, as likely half of the estimate as its double.
+func (p *Plan) drawEstimates(r *rng.Stream) []Group {
+	groups := slices.Clone(p.Drives)
+	for i := range groups {
+		g := &groups[i]
+		if len(g.Estimate) == 0 {
+			continue
+		}
+		_, estimates, err := p.known(g, i)
+		if err != nil {
+			continue // the plan would have been refused
+		}
+		for _, e := range estimates {
+			v := e.Low * rng.Exp(float64(r.Float64()*rng.Log(e.High/e.Low)))
+			switch e.Figure {
+			case tco.PriceFigure:
+				price := units.Money(v)
+				g.Price = &price
+			case tco.EnduranceFigure:
+				g.TBW = &v
+			case tco.ReadFigure:
+				g.ReadIOPS = &v
+			case tco.WriteFigure:
+				g.WriteIOPS = &v
+			case tco.ActiveFigure:
+				g.ActiveW = &v
+			case tco.IdleFigure:
+				g.IdleW = &v
+			}
+		}
+		g.Estimate = nil
+	}
+	return groups
+}
+
 // wilson is half of Wilson's 95 % interval of a share of n.
 func wilson(share, n float64) float64 {
 	const z = 1.959964
@@ -134,6 +176,9 @@ func (u *Uncertainty) Text() string {
 	}
 	if u.Growth != nil {
 		parts = append(parts, fmt.Sprintf("growth a year %v to %v more", u.Growth[0], u.Growth[1]))
+	}
+	if u.Estimates {
+		parts = append(parts, "estimated figures over what other drives have")
 	}
 	text := ""
 	for i, x := range parts {
