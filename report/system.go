@@ -107,7 +107,9 @@ func anatomyFigures(runs []Run) []figure {
 	var out, tables []figure
 	for _, g := range groups {
 		out = append(out, g.figures(shares)...)
-		tables = append(tables, figure{Wide: true, Table: g.table(len(runs) > 1)})
+		for _, t := range g.tables(len(runs) > 1) {
+			tables = append(tables, figure{Wide: true, Table: t})
+		}
 	}
 	return append(out, tables...)
 }
@@ -130,16 +132,23 @@ func anatomyOf(runs []Run, op string) anatomyGroup {
 		if len(list) == 0 {
 			continue
 		}
-		if g.stages == nil {
+		if g.stages == nil || len(stages) > len(g.stages) && slices.Equal(g.stages, stages[:len(g.stages)]) {
 			g.stages = stages
-		}
-		if !slices.Equal(g.stages, stages) {
-			continue // a version with other stages; they cannot share a legend
 		}
 		lists[i] = list
 		for _, s := range list {
 			if !slices.Contains(order, s.row) {
 				order = append(order, s.row)
+			}
+		}
+	}
+	for i := range runs {
+		switch _, stages := runs[i].anatomy(op); {
+		case len(lists[i]) == 0 || len(stages) > len(g.stages) || !slices.Equal(g.stages[:len(stages)], stages):
+			lists[i] = nil // a version with other stages; they cannot share a legend
+		case len(stages) < len(g.stages): // of a drive without what takes the others' time
+			for k := range lists[i] {
+				lists[i][k].parts = append(slices.Clone(lists[i][k].parts), make([]float64, len(g.stages)-len(stages))...)
 			}
 		}
 	}
@@ -203,6 +212,65 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	size.Title = g.op + "s: shares of the latency"
 	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, each as long as the others.", Wide: wide,
 		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares}))})
+}
+
+// mostAcross is how many stages a table has beside each other; of more it has one below the other.
+const mostAcross = 8
+
+// tables are one for all runs, or one each where there are many stages.
+func (g anatomyGroup) tables(several bool) []*table {
+	if len(g.stages) <= mostAcross {
+		return []*table{g.table(several)}
+	}
+	if !several {
+		return []*table{g.upright(capital(g.op) + "s")}
+	}
+	var out []*table
+	var done []string
+	for _, run := range g.runs {
+		if slices.Contains(done, run) {
+			continue
+		}
+		done = append(done, run)
+		one := anatomyGroup{op: g.op, stages: g.stages}
+		for i, s := range g.rows {
+			if g.runs[i] == run {
+				one.rows = append(one.rows, s)
+			}
+		}
+		out = append(out, one.upright(capital(g.op)+"s, "+run))
+	}
+	return out
+}
+
+// upright is the table of one run with a stage a line, of those in which some request was.
+func (g anatomyGroup) upright(caption string) *table {
+	t := &table{Caption: caption, Full: true, Head: []heading{{"", true}}}
+	for _, s := range g.rows {
+		t.Head = append(t.Head, heading{Title: s.row})
+	}
+	for k, name := range g.stages {
+		row := []cell{{Text: capital(brief(stageName(name))), Class: "text name"}}
+		spent := 0.0
+		for _, s := range g.rows {
+			v := s.parts[k]
+			c := cell{Text: chart.Micros.Format(v)}
+			if v > 0 {
+				c.Delta = percent(v / s.total)
+			}
+			row = append(row, c)
+			spent += v
+		}
+		if spent > 0 {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	sum := []cell{{Text: "Sum", Class: "text name"}}
+	for _, s := range g.rows {
+		sum = append(sum, cell{Text: chart.Micros.Format(s.total)})
+	}
+	t.Rows = append(t.Rows, sum)
+	return t
 }
 
 func (g anatomyGroup) table(several bool) *table {

@@ -12,6 +12,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/result"
+	"farflash/ssd/blame"
 	"farflash/stats"
 	"farflash/trial"
 	"farflash/units"
@@ -318,5 +319,43 @@ func TestRateControlInText(t *testing.T) {
 	want := "rate control  22.8 Gbit/s  demanded of targets by the network, writes over reads in drives 4.000, 1,234 predictions"
 	if got := text(); !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(want), " ")) {
 		t.Errorf("with one:\n%s", got)
+	}
+}
+
+// TestUpright: of more stages than fit beside each other a table has one a line, of those in which some request was, and one for each run; the sums are below.
+func TestUpright(t *testing.T) {
+	g := anatomyGroup{op: "read", stages: blame.Names[:], labels: []string{"mean", "p99"}, runs: []string{"a", "a"}}
+	for _, f := range []float64{1, 10} {
+		s := slicesOfTime{row: "mean", parts: make([]float64, len(g.stages)), total: 4 * f}
+		if f > 1 {
+			s.row = "p99"
+		}
+		s.parts[blame.Array], s.parts[blame.Controller] = f, 3*f
+		g.rows = append(g.rows, s)
+	}
+	text := func(x *table) (lines []string) {
+		for _, h := range x.Head {
+			lines = append(lines, h.Title)
+		}
+		for _, r := range x.Rows {
+			for _, c := range r {
+				lines = append(lines, strings.TrimSpace(c.Text+" "+c.Delta))
+			}
+		}
+		return lines
+	}
+	want := []string{"", "mean", "p99", "Flash array", "1.00 us 25 %", "10.0 us 25 %", "Controller's processors", "3.00 us 75 %", "30.0 us 75 %", "Sum", "4.00 us", "40.0 us"}
+	one := g.tables(false)
+	if len(one) != 1 || one[0].Caption != "Reads" || !slices.Equal(text(one[0]), want) {
+		t.Errorf("%q", text(one[0]))
+	}
+	g.rows, g.labels, g.runs = append(g.rows, g.rows...), append(g.labels, g.labels...), append(g.runs, "b", "b")
+	two := g.tables(true)
+	if len(two) != 2 || two[0].Caption != "Reads, a" || two[1].Caption != "Reads, b" || !slices.Equal(text(two[1]), want) {
+		t.Errorf("%d tables, the second %q", len(two), text(two[len(two)-1]))
+	}
+	g.stages = g.stages[:mostAcross]
+	if n := len(g.tables(true)); n != 1 {
+		t.Errorf("%d tables of few stages", n)
 	}
 }
