@@ -344,7 +344,7 @@ func TestUpright(t *testing.T) {
 		}
 		return lines
 	}
-	want := []string{"", "mean", "p99", "Flash array", "1.00 us 25 %", "10.0 us 25 %", "Controller's processors", "3.00 us 75 %", "30.0 us 75 %", "Sum", "4.00 us", "40.0 us"}
+	want := []string{"", "mean", "p99", "Flash array", "1 us 25 %", "10 us 25 %", "Controller's processors", "3 us 75 %", "30 us 75 %", "Sum", "4 us", "40 us"}
 	one := g.tables(false)
 	if len(one) != 1 || one[0].Caption != "Reads" || !slices.Equal(text(one[0]), want) {
 		t.Errorf("%q", text(one[0]))
