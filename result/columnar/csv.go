@@ -20,7 +20,7 @@ func WriteCSV(w io.Writer, r io.ReaderAt, size int64) (err error) {
 			err = fmt.Errorf("damaged file: %v", p)
 		}
 	}()
-	file, err := parquet.OpenFile(r, size)
+	file, err := open(r, size)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func readRows[R any](what string, r io.ReaderAt, size int64, f func(R) error) (e
 			err = fmt.Errorf("%s: damaged file: %v", what, p)
 		}
 	}()
-	file, err := parquet.OpenFile(r, size)
+	file, err := open(r, size)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
