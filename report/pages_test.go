@@ -65,7 +65,8 @@ addEventListener("load", function () {
 });`
 
 // TestPages holds in a browser that no page is wider than its window, that no text is cut, and that what goes on to the right says so. FARFLASH_BROWSER names the
-// browser, FARFLASH_PAGES a pattern of further pages, FARFLASH_SHOTS a folder for pictures of all.
+// browser, FARFLASH_PAGES a pattern of further pages, FARFLASH_SHOTS a folder for a picture of each,
+// with its views side by side.
 func TestPages(t *testing.T) {
 	browser := os.Getenv("FARFLASH_BROWSER")
 	if browser == "" {
@@ -90,6 +91,7 @@ func TestPages(t *testing.T) {
 	}
 	for name, page := range pages {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, found := range look(t, browser, name, page) {
 				t.Error(found)
 			}
@@ -97,52 +99,48 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// frames is a page that shows another one in each view, at its width.
-func frames(page string, which func(name string) bool) string {
+// frames is a page that shows another one in all views, each at its width, from left to right.
+func frames(page string) string {
 	var b strings.Builder
-	b.WriteString(`<!doctype html><body style="margin:0"><pre id="found"></pre>`)
+	b.WriteString(`<!doctype html><body style="margin:0;display:flex;align-items:start">`)
 	for _, v := range views {
 		text := page
 		if v.paper {
 			text = onPaper(page)
 		}
-		if which(v.name) {
-			fmt.Fprintf(&b, `<iframe id="%s" style="border:0;display:block;width:%dpx;height:%dpx" srcdoc="%s"></iframe>`, v.name, v.width, v.height, html.EscapeString(text))
-		}
+		fmt.Fprintf(&b, `<iframe id="%s" style="border:0;flex:none;width:%dpx;height:%dpx" srcdoc="%s"></iframe>`, v.name, v.width, v.height, html.EscapeString(text))
 	}
-	return b.String() + "<script>" + audit + "</script>"
+	return b.String() + `<pre id="found" hidden></pre><script>` + audit + "</script>"
 }
 
-var answer = regexp.MustCompile(`<pre id="found">([^<]*)</pre>`)
+var answer = regexp.MustCompile(`<pre id="found" hidden="">([^<]*)</pre>`)
 
-// look asks the browser about a page, and takes pictures if there is a folder for them.
+// look asks the browser about a page, and takes a picture of it in all views if there is a folder for such.
 func look(t *testing.T, browser, name, page string) []string {
 	t.Helper()
-	ask := func(shown string, args ...string) []byte {
-		file := filepath.Join(t.TempDir(), "page.html")
-		if err := os.WriteFile(file, []byte(shown), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		all := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-			"--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir()}, args...)
-		out, err := exec.CommandContext(ctx, browser, append(all, "file://"+file)...).Output() // #nosec G204 -- the browser that who runs the test names
-		if err != nil {
-			t.Fatalf("%s: %v", browser, err)
-		}
-		return out
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, []byte(frames(page)), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	width, height := 0, 0
+	for _, v := range views {
+		width, height = width+v.width, max(height, v.height)
+	}
+	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+		"--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(), fmt.Sprintf("--window-size=%d,%d", width, height), "--dump-dom"}
 	if folder := os.Getenv("FARFLASH_SHOTS"); folder != "" {
 		if err := os.MkdirAll(folder, 0o750); err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range views {
-			ask(frames(page, func(n string) bool { return n == v.name }), fmt.Sprintf("--window-size=%d,%d", v.width, v.height),
-				"--screenshot="+filepath.Join(folder, name+"-"+v.name+".png"))
-		}
+		args = append(args, "--screenshot="+filepath.Join(folder, name+".png"))
 	}
-	m := answer.FindSubmatch(ask(frames(page, func(string) bool { return true }), "--window-size=1400,2000", "--dump-dom"))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, browser, append(args, "file://"+file)...).Output() // #nosec G204 -- the browser that who runs the test names
+	if err != nil {
+		t.Fatalf("%s: %v", browser, err)
+	}
+	m := answer.FindSubmatch(out)
 	if m == nil || len(m[1]) == 0 {
 		t.Fatal("the browser gave no answer")
 	}
