@@ -142,7 +142,7 @@ func binary(t *testing.T) string {
 		if built.dir, built.err = os.MkdirTemp("", "farflash-docs-"); built.err != nil {
 			return
 		}
-		cmd := exec.Command("go", "build", "-o", built.dir+string(filepath.Separator), "./cmd/farflash")
+		cmd := exec.Command("go", "build", "-pgo=off", "-o", built.dir+string(filepath.Separator), "./cmd/farflash")
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, out)

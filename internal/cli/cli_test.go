@@ -192,7 +192,7 @@ func TestStartUp(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		bin += ".exe"
 	}
-	if out, err := exec.Command("go", "build", "-o", bin, "farflash/cmd/farflash").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-pgo=off", "-o", bin, "farflash/cmd/farflash").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	best := time.Hour

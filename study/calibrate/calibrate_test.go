@@ -93,7 +93,7 @@ func fit(t *testing.T, text string) *calibrate.Calibration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := calibrate.New(m, calibrate.Config{Preset: "tlc-enterprise", Changes: small, Requests: 1500, Seed: 1, Run: run})
+	c, err := calibrate.New(m, calibrate.Config{Preset: "tlc-enterprise", Changes: small, Requests: 1000, Seed: 1, Run: run})
 	if err != nil {
 		t.Fatal(err)
 	}
