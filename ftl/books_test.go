@@ -51,7 +51,7 @@ func (f *FTL) Books(pool int) error {
 			free--
 		}
 		w.left--
-		want := !p.short && free >= 0 && total() <= free
+		want := !p.short && free >= 0 && total() <= free && to >= f.cfg.Fast.Streams
 		w.left = left
 		if got := f.mayStray(p, to); got != want {
 			return fmt.Errorf("pool %d: a page may stray to frontier %d: %v; %v is right", pool, to, got, want)

@@ -95,12 +95,12 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 		host += p.frontiers[i].host
 	}
 	c := &p.counts
-	in := host + c.restored + c.abandoned + c.skipped
+	in := host + c.restored + c.abandoned + c.skipped + c.shortened
 	for _, n := range c.moved {
 		in += n
 	}
 	if handed += c.erasedPages; in != handed {
-		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned and %d skipped pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, c.skipped, handed)
+		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, c.skipped, c.shortened, handed)
 	}
 	return nil
 }
@@ -134,6 +134,9 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 		fails, may := slices.Contains(p.failing, b), m.state == open || m.state == victim || m.state == erasing || m.state == failing
 		if fails && !may || !fails && m.state == failing {
 			return 0, fmt.Errorf("%v block %d fails: %v", m.state, i, fails)
+		}
+		if m.fast != (p.fast != nil && slices.Contains(p.fast.opened, b)) {
+			return 0, fmt.Errorf("%v block %d is fast: %v", m.state, i, m.fast)
 		}
 		if m.state == free || m.state == unknown || m.state == retired {
 			if m.valid != 0 {
@@ -282,6 +285,9 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	if n != m.valid {
 		return fmt.Errorf("%d pages are valid, %d are counted", n, m.valid)
 	}
+	if m.fast && f.countValid(p, b, f.size(m)) != int(n) {
+		return fmt.Errorf("pages that a fast block does not use are valid")
+	}
 	if tail := f.pages & 63; tail != 0 && f.word(p, b, f.words-1)>>tail != 0 {
 		return fmt.Errorf("pages beyond the last are valid")
 	}
@@ -293,7 +299,7 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 		return nil
 	}
 	first := f.PPA(Block(int64(pool)*int64(f.blocks)+int64(b)), 0)
-	for page := f.nextValid(p, b, 0); page < f.pages-left; page = f.nextValid(p, b, page+1) {
+	for page := f.nextValid(p, b, 0); page < f.size(m)-left; page = f.nextValid(p, b, page+1) {
 		ppa := first + PPA(page)
 		lpa := f.drv.Owner(ppa)
 		if at := f.drv.Lookup(lpa); at != ppa {

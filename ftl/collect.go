@@ -92,6 +92,9 @@ func (f *FTL) start(p *pool) bool {
 	if len(p.renewals) > 0 && f.startRenewal(p) {
 		return true
 	}
+	if p.fast != nil && f.startFold(p) {
+		return true
+	}
 	if p.wearDue {
 		p.wearDue = false
 		if b := f.leastWorn(p); b != none && f.begin(p, b, WearLevelling) {
@@ -103,7 +106,7 @@ func (f *FTL) start(p *pool) bool {
 			return false
 		}
 		p.due--
-	} else if int(p.free)+len(p.victims) >= f.cfg.GCStart {
+	} else if int(p.free)+len(p.victims) >= f.cfg.GCStart+f.fastReserve(p) {
 		return false
 	}
 	b := f.pick(p)
@@ -140,6 +143,9 @@ func (f *FTL) affordable(p *pool) int32 {
 // progress fit into the free blocks.
 func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	m := &p.blocks[b]
+	if m.fast && why == GC {
+		why = Folding
+	}
 	if f.owed(p, m, why) > p.free && m.valid > 0 {
 		return false
 	}
@@ -251,7 +257,8 @@ func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 
 // mayStray reports whether a frontier can take a page that was not counted on there: what is still to be moved must find room without it.
 func (f *FTL) mayStray(p *pool, to int) bool {
-	if p.short {
+	if p.short || to < f.cfg.Fast.Streams { // a fast block has no room that is counted on
+
 		return false
 	}
 	w := &p.frontiers[to]
@@ -386,6 +393,9 @@ func (f *FTL) emptied(p *pool, i int32) {
 	}
 	if len(p.again) > 0 {
 		p.again = slices.DeleteFunc(p.again, func(src PPA) bool { return f.inBlock(src) == i })
+	}
+	if p.blocks[i].fast {
+		p.forgetFast(i)
 	}
 	p.wake = true
 	p.counts.erasedPages += int64(f.pages)

@@ -77,6 +77,8 @@ type Config struct {
 	StaticWear  int  // erases by which a block must lag behind the most worn for its data to be moved; 0: off
 	EraseLimit  int  // a block is retired when it has been erased this often; 0: never
 
+	Fast Fast // a cache of blocks with one bit a cell; none unless it has streams
+
 	Quirks Quirks
 }
 
@@ -169,6 +171,9 @@ func (c Config) Validate() error {
 		"quirks.host_stop", "the host stops below %d free blocks; use 0 to where collection starts, %d", c.Quirks.HostStop, c.GCStart)
 	if bad.Err() == nil {
 		c.validateStreams(&bad)
+	}
+	if bad.Err() == nil {
+		c.validateFast(&bad)
 	}
 	return bad.Err()
 }

@@ -96,7 +96,7 @@ func (f *FTL) abandonRest(p *pool, b int32) {
 		return
 	}
 	w, m := &p.frontiers[at], &p.blocks[b]
-	f.clearRange(p, b, f.pages-w.left, f.pages)
+	f.clearRange(p, b, f.size(m)-w.left, f.size(m))
 	m.valid -= w.left
 	m.pending -= w.left
 	p.counts.abandoned += int64(w.left)

@@ -124,6 +124,7 @@ const (
 	WearLevelling               // because it is worn least
 	Failure                     // because it fails: it will be retired
 	Renewal                     // because the driver asked for it: its data are getting old
+	Folding                     // because it is fast: others hold more
 	reasons
 )
 
@@ -157,6 +158,7 @@ type FTL struct {
 	window           int32 // WindowedGreedy: blocks
 	order            order // how candidates are kept
 	mixed            bool  // some host stream takes survivors
+	slow             bool  // the host's blocks are not opened fast
 
 	picker Picker // in the place of cfg.Victim; nil: none
 
@@ -235,7 +237,8 @@ func (f *FTL) Skip(end PPA, now Tick) int {
 		return 0 // all were handed out, or given up because the block fails
 	}
 	w, m := &p.frontiers[at], &p.blocks[b]
-	first := f.pages - w.left
+	first := f.size(m) - w.left
+	last = min(last, f.size(m)-1)
 	n := last + 1 - first
 	if n <= 0 {
 		return 0

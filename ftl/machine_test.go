@@ -46,6 +46,16 @@ func drawConfig(t *rapid.T) ftl.Config {
 	c.DynamicWear = rapid.Bool().Draw(t, "dynamic")
 	c.StaticWear = rapid.SampledFrom([]int{0, 2}).Draw(t, "static")
 	c.BlocksPerPool = 16 + c.GCStart + rapid.IntRange(0, 8).Draw(t, "blocks")
+	if c.Quirks == (ftl.Quirks{}) && rapid.Bool().Draw(t, "fast") {
+		c.Fast.Streams = rapid.IntRange(1, c.Streams).Draw(t, "fast streams")
+		if len(c.Survivors) == c.Streams {
+			c.Survivors = ftl.Pooled(c.Streams) // survivors join no fast stream
+		}
+		c.Fast.Pages = max(1, c.PagesPerBlock/rapid.IntRange(2, 4).Draw(t, "bits"))
+		c.Fast.Most = rapid.IntRange(1, 8).Draw(t, "most")
+		c.Fast.Least = rapid.IntRange(0, min(2, c.Fast.Most)).Draw(t, "least")
+		c.Fast.Wait = rapid.Bool().Draw(t, "wait")
+	}
 	return c
 }
 
@@ -149,6 +159,8 @@ func TestMachine(t *testing.T) {
 				}
 				d.skip(rapid.IntRange(0, len(d.writes)-1).Draw(t, "which"), rapid.IntRange(1, 8).Draw(t, "skipped"))
 			},
+			"fold": func(t *rapid.T) { d.Fold(rapid.IntRange(0, cfg.Pools-1).Draw(t, "pool"), rapid.Bool().Draw(t, "on")) },
+			"use":  func(t *rapid.T) { d.UseFast(rapid.Bool().Draw(t, "fast")) },
 			"renew": func(t *rapid.T) {
 				b := ftl.Block(rapid.IntRange(0, cfg.Pools*cfg.BlocksPerPool-1).Draw(t, "block"))
 				was := d.Stats()
@@ -288,7 +300,11 @@ func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 					}
 				}
 			}
-			if r.Use == ftl.Open && r.Written == cfg.PagesPerBlock {
+			pages := cfg.PagesPerBlock
+			if r.Fast {
+				pages = cfg.Fast.Pages
+			}
+			if r.Use == ftl.Open && r.Written == pages {
 				r.Use, r.Worn = ftl.Full, false
 			}
 			if err := c.RestoreBlock(b, r); err != nil {
@@ -306,6 +322,7 @@ func TestRestore(t *testing.T) {
 		cfg := drawConfig(t)
 		cfg.StaticWear = 0            // how long a block has stayed is not on the flash
 		cfg.Quirks.OpenAtOnce = false // it would open blocks for frontiers that had none
+		cfg.Fast.Wait = false         // which fast block was opened first is not on the flash either
 		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 		a := drawFlash(t, cfg, 0)
 		a.stray = nil

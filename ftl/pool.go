@@ -48,6 +48,7 @@ type block struct {
 	reads      uint32
 	stream     uint8
 	state      state
+	fast       bool
 }
 
 // frontier is where a stream writes.
@@ -86,6 +87,7 @@ type pool struct {
 	victims   []slot      // in the order they were started
 	failing   []int32     // blocks that fail and are not retired, in any state
 	renewals  []int32     // blocks whose data are to be moved, candidates when that was asked
+	fast      *fastBlocks // nil: there are none
 	again     []PPA       // pages of victims that found no room and are to be offered once more
 	array     []int32     // order byArray: the candidates
 	buckets   []list      // order byValid: candidates by valid pages; nil before the first collection
@@ -119,6 +121,9 @@ func (f *FTL) newPool() *pool {
 		frontiers: make([]frontier, len(f.survivors)),
 		young:     list{none, none},
 		free:      f.blocks,
+	}
+	if f.cfg.Fast.Streams > 0 {
+		p.fast = new(fastBlocks)
 	}
 	if f.cfg.StaticWear > 0 {
 		p.frontiers = make([]frontier, 2*len(f.survivors))
@@ -180,6 +185,9 @@ func (f *FTL) clonePool(p *pool) *pool {
 	c.failing = slices.Clone(p.failing)
 	c.again = slices.Clone(p.again)
 	c.renewals = slices.Clone(p.renewals)
+	if p.fast != nil {
+		c.fast = p.fast.clone()
+	}
 	c.array = slices.Clone(p.array)
 	c.buckets = slices.Clone(p.buckets)
 	return &c
@@ -325,7 +333,7 @@ func (f *FTL) openBlock(p *pool, pool int, to int) {
 		broken("pool %d has no block for frontier %d", pool, to)
 	}
 	var b int32
-	stream := to
+	stream, fast := to, f.opensFast(p, to)
 	if to < len(f.survivors) {
 		b = f.takeFree(p)
 	} else {
@@ -333,10 +341,14 @@ func (f *FTL) openBlock(p *pool, pool int, to int) {
 		stream -= len(f.survivors)
 	}
 	m := &p.blocks[b]
-	m.state, m.stream, m.valid, m.pending = open, uint8(stream), f.pages, f.pages
 	f.setAll(p, b)
+	if fast {
+		f.makeFast(p, b)
+	}
+	size := f.size(m)
+	m.state, m.stream, m.valid, m.pending = open, uint8(stream), size, size
 	w := &p.frontiers[to]
-	w.block, w.left = b, f.pages
+	w.block, w.left = b, size
 	w.next = PPA((int64(pool)*int64(f.blocks) + int64(b)) * int64(f.pages))
 	p.wake = true
 	f.guard(p)
@@ -358,6 +370,10 @@ func (f *FTL) allocateSlow(p *pool, pool, stream int, now Tick) (PPA, bool) {
 		return NoPPA, false
 	}
 	if w.left == 0 {
+		if f.waitsForFast(p, stream) {
+			p.fast.pressed, p.wake = true, true
+			return NoPPA, false
+		}
 		f.openBlock(p, pool, stream)
 	}
 	ppa := f.take(p, pool, stream, now)

@@ -25,6 +25,7 @@ type Restored struct {
 	Written int      // Open: pages written, fewer than a block has
 	Worn    bool     // Open: it takes what wear levelling moves to Stream; needs Config.StaticWear
 	Failing bool     // Full: it is to be emptied and retired; what is not written of it is not valid
+	Fast    bool     // Open, Full: it has one bit a cell and Config.Fast.Pages pages
 	Valid   []uint64 // Open, Full: bit i%64 of word i/64 tells that page i is valid; nil: none
 	Touched Tick     // when one of its pages was last invalidated, or the last one was written
 	Age     int      // Full: erases of the pool since it was filled; CostAge goes by it, and no other policy
@@ -86,6 +87,10 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	for _, w := range all {
 		m.valid += int32(bits.OnesCount64(w))
 	}
+	if r.Fast {
+		m.fast = true
+		p.fast.opened = append(p.fast.opened, i)
+	}
 	if r.Use == Full {
 		p.counts.restored += int64(f.pages)
 		if r.Failing {
@@ -97,12 +102,12 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 		}
 		return nil
 	}
-	p.counts.restored += int64(r.Written)
+	p.counts.restored += int64(r.Written) + int64(f.pages-f.size(m))
 	m.state = open
-	for page := r.Written; page < int(f.pages); page++ {
+	for page := r.Written; page < int(f.size(m)); page++ {
 		all[page>>6] |= 1 << (page & 63)
 	}
-	left := f.pages - int32(r.Written)
+	left := f.size(m) - int32(r.Written)
 	m.valid += left
 	m.pending = left
 	p.frontiers[at] = frontier{next: f.PPA(b, r.Written), left: left, block: i}
@@ -127,16 +132,22 @@ func (f *FTL) Expect(pool, blocks int) {
 }
 
 func (f *FTL) checkRestored(r Restored) error {
-	written := 0
+	written, pages := 0, int(f.pages)
+	if r.Fast {
+		if r.Use != Open && r.Use != Full || r.Stream >= f.cfg.Fast.Streams {
+			return fmt.Errorf("it is fast, but neither open nor full, or of stream %d; those of %d streams are", r.Stream, f.cfg.Fast.Streams)
+		}
+		pages = f.cfg.Fast.Pages
+	}
 	switch r.Use {
 	case Erased, BadBlock:
 	case Open:
-		if r.Written < 0 || r.Written >= int(f.pages) {
-			return fmt.Errorf("open with %d pages written; a block has %d", r.Written, f.pages)
+		if r.Written < 0 || r.Written >= pages {
+			return fmt.Errorf("open with %d pages written; a block has %d", r.Written, pages)
 		}
 		written = r.Written
 	case Full:
-		written = int(f.pages)
+		written = pages
 	default:
 		return fmt.Errorf("unknown use %d", r.Use)
 	}
@@ -202,12 +213,12 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 			r.Use = BadBlock
 			r.Stream = 0
 		default:
-			r.Use, r.Valid, r.Failing = Full, f.bitmap(p, i), slices.Contains(p.failing, i)
+			r.Use, r.Valid, r.Failing, r.Fast = Full, f.bitmap(p, i), slices.Contains(p.failing, i), m.fast
 			if m.state == closed && f.cfg.Victim == CostAge {
 				r.Age = int(p.erases - uint32(m.pending))
 			}
 			if at := f.frontierOf(p, i); at >= 0 {
-				r.Use, r.Written = Open, int(f.pages-p.frontiers[at].left)
+				r.Use, r.Written = Open, int(f.size(m)-p.frontiers[at].left)
 				r.Worn = at >= len(f.survivors)
 				valid := make([]uint64, f.words)
 				for page := range r.Written {

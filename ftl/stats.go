@@ -14,6 +14,7 @@ type counts struct {
 	restored    int64 // pages of restored blocks
 	abandoned   int64 // pages of failing blocks that were never handed out
 	skipped     int64 // pages that were given up by Skip
+	shortened   int64 // pages that fast blocks do not use
 	erasedPages int64 // pages of blocks that were erased or retired
 	relocating  int64 // relocated and not yet Moved
 }
@@ -26,6 +27,7 @@ type Stats struct {
 	WearPrograms    int64   // programmed to move data out of the least worn blocks
 	FailurePrograms int64   // programmed to move data out of failing blocks
 	RenewalPrograms int64   // programmed to move data out of blocks that Renew named
+	FoldPrograms    int64   // programmed to move data out of fast blocks
 	FailedPrograms  int64   // of all these, those that did not take
 	Raced           int64   // of the moves, those that the host overtook while they were under way
 	Skipped         int64   // pages given up by Skip, which are in none of the others
@@ -33,6 +35,7 @@ type Stats struct {
 	Failures        int64   // blocks that failed before their time, failed erases aside
 	Retired         int64   // blocks
 	Renewals        int64   // victims started because Renew named them
+	Folds           int64   // victims started because they are fast
 	Collections     int64   // victims started for space
 	Relocations     int64   // victims started for wear
 }
@@ -44,7 +47,7 @@ func (s Stats) WAF() float64 {
 	if s.HostPrograms == 0 {
 		return 1
 	}
-	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms+s.FailurePrograms+s.RenewalPrograms) / float64(s.HostPrograms)
+	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms+s.FailurePrograms+s.RenewalPrograms+s.FoldPrograms) / float64(s.HostPrograms)
 }
 
 // counters are all of s that is one number, always in the same order.
@@ -52,6 +55,7 @@ func (s *Stats) counters() []*int64 {
 	return []*int64{
 		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.RenewalPrograms, &s.FailedPrograms, &s.Raced, &s.Skipped,
 		&s.Erases, &s.Failures, &s.Retired, &s.Collections, &s.Relocations, &s.Renewals,
+		&s.FoldPrograms, &s.Folds,
 	}
 }
 
@@ -89,6 +93,7 @@ func (f *FTL) Stats() Stats {
 		s.WearPrograms += c.moved[WearLevelling]
 		s.FailurePrograms += c.moved[Failure]
 		s.RenewalPrograms += c.moved[Renewal]
+		s.FoldPrograms += c.moved[Folding]
 		s.FailedPrograms += c.failed
 		s.Raced += c.raced
 		s.Skipped += c.skipped
@@ -98,6 +103,7 @@ func (f *FTL) Stats() Stats {
 		s.Collections += c.collections[GC]
 		s.Relocations += c.collections[WearLevelling]
 		s.Renewals += c.collections[Renewal]
+		s.Folds += c.collections[Folding]
 	}
 	return s
 }
