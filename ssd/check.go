@@ -72,7 +72,7 @@ func (d *Drive) Checks() []Check {
 // those that were given up.
 func (d *Drive) checkGrains(add func(name string, ok bool, format string, args ...any)) {
 	s := d.ftl.Stats().Sub(d.before)
-	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms + s.RenewalPrograms)
+	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms + s.RenewalPrograms + s.FoldPrograms)
 	filling := uint64(d.packing.Grains())
 	places := uint64(d.grains) * d.pagesTaken
 	exact := d.laidOut == 0 && s.Failures == 0

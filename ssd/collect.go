@@ -131,7 +131,7 @@ func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	}
 	d.at(x, uint32(a.Source))
 	x.source = a.Source
-	x.levels, x.renews = a.Why == ftl.WearLevelling, a.Why == ftl.Renewal
+	x.levels, x.renews, x.folds = a.Why == ftl.WearLevelling, a.Why == ftl.Renewal, a.Why == ftl.Folding
 	x.logical = uint32(a.LPA)
 	d.l2p.expect(x.logical)
 	x.bytes = d.grainBytes()

@@ -42,6 +42,9 @@ type Config struct {
 	// PowerStates are those that the drive rests in when it has nothing to do, in the order that it comes to them; none named, it is always awake.
 	PowerStates []PowerState
 
+	// SLCCache is flash with one bit a cell before the rest; without the section there is none.
+	SLCCache *SLCCache
+
 	// Reliability is how flash errs with wear, age and reads; without the section it never does.
 	Reliability *Reliability
 

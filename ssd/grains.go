@@ -161,9 +161,14 @@ func (d *Drive) countProgram(x *transaction) {
 			d.wearPrograms++
 		} else if x.renews {
 			d.renewPrograms++
+		} else if x.folds {
+			d.slc.folds++
 		}
 	default:
 		d.hostPrograms++
+		if d.isFast(x) {
+			d.slc.programs++
+		}
 	}
 }
 

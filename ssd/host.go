@@ -257,6 +257,7 @@ func (d *Drive) fetch(q block.QueueID) (asked sim.Time, i int32) {
 	p.head++
 	p.inFlight++
 	d.held++
+	d.begunCommand()
 	return d.send(&d.up, d.readRequestTime), i
 }
 
@@ -400,6 +401,9 @@ func (d *Drive) answer(i int32) {
 	p.inFlight--
 	d.held--
 	d.rest.since = d.eng.Now()
+	if d.held == 0 {
+		d.endedCommands()
+	}
 	if r.done.Op == block.Read && r.done.Status == block.OK {
 		d.send(&d.up, d.linkTime(r.done.Length))
 	}

@@ -40,11 +40,12 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	m.l2p = newTable(int64(last.mapBase) + int64(last.mapPages))
 	m.owners = newOwners(g.Planes(), g.PagesPerBlock)
 	random := rng.NewStream(seed, name+"/preconditioning")
-	f, err := ftl.New(cfg.translation(m.ns, m.pools.flash), m, &random)
+	f, err := ftl.New(cfg.translation(m.ns, &m.pools), m, &random)
 	if err != nil {
 		return nil, units.Wrong("collection", "%v", err)
 	}
 	m.ftl = f
+	m.ftl.UseFast(false) // what was written before time 0 has been folded
 	if watch == nil {
 		watch = func(float64) error { return nil }
 	}
@@ -101,6 +102,7 @@ func (m *Image) give(d *Drive) {
 	d.l2p, d.owners, d.ftl, d.mapped = m.l2p, m.owners, m.ftl, m.mapped
 	d.ftl.Rebind(d, &d.random)
 	d.before = d.ftl.Stats()
+	d.startSLC()
 	m.ftl = nil
 }
 
@@ -112,4 +114,5 @@ func (m *Image) clone(d *Drive) {
 	d.ftl = m.ftl.Clone(d, &d.random)
 	d.mapped = m.mapped
 	d.before = d.ftl.Stats()
+	d.startSLC()
 }

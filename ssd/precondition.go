@@ -236,7 +236,7 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 		data := int(f.pages(plane))
 		// Collection is about to start; open blocks are taken from what is free. The first that the host fills costs it nothing, the first of
 		// survivors costs collection as much, so that with one block less than will be open neither has an advance on the other.
-		closed := g.BlocksPerPlane - t.GCStart - 2*len(m.ns) + 1
+		closed := g.BlocksPerPlane - t.GCStart - t.Fast.Least - 2*len(m.ns) + 1
 		if err := m.room(plane, int64(data)); err != nil {
 			return err
 		}

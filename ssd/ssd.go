@@ -100,6 +100,7 @@ type Drive struct {
 
 	// The link's two directions and the DRAM channel.
 	up, down, memory line
+	slc              slc
 	held             int32 // commands in the controller
 	processors       processors
 	rest             rest
@@ -166,6 +167,7 @@ const (
 	evFromMemory
 	evCommandTaken
 	evServed
+	evIdle
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -270,9 +272,10 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	return d
 }
 
-// translation is the configuration of the translation layer of flash that is g, a plane a pool;
+// translation is the configuration of the translation layer of flash in pools;
 // the streams are the namespaces' write streams, then one of mapping pages each.
-func (c *Config) translation(ns []namespace, g nand.Geometry) ftl.Config {
+func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
+	g := &p.flash
 	blocks := g.BlocksPerPlane
 	streams := 0
 	for i := range ns {
@@ -312,6 +315,7 @@ func (c *Config) translation(ns []namespace, g nand.Geometry) ftl.Config {
 			choices++
 		}
 	}
+	fast, _ := c.fast(p, streams)
 	return ftl.Config{
 		Pools: g.Planes(), BlocksPerPool: blocks, PagesPerBlock: g.PagesPerBlock,
 		Streams: hosts, Survivors: survivors,
@@ -321,6 +325,7 @@ func (c *Config) translation(ns []namespace, g nand.Geometry) ftl.Config {
 		HostReserve: c.Collection.Reserve,
 		Concurrent:  c.Collection.Concurrent,
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
+		Fast:   fast,
 		Quirks: ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, OpenAtOnce: c.Quirks.FrontiersAtOnce},
 	}
 }
@@ -423,6 +428,8 @@ func (d *Drive) Handle(ev sim.Event) {
 		d.planeDone(int32(ev.Arg))
 	case evDataOut:
 		d.dataSent(int(ev.Arg))
+	case evIdle:
+		d.idle()
 	}
 	d.happened()
 }

@@ -141,6 +141,8 @@ type Stats struct {
 	HostPrograms, MovePrograms, MappingPrograms uint64
 	WearPrograms                                uint64 // of MovePrograms, those of wear levelling
 	RenewPrograms                               uint64 // of MovePrograms, those of refresh
+	SLCPrograms                                 uint64 // of HostPrograms, those of the SLC cache
+	FoldPrograms                                uint64 // of MovePrograms, those that empty it
 	Errors                                      ErrorCounts
 	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
 	MappingReads                                uint64
@@ -198,6 +200,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
 		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms, WearPrograms: d.wearPrograms, RenewPrograms: d.renewPrograms,
+		SLCPrograms: d.slc.programs, FoldPrograms: d.slc.folds,
 		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback], Erases: d.flashed[opErase],
 		MappingReads: d.mappingReads,
 		Commands: map[string][nand.MaxPlanesPerDie]uint64{
@@ -213,7 +216,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
 		Programmed: int64(d.hostPrograms+d.movePrograms+d.mappingPrograms) * int64(d.cfg.Geometry.PageSize),
 	}
-	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations, &s.FTL.Renewals} {
+	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations, &s.FTL.Renewals, &s.FTL.Folds} {
 		*n *= int64(d.pools.size) // of superblocks, which are so many blocks
 	}
 	if d.cfg.Controller != nil {

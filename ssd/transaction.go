@@ -37,6 +37,7 @@ type transaction struct {
 	joined    bool  // it shares another's page
 	levels    bool  // a move: of wear levelling
 	renews    bool  // a move: of data that get old
+	folds     bool  // a move: out of the SLC cache
 	spoilt    bool  // a read: nothing corrected it
 	tries     uint8 // a read: how often it was sent again so far
 	needs     uint8 // and how often it has to be
@@ -129,6 +130,9 @@ func (d *Drive) at(x *transaction, page uint32) {
 	pool, rest := d.perPool.Split(uint64(page))
 	_, i := d.perBlock.Split(rest)
 	x.plane, x.pageIndex = d.pools.at(int(pool), int(i))
+	if d.slc.on && d.ftl.IsFast(ftl.PPA(page)) {
+		x.pageIndex += uint16(d.pagesPerBlock)
+	}
 }
 
 // atFlash puts a read on a page that the translation layer does not know, the i-th of a plane.

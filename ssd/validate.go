@@ -34,6 +34,7 @@ func (c *Config) Validate() error {
 		bad.Within("controller", k.validate())
 	}
 	c.validatePowerStates(&bad)
+	c.validateSLCCache(&bad)
 	if e := c.Energy; e != nil {
 		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
 		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)
@@ -66,6 +67,9 @@ func (c *Config) Validate() error {
 	}
 	if bad.Err() == nil {
 		c.validateSpace(&bad)
+	}
+	if bad.Err() == nil {
+		c.validateSLCSpace(&bad)
 	}
 	return bad.Err()
 }
@@ -133,7 +137,7 @@ func (c *Config) validateSpace(bad *units.Faults) {
 	ns := c.layOut()
 	p := c.planePools(ns)
 	p.give(ns)
-	t := c.translation(ns, p.flash)
+	t := c.translation(ns, &p)
 	per := int64(p.flash.PagesPerBlock)
 	for pool := range p.count() {
 		data, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
