@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 13 {
-		t.Errorf("there are %d examples, and tests for 13", len(files))
+	if len(files) != 14 {
+		t.Errorf("there are %d examples, and tests for 14", len(files))
 	}
 }
 
@@ -211,6 +211,20 @@ func TestProcessors(t *testing.T) {
 	without := run(t, "processors.yaml", shape.Change{Path: "ssd.controller", Value: "null"})("read.iops")
 	if four := run(t, "processors.yaml")("read.iops"); four > 1.001*without || four < 0.95*without {
 		t.Errorf("four processors: %v reads a second, without their time %v", four, without)
+	}
+}
+
+func TestSLCCache(t *testing.T) {
+	folded := run(t, "slc-cache.yaml")
+	if a, b := folded("tenant[0].write.latency.mean"), folded("tenant[1].write.latency.mean"); b > 1.02*a || a > 1.02*b {
+		t.Errorf("the first burst's mean is %v us, the second's, after a rest, %v", a, b)
+	}
+	if n := folded("ssd.slc.folds"); n != 32*64 || folded("ssd.slc.share") < 0.8 { // 4 GiB are 32 superblocks of 64 blocks; those of the second burst are still there
+		t.Errorf("%v blocks were folded, %v of the writes went to the cache", n, folded("ssd.slc.share"))
+	}
+	hurried := run(t, "slc-cache.yaml", shape.Change{Path: "ssd.slc_cache.idle_after", Value: "30s"})
+	if a, b := hurried("tenant[0].write.latency.mean"), hurried("tenant[1].write.latency.mean"); b < 2.5*a || hurried("ssd.slc.folds") != 0 {
+		t.Errorf("without a rest the second burst's mean is %v us, the first's %v", b, a)
 	}
 }
 

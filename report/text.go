@@ -88,6 +88,7 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	if v := r.written("ssd.gc.count"); v != "" {
 		row("garbage collection", v+" blocks", some(r.written("ssd.gc.pages_moved"), "%s pages moved"))
 	}
+	row("SLC cache", some(r.written("ssd.slc.share"), "%s of writes"), some(r.written("ssd.slc.folds"), "%s blocks folded"))
 	for _, u := range []struct{ label, metric, matrix string }{
 		{"dies busy", "ssd.utilisation.die", "ssd.die.busy"}, {"channels busy", "ssd.utilisation.channel", "ssd.channel.busy"},
 	} {
@@ -137,7 +138,7 @@ func some(value, format string) string {
 // sources says what was programmed and why.
 func (r *Run) sources() string {
 	var parts []string
-	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"}, {"wear", "wear levelling"}} {
+	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"}, {"wear", "wear levelling"}, {"fold", "folding"}} {
 		if v, ok := r.value("ssd.writes." + s.metric); ok && (v > 0 || s.metric == "host") {
 			parts = append(parts, term.Count(v)+" "+s.name)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"farflash/ssd"
+	"farflash/ssd/nand"
 	"farflash/units"
 )
 
@@ -61,6 +62,11 @@ func TestLimits(t *testing.T) {
 			c.Energy, c.PowerStates = &ssd.Energy{Idle: 5}, []ssd.PowerState{{After: 1, Watts: v}}
 		}, []float64{0, 5}, []float64{-1, 5.1}},
 		{"power_states[0].watts", func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: 1, Watts: v}} }, []float64{0}, []float64{1}},
+		{"slc_cache.read_latency", withSLC(func(s *ssd.SLCCache, v float64) { s.ReadLatency = units.Duration(v) }), []float64{1, 1e12}, []float64{0, 1e12 + 1}},
+		{"slc_cache.program_latency", withSLC(func(s *ssd.SLCCache, v float64) { s.ProgramLatency = units.Duration(v) }), []float64{1, 1e12}, []float64{0, 1e12 + 1}},
+		{"slc_cache.idle_after", withSLC(func(s *ssd.SLCCache, v float64) { s.IdleAfter = units.Duration(v) }), []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
+		{"slc_cache.capacity", withSLC(func(s *ssd.SLCCache, v float64) { s.Capacity = units.Bytes(v) }), []float64{1 << 40}, []float64{0, -1, 1 << 20}},
+		{"slc_cache.reserved", withSLC(func(s *ssd.SLCCache, v float64) { s.Reserved = units.Bytes(v) }), []float64{0}, []float64{-1, 1 << 20, 1 << 40, 1 << 60}},
 		{"collection.start", func(c *ssd.Config, v float64) { c.Collection.Hard, c.Collection.Start = 0, units.Fraction(v) }, []float64{.01, .1}, []float64{0, 1}},
 		{"collection.hard", func(c *ssd.Config, v float64) { c.Collection.Start, c.Collection.Hard = .05, units.Fraction(v) }, []float64{0, .05}, []float64{-.01, above(.05)}},
 		{"collection.concurrent", func(c *ssd.Config, v float64) { c.Collection.Concurrent = int(v) }, []float64{1, 64}, []float64{0, 65}},
@@ -111,4 +117,15 @@ func named(err error, key string) bool {
 		}
 	}
 	return false
+}
+
+// withSLC is a change of a drive with an SLC cache.
+func withSLC(change func(s *ssd.SLCCache, v float64)) func(c *ssd.Config, v float64) {
+	return func(c *ssd.Config, v float64) {
+		c.Timing.Cell = nand.TLC
+		s := ssd.DefaultSLCCache()
+		s.Capacity = 1 << 40
+		c.SLCCache = &s
+		change(&s, v)
+	}
 }

@@ -101,6 +101,18 @@ func drawConfig(t *rapid.T) ssd.Config {
 	if rapid.Bool().Draw(t, "two namespaces") {
 		cfg.Namespaces = []ssd.Namespace{{Streams: 2}, {Channels: []int{0}}}
 	}
+	if cfg.Timing.Cell > nand.SLC && rapid.Bool().Draw(t, "slc cache") {
+		block := g.PageSize * units.Bytes(g.PagesPerBlock/cfg.Timing.Cell.Bits()*g.Planes())
+		s := ssd.DefaultSLCCache()
+		s.Capacity = block * units.Bytes(rapid.IntRange(1, 20).Draw(t, "slc blocks"))
+		s.Reserved = block * units.Bytes(rapid.IntRange(0, 1).Draw(t, "slc reserved"))
+		s.Fold = ssd.Folding(rapid.IntRange(0, 1).Draw(t, "fold"))
+		s.IdleAfter = rapid.SampledFrom([]units.Duration{0, 50 * units.Microsecond, units.Millisecond}).Draw(t, "idle after")
+		s.WhenFull = ssd.WhenFull(rapid.IntRange(0, 1).Draw(t, "when full"))
+		if cfg.SLCCache = &s; cfg.Validate() != nil {
+			cfg.SLCCache = nil // its blocks are not there
+		}
+	}
 	if rapid.Bool().Draw(t, "mqsim") {
 		cfg = ssd.MQSim(cfg)
 		// The peer's mapping pages take space that is never given back, its flows may be

@@ -265,3 +265,8 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	}
 	return s
 }
+
+// Collected is the pages that garbage collection programmed: what was moved for no other reason.
+func (s *Stats) Collected() uint64 {
+	return s.MovePrograms - s.WearPrograms - s.RenewPrograms - s.FoldPrograms
+}

@@ -152,11 +152,11 @@ func (f *figures) fill() {
 		r.Set("ssd.waf.bytes", float64(x.Programmed)/float64(n))
 	}
 	r.Set("ssd.writes.host", float64(x.HostPrograms))
-	r.Set("ssd.writes.gc", float64(x.MovePrograms-x.WearPrograms-x.RenewPrograms))
+	r.Set("ssd.writes.gc", float64(x.Collected()))
 	r.Set("ssd.writes.wear", float64(x.WearPrograms))
 	r.Set("ssd.writes.mapping", float64(x.MappingPrograms))
 	r.Set("ssd.gc.count", float64(x.FTL.Collections))
-	r.Set("ssd.gc.pages_moved", float64(x.MovePrograms-x.WearPrograms-x.RenewPrograms))
+	r.Set("ssd.gc.pages_moved", float64(x.Collected()))
 	r.Set("ssd.flash.reads", float64(x.Reads))
 	r.Set("ssd.flash.programs", float64(x.Programs))
 	r.Set("ssd.flash.erases", float64(x.Erases))
@@ -189,6 +189,7 @@ func (f *figures) fill() {
 	f.queues()
 	f.wear()
 	f.errors()
+	f.slc()
 	f.controllers()
 	f.namespaces()
 	if f.cfg != nil && f.cfg.Energy != nil {
@@ -264,6 +265,24 @@ func (f *figures) errors() {
 	r.Set("ssd.errors.failed", float64(f.now.Failed))
 	r.Set("ssd.refresh.count", float64(f.now.FTL.Renewals))
 	r.Set("ssd.writes.refresh", float64(f.now.RenewPrograms))
+}
+
+// slc fills in what went through an SLC cache, of drives that have one.
+func (f *figures) slc() {
+	if !f.some(func(c *ssd.Config) bool { return c.SLCCache != nil }) {
+		return
+	}
+	x, r := &f.now, f.r
+	if x.HostPrograms > 0 {
+		r.Set("ssd.slc.share", float64(x.SLCPrograms)/float64(x.HostPrograms))
+	}
+	r.Set("ssd.slc.folds", float64(x.FTL.Folds))
+	r.Set("ssd.writes.fold", float64(x.FoldPrograms))
+	held := 0
+	for _, d := range f.drives {
+		held += d.SLCBlocks()
+	}
+	r.Set("ssd.slc.blocks", float64(held))
 }
 
 func mean(xs []sim.Time) float64 {
@@ -471,7 +490,7 @@ func (m *Meter) series(r *result.Result) {
 	}
 	r.SetSeries("ssd.writes.host", m.width, get(func(k *mark) float64 { return float64(k.drive.HostPrograms) }))
 	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 {
-		return float64(k.drive.MovePrograms - k.drive.WearPrograms - k.drive.RenewPrograms)
+		return float64(k.drive.Collected())
 	}))
 	r.SetSeries("ssd.writes.wear", m.width, get(func(k *mark) float64 { return float64(k.drive.WearPrograms) }))
 	r.SetSeries("ssd.writes.mapping", m.width, get(func(k *mark) float64 { return float64(k.drive.MappingPrograms) }))
