@@ -456,7 +456,7 @@ func prefixed(prefix string, list []string) []string {
 var writeParts = []struct {
 	name, label string
 	style       int
-}{{"host", "host data", 0}, {"gc", "garbage collection", 1}, {"mapping", "mapping table", 4}, {"wear", "wear levelling", 2}}
+}{{"host", "host data", 0}, {"gc", "garbage collection", 1}, {"mapping", "mapping table", 4}, {"wear", "wear levelling", 2}, {"refresh", "refresh", 3}, {"fold", "folding of the SLC cache", 5}}
 
 // writeFigures draws what was programmed, why, and how blocks wore.
 func writeFigures(runs []Run) []figure {

@@ -283,7 +283,7 @@ func latencies(r *Run) *table {
 // driveMetrics are what tables of drives show.
 var driveMetrics = []struct{ metric, label string }{
 	{"ssd.waf", "Write amplification"}, {"ssd.waf.bytes", "the same in bytes"}, {"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
-	{"ssd.writes.mapping", "for the mapping table"}, {"ssd.writes.wear", "for wear levelling"}, {"ssd.writes.fold", "to empty the SLC cache"}, {"ssd.slc.share", "Of the host's pages, through the SLC cache"}, {"ssd.slc.folds", "Blocks of the SLC cache emptied"}, {"ssd.gc.count", "Blocks collected"},
+	{"ssd.writes.mapping", "for the mapping table"}, {"ssd.writes.wear", "for wear levelling"}, {"ssd.writes.refresh", "to refresh old data"}, {"ssd.writes.fold", "to empty the SLC cache"}, {"ssd.slc.share", "Of the host's pages, through the SLC cache"}, {"ssd.slc.folds", "Blocks of the SLC cache emptied"}, {"ssd.gc.count", "Blocks collected"},
 	{"ssd.flash.reads", "Flash page reads"}, {"ssd.flash.programs", "Flash page programs"}, {"ssd.flash.erases", "Flash block erases"},
 	{"ssd.flash.suspensions", "Suspensions for a read"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"}, {"ssd.cache.hit_ratio", "Data cache hits"},
 	{"ssd.utilisation.link", "Host link busy"}, {"ssd.utilisation.controller", "Controller's processors busy"}, {"ssd.power_states.rested", "At rest"}, {"ssd.power_states.wakes", "Woken"}, {"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.max", "Erases of a block, most"},

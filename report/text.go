@@ -138,7 +138,7 @@ func some(value, format string) string {
 // sources says what was programmed and why.
 func (r *Run) sources() string {
 	var parts []string
-	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"}, {"wear", "wear levelling"}, {"fold", "folding"}} {
+	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"}, {"wear", "wear levelling"}, {"refresh", "refresh"}, {"fold", "folding"}} {
 		if v, ok := r.value("ssd.writes." + s.metric); ok && (v > 0 || s.metric == "host") {
 			parts = append(parts, term.Count(v)+" "+s.name)
 		}

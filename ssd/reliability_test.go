@@ -194,7 +194,7 @@ func TestSoakErring(t *testing.T) {
 		if cfg.Quirks != (ssd.Quirks{}) {
 			t.Skip("MQSim's flash never errs")
 		}
-		cfg.Collection.Copyback = false
+		cfg.Collection.Copyback, cfg.SLCCache = false, nil
 		r := ssd.DefaultReliability()
 		r.Curve = decay.Given
 		r.Fit = &decay.Fit{Base: rapid.OneOf(rapid.SampledFrom([]float64{.007, .0095}), rapid.Float64Range(0, .01)).Draw(t, "base"), Disturb: rapid.SampledFrom([]float64{0, .001}).Draw(t, "disturb"), DisturbReads: 1,

@@ -128,7 +128,7 @@ func (c *Config) validateSLCSpace(bad *units.Faults) {
 	for pool := range p.count() {
 		data, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
 		free := t.BlocksPerPool - int((data+mapped)/int64(t.PagesPerBlock)) - 1 - c.openIn(ns, int32(pool), &t)
-		bad.Hold(t.Fast.Least+t.GCStart < free, at+".reserved", "%v are %d blocks, but of a full drive only %d are free beside those that are open, and collection starts at %d; lower it or raise over_provisioning",
+		bad.Hold(s.Reserved == 0 || t.Fast.Least+t.GCStart < free, at+".reserved", "%v are %d blocks, but of a full drive only %d are free beside those that are open, and collection starts at %d; lower it or raise over_provisioning",
 			s.Reserved, t.Fast.Least, max(0, free), t.GCStart)
 		if bad.Err() != nil {
 			return

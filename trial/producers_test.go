@@ -58,7 +58,7 @@ func TestProducers(t *testing.T) {
 		{trialtest.Mixed, []string{"host_raid={level: 5, drives: 3}"}},
 		{trialtest.Mixed, []string{"ssd.reliability={cycles: 3000, retention: 90d, refresh: {at: 90%}}"}},
 		{trialtest.Mixed, []string{"ssd.controller={command: 1us}", "ssd.power_states=[{after: 20us, exit: 10us}]"}},
-		{trialtest.Mixed, []string{"ssd.slc_cache={capacity: 64MiB, fold: always, read_latency: 10us}"}},
+		{"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", []string{"ssd.slc_cache={capacity: 8MiB, fold: always}", "ssd.preconditioning.fill=none"}},
 		{trialtest.SmallFabric, nil},
 		{trialtest.SmallFabric, []string{"measure.progress=true", "fabric.trimming={enabled: true, queue: 8KB}", "fabric.pfc.enabled=false", "fabric.recovery.kind=selective-repeat", "fabric.congestion_control.algorithm=ndp"}},
 		{trialtest.SmallFabric, []string{"fabric.load_balancing={choice: random}", "fabric.recovery={kind: selective-repeat, reordering: 64}", "flows=[{collective: {operation: all-reduce, size: 1MB}}]"}},

@@ -489,11 +489,15 @@ func (m *Meter) series(r *result.Result) {
 		r.SetSeries(op.String()+".bandwidth", m.width, perSecond(get(func(k *mark) float64 { return float64(k.bytes[op]) })))
 	}
 	r.SetSeries("ssd.writes.host", m.width, get(func(k *mark) float64 { return float64(k.drive.HostPrograms) }))
-	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 {
-		return float64(k.drive.Collected())
-	}))
+	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 { return float64(k.drive.Collected()) }))
 	r.SetSeries("ssd.writes.wear", m.width, get(func(k *mark) float64 { return float64(k.drive.WearPrograms) }))
 	r.SetSeries("ssd.writes.mapping", m.width, get(func(k *mark) float64 { return float64(k.drive.MappingPrograms) }))
+	if last := &m.marks[len(m.marks)-1].drive; last.RenewPrograms > 0 {
+		r.SetSeries("ssd.writes.refresh", m.width, get(func(k *mark) float64 { return float64(k.drive.RenewPrograms) }))
+	}
+	if last := &m.marks[len(m.marks)-1].drive; last.FoldPrograms > 0 {
+		r.SetSeries("ssd.writes.fold", m.width, get(func(k *mark) float64 { return float64(k.drive.FoldPrograms) }))
+	}
 	free := make([]float64, len(m.marks))
 	for i := range m.marks {
 		free[i] = float64(m.marks[i].drive.FreeBlocks)

@@ -54,6 +54,8 @@ func Words() result.Words {
 	l.Series("ssd.writes.gc", "count", "pages programmed for garbage collection")
 	l.Series("ssd.writes.mapping", "count", "mapping pages programmed")
 	l.Series("ssd.writes.wear", "count", "pages programmed for wear levelling")
+	l.Series("ssd.writes.refresh", "count", "pages programmed to move data that got old, if there are any")
+	l.Series("ssd.writes.fold", "count", "pages programmed to empty the SLC cache, if there are any")
 	l.Series("ssd.free_blocks", "count", "free blocks, over all planes")
 	l.Matrix("ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die")
 	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
