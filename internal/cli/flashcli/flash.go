@@ -65,8 +65,12 @@ type poolFlags struct {
 	portable bool
 }
 
-func (f *poolFlags) register(cmd *cobra.Command) {
-	f.memory.bytes = units.Bytes(ctl.DefaultConfig().Frames * ctl.Page)
+// briefMemory is what a verb that looks at a pool and ends has for pages: handing it to the kernel takes longer than the verb.
+const briefMemory = 8 * units.MiB
+
+// register adds the flags to a verb that has so much memory for pages unless it is told otherwise.
+func (f *poolFlags) register(cmd *cobra.Command, memory units.Bytes) {
+	f.memory.bytes = memory
 	fl := cmd.Flags()
 	fl.Var(&f.memory, "memory", "`size` of the memory for pages")
 	fl.BoolVar(&f.cached, "cached", false, "go through the operating system's page cache, not around it")
@@ -101,6 +105,7 @@ log and the checkpoints. The file is sparse; its room is taken when it is writte
 		RunE: func(_ *cobra.Command, args []string) error {
 			o := pool.DefaultOptions()
 			o.Overwrite, o.Cached = overwrite, cached
+			o.Pool.Frames = int(briefMemory / ctl.Page)
 			shape, err := makePool(o, uint64(size.bytes), disk, args...)
 			if err != nil {
 				return verb.BadInput(err)

@@ -47,7 +47,7 @@ type fsFlags struct {
 }
 
 func (f *fsFlags) register(cmd *cobra.Command, withJSON bool) {
-	f.pool.register(cmd)
+	f.pool.register(cmd, briefMemory)
 	cmd.Flags().StringArrayVar(&f.also, "also", nil, "another `device` of the pool; can be given several times")
 	if withJSON {
 		cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")

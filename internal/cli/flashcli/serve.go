@@ -66,7 +66,7 @@ written from which the next start goes on at once. A second signal ends it in th
 		Args: verb.Arguments(1, -1, "one or several files or block devices"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &f, args) },
 	}
-	f.pool.register(cmd)
+	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
 	fl := cmd.Flags()
 	fl.Var(&f.size, "size", "`size` of the disk of a pool that is made")
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of that file, and of NBD's default export")
@@ -384,7 +384,7 @@ The exit code is 1 if there is one.`,
 			return nil
 		},
 	}
-	f.register(cmd)
+	f.register(cmd, briefMemory)
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not read contents")
 	return cmd
 }
