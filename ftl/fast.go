@@ -95,18 +95,16 @@ func (f *FTL) opensFast(p *pool, to int) bool {
 	return f.mayFast(p, to) && len(p.fast.opened) < f.cfg.Fast.Most
 }
 
-// waitsForFast reports whether the host waits until a fast block has been emptied, although it could have another. It does not if all are still being written.
+// waitsForFast reports whether the host waits until a fast block has been emptied, although it could have another. It does not where none can be yet: all are
+// being written, by programs that may be waiting themselves, or fail.
 func (f *FTL) waitsForFast(p *pool, to int) bool {
 	if !f.cfg.Fast.Wait || !f.mayFast(p, to) || len(p.fast.opened) < f.cfg.Fast.Most {
 		return false
 	}
-	written := len(p.fast.opened)
-	for i := range f.cfg.Fast.Streams {
-		if w := &p.frontiers[i]; w.left > 0 && p.blocks[w.block].fast {
-			written--
-		}
-	}
-	return written > 0
+	return slices.ContainsFunc(p.fast.opened, func(b int32) bool {
+		s := p.blocks[b].state
+		return s != open && s != failing && !slices.Contains(p.failing, b)
+	})
 }
 
 // makeFast takes the pages that a fast block does not use away from a block that is being opened.

@@ -76,7 +76,11 @@ func drawFlash(t *rapid.T, cfg ftl.Config, crashes int) *flash {
 	// A logical page lives in pool lpa%Pools.
 	each := d.Capacity(0) - inFlight - cfg.Quirks.HostStop*cfg.PagesPerBlock
 	if d.stray != nil {
-		each -= crashes * cfg.Streams * cfg.PagesPerBlock
+		streams := len(cfg.Survivors)
+		if cfg.Survivors == nil {
+			streams = len(ftl.Separate(cfg.Streams))
+		}
+		each -= crashes * streams * cfg.PagesPerBlock
 	}
 	each = max(1, each*rapid.IntRange(30, 100).Draw(t, "occupancy")/100)
 	d.to = slices.Repeat([]ftl.PPA{ftl.NoPPA}, each*cfg.Pools)
