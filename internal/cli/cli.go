@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -171,7 +172,26 @@ requests take, and where the time goes.
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
 		p.compare(), p.sweep(), p.headroom(), p.plan(), p.predict(), calibratecli.Command(p.verbs()), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
+	for _, cmd := range root.Commands() {
+		giveExamples(cmd)
+	}
 	return root
+}
+
+// giveExamples has the help of a verb that is nothing without another, and has no examples of its own, end with the first ones of each of these.
+func giveExamples(cmd *cobra.Command) {
+	var lines []string
+	for _, c := range cmd.Commands() {
+		giveExamples(c)
+		first, _, _ := strings.Cut(c.Example, "\n")
+		lines = append(lines, first)
+		if len(cmd.Commands()) == 1 {
+			lines = append(lines, strings.Split(c.Example, "\n")[1:]...)
+		}
+	}
+	if cmd.Example == "" {
+		cmd.Example = strings.Join(lines, "\n")
+	}
 }
 
 // open loads the scenario that an argument names, with the changes of --set and of other flags.

@@ -32,15 +32,15 @@ input. Ctrl-C stops cleanly: what is done is written and marked as incomplete; a
 	p := &program{}
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
+		if n := strings.Count(cmd.Example, "\n"); cmd.HasParent() && n < 1 {
+			t.Errorf("%s has %d lines of examples; its help ends with two at least", cmd.CommandPath(), n)
+		}
 		if cmd.Runnable() && cmd.HasParent() && !cmd.HasSubCommands() {
 			long := cmd.Long
 			if long == "" {
 				long = cmd.Short + "."
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n```\n%s\n```\n\n%s\n", cmd.CommandPath(), cmd.UseLine(), paragraphs(long))
-			if n := strings.Count(cmd.Example, "\n"); n < 1 {
-				t.Errorf("%s has %d lines of examples; its help ends with two at least", cmd.CommandPath(), n)
-			}
 			if cmd.Example != "" {
 				fmt.Fprintf(&b, "\n```sh\n%s\n```\n", unindent(cmd.Example))
 			}
