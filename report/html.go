@@ -287,7 +287,7 @@ var driveMetrics = []struct{ metric, label string }{
 	{"ssd.flash.reads", "Flash page reads"}, {"ssd.flash.programs", "Flash page programs"}, {"ssd.flash.erases", "Flash block erases"},
 	{"ssd.flash.suspensions", "Suspensions for a read"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"}, {"ssd.cache.hit_ratio", "Data cache hits"},
 	{"ssd.utilisation.link", "Host link busy"}, {"ssd.utilisation.controller", "Controller's processors busy"}, {"ssd.power_states.rested", "At rest"}, {"ssd.power_states.wakes", "Woken"}, {"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.max", "Erases of a block, most"},
-	{"ssd.wear.life_used", "Rated life used"}, {"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.energy", "Energy"}, {"ssd.power", "Mean power"},
+	{"ssd.wear.life_used", "Rated life used"}, {"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.energy", "Energy"}, {"ssd.power", "Mean power"}, {"ssd.power_limit.held", "Operations that waited for power"},
 }
 
 func driveNames() []string {

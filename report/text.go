@@ -108,6 +108,7 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	}
 	row("controller busy", r.written("ssd.utilisation.controller"), "")
 	row("at rest", r.written("ssd.power_states.rested"), some(r.written("ssd.power_states.wakes"), "woken %s times"))
+	row("held for power", some(r.written("ssd.power_limit.held"), "%s of operations"), "")
 	row("energy", r.written("ssd.energy"), some(r.written("ssd.power"), "%s on average"))
 	for _, op := range []string{"read", "write"} {
 		if !r.overNetwork() {

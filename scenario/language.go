@@ -70,6 +70,8 @@ func setDefault(p any) {
 		*x = ssd.DefaultReliability()
 	case *ssd.Controller:
 		*x = ssd.DefaultController()
+	case *ssd.PowerLimit:
+		*x = ssd.DefaultPowerLimit()
 	case *ssd.SLCCache:
 		*x = ssd.DefaultSLCCache()
 	case *ssd.Refresh:

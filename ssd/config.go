@@ -42,6 +42,9 @@ type Config struct {
 	// PowerStates are those that the drive rests in when it has nothing to do, in the order that it comes to them; none named, it is always awake.
 	PowerStates []PowerState
 
+	// PowerLimit is what the drive may draw; without the section there is no limit.
+	PowerLimit *PowerLimit
+
 	// SLCCache is flash with one bit a cell before the rest; without the section there is none.
 	SLCCache *SLCCache
 

@@ -108,6 +108,9 @@ func (d *Drive) occupy(n int32, took sim.Time) {
 func (d *Drive) work(n int32, took sim.Time, resumed bool) {
 	l := &d.lanes[n]
 	l.phase = working
+	if d.governor.on && !resumed {
+		d.govern(l, l.op, l.txns[:l.n])
+	}
 	l.finish = l.starts + took
 	d.arrayBusy[l.op] += took
 	d.laneBusy[n] += took

@@ -62,6 +62,13 @@ func TestLimits(t *testing.T) {
 			c.Energy, c.PowerStates = &ssd.Energy{Idle: 5}, []ssd.PowerState{{After: 1, Watts: v}}
 		}, []float64{0, 5}, []float64{-1, 5.1}},
 		{"power_states[0].watts", func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: 1, Watts: v}} }, []float64{0}, []float64{1}},
+		{"power_limit.watts", func(c *ssd.Config, v float64) {
+			c.Energy, c.PowerLimit = &ssd.Energy{Idle: 5}, &ssd.PowerLimit{Watts: v}
+		}, []float64{5.001, 1e6}, []float64{5, -1, 1e6 + 1}},
+		{"power_limit.window", func(c *ssd.Config, v float64) {
+			c.Energy, c.PowerLimit = &ssd.Energy{}, &ssd.PowerLimit{Watts: 1, Window: units.Duration(v)}
+		}, []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
+		{"power_limit", func(c *ssd.Config, v float64) { c.PowerLimit = &ssd.PowerLimit{Watts: v} }, nil, []float64{1}},
 		{"slc_cache.read_latency", withSLC(func(s *ssd.SLCCache, v float64) { s.ReadLatency = units.Duration(v) }), []float64{1, 1e12}, []float64{0, 1e12 + 1}},
 		{"slc_cache.program_latency", withSLC(func(s *ssd.SLCCache, v float64) { s.ProgramLatency = units.Duration(v) }), []float64{1, 1e12}, []float64{0, 1e12 + 1}},
 		{"slc_cache.idle_after", withSLC(func(s *ssd.SLCCache, v float64) { s.IdleAfter = units.Duration(v) }), []float64{0, 100e12}, []float64{-1, 100e12 + 1}},

@@ -54,6 +54,9 @@ func (d *Drive) beginRead(n, plane, t int32, suspends bool) {
 	} else {
 		d.occupy(n, bus)
 	}
+	if d.governor.on {
+		d.govern(l, opRead, l.txns[:1])
+	}
 	*p = planeRead{max(l.starts, l.busyTo), l.starts + took, t}
 	if p.begin < p.end {
 		d.laneBusy[n] += p.end - p.begin

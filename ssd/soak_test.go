@@ -144,6 +144,10 @@ func drawFront(t *rapid.T, cfg *ssd.Config) {
 			Command:    units.Duration(rapid.IntRange(1, 20).Draw(t, "command us")) * us, Completion: units.Duration(rapid.IntRange(0, 20).Draw(t, "completion us")) * us,
 		}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "power limit") == 0 {
+		cfg.Energy = &ssd.Energy{Read: 1e-5, Program: 1e-4, Erase: 1e-3, TransferPerByte: 1e-9, LinkPerByte: 1e-9, Idle: 1}
+		cfg.PowerLimit = &ssd.PowerLimit{Watts: 1 + rapid.SampledFrom([]float64{.1, 1, 10}).Draw(t, "watts"), Window: rapid.SampledFrom([]units.Duration{0, us, units.Millisecond}).Draw(t, "window")}
+	}
 	if rapid.Bool().Draw(t, "rests") {
 		cfg.PowerStates = []ssd.PowerState{{After: 10 * us, Entry: 5 * us, Exit: 20 * us}, {After: 30 * us, Exit: 50 * us}}
 	}

@@ -101,6 +101,7 @@ type Drive struct {
 	// The link's two directions and the DRAM channel.
 	up, down, memory line
 	slc              slc
+	governor         governor
 	held             int32 // commands in the controller
 	processors       processors
 	rest             rest
@@ -260,6 +261,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if c := cfg.Controller; c != nil {
 		d.processors.free = make([]sim.Time, c.Processors)
 	}
+	d.governor = newGovernor(&cfg)
 	d.rest.states, d.rest.spent = cfg.PowerStates, make([]sim.Time, len(cfg.PowerStates))
 	if len(d.ns) > 1 {
 		d.byNamespace = make([]NamespaceStats, len(d.ns))

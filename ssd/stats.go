@@ -74,6 +74,9 @@ func (d *Drive) account(r *request) {
 		return
 	}
 	d.bytes[op] += r.done.Length
+	if d.governor.on {
+		d.governor.draw(d.eng.Now(), float64(float64(r.done.Length)*float64(d.cfg.Energy.LinkPerByte)))
+	}
 	if op > block.Write {
 		return
 	}
@@ -143,6 +146,7 @@ type Stats struct {
 	RenewPrograms                               uint64 // of MovePrograms, those of refresh
 	SLCPrograms                                 uint64 // of HostPrograms, those of the SLC cache
 	FoldPrograms                                uint64 // of MovePrograms, those that empty it
+	PowerAsked, PowerHeld                       uint64 // operations that a power limit looked at, and those that it held back
 	Errors                                      ErrorCounts
 	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
 	MappingReads                                uint64
@@ -200,6 +204,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
 		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms, WearPrograms: d.wearPrograms, RenewPrograms: d.renewPrograms,
+		PowerAsked: d.governor.asked, PowerHeld: d.governor.held,
 		SLCPrograms: d.slc.programs, FoldPrograms: d.slc.folds,
 		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback], Erases: d.flashed[opErase],
 		MappingReads: d.mappingReads,

@@ -13,7 +13,7 @@ func (s *Stats) counts() []*uint64 {
 		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.WearPrograms, &s.Reads, &s.Programs, &s.Erases, &s.MappingReads,
 		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld, &s.Wakes,
 		&s.RenewPrograms, &s.Errors.Sensed, &s.Errors.Retried, &s.Errors.Retries, &s.Errors.Uncorrectable, &s.Errors.Lost,
-		&s.SLCPrograms, &s.FoldPrograms,
+		&s.PowerAsked, &s.PowerHeld, &s.SLCPrograms, &s.FoldPrograms,
 	}
 	for op := range s.Submitted {
 		out = append(out, &s.Submitted[op], &s.Finished[op])

@@ -35,6 +35,7 @@ func (c *Config) Validate() error {
 	}
 	c.validatePowerStates(&bad)
 	c.validateSLCCache(&bad)
+	c.validatePowerLimit(&bad)
 	if e := c.Energy; e != nil {
 		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
 		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)

@@ -47,7 +47,7 @@ func TestProducers(t *testing.T) {
 		text string
 		set  []string
 	}{
-		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}}\nworkload: [{trace: {file: all.log, format: fio}}]\n", []string{"ssd.energy={idle_watts: 2}"}},
+		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}}\nworkload: [{trace: {file: all.log, format: fio}}]\n", []string{"ssd.energy={idle_watts: 2, program: 100uJ}", "ssd.power_limit={watts: 3}"}},
 		{trialtest.Mixed, []string{"ssd.wear.cycles=3000", "ssd.mapping={ideal: false, cmt_capacity: 4KiB}", "ssd.cache={mode: read-write, capacity: 1MiB}", "ssd.scheduling={classes: true, suspend_erase: true, suspend_program: true}",
 			"workload[0].queue.class=urgent", "workload[1].queue.class=high"}},
 		{trialtest.Mixed, []string{"workload[0].queue.class=medium", "workload[1].queue.class=low", "ssd.scheduling.classes=true"}},

@@ -62,7 +62,7 @@ var seedlings = []string{
 	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, preconditioning: {fill: steady, occupancy: 80%}," +
 		" reliability: {cycles: 3000, retention: 90d, retries: 2, refresh: {at: 80%, patrol: 100us}}, controller: {processors: 2, command: 2us, completion: 1us}}\n" +
 		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 70%, requests: 400}}]\nmeasure: {anatomy: true}\n",
-	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, energy: {idle_watts: 3}," +
+	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, energy: {idle_watts: 3, read: 10uJ, program: 100uJ}, power_limit: {watts: 4, window: 1ms}," +
 		" power_states: [{after: 1ms, entry: 500us, exit: 2ms, watts: 1}, {after: 2ms, exit: 5ms}]}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 50}, closed: 1, think: 1700us}]\n",
 	"ssd: {preset: qlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%," +
 		" slc_cache: {capacity: 24MiB, reserved: 1MiB, fold: idle, idle_after: 200us, when_full: wait}}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 64KiB}, interarrival: 300us, requests: 300}}]\n",

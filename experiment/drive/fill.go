@@ -190,6 +190,7 @@ func (f *figures) fill() {
 	f.wear()
 	f.errors()
 	f.slc()
+	f.limited()
 	f.controllers()
 	f.namespaces()
 	if f.cfg != nil && f.cfg.Energy != nil {
@@ -265,6 +266,13 @@ func (f *figures) errors() {
 	r.Set("ssd.errors.failed", float64(f.now.Failed))
 	r.Set("ssd.refresh.count", float64(f.now.FTL.Renewals))
 	r.Set("ssd.writes.refresh", float64(f.now.RenewPrograms))
+}
+
+// limited fills in what a power limit did.
+func (f *figures) limited() {
+	if n := f.now.PowerAsked; n > 0 {
+		f.r.Set("ssd.power_limit.held", float64(f.now.PowerHeld)/float64(n))
+	}
 }
 
 // slc fills in what went through an SLC cache, of drives that have one.

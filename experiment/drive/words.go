@@ -105,6 +105,7 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.utilisation.link", "fraction", "share of measured time that the busier direction of the host link was busy")
 	l.Metric("ssd.utilisation.controller", "fraction", "share of measured time that processors of controllers were busy, mean over processors, if ssd.controller is given")
 	l.Metric("ssd.power_states.rested", "fraction", "share of measured time that drives were in a power state in which they rest, mean over drives, if ssd.power_states are given")
+	l.Metric("ssd.power_limit.held", "fraction", "operations of flash that waited for power, of all, if ssd.power_limit is given")
 	l.Metric("ssd.power_states.wakes", "count", "how often a drive was woken from a power state")
 	l.Metric("ssd.wear.min", "count", "erases of the least worn block")
 	l.Metric("ssd.wear.mean", "count", "erases of a block, mean over blocks")
