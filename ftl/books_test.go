@@ -1,6 +1,12 @@
 package ftl
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Watching is whether pools count for the walks of the build tag invariants, which takes each into the next class of sizes.
+const Watching = unsafe.Sizeof(watch{}) > 0
 
 // Books holds what a pool works out from its victims and candidates against their definitions: how many free blocks what is still to be moved may take, and which
 // candidate is the best.
