@@ -132,7 +132,7 @@ func TestCSV(t *testing.T) {
 
 func TestGobench(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteGobench(&b, sample(), sample()); err != nil {
+	if err := WriteGobench(&b, "", sample(), sample()); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/result"
 	"farflash/stats"
 	"farflash/trial"
 )
@@ -128,6 +129,43 @@ func ReadEffects(path string) (*Effects, error) {
 		x.Pairs = append(x.Pairs, y)
 	}
 	return x, nil
+}
+
+// Design is a point of a study, and what those of its trials that are done found.
+type Design struct {
+	Label   string
+	Results []*result.Result
+}
+
+// ReadDesigns reads what the trials of a study found from its folder, of points and seeds in order. The error is fs.ErrNotExist if what is there is no study.
+func ReadDesigns(path string) ([]Design, error) {
+	if s, err := os.Stat(path); err == nil && !s.IsDir() {
+		return nil, fmt.Errorf("%s is a file: %w", path, fs.ErrNotExist)
+	}
+	m, err := readManifest(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []Design
+	for _, p := range m.Points {
+		d := Design{Label: p.Label}
+		for _, t := range p.Trials {
+			if t.State != Done {
+				continue
+			}
+			one := trial.Trial{Digest: p.Digest, Seed: t.Seed}
+			r, err := readTrial(filepath.Join(path, trials, one.Name()), one)
+			if err != nil {
+				return nil, err
+			}
+			if r == nil {
+				return nil, fmt.Errorf("%s: trial %s is not there, although it is done", path, one.Name())
+			}
+			d.Results = append(d.Results, r)
+		}
+		out = append(out, d)
+	}
+	return out, nil
 }
 
 // Found tells whether an error of reading is that there is nothing.

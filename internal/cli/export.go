@@ -20,6 +20,7 @@ import (
 	"farflash/report/paper"
 	"farflash/result"
 	"farflash/result/columnar"
+	"farflash/study"
 )
 
 // exports are the formats of farflash export.
@@ -36,7 +37,8 @@ func (p *program) export() *cobra.Command {
   csv      one table: --table metrics, series, histograms or matrices, or what the run wrote
            as Parquet: requests, chunks, flows or pauses
   parquet  the series (requests.parquet is in the run directory if it was asked for)
-  gobench  Go benchmark lines, for benchstat; takes several runs
+  gobench  Go benchmark lines, for benchstat; takes several runs and studies (then
+           benchstat -col design compares designs)
   ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, in the new folder that -o
            names; the run needs measure.flows and measure.pauses
   perfetto timeline.pftrace as it is in the run directory, for ui.perfetto.dev; the run
@@ -69,6 +71,9 @@ the new folder that -o names, or one of them (--figure) to standard output:
 			}
 			if len(args) > 1 && format != "gobench" {
 				return verb.Usagef("--format=%s takes one run; gobench and figures take several", format)
+			}
+			if format == "gobench" {
+				return p.exportGobench(args, out)
 			}
 			var runs []*result.Run
 			for _, a := range args {
@@ -148,12 +153,35 @@ func writeExport(w io.Writer, format, table string, runs []*result.Run) error {
 		return result.WriteFio(w, runs[0])
 	case "csv":
 		return result.WriteCSV(w, runs[0].Result, table)
-	case "parquet":
+	default:
 		return columnar.WriteSeries(w, runs[0].Result.Series)
 	}
-	var results []*result.Result
-	for _, r := range runs {
-		results = append(results, r.Result)
+}
+
+// exportGobench writes runs, and the designs of studies, for benchstat.
+func (p *program) exportGobench(args []string, out string) error {
+	var text bytes.Buffer
+	for _, a := range args {
+		designs, err := study.ReadDesigns(a)
+		if !study.Found(err) {
+			run, err := result.Load(a)
+			if err != nil {
+				return verb.BadInput(err)
+			}
+			designs = []study.Design{{Results: []*result.Result{run.Result}}}
+		} else if err != nil {
+			return verb.BadInput(err)
+		}
+		for _, d := range designs {
+			if err := result.WriteGobench(&text, d.Label, d.Results...); err != nil {
+				return err
+			}
+		}
 	}
-	return result.WriteGobench(w, results...)
+	w, err := p.output(out)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text.Bytes())
+	return verb.Failed(errors.Join(err, w.Close()))
 }
