@@ -172,7 +172,17 @@ func (p *program) exportGobench(args []string, out string) error {
 		} else if err != nil {
 			return verb.BadInput(err)
 		}
+		done := 0
 		for _, d := range designs {
+			done += len(d.Results)
+		}
+		if done == 0 {
+			return verb.BadInput(fmt.Errorf("%s: no trial is done yet; the command that began it goes on", a))
+		}
+		for _, d := range designs {
+			if len(d.Results) == 0 {
+				continue
+			}
 			if err := result.WriteGobench(&text, d.Label, d.Results...); err != nil {
 				return err
 			}
