@@ -11,11 +11,11 @@ import (
 // block the first Pages pages are used, as if the others had been given up when it was opened; so whatever collects blocks collects fast ones as well, most of
 // all those by valid pages, and a fast block is always worth collecting.
 type Fast struct {
-	Streams int // host streams 0 to Streams-1 write to fast blocks; 0: there are none
-	Pages   int // pages of a fast block, fewer than PagesPerBlock
-	Most    int // fast blocks of a pool; a block is opened fast only while more than GCStart are free
-	Least   int // free blocks beyond GCStart that collection keeps for them, less those that are in use
-	Wait    bool
+	Streams int  // host streams 0 to Streams-1 write to fast blocks; 0: there are none
+	Pages   int  // pages of a fast block, fewer than PagesPerBlock
+	Most    int  // fast blocks of a pool; a block is opened fast only while more than GCStart are free
+	Least   int  // free blocks beyond GCStart that collection keeps for them, less those that are in use
+	Wait    bool // while there are Most and more than GCStart blocks are free the host waits for one that is folded; else it goes on in ordinary blocks
 }
 
 // validateFast checks the cache.

@@ -32,6 +32,16 @@ func TestLimits(t *testing.T) {
 		{"static_wear", func(c *ftl.Config, v float64) { c.StaticWear = int(v) }, []float64{0, 1}, []float64{-1}},
 		{"erase_limit", func(c *ftl.Config, v float64) { c.EraseLimit = int(v) }, []float64{0, 1}, []float64{-1, 1 << 30}},
 		{"quirks.host_stop", func(c *ftl.Config, v float64) { c.GCStart, c.HostReserve, c.Quirks.HostStop = 5, 1, int(v) }, []float64{0, 5}, []float64{-1, 6}},
+		{"fast.streams", func(c *ftl.Config, v float64) { c.Streams, c.Fast = 2, ftl.Fast{Streams: int(v), Pages: 3, Most: 2} }, []float64{0, 1, 2}, []float64{-1, 3}},
+		{"fast.pages", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: int(v), Most: 2} }, []float64{1, 255}, []float64{0, 256}},
+		{"fast.most", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: 3, Most: int(v)} }, []float64{1, 600}, []float64{0, 601}},
+		{"fast.least", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: 3, Most: 4, Least: int(v)} }, []float64{0, 4}, []float64{-1, 5}},
+		{"fast", func(c *ftl.Config, v float64) {
+			c.Fast, c.Quirks.OpenAtOnce = ftl.Fast{Streams: int(v), Pages: 3, Most: 4}, true
+		}, []float64{0}, []float64{1}},
+		{"survivors", func(c *ftl.Config, v float64) {
+			c.Streams, c.Survivors, c.Fast = 2, []int{int(v), 2, 2}, ftl.Fast{Streams: 1, Pages: 3, Most: 4}
+		}, []float64{1, 2}, []float64{0}},
 	} {
 		for i, v := range append(append([]float64(nil), l.may...), l.must...) {
 			cfg := ftl.DefaultConfig()
