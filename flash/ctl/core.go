@@ -48,6 +48,7 @@ type core struct {
 	readOnly error // why nothing is written any more
 	lost     error // of writes that nobody waited for, for the next Flush
 
+	done  func(*device.Op) // of all operations
 	ops   []*device.Op
 	to    []int32 // devices of ops
 	calls []call
@@ -189,7 +190,7 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	segments := shape.AllSegments()
 	grains := segments * int64(shape.Pages)
 	c := &core{
-		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(),
+		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(), done: done,
 		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64), renamed: make([]uint64, (grains+63)/64),
 		segments: make([]segment, segments), frames: make([]frame, cfg.Frames), lately: make([]atomic.Bool, cfg.Frames),
 	}
@@ -213,12 +214,17 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	}
 	c.slots = make([]readSlot, cfg.Frames)
 	for i := range c.slots {
-		c.slots[i].op.Done, c.slots[i].op.Token = done, tokenRead|uint64(i)
+		c.own(&c.slots[i].op, tokenRead|uint64(i))
 		c.idle = append(c.idle, int32(i))
 	}
-	c.writer.init(c, done)
-	c.journal.init(c, done)
+	c.writer.init(c)
+	c.journal.init(c)
 	return c, nil
+}
+
+// own makes an operation the controller's, which comes back through complete with its token.
+func (c *core) own(op *device.Op, token uint64) {
+	op.Done, op.Owner, op.Token = c.done, c, token
 }
 
 // Lookup implements ftl.Map.

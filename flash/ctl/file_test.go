@@ -197,3 +197,39 @@ func TestRecoveryTime(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestCheckedAtWork checks a pool while others write: the check reads the device beside the pool, whose own operations it must not hold up.
+func TestCheckedAtWork(t *testing.T) {
+	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
+		cfg, layout := small()
+		d := openDevice("checked", 700*device.Grain)
+		format(t, layout, d)
+		pool := open(t, cfg, d)
+		stop := make(chan struct{})
+		var all sync.WaitGroup
+		for w := range 4 {
+			all.Go(func() {
+				page := make([]byte, ctl.Page)
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if err := pool.WriteAt(page, uint64(w*20+i%20)*ctl.Page, i%3 == 0); err != nil {
+						t.Errorf("%s: %v", name, err)
+						return
+					}
+				}
+			})
+		}
+		for range 60 {
+			clean(t, pool, true)
+		}
+		close(stop)
+		all.Wait()
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -13,8 +13,6 @@ import (
 // journal makes changes of the mapping durable: records go to pages of the log, a flush covers the pages and all data before them, and
 // a checkpoint makes the log short again.
 type journal struct {
-	done func(*device.Op)
-
 	records []media.Record // not in a page yet
 	next    uint64         // number of the next record
 	durable uint64         // records below it are durable, with what they are about
@@ -82,20 +80,20 @@ type checkpoint struct {
 	sealed   bool
 }
 
-func (j *journal) init(c *core, done func(*device.Op)) {
-	j.done = done
+func (j *journal) init(c *core) {
 	j.pages = make([]logPage, logPages)
 	for i := range j.pages {
-		j.pages[i].op.Done, j.pages[i].op.Token = done, tokenLog|uint64(i)
+		c.own(&j.pages[i].op, tokenLog|uint64(i))
 		j.idleP = append(j.idleP, int32(i))
 	}
 	j.flushOps = make([]device.Op, len(c.shape.Grains))
 	j.body.flushOps = make([]device.Op, len(c.shape.Grains))
 	for d := range j.flushOps {
-		j.flushOps[d] = device.Op{Kind: device.Flush, Done: done, Token: tokenFlush | uint64(d)}
-		j.body.flushOps[d] = device.Op{Kind: device.Flush, Done: done, Token: tokenCheckFlush | uint64(d)}
+		j.flushOps[d].Kind, j.body.flushOps[d].Kind = device.Flush, device.Flush
+		c.own(&j.flushOps[d], tokenFlush|uint64(d))
+		c.own(&j.body.flushOps[d], tokenCheckFlush|uint64(d))
 	}
-	j.body.op.Done = done
+	c.own(&j.body.op, tokenBody)
 }
 
 // log appends a record.

@@ -72,15 +72,15 @@ type barrier struct {
 	err  error
 }
 
-func (w *writer) init(c *core, done func(*device.Op)) {
+func (w *writer) init(c *core) {
 	w.chunks = make([]chunk, c.cfg.Writes)
 	for i := range w.chunks {
-		w.chunks[i].op.Done, w.chunks[i].op.Token = done, tokenChunk|uint64(i)
+		c.own(&w.chunks[i].op, tokenChunk|uint64(i))
 		w.idleC = append(w.idleC, int32(i))
 	}
 	w.moves = make([]move, c.cfg.Moves)
 	for i := range w.moves {
-		w.moves[i].op.Done, w.moves[i].op.Token = done, tokenMove|uint64(i)
+		c.own(&w.moves[i].op, tokenMove|uint64(i))
 		w.idleM = append(w.idleM, int32(i))
 	}
 }
@@ -663,9 +663,9 @@ func (c *core) summarise(i int64) {
 	c.stats.Summaries += int64(c.shape.SummaryGrains())
 	c.summaries++
 	p := c.places[i]
-	c.submit(p.device, &device.Op{
-		Kind: device.Write, Buf: buf, Offset: p.offset + int64(c.shape.Pages)*Page, Done: c.done, Token: tokenSummary | uint64(i),
-	})
+	op := &device.Op{Kind: device.Write, Buf: buf, Offset: p.offset + int64(c.shape.Pages)*Page}
+	c.own(op, tokenSummary|uint64(i))
+	c.submit(p.device, op)
 }
 
 // summaryDone ends the write of a summary. Where it could not be written the segment is not to be trusted with data.

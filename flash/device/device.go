@@ -48,12 +48,13 @@ type Op struct {
 	Done   func(*Op) // called once, by any goroutine, perhaps before Submit returns; it must not block
 	Buf    []byte    // Read, Write: whole grains, aligned to a grain in memory
 	Err    error     // how it went, when Done is called
+	Owner  any       // who counts on More, by whom operations of others beside him are told apart; nil if nobody does
 	Offset int64     // Read, Write: bytes, a multiple of Grain
 	Token  uint64    // the submitter's own
 	Kind   Kind
 	Lane   uint8 // which of its threads, if the device has several, does it: the submitter's own, perhaps; 0 if that does not matter
 	Lone   bool  // the submitter waits for this alone: the device may do it before Submit returns, if it has nothing else under way
-	More   bool  // when Done is called: the same goroutine calls another one's at once
+	More   bool  // when Done is called: the same goroutine calls that of another one with the same Owner next
 }
 
 // Device does operations, of different submitters side by side.

@@ -365,7 +365,7 @@ func (l *loop) finish() {
 	for i := range n {
 		t := l.batch[i]
 		l.batch[i] = task{}
-		t.op.More = i+1 < n && l.batch[i+1].dev == t.dev
+		t.op.More = i+1 < n && t.op.Owner != nil && l.batch[i+1].op.Owner == t.op.Owner
 		t.dev.ended(1)
 		t.op.Done(t.op)
 	}

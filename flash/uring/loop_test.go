@@ -3,6 +3,7 @@ package uring
 import (
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -134,6 +135,70 @@ func TestLanes(t *testing.T) {
 	if threads[1] == threads[2] || threads[1] != threads[3] || threads[2] != threads[4] {
 		t.Errorf("threads by lane: %v", threads)
 	}
+	for _, d := range devices {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := ls.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMore has two submitters' operations, and some that are nobody's, on two devices of one thread: what says that there is more is followed by the same owner's.
+func TestMore(t *testing.T) {
+	skipped(t)
+	ls, err := Start(1, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var devices []*Device
+	for _, name := range []string{"a", "b"} {
+		d, err := ls.Open(filepath.Join(t.TempDir(), name), device.Mode{Create: 16 * device.Grain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices = append(devices, d)
+	}
+	type ended struct {
+		owner any
+		more  bool
+	}
+	const each, rounds = 12, 200
+	order := make(chan ended, 2*each*rounds)
+	var under sync.WaitGroup
+	for range rounds {
+		for _, d := range devices {
+			ops := make([]*device.Op, each)
+			for i := range ops {
+				ops[i] = &device.Op{Kind: device.Read, Offset: int64(i) * device.Grain, Buf: device.Aligned(device.Grain), Done: func(op *device.Op) {
+					order <- ended{op.Owner, op.More}
+					under.Done()
+				}}
+				if owner := i / 2 % 3; owner > 0 {
+					ops[i].Owner = owner
+				}
+			}
+			under.Add(each)
+			d.Submit(ops...)
+		}
+		under.Wait()
+	}
+	close(order)
+	more := map[any]int{}
+	last := ended{}
+	for e := range order {
+		if last.more && e.owner != last.owner {
+			t.Errorf("owner %v was told that there is more, and %v's came", last.owner, e.owner)
+		}
+		if last = e; e.more {
+			more[e.owner]++
+		}
+	}
+	if last.more || more[nil] > 0 || more[1]+more[2] == 0 {
+		t.Errorf("told that there is more: %v, the last one %v", more, last)
+	}
+	t.Logf("told that there is more: %v", more)
 	for _, d := range devices {
 		if err := d.Close(); err != nil {
 			t.Error(err)
