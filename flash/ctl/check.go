@@ -197,6 +197,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 		p.mu.Unlock()
 		return
 	}
+	c.checks++
 	c.ftl.ReadStarted(first)
 	var live []ftl.PPA
 	for k := range c.shape.Pages {
@@ -232,6 +233,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
 		c.checkSummary(r, int(i), read, summary)
 	}
+	c.checks--
 	c.ftl.ReadDone(first)
 	c.advance()
 	p.leave()

@@ -41,6 +41,7 @@ type core struct {
 	hungry  atomic.Bool // somebody waits for a frame
 	slots   []readSlot
 	idle    []int32 // read slots
+	checks  int     // segments that Check reads, which are not erased meanwhile
 
 	writer
 	journal

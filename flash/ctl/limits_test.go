@@ -256,3 +256,68 @@ func TestFullInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// disturbed is a device that has something done before each read by somebody who is not the pool.
+type disturbed struct {
+	*device.Mem
+	before func()
+}
+
+func (d *disturbed) Submit(ops ...*device.Op) {
+	for _, op := range ops {
+		if op.Owner == nil && op.Kind == device.Read && d.before != nil {
+			d.before()
+		}
+		d.Mem.Submit(op)
+	}
+}
+
+// TestFullUnderCheck overwrites pages of a full pool while each segment in turn is being read by a check, which keeps it from being erased: writes that need its room wait for the check's end, and
+// none is refused.
+func TestFullUnderCheck(t *testing.T) {
+	cfg, layout := small()
+	dev := &disturbed{Mem: device.NewMem(smallGrains * device.Grain)}
+	shape := format(t, layout, dev)
+	p := open(t, cfg, dev)
+	b := make([]byte, ctl.Page)
+	for i := range uint64(shape.Capacity) {
+		if err := p.WriteAt(b, i*ctl.Page, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	draw := rng.NewStream(1, "under check")
+	begun, ended, late := 0, 0, 0
+	dev.before = func() {
+		for range 200 {
+			begun++
+			p.Get(uint64(draw.IntN(shape.Capacity)), ctl.Whole, func(r ctl.Ref, err error) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				clear(r.Data)
+				p.Put(r, ctl.Durable, heat.Auto, func(err error) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					ended++
+				})
+			})
+			if ended < begun {
+				late++
+				return // the rest would wait behind it
+			}
+		}
+	}
+	clean(t, p, true)
+	dev.before = nil
+	if err := p.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if ended != begun || late == 0 {
+		t.Errorf("%d of %d overwrites ended, %d of them waited", ended, begun, late)
+	}
+	clean(t, p, true)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

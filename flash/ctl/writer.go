@@ -514,7 +514,7 @@ func (c *core) unhold() {
 
 // unstick ends writes that wait for room when nothing is under way that could make any: so many segments have failed that what is left is full.
 func (c *core) unstick() {
-	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
+	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || c.checks > 0 || len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
 		return
 	}
 	if c.failed.N > 0 {
