@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"farflash/convert"
+	"farflash/experiment"
 	"farflash/internal/golden"
 	"farflash/scenario"
 	"farflash/trial/trialtest"
@@ -38,29 +39,57 @@ func casesOf(t testing.TB, peer string) string {
 	return dir
 }
 
-// TestMQSimCases converts MQSim's inputs and sets the answers side by side, with the
-// tolerances that ../shared/cases/check has.
-func TestMQSimCases(t *testing.T) {
-	dir := casesOf(t, "mqsim")
+// mqsimOp is what MQSim found of the reads or the writes of a flow, times in ns.
+type mqsimOp struct{ N, Mean, P99 float64 }
+
+// mqsimAnswer is what MQSim found of a case.
+type mqsimAnswer struct {
+	IOPS     float64 `json:"iops_true"`
+	Programs float64 `json:"page_programs"`
+	Erases   float64 `json:"block_erases"`
+	Moves    float64 `json:"gc_page_moves"`
+	Flows    []struct {
+		Read  *mqsimOp `json:"dev_read"`
+		Write *mqsimOp `json:"dev_write"`
+	}
+	CMT struct{ CMT_Hits, Total_CMT_Queries float64 }
+}
+
+// of sums up an operation over the flows: how many there were, the mean in ns, the 99th percentile of the last flow, and how many flows had any.
+func (a *mqsimAnswer) of(op string) (n, mean, p99 float64, flows int) {
+	sum := 0.0
+	for _, f := range a.Flows {
+		x := f.Read
+		if op == "write" {
+			x = f.Write
+		}
+		if x != nil && x.N > 0 {
+			n, sum, p99 = n+x.N, sum+x.N*x.Mean, x.P99
+			flows++
+		}
+	}
+	return n, sum / max(n, 1), p99, flows
+}
+
+// mqsimAnswers reads what MQSim found of all cases.
+func mqsimAnswers(t testing.TB, dir string) map[string]mqsimAnswer {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "expected.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	type op struct{ N, Mean, P99 float64 }
-	var expected map[string]struct {
-		IOPS     float64 `json:"iops_true"`
-		Programs float64 `json:"page_programs"`
-		Erases   float64 `json:"block_erases"`
-		Moves    float64 `json:"gc_page_moves"`
-		Flows    []struct {
-			Read  *op `json:"dev_read"`
-			Write *op `json:"dev_write"`
-		}
-		CMT struct{ CMT_Hits, Total_CMT_Queries float64 }
-	}
+	var expected map[string]mqsimAnswer
 	if err := json.Unmarshal(text, &expected); err != nil {
 		t.Fatal(err)
 	}
+	return expected
+}
+
+// TestMQSimCases converts MQSim's inputs and sets the answers side by side, with the
+// tolerances that ../shared/cases/check has.
+func TestMQSimCases(t *testing.T) {
+	dir := casesOf(t, "mqsim")
+	expected := mqsimAnswers(t, dir)
 	tolerance := map[string][3]float64{ // of the mean, of IOPS, of the 99th percentile; 0: not compared
 		"A01": {.001}, "A02": {.005, .005}, "A03": {.02, .02, .05}, "A04": {.001}, "A06": {.02, .02}, "A07": {.02, .02}, "A09": {.03, .02}, "A10": {.05}, "A12": {},
 	}
@@ -90,24 +119,13 @@ func TestMQSimCases(t *testing.T) {
 			}
 			tol := tolerance[name[:3]]
 			for _, op := range []string{"read", "write"} {
-				var n, sum, p99 float64
-				flows := 0
-				for _, f := range e.Flows {
-					x := f.Read
-					if op == "write" {
-						x = f.Write
-					}
-					if x != nil && x.N > 0 {
-						n, sum, p99 = n+x.N, sum+x.N*x.Mean, x.P99
-						flows++
-					}
-				}
+				n, mean, p99, flows := e.of(op)
 				if n == 0 {
 					continue
 				}
 				within(op+".count", n, map[bool]float64{true: .0005}[name[:3] == "A12"])
 				if tol[0] > 0 {
-					within(op+".latency.mean", sum/n/1000, tol[0])
+					within(op+".latency.mean", mean/1000, tol[0])
 				}
 				if tol[2] > 0 && flows == 1 {
 					within(op+".latency.p99", p99/1000, tol[2])
@@ -133,6 +151,57 @@ func TestMQSimCases(t *testing.T) {
 	}
 }
 
+// TestMQSimDescribed sets the cases' drives, without MQSim's deviations from what it describes, beside MQSim's answers: how far off MQSim is for
+// each, and which deviation is most of it.
+func TestMQSimDescribed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	dir := casesOf(t, "mqsim")
+	expected := mqsimAnswers(t, dir)
+	runs := map[string]*experiment.Outcome{}
+	lines := golden.Head("case", "figure", ">compat: none", ">MQSim", ">off by", "mostly because of")
+	last := ""
+	for _, row := range []struct{ name, metric, because string }{
+		{"A01", "read.latency.mean", "bus cycles, data-out set-up"},
+		{"A02", "read.latency.mean", "the same, twice"},
+		{"A03", "read.latency.mean", "dies of a chip work at the same time; commands go before data on a channel"},
+		{"A03", "all.iops", ""},
+		{"A04", "write.latency.mean", "the DRAM's rate"},
+		{"A06", "write.latency.mean", "dies of a chip; less the reads of unwritten pages, which now read flash"},
+		{"A07", "read.latency.mean", "the link is the bottleneck in both"},
+		{"A09", "read.latency.mean", "dies of a chip; commands before data"},
+		{"A10", "read.latency.mean", "the DRAM's rate: this configuration cannot keep up with the trace"},
+		{"A10", "write.latency.mean", ""},
+		{"A12", "ssd.flash.programs", "ten free blocks a plane are not withheld from the host"},
+	} {
+		i := slices.IndexFunc(slices.Sorted(maps.Keys(expected)), func(s string) bool { return s[:3] == row.name })
+		if i < 0 {
+			t.Fatalf("%s is not among the answers", row.name)
+		}
+		full := slices.Sorted(maps.Keys(expected))[i]
+		answer := expected[full]
+		if runs[full] == nil {
+			c, err := convert.FromMQSim(filepath.Join(dir, full, "ssdconfig.xml"), filepath.Join(dir, full, "workload.xml"), 1, scenario.CompatNone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs[full] = trialtest.Run(t, c.Text(), 1)
+		}
+		_, read, _, _ := answer.of("read")
+		_, write, _, _ := answer.of("write")
+		want := map[string]float64{"read.latency.mean": read / 1000, "write.latency.mean": write / 1000, "all.iops": answer.IOPS, "ssd.flash.programs": answer.Programs}[row.metric]
+		name := row.name
+		if name == last {
+			name = ""
+		}
+		last = row.name
+		cells := mqsimCells(row.metric, trialtest.Metric(t, runs[full], row.metric), want)
+		lines = append(lines, golden.Row(slices.Concat([]string{name}, cells, []string{row.because})...))
+	}
+	golden.Table(t, "../docs/validation/mqsim.md", "mqsim-described", "seed 1", lines, *update)
+}
+
 // mqsimCells are a figure's in the table, nil if it has none: what is counted as a whole and must be the same is none.
 func mqsimCells(what string, got, want float64) []string {
 	name, text := "", func(x float64) string { return grouped(fmt.Sprintf("%.0f", x)) }
@@ -154,8 +223,11 @@ func mqsimCells(what string, got, want float64) []string {
 	default:
 		return nil
 	}
-	if text(got) == text(want) {
+	switch {
+	case text(got) == text(want):
 		off = "0"
+	case got >= 10*want:
+		off = fmt.Sprintf("x %.0f", got/want)
 	}
 	return []string{name, text(got), text(want), off}
 }

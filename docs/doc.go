@@ -9,11 +9,12 @@
 // each with its seeds, the date and the commit; the same tests hold them, the quick ones in every run.
 package docs
 
-//go:generate go test farflash/convert -run ^TestMQSimCases$ -count=1 -update
+//go:generate go test farflash/convert -run ^TestMQSim(Cases|Described)$ -count=1 -update
 //go:generate go test farflash/reproduce -run ^(TestVerdicts|TestDocumentedCounts)$ -count=1 -timeout 0 -update
-//go:generate go test farflash/docs/tables -run ^TestTables$ -count=1 -timeout 0 -update
+//go:generate go test farflash/docs/tables -run ^Test(Tables|Prediction)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/cluster -run ^TestGrid$ -count=1 -timeout 0 -update
 //go:generate go test farflash/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update
+//go:generate go test farflash/flash/ctl/waf -run ^Test(ControllerWAF|VirtualClock)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/stats -run ^TestSettlingPromise$ -count=1 -timeout 0 -update
 //go:generate go test farflash/study -run ^TestNothingButSeeds$ -count=1 -timeout 0 -update
 //go:generate go test farflash/experiment/drive -run ^Test(SteadyPromise|BusyDrive|SaturatedDrive)$ -count=1 -timeout 0 -update

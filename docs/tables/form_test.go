@@ -96,7 +96,7 @@ type table struct {
 }
 
 // all are the tables.
-func all() []table { return slices.Concat(snis(), src(), replicast(), drives()) }
+func all() []table { return slices.Concat(snis(), src(), replicast(), drives(), prediction()) }
 
 // TestTables holds the tables, or with -update writes them.
 func TestTables(t *testing.T) {

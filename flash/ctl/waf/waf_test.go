@@ -1,12 +1,21 @@
 package waf
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
 
 	"farflash/flash/ctl/heat"
+	"farflash/internal/golden"
 )
+
+var update = flag.Bool("update", false, "with FARFLASH_LONG, write the tables of docs/validation/flash.md")
+
+const page = "../../../docs/validation/flash.md"
+
+// loads are what a load is called whose hottest fifth of the pages gets this share of the writes.
+var loads = map[float64]string{0.2: "uniform", 0.8: "Zipf 80/20", 0.95: "Zipf 95/20"}
 
 // TestControllerWAF holds what separation is worth. The gate runs a small pool, on which frontiers and reserve take more of what is spare;
 // FARFLASH_LONG runs the one that is reported, three seeds that nothing was tuned on.
@@ -17,7 +26,9 @@ func TestControllerWAF(t *testing.T) {
 	load := Load{Segments: 256, Pages: 64, OP: 0.07, WarmUp: 3, Measure: 4}
 	seeds := []uint64{101}
 	bars := []struct{ share, least float64 }{{0.2, -0.12}, {0.8, 0.40}, {0.95, 0.68}}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	lines := golden.Head("load", ">seed", ">baseline", ">controller", ">of which log, checkpoints, summaries", ">less", ">oracle", ">less", ">wanted")
+	long := os.Getenv("FARFLASH_LONG") != ""
+	if long {
 		load, seeds = Default(), []uint64{101, 102, 103}
 		bars[0].least, bars[1].least, bars[2].least = -0.05, 0.46, 0.78
 	}
@@ -41,11 +52,17 @@ func TestControllerWAF(t *testing.T) {
 				t.Logf("share %.2f, seed %d: baseline %.3f, controller %.3f (%+.1f %%; moved %.3f, log %.4f, checkpoints %.4f, summaries %.4f), oracle %.3f (%+.1f %%), streams %v",
 					bar.share, seed, base, s.WAF(), -100*less, float64(s.Moved)/float64(s.Puts), float64(s.Log)/float64(s.Puts),
 					float64(s.Checkpoint)/float64(s.Puts), float64(s.Summaries)/float64(s.Puts), oracle, -100*(1-oracle/base), s.Streams)
+				own := float64(s.Log+s.Checkpoint+s.Summaries) / float64(s.Puts)
+				lines = append(lines, golden.Row(loads[bar.share], fmt.Sprint(seed), fmt.Sprintf("%.3f", base), fmt.Sprintf("%.3f", s.WAF()), fmt.Sprintf("%.3f", own),
+					fmt.Sprintf("%.1f %%", 100*less), fmt.Sprintf("%.3f", oracle), fmt.Sprintf("%.1f %%", 100*(1-oracle/base)), fmt.Sprintf("at least %.0f %%", 100*bar.least)))
 				if less < bar.least {
 					t.Errorf("share %.2f, seed %d: %.1f %% less than the baseline, at least %.0f %% are wanted", bar.share, seed, 100*less, 100*bar.least)
 				}
 			})
 		}
+	}
+	if long {
+		golden.Table(t, page, "flash-waf", "seeds 101 to 103", lines, *update && !t.Failed())
 	}
 }
 
@@ -58,7 +75,9 @@ func TestVirtualClock(t *testing.T) {
 	// What collection lags behind by, some segments, is room that it would not have at once: of few segments a share that shows (12 % less with 128 of them).
 	load, seeds := Load{Segments: 512, Pages: 32, OP: 0.07, WarmUp: 2, Measure: 2}, []uint64{101}
 	shares := []float64{0.8, 0.95}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	lines := golden.Head("load", ">seed", ">at once", ">in virtual time", ">off by")
+	long := os.Getenv("FARFLASH_LONG") != ""
+	if long {
 		load, seeds, shares = Default(), []uint64{101, 102, 103}, []float64{0.2, 0.8, 0.95}
 	}
 	for _, share := range shares {
@@ -75,6 +94,7 @@ func TestVirtualClock(t *testing.T) {
 				}
 				t.Logf("share %.2f, seed %d: %.4f at once, %.4f in virtual time (%+.2f %%); %d of %d writes by themselves; %+v", share, seed, at.WAF(), s.WAF(), 100*(s.WAF()/at.WAF()-1),
 					s.Puts, at.Puts, clock)
+				lines = append(lines, golden.Row(loads[share], fmt.Sprint(seed), fmt.Sprintf("%.3f", at.WAF()), fmt.Sprintf("%.3f", s.WAF()), fmt.Sprintf("%+.1f %%", 100*(s.WAF()/at.WAF()-1))))
 				if off := s.WAF()/at.WAF() - 1; off < -0.03 || off > 0.03 {
 					t.Errorf("in virtual time %.3f pages are written for one, and %.3f when each is done at once", s.WAF(), at.WAF())
 				}
@@ -86,5 +106,8 @@ func TestVirtualClock(t *testing.T) {
 				}
 			})
 		}
+	}
+	if long {
+		golden.Table(t, page, "flash-clock", "seeds 101 to 103", lines, *update && !t.Failed())
 	}
 }
