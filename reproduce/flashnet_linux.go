@@ -34,7 +34,7 @@ func some(x float64) *float64 { return &x }
 // under way where latency is not the question, and there are five rounds of turns, where the paper has three runs of 60 s.
 func benchmark(o Options) bench.Config {
 	c := bench.DefaultConfig()
-	c.Dir, c.Seed = os.TempDir(), o.Seed
+	c.Dir, c.Seed, c.Server = os.TempDir(), o.Seed, o.Server
 	c.Size, c.Memory, c.Connections, c.Depth, c.Rounds, c.Time = 256<<20, 5<<19, 1, 4, 5, 500*time.Millisecond
 	if o.brief {
 		c.Size, c.Memory, c.Rounds, c.Time = 16<<20, 1<<20, 1, 20*time.Millisecond

@@ -42,6 +42,8 @@ type Options struct {
 	Version string
 	// Trainer makes the models of drives that scenarios ask for, and samples of drives; nil is one that keeps nothing.
 	Trainer *training.Trainer
+	// Server is a command that calls bench.Serve, for what is measured here: servers in a process of their own. None is servers in this one.
+	Server []string
 	// Progress is told after each run how many of all are done; nil is nobody.
 	Progress func(done, all int)
 

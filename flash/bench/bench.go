@@ -1,6 +1,6 @@
-// Package bench measures the real stack against what it replaces, on one machine, in one process, in turns: FlashNet's netperf, in our words.
+// Package bench measures the real stack against what it replaces, on one machine, in turns: FlashNet's netperf, in our words.
 //
-// Run is its function: it makes a file that holds a pool, serves it by several Systems over loopback, and has clients read or write random blocks of it, in a
+// Run is its function: it makes a file that holds a pool, serves it by several Systems over loopback, from a process of their own (Serve) or from this one, and has clients read or write random blocks of it, in a
 // closed loop (each of so many connections has so many requests under way) or an open one (requests are due at times that do not
 // depend on answers, and latency counts from when a request was due). Every round measures every system, one after the other; what is compared are the
 // ratios of one round, so that a machine that is busy with something else is as busy for all. Report has medians, and the least and the
@@ -84,9 +84,12 @@ type Config struct {
 	Threads int
 	// Spin is for how long such a thread looks for more before it sleeps.
 	Spin time.Duration
+	// Server, if set, is a command that calls Serve with its standard input and output: the servers are a process of their own then, as they are in use. Otherwise they are
+	// in this one, where Go's scheduler can give a client's turn to its server without a change of threads.
+	Server []string `json:"-"`
 	// Note, if set, is told of each measurement. Stop, if set, ends it before the next one with the error that it returns.
-	Note func(string)
-	Stop func() error
+	Note func(string) `json:"-"`
+	Stop func() error `json:"-"`
 }
 
 // DefaultConfig is 4 KiB random reads by sixteen connections with two requests each, of 512 MiB with a hundredth of that in memory.
@@ -145,7 +148,7 @@ type Measured struct {
 	P50   float64 `json:"p50_us"`
 	P99   float64 `json:"p99_us"`
 	Reads float64 `json:"device_reads_per_request"` // of the pool, if there is one
-	CPU   float64 `json:"cpu_us_per_request"`       // of this process, clients included
+	CPU   float64 `json:"cpu_us_per_request"`       // of clients and servers
 }
 
 // Outcome is one system in all rounds.
@@ -246,9 +249,8 @@ func Scale(c Config, connections []int) (all []*Report, err error) {
 		return nil, errors.New("bench: no number of connections")
 	}
 	var skipped []Skip
-	server, why := "", ""
 	if i := slices.Index(c.Systems, SocketC); i >= 0 {
-		if server, why = compiler(); why != "" {
+		if _, why := compiler(); why != "" {
 			skipped = append(skipped, Skip{SocketC, why})
 			if c.Systems = slices.Delete(slices.Clone(c.Systems), i, i+1); len(c.Systems) == 0 {
 				return nil, fmt.Errorf("bench: %v: %s", SocketC, why)
@@ -256,7 +258,7 @@ func Scale(c Config, connections []int) (all []*Report, err error) {
 		}
 	}
 	c.Connections = most
-	b, err := setUp(&c, server)
+	b, err := start(&c)
 	if err != nil {
 		return nil, err
 	}

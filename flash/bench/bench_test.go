@@ -1,6 +1,8 @@
 package bench_test
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -58,6 +60,52 @@ func TestRun(t *testing.T) {
 				t.Errorf("%v device reads a request, with a twelfth of the pages in memory", reads)
 			}
 		})
+	}
+}
+
+// TestMain is the servers' process of TestServers, or the tests.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "servers" {
+		if err := bench.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	m.Run()
+}
+
+// TestServers has servers in a process of their own, which leaves no file and counts what it takes; what is wrong there is said here.
+func TestServers(t *testing.T) {
+	c := small(t)
+	c.Server = []string{os.Args[0], "servers"}
+	r, err := bench.Run(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range r.Outcomes {
+		if o.Rate.Low <= 0 || o.CPU.Low <= 0 || len(o.Rounds) != c.Rounds {
+			t.Errorf("%v: %+v", o.System, o)
+		}
+	}
+	if left, err := os.ReadDir(c.Dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+	c.Atomics, c.Systems, c.Rounds = true, []bench.System{bench.Verbs}, 1
+	if _, err := bench.Run(c); err != nil {
+		t.Errorf("atomics: %v", err)
+	}
+	c.Dir = "/nowhere/at/all"
+	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), c.Dir) {
+		t.Errorf("error %v", err)
+	}
+	c.Server = []string{"/nowhere/at/all"}
+	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), "servers") {
+		t.Errorf("error %v", err)
+	}
+	c.Server = []string{"/bin/true"} // a process that says nothing
+	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), "servers") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -1,11 +1,9 @@
 package bench
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
 
 	"farflash/rng"
@@ -146,30 +144,6 @@ func (l *lane) open(rate float64) error {
 	return errors.Join(wrong, <-failed)
 }
 
-// spent is the processor time of this process so far, and of the server in C.
-func (b *bench) spent() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano()+u.Stime.Nano()) + b.native.spent()
-}
-
-// counters is how many bytes are added to by atomics, from the first on.
-const counters = 1 << 20
-
-// sum adds up what atomics add to.
-func (b *bench) sum() (sum uint64, err error) {
-	words := make([]byte, counters)
-	if err := b.pool.ReadAt(words, 0); err != nil {
-		return 0, err
-	}
-	for i := 0; i < len(words); i += 8 {
-		sum += binary.LittleEndian.Uint64(words[i:])
-	}
-	return sum, nil
-}
-
 // openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its time counts.
 const openDepth = 32
 
@@ -194,6 +168,8 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 				err = errors.Join(err, l.client.close())
 			}
 		}
+		_, wrong := b.state(question{End: true})
+		err = errors.Join(err, wrong)
 	}()
 	depth := c.Depth
 	if rate > 0 {
@@ -207,13 +183,10 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		lanes[i] = &lane{c: *c, client: k, draw: rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), due: make([]time.Time, depth)}
 		lanes[i].c.Depth = depth
 	}
-	var before uint64
-	if c.Atomics {
-		if before, err = b.sum(); err != nil {
-			return m, err
-		}
+	before, err := b.state(question{})
+	if err != nil {
+		return m, err
 	}
-	reads, used := b.deviceReads(), b.spent()
 	warm := min(length/5, 200*time.Millisecond)
 	from := time.Now().Add(warm)
 	var all sync.WaitGroup
@@ -244,19 +217,17 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 	if count == 0 {
 		return m, errNothing
 	}
-	us := func(q float64) float64 { return float64(took.Quantile(q)) / float64(units.Microsecond) }
-	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99), CPU: float64((b.spent() - used).Microseconds()) / float64(begun)}
-	if s.verbs() {
-		m.Reads = float64(b.deviceReads()-reads) / float64(begun)
+	after, err := b.state(question{})
+	if err != nil {
+		return m, err
 	}
-	if c.Atomics {
-		after, err := b.sum()
-		if err != nil {
-			return m, err
-		}
-		if after-before != uint64(begun) {
-			return m, fmt.Errorf("%d additions have added %d", begun, after-before)
-		}
+	us := func(q float64) float64 { return float64(took.Quantile(q)) / float64(units.Microsecond) }
+	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99), CPU: float64((after.Spent - before.Spent).Microseconds()) / float64(begun)}
+	if s.verbs() {
+		m.Reads = float64(after.Reads-before.Reads) / float64(begun)
+	}
+	if added := after.Sum - before.Sum; c.Atomics && added != uint64(begun) {
+		return m, fmt.Errorf("%d additions have added %d", begun, added)
 	}
 	return m, nil
 }

@@ -18,7 +18,7 @@ type local struct {
 func (b *bench) newLocal(depth int) *local {
 	k := &local{b: b, ops: make([]device.Op, depth), ended: make(chan int, depth)}
 	for i := range k.ops {
-		k.whole = append(k.whole, <-b.buffers)
+		k.whole = append(k.whole, <-b.ring.buffers)
 		k.ops[i].Buf = k.whole[i][device.Grain:][:b.cfg.Block]
 		k.ops[i].Done = func(*device.Op) { k.ended <- i }
 	}
@@ -38,7 +38,7 @@ func (k *local) start(slot int, write bool, offset uint64) error {
 // flush submits together what was begun together, as all systems send it.
 func (k *local) flush() error {
 	if len(k.begun) > 0 {
-		k.b.ring.Submit(k.begun...)
+		k.b.ring.device.Submit(k.begun...)
 		k.begun = k.begun[:0]
 	}
 	return nil
@@ -60,7 +60,7 @@ func (k *local) wait(ended []int) (n int, err error) {
 // close gives the memory back.
 func (k *local) close() error {
 	for _, w := range k.whole {
-		k.b.buffers <- w
+		k.b.ring.buffers <- w
 	}
 	return nil
 }

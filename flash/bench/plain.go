@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -75,13 +74,12 @@ func (f *feed) need(n int) ([]byte, error) {
 
 type plainClient struct {
 	feed
-	block  int
-	out    []byte
-	served chan error
+	block int
+	out   []byte
 }
 
 func newPlainClient(nc net.Conn, block int) *plainClient {
-	return &plainClient{feed: feed{nc: nc, in: make([]byte, 64<<10+block)}, block: block, served: make(chan error, 1)}
+	return &plainClient{feed: feed{nc: nc, in: make([]byte, 64<<10+block)}, block: block}
 }
 
 func (k *plainClient) start(slot int, write bool, offset uint64) error {
@@ -132,10 +130,7 @@ func (k *plainClient) wait(ended []int) (int, error) {
 	}
 }
 
-func (k *plainClient) close() error {
-	err := k.nc.Close()
-	return errors.Join(err, <-k.served)
-}
+func (k *plainClient) close() error { return k.nc.Close() }
 
 // over drops the error of a client that has gone.
 func over(err error) error {
@@ -146,8 +141,8 @@ func over(err error) error {
 }
 
 // servePlain is the baseline: read a request, pread or pwrite, write the reply, and the next.
-func (b *bench) servePlain(nc net.Conn, f *os.File) error {
-	block := b.cfg.Block
+func (s *far) servePlain(nc net.Conn, f *os.File) error {
+	block := s.cfg.Block
 	r := feed{nc: nc, in: make([]byte, 64<<10+block)}
 	buf := device.Aligned(device.Grain + block)
 	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:] // the reply's header is right before the data, so that one write sends both
@@ -177,25 +172,42 @@ func (b *bench) servePlain(nc net.Conn, f *os.File) error {
 	}
 }
 
-// openRing opens the plain file with a ring, and registers memory for it. The pool may have the file locked: it is the same process that has both.
-func (b *bench) openRing(path string) error {
-	var err error
-	if b.ring, err = uring.Open(path, device.Mode{Shared: path == filepath.Join(b.dir, "pool")}, 256); err != nil {
+// ring is the plain file over io_uring, with memory that is registered for it. The zero ring has nothing.
+type ring struct {
+	device  *uring.Device
+	arena   []byte
+	buffers chan []byte // of arena
+}
+
+// open opens a file, which the pool and another ring may have open too.
+func (r *ring) open(c *Config, path string) (err error) {
+	if r.device, err = uring.Open(path, device.Mode{Shared: true}, 256); err != nil {
 		return err
 	}
-	n := b.cfg.Connections * max(b.cfg.Depth, openDepth)
-	size := device.Grain + b.cfg.Block
-	if b.arena, err = device.Arena(n * size); err != nil {
+	n := c.Connections * max(c.Depth, openDepth)
+	size := device.Grain + c.Block
+	if r.arena, err = device.Arena(n * size); err != nil {
 		return err
 	}
-	if err := b.ring.Register(b.arena); err != nil {
+	if err := r.device.Register(r.arena); err != nil {
 		return err
 	}
-	b.buffers = make(chan []byte, n)
+	r.buffers = make(chan []byte, n)
 	for i := range n {
-		b.buffers <- b.arena[i*size:][:size:size]
+		r.buffers <- r.arena[i*size:][:size:size]
 	}
 	return nil
+}
+
+func (r *ring) close() error {
+	if r.device == nil {
+		return nil
+	}
+	err := r.device.Close()
+	if r.arena != nil {
+		err = errors.Join(err, device.Release(r.arena))
+	}
+	return err
 }
 
 // ringRequest is one of serveRing's.
@@ -262,11 +274,11 @@ func (w *ringReplies) run(nc net.Conn, block int) {
 }
 
 // serveRing is the plain protocol over a ring: requests are under way side by side, and replies go as they come.
-func (b *bench) serveRing(nc net.Conn, depth int) error {
-	block := b.cfg.Block
+func (s *far) serveRing(nc net.Conn, depth int) error {
+	block := s.cfg.Block
 	w := &ringReplies{kick: make(chan struct{}, 1), quit: make(chan struct{}), free: make(chan *ringRequest, depth), done: make(chan error, 1)}
 	for range depth {
-		q := &ringRequest{buf: <-b.buffers}
+		q := &ringRequest{buf: <-s.ring.buffers}
 		q.op.Done = func(*device.Op) { w.add(q) }
 		w.free <- q
 	}
@@ -294,15 +306,15 @@ func (b *bench) serveRing(nc net.Conn, depth int) error {
 		}
 		// What has come together is submitted together, if there are slots for it.
 		if ops = append(ops, &q.op); r.end-r.start < plainHeader || len(w.free) == 0 {
-			b.ring.Submit(ops...)
+			s.ring.device.Submit(ops...)
 			ops = ops[:0]
 		}
 	}
 	if len(ops) > 0 {
-		b.ring.Submit(ops...)
+		s.ring.device.Submit(ops...)
 	}
 	for range depth {
-		b.buffers <- (<-w.free).buf
+		s.ring.buffers <- (<-w.free).buf
 	}
 	close(w.quit)
 	return errors.Join(over(err), over(<-w.done))

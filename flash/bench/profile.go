@@ -60,7 +60,8 @@ func Processor(c Config) (out []Costs, err error) {
 			return nil, fmt.Errorf("bench: %v has no profile that compares", s)
 		}
 	}
-	b, err := setUp(&c, "")
+	c.Server = nil // one profile sees one process
+	b, err := start(&c)
 	if err != nil {
 		return nil, err
 	}

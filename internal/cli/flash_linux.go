@@ -8,3 +8,6 @@ import (
 
 // flash is the real stack.
 func (p *program) flash() *cobra.Command { return flashcli.Command(p.verbs()) }
+
+// servers is the command of servers that are measured.
+func servers() ([]string, error) { return flashcli.BenchServers() }

@@ -71,6 +71,10 @@ a page with its picture are written too.`,
 				return err
 			}
 			defer p.unfinishedTrials(cache)()
+			servers, err := servers()
+			if err != nil {
+				return err
+			}
 			var reports []*reproduce.Report
 			for _, e := range experiments {
 				progress := p.progress("reproduce "+e.ID, "runs", quiet, justEnds)
@@ -78,7 +82,7 @@ a page with its picture are written too.`,
 				trainer := training.NewTrainer(training.DefaultConfig(), study.Runner{Version: buildVersion(), Cache: cache, Progress: func(x study.Progress) {
 					progress.Update(int64(x.Done), int64(x.Of), "to train a model")
 				}})
-				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Trainer: trainer, Progress: func(done, all int) {
+				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Trainer: trainer, Server: servers, Progress: func(done, all int) {
 					progress.Update(int64(done), int64(all), "")
 				}})
 				progress.Stop()

@@ -3,6 +3,7 @@ package flashcli
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type benchFlags struct {
 	connections         []int
 	profile             bool
 	register            bool
+	together            bool
 	json                bool
 }
 
@@ -44,6 +46,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl.DurationVar(&c.Spin, "spin", 0, "`time` for which a thread that serves verbs looks for more before it sleeps, such as 50us")
 	fl.IntVar(&c.Threads, "threads", c.Threads, "`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
 	fl.Uint64Var(&c.Seed, "seed", c.Seed, "`number` that the places are drawn with")
+	fl.BoolVar(&f.together, "together", false, "clients and servers in one process, where Go's scheduler may run them on one thread in turns; no daemon is used so")
 	fl.BoolVar(&f.json, "json", false, "print everything as JSON")
 }
 
@@ -83,7 +86,7 @@ func (p *program) flashBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [DIR]",
 		Short: "Measure one-sided access to flash against a socket and pread",
-		Long: `Measure random reads and writes of a file by several systems in turns, over loopback, in this process:
+		Long: `Measure random reads and writes of a file by several systems in turns, over loopback. Clients are in this process, servers in another:
 
   verbs          one-sided reads and writes over iWARP, on the flash controller
   socket         requests over a plain connection, served by pread and pwrite around the page cache, a goroutine a connection
@@ -112,6 +115,12 @@ With --load requests are due at times that do not depend on answers, and latency
 			}
 			if err := f.apply(&c); err != nil {
 				return err
+			}
+			if !f.together {
+				var err error
+				if c.Server, err = BenchServers(); err != nil {
+					return err
+				}
 			}
 			if !f.json {
 				c.Note = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) }
@@ -152,28 +161,71 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	case c.Writes > 0:
 		kind = fmt.Sprintf("requests, %.3g %% of them writes", 100*c.Writes)
 	}
-	fmt.Fprintf(p.Out, "random %s of %s in %s, %d connections with %d at once, %d rounds of %v\n", kind, term.Size(float64(r.Block)), term.Size(float64(c.Size)),
-		r.Connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
+	connections := "connections"
+	if r.Connections == 1 {
+		connections = "connection"
+	}
+	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s with %d at once, %d rounds of %v\n", kind, units.Bytes(r.Block), units.Bytes(c.Size),
+		r.Connections, connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
 	if r.Offered > 0 {
 		fmt.Fprintf(p.Out, "open loop, %.0f requests a second are due\n", r.Offered)
 	}
-	fmt.Fprintf(p.Out, "\n%-18s %21s %8s %21s %21s %21s %12s\n", "", "IOPS", "Gbit/s", "p50 (us)", "p99 (us)", "processor us each", "device reads")
-	shown := func(s bench.Spread) string { return fmt.Sprintf("%.0f (%.0f-%.0f)", s.Median, s.Low, s.High) }
+	columns := []term.Column{term.Left(""), term.Right("IOPS"), term.Right("p50 (us)"), term.Right("p99 (us)"), term.Right("CPU us each")}
+	moved := term.NewTable(term.Left(""), term.Right("Gbit/s"), term.Right("device reads a request"))
+	systems := term.NewTable(columns...)
 	for _, o := range r.Outcomes {
+		systems.Row(o.System.String(), median(o.Rate, term.Rate), median(o.P50, whole), median(o.P99, whole), median(o.CPU, whole))
 		reads := ""
 		if o.Reads.Median > 0 {
 			reads = fmt.Sprintf("%.3f", o.Reads.Median)
 		}
-		fmt.Fprintf(p.Out, "%-18v %21s %8.3g %21s %21s %21s %12s\n", o.System, shown(o.Rate), r.Gbps(o.Rate.Median), shown(o.P50), shown(o.P99), shown(o.CPU), reads)
+		moved.Row(o.System.String(), term.Significant(r.Gbps(o.Rate.Median), 3), reads)
 	}
-	share := func(s bench.Spread) string { return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Low, s.High) }
-	for _, x := range r.Ratios {
-		fmt.Fprintf(p.Out, "%-18s %21s %8s %21s %21s %21s\n", "over "+x.B.String(), share(x.Rate), "", share(x.P50), share(x.P99), share(x.CPU))
+	p.table(systems)
+	p.table(moved)
+	if len(r.Ratios) > 0 {
+		columns[0].Title = r.Ratios[0].A.String() + " over"
+		ratios := term.NewTable(columns...)
+		for _, x := range r.Ratios {
+			ratios.Row(x.B.String(), median(x.Rate, share), median(x.P50, share), median(x.P99, share), median(x.CPU, share))
+		}
+		p.table(ratios)
 	}
-	fmt.Fprintf(p.Out, "\nmedians of the rounds, least and largest in brackets; a ratio's true median lies between with %.3g %% confidence\n", 100*r.Confidence)
+	fmt.Fprintf(p.Out, "\nMedians of the rounds, the least and the largest in brackets. A ratio's true\nmedian lies between them with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
 	for _, x := range r.Skipped {
 		fmt.Fprintf(p.Out, "%v is left out: %s\n", x.System, x.Why)
 	}
+}
+
+// median is a spread, each figure written by one function.
+func median(s bench.Spread, write func(float64) string) string {
+	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Low), write(s.High))
+}
+
+func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
+
+func share(x float64) string { return fmt.Sprintf("%.2f", x) }
+
+// table prints one behind an empty line.
+func (p *program) table(t *term.Table) {
+	fmt.Fprintln(p.Out)
+	t.Write(p.Out, p.Style())
+}
+
+// flashBenchServers is the process that the systems of a bench are served from.
+func (p *program) flashBenchServers() *cobra.Command {
+	return &cobra.Command{
+		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this by itself", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return bench.Serve(cmd.InOrStdin(), p.Out) },
+	}
+}
+
+const benchServers = "bench-servers"
+
+// BenchServers is the command that starts that process.
+func BenchServers() ([]string, error) {
+	self, err := os.Executable()
+	return []string{self, "flash", benchServers}, err
 }
 
 func (p *program) benchJSON(v any) error {
