@@ -57,6 +57,7 @@ type Task struct {
 	Offset  uint64
 	Length  uint32
 	Alone   bool    // its session has nothing else under way, so whoever starts it may wait for it
+	Lane    uint8   // whose thread begins it, as devices have it (flash/device); 0 is none
 	Payload []byte  // Write: Length bytes
 	Pieces  []Piece // Read: what there is, in order; the volume appends to it
 	Err     Errno

@@ -268,7 +268,7 @@ func (s *Server) Listen() (err error) {
 	}
 	if s.nbdAt != nil {
 		c := nbdserver.DefaultConfig()
-		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Idle = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Idle
+		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Idle, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Idle, s.cfg.Loops
 		// NBD has the last quarter of the memory, less what the controller needs itself.
 		budget := s.cfg.Pool.Frames() * Page / 8
 		c.Most = max(1, min(s.cfg.Connections, mostNBD, budget/nbd.Window))

@@ -93,6 +93,17 @@ func (s *Socket) Wake() {
 	l.rouse()
 }
 
+// Duplicate is another descriptor of the same socket, for Attach.
+func Duplicate(raw syscall.RawConn) (fd int, err error) {
+	outer := raw.Control(func(old uintptr) {
+		n, _, no := syscall.Syscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
+		if fd = int(n); no != 0 {
+			err = no
+		}
+	})
+	return fd, errors.Join(outer, err)
+}
+
 func (s *Socket) token(what uint64) uint64 {
 	return socketToken | uint64(s.index)<<socketShift | what
 }
@@ -168,6 +179,23 @@ func (s *Socket) Send(b []byte) (int, error) {
 	for {
 		n, _, no := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
+		switch no {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return 0, nil
+		default:
+			return 0, no
+		}
+	}
+}
+
+// SendVectors is Send of several pieces of memory, at least one.
+func (s *Socket) SendVectors(v []syscall.Iovec) (int, error) {
+	m := syscall.Msghdr{Iov: &v[0], Iovlen: uint64(len(v))}
+	for {
+		n, _, no := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
 		switch no {
 		case 0:
 			return int(n), nil

@@ -29,14 +29,40 @@ func (o One) Open(name string) (nbd.Export, error) {
 	return o.Export, nil
 }
 
-// Pool makes a pool on a file of so many bytes, with so many frames. It is closed, and has to be clean, when the test ends.
-func Pool(t testing.TB, path string, bytes int64, frames int) *ctl.Pool {
+// Loops are threads for a server's connections and its pool's device, until the test ends. A test that needs them is skipped where the kernel has none.
+func Loops(t testing.TB) *uring.Loops {
+	t.Helper()
+	ls, err := uring.Start(2, 128)
+	if uring.Forbidden(err) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ls.Close(); err != nil {
+			t.Errorf("closing the loops: %v", err)
+		}
+	})
+	if !ls.Sockets() {
+		t.Skip("this kernel's rings do not receive from sockets as is needed")
+	}
+	return ls
+}
+
+// Pool makes a pool on a file of so many bytes, with so many frames, whose device is done by loops, if there are any. It is closed, and has to be clean, when the test ends.
+func Pool(t testing.TB, loops *uring.Loops, path string, bytes int64, frames int) *ctl.Pool {
 	t.Helper()
 	if path == "" {
 		path = filepath.Join(t.TempDir(), "pool")
 	}
 	var dev device.Device
-	dev, err := uring.Open(path, device.Mode{Create: bytes}, 128)
+	var err error
+	if loops != nil {
+		dev, err = loops.Open(path, device.Mode{Create: bytes})
+	} else {
+		dev, err = uring.Open(path, device.Mode{Create: bytes}, 128)
+	}
 	if uring.Forbidden(err) {
 		dev, err = device.OpenFile(path, device.Mode{Create: bytes}, 32)
 	}
@@ -101,7 +127,7 @@ func Dial(t testing.TB, addr string) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() }) // it may be closed already
-	if err := nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := NewClient(nc, nbd.FlagFixedNewstyle|nbd.FlagNoZeroes)

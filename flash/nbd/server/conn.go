@@ -53,6 +53,8 @@ type conn struct {
 	kick    chan struct{}
 	working int // tasks that the volume has, held by mu
 	settled chan struct{}
+	sinking bool    // what comes is read into a task's own memory, held by mu
+	driven  *driven // if a loop does the I/O
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -85,8 +87,19 @@ func (c *conn) serve(require bool) error {
 			c.send.prepare()
 		}
 	}
-	go c.write()
-	c.read()
+	if len(c.in) < bufferSize {
+		in := make([]byte, bufferSize)
+		c.end = copy(in, c.in[:c.end])
+		c.in = in
+	}
+	if loops := c.server.cfg.Loops; c.raw != nil && loops != nil && loops.Sockets() {
+		if err := c.drive(); err != nil {
+			return errors.Join(err, closed(c.nc.Close()))
+		}
+	} else {
+		go c.write()
+		c.read()
+	}
 	<-c.settled
 	c.mu.Lock()
 	if c.patience != nil {
@@ -184,8 +197,17 @@ func (c *conn) done(t *nbd.Task) {
 	wake := !in.busy && len(in.tasks) == 1
 	in.Unlock()
 	if wake {
-		signal(c.kick)
+		c.nudge()
 	}
+}
+
+// nudge has the connection looked at: by its loop, or by the writer.
+func (c *conn) nudge() {
+	if c.driven != nil {
+		c.driven.wake()
+		return
+	}
+	signal(c.kick)
 }
 
 func signal(c chan struct{}) {
@@ -217,7 +239,7 @@ func (c *conn) collect() bool {
 	return did
 }
 
-// attend says whether callbacks need to wake the writer.
+// attend says whether callbacks need to wake somebody.
 func (c *conn) attend(yes bool) {
 	in := &c.inbox
 	in.Lock()
@@ -225,7 +247,7 @@ func (c *conn) attend(yes bool) {
 	late := !yes && len(in.tasks) > 0
 	in.Unlock()
 	if late {
-		signal(c.kick)
+		c.nudge()
 	}
 }
 
@@ -237,6 +259,9 @@ func (c *conn) begin() bool {
 	}
 	c.starts = nil // the other goroutine may be here meanwhile
 	c.working += len(tasks)
+	for _, t := range tasks {
+		t.Lane = c.driven.lane()
+	}
 	c.mu.Unlock()
 	c.volume.Start(tasks)
 	clear(tasks)
@@ -265,11 +290,11 @@ func (c *conn) fail(err error) {
 	if !c.over {
 		c.over, c.err = true, err
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // wakes who waits for the client; if it cannot be, he has his own error
+		c.nudge()
 	}
-	if !c.sending {
+	if !c.sending && !c.sinking {
 		c.session.Fail(net.ErrClosed)
 	}
-	signal(c.kick)
 }
 
 // flush sends what there is, and reports whether it has sent anything; c.mu is held.
@@ -281,6 +306,9 @@ func (c *conn) flush(wait bool) bool {
 	c.vec = c.session.Vectors(c.vec[:0], vectors)
 	if len(c.vec) == 0 {
 		return false
+	}
+	if c.driven != nil {
+		return c.driven.flush()
 	}
 	if c.raw == nil {
 		if wait {
@@ -387,61 +415,91 @@ func (c *conn) drain() {
 		c.fail(os.ErrDeadlineExceeded)
 		c.mu.Unlock()
 	})
-	signal(c.kick)
+	c.nudge()
+}
+
+// limitOf is until when all of a command has to have come of which a part has, or else the next one; zero: there is no limit. c.mu is held.
+func (c *conn) limitOf(partial bool) time.Time {
+	cfg := &c.server.cfg
+	switch {
+	case partial:
+		return time.Now().Add(cfg.Progress + time.Duration(c.session.Owed()>>20)*time.Second)
+	case cfg.Idle > 0:
+		return time.Now().Add(cfg.Idle)
+	}
+	return time.Time{}
 }
 
 // limit sets the deadline for reading, of a connection that is not being drained; c.mu is held.
 func (c *conn) limit(partial bool) error {
-	cfg := &c.server.cfg
-	var at time.Time
-	switch {
-	case c.draining:
+	if c.draining {
 		return nil
-	case partial:
-		at = time.Now().Add(cfg.Progress + time.Duration(c.session.Owed()>>20)*time.Second)
-	case cfg.Idle > 0:
-		at = time.Now().Add(cfg.Idle)
 	}
-	return c.nc.SetReadDeadline(at)
+	return c.nc.SetReadDeadline(c.limitOf(partial))
+}
+
+// space is where what comes next is read to: a task's own memory, if that is worth it, or else the buffer; c.mu is held.
+func (c *conn) space() []byte {
+	c.end = copy(c.in, c.in[c.start:c.end])
+	c.start = 0
+	if c.end == 0 && c.session.Owed() >= direct {
+		if sink := c.session.Sink(); sink != nil {
+			c.sinking = true
+			return sink
+		}
+	}
+	return c.in[c.end:]
+}
+
+// came takes in what was read, or why nothing was; c.mu is held.
+func (c *conn) came(n int, err error) {
+	if c.sinking {
+		c.sinking = false
+		c.session.Sunk(n)
+	} else {
+		c.end += n
+	}
+	switch {
+	case err == nil && !c.over:
+	case err == io.EOF && c.session.Idle() && c.end == 0:
+		c.fail(nil)
+	default:
+		c.fail(err)
+	}
+}
+
+// take gives the session what has come and does what follows; c.mu is held. It reports whether there is nothing more to be done until something comes.
+func (c *conn) take() bool {
+	c.start += c.session.Input(c.in[c.start:c.end])
+	c.attend(true)
+	did := c.proceed(false)
+	c.attend(false)
+	return c.over || !c.session.Stalled() || !did
 }
 
 // read is the goroutine that reads.
 func (c *conn) read() {
-	if len(c.in) < bufferSize {
-		in := make([]byte, bufferSize)
-		c.end = copy(in, c.in[:c.end])
-		c.in = in
-	}
 	c.mu.Lock()
 	defer signal(c.kick)
 	defer c.mu.Unlock()
 	partial := false // there is a deadline for a command of which a part has come
 	for !c.over {
-		c.start += c.session.Input(c.in[c.start:c.end])
-		c.attend(true)
-		did := c.proceed(false)
-		c.attend(false)
+		done := c.take()
 		switch {
 		case c.over:
 			return
-		case c.session.Stalled() && did:
+		case !done:
 			continue
 		case c.session.Stalled() || c.session.Leaving():
 			c.ready.Wait()
 			continue
 		}
-		c.end = copy(c.in, c.in[c.start:c.end])
-		c.start = 0
-		into, sink := c.in[c.end:], []byte(nil)
-		if c.end == 0 && c.session.Owed() >= direct {
-			if sink = c.session.Sink(); sink != nil {
-				into = sink
-			}
-		}
+		into := c.space()
 		// What a command owes is due from when its first part has come: what comes of it meanwhile does not move the deadline.
 		if now := c.end > 0 || c.session.Owed() > 0; now != partial || !now && c.server.cfg.Idle > 0 {
 			partial = now
 			if err := c.limit(partial); err != nil {
+				c.sinking = false
 				c.fail(err)
 				return
 			}
@@ -449,22 +507,14 @@ func (c *conn) read() {
 		c.mu.Unlock()
 		n, err := c.nc.Read(into)
 		c.mu.Lock()
-		if sink != nil {
-			c.session.Sunk(n)
-		} else {
-			c.end += n
-		}
-		switch {
-		case err == nil:
-		case c.draining && !c.over && errors.Is(err, os.ErrDeadlineExceeded):
+		if c.draining && !c.over && errors.Is(err, os.ErrDeadlineExceeded) {
+			c.came(n, nil)
 			for !c.over { // the writer ends it when what has come is answered
 				c.ready.Wait()
 			}
-		case err == io.EOF && c.session.Idle() && c.end == 0:
-			c.fail(nil)
-		default:
-			c.fail(err)
+			return
 		}
+		c.came(n, err)
 	}
 }
 

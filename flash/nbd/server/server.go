@@ -3,7 +3,7 @@
 //
 // Server accepts connections and serves each until its end; Config says with what exports, TLS and limits. A connection has two goroutines: one reads,
 // begins what follows and sends what is answered meanwhile with one system call; the other sends what volumes have done
-// later. Replies go out straight from the volume's memory, as vectors; over TLS they are gathered first. A client that takes nothing has what it was lent
+// later. With Loops one of their threads does this for many connections, together with the devices' operations that they ask for. Replies go out straight from the volume's memory, as vectors; over TLS they are gathered first. A client that takes nothing has what it was lent
 // copied after Config.Hold, and is cut off after Config.Progress.
 //
 // It leaves out who may connect beyond TLS: Config.Exports is asked for every connection, with its state of TLS.
@@ -28,6 +28,8 @@ type Config struct {
 	TLS *tls.Config
 	// Require has every client begin TLS, from whatever address; beyond this machine every client has to anyway.
 	Require bool
+	// Loops, if set, do the I/O of connections without TLS, and that of the volume's devices at best. They are closed after the server.
+	Loops *Loops
 	// Limits are those of one connection.
 	Limits nbd.Limits
 	// Most is how many connections there may be at once; more are closed as they come.

@@ -30,7 +30,9 @@ func gone(nc net.Conn) bool {
 }
 
 // TestHostile has clients that say nothing, too little, too much or nonsense: each is cut off, and others are served all the while.
-func TestHostile(t *testing.T) {
+func TestHostile(t *testing.T) { both(t, testHostile) }
+
+func testHostile(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s, addr := serve(t, short)
 	good := nbdtest.Dial(t, addr)
@@ -126,7 +128,9 @@ func lazy(t *testing.T, addr string) *nbdtest.Client {
 }
 
 // TestTakesNothing has clients ask for more pages than there are and take none: they hold none, so others go on beside them, and they are cut off in time.
-func TestTakesNothing(t *testing.T) {
+func TestTakesNothing(t *testing.T) { both(t, testTakesNothing) }
+
+func testTakesNothing(t *testing.T) {
 	for _, progress := range []time.Duration{time.Minute, 300 * time.Millisecond} {
 		s, addr := serve(t, func(c *server.Config, e *nbd.Export) {
 			c.Progress, c.Drain, c.Hold = progress, 300*time.Millisecond, 10*time.Millisecond
@@ -156,14 +160,18 @@ func TestTakesNothing(t *testing.T) {
 }
 
 // TestShutdown answers what has come, and nothing more.
-func TestShutdown(t *testing.T) {
-	p := nbdtest.Pool(t, "", 48<<20, 512)
+func TestShutdown(t *testing.T) { both(t, testShutdown) }
+
+func testShutdown(t *testing.T) {
+	loops := threads(t)
+	p := nbdtest.Pool(t, loops, "", 48<<20, 512)
 	v, err := volume.New(p, 0, size)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan bool, 1)
 	cfg := server.DefaultConfig()
+	cfg.Loops = loops
 	cfg.Exports = server.Fixed(nbdtest.One{Export: nbd.Export{Name: "disk", Volume: v, Close: func() {
 		select {
 		case closed <- true:
@@ -222,7 +230,7 @@ func TestBeyondThisMachine(t *testing.T) {
 
 // BenchmarkRead is the data path without a network: 32 reads of 4 KiB in, their answers out. Nothing is allocated.
 func BenchmarkRead(b *testing.B) {
-	p := nbdtest.Pool(b, "", 48<<20, 8192)
+	p := nbdtest.Pool(b, nil, "", 48<<20, 8192)
 	v, err := volume.New(p, 0, size)
 	if err != nil {
 		b.Fatal(err)
@@ -273,7 +281,7 @@ func TestAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pools of memory are leaky under the race detector")
 	}
-	p := nbdtest.Pool(t, "", 48<<20, 8192)
+	p := nbdtest.Pool(t, nil, "", 48<<20, 8192)
 	v, err := volume.New(p, 0, size)
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,9 @@ func random(t *testing.T, n int) (string, []byte) {
 }
 
 // TestNbdinfo has libnbd's nbdinfo say what it is told.
-func TestNbdinfo(t *testing.T) {
+func TestNbdinfo(t *testing.T) { both(t, testNbdinfo) }
+
+func testNbdinfo(t *testing.T) {
 	_, addr := serve(t, nil)
 	var told struct {
 		TLS     bool
@@ -87,7 +89,9 @@ func TestNbdinfo(t *testing.T) {
 }
 
 // TestNbdcopy copies an image in and out, with many requests over several connections, and by simple replies.
-func TestNbdcopy(t *testing.T) {
+func TestNbdcopy(t *testing.T) { both(t, testNbdcopy) }
+
+func testNbdcopy(t *testing.T) {
 	_, addr := serve(t, nil)
 	path, b := random(t, size)
 	run(t, "nbdcopy", "--flush", path, "nbd://"+addr+"/disk")
@@ -104,7 +108,9 @@ func TestNbdcopy(t *testing.T) {
 }
 
 // TestQemu has qemu read, write, zero and discard, and convert and compare images.
-func TestQemu(t *testing.T) {
+func TestQemu(t *testing.T) { both(t, testQemu) }
+
+func testQemu(t *testing.T) {
 	_, addr := serve(t, nil)
 	uri := "nbd://" + addr + "/disk"
 	out := run(t, "qemu-io", "-f", "raw", "-c", "write -P 0xab 0 1M", "-c", "write -P 0xcd -f 1000k 9000", "-c", "write -z 64k 128k", "-c", "write -z -u 300k 100k",
@@ -122,7 +128,9 @@ func TestQemu(t *testing.T) {
 }
 
 // TestFio has fio's own engine write and verify with checksums, at a depth of 32 over two connections.
-func TestFio(t *testing.T) {
+func TestFio(t *testing.T) { both(t, testFio) }
+
+func testFio(t *testing.T) {
 	_, addr := serve(t, nil)
 	if run(t, "fio", "--version"); !strings.Contains(run(t, "fio", "--enghelp"), "nbd") {
 		t.Skip("fio has no nbd engine")

@@ -38,12 +38,14 @@ func TestSpeed(t *testing.T) {
 		path   string
 		frames int
 	}{names[0]: {path, used / 4096 / 100}, names[2]: {other, used/4096 + 4096}} {
-		p := nbdtest.Pool(t, x.path, file, x.frames)
+		loops := nbdtest.Loops(t)
+		p := nbdtest.Pool(t, loops, x.path, file, x.frames)
 		v, err := volume.New(p, 0, used)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cfg := server.DefaultConfig()
+		cfg.Loops = loops
 		cfg.Exports = server.Fixed(nbdtest.One{Export: nbd.Export{Name: "disk", Volume: v}})
 		_, addr := nbdtest.Serve(t, cfg)
 		uris[name] = "nbd://" + addr + "/disk"

@@ -103,10 +103,10 @@ func (f *File) Start(tasks []*nbd.Task) {
 			w.clear(b)
 		}
 	}
-	if len(b.wants) == 1 && tasks[0].Alone && b.wants[0].Mode == ctl.Reading {
+	if lane := tasks[0].Lane; lane == 0 && len(b.wants) == 1 && tasks[0].Alone && b.wants[0].Mode == ctl.Reading {
 		f.pool.GetAlone(b.wants[0].Page, b.wants[0].Fn)
 	} else {
-		f.pool.GetAll(0, b.wants)
+		f.pool.GetAll(lane, b.wants)
 	}
 	clear(b.wants)
 	b.wants = b.wants[:0]

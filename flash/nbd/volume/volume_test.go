@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/nbd/server"
 	"farflash/flash/nbd/volume"
+	"farflash/flash/uring"
 	"farflash/rng"
 )
 
@@ -21,13 +23,15 @@ const size = 24 << 20
 // serve serves a volume of a pool with few frames.
 func serve(t testing.TB, change func(*server.Config, *nbd.Export)) (*server.Server, string) {
 	t.Helper()
-	p := nbdtest.Pool(t, "", 48<<20, 512)
+	loops := threads(t)
+	p := nbdtest.Pool(t, loops, "", 48<<20, 512)
 	v, err := volume.New(p, 1<<30, size)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := nbd.Export{Name: "disk", Description: "the only one", Volume: v}
 	cfg := server.DefaultConfig()
+	cfg.Loops = loops
 	cfg.Failed = func(_ net.Addr, err error) { t.Logf("a connection: %v", err) }
 	if change != nil {
 		change(&cfg, &e)
@@ -36,8 +40,24 @@ func serve(t testing.TB, change func(*server.Config, *nbd.Export)) (*server.Serv
 	return nbdtest.Serve(t, cfg)
 }
 
+// both does a test with goroutines, and with loops, that do the I/O of connections.
+func both(t *testing.T, test func(*testing.T)) {
+	t.Run("goroutines", test)
+	t.Run("loops", test)
+}
+
+// threads are the loops of such a test; nil: goroutines.
+func threads(t testing.TB) *uring.Loops {
+	if slices.Contains(strings.Split(t.Name(), "/"), "loops") {
+		return nbdtest.Loops(t)
+	}
+	return nil
+}
+
 // TestAgainstMemory does commands by chance, with simple and structured replies, and compares with a slice.
-func TestAgainstMemory(t *testing.T) {
+func TestAgainstMemory(t *testing.T) { both(t, testAgainstMemory) }
+
+func testAgainstMemory(t *testing.T) {
 	for _, structured := range []bool{false, true} {
 		t.Run(fmt.Sprintf("structured=%v", structured), func(t *testing.T) {
 			_, addr := serve(t, nil)
@@ -103,7 +123,9 @@ func TestAgainstMemory(t *testing.T) {
 }
 
 // TestManyAtOnce has several clients with many commands under way on ranges of their own.
-func TestManyAtOnce(t *testing.T) {
+func TestManyAtOnce(t *testing.T) { both(t, testManyAtOnce) }
+
+func testManyAtOnce(t *testing.T) {
 	_, addr := serve(t, nil)
 	const clients, depth, part = 4, 48, size / 4
 	var all sync.WaitGroup
@@ -168,7 +190,9 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // TestStatus asks for extents, and reads holes as holes.
-func TestStatus(t *testing.T) {
+func TestStatus(t *testing.T) { both(t, testStatus) }
+
+func testStatus(t *testing.T) {
 	_, addr := serve(t, nil)
 	c := nbdtest.Dial(t, addr)
 	if err := c.Go("disk", true); err != nil {
@@ -213,7 +237,9 @@ func TestStatus(t *testing.T) {
 }
 
 // TestRefusals has each thing that the protocol refuses, refused as it says, and the connection go on.
-func TestRefusals(t *testing.T) {
+func TestRefusals(t *testing.T) { both(t, testRefusals) }
+
+func testRefusals(t *testing.T) {
 	_, addr := serve(t, nil)
 	c := nbdtest.Dial(t, addr)
 	if err := c.Go("disk", true); err != nil {
@@ -262,7 +288,9 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestReadOnly refuses what changes.
-func TestReadOnly(t *testing.T) {
+func TestReadOnly(t *testing.T) { both(t, testReadOnly) }
+
+func testReadOnly(t *testing.T) {
 	_, addr := serve(t, func(_ *server.Config, e *nbd.Export) { e.ReadOnly = true })
 	c := nbdtest.Dial(t, addr)
 	if err := c.Go("disk", false); err != nil {

@@ -28,7 +28,7 @@ type shard struct {
 
 // attach moves the connection from the runtime's poller, which would be woken for every frame, to its loop.
 func (c *Conn) attach(lane uint8) error {
-	fd, err := duplicate(c.raw)
+	fd, err := uring.Duplicate(c.raw)
 	shut(c.nc)
 	if err == nil {
 		c.shard.fd = fd
@@ -47,17 +47,6 @@ func (c *Conn) attach(lane uint8) error {
 	c.mu.Unlock()
 	c.shard.socket.Begin()
 	return nil
-}
-
-// duplicate is another descriptor of the same socket.
-func duplicate(raw syscall.RawConn) (fd int, err error) {
-	outer := raw.Control(func(old uintptr) {
-		n, _, no := syscall.Syscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
-		if fd = int(n); no != 0 {
-			err = no
-		}
-	})
-	return fd, errors.Join(outer, err)
 }
 
 // wake has the loop give the connection a turn.
