@@ -50,6 +50,8 @@ type Book struct {
 	s     *scenario.Scenario
 	flows *requests.Flows
 	scope [scopes]division
+	// Several says that there is a scope with several parts, or that there may be.
+	several bool
 	job   []int32 // by flow
 	item  []int32 // the workload's item
 	owner []int32 // the tenant
@@ -126,6 +128,7 @@ func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	if x := s.DriveOf(0); x != nil && initiators == 0 {
 		add(namespace, len(x.Namespaces), func(i int) string { return "" })
 	}
+	b.several = slices.ContainsFunc(b.scope[:], func(d division) bool { return d.kept })
 	return b
 }
 
@@ -146,6 +149,9 @@ func (b *Book) Sign(x *cosim.Sample) {
 
 // Add counts a request that has completed; of a system it says who issued it.
 func (b *Book) Add(x *cosim.Sample, latency sim.Time, by int32) {
+	if !b.several {
+		return
+	}
 	b.count(workload, b.item[x.Flow], x, latency)
 	b.count(job, b.job[x.Flow], x, latency)
 	b.count(tenant, b.owner[x.Flow], x, latency)
