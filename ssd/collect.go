@@ -197,6 +197,7 @@ func (d *Drive) moveDone(t int32) {
 		}
 		d.owners.forget(pool, blk)
 		d.ftl.Erased(b)
+		d.zoneErased(b)
 		d.unparkMapping(pool)
 		d.unpark(pool)
 		d.collect(pool)

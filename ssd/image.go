@@ -103,6 +103,7 @@ func (m *Image) give(d *Drive) {
 	d.ftl.Rebind(d, &d.random)
 	d.before = d.ftl.Stats()
 	d.startSLC()
+	d.makeZones()
 	m.ftl = nil
 }
 
@@ -115,4 +116,5 @@ func (m *Image) clone(d *Drive) {
 	d.mapped = m.mapped
 	d.before = d.ftl.Stats()
 	d.startSLC()
+	d.makeZones()
 }

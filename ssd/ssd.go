@@ -18,7 +18,7 @@
 // An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and what ftl calls a page, is a grain;
 // grains.go fills pages of flash with them.
 //
-// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, zoned namespaces, and the content of the data.
+// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, and the content of the data.
 package ssd
 
 import (
@@ -94,6 +94,8 @@ type Drive struct {
 	moving        []int32 // moves that are under way, by pool
 	paces         []pace  // by pool
 	erasing       []erasing
+	zones         []zoneSet   // by namespace; nil if none is zoned
+	returning     []returning // superblocks of zones that are being reset
 	parkedLists   []list
 	parkedMapping [][]int32
 	parked        int
@@ -137,6 +139,8 @@ type Drive struct {
 
 	before     ftl.Stats // what preconditioning did
 	filledOnce bool
+
+	zoneStats ZoneStats
 
 	counters
 

@@ -36,6 +36,7 @@ func (c *Config) Validate() error {
 	c.validatePowerStates(&bad)
 	c.validateSLCCache(&bad)
 	c.validatePowerLimit(&bad)
+	c.validateZones(&bad)
 	if e := c.Energy; e != nil {
 		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
 		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)
@@ -65,6 +66,9 @@ func (c *Config) Validate() error {
 		"mapping.cmt_capacity", "%v holds %d entries; it must hold at least 16", c.Mapping.CMTCapacity, c.cmtEntries())
 	for i := range c.Namespaces {
 		bad.Within(fmt.Sprintf("namespaces[%d]", i), c.Namespaces[i].validate(c.Geometry))
+	}
+	if bad.Err() == nil {
+		c.validateZoneSpace(&bad)
 	}
 	if bad.Err() == nil {
 		c.validateSpace(&bad)
@@ -184,7 +188,9 @@ func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
 			continue
 		}
 		for s := range n.streams {
-			writes(n.stream + s)
+			if n.zones == nil { // else zones have blocks of their own, and never more than their data fill
+				writes(n.stream + s)
+			}
 		}
 		if !c.Mapping.Ideal {
 			writes(n.mapping)
