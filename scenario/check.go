@@ -61,6 +61,11 @@ func (s *Scenario) check(d *shape.Decoder) {
 	}
 	if s.SSD != nil && len(s.Targets) == 0 {
 		s.SSD.finish(d, "ssd")
+		if s.HostRAID != nil {
+			s.refuseZones(d, s.SSD, "ssd", "host_raid spreads addresses over drives, which zones do not let it")
+		} else if s.RateControl != nil {
+			s.refuseZones(d, s.SSD, "ssd", "rate_control has queues for reads and writes, between which the order of what changes a zone is lost")
+		}
 	}
 	s.checkRAID(d)
 	drive := s.HasDrives() && len(d.Errs) == 0
@@ -133,6 +138,9 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
 			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams", l.Placement, l.Namespace, most-1, l.Namespace)
 		}
+	}
+	if drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1) {
+		s.checkZones(i, fail)
 	}
 	q := &l.Queue
 	if q.Depth != 0 && (q.Depth < 2 || q.Depth > 65536) {

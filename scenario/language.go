@@ -74,6 +74,10 @@ func setDefault(p any) {
 		*x = ssd.DefaultPowerLimit()
 	case *ssd.SLCCache:
 		*x = ssd.DefaultSLCCache()
+	case *ssd.Zones:
+		*x = ssd.DefaultZones()
+	case *Zones:
+		*x = Zones{AtOnce: 1}
 	case *ssd.Refresh:
 		*x = ssd.DefaultRefresh()
 	case *Fabric:

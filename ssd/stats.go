@@ -148,6 +148,7 @@ type Stats struct {
 	FoldPrograms                                uint64 // of MovePrograms, those that empty it
 	PowerAsked, PowerHeld                       uint64 // operations that a power limit looked at, and those that it held back
 	Errors                                      ErrorCounts
+	Zones                                       ZoneStats
 	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
 	MappingReads                                uint64
 	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
@@ -247,6 +248,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		}
 	}
 	s.Namespaces = slices.Clone(d.byNamespace)
+	s.Zones = d.zonesNow()
 	for i := range d.channels {
 		c := &d.channels[i]
 		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))

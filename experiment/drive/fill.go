@@ -190,6 +190,7 @@ func (f *figures) fill() {
 	f.wear()
 	f.errors()
 	f.slc()
+	f.zones()
 	f.limited()
 	f.controllers()
 	f.namespaces()
@@ -266,6 +267,22 @@ func (f *figures) errors() {
 	r.Set("ssd.errors.failed", float64(f.now.Failed))
 	r.Set("ssd.refresh.count", float64(f.now.FTL.Renewals))
 	r.Set("ssd.writes.refresh", float64(f.now.RenewPrograms))
+}
+
+// zones fills in what was done to zones, of drives that have them.
+func (f *figures) zones() {
+	if !f.some(func(c *ssd.Config) bool { return c.Zones != nil }) {
+		return
+	}
+	z, r := &f.now.Zones, f.r
+	r.Set("ssd.zones.appends", float64(z.Appends))
+	r.Set("ssd.zones.resets", float64(z.Resets))
+	r.Set("ssd.zones.finished", float64(z.Finishes))
+	r.Set("ssd.zones.opened", float64(z.Opened))
+	r.Set("ssd.zones.closed", float64(z.Closed))
+	r.Set("ssd.zones.open", float64(z.Open))
+	r.Set("ssd.zones.active", float64(z.Active))
+	r.Set("ssd.zones.full", float64(z.Full))
 }
 
 // limited fills in what a power limit did.
