@@ -394,7 +394,7 @@ func (d *Drive) zoneProgrammed(ns uint8, l uint32) {
 	k, _ := n.zones.zone(l - n.base)
 	z := &d.zones[ns].list[k]
 	z.out--
-	if z.out == 0 && (z.padding || z.resetting) {
+	if z.padding || z.resetting {
 		d.settleZone(int(ns), k)
 	}
 }
@@ -413,6 +413,29 @@ func (d *Drive) zoneErased(b ftl.Block) {
 		}
 		return
 	}
+}
+
+// isReturning reports whether a superblock is of a zone that is being reset.
+func (d *Drive) isReturning(b ftl.Block) bool {
+	return slices.ContainsFunc(d.returning, func(x returning) bool { return x.block == b })
+}
+
+// resetIsDue reports whether the next erase of a lane is of a zone that the host resets, and came before the host's programs that wait there. Collection's erases wait until there
+// are none.
+func (d *Drive) resetIsDue(l *lane) bool {
+	if l.mask&(1<<queueErase) == 0 {
+		return false
+	}
+	x := d.txns.At(l.queues[queueErase].at(0).txn)
+	if !x.resets {
+		return false
+	}
+	for q := queueHostWrite; q < queueHostWrite+classes; q++ {
+		if l.queues[q].n > 0 && d.txns.At(l.queues[q].at(0).txn).queued < x.queued {
+			return false
+		}
+	}
+	return true
 }
 
 // resetDone ends a reset.
