@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"fmt"
-
 	"farflash/shape"
 	"farflash/units"
 	"farflash/workload/synth"
@@ -48,8 +46,10 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	}
 	w, grain := l.Synthetic.Writes, s.grain()
 	a := &w.Addresses
-	if w.Size.Kind == synth.Constant && w.Size.Mix == "" && (w.Size.Mean%grain != 0 || z.MaxAppend > 0 && l.Zones.Append && int64(w.Size.Mean) > z.MaxAppend) {
-		fail("synthetic.writes.size", "%v is not possible: a zoned namespace has blocks of %v%s", w.Size.Mean, grain, appendLimit(z.MaxAppend))
+	if size, whole := wholeBlocks(&w.Size, grain); !whole {
+		fail("synthetic.writes.size", "%v is not possible: a zoned namespace has blocks of %v; use a multiple, or a granule that is one", size, grain)
+	} else if most := units.Bytes(z.MaxAppend); most > 0 && l.Zones.Append && size > most {
+		fail("synthetic.writes.size", "%v is not possible: an append is of at most %v (ssd.zones.max_append)", size, most)
 	}
 	if a.Start%units.Bytes(z.Size) != 0 || a.Space != 0 && (a.Space < units.Bytes(z.Size) || a.Space%units.Bytes(z.Size) != 0) {
 		fail("synthetic.writes.addresses", "%v from %v on are no whole zones, which have %v each", a.Space, a.Start, units.Bytes(z.Size))
@@ -68,11 +68,25 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	}
 }
 
-func appendLimit(most int64) string {
-	if most == 0 {
-		return ""
+// wholeBlocks reports whether all sizes are multiples of a block, and the largest that is said, or one that is none.
+func wholeBlocks(s *synth.Size, grain units.Bytes) (size units.Bytes, whole bool) {
+	if s.Mix != "" {
+		sizes, _, _ := s.Mix.Parts() // whoever makes requests says what is wrong with it
+		for _, n := range sizes {
+			if n%grain != 0 {
+				return n, false
+			}
+			size = max(size, n)
+		}
+		return size, true
 	}
-	return fmt.Sprintf(", and appends of at most %v (ssd.zones.max_append)", units.Bytes(most))
+	if s.Shape == (synth.Shape{}) || s.Kind == synth.Constant {
+		return s.Mean, s.Mean%grain == 0
+	}
+	if s.Granule == 0 || s.Granule%grain != 0 {
+		return max(s.Granule, units.Sector), false
+	}
+	return s.Max, true
 }
 
 // grain is what writes to zones are multiples of.

@@ -101,7 +101,12 @@ func (c *Config) validateZones(bad *units.Faults) {
 	}
 	const at = "zones"
 	bad.Hold(c.anyZoned(), at, "every namespace is conventional; leave zones out, or conventional")
-	bad.Hold(z.Capacity >= 0 && z.Size >= 0 && z.MaxAppend >= 0, at, "capacity, size and max_append must not be negative")
+	for _, x := range []struct {
+		key string
+		n   units.Bytes
+	}{{"capacity", z.Capacity}, {"size", z.Size}, {"max_append", z.MaxAppend}} {
+		bad.Hold(x.n >= 0, at+"."+x.key, "%v is not possible; it must not be negative", x.n)
+	}
 	bad.Hold(z.MaxOpen >= 0 && z.MaxActive >= 0, at, "max_open and max_active must not be negative; 0 is no limit")
 	bad.Hold(z.MaxActive == 0 || z.MaxOpen > 0 && z.MaxOpen <= z.MaxActive, at+".max_open", "%d is not possible: what is open is active, and %d may be; use 1 to %d", z.MaxOpen, z.MaxActive, z.MaxActive)
 	bad.Hold(c.Mapping.Ideal, at, "a zone's place is one entry of the map, so the map is in DRAM whole; set mapping.ideal: true")
