@@ -228,6 +228,20 @@ func TestSLCCache(t *testing.T) {
 	}
 }
 
+func TestZones(t *testing.T) {
+	zones := run(t, "zones.yaml")
+	blocks := run(t, "zones.yaml", shape.Change{Path: "ssd.zones", Value: "null"}, shape.Change{Path: "workload[*].zones", Value: "null"})
+	if a, b := zones("ssd.waf"), blocks("ssd.waf"); a != 1 || b < 1.1 {
+		t.Errorf("write amplification is %v with zones and %v without", a, b)
+	}
+	if a, b := zones("read.latency.p99_9"), blocks("read.latency.p99_9"); b < 2*a {
+		t.Errorf("reads' 99.9th percentile is %v us with zones and %v without", a, b)
+	}
+	if a, b := zones("write.latency.p99"), blocks("write.latency.p99"); b < 20*a {
+		t.Errorf("writes' 99th percentile is %v us with zones and %v without", a, b)
+	}
+}
+
 func TestNamespaces(t *testing.T) {
 	apart, together := run(t, "namespaces.yaml"), run(t, "namespaces.yaml", shape.Change{Path: "ssd.namespaces", Value: "[{}, {}]"})
 	alone := run(t, "namespaces.yaml", shape.Change{Path: "workload[1].closed", Value: "1"})

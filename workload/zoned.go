@@ -18,7 +18,8 @@ type zoned struct {
 	lanes       []lane
 	turn        int
 	ready, sent int // records that are to come before write
-	before      [2]Record
+	before      [3]Record
+	clean       bool // the next zone was reset
 	write       Record
 	err         error
 }
@@ -31,7 +32,8 @@ type lane struct {
 }
 
 // Zoned returns a Source whose writes go to zones, wherever src has them go: from the first of count zones on, one behind the other, in turn to atOnce zones; a
-// zone that has no room for a write is finished, if it is not full, and the next one, which was written longest ago, is reset first. With appends the device says where in the zone a
+// zone that has no room for a write is finished, if it is not full. The next one, which was written longest ago, was reset when the one before it was begun, so that no write waits for
+// an erase, if there are more than are written at once. With appends the device says where in the zone a
 // write goes. Reads and flushes are as src has them.
 func Zoned(src Source, z block.Zones, first, count, atOnce int, appends bool) Source {
 	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends, lanes: make([]lane, atOnce)}
@@ -85,8 +87,13 @@ func (s *zoned) lay() error {
 	}
 	if !l.open {
 		*l = lane{zone: s.first + s.next, open: true}
+		if !s.clean {
+			about(block.Reset, l.zone)
+		}
 		s.next = (s.next + 1) % s.count
-		about(block.Reset, l.zone)
+		if s.clean = s.count > int64(len(s.lanes)); s.clean {
+			about(block.Reset, s.first+s.next)
+		}
 	}
 	w.Offset = l.zone * s.z.Size
 	if w.Append = s.append; !s.append {

@@ -21,10 +21,10 @@ func TestZoned(t *testing.T) {
 		count, atOnce int
 		want          string
 	}{
-		{false, 3, 1, "reset 100, write 100+30, write 130+20, finish 100, reset 200, write 200+30, write 230+30, read 5+10, reset 300, write 300+50, finish 300, reset 100, write 100+20, " +
-			"finish 100, reset 200, write 200+60, flush 0, reset 300, write 300+60, reset 100, write 100+1"},
-		{true, 3, 2, "reset 100, append 100+30, reset 200, append 200+20, append 100+30, append 200+30, read 5+10, reset 300, append 300+50, finish 200, reset 100, append 100+20, " +
-			"finish 300, reset 200, append 200+60, flush 0, finish 100, reset 300, append 300+60, reset 100, append 100+1"},
+		{false, 3, 1, "reset 100, reset 200, write 100+30, write 130+20, finish 100, reset 300, write 200+30, write 230+30, read 5+10, reset 100, write 300+50, finish 300, reset 200, write 100+20, " +
+			"finish 100, reset 300, write 200+60, flush 0, reset 100, write 300+60, reset 200, write 100+1"},
+		{true, 3, 2, "reset 100, reset 200, append 100+30, reset 300, append 200+20, append 100+30, append 200+30, read 5+10, reset 100, append 300+50, finish 200, reset 200, append 100+20, " +
+			"finish 300, reset 300, append 200+60, flush 0, finish 100, reset 100, append 300+60, reset 200, append 100+1"},
 		{true, 1, 1, "reset 100, append 100+30, append 100+20, finish 100, reset 100, append 100+30, append 100+30, read 5+10, reset 100, append 100+50, finish 100, reset 100, append 100+20, " +
 			"finish 100, reset 100, append 100+60, flush 0, reset 100, append 100+60, reset 100, append 100+1"},
 	} {
