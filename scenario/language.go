@@ -74,6 +74,8 @@ func setDefault(p any) {
 		*x = ssd.DefaultPowerLimit()
 	case *ssd.SLCCache:
 		*x = ssd.DefaultSLCCache()
+	case *ssd.FDP:
+		*x = ssd.DefaultFDP()
 	case *ssd.Zones:
 		*x = ssd.DefaultZones()
 	case *Zones:

@@ -133,10 +133,10 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	x.bytes = int32(bits.OnesCount64(sectors)) * nand.SectorSize
 	x.queue = queueHostWrite + class
 	n := &d.ns[ns]
-	if placement != 0 && int(placement) < n.streams {
-		x.stream = placement
+	if int(placement) >= len(n.handles) {
+		placement = 0
 	}
-	x.stream += uint8(n.stream)
+	x.stream = n.handles[placement]
 	return t
 }
 

@@ -33,6 +33,9 @@ type Config struct {
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
 
+	// FDP is data placement by reclaim unit handles; without the section there are streams at most.
+	FDP *FDP
+
 	// Zones make namespaces zoned (ZNS); without the section they are conventional.
 	Zones *Zones
 
@@ -405,6 +408,8 @@ type Namespace struct {
 	// Streams is how many placement hints (write streams, FDP placement handles)
 	// the namespace tells apart; each has its own open block in each plane.
 	Streams int
+	// Handles are the reclaim unit handles that its placement handles stand for, from placement 0 on; none named are all, in order.
+	Handles []int
 	// Conventional: it is not zoned, although the drive has zones.
 	Conventional bool
 }

@@ -26,9 +26,9 @@ type namespace struct {
 	mapPages uint32
 	stored   uint32 // mapping pages that are on flash from the start
 
-	stream   int // its first write stream
-	streams  int
-	mapping  int // the stream of its mapping pages
+	stream   int     // its first write stream
+	handles  []uint8 // the streams that its placement hints stand for
+	mapping  int     // the stream of its mapping pages
 	cache    CacheMode
 	cacheSet int // which cache it uses
 	cmt      int // which cached mapping table it uses
@@ -83,8 +83,11 @@ func (c *Config) layOut() []namespace {
 		n.pages = uint32((n.sectors + spp - 1) / spp)
 		n.base = next
 		next += n.pages
-		n.stream, n.streams = stream, max(specs[i].Streams, 1)
-		stream += n.streams
+		n.handles = c.placements(&specs[i], stream)
+		n.stream = int(n.handles[0])
+		if stream += len(n.handles); c.FDP != nil {
+			stream = c.FDP.Handles // they are the drive's
+		}
 		n.cache = c.Cache.Mode
 		if specs[i].Cache != nil {
 			n.cache = *specs[i].Cache

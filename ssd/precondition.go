@@ -88,8 +88,10 @@ func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) 
 			continue
 		}
 		// A page of flash that is not full cannot be programmed any more.
-		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages {
+		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages && !m.opened[[2]int{plane, n.stream}] {
+			// Of namespaces that share a handle one has its unit go on; of the others the rest is given up.
 			r.Use, r.Written = ftl.Open, written
+			m.opened[[2]int{plane, n.stream}] = true
 		}
 		if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
 			return err

@@ -285,7 +285,10 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 	blocks := g.BlocksPerPlane
 	streams := 0
 	for i := range ns {
-		streams += ns[i].streams
+		streams += len(ns[i].handles)
+	}
+	if c.FDP != nil {
+		streams = c.FDP.Handles
 	}
 	hosts := streams + len(ns)
 	survivors := make([]int, hosts, 2*hosts)
@@ -295,14 +298,14 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 			survivors[s] = hosts + ns[s-streams].stream // they are never collected
 		case s >= streams:
 			survivors[s] = len(survivors) + s // settled below
-		case c.Collection.Streams || c.Quirks.FrontiersAtOnce:
+		case c.streamsApart():
 			survivors[s] = hosts + s
 		default:
 			survivors[s] = hosts
 		}
 	}
 	data := 1
-	if c.Collection.Streams || c.Quirks.FrontiersAtOnce {
+	if c.streamsApart() {
 		data = streams
 	}
 	total := hosts + data

@@ -149,7 +149,8 @@ type Stats struct {
 	PowerAsked, PowerHeld                       uint64 // operations that a power limit looked at, and those that it held back
 	Errors                                      ErrorCounts
 	Zones                                       ZoneStats
-	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
+	ZoneLevels                                  ZoneLevels // at the end
+	Reads, Programs, Erases                     uint64     // all of flash, in pages and blocks
 	MappingReads                                uint64
 	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
 	ProgramsSuspended, ErasesSuspended          uint64
@@ -248,7 +249,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		}
 	}
 	s.Namespaces = slices.Clone(d.byNamespace)
-	s.Zones = d.zonesNow()
+	s.Zones, s.ZoneLevels = d.zoneStats, d.zonesNow()
 	for i := range d.channels {
 		c := &d.channels[i]
 		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))

@@ -117,9 +117,9 @@ func (s *Stats) Add(o *Stats) {
 	s.FTL = s.FTL.Add(o.FTL)
 	s.Energy += o.Energy
 	s.Errors.RateSum += o.Errors.RateSum
-	s.Zones.Open += o.Zones.Open
-	s.Zones.Active += o.Zones.Active
-	s.Zones.Full += o.Zones.Full
+	s.ZoneLevels.Open += o.ZoneLevels.Open
+	s.ZoneLevels.Active += o.ZoneLevels.Active
+	s.ZoneLevels.Full += o.ZoneLevels.Full
 	s.FreeBlocks += o.FreeBlocks
 	s.FewestFree = min(s.FewestFree, o.FewestFree)
 	s.ValidPages += o.ValidPages

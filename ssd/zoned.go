@@ -43,7 +43,7 @@ type zoneSet struct {
 	active   int // that are open or closed
 }
 
-// ZoneStats is what was done to zones, and how many are in a state.
+// ZoneStats is what was done to zones.
 type ZoneStats struct {
 	Appends  uint64 // commands that went well
 	Resets   uint64
@@ -51,9 +51,13 @@ type ZoneStats struct {
 	Opened   uint64 // by a write or a command
 	Closed   uint64 // by a command, or to make room for another
 	Refused  uint64 // commands that a zone's state, its end or a limit stood against
-	Open     int    // zones
-	Active   int
-	Full     int
+}
+
+// ZoneLevels is how many zones are in a state.
+type ZoneLevels struct {
+	Open   int
+	Active int // open or closed
+	Full   int
 }
 
 // returning is a superblock of a zone that is being reset.
@@ -453,9 +457,8 @@ func (d *Drive) resetDone(ns int, k uint32) {
 	d.partDone(i)
 }
 
-// zonesNow is what was done to zones, and how they are.
-func (d *Drive) zonesNow() ZoneStats {
-	s := d.zoneStats
+// zonesNow is how zones are.
+func (d *Drive) zonesNow() (s ZoneLevels) {
 	for i := range d.zones {
 		set := &d.zones[i]
 		s.Open += set.explicit + len(set.implicit)

@@ -191,6 +191,7 @@ func (f *figures) fill() {
 	f.errors()
 	f.slc()
 	f.zones()
+	f.placement()
 	f.limited()
 	f.controllers()
 	f.namespaces()
@@ -280,9 +281,22 @@ func (f *figures) zones() {
 	r.Set("ssd.zones.finished", float64(z.Finishes))
 	r.Set("ssd.zones.opened", float64(z.Opened))
 	r.Set("ssd.zones.closed", float64(z.Closed))
-	r.Set("ssd.zones.open", float64(z.Open))
-	r.Set("ssd.zones.active", float64(z.Active))
-	r.Set("ssd.zones.full", float64(z.Full))
+	r.Set("ssd.zones.open", float64(f.now.ZoneLevels.Open))
+	r.Set("ssd.zones.active", float64(f.now.ZoneLevels.Active))
+	r.Set("ssd.zones.full", float64(f.now.ZoneLevels.Full))
+}
+
+// placement fills in the statistics of Flexible Data Placement, of drives that have it.
+func (f *figures) placement() {
+	if !f.some(func(c *ssd.Config) bool { return c.FDP != nil }) {
+		return
+	}
+	x, r := &f.now, f.r
+	r.Set("ssd.fdp.hbmw", float64(x.Bytes[block.Write]))
+	r.Set("ssd.fdp.mbmw", float64(x.Programmed))
+	c := f.drives[0].Config()
+	r.Set("ssd.fdp.mbe", float64(x.Erases)*float64(c.Geometry.PagesPerBlock)*float64(c.Geometry.PageSize))
+	r.Set("ssd.fdp.reclaim_unit", float64(c.ReclaimUnit()))
 }
 
 // limited fills in what a power limit did.
