@@ -228,6 +228,18 @@ func TestSLCCache(t *testing.T) {
 	}
 }
 
+func TestFDP(t *testing.T) {
+	brief := shape.Change{Path: "measure.until", Value: "6s"}
+	apart := run(t, "fdp.yaml", brief)
+	together := run(t, "fdp.yaml", brief, shape.Change{Path: "workload[*].placement", Value: "0"})
+	if a, b := apart("ssd.waf"), together("ssd.waf"); a > 0.6*b {
+		t.Errorf("write amplification is %v through handles of their own, %v through one", a, b)
+	}
+	if a, b := apart("ssd.fdp.mbmw")/apart("ssd.fdp.hbmw"), apart("ssd.waf.bytes"); a < 0.999*b || a > 1.001*b {
+		t.Errorf("media bytes over host bytes are %v, the write amplification in bytes is %v", a, b)
+	}
+}
+
 func TestZones(t *testing.T) {
 	zones := run(t, "zones.yaml")
 	blocks := run(t, "zones.yaml", shape.Change{Path: "ssd.zones", Value: "null"}, shape.Change{Path: "workload[*].zones", Value: "null"})
