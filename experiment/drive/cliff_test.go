@@ -20,7 +20,7 @@ func TestCliff(t *testing.T) {
 	takes := func(requests int) float64 {
 		r := trialtest.Run(t, preset, 1, "ssd.slc_cache.capacity=3GiB", "measure.warm_up=0%",
 			fmt.Sprintf("workload=[{synthetic: {writes: {size: 128KiB, addresses: {pattern: sequential, align: 128KiB}}, requests: %d}, closed: 32}]", requests))
-		return r.SimulatedS
+		return r.Result.SimulatedS
 	}
 	full := cache / size * 9 / 10
 	before := takes(full)
