@@ -6,11 +6,12 @@
 // and no clock: a simulated Device completes requests in simulated time, a real
 // one in wall time, and the caller cannot tell them apart by type.
 //
-// What it leaves out: admin commands, the discovery of devices, and vectored or
-// fused commands.
+// What it leaves out: admin commands, the discovery of devices, vectored or
+// fused commands, and of zones what few hosts use: the random write area, and read-only and offline zones.
 //
 // The vocabulary (queue, depth, priority class, namespace) follows the NVM
-// Express Base Specification 2.0, sections 2 and 3.4.4.
+// Express Base Specification 2.0, sections 2 and 3.4.4; that of zones the NVM Express
+// Zoned Namespace Command Set Specification 1.1.
 package block
 
 import "farflash/units"
@@ -25,10 +26,18 @@ const (
 	Write
 	Trim
 	Flush
-	Ops // how many there are
+	// The actions of Zone Management Send, for the zone that begins at Offset.
+	Reset  // it is empty again
+	Finish // it is full, as it is
+	Open   // it is open until it is closed
+	Close  // it is closed, and stays active
+	Ops    // how many there are
 )
 
-var opNames = units.Names[Op]{"read", "write", "trim", "flush"}
+var opNames = units.Names[Op]{"read", "write", "trim", "flush", "reset", "finish", "open", "close"}
+
+// OfZone reports whether an operation is about a zone as a whole.
+func (o Op) OfZone() bool { return o >= Reset && o <= Close }
 
 // String is the lower-case name used in scenarios, traces and metrics.
 func (o Op) String() string { return opNames.Name(o) }
@@ -61,12 +70,13 @@ func (c *Class) UnmarshalText(text []byte) error { return classNames.Unmarshal(t
 type Request struct {
 	Tag       uint64 // the caller's own; returned in the Completion
 	Offset    int64  // bytes from the start of the namespace; a multiple of 512
-	Length    int64  // bytes; a multiple of 512; 0 only for Flush
+	Length    int64  // bytes; a multiple of 512; 0 only for Flush and what is about a zone
 	Volume    uint32 // which of an array's volumes; a single drive has one, whatever this says
 	Namespace uint8  // which namespace; 0 is the first
 	Op        Op
 	Placement uint8 // placement hint (write stream, FDP placement handle); 0 is none
 	ForceUnit bool  // FUA: a write completes only once it is on flash
+	Append    bool  // Zone Append: a write to the zone that begins at Offset, which goes where the zone's data end
 	// Data is what a Write takes and where a Read puts what it finds: buffers of
 	// Length bytes in all. The device has them from Submit until the completion; the
 	// caller neither changes nor reads them meanwhile. A model keeps no content and leaves
@@ -80,15 +90,22 @@ type Status uint8
 
 // The statuses.
 const (
-	OK           Status = iota
-	OutOfRange          // beyond the namespace
-	Invalid             // zero or unaligned length or offset
-	WriteFault          // the medium has no page left to write to
-	ReadFault           // the medium no longer says what was written: NVMe's unrecovered read error
-	StatusCounts        // how many there are
+	OK               Status = iota
+	OutOfRange              // beyond the namespace
+	Invalid                 // zero or unaligned length or offset
+	WriteFault              // the medium has no page left to write to
+	ReadFault               // the medium no longer says what was written: NVMe's unrecovered read error
+	ZoneBoundary            // a write goes beyond the capacity of its zone
+	ZoneFull                // a write to a zone that is full
+	ZoneInvalidWrite        // a write that does not begin where the data of its zone end
+	TooManyActive           // a zone more would be active than may be
+	TooManyOpen             // a zone more would be open than may be
+	ZoneTransition          // a zone cannot go from the state that it is in to the one that was asked for
+	StatusCounts            // how many there are
 )
 
-var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault", "unrecovered read error"}
+var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault", "unrecovered read error",
+	"zone boundary error", "zone is full", "zone invalid write", "too many active zones", "too many open zones", "invalid zone state transition"}
 
 // String is the status in words.
 func (s Status) String() string { return statusNames.Name(s) }
@@ -102,6 +119,7 @@ type Completion struct {
 	Finished  units.Duration // when the completion entry had reached the host
 	Waited    units.Duration // how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
 	Length    int64          // bytes
+	Offset    int64          // of an Append that went well: where its data are
 	Queue     QueueID
 	Op        Op
 	Status    Status
@@ -145,6 +163,23 @@ type Device interface {
 // on; an inFlight of 0 is the device's own limit.
 type Tuner interface {
 	Tune(q QueueID, weight, inFlight int)
+}
+
+// Zones are how a namespace is divided into zones, which are written in order and reset as a whole. All have one size.
+type Zones struct {
+	Size      int64 // bytes from one zone's beginning to the next one's
+	Capacity  int64 // bytes of a zone that can be written
+	Count     int   // zones
+	MaxOpen   int   // that may be open at once; 0 is no limit
+	MaxActive int   // that may be open or closed at once; 0 is no limit
+	MaxAppend int64 // bytes of an Append; 0 is no limit
+}
+
+// Zoned is a Device that may have zoned namespaces. Zones of a namespace that is not zoned are none.
+//
+// Whoever writes to a zone without Append sees to it that writes arrive in order: commands of one queue may pass each other on the way to a device.
+type Zoned interface {
+	Zones(namespace int) Zones
 }
 
 // Sink gets every completion. Complete is called in the device's time, on the

@@ -108,7 +108,8 @@ type Host struct {
 	wave   int    // whose flows run
 	waves  int    // the last one
 
-	total  [block.Ops]Measure
+	total  measures
+	zones  []plugs // by namespace; nil if none that a flow writes to is zoned
 	sample Sample
 
 	// OnSample and OnProgress are called after each completion if they are set, OnIdle
@@ -129,7 +130,9 @@ type flow struct {
 	resting bool // it pauses, or will when what it has under way completes
 	since   int  // issued since the last pause; counted where there are pauses
 	under   int  // issued and not completed; likewise
-	per     [block.Ops]Measure
+	per     measures
+	count   uint64 // issued
+	zoned   bool   // its namespace is
 }
 
 // issued is a request that has not completed. Entries are named by index; 0 is none.
@@ -138,6 +141,7 @@ type issued struct {
 	arrival sim.Time
 	entered sim.Time
 	id      uint64
+	number  uint64 // among its flow's, from 1
 	next    int32
 	flow    int32
 }
@@ -163,6 +167,7 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 		}
 		h.flows[i] = flow{Flow: f, queue: q, size: dev.Capacity(int(f.Namespace))}
 		h.waves = max(h.waves, f.Wave)
+		h.plug(&h.flows[i])
 	}
 	return nil
 }
@@ -231,14 +236,14 @@ func (h *Host) Issued() uint64 { return h.issued }
 func (h *Host) Ended() uint64 { return h.ended }
 
 // Measured returns what was measured of an operation over all flows.
-func (h *Host) Measured(op block.Op) *Measure { return &h.total[op] }
+func (h *Host) Measured(op block.Op) *Measure { return h.total.of(op) }
 
 // FlowMeasured returns what was measured of an operation in one flow.
 func (h *Host) FlowMeasured(i int, op block.Op) *Measure {
 	if len(h.flows) == 1 {
-		return &h.total[op] // a lone flow is measured once
+		return h.total.of(op) // a lone flow is measured once
 	}
-	return &h.flows[i].per[op]
+	return h.flows[i].per.of(op)
 }
 
 // read gets the flow's next request. It reports false at the end.
@@ -312,10 +317,11 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	}
 	n := h.live.Take()
 	x := h.live.At(n)
-	*x = issued{arrival: now, flow: i, id: h.issued}
+	f.count++
+	*x = issued{arrival: now, flow: i, id: h.issued, number: f.count}
 	x.req = block.Request{
 		Tag: uint64(n), Op: f.next.Op, Offset: f.next.Offset, Length: f.next.Size, Volume: f.next.Volume, Namespace: f.Namespace,
-		Placement: f.Placement, ForceUnit: f.ForceUnit && f.next.Op == block.Write,
+		Placement: f.Placement, ForceUnit: f.ForceUnit && f.next.Op == block.Write, Append: f.next.Append,
 	}
 	if !h.fit(f, &x.req) {
 		return false
@@ -332,17 +338,27 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 		}
 	}
 	h.read(f)
-	if f.waiting.head != 0 || !h.submit(n) {
-		x := h.live.At(n)
-		x.next = 0
-		if f.waiting.head == 0 {
-			f.waiting.head = n
-		} else {
-			h.live.At(f.waiting.tail).next = n
-		}
-		f.waiting.tail = n
+	if !f.zoned || h.enters(n) {
+		h.send(f, n)
 	}
 	return true
+}
+
+// send submits a request, or has it wait for a place in its flow's queue.
+func (h *Host) send(f *flow, n int32) {
+	if f.waiting.head != 0 || !h.submit(n) {
+		h.queue(&f.waiting, n)
+	}
+}
+
+func (h *Host) queue(l *list, n int32) {
+	h.live.At(n).next = 0
+	if l.head == 0 {
+		l.head = n
+	} else {
+		h.live.At(l.tail).next = n
+	}
+	l.tail = n
 }
 
 // mostOutstanding bounds the requests that have come and not completed, and with them memory.
@@ -387,7 +403,7 @@ func (h *Host) fit(f *flow, r *block.Request) bool {
 		return true
 	}
 	size := f.size
-	if r.Offset <= size-r.Length {
+	if r.Offset <= size-r.Length && (r.Length > 0 || r.Offset < size) {
 		return true
 	}
 	if !f.Fold {
@@ -425,12 +441,16 @@ func (h *Host) Complete(c block.Completion) {
 	if f.FromSubmission {
 		from = x.entered
 	}
-	h.total[c.Op].add(&c, now-from)
+	h.total.in(c.Op).add(&c, now-from)
 	if len(h.flows) > 1 {
-		f.per[c.Op].add(&c, now-from)
+		f.per.in(c.Op).add(&c, now-from)
+	}
+	if f.zoned {
+		h.leaves(&x.req)
+		x = h.live.At(n)
 	}
 	if c.Status != block.OK && c.Status != block.ReadFault { // data that are lost are the user's misfortune, and the run goes on
-		h.failOf(f, fmt.Errorf("request %d (%v of %v at %d): %v", x.id+1, c.Op, units.Bytes(c.Length), x.req.Offset, c.Status))
+		h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.req.Append, Offset: x.req.Offset, Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
 	}
 	if h.OnSample != nil {
 		h.sample = Sample{
@@ -482,6 +502,7 @@ func (h *Host) Waiting() uint64 {
 			n++
 		}
 	}
+	n += h.plugged()
 	if d, ok := h.dev.(*Divided); ok {
 		n += uint64(d.Waiting())
 	}

@@ -311,7 +311,7 @@ func TestFoldIntoOneSector(t *testing.T) {
 // What a flow gives to its writes, and only to them.
 func TestHints(t *testing.T) {
 	var records []workload.Record
-	for op := range block.Ops {
+	for op := range block.Flush + 1 {
 		records = append(records, workload.Record{Op: op, Offset: 4096, Size: 4096})
 	}
 	records[block.Flush] = workload.Record{Op: block.Flush}
@@ -325,7 +325,7 @@ func TestHints(t *testing.T) {
 			t.Errorf("a write has placement hint %d", r.Placement)
 		}
 	}
-	for op := range block.Ops {
+	for op := range block.Flush + 1 {
 		if n := b.host.Measured(op).Latency.Count(); n != 1 {
 			t.Errorf("%d %vs are measured", n, op)
 		}

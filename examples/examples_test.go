@@ -228,6 +228,32 @@ func TestSLCCache(t *testing.T) {
 	}
 }
 
+func TestFDP(t *testing.T) {
+	brief := shape.Change{Path: "measure.until", Value: "6s"}
+	apart := run(t, "fdp.yaml", brief)
+	together := run(t, "fdp.yaml", brief, shape.Change{Path: "workload[*].placement", Value: "0"})
+	if a, b := apart("ssd.waf"), together("ssd.waf"); a > 0.6*b {
+		t.Errorf("write amplification is %v through handles of their own, %v through one", a, b)
+	}
+	if a, b := apart("ssd.fdp.mbmw")/apart("ssd.fdp.hbmw"), apart("ssd.waf.bytes"); a < 0.999*b || a > 1.001*b {
+		t.Errorf("media bytes over host bytes are %v, the write amplification in bytes is %v", a, b)
+	}
+}
+
+func TestZones(t *testing.T) {
+	zones := run(t, "zones.yaml")
+	blocks := run(t, "zones.yaml", shape.Change{Path: "ssd.zones", Value: "null"}, shape.Change{Path: "workload[*].zones", Value: "null"})
+	if a, b := zones("ssd.waf"), blocks("ssd.waf"); a != 1 || b < 1.1 {
+		t.Errorf("write amplification is %v with zones and %v without", a, b)
+	}
+	if a, b := zones("read.latency.p99_9"), blocks("read.latency.p99_9"); b < 2*a {
+		t.Errorf("reads' 99.9th percentile is %v us with zones and %v without", a, b)
+	}
+	if a, b := zones("write.latency.p99"), blocks("write.latency.p99"); b < 20*a {
+		t.Errorf("writes' 99th percentile is %v us with zones and %v without", a, b)
+	}
+}
+
 func TestNamespaces(t *testing.T) {
 	apart, together := run(t, "namespaces.yaml"), run(t, "namespaces.yaml", shape.Change{Path: "ssd.namespaces", Value: "[{}, {}]"})
 	alone := run(t, "namespaces.yaml", shape.Change{Path: "workload[1].closed", Value: "1"})

@@ -90,7 +90,7 @@ func (f *FTL) check(withMap, touched bool) error {
 
 // checkPrograms compares what a pool has handed out, of blocks that still hold it, with what it was asked for.
 func (f *FTL) checkPrograms(p *pool, handed int64) error {
-	host := int64(0)
+	host := p.counts.filled
 	for i := range f.cfg.Streams {
 		host += p.frontiers[i].host
 	}
@@ -131,7 +131,7 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 			sum += int64(m.valid)
 			candidates++
 		}
-		fails, may := slices.Contains(p.failing, b), m.state == open || m.state == victim || m.state == erasing || m.state == failing
+		fails, may := slices.Contains(p.failing, b), m.state == open || m.state == victim || m.state == erasing || m.state == failing || m.state == given
 		if fails && !may || !fails && m.state == failing {
 			return 0, fmt.Errorf("%v block %d fails: %v", m.state, i, fails)
 		}
@@ -148,7 +148,9 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 		if at := f.frontierOf(p, b); at >= 0 {
 			left = p.frontiers[at].left
 		}
-		handed += int64(f.pages - left)
+		if handed += int64(f.pages - left); m.state == given {
+			handed -= int64(f.pages - m.pending)
+		}
 		if err := f.checkBlock(pool, p, b, left, withMap); err != nil {
 			return 0, fmt.Errorf("block %d: %w", i, err)
 		}
@@ -190,7 +192,7 @@ func (p place) String() string { return placeNames[p] }
 // stands says whether a block in this state may be in this place.
 func stands(s state, at place) bool {
 	switch s {
-	case unknown, failing, retired:
+	case unknown, failing, retired, given:
 		return at == nowhere
 	case free:
 		return at == inHeap
@@ -294,7 +296,7 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	if m.state == open && m.pending < left || m.state != open && left > 0 {
 		return fmt.Errorf("%v, %d pages left and %d to be programmed", m.state, left, m.pending)
 	}
-	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == failing || m.state == victim && m.pending == 0
+	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == failing || m.state == given || m.state == victim && m.pending == 0
 	if !atRest || !withMap {
 		return nil
 	}

@@ -45,6 +45,11 @@
 // make the usual tables. Action.Stream is the stream of the block that is collected: with
 // Separate(n), n+s holds the survivors of s.
 //
+// # Given blocks
+//
+// A driver may also take whole blocks (Give), fill them page by page (Fill) and give them back when nothing in them is valid (Return): zones of
+// a zoned namespace are such. No collection looks at them.
+//
 // # Cost
 //
 // Allocate, Programmed and Invalidate touch no map and allocate no memory in
@@ -125,6 +130,7 @@ const (
 	Failure                     // because it fails: it will be retired
 	Renewal                     // because the driver asked for it: its data are getting old
 	Folding                     // because it is fast: others hold more
+	Returned                    // because the driver, whose it was, gave it back
 	reasons
 )
 
@@ -227,13 +233,19 @@ func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	return ppa, true
 }
 
-// Skip gives up the pages of an open block that lie before end, in the same block, and were not handed out: a driver that programs several
+// Skip gives up the pages of an open or given block that lie before end, in the same block, and were not handed out: a driver that programs several
 // pages at once, of one that would end there, has no data for them. They count as programmed and hold nothing. It returns how many they are.
 func (f *FTL) Skip(end PPA, now Tick) int {
 	pool, b, last := f.split(end - 1)
 	p := f.touch(pool)
 	at := f.frontierOf(p, b)
 	if at < 0 {
+		if m := &p.blocks[b]; m.state == given && last >= m.pending {
+			n := last + 1 - m.pending
+			p.counts.skipped += int64(n)
+			m.pending = last + 1
+			return int(n)
+		}
 		return 0 // all were handed out, or given up because the block fails
 	}
 	w, m := &p.frontiers[at], &p.blocks[b]

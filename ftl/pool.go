@@ -22,9 +22,10 @@ const (
 	erasing              // offered for erasing
 	failing              // fails and is not being collected yet: no candidate
 	retired              // never used again
+	given                // the driver fills and empties it: no candidate
 )
 
-var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "victim", "erasing", "failing", "retired"}
+var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "victim", "erasing", "failing", "retired", "given"}
 
 func (s state) String() string { return stateNames[s] }
 
@@ -40,7 +41,7 @@ type block struct {
 	valid int32
 	// pending is, while open, the pages not programmed yet (those not handed out
 	// included); while a candidate, the pool's erases when it became one; while
-	// collected, the moves in flight.
+	// collected, the moves in flight; while given, the pages taken or given up.
 	pending int32
 	// Candidates: links of the list the block is in, or next is its place in the
 	// array. Victims: next is the moves that may yet ask for a page, prev the reason.
@@ -438,6 +439,9 @@ func (f *FTL) filled(p *pool, pool, full int) {
 func (f *FTL) programmed(p *pool, b int32) {
 	m := &p.blocks[b]
 	if m.state != open || m.pending == 0 {
+		if m.state == given {
+			return
+		}
 		broken("a page of %v block %d was programmed", m.state, b)
 	}
 	if m.pending--; m.pending == 0 {

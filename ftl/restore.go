@@ -15,6 +15,7 @@ const (
 	Open                // a stream's frontier: pages from Written on are erased
 	Full                // will be written no more; a candidate for collection
 	BadBlock            // retired
+	Given               // the driver fills and empties it
 )
 
 // Restored describes one block to RestoreBlock.
@@ -22,11 +23,11 @@ type Restored struct {
 	Use     Use
 	Stream  int      // Open, Full: the stream that wrote it
 	Erases  int      // how often it has been erased
-	Written int      // Open: pages written, fewer than a block has
+	Written int      // Open: pages written, fewer than a block has; Given: pages taken
 	Worn    bool     // Open: it takes what wear levelling moves to Stream; needs Config.StaticWear
 	Failing bool     // Full: it is to be emptied and retired; what is not written of it is not valid
 	Fast    bool     // Open, Full: it has one bit a cell and Config.Fast.Pages pages
-	Valid   []uint64 // Open, Full: bit i%64 of word i/64 tells that page i is valid; nil: none
+	Valid   []uint64 // Open, Full, Given: bit i%64 of word i/64 tells that page i is valid; nil: none
 	Touched Tick     // when one of its pages was last invalidated, or the last one was written
 	Age     int      // Full: erases of the pool since it was filled; CostAge goes by it, and no other policy
 }
@@ -102,6 +103,11 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 		}
 		return nil
 	}
+	if r.Use == Given {
+		p.counts.restored += int64(r.Written)
+		m.state, m.pending = given, int32(r.Written)
+		return nil
+	}
 	p.counts.restored += int64(r.Written) + int64(f.pages-f.size(m))
 	m.state = open
 	for page := r.Written; page < int(f.size(m)); page++ {
@@ -148,6 +154,10 @@ func (f *FTL) checkRestored(r Restored) error {
 		written = r.Written
 	case Full:
 		written = pages
+	case Given:
+		if written = r.Written; written < 0 || written > pages {
+			return fmt.Errorf("given with %d pages taken; a block has %d", written, pages)
+		}
 	default:
 		return fmt.Errorf("unknown use %d", r.Use)
 	}
@@ -217,7 +227,9 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 			if m.state == closed && f.cfg.Victim == CostAge {
 				r.Age = int(p.erases - uint32(m.pending))
 			}
-			if at := f.frontierOf(p, i); at >= 0 {
+			if m.state == given {
+				r.Use, r.Written, r.Failing = Given, int(m.pending), false
+			} else if at := f.frontierOf(p, i); at >= 0 {
 				r.Use, r.Written = Open, int(f.size(m)-p.frontiers[at].left)
 				r.Worn = at >= len(f.survivors)
 				valid := make([]uint64, f.words)

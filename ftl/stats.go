@@ -12,8 +12,9 @@ type counts struct {
 	failed      int64 // programs that failed
 	failures    int64 // blocks that were said to fail
 	restored    int64 // pages of restored blocks
-	abandoned   int64 // pages of failing blocks that were never handed out
+	abandoned   int64 // pages of failing and returned blocks that were never handed out
 	skipped     int64 // pages that were given up by Skip
+	filled      int64 // pages of given blocks that were taken
 	shortened   int64 // pages that fast blocks do not use
 	erasedPages int64 // pages of blocks that were erased or retired
 	relocating  int64 // relocated and not yet Moved
@@ -22,7 +23,7 @@ type counts struct {
 // Stats says what the FTL has done since New. Counts are of pages unless said otherwise.
 type Stats struct {
 	Programs        []int64 // handed out by Allocate, by host stream
-	HostPrograms    int64   // their sum
+	HostPrograms    int64   // their sum, and pages of given blocks
 	GCPrograms      int64   // programmed to move data out of blocks collected for space
 	WearPrograms    int64   // programmed to move data out of the least worn blocks
 	FailurePrograms int64   // programmed to move data out of failing blocks
@@ -89,6 +90,7 @@ func (f *FTL) Stats() Stats {
 			s.HostPrograms += p.frontiers[i].host
 		}
 		c := &p.counts
+		s.HostPrograms += c.filled
 		s.GCPrograms += c.moved[GC]
 		s.WearPrograms += c.moved[WearLevelling]
 		s.FailurePrograms += c.moved[Failure]

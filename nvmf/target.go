@@ -25,7 +25,7 @@ func (c *Config) OneQueue() Queues {
 func (c *Config) ReadAndWrite() Queues {
 	q := c.OneQueue()
 	q.Open = append(q.Open, q.Open[0])
-	q.Of = [block.Ops]uint8{block.Write: 1, block.Trim: 1, block.Flush: 1}
+	q.Of = [block.Ops]uint8{block.Write: 1, block.Trim: 1, block.Flush: 1, block.Reset: 1, block.Finish: 1, block.Open: 1, block.Close: 1}
 	return q
 }
 

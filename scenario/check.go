@@ -61,6 +61,11 @@ func (s *Scenario) check(d *shape.Decoder) {
 	}
 	if s.SSD != nil && len(s.Targets) == 0 {
 		s.SSD.finish(d, "ssd")
+		if s.HostRAID != nil {
+			s.refuseZones(d, s.SSD, "ssd", "host_raid spreads addresses over drives, which zones do not let it")
+		} else if s.RateControl != nil {
+			s.refuseZones(d, s.SSD, "ssd", "rate_control has queues for reads and writes, between which the order of what changes a zone is lost")
+		}
 	}
 	s.checkRAID(d)
 	drive := s.HasDrives() && len(d.Errs) == 0
@@ -131,8 +136,11 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		if n := max(len(s.DriveOf(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
 			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
-			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams", l.Placement, l.Namespace, most-1, l.Namespace)
+			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams, or ssd.fdp.handles", l.Placement, l.Namespace, most-1, l.Namespace)
 		}
+	}
+	if drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1) {
+		s.checkZones(i, fail)
 	}
 	q := &l.Queue
 	if q.Depth != 0 && (q.Depth < 2 || q.Depth > 65536) {
@@ -193,10 +201,7 @@ func (l *Load) sources(all bool) []string {
 
 // streams is how many placement hints a namespace tells apart.
 func (s *Scenario) streams(namespace int) int {
-	if x := s.DriveOf(0); namespace < len(x.Namespaces) {
-		return max(x.Namespaces[namespace].Streams, 1)
-	}
-	return 1
+	return s.DriveOf(0).Placements(namespace)
 }
 
 // checkFio reads the job file and takes over its ramp time as the warm-up, unless

@@ -74,6 +74,12 @@ func setDefault(p any) {
 		*x = ssd.DefaultPowerLimit()
 	case *ssd.SLCCache:
 		*x = ssd.DefaultSLCCache()
+	case *ssd.FDP:
+		*x = ssd.DefaultFDP()
+	case *ssd.Zones:
+		*x = ssd.DefaultZones()
+	case *Zones:
+		*x = Zones{AtOnce: 1}
 	case *ssd.Refresh:
 		*x = ssd.DefaultRefresh()
 	case *Fabric:

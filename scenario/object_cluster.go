@@ -213,6 +213,7 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 			d.Fail(s.Where("ssd.reliability"), "ssd.reliability: an object cluster reads no other copy when a drive reports a media error, so its drives' flash must not err; leave it out")
 		}
 		s.SSD.finish(d, "ssd")
+		s.refuseZones(d, s.SSD, "ssd", "an object cluster's disks are written anywhere")
 	}
 	for i := range s.Workload {
 		s.checkLoad(d, i, false)

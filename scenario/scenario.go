@@ -133,6 +133,8 @@ type Load struct {
 	Placement int
 	// FUA makes every write complete only once it is on flash.
 	FUA bool
+	// Zones has the writes of synthetic requests keep to the zones of a zoned namespace.
+	Zones *Zones
 }
 
 // Copies are equal flows.

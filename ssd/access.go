@@ -29,6 +29,9 @@ func (d *Drive) accept(i int32) {
 	case block.Flush:
 		r.left = 1
 		d.flush(i)
+	default:
+		r.left = 1
+		d.zoneCommand(i)
 	}
 }
 
@@ -130,10 +133,10 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	x.bytes = int32(bits.OnesCount64(sectors)) * nand.SectorSize
 	x.queue = queueHostWrite + class
 	n := &d.ns[ns]
-	if placement != 0 && int(placement) < n.streams {
-		x.stream = placement
+	if int(placement) >= len(n.handles) {
+		placement = 0
 	}
-	x.stream += uint8(n.stream)
+	x.stream = n.handles[placement]
 	return t
 }
 
@@ -216,7 +219,7 @@ func (d *Drive) placeRead(t int32) {
 	page := d.l2p.get(x.logical)
 	if page >= trimmed {
 		switch {
-		case page == trimmed || d.cfg.Initial == InitialEmpty:
+		case page == trimmed || d.cfg.Initial == InitialEmpty || d.ns[x.ns].zones != nil:
 			// The controller answers with zeros; nothing is read.
 			d.zeroReads++
 			d.hostDone(t)
@@ -284,7 +287,9 @@ func (d *Drive) placeWrite(t int32) {
 	pool := n.pool(x.logical - n.base)
 	now := d.tick()
 	ppa, ok := ftl.NoPPA, false
-	if d.mayWrite(int(pool)) {
+	if n.zones != nil {
+		ppa, ok = d.zonePage(x.ns, x.logical, int(pool))
+	} else if d.mayWrite(int(pool)) {
 		ppa, ok = d.ftl.Allocate(int(pool), int(x.stream), now)
 	}
 	if !ok {
@@ -328,6 +333,9 @@ func (d *Drive) placeWrite(t int32) {
 		d.dirtyEntry(x.logical, x.ns)
 	}
 	d.program(t, d.isAwaited(t))
+	if n.zones != nil {
+		d.zonePlaced(x.ns, x.logical)
+	}
 	if update != 0 {
 		d.submit(update)
 	}
@@ -488,6 +496,9 @@ func (d *Drive) finish(t int32) {
 	case fromCache:
 		d.programmed(x)
 		d.destaged(t)
+		if x := d.txns.At(t); d.zones != nil && d.ns[x.ns].zones != nil {
+			d.zoneProgrammed(x.ns, x.logical)
+		}
 	case fromUpdate:
 		if x.spoilt && d.l2p.get(x.logical) == d.txns.At(x.pair).page { // else it was written again meanwhile
 			d.lose(x.logical)

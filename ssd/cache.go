@@ -215,6 +215,13 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	sectors := int64(0)
 	for r.cursor < r.end {
 		p := d.nextPart(r)
+		if d.zones != nil && d.ns[r.ns].zones != nil {
+			if z := d.beingReset(r.ns, p.logical); z != nil {
+				z.out--
+				r.cursor += int64(p.count)
+				continue
+			}
+		}
 		s, ok := c.index.get(p.logical)
 		if !ok {
 			if c.n >= c.most && !c.evictClean() {
@@ -245,6 +252,9 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	}
 	d.destage(c)
 	if whole {
+		if d.zones != nil && d.ns[r.ns].zones != nil {
+			d.settleIfReset(r.ns, r.offset)
+		}
 		d.partDone(i)
 	}
 	return whole
@@ -412,6 +422,10 @@ func (d *Drive) cacheFill(t int32) {
 
 // flush ends when all that was dirty when it came is on flash.
 func (d *Drive) flush(i int32) {
+	if d.ns[d.requests.At(i).ns].zones != nil {
+		d.partDone(i) // what a zone holds in memory is safe there
+		return
+	}
 	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
 	d.queueRequest(&c.flushes, i)
 	d.openBatch()
@@ -428,6 +442,7 @@ func (d *Drive) flush(i int32) {
 			continue
 		}
 		switch {
+		case d.ns[x.ns].zones != nil: // it is safe where it is
 		case x.state == dirty && !x.mark:
 			x.mark = true
 			c.marked++

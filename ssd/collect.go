@@ -94,10 +94,11 @@ type erasing struct {
 // erase erases a block of each plane of a pool.
 func (d *Drive) erase(pool int, b ftl.Block) {
 	d.erasing = append(d.erasing, erasing{b, int32(d.pools.size)})
+	resets := d.isReturning(b)
 	for _, plane := range d.pools.planes(pool) {
 		t := d.newTransaction()
 		x := d.txns.At(t)
-		x.origin, x.queue = fromMove, queueErase
+		x.origin, x.queue, x.resets = fromMove, queueErase, resets
 		x.page, x.plane = uint32(d.ftl.PPA(b, 0)), plane
 		d.enqueue(t)
 	}
@@ -197,6 +198,7 @@ func (d *Drive) moveDone(t int32) {
 		}
 		d.owners.forget(pool, blk)
 		d.ftl.Erased(b)
+		d.zoneErased(b)
 		d.unparkMapping(pool)
 		d.unpark(pool)
 		d.collect(pool)

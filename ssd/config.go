@@ -33,6 +33,12 @@ type Config struct {
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
 
+	// FDP is data placement by reclaim unit handles; without the section there are streams at most.
+	FDP *FDP
+
+	// Zones make namespaces zoned (ZNS); without the section they are conventional.
+	Zones *Zones
+
 	// Energy is what each operation takes; without the section it is not known.
 	Energy *Energy
 
@@ -402,6 +408,10 @@ type Namespace struct {
 	// Streams is how many placement hints (write streams, FDP placement handles)
 	// the namespace tells apart; each has its own open block in each plane.
 	Streams int
+	// Handles are the reclaim unit handles that its placement handles stand for, from placement 0 on; none named are all, in order.
+	Handles []int
+	// Conventional: it is not zoned, although the drive has zones.
+	Conventional bool
 }
 
 // Energy is what each operation takes and what the idle drive draws.

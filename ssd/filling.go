@@ -33,10 +33,17 @@ func newFilling(m *Image, seed uint64, unit int) *filling {
 	for i := range m.ns {
 		n := &m.ns[i]
 		f.filled[i] = uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
+		if z := n.zones; z != nil {
+			f.filled[i] = uint32(float64(z.count)*float64(m.cfg.Preconditioning.Occupancy)) * z.size // whole zones
+		}
 		if m.cfg.Preconditioning.Fill != FillSequential {
 			f.filled[i] -= f.filled[i] % uint32(m.unit()) // what random writes are of, whole
 		}
-		f.mapped += int64(f.filled[i])
+		if n.zones != nil {
+			f.mapped += n.zones.pages(f.filled[i])
+		} else {
+			f.mapped += int64(f.filled[i])
+		}
 		f.first[i] = make([]uint32, len(n.poolOf))
 		for k, p := range n.poolOf {
 			f.first[i][k] = sum[p]
@@ -78,7 +85,7 @@ func (f *filling) place(l uint32) uint32 {
 		i--
 	}
 	n := &f.ns[i]
-	if l -= n.base; l >= f.filled[i] {
+	if l -= n.base; l >= f.filled[i] || n.zones != nil && n.zones.isHole(l) {
 		return noPage
 	}
 	j, k := n.inTurn(l)
@@ -91,6 +98,9 @@ func (f *filling) each(visit func(l, page uint32)) {
 	for i := range f.ns {
 		n := &f.ns[i]
 		for l := range f.filled[i] {
+			if n.zones != nil && n.zones.isHole(l) {
+				continue
+			}
 			j, k := n.inTurn(l)
 			p := n.poolOf[k]
 			visit(n.base+l, uint32(p)*f.perPlane+f.at(int(p), f.first[i][k]+j))

@@ -262,7 +262,7 @@ func (d *Drive) queueCached(c *cache) {
 	for pool := range d.pools.count() {
 		open := d.packing.Open(pool)
 		for i := range open {
-			if g := &open[i]; g.Cached > 0 && g.Set == c.set {
+			if g := &open[i]; g.Cached > 0 && g.Set == c.set && d.ns[d.txns.At(g.First).ns].zones == nil {
 				d.queuePage(pool, g)
 			}
 		}

@@ -51,6 +51,7 @@ type request struct {
 	ns        uint8
 	placement uint8
 	force     bool
+	append    bool
 	// Of the transaction that ended last; where and when only if OnAccount is set.
 	lane                                 int32
 	queued, ended                        sim.Time
@@ -119,7 +120,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	x := d.requests.At(i)
 	now := d.eng.Now()
 	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
-	x.ns, x.placement, x.force = r.Namespace, r.Placement, r.ForceUnit
+	x.ns, x.placement, x.force, x.append = r.Namespace, r.Placement, r.ForceUnit, r.Append
 	x.done.Status = d.check(&r)
 	x.offset = r.Offset / nand.SectorSize
 	x.cursor, x.end = x.offset, (r.Offset+r.Length)/nand.SectorSize
@@ -158,6 +159,14 @@ func (d *Drive) check(r *block.Request) block.Status {
 	}
 	if r.Op == block.Flush {
 		return block.OK
+	}
+	if d.zones != nil || r.Append || r.Op.OfZone() {
+		if r.Offset < 0 || r.Length < 0 || r.Offset > d.Capacity(int(r.Namespace))-max(r.Length, nand.SectorSize) {
+			return block.OutOfRange
+		}
+		if s := d.checkZoned(&d.ns[r.Namespace], r); s != block.OK || r.Op.OfZone() {
+			return s
+		}
 	}
 	if r.Offset < 0 || r.Length <= 0 || r.Offset%nand.SectorSize != 0 || r.Length%nand.SectorSize != 0 {
 		return block.Invalid
@@ -362,6 +371,15 @@ func (d *Drive) commandTaken(i int32) {
 		r.cursor = r.end
 		d.served(i)
 		return
+	}
+	if d.zones != nil && d.ns[r.ns].zones != nil && (r.done.Op == block.Write || r.done.Op.OfZone()) {
+		r.force = false // what is in the cache of such a namespace is safe
+		if s := d.toZone(r); s != block.OK {
+			r.done.Status = s
+			r.cursor = r.end
+			d.served(i)
+			return
+		}
 	}
 	if r.done.Op == block.Write {
 		if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {

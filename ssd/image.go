@@ -22,6 +22,7 @@ type Image struct {
 	owners owners
 	ftl    *ftl.FTL
 	mapped int64
+	opened map[[2]int]bool // pools and streams that a block was left open of
 }
 
 // Watch is told now and then how much of a preparation is done, from 0 to 1. An error ends it.
@@ -32,7 +33,7 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Image{cfg: cfg, ns: cfg.layOut()}
+	m := &Image{cfg: cfg, ns: cfg.layOut(), opened: map[[2]int]bool{}}
 	m.pools = cfg.planePools(m.ns)
 	m.pools.give(m.ns)
 	g := &m.pools.flash
@@ -103,6 +104,7 @@ func (m *Image) give(d *Drive) {
 	d.ftl.Rebind(d, &d.random)
 	d.before = d.ftl.Stats()
 	d.startSLC()
+	d.makeZones()
 	m.ftl = nil
 }
 
@@ -115,4 +117,5 @@ func (m *Image) clone(d *Drive) {
 	d.mapped = m.mapped
 	d.before = d.ftl.Stats()
 	d.startSLC()
+	d.makeZones()
 }

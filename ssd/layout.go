@@ -26,12 +26,14 @@ type namespace struct {
 	mapPages uint32
 	stored   uint32 // mapping pages that are on flash from the start
 
-	stream   int // its first write stream
-	streams  int
-	mapping  int // the stream of its mapping pages
+	stream   int     // its first write stream
+	handles  []uint8 // the streams that its placement hints stand for
+	mapping  int     // the stream of its mapping pages
 	cache    CacheMode
 	cacheSet int // which cache it uses
 	cmt      int // which cached mapping table it uses
+
+	zones *zoning // nil: the namespace is conventional
 
 	// formulaBase is where, in each of its planes, its formula addresses start.
 	formulaBase []int32
@@ -49,6 +51,11 @@ func (c *Config) layOut() []namespace {
 		for _, p := range out[i].planeOf {
 			users[p]++
 		}
+	}
+	pool := 1
+	if c.Zones != nil {
+		p := c.planePools(out)
+		pool = p.size
 	}
 	spp := int64(c.sectorsPerGrain())
 	grains := c.grainsPerPage()
@@ -70,16 +77,25 @@ func (c *Config) layOut() []namespace {
 		if !c.Quirks.SharesSummed {
 			n.sectors = least * int64(len(n.planeOf))
 		}
+		if c.isZoned(i) {
+			n.sectors = c.divideZones(n, pool, n.sectors)
+		}
 		n.pages = uint32((n.sectors + spp - 1) / spp)
 		n.base = next
 		next += n.pages
-		n.stream, n.streams = stream, max(specs[i].Streams, 1)
-		stream += n.streams
+		n.handles = c.placements(&specs[i], stream)
+		n.stream = int(n.handles[0])
+		if stream += len(n.handles); c.FDP != nil {
+			stream = c.FDP.Handles // they are the drive's
+		}
 		n.cache = c.Cache.Mode
 		if specs[i].Cache != nil {
 			n.cache = *specs[i].Cache
 		}
 		turns := n.formulaPages()
+		if n.zones != nil {
+			turns = 0 // what was not written holds nothing
+		}
 		n.formulaBase = make([]int32, len(n.planeOf))
 		for k, p := range n.planeOf {
 			n.formulaBase[k] = formula[p]
@@ -163,6 +179,11 @@ func (n *namespace) pool(i uint32) int32 {
 
 // inTurn returns which of its pools, in turn, the namespace's page i is written to, and how many pages before it are.
 func (n *namespace) inTurn(i uint32) (before uint32, k int) {
+	if z := n.zones; z != nil { // a zone is in one pool
+		zone, in := z.zone(i)
+		q, k := n.poolTurn.Split(uint64(zone))
+		return uint32(q)*z.capacity + in, int(k)
+	}
 	if n.grains == 1 {
 		q, k := n.poolTurn.Split(uint64(i))
 		return uint32(q), int(k)
@@ -175,6 +196,10 @@ func (n *namespace) inTurn(i uint32) (before uint32, k int) {
 // outOfTurn undoes inTurn.
 func (n *namespace) outOfTurn(before uint32, k int) uint32 {
 	turn := uint32(len(n.poolOf))
+	if z := n.zones; z != nil {
+		q, in := z.byCapacity.Split(uint64(before))
+		return (uint32(q)*turn+uint32(k))*z.size + uint32(in)
+	}
 	if n.grains == 1 {
 		return before*turn + uint32(k)
 	}
@@ -185,6 +210,10 @@ func (n *namespace) outOfTurn(before uint32, k int) uint32 {
 // shareOf is how many of the namespace's first so many pages are written to its k-th pool in turn.
 func (n *namespace) shareOf(pages uint32, k int) uint32 {
 	turn := uint32(len(n.poolOf))
+	if z := n.zones; z != nil {
+		zones, _ := z.zone(pages)
+		return (zones + turn - 1 - uint32(k)) / turn * z.capacity
+	}
 	whole, rest := n.perPage.Split(uint64(pages))
 	share := (uint32(whole) + turn - 1 - uint32(k)) / turn * n.grains
 	if uint32(whole)%turn == uint32(k) {

@@ -74,6 +74,30 @@ func TestLimits(t *testing.T) {
 		{"slc_cache.idle_after", withSLC(func(s *ssd.SLCCache, v float64) { s.IdleAfter = units.Duration(v) }), []float64{0, 100e12}, []float64{-1, 100e12 + 1}},
 		{"slc_cache.capacity", withSLC(func(s *ssd.SLCCache, v float64) { s.Capacity = units.Bytes(v) }), []float64{1 << 40}, []float64{0, -1, 1 << 20}},
 		{"slc_cache.reserved", withSLC(func(s *ssd.SLCCache, v float64) { s.Reserved = units.Bytes(v) }), []float64{0}, []float64{-1, 1 << 20, 1 << 40, 1 << 60}},
+		{"zones.capacity", withZones(func(z *ssd.Zones, v float64) { z.Capacity = units.Bytes(v) }), []float64{0, superblock, 2 * superblock}, []float64{-1, 1, superblock + 8192, 1e18}},
+		{"zones.size", withZones(func(z *ssd.Zones, v float64) { z.Size = units.Bytes(v) }), []float64{0, superblock, superblock + 8192}, []float64{-1, superblock - 8192, superblock + 512, 1e18}},
+		{"zones.max_open", withZones(func(z *ssd.Zones, v float64) { z.MaxOpen = int(v) }), []float64{1, 4}, []float64{0, 5}},
+		{"zones", withZones(func(z *ssd.Zones, v float64) { z.MaxActive, z.MaxOpen = int(v), 1 }), []float64{1, 100}, []float64{-1}},
+		{"zones.max_append", withZones(func(z *ssd.Zones, v float64) { z.MaxAppend = units.Bytes(v) }), []float64{0, 8192}, []float64{8191, -1}},
+		{"cache.mode", func(c *ssd.Config, v float64) { withZones(nil)(c, 0); c.Cache.Mode = ssd.CacheMode(v) }, []float64{1, 3}, []float64{0, 2}},
+		{"preconditioning.fill", func(c *ssd.Config, v float64) { withZones(nil)(c, 0); c.Preconditioning.Fill = ssd.Fill(v) }, []float64{0, 1}, []float64{2, 3}},
+		{"namespaces[1].streams", func(c *ssd.Config, v float64) {
+			withZones(nil)(c, 0)
+			c.Namespaces = []ssd.Namespace{{Conventional: true, Streams: 4}, {Streams: int(v)}}
+		}, []float64{0, 1}, []float64{2}},
+		{"zones", func(c *ssd.Config, v float64) {
+			withZones(nil)(c, 0)
+			c.Namespaces = []ssd.Namespace{{Conventional: v > 0}, {Conventional: true}}
+		}, []float64{0}, []float64{1}},
+		{"fdp.handles", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: int(v)} }, []float64{1, ssd.MaxHandles}, []float64{0, ssd.MaxHandles + 1}},
+		{"fdp.isolation", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: 2, Isolation: ssd.Isolation(v)} }, []float64{0, 1}, []float64{2}},
+		{"namespaces[0].handles", func(c *ssd.Config, v float64) {
+			c.FDP, c.Namespaces = &ssd.FDP{Handles: 4}, []ssd.Namespace{{Handles: []int{0, int(v)}}}
+		}, []float64{1, 3}, []float64{-1, 0, 4}},
+		{"namespaces[0].handles", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Handles: []int{int(v)}}} }, nil, []float64{0}},
+		{"collection.streams", func(c *ssd.Config, v float64) { c.FDP, c.Collection.Streams = &ssd.FDP{Handles: 4}, v > 0 }, []float64{0}, []float64{1}},
+		{"fdp", func(c *ssd.Config, v float64) { withZones(nil)(c, 0); c.FDP = &ssd.FDP{Handles: int(v)} }, nil, []float64{4}},
+		{"namespaces[0].conventional", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Conventional: v > 0}} }, []float64{0}, []float64{1}},
 		{"collection.start", func(c *ssd.Config, v float64) { c.Collection.Hard, c.Collection.Start = 0, units.Fraction(v) }, []float64{.01, .1}, []float64{0, 1}},
 		{"collection.hard", func(c *ssd.Config, v float64) { c.Collection.Start, c.Collection.Hard = .05, units.Fraction(v) }, []float64{0, .05}, []float64{-.01, above(.05)}},
 		{"collection.concurrent", func(c *ssd.Config, v float64) { c.Collection.Concurrent = int(v) }, []float64{1, 64}, []float64{0, 65}},
@@ -124,6 +148,20 @@ func named(err error, key string) bool {
 		}
 	}
 	return false
+}
+
+// superblock is how much one of the drive holds.
+const superblock = 8 * 4 * 2 * 2 * 256 * 8192
+
+// withZones is a change of a drive with zones.
+func withZones(change func(z *ssd.Zones, v float64)) func(c *ssd.Config, v float64) {
+	return func(c *ssd.Config, v float64) {
+		c.Mapping.Ideal = true
+		c.Zones = &ssd.Zones{MaxOpen: 4, MaxActive: 4}
+		if change != nil {
+			change(c.Zones, v)
+		}
+	}
 }
 
 // withSLC is a change of a drive with an SLC cache.

@@ -58,7 +58,7 @@ func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 		for _, u := range users {
 			from := f.layout.Blocks(plane)
 			f.layout.Append(plane, int(f.held(u)))
-			if err := m.restore(f, plane, from, m.ns[u.ns].stream, watch); err != nil {
+			if err := m.restore(f, plane, from, &m.ns[u.ns], watch); err != nil {
 				return err
 			}
 		}
@@ -67,8 +67,8 @@ func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// restore tells the translation layer of a pool's blocks, from one on, that a stream filled.
-func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error {
+// restore tells the translation layer of a pool's blocks, from one on, that a namespace filled.
+func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) error {
 	pages := m.pools.flash.PagesPerBlock
 	valid := make([]uint64, (pages+63)/64)
 	m.ftl.Expect(plane, f.layout.Blocks(plane))
@@ -80,10 +80,18 @@ func (m *Image) restore(f *filling, plane, from, stream int, watch Watch) error 
 		}
 		clear(valid)
 		written, _ := f.block(plane, blk, valid)
-		r := ftl.Restored{Use: ftl.Full, Stream: stream, Valid: valid}
+		r := ftl.Restored{Use: ftl.Full, Stream: n.stream, Valid: valid}
+		if n.zones != nil { // its zones are full
+			if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), ftl.Restored{Use: ftl.Given, Written: pages, Valid: valid}); err != nil {
+				return err
+			}
+			continue
+		}
 		// A page of flash that is not full cannot be programmed any more.
-		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages {
+		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages && !m.opened[[2]int{plane, n.stream}] {
+			// Of namespaces that share a handle one has its unit go on; of the others the rest is given up.
 			r.Use, r.Written = ftl.Open, written
+			m.opened[[2]int{plane, n.stream}] = true
 		}
 		if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
 			return err
@@ -253,7 +261,7 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 			spread = fill.NewSpread(counts, seed)
 		}
 		f.layout.AppendSpread(plane, spread)
-		if err := m.restore(f, plane, 0, m.streamOf(plane), watch); err != nil {
+		if err := m.restore(f, plane, 0, m.userOf(plane), watch); err != nil {
 			return err
 		}
 	}
@@ -261,14 +269,14 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// streamOf is a write stream that uses a plane.
-func (m *Image) streamOf(plane int) int {
+// userOf is a namespace that uses a plane.
+func (m *Image) userOf(plane int) *namespace {
 	for i := range m.ns {
 		if slices.Contains(m.ns[i].poolOf, int32(plane)) {
-			return m.ns[i].stream
+			return &m.ns[i]
 		}
 	}
-	return 0
+	return &m.ns[0]
 }
 
 // mostLevels is how many numbers of valid pages the steady state is worked out for.

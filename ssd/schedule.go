@@ -256,6 +256,9 @@ func (d *Drive) start(n int32) bool {
 			return issued
 		}
 	}
+	if d.zones != nil && d.resetIsDue(l) {
+		return d.issue(n, queueErase, -1, false)
+	}
 	if d.noData && l.mask&writes != 0 {
 		d.heldBack = true
 		return false

@@ -18,7 +18,7 @@
 // An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and what ftl calls a page, is a grain;
 // grains.go fills pages of flash with them.
 //
-// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, zoned namespaces, and the content of the data.
+// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, and the content of the data.
 package ssd
 
 import (
@@ -94,6 +94,8 @@ type Drive struct {
 	moving        []int32 // moves that are under way, by pool
 	paces         []pace  // by pool
 	erasing       []erasing
+	zones         []zoneSet   // by namespace; nil if none is zoned
+	returning     []returning // superblocks of zones that are being reset
 	parkedLists   []list
 	parkedMapping [][]int32
 	parked        int
@@ -137,6 +139,8 @@ type Drive struct {
 
 	before     ftl.Stats // what preconditioning did
 	filledOnce bool
+
+	zoneStats ZoneStats
 
 	counters
 
@@ -281,7 +285,10 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 	blocks := g.BlocksPerPlane
 	streams := 0
 	for i := range ns {
-		streams += ns[i].streams
+		streams += len(ns[i].handles)
+	}
+	if c.FDP != nil {
+		streams = c.FDP.Handles
 	}
 	hosts := streams + len(ns)
 	survivors := make([]int, hosts, 2*hosts)
@@ -291,14 +298,14 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 			survivors[s] = hosts + ns[s-streams].stream // they are never collected
 		case s >= streams:
 			survivors[s] = len(survivors) + s // settled below
-		case c.Collection.Streams || c.Quirks.FrontiersAtOnce:
+		case c.streamsApart():
 			survivors[s] = hosts + s
 		default:
 			survivors[s] = hosts
 		}
 	}
 	data := 1
-	if c.Collection.Streams || c.Quirks.FrontiersAtOnce {
+	if c.streamsApart() {
 		data = streams
 	}
 	total := hosts + data

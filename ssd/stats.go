@@ -148,7 +148,9 @@ type Stats struct {
 	FoldPrograms                                uint64 // of MovePrograms, those that empty it
 	PowerAsked, PowerHeld                       uint64 // operations that a power limit looked at, and those that it held back
 	Errors                                      ErrorCounts
-	Reads, Programs, Erases                     uint64 // all of flash, in pages and blocks
+	Zones                                       ZoneStats
+	ZoneLevels                                  ZoneLevels // at the end
+	Reads, Programs, Erases                     uint64     // all of flash, in pages and blocks
 	MappingReads                                uint64
 	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
 	ProgramsSuspended, ErasesSuspended          uint64
@@ -247,6 +249,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		}
 	}
 	s.Namespaces = slices.Clone(d.byNamespace)
+	s.Zones, s.ZoneLevels = d.zoneStats, d.zonesNow()
 	for i := range d.channels {
 		c := &d.channels[i]
 		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))

@@ -14,6 +14,7 @@ func (s *Stats) counts() []*uint64 {
 		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld, &s.Wakes,
 		&s.RenewPrograms, &s.Errors.Sensed, &s.Errors.Retried, &s.Errors.Retries, &s.Errors.Uncorrectable, &s.Errors.Lost,
 		&s.PowerAsked, &s.PowerHeld, &s.SLCPrograms, &s.FoldPrograms,
+		&s.Zones.Appends, &s.Zones.Resets, &s.Zones.Finishes, &s.Zones.Opened, &s.Zones.Closed, &s.Zones.Refused,
 	}
 	for op := range s.Submitted {
 		out = append(out, &s.Submitted[op], &s.Finished[op])
@@ -116,6 +117,9 @@ func (s *Stats) Add(o *Stats) {
 	s.FTL = s.FTL.Add(o.FTL)
 	s.Energy += o.Energy
 	s.Errors.RateSum += o.Errors.RateSum
+	s.ZoneLevels.Open += o.ZoneLevels.Open
+	s.ZoneLevels.Active += o.ZoneLevels.Active
+	s.ZoneLevels.Full += o.ZoneLevels.Full
 	s.FreeBlocks += o.FreeBlocks
 	s.FewestFree = min(s.FewestFree, o.FewestFree)
 	s.ValidPages += o.ValidPages

@@ -59,7 +59,7 @@ func TestStatsSums(t *testing.T) {
 	since := statsOf(9).Since(statsOf(4))
 	compare(t, "difference", &since, statsOf(5), map[string]*ssd.Stats{
 		"Span": statsOf(9), "FewestFree": statsOf(9), "FreeBlocks": statsOf(9),
-		"ValidPages": statsOf(9), "Cached": statsOf(9), "CacheRoom": statsOf(9), "Commands": statsOf(9), "MaxWait": statsOf(9), "MaxLength": statsOf(9),
+		"ValidPages": statsOf(9), "ZoneLevels": statsOf(9), "Cached": statsOf(9), "CacheRoom": statsOf(9), "Commands": statsOf(9), "MaxWait": statsOf(9), "MaxLength": statsOf(9),
 	})
 }
 

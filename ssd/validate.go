@@ -36,6 +36,8 @@ func (c *Config) Validate() error {
 	c.validatePowerStates(&bad)
 	c.validateSLCCache(&bad)
 	c.validatePowerLimit(&bad)
+	c.validateZones(&bad)
+	c.validateFDP(&bad)
 	if e := c.Energy; e != nil {
 		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
 		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)
@@ -65,6 +67,9 @@ func (c *Config) Validate() error {
 		"mapping.cmt_capacity", "%v holds %d entries; it must hold at least 16", c.Mapping.CMTCapacity, c.cmtEntries())
 	for i := range c.Namespaces {
 		bad.Within(fmt.Sprintf("namespaces[%d]", i), c.Namespaces[i].validate(c.Geometry))
+	}
+	if bad.Err() == nil {
+		c.validateZoneSpace(&bad)
 	}
 	if bad.Err() == nil {
 		c.validateSpace(&bad)
@@ -174,7 +179,12 @@ func pagesIn(ns []namespace, pool int32, maps bool) (data, mapped int64) {
 func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
 	open := 0
 	survivors := map[int]bool{}
+	written := map[int]bool{} // namespaces may share handles
 	writes := func(stream int) {
+		if written[stream] {
+			return
+		}
+		written[stream] = true
 		open++
 		survivors[t.Survivors[stream]] = true
 	}
@@ -183,8 +193,10 @@ func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
 		if !slices.Contains(n.poolOf, pool) {
 			continue
 		}
-		for s := range n.streams {
-			writes(n.stream + s)
+		for _, s := range n.handles {
+			if n.zones == nil { // else zones have blocks of their own, and never more than their data fill
+				writes(int(s))
+			}
 		}
 		if !c.Mapping.Ideal {
 			writes(n.mapping)

@@ -29,6 +29,15 @@ const everyOperation = `fio version 2 iolog
 /dev/x close
 `
 
+// aboutZones is a trace with each command that there is about zones.
+const aboutZones = `time,op,offset,size
+0,open,0,0
+0.001,append,0,4096
+0.002,close,0,0
+0.003,finish,0,0
+0.004,reset,0,0
+`
+
 // TestProducers holds that every word of the vocabulary is said by some experiment: a figure that nothing fills in would be a promise
 // that is not kept.
 func TestProducers(t *testing.T) {
@@ -37,6 +46,9 @@ func TestProducers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "all.log"), []byte(everyOperation), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "zones.csv"), []byte(aboutZones), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	const cluster = "object_cluster: {gateways: 18, targets: 18, chunk: 64KiB}\nmeasure: {until: 20ms, warm_up: 20%}\n"
@@ -59,6 +71,8 @@ func TestProducers(t *testing.T) {
 		{trialtest.Mixed, []string{"ssd.reliability={cycles: 3000, retention: 90d, refresh: {at: 90%}}"}},
 		{trialtest.Mixed, []string{"ssd.controller={command: 1us}", "ssd.power_states=[{after: 20us, exit: 10us}]"}},
 		{"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", []string{"ssd.slc_cache={capacity: 8MiB, fold: always}", "ssd.preconditioning.fill=none"}},
+		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}, zones: {}}\nworkload: [{trace: {file: zones.csv, columns: {time: time, op: op, offset: offset, size: size}}}]\n", nil},
+		{trialtest.Mixed, []string{"ssd.fdp={handles: 2}"}},
 		{trialtest.SmallFabric, nil},
 		{trialtest.SmallFabric, []string{"measure.progress=true", "fabric.trimming={enabled: true, queue: 8KB}", "fabric.pfc.enabled=false", "fabric.recovery.kind=selective-repeat", "fabric.congestion_control.algorithm=ndp"}},
 		{trialtest.SmallFabric, []string{"fabric.load_balancing={choice: random}", "fabric.recovery={kind: selective-repeat, reordering: 64}", "flows=[{collective: {operation: all-reduce, size: 1MB}}]"}},

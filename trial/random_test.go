@@ -66,6 +66,13 @@ var seedlings = []string{
 		" power_states: [{after: 1ms, entry: 500us, exit: 2ms, watts: 1}, {after: 2ms, exit: 5ms}]}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 50}, closed: 1, think: 1700us}]\n",
 	"ssd: {preset: qlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%," +
 		" slc_cache: {capacity: 24MiB, reserved: 1MiB, fold: idle, idle_after: 200us, when_full: wait}}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 64KiB}, interarrival: 300us, requests: 300}}]\n",
+	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 60, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 50%, preconditioning: {fill: steady, occupancy: 80%}, fdp: {handles: 3, isolation: persistently}," +
+		" namespaces: [{handles: [0, 2]}, {handles: [2, 1]}]}\n" +
+		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 30%, requests: 400}, placement: 1}, {synthetic: {writes: {size: 8KiB}, requests: 300}, closed: 2, namespace: 1, placement: 1}]\n",
+	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, cache: {capacity: 1MiB}, preconditioning: {fill: sequential, occupancy: 50%}," +
+		" zones: {capacity: 1MiB, size: 1028KiB, max_open: 3, max_active: 8, max_append: 64KiB}, namespaces: [{}, {conventional: true, cache: write}]}\n" +
+		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 30%, requests: 400}, zones: {append: true, at_once: 2}}, {synthetic: {writes: {size: 8KiB}, requests: 100}, closed: 2, namespace: 1}," +
+		" {synthetic: {writes: {size: 32KiB, addresses: {start: 5140KiB, space: 3084KiB}}, requests: 100}, closed: 4, zones: {append: false}}]\n",
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: {preset: tlc-enterprise, reliability: {curve: given, fit: {base: 0.012}, retries: 1, gain: 70%}}}]\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 200}}]\n",
 }
 

@@ -23,9 +23,10 @@ type Record struct {
 	Time     units.Duration // arrival, from where the source begins; of a recorded trace that is its first record
 	Response units.Duration // how long it took where it was recorded, or NoResponse
 	Offset   int64          // bytes from the start of the volume
-	Size     int64          // bytes; 0 only for Flush
+	Size     int64          // bytes; 0 only for Flush and what is about a zone
 	Volume   uint32         // which volume, disk, device or file; the source can name it
 	Op       block.Op
+	Append   bool // a Write to the zone that begins at Offset, behind its data
 }
 
 // End returns the first byte behind the request.

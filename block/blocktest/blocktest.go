@@ -286,6 +286,8 @@ func (s *session) badRequests() {
 		{"far behind the end", block.Request{Op: block.Read, Offset: 1<<63 - 512, Length: 512}, block.OutOfRange},
 		{"more than there is", block.Request{Op: block.Read, Length: size + 512}, block.OutOfRange},
 		{"all there is, trimmed", block.Request{Op: block.Trim, Length: size}, block.OK},
+		{"of a zone, which it has not", block.Request{Op: block.Reset}, block.Invalid},
+		{"an append without zones", block.Request{Op: block.Write, Append: true, Length: 4096}, block.Invalid},
 		{"no such namespace", block.Request{Op: block.Read, Length: 512, Namespace: 255}, block.Invalid},
 		{"as it should be", block.Request{Op: block.Read, Length: 512}, block.OK},
 	} {

@@ -163,6 +163,8 @@ func (d *Device) check(r block.Request) block.Status {
 	case int(r.Namespace) >= len(d.cfg.Capacity):
 		return block.Invalid
 	case r.Op == block.Flush:
+	case r.Append || r.Op.OfZone(): // it has no zones
+		return block.Invalid
 	case r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0:
 		return block.Invalid
 	case r.Offset > d.cfg.Capacity[r.Namespace]-r.Length:

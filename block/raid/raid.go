@@ -240,8 +240,8 @@ func (x *Raid) Begin(r block.Request) {
 	r.Data = nil // content is left out
 	size := x.Capacity()
 	switch {
-	case r.Namespace != 0 || r.Op != block.Flush && (r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0):
-		x.single(p, block.Request{Op: r.Op, Offset: r.Offset, Length: r.Length, Namespace: r.Namespace}) // which a member refuses for the same reason
+	case r.Namespace != 0 || r.Append || r.Op.OfZone() || r.Op != block.Flush && (r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0):
+		x.single(p, block.Request{Op: r.Op, Offset: r.Offset, Length: r.Length, Namespace: r.Namespace, Append: r.Append}) // which a member refuses for the same reason
 	case r.Op != block.Flush && r.Offset > size-r.Length:
 		x.single(p, block.Request{Op: block.Read, Offset: 1<<62 - 512, Length: 512}) // likewise
 	case r.Op == block.Flush:

@@ -11,7 +11,8 @@ var sheets = []struct {
 	figures       [6]float64 // 0: not known
 }{
 	{"slc-enterprise", "Solidigm D7-P5810 800 GB", [6]float64{6400, 4000, 865e3, 495e3, 53, 15}},
-	{"tlc-enterprise", "Micron 9550 MAX 3.2 TB", [6]float64{0, 0, 3e6, 540e3, 0, 0}},
+	{"tlc-enterprise", "Micron 9550 MAX 3.2 TB", [6]float64{14000, 10000, 3e6, 540e3, 60, 15}},
+	{"tlc-mainstream", "Micron 7600 MAX 6.4 TB", [6]float64{12000, 7000, 2.1e6, 675e3, 0, 0}},
 }
 
 // sheetLoads are the loads that data sheets are about: the drive was written once from end to end, and for random writes at random until it was in steady state.

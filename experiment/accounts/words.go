@@ -11,7 +11,7 @@ import (
 func Define(l *result.Lexicon) {
 	own := func(name string) bool {
 		op, _, _ := strings.Cut(name, ".")
-		return slices.Contains([]string{"read", "write", "all"}, op) || slices.Contains([]string{"trim", "flush"}, op) && !strings.Contains(name, "latency")
+		return slices.Contains([]string{"read", "write", "all"}, op) || slices.Contains([]string{"trim", "flush", "reset", "finish", "open", "close"}, op) && !strings.Contains(name, "latency")
 	}
 	for k, x := range scopeNames {
 		var more []result.Definition

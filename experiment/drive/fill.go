@@ -190,6 +190,8 @@ func (f *figures) fill() {
 	f.wear()
 	f.errors()
 	f.slc()
+	f.zones()
+	f.placement()
 	f.limited()
 	f.controllers()
 	f.namespaces()
@@ -266,6 +268,35 @@ func (f *figures) errors() {
 	r.Set("ssd.errors.failed", float64(f.now.Failed))
 	r.Set("ssd.refresh.count", float64(f.now.FTL.Renewals))
 	r.Set("ssd.writes.refresh", float64(f.now.RenewPrograms))
+}
+
+// zones fills in what was done to zones, of drives that have them.
+func (f *figures) zones() {
+	if !f.some(func(c *ssd.Config) bool { return c.Zones != nil }) {
+		return
+	}
+	z, r := &f.now.Zones, f.r
+	r.Set("ssd.zones.appends", float64(z.Appends))
+	r.Set("ssd.zones.resets", float64(z.Resets))
+	r.Set("ssd.zones.finished", float64(z.Finishes))
+	r.Set("ssd.zones.opened", float64(z.Opened))
+	r.Set("ssd.zones.closed", float64(z.Closed))
+	r.Set("ssd.zones.open", float64(f.now.ZoneLevels.Open))
+	r.Set("ssd.zones.active", float64(f.now.ZoneLevels.Active))
+	r.Set("ssd.zones.full", float64(f.now.ZoneLevels.Full))
+}
+
+// placement fills in the statistics of Flexible Data Placement, of drives that have it.
+func (f *figures) placement() {
+	if !f.some(func(c *ssd.Config) bool { return c.FDP != nil }) {
+		return
+	}
+	x, r := &f.now, f.r
+	r.Set("ssd.fdp.hbmw", float64(x.Bytes[block.Write]))
+	r.Set("ssd.fdp.mbmw", float64(x.Programmed))
+	c := f.drives[0].Config()
+	r.Set("ssd.fdp.mbe", float64(x.Erases)*float64(c.Geometry.PagesPerBlock)*float64(c.Geometry.PageSize))
+	r.Set("ssd.fdp.reclaim_unit", float64(c.ReclaimUnit()))
 }
 
 // limited fills in what a power limit did.

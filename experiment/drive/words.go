@@ -9,7 +9,8 @@ import (
 
 // operations are what requests are counted by.
 var operations = []struct{ name, noun string }{
-	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "requests of every kind"},
+	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"},
+	{"reset", "resets of zones"}, {"finish", "finishes of zones"}, {"open", "openings of zones by command"}, {"close", "closings of zones by command"}, {"all", "requests of every kind"},
 }
 
 // queues are the classes of flash transactions that wait apart from each other.
@@ -86,6 +87,18 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.slc.share", "fraction", "of the pages programmed with the host's data, those in the SLC cache")
 	l.Metric("ssd.slc.folds", "count", "blocks of the SLC cache that were emptied")
 	l.Metric("ssd.slc.blocks", "count", "blocks that were of the SLC cache at the end")
+	l.Metric("ssd.zones.appends", "count", "writes by Zone Append, if ssd.zones is given")
+	l.Metric("ssd.zones.resets", "count", "zones reset")
+	l.Metric("ssd.zones.finished", "count", "zones finished by command")
+	l.Metric("ssd.zones.opened", "count", "zones opened, by writes and by command")
+	l.Metric("ssd.zones.closed", "count", "zones closed, by command and to let another be open")
+	l.Metric("ssd.zones.open", "count", "zones that were open at the end")
+	l.Metric("ssd.zones.active", "count", "zones that were open or closed at the end")
+	l.Metric("ssd.zones.full", "count", "zones that were full at the end")
+	l.Metric("ssd.fdp.hbmw", "B", "host bytes with metadata written, as the log of FDP statistics has it: bytes of completed writes, if ssd.fdp is given")
+	l.Metric("ssd.fdp.mbmw", "B", "media bytes with metadata written, likewise: bytes of all pages programmed, for the host and by the drive")
+	l.Metric("ssd.fdp.mbe", "B", "media bytes erased, likewise")
+	l.Metric("ssd.fdp.reclaim_unit", "B", "how much a reclaim unit holds")
 	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of the pages that were read, mean over reads")
 	l.Metric("ssd.errors.retried", "fraction", "page reads that had to be tried again, of all")
 	l.Metric("ssd.errors.retries", "count", "how often pages were read again")

@@ -171,6 +171,38 @@ func (p *Replay) open() error {
 	return err
 }
 
+// locate gives an error about the n-th record that was replayed, counted from 1, its place in the file, if that can be read once more.
+func (p *Replay) locate(n uint64, wrong error) error {
+	for {
+		k, err := p.look(n, wrong)
+		switch {
+		case err != nil:
+			return err
+		case k == 0:
+			return wrong
+		}
+		n -= k
+	}
+}
+
+// look reads a round of the trace for its n-th record, and returns the error about that with its place, or how many records a round has.
+func (p *Replay) look(n uint64, wrong error) (uint64, error) {
+	r, err := trace.Open(p.path, p.opts)
+	if err != nil {
+		return 0, nil
+	}
+	defer r.Close()
+	var rec workload.Record
+	for k := uint64(0); ; k++ {
+		if p.count >= 0 && k == uint64(p.count) || r.Next(&rec) != nil {
+			return k, nil
+		}
+		if k+1 == n {
+			return 0, r.Locate(wrong)
+		}
+	}
+}
+
 // Next implements workload.Source.
 func (p *Replay) Next(rec *workload.Record) error {
 	for p.ended == nil {

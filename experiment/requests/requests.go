@@ -140,9 +140,28 @@ func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err erro
 		if y, err = generated(y, f.s.SyntheticConfig(i, copy, k, f.seed, units.Bytes(f.capacities[l.Namespace]))); err != nil {
 			return nil, err
 		}
+		if l.Zones != nil {
+			c := f.s.SyntheticConfig(i, copy, k, f.seed, units.Bytes(f.capacities[l.Namespace]))
+			if y.Source, err = f.zoned(y.Source, i, &c); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, y)
 	}
 	return out, nil
+}
+
+// zoned has writes keep to the zones that lie in their addresses.
+func (f *Flows) zoned(src workload.Source, i int, c *synth.Config) (workload.Source, error) {
+	l := &f.s.Workload[i]
+	z := f.s.DriveOf(0).Config.ZonesOf(l.Namespace)
+	a := &c.Writes.Addresses
+	first, count := int(int64(a.Start)/z.Size), int(int64(a.Space)/z.Size)
+	if int64(a.Start)%z.Size != 0 || count < l.Zones.AtOnce {
+		return nil, f.s.Located(&units.FieldError{Path: fmt.Sprintf("workload[%d].synthetic.writes.addresses", i),
+			Msg: fmt.Sprintf("%v from %v on are not %d whole zones of %v", a.Space, a.Start, l.Zones.AtOnce, units.Bytes(z.Size))})
+	}
+	return workload.Zoned(src, z, first, count, l.Zones.AtOnce, l.Zones.Append), nil
 }
 
 // fio makes a flow for each copy of each job. The trial's seed counts from the
@@ -285,6 +304,10 @@ func (f *Flows) Located(err error) error {
 	outside := errors.As(err, &beyond)
 	if p := f.replayOf[of.Flow]; p != nil && outside {
 		msg = of.Name + ": " + p.r.Locate(beyond).Error()
+	}
+	var refused *cosim.RefusedError
+	if p := f.replayOf[of.Flow]; p != nil && f.s.Workload[f.Items[of.Flow]].Flush == nil && errors.As(err, &refused) {
+		msg = of.Name + ": " + p.locate(refused.Number, refused).Error()
 	}
 	if outside {
 		msg += f.orStripe()

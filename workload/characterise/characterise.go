@@ -154,6 +154,8 @@ func (m *Meter) Add(r *workload.Record) {
 	case block.Flush:
 		m.flushes++
 		return
+	case block.Reset, block.Finish, block.Open, block.Close: // they move no data
+		return
 	case block.Trim:
 		m.trims++
 	case block.Read:

@@ -289,13 +289,13 @@ func (d *csvDecoder) decode(line []byte, e *event) (bool, error) {
 	if e.at, ok = parseDecimal(get(colTime), d.exponent); !ok {
 		return false, fieldError("time", get(colTime), "a decimal number without sign or exponent")
 	}
-	if e.op, ok = d.op(get(colOp)); !ok {
-		return false, fieldError("op", get(colOp), "read, write, trim or flush (columns: reads and writes name other words)")
+	if e.op, e.append, ok = d.op(get(colOp)); !ok {
+		return false, fieldError("op", get(colOp), "read, write, trim or flush, or append, reset, finish, open or close of a zone (columns: reads and writes name other words)")
 	}
 	for i, to := range []*int64{&e.offset, &e.size} {
 		c := colOffset + i
 		n, ok := parseInt63(get(c))
-		if e.op == block.Flush && !ok {
+		if (e.op == block.Flush || e.op.OfZone() && i == 1) && !ok {
 			n, ok = 0, true
 		}
 		if !ok || n > math.MaxInt64/d.units[i] {
@@ -305,6 +305,9 @@ func (d *csvDecoder) decode(line []byte, e *event) (bool, error) {
 	}
 	if e.op == block.Flush {
 		e.offset, e.size = 0, 0
+	}
+	if e.op.OfZone() {
+		e.size = 0
 	}
 	if d.at[colVolume] >= 0 {
 		if e.volume, err = d.volumes.intern(get(colVolume)); err != nil {
@@ -326,22 +329,26 @@ func (d *csvDecoder) decode(line []byte, e *event) (bool, error) {
 
 // opWords are what a column of operations holds.
 var opWords = [...]struct {
-	word string
-	op   block.Op
+	word    string
+	op      block.Op
+	appends bool
 }{
-	{"r", block.Read}, {"read", block.Read}, {"rd", block.Read}, {"reads", block.Read}, {"w", block.Write}, {"write", block.Write}, {"wr", block.Write}, {"writes", block.Write},
-	{"t", block.Trim}, {"trim", block.Trim}, {"d", block.Trim}, {"discard", block.Trim}, {"unmap", block.Trim}, {"f", block.Flush}, {"flush", block.Flush}, {"sync", block.Flush},
+	{word: "append", op: block.Write, appends: true},
+	{word: "r", op: block.Read}, {word: "read", op: block.Read}, {word: "rd", op: block.Read}, {word: "reads", op: block.Read}, {word: "w", op: block.Write}, {word: "write", op: block.Write}, {word: "wr", op: block.Write}, {word: "writes", op: block.Write},
+	{word: "reset", op: block.Reset}, {word: "finish", op: block.Finish}, {word: "open", op: block.Open}, {word: "close", op: block.Close},
+	{word: "t", op: block.Trim}, {word: "trim", op: block.Trim}, {word: "d", op: block.Trim}, {word: "discard", op: block.Trim}, {word: "unmap", op: block.Trim}, {word: "f", op: block.Flush}, {word: "flush", op: block.Flush}, {word: "sync", op: block.Flush},
 }
 
-func (d *csvDecoder) op(word []byte) (block.Op, bool) {
+// op reads an operation's word; appends says that it is an append, which is a write.
+func (d *csvDecoder) op(word []byte) (op block.Op, appends, ok bool) {
 	c := &d.cfg.Columns
 	switch {
 	case len(word) == 0:
-		return 0, false
+		return 0, false, false
 	case string(word) == c.Reads:
-		return block.Read, true
+		return block.Read, false, true
 	case string(word) == c.Writes:
-		return block.Write, true
+		return block.Write, false, true
 	}
 	for _, w := range &opWords {
 		if len(w.word) != len(word) {
@@ -352,10 +359,10 @@ func (d *csvDecoder) op(word []byte) (block.Op, bool) {
 			same = same && word[i]|0x20 == w.word[i]
 		}
 		if same {
-			return w.op, true
+			return w.op, w.appends, true
 		}
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // second is the unit of time.

@@ -19,6 +19,7 @@ type event struct {
 	size     int64
 	volume   uint32
 	op       block.Op
+	append   bool // a write that is a Zone Append
 
 	completes bool  // the event completes an earlier one; it is no request of its own
 	place     place // where in the file it stands

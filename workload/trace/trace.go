@@ -284,7 +284,7 @@ func (r *Reader) Next(rec *workload.Record) error {
 		return r.err
 	}
 	r.yielded++
-	*rec = workload.Record{Time: at, Response: e.response, Offset: e.offset, Size: e.size, Volume: e.volume, Op: e.op}
+	*rec = workload.Record{Time: at, Response: e.response, Offset: e.offset, Size: e.size, Volume: e.volume, Op: e.op, Append: e.append}
 	return nil
 }
 
@@ -388,7 +388,7 @@ const (
 func (r *Reader) check(e *event) error {
 	aligned := descriptions[r.format].aligned
 	switch {
-	case e.size == 0 && e.op != block.Flush:
+	case e.size == 0 && e.op != block.Flush && !e.op.OfZone():
 		return &badRecord{fmt.Errorf("a %s of 0 bytes; sizes must be positive", e.op)}
 	case e.offset < 0 || e.size < 0 || e.offset > maxAddress || e.size > maxAddress-e.offset:
 		return &badRecord{fmt.Errorf("a %s of %d bytes at byte %d reaches beyond 64 PiB", e.op, e.size, e.offset)}

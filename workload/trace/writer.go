@@ -99,6 +99,9 @@ func (w *Writer) Write(r *workload.Record) error {
 	if r.Time < w.last {
 		return fmt.Errorf("record %d arrives at %v, before the one written ahead of it at %v; traces are written in order of time", w.written+1, r.Time, w.last)
 	}
+	if r.Append || r.Op.OfZone() {
+		return fmt.Errorf("record %d is an append, or about a zone, which no format has that is written", w.written+1)
+	}
 	line, err := w.encoder.encode(w.line[:0], r)
 	w.line = line
 	if _, ok := err.(*unsupported); ok && w.opts.LeaveOut {

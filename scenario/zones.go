@@ -1,0 +1,116 @@
+package scenario
+
+import (
+	"farflash/shape"
+	"farflash/units"
+	"farflash/workload/synth"
+)
+
+// Zones is how an item's writes go to the zones of a zoned namespace. They go through the zones that lie in the addresses of the writes, from the first one on, and again; a zone is
+// reset before it is written.
+type Zones struct {
+	// Append has each write be a Zone Append, which the drive gives its place in the zone. Otherwise a zone has one write under way at a time.
+	Append bool
+	// AtOnce is how many zones are written at once, a request to each in turn.
+	AtOnce int
+}
+
+// checkZones checks that items and the zones of a drive go together.
+func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any)) {
+	l, x := &s.Workload[i], s.DriveOf(0)
+	z := x.Config.ZonesOf(l.Namespace)
+	if z.Count == 0 {
+		if l.Zones != nil {
+			fail("zones", "namespace %d is not zoned; add ssd.zones, or leave it out", l.Namespace)
+		}
+		return
+	}
+	switch {
+	case l.Fio != nil, l.MQSim != nil:
+		fail("", "namespace %d is zoned, and its writes must keep to zones; use synthetic with zones, or a trace", l.Namespace)
+		return
+	case l.Addresses == AddressFold:
+		fail("addresses", "writes to zones are in order, which folding would not keep; use addresses: error")
+	case l.Trace != nil && l.Zones != nil:
+		fail("zones", "a trace says itself which zones it writes; leave it out")
+	case l.Synthetic == nil || l.Synthetic.Writes == nil:
+		if l.Zones != nil && l.Trace == nil {
+			fail("zones", "there are no writes; leave it out")
+		}
+		return
+	case l.Zones == nil:
+		fail("", "namespace %d is zoned, and its writes must keep to zones; add zones, such as \"zones: {append: true}\"", l.Namespace)
+	}
+	if l.Zones == nil || l.Trace != nil {
+		return
+	}
+	w, grain := l.Synthetic.Writes, s.grain()
+	a := &w.Addresses
+	if size, whole := wholeBlocks(&w.Size, grain); !whole {
+		fail("synthetic.writes.size", "%v is not possible: a zoned namespace has blocks of %v; use a multiple, or a granule that is one", size, grain)
+	} else if most := units.Bytes(z.MaxAppend); most > 0 && l.Zones.Append && size > most {
+		fail("synthetic.writes.size", "%v is not possible: an append is of at most %v (ssd.zones.max_append)", size, most)
+	}
+	if a.Start%units.Bytes(z.Size) != 0 || a.Space != 0 && (a.Space < units.Bytes(z.Size) || a.Space%units.Bytes(z.Size) != 0) {
+		fail("synthetic.writes.addresses", "%v from %v on are no whole zones, which have %v each", a.Space, a.Start, units.Bytes(z.Size))
+		return
+	}
+	count := z.Count - int(a.Start/units.Bytes(z.Size))
+	if a.Space != 0 {
+		count = min(count, int(a.Space/units.Bytes(z.Size)))
+	}
+	if l.Zones.AtOnce < 1 || l.Zones.AtOnce > max(count, 1) {
+		fail("zones.at_once", "%d is not possible; use 1 to the zones that there are in its addresses, %d", l.Zones.AtOnce, count)
+		return
+	}
+	if all := s.zonesAtOnce(l.Namespace); z.MaxActive > 0 && 2*all > z.MaxActive {
+		fail("zones.at_once", "the items of namespace %d write %d zones at once, each of which may still be active when the next one is begun, and %d may be active; lower at_once or raise ssd.zones.max_active", l.Namespace, all, z.MaxActive)
+	}
+}
+
+// wholeBlocks reports whether all sizes are multiples of a block, and the largest that is said, or one that is none.
+func wholeBlocks(s *synth.Size, grain units.Bytes) (size units.Bytes, whole bool) {
+	if s.Mix != "" {
+		sizes, _, _ := s.Mix.Parts() // whoever makes requests says what is wrong with it
+		for _, n := range sizes {
+			if n%grain != 0 {
+				return n, false
+			}
+			size = max(size, n)
+		}
+		return size, true
+	}
+	if s.Shape == (synth.Shape{}) || s.Kind == synth.Constant {
+		return s.Mean, s.Mean%grain == 0
+	}
+	if s.Granule == 0 || s.Granule%grain != 0 {
+		return max(s.Granule, units.Sector), false
+	}
+	return s.Max, true
+}
+
+// grain is what writes to zones are multiples of.
+func (s *Scenario) grain() units.Bytes {
+	x := s.DriveOf(0)
+	if g := units.Bytes(x.Mapping.Grain); g > 0 && g < x.Geometry.PageSize {
+		return g
+	}
+	return x.Geometry.PageSize
+}
+
+// zonesAtOnce is how many zones of a namespace all items write at once.
+func (s *Scenario) zonesAtOnce(namespace int) (n int) {
+	for i := range s.Workload {
+		if l := &s.Workload[i]; l.Namespace == namespace && l.Zones != nil {
+			n += l.Zones.AtOnce * max(1, l.Count())
+		}
+	}
+	return n
+}
+
+// refuseZones says that a drive is where zones cannot be.
+func (s *Scenario) refuseZones(d *shape.Decoder, x *Drive, path, why string) {
+	if x != nil && x.Zones != nil {
+		d.Fail(s.Where(path+".zones"), "%s.zones: %s; leave it out", path, why)
+	}
+}

@@ -1,0 +1,108 @@
+package ssd
+
+import (
+	"fmt"
+
+	"farflash/units"
+)
+
+// FDP is Flexible Data Placement (NVMe TP4146): the host says with each write which reclaim unit handle it is for, and the drive writes what goes through different handles to
+// different reclaim units. A reclaim unit is a superblock. There is one reclaim group.
+type FDP struct {
+	// Handles is how many reclaim unit handles the drive has, for all namespaces together.
+	Handles int
+	// Isolation is what becomes of data that collection moves: under initially they are written together, whatever handles they came through; under persistently those of each handle
+	// stay apart.
+	Isolation Isolation
+}
+
+// Isolation is how long data of different handles stay apart.
+type Isolation uint8
+
+// The types of reclaim unit handles.
+const (
+	InitiallyIsolated Isolation = iota
+	PersistentlyIsolated
+	isolations
+)
+
+var isolationNames = units.Names[Isolation]{"initially", "persistently"}
+
+// String is the name in scenarios.
+func (i Isolation) String() string { return isolationNames.Name(i) }
+
+// MarshalText writes the name.
+func (i Isolation) MarshalText() ([]byte, error) { return isolationNames.Marshal(i) }
+
+// UnmarshalText reads a name.
+func (i *Isolation) UnmarshalText(text []byte) error { return isolationNames.Unmarshal(text, i) }
+
+// DefaultFDP has eight initially isolated handles, as drives on the market have (Allison et al., EuroSys 2025, of a Samsung PM9D3).
+func DefaultFDP() FDP { return FDP{Handles: 8} }
+
+// MaxHandles bounds the reclaim unit handles of a drive.
+const MaxHandles = 64
+
+// placements is what a namespace's placement hints stand for: the translation layer's streams. first is the namespace's first stream where handles are not shared.
+func (c *Config) placements(ns *Namespace, first int) []uint8 {
+	var out []uint8
+	switch f := c.FDP; {
+	case f == nil:
+		for k := range max(ns.Streams, 1) {
+			out = append(out, uint8(first+k))
+		}
+	case len(ns.Handles) == 0:
+		for k := range f.Handles {
+			out = append(out, uint8(k))
+		}
+	default:
+		for _, k := range ns.Handles {
+			out = append(out, uint8(k))
+		}
+	}
+	return out
+}
+
+// Placements is how many placement hints a namespace tells apart.
+func (c *Config) Placements(namespace int) int {
+	return len(c.placements(&c.namespaces()[namespace], 0))
+}
+
+// streamsApart reports whether what survives of each stream is kept apart.
+func (c *Config) streamsApart() bool {
+	return c.Collection.Streams || c.Quirks.FrontiersAtOnce || c.FDP != nil && c.FDP.Isolation == PersistentlyIsolated
+}
+
+// validateFDP checks what can be said without a geometry.
+func (c *Config) validateFDP(bad *units.Faults) {
+	f := c.FDP
+	if f == nil {
+		for i := range c.Namespaces {
+			bad.Hold(len(c.Namespaces[i].Handles) == 0, fmt.Sprintf("namespaces[%d].handles", i), "there are none without fdp; use streams, or add fdp")
+		}
+		return
+	}
+	bad.Hold(f.Handles >= 1 && f.Handles <= MaxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles, MaxHandles)
+	bad.Hold(f.Isolation < isolations, "fdp.isolation", "%d is not possible; use initially or persistently", f.Isolation)
+	bad.Hold(!c.Collection.Streams, "collection.streams", "fdp.isolation says what becomes of survivors; leave it out")
+	bad.Hold(c.Zones == nil, "fdp", "zones say themselves where data go; leave zones or fdp out")
+	for i := range c.Namespaces {
+		n := &c.Namespaces[i]
+		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i), "the drive's handles are its streams; leave it out, or say handles")
+		key := fmt.Sprintf("namespaces[%d].handles", i)
+		bad.Hold(len(n.Handles) <= MaxStreams, key, "%d are more than %d", len(n.Handles), MaxStreams)
+		seen := map[int]bool{}
+		for _, k := range n.Handles {
+			bad.Hold(k >= 0 && k < f.Handles, key, "there is no handle %d; the drive has 0 to %d", k, f.Handles-1)
+			bad.Hold(!seen[k], key, "handle %d is listed twice", k)
+			seen[k] = true
+		}
+	}
+}
+
+// ReclaimUnit is how much a reclaim unit of a drive of this configuration holds.
+func (c *Config) ReclaimUnit() units.Bytes {
+	ns := c.layOut()
+	p := c.planePools(ns)
+	return c.superblockSize(p.size)
+}

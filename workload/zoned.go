@@ -1,0 +1,105 @@
+package workload
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/units"
+)
+
+// zoned lays the writes of a source into zones.
+type zoned struct {
+	src         Source
+	z           block.Zones
+	first       int64 // zone
+	count       int64 // zones
+	next        int64 // whose turn it is to be written, counted from first
+	append      bool
+	lanes       []lane
+	turn        int
+	ready, sent int // records that are to come before write
+	before      [3]Record
+	clean       bool // the next zone was reset
+	write       Record
+	err         error
+}
+
+// lane is a zone that is being written.
+type lane struct {
+	zone int64
+	at   int64 // bytes that it holds
+	open bool
+}
+
+// Zoned returns a Source whose writes go to zones, wherever src has them go: from the first of count zones on, one behind the other, in turn to atOnce zones; a
+// zone that has no room for a write is finished, if it is not full. The next one, which was written longest ago, was reset when the one before it was begun, so that no write waits for
+// an erase, if there are more than are written at once. With appends the device says where in the zone a
+// write goes. Reads and flushes are as src has them.
+func Zoned(src Source, z block.Zones, first, count, atOnce int, appends bool) Source {
+	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends, lanes: make([]lane, atOnce)}
+}
+
+// Next implements Source.
+func (s *zoned) Next(r *Record) error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.sent == s.ready {
+		s.sent, s.ready = 0, 0
+		if s.err = s.src.Next(&s.write); s.err != nil {
+			return s.err
+		}
+		if s.write.Op != block.Write {
+			*r = s.write
+			return nil
+		}
+		if s.err = s.lay(); s.err != nil {
+			return s.err
+		}
+	}
+	if s.sent++; s.sent <= s.ready-1 {
+		*r = s.before[s.sent-1]
+	} else {
+		*r = s.write
+	}
+	return nil
+}
+
+// lay gives the write its place, and says what must come before it.
+func (s *zoned) lay() error {
+	w := &s.write
+	if w.Size > s.z.Capacity {
+		return fmt.Errorf("a write of %v is more than a zone holds, %v", units.Bytes(w.Size), units.Bytes(s.z.Capacity))
+	}
+	l := &s.lanes[s.turn]
+	if s.turn++; s.turn == len(s.lanes) {
+		s.turn = 0
+	}
+	about := func(op block.Op, zone int64) {
+		s.before[s.ready] = Record{Time: w.Time, Response: NoResponse, Offset: zone * s.z.Size, Volume: w.Volume, Op: op}
+		s.ready++
+	}
+	if l.open && w.Size > s.z.Capacity-l.at {
+		if l.at < s.z.Capacity {
+			about(block.Finish, l.zone)
+		}
+		l.open = false
+	}
+	if !l.open {
+		*l = lane{zone: s.first + s.next, open: true}
+		if !s.clean {
+			about(block.Reset, l.zone)
+		}
+		s.next = (s.next + 1) % s.count
+		if s.clean = s.count > int64(len(s.lanes)); s.clean {
+			about(block.Reset, s.first+s.next)
+		}
+	}
+	w.Offset = l.zone * s.z.Size
+	if w.Append = s.append; !s.append {
+		w.Offset += l.at
+	}
+	l.at += w.Size
+	s.ready++
+	return nil
+}
