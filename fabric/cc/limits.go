@@ -13,8 +13,7 @@ type Window uint8
 
 // The windows.
 const (
-	// WindowNone bounds nothing.
-	WindowNone Window = iota
+	WindowNone Window = iota // no limit
 	// WindowBDP is Sender.BDP, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0).
 	WindowBDP
 	// WindowScaled is Sender.BDP times rate over line rate, at least one byte

@@ -66,10 +66,12 @@ func (p *program) describe(d shape.Description) error {
 			fmt.Fprintf(p.out, "  %s\n", part)
 		}
 	}
-	fmt.Fprintf(p.out, "  Value: %s.\n", d.Value)
+	if len(d.Values) == 0 {
+		fmt.Fprintf(p.out, "  Value: %s.\n", d.Value)
+	}
 	if len(d.Keys) == 0 {
 		fmt.Fprintf(p.out, "  Default: %s\n", d.Default)
-		return nil
+		return p.describeValues(d.Values)
 	}
 	fmt.Fprintln(p.out)
 	// What is left of 80 columns for the meaning.
@@ -97,6 +99,27 @@ func (p *program) describe(d shape.Description) error {
 		}
 	}
 	return t.Write(p.out, style)
+}
+
+// describeValues prints what each word means that a key may have.
+func (p *program) describeValues(values []shape.ValueDescription) error {
+	if len(values) == 0 {
+		return nil
+	}
+	fmt.Fprintln(p.out)
+	words := term.Width("value")
+	for _, v := range values {
+		words = max(words, term.Width(v.Word))
+	}
+	t := term.NewTable(term.Left("value"), term.Left("meaning")).Indent("  ")
+	for _, v := range values {
+		word := v.Word
+		for _, part := range wrap(v.Doc, 80-2-words-2) {
+			t.Row(word, part)
+			word = ""
+		}
+	}
+	return t.Write(p.out, p.style())
 }
 
 // wrap cuts text into lines of at most so many characters.
