@@ -149,13 +149,19 @@ func sizingFigures(x *objects.Plan) []figure {
 	if hi > 4*lo { // what is near the limit is near the least number
 		count.Scale = chart.Log
 	}
+	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile over number of nodes, by protocol", Height: 330}, X: count, Y: y, Series: append(p99, line)}
+	drawn, manyLines := svg(chart.Lines(percentiles)), len(p99) > mostLines
+	if manyLines {
+		count.Min, count.Max = lo, hi
+		percentiles.Frame.Width, percentiles.Frame.Height, percentiles.X, percentiles.Series = 320, 200, count, p99
+		drawn = multiples(percentiles, line)
+	}
 	return []figure{
-		{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and others that were cheaper than what was known before.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts, FromZero: true},
-				Y: chart.Axis{Label: "cost", Unit: chart.Plain, FromZero: true}, Series: cost, Apart: true}))},
-		{Caption: "99th percentile over nodes", Note: "The designs that were simulated around the cheapest one with each protocol; whiskers are 95 % intervals. With nodes that may be down, it is the worse of both states.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "99th percentile over number of nodes, by protocol", Height: 330}, X: count,
-				Y: y, Series: append(p99, line)}))},
+		{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and each design that was the cheapest when it was found.",
+			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
+				Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true}))},
+		{Caption: "99th percentile over nodes", Note: "Designs simulated near the cheapest one with each protocol. Whiskers are 95 % intervals. If nodes may be down, the worse of both states is shown.",
+			Wide: manyLines, SVG: drawn},
 	}
 }
 

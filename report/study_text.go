@@ -83,7 +83,7 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func
 		fmt.Fprintln(b, text)
 	}
 	if alone {
-		fmt.Fprintln(b, "once corrected: tested alone it would differ; --metric asks about fewer metrics and corrects for fewer")
+		fmt.Fprintln(b, "once corrected: without the correction it would differ; --metric selects fewer metrics, with less correction")
 	}
 	if more {
 		fmt.Fprintf(b, "more runs: replicates beyond the %d that would settle it, with a power of %g %%\n", len(x.Seeds), 100*x.Power)

@@ -125,7 +125,7 @@ func ofValues(pkg string, g *ast.GenDecl, words map[string]enumeration) []string
 		if text == "" {
 			text = flat(v.Doc.Text())
 		}
-		if rest, ok := strings.CutPrefix(text, v.Names[0].Name); ok {
+		if rest, ok := strings.CutPrefix(text, v.Names[0].Name); ok && strings.IndexAny(rest, " :") == 0 {
 			text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(rest), ": "), "is ")
 		}
 		text = strings.TrimPrefix(strings.TrimSuffix(text, "."), ": ")

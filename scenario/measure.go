@@ -32,7 +32,7 @@ type Measure struct {
 	Timeline bool
 	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in which they open. Empty: the first eight.
 	QueuePairs []int
-	// Progress records, for those queue pairs, also what was acknowledged over time and what was in flight.
+	// Progress records also what was acknowledged of those queue pairs over time, and what was in flight.
 	Progress bool
 }
 

@@ -9,7 +9,7 @@ import (
 
 // operations are what requests are counted by.
 var operations = []struct{ name, noun string }{
-	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "requests of every kind"},
+	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "requests of all kinds"},
 }
 
 // queues are the classes of flash transactions that wait apart from each other.
@@ -39,7 +39,7 @@ func Words() result.Words {
 		l.Metric(k.name+".bytes", "B", "bytes of completed "+k.noun+" after the warm-up")
 		l.Metric(k.name+".iops", "1/s", "completed "+k.noun+" per second of measured time")
 		l.Metric(k.name+".bandwidth", "B/s", "bytes of completed "+k.noun+" per second of measured time")
-		l.Latency(k.name, " of the time from submission to completion of "+k.noun, "time from submission to completion of "+k.noun)
+		l.Latency(k.name, " of the latency of "+k.noun, "latency of "+k.noun)
 	}
 	accounts.Define(&l)
 	for _, k := range operations[:2] {
@@ -54,13 +54,13 @@ func Words() result.Words {
 	l.Series("ssd.writes.gc", "count", "pages programmed for garbage collection")
 	l.Series("ssd.writes.mapping", "count", "mapping pages programmed")
 	l.Series("ssd.writes.wear", "count", "pages programmed for wear levelling")
-	l.Series("ssd.writes.refresh", "count", "pages programmed to move data that got old, if there are any")
+	l.Series("ssd.writes.refresh", "count", "pages programmed to refresh old data, if there are any")
 	l.Series("ssd.writes.fold", "count", "pages programmed to empty the SLC cache, if there are any")
 	l.Series("ssd.free_blocks", "count", "free blocks, over all planes")
 	l.Matrix("ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die")
 	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
 	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources")
-	l.Matrix("read.anatomy", "us", "where the time of reads went, of a local drive if measure.anatomy asks for it; rows are the mean and the requests about a quantile of latency, columns stages")
+	l.Matrix("read.anatomy", "us", "where the time of reads went (a local drive needs measure.anatomy); rows are the mean and the requests near each quantile of latency, columns stages")
 	l.Matrix("write.anatomy", "us", "the same for writes")
 	l.Matrix("ssd.wear", "count", "blocks by how often they were erased")
 	l.Fewer("ssd.waf", "ssd.waf.bytes", "ssd.wear.life_used", "ssd.energy", "ssd.power",
@@ -75,23 +75,23 @@ func drives(l *result.Lexicon) {
 		l.Metric("ssd."+k.name+".count", "count", k.noun+" that drives completed after the warm-up")
 	}
 	l.Metric("ssd.waf", "ratio", "write amplification: pages programmed per page that the host wrote")
-	l.Metric("ssd.waf.bytes", "ratio", "write amplification in bytes: of the pages programmed, per byte of the host's completed writes, which may be smaller than a page or be merged in the cache")
+	l.Metric("ssd.waf.bytes", "ratio", "write amplification in bytes: bytes programmed per byte of the host's completed writes; small or merged writes move it away from ssd.waf")
 	l.Metric("ssd.writes.host", "count", "pages programmed with the host's data")
 	l.Metric("ssd.writes.gc", "count", "pages programmed to move data for garbage collection")
 	l.Metric("ssd.writes.mapping", "count", "mapping pages programmed")
 	l.Metric("ssd.writes.wear", "count", "pages programmed to move data for wear levelling")
-	l.Metric("ssd.writes.refresh", "count", "pages programmed to move data that got old, if ssd.reliability is given")
-	l.Metric("ssd.refresh.count", "count", "blocks whose data refresh moved")
-	l.Metric("ssd.writes.fold", "count", "pages programmed to move data out of the SLC cache, if ssd.slc_cache is given")
-	l.Metric("ssd.slc.share", "fraction", "of the pages programmed with the host's data, those in the SLC cache")
-	l.Metric("ssd.slc.folds", "count", "blocks of the SLC cache that were emptied")
-	l.Metric("ssd.slc.blocks", "count", "blocks that were of the SLC cache at the end")
-	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of the pages that were read, mean over reads")
-	l.Metric("ssd.errors.retried", "fraction", "page reads that had to be tried again, of all")
-	l.Metric("ssd.errors.retries", "count", "how often pages were read again")
-	l.Metric("ssd.errors.uncorrectable", "count", "page reads, of the host and of the drive itself, that no try corrected")
-	l.Metric("ssd.errors.lost", "count", "grains of the map whose data were lost when the drive moved or merged them")
-	l.Metric("ssd.errors.failed", "count", "requests that ended with a media error, or were refused")
+	l.Metric("ssd.writes.refresh", "count", "pages programmed to refresh old data, if ssd.reliability is given")
+	l.Metric("ssd.refresh.count", "count", "blocks that were refreshed")
+	l.Metric("ssd.writes.fold", "count", "pages programmed to empty the SLC cache, if ssd.slc_cache is given")
+	l.Metric("ssd.slc.share", "fraction", "share of the pages with the host's data that were programmed in the SLC cache")
+	l.Metric("ssd.slc.folds", "count", "SLC cache blocks emptied")
+	l.Metric("ssd.slc.blocks", "count", "SLC cache blocks at the end of the run")
+	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of page reads, mean over reads")
+	l.Metric("ssd.errors.retried", "fraction", "share of page reads that needed a retry")
+	l.Metric("ssd.errors.retries", "count", "retries of page reads")
+	l.Metric("ssd.errors.uncorrectable", "count", "page reads that no retry corrected, of the host and of the drive itself")
+	l.Metric("ssd.errors.lost", "count", "grains of the map lost because the drive could not read them to move or merge them")
+	l.Metric("ssd.errors.failed", "count", "requests that ended with a media error or were refused")
 	l.Metric("ssd.gc.count", "count", "blocks collected")
 	l.Metric("ssd.gc.pages_moved", "count", "valid pages moved by garbage collection")
 	l.Metric("ssd.flash.reads", "count", "flash page reads")
@@ -103,16 +103,16 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.utilisation.die", "fraction", "share of measured time that dies were busy, mean over dies")
 	l.Metric("ssd.utilisation.channel", "fraction", "share of measured time that flash channels were busy, mean over channels")
 	l.Metric("ssd.utilisation.link", "fraction", "share of measured time that the busier direction of the host link was busy")
-	l.Metric("ssd.utilisation.controller", "fraction", "share of measured time that processors of controllers were busy, mean over processors, if ssd.controller is given")
-	l.Metric("ssd.power_states.rested", "fraction", "share of measured time that drives were in a power state in which they rest, mean over drives, if ssd.power_states are given")
-	l.Metric("ssd.power_limit.held", "fraction", "operations of flash that waited for power, of all, if ssd.power_limit is given")
-	l.Metric("ssd.power_states.wakes", "count", "how often a drive was woken from a power state")
+	l.Metric("ssd.utilisation.controller", "fraction", "share of measured time that controllers' processors were busy, mean over processors, if ssd.controller is given")
+	l.Metric("ssd.power_states.rested", "fraction", "share of measured time that drives spent in idle power states, mean over drives, if ssd.power_states are given")
+	l.Metric("ssd.power_limit.held", "fraction", "share of flash operations that waited for power, if ssd.power_limit is given")
+	l.Metric("ssd.power_states.wakes", "count", "times that a drive was woken from an idle power state")
 	l.Metric("ssd.wear.min", "count", "erases of the least worn block")
 	l.Metric("ssd.wear.mean", "count", "erases of a block, mean over blocks")
 	l.Metric("ssd.wear.max", "count", "erases of the most worn block")
 	l.Metric("ssd.wear.life_used", "fraction", "mean erases of a block over the rated program/erase cycles")
 	l.Metric("ssd.free_blocks.min", "count", "fewest free blocks of any plane during the run")
-	l.Metric("ssd.energy", "J", "energy taken during the run")
+	l.Metric("ssd.energy", "J", "energy used during the run")
 	l.Metric("ssd.power", "W", "mean power during the run")
 	for _, part := range []struct{ name, help string }{
 		{"execution", "mean time that the array worked on a flash %s"},
