@@ -42,6 +42,11 @@ func broad(draw func(width float64) string) template.HTML {
 // multiples draws each series of a chart in one of its own, with the axes that hold for all, and what is to be in each of them.
 func multiples(c chart.LineChart, each ...chart.Series) template.HTML {
 	lo, hi := span(slices.Concat(c.Series, each))
+	for _, s := range c.Series {
+		for k, half := range s.Half {
+			hi = math.Max(hi, s.Y[k]+half)
+		}
+	}
 	if c.Y.Scale != chart.Log {
 		lo = 0
 	}

@@ -141,7 +141,10 @@ func WriteHeadroomText(w io.Writer, h *headroom.Headroom, patterns []string, sty
 	if err := t.Write(&b, style); err != nil {
 		return err
 	}
-	b.WriteString("\n" + strings.Join(headroomText(h), "\n") + "\n")
+	b.WriteByte('\n')
+	for _, line := range headroomText(h) {
+		b.WriteString(term.Wrap(line, "  ") + "\n")
+	}
 	_, err = io.WriteString(w, b.String())
 	return err
 }

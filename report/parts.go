@@ -129,7 +129,7 @@ func (r *Run) partText(b *strings.Builder, style term.Style) error {
 		}
 	}
 	if text := r.fairness(); text != "" {
-		b.WriteString(style.Dim("fairness: "+text) + "\n")
+		b.WriteString(style.Dim(term.Wrap("fairness: "+text, "  ")) + "\n")
 	}
 	return nil
 }

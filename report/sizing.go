@@ -156,13 +156,30 @@ func sizingFigures(x *objects.Plan) []figure {
 		percentiles.Frame.Width, percentiles.Frame.Height, percentiles.X, percentiles.Series = 320, 200, count, p99
 		drawn = multiples(percentiles, line)
 	}
+	costs := figure{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and each design that was the cheapest when it was found.",
+		SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
+			Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true}))}
+	if manyLines {
+		costs = costBars(x)
+	}
 	return []figure{
-		{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and each design that was the cheapest when it was found.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
-				Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true}))},
+		costs,
 		{Caption: "99th percentile over nodes", Note: "Designs simulated near the cheapest one with each protocol. Whiskers are 95 % intervals. If nodes may be down, the worse of both states is shown.",
 			Wide: manyLines, SVG: drawn},
 	}
+}
+
+// costBars draw what the cheapest design with each protocol costs.
+func costBars(x *objects.Plan) figure {
+	var rows []string
+	part := chart.Part{Style: 0}
+	for _, scheme := range x.Schemes() {
+		if c := x.Cheapest(scheme); c != nil {
+			rows, part.V = append(rows, fmt.Sprintf("%v, %d nodes", scheme, c.Nodes)), append(part.V, float64(c.Cost))
+		}
+	}
+	return figure{Caption: "Cost of the cheapest design with each protocol", SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
+		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part}, Total: true}))}
 }
 
 // sortSeries puts a series into the order of its places.

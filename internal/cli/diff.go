@@ -99,7 +99,7 @@ func changes(a, b *result.Result) []metricChange {
 
 func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all bool) error {
 	if len(keys) > 0 {
-		t := term.NewTable(term.Left("scenario"), term.Right("A"), term.Right("B"))
+		t := term.NewTable(term.Left("scenario"), term.Left("A"), term.Left("B"))
 		for _, k := range keys {
 			t.Row(k.Path, orDash(k.A), orDash(k.B))
 		}

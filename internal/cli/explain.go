@@ -47,7 +47,7 @@ it lists the sections.`,
 // describeMetric prints what a metric means.
 func (p *program) describeMetric(m result.Definition) error {
 	fmt.Fprintln(p.out, p.style().Bold(m.Name))
-	for _, part := range wrap("A metric: "+m.Help+".", 78) {
+	for _, part := range term.Lines("A metric: "+m.Help+".", 78) {
 		fmt.Fprintf(p.out, "  %s\n", part)
 	}
 	better := map[result.Direction]string{result.LowerIsBetter: "Lower is better.", result.HigherIsBetter: "Higher is better.", result.NeitherBetter: "Neither direction is better in itself."}
@@ -62,7 +62,7 @@ func (p *program) describe(d shape.Description) error {
 		fmt.Fprintln(p.out, style.Bold(d.Path))
 	}
 	for line := range strings.Lines(d.Doc) {
-		for _, part := range wrap(strings.TrimSpace(line), 78) {
+		for _, part := range term.Lines(strings.TrimSpace(line), 78) {
 			fmt.Fprintf(p.out, "  %s\n", part)
 		}
 	}
@@ -90,7 +90,7 @@ func (p *program) describe(d shape.Description) error {
 		if meaning == "" {
 			meaning = k.Value
 		}
-		for i, part := range wrap(meaning, width) {
+		for i, part := range term.Lines(meaning, width) {
 			if i > 0 {
 				t.Row("", "", part)
 				continue
@@ -114,27 +114,10 @@ func (p *program) describeValues(values []shape.ValueDescription) error {
 	t := term.NewTable(term.Left("value"), term.Left("meaning")).Indent("  ")
 	for _, v := range values {
 		word := v.Word
-		for _, part := range wrap(v.Doc, 80-2-words-2) {
+		for _, part := range term.Lines(v.Doc, 80-2-words-2) {
 			t.Row(word, part)
 			word = ""
 		}
 	}
 	return t.Write(p.out, p.style())
-}
-
-// wrap cuts text into lines of at most so many characters.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, w := range strings.Fields(text) {
-		if line != "" && term.Width(line)+1+term.Width(w) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += w
-	}
-	return append(lines, line)
 }

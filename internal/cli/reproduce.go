@@ -198,7 +198,7 @@ func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
 
 func (p *program) printExperiment(r *reproduce.Report) error {
 	style := p.style()
-	fmt.Fprintf(p.out, "%s: %s\n%s\n\n", style.Bold(r.ID), r.Title, r.Paper)
+	fmt.Fprintf(p.out, "%s: %s\n%s\n\n", style.Bold(r.ID), r.Title, term.Wrap(r.Paper, ""))
 	t := term.NewTable(term.Left("row"), term.Left("metric"), term.Right("paper"), term.Right("ours"), term.Left("unit"), term.Left(""), term.Left("expected"))
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -214,7 +214,7 @@ func (p *program) printExperiment(r *reproduce.Report) error {
 		case reproduce.NotReproduced:
 			verdict = style.Bad(verdict)
 		}
-		for i, part := range wrap(row.Words(), 60) {
+		for i, part := range term.Lines(row.Words(), 60) {
 			if i > 0 {
 				t.Row("", "", "", "", "", "", part)
 				continue
@@ -227,7 +227,7 @@ func (p *program) printExperiment(r *reproduce.Report) error {
 	}
 	fmt.Fprintf(p.out, "%v\n\n", r.Count)
 	if r.Note != "" {
-		for _, part := range wrap(r.Note+".", 120) {
+		for _, part := range term.Lines(r.Note+".", term.TableWidth) {
 			fmt.Fprintln(p.out, part)
 		}
 		fmt.Fprintln(p.out)

@@ -378,7 +378,7 @@ func (a *wafAnswer) writes() string {
 }
 
 func (p *program) printWAF(a *wafAnswer) error {
-	fmt.Fprintf(p.out, "%s: over-provisioning %s of the flash, physical over logical space %.4f\n", a.Scenario, term.Percent(a.OverProvisioning), a.Alpha)
+	fmt.Fprintf(p.out, "%s: over-provisioning %s, physical over logical space %.4f\n", a.Scenario, term.Percent(a.OverProvisioning), a.Alpha)
 	fmt.Fprintf(p.out, "%s, %d blocks' worth of data, %d pages a block\n\n", a.writes(), a.Blocks, a.Pages)
 	style := p.style()
 	apart := a.Rows[0].Streams != ""
