@@ -18,9 +18,9 @@ func (p *program) explain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [PATH]",
 		Short: "Say what a key of a scenario, or a metric, means",
-		Long: `Say what a key of a scenario means, what to write, and its default; or what a metric
-means, in which unit, and whether less or more of it is better. Without a path
-it lists the sections.`,
+		Long: `Say what a key of a scenario means, its values and its default; or what a metric
+means, its unit, and whether less or more of it is better. Without a path it
+lists the sections.`,
 		Example: `  farflash explain
   farflash explain ssd.collection
   farflash explain 'workload[0].trace.skip_bad'
