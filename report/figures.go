@@ -322,7 +322,7 @@ func warmUp(runs []Run) []chart.Span {
 
 var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
 
-// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin: a rate is over the part that was simulated, and there is no
+// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin, over whose simulated part a rate is: its point is in the middle of that part, and there is no
 // point for less than half a bin, where chance is all that one would see.
 func middles(c curve) chart.Series {
 	s, _ := c.run.Result.SeriesOf(c.what)
@@ -330,21 +330,15 @@ func middles(c curve) chart.Series {
 	for i, t := range s.T {
 		x[i] = t + s.Width/2
 	}
-	if last := len(s.T) - 1; last > 0 && s.TimeUnit == "s" && strings.HasSuffix(s.Unit, "/s") && !isLevel(c.what) {
+	if last := len(s.T) - 1; last > 0 && s.TimeUnit == "s" && strings.HasSuffix(s.Unit, "/s") {
 		switch part := c.run.Result.SimulatedS - s.T[last]; {
 		case part > 0 && part < s.Width/2:
 			x, y = x[:last], y[:last]
 		case part > 0 && part < s.Width:
-			y = slices.Clone(y)
-			x[last], y[last] = s.T[last]+part/2, y[last]*s.Width/part
+			x[last] = s.T[last] + part/2
 		}
 	}
 	return chart.Series{Name: c.name, Style: c.style, X: x, Y: y}
-}
-
-// isLevel tells a rate that holds at a time from one that is counted over a slice, of which the last may be short.
-func isLevel(series string) bool {
-	return strings.HasPrefix(series, "flow[") && strings.HasSuffix(series, "].rate") || series == "rate.demanded"
 }
 
 // logIfWide chooses a logarithmic axis if the values span more than a factor of 20.
