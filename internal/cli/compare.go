@@ -80,12 +80,23 @@ func checkMetrics(patterns []string) error {
 		if _, ok := metrics.Lookup(pattern); ok {
 			continue
 		}
-		found := false
+		found := strings.ContainsAny(pattern, "*?") && strings.Contains(pattern, "[")
 		for _, n := range names {
 			found = found || study.Matches([]string{pattern}, n)
 		}
+		scope := ""
+		for _, x := range trial.Vocabulary().Scopes {
+			for _, m := range x.Metrics {
+				found = found || study.Matches([]string{pattern}, x.Name+"[0]."+m.Name)
+			}
+			if strings.HasPrefix(pattern, x.Name+"[") {
+				scope = x.Name
+			}
+		}
 		switch best := spelling.Nearest(pattern, names); {
-		case found || strings.ContainsAny(pattern, "*?[") && strings.Contains(pattern, "["):
+		case found:
+		case scope != "":
+			return verb.Usagef("--metric: no metric is called %q; parts go by their number, such as %s[0], or by a pattern such as '%s[*].read.latency.p99'", pattern, scope, scope)
 		case best != "":
 			return verb.Usagef("--metric: no metric is called %q; did you mean %s?", pattern, best)
 		default:
