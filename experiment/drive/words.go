@@ -9,7 +9,7 @@ import (
 
 // operations are what requests are counted by.
 var operations = []struct{ name, noun string }{
-	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "requests of all kinds"},
+	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"}, {"all", "requests of every kind"},
 }
 
 // queues are the classes of flash transactions that wait apart from each other.
@@ -85,7 +85,7 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.writes.fold", "count", "pages programmed to empty the SLC cache, if ssd.slc_cache is given")
 	l.Metric("ssd.slc.share", "fraction", "share of the pages with the host's data that were programmed in the SLC cache")
 	l.Metric("ssd.slc.folds", "count", "SLC cache blocks emptied")
-	l.Metric("ssd.slc.blocks", "count", "SLC cache blocks at the end of the run")
+	l.Metric("ssd.slc.blocks", "count", "blocks that were of the SLC cache at the end")
 	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of page reads, mean over reads")
 	l.Metric("ssd.errors.retried", "fraction", "share of page reads that needed a retry")
 	l.Metric("ssd.errors.retries", "count", "retries of page reads")

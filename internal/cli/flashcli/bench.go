@@ -29,21 +29,21 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl := cmd.Flags()
 	fl.Var(&f.size, "size", "`size` of what is read and written")
 	fl.Var(&f.memory, "memory", "`size` of the pool's memory for pages")
-	fl.Float64Var(&c.Room, "room", c.Room, "space of the pool as a `multiple` of size; without spare space random writes keep collection busy")
+	fl.Float64Var(&c.Room, "room", c.Room, "the pool's room, as a `multiple` of size; where there is none to spare, random writes have it collected all the while")
 	fl.Var(&f.block, "block", "`size` of a request")
-	fl.StringSliceVar(&f.systems, "systems", names(c.Systems), "systems to measure, the first against each of the others: "+strings.Join(bench.Names(), ", "))
+	fl.StringSliceVar(&f.systems, "systems", names(c.Systems), "what is measured, the first against each of the others: "+strings.Join(bench.Names(), ", "))
 	fl.IntSliceVarP(&f.connections, "connections", "c", []int{c.Connections}, "`numbers` of connections, one after the other")
-	fl.IntVar(&c.Depth, "depth", c.Depth, "`number` of outstanding requests of a connection")
+	fl.IntVar(&c.Depth, "depth", c.Depth, "`number` of requests of a connection under way at once")
 	fl.Float64Var(&c.Writes, "writes", c.Writes, "`share` of the requests that write, 0 to 1")
-	fl.BoolVar(&c.Atomics, "atomics", false, "add to random words of the first MiB and check the sum (verbs and verbs-polled only)")
-	fl.BoolVar(&f.profile, "profile", false, "profile the servers' processor time")
+	fl.BoolVar(&c.Atomics, "atomics", false, "add to random words of the first MiB, and see that the sum is right; of verbs and verbs-polled only")
+	fl.BoolVar(&f.profile, "profile", false, "say where servers' processor time goes, by a profile of each system")
 	fl.BoolVar(&f.register, "register", false, "measure what it costs to register files and memory, of 1 MiB to 10 GiB, and nothing else")
 	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`number` of rounds; each measures every system")
 	fl.DurationVar(&c.Time, "time", c.Time, "`time` of one measurement")
-	fl.Float64Var(&c.Load, "load", c.Load, "open loop: the load as a `share` of the second system's maximum")
-	fl.DurationVar(&c.Spin, "spin", 0, "`time` that a thread that serves verbs polls before it sleeps, such as 50us")
+	fl.Float64Var(&c.Load, "load", c.Load, "open loop: the `share` of what the second system can do at most that is offered to all")
+	fl.DurationVar(&c.Spin, "spin", 0, "`time` for which a thread that serves verbs looks for more before it sleeps, such as 50us")
 	fl.IntVar(&c.Threads, "threads", c.Threads, "`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
-	fl.Uint64Var(&c.Seed, "seed", c.Seed, "seed `number` of the random addresses")
+	fl.Uint64Var(&c.Seed, "seed", c.Seed, "`number` that the places are drawn with")
 	fl.BoolVar(&f.json, "json", false, "print everything as JSON")
 }
 
@@ -83,29 +83,23 @@ func (p *program) flashBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [DIR]",
 		Short: "Measure one-sided access to flash against a socket and pread",
-		Long: `Measure random reads and writes of a file by several systems in turns, over
-loopback, in this process:
+		Long: `Measure random reads and writes of a file by several systems in turns, over loopback, in this process:
 
   verbs          one-sided reads and writes over iWARP, on the flash controller
-  socket         requests over a plain connection, served by pread and pwrite
-                 with direct I/O, a goroutine a connection
+  socket         requests over a plain connection, served by pread and pwrite around the page cache, a goroutine a connection
   socket+uring   the same requests, served through io_uring
   socket-cached  the same as socket, through the page cache
-  socket-c       the same as socket, by a server in C (needs gcc)
-  local          io_uring on the file without a network: an upper bound
-  verbs-polled   verbs with a client that polls for completions
+  socket-c       the same as socket, by a server in C, which gcc makes; left out without it
+  local          io_uring on the file, without a network: what there is at most
+  verbs-polled   verbs whose client looks for completions instead of being woken
 
-Files are made in DIR (default: here) and removed afterwards. Its file system
-decides what a device read costs. Clients share the processors with servers, so
-rates and latencies depend on this machine and its load. Compare the ratios:
-each is of two measurements of one round, with the smallest and largest of all
-rounds.
+Files are made in DIR (default: here) and removed afterwards; their file system decides what a device read costs. Clients share
+the processors with servers. So rates and latencies are this machine's, and busy machines give small ones; what compares are the ratios,
+each of two measurements of one round, with the least and the largest of all rounds.
 
-Several numbers of connections are measured one after the other. --block 1MiB
-shows bandwidth, -c 1 --depth 1 the latency of a lone request.
+Several numbers of connections are measured one after the other. --block 1MiB shows bandwidth, -c 1 --depth 1 a lone request's latency.
 
-With --load, requests are due at times that do not depend on answers, and
-latency counts from the time at which a request was due.`,
+With --load requests are due at times that do not depend on answers, and latency counts from when a request was due.`,
 		Example: `  farflash flash bench /mnt/nvme --connections 16 --depth 8
   farflash flash bench --load 0.8 --rounds 7
   farflash flash bench -c 1,4,16,64 --systems verbs,socket,socket-c
