@@ -86,7 +86,7 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.slc.share", "fraction", "share of the pages with the host's data that were programmed in the SLC cache")
 	l.Metric("ssd.slc.folds", "count", "SLC cache blocks emptied")
 	l.Metric("ssd.slc.blocks", "count", "blocks that were of the SLC cache at the end")
-	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of page reads, mean over reads")
+	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of the pages that were read, mean over reads")
 	l.Metric("ssd.errors.retried", "fraction", "share of page reads that needed a retry")
 	l.Metric("ssd.errors.retries", "count", "retries of page reads")
 	l.Metric("ssd.errors.uncorrectable", "count", "page reads that no retry corrected, of the host and of the drive itself")
