@@ -18,10 +18,10 @@ type Acceleration uint8
 
 // The accelerations. Relax and Aitken follow Irons and Tuck (1969), Anderson is Anderson's mixing (1965).
 const (
-	NoAcceleration Acceleration = iota
-	Relax
-	Aitken
-	Anderson
+	NoAcceleration Acceleration = iota // the arrivals of the last iteration
+	Relax                              // a constant share of the change
+	Aitken                             // a share that follows from the last two changes
+	Anderson                           // the best mix of the last four iterations
 )
 
 var accelerationNames = units.Names[Acceleration]{"none", "relaxation", "aitken", "anderson"}

@@ -14,17 +14,17 @@ func Operation(l *result.Lexicon, op string, aborted, rate bool) {
 	name, noun := "cluster."+op, op+" operation"
 	l.Metric(name+".count", "count", "completed "+noun+"s")
 	if aborted {
-		l.Metric(name+".aborted", "count", noun+"s that were given up and begun again")
+		l.Metric(name+".aborted", "count", noun+"s that were aborted and begun again")
 	}
 	l.Metric(name+".iops", "1/s", "completed "+noun+"s per second")
 	if rate {
 		l.Metric(name+".rate", "B/s", "bytes of completed "+noun+"s per second")
 		l.More(name + ".rate")
 	}
-	l.Metric(name+".latency.mean", "us", "mean time of a "+noun)
-	l.Metric(name+".latency.stddev", "us", "standard deviation of the time of a "+noun)
-	l.Metric(name+".latency.min", "us", "shortest time of a "+noun)
-	l.Quantiles(name+".latency", "us", " of the time of a "+noun, result.Quantiles)
-	l.Metric(name+".latency.max", "us", "longest time of a "+noun)
-	l.Histogram(name+".latency", "time of a "+noun)
+	l.Metric(name+".latency.mean", "us", "mean time of "+noun+"s")
+	l.Metric(name+".latency.stddev", "us", "standard deviation of the time of "+noun+"s")
+	l.Metric(name+".latency.min", "us", "shortest time of "+noun+"s")
+	l.Quantiles(name+".latency", "us", " of the time of "+noun+"s", result.Quantiles)
+	l.Metric(name+".latency.max", "us", "longest time of "+noun+"s")
+	l.Histogram(name+".latency", "time of "+noun+"s")
 }

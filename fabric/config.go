@@ -14,58 +14,49 @@ const MaxClasses = 8
 // Config describes NICs and switches in plain values. It says nothing of the
 // network's shape, which is a topo.Graph.
 type Config struct {
-	// Payload is how much of a message one packet carries at most, the RoCE path MTU.
+	// Payload is how much of a message one packet carries at most, the path MTU of RoCE.
 	Payload units.Bytes
-	// Header is what a data packet takes on the wire beside its payload. The default is
-	// RoCEv2 over Ethernet: 14 + 20 IP + 8 UDP + 12 BTH + 4 ICRC + 4 FCS, and 20 for
-	// preamble and gap.
+	// Header is the size of a data packet on the wire without its payload. The default is RoCEv2 over Ethernet: 14 Ethernet + 20 IP + 8 UDP + 12 BTH + 4 ICRC + 4
+	// FCS + 20 preamble and gap.
 	Header units.Bytes
-	// CongestionControl sets the rate of each queue pair.
+	// CongestionControl sets the rate or window of each queue pair.
 	CongestionControl cc.Config
 	// QueuePairs says how messages share queue pairs.
 	QueuePairs QueuePairs
-	// RoundTrip says how round trips and bandwidth-delay products are counted, which
-	// congestion control starts from.
+	// RoundTrip says how base round trips are counted, which congestion control starts from.
 	RoundTrip RoundTrip
 	// Acks are the receivers' acknowledgements.
 	Acks Acks
 	// CNP are the receivers' congestion notification packets.
 	CNP CNP
-	// Recovery is what happens when packets are lost.
+	// Recovery says what happens when packets are lost.
 	Recovery Recovery
 	// PFC is priority flow control, IEEE 802.1Qbb.
 	PFC PFC
 	// Buffer is a switch's packet memory, shared by its ports.
 	Buffer units.Bytes
-	// SwitchLatency is how long a switch takes with a packet that has arrived as a whole before it takes it into its buffer, beside the
-	// packet's time on wires: what data sheets give as latency, less that of cut-through.
+	// SwitchLatency is the time that a switch takes with a packet that has fully arrived, besides its time on wires. Data sheets give the latency of cut-through;
+	// subtract that.
 	SwitchLatency units.Duration
 	// ECN marks packets that leave a long queue.
 	ECN ECN
-	// Scheduler orders the classes of a port: strict (class 0 before 1 before 2), or
-	// dwrr (class 0 strictly first, the others by weight).
+	// Scheduler is the order in which a port serves its classes.
 	Scheduler Scheduler
-	// Weights are the classes' shares under dwrr, from class 0 on; a class that has none
-	// has 1.
+	// Weights are the classes' shares with dwrr, from class 0 on. A missing one is 1.
 	Weights []int
 	// Watchdog looks for ports that stay paused.
 	Watchdog Watchdog
-	// Telemetry is what switches write into packets for algorithms that ask for it.
+	// Telemetry is what switches write into packets for congestion controls that use it.
 	Telemetry Telemetry
-	// Ways is how switches number equally short paths, among which a hash of addresses and
-	// ports chooses: by ascending or descending number of the next switch. HPCC's simulator descends
-	// in effect: it orders switches by memory address, and glibc maps large objects downwards.
+	// Ways is the order in which switches number equally short paths. A hash of addresses and ports picks one of the numbers.
 	Ways PathOrder
-	// Trimming has switches cut the payload off packets that find their queue full.
+	// Trimming makes switches cut the payload off packets that find their queue full.
 	Trimming Trimming
-	// LoadBalancing is how switches choose among equally short paths.
+	// LoadBalancing says how switches choose among equally short paths.
 	LoadBalancing spread.Config
-	// Random is where the numbers come from that decide which packets are marked: own (a stream for
-	// each port), or ns-3 (one sequence for the network, the very numbers that HPCC's simulator draws in the
-	// run that the seed counts).
+	// Random is where the random numbers for ECN marking come from.
 	Random Random
-	// Rounding of the time that a packet takes on a wire: exact to the picosecond, or
-	// down to whole nanoseconds as ns-3 has it.
+	// Rounding is how the time of a packet on a wire is rounded.
 	Rounding Rounding
 	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the
 	// simulator ns3-rdma; only its compat sets it.

@@ -5,14 +5,15 @@ import (
 	"farflash/units"
 )
 
-// Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM 2017) and Ultra Ethernet's may: the header goes on before all data, the
-// receiver names it to the sender, which sends the packet again at once. NDP's switches cut the last packet of the queue instead in half of the cases; this one cuts the one that comes.
+// Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM 2017) and Ultra Ethernet's may. The header
+// goes on before all data; the receiver reports it, and the sender sends the packet again at once. NDP's switches cut the last packet of the queue instead in
+// half of the cases; this model always cuts the arriving one.
 type Trimming struct {
-	// Enabled makes switches trim. There is no PFC then.
+	// Enabled turns trimming on. It excludes PFC.
 	Enabled bool
-	// Queue is how much may wait in a port's class; the packet that would exceed it is trimmed.
+	// Queue is how many bytes may wait in a port's class. A packet beyond it is trimmed.
 	Queue units.Bytes
-	// Size of what is left of a packet, on the wire.
+	// Size is the size of a trimmed packet on the wire.
 	Size units.Bytes
 }
 

@@ -14,13 +14,13 @@ type Victim uint8
 
 // The victim policies.
 const (
-	Greedy         Victim = iota // fewest valid pages; the one that lost a page longest ago among equals
-	DChoices                     // fewest valid pages of Config.Choices blocks drawn at random with replacement (MQSim's RGA)
-	Random                       // any block, all alike
+	Greedy         Victim = iota // fewest valid pages; among equals the block that lost a page longest ago
+	DChoices                     // fewest valid pages among choices blocks drawn at random with replacement (RGA in MQSim)
+	Random                       // any block, with equal chances
 	FIFO                         // the block that was filled first
-	WindowedGreedy               // fewest valid pages of the Config.Window oldest blocks (Hu et al. 2009)
-	CostBenefit                  // greatest (1-u)*age/(2u); age is the time since a page was last invalidated (Rosenblum, Ousterhout 1992)
-	CostAge                      // greatest (1-u)*age/u; age is the time since the block was filled, in erases of the pool
+	WindowedGreedy               // fewest valid pages among the window's share of the oldest blocks (Hu et al. 2009)
+	CostBenefit                  // greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum, Ousterhout 1992)
+	CostAge                      // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
 	victims
 )
 

@@ -101,15 +101,16 @@ func clusterDraws(name string) bool { return strings.HasPrefix(name, "cluster.")
 // clusterTable is what a cluster's operations came to.
 func clusterTable(r *Run) *table {
 	t := &table{Full: true, Head: []heading{{"", true}}}
-	columns := []struct{ metric, title string }{{"count", "Chunks"}, {"iops", "A second"}, {"rate", "Rate"}, {"latency.mean", "Mean"}, {"latency.p50", "p50"},
-		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.max", "Max"}, {"aborted", "Begun again"}}
+	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "Per second"}, {"rate", "Rate"}, {"latency.mean", "Mean"}, {"latency.p50", "p50"},
+		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.max", "Max"}, {"aborted", "Retried"}}
+	done := slices.DeleteFunc(slices.Clone(clusterOperations), func(op string) bool { _, ok := r.value("cluster." + op + ".count"); return !ok })
+	columns = slices.DeleteFunc(columns, func(c struct{ metric, title string }) bool { // what no operation has
+		return !slices.ContainsFunc(done, func(op string) bool { return r.shown("cluster."+op+"."+c.metric) != "" })
+	})
 	for _, c := range columns {
 		t.Head = append(t.Head, heading{Title: c.title})
 	}
-	for _, op := range clusterOperations {
-		if _, ok := r.value("cluster." + op + ".count"); !ok {
-			continue
-		}
+	for _, op := range done {
 		row := []cell{{Text: op, Class: "text"}}
 		for _, c := range columns {
 			row = append(row, cell{Text: r.shown("cluster." + op + "." + c.metric)})
@@ -139,7 +140,7 @@ func clusterFigures(runs []Run) []figure {
 	if g.curves == nil {
 		return nil
 	}
-	out := append(distributionFigures([]group{g}, "latency", clusterThings(runs)), sortedLatencies(g))
+	out := append(distributionFigures([]group{g}, "latency", clusterThings(runs)), sortedLatencies(g, clusterThings(runs)))
 	var rows []string
 	var share []float64
 	for i := range runs {
@@ -161,7 +162,7 @@ func clusterFigures(runs []Run) []figure {
 		}
 	}
 	if rows != nil {
-		out = append(out, figure{Caption: "What was reached of each bound", Note: "The rate of puts and gets over what each resource allows by itself. The longest bar is what holds the cluster back; the rest to 100 % is lost to waiting and imbalance.",
+		out = append(out, figure{Caption: "Measured rate over each bound", Note: "Measured rate of puts and gets over the bound of each resource. The longest bar is the bottleneck; what it lacks to 100 % is lost to waiting and imbalance.",
 			SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
 				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true}))})
 	}
@@ -185,7 +186,7 @@ func clusterFigures(runs []Run) []figure {
 		}
 	}
 	if lines != nil {
-		out = append(out, figure{Caption: "How evenly targets were used", Note: "Share of the measured time that each target's disk and receiving link were busy, least first. A flat line is even use.",
+		out = append(out, figure{Caption: "How evenly the load is spread over targets", Note: "Busy share of each target's disk and receiving link, lowest first. A flat line is an even load.",
 			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360}, X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
 				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines}))})
 	}

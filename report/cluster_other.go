@@ -25,8 +25,8 @@ func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
 	}
 	t.Row("pending at a node", r.written("cluster.event.pending.mean"), style.Dim("at most "+r.written("cluster.event.pending.max")+"; more than one "+r.written("cluster.event.crowded")+" of the time"))
 	for _, x := range []struct{ label, metric, what string }{
-		{"held back", "cluster.event.held", "exchanges for which no peer that was drawn had room"},
-		{"shaped", "cluster.event.shaped", "exchanges that waited for their node's bucket"},
+		{"held back", "cluster.event.held", "exchanges not begun: no drawn peer had room"},
+		{"shaped", "cluster.event.shaped", "exchanges delayed by their node's leaky bucket"},
 	} {
 		if v, ok := r.value(x.metric); ok && v > 0 {
 			t.Row(x.label, r.written(x.metric), style.Dim(x.what))
@@ -43,11 +43,11 @@ func (r *Run) tierRows(t *term.Table, style term.Style) {
 		return
 	}
 	if reached, ok := r.value("cluster.bound.reached"); ok {
-		t.Row("bound reached", term.Bar(min(reached, 1), barWidth)+" "+term.Percent(reached), style.Dim("of "+r.written("cluster.bound.rate")+", which all devices take in the long run"))
+		t.Row("bound reached", term.Bar(min(reached, 1), barWidth)+" "+term.Percent(reached), style.Dim("of "+r.written("cluster.bound.rate")+", the long-run rate of all devices"))
 	}
 	t.Row("SSD in use", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim(r.written("cluster.tier.drains")+" times at its high watermark"))
 	t.Row("moved on", r.written("cluster.tier.moved"), style.Dim("chunks to HDDs"))
-	t.Row("held back", r.written("cluster.tier.held"), style.Dim("writes that waited for the SSD to take them, at most "+r.written("cluster.tier.waiting.max")+" at once"))
+	t.Row("held back", r.written("cluster.tier.held"), style.Dim("writes that waited for the SSD, at most "+r.written("cluster.tier.waiting.max")+" at once"))
 }
 
 // clusterThings is what a cluster's latencies are of: chunks or, where there are none, exchanges.

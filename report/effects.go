@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"farflash/internal/term"
 	"farflash/report/chart"
@@ -53,9 +54,9 @@ func effectsIntro(x *study.Effects, pair *study.Pair) string {
 	if ranks := ranksText(x, pair); ranks != "" {
 		text += " " + capital(ranks) + "."
 	}
-	return text + fmt.Sprintf(" p values are of two-sided tests, and where it says so corrected for %s by Holm's method; verdicts are by Student's paired t."+
-		" An interval is of its metric alone. "+
-		"More runs: replicates beyond the %d that would settle a metric, with a power of %g %%.", countMetrics(pair.Family), len(x.Seeds), 100*x.Power)
+	return text + fmt.Sprintf(" p values are two-sided. Verdicts use Student's paired t test, corrected for %s by Holm's method."+
+		" Intervals are not corrected. "+
+		"More runs: the replicates beyond %d that would settle a metric with a power of %g %%.", countMetrics(pair.Family), len(x.Seeds), 100*x.Power)
 }
 
 // differenceTable shows the keys that differ, nil if none does.
@@ -102,7 +103,7 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 		note = fmt.Sprintf("Ratios of means with %g %% intervals of the paired differences, on a logarithmic axis. ", 100*x.Level)
 	}
 	return []figure{{Caption: "Effects", Wide: true, SVG: forest(c),
-		Note: note + "An open circle is a metric without evidence of a difference."}}
+		Note: note + "An open circle: no evidence of a difference."}}
 }
 
 // forestChart is the chart of effects: as differences, or as ratios where they span more than a factor of three. It is false if there are none to draw.
@@ -191,7 +192,7 @@ func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
 			case e.Verdict == study.Worse:
 				class = "text failed"
 			}
-			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class})
+			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: strings.Replace(verdictText(e, x.Relevant), string(study.NoEvidence), "no evidence", 1), Class: class})
 			if more {
 				row = append(row, cell{Text: moreText(e)})
 			}

@@ -30,7 +30,7 @@ func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) 
 	if f := experimentFigures(r.Curves); f != nil {
 		p.Sections = append(p.Sections, section{ID: "figure", Title: "Figure", Figures: f})
 	}
-	p.Sections = append(p.Sections, section{ID: "rows", Title: "Ours and the paper's", Intro: "A dash: the paper prints no number. ok: ours agrees with the number that the paper prints; not stated: it prints none, and what its text says holds.", Table: experimentTable(r.Rows)})
+	p.Sections = append(p.Sections, section{ID: "rows", Title: "Ours and the paper's", Intro: "A dash: the paper prints no number. ok: our figure agrees with the printed one. not stated: no number is printed, and the sentence of the paper holds.", Table: experimentTable(r.Rows)})
 	return p.fill(w, experimentTemplate)
 }
 
@@ -106,8 +106,8 @@ func experimentTable(rows []reproduce.Row) *table {
 		case reproduce.NotStated:
 			verdict = cell{Text: "not stated", Class: "text"}
 		}
-		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text name"}, {Text: x.Metric, Class: "text name"}, {Text: paper}, {Text: ours},
-			{Text: x.Unit, Class: "text"}, verdict, {Text: x.Words(), Class: "text"}})
+		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text"}, {Text: x.Metric, Class: "text"}, {Text: paper}, {Text: ours},
+			{Text: x.Unit, Class: "text"}, verdict, {Text: x.Words(), Class: "text long"}})
 	}
 	return t
 }

@@ -39,9 +39,14 @@ func broad(draw func(width float64) string) template.HTML {
 	return svg(`<div class="broad">` + draw(broadWidth) + `</div><div class="slim">` + draw(slimWidth) + `</div>`)
 }
 
-// multiples draws each series of a chart in one of its own, with the axes that hold for all.
-func multiples(c chart.LineChart) template.HTML {
-	lo, hi := span(c.Series)
+// multiples draws each series of a chart in one of its own, with the axes that hold for all, and what is to be in each of them.
+func multiples(c chart.LineChart, each ...chart.Series) template.HTML {
+	lo, hi := span(slices.Concat(c.Series, each))
+	for _, s := range c.Series {
+		for k, half := range s.Half {
+			hi = math.Max(hi, s.Y[k]+half)
+		}
+	}
 	if c.Y.Scale != chart.Log {
 		lo = 0
 	}
@@ -52,7 +57,7 @@ func multiples(c chart.LineChart) template.HTML {
 		one := c
 		s.Style = 0
 		one.Frame.Title += ": " + s.Name
-		one.Series = []chart.Series{s}
+		one.Series = append([]chart.Series{s}, each...)
 		b.WriteString(`<div>` + chart.Lines(one) + `</div>`)
 	}
 	b.WriteString(`</div>`)
@@ -317,7 +322,7 @@ func warmUp(runs []Run) []chart.Span {
 
 var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
 
-// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin: a rate is over the part that was simulated, and there is no
+// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin, over whose simulated part a rate is: its point is in the middle of that part, and there is no
 // point for less than half a bin, where chance is all that one would see.
 func middles(c curve) chart.Series {
 	s, _ := c.run.Result.SeriesOf(c.what)
@@ -330,8 +335,7 @@ func middles(c curve) chart.Series {
 		case part > 0 && part < s.Width/2:
 			x, y = x[:last], y[:last]
 		case part > 0 && part < s.Width:
-			y = slices.Clone(y)
-			x[last], y[last] = s.T[last]+part/2, y[last]*s.Width/part
+			x[last] = s.T[last] + part/2
 		}
 	}
 	return chart.Series{Name: c.name, Style: c.style, X: x, Y: y}
@@ -409,9 +413,9 @@ func phaseFigure(runs []Run) []figure {
 			parts = append(parts, p)
 		}
 	}
-	caption, note := "Where the time of a request goes", "Mean time of a request by what it uses or waits for. The parts add up to the mean latency."
+	caption, note := "Where the time of a request goes", "Mean latency by the resource that a request uses or waits for."
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.overNetwork() }) {
-		caption, note = "Where the time in a drive goes", "Mean time of a request, or of a command of it, in its drive by what it uses or waits for, without the network."
+		caption, note = "Where the time in a drive goes", "Mean time of a command in its drive, by the resource that it uses or waits for. Network time is not included."
 	}
 	return []figure{{Caption: caption, Wide: true, Note: note,
 		SVG: broad(func(width float64) string {
@@ -431,12 +435,12 @@ func busyFigures(runs []Run) []figure {
 			die, channel = before+"die occupancy", before+"channel occupancy"
 		}
 		if m, ok := r.Result.Matrix("ssd.die.busy"); ok {
-			out = append(out, figure{Caption: die, Note: "Share of the measured time in which a die was reading, programming or erasing.",
+			out = append(out, figure{Caption: die, Note: "Share of the measured time in which each die was reading, programming or erasing.",
 				SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"}, RowLabel: "channel", ColLabel: "chip.die",
 					Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.Fractions, Legend: "busy, %", Max: 1}))})
 		}
 		if m, ok := r.Result.Matrix("ssd.channel.busy"); ok && len(m.V) > 0 {
-			out = append(out, figure{Caption: channel, Note: "Share of the measured time in which a channel moved commands or data.",
+			out = append(out, figure{Caption: channel, Note: "Share of the measured time in which each channel moved commands or data.",
 				SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel", Height: chart.HeatMapHeight(len(m.Cols))},
 					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols), Parts: []chart.Part{{V: m.V[0]}}, Total: true}))})
 		}
@@ -520,7 +524,7 @@ func writesOverTime(r *Run) []figure {
 		}
 		edges[len(edges)-1] = end
 	}
-	return []figure{{Caption: "Pages programmed", Note: "What the flash programs and why. Write amplification is the whole over the host's part.", Wide: true,
+	return []figure{{Caption: "Pages programmed", Note: "Pages programmed, by reason. Write amplification is the total over the host's part.", Wide: true,
 		SVG: broad(func(width float64) string {
 			return chart.Areas(chart.ColumnChart{Frame: chart.Frame{Title: "pages programmed per second over time, by reason", Width: width, Height: 330},
 				X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: warmUp([]Run{*r})})
@@ -561,10 +565,10 @@ func writesSideBySide(runs []Run) []figure {
 			parts = append(parts, p)
 		}
 	}
-	return []figure{{Caption: "Write amplification", Note: "Pages programmed per page that the host wrote, by reason.", Wide: true,
+	return []figure{{Caption: "Write amplification", Note: "Pages programmed per page written by the host, by reason.", Wide: true,
 		SVG: broad(func(width float64) string {
 			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "write amplification by reason", Width: width, Height: chart.BarsHeight(len(rows))},
-				X: chart.Axis{Label: "Pages programmed per page of the host"}, Rows: rows, Parts: parts, Total: true})
+				X: chart.Axis{Label: "Pages programmed per page written by the host"}, Rows: rows, Parts: parts, Total: true})
 		})}}
 }
 
@@ -598,7 +602,7 @@ func wearFigure(r *Run, several bool) (figure, bool) {
 		before = r.Label + ": "
 		caption = before + "wear"
 	}
-	return figure{Caption: caption, Note: "Blocks by how often they were erased.",
+	return figure{Caption: caption, Note: "Number of blocks by erase count.",
 		SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: before + "blocks by erase count"},
 			X: chart.Axis{Label: "Erases", Unit: chart.Counts, Min: edges[0], Max: edges[len(edges)-1]}, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true},
 			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}}))}, true

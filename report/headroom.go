@@ -77,7 +77,7 @@ func headroomText(h *headroom.Headroom) []string {
 	}
 	var out []string
 	if h.Interrupted {
-		out = append(out, fmt.Sprintf("interrupted after %d loads; what follows is how far it came", len(h.Points)))
+		out = append(out, fmt.Sprintf("interrupted after %d loads; results so far", len(h.Points)))
 	}
 	switch {
 	case len(h.Points) == 0:
@@ -91,13 +91,13 @@ func headroomText(h *headroom.Headroom) []string {
 	default:
 		out = append(out, fmt.Sprintf("headroom: %s, where %s; at %s %s", times(h.Points[h.Under].Load), figure(h.Under), times(h.Points[h.Over].Load), figure(h.Over)))
 		if h.Finest {
-			out = append(out, "nothing lies between the two: what is scaled are whole numbers")
+			out = append(out, "there is no load between the two: the load is a whole number")
 		}
 		switch x := h.Crossing; {
 		case x.N > 1:
 			out = append(out, fmt.Sprintf("seed by seed the limit is passed at x%s +- %.1f %% (%g %% interval of %d seeds)", term.Significant(x.Mean, 4), 100*x.Half/x.Mean, 100*x.Level, x.N))
 		case x.N == 0 && h.Points[h.Over].Why == "":
-			out = append(out, "some seeds do not pass the limit at these loads, so chance is wider than they are: use more --reps, or longer runs")
+			out = append(out, "some seeds do not pass the limit at these loads: chance is larger than the distance between them; use more --reps or longer runs")
 		}
 	}
 	return out
@@ -141,7 +141,10 @@ func WriteHeadroomText(w io.Writer, h *headroom.Headroom, patterns []string, sty
 	if err := t.Write(&b, style); err != nil {
 		return err
 	}
-	b.WriteString("\n" + strings.Join(headroomText(h), "\n") + "\n")
+	b.WriteByte('\n')
+	for _, line := range headroomText(h) {
+		b.WriteString(term.Wrap(line, "  ") + "\n")
+	}
 	_, err = io.WriteString(w, b.String())
 	return err
 }

@@ -77,6 +77,9 @@ type heading struct {
 	Text  bool
 }
 
+// Parts are the pieces of a heading between which it may be broken: a metric's or a key's name behind its dots.
+func (h heading) Parts() []string { return strings.SplitAfter(h.Title, ".") }
+
 type cell struct{ Text, Class, Delta string }
 
 type pageRun struct {
@@ -120,7 +123,7 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	p.Checks = checks(runs)
 	p.Metrics = metrics(runs)
 	if slices.ContainsFunc(runs, func(r Run) bool { return slices.ContainsFunc(r.Result.Metrics, unlisted) }) {
-		p.Unlisted = fmt.Sprintf("Of components of which there are many, the first %d are listed; result.json has all.", mostListed)
+		p.Unlisted = fmt.Sprintf("The first %d components of each kind are listed; result.json has all.", mostListed)
 	}
 	return t.Execute(w, &p)
 }
@@ -183,7 +186,9 @@ func tiles(r *Run) []tile {
 	add("Put latency p99", "cluster.put.latency.p99", some(r.shown("cluster.put.latency.p50"), "half within %s"))
 	add("Chunks read per second", "cluster.get.iops", r.shown("cluster.get.rate"))
 	add("Get latency p99", "cluster.get.latency.p99", some(r.shown("cluster.get.latency.p50"), "half within %s"))
-	add("Bound reached", "cluster.bound.reached", "of what the scarcest resource allows")
+	add("Exchanges per second", "cluster.exchange.iops", "")
+	add("Exchange latency p99", "cluster.exchange.latency.p99", some(r.shown("cluster.exchange.latency.p50"), "half within %s"))
+	add("Bound reached", "cluster.bound.reached", "of the bottleneck's limit")
 	add("Disks busy", "cluster.disk.utilisation", some(r.shown("cluster.link.utilisation"), "links %s"))
 	return append(list, r.networkTiles()...)
 }
@@ -339,8 +344,8 @@ func withTable(f []figure, t *table) []figure {
 
 // warmUpNote says what the shaded part of charts is, and how it was found.
 func warmUpNote(explain string) string {
-	note := "The shaded part is the warm-up. Only charts over time include it."
-	if explain != "" {
+	note := "Shaded: the warm-up. Only charts over time include it."
+	if explain != "" && !strings.Contains(explain, "the scenario says") {
 		note += " Its length: " + sentence(explain)
 	}
 	return note

@@ -86,22 +86,22 @@ func protocolFigures(r *Run) []figure {
 			c.To = max(c.To, x.end)
 		}
 	}
-	began := fmt.Sprintf("Time 0 is %s of simulated time. Lines are messages and the first frames of data, from where they were sent to where they were received. Below each target: ", term.Seconds(from/1e6))
-	below := "what its link received, and its disk."
+	began := fmt.Sprintf("Time 0 is %s of simulated time. Lines are messages and first frames of data, from sender to receiver. Below each target: ", term.Seconds(from/1e6))
+	below := "what its link received, and what its disk wrote."
 	if slices.ContainsFunc(list, func(x rung) bool { return slices.Contains(windowStates, x.kind) }) {
-		below = "the windows that it bid for each chunk, outlined as it gave them and filled as they were taken or taken back; what its link received; and its disk."
+		below = "the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn), what its link received, and what its disk wrote."
 	}
 	if slices.ContainsFunc(list, func(x rung) bool { return x.kind == "got" }) {
 		below += " Below each gateway: what it read."
 	}
-	said := strings.Replace(below, "the windows that it bid for each chunk, outlined as it gave them and filled as they were taken or taken back", "for how long each bid was tentative, with the time until its window begins, and what it became", 1)
+	said := strings.Replace(below, "the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn)", "how long each bid was tentative, when its window begins, and what became of it", 1)
 	note := began + below
 	var out []figure
 	a, b, ok := negotiation(list)
-	caption := "Chunks that ask the same targets: who says what when"
+	caption := "Messages of chunks that ask the same targets"
 	if ok && b-a >= mostOfAll*c.To {
 		a, b, ok = binding(list)
-		caption = "How a chunk gets its targets, and its data begins"
+		caption = "From a chunk's first request to its first data"
 	}
 	if ok && b-a < mostOfAll*c.To {
 		zoom := ladderOf(list, true)

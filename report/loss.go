@@ -15,8 +15,8 @@ var losses = []struct {
 	use, label string
 	style      int
 }{
-	{"work", "work for chunks", 4}, {"repair", "repair", 6}, {"control", "control messages", 3}, {"receiving", "piece coming in", 0}, {"reserved", "promised, nothing sent", 2},
-	{"tentative", "offer undecided", 1}, {"waiting", "waiting for others", 5}, {"idle", "nothing wanted", 7}, {"down", "target down", 5},
+	{"work", "work for chunks", 4}, {"repair", "repair", 6}, {"control", "control messages", 3}, {"receiving", "waiting for data", 0}, {"reserved", "reserved, unused", 2},
+	{"tentative", "bid unanswered", 1}, {"waiting", "waiting", 5}, {"idle", "idle", 7}, {"down", "target down", 5},
 }
 
 // lossRows say where the rest of the time went of what bounds the cluster, and how unevenly its disks are used.
@@ -85,7 +85,7 @@ func lossFigures(runs []Run) []figure {
 		return nil
 	}
 	parts = someParts(parts)
-	out := []figure{{Caption: "Where the time went", Wide: true, Note: "Mean over disks, and over links where those allow less than disks. Only while it works for chunks does a resource come nearer to what it allows; the rest is lost to data that a disk waits for, promises that are not used yet, offers that nobody has answered, and idleness.",
+	out := []figure{{Caption: "Where the time went", Wide: true, Note: "Mean over disks, and over links if they are the bottleneck. Only the time spent on chunks counts towards the bound. The rest is lost to waiting for data, to unused reservations, to unanswered offers, and to idleness.",
 		SVG: broad(func(width float64) string {
 			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "where the time went", Width: width, Height: chart.BarsHeight(len(rows)) + 10}, X: chart.Axis{Label: "Share of the time", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: parts})
 		})}}
@@ -144,7 +144,7 @@ func (r *Run) targetTimes() (figure, bool) {
 	for i := range order {
 		c.Edges = append(c.Edges, float64(i+1))
 	}
-	return figure{Caption: "The same of disks, target by target", Note: "The least used disk first. The busiest disk is used x" + term.Significant(most, 3) + " of the mean; " + r.imbalance() + ".", SVG: svg(chart.Areas(c))}, true
+	return figure{Caption: "The same for each target's disk", Note: "The least used disk first. The busiest disk is used x" + term.Significant(most, 3) + " of the mean; " + r.imbalance() + ".", SVG: svg(chart.Areas(c))}, true
 }
 
 // mostGroups is how many negotiating groups have bars of their own.
@@ -167,7 +167,7 @@ func (r *Run) groupUse() (figure, bool) {
 		mean.V = append(mean.V, sum/float64(len(m.V)))
 	}
 	most, _ := r.value("cluster.imbalance.group.max")
-	return figure{Caption: "Negotiating groups", Note: fmt.Sprintf("Share of the measured time that each group's disks were busy. The busiest group has %s times the mean: load is balanced within groups, not between them.", term.Significant(most, 3)),
+	return figure{Caption: "Negotiating groups", Note: fmt.Sprintf("Busy share of each group's disks. The busiest group has %s times the mean: load is balanced within groups, not between them.", term.Significant(most, 3)),
 		SVG: svg(chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "negotiating groups", Height: 330}, XLabel: "Group", Labels: m.Rows, Y: chart.Axis{Label: "Disks busy", Unit: chart.Fractions, Max: 1}, Parts: []chart.Part{p}, Lines: []chart.Part{mean}}))}, true
 }
 
@@ -175,13 +175,13 @@ func (r *Run) groupUse() (figure, bool) {
 const sortedPoints = 400
 
 // sortedLatencies draw latencies in the order of their length.
-func sortedLatencies(g group) figure {
-	c := chart.LineChart{Frame: chart.Frame{Title: "sorted latencies", Height: 360}, X: chart.Axis{Label: "Share of chunks, the fastest first", Unit: chart.Fractions, Max: 1},
+func sortedLatencies(g group, things string) figure {
+	c := chart.LineChart{Frame: chart.Frame{Title: "sorted latencies", Height: 360}, X: chart.Axis{Label: "Share of " + things + ", fastest first", Unit: chart.Fractions, Max: 1},
 		Y: chart.Axis{Label: "Latency", Unit: chart.Micros, FromZero: true}}
 	for _, x := range g.curves {
 		c.Series = append(c.Series, sortedSeries(x.run.Result.Histogram(x.what), x.name, x.style))
 	}
-	return figure{Caption: "Latencies, sorted", Note: "Every chunk's latency in the order of length, up to 99.9 %. A flat line is the same latency for all; what bends up on the right is the tail.", SVG: svg(chart.Lines(c))}
+	return figure{Caption: "Latencies, sorted", Note: "Latency of " + things + " in ascending order, up to 99.9 %. A flat line is an equal latency for all. The rise on the right is the tail.", SVG: svg(chart.Lines(c))}
 }
 
 func sortedSeries(h *stats.Histogram, name string, style int) chart.Series {

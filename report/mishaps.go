@@ -11,12 +11,12 @@ type mishap struct{ metric, label, what string }
 
 // mishaps are shown where they were counted.
 var mishaps = []mishap{
-	{"cluster.lost", "lost", "frames and messages that a receiver missed"},
-	{"cluster.retried", "retried", "attempts at a chunk that were not done in time"},
+	{"cluster.lost", "lost", "frames and messages lost"},
+	{"cluster.retried", "retried", "puts and gets of a chunk that timed out"},
 	{"cluster.failed", "failed", "chunks that could not be put or got"},
-	{"cluster.get.hedged", "hedged", "reads that asked one target more"},
-	{"cluster.get.degraded", "degraded", "reads of chunks of which a piece was missing"},
-	{"cluster.get.unavailable", "unavailable", "reads of chunks of which too many pieces were missing"},
+	{"cluster.get.hedged", "hedged", "reads that asked a second target"},
+	{"cluster.get.degraded", "degraded", "reads of chunks with a piece missing"},
+	{"cluster.get.unavailable", "unavailable", "reads of chunks with too many pieces missing"},
 }
 
 // repair says what became of the pieces that failures have cost. Those of chunks that others have replaced meanwhile need not be made again.
@@ -24,7 +24,7 @@ func (r *Run) repair() (text string, ok bool) {
 	if lost, ok := r.value("cluster.repair.lost"); !ok || lost == 0 {
 		return "", false
 	}
-	text = fmt.Sprintf("pieces made again, of %s that failures cost", r.written("cluster.repair.lost"))
+	text = fmt.Sprintf("pieces rebuilt, of %s lost", r.written("cluster.repair.lost"))
 	if at := r.written("cluster.repair.until"); at != "" {
 		text += "; the last one at " + at
 	}
@@ -45,7 +45,7 @@ func (r *Run) mishapRows(t *term.Table, style term.Style) {
 
 // mishapTable is the same for a page; nil if there were none.
 func mishapTable(r *Run) *table {
-	t := &table{Caption: "What was lost and done again", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
+	t := &table{Caption: "Losses and repeats", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
 	for _, x := range mishaps {
 		if v, ok := r.value(x.metric); ok && v > 0 {
 			t.Rows = append(t.Rows, []cell{{Text: capital(x.label), Class: "text"}, {Text: r.shown(x.metric)}, {Text: x.what, Class: "text"}})

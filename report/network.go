@@ -310,7 +310,7 @@ func slowdownFigures(runs []Run) []figure {
 		if !slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.X) > 1 }) {
 			return nil
 		}
-		return []figure{{Caption: caption, Note: "Completion time over what it would be alone in the network, by size; each point is for flows between half its size and its size.",
+		return []figure{{Caption: caption, Note: "Completion time over that of the flow alone in the network, by size. Each point covers flows between half its size and its size.",
 			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360}, X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
 				Y: chart.Axis{Label: "Slowdown", Unit: chart.Plain, Scale: logIfWide(s)}, Series: s}))}}
 	}
@@ -379,7 +379,7 @@ func networkOverTime(runs []Run) []figure {
 		}
 	}
 	if lo, hi := span(rates); hi > lo {
-		out = append(out, figure{Caption: "Rates of the first queue pairs", Note: "What the congestion control lets each send. All have the same axes.", Wide: true,
+		out = append(out, figure{Caption: "Rates of the first queue pairs", Note: "Rates set by congestion control. All have the same axes.", Wide: true,
 			SVG: multiples(chart.LineChart{Frame: chart.Frame{Title: "rates of the first queue pairs over time", Width: 320, Height: 190}, X: timeAxis,
 				Y: chart.Axis{Label: "Rate", Unit: chart.BitRates, FromZero: true, Scale: logIfWide(rates)}, Series: rates, Shade: shade})})
 	}
@@ -438,12 +438,12 @@ func topologies(runs []Run) []figure {
 	var out []figure
 	for i, c := range charts {
 		f := figure{Caption: "Links", Wide: true, Player: true, SVG: svg(chart.Network(c)),
-			Note: "Each line is a link in the colour of its greater direction; the busier it is, the thicker. Over time, utilisation and time paused are shares of a slice, a queue is what waited at its end."}
+			Note: "Lines are links. Colour and width show the busier direction. Over time, utilisation and paused time are shares of a slice; a queue is its depth at the slice's end."}
 		if len(runs) > 1 {
 			f.Caption = of[i].Label + ": links"
 		}
 		if of[i].Result.WarmUp.UntilS > 0 {
-			f.Note += " The whole run is what followed the warm-up."
+			f.Note += " The whole run excludes the warm-up."
 		}
 		if c.Times == nil {
 			f.Note += " Only the whole run is shown."
@@ -638,9 +638,9 @@ func depthFigure(r *Run) []figure {
 	for i := range v {
 		v[i] = v[i][:last+1]
 	}
-	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "How often a port's queue was that deep, in per cent of all looks at it. An empty cell means never.",
+	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "Share of samples in which a port's queue had each depth, in per cent. An empty cell: never.",
 		SVG: broad(func(width float64) string {
-			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "how deep the queues of the deepest ports were", Width: width}, RowLabel: "port", ColLabel: "depth",
+			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width}, RowLabel: "port", ColLabel: "depth",
 				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of looks, %", Max: 1})
 		})}}
 }
@@ -669,7 +669,7 @@ func hostFigure(r *Run) []figure {
 	if len(some) == 0 {
 		return nil
 	}
-	f := figure{Caption: "Goodput of each host", Note: "Payload that reached each host per second of measured time.", Wide: true}
+	f := figure{Caption: "Goodput of each host", Note: "Payload delivered to each host per second of measured time.", Wide: true}
 	if len(some) <= mostBars {
 		if n := len(v) - len(some); n > 0 {
 			f.Note += " Nothing reached " + strconv.Itoa(n) + " of " + strconv.Itoa(len(v)) + " hosts."

@@ -15,12 +15,19 @@ import (
 	"time"
 )
 
-// views are how pages are looked at: on a telephone, on a screen, and on paper (A4 with margins of 14 mm).
+// views are how pages are looked at: on a telephone, on a screen, there with dark colours too, and on paper (A4 with margins of 14 mm).
 var views = []struct {
 	name          string
 	width, height int
-	paper         bool
-}{{"420", 420, 6000, false}, {"1280", 1280, 4000, false}, {"print", 688, 4000, true}}
+	as            func(string) string
+}{{"420", 420, 6000, asItIs}, {"1280", 1280, 4000, asItIs}, {"dark", 1280, 4000, inDark}, {"print", 688, 4000, onPaper}}
+
+func asItIs(page string) string { return page }
+
+// inDark makes a page as a browser shows it whose user prefers dark colours.
+func inDark(page string) string {
+	return strings.ReplaceAll(page, "@media (prefers-color-scheme:dark)", "@media all")
+}
 
 // onPaper makes a page as it is when it is printed: a browser without a printer shows that only where it is asked to.
 func onPaper(page string) string {
@@ -104,11 +111,7 @@ func frames(page string) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><body style="margin:0;display:flex;align-items:start">`)
 	for _, v := range views {
-		text := page
-		if v.paper {
-			text = onPaper(page)
-		}
-		fmt.Fprintf(&b, `<iframe id="%s" style="border:0;flex:none;width:%dpx;height:%dpx" srcdoc="%s"></iframe>`, v.name, v.width, v.height, html.EscapeString(text))
+		fmt.Fprintf(&b, `<iframe id="%s" style="border:0;flex:none;width:%dpx;height:%dpx" srcdoc="%s"></iframe>`, v.name, v.width, v.height, html.EscapeString(v.as(page)))
 	}
 	return b.String() + `<pre id="found" hidden></pre><script>` + audit + "</script>"
 }

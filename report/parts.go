@@ -129,7 +129,7 @@ func (r *Run) partText(b *strings.Builder, style term.Style) error {
 		}
 	}
 	if text := r.fairness(); text != "" {
-		b.WriteString(style.Dim("fairness: "+text) + "\n")
+		b.WriteString(style.Dim(term.Wrap("fairness: "+text, "  ")) + "\n")
 	}
 	return nil
 }
@@ -182,8 +182,12 @@ func partFigures(runs []Run) (out []figure) {
 		if slow {
 			t.Head = append(t.Head, heading{Title: "Slowdown"})
 		}
-		mean, tail := chart.Part{Name: "mean", Style: 0}, chart.Part{Name: "p99", Style: 3}
-		var labels []string
+		type bars struct {
+			labels     []string
+			mean, tail []float64
+		}
+		of := map[string]*bars{}
+		var ops []string
 		for _, p := range x.parts {
 			for k, op := range p.ops {
 				row := []cell{{Class: "text name"}, {Text: op, Class: "text"}}
@@ -199,18 +203,18 @@ func partFigures(runs []Run) (out []figure) {
 					row = append(row, cell{})
 				}
 				t.Rows = append(t.Rows, row)
-				label := short(p.name, 18)
-				if len(p.ops) > 1 {
-					label += ", " + op
+				if of[op] == nil {
+					ops, of[op] = append(ops, op), new(bars)
 				}
-				labels = append(labels, label)
+				b := of[op]
+				b.labels = append(b.labels, short(p.name, 18))
 				number := func(metric string) float64 {
 					if v, ok := r.value(p.prefix + op + "." + metric); ok {
 						return v
 					}
 					return math.NaN()
 				}
-				mean.V, tail.V = append(mean.V, number("latency.mean")), append(tail.V, number("latency.p99"))
+				b.mean, b.tail = append(b.mean, number("latency.mean")), append(b.tail, number("latency.p99"))
 			}
 		}
 		out = append(out, figure{Wide: true, Table: t})
@@ -221,11 +225,24 @@ func partFigures(runs []Run) (out []figure) {
 		if text := r.fairness(); text != "" && len(out) == 1 && (x.scope == "tenant" || x.scope == "workload") {
 			note = joinedSentences(note, "Fairness: "+text+".")
 		}
-		caption := "Latency by " + x.title
-		out = append(out, figure{Caption: caption, Note: note, Wide: true, SVG: broad(func(width float64) string {
-			return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: caption, Width: width, Height: 300},
-				Y: chart.Axis{Label: "Latency", Unit: chart.Micros}, Labels: labels, Parts: []chart.Part{mean, tail}})
-		})})
+		for k, op := range ops {
+			caption := "Latency by " + x.title
+			if len(ops) > 1 {
+				caption = capital(op) + " latency by " + x.title
+			}
+			f := figure{Caption: caption, Wide: len(ops) == 1 || len(x.parts) > 8}
+			if k == 0 {
+				f.Note = note
+			}
+			draw := func(width float64) string {
+				return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: caption, Width: width, Height: 300}, Y: chart.Axis{Label: "Latency", Unit: chart.Micros}, Labels: of[op].labels,
+					Parts: []chart.Part{{Name: "mean", Style: 0, V: of[op].mean}, {Name: "p99", Style: 3, V: of[op].tail}}})
+			}
+			if f.SVG = svg(draw(0)); f.Wide {
+				f.SVG = broad(draw)
+			}
+			out = append(out, f)
+		}
 	}
 	return out
 }

@@ -40,7 +40,7 @@ const mostDrives = 40
 // WritePlanText prints what comes of a plan.
 func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	a := o.Assessment
-	fmt.Fprintf(w, "%s: %s, by %s\n\n", style.Bold(o.Plan.Name), placed(a), judgedBy(o))
+	fmt.Fprintf(w, "%s\n\n", term.Wrap(fmt.Sprintf("%s: %s, by %s", style.Bold(o.Plan.Name), placed(a), judgedBy(o)), "  "))
 	t := term.NewTable(term.Left("drive"), term.Right("workloads"), term.Right("GB/day"), term.Right("S"), term.Right("WAF"), term.Right("space"), term.Right("IOPS"), term.Right("serves"), term.Left("until"), term.Right("wear"),
 		term.Right("cost"), term.Left("holds"))
 	for i := range o.Drives {

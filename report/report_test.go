@@ -82,7 +82,7 @@ func TestTextVerdicts(t *testing.T) {
 }
 
 var (
-	void    = map[string]bool{"meta": true}
+	void    = map[string]bool{"meta": true, "wbr": true}
 	remote  = []string{"http:", "https:", "src=", "@import", "<link", "<iframe", "<img"}
 	fetched = regexp.MustCompile(`url\([^#]`)
 )

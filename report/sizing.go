@@ -149,14 +149,37 @@ func sizingFigures(x *objects.Plan) []figure {
 	if hi > 4*lo { // what is near the limit is near the least number
 		count.Scale = chart.Log
 	}
-	return []figure{
-		{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and others that were cheaper than what was known before.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts, FromZero: true},
-				Y: chart.Axis{Label: "cost", Unit: chart.Plain, FromZero: true}, Series: cost, Apart: true}))},
-		{Caption: "99th percentile over nodes", Note: "The designs that were simulated around the cheapest one with each protocol; whiskers are 95 % intervals. With nodes that may be down, it is the worse of both states.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "99th percentile over number of nodes, by protocol", Height: 330}, X: count,
-				Y: y, Series: append(p99, line)}))},
+	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile over number of nodes, by protocol", Height: 330}, X: count, Y: y, Series: append(p99, line)}
+	drawn, manyLines := svg(chart.Lines(percentiles)), len(p99) > mostLines
+	if manyLines {
+		count.Min, count.Max = lo, hi
+		percentiles.Frame.Width, percentiles.Frame.Height, percentiles.X, percentiles.Series = 320, 200, count, p99
+		drawn = multiples(percentiles, line)
 	}
+	costs := figure{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and each design that was the cheapest when it was found.",
+		SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
+			Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true}))}
+	if manyLines {
+		costs = costBars(x)
+	}
+	return []figure{
+		costs,
+		{Caption: "99th percentile over nodes", Note: "Designs simulated near the cheapest one with each protocol. Whiskers are 95 % intervals. If nodes may be down, the worse of both states is shown.",
+			Wide: manyLines, SVG: drawn},
+	}
+}
+
+// costBars draw what the cheapest design with each protocol costs.
+func costBars(x *objects.Plan) figure {
+	var rows []string
+	part := chart.Part{Style: 0}
+	for _, scheme := range x.Schemes() {
+		if c := x.Cheapest(scheme); c != nil {
+			rows, part.V = append(rows, fmt.Sprintf("%v, %d nodes", scheme, c.Nodes)), append(part.V, float64(c.Cost))
+		}
+	}
+	return figure{Caption: "Cost of the cheapest design with each protocol", SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
+		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part}, Total: true}))}
 }
 
 // sortSeries puts a series into the order of its places.

@@ -90,7 +90,7 @@ func bestText(p *objects.Plan) string {
 	c := p.Best
 	if c == nil {
 		if slices.ContainsFunc(p.Candidates, func(c *objects.Candidate) bool { return c.State == objects.Open }) {
-			return "nothing found so far: the search was interrupted"
+			return "nothing found: the search was interrupted"
 		}
 		return "no design meets the need"
 	}

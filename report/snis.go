@@ -42,7 +42,7 @@ func snisFigures(runs []Run) []figure {
 // iterationName writes an iteration's number.
 func iterationName(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// convergence draws the distance of each iteration from the one before.
+// convergence draws the change from each iteration to the next.
 func (r *Run) convergence(before string) (figure, bool) {
 	var at []float64 // iterations of which something is known
 	for _, name := range append([]string{"snis.conv_c"}, distanceNames()...) {
@@ -65,7 +65,7 @@ func (r *Run) convergence(before string) (figure, bool) {
 	if len(at) == 0 {
 		return figure{}, false
 	}
-	c := chart.GroupChart{Frame: chart.Frame{Title: before + "distance of each iteration from the one before"}, XLabel: "Iteration", Y: chart.Axis{Label: "Distance", Unit: chart.Fractions}}
+	c := chart.GroupChart{Frame: chart.Frame{Title: before + "change from each iteration to the next"}, XLabel: "Iteration", Y: chart.Axis{Label: "Distance", Unit: chart.Fractions}}
 	for _, t := range at {
 		c.Labels = append(c.Labels, iterationName(t))
 	}
@@ -77,7 +77,7 @@ func (r *Run) convergence(before string) (figure, bool) {
 	if hasSeries(r, "snis.conv_c") {
 		c.Lines = []chart.Part{{Name: "Conv_C", Style: 0, V: values("snis.conv_c")}}
 	}
-	note := "How far the throughput of requests is from that of the iteration before, relative to it: mean, median and 90th percentile, and the three weighted (Conv_C)."
+	note := "Relative change of the throughput of requests from one iteration to the next: mean, median, 90th percentile, and their weighted sum (Conv_C)."
 	if v, ok := r.value("snis.converged"); ok && v == 0 {
 		note += " The iterations did not converge."
 	} else if ok {
@@ -109,7 +109,7 @@ func (r *Run) throughputs(before string) (figure, bool) {
 	}
 	slices.Reverse(c.Lines) // the highest first, as they lie
 	c.Y.Scale = logIfWide(series)
-	return figure{Caption: capital(before + "throughput of requests"), Note: "Size over latency of a request: quantiles over requests, iteration by iteration. Lines that have become level no longer change.",
+	return figure{Caption: capital(before + "throughput of requests"), Note: "Size over latency of a request: quantiles over requests, by iteration. A level line has converged.",
 		SVG: svg(chart.Groups(c))}, true
 }
 

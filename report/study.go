@@ -99,9 +99,9 @@ func ranksText(x *study.Effects, pair *study.Pair) string {
 	case n == 0:
 		return ""
 	case math.Ldexp(1, 1-len(x.Seeds)) >= 1-x.Level:
-		return "ranks (Wilcoxon's signed-rank test) can say nothing of so few replicates"
+		return "too few replicates for Wilcoxon's signed-rank test"
 	}
-	return fmt.Sprintf("by ranks (Wilcoxon's signed-rank test, each alone) %d of the %d differ as well", pair.Agreed, n)
+	return fmt.Sprintf("Wilcoxon's signed-rank test, without correction, confirms %d of the %d", pair.Agreed, n)
 }
 
 func sign(v float64) string {
@@ -145,7 +145,7 @@ func verdictText(e *study.Effect, relevant float64) string {
 	case none && e.Alone:
 		return "no evidence once corrected"
 	case e.Doubtful:
-		return string(e.Verdict) + ", but the ranks do not show it"
+		return string(e.Verdict) + ", but Wilcoxon's test does not confirm it"
 	}
 	return string(e.Verdict)
 }

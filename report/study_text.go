@@ -72,18 +72,18 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func
 	if err := t.Write(b, style); err != nil {
 		return err
 	}
-	b.WriteString("\n" + pairSummary(x, pair) + "\n")
+	b.WriteString("\n" + term.Wrap(pairSummary(x, pair), "  ") + "\n")
 	if len(hidden) > 0 {
-		fmt.Fprintf(b, "different and not shown: %s; --all shows them\n", shortList(hidden))
+		fmt.Fprintln(b, term.Wrap("different and not shown: "+shortList(hidden)+"; --all shows them", "  "))
 	}
 	if pair.Family > 0 {
-		fmt.Fprintf(b, "p: paired t test, corrected for %s (Holm); an interval is of its metric alone\n", countMetrics(pair.Family))
+		fmt.Fprintf(b, "p: paired t test, corrected for %s (Holm); intervals are not\n", countMetrics(pair.Family))
 	}
 	if text := ranksText(x, pair); text != "" {
-		fmt.Fprintln(b, text)
+		fmt.Fprintln(b, term.Wrap(text, "  "))
 	}
 	if alone {
-		fmt.Fprintln(b, "once corrected: tested alone it would differ; --metric asks about fewer metrics and corrects for fewer")
+		fmt.Fprintln(b, term.Wrap("once corrected: it differs without the correction; --metric selects fewer metrics, which are corrected less", "  "))
 	}
 	if more {
 		fmt.Fprintf(b, "more runs: replicates beyond the %d that would settle it, with a power of %g %%\n", len(x.Seeds), 100*x.Power)
@@ -93,7 +93,7 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func
 		names []string
 	}{{"A", pair.OnlyA}, {letter, pair.OnlyB}} {
 		if len(only.names) > 0 {
-			fmt.Fprintf(b, "only %s has %s\n", only.arm, shortList(only.names))
+			fmt.Fprintln(b, term.Wrap("only "+only.arm+" has "+shortList(only.names), "  "))
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ const mostColumns = 4
 // WriteCurvesText prints a sweep as a table with a row for each point. Patterns choose the metrics; none are the usual ones.
 func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term.Style) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n%s\n", style.Bold(c.Name), c.Describe(), style.Dim(curvesFacts(c)))
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", style.Bold(c.Name), term.Wrap(c.Describe(), "  "), style.Dim(curvesFacts(c)))
 	names := c.Main(patterns)
 	if len(patterns) == 0 {
 		names = names[:min(len(names), mostColumns)]

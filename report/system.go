@@ -88,7 +88,7 @@ func stageStyle(column string, i int) int {
 	if s, ok := stageStyles[column]; ok {
 		return s
 	}
-	return i % chart.Styles
+	return i
 }
 
 // dwarfed is how many times the shortest bar the longest must be before shares are drawn beside them.
@@ -199,7 +199,7 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	if wide {
 		size.Width = 1310
 	}
-	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op + "s whose latency lies near a quantile. A bar's figure is the mean latency of these, so it is near the table's quantile and seldom the same."
+	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op + "s whose latency is near a quantile. A bar's figure is the mean of these, so it differs a little from the table's quantile."
 	out := []figure{{Caption: ops + ": where the time goes", Note: note, Wide: wide,
 		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true}))}}
 	if !withShares {
@@ -210,7 +210,7 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 		labels[i] = g.labels[i] + ", " + chart.Micros.Format(s.total)
 	}
 	size.Title = g.op + "s: shares of the latency"
-	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, each as long as the others.", Wide: wide,
+	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same, as shares of each bar.", Wide: wide,
 		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares}))})
 }
 
@@ -428,7 +428,7 @@ func drivesFigures(runs []Run) []figure {
 			names[k] = strconv.Itoa(n)
 		}
 		caption := before + "how busy each drive was"
-		out = append(out, figure{Caption: capital(caption), Wide: true, Note: "Share of the measured time in which a die of the drive was busy, mean over its dies. Bright drives carry more than their part of the load.",
+		out = append(out, figure{Caption: capital(caption), Wide: true, Note: "Busy share of the dies of each drive, mean over its dies. Bright drives carry more than their share of the load.",
 			SVG: strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "first", ColLabel: "drives, in lines from the left", Unit: chart.Fractions,
 				Legend: "dies busy, %", Max: 1}, "drive ", names, busy)})
 	}

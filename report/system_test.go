@@ -156,7 +156,7 @@ func TestSystemHTML(t *testing.T) {
 	sound(t, html)
 	for _, want := range []string{`<h2 id="anatomy">Where the time goes</h2>`, "Reads: where the time goes", "Reads: shares of the time", "Writes: shares of the time",
 		"initiator (queue and software)", "network back", "TXQ wait", "p99.9, ", "p99, drive wait: ", "Where the time in a drive goes", "512 drives", "Write amplification",
-		"How busy each drive was", "drive 511: ", "first 64 are listed", `<h2 id="snis">`, "Conv_C", "90th percentile: ", "Iteration 6", "The iterations converged.",
+		"How busy each drive was", "drive 511: ", "first 64 components of each kind", `<h2 id="snis">`, "Conv_C", "90th percentile: ", "Iteration 6", "The iterations converged.",
 		"Throughput of requests", "In turns against one event loop", "\u221210.7 %", "read.stage.txq.mean", "ssd[63].waf"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)

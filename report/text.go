@@ -17,18 +17,18 @@ func WriteText(w io.Writer, run Run, style term.Style) error {
 	r := run.Result
 	b.WriteString(style.Bold(run.name()) + "\n")
 	if r.Summary != "" {
-		b.WriteString(r.Summary + "\n")
+		b.WriteString(term.Wrap(r.Summary, "") + "\n")
 	}
 	facts := []string{"seed " + strconv.FormatUint(r.Seed, 10), "digest " + shortDigest(r.Digest), "simulated " + term.Seconds(r.SimulatedS)}
 	if run.Timing != nil {
 		facts = append(facts, "took "+term.Seconds(run.Timing.WallS), term.Rate(run.Timing.EventsPerS)+" events/s")
 	}
-	b.WriteString(style.Dim(strings.Join(facts, ", ")) + "\n")
+	b.WriteString(style.Dim(term.Wrap(strings.Join(facts, ", "), "")) + "\n")
 	if r.WarmUp.UntilS > 0 {
 		b.WriteString(style.Dim("measured after a warm-up of "+term.Seconds(r.WarmUp.UntilS)) + "\n")
 	}
 	if r.Steady != nil && r.Steady.Reached {
-		b.WriteString(style.Dim("ended in a steady state: "+r.Steady.Explain) + "\n")
+		b.WriteString(style.Dim(term.Wrap("ended in a steady state: "+r.Steady.Explain, "  ")) + "\n")
 	}
 	if err := run.latencies(&b, style); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (r *Run) verdicts(b *strings.Builder, style term.Style) {
 		}
 		for _, c := range checks {
 			if !c.OK {
-				b.WriteString("  " + style.Bad("failed") + " " + c.Name + ": " + c.Detail + "\n")
+				b.WriteString(term.Wrap("  "+style.Bad("failed")+" "+c.Name+": "+c.Detail, "    ") + "\n")
 			}
 		}
 	}
@@ -292,6 +292,6 @@ func (r *Run) verdicts(b *strings.Builder, style term.Style) {
 		b.WriteByte('\n')
 	}
 	for _, text := range r.Result.Warnings {
-		b.WriteString(style.Warning("warning:") + " " + text + "\n")
+		b.WriteString(term.Wrap(style.Warning("warning:")+" "+text, "  ") + "\n")
 	}
 }

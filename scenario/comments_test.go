@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"encoding"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -9,12 +10,15 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"farflash/internal/golden"
+	"farflash/shape"
 )
 
 var update = flag.Bool("update", false, "write comments.txt and docs/reference/scenario.md anew")
@@ -28,6 +32,15 @@ func gather(t *testing.T) string {
 			wanted[dir] = map[string]bool{}
 		}
 		wanted[dir][s.Name()] = true
+	}
+	words := map[string]enumeration{}
+	for _, e := range language.Enumerations(new(Scenario)) {
+		dir := filepath.Join("..", strings.TrimPrefix(e.PkgPath(), "farflash/"))
+		if wanted[dir] == nil {
+			wanted[dir] = map[string]bool{}
+		}
+		wanted[dir][e.Name()] = true
+		words[e.String()] = enumeration{e}
 	}
 	var lines []string
 	for dir, names := range wanted {
@@ -48,6 +61,9 @@ func gather(t *testing.T) string {
 				if !ok {
 					continue
 				}
+				if g.Tok == token.CONST {
+					lines = append(lines, ofValues(f.Name.Name, g, words)...)
+				}
 				for _, s := range g.Specs {
 					ts, ok := s.(*ast.TypeSpec)
 					if !ok || !names[ts.Name.Name] {
@@ -64,6 +80,66 @@ func gather(t *testing.T) string {
 	}
 	slices.Sort(lines)
 	return "Written by go test ./scenario -run TestComments -update from the structs' comments.\n" + strings.Join(lines, "\n") + "\n"
+}
+
+var exported = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
+
+// enumeration is a type of words.
+type enumeration struct{ reflect.Type }
+
+// value is the word of one of its values.
+func (e enumeration) value(i int) (string, error) {
+	v := reflect.New(e.Type).Elem()
+	v.SetUint(uint64(i))
+	text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+	return string(text), err
+}
+
+// ofValues lists the comments of a group of constants that number the words of a type: "= iota", or "= iota + 1".
+func ofValues(pkg string, g *ast.GenDecl, words map[string]enumeration) []string {
+	first, ok := g.Specs[0].(*ast.ValueSpec)
+	if !ok || len(first.Values) != 1 {
+		return nil
+	}
+	of, ok := first.Type.(*ast.Ident)
+	if !ok || words[pkg+"."+of.Name].Type == nil {
+		return nil
+	}
+	from := 0
+	if _, ok := first.Values[0].(*ast.BinaryExpr); ok {
+		from = 1
+	}
+	var lines []string
+	word := map[string]string{} // of a constant
+	for i, s := range g.Specs {
+		if text, err := words[pkg+"."+of.Name].value(from + i); err == nil {
+			word[s.(*ast.ValueSpec).Names[0].Name] = text
+		}
+	}
+	for i, s := range g.Specs {
+		v, ok := s.(*ast.ValueSpec)
+		if !ok || !v.Names[0].IsExported() {
+			continue
+		}
+		text := flat(v.Comment.Text())
+		if text == "" {
+			text = flat(v.Doc.Text())
+		}
+		if rest, ok := strings.CutPrefix(text, v.Names[0].Name); ok && strings.IndexAny(rest, " :") == 0 {
+			text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(rest), ": "), "is ")
+		}
+		text = strings.TrimPrefix(strings.TrimSuffix(text, "."), ": ")
+		text = exported.ReplaceAllStringFunc(text, func(name string) string {
+			if w := word[name]; w != "" && strings.ContainsFunc(name[1:], unicode.IsUpper) { // "Random" is a word, "WriteThrough" a name
+				return w
+			}
+			return name
+		})
+		if text != "" && !strings.HasPrefix(text, "see ") {
+			lines = append(lines, fmt.Sprintf("%s.%s=%d\t%s", pkg, of.Name, from+i, text))
+		}
+	}
+	return lines
 }
 
 // ofType lists a struct's comments. A field without one shares that of a field before it if whose subject it is part of: "A and B
@@ -147,7 +223,7 @@ Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes a
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nWrite %s.\n\n| key | write | default | meaning |\n|---|---|---|---|\n", title, d.Doc, d.Value)
 		for _, k := range d.Keys {
 			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default), cell(k.Doc))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default), cell(k.Doc+ofWords(k.Values)))
 		}
 		for _, k := range d.Keys {
 			if inner, err := Describe(k.Path); err == nil && len(inner.Keys) > 0 {
@@ -157,6 +233,15 @@ Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes a
 	}
 	walk("")
 	golden.File(t, reference, b.Bytes(), *update, "go test ./scenario -run TestReference -update")
+}
+
+// ofWords says what each word means, a line each.
+func ofWords(values []shape.ValueDescription) string {
+	var b strings.Builder
+	for _, v := range values {
+		fmt.Fprintf(&b, "<br>`%s`: %s", v.Word, v.Doc)
+	}
+	return b.String()
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }

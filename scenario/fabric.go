@@ -22,28 +22,26 @@ import (
 // Fabric is the fabric section: a network's shape, its links, and its NICs and
 // switches.
 type Fabric struct {
-	// Compat reproduces the quirks of another simulator, for comparisons with it: none, hpcc or
-	// ns3-rdma. What else the section says comes on top.
+	// Compat is the simulator whose deviations from a real network are reproduced, for comparisons with it. Other keys of the section change it further.
 	Compat FabricCompat
-	// Transport is what carries messages: rocev2, or tcp, with its segments, acknowledgements, recovery and congestion control. What else
-	// the section says comes on top.
+	// Transport carries the messages. Other keys of the section change it further.
 	Transport Transport
 	// Topology is the network's shape.
 	Topology Topology
-	// HostLink is the rate of the hosts' links.
+	// HostLink is the rate of hosts' links.
 	HostLink units.BitRate
-	// UpLink is the rate of the links between switches.
+	// UpLink is the rate of links between switches.
 	UpLink units.BitRate
-	// Delay is how long a bit takes along a link.
+	// Delay is the propagation delay of a link.
 	Delay units.Duration
-	// Loss is the probability that a packet is corrupted on a link, in each direction, for links that have none of their own.
+	// Loss is the probability that a link corrupts a packet, in each direction. A link's own loss overrides it.
 	Loss units.Fraction
-	// Failures are links that go down.
+	// Failures are links that fail.
 	Failures []Failure
-	// Parts is how many parts the network is divided into, whole pods in each, which are simulated in turns so that each stays in the processor's
-	// cache; 0 is as many as that takes. Results are the same for any number.
+	// Parts is the number of parts that the network is divided into, of whole pods. They are simulated in turns, so that each stays in the processor's cache. 0
+	// chooses a number. Results do not depend on it.
 	Parts int
-	// Threads is how many parts are simulated at the same time. Results are the same for any number.
+	// Threads is how many parts are simulated at the same time. Results do not depend on it.
 	Threads int
 	fabric.Config
 }
@@ -64,15 +62,15 @@ type Failure struct {
 	B string
 	// At is when the link goes down.
 	At units.Duration
-	// Until is when it comes up again; 0 is never.
+	// Until is when it comes up again. 0 is never.
 	Until units.Duration
 }
 
-// FlowLoad is one source of flows. Exactly one of its kinds is given.
+// FlowLoad is one source of flows. It has exactly one kind.
 type FlowLoad struct {
 	// File is a flow file of the simulator HPCC.
 	File string
-	// From is the time in the file that the simulation begins at.
+	// From is the time in the file at which the simulation begins.
 	From units.Duration
 	flows.Config
 }
@@ -82,9 +80,9 @@ type FabricCompat uint8
 
 // The peers.
 const (
-	FabricCompatNone FabricCompat = iota
-	FabricCompatHPCC
-	FabricCompatNS3RDMA
+	FabricCompatNone    FabricCompat = iota // a network as it should be
+	FabricCompatHPCC                        // HPCC's ns-3
+	FabricCompatNS3RDMA                     // ns3-rdma
 )
 
 var fabricCompatNames = units.Names[FabricCompat]{"none", "hpcc", "ns3-rdma"}

@@ -25,7 +25,8 @@ type FioFlow struct {
 	Ramp   units.Duration
 	Notes  []string // what the job means here
 	fiojob.Order
-	Job    string      // the section
+	// Job names the only job section that is used. Without it all are used.
+	Job    string
 	Copies int         // that the job has in all
 	Stride units.Bytes // from one copy to the next
 }

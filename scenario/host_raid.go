@@ -9,7 +9,7 @@ import (
 
 // HostRAID is one volume that a host makes of several drives, in software.
 type HostRAID struct {
-	// Drives is how many local drives there are. In a system it is left out: all drives of all targets are members.
+	// Drives is the number of local drives. In a system it is left out: all drives of all targets are members.
 	Drives int
 	raid.Config
 }

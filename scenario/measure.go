@@ -9,34 +9,30 @@ import (
 
 // Measure says what is measured and when the run ends.
 type Measure struct {
-	// WarmUp is the part at the front of the run that the figures leave out: none; a
-	// duration; a share of the requests' time; or auto, which finds where the latency
-	// settles (MSER-5).
+	// WarmUp is the part at the beginning of the run that the figures leave out: none, a time, a share of the run, or auto, which finds where the latency settles
+	// (MSER-5).
 	WarmUp WarmUp
-	// Until is when the run ends: end, when every flow has ended and every request
-	// has completed; a duration, with what is then in flight left so; or steady,
-	// when the mean latency is known within 5 % at 95 % confidence.
+	// Until is when the run ends. end: all flows have ended and all requests have completed. A time: then, whatever is outstanding. steady: the mean latency is
+	// known within 5 % at 95 % confidence.
 	Until Until
-	// Requests writes requests.parquet, one row a request; of an object cluster chunks.parquet, one row a chunk that is done.
+	// Requests writes requests.parquet, one row a request. For an object cluster it writes chunks.parquet, one row a finished chunk.
 	Requests bool
-	// Alone runs each tenant, or each workload if no tenant is named, by itself too, with the same seed, so that the result says how much the others slow it down. It takes a run more for each.
+	// Alone runs each tenant also alone, with the same seed, and reports how much the others slow it down. Without tenants it does so for each workload. Each
+	// takes one more run.
 	Alone bool
-	// Anatomy explains the latencies of a local drive: where the time of reads and writes went, on average and about quantiles of their latency, and what stood in their way; with requests also of each
-	// request. It costs nothing where it is not asked for; a system has its own always.
+	// Anatomy explains the latencies of a local drive: where the time of reads and writes went, on average and at quantiles of their latency, and what they
+	// waited for. With requests it does so for each request. A system always has it.
 	Anatomy bool
-	// Flows writes a network's flows.parquet, one row a flow.
+	// Flows writes flows.parquet for a network alone, one row a flow.
 	Flows bool
-	// Pauses writes a network's pauses.parquet, one row each time that a port is told to pause
-	// or to go on.
+	// Pauses writes pauses.parquet for a network alone, one row each time that a port is paused or resumed.
 	Pauses bool
-	// Timeline writes timeline.pftrace, which Perfetto shows: each request's way and its stages, and what ports,
-	// channels and dies did meanwhile, of the first 20,000 requests (of a network alone: flows; of an object cluster: chunks)
-	// and at most 1,000,000 slices.
+	// Timeline writes timeline.pftrace, for Perfetto: the stages of each request, and the activity of ports, channels and dies. It holds the first 20,000
+	// requests (flows, chunks) and at most 1,000,000 slices.
 	Timeline bool
-	// QueuePairs are those of a network whose rates are followed over time, numbered in the order in
-	// which they are opened, 0 to 15; none is the first eight.
+	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in which they open. Empty: the first eight.
 	QueuePairs []int
-	// Progress adds to the rates of those queue pairs what was acknowledged of each over time, and what was sent and not acknowledged.
+	// Progress records also what was acknowledged of those queue pairs over time, and what was in flight.
 	Progress bool
 }
 

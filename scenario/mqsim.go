@@ -14,9 +14,9 @@ type MQSim struct {
 	Addresses MQSimAddresses
 	// HotRegion is the hot share of the working set; hot-cold only.
 	HotRegion units.Fraction
-	// WorkingSet is the share of the namespace that is used, from its beginning on.
+	// WorkingSet is the share of the namespace that is used, counted from its beginning.
 	WorkingSet units.Fraction
-	// Align rounds addresses down to a multiple of itself; 0 is no alignment.
+	// Align rounds addresses down to a multiple of this size. 0 is no alignment.
 	Align units.Bytes
 	// Sizes is how sizes are drawn.
 	Sizes MQSimSizes
@@ -26,12 +26,11 @@ type MQSim struct {
 	SizeDeviation units.Bytes
 	// Seed is where the flow's random numbers start.
 	Seed int32
-	// Requests is how many requests are made; used when stop is 0.
+	// Requests is how many requests are made, if stop is 0.
 	Requests int64
-	// Stop is when no more requests are made; 0 is never.
+	// Stop is when the flow stops making requests. 0 is never.
 	Stop units.Duration
-	// Bandwidth makes an open loop of exponential inter-arrival times with that mean
-	// rate. 0 is a closed loop, whose outstanding requests closed says.
+	// Bandwidth makes an open loop with this mean rate and exponential times between requests. 0 is a closed loop, whose depth is the item's closed.
 	Bandwidth units.ByteRate
 }
 

@@ -35,20 +35,18 @@ import (
 // network, targets a system of hosts, network, targets and drives, object_cluster a cluster of
 // gateways and targets.
 type Scenario struct {
-	// Name is used in reports; without one the file's name is.
+	// Name is what reports call the scenario. Without one it is the file's name.
 	Name string
-	// Description says what the scenario shows. It changes nothing.
+	// Description says what the scenario shows. It changes no result.
 	Description string
-	// Cite names the papers that figures in the scenario are from, by the keys that farflash cite prints, beside those that its models rest
-	// on. It changes nothing.
+	// Cite names papers whose figures the scenario uses, by the keys that farflash cite prints. They are added to the papers of its models. It changes no result.
 	Cite []string
-	// Workload is what the host does: flows that run at the same time, each with a
-	// queue pair of its own.
+	// Workload is what the hosts do. Its items run at the same time, each with a queue pair of its own.
 	Workload []Load
-	// SSD is the drive: a preset's name, or a section. In a system it is the drive of
-	// targets that name none.
+	// SSD is the drive: a preset's name, or a section. In a system, targets without a drive of their own have it.
 	SSD *Drive
-	// HostRAID makes one volume of several drives, as a host does it in software: stripes, mirrors, parity. Its members are local drives, or all drives of the targets.
+	// HostRAID makes one volume of several drives, in the host's software: stripes, mirrors or parity. Its members are local drives, or all drives of the
+	// targets.
 	HostRAID *HostRAID
 	// Initiators is how many hosts of a system issue requests.
 	Initiators int
@@ -59,8 +57,7 @@ type Scenario struct {
 	Route Route
 	// Place says which of the network's hosts are initiators and which targets.
 	Place Place
-	// Protocol is nvmeof, NVMe over Fabrics with its capsules on RDMA; nvme-tcp, the same on TCP (fabric.transport: tcp); or flows, where each request is one
-	// message of its data, as in SNIS and SRC.
+	// Protocol is how requests cross the network.
 	Protocol nvmf.Protocol
 	// NVMf is the protocol's settings.
 	NVMf nvmf.Config
@@ -70,10 +67,9 @@ type Scenario struct {
 	Coupling Coupling
 	// Fabric is the network. With flows and without drives it is simulated alone.
 	Fabric *Fabric
-	// Flows are what the network carries: sources of messages from host to host that run
-	// at the same time.
+	// Flows are what the network carries: messages from host to host. All items run at the same time.
 	Flows []FlowLoad
-	// ObjectCluster is a cluster of gateways that put chunks and targets that keep replicas of them.
+	// ObjectCluster is a cluster of gateways, which put chunks, and targets, which keep their replicas.
 	ObjectCluster *ObjectCluster
 	// Measure says what is measured and when the run ends.
 	Measure Measure
@@ -85,12 +81,12 @@ type Scenario struct {
 	files map[string]string // content hash of each file that is named, by path
 }
 
-// Load is one flow of requests. Exactly one of trace, synthetic, fio and mqsim says
-// where they come from.
+// Load is one flow of requests. Its requests come from exactly one of trace, synthetic, fio and mqsim.
 type Load struct {
-	// Name is used in messages and tables; without one it is workload[i].
+	// Name is used in messages and tables. Without one it is workload[i].
 	Name string
-	// Tenant is whose the flow is. Flows of one tenant have figures together; one that names none is a tenant by its own name, if any other names one.
+	// Tenant is the user that the flow belongs to. Flows of one tenant share their figures. If any flow names a tenant, a flow without one is a tenant by its own
+	// name.
 	Tenant string
 	// Trace replays a recorded trace.
 	Trace *Trace
@@ -100,38 +96,35 @@ type Load struct {
 	Fio *Fio
 	// MQSim makes the requests that the simulator MQSim would make.
 	MQSim *MQSim
-	// Closed is how many requests are kept outstanding: a new one is issued when one
-	// completes, and the source's times are ignored. 0 is an open loop, where each
-	// request is issued at its time.
+	// Closed is the number of requests that are kept outstanding. Each completion issues a new request, and the times of the source are ignored. 0 is an open
+	// loop: each request is issued at its own time.
 	Closed int
-	// Copies makes the item several equal flows, each with random numbers of its own.
+	// Copies repeats the item as several equal flows, each with its own random numbers.
 	Copies *Copies
-	// Think makes a closed loop pause.
+	// Think pauses a closed loop.
 	Think *Think
-	// Flush follows writes with flushes.
+	// Flush adds flushes after writes.
 	Flush *Flush
-	// After is the name of an item that must have ended before this one begins, with all that runs beside it; start and until are counted from there.
+	// After is the name of an item that must end before this one begins, together with everything that runs beside it. Then start and until count from that
+	// moment.
 	After string
-	// Start is when a closed loop begins; an open loop's times count from it.
+	// Start is when a closed loop begins. The times of an open loop count from it.
 	Start units.Duration
-	// Until is when the flow stops issuing requests; those issued are waited for. 0
-	// is never.
+	// Until is when the flow stops issuing requests. Requests that are outstanding are still completed. 0 is never.
 	Until units.Duration
-	// Limit is how many requests are issued at most. 0 is all that the source has.
+	// Limit is the largest number of requests that are issued. 0 is all that the source has.
 	Limit int64
-	// Namespace is the number of the namespace that is addressed, from 0.
+	// Namespace is the namespace that is addressed, counted from 0.
 	Namespace int
 	// Queue is the submission queue.
 	Queue Queue
-	// Addresses beyond the namespace are errors, or are folded into it.
+	// Addresses says what happens to addresses beyond the end of the namespace.
 	Addresses Addresses
-	// LatencyFrom is where a latency begins: at the request's arrival, as a user
-	// sees it, or when it entered the submission queue, as the drive sees it.
+	// LatencyFrom says where a latency begins.
 	LatencyFrom LatencyFrom
-	// Placement is the placement hint (write stream, FDP placement handle) of every
-	// write; 0 is none.
+	// Placement is the placement hint of every write (write stream, FDP placement handle). 0 is none.
 	Placement int
-	// FUA makes every write complete only once it is on flash.
+	// FUA makes every write complete only when its data are on flash (force unit access).
 	FUA bool
 	// Zones has the writes of synthetic requests keep to the zones of a zoned namespace.
 	Zones *Zones
@@ -141,67 +134,60 @@ type Load struct {
 type Copies struct {
 	// Count is how many there are.
 	Count int
-	// Stride is how far the addresses of each lie behind those of the one before.
+	// Stride is the distance between the addresses of one copy and those of the next.
 	Stride units.Bytes
 }
 
 // Think is the pause of a closed loop.
 type Think struct {
-	// Time is how long it is.
+	// Time is the length of the pause.
 	Time units.Duration
-	// Every is after how many requests there is a pause: it begins when they have all completed.
+	// Every is the number of requests between pauses. A pause begins when they have all completed.
 	Every int
 }
 
 // Flush is how often a flow flushes.
 type Flush struct {
-	// Every is after how many writes there is a flush.
+	// Every is the number of writes between flushes.
 	Every int64
 }
 
 // Queue is a submission and completion queue pair.
 type Queue struct {
-	// Depth is the number of entries of the submission queue; 0 is the drive's
-	// submission_depth.
+	// Depth is the number of entries of the submission queue. 0 is the drive's submission_depth.
 	Depth int
 	// Class is the priority class under weighted round robin.
 	Class block.Class
 	// Weight is the queue's share within its class.
 	Weight int
-	// InFlight is how many commands the drive may hold from the queue at once; 0 is
-	// the drive's fetch_size.
+	// InFlight is how many commands of the queue the drive may hold at once. 0 is the drive's fetch_size.
 	InFlight int
 }
 
 // Trace is a recorded trace that is replayed.
 type Trace struct {
-	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative
-	// path starts at the scenario's own folder. The files that blktrace writes for each
-	// processor are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.* stands for all.
+	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's own folder. The files that blktrace writes
+	// for each processor are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.* stands for all of them.
 	File string
-	// Format is the trace's format; auto detects it.
+	// Format is the trace's format.
 	Format trace.Format
-	// Columns say which column of a table holds what (format csv).
+	// Columns is which column of a table holds what, with format: csv.
 	Columns *trace.Columns
-	// Unit is what 1 stands for in a table's columns.
+	// Unit is the unit of each column, with format: csv.
 	Unit *trace.Unit
-	// SkipBad is how many bad records are skipped and counted before the trace is
-	// refused.
+	// SkipBad is how many damaged records are skipped and counted. One more is an error.
 	SkipBad int64
 	// Volume replays only this volume, by the trace's own name or number.
 	Volume string
-	// Volumes says where the volumes of a trace lie in one address space: stack, one behind the other in the order in
-	// which they first appear, each as long as its highest address; or overlay, all from the first byte on, so that a
-	// block of one is also a block of the others.
+	// Volumes says where the volumes of a trace lie in the address space of the drive.
 	Volumes VolumeWay
-	// Window is how many records are held back to sort them by time; 0 is the
-	// format's own.
+	// Window is how many records are held back to sort them by time. 0 is the default of the format.
 	Window int
 	// Scale multiplies the trace's times: 0.5 replays it twice as fast.
 	Scale float64
-	// Part is the share of the trace's records that is replayed, from the first on.
+	// Part is the share of the trace's records that is replayed, counted from its beginning.
 	Part units.Fraction
-	// Loop is how often the trace is replayed, end to end.
+	// Loop is how many times the trace is replayed, one time after the other.
 	Loop int
 }
 
@@ -222,8 +208,8 @@ type VolumeWay uint8
 
 // The ways.
 const (
-	VolumesStacked VolumeWay = iota
-	VolumesOverlaid
+	VolumesStacked  VolumeWay = iota // one behind the other, in the order in which they first appear; each is as long as its highest address
+	VolumesOverlaid                  // all from the first byte on, so that they share blocks
 )
 
 var volumeWays = units.Names[VolumeWay]{"stack", "overlay"}
@@ -242,8 +228,8 @@ type Addresses uint8
 
 // The ways.
 const (
-	AddressError Addresses = iota
-	AddressFold
+	AddressError Addresses = iota // it is an error
+	AddressFold                   // they are folded into the namespace (modulo its size)
 )
 
 var addressNames = units.Names[Addresses]{"error", "fold"}
@@ -262,8 +248,8 @@ type LatencyFrom uint8
 
 // The points.
 const (
-	FromArrival LatencyFrom = iota
-	FromSubmission
+	FromArrival    LatencyFrom = iota // at the request's arrival, as a user sees it
+	FromSubmission                    // when the request entered the submission queue, as the drive sees it
 )
 
 var latencyNames = units.Names[LatencyFrom]{"arrival", "submission"}
@@ -282,8 +268,8 @@ type Compat uint8
 
 // The peers.
 const (
-	CompatNone Compat = iota
-	CompatMQSim
+	CompatNone  Compat = iota // a drive as it should be
+	CompatMQSim               // the simulator MQSim
 )
 
 var compatNames = units.Names[Compat]{"none", "mqsim"}
@@ -299,10 +285,9 @@ func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal
 
 // Drive is the ssd section: a preset, changed by what else the section says.
 type Drive struct {
-	// Preset is the drive that the section starts from; farflash list shows them.
-	// Without one it is the drive of MQSim's distributed configuration.
+	// Preset is the drive that the section starts from (farflash list shows them). Without one it is the drive of MQSim's distributed configuration.
 	Preset string
-	// Compat reproduces the quirks of another simulator, for comparisons with it.
+	// Compat is the simulator whose deviations from a real drive are reproduced, for comparisons with it.
 	Compat Compat
 	ssd.Config
 }

@@ -15,9 +15,9 @@ import (
 
 // TargetGroup is a number of equal targets.
 type TargetGroup struct {
-	// Count is how many targets there are of this kind.
+	// Count is the number of targets of this kind.
 	Count int
-	// SSDs is how many drives each has.
+	// SSDs is the number of drives in each.
 	SSDs int
 	// SSD is what each drive is: a preset's name, or a section. Without one it is the
 	// scenario's own ssd.
@@ -26,20 +26,15 @@ type TargetGroup struct {
 
 // Route says who issues a request and where it goes.
 type Route struct {
-	// Initiator is who issues a request: round-robin, one after the other; trace, by the
-	// volume that the trace names; hash, by volume and address; each, where every initiator
-	// runs the whole workload by itself.
+	// Initiator says who issues a request.
 	Initiator InitiatorRoute
 	// Target is where a request goes.
 	Target TargetRoute
 }
 
-// TargetRoute says where a request goes. It may be written as a word alone, or as
-// {stripe: 64KiB}.
+// TargetRoute says where a request goes. It may be one word, or {stripe: 64KiB}.
 type TargetRoute struct {
-	// By is hash, by volume and address in extents of 1MiB; stripe, by the address, in stripes over all
-	// drives; volume, by the volume that the trace names to a drive; or trace, by the volume to a target
-	// and then to one of its drives.
+	// By says what decides on the drive.
 	By TargetBy
 	// Stripe is the length of a stripe.
 	Stripe units.Bytes
@@ -60,10 +55,10 @@ type InitiatorRoute uint8
 
 // The ways.
 const (
-	RoundRobin InitiatorRoute = iota
-	InitiatorTrace
-	InitiatorHash
-	InitiatorEach
+	RoundRobin     InitiatorRoute = iota // initiators take turns
+	InitiatorTrace                       // the volume that the trace names decides
+	InitiatorHash                        // a hash of volume and address decides
+	InitiatorEach                        // every initiator runs the whole workload
 )
 
 var initiatorRoutes = units.Names[InitiatorRoute]{"round-robin", "trace", "hash", "each"}
@@ -82,10 +77,10 @@ type TargetBy uint8
 
 // The ways.
 const (
-	ByHash TargetBy = iota
-	ByStripe
-	ByVolume
-	ByTrace
+	ByHash   TargetBy = iota // a hash of the volume and of the address, in extents of 1MiB
+	ByStripe                 // the address, in stripes over all drives
+	ByVolume                 // the volume that the trace names, a drive each
+	ByTrace                  // the volume decides on a target, then on one of its drives
 )
 
 var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
@@ -101,13 +96,13 @@ func (t *TargetBy) UnmarshalText(text []byte) error { return targetWays.Unmarsha
 
 // Place says which of the network's hosts are initiators and which targets.
 type Place struct {
-	// Initiators are the first or last hosts, or spread over all of them.
+	// Initiators says which hosts are initiators.
 	Initiators Where
-	// Targets are the first, last or spread over what the initiators leave.
+	// Targets says which of the other hosts are targets.
 	Targets Where
-	// InitiatorHosts are the initiators' hosts by number; none is as initiators says.
+	// InitiatorHosts lists the initiators' hosts by number, instead of initiators.
 	InitiatorHosts []int
-	// TargetHosts are the targets' hosts by number; none is as targets says.
+	// TargetHosts lists the targets' hosts by number, instead of targets.
 	TargetHosts []int
 }
 
@@ -116,9 +111,9 @@ type Where uint8
 
 // The choices.
 const (
-	FirstHosts Where = iota
-	LastHosts
-	SpreadHosts
+	FirstHosts  Where = iota // the first ones
+	LastHosts                // the last ones
+	SpreadHosts              // evenly spread over the hosts
 )
 
 var whereNames = units.Names[Where]{"first", "last", "spread"}
@@ -134,46 +129,37 @@ func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(t
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
-	// Mode is coupled, in one loop of events where every interaction is exact; iterative, the drives and the
-	// network in turns, as in SNIS; or both, to compare them.
+	// Mode says how the network and the drives are simulated.
 	Mode CouplingMode
-	// Iterative is how the turns go.
+	// Iterative has the settings of the turns.
 	Iterative Iterative
 }
 
 // Iterative is how SNIS iterates.
 type Iterative struct {
-	// Threshold of the change from one iteration to the next, Conv_C, below which it has converged.
+	// Threshold is the change from one iteration to the next (Conv_C) below which the iterations have converged.
 	Threshold units.Fraction
 	// StableRange is how far Conv_C may be from the one before to count as stable.
 	StableRange units.Fraction
-	// StableFor is how many iterations in a row must be stable, which is convergence too.
+	// StableFor is how many stable iterations in a row count as convergence too.
 	StableFor int
-	// Weights of the change of the mean, the median and the 90th percentile of requests' throughput.
+	// Weights are those of the three changes in Conv_C: of the mean, the median and the 90th percentile of requests' throughput.
 	Weights [3]units.Fraction
-	// Iterations is how many are done at most.
+	// Iterations is the largest number of iterations.
 	Iterations int
-	// Full goes on to the last iteration even after it has converged.
+	// Full continues to the last iteration even after convergence.
 	Full bool
-	// FirstWriteArrival is when a write comes to its drive in the first iteration, of which SNIS' equation 2 says nothing: at
-	// its arrival, the only time that a write has and the default, since the text has both simulators process all requests in
-	// each iteration; unloaded, when it would if it were alone in the network; or absent, not at all, the equation as printed.
+	// FirstWriteArrival is when a write comes to its drive in the first iteration. SNIS' equation 2 does not say it.
 	FirstWriteArrival FirstWrite
-	// WriteDelay is the delay of a write, from which its throughput follows: stages, the network's delay in this iteration and
-	// the drive's, as SNIS' text has it (it includes both); or departure, from its arrival to its departure from the drive
-	// (SD_i - A, whose network delay is the last iteration's by equation 2, and nothing in the first).
+	// WriteDelay is the delay of a write, which gives its throughput.
 	WriteDelay WriteDelay
-	// CountFrom is the number of the first iteration, 0 or 1. SNIS says that its index starts from 0, and also calls the one
-	// with the first distance the second.
+	// CountFrom is the number of the first iteration, 0 or 1. SNIS starts its index from 0, and also calls the iteration with the first distance the second.
 	CountFrom int
-	// Redraw has each iteration draw random numbers of its own, as a simulator does that is not
-	// seeded; without it an iteration differs from the one before by its arrivals alone.
+	// Redraw gives each iteration its own random numbers, like a simulator without a seed. Without it, iterations differ only by their arrivals.
 	Redraw bool
-	// Acceleration of the writes' arrivals at drives: none, relaxation (a share of the change), aitken (the share
-	// is found anew each time from the last two changes), or anderson (the best mix of the last
-	// four iterations).
+	// Acceleration changes the writes' arrivals at drives between iterations, to converge sooner.
 	Acceleration cosim.Acceleration
-	// Relaxation is the share of relaxation, and aitken's first.
+	// Relaxation is the share of the change that is taken with relaxation, and the first share with aitken.
 	Relaxation units.Fraction
 }
 
@@ -182,9 +168,9 @@ type CouplingMode uint8
 
 // The modes.
 const (
-	Coupled CouplingMode = iota
-	IterativeOnly
-	Both
+	Coupled       CouplingMode = iota // in one event loop, where every interaction is exact
+	IterativeOnly                     // the drives and the network in turns, as in SNIS
+	Both                              // both ways, to compare them
 )
 
 var couplingModes = units.Names[CouplingMode]{"coupled", "iterative", "both"}
@@ -203,9 +189,9 @@ type FirstWrite uint8
 
 // The choices.
 const (
-	FirstAtArrival FirstWrite = iota
-	FirstUnloaded
-	FirstAbsent
+	FirstAtArrival FirstWrite = iota // at the write's arrival, the only time that it has; the paper's text has both simulators process all requests in each iteration
+	FirstUnloaded                    // when it would come if it were alone in the network
+	FirstAbsent                      // not at all, as the equation is printed
 )
 
 var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded", "absent"}
@@ -224,8 +210,8 @@ type WriteDelay uint8
 
 // The choices.
 const (
-	DelayOfStages WriteDelay = iota
-	DelayToDeparture
+	DelayOfStages    WriteDelay = iota // the network's delay in this iteration and the drive's, as SNIS' text says (it includes both)
+	DelayToDeparture                   // from arrival to departure from the drive (SD_i - A); by equation 2 the network's delay in it is the last iteration's, and zero in the first
 )
 
 var writeDelays = units.Names[WriteDelay]{"stages", "departure"}

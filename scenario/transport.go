@@ -11,8 +11,8 @@ type Transport uint8
 
 // The transports.
 const (
-	RoCEv2 Transport = iota
-	TCP
+	RoCEv2 Transport = iota // RDMA over UDP
+	TCP                     // TCP, with its segments, acknowledgements, recovery and congestion control
 )
 
 var transportNames = units.Names[Transport]{"rocev2", "tcp"}

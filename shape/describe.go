@@ -19,6 +19,7 @@ type Description struct {
 	Default string // "" for a section
 	Doc     string // the comment, in the words of the file
 	Keys    []Description
+	Values  []ValueDescription // of a key that has one of several words, if they are explained
 }
 
 // Describe returns what is known of the key at a path of a file of the type that whole points to; "" is all of it. Indices in the path are
@@ -117,6 +118,7 @@ func (l *Language) describe(parent reflect.Value, f field, path string, deep boo
 	default:
 		d.Value = valueOf(v.Type())
 		d.Default = defaultOf(v)
+		d.Values = l.describeValues(v.Type(), parent.Type())
 	}
 	if isSection {
 		about := l.typeComment(inner.Type())
@@ -254,10 +256,16 @@ func (l *Language) inKeys(text string, t reflect.Type) string {
 		}
 	}
 	names["SSD"], names["MQSim"] = "SSD", "MQSim" // the words, where they are no key
-	return goName.ReplaceAllStringFunc(text, func(w string) string {
-		if key, ok := names[w]; ok {
-			return key
+	var b strings.Builder
+	at := 0
+	for _, m := range goName.FindAllStringIndex(text, -1) {
+		w := text[m[0]:m[1]]
+		key, ok := names[w]
+		if begins := m[0] == 0 || strings.HasSuffix(text[:m[0]], ". "); !ok || begins && strings.EqualFold(key, w) { // a sentence begins with a capital
+			key = w
 		}
-		return w
-	})
+		b.WriteString(text[at:m[0]] + key)
+		at = m[1]
+	}
+	return b.String() + text[at:]
 }

@@ -27,15 +27,15 @@ import (
 type Config struct {
 	// Level is the RAID level: 0, 1, 5 or 6.
 	Level int
-	// Chunk is how much lies on a member before the next one's turn.
+	// Chunk is how much lies on one member before the next one.
 	Chunk units.Bytes
-	// Copies is how many members have the same data, with level 1; more members than that are stripes of mirrors (level 10).
+	// Copies is how many members hold the same data, with level 1. More members than that are stripes of mirrors (level 10).
 	Copies int
-	// Failed are members that have failed before the beginning.
+	// Failed lists members that have failed before the run begins.
 	Failed []int
-	// Rebuild is whether and how fast the first of them is rebuilt, onto what has taken its place; 0 is not.
+	// Rebuild is the rate at which the first failed member is rebuilt onto a new one. 0 is no rebuild.
 	Rebuild units.ByteRate
-	// MaxTransfer is the largest command; 0 is a chunk.
+	// MaxTransfer is the largest command of a member; 0 is any size.
 	MaxTransfer units.Bytes
 }
 

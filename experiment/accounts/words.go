@@ -23,9 +23,9 @@ func Define(l *result.Lexicon) {
 		}
 		l.Scope(x.name, x.noun, own, more...)
 	}
-	l.Metric("fairness.bandwidth", "fraction", "Jain's index of the bandwidths of tenants, or of workloads where no tenant is named: 1 if all have the same, 1/n if one of n has all")
-	l.Metric("fairness.progress", "fraction", "Jain's index of the progress of tenants or workloads, which is their requests per second over those when running alone (measure.alone)")
-	l.Metric("fairness.slowdown", "fraction", "least slowdown of a tenant or workload over the greatest: 1 if sharing costs all the same (measure.alone)")
+	l.Metric("fairness.bandwidth", "fraction", "Jain's index of the bandwidths of tenants, or of workloads if no tenant is named: 1 if all are equal, 1/n if one of n has everything")
+	l.Metric("fairness.progress", "fraction", "Jain's index of the progress of tenants or workloads; progress is requests per second over those of a run alone (measure.alone)")
+	l.Metric("fairness.slowdown", "fraction", "smallest slowdown of a tenant or workload over the largest: 1 if sharing slows all down equally (measure.alone)")
 	l.More("fairness.bandwidth", "fairness.progress", "fairness.slowdown")
 }
 

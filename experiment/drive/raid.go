@@ -12,15 +12,15 @@ import (
 func raidWords(l *result.Lexicon) {
 	for op, noun := range [...]string{"reads", "writes"} {
 		op := block.Op(op)
-		l.Metric("raid."+op.String()+".commands", "count", noun+" that the volume asked of its members, from the beginning on; those that only parity or a rebuild needs are among them")
+		l.Metric("raid."+op.String()+".commands", "count", noun+" that the volume sent to its members, warm-up included, with those for parity and rebuild")
 		l.Metric("raid."+op.String()+".bytes", "B", "bytes of them")
 	}
-	l.Metric("raid.rows.full", "count", "writes of whole rows of stripes, which read nothing")
-	l.Metric("raid.rows.modified", "count", "writes of parts of rows that read the old data and parity (read-modify-write)")
-	l.Metric("raid.rows.reconstructed", "count", "writes of parts of rows that read the rest of the row (reconstruct-write)")
-	l.Metric("raid.rows.waited", "count", "writes of parts of rows that waited for another one of the same row")
-	l.Metric("raid.degraded", "count", "reads and writes of rows for which what a failed member had was computed from the others")
-	l.Metric("raid.rebuilt", "fraction", "share of the failed member that is rebuilt at the end; 1 if nothing is to be rebuilt")
+	l.Metric("raid.rows.full", "count", "full-stripe writes, which need no reads")
+	l.Metric("raid.rows.modified", "count", "partial-stripe writes that read old data and parity (read-modify-write)")
+	l.Metric("raid.rows.reconstructed", "count", "partial-stripe writes that read the rest of the stripe (reconstruct-write)")
+	l.Metric("raid.rows.waited", "count", "partial-stripe writes that waited for another write of the same stripe")
+	l.Metric("raid.degraded", "count", "reads and writes that computed a failed member's data from the others")
+	l.Metric("raid.rebuilt", "fraction", "share of the failed member that was rebuilt by the end; 1 without a rebuild")
 }
 
 // FillRAID fills in what a volume of several drives did; nil is none.

@@ -10,7 +10,7 @@ func Words() result.Words {
 	l.Metric("cluster.tier.held", "count", "writes that waited for the SSD to take them")
 	l.Metric("cluster.tier.waiting.mean", "count", "writes that wait for the SSD to take them, mean over the ends of slices")
 	l.Metric("cluster.tier.waiting.max", "count", "most writes that waited for the SSD to take them")
-	l.Metric("cluster.tier.drains", "count", "times that the SSD came to its high watermark")
+	l.Metric("cluster.tier.drains", "count", "times that the SSD reached its high watermark")
 	l.Matrix("cluster.tier.rate", "B/s", "bytes of writes that each device of a tiered server took per second")
 	return l.Words
 }

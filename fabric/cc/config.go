@@ -7,16 +7,16 @@ type Scheme uint8
 
 // The algorithms of this package.
 const (
-	SchemeNone     Scheme = iota // line rate, no reaction
-	SchemeDCQCN                  // see DCQCN
-	SchemeDCTCP                  // see DCTCP
-	SchemeTimely                 // see Timely
-	SchemeHPCC                   // see HPCC
-	SchemeHPCCPINT               // see PINT
-	SchemeSwift                  // see Swift
-	SchemeTCP                    // see TCP
-	SchemeNSCC                   // see NSCC
-	SchemeNDP                    // see NDP
+	SchemeNone     Scheme = iota // queue pairs send at line rate
+	SchemeDCQCN                  // rate, by marks that receivers report (RoCE NICs)
+	SchemeDCTCP                  // rate, by the share of marked packets
+	SchemeTimely                 // rate, by the gradient of the round trip
+	SchemeHPCC                   // rate and window, by telemetry of every hop
+	SchemeHPCCPINT               // like hpcc, with telemetry of one or two bytes
+	SchemeSwift                  // window, by the delay against a target
+	SchemeTCP                    // a window, as cubic, newreno or dctcp have it
+	SchemeNSCC                   // window of Ultra Ethernet, by marks and delay
+	SchemeNDP                    // receivers pull packets, with trimming
 	schemes
 )
 
@@ -31,12 +31,11 @@ func (k Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(k) }
 // UnmarshalText reads an algorithm's name.
 func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal(text, k) }
 
-// Config chooses an algorithm. Only the chosen one's settings count.
+// Config chooses an algorithm. Only the settings of that one count.
 type Config struct {
-	// Algorithm is the one that is used; the section of its name has its settings.
+	// Algorithm is the algorithm. The section of its name has its settings.
 	Algorithm Scheme
-	// MinRate is the least rate a queue pair is throttled to; what steers a window has a least
-	// window instead. 100Mbps (MinRate in both ns-3 simulators' code).
+	// MinRate is the lowest rate of a queue pair. An algorithm with a window has a smallest window instead. 100Mbps (MinRate in both ns-3 simulators' code).
 	MinRate units.BitRate
 
 	None   LineRate

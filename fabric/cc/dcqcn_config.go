@@ -10,15 +10,9 @@ type Clamp uint8
 
 // When a cut lowers the target.
 const (
-	// ClampAlways: at every cut (SIGCOMM 2015, equation 1; HPCC's CLAMP_TARGET_RATE 1).
-	ClampAlways Clamp = iota
-	// ClampAfterIncrease: only if the rate has been increased since the last cut, so
-	// that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's
-	// ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma).
-	ClampAfterIncrease
-	// ClampAfterBytes: only if the byte counter has increased the rate since the last
-	// cut (ns3-rdma with neither clamp set).
-	ClampAfterBytes
+	ClampAlways        Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
+	ClampAfterIncrease              // a cut after an increase, so that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma)
+	ClampAfterBytes                 // a cut after an increase by the byte counter (ns3-rdma with neither clamp set)
 	clamps
 )
 
@@ -33,60 +27,46 @@ func (c Clamp) MarshalText() ([]byte, error) { return clampNames.Marshal(c) }
 // UnmarshalText reads a rule's name.
 func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(text, c) }
 
-// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA
-// Deployments", SIGCOMM 2015). Two published machines differ in more than numbers; each
-// difference is an option of its own. Three sets of values are consistent: the paper's, which
-// are the defaults, Mellanox's and ns3-rdma's.
-//
-// In what follows T counts the timer's increases since the last cut and B the byte
-// counter's. The increase is fast recovery while max(T, B) < FastRecovery, hyper
-// increase once min(T, B) > FastRecovery, otherwise additive. Without a byte counter T
-// stands for both.
+// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Two published variants differ in more than numbers;
+// each difference is an option. Three sets of values belong together: the paper's (the defaults), Mellanox's and ns3-rdma's. Below, T counts the increases by
+// the timer since the last cut and B those by the byte counter. The phase is fast recovery while max(T, B) < FastRecovery, hyper increase once min(T, B) >
+// FastRecovery, and additive increase in between. Without a byte counter B equals T.
 type DCQCN struct {
 	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
 	// code defaults of both simulators 1/16.
 	Gain units.Fraction
-	// AlphaInitial is what alpha is when the first CNP comes. 1 (SIGCOMM 2015); ns3-rdma 0.5.
+	// AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
 	AlphaInitial units.Fraction
-	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM
-	// 2015: more than the interval between CNPs).
+	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the interval between CNPs).
 	AlphaInterval sim.Time
-	// AlphaPerEpoch moves alpha only at the ends of intervals counted from the first
-	// CNP, up if a CNP came in the interval and down if not; the first CNP itself does
-	// not count (Mellanox). Otherwise each CNP raises alpha and starts the wait anew.
+	// AlphaPerEpoch updates alpha only at the ends of intervals, which count from the first CNP: up if a CNP came in the interval, otherwise down (Mellanox). The
+	// first CNP does not count. Otherwise each CNP raises alpha and restarts the interval.
 	AlphaPerEpoch bool
-	// RaiseFirst raises alpha before the cut that the same CNP causes, not after it
-	// (ns3-rdma). Without meaning if AlphaPerEpoch.
+	// RaiseFirst raises alpha before the cut of the same CNP, not after it (ns3-rdma). It has no effect with AlphaPerEpoch.
 	RaiseFirst bool
 
-	// CutAtOnce cuts the rate at every CNP; how often these come is the receiver's
-	// business (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease
-	// interval in which a CNP came (Mellanox).
+	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease interval in which a CNP came (Mellanox).
 	CutAtOnce bool
-	// RateDecreaseInterval is how often the sender checks whether a CNP has come. The first check is one
-	// interval and 1 ns after the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period
-	// of Mellanox firmware); without meaning if CutAtOnce.
+	// RateDecreaseInterval is how often the sender checks whether a CNP has come. The first check is one interval and 1 ns after the first CNP. 4us (HPCC's ns-3;
+	// rate_reduce_monitor_period of Mellanox firmware). It has no effect with CutAtOnce.
 	RateDecreaseInterval sim.Time
 	// RateOnFirstCNP is what the rate is multiplied by at the first CNP. 1 (HPCC's ns-3;
 	// rate_to_set_on_first_cnp of Mellanox firmware).
 	RateOnFirstCNP units.Fraction
-	// ClampTarget says when a cut lowers the target.
+	// ClampTarget says which cuts lower the target rate.
 	ClampTarget Clamp
-	// KeepByteCount lets the byte counter run on at a cut that leaves the target
-	// (ns3-rdma).
+	// KeepByteCount keeps the byte count at a cut that does not lower the target (ns3-rdma).
 	KeepByteCount bool
 
 	// RateIncreaseTimer is the time between two increases by the timer. 55us (SIGCOMM 2015); 300us in
 	// HPCC's experiments, 1500us in both simulators' code.
 	RateIncreaseTimer sim.Time
-	// ByteCounter is how many bytes are sent between two increases: one comes with the packet
-	// that exceeds it, and what that packet exceeds it by is forgotten. 0: no byte
+	// ByteCounter is how many bytes are sent between two increases. The packet that exceeds it makes the increase, and the excess is dropped. 0 is no byte
 	// counter. 10MB (SIGCOMM 2015).
 	ByteCounter units.Bytes
 	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
 	FastRecovery int
-	// StageFromZero counts an increase after it has been made, so that F of them, not
-	// F-1, are fast recovery (Mellanox).
+	// StageFromZero counts an increase after it is made, so that fast recovery has F increases, not F-1 (Mellanox).
 	StageFromZero bool
 	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015, for
 	// 40G links).
@@ -96,17 +76,14 @@ type DCQCN struct {
 	RateHAI units.BitRate
 	// HyperFlat adds RateHAI once, however many hyper increases came before (Mellanox).
 	HyperFlat bool
-	// HyperAtF begins hyper increase when min(T, B) has reached F, and adds RateHAI
-	// times one more (ns3-rdma).
+	// HyperAtF begins hyper increase when min(T, B) reaches F, and adds RateHAI once more (ns3-rdma).
 	HyperAtF bool
-	// HyperByTimer lets only the timer begin hyper increase; the byte counter joins
-	// once it has begun (ns3-rdma).
+	// HyperByTimer begins hyper increase by the timer alone; the byte counter joins later (ns3-rdma).
 	HyperByTimer bool
 	// HyperHalves halves the timer and the byte counter from the second hyper increase
 	// on (ns3-rdma, as in 802.1Qau). ns3-rdma cuts the half to whole microseconds.
 	HyperHalves bool
-	// TargetCut divides a target of more than ten times the rate by eight, instead of
-	// increasing it, while T or B is 1 (ns3-rdma, as in 802.1Qau).
+	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1 (ns3-rdma, as in 802.1Qau).
 	TargetCut bool
 	// TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
 	TargetUnbounded bool

@@ -9,7 +9,7 @@ import (
 // 2019, algorithm 1) as the authors' ns-3 has it (CC_MODE 3): in place of a window it
 // moves the rate, and the window follows the rate.
 type HPCC struct {
-	// TargetUtilisation is eta. 0.95 (SIGCOMM 2019).
+	// TargetUtilisation is the utilisation of links to aim for (eta). 0.95 (SIGCOMM 2019).
 	TargetUtilisation units.Fraction
 	// MaxStage is how many additive increases in a row there are before a
 	// multiplicative one. 5 (SIGCOMM 2019); 0 in the experiments of run.py.
@@ -17,13 +17,12 @@ type HPCC struct {
 	// RateAI is added at every update. 80Mbps for 100G hosts (SIGCOMM 2019;
 	// run.py uses 10Mbps for each 25G of line rate).
 	RateAI units.BitRate
-	// FastReact lets every acknowledgement move the rate, relative to the reference
-	// rate that changes once per round trip; otherwise only those that end one do.
+	// FastReact makes every acknowledgement change the rate, relative to a reference rate that changes once per round trip. Otherwise the rate changes once per
+	// round trip.
 	FastReact bool
-	// MultiRate keeps a reference rate for every hop and sends at the least of them;
-	// otherwise there is one, moved by the busiest hop.
+	// MultiRate keeps a reference rate for every hop and sends at the lowest. Otherwise there is one, set by the busiest hop.
 	MultiRate bool
-	// SampleFeedback disregards hops without a queue within a round trip.
+	// SampleFeedback ignores hops without a queue within a round trip.
 	SampleFeedback bool
 	// Window bounds what is in flight; scaled in the paper.
 	Window Window

@@ -13,13 +13,9 @@ type Window uint8
 
 // The windows.
 const (
-	// WindowNone bounds nothing.
-	WindowNone Window = iota
-	// WindowBDP is Sender.BDP, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0).
-	WindowBDP
-	// WindowScaled is Sender.BDP times rate over line rate, at least one byte
-	// (HAS_WIN 1, VAR_WIN 1).
-	WindowScaled
+	WindowNone   Window = iota // no limit
+	WindowBDP                  // one bandwidth-delay product, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0)
+	WindowScaled               // the bandwidth-delay product times rate over line rate, at least one byte (HAS_WIN 1, VAR_WIN 1)
 	windows
 )
 

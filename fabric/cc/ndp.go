@@ -5,15 +5,14 @@ import (
 	"farflash/units"
 )
 
-// NDP configures receivers that pull, as NDP does (Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017, section 3): a sender sends
-// its first window at once and at its link's rate, and after that one packet for each that it is pulled for. A receiver pulls once for each packet that comes, whether as a whole or cut off by a switch,
-// and pulls from all who send to it in turn, at the pace at which its own link takes full packets in; so the link is busy, and whatever is on its way fits it. It goes with trimming, since nobody pulls for what a
-// switch drops without a word, and with packets spread over all ways.
-//
-// What it leaves out: sending headers back that find no room, priorities of receivers among who they pull from, and the credit that EQDS keeps for queue pairs that have nothing to send.
+// NDP configures receivers that pull, as in NDP (Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM
+// 2017, section 3). A sender sends its first window at line rate, then one packet for each pull. A receiver sends a pull for each packet that arrives, whole or
+// trimmed. It takes its senders in turn, at the pace of full packets on its own link, so that the link is busy and no queue grows. Use it with trimming, since a
+// packet that a switch drops is never pulled again, and with packets spread over all ways. Left out: headers that return to the sender, priorities among
+// senders, and the credit of EQDS for idle queue pairs.
 type NDP struct {
-	// Window is how many packets a queue pair sends without being pulled for; 0 is as many as fill its way, the bandwidth-delay product (the paper's section 3.2). With fewer the first round trip is not
-	// used in full, with more there is more to trim when many begin at once.
+	// Window is how many packets a queue pair sends before it is pulled. 0 is the bandwidth-delay product (the paper's section 3.2). Fewer leave the first round
+	// trip partly unused. More are trimmed more often when many senders begin at once.
 	Window int
 }
 

@@ -18,7 +18,7 @@ import (
 //
 // What it leaves out: penalties that a receiver asks for, probes, and the choice of ways (package fabric's).
 type NSCC struct {
-	// TargetDelay is the target of what waits in queues. 0 is the base round trip; with trimming the specification's is three quarters of it.
+	// TargetDelay is the queueing delay to aim for. 0 is the base round trip; with trimming the specification has three quarters of it.
 	TargetDelay sim.Time
 	// Proportional is what an acknowledged window adds at no delay, in packets, for each 12 us of the target. 4 (uet-htsim).
 	Proportional float64
@@ -36,9 +36,9 @@ type NSCC struct {
 	MaxDecrease units.Fraction
 	// Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
 	Gain units.Fraction
-	// QuickBelow is the share of the greatest window below which what has come makes the window adapt at once; 0 is never. 1/8 (uet-htsim).
+	// QuickBelow is the share of the largest window below which arrivals trigger quick adaptation. 0 is never. 1/8 (uet-htsim).
 	QuickBelow units.Fraction
-	// MaxWindow is the greatest window, in bandwidth-delay products, and the one to begin with. 1.5 (uet-htsim).
+	// MaxWindow is the largest and the initial window, in bandwidth-delay products. 1.5 (uet-htsim).
 	MaxWindow float64
 }
 

@@ -13,7 +13,7 @@ import (
 // (CC_MODE 10): switches average the utilisation themselves and a packet carries the
 // greatest of its path, logarithmically, in one or two bytes.
 type PINT struct {
-	// TargetUtilisation is eta. 0.95 (HPCC, SIGCOMM 2019).
+	// TargetUtilisation is the utilisation of links to aim for (eta). 0.95 (HPCC, SIGCOMM 2019).
 	TargetUtilisation units.Fraction
 	// MaxStage is how many additive increases in a row there are before a
 	// multiplicative one. 5 (HPCC, SIGCOMM 2019); 0 in the experiments of run.py.
@@ -22,8 +22,7 @@ type PINT struct {
 	RateAI units.BitRate
 	// LogBase is the base of the encoded utilisation, 1.0002 to 2. 1.05 (run.py).
 	LogBase float64
-	// Probability is how likely an acknowledgement is to be looked at. 1 (run.py); the
-	// paper goes down to 1/256.
+	// Probability is the share of acknowledgements that are used. 1 (run.py); the paper goes down to 1/256.
 	Probability units.Fraction
 	// Window bounds what is in flight; scaled in HPCC's experiments.
 	Window Window

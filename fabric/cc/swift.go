@@ -11,32 +11,28 @@ import (
 // Congestion Control in the Datacenter", SIGCOMM 2020). Windows are in full packets. The round trip stands for the paper's fabric delay: hosts of this model
 // add none of their own, so there is one window, not one for the endpoint as well.
 type Swift struct {
-	// TargetDelay is the target round trip before scaling. It must exceed
-	// the round trip of an empty path, lest the window never grow. 25us; csg-htsim has 20us.
+	// TargetDelay is the target round trip before scaling. It must exceed the round trip of an empty path; otherwise the window never grows. 25us; csg-htsim has
+	// 20us.
 	TargetDelay sim.Time
-	// TargetPerHop is added for every switch on the way (the paper's topology-based
-	// scaling). 1us; csg-htsim has 3us.
+	// TargetPerHop is added to the target for every switch on the path (topology-based scaling). 1us; csg-htsim has 3us.
 	TargetPerHop sim.Time
-	// FlowScaling is fs_range, the most that is added for small windows (the paper's
-	// flow-based scaling). 100us (csg-htsim: five times its target). 0: none.
+	// FlowScaling is the most that is added to the target for small windows (fs_range, flow-based scaling). 100us (csg-htsim: five times its target). 0 is none.
 	FlowScaling sim.Time
 	// ScalingMin and ScalingMax are fs_min_cwnd and fs_max_cwnd, between which flow
 	// scaling falls from its most to nothing. 0.1 and 100 packets (csg-htsim).
 	ScalingMin, ScalingMax float64
-	// Increase is ai, what a round trip below target adds, in packets. 1 (csg-htsim).
+	// Increase is what a round trip below the target adds, in packets (ai). 1 (csg-htsim).
 	Increase float64
 	// Beta is the strength of a decrease. 0.8 (csg-htsim).
 	Beta units.Fraction
-	// MaxDecrease is max_mdf, the most of a window that one decrease takes. 0.5
-	// (csg-htsim).
+	// MaxDecrease is the largest share of the window that one decrease takes (max_mdf). 0.5 (csg-htsim).
 	MaxDecrease units.Fraction
 	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim
 	// has 10 B and 1000 packets.
 	MinWindow, MaxWindow float64
 	// InitialWindow is the window that a queue pair begins with, in packets; 0 is what the line carries in a round trip.
 	InitialWindow float64
-	// ResetAfter is how many retransmission timeouts in a row make the window the
-	// least (RETX_RESET_THRESHOLD in algorithm 1). 5.
+	// ResetAfter is how many retransmission timeouts in a row set the window to the smallest (RETX_RESET_THRESHOLD in algorithm 1). 5.
 	ResetAfter int
 }
 

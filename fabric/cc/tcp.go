@@ -6,21 +6,18 @@ import (
 	"farflash/units"
 )
 
-// TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction for each round of losses,
-// and one of three ways to grow and to shrink. Marks count with dctcp alone; the others hear of losses.
-//
-// What it leaves out: proportional rate reduction (RFC 6937; the window shrinks at once), HyStart, which Linux has cubic leave slow start
-// by, pacing, and the restart after idling.
+// TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction for each round of losses, and one of three laws of
+// growth. Only dctcp reacts to marks; the others react to losses. Left out: proportional rate reduction (RFC 6937; the window shrinks at once), HyStart (Linux'
+// exit from slow start with cubic), pacing, and the restart after idling.
 type TCP struct {
-	// Growth is cubic (RFC 9438, Linux' default), newreno (RFC 5681 and 6582), or dctcp (RFC 8257), which grows like newreno
-	// and gives way to marks in proportion to their share.
+	// Growth is the law of growth and reduction: cubic (RFC 9438, Linux' default), newreno (RFC 5681 and 6582), or dctcp (RFC 8257), which grows like newreno and
+	// shrinks in proportion to the share of marks.
 	Growth Growth
 	// InitialWindow is the window that a connection begins with, in packets. 10 (RFC 6928; Linux).
 	InitialWindow float64
-	// MaxWindow is the most that may be in flight: what the receiver offers. 3MiB (Linux: half of the greatest receive
-	// buffer, the 6 MiB of tcp_rmem).
+	// MaxWindow is the most that may be in flight, as the receiver offers it. 3MiB (Linux: half of the largest receive buffer, the 6 MiB of tcp_rmem).
 	MaxWindow units.Bytes
-	// Beta is what cubic keeps of its window after a loss. 70% (RFC 9438; Linux 717/1024). The others keep half.
+	// Beta is the part of the window that cubic keeps after a loss. 70% (RFC 9438; Linux 717/1024). The others keep half.
 	Beta units.Fraction
 	// Scale is cubic's C, packets a cubed second. 0.4 (RFC 9438; Linux).
 	Scale float64

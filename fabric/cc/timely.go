@@ -13,11 +13,11 @@ type Timely struct {
 	Alpha units.Fraction
 	// Beta is the strength of a decrease. 0.8 (SIGCOMM 2015).
 	Beta units.Fraction
-	// TLow: the rate grows whenever the round trip is shorter. 50us (SIGCOMM 2015).
+	// TLow is the round trip below which the rate always grows. 50us (SIGCOMM 2015).
 	TLow sim.Time
-	// THigh: the rate shrinks whenever the round trip is longer. 500us (SIGCOMM 2015).
+	// THigh is the round trip above which the rate always falls. 500us (SIGCOMM 2015).
 	THigh sim.Time
-	// MinRTT scales the gradient. 20us (SIGCOMM 2015).
+	// MinRTT is the round trip that the gradient is divided by. 20us (SIGCOMM 2015).
 	MinRTT sim.Time
 	// RateAI is what an increase adds. 10Mbps (SIGCOMM 2015, at 10G; HPCC's run.py
 	// multiplies it by line rate/10G).
@@ -25,7 +25,7 @@ type Timely struct {
 	// RateHAI is what it adds after HyperAfter increases in a row. 50Mbps (five times
 	// RateAI in the paper).
 	RateHAI units.BitRate
-	// HyperAfter is how many increases in a row add RateAI. 5 (SIGCOMM 2015).
+	// HyperAfter is how many increases in a row add RateAI before RateHAI is used. 5 (SIGCOMM 2015).
 	HyperAfter int
 	// Window bounds what is in flight; none in the paper.
 	Window Window

@@ -4,17 +4,15 @@ import "farflash/units"
 
 // QueuePairs says how messages share queue pairs.
 type QueuePairs struct {
-	// Life is persistent (a pair's messages share queue pairs, whose rates outlive each
-	// message) or per-message (each has a new one that begins at line rate).
+	// Life says how long a queue pair lives.
 	Life Life
-	// PerPeer is how many persistent queue pairs a host has to each other host and class;
-	// messages take turns.
+	// PerPeer is the number of persistent queue pairs from a host to each other host and class. Messages take turns on them.
 	PerPeer int
 }
 
 // RoundTrip says how round trips are counted.
 type RoundTrip struct {
-	// Longest takes the longest round trip in the network and not the pair's own.
+	// Longest takes the longest round trip in the network instead of the pair's own.
 	Longest bool
 	// PayloadOnly counts a round trip without headers and without the ACK's own time.
 	PayloadOnly bool
@@ -22,108 +20,96 @@ type RoundTrip struct {
 
 // Acks are the receivers' acknowledgements.
 type Acks struct {
-	// Every is how many packets one ACK answers; the last of a message is answered at
-	// once.
+	// Every is the number of packets that one ACK answers. The last packet of a message is answered at once.
 	Every int
-	// Size on the wire.
+	// Size is the size of an ACK on the wire.
 	Size units.Bytes
-	// Class is the traffic class in switches. Class 0 is served first, cannot be paused
-	// and takes no part in the shared buffer.
+	// Class is the traffic class of ACKs in switches. Class 0 is served first, cannot be paused, and does not use the shared buffer.
 	Class int
-	// Follow puts ACKs in the traffic class of the data that they answer, in place of class.
+	// Follow sends ACKs in the traffic class of the data that they answer, instead of class.
 	Follow bool
-	// HostClass is the class whose pause holds ACKs back in the NIC.
+	// HostClass is the class whose pause stops ACKs in the NIC.
 	HostClass int
-	// Duplicates answers packets that come again as well, so that a lost ACK is made good.
+	// Duplicates answers also packets that have come before, in case their ACK was lost.
 	Duplicates bool
 }
 
 // CNP are the receivers' congestion notification packets.
 type CNP struct {
-	// Interval is the shortest time between two of a queue pair's.
+	// Interval is the shortest time between two CNPs of a queue pair.
 	Interval units.Duration
-	// Size on the wire.
+	// Size is the size of a CNP on the wire.
 	Size units.Bytes
-	// Ticking sends CNPs only at multiples of the interval after the first packet, as
-	// ns3-rdma does, and not with the first mark.
+	// Ticking sends CNPs only at multiples of the interval after the first packet, as ns3-rdma does, instead of with the first mark.
 	Ticking bool
-	// Echo puts each mark on the packet's ACK instead; no CNP is sent.
+	// Echo copies each mark to the packet's ACK. No CNP is sent.
 	Echo bool
 }
 
 // Recovery is what happens when packets are lost.
 type Recovery struct {
-	// Kind is go-back-n, as RoCE NICs do it, or selective-repeat, as in IRN (Mittal et
-	// al., SIGCOMM 2018): only what is lost is sent again; or sack, as TCP does it: also only what is lost. Packets known
-	// to have come or to be lost take no room in the window (RFC 6675). A repetition counts as lost when a packet sent
-	// after it has come first (RFC 8985).
+	// Kind says what is sent again after a loss.
 	Kind RecoveryKind
-	// Timeout is how long a queue pair waits for progress before it sends again what is
-	// not acknowledged, and twice as long after each time that was of no use, up to 64 times:
-	// a time, auto (67.1 ms, InfiniBand's local ACK timeout 14, with
-	// PFC; 4 ms without, and with a watchdog that ends pauses; for selective repeat 320 us), or none.
+	// Timeout is how long a queue pair waits for progress before it sends unacknowledged packets again: a time, none, or auto. It doubles with each failure, up
+	// to 64 times. auto is 67.1 ms with PFC (InfiniBand's local ACK timeout 14), 4 ms without PFC or with a watchdog that ends pauses, and 320 us for selective
+	// repeat.
 	Timeout Timeout
-	// ShortTimeout is selective repeat's timeout while at most ShortCount packets are in
-	// flight (IRN's RTO_low and N).
+	// ShortTimeout is selective repeat's timeout while at most short_count packets are in flight (RTO_low and N in IRN).
 	ShortTimeout units.Duration
-	// ShortCount is explained at short_timeout.
+	// ShortCount is the number of packets up to which short_timeout applies.
 	ShortCount int
 	// NackInterval is the shortest time between two NACKs for the same packet.
 	NackInterval units.Duration
-	// Reordering is how many packets may overtake one before it counts as lost, where receivers keep what comes out of order; 0 is none, as on one way. Where switches trim it is of no matter: they
-	// say what is lost.
+	// Reordering is how many packets may overtake one before it counts as lost, where receivers keep packets out of order. 0 is none. With trimming it has no
+	// effect: switches then report losses.
 	Reordering int
-	// Window is how many packets a sender goes beyond the first that is not acknowledged at most: what a receiver has bits for; 0 is any number.
+	// Window is how many packets a sender may go beyond the first unacknowledged one: the size of the receiver's bitmap. 0 is no limit.
 	Window int
 }
 
 // PFC is priority flow control.
 type PFC struct {
-	// Enabled makes switches lossless: they pause who sends to them in time.
+	// Enabled makes switches lossless: they pause senders before their buffers overflow.
 	Enabled bool
-	// Threshold is what one port and class may take of the shared buffer before it
-	// pauses: dynamic (alpha times what is free), or a size.
+	// Threshold is how much of the shared buffer one port and class may take before it pauses: dynamic (alpha times what is free), or a size.
 	Threshold Threshold
 	// Alpha is the dynamic threshold's share of what is free.
 	Alpha units.Fraction
 	// AlphaByRate doubles alpha for each doubling of a port's rate over the hosts', up to
 	// 1.
 	AlphaByRate bool
-	// Headroom is kept for each lossless port and class, for what still comes after it
-	// pauses: auto (computed from rate, delay and packet size so that nothing is ever
-	// lost), a size, or hpcc (three bandwidth-delay products, which is too little).
+	// Headroom is kept for each lossless port and class, for packets that arrive after a pause: auto (computed from rate, delay and packet size, so that nothing
+	// is lost), a size, or hpcc (three bandwidth-delay products, which is too little).
 	Headroom Headroom
-	// Reserve is each port and class's own part of the buffer.
+	// Reserve is the part of the buffer that each port and class has for itself.
 	Reserve units.Bytes
-	// ResumeOffset is how far below the threshold a paused port must be to go on.
+	// ResumeOffset is how far below the threshold a paused port must fall to resume.
 	ResumeOffset units.Bytes
-	// Frame is a pause frame's size on the wire.
+	// Frame is the size of a pause frame on the wire.
 	Frame units.Bytes
-	// Quanta is how long a pause lasts unless it is refreshed, in units of 512 bit times
-	// (65535 at most); 0 is until resumed.
+	// Quanta is how long a pause lasts unless it is refreshed, in units of 512 bit times, at most 65535. 0 is until resumed.
 	Quanta int
 }
 
 // ECN marks packets that leave a long queue, by RED on the queue's present length.
 type ECN struct {
-	// Enabled marks.
+	// Enabled turns marking on.
 	Enabled bool
-	// Kmin is the queue below which nothing is marked, for a port of Rate; other ports
-	// have it in proportion to theirs.
+	// Kmin is the queue below which nothing is marked, at a port of the rate in key rate. Other ports have it in proportion to their rate.
 	Kmin units.Bytes
-	// Kmax is the queue above which everything is marked, likewise.
+	// Kmax is the queue above which every packet is marked, at a port of that rate.
 	Kmax units.Bytes
-	// Pmax is the share that is marked at Kmax.
+	// Pmax is the share of packets that is marked at kmax.
 	Pmax units.Fraction
-	// Rate is explained at kmin.
+	// Rate is the port rate that kmin and kmax are for.
 	Rate units.BitRate
-	// Ports have their own, by rate.
+	// Ports are exceptions for ports of given rates.
 	Ports []ECNPort
 }
 
 // ECNPort is marking for ports of one rate.
 type ECNPort struct {
-	// Rate of the ports.
+	// Rate is the rate of these ports.
 	Rate units.BitRate
 	// Kmin is the queue below which nothing is marked.
 	Kmin units.Bytes
@@ -135,20 +121,18 @@ type ECNPort struct {
 
 // Watchdog looks for ports that stay paused.
 type Watchdog struct {
-	// After is how long a port may stay paused before it is reported; 0 is for ever.
+	// After is how long a port may stay paused before it is reported. 0 turns the watchdog off.
 	After units.Duration
-	// Action is report, or ignore: the pause is also ended and others of its class are
-	// ignored for as long again, as switches' watchdogs do, and what then finds no room is lost.
+	// Action says what the watchdog does.
 	Action WatchdogAction
 }
 
 // Telemetry is what switches write into packets.
 type Telemetry struct {
-	// Size is what it adds to each data packet and ACK.
+	// Size is what it adds to each data packet and each ACK.
 	Size units.Bytes
 	// AckSize is what it adds to each ACK.
 	AckSize units.Bytes
-	// Multiple is INT_MULTI of the simulator HPCC: values are kept in multiples of 128 B
-	// and 80 B times this. 0 keeps them exactly.
+	// Multiple is INT_MULTI of HPCC's ns-3: values are kept in multiples of 128 B and of 80 B times this number. 0 keeps them exactly.
 	Multiple int
 }

@@ -18,8 +18,8 @@ type Life uint8
 
 // The lives.
 const (
-	Persistent Life = iota
-	PerMessage
+	Persistent Life = iota // messages of a pair of hosts share queue pairs, whose rates carry over from message to message
+	PerMessage             // each message has a new queue pair, which begins at line rate
 )
 
 var lifeNames = units.Names[Life]{"persistent", "per-message"}
@@ -38,9 +38,9 @@ type RecoveryKind uint8
 
 // The kinds.
 const (
-	GoBackN RecoveryKind = iota
-	SelectiveRepeat
-	Sack
+	GoBackN         RecoveryKind = iota // everything from the first lost packet on, as RoCE NICs do
+	SelectiveRepeat                     // only lost packets, as in IRN (Mittal et al., SIGCOMM 2018)
+	Sack                                // only lost packets, as TCP does: packets known to have arrived or to be lost take no room in the window (RFC 6675); a repetition counts as lost when a packet sent after it arrives first (RFC 8985)
 )
 
 // Keeps reports whether receivers keep what comes out of order.
@@ -62,8 +62,8 @@ type Scheduler uint8
 
 // The orders.
 const (
-	DWRR Scheduler = iota
-	Strict
+	DWRR   Scheduler = iota // class 0 first, the others by weight (deficit weighted round robin)
+	Strict                  // class 0 before 1 before 2
 )
 
 var schedulerNames = units.Names[Scheduler]{"dwrr", "strict"}
@@ -82,8 +82,8 @@ type PathOrder uint8
 
 // The orders.
 const (
-	Ascending PathOrder = iota
-	Descending
+	Ascending  PathOrder = iota // by ascending number of the next switch
+	Descending                  // by descending number, which is HPCC's ns-3 in effect: it orders switches by memory address
 )
 
 var pathNames = units.Names[PathOrder]{"ascending", "descending"}
@@ -102,8 +102,8 @@ type Random uint8
 
 // The sources.
 const (
-	OwnRandom Random = iota
-	NS3Random
+	OwnRandom Random = iota // a stream of its own for each port
+	NS3Random               // one sequence for the network: the numbers that HPCC's ns-3 draws in the run that the seed counts
 )
 
 var randomNames = units.Names[Random]{"own", "ns-3"}
@@ -122,8 +122,8 @@ type Rounding uint8
 
 // The roundings.
 const (
-	Exact Rounding = iota
-	WholeNanoseconds
+	Exact            Rounding = iota // to the picosecond
+	WholeNanoseconds                 // down to whole nanoseconds, as in ns-3
 )
 
 var roundingNames = units.Names[Rounding]{"exact", "whole-nanoseconds"}
@@ -142,8 +142,8 @@ type WatchdogAction uint8
 
 // The actions.
 const (
-	WatchdogReport WatchdogAction = iota
-	WatchdogIgnore
+	WatchdogReport WatchdogAction = iota // the pause is reported
+	WatchdogIgnore                       // the pause is also ended, and further pauses of its class are ignored for as long again, as switches' watchdogs do; packets that then find no room are lost
 )
 
 var watchdogNames = units.Names[WatchdogAction]{"report", "ignore"}

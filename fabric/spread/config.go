@@ -6,15 +6,13 @@ import (
 
 // Config says how switches choose among equally short ways.
 type Config struct {
-	// Choice is hash (of addresses and ports, so a queue pair keeps to one way), round-robin, random, or least-queue (the port with the fewest bytes that wait in the packet's class; one that is
-	// paused comes last).
+	// Choice says how a switch picks one of several equally short ways.
 	Choice Choice
-	// Per is how often a choice other than hash is made: for each packet, or for each flowlet, packets of a queue pair that follow each other within the gap. A gap that is longer than
-	// ways differ by keeps packets in order.
+	// Per says how often a switch picks, if choice is not hash.
 	Per Unit
-	// Gap is how long a pause between two packets must be to begin a new flowlet.
+	// Gap is the pause between two packets that begins a new flowlet.
 	Gap units.Duration
-	// Table is how many flowlets a switch tells apart; those that a hash puts in one place are taken for one.
+	// Table is the number of flowlets that a switch tells apart. Flowlets whose hashes collide share an entry.
 	Table int
 }
 
@@ -40,10 +38,10 @@ type Choice uint8
 
 // The choices.
 const (
-	Hash Choice = iota
-	RoundRobin
-	Random
-	LeastQueue
+	Hash       Choice = iota // by a hash of addresses and ports, so that a queue pair keeps to one way
+	RoundRobin               // in turns
+	Random                   // at random
+	LeastQueue               // the port with the fewest waiting bytes of the packet's class; paused ports come last
 	choices
 )
 
@@ -63,8 +61,8 @@ type Unit uint8
 
 // The units.
 const (
-	Packet Unit = iota
-	Flowlet
+	Packet  Unit = iota // for each packet
+	Flowlet             // for each flowlet, a burst of a queue pair's packets without a gap; if the gap is longer than the delays of ways differ, packets stay in order
 	unitsOf
 )
 

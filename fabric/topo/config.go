@@ -18,40 +18,37 @@ type Config struct {
 	FatTree *FatTree
 	// Dragonfly is fully linked groups of routers, every group linked to every other (Kim et al., ISCA 2008).
 	Dragonfly *Dragonfly
-	// Links lists every link by the names of its ends. Hosts are h0, h1 and so on
-	// without gaps: a name of h and a number is a host, every other name is a switch.
+	// Links lists every link by the names of its two ends. Hosts are h0, h1 and so on without gaps; every other name is a switch.
 	Links []LinkSpec
-	// Planes is how many networks of the shape there are side by side, each host with a link to each; 0 is one. A queue pair keeps to one plane, by its hash.
+	// Planes is the number of parallel networks of this shape. Each host has a link to each of them; a queue pair keeps to one, by its hash. 0 is one.
 	Planes int
 }
 
 // Star is one switch, s0, with all hosts.
 type Star struct {
-	// Hosts is how many hosts there are.
+	// Hosts is the number of hosts.
 	Hosts int
 }
 
-// Dumbbell is two switches, s0 and s1, and one link between them, which has the rate
-// of the links between switches.
+// Dumbbell is two switches, s0 and s1, with one link between them. It has the rate of links between switches.
 type Dumbbell struct {
-	// Left is how many hosts s0 has; they are numbered first.
+	// Left is the number of hosts of s0. They are numbered first.
 	Left int
-	// Right is how many hosts s1 has.
+	// Right is the number of hosts of s1.
 	Right int
 }
 
 // LeafSpine is two tiers of switches. A leaf and its hosts are a pod.
 type LeafSpine struct {
-	// Leaves is how many leaves there are.
+	// Leaves is the number of leaves.
 	Leaves int
-	// Spines is how many spines there are; each has a link to every leaf.
+	// Spines is the number of spines. Each has a link to every leaf.
 	Spines int
-	// HostsPerLeaf is how many hosts each leaf has.
+	// HostsPerLeaf is the number of hosts of each leaf.
 	HostsPerLeaf int
 }
 
-// Clos is three tiers of switches: every host has a link to its ToR, every ToR to every
-// leaf of its pod, every leaf to every spine.
+// Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf to every spine.
 type Clos struct {
 	// Pods is how many pods there are.
 	Pods int
@@ -72,33 +69,30 @@ type FatTree struct {
 	K int
 }
 
-// Dragonfly is groups of routers. Routers of a group are all linked to each other. The
-// group's global links are spread evenly over the other groups; those that are left over stay
-// unused, and there are none left over in the balanced case of Groups = Routers*GlobalLinks + 1.
-// Global links have the rate of the links between switches.
+// Dragonfly is groups of routers. All routers of a group are linked to each other. The group's global links are spread evenly over the other groups; links that
+// are left over stay unused. With groups = routers*global_links + 1 none is left over. Global links have the rate of links between switches.
 type Dragonfly struct {
-	// Groups is how many groups there are, at most Routers*GlobalLinks + 1.
+	// Groups is the number of groups, at most routers*global_links + 1.
 	Groups int
-	// Routers is how many routers each group has (a of Kim et al.).
+	// Routers is the number of routers in each group (a of Kim et al.).
 	Routers int
-	// HostsPerRouter is how many hosts each router has (p of Kim et al.).
+	// HostsPerRouter is the number of hosts of each router (p of Kim et al.).
 	HostsPerRouter int
-	// GlobalLinks is how many links to other groups each router has (h of Kim et al.).
+	// GlobalLinks is the number of links of each router to other groups (h of Kim et al.).
 	GlobalLinks int
 }
 
 // LinkSpec is a link between two named nodes.
 type LinkSpec struct {
-	// A is the name of one end: h and a number is a host, any other name a switch.
+	// A is one end: h and a number is a host, any other name a switch.
 	A string
-	// B is the name of the other end.
+	// B is the other end.
 	B string
-	// Rate of each direction. Without it, the link of a host has the rate of host
-	// links, and one between switches that of links between switches.
+	// Rate is the rate of each direction. The default is host_link for a host's link, and up_link between switches.
 	Rate units.BitRate
-	// Delay is the propagation delay. Without it, it is that of all links.
+	// Delay is the propagation delay. The default is the network's.
 	Delay *units.Duration
-	// Loss is the probability that a packet is corrupted on the way, in each direction.
+	// Loss is the probability that the link corrupts a packet, in each direction.
 	Loss units.Fraction
 }
 

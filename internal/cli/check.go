@@ -17,10 +17,10 @@ func (p *program) check() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check SCENARIO",
 		Short: "Check a scenario without running it",
-		Long: `Check a scenario: every key, value and combination, and whether the traces that it
-names open and begin with a request. All mistakes are reported, each with file,
-line and column. The models are made as for a run, which takes as long as a run takes to
-begin: what check accepts, run runs.`,
+		Long: `Check a scenario: every key, value and combination, and whether its traces can
+be opened and begin with a request. All mistakes are reported, each with file,
+line and column. The models are built as for a run, so a scenario that passes
+also runs. It takes as long as the start of a run.`,
 		Example: `  farflash check my.yaml
   farflash check my.yaml --resolve > resolved.yaml`,
 		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name"),

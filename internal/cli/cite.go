@@ -12,8 +12,8 @@ func (p *program) cite() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cite [SCENARIO]",
 		Short: "Print what to cite, as BibTeX",
-		Long: `Print the BibTeX of what a scenario's models rest on. A run directory has it as
-citations.bib. Without a scenario it is that of the quickstart.`,
+		Long: `Print BibTeX entries for the models of a scenario. A run directory has the same
+as citations.bib. Without a scenario it is that of the quickstart.`,
 		Example: `  farflash cite
   farflash cite src-system > src.bib`,
 		Args:              verb.Arguments(0, 1, "at most one scenario"),

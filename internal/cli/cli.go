@@ -152,8 +152,9 @@ func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "farflash",
 		Short: "Simulate flash storage, from a trace to a latency tail",
-		Long: `Farflash simulates flash storage: what a drive does with a workload, how long
-requests take, and where the time goes.
+		Long: `Farflash simulates flash storage: drives, networks, and systems of both. It says
+how long requests take and where the time goes. It also plans what drives to buy,
+and serves real flash over the network.
 
   farflash run quickstart             simulate a preset; a table here, a report on disk
   farflash init > my.yaml             a scenario to start from
@@ -170,6 +171,7 @@ requests take, and where the time goes.
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", term.TableWidth)))
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
 		p.compare(), p.sweep(), p.headroom(), p.plan(), p.predict(), calibratecli.Command(p.verbs()), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
 	for _, cmd := range root.Commands() {

@@ -23,18 +23,18 @@ func (p *program) compare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B [C...]",
 		Short: "Say which of several designs is better, with intervals",
-		Long: `Compare designs over replicates on common random numbers: every arm runs with the same
-seeds, so that both see the same requests at the same times. For each metric it prints the
-effect against A, the first arm, with a confidence interval of the paired differences, and
-says whether it is more than chance: by a paired t test, corrected for the number of metrics
-by Holm's method. Where there is no evidence of a difference it says so, and how many more
-replicates would settle it.
+		Long: `Compare designs over replicates on common random numbers: every arm runs with
+the same seeds, so that all see the same requests at the same times. For each
+metric it prints the effect against A, the first arm, with a confidence interval
+of the paired differences. A paired t test, corrected for the number of metrics
+by Holm's method, tells an effect from chance. Without evidence of a difference
+it says how many more replicates would settle it.
 
-An arm is a scenario file or a preset, and may be followed by changes of its own, with
-commas: my.yaml,ssd.over_provisioning=12%. --set applies to all arms.
+An arm is a scenario file or a preset. Changes of its own follow it with commas:
+my.yaml,ssd.over_provisioning=12%. --set applies to all arms.
 
-Results are kept in the study's directory and in a cache; the same command goes on from
-what is there.`,
+Results are kept in the study's directory and in a cache. The same command
+continues an interrupted study.`,
 		Example: `  farflash compare busy-drive busy-drive,ssd.collection.victim=random
   farflash compare mine.yaml theirs.yaml --reps 20 --metric 'read.latency.p99*'
   farflash compare my.yaml my.yaml,ssd.over_provisioning=12% my.yaml,ssd.over_provisioning=28%`,
@@ -58,7 +58,7 @@ what is there.`,
 			return p.runComparison(cmd.Context(), plan, test, &f, all)
 		},
 	}
-	f.register(cmd, 10, "write the comparison to `DIR`, or go on with the one there (default runs/NAME-compare-DIGEST)")
+	f.register(cmd, 10, "write the comparison to `DIR`, or continue the one there (default runs/NAME-compare-DIGEST)")
 	cmd.Flags().BoolVar(&all, "all", false, "show every metric, not only the main ones")
 	cmd.Flags().StringVar(&relevant, "relevant", "1%", "the smallest effect that matters, as a `share` of A's mean")
 	return cmd
@@ -80,12 +80,23 @@ func checkMetrics(patterns []string) error {
 		if _, ok := metrics.Lookup(pattern); ok {
 			continue
 		}
-		found := false
+		found := strings.ContainsAny(pattern, "*?") && strings.Contains(pattern, "[")
 		for _, n := range names {
 			found = found || study.Matches([]string{pattern}, n)
 		}
+		scope := ""
+		for _, x := range trial.Vocabulary().Scopes {
+			for _, m := range x.Metrics {
+				found = found || study.Matches([]string{pattern}, x.Name+"[0]."+m.Name)
+			}
+			if strings.HasPrefix(pattern, x.Name+"[") {
+				scope = x.Name
+			}
+		}
 		switch best := spelling.Nearest(pattern, names); {
-		case found || strings.ContainsAny(pattern, "*?[") && strings.Contains(pattern, "["):
+		case found:
+		case scope != "":
+			return verb.Usagef("--metric: no metric is called %q; parts go by their number, such as %s[0], or by a pattern such as '%s[*].read.latency.p99'", pattern, scope, scope)
 		case best != "":
 			return verb.Usagef("--metric: no metric is called %q; did you mean %s?", pattern, best)
 		default:

@@ -27,11 +27,12 @@ func (p *program) convertMQSim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mqsim SSDCONFIG.xml WORKLOAD.xml",
 		Short: "Make a scenario of MQSim's two files",
-		Long: `Make a scenario of MQSim's two files, on standard output. It reproduces MQSim's
-deviations from a real drive and its way of counting latency unless --compat none is
-given, and makes the same requests as MQSim. Traces are looked for beside the
-workload file, then in the working directory, and named by absolute paths. Comments
-at its head say what has no counterpart; what is not modelled is refused by name.`,
+		Long: `Make a scenario of MQSim's two files, on standard output. It makes the same
+requests as MQSim. It also reproduces MQSim's deviations from a real drive and
+its way of counting latency, unless --compat none is given. Traces are looked
+for beside the workload file, then in the working directory, and named by
+absolute paths. Comments at the head list what has no counterpart. What is not
+modelled is refused by name.`,
 		Example: `  farflash convert mqsim ssdconfig.xml workload.xml > mq.yaml && farflash run mq.yaml
   farflash convert mqsim ssdconfig.xml workload.xml --compat none > native.yaml`,
 		Args: verb.Arguments(2, 2, "MQSim's device file and workload file"),
@@ -64,11 +65,11 @@ func (p *program) convertFio() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fio JOB.fio",
 		Short: "Make a scenario of a fio job file",
-		Long: `Make a scenario of a fio job file, on standard output: a flow for each job and copy.
-Sizes that fio would take from the device are those of the --drive. A scenario can
-also name the job file itself ("workload: [{fio: job.fio}]").
+		Long: `Make a scenario of a fio job file, on standard output: a flow for each job and
+copy. Sizes that fio would take from the device are those of the --drive. A
+scenario can also name the job file itself ("workload: [{fio: job.fio}]").
 
-The options that are understood are listed by farflash list fio-options; others are
+farflash list fio-options lists the options that are understood. Others are
 refused by name.`,
 		Example: `  farflash convert fio randread.fio > randread.yaml && farflash run randread.yaml
   farflash convert fio randread.fio --drive mqsim-default > randread.yaml`,
@@ -93,12 +94,12 @@ func (p *program) convertNS3() *cobra.Command {
 		Use:   "ns3 CONFIG.txt",
 		Short: "Make a scenario of a configuration of HPCC's ns-3 or of ns3-rdma",
 		Long: `Make a scenario of a configuration of HPCC's ns-3 or of ns3-rdma, on standard
-output; the keys in the file tell which of them it is. It reproduces the deviations of
-that program from a real network unless --compat none is given, which makes a
-network as it should be of the same shape, rates, flows and thresholds. Files that
-the configuration names are looked for beside it, in the folder above it, then in the
-working directory, and named by absolute paths. Comments at its head say what has no
-counterpart; what is not modelled is refused by name.`,
+output. The keys in the file tell which of them it is. It reproduces the
+deviations of that program from a real network. --compat none makes a network
+without them, of the same shape, rates, flows and thresholds. Files that the
+configuration names are looked for beside it, in the folder above it, then in
+the working directory, and named by absolute paths. Comments at the head list
+what has no counterpart. What is not modelled is refused by name.`,
 		Example: `  farflash convert ns3 mix/config.txt > mix.yaml && farflash run mix.yaml
   farflash convert ns3 config-burst.txt --compat none > native.yaml`,
 		Args: verb.Arguments(1, 1, "one configuration file"),
@@ -127,10 +128,11 @@ func (p *program) convertHTSim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "htsim TRAFFIC.cm [NETWORK.topo]",
 		Short: "Make a scenario of csg-htsim's connection matrix and topology",
-		Long: `Make a scenario of csg-htsim's files, on standard output: a connection matrix, with
-its triggers, and a topology, without which the network is the fat-tree of three
-tiers that htsim makes for so many hosts. It is RoCE at line rate over lossless
-queues, as htsim_roce has it. What is not modelled is refused with its line.`,
+		Long: `Make a scenario of csg-htsim's files, on standard output: a connection matrix
+with its triggers, and a topology. Without a topology the network is the
+three-tier fat-tree that htsim makes for so many hosts. It is RoCE at line rate
+over lossless queues, as in htsim_roce. What is not modelled is refused with its
+line.`,
 		Example: `  farflash convert htsim incast.cm > incast.yaml && farflash run incast.yaml
   farflash convert htsim allreduce.cm leaf_spine.topo --mtu 4096B > allreduce.yaml`,
 		Args: verb.Arguments(1, 2, "a connection matrix, and a topology file if there is one"),

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +35,7 @@ func (p *program) diff() *cobra.Command {
 		Use:   "diff RUN RUN",
 		Short: "Set two runs' scenarios and metrics side by side",
 		Long: `Set two runs side by side: the keys of their scenarios that differ, and their
-metrics. It compares two trials and says nothing about chance: for that, run
-replicates.`,
+metrics. Two runs say nothing about chance; for that use farflash compare.`,
 		Example: `  farflash diff runs/op7 runs/op12
   farflash diff runs/op7 runs/op12 --json`,
 		Args: verb.Arguments(2, 2, "two run directories"),
@@ -71,7 +71,7 @@ replicates.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&all, "all", false, "show every metric that differs, not only the main ones")
+	cmd.Flags().BoolVar(&all, "all", false, "show every metric that differs, and those of parts such as tenants")
 	return cmd
 }
 
@@ -99,7 +99,7 @@ func changes(a, b *result.Result) []metricChange {
 
 func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all bool) error {
 	if len(keys) > 0 {
-		t := term.NewTable(term.Left("scenario"), term.Right("A"), term.Right("B"))
+		t := term.NewTable(term.Left("scenario"), term.Left("A"), term.Left("B"))
 		for _, k := range keys {
 			t.Row(k.Path, orDash(k.A), orDash(k.B))
 		}
@@ -111,7 +111,7 @@ func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all 
 	t := term.NewTable(term.Left("metric"), term.Right("A"), term.Right("B"), term.Right("change"))
 	for _, m := range metrics {
 		same := m.A != nil && m.B != nil && *m.A == *m.B
-		if same || !all && !worthShowing(m.Name) {
+		if same || !all && (!worthShowing(m.Name) || strings.Contains(m.Name, "[")) { // parts are many
 			continue
 		}
 		value := func(v *float64) string {

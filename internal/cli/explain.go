@@ -18,9 +18,9 @@ func (p *program) explain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [PATH]",
 		Short: "Say what a key of a scenario, or a metric, means",
-		Long: `Say what a key of a scenario means, what to write, and its default; or what a metric
-means, in which unit, and whether less or more of it is better. Without a path
-it lists the sections.`,
+		Long: `Say what a key of a scenario means, its values and its default; or what a metric
+means, its unit, and whether less or more of it is better. Without a path it
+lists the sections.`,
 		Example: `  farflash explain
   farflash explain ssd.collection
   farflash explain 'workload[0].trace.skip_bad'
@@ -47,7 +47,7 @@ it lists the sections.`,
 // describeMetric prints what a metric means.
 func (p *program) describeMetric(m result.Definition) error {
 	fmt.Fprintln(p.out, p.style().Bold(m.Name))
-	for _, part := range wrap("A metric: "+m.Help+".", 78) {
+	for _, part := range term.Lines("A metric: "+m.Help+".", 78) {
 		fmt.Fprintf(p.out, "  %s\n", part)
 	}
 	better := map[result.Direction]string{result.LowerIsBetter: "Lower is better.", result.HigherIsBetter: "Higher is better.", result.NeitherBetter: "Neither direction is better in itself."}
@@ -62,14 +62,16 @@ func (p *program) describe(d shape.Description) error {
 		fmt.Fprintln(p.out, style.Bold(d.Path))
 	}
 	for line := range strings.Lines(d.Doc) {
-		for _, part := range wrap(strings.TrimSpace(line), 78) {
+		for _, part := range term.Lines(strings.TrimSpace(line), 78) {
 			fmt.Fprintf(p.out, "  %s\n", part)
 		}
 	}
-	fmt.Fprintf(p.out, "  Value: %s.\n", d.Value)
+	if len(d.Values) == 0 {
+		fmt.Fprintf(p.out, "  Value: %s.\n", d.Value)
+	}
 	if len(d.Keys) == 0 {
 		fmt.Fprintf(p.out, "  Default: %s\n", d.Default)
-		return nil
+		return p.describeValues(d.Values)
 	}
 	fmt.Fprintln(p.out)
 	// What is left of 80 columns for the meaning.
@@ -88,7 +90,7 @@ func (p *program) describe(d shape.Description) error {
 		if meaning == "" {
 			meaning = k.Value
 		}
-		for i, part := range wrap(meaning, width) {
+		for i, part := range term.Lines(meaning, width) {
 			if i > 0 {
 				t.Row("", "", part)
 				continue
@@ -99,19 +101,23 @@ func (p *program) describe(d shape.Description) error {
 	return t.Write(p.out, style)
 }
 
-// wrap cuts text into lines of at most so many characters.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, w := range strings.Fields(text) {
-		if line != "" && term.Width(line)+1+term.Width(w) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += w
+// describeValues prints what each word means that a key may have.
+func (p *program) describeValues(values []shape.ValueDescription) error {
+	if len(values) == 0 {
+		return nil
 	}
-	return append(lines, line)
+	fmt.Fprintln(p.out)
+	words := term.Width("value")
+	for _, v := range values {
+		words = max(words, term.Width(v.Word))
+	}
+	t := term.NewTable(term.Left("value"), term.Left("meaning")).Indent("  ")
+	for _, v := range values {
+		word := v.Word
+		for _, part := range term.Lines(v.Doc, 80-2-words-2) {
+			t.Row(word, part)
+			word = ""
+		}
+	}
+	return t.Write(p.out, p.style())
 }

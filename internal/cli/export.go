@@ -33,24 +33,26 @@ func (p *program) export() *cobra.Command {
 		Short: "Write a run for other programs, or figures for papers",
 		Long: `Write a run directory for other programs, to standard output or a new file:
 
-  fio      JSON as of fio --output-format=json+ (fio_jsonplus_clat2csv reads it)
-  csv      one table: --table metrics, series, histograms or matrices, or what the run wrote
-           as Parquet: requests, chunks, flows or pauses
-  parquet  the series (requests.parquet is in the run directory if it was asked for)
-  gobench  Go benchmark lines, for benchstat; takes several runs and studies (then
-           benchstat -col design compares designs)
-  ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, in the new folder that -o
-           names; the run needs measure.flows and measure.pauses
-  perfetto timeline.pftrace as it is in the run directory, for ui.perfetto.dev; the run
-           needs measure.timeline
+  fio      JSON as of fio --output-format=json+ (for fio_jsonplus_clat2csv)
+  csv      one table: --table metrics, series, histograms or matrices, or what
+           the run wrote as Parquet: requests, chunks, flows or pauses
+  parquet  the series (requests.parquet is in the run directory if the scenario
+           has measure.requests)
+  gobench  Go benchmark lines, for benchstat; takes several runs and studies
+           (then benchstat -col design compares designs)
+  ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, in the new folder
+           that -o names; needs measure.flows and measure.pauses
+  perfetto timeline.pftrace of the run directory, for ui.perfetto.dev; needs
+           measure.timeline
 
-Figures for papers, of a run, of several side by side, or of the directory of a sweep, a
-comparison or a search for headroom: distributions of latencies, curves, effects. They go to
-the new folder that -o names, or one of them (--figure) to standard output:
+Figures for papers, of a run, of several side by side, or of the directory of a
+sweep, a comparison or a search for headroom: distributions of latencies,
+curves, effects. They go to the new folder that -o names, or one of them
+(--figure) to standard output:
 
   svg      the report's charts as files that stand alone
-  pgf      TikZ (pgfplots) that compiles as it stands
-  plot-csv their numbers, and a line how matplotlib draws them`,
+  pgf      TikZ (pgfplots) that compiles without changes
+  plot-csv their numbers, with a line of matplotlib that draws them`,
 		Example: `  farflash export runs/quickstart-1a2b3c4d --format=fio > fio.json
   farflash export run --format=csv --table=series -o series.csv
   farflash export run --format=csv --table=requests -o requests.csv

@@ -26,22 +26,23 @@ func (p *program) headroom() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "headroom SCENARIO --until CONDITION...",
 		Short: "Say how much more load a scenario takes until a figure passes a limit",
-		Long: `Find the load at which a condition such as 'read.latency.p99>500us' begins to hold: the
-scenario is simulated at its own load, at twice or half of it until the limit lies between
-two loads, and then by bisection. Of several conditions the first that holds counts.
+		Long: `Find the load at which a condition such as 'read.latency.p99>500us' begins to
+hold. The scenario is simulated at its own load, then at twice or half of it
+until the limit lies between two loads, then by bisection. Of several conditions
+the first that holds counts.
 
-What stands for the load is found in the scenario and said: interarrival times and the scale
-of traces, which the load divides; MQSim's bandwidth, the load of flows and the rate or
-share of an object cluster, which it multiplies. A closed loop has no load of its own and is
-refused; --depth scales how many requests it keeps outstanding. --scale scales the named
-items alone, and leaves the others as they are.
+The load is found in the scenario and printed. It divides interarrival times and
+the time scale of traces; it multiplies MQSim's bandwidth, the load of flows,
+and the rate or share of an object cluster. A closed loop has no load and is
+refused; --depth scales its outstanding requests instead. --scale scales only
+the named items.
 
-Every load runs on the same seeds. With --reps a load is over the limit if the mean over the
-replicates is, and the seeds say how far chance moves the answer. A run whose end is a number
-of requests gets shorter as the load grows; measure.until gives all the same time.
+Every load runs on the same seeds. With --reps a load is over the limit if the
+mean over the replicates is; the seeds also say how far chance moves the answer.
+A run that ends after a number of requests gets shorter as the load grows;
+measure.until gives all loads the same time.
 
-A search can be stopped at any time: the same command goes on from what its directory and the
-cache hold.`,
+A search can be stopped at any time. The same command continues it.`,
 		Example: `  farflash headroom busy-drive --until 'read.latency.p99>2ms' --reps 3
   farflash headroom my.yaml --until 'read.latency.p99>500us' --until 'write.latency.p99>5ms' --scale workload[0]
   farflash headroom my.yaml --depth --until 'all.latency.mean>1ms' --within 1% -o runs/room`,
@@ -68,11 +69,11 @@ cache hold.`,
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&until, "until", nil, "the limit: a `condition` such as 'read.latency.p99>500us' (repeatable: the first that holds)")
-	f.register(cmd, 1, "write the search to `DIR`, or go on with the one there (default runs/NAME-headroom-DIGEST)")
+	f.register(cmd, 1, "write the search to `DIR`, or continue the one there (default runs/NAME-headroom-DIGEST)")
 	fl.StringArrayVar(&cfg.Scale, "scale", nil, "scale the load of this `item` alone: workload[0], flows[0] or an item's name (repeatable)")
-	fl.BoolVar(&cfg.Depth, "depth", false, "scale how many requests closed loops keep outstanding")
-	fl.Float64Var(&cfg.Most, "most", cfg.Most, "try at most `N` times the load, and no less than its Nth part")
-	fl.StringVar(&within, "within", "2%", "how close the loads on both sides of the limit are to be, as a `share`")
+	fl.BoolVar(&cfg.Depth, "depth", false, "scale the outstanding requests of closed loops")
+	fl.Float64Var(&cfg.Most, "most", cfg.Most, "try loads up to `N` times the scenario's, and down to 1/N of it")
+	fl.StringVar(&within, "within", "2%", "stop when the loads on both sides of the limit are this close, as a `share`")
 	return cmd
 }
 

@@ -85,9 +85,9 @@ func (p *program) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [" + strings.Join(listNames(), "|") + "]",
 		Short: "List presets, metrics, trace formats, drives or fio options",
-		Long: `List what there is: presets (the default), which farflash run takes and whose drive
-"ssd: NAME" names; metrics, as in result.json and --fail-if; formats of traces;
-drives that plans may name; fio-options that fio job files may have.`,
+		Long: `List presets (the default), for farflash run and "ssd: NAME"; metrics, as in
+result.json and --fail-if; formats of traces; drives, for plans; or fio-options
+that fio job files may have.`,
 		Example: `  farflash list
   farflash list metrics --json`,
 		Args:      verb.Arguments(0, 1, "one of "+strings.Join(listNames(), ", ")),

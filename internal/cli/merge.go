@@ -12,11 +12,12 @@ func (p *program) merge() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge SHARD... -o DIR",
 		Short: "Put the shards of a sweep together",
-		Long: `Put the directories that farflash sweep --shard wrote together into one, with the table,
-curves.json and report of the whole sweep: the same files, to the byte, that the sweep writes
-where it is run whole; only the command in the report differs. All shards must be there, once,
-finished, and from the same sweep and build of the program. Trials that failed stay failed;
-the sweep's command with the merged directory as -o, and without --shard, tries them again.`,
+		Long: `Merge the directories that farflash sweep --shard wrote into one. Table,
+curves.json and report are those of the whole sweep, to the byte, except for the
+command in the report. All shards must be there once, be finished, and come from
+the same sweep and build of the program. Failed trials stay failed. To run them
+again, repeat the sweep's command without --shard and with the merged directory
+as -o.`,
 		Example: `  farflash merge runs/first runs/second -o runs/all
   farflash merge runs/shard-*of4 -o runs/all && farflash report runs/all`,
 		Args: verb.Arguments(1, -1, "the directories of a sweep's shards"),
@@ -39,7 +40,7 @@ the sweep's command with the merged directory as -o, and without --shard, tries 
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.dir, "output", "o", "", "write the whole sweep to `DIR`, which must not exist or be empty")
-	fl.BoolVar(&f.json, "json", false, "print what was found as JSON on standard output, and nothing else")
+	fl.BoolVar(&f.json, "json", false, "print the answer as JSON on standard output, and nothing else")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table and no remarks")
 	registerMetrics(cmd, &f.metrics)
 	return cmd

@@ -76,8 +76,8 @@ func (p *program) planInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a plan to start from",
-		Long: `Write a commented plan to start from, to a new file or to standard output. With --csv it
-is a table of workloads instead, minTCO's table 4, for a spreadsheet.`,
+		Long: `Write a commented plan to start from, to a new file or to standard output. With
+--csv it is a table of workloads instead (minTCO's table 4), for a spreadsheet.`,
 		Example: `  farflash plan init plan.yaml
   farflash plan init --csv workloads.csv`,
 		Args: verb.Arguments(0, 1, "at most one file name"),

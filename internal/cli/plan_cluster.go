@@ -31,13 +31,13 @@ type planClusterFlags struct {
 
 // needFlags are the flags that stand for a key of the need.
 var needFlags = []struct{ flag, key, help string }{
-	{"rate", "rate", "`chunks` a second that come"},
+	{"rate", "rate", "rate of arriving `chunks`, per second"},
 	{"chunk", "chunk", "`size` of a chunk"},
 	{"reads", "reads", "`share` of the chunks that are read"},
-	{"put-p99", "put_p99", "`time` that 99 of 100 puts must keep below"},
-	{"get-p99", "get_p99", "`time` that 99 of 100 gets must keep below"},
+	{"put-p99", "put_p99", "limit of the 99th percentile of puts, a `time`"},
+	{"get-p99", "get_p99", "limit of the 99th percentile of gets, a `time`"},
 	{"replicas", "replicas", "`copies` of each chunk"},
-	{"survive", "survive", "how many `nodes` may be down"},
+	{"survive", "survive", "number of `nodes` that may be down"},
 	{"protocols", "protocols", "`names` of protocols to choose from, with commas"},
 	{"group-sizes", "group_sizes", "`sizes` of groups to choose from, with commas"},
 }
@@ -47,18 +47,20 @@ func (p *program) planCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster [NEED]",
 		Short: "Find the cheapest object cluster for a rate and a latency",
-		Long: `Find the cheapest object cluster that puts and gets as many chunks a second as are needed
-within a 99th percentile: how many nodes, with which drive and NIC, which protocol and which
-size of groups. The need is a YAML file, flags, or both; --init prints one to start from.
+		Long: `Find the cheapest object cluster that puts and gets a given rate of chunks
+within a 99th percentile: how many nodes, which drive and NIC, which protocol
+and which size of groups. The need is a YAML file, flags, or both; --init prints
+one to start from.
 
-What follows from bounds is not simulated. Of the rest, each design is simulated with several
-seeds in an open loop at the rate that is needed. It meets the need if the upper end of the
-95 % interval of the 99th percentile is below the limit and no queue grows, with the nodes
-that may be down (survive) down from the beginning, and with all of them.
+Designs that bounds rule out are not simulated. The others are simulated with
+several seeds in an open loop at the needed rate. A design meets the need if no
+queue grows and the upper end of the 95 % interval of the 99th percentile is
+below the limit. This must hold with all nodes, and with the nodes of survive
+down from the beginning.
 
-The plan's directory holds plan.json, report.html, need.yaml with every default, and below
-trials the run directory of every simulation, for farflash report. The same command goes on
-from what is there.`,
+The plan's directory holds plan.json, report.html, need.yaml with every default,
+and below trials the run directory of every simulation, for farflash report. The
+same command continues an interrupted search.`,
 		Example: `  farflash plan cluster --init > need.yaml
   farflash plan cluster need.yaml
   farflash plan cluster need.yaml --put-p99 1ms --survive 1 -o plans/tight
@@ -82,12 +84,12 @@ from what is there.`,
 	fl.StringArrayVar(&f.set, "set", nil, "change a value of the need: `path=value` (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
 	fl.IntVar(&f.reps, "reps", 5, "simulate each design `N` times, with the seeds seed, seed+1, ...")
-	fl.StringVarP(&f.dir, "output", "o", "", "write the plan to `DIR`, or go on with the one there (default runs/NAME-plan-DIGEST)")
+	fl.StringVarP(&f.dir, "output", "o", "", "write the plan to `DIR`, or continue the one there (default runs/NAME-plan-DIGEST)")
 	fl.BoolVar(&f.json, "json", false, "print plan.json on standard output, and nothing else")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
-	fl.StringVar(&f.cache, "cache", "", "keep and look for trials' results in `DIR` (default farflash in the user's cache folder)")
-	fl.BoolVar(&f.noCache, "no-cache", false, "neither look for results of earlier studies nor keep any")
+	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
 	dirs := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}

@@ -18,12 +18,12 @@ func (p *program) planDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE [AFTER]",
 		Short: "What is different in another plan",
-		Long: `Plan twice, and print what is different: inputs, money by what it is for, drives, and
-workloads that are elsewhere. Drives of one model are alike: those that have most
-workloads in common are taken for the same. Both plans must have the same objective.
+		Long: `Plan twice and print the differences: inputs, costs by kind, drives, and
+workloads that moved. Drives of one model are matched by the workloads that they
+share. Both plans must have the same objective.
 
---set changes values of the second plan; without a second file that is the first one,
-changed.`,
+--set changes values of the second plan. Without a second file that is the first
+one, changed.`,
 		Example: `  farflash plan diff plan.yaml --set horizon=3y
   farflash plan diff now.yaml next.yaml`,
 		Args: verb.Arguments(1, 2, "one plan or two"),

@@ -36,15 +36,15 @@ func (f *predictFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
 	fl.IntVar(&f.cfg.Micro, "micro", f.cfg.Micro, "run `N` traces with exponential sizes and inter-arrival times")
 	fl.IntVar(&f.cfg.Synthetic, "synthetic", f.cfg.Synthetic, "run `N` traces with the moments of recorded ones")
-	fl.IntSliceVar(&f.cfg.Ratios, "ratios", f.cfg.Ratios, "the weight `ratios`; a trace runs at one of each two neighbours")
+	fl.IntSliceVar(&f.cfg.Ratios, "ratios", f.cfg.Ratios, "the weight `ratios`; each trace runs at one of each two neighbours")
 	fl.IntVar(&f.cfg.Forest.Trees, "trees", f.cfg.Forest.Trees, "grow `N` trees")
 	fl.Uint64Var(&f.cfg.Seed, "seed", f.cfg.Seed, "seed of the traces")
 	fl.StringVar(&f.samples, "samples", "", "write the samples to `FILE` as CSV")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
-	fl.StringVar(&f.cache, "cache", "", "keep and look for trials' results in `DIR` (default farflash in the user's cache folder)")
-	fl.BoolVar(&f.noCache, "no-cache", false, "neither look for earlier trials nor keep any")
+	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of trials")
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 }
 
@@ -65,14 +65,15 @@ func (p *program) predictTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train PRESET|SCENARIO",
 		Short: "Train a model of a drive",
-		Long: `Train a random forest that foresees what a drive reads and writes, from what it is asked for
-and from the weights of its separate submission queues (rate_control). The drive is simulated under many
-traces: sizes, inter-arrival times, the mix of reads and writes, how much they vary, and the weight
-ratio. A scenario with rate_control: {kind: src, model: FILE} takes the file; with model: auto, the same
-model is trained when it is needed.
+		Long: `Train a random forest that predicts a drive's throughput from its load and from
+the weights of its separate submission queues (rate_control). The drive is
+simulated under many traces with different sizes, inter-arrival times,
+variation, shares of reads, and weight ratios. A scenario with rate_control:
+{kind: src, model: FILE} uses the file. With model: auto the same model is
+trained when it is needed.
 
-A training can be stopped at any time: what was run is in the cache, and the same command goes on from
-there. The same drive and flags give the same file, to the byte.`,
+A training can be stopped at any time. The same command continues it from the
+cache. The same drive and flags give the same file, to the byte.`,
 		Example: `  farflash predict train src-ssd-a -o ssd-a.forest
   farflash predict train my.yaml --micro 2000 --samples samples.csv -o my.forest`,
 		Args:              verb.Arguments(1, 1, "a drive's preset or a scenario file"),
@@ -121,11 +122,15 @@ func (p *program) predictEval() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval PRESET|SCENARIO",
 		Short: "Say how well models foresee a drive",
-		Long: `Say how well models foresee a drive, by the coefficient of determination R^2: five kinds of model
-on micro traces, 60 % of which train; and the random forest on each of four classes of synthetic traces,
-trained on the other classes and the micro traces. No trace is on both sides of a division. The figure is the mean over what is read
-and what is written, which stand beside it; then those of the samples at which the drive was saturated, which
-read and wrote less than 95 % of what came, and of the others. The last column is the worst of five divisions.`,
+		Long: `Say how well models predict a drive's throughput, by the coefficient of
+determination R^2. Five kinds of model are trained on 60 % of the micro traces.
+The random forest is also tested on each of four classes of synthetic traces,
+trained on the other classes and the micro traces. No trace is in both the
+training and the test set.
+
+The figure is the mean over reads and writes, which are also listed. Then come
+samples of a saturated drive, which moved less than 95 % of the load, and the
+others. The last column is the worst of five divisions.`,
 		Example: `  farflash predict eval src-ssd-a
   farflash predict eval my.yaml --json`,
 		Args:              verb.Arguments(1, 1, "a drive's preset or a scenario file"),

@@ -16,8 +16,8 @@ func (p *program) report() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RUN...",
 		Short: "Make one HTML page of one run or several",
-		Long: `Make one HTML page of one run or of several side by side. The page is a single file
-that needs no network. With --text the runs' tables are printed instead.`,
+		Long: `Make one HTML page of one run or of several side by side. The page is a single
+file that needs no network. With --text it prints the runs' tables instead.`,
 		Example: `  farflash report runs/op7 runs/op12 -o op.html
   farflash report runs/op7 --text`,
 		Args: verb.Arguments(1, -1, "a run directory"),

@@ -30,14 +30,16 @@ func (p *program) reproduce() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce ID|list|all",
 		Short: "Rerun a paper's table or figure",
-		Long: `Rerun a paper's table or figure and set our figures beside the printed ones. Each row
-says how close it should be and why, and has a verdict: ok, it agrees with the number that the paper
-prints; not reproduced, with the reason or "not explained"; or not stated, where the paper prints no
-number, and what is tested, if anything, is the sentence that is quoted, which holds. A row whose paper value rests on something that
-the paper does not print says so. The verdicts of each row with seed 1 are held in the program: list counts
-them, and the exit code is 1 if a row is worse than that. What measures the real stack does so here and now,
-on this machine: of that no verdict is held, and the report says what it can show. With -o the scenarios that were run, the figure's curves as CSV, and
-a page with its picture are written too.`,
+		Long: `Rerun a paper's table or figure and set our figures beside the printed ones.
+Each row has a tolerance with its reason, and a verdict: ok (it agrees with the
+printed number), not reproduced (with the reason, or "not explained"), or not
+stated (the paper prints no number, and its quoted sentence holds). A row whose
+paper value rests on something that the paper does not print says so.
+
+The program holds the verdict of each row with seed 1. list counts them, and the
+exit code is 1 if a row is worse. Experiments on the real stack run on this
+machine; for them no verdict is held. With -o the scenarios, the figure's curves
+as CSV, and a page with its picture are written too.`,
 		Example: `  farflash reproduce list
   farflash reproduce snis-fig2 -o fig2`,
 		Args: verb.Arguments(1, 1, "an experiment's id, list or all"),
@@ -202,7 +204,7 @@ func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
 
 func (p *program) printExperiment(r *reproduce.Report) error {
 	style := p.style()
-	fmt.Fprintf(p.out, "%s: %s\n%s\n\n", style.Bold(r.ID), r.Title, r.Paper)
+	fmt.Fprintf(p.out, "%s: %s\n%s\n\n", style.Bold(r.ID), r.Title, term.Wrap(r.Paper, ""))
 	t := term.NewTable(term.Left("row"), term.Left("metric"), term.Right("paper"), term.Right("ours"), term.Left("unit"), term.Left(""), term.Left("expected"))
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -218,7 +220,7 @@ func (p *program) printExperiment(r *reproduce.Report) error {
 		case reproduce.NotReproduced:
 			verdict = style.Bad(verdict)
 		}
-		for i, part := range wrap(row.Words(), 60) {
+		for i, part := range term.Lines(row.Words(), 60) {
 			if i > 0 {
 				t.Row("", "", "", "", "", "", part)
 				continue
@@ -231,7 +233,7 @@ func (p *program) printExperiment(r *reproduce.Report) error {
 	}
 	fmt.Fprintf(p.out, "%v\n\n", r.Count)
 	if r.Note != "" {
-		for _, part := range wrap(r.Note+".", 120) {
+		for _, part := range term.Lines(r.Note+".", term.TableWidth) {
 			fmt.Fprintln(p.out, part)
 		}
 		fmt.Fprintln(p.out)

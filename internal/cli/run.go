@@ -50,7 +50,7 @@ func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	if fl.Lookup("until") == nil { // a search has a limit of that name
 		fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
 	}
-	fl.BoolVar(&f.alone, "alone", false, "run each tenant by itself too, and say how much sharing costs it (measure.alone)")
+	fl.BoolVar(&f.alone, "alone", false, "also run each tenant alone, and report its slowdown (measure.alone)")
 	fl.StringVarP(&f.dir, "output", "o", "", output)
 	fl.BoolVar(&f.json, "json", false, "print result.json on standard output, and nothing else")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
@@ -121,10 +121,11 @@ func (p *program) run() *cobra.Command {
 		Use:   "run SCENARIO",
 		Short: "Simulate a scenario or a preset",
 		Long: `Simulate a scenario: a file, a preset's name (farflash list), or - for standard
-input. A table goes to standard output; the run directory holds scenario.yaml with
-every default, result.json, timing.json, report.html and citations.bib, and
-requests.parquet (of an object cluster: chunks.parquet), flows.parquet, pauses.parquet and
-timeline.pftrace if measure.requests, measure.flows, measure.pauses and measure.timeline are set.
+input. A table goes to standard output. The run directory holds scenario.yaml
+with every default, result.json, timing.json, report.html and citations.bib.
+measure.requests, measure.flows, measure.pauses and measure.timeline add
+requests.parquet (for an object cluster chunks.parquet), flows.parquet,
+pauses.parquet and timeline.pftrace.
 
 The same scenario and seed give the same result.json, to the byte.`,
 		Example: `  farflash run quickstart

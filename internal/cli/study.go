@@ -33,10 +33,10 @@ func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	f.runFlags.register(cmd, reps, output)
 	fl := cmd.Flags()
 	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ..."
-	fl.Lookup("json").Usage = "print what was found as JSON on standard output, and nothing else"
+	fl.Lookup("json").Usage = "print the answer as JSON on standard output, and nothing else"
 	fl.Lookup("fail-if").Usage = "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds in a trial (repeatable)"
-	fl.StringVar(&f.cache, "cache", "", "keep and look for trials' results in `DIR` (default farflash in the user's cache folder)")
-	fl.BoolVar(&f.noCache, "no-cache", false, "neither look for results of earlier studies nor keep any")
+	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
 	registerMetrics(cmd, &f.metrics)
 	verb.Must(cmd.RegisterFlagCompletionFunc("cache", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
@@ -44,7 +44,7 @@ func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 }
 
 func registerMetrics(cmd *cobra.Command, metrics *[]string) {
-	cmd.Flags().StringArrayVar(metrics, "metric", nil, "be about these metrics alone: a `name`, or a pattern such as 'read.latency.*' (repeatable)")
+	cmd.Flags().StringArrayVar(metrics, "metric", nil, "show only these metrics: a `name`, or a pattern such as 'read.latency.*' (repeatable)")
 }
 
 // check reads the flags that are no part of a scenario.

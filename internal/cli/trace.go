@@ -40,9 +40,9 @@ func (f *traceFlags) register(cmd *cobra.Command) {
 	fl.Int64Var(&f.skipBad, "skip-bad", 0, "skip up to `N` bad records, and count them")
 	fl.StringVar(&f.volume, "volume", "", "read only the volume of that `name`")
 	fl.IntVar(&f.window, "window", 0, "hold back `N` records to sort them by time (default the format's own)")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed by which whole seconds are spread")
-	fl.StringVar(&f.columns, "columns", "", "which `columns` of a table hold what: time=1,op=2,offset=lba,size=bytes (by number or name)")
-	fl.StringVar(&f.unit, "unit", "", "what 1 is in a table's columns: `time=1us,offset=512B,size=512B`")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed for spreading times in whole seconds")
+	fl.StringVar(&f.columns, "columns", "", "`columns` of a table, by number or name, such as time=1,op=2,offset=lba,size=bytes")
+	fl.StringVar(&f.unit, "unit", "", "`units` of a table's columns, such as time=1us,offset=512B,size=512B")
 	verb.Must(cmd.RegisterFlagCompletionFunc("format", completeFormat))
 }
 
@@ -80,8 +80,8 @@ func (p *program) traceInfo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE",
 		Short: "Say what is in a trace",
-		Long: `Say what is in a trace: counts, sizes, inter-arrival times, how sequential it is,
-what it touches, and its rates. The format and the compression are detected.`,
+		Long: `Say what is in a trace: counts, sizes, inter-arrival times, how sequential it
+is, its footprint and its rates. Format and compression are detected.`,
 		Example: `  farflash trace info hm_0.csv
   farflash trace info cbs.bz2 --format tencent --json`,
 		Args: verb.Arguments(1, 1, "one trace, or - for standard input"),
@@ -330,10 +330,11 @@ func (p *program) traceFit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit FILE",
 		Short: "Make a synthetic workload like a trace",
-		Long: `Make a synthetic workload like a trace: a scenario's workload section on standard
-output whose sizes and inter-arrival times have the trace's mean, squared
-coefficient of variation, skewness and lag-1 correlation as far as an MMPP(2) can
-have them. Comments say what was given up. Add an ssd section to run it.`,
+		Long: `Make a synthetic workload like a trace: a workload section of a scenario, on
+standard output. Its sizes and inter-arrival times have the trace's mean,
+squared coefficient of variation, skewness and lag-1 correlation, as far as an
+MMPP(2) can have them. Comments list what was given up. Add an ssd section to
+run it.`,
 		Example: `  farflash trace fit hm_0.csv > like-hm.yaml
   farflash trace fit cbs.bz2 --format tencent --volume 1063 > like-1063.yaml`,
 		Args: verb.Arguments(1, 1, "one trace"),
@@ -361,8 +362,9 @@ func (p *program) traceSynth() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "synth SCENARIO [OUT]",
 		Short: "Write a scenario's workload as a trace",
-		Long: `Write the requests of a scenario's workload as a trace, to a new file or to standard
-output. A scenario without an ssd section, such as trace fit prints, will do.`,
+		Long: `Write the requests of a scenario's workload as a trace, to a new file or to
+standard output. A scenario without an ssd section will do, such as the output
+of trace fit.`,
 		Example: `  farflash trace synth like-hm.yaml like-hm.csv --to msr --seed 7
   farflash trace synth like-hm.yaml - --to mqsim > like-hm.trace`,
 		Args: verb.Arguments(1, 2, "a scenario and at most one file to write"),

@@ -197,25 +197,26 @@ func (p *program) waf() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "waf PRESET|SCENARIO",
 		Short: "Write amplification: closed form, simulated and fitted",
-		Long: `Set the write amplification of a drive's spare space and victim policy beside the
-closed forms: uniform random writes of whole pages, simulated with the drive's own
-translation layer on one pool of 2000 blocks. Then a share of the writes is made
-sequential, and the curve of minTCO's equation 7 is fitted.
+		Long: `Compare the write amplification of a drive's over-provisioning and victim policy
+with the closed forms: uniform random writes of whole pages, simulated with the
+drive's own translation layer on one pool of 2000 blocks. Then a share of the
+writes is made sequential, and the curve of minTCO's equation 7 is fitted.
 
-Physical space is all blocks of the drive: what a drive keeps free or open makes its
-real figure a little higher.
+Physical space is all blocks of the drive. Blocks that a drive keeps free or
+open make its real figure a little higher.
 
-With --fit the share is swept in steps of a twentieth, and finer where the curve is
-steep, for the drive's own policy alone. Beside equation 7 a line of few points is fitted,
-within 5 % of the simulation; both are written as farflash plan takes them for a
-drive's waf.
+With --fit the share is swept in steps of a twentieth, and finer where the curve
+is steep, for the drive's own policy alone. Beside equation 7 a line of few
+points is fitted, within 5 % of the simulation. Both are written as farflash
+plan takes them for a drive's waf.
 
-A load that is not uniform: --skew 80/20 has 80 % of the writes go to 20 % of the space, and
---mix 25% a quarter of them go over the space in order. What is written apart is then
-compared, or chosen by --streams: mixed, survivors (what collection moves), classes (hot
-and cold), partitions (blocks of their own for hot and cold, divided as is best). --trace has
-runs of writes drawn from a trace, which keeps its mix, its sizes and how often each page is
-written; what it writes fills the drive.`,
+Other loads: with --skew 80/20, 80 % of the writes go to 20 % of the space. With
+--mix 25%, a quarter of them go over the space in order. Then ways to separate
+data are compared, or chosen with --streams: mixed, survivors (pages that
+collection moves), classes (hot and cold), partitions (blocks of their own for
+hot and cold, with the best division). --trace draws runs of writes from a
+trace, with its mix, its sizes and the write frequency of each page; its writes
+fill the drive.`,
 		Example: `  farflash waf tlc-enterprise
   farflash waf tlc-enterprise --fit
   farflash waf tlc-enterprise --skew 95/20 --streams mixed,classes
@@ -378,7 +379,7 @@ func (a *wafAnswer) writes() string {
 }
 
 func (p *program) printWAF(a *wafAnswer) error {
-	fmt.Fprintf(p.out, "%s: over-provisioning %s of the flash, physical over logical space %.4f\n", a.Scenario, term.Percent(a.OverProvisioning), a.Alpha)
+	fmt.Fprintf(p.out, "%s: over-provisioning %s, physical over logical space %.4f\n", a.Scenario, term.Percent(a.OverProvisioning), a.Alpha)
 	fmt.Fprintf(p.out, "%s, %d blocks' worth of data, %d pages a block\n\n", a.writes(), a.Blocks, a.Pages)
 	style := p.style()
 	apart := a.Rows[0].Streams != ""

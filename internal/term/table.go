@@ -140,6 +140,11 @@ func (t *Table) fit(widths []int, from int) (to int, how layout) {
 	for to = from + 1; to < end && width(to+1, 2) <= TableWidth; {
 		to++
 	}
+	if over := width(to, 2) - TableWidth; over > 0 && !t.columns[from].Right && to == from+1 && widths[from]-over >= leastShared { // one cell is too wide
+		caps := make([]int, end)
+		caps[from] = widths[from] - over
+		return to, layout{2, caps}
+	}
 	return to, layout{gap: 2}
 }
 
@@ -278,4 +283,13 @@ func Sparks(shares []float64) string {
 		b.WriteRune(levels[int(min(max(s, 0), 1)*float64(len(levels)-1)+0.5)])
 	}
 	return b.String()
+}
+
+// Lines breaks a text into lines that are no wider than that, unless a word is. A number stays with its unit.
+func Lines(text string, width int) []string { return strings.Split(broken(text, width), "\n") }
+
+// Wrap breaks a text into lines of a terminal's width; all but the first begin with the indent.
+func Wrap(text, indent string) string {
+	lines := Lines(text, TableWidth-Width(indent))
+	return strings.Join(lines, "\n"+indent)
 }

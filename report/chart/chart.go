@@ -39,7 +39,7 @@ func (f Frame) size() (w, h float64) {
 	return w, h
 }
 
-// Styles is how many series and parts look different; a chart with more repeats them.
+// Styles is how many colours there are. A chart with more series or parts repeats them; parts of one colour then differ by their hatching.
 const Styles = 8
 
 // CSS colours charts. The page's own style may set --ink, --paper, --grid and --quiet.

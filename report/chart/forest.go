@@ -78,8 +78,8 @@ func (p *plot) effect(r ForestRow, y, each float64, below bool) {
 		class = " faint"
 	}
 	if below {
-		p.text(8, y-6, "", "start", r.Name)
-		p.text(p.w-8, y-6, "num", "end", r.Text)
+		p.text(8, y-6, "over", "start", r.Name)
+		p.text(p.w-8, y-6, "num over", "end", r.Text)
 		y += each / 4
 	} else {
 		p.text(p.left-8, y+4, "", "end", r.Name)

@@ -51,10 +51,9 @@ func fillOf(fill string) []string {
 	return []string{"fill", fill}
 }
 
-// part calls draw once with the class that fills an area in its style's colour, and again with its hatching if it has one.
+// part calls draw once with the class that fills an area in its style's colour, and again with its hatching if it has one: styles of one colour have different ones.
 func (d *drawing) part(style int, draw func(class, fill string)) {
-	style %= Styles
-	draw("part f"+strconv.Itoa(style), "")
+	draw("part f"+strconv.Itoa(style%Styles), "")
 	if style > 0 {
 		draw("", "url(#hatch"+strconv.Itoa((style-1)%hatchings+1)+")")
 	}

@@ -158,7 +158,11 @@ func (b *builder) flows(job *Job) {
 	case "rw", "readwrite", "randrw":
 		reads, writes = true, true
 	default:
-		b.fail(rw, "rw=%s is not supported; use read, write, rw, randread, randwrite or randrw", rw.value)
+		near := ""
+		if best := spelling.Nearest(rw.value, []string{"read", "write", "rw", "readwrite", "randread", "randwrite", "randrw"}); best != "" {
+			near = "; did you mean " + best + "?"
+		}
+		b.fail(rw, "rw=%s is not supported; use read, write, rw, randread, randwrite or randrw%s", rw.value, near)
 		return
 	}
 	read, write := b.blockSizes()

@@ -23,8 +23,8 @@ type Upon uint8
 
 // The two ends of a flow.
 const (
-	Delivered    Upon = iota // its last byte has come
-	Acknowledged             // its sender knows
+	Delivered    Upon = iota // its last byte has arrived
+	Acknowledged             // its sender has the last acknowledgement
 )
 
 var uponNames = units.Names[Upon]{"delivered", "acknowledged"}

@@ -8,25 +8,23 @@ import (
 	"farflash/units"
 )
 
-// Collective is an operation of many hosts on what each of them has, in steps: a host begins a step when it has received all of the steps before it. The algorithms are those of
-// Thakur, Rabenseifner and Gropp ("Optimization of Collective Communication Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms", 2009).
-// What computes takes no time but Delay.
+// Collective is an operation of many hosts in steps. A host begins a step when it has received everything of the steps before. The algorithms are those of
+// Thakur, Rabenseifner and Gropp ("Optimization of Collective Communication Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce
+// algorithms", 2009). Computing takes the time delay.
 type Collective struct {
-	// Operation is all-reduce (each host has the sum of what all have), reduce-scatter (each has a part of the sum), all-gather (each has the parts of all) or all-to-all (each has
-	// something for each).
+	// Operation is what the hosts do.
 	Operation Operation `yaml:"operation"`
-	// Algorithm is ring (parts go round from host to host; for all-to-all one shift after the other: each host to its next, then to the one after that),
-	// halving-doubling (partners at half the distance of the step before, with half as much; the number of hosts is a power of two) or direct (all to all others at once).
+	// Algorithm is how they do it.
 	Algorithm Algorithm `yaml:"algorithm,omitempty"`
-	// Size is what each host has: of an all-gather, what each has in the end.
+	// Size is the data of each host; of an all-gather, the data that each has in the end.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are those that take part, in this order; without them all do.
+	// Hosts are those that take part, in this order. Without them it is all.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Delay is how long a host takes with what a step has brought before it begins the next.
+	// Delay is the time that a host takes between receiving a step and beginning the next.
 	Delay units.Duration `yaml:"delay,omitempty"`
-	// Rounds is how often it is done; 0 is once.
+	// Rounds is the number of rounds. 0 is one.
 	Rounds int `yaml:"rounds,omitempty"`
-	// Pause is from the end of one round, at all hosts, to the start of the next.
+	// Pause is the time from the end of one round at all hosts to the start of the next.
 	Pause units.Duration `yaml:"pause,omitempty"`
 }
 
@@ -35,10 +33,10 @@ type Operation uint8
 
 // The operations.
 const (
-	AllReduce Operation = iota
-	ReduceScatter
-	AllGather
-	AllToAllOf
+	AllReduce     Operation = iota // each host gets the sum of all hosts' data
+	ReduceScatter                  // each host gets one part of the sum
+	AllGather                      // each host gets the parts of all hosts
+	AllToAllOf                     // each host sends a different part to each other host
 	operations
 )
 
@@ -58,9 +56,9 @@ type Algorithm uint8
 
 // The algorithms.
 const (
-	Ring Algorithm = iota
-	HalvingDoubling
-	Direct
+	Ring            Algorithm = iota // parts go from host to host around a ring; an all-to-all goes shift by shift: each host to its next, then to the one after that
+	HalvingDoubling                  // partners at half the distance of the step before exchange half as much; the number of hosts must be a power of two
+	Direct                           // every host sends to all others at once
 	algorithms
 )
 

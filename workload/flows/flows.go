@@ -50,24 +50,24 @@ type Network struct {
 
 // Config is what a network is asked to carry. Exactly one of the kinds is set.
 type Config struct {
-	// Name is the prefix of the random streams' names: sources of different names are independent of one another.
+	// Name begins the names of the random streams. Sources with different names are independent.
 	Name string `yaml:"name,omitempty"`
-	// Class is the priority group of all flows but those of a list, 0 to 7.
+	// Class is the priority group of all flows, 0 to 7. Flows of a list have their own.
 	Class uint8 `yaml:"class,omitempty"`
-	// Start is when the first flow may begin; the times of all kinds count from it.
+	// Start is when the first flow may begin. The times of all kinds count from it.
 	Start units.Duration `yaml:"start,omitempty"`
 
 	// List names every flow.
 	List []Entry `yaml:"list,omitempty"`
-	// Poisson makes flows between hosts drawn at random, so that the hosts' links carry a given load.
+	// Poisson makes flows between random hosts, at a given load of their links.
 	Poisson *Poisson `yaml:"poisson,omitempty"`
 	// Incast makes many hosts send to one at the same time.
 	Incast *Incast `yaml:"incast,omitempty"`
 	// AllToAll makes every host send to every other at the same time.
 	AllToAll *AllToAll `yaml:"all_to_all,omitempty"`
-	// Permutation makes every host send to one other and receive from one other.
+	// Permutation makes every host send to one host and receive from another.
 	Permutation *Permutation `yaml:"permutation,omitempty"`
-	// Collective makes hosts do an all-reduce, for example, in steps.
+	// Collective makes hosts do a collective operation in steps, such as an all-reduce.
 	Collective *Collective `yaml:"collective,omitempty"`
 }
 
@@ -81,13 +81,13 @@ type Entry struct {
 	Class uint8 `yaml:"class,omitempty"`
 	// Size is the length of the message.
 	Size units.Bytes `yaml:"size"`
-	// Start is when it begins; of a flow that waits for others, how long after they have ended.
+	// Start is when the flow begins. With after it counts from the end of those flows.
 	Start units.Duration `yaml:"start,omitempty"`
-	// Name is what others know it by.
+	// Name is what other flows call it in after.
 	Name string `yaml:"name,omitempty"`
-	// After are the names of flows in the list that must all have ended before it begins.
+	// After names flows of the list. This flow begins when all of them have ended.
 	After []string `yaml:"after,omitempty"`
-	// Upon is what counts as the end of a flow that is waited for: delivered (the last byte has come) or acknowledged (the sender knows).
+	// Upon says which end of those flows counts.
 	Upon Upon `yaml:"upon,omitempty"`
 }
 

@@ -9,15 +9,15 @@ import (
 	"farflash/units"
 )
 
-// Incast is many hosts that send to one at the same time, once or again and again. Each round draws the hosts that send at random.
+// Incast is many hosts that send to one at the same time, in one round or several. Each round draws the senders at random.
 type Incast struct {
-	// Fan is how many hosts send at a time.
+	// Fan is the number of senders in a round.
 	Fan int `yaml:"fan"`
 	// Size is how much each of them sends.
 	Size units.Bytes `yaml:"size"`
-	// Rounds is how many rounds there are; 0 is one.
+	// Rounds is the number of rounds. 0 is one.
 	Rounds int `yaml:"rounds,omitempty"`
-	// Every is from the start of one round to that of the next.
+	// Every is the time from the start of one round to the start of the next.
 	Every units.Duration `yaml:"every,omitempty"`
 	// Target is the host that they send to.
 	Target int `yaml:"target,omitempty"`
@@ -25,16 +25,15 @@ type Incast struct {
 	Rotating bool `yaml:"rotating,omitempty"`
 }
 
-// AllToAll is every host sending to every other, all at the same time.
+// AllToAll is every host that sends to every other, all at the same time.
 type AllToAll struct {
 	// Size is how much each host sends to each other.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are those that take part; without them all do.
+	// Hosts are those that take part. Without them it is all.
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
-// Permutation is every host sending to one other and receiving from one other, all at the same time. Who sends to whom is drawn at
-// random: the hosts are a single ring.
+// Permutation is every host that sends to one host and receives from another, all at the same time. The order is drawn at random and forms one ring.
 type Permutation struct {
 	// Size is how much each host sends.
 	Size units.Bytes `yaml:"size"`

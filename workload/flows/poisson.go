@@ -9,18 +9,17 @@ import (
 	"farflash/units"
 )
 
-// Poisson is flows that begin at random, one independent of another, between hosts that are drawn at random. Seen from the whole
-// network it is one Poisson process: the superposition of those of the hosts.
+// Poisson is flows that begin at random times, independently of each other, between random hosts: for the network as a whole one Poisson process.
 type Poisson struct {
-	// Load is the share of the hosts' links that the flows take in the mean, headers not counted.
+	// Load is the mean share of the hosts' links that flows take, without headers.
 	Load units.Fraction `yaml:"load"`
-	// Sizes is how large flows are: a published distribution such as websearch, a size of all, or points.
+	// Sizes is how large flows are: a published distribution such as websearch, one size, or points.
 	Sizes Sizes `yaml:"sizes"`
-	// Hosts are those that send and receive; without them all do.
+	// Hosts are those that send and receive. Without them it is all.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Duration is until when flows begin; 0 is no limit.
+	// Duration is when the last flow may begin. 0 is no limit.
 	Duration units.Duration `yaml:"duration,omitempty"`
-	// Flows is how many there are at most; 0 is no limit.
+	// Flows is the largest number of flows. 0 is no limit.
 	Flows int64 `yaml:"flows,omitempty"`
 }
 

@@ -25,22 +25,21 @@ const (
 // Names lists the published size distributions.
 func Names() []string { return []string{WebSearch, FacebookHadoop, AliStorage2019, GoogleRPC2008} }
 
-// Sizes says how large flows are: all alike, as a published distribution says, or as points say. A lone word in text is a published
-// distribution's name, a lone quantity a size of all flows.
+// Sizes says how large flows are: a published distribution by name, one size for all, or points of a distribution.
 type Sizes struct {
 	// Name is a published distribution: websearch, facebook-hadoop, alistorage-2019 or googlerpc-2008.
 	Name string `yaml:"name,omitempty"`
 	// Fixed is the size of all flows.
 	Fixed units.Bytes `yaml:"fixed,omitempty"`
-	// Points are those of the cumulative distribution, which is linear between them. The first is at 0% and the last at 100%.
+	// Points are those of the cumulative distribution, which is linear between them. The first has 0%, the last 100%.
 	Points []Point `yaml:"points,omitempty"`
 }
 
-// Point says that a share of flows is at most so large.
+// Point is one point of a cumulative distribution.
 type Point struct {
 	// Size is the size.
 	Size units.Bytes `yaml:"size"`
-	// Share is the share of flows that are not larger.
+	// Share is the share of flows that are at most this large.
 	Share units.Fraction `yaml:"share"`
 }
 

@@ -13,11 +13,11 @@ type Pattern uint8
 
 // The patterns.
 const (
-	Uniform    Pattern = iota
-	Zipf               // popularity of the k-th slot falls as k^-theta; popular slots lie scattered
-	Pareto             // self-similar: a share 1-h of the requests goes to a part h of the slots, and so on within it; scattered too
-	HotCold            // so large a share of the requests goes to so small a part of the space, its beginning
-	Sequential         // from the start of the space to its end, and again; with streams, each in a part of the space of its own, in turn
+	Uniform    Pattern = iota // all places are equally likely
+	Zipf                      // the popularity of the k-th place falls as k^-theta; popular places are scattered
+	Pareto                    // self-similar: a share 1-h of the requests goes to a part h of the places, and so on within it; popular places are scattered
+	HotCold                   // hot_requests of the requests go to hot_space of the space, at its beginning
+	Sequential                // from the start of the space to its end, then again; with streams, each stream has a part of the space, and they take turns
 )
 
 var patternNames = units.Names[Pattern]{"uniform", "zipf", "pareto", "hot-cold", "sequential"}

@@ -12,12 +12,12 @@ type Kind uint8
 
 // The kinds. Auto takes the simplest that has the moments asked for.
 const (
-	Auto        Kind = iota
-	Constant         // SCV 0
-	Exponential      // SCV 1, no correlation
-	Gamma            // SCV at most 1, no correlation; Erlang where 1/SCV is whole
-	Hyper            // two-phase hyperexponential, H2: SCV above 1, no correlation
-	Modulated        // two-state Markov-modulated Poisson process, MMPP(2): SCV above 1, correlated
+	Auto        Kind = iota // the simplest that has the moments asked for
+	Constant                // no variation (scv 0)
+	Exponential             // scv 1, no correlation
+	Gamma                   // scv up to 1, no correlation; Erlang where 1/scv is whole
+	Hyper                   // two-phase hyperexponential (H2): scv above 1, no correlation
+	Modulated               // two-state Markov-modulated Poisson process, MMPP(2): scv above 1, correlated
 )
 
 var kindNames = units.Names[Kind]{"auto", "constant", "exponential", "gamma", "h2", "mmpp2"}
@@ -33,11 +33,11 @@ func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(tex
 
 // Shape is what is asked of a sequence besides its mean. The zero value is a constant one.
 type Shape struct {
-	// Kind is the distribution; auto is the simplest one that has the moments asked for.
+	// Kind is the distribution.
 	Kind Kind `yaml:"kind,omitempty"`
-	// SCV is the squared coefficient of variation: variance over squared mean. 0 is a constant, 1 an exponential.
+	// SCV is the squared coefficient of variation, variance over squared mean. A constant has 0, an exponential 1.
 	SCV float64 `yaml:"scv,omitempty"`
-	// Skewness is the third standardised moment. 0 leaves it free: a hyperexponential then has balanced means.
+	// Skewness is the third standardised moment. 0 leaves it open: a hyperexponential then has balanced means.
 	Skewness float64 `yaml:"skewness,omitempty"`
 	// ACF1 is the autocorrelation of neighbours; from there it decays geometrically.
 	ACF1 float64 `yaml:"acf1,omitempty"`

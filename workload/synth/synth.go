@@ -47,7 +47,7 @@ type Flow struct {
 	Size Size `yaml:"size"`
 	// Interarrival is the time between requests of this kind. Leave it out where reads and writes come in one stream, and in a closed loop.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
-	// Addresses say where requests go.
+	// Addresses is where requests go.
 	Addresses Addresses `yaml:"addresses"`
 }
 

@@ -21,33 +21,33 @@ type CSV struct {
 	Unit Unit `yaml:"unit"`
 }
 
-// Columns are the columns of a table: by the word in its first line, or by a number from 1.
+// Columns names the columns of a table, by the words in its first line or by numbers from 1.
 type Columns struct {
-	// Time is when the request came.
+	// Time is the request's arrival.
 	Time string `yaml:"time"`
-	// Op says whether it reads or writes: read, write, trim or flush, or their first letters, in either case; rd, wr, discard and unmap too.
+	// Op is read, write, trim or flush, or the first letter of one, in either case; rd, wr, discard and unmap are read too.
 	Op string `yaml:"op"`
-	// Offset is where it begins.
+	// Offset is where the request begins.
 	Offset string `yaml:"offset"`
-	// Size is how much it moves.
+	// Size is its length.
 	Size string `yaml:"size"`
-	// Volume is the volume, disk or file that it goes to; without the column all go to one.
+	// Volume is the volume, disk or file. Without the column there is one volume.
 	Volume string `yaml:"volume,omitempty"`
-	// Response is how long it took, in the unit of time; it may be empty.
+	// Response is the response time, in the unit of time. It may be empty.
 	Response string `yaml:"response,omitempty"`
-	// Reads is what the column op has for a read where that is no such word, as 0 in many tables.
+	// Reads is the value of op that means a read, if it is not one of those words: 0 in many tables.
 	Reads string `yaml:"reads,omitempty"`
-	// Writes is what it has for a write.
+	// Writes is the value of op that means a write.
 	Writes string `yaml:"writes,omitempty"`
 }
 
-// Unit is what 1 stands for in a table's numbers.
+// Unit is the unit of each column.
 type Unit struct {
-	// Time is a power of ten of seconds, such as 1s, 1ms or 100ns; 0 is 1s.
+	// Time is a power of ten of seconds, such as 1s, 1ms or 100ns. 0 is 1s.
 	Time units.Duration `yaml:"time,omitempty"`
-	// Offset is 512B where addresses are sectors; 0 is 1B.
+	// Offset is 512B for addresses in sectors. 0 is 1B.
 	Offset units.Bytes `yaml:"offset,omitempty"`
-	// Size is 512B where lengths are in sectors; 0 is 1B.
+	// Size is 512B for lengths in sectors. 0 is 1B.
 	Size units.Bytes `yaml:"size,omitempty"`
 }
 

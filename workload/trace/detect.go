@@ -54,7 +54,7 @@ func detect(head *headReader, name string) (Format, string, error) {
 		}
 		return Auto, "", fmt.Errorf("%s: ambiguous: it reads as any of several formats; say which with %s", name, strings.Join(options, " or "))
 	}
-	return Auto, "", fmt.Errorf("%s: no known trace format; say which with --format (%s)%s", name, strings.Join(names(), ", "), closest.hint(name))
+	return Auto, "", fmt.Errorf("%s: no known trace format; say which with --format (%s), or name the columns of a table with --columns%s", name, strings.Join(names(), ", "), closest.hint(name))
 }
 
 // trial is the outcome of reading the first lines as one format.

@@ -12,24 +12,24 @@ type Format uint8
 
 // The formats. Auto asks for detection.
 const (
-	Auto        Format = iota
-	MSR                // MSR Cambridge (Narayanan et al., FAST'08)
-	Systor             // Fujitsu VDI, SYSTOR'17 (Lee et al.)
-	Tencent            // Tencent CBS (Zhang et al., ATC'20)
-	Alibaba            // Alibaba block traces 2020 (Li et al., IISWC'20)
-	SPC                // Storage Performance Council trace file format 1.0
-	FIU                // FIU SRCMap and IODedup
-	K5cloud            // Fujitsu K5 cloud service (Oe et al.)
-	Tectonic           // Meta Tectonic, as published with Baleen (FAST'24)
-	Thesios            // Google Thesios (ASPLOS'24)
-	VSCSI              // CloudPhysics vscsi, versions 1 and 2
-	MQSim              // input of the simulator MQSim (FAST'18)
-	DiskSim            // ASCII input of the simulator DiskSim 4
-	Blkparse           // text output of blkparse
-	Blktrace           // binary output of blktrace
-	FioLog             // fio I/O log, versions 2 and 3
-	CSVTable           // a table whose columns are named by who reads it
-	formatCount        // how many there are
+	Auto        Format = iota // detected from the file
+	MSR                       // MSR Cambridge (Narayanan et al., FAST'08)
+	Systor                    // Fujitsu VDI, SYSTOR'17 (Lee et al.)
+	Tencent                   // Tencent CBS (Zhang et al., ATC'20)
+	Alibaba                   // Alibaba block traces 2020 (Li et al., IISWC'20)
+	SPC                       // Storage Performance Council trace file format 1.0
+	FIU                       // FIU SRCMap and IODedup
+	K5cloud                   // Fujitsu K5 cloud service (Oe et al.)
+	Tectonic                  // Meta Tectonic, as published with Baleen (FAST'24)
+	Thesios                   // Google Thesios (ASPLOS'24)
+	VSCSI                     // CloudPhysics vscsi, versions 1 and 2
+	MQSim                     // input of the simulator MQSim (FAST'18)
+	DiskSim                   // ASCII input of the simulator DiskSim 4
+	Blkparse                  // text output of blkparse
+	Blktrace                  // binary output of blktrace
+	FioLog                    // fio I/O log, versions 2 and 3
+	CSVTable                  // any table, with columns
+	formatCount               // how many there are
 )
 
 // description is what the package knows of a format besides its decoder.

@@ -46,20 +46,21 @@ func fio(p *verb.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fio RESULT.json",
 		Short: "Fit a drive's timing to fio's results",
-		Long: `Fit the timing of a preset's drive to what fio measured of a real one: how long flash takes to
-read and to program a page, how fast the channels and the host's link are. The jobs of the
-results are simulated, over the whole drive, and the four are moved until rates, mean
-latencies and percentiles up to the 99th agree. A drive of the right size and shape is the
-preset's, changed by --set: its dies and planes decide what many requests at once make.
+		Long: `Fit the timing of a preset's drive to what fio measured on a real one: the time
+that flash takes to read and to program a page, and the rates of the channels
+and of the host's link. The jobs of the results are simulated on the drive. The
+four figures are changed until rates, mean latencies and percentiles up to the
+99th agree. Size and shape are the preset's; --set changes them. Dies and planes
+decide how many requests run at once, so they must be those of the real drive.
 
-What comes out is a scenario with that drive (-o), a table of the figures, measured and
-fitted, and what the data tell of each parameter: its standard error; that more, or less,
-would change nothing; that two move all figures alike, so that only both together are known;
-or that no figure depends on it, and it is left as it was.
+The answer is a scenario with that drive (-o), a table of the figures, measured
+and fitted, and how well each parameter is known: its standard error, or why it
+is not known. A parameter may have no effect beyond a limit, or only two
+together may be known. One that no figure depends on keeps its value.
 
-Have fio write its results with --output-format=json. Jobs that run one after the other have
-stonewall; jobs with numjobs have group_reporting. Good jobs to have: random reads at a depth
-of 1 and of 32 or more, large sequential reads, and sequential writes.`,
+Run fio with --output-format=json. Jobs that run one after the other need
+stonewall; jobs with numjobs need group_reporting. Good jobs are random reads at
+a depth of 1 and of 32 or more, large sequential reads, and sequential writes.`,
 		Example: `  farflash calibrate fio result.json -o drive.yaml
   farflash calibrate fio result.json --preset qlc-enterprise --set ssd.geometry.channels=16 -o drive.yaml`,
 		Args: verb.Arguments(1, 1, "one file that fio wrote with --output-format=json"),
@@ -71,10 +72,10 @@ of 1 and of 32 or more, large sequential reads, and sequential writes.`,
 	fl.StringVarP(&f.out, "output", "o", "", "write the drive as a scenario to a new `FILE`")
 	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until the slowest has made `N` requests")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
-	fl.BoolVar(&f.json, "json", false, "print what was found as JSON on standard output, and nothing else")
+	fl.BoolVar(&f.json, "json", false, "print the answer as JSON on standard output, and nothing else")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
-	fl.StringVar(&f.cache, "cache", "", "keep and look for trials' results in `DIR` (default farflash in the user's cache folder)")
+	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
 	return cmd
 }
 

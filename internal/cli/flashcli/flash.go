@@ -24,7 +24,7 @@ func Command(invocation *verb.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flash",
 		Short: "Real flash, served over the network",
-		Long:  `Make pools of files and block devices, check them, and serve what is in them over the network.`,
+		Long:  `Make pools of files and block devices, check them, and serve them over the network.`,
 		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -73,8 +73,8 @@ func (f *poolFlags) register(cmd *cobra.Command, memory units.Bytes) {
 	f.memory.bytes = memory
 	fl := cmd.Flags()
 	fl.Var(&f.memory, "memory", "`size` of the memory for pages")
-	fl.BoolVar(&f.cached, "cached", false, "go through the operating system's page cache, not around it")
-	fl.BoolVar(&f.portable, "portable", false, "do without io_uring")
+	fl.BoolVar(&f.cached, "cached", false, "use the operating system's page cache")
+	fl.BoolVar(&f.portable, "portable", false, "do not use io_uring")
 }
 
 func (f *poolFlags) options() (pool.Options, error) {
@@ -93,12 +93,14 @@ func (p *program) flashFormat() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "format FILE...",
 		Short: "Make a pool of files or block devices",
-		Long: `Make one pool of files or block devices, with a file system in it and in that one file, called disk. What does not exist is made, as large as --size needs;
-what exists is used as it is, and must be empty: nothing but zeros. Data that is not known is never touched
-without --overwrite.
+		Long: `Make one pool of files or block devices. It gets a file system with one file,
+called disk. A file that does not exist is made, as large as --size needs. A
+file or device that exists must be empty: only zeros. Other data are overwritten
+only with --overwrite.
 
---size is what can be in use at once. A file for it is about a seventh larger: collection needs room, and so do the
-log and the checkpoints. The file is sparse; its room is taken when it is written.`,
+--size is how much can be in use at once. A file for it is about a seventh
+larger: collection, the log and the checkpoints need room. The file is sparse
+and takes its room when it is written.`,
 		Example: `  farflash flash format data.img --size 10GiB
   farflash flash format /dev/nvme0n1 /dev/nvme1n1`,
 		Args: verb.Arguments(1, -1, "one or several files or block devices"),
@@ -116,7 +118,7 @@ log and the checkpoints. The file is sparse; its room is taken when it is writte
 	}
 	cmd.Flags().Var(&size, "size", "`size` that can be in use (default: what the devices hold)")
 	cmd.Flags().StringVar(&disk, "disk", "disk", "`name` of the file that is made, as large as --size; empty: none")
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "format even what holds data, which is lost")
-	cmd.Flags().BoolVar(&cached, "cached", false, "go through the operating system's page cache, not around it")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "format devices that hold data; the data are lost")
+	cmd.Flags().BoolVar(&cached, "cached", false, "use the operating system's page cache")
 	return cmd
 }

@@ -201,9 +201,9 @@ type ownFlags struct {
 }
 
 func (o *ownFlags) register(cmd *cobra.Command, mode string) {
-	cmd.Flags().StringVar(&o.mode, "mode", mode, "who may read, write and search it, in `octal` as chmod has it")
-	cmd.Flags().Uint32Var(&o.uid, "owner", 0, "`number` of the user whose it is")
-	cmd.Flags().Uint32Var(&o.gid, "group", 0, "`number` of his group")
+	cmd.Flags().StringVar(&o.mode, "mode", mode, "permissions in `octal`, as for chmod")
+	cmd.Flags().Uint32Var(&o.uid, "owner", 0, "user `number` of the owner")
+	cmd.Flags().Uint32Var(&o.gid, "group", 0, "group `number` of the owner")
 }
 
 func (o *ownFlags) perm() (uint16, error) {
@@ -262,9 +262,9 @@ func (p *program) fsPut() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put POOL FILE PATH",
 		Short: "Copy a file into a pool",
-		Long: `Copy a file, or with - standard input, into a pool's file system. The file gets its name when all of it
-is durable: so there is a whole one or none, whenever the command is interrupted or the machine stops.
-What is nothing but zeros takes no room.`,
+		Long: `Copy a file, or with - standard input, into a pool's file system. The file gets
+its name when all of it is durable. After an interruption or a crash there is
+the whole file or none. Zeros take no room.`,
 		Example: `  farflash flash fs put data.img disk.raw /disk
   tar c src | farflash flash fs put data.img - /src.tar --replace`,
 		Args: verb.Arguments(3, 3, "a pool's device, a file or - for standard input, and a path in the pool"),
@@ -301,7 +301,7 @@ What is nothing but zeros takes no room.`,
 	}
 	f.register(cmd, false)
 	own.register(cmd, "644")
-	cmd.Flags().BoolVar(&replace, "replace", false, "put it in the place of a file that is there, in one step")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace an existing file, in one step")
 	return cmd
 }
 
@@ -311,8 +311,8 @@ func (p *program) fsGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get POOL PATH [FILE]",
 		Short: "Copy a file out of a pool",
-		Long: `Copy a file out of a pool's file system, into the current folder, to a file, or with - to standard output.
-The file is there when all of it has been read, or not at all.`,
+		Long: `Copy a file out of a pool's file system, into the current folder, to a file, or
+with - to standard output. A file appears only when all of it has been read.`,
 		Example: `  farflash flash fs get data.img /src.tar
   farflash flash fs get data.img /src.tar - | tar t`,
 		Args: verb.Arguments(2, 3, "a pool's device, a path in it, and perhaps a file or - for standard output"),
@@ -345,8 +345,8 @@ func (p *program) fsRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm POOL PATH...",
 		Short: "Remove files and empty directories",
-		Long: `Remove files and empty directories from a pool's file system. What they held is free at once.
-With --recursive directories go with all that is in them, one after the other.`,
+		Long: `Remove files and empty directories from a pool's file system. Their room is free
+at once. With --recursive directories go with everything in them.`,
 		Example: `  farflash flash fs rm data.img /src.tar
   farflash flash fs rm data.img /backup --recursive`,
 		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
@@ -369,7 +369,7 @@ With --recursive directories go with all that is in them, one after the other.`,
 		},
 	}
 	f.register(cmd, false)
-	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "remove directories with what is in them")
+	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "remove directories with their contents")
 	return cmd
 }
 
@@ -378,8 +378,9 @@ func (p *program) fsStat() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stat POOL PATH...",
 		Short: "Say what is known of a file",
-		Long: `Say what is known of files and directories: size, room taken, owner, and where they are in the pool's space. A
-file's bytes are at consecutive addresses from its base on; it grows up to its block without being moved.`,
+		Long: `Show files and directories: size, room taken, owner, and where they are in the
+pool's space. A file's bytes are at consecutive addresses from its base on. It
+can grow up to its block without being moved.`,
 		Example: `  farflash flash fs stat data.img /disk
   farflash flash fs stat data.img /disk /backup --json`,
 		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
@@ -420,7 +421,7 @@ func (p *program) fsFree() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "df POOL",
 		Short: "Say how full a pool is",
-		Long:  `Say how much of a pool is in use, and by how many files. What was never written takes no room, so files can be larger than the pool.`,
+		Long:  "Say how much of a pool is in use, and by how many files. Unwritten parts take no\nroom, so files can be larger than the pool.",
 		Example: `  farflash flash fs df data.img
   farflash flash fs df a.img --also b.img --json`,
 		Args: verb.Arguments(1, 1, "a pool's device"),
@@ -449,8 +450,9 @@ func (p *program) fsMove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mv POOL FROM TO",
 		Short: "Give a file or directory another name",
-		Long: `Give a file or directory another name, in any directory of the same pool. It is there under the old name or the new one, whenever
-the machine stops. With --replace a file takes the place of another one, and a directory that of an empty one, in the same step.`,
+		Long: `Give a file or directory another name, in any directory of the same pool. After
+a crash it has the old name or the new one. With --replace a file takes the
+place of another file, and a directory that of an empty one, in the same step.`,
 		Example: `  farflash flash fs mv data.img /src.tar /backup/src.tar
   farflash flash fs mv data.img /src.new /src --replace`,
 		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
@@ -468,7 +470,7 @@ the machine stops. With --replace a file takes the place of another one, and a d
 		},
 	}
 	f.register(cmd, false)
-	cmd.Flags().BoolVar(&replace, "replace", false, "take the place of what has the name")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace what has the name")
 	return cmd
 }
 
@@ -478,8 +480,9 @@ func (p *program) fsTruncate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "truncate POOL PATH SIZE",
 		Short: "Make a file shorter or longer",
-		Long: `Have a file end elsewhere. What is behind a new end is free; what is before it and was not there reads as zeros, and takes no room
-until it is written. With --allocate it takes its room at once, so that writing to it never finds the pool full.`,
+		Long: `Set the size of a file. What lies behind a new end is freed. A new part reads as
+zeros, and takes no room until it is written. With --allocate it takes its room
+at once, so that later writes never find the pool full.`,
 		Example: `  farflash flash fs truncate data.img /disk 20GiB
   farflash flash fs truncate data.img /scratch 1GiB --create --allocate`,
 		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and a size"),
@@ -512,7 +515,7 @@ until it is written. With --allocate it takes its room at once, so that writing 
 		},
 	}
 	f.register(cmd, false)
-	cmd.Flags().BoolVar(&allocate, "allocate", false, "take room for all of it")
-	cmd.Flags().BoolVar(&create, "create", false, "make the file if there is none")
+	cmd.Flags().BoolVar(&allocate, "allocate", false, "allocate all of it")
+	cmd.Flags().BoolVar(&create, "create", false, "create a missing file")
 	return cmd
 }

@@ -48,18 +48,21 @@ func (p *program) flashServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve FILE...",
 		Short: "Serve a pool's files over the network",
-		Long: `Serve the files of a pool: with one-sided reads, writes and atomics over iWARP (RDMA over TCP), and with --nbd as
-network block devices. What is empty is formatted first if --size says how large it is to be: a pool, a file system, and in that one file called disk.
-Data that is not known is never touched.
+		Long: `Serve the files of a pool: with one-sided reads, writes and atomics over iWARP
+(RDMA over TCP), and with --nbd as network block devices. With --size an empty
+file or device is formatted first: a pool with a file system and one file,
+called disk. Data of unknown kind are never overwritten.
 
-Only this machine is served, unless there is TLS 1.3: give --tls-cert and --tls-key, and either --tls-clients, the authority of clients'
-certificates, or --token-file, a secret that clients send within TLS.
+Without TLS 1.3 only this machine is served. For TLS give --tls-cert and
+--tls-key, and either --tls-clients, the authority of clients' certificates, or
+--token-file, a secret that clients send within TLS.
 
---limit NAME=RATE bounds an export: bytes a second, operations a second, or both; the word latency has it go before others:
---limit 'disk=100MB/s,5000iops,latency'.
+--limit NAME=RATE bounds an export: bytes a second, operations a second, or
+both. The word latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
-SIGTERM or Ctrl-C ends the daemon: nothing more is taken in, what was begun is finished, everything is flushed, and a checkpoint is
-written from which the next start goes on at once. A second signal ends it in the middle, which loses nothing that was said to be durable.`,
+SIGTERM or Ctrl-C ends the daemon. It accepts no new work, finishes what was
+begun, flushes everything, and writes a checkpoint, so that the next start is
+quick. A second signal ends it at once; what was durable stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
@@ -68,7 +71,7 @@ written from which the next start goes on at once. A second signal ends it in th
 	}
 	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
 	fl := cmd.Flags()
-	fl.Var(&f.size, "size", "`size` of the disk of a pool that is made")
+	fl.Var(&f.size, "size", "`size` of the disk in a new pool")
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of that file, and of NBD's default export")
 	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "`address` of iWARP; empty: none")
 	fl.StringVar(&f.cfg.NBD, "nbd", "", "`address` of NBD")
@@ -82,14 +85,14 @@ written from which the next start goes on at once. A second signal ends it in th
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "iWARP connections at once")
 	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
-	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "reads and atomics of a connection under way")
-	fl.DurationVar(&f.spin, "spin", 0, "`time` for which such a thread looks for more before it sleeps, such as 50us: a lone client is answered sooner, and a processor does nothing else meanwhile")
+	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "outstanding reads and atomics of a connection")
+	fl.DurationVar(&f.spin, "spin", 0, "`time` that such a thread polls before it sleeps, such as 50us: lower latency, at the cost of a busy processor")
 	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
-	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` that a client has to say who it is")
-	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` that a client has for one frame")
+	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
+	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent connection is closed; 0: never")
-	fl.StringVar(&f.ready, "ready", "", "`file` that says where what is served, for as long as it is")
-	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` that what was begun has at the end")
+	fl.StringVar(&f.ready, "ready", "", "`file` with the served addresses, removed at the end")
+	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for finishing work at the end")
 	return cmd
 }
 
@@ -343,9 +346,10 @@ func (p *program) flashCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check a pool and its files",
-		Long: `Open a pool as a daemon would, recovering it if it was not closed, and look at everything that must hold: the mapping from both sides,
-segments and their summaries, the content of every page against its checksum, and the file system. Every violation is printed, with its place.
-The exit code is 1 if there is one.`,
+		Long: `Open a pool as the daemon does, with recovery if it was not closed, and check
+it: the mapping from both sides, segments and their summaries, the checksum of
+every page, and the file system. Every violation is printed with its place. The
+exit code is 1 if there is one.`,
 		Example: `  farflash flash check data.img
   farflash flash check a.img b.img --quick`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
