@@ -411,7 +411,7 @@ func TestZonesModel(t *testing.T) {
 			t.Errorf("seed %d: %+v, the model has %d full, %d active, %d open, %d resets", seed, got, b.m.count("F"), b.m.count("IXC"), b.m.count("IX"), b.resets)
 		}
 		// What is not on flash waits in the cache for a page of flash to fill, or for more dirty data.
-		if in := int64(d.Stats().ValidPages); !beside && in+int64(len(d.caches[0].slots)) < held {
+		if in := d.Stats().ValidPages; !beside && in+int64(len(d.caches[0].slots)) < held {
 			t.Errorf("seed %d: %d blocks have a place, the zones hold %d", seed, in, held)
 		}
 		if t.Failed() {
