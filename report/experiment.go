@@ -106,7 +106,7 @@ func experimentTable(rows []reproduce.Row) *table {
 		case reproduce.NotStated:
 			verdict = cell{Text: "not stated", Class: "text"}
 		}
-		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text"}, {Text: x.Metric, Class: "text"}, {Text: paper}, {Text: ours},
+		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text row"}, {Text: x.Metric, Class: "text"}, {Text: paper}, {Text: ours},
 			{Text: x.Unit, Class: "text"}, verdict, {Text: x.Words(), Class: "text long"}})
 	}
 	return t
