@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 14 {
-		t.Errorf("there are %d examples, and tests for 14", len(files))
+	if len(files) != 16 {
+		t.Errorf("there are %d examples, and tests for 16", len(files))
 	}
 }
 

@@ -95,12 +95,17 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 		host += p.frontiers[i].host
 	}
 	c := &p.counts
-	in := host + c.restored + c.abandoned + c.skipped + c.shortened
+	in := host + c.restored + c.abandoned + c.skipped
+	unused := int64(0)
+	if p.fast != nil {
+		unused = p.fast.unused
+	}
+	in += unused
 	for _, n := range c.moved {
 		in += n
 	}
 	if handed += c.erasedPages; in != handed {
-		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, c.skipped, c.shortened, handed)
+		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, c.skipped, unused, handed)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type fastBlocks struct {
 	opened  []int32 // those that are not erased, in the order in which they were opened
 	fold    bool    // there is time to fold
 	pressed bool    // the host waits for one
+	unused  int64   // pages that fast blocks do not use
 }
 
 func (x *fastBlocks) clone() *fastBlocks {
@@ -112,7 +113,7 @@ func (f *FTL) makeFast(p *pool, b int32) {
 	m := &p.blocks[b]
 	m.fast = true
 	p.fast.opened = append(p.fast.opened, b)
-	p.counts.shortened += int64(f.pages - f.size(m))
+	p.fast.unused += int64(f.pages - f.size(m))
 	f.clearRange(p, b, f.size(m), f.pages)
 }
 

@@ -131,7 +131,6 @@ const (
 	Renewal                     // because the driver asked for it: its data are getting old
 	Folding                     // because it is fast: others hold more
 	Returned                    // because the driver, whose it was, gave it back
-	reasons
 )
 
 // Action is one thing that collection wants the driver to do.

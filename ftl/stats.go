@@ -4,8 +4,8 @@ import "slices"
 
 // counts are what a pool counts apart from the host's programs, which its frontiers do.
 type counts struct {
-	moved       [reasons]int64 // pages relocated
-	collections [reasons]int64
+	moved       [Returned]int64 // pages relocated, by why; of a block that is returned none is
+	collections [Returned]int64
 	raced       int64
 	erases      int64
 	retired     int64
@@ -15,7 +15,6 @@ type counts struct {
 	abandoned   int64 // pages of failing and returned blocks that were never handed out
 	skipped     int64 // pages that were given up by Skip
 	filled      int64 // pages of given blocks that were taken
-	shortened   int64 // pages that fast blocks do not use
 	erasedPages int64 // pages of blocks that were erased or retired
 	relocating  int64 // relocated and not yet Moved
 }
