@@ -88,7 +88,10 @@ func TestDepth(t *testing.T) {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = cluster.Pull, x.chunk, 1000*units.ByteRate(units.MiB)
 		x.set(&cfg)
-		const from, until = 6 * units.Millisecond, 12 * units.Millisecond
+		from, until := 6*units.Millisecond, 12*units.Millisecond
+		if cfg.Code.Data > 0 && cfg.Outstanding > 2 { // a chunk takes 3 ms, and what all begin together ends together
+			from, until = 2*from, 2*until
+		}
 		_, done := run(t, cfg, 1, until)
 		n := 0
 		for _, d := range done {

@@ -97,13 +97,13 @@ func (g *getter) begin(i int32) {
 	ask := put.Message{Kind: readAsk, From: x.Gateway, Chunk: i, ID: x.ID}
 	switch {
 	case c.cfg.Read == ReadBids && c.kept.each > 0:
-		g.nodes = g.nodes[:0]
-		for _, group := range c.kept.groupsOf(c.tasks.Items[i].object) {
+		for _, group := range c.kept.groupsOf(c.tasks.Items[i].object) { // a multicast each
+			g.nodes = g.nodes[:0]
 			for k := range int32(c.cfg.Group) {
 				g.nodes = append(g.nodes, c.nodeOfTarget(group*int32(c.cfg.Group)+k))
 			}
+			c.tell(x.Gateway, ask, g.nodes)
 		}
-		c.tell(x.Gateway, ask, g.nodes)
 	case c.cfg.Read == ReadBids || c.cfg.Read == ReadLeastLoaded:
 		for _, t := range x.Targets[:x.N] {
 			c.tell(x.Gateway, ask, g.node(c.nodeOfTarget(t)))
@@ -212,13 +212,17 @@ func (g *getter) bid(m *put.Message) {
 	}
 	copy(x.Targets[:], s.bidders[:s.n])
 	if c.cfg.Read == ReadBids && c.kept.each > 0 {
-		// The acceptance goes to the groups as a whole; those that are named in it begin.
-		g.nodes = g.nodes[:0]
-		for _, t := range x.Targets[:c.cfg.pieces()] {
-			g.nodes = append(g.nodes, c.nodeOfTarget(t))
-		}
+		// The acceptance goes to a group as a whole; those that are named in it begin.
 		s.asked = int8(c.cfg.pieces())
-		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID}, g.nodes)
+		for _, group := range c.kept.groupsOf(c.tasks.Items[m.Chunk].object) {
+			g.nodes = g.nodes[:0]
+			for _, t := range x.Targets[:s.asked] {
+				if t/int32(c.cfg.Group) == group {
+					g.nodes = append(g.nodes, c.nodeOfTarget(t))
+				}
+			}
+			c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID}, g.nodes)
+		}
 		return
 	}
 	g.request(m.Chunk, c.cfg.pieces())

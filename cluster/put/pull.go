@@ -14,8 +14,8 @@ var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Cha
 	Messages: []string{askRoom: "request", offer: "offer", take: "take", stored: "ack", giveUp: "cancel"}, New: func(b *Bus) Protocol { return newPull(b) }}
 
 // pull is late binding, our own protocol; docs/adr/0006-pull.md says why it is as it is. A gateway asks the targets of two
-// groups by one multicast. Each remembers it and offers itself when it runs out of work, to who has waited longest: targets pull chunks as they have room for them. With as many offers as
-// replicas the gateway binds: it tells both groups which targets it takes, those that are free the soonest first, which it leaves, and when its
+// groups by a multicast each. Each remembers it and offers itself when it runs out of work, to who has waited longest: targets pull chunks as they have room for them. With as many offers as
+// replicas the gateway binds: it tells both groups, again by one each, which targets it takes, those that are free the soonest first, which it leaves, and when its
 // link has sent what was bound before. The data follows right behind, from the gateway to the first target, from there to the second as it comes in, and so on.
 type pull struct {
 	b     *Bus
@@ -88,14 +88,12 @@ func (p *pull) Begin(i int32) {
 	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun})
 }
 
-// toAsked sends a message from a chunk's gateway to all that it asks.
+// toAsked sends a message from a chunk's gateway to all that it asks: to each group by a multicast of its own, for a switch has a rule for each group and none for two.
 func (p *pull) toAsked(m Message) {
-	p.among = p.among[:0]
 	for _, g := range p.b.Chunks[m.Chunk].Groups[:p.b.Candidates] {
-		p.among = p.b.GroupOf(g, p.among)
-	}
-	if len(p.among) > 0 {
-		p.b.toTargets(m, p.among)
+		if p.among = p.b.GroupOf(g, p.among[:0]); len(p.among) > 0 {
+			p.b.toTargets(m, p.among)
+		}
 	}
 }
 
@@ -159,7 +157,7 @@ func (p *pull) offered(m *Message) {
 		p.refuse(m) // it has been given up, and the target has not heard that
 		return
 	case x.N > 0:
-		if b.Now() > s.bound+2*(b.OnLink()+b.Trip) && !x.Keeps(m.From) {
+		if b.Now() > s.bound+2*b.Trip+sim.Time(b.Candidates+1)*b.OnLink() && !x.Keeps(m.From) {
 			p.refuse(m) // it has all that it needs, and the target has not heard that
 		}
 		return
@@ -192,7 +190,7 @@ func (p *pull) bind(i int32) {
 	free := &p.free[x.Gateway]
 	*free = max(*free, s.bound)
 	p.toAsked(Message{Kind: take, From: x.Gateway, Chunk: i, ID: x.ID, A: *free - s.bound})
-	*free += b.OnLink() + b.fromGateway(int(x.N))
+	*free += sim.Time(b.Candidates)*b.OnLink() + b.fromGateway(int(x.N))
 	b.sendOut(i)
 }
 
@@ -210,10 +208,10 @@ func (p *pull) Frame(f Frame) {
 	}
 }
 
-// Floor implements Forecast: request, offer, taking, the data's path along the chain, the disk and the acknowledgement.
+// Floor implements Forecast: the first group's request, offer, taking in all groups, the data's path along the chain, the disk and the acknowledgement.
 func (p *pull) Floor() sim.Time {
 	b, d := p.b, p.b.Times
-	return 4*b.OnLink() + 3*d.Trip + b.alongChain() + b.kept()
+	return sim.Time(3+b.Candidates)*b.OnLink() + 3*d.Trip + b.alongChain() + b.kept()
 }
 
 // Expects implements Forecast: what has been taken, and offers.
