@@ -73,6 +73,7 @@ func (c *Config) checkLoad(f *units.Faults) {
 	f.Hold(l.Rate >= 0 && l.Rate <= 1e12 && !math.IsNaN(l.Rate), "load.rate", "%v is not possible; use chunks a second, such as 50000", l.Rate)
 	f.Hold(l.Rate == 0 || l.Share == 0, "load.share", "the load is given twice; leave rate or share out")
 	f.Hold(l.Share <= 10, "load.share", "%v is not possible; use a share of what the cluster allows, such as 90%%", l.Share)
+	c.checkBursts(f)
 	f.Hold(c.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", c.Reads)
 	f.Hold(c.Objects >= 1 && c.Objects <= 1<<28, "objects", "%d is not possible; use 1 to %d", c.Objects, 1<<28)
 	f.Hold(c.HedgeAfter >= 0, "hedge_after", "%v is not possible; use a time such as 2ms", c.HedgeAfter)

@@ -82,3 +82,14 @@ func (c *Config) ahead(d *reserve.Durations) units.Duration {
 	}
 	return first + sim.Time(c.copies()-1)*hop + d.DiskChunk/2
 }
+
+// UsualAhead is what Ahead is where it is 0.
+func (c *Config) UsualAhead() (units.Duration, error) {
+	usual := *c
+	usual.Ahead = 0
+	d, err := reserve.New(usual.durations())
+	if err != nil {
+		return 0, err
+	}
+	return usual.ahead(d), nil
+}

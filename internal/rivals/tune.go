@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"farflash/experiment"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/trial"
+)
+
+// gridSeed is the seed of the comparison, tuneSeed that by which forms are chosen.
+const (
+	gridSeed = 1
+	tuneSeed = 101
+)
+
+// What is no worse: so much less of the rate, or more of the 99th percentile.
+const (
+	ofRate = 0.005
+	ofP99  = 0.05
+)
+
+// How long runs are, in rounds: chunks a gateway that disks take that time for, and how many times what is outstanding at least.
+const (
+	roughly, roughlyDeep = 12, 3
+	closer, closerDeep   = 32, 4
+	finally, finallyDeep = 80, 6
+)
+
+// found is what a run finds: chunks a second, and times in us.
+type found struct{ rate, mean, p99 float64 }
+
+// better orders what was found, the best first: of those within a share of the most chunks the one with the shortest tail. The shorter runs are, the more they differ by chance, and in a short one more
+// may end than disks can do, which counts as what they can do.
+func (x cell) better(list []found, within float64) []int {
+	allowed := x.capacity()
+	if x.load.share > 0 {
+		allowed *= float64(x.load.share) / 100
+	}
+	most := 0.0
+	for _, f := range list {
+		most = max(most, min(f.rate, allowed))
+	}
+	order := make([]int, len(list))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := list[a], list[b]
+		full := func(f found) bool { return f.rate >= (1-within)*most }
+		switch {
+		case full(x) != full(y):
+			return map[bool]int{true: -1, false: 1}[full(x)]
+		case full(x):
+			return cmp.Compare(x.p99, y.p99)
+		}
+		return cmp.Compare(y.rate, x.rate)
+	})
+	return order
+}
+
+// run runs a rival in a cell.
+func (x cell) run(ctx context.Context, r rival, seed uint64, seconds float64) (found, error) {
+	text := x.scenario(r, seconds)
+	s, err := scenario.Parse(shape.Source{File: r.String(), Text: []byte(text)}, nil)
+	if err != nil {
+		return found{}, fmt.Errorf("%w\n%s", err, text)
+	}
+	out, err := trial.Run(ctx, s, experiment.Options{Seed: seed})
+	switch {
+	case err != nil:
+		return found{}, fmt.Errorf("%v: %w\n%s", r, err, text)
+	case out.Interrupted:
+		return found{}, context.Canceled
+	}
+	var f found
+	longest := 0.0
+	for _, m := range out.Result.Metrics {
+		switch m.Name {
+		case "cluster.put.iops":
+			f.rate = m.Value
+		case "cluster.put.latency.mean":
+			f.mean = m.Value
+		case "cluster.put.latency.p99":
+			f.p99 = m.Value
+		case "cluster.put.latency.max":
+			longest = m.Value
+		}
+	}
+	if f.p99 == 0 { // too few chunks support it
+		f.p99 = longest
+	}
+	return f, nil
+}
+
+// runs runs several, each for so many rounds.
+func (x cell) runs(ctx context.Context, list []rival, seed uint64, rounds, deep int) ([]found, error) {
+	out := make([]found, len(list))
+	for k, r := range list {
+		var err error
+		if out[k], err = x.run(ctx, r, seed, x.window(rounds, deep)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// choose tries all forms for a short time, the best form of each protocol, or so many of them if that is more, for longer, and returns them, the best first.
+func (x cell) choose(ctx context.Context, list []rival, atLeast int) ([]rival, error) {
+	tried, err := x.runs(ctx, list, tuneSeed, roughly, roughlyDeep)
+	if err != nil {
+		return nil, err
+	}
+	var last []rival
+	there := map[string]bool{}
+	for n, k := range x.better(tried, 0.04) {
+		if r := list[k]; n < atLeast || !there[r.protocol] {
+			there[r.protocol] = true
+			last = append(last, r)
+		}
+	}
+	if tried, err = x.runs(ctx, last, tuneSeed, closer, closerDeep); err != nil {
+		return nil, err
+	}
+	var ordered []rival
+	for _, k := range x.better(tried, 0.01) {
+		ordered = append(ordered, last[k])
+	}
+	return ordered, nil
+}
+
+// compare tunes all and compares them.
+func (x cell) compare(ctx context.Context) (row, error) {
+	r := row{cell: x}
+	if err := x.measure(ctx); err != nil {
+		return r, err
+	}
+	theirs, err := x.choose(ctx, x.rivals(), 1)
+	if err != nil {
+		return r, err
+	}
+	ahead, err := x.ahead()
+	if err != nil {
+		return r, err
+	}
+	ours, err := x.choose(ctx, x.pulls(ahead), 2)
+	if err != nil {
+		return r, err
+	}
+	list := append(theirs[:min(2, len(theirs))], ours[0], usual)
+	last, err := x.runs(ctx, list, gridSeed, finally, finallyDeep)
+	if err != nil {
+		return r, err
+	}
+	n := len(list) - 2
+	k := x.better(last[:n], ofRate)[0]
+	r.rival, r.theirs = list[k].String(), last[k]
+	if r.form = list[n].says; r.form == "" {
+		r.form = "as it is"
+	}
+	r.best, r.usual = last[n], last[n+1]
+	return r, nil
+}
+
+// ahead is how far ahead of need targets of pull offer themselves in a cell if nothing is said, in us.
+func (x cell) ahead() (float64, error) {
+	s, err := scenario.Parse(shape.Source{File: "pull", Text: []byte(x.scenario(usual, 1))}, nil)
+	if err != nil {
+		return 0, err
+	}
+	t, err := s.ObjectCluster.UsualAhead()
+	return t.Seconds() * 1e6, err
+}
+
+// What drives do, by cells that differ in their load alone.
+var (
+	driven  = map[cell]float64{}
+	driving sync.Mutex
+)
+
+// capacity is how many chunks a second the cluster's disks do.
+func (x cell) capacity() float64 {
+	if x.condition == ssds {
+		driving.Lock()
+		defer driving.Unlock()
+		x.load = load{}
+		if rate := driven[x]; rate > 0 {
+			return rate
+		}
+	}
+	return x.disks()
+}
+
+// measure finds what drives do: what a chain with two candidates does that has sixteen chunks outstanding.
+func (x cell) measure(ctx context.Context) error {
+	if x.condition != ssds {
+		return nil
+	}
+	x.load = load{outstanding: 16}
+	f, err := x.run(ctx, rival{protocol: "chain", set: []string{"choices: 2"}}, tuneSeed, x.window(finally, finallyDeep))
+	driving.Lock()
+	defer driving.Unlock()
+	x.load = load{}
+	driven[x] = f.rate
+	return err
+}
+
