@@ -77,22 +77,24 @@ func (c *Cluster) mishap(f fault) {
 
 // crash has a target lose what it is doing and what it knows.
 func (c *Cluster) crash(target int32) {
-	d := &c.targets[target].disk
 	now := c.eng.Now()
-	if d.current >= 0 {
-		d.busy -= d.ends - now
-		c.drop(d.current)
-		d.current = -1
-	}
-	for !d.queue.Empty() {
-		c.drop(d.queue.Pop())
-	}
-	for !d.held.Empty() {
-		c.drop(d.held.Pop())
-	}
-	d.waiting, d.free = 0, 0
-	if d.drive != nil {
-		d.drive.crash(c)
+	for k := range c.disksOf(target) {
+		d := &c.disksOf(target)[k]
+		if d.current >= 0 {
+			d.busy -= d.ends - now
+			c.drop(d.current)
+			d.current = -1
+		}
+		for !d.queue.Empty() {
+			c.drop(d.queue.Pop())
+		}
+		for !d.held.Empty() {
+			c.drop(d.held.Pop())
+		}
+		d.waiting, d.free = 0, 0
+		if d.drive != nil {
+			d.drive.crash(c)
+		}
 	}
 	c.targets[target].reads = c.targets[target].reads[:0]
 	// What it has not begun to send is not sent.

@@ -163,7 +163,7 @@ func (g *getter) message(m *put.Message) {
 		// A target knows what it has; who has the chunk is in it for the simulation alone.
 		answer := put.Message{Kind: readBid, From: m.To, Chunk: m.Chunk, ID: m.ID, N: -1}
 		if x.ID == m.ID && x.Keeps(m.To) {
-			answer.N, answer.A = 1, c.targets[m.To].disk.backlog(now)
+			answer.N, answer.A = 1, c.disks[c.lies(c.tasks.Items[m.Chunk].object, m.To)].backlog(now)
 		}
 		c.tell(c.nodeOfTarget(m.To), answer, g.node(m.From))
 	case readBid:
@@ -172,15 +172,16 @@ func (g *getter) message(m *put.Message) {
 		if x.ID == m.ID {
 			m.N = int32(max(x.Place(m.To), 0)) // which of its targets it is, as the request says
 		}
-		job := c.work(m.To, job{size: c.piece, read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
-		if c.targets[m.To].disk.current != job {
+		at := c.lies(c.tasks.Items[m.Chunk].object, m.To)
+		job := c.work(job{disk: at, size: c.piece, read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
+		if c.disks[at].current != job {
 			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{m.ID, job})
 		}
 	case readBegun, readLeave:
 		reads := c.targets[m.To].reads
 		for k := range reads {
 			if reads[k].id == m.ID {
-				c.takeBack(m.To, reads[k].job)
+				c.takeBack(reads[k].job)
 				c.targets[m.To].reads = append(reads[:k], reads[k+1:]...)
 				return
 			}

@@ -64,8 +64,9 @@ func (c *Cluster) walkLinks() error {
 func (c *Cluster) walkDisks() error {
 	now := c.eng.Now()
 	jobs := 0
-	for t := range c.targets {
-		d := &c.targets[t].disk
+	for i := range c.disks {
+		d := &c.disks[i]
+		t := d.target
 		waiting := sim.Time(0)
 		for _, i := range d.queue.All() {
 			if j := &c.jobs.Items[i]; !j.void {

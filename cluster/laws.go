@@ -67,8 +67,8 @@ func (c *Cluster) checkBytes() error {
 			waiting[n] += j.size
 		}
 	}
-	for t := range c.targets {
-		d := &c.targets[t].disk
+	for i := range c.disks {
+		d := &c.disks[i]
 		for _, list := range [][]int32{d.queue.All(), d.held.All()} {
 			for _, i := range list {
 				wait(i)

@@ -27,6 +27,7 @@ type Cluster struct {
 
 	gateways   []gateway
 	targets    []target
+	disks      []disk // of targets, one after the other
 	books      books
 	tasks      slab.Slab[task] // as bus.Chunks
 	parcels    slab.Slab[parcel]
@@ -121,7 +122,6 @@ type gateway struct {
 
 // target keeps replicas.
 type target struct {
-	disk   disk
 	weight float64 // its capacity, relative to others
 	down   bool
 	fell   int32     // how often it has failed

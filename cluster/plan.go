@@ -40,7 +40,7 @@ func (c *Config) durations() reserve.Config {
 	}
 	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
 	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
-	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
+	r.DiskRate, r.DiskQueue = c.Disk.Rate*units.ByteRate(c.Disk.Count), c.Disk.Queue*units.Bytes(c.Disk.Count)
 	if r.Group < r.Replicas {
 		r.Group = r.Replicas // unicast has no groups
 	}
@@ -60,7 +60,12 @@ func (c *Config) plan(seed uint64) (put.Plan, error) {
 	if c.Compat != CompatNone {
 		d.MaxBidWait = surgeBidWait
 	}
+	alone := d.DiskChunk
+	if c.Disk.Count > 1 {
+		alone = c.Disk.Rate.TimeFor(c.piece())
+	}
 	return put.Plan{
+		Alone:  alone,
 		Traits: c.Protocol.traits(), Times: d, Seed: seed,
 		Gateways: c.Gateways, Targets: c.Targets, Copies: c.copies(), Piece: c.piece(), Coded: c.Code.Data > 0, Frame: c.Link.Frame, Trip: c.Link.Trip,
 		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d),

@@ -232,7 +232,7 @@ func (r *repairer) fetched(k int32) {
 	r.clock.learn(c.eng.Now() - t.started)
 	m.chunk, m.writes = -1, true
 	c.release(k)
-	c.work(m.target, job{size: c.piece, repairs: true, message: put.Message{Chunk: i, N: m.fell}})
+	c.work(job{disk: c.idlest(m.target), size: c.piece, repairs: true, message: put.Message{Chunk: i, N: m.fell}})
 }
 
 // written: a target has made a piece again.

@@ -19,6 +19,7 @@ type Plan struct {
 	Piece             units.Bytes // what each of them keeps
 	Coded             bool        // the pieces differ
 	Frame             units.Bytes // the largest
+	Alone             sim.Time    // that a disk takes for a piece; a target of several disks is as fast as all, by Times
 	Trip              sim.Time    // from node to node
 
 	GroupSize  int  // targets of a negotiating group
@@ -95,7 +96,7 @@ func (p *Plan) KeepTime(takes sim.Time) sim.Time {
 }
 
 // kept is KeepTime of a usual disk.
-func (p *Plan) kept() sim.Time { return p.KeepTime(p.Times.DiskChunk) }
+func (p *Plan) kept() sim.Time { return p.KeepTime(p.Alone) }
 
 // Chained reports whether data goes from target to target.
 func (p *Plan) Chained() bool { return p.Traits.Chained && !p.Coded }

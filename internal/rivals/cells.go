@@ -75,6 +75,17 @@ func (l load) String() string {
 	return fmt.Sprint(l.outstanding, " outstanding")
 }
 
+// keepsUp is what of the chunks that come in an open loop may not be done within the measured time, by chance: in bursts they vary more. In a closed loop it is nothing.
+func (l load) keepsUp() float64 {
+	switch {
+	case l.bursts:
+		return 0.03
+	case l.share > 0:
+		return 0.02
+	}
+	return 0
+}
+
 // cell is a case in which pull and its rivals are compared.
 type cell struct {
 	chunk     string
@@ -115,8 +126,22 @@ func (x cell) withDrives() bool {
 	return x.chunk == "128KiB" && x.hardware.link == 10 && x.code.data <= 4 && slices.Contains([]load{{outstanding: 1}, {outstanding: 4}, {share: 70}, {share: 90}, {share: 70, bursts: true}}, x.load)
 }
 
-// shuffled puts cells into an order drawn once and for all, so that as many as have been run are a sample of all.
-func shuffled(list []cell) []cell {
+// setting is a cell without its load.
+func (x cell) setting() cell {
+	x.load = load{}
+	return x
+}
+
+// settings are all cells, those of a setting together, and settings in an order drawn once and for all, so that as many as have been run are a sample of all.
+func settings() [][]cell {
+	var list [][]cell
+	for _, x := range cells() {
+		if k := len(list) - 1; k >= 0 && list[k][0].setting() == x.setting() {
+			list[k] = append(list[k], x)
+		} else {
+			list = append(list, []cell{x})
+		}
+	}
 	s := rng.NewStream(1, "rivals")
 	for k := len(list) - 1; k > 0; k-- {
 		j := int(s.IntN(int64(k + 1)))
@@ -220,13 +245,13 @@ func (x cell) pulls(ahead float64) []rival {
 // window is for how long a rival runs, in seconds, of which the first half is not measured: so long as disks take for so many chunks a gateway, and for some of all that are outstanding. Bursts vary more,
 // and large chunks cost more.
 func (x cell) window(rounds, deep int) float64 {
-	switch {
-	case x.load.bursts:
+	if x.load.bursts {
 		rounds *= 2
-	case x.chunk == "1MiB" && rounds >= finally:
-		rounds = rounds * 3 / 4
 	}
-	if x.chunk == "16KiB" && rounds >= finally {
+	switch {
+	case x.chunk == "1MiB":
+		rounds /= 2
+	case x.chunk == "16KiB" && rounds >= finally:
 		rounds *= 2
 	}
 	return nodes * float64(max(rounds, deep*x.load.outstanding)) / x.capacity()

@@ -5,9 +5,9 @@
 //	go run ./internal/rivals -for 20m   # as many as that time allows
 //	go run ./internal/rivals -write     # the page and the picture, of the rows that there are
 //
-// In each cell every rival in every form of cell.rivals, and pull in every form of cell.pulls, runs for a short time with a seed of its own; the best form of each rival and the best two
-// of pull run longer, with the same seed; the two best rivals, the best form of pull, and pull with nothing said are compared with another seed, with which the better of both rivals counts. A row is the
-// same on any machine.
+// For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and pull in every form of cell.pulls, runs for a short time with a seed of its own, with four
+// chunks outstanding or at 90 % load; the best form of each rival and the best two of pull run longer, with the same seed. Then in each cell the three best rivals, the best form of pull, and pull with
+// nothing said are compared with another seed, with which the best of the three rivals counts. A row is the same on any machine.
 //
 // It leaves out how figures vary between seeds: cells are many, and each has one.
 package main
@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,27 +60,49 @@ func run(ctx context.Context, dir, only string, limit time.Duration, workers int
 
 // fill runs cells that have no row, and keeps each as soon as it is there.
 func fill(ctx context.Context, t *table, dir string, match *regexp.Regexp, limit time.Duration, workers int) error {
-	var todo []cell
-	for _, x := range shuffled(cells()) {
-		if _, done := t.rows[x.String()]; !done && match.MatchString(x.String()) {
-			todo = append(todo, x)
+	var todo [][]cell
+	for _, list := range settings() {
+		list = slices.DeleteFunc(list, func(x cell) bool {
+			_, done := t.rows[x.String()]
+			return done || !match.MatchString(x.String())
+		})
+		if len(list) > 0 {
+			todo = append(todo, list)
 		}
 	}
 	from := time.Now()
 	var mu sync.Mutex
 	errs := trial.Parallel(ctx, len(todo), workers, func(i int) error {
+		forms := map[cell]tuned{}
 		if limit > 0 && time.Since(from) > limit {
 			return nil
 		}
-		r, err := todo[i].compare(ctx)
-		if err != nil {
-			return fmt.Errorf("%v: %w", todo[i], err)
+		if err := todo[i][0].measure(ctx); err != nil {
+			return fmt.Errorf("%v: %w", todo[i][0], err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		t.rows[r.cell.String()] = r
-		fmt.Printf("%d of %d: %v: %s; as it is %s; %v\n", len(t.rows), len(cells()), r.cell, r.verdict(r.best), r.verdict(r.usual), r.rival)
-		return t.write(dir)
+		for _, x := range todo[i] {
+			class := x.class()
+			if _, there := forms[class]; !there {
+				f, err := class.tune(ctx)
+				if err != nil {
+					return fmt.Errorf("%v: %w", class, err)
+				}
+				forms[class] = f
+			}
+			r, err := x.compare(ctx, forms[class])
+			if err != nil {
+				return fmt.Errorf("%v: %w", x, err)
+			}
+			mu.Lock()
+			t.rows[r.cell.String()] = r
+			fmt.Printf("%d of %d: %v: %s; as it is %s; %v\n", len(t.rows), len(cells()), r.cell, r.verdict(r.best), r.verdict(r.usual), r.rival)
+			err = t.write(dir)
+			mu.Unlock()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	for _, err := range errs {
 		if err != nil && ctx.Err() == nil {

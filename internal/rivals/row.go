@@ -25,13 +25,19 @@ const (
 	fails  = "does not keep up"
 )
 
-// verdict is pull's: behind where it does fewer chunks by more than ofRate or has a tail longer by more than ofP99; ahead if it is not, and better by as much in one of these. In an open loop
-// that a rival keeps up with it may not lack a hundredth of the chunks.
+// verdict is pull's: behind where it does fewer chunks by more than ofRate or has a tail longer by more than ofP99; ahead if it is not, and better by as much in one of these. An open loop is kept up with or
+// not, and then its tail counts.
 func (r *row) verdict(f found) string {
-	rate, tail := f.rate/r.theirs.rate-1, f.p99/r.theirs.p99-1
+	rate, tail := r.counted(f)/r.counted(r.theirs)-1, f.p99/r.theirs.p99-1
+	if r.load.share > 0 {
+		if rate < -r.load.keepsUp() {
+			return fails
+		}
+		if rate <= r.load.keepsUp() {
+			rate = 0
+		}
+	}
 	switch {
-	case r.load.share > 0 && rate < -0.01:
-		return fails
 	case rate < -ofRate || tail > ofP99:
 		return behind
 	case rate > ofRate || tail < -ofP99:

@@ -19,7 +19,7 @@ const (
 	tuneSeed = 101
 )
 
-// What is no worse: so much less of the rate, or more of the 99th percentile.
+// What is no worse: so much less of the rate, where gateways work as fast as they can, or more of the 99th percentile.
 const (
 	ofRate = 0.005
 	ofP99  = 0.05
@@ -27,10 +27,13 @@ const (
 
 // How long runs are, in rounds: chunks a gateway that disks take that time for, and how many times what is outstanding at least.
 const (
-	roughly, roughlyDeep = 12, 3
-	closer, closerDeep   = 32, 4
-	finally, finallyDeep = 80, 6
+	roughly, roughlyDeep = 10, 3
+	closer, closerDeep   = 28, 4
+	finally, finallyDeep = 64, 6
 )
+
+// inHindsight is how many rivals are compared in each cell, of which the best counts.
+const inHindsight = 3
 
 // found is what a run finds: chunks a second, and times in us.
 type found struct{ rate, mean, p99 float64 }
@@ -38,31 +41,39 @@ type found struct{ rate, mean, p99 float64 }
 // better orders what was found, the best first: of those within a share of the most chunks the one with the shortest tail. The shorter runs are, the more they differ by chance, and in a short one more
 // may end than disks can do, which counts as what they can do.
 func (x cell) better(list []found, within float64) []int {
-	allowed := x.capacity()
-	if x.load.share > 0 {
-		allowed *= float64(x.load.share) / 100
-	}
+	within = max(within, x.load.keepsUp())
 	most := 0.0
 	for _, f := range list {
-		most = max(most, min(f.rate, allowed))
+		most = max(most, x.counted(f))
 	}
 	order := make([]int, len(list))
 	for k := range order {
 		order[k] = k
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := list[a], list[b]
-		full := func(f found) bool { return f.rate >= (1-within)*most }
+		p, q := list[a], list[b]
+		full := func(f found) bool { return x.counted(f) >= (1-within)*most }
 		switch {
-		case full(x) != full(y):
-			return map[bool]int{true: -1, false: 1}[full(x)]
-		case full(x):
-			return cmp.Compare(x.p99, y.p99)
+		case full(p) != full(q):
+			return map[bool]int{true: -1, false: 1}[full(p)]
+		case full(p):
+			return cmp.Compare(p.p99, q.p99)
 		}
-		return cmp.Compare(y.rate, x.rate)
+		return cmp.Compare(q.rate, p.rate)
 	})
 	return order
 }
+
+// allowed is how many chunks a second disks allow, or come.
+func (x cell) allowed() float64 {
+	if x.load.share > 0 {
+		return x.capacity() * float64(x.load.share) / 100
+	}
+	return x.capacity()
+}
+
+// counted is the rate of a run, of which no more counts than is possible for long: in a run's second half a few more may end than that.
+func (x cell) counted(f found) float64 { return min(f.rate, x.allowed()) }
 
 // run runs a rival in a cell.
 func (x cell) run(ctx context.Context, r rival, seed uint64, seconds float64) (found, error) {
@@ -134,25 +145,44 @@ func (x cell) choose(ctx context.Context, list []rival, atLeast int) ([]rival, e
 	return ordered, nil
 }
 
-// compare tunes all and compares them.
-func (x cell) compare(ctx context.Context) (row, error) {
-	r := row{cell: x}
-	if err := x.measure(ctx); err != nil {
-		return r, err
+// tuned are the forms that are compared: the best of the rivals, the best first, and the best of pull.
+type tuned struct {
+	theirs []rival
+	ours   rival
+}
+
+// class is the cell by which forms are chosen for all loads of a kind.
+func (x cell) class() cell {
+	switch {
+	case x.load.share == 0:
+		x.load = load{outstanding: 4}
+	case !x.load.bursts:
+		x.load = load{share: 90}
 	}
-	theirs, err := x.choose(ctx, x.rivals(), 1)
-	if err != nil {
-		return r, err
+	return x
+}
+
+// tune chooses forms.
+func (x cell) tune(ctx context.Context) (t tuned, err error) {
+	if t.theirs, err = x.choose(ctx, x.rivals(), 1); err != nil {
+		return t, err
 	}
+	t.theirs = t.theirs[:min(inHindsight, len(t.theirs))]
 	ahead, err := x.ahead()
 	if err != nil {
-		return r, err
+		return t, err
 	}
 	ours, err := x.choose(ctx, x.pulls(ahead), 2)
-	if err != nil {
-		return r, err
+	if err == nil {
+		t.ours = ours[0]
 	}
-	list := append(theirs[:min(2, len(theirs))], ours[0], usual)
+	return t, err
+}
+
+// compare compares pull and its rivals.
+func (x cell) compare(ctx context.Context, t tuned) (row, error) {
+	r := row{cell: x}
+	list := append(slices.Clone(t.theirs), t.ours, usual)
 	last, err := x.runs(ctx, list, gridSeed, finally, finallyDeep)
 	if err != nil {
 		return r, err
@@ -188,8 +218,7 @@ func (x cell) capacity() float64 {
 	if x.condition == ssds {
 		driving.Lock()
 		defer driving.Unlock()
-		x.load = load{}
-		if rate := driven[x]; rate > 0 {
+		if rate := driven[x.setting()]; rate > 0 {
 			return rate
 		}
 	}
@@ -205,8 +234,6 @@ func (x cell) measure(ctx context.Context) error {
 	f, err := x.run(ctx, rival{protocol: "chain", set: []string{"choices: 2"}}, tuneSeed, x.window(finally, finallyDeep))
 	driving.Lock()
 	defer driving.Unlock()
-	x.load = load{}
-	driven[x] = f.rate
+	driven[x.setting()] = f.rate
 	return err
 }
-
