@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"farflash/sim"
+	"farflash/units"
 )
 
 // The resources.
@@ -32,14 +33,13 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 		rate = c.d.Effective
 	}
 	get := float64(c.cfg.Reads)
-	piece := c.d.Send(c.piece, rate).Seconds() // on a link
+	piece := c.mean(func(size units.Bytes) float64 { return c.d.Send(size, rate).Seconds() }) // on a link
 	fromGateways, fromTargets, read, written := c.crossings()
 	gateways, targets := float64(c.cfg.Gateways), float64(max(c.cfg.used()-failed, 0))
 	disks, fastest := 0.0, c.bus.Alone
 	for i := range c.disks[:c.cfg.used()*c.cfg.Disk.Count] {
-		takes := c.takes(int32(i), c.piece)
-		disks += 1 / takes.Seconds()
-		fastest = min(fastest, takes)
+		disks += 1 / c.mean(func(size units.Bytes) float64 { return c.takes(int32(i), size).Seconds() })
+		fastest = min(fastest, c.takes(int32(i), c.piece))
 	}
 	if failed > 0 {
 		disks *= targets / float64(c.cfg.used())
@@ -48,7 +48,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	if c.cfg.Disk.Model == ModelSSD {
 		list = list[:0]
 		if most := c.ceiling; most.Write > 0 && most.Read > 0 {
-			list = append(list, Bound{boundDrives, targets * float64(c.cfg.Disk.Count) / max(written*most.Write.TimeFor(c.piece).Seconds(), read*most.Read.TimeFor(c.piece).Seconds())})
+			list = append(list, Bound{boundDrives, targets * float64(c.cfg.Disk.Count) / max(written*c.mean(func(size units.Bytes) float64 { return most.Write.TimeFor(size).Seconds() }), read*c.mean(func(size units.Bytes) float64 { return most.Read.TimeFor(size).Seconds() }))})
 		}
 	}
 	add := func(resource string, nodes, pieces float64) {
@@ -58,7 +58,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	}
 	add(boundTargets, targets, max(written, fromTargets))
 	add(boundGateways, gateways, max(fromGateways, read))
-	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
+	if !c.cfg.Load.open() && c.load.source == nil && get == 0 && len(c.cfg.Sizes) == 0 {
 		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.bus.KeepTime(c.bus.Alone) + c.bus.KeepTime(fastest)).Seconds()})
 	}
 	return list

@@ -20,10 +20,7 @@ func (c *Config) copies() int {
 
 // piece is what each of them keeps.
 func (c *Config) piece() units.Bytes {
-	if c.Code.Data > 0 {
-		return (c.Chunk + units.Bytes(c.Code.Data) - 1) / units.Bytes(c.Code.Data)
-	}
-	return c.Chunk
+	return c.pieceOf(c.Chunk)
 }
 
 // quorum is with how many acknowledgements a chunk is put.

@@ -33,6 +33,8 @@ type Config struct {
 	Protocol Scheme
 	// Chunk is the size of a chunk.
 	Chunk units.Bytes
+	// Sizes are shares of smaller chunks, up to Chunk; without them all have that size.
+	Sizes []Size
 	// Replicas is how many targets keep each chunk. command-window has 1 where nothing is said.
 	Replicas int
 	// Group is how many targets a negotiating group of Replicast has.
@@ -199,6 +201,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
 	f.Hold(c.BidWidth == 0 || c.BidWidth >= 1 && c.BidWidth <= 100 && percent(c.BidWidth), "bid_width", "%v is not possible; use whole per cent from 100%% to 10000%%, or 0", c.BidWidth)
 	c.checkCode(&f)
+	c.checkSizes(&f)
 	c.checkLoad(&f)
 	c.checkKinds(&f)
 	c.checkModel(&f)

@@ -305,9 +305,10 @@ func (c *Cluster) takeBack(i int32) {
 // keep has a target write a piece that has arrived and tell its gateway when it is on the disk, or earlier if it acknowledges so.
 func (c *Cluster) keep(target int32, m put.Message) {
 	at := c.idlest(target)
-	now, late := c.bus.Acknowledges(c.disks[at].backlog(c.eng.Now()) + c.takes(at, c.piece))
-	c.stamps(target, &m)
-	c.work(job{disk: at, size: c.piece, acked: now, late: late, message: m})
+	piece := c.pieceAt(m.Chunk)
+	now, late := c.bus.Acknowledges(c.disks[at].backlog(c.eng.Now()) + c.takes(at, piece))
+	c.stamps(target, &m, piece)
+	c.work(job{disk: at, size: piece, acked: now, late: late, message: m})
 	if now {
 		c.toGateway(m, 0)
 	}

@@ -138,7 +138,7 @@ func (g *getter) request(i int32, n int) {
 	for ; n > 0; n-- {
 		t := x.Targets[s.asked]
 		s.asked++
-		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
+		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID, A: sim.Time(x.Piece)}, g.node(c.nodeOfTarget(t)))
 	}
 }
 
@@ -147,7 +147,7 @@ func (g *getter) abandon(i int32) {
 	c := g.c
 	x, s := &c.bus.Chunks[i], &g.gets[i]
 	for k, t := range x.Targets[:s.asked] {
-		if s.got[k] < c.piece {
+		if s.got[k] < x.Piece {
 			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
 		}
 	}
@@ -173,7 +173,7 @@ func (g *getter) message(m *put.Message) {
 			m.N = int32(max(x.Place(m.To), 0)) // which of its targets it is, as the request says
 		}
 		at := c.lies(c.tasks.Items[m.Chunk].object, m.To)
-		job := c.work(job{disk: at, size: c.piece, read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
+		job := c.work(job{disk: at, size: units.Bytes(m.A), read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
 		if c.disks[at].current != job {
 			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{m.ID, job})
 		}
@@ -222,7 +222,7 @@ func (g *getter) bid(m *put.Message) {
 					g.nodes = append(g.nodes, c.nodeOfTarget(t))
 				}
 			}
-			c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID}, g.nodes)
+			c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID, A: sim.Time(x.Piece)}, g.nodes)
 		}
 		return
 	}
@@ -265,8 +265,8 @@ func (g *getter) starts(target, job int32) {
 // read: a target's disk has read a piece, which goes to its gateway.
 func (g *getter) read(target int32, m *put.Message) {
 	c := g.c
-	for sent := units.Bytes(0); sent < c.piece; {
-		size := min(c.cfg.Link.Frame, c.piece-sent)
+	for piece, sent := units.Bytes(m.A), units.Bytes(0); sent < piece; {
+		size := min(c.cfg.Link.Frame, piece-sent)
 		sent += size
 		if m.From >= int32(len(c.gateways)) && c.cfg.Repair.Link < 1 {
 			c.fix.paced(target, m, size)
@@ -280,7 +280,7 @@ func (g *getter) read(target int32, m *put.Message) {
 func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	c := g.c
 	x, s := &c.bus.Chunks[i], &g.gets[i]
-	if s.got[place] += size; s.got[place] < c.piece {
+	if s.got[place] += size; s.got[place] < x.Piece {
 		return
 	}
 	if s.pieces++; int(s.pieces) < c.cfg.pieces() {

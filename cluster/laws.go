@@ -51,7 +51,7 @@ func (c *Cluster) checkBytes() error {
 	var under units.Bytes
 	for i := range c.tasks.Items {
 		if t := &c.tasks.Items[i]; t.live {
-			under += units.Bytes(t.pieces) * c.piece
+			under += units.Bytes(t.pieces) * c.pieceAt(int32(i))
 		}
 	}
 	if k.Put.Handed != k.Kept+k.Wasted+under {
@@ -95,8 +95,8 @@ func (c *Cluster) checkBytes() error {
 // all its pieces; and no piece is believed to be where it is known to be lost.
 func (c *Cluster) checkPieces() error {
 	k, p := &c.Counters, &c.kept
-	if k.Kept != units.Bytes(k.wholes)*units.Bytes(c.copies)*c.piece {
-		return fmt.Errorf("%d chunks are put, each as %d pieces of %v, and %d B were kept", k.wholes, c.copies, c.piece, k.Kept)
+	if k.Kept != k.wholes {
+		return fmt.Errorf("all %d pieces of chunks that are put are %d B, and %d B were kept", c.copies, k.wholes, k.Kept)
 	}
 	if p.version == nil {
 		return nil

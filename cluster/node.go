@@ -51,6 +51,7 @@ type Cluster struct {
 	piece    units.Bytes          // what each of them keeps
 	attempts uint64               // chunks begun
 	wrote    [][maxReplicas]stamp // by chunk, where targets fail
+	sizes    rng.Stream           // of chunks
 	slots    rng.Stream           // places of pieces on drives
 	ceiling  Ceiling              // of each drive
 	net      Network              // between nodes, instead of the links here
@@ -85,7 +86,7 @@ type Counters struct {
 	RepairRetried                    uint64                       // attempts at reading for a repair that took too long
 	Short                            uint64                       // chunks that were said to be put and of which not all pieces could be kept
 	Put, Mended                      Volume                       // what disks write for gateways, and to make pieces again
-	wholes                           uint64                       // chunks that are put with all their pieces
+	wholes                           units.Bytes                  // all pieces of chunks that are put
 	Kept, Wasted                     units.Bytes                  // of Put: of chunks that are put, and of attempts that were given up
 	Replicas                         uint64                       // acknowledged
 	Messages                         uint64                       // of control
@@ -170,7 +171,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 		return nil, err
 	}
 	d := plan.Times
-	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), slots: rng.NewStream(seed, "cluster/slots"), seed: seed}
+	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), slots: rng.NewStream(seed, "cluster/slots"), sizes: rng.NewStream(seed, "cluster/sizes"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
 	c.bus = c.newBus(plan)

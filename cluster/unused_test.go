@@ -73,9 +73,12 @@ func TestEveryKeyActs(t *testing.T) {
 	deep := func(c *cluster.Config) { c.Outstanding, c.Disk.Rate = 8, 50*units.ByteRate(units.MiB) }
 	elsewhere := map[string]string{"protocol": "it is what the test goes through", "core": "it needs a network", "disk.model": "it needs drives", "disk.depth": "the same"}
 	keys := map[string]struct{ on, change change }{
-		"gateways":    {nothing, func(c *cluster.Config) { c.Gateways-- }},
-		"targets":     {nothing, func(c *cluster.Config) { c.Targets += 9 }},
-		"chunk":       {nothing, func(c *cluster.Config) { c.Chunk /= 2 }},
+		"gateways": {nothing, func(c *cluster.Config) { c.Gateways-- }},
+		"targets":  {nothing, func(c *cluster.Config) { c.Targets += 9 }},
+		"chunk":    {nothing, func(c *cluster.Config) { c.Chunk /= 2 }},
+		"sizes": {nothing, func(c *cluster.Config) {
+			c.Sizes = []cluster.Size{{Chunk: c.Chunk, Share: 0.5}, {Chunk: c.Chunk / 4, Share: 0.5}}
+		}},
 		"replicas":    {nothing, func(c *cluster.Config) { c.Replicas = 2 }},
 		"group":       {nothing, func(c *cluster.Config) { c.Group = 6 }},
 		"groups":      {nothing, func(c *cluster.Config) { c.Groups = 1 }},

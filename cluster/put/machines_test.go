@@ -42,7 +42,7 @@ func bench(t *testing.T, p Scheme, change func(*Plan)) (*Bus, *sheet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := Plan{Traits: p.Traits(), Times: d, Gateways: 2, Targets: 8, Copies: 3, Piece: 4000, Frame: 1000, Trip: units.Microsecond, GroupSize: 4, Candidates: 2, Choices: 1,
+	plan := Plan{Traits: p.Traits(), Times: d, Gateways: 2, Targets: 8, Copies: 3, Piece: 4000, Alone: d.DiskChunk, Frame: 1000, Trip: units.Microsecond, GroupSize: 4, Candidates: 2, Choices: 1,
 		Overcommit: 2, Ahead: 5 * units.Microsecond, Queued: true}
 	change(&plan)
 	b, s := NewBus(plan), &sheet{}

@@ -65,13 +65,16 @@ func (p *Plan) FrameTime(size units.Bytes) sim.Time {
 }
 
 // dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its link.
-func (p *Plan) dataTime() sim.Time {
-	full := (p.Piece - 1) / p.Frame
+func (p *Plan) dataTime() sim.Time { return p.dataTimeOf(p.Piece) }
+
+// dataTimeOf is dataTime of a piece.
+func (p *Plan) dataTimeOf(piece units.Bytes) sim.Time {
+	full := (piece - 1) / p.Frame
 	rate := p.Times.DataRate
 	if p.Queued {
 		rate = p.Times.Effective
 	}
-	return sim.Time(full)*p.Times.Frame + p.Times.Send(p.Piece-full*p.Frame, rate)
+	return sim.Time(full)*p.Times.Frame + p.Times.Send(piece-full*p.Frame, rate)
 }
 
 // Acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it is on the
@@ -110,12 +113,12 @@ func (p *Plan) probing() sim.Time {
 	return n*p.OnLink() + 2*p.Times.Trip + p.OnLink() // the requests leave and the answers come one after the other
 }
 
-// fromGateway is how long so many pieces of a chunk are on its gateway's link; those of a chain are one.
-func (p *Plan) fromGateway(pieces int) sim.Time {
+// fromGateway is how long so many pieces of a size are on their gateway's link; those of a chain are one.
+func (p *Plan) fromGateway(pieces int, size units.Bytes) sim.Time {
 	if p.Chained() {
 		pieces = min(pieces, 1)
 	}
-	return sim.Time(pieces) * p.dataTime()
+	return sim.Time(pieces) * p.dataTimeOf(size)
 }
 
 // alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the other.

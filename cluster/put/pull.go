@@ -5,6 +5,7 @@ import (
 
 	"farflash/cluster/reserve"
 	"farflash/sim"
+	"farflash/units"
 )
 
 // Pull is late binding over two groups, our own (docs/adr/0006-pull.md).
@@ -64,7 +65,7 @@ func (p *pull) end() *reserve.Puller {
 	if b.Lossy {
 		patience = 2 * p.Floor()
 	}
-	return reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Patience: patience})
+	return reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Patience: patience})
 }
 
 // Abandon implements Recovery.
@@ -85,7 +86,7 @@ func (p *pull) Begin(i int32) {
 	x := &b.Chunks[i]
 	p.puts[i] = pulled{}
 	DrawGroups(&b.Rand, b.GroupCount(), x.Groups[:b.Candidates])
-	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun})
+	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun, B: sim.Time(b.pieceOf(i))})
 }
 
 // toAsked sends a message from a chunk's gateway to all that it asks: to each group by a multicast of its own, for a switch has a rule for each group and none for two.
@@ -103,7 +104,7 @@ func (p *pull) Message(m *Message) {
 	now := b.Now()
 	switch m.Kind {
 	case askRoom:
-		p.ends[m.To].Ask(reserve.Waiting{ID: m.ID, Tag: m.Chunk, From: m.From, Since: now - m.A})
+		p.ends[m.To].Ask(reserve.Waiting{ID: m.ID, Tag: m.Chunk, From: m.From, Since: now - m.A, Size: units.Bytes(m.B)})
 		p.offer(m.To)
 	case offer:
 		p.offered(m)
@@ -112,9 +113,9 @@ func (p *pull) Message(m *Message) {
 		if k := x.Place(m.To); x.ID == m.ID && k >= 0 {
 			due := now + m.A
 			if !b.Chained() {
-				due += b.fromGateway(k)
+				due += b.fromGateway(k, b.pieceOf(m.Chunk))
 			}
-			p.ends[m.To].Take(reserve.Coming{ID: m.ID, Due: due, Left: b.Piece})
+			p.ends[m.To].Take(reserve.Coming{ID: m.ID, Due: due, Size: b.pieceOf(m.Chunk)})
 		} else {
 			p.ends[m.To].Forget(m.ID)
 		}
@@ -190,7 +191,7 @@ func (p *pull) bind(i int32) {
 	free := &p.free[x.Gateway]
 	*free = max(*free, s.bound)
 	p.toAsked(Message{Kind: take, From: x.Gateway, Chunk: i, ID: x.ID, A: *free - s.bound})
-	*free += sim.Time(b.Candidates)*b.OnLink() + b.fromGateway(int(x.N))
+	*free += sim.Time(b.Candidates)*b.OnLink() + b.fromGateway(int(x.N), b.pieceOf(i))
 	b.sendOut(i)
 }
 
@@ -202,7 +203,7 @@ func (p *pull) Frame(f Frame) {
 	b, i := p.b, int32(f.Arg)
 	x := &b.Chunks[i]
 	b.passOn(i, f)
-	if p.ends[f.Target].Received(b.Now(), x.ID, f.Size, b.Piece) {
+	if p.ends[f.Target].Received(b.Now(), x.ID, f.Size, b.pieceOf(i)) {
 		b.Disks.Write(f.Target, Message{Kind: stored, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 		p.offer(f.Target)
 	}

@@ -34,6 +34,7 @@ type slice struct {
 	links    []cluster.Spent    // and each link's, if links are what bounds the cluster
 	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
 	rebuild  [2]stats.Histogram // of those while pieces were made again
+	size     [2]units.Bytes     // of those that were done
 	nodeSums
 	drives ssd.Stats // sums
 }
@@ -121,6 +122,7 @@ func (x *running) done(d *cluster.Done) {
 		op, name = 1, "get"
 	}
 	x.now.latency[op].Record(d.Done - d.Begun)
+	x.now.size[op] += d.Size
 	if x.c.Rebuilding() || x.c.RepairedAt > d.Begun {
 		x.now.rebuild[op].Record(d.Done - d.Begun)
 	}
@@ -236,9 +238,10 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		if op == 0 && cfg.Reads == 1 || op == 1 && cfg.Reads == 0 {
 			continue
 		}
-		h := new(stats.Histogram) // the result keeps it
+		h, size := new(stats.Histogram), units.Bytes(0) // the result keeps it
 		for _, y := range slices[skip:] {
 			h.Merge(&y.latency[op])
+			size += y.size[op]
 		}
 		all.Merge(h)
 		total += done
@@ -247,6 +250,9 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		if span > 0 {
 			r.Set(name+".iops", done/span)
 			r.Set(name+".rate", done/span*float64(cfg.Chunk))
+			if len(cfg.Sizes) > 0 {
+				r.Set(name+".rate", float64(size)/span)
+			}
 		}
 	}
 	r.Set("cluster.put.aborted", float64(last.counters.Aborted-from.counters.Aborted))
@@ -259,7 +265,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	fillLasting(r, s.ObjectCluster, x.o.Seed)
 	fillMulticast(r, cfg)
 	bound := c.Bound()
-	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
+	r.Set("cluster.bound.rate", bound.Chunks*cfg.MeanChunk())
 	if span > 0 {
 		r.Set("cluster.bound.reached", total/span/bound.Chunks)
 		r.Set("cluster.disk.utilisation", experiment.BusyShare(last.disks, from.disks, last.at-from.at))
@@ -278,7 +284,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	var bounds [][]float64
 	for _, y := range c.Bounds() {
 		names = append(names, y.Resource)
-		bounds = append(bounds, []float64{y.Chunks * float64(cfg.Chunk)})
+		bounds = append(bounds, []float64{y.Chunks * cfg.MeanChunk()})
 	}
 	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
 	err := c.Check()
@@ -328,7 +334,11 @@ func clusterSummary(cfg *cluster.Config) string {
 	if cfg.Code.Data > 0 {
 		kept = fmt.Sprintf("as %d+%d pieces", cfg.Code.Data, cfg.Code.Parity)
 	}
-	text := fmt.Sprintf("%s, %s, %v chunks %s, %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), cfg.Chunk, kept, cfg.Protocol)
+	size := fmt.Sprint(cfg.Chunk)
+	if len(cfg.Sizes) > 0 {
+		size = fmt.Sprintf("up to %v", cfg.Chunk)
+	}
+	text := fmt.Sprintf("%s, %s, %s chunks %s, %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), size, kept, cfg.Protocol)
 	if cfg.Reads > 0 {
 		read, _ := cfg.Read.MarshalText()
 		text += fmt.Sprintf(", %v of them read (%s)", cfg.Reads, read)
@@ -336,6 +346,9 @@ func clusterSummary(cfg *cluster.Config) string {
 	disks := fmt.Sprintf("disks of %v", cfg.Disk.Rate)
 	if cfg.Disk.Model == cluster.ModelSSD {
 		disks = "drives"
+	}
+	if cfg.Disk.Count > 1 {
+		disks = fmt.Sprintf("%d %s each", cfg.Disk.Count, disks)
 	}
 	return text + fmt.Sprintf("; %s, links of %v", disks, cfg.Link.Rate)
 }
