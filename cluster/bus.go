@@ -65,6 +65,7 @@ type outcomes struct{ c *Cluster }
 
 func (o outcomes) Acknowledged(chunk int32) { o.c.acknowledged(chunk) }
 func (o outcomes) Abort(chunk int32)        { o.c.abort(chunk) }
+func (o outcomes) Bound(chunk int32)        { o.c.bound(chunk) }
 
 // hold sends a control message from a target to a gateway after a time.
 func (c *Cluster) hold(m put.Message, after sim.Time) {

@@ -17,6 +17,7 @@ type task struct {
 	told    bool     // its gateway has said that it is put
 	pieces  int8     // of the present attempt that targets have begun to write
 	started sim.Time // when its gateway began the present attempt
+	sent    sim.Time // from when it sends it, where it has waited for room before; 0: it has not
 }
 
 // take has a gateway begin with a chunk that may have waited.
@@ -118,7 +119,11 @@ func (c *Cluster) done(i int32) {
 		return
 	}
 	if c.lossy {
-		c.gateways[x.Gateway].clock.learn(c.eng.Now() - t.started)
+		if g := &c.gateways[x.Gateway]; t.sent > 0 {
+			g.sends.learn(c.eng.Now() - t.sent)
+		} else {
+			g.clock.learn(c.eng.Now() - t.started)
+		}
 	}
 	if t.read {
 		c.Counters.Gets.Done++

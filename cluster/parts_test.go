@@ -152,13 +152,17 @@ func TestClock(t *testing.T) {
 		attempt int8
 		want    sim.Time
 	}{{0, 0, 20 * floor}, {3, 0, 1080 * floor}, {3, 2, 4320 * floor}, {89, 0, 2 * floor}, {89, 10, 2048 * floor}, {89, 15, 2048 * floor}, {500, 0, 84 * floor}} {
-		if got := c.limit(x.gateway, x.attempt); got != x.want {
+		if got := c.limit(x.gateway, &task{attempt: x.attempt}); got != x.want {
 			t.Errorf("attempt %d of gateway %d may take %v, not %v", x.attempt, x.gateway, got, x.want)
 		}
 	}
+	c.gateways[3].sends = clock{50 * floor, 2 * floor}
+	if got := c.limit(3, &task{sent: 1}); got != 66*floor {
+		t.Errorf("what is sent may take %v, not %v", got, 66*floor)
+	}
 	c.cfg.RetryAfter = 7
-	if c.limit(3, 3) != 56 {
-		t.Errorf("%v", c.limit(3, 3))
+	if got := c.limit(3, &task{attempt: 3}); got != 56 {
+		t.Errorf("%v", got)
 	}
 	// Patience of 19 of 20 reads.
 	g := gateway{patience: 6400}

@@ -192,6 +192,7 @@ func (p *pull) bind(i int32) {
 	*free = max(*free, s.bound)
 	p.toAsked(Message{Kind: take, From: x.Gateway, Chunk: i, ID: x.ID, A: *free - s.bound})
 	*free += sim.Time(b.Candidates)*b.OnLink() + b.fromGateway(int(x.N), b.pieceOf(i))
+	b.Outcomes.Bound(i)
 	b.sendOut(i)
 }
 

@@ -7,7 +7,7 @@
 //
 // For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and pull in every form of cell.pulls, runs for a short time with a seed of its own, with four
 // chunks outstanding or at 90 % load; the best form of each rival and the best two of pull run longer, with the same seed. Then in each cell the three best rivals, the best form of pull, and pull with
-// nothing said are compared with another seed, with which the best of the three rivals counts. A row is the same on any machine.
+// nothing said are compared with another seed, with which the best of the three rivals and the better of both forms of pull count. A row is the same on any machine.
 //
 // It leaves out how figures vary between seeds: cells are many, and each has one.
 package main

@@ -17,6 +17,16 @@ type row struct {
 	theirs, best, usual found  // of the best rival, of pull's best form, and of pull with nothing said
 }
 
+// asItIs is pull with nothing said.
+const asItIs = "as it is"
+
+// settle takes pull with nothing said for its best form where it is better than the one that was chosen.
+func (r *row) settle() {
+	if r.form == "" || r.better([]found{r.usual, r.best}, ofRate)[0] == 0 {
+		r.form, r.best = asItIs, r.usual
+	}
+}
+
 // Verdicts.
 const (
 	ahead  = "ahead"
@@ -110,6 +120,7 @@ func read(dir string) (*table, error) {
 				}
 			}
 		}
+		r.settle()
 		t.rows[name] = r
 	}
 	return t, nil

@@ -190,10 +190,8 @@ func (x cell) compare(ctx context.Context, t tuned) (row, error) {
 	n := len(list) - 2
 	k := x.better(last[:n], ofRate)[0]
 	r.rival, r.theirs = list[k].String(), last[k]
-	if r.form = list[n].says; r.form == "" {
-		r.form = "as it is"
-	}
-	r.best, r.usual = last[n], last[n+1]
+	r.form, r.best, r.usual = list[n].says, last[n], last[n+1]
+	r.settle()
 	return r, nil
 }
 
