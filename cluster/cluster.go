@@ -78,6 +78,8 @@ type Config struct {
 	Control Control
 	// Processor is what each node's processor takes for what it sends and hears; without it, no time.
 	Processor Processor
+	// Memory is how much of what comes in a target keeps until it is on the disk; what finds no room waits in the network. 0 is no limit.
+	Memory units.Bytes
 	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
 	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
 	Acknowledge Acknowledge
@@ -224,6 +226,7 @@ func (c *Config) Validate() error {
 	}
 	f.Hold(size >= 1 && size <= c.Link.Frame, key, "%v is not possible; use 1B to a frame, %v", size, c.Link.Frame)
 	c.checkProcessor(&f)
+	c.checkMemory(&f)
 	c.checkCompat(&f)
 	c.checkTargets(&f)
 	c.checkRacks(&f)

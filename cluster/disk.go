@@ -41,6 +41,7 @@ type job struct {
 	acked   bool        // the write has been acknowledged
 	held    bool        // it waits for its share of the disk
 	late    sim.Time    // by how much its acknowledgement comes later than it is done
+	of      uint64      // the attempt at its chunk whose memory it gives back
 	message put.Message // what is sent when a write is done; what was asked for by a read
 }
 
@@ -281,6 +282,7 @@ func (c *Cluster) finished(target int32, j *job) {
 		return
 	}
 	c.Counters.Written++
+	c.leavesMemory(target, j.of)
 	if !j.acked {
 		c.toGateway(j.message, j.late)
 	}
@@ -308,7 +310,7 @@ func (c *Cluster) keep(target int32, m put.Message) {
 	piece := c.pieceAt(m.Chunk)
 	now, late := c.bus.Acknowledges(c.disks[at].backlog(c.eng.Now()) + c.takes(at, piece))
 	c.stamps(target, &m, piece)
-	c.work(job{disk: at, size: piece, acked: now, late: late, message: m})
+	c.work(job{disk: at, size: piece, acked: now, late: late, of: c.fills(target, m.Chunk), message: m})
 	if now {
 		c.toGateway(m, 0)
 	}

@@ -107,6 +107,7 @@ func (c *Cluster) crash(target int32) {
 	}
 	c.fix.crashed(target)
 	c.recovery.Restart(target)
+	c.emptied(target)
 }
 
 // drop gives a job back that its target's failure ends.

@@ -33,6 +33,7 @@ type Cluster struct {
 	parcels    slab.Slab[parcel]
 	casts      slab.Slab[cast]
 	in, out    []port      // of nodes
+	rooms      []room      // of targets, if their memory has a limit
 	processors []processor // of nodes, if they take any time
 	heard      put.Message // the message that is being handled
 	control    units.Bytes
@@ -148,6 +149,7 @@ const (
 	evShare                   // a disk may make pieces again
 	evRetry                   // a chunk is not done in time
 	evProcessed               // a node's processor is done with what it did
+	evRoom                    // a target's memory may have room
 	evHedge                   // it is time to ask another target for a chunk
 )
 
@@ -186,6 +188,9 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.bytes = make([]NodeBytes, n)
 	if cfg.Processor != (Processor{}) {
 		c.processors = make([]processor, n)
+	}
+	if cfg.Memory > 0 {
+		c.rooms = make([]room, cfg.Targets)
 	}
 	c.equip()
 	if cfg.candidates() == 0 {
@@ -247,6 +252,8 @@ func (c *Cluster) Handle(e sim.Event) {
 		c.retry(int32(e.Arg))
 	case evProcessed:
 		c.processed(int32(e.Arg))
+	case evRoom:
+		c.hasRoom(int32(e.Arg))
 	case evHedge:
 		c.get.hedged(int32(e.Arg))
 	}

@@ -68,7 +68,7 @@ func (c *Config) plan(seed uint64) (put.Plan, error) {
 		Alone:  alone,
 		Traits: c.Protocol.traits(), Times: d, Seed: seed,
 		Gateways: c.Gateways, Targets: c.Targets, Copies: c.copies(), Piece: c.piece(), Coded: c.Code.Data > 0, Frame: c.Link.Frame, Trip: c.Link.Trip,
-		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d),
+		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d), Room: c.Memory,
 		Queued: c.Control.Queued, Lossy: c.lossy(), WriteBack: c.Acknowledge == WriteBack, Grows: c.Disk.Latency == LatencyGrows, Compat: c.Compat,
 	}, nil
 }

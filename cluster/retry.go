@@ -87,6 +87,7 @@ func (c *Cluster) retry(i int32) {
 	} else {
 		c.recovery.Abandon(i)
 	}
+	c.looksAgain(i)
 	if t.attempt++; t.attempt == maxAttempts {
 		c.fail(i)
 		return

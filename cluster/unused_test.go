@@ -79,6 +79,7 @@ func TestEveryKeyActs(t *testing.T) {
 		"sizes": {nothing, func(c *cluster.Config) {
 			c.Sizes = []cluster.Size{{Chunk: c.Chunk, Share: 0.5}, {Chunk: c.Chunk / 4, Share: 0.5}}
 		}},
+		"memory":      {deep, func(c *cluster.Config) { c.Memory = c.Chunk }},
 		"replicas":    {nothing, func(c *cluster.Config) { c.Replicas = 2 }},
 		"group":       {nothing, func(c *cluster.Config) { c.Group = 6 }},
 		"groups":      {nothing, func(c *cluster.Config) { c.Groups = 1 }},

@@ -29,7 +29,8 @@ type Plan struct {
 	Choices    int  // candidates for each replica, of which the least loaded is taken
 	Overcommit int  // replicas that a target grants at a time
 	Choosy     bool
-	Ahead      sim.Time // for how long a target still has work when it offers itself
+	Room       units.Bytes // of a target's memory for pieces until they are written; 0: no limit
+	Ahead      sim.Time    // for how long a target still has work when it offers itself
 
 	Queued    bool // each end of a link carries one frame at a time
 	Lossy     bool // messages may be lost and targets may fail

@@ -65,7 +65,7 @@ func (p *pull) end() *reserve.Puller {
 	if b.Lossy {
 		patience = 2 * p.Floor()
 	}
-	return reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Patience: patience})
+	return reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Room: b.Room, Patience: patience})
 }
 
 // Abandon implements Recovery.

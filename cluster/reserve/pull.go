@@ -41,6 +41,8 @@ type Promise struct {
 	Mine, Among int
 	// Piece is the size of the largest piece.
 	Piece units.Bytes
+	// Room is how much may come and wait for the disk; 0 is no limit.
+	Room units.Bytes
 	// Patience is for how long an offer is open that nobody answers, and how late a piece may come; sim.Forever where no message is lost.
 	Patience sim.Time
 }
@@ -113,13 +115,28 @@ func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready sim.Time
 		return Waiting{}, 0, false
 	}
 	work, ready := p.work(now, backlog, write)
-	if work > p.limit(write) {
+	if work > p.limit(write) || p.lacks(backlog, write) > 0 {
 		return Waiting{}, 0, false
 	}
 	p.asks[p.open].offered = now
 	to = p.asks[p.open]
 	p.open++
 	return to, ready, true
+}
+
+// lacks is how much room is missing for the next piece: for what has been taken and offered, what the disk has and it.
+func (p *Puller) lacks(backlog, write sim.Time) units.Bytes {
+	if p.Room == 0 {
+		return 0
+	}
+	need := p.asks[p.open].Size
+	for i := range p.coming {
+		need += p.coming[i].Size
+	}
+	for i := range p.asks[:p.open] {
+		need += p.asks[i].Size
+	}
+	return need + units.Bytes(float64(backlog)/float64(write)*float64(p.Piece)) - p.Room
 }
 
 // expire takes back offers that nobody has answered, and promises whose piece has not come.
@@ -185,6 +202,14 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	if p.open < len(p.asks) {
 		work, _ := p.work(now, backlog, write)
 		in = max(work-p.limit(write), 0)
+		if lacks := p.lacks(backlog, write); lacks > 0 {
+			switch takes := p.takes(lacks, write) + 1; {
+			case takes > backlog+1:
+				in = sim.Forever // what comes must come first
+			default:
+				in = max(in, takes)
+			}
+		}
 	}
 	if p.Patience == sim.Forever {
 		return in
