@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ func (x cell) setting() cell {
 	return x
 }
 
-// settings are all cells, those of a setting together, and settings in an order drawn once and for all, so that as many as have been run are a sample of all.
+// settings are all cells, those of a setting together, and settings in an order drawn once and for all, so that as many as have been run are a sample of all; what costs most is last.
 func settings() [][]cell {
 	var list [][]cell
 	for _, x := range cells() {
@@ -147,7 +148,19 @@ func settings() [][]cell {
 		j := int(s.IntN(int64(k + 1)))
 		list[k], list[j] = list[j], list[k]
 	}
+	slices.SortStableFunc(list, func(a, b []cell) int { return cmp.Compare(a[0].cost(), b[0].cost()) })
 	return list
+}
+
+// cost orders settings by what they cost: chunks of a mebibyte several times as much as others, and drives still more.
+func (x cell) cost() int {
+	switch {
+	case x.condition == ssds:
+		return 2
+	case x.chunk == "1MiB":
+		return 1
+	}
+	return 0
 }
 
 // bytes is a chunk's size.
