@@ -58,7 +58,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	}
 	add(boundTargets, targets, max(written, fromTargets))
 	add(boundGateways, gateways, max(fromGateways, read))
-	if !c.cfg.Load.open() && c.load.source == nil && get == 0 && len(c.cfg.Sizes) == 0 {
+	if !c.cfg.Load.open() && c.load.source == nil && get == 0 && len(c.cfg.Sizes) == 0 && c.cfg.Update.Share == 0 {
 		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.bus.KeepTime(c.bus.Alone) + c.bus.KeepTime(fastest)).Seconds()})
 	}
 	return list
@@ -69,6 +69,11 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	get := float64(c.cfg.Reads)
 	put := 1 - get
 	written, read := float64(put*float64(c.copies)), float64(get*float64(c.cfg.pieces()))
+	if share := float64(c.cfg.Update.Share); share > 0 {
+		before, after := c.cfg.updated()
+		written = float64(written*(1-share)) + float64(put*share*after)
+		read += float64(put * share * before)
+	}
 	switch {
 	case c.cfg.Protocol.traits().Multicasts && c.cfg.Core == CoreIdeal:
 		return put, read, read, written // one multicast

@@ -12,12 +12,14 @@ type task struct {
 	size    units.Bytes
 	live    bool
 	read    bool
-	attempt int8     // from 0
-	mends   int32    // the repair that reads it, from 1; 0: none
-	told    bool     // its gateway has said that it is put
-	pieces  int8     // of the present attempt that targets have begun to write
-	started sim.Time // when its gateway began the present attempt
-	sent    sim.Time // from when it sends it, where it has waited for room before; 0: it has not
+	update  bool        // a part of it is written over
+	offset  units.Bytes // from where
+	attempt int8        // from 0
+	mends   int32       // the repair that reads it, from 1; 0: none
+	told    bool        // its gateway has said that it is put
+	pieces  int8        // of the present attempt that targets have begun to write
+	started sim.Time    // when its gateway began the present attempt
+	sent    sim.Time    // from when it sends it, where it has waited for room before; 0: it has not
 }
 
 // take has a gateway begin with a chunk that may have waited.
@@ -35,6 +37,15 @@ func (c *Cluster) take(a *Arrival) {
 		c.sized(i, c.kept.sizeOf(c.tasks.Items[i].object, c.cfg.Chunk))
 		c.watch(i)
 		c.get.begin(i)
+		return
+	}
+	if c.cfg.Update.Share > 0 && c.updates.Float64() < float64(c.cfg.Update.Share) {
+		c.Counters.Updates.Begun++
+		t := &c.tasks.Items[i]
+		t.update, t.size = true, c.cfg.Update.Size
+		t.object, t.offset = int32(c.updates.IntN(int64(c.cfg.Objects))), units.Bytes(c.updates.IntN(c.cfg.offsets()))*c.cfg.Update.Size
+		c.watch(i)
+		c.renew.begin(i)
 		return
 	}
 	c.Counters.Begun++
@@ -125,9 +136,12 @@ func (c *Cluster) done(i int32) {
 			g.clock.learn(c.eng.Now() - t.started)
 		}
 	}
-	if t.read {
+	switch {
+	case t.read:
 		c.Counters.Gets.Done++
-	} else {
+	case t.update:
+		c.Counters.Updates.Done++
+	default:
 		c.Counters.wholes += units.Bytes(c.copies) * x.Piece
 		c.Counters.Kept += units.Bytes(t.pieces) * x.Piece
 		t.pieces = 0
@@ -142,11 +156,11 @@ func (c *Cluster) done(i int32) {
 func (c *Cluster) tells(i int32) {
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	t.told = true
-	if !t.read {
+	if !t.read && !t.update {
 		c.Counters.Done++
 	}
 	if c.OnDone != nil {
-		c.OnDone(&Done{Chunk: x.ID, Gateway: x.Gateway, Begun: x.Begun, Done: c.eng.Now(), Size: t.size, Read: t.read})
+		c.OnDone(&Done{Chunk: x.ID, Gateway: x.Gateway, Begun: x.Begun, Done: c.eng.Now(), Size: t.size, Read: t.read, Update: t.update})
 	}
 }
 

@@ -60,6 +60,8 @@ type Config struct {
 	Load Load
 	// Reads is the share of chunks that are read.
 	Reads units.Fraction
+	// Update is chunks of which a part is written over.
+	Update Update
 	// Read is who delivers a chunk: the one with the earliest of the bids, any at random, the least-loaded, a hedged second one or one
 	// of two that are tied.
 	Read Reading
@@ -204,6 +206,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.BidWidth == 0 || c.BidWidth >= 1 && c.BidWidth <= 100 && percent(c.BidWidth), "bid_width", "%v is not possible; use whole per cent from 100%% to 10000%%, or 0", c.BidWidth)
 	c.checkCode(&f)
 	c.checkSizes(&f)
+	c.checkUpdate(&f)
 	c.checkLoad(&f)
 	c.checkKinds(&f)
 	c.checkModel(&f)

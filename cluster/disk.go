@@ -35,6 +35,7 @@ type job struct {
 	disk    int32 // of all disks
 	read    bool
 	repairs bool // it makes a piece again
+	updates bool // it is of a part that is written over
 	since   sim.Time
 	begun   bool
 	void    bool        // taken back before it began, or lost with its target
@@ -176,7 +177,7 @@ func (c *Cluster) work(j job) int32 {
 	d := &c.disks[j.disk]
 	j.takes, j.since = c.takes(j.disk, j.size), c.eng.Now()
 	if !j.read {
-		c.volume(j.repairs).Handed += j.size
+		c.volume(&j).Handed += j.size
 	}
 	if j.repairs && c.cfg.Repair.Disk < 1 {
 		j.since = max(j.since, d.free)
@@ -224,10 +225,13 @@ func (c *Cluster) shares(at int32) {
 	}
 }
 
-// volume is what has become of what was written for gateways, or to make pieces again.
-func (c *Cluster) volume(repairs bool) *Volume {
-	if repairs {
+// volume is what has become of what was written for gateways, to make pieces again, or of parts.
+func (c *Cluster) volume(j *job) *Volume {
+	switch {
+	case j.repairs:
 		return &c.Counters.Mended
+	case j.updates:
+		return &c.Counters.Renewed
 	}
 	return &c.Counters.Put
 }
@@ -276,13 +280,15 @@ func (c *Cluster) finished(target int32, j *job) {
 		c.get.read(target, &j.message)
 		return
 	}
-	c.volume(j.repairs).Written += j.size
+	c.volume(j).Written += j.size
 	if j.repairs {
 		c.fix.written(j.message.Chunk)
 		return
 	}
 	c.Counters.Written++
-	c.leavesMemory(target, j.of)
+	if !j.updates {
+		c.leavesMemory(target, j.of)
+	}
 	if !j.acked {
 		c.toGateway(j.message, j.late)
 	}

@@ -158,7 +158,7 @@ func (d *drive) crash(c *Cluster) {
 	for _, i := range d.inside {
 		j := &c.jobs.Items[i]
 		if !j.void && !j.read {
-			c.volume(j.repairs).Dropped += j.size
+			c.volume(j).Dropped += j.size
 		}
 		j.void = true
 	}

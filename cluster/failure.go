@@ -113,7 +113,7 @@ func (c *Cluster) crash(target int32) {
 // drop gives a job back that its target's failure ends.
 func (c *Cluster) drop(i int32) {
 	if j := &c.jobs.Items[i]; !j.void && !j.read {
-		c.volume(j.repairs).Dropped += j.size
+		c.volume(j).Dropped += j.size
 	}
 	c.jobs.Give(i)
 }

@@ -159,6 +159,8 @@ func (g *getter) message(m *put.Message) {
 	now := c.eng.Now()
 	x := &c.bus.Chunks[m.Chunk]
 	switch m.Kind {
+	case partWanted, partKept:
+		c.renew.message(m)
 	case readAsk:
 		// A target knows what it has; who has the chunk is in it for the simulation alone.
 		answer := put.Message{Kind: readBid, From: m.To, Chunk: m.Chunk, ID: m.ID, N: -1}
@@ -243,6 +245,9 @@ func (g *getter) hedged(i int32) {
 func (g *getter) starts(target, job int32) {
 	c := g.c
 	m := &c.jobs.Items[job].message
+	if c.jobs.Items[job].updates {
+		return
+	}
 	reads := c.targets[target].reads
 	for k := range reads {
 		if reads[k].id == m.ID {

@@ -25,7 +25,7 @@ func (c *Cluster) checkChunks() error {
 		}
 	}
 	k := &c.Counters
-	begun, done := k.Begun+k.Gets.Begun, k.Done+k.Gets.Done
+	begun, done := k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done
 	if begun != done+k.Aborted+k.Failed+under {
 		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Aborted, k.Failed, under)
 	}
@@ -34,7 +34,7 @@ func (c *Cluster) checkChunks() error {
 		for g := range c.load.waiting {
 			waiting += uint64(c.load.waiting[g].Len())
 		}
-		if k.Arrived != k.Begun+k.Gets.Begun+waiting {
+		if k.Arrived != begun+waiting {
 			return fmt.Errorf("%d chunks came, but %d were begun and %d wait", k.Arrived, begun, waiting)
 		}
 	}
@@ -57,12 +57,15 @@ func (c *Cluster) checkBytes() error {
 	if k.Put.Handed != k.Kept+k.Wasted+under {
 		return fmt.Errorf("disks were given %d B to write, but %d B are of chunks that are put, %d B of attempts that were given up and %d B of chunks under way", k.Put.Handed, k.Kept, k.Wasted, under)
 	}
-	var waiting [2]units.Bytes
+	var waiting [3]units.Bytes
 	wait := func(i int32) {
 		if j := &c.jobs.Items[i]; !j.read && !j.void {
 			n := 0
-			if j.repairs {
+			switch {
+			case j.repairs:
 				n = 1
+			case j.updates:
+				n = 2
 			}
 			waiting[n] += j.size
 		}
@@ -83,9 +86,9 @@ func (c *Cluster) checkBytes() error {
 			}
 		}
 	}
-	for n, v := range []*Volume{&k.Put, &k.Mended} {
+	for n, v := range []*Volume{&k.Put, &k.Mended, &k.Renewed} {
 		if v.Handed != v.Written+v.Dropped+waiting[n] {
-			return fmt.Errorf("disks were given %d B to write (%s), but %d B are written, %d B went with their targets and %d B wait", v.Handed, [...]string{"by gateways", "to make pieces again"}[n], v.Written, v.Dropped, waiting[n])
+			return fmt.Errorf("disks were given %d B to write (%s), but %d B are written, %d B went with their targets and %d B wait", v.Handed, [...]string{"by gateways", "to make pieces again", "of parts"}[n], v.Written, v.Dropped, waiting[n])
 		}
 	}
 	return nil

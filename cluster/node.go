@@ -40,6 +40,8 @@ type Cluster struct {
 	bytes      []NodeBytes // of nodes
 
 	get      getter
+	renew    updater
+	updates  rng.Stream // which chunks are written in part, and where
 	jobs     slab.Slab[job]
 	kept     population
 	load     loader
@@ -72,6 +74,7 @@ type Cluster struct {
 type Counters struct {
 	Begun, Done, Aborted             uint64                       // chunks that are put
 	Gets                             struct{ Begun, Done uint64 } // chunks that are read
+	Updates                          struct{ Begun, Done uint64 } // chunks of which a part is written over
 	Arrived                          uint64                       // chunks that came in an open loop
 	Hedged                           uint64                       // reads that asked one target more
 	Stale                            uint64                       // frames of chunks that nobody waited for
@@ -86,7 +89,7 @@ type Counters struct {
 	LostChunks                       uint64                       // of which too little is left
 	RepairRetried                    uint64                       // attempts at reading for a repair that took too long
 	Short                            uint64                       // chunks that were said to be put and of which not all pieces could be kept
-	Put, Mended                      Volume                       // what disks write for gateways, and to make pieces again
+	Put, Mended, Renewed             Volume                       // what disks write for gateways, to make pieces again, and of parts that are written over
 	wholes                           units.Bytes                  // all pieces of chunks that are put
 	Kept, Wasted                     units.Bytes                  // of Put: of chunks that are put, and of attempts that were given up
 	Replicas                         uint64                       // acknowledged
@@ -114,6 +117,7 @@ type Done struct {
 	Begun, Done sim.Time
 	Size        units.Bytes
 	Read        bool
+	Update      bool // of a part
 }
 
 // gateway puts chunks.
@@ -178,7 +182,8 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
 	c.bus = c.newBus(plan)
-	c.get = getter{c: c}
+	c.get, c.renew = getter{c: c}, updater{c: c}
+	c.updates = rng.NewStream(seed, "cluster/updates")
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
 	for i := range c.gateways {
 		c.gateways[i] = gateway{patience: cfg.hedgeAfter(d)}

@@ -23,7 +23,7 @@ type population struct {
 func (c *Cluster) fill() {
 	p := &c.kept
 	*p = population{copies: c.copies, rand: rng.NewStream(c.seed, "cluster/population")}
-	if c.cfg.Reads == 0 && len(c.cfg.Failures) == 0 {
+	if c.cfg.Reads == 0 && len(c.cfg.Failures) == 0 && c.cfg.Update.Share == 0 {
 		return
 	}
 	p.each = c.cfg.candidates()

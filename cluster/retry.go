@@ -82,9 +82,10 @@ func (c *Cluster) retry(i int32) {
 	} else {
 		c.Counters.Retried++
 	}
-	if t.read {
+	switch {
+	case t.read:
 		c.get.abandon(i)
-	} else {
+	case !t.update: // of a part everything is written again
 		c.recovery.Abandon(i)
 	}
 	c.looksAgain(i)
@@ -96,9 +97,12 @@ func (c *Cluster) retry(i int32) {
 	c.attempts++
 	id := c.attempts
 	x.ID, x.Acked, x.N, t.started, t.sent = id, 0, 0, c.eng.Now(), 0
-	if t.read {
+	switch {
+	case t.read:
 		c.get.begin(i)
-	} else {
+	case t.update:
+		c.renew.begin(i)
+	default:
 		c.proto.Begin(i)
 	}
 	if c.bus.Chunks[i].ID == id { // a read of which too little is left has failed by now

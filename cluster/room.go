@@ -40,8 +40,8 @@ func (c *Cluster) admits(node, i int32) bool {
 	}
 	p := &c.parcels.Items[i]
 	m := &p.message
-	if !p.data || p.arg&readFrame != 0 || c.bus.Chunks[m.Chunk].ID != m.ID {
-		return true // what makes a piece again goes on to the disk as it comes, and what nobody waits for goes
+	if !p.data || p.arg&readFrame != 0 || c.tasks.Items[m.Chunk].update || c.bus.Chunks[m.Chunk].ID != m.ID {
+		return true // what makes a piece again and parts of pieces go on to the disk as they come, and what nobody waits for goes
 	}
 	r := &c.rooms[t]
 	for k := range r.pieces {

@@ -79,7 +79,13 @@ func TestEveryKeyActs(t *testing.T) {
 		"sizes": {nothing, func(c *cluster.Config) {
 			c.Sizes = []cluster.Size{{Chunk: c.Chunk, Share: 0.5}, {Chunk: c.Chunk / 4, Share: 0.5}}
 		}},
-		"memory":      {deep, func(c *cluster.Config) { c.Memory = c.Chunk }},
+		"memory": {deep, func(c *cluster.Config) { c.Memory = c.Chunk }},
+		"update.share": {func(c *cluster.Config) {
+			c.Code, c.Update, c.Objects = cluster.Code{Data: 2, Parity: 1}, cluster.Update{Share: 0.1, Size: 4096}, 200
+		}, func(c *cluster.Config) { c.Update.Share = 0.9 }},
+		"update.size": {func(c *cluster.Config) {
+			c.Code, c.Update, c.Objects = cluster.Code{Data: 2, Parity: 1}, cluster.Update{Share: 0.5, Size: 4096}, 200
+		}, func(c *cluster.Config) { c.Update.Size *= 2 }},
 		"replicas":    {nothing, func(c *cluster.Config) { c.Replicas = 2 }},
 		"group":       {nothing, func(c *cluster.Config) { c.Group = 6 }},
 		"groups":      {nothing, func(c *cluster.Config) { c.Groups = 1 }},
