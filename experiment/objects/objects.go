@@ -32,9 +32,9 @@ type slice struct {
 	got      []sim.Time         // and each target's
 	spent    []cluster.Spent    // what each disk's time went to
 	links    []cluster.Spent    // and each link's, if links are what bounds the cluster
-	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
+	latency  [3]stats.Histogram // of chunks that were put, of those that were got, and of those of which a part was written over
 	rebuild  [2]stats.Histogram // of those while pieces were made again
-	size     [2]units.Bytes     // of those that were done
+	size     [3]units.Bytes     // of those that were done
 	nodeSums
 	drives ssd.Stats // sums
 }
@@ -118,12 +118,15 @@ func (x *running) build() (err error) {
 func (x *running) done(d *cluster.Done) {
 	x.seen.done(d)
 	op, name := 0, "put"
-	if d.Read {
+	switch {
+	case d.Read:
 		op, name = 1, "get"
+	case d.Update:
+		op, name = 2, "update"
 	}
 	x.now.latency[op].Record(d.Done - d.Begun)
 	x.now.size[op] += d.Size
-	if x.c.Rebuilding() || x.c.RepairedAt > d.Begun {
+	if op < len(x.now.rebuild) && (x.c.Rebuilding() || x.c.RepairedAt > d.Begun) {
 		x.now.rebuild[op].Record(d.Done - d.Begun)
 	}
 	x.means.Add(d.Done, int64(d.Done-d.Begun))
@@ -171,7 +174,7 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if x.net != nil {
 		x.net.Look(to)
 	}
-	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done}
+	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done + x.c.Counters.Updates.Done}
 	if err := x.c.Err(); err != nil {
 		return now, x.s.Located(units.Within("object_cluster", err))
 	}
@@ -230,12 +233,15 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	var all stats.Histogram
 	span := (last.at - from.at).Seconds()
 	total := 0.0
-	for op, name := range []string{"cluster.put", "cluster.get"} {
+	for op, name := range []string{"cluster.put", "cluster.get", "cluster.update"} {
 		done := float64(last.counters.Done - from.counters.Done)
-		if op == 1 {
+		switch op {
+		case 1:
 			done = float64(last.counters.Gets.Done - from.counters.Gets.Done)
+		case 2:
+			done = float64(last.counters.Updates.Done - from.counters.Updates.Done)
 		}
-		if op == 0 && cfg.Reads == 1 || op == 1 && cfg.Reads == 0 {
+		if op == 0 && (cfg.Reads == 1 || cfg.Update.Share == 1) || op == 1 && cfg.Reads == 0 || op == 2 && cfg.Update.Share == 0 {
 			continue
 		}
 		h, size := new(stats.Histogram), units.Bytes(0) // the result keeps it
@@ -250,7 +256,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		if span > 0 {
 			r.Set(name+".iops", done/span)
 			r.Set(name+".rate", done/span*float64(cfg.Chunk))
-			if len(cfg.Sizes) > 0 {
+			if len(cfg.Sizes) > 0 || op == 2 {
 				r.Set(name+".rate", float64(size)/span)
 			}
 		}
@@ -289,13 +295,13 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
 	err := c.Check()
 	k := &last.counters
-	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun, k.Done+k.Gets.Done, k.Aborted)
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Aborted)
 	if err != nil {
 		detail = err.Error()
 	}
 	r.Check("chunks conserved", err == nil, detail)
 	if interrupted {
-		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done)
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done+k.Updates.Done)
 	}
 	if c.Offered() > 0 {
 		clusterTrend(r, slices[skip:], from)
@@ -312,7 +318,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 // second half of the measured time than in the first.
 func clusterTrend(r *result.Result, slices []*slice, from *slice) {
 	last := slices[len(slices)-1]
-	done := func(x *slice) uint64 { return x.counters.Done + x.counters.Gets.Done }
+	done := func(x *slice) uint64 { return x.counters.Done + x.counters.Gets.Done + x.counters.Updates.Done }
 	if came := last.counters.Arrived - from.counters.Arrived; came > 0 {
 		// Chunks may have come before the measured time that are done in it.
 		r.Set("cluster.backlog.growth", 1-float64(done(last)-done(from))/float64(came))
@@ -342,6 +348,9 @@ func clusterSummary(cfg *cluster.Config) string {
 	if cfg.Reads > 0 {
 		read, _ := cfg.Read.MarshalText()
 		text += fmt.Sprintf(", %v of them read (%s)", cfg.Reads, read)
+	}
+	if cfg.Update.Share > 0 {
+		text += fmt.Sprintf(", %v of %v of those put written over", cfg.Update.Size, cfg.Update.Share)
 	}
 	disks := fmt.Sprintf("disks of %v", cfg.Disk.Rate)
 	if cfg.Disk.Model == cluster.ModelSSD {
