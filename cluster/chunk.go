@@ -12,14 +12,14 @@ type task struct {
 	size    units.Bytes
 	live    bool
 	read    bool
-	update  bool        // a part of it is written over
-	offset  units.Bytes // from where
-	attempt int8        // from 0
-	mends   int32       // the repair that reads it, from 1; 0: none
-	told    bool        // its gateway has said that it is put
-	pieces  int8        // of the present attempt that targets have begun to write
-	started sim.Time    // when its gateway began the present attempt
-	sent    sim.Time    // from when it sends it, where it has waited for room before; 0: it has not
+	update  bool     // a part of it is written over
+	place   int64    // which
+	attempt int8     // from 0
+	mends   int32    // the repair that reads it, from 1; 0: none
+	told    bool     // its gateway has said that it is put
+	pieces  int8     // of the present attempt that targets have begun to write
+	started sim.Time // when its gateway began the present attempt
+	sent    sim.Time // from when it sends it, where it has waited for room before; 0: it has not
 }
 
 // take has a gateway begin with a chunk that may have waited.
@@ -43,7 +43,7 @@ func (c *Cluster) take(a *Arrival) {
 		c.Counters.Updates.Begun++
 		t := &c.tasks.Items[i]
 		t.update, t.size = true, c.cfg.Update.Size
-		t.object, t.offset = int32(c.updates.IntN(int64(c.cfg.Objects))), units.Bytes(c.updates.IntN(c.cfg.offsets()))*c.cfg.Update.Size
+		t.object, t.place = int32(c.updates.IntN(int64(c.cfg.Objects))), c.updates.IntN(c.cfg.parts().Places())
 		c.watch(i)
 		c.renew.begin(i)
 		return

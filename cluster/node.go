@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"farflash/cluster/internal/room"
 	"farflash/cluster/internal/slab"
 	"farflash/cluster/put"
 	"farflash/cluster/reserve"
@@ -33,7 +34,7 @@ type Cluster struct {
 	parcels    slab.Slab[parcel]
 	casts      slab.Slab[cast]
 	in, out    []port      // of nodes
-	rooms      []room      // of targets, if their memory has a limit
+	rooms      []room.Room // of targets, if their memory has a limit
 	processors []processor // of nodes, if they take any time
 	heard      put.Message // the message that is being handled
 	control    units.Bytes
@@ -195,7 +196,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 		c.processors = make([]processor, n)
 	}
 	if cfg.Memory > 0 {
-		c.rooms = make([]room, cfg.Targets)
+		c.rooms = make([]room.Room, cfg.Targets)
 	}
 	c.equip()
 	if cfg.candidates() == 0 {

@@ -1,27 +1,12 @@
 package cluster
 
 import (
-	"farflash/sim"
 	"farflash/units"
 )
 
 // Memory of targets. A piece that comes in is kept in its target's memory until it is on the disk. Room for all of it is taken with its first frame; a frame of a piece for which there is none waits
 // in the network, where what has room passes it, so that every piece that has begun to come comes as a whole and no two wait for each other. Pieces of attempts that are given up give their room
 // back when it is wanted. Without a limit nothing of this is done.
-
-// held is a piece in a target's memory.
-type held struct {
-	id     uint64 // of the attempt at its chunk
-	chunk  int32
-	size   units.Bytes
-	writes bool // it has come as a whole
-}
-
-// room is a target's memory.
-type room struct {
-	pieces []held
-	used   units.Bytes
-}
 
 func (c *Config) checkMemory(f *units.Faults) {
 	if c.Memory == 0 {
@@ -43,36 +28,7 @@ func (c *Cluster) admits(node, i int32) bool {
 	if !p.data || p.arg&readFrame != 0 || c.tasks.Items[m.Chunk].update || c.bus.Chunks[m.Chunk].ID != m.ID {
 		return true // what makes a piece again and parts of pieces go on to the disk as they come, and what nobody waits for goes
 	}
-	r := &c.rooms[t]
-	for k := range r.pieces {
-		if r.pieces[k].id == m.ID {
-			return true
-		}
-	}
-	size := c.pieceAt(m.Chunk)
-	if r.used+size > c.cfg.Memory {
-		c.forsake(r)
-	}
-	if r.used+size > c.cfg.Memory {
-		return false
-	}
-	r.pieces = append(r.pieces, held{id: m.ID, chunk: m.Chunk, size: size})
-	r.used += size
-	return true
-}
-
-// forsake gives back the room of pieces of which the rest will not come.
-func (c *Cluster) forsake(r *room) {
-	n := 0
-	for _, x := range r.pieces {
-		if !x.writes && c.bus.Chunks[x.chunk].ID != x.id {
-			r.used -= x.size
-			continue
-		}
-		r.pieces[n] = x
-		n++
-	}
-	r.pieces = r.pieces[:n]
+	return c.rooms[t].Takes(m.ID, m.Chunk, c.pieceAt(m.Chunk), c.cfg.Memory, func(chunk int32, id uint64) bool { return c.bus.Chunks[chunk].ID == id })
 }
 
 // fills notes that a piece has come as a whole, and returns what it is known by.
@@ -81,12 +37,7 @@ func (c *Cluster) fills(target, chunk int32) uint64 {
 		return 0
 	}
 	id := c.bus.Chunks[chunk].ID
-	r := &c.rooms[target]
-	for k := range r.pieces {
-		if r.pieces[k].id == id {
-			r.pieces[k].writes = true
-		}
-	}
+	c.rooms[target].Whole(id)
 	return id
 }
 
@@ -95,14 +46,7 @@ func (c *Cluster) leavesMemory(target int32, id uint64) {
 	if c.rooms == nil {
 		return
 	}
-	r := &c.rooms[target]
-	for k := range r.pieces {
-		if x := r.pieces[k]; x.id == id && x.writes {
-			r.used -= x.size
-			r.pieces = append(r.pieces[:k], r.pieces[k+1:]...)
-			break
-		}
-	}
+	c.rooms[target].Leaves(id)
 	c.hasRoom(target)
 }
 
@@ -118,7 +62,7 @@ func (c *Cluster) hasRoom(target int32) {
 // emptied: a target has failed, and its memory with it.
 func (c *Cluster) emptied(target int32) {
 	if c.rooms != nil {
-		c.rooms[target].pieces, c.rooms[target].used = c.rooms[target].pieces[:0], 0
+		c.rooms[target].Clear()
 		c.hasRoom(target)
 	}
 }
@@ -138,14 +82,6 @@ func (c *Cluster) nextData(node int32) int32 {
 	return -1
 }
 
-// memoryOf is how much of a target's memory is taken.
-func (c *Cluster) memoryOf(target int32) units.Bytes {
-	if c.rooms == nil {
-		return 0
-	}
-	return c.rooms[target].used
-}
-
 // looksAgain has targets look at what waits for room of an attempt at a chunk that is given up, a moment later.
 func (c *Cluster) looksAgain(i int32) {
 	if c.rooms == nil {
@@ -153,6 +89,6 @@ func (c *Cluster) looksAgain(i int32) {
 	}
 	x := &c.bus.Chunks[i]
 	for _, t := range x.Targets[:x.N] {
-		c.eng.Schedule(c.self, c.here, c.eng.Now()+sim.Time(c.cfg.Link.Trip), evRoom, uint32(t))
+		c.eng.Schedule(c.self, c.here, c.eng.Now()+c.cfg.Link.Trip, evRoom, uint32(t))
 	}
 }

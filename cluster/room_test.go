@@ -31,7 +31,10 @@ func TestMemory(t *testing.T) {
 		for at := sim.Time(0); at < 40*units.Millisecond; at += 100 * units.Microsecond {
 			eng.Run(at)
 			for k := range cfg.Targets {
-				if used := c.memoryOf(int32(k)); memory > 0 && used > memory {
+				if memory == 0 {
+					break
+				}
+				if used := c.rooms[k].Used(); used > memory {
 					t.Fatalf("%v: target %d keeps %v, of %v", p, k, used, memory)
 				}
 			}

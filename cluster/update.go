@@ -1,15 +1,14 @@
 package cluster
 
 import (
+	"farflash/cluster/internal/stripe"
 	"farflash/cluster/put"
 	"farflash/sim"
 	"farflash/units"
 )
 
-// Writes of a part of a chunk that is kept under an erasure code. Parity follows from all data, so what is not written has to be known: the gateway reads either what it is going to overwrite and the
-// parity with it, or the rest of the stripe, whichever is less (read-modify-write and reconstruct-write, as arrays have them: Chen et al., RAID, ACM Computing Surveys 1994, section 3.2), and then writes the
-// data and the parity to the targets that have them. Nobody chooses targets: pieces stay where they are, so no protocol has a part in it, and pieces are written as they come. What a piece keeps
-// beside what is written of it is not touched.
+// Writes of a part of a chunk that is kept under an erasure code: the gateway reads what package stripe says, and then writes the data and the parity to the targets that have them. Nobody chooses
+// targets: pieces stay where they are, so no protocol has a part in it. What a piece keeps beside what is written of it is not touched.
 
 // Update says which chunks are written in part.
 type Update struct {
@@ -34,73 +33,9 @@ func (c *Config) checkUpdate(f *units.Faults) {
 	f.Hold(c.Reads < 1, "update.share", "all chunks are read; leave it out, or lower reads")
 }
 
-// stripe is what writing over a part of a chunk comes to: bytes of each piece that are read first and that are written.
-type stripe struct {
-	read, write [maxReplicas]units.Bytes
-}
-
-// stripe is that of an offset in a chunk.
-func (c *Config) stripe(offset units.Bytes) (s stripe) {
-	piece, data := c.piece(), c.Code.Data
-	end := min(offset+c.Update.Size, c.Chunk)
-	first, last := int(offset/piece), int((end-1)/piece)
-	from, to := offset-units.Bytes(first)*piece, end-units.Bytes(last)*piece
-	// Of the parity as much as any of the pieces: from where the first begins to be written and up to where the last one ends, or all between.
-	parity := piece
-	switch {
-	case first == last:
-		parity = to - from
-	case last == first+1:
-		parity = min(piece, piece-from+to)
-	}
-	modify, rest := end-offset, units.Bytes(data)*parity-(end-offset)
-	for k := range data {
-		part := units.Bytes(0)
-		if k >= first && k <= last {
-			part = piece
-			if k == first {
-				part -= from
-			}
-			if k == last {
-				part -= piece - to
-			}
-		}
-		s.write[k] = part
-	}
-	modify += units.Bytes(c.Code.Parity) * parity
-	if rest < modify {
-		for k := range data {
-			s.read[k] = parity - min(s.write[k], parity)
-		}
-	} else {
-		s.read = s.write
-	}
-	for k := range c.Code.Parity {
-		if s.write[data+k] = parity; rest >= modify {
-			s.read[data+k] = parity
-		}
-	}
-	return s
-}
-
-// offsets is how many places a part may be at.
-func (c *Config) offsets() int64 { return max(int64(c.Chunk/max(c.Update.Size, 1)), 1) }
-
-// updated are the bytes that are read and written for an update, mean over places, in pieces.
-func (c *Config) updated() (read, written float64) {
-	if c.Update.Share == 0 {
-		return 0, 0
-	}
-	n := c.offsets()
-	for k := range n {
-		s := c.stripe(units.Bytes(k) * c.Update.Size)
-		for i := range s.read {
-			read += float64(s.read[i])
-			written += float64(s.write[i])
-		}
-	}
-	all := float64(n) * float64(c.piece())
-	return read / all, written / all
+// parts is how chunks are written over.
+func (c *Config) parts() stripe.Layout {
+	return stripe.Layout{Chunk: c.Chunk, Data: c.Code.Data, Parity: c.Code.Parity, Size: c.Update.Size}
 }
 
 // updater is the gateways' and targets' side of it.
@@ -111,7 +46,7 @@ type updater struct {
 
 // renewal is an update under way.
 type renewal struct {
-	stripe
+	stripe.Part
 	got   [maxReplicas]units.Bytes // at the gateway, and when it has all at targets
 	sends bool                     // it has all that it reads
 	left  int8                     // pieces that are to be read, or to be kept
@@ -131,9 +66,9 @@ func (u *updater) begin(i int32) {
 	}
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	s := &u.under[i]
-	*s = renewal{stripe: c.cfg.stripe(t.offset)}
+	*s = renewal{Part: c.cfg.parts().At(t.place)}
 	x.N = int8(copy(x.Targets[:], c.kept.find(t.object)))
-	for k, size := range s.read[:x.N] {
+	for k, size := range s.Read[:x.N] {
 		if size > 0 {
 			s.left++
 			c.tell(x.Gateway, put.Message{Kind: partWanted, From: x.Gateway, Chunk: i, ID: x.ID, N: int32(k), A: sim.Time(size)}, c.get.node(c.nodeOfTarget(x.Targets[k])))
@@ -149,7 +84,7 @@ func (u *updater) send(i int32) {
 	c := u.c
 	x, s := &c.bus.Chunks[i], &u.under[i]
 	s.sends, s.got = true, [maxReplicas]units.Bytes{}
-	for k, size := range s.write[:x.N] {
+	for k, size := range s.Write[:x.N] {
 		if size > 0 {
 			s.left++
 		}
@@ -184,16 +119,16 @@ func (u *updater) frame(i, place, node int32, size units.Bytes) {
 	x, s := &c.bus.Chunks[i], &u.under[i]
 	s.got[place] += size
 	switch {
-	case !s.sends && s.got[place] == s.read[place]:
+	case !s.sends && s.got[place] == s.Read[place]:
 		if s.left--; s.left == 0 {
 			u.send(i)
 		}
-	case s.sends && s.got[place] == s.write[place]:
+	case s.sends && s.got[place] == s.Write[place]:
 		target := x.Targets[place]
 		at := c.lies(c.tasks.Items[i].object, target)
 		m := put.Message{Kind: partKept, From: target, To: x.Gateway, Chunk: i, ID: x.ID}
-		now, late := c.bus.Acknowledges(c.disks[at].backlog(c.eng.Now()) + c.takes(at, s.write[place]))
-		c.work(job{disk: at, size: s.write[place], updates: true, acked: now, late: late, message: m})
+		now, late := c.bus.Acknowledges(c.disks[at].backlog(c.eng.Now()) + c.takes(at, s.Write[place]))
+		c.work(job{disk: at, size: s.Write[place], updates: true, acked: now, late: late, message: m})
 		if now {
 			c.toGateway(m, 0)
 		}

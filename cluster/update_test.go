@@ -4,67 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
 )
-
-// TestStripe: what is read and written for a part of a chunk, by hand for 4+2 of 64 KiB (pieces of 16 KiB).
-func TestStripe(t *testing.T) {
-	const k = units.KiB
-	for _, x := range []struct {
-		name         string
-		size, offset units.Bytes
-		read, write  [6]units.Bytes
-	}{
-		{"a part of a piece: it and the parity are read", 4 * k, 4 * k, [6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k}, [6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k}},
-		{"a piece: the same, for the other three are no less", 16 * k, 16 * k, [6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}, [6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}},
-		{"two pieces: the other two are less than these and the parity", 32 * k, 32 * k, [6]units.Bytes{16 * k, 16 * k}, [6]units.Bytes{0, 0, 16 * k, 16 * k, 16 * k, 16 * k}},
-		{"all: nothing is read", 64 * k, 0, [6]units.Bytes{}, [6]units.Bytes{16 * k, 16 * k, 16 * k, 16 * k, 16 * k, 16 * k}},
-		{"the end of one and the begin of the next, of which no part is the same", 8 * k, 12 * k, [6]units.Bytes{4 * k, 4 * k, 0, 0, 8 * k, 8 * k}, [6]units.Bytes{4 * k, 4 * k, 0, 0, 8 * k, 8 * k}},
-		{"the same with more than a piece between", 24 * k, 12 * k, [6]units.Bytes{12 * k, 0, 12 * k, 16 * k}, [6]units.Bytes{4 * k, 16 * k, 4 * k, 0, 16 * k, 16 * k}},
-		{"at the end of the chunk, where less is left", 24 * k, 48 * k, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}},
-	} {
-		cfg := DefaultConfig()
-		cfg.Chunk, cfg.Code, cfg.Update = 64*k, Code{Data: 4, Parity: 2}, Update{Share: 1, Size: x.size}
-		s := cfg.stripe(x.offset)
-		if [6]units.Bytes(s.read[:6]) != x.read || [6]units.Bytes(s.write[:6]) != x.write {
-			t.Errorf("%s: %v read and %v written, not %v and %v", x.name, s.read[:6], s.write[:6], x.read, x.write)
-		}
-	}
-}
-
-// TestStripeLaws: all of a part is written, parity as much as the most of any piece at least, and what is read is no more than by either way.
-func TestStripeLaws(t *testing.T) {
-	s := rng.NewStream(3, "stripes")
-	for range 20_000 {
-		cfg := DefaultConfig()
-		cfg.Code = Code{Data: 1 + int(s.IntN(8)), Parity: int(s.IntN(4))}
-		cfg.Chunk = units.Bytes(cfg.Code.Data) + units.Bytes(s.IntN(5000))
-		cfg.Update = Update{Share: 1, Size: 1 + units.Bytes(s.IntN(int64(cfg.Chunk)))}
-		x := cfg.stripe(units.Bytes(s.IntN(cfg.offsets())) * cfg.Update.Size)
-		var data, most, read units.Bytes
-		for k := range cfg.Code.Data {
-			data += x.write[k]
-			most = max(most, x.write[k])
-		}
-		for k := range maxReplicas {
-			if read += x.read[k]; x.read[k] < 0 || x.read[k] > cfg.piece() || x.write[k] < 0 || x.write[k] > cfg.piece() {
-				t.Fatalf("%+v, %+v: %+v", cfg.Code, cfg.Update, x)
-			}
-		}
-		parity := most
-		if cfg.Code.Parity > 0 {
-			parity = x.write[cfg.Code.Data]
-		}
-		if data != cfg.Update.Size || parity < most || parity > cfg.piece() {
-			t.Fatalf("%+v of %v, %+v: %v of data and %v of parity are written", cfg.Code, cfg.Chunk, cfg.Update, data, parity)
-		}
-		if cfg.Code.Parity > 0 && (read > data+units.Bytes(cfg.Code.Parity)*parity || read > units.Bytes(cfg.Code.Data)*parity) {
-			t.Fatalf("%+v of %v, %+v: %v is read", cfg.Code, cfg.Chunk, cfg.Update, read)
-		}
-	}
-}
 
 // TestUpdateAlone: one that is alone takes two messages, what the slowest reads and sends, the gateway's sending, and the last write.
 func TestUpdateAlone(t *testing.T) {
@@ -121,7 +63,7 @@ func TestUpdates(t *testing.T) {
 		if share := float64(k.Updates.Done) / float64(k.Updates.Done+k.Done); math.Abs(share-0.5) > 0.06 || k.Updates.Done < 100 {
 			t.Errorf("%v: %d of %d are of parts", p, k.Updates.Done, k.Done)
 		}
-		_, written := cfg.updated()
+		_, written := cfg.parts().Mean()
 		if got, want := float64(k.Renewed.Written)/float64(k.Updates.Done), written*float64(cfg.piece()); math.Abs(got/want-1) > 0.05 {
 			t.Errorf("%v: %v B are written for a part, not %v", p, got, want)
 		}
