@@ -26,6 +26,10 @@ func (s *sheet) WriteTime(int32) sim.Time                      { return 4 * unit
 func (s *sheet) Write(int32, Message)                          {}
 func (s *sheet) take() []Message                               { m := s.messages; s.messages = nil; return m }
 
+func (s *sheet) Acknowledged(int32) {}
+func (s *sheet) Abort(int32)        {}
+func (s *sheet) Bound(int32)        {}
+
 type sheetFrames struct{ *sheet }
 
 func (s *sheetFrames) Send(int32, int32, Frame, sim.Time, []int32)         { s.frames++ }
@@ -46,7 +50,7 @@ func bench(t *testing.T, p Scheme, change func(*Plan)) (*Bus, *sheet) {
 		Overcommit: 2, Ahead: 5 * units.Microsecond, Queued: true}
 	change(&plan)
 	b, s := NewBus(plan), &sheet{}
-	b.Messages, b.Disks, b.Frames, b.Tally = s, s, &sheetFrames{s}, &Tally{}
+	b.Messages, b.Disks, b.Outcomes, b.Frames, b.Tally = s, s, s, &sheetFrames{s}, &Tally{}
 	b.Clock.Engine = sim.New()
 	b.Clock.Self, b.Clock.Handler = b.Clock.Engine.NewComponent(), b.Clock.Engine.AddHandler(clockwork{})
 	for i := range 6 {
