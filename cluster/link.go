@@ -253,7 +253,7 @@ func (c *Cluster) deliver(i, node int32) {
 		case c.bus.Chunks[i].ID != p.message.ID:
 			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
 		case c.tasks.Items[i].update:
-			c.renew.frame(i, int32(p.arg&^readFrame), node, p.size)
+			c.renew.frame(i, int32(p.arg&^readFrame), p.size)
 		case p.arg&readFrame != 0:
 			c.get.frame(i, int32(p.arg&^readFrame), p.size)
 		default:

@@ -114,7 +114,7 @@ func (u *updater) message(m *put.Message) {
 }
 
 // frame: some of a part has come, to its gateway or to a target.
-func (u *updater) frame(i, place, node int32, size units.Bytes) {
+func (u *updater) frame(i, place int32, size units.Bytes) {
 	c := u.c
 	x, s := &c.bus.Chunks[i], &u.under[i]
 	s.got[place] += size
