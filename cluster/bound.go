@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"farflash/sim"
+	"farflash/units"
 )
 
 // The resources.
@@ -32,14 +33,13 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 		rate = c.d.Effective
 	}
 	get := float64(c.cfg.Reads)
-	piece := c.d.Send(c.piece, rate).Seconds() // on a link
+	piece := c.mean(func(size units.Bytes) float64 { return c.d.Send(size, rate).Seconds() }) // on a link
 	fromGateways, fromTargets, read, written := c.crossings()
 	gateways, targets := float64(c.cfg.Gateways), float64(max(c.cfg.used()-failed, 0))
-	disks, fastest := 0.0, c.d.DiskChunk
-	for t := range c.targets[:c.cfg.used()] {
-		takes := c.takes(int32(t), c.piece)
-		disks += 1 / takes.Seconds()
-		fastest = min(fastest, takes)
+	disks, fastest := 0.0, c.bus.Alone
+	for i := range c.disks[:c.cfg.used()*c.cfg.Disk.Count] {
+		disks += 1 / c.mean(func(size units.Bytes) float64 { return c.takes(int32(i), size).Seconds() })
+		fastest = min(fastest, c.takes(int32(i), c.piece))
 	}
 	if failed > 0 {
 		disks *= targets / float64(c.cfg.used())
@@ -48,7 +48,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	if c.cfg.Disk.Model == ModelSSD {
 		list = list[:0]
 		if most := c.ceiling; most.Write > 0 && most.Read > 0 {
-			list = append(list, Bound{boundDrives, targets / max(written*most.Write.TimeFor(c.piece).Seconds(), read*most.Read.TimeFor(c.piece).Seconds())})
+			list = append(list, Bound{boundDrives, targets * float64(c.cfg.Disk.Count) / max(written*c.mean(func(size units.Bytes) float64 { return most.Write.TimeFor(size).Seconds() }), read*c.mean(func(size units.Bytes) float64 { return most.Read.TimeFor(size).Seconds() }))})
 		}
 	}
 	add := func(resource string, nodes, pieces float64) {
@@ -58,8 +58,8 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	}
 	add(boundTargets, targets, max(written, fromTargets))
 	add(boundGateways, gateways, max(fromGateways, read))
-	if !c.cfg.Load.open() && c.load.source == nil && get == 0 {
-		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.bus.KeepTime(c.d.DiskChunk) + c.bus.KeepTime(fastest)).Seconds()})
+	if !c.cfg.Load.open() && c.load.source == nil && get == 0 && len(c.cfg.Sizes) == 0 && c.cfg.Update.Share == 0 {
+		list = append(list, Bound{boundOutstanding, gateways * float64(c.cfg.Outstanding) / (c.Floor() - c.bus.KeepTime(c.bus.Alone) + c.bus.KeepTime(fastest)).Seconds()})
 	}
 	return list
 }
@@ -69,6 +69,11 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	get := float64(c.cfg.Reads)
 	put := 1 - get
 	written, read := float64(put*float64(c.copies)), float64(get*float64(c.cfg.pieces()))
+	if share := float64(c.cfg.Update.Share); share > 0 {
+		before, after := c.cfg.parts().Mean()
+		written = float64(written*(1-share)) + float64(put*share*after)
+		read += float64(put * share * before)
+	}
 	switch {
 	case c.cfg.Protocol.traits().Multicasts && c.cfg.Core == CoreIdeal:
 		return put, read, read, written // one multicast
@@ -92,7 +97,7 @@ func (c *Cluster) Bound() Bound {
 // Floor is how long a chunk takes that is alone in the cluster.
 func (c *Cluster) Floor() sim.Time { return c.forecast.Floor() }
 
-// Busy is how long each disk, each gateway's sending and each target's receiving link have been busy until a time.
+// Busy is how long each target's disks, mean over them, each gateway's sending and each target's receiving link have been busy until a time.
 func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 	// The peers count a write as soon as it is queued, and what is on a link as soon as it is sent.
 	ends := at
@@ -100,12 +105,16 @@ func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 		ends = sim.Forever
 	}
 	for i := range c.targets {
-		d := &c.targets[i].disk
-		used := d.used(at)
-		if c.cfg.Compat != CompatNone {
-			used = d.busy + d.waiting
+		used := sim.Time(0)
+		for k := range c.disksOf(int32(i)) {
+			d := &c.disksOf(int32(i))[k]
+			if c.cfg.Compat != CompatNone {
+				used += d.busy + d.waiting
+			} else {
+				used += d.used(at)
+			}
 		}
-		disks = append(disks, used)
+		disks = append(disks, used/sim.Time(c.cfg.Disk.Count))
 		node := c.nodeOfTarget(int32(i))
 		in := c.in[node].until(ends)
 		if c.net != nil {

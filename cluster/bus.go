@@ -56,8 +56,8 @@ func (f frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFram
 // disks implements put.Disks.
 type disks struct{ c *Cluster }
 
-func (d disks) Backlog(target int32) sim.Time     { return d.c.targets[target].disk.backlog(d.c.eng.Now()) }
-func (d disks) WriteTime(target int32) sim.Time   { return d.c.takes(target, d.c.piece) }
+func (d disks) Backlog(target int32) sim.Time     { return d.c.backlogOf(target) }
+func (d disks) WriteTime(target int32) sim.Time   { return d.c.writeTime(target) }
 func (d disks) Write(target int32, x put.Message) { d.c.keep(target, x) }
 
 // outcomes implements put.Outcomes.
@@ -65,6 +65,7 @@ type outcomes struct{ c *Cluster }
 
 func (o outcomes) Acknowledged(chunk int32) { o.c.acknowledged(chunk) }
 func (o outcomes) Abort(chunk int32)        { o.c.abort(chunk) }
+func (o outcomes) Bound(chunk int32)        { o.c.bound(chunk) }
 
 // hold sends a control message from a target to a gateway after a time.
 func (c *Cluster) hold(m put.Message, after sim.Time) {

@@ -20,10 +20,7 @@ func (c *Config) copies() int {
 
 // piece is what each of them keeps.
 func (c *Config) piece() units.Bytes {
-	if c.Code.Data > 0 {
-		return (c.Chunk + units.Bytes(c.Code.Data) - 1) / units.Bytes(c.Code.Data)
-	}
-	return c.Chunk
+	return c.pieceOf(c.Chunk)
 }
 
 // quorum is with how many acknowledgements a chunk is put.
@@ -73,6 +70,7 @@ func (c *Config) checkLoad(f *units.Faults) {
 	f.Hold(l.Rate >= 0 && l.Rate <= 1e12 && !math.IsNaN(l.Rate), "load.rate", "%v is not possible; use chunks a second, such as 50000", l.Rate)
 	f.Hold(l.Rate == 0 || l.Share == 0, "load.share", "the load is given twice; leave rate or share out")
 	f.Hold(l.Share <= 10, "load.share", "%v is not possible; use a share of what the cluster allows, such as 90%%", l.Share)
+	c.checkBursts(f)
 	f.Hold(c.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", c.Reads)
 	f.Hold(c.Objects >= 1 && c.Objects <= 1<<28, "objects", "%d is not possible; use 1 to %d", c.Objects, 1<<28)
 	f.Hold(c.HedgeAfter >= 0, "hedge_after", "%v is not possible; use a time such as 2ms", c.HedgeAfter)

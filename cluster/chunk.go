@@ -9,13 +9,17 @@ import (
 // task is what the cluster knows of a chunk that a gateway puts or gets, beside what protocols see of it.
 type task struct {
 	object  int32 // that is read
+	size    units.Bytes
 	live    bool
 	read    bool
+	update  bool     // a part of it is written over
+	place   int64    // which
 	attempt int8     // from 0
 	mends   int32    // the repair that reads it, from 1; 0: none
 	told    bool     // its gateway has said that it is put
 	pieces  int8     // of the present attempt that targets have begun to write
 	started sim.Time // when its gateway began the present attempt
+	sent    sim.Time // from when it sends it, where it has waited for room before; 0: it has not
 }
 
 // take has a gateway begin with a chunk that may have waited.
@@ -23,20 +27,39 @@ func (c *Cluster) take(a *Arrival) {
 	i := c.slot()
 	c.attempts++
 	c.books.under[a.Gateway]++
-	c.bus.Chunks[i] = put.Chunk{ID: c.attempts, Gateway: a.Gateway, Begun: a.At}
-	c.tasks.Items[i] = task{live: true, read: a.Read, started: c.eng.Now()}
+	c.bus.Chunks[i] = put.Chunk{ID: c.attempts, Gateway: a.Gateway, Begun: a.At, Piece: c.piece}
+	c.tasks.Items[i] = task{live: true, read: a.Read, started: c.eng.Now(), size: c.cfg.Chunk}
 	if a.Read {
 		c.Counters.Gets.Begun++
 		if c.tasks.Items[i].object = int32(a.Object); a.Object < 0 {
 			c.tasks.Items[i].object = int32(c.kept.rand.IntN(int64(c.cfg.Objects)))
 		}
+		c.sized(i, c.kept.sizeOf(c.tasks.Items[i].object, c.cfg.Chunk))
 		c.watch(i)
 		c.get.begin(i)
 		return
 	}
+	if c.cfg.Update.Share > 0 && c.updates.Float64() < float64(c.cfg.Update.Share) {
+		c.Counters.Updates.Begun++
+		t := &c.tasks.Items[i]
+		t.update, t.size = true, c.cfg.Update.Size
+		t.object, t.place = int32(c.updates.IntN(int64(c.cfg.Objects))), c.updates.IntN(c.cfg.parts().Places())
+		c.watch(i)
+		c.renew.begin(i)
+		return
+	}
 	c.Counters.Begun++
+	c.sized(i, c.drawn())
 	c.watch(i)
 	c.proto.Begin(i)
+}
+
+// sized says how large a chunk is.
+func (c *Cluster) sized(i int32, size units.Bytes) {
+	if size == c.cfg.Chunk {
+		return // it is so already
+	}
+	c.tasks.Items[i].size, c.bus.Chunks[i].Piece = size, c.cfg.pieceOf(size)
 }
 
 // slot is an unused place for a chunk.
@@ -66,10 +89,10 @@ func (c *Cluster) acknowledged(i int32) {
 type stamp struct{ target, fell int32 }
 
 // stamps notes that a target has a piece of a chunk, for its disk.
-func (c *Cluster) stamps(target int32, m *put.Message) {
+func (c *Cluster) stamps(target int32, m *put.Message, piece units.Bytes) {
 	x := &c.bus.Chunks[m.Chunk]
 	if m.ID != 0 && x.ID != m.ID || !c.tasks.Items[m.Chunk].live {
-		c.Counters.Wasted += c.piece
+		c.Counters.Wasted += piece
 		return
 	}
 	t := &c.tasks.Items[m.Chunk]
@@ -95,7 +118,7 @@ func (c *Cluster) stamped(i, target int32) int32 {
 // wastes notes that what has been written of an attempt at a chunk is for nothing.
 func (c *Cluster) wastes(i int32) {
 	t := &c.tasks.Items[i]
-	c.Counters.Wasted += units.Bytes(t.pieces) * c.piece
+	c.Counters.Wasted += units.Bytes(t.pieces) * c.pieceAt(i)
 	t.pieces = 0
 }
 
@@ -107,13 +130,20 @@ func (c *Cluster) done(i int32) {
 		return
 	}
 	if c.lossy {
-		c.gateways[x.Gateway].clock.learn(c.eng.Now() - t.started)
+		if g := &c.gateways[x.Gateway]; t.sent > 0 {
+			g.sends.learn(c.eng.Now() - t.sent)
+		} else {
+			g.clock.learn(c.eng.Now() - t.started)
+		}
 	}
-	if t.read {
+	switch {
+	case t.read:
 		c.Counters.Gets.Done++
-	} else {
-		c.Counters.wholes++
-		c.Counters.Kept += units.Bytes(t.pieces) * c.piece
+	case t.update:
+		c.Counters.Updates.Done++
+	default:
+		c.Counters.wholes += units.Bytes(c.copies) * x.Piece
+		c.Counters.Kept += units.Bytes(t.pieces) * x.Piece
 		t.pieces = 0
 	}
 	if !t.told {
@@ -126,11 +156,11 @@ func (c *Cluster) done(i int32) {
 func (c *Cluster) tells(i int32) {
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	t.told = true
-	if !t.read {
+	if !t.read && !t.update {
 		c.Counters.Done++
 	}
 	if c.OnDone != nil {
-		c.OnDone(&Done{Chunk: x.ID, Gateway: x.Gateway, Begun: x.Begun, Done: c.eng.Now(), Size: c.cfg.Chunk, Read: t.read})
+		c.OnDone(&Done{Chunk: x.ID, Gateway: x.Gateway, Begun: x.Begun, Done: c.eng.Now(), Size: t.size, Read: t.read, Update: t.update})
 	}
 }
 

@@ -33,6 +33,8 @@ type Config struct {
 	Protocol Scheme
 	// Chunk is the size of a chunk.
 	Chunk units.Bytes
+	// Sizes are shares of smaller chunks, up to Chunk; without them all have that size.
+	Sizes []Size
 	// Replicas is how many targets keep each chunk. command-window has 1 where nothing is said.
 	Replicas int
 	// Group is how many targets a negotiating group of Replicast has.
@@ -58,6 +60,8 @@ type Config struct {
 	Load Load
 	// Reads is the share of chunks that are read.
 	Reads units.Fraction
+	// Update is chunks of which a part is written over.
+	Update Update
 	// Read is who delivers a chunk: the one with the earliest of the bids, any at random, the least-loaded, a hedged second one or one
 	// of two that are tied.
 	Read Reading
@@ -76,6 +80,8 @@ type Config struct {
 	Control Control
 	// Processor is what each node's processor takes for what it sends and hears; without it, no time.
 	Processor Processor
+	// Memory is how much of what comes in a target keeps until it is on the disk; what finds no room waits in the network. 0 is no limit.
+	Memory units.Bytes
 	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
 	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
 	Acknowledge Acknowledge
@@ -104,11 +110,13 @@ type Disk struct {
 	// Model is what it is: rate, a constant one at which it does one thing after the other, or ssd, the drive that the scenario's section of that name
 	// describes.
 	Model Model
+	// Count is how many such disks a target has; they are lost together.
+	Count int
 	// Depth is how many commands a target gives its ssd to do at once.
 	Depth int
 	// Rate is how fast it is; of an ssd what protocols reckon with in advance.
 	Rate units.ByteRate
-	// Queue is how much may wait for the disk before a target delays what it is sent; at least two chunks.
+	// Queue is how much may wait for each disk before a target delays what it is sent; at least two chunks.
 	Queue units.Bytes
 	// Latency says whether acknowledgements come later the more waits for the disk: constant or grows. command-window means grows where nothing is
 	// said.
@@ -181,7 +189,7 @@ func DefaultConfig() Config {
 	return Config{
 		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2, Choices: 1, Overcommit: 4, Outstanding: 1, Objects: 20_000,
 		Repair:  Repair{Detect: 5 * units.Millisecond, Streams: 0.5, Disk: 1, Link: 1},
-		Disk:    Disk{Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
+		Disk:    Disk{Count: 1, Depth: 8, Rate: 400 * units.ByteRate(units.MiB), Queue: 256 * units.KiB},
 		Link:    Link{Rate: 10 * units.Gbps, Overhead: 0.01, Frame: 9000, Trip: units.Microsecond, Mark: 90_000},
 		Control: Control{Unicast: 100, Replicast: 300, Share: 0.1, Queued: true},
 	}
@@ -197,6 +205,8 @@ func (c *Config) Validate() error {
 	f.Hold(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
 	f.Hold(c.BidWidth == 0 || c.BidWidth >= 1 && c.BidWidth <= 100 && percent(c.BidWidth), "bid_width", "%v is not possible; use whole per cent from 100%% to 10000%%, or 0", c.BidWidth)
 	c.checkCode(&f)
+	c.checkSizes(&f)
+	c.checkUpdate(&f)
 	c.checkLoad(&f)
 	c.checkKinds(&f)
 	c.checkModel(&f)
@@ -204,6 +214,9 @@ func (c *Config) Validate() error {
 	c.checkFailures(&f)
 	f.Hold(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024", c.Outstanding)
 	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().Finds == put.FindsOwn, "outstanding", "%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+	f.Hold(c.Disk.Count >= 1 && c.Disk.Count <= 256, "disk.count", "%d are not possible; use 1 to 256", c.Disk.Count)
+	f.Hold(c.Disk.Count <= 1 || c.Control.Queued, "disk.count", "several disks need control.queued: true")
+	f.Hold(c.Disk.Count <= 1 || c.Protocol.traits().Finds != put.FindsOwn, "disk.count", "%v writes to one disk a gateway; leave it out", c.Protocol)
 	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	f.Hold(c.Link.Rate > 0 && c.Link.Rate <= 1e6*units.Gbps, "link.rate", "%v is not possible; use a rate such as 10Gbps, and at most 1000Tbps", c.Link.Rate)
@@ -216,6 +229,7 @@ func (c *Config) Validate() error {
 	}
 	f.Hold(size >= 1 && size <= c.Link.Frame, key, "%v is not possible; use 1B to a frame, %v", size, c.Link.Frame)
 	c.checkProcessor(&f)
+	c.checkMemory(&f)
 	c.checkCompat(&f)
 	c.checkTargets(&f)
 	c.checkRacks(&f)

@@ -54,7 +54,7 @@ func (c *Cluster) OnLink(n units.Bytes) sim.Time { return c.d.Effective.TimeFor(
 // DiskFrames is how many frames wait for the disks now, all together, and for the one with most.
 func (c *Cluster) DiskFrames() (sum, most int) {
 	for i := range c.targets {
-		n := c.d.QueuedFrames(c.targets[i].disk.backlog(c.eng.Now()))
+		n := c.d.QueuedFrames(c.backlogOf(int32(i)))
 		sum += n
 		most = max(most, n)
 	}

@@ -53,18 +53,18 @@ const memory = 64
 // Ceiling is what no drive of this cluster can do for long.
 type Ceiling struct{ Write, Read units.ByteRate }
 
-// Sink is where a target's drive reports what it has done.
+// Sink is where a drive reports what it has done.
 type Sink struct {
-	c      *Cluster
-	target int32
+	c  *Cluster
+	at int32
 }
 
-// Sink returns a target's.
-func (c *Cluster) Sink(target int) Sink { return Sink{c, int32(target)} }
+// Sink returns that of a drive. Drives are numbered target by target: those of target t from t times Disk.Count on.
+func (c *Cluster) Sink(number int) Sink { return Sink{c, int32(number)} }
 
-// Attach gives a target its drive, which reports to the target's Sink; it is called before Start.
-func (c *Cluster) Attach(target int, dev block.Device, most Ceiling) error {
-	d := &c.targets[target].disk
+// Attach gives a target one of its drives, which reports to its Sink; it is called before Start.
+func (c *Cluster) Attach(number int, dev block.Device, most Ceiling) error {
+	d := &c.disks[number]
 	const sector = int64(4 * units.KiB)
 	v := &drive{dev: dev, extent: (int64(c.piece) + sector - 1) / sector * sector}
 	if v.slots = dev.Capacity(0) / v.extent; v.slots == 0 {
@@ -88,8 +88,8 @@ func (d *drive) takes(size units.Bytes) sim.Time {
 }
 
 // feed has a drive begin what is next while it may have more at once.
-func (c *Cluster) feed(target int32) {
-	d := &c.targets[target].disk
+func (c *Cluster) feed(at int32) {
+	d := &c.disks[at]
 	v := d.drive
 	now := c.eng.Now()
 	for len(v.inside) < c.cfg.Disk.Depth && !d.queue.Empty() {
@@ -114,15 +114,15 @@ func (c *Cluster) feed(target int32) {
 			panic("cluster: a drive refuses what its queue has room for")
 		}
 		if j.read {
-			c.get.starts(target, i)
+			c.get.starts(d.target, i)
 		}
 	}
 }
 
 // Complete is what a drive calls when it has done something.
 func (s Sink) Complete(x block.Completion) {
-	c, target := s.c, s.target
-	d := &c.targets[target].disk
+	c := s.c
+	d := &c.disks[s.at]
 	v := d.drive
 	i := int32(x.Tag)
 	now := c.eng.Now()
@@ -141,15 +141,15 @@ func (s Sink) Complete(x block.Completion) {
 		d.busy += now - v.since
 	}
 	if x.Status != block.OK && c.err == nil {
-		c.err = fmt.Errorf("the drive of target %d reports: %v", target, x.Status)
+		c.err = fmt.Errorf("the drive of target %d reports: %v", d.target, x.Status)
 	}
 	if !j.void {
 		v.bytes -= j.size
-		c.finished(target, &j)
+		c.finished(d.target, &j)
 	}
-	c.feed(target)
-	c.turns(target)
-	c.showWork(target, &j, x.Submitted, now)
+	c.feed(s.at)
+	c.turnsDisk(s.at)
+	c.showWork(d.target, &j, x.Submitted, now)
 }
 
 // crash has a drive's target forget what the drive is doing for it.
@@ -158,7 +158,7 @@ func (d *drive) crash(c *Cluster) {
 	for _, i := range d.inside {
 		j := &c.jobs.Items[i]
 		if !j.void && !j.read {
-			c.volume(j.repairs).Dropped += j.size
+			c.volume(j).Dropped += j.size
 		}
 		j.void = true
 	}

@@ -77,22 +77,24 @@ func (c *Cluster) mishap(f fault) {
 
 // crash has a target lose what it is doing and what it knows.
 func (c *Cluster) crash(target int32) {
-	d := &c.targets[target].disk
 	now := c.eng.Now()
-	if d.current >= 0 {
-		d.busy -= d.ends - now
-		c.drop(d.current)
-		d.current = -1
-	}
-	for !d.queue.Empty() {
-		c.drop(d.queue.Pop())
-	}
-	for !d.held.Empty() {
-		c.drop(d.held.Pop())
-	}
-	d.waiting, d.free = 0, 0
-	if d.drive != nil {
-		d.drive.crash(c)
+	for k := range c.disksOf(target) {
+		d := &c.disksOf(target)[k]
+		if d.current >= 0 {
+			d.busy -= d.ends - now
+			c.drop(d.current)
+			d.current = -1
+		}
+		for !d.queue.Empty() {
+			c.drop(d.queue.Pop())
+		}
+		for !d.held.Empty() {
+			c.drop(d.held.Pop())
+		}
+		d.waiting, d.free = 0, 0
+		if d.drive != nil {
+			d.drive.crash(c)
+		}
 	}
 	c.targets[target].reads = c.targets[target].reads[:0]
 	// What it has not begun to send is not sent.
@@ -105,12 +107,13 @@ func (c *Cluster) crash(target int32) {
 	}
 	c.fix.crashed(target)
 	c.recovery.Restart(target)
+	c.emptied(target)
 }
 
 // drop gives a job back that its target's failure ends.
 func (c *Cluster) drop(i int32) {
 	if j := &c.jobs.Items[i]; !j.void && !j.read {
-		c.volume(j.repairs).Dropped += j.size
+		c.volume(j).Dropped += j.size
 	}
 	c.jobs.Give(i)
 }

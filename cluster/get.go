@@ -97,13 +97,13 @@ func (g *getter) begin(i int32) {
 	ask := put.Message{Kind: readAsk, From: x.Gateway, Chunk: i, ID: x.ID}
 	switch {
 	case c.cfg.Read == ReadBids && c.kept.each > 0:
-		g.nodes = g.nodes[:0]
-		for _, group := range c.kept.groupsOf(c.tasks.Items[i].object) {
+		for _, group := range c.kept.groupsOf(c.tasks.Items[i].object) { // a multicast each
+			g.nodes = g.nodes[:0]
 			for k := range int32(c.cfg.Group) {
 				g.nodes = append(g.nodes, c.nodeOfTarget(group*int32(c.cfg.Group)+k))
 			}
+			c.tell(x.Gateway, ask, g.nodes)
 		}
-		c.tell(x.Gateway, ask, g.nodes)
 	case c.cfg.Read == ReadBids || c.cfg.Read == ReadLeastLoaded:
 		for _, t := range x.Targets[:x.N] {
 			c.tell(x.Gateway, ask, g.node(c.nodeOfTarget(t)))
@@ -138,7 +138,7 @@ func (g *getter) request(i int32, n int) {
 	for ; n > 0; n-- {
 		t := x.Targets[s.asked]
 		s.asked++
-		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
+		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID, A: sim.Time(x.Piece)}, g.node(c.nodeOfTarget(t)))
 	}
 }
 
@@ -147,7 +147,7 @@ func (g *getter) abandon(i int32) {
 	c := g.c
 	x, s := &c.bus.Chunks[i], &g.gets[i]
 	for k, t := range x.Targets[:s.asked] {
-		if s.got[k] < c.piece {
+		if s.got[k] < x.Piece {
 			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
 		}
 	}
@@ -159,11 +159,13 @@ func (g *getter) message(m *put.Message) {
 	now := c.eng.Now()
 	x := &c.bus.Chunks[m.Chunk]
 	switch m.Kind {
+	case partWanted, partKept:
+		c.renew.message(m)
 	case readAsk:
 		// A target knows what it has; who has the chunk is in it for the simulation alone.
 		answer := put.Message{Kind: readBid, From: m.To, Chunk: m.Chunk, ID: m.ID, N: -1}
 		if x.ID == m.ID && x.Keeps(m.To) {
-			answer.N, answer.A = 1, c.targets[m.To].disk.backlog(now)
+			answer.N, answer.A = 1, c.disks[c.lies(c.tasks.Items[m.Chunk].object, m.To)].backlog(now)
 		}
 		c.tell(c.nodeOfTarget(m.To), answer, g.node(m.From))
 	case readBid:
@@ -172,15 +174,16 @@ func (g *getter) message(m *put.Message) {
 		if x.ID == m.ID {
 			m.N = int32(max(x.Place(m.To), 0)) // which of its targets it is, as the request says
 		}
-		job := c.work(m.To, job{size: c.piece, read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
-		if c.targets[m.To].disk.current != job {
+		at := c.lies(c.tasks.Items[m.Chunk].object, m.To)
+		job := c.work(job{disk: at, size: units.Bytes(m.A), read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
+		if c.disks[at].current != job {
 			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{m.ID, job})
 		}
 	case readBegun, readLeave:
 		reads := c.targets[m.To].reads
 		for k := range reads {
 			if reads[k].id == m.ID {
-				c.takeBack(m.To, reads[k].job)
+				c.takeBack(reads[k].job)
 				c.targets[m.To].reads = append(reads[:k], reads[k+1:]...)
 				return
 			}
@@ -212,13 +215,17 @@ func (g *getter) bid(m *put.Message) {
 	}
 	copy(x.Targets[:], s.bidders[:s.n])
 	if c.cfg.Read == ReadBids && c.kept.each > 0 {
-		// The acceptance goes to the groups as a whole; those that are named in it begin.
-		g.nodes = g.nodes[:0]
-		for _, t := range x.Targets[:c.cfg.pieces()] {
-			g.nodes = append(g.nodes, c.nodeOfTarget(t))
-		}
+		// The acceptance goes to a group as a whole; those that are named in it begin.
 		s.asked = int8(c.cfg.pieces())
-		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID}, g.nodes)
+		for _, group := range c.kept.groupsOf(c.tasks.Items[m.Chunk].object) {
+			g.nodes = g.nodes[:0]
+			for _, t := range x.Targets[:s.asked] {
+				if t/int32(c.cfg.Group) == group {
+					g.nodes = append(g.nodes, c.nodeOfTarget(t))
+				}
+			}
+			c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID, A: sim.Time(x.Piece)}, g.nodes)
+		}
 		return
 	}
 	g.request(m.Chunk, c.cfg.pieces())
@@ -238,6 +245,9 @@ func (g *getter) hedged(i int32) {
 func (g *getter) starts(target, job int32) {
 	c := g.c
 	m := &c.jobs.Items[job].message
+	if c.jobs.Items[job].updates {
+		return
+	}
 	reads := c.targets[target].reads
 	for k := range reads {
 		if reads[k].id == m.ID {
@@ -260,8 +270,8 @@ func (g *getter) starts(target, job int32) {
 // read: a target's disk has read a piece, which goes to its gateway.
 func (g *getter) read(target int32, m *put.Message) {
 	c := g.c
-	for sent := units.Bytes(0); sent < c.piece; {
-		size := min(c.cfg.Link.Frame, c.piece-sent)
+	for piece, sent := units.Bytes(m.A), units.Bytes(0); sent < piece; {
+		size := min(c.cfg.Link.Frame, piece-sent)
 		sent += size
 		if m.From >= int32(len(c.gateways)) && c.cfg.Repair.Link < 1 {
 			c.fix.paced(target, m, size)
@@ -275,7 +285,7 @@ func (g *getter) read(target int32, m *put.Message) {
 func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	c := g.c
 	x, s := &c.bus.Chunks[i], &g.gets[i]
-	if s.got[place] += size; s.got[place] < c.piece {
+	if s.got[place] += size; s.got[place] < x.Piece {
 		return
 	}
 	if s.pieces++; int(s.pieces) < c.cfg.pieces() {

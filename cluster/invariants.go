@@ -39,7 +39,7 @@ func (c *Cluster) walkLinks() error {
 	for node := range c.out {
 		o, in := &c.out[node], &c.in[node]
 		for _, end := range []*port{o, in} {
-			if !end.busy && !(end.control.Empty() && end.data.Empty()) {
+			if !end.busy && !(end.control.Empty() && (end.data.Empty() || c.rooms != nil)) {
 				return fmt.Errorf("node %d has %d messages and %d frames waiting at a link that nothing uses", node, end.control.Len(), end.data.Len())
 			}
 		}
@@ -64,8 +64,9 @@ func (c *Cluster) walkLinks() error {
 func (c *Cluster) walkDisks() error {
 	now := c.eng.Now()
 	jobs := 0
-	for t := range c.targets {
-		d := &c.targets[t].disk
+	for i := range c.disks {
+		d := &c.disks[i]
+		t := d.target
 		waiting := sim.Time(0)
 		for _, i := range d.queue.All() {
 			if j := &c.jobs.Items[i]; !j.void {

@@ -25,7 +25,7 @@ func (c *Cluster) checkChunks() error {
 		}
 	}
 	k := &c.Counters
-	begun, done := k.Begun+k.Gets.Begun, k.Done+k.Gets.Done
+	begun, done := k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done
 	if begun != done+k.Aborted+k.Failed+under {
 		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Aborted, k.Failed, under)
 	}
@@ -34,7 +34,7 @@ func (c *Cluster) checkChunks() error {
 		for g := range c.load.waiting {
 			waiting += uint64(c.load.waiting[g].Len())
 		}
-		if k.Arrived != k.Begun+k.Gets.Begun+waiting {
+		if k.Arrived != begun+waiting {
 			return fmt.Errorf("%d chunks came, but %d were begun and %d wait", k.Arrived, begun, waiting)
 		}
 	}
@@ -51,24 +51,27 @@ func (c *Cluster) checkBytes() error {
 	var under units.Bytes
 	for i := range c.tasks.Items {
 		if t := &c.tasks.Items[i]; t.live {
-			under += units.Bytes(t.pieces) * c.piece
+			under += units.Bytes(t.pieces) * c.pieceAt(int32(i))
 		}
 	}
 	if k.Put.Handed != k.Kept+k.Wasted+under {
 		return fmt.Errorf("disks were given %d B to write, but %d B are of chunks that are put, %d B of attempts that were given up and %d B of chunks under way", k.Put.Handed, k.Kept, k.Wasted, under)
 	}
-	var waiting [2]units.Bytes
+	var waiting [3]units.Bytes
 	wait := func(i int32) {
 		if j := &c.jobs.Items[i]; !j.read && !j.void {
 			n := 0
-			if j.repairs {
+			switch {
+			case j.repairs:
 				n = 1
+			case j.updates:
+				n = 2
 			}
 			waiting[n] += j.size
 		}
 	}
-	for t := range c.targets {
-		d := &c.targets[t].disk
+	for i := range c.disks {
+		d := &c.disks[i]
 		for _, list := range [][]int32{d.queue.All(), d.held.All()} {
 			for _, i := range list {
 				wait(i)
@@ -83,9 +86,9 @@ func (c *Cluster) checkBytes() error {
 			}
 		}
 	}
-	for n, v := range []*Volume{&k.Put, &k.Mended} {
+	for n, v := range []*Volume{&k.Put, &k.Mended, &k.Renewed} {
 		if v.Handed != v.Written+v.Dropped+waiting[n] {
-			return fmt.Errorf("disks were given %d B to write (%s), but %d B are written, %d B went with their targets and %d B wait", v.Handed, [...]string{"by gateways", "to make pieces again"}[n], v.Written, v.Dropped, waiting[n])
+			return fmt.Errorf("disks were given %d B to write (%s), but %d B are written, %d B went with their targets and %d B wait", v.Handed, [...]string{"by gateways", "to make pieces again", "of parts"}[n], v.Written, v.Dropped, waiting[n])
 		}
 	}
 	return nil
@@ -95,8 +98,8 @@ func (c *Cluster) checkBytes() error {
 // all its pieces; and no piece is believed to be where it is known to be lost.
 func (c *Cluster) checkPieces() error {
 	k, p := &c.Counters, &c.kept
-	if k.Kept != units.Bytes(k.wholes)*units.Bytes(c.copies)*c.piece {
-		return fmt.Errorf("%d chunks are put, each as %d pieces of %v, and %d B were kept", k.wholes, c.copies, c.piece, k.Kept)
+	if k.Kept != k.wholes {
+		return fmt.Errorf("all %d pieces of chunks that are put are %d B, and %d B were kept", c.copies, k.wholes, k.Kept)
 	}
 	if p.version == nil {
 		return nil

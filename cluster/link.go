@@ -182,7 +182,7 @@ func (c *Cluster) heads(i int32) {
 	}
 	for _, node := range c.to(p) {
 		switch in := &c.in[node]; {
-		case !in.busy:
+		case !in.busy && c.admits(node, i):
 			c.takesIn(node, i)
 			c.looks(node)
 		case p.data:
@@ -200,7 +200,11 @@ func (c *Cluster) receive(node int32) {
 	case !in.control.Empty():
 		c.takesIn(node, in.control.Pop())
 	case !in.data.Empty():
-		c.takesIn(node, in.data.Pop())
+		if i := c.nextData(node); i >= 0 {
+			c.takesIn(node, i)
+			return
+		}
+		in.busy = false // there is no room for what waits
 	default:
 		in.busy = false
 	}
@@ -248,6 +252,8 @@ func (c *Cluster) deliver(i, node int32) {
 		switch i := p.message.Chunk; {
 		case c.bus.Chunks[i].ID != p.message.ID:
 			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
+		case c.tasks.Items[i].update:
+			c.renew.frame(i, int32(p.arg&^readFrame), p.size)
 		case p.arg&readFrame != 0:
 			c.get.frame(i, int32(p.arg&^readFrame), p.size)
 		default:

@@ -8,12 +8,16 @@ import (
 )
 
 // Load is what gateways do. In a closed loop each has as many chunks under way as it may and begins the next one when one is done. In an open
-// loop chunks come in their own time, by a Poisson process or from a source, and wait at their gateway if it has as many under way as it may.
+// loop chunks come in their own time, by a Poisson process, one by one or in bursts (burst.go), or from a source, and wait at their gateway if it has as many under way as it may.
 type Load struct {
 	// Rate is how many chunks a second come to the cluster, in an open loop; 0 is a closed loop.
 	Rate float64
 	// Share is the rate as a share of what the cluster's resources allow; 0 is a closed loop.
 	Share units.Fraction
+	// Burst is how many chunks come to a gateway at once at most, in an open loop; 0 and 1 are one at a time. How many a burst has is drawn from a bounded Pareto distribution.
+	Burst int
+	// Shape is with which power the sizes of bursts become rarer; 0 is 1.2.
+	Shape float64
 }
 
 // open reports whether chunks come in their own time.
@@ -43,6 +47,7 @@ type loader struct {
 	behind  int                    // of them in all
 	under   []int32                // by gateway: chunks under way
 	coming  Arrival                // the next
+	more    int                    // that come with it
 }
 
 // Start has each gateway take its first chunks.
@@ -53,7 +58,7 @@ func (c *Cluster) Start() {
 	l.waiting, l.under = make([]queue.Queue[Arrival], len(c.gateways)), make([]int32, len(c.gateways))
 	if l.source != nil || c.cfg.Load.open() {
 		if l.source == nil {
-			l.gap = 1e12 / c.Offered()
+			l.gap = 1e12 / c.Offered() * c.cfg.Load.bursts().Mean()
 		}
 		c.arrivalAt(0)
 		return
@@ -93,8 +98,16 @@ func (c *Cluster) arrivalAt(from sim.Time) {
 			return
 		}
 	} else {
-		x.At = from + sim.Time(l.times.Exp()*l.gap)
-		x.Gateway, x.Read, x.Object = int32(l.times.IntN(int64(len(c.gateways)))), l.draw(c.cfg.Reads), -1
+		if l.more > 0 {
+			l.more--
+		} else {
+			x.At = from + sim.Time(l.times.Exp()*l.gap)
+			x.Gateway = int32(l.times.IntN(int64(len(c.gateways))))
+			if c.cfg.Load.Burst > 1 {
+				l.more = c.cfg.Load.bursts().Size(l.times.Float64()) - 1
+			}
+		}
+		x.Read, x.Object = l.draw(c.cfg.Reads), -1
 	}
 	x.At = max(x.At, c.eng.Now())
 	c.eng.Schedule(c.self, c.here, x.At, evArrival, 0)

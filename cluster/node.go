@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"farflash/cluster/internal/room"
 	"farflash/cluster/internal/slab"
 	"farflash/cluster/put"
 	"farflash/cluster/reserve"
@@ -27,17 +28,21 @@ type Cluster struct {
 
 	gateways   []gateway
 	targets    []target
+	disks      []disk // of targets, one after the other
 	books      books
 	tasks      slab.Slab[task] // as bus.Chunks
 	parcels    slab.Slab[parcel]
 	casts      slab.Slab[cast]
 	in, out    []port      // of nodes
+	rooms      []room.Room // of targets, if their memory has a limit
 	processors []processor // of nodes, if they take any time
 	heard      put.Message // the message that is being handled
 	control    units.Bytes
 	bytes      []NodeBytes // of nodes
 
 	get      getter
+	renew    updater
+	updates  rng.Stream // which chunks are written in part, and where
 	jobs     slab.Slab[job]
 	kept     population
 	load     loader
@@ -50,6 +55,7 @@ type Cluster struct {
 	piece    units.Bytes          // what each of them keeps
 	attempts uint64               // chunks begun
 	wrote    [][maxReplicas]stamp // by chunk, where targets fail
+	sizes    rng.Stream           // of chunks
 	slots    rng.Stream           // places of pieces on drives
 	ceiling  Ceiling              // of each drive
 	net      Network              // between nodes, instead of the links here
@@ -69,6 +75,7 @@ type Cluster struct {
 type Counters struct {
 	Begun, Done, Aborted             uint64                       // chunks that are put
 	Gets                             struct{ Begun, Done uint64 } // chunks that are read
+	Updates                          struct{ Begun, Done uint64 } // chunks of which a part is written over
 	Arrived                          uint64                       // chunks that came in an open loop
 	Hedged                           uint64                       // reads that asked one target more
 	Stale                            uint64                       // frames of chunks that nobody waited for
@@ -83,8 +90,8 @@ type Counters struct {
 	LostChunks                       uint64                       // of which too little is left
 	RepairRetried                    uint64                       // attempts at reading for a repair that took too long
 	Short                            uint64                       // chunks that were said to be put and of which not all pieces could be kept
-	Put, Mended                      Volume                       // what disks write for gateways, and to make pieces again
-	wholes                           uint64                       // chunks that are put with all their pieces
+	Put, Mended, Renewed             Volume                       // what disks write for gateways, to make pieces again, and of parts that are written over
+	wholes                           units.Bytes                  // all pieces of chunks that are put
 	Kept, Wasted                     units.Bytes                  // of Put: of chunks that are put, and of attempts that were given up
 	Replicas                         uint64                       // acknowledged
 	Messages                         uint64                       // of control
@@ -111,17 +118,18 @@ type Done struct {
 	Begun, Done sim.Time
 	Size        units.Bytes
 	Read        bool
+	Update      bool // of a part
 }
 
 // gateway puts chunks.
 type gateway struct {
 	patience sim.Time // after which a read is hedged
 	clock    clock
+	sends    clock // for what is sent, where that begins when targets have room
 }
 
 // target keeps replicas.
 type target struct {
-	disk   disk
 	weight float64 // its capacity, relative to others
 	down   bool
 	fell   int32     // how often it has failed
@@ -146,6 +154,7 @@ const (
 	evShare                   // a disk may make pieces again
 	evRetry                   // a chunk is not done in time
 	evProcessed               // a node's processor is done with what it did
+	evRoom                    // a target's memory may have room
 	evHedge                   // it is time to ask another target for a chunk
 )
 
@@ -170,11 +179,12 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 		return nil, err
 	}
 	d := plan.Times
-	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), slots: rng.NewStream(seed, "cluster/slots"), seed: seed}
+	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), slots: rng.NewStream(seed, "cluster/slots"), sizes: rng.NewStream(seed, "cluster/sizes"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
 	c.bus = c.newBus(plan)
-	c.get = getter{c: c}
+	c.get, c.renew = getter{c: c}, updater{c: c}
+	c.updates = rng.NewStream(seed, "cluster/updates")
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
 	for i := range c.gateways {
 		c.gateways[i] = gateway{patience: cfg.hedgeAfter(d)}
@@ -184,6 +194,9 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.bytes = make([]NodeBytes, n)
 	if cfg.Processor != (Processor{}) {
 		c.processors = make([]processor, n)
+	}
+	if cfg.Memory > 0 {
+		c.rooms = make([]room.Room, cfg.Targets)
 	}
 	c.equip()
 	if cfg.candidates() == 0 {
@@ -205,6 +218,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.losses = rng.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
 		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
+		c.gateways[g].sends = c.gateways[g].clock
 	}
 	c.fix = newRepairer(c)
 	c.planFailures()
@@ -244,6 +258,8 @@ func (c *Cluster) Handle(e sim.Event) {
 		c.retry(int32(e.Arg))
 	case evProcessed:
 		c.processed(int32(e.Arg))
+	case evRoom:
+		c.hasRoom(int32(e.Arg))
 	case evHedge:
 		c.get.hedged(int32(e.Arg))
 	}

@@ -152,13 +152,17 @@ func TestClock(t *testing.T) {
 		attempt int8
 		want    sim.Time
 	}{{0, 0, 20 * floor}, {3, 0, 1080 * floor}, {3, 2, 4320 * floor}, {89, 0, 2 * floor}, {89, 10, 2048 * floor}, {89, 15, 2048 * floor}, {500, 0, 84 * floor}} {
-		if got := c.limit(x.gateway, x.attempt); got != x.want {
+		if got := c.limit(x.gateway, &task{attempt: x.attempt}); got != x.want {
 			t.Errorf("attempt %d of gateway %d may take %v, not %v", x.attempt, x.gateway, got, x.want)
 		}
 	}
+	c.gateways[3].sends = clock{50 * floor, 2 * floor}
+	if got := c.limit(3, &task{sent: 1}); got != 66*floor {
+		t.Errorf("what is sent may take %v, not %v", got, 66*floor)
+	}
 	c.cfg.RetryAfter = 7
-	if c.limit(3, 3) != 56 {
-		t.Errorf("%v", c.limit(3, 3))
+	if got := c.limit(3, &task{attempt: 3}); got != 56 {
+		t.Errorf("%v", got)
 	}
 	// Patience of 19 of 20 reads.
 	g := gateway{patience: 6400}
@@ -227,7 +231,7 @@ func TestDrives(t *testing.T) {
 		for at := sim.Time(0); at <= 20*units.Millisecond; at += 10 * units.Microsecond {
 			eng.Run(at)
 			for k := range c.targets {
-				most = max(most, len(c.targets[k].disk.drive.inside))
+				most = max(most, len(c.disks[k].drive.inside))
 			}
 			if err := c.Check(); err != nil {
 				t.Fatal(err)
@@ -257,14 +261,14 @@ func TestDriveRate(t *testing.T) {
 	c, eng := withDrives(t, func(x *Config) { x.Disk.Rate, x.Reads = 100_000_000, 0 })
 	c.Replay(nothing{})
 	c.Start()
-	d := &c.targets[2].disk
+	d := &c.disks[2]
 	v := d.drive
 	// 6000 B at 100 MB/s are 60 us; two sectors of 4 KiB, of 1 GiB.
 	if c.takes(2, 6000) != 60*units.Microsecond || c.takes(2, 3000) != 30*units.Microsecond || v.extent != 8192 || v.slots != 1<<17 || d.backlog(0) != 0 {
 		t.Errorf("%v, %d of %d", c.takes(2, 6000), v.extent, v.slots)
 	}
 	// One write of 20 us: 16 of 60 us less a 64th, and one of 20.
-	c.work(2, job{size: 6000, acked: true})
+	c.work(job{disk: 2, size: 6000, acked: true})
 	if d.backlog(0) != 60*units.Microsecond || len(v.inside) != 1 || d.used(0) != 0 {
 		t.Errorf("%v before it, %d inside", d.backlog(0), len(v.inside))
 	}
@@ -276,11 +280,11 @@ func TestDriveRate(t *testing.T) {
 	// Three at once, of which two are inside; one that waits is taken back.
 	var jobs []int32
 	for range 4 {
-		jobs = append(jobs, c.work(2, job{size: 6000, read: false, acked: true}))
+		jobs = append(jobs, c.work(job{disk: 2, size: 6000, read: false, acked: true}))
 	}
-	c.takeBack(2, jobs[3])
-	c.takeBack(2, jobs[3]) // again, which is nothing
-	c.takeBack(2, jobs[0]) // which has begun
+	c.takeBack(jobs[3])
+	c.takeBack(jobs[3]) // again, which is nothing
+	c.takeBack(jobs[0]) // which has begun
 	if len(v.inside) != 2 || v.bytes != 18000 {
 		t.Errorf("%d inside, %v in all", len(v.inside), v.bytes)
 	}
@@ -289,8 +293,8 @@ func TestDriveRate(t *testing.T) {
 	if c.Counters.Written != before+3 || v.bytes != 0 || d.used(eng.Now()) != 60*units.Microsecond || c.jobs.Used() != 0 {
 		t.Errorf("%d were written, %v are left, busy for %v", c.Counters.Written-before, v.bytes, d.used(eng.Now()))
 	}
-	c.Sink(1).c.work(1, job{size: 6000, acked: true})
-	i := c.targets[1].disk.drive.inside[0]
+	c.Sink(1).c.work(job{disk: 1, size: 6000, acked: true})
+	i := c.disks[1].drive.inside[0]
 	c.Sink(1).Complete(block.Completion{Tag: uint64(i), Status: block.WriteFault})
 	if c.Err() == nil || c.Err().Error() != "the drive of target 1 reports: write fault" {
 		t.Errorf("%v", c.Err())
@@ -338,18 +342,18 @@ func TestWalkNotices(t *testing.T) {
 			c.in[1].busy = true
 			c.in[1].data.Push(0)
 		}, true},
-		"more waits than a disk says": {func(c *Cluster, at int32) { c.targets[at].disk.waiting-- }, false},
-		"less waits than a disk says": {func(c *Cluster, at int32) { c.targets[at].disk.waiting++ }, false},
+		"more waits than a disk says": {func(c *Cluster, at int32) { c.disks[at].waiting-- }, false},
+		"less waits than a disk says": {func(c *Cluster, at int32) { c.disks[at].waiting++ }, false},
 		"an idle disk with work": {func(c *Cluster, at int32) {
-			d := &c.targets[at].disk
+			d := &c.disks[at]
 			d.queue.Push(d.current)
 			d.waiting += c.jobs.Items[d.current].takes
 			d.current = -1
 		}, false},
-		"a disk that is late":            {func(c *Cluster, at int32) { c.targets[at].disk.ends = c.eng.Now() - 1 }, false},
-		"a disk that is done just now":   {func(c *Cluster, at int32) { c.targets[at].disk.ends = c.eng.Now() }, true},
+		"a disk that is late":            {func(c *Cluster, at int32) { c.disks[at].ends = c.eng.Now() - 1 }, false},
+		"a disk that is done just now":   {func(c *Cluster, at int32) { c.disks[at].ends = c.eng.Now() }, true},
 		"a job at no disk":               {func(c *Cluster, _ int32) { c.jobs.Take() }, false},
-		"a disk that forgot its job":     {func(c *Cluster, at int32) { c.targets[at].disk.current = -1 }, false},
+		"a disk that forgot its job":     {func(c *Cluster, at int32) { c.disks[at].current = -1 }, false},
 		"a chunk that is over":           {func(c *Cluster, _ int32) { c.tasks.Items[0].live = false }, false},
 		"a chunk without a number":       {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = 0 }, false},
 		"a chunk of another attempt":     {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = c.attempts + 1 }, false},
@@ -378,7 +382,7 @@ func TestWalkNotices(t *testing.T) {
 		eng.Run(units.Millisecond) // a disk takes 2 ms for a piece
 		at := int32(-1)
 		for k := range c.targets {
-			if d := &c.targets[k].disk; d.current >= 0 {
+			if d := &c.disks[k]; d.current >= 0 {
 				at = int32(k)
 			}
 		}

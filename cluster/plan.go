@@ -40,7 +40,7 @@ func (c *Config) durations() reserve.Config {
 	}
 	r.LinkRate, r.OverheadPercent = c.Link.Rate, int64(math.Round(float64(c.Link.Overhead)*100))
 	r.FrameSize, r.ChunkSize, r.Trip, r.Replicas = c.Link.Frame, c.piece(), c.Link.Trip, c.copies()
-	r.DiskRate, r.DiskQueue = c.Disk.Rate, c.Disk.Queue
+	r.DiskRate, r.DiskQueue = c.Disk.Rate*units.ByteRate(c.Disk.Count), c.Disk.Queue*units.Bytes(c.Disk.Count)
 	if r.Group < r.Replicas {
 		r.Group = r.Replicas // unicast has no groups
 	}
@@ -60,10 +60,15 @@ func (c *Config) plan(seed uint64) (put.Plan, error) {
 	if c.Compat != CompatNone {
 		d.MaxBidWait = surgeBidWait
 	}
+	alone := d.DiskChunk
+	if c.Disk.Count > 1 {
+		alone = c.Disk.Rate.TimeFor(c.piece())
+	}
 	return put.Plan{
+		Alone:  alone,
 		Traits: c.Protocol.traits(), Times: d, Seed: seed,
 		Gateways: c.Gateways, Targets: c.Targets, Copies: c.copies(), Piece: c.piece(), Coded: c.Code.Data > 0, Frame: c.Link.Frame, Trip: c.Link.Trip,
-		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d),
+		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d), Room: c.Memory,
 		Queued: c.Control.Queued, Lossy: c.lossy(), WriteBack: c.Acknowledge == WriteBack, Grows: c.Disk.Latency == LatencyGrows, Compat: c.Compat,
 	}, nil
 }
@@ -81,4 +86,15 @@ func (c *Config) ahead(d *reserve.Durations) units.Duration {
 		return first + sim.Time(c.copies()-1)*once // the other offers come while the first pieces are sent
 	}
 	return first + sim.Time(c.copies()-1)*hop + d.DiskChunk/2
+}
+
+// UsualAhead is what Ahead is where it is 0.
+func (c *Config) UsualAhead() (units.Duration, error) {
+	usual := *c
+	usual.Ahead = 0
+	d, err := reserve.New(usual.durations())
+	if err != nil {
+		return 0, err
+	}
+	return usual.ahead(d), nil
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"farflash/cluster/put"
 	"farflash/rng"
+	"farflash/units"
 )
 
 // population is the chunks that are kept and can be read: as many as the configuration says. A chunk that is put takes the place of one of them, drawn at
@@ -15,13 +16,14 @@ type population struct {
 	groups  []int32 // the candidate groups of each, where the protocol has any
 	each    int     // groups of a chunk
 	rand    rng.Stream
+	sizes   []units.Bytes // of each, if they are not all the same
 }
 
 // fill makes a population, each chunk where the protocol would have put it on an idle cluster.
 func (c *Cluster) fill() {
 	p := &c.kept
 	*p = population{copies: c.copies, rand: rng.NewStream(c.seed, "cluster/population")}
-	if c.cfg.Reads == 0 && len(c.cfg.Failures) == 0 {
+	if c.cfg.Reads == 0 && len(c.cfg.Failures) == 0 && c.cfg.Update.Share == 0 {
 		return
 	}
 	p.each = c.cfg.candidates()
@@ -50,6 +52,12 @@ func (c *Cluster) fill() {
 		}
 		p.targets = append(p.targets, among[:c.copies]...)
 	}
+	if len(c.cfg.Sizes) > 0 {
+		p.sizes = make([]units.Bytes, c.cfg.Objects)
+		for n := range p.sizes {
+			p.sizes[n] = c.drawn()
+		}
+	}
 	if len(c.cfg.Failures) > 0 {
 		p.fell, p.version = make([]int32, len(p.targets)), make([]uint32, c.cfg.Objects)
 	}
@@ -72,6 +80,9 @@ func (c *Cluster) store(i int32) {
 		}
 	}
 	copy(p.targets[at:at+p.copies], x.Targets[:x.N])
+	if p.sizes != nil {
+		p.sizes[n] = c.tasks.Items[i].size
+	}
 	if p.each > 0 {
 		copy(p.groups[n*p.each:(n+1)*p.each], x.Groups[:p.each])
 	}

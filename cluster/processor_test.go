@@ -1,12 +1,10 @@
 package cluster_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
 	"farflash/cluster"
-	"farflash/internal/golden"
 	"farflash/sim"
 	"farflash/units"
 
@@ -96,56 +94,4 @@ func TestProcessorLost(t *testing.T) {
 			t.Errorf("%v: of %d chunks %d are done in the last quarter", p, len(done), late)
 		}
 	}
-}
-
-// TestProcessorTable holds the table in docs/validation/replicast.md of what protocols are left with when a message costs a processor time:
-// all of it with FARFLASH_LONG, else rows of pull, of what it is compared with, and of a group's proxy.
-func TestProcessorTable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	costs := []units.Duration{0, 200 * units.Nanosecond, 500 * units.Nanosecond, units.Microsecond, 2 * units.Microsecond, 5 * units.Microsecond}
-	head := []string{"protocol"}
-	for _, x := range costs {
-		head = append(head, ">"+x.String())
-	}
-	lines := golden.Head(append(head, ">of a target, at 1us")...)
-	rows := []rival{{protocol: cluster.Pull}, {protocol: cluster.Chain, choices: 1}, {protocol: cluster.Chain, choices: 2}, {protocol: cluster.DCTCP, choices: 2}, {protocol: cluster.Grants, choices: 2}, {protocol: cluster.ReplicastM}, {protocol: cluster.ReplicastProxy, group: 9}, {protocol: cluster.ReplicastProxy, group: 45}}
-	if !long {
-		rows = []rival{rows[0], rows[2], rows[6]}
-	}
-	for _, r := range rows {
-		row, busy := []string{r.String()}, ""
-		if r.choices == 0 && r.group == 0 {
-			row[0] = r.protocol.String()
-		}
-		for _, cost := range costs {
-			cfg := cluster.DefaultConfig()
-			cfg.Protocol, cfg.Choices, cfg.Chunk, cfg.Outstanding = r.protocol, max(r.choices, 1), 16*units.KiB, 4
-			if r.group > 0 {
-				cfg.Group = r.group
-			}
-			cfg.Disk.Rate, cfg.Processor.Message = 1000*units.ByteRate(units.MiB), cost
-			const until = 4 * units.Millisecond
-			c, done := run(t, cfg, 1, until)
-			n, sum := 0, 0.0
-			for _, d := range done {
-				if d.Done > until/2 {
-					n++
-					sum += (d.Done - d.Begun).Seconds() * 1e6
-				}
-			}
-			row = append(row, fmt.Sprintf("%.0f, %.0f", float64(n)/(until/2).Seconds()/1000, sum/float64(n)))
-			if _, targets := c.ProcessorTime(until); cost == units.Microsecond {
-				busy = fmt.Sprintf("%.0f %%", 100*targets.Seconds()/until.Seconds()/90)
-			}
-		}
-		lines = append(lines, golden.Row(append(row, busy)...))
-	}
-	const page, name = "../docs/validation/replicast.md", "processors"
-	if !long {
-		golden.Rows(t, page, name, lines)
-		return
-	}
-	golden.Table(t, page, name, "seed 1", lines, *update)
 }

@@ -173,7 +173,7 @@ func (r *repairer) begin(x lost) {
 	if c.targets[t].down {
 		return // nobody knows yet, and it answers nobody
 	}
-	from := r.admit(t)
+	from := r.admit(t, x.object)
 	if r.active.Items[i].from = from; from > c.eng.Now() {
 		c.eng.Schedule(c.self, c.here, from, evRepair, uint32(i))
 		return
@@ -182,13 +182,13 @@ func (r *repairer) begin(x lost) {
 }
 
 // admit says from when a target's link may take what a repair reads.
-func (r *repairer) admit(t int32) sim.Time {
+func (r *repairer) admit(t, object int32) sim.Time {
 	c := r.c
 	if c.cfg.Repair.Link >= 1 {
 		return c.eng.Now()
 	}
 	from := max(r.links[t], c.eng.Now())
-	r.links[t] = from + share(sim.Time(c.cfg.pieces())*c.d.Send(c.piece, c.d.Effective), c.cfg.Repair.Link)
+	r.links[t] = from + share(sim.Time(c.cfg.pieces())*c.d.Send(c.cfg.pieceOf(c.kept.sizeOf(object, c.cfg.Chunk)), c.d.Effective), c.cfg.Repair.Link)
 	return from
 }
 
@@ -204,8 +204,9 @@ func (r *repairer) read(i int32) {
 	k := c.slot()
 	c.attempts++
 	m.chunk = k
-	c.bus.Chunks[k] = put.Chunk{ID: c.attempts, Gateway: c.nodeOfTarget(m.target), Begun: c.eng.Now()}
-	c.tasks.Items[k] = task{live: true, read: true, mends: i + 1, object: m.object, started: c.eng.Now()}
+	c.bus.Chunks[k] = put.Chunk{ID: c.attempts, Gateway: c.nodeOfTarget(m.target), Begun: c.eng.Now(), Piece: c.piece}
+	c.tasks.Items[k] = task{live: true, read: true, mends: i + 1, object: m.object, started: c.eng.Now(), size: c.cfg.Chunk}
+	c.sized(k, c.kept.sizeOf(m.object, c.cfg.Chunk))
 	c.watch(k)
 	c.get.begin(k)
 }
@@ -231,8 +232,9 @@ func (r *repairer) fetched(k int32) {
 	m := &r.active.Items[i]
 	r.clock.learn(c.eng.Now() - t.started)
 	m.chunk, m.writes = -1, true
+	piece := c.pieceAt(k)
 	c.release(k)
-	c.work(m.target, job{size: c.piece, repairs: true, message: put.Message{Chunk: i, N: m.fell}})
+	c.work(job{disk: c.idlest(m.target), size: piece, repairs: true, message: put.Message{Chunk: i, N: m.fell}})
 }
 
 // written: a target has made a piece again.

@@ -6,7 +6,8 @@ import (
 
 // Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame: a chunk is acknowledged as a whole, and one that
 // is not done in time is put or got again (the Replicast paper, section III-G). What in time means a gateway learns from what its chunks take, as TCP
-// does from round trips (RFC 6298).
+// does from round trips (RFC 6298). With a protocol whose gateways wait for targets to have room before they send, it learns both apart: the wait grows with what is outstanding, and
+// what has been sent is soon known to be lost.
 
 // maxAttempts is after how many attempts a chunk has failed.
 const maxAttempts = 16
@@ -16,17 +17,37 @@ type clock struct {
 	mean, spread sim.Time // smoothed
 }
 
-// limit is how long an attempt may take; each further one twice as long.
-func (c *Cluster) limit(node int32, attempt int8) sim.Time {
+// limit is how long an attempt may take, or after its data are sent; each further one twice as long.
+func (c *Cluster) limit(node int32, t *task) sim.Time {
 	k := &c.fix.clock
-	if int(node) < len(c.gateways) {
+	switch {
+	case int(node) < len(c.gateways) && t.sent > 0:
+		k = &c.gateways[node].sends
+	case int(node) < len(c.gateways):
 		k = &c.gateways[node].clock
 	}
+	return c.within(k, t.attempt)
+}
+
+// within is how long is in time by a clock.
+func (c *Cluster) within(k *clock, attempt int8) sim.Time {
 	t := c.cfg.RetryAfter
 	if t == 0 {
 		t = max(k.mean+8*k.spread, 2*c.Floor())
 	}
 	return t << min(attempt, 10)
+}
+
+// bound: a gateway has waited for targets to have room for a chunk, and sends it.
+func (c *Cluster) bound(i int32) {
+	if !c.lossy || c.cfg.RetryAfter > 0 {
+		return
+	}
+	t, now := &c.tasks.Items[i], c.eng.Now()
+	gateway := c.bus.Chunks[i].Gateway
+	c.gateways[gateway].clock.learn(now - t.started)
+	t.sent = now
+	c.eng.Arm(c.alarms[i], now+c.limit(gateway, t))
 }
 
 // learn has a gateway note how long the attempt took in which a chunk was done. Attempts have numbers, so that it is known which one that was.
@@ -43,7 +64,7 @@ func (c *Cluster) watch(i int32) {
 	for int(i) >= len(c.alarms) {
 		c.alarms = append(c.alarms, c.eng.NewTimer(c.self, c.here, evRetry, uint32(len(c.alarms))))
 	}
-	c.eng.Arm(c.alarms[i], c.eng.Now()+c.limit(c.bus.Chunks[i].Gateway, c.tasks.Items[i].attempt))
+	c.eng.Arm(c.alarms[i], c.eng.Now()+c.limit(c.bus.Chunks[i].Gateway, &c.tasks.Items[i]))
 }
 
 // unwatch ends it.
@@ -61,11 +82,13 @@ func (c *Cluster) retry(i int32) {
 	} else {
 		c.Counters.Retried++
 	}
-	if t.read {
+	switch {
+	case t.read:
 		c.get.abandon(i)
-	} else {
+	case !t.update: // of a part everything is written again
 		c.recovery.Abandon(i)
 	}
+	c.looksAgain(i)
 	if t.attempt++; t.attempt == maxAttempts {
 		c.fail(i)
 		return
@@ -73,10 +96,13 @@ func (c *Cluster) retry(i int32) {
 	c.wastes(i)
 	c.attempts++
 	id := c.attempts
-	x.ID, x.Acked, x.N, t.started = id, 0, 0, c.eng.Now()
-	if t.read {
+	x.ID, x.Acked, x.N, t.started, t.sent = id, 0, 0, c.eng.Now(), 0
+	switch {
+	case t.read:
 		c.get.begin(i)
-	} else {
+	case t.update:
+		c.renew.begin(i)
+	default:
 		c.proto.Begin(i)
 	}
 	if c.bus.Chunks[i].ID == id { // a read of which too little is left has failed by now

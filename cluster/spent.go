@@ -78,7 +78,7 @@ func (l *ledger) turn(now sim.Time, next Use) {
 
 // books are all ledgers.
 type books struct {
-	disks   []ledger // of targets
+	disks   []ledger // of each
 	links   []ledger // of gateways or targets, where those bound the cluster
 	targets bool     // they are the targets'
 	sends   bool     // in the direction from the node
@@ -87,7 +87,7 @@ type books struct {
 
 // open opens the books.
 func (b *books) open(c *Cluster) {
-	b.disks = make([]ledger, len(c.targets))
+	b.disks = make([]ledger, len(c.disks))
 	for t := range b.disks {
 		b.disks[t].now = UseIdle
 	}
@@ -135,16 +135,25 @@ func (c *Cluster) looks(node int32) {
 		return
 	}
 	// A disk that works goes on until it is done, which turns says.
-	if l := &c.books.disks[t]; l.now > UseRepair {
-		l.turn(c.eng.Now(), c.diskUse(t))
+	for i := t * int32(c.cfg.Disk.Count); i < (t+1)*int32(c.cfg.Disk.Count); i++ {
+		if l := &c.books.disks[i]; l.now > UseRepair {
+			l.turn(c.eng.Now(), c.diskUse(i))
+		}
 	}
 	c.turnsLink(node)
 }
 
-// turns brings the books of a target's disk up to date when the disk has something else to do.
+// turns brings the books of a target's disks up to date when they have something else to do.
 func (c *Cluster) turns(target int32) {
-	c.books.disks[target].turn(c.eng.Now(), c.diskUse(target))
-	c.turnsLink(c.nodeOfTarget(target))
+	for i := target * int32(c.cfg.Disk.Count); i < (target+1)*int32(c.cfg.Disk.Count); i++ {
+		c.turnsDisk(i)
+	}
+}
+
+// turnsDisk is turns of one disk.
+func (c *Cluster) turnsDisk(i int32) {
+	c.books.disks[i].turn(c.eng.Now(), c.diskUse(i))
+	c.turnsLink(c.nodeOfTarget(c.disks[i].target))
 }
 
 // turnsLink brings the books of a node's link up to date.
@@ -174,7 +183,7 @@ func (c *Cluster) comes(node int32, from, to sim.Time) {
 	if t < 0 {
 		return
 	}
-	l := &c.books.disks[t]
+	l := &c.books.disks[t] // with several disks links queue
 	l.turn(c.eng.Now(), c.diskUse(t))
 	if l.to <= c.eng.Now() {
 		l.from = from
@@ -182,11 +191,23 @@ func (c *Cluster) comes(node int32, from, to sim.Time) {
 	l.to = max(l.to, to)
 }
 
-// diskUse is what a target's disk does.
-func (c *Cluster) diskUse(target int32) Use {
-	t := &c.targets[target]
-	i := t.disk.current
-	if v := t.disk.drive; v != nil && len(v.inside) > 0 {
+// works reports whether any of a target's disks does something.
+func (c *Cluster) works(target int32) bool {
+	n := int32(c.cfg.Disk.Count)
+	for i := target * n; i < (target+1)*n; i++ {
+		if c.diskUse(i) <= UseRepair {
+			return true
+		}
+	}
+	return false
+}
+
+// diskUse is what a disk does.
+func (c *Cluster) diskUse(at int32) Use {
+	d := &c.disks[at]
+	target, t := d.target, &c.targets[d.target]
+	i := d.current
+	if v := d.drive; v != nil && len(v.inside) > 0 {
 		i = v.inside[0]
 	}
 	switch {
@@ -225,7 +246,7 @@ func (c *Cluster) linkUse(node int32, end *port, parcel int32) Use {
 		return UseWork
 	case end.busy:
 		return UseControl
-	case t < 0 && c.books.under[node] > 0 || t >= 0 && c.books.sends && c.diskUse(t) <= UseRepair:
+	case t < 0 && c.books.under[node] > 0 || t >= 0 && c.books.sends && c.works(t):
 		return UseWaiting
 	case t < 0 || c.books.sends:
 		return UseIdle
@@ -239,11 +260,11 @@ func (c *Cluster) Binding() string {
 	return name
 }
 
-// Speeds are how many pieces a second each disk can write or read.
+// Speeds are how many pieces a second each target's disks can write or read.
 func (c *Cluster) Speeds() []float64 {
 	out := make([]float64, c.cfg.used())
 	for t := range out {
-		out[t] = 1 / c.takes(int32(t), c.piece).Seconds()
+		out[t] = 1 / c.writeTime(int32(t)).Seconds()
 	}
 	return out
 }
@@ -256,7 +277,7 @@ func (c *Cluster) Groups() int {
 	return c.bus.GroupCount()
 }
 
-// Spent is what the time of each disk that chunks go to until a time went to, and of each link if links bound the cluster. The cluster has run up to that time.
+// Spent is what the time of each target's disks that chunks go to until a time went to, the sum over them, and of each link if links bound the cluster. The cluster has run up to that time.
 func (c *Cluster) Spent(at sim.Time) (disks, links []Spent) {
 	settled := func(list []ledger) []Spent {
 		out := make([]Spent, len(list))
@@ -267,5 +288,18 @@ func (c *Cluster) Spent(at sim.Time) (disks, links []Spent) {
 		}
 		return out
 	}
-	return settled(c.books.disks[:c.cfg.used()]), settled(c.books.links)
+	disks, links = settled(c.books.disks[:c.cfg.used()*c.cfg.Disk.Count]), settled(c.books.links)
+	if n := c.cfg.Disk.Count; n > 1 {
+		for t := range c.cfg.used() {
+			sum := disks[t*n]
+			for k := 1; k < n; k++ {
+				for u := range sum {
+					sum[u] += disks[t*n+k][u]
+				}
+			}
+			disks[t] = sum
+		}
+		disks = disks[:c.cfg.used()]
+	}
+	return disks, links
 }

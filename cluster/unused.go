@@ -61,9 +61,10 @@ func (c *Config) Idle(reads bool) []Unused {
 	var list unused
 	d := DefaultConfig()
 	fails := len(c.Failures) > 0
-	reads = reads || c.Reads > 0 || fails // a piece that is made again is read as gateways read
+	reads = reads || c.Reads > 0 || fails
+	kept := reads || c.Update.Share > 0 // a piece that is made again is read as gateways read
 	hold(&list, "read", &c.Read, d.Read, reads, "nothing is read; leave it out, or give reads")
-	hold(&list, "objects", &c.Objects, d.Objects, reads, "nothing is read; leave it out, or give reads")
+	hold(&list, "objects", &c.Objects, d.Objects, kept, "nothing is read; leave it out, or give reads")
 	hold(&list, "hedge_after", &c.HedgeAfter, d.HedgeAfter, reads && c.Read == ReadHedged, "no read is hedged; leave it out, or use read: hedged")
 	hold(&list, "retry_after", &c.RetryAfter, d.RetryAfter, c.lossy(), "nothing is lost, so nothing is begun again; leave it out, or give link.loss or failures")
 	hold(&list, "repair.detect", &c.Repair.Detect, d.Repair.Detect, fails, "no target fails; leave it out, or give failures")

@@ -73,9 +73,19 @@ func TestEveryKeyActs(t *testing.T) {
 	deep := func(c *cluster.Config) { c.Outstanding, c.Disk.Rate = 8, 50*units.ByteRate(units.MiB) }
 	elsewhere := map[string]string{"protocol": "it is what the test goes through", "core": "it needs a network", "disk.model": "it needs drives", "disk.depth": "the same"}
 	keys := map[string]struct{ on, change change }{
-		"gateways":    {nothing, func(c *cluster.Config) { c.Gateways-- }},
-		"targets":     {nothing, func(c *cluster.Config) { c.Targets += 9 }},
-		"chunk":       {nothing, func(c *cluster.Config) { c.Chunk /= 2 }},
+		"gateways": {nothing, func(c *cluster.Config) { c.Gateways-- }},
+		"targets":  {nothing, func(c *cluster.Config) { c.Targets += 9 }},
+		"chunk":    {nothing, func(c *cluster.Config) { c.Chunk /= 2 }},
+		"sizes": {nothing, func(c *cluster.Config) {
+			c.Sizes = []cluster.Size{{Chunk: c.Chunk, Share: 0.5}, {Chunk: c.Chunk / 4, Share: 0.5}}
+		}},
+		"memory": {deep, func(c *cluster.Config) { c.Memory = c.Chunk }},
+		"update.share": {func(c *cluster.Config) {
+			c.Code, c.Update, c.Objects = cluster.Code{Data: 2, Parity: 1}, cluster.Update{Share: 0.1, Size: 4096}, 200
+		}, func(c *cluster.Config) { c.Update.Share = 0.9 }},
+		"update.size": {func(c *cluster.Config) {
+			c.Code, c.Update, c.Objects = cluster.Code{Data: 2, Parity: 1}, cluster.Update{Share: 0.5, Size: 4096}, 200
+		}, func(c *cluster.Config) { c.Update.Size *= 2 }},
 		"replicas":    {nothing, func(c *cluster.Config) { c.Replicas = 2 }},
 		"group":       {nothing, func(c *cluster.Config) { c.Group = 6 }},
 		"groups":      {nothing, func(c *cluster.Config) { c.Groups = 1 }},
@@ -87,6 +97,9 @@ func TestEveryKeyActs(t *testing.T) {
 		"choices":     {nothing, func(c *cluster.Config) { c.Choices = 2 }},
 		"outstanding": {nothing, func(c *cluster.Config) { c.Outstanding = 3 }},
 		"load.rate":   {nothing, func(c *cluster.Config) { c.Load.Rate = 2000 }},
+		"load.burst":  {func(c *cluster.Config) { c.Load.Rate = 2000 }, func(c *cluster.Config) { c.Load.Burst = 8 }},
+		"load.shape":  {func(c *cluster.Config) { c.Load.Rate, c.Load.Burst = 2000, 8 }, func(c *cluster.Config) { c.Load.Shape = 0.3 }},
+		"disk.count":  {deep, func(c *cluster.Config) { c.Disk.Count = 3 }},
 		"load.share":  {nothing, func(c *cluster.Config) { c.Load.Share = 0.2 }},
 		"reads":       {nothing, reads},
 		"read":        {reads, func(c *cluster.Config) { c.Read = cluster.ReadTied }},

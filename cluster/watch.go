@@ -47,7 +47,8 @@ type Work struct {
 	Read, Repair bool
 }
 
-var readNames = [...]string{readAsk - put.FirstRead: "read request", readBid - put.FirstRead: "read bid", readNow - put.FirstRead: "read", readLeave - put.FirstRead: "leave", readBegun - put.FirstRead: "begun"}
+var readNames = [...]string{readAsk - put.FirstRead: "read request", readBid - put.FirstRead: "read bid", readNow - put.FirstRead: "read", readLeave - put.FirstRead: "leave", readBegun - put.FirstRead: "begun",
+	partWanted - put.FirstRead: "read part", partKept - put.FirstRead: "part kept"}
 
 // says is a message's name.
 func (c *Cluster) says(kind uint8) string {

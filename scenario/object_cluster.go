@@ -231,6 +231,12 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 	if c.Load != (cluster.Load{}) {
 		d.Fail(s.Where("object_cluster.load"), "object_cluster.load: the trace says when chunks come; leave one of both out")
 	}
+	if len(c.Sizes) > 0 {
+		d.Fail(s.Where("object_cluster.sizes"), "object_cluster.sizes: the trace says what is written, in chunks; leave it out")
+	}
+	if c.Update.Share > 0 {
+		d.Fail(s.Where("object_cluster.update.share"), "object_cluster.update.share: the trace says what is written, in chunks; leave it out")
+	}
 	if c.Reads > 0 {
 		d.Fail(s.Where("object_cluster.reads"), "object_cluster.reads: the trace says what is read; leave one of both out")
 	}

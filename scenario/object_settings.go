@@ -116,7 +116,7 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 		{"compat", c.Compat != cluster.CompatNone, "has no rules of SURGE's to follow"},
 		{"acknowledge", c.Acknowledge != cluster.WriteThrough, "has no choice of it"},
 		{"choosy", c.Choosy, "has no bids to choose from"},
-		{"load", c.Load.Rate > 0 || c.Load.Share > 0, "has a load of its own"},
+		{"load", c.Load != cluster.Load{}, "has a load of its own"},
 		{"reads", c.Reads != 0, "reads nothing"},
 		{"code", c.Code != cluster.Code{}, "keeps no pieces of chunks"},
 		{"placement", c.Placement != cluster.PlaceRandom, "places no chunks"},

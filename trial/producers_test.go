@@ -84,6 +84,7 @@ func TestProducers(t *testing.T) {
 		{cluster, []string{"object_cluster.protocol=replicast-h", "object_cluster.processor.message=1us"}},
 		{cluster, []string{"object_cluster.protocol=uch-ccp", "object_cluster.disk.rate=10GB/s", "object_cluster.gateways=4", "object_cluster.link.rate=1Gbps"}},
 		{cluster, []string{"object_cluster.protocol=chain", "object_cluster.reads=50%", "object_cluster.link={loss: 0.1%}", "object_cluster.failures=[{target: 3, at: 2ms}]", "object_cluster.quorum=2"}},
+		{cluster, []string{"object_cluster.protocol=pull", "object_cluster.replicas=3", "object_cluster.code={data: 2, parity: 1}", "object_cluster.update={share: 50%, size: 4KiB}", "object_cluster.disk.count=2", "object_cluster.memory=4MiB"}},
 		{"object_cluster: {protocol: storm}\nmeasure: {until: 200us, warm_up: 20%}\n", nil},
 		{"object_cluster: {protocol: tiering}\nmeasure: {until: 1s, warm_up: 20%}\n", nil},
 	} {

@@ -65,7 +65,7 @@ func (a *aimd) Message(m *Message) {
 		if f.id != m.ID {
 			return // given up before it came
 		}
-		a.dinger[m.To].Admit(a.key(m.N), b.Piece)
+		a.dinger[m.To].Admit(a.key(m.N), f.piece)
 		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID}, b.Times.UnicastDelay(b.Disks.Backlog(m.To)))
 		a.watch(m.To)
 	case rateInit:
@@ -75,7 +75,7 @@ func (a *aimd) Message(m *Message) {
 		f.started = true
 		a.try(m.N)
 	case dinged:
-		if f.id != m.ID || f.target != m.From || f.sent >= b.Piece {
+		if f.id != m.ID || f.target != m.From || f.sent >= f.piece {
 			return // all of the replica has been sent
 		}
 		b.Tally.Dings++
@@ -135,7 +135,7 @@ func (a *aimd) try(n int32) {
 	b := a.b
 	for {
 		f, rate := &a.flows.Items[n], &a.rate[n]
-		if !f.started || f.sent >= b.Piece {
+		if !f.started || f.sent >= f.piece {
 			return
 		}
 		now, need := b.Now(), 8*int64(a.next(f))

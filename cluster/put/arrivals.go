@@ -13,6 +13,7 @@ type coming struct {
 	gateway  int32
 	id       uint64
 	received units.Bytes
+	piece    units.Bytes // of protocol grants, as granted is: how large it is; 0 is the largest
 	granted  units.Bytes // up to where its gateway may send, of protocol grants
 }
 

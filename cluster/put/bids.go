@@ -69,16 +69,17 @@ type multicast struct {
 // send sends the next frame of a chunk, and says how long that takes and whether there are more.
 func (m *multicast) send(b *Bus, i int32) (takes sim.Time, more bool) {
 	x := &b.Chunks[i]
-	size := min(b.Frame, b.Piece-m.sent)
+	piece := b.pieceOf(i)
+	size := min(b.Frame, piece-m.sent)
 	takes = b.Times.Send(size, b.Times.DataRate)
 	b.sendPaced(i, uint32(i), size, takes, x.Targets[:x.N])
 	m.sent += size
-	return takes, m.sent < b.Piece
+	return takes, m.sent < piece
 }
 
 // whole takes a frame in and reports whether its target has now all of the chunk.
 func (m *multicast) whole(b *Bus, f Frame) bool {
 	k := b.Chunks[f.Arg].Place(f.Target)
 	m.got[k] += f.Size
-	return m.got[k] >= b.Piece
+	return m.got[k] >= b.pieceOf(int32(f.Arg))
 }

@@ -58,6 +58,8 @@ type Outcomes interface {
 	Acknowledged(chunk int32)
 	// Abort: the gateway gives the chunk up.
 	Abort(chunk int32)
+	// Bound: the gateway waits for nobody any more and sends. What waited for room and what is on its way take different times, and what is late differs.
+	Bound(chunk int32)
 }
 
 // Bus is what protocols see of a cluster.
@@ -156,6 +158,14 @@ func (b *Bus) showDone(target int32, x *Chunk) {
 	}
 }
 
+// pieceOf is what each target of a chunk keeps.
+func (b *Bus) pieceOf(i int32) units.Bytes {
+	if size := b.Chunks[i].Piece; size > 0 {
+		return size
+	}
+	return b.Piece
+}
+
 // live reports whether a message is about the present attempt at its chunk.
 func (b *Bus) live(m *Message) bool { return b.Chunks[m.Chunk].ID == m.ID }
 
@@ -221,13 +231,13 @@ func (b *Bus) send(from, i int32, size units.Bytes, node int32) {
 
 // sendOut has a chunk's gateway send it at the rate of its link: to the first target of the chain, or each piece to its target, one after the other.
 func (b *Bus) sendOut(i int32) {
-	x := &b.Chunks[i]
+	x, piece := &b.Chunks[i], b.pieceOf(i)
 	for k, t := range x.Targets[:x.N] {
 		if k > 0 && b.Chained() {
 			break
 		}
-		for sent := units.Bytes(0); sent < b.Piece; {
-			size := min(b.Frame, b.Piece-sent)
+		for sent := units.Bytes(0); sent < piece; {
+			size := min(b.Frame, piece-sent)
 			sent += size
 			b.send(x.Gateway, i, size, b.Node(t))
 		}

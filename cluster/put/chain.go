@@ -54,7 +54,7 @@ func (c *chained) Frame(f Frame) {
 	b, i := c.b, int32(f.Arg)
 	x := &b.Chunks[i]
 	b.passOn(i, f)
-	if c.come[f.Target].whole(x, i, f, b.Piece) {
+	if c.come[f.Target].whole(x, i, f, b.pieceOf(i)) {
 		b.Disks.Write(f.Target, Message{Kind: chainKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 	}
 }

@@ -81,8 +81,9 @@ func (d *dctcp) chosen(i int32) {
 func (d *dctcp) send(i int32, k int) {
 	b := d.b
 	x, w := &b.Chunks[i], &d.flows[i][k]
-	for w.sent < b.Piece {
-		size := min(b.Frame, b.Piece-w.sent)
+	piece := b.pieceOf(i)
+	for w.sent < piece {
+		size := min(b.Frame, piece-w.sent)
 		if w.sent > w.acked && w.sent+size-w.acked > w.cwnd {
 			return
 		}
@@ -143,7 +144,7 @@ func (d *dctcp) Frame(f Frame) {
 	if !b.Unpaced {
 		d.acknowledge(x, i, f)
 	}
-	if d.come[f.Target].whole(x, i, f, b.Piece) {
+	if d.come[f.Target].whole(x, i, f, b.pieceOf(i)) {
 		b.Disks.Write(f.Target, Message{Kind: dctcpKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 	}
 }

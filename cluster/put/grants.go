@@ -60,7 +60,7 @@ func (g *grants) Begin(i int32) {
 // chosen has the gateway send what needs no grant.
 func (g *grants) chosen(i int32) {
 	for k := range g.b.Chunks[i].N {
-		g.grant(i, int(k), min(g.reach, g.b.Piece))
+		g.grant(i, int(k), min(g.reach, g.b.pieceOf(i)))
 	}
 }
 
@@ -102,9 +102,9 @@ func (g *grants) Frame(f Frame) {
 	b, i := g.b, int32(f.Arg)
 	x, a := &b.Chunks[i], &g.come[f.Target]
 	k := a.add(x, i, f)
-	r := &(*a)[k]
-	r.granted = max(r.granted, min(g.reach, b.Piece))
-	if r.received == b.Piece {
+	r, piece := &(*a)[k], b.pieceOf(i)
+	r.granted = max(r.granted, min(g.reach, piece))
+	if r.piece = piece; r.received == piece {
 		b.Disks.Write(f.Target, Message{Kind: grantKept, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 		a.remove(k)
 	}
@@ -124,17 +124,25 @@ func (g *grants) serve(target int32) {
 	}
 	// The list is kept in the order of what is missing, the least first; it is short, and mostly in order already.
 	for k := 1; k < len(list); k++ {
-		for j := k; j > 0 && list[j].received > list[j-1].received; j-- {
+		for j := k; j > 0 && g.missing(&list[j]) < g.missing(&list[j-1]); j-- {
 			list[j], list[j-1] = list[j-1], list[j]
 		}
 	}
 	for k := range list[:min(len(list), b.Overcommit)] {
 		r := &list[k]
-		if upTo := min(r.received+g.reach, b.Piece); upTo > r.granted {
+		if upTo := r.received + min(g.reach, g.missing(r)); upTo > r.granted {
 			r.granted = upTo
 			b.toNode(b.Node(target), Message{Kind: granted, From: target, Chunk: r.chunk, ID: r.id, N: int32(r.place), A: sim.Time(upTo)}, r.gateway)
 		}
 	}
+}
+
+// missing is how much of a piece has not come.
+func (g *grants) missing(r *coming) units.Bytes {
+	if r.piece == 0 {
+		return g.b.Piece - r.received
+	}
+	return r.piece - r.received
 }
 
 // Timer implements Protocol: a target's disk may have room.

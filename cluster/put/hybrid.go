@@ -188,11 +188,12 @@ func (h *hybrid) Timer(arg uint32) {
 		b.After(until, arg)
 		return
 	}
-	size := min(b.Frame, b.Piece-f.sent)
+	piece := b.pieceOf(f.chunk)
+	size := min(b.Frame, piece-f.sent)
 	takes := b.Times.Send(size, b.Times.DataRate)
 	h.to[0] = f.target
 	b.sendPaced(f.chunk, arg>>1, size, takes, h.to[:])
-	if f.sent += size; f.sent < b.Piece {
+	if f.sent += size; f.sent < piece {
 		b.After(b.Now()+takes, arg)
 	}
 }
@@ -207,7 +208,7 @@ func (h *hybrid) Abandon(i int32) {
 		n := s.booked[k].flow
 		switch {
 		case n < 0: // it has arrived, and its number may be another's
-		case h.flows.Items[n].sent < b.Piece:
+		case h.flows.Items[n].sent < b.pieceOf(i):
 			h.flows.Items[n].dead = true
 		default:
 			h.flows.Give(n)
@@ -224,7 +225,7 @@ func (h *hybrid) Restart(target int32) { h.bids[target] = reserve.NewSparse(h.b.
 func (h *hybrid) Frame(f Frame) {
 	b, n := h.b, int32(f.Arg)
 	d := &h.flows.Items[n]
-	if d.got += f.Size; d.got < b.Piece {
+	if d.got += f.Size; d.got < b.pieceOf(d.chunk) {
 		return
 	}
 	x := &b.Chunks[d.chunk]

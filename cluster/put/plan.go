@@ -19,6 +19,7 @@ type Plan struct {
 	Piece             units.Bytes // what each of them keeps
 	Coded             bool        // the pieces differ
 	Frame             units.Bytes // the largest
+	Alone             sim.Time    // that a disk takes for a piece; a target of several disks is as fast as all, by Times
 	Trip              sim.Time    // from node to node
 
 	GroupSize  int  // targets of a negotiating group
@@ -28,7 +29,8 @@ type Plan struct {
 	Choices    int  // candidates for each replica, of which the least loaded is taken
 	Overcommit int  // replicas that a target grants at a time
 	Choosy     bool
-	Ahead      sim.Time // for how long a target still has work when it offers itself
+	Room       units.Bytes // of a target's memory for pieces until they are written; 0: no limit
+	Ahead      sim.Time    // for how long a target still has work when it offers itself
 
 	Queued    bool // each end of a link carries one frame at a time
 	Lossy     bool // messages may be lost and targets may fail
@@ -64,13 +66,16 @@ func (p *Plan) FrameTime(size units.Bytes) sim.Time {
 }
 
 // dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its link.
-func (p *Plan) dataTime() sim.Time {
-	full := (p.Piece - 1) / p.Frame
+func (p *Plan) dataTime() sim.Time { return p.dataTimeOf(p.Piece) }
+
+// dataTimeOf is dataTime of a piece.
+func (p *Plan) dataTimeOf(piece units.Bytes) sim.Time {
+	full := (piece - 1) / p.Frame
 	rate := p.Times.DataRate
 	if p.Queued {
 		rate = p.Times.Effective
 	}
-	return sim.Time(full)*p.Times.Frame + p.Times.Send(p.Piece-full*p.Frame, rate)
+	return sim.Time(full)*p.Times.Frame + p.Times.Send(piece-full*p.Frame, rate)
 }
 
 // Acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it is on the
@@ -95,7 +100,7 @@ func (p *Plan) KeepTime(takes sim.Time) sim.Time {
 }
 
 // kept is KeepTime of a usual disk.
-func (p *Plan) kept() sim.Time { return p.KeepTime(p.Times.DiskChunk) }
+func (p *Plan) kept() sim.Time { return p.KeepTime(p.Alone) }
 
 // Chained reports whether data goes from target to target.
 func (p *Plan) Chained() bool { return p.Traits.Chained && !p.Coded }
@@ -109,12 +114,12 @@ func (p *Plan) probing() sim.Time {
 	return n*p.OnLink() + 2*p.Times.Trip + p.OnLink() // the requests leave and the answers come one after the other
 }
 
-// fromGateway is how long so many pieces of a chunk are on its gateway's link; those of a chain are one.
-func (p *Plan) fromGateway(pieces int) sim.Time {
+// fromGateway is how long so many pieces of a size are on their gateway's link; those of a chain are one.
+func (p *Plan) fromGateway(pieces int, size units.Bytes) sim.Time {
 	if p.Chained() {
 		pieces = min(pieces, 1)
 	}
-	return sim.Time(pieces) * p.dataTime()
+	return sim.Time(pieces) * p.dataTimeOf(size)
 }
 
 // alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the other.

@@ -102,7 +102,7 @@ func overFloor(p *put.Plan) (sim.Time, bool) {
 		}
 		return 0, p.Traits.Name != "uch-aimd"
 	case "pull":
-		return -p.Times.Send(p.Times.ControlSize, p.Times.Effective), true // the data need not wait for the taking to leave
+		return -sim.Time(p.Candidates) * p.Times.Send(p.Times.ControlSize, p.Times.Effective), true // the data need not wait for the takings to leave
 	case "replicast-m", "replicast-proxy":
 		return 0, p.Queued
 	case "replicast-h", "replicast-h-double":

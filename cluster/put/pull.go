@@ -5,6 +5,7 @@ import (
 
 	"farflash/cluster/reserve"
 	"farflash/sim"
+	"farflash/units"
 )
 
 // Pull is late binding over two groups, our own (docs/adr/0006-pull.md).
@@ -14,8 +15,8 @@ var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Cha
 	Messages: []string{askRoom: "request", offer: "offer", take: "take", stored: "ack", giveUp: "cancel"}, New: func(b *Bus) Protocol { return newPull(b) }}
 
 // pull is late binding, our own protocol; docs/adr/0006-pull.md says why it is as it is. A gateway asks the targets of two
-// groups by one multicast. Each remembers it and offers itself when it runs out of work, to who has waited longest: targets pull chunks as they have room for them. With as many offers as
-// replicas the gateway binds: it tells both groups which targets it takes, those that are free the soonest first, which it leaves, and when its
+// groups by a multicast each. Each remembers it and offers itself when it runs out of work, to who has waited longest: targets pull chunks as they have room for them. With as many offers as
+// replicas the gateway binds: it tells both groups, again by one each, which targets it takes, those that are free the soonest first, which it leaves, and when its
 // link has sent what was bound before. The data follows right behind, from the gateway to the first target, from there to the second as it comes in, and so on.
 type pull struct {
 	b     *Bus
@@ -64,7 +65,7 @@ func (p *pull) end() *reserve.Puller {
 	if b.Lossy {
 		patience = 2 * p.Floor()
 	}
-	return reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Patience: patience})
+	return reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Room: b.Room, Patience: patience})
 }
 
 // Abandon implements Recovery.
@@ -85,17 +86,15 @@ func (p *pull) Begin(i int32) {
 	x := &b.Chunks[i]
 	p.puts[i] = pulled{}
 	DrawGroups(&b.Rand, b.GroupCount(), x.Groups[:b.Candidates])
-	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun})
+	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun, B: sim.Time(b.pieceOf(i))})
 }
 
-// toAsked sends a message from a chunk's gateway to all that it asks.
+// toAsked sends a message from a chunk's gateway to all that it asks: to each group by a multicast of its own, for a switch has a rule for each group and none for two.
 func (p *pull) toAsked(m Message) {
-	p.among = p.among[:0]
 	for _, g := range p.b.Chunks[m.Chunk].Groups[:p.b.Candidates] {
-		p.among = p.b.GroupOf(g, p.among)
-	}
-	if len(p.among) > 0 {
-		p.b.toTargets(m, p.among)
+		if p.among = p.b.GroupOf(g, p.among[:0]); len(p.among) > 0 {
+			p.b.toTargets(m, p.among)
+		}
 	}
 }
 
@@ -105,7 +104,7 @@ func (p *pull) Message(m *Message) {
 	now := b.Now()
 	switch m.Kind {
 	case askRoom:
-		p.ends[m.To].Ask(reserve.Waiting{ID: m.ID, Tag: m.Chunk, From: m.From, Since: now - m.A})
+		p.ends[m.To].Ask(reserve.Waiting{ID: m.ID, Tag: m.Chunk, From: m.From, Since: now - m.A, Size: units.Bytes(m.B)})
 		p.offer(m.To)
 	case offer:
 		p.offered(m)
@@ -114,9 +113,9 @@ func (p *pull) Message(m *Message) {
 		if k := x.Place(m.To); x.ID == m.ID && k >= 0 {
 			due := now + m.A
 			if !b.Chained() {
-				due += b.fromGateway(k)
+				due += b.fromGateway(k, b.pieceOf(m.Chunk))
 			}
-			p.ends[m.To].Take(reserve.Coming{ID: m.ID, Due: due, Left: b.Piece})
+			p.ends[m.To].Take(reserve.Coming{ID: m.ID, Due: due, Size: b.pieceOf(m.Chunk)})
 		} else {
 			p.ends[m.To].Forget(m.ID)
 		}
@@ -159,7 +158,7 @@ func (p *pull) offered(m *Message) {
 		p.refuse(m) // it has been given up, and the target has not heard that
 		return
 	case x.N > 0:
-		if b.Now() > s.bound+2*(b.OnLink()+b.Trip) && !x.Keeps(m.From) {
+		if b.Now() > s.bound+2*b.Trip+sim.Time(b.Candidates+1)*b.OnLink() && !x.Keeps(m.From) {
 			p.refuse(m) // it has all that it needs, and the target has not heard that
 		}
 		return
@@ -192,7 +191,8 @@ func (p *pull) bind(i int32) {
 	free := &p.free[x.Gateway]
 	*free = max(*free, s.bound)
 	p.toAsked(Message{Kind: take, From: x.Gateway, Chunk: i, ID: x.ID, A: *free - s.bound})
-	*free += b.OnLink() + b.fromGateway(int(x.N))
+	*free += sim.Time(b.Candidates)*b.OnLink() + b.fromGateway(int(x.N), b.pieceOf(i))
+	b.Outcomes.Bound(i)
 	b.sendOut(i)
 }
 
@@ -204,16 +204,16 @@ func (p *pull) Frame(f Frame) {
 	b, i := p.b, int32(f.Arg)
 	x := &b.Chunks[i]
 	b.passOn(i, f)
-	if p.ends[f.Target].Received(b.Now(), x.ID, f.Size, b.Piece) {
+	if p.ends[f.Target].Received(b.Now(), x.ID, f.Size, b.pieceOf(i)) {
 		b.Disks.Write(f.Target, Message{Kind: stored, From: f.Target, To: x.Gateway, Chunk: i, ID: x.ID})
 		p.offer(f.Target)
 	}
 }
 
-// Floor implements Forecast: request, offer, taking, the data's path along the chain, the disk and the acknowledgement.
+// Floor implements Forecast: the first group's request, offer, taking in all groups, the data's path along the chain, the disk and the acknowledgement.
 func (p *pull) Floor() sim.Time {
 	b, d := p.b, p.b.Times
-	return 4*b.OnLink() + 3*d.Trip + b.alongChain() + b.kept()
+	return sim.Time(3+b.Candidates)*b.OnLink() + 3*d.Trip + b.alongChain() + b.kept()
 }
 
 // Expects implements Forecast: what has been taken, and offers.

@@ -74,8 +74,9 @@ const MaxArg uint32 = 1 << 31
 type Chunk struct {
 	ID      uint64 // of this attempt, counted from 1; 0: nobody puts it
 	Gateway int32
-	N       int8 // targets that are chosen
-	Acked   int8 // replicas that are kept
+	Piece   units.Bytes // what each of its targets keeps; 0 is the plan's, which is the most
+	N       int8        // targets that are chosen
+	Acked   int8        // replicas that are kept
 	Targets [MaxReplicas]int32
 	Groups  [MaxGroups]int32 // that may keep it, of protocols that have groups
 	Begun   sim.Time         // since when it waits

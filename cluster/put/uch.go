@@ -60,7 +60,7 @@ func (u *uch) Message(m *Message) {
 		if f.id != m.ID {
 			return // given up before it came
 		}
-		rate := u.share[m.To].Admit(u.key(m.N), b.Piece)
+		rate := u.share[m.To].Admit(u.key(m.N), f.piece)
 		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID, A: sim.Time(rate)}, b.Times.UnicastDelay(b.Disks.Backlog(m.To)))
 		u.divide(m.To)
 	case rateInit:
@@ -71,7 +71,7 @@ func (u *uch) Message(m *Message) {
 		u.setRate(m.N, f.waiting, units.BitRate(m.A))
 	case rateSet:
 		switch {
-		case f.id != m.ID || f.sent >= b.Piece:
+		case f.id != m.ID || f.sent >= f.piece:
 		case !f.started:
 			f.waiting = units.BitRate(m.A)
 		default:
@@ -114,7 +114,7 @@ func (u *uch) try(n int32) {
 	b := u.b
 	for {
 		f := &u.flows.Items[n]
-		if f.rate == 0 || f.sent >= b.Piece {
+		if f.rate == 0 || f.sent >= f.piece {
 			return
 		}
 		now, need := b.Now(), 8*int64(u.next(f))

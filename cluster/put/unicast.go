@@ -30,6 +30,7 @@ type flow struct {
 	id             uint64 // the chunk's
 	replica        int8
 	started        bool // the target has answered
+	piece          units.Bytes
 	sent, received units.Bytes
 	free           sim.Time // until when its last frame, or its request, is on the link
 	pace                    // of uch
@@ -116,14 +117,14 @@ func (u *unicast) ask(i int32, replica int8) int32 {
 	now := b.Now()
 	u.of[i][replica] = n
 	f := &u.flows.Items[n]
-	*f = flow{chunk: i, epoch: f.epoch + 1, gateway: x.Gateway, target: x.Targets[replica], id: x.ID, replica: replica, free: now + b.Times.Control}
+	*f = flow{chunk: i, epoch: f.epoch + 1, gateway: x.Gateway, target: x.Targets[replica], id: x.ID, replica: replica, piece: b.pieceOf(i), free: now + b.Times.Control}
 	u.link[x.Gateway].Use(now, 8*int64(b.Times.ControlSize))
 	b.toTarget(Message{Kind: putRequest, From: x.Gateway, To: x.Targets[replica], Chunk: i, ID: x.ID, N: n})
 	return n
 }
 
 // next is the size of a flow's next frame.
-func (u *unicast) next(f *flow) units.Bytes { return min(u.b.Frame, u.b.Piece-f.sent) }
+func (u *unicast) next(f *flow) units.Bytes { return min(u.b.Frame, f.piece-f.sent) }
 
 // may reports whether a flow may send its next frame now, which its own rate allows from a time on. If not, it looks again when it may.
 func (u *unicast) may(n int32, own sim.Time) bool {
@@ -152,7 +153,7 @@ func (u *unicast) send(n int32, rate units.BitRate) (more bool) {
 	f.free = b.Now() + takes
 	u.to[0] = f.target
 	b.sendPaced(f.chunk, uint32(n), size, takes, u.to[:])
-	if more = f.sent < b.Piece; more || b.Compat == CompatNone {
+	if more = f.sent < f.piece; more || b.Compat == CompatNone {
 		u.link[f.gateway].Use(b.Now(), 8*int64(size)) // SURGE does not charge it for the last frame
 	}
 	return more
@@ -174,7 +175,7 @@ func (u *unicast) kept(m *Message) {
 // arrives takes a frame in at its target, and reports whether the replica is whole, which is then written.
 func (u *unicast) arrives(x Frame) (f *flow, whole bool) {
 	f = &u.flows.Items[x.Arg]
-	if f.received += x.Size; f.received < u.b.Piece {
+	if f.received += x.Size; f.received < f.piece {
 		return f, false
 	}
 	u.b.Disks.Write(f.target, Message{Kind: replicaAck, From: f.target, To: f.gateway, Chunk: f.chunk, N: int32(x.Arg), ID: f.id})

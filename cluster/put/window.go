@@ -93,11 +93,12 @@ func (w *commandWindow) Timer(arg uint32) {
 		return
 	}
 	i := s.chunks.All()[0]
-	size := min(b.Frame, b.Piece-s.sent)
+	piece := b.pieceOf(i)
+	size := min(b.Frame, piece-s.sent)
 	takes := b.Times.Send(size, b.Times.Effective)
 	b.sendPaced(i, uint32(i), size, takes, b.Chunks[i].Targets[:1])
 	s.free = now + takes
-	if s.sent += size; s.sent == b.Piece {
+	if s.sent += size; s.sent == piece {
 		s.sent = 0
 		s.chunks.Pop()
 	}
@@ -107,7 +108,7 @@ func (w *commandWindow) Timer(arg uint32) {
 // Frame implements Protocol.
 func (w *commandWindow) Frame(f Frame) {
 	b := w.b
-	if w.got[f.Arg] += f.Size; w.got[f.Arg] < b.Piece {
+	if w.got[f.Arg] += f.Size; w.got[f.Arg] < b.pieceOf(int32(f.Arg)) {
 		return
 	}
 	w.coming[f.Target]--

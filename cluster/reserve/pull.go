@@ -15,10 +15,11 @@ import (
 
 // Waiting is a chunk that has asked a target for room.
 type Waiting struct {
-	ID    uint64   // the chunk's, not 0
-	Tag   int32    // the caller's own
-	From  int32    // the gateway that asks
-	Since sim.Time // since when the chunk waits, by the target's clock
+	ID    uint64      // the chunk's, not 0
+	Tag   int32       // the caller's own
+	From  int32       // the gateway that asks
+	Since sim.Time    // since when the chunk waits, by the target's clock
+	Size  units.Bytes // of a piece
 
 	offered sim.Time // when it got an offer
 }
@@ -26,8 +27,10 @@ type Waiting struct {
 // Coming is a piece that a target will receive.
 type Coming struct {
 	ID   uint64
-	Due  sim.Time    // when its gateway begins to send it
-	Left units.Bytes // still to come
+	Due  sim.Time // when its gateway begins to send it
+	Size units.Bytes
+
+	got units.Bytes
 }
 
 // Promise is how far a target goes in offering itself.
@@ -36,6 +39,10 @@ type Promise struct {
 	Ahead sim.Time
 	// Mine and Among say how much of those who ask it will have: Mine of each Among, as many pieces as a chunk has of the targets that it asks.
 	Mine, Among int
+	// Piece is the size of the largest piece.
+	Piece units.Bytes
+	// Room is how much may come and wait for the disk; 0 is no limit.
+	Room units.Bytes
 	// Patience is for how long an offer is open that nobody answers, and how late a piece may come; sim.Forever where no message is lost.
 	Patience sim.Time
 }
@@ -43,9 +50,11 @@ type Promise struct {
 // Puller is a target's side of late binding. Its zero value is not usable; NewPuller returns one.
 type Puller struct {
 	d      *Durations
-	asks   []Waiting // oldest first; the first of them have offers
-	coming []Coming  // in the order in which they were taken
-	open   int       // offers
+	asks   []Waiting   // oldest first; the first of them have offers
+	coming []Coming    // in the order in which they were taken
+	open   int         // offers
+	bytes  units.Bytes // of all that ask
+	small  int         // of them whose piece is not the largest
 	Promise
 }
 
@@ -59,6 +68,10 @@ func (p *Puller) Ask(w Waiting) {
 		i--
 	}
 	p.asks = slices.Insert(p.asks, i, w)
+	p.bytes += w.Size
+	if w.Size != p.Piece {
+		p.small++
+	}
 }
 
 // before orders chunks by how long they have waited.
@@ -70,6 +83,10 @@ func (w *Waiting) before(x *Waiting) bool {
 func (p *Puller) Forget(id uint64) {
 	for i := range p.asks {
 		if p.asks[i].ID == id {
+			p.bytes -= p.asks[i].Size
+			if p.asks[i].Size != p.Piece {
+				p.small--
+			}
 			p.asks = slices.Delete(p.asks, i, i+1)
 			if i < p.open {
 				p.open--
@@ -98,13 +115,28 @@ func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready sim.Time
 		return Waiting{}, 0, false
 	}
 	work, ready := p.work(now, backlog, write)
-	if work > p.limit(write) {
+	if work > p.limit(write) || p.lacks(backlog, write) > 0 {
 		return Waiting{}, 0, false
 	}
 	p.asks[p.open].offered = now
 	to = p.asks[p.open]
 	p.open++
 	return to, ready, true
+}
+
+// lacks is how much room is missing for the next piece: for what has been taken and offered, what the disk has and it.
+func (p *Puller) lacks(backlog, write sim.Time) units.Bytes {
+	if p.Room == 0 {
+		return 0
+	}
+	need := p.asks[p.open].Size
+	for i := range p.coming {
+		need += p.coming[i].Size
+	}
+	for i := range p.asks[:p.open] {
+		need += p.asks[i].Size
+	}
+	return need + units.Bytes(float64(backlog)/float64(write)*float64(p.Piece)) - p.Room
 }
 
 // expire takes back offers that nobody has answered, and promises whose piece has not come.
@@ -122,25 +154,45 @@ func (p *Puller) expire(now sim.Time) {
 // ask. A slow disk is going to have fewer, so what counts is what a usual one takes for them.
 func (p *Puller) limit(write sim.Time) sim.Time {
 	mine := sim.Time((len(p.asks)-p.open)*p.Mine - p.Among)
-	return p.Ahead + 3*max(mine, 0)*min(write, p.d.DiskChunk)/sim.Time(4*p.Among)
+	usual := min(write, p.d.DiskChunk)
+	if p.small > 0 && mine > 0 {
+		usual = sim.Time(float64(usual) * float64(p.bytes) / float64(units.Bytes(len(p.asks))*p.Piece))
+	}
+	return p.Ahead + 3*max(mine, 0)*usual/sim.Time(4*p.Among)
+}
+
+// takes is how long a piece takes of what the largest does.
+func (p *Puller) takes(size units.Bytes, write sim.Time) sim.Time {
+	if size == p.Piece {
+		return write
+	}
+	return sim.Time(float64(write) * float64(size) / float64(p.Piece))
 }
 
 // work is for how long a target has work: what its disk has, what comes, and what is offered; and for how long what comes takes its link. What is due only when all before it is
 // done, and later than Ahead, counts when its time is near: until then there is room for others.
 func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time) {
 	var left units.Bytes
+	var last sim.Time
 	work = backlog
 	for i := range p.coming {
 		if x := &p.coming[i]; x.Due-now <= max(work, p.Ahead) {
-			work += write
-			left += x.Left
+			last = p.takes(x.Size, write)
+			work += last
+			left += x.Size - x.got
 		}
 	}
 	if left > 0 {
 		link = p.d.Send(left, p.d.Effective)
-		work = max(work, link+write)
+		work = max(work, link+last)
 	}
-	return work + sim.Time(p.open)*write, link
+	if p.small == 0 {
+		return work + sim.Time(p.open)*write, link
+	}
+	for i := range p.asks[:p.open] {
+		work += p.takes(p.asks[i].Size, write)
+	}
+	return work, link
 }
 
 // Wake is in how long Offer will have something to say because the disk has worked off its backlog, or to forget because an offer is open, or a piece has not come, for too
@@ -150,6 +202,14 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	if p.open < len(p.asks) {
 		work, _ := p.work(now, backlog, write)
 		in = max(work-p.limit(write), 0)
+		if lacks := p.lacks(backlog, write); lacks > 0 {
+			switch takes := p.takes(lacks, write) + 1; {
+			case takes > backlog+1:
+				in = sim.Forever // what comes must come first
+			default:
+				in = max(in, takes)
+			}
+		}
 	}
 	if p.Patience == sim.Forever {
 		return in
@@ -169,10 +229,10 @@ func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool
 	i := slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })
 	if i < 0 {
 		i = len(p.coming)
-		p.Take(Coming{ID: id, Due: now, Left: piece})
+		p.Take(Coming{ID: id, Due: now, Size: piece})
 	}
 	x := &p.coming[i]
-	if x.Left -= size; x.Left > 0 {
+	if x.got += size; x.got < x.Size {
 		return false
 	}
 	p.coming = slices.Delete(p.coming, i, i+1)

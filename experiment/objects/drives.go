@@ -22,7 +22,7 @@ func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint
 		return nil, units.Within("ssd", err)
 	}
 	most := flashCeiling(&s.SSD.Config)
-	drives := make([]*ssd.Drive, s.ObjectCluster.Targets)
+	drives := make([]*ssd.Drive, s.ObjectCluster.Targets*s.ObjectCluster.Disk.Count)
 	for t := range drives {
 		drives[t] = drive.New(image, eng, c.Sink(t), seed, t)
 		if err := c.Attach(t, drives[t], most); err != nil {

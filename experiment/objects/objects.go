@@ -32,8 +32,9 @@ type slice struct {
 	got      []sim.Time         // and each target's
 	spent    []cluster.Spent    // what each disk's time went to
 	links    []cluster.Spent    // and each link's, if links are what bounds the cluster
-	latency  [2]stats.Histogram // of chunks that were put, and of those that were got
+	latency  [3]stats.Histogram // of chunks that were put, of those that were got, and of those of which a part was written over
 	rebuild  [2]stats.Histogram // of those while pieces were made again
+	size     [3]units.Bytes     // of those that were done
 	nodeSums
 	drives ssd.Stats // sums
 }
@@ -117,11 +118,15 @@ func (x *running) build() (err error) {
 func (x *running) done(d *cluster.Done) {
 	x.seen.done(d)
 	op, name := 0, "put"
-	if d.Read {
+	switch {
+	case d.Read:
 		op, name = 1, "get"
+	case d.Update:
+		op, name = 2, "update"
 	}
 	x.now.latency[op].Record(d.Done - d.Begun)
-	if x.c.Rebuilding() || x.c.RepairedAt > d.Begun {
+	x.now.size[op] += d.Size
+	if op < len(x.now.rebuild) && (x.c.Rebuilding() || x.c.RepairedAt > d.Begun) {
 		x.now.rebuild[op].Record(d.Done - d.Begun)
 	}
 	x.means.Add(d.Done, int64(d.Done-d.Begun))
@@ -169,7 +174,7 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if x.net != nil {
 		x.net.Look(to)
 	}
-	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done}
+	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done + x.c.Counters.Updates.Done}
 	if err := x.c.Err(); err != nil {
 		return now, x.s.Located(units.Within("object_cluster", err))
 	}
@@ -228,17 +233,21 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	var all stats.Histogram
 	span := (last.at - from.at).Seconds()
 	total := 0.0
-	for op, name := range []string{"cluster.put", "cluster.get"} {
+	for op, name := range []string{"cluster.put", "cluster.get", "cluster.update"} {
 		done := float64(last.counters.Done - from.counters.Done)
-		if op == 1 {
+		switch op {
+		case 1:
 			done = float64(last.counters.Gets.Done - from.counters.Gets.Done)
+		case 2:
+			done = float64(last.counters.Updates.Done - from.counters.Updates.Done)
 		}
-		if op == 0 && cfg.Reads == 1 || op == 1 && cfg.Reads == 0 {
+		if op == 0 && (cfg.Reads == 1 || cfg.Update.Share == 1) || op == 1 && cfg.Reads == 0 || op == 2 && cfg.Update.Share == 0 {
 			continue
 		}
-		h := new(stats.Histogram) // the result keeps it
+		h, size := new(stats.Histogram), units.Bytes(0) // the result keeps it
 		for _, y := range slices[skip:] {
 			h.Merge(&y.latency[op])
+			size += y.size[op]
 		}
 		all.Merge(h)
 		total += done
@@ -247,6 +256,9 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		if span > 0 {
 			r.Set(name+".iops", done/span)
 			r.Set(name+".rate", done/span*float64(cfg.Chunk))
+			if len(cfg.Sizes) > 0 || op == 2 {
+				r.Set(name+".rate", float64(size)/span)
+			}
 		}
 	}
 	r.Set("cluster.put.aborted", float64(last.counters.Aborted-from.counters.Aborted))
@@ -259,7 +271,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	fillLasting(r, s.ObjectCluster, x.o.Seed)
 	fillMulticast(r, cfg)
 	bound := c.Bound()
-	r.Set("cluster.bound.rate", bound.Chunks*float64(cfg.Chunk))
+	r.Set("cluster.bound.rate", bound.Chunks*cfg.MeanChunk())
 	if span > 0 {
 		r.Set("cluster.bound.reached", total/span/bound.Chunks)
 		r.Set("cluster.disk.utilisation", experiment.BusyShare(last.disks, from.disks, last.at-from.at))
@@ -278,18 +290,18 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	var bounds [][]float64
 	for _, y := range c.Bounds() {
 		names = append(names, y.Resource)
-		bounds = append(bounds, []float64{y.Chunks * float64(cfg.Chunk)})
+		bounds = append(bounds, []float64{y.Chunks * cfg.MeanChunk()})
 	}
 	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
 	err := c.Check()
 	k := &last.counters
-	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun, k.Done+k.Gets.Done, k.Aborted)
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Aborted)
 	if err != nil {
 		detail = err.Error()
 	}
 	r.Check("chunks conserved", err == nil, detail)
 	if interrupted {
-		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done)
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done+k.Updates.Done)
 	}
 	if c.Offered() > 0 {
 		clusterTrend(r, slices[skip:], from)
@@ -306,7 +318,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 // second half of the measured time than in the first.
 func clusterTrend(r *result.Result, slices []*slice, from *slice) {
 	last := slices[len(slices)-1]
-	done := func(x *slice) uint64 { return x.counters.Done + x.counters.Gets.Done }
+	done := func(x *slice) uint64 { return x.counters.Done + x.counters.Gets.Done + x.counters.Updates.Done }
 	if came := last.counters.Arrived - from.counters.Arrived; came > 0 {
 		// Chunks may have come before the measured time that are done in it.
 		r.Set("cluster.backlog.growth", 1-float64(done(last)-done(from))/float64(came))
@@ -328,14 +340,24 @@ func clusterSummary(cfg *cluster.Config) string {
 	if cfg.Code.Data > 0 {
 		kept = fmt.Sprintf("as %d+%d pieces", cfg.Code.Data, cfg.Code.Parity)
 	}
-	text := fmt.Sprintf("%s, %s, %v chunks %s, %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), cfg.Chunk, kept, cfg.Protocol)
+	size := fmt.Sprint(cfg.Chunk)
+	if len(cfg.Sizes) > 0 {
+		size = fmt.Sprintf("up to %v", cfg.Chunk)
+	}
+	text := fmt.Sprintf("%s, %s, %s chunks %s, %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), size, kept, cfg.Protocol)
 	if cfg.Reads > 0 {
 		read, _ := cfg.Read.MarshalText()
 		text += fmt.Sprintf(", %v of them read (%s)", cfg.Reads, read)
 	}
+	if cfg.Update.Share > 0 {
+		text += fmt.Sprintf(", %v of %v of those put written over", cfg.Update.Size, cfg.Update.Share)
+	}
 	disks := fmt.Sprintf("disks of %v", cfg.Disk.Rate)
 	if cfg.Disk.Model == cluster.ModelSSD {
 		disks = "drives"
+	}
+	if cfg.Disk.Count > 1 {
+		disks = fmt.Sprintf("%d %s each", cfg.Disk.Count, disks)
 	}
 	return text + fmt.Sprintf("; %s, links of %v", disks, cfg.Link.Rate)
 }

@@ -10,6 +10,7 @@ func Operations() result.Words {
 	var l result.Lexicon
 	experiment.Operation(&l, "put", true, true)
 	experiment.Operation(&l, "get", false, true)
+	experiment.Operation(&l, "update", false, true)
 	return l.Words
 }
 

@@ -64,7 +64,7 @@ func (t *Timeline) ShowCluster(cfg *cluster.Config, leave func()) *Cluster {
 	for i := range cfg.Targets {
 		g := t.w.Track(top, fmt.Sprintf("target %d", i))
 		n.heard, n.bids, n.links = append(n.heard, t.w.Lanes(g, "control messages")), append(n.bids, t.w.Lanes(g, "bids")), append(n.links, t.w.Lanes(g, "link"))
-		if cfg.Disk.Model == cluster.ModelSSD {
+		if cfg.Disk.Model == cluster.ModelSSD || cfg.Disk.Count > 1 {
 			n.drives = append(n.drives, t.w.Lanes(g, "drive"))
 		} else {
 			n.disks = append(n.disks, t.w.Track(g, "disk"))

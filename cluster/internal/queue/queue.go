@@ -25,6 +25,15 @@ func (q *Queue[T]) Push(x T) {
 	q.items = append(q.items, x)
 }
 
+// Remove removes number k of those that wait.
+func (q *Queue[T]) Remove(k int) {
+	if k == 0 {
+		q.Pop()
+		return
+	}
+	q.items = append(q.items[:q.head+k], q.items[q.head+k+1:]...)
+}
+
 // Pop takes the next one; there must be one.
 func (q *Queue[T]) Pop() T {
 	x := q.items[q.head]

@@ -102,7 +102,7 @@ func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
 		return put.Plan{}, err
 	}
 	return put.Plan{Traits: p.Traits(), Times: d, Seed: 1, Gateways: 4, Targets: 12, Copies: copies, Piece: c.ChunkSize, Frame: c.FrameSize, Trip: c.Trip,
-		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Queued: compat == put.CompatNone, Compat: compat}, nil
+		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Alone: d.DiskChunk, Queued: compat == put.CompatNone, Compat: compat}, nil
 }
 
 // NewMemory returns a cluster in memory on which a plan's protocol runs.
@@ -269,6 +269,8 @@ func (d disks) Write(target int32, x put.Message) {
 }
 
 type outcomes struct{ in *Memory }
+
+func (o outcomes) Bound(int32) {}
 
 func (o outcomes) Acknowledged(chunk int32) {
 	m := o.in

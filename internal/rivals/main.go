@@ -1,0 +1,113 @@
+// Command rivals sets protocol pull beside its rivals at their best, over a grid of clusters, and writes what it finds: docs/validation/pull-grid.csv has a row for each cell, pull-grid.md counts
+// them, and pull-grid.svg shows them.
+//
+//	go run ./internal/rivals            # cells that have no row yet, in an order drawn once
+//	go run ./internal/rivals -for 20m   # as many as that time allows
+//	go run ./internal/rivals -write     # the page and the picture, of the rows that there are
+//
+// For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and pull in every form of cell.pulls, runs for a short time with a seed of its own, with four
+// chunks outstanding or at 90 % load; the best form of each rival and the best two of pull run longer, with the same seed. Then in each cell the three best rivals, the best form of pull, and pull with
+// nothing said are compared with another seed, with which the best of the three rivals and the better of both forms of pull count. A row is the same on any machine.
+//
+// It leaves out how figures vary between seeds: cells are many, and each has one.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"farflash/trial"
+)
+
+func main() {
+	dir := flag.String("o", "docs/validation", "the `folder` of the table, the page and the picture")
+	only := flag.String("only", "", "cells whose names match a regular `expression`")
+	limit := flag.Duration("for", 0, "begin no cell after so `long`")
+	workers := flag.Int("jobs", 0, "so `many` cells at once; 0 is one a processor")
+	write := flag.Bool("write", false, "write the page and the picture, and run nothing")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *dir, *only, *limit, *workers, *write); err != nil {
+		fmt.Fprintln(os.Stderr, "rivals:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, dir, only string, limit time.Duration, workers int, write bool) error {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	t, err := read(dir)
+	if err != nil {
+		return err
+	}
+	if !write {
+		if err := fill(ctx, t, dir, match, limit, workers); err != nil {
+			return err
+		}
+	}
+	return t.page(dir)
+}
+
+// fill runs cells that have no row, and keeps each as soon as it is there.
+func fill(ctx context.Context, t *table, dir string, match *regexp.Regexp, limit time.Duration, workers int) error {
+	var todo [][]cell
+	for _, list := range settings() {
+		list = slices.DeleteFunc(list, func(x cell) bool {
+			_, done := t.rows[x.String()]
+			return done || !match.MatchString(x.String())
+		})
+		if len(list) > 0 {
+			todo = append(todo, list)
+		}
+	}
+	from := time.Now()
+	var mu sync.Mutex
+	errs := trial.Parallel(ctx, len(todo), workers, func(i int) error {
+		forms := map[cell]tuned{}
+		if limit > 0 && time.Since(from) > limit {
+			return nil
+		}
+		if err := todo[i][0].measure(ctx); err != nil {
+			return fmt.Errorf("%v: %w", todo[i][0], err)
+		}
+		for _, x := range todo[i] {
+			class := x.class()
+			if _, there := forms[class]; !there {
+				f, err := class.tune(ctx)
+				if err != nil {
+					return fmt.Errorf("%v: %w", class, err)
+				}
+				forms[class] = f
+			}
+			r, err := x.compare(ctx, forms[class])
+			if err != nil {
+				return fmt.Errorf("%v: %w", x, err)
+			}
+			mu.Lock()
+			t.rows[r.cell.String()] = r
+			fmt.Printf("%d of %d: %v: %s; as it is %s; %v\n", len(t.rows), len(cells()), r.cell, r.verdict(r.best), r.verdict(r.usual), r.rival)
+			err = t.write(dir)
+			mu.Unlock()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}

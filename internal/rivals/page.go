@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Files beside the table.
+const (
+	pageFile    = "pull-grid.md"
+	pictureFile = "pull-grid.svg"
+)
+
+// verdicts are all, the best first.
+var verdicts = []string{ahead, even, behind, fails}
+
+// count is of verdicts.
+type count map[string]int
+
+func (c count) all() (n int) {
+	for _, v := range verdicts {
+		n += c[v]
+	}
+	return n
+}
+
+// cells are a count's columns in a table.
+func (c count) cells() string {
+	var out []string
+	for _, v := range verdicts {
+		out = append(out, fmt.Sprint(c[v]))
+	}
+	return strings.Join(out, " | ")
+}
+
+// dimension is a way to divide the grid.
+type dimension struct {
+	name string
+	at   int // in a cell's key
+}
+
+var dimensions = []dimension{{"chunk", 0}, {"disks and links", 1}, {"kept as", 2}, {"condition", 3}, {"load", 4}}
+
+// page writes the page and the picture.
+func (t *table) page(dir string) error {
+	return errors.Join(os.WriteFile(filepath.Join(dir, pageFile), []byte(t.text()), 0o644), os.WriteFile(filepath.Join(dir, pictureFile), []byte(t.picture()), 0o644))
+}
+
+// text is the page.
+func (t *table) text() string {
+	var b strings.Builder
+	list := t.sorted()
+	best, usual := count{}, count{}
+	for _, r := range list {
+		best[r.verdict(r.best)]++
+		usual[r.verdict(r.usual)]++
+	}
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	p("# Pull and its rivals, cell by cell\n\n")
+	p("What `go run ./internal/rivals` has found in %d of the %d cells of its grid; [the table](%s) has a row for each, and [the section on pull](replicast.md#pull-and-its-rivals) says what is compared. ", len(list), len(cells()), tableFile)
+	if len(list) < len(cells()) {
+		p("Cells that are missing take the command longer than has been given to it: settings are run in an order drawn once, those with chunks of 1 MiB and those with drives last. ")
+	}
+	p("This page is written by that command, from the table.\n\n")
+	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. Bursts are of 1 to 64 chunks at one gateway (`load.burst`); a tenth slow is disks of a quarter of the rate. All keys are in the scenarios that [the command](../../internal/rivals/cells.go) writes.\n\n",
+		strings.Join(chunks, ", "), join(hardwares), join(codes), strings.Join(conditions, ", "), join(loads))
+	p("Tried with seed %d: `chain`, `dctcp` and `grants` with one to six candidates for each piece, `replicast-h` with bids of 110 %% and `replicast-m` with bids of 110, 140 and 200 %%, both with messages of 100 B and 3 %% of the links, and `replicast-proxy` with groups of 9, 18 and 45; pull with two groups of 5, 9, 18 and 30, "+
+		"and targets that offer themselves as far ahead as they do, twice and four times as far. Forms are chosen for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, in short runs of all and longer ones of the best of each protocol; in each cell the three best protocols are compared with seed %d, and the best of these three is the rival. "+
+		"Of pull the better of the form that was chosen and the one with nothing said counts as its best.\n\n", tuneSeed, gridSeed)
+	p("Ahead is no worse in rate by more than %.1f %% and in the 99th percentile by more than %.0f %%, and better by that in one of them; behind is worse by that in one of them. Of an open loop, where the rate is what comes, the tail decides; one that a rival keeps up with and pull not has a column of its own. "+
+		"Each cell is one run of each, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99)
+	head := "| | " + strings.Join(verdicts, " | ") + " |\n|---|" + strings.Repeat("---:|", len(verdicts)) + "\n"
+	p("%s| pull at its best | %s |\n| pull with nothing said | %s |\n\n", head, best.cells(), usual.cells())
+	p("![the grid, cell by cell](%s)\n\n## By dimension\n\nPull at its best and, in brackets, with nothing said.\n", pictureFile)
+	for _, d := range dimensions {
+		var names []string
+		byBest, byUsual := map[string]count{}, map[string]count{}
+		for _, r := range list {
+			k := r.key()[d.at]
+			if byBest[k] == nil {
+				byBest[k], byUsual[k] = count{}, count{}
+				names = append(names, k)
+			}
+			byBest[k][r.verdict(r.best)]++
+			byUsual[k][r.verdict(r.usual)]++
+		}
+		if d.at == 4 {
+			slices.SortFunc(names, func(a, b string) int { return place(a) - place(b) })
+		}
+		p("\n| %s | %s |\n|---|%s\n", d.name, strings.Join(verdicts, " | "), strings.Repeat("---:|", len(verdicts)))
+		for _, k := range names {
+			p("| %s |", k)
+			for _, v := range verdicts {
+				p(" %d (%d) |", byBest[k][v], byUsual[k][v])
+			}
+			p("\n")
+		}
+	}
+	p("\n## Who the best rival is\n\n| rival | cells | pull is ahead | even | behind | does not keep up |\n|---|---:|---:|---:|---:|---:|\n")
+	protocols := map[string]count{}
+	var names []string
+	for _, r := range list {
+		name, _, _ := strings.Cut(r.rival, ",")
+		if protocols[name] == nil {
+			protocols[name] = count{}
+			names = append(names, name)
+		}
+		protocols[name][r.verdict(r.best)]++
+	}
+	slices.SortFunc(names, func(a, b string) int { return protocols[b].all() - protocols[a].all() })
+	for _, k := range names {
+		p("| %s | %d | %s |\n", k, protocols[k].all(), protocols[k].cells())
+	}
+	p("\n## Where pull is behind at its best\n\n")
+	if best[behind]+best[fails] == 0 {
+		p("Nowhere.\n")
+		return b.String()
+	}
+	p("| cell | rival | thousand chunks/s: pull, rival | mean, us | p99, us | rate, p99 against the rival | pull's best form |\n|---|---|---:|---:|---:|---:|---|\n")
+	for _, r := range list {
+		if v := r.verdict(r.best); v != behind && v != fails {
+			continue
+		}
+		p("| %v | %s | %.1f, %.1f | %.0f, %.0f | %.0f, %.0f | %+.1f %%, %+.0f %% | %s |\n", r.cell, r.rival, r.best.rate/1000, r.theirs.rate/1000, r.best.mean, r.theirs.mean, r.best.p99, r.theirs.p99,
+			100*(r.counted(r.best)/r.counted(r.theirs)-1), 100*(r.best.p99/r.theirs.p99-1), r.form)
+	}
+	return b.String()
+}
+
+// join lists things by their names.
+func join[T fmt.Stringer](list []T) string {
+	var out []string
+	for _, x := range list {
+		out = append(out, x.String())
+	}
+	return strings.Join(out, "; ")
+}
+
+// place is a load's, among all.
+func place(name string) int {
+	return slices.IndexFunc(loads, func(l load) bool { return l.String() == name })
+}
+
+// colours of verdicts, told apart without red and green; and of a cell that has not been run.
+var colours = map[string]string{ahead: "#2166ac", even: "#92c5de", behind: "#f4a582", fails: "#b2182b", "": "#eeeeee"}
+
+// picture is the grid: a row for each setting, a column for each load, and in each cell what pull is at its best and, in its lower half, with nothing said.
+func (t *table) picture() string {
+	const left, top, wide, high = 330, 64, 62, 14
+	var b strings.Builder
+	var order []cell
+	for _, x := range cells() {
+		if len(order) == 0 || order[len(order)-1] != x.setting() {
+			order = append(order, x.setting())
+		}
+	}
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	p(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="10">`+"\n", left+wide*len(loads)+10, top+high*len(order)+40)
+	p(`<title>Pull against the best rival: %d cells</title>`+"\n", len(t.rows))
+	for k, v := range verdicts {
+		p(`<rect x="%d" y="8" width="12" height="12" fill="%s"/><text x="%d" y="18">%s</text>`+"\n", left+130*k, colours[v], left+130*k+16, v)
+	}
+	for k, l := range loads {
+		p(`<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", left+wide*k+wide/2, top-6, l)
+	}
+	for n, x := range order {
+		y := top + high*n
+		p(`<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", left-6, y+high-4, strings.Join(x.key()[:4], ", "))
+		for k, l := range loads {
+			x.load = l
+			if x.condition == ssds && !x.withDrives() {
+				continue
+			}
+			upper, lower := "", ""
+			if r, there := t.rows[x.String()]; there {
+				upper, lower = r.verdict(r.best), r.verdict(r.usual)
+			}
+			p(`<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n",
+				left+wide*k+1, y+1, wide-2, high/2-1, colours[upper], left+wide*k+1, y+high/2, wide-2, high/2-1, colours[lower])
+		}
+	}
+	p(`<text x="%d" y="%d">upper half: pull at its best; lower half: pull with nothing said; grey: not run</text>`+"\n</svg>\n", left, top+high*len(order)+20)
+	return b.String()
+}

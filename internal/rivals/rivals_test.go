@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/scenario"
+	"farflash/shape"
+)
+
+const docs = "../../docs/validation"
+
+// TestPage: the page and the picture are those of the table.
+func TestPage(t *testing.T) {
+	kept, err := read(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{pageFile: kept.text(), pictureFile: kept.picture()} {
+		if got, err := os.ReadFile(filepath.Join(docs, name)); err != nil || string(got) != want {
+			t.Errorf("%s is not what the table says (%v); run: go run ./internal/rivals -write", name, err)
+		}
+	}
+	dir := t.TempDir()
+	if err := kept.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := os.ReadFile(filepath.Join(dir, tableFile))
+	if was, _ := os.ReadFile(filepath.Join(docs, tableFile)); string(again) != string(was) {
+		t.Error("the table that is read is written as another one")
+	}
+}
+
+// TestRows holds rows of the table: a few cells that are cheap, with the forms that the table has; with FARFLASH_LONG more.
+func TestRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	kept, err := read(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, n := 2, 0
+	if os.Getenv("FARFLASH_LONG") != "" {
+		most = 40
+	}
+	for _, r := range kept.sorted() {
+		if r.chunk != "16KiB" || r.load.outstanding > 4 || n == most || r.code.data > 0 {
+			continue
+		}
+		n++
+		ahead, err := r.ahead()
+		if err != nil {
+			t.Fatal(err)
+		}
+		forms := append(r.rivals(), r.pulls(ahead)...)
+		for _, x := range []struct {
+			name string
+			want found
+		}{{r.rival, r.theirs}, {asItIs, r.usual}} {
+			k := slices.IndexFunc(forms, func(f rival) bool {
+				return f.String() == x.name || x.name == asItIs && f.protocol == usual.protocol && f.says == ""
+			})
+			if k < 0 {
+				t.Fatalf("%v: there is no form %q", r.cell, x.name)
+			}
+			got, err := r.run(context.Background(), forms[k], gridSeed, r.window(finally, finallyDeep))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.cells(), x.want.cells()) {
+				t.Errorf("%v: %s does %v, and the table says %v", r.cell, x.name, got.cells(), x.want.cells())
+			}
+		}
+	}
+}
+
+// TestScenarios: every form of every cell is a scenario that is accepted, no two cells have a name, and pull with nothing said is among its forms.
+func TestScenarios(t *testing.T) {
+	names := map[string]bool{}
+	tried := 0
+	for k, x := range cells() {
+		if names[x.String()] {
+			t.Errorf("%v is there twice", x)
+		}
+		names[x.String()] = true
+		if k%7 > 0 {
+			continue
+		}
+		forms := append(x.rivals(), x.pulls(12.5)...)
+		if !slices.ContainsFunc(forms, func(r rival) bool { return r.protocol == "pull" && len(r.set) == 0 }) {
+			t.Errorf("%v: pull with nothing said is not tried", x)
+		}
+		for _, r := range forms {
+			tried++
+			text := x.scenario(r, 0.01)
+			if _, err := scenario.Parse(shape.Source{File: "a.yaml", Text: []byte(text)}, nil); err != nil {
+				t.Errorf("%v, %v: %v\n%s", x, r, err, text)
+			}
+		}
+	}
+	if len(names) != 3*3*3*3*10+20 || tried < 1000 {
+		t.Errorf("%d cells, %d scenarios", len(names), tried)
+	}
+}
+
+// TestVerdict: by rate in closed loops, by the tail in open ones, and one that is not kept up with.
+func TestVerdict(t *testing.T) {
+	closed, open := load{outstanding: 4}, load{share: 90}
+	for _, x := range []struct {
+		load         load
+		ours, theirs found
+		want         string
+	}{
+		{closed, found{100, 1, 10}, found{100, 1, 10}, even},
+		{closed, found{101, 1, 10}, found{100, 1, 10}, ahead},
+		{closed, found{100, 1, 9}, found{100, 1, 10}, ahead},
+		{closed, found{101, 1, 11}, found{100, 1, 10}, behind},
+		{closed, found{99, 1, 9}, found{100, 1, 10}, behind},
+		{closed, found{96_000, 1, 10}, found{97_000, 1, 10}, even}, // more than disks do for long is not more
+		{open, found{99, 1, 10}, found{100, 1, 10}, even},
+		{open, found{99, 1, 9}, found{100, 1, 10}, ahead},
+		{open, found{97, 1, 9}, found{100, 1, 10}, fails},
+		{open, found{103, 1, 11}, found{100, 1, 10}, ahead}, // the rival does not keep up
+	} {
+		r := row{cell: cell{chunk: "128KiB", hardware: hardware{400, 10}, condition: equal, load: x.load}, theirs: x.theirs}
+		got := r.verdict(x.ours)
+		if x.want == ahead && x.load == open && x.ours.rate > x.theirs.rate {
+			x.want = behind // its tail is longer all the same
+		}
+		if got != x.want {
+			t.Errorf("%v, %+v against %+v: %s, not %s", x.load, x.ours, x.theirs, got, x.want)
+		}
+	}
+	if !strings.Contains(cells()[0].String(), "16KiB") {
+		t.Error(cells()[0])
+	}
+}

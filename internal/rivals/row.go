@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// row is what was found in a cell.
+type row struct {
+	cell
+	rival, form         string // the best
+	theirs, best, usual found  // of the best rival, of pull's best form, and of pull with nothing said
+}
+
+// asItIs is pull with nothing said.
+const asItIs = "as it is"
+
+// settle takes pull with nothing said for its best form where it is better than the one that was chosen.
+func (r *row) settle() {
+	if r.form == "" || r.better([]found{r.usual, r.best}, ofRate)[0] == 0 {
+		r.form, r.best = asItIs, r.usual
+	}
+}
+
+// Verdicts.
+const (
+	ahead  = "ahead"
+	even   = "even"
+	behind = "behind"
+	fails  = "does not keep up"
+)
+
+// verdict is pull's: behind where it does fewer chunks by more than ofRate or has a tail longer by more than ofP99; ahead if it is not, and better by as much in one of these. An open loop is kept up with or
+// not, and then its tail counts.
+func (r *row) verdict(f found) string {
+	rate, tail := r.counted(f)/r.counted(r.theirs)-1, f.p99/r.theirs.p99-1
+	if r.load.share > 0 {
+		if rate < -r.load.keepsUp() {
+			return fails
+		}
+		if rate <= r.load.keepsUp() {
+			rate = 0
+		}
+	}
+	switch {
+	case rate < -ofRate || tail > ofP99:
+		return behind
+	case rate > ofRate || tail < -ofP99:
+		return ahead
+	}
+	return even
+}
+
+// columns are those of the table.
+var columns = []string{"chunk", "disks and links", "kept as", "condition", "load", "best rival", "its chunks/s", "its mean us", "its p99 us", "best pull", "chunks/s", "mean us", "p99 us", "is",
+	"pull as it is: chunks/s", "mean us", "p99 us", "is"}
+
+func (f found) cells() []string {
+	return []string{fmt.Sprintf("%.0f", f.rate), fmt.Sprintf("%.1f", f.mean), fmt.Sprintf("%.1f", f.p99)}
+}
+
+// record is a row as CSV. Verdicts are of the figures as they stand there.
+func (r *row) record() []string {
+	out := append(r.key(), r.rival)
+	out = append(append(out, r.theirs.cells()...), r.form)
+	out = append(append(out, r.best.cells()...), r.verdict(r.best))
+	return append(append(out, r.usual.cells()...), r.verdict(r.usual))
+}
+
+// table is all rows, by cell.
+type table struct{ rows map[string]row }
+
+const tableFile = "pull-grid.csv"
+
+// read reads the rows that there are.
+func read(dir string) (*table, error) {
+	t := &table{map[string]row{}}
+	f, err := os.Open(filepath.Join(dir, tableFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]cell{}
+	for _, x := range cells() {
+		known[x.String()] = x
+	}
+	for k, line := range lines {
+		if k == 0 {
+			continue
+		}
+		r := row{rival: line[5], form: line[9]}
+		name := cell{}.String()
+		for _, x := range known {
+			if key := x.key(); key[0] == line[0] && key[1] == line[1] && key[2] == line[2] && key[3] == line[3] && key[4] == line[4] {
+				r.cell, name = x, x.String()
+			}
+		}
+		if r.chunk == "" {
+			return nil, fmt.Errorf("%s:%d: the grid has no such cell", tableFile, k+1)
+		}
+		for _, x := range []struct {
+			f  *found
+			at int
+		}{{&r.theirs, 6}, {&r.best, 10}, {&r.usual, 14}} {
+			for j, v := range []*float64{&x.f.rate, &x.f.mean, &x.f.p99} {
+				if *v, err = strconv.ParseFloat(line[x.at+j], 64); err != nil {
+					return nil, fmt.Errorf("%s:%d: %w", tableFile, k+1, err)
+				}
+			}
+		}
+		r.settle()
+		t.rows[name] = r
+	}
+	return t, nil
+}
+
+// sorted are the rows in the order of the grid.
+func (t *table) sorted() []row {
+	var list []row
+	for _, x := range cells() {
+		if r, ok := t.rows[x.String()]; ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// write writes the rows, to a file that takes the place of the last one as a whole.
+func (t *table) write(dir string) error {
+	path := filepath.Join(dir, tableFile)
+	f, err := os.Create(path + ".new")
+	if err != nil {
+		return err
+	}
+	w := csv.NewWriter(f)
+	err = w.Write(columns)
+	for _, r := range t.sorted() {
+		err = errors.Join(err, w.Write(r.record()))
+	}
+	w.Flush()
+	if err := errors.Join(err, w.Error(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
