@@ -24,6 +24,7 @@ type steered struct {
 	payload  float64 // of what is sent, the share that is data
 	told     float64 // the demand that the controller has been told
 	turn     int     // the drive that is looked at first when reads may go on
+	passed   []bool  // drives that have nothing more to fetch, while they are looked at
 	given    bool    // demands are given, whatever the network says
 }
 
@@ -45,6 +46,7 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, line
 	}
 	x.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, len(t.drives)), Depth: min(depth, s.cfg.DriveDepth), TXQ: int64(s.cfg.TXQ), Line: x.data(line), Wake: sim.Forever}
 	x.told = x.steering.Line
+	x.passed = make([]bool, len(t.drives))
 	for k, d := range t.drives {
 		if len(s.drives[d].queues) != 1 {
 			return fmt.Errorf("drive %d has %d queues; a controller divides one", d, len(s.drives[d].queues))
@@ -206,35 +208,67 @@ func (s *System) queue(c int32) {
 
 // admit gives a drive what its separate queues have for it.
 func (s *System) admit(drive int32) {
+	for s.admitOne(drive) {
+	}
+}
+
+// admitOne gives a drive one command of its separate queues, if they have one for it.
+func (s *System) admitOne(drive int32) bool {
 	d := &s.drives[drive]
 	t := &s.targets[d.target]
 	x := t.steered
 	q := x.queues[d.number]
-	for {
-		q.Hold(ratecontrol.ReadQueue, x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit)
-		c, _, ok := q.Next()
-		if !ok {
-			return
-		}
-		y := s.commands.At(c)
-		if y.req.Op == block.Read {
-			x.steering.Reading += s.readBytes(y)
-		}
-		if !s.enter(d, &d.queues[0], c) {
-			s.fail(fmt.Errorf("drive %d refuses a command though it has %d of %d", drive, d.inside, x.steering.Depth))
-			return
-		}
+	q.Hold(ratecontrol.ReadQueue, x.holdsReads())
+	c, _, ok := q.Next()
+	if !ok {
+		return false
 	}
+	y := s.commands.At(c)
+	if y.req.Op == block.Read {
+		x.steering.Reading += s.readBytes(y)
+	}
+	if !s.enter(d, &d.queues[0], c) {
+		s.fail(fmt.Errorf("drive %d refuses a command though it has %d of %d", drive, d.inside, x.steering.Depth))
+		return false
+	}
+	return true
 }
 
-// admitAll is admit of all of a target's drives, each time from another on.
+// holdsReads reports whether no read is to be fetched now.
+func (x *steered) holdsReads() bool {
+	return x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit
+}
+
+// admitAll is admit of all of a target's drives. What their reads may have under way together is for those that came first, whichever drives they are on: a
+// drive that is asked for more than the others would otherwise have its reads wait longer, and with them the slowest of all.
 func (s *System) admitAll(t *transmitter) {
 	x := t.steered
 	n := len(t.drives)
+	if x.steering.ReadLimit > 0 && n > 1 {
+		clear(x.passed)
+		for !x.holdsReads() {
+			k := s.oldestRead(x)
+			if k < 0 {
+				break
+			}
+			x.passed[k] = !s.admitOne(t.drives[k])
+		}
+	}
 	x.turn++
 	for i := range n {
 		s.admit(t.drives[(x.turn+i)%n])
 	}
+}
+
+// oldestRead is the drive, of those that are not passed over, whose read queue has the command that came first; -1 is none.
+func (s *System) oldestRead(x *steered) int {
+	oldest, since := -1, sim.Forever
+	for k, q := range x.queues {
+		if c, ok := q.First(ratecontrol.ReadQueue); ok && !x.passed[k] && s.commands.At(c).arrived < since {
+			oldest, since = k, s.commands.At(c).arrived
+		}
+	}
+	return oldest
 }
 
 // readBytes is what a read takes of the transmit queue if it goes well.
@@ -262,7 +296,7 @@ func (s *System) noteEnded(x *command) {
 func (s *System) noteSent(t *transmitter, bytes int64, ended sim.Time) {
 	x := t.steered
 	limit := x.steering.ReadLimit
-	held := limit > 0 && x.steering.Reading >= limit
+	held := x.holdsReads()
 	x.steering.Reading -= bytes
 	x.signal = ratecontrol.Signal{Event: ratecontrol.Sent, Now: s.eng.Now(), Bytes: bytes, Took: s.eng.Now() - ended}
 	s.react(t)

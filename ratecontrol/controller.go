@@ -25,6 +25,9 @@ type Steering struct {
 	// SendLimit is how many bytes the target hands to the network that are not acknowledged, if that is less than the transmit queue holds. What drives have ended beyond
 	// waits as if the queue were full. 0 is no limit.
 	SendLimit int64
+	// Overtake has answers without data, those to writes, go to the transmit queue before reads that wait for room or for SendLimit. Without it commands
+	// leave their drives in the order in which these have ended them, as SRC's do.
+	Overtake bool
 	// Wake is when React is to be called with Timer; units.Forever is not at all.
 	Wake units.Duration
 	// Predictions is how often a drive's throughput has been predicted.

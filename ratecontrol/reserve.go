@@ -32,6 +32,7 @@ func (c *reserve) Start(s *Steering) {
 		s.SetRatio(d, 1)
 	}
 	c.demand = s.Line
+	s.Overtake = true
 	s.Wake = units.Forever
 }
 
