@@ -22,7 +22,7 @@ func controllers() map[string]func() ratecontrol.Controller {
 	return map[string]func() ratecontrol.Controller{
 		"static":  func() ratecontrol.Controller { return ratecontrol.NewStatic(4) },
 		"aimd":    func() ratecontrol.Controller { return ratecontrol.NewAIMD(32, units.Millisecond, 10*units.Millisecond) },
-		"reserve": func() ratecontrol.Controller { return ratecontrol.NewReserve(1) },
+		"reserve": func() ratecontrol.Controller { return ratecontrol.NewReserve(1, 1) },
 	}
 }
 
@@ -30,7 +30,7 @@ func controllers() map[string]func() ratecontrol.Controller {
 func steer(t failer, r *rig, l *layout) {
 	t.Helper()
 	for i := range int32(r.sys.Targets()) {
-		if err := r.sys.Steer(i, l.steered(), l.cfg.DriveDepth, rate, 0.95, l.given); err != nil {
+		if err := r.sys.Steer(i, l.steered(), l.cfg.DriveDepth, nvmf.Link{Rate: rate, Share: 0.95, Ack: 0.08}, l.given); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,11 +258,11 @@ func TestSteerErrors(t *testing.T) {
 	l.targets, l.drives = 2, 1
 	l.steered = func() ratecontrol.Controller { return &listener{} }
 	r := newRig(t, l)
-	if err := r.sys.Steer(0, &listener{}, 8, rate, 1, false); err == nil || err.Error() != "target 0 has a controller, or no drives" {
+	if err := r.sys.Steer(0, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil || err.Error() != "target 0 has a controller, or no drives" {
 		t.Errorf("a second controller: %v", err)
 	}
 	bare := r.sys.AddTarget(r.node(0))
-	if err := r.sys.Steer(bare, &listener{}, 8, rate, 1, false); err == nil || err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
+	if err := r.sys.Steer(bare, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil || err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
 		t.Errorf("no drives: %v", err)
 	}
 }

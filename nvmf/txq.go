@@ -60,9 +60,13 @@ func (s *System) answerSize(x *command) units.Bytes {
 // overtakes reports whether answers without data go before those with data.
 func (t *transmitter) overtakes() bool { return t.steered != nil && t.steered.steering.Overtake }
 
-// room reports whether there is room for a command's answer. Something larger than the queue has it to itself. Flows
+// room reports whether there is room for a command's answer, and its turn has come. Something larger than the queue has it to itself. Flows
 // have no transmit queue but the NIC's.
 func (s *System) room(t *transmitter, x *command) bool {
+	if t.steered != nil && x.reads() && !t.steered.sends.Open(s.eng.Now()) {
+		s.eng.Arm(t.steered.sendsDue, t.steered.sends.Due(s.eng.Now()))
+		return false
+	}
 	if s.protocol == Flows || t.used == 0 {
 		return true
 	}
@@ -86,6 +90,9 @@ func (s *System) answer(c int32, t *transmitter) {
 	}
 	if x.reads() {
 		x.netIn = s.eng.Now()
+		if t.steered != nil {
+			t.steered.sends.Take(x.netIn, x.req.Length)
+		}
 	}
 	last := int32(-1)
 	if s.protocol == NVMeTCP {
@@ -136,6 +143,11 @@ func (s *System) release(target int32, size units.Bytes) {
 		t.alone = 0
 	}
 	s.reportTXQ(target)
+	s.answerAll(t)
+}
+
+// answerAll goes on with the commands that wait for room, or whose pace holds them.
+func (s *System) answerAll(t *transmitter) {
 	for _, wait := range []*list{&t.replies, &t.waiting} {
 		for wait.n > 0 && s.room(t, s.commands.At(wait.head)) {
 			s.answer(s.pop(wait), t)

@@ -199,7 +199,7 @@ func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 			took: units.Duration(rapid.IntRange(20, 500).Draw(t, "took")) * units.Microsecond,
 			way:  units.Duration(rapid.IntRange(2, 50).Draw(t, "way")) * units.Microsecond,
 		}
-		p.c = ratecontrol.NewReserve(1)
+		p.c = ratecontrol.NewReserve(1, 1)
 		p.c.Start(p.s)
 		p.c.React(p.s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: p.rate * rapid.SampledFrom([]float64{0.7, 1, 2}).Draw(t, "told")})
 		const span = units.Second / 4
