@@ -77,12 +77,12 @@ func ratioOf(a, b, metric string, set []string, own ...string) cell {
 func srcFrontier() table {
 	t := table{page: "src", name: "src-frontier", made: "seeds 201 to 210",
 		head: []string{"TXQ", "`yield`", ">reads", ">writes", ">aggregate over `src`", ">reads over those of `src`", ">p99 of reads", ">p99 of writes"}}
-	for _, txq := range []string{"512KiB", "32MiB"} {
-		set := []string{"nvmf.txq=" + txq}
+	for _, txq := range []string{"512 KiB", "32 MiB"} {
+		set := []string{"nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
 		for _, y := range []string{"1%", "1.5%", "2%", "4%", "6%", "100%"} {
 			own := "rate_control.yield=" + y
 			needs := controlled("reserve", fresh, freshSeeds, with(set, []string{own})...)
-			t.rows = append(t.rows, []cell{words(strings.Replace(txq, "i", " i", 1)), words(y), mean("%.1f", srcReads, gbps, needs), mean("%.1f", srcWrites, gbps, needs),
+			t.rows = append(t.rows, []cell{words(txq), words(y), mean("%.1f", srcReads, gbps, needs), mean("%.1f", srcWrites, gbps, needs),
 				ratioOf("reserve", "src", srcAll, set, own), ratioOf("reserve", "src", srcReads, set, own),
 				ratioOf("reserve", "src", "read.latency.p99", set, own), ratioOf("reserve", "src", "write.latency.p99", set, own)})
 		}
