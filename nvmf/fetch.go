@@ -11,7 +11,7 @@ import (
 type memory struct {
 	used    units.Bytes
 	alone   units.Bytes // a write that is larger than all of it, which has it to itself
-	waiting list        // writes that find no room
+	waiting list        // writes that find no room, or whose pace holds them
 }
 
 // fetched reports whether the target fetches a command's data, rather than that its capsule brings them.
@@ -23,13 +23,19 @@ func (s *System) fetched(x *command) bool {
 // targets do, so that a command has the one R2T that both their initiators allow (MAXR2T 0).
 func (s *System) fetch(c int32) {
 	x := s.commands.At(c)
-	m := &s.targets[x.target].memory
-	if m.waiting.n > 0 || !s.fits(m, units.Bytes(x.req.Length)) {
+	t := &s.targets[x.target]
+	m := &t.memory
+	switch fits := s.fits(m, units.Bytes(x.req.Length)); {
+	case m.waiting.n > 0 || !fits:
 		s.push(&m.waiting, c)
-		s.Counters.HeldForBuffers++
-		return
+		if !fits {
+			s.Counters.HeldForBuffers++
+		}
+	case !s.holdsWrites(t):
+		s.hold(t, c)
+	default:
+		s.push(&m.waiting, c)
 	}
-	s.hold(m, c)
 }
 
 // fits reports whether so much more fits.
@@ -37,10 +43,23 @@ func (s *System) fits(m *memory, size units.Bytes) bool {
 	return m.used == 0 || m.used+size <= s.cfg.WriteBuffers
 }
 
+// holdsWrites reports whether the target's controller has no more data of writes be asked for now. When their pace is due, they go on.
+func (s *System) holdsWrites(t *transmitter) bool {
+	if t.steered == nil || t.steered.writes.Open(s.eng.Now()) {
+		return false
+	}
+	s.eng.Arm(t.steered.writesDue, t.steered.writes.Due(s.eng.Now()))
+	return true
+}
+
 // hold gives a write its memory, and asks for its data or has it wait for the queue pair's other RDMA Reads.
-func (s *System) hold(m *memory, c int32) {
+func (s *System) hold(t *transmitter, c int32) {
 	x := s.commands.At(c)
+	m := &t.memory
 	size := units.Bytes(x.req.Length)
+	if t.steered != nil {
+		t.steered.writes.Take(s.eng.Now(), x.req.Length)
+	}
 	m.used += size
 	if size > s.cfg.WriteBuffers {
 		m.alone = size
@@ -75,20 +94,27 @@ func (s *System) fetchNext(conn int32) {
 
 // giveBack: a write's response is acknowledged, and its memory free for others.
 func (s *System) giveBack(target int32, size units.Bytes) {
-	m := &s.targets[target].memory
+	t := &s.targets[target]
+	m := &t.memory
 	m.used -= size
 	if m.used <= s.cfg.WriteBuffers {
 		m.alone = 0
 	}
-	for m.waiting.n > 0 && s.fits(m, units.Bytes(s.commands.At(m.waiting.head).req.Length)) {
-		s.hold(m, s.pop(&m.waiting))
+	s.fetchAll(t)
+}
+
+// fetchAll goes on with the writes that wait for memory, or because their pace holds them.
+func (s *System) fetchAll(t *transmitter) {
+	m := &t.memory
+	for m.waiting.n > 0 && s.fits(m, units.Bytes(s.commands.At(m.waiting.head).req.Length)) && !s.holdsWrites(t) {
+		s.hold(t, s.pop(&m.waiting))
 	}
 }
 
 // checkMemory reports whether more is held than there is, or something waits for nothing.
 func (s *System) checkMemory(t *transmitter) error {
 	m := &t.memory
-	if m.used < 0 || m.used > max(s.cfg.WriteBuffers, m.alone) || m.waiting.n > 0 && m.used == 0 {
+	if m.used < 0 || m.used > max(s.cfg.WriteBuffers, m.alone) || m.waiting.n > 0 && m.used == 0 && (t.steered == nil || t.steered.writes.Open(s.eng.Now())) {
 		return fmt.Errorf("%v of %v for writes are held, and %d wait", m.used, s.cfg.WriteBuffers, m.waiting.n)
 	}
 	return nil

@@ -279,12 +279,14 @@ type posted struct {
 
 // Events of the system; arg is a command.
 const (
-	evSent     uint16 = iota // the initiator's software has prepared the command
-	evReceived               // the target's software has
-	evFinished               // the target's software has the drive's completion
-	evEnded                  // the initiator's software has the response
-	evSteer                  // a controller wants to be called; arg is its target
-	evDemand                 // a given demand is due; arg is its number
+	evSent      uint16 = iota // the initiator's software has prepared the command
+	evReceived                // the target's software has
+	evFinished                // the target's software has the drive's completion
+	evEnded                   // the initiator's software has the response
+	evSteer                   // a controller wants to be called; arg is its target
+	evDemand                  // a given demand is due; arg is its number
+	evSendsDue                // reads that their pace held may be handed to the network; arg is their target
+	evWritesDue               // the data of writes that their pace held may be asked for
 )
 
 // New makes a system without machines. own says that each connection has queue pairs of
@@ -380,6 +382,10 @@ func (s *System) Handle(e sim.Event) {
 		s.woken(c)
 	case evDemand:
 		s.demanded(c)
+	case evSendsDue:
+		s.answerAll(&s.targets[c])
+	case evWritesDue:
+		s.fetchAll(&s.targets[c])
 	}
 }
 

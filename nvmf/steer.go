@@ -23,14 +23,28 @@ type steered struct {
 	line     units.BitRate
 	payload  float64 // of what is sent, the share that is data
 	told     float64 // the demand that the controller has been told
+	sent     int64   // bytes of reads that initiators have acknowledged
 	turn     int     // the drive that is looked at first when reads may go on
+	passed   []bool  // drives that have nothing more to fetch, while they are looked at
 	given    bool    // demands are given, whatever the network says
+
+	// Reads that are handed to the network, and the data of writes that is asked for; when what they hold back may go on.
+	sends, writes       ratecontrol.Pace
+	sendsDue, writesDue sim.Timer
 }
 
-// Steer gives a target, which has all its drives, a controller. depth is how many commands each of its drives holds at once, share which part of what the
-// network sends is data. Unless demands are given (Demands) somebody has the network's OnRate call Paced. Until the
+// Link is what a controller is told of a target's link to the network.
+type Link struct {
+	Rate units.BitRate
+	// Share is which part of what is sent is data.
+	Share float64
+	// Ack is how many bytes of acknowledgements a byte of data has sent the other way.
+	Ack float64
+}
+
+// Steer gives a target, which has all its drives, a controller. depth is how many commands each of its drives holds at once. Unless demands are given (Demands) somebody has the network's OnRate call Paced. Until the
 // first change a queue pair may send at the line's rate.
-func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, line units.BitRate, share float64, given bool) error {
+func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link Link, given bool) error {
 	t := &s.targets[target]
 	if !s.protocol.Capsules() || !s.own {
 		return errors.New("a controller needs queue pairs that last")
@@ -38,13 +52,16 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, line
 	if t.steered != nil || len(t.drives) == 0 {
 		return fmt.Errorf("target %d has a controller, or no drives", target)
 	}
-	x := &steered{ctl: ctl, line: line, payload: share, given: given}
+	x := &steered{ctl: ctl, line: link.Rate, payload: link.Share, given: given, sends: ratecontrol.NewPace(ratecontrol.Slack), writes: ratecontrol.NewPace(ratecontrol.Slack)}
 	x.timer = s.eng.NewTimer(s.self, s.target, evSteer, uint32(target))
+	x.sendsDue = s.eng.NewTimer(s.self, s.target, evSendsDue, uint32(target))
+	x.writesDue = s.eng.NewTimer(s.self, s.target, evWritesDue, uint32(target))
 	for range t.drives {
 		x.queues = append(x.queues, ratecontrol.NewQueues(min(depth, s.cfg.DriveDepth)))
 	}
-	x.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, len(t.drives)), Depth: min(depth, s.cfg.DriveDepth), TXQ: int64(s.cfg.TXQ), Line: x.data(line), Wake: sim.Forever}
+	x.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, len(t.drives)), Depth: min(depth, s.cfg.DriveDepth), TXQ: int64(s.cfg.TXQ), Line: x.data(link.Rate), Toll: link.Ack * link.Share, Wake: sim.Forever}
 	x.told = x.steering.Line
+	x.passed = make([]bool, len(t.drives))
 	for k, d := range t.drives {
 		if len(s.drives[d].queues) != 1 {
 			return fmt.Errorf("drive %d has %d queues; a controller divides one", d, len(s.drives[d].queues))
@@ -73,6 +90,9 @@ func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Q
 
 // Demanded is how many bytes of data a second the network, or whoever stands for it, demands of a target that has a controller.
 func (s *System) Demanded(target int32) float64 { return s.targets[target].steered.told }
+
+// Received is how many bytes of a target's answers to reads have been acknowledged, if it has a controller.
+func (s *System) Received(target int32) int64 { return s.targets[target].steered.sent }
 
 // InTXQ is what a target's transmit queue holds.
 func (s *System) InTXQ(target int32) units.Bytes { return s.targets[target].used }
@@ -145,10 +165,18 @@ func (s *System) demand(t *transmitter, rate float64) {
 // react hands a target's signal to its controller and does what follows from it.
 func (s *System) react(t *transmitter) {
 	x := t.steered
-	limit := x.steering.ReadLimit
+	limit, sends, writes := x.steering.ReadLimit, x.steering.SendRate, x.steering.WriteRate
 	x.ctl.React(&x.steering, &x.signal)
 	if changed := s.apply(t); changed || x.steering.ReadLimit == 0 && limit > 0 || x.steering.ReadLimit > limit {
 		s.admitAll(t)
+	}
+	if x.steering.SendRate != sends {
+		x.sends.SetRate(s.eng.Now(), x.steering.SendRate)
+		s.answerAll(t)
+	}
+	if x.steering.WriteRate != writes {
+		x.writes.SetRate(s.eng.Now(), x.steering.WriteRate)
+		s.fetchAll(t)
 	}
 	s.awaken(x)
 }
@@ -206,35 +234,67 @@ func (s *System) queue(c int32) {
 
 // admit gives a drive what its separate queues have for it.
 func (s *System) admit(drive int32) {
+	for s.admitOne(drive) {
+	}
+}
+
+// admitOne gives a drive one command of its separate queues, if they have one for it.
+func (s *System) admitOne(drive int32) bool {
 	d := &s.drives[drive]
 	t := &s.targets[d.target]
 	x := t.steered
 	q := x.queues[d.number]
-	for {
-		q.Hold(ratecontrol.ReadQueue, x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit)
-		c, _, ok := q.Next()
-		if !ok {
-			return
-		}
-		y := s.commands.At(c)
-		if y.req.Op == block.Read {
-			x.steering.Reading += s.readBytes(y)
-		}
-		if !s.enter(d, &d.queues[0], c) {
-			s.fail(fmt.Errorf("drive %d refuses a command though it has %d of %d", drive, d.inside, x.steering.Depth))
-			return
-		}
+	q.Hold(ratecontrol.ReadQueue, x.holdsReads())
+	c, _, ok := q.Next()
+	if !ok {
+		return false
 	}
+	y := s.commands.At(c)
+	if y.req.Op == block.Read {
+		x.steering.Reading += s.readBytes(y)
+	}
+	if !s.enter(d, &d.queues[0], c) {
+		s.fail(fmt.Errorf("drive %d refuses a command though it has %d of %d", drive, d.inside, x.steering.Depth))
+		return false
+	}
+	return true
 }
 
-// admitAll is admit of all of a target's drives, each time from another on.
+// holdsReads reports whether reads have as much under way as they may.
+func (x *steered) holdsReads() bool {
+	return x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit
+}
+
+// admitAll is admit of all of a target's drives. What their reads may have under way together is for those that came first, whichever drives they are on: a
+// drive that is asked for more than the others would otherwise have its reads wait longer, and with them the slowest of all.
 func (s *System) admitAll(t *transmitter) {
 	x := t.steered
 	n := len(t.drives)
+	if n > 1 && x.steering.ReadLimit > 0 {
+		clear(x.passed)
+		for !x.holdsReads() {
+			k := s.oldestRead(x)
+			if k < 0 {
+				break
+			}
+			x.passed[k] = !s.admitOne(t.drives[k])
+		}
+	}
 	x.turn++
 	for i := range n {
 		s.admit(t.drives[(x.turn+i)%n])
 	}
+}
+
+// oldestRead is the drive, of those that are not passed over, whose read queue has the command that came first; -1 is none.
+func (s *System) oldestRead(x *steered) int {
+	oldest, since := -1, sim.Forever
+	for k, q := range x.queues {
+		if c, ok := q.First(ratecontrol.ReadQueue); ok && !x.passed[k] && s.commands.At(c).arrived < since {
+			oldest, since = k, s.commands.At(c).arrived
+		}
+	}
+	return oldest
 }
 
 // readBytes is what a read takes of the transmit queue if it goes well.
@@ -262,8 +322,9 @@ func (s *System) noteEnded(x *command) {
 func (s *System) noteSent(t *transmitter, bytes int64, ended sim.Time) {
 	x := t.steered
 	limit := x.steering.ReadLimit
-	held := limit > 0 && x.steering.Reading >= limit
+	held := x.holdsReads()
 	x.steering.Reading -= bytes
+	x.sent += bytes
 	x.signal = ratecontrol.Signal{Event: ratecontrol.Sent, Now: s.eng.Now(), Bytes: bytes, Took: s.eng.Now() - ended}
 	s.react(t)
 	if held && x.steering.Reading < limit {

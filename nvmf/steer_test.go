@@ -22,7 +22,9 @@ func controllers() map[string]func() ratecontrol.Controller {
 	return map[string]func() ratecontrol.Controller{
 		"static":  func() ratecontrol.Controller { return ratecontrol.NewStatic(4) },
 		"aimd":    func() ratecontrol.Controller { return ratecontrol.NewAIMD(32, units.Millisecond, 10*units.Millisecond) },
-		"reserve": func() ratecontrol.Controller { return ratecontrol.NewReserve(1) },
+		"reserve": func() ratecontrol.Controller { return ratecontrol.NewReserve(2, 1) },
+		"yield":   func() ratecontrol.Controller { return ratecontrol.NewReserve(2, 0.06) },
+		"pace":    func() ratecontrol.Controller { return ratecontrol.NewPaced(2, 1) },
 	}
 }
 
@@ -30,7 +32,7 @@ func controllers() map[string]func() ratecontrol.Controller {
 func steer(t failer, r *rig, l *layout) {
 	t.Helper()
 	for i := range int32(r.sys.Targets()) {
-		if err := r.sys.Steer(i, l.steered(), l.cfg.DriveDepth, rate, 0.95, l.given); err != nil {
+		if err := r.sys.Steer(i, l.steered(), l.cfg.DriveDepth, nvmf.Link{Rate: rate, Share: 0.95, Ack: 0.08}, l.given); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +55,7 @@ func TestSteeredSystem(t *testing.T) {
 			}
 			return block.OK
 		}
-		l.steered = controllers()[rapid.SampledFrom([]string{"static", "aimd", "reserve"}).Draw(t, "controller")]
+		l.steered = controllers()[rapid.SampledFrom([]string{"static", "aimd", "reserve", "yield", "pace"}).Draw(t, "controller")]
 		r := newRig(t, l)
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
 			a := ask{at: units.Duration(rapid.IntRange(0, 300).Draw(t, "at")) * us, initiator: int32(rapid.IntRange(0, l.initiators-1).Draw(t, "initiator")),
@@ -104,7 +106,7 @@ func TestSteeredIncast(t *testing.T) {
 			if float64(with[1]) < 1.02*float64(none[1]) {
 				t.Errorf("%v, %s: %d bytes written, %d without", scheme, name, with[1], none[1])
 			}
-			if name == "reserve" && float64(with[0]) < 0.97*float64(none[0]) {
+			if (name == "reserve" || name == "yield" || name == "pace") && float64(with[0]) < 0.97*float64(none[0]) {
 				t.Errorf("%v, %s: %d bytes read, %d without", scheme, name, with[0], none[0])
 			}
 		}
@@ -258,11 +260,11 @@ func TestSteerErrors(t *testing.T) {
 	l.targets, l.drives = 2, 1
 	l.steered = func() ratecontrol.Controller { return &listener{} }
 	r := newRig(t, l)
-	if err := r.sys.Steer(0, &listener{}, 8, rate, 1, false); err == nil || err.Error() != "target 0 has a controller, or no drives" {
+	if err := r.sys.Steer(0, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil || err.Error() != "target 0 has a controller, or no drives" {
 		t.Errorf("a second controller: %v", err)
 	}
 	bare := r.sys.AddTarget(r.node(0))
-	if err := r.sys.Steer(bare, &listener{}, 8, rate, 1, false); err == nil || err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
+	if err := r.sys.Steer(bare, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil || err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
 		t.Errorf("no drives: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ type transmitter struct {
 	used    units.Bytes
 	alone   units.Bytes // an answer that is larger than the queue, which has it to itself
 	waiting list        // ended commands that find no room
+	replies list        // those without data that a controller lets overtake the others
 	memory  memory
 	steered *steered // nil without a controller
 }
@@ -28,10 +29,14 @@ func (s *System) finished(c int32) {
 		return
 	}
 	t := &s.targets[x.target]
-	if t.waiting.n > 0 || !s.room(t, s.answerSize(x)) {
-		s.push(&t.waiting, c)
+	wait := &t.waiting
+	if !x.reads() && t.overtakes() {
+		wait = &t.replies
+	}
+	if wait.n > 0 || !s.room(t, x) {
+		s.push(wait, c)
 		s.Counters.HeldAtTXQ++
-		s.Counters.MostAtTXQ = max(s.Counters.MostAtTXQ, t.waiting.n)
+		s.Counters.MostAtTXQ = max(s.Counters.MostAtTXQ, t.waiting.n+t.replies.n)
 		return
 	}
 	s.answer(c, t)
@@ -52,17 +57,27 @@ func (s *System) answerSize(x *command) units.Bytes {
 	return data
 }
 
-// room reports whether so much more fits. Something larger than the queue has it to itself. Flows
+// overtakes reports whether answers without data go before those with data.
+func (t *transmitter) overtakes() bool { return t.steered != nil && t.steered.steering.Overtake }
+
+// room reports whether there is room for a command's answer, and its turn has come. Something larger than the queue has it to itself. Flows
 // have no transmit queue but the NIC's.
-func (s *System) room(t *transmitter, size units.Bytes) bool {
+func (s *System) room(t *transmitter, x *command) bool {
+	if t.steered != nil && x.reads() && !t.steered.sends.Open(s.eng.Now()) {
+		s.eng.Arm(t.steered.sendsDue, t.steered.sends.Due(s.eng.Now()))
+		return false
+	}
 	if s.protocol == Flows || t.used == 0 {
 		return true
 	}
-	most := s.cfg.TXQ
-	if t.steered != nil && t.steered.steering.SendLimit > 0 {
-		most = min(most, units.Bytes(t.steered.steering.SendLimit))
+	if t.used+s.answerSize(x) > s.cfg.TXQ {
+		return false
 	}
-	return t.used+size <= most
+	if t.steered == nil || !x.reads() && t.overtakes() {
+		return true
+	}
+	limit := units.Bytes(t.steered.steering.SendLimit)
+	return limit <= 0 || t.used < limit
 }
 
 // answer sends a command's data and response.
@@ -75,6 +90,9 @@ func (s *System) answer(c int32, t *transmitter) {
 	}
 	if x.reads() {
 		x.netIn = s.eng.Now()
+		if t.steered != nil {
+			t.steered.sends.Take(x.netIn, x.req.Length)
+		}
 	}
 	last := int32(-1)
 	if s.protocol == NVMeTCP {
@@ -125,7 +143,14 @@ func (s *System) release(target int32, size units.Bytes) {
 		t.alone = 0
 	}
 	s.reportTXQ(target)
-	for t.waiting.n > 0 && s.room(t, s.answerSize(s.commands.At(t.waiting.head))) {
-		s.answer(s.pop(&t.waiting), t)
+	s.answerAll(t)
+}
+
+// answerAll goes on with the commands that wait for room, or whose pace holds them.
+func (s *System) answerAll(t *transmitter) {
+	for _, wait := range []*list{&t.replies, &t.waiting} {
+		for wait.n > 0 && s.room(t, s.commands.At(wait.head)) {
+			s.answer(s.pop(wait), t)
+		}
 	}
 }

@@ -16,10 +16,11 @@ const (
 	AIMD                // see NewAIMD
 	SRC                 // see NewSRC
 	Reserve             // see NewReserve
+	Paced               // see NewPaced
 	kinds
 )
 
-var kindNames = units.Names[Kind]{"none", "static", "aimd", "src", "reserve"}
+var kindNames = units.Names[Kind]{"none", "static", "aimd", "src", "reserve", "pace"}
 
 // String is the kind's name in scenarios.
 func (k Kind) String() string { return kindNames.Name(k) }
@@ -58,7 +59,7 @@ func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal
 type Config struct {
 	// Kind is who divides a target's drives between reads and writes: none, nobody, with one submission queue a drive; static, weights that stay; aimd, weights by
 	// what was read against what the network demands; src, weights by a prediction (SRC, Algorithm 1); reserve, reads are fetched only
-	// as far as the network will take them, with equal weights.
+	// as far as the network will take them, with equal weights; pace, the same, and no faster than it demands.
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, of static.
 	WeightRatio int
@@ -76,9 +77,12 @@ type Config struct {
 	Tolerance units.Fraction
 	// Model is what predicts for src: a file that farflash predict train has written, or auto, one that is trained for the drive when it is needed.
 	Model string
-	// Headroom is for how many times as long as a drive reads and the network sends a read it is to wait in the target, with reserve: a longer wait keeps
-	// the network busier, and writes out.
+	// Headroom is for how many times as long as a drive reads and the network sends a read it is to wait in the target, with reserve and pace: a longer wait keeps
+	// the network busier when it takes more at once, and takes more places in drives.
 	Headroom float64
+	// Yield is how much of what the network would take of reads may go to acknowledgements of writes instead while reads wait, with reserve and pace: more of it is more that is written, and less
+	// that is read. At 100% writes are not held back.
+	Yield units.Fraction
 	// Demands stand for what the network demands, from the first on; without any it is the network itself.
 	Demands []Demanded
 }
@@ -94,7 +98,7 @@ type Demanded struct {
 // DefaultConfig is SRC's figures where it gives any. It does not say how high weights go: at 32, reads have 4 of 128 commands. Nor does it say how often
 // a decision is made: a tenth of the window.
 func DefaultConfig() Config {
-	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond, Tolerance: 0.1, Model: "auto", Headroom: 1}
+	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond, Tolerance: 0.1, Model: "auto", Headroom: 2, Yield: 1}
 }
 
 // Validate reports what cannot be, each with its key.
@@ -107,6 +111,7 @@ func (c *Config) Validate() error {
 	bad.Hold(c.Tolerance >= 0 && c.Tolerance <= 1, "tolerance", "%v is not possible; use 0%% to 100%%", c.Tolerance)
 	bad.Hold(c.Model != "", "model", "there is no name; use auto, or a file that farflash predict train has written")
 	bad.Hold(c.Headroom > 0 && c.Headroom <= 1000, "headroom", "%v is not possible; use more than 0, up to 1000", c.Headroom)
+	bad.Hold(c.Yield > 0 && c.Yield <= 1, "yield", "%v is not possible; use more than 0%%, up to 100%%", c.Yield)
 	for i := range c.Demands {
 		d := &c.Demands[i]
 		bad.Hold(d.At >= 0 && (i == 0 || d.At > c.Demands[i-1].At), fmt.Sprintf("demands[%d].at", i), "%v is not possible; use times that grow", d.At)
@@ -128,7 +133,9 @@ func New(c Config, predict []Predictor) (Controller, error) {
 	case SRC:
 		return NewSRC(c, predict)
 	case Reserve:
-		return NewReserve(c.Headroom), nil
+		return NewReserve(c.Headroom, float64(c.Yield)), nil
+	case Paced:
+		return NewPaced(c.Headroom, float64(c.Yield)), nil
 	}
 	return nil, nil
 }

@@ -22,9 +22,17 @@ type Steering struct {
 	// ReadLimit is how many bytes reads may have between being fetched and being acknowledged by their initiators, on all drives of the target together.
 	// While they have as many or more no read is fetched; one read may pass it. 0 is no limit.
 	ReadLimit int64
-	// SendLimit is how many bytes the target hands to the network that are not acknowledged, if that is less than the transmit queue holds. What drives have ended beyond
+	// SendRate is how many bytes of reads a second the target hands to the network, and no more than Slack of it is made good later. What drives have ended beyond waits
+	// as if the transmit queue were full. 0 is no limit.
+	SendRate float64
+	// WriteRate is how many bytes of writes' data a second the target asks initiators for, with the same slack. What comes with its command is not held. 0 is no limit.
+	WriteRate float64
+	// SendLimit is how many bytes the target hands to the network that are not acknowledged, if that is less than the transmit queue holds; one answer may pass it. What drives have ended beyond
 	// waits as if the queue were full. 0 is no limit.
 	SendLimit int64
+	// Overtake has answers without data, those to writes, go to the transmit queue before reads that wait for room or for SendLimit. Without it commands
+	// leave their drives in the order in which these have ended them, as SRC's do.
+	Overtake bool
 	// Wake is when React is to be called with Timer; units.Forever is not at all.
 	Wake units.Duration
 	// Predictions is how often a drive's throughput has been predicted.
@@ -40,7 +48,12 @@ type Steering struct {
 	Pairs int
 	// Line is the rate of the target's link in bytes of data a second. It is given.
 	Line float64
+	// Toll is for how many bytes of data a byte that is written takes room on the way to the initiators, by its acknowledgements. It is given.
+	Toll float64
 }
+
+// Slack is for how long SendRate and WriteRate may be caught up on.
+const Slack = units.Millisecond
 
 // Weights are those of a drive's read and write submission queue, 1 at least.
 type Weights struct{ Read, Write int }

@@ -199,7 +199,7 @@ func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 			took: units.Duration(rapid.IntRange(20, 500).Draw(t, "took")) * units.Microsecond,
 			way:  units.Duration(rapid.IntRange(2, 50).Draw(t, "way")) * units.Microsecond,
 		}
-		p.c = ratecontrol.NewReserve(1)
+		p.c = ratecontrol.NewReserve(1, 1)
 		p.c.Start(p.s)
 		p.c.React(p.s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: p.rate * rapid.SampledFrom([]float64{0.7, 1, 2}).Draw(t, "told")})
 		const span = units.Second / 4
@@ -218,7 +218,7 @@ func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 
 // TestControllersAllocateNothing: once they have seen a window, more costs no memory.
 func TestControllersAllocateNothing(t *testing.T) {
-	for _, k := range []ratecontrol.Kind{ratecontrol.Static, ratecontrol.AIMD, ratecontrol.SRC, ratecontrol.Reserve} {
+	for _, k := range []ratecontrol.Kind{ratecontrol.Static, ratecontrol.AIMD, ratecontrol.SRC, ratecontrol.Reserve, ratecontrol.Paced} {
 		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = k, units.Millisecond }, table{4, 3, 2, 1}, table{4, 3, 2, 1})
 		s := steering(2)
 		c.Start(s)
@@ -252,6 +252,7 @@ func TestConfigFaults(t *testing.T) {
 	}{
 		{func(c *ratecontrol.Config) { c.WeightRatio = 0 }, "weight_ratio: 0 is not possible; use 1 to 10000"},
 		{func(c *ratecontrol.Config) { c.Headroom = 0 }, "headroom: 0 is not possible; use more than 0, up to 1000"},
+		{func(c *ratecontrol.Config) { c.Yield = 0 }, "yield: 0% is not possible; use more than 0%, up to 100%"},
 		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2, Rate: 1}, {At: 1, Rate: 1}} }, "demands[1].at: 1ps is not possible; use times that grow"},
 		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2}} }, "demands[0].rate: 0bps is not possible; use a rate such as 6Gbps"},
 	} {

@@ -108,6 +108,15 @@ func (q *Queues) Waiting(queue int) int { return int(q.list[queue].n) }
 // Inside is how many commands that were fetched from a queue are not done.
 func (q *Queues) Inside(queue int) int { return int(q.inside[queue]) }
 
+// First is the command that has waited longest in a queue, if any does.
+func (q *Queues) First(queue int) (id int32, ok bool) {
+	l := &q.list[queue]
+	if l.n == 0 {
+		return 0, false
+	}
+	return q.slots[l.head].id, true
+}
+
 // Push gives the queues a command, which its owner calls id. space tells addresses apart that have nothing to do with each other, namespaces for example.
 // It returns the ticket with which Done is called.
 func (q *Queues) Push(id int32, op block.Op, space uint8, offset, length int64) (ticket int32) {

@@ -41,28 +41,51 @@ func load(name string) []string {
 
 // src are the tables of docs/validation/src.md.
 func src() []table {
-	return []table{srcAgainst(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcExample()}
+	return []table{srcAgainst(), srcFrontier(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcDelay(), srcExample()}
 }
 
 // srcAgainst are controllers against each other on seeds that nothing was tuned on.
 func srcAgainst() table {
-	const first, n = 101, 10
-	t := table{page: "src", name: "src-against", made: "seeds 101 to 110",
-		head: []string{"network, TXQ", ">`none`", ">`src`", ">`reserve`", ">`src` over `none`", ">`reserve` over `src`", ">its reads over those of `src`", ">its p99 of reads", ">of writes"}}
+	t := table{page: "src", name: "src-against", made: "seeds 201 to 210",
+		head: []string{"network, TXQ", "ours", ">`none`", ">`src`", ">ours", ">`src` over `none`", ">ours over `src`", ">its reads over those of `src`", ">its p99 of reads", ">of writes"}}
 	for _, c := range []struct{ name, cc, txq string }{
 		{"DCQCN, 512 KiB", "dcqcn", "512KiB"}, {"HPCC, 512 KiB", "hpcc", "512KiB"}, {"Swift, 512 KiB", "swift", "512KiB"},
 		{"DCTCP, 512 KiB", "dctcp", "512KiB"}, {"TIMELY, 512 KiB", "timely", "512KiB"}, {"DCQCN, 32 MiB", "dcqcn", "32MiB"},
 	} {
 		set := []string{"fabric.congestion_control=" + c.cc, "nvmf.txq=" + c.txq}
-		line := []cell{words(c.name)}
-		for _, k := range controllers {
-			line = append(line, mean("%.1f", srcAll, gbps, controlled(k, first, n, set...)))
+		for _, ours := range []string{"reserve", "pace"} {
+			line := []cell{words(c.name), words("`" + ours + "`")}
+			for _, k := range []string{"none", "src", ours} {
+				line = append(line, mean("%.1f", srcAll, gbps, controlled(k, fresh, freshSeeds, set...)))
+			}
+			t.rows = append(t.rows, append(line, ratioOf("src", "none", srcAll, set), ratioOf(ours, "src", srcAll, set), ratioOf(ours, "src", srcReads, set),
+				ratioOf(ours, "src", "read.latency.p99", set), ratioOf(ours, "src", "write.latency.p99", set)))
 		}
-		ratio := func(a, b, metric string) cell {
-			return cell{append(controlled(a, first, n, set...), controlled(b, first, n, set...)...), func(x []found) string { return percent(over(x, metric)) }}
+	}
+	return t
+}
+
+// Seeds that nothing was tuned on.
+const fresh, freshSeeds = 201, 10
+
+// ratioOf is a metric under one controller over that under another, the second's settings being of both.
+func ratioOf(a, b, metric string, set []string, own ...string) cell {
+	return cell{append(controlled(a, fresh, freshSeeds, with(set, own)...), controlled(b, fresh, freshSeeds, set...)...), func(x []found) string { return percent(over(x, metric)) }}
+}
+
+// srcFrontier is what may be written for what is not read.
+func srcFrontier() table {
+	t := table{page: "src", name: "src-frontier", made: "seeds 201 to 210",
+		head: []string{"TXQ", "`yield`", ">reads", ">writes", ">aggregate over `src`", ">reads over those of `src`", ">p99 of reads", ">p99 of writes"}}
+	for _, txq := range []string{"512 KiB", "32 MiB"} {
+		set := []string{"nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
+		for _, y := range []string{"1%", "1.5%", "2%", "4%", "6%", "100%"} {
+			own := "rate_control.yield=" + y
+			needs := controlled("reserve", fresh, freshSeeds, with(set, []string{own})...)
+			t.rows = append(t.rows, []cell{words(txq), words(y), mean("%.1f", srcReads, gbps, needs), mean("%.1f", srcWrites, gbps, needs),
+				ratioOf("reserve", "src", srcAll, set, own), ratioOf("reserve", "src", srcReads, set, own),
+				ratioOf("reserve", "src", "read.latency.p99", set, own), ratioOf("reserve", "src", "write.latency.p99", set, own)})
 		}
-		t.rows = append(t.rows, append(line, ratio("src", "none", srcAll), ratio("reserve", "src", srcAll), ratio("reserve", "src", srcReads),
-			ratio("reserve", "src", "read.latency.p99"), ratio("reserve", "src", "write.latency.p99")))
 	}
 	return t
 }
@@ -123,11 +146,21 @@ func srcOpen() table {
 			at + "writes.interarrival.kind=exponential", at + "writes.interarrival.scv=1", at + "writes.interarrival.skewness=2", at + "writes.interarrival.acf1=0"}},
 		{"queue pairs of 128 commands", []string{"nvmf.queue_depth=128"}},
 		{"volumes striped over the drives, not hashed", []string{"route.target=stripe"}},
+		{"drives that have been filled, not empty ones", []string{"targets[0].ssd={preset: src-ssd-a, preconditioning: {fill: sequential}}"}},
+		{"software that takes no time, not 0.73 us a command and side", []string{"nvmf.initiator.command=0s", "nvmf.target.command=0s"}},
+		{"initiator and targets at one ToR, not spread", []string{"place.initiators=first", "place.targets=first"}},
+		{"2 spines, not 4", []string{"fabric.topology.clos.spines=2"}},
+		{"marks from 5 to 200 KB, 1 % of them, not from 160 to 640 KB, 20 %", []string{"fabric.ecn={kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps}"}},
+		{"DCQCN's steps of 5 and 50 Mbit/s, not 40 and 200", []string{"fabric.congestion_control.dcqcn.rate_ai=5Mbps", "fabric.congestion_control.dcqcn.rate_hai=50Mbps"}},
+		{"packets of 4 KiB, not 1", []string{"fabric.payload=4KiB"}},
+		{"an acknowledgement for 4 packets, not for each", []string{"fabric.acks.every=4"}},
+		{"measured from 0 to 50 ms, not from 5 to 45", []string{"measure.warm_up=none", "measure.until=50ms"}},
 		{"window of 1 ms, not 10", []string{"rate_control.window=1ms"}},
 		{"of 50 ms", []string{"rate_control.window=50ms"}},
 		{"a decision every 100 us at most, not every ms", []string{"rate_control.interval=100us"}},
 		{"weight ratios up to 8, not 32", []string{"rate_control.max_ratio=8"}},
 		{"Algorithm 1 as printed", []string{"rate_control.mode=paper"}},
+		{"the same, with a tau of 1 %, not 10", []string{"rate_control.mode=paper", "rate_control.tolerance=1%"}},
 		{"predictions corrected by what was read", []string{"rate_control.mode=corrected"}},
 	} {
 		line := []cell{words(c.name)}
@@ -193,6 +226,76 @@ func srcFollow() table {
 		}
 	}
 	return t
+}
+
+// srcDelay is how soon reads follow sixty random demands, those of figure 9's long trace, with weights and with pace. What weights are to come to is the closest rate that any of them gives.
+func srcDelay() table {
+	const first, n = 1, 3
+	t := table{page: "src", name: "src-delay", made: "seeds 1 to 3", head: []string{"drive", "commands in it", "control", "goal", ">of what drives read, ms", ">of what initiators receive, ms"}}
+	own := []string{"targets[0].ssd=src-ssd-b", "nvmf.drive_depth=512"}
+	row := func(drive, commands, name, goal string, set []string, goals func(demand float64, x []found) float64, ratios []run) {
+		needs := append(seeds(first, n, "src-system", with(load("src-fig9-long"), set)...), ratios...)
+		line := []cell{words(drive), words(commands), words(name), words(goal)}
+		for _, series := range []string{"rate.read", "rate.received"} {
+			line = append(line, cell{needs, func(x []found) string {
+				return delays(x[:n], series, func(demand float64) float64 { return goals(demand, x[n:]) })
+			}})
+		}
+		t.rows = append(t.rows, line)
+	}
+	demanded := func(demand float64, _ []found) float64 { return demand }
+	row("as it is", "512", "`src`", "demand", with(own, []string{"rate_control.kind=src"}), demanded, nil)
+	row("as it is", "512", "`pace`", "demand", with(own, []string{"rate_control.kind=pace"}), demanded, nil)
+	for _, size := range []string{"64KiB", "32KiB"} {
+		row("as it is", "512", "`pace`, commands of "+strings.Replace(size, "K", " K", 1)+" at most", "demand", with(own, []string{"rate_control.kind=pace", "nvmf.max_transfer=" + size}), demanded, nil)
+	}
+	for _, depth := range []string{"32", "64"} {
+		drive := []string{"targets[0].ssd={preset: src-ssd-b, compat: mqsim}", "nvmf.drive_depth=" + depth}
+		var ratios []run
+		for _, w := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32} {
+			ratios = append(ratios, seeds(first, 1, "src-system", with(load("src-fig9"), drive, []string{"measure.until=120ms", fmt.Sprintf("rate_control={kind: static, weight_ratio: %d}", w)})...)...)
+		}
+		closest := func(demand float64, x []found) float64 {
+			best := math.Inf(1)
+			for i := range x {
+				if a := 1e-9 * within(&x[i], "rate.read", 20, 120); math.Abs(a-demand) < math.Abs(best-demand) {
+					best = a
+				}
+			}
+			return best
+		}
+		row("with MQSim's rules", depth, "`src`", "closest ratio", with(drive, []string{"rate_control.kind=src"}), closest, ratios)
+		row("with MQSim's rules", depth, "`src`, `mode: corrected`", "closest ratio", with(drive, []string{"rate_control.kind=src", "rate_control.mode=corrected"}), closest, ratios)
+		row("with MQSim's rules", depth, "`pace`", "demand", with(drive, []string{"rate_control.kind=pace"}), demanded, nil)
+	}
+	return t
+}
+
+// delays is the mean time, in ms, after which a series stays within 10 % of a goal for 5 ms, and after how many of the demands it never does, which count with the whole time until the next.
+func delays(x []found, series string, goal func(demand float64) float64) string {
+	const settled = 5
+	sum, n, missed := 0, 0, 0
+	for i := range x {
+		s, _ := x[i].SeriesOf(series)
+		d, _ := x[i].SeriesOf("rate.demanded")
+		for at := 20; at+20 <= len(s.V); at += 20 {
+			want, stays, took := goal(1e-9*d.V[at]), 0, 20
+			for k := range 20 {
+				if math.Abs(1e-9*s.V[at+k]-want) > 0.1*want {
+					stays = 0
+				} else if stays++; stays == settled {
+					took = k + 1 - settled
+					break
+				}
+			}
+			if stays < settled {
+				missed++
+			}
+			sum += took
+			n++
+		}
+	}
+	return fmt.Sprintf("%.1f (%d of %d missed)", float64(sum)/float64(n), missed, n)
 }
 
 // within is a series' mean between two times in ms.

@@ -6,6 +6,7 @@ import (
 
 	"farflash/block"
 	"farflash/experiment"
+	"farflash/nvmf"
 	"farflash/ratecontrol"
 	"farflash/result"
 	"farflash/scenario"
@@ -22,7 +23,9 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	if y.s.RateControl != nil {
 		cfg = *y.s.RateControl
 	}
-	share := float64(y.s.Fabric.Payload) / float64(y.s.Fabric.Payload+y.s.Fabric.Header+y.s.Fabric.Telemetry.Size)
+	f := y.s.Fabric
+	link := nvmf.Link{Rate: f.HostLink, Share: float64(f.Payload) / float64(f.Payload+f.Header+f.Telemetry.Size),
+		Ack: float64(f.Acks.Size+f.Telemetry.AckSize) / float64(int64(f.Acks.Every)*int64(f.Payload))}
 	for t := range int32(y.sys.Targets()) {
 		drives := y.sys.DrivesOf(t)
 		own := y.s.Steered(group[drives[0]])
@@ -50,7 +53,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 			return errors.New("there is no controller")
 		}
 		// Beyond what a drive fetches from a queue commands would wait where weights have no say.
-		if err := y.sys.Steer(t, ctl, own.Host.FetchSize, y.s.Fabric.HostLink, share, len(cfg.Demands) > 0); err != nil {
+		if err := y.sys.Steer(t, ctl, own.Host.FetchSize, link, len(cfg.Demands) > 0); err != nil {
 			return err
 		}
 	}
@@ -82,6 +85,7 @@ type rateMeter struct {
 	width units.Duration
 	marks []rateMark
 	read  int64 // bytes that drives had read at the end of the last slice
+	sent  int64 // bytes of reads that initiators had received
 }
 
 // rateMark is the state at the end of a slice: means over targets or drives, sums where it says so.
@@ -94,6 +98,7 @@ type rateMark struct {
 	inside      [2]float64
 	waiting     [2]float64
 	read        int64 // bytes that drives read in the slice
+	sent        int64 // bytes of reads that initiators received in it
 	predictions uint64
 }
 
@@ -120,8 +125,9 @@ func (m *rateMeter) Next() sim.Time {
 // Slice implements experiment.Meter.
 func (m *rateMeter) Slice(at sim.Time) bool {
 	k := rateMark{at: at}
-	drives := 0.0
+	drives, sent := 0.0, int64(0)
 	for t := range int32(m.y.sys.Targets()) {
+		sent += m.y.sys.Received(t)
 		st, queues := m.y.sys.Steering(t)
 		k.demanded += m.y.sys.Demanded(t)
 		k.txq += float64(m.y.sys.InTXQ(t))
@@ -148,6 +154,7 @@ func (m *rateMeter) Slice(at sim.Time) bool {
 		read += x.Bytes[block.Read]
 	}
 	k.read, m.read = read-m.read, read
+	k.sent, m.sent = sent-m.sent, sent
 	m.marks = append(m.marks, k)
 	if len(m.marks) == rateSlices {
 		m.marks = joined(m.marks, 2)
@@ -163,7 +170,7 @@ func (m *rateMeter) End(at sim.Time) {
 	}
 }
 
-// joined makes one slice of each n: means of levels, sums of what was read.
+// joined makes one slice of each n: means of levels, sums of what was read and received.
 func joined(marks []rateMark, n int) []rateMark {
 	var out []rateMark
 	for i := 0; i < len(marks); i += n {
@@ -171,6 +178,7 @@ func joined(marks []rateMark, n int) []rateMark {
 		x := part[len(part)-1]
 		for _, o := range part[:len(part)-1] {
 			x.read += o.read
+			x.sent += o.sent
 			x.demanded += o.demanded
 			x.ratio += o.ratio
 			x.txq += o.txq
@@ -224,6 +232,7 @@ func (m *rateMeter) fill(r *result.Result) {
 	}
 	series("rate.demanded", func(k *rateMark) float64 { return 8 * k.demanded })
 	series("rate.read", func(k *rateMark) float64 { return 8 * float64(k.read) / width.Seconds() })
+	series("rate.received", func(k *rateMark) float64 { return 8 * float64(k.sent) / width.Seconds() })
 	series("rate.weight_ratio", func(k *rateMark) float64 { return k.ratio })
 	series("rate.txq", func(k *rateMark) float64 { return k.txq })
 	for i, name := range []string{"read", "write"} {
@@ -241,7 +250,7 @@ func (m *rateMeter) delays(r *result.Result, from units.Duration) {
 	if m.s.RateControl == nil || len(m.s.RateControl.Demands) == 0 || m.width != rateSlice {
 		return
 	}
-	sum, n, missed := 0.0, 0, 0
+	var read, received delay
 	list := m.s.RateControl.Demands
 	for i := range list {
 		end := len(m.marks)
@@ -252,40 +261,44 @@ func (m *rateMeter) delays(r *result.Result, from units.Duration) {
 		if list[i].At < from || end-begin < 2*settled {
 			continue
 		}
-		n++
-		if d := m.delay(begin, end); d >= 0 {
-			sum += float64(d)
-		} else {
-			missed++
-			sum += float64(end - begin)
+		// What drives read is told by where it settles, its mean over the second half, as no weights may give what is demanded.
+		half, goal := (begin+end)/2, 0.0
+		for _, k := range m.marks[half:end] {
+			goal += float64(k.read)
 		}
+		read.add(m.marks[begin:end], goal/float64(end-half), func(k *rateMark) int64 { return k.read })
+		goal = float64(list[i].Rate) / 8 * rateSlice.Seconds() * float64(m.y.sys.Targets())
+		received.add(m.marks[begin:end], goal, func(k *rateMark) int64 { return k.sent })
 	}
-	if n == 0 {
+	if read.n == 0 {
 		return
 	}
-	r.Set("rate.control_delay.mean", sum/float64(n)*rateSlice.Seconds())
-	r.Set("rate.control_delay.missed", float64(missed))
+	r.Set("rate.control_delay.mean", read.mean())
+	r.Set("rate.control_delay.missed", float64(read.missed))
+	r.Set("rate.control_delay.received.mean", received.mean())
+	r.Set("rate.control_delay.received.missed", float64(received.missed))
 }
 
-// delay is after how many slices, of those from begin to end, what was read stays within 10 % of where it settles, its mean over the second half; -1 is never.
-func (m *rateMeter) delay(begin, end int) int {
-	goal := 0.0
-	half := (begin + end) / 2
-	for _, k := range m.marks[half:end] {
-		goal += float64(k.read)
-	}
-	goal /= float64(end - half)
-	for i := begin; i+settled <= end; i++ {
-		ok := true
-		for _, k := range m.marks[i : i+settled] {
-			ok = ok && math.Abs(float64(k.read)-goal) <= 0.1*goal
-		}
-		if ok {
-			return i - begin
+// delay is the mean of some.
+type delay struct{ slices, n, missed int }
+
+// add takes note of after how many slices bytes stay within 10 % of a goal. If they never do, it is all of them.
+func (d *delay) add(marks []rateMark, goal float64, bytes func(*rateMark) int64) {
+	d.n++
+	stays := 0
+	for i := range marks {
+		if math.Abs(float64(bytes(&marks[i]))-goal) > 0.1*goal {
+			stays = 0
+		} else if stays++; stays == settled {
+			d.slices += i + 1 - settled
+			return
 		}
 	}
-	return -1
+	d.missed++
+	d.slices += len(marks)
 }
+
+func (d *delay) mean() float64 { return float64(d.slices) / float64(d.n) * rateSlice.Seconds() }
 
 // rateWords are the names of what rate controllers did.
 func rateWords(l *result.Lexicon) {
@@ -294,8 +307,11 @@ func rateWords(l *result.Lexicon) {
 	l.Metric("rate.predictions", "count", "predictions of a drive's throughput")
 	l.Metric("rate.control_delay.mean", "s", "mean time from a given demand (rate_control.demands) until what drives read, in slices of 1 ms, stays within 10 % of where it settles for 5 ms")
 	l.Metric("rate.control_delay.missed", "count", "given demands after which what drives read did not stay there before the next; they count with the whole time between")
+	l.Metric("rate.control_delay.received.mean", "s", "the same until what initiators receive of reads stays within 10 % of what is demanded of all targets")
+	l.Metric("rate.control_delay.received.missed", "count", "given demands after which what initiators received did not stay there before the next; they count with the whole time between")
 	l.Series("rate.demanded", "bit/s", "data that the network demanded of targets, summed over targets")
 	l.Series("rate.read", "bit/s", "data that drives read")
+	l.Series("rate.received", "bit/s", "data of reads that initiators have acknowledged")
 	l.Series("rate.weight_ratio", "ratio", "write weight over read weight, mean over drives")
 	l.Series("rate.txq", "B", "what a target's transmit queue held, mean over targets")
 	for _, q := range []struct{ name, noun string }{{"read", "read"}, {"write", "write"}} {
@@ -303,5 +319,5 @@ func rateWords(l *result.Lexicon) {
 		l.Series("rate.inside."+q.name, "count", "commands of the "+q.noun+" queue that had a place in a drive, mean over drives")
 		l.Series("rate.waiting."+q.name, "count", "commands that waited in a drive's "+q.noun+" queue, mean over drives")
 	}
-	l.Fewer("rate.control_delay.mean", "rate.control_delay.missed")
+	l.Fewer("rate.control_delay.mean", "rate.control_delay.missed", "rate.control_delay.received.mean", "rate.control_delay.received.missed")
 }
