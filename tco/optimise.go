@@ -124,14 +124,20 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	if start != nil {
 		found = append(found, a.slotsOf(start))
 	}
-	for _, order := range f.orders() {
-		found = append(found, f.plan(order, -1))
-		if len(a.jobs) < many {
-			for k := range a.kinds {
-				found = append(found, f.plan(order, k))
+	for _, f.lasting = range []bool{false, true} {
+		if f.lasting && !(a.p.Config.Horizon > 0) {
+			break
+		}
+		for _, order := range f.orders() {
+			found = append(found, f.plan(order, -1))
+			if len(a.jobs) < many {
+				for k := range a.kinds {
+					found = append(found, f.plan(order, k))
+				}
 			}
 		}
 	}
+	found = append(found, f.levels()...)
 	searches := make([]*search, 0, len(found))
 	for _, slots := range found {
 		searches = append(searches, a.begin(slots))

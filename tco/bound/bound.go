@@ -46,7 +46,7 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		// A day between a first workload and its block's end is a day of service that is not there; few days of death matter.
 		spans, cfg.Days = 128, max(4, cfg.Days/4)
 		if len(p.Jobs) > 500 {
-			spans = 48
+			spans = 32
 			cfg.Days = max(6, min(28, mostCells/(len(spansOf(d.arrive, spans))*len(p.Classes))))
 		}
 	}
@@ -69,20 +69,42 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	if work < mostWork {
 		begin = append(begin, beginning{find: func() { x.rents(300) }})
 	}
-	if p.Config.Horizon > 0 {
-		b := x.newBlocks()
-		q := beginning{find: func() {
-			b.raise(cfg.Climb)
-			b.into()
-		}}
-		if len(p.Jobs) > 500 {
-			q.lower = func() {
-				b.value(false)
-				copy(x.value, b.least)
-			}
+	margin := float64(1e-9 * cost)
+	b := x.newShares()
+	b.raise(cfg.Climb, 0)
+	for range 3 {
+		b.sum(0.002, true)
+		if !b.refine(0.005) {
+			break
 		}
-		begin = append(begin, q)
+		b.raise(cfg.Climb/3, 0.4)
 	}
+	var rate float64
+	shared := slices.Clone(b.value)
+	one := tco.Case{Least: 0, Most: total}
+	for _, part := range []float64{0, 0.7, 0.85, 1} {
+		q := b.clone()
+		if part > 0 {
+			if !q.count(part) {
+				break
+			}
+			q.raise(cfg.Climb/4, 0.5)
+		}
+		x.r = cost / data
+		if r, proof := q.settle(margin); proof != nil && r > rate {
+			rate = r
+			copy(shared, x.value)
+			x.write(&one, proof)
+		}
+	}
+	x.whole = false
+	if rate > 0 {
+		cert.Cases = []tco.Case{one}
+	}
+	begin = append(begin, beginning{find: func() {
+		copy(x.value, shared)
+		b.into()
+	}})
 	enough := 0.0005
 	if len(p.Jobs) > 500 {
 		enough = 0.002 // a tenth of what many workloads leave open anyhow, in half of the time
@@ -95,8 +117,10 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		begin[i].reaches = x.evaluate(1, false)
 	}
 	slices.SortStableFunc(begin, func(a, b beginning) int { return cmp.Compare(b.reaches, a.reaches) })
-	var rate float64
 	tries := slices.Clone(begin)
+	if len(p.Jobs) > 500 && rate > 0 {
+		tries = nil
+	}
 	if n := len(p.Jobs); n > 60 && n <= 500 && p.Config.Horizon > 0 {
 		// What the others have left in the cells may be a worse start than none.
 		for _, f := range begin {
@@ -118,7 +142,7 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		}
 		if r, proof := x.prove(cost, data, f.lower); proof != nil && r > rate {
 			rate = r
-			last.Value, last.Classes = nil, nil
+			cert.Cases = cases
 			x.write(last, proof)
 		}
 	}

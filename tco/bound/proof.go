@@ -226,6 +226,7 @@ func (x *relaxation) total(cells [][]cell) float64 {
 	for _, u := range x.value {
 		sum += u
 	}
+	lows := make([]float64, len(x.classes))
 	for i := range x.classes {
 		c := &x.classes[i]
 		least := math.Inf(1)
@@ -233,6 +234,10 @@ func (x *relaxation) total(cells [][]cell) float64 {
 			for _, e := range cells[i*len(x.spans)+s] {
 				least = min(least, e.low)
 			}
+		}
+		if x.whole {
+			lows[i] = max(0, least)
+			least = min(least, 0)
 		}
 		many := float64(c.c.Count)
 		switch {
@@ -248,6 +253,9 @@ func (x *relaxation) total(cells [][]cell) float64 {
 		if many > 0 {
 			sum += float64(many * least)
 		}
+	}
+	if x.whole {
+		sum += x.wholes(lows)
 	}
 	return sum
 }
@@ -319,7 +327,8 @@ func (x *relaxation) prove(cost, data float64, lower func()) (rate float64, proo
 
 // write puts a proof into a case.
 func (x *relaxation) write(c *tco.Case, proof [][]cell) {
-	c.Value = slices.Clone(x.value)
+	c.Value, c.Whole = slices.Clone(x.value), x.whole
+	c.Classes = nil
 	for i := range x.classes {
 		p := tco.ClassProof{Minorant: x.classes[i].minorant}
 		for s, span := range x.spans {
