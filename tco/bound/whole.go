@@ -10,20 +10,20 @@ import (
 const mostNodes = 200_000
 
 // wholes is what whole drives come to at least, of those that hold the space and the I/O of all workloads that never end, if a drive of each class comes
-// to so much: 0 where there are too many combinations to look at. Drives that may be had for the plan's asking alone count.
+// to so much: 0 where there are too many combinations to look at. All classes are optional.
 func (d *dual) wholes(each []float64) float64 {
 	type kind struct{ cost, space, io, count float64 }
 	var kinds []kind
-	space, io := math.Inf(1), math.Inf(1) // in GB, and in I/Os of the class that does them with the least of its own
-	for i := range d.classes {
-		c := &d.classes[i]
-		sum := [2]float64{}
-		for j := range c.space {
-			sum[0] += c.space[j]
-			sum[1] += c.io[j]
+	space, io := 0.0, 0.0
+	for j := range d.rate {
+		leastSpace, leastIO := math.Inf(1), math.Inf(1) // where it takes least
+		for i := range d.classes {
+			leastSpace, leastIO = min(leastSpace, d.classes[i].space[j]), min(leastIO, d.classes[i].io[j])
 		}
-		space, io = min(space, sum[0]), min(io, sum[1])
-		if c.c.Count > 0 {
+		space, io = space+leastSpace, io+leastIO
+	}
+	for i := range d.classes {
+		if c := &d.classes[i]; c.c.Count > 0 {
 			kinds = append(kinds, kind{each[i], c.spaceMost, c.ioMost, float64(c.c.Count)})
 		}
 	}

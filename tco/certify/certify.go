@@ -130,12 +130,17 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 		}
 		sum += u
 	}
+	each := make([]float64, len(p.Classes))
 	for i := range p.Classes {
 		x := &p.Classes[i]
 		least, err := reach(p, rate, c, i)
 		if err != nil {
 			return fmt.Errorf("class %s: %w", x.Drive.Name, err)
 		}
+		if c.Whole && !x.Optional {
+			return fmt.Errorf("class %s is there, so that its drives are not counted", x.Drive.Name)
+		}
+		each[i] = max(0, least)
 		switch {
 		case used: // between Least and Most of them have a workload
 			least = min(float64(c.Least)*least, float64(c.Most)*least)
@@ -145,6 +150,12 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 			least = float64(x.Count) * min(least, x.Drive.Buy)
 		}
 		sum += least
+	}
+	if c.Whole {
+		if err := checkWholes(p, each, -sum); err != nil {
+			return err
+		}
+		return nil
 	}
 	if !(sum >= 0) {
 		return fmt.Errorf("prices and drives come to %v together; a proof needs 0 or more", sum)
