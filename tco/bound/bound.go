@@ -98,7 +98,7 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	slices.SortStableFunc(begin, func(a, b beginning) int { return cmp.Compare(b.reaches, a.reaches) })
 	most := 0.0
 	for _, f := range begin {
-		if most > 0 && len(p.Jobs) > 500 {
+		if n := len(p.Jobs); most > 0 && n > 60 && (n > 500 || p.Config.Horizon == 0) {
 			break // each proof takes its time: the likeliest that holds is enough
 		}
 		x.r = cost / data
