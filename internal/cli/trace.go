@@ -157,7 +157,7 @@ func (p *program) printInfo(m *characterise.Result) error {
 		t.Row("  95 % within", "+- "+within)
 	}
 	if m.Span < units.Day.Seconds() && m.Writes.Count > 0 {
-		t.Row("  measured over", term.Seconds(m.Span)+", too short to tell of days")
+		t.Row("  measured over", term.Seconds(m.Span))
 	}
 	t.Row("peak of 5 minutes", number(m.PeakIOPS, term.Rate)+" IOPS")
 	t.Row("volumes", term.Count(float64(m.Volumes)))

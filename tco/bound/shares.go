@@ -397,7 +397,6 @@ func (b *shares) settle(margin float64) (rate float64, proof [][]cell) {
 			if x.whole = b.whole > 0; x.total(proof) >= margin/2 {
 				return x.r, proof
 			}
-			slope = max(slope, 1e-300)
 			x.r *= 1 - 1e-9
 			continue
 		}

@@ -80,7 +80,6 @@ func TestRents(t *testing.T) {
 			class := &p.Classes[k]
 			var list []int32
 			rents, over := -floor.Scarce[k], 0.0
-			cost := 0.0
 			groups := map[string]bool{}
 			start := int(r.IntN(20))
 			for n := range 20 { // as many as it can have
@@ -95,7 +94,7 @@ func TestRents(t *testing.T) {
 						next = append(next, int32(i))
 					}
 				}
-				if cost, over = c.Price(&class.Drive, !class.Optional, p.Jobs, next); over > 0 {
+				if _, over = c.Price(&class.Drive, !class.Optional, p.Jobs, next); over > 0 {
 					continue
 				}
 				list, groups[w.Apart] = next, true
@@ -106,7 +105,8 @@ func TestRents(t *testing.T) {
 			if len(list) == 0 {
 				continue
 			}
-			if cost, _ = c.Price(&class.Drive, !class.Optional, p.Jobs, list); !class.Optional {
+			cost, _ := c.Price(&class.Drive, !class.Optional, p.Jobs, list)
+			if !class.Optional {
 				unused, _ := c.Price(&class.Drive, true, nil, nil)
 				cost -= unused
 			}

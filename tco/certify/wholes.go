@@ -51,15 +51,15 @@ func checkWholes(p *tco.Problem, each []float64, much float64) error {
 				cheapest[0], cheapest[1] = min(cheapest[0], each[k]/space[k]), min(cheapest[1], each[k]/io[k])
 			}
 		}
-		if i == n || need > 0 && sum+need*cheapest[0] >= much || rush > 0 && sum+rush*cheapest[1] >= much {
+		if i == n || need > 0 && sum+float64(need*cheapest[0]) >= much || rush > 0 && sum+float64(rush*cheapest[1]) >= much {
 			return nil
 		}
 		for have := 0; have <= p.Classes[i].Count; have++ {
 			q := float64(have)
-			if err := from(i+1, need-q*space[i], rush-q*io[i], sum+q*each[i]); err != nil {
+			if err := from(i+1, need-float64(q*space[i]), rush-float64(q*io[i]), sum+float64(q*each[i])); err != nil {
 				return err
 			}
-			if need-q*space[i] <= 0 && rush-q*io[i] <= 0 || sum+q*each[i] >= much {
+			if need-float64(q*space[i]) <= 0 && rush-float64(q*io[i]) <= 0 || sum+float64(q*each[i]) >= much {
 				break
 			}
 		}
