@@ -14,10 +14,12 @@ type filling struct {
 	load   [][]float64
 	list   []int32
 	best   []int32
+	// lasting fills drives with no more than their write budget takes until the horizon.
+	lasting bool
 }
 
-// lookahead is how many workloads in a row that do not fit close a drive.
-const lookahead = 48
+// lookahead is how many workloads in a row that do not fit close a drive: all of some thousand, of more a number that takes as long.
+func (f *filling) lookahead() int { return max(48, 3_000_000/len(f.jobs)) }
 
 func (a *arranged) filling() *filling {
 	f := &filling{arranged: a, weight: make([]float64, len(a.jobs)), space: make([][]float64, len(a.kinds)), load: make([][]float64, len(a.kinds))}
@@ -136,15 +138,24 @@ func (f *filling) plan(order []int32, only int) []slot {
 // horizon a drive's cost is over what it holds of data, as that is what it is bought for.
 func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	f.list = f.list[:0]
-	space, load := 0.0, 0.0
+	space, load, wear, first := 0.0, 0.0, 0.0, math.Inf(1)
 	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil && !f.grows
-	missed := 0
+	missed, most := 0, f.lookahead()
 	var sorted []int32
 	for _, j := range rest {
-		if missed >= lookahead {
+		if missed >= most {
 			break
 		}
 		fits := !f.endless || f.grows || space+f.jobs[j].WorkingSet <= f.pool.spaceMost[k] && load+f.load[k][j] <= f.pool.ioMost[k]
+		worn := 0.0
+		if f.lasting && fits {
+			worn = f.shares(k, int(j))[2]
+			if days := f.p.Config.Horizon; f.p.Pricer == nil {
+				first = min(first, f.jobs[j].Arrival)
+				worn *= max(0, 1-(f.jobs[j].Arrival-first)/days)
+			}
+			fits = wear+worn <= 1 || len(f.list) == 0
+		}
 		if fits && f.groups > 0 {
 			if d := f.kinds[k].domain; d >= 0 && f.group[j] >= 0 {
 				fits = held[int(d)*f.groups+int(f.group[j])] == 0
@@ -163,6 +174,7 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 		}
 		missed = 0
 		f.list = append(f.list, j)
+		wear += worn
 		space, load, weight = space+f.jobs[j].WorkingSet, load+f.load[k][j], weight+f.weight[j]
 	}
 	for len(f.list) > 0 {
@@ -213,4 +225,75 @@ func (f *filling) cram(slots []slot, rest []int32, left []int) []slot {
 		s.cost, s.data, s.over = f.try(s.kind, s.list)
 	}
 	return slices.DeleteFunc(slots, func(s slot) bool { return len(s.list) == 0 })
+}
+
+// level divides workloads evenly among so many drives of a kind, the largest first: each goes where the largest of the drive's shares of space, I/Os and write
+// budget is then least. Drives that are filled to the brim one after the other wear unevenly, which moves of single workloads mend slowly.
+func (f *filling) level(k, drives int) []slot {
+	slots := make([]slot, drives)
+	used := make([][3]float64, drives)
+	for i := range slots {
+		slots[i].kind = k
+	}
+	order := make([]int32, len(f.jobs))
+	shares := make([][3]float64, len(f.jobs))
+	for j := range order {
+		order[j], shares[j] = int32(j), f.shares(k, j)
+	}
+	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(slices.Max(shares[y][:]), slices.Max(shares[x][:])) })
+	for _, j := range order {
+		best, least := 0, math.Inf(1)
+		for i := range used {
+			most := 0.0
+			for n, v := range shares[j] {
+				most = max(most, used[i][n]+v)
+			}
+			if most < least {
+				best, least = i, most
+			}
+		}
+		for n, v := range shares[j] {
+			used[best][n] += v
+		}
+		slots[best].list = append(slots[best].list, j)
+	}
+	for i := range slots {
+		slices.Sort(slots[i].list)
+	}
+	return slices.DeleteFunc(slots, func(s slot) bool { return len(s.list) == 0 })
+}
+
+// shares are a workload's of a drive's space, I/Os and, until the horizon, write budget.
+func (f *filling) shares(k, j int) [3]float64 {
+	d, w := &f.kinds[k].drive, &f.jobs[j]
+	wear := 0.0
+	if days := f.p.Config.Horizon; days > 0 {
+		if w.End > 0 {
+			days = min(days, w.End-w.Arrival)
+		}
+		wear = float64(float64(w.WriteRate*d.Stripe.Bytes(w.FullStripe))*float64(d.WAF.At(w.Sequential)*days)) / (d.Budget - d.Worn)
+	}
+	return [3]float64{w.WorkingSet / f.pool.spaceMost[k], f.load[k][j] / f.pool.ioMost[k], wear}
+}
+
+// levels are plans of drives of one kind each, with as many as hold all, and one more.
+func (f *filling) levels() (out [][]slot) {
+	if len(f.jobs) < 100 || len(f.jobs) > 20_000 {
+		return nil
+	}
+	for k := range f.kinds {
+		sum := [3]float64{}
+		for j := range f.jobs {
+			for n, v := range f.shares(k, j) {
+				sum[n] += v
+			}
+		}
+		room := max(1, int(math.Ceil(max(sum[0], sum[1])-1e-9)))
+		for _, n := range []int{room, room + 1, int(math.Ceil(sum[2]))} {
+			if n >= room && n <= f.kinds[k].count && n < 2*room+2 {
+				out = append(out, f.level(k, n))
+			}
+		}
+	}
+	return out
 }

@@ -21,8 +21,10 @@ type Case struct {
 	Least, Most int
 	// Impossible says that so few drives cannot hold the workloads' space, or their I/O; there is nothing else to be proved.
 	Impossible bool
-	Value      []float64 // money, of each workload
-	Classes    []ClassProof
+	// Whole says that drives are counted: as many are in use as hold the space and the I/O of all workloads that never end.
+	Whole   bool
+	Value   []float64 // money, of each workload
+	Classes []ClassProof
 }
 
 // ClassProof bounds what a drive of one class can reach.

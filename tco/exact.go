@@ -3,10 +3,47 @@ package tco
 import (
 	"math"
 	"math/bits"
+
+	"farflash/rng"
 )
 
-// ExactWorkloads is up to how many workloads every plan is looked at.
+// ExactWorkloads is up to how many workloads every plan is looked at in any case.
 const ExactWorkloads = 12
+
+// mostDivisions and mostSeconds bound the work of more: how many divisions of sets in two are looked at, and about how long all sets take to be priced.
+const (
+	mostDivisions = 400_000_000
+	mostSeconds   = 1.5
+)
+
+// few reports whether every plan is to be looked at, of up to so many workloads: the divisions that it takes are of each set, for each drive of a scarce kind
+// and each further group of drives.
+func (a *arranged) few(most int) bool {
+	n := len(a.jobs)
+	if n <= ExactWorkloads {
+		return true
+	}
+	if n > min(most, 20) {
+		return false
+	}
+	each := 1.5e-6
+	if a.grows {
+		each = 20e-6 // every quarter of a year
+	}
+	if float64(each*rng.Pow(2, float64(n)))*float64(len(a.kinds)) > mostSeconds {
+		return false
+	}
+	passes := 1.0
+	for k := range a.kinds {
+		if q := &a.kinds[k]; q.count < n || q.domain >= 0 {
+			passes += float64(q.count + 1)
+		}
+	}
+	if a.p.Pricer == nil {
+		passes *= 4 // a rate is found in some steps
+	}
+	return float64(passes*rng.Pow(3, float64(n))) <= mostDivisions
+}
 
 // exactly finds the best plan of a few workloads: what every set of them costs on every kind of drive, and of these sets the best
 // division. A plan costs less than r a GB if its drives' cost - r data add up to less than 0, so that the best division at a rate

@@ -29,8 +29,9 @@ type arranged struct {
 	pool    *Pool     // one drive of each kind
 	// together says that all arrive at once and none ends: a drive's sums are all that matters.
 	together bool
-	endless  bool // none ends
-	grows    bool // some do
+	endless  bool    // none ends
+	grows    bool    // some do
+	asked    [][]ask // by kind and workload, once it was asked for
 	seen     []int32
 	stamp    int32
 }
@@ -220,6 +221,8 @@ func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 		cost, over = a.p.Pricer.Price(&a.kinds[k].drive, !a.kinds[k].optional, a.jobs, list)
 	case a.together:
 		cost, data, over = a.tryTogether(k, list)
+	case a.endless:
+		cost, data, over = a.tryStaying(k, list)
 	default:
 		cost, data, over = a.tryInOrder(k, list)
 	}
@@ -269,23 +272,90 @@ func (a *arranged) tryInOrder(k int, list []int32) (cost, data, over float64) {
 	return p.cost[k], p.data[k], late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
 }
 
+// tryStaying is tryInOrder where none ends: to the last digit the same, with less to remember.
+func (a *arranged) tryStaying(k int, list []int32) (cost, data, over float64) {
+	p := a.pool
+	d, horizon, budget, curve := &p.drives[k], p.cfg.Horizon, p.budget[k], p.waf[k]
+	asks := a.asks(k)
+	var rate, wearing, mix, nand, written, space, load, late, slow, life float64
+	worn, tight := d.Worn, math.Inf(1)
+	first, recent := math.NaN(), 0.0
+	for _, j := range list {
+		w, ask := &a.jobs[j], &asks[j]
+		t, nowWorn, nowWritten := w.Arrival, worn, 0.0
+		if !math.IsNaN(first) {
+			past := t - recent
+			nowWorn, nowWritten = worn+float64(nand*past), written+float64(rate*past)
+		}
+		began := first
+		if math.IsNaN(first) {
+			began = t
+		}
+		if nowWorn >= budget || horizon > 0 && t >= began+horizon {
+			late++
+			continue
+		}
+		worn, written, recent, first = nowWorn, nowWritten, t, began
+		rate, wearing, mix = rate+w.WriteRate, wearing+ask.bytes, mix+ask.mix
+		amplified := 1.0
+		if wearing > 0 {
+			amplified = curve.At(mix / wearing)
+		}
+		nand = float64(wearing * amplified)
+		if space, load = space+w.WorkingSet, load+ask.load; w.P99 > 0 {
+			tight = min(tight, w.P99)
+		}
+		if d.Tail != nil {
+			slow = max(slow, d.tooSlow(load, tight))
+		}
+	}
+	left := math.Inf(1)
+	if nand > 0 {
+		left = (budget - worn) / nand
+	}
+	life = recent + left
+	if horizon > 0 && first+horizon < life {
+		life = first + horizon
+		left = life - recent
+	}
+	return p.buy[k] + float64(p.run[k]*(life-first)), written + float64(rate*left), late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
+}
+
+// ask is what a workload asks of drives of a kind: GB a day that members are written, those times the sequential share, I/Os.
+type ask struct{ bytes, mix, load float64 }
+
+// asks are what all workloads ask of a kind.
+func (a *arranged) asks(k int) []ask {
+	if a.asked == nil {
+		a.asked = make([][]ask, len(a.kinds))
+	}
+	if a.asked[k] == nil {
+		d, list := &a.kinds[k].drive, make([]ask, len(a.jobs))
+		for j := range a.jobs {
+			w := &a.jobs[j]
+			bytes := w.WriteRate
+			if !a.pool.plain[k] {
+				bytes = float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+			}
+			list[j] = ask{bytes, float64(bytes * w.Sequential), d.Load(w)}
+		}
+		a.asked[k] = list
+	}
+	return a.asked[k]
+}
+
 // tryTogether forms the sums of workloads that all arrive at once.
 func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
 	d := &p.drives[k]
 	rate, wearing, mix, space, load, tight := 0.0, 0.0, 0.0, 0.0, 0.0, math.Inf(1)
+	asks := a.asks(k)
 	for _, j := range list {
-		w := &a.jobs[j]
-		b := w.WriteRate
-		if !p.plain[k] {
-			b = float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
-			load += d.Load(w)
-		} else {
-			load += w.PeakIOPS
-		}
+		w, ask := &a.jobs[j], &asks[j]
 		rate += w.WriteRate
-		wearing += b
-		mix += float64(b * w.Sequential)
+		wearing += ask.bytes
+		mix += ask.mix
+		load += ask.load
 		space += w.WorkingSet
 		if w.P99 > 0 {
 			tight = min(tight, w.P99)

@@ -17,6 +17,8 @@ type OptimiseConfig struct {
 	Days  int    // days of death that it looks at, before it refines them
 	Spans int    // groups of arrivals that it tells apart
 	Seed  uint64 // of the search
+	// Exact is up to how many workloads every plan is looked at, if that takes about a second at most; up to ExactWorkloads it is in any case.
+	Exact int
 	// Stop, unless it is nil, is asked now and then whether the best so far is enough.
 	Stop func() bool
 }
@@ -84,7 +86,7 @@ func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	}
 	o := &Optimum{}
 	o.Drives, o.Class = p.Drives()
-	if len(a.jobs) <= ExactWorkloads {
+	if a.few(cfg.Exact) {
 		slots, ok := a.exactly()
 		if !ok {
 			none := p.obstacle(o.Drives, a.hardest())
@@ -124,14 +126,20 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	if start != nil {
 		found = append(found, a.slotsOf(start))
 	}
-	for _, order := range f.orders() {
-		found = append(found, f.plan(order, -1))
-		if len(a.jobs) < many {
-			for k := range a.kinds {
-				found = append(found, f.plan(order, k))
+	for _, f.lasting = range []bool{false, true} {
+		if f.lasting && !(a.p.Config.Horizon > 0) {
+			break
+		}
+		for _, order := range f.orders() {
+			found = append(found, f.plan(order, -1))
+			if len(a.jobs) < many {
+				for k := range a.kinds {
+					found = append(found, f.plan(order, k))
+				}
 			}
 		}
 	}
+	found = append(found, f.levels()...)
 	searches := make([]*search, 0, len(found))
 	for _, slots := range found {
 		searches = append(searches, a.begin(slots))
@@ -156,8 +164,10 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 		}
 		mean := (s.cost + a.sunk) / float64(len(s.slots))
 		how := annealing{steps: cfg.Steps / beginnings, penalty: mean, hot: float64(mean * heats[i]), stop: cfg.Stop}
-		if len(a.jobs) >= many {
+		if n := len(a.jobs); n >= many {
 			how.steps, how.hot = cfg.Steps, 0
+		} else if n > 800 && a.p.Pricer != nil {
+			how.steps = how.steps * 800 / n // each takes its time, and finds little
 		}
 		r := rng.NewStream(cfg.Seed+uint64(i), "tco/search")
 		s.run(how, &r)

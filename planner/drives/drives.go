@@ -2,6 +2,7 @@ package drives
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -102,13 +103,18 @@ func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 	var estimates []tco.Estimate
 	wanted := slices.Clone(g.Estimate)
 	slices.Sort(wanted)
+	var needless []string
 	for _, f := range slices.Compact(wanted) {
 		e, err := m.Estimate(f, tco.Catalogue())
 		if err != nil {
-			return m, nil, p.wrong(i, "estimate", fmt.Errorf("%v: %w", f, err))
+			needless = append(needless, fmt.Sprintf("%v: %v", f, err))
+			continue
 		}
 		m.Take(e)
 		estimates = append(estimates, e)
+	}
+	if len(needless) > 0 {
+		return m, nil, p.wrong(i, "estimate", errors.New(strings.Join(needless, "; ")))
 	}
 	unknown := slices.DeleteFunc(m.Unknown(), func(f tco.Figure) bool { // no power at all can be stated
 		return f == tco.ActiveFigure && g.ActiveW != nil || f == tco.IdleFigure && g.IdleW != nil

@@ -257,12 +257,19 @@ func (o *Outcome) problem() (tco.Problem, []int) {
 	return prob, order
 }
 
+// exactStays is up to how many stays of workloads every plan is looked at, if that takes about a second; plans that are made again and again are
+// searched for.
+const exactStays = 18
+
 func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 	prob, order := o.problem()
 	c := tco.DefaultOptimiseConfig()
 	c.Steps, c.Seed = o.Plan.Search.Steps, o.Plan.Search.Seed
 	c.Climb = o.Plan.Search.Climb
 	c.Stop = func() bool { return ctx.Err() != nil }
+	if o.begin == nil {
+		c.Exact = exactStays
+	}
 	var start []int
 	if o.begin != nil {
 		start = tco.Reorder(o.begin.host, order)

@@ -37,89 +37,80 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	for i := range p.Classes {
 		total += p.Classes[i].Count
 	}
-	cases := []tco.Case{{Least: 0, Most: total}}
-	if len(p.Classes) == 1 && p.Classes[0].Optional {
-		cases = d.casesOf()
-	}
 	spans := cfg.Spans
 	if p.Config.Horizon > 0 {
 		// A day between a first workload and its block's end is a day of service that is not there; few days of death matter.
 		spans, cfg.Days = 128, max(4, cfg.Days/4)
 		if len(p.Jobs) > 500 {
 			spans = 48
+			if len(p.Jobs) > 5000 {
+				spans = 20
+			}
 			cfg.Days = max(6, min(28, mostCells/(len(spansOf(d.arrive, spans))*len(p.Classes))))
 		}
 	}
 	if len(p.Jobs) > 500 {
 		cfg.Days = min(cfg.Days, 28) // what matters among them is refined anyhow
 	}
-	cert := &tco.Certificate{Cases: cases}
-	last := &cases[len(cases)-1] // the others are impossible
 	x := d.relax(cfg, spans, host)
-	if len(cases) > 1 {
-		x.least, x.most = last.Least, last.Most
-	}
 	work := 0 // of forming the dual once
 	for n := range x.grid {
 		work += len(x.grid[n]) * len(p.Jobs)
 	}
-	// Several beginnings: the plan's where drives are worn out, that of rents, that of drives divided among many.
-	planned := slices.Clone(x.value)
-	begin := []beginning{{find: func() { copy(x.value, planned) }}}
+	fresh := x.taken()
+	climb := max(min(cfg.Climb, 20), min(cfg.Climb, cfg.Climb*5000/len(p.Jobs))) // of very many workloads each step takes its time
+	b, rate, proved := x.divided(climb, cost, data)
+	cert := &tco.Certificate{Cases: []tco.Case{proved}}
+	if rate > 0 && len(p.Jobs) > 500 && (len(p.Classes) > 1 || work > mostWork) {
+		cert.Rate = rate
+		return cert
+	}
+	// Where drives hold few workloads prices of workloads alone may prove more, from several beginnings: the plan's where drives are worn out, that
+	// of rents, and that of drives divided among many.
+	cases := []tco.Case{{Least: 0, Most: total}}
+	if len(p.Classes) == 1 && p.Classes[0].Optional {
+		cases = d.casesOf()
+	}
+	last := &cases[len(cases)-1] // the others are impossible
+	if len(cases) > 1 {
+		x.least, x.most = last.Least, last.Most
+	}
+	begin := []beginning{{find: func() { copy(x.value, fresh.value) }}}
 	if work < mostWork {
 		begin = append(begin, beginning{find: func() { x.rents(300) }})
 	}
 	if p.Config.Horizon > 0 {
-		b := x.newBlocks()
-		q := beginning{find: func() {
-			b.raise(cfg.Climb)
+		begin = append(begin, beginning{find: func() {
+			copy(x.value, b.value)
 			b.into()
-		}}
-		if len(p.Jobs) > 500 {
-			q.lower = func() {
-				b.value(false)
-				copy(x.value, b.least)
-			}
-		}
-		begin = append(begin, q)
+		}})
 	}
 	enough := 0.0005
 	if len(p.Jobs) > 500 {
 		enough = 0.002 // a tenth of what many workloads leave open anyhow, in half of the time
 	}
-	// Each proof takes its time: of many workloads the likeliest that holds is enough.
-	fresh := x.taken()
 	for i := range begin {
 		x.r = cost / data
+		x.put(fresh)
 		begin[i].find()
 		begin[i].reaches = x.evaluate(1, false)
 	}
 	slices.SortStableFunc(begin, func(a, b beginning) int { return cmp.Compare(b.reaches, a.reaches) })
-	var rate float64
-	tries := slices.Clone(begin)
-	if n := len(p.Jobs); n > 60 && n <= 500 && p.Config.Horizon > 0 {
-		// What the others have left in the cells may be a worse start than none.
-		for _, f := range begin {
-			f.fresh = true
-			tries = append(tries, f)
-		}
-	}
-	for _, f := range tries {
-		if rate > 0 && len(p.Jobs) > 60 && !f.fresh {
-			continue
+	most := 0.0
+	for _, f := range begin {
+		if n := len(p.Jobs); most > 0 && n > 60 && (n > 500 || p.Config.Horizon == 0) {
+			break // each proof takes its time: the likeliest that holds is enough
 		}
 		x.r = cost / data
-		if f.fresh {
-			x.put(fresh)
-		}
+		x.put(fresh)
 		f.find()
-		if f.lower == nil {
-			x.raise(min(cfg.Climb, cfg.Climb*mostWork/max(1, work)), enough*cost)
-		}
-		if r, proof := x.prove(cost, data, f.lower); proof != nil && r > rate {
-			rate = r
-			last.Value, last.Classes = nil, nil
-			x.write(last, proof)
+		x.raise(min(cfg.Climb, cfg.Climb*mostWork/max(1, work)), enough*cost)
+		if r, proof := x.prove(cost, data); proof != nil {
+			if most = max(most, r); r > rate {
+				rate = r
+				cert.Cases = cases
+				x.write(last, proof)
+			}
 		}
 	}
 	if rate == 0 {
@@ -129,11 +120,46 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	return cert
 }
 
-// beginning finds prices of workloads; lower, unless it is nil, forms them anew for a lower rate.
+// divided proves a rate by drives that are divided among many workloads, also by counting whole ones; 0 if it proves none.
+func (x *relaxation) divided(climb int, cost, data float64) (b *shares, rate float64, proved tco.Case) {
+	margin := float64(1e-9 * cost)
+	b = x.newShares()
+	b.raise(climb, 0)
+	for range refinements {
+		b.sum(0.002, true)
+		if !b.refine(0.005) {
+			break
+		}
+		b.raise(climb/3, 0.4)
+	}
+	for i := range x.classes {
+		proved.Most += x.classes[i].c.Count
+	}
+	for _, part := range []float64{0, 0.7, 0.85, 1} {
+		q := b.clone()
+		if part > 0 {
+			if !q.count(part) {
+				break
+			}
+			q.raise(climb, 0.3)
+		}
+		x.r = cost / data
+		if r, proof := q.settle(margin); proof != nil && r > rate {
+			rate = r
+			x.write(&proved, proof)
+		}
+	}
+	x.whole = false
+	return b, rate, proved
+}
+
+// refinements is how often pieces are divided.
+const refinements = 3
+
+// beginning finds prices of workloads.
 type beginning struct {
-	find, lower func()
-	reaches     float64
-	fresh       bool // from cells that no other beginning has left anything in
+	find    func()
+	reaches float64
 }
 
 // start is where a climb begins: prices of workloads, and what its cells hold of what drives have.

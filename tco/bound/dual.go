@@ -105,6 +105,46 @@ func (d *dual) least(x *dualClass, value []float64, from, to, t, before float64,
 	return sum
 }
 
+// lowest is what a drive reaches at least that dies within a piece. Each gain is a straight line in the day of death until its workload ends, and
+// level from then on: of workloads that end within the piece the larger of both ends counts, and of the others the sum is concave.
+func (d *dual) lowest(x *dualClass, value []float64, span [2]float64, q *tco.Piece) float64 {
+	if q.To <= span[0] {
+		return math.Inf(1)
+	}
+	fixed := -float64(q.Wear*x.budget) - float64(q.Space*x.spaceMost) - float64(q.IOPS*x.ioMost) + x.c.Drive.Buy
+	at := [2]float64{float64(x.c.Drive.Run * (q.From - span[1])), float64(x.c.Drive.Run * (q.To - span[1]))}
+	ends := 2
+	if math.IsInf(q.To, 1) {
+		ends = 1
+	}
+	for j, u := range value {
+		a, end := d.arrive[j], d.end[j]
+		if a < span[0] || a >= q.To {
+			continue
+		}
+		var gain [2]float64
+		for n := range ends {
+			t := q.From
+			if n > 0 {
+				t = q.To
+			}
+			live := min(t, end) - a
+			gain[n] = u - float64(live*(float64(q.Wear*x.wear[j])-float64(d.r*d.rate[j]))) - float64(q.Space*x.space[j]) - float64(q.IOPS*x.io[j])
+		}
+		if ends == 2 && end > q.From && end < q.To {
+			fixed -= max(0, gain[0], gain[1])
+			continue
+		}
+		for n := range ends {
+			at[n] -= max(0, gain[n])
+		}
+	}
+	if ends == 1 {
+		return fixed + at[0]
+	}
+	return fixed + min(at[0], at[1])
+}
+
 // item is a workload in a knapsack.
 type item struct{ ratio, weight float64 }
 

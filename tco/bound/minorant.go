@@ -101,3 +101,41 @@ func highest(at, f []float64) []float64 {
 	}
 	return best
 }
+
+// mostLines is how many lines Minorants returns at most.
+const mostLines = 10
+
+// Minorants returns concave lines that lie nowhere above a write amplification, of which any mixture is one too: Minorant's, and, where the curve
+// bends upwards, straight ones that touch it from below. Those are exact for workloads that together have the mix where they touch, and may lie
+// below 0 elsewhere.
+func Minorants(w tco.WAF) [][]waf.MixPoint {
+	main := Minorant(w)
+	out := [][]waf.MixPoint{main}
+	table, ok := w.(*tco.Table)
+	if !ok {
+		return out
+	}
+	// The convex hull from below of its points: between them it is straight.
+	var hull []waf.MixPoint
+	for _, x := range append([]waf.MixPoint{{S: 0, WAF: w.At(0)}}, append(table.Points(), waf.MixPoint{S: 1, WAF: w.At(1)})...) {
+		if n := len(hull); n > 0 && x.S-hull[n-1].S < 1e-9 {
+			continue
+		}
+		for n := len(hull); n >= 2; n = len(hull) {
+			a, b := hull[n-2], hull[n-1]
+			if float64((b.WAF-a.WAF)*(x.S-a.S)) < float64((x.WAF-a.WAF)*(b.S-a.S)) {
+				break
+			}
+			hull = hull[:n-1]
+		}
+		hull = append(hull, x)
+	}
+	step := max(1, (len(hull)-1+mostLines-2)/(mostLines-1))
+	for i := 1; i < len(hull); i += step {
+		a, b := hull[i-1], hull[i]
+		slope := (b.WAF - a.WAF) / (b.S - a.S)
+		at := func(s float64) float64 { return a.WAF + float64(slope*(s-a.S)) - 1e-9 }
+		out = append(out, []waf.MixPoint{{S: 0, WAF: at(0)}, {S: 1, WAF: at(1)}})
+	}
+	return out
+}

@@ -226,6 +226,7 @@ func (x *relaxation) total(cells [][]cell) float64 {
 	for _, u := range x.value {
 		sum += u
 	}
+	lows := make([]float64, len(x.classes))
 	for i := range x.classes {
 		c := &x.classes[i]
 		least := math.Inf(1)
@@ -233,6 +234,10 @@ func (x *relaxation) total(cells [][]cell) float64 {
 			for _, e := range cells[i*len(x.spans)+s] {
 				least = min(least, e.low)
 			}
+		}
+		if x.whole {
+			lows[i] = max(0, least)
+			least = min(least, 0)
 		}
 		many := float64(c.c.Count)
 		switch {
@@ -249,6 +254,9 @@ func (x *relaxation) total(cells [][]cell) float64 {
 			sum += float64(many * least)
 		}
 	}
+	if x.whole {
+		sum += x.wholes(lows)
+	}
 	return sum
 }
 
@@ -263,17 +271,15 @@ func (x *relaxation) reprice(cells [][]cell) {
 
 // prove finds a high rate, up to the present one, that prices like the workloads' present ones prove, and its cells. At a lower rate
 // data are worth less, and so is a workload that writes them, by some part of what it writes in the plan: all of it where drives
-// reach their horizon, none where they are worn out whatever is on them; or by what lower makes of it.
-func (x *relaxation) prove(cost, data float64, lower func()) (rate float64, proof [][]cell) {
+// reach their horizon, none where they are worn out whatever is on them.
+func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 	margin := float64(1e-9 * cost)
 	from, prices := x.r, slices.Clone(x.value)
 	var values []float64
 	cells := x.cells()
 	x.refine(cells, 1e-5*cost/float64(max(1, len(x.p.Jobs))))
 	parts := []float64{0, 0.5, 1}
-	if lower != nil {
-		parts = parts[:1]
-	} else if len(x.p.Jobs) > 500 { // each takes its time; the likelier one
+	if len(x.p.Jobs) > 500 { // each takes its time; the likelier one
 		parts = parts[:1]
 		if x.p.Config.Horizon > 0 {
 			parts = []float64{1}
@@ -299,12 +305,8 @@ func (x *relaxation) prove(cost, data float64, lower func()) (rate float64, proo
 				break
 			}
 			x.r -= less
-			if lower != nil {
-				lower()
-			} else {
-				for j := range x.value {
-					x.value[j] += float64(float64(part*less) * float64(x.rate[j]*x.planned[j]))
-				}
+			for j := range x.value {
+				x.value[j] += float64(float64(part*less) * float64(x.rate[j]*x.planned[j]))
 			}
 			x.reprice(now)
 			x.refine(now, 1e-4*cost/float64(max(1, len(x.p.Jobs))))
@@ -319,7 +321,8 @@ func (x *relaxation) prove(cost, data float64, lower func()) (rate float64, proo
 
 // write puts a proof into a case.
 func (x *relaxation) write(c *tco.Case, proof [][]cell) {
-	c.Value = slices.Clone(x.value)
+	c.Value, c.Whole = slices.Clone(x.value), x.whole
+	c.Classes = nil
 	for i := range x.classes {
 		p := tco.ClassProof{Minorant: x.classes[i].minorant}
 		for s, span := range x.spans {

@@ -13,7 +13,8 @@ type relaxation struct {
 	spans       [][2]float64 // of days on which a drive's first workload comes
 	grid        [][]deathday // by class and span: class*len(spans)+span
 	value       []float64
-	least, most int // drives in use: of a case, or 0 and all
+	least, most int  // drives in use: of a case, or 0 and all
+	whole       bool // enough drives are in use to hold everything
 	scale       []float64
 	planned     []float64 // for how many days each workload writes in the plan
 

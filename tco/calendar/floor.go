@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"farflash/ftl/waf"
 	"farflash/rng"
 	"farflash/tco"
 	"farflash/tco/bound"
@@ -25,20 +24,21 @@ type Floor struct {
 	Scarce []float64 // by class
 }
 
-// rents are the prices of a class: the share of space in a drive's cost, that of its successors' cost which wear pays for, and what a drive
-// costs more for being one of few.
-type rents struct{ space, wear, scarce float64 }
-
 // floored is a class as its floor sees it.
 type floored struct {
 	c         *tco.Class
 	mass      float64 // what a drive that is in use on the day costs at least, once
 	successor float64 // money, at least
-	most      float64 // share of it that wear may pay for
+	left      float64 // share of the write budget that is left at first
+	most      float64 // money of a drive that wear may be charged for, at most
 	stays     float64 // running cost of a drive from the day to the plan's end, where nobody leaves before
-	// By workload: shares of space and IOPS on the day; running cost by either; GB of wear over the budget; money for power by load; and running
-	// costs before the day.
-	space, io, runSpace, runIO, worn, load, restSpace, restIO []float64
+	// Limits are what no drive has more than one of on the day, by workload: its space, its IOPS, and what follows from these; wears are GB of
+	// wear over the budget, by lines below the write amplification.
+	limits, wears [][]float64
+	// By workload: shares of space and IOPS on the day; running cost by either; money for power by load; running costs before the day; and
+	// whether a drive can have it at all.
+	space, io, runSpace, runIO, load, restSpace, restIO []float64
+	never                                               []bool
 }
 
 // Floor returns a bound of a problem that the calendar prices. It knows nothing of latency and failure domains.
@@ -52,10 +52,11 @@ func (c *Calendar) Floor(p *tco.Problem) *Floor {
 			f.Base += float64(float64(x.Count) * c.unused(p, &x.Drive))
 		}
 	}
-	at := raise(classes, len(p.Jobs))
-	f.Least = f.Base + value(classes, at, f.Value)
-	for i := range at {
-		f.Scarce[i] = at[i].scarce
+	m := newMarket(classes, len(p.Jobs))
+	m.raise()
+	f.Least = f.Base + m.value(f.Value)
+	for i := range classes {
+		f.Scarce[i] = m.best[i].scarce
 	}
 	if whole := wholes(classes); whole > 0 {
 		f.Least = max(f.Least, f.Base+whole+restOf(classes, len(p.Jobs)))
@@ -135,8 +136,8 @@ func (c *Calendar) factor(w *tco.Workload, day float64) float64 {
 func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay bool) floored {
 	d := &class.Drive
 	u, n := &d.Upkeep, len(p.Jobs)
-	x := floored{c: class, successor: math.Inf(1)}
-	for _, list := range []*[]float64{&x.space, &x.io, &x.runSpace, &x.runIO, &x.worn, &x.load, &x.restSpace, &x.restIO} {
+	x := floored{c: class, successor: math.Inf(1), left: 1 - d.Worn/d.Budget, never: make([]bool, n)}
+	for _, list := range []*[]float64{&x.space, &x.io, &x.runSpace, &x.runIO, &x.load, &x.restSpace, &x.restIO} {
 		*list = make([]float64, n)
 	}
 	members := float64(max(1, u.Members))
@@ -164,8 +165,9 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 			}
 		}
 	}
-	if x.most = 0; x.successor > 0 && !math.IsInf(least, 1) {
-		x.most = min(1, max(0, min(least, x.mass))/x.successor)
+	// A drive that is not in use on the day has cost least, and nothing is known of one that is there.
+	if x.most = float64(x.successor * x.left); class.Optional {
+		x.most = max(0, min(x.most, least, x.mass))
 	}
 	fail := float64(members*u.AFR) / tco.Year
 	fixed, trended := u.Idle+u.Labour+u.Place+float64(fail*c.cfg.Replacing), 0.0
@@ -179,15 +181,23 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 		x.stays = float64(fixed*integral(c.fade, day, c.cfg.Horizon)) + float64(trended*integral(c.fadeAndDearer, day, c.cfg.Horizon))
 	}
 	spaceMost, ioMost := float64(d.Capacity*c.cfg.FillSpace)*(1+2*slack), float64(d.IOPS*c.cfg.FillIOPS)*(1+2*slack)
-	knots := bound.Minorant(d.WAF)
 	for j := range p.Jobs {
-		c.floorJob(&x, &p.Jobs[j], j, day, stay, fixed, trended, spaceMost, ioMost, knots)
+		c.floorJob(&x, &p.Jobs[j], j, day, stay, fixed, trended, spaceMost, ioMost)
 	}
+	for _, line := range bound.Minorants(d.WAF) {
+		wears := make([]float64, n)
+		for j := range p.Jobs {
+			w := &p.Jobs[j]
+			wears[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * bound.AtKnots(line, w.Sequential) / d.Budget
+		}
+		x.wears = append(x.wears, wears)
+	}
+	x.limit(c, p, day)
 	return x
 }
 
 // floorJob fills in what a workload asks of a class.
-func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, stay bool, fixed, trended, spaceMost, ioMost float64, knots []waf.MixPoint) {
+func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, stay bool, fixed, trended, spaceMost, ioMost float64) {
 	d := &x.c.Drive
 	u, k := &d.Upkeep, growth(w)
 	from, to := w.Arrival, c.end(w)
@@ -207,102 +217,11 @@ func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, sta
 	if u.ByLoad && u.Active > u.Idle {
 		x.load[j] = float64(float64((u.Active-u.Idle)*u.Duty)*load) / d.IOPS * days
 	}
-	x.worn[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * bound.AtKnots(knots, w.Sequential) / d.Budget
 	rest := run
 	if stay {
 		rest, _ = over(from, min(to, max(from, day)))
 	}
 	x.restSpace[j], x.restIO[j] = float64(space*rest), float64(io*rest)
-}
-
-// value forms the workloads' values at some rents, and returns their sum less what scarce drives take.
-func value(classes []floored, at []rents, out []float64) float64 {
-	sum := 0.0
-	for j := range out {
-		least := math.Inf(1)
-		for i := range classes {
-			x, r := &classes[i], at[i]
-			if x.c.Count == 0 {
-				continue
-			}
-			wear := float64(r.wear * x.successor)
-			drive := x.mass + r.scarce - wear
-			u := float64(r.space*(float64(drive*x.space[j])+x.runSpace[j])) + float64((1-r.space)*(float64(drive*x.io[j])+x.runIO[j]))
-			least = min(least, u+float64(wear*x.worn[j])+x.load[j])
-		}
-		out[j] = least
-		sum += least
-	}
-	for i := range classes {
-		sum -= float64(float64(classes[i].c.Count) * at[i].scarce)
-	}
-	return sum
-}
-
-// raise looks for rents with a high value, one class and one rent at a time: the value is concave in each.
-func raise(classes []floored, jobs int) []rents {
-	at := make([]rents, len(classes))
-	for i := range at {
-		at[i].space = 0.5
-	}
-	out := make([]float64, jobs)
-	best := value(classes, at, out)
-	dearest := 0.0
-	for i := range classes {
-		dearest = max(dearest, classes[i].mass+classes[i].stays+classes[i].successor)
-	}
-	search := func(v []*float64, hi float64) {
-		was := make([]float64, len(v))
-		for k := range v {
-			was[k] = *v[k]
-		}
-		set := func(x float64) float64 {
-			for k := range v {
-				*v[k] = x
-			}
-			return value(classes, at, out)
-		}
-		a, b := 0.0, hi
-		for range 24 {
-			m, n := a+(b-a)/3, b-(b-a)/3
-			if set(m) < set(n) {
-				a = m
-			} else {
-				b = n
-			}
-		}
-		top, where := best, math.NaN()
-		for _, x := range []float64{0, hi, (a + b) / 2} {
-			if got := set(x); got > top {
-				top, where = got, x
-			}
-		}
-		if math.IsNaN(where) {
-			for k := range v {
-				*v[k] = was[k]
-			}
-			return
-		}
-		best = top
-		set(where)
-	}
-	for range 3 {
-		var all []*float64
-		for i := range at {
-			all = append(all, &at[i].space)
-		}
-		search(all, 1)
-		for i := range at {
-			search([]*float64{&at[i].space}, 1)
-			if classes[i].most > 0 {
-				search([]*float64{&at[i].wear}, classes[i].most)
-			}
-			if classes[i].c.Count < jobs {
-				search([]*float64{&at[i].scarce}, dearest)
-			}
-		}
-	}
-	return at
 }
 
 // mostNodes is how many combinations of drives are looked at.

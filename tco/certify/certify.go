@@ -130,12 +130,17 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 		}
 		sum += u
 	}
+	each := make([]float64, len(p.Classes))
 	for i := range p.Classes {
 		x := &p.Classes[i]
 		least, err := reach(p, rate, c, i)
 		if err != nil {
 			return fmt.Errorf("class %s: %w", x.Drive.Name, err)
 		}
+		if c.Whole && !x.Optional {
+			return fmt.Errorf("class %s is there, so that its drives are not counted", x.Drive.Name)
+		}
+		each[i] = max(0, least)
 		switch {
 		case used: // between Least and Most of them have a workload
 			least = min(float64(c.Least)*least, float64(c.Most)*least)
@@ -145,6 +150,12 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 			least = float64(x.Count) * min(least, x.Drive.Buy)
 		}
 		sum += least
+	}
+	if c.Whole {
+		if err := checkWholes(p, each, -sum); err != nil {
+			return err
+		}
+		return nil
 	}
 	if !(sum >= 0) {
 		return fmt.Errorf("prices and drives come to %v together; a proof needs 0 or more", sum)
@@ -195,16 +206,24 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 		last = b.To + p.Config.Horizon
 	}
 	budget, space, io := d.Budget-d.Worn, d.Capacity*p.Config.FillSpace*(1+slack), d.IOPS*p.Config.FillIOPS*(1+slack)
-	// at is what a drive that dies on day t reaches at least, for these prices.
+	// at is what a drive that dies on day t reaches at least, for these prices. A gain of a workload that ends within the piece is a straight line until
+	// then and level behind it: it is nowhere more than at one of the piece's ends, and counts with that on all of its days.
 	at := func(q *tco.Piece, t float64) float64 {
 		sum := d.Buy + float64(d.Run*(t-b.To)) - float64(q.Wear*budget) - float64(q.Space*space) - float64(q.IOPS*io)
 		for j, a := range list {
 			if a.from < b.From || a.from >= q.To {
 				continue
 			}
-			days := min(t, a.until) - a.from
-			if gain := value[j] + float64(rate*a.written*days) - float64(q.Wear*a.worn*days) - float64(q.Space*a.space) - float64(q.IOPS*a.io); gain > 0 {
-				sum -= gain
+			gain := func(t float64) float64 {
+				days := min(t, a.until) - a.from
+				return value[j] + float64(rate*a.written*days) - float64(q.Wear*a.worn*days) - float64(q.Space*a.space) - float64(q.IOPS*a.io)
+			}
+			most := gain(t)
+			if a.until > q.From && a.until < q.To {
+				most = max(gain(q.From), gain(a.until))
+			}
+			if most > 0 {
+				sum -= most
 			}
 		}
 		return sum
@@ -223,13 +242,8 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 		if q.To <= b.From {
 			continue
 		}
-		// Between ends of workloads each gain is a straight line in the day of death, the positive part of it convex, and the whole
-		// concave: it is least at one of its ends.
-		for _, a := range list {
-			if a.until > q.From && a.until < q.To {
-				return 0, fmt.Errorf("piece %d, days %v to %v: a workload ends on day %v", n, q.From, q.To, a.until)
-			}
-		}
+		// The other gains are straight lines in the day of death, the positive part of each convex, and the whole concave: it is least at one of its
+		// ends.
 		least = min(least, at(q, q.From))
 		if !math.IsInf(q.To, 1) {
 			least = min(least, at(q, q.To))
