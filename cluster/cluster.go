@@ -52,18 +52,17 @@ type Config struct {
 	// Placement is how targets are found by the protocols that have no groups: random (as SURGE does), ring, hrw, jump, maglev, straw2, bounded-load or
 	// copysets.
 	Placement Placement
-	// Choices is of how many candidates for each replica the least loaded one is taken, after asking them; 1 asks nobody.
+	// Choices is how many candidates are asked for each replica; the least loaded one is taken. 1 asks none.
 	Choices int
 	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait. command-window has 2 where nothing is said.
 	Outstanding int
-	// Load is what gateways do: a closed loop if it says nothing.
+	// Load is what gateways do. The default is a closed loop.
 	Load Load
 	// Reads is the share of chunks that are read.
 	Reads units.Fraction
 	// Update is chunks of which a part is written over.
 	Update Update
-	// Read is who delivers a chunk: the one with the earliest of the bids, any at random, the least-loaded, a hedged second one or one
-	// of two that are tied.
+	// Read says who delivers a chunk.
 	Read Reading
 	// HedgeAfter is after how long a hedged read asks another target; 0 is the time that 19 of 20 of its gateway's reads take.
 	HedgeAfter units.Duration
@@ -71,8 +70,7 @@ type Config struct {
 	Objects int
 	// Disk is each target's disk.
 	Disk Disk
-	// Core is what lies between the nodes: ideal, which never blocks, or packet, the network that the scenario's section fabric describes, packet by
-	// packet. Its congestion control then takes the place of protocol dctcp's windows.
+	// Core is what connects the nodes. With packet, the congestion control of section fabric replaces protocol dctcp's windows.
 	Core Core
 	// Link is each node's link.
 	Link Link
@@ -82,19 +80,18 @@ type Config struct {
 	Processor Processor
 	// Memory is how much of what comes in a target keeps until it is on the disk; what finds no room waits in the network. 0 is no limit.
 	Memory units.Bytes
-	// Acknowledge is when a target acknowledges a replica: write-through, when it is on the disk, or write-back, when it has arrived, unless
-	// the disk's queue is full. compat: surge-9872498 means write-back where nothing is said.
+	// Acknowledge says when a target acknowledges a replica. The default is write-through, with compat: surge-9872498 write-back.
 	Acknowledge Acknowledge
 	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best is too far away, each time twice as
 	// patient. replicast-h-double and compat: surge-9872498 mean true where nothing is said.
 	Choosy bool
-	// RetryAfter is after how long a chunk that is not done is begun again, if messages can be lost; 0 is what its gateway has learnt.
+	// RetryAfter is the time after which an unfinished chunk is begun again, if messages can be lost. 0 is learnt by each gateway.
 	RetryAfter units.Duration
 	// Failures are targets that fail.
 	Failures []Failure
 	// Repair is what happens when targets have failed.
 	Repair Repair
-	// Quorum is with how many acknowledgements a chunk counts as put, while the others still come and its gateway keeps it; 0 is all of them.
+	// Quorum is how many acknowledgements a put needs. The gateway still keeps the chunk until the others have come. 0 is all of them.
 	Quorum int
 	// Racks is in how many racks the targets stand, target t in rack t modulo their number; no two pieces of a chunk are in one. 0 is no racks.
 	Racks int

@@ -68,29 +68,23 @@ func (p *Protocol) UnmarshalText(text []byte) error { return protocolNames.Unmar
 type Config struct {
 	// QueuePairs is how many I/O queue pairs an initiator has to each target.
 	QueuePairs int
-	// QueueDepth is how many commands of a queue pair may be outstanding; others wait at
-	// the initiator.
+	// QueueDepth is how many commands of a queue pair may be outstanding. Others wait at the initiator.
 	QueueDepth int
-	// InCapsule is how much data of a write its capsule carries; the target fetches what is
-	// larger.
+	// InCapsule is how much data of a write its capsule carries. The target fetches larger data.
 	InCapsule units.Bytes
 	// MaxTransfer is the largest command; larger requests are split.
 	MaxTransfer units.Bytes
-	// TXQ is how much a target's transmit queue holds, until it is acknowledged. Completions
-	// that find no room wait in the drive's completion queue, and keep their places
-	// in the drive's submission queue. An answer that is larger than the queue is sent when
-	// the queue is empty, and has it to itself.
+	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that finds no room waits in the drive's completion
+	// queue and keeps its place in the submission queue. A response larger than the queue is sent alone, when the queue is empty.
 	TXQ units.Bytes
-	// WriteBuffers is how much memory a target has for the data of writes that it fetches. A write takes its part before its
-	// RDMA Read is asked for, and keeps it until its response is acknowledged; others wait in the target, in order. One
-	// that is larger than all of it has it to itself.
+	// WriteBuffers is a target's memory for the data of writes that it fetches. A write takes its part before its RDMA Read, and keeps it until its response is
+	// acknowledged. Others wait in order. A write larger than all of it is served alone.
 	WriteBuffers units.Bytes
-	// Reads limits the RDMA Reads of a queue pair; TCP has none.
+	// Reads limits the RDMA Reads of a queue pair. TCP has none.
 	Reads Reads
-	// TCP is what machines agree on when they connect by TCP.
+	// TCP has the options that hosts negotiate when they connect by TCP.
 	TCP TCP
-	// DriveDepth is how many commands a target's driver gives a drive at once; others wait in
-	// the target.
+	// DriveDepth is how many commands a target's driver gives a drive at once. Others wait in the target.
 	DriveDepth int
 	// Class is the traffic class of everything that is sent.
 	Class uint8

@@ -36,8 +36,7 @@ type Search uint8
 
 // The ways.
 const (
-	// Scan looks at all ratios.
-	Scan Search = iota
+	Scan Search = iota // the ratio whose prediction is closest to the demand, of all ratios
 	// Paper is Algorithm 1 as printed: from 1 on until the prediction changes by less than the tolerance.
 	Paper
 	// Corrected looks at all ratios too, and learns from each window how far the prediction was off.
@@ -57,33 +56,31 @@ func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal
 
 // Config is how drives are divided between reads and writes.
 type Config struct {
-	// Kind is who divides a target's drives between reads and writes: none, nobody, with one submission queue a drive; static, weights that stay; aimd, weights by
-	// what was read against what the network demands; src, weights by a prediction (SRC, Algorithm 1); reserve, reads are fetched only
-	// as far as the network will take them, with equal weights; pace, the same, and no faster than it demands.
+	// Kind is who divides a target's drives between reads and writes. none: one submission queue a drive. static: constant weights. aimd: weights by the read
+	// rate against the network's demand. src: weights by a prediction (SRC, Algorithm 1). reserve: equal weights, and reads are fetched only as fast as the
+	// network takes them. pace: the same, and no faster than the network demands.
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, of static.
 	WeightRatio int
 	// MaxRatio is the greatest weight ratio that aimd and src give.
 	MaxRatio int
-	// Window is how far back src looks at what drives are asked for (SRC's delta, "e.g., 10 ms"), and how far aimd does to divide a target's demand among its drives.
+	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"), and aimd when it divides a target's demand among its drives.
 	Window units.Duration
 	// Interval is how often aimd looks, and how long src waits at least from one decision to the next; a demand that comes sooner is taken at its end.
 	Interval units.Duration
-	// Mode is how src finds the ratio: scan, the closest of all; paper, Algorithm 1 as printed, which stops at the first ratio that predicts almost what the
-	// one before it does, as two neighbours of a forest often do; or corrected, the closest of all after each prediction is multiplied by what
-	// drives have read over what was predicted, which is learned window by window.
+	// Mode is how src finds the ratio.
 	Mode Search
 	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
 	Tolerance units.Fraction
 	// Model is what predicts for src: a file that farflash predict train has written, or auto, one that is trained for the drive when it is needed.
 	Model string
-	// Headroom is for how many times as long as a drive reads and the network sends a read it is to wait in the target, with reserve and pace: a longer wait keeps
-	// the network busier when it takes more at once, and takes more places in drives.
+	// Headroom is how long a read is to wait in the target, with reserve and pace, as a multiple of the time to read and send it. A longer wait keeps the network busier
+	// and holds back more writes.
 	Headroom float64
 	// Yield is how much of what the network would take of reads may go to acknowledgements of writes instead while reads wait, with reserve and pace: more of it is more that is written, and less
 	// that is read. At 100% writes are not held back.
 	Yield units.Fraction
-	// Demands stand for what the network demands, from the first on; without any it is the network itself.
+	// Demands replace the network's demand, from the first one on.
 	Demands []Demanded
 }
 

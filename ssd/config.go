@@ -14,8 +14,7 @@ type Config struct {
 	Geometry nand.Geometry
 	Timing   nand.Timing
 
-	// OverProvisioning is the share of the physical pages that the host cannot
-	// address: 1 - logical/physical (the spare factor, not physical/logical - 1).
+	// OverProvisioning is the share of the physical pages that the host cannot address: 1 - logical/physical (the spare factor, not physical/logical - 1).
 	OverProvisioning units.Fraction
 
 	Host       Host
@@ -25,9 +24,9 @@ type Config struct {
 	Scheduling Scheduling
 	Collection Collection
 	Wear       Wear
-	// Initial is what reads find at addresses that nobody has written.
+	// Initial is what reads find at addresses that were never written.
 	Initial Initial
-	// Preconditioning is the state that the drive is in at time 0.
+	// Preconditioning is the state of the drive at time 0.
 	Preconditioning Preconditioning
 
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
@@ -39,22 +38,22 @@ type Config struct {
 	// Zones make namespaces zoned (ZNS); without the section they are conventional.
 	Zones *Zones
 
-	// Energy is what each operation takes; without the section it is not known.
+	// Energy is what each operation uses. Without the section it is not computed.
 	Energy *Energy
 
-	// Controller is the time that the drive's processors take for commands; without the section none.
+	// Controller is the time that the drive's processors take for commands. Without the section they take none.
 	Controller *Controller
 
-	// PowerStates are those that the drive rests in when it has nothing to do, in the order that it comes to them; none named, it is always awake.
+	// PowerStates are those that an idle drive enters, in this order. Without any it is always awake.
 	PowerStates []PowerState
 
-	// PowerLimit is what the drive may draw; without the section there is no limit.
+	// PowerLimit is how much power the drive may draw. Without the section there is no limit.
 	PowerLimit *PowerLimit
 
-	// SLCCache is flash with one bit a cell before the rest; without the section there is none.
+	// SLCCache is flash that is written with one bit a cell. Without the section there is none.
 	SLCCache *SLCCache
 
-	// Reliability is how flash errs with wear, age and reads; without the section it never does.
+	// Reliability is how flash errs with wear, age and reads. Without the section it never does.
 	Reliability *Reliability
 
 	// Quirks are deviations from how a drive should work that a peer has and a
@@ -72,11 +71,9 @@ type Host struct {
 	PacketBytes int
 	// MaxPayload is how many bytes of payload a TLP has at most.
 	MaxPayload int
-	// FetchSize is how many commands the controller holds from one queue unless
-	// the queue says otherwise.
+	// FetchSize is how many commands of one queue the controller holds, unless the queue has its own in_flight.
 	FetchSize int
-	// Commands is how many commands the controller holds altogether; 0 is no limit.
-	// Arbitration between queues happens when it is reached.
+	// Commands is how many commands the controller holds in all. 0 is no limit. When it is reached, queues are arbitrated.
 	Commands int
 	// Burst is how many commands are fetched from one queue in a row (Arbitration
 	// Burst, NVMe Base Specification 2.0 section 3.4.4).
@@ -164,8 +161,7 @@ type Cache struct {
 	Destage Destage
 	// DestageAt is the share of the cache that is dirty when destaging starts.
 	DestageAt units.Fraction
-	// DestageDepth is how many pages are on their way to flash at once; 0 is two a
-	// plane.
+	// DestageDepth is how many pages may be on their way to flash at once. 0 is two a plane.
 	DestageDepth int
 }
 
@@ -251,8 +247,8 @@ func (g *Grain) UnmarshalText(text []byte) error {
 
 // Mapping is the logical-to-physical map.
 type Mapping struct {
-	// Grain is how much an entry of the map is about: page, or a size by which a page can be divided; a page that is no larger is one grain. Grains of
-	// different addresses share a page, which is programmed when it is full.
+	// Grain is the unit of an entry of the map: page, or a size that divides a page. Grains of different addresses share a page, which is programmed when it is
+	// full.
 	Grain Grain
 	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and kept
 	// in mapping pages on flash (DFTL, Gupta et al., ASPLOS 2009).
@@ -283,8 +279,7 @@ type Scheduling struct {
 	SuspendEraseForWrite bool
 	// EraseLeftForWrite is how long an erase must have to go to be interrupted for a write.
 	EraseLeftForWrite units.Duration
-	// IndependentReads lets each plane of a die read a page of its own, begun and ended by itself. Otherwise planes read together, and
-	// only pages of the same number.
+	// IndependentReads lets each plane of a die read pages on its own. Otherwise planes read together, and only pages of the same number.
 	IndependentReads bool
 }
 
@@ -298,17 +293,17 @@ type Collection struct {
 	Window units.Fraction
 	// Start is the share of a plane's blocks that are free when collection starts.
 	Start units.Fraction
-	// Hard is the share below which collection goes before everything else.
+	// Hard is the share of free blocks below which collection goes before everything else.
 	Hard units.Fraction
 	// Preemptible lets host commands go before collection until Hard is reached.
 	Preemptible bool
 	// Concurrent is how many victims a plane collects at once.
 	Concurrent int
-	// Reserve is how many free blocks of a plane only collection may take.
+	// Reserve is how many free blocks of a plane are for collection only.
 	Reserve int
 	// Copyback moves pages inside the plane without the channel.
 	Copyback bool
-	// Streams keeps what survives of each write stream apart.
+	// Streams keeps the surviving pages of each write stream apart.
 	Streams bool
 }
 
@@ -316,11 +311,9 @@ type Collection struct {
 type Wear struct {
 	// Dynamic writes to the least worn free block.
 	Dynamic bool
-	// Static is the difference in erase counts within a plane that makes a cold
-	// block move; 0 turns it off.
+	// Static is the difference in erase counts within a plane at which a cold block is moved. 0 turns it off.
 	Static int
-	// Cycles is the rated number of program/erase cycles of a block. It is used to
-	// tell how much life is left.
+	// Cycles is the rated number of program/erase cycles of a block. It only serves to report the life used.
 	Cycles int
 }
 
@@ -384,7 +377,7 @@ type Preconditioning struct {
 	Fill Fill
 	// Occupancy is the share of the logical pages that hold data.
 	Occupancy units.Fraction
-	// Passes is how many drive writes come after the first fill, with fill: replay.
+	// Passes is how many drive writes follow the first fill, with fill: replay.
 	Passes float64
 	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of flash, whose grains then lie together.
 	SmallWrites bool
@@ -405,8 +398,7 @@ type Namespace struct {
 	Planes []int
 	// Cache is what the namespace uses the cache for; without the key, what the drive does.
 	Cache *CacheMode
-	// Streams is how many placement hints (write streams, FDP placement handles)
-	// the namespace tells apart; each has its own open block in each plane.
+	// Streams is how many placement hints (write streams, FDP placement handles) the namespace tells apart. Each has its own open block in each plane.
 	Streams int
 	// Handles are the reclaim unit handles that its placement handles stand for, from placement 0 on; none named are all, in order.
 	Handles []int

@@ -5,14 +5,14 @@ import (
 	"farflash/units"
 )
 
-// Controller is the time that the drive's own processors take for commands. All share them, first come, first served. A drive without it takes no time for
-// a command but that of its link, DRAM and flash.
+// Controller is the time that the drive's own processors take for commands. All commands share them, first come, first served. Without it, a command takes only
+// the time of its link, DRAM and flash.
 type Controller struct {
 	// Processors is how many commands are worked on at once.
 	Processors int
-	// Command is what a processor takes to take in a command and hand it on.
+	// Command is the time that a processor takes to start a command.
 	Command units.Duration
-	// Completion is what a processor takes to end a command.
+	// Completion is the time that a processor takes to complete a command.
 	Completion units.Duration
 }
 

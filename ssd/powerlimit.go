@@ -5,13 +5,12 @@ import (
 	"farflash/units"
 )
 
-// PowerLimit is how much a drive may draw while it works, as the power states in which an NVMe drive works say (Maximum Power, NVMe Base Specification 2.0,
-// section 8.15) or a slot allows. A die begins nothing for which there is no energy: it waits until enough has come in, at the limit less what the idle
-// drive draws.
+// PowerLimit is how much power a drive may draw while it works, as the operational power states of NVMe have it (Maximum Power, NVMe Base Specification 2.0,
+// section 8.15), or as a slot allows. A die begins an operation only when enough energy has accumulated, at the limit minus the idle power.
 type PowerLimit struct {
-	// Watts are drawn at most, over times much longer than the window.
+	// Watts is the largest power, over times much longer than the window.
 	Watts float64
-	// Window is for how long the drive may save what it does not draw, to draw more afterwards.
+	// Window is how long the drive may save energy that it does not use, to use it later.
 	Window units.Duration
 }
 

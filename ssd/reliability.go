@@ -11,7 +11,7 @@ import (
 	"farflash/units"
 )
 
-// Reliability is how flash errs and what the controller does about it. A drive without it reads everything at once.
+// Reliability is how flash errs and how the controller corrects it. Without it, the first read always succeeds.
 type Reliability struct {
 	// Curve is the raw bit error rate by wear, age and reads: that of a chip which was measured, or given, what fit says.
 	Curve decay.Curve
@@ -19,33 +19,33 @@ type Reliability struct {
 	Fit *decay.Fit
 	// Scale is what the curve's error rate is multiplied by: other chips, or worse pages than the mean.
 	Scale float64
-	// Cycles is how often each block was erased before time 0.
+	// Cycles is the number of erases of each block before time 0.
 	Cycles int
-	// Retention is how old at time 0 the data are that the drive holds then.
+	// Retention is the age of the drive's data at time 0.
 	Retention units.Days
 	// Reads is how often each page that the drive holds data in at time 0 was read since, on average over its block.
 	Reads float64
-	// Acceleration is how many times faster data age than time passes: what heat does (Arrhenius), or a way to see months in a run of seconds.
+	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or a way to see months in a run of seconds.
 	Acceleration float64
 	// Codeword is how much of the user's data a codeword protects; a read of less reads one.
 	Codeword units.Bytes
 	// Correctable is how many wrong bits of a codeword are corrected.
 	Correctable int
-	// Retries is how often a page is read again, with other reference voltages, until its codewords can be corrected.
+	// Retries is how many times a page is read again, with other reference voltages, until its codewords can be corrected.
 	Retries int
-	// RetryLatency is what a read that tries again takes the array longer than another.
+	// RetryLatency is the additional array time of each retry.
 	RetryLatency units.Duration
-	// Gain is the share of the wrong bits that each further try leaves.
+	// Gain is the share of wrong bits that remain after each retry.
 	Gain units.Fraction
-	// Refresh moves data before they cannot be read; nothing does without it.
+	// Refresh moves data before they become unreadable. Without the section nothing does.
 	Refresh *Refresh
 }
 
 // Refresh moves the data of blocks that are getting bad, as Cai et al. proposed ("Flash Correct-and-Refresh", ICCD 2012). A read looks at its own block.
 type Refresh struct {
-	// At is the share of what the code corrects that is wrong on average when a block's data are moved.
+	// At is the share of the code's correctable bits that are wrong, on average, when a block's data are moved.
 	At units.Fraction
-	// Patrol is how often a block is looked at that nobody may read, one after the other; 0 is never.
+	// Patrol is how often a block is checked, one after the other, even if it is never read. 0 is never.
 	Patrol units.Duration
 }
 

@@ -7,16 +7,16 @@ import (
 	"farflash/units"
 )
 
-// PowerState is a non-operational state that a drive which has nothing to do falls into by itself (Autonomous Power State Transitions, NVMe Base Specification
-// 2.0, section 8.15.2). It is woken by a doorbell, and fetches nothing before it is awake.
+// PowerState is a non-operational state that an idle drive enters by itself (Autonomous Power State Transitions, NVMe Base Specification 2.0, section 8.15.2). A
+// doorbell wakes it. It fetches nothing before it is awake.
 type PowerState struct {
-	// After is how long the drive has had nothing to do when it begins to enter the state.
+	// After is how long the drive must be idle before it enters the state.
 	After units.Duration
-	// Entry is how long it takes to enter the state; what comes meanwhile waits for it (ENLAT).
+	// Entry is the time that it takes to enter the state (ENLAT). Commands that come meanwhile wait for it.
 	Entry units.Duration
-	// Exit is how long it takes to be awake again (EXLAT).
+	// Exit is the time that it takes to wake up (EXLAT).
 	Exit units.Duration
-	// Watts are drawn in it, instead of energy.idle_watts.
+	// Watts is the power drawn in the state, instead of energy.idle_watts.
 	Watts float64
 }
 

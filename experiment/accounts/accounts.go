@@ -52,10 +52,10 @@ type Book struct {
 	scope [scopes]division
 	// Several says that there is a scope with several parts, or that there may be.
 	several bool
-	job   []int32 // by flow
-	item  []int32 // the workload's item
-	owner []int32 // the tenant
-	space []int32 // the namespace, of a local drive
+	job     []int32 // by flow
+	item    []int32 // the workload's item
+	owner   []int32 // the tenant
+	space   []int32 // the namespace, of a local drive
 	// Volumes are found as they come, the known ones in order of item and number.
 	volumes []volumeKey
 	last    volumeKey // the one that was found last

@@ -10,7 +10,7 @@ import (
 // operations are what requests are counted by.
 var operations = []struct{ name, noun string }{
 	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"},
-	{"reset", "resets of zones"}, {"finish", "finishes of zones"}, {"open", "openings of zones by command"}, {"close", "closings of zones by command"}, {"all", "requests of every kind"},
+	{"reset", "resets of zones"}, {"finish", "finishes of zones"}, {"open", "openings of zones by command"}, {"close", "closings of zones by command"}, {"all", "requests of all kinds"},
 }
 
 // queues are the classes of flash transactions that wait apart from each other.
@@ -86,7 +86,7 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.writes.fold", "count", "pages programmed to empty the SLC cache, if ssd.slc_cache is given")
 	l.Metric("ssd.slc.share", "fraction", "share of the pages with the host's data that were programmed in the SLC cache")
 	l.Metric("ssd.slc.folds", "count", "SLC cache blocks emptied")
-	l.Metric("ssd.slc.blocks", "count", "blocks that were of the SLC cache at the end")
+	l.Metric("ssd.slc.blocks", "count", "SLC cache blocks at the end of the run")
 	l.Metric("ssd.zones.appends", "count", "writes by Zone Append, if ssd.zones is given")
 	l.Metric("ssd.zones.resets", "count", "zones reset")
 	l.Metric("ssd.zones.finished", "count", "zones finished by command")
@@ -99,7 +99,7 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.fdp.mbmw", "B", "media bytes with metadata written, likewise: bytes of all pages programmed, for the host and by the drive")
 	l.Metric("ssd.fdp.mbe", "B", "media bytes erased, likewise")
 	l.Metric("ssd.fdp.reclaim_unit", "B", "how much a reclaim unit holds")
-	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of the pages that were read, mean over reads")
+	l.Metric("ssd.errors.rate", "fraction", "raw bit error rate of page reads, mean over reads")
 	l.Metric("ssd.errors.retried", "fraction", "share of page reads that needed a retry")
 	l.Metric("ssd.errors.retries", "count", "retries of page reads")
 	l.Metric("ssd.errors.uncorrectable", "count", "page reads that no retry corrected, of the host and of the drive itself")

@@ -302,18 +302,18 @@ func (d *delay) mean() float64 { return float64(d.slices) / float64(d.n) * rateS
 
 // rateWords are the names of what rate controllers did.
 func rateWords(l *result.Lexicon) {
-	l.Metric("rate.demanded", "bit/s", "data that the network demanded of targets, mean over time, summed over targets")
+	l.Metric("rate.demanded", "bit/s", "rate that the network demanded of targets, mean over time, sum over targets")
 	l.Metric("rate.weight_ratio", "ratio", "write weight over read weight, mean over time and drives")
 	l.Metric("rate.predictions", "count", "predictions of a drive's throughput")
-	l.Metric("rate.control_delay.mean", "s", "mean time from a given demand (rate_control.demands) until what drives read, in slices of 1 ms, stays within 10 % of where it settles for 5 ms")
-	l.Metric("rate.control_delay.missed", "count", "given demands after which what drives read did not stay there before the next; they count with the whole time between")
+	l.Metric("rate.control_delay.mean", "s", "mean time from a given demand (rate_control.demands) until the drives' read rate settles: in slices of 1 ms, within 10 % of its final value for 5 ms")
+	l.Metric("rate.control_delay.missed", "count", "given demands after which the read rate did not settle before the next one; they count with the whole time between")
 	l.Metric("rate.control_delay.received.mean", "s", "the same until what initiators receive of reads stays within 10 % of what is demanded of all targets")
 	l.Metric("rate.control_delay.received.missed", "count", "given demands after which what initiators received did not stay there before the next; they count with the whole time between")
-	l.Series("rate.demanded", "bit/s", "data that the network demanded of targets, summed over targets")
-	l.Series("rate.read", "bit/s", "data that drives read")
+	l.Series("rate.demanded", "bit/s", "rate that the network demanded of targets, sum over targets")
+	l.Series("rate.read", "bit/s", "rate at which drives read data")
 	l.Series("rate.received", "bit/s", "data of reads that initiators have acknowledged")
 	l.Series("rate.weight_ratio", "ratio", "write weight over read weight, mean over drives")
-	l.Series("rate.txq", "B", "what a target's transmit queue held, mean over targets")
+	l.Series("rate.txq", "B", "fill of a target's transmit queue, mean over targets")
 	for _, q := range []struct{ name, noun string }{{"read", "read"}, {"write", "write"}} {
 		l.Series("rate.tokens."+q.name, "count", "tokens that a drive's "+q.noun+" queue had left, mean over drives")
 		l.Series("rate.inside."+q.name, "count", "commands of the "+q.noun+" queue that had a place in a drive, mean over drives")
