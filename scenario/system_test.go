@@ -48,7 +48,7 @@ func TestSystemMistakes(t *testing.T) {
 		{"parts", "initiators", "fabric: {parts: 2}\ninitiators", "a.yaml:1:17: fabric.parts: a coupled system is simulated in one piece; use 1, or coupling.mode: iterative"},
 		{"local queue", "requests: 100}}", "requests: 100}, queue: {depth: 8}}", "a.yaml:3:88: workload[0].queue is for a local drive; in a system, nvmf says what queues there are"},
 		{"system without targets", "targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]", "ssd: tlc-enterprise", `a.yaml:1:13: initiators needs targets; add some, such as "targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]"`},
-		{"misspelt controller", "initiators", "rate_control: reserved\ninitiators", `a.yaml:1:15: rate_control.kind: "reserved" is not possible; use none, static, aimd, src or reserve (did you mean reserve?)`},
+		{"misspelt controller", "initiators", "rate_control: reserved\ninitiators", `a.yaml:1:15: rate_control.kind: "reserved" is not possible; use none, static, aimd, src, reserve or pace (did you mean reserve?)`},
 		{"weight", "initiators", "rate_control: {kind: static, weight_ratio: 0}\ninitiators", "a.yaml:1:44: rate_control.weight_ratio: 0 is not possible; use 1 to 10000"},
 		{"demands", "initiators", "rate_control: {kind: aimd, demands: [{at: 2ms, rate: 1Gbps}, {at: 1ms, rate: 1Gbps}]}\ninitiators", "a.yaml:1:67: rate_control.demands[1].at: 1ms is not possible; use times that grow"},
 		{"controller of flows", "initiators", "protocol: flows\nrate_control: aimd\ninitiators", "a.yaml:2:15: rate_control: protocol: flows has no transmit queue to be held back for, and no queue pairs whose rate lasts; use protocol: nvmeof"},

@@ -267,7 +267,7 @@ func (m *rateMeter) delays(r *result.Result, from units.Duration) {
 			goal += float64(k.read)
 		}
 		read.add(m.marks[begin:end], goal/float64(end-half), func(k *rateMark) int64 { return k.read })
-		goal = float64(list[i].Rate) / 8 * rateSlice.Seconds() * float64(m.y.sys.Targets())
+		goal = float64(float64(list[i].Rate) / 8 * rateSlice.Seconds() * float64(m.y.sys.Targets()))
 		received.add(m.marks[begin:end], goal, func(k *rateMark) int64 { return k.sent })
 	}
 	if read.n == 0 {
