@@ -209,7 +209,7 @@ func share(x float64) string { return fmt.Sprintf("%.2f", x) }
 // table prints one behind an empty line.
 func (p *program) table(t *term.Table) {
 	fmt.Fprintln(p.Out)
-	t.Write(p.Out, p.Style())
+	_ = t.Write(p.Out, p.Style()) // what cannot be written of standard output is noticed when it is closed
 }
 
 // flashBenchServers is the process that the systems of a bench are served from.
