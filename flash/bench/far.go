@@ -41,9 +41,11 @@ type far struct {
 	ring   ring    // of SocketRing
 
 	listeners []net.Listener
-	conns     sync.WaitGroup
 	mu        sync.Mutex
-	errs      []error // of connections that have ended
+	begun     int // connections
+	ended     int
+	fewer     *sync.Cond // one has ended
+	errs      []error    // of those that have ended
 }
 
 // greeting is what the near side has to know.
@@ -54,8 +56,8 @@ type greeting struct {
 	Plain     string // the file that the plain protocol reads
 }
 
-// question asks for the servers' state. With End it is answered when all connections that the near side has closed have ended here too.
-type question struct{ End bool }
+// question asks for the servers' state. It is answered when so many connections, which the near side has made and closed, have ended here too.
+type question struct{ Ended int }
 
 // state is what servers have done so far.
 type state struct {
@@ -104,10 +106,10 @@ func (s *far) poolPath() string { return filepath.Join(s.dir, "pool") }
 
 // state answers.
 func (s *far) state(q question) (a state) {
-	if q.End {
-		s.conns.Wait()
-	}
 	s.mu.Lock()
+	for s.ended < q.Ended {
+		s.fewer.Wait()
+	}
 	err := errors.Join(s.errs...)
 	s.errs = nil
 	s.mu.Unlock()
@@ -143,6 +145,7 @@ func (s *far) sum() (sum uint64, err error) {
 // setUp makes the files, and whatever serves them.
 func setUp(c *Config, own bool) (s *far, err error) {
 	s = &far{cfg: c, own: own, listeners: make([]net.Listener, systems)}
+	s.fewer = sync.NewCond(&s.mu)
 	if s.dir, err = os.MkdirTemp(c.Dir, "farflash-bench-"); err != nil {
 		return nil, err
 	}
@@ -266,8 +269,10 @@ func (s *far) close() error {
 			errs = append(errs, l.Close())
 		}
 	}
-	s.conns.Wait() // the near side has closed them
 	s.mu.Lock()
+	for s.ended < s.begun { // the near side has closed them
+		s.fewer.Wait()
+	}
 	errs = append(errs, s.errs...)
 	s.mu.Unlock()
 	if s.region != nil {
@@ -325,14 +330,18 @@ func (s *far) listen(which System) error {
 			if err != nil {
 				return
 			}
-			s.conns.Add(1)
+			s.mu.Lock()
+			s.begun++
+			s.mu.Unlock()
 			go func() {
-				defer s.conns.Done()
-				if err := s.connection(which, nc); err != nil {
-					s.mu.Lock()
+				err := s.connection(which, nc)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if err != nil {
 					s.errs = append(s.errs, fmt.Errorf("%v: %w", which, err))
-					s.mu.Unlock()
 				}
+				s.ended++
+				s.fewer.Broadcast()
 			}()
 		}
 	})

@@ -168,7 +168,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 				err = errors.Join(err, l.client.close())
 			}
 		}
-		_, wrong := b.state(question{End: true})
+		_, wrong := b.state(question{Ended: b.made})
 		err = errors.Join(err, wrong)
 	}()
 	depth := c.Depth

@@ -22,6 +22,7 @@ import (
 type bench struct {
 	cfg  *Config
 	turn int
+	made int // connections to servers in Go
 
 	greeting
 	ask    *json.Encoder
@@ -121,6 +122,7 @@ func (b *bench) dial(s System, depth int) (client, error) {
 		return nil, err
 	}
 	if s != SocketC {
+		b.made++
 		if _, err := nc.Write(binary.LittleEndian.AppendUint32(nil, uint32(depth))); err != nil {
 			return nil, errors.Join(err, nc.Close())
 		}
