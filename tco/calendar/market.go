@@ -265,7 +265,7 @@ func (x *floored) limit(c *Calendar, p *tco.Problem, day float64) {
 			leaves[j] = loadOf(tail, w.P99)
 		}
 		here := c.factor(w, day)
-		x.never[j] = x.space[j] > 1+1e-6 || x.io[j] > 1+1e-6 || tail != nil && w.P99 > 0 && here > 0 && float64(d.Load(w)*here)/d.IOPS > leaves[j]*(1+1e-6)+1e-9
+		x.never[j] = x.space[j] > 1+1e-6 || x.io[j] > 1+1e-6 || tail != nil && w.P99 > 0 && here > 0 && float64(d.Load(w)*here)/d.IOPS > float64(leaves[j]*(1+1e-6))+1e-9
 	}
 	if tail != nil {
 		var some []float64
