@@ -1,7 +1,6 @@
 package calendar
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -224,16 +223,9 @@ func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, sta
 	x.restSpace[j], x.restIO[j] = float64(space*rest), float64(io*rest)
 }
 
-// mostNodes is how many combinations of drives are looked at.
-const mostNodes = 200_000
-
 // wholes is what whole drives cost at least that hold what is asked for on the day: 0 where there are too many combinations.
 func wholes(classes []floored) float64 {
-	type kind struct {
-		cost, space, io float64
-		count           int
-	}
-	var kinds []kind
+	var kinds []tco.Whole
 	space, io := 0.0, 0.0 // in GB and IOPS of the first class
 	first := &classes[0]
 	for j := range first.space {
@@ -248,36 +240,8 @@ func wholes(classes []floored) float64 {
 	for i := range classes {
 		x := &classes[i]
 		if x.c.Count > 0 && !math.IsInf(x.mass, 1) {
-			kinds = append(kinds, kind{x.mass + x.stays, x.c.Drive.Capacity * (1 + slack), x.c.Drive.IOPS * (1 + slack), x.c.Count})
+			kinds = append(kinds, tco.Whole{Cost: x.mass + x.stays, Space: x.c.Drive.Capacity * (1 + slack), IO: x.c.Drive.IOPS * (1 + slack), Count: float64(x.c.Count)})
 		}
 	}
-	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(a.cost/a.space, b.cost/b.space) })
-	best, nodes := math.Inf(1), 0
-	var look func(k int, space, io, cost float64)
-	look = func(k int, space, io, cost float64) {
-		if space <= 0 && io <= 0 {
-			best = min(best, cost)
-			return
-		}
-		if nodes++; k == len(kinds) || nodes > mostNodes {
-			return
-		}
-		perGB, perIO := math.Inf(1), math.Inf(1)
-		for _, q := range kinds[k:] {
-			perGB, perIO = min(perGB, q.cost/q.space), min(perIO, q.cost/q.io)
-		}
-		if cost+max(float64(max(0, space)*perGB), float64(max(0, io)*perIO)) >= best {
-			return
-		}
-		q := kinds[k]
-		enough := min(float64(q.count), math.Ceil(max(0, space/q.space, io/q.io)))
-		for n := enough; n >= 0; n-- {
-			look(k+1, space-float64(n*q.space), io-float64(n*q.io), cost+float64(n*q.cost))
-		}
-	}
-	look(0, space, io, 0)
-	if nodes > mostNodes || math.IsInf(best, 1) {
-		return 0
-	}
-	return best
+	return tco.Cover(kinds, space, io)
 }
