@@ -180,13 +180,14 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Logf("%d failures, %d of them of moves and erases, %d blocks retired, %d crashes; %d pools had victims without room at the end", failures, moves, retired, restored, stuck)
-	if stuck == 0 && !testing.Short() || failures == 0 || moves == 0 || retired == 0 || restored == 0 {
+	// That victims wait for room comes up in a few pools of a hundred draws, and in one seed of some hundred in none: TestVictimsWithoutRoom brings it about.
+	if failures == 0 || moves == 0 || retired == 0 || restored == 0 {
 		t.Error("too little failed to tell")
 	}
 }
 
 // trimBlock trims all that is in a candidate of a pool whose victims wait for room: it must be erased then, unless others gave room.
-func (d *flash) trimBlock(t *rapid.T, pool int) {
+func (d *flash) trimBlock(t rapid.TB, pool int) {
 	first := ftl.Block(-1)
 	d.Blocks(pool, func(b ftl.Block, r ftl.Restored) bool {
 		if r.Use == ftl.Full && !r.Failing {
@@ -206,6 +207,48 @@ func (d *flash) trimBlock(t *rapid.T, pool int) {
 	d.settle()
 	if d.Wear(first) == erases && d.Free(pool) == 0 {
 		t.Fatalf("pool %d: block %d holds nothing and is not erased; %d blocks are free", pool, first, d.Free(pool))
+	}
+}
+
+// TestVictimsWithoutRoom fails the blocks of a full pool's moves, with collection under way, until its victims wait for room that nothing but trimming gives.
+func TestVictimsWithoutRoom(t *testing.T) {
+	stuck := 0
+	for seed := range uint64(20) {
+		cfg := small()
+		random := rng.NewStream(seed, "failures")
+		d := mustFlash(t, cfg, 0)
+		d.to = slices.Repeat([]ftl.PPA{ftl.NoPPA}, d.Capacity(0))
+		d.latest = make([]uint64, len(d.to))
+		for range 4 * len(d.to) {
+			if !d.begin(0, 0, ftl.LPA(random.IntN(int64(len(d.to))))) {
+				break
+			}
+			d.finish(0)
+			for d.pull(0) {
+			}
+			for len(d.moves) > 0 {
+				if m := d.moves[0]; m.Kind == ftl.Move && m.dst != ftl.NoPPA && random.IntN(8) == 0 {
+					d.failStep(0)
+				} else {
+					d.step(0)
+				}
+				for d.pull(0) {
+				}
+			}
+		}
+		if err := d.verify(); err != nil {
+			t.Fatal(err)
+		}
+		if d.Collecting(0) {
+			stuck++
+			d.trimBlock(t, 0)
+		}
+		if got, want := d.ValidPages(), d.mapped(); got != want {
+			t.Fatalf("%d pages are valid, %d are mapped", got, want)
+		}
+	}
+	if stuck == 0 {
+		t.Error("no pool had victims without room")
 	}
 }
 
