@@ -237,8 +237,7 @@ func (d *Drive) placeRead(t int32) {
 			d.collect(int(pool)) // it may have to begin because the host waits
 			return
 		}
-		page = d.install(x.logical, ppa)
-		d.partial.set(x.logical, x.sectors)
+		page = d.install(x.logical, ppa, x.sectors)
 		if d.cfg.Quirks.FillsNeedProgram && d.ns[x.ns].cache >= CacheRead {
 			d.unprogrammed.set(x.logical, 1)
 		}
@@ -267,16 +266,30 @@ func (d *Drive) atFormula(x *transaction) {
 	d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
 }
 
-// install makes ppa the place of logical page l and says which page that is.
-func (d *Drive) install(l uint32, ppa ftl.PPA) uint32 {
-	page := uint32(ppa)
-	pool, blk, inBlock := d.split(page)
+// install makes ppa the place of logical page l, of which some sectors hold data, and says which page that is.
+func (d *Drive) install(l uint32, ppa ftl.PPA, sectors uint64) uint32 {
+	if sectors == d.allSectors {
+		sectors = 0
+	}
+	d.own(l, ppa)
+	d.l2p.put(l, uint32(ppa), sectors)
+	return uint32(ppa)
+}
+
+// reinstall makes ppa the place of logical page l, of which the same sectors hold data as before, and says which page that is.
+func (d *Drive) reinstall(l uint32, ppa ftl.PPA) uint32 {
+	d.own(l, ppa)
+	d.l2p.set(l, uint32(ppa))
+	return uint32(ppa)
+}
+
+// own notes that logical page l lies on ppa.
+func (d *Drive) own(l uint32, ppa ftl.PPA) {
+	pool, blk, inBlock := d.split(uint32(ppa))
 	d.owners.set(pool, blk, inBlock, l)
 	if d.errs != nil && inBlock == 0 {
 		d.blockBegun(pool, blk)
 	}
-	d.l2p.set(l, page)
-	return page
 }
 
 // placeWrite allocates a page for a program. A write that leaves older sectors of
@@ -297,9 +310,10 @@ func (d *Drive) placeWrite(t int32) {
 		d.collect(int(pool)) // it may have to begin because the host waits
 		return
 	}
-	old := d.l2p.get(x.logical)
+	old, part := d.l2p.look(x.logical)
+	have := d.valid(old, part)
 	update := int32(0)
-	if have := d.valid(x.logical, old); have&^x.sectors != 0 {
+	if have&^x.sectors != 0 {
 		if d.grains > 1 {
 			x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize // it is merged in memory and programmed whole
 		}
@@ -307,27 +321,15 @@ func (d *Drive) placeWrite(t int32) {
 			update = d.updateRead(t, old, have&^x.sectors)
 			x = d.txns.At(t)
 		}
-		if all := have | x.sectors; all == d.allSectors {
-			d.partial.remove(x.logical)
-		} else {
-			d.partial.set(x.logical, all)
-		}
-	} else if x.sectors == d.allSectors {
-		if d.errs != nil {
-			d.found(x.logical)
-		}
-		if have != d.allSectors {
-			d.partial.remove(x.logical)
-		}
-	} else {
-		d.partial.set(x.logical, x.sectors)
+	} else if d.errs != nil && x.sectors == d.allSectors {
+		d.found(x.logical)
 	}
 	if old < trimmed {
 		d.ftl.Invalidate(ftl.PPA(old), now)
 	} else {
 		d.mapped++
 	}
-	d.at(x, d.install(x.logical, ppa))
+	d.at(x, d.install(x.logical, ppa, have|x.sectors))
 	d.unprogrammed.remove(x.logical)
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
@@ -342,13 +344,13 @@ func (d *Drive) placeWrite(t int32) {
 	d.collect(int(pool))
 }
 
-// valid tells which sectors of a logical page hold data.
-func (d *Drive) valid(l, page uint32) uint64 {
-	if page == trimmed || page == noPage && d.cfg.Initial != InitialFormula {
+// valid tells which sectors hold data of a logical page whose place the map gives so.
+func (d *Drive) valid(page uint32, sectors uint64) uint64 {
+	switch {
+	case page == trimmed || page == noPage && d.cfg.Initial != InitialFormula:
 		return 0
-	}
-	if s, ok := d.partial.get(l); ok {
-		return s
+	case sectors != 0:
+		return sectors
 	}
 	return d.allSectors
 }
@@ -374,16 +376,24 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 
 // park makes a host transaction wait until its pool has a free page.
 func (d *Drive) park(pool int32, t int32) {
-	d.pushBack(d.parkedIn(pool), t)
+	w := d.parkedIn(pool)
+	d.pushBack(&w.list, t)
+	w.retired = d.ftl.Retired(int(pool))
 	d.parked++
 	d.parkings++
 }
 
+// parkedList is the transactions that wait for space in a pool.
+type parkedList struct {
+	list
+	retired int // blocks of the pool that were retired when the last of them began to wait
+}
+
 // parkedIn is the list of transactions that wait for space in a pool. The lists
 // come into being with the first wait: most drives never have one.
-func (d *Drive) parkedIn(pool int32) *list {
+func (d *Drive) parkedIn(pool int32) *parkedList {
 	if d.parkedLists == nil {
-		d.parkedLists = make([]list, d.pools.count())
+		d.parkedLists = make([]parkedList, d.pools.count())
 	}
 	return &d.parkedLists[pool]
 }
@@ -393,7 +403,7 @@ func (d *Drive) unpark(pool int) {
 	if d.parked == 0 {
 		return
 	}
-	l := d.parkedIn(int32(pool))
+	l := &d.parkedIn(int32(pool)).list
 	waiting := *l
 	*l = list{}
 	for t := waiting.head; t != 0; {
@@ -437,8 +447,7 @@ func (d *Drive) trim(i int32) {
 		if d.errs != nil {
 			d.found(p.logical)
 		}
-		d.l2p.set(p.logical, trimmed)
-		d.partial.remove(p.logical)
+		d.l2p.put(p.logical, trimmed, 0)
 		if !d.cfg.Mapping.Ideal {
 			d.dirtyEntry(p.logical, r.ns)
 		}

@@ -360,8 +360,7 @@ func (d *Drive) disown(l uint32) {
 	if p := d.l2p.get(l); p < trimmed {
 		d.ftl.Invalidate(ftl.PPA(p), d.tick())
 		d.mapped--
-		d.l2p.set(l, trimmed)
-		d.partial.remove(l)
+		d.l2p.put(l, trimmed, 0)
 		d.collect(d.poolOf(p))
 	}
 }

@@ -126,13 +126,13 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 	cells := d.l2p.sparse.cells
 	for i, c := range cells {
 		// Changes come in no order, so what is known of the next ones' places is far from the processor.
-		if ahead := i + 24; ahead < len(cells) && cells[ahead].key != 0 && cells[ahead].val < trimmed {
-			d.owners.expect(d.split(cells[ahead].val))
+		if ahead := i + 24; ahead < len(cells) && cells[ahead].key != 0 && cells[ahead].val.page < trimmed {
+			d.owners.expect(d.split(cells[ahead].val.page))
 		}
 		if c.key == 0 {
 			continue
 		}
-		err = d.checkPlace(c.key-1, c.val, &mapped, err)
+		err = d.checkPlace(c.key-1, c.val.page, &mapped, err)
 		if f == nil {
 			continue
 		}

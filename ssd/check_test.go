@@ -46,7 +46,7 @@ func TestEndCheckFinds(t *testing.T) {
 				}
 			}
 			for written = 0; ; written++ {
-				if p, ok := d.l2p.sparse.get(written); ok && p < trimmed {
+				if p, ok := d.l2p.sparse.get(written); ok && p.page < trimmed {
 					return untouched, written
 				}
 			}

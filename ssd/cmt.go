@@ -364,7 +364,7 @@ func (d *Drive) placeMapping(t int32) {
 	} else {
 		d.mapped++
 	}
-	d.at(x, d.install(x.logical, ppa))
+	d.at(x, d.reinstall(x.logical, ppa))
 	d.program(t, false)
 	d.collect(int(pool))
 }
@@ -384,7 +384,7 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	} else {
 		d.mapped++
 	}
-	d.install(l, ppa)
+	d.reinstall(l, ppa)
 	d.vanished++
 	d.collect(int(pool))
 }

@@ -51,6 +51,11 @@ func (d *Drive) collect(pool int) {
 	for d.grains > 1 && d.hold(pool) {
 		d.pull(pool)
 	}
+	// A block that is retired is not erased, but if it was of the SLC cache there may be another now.
+	if d.parked > 0 && d.slc.on && d.parkedIn(int32(pool)).retired != d.ftl.Retired(pool) {
+		d.parkedIn(int32(pool)).retired = d.ftl.Retired(pool)
+		d.unpark(pool)
+	}
 }
 
 // enoughMoves reports whether as many moves of a pool are under way as may be. Those that wait for others to fill a page of flash are not.

@@ -10,11 +10,25 @@ type fifo struct {
 }
 
 type waiter struct {
-	txn   int32
-	page  uint16 // within its block
-	die   uint8  // within its lane
-	plane uint8  // within its die
+	txn int32
+	spot
 }
+
+// spot is where in its lane a transaction goes: the page within its block, the die within the lane, the plane within the die. They
+// are in one word, because what is looked for is all that has the same page and die.
+type spot uint32
+
+const (
+	spotDie  spot = 0xff << 16
+	spotPage spot = 0xffff
+)
+
+func newSpot(page uint16, die, plane int32) spot {
+	return spot(page) | spot(die)<<16 | spot(plane)<<24
+}
+
+func (s spot) die() uint8   { return uint8(s >> 16) }
+func (s spot) plane() uint8 { return uint8(s >> 24) }
 
 // at is the i-th entry from the front.
 func (f *fifo) at(i uint32) *waiter { return &f.buf[(f.head+i)&uint32(len(f.buf)-1)] }

@@ -4,13 +4,13 @@ package ssd
 // and backward-shift deletion, at most 5/8 full, key and value side by side so that
 // a look-up touches one cache line. It allocates only when it grows. The zero hash
 // is empty.
-type hash[V uint32 | uint64] struct {
+type hash[V any] struct {
 	cells []cell[V]
 	n     int
 	shift uint8
 }
 
-type cell[V uint32 | uint64] struct {
+type cell[V any] struct {
 	key uint32 // page number plus one; 0 is empty
 	val V
 }
@@ -18,9 +18,9 @@ type cell[V uint32 | uint64] struct {
 func (h *hash[V]) slot(key uint32) uint32 { return key * 0x9e3779b1 >> h.shift }
 
 // get returns the value of key.
-func (h *hash[V]) get(key uint32) (V, bool) {
+func (h *hash[V]) get(key uint32) (v V, ok bool) {
 	if h.n == 0 {
-		return 0, false
+		return v, false
 	}
 	mask := uint32(len(h.cells) - 1)
 	for i := h.slot(key); ; i = (i + 1) & mask {
@@ -28,13 +28,16 @@ func (h *hash[V]) get(key uint32) (V, bool) {
 		case key + 1:
 			return c.val, true
 		case 0:
-			return 0, false
+			return v, false
 		}
 	}
 }
 
 // set makes v the value of key.
-func (h *hash[V]) set(key uint32, v V) {
+func (h *hash[V]) set(key uint32, v V) { *h.at(key) = v }
+
+// at is the value of key, to be changed before anything else is. What had none has one from now on, zero at first.
+func (h *hash[V]) at(key uint32) *V {
 	if 8*(h.n+1) > 5*len(h.cells) {
 		h.grow()
 	}
@@ -42,12 +45,11 @@ func (h *hash[V]) set(key uint32, v V) {
 	for i := h.slot(key); ; i = (i + 1) & mask {
 		switch c := &h.cells[i]; c.key {
 		case 0:
-			*c = cell[V]{key + 1, v}
+			c.key = key + 1
 			h.n++
-			return
+			return &c.val
 		case key + 1:
-			c.val = v
-			return
+			return &c.val
 		}
 	}
 }
@@ -73,7 +75,7 @@ func (h *hash[V]) remove(key uint32) {
 			i = j
 		}
 	}
-	h.cells[i].key = 0
+	h.cells[i] = cell[V]{}
 }
 
 func (h *hash[V]) grow() {
@@ -110,44 +112,4 @@ func (h *hash[V]) clone() hash[V] {
 	c := *h
 	c.cells = append([]cell[V](nil), h.cells...)
 	return c
-}
-
-// sectorMap maps logical pages to the sectors of them that hold data, with a bit a
-// sector. Half the width does for pages of up to 32 sectors, which most are.
-type sectorMap struct {
-	narrow hash[uint32]
-	wide   hash[uint64]
-	long   bool // pages have more than 32 sectors
-}
-
-func (m *sectorMap) get(key uint32) (uint64, bool) {
-	if m.long {
-		return m.wide.get(key)
-	}
-	v, ok := m.narrow.get(key)
-	return uint64(v), ok
-}
-
-func (m *sectorMap) set(key uint32, sectors uint64) {
-	if m.long {
-		m.wide.set(key, sectors)
-	} else {
-		m.narrow.set(key, uint32(sectors))
-	}
-}
-
-func (m *sectorMap) remove(key uint32) {
-	if m.long {
-		m.wide.remove(key)
-	} else {
-		m.narrow.remove(key)
-	}
-}
-
-func (m *sectorMap) expect(key uint32) {
-	if m.long {
-		m.wide.expect(key)
-	} else {
-		m.narrow.expect(key)
-	}
 }

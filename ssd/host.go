@@ -143,7 +143,6 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 // expect says that a logical page will be looked up in a few events.
 func (d *Drive) expect(n *namespace, l uint32) {
 	d.l2p.expect(l)
-	d.partial.expect(l)
 	if !d.cfg.Mapping.Ideal {
 		d.tables[n.cmt].index.expect(l)
 	}

@@ -22,7 +22,7 @@ func (d *Drive) issueRead(n int32, q1, q2 int, suspends bool) bool {
 		f := &l.queues[q]
 		for i := range f.n {
 			w := *f.at(i)
-			if plane := l.firstPlane + int32(w.plane); d.planeReads[plane].txn == 0 {
+			if plane := l.firstPlane + int32(w.plane()); d.planeReads[plane].txn == 0 {
 				d.dequeue(n, q, i)
 				l.hostNext = moves>>q&1 != 0
 				d.beginRead(n, plane, w.txn, suspends)

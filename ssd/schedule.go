@@ -92,7 +92,7 @@ func (d *Drive) enqueue(t int32) {
 	l := &d.lanes[ln]
 	inLane := x.plane - ln*d.planesPerLane
 	die := inLane / d.planesPerDie
-	l.queues[x.queue].push(waiter{txn: t, page: x.pageIndex, die: uint8(die), plane: uint8(inLane - die*d.planesPerDie)})
+	l.queues[x.queue].push(waiter{t, newSpot(x.pageIndex, die, inLane-die*d.planesPerDie)})
 	d.waiting[(ln*queues+int32(x.queue))*d.planesPerLane+inLane]++
 	l.mask |= 1 << x.queue
 	d.setReady(l)
@@ -110,7 +110,7 @@ func (d *Drive) sendAgain(t int32) {
 	l := &d.lanes[ln]
 	inLane := x.plane - ln*d.planesPerLane
 	die := inLane / d.planesPerDie
-	l.queues[x.queue].pushFront(waiter{txn: t, page: x.pageIndex, die: uint8(die), plane: uint8(inLane - die*d.planesPerDie)})
+	l.queues[x.queue].pushFront(waiter{t, newSpot(x.pageIndex, die, inLane-die*d.planesPerDie)})
 	d.waiting[(ln*queues+int32(x.queue))*d.planesPerLane+inLane]++
 	l.mask |= 1 << x.queue
 	d.setReady(l)
@@ -419,15 +419,17 @@ func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
 	l := &d.lanes[n]
 	first := &l.queues[q1]
 	lead := uint32(0)
-	if program(q1) && !d.cfg.Quirks.HeadBlocks {
+	programs := program(q1)
+	if programs && !d.cfg.Quirks.HeadBlocks {
 		for d.txns.At(first.at(lead).txn).waitsFor != 0 {
 			if lead++; lead == first.n {
 				return false
 			}
 		}
 	}
-	// One command addresses one die, distinct planes, the same page of each block.
-	head := *first.at(lead)
+	// One command addresses one die, distinct planes, the same page of each block, if it is not to erase them.
+	head := first.at(lead).spot
+	same := spotDie
 	l.n = 0
 	planes := uint32(0)
 	for _, q := range [2]int{q1, q2} {
@@ -435,20 +437,21 @@ func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
 			break
 		}
 		f := &l.queues[q]
-		left := d.planesWaiting(n, q, head.die) &^ planes
+		left := d.planesWaiting(n, q, head.die()) &^ planes
 		for i := uint32(0); left != 0 && i < f.n; {
 			w := *f.at(i)
-			bit := uint32(1) << w.plane
-			if left&bit == 0 || w.die != head.die || l.n > 0 && w.page != head.page && q != queueErase ||
-				program(q) && d.txns.At(w.txn).waitsFor != 0 {
+			if (w.spot^head)&same != 0 || left>>w.plane()&1 == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
 				i++
 				continue
 			}
-			planes |= bit
-			left &^= bit
+			planes |= 1 << w.plane()
+			left = left &^ planes
 			d.dequeue(n, q, i)
 			l.txns[l.n] = w.txn
 			l.n++
+			if q1 != queueErase {
+				same = spotDie | spotPage
+			}
 		}
 	}
 	if l.n == 0 {

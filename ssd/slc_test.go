@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"farflash/block"
+	"farflash/rng"
 	"farflash/sim"
 	"farflash/ssd/nand"
 	"farflash/units"
@@ -132,6 +133,33 @@ func TestSLCCacheReserved(t *testing.T) {
 		// The fill may leave it a block that is open anyway.
 		if s := a.d.Stats(); s.SLCPrograms > 5 && reserved == 0 || reserved > 0 && s.SLCPrograms < 10 || s.SLCPrograms > 15 {
 			t.Errorf("with %v reserved %d of %d pages went to the cache", reserved, s.SLCPrograms, s.HostPrograms)
+		}
+	}
+}
+
+// TestSLCCacheFails has blocks of a small cache fail while the host waits for one of them. One that is retired is not erased, but another can be had in its
+// place: the host waits no longer.
+func TestSLCCacheFails(t *testing.T) {
+	for seed := range uint64(50) {
+		cfg := cached()
+		cfg.SLCCache.WhenFull, cfg.SLCCache.Capacity = WaitFold, 2*5*8192
+		cfg.Geometry.BlocksPerPlane, cfg.OverProvisioning, cfg.Collection.Reserve = 40, .5, 4
+		a := newAsker(t, cfg)
+		random, left := rng.NewStream(seed, "failures"), 3
+		a.d.FailPrograms(func(uint32) bool {
+			if left == 0 || random.IntN(4) > 0 {
+				return false
+			}
+			left--
+			return true
+		})
+		q := a.open(t, block.QueueConfig{Depth: 64, Weight: 1})
+		for page := range int64(20) {
+			a.d.Submit(q, block.Request{Op: block.Write, Offset: page * 8192, Length: 8192})
+		}
+		a.eng.Run(sim.Forever)
+		if len(a.done) != 20 {
+			t.Fatalf("seed %d: %d of 20 writes ended: %s", seed, len(a.done), a.d.Held())
 		}
 	}
 }

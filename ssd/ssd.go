@@ -52,7 +52,6 @@ type Drive struct {
 	pools        pools
 	l2p          table
 	owners       owners
-	partial      sectorMap    // valid sectors of pages that are not valid as a whole
 	unprogrammed hash[uint32] // pages allocated by reads, where a quirk asks
 	ftl          *ftl.FTL
 	caches       []cache
@@ -96,7 +95,7 @@ type Drive struct {
 	erasing       []erasing
 	zones         []zoneSet   // by namespace; nil if none is zoned
 	returning     []returning // superblocks of zones that are being reset
-	parkedLists   []list
+	parkedLists   []parkedList
 	parkedMapping [][]int32
 	parked        int
 
@@ -233,7 +232,6 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if n := uint64(d.sectorsPerGrain); n&(n-1) == 0 {
 		d.sectorShift = bits.TrailingZeros64(n)
 	}
-	d.partial.long = d.sectorsPerGrain > 32
 	d.entryBytes = uint32(int64(cfg.grainSize()) / int64(d.entriesPerPage))
 	diesPerLane := 1
 	if cfg.Quirks.WholeChip {

@@ -1,15 +1,24 @@
 package ssd
 
-// table is the logical-to-physical map. What was not written since time 0 is not in it: a drive
-// starts with an empty table, whatever its size, beside the filling that it was prepared with. While little is written the entries
-// are in a hash table; when more than one page in sparseShare is, in chunks of plain
-// arrays, four bytes an entry.
+// table is the logical-to-physical map, with the sectors of a page that hold data where those are not all. What was not written
+// since time 0 is not in it: a drive starts with an empty table, whatever its size, beside the filling that it was prepared with.
+// While little is written the entries are in a hash table; when more than one page in sparseShare is, in chunks of plain arrays,
+// four bytes an entry, and as many for sectors where there is anything to say of them.
 type table struct {
 	pages  int64
-	sparse hash[uint32]
-	filled *filling // where what is not in sparse lies; nil: nowhere
-	chunks []*chunk // nil while sparse; of a physical page plus one, 0: never written
-	shared []bool   // chunks that a snapshot also uses: copied before they are written
+	sparse hash[place]
+	filled *filling     // where what is not in sparse lies; nil: nowhere
+	chunks []*chunk     // nil while sparse; of a physical page plus one, 0: never written
+	parts  []*chunk     // of sectors; nil where all pages are whole
+	shared []bool       // chunks that a snapshot also uses: copied before they are written
+	long   bool         // pages have more than 32 sectors, so that
+	wide   hash[uint64] // holds the sectors of those that are not whole
+}
+
+// place is what the map has of a logical page.
+type place struct {
+	page    uint32 // the physical one
+	sectors uint32 // those that hold data, a bit a sector; 0: all of them
 }
 
 const (
@@ -19,7 +28,8 @@ const (
 
 type chunk [1 << chunkBits]uint32
 
-func newTable(pages int64) table { return table{pages: pages} }
+// newTable returns an empty map of pages with so many sectors each.
+func newTable(pages int64, sectors int) table { return table{pages: pages, long: sectors > 32} }
 
 // get returns the physical page of logical page l, or noPage.
 func (t *table) get(l uint32) uint32 {
@@ -27,12 +37,36 @@ func (t *table) get(l uint32) uint32 {
 		return t.chunks[l>>chunkBits][l&(1<<chunkBits-1)] - 1
 	}
 	if p, ok := t.sparse.get(l); ok {
-		return p
+		return p.page
 	}
+	return t.fresh(l)
+}
+
+// fresh is the place of a page that was not written since time 0.
+func (t *table) fresh(l uint32) uint32 {
 	if t.filled != nil {
 		return t.filled.place(l)
 	}
 	return noPage
+}
+
+// look returns the physical page of logical page l, or noPage, and which of its sectors hold data if not all do; 0 says that all do.
+func (t *table) look(l uint32) (page uint32, sectors uint64) {
+	if t.long {
+		sectors, _ = t.wide.get(l)
+		return t.get(l), sectors
+	}
+	if t.chunks != nil {
+		k, i := l>>chunkBits, l&(1<<chunkBits-1)
+		if t.parts != nil && t.parts[k] != nil {
+			sectors = uint64(t.parts[k][i])
+		}
+		return t.chunks[k][i] - 1, sectors
+	}
+	if p, ok := t.sparse.get(l); ok {
+		return p.page, uint64(p.sectors)
+	}
+	return t.fresh(l), 0
 }
 
 // expect says that page l's entry will be looked at soon.
@@ -42,23 +76,64 @@ func (t *table) expect(l uint32) {
 	} else {
 		t.sparse.expect(l)
 	}
+	if t.long {
+		t.wide.expect(l)
+	}
 }
 
-// set makes p the physical page of logical page l.
+// set makes p the physical page of logical page l, with the sectors that it has.
 func (t *table) set(l, p uint32) {
 	if t.chunks == nil {
-		t.sparse.set(l, p)
+		t.sparse.at(l).page = p
 		if int64(t.sparse.n) > t.pages/sparseShare {
 			t.toArrays()
 		}
 		return
 	}
+	t.setEntry(l, p)
+}
+
+func (t *table) setEntry(l, p uint32) {
 	k := l >> chunkBits
 	if t.shared != nil && t.shared[k] {
 		own := *t.chunks[k]
 		t.chunks[k], t.shared[k] = &own, false
 	}
 	t.chunks[k][l&(1<<chunkBits-1)] = p + 1
+}
+
+// put makes p the physical page of logical page l, and tells which sectors of it hold data; 0 says that all do.
+func (t *table) put(l, p uint32, sectors uint64) {
+	switch {
+	case t.long:
+		if t.set(l, p); sectors != 0 {
+			t.wide.set(l, sectors)
+		} else {
+			t.wide.remove(l)
+		}
+	case t.chunks != nil:
+		t.setEntry(l, p)
+		t.setSectors(l, uint32(sectors))
+	default:
+		*t.sparse.at(l) = place{p, uint32(sectors)}
+		if int64(t.sparse.n) > t.pages/sparseShare {
+			t.toArrays()
+		}
+	}
+}
+
+func (t *table) setSectors(l, sectors uint32) {
+	k := l >> chunkBits
+	if t.parts == nil || t.parts[k] == nil {
+		if sectors == 0 {
+			return
+		}
+		if t.parts == nil {
+			t.parts = make([]*chunk, len(t.chunks))
+		}
+		t.parts[k] = new(chunk)
+	}
+	t.parts[k][l&(1<<chunkBits-1)] = sectors
 }
 
 // toArrays goes over to arrays.
@@ -72,16 +147,25 @@ func (t *table) toArrays() {
 	}
 	for _, c := range t.sparse.cells {
 		if c.key != 0 {
-			t.chunks[(c.key-1)>>chunkBits][(c.key-1)&(1<<chunkBits-1)] = c.val + 1
+			t.setEntry(c.key-1, c.val.page)
+			t.setSectors(c.key-1, c.val.sectors)
 		}
 	}
-	t.sparse = hash[uint32]{}
+	t.sparse = hash[place]{}
 }
 
 // clone returns a table with the same content. Arrays are shared; both sides copy
 // one before they write to it from now on.
 func (t *table) clone() table {
-	c := table{pages: t.pages, sparse: t.sparse.clone(), filled: t.filled, chunks: append([]*chunk(nil), t.chunks...)}
+	c := *t
+	c.sparse, c.wide = t.sparse.clone(), t.wide.clone()
+	c.chunks, c.parts = append([]*chunk(nil), t.chunks...), append([]*chunk(nil), t.parts...)
+	for i, p := range c.parts {
+		if p != nil {
+			own := *p
+			c.parts[i] = &own
+		}
+	}
 	if t.chunks != nil {
 		t.shared, c.shared = make([]bool, len(t.chunks)), make([]bool, len(t.chunks))
 		for i := range t.shared {

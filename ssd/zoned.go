@@ -325,7 +325,7 @@ func (d *Drive) settleZone(ns int, k uint32) {
 			d.ftl.Invalidate(ftl.PPA(p), now)
 			d.mapped--
 		}
-		d.l2p.set(base+in, trimmed)
+		d.l2p.put(base+in, trimmed, 0)
 		d.caches[n.cacheSet].drop(base + in)
 		if d.errs != nil {
 			d.found(base + in)
