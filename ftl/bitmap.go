@@ -20,12 +20,6 @@ type loan struct {
 // lent stands for a chunk that is the other pool's.
 const lent = -1
 
-// chunk is how many words a chunk has.
-func (f *FTL) chunk() int32 { return min(f.words, chunkWords) }
-
-// chunks is how many chunks a block's bitmap has.
-func (f *FTL) chunks() int32 { return (f.words + f.chunk() - 1) / f.chunk() }
-
 // word is a word of a block's validity, for reading.
 func (f *FTL) word(p *pool, b, w int32) uint64 {
 	if p.loan == nil {
@@ -35,8 +29,8 @@ func (f *FTL) word(p *pool, b, w int32) uint64 {
 }
 
 func (f *FTL) lentWord(p *pool, b, w int32) *uint64 {
-	k, size := w/chunkWords, f.chunk()
-	if row := p.loan.rows[b*f.chunks()+k]; row != lent {
+	k, size := w/chunkWords, f.chunk
+	if row := p.loan.rows[b*f.chunks+k]; row != lent {
 		return &p.bits[int(row)*int(size)+int(w-k*chunkWords)]
 	}
 	return &p.loan.from.bits[int(b)*int(f.words)+int(w)]
@@ -50,7 +44,7 @@ func (f *FTL) ownWord(p *pool, b, w int32) *uint64 {
 	if p.loan == nil {
 		return &p.bits[int(b)*int(f.words)+int(w)]
 	}
-	if p.loan.rows[b*f.chunks()+w/chunkWords] == lent {
+	if p.loan.rows[b*f.chunks+w/chunkWords] == lent {
 		f.copyChunk(p, b, w/chunkWords)
 	}
 	return f.lentWord(p, b, w)
@@ -58,8 +52,8 @@ func (f *FTL) ownWord(p *pool, b, w int32) *uint64 {
 
 //go:noinline
 func (f *FTL) copyChunk(p *pool, b, k int32) {
-	size, part := int(f.chunk()), f.lentPart(p, b, k)
-	p.loan.rows[b*f.chunks()+k] = int32(len(p.bits) / size)
+	size, part := int(f.chunk), f.lentPart(p, b, k)
+	p.loan.rows[b*f.chunks+k] = int32(len(p.bits) / size)
 	p.bits = append(p.bits, part...)
 	p.bits = append(p.bits, make([]uint64, size-len(part))...)
 }
@@ -83,7 +77,7 @@ func (f *FTL) clearRange(p *pool, b, from, to int32) {
 
 // countValid is how many of a block's first so many pages are valid.
 func (f *FTL) countValid(p *pool, b, pages int32) int {
-	whole, size, n := pages>>6, f.chunk(), 0
+	whole, size, n := pages>>6, f.chunk, 0
 	for from := int32(0); from < whole; from += size {
 		n += count(f.part(p, b, from/size)[:min(size, whole-from)])
 	}
@@ -99,8 +93,8 @@ func (f *FTL) countAll(p *pool, b int32) int {
 		return f.countValid(p, b, f.words*64)
 	}
 	n := int(p.loan.from.blocks[b].valid)
-	for k := range f.chunks() {
-		if p.loan.rows[b*f.chunks()+k] != lent {
+	for k := range f.chunks {
+		if p.loan.rows[b*f.chunks+k] != lent {
 			n += count(f.part(p, b, k)) - count(f.lentPart(p, b, k))
 		}
 	}
@@ -117,12 +111,12 @@ func count(words []uint64) int {
 
 // part is a chunk of a block's validity, for reading.
 func (f *FTL) part(p *pool, b, k int32) []uint64 {
-	size := int(f.chunk())
+	size := int(f.chunk)
 	most := min(size, int(f.words)-int(k)*size)
 	if p.loan == nil {
 		return p.bits[int(b)*int(f.words)+int(k)*size:][:most]
 	}
-	if row := p.loan.rows[b*f.chunks()+k]; row != lent {
+	if row := p.loan.rows[b*f.chunks+k]; row != lent {
 		return p.bits[int(row)*size:][:most]
 	}
 	return f.lentPart(p, b, k)
@@ -130,7 +124,7 @@ func (f *FTL) part(p *pool, b, k int32) []uint64 {
 
 // lentPart is a chunk as the pool was lent it.
 func (f *FTL) lentPart(p *pool, b, k int32) []uint64 {
-	size := int(f.chunk())
+	size := int(f.chunk)
 	return p.loan.from.bits[int(b)*int(f.words)+int(k)*size:][:min(size, int(f.words)-int(k)*size)]
 }
 
@@ -149,7 +143,11 @@ func (f *FTL) bitmap(p *pool, b int32) []uint64 {
 // lendBitmaps gives c, a copy of p, p's bitmaps to read. A copy of a copy has its own.
 func (f *FTL) lendBitmaps(p, c *pool) {
 	if p.loan == nil {
-		c.bits, c.loan = nil, &loan{from: p, rows: make([]int32, len(p.blocks)*int(f.chunks()))}
+		c.bits, c.loan = nil, nil
+		if len(p.blocks) == 0 { // there is nothing to read
+			return
+		}
+		c.loan = &loan{from: p, rows: make([]int32, len(p.blocks)*int(f.chunks))}
 		for i := range c.loan.rows {
 			c.loan.rows[i] = lent
 		}
@@ -160,8 +158,8 @@ func (f *FTL) lendBitmaps(p, c *pool) {
 
 // lengthen gives blocks that are used for the first time bitmaps of their own.
 func (f *FTL) lengthen(p *pool, blocks int) {
-	size := int(f.chunk())
-	for len(p.loan.rows) < blocks*int(f.chunks()) {
+	size := int(f.chunk)
+	for len(p.loan.rows) < blocks*int(f.chunks) {
 		p.loan.rows = append(p.loan.rows, int32(len(p.bits)/size))
 		p.bits = append(p.bits, make([]uint64, size)...)
 	}

@@ -159,6 +159,7 @@ type FTL struct {
 	pageDiv, poolDiv divide.By // by pages of a block, of a pool
 	pages, blocks    int32     // of a block, of a pool
 	words            int32     // of a block's validity bitmap
+	chunk, chunks    int32     // words of a part of it that is copied at once, and how many of those it has
 	hostStop         int32
 	window           int32 // WindowedGreedy: blocks
 	order            order // how candidates are kept
@@ -188,11 +189,13 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if random == nil && (cfg.Victim == DChoices || cfg.Victim == Random) {
 		return nil, fmt.Errorf("ftl: %v needs a random stream", cfg.Victim)
 	}
+	words := int32((cfg.PagesPerBlock + 63) / 64)
+	chunk := min(words, chunkWords)
 	f := &FTL{
 		cfg: cfg, drv: m, random: random,
 		pageDiv: divide.New(uint64(cfg.PagesPerBlock)), poolDiv: divide.New(uint64(cfg.PagesPerBlock * cfg.BlocksPerPool)),
 		pages: int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
-		words:    int32((cfg.PagesPerBlock + 63) / 64),
+		words: words, chunk: chunk, chunks: (words + chunk - 1) / chunk,
 		hostStop: int32(cfg.Quirks.HostStop),
 		order:    orderOf(cfg.Victim),
 		owner:    new(owner),

@@ -216,6 +216,10 @@ func (d *Drive) booksOfScheduler() error {
 			if got := d.waiting[n*queues*int(d.planesPerLane)+i]; got != want {
 				return fmt.Errorf("die %d: %d transactions are said to wait in %s of plane %d, %d do", n, got, queueNames[i/int(d.planesPerLane)], i%int(d.planesPerLane), want)
 			}
+			of, plane := n*queues*int(d.diesPerLane)+i/int(d.planesPerDie), i%int(d.planesPerDie)
+			if said := d.wanted[of]>>plane&1 != 0; said != (want > 0) {
+				return fmt.Errorf("die %d: that transactions wait in %s of plane %d is said to be %v, %d do", n, queueNames[i/int(d.planesPerLane)], i%int(d.planesPerLane), said, want)
+			}
 		}
 		collecting := 0
 		for p := l.firstPlane; p < l.firstPlane+d.planesPerLane; p++ {

@@ -86,32 +86,30 @@ type queueStats struct {
 // are served when the batch is closed.
 func (d *Drive) enqueue(t int32) {
 	x := d.txns.At(t)
-	now := d.eng.Now()
-	x.queued = now
-	ln := d.laneOf[x.plane]
-	l := &d.lanes[ln]
-	inLane := x.plane - ln*d.planesPerLane
-	die := inLane / d.planesPerDie
-	l.queues[x.queue].push(waiter{t, newSpot(x.pageIndex, die, inLane-die*d.planesPerDie)})
-	d.waiting[(ln*queues+int32(x.queue))*d.planesPerLane+inLane]++
-	l.mask |= 1 << x.queue
-	d.setReady(l)
-	q := &d.queueStats[x.queue]
-	q.Entered++
-	q.length++
-	q.MaxLength = max(q.MaxLength, q.length)
-	d.touch(int(ln) / d.lanesPerChannel)
+	x.queued = d.eng.Now()
+	d.queueStats[x.queue].Entered++
+	d.lineUp(t, false)
 }
 
 // sendAgain puts a read whose data could not be corrected before all others of its queue.
-func (d *Drive) sendAgain(t int32) {
+func (d *Drive) sendAgain(t int32) { d.lineUp(t, true) }
+
+// lineUp puts a transaction into its queue, behind all others there or before them.
+func (d *Drive) lineUp(t int32, before bool) {
 	x := d.txns.At(t)
 	ln := d.laneOf[x.plane]
 	l := &d.lanes[ln]
-	inLane := x.plane - ln*d.planesPerLane
+	inLane := x.plane - l.firstPlane
 	die := inLane / d.planesPerDie
-	l.queues[x.queue].pushFront(waiter{t, newSpot(x.pageIndex, die, inLane-die*d.planesPerDie)})
-	d.waiting[(ln*queues+int32(x.queue))*d.planesPerLane+inLane]++
+	w := waiter{t, newSpot(x.pageIndex, die, inLane-die*d.planesPerDie)}
+	if f := &l.queues[x.queue]; before {
+		f.pushFront(w)
+	} else {
+		f.push(w)
+	}
+	of := ln*queues + int32(x.queue)
+	d.waiting[of*d.planesPerLane+inLane]++
+	d.wanted[of*d.diesPerLane+die] |= 1 << w.plane()
 	l.mask |= 1 << x.queue
 	d.setReady(l)
 	q := &d.queueStats[x.queue]
@@ -431,13 +429,13 @@ func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
 	head := first.at(lead).spot
 	same := spotDie
 	l.n = 0
-	planes := uint32(0)
+	planes := uint8(0)
 	for _, q := range [2]int{q1, q2} {
 		if q < 0 {
 			break
 		}
 		f := &l.queues[q]
-		left := d.planesWaiting(n, q, head.die()) &^ planes
+		left := d.wanted[(n*queues+int32(q))*d.diesPerLane+int32(head.die())] &^ planes
 		for i := uint32(0); left != 0 && i < f.n; {
 			w := *f.at(i)
 			if (w.spot^head)&same != 0 || left>>w.plane()&1 == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
@@ -462,19 +460,6 @@ func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
 	return true
 }
 
-// planesWaiting tells, a bit a plane, which planes of a die have something in one of
-// a lane's queues.
-func (d *Drive) planesWaiting(n int32, q int, die uint8) uint32 {
-	counts := d.waiting[(n*queues+int32(q))*d.planesPerLane+int32(die)*d.planesPerDie:]
-	have := uint32(0)
-	for p := range d.planesPerDie {
-		if counts[p] != 0 {
-			have |= 1 << p
-		}
-	}
-	return have
-}
-
 // program reports whether a queue holds programs: those may have to wait for others.
 func program(queue int) bool { return queue >= queueMappingWrite && queue <= queueMoveWrite }
 
@@ -494,11 +479,16 @@ func operationOf(queue int) operation {
 func (d *Drive) dequeue(n int32, q int, i uint32) {
 	l := &d.lanes[n]
 	f := &l.queues[q]
-	x := d.txns.At(f.at(i).txn)
+	w := *f.at(i)
+	x := d.txns.At(w.txn)
 	if d.grains > 1 && program(q) {
 		d.begun(x.page)
 	}
-	d.waiting[(n*queues+int32(q))*d.planesPerLane+x.plane-l.firstPlane]--
+	of := n*queues + int32(q)
+	count := &d.waiting[of*d.planesPerLane+x.plane-l.firstPlane]
+	if *count--; *count == 0 {
+		d.wanted[of*d.diesPerLane+int32(w.die())] &^= 1 << w.plane()
+	}
 	f.remove(i)
 	if f.n == 0 {
 		l.mask &^= 1 << q

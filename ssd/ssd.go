@@ -76,6 +76,7 @@ type Drive struct {
 	dirty        []uint64  // channels to be served at the end of the batch
 	ready        []uint64  // lanes that have something to do and may be able to, by channel
 	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
+	wanted       []uint8   // the planes of which some wait there, a bit each, by lane, queue and die of the lane
 	batch        int
 	grains       int32 // of the map that a page of flash holds
 	packing      pack.Pages
@@ -118,6 +119,7 @@ type Drive struct {
 	sectorsPerGrain                  int64
 	allSectors                       uint64 // of a grain
 	planesPerDie, planesPerLane      int32
+	diesPerLane                      int32
 	lanesPerChannel, readyWords      int
 	canInterrupt                     bool
 	entriesPerPage, entryBytes       uint32
@@ -237,13 +239,13 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if cfg.Quirks.WholeChip {
 		diesPerLane = g.DiesPerChip
 	}
-	d.planesPerLane = int32(diesPerLane * g.PlanesPerDie)
+	d.diesPerLane, d.planesPerLane = int32(diesPerLane), int32(diesPerLane*g.PlanesPerDie)
 	d.lanes = make([]lane, g.Dies()/diesPerLane)
 	d.lanesPerChannel = len(d.lanes) / g.Channels
 	for p := range d.laneOf {
 		d.laneOf[p] = int32(p) / d.planesPerLane
 	}
-	d.waiting = make([]uint32, g.Planes()*queues)
+	d.waiting, d.wanted = make([]uint32, g.Planes()*queues), make([]uint8, g.Dies()*queues)
 	d.readyWords = (d.lanesPerChannel + 63) / 64
 	d.ready = make([]uint64, g.Channels*d.readyWords)
 	for i := range d.lanes {
