@@ -30,7 +30,7 @@ func (d *Drive) Books() error {
 			return fmt.Errorf("queue %d: %+v", q, p)
 		}
 	}
-	if d.batch != 0 || d.gathering != 0 || d.noData || d.chaining || d.mapArrives {
+	if d.batch != 0 || d.gathering != 0 || d.noData || d.chaining || len(d.postponed) > 0 || d.mapArrives {
 		return fmt.Errorf("between events a batch is open")
 	}
 	return nil

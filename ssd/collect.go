@@ -1,6 +1,8 @@
 package ssd
 
 import (
+	"slices"
+
 	"farflash/ftl"
 )
 
@@ -44,8 +46,11 @@ const movesPerPlane = 4
 
 // collect does what ftl wants done in a pool.
 func (d *Drive) collect(pool int) {
-	if d.chaining {
-		return // until all of the chain have ended
+	if d.chaining { // until all of the chain have ended
+		if !slices.Contains(d.postponed, int32(pool)) {
+			d.postponed = append(d.postponed, int32(pool))
+		}
+		return
 	}
 	d.pull(pool)
 	for d.grains > 1 && d.hold(pool) {

@@ -1,6 +1,8 @@
 package ssd
 
 import (
+	"slices"
+
 	"farflash/ftl"
 	"farflash/ssd/nand"
 	"farflash/ssd/pack"
@@ -392,5 +394,14 @@ func (d *Drive) completedAll(t int32) {
 	if pool >= 0 {
 		d.collect(pool)
 		d.noteCollecting(pool)
+	}
+	// What left the cache now may have asked others for pages.
+	for len(d.postponed) > 0 {
+		p := int(d.postponed[0])
+		d.postponed = slices.Delete(d.postponed, 0, 1)
+		if p != pool {
+			d.collect(p)
+			d.noteCollecting(p)
+		}
 	}
 }

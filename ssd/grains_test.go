@@ -382,3 +382,28 @@ func TestMergedBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolsOfOneCompletion has what leaves the cache ask one pool for a page while grains of another pool's page end together: a host that then waits for
+// space in the first has its collection begin.
+func TestPoolsOfOneCompletion(t *testing.T) {
+	for seed := range uint64(6) {
+		cfg := ssd.DefaultConfig()
+		g := &cfg.Geometry
+		g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = 2, 3, 1, 4, 60, 8, 4096
+		cfg.Timing.Cell, cfg.OverProvisioning = nand.QLC, .45
+		cfg.Cache.Mode, cfg.Cache.Capacity, cfg.Cache.Destage = ssd.CacheReadWrite, 16<<10, ssd.DestageFirstTouch
+		cfg.Mapping.Ideal, cfg.Mapping.Grain, cfg.Mapping.Allocation = true, 512, ssd.AllocateStatic
+		cfg.Collection.Reserve = 4
+		cfg.Preconditioning.Fill = ssd.Fill(seed % 3)
+		s := ssd.DefaultSLCCache()
+		s.WhenFull, s.Capacity = ssd.WaitFold, 2*g.PageSize*units.Bytes(g.PagesPerBlock/4*g.Planes())
+		cfg.SLCCache = &s
+		random := rng.NewStream(seed, "writes")
+		var records []workload.Record
+		for range 500 {
+			n := random.IntN(44) + 1
+			records = append(records, workload.Record{Op: block.Write, Size: 512 * n, Offset: 512 * random.IntN(20000)})
+		}
+		play(t, cfg, 1, records)
+	}
+}

@@ -85,6 +85,7 @@ type Drive struct {
 	reading      sharedRead // the last read of the batch
 	heldPages    []uint32   // logical pages whose entries hold changes
 	chaining     bool       // what shares a page comes to its end, one by one
+	postponed    []int32    // pools that would have been collected meanwhile
 	noData       bool       // while a channel looks for commands that carry no data
 	heldBack     bool       // some lane would have programmed meanwhile
 	gathering    int        // look-ups that came together are under way, where a quirk asks
