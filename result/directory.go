@@ -35,7 +35,7 @@ type Directory struct {
 }
 
 // ErrExists is what Create's error wraps when there is something at the place already.
-var ErrExists = errors.New("exists already; a run directory is never overwritten")
+var ErrExists = errors.New("already exists; a run directory is never overwritten")
 
 // Create begins a run directory that is to be exactly at path. Something that is there already is refused, except for an empty
 // directory.

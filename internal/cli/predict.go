@@ -87,7 +87,7 @@ cache. The same drive and flags give the same file, to the byte.`,
 				return verb.Usagef("predict train: -o is missing; say where the model is to be written, such as -o drive.forest")
 			}
 			if _, err := os.Stat(out); err == nil {
-				return verb.Usagef("%s exists already; it is not overwritten", out)
+				return verb.Usagef("%s already exists and is not overwritten; name another", out)
 			}
 			trainer, runner, err := p.trainer(f.cfg, &f.studyFlags)
 			if err != nil {

@@ -257,7 +257,7 @@ func writeExperiment(dir string, r *reproduce.Report) error {
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("%s exists already; it is not overwritten", dir)
+			return fmt.Errorf("%s already exists and is not overwritten; name another", dir)
 		}
 		return err
 	}
