@@ -52,7 +52,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 			}
 		}
 		if v, ok := r.value("cluster.bound.reached"); ok {
-			t.Row("bound reached", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of "+term.Quantity(bounds.V[least][0], bounds.Unit)+", which the "+bounds.Rows[least]+" allow"))
+			t.Row("bound reached", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of the "+term.Quantity(bounds.V[least][0], bounds.Unit)+" that the "+bounds.Rows[least]+" allow"))
 		}
 		t.Row("other bounds", "", style.Dim(strings.Join(others, ", ")))
 	}
@@ -77,11 +77,11 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	r.lossRows(t, style)
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
-		t.Row("begun again", r.written("cluster.put.aborted"), style.Dim("chunks whose negotiation found no common time"))
+		t.Row("retried", r.written("cluster.put.aborted"), style.Dim("chunks whose bids had no common window"))
 	}
 	r.mishapRows(t, style)
 	if v, ok := r.value("cluster.durability.nines"); ok {
-		t.Row("durability", term.Significant(v, 3)+" nines a year", style.Dim(fmt.Sprintf("any loss once in %s; what a failed drive kept is made again in %s", r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
+		t.Row("durability", term.Significant(v, 3)+" nines a year", style.Dim(fmt.Sprintf("mean time to a loss %s; a failed drive is rebuilt in %s", r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
 	}
 	if v, ok := r.value("cluster.multicast.rules"); ok && v > 0 {
 		or := ""

@@ -53,7 +53,7 @@ func (r *Run) imbalance() string {
 	if !ok {
 		return ""
 	}
-	text := "standard deviation " + term.Percent(cv) + " of it"
+	text := "standard deviation " + term.Percent(cv) + " of the mean"
 	if cv, ok = r.value("cluster.imbalance.group.cv"); ok {
 		most, _ := r.value("cluster.imbalance.group.max")
 		text += "; the busiest group x" + term.Significant(most, 3) + ", standard deviation " + term.Percent(cv)
@@ -144,7 +144,7 @@ func (r *Run) targetTimes() (figure, bool) {
 	for i := range order {
 		c.Edges = append(c.Edges, float64(i+1))
 	}
-	return figure{Caption: "The same for each target's disk", Note: "The least used disk first. The busiest disk is used x" + term.Significant(most, 3) + " of the mean; " + r.imbalance() + ".", SVG: svg(chart.Areas(c))}, true
+	return figure{Caption: "Where the time went, by target", Note: "The least used disk comes first. The busiest disk has " + term.Significant(most, 3) + " times the mean; " + r.imbalance() + ".", SVG: svg(chart.Areas(c))}, true
 }
 
 // mostGroups is how many negotiating groups have bars of their own.

@@ -194,7 +194,7 @@ func (r *Run) networkTiles() []tile {
 	add("Flow completion p99", "flow.fct.p99", some(r.shown("flow.fct.p50"), "half within %s"))
 	add("Slowdown p99", "flow.slowdown.p99", some(r.shown("flow.slowdown.p50"), "median %s"))
 	if _, ok := r.value("flow.fct.p99"); !ok {
-		add("Flows ended", "flow.count", some(r.shown("flow.unfinished"), "%s did not end"))
+		add("Completed flows", "flow.count", some(r.shown("flow.unfinished"), "%s unfinished"))
 	}
 	add("Goodput", "fabric.goodput", some(r.shown("fabric.utilisation.max"), "busiest link %s"))
 	pauses := some(r.shown("fabric.pause.time"), "%s over all ports")
@@ -310,7 +310,7 @@ func slowdownFigures(runs []Run) []figure {
 		if !slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.X) > 1 }) {
 			return nil
 		}
-		return []figure{{Caption: caption, Note: "Completion time over that of the flow alone in the network, by size. Each point covers flows between half its size and its size.",
+		return []figure{{Caption: caption, Note: "Completion time relative to the flow alone in the network, by size. Each point covers flows between half its size and its size.",
 			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360}, X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
 				Y: chart.Axis{Label: "Slowdown", Unit: chart.Plain, Scale: logIfWide(s)}, Series: s}))}}
 	}
@@ -638,10 +638,10 @@ func depthFigure(r *Run) []figure {
 	for i := range v {
 		v[i] = v[i][:last+1]
 	}
-	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "Share of samples in which a port's queue had each depth, in per cent. An empty cell: never.",
+	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "Percentage of samples in which a port's queue had each depth. An empty cell means never.",
 		SVG: broad(func(width float64) string {
 			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width}, RowLabel: "port", ColLabel: "depth",
-				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of looks, %", Max: 1})
+				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of samples, %", Max: 1})
 		})}}
 }
 
@@ -680,7 +680,7 @@ func hostFigure(r *Run) []figure {
 		})
 		return []figure{f}
 	}
-	f.SVG = strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "first", ColLabel: "hosts, in lines from the left",
+	f.SVG = strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "first", ColLabel: "hosts, row by row",
 		Unit: chart.BitRates, Legend: "received"}, "", m.Rows, v)
 	return []figure{f}
 }

@@ -261,7 +261,7 @@ func TestNetworkParts(t *testing.T) {
 	none.Set("fabric.goodput", 0)
 	none.Set("fabric.pause.count", 0)
 	none.Set("fabric.drops", 0)
-	if text := show("no flow ended", Run{Result: none}); !strings.Contains(text, "unfinished flows") || !strings.Contains(text, "16 did not end") {
+	if text := show("no flow ended", Run{Result: none}); !strings.Contains(text, "unfinished flows") || !strings.Contains(text, "16 unfinished") {
 		t.Errorf("flows that did not end are not told:\n%s", text)
 	}
 	for i := range whole.Series {
