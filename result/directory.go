@@ -195,12 +195,12 @@ func Load(path string) (*Run, error) {
 		return nil, fmt.Errorf("no run directory: %w", err)
 	}
 	if !s.IsDir() {
-		return nil, fmt.Errorf("%s is no run directory; name the directory that holds %s", path, ResultFile)
+		return nil, fmt.Errorf("%s is not a run directory; name the directory that holds %s", path, ResultFile)
 	}
 	run := &Run{Path: path}
 	text, err := os.ReadFile(filepath.Join(path, ResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is no run directory: it has no %s", path, ResultFile)
+		return nil, fmt.Errorf("%s is not a run directory: it has no %s", path, ResultFile)
 	}
 	if err != nil {
 		return nil, err

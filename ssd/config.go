@@ -186,7 +186,7 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 		}
 	}
 	if len(text) != 4 || seen != 15 {
-		return &units.TextError{Text: string(text), Is: "is no plane allocation scheme", Use: "an order of the letters C, W, D and P, such as CWDP"}
+		return &units.TextError{Text: string(text), Is: "is not a plane allocation scheme", Use: "an order of the letters C, W, D and P, such as CWDP"}
 	}
 	copy(s[:], text)
 	return nil
@@ -236,10 +236,10 @@ func (g *Grain) UnmarshalText(text []byte) error {
 	}
 	size, err := units.ParseBytes(string(text))
 	if err != nil {
-		return &units.TextError{Text: string(text), Is: "is no grain of the map", Use: "page, or a size such as 4KiB"}
+		return &units.TextError{Text: string(text), Is: "is not a grain of the map", Use: "page, or a size such as 4KiB"}
 	}
 	if size <= 0 {
-		return &units.TextError{Text: string(text), Is: "is no grain of the map", Use: "page, or a size such as 4KiB, more than nothing"}
+		return &units.TextError{Text: string(text), Is: "is not a grain of the map", Use: "page, or a size such as 4KiB, more than nothing"}
 	}
 	*g = Grain(size)
 	return nil

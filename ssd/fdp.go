@@ -78,7 +78,7 @@ func (c *Config) validateFDP(bad *units.Faults) {
 	f := c.FDP
 	if f == nil {
 		for i := range c.Namespaces {
-			bad.Hold(len(c.Namespaces[i].Handles) == 0, fmt.Sprintf("namespaces[%d].handles", i), "there are none without fdp; use streams, or add fdp")
+			bad.Hold(len(c.Namespaces[i].Handles) == 0, fmt.Sprintf("namespaces[%d].handles", i), "handles need fdp; use streams, or add fdp")
 		}
 		return
 	}

@@ -141,7 +141,7 @@ func mapping(text string) (string, error) {
 	for i, part := range parts {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok || key == "" || value == "" {
-			return "", fmt.Errorf("%q is no list of KEY=VALUE, such as rate=400MiB/s,price=220", text)
+			return "", fmt.Errorf("%q is not a list of KEY=VALUE, such as rate=400MiB/s,price=220", text)
 		}
 		parts[i] = key + ": " + strconv.Quote(value)
 	}
@@ -193,7 +193,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	case err != nil:
 		return err
 	case !complete:
-		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs, and the same command goes on from there", len(plan.Points), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs; run the same command to continue", len(plan.Points), folder.Path()))
 	case plan.Best == nil:
 		return verb.Failed(errors.New("no design meets the need"))
 	}
@@ -204,7 +204,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 func (p *program) searchCluster(ctx context.Context, need *objects.File, f *planClusterFlags) (*study.Folder, *objects.Plan, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, nil, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return nil, nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(&f.studyFlags, name)
 	if err != nil {

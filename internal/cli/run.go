@@ -195,7 +195,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		}
 	}
 	if out.Interrupted {
-		return verb.Failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
+		return verb.Failed(fmt.Errorf("interrupted; %s holds the incomplete result", place))
 	}
 	return p.judge(f, run.Result)
 }

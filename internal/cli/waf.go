@@ -105,7 +105,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 		w, err := strconv.ParseFloat(strings.TrimSuffix(writes, "%"), 64)
 		f, err2 := strconv.ParseFloat(strings.TrimSuffix(space, "%"), 64)
 		if !ok || err != nil || err2 != nil || !(w > 0 && w < 100 && f > 0 && f < 100) {
-			return nil, verb.Usagef("--skew %q is no share of the writes and of the space that they go to, in per cent; write for example 80/20", l.skew)
+			return nil, verb.Usagef("--skew %q is not a share of the writes and a share of the space, in per cent; write for example 80/20", l.skew)
 		}
 		a.Skew = &wafSkew{w / 100, f / 100}
 		e.Classes = waf.HotCold(a.Skew.Writes, a.Skew.Space)
@@ -114,7 +114,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 	if l.mix != "" {
 		var share units.Fraction
 		if err := share.UnmarshalText([]byte(l.mix)); err != nil || share < 0 || share > 1 {
-			return nil, verb.Usagef("--mix %q is no share of the writes; write for example 25%%", l.mix)
+			return nil, verb.Usagef("--mix %q is not a share of the writes; write for example 25%%", l.mix)
 		}
 		a.Sequential, e.Sequential = float64(share), float64(share)
 		layouts = slices.DeleteFunc(layouts, func(x waf.Layout) bool { return x == waf.Partitions && share > 0 })
@@ -129,9 +129,9 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 		case err != nil:
 			return nil, verb.Usagef("--streams: %v", err)
 		case x > waf.SurvivorsApart && e.Classes == nil:
-			return nil, verb.Usagef("--streams %s divides hot from cold, and all that is written is alike; give --skew, or leave it out", name)
+			return nil, verb.Usagef("--streams %s separates hot from cold data, and the writes are uniform; give --skew, or leave it out", name)
 		case x == waf.Partitions && e.Sequential > 0:
-			return nil, verb.Usagef("--streams %s has hot and cold in blocks of their own, and --mix writes over both in order; leave one out", name)
+			return nil, verb.Usagef("--streams %s keeps hot and cold data in separate blocks, and --mix writes sequentially over both; leave one out", name)
 		}
 		layouts = append(layouts, x)
 	}

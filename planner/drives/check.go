@@ -171,7 +171,7 @@ func (a *Amplification) validate() error {
 		f.Hold(a.Sequential == 0 || a.Sequential >= 1, "sequential", "a write amplification of %v is not possible; write 1 or more", a.Sequential)
 		f.Hold(a.Sequential <= max(1, a.Random), "sequential", "sequential writes are amplified by %v, more than random ones, by %v; write at most the value of random", a.Sequential, a.Random)
 		f.Hold(a.Turn < 1, "turn", "%v is not possible; write less than 100%%", a.Turn)
-		f.Hold(!math.IsNaN(a.Slope) && !math.IsInf(a.Slope, 0), "slope", "%v is no slope", a.Slope)
+		f.Hold(!math.IsNaN(a.Slope) && !math.IsInf(a.Slope, 0), "slope", "%v is not a slope", a.Slope)
 	}
 	return f.Err()
 }

@@ -282,7 +282,7 @@ func (p *Plan) tail(ctx context.Context, g *Group, iops float64) (tco.Tail, erro
 			return nil, err
 		}
 		if s.SSD == nil || s.Fabric != nil {
-			return nil, fmt.Errorf("%s is no scenario of a drive alone", preset)
+			return nil, fmt.Errorf("%s is not a scenario of a drive alone", preset)
 		}
 		for _, load := range tailLoads {
 			v, err := p.simulatedTail(ctx, src, float64(g.WriteShare), load*iops)

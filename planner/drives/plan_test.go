@@ -212,8 +212,8 @@ func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"drives: []\n":                                    "there are no drives",
 		"name: x\ndrvies: []\n":                           `plan.yaml:2:1: unknown key "drvies" in the plan; did you mean "drives"?`,
-		"horizon: 5\n":                                    `"5" is no span of time; write for example 5y`,
-		"costs: {setup: cheap}\n":                         `"cheap" is no amount of money`,
+		"horizon: 5\n":                                    `"5" is not a span of time; write for example 5y`,
+		"costs: {setup: cheap}\n":                         `"cheap" is not an amount of money`,
 		"algorithm: mintco-v4\n":                          "did you mean mintco-v3",
 		"drives: [{model: x, count: 1, up_to: 2}]\n":      "write either count",
 		"drives: [{model: x, count: 1}]\nworkloads: {}\n": "workloads are either a CSV file",
@@ -236,7 +236,7 @@ func TestMistakes(t *testing.T) {
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: {points: [{load: 50%, p99: 0s}]}}]\n": "both must be positive",
 		"algorithm: mintco-offline\ndrives: [{model: a, count: 1, price: 1}, {model: b, count: 1}]\n":            "there is no drive",
 		"horizon: 0\ndrives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: {table: nowhere.csv}}]\n":     "nowhere.csv",
-		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: incast}]\n":                           "is no scenario of a drive alone",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: incast}]\n":                           "is not a scenario of a drive alone",
 	} {
 		p, err := drives.Load(source(text+jobs), nil)
 		if err == nil {

@@ -41,7 +41,7 @@ func TestErrors(t *testing.T) {
 		{"rate: 4000", "rate: 0", `need.yaml:1:7: rate: 0 is not possible; give the rate in chunks per second, such as 50000`},
 		{"put_p99: 2ms", "putp99: 2ms", `need.yaml:3:1: unknown key "putp99" in the need; did you mean "put_p99"?`},
 		{"put_p99: 2ms", "get_p99: 2ms", "need.yaml:3:10: get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
-		{"price: $200", "price: cheap", `need.yaml:4:46: drives[0].price: "cheap" is no amount of money; write for example $2700`},
+		{"price: $200", "price: cheap", `need.yaml:4:46: drives[0].price: "cheap" is not an amount of money; write for example $2700`},
 		{"name: fast", "name: slow", `need.yaml:4:60: drives[1].name: "slow" is used twice; give each its own name`},
 		{"protocols: [chain, pull]", "protocols: [chain, pul]", `need.yaml:8:20: protocols[1]: `},
 		{"group_sizes: [3]", "group_sizes: [2]", "need.yaml:9:15: group_sizes[0]: a group of 2 cannot keep 3 parts of a chunk"},

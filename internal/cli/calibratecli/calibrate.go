@@ -87,7 +87,7 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 			return verb.Usagef("--set: %w", err)
 		}
 		if !strings.HasPrefix(c.Path, "ssd.") {
-			return verb.Usagef("--set: %s is no key of the drive; the jobs are those of the results", c.Path)
+			return verb.Usagef("--set: %s is not a key of the drive; the jobs are those of the results", c.Path)
 		}
 		changes = append(changes, c)
 	}
@@ -139,7 +139,7 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 	case err != nil:
 		return err
 	case errors.Is(failed, trial.ErrInterrupted):
-		return verb.Failed(fmt.Errorf("interrupted after %d simulations; what is printed is the best until then", c.Evaluations))
+		return verb.Failed(fmt.Errorf("interrupted after %d simulations; this is the best fit so far", c.Evaluations))
 	case f.out != "" && !f.quiet:
 		p.Note("wrote %s", f.out)
 	}

@@ -110,12 +110,12 @@ func rate(text string) (name string, l qos.Limit, err error) {
 			l.Class = qos.Latency
 		case isOps:
 			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil || fmt.Sprint(l.Operations) != number || l.Operations < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is no number of operations; give one like 5000iops", text, part)
+				return "", l, fmt.Errorf("--limit %q: %q is not a number of operations; give one like 5000iops", text, part)
 			}
 		default:
 			n, err := units.ParseByteRate(part)
 			if err != nil || n < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is no rate; give one like 100MB/s, 5000iops or latency", text, part)
+				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one like 100MB/s, 5000iops or latency", text, part)
 			}
 			l.Bytes = int64(n)
 		}
