@@ -163,8 +163,8 @@ func clusterFigures(runs []Run) []figure {
 	}
 	if rows != nil {
 		out = append(out, figure{Caption: "Measured rate over each bound", Note: "Measured rate of puts and gets over the bound of each resource. The longest bar is the bottleneck; what it lacks to 100 % is lost to waiting and imbalance.",
-			SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
-				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true}))})
+			SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
+				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true})})
 	}
 	out = append(out, lossFigures(runs)...)
 	var lines []chart.Series
@@ -187,8 +187,8 @@ func clusterFigures(runs []Run) []figure {
 	}
 	if lines != nil {
 		out = append(out, figure{Caption: "How evenly the load is spread over targets", Note: "Busy share of each target's disk and receiving link, lowest first. A flat line is an even load.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360}, X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
-				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines}))})
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360}, X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
+				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines})})
 	}
 	return out
 }

@@ -311,8 +311,8 @@ func slowdownFigures(runs []Run) []figure {
 			return nil
 		}
 		return []figure{{Caption: caption, Note: "Completion time relative to the flow alone in the network, by size. Each point covers flows between half its size and its size.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360}, X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
-				Y: chart.Axis{Label: "Slowdown", Unit: chart.Plain, Scale: logIfWide(s)}, Series: s}))}}
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360}, X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
+				Y: chart.Axis{Label: "Slowdown", Unit: chart.Plain, Scale: logIfWide(s)}, Series: s})}}
 	}
 	if len(runs) == 1 {
 		var s []chart.Series
@@ -366,8 +366,8 @@ func networkOverTime(runs []Run) []figure {
 		if !found {
 			continue // a straight line at 0
 		}
-		out = append(out, figure{Caption: f.caption, SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: f.caption + " over time"},
-			X: timeAxis, Y: chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}, Series: s, Shade: shade}))})
+		out = append(out, figure{Caption: f.caption, SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: f.caption + " over time"},
+			X: timeAxis, Y: chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}, Series: s, Shade: shade})})
 	}
 	if len(runs) > 1 {
 		return out
@@ -631,7 +631,7 @@ func depthFigure(r *Run) []figure {
 	for _, c := range m.Cols[:last+1] {
 		size := strings.TrimPrefix(c, "up to ")
 		if b, err := units.ParseBytes(size); err == nil {
-			size = "≤ " + strings.ReplaceAll(chart.Bytes.Format(float64(b)), " ", "")
+			size = strings.ReplaceAll(chart.Bytes.Format(float64(b)), " ", "")
 		}
 		cols = append(cols, size)
 	}
@@ -640,7 +640,7 @@ func depthFigure(r *Run) []figure {
 	}
 	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "Percentage of samples in which a port's queue had each depth. An empty cell means never.",
 		SVG: broad(func(width float64) string {
-			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width}, RowLabel: "port", ColLabel: "depth",
+			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width}, RowLabel: "port", ColLabel: "depth, at most",
 				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of samples, %", Max: 1})
 		})}}
 }

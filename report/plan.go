@@ -42,7 +42,7 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 		sums.Rows = append(sums.Rows, []cell{{Text: capital(x[0]), Class: "text name"}, {Text: x[1]}, {Text: x[2], Class: "text"}})
 	}
 	p.Sections = append(p.Sections,
-		section{ID: "cost", Title: "Cost", Table: sums, Figures: []figure{{Caption: "Cost by item", SVG: svg(waterfall(o)), Note: costNote(o)}}},
+		section{ID: "cost", Title: "Cost", Table: sums, Figures: []figure{{Caption: "Cost by item", SVG: waterfall(o), Note: costNote(o)}}},
 		section{ID: "drives", Title: "Drives", Figures: wearFigures(o), Table: driveRows(o)})
 	if o.Calendar != nil {
 		p.Sections = append(p.Sections, calendarSection(o))
@@ -126,7 +126,7 @@ func calendarSection(o *drives.Outcome) section {
 }
 
 // waterfall draws the cost's addends, each from where the one above ends.
-func waterfall(o *drives.Outcome) string {
+func waterfall(o *drives.Outcome) template.HTML {
 	c := chart.BarChart{Frame: chart.Frame{Title: "Cost by item"}, X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Total: true}
 	sum, part := 0.0, chart.Part{}
 	add := func(name string, from, v float64) {
@@ -149,7 +149,7 @@ func waterfall(o *drives.Outcome) string {
 		add("With failures", 0, sum)
 	}
 	c.Parts = []chart.Part{part}
-	return chart.Bars(c)
+	return bothBars(c)
 }
 
 // mostPlanBars is how many drives have a bar of their own.

@@ -150,15 +150,15 @@ func sizingFigures(x *objects.Plan) []figure {
 		count.Scale = chart.Log
 	}
 	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile by number of nodes and protocol", Height: 330}, X: count, Y: y, Series: append(p99, line)}
-	drawn, manyLines := svg(chart.Lines(percentiles)), len(p99) > mostLines
+	drawn, manyLines := bothLines(percentiles), len(p99) > mostLines
 	if manyLines {
 		count.Min, count.Max = lo, hi
 		percentiles.Frame.Width, percentiles.Frame.Height, percentiles.X, percentiles.Series = 320, 200, count, p99
 		drawn = multiples(percentiles, line)
 	}
 	costs := figure{Caption: "Cost by number of nodes", Note: "The cheapest design with each protocol, and designs that were the cheapest when they were found.",
-		SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Cost by number of nodes and protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
-			Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true}))}
+		SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "Cost by number of nodes and protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
+			Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true})}
 	if manyLines {
 		costs = costBars(x)
 	}
@@ -178,8 +178,8 @@ func costBars(x *objects.Plan) figure {
 			rows, part.V = append(rows, fmt.Sprintf("%v, %d nodes", scheme, c.Nodes)), append(part.V, float64(c.Cost))
 		}
 	}
-	return figure{Caption: "Cost of the cheapest design with each protocol", SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
-		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part}, Total: true}))}
+	return figure{Caption: "Cost of the cheapest design with each protocol", SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
+		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part}, Total: true})}
 }
 
 // sortSeries puts a series into the order of its places.

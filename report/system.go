@@ -201,7 +201,7 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	}
 	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op + "s whose latency is near a quantile. A bar shows the mean of those, so it differs slightly from the table's quantile."
 	out := []figure{{Caption: ops + ": where the time goes", Note: note, Wide: wide,
-		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true}))}}
+		SVG: bothBars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true})}}
 	if !withShares {
 		return out
 	}
@@ -211,7 +211,7 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	}
 	size.Title = g.op + "s: shares of the latency"
 	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, scaled to 100 %.", Wide: wide,
-		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares}))})
+		SVG: bothBars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares})})
 }
 
 // mostAcross is how many stages a table has beside each other; of more it has one below the other.

@@ -170,8 +170,8 @@ func TestSystemHTML(t *testing.T) {
 	if html != page1(t, systemA.run()) {
 		t.Error("the page differs from one time to the next")
 	}
-	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, and each bar's title.
-	if n := strings.Count(html, ">TXQ wait</text>"); n != 2 {
+	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, each in two widths, and each bar's title.
+	if n := strings.Count(html, ">TXQ wait</text>"); n != 4 {
 		t.Errorf("the legend names the TXQ %d times", n)
 	}
 	html = page1(t, systemC.run())
