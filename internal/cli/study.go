@@ -33,7 +33,7 @@ func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	f.runFlags.register(cmd, reps, output)
 	fl := cmd.Flags()
 	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ..."
-	fl.Lookup("json").Usage = "print the answer as JSON on standard output, and nothing else"
+	fl.Lookup("json").Usage = "print only the answer, as JSON, on standard output"
 	fl.Lookup("fail-if").Usage = "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds in a trial (repeatable)"
 	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
 	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
