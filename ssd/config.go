@@ -32,19 +32,19 @@ type Config struct {
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
 
-	// FDP is data placement by reclaim unit handles; without the section there are streams at most.
+	// FDP is data placement by reclaim unit handles. Without the section a namespace may have streams.
 	FDP *FDP
 
 	// Zones make namespaces zoned (ZNS); without the section they are conventional.
 	Zones *Zones
 
-	// Energy is what each operation uses. Without the section it is not computed.
+	// Energy is how much energy each operation uses. Without the section it is not computed.
 	Energy *Energy
 
-	// Controller is the time that the drive's processors take for commands. Without the section they take none.
+	// Controller is the time that the drive's processors take for commands. Without the section they take no time.
 	Controller *Controller
 
-	// PowerStates are those that an idle drive enters, in this order. Without any it is always awake.
+	// PowerStates are the power states that an idle drive enters, in this order. Without any it is always awake.
 	PowerStates []PowerState
 
 	// PowerLimit is how much power the drive may draw. Without the section there is no limit.

@@ -6,8 +6,8 @@ import (
 	"farflash/units"
 )
 
-// FDP is Flexible Data Placement (NVMe TP4146): the host says with each write which reclaim unit handle it is for, and the drive writes what goes through different handles to
-// different reclaim units. A reclaim unit is a superblock. There is one reclaim group.
+// FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive puts data of different handles in different reclaim units.
+// A reclaim unit is a superblock. There is one reclaim group.
 type FDP struct {
 	// Handles is how many reclaim unit handles the drive has, for all namespaces together.
 	Handles int

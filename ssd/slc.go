@@ -22,7 +22,7 @@ type SLCCache struct {
 	Fold Folding
 	// IdleAfter is how long a drive has had no command when it begins to fold.
 	IdleAfter units.Duration
-	// WhenFull says where data go that come when the cache is full.
+	// WhenFull says where new data goes when the cache is full.
 	WhenFull WhenFull
 }
 
