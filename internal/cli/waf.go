@@ -399,7 +399,7 @@ func (p *program) printWAF(a *wafAnswer) error {
 				return err
 			}
 			if first, last = r.Streams, wafSays[x]; r.AtRandom {
-				last = "the same runs at random places; the rest is the effect of the skew"
+				last = "the same runs at random places; the difference is due to the skew"
 			}
 		}
 		if r.Closed != nil {
