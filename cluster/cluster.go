@@ -41,11 +41,11 @@ type Config struct {
 	Group int
 	// Groups is how many negotiating groups a chunk of protocol pull asks.
 	Groups int
-	// Ahead is for how long a target of protocol pull still has work when it offers itself; 0 is the time until the
-	// last target of a lone chunk would have it, and half a write more in which the other offers come.
+	// Ahead is for how long a target of protocol pull still has work when it offers itself. 0 is the time in which a
+	// single chunk reaches its last target, plus half a write for the other offers to arrive.
 	Ahead units.Duration
-	// BidWidth is how wide the bids of Replicast are, as a share of the time that a chunk and a trip take; a bid is never narrower than the chunk and a frame.
-	// 0 is as in the paper: 140%, of replicast-h 110%, and 120% where that gives less than three frames.
+	// BidWidth is how wide the bids of Replicast are, as a share of the time that a chunk and a trip take. A bid is never narrower than the chunk and a frame.
+	// 0 is as in the paper: 140%, for replicast-h 110%, and 120% if that is less than three frames.
 	BidWidth units.Fraction
 	// Code is an erasure code: a chunk is cut into pieces, of which some can be lost. Without one there are Replicas.
 	Code Code
@@ -54,13 +54,13 @@ type Config struct {
 	Placement Placement
 	// Choices is how many candidates are asked for each replica; the least loaded one is taken. 1 asks none.
 	Choices int
-	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait. command-window has 2 where nothing is said.
+	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait. The default is 2 for command-window.
 	Outstanding int
 	// Load is what gateways do. The default is a closed loop.
 	Load Load
 	// Reads is the share of chunks that are read.
 	Reads units.Fraction
-	// Update is chunks of which a part is written over.
+	// Update overwrites parts of stored chunks.
 	Update Update
 	// Read says who delivers a chunk.
 	Read Reading
@@ -76,14 +76,14 @@ type Config struct {
 	Link Link
 	// Control is what control messages are.
 	Control Control
-	// Processor is what each node's processor takes for what it sends and hears; without it, no time.
+	// Processor is the time that a node's processor takes for messages; without it they take none.
 	Processor Processor
-	// Memory is how much of what comes in a target keeps until it is on the disk; what finds no room waits in the network. 0 is no limit.
+	// Memory is how much incoming data a target holds until it is on the disk. The rest waits in the network. 0 is no limit.
 	Memory units.Bytes
 	// Acknowledge says when a target acknowledges a replica. The default is write-through, with compat: surge-9872498 write-back.
 	Acknowledge Acknowledge
-	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best is too far away, each time twice as
-	// patient. replicast-h-double and compat: surge-9872498 mean true where nothing is said.
+	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best is too far away, with twice the patience each
+	// time. The default is true for replicast-h-double and compat: surge-9872498.
 	Choosy bool
 	// RetryAfter is the time after which an unfinished chunk is begun again, if messages can be lost. 0 is learnt by each gateway.
 	RetryAfter units.Duration
@@ -93,9 +93,9 @@ type Config struct {
 	Repair Repair
 	// Quorum is how many acknowledgements a put needs. The gateway still keeps the chunk until the others have come. 0 is all of them.
 	Quorum int
-	// Racks is in how many racks the targets stand, target t in rack t modulo their number; no two pieces of a chunk are in one. 0 is no racks.
+	// Racks is how many racks the targets are in. Target t is in rack t modulo this number, and no two pieces of a chunk share a rack. 0 is no racks.
 	Racks int
-	// Overcommit is to how many replicas a target of protocol grants grants at a time.
+	// Overcommit is how many replicas a target of protocol grants may grant to at a time.
 	Overcommit int
 	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast paper) or surge-9872498 (the
 	// last one).
@@ -104,19 +104,18 @@ type Config struct {
 
 // Disk is a target's disk.
 type Disk struct {
-	// Model is what it is: rate, a constant one at which it does one thing after the other, or ssd, the drive that the scenario's section of that name
-	// describes.
+	// Model is what the disk is: rate, with a constant rate, one piece after the other; or ssd, the drive of the scenario's section ssd.
 	Model Model
 	// Count is how many such disks a target has; they are lost together.
 	Count int
 	// Depth is how many commands a target gives its ssd to do at once.
 	Depth int
-	// Rate is how fast it is; of an ssd what protocols reckon with in advance.
+	// Rate is how fast it is; for an ssd, the rate that protocols use to plan ahead.
 	Rate units.ByteRate
 	// Queue is how much may wait for each disk before a target delays what it is sent; at least two chunks.
 	Queue units.Bytes
-	// Latency says whether acknowledgements come later the more waits for the disk: constant or grows. command-window means grows where nothing is
-	// said.
+	// Latency says whether acknowledgements take longer the more waits for the disk: constant or grows. The default is grows for
+	// command-window.
 	Latency DiskLatency
 	// Kinds are disks that differ, each of a share of the targets.
 	Kinds []Kind

@@ -109,7 +109,7 @@ func (c *Cluster) walkChunks() error {
 			continue
 		}
 		if x.ID == 0 || x.ID > c.attempts || seen[x.ID] {
-			return fmt.Errorf("chunk %d is no attempt, of %d, or is under way twice", x.ID, c.attempts)
+			return fmt.Errorf("chunk %d is not an attempt, of %d, or is under way twice", x.ID, c.attempts)
 		}
 		seen[x.ID] = true
 		if t.mends == 0 {

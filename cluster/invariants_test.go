@@ -76,7 +76,7 @@ func TestEverySingleLoss(t *testing.T) {
 	for _, p := range recovering() {
 		all, _ := faultRun(t, p, 1, unchanged, func(int, bool) bool { return false })
 		if all < 25 {
-			t.Errorf("%v: %d arrivals: the run is no test", p, all)
+			t.Errorf("%v: %d arrivals: the run is not a test", p, all)
 		}
 		for k := 1; k <= all; k++ {
 			faultRun(t, p, 1, unchanged, func(arrival int, _ bool) bool { return arrival == k })

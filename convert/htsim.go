@@ -143,19 +143,19 @@ func htsimSwitches(t *peer.HTSimTopology) (s htsimTree, err error) {
 	for i := range t.Tiers {
 		x := &t.Tiers[i]
 		if x.Down%x.Bundle != 0 {
-			return s, wrong(x, "Radix_Down %d is no multiple of Bundle %d", x.Down, x.Bundle)
+			return s, wrong(x, "Radix_Down %d is not a multiple of Bundle %d", x.Down, x.Bundle)
 		}
 		if i+1 < len(t.Tiers) && x.Up%t.Tiers[i+1].Bundle != 0 {
-			return s, wrong(x, "Radix_Up %d is no multiple of the Bundle of the tier above, %d", x.Up, t.Tiers[i+1].Bundle)
+			return s, wrong(x, "Radix_Up %d is not a multiple of the Bundle of the tier above, %d", x.Up, t.Tiers[i+1].Bundle)
 		}
 	}
 	switch {
 	case low.Bundle != 1:
 		return s, wrong(low, "Bundle %d: a host has one link", low.Bundle)
 	case t.Hosts%t.PodSize != 0:
-		return s, fmt.Errorf("%s:1: Nodes %d is no multiple of Podsize %d", t.File, t.Hosts, t.PodSize)
+		return s, fmt.Errorf("%s:1: Nodes %d is not a multiple of Podsize %d", t.File, t.Hosts, t.PodSize)
 	case t.PodSize%low.Down != 0:
-		return s, wrong(low, "Podsize %d is no multiple of Radix_Down %d", t.PodSize, low.Down)
+		return s, wrong(low, "Podsize %d is not a multiple of Radix_Down %d", t.PodSize, low.Down)
 	case low.Down/low.Up != low.Oversub:
 		return s, wrong(low, "Radix_Down %d over Radix_Up %d is not Oversubscribed %d", low.Down, low.Up, low.Oversub)
 	}

@@ -72,7 +72,7 @@ func TestHTSimAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.Scenario.Fabric.Topology.FatTree == nil {
-				t.Errorf("%s is no fat-tree", topology)
+				t.Errorf("%s is not a fat-tree", topology)
 			}
 			got := simulateText(t, c.Text())
 			if off := got["flow.fct.max"]/want - 1; math.Abs(off) > 0.01 {
@@ -110,7 +110,7 @@ func TestHTSimShapes(t *testing.T) {
 	if c, err = from("fast.topo"); err != nil || len(c.Scenario.Fabric.Topology.Links) != 48 {
 		t.Error(err)
 	}
-	for name, want := range map[string]string{"odd.topo": "odd.topo:15: Radix_Down 3 is no multiple of Bundle 2", "latency.topo": "latency.topo:10: Switch_Latency_ns", "oversub.topo": "oversub.topo:4: Radix_Down 8 over Radix_Up 2 is not Oversubscribed 1"} {
+	for name, want := range map[string]string{"odd.topo": "odd.topo:15: Radix_Down 3 is not a multiple of Bundle 2", "latency.topo": "latency.topo:10: Switch_Latency_ns", "oversub.topo": "oversub.topo:4: Radix_Down 8 over Radix_Up 2 is not Oversubscribed 1"} {
 		if _, err := from(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}

@@ -450,7 +450,7 @@ func (c *Conversion) precondition(flows []*peer.MQSimFlow) error {
 		}
 	}
 	if at.Initial_Occupancy_Percentage < 1 || at.Initial_Occupancy_Percentage > 100 {
-		return refuse(at.At("Initial_Occupancy_Percentage"), "Initial_Occupancy_Percentage", fmt.Sprint(at.Initial_Occupancy_Percentage), "is no percentage from 1 to 100")
+		return refuse(at.At("Initial_Occupancy_Percentage"), "Initial_Occupancy_Percentage", fmt.Sprint(at.Initial_Occupancy_Percentage), "is not a percentage from 1 to 100")
 	}
 	c.Scenario.SSD.Preconditioning = ssd.Preconditioning{Fill: ssd.FillSteady, Occupancy: units.Fraction(float64(at.Initial_Occupancy_Percentage) / 100)}
 	c.note("<Enabled_Preconditioning>: the steady state is computed, not replayed; MQSim's own preconditioned runs lose requests or abort")

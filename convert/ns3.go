@@ -132,7 +132,7 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 	}
 	for i, l := range c.topology.Links {
 		if !c.exact() && l.Delay%units.Nanosecond != 0 {
-			return fmt.Errorf("%s: the delay, %v, is no whole number of nanoseconds, which the reference cuts it to; round it, or convert with --compat none", c.topology.At(i), l.Delay)
+			return fmt.Errorf("%s: the delay, %v, is not a whole number of nanoseconds, which the reference cuts it to; round it, or convert with --compat none", c.topology.At(i), l.Delay)
 		}
 	}
 	host, up := units.BitRate(0), units.BitRate(0)

@@ -123,7 +123,7 @@ func TestNS3Refused(t *testing.T) {
 		{"telemetry at 40G", hpccText, "CC_MODE 1", "CC_MODE 3", "", "", "", "", "config.txt:7:1: CC_MODE 3 over a link of 40Gbps"},
 		{"class 0", hpccText, "", "", "", "1\n2 1 0 100 20000 2.0\n", "", "", "flow.txt:2: priority group 0 is the class of control traffic"},
 		{"parallel links", hpccText, "", "", ringText, "1\n2 3 3 100 20000 2.0\n", "", "", "topology.txt:4:1: a second link between the same two nodes"},
-		{"delay of picoseconds", hpccText, "", "", strings.Replace(starText, "0.001ms", "0.0015005us", 1), "", "", "", "topology.txt:3:1: the delay, 1.501ns, is no whole number"},
+		{"delay of picoseconds", hpccText, "", "", strings.Replace(starText, "0.001ms", "0.0015005us", 1), "", "", "", "topology.txt:3:1: the delay, 1.501ns, is not a whole number"},
 		{"unknown key", hpccText, "VAR_WIN 0", "VAR_WINN 0", "", "", "", "", `config.txt:24:1: unknown key "VAR_WINN"; did you mean VAR_WIN?`},
 		{"wrong compat", hpccText, "", "", "", "", "", "ns3-rdma", "config.txt: this is a configuration of hpcc, which compat: ns3-rdma does not go with; use hpcc or none"},
 
@@ -185,7 +185,7 @@ func convertNS3(t *testing.T, config, topology, flows, compat string) *convert.C
 		t.Fatal(err)
 	}
 	if !filepath.IsAbs(s.Fabric.Topology.File) {
-		t.Errorf("topology %s is no absolute path", s.Fabric.Topology.File)
+		t.Errorf("topology %s is not an absolute path", s.Fabric.Topology.File)
 	}
 	return &convert.Conversion{Scenario: s, Notes: c.Notes}
 }

@@ -214,7 +214,7 @@ func (h *Host) nextWave(now sim.Time) {
 				continue
 			}
 			if f.Start > sim.Forever-now-f.next.Time || f.Until > sim.Forever-now {
-				h.failOf(f, fmt.Errorf("it begins at %v, and would go on behind the 106 days that the clock has; use a shorter workload", now))
+				h.failOf(f, fmt.Errorf("it begins at %v and would run past the 106 days of the clock; use a shorter workload", now))
 				return
 			}
 			f.Start += now
@@ -327,7 +327,7 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 		return false
 	}
 	if h.issued++; h.issued-h.ended > h.most {
-		h.failOf(f, fmt.Errorf("more than %d requests have come and not completed at %v: they come faster than they are served, until there is no memory left; use fewer, or a closed loop, or end the run earlier with measure.until",
+		h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they come faster than they are served and would fill the memory; use fewer, or a closed loop, or end the run earlier with measure.until",
 			h.most, now))
 		return false
 	}

@@ -604,7 +604,7 @@ func TestWaiting(t *testing.T) {
 
 // TestMostOutstanding: as many requests as there may be are served, and one more ends the run by name.
 func TestMostOutstanding(t *testing.T) {
-	for n, want := range map[int]string{8: "", 9: "more than 8 requests have come and not completed at 0s"} {
+	for n, want := range map[int]string{8: "", 9: "more than 8 requests are outstanding at 0s"} {
 		b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(n))})
 		b.host.Bound(8)
 		err := b.host.Start()

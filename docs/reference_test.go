@@ -141,7 +141,7 @@ func TestNames(t *testing.T) {
 					}
 				}
 				if dotted.MatchString(code) && filepath.Ext(code) != ".xml" && !known(code) {
-					t.Errorf("%s:%d: %s is no metric, series, histogram, matrix or key of a scenario", p.path, n, code)
+					t.Errorf("%s:%d: %s is not a metric, series, histogram, matrix or key of a scenario", p.path, n, code)
 				}
 			}
 		})

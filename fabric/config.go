@@ -122,14 +122,14 @@ func (c *Config) Validate() error {
 		f.Hold(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
 	}
 	f.Hold(c.Recovery.Reordering >= 0 && c.Recovery.Reordering <= mostReordered, "recovery.reordering", "%d is not possible; use 0 to %d packets", c.Recovery.Reordering, mostReordered)
-	f.Hold(c.Recovery.Reordering == 0 || c.Recovery.Kind.Keeps(), "recovery.reordering", "%d is of no use with go-back-n, whose receivers drop what comes out of order; use 0, or recovery.kind: selective-repeat", c.Recovery.Reordering)
+	f.Hold(c.Recovery.Reordering == 0 || c.Recovery.Kind.Keeps(), "recovery.reordering", "%d has no effect with go-back-n, whose receivers drop packets out of order; use 0, or recovery.kind: selective-repeat", c.Recovery.Reordering)
 	f.Hold(c.Recovery.Window >= 0 && c.Recovery.Window <= mostReordered, "recovery.window", "%d is not possible; use 0 (any) to %d packets", c.Recovery.Window, mostReordered)
 	f.Within("trimming", c.Trimming.validate(c))
 	f.Within("load_balancing", c.LoadBalancing.Validate())
 	if c.LoadBalancing.Reorders() {
 		choice := c.LoadBalancing.Choice
-		f.Hold(c.Recovery.Kind.Keeps(), "load_balancing.choice", "%v for each packet has packets overtake each other, which go-back-n takes for losses; use recovery.kind: selective-repeat, load_balancing.per: flowlet, or choice: hash", choice)
-		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering", "0 counts each packet that is overtaken as lost, and %v for each packet has many overtaken; use what queues differ by, 256 for example", choice)
+		f.Hold(c.Recovery.Kind.Keeps(), "load_balancing.choice", "%v for each packet lets packets overtake each other, which go-back-n takes for losses; use recovery.kind: selective-repeat, load_balancing.per: flowlet, or choice: hash", choice)
+		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering", "0 counts every overtaken packet as lost, and with %v for each packet many are; use a bound on how far packets are overtaken, for example 256", choice)
 		f.Hold(c.CongestionControl.Algorithm != cc.SchemeHPCC, "load_balancing.choice", "%v for each packet does not go with hpcc, which compares what the switches of one way say; use hpcc-pint, or per: flowlet", choice)
 	}
 	f.Hold(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)

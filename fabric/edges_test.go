@@ -143,7 +143,7 @@ func TestFramesGetThrough(t *testing.T) {
 	r.run(t, 1e6)
 	r.drained(t)
 	if r.net.Counters.Pauses == 0 || r.net.Counters.DropCount() == 0 {
-		t.Errorf("%d pauses, %d drops: the run is no test", r.net.Counters.Pauses, r.net.Counters.DropCount())
+		t.Errorf("%d pauses, %d drops: the run is not a test", r.net.Counters.Pauses, r.net.Counters.DropCount())
 	}
 }
 
@@ -170,7 +170,7 @@ func TestLateArrivals(t *testing.T) {
 		r.check(t)
 	}
 	if n := &r.net.Counters; n.Retransmits == 0 || n.Wasted == 0 || n.Completed != 2006 {
-		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is no test", n.Retransmits, n.Wasted, n.Completed)
+		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is not a test", n.Retransmits, n.Wasted, n.Completed)
 	}
 	for i := range r.net.nics {
 		if words := int(r.net.nics[i].turns[1].waiting.Size()) / 64; words > 8 {

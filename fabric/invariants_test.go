@@ -49,7 +49,7 @@ func TestEverySingleLoss(t *testing.T) {
 			t.Run(fmt.Sprintf("%v, acks in class %d", kind, acks), func(t *testing.T) {
 				all, _, c := faultRun(t, kind, acks, 1, func(int, packet) bool { return false })
 				if c.Pauses == 0 || c.Refreshes == 0 || c.DropCount() > 0 {
-					t.Fatalf("%d pauses, %d refreshes, %d drops: the run is no test", c.Pauses, c.Refreshes, c.DropCount())
+					t.Fatalf("%d pauses, %d refreshes, %d drops: the run is not a test", c.Pauses, c.Refreshes, c.DropCount())
 				}
 				frames := 0
 				for k := 1; k <= all; k++ {

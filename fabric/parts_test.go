@@ -116,7 +116,7 @@ func TestPartsAgree(t *testing.T) {
 					if want == "" {
 						want = got
 						if n.Counters.Completed != uint64(len(flows)) || n.Counters.Pauses == 0 {
-							t.Fatalf("%d messages completed, %d pauses: the run is no test", n.Counters.Completed, n.Counters.Pauses)
+							t.Fatalf("%d messages completed, %d pauses: the run is not a test", n.Counters.Completed, n.Counters.Pauses)
 						}
 					}
 					if got != want {

@@ -215,7 +215,7 @@ func (f *Forest) valid() error {
 	}
 	for _, v := range f.leaves {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return errors.New("an output is no number")
+			return errors.New("an output is not a number")
 		}
 	}
 	return nil

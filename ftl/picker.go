@@ -58,7 +58,7 @@ func (f *FTL) CollectBy(p Picker) error {
 func (f *FTL) picked(p *pool) int32 {
 	b := f.picker.Pick(Candidates{f, p, p.young.head})
 	if b < 0 || int(b) >= len(p.blocks) || p.blocks[b].state != closed {
-		panic(fmt.Sprintf("ftl: the policy picked block %d, which is no candidate", b))
+		panic(fmt.Sprintf("ftl: the policy picked block %d, which is not a candidate", b))
 	}
 	return b
 }

@@ -102,7 +102,7 @@ func TestOwnPolicyRefused(t *testing.T) {
 		t.Error(err)
 	}
 	defer func() {
-		if x, _ := recover().(string); x != "ftl: the policy picked block 1048576, which is no candidate" {
+		if x, _ := recover().(string); x != "ftl: the policy picked block 1048576, which is not a candidate" {
 			t.Error(x)
 		}
 	}()

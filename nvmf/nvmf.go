@@ -94,7 +94,7 @@ type Config struct {
 	Target Software
 }
 
-// Reads are the two limits on the RDMA Reads that are outstanding on a queue pair, of which the lesser counts: the machines settle it
+// Reads are the two limits on the outstanding RDMA Reads of a queue pair. The smaller one counts: the machines agree on it
 // when they connect (InfiniBand's initiator depth and responder resources).
 type Reads struct {
 	// Target is how many a target's NIC asks for at once on a queue pair. More writes wait in the target, in the order of their

@@ -58,7 +58,7 @@ func htsimLines(name string, r io.Reader, each func(line int, words []string) er
 	}
 	switch err := s.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("%s:%d: the line is longer than %d bytes; this is no file of htsim", name, line+1, htsimLine)
+		return fmt.Errorf("%s:%d: the line is longer than %d bytes; this is not a file of htsim", name, line+1, htsimLine)
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -310,7 +310,7 @@ func readHTSimConnection(words []string, hosts int) (HTSimConnection, error) {
 	}{{from, &c.Src}, {to, &c.Dst}} {
 		v, err := strconv.Atoi(end.text)
 		if err != nil || v < 0 || v >= hosts {
-			return c, fmt.Errorf("%s: %q is no host; there are %d, from 0", words[0], end.text, hosts)
+			return c, fmt.Errorf("%s: %q is not a host; there are %d, from 0", words[0], end.text, hosts)
 		}
 		*end.into = v
 	}

@@ -81,8 +81,8 @@ func TestHTSimErrors(t *testing.T) {
 		}
 	}
 	for _, x := range []struct{ from, to, want string }{
-		{"Nodes 8", "Nodes 2", `a.cm:5: 0->4: "4" is no host; there are 2, from 0`},
-		{"Nodes 8\n", "", `a.cm:4: 0->4: "0" is no host`},
+		{"Nodes 8", "Nodes 2", `a.cm:5: 0->4: "4" is not a host; there are 2, from 0`},
+		{"Nodes 8\n", "", `a.cm:4: 0->4: "0" is not a host`},
 		{"Connections 3", "Connections 4", "a.cm:1: it says that it has 4 connections and has 3"},
 		{"0->4", "4->4", "a.cm:5: 4->4: host 4 sends to itself"},
 		{"size 1000", "", "a.cm:5: size is missing"},

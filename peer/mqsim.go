@@ -267,7 +267,7 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 				absent = traceTags
 			case "IO_Flow_Parameter_Set_Trace_Based":
 			default:
-				return nil, fmt.Errorf("%s:%d:%d: <%s> is no flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based", name, e.line, e.column, e.name)
+				return nil, fmt.Errorf("%s:%d:%d: <%s> is not a flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based", name, e.line, e.column, e.name)
 			}
 			for _, c := range e.children {
 				if slices.Contains(absent, c.name) {
@@ -379,13 +379,13 @@ func setValue(v reflect.Value, text string) error {
 	case int, int64:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is no whole number from 0 on", text)
+			return fmt.Errorf("%q is not a whole number from 0 on", text)
 		}
 		v.SetInt(n)
 	case float64:
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(x >= 0) || x > 1e18 {
-			return fmt.Errorf("%q is no number from 0 on", text)
+			return fmt.Errorf("%q is not a number from 0 on", text)
 		}
 		v.SetFloat(x)
 	case []int:
@@ -393,7 +393,7 @@ func setValue(v reflect.Value, text string) error {
 		for _, part := range strings.Split(text, ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err != nil || n < 0 {
-				return fmt.Errorf("%q is no list of numbers such as 0,1,2", text)
+				return fmt.Errorf("%q is not a list of numbers such as 0,1,2", text)
 			}
 			ids = append(ids, n)
 		}

@@ -242,14 +242,14 @@ func TestDeviceErrors(t *testing.T) {
 		{"section twice", "\t<Device_Parameter_Set>\n", "\t<Host_Parameter_Set/><Device_Parameter_Set>\n", "ssdconfig.xml:10:2: <Host_Parameter_Set> stands twice; first at line 3"},
 		{"unknown section", "\t<Device_Parameter_Set>\n", "\t<Hostile_Parameters/><Device_Parameter_Set>\n", "ssdconfig.xml:10:2: unknown tag <Hostile_Parameters>"},
 		{"element within a value", "<Seed>321</Seed>", "<Seed>3<b>2</b>1</Seed>", "ssdconfig.xml:11:3: <Seed> holds <b>; it takes a value"},
-		{"words for a number", "<Seed>321</Seed>", "<Seed>many</Seed>", `ssdconfig.xml:11:3: <Seed>: "many" is no whole number from 0 on`},
-		{"negative number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>-4<", `ssdconfig.xml:5:3: <PCIe_Lane_Count>: "-4" is no whole number from 0 on`},
-		{"fraction for a whole number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>4.5<", `ssdconfig.xml:5:3: <PCIe_Lane_Count>: "4.5" is no whole number`},
-		{"beyond 64 bits", "<Seed>321<", "<Seed>9223372036854775808<", `ssdconfig.xml:11:3: <Seed>: "9223372036854775808" is no whole number`},
-		{"no value", "<Seed>321<", "<Seed> <", `ssdconfig.xml:11:3: <Seed>: "" is no whole number`},
-		{"not a number", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>NaN<", `ssdconfig.xml:4:3: <PCIe_Lane_Bandwidth>: "NaN" is no number from 0 on`},
-		{"infinite", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>inf<", `"inf" is no number from 0 on`},
-		{"negative ratio", "<GC_Exec_Threshold>0.05<", "<GC_Exec_Threshold>-0.05<", `ssdconfig.xml:33:3: <GC_Exec_Threshold>: "-0.05" is no number from 0 on`},
+		{"words for a number", "<Seed>321</Seed>", "<Seed>many</Seed>", `ssdconfig.xml:11:3: <Seed>: "many" is not a whole number from 0 on`},
+		{"negative number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>-4<", `ssdconfig.xml:5:3: <PCIe_Lane_Count>: "-4" is not a whole number from 0 on`},
+		{"fraction for a whole number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>4.5<", `ssdconfig.xml:5:3: <PCIe_Lane_Count>: "4.5" is not a whole number`},
+		{"beyond 64 bits", "<Seed>321<", "<Seed>9223372036854775808<", `ssdconfig.xml:11:3: <Seed>: "9223372036854775808" is not a whole number`},
+		{"no value", "<Seed>321<", "<Seed> <", `ssdconfig.xml:11:3: <Seed>: "" is not a whole number`},
+		{"not a number", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>NaN<", `ssdconfig.xml:4:3: <PCIe_Lane_Bandwidth>: "NaN" is not a number from 0 on`},
+		{"infinite", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>inf<", `"inf" is not a number from 0 on`},
+		{"negative ratio", "<GC_Exec_Threshold>0.05<", "<GC_Exec_Threshold>-0.05<", `ssdconfig.xml:33:3: <GC_Exec_Threshold>: "-0.05" is not a number from 0 on`},
 		{"neither true nor false", "<Ideal_Mapping_Table>false<", "<Ideal_Mapping_Table>0<", `ssdconfig.xml:27:3: <Ideal_Mapping_Table>: "0" is neither true nor false`},
 		{"empty word", "<Memory_Type>FLASH<", "<Memory_Type><", "ssdconfig.xml:13:3: <Memory_Type>: is empty"},
 		{"encoding", `encoding="us-ascii"`, `encoding="utf-16"`, `ssdconfig.xml:1:`},
@@ -295,17 +295,17 @@ func TestWorkloadErrors(t *testing.T) {
 		want     string
 	}{
 		{"misspelt tag", "<Read_Percentage>100</Read_Percentage>", "<Reads_Percentage>100</Reads_Percentage>", "workload.xml:14:4: unknown tag <Reads_Percentage>; did you mean <Read_Percentage>?"},
-		{"a name of ours is no tag", "<Seed>798</Seed>", "<Synthetic>true</Synthetic>", "workload.xml:22:4: unknown tag <Synthetic>"},
+		{"a name of ours is not a tag", "<Seed>798</Seed>", "<Synthetic>true</Synthetic>", "workload.xml:22:4: unknown tag <Synthetic>"},
 		{"tag twice", "<Seed>798</Seed>", "<Seed>1</Seed><Seed>2</Seed>", "workload.xml:22:18: <Seed> stands twice; first at line 22"},
 		{"missing", "<Read_Percentage>100</Read_Percentage>", "", "workload.xml:4:3: <IO_Flow_Parameter_Set_Synthetic> has no <Read_Percentage>"},
 		{"missing where it counts", "<Average_No_of_Reqs_in_Queue>16</Average_No_of_Reqs_in_Queue>", "", "workload.xml:4:3: <IO_Flow_Parameter_Set_Synthetic> has no <Average_No_of_Reqs_in_Queue>"},
 		{"missing in a trace's flow", "<File_Path>b.trace</File_Path>", "", "workload.xml:43:3: <IO_Flow_Parameter_Set_Trace_Based> has no <File_Path>"},
 		{"trace's tag in a synthetic flow", "<Seed>798</Seed>", "<File_Path>a</File_Path>", "workload.xml:22:4: <File_Path> does not belong to <IO_Flow_Parameter_Set_Synthetic>"},
 		{"synthetic tag in a trace's flow", "<Relay_Count>1</Relay_Count>", "<Seed>1</Seed>", "workload.xml:38:4: <Seed> does not belong to <IO_Flow_Parameter_Set_Trace_Based>"},
-		{"list of words", "<Channel_IDs>0, 1,2<", "<Channel_IDs>all<", `workload.xml:7:4: <Channel_IDs>: "all" is no list of numbers such as 0,1,2`},
-		{"list with a gap", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,,2<", `workload.xml:7:4: <Channel_IDs>: "0,,2" is no list of numbers`},
-		{"negative in a list", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,-1<", `"0,-1" is no list of numbers`},
-		{"bad number", "<Stop_Time>1000000000<", "<Stop_Time>1e9<", `workload.xml:25:4: <Stop_Time>: "1e9" is no whole number from 0 on`},
+		{"list of words", "<Channel_IDs>0, 1,2<", "<Channel_IDs>all<", `workload.xml:7:4: <Channel_IDs>: "all" is not a list of numbers such as 0,1,2`},
+		{"list with a gap", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,,2<", `workload.xml:7:4: <Channel_IDs>: "0,,2" is not a list of numbers`},
+		{"negative in a list", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,-1<", `"0,-1" is not a list of numbers`},
+		{"bad number", "<Stop_Time>1000000000<", "<Stop_Time>1e9<", `workload.xml:25:4: <Stop_Time>: "1e9" is not a whole number from 0 on`},
 		{"no file", "<File_Path>b.trace<", "<File_Path><", "workload.xml:50:4: <File_Path>: is empty"},
 	} {
 		if strings.Count(workload, c.old) != 1 {
@@ -318,7 +318,7 @@ func TestWorkloadErrors(t *testing.T) {
 		{"no scenario", "<MQSim_IO_Scenarios>\n</MQSim_IO_Scenarios>", "workload.xml:1:1: no <IO_Scenario>"},
 		{"no flow", "<MQSim_IO_Scenarios>\n<IO_Scenario/>\n</MQSim_IO_Scenarios>", "workload.xml:2:1: the scenario has no flow"},
 		{"a flow outside of scenarios", "<MQSim_IO_Scenarios>\n<IO_Flow_Parameter_Set_Synthetic/></MQSim_IO_Scenarios>", "workload.xml:2:1: <IO_Flow_Parameter_Set_Synthetic> stands where <IO_Scenario> is expected"},
-		{"unknown flow", "<MQSim_IO_Scenarios>\n<IO_Scenario>\n  <IO_Flow/></IO_Scenario></MQSim_IO_Scenarios>", "workload.xml:3:3: <IO_Flow> is no flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based"},
+		{"unknown flow", "<MQSim_IO_Scenarios>\n<IO_Scenario>\n  <IO_Flow/></IO_Scenario></MQSim_IO_Scenarios>", "workload.xml:3:3: <IO_Flow> is not a flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based"},
 	} {
 		check(t, c.name, readWorkload(c.text), c.want)
 	}
@@ -474,6 +474,6 @@ func Example() {
 	f := scenarios[0][0]
 	fmt.Println(f.At("File_Path"), f.File_Path, f.Channel_IDs)
 	// Output:
-	// workload.xml:8:7: <Percentage_To_Be_Executed>: "all" is no whole number from 0 on
+	// workload.xml:8:7: <Percentage_To_Be_Executed>: "all" is not a whole number from 0 on
 	// workload.xml:7:7 traces/tpcc-small.trace [0 1]
 }

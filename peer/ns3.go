@@ -208,13 +208,13 @@ func whole(text string, most uint64) (uint64, error) {
 	case strings.HasPrefix(text, "-"):
 		return 0, fmt.Errorf("%s is negative", clip(text))
 	}
-	return 0, fmt.Errorf("%q is no whole number", clip(text))
+	return 0, fmt.Errorf("%q is not a whole number", clip(text))
 }
 
 // decimal reads a decimal number that is not negative.
 func decimal(text string, most float64) (float64, error) {
 	if !isDecimal(text) {
-		return 0, fmt.Errorf("%q is no number", clip(text))
+		return 0, fmt.Errorf("%q is not a number", clip(text))
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
@@ -245,7 +245,7 @@ func isDecimal(text string) bool {
 // is: -1 none, 0 less than a half, 1 a half or more.
 func times(text string, scale uint64) (product int64, rest int, err error) {
 	if !isDecimal(text) {
-		return 0, 0, fmt.Errorf("%q is no number", clip(text))
+		return 0, 0, fmt.Errorf("%q is not a number", clip(text))
 	}
 	if text[0] == '-' {
 		return 0, 0, fmt.Errorf("%s is negative", clip(text))
@@ -336,7 +336,7 @@ func ns3Time(text string) (units.Duration, error) {
 	number, unit := cutUnit(text)
 	scale, ok := delays[unit]
 	if !ok {
-		return 0, fmt.Errorf("%q is no time; write for example 1us, 1000ns or 0.000001s", clip(text))
+		return 0, fmt.Errorf("%q is not a time; write for example 1us, 1000ns or 0.000001s", clip(text))
 	}
 	return duration(number, scale)
 }
@@ -355,11 +355,11 @@ func ns3Rate(text string) (units.BitRate, error) {
 	number, unit := cutUnit(text)
 	scale, ok := rates[unit]
 	if !ok {
-		return 0, fmt.Errorf("%q is no bit rate; write for example 40Gbps or 40Gb/s", clip(text))
+		return 0, fmt.Errorf("%q is not a bit rate; write for example 40Gbps or 40Gb/s", clip(text))
 	}
 	n, rest, err := times(number, scale)
 	if err == nil && rest >= 0 {
-		err = fmt.Errorf("%s is no whole number of bits per second", clip(text))
+		err = fmt.Errorf("%s is not a whole number of bits per second", clip(text))
 	}
 	return units.BitRate(n), err
 }

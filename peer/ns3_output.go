@@ -135,7 +135,7 @@ func address(text string) (int, error) {
 			return node, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no address of a host; that of host 1 is 0b000101", clip(text))
+	return 0, fmt.Errorf("%q is not an address of a host; that of host 1 is 0b000101", clip(text))
 }
 
 // NS3Pause is a line of pfc.txt: a port was asked to stop or to go on. It is logged

@@ -34,8 +34,8 @@ func TestNS3Completions(t *testing.T) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"0b000102 0b000001 1 2 3 4 5 6\n", `f:1:1: sip: "0b000102" is no address of a host; that of host 1 is 0b000101`},
-		{"0b000101 1 1 2 3 4 5 6\n", `f:1:10: dip: "1" is no address of a host; that of host 1 is 0b000101`},
+		{"0b000102 0b000001 1 2 3 4 5 6\n", `f:1:1: sip: "0b000102" is not an address of a host; that of host 1 is 0b000101`},
+		{"0b000101 1 1 2 3 4 5 6\n", `f:1:10: dip: "1" is not an address of a host; that of host 1 is 0b000101`},
 		{"0b000101 0b000001 65536 2 3 4 5 6\n", "f:1:19: sport: 65536 is beyond 65535"},
 		{"0b000101 0b000001 1 2 3 4 5\n", `f:1:27: ideal_ns is missing behind "5"; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
 		{"0b000101 0b000001 1 2 3 4 5 6 7\n", `f:1:31: "7" is too much; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
@@ -160,7 +160,7 @@ func TestNS3QueueLengths(t *testing.T) {
 		{"3 1 1\n", `q:1:1: "3" stands where "time: t" is expected`},
 		{"time:\n", `q:1:1: time is missing behind "time:"; the line is "time: t"`},
 		{"time: 1\n3\n", `q:2:1: port is missing behind "3"; the line is "switch port count count ..."`},
-		{"time: 1\n3 1 x\n", `q:2:5: count: "x" is no whole number`},
+		{"time: 1\n3 1 x\n", `q:2:5: count: "x" is not a whole number`},
 	} {
 		_, err := peer.ReadNS3QueueLengths("q", strings.NewReader(c.text))
 		checkError(t, c.text, err, c.want)
@@ -285,7 +285,7 @@ func TestNS3TraceRecords(t *testing.T) {
 		value byte
 		want  string
 	}{
-		{3, 0xff, "m: byte 0: 4278190081 ports; this is no trace of HPCC's ns-3"},
+		{3, 0xff, "m: byte 0: 4278190081 ports; this is not a trace of HPCC's ns-3"},
 		{14, 0xff, "m: byte 7: a port of 18374686489671623680 bit/s"},
 		{19 + 7, 0xff, "m: byte 19: a time of 18374686479671624680 ns is out of range"},
 		{19 + 27, 9, "m: byte 46: event 9 is none of 0 (receive) to 3 (drop)"},

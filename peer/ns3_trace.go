@@ -97,7 +97,7 @@ func NewNS3Trace(name string, r io.Reader) (*NS3Trace, error) {
 	}
 	n := binary.LittleEndian.Uint32(b)
 	if n > mostPorts {
-		return nil, fmt.Errorf("%s: byte 0: %d ports; this is no trace of HPCC's ns-3", name, n)
+		return nil, fmt.Errorf("%s: byte 0: %d ports; this is not a trace of HPCC's ns-3", name, n)
 	}
 	for i := range n {
 		if b, err = t.read(11, fmt.Sprintf("port %d of %d", i+1, n)); err != nil {

@@ -60,25 +60,25 @@ type Config struct {
 	// rate against the network's demand. src: weights by a prediction (SRC, Algorithm 1). reserve: equal weights, and reads are fetched only as fast as the
 	// network takes them. pace: the same, and no faster than the network demands.
 	Kind Kind
-	// WeightRatio is the write queue's weight over the read queue's, of static.
+	// WeightRatio is the write queue's weight over the read queue's, with static.
 	WeightRatio int
 	// MaxRatio is the greatest weight ratio that aimd and src give.
 	MaxRatio int
-	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"), and aimd when it divides a target's demand among its drives.
+	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"). aimd looks as far back to divide a target's demand among its drives.
 	Window units.Duration
-	// Interval is how often aimd looks, and how long src waits at least from one decision to the next; a demand that comes sooner is taken at its end.
+	// Interval is the time between two decisions of aimd, and the least time between two of src. src uses an earlier demand at the interval's end.
 	Interval units.Duration
 	// Mode is how src finds the ratio.
 	Mode Search
 	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
 	Tolerance units.Fraction
-	// Model is what predicts for src: a file that farflash predict train has written, or auto, one that is trained for the drive when it is needed.
+	// Model is the prediction model of src: a file from farflash predict train, or auto, which trains one for the drive when it is needed.
 	Model string
-	// Headroom is how long a read is to wait in the target, with reserve and pace, as a multiple of the time to read and send it. A longer wait keeps the network busier
+	// Headroom is how long a read waits in the target, with reserve and pace, as a multiple of the time to read and send it. A longer wait keeps the network busier
 	// and holds back more writes.
 	Headroom float64
-	// Yield is how much of what the network would take of reads may go to acknowledgements of writes instead while reads wait, with reserve and pace: more of it is more that is written, and less
-	// that is read. At 100% writes are not held back.
+	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait, with reserve and pace. A larger share gives more writes and fewer
+	// reads. At 100% writes are not held back.
 	Yield units.Fraction
 	// Demands replace the network's demand, from the first one on.
 	Demands []Demanded

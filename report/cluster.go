@@ -52,7 +52,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 			}
 		}
 		if v, ok := r.value("cluster.bound.reached"); ok {
-			t.Row("bound reached", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of "+term.Quantity(bounds.V[least][0], bounds.Unit)+", which the "+bounds.Rows[least]+" allow"))
+			t.Row("bound reached", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of the "+term.Quantity(bounds.V[least][0], bounds.Unit)+" that the "+bounds.Rows[least]+" allow"))
 		}
 		t.Row("other bounds", "", style.Dim(strings.Join(others, ", ")))
 	}
@@ -77,11 +77,11 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	r.lossRows(t, style)
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
-		t.Row("begun again", r.written("cluster.put.aborted"), style.Dim("chunks whose negotiation found no common time"))
+		t.Row("retried", r.written("cluster.put.aborted"), style.Dim("chunks whose bids had no common window"))
 	}
 	r.mishapRows(t, style)
 	if v, ok := r.value("cluster.durability.nines"); ok {
-		t.Row("durability", term.Significant(v, 3)+" nines a year", style.Dim(fmt.Sprintf("any loss once in %s; what a failed drive kept is made again in %s", r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
+		t.Row("durability", term.Significant(v, 3)+" nines a year", style.Dim(fmt.Sprintf("mean time to a loss %s; a failed drive is rebuilt in %s", r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
 	}
 	if v, ok := r.value("cluster.multicast.rules"); ok && v > 0 {
 		or := ""
@@ -163,8 +163,8 @@ func clusterFigures(runs []Run) []figure {
 	}
 	if rows != nil {
 		out = append(out, figure{Caption: "Measured rate over each bound", Note: "Measured rate of puts and gets over the bound of each resource. The longest bar is the bottleneck; what it lacks to 100 % is lost to waiting and imbalance.",
-			SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
-				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true}))})
+			SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
+				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true})})
 	}
 	out = append(out, lossFigures(runs)...)
 	var lines []chart.Series
@@ -187,8 +187,8 @@ func clusterFigures(runs []Run) []figure {
 	}
 	if lines != nil {
 		out = append(out, figure{Caption: "How evenly the load is spread over targets", Note: "Busy share of each target's disk and receiving link, lowest first. A flat line is an even load.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360}, X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
-				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines}))})
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360}, X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
+				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines})})
 	}
 	return out
 }

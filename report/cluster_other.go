@@ -21,7 +21,7 @@ func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
 	}
 	t = term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
 	if v, ok := r.value("cluster.bound.reached"); ok {
-		t.Row("events sent", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of what the pattern makes in the long run"))
+		t.Row("events sent", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of the pattern's long-run rate"))
 	}
 	t.Row("pending at a node", r.written("cluster.event.pending.mean"), style.Dim("at most "+r.written("cluster.event.pending.max")+"; more than one "+r.written("cluster.event.crowded")+" of the time"))
 	for _, x := range []struct{ label, metric, what string }{

@@ -107,9 +107,9 @@ func curveFigures(c *study.Curves, names []string, limits map[string]float64) []
 		if lines > mostLines {
 			h := heatOf(c, name, unit, x.Series)
 			h.Max = most[quantity(study.Estimate{Name: name, Unit: unit})]
-			f.SVG = svg(chart.HeatMap(h))
+			f.SVG = bothHeatMap(h)
 		} else {
-			f.SVG = svg(chart.Lines(x))
+			f.SVG = bothLines(x)
 		}
 		out = append(out, f)
 	}

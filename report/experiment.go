@@ -50,15 +50,15 @@ func experimentFigures(curves []reproduce.Curve) []figure {
 				of = append(of, curves[i])
 			}
 		}
-		out = append(out, figure{Caption: capital(name), SVG: svg(panel(name, of))})
+		out = append(out, figure{Caption: capital(name), SVG: half(func(width float64) string { return panel(name, of, width) })})
 	}
 	return out
 }
 
 // panel draws the curves of one panel: bars if x has names, dots or lines else.
-func panel(name string, curves []reproduce.Curve) string {
+func panel(name string, curves []reproduce.Curve, width float64) string {
 	c := &curves[0]
-	frame := chart.Frame{Title: name, Height: 330}
+	frame := chart.Frame{Title: name, Width: width, Height: 330}
 	y := chart.Axis{Label: capital(c.YLabel), Unit: chart.UnitOf(c.YUnit)}
 	if c.Names != nil {
 		g := chart.GroupChart{Frame: frame, XLabel: c.XLabel, Labels: c.Names, Y: y}

@@ -28,15 +28,60 @@ func svg(text string) template.HTML {
 	return template.HTML(text) // #nosec G203 -- chart escapes all text that it is given
 }
 
-// Widths of charts that take the whole width: on a screen, and on paper or a small screen, where a broad one would have text that nobody can read.
+// Widths of charts: of those that take the whole page or half of it on a screen, and of both on paper and on a telephone, where the text of a wider one would be
+// too small to read.
 const (
 	broadWidth = 1310
-	slimWidth  = 560
+	halfWidth  = 640
+	slimWidth  = 480
 )
 
-// broad draws a chart that takes the whole width in both widths; the page shows the one that fits.
-func broad(draw func(width float64) string) template.HTML {
-	return svg(`<div class="broad">` + draw(broadWidth) + `</div><div class="slim">` + draw(slimWidth) + `</div>`)
+// pair draws a chart in a width for the screen and in the slim one; the page shows the one that fits.
+func pair(width float64, draw func(width float64) string) template.HTML {
+	return svg(`<div class="broad">` + draw(width) + `</div><div class="slim">` + draw(slimWidth) + `</div>`)
+}
+
+// broad draws a chart that takes the whole width of a page.
+func broad(draw func(width float64) string) template.HTML { return pair(broadWidth, draw) }
+
+// half draws a chart that takes half of it.
+func half(draw func(width float64) string) template.HTML { return pair(halfWidth, draw) }
+
+// both draws a chart with its frame's width, or half a page's, and the slim one.
+func both(frame *chart.Frame, draw func() string) template.HTML {
+	width := frame.Width
+	if width == 0 {
+		width = halfWidth
+	}
+	return pair(width, func(width float64) string { frame.Width = width; return draw() })
+}
+
+func bothLines(c chart.LineChart) template.HTML {
+	return both(&c.Frame, func() string { return chart.Lines(c) })
+}
+
+func bothCDF(c chart.CDFChart) template.HTML {
+	return both(&c.Frame, func() string { return chart.CDF(c) })
+}
+
+func bothColumns(c chart.ColumnChart) template.HTML {
+	return both(&c.Frame, func() string { return chart.Columns(c) })
+}
+
+func bothAreas(c chart.ColumnChart) template.HTML {
+	return both(&c.Frame, func() string { return chart.Areas(c) })
+}
+
+func bothBars(c chart.BarChart) template.HTML {
+	return both(&c.Frame, func() string { return chart.Bars(c) })
+}
+
+func bothGroups(c chart.GroupChart) template.HTML {
+	return both(&c.Frame, func() string { return chart.Groups(c) })
+}
+
+func bothHeatMap(c chart.HeatMapChart) template.HTML {
+	return both(&c.Frame, func() string { return chart.HeatMap(c) })
 }
 
 // multiples draws each series of a chart in one of its own, with the axes that hold for all, and what is to be in each of them.
@@ -164,7 +209,7 @@ func distributionFigures(found []group, what, things string) []figure {
 		out = append(out, figure{
 			Caption: g.caption(what + " distribution"),
 			Note:    "Share of " + things + " that complete within a " + what + ". From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per cent.",
-			SVG:     svg(chart.CDF(g.cumulative(what, things))),
+			SVG:     bothCDF(g.cumulative(what, things)),
 		})
 	}
 	for _, g := range found {
@@ -175,9 +220,9 @@ func distributionFigures(found []group, what, things string) []figure {
 		out = append(out, figure{
 			Caption: g.caption(what + " histogram"),
 			Note:    "Share of " + things + " per sixth of an octave of " + what + ".",
-			SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: g.caption(what + " histogram"), Height: 360},
+			SVG: bothColumns(chart.ColumnChart{Frame: chart.Frame{Title: g.caption(what + " histogram"), Height: 360},
 				X: chart.Axis{Label: label, Unit: chart.Micros, Scale: chart.Log}, Y: chart.Axis{Label: many, Unit: chart.Fractions, FromZero: true},
-				Edges: edges, Parts: parts})),
+				Edges: edges, Parts: parts}),
 		})
 	}
 	return out
@@ -304,7 +349,7 @@ func timeFigures(runs []Run) []figure {
 			if x.Wide {
 				x.SVG = broad(func(width float64) string { c.Width, c.Height = width, 330; return chart.Lines(c) })
 			} else {
-				x.SVG = svg(chart.Lines(c))
+				x.SVG = bothLines(c)
 			}
 			out = append(out, x)
 		}
@@ -436,13 +481,13 @@ func busyFigures(runs []Run) []figure {
 		}
 		if m, ok := r.Result.Matrix("ssd.die.busy"); ok {
 			out = append(out, figure{Caption: die, Note: "Share of the measured time in which each die was reading, programming or erasing.",
-				SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"}, RowLabel: "channel", ColLabel: "chip.die",
-					Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.Fractions, Legend: "busy, %", Max: 1}))})
+				SVG: bothHeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"}, RowLabel: "channel", ColLabel: "chip.die",
+					Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.Fractions, Legend: "busy, %", Max: 1})})
 		}
 		if m, ok := r.Result.Matrix("ssd.channel.busy"); ok && len(m.V) > 0 {
 			out = append(out, figure{Caption: channel, Note: "Share of the measured time in which each channel moved commands or data.",
-				SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel", Height: chart.HeatMapHeight(len(m.Cols))},
-					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols), Parts: []chart.Part{{V: m.V[0]}}, Total: true}))})
+				SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel", Height: chart.HeatMapHeight(len(m.Cols))},
+					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols), Parts: []chart.Part{{V: m.V[0]}}, Total: true})})
 		}
 	}
 	return out
@@ -482,8 +527,8 @@ func writeFigures(runs []Run) []figure {
 	}
 	// A drive that neither programs nor erases keeps its number, which the table beside has.
 	if slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.Y) > 0 && slices.Min(s.Y) < slices.Max(s.Y) }) {
-		out = append(out, figure{Caption: "Free blocks", SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
-			X: timeAxis, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s}))})
+		out = append(out, figure{Caption: "Free blocks", SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
+			X: timeAxis, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s})})
 	}
 	for i := range runs {
 		if f, ok := wearFigure(&runs[i], len(runs) > 1); ok {
@@ -603,9 +648,9 @@ func wearFigure(r *Run, several bool) (figure, bool) {
 		caption = before + "wear"
 	}
 	return figure{Caption: caption, Note: "Number of blocks by erase count.",
-		SVG: svg(chart.Columns(chart.ColumnChart{Frame: chart.Frame{Title: before + "blocks by erase count"},
+		SVG: bothColumns(chart.ColumnChart{Frame: chart.Frame{Title: before + "blocks by erase count"},
 			X: chart.Axis{Label: "Erases", Unit: chart.Counts, Min: edges[0], Max: edges[len(edges)-1]}, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true},
-			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}}))}, true
+			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}})}, true
 }
 
 // others draws what has no place of its own: series and matrices of other models, under their names.
@@ -629,16 +674,16 @@ func others(runs []Run) []figure {
 		if s.TimeUnit != "s" {
 			xUnit, xLabel = chart.Plain, s.TimeUnit
 		}
-		out = append(out, figure{Caption: s.Name, Note: help, SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: s.Name + " over time"},
+		out = append(out, figure{Caption: s.Name, Note: help, SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: s.Name + " over time"},
 			X: chart.Axis{Label: xLabel, Unit: xUnit}, Y: chart.Axis{Label: s.Name, Unit: chart.UnitOf(s.Unit), FromZero: true},
-			Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}}))})
+			Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}})})
 	}
 	for _, m := range r.Result.Matrices {
 		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) || networkDraws(m.Name) || systemDraws(m.Name) || clusterDraws(m.Name) {
 			continue
 		}
-		out = append(out, figure{Caption: m.Name, SVG: svg(chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: m.Name},
-			Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.UnitOf(m.Unit), Legend: fmt.Sprintf("%s (%s)", m.Name, m.Unit)}))})
+		out = append(out, figure{Caption: m.Name, SVG: bothHeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: m.Name},
+			Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.UnitOf(m.Unit), Legend: fmt.Sprintf("%s (%s)", m.Name, m.Unit)})})
 	}
 	return out
 }

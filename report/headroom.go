@@ -81,23 +81,23 @@ func headroomText(h *headroom.Headroom) []string {
 	}
 	switch {
 	case len(h.Points) == 0:
-		return append(out, "headroom: not known")
+		return append(out, "headroom: unknown")
 	case h.Under < 0:
 		out = append(out, fmt.Sprintf("headroom: none, already at %s of the load %s", times(h.Points[0].Load), figure(0)))
 	case h.Over < 0 && h.Refused != nil:
-		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load), figure(h.Under)), fmt.Sprintf("more is refused: %v", h.Refused))
+		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load), figure(h.Under)), fmt.Sprintf("a larger load is not possible: %v", h.Refused))
 	case h.Over < 0:
 		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load), figure(h.Under)))
 	default:
 		out = append(out, fmt.Sprintf("headroom: %s, where %s; at %s %s", times(h.Points[h.Under].Load), figure(h.Under), times(h.Points[h.Over].Load), figure(h.Over)))
 		if h.Finest {
-			out = append(out, "there is no load between the two: the load is a whole number")
+			out = append(out, "the load is a whole number, so there is none between the two")
 		}
 		switch x := h.Crossing; {
 		case x.N > 1:
-			out = append(out, fmt.Sprintf("seed by seed the limit is passed at x%s +- %.1f %% (%g %% interval of %d seeds)", term.Significant(x.Mean, 4), 100*x.Half/x.Mean, 100*x.Level, x.N))
+			out = append(out, fmt.Sprintf("single seeds pass the limit at x%s +- %.1f %% on average (%g %% interval of %d seeds)", term.Significant(x.Mean, 4), 100*x.Half/x.Mean, 100*x.Level, x.N))
 		case x.N == 0 && h.Points[h.Over].Why == "":
-			out = append(out, "some seeds do not pass the limit at these loads: chance is larger than the distance between them; use more --reps or longer runs")
+			out = append(out, "some seeds do not pass the limit between these loads, because seeds differ more than the loads; use more --reps or longer runs")
 		}
 	}
 	return out

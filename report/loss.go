@@ -53,7 +53,7 @@ func (r *Run) imbalance() string {
 	if !ok {
 		return ""
 	}
-	text := "standard deviation " + term.Percent(cv) + " of it"
+	text := "standard deviation " + term.Percent(cv) + " of the mean"
 	if cv, ok = r.value("cluster.imbalance.group.cv"); ok {
 		most, _ := r.value("cluster.imbalance.group.max")
 		text += "; the busiest group x" + term.Significant(most, 3) + ", standard deviation " + term.Percent(cv)
@@ -144,7 +144,7 @@ func (r *Run) targetTimes() (figure, bool) {
 	for i := range order {
 		c.Edges = append(c.Edges, float64(i+1))
 	}
-	return figure{Caption: "The same for each target's disk", Note: "The least used disk first. The busiest disk is used x" + term.Significant(most, 3) + " of the mean; " + r.imbalance() + ".", SVG: svg(chart.Areas(c))}, true
+	return figure{Caption: "Where the time went, by target", Note: "The least used disk comes first. The busiest disk has " + term.Significant(most, 3) + " times the mean; " + r.imbalance() + ".", SVG: bothAreas(c)}, true
 }
 
 // mostGroups is how many negotiating groups have bars of their own.
@@ -168,7 +168,7 @@ func (r *Run) groupUse() (figure, bool) {
 	}
 	most, _ := r.value("cluster.imbalance.group.max")
 	return figure{Caption: "Negotiating groups", Note: fmt.Sprintf("Busy share of each group's disks. The busiest group has %s times the mean: load is balanced within groups, not between them.", term.Significant(most, 3)),
-		SVG: svg(chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "negotiating groups", Height: 330}, XLabel: "Group", Labels: m.Rows, Y: chart.Axis{Label: "Disks busy", Unit: chart.Fractions, Max: 1}, Parts: []chart.Part{p}, Lines: []chart.Part{mean}}))}, true
+		SVG: bothGroups(chart.GroupChart{Frame: chart.Frame{Title: "negotiating groups", Height: 330}, XLabel: "Group", Labels: m.Rows, Y: chart.Axis{Label: "Disks busy", Unit: chart.Fractions, Max: 1}, Parts: []chart.Part{p}, Lines: []chart.Part{mean}})}, true
 }
 
 // sortedPoints is in how many steps sorted latencies are drawn.
@@ -181,7 +181,7 @@ func sortedLatencies(g group, things string) figure {
 	for _, x := range g.curves {
 		c.Series = append(c.Series, sortedSeries(x.run.Result.Histogram(x.what), x.name, x.style))
 	}
-	return figure{Caption: "Latencies, sorted", Note: "Latency of " + things + " in ascending order, up to 99.9 %. A flat line is an equal latency for all. The rise on the right is the tail.", SVG: svg(chart.Lines(c))}
+	return figure{Caption: "Latencies, sorted", Note: "Latency of " + things + " in ascending order, up to 99.9 %. A flat line is an equal latency for all. The rise on the right is the tail.", SVG: bothLines(c)}
 }
 
 func sortedSeries(h *stats.Histogram, name string, style int) chart.Series {

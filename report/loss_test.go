@@ -57,7 +57,7 @@ func TestClusterLosses(t *testing.T) {
 	if err := WriteHTML(&page, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Where the time went", "The same for each target", "Latencies, sorted", "Losses and repeats", "<td class=\"text\">Retried</td>", "target down", "Get latency p99"} {
+	for _, want := range []string{"Where the time went", "Where the time went, by target", "Latencies, sorted", "Losses and repeats", "<td class=\"text\">Retried</td>", "target down", "Get latency p99"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -194,7 +194,7 @@ func (r *Run) networkTiles() []tile {
 	add("Flow completion p99", "flow.fct.p99", some(r.shown("flow.fct.p50"), "half within %s"))
 	add("Slowdown p99", "flow.slowdown.p99", some(r.shown("flow.slowdown.p50"), "median %s"))
 	if _, ok := r.value("flow.fct.p99"); !ok {
-		add("Flows ended", "flow.count", some(r.shown("flow.unfinished"), "%s did not end"))
+		add("Completed flows", "flow.count", some(r.shown("flow.unfinished"), "%s unfinished"))
 	}
 	add("Goodput", "fabric.goodput", some(r.shown("fabric.utilisation.max"), "busiest link %s"))
 	pauses := some(r.shown("fabric.pause.time"), "%s over all ports")
@@ -310,9 +310,9 @@ func slowdownFigures(runs []Run) []figure {
 		if !slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.X) > 1 }) {
 			return nil
 		}
-		return []figure{{Caption: caption, Note: "Completion time over that of the flow alone in the network, by size. Each point covers flows between half its size and its size.",
-			SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360}, X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
-				Y: chart.Axis{Label: "Slowdown", Unit: chart.Plain, Scale: logIfWide(s)}, Series: s}))}}
+		return []figure{{Caption: caption, Note: "Completion time relative to the flow alone in the network, by size. Each point covers flows between half its size and its size.",
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360}, X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
+				Y: chart.Axis{Label: "Slowdown", Unit: chart.Plain, Scale: logIfWide(s)}, Series: s})}}
 	}
 	if len(runs) == 1 {
 		var s []chart.Series
@@ -366,8 +366,8 @@ func networkOverTime(runs []Run) []figure {
 		if !found {
 			continue // a straight line at 0
 		}
-		out = append(out, figure{Caption: f.caption, SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: f.caption + " over time"},
-			X: timeAxis, Y: chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}, Series: s, Shade: shade}))})
+		out = append(out, figure{Caption: f.caption, SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: f.caption + " over time"},
+			X: timeAxis, Y: chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}, Series: s, Shade: shade})})
 	}
 	if len(runs) > 1 {
 		return out
@@ -631,17 +631,17 @@ func depthFigure(r *Run) []figure {
 	for _, c := range m.Cols[:last+1] {
 		size := strings.TrimPrefix(c, "up to ")
 		if b, err := units.ParseBytes(size); err == nil {
-			size = "≤ " + strings.ReplaceAll(chart.Bytes.Format(float64(b)), " ", "")
+			size = strings.ReplaceAll(chart.Bytes.Format(float64(b)), " ", "")
 		}
 		cols = append(cols, size)
 	}
 	for i := range v {
 		v[i] = v[i][:last+1]
 	}
-	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "Share of samples in which a port's queue had each depth, in per cent. An empty cell: never.",
+	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "Percentage of samples in which a port's queue had each depth. An empty cell means never.",
 		SVG: broad(func(width float64) string {
-			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width}, RowLabel: "port", ColLabel: "depth",
-				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of looks, %", Max: 1})
+			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width}, RowLabel: "port", ColLabel: "depth, at most",
+				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of samples, %", Max: 1})
 		})}}
 }
 
@@ -680,7 +680,7 @@ func hostFigure(r *Run) []figure {
 		})
 		return []figure{f}
 	}
-	f.SVG = strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "first", ColLabel: "hosts, in lines from the left",
+	f.SVG = strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "first", ColLabel: "hosts, row by row",
 		Unit: chart.BitRates, Legend: "received"}, "", m.Rows, v)
 	return []figure{f}
 }

@@ -164,7 +164,7 @@ func TestNetworkHTML(t *testing.T) {
 	for _, want := range []string{"Flow completion p99", "Slowdown p99", "PFC pauses", "Largest queue", "no room in the buffer", "Flow completion time distribution",
 		"Slowdown by size", "up to 32 KiB", "Goodput", "warm-up", "Packets marked per second", "Share of time paused", "Rates of the first queue pairs",
 		"queue pair 1", `class="player" hidden`, `type="range"`, "tor3-&gt;leaf1: utilisation ", "data-over=", "Busiest ports", "Most paused ports",
-		"Queues of the deepest ports", "≤ 256KB", "Goodput of each host", "flows conserved", "farflash run runs/leaf-spine/scenario.yaml --seed 1", "fabric.ecn.marks"} {
+		"Queues of the deepest ports", "depth, at most", "256KB", "Goodput of each host", "flows conserved", "farflash run runs/leaf-spine/scenario.yaml --seed 1", "fabric.ecn.marks"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -261,7 +261,7 @@ func TestNetworkParts(t *testing.T) {
 	none.Set("fabric.goodput", 0)
 	none.Set("fabric.pause.count", 0)
 	none.Set("fabric.drops", 0)
-	if text := show("no flow ended", Run{Result: none}); !strings.Contains(text, "unfinished flows") || !strings.Contains(text, "16 did not end") {
+	if text := show("no flow ended", Run{Result: none}); !strings.Contains(text, "unfinished flows") || !strings.Contains(text, "16 unfinished") {
 		t.Errorf("flows that did not end are not told:\n%s", text)
 	}
 	for i := range whole.Series {

@@ -31,7 +31,7 @@ func inDark(page string) string {
 
 // onPaper makes a page as it is when it is printed: a browser without a printer shows that only where it is asked to.
 func onPaper(page string) string {
-	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media not all", "@media (max-width", "@media not all and (max-width", "@media (prefers-color-scheme:dark)", "@media not all").Replace(page)
+	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech", "@media (max-width", "@media not all and (max-width", "@media (prefers-color-scheme:dark)", "@media not all").Replace(page)
 }
 
 // audit is what a page is asked in a browser: whether anything is wider than the window, and whether texts of charts are cut or lie on each other.

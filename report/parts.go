@@ -238,7 +238,7 @@ func partFigures(runs []Run) (out []figure) {
 				return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: caption, Width: width, Height: 300}, Y: chart.Axis{Label: "Latency", Unit: chart.Micros}, Labels: of[op].labels,
 					Parts: []chart.Part{{Name: "mean", Style: 0, V: of[op].mean}, {Name: "p99", Style: 3, V: of[op].tail}}})
 			}
-			if f.SVG = svg(draw(0)); f.Wide {
+			if f.SVG = half(draw); f.Wide {
 				f.SVG = broad(draw)
 			}
 			out = append(out, f)

@@ -28,13 +28,13 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	if o.Plan.Description != "" {
 		p.Summary = sentence(o.Plan.Description) + " " + p.Summary
 	}
-	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"A GB written", perGB(o)}, {"TBe and month", term.Money(o.PerMonth)}}
+	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"Per GB written", perGB(o)}, {"Per TBe-month", term.Money(o.PerMonth)}}
 	if o.Proved() {
 		p.Facts = append(p.Facts, fact{"Above the proven bound", fmt.Sprintf("%.2f %%", 100*o.Gap())})
 	}
 	for _, x := range o.Placements {
 		if x.Refused != "" {
-			p.Failed = append(p.Failed, remark{x.Workload, "refused", "for " + x.Refused})
+			p.Failed = append(p.Failed, remark{x.Workload, "no drive", x.Refused})
 		}
 	}
 	sums := &table{Head: []heading{{"", true}, {Title: ""}, {"", true}}}
@@ -42,29 +42,29 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 		sums.Rows = append(sums.Rows, []cell{{Text: capital(x[0]), Class: "text name"}, {Text: x[1]}, {Text: x[2], Class: "text"}})
 	}
 	p.Sections = append(p.Sections,
-		section{ID: "cost", Title: "Cost", Table: sums, Figures: []figure{{Caption: "What the money is for", SVG: svg(waterfall(o)), Note: costNote(o)}}},
+		section{ID: "cost", Title: "Cost", Table: sums, Figures: []figure{{Caption: "Cost by item", SVG: waterfall(o), Note: costNote(o)}}},
 		section{ID: "drives", Title: "Drives", Figures: wearFigures(o), Table: driveRows(o)})
 	if o.Calendar != nil {
 		p.Sections = append(p.Sections, calendarSection(o))
 	}
 	if len(o.Moves) > 0 {
-		intro := "When a drive is worn out before its horizon, its workloads go where a gigabyte then costs least."
+		intro := "When a drive is worn out before its horizon, its workloads move to where a gigabyte then costs least."
 		if o.Calendar != nil {
-			intro = "Workloads that move at reviews, because all costs less so."
+			intro = "Workloads that move at reviews, because the plan then costs less."
 		}
 		p.Sections = append(p.Sections, section{ID: "moves", Title: "Moves", Intro: intro, Table: moveRows(o)})
 	}
 	if f := frontierFigure(o); f != nil {
-		intro := "The same workloads placed on the same drives by each algorithm as they arrive."
+		intro := "Each algorithm places the same workloads on the same drives as they arrive."
 		if o.FrontierMore > 0 {
-			intro = fmt.Sprintf("The same workloads placed by each algorithm as they arrive, on more drives than the plan has, %d in all: without hindsight they need them.", len(o.Drives)+o.FrontierMore)
+			intro = fmt.Sprintf("Each algorithm places the same workloads as they arrive. Without hindsight they need more drives than the plan has: %d in all.", len(o.Drives)+o.FrontierMore)
 		}
 		p.Sections = append(p.Sections, section{ID: "frontier", Title: "Cost against balance", Intro: intro, Figures: f, Table: frontierRows(o)})
 	}
 	if f := tornado(o); f != nil {
-		p.Sections = append(p.Sections, section{ID: "sensitivity", Title: "Sensitivity", Intro: "One input changed at a time, and all planned again; pointing at a bar shows what this placement would come to. Prices of flash move by half within a quarter: look at the first bars before you trust the sum.", Figures: f})
+		p.Sections = append(p.Sections, section{ID: "sensitivity", Title: "Sensitivity", Intro: "The bars show a new plan with one input changed. Point at a bar to see what the present placement would cost. Flash prices can move by half within a quarter, so look at the first bars before you trust the sum.", Figures: f})
 	}
-	p.Sections = append(p.Sections, section{ID: "assumptions", Title: "What it rests on", Table: assumptionRows(o)})
+	p.Sections = append(p.Sections, section{ID: "assumptions", Title: "Assumptions", Table: assumptionRows(o)})
 	p.Sections = append(p.Sections, section{ID: "placements", Title: "Placements", Table: placementRows(o)})
 	t, err := template.New("page").Parse(pageTemplate)
 	if err == nil {
@@ -79,14 +79,14 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 // costNote says what failures are.
 func costNote(o *drives.Outcome) string {
 	if o.Calendar != nil {
-		return "Failures are expected values, members x AFR x years, with the price of those after the warranty. What used drives bring is taken off."
+		return "Failures are expected values: drives x AFR x years. A replacement costs its price once the warranty has ended. The residual value of used drives is subtracted."
 	}
-	return "Failures are expected values, members x AFR x years x price after the warranty, and are not part of the TCO above them."
+	return "Failures are expected values: drives x AFR x years x price after the warranty. They are not part of the TCO."
 }
 
 // calendarSection is the money by years, and what is bought when.
 func calendarSection(o *drives.Outcome) section {
-	s := section{ID: "calendar", Title: "Calendar", Intro: "What is paid in which year of the plan."}
+	s := section{ID: "calendar", Title: "Calendar", Intro: "What is paid in each year of the plan."}
 	var years []string
 	for y := range o.Calendar.Years {
 		years = append(years, strconv.Itoa(y+1))
@@ -99,14 +99,14 @@ func calendarSection(o *drives.Outcome) section {
 		}
 		parts = append(parts, part)
 	}
-	s.Figures = []figure{{Wide: true, Caption: "Money by years", SVG: broad(func(width float64) string {
-		return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "Money by years", Width: width, Height: 330}, XLabel: "Year", Labels: years,
-			Y: chart.Axis{Label: "Money", Unit: chart.Dollars, FromZero: true}, Parts: parts})
+	s.Figures = []figure{{Wide: true, Caption: "Cost per year", SVG: broad(func(width float64) string {
+		return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "Cost per year", Width: width, Height: 330}, XLabel: "Year", Labels: years,
+			Y: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Parts: parts})
 	})}}
 	if days, more := purchases(o); len(days) > 0 {
-		s.Figures[0].Note = "To be bought: " + strings.Join(days, "; ")
+		s.Figures[0].Note = "Purchases: " + strings.Join(days, "; ")
 		if more > 0 {
-			s.Figures[0].Note += fmt.Sprintf("; and on %d more days", more)
+			s.Figures[0].Note += fmt.Sprintf("; and %d more days", more)
 		}
 		s.Figures[0].Note += "."
 	}
@@ -126,8 +126,8 @@ func calendarSection(o *drives.Outcome) section {
 }
 
 // waterfall draws the cost's addends, each from where the one above ends.
-func waterfall(o *drives.Outcome) string {
-	c := chart.BarChart{Frame: chart.Frame{Title: "What the money is for"}, X: chart.Axis{Label: "Money", Unit: chart.Dollars, FromZero: true}, Total: true}
+func waterfall(o *drives.Outcome) template.HTML {
+	c := chart.BarChart{Frame: chart.Frame{Title: "Cost by item"}, X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Total: true}
 	sum, part := 0.0, chart.Part{}
 	add := func(name string, from, v float64) {
 		c.Rows, c.From, part.V = append(c.Rows, name), append(c.From, from), append(part.V, v)
@@ -149,7 +149,7 @@ func waterfall(o *drives.Outcome) string {
 		add("With failures", 0, sum)
 	}
 	c.Parts = []chart.Part{part}
-	return chart.Bars(c)
+	return bothBars(c)
 }
 
 // mostPlanBars is how many drives have a bar of their own.
@@ -184,15 +184,15 @@ func wearFigures(o *drives.Outcome) []figure {
 		}
 		out = append(out, chart.Series{Name: x.name, Style: i, X: share, Y: v})
 	}
-	return []figure{{Wide: true, Caption: "Wear at the end of service, and load, drives sorted by each",
+	return []figure{{Wide: true, Caption: "Wear at the end of service, and load: drives sorted by each value",
 		SVG: broad(func(width float64) string {
 			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Wear and load of drives", Width: width, Height: 330}, X: chart.Axis{Label: "Share of the drives", Unit: chart.Fractions}, Y: y, Series: out})
 		})}}
 }
 
 func driveRows(o *drives.Outcome) *table {
-	t := &table{Full: true, Head: []heading{{Title: "#"}, {"Drive", true}, {Title: "Workloads"}, {Title: "GB a day"}, {Title: "Sequential"}, {Title: "WAF"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Serves"},
-		{"Until", true}, {Title: "Wear"}, {Title: "Cost"}, {Title: "A GB"}, {"Holds", true}}}
+	t := &table{Full: true, Head: []heading{{Title: "#"}, {"Drive", true}, {Title: "Workloads"}, {Title: "GB/day"}, {Title: "Sequential"}, {Title: "WAF"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Serves"},
+		{"Until", true}, {Title: "Wear"}, {Title: "Cost"}, {Title: "Per GB"}, {"Holds", true}}}
 	for i := range o.Drives {
 		d := &o.Drives[i]
 		s := &d.State
@@ -218,11 +218,11 @@ func moveRows(o *drives.Outcome) *table {
 
 // assumptionRows are every figure that the answer rests on.
 func assumptionRows(o *drives.Outcome) *table {
-	t := &table{Head: []heading{{"Of", true}, {"What", true}, {"Value", true}, {"Where it is from", true}}}
+	t := &table{Head: []heading{{"Of", true}, {"What", true}, {"Value", true}, {"Source", true}}}
 	for _, x := range o.Plan.Assumptions() {
 		of := x.Of
 		if of == "" {
-			of = "the plan"
+			of = "plan"
 		}
 		t.Rows = append(t.Rows, []cell{{Text: of, Class: "text name"}, {Text: x.Name, Class: "text"}, {Text: x.Value, Class: "text"}, {Text: x.Source, Class: "text"}})
 	}
@@ -273,7 +273,7 @@ func frontierFigure(o *drives.Outcome) []figure {
 		}
 	}
 	unit := moneyUnit(o)
-	return []figure{{Wide: true, Caption: unit + " against imbalance", Note: "Lower left is better. mintco-perf is drawn with balance weighed 0 to 10 times as heavily as the paper does.",
+	return []figure{{Wide: true, Caption: unit + " against imbalance", Note: "Lower left is better. The line of mintco-perf runs over weights of balance from 0 to 10 times the paper's.",
 		SVG: broad(func(width float64) string {
 			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: unit + " against the imbalance of space", Width: width, Height: 330}, X: chart.Axis{Label: "Coefficient of variation of used space"},
 				Y: chart.Axis{Label: unit, Unit: chart.Dollars}, Series: merged(series)})
@@ -283,9 +283,9 @@ func frontierFigure(o *drives.Outcome) []figure {
 // moneyUnit names what a plan is judged by.
 func moneyUnit(o *drives.Outcome) string {
 	if o.Calendar != nil {
-		return "Money until the plan's end"
+		return "TCO"
 	}
-	return "Money a GB written"
+	return "Cost per GB written"
 }
 
 // merged puts points that lie on each other under one name, for one would hide the other.
@@ -302,7 +302,7 @@ func merged(series []chart.Series) []chart.Series {
 		}
 		switch {
 		case same >= 0 && len(out[same].X) > 1:
-			out[same].Name += ", on it " + s.Name
+			out[same].Name += " (and " + s.Name + ")"
 			continue
 		case same >= 0:
 			out[same].Name += " and " + s.Name
@@ -330,39 +330,39 @@ func tornado(o *drives.Outcome) []figure {
 		return nil
 	}
 	base := o.Objective()
-	c := chart.ForestChart{Frame: chart.Frame{Title: "What inputs do to the cost"}, X: chart.Axis{Label: moneyUnit(o) + ", over this plan's"}, Zero: 1}
+	c := chart.ForestChart{Frame: chart.Frame{Title: "Cost when one input changes"}, X: chart.Axis{Label: moneyUnit(o) + " relative to this plan"}, Zero: 1}
 	note := ""
 	for _, e := range o.Effects {
 		if e.AtLow == 0 || e.AtHigh == 0 {
-			note += fmt.Sprintf("%s, %s or %s: there would be no plan. ", e.Name, e.Low, e.High)
+			note += fmt.Sprintf("%s at %s or %s: no plan is possible. ", e.Name, e.Low, e.High)
 			continue
 		}
 		low, high := e.AtLow/base, e.AtHigh/base
 		held := func(v float64) string {
 			if v == 0 {
-				return "would not hold"
+				return "would not fit"
 			}
 			return term.Money(v)
 		}
-		c.Rows = append(c.Rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: min(low, high), High: max(low, high), Text: fmt.Sprintf("%s: x%.3f, %s: x%.3f", e.Low, low, e.High, high),
-			Title: fmt.Sprintf("%s\n%s: %s; this placement %s\n%s: %s; this placement %s", e.Name, e.Low, term.Money(e.AtLow), held(e.HeldLow), e.High, term.Money(e.AtHigh), held(e.HeldHigh))})
+		c.Rows = append(c.Rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: min(low, high), High: max(low, high), Text: fmt.Sprintf("%s: x%.3f; %s: x%.3f", e.Low, low, e.High, high),
+			Title: fmt.Sprintf("%s\n%s: %s; the present placement %s\n%s: %s; the present placement %s", e.Name, e.Low, term.Money(e.AtLow), held(e.HeldLow), e.High, term.Money(e.AtHigh), held(e.HeldHigh))})
 	}
 	return []figure{{Wide: true, Caption: moneyUnit(o) + ", relative to this plan", Note: note, SVG: forest(c)}}
 }
 
 func placementRows(o *drives.Outcome) *table {
-	t := &table{Head: []heading{{"Workload", true}, {"Drive", true}, {Title: "GB a day"}, {Title: "Sequential"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Arrives"}}}
+	t := &table{Head: []heading{{"Workload", true}, {"Drive", true}, {Title: "GB/day"}, {Title: "Sequential"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Arrives"}}}
 	const most = 500
 	jobs := o.Plan.Jobs()
 	for i, x := range o.Placements {
 		if i == most {
-			t.Caption = fmt.Sprintf("The first %d of %d; placements.csv has all", most, len(o.Placements))
+			t.Caption = fmt.Sprintf("The first %d of %d; placements.csv has them all", most, len(o.Placements))
 			break
 		}
 		w := &jobs[i]
 		where := x.Drive
 		if where == "" {
-			where = "refused for " + x.Refused
+			where = "none: " + x.Refused
 		}
 		t.Rows = append(t.Rows, []cell{{Text: x.Workload, Class: "text name"}, {Text: where, Class: "text"}, {Text: term.Significant(w.WriteRate, 4)}, {Text: term.Percent(w.Sequential)}, {Text: gigabytes(w.WorkingSet)},
 			{Text: term.Count(w.PeakIOPS)}, {Text: fmt.Sprintf("%.0f", w.Arrival)}})

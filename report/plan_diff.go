@@ -12,7 +12,7 @@ import (
 
 // WritePlanDifference prints what is different in a second plan.
 func WritePlanDifference(w io.Writer, d *drives.Difference, style term.Style) error {
-	fmt.Fprintf(w, "%s and %s, by objective %s\n", style.Bold(d.Before), style.Bold(d.After), d.Objective)
+	fmt.Fprintf(w, "%s compared with %s, objective %s\n", style.Bold(d.Before), style.Bold(d.After), d.Objective)
 	if len(d.Inputs) > 0 {
 		fmt.Fprintln(w)
 		t := term.NewTable(term.Left("input"), term.Left("before"), term.Left("after"))
@@ -54,15 +54,15 @@ func WritePlanDifference(w io.Writer, d *drives.Difference, style term.Style) er
 		return err
 	}
 	if len(d.Workloads) == 0 {
-		_, err := fmt.Fprintln(w, "\nevery workload is where it was")
+		_, err := fmt.Fprintln(w, "\nno workload moves")
 		return err
 	}
-	fmt.Fprintf(w, "\n%d workloads are elsewhere:\n", len(d.Workloads))
+	fmt.Fprintf(w, "\nworkloads that move: %d\n", len(d.Workloads))
 	t = term.NewTable(term.Left("workload"), term.Left("before"), term.Left("after"))
 	const most = 40
 	for i, x := range d.Workloads {
 		if i == most && len(d.Workloads) > most+1 {
-			t.Row(fmt.Sprintf("and %d more (--json has all)", len(d.Workloads)-i))
+			t.Row(fmt.Sprintf("and %d more (see --json)", len(d.Workloads)-i))
 			break
 		}
 		t.Row(x.Workload, dash(x.Before), dash(x.After))

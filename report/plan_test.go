@@ -39,7 +39,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := b.String()
-		wants := []string{"What the money is for", "Power and cooling", map[string]string{"small": "Money until the plan", "many": "Money a GB written against imbalance"}[name], "Price of drives", "farflash plan rack.yaml", "Wear"}
+		wants := []string{"Cost by item", "Power and cooling", map[string]string{"small": "TCO relative to this plan", "many": "Cost per GB written against imbalance"}[name], "Price of drives", "farflash plan rack.yaml", "Wear"}
 		if name == "many" {
 			wants = append(wants, "4 workloads without a drive", "two &amp; &lt;three&gt;", "Drives sorted by each"[1:], "When a drive is worn out before its horizon")
 		}
@@ -58,7 +58,7 @@ func TestPlan(t *testing.T) {
 		if err := report.WritePlanText(&text, o, term.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(text.String(), "a GB written") {
+		if !strings.Contains(text.String(), "per GB written") {
 			t.Errorf("%s: %s", name, text.String())
 		}
 	}

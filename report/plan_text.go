@@ -19,7 +19,7 @@ func gigabytes(v float64) string { return term.Size(v * 1e9) }
 func daysText(days float64) string {
 	switch {
 	case math.IsInf(days, 1):
-		return "for ever"
+		return "forever"
 	case days >= 2*tco.Year:
 		return term.Significant(days/tco.Year, 3) + " y"
 	}
@@ -47,7 +47,7 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 		d := &o.Drives[i]
 		s := &d.State
 		if i == mostDrives && len(o.Drives) > mostDrives+1 {
-			t.Row(fmt.Sprintf("and %d more (-o DIR writes all)", len(o.Drives)-i))
+			t.Row(fmt.Sprintf("and %d more (see drives.csv with -o DIR)", len(o.Drives)-i))
 			break
 		}
 		if s.Workloads == 0 {
@@ -62,7 +62,7 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	}
 	for _, x := range o.Placements {
 		if x.Refused != "" {
-			fmt.Fprintf(w, "\n%s: no drive takes it, for %s", style.Bad(x.Workload), x.Refused)
+			fmt.Fprintf(w, "\n%s: no drive can take it: %s", style.Bad(x.Workload), x.Refused)
 		}
 	}
 	if a.Refused > 0 {
@@ -85,7 +85,7 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 		return err
 	}
 	if len(o.Moves) > 0 {
-		why := "when drives are worn out before the horizon"
+		why := "off drives that are worn out before the horizon"
 		if o.Calendar != nil {
 			why = "at reviews"
 		}
@@ -104,15 +104,15 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 // judgedBy says how was placed, and for what.
 func judgedBy(o *drives.Outcome) string {
 	if o.Calendar != nil {
-		return fmt.Sprintf("%v for the least money until day %.0f", o.Plan.Algorithm, float64(o.Plan.Horizon))
+		return fmt.Sprintf("%v, for the lowest TCO until day %.0f", o.Plan.Algorithm, float64(o.Plan.Horizon))
 	}
-	return fmt.Sprintf("%v for money a GB written", o.Plan.Algorithm)
+	return fmt.Sprintf("%v, for the lowest cost per GB written", o.Plan.Algorithm)
 }
 
 // until says what ends a drive's service, and how often it is replaced until then.
 func until(d *drives.DriveRow) string {
 	if n := len(d.Replaced); n > 0 {
-		return fmt.Sprintf("%s, replaced %dx", d.EndsBy, n)
+		return fmt.Sprintf("%s, replaced %d times", d.EndsBy, n)
 	}
 	return d.EndsBy
 }
@@ -176,7 +176,7 @@ func purchases(o *drives.Outcome) (days []string, more int) {
 	for _, x := range order {
 		what := fmt.Sprintf("%d x %s", count[x], x.model)
 		if x.again {
-			what += " in place of what is worn out"
+			what += " to replace worn-out drives"
 		}
 		if x.day == last {
 			days[len(days)-1] += ", " + what
@@ -208,19 +208,19 @@ func writeCalendar(w io.Writer, o *drives.Outcome, style term.Style) error {
 	if len(days) == 0 {
 		return nil
 	}
-	fmt.Fprintln(w, "\nto be bought:")
+	fmt.Fprintln(w, "\npurchases:")
 	for _, d := range days {
 		fmt.Fprintf(w, "  %s\n", d)
 	}
 	if more > 0 {
-		fmt.Fprintf(w, "  and on %d more days (--json has all)\n", more)
+		fmt.Fprintf(w, "  and %d more days (see --json)\n", more)
 	}
 	return nil
 }
 
 // writeAssumptions prints what the answer rests on.
 func writeAssumptions(w io.Writer, o *drives.Outcome, style term.Style) error {
-	fmt.Fprintln(w, "\nthis rests on:")
+	fmt.Fprintln(w, "\nassumptions:")
 	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
 	of := ""
 	for _, x := range o.Plan.Assumptions() {
@@ -250,9 +250,9 @@ func placed(a *tco.Assessment) string {
 func moveTo(m *drives.Move) string {
 	switch {
 	case m.To == "":
-		return "nowhere, for " + m.Refused
+		return "nowhere: " + m.Refused
 	case m.NeedsNewDrive:
-		return m.To + ", bought then"
+		return m.To + " (bought that day)"
 	}
 	return m.To
 }
@@ -260,51 +260,51 @@ func moveTo(m *drives.Move) string {
 // planSums are the plan's figures: name, value, remark.
 func planSums(o *drives.Outcome) [][3]string {
 	a := o.Assessment
-	what, when := "purchase and running cost over the drives' service", "by the workloads in that time"
+	what, when := "purchase and operation over the drives' service", "by the workloads in that time"
 	if o.Calendar != nil {
-		if what, when = "what it takes to serve all workloads until the plan's end", "by the workloads until then"; o.Plan.Costs.Discount > 0 {
+		if what, when = "to serve all workloads until the plan's end", "by the workloads until then"; o.Plan.Costs.Discount > 0 {
 			what += ", discounted to day 0"
 		}
 	}
-	list := [][3]string{{"TCO", term.Money(o.Cost), what}, {"written", gigabytes(o.Data), when}, {"a GB written", perGB(o), ""}}
+	list := [][3]string{{"TCO", term.Money(o.Cost), what}, {"written", gigabytes(o.Data), when}, {"per GB written", perGB(o), ""}}
 	switch {
 	case o.Exact && o.Calendar != nil:
-		list = append(list, [3]string{"proven bound", term.Money(o.Cost), "this plan is the cheapest there is: every plan was looked at"})
+		list = append(list, [3]string{"proven bound", term.Money(o.Cost), "no plan is cheaper: all possible plans were examined"})
 	case o.Exact:
-		list = append(list, [3]string{"proven bound", perGB(o), "this plan is the best there is: every plan was looked at"})
+		list = append(list, [3]string{"proven bound", perGB(o), "no plan is cheaper: all possible plans were examined"})
 	case o.LeastCost > 0:
 		list = append(list, [3]string{"proven bound", term.Money(o.LeastCost), fmt.Sprintf("no plan costs less; this one is at most %.2f %% above it", 100*o.Gap())})
 	case o.Bound > 0:
-		list = append(list, [3]string{"proven bound", term.Money(o.Bound), fmt.Sprintf("a lower bound on the cost per GB of any plan; this plan is at most %.2f %% above it", 100*o.Gap())})
+		list = append(list, [3]string{"proven bound", term.Money(o.Bound), fmt.Sprintf("no plan costs less per GB; this one is at most %.2f %% above it", 100*o.Gap())})
 	case o.BoundNote != "":
 		list = append(list, [3]string{"proven bound", "-", o.BoundNote})
 	}
-	snia, worn, risk := ", failures included", [3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives are worn out before anything else ends them"}, "expected: drives x AFR x years; "
+	snia, worn, risk := ", failures included", [3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives end by wear"}, "expected, drives x AFR x years: "
 	if o.Calendar != nil {
 		n := 0
 		for i := range o.Drives {
 			n += len(o.Drives[i].Replaced)
 		}
-		worn = [3]string{"replaced", strconv.Itoa(n), fmt.Sprintf("drives that are worn out; %s of the used ones are at least once", term.Percent(a.EnduranceLimited))}
-		snia, risk = "", "expected, in the TCO: "
+		worn = [3]string{"replaced", strconv.Itoa(n), fmt.Sprintf("worn-out drives; %s of the used drives wear out at least once", term.Percent(a.EnduranceLimited))}
+		snia, risk = "", "expected, part of the TCO: "
 	}
 	if r := o.Risk; r != nil {
-		list = append(list, [3]string{"holds", fmt.Sprintf("%s +- %s", term.Percent(r.Holds), term.Percent(r.Within)), fmt.Sprintf("of %d draws, as it is: %s", r.Draws, o.Plan.Uncertainty.Text())})
+		list = append(list, [3]string{"holds", fmt.Sprintf("%s +- %s", term.Percent(r.Holds), term.Percent(r.Within)), fmt.Sprintf("share of %d draws that this placement serves: %s", r.Draws, o.Plan.Uncertainty.Text())})
 		if r.Median > 0 {
-			what := "TCO then"
+			what := "TCO in these"
 			if o.Calendar == nil {
-				what = "a GB then"
+				what = "per GB in these"
 			}
-			list = append(list, [3]string{what, fmt.Sprintf("%s to %s", term.Money(r.Low), term.Money(r.High)), fmt.Sprintf("in nine of ten of the draws in which it holds; median %s", term.Money(r.Median))})
+			list = append(list, [3]string{what, fmt.Sprintf("%s to %s", term.Money(r.Low), term.Money(r.High)), fmt.Sprintf("90 %% of the draws that it serves; median %s", term.Money(r.Median))})
 		}
 		if r.Again > 0 {
-			list = append(list, [3]string{"regret", term.Percent(r.Regret), fmt.Sprintf("mean of %d draws: what it costs more than a plan that knew them", r.Again)})
+			list = append(list, [3]string{"regret", term.Percent(r.Regret), fmt.Sprintf("mean of %d draws: extra cost over a plan made for that draw", r.Again)})
 		}
 	}
 	return append(list,
-		[3]string{"an effective TB and month", term.Money(o.PerMonth), fmt.Sprintf("SNIA's $/TBe/month%s; %s TBe", snia, term.Significant(o.TBe, 3))},
-		[3]string{"space used", term.Percent(a.SpaceShare), fmt.Sprintf("mean of the drives; CV %.3f", a.SpaceCV)},
-		[3]string{"IOPS used", term.Percent(a.IOPSShare), fmt.Sprintf("mean of the drives; CV %.3f", a.IOPSCV)},
+		[3]string{"per effective TB-month", term.Money(o.PerMonth), fmt.Sprintf("SNIA's $/TBe/month%s, for %s TBe", snia, term.Significant(o.TBe, 3))},
+		[3]string{"space used", term.Percent(a.SpaceShare), fmt.Sprintf("mean over the drives; CV %.3f", a.SpaceCV)},
+		[3]string{"IOPS used", term.Percent(a.IOPSShare), fmt.Sprintf("mean over the drives; CV %.3f", a.IOPSCV)},
 		worn,
 		[3]string{"failures", term.Significant(o.Failures.Expected, 3), fmt.Sprintf("%s%s, %s rewritten", risk, term.Money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
 		[3]string{"carbon", term.Significant(o.Carbon.Total()/1000, 3) + " t CO2e", fmt.Sprintf("%s embodied", term.Percent(o.Carbon.Embodied/o.Carbon.Total()))})
@@ -322,26 +322,26 @@ func perGB(o *drives.Outcome) string {
 func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) error {
 	switch {
 	case x.Chosen == "":
-		fmt.Fprintf(w, "%s: no drive takes it\n\n", style.Bold(x.Workload))
+		fmt.Fprintf(w, "%s: no drive can take it\n\n", style.Bold(x.Workload))
 	case x.Next == "":
 		fmt.Fprintf(w, "%s is on %s: no other drive can take it\n\n", style.Bold(x.Workload), x.Chosen)
 	case math.Abs(x.Worse) < 5e-7:
-		fmt.Fprintf(w, "%s is on %s: %s would do as well\n\n", style.Bold(x.Workload), x.Chosen, x.Next)
+		fmt.Fprintf(w, "%s is on %s: %s would cost the same\n\n", style.Bold(x.Workload), x.Chosen, x.Next)
 	default:
-		word, what := "more", "a GB of the whole pool"
+		word, what := "more", "a GB written"
 		if x.Whole {
-			what = "the whole pool"
+			what = "the pool"
 		}
 		if x.Worse < 0 {
 			word = "less"
 		}
-		fmt.Fprintf(w, "%s is on %s: on %s, the next, %s would cost %s %% %s\n\n", style.Bold(x.Workload), x.Chosen, x.Next, what, term.Significant(100*math.Abs(x.Worse), 3), word)
+		fmt.Fprintf(w, "%s is on %s: on the next best, %s, %s would cost %s %% %s\n\n", style.Bold(x.Workload), x.Chosen, x.Next, what, term.Significant(100*math.Abs(x.Worse), 3), word)
 	}
 	money := "$/GB of the pool"
 	if x.Whole {
 		money = "$ for the pool"
 	}
-	t := term.NewTable(term.Left("drive"), term.Right(money), term.Right("WAF there"), term.Right("it serves"), term.Left(""))
+	t := term.NewTable(term.Left("drive"), term.Right(money), term.Right("WAF there"), term.Right("serves"), term.Left(""))
 	for i, c := range x.Choices {
 		if i == 15 && len(x.Choices) > 16 {
 			t.Row(fmt.Sprintf("and %d more", len(x.Choices)-i))

@@ -24,15 +24,15 @@ func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string
 		}
 	} else {
 		for _, a := range x.Advice() {
-			p.Warnings = append(p.Warnings, remark{Detail: "It would take " + a.Text + "."})
+			p.Warnings = append(p.Warnings, remark{Detail: "Possible with " + a.Text + "."})
 		}
 	}
 	p.Sections = append(p.Sections, best)
 	if f := sizingFigures(x); len(f) > 0 {
-		p.Sections = append(p.Sections, section{ID: "nodes", Title: "Cost and latency over nodes", Figures: f})
+		p.Sections = append(p.Sections, section{ID: "nodes", Title: "Cost and latency by number of nodes", Figures: f})
 	}
 	if list := byProtocol(x); len(list) > 0 {
-		t := &table{Full: true, Head: []heading{{"protocol", true}, {Title: "cost"}, {Title: "more"}, {Title: "nodes"}, {"drive", true}, {"nic", true}, {Title: "group"}, {Title: "p99"}, {Title: "bound reached"}, {"by", true}}}
+		t := &table{Full: true, Head: []heading{{"protocol", true}, {Title: "cost"}, {Title: "extra cost"}, {Title: "nodes"}, {"drive", true}, {"nic", true}, {Title: "group"}, {Title: "p99"}, {Title: "of the bound"}, {"bound by", true}}}
 		for _, c := range list {
 			t.Rows = append(t.Rows, textCells(t.Head, protocolCells(x, c)))
 		}
@@ -43,9 +43,9 @@ func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string
 		t.Rows = append(t.Rows, textCells(t.Head, optionCells(x, c)))
 	}
 	p.Sections = append(p.Sections, section{ID: "options", Title: "Options", Table: t},
-		section{ID: "runs", Title: "Runs", Intro: "All designs that were simulated, in the order of the search. Each run is a run directory below the plan's.", Table: runTable(x, place)})
+		section{ID: "runs", Title: "Runs", Intro: "Every simulated design, in the order of the search. Each run has its own directory below the plan's.", Table: runTable(x, place)})
 	if s.Scenario != "" {
-		p.Scenarios = []pageRun{{Label: "What is needed, with every default", Scenario: ParseScenario(s.Scenario)}}
+		p.Scenarios = []pageRun{{Label: "The need, with every default", Scenario: ParseScenario(s.Scenario)}}
 	}
 	return p.write(w)
 }
@@ -149,22 +149,22 @@ func sizingFigures(x *objects.Plan) []figure {
 	if hi > 4*lo { // what is near the limit is near the least number
 		count.Scale = chart.Log
 	}
-	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile over number of nodes, by protocol", Height: 330}, X: count, Y: y, Series: append(p99, line)}
-	drawn, manyLines := svg(chart.Lines(percentiles)), len(p99) > mostLines
+	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile by number of nodes and protocol", Height: 330}, X: count, Y: y, Series: append(p99, line)}
+	drawn, manyLines := bothLines(percentiles), len(p99) > mostLines
 	if manyLines {
 		count.Min, count.Max = lo, hi
 		percentiles.Frame.Width, percentiles.Frame.Height, percentiles.X, percentiles.Series = 320, 200, count, p99
 		drawn = multiples(percentiles, line)
 	}
-	costs := figure{Caption: "Cost over nodes", Note: "The cheapest design with each protocol, and each design that was the cheapest when it was found.",
-		SVG: svg(chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "cost over number of nodes, by protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
-			Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true}))}
+	costs := figure{Caption: "Cost by number of nodes", Note: "The cheapest design with each protocol, and designs that were the cheapest when they were found.",
+		SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "Cost by number of nodes and protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
+			Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true})}
 	if manyLines {
 		costs = costBars(x)
 	}
 	return []figure{
 		costs,
-		{Caption: "99th percentile over nodes", Note: "Designs simulated near the cheapest one with each protocol. Whiskers are 95 % intervals. If nodes may be down, the worse of both states is shown.",
+		{Caption: "99th percentile by number of nodes", Note: "Designs near the cheapest one with each protocol. Whiskers are 95 % intervals. If nodes may be down, the worse of the two states is shown.",
 			Wide: manyLines, SVG: drawn},
 	}
 }
@@ -178,8 +178,8 @@ func costBars(x *objects.Plan) figure {
 			rows, part.V = append(rows, fmt.Sprintf("%v, %d nodes", scheme, c.Nodes)), append(part.V, float64(c.Cost))
 		}
 	}
-	return figure{Caption: "Cost of the cheapest design with each protocol", SVG: svg(chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
-		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part}, Total: true}))}
+	return figure{Caption: "Cost of the cheapest design with each protocol", SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
+		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part}, Total: true})}
 }
 
 // sortSeries puts a series into the order of its places.

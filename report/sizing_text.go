@@ -22,7 +22,7 @@ func WriteSizingText(w io.Writer, p *objects.Plan, style term.Style) error {
 	if p.Best == nil {
 		fmt.Fprintf(&b, "\n%s\n", style.Bad(bestText(p)))
 		for _, a := range p.Advice() {
-			fmt.Fprintf(&b, "  it would take %s\n", a.Text)
+			fmt.Fprintf(&b, "  possible with %s\n", a.Text)
 		}
 	} else {
 		fmt.Fprintf(&b, "\n%s\n", style.Bold(bestText(p)))
@@ -65,7 +65,7 @@ func needText(n *objects.Need) string {
 		text += fmt.Sprintf(", of gets below %v", n.GetP99)
 	}
 	if n.Capacity > 0 {
-		text += fmt.Sprintf(", %v kept", n.Capacity)
+		text += fmt.Sprintf(", %v stored", n.Capacity)
 	}
 	if n.Survive > 0 {
 		text += fmt.Sprintf(", with %s down", nodes(n.Survive))
@@ -123,8 +123,8 @@ func bestFacts(p *objects.Plan) []fact {
 		}
 		add("done"+state, "%s chunks/s +- %s", term.Rate(m.Rate.Mean), term.Percent(m.Rate.Relative()))
 	}
-	add("bound", "%s of %s chunks/s, which %s allow", term.Percent(n.Rate/c.Point.Bound.Chunks), term.Rate(c.Point.Bound.Chunks), resource(c.Point.Bound.Resource))
-	add("fewer nodes", "%s", fewerText(p))
+	add("bound", "%s of the %s chunks/s that %s allow", term.Percent(n.Rate/c.Point.Bound.Chunks), term.Rate(c.Point.Bound.Chunks), resource(c.Point.Bound.Resource))
+	add("one step fewer", "%s", fewerText(p))
 	for _, r := range c.Remarks {
 		add("remark", "%s", r)
 	}
@@ -134,7 +134,7 @@ func bestFacts(p *objects.Plan) []fact {
 // resource is a bound's resource in a sentence.
 func resource(name string) string {
 	if name == "capacity" {
-		return "the drives' sizes"
+		return "the drives' capacities"
 	}
 	return "the " + name
 }
@@ -187,8 +187,8 @@ func byProtocol(p *objects.Plan) []*objects.Candidate {
 }
 
 func writeProtocols(b *strings.Builder, p *objects.Plan, list []*objects.Candidate, style term.Style) error {
-	t := term.NewTable(term.Left("protocol"), term.Right("cost"), term.Right("more"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Right("group"),
-		term.Right("p99"), term.Right("bound"), term.Left("by"))
+	t := term.NewTable(term.Left("protocol"), term.Right("cost"), term.Right("extra"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Right("group"),
+		term.Right("p99"), term.Right("of bound"), term.Left("bound by"))
 	for _, c := range list {
 		t.Row(protocolCells(p, c)...)
 	}
@@ -268,7 +268,7 @@ func writeOptions(b *strings.Builder, p *objects.Plan, style term.Style) error {
 		return err
 	}
 	if k := len(list) - len(shown); k > 0 {
-		fmt.Fprintf(b, "%d more in plan.json and report.html\n", k)
+		fmt.Fprintf(b, "and %d more, in plan.json and report.html\n", k)
 	}
 	return nil
 }

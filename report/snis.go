@@ -83,7 +83,7 @@ func (r *Run) convergence(before string) (figure, bool) {
 	} else if ok {
 		note += " The iterations converged."
 	}
-	return figure{Caption: capital(before + "convergence"), Note: note, SVG: svg(chart.Groups(c))}, true
+	return figure{Caption: capital(before + "convergence"), Note: note, SVG: bothGroups(c)}, true
 }
 
 func distanceNames() []string {
@@ -110,7 +110,7 @@ func (r *Run) throughputs(before string) (figure, bool) {
 	slices.Reverse(c.Lines) // the highest first, as they lie
 	c.Y.Scale = logIfWide(series)
 	return figure{Caption: capital(before + "throughput of requests"), Note: "Size over latency of a request: quantiles over requests, by iteration. A level line has converged.",
-		SVG: svg(chart.Groups(c))}, true
+		SVG: bothGroups(c)}, true
 }
 
 // evenly returns at most some of the numbers from 0 to n-1, evenly spaced, both ends among them.

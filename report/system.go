@@ -199,9 +199,9 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	if wide {
 		size.Width = 1310
 	}
-	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op + "s whose latency is near a quantile. A bar's figure is the mean of these, so it differs a little from the table's quantile."
+	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op + "s whose latency is near a quantile. A bar shows the mean of those, so it differs slightly from the table's quantile."
 	out := []figure{{Caption: ops + ": where the time goes", Note: note, Wide: wide,
-		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true}))}}
+		SVG: bothBars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true})}}
 	if !withShares {
 		return out
 	}
@@ -210,8 +210,8 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 		labels[i] = g.labels[i] + ", " + chart.Micros.Format(s.total)
 	}
 	size.Title = g.op + "s: shares of the latency"
-	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same, as shares of each bar.", Wide: wide,
-		SVG: svg(chart.Bars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares}))})
+	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, scaled to 100 %.", Wide: wide,
+		SVG: bothBars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares})})
 }
 
 // mostAcross is how many stages a table has beside each other; of more it has one below the other.
@@ -429,7 +429,7 @@ func drivesFigures(runs []Run) []figure {
 		}
 		caption := before + "how busy each drive was"
 		out = append(out, figure{Caption: capital(caption), Wide: true, Note: "Busy share of the dies of each drive, mean over its dies. Bright drives carry more than their share of the load.",
-			SVG: strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "first", ColLabel: "drives, in lines from the left", Unit: chart.Fractions,
+			SVG: strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "first", ColLabel: "drives, row by row", Unit: chart.Fractions,
 				Legend: "dies busy, %", Max: 1}, "drive ", names, busy)})
 	}
 	return append(tables, out...)

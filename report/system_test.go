@@ -170,8 +170,8 @@ func TestSystemHTML(t *testing.T) {
 	if html != page1(t, systemA.run()) {
 		t.Error("the page differs from one time to the next")
 	}
-	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, and each bar's title.
-	if n := strings.Count(html, ">TXQ wait</text>"); n != 2 {
+	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, each in two widths, and each bar's title.
+	if n := strings.Count(html, ">TXQ wait</text>"); n != 4 {
 		t.Errorf("the legend names the TXQ %d times", n)
 	}
 	html = page1(t, systemC.run())
@@ -316,7 +316,7 @@ func TestRateControlInText(t *testing.T) {
 	run.Result.Set("rate.demanded", 22.8e9)
 	run.Result.Set("rate.weight_ratio", 4)
 	run.Result.Set("rate.predictions", 1234)
-	want := "rate control  22.8 Gbit/s  demanded of targets by the network, writes over reads in drives 4.000, 1,234 predictions"
+	want := "rate control  22.8 Gbit/s  rate that the network allows targets, weight of writes over reads 4.000, 1,234 predictions"
 	if got := text(); !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(want), " ")) {
 		t.Errorf("with one:\n%s", got)
 	}

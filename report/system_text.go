@@ -44,7 +44,7 @@ func (r *Run) system(b *strings.Builder, style term.Style) error {
 		t.Row("drives", term.Count(float64(len(d.number))), style.Dim(strings.Join(parts, ", ")))
 	}
 	if demanded := r.written("rate.demanded"); demanded != "" {
-		parts := []string{"demanded of targets by the network", "writes over reads in drives " + r.written("rate.weight_ratio")}
+		parts := []string{"rate that the network allows targets", "weight of writes over reads " + r.written("rate.weight_ratio")}
 		if n, ok := r.value("rate.predictions"); ok && n > 0 {
 			parts = append(parts, term.Count(n)+" predictions")
 		}
@@ -100,7 +100,7 @@ func (r *Run) turns(b *strings.Builder, style term.Style) error {
 				parts = append(parts, name+" "+term.Quantity(v, m.Unit))
 			}
 		}
-		t.Row("request's throughput", middle, style.Dim(strings.Join(parts, ", ")))
+		t.Row("request throughput", middle, style.Dim(strings.Join(parts, ", ")))
 	}
 	if list, _ := r.differencesOfModes(); len(list) > 0 {
 		var parts []string
@@ -108,9 +108,9 @@ func (r *Run) turns(b *strings.Builder, style term.Style) error {
 			parts = append(parts, d.name+" "+signed(d.relative))
 		}
 		if most, ok := r.Result.Metric("snis.error.request.max"); ok {
-			parts = append(parts, "a request at most "+term.Quantity(most.Value, most.Unit))
+			parts = append(parts, "largest of a request "+term.Quantity(most.Value, most.Unit))
 		}
-		t.Row("off one event loop", list[0].name+" "+signed(list[0].relative), style.Dim(strings.Join(parts, ", ")))
+		t.Row("error against one loop", list[0].name+" "+signed(list[0].relative), style.Dim(strings.Join(parts, ", ")))
 	}
 	if t.Rows() == 0 {
 		return nil

@@ -18,5 +18,5 @@ func Load(name string) ([]shape.Change, error) {
 	case "src-fig9-long":
 		return longLoad(1), nil
 	}
-	return nil, fmt.Errorf("%q is no load of a figure; use src-fig2, src-fig2-congested, src-fig9 or src-fig9-long", name)
+	return nil, fmt.Errorf("%q is not a load of a figure; use src-fig2, src-fig2-congested, src-fig9 or src-fig9-long", name)
 }

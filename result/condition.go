@@ -75,7 +75,7 @@ func withSuffix(noun string, suffixes ...string) func(string) (float64, error) {
 			if len(suffixes) > 0 {
 				with = " (a number, " + suffixes[0] + " may follow)"
 			}
-			return 0, fmt.Errorf("%q is no %s%s", s, noun, with)
+			return 0, fmt.Errorf("%q is not a %s%s", s, noun, with)
 		}
 		return v * scale, nil
 	}
@@ -109,7 +109,7 @@ func ParseCondition(metrics *Table, text string) (Condition, error) {
 		}
 	}
 	if c.Operator == "" {
-		return c, fmt.Errorf("condition %q: %q is no comparison; use one of > >= < <= == !=", text, rest[:1])
+		return c, fmt.Errorf("condition %q: %q is not a comparison; use one of > >= < <= == !=", text, rest[:1])
 	}
 	value := strings.TrimSpace(rest[len(c.Operator):])
 	d, known := metrics.Lookup(withNumber(c.Metric))

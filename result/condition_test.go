@@ -60,7 +60,7 @@ func TestConditionErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "no comparison",
 		"read.latency.p99":          "no comparison",
-		"read.latency.p99=500us":    "no comparison; use",
+		"read.latency.p99=500us":    "not a comparison; use",
 		"read.latency.p99>":         "no value",
 		"read.latency.p99>500":      "no unit",
 		"read.latency.p99>500MB/s":  "unknown unit",
@@ -71,9 +71,9 @@ func TestConditionErrors(t *testing.T) {
 		"zzzzzz>1":                  "result.json",
 		"ssd.waf>1us":               "plain numbers",
 		"ssd.cache.hit_ratio>7":     "7%",
-		"read.iops>many":            "no rate",
-		"read.iops>NaN":             "no rate",
-		"read.iops>inf":             "no rate",
+		"read.iops>many":            "not a rate",
+		"read.iops>NaN":             "not a rate",
+		"read.iops>inf":             "not a rate",
 		"read.latency.p99>-5us":     "negative",
 		"read[0].latency.p99>500us": "unknown metric",
 	} {

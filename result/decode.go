@@ -29,7 +29,7 @@ func Decode(text []byte) (*Result, error) {
 	}
 	if f.Schema != Schema {
 		if f.Schema == "" {
-			return nil, fmt.Errorf(`this is no result: there is no "schema": %q`, Schema)
+			return nil, fmt.Errorf(`this is not a result: there is no "schema": %q`, Schema)
 		}
 		return nil, fmt.Errorf("schema is %q, this program reads %q", f.Schema, Schema)
 	}

@@ -35,7 +35,7 @@ type Directory struct {
 }
 
 // ErrExists is what Create's error wraps when there is something at the place already.
-var ErrExists = errors.New("exists already; a run directory is never overwritten")
+var ErrExists = errors.New("already exists; a run directory is never overwritten")
 
 // Create begins a run directory that is to be exactly at path. Something that is there already is refused, except for an empty
 // directory.
@@ -195,12 +195,12 @@ func Load(path string) (*Run, error) {
 		return nil, fmt.Errorf("no run directory: %w", err)
 	}
 	if !s.IsDir() {
-		return nil, fmt.Errorf("%s is no run directory; name the directory that holds %s", path, ResultFile)
+		return nil, fmt.Errorf("%s is not a run directory; name the directory that holds %s", path, ResultFile)
 	}
 	run := &Run{Path: path}
 	text, err := os.ReadFile(filepath.Join(path, ResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is no run directory: it has no %s", path, ResultFile)
+		return nil, fmt.Errorf("%s is not a run directory: it has no %s", path, ResultFile)
 	}
 	if err != nil {
 		return nil, err

@@ -158,7 +158,7 @@ func TestDecodeErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "ends in the middle"},
 		{string(good[:len(good)/2]), "ends in the middle"},
-		{"{}", "no result"},
+		{"{}", "not a result"},
 		{string(good) + "{}", "more text"},
 		{change("result/1", "result/9"), `"farflash/result/9"`},
 		{change(`"seed": 7`, `"seed": "x"`), "4:"},

@@ -54,7 +54,7 @@ func TestMistakes(t *testing.T) {
 		{"duplicate", "name: a\nname: b\n" + small, nil, `a.yaml:2:1: key "name" stands twice; first on line 1`},
 		{"all at once", small + "name: {}\nmeasure: {warm_up: maybe, until: [1]}\n", nil,
 			"a.yaml:6:7: name is a mapping; write text\n" +
-				`a.yaml:7:20: measure.warm_up: "maybe" is no warm-up; use none, auto, a time such as 50ms, or a share such as 10%` + "\n" +
+				`a.yaml:7:20: measure.warm_up: "maybe" is not a warm-up; use none, auto, a time such as 50ms, or a share such as 10%` + "\n" +
 				`a.yaml:7:34: measure.until is a list; write a single word`},
 		{"validate has its place", strings.Replace(small, "ssd: mqsim-default", "ssd:\n  preset: mqsim-default\n  geometry:\n    channels: 0", 1), nil,
 			`a.yaml:8:15: ssd.geometry.channels: 0 is not possible; use 1 to 256`},

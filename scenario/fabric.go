@@ -416,7 +416,7 @@ func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
 		}
 		for _, n := range [...]int{x.Src, x.Dst} {
 			if n < 0 || n >= len(number) || number[n] == 0 {
-				return nil, fmt.Errorf("%s:%d: node %d is no host of the topology", f.File, x.Line, n)
+				return nil, fmt.Errorf("%s:%d: node %d is not a host of the topology", f.File, x.Line, n)
 			}
 		}
 		if x.Start < f.From {

@@ -76,7 +76,7 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 		return w.Share.UnmarshalText(text)
 	}
 	if err := w.Time.UnmarshalText(text); err != nil {
-		return &units.TextError{Text: s, Is: "is no warm-up", Use: w.Wanted()}
+		return &units.TextError{Text: s, Is: "is not a warm-up", Use: w.Wanted()}
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (u *Until) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if err := u.Time.UnmarshalText(text); err != nil || u.Time <= 0 {
-		return &units.TextError{Text: s, Is: "is no end of a run", Use: u.Wanted()}
+		return &units.TextError{Text: s, Is: "is not an end of a run", Use: u.Wanted()}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (m *MQSim) check(l *Load, fail func(key, format string, args ...any)) {
 		size units.Bytes
 	}{{"align", m.Align}, {"size", m.Size}, {"size_deviation", m.SizeDeviation}} {
 		if x.size%units.Sector != 0 {
-			fail("mqsim."+x.key, "%v is no multiple of 512B", x.size)
+			fail("mqsim."+x.key, "%v is not a multiple of 512B", x.size)
 		}
 	}
 	if m.Bandwidth == 0 && l.Closed == 0 {
@@ -90,6 +90,6 @@ func (m *MQSim) check(l *Load, fail func(key, format string, args ...any)) {
 		fail("mqsim.stop", "a closed loop is ended by until; leave stop out and set until")
 	}
 	if m.Stop%units.Nanosecond != 0 {
-		fail("mqsim.stop", "%v is no whole number of nanoseconds", m.Stop)
+		fail("mqsim.stop", "%v is not a whole number of nanoseconds", m.Stop)
 	}
 }

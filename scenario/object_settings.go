@@ -17,10 +17,10 @@ type ObjectCluster struct {
 	Protocol ObjectProtocol
 	// Config is what clusters have that put chunks; the others use some of it. Its own Protocol follows that of the scenario.
 	cluster.Config
-	// Tier is what an SSD and the HDDs behind it are; with tiering alone.
+	// Tier is the SSD and the HDDs behind it, for protocol tiering only.
 	Tier tier.Policy
-	// Traffic is what nodes send each other that put nothing; with storm, power-of-two, peers, peers-bucket, ping-pong and pipeline alone. Where
-	// nothing is said it is what SURGE's model does.
+	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline only. The defaults are
+	// those of SURGE's model.
 	Traffic traffic.Pattern
 	// Durability asks how long chunks last, over years.
 	Durability Durability

@@ -373,7 +373,7 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 	case !s.Protocol.Capsules():
 		fail("protocol: %v has no transmit queue to be held back for, and no queue pairs whose rate lasts; use protocol: nvmeof", s.Protocol)
 	case s.Coupling.Mode != Coupled:
-		fail("drives and network in turns know nothing of each other while they run; use coupling.mode: coupled")
+		fail("drives and network in turns do not see each other while they run; use coupling.mode: coupled")
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail("queue pairs for one message each have no rate that lasts; use fabric.queue_pairs.life: persistent")
 	}
@@ -419,7 +419,7 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 	for i := range s.Workload {
 		if s.Workload[i].Closed > 0 || s.Workload[i].Fio != nil {
-			fail(fmt.Sprintf("workload[%d]", i), "it is a closed loop, whose next request comes when one has ended, which drives and network in turns do not know while they run; use coupling.mode: coupled, or requests with times of their own")
+			fail(fmt.Sprintf("workload[%d]", i), "a closed loop issues a request when one has ended, which drives and network in turns do not see while they run; use coupling.mode: coupled, or requests with times of their own")
 		}
 	}
 	if s.Measure.Until.Time > 0 || s.Measure.Until.Steady {

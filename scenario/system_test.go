@@ -35,7 +35,7 @@ func TestSystemMistakes(t *testing.T) {
 		{"short stripe", "initiators", "route: {target: {stripe: 1KiB}}\ninitiators", "a.yaml:1:26: route.target.stripe: 1KiB is not possible; use a multiple of 512B from 4KiB on"},
 		{"misspelt mode", "initiators", "coupling: {mode: couple}\ninitiators", `a.yaml:1:18: coupling.mode: "couple" is not possible; use coupled, iterative or both (did you mean coupled?)`},
 		{"capsules in turns", "initiators", "coupling: {mode: iterative}\ninitiators", "a.yaml:1:1: protocol: nvmeof is not possible: drives and network in turns have one flow for each request; use protocol: flows, or coupling.mode: both"},
-		{"closed loop in turns", "requests: 100}}", "requests: 100}, closed: 4}]\ncoupling: {mode: both}\n#", "a.yaml:3:12: workload[0]: it is a closed loop, whose next request comes when one has ended"},
+		{"closed loop in turns", "requests: 100}}", "requests: 100}, closed: 4}]\ncoupling: {mode: both}\n#", "a.yaml:3:12: workload[0]: a closed loop issues a request when one has ended"},
 		{"until in turns", "initiators", "measure: {until: 1ms}\ncoupling: {mode: both}\ninitiators", "a.yaml:1:18: measure.until: drives and network in turns run to the end of the requests; use workload[i].until or limit"},
 		{"weights", "initiators", "coupling: {iterative: {weights: [50%, 50%, 50%]}}\ninitiators", "a.yaml:1:33: coupling.iterative.weights: their sum is 1.5; it must be 1"},
 		{"iterations", "initiators", "coupling: {iterative: {iterations: 1}}\ninitiators", "a.yaml:1:36: coupling.iterative.iterations: 1 is not possible; use 2 to 1000"},
@@ -52,7 +52,7 @@ func TestSystemMistakes(t *testing.T) {
 		{"weight", "initiators", "rate_control: {kind: static, weight_ratio: 0}\ninitiators", "a.yaml:1:44: rate_control.weight_ratio: 0 is not possible; use 1 to 10000"},
 		{"demands", "initiators", "rate_control: {kind: aimd, demands: [{at: 2ms, rate: 1Gbps}, {at: 1ms, rate: 1Gbps}]}\ninitiators", "a.yaml:1:67: rate_control.demands[1].at: 1ms is not possible; use times that grow"},
 		{"controller of flows", "initiators", "protocol: flows\nrate_control: aimd\ninitiators", "a.yaml:2:15: rate_control: protocol: flows has no transmit queue to be held back for, and no queue pairs whose rate lasts; use protocol: nvmeof"},
-		{"controller in turns", "initiators", "coupling: {mode: both}\nrate_control: aimd\ninitiators", "a.yaml:2:15: rate_control: drives and network in turns know nothing of each other while they run; use coupling.mode: coupled"},
+		{"controller in turns", "initiators", "coupling: {mode: both}\nrate_control: aimd\ninitiators", "a.yaml:2:15: rate_control: drives and network in turns do not see each other while they run; use coupling.mode: coupled"},
 		{"controller of passing queue pairs", "initiators", "fabric: {queue_pairs: {life: per-message}}\nrate_control: aimd\ninitiators", "a.yaml:2:15: rate_control: queue pairs for one message each have no rate that lasts; use fabric.queue_pairs.life: persistent"},
 		{"no workload", "workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]", "", "a.yaml:1:1: no workload"},
 	} {

@@ -30,7 +30,7 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		fail("", "namespace %d is zoned, and its writes must keep to zones; use synthetic with zones, or a trace", l.Namespace)
 		return
 	case l.Addresses == AddressFold:
-		fail("addresses", "writes to zones are in order, which folding would not keep; use addresses: error")
+		fail("addresses", "writes to zones must be in order, and folding would change it; use addresses: error")
 	case l.Trace != nil && l.Zones != nil:
 		fail("zones", "a trace says itself which zones it writes; leave it out")
 	case l.Synthetic == nil || l.Synthetic.Writes == nil:
@@ -52,7 +52,7 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		fail("synthetic.writes.size", "%v is not possible: an append is of at most %v (ssd.zones.max_append)", size, most)
 	}
 	if a.Start%units.Bytes(z.Size) != 0 || a.Space != 0 && (a.Space < units.Bytes(z.Size) || a.Space%units.Bytes(z.Size) != 0) {
-		fail("synthetic.writes.addresses", "%v from %v on are no whole zones, which have %v each", a.Space, a.Start, units.Bytes(z.Size))
+		fail("synthetic.writes.addresses", "%v from %v on is not a whole number of zones of %v", a.Space, a.Start, units.Bytes(z.Size))
 		return
 	}
 	count := z.Count - int(a.Start/units.Bytes(z.Size))

@@ -20,7 +20,7 @@ func ParseChange(s string) (Change, error) {
 	path, value, ok := strings.Cut(s, "=")
 	path = strings.TrimSpace(path)
 	if !ok || path == "" {
-		return Change{}, fmt.Errorf("%q is no path=value, such as ssd.over_provisioning=12%%", s)
+		return Change{}, fmt.Errorf("%q is not a path=value, such as ssd.over_provisioning=12%%", s)
 	}
 	return Change{Path: path, Value: strings.TrimSpace(value)}, nil
 }
@@ -47,7 +47,7 @@ func parsePath(path string) ([]step, error) {
 			case ok && err == nil && n >= 0:
 				s.index = n
 			default:
-				return nil, fmt.Errorf("%q is no index; write [0] or [*]", "["+rest)
+				return nil, fmt.Errorf("%q is not an index; write [0] or [*]", "["+rest)
 			}
 		}
 		if s.key == "" {

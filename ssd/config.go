@@ -32,19 +32,19 @@ type Config struct {
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
 
-	// FDP is data placement by reclaim unit handles; without the section there are streams at most.
+	// FDP is data placement by reclaim unit handles. Without the section a namespace may have streams.
 	FDP *FDP
 
 	// Zones make namespaces zoned (ZNS); without the section they are conventional.
 	Zones *Zones
 
-	// Energy is what each operation uses. Without the section it is not computed.
+	// Energy is how much energy each operation uses. Without the section it is not computed.
 	Energy *Energy
 
-	// Controller is the time that the drive's processors take for commands. Without the section they take none.
+	// Controller is the time that the drive's processors take for commands. Without the section they take no time.
 	Controller *Controller
 
-	// PowerStates are those that an idle drive enters, in this order. Without any it is always awake.
+	// PowerStates are the power states that an idle drive enters, in this order. Without any it is always awake.
 	PowerStates []PowerState
 
 	// PowerLimit is how much power the drive may draw. Without the section there is no limit.
@@ -186,7 +186,7 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 		}
 	}
 	if len(text) != 4 || seen != 15 {
-		return &units.TextError{Text: string(text), Is: "is no plane allocation scheme", Use: "an order of the letters C, W, D and P, such as CWDP"}
+		return &units.TextError{Text: string(text), Is: "is not a plane allocation scheme", Use: "an order of the letters C, W, D and P, such as CWDP"}
 	}
 	copy(s[:], text)
 	return nil
@@ -236,10 +236,10 @@ func (g *Grain) UnmarshalText(text []byte) error {
 	}
 	size, err := units.ParseBytes(string(text))
 	if err != nil {
-		return &units.TextError{Text: string(text), Is: "is no grain of the map", Use: "page, or a size such as 4KiB"}
+		return &units.TextError{Text: string(text), Is: "is not a grain of the map", Use: "page, or a size such as 4KiB"}
 	}
 	if size <= 0 {
-		return &units.TextError{Text: string(text), Is: "is no grain of the map", Use: "page, or a size such as 4KiB, more than nothing"}
+		return &units.TextError{Text: string(text), Is: "is not a grain of the map", Use: "page, or a size such as 4KiB, more than nothing"}
 	}
 	*g = Grain(size)
 	return nil

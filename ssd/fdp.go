@@ -6,8 +6,8 @@ import (
 	"farflash/units"
 )
 
-// FDP is Flexible Data Placement (NVMe TP4146): the host says with each write which reclaim unit handle it is for, and the drive writes what goes through different handles to
-// different reclaim units. A reclaim unit is a superblock. There is one reclaim group.
+// FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive puts data of different handles in different reclaim units.
+// A reclaim unit is a superblock. There is one reclaim group.
 type FDP struct {
 	// Handles is how many reclaim unit handles the drive has, for all namespaces together.
 	Handles int
@@ -78,7 +78,7 @@ func (c *Config) validateFDP(bad *units.Faults) {
 	f := c.FDP
 	if f == nil {
 		for i := range c.Namespaces {
-			bad.Hold(len(c.Namespaces[i].Handles) == 0, fmt.Sprintf("namespaces[%d].handles", i), "there are none without fdp; use streams, or add fdp")
+			bad.Hold(len(c.Namespaces[i].Handles) == 0, fmt.Sprintf("namespaces[%d].handles", i), "handles need fdp; use streams, or add fdp")
 		}
 		return
 	}

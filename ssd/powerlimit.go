@@ -5,8 +5,8 @@ import (
 	"farflash/units"
 )
 
-// PowerLimit is how much power a drive may draw while it works, as the operational power states of NVMe have it (Maximum Power, NVMe Base Specification 2.0,
-// section 8.15), or as a slot allows. A die begins an operation only when enough energy has accumulated, at the limit minus the idle power.
+// PowerLimit is how much power a drive may draw while it works: the Maximum Power of an operational power state (NVMe Base Specification 2.0,
+// section 8.15), or the power that a slot allows. A die begins an operation only when enough energy has accumulated, at the limit minus the idle power.
 type PowerLimit struct {
 	// Watts is the largest power, over times much longer than the window.
 	Watts float64

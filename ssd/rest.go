@@ -26,12 +26,12 @@ const mostPowerStates = 31
 func (c *Config) validatePowerStates(bad *units.Faults) {
 	bad.Hold(len(c.PowerStates) <= mostPowerStates, "power_states", "%d are more than %d", len(c.PowerStates), mostPowerStates)
 	if r := c.Reliability; len(c.PowerStates) > 0 && r != nil && r.Refresh != nil {
-		bad.Hold(r.Refresh.Patrol == 0, "power_states", "a drive whose patrol goes on never rests; leave them or reliability.refresh.patrol out")
+		bad.Hold(r.Refresh.Patrol == 0, "power_states", "a drive with a patrol is never idle; leave out power_states or reliability.refresh.patrol")
 	}
 	earliest := units.Duration(0)
 	for i, p := range c.PowerStates {
 		key := func(k string) string { return fmt.Sprintf("power_states[%d].%s", i, k) }
-		bad.Hold(p.After > 0 && p.After <= 100*units.Second, key("after"), "%v is not possible; use more than 0s and at most 100s, the longest that NVMe has", p.After)
+		bad.Hold(p.After > 0 && p.After <= 100*units.Second, key("after"), "%v is not possible; use more than 0s and at most 100s, the longest time in NVMe", p.After)
 		bad.Hold(p.After >= earliest, key("after"), "after %v the drive is still entering the state before; use at least %v", p.After, earliest)
 		for _, t := range []struct {
 			key string
@@ -42,7 +42,7 @@ func (c *Config) validatePowerStates(bad *units.Faults) {
 		bad.Hold(p.Watts >= 0 && p.Watts <= 1e6, key("watts"), "%v W are not possible; use 0 to 1000000", p.Watts)
 		bad.Hold(p.Watts == 0 || c.Energy != nil, key("watts"), "what the drive draws otherwise is not known; give ssd.energy, or leave it out")
 		if e := c.Energy; e != nil {
-			bad.Hold(p.Watts <= e.Idle, key("watts"), "%v W are more than the %v W of energy.idle_watts that it saves", p.Watts, e.Idle)
+			bad.Hold(p.Watts <= e.Idle, key("watts"), "%v W is more than the %v W of energy.idle_watts; use less", p.Watts, e.Idle)
 		}
 		earliest = p.After + p.Entry
 	}

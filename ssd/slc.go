@@ -22,7 +22,7 @@ type SLCCache struct {
 	Fold Folding
 	// IdleAfter is how long a drive has had no command when it begins to fold.
 	IdleAfter units.Duration
-	// WhenFull says where data go that come when the cache is full.
+	// WhenFull says where new data goes when the cache is full.
 	WhenFull WhenFull
 }
 
@@ -97,7 +97,7 @@ func (c *Config) validateSLCCache(bad *units.Faults) {
 	}
 	const at = "slc_cache"
 	bad.Hold(c.Timing.Cell.Bits() > 1, at, "the flash has one bit a cell as it is; leave it out, or set timing.cell")
-	bad.Hold(c.Geometry.PagesPerBlock >= c.Timing.Cell.Bits(), at, "a block of %d pages has none with one bit a cell; use at least %d", c.Geometry.PagesPerBlock, c.Timing.Cell.Bits())
+	bad.Hold(c.Geometry.PagesPerBlock >= c.Timing.Cell.Bits(), at, "a block of %d pages is too small for one bit per cell; use at least %d", c.Geometry.PagesPerBlock, c.Timing.Cell.Bits())
 	bad.Hold(c.Reliability == nil, at, "how cells with one bit err is not known; leave reliability or slc_cache out")
 	for _, t := range []struct {
 		key string

@@ -95,7 +95,7 @@ func (c *Config) validateZones(bad *units.Faults) {
 	z := c.Zones
 	if z == nil {
 		for i := range c.Namespaces {
-			bad.Hold(!c.Namespaces[i].Conventional, fmt.Sprintf("namespaces[%d].conventional", i), "every namespace is while there are no zones; leave it out, or add zones")
+			bad.Hold(!c.Namespaces[i].Conventional, fmt.Sprintf("namespaces[%d].conventional", i), "every namespace is conventional without zones; leave it out, or add zones")
 		}
 		return
 	}
@@ -109,10 +109,10 @@ func (c *Config) validateZones(bad *units.Faults) {
 	}
 	bad.Hold(z.MaxOpen >= 0 && z.MaxActive >= 0, at, "max_open and max_active must not be negative; 0 is no limit")
 	bad.Hold(z.MaxActive == 0 || z.MaxOpen > 0 && z.MaxOpen <= z.MaxActive, at+".max_open", "%d is not possible: what is open is active, and %d may be; use 1 to %d", z.MaxOpen, z.MaxActive, z.MaxActive)
-	bad.Hold(c.Mapping.Ideal, at, "a zone's place is one entry of the map, so the map is in DRAM whole; set mapping.ideal: true")
-	bad.Hold(c.Mapping.Allocation == AllocateDynamic, at, "a zone fills superblocks; set mapping.allocation: dynamic")
-	bad.Hold(c.SLCCache == nil, at, "a zone's data are written to their superblock at once; leave slc_cache or zones out")
-	bad.Hold(c.Reliability == nil || c.Reliability.Refresh == nil, at, "a zone's data stay where they are until it is reset; leave reliability.refresh or zones out")
+	bad.Hold(c.Mapping.Ideal, at, "the map of a zoned drive is in DRAM; set mapping.ideal: true")
+	bad.Hold(c.Mapping.Allocation == AllocateDynamic, at, "zones consist of superblocks; set mapping.allocation: dynamic")
+	bad.Hold(c.SLCCache == nil, at, "zones cannot have an SLC cache: their data goes directly to its superblock; leave out slc_cache or zones")
+	bad.Hold(c.Reliability == nil || c.Reliability.Refresh == nil, at, "a zone's data stays in place until the zone is reset, so it cannot be refreshed; leave out reliability.refresh or zones")
 	bad.Hold(c.Cache.Destage == DestageOldest, at, "zones are written in order; set cache.destage: oldest")
 	for i, n := range c.namespaces() {
 		if !c.isZoned(i) {
@@ -123,7 +123,7 @@ func (c *Config) validateZones(bad *units.Faults) {
 			mode, key = *n.Cache, fmt.Sprintf("namespaces[%d].cache", i)
 		}
 		bad.Hold(mode == CacheWrite || mode == CacheReadWrite, key, "%v is not possible with zones: what does not fill a page of flash waits in the cache; use write or read-write", mode)
-		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i), "a zoned namespace's zones are its streams; leave it out")
+		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i), "a zoned namespace has no streams, since each zone is one; leave it out")
 	}
 	p := &c.Preconditioning
 	bad.Hold(p.Fill == FillNone || p.Fill == FillSequential, "preconditioning.fill", "%v is not possible: zones are written in order; use none or sequential", p.Fill)

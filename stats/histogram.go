@@ -271,7 +271,7 @@ func Restore(s State) (*Histogram, error) {
 	last := -1
 	for _, b := range s.Bins {
 		if b.Low < 0 || b.Low%units.Nanosecond != 0 {
-			return nil, fmt.Errorf("a bucket begins at %v, which is no bucket's bound", b.Low)
+			return nil, fmt.Errorf("a bucket begins at %v, which is not a bucket's bound", b.Low)
 		}
 		i := fioIndex(uint64(b.Low) / picos)
 		low, high := fio.bounds(i)

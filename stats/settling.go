@@ -96,11 +96,11 @@ func (s *Settling) Look() Verdict {
 // Judge is Look for a run that is over: it sets nothing.
 func (s *Settling) Judge() Verdict {
 	if s.n < s.c.Least {
-		return Verdict{Explain: fmt.Sprintf("%d observations are too few to tell; %d are the least", s.n, s.c.Least)}
+		return Verdict{Explain: fmt.Sprintf("%d observations are too few; at least %d are needed", s.n, s.c.Least)}
 	}
 	v := Verdict{Cut: WarmUp(s.means)}
 	if !v.Cut.Found {
-		v.Explain = "no steady state within the run: the mean still moves in its second half"
+		v.Explain = "no steady state within the run: the mean still changes in its second half"
 		return v
 	}
 	after := s.means[v.Cut.Index:]
@@ -120,7 +120,7 @@ func (s *Settling) Judge() Verdict {
 	case v.Interval.Half == 0 && off == 0:
 		v.Reached, v.Explain = true, "nothing varies"
 	case !(width <= s.c.Precision):
-		v.Explain = fmt.Sprintf("the mean is known to %.2g %%, %.2g %% are asked for", 100*width, 100*s.c.Precision)
+		v.Explain = fmt.Sprintf("the mean is known to %.2g %%; %.2g %% is required", 100*width, 100*s.c.Precision)
 	default:
 		v.Reached = true
 		v.Explain = fmt.Sprintf("the mean is known to %.2g %% after %d observations", 100*width, s.n)

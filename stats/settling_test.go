@@ -143,9 +143,9 @@ func TestSettlingSays(t *testing.T) {
 		v    Verdict
 		want string
 	}{
-		{"too few", look(4095, decay), "4095 observations are too few to tell; 4096 are the least"},
-		{"it rises", look(8000, func(i int) float64 { return float64(i) }), "no steady state within the run: the mean still moves in its second half"},
-		{"its beginning weighs", look(8000, decay), "the mean is known to 75 %, 5 % are asked for"},
+		{"too few", look(4095, decay), "4095 observations are too few; at least 4096 are needed"},
+		{"it rises", look(8000, func(i int) float64 { return float64(i) }), "no steady state within the run: the mean still changes in its second half"},
+		{"its beginning weighs", look(8000, decay), "the mean is known to 75 %; 5 % is required"},
 		{"it waves", look(30000, func(i int) float64 { return 10 + 9*math.Sin(float64(i)/1000) }), "the observations are still correlated over the longest batches that fit"},
 	} {
 		if c.v.Reached || c.v.Explain != c.want {

@@ -22,7 +22,7 @@ func WarmUp(xs []float64) Cut {
 	batches, starts := fives(xs)
 	n := len(batches)
 	if n < 4 {
-		return Cut{Explain: fmt.Sprintf("%d observations are too few to look for a warm-up; all are kept (MSER-5 needs 20)", len(xs))}
+		return Cut{Explain: fmt.Sprintf("%d observations are too few to find a warm-up (MSER-5 needs 20); all are kept", len(xs))}
 	}
 	best, cut := math.Inf(1), 0
 	// Walking from the end, mean and squared deviations of batches[d:] grow by Welford's update.

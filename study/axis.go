@@ -131,7 +131,7 @@ func (a *Axis) expand(text string) error {
 func (a *Axis) multiply(low, high, by string) error {
 	k, err := plainNumber(by)
 	if err != nil || k.Cmp(big.NewRat(1, 1)) <= 0 {
-		return fmt.Errorf("the factor %q is no number above 1", by)
+		return fmt.Errorf("the factor %q is not a number above 1", by)
 	}
 	q, v, err := readAll(low, high)
 	if err != nil {

@@ -77,7 +77,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 		m, err := readManifest(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil, fmt.Errorf("%s is no folder of a sweep: it has no %s", dir, SweepFile)
+			return nil, nil, fmt.Errorf("%s is not a folder of a sweep: it has no %s", dir, SweepFile)
 		case err != nil:
 			return nil, nil, err
 		case m.Schema != schemaOf(Sweep):

@@ -153,7 +153,7 @@ func TestMergeRefusals(t *testing.T) {
 		{"changed", []string{shards[0], edited, shards[2], shards[3]}, edited + " is of another sweep"},
 		{"whole", []string{whole}, "is a whole sweep"},
 		{"comparison", []string{arms}, "is a comparison"},
-		{"nothing", []string{dir}, "is no folder of a sweep: it has no sweep.json"},
+		{"nothing", []string{dir}, "is not a folder of a sweep: it has no sweep.json"},
 	} {
 		if _, _, _, err := Merge(into, c.shards); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %s", c.name, err, c.want)

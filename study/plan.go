@@ -51,7 +51,7 @@ func ParseShard(text string) (Shard, error) {
 	i, errI := strconv.Atoi(strings.TrimSpace(first))
 	n, errN := strconv.Atoi(strings.TrimSpace(second))
 	if !ok || errI != nil || errN != nil || n < 1 || i < 1 || i > n {
-		return Shard{}, fmt.Errorf("%q is no shard; write 1/3, 2/3 and 3/3 for the three thirds", text)
+		return Shard{}, fmt.Errorf("%q is not a shard; write 1/3, 2/3 and 3/3 for the three thirds", text)
 	}
 	return Shard{i, n}, nil
 }

@@ -81,7 +81,7 @@ func sealed(place string) error {
 	for line := range bytes.Lines(sums) {
 		want, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "  ")
 		if !ok || name != filepath.Base(name) {
-			return fmt.Errorf("%s has a line that is no checksum", SumsFile)
+			return fmt.Errorf("%s has a line that is not a checksum", SumsFile)
 		}
 		text, err := os.ReadFile(filepath.Join(place, name))
 		if err != nil {

@@ -35,7 +35,7 @@ func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o exper
 		out.Events += by.Events
 		if out.Interrupted = by.Interrupted; out.Interrupted {
 			r.Interrupted = true
-			r.Warn("incomplete: the run of %s alone was interrupted, so there is no slowdown of it and of those after it", names[i])
+			r.Warn("incomplete: the run of %s alone was interrupted, so it and later tenants have no slowdown", names[i])
 			return nil
 		}
 		for _, c := range by.Result.Checks {

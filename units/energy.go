@@ -24,7 +24,7 @@ func ParseEnergy(s string) (Energy, error) {
 	}
 	d, err := parseDecimal(number)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no energy: %w; write for example 42uJ", s, err)
+		return 0, fmt.Errorf("%q is not an energy: %w; write for example 42uJ", s, err)
 	}
 	if name == "" {
 		if d.digits == "" {
@@ -56,7 +56,7 @@ func ParseEnergy(s string) (Energy, error) {
 		err = fmt.Errorf("out of range")
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%q is no energy: %w", s, err)
+		return 0, fmt.Errorf("%q is not an energy: %w", s, err)
 	}
 	if d.negative && v != 0 {
 		return 0, fmt.Errorf("%q: an energy cannot be negative", s)

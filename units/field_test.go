@@ -28,7 +28,7 @@ func TestFieldErrors(t *testing.T) {
 	}
 	// What it was that has a path now can still be asked for.
 	if err := Within("outer", Within("inner", fmt.Errorf("preparing: %w", context.Canceled))); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v is no end of a context", err)
+		t.Errorf("%v is not an end of a context", err)
 	}
 	if s := Wrong("a.b", "c").Error(); s != "a.b: c" {
 		t.Error(s)

@@ -24,7 +24,7 @@ func ParseFraction(s string) (Fraction, error) {
 	number = strings.TrimSpace(number)
 	d, err := parseDecimal(number)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no fraction: %w; write for example 7%% or 0.07", s, err)
+		return 0, fmt.Errorf("%q is not a fraction: %w; write for example 7%% or 0.07", s, err)
 	}
 	if percent {
 		d.exp -= 2
@@ -32,7 +32,7 @@ func ParseFraction(s string) (Fraction, error) {
 	v, err := d.float()
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no fraction: %w", s, err)
+		return 0, fmt.Errorf("%q is not a fraction: %w", s, err)
 	case d.negative && v != 0:
 		return 0, fmt.Errorf("%q: a fraction cannot be negative", s)
 	case !percent && v > 1:
@@ -45,7 +45,7 @@ func parseRatio(s, top, bottom string) (Fraction, error) {
 	a, errA := strconv.ParseUint(strings.TrimSpace(top), 10, 53)
 	b, errB := strconv.ParseUint(strings.TrimSpace(bottom), 10, 53)
 	if errA != nil || errB != nil || b == 0 {
-		return 0, fmt.Errorf("%q is no fraction: a ratio is two whole numbers, as in 1/3", s)
+		return 0, fmt.Errorf("%q is not a fraction: a ratio is two whole numbers, as in 1/3", s)
 	}
 	return Fraction(float64(a) / float64(b)), nil
 }

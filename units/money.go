@@ -26,7 +26,7 @@ func ParseMoney(s string) (Money, error) {
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(t, "_", ""), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
-		return 0, fmt.Errorf("%q is no amount of money; write for example $2700", s)
+		return 0, fmt.Errorf("%q is not an amount of money; write for example $2700", s)
 	}
 	return Money(v), nil
 }

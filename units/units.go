@@ -136,11 +136,11 @@ func (k *kind) parse(s string) (int64, error) {
 		if name == "" {
 			return 0, fmt.Errorf("empty %s; write for example 40%s", k.noun, k.try)
 		}
-		return 0, fmt.Errorf("%q is no %s: it does not begin with a number; write for example 40%s", s, k.noun, k.try)
+		return 0, fmt.Errorf("%q is not a %s: it does not begin with a number; write for example 40%s", s, k.noun, k.try)
 	}
 	d, err := parseDecimal(number)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no %s: %w; write for example 40%s", s, k.noun, err, k.try)
+		return 0, fmt.Errorf("%q is not a %s: %w; write for example 40%s", s, k.noun, err, k.try)
 	}
 	if name == "" && d.digits == "" {
 		return 0, nil

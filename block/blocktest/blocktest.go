@@ -420,7 +420,7 @@ func (s *session) odd() {
 func (s *session) limit() {
 	tuner, ok := s.Device.(block.Tuner)
 	if !ok {
-		s.t.Skip("the device is no Tuner")
+		s.t.Skip("the device is not a Tuner")
 	}
 	const depth = 32
 	q := s.open(block.QueueConfig{Depth: depth, Weight: 1, InFlight: 1})

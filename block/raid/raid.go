@@ -92,7 +92,7 @@ func (c *Config) Validate(members int) error {
 				f.Hold(left > 0, "failed", "members %d to %d are all copies of the same data, and all have failed", g, g+c.Copies-1)
 			}
 		default:
-			f.Hold(len(gone) <= c.parities(), "failed", "%d members have failed, and level %d bears %d", len(gone), c.Level, c.parities())
+			f.Hold(len(gone) <= c.parities(), "failed", "%d members have failed, but level %d survives %d; name fewer", len(gone), c.Level, c.parities())
 		}
 	}
 	return f.Err()

@@ -485,15 +485,15 @@ func TestValidate(t *testing.T) {
 		members int
 		cfg     raid.Config
 	}{
-		"level: 4 is not possible":                            {4, config(4, nil)},
-		"level: 2 members are not possible with level 5":      {2, config(5, nil)},
-		"copies: 2 copies do not divide 3 members":            {3, config(1, nil)},
-		"failed: 2 members have failed, and level 5 bears 1":  {4, config(5, func(c *raid.Config) { c.Failed = []int{0, 1} })},
-		"failed: 1 members have failed, and level 0 bears 0":  {4, config(0, func(c *raid.Config) { c.Failed = []int{0} })},
-		"failed: members 2 to 3 are all copies":               {4, config(1, func(c *raid.Config) { c.Failed = []int{2, 3} })},
-		"failed[1]: 1 is not possible":                        {5, config(6, func(c *raid.Config) { c.Failed = []int{1, 1} })},
-		"rebuild: no member has failed":                       {4, config(5, func(c *raid.Config) { c.Rebuild = 1 })},
-		"chunk: 700B is not possible; use a multiple of 512B": {4, config(5, func(c *raid.Config) { c.Chunk = 700 })},
+		"level: 4 is not possible":                                          {4, config(4, nil)},
+		"level: 2 members are not possible with level 5":                    {2, config(5, nil)},
+		"copies: 2 copies do not divide 3 members":                          {3, config(1, nil)},
+		"failed: 2 members have failed, but level 5 survives 1; name fewer": {4, config(5, func(c *raid.Config) { c.Failed = []int{0, 1} })},
+		"failed: 1 members have failed, but level 0 survives 0; name fewer": {4, config(0, func(c *raid.Config) { c.Failed = []int{0} })},
+		"failed: members 2 to 3 are all copies":                             {4, config(1, func(c *raid.Config) { c.Failed = []int{2, 3} })},
+		"failed[1]: 1 is not possible":                                      {5, config(6, func(c *raid.Config) { c.Failed = []int{1, 1} })},
+		"rebuild: no member has failed":                                     {4, config(5, func(c *raid.Config) { c.Rebuild = 1 })},
+		"chunk: 700B is not possible; use a multiple of 512B":               {4, config(5, func(c *raid.Config) { c.Chunk = 700 })},
 	} {
 		if err := c.cfg.Validate(c.members); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, wanted %s", err, want)

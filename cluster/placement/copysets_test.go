@@ -45,7 +45,7 @@ func TestCopysets(t *testing.T) {
 		for c := range uint64(5000) {
 			s := slices.Sorted(slices.Values(p.Place(c, 3, nil)))
 			if !sets[[3]int32(s)] {
-				t.Fatalf("chunk %d is on %v, which is no copyset", c, s)
+				t.Fatalf("chunk %d is on %v, which is not a copyset", c, s)
 			}
 		}
 		for x, of := range p.of {

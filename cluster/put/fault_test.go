@@ -178,7 +178,7 @@ func TestImpatience(t *testing.T) {
 			again += f.again
 		}
 		if again < 40 {
-			t.Errorf("%v, %s: begun again %d times: the run is no test", p.Traits().Name, variant, again)
+			t.Errorf("%v, %s: begun again %d times: the run is not a test", p.Traits().Name, variant, again)
 		}
 	})
 }

@@ -126,7 +126,7 @@ func steps(t *testing.T, d *datadriven.TestData) string {
 	for line := range strings.Lines(d.Input) {
 		var at, gateway string
 		if n, _ := fmt.Sscan(line, &at, &gateway); n != 2 {
-			d.Fatalf(t, "%q is no time and gateway", line)
+			d.Fatalf(t, "%q is not a time and gateway", line)
 		}
 		x := cluster.Arrival{Object: -1}
 		if err := x.At.UnmarshalText([]byte(at)); err != nil {

@@ -150,7 +150,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Size >= 1 && c.Size <= units.MiB, "size", "%v is not possible; use 1B to 1MiB", c.Size)
 	f.Hold(c.Jitter >= 0 && c.Jitter <= units.Second, "jitter", "%v is not possible; use 0s to 1s", c.Jitter)
 	f.Hold(c.Service >= 0 && c.Service <= units.Second, "service", "%v is not possible; use 0s to 1s", c.Service)
-	f.Hold(c.Trip+c.Jitter+c.Service > 0, "service", "events that take no time never let time pass; use a trip, a jitter or a service time above 0s")
+	f.Hold(c.Trip+c.Jitter+c.Service > 0, "service", "events without any time would run forever; use a trip, a jitter or a service time above 0s")
 	f.Hold(c.Choices >= 1 && c.Choices <= 64, "choices", "%d is not possible; use 1 to 64", c.Choices)
 	f.Hold(c.Load >= 0, "load", "%d is not possible; use a number of events, or 0 for any", c.Load)
 	f.Hold(c.Hops >= 1 && c.Hops <= 64, "hops", "%d is not possible; use 1 to 64", c.Hops)

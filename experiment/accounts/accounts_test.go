@@ -147,7 +147,7 @@ func TestInitiators(t *testing.T) {
 func TestManyParts(t *testing.T) {
 	text := "ssd: tlc-enterprise\nworkload:\n" + strings.Repeat("- {synthetic: {reads: {size: 4KiB}, requests: 2}, closed: 1}\n", accounts.MostParts+4)
 	r := trialtest.Run(t, text, 1).Result
-	if _, ok := r.Metric(fmt.Sprintf("workload[%d].read.count", accounts.MostParts)); ok || !strings.Contains(strings.Join(r.Warnings, "\n"), "figures by workload are of the first 256; 8 requests were of others") {
+	if _, ok := r.Metric(fmt.Sprintf("workload[%d].read.count", accounts.MostParts)); ok || !strings.Contains(strings.Join(r.Warnings, "\n"), "figures per workload cover only the first 256; 8 requests belong to others") {
 		t.Errorf("%q", r.Warnings)
 	}
 }

@@ -26,7 +26,7 @@ func (b *Book) Fill(r *result.Result, span float64, count int64) {
 			}
 		}
 		if d.left > 0 {
-			r.Warn("figures by %s are of the first %d; %d requests were of others", name, len(d.parts), d.left)
+			r.Warn("figures per %s cover only the first %d; %d requests belong to others", name, len(d.parts), d.left)
 		}
 		r.Check("requests by "+name+" are all", d.left > 0 && sum >= count || sum == count, fmt.Sprintf("they add up to %d of %d", sum, count))
 	}

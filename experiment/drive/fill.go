@@ -592,19 +592,19 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 	}
 	if s.Measure.WarmUp.None() {
 		if c := stats.WarmUp(m.both.Means()); c.Found && c.Index*5 > len(m.marks) {
-			r.Warn("the mean latency settles only after %v, which the figures include; measure.warm_up: auto leaves it out", units.Duration(c.Index)*m.both.Width())
+			r.Warn("the figures include the first %v, in which the mean latency has not settled; measure.warm_up: auto leaves it out", units.Duration(c.Index)*m.both.Width())
 		}
 	}
 	m.warnOverload(r)
 	x := &last.drive
 	if w := x.Finished[block.Write]; w >= 1000 && x.HostPrograms*20 < w {
-		r.Warn("the write cache absorbed nearly all of %d writes: only %d pages were programmed; a longer run or a smaller cache would show the flash", w, x.HostPrograms)
+		r.Warn("the write cache absorbed nearly all of %d writes: only %d pages were programmed; to measure the flash, use a longer run or a smaller cache", w, x.HostPrograms)
 	}
 	if x.WritesHeld > 0 {
 		r.Warn("%d writes had to wait because a plane had no free page", x.WritesHeld)
 	}
 	if x.ZeroReads > 0 {
-		r.Warn("%d reads of addresses that were never written were answered without flash", x.ZeroReads)
+		r.Warn("%d reads of unwritten addresses were answered without reading flash", x.ZeroReads)
 	}
 	for _, n := range m.flows.Notes {
 		r.Warn("%s", n)
@@ -635,19 +635,25 @@ func (m *Meter) warnOverload(r *result.Result) {
 	}
 	backlog := func(i int) uint64 { return m.marks[i].issued - m.marks[i].ended }
 	if n := backlog(last); n > 1000 && 2*n > 3*backlog(last/2) && 2*backlog(last/2) > 3*backlog(last/4) {
-		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one came; latencies grow with the length of the run", n)
+		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one came; latencies depend on the length of the run", n)
 	}
 }
 
 // limits are what the models leave out and a reader should know.
 func limits(s *scenario.Scenario) []string {
-	out := []string{
-		"The host's software and interrupts take no time.",
-		"The drive has no bit errors, read retries, retention loss or read disturb, and its controller's processor takes no time.",
-		"The map's grain is a flash page: a smaller write takes a whole page and reads what it does not cover.",
+	d := s.DriveOf(0)
+	out := []string{"The host's software and interrupts take no time."}
+	if d.Reliability == nil {
+		out = append(out, "Flash has no errors: no bit errors, read retries, retention loss or read disturb (ssd.reliability).")
 	}
-	if s.DriveOf(0).Compat == scenario.CompatMQSim {
-		out = append(out, "compat: mqsim reproduces deviations of a simulator, which no drive has.")
+	if d.Controller == nil {
+		out = append(out, "The drive's controller takes no time (ssd.controller).")
+	}
+	if g := units.Bytes(d.Mapping.Grain); g == 0 || g >= d.Geometry.PageSize {
+		out = append(out, "A map entry covers a whole flash page: a smaller write programs a whole page, and first reads the rest of it.")
+	}
+	if d.Compat == scenario.CompatMQSim {
+		out = append(out, "compat: mqsim reproduces deviations of MQSim that real drives do not have.")
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func (s *steady) judge(v stats.Verdict, now *ssd.Stats) bool {
 	case grown > now.CacheRoom/cacheGrowth:
 		s.verdict = result.Steady{Explain: fmt.Sprintf("the cache is still filling: %d of %d pages are in use", now.Cached, now.CacheRoom)}
 	case writes && now.Erases < leastRounds && (now.Erases > 0 || !s.fresh):
-		s.verdict = result.Steady{Explain: fmt.Sprintf("garbage collection has erased only %d blocks, %d are the least", now.Erases, leastRounds)}
+		s.verdict = result.Steady{Explain: fmt.Sprintf("garbage collection has erased only %d blocks; at least %d are needed", now.Erases, leastRounds)}
 	}
 	return s.verdict.Reached
 }
@@ -67,8 +67,8 @@ func (s *steady) fill(r *result.Result, now *ssd.Stats, interrupted bool) {
 	switch x := &s.seen; {
 	case interrupted:
 	case !s.verdict.Reached:
-		r.Warn("measure.until: steady was not reached, so nothing is promised of the means: %s", s.verdict.Explain)
+		r.Warn("measure.until: steady was not reached, so the means may not be those of a longer run: %s", s.verdict.Explain)
 	case s.fresh && x.HostPrograms > 0 && x.Erases == 0:
-		r.Warn("what is steady is a drive that still has room: %d blocks are free and garbage collection has not begun; ssd.preconditioning.fill: steady begins where it has", x.FreeBlocks)
+		r.Warn("the drive is steady only while it has room: %d blocks are free and garbage collection has not begun; use ssd.preconditioning.fill: steady to begin with collection", x.FreeBlocks)
 	}
 }

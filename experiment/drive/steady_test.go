@@ -37,10 +37,10 @@ func TestSteadyWaits(t *testing.T) {
 		name, text, want string
 		set              []string
 	}{
-		{"few requests", trialtest.Mixed, "measure.until: steady was not reached, so nothing is promised of the means: 3500 observations are too few to tell; 4096 are the least", nil},
-		{"too much", collecting, "steady was not reached, so nothing is promised of the means: no steady state within the run", []string{
+		{"few requests", trialtest.Mixed, "measure.until: steady was not reached, so the means may not be those of a longer run: 3500 observations are too few; at least 4096 are needed", nil},
+		{"too much", collecting, "steady was not reached, so the means may not be those of a longer run: no steady state within the run", []string{
 			"workload[0].synthetic.requests=20000", "workload[1].synthetic.requests=20000", "workload[1].synthetic.writes.interarrival.mean=500us"}},
-		{"an empty drive", collecting, "what is steady is a drive that still has room", []string{"ssd.preconditioning.fill=none", "ssd.geometry.blocks_per_plane=2048"}},
+		{"an empty drive", collecting, "the drive is steady only while it has room", []string{"ssd.preconditioning.fill=none", "ssd.geometry.blocks_per_plane=2048"}},
 	} {
 		o := trialtest.Run(t, c.text, 1, append(c.set, "measure.until=steady")...)
 		if !warned(o, c.want) {

@@ -68,6 +68,6 @@ func (m *Meter) FillEach(r *result.Result) {
 		}
 	}
 	if len(m.drives) > len(last.each) {
-		r.Warn("figures by drive are of the first %d of %d drives", len(last.each), len(m.drives))
+		r.Warn("figures per drive cover only the first %d of %d drives", len(last.each), len(m.drives))
 	}
 }

@@ -114,7 +114,7 @@ func figure(t testing.TB, row map[string]string, column string) float64 {
 	t.Helper()
 	x, err := strconv.ParseFloat(firstNumber.FindString(row[column]), 64)
 	if err != nil {
-		t.Fatalf("%q in column %q is no number", row[column], column)
+		t.Fatalf("%q in column %q is not a number", row[column], column)
 	}
 	return x
 }

@@ -35,7 +35,7 @@ func (m *Meter) FillPart(r *result.Result, interrupted bool) {
 	if len(m.from.ports) == 0 {
 		m.from.ports = make([]portState, len(m.before.ports))
 		if r.WarmUp.UntilS > 0 {
-			r.Warn("figures of the network include the warm-up; give measure.warm_up as a time to leave it out there too")
+			r.Warn("figures of the network include the warm-up; set measure.warm_up to a time to leave it out there too")
 		}
 	}
 	m.fill(r, &m.before, interrupted)
@@ -144,7 +144,7 @@ func (m *Meter) flows(r *result.Result) {
 		return
 	}
 	if c.coarse {
-		r.Warn("completion times and slowdowns come from histograms, whose buckets are up to 1/64 of the value wide: there are more than %d flows", exactFlows)
+		r.Warn("with more than %d flows, completion times and slowdowns come from histograms, whose buckets are up to 1/64 of the value wide", exactFlows)
 	}
 	fct, h := c.times()
 	fct.fill(r, "flow.fct")
@@ -238,7 +238,7 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 		slices.SortStableFunc(order, func(a, b int) int { return int(last.ports[b].bytes>>10) - int(last.ports[a].bytes>>10) })
 		order = order[:mostRows]
 		slices.Sort(order)
-		r.Warn("only the %d busiest of %d ports are in the figures by port", mostRows, len(last.ports))
+		r.Warn("figures per port cover only the %d busiest of %d ports", mostRows, len(last.ports))
 	}
 	every := (len(m.slices) + mostCols - 1) / mostCols
 	var cols []string
@@ -403,16 +403,16 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	}
 	e := m.Net.Endless()
 	if e.Hung > 0 {
-		r.Warn("%d %s never end: what they sent was lost, and no retransmission timer runs for them (fabric.recovery.timeout)", e.Hung, what)
+		r.Warn("%d %s never end: their packets were lost, and they have no retransmission timer (fabric.recovery.timeout)", e.Hung, what)
 	}
 	if c.Stranded > 0 {
-		r.Warn("%d queue pairs had no way left after a link had failed; %d %s that were on them have not ended", c.Stranded, e.Severed, what)
+		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them have not ended", c.Stranded, e.Severed, what)
 	}
 	if circle := m.Net.Hazard(); circle != "" {
-		r.Warn("pauses can lock up in a circle on this network's ways: %s", circle)
+		r.Warn("pauses can deadlock in a circle of this network's paths: %s", circle)
 	}
 	if m.s.Measure.WarmUp.Auto && m.Others == nil {
-		r.Warn("no warm-up was cut: auto is for drives; give a time or a share of until")
+		r.Warn("no warm-up was cut: measure.warm_up: auto works for drives only; set a time or a share of until")
 	}
 }
 
@@ -446,10 +446,10 @@ func (m *Meter) Limits() []string {
 		"Switches store and forward; control traffic (class 0) takes no room in their buffers.",
 	}
 	if m.s.Fabric.QueuePairs.Life == fabric.Persistent {
-		out = append(out, "Messages between two hosts share queue pairs (fabric.queue_pairs): a small one waits behind a large one that was posted before it.")
+		out = append(out, "Messages between two hosts share queue pairs (fabric.queue_pairs), so a small one waits behind a large one posted before it.")
 	}
 	if m.s.Fabric.Compat != scenario.FabricCompatNone {
-		out = append(out, fmt.Sprintf("compat: %s reproduces deviations of a simulator, which no network has.", m.s.Fabric.Compat))
+		out = append(out, fmt.Sprintf("compat: %s reproduces deviations of a simulator that real networks do not have.", m.s.Fabric.Compat))
 	}
 	return out
 }

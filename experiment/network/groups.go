@@ -79,7 +79,7 @@ func (m *Meter) byGroup(r *result.Result, all *census) {
 		c := take(m.ledgers(g), all.whole)
 		sum += c.count
 		if g == mostGroups {
-			r.Warn("figures by group of flows are of the first %d; %d flows were of others", mostGroups, c.count)
+			r.Warn("figures per group of flows cover only the first %d groups; %d flows are in others", mostGroups, c.count)
 			continue
 		}
 		names.Names = append(names.Names, m.s.FlowName(g))

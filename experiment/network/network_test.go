@@ -199,7 +199,7 @@ func TestSevered(t *testing.T) {
 	if trialtest.Metric(t, o, "flow.unfinished") != 2 || trialtest.Metric(t, o, "flow.count") != 1 {
 		t.Errorf("%g flows ended, %g did not", trialtest.Metric(t, o, "flow.count"), trialtest.Metric(t, o, "flow.unfinished"))
 	}
-	if said := strings.Join(o.Result.Warnings, "\n"); !strings.Contains(said, "2 queue pairs had no way left after a link had failed; 2 flows that were on them have not ended") {
+	if said := strings.Join(o.Result.Warnings, "\n"); !strings.Contains(said, "2 queue pairs had no path left after a link failed; 2 flows on them have not ended") {
 		t.Error(said)
 	}
 }

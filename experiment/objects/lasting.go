@@ -68,7 +68,7 @@ func fillLasting(r *result.Result, c *scenario.ObjectCluster, seed uint64) {
 	f, fleets := c.Fleet()
 	l, err := lasts(f, fleets, seed)
 	if err != nil {
-		r.Warn("how long chunks last is not known: %v", err)
+		r.Warn("durability is not known: %v", err)
 		return
 	}
 	years := func(h float64) float64 { return h / float64(durability.Year) }
@@ -83,7 +83,7 @@ func fillLasting(r *result.Result, c *scenario.ObjectCluster, seed uint64) {
 	r.Set("cluster.durability.accelerated.chain", years(a.Chain))
 	r.Set("cluster.durability.accelerated.simulated", years(a.Simulated))
 	r.Set("cluster.durability.accelerated.half", years(a.Half))
-	r.Limits = append(r.Limits, "Durability counts failures of drives one by one: no bursts, no operators, no unreadable sectors.")
+	r.Limits = append(r.Limits, "Durability assumes independent failures of single drives: no bursts, no operator errors, no unreadable sectors.")
 }
 
 // fillMulticast fills in what a protocol's multicasts cost the network's switches, or each packet. Where a request goes to a whole group, a rule for the group is enough;

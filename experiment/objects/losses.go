@@ -50,9 +50,9 @@ func clusterLosses(r *result.Result, c *cluster.Cluster, slices []*slice, from *
 		r.Set(name+".p99", h.Quantile(0.99).Microseconds())
 	}
 	if missing > 0 {
-		r.Warn("%s of chunks: not made again when the run ends", spelling.Plural(missing, "piece"))
+		r.Warn("%s of chunks not rebuilt by the end of the run", spelling.Plural(missing, "piece"))
 	}
 	if k.LostChunks > 0 {
-		r.Warn("%s lost: too few pieces were left to make the others again", spelling.Plural(int(k.LostChunks), "chunk"))
+		r.Warn("%s lost: too few pieces were left to rebuild the others", spelling.Plural(int(k.LostChunks), "chunk"))
 	}
 }

@@ -217,18 +217,21 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	}
 	r.SimulatedS = last.at.Seconds()
 	r.Summary = clusterSummary(cfg)
-	r.Limits = []string{"The network's core never blocks, and processors take no time."}
+	r.Limits = []string{"The network's core never blocks."}
 	if cfg.Core == cluster.CorePacket {
-		r.Limits[0] = "Processors take no time. What is multicast is one message for each receiver: transports of the packet network are between two."
+		r.Limits[0] = "A multicast is one message for each receiver, because transports of the packet network connect two hosts."
+	}
+	if cfg.Processor == (cluster.Processor{}) {
+		r.Limits = append(r.Limits, "Processors take no time (object_cluster.processor).")
 	}
 	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {
 		r.Limits = append(r.Limits, "No target fails and no frame is lost.")
 	}
 	if cfg.Load == (cluster.Load{}) && len(s.Workload) == 0 {
-		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop): rate and mean latency are one measurement, not two.")
+		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop), so rate and mean latency are one measurement, not two.")
 	}
 	if cfg.Compat != cluster.CompatNone {
-		r.Limits = append(r.Limits, fmt.Sprintf("compat: %v reproduces deviations of a simulator, which no cluster has.", cfg.Compat))
+		r.Limits = append(r.Limits, fmt.Sprintf("compat: %v reproduces deviations of a simulator that real clusters do not have.", cfg.Compat))
 	}
 	var all stats.Histogram
 	span := (last.at - from.at).Seconds()
@@ -307,10 +310,10 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		clusterTrend(r, slices[skip:], from)
 	}
 	if rate := c.Offered(); rate > 0 && span > 0 && total/span < 0.95*rate {
-		r.Warn("chunks come at %.4g a second and %.4g a second are done: the cluster does not keep up, and latencies grow with the length of the run", rate, total/span)
+		r.Warn("overload: %.4g chunks arrive per second and %.4g are completed; latencies depend on the length of the run", rate, total/span)
 	}
 	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.None() && all.Count() > 0 && last.at.Seconds() < limit {
-		r.Warn("the run is %.3g mean latencies long and includes its beginning, when no chunk was done yet; figures are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(all.Mean()/1e12))
+		r.Warn("the run is only %.3g mean latencies long and includes the beginning, before the first chunk was done; rates are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(all.Mean()/1e12))
 	}
 }
 

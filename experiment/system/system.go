@@ -333,7 +333,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	x.tap.check(r, x.drives)
 	drive.FillRAID(r, x.array.Volume())
 	if left := x.host.Issued() - x.host.Ended(); left > 0 && !out.Interrupted && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
-		r.Warn("%d requests never ended: what they sent was lost for good", left)
+		r.Warn("%d requests never ended: their packets were lost and not repeated", left)
 	}
 	return nil
 }
@@ -387,12 +387,12 @@ func summary(s *scenario.Scenario, m *network.Meter) string {
 func limits(s *scenario.Scenario, m *network.Meter) []string {
 	out := m.Limits()[1:]
 	if s.Protocol.Capsules() {
-		out = append(out, "Initiators' and targets' software is a constant time of a core for each command (nvmf.initiator, nvmf.target); PCIe to the NIC takes no time.")
+		out = append(out, "Software of initiators and targets takes a constant CPU time per command (nvmf.initiator, nvmf.target); PCIe to the NIC takes no time.")
 		if s.Protocol == nvmf.NVMeTCP {
-			out = append(out, "TCP: a message begins with a segment, ACKs are never held for 40 ms, tails have no loss probe; its software is charged as RDMA's unless the scenario says more.")
+			out = append(out, "TCP: each message begins a new segment, and ACKs are never held for 40 ms; software takes as much CPU time as with RDMA unless the scenario says otherwise.")
 		}
 	} else {
-		out = append(out, "protocol: flows has no capsules, no responses and no software: a read is one message back, a write one message out.")
+		out = append(out, "protocol: flows has no capsules, responses or software: a read is one message back, a write one message out.")
 	}
-	return append(out, "A request that is split into commands is shown with the stages of the one that ended last.")
+	return append(out, "A request that is split into commands has the stages of the command that ended last.")
 }

@@ -184,7 +184,7 @@ workload:
 `, 1, "targets[0].ssd.preconditioning.fill=steady")
 	for _, name := range []string{"ssd.gc.count", "fabric.pause.count", "nvmf.held.initiator", "nvmf.held.target", "nvmf.held.txq"} {
 		if trialtest.Metric(t, o, name) == 0 {
-			t.Errorf("%s is 0: this is no storm", name)
+			t.Errorf("%s is 0: this is not a storm", name)
 		}
 	}
 	if n := trialtest.Metric(t, o, "all.count"); n != 6000 {

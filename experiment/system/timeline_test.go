@@ -162,7 +162,7 @@ workload:
 		}
 	}
 	if pauses == 0 {
-		t.Error("no pauses: this is no storm")
+		t.Error("no pauses: this is not a storm")
 	}
 }
 

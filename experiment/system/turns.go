@@ -344,7 +344,7 @@ func (t *turns) network(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint
 func (t *turns) fill(r *result.Result, interrupted bool) {
 	s := t.s
 	r.Summary = fmt.Sprintf("%s, in turns", summary(s, t.net.meter))
-	r.Limits = append(limits(s, t.net.meter), "Drives and network were simulated in turns (coupling.mode: iterative); coupled is exact.")
+	r.Limits = append(limits(s, t.net.meter), "Drives and network were simulated in turns (coupling.mode: iterative), which is approximate; coupled is exact.")
 	t.net.Others = func(int32) bool { return true }
 	t.net.meter.FillWhole(r, interrupted)
 	var h [block.Ops]stats.Histogram
@@ -407,7 +407,7 @@ func (t *turns) figures(r *result.Result) {
 	if it.Converged >= 0 {
 		converged, count = 1, it.Converged
 	} else {
-		r.Warn("drives and network in turns did not converge within %d iterations: the last change was %.1f %%", n, 100*it.Turns[n-1].ConvC)
+		r.Warn("drives and network in turns did not converge in %d iterations: the last change was %.1f %%", n, 100*it.Turns[n-1].ConvC)
 	}
 	from := t.s.Coupling.Iterative.CountFrom
 	r.Set("snis.iterations", float64(count+from))
@@ -451,7 +451,7 @@ func (t *turns) figures(r *result.Result) {
 func (t *turns) compare(r *result.Result, exact []sim.Time) {
 	mine := t.it.Delays()
 	if len(mine) != len(exact) {
-		r.Warn("the runs in turns and in one loop have %d and %d requests, and cannot be compared", len(mine), len(exact))
+		r.Warn("the runs in turns and in one loop cannot be compared: they have %d and %d requests", len(mine), len(exact))
 		return
 	}
 	var a, b, off []float64

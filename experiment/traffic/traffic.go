@@ -91,7 +91,7 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 func (x *running) Fill(_ context.Context, out *experiment.Outcome) error {
 	s, r, cfg := x.s, out.Result, &x.cfg
 	r.Summary = fmt.Sprintf("%s, %s, %v; events of %v take %v to %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), s.ObjectCluster.Protocol, cfg.Size, cfg.Trip, cfg.Trip+cfg.Jitter)
-	r.Limits = []string{"Events take no link's time; nothing is lost, and nothing is put."}
+	r.Limits = []string{"Events take no time on links; no event is lost, and no chunks are put."}
 	skip, at := experiment.CutWarmUp(s.Measure.WarmUp, x.ends, x.means, r)
 	var from slice
 	if skip > 0 {

@@ -27,7 +27,7 @@ func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Choice < choices, "choice", "%v is not possible; use hash, round-robin, random or least-queue", c.Choice)
 	f.Hold(c.Per < unitsOf, "per", "%v is not possible; use packet or flowlet", c.Per)
-	f.Hold(c.Choice != Hash || c.Per == Packet, "per", "flowlet is of no use with choice: hash, which sends all of a queue pair one way; use choice: random or least-queue")
+	f.Hold(c.Choice != Hash || c.Per == Packet, "per", "flowlet has no effect with choice: hash, which keeps a queue pair on one path; use choice: random or least-queue")
 	f.Hold(c.Gap > 0, "gap", "%v is not possible; use a time above zero such as 100us", c.Gap)
 	f.Hold(c.Table >= 1 && c.Table <= 1<<20, "table", "%d is not possible; use 1 to 1048576", c.Table)
 	return f.Err()

@@ -165,7 +165,7 @@ func encodeDir(page []byte, seed, number, index uint32, entries []dirent) {
 func decodeDir(page []byte, seed, number, index uint32) (entries []dirent, err error) {
 	switch {
 	case le.Uint32(page) != magicDir:
-		return nil, fmt.Errorf("it is no page of a directory: %w", errDamaged)
+		return nil, fmt.Errorf("it is not a page of a directory: %w", errDamaged)
 	case le.Uint32(page[4:]) != pageSum(page, seed):
 		return nil, fmt.Errorf("its checksum is wrong: %w", errDamaged)
 	case le.Uint32(page[8:]) != number || le.Uint32(page[12:]) != index:
@@ -205,7 +205,7 @@ func decodeSuper(page []byte, u media.UUID) error {
 	case [ctl.Page]byte(page) == [ctl.Page]byte{}:
 		return ErrNone
 	case le.Uint32(page) != magicSuper:
-		return fmt.Errorf("page 0 is no superblock: %w", errDamaged)
+		return fmt.Errorf("page 0 is not a superblock: %w", errDamaged)
 	case media.UUID(page[16:32]) != u || le.Uint32(page[4:]) != pageSum(page, u.Seed()):
 		return fmt.Errorf("the superblock's checksum is wrong, or it is another pool's: %w", errDamaged)
 	case le.Uint32(page[8:]) != version:

@@ -48,7 +48,7 @@ type Foreign struct {
 }
 
 func (e *Foreign) Error() string {
-	return fmt.Sprintf("%s holds data that is no pool (byte %d is not zero): it is left alone; name another file, or say that what is in it may go: farflash flash format --overwrite %s",
+	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero): it is left alone; name another file, or say that what is in it may go: farflash flash format --overwrite %s",
 		e.Path, e.Offset, e.Path)
 }
 

@@ -42,7 +42,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("a byte at %d: %v", at, err)
 		}
 		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("a device that is no pool was written to: %v", err)
+			t.Errorf("a device that is not a pool was written to: %v", err)
 		}
 	}
 }

@@ -255,7 +255,7 @@ func (q *QueuePair) Post(w Work) error {
 			bad = "it has no bytes but its immediate ones"
 		}
 	default:
-		bad = "it is no request"
+		bad = "it is not a request"
 	}
 	if uint64(len(w.Local)) > 1<<32-1 {
 		bad = "a message has less than 4 GiB"

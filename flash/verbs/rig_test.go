@@ -188,7 +188,7 @@ func (r *rig) show(from int, b []byte) {
 	for len(b) > 0 {
 		seg, n, err := s.tap.Next(b)
 		if err != nil || seg == nil {
-			r.t.Fatalf("side %d has sent what is no frame: %v, %d of %d bytes", from, err, len(b), n)
+			r.t.Fatalf("side %d has sent what is not a frame: %v, %d of %d bytes", from, err, len(b), n)
 		}
 		if !seg.Whole() {
 			r.t.Fatalf("side %d has sent a segment without a header", from)

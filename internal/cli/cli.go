@@ -53,7 +53,7 @@ func (p *program) verbs() *verb.Program {
 		Cache: func(dir string, quiet bool) (*study.Cache, error) {
 			name, err := programName()
 			if err != nil {
-				return nil, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+				return nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 			}
 			return p.openCache(&studyFlags{cache: dir, runFlags: runFlags{quiet: quiet}}, name)
 		}}

@@ -130,7 +130,7 @@ func (p *program) convertHTSim() *cobra.Command {
 		Short: "Make a scenario of csg-htsim's connection matrix and topology",
 		Long: `Make a scenario of csg-htsim's files, on standard output: a connection matrix
 with its triggers, and a topology. Without a topology the network is the
-three-tier fat-tree that htsim makes for so many hosts. It is RoCE at line rate
+three-tier fat-tree that htsim makes for that number of hosts. It is RoCE at line rate
 over lossless queues, as in htsim_roce. What is not modelled is refused with its
 line.`,
 		Example: `  farflash convert htsim incast.cm > incast.yaml && farflash run incast.yaml
@@ -157,7 +157,7 @@ line.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&rate, "rate", rate, "of all links where no topology file says, as htsim's -linkspeed: a `rate`")
-	cmd.Flags().StringVar(&mtu, "mtu", mtu, "payload of a packet, as htsim's -mtu: a `size`")
+	cmd.Flags().StringVar(&rate, "rate", rate, "`rate` of all links without a topology file, as htsim's -linkspeed")
+	cmd.Flags().StringVar(&mtu, "mtu", mtu, "payload `size` of a packet, as htsim's -mtu")
 	return cmd
 }

@@ -34,8 +34,8 @@ func (p *program) diff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff RUN RUN",
 		Short: "Set two runs' scenarios and metrics side by side",
-		Long: `Set two runs side by side: the keys of their scenarios that differ, and their
-metrics. Two runs say nothing about chance; for that use farflash compare.`,
+		Long: `Compare two runs: the keys of their scenarios that differ, and their metrics. Two
+runs cannot tell an effect from chance; use farflash compare for that.`,
 		Example: `  farflash diff runs/op7 runs/op12
   farflash diff runs/op7 runs/op12 --json`,
 		Args: verb.Arguments(2, 2, "two run directories"),

@@ -179,7 +179,7 @@ func (p *program) exportGobench(args []string, out string) error {
 			done += len(d.Results)
 		}
 		if done == 0 {
-			return verb.BadInput(fmt.Errorf("%s: no trial is done yet; the command that began it goes on", a))
+			return verb.BadInput(fmt.Errorf("%s: no trial is done yet; run the command that began it to continue", a))
 		}
 		for _, d := range designs {
 			if len(d.Results) == 0 {

@@ -41,7 +41,7 @@ func (p *program) exportNS3(run *result.Run, dir string) error {
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return verb.Usagef("%s exists already; it is not overwritten", dir)
+			return verb.Usagef("%s already exists and is not overwritten; name another", dir)
 		}
 		return verb.BadInput(err)
 	}

@@ -56,7 +56,7 @@ A search can be stopped at any time. The same command continues it.`,
 			cfg.Within = float64(share)
 			for _, text := range until {
 				if !strings.ContainsAny(text, "<>=!") {
-					return verb.Usagef("--until %s is no condition, such as 'read.latency.p99>500us'; when each run ends is --set measure.until=%s", text, text)
+					return verb.Usagef("--until %s is not a condition, such as 'read.latency.p99>500us'; when each run ends is --set measure.until=%s", text, text)
 				}
 				c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
 				if err != nil {
@@ -100,7 +100,7 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	}
 	program, err := programName()
 	if err != nil {
-		return verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(f, program)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	}
 	switch {
 	case interrupted:
-		return verb.Failed(fmt.Errorf("interrupted after %d loads; %s holds their runs, and the same command goes on from there", len(h.Points), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d loads; %s holds their runs; run the same command to continue", len(h.Points), folder.Path()))
 	case failed != nil:
 		return verb.Failed(failed)
 	}

@@ -53,7 +53,7 @@ func createNew(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	switch folder := filepath.Dir(name); {
 	case errors.Is(err, os.ErrExist):
-		return nil, verb.Usagef("%s exists already; it is not overwritten", name)
+		return nil, verb.Usagef("%s already exists and is not overwritten; name another", name)
 	case errors.Is(err, os.ErrNotExist):
 		return nil, verb.Usagef("%s cannot be written: there is no folder %s; make it first", name, folder)
 	case err != nil:

@@ -40,7 +40,7 @@ as -o.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.dir, "output", "o", "", "write the whole sweep to `DIR`, which must not exist or be empty")
-	fl.BoolVar(&f.json, "json", false, "print the answer as JSON on standard output, and nothing else")
+	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table and no remarks")
 	registerMetrics(cmd, &f.metrics)
 	return cmd

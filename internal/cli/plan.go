@@ -33,22 +33,22 @@ func (p *program) plan() *cobra.Command {
 	var f planFlags
 	cmd := &cobra.Command{
 		Use:   "plan PLAN",
-		Short: "Which drives to buy and when, where each workload goes, what it costs",
-		Long: `Place workloads on drives so that it costs least to serve all of them until the plan's
-end, within space, IOPS, latency and failure domains: purchases when they are needed,
-power, failures, successors of drives that are worn out, growth. Or, with objective:
-paper, so that a gigabyte written costs least over the drives' lives, as minTCO has it.
-The plan is a YAML file; workloads and drives may be CSV tables.
+		Short: "Plan which drives to buy, when, and where each workload goes",
+		Long: `Place workloads on drives at the lowest total cost until the plan's end, within
+limits of space, IOPS, latency and failure domains. The cost covers purchases when
+they are needed, power, failures, growth and the replacement of worn-out drives.
+With objective: paper the plan minimizes the cost per GB written over the drives'
+lives instead, as minTCO does. The plan is a YAML file; workloads and drives may be
+CSV tables.
 
-Ctrl-C ends the search, and the best plan so far is printed. --bound proves how far the
-plan can be from the best at most. --set changes a value of the plan, and all is planned
-again for it; plan diff says what is different then. --explain says why a workload is
-where it is. -o writes report.html, placements.csv and drives.csv to a new
-folder, and what was placed as workloads.csv.
+--bound proves how far the plan can be from the best one. --set changes a value and
+plans again; plan diff compares two plans. --explain says why a workload is on its
+drive. -o writes report.html, placements.csv, drives.csv and workloads.csv to a new
+folder. Ctrl-C ends the search and prints the best plan found so far.
 
-With --from-traces the workloads are measured from the traces in a folder; the plan's
-own are left out. What a trace writes in its span is taken for every day; one that is
-shorter than a day is refused without --force.`,
+--from-traces measures the workloads from the traces in a folder, and ignores those
+in the plan. The daily writes of a trace's span are taken for every day. A trace
+shorter than a day needs --force.`,
 		Example: `  farflash plan init plan.yaml
   farflash plan plan.yaml --bound -o rack
   farflash plan plan.yaml --explain database
@@ -59,14 +59,14 @@ shorter than a day is refused without --force.`,
 			return p.runPlan(cmd.Context(), args[0], &f)
 		},
 	}
-	cmd.Flags().BoolVar(&f.bound, "bound", false, "prove a lower bound, and print the gap to it")
+	cmd.Flags().BoolVar(&f.bound, "bound", false, "prove a lower bound on the cost, and print the gap to it")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress")
-	cmd.Flags().StringArrayVar(&f.set, "set", nil, "change a value of the plan, and plan for that: `path=value` (repeatable)")
-	cmd.Flags().StringVar(&f.explain, "explain", "", "say why that `WORKLOAD` is where it is")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "change a value of the plan: `path=value` (repeatable)")
+	cmd.Flags().StringVar(&f.explain, "explain", "", "explain why `WORKLOAD` is on its drive")
 	cmd.Flags().StringVarP(&f.dir, "output", "o", "", "write a report and tables to a new folder `DIR`")
 	cmd.Flags().StringVar(&f.traces, "from-traces", "", "measure the workloads from the traces in `DIR`")
-	cmd.Flags().BoolVar(&f.force, "force", false, "take traces of less than a day all the same")
+	cmd.Flags().BoolVar(&f.force, "force", false, "accept traces shorter than a day")
 	cmd.AddCommand(p.planInit(), p.planDiff(), p.planCluster())
 	return cmd
 }
@@ -76,8 +76,8 @@ func (p *program) planInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a plan to start from",
-		Long: `Write a commented plan to start from, to a new file or to standard output. With
---csv it is a table of workloads instead (minTCO's table 4), for a spreadsheet.`,
+		Long: `Write a commented example plan to a new file or to standard output. --csv writes a
+table of workloads for a spreadsheet instead (minTCO's table 4).`,
 		Example: `  farflash plan init plan.yaml
   farflash plan init --csv workloads.csv`,
 		Args: verb.Arguments(0, 1, "at most one file name"),
@@ -97,7 +97,7 @@ func (p *program) planInit() *cobra.Command {
 			return writeNew(args[0], text)
 		},
 	}
-	cmd.Flags().BoolVar(&table, "csv", false, "a table of workloads")
+	cmd.Flags().BoolVar(&table, "csv", false, "write a table of workloads instead of a plan")
 	return cmd
 }
 
@@ -156,7 +156,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 		err = report.WritePlanText(p.out, o, p.style())
 	}
 	if err == nil && o.Interrupted {
-		err = errors.New("interrupted; the plan is the best that was found until then")
+		err = errors.New("interrupted; this is the best plan found so far")
 	}
 	if err == nil {
 		err = o.Unserved()
@@ -166,15 +166,15 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 
 // tracedNote says what a workload's daily writes rest on.
 func tracedNote(w *drives.Traced) string {
-	within := "too short for a confidence"
+	within := "too short for a confidence interval"
 	if !math.IsNaN(w.Within) {
-		within = "+- " + term.Percent(w.Within) + " with 95 % confidence"
+		within = "+- " + term.Percent(w.Within) + " at 95 % confidence"
 	}
 	extrapolated := ""
 	if w.Span < drives.LeastSpan {
 		extrapolated = "extrapolated "
 	}
-	return fmt.Sprintf("%s: %s a day, %s; %sfrom %s of its trace", w.Name, term.Size(w.WriteRate*1e9), within, extrapolated, term.Seconds(float64(w.Span)*units.Day.Seconds()))
+	return fmt.Sprintf("%s: %s a day, %s; %sfrom a trace of %s", w.Name, term.Size(w.WriteRate*1e9), within, extrapolated, term.Seconds(float64(w.Span)*units.Day.Seconds()))
 }
 
 func (p *program) planSource(name string) (shape.Source, error) {
@@ -191,7 +191,7 @@ func (p *program) planSource(name string) (shape.Source, error) {
 // writePlan writes a plan's folder, which must not exist yet.
 func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error {
 	if _, err := os.Stat(f.dir); err == nil {
-		return verb.Usagef("%s exists already; it is not overwritten", f.dir)
+		return verb.Usagef("%s already exists and is not overwritten; name another", f.dir)
 	}
 	defer p.unfinished(result.Literal(f.dir))()
 	if err := os.MkdirAll(f.dir, 0o777); err != nil {

@@ -47,25 +47,25 @@ func (p *program) planCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster [NEED]",
 		Short: "Find the cheapest object cluster for a rate and a latency",
-		Long: `Find the cheapest object cluster that puts and gets a given rate of chunks
-within a 99th percentile: how many nodes, which drive and NIC, which protocol
-and which size of groups. The need is a YAML file, flags, or both; --init prints
-one to start from.
+		Long: `Find the cheapest object cluster that puts and gets chunks at a given rate within
+a 99th percentile of latency. The answer is the number of nodes, the drive, the
+NIC, the protocol and the size of groups. The need is a YAML file, flags, or both;
+--init prints one to start from.
 
 Designs that bounds rule out are not simulated. The others are simulated with
 several seeds in an open loop at the needed rate. A design meets the need if no
 queue grows and the upper end of the 95 % interval of the 99th percentile is
-below the limit. This must hold with all nodes, and with the nodes of survive
-down from the beginning.
+below the limit. With --survive this must hold with all nodes, and again with
+that many nodes down from the beginning.
 
 The plan's directory holds plan.json, report.html, need.yaml with every default,
-and below trials the run directory of every simulation, for farflash report. The
-same command continues an interrupted search.`,
+and in trials a run directory of each simulation. The same command continues an
+interrupted search.`,
 		Example: `  farflash plan cluster --init > need.yaml
   farflash plan cluster need.yaml
   farflash plan cluster need.yaml --put-p99 1ms --survive 1 -o plans/tight
   farflash plan cluster --rate 20000 --put-p99 2ms --drive rate=400MiB/s,price=220 --nic rate=10Gbps,price=250`,
-		Args: verb.Arguments(0, 1, "at most one file that says what is needed"),
+		Args: verb.Arguments(0, 1, "at most one file with the need"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.init {
 				_, err := io.WriteString(p.data, objects.Template)
@@ -75,17 +75,17 @@ same command continues an interrupted search.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&f.init, "init", false, "print a need to start from, with comments, and nothing else")
+	fl.BoolVar(&f.init, "init", false, "print a commented need to start from, and exit")
 	for _, x := range needFlags {
 		f.keys = append(f.keys, fl.String(x.flag, "", x.help))
 	}
-	fl.StringArrayVar(&f.drives, "drive", nil, "a drive to choose: `KEY=VALUE,...` with name, rate, price, capacity and watts (repeatable)")
-	fl.StringArrayVar(&f.nics, "nic", nil, "a NIC to choose: `KEY=VALUE,...` with name, rate, price and watts (repeatable)")
+	fl.StringArrayVar(&f.drives, "drive", nil, "a drive to choose from: `KEY=VALUE,...` with name, rate, price, capacity and watts (repeatable)")
+	fl.StringArrayVar(&f.nics, "nic", nil, "a NIC to choose from: `KEY=VALUE,...` with name, rate, price and watts (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a value of the need: `path=value` (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
 	fl.IntVar(&f.reps, "reps", 5, "simulate each design `N` times, with the seeds seed, seed+1, ...")
 	fl.StringVarP(&f.dir, "output", "o", "", "write the plan to `DIR`, or continue the one there (default runs/NAME-plan-DIGEST)")
-	fl.BoolVar(&f.json, "json", false, "print plan.json on standard output, and nothing else")
+	fl.BoolVar(&f.json, "json", false, "print only plan.json, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
 	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
@@ -141,7 +141,7 @@ func mapping(text string) (string, error) {
 	for i, part := range parts {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok || key == "" || value == "" {
-			return "", fmt.Errorf("%q is no list of KEY=VALUE, such as rate=400MiB/s,price=220", text)
+			return "", fmt.Errorf("%q is not a list of KEY=VALUE, such as rate=400MiB/s,price=220", text)
 		}
 		parts[i] = key + ": " + strconv.Quote(value)
 	}
@@ -193,7 +193,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	case err != nil:
 		return err
 	case !complete:
-		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs, and the same command goes on from there", len(plan.Points), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs; run the same command to continue", len(plan.Points), folder.Path()))
 	case plan.Best == nil:
 		return verb.Failed(errors.New("no design meets the need"))
 	}
@@ -204,7 +204,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 func (p *program) searchCluster(ctx context.Context, need *objects.File, f *planClusterFlags) (*study.Folder, *objects.Plan, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, nil, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return nil, nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(&f.studyFlags, name)
 	if err != nil {

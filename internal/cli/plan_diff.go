@@ -17,13 +17,13 @@ func (p *program) planDiff() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE [AFTER]",
-		Short: "What is different in another plan",
-		Long: `Plan twice and print the differences: inputs, costs by kind, drives, and
-workloads that moved. Drives of one model are matched by the workloads that they
-share. Both plans must have the same objective.
+		Short: "Compare two plans, or a plan with a change",
+		Long: `Plan twice and print the differences: inputs, costs by kind, drives, and workloads
+that move. Drives of one model are matched by the workloads that they share. Both
+plans must have the same objective.
 
---set changes values of the second plan. Without a second file that is the first
-one, changed.`,
+--set changes values of the second plan. Without a second file, the second plan is
+the first one with these changes.`,
 		Example: `  farflash plan diff plan.yaml --set horizon=3y
   farflash plan diff now.yaml next.yaml`,
 		Args: verb.Arguments(1, 2, "one plan or two"),

@@ -87,7 +87,7 @@ cache. The same drive and flags give the same file, to the byte.`,
 				return verb.Usagef("predict train: -o is missing; say where the model is to be written, such as -o drive.forest")
 			}
 			if _, err := os.Stat(out); err == nil {
-				return verb.Usagef("%s exists already; it is not overwritten", out)
+				return verb.Usagef("%s already exists and is not overwritten; name another", out)
 			}
 			trainer, runner, err := p.trainer(f.cfg, &f.studyFlags)
 			if err != nil {
@@ -190,7 +190,7 @@ func (f *predictFlags) drive(p *program, name string) (*scenario.Drive, error) {
 func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer, study.Runner, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, study.Runner{}, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return nil, study.Runner{}, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {

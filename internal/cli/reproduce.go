@@ -30,16 +30,16 @@ func (p *program) reproduce() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce ID|list|all",
 		Short: "Rerun a paper's table or figure",
-		Long: `Rerun a paper's table or figure and set our figures beside the printed ones.
+		Long: `Rerun a paper's table or figure, and compare the results with the printed ones.
 Each row has a tolerance with its reason, and a verdict: ok (it agrees with the
 printed number), not reproduced (with the reason, or "not explained"), or not
 stated (the paper prints no number, and its quoted sentence holds). A row whose
 paper value rests on something that the paper does not print says so.
 
-The program holds the verdict of each row with seed 1. list counts them, and the
-exit code is 1 if a row is worse. Experiments on the real stack run on this
-machine; for them no verdict is held. With -o the scenarios, the figure's curves
-as CSV, and a page with its picture are written too.`,
+The program knows the verdict of each row with seed 1. list counts them, and the
+exit code is 1 if a row is worse. Experiments on the real stack measure this
+machine and have no known verdicts. -o also writes the scenarios, the figure's
+curves as CSV, and a page with its picture.`,
 		Example: `  farflash reproduce list
   farflash reproduce snis-fig2 -o fig2`,
 		Args: verb.Arguments(1, 1, "an experiment's id, list or all"),
@@ -257,7 +257,7 @@ func writeExperiment(dir string, r *reproduce.Report) error {
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("%s exists already; it is not overwritten", dir)
+			return fmt.Errorf("%s already exists and is not overwritten; name another", dir)
 		}
 		return err
 	}

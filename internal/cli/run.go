@@ -52,7 +52,7 @@ func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	}
 	fl.BoolVar(&f.alone, "alone", false, "also run each tenant alone, and report its slowdown (measure.alone)")
 	fl.StringVarP(&f.dir, "output", "o", "", output)
-	fl.BoolVar(&f.json, "json", false, "print result.json on standard output, and nothing else")
+	fl.BoolVar(&f.json, "json", false, "print only result.json, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
 	fl.StringArrayVar(&f.failIf, "fail-if", nil, "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds (repeatable)")
@@ -195,7 +195,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 		}
 	}
 	if out.Interrupted {
-		return verb.Failed(fmt.Errorf("interrupted; %s holds what was done until then, marked as incomplete", place))
+		return verb.Failed(fmt.Errorf("interrupted; %s holds the incomplete result", place))
 	}
 	return p.judge(f, run.Result)
 }

@@ -33,7 +33,7 @@ func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	f.runFlags.register(cmd, reps, output)
 	fl := cmd.Flags()
 	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ..."
-	fl.Lookup("json").Usage = "print the answer as JSON on standard output, and nothing else"
+	fl.Lookup("json").Usage = "print only the answer, as JSON, on standard output"
 	fl.Lookup("fail-if").Usage = "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds in a trial (repeatable)"
 	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
 	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
@@ -110,7 +110,7 @@ func programName() (string, error) {
 func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, nil, verb.Failed(fmt.Errorf("this program cannot be read, so its results cannot be told from those of others: %w", err))
+		return nil, nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
@@ -226,7 +226,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 	}
 	switch {
 	case interrupted && missing > 0:
-		return verb.Failed(fmt.Errorf("interrupted after %d of %d trials; %s holds them, and the same command goes on from there", len(outcomes)-missing, len(outcomes), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d of %d trials; %s holds them; run the same command to continue", len(outcomes)-missing, len(outcomes), folder.Path()))
 	case bad > 0:
 		return verb.Failed(fmt.Errorf("%d of %d trials failed; the others are in %s", bad, len(outcomes), folder.Path()))
 	}

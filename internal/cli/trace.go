@@ -80,8 +80,8 @@ func (p *program) traceInfo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE",
 		Short: "Say what is in a trace",
-		Long: `Say what is in a trace: counts, sizes, inter-arrival times, how sequential it
-is, its footprint and its rates. Format and compression are detected.`,
+		Long: `Describe a trace: counts, sizes, inter-arrival times, sequential share, footprint
+and rates. Format and compression are detected.`,
 		Example: `  farflash trace info hm_0.csv
   farflash trace info cbs.bz2 --format tencent --json`,
 		Args: verb.Arguments(1, 1, "one trace, or - for standard input"),

@@ -47,7 +47,7 @@ func tablePairs(flag, text string, keys []tableKey) error {
 		name, value, ok := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
 		if !ok {
-			return verb.Usagef("%s: %q is no key=value; the keys are %s", flag, pair, spelling.OrList(names))
+			return verb.Usagef("%s: %q is not a key=value; the keys are %s", flag, pair, spelling.OrList(names))
 		}
 		known := false
 		for _, k := range keys {

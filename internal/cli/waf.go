@@ -74,7 +74,7 @@ type wafLoad struct {
 var wafLayouts = units.Names[waf.Layout]{"mixed", "survivors", "classes", "partitions"}
 
 // wafSays is what each of them means.
-var wafSays = [...]string{"all that is written together", "what collection moves apart", "hot and cold apart, and what is moved of each", "a part of the blocks for each, as large as is best"}
+var wafSays = [...]string{"one stream", "a stream for moved data", "streams for hot, cold and the moved data of each", "separate blocks for hot and cold, in the best ratio"}
 
 // apply sets the load, and says in which layouts it is to be simulated: none if nothing was asked for.
 func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layout, error) {
@@ -84,7 +84,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 	layouts := []waf.Layout{waf.OneFrontier, waf.SurvivorsApart}
 	if l.trace != "" {
 		if l.skew != "" || l.mix != "" {
-			return nil, verb.Usagef("a trace has its own skew and mix; leave --skew and --mix out, or --trace")
+			return nil, verb.Usagef("a trace has its own skew and mix; leave out --skew and --mix, or --trace")
 		}
 		in, err := l.how.open(p, l.trace)
 		if err != nil {
@@ -105,7 +105,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 		w, err := strconv.ParseFloat(strings.TrimSuffix(writes, "%"), 64)
 		f, err2 := strconv.ParseFloat(strings.TrimSuffix(space, "%"), 64)
 		if !ok || err != nil || err2 != nil || !(w > 0 && w < 100 && f > 0 && f < 100) {
-			return nil, verb.Usagef("--skew %q is no share of the writes and of the space that they go to, in per cent; write for example 80/20", l.skew)
+			return nil, verb.Usagef("--skew %q is not a share of the writes and a share of the space, in per cent; write for example 80/20", l.skew)
 		}
 		a.Skew = &wafSkew{w / 100, f / 100}
 		e.Classes = waf.HotCold(a.Skew.Writes, a.Skew.Space)
@@ -114,7 +114,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 	if l.mix != "" {
 		var share units.Fraction
 		if err := share.UnmarshalText([]byte(l.mix)); err != nil || share < 0 || share > 1 {
-			return nil, verb.Usagef("--mix %q is no share of the writes; write for example 25%%", l.mix)
+			return nil, verb.Usagef("--mix %q is not a share of the writes; write for example 25%%", l.mix)
 		}
 		a.Sequential, e.Sequential = float64(share), float64(share)
 		layouts = slices.DeleteFunc(layouts, func(x waf.Layout) bool { return x == waf.Partitions && share > 0 })
@@ -129,9 +129,9 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 		case err != nil:
 			return nil, verb.Usagef("--streams: %v", err)
 		case x > waf.SurvivorsApart && e.Classes == nil:
-			return nil, verb.Usagef("--streams %s divides hot from cold, and all that is written is alike; give --skew, or leave it out", name)
+			return nil, verb.Usagef("--streams %s separates hot from cold data, and the writes are uniform; give --skew, or leave it out", name)
 		case x == waf.Partitions && e.Sequential > 0:
-			return nil, verb.Usagef("--streams %s has hot and cold in blocks of their own, and --mix writes over both in order; leave one out", name)
+			return nil, verb.Usagef("--streams %s keeps hot and cold data in separate blocks, and --mix writes sequentially over both; leave one out", name)
 		}
 		layouts = append(layouts, x)
 	}
@@ -196,27 +196,27 @@ func (p *program) waf() *cobra.Command {
 	var load wafLoad
 	cmd := &cobra.Command{
 		Use:   "waf PRESET|SCENARIO",
-		Short: "Write amplification: closed form, simulated and fitted",
-		Long: `Compare the write amplification of a drive's over-provisioning and victim policy
-with the closed forms: uniform random writes of whole pages, simulated with the
-drive's own translation layer on one pool of 2000 blocks. Then a share of the
+		Short: "Compare a drive's write amplification with closed forms",
+		Long: `Compare a drive's write amplification with the closed forms. The drive's own
+translation layer, over-provisioning and victim policy are simulated on one pool
+of 2000 blocks, under uniform random writes of whole pages. Then a share of the
 writes is made sequential, and the curve of minTCO's equation 7 is fitted.
 
 Physical space is all blocks of the drive. Blocks that a drive keeps free or
-open make its real figure a little higher.
+open make its real figure slightly higher.
 
-With --fit the share is swept in steps of a twentieth, and finer where the curve
-is steep, for the drive's own policy alone. Beside equation 7 a line of few
-points is fitted, within 5 % of the simulation. Both are written as farflash
-plan takes them for a drive's waf.
+--fit sweeps the sequential share in steps of a twentieth, and finer where the
+curve is steep, for the drive's own policy. Beside equation 7 it fits a line of
+few points, within 5 % of the simulation. Both are printed in the form of a
+plan's waf (farflash plan).
 
-Other loads: with --skew 80/20, 80 % of the writes go to 20 % of the space. With
---mix 25%, a quarter of them go over the space in order. Then ways to separate
-data are compared, or chosen with --streams: mixed, survivors (pages that
-collection moves), classes (hot and cold), partitions (blocks of their own for
-hot and cold, with the best division). --trace draws runs of writes from a
-trace, with its mix, its sizes and the write frequency of each page; its writes
-fill the drive.`,
+With --skew 80/20, 80 % of the writes go to 20 % of the space. With --mix 25%, a
+quarter of the writes is sequential. --trace draws runs of writes from a trace,
+with its mix, its sizes and the write frequency of each page; its writes fill
+the drive. Such loads compare ways to separate data, or those of --streams:
+mixed (one stream), survivors (a stream for moved data), classes (streams for
+hot and cold data), partitions (separate blocks for hot and cold, in the best
+ratio).`,
 		Example: `  farflash waf tlc-enterprise
   farflash waf tlc-enterprise --fit
   farflash waf tlc-enterprise --skew 95/20 --streams mixed,classes
@@ -229,10 +229,10 @@ fill the drive.`,
 				return err
 			}
 			if quick && fit {
-				return verb.Usagef("--quick leaves out the sequential writes that --fit sweeps; give one of the two")
+				return verb.Usagef("--quick leaves out the sequential writes, and --fit sweeps them; give one of the two")
 			}
 			if fit && (load.mix != "" || load.trace != "" || len(load.streams) > 1) {
-				return verb.Usagef("--fit sweeps the share of sequential writes, of one division into streams; leave --mix and --trace out, and give one of --streams")
+				return verb.Usagef("--fit sweeps the share of sequential writes for one way of --streams; leave out --mix and --trace, and name one way")
 			}
 			a, err := p.amplify(s, load.how.seed, quick, fit, &load)
 			if err != nil {
@@ -248,13 +248,13 @@ fill the drive.`,
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&quick, "quick", false, "only the drive's own policy, and no sequential writes")
-	cmd.Flags().BoolVar(&fit, "fit", false, "sweep the sequential share finely, and fit equation 7")
+	cmd.Flags().BoolVar(&quick, "quick", false, "simulate only the drive's own policy, without sequential writes")
+	cmd.Flags().BoolVar(&fit, "fit", false, "sweep the sequential share in fine steps, and fit equation 7")
 	cmd.Flags().StringVar(&load.skew, "skew", "", "`writes/space`: the share of the writes that goes to a share of the space, in per cent, such as 80/20")
-	cmd.Flags().StringVar(&load.mix, "mix", "", "`share` of the writes that go over the space in order, such as 25%")
-	cmd.Flags().StringVar(&load.trace, "trace", "", "a `file` whose writes are simulated")
+	cmd.Flags().StringVar(&load.mix, "mix", "", "`share` of the writes that is sequential, such as 25%")
+	cmd.Flags().StringVar(&load.trace, "trace", "", "simulate the writes of a trace `file`")
 	load.how.register(cmd)
-	cmd.Flags().StringSliceVar(&load.streams, "streams", nil, "what is written apart: mixed, survivors, classes, partitions (default all that can be)")
+	cmd.Flags().StringSliceVar(&load.streams, "streams", nil, "how data is separated: mixed, survivors, classes, partitions (default all that apply)")
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }
@@ -370,7 +370,7 @@ func (a *wafAnswer) writes() string {
 		text = fmt.Sprintf("random writes, %s of them to %s of the space", term.Percent(a.Skew.Writes), term.Percent(a.Skew.Space))
 	}
 	if a.Trace != nil {
-		return fmt.Sprintf("the writes of %s: %d runs of %.3g pages of %v on average, each page %.3g times", a.Trace.File, a.Trace.Runs, a.Trace.Mean, units.Bytes(a.Trace.Page), a.Trace.Written)
+		return fmt.Sprintf("the writes of %s: %d runs of %.3g pages of %v on average, each page written %.3g times", a.Trace.File, a.Trace.Runs, a.Trace.Mean, units.Bytes(a.Trace.Page), a.Trace.Written)
 	}
 	if a.Sequential > 0 {
 		text += fmt.Sprintf(", %s of all in order", term.Percent(a.Sequential))
@@ -385,13 +385,13 @@ func (p *program) printWAF(a *wafAnswer) error {
 	apart := a.Rows[0].Streams != ""
 	t := term.NewTable(term.Left("policy"), term.Right("closed form"), term.Right("simulated"), term.Right("difference"), term.Left(""))
 	if apart {
-		fmt.Fprintf(p.out, "collected by %s\n\n", a.Rows[0].Policy)
+		fmt.Fprintf(p.out, "victim policy: %s\n\n", a.Rows[0].Policy)
 		t = term.NewTable(term.Left("streams"), term.Right("closed form"), term.Right("simulated"), term.Right("difference"), term.Left(""))
 	}
 	for _, r := range a.Rows {
 		first, last, closed, off := r.Policy, "", "-", "-"
 		if r.OfDrive {
-			last = "this drive's"
+			last = "the drive's policy"
 		}
 		if apart {
 			var x waf.Layout
@@ -399,7 +399,7 @@ func (p *program) printWAF(a *wafAnswer) error {
 				return err
 			}
 			if first, last = r.Streams, wafSays[x]; r.AtRandom {
-				last = "the same runs at random places: what differs from this is the skew"
+				last = "the same runs at random places; the difference is due to the skew"
 			}
 		}
 		if r.Closed != nil {
@@ -411,7 +411,7 @@ func (p *program) printWAF(a *wafAnswer) error {
 		return err
 	}
 	m := a.Mix
-	fmt.Fprintf(p.out, "\na share of the writes sequential, %s: A(S) = %.3f S + %.3f up to S = %.3f, then %.3f S^2 + %.3f S + %.3f\n\n",
+	fmt.Fprintf(p.out, "\nwith a sequential share S, %s: A(S) = %.3f S + %.3f up to S = %.3f, then %.3f S^2 + %.3f S + %.3f\n\n",
 		a.Rows[0].Policy, m.Slope, m.Random, m.Turn, m.Eta, m.Mu, m.Gamma)
 	t = term.NewTable(term.Right("sequential"), term.Right("simulated"), term.Right("fitted"))
 	for _, x := range m.Points {
@@ -420,12 +420,12 @@ func (p *program) printWAF(a *wafAnswer) error {
 	if err := t.Write(p.out, style); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "\nequation 7 is off by at most %s, root mean square error %.3f; for a plan: waf: {random: %.4f, sequential: %.4f, turn: %.4f, slope: %.4f}\n", term.Percent(m.Worst), m.RMS, m.Random,
+	fmt.Fprintf(p.out, "\nequation 7 differs by at most %s, root mean square error %.3f; for a plan: waf: {random: %.4f, sequential: %.4f, turn: %.4f, slope: %.4f}\n", term.Percent(m.Worst), m.RMS, m.Random,
 		max(1, m.Points[len(m.Points)-1][2]), m.Turn, m.Slope)
 	if m.Knots == nil {
 		return nil
 	}
-	fmt.Fprintf(p.out, "\nstraight lines between %d points are off by at most %s; for a plan:\nwaf:\n  points:\n", len(m.Knots), term.Percent(m.Off))
+	fmt.Fprintf(p.out, "\nstraight lines between %d points differ by at most %s; for a plan:\nwaf:\n  points:\n", len(m.Knots), term.Percent(m.Off))
 	for _, x := range m.Knots {
 		fmt.Fprintf(p.out, "    - {sequential: %.4f, waf: %.4f}\n", x[0], x[1])
 	}

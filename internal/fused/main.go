@@ -63,7 +63,7 @@ func check(w io.Writer, on []string) (bool, error) {
 	for _, name := range on {
 		env, ok := processors[name]
 		if !ok {
-			return false, fmt.Errorf("%q is no processor; use amd64 or arm64", name)
+			return false, fmt.Errorf("%q is not a processor; use amd64 or arm64", name)
 		}
 		found, err := compile(env, packages, root)
 		if err != nil {

@@ -73,7 +73,7 @@ func run(dir, out string, systems []string) error {
 	for _, s := range systems {
 		goos, arch, ok := strings.Cut(s, "/")
 		if !ok {
-			return fmt.Errorf("%q is no system; write one such as linux/amd64", s)
+			return fmt.Errorf("%q is not a system; write one such as linux/amd64", s)
 		}
 		program, info, err := build(dir, goos, arch)
 		if err != nil {

@@ -61,21 +61,22 @@ func (t *table) text() string {
 	}
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# Pull and its rivals, cell by cell\n\n")
-	p("What `go run ./internal/rivals` has found in %d of the %d cells of its grid; [the table](%s) has a row for each, and [the section on pull](replicast.md#pull-and-its-rivals) says what is compared. ", len(list), len(cells()), tableFile)
+	p("How `pull` compares with its best rivals in %d of the %d cells of a grid, as found by `go run ./internal/rivals`. [The table](%s) has a row for each cell, and [the section on pull](replicast.md#pull-and-its-rivals) says what is compared. ", len(list), len(cells()), tableFile)
 	if len(list) < len(cells()) {
-		p("Cells that are missing take the command longer than has been given to it: settings are run in an order drawn once, those with chunks of 1 MiB and those with drives last. ")
+		p("The missing cells take more time than the command was given. It runs settings in an order drawn once, those with chunks of 1 MiB and those with drives last. ")
 	}
-	p("This page is written by that command, from the table.\n\n")
-	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. Bursts are of 1 to 64 chunks at one gateway (`load.burst`); a tenth slow is disks of a quarter of the rate. All keys are in the scenarios that [the command](../../internal/rivals/cells.go) writes.\n\n",
+	p("The command writes this page from the table.\n\n")
+	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. Bursts are of 1 to 64 chunks at one gateway (`load.burst`). Slow disks have a quarter of the rate. All keys are in the scenarios that [the command](../../internal/rivals/cells.go) writes.\n\n",
 		strings.Join(chunks, ", "), join(hardwares), join(codes), strings.Join(conditions, ", "), join(loads))
-	p("Tried with seed %d: `chain`, `dctcp` and `grants` with one to six candidates for each piece, `replicast-h` with bids of 110 %% and `replicast-m` with bids of 110, 140 and 200 %%, both with messages of 100 B and 3 %% of the links, and `replicast-proxy` with groups of 9, 18 and 45; pull with two groups of 5, 9, 18 and 30, "+
-		"and targets that offer themselves as far ahead as they do, twice and four times as far. Forms are chosen for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, in short runs of all and longer ones of the best of each protocol; in each cell the three best protocols are compared with seed %d, and the best of these three is the rival. "+
-		"Of pull the better of the form that was chosen and the one with nothing said counts as its best.\n\n", tuneSeed, gridSeed)
-	p("Ahead is no worse in rate by more than %.1f %% and in the 99th percentile by more than %.0f %%, and better by that in one of them; behind is worse by that in one of them. Of an open loop, where the rate is what comes, the tail decides; one that a rival keeps up with and pull not has a column of its own. "+
+	p("The forms tried with seed %d are:\n\n- `chain`, `dctcp` and `grants` with one to six candidates for each piece\n- `replicast-h` with bids of 110 %%, and `replicast-m` with bids of 110, 140 and 200 %%, both with messages of 100 B and 3 %% of the links\n- `replicast-proxy` with groups of 9, 18 and 45\n"+
+		"- pull with two groups of 5, 9, 18 and 30, and with targets that offer themselves as far ahead as by default, twice and four times as far\n\n"+
+		"Forms are chosen for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, in short runs of all and longer ones of the best of each protocol. In each cell the three best protocols are compared with seed %d, and the best of these three is the rival. "+
+		"The better of pull's chosen form and its default form counts as its best.\n\n", tuneSeed, gridSeed)
+	p("Two figures count: the rate, with a margin of %.1f %%, and the 99th percentile, with a margin of %.0f %%. Pull is ahead if it is better in one of them by more than the margin and worse in neither. It is behind if it is worse in one of them by more than the margin. In an open loop the rate is given, so the tail decides. Open loops that a rival keeps up with and pull does not have a column of their own. "+
 		"Each cell is one run of each, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99)
 	head := "| | " + strings.Join(verdicts, " | ") + " |\n|---|" + strings.Repeat("---:|", len(verdicts)) + "\n"
-	p("%s| pull at its best | %s |\n| pull with nothing said | %s |\n\n", head, best.cells(), usual.cells())
-	p("![the grid, cell by cell](%s)\n\n## By dimension\n\nPull at its best and, in brackets, with nothing said.\n", pictureFile)
+	p("%s| pull at its best | %s |\n| pull by default | %s |\n\n", head, best.cells(), usual.cells())
+	p("![the grid, cell by cell](%s)\n\n## By dimension\n\nPull at its best and, in brackets, by default.\n", pictureFile)
 	for _, d := range dimensions {
 		var names []string
 		byBest, byUsual := map[string]count{}, map[string]count{}
@@ -183,6 +184,6 @@ func (t *table) picture() string {
 				left+wide*k+1, y+1, wide-2, high/2-1, colours[upper], left+wide*k+1, y+high/2, wide-2, high/2-1, colours[lower])
 		}
 	}
-	p(`<text x="%d" y="%d">upper half: pull at its best; lower half: pull with nothing said; grey: not run</text>`+"\n</svg>\n", left, top+high*len(order)+20)
+	p(`<text x="%d" y="%d">upper half: pull at its best; lower half: pull by default; grey: not run</text>`+"\n</svg>\n", left, top+high*len(order)+20)
 	return b.String()
 }

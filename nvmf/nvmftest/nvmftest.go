@@ -336,7 +336,7 @@ func (s *session) beside() {
 func (s *session) chosen() {
 	x, ok := s.Fabric.(nvmf.Chooser)
 	if !ok {
-		s.t.Skip("the network is no Chooser")
+		s.t.Skip("the network is not a Chooser")
 	}
 	const n = 300
 	for i := range n {

@@ -28,35 +28,35 @@ func (p *Plan) Assumptions() []Assumption {
 		}
 		list = append(list, Assumption{Name: name, Value: value, Source: source})
 	}
-	const none = "default; there is no source"
+	const none = "default, without a source"
 	c := &p.Costs
 	horizon := "until worn out"
 	if p.Horizon > 0 {
 		horizon = p.Horizon.String()
 	}
-	add("horizon", "horizon", horizon, "default: the term of most warranties")
+	add("horizon", "horizon", horizon, "default: the usual warranty")
 	add("fill", "fill", fmt.Sprintf("%v of the space, %v of the IOPS", p.Fill.Space, p.Fill.IOPS), "default: all")
-	add("costs.electricity", "electricity", term.Money(float64(c.Electricity))+" a kWh", "assumed")
-	add("costs.pue", "PUE", term.Significant(c.PUE, 4), "mean of Uptime's survey of 2025")
-	add("costs.setup", "setup", term.Money(float64(c.Setup))+" a drive", none)
-	add("costs.labour", "labour", term.Money(float64(c.Labour))+" a drive and day", none)
-	add("costs.replacing", "work on a drive that is replaced", term.Money(float64(c.Replacing)), none)
+	add("costs.electricity", "electricity", term.Money(float64(c.Electricity))+" per kWh", "assumed")
+	add("costs.pue", "PUE", term.Significant(c.PUE, 4), "mean in Uptime's 2025 survey")
+	add("costs.setup", "setup", term.Money(float64(c.Setup))+" per drive", none)
+	add("costs.labour", "labour", term.Money(float64(c.Labour))+" per drive and day", none)
+	add("costs.replacing", "labour per replacement", term.Money(float64(c.Replacing)), none)
 	add("costs.warranty", "warranty", c.Warranty.String(), "default: none")
 	if p.Calendar() {
-		add("costs.discount", "discount", c.Discount.String()+" a year", none)
-		add("costs.price_trend", "trend of drives' prices", c.PriceTrend.String()+" a year", none)
-		add("costs.space", "a drive's place", term.Money(float64(c.Space))+" a month", none)
+		add("costs.discount", "discount", c.Discount.String()+" per year", none)
+		add("costs.price_trend", "drive price trend", c.PriceTrend.String()+" per year", none)
+		add("costs.space", "rack space per drive", term.Money(float64(c.Space))+" per month", none)
 		residual := c.Residual.String()
 		if c.Residual > 0 {
 			residual += ", nothing after " + c.ResidualOver.String()
 		}
 		add("costs.residual", "residual value", residual, none)
 		if p.Review > 0 {
-			add("costs.moving", "copying", term.Money(float64(c.Moving))+" a TB", none)
+			add("costs.moving", "copying in moves", term.Money(float64(c.Moving))+" per TB", none)
 		}
 	}
-	add("costs.embodied", "embodied carbon", term.Significant(c.Embodied, 3)+" kg CO2e a GB of flash", "Tannu and Nair, arXiv 2207.10793")
-	add("costs.grid", "carbon of power", term.Significant(c.Grid, 3)+" kg CO2e a kWh", "assumed")
+	add("costs.embodied", "embodied carbon", term.Significant(c.Embodied, 3)+" kg CO2e per GB of flash", "Tannu and Nair, arXiv 2207.10793")
+	add("costs.grid", "grid carbon", term.Significant(c.Grid, 3)+" kg CO2e per kWh", "assumed")
 	for i := range p.Drives {
 		list = append(list, p.groupAssumptions(i)...)
 	}
@@ -95,24 +95,24 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 		dated += ", " + m.PriceWhen
 	}
 	add("price", term.Money(m.Price), g.Price != nil, dated)
-	add("power", fmt.Sprintf("%s W at work, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)), g.ActiveW != nil && g.IdleW != nil, from(tco.ActiveFigure, tco.IdleFigure))
+	add("power", fmt.Sprintf("%s W active, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)), g.ActiveW != nil && g.IdleW != nil, from(tco.ActiveFigure, tco.IdleFigure))
 	for _, e := range estimates {
 		show := func(v float64) string { return term.Significant(v, 3) }
 		if e.Figure == tco.PriceFigure {
 			show = term.Money
 		}
 		list = append(list, Assumption{Of: of, Name: e.Figure.String() + ", estimated", Value: show(e.Value),
-			Source: fmt.Sprintf("estimate: the middle of %d other drives of the catalogue, of which this one would have %s to %s", e.Drives, show(e.Low), show(e.High))})
+			Source: fmt.Sprintf("estimate: median of %d other drives in the catalogue; their range gives %s to %s", e.Drives, show(e.Low), show(e.High))})
 	}
 	switch {
 	case g.Duty != nil:
-		add("at work", fmt.Sprintf("%v of the time", *g.Duty), true, "")
+		add("active", fmt.Sprintf("%v of the time", *g.Duty), true, "")
 	case p.Calendar():
-		add("at work", fmt.Sprintf("%v of the share of its IOPS in use", units.Fraction(tco.DefaultDuty)), false, "assumed")
+		add("active", fmt.Sprintf("%v of the share of IOPS in use", units.Fraction(tco.DefaultDuty)), false, "assumed")
 	default:
-		add("at work", fmt.Sprintf("%v of the time", units.Fraction(tco.DefaultDuty)), false, "assumed")
+		add("active", fmt.Sprintf("%v of the time", units.Fraction(tco.DefaultDuty)), false, "assumed")
 	}
-	afr, failing := m.FailureRate(), "2 million hours MTBF, of data sheets"
+	afr, failing := m.FailureRate(), "2 million hours MTBF, as in data sheets"
 	if m.AFR > 0 {
 		failing = catalogue
 	}
@@ -123,7 +123,7 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	if m.Disk {
 		return list
 	}
-	rated, source := m.Amplification().At(0), "closed form for random writes at the model's spare space"
+	rated, source := m.Amplification().At(0), "closed form for random writes at the drive's spare space"
 	if m.RandomWAF > 0 {
 		source = catalogue
 	}
@@ -131,9 +131,9 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 		rated, source = g.RatedWAF, stated
 	}
 	if p.Mode == tco.Paper {
-		add("endurance", term.Significant(m.TBW, 4)+" TB, taken for what the flash is written", g.TBW != nil, from(tco.EnduranceFigure))
+		add("endurance", term.Significant(m.TBW, 4)+" TB written to flash", g.TBW != nil, from(tco.EnduranceFigure))
 	} else {
-		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at an amplification of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(tco.EnduranceFigure)}[g.TBW != nil], source), "; ")})
+		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at a WAF of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(tco.EnduranceFigure)}[g.TBW != nil], source), "; ")})
 	}
 	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(g, &m), Source: amplificationSource(g)})
 	if g.Latency != nil {
@@ -143,7 +143,7 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 		}
 		add("p99 under load", value, false, source)
 	} else {
-		add("p99 under load", "not looked at", false, "no workload asks for one")
+		add("p99 under load", "not needed", false, "no workload has a p99")
 	}
 	return list
 }
@@ -158,11 +158,11 @@ func unique(list ...string) []string {
 // amplificationText is a group's write amplification under its workloads, in words.
 func (p *Plan) amplificationText(g *Group, m *tco.Model) string {
 	x := m.Spared(float64(g.Spare))
-	spare := fmt.Sprintf("at %s of spare space", term.Percent(x.Alpha()-1))
+	spare := fmt.Sprintf("at %s spare space", term.Percent(x.Alpha()-1))
 	a := g.WAF
 	switch {
 	case a == nil:
-		return fmt.Sprintf("%.2f of random writes to 1 of sequential ones, %s", x.Amplification().At(0), spare)
+		return fmt.Sprintf("%.2f for random to 1 for sequential writes, %s", x.Amplification().At(0), spare)
 	case a.Constant != 0:
 		return term.Significant(a.Constant, 4)
 	case a.Table != "":
@@ -170,19 +170,19 @@ func (p *Plan) amplificationText(g *Group, m *tco.Model) string {
 	case a.Points != nil:
 		return fmt.Sprintf("%d points", len(a.Points))
 	case a.Trace != "":
-		return fmt.Sprintf("of what %s writes, %s", a.Trace, spare)
+		return fmt.Sprintf("simulated with the writes of %s, %s", a.Trace, spare)
 	case a.Simulate != 0:
-		return fmt.Sprintf("of %d blocks, %s", a.Simulate, spare)
+		return fmt.Sprintf("simulated with %d blocks, %s", a.Simulate, spare)
 	}
-	return fmt.Sprintf("%s of random writes to %s of sequential ones", term.Significant(a.Random, 4), term.Significant(max(1, a.Sequential), 4))
+	return fmt.Sprintf("%s for random to %s for sequential writes", term.Significant(a.Random, 4), term.Significant(max(1, a.Sequential), 4))
 }
 
 func amplificationSource(g *Group) string {
 	switch a := g.WAF; {
 	case a == nil:
-		return "minTCO's equation 7 below the closed form for greedy collection"
+		return "minTCO's equation 7 with the closed form for greedy collection"
 	case a.Simulate != 0, a.Trace != "":
-		return "the simulated translation layer"
+		return "the FTL simulator"
 	}
 	return "stated in the plan"
 }

@@ -75,7 +75,7 @@ workloads: {list: [{name: a, write_gb_per_day: 6000, working_set_gb: 500, peak_i
 		t.Errorf("%v for %v GB", o.Cost, o.Data)
 	}
 	var b bytes.Buffer
-	if err := report.WritePlanText(&b, o, term.Style{}); err != nil || !strings.Contains(b.String(), "horizon, replaced 2x") || !strings.Contains(b.String(), "day 415: 1 x Intel DC P3520 2TB in place of what is worn out") ||
+	if err := report.WritePlanText(&b, o, term.Style{}); err != nil || !strings.Contains(b.String(), "horizon, replaced 2 times") || !strings.Contains(b.String(), "day 415: 1 x Intel DC P3520 2TB to replace worn-out drives") ||
 		!strings.Contains(b.String(), "day 700: 1 x Intel DC P3520 2TB\n") {
 		t.Errorf("%v: %s", err, b.String())
 	}
@@ -128,18 +128,18 @@ func TestObjective(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ head, workload, want string }{
-		{"objective: calendar\nmode: paper\n", "", "plan.yaml:1:12: objective: mode paper computes money a GB"},
+		{"objective: calendar\nmode: paper\n", "", "plan.yaml:1:12: objective: mode: paper needs objective: paper"},
 		{"objective: calendar\nhorizon: 0\n", "", "plan.yaml:2:10: horizon: money over a calendar needs an end"},
-		{"objective: paper\ncosts: {discount: 5%}\n", "", "plan.yaml:2:19: costs.discount: money a GB does not heed it"},
-		{"algorithm: mintco-v3\ncosts: {residual: 5%}\n", "", "plan.yaml:2:19: costs.residual: money a GB does not heed it"},
-		{"algorithm: mintco-v3\nreview: 1y\n", "", "plan.yaml:2:9: review: mintco-v3 does not heed it; leave it out, or choose optimal with objective: calendar"},
+		{"objective: paper\ncosts: {discount: 5%}\n", "", "plan.yaml:2:19: costs.discount: objective: paper does not use it"},
+		{"algorithm: mintco-v3\ncosts: {residual: 5%}\n", "", "plan.yaml:2:19: costs.residual: objective: paper does not use it"},
+		{"algorithm: mintco-v3\nreview: 1y\n", "", "plan.yaml:2:9: review: mintco-v3 does not use it; leave it out, or choose optimal with objective: calendar"},
 		{"review: 1d\n", "", "plan.yaml:1:9: review: 1d is too often"},
 		{"costs: {discount: 120%}\n", "", "plan.yaml:1:19: costs.discount: 120% a year is not possible"},
 		{"costs: {price_trend: -100%}\n", "", "plan.yaml:1:22: costs.price_trend: -100% a year is not possible"},
 		{"costs: {residual: 101%}\n", "", "plan.yaml:1:19: costs.residual: 101% is not possible"},
 		{"costs: {residual: 10%, residual_over: 0}\n", "", "plan.yaml:1:39: costs.residual_over: 0 days are not possible"},
-		{"", ", arrival_day: 1825", "plan.yaml:2:20: workloads.list[0]: workload w arrives on day 1825, and the plan ends on day 1825"},
-		{"algorithm: mintco-v3\n", ", growth: 5%", "workloads.list[0]: workload w grows, which mintco-v3 with money a GB does not heed"},
+		{"", ", arrival_day: 1825", "plan.yaml:2:20: workloads.list[0]: workload w arrives on day 1825, but the plan ends on day 1825"},
+		{"algorithm: mintco-v3\n", ", growth: 5%", "workloads.list[0]: workload w grows, but mintco-v3 with objective: paper does not use growth"},
 		{"", ", growth: -100%", "workloads.list[0].growth: -100% a year is not possible"},
 	} {
 		if _, err := drives.Load(source(c.head+fleet+strings.ReplaceAll(job, "%s", c.workload)), nil); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -226,9 +226,9 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 10, apart: g},
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"apart_by: zone\ndrives: [{model: x, count: 1}]\nworkloads: w.csv\n": "drives[0].domains: workloads are to be apart by zones, and nothing says",
+		"apart_by: zone\ndrives: [{model: x, count: 1}]\nworkloads: w.csv\n": "drives[0].domains: apart_by: zone needs the zone of these drives",
 		"apart_by: rack\n": "\"rack\"",
-		"drives: [{model: x, count: 1, domains: [east/]}]\nworkloads: w.csv\n": "drives[0].domains[0]: \"east/\" is no name of a domain",
+		"drives: [{model: x, count: 1, domains: [east/]}]\nworkloads: w.csv\n": "drives[0].domains[0]: \"east/\" is not the name of a domain",
 	} {
 		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; %s is right", text, err, want)

@@ -56,7 +56,7 @@ type PlaceDifference struct {
 // Differ compares two plans that are judged by the same objective.
 func Differ(before, after *Outcome) (*Difference, error) {
 	if before.Plan.Calendar() != after.Plan.Calendar() {
-		return nil, fmt.Errorf("one plan is judged by all money, the other by money a GB; write the same objective in both")
+		return nil, fmt.Errorf("one plan is judged by its TCO, the other by its cost per GB; write the same objective in both")
 	}
 	d := &Difference{Schema: "farflash/plan-diff/1", Before: before.Plan.Name, After: after.Plan.Name, Objective: PaperObjective.String(), Inputs: []InputDifference{}, Drives: []CountDifference{}, Workloads: []PlaceDifference{}}
 	if before.Plan.Calendar() {
@@ -69,11 +69,11 @@ func Differ(before, after *Outcome) (*Difference, error) {
 	sum("TCO", true, before.Cost, after.Cost)
 	sum("GB written", false, before.Data, after.Data)
 	if before.Data > 0 && after.Data > 0 {
-		sum("a GB written", true, before.CostPerGB(), after.CostPerGB())
+		sum("cost per GB written", true, before.CostPerGB(), after.CostPerGB())
 	}
 	sum("drives in use", false, float64(before.Assessment.Used), float64(after.Assessment.Used))
-	sum("drives replaced as worn out", false, float64(before.replaced()), float64(after.replaced()))
-	sum("failures expected", false, before.Failures.Expected, after.Failures.Expected)
+	sum("worn-out drives replaced", false, float64(before.replaced()), float64(after.replaced()))
+	sum("expected failures", false, before.Failures.Expected, after.Failures.Expected)
 	sum("workloads without a drive", false, float64(before.Assessment.Refused), float64(after.Assessment.Refused))
 	sum("kg CO2e", false, before.Carbon.Total(), after.Carbon.Total())
 	for i := range before.Slices {

@@ -87,7 +87,7 @@ func (p *Plan) wrong(i int, key string, err error) error {
 func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 	m, err := tco.FindModel(p.models, g.Model)
 	if err != nil {
-		return m, nil, p.wrong(i, "model", fmt.Errorf("%w (farflash list drives shows all)", err))
+		return m, nil, p.wrong(i, "model", fmt.Errorf("%w (farflash list drives lists all)", err))
 	}
 	if g.Price != nil {
 		m.Price, m.Free = float64(*g.Price), *g.Price == 0
@@ -129,7 +129,7 @@ func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 		if last > 0 {
 			text = strings.Join(names[:last], ", ") + " and " + text
 		}
-		return m, nil, p.wrong(i, "model", fmt.Errorf("nothing is known of %s of %s; state what its data sheet or its seller says beside model (%s: ...), or have the middle of the catalogue's drives taken (estimate: [%s])",
+		return m, nil, p.wrong(i, "model", fmt.Errorf("the catalogue has no %s of %s; state it beside model (%s: ...), or take the median of the catalogue's other drives (estimate: [%s])",
 			text, m.Name, names[0], strings.Join(names, ", ")))
 	}
 	return m, estimates, nil
@@ -142,11 +142,11 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		return tco.Drive{}, part{}, err
 	}
 	if m.Disk && (g.WAF != nil || g.RatedWAF != 0) {
-		return tco.Drive{}, part{}, p.wrong(i, "waf", fmt.Errorf("%s is a hard disk, which has no write amplification; leave waf and rated_waf out", m.Name))
+		return tco.Drive{}, part{}, p.wrong(i, "waf", fmt.Errorf("%s is a hard disk and has no write amplification; leave out waf and rated_waf", m.Name))
 	}
 	c := p.costs()
 	if m.Disk && g.Spare > 0 {
-		return tco.Drive{}, part{}, p.wrong(i, "spare", fmt.Errorf("%s is a hard disk, which collects nothing; leave spare out", m.Name))
+		return tco.Drive{}, part{}, p.wrong(i, "spare", fmt.Errorf("%s is a hard disk and collects no garbage; leave out spare", m.Name))
 	}
 	var curve tco.WAF
 	if spared := m.Spared(float64(g.Spare)); g.WAF != nil {
@@ -282,7 +282,7 @@ func (p *Plan) tail(ctx context.Context, g *Group, iops float64) (tco.Tail, erro
 			return nil, err
 		}
 		if s.SSD == nil || s.Fabric != nil {
-			return nil, fmt.Errorf("%s is no scenario of a drive alone", preset)
+			return nil, fmt.Errorf("%s is not a scenario of a drive alone", preset)
 		}
 		for _, load := range tailLoads {
 			v, err := p.simulatedTail(ctx, src, float64(g.WriteShare), load*iops)

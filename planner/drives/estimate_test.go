@@ -35,7 +35,7 @@ func TestCatalogueEstimated(t *testing.T) {
 		o := solve(t, fmt.Sprintf("drives: [{model: %q, count: 1, estimate: [%s]}]\n%s", m.Name, keys, jobs), drives.Options{})
 		marked := 0
 		for _, a := range o.Plan.Assumptions() {
-			if strings.HasSuffix(a.Name, ", estimated") && strings.HasPrefix(a.Source, "estimate: the middle of ") {
+			if strings.HasSuffix(a.Name, ", estimated") && strings.HasPrefix(a.Source, "estimate: median of ") {
 				marked++
 			}
 		}
@@ -83,7 +83,7 @@ func TestEstimatesDrawn(t *testing.T) {
 			t.Errorf("percentile %v is %v, at a price of %.2f it is %v", q, got, price, want)
 		}
 	}
-	if _, err := drives.Load(source(drawn+"drives: [{model: Intel DC P3700 2TB, count: 1, price: $100}]\n"+rest), nil); err == nil || !strings.Contains(err.Error(), "plan.yaml:1:39: uncertainty.estimates: no drive's figures are estimated") {
+	if _, err := drives.Load(source(drawn+"drives: [{model: Intel DC P3700 2TB, count: 1, price: $100}]\n"+rest), nil); err == nil || !strings.Contains(err.Error(), "plan.yaml:1:39: uncertainty.estimates: no drive has estimated figures") {
 		t.Errorf("error %v", err)
 	}
 }

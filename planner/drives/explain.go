@@ -168,7 +168,7 @@ func (o *Outcome) whatIfBook(j int, x *Explanation) {
 		x.Choices = append(x.Choices, c)
 	}
 	if moves {
-		try(-1, Choice{Drive: f.drives[o.host[j]].Name + " and on", Chosen: true})
+		try(-1, Choice{Drive: f.drives[o.host[j]].Name + " and others", Chosen: true})
 	}
 	seen := map[int]bool{} // groups with an unused drive to buy: one stands for all
 	for k := range f.drives {
@@ -189,7 +189,7 @@ func obstacle(err error, workload string) string {
 		return err.Error()
 	}
 	if m.Workload != workload {
-		return fmt.Sprintf("%v: %s would not fit any more", m.Obstacle, m.Workload)
+		return fmt.Sprintf("%v: %s would no longer fit", m.Obstacle, m.Workload)
 	}
 	return m.Obstacle.String()
 }

@@ -88,9 +88,9 @@ func TestOwned(t *testing.T) {
 func TestUnknownLatency(t *testing.T) {
 	const slow = "workloads: {list: [{name: quick, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1, p99: 1ms}]}\n"
 	for text, want := range map[string]string{
-		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\n" + slow:                                                    "plan.yaml:1:10: drives[0]: workload quick asks for a p99",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\n" + slow:                                                    "plan.yaml:1:10: drives[0]: workload quick has a p99",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: {points: [{load: 50%, p99: 90us}]}}]\n" + slow:       "",
-		"drives: [{model: Intel DC P3700 2TB, up_to: 1, price: 1, owned: true}]\n" + strings.ReplaceAll(slow, ", p99: 1ms", ""): "owned are there; write count",
+		"drives: [{model: Intel DC P3700 2TB, up_to: 1, price: 1, owned: true}]\n" + strings.ReplaceAll(slow, ", p99: 1ms", ""): "owned drives are already there; write count",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\n" + strings.ReplaceAll(slow, ", p99: 1ms", ""):              "",
 	} {
 		p, err := drives.Load(source(text), nil)

@@ -435,9 +435,9 @@ func (p *Plan) timely() error {
 		}
 		switch {
 		case p.Calendar() && w.Arrival >= float64(p.Horizon):
-			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s arrives on day %v, and the plan ends on day %v; set a longer horizon, or leave it out", of, w.Name, w.Arrival, float64(p.Horizon))}}
+			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s arrives on day %v, but the plan ends on day %v; set a longer horizon, or leave it out", of, w.Name, w.Arrival, float64(p.Horizon))}}
 		case w.Growth != 0 && !(p.Calendar() && p.Algorithm.optimal):
-			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s grows, which %v with money a GB does not heed; choose algorithm: optimal and objective: calendar, or leave growth out", of, w.Name, p.Algorithm)}}
+			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s grows, but %v with objective: paper does not use growth; choose algorithm: optimal and objective: calendar, or leave growth out", of, w.Name, p.Algorithm)}}
 		}
 	}
 	return nil
@@ -448,7 +448,7 @@ func (p *Plan) slow() error {
 	asks := slices.IndexFunc(p.jobs, func(w tco.Workload) bool { return w.P99 > 0 })
 	for i := range p.Drives {
 		if asks >= 0 && p.Drives[i].Latency == nil {
-			return p.wrong(i, "latency", fmt.Errorf("workload %s asks for a p99, and no latency is stated for these drives; write latency: {points: [...]}, or a preset to simulate", p.jobs[asks].Name))
+			return p.wrong(i, "latency", fmt.Errorf("workload %s has a p99, but these drives have no latency; write latency: {points: [...]}, or name a preset to simulate", p.jobs[asks].Name))
 		}
 	}
 	return nil

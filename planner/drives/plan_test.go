@@ -90,7 +90,7 @@ drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000}]
 workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: b, write_gb_per_day: 1, working_set_gb: 1500}]}
 `, drives.Options{Bound: true})
 	text, err := json.Marshal(drives.Describe(o, nil).Bound)
-	if want := `{"tco_per_gb":null,"gap":null,"note":"no bound: it is for plans that place every workload"}`; err != nil || string(text) != want {
+	if want := `{"tco_per_gb":null,"gap":null,"note":"no bound: the plan does not place every workload"}`; err != nil || string(text) != want {
 		t.Errorf("%s, %v; %s is right", text, err, want)
 	}
 	// Of few workloads every plan is looked at.
@@ -137,17 +137,17 @@ func TestImpossible(t *testing.T) {
 		{"search: {climb: -1}\n", "", "", "plan.yaml:1:17: search.climb: -1 is not possible; write 0 or more"},
 		{"algorithm: mintco-offline\nzones: {thresholds: [60%, 40%]}\n", "", "", "plan.yaml:2:27: zones.thresholds[1]: 40% follows 60%; thresholds rise"},
 		{"algorithm: mintco-perf\nweights: {space: -1}\n", "", "", "plan.yaml:2:18: weights.space: -1 is not possible; write 0 or more"},
-		{"weights: {space: 2}\n", "", "", "plan.yaml:1:10: weights: optimal does not heed it; leave it out, or choose mintco-perf"},
-		{"zones: {switch: 9%}\n", "", "", "plan.yaml:1:8: zones: optimal does not heed it; leave it out, or choose mintco-offline"},
-		{"warm_up: true\n", "", "", "plan.yaml:1:10: warm_up: optimal does not heed it; leave it out"},
+		{"weights: {space: 2}\n", "", "", "plan.yaml:1:10: weights: optimal does not use it; leave it out, or choose mintco-perf"},
+		{"zones: {switch: 9%}\n", "", "", "plan.yaml:1:8: zones: optimal does not use it; leave it out, or choose mintco-offline"},
+		{"warm_up: true\n", "", "", "plan.yaml:1:10: warm_up: optimal does not use it; leave it out"},
 		{"name: caf\xe9\n", "", "", "plan.yaml:1:10: what stands here is not UTF-8; save the file as UTF-8"},
-		{"", ", afr: 300%", "", "plan.yaml:1:67: drives[0].afr: it is above 100%; at most all drives fail"},
-		{"", ", write_share: 130%", "", "drives[0].write_share: 130% is above 100%; at most all I/Os write"},
-		{"", ", tbw: -3", "", "drives[0].tbw: it is not possible; write 0 or more"},
-		{"", ", waf: {random: 2, sequential: 5}", "", "drives[0].waf.sequential: sequential writes are amplified by 5, random ones by 2; sequential"},
-		{"", ", waf: {random: 2, turn: 100%}", "", "drives[0].waf.turn: 100% is not possible; equation 7 turns below 100%"},
-		{"", ", array: {kind: raid5, drives: 4, data: 9}", "", "drives[0].array.data: raid5 has no data shards to be stated; leave it out, or choose ec"},
-		{"", ", array: {kind: raid0, drives: 4, parity: 1}", "", "drives[0].array.parity: the parity of raid0 is not for choice; leave it out"},
+		{"", ", afr: 300%", "", "plan.yaml:1:67: drives[0].afr: it is above 100%; write the share of drives that fail"},
+		{"", ", write_share: 130%", "", "drives[0].write_share: 130% is above 100%; write the share of I/Os that write"},
+		{"", ", tbw: -3", "", "drives[0].tbw: the value is not possible; write 0 or more"},
+		{"", ", waf: {random: 2, sequential: 5}", "", "drives[0].waf.sequential: sequential writes are amplified by 5, more than random ones, by 2; write"},
+		{"", ", waf: {random: 2, turn: 100%}", "", "drives[0].waf.turn: 100% is not possible; write less than 100%"},
+		{"", ", array: {kind: raid5, drives: 4, data: 9}", "", "drives[0].array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
+		{"", ", array: {kind: raid0, drives: 4, parity: 1}", "", "drives[0].array.parity: the parity of raid0 is fixed; leave it out"},
 		{"costs: {setup: 27 EUR}\n", "", "", `plan.yaml:1:16: costs.setup: "27 EUR" is in EUR, which is not converted`},
 		{"", "", ", sequential: 130%", "workloads.list[0].sequential: 130% is not possible; a share of the written bytes is 0% to 100%"},
 		{"", "", ", write_share: 130%", "workloads.list[0].write_share: 130% is not possible"},
@@ -203,7 +203,7 @@ func TestRating(t *testing.T) {
 		t.Errorf("a drive that is rated under an amplification of 2 is worn by %v, of 4 by %v", two, four)
 	}
 	_, err := drives.Load(source("drives: [{model: x, count: 1, rated_waf: 0.5}]\nworkloads: w.csv\n"), nil)
-	if err == nil || !strings.Contains(err.Error(), "plan.yaml:1:42: drives[0].rated_waf: a write amplification of 0.5; it is at least 1") {
+	if err == nil || !strings.Contains(err.Error(), "plan.yaml:1:42: drives[0].rated_waf: a write amplification of 0.5 is not possible; write 1 or more") {
 		t.Errorf("%v", err)
 	}
 }
@@ -212,11 +212,11 @@ func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"drives: []\n":                                    "there are no drives",
 		"name: x\ndrvies: []\n":                           `plan.yaml:2:1: unknown key "drvies" in the plan; did you mean "drives"?`,
-		"horizon: 5\n":                                    `"5" is no span of time; write for example 5y`,
-		"costs: {setup: cheap}\n":                         `"cheap" is no amount of money`,
+		"horizon: 5\n":                                    `"5" is not a span of time; write for example 5y`,
+		"costs: {setup: cheap}\n":                         `"cheap" is not an amount of money`,
 		"algorithm: mintco-v4\n":                          "did you mean mintco-v3",
 		"drives: [{model: x, count: 1, up_to: 2}]\n":      "write either count",
-		"drives: [{model: x, count: 1}]\nworkloads: {}\n": "workloads are either a file",
+		"drives: [{model: x, count: 1}]\nworkloads: {}\n": "workloads are either a CSV file",
 		"drives: [{model: x, count: 1, waf: {table: a, random: 3}}]\nworkloads: w.csv\n": "exactly one of",
 		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n":                 "drives[0].worn: a drive that is worn out",
 		"drives: [{model: x, count: 1}]\nworkloads: nowhere.csv\n":                       "nowhere.csv",
@@ -228,15 +228,15 @@ func TestMistakes(t *testing.T) {
 	const jobs = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1}]}\n"
 	for text, want := range map[string]string{
 		"drives: [{model: Intel DC P3700 3TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: there is no drive",
-		"drives: [{model: Intel DC P3700 2TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: nothing is known of price of Intel DC P3700 2TB; state",
-		"drives: [{model: Intel DC P3520 2TB, count: 1, price: 1}]\n":                                            "nothing is known of read_iops, write_iops, active_w and idle_w of Intel DC P3520 2TB; state what its data sheet or its seller says beside model (read_iops: ...), or have the middle of the catalogue's drives taken (estimate: [read_iops, write_iops, active_w, idle_w])",
+		"drives: [{model: Intel DC P3700 2TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: the catalogue has no price of Intel DC P3700 2TB; state",
+		"drives: [{model: Intel DC P3520 2TB, count: 1, price: 1}]\n":                                            "the catalogue has no read_iops, write_iops, active_w and idle_w of Intel DC P3520 2TB; state it beside model (read_iops: ...), or take the median of the catalogue's other drives (estimate: [read_iops, write_iops, active_w, idle_w])",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, array: {kind: raid5, drives: 2}}]\n":           "it takes at least 3",
-		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: 0.5}]\n":                                  "it is at least 1",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: 0.5}]\n":                                  "write 1 or more",
 		"algorithm: min-rate\ndrives: [{model: Intel DC P3700 2TB, up_to: 4, price: 1}]\n":                       "choose the algorithm optimal",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: {points: [{load: 50%, p99: 0s}]}}]\n": "both must be positive",
 		"algorithm: mintco-offline\ndrives: [{model: a, count: 1, price: 1}, {model: b, count: 1}]\n":            "there is no drive",
 		"horizon: 0\ndrives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: {table: nowhere.csv}}]\n":     "nowhere.csv",
-		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: incast}]\n":                           "is no scenario of a drive alone",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: incast}]\n":                           "is not a scenario of a drive alone",
 	} {
 		p, err := drives.Load(source(text+jobs), nil)
 		if err == nil {
@@ -349,7 +349,7 @@ func TestFromTraces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := drives.FromTraces(dir, false, nil); err == nil || !strings.Contains(err.Error(), "hm.csv: the trace spans 16") || !strings.Contains(err.Error(), "--force") {
+	if _, _, err := drives.FromTraces(dir, false, nil); err == nil || !strings.Contains(err.Error(), "hm.csv: the trace spans only 16") || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("a trace of 16.5 hours: %v", err)
 	}
 	list, skipped, err := drives.FromTraces(dir, true, nil)

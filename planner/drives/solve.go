@@ -40,7 +40,7 @@ func endsBy(s *tco.DriveState, horizon float64) string {
 	case s.Limited:
 		return "endurance"
 	case horizon == 0 || s.Lifetime < horizon*(1-1e-12):
-		return "its last workload's end"
+		return "end of its last workload"
 	}
 	return "horizon"
 }
@@ -114,7 +114,7 @@ func (o *Outcome) CostPerGB() float64 {
 }
 
 // unwritten is the note in place of a bound on a gigabyte that nobody writes.
-const unwritten = "no bound: the workloads write nothing, so that a gigabyte written has no price"
+const unwritten = "no bound: the workloads write nothing, so there is no cost per GB"
 
 // reads says that no workload writes.
 func (p *Plan) reads() bool {
@@ -142,11 +142,11 @@ func (o *Outcome) Unserved() error {
 	}
 	switch n := o.Assessment.Refused; {
 	case n > 0 && later > 0:
-		return fmt.Errorf("%d workloads have no drive, and %d more have none when theirs is worn out; further drives would take them", n, later)
+		return fmt.Errorf("%d workloads have no drive, and %d more lose theirs when it is worn out; add drives", n, later)
 	case n > 0:
-		return fmt.Errorf("%d of %d workloads have no drive; further drives would take them", n, n+o.Assessment.Placed)
+		return fmt.Errorf("%d of %d workloads have no drive; add drives", n, n+o.Assessment.Placed)
 	case later > 0:
-		return fmt.Errorf("workloads have no drive when theirs is worn out, %d in all; further drives (up_to), or ones that last longer, would take them", later)
+		return fmt.Errorf("%d workloads lose their drive when it is worn out; add drives (up_to), or choose drives with more endurance", later)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 		} else if p.reads() {
 			o.BoundNote = unwritten
 		} else if len(refused) > 0 {
-			o.BoundNote = "no bound: it is for plans that place every workload"
+			o.BoundNote = "no bound: the plan does not place every workload"
 		} else {
 			o.prove()
 		}
@@ -324,7 +324,7 @@ func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 	default:
 		bound.Prove(c, &prob, best)
 		if o.Bound, o.Proof = best.Bound, best.Certificate; o.Bound == 0 {
-			o.BoundNote = "no bound above 0 was proved"
+			o.BoundNote = "no bound above 0 was found"
 		}
 	}
 	return nil
@@ -381,7 +381,7 @@ func (o *Outcome) remedy(prob tco.Problem) string {
 					need = (low + need) / 2
 				}
 			}
-			return fmt.Sprintf(" (%d more of %s are enough)", need, prob.Classes[i].Drive.Model)
+			return fmt.Sprintf(" (%d more %s would be enough)", need, prob.Classes[i].Drive.Model)
 		}
 	}
 	return ""
@@ -394,7 +394,7 @@ func (o *Outcome) floor(prob *tco.Problem) {
 		o.LeastCost = max(0, c.Floor(prob).Least)
 	}
 	if o.LeastCost == 0 {
-		o.BoundNote = "no bound above 0 was proved"
+		o.BoundNote = "no bound above 0 was found"
 	}
 }
 
@@ -405,7 +405,7 @@ func (o *Outcome) prove() {
 	c.Climb = o.Plan.Search.Climb
 	o.Proof = bound.Of(c, &prob, tco.Reorder(o.host, order))
 	if o.Bound = o.Proof.Rate; o.Bound == 0 {
-		o.BoundNote = "no bound above 0 was proved"
+		o.BoundNote = "no bound above 0 was found"
 	}
 }
 
@@ -417,7 +417,7 @@ func (o *Outcome) allocator() tco.AllocatorConfig {
 func (o *Outcome) online() (map[int]tco.Refusal, error) {
 	for k := range o.fleet.parts {
 		if x := &o.fleet.parts[k]; x.up {
-			return nil, o.Plan.wrong(x.group, "up_to", fmt.Errorf("%v places workloads on drives that are there; write count, or choose the algorithm optimal", o.Plan.Algorithm))
+			return nil, o.Plan.wrong(x.group, "up_to", fmt.Errorf("%v uses only the drives that are there; write count, or choose the algorithm optimal", o.Plan.Algorithm))
 		}
 	}
 	pl, _, err := tco.Online(o.allocator(), o.fleet.drives, o.Plan.jobs)
@@ -431,7 +431,7 @@ func (o *Outcome) online() (map[int]tco.Refusal, error) {
 func (o *Outcome) offline() (map[int]tco.Refusal, error) {
 	p, f := o.Plan, o.fleet
 	if len(p.Drives) != 1 {
-		return nil, shape.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline places on drives of one model, as many as it takes", len(p.Drives))}}
+		return nil, shape.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline buys drives of one model; write one group", len(p.Drives))}}
 	}
 	c := p.zones()
 	c.Most = len(f.drives)
@@ -523,7 +523,7 @@ func (o *Outcome) assess(refused map[int]tco.Refusal) error {
 		o.PerMonth = (o.Cost + o.Failures.Cost()) / months
 	}
 	if math.IsInf(o.Cost, 1) {
-		return errors.New("a drive that nobody writes to lasts for ever without a horizon; set one, such as horizon: 5y")
+		return errors.New("a drive that is never written lasts forever without a horizon; set one, such as horizon: 5y")
 	}
 	return nil
 }

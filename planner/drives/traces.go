@@ -63,7 +63,7 @@ func FromTraces(dir string, short bool, progress func(done, all int, file string
 			continue
 		}
 		if w.Span < LeastSpan && !short {
-			return nil, skipped, fmt.Errorf("%s: the trace spans %s, which does not tell what is written on a day, and less what in years; record a day at least, or take it all the same with --force",
+			return nil, skipped, fmt.Errorf("%s: the trace spans only %s, and daily writes need a day; record a longer trace, or use this one with --force",
 				filepath.Join(dir, name), term.Seconds(float64(w.Span)*units.Day.Seconds()))
 		}
 		w.Name, _, _ = strings.Cut(name, ".")
@@ -74,7 +74,7 @@ func FromTraces(dir string, short bool, progress func(done, all int, file string
 		list = append(list, w)
 	}
 	if len(list) == 0 {
-		return nil, skipped, fmt.Errorf("%s holds no trace of which a workload can be made", dir)
+		return nil, skipped, fmt.Errorf("%s has no trace that a workload can be made from", dir)
 	}
 	return list, skipped, nil
 }
@@ -91,13 +91,13 @@ func fromTrace(file string) (Traced, error) {
 	}
 	all := m.Reads.Count + m.Writes.Count
 	if all == 0 {
-		return Traced{}, errors.New("it has no reads and writes")
+		return Traced{}, errors.New("it has no reads or writes")
 	}
 	rate := float64(m.WriteRatePerDay) / 1e9
 	if m.Writes.Count == 0 {
 		rate = 0
 	} else if math.IsNaN(rate) || math.IsInf(rate, 0) {
-		return Traced{}, errors.New("all its requests are of one time, so that they have no rate")
+		return Traced{}, errors.New("all its requests have the same time, so there is no rate")
 	}
 	return Traced{Workload: tco.Workload{WriteRate: rate, Sequential: finite(m.Writes.SequentialRatio.ThirtyTwo), PeakIOPS: finite(m.PeakIOPS), WriteShare: float64(m.Writes.Count) / float64(all),
 		WorkingSet: float64(m.Footprint) / 1e9}, Span: units.Days(m.Span / units.Day.Seconds()), Within: float64(m.WriteRateWithin)}, nil

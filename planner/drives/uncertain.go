@@ -40,11 +40,11 @@ func (p *Plan) validateUncertainty() error {
 		key  string
 		list []units.Fraction
 	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"iops", u.IOPS}, {"waf", u.WAF}, {"electricity", u.Electricity}} {
-		f.Hold(x.list == nil || len(x.list) == 2 && x.list[0] > 0 && x.list[0] <= x.list[1], x.key, "it is the least and the most, factors above 0, such as [70%%, 150%%]")
+		f.Hold(x.list == nil || len(x.list) == 2 && x.list[0] > 0 && x.list[0] <= x.list[1], x.key, "write the least and the greatest factor, both above 0, such as [70%%, 150%%]")
 	}
-	f.Hold(u.Growth == nil || len(u.Growth) == 2 && u.Growth[0] > -1 && u.Growth[0] <= u.Growth[1] && u.Growth[1] <= 10, "growth", "it is the least and the most that growth a year is more, such as [-5%%, 20%%]")
-	f.Hold(!u.Estimates || slices.ContainsFunc(p.Drives, func(g Group) bool { return len(g.Estimate) > 0 }), "estimates", "no drive's figures are estimated; leave it out, or name some (drives[].estimate)")
-	f.Hold(u.Growth == nil || p.Calendar() && p.Algorithm.optimal, "growth", "%v with money a GB does not heed growth; choose algorithm: optimal and objective: calendar, or leave it out", p.Algorithm)
+	f.Hold(u.Growth == nil || len(u.Growth) == 2 && u.Growth[0] > -1 && u.Growth[0] <= u.Growth[1] && u.Growth[1] <= 10, "growth", "write the least and the most that is added to growth per year, such as [-5%%, 20%%]")
+	f.Hold(!u.Estimates || slices.ContainsFunc(p.Drives, func(g Group) bool { return len(g.Estimate) > 0 }), "estimates", "no drive has estimated figures; leave it out, or name some (drives[].estimate)")
+	f.Hold(u.Growth == nil || p.Calendar() && p.Algorithm.optimal, "growth", "%v with objective: paper does not use growth; choose algorithm: optimal and objective: calendar, or leave it out", p.Algorithm)
 	return f.Err()
 }
 
@@ -175,10 +175,10 @@ func (u *Uncertainty) Text() string {
 		}
 	}
 	if u.Growth != nil {
-		parts = append(parts, fmt.Sprintf("growth a year %v to %v more", u.Growth[0], u.Growth[1]))
+		parts = append(parts, fmt.Sprintf("growth per year %v to %v more", u.Growth[0], u.Growth[1]))
 	}
 	if u.Estimates {
-		parts = append(parts, "estimated figures over what other drives have")
+		parts = append(parts, "estimates over the range of other drives")
 	}
 	text := ""
 	for i, x := range parts {

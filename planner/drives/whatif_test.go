@@ -47,15 +47,15 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 		t.Errorf("%+v", r)
 	}
 	var b bytes.Buffer
-	if err := report.WritePlanText(&b, o, term.Style{}); err != nil || !strings.Contains(strings.Join(strings.Fields(b.String()), " "), "of 4000 draws, as it is: prices 50% to 200%, growth a year 0% to 50% more") {
+	if err := report.WritePlanText(&b, o, term.Style{}); err != nil || !strings.Contains(strings.Join(strings.Fields(b.String()), " "), "share of 4000 draws that this placement serves: prices 50% to 200%, growth per year 0% to 50% more") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 	for bad, want := range map[string]string{
 		"{draws: 0, prices: [1, 1]}":    "plan.yaml:1:22: uncertainty.draws: 0 is not possible",
-		"{prices: [150%, 70%]}":         "uncertainty.prices: it is the least and the most",
-		"{waf: [150%]}":                 "uncertainty.waf: it is the least and the most",
-		"{growth: [20%, 5%]}":           "uncertainty.growth: it is the least and the most that growth",
-		"{prices: [0, 1]}":              "uncertainty.prices: it is the least and the most, factors above 0",
+		"{prices: [150%, 70%]}":         "uncertainty.prices: write the least and the greatest",
+		"{waf: [150%]}":                 "uncertainty.waf: write the least and the greatest",
+		"{growth: [20%, 5%]}":           "uncertainty.growth: write the least and the most that is added to growth",
+		"{prices: [0, 1]}":              "uncertainty.prices: write the least and the greatest factor, both above 0",
 		"{price: [50%, 100%]}":          "did you mean \"prices\"",
 		"{draws: 9000000, prices: [1]}": "uncertainty.draws: 9000000 is not possible; write 1 to 100000",
 	} {
@@ -93,21 +93,21 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 		got[a.Of+"/"+a.Name] = a.Value + " | " + a.Source
 	}
 	for key, want := range map[string]string{
-		"/PUE": "1.200 | stated in the plan", "/discount": "8% a year | stated in the plan", "/electricity": "$0.1000 a kWh | assumed", "/residual value": "0% | default; there is no source",
-		"/fill": "100% of the space, 100% of the IOPS | default: all", "quick/price": "$1,000 | stated in the plan", "quick/power": "25.0 W at work, 4.00 W idle | the catalogue",
-		"quick/at work": "30% of the share of its IOPS in use | assumed", "Intel DC P3600 2TB/at work": "40% of the time | stated in the plan", "quick/failures": "1.00 % a year | stated in the plan",
-		"quick/endurance": "36500 TB, rated at an amplification of 2.00 | the catalogue; stated in the plan", "quick/write amplification": "3.000 | stated in the plan", "quick/p99 under load": "1 points | stated in the plan",
-		"Intel DC P3600 2TB/p99 under load": "not looked at | no workload asks for one",
+		"/PUE": "1.200 | stated in the plan", "/discount": "8% per year | stated in the plan", "/electricity": "$0.1000 per kWh | assumed", "/residual value": "0% | default, without a source",
+		"/fill": "100% of the space, 100% of the IOPS | default: all", "quick/price": "$1,000 | stated in the plan", "quick/power": "25.0 W active, 4.00 W idle | the catalogue",
+		"quick/active": "30% of the share of IOPS in use | assumed", "Intel DC P3600 2TB/active": "40% of the time | stated in the plan", "quick/failures": "1.00 % a year | stated in the plan",
+		"quick/endurance": "36500 TB, rated at a WAF of 2.00 | the catalogue; stated in the plan", "quick/write amplification": "3.000 | stated in the plan", "quick/p99 under load": "1 points | stated in the plan",
+		"Intel DC P3600 2TB/p99 under load": "not needed | no workload has a p99",
 	} {
 		if got[key] != want {
 			t.Errorf("%s: %s; %s is right", key, got[key], want)
 		}
 	}
-	if w := got["Intel DC P3600 2TB/write amplification"]; !strings.Contains(w, "at 22.2 % of spare space | minTCO's equation 7") {
+	if w := got["Intel DC P3600 2TB/write amplification"]; !strings.Contains(w, "at 22.2 % spare space | minTCO's equation 7") {
 		t.Error(w)
 	}
 	text, err := json.Marshal(drives.Describe(o, nil))
-	if err != nil || !strings.Contains(string(text), `"assumptions":[{"of":"","name":"horizon","value":"5y","source":"default: the term of most warranties"}`) {
+	if err != nil || !strings.Contains(string(text), `"assumptions":[{"of":"","name":"horizon","value":"5y","source":"default: the usual warranty"}`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -142,7 +142,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: 
 	if err := report.WritePlanDifference(&b, d, term.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"x: price  $1,000  $1,500", "1 workloads are elsewhere", "Intel DC P3700 2TB", "+50.0 %"} {
+	for _, want := range []string{"x: price  $1,000  $1,500", "workloads that move: 1", "Intel DC P3700 2TB", "+50.0 %"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in %s", want, b.String())
 		}

@@ -100,7 +100,7 @@ func (n *Need) hopeless(s Sample, runs int) string {
 	case s.Failed > 0:
 		return fmt.Sprintf("%.0f chunks could not be put or got", s.Failed)
 	case s.Growth > mostGrown:
-		return fmt.Sprintf("the queue grows: %.1f %% of the chunks that come are not done", 100*s.Growth)
+		return fmt.Sprintf("the queue grows: %.1f %% of the arriving chunks are not completed", 100*s.Growth)
 	case n.Reads < 1 && s.Put > float64(runs)*put:
 		return over("puts", s.Put, 0, n.PutP99)
 	case n.GetP99 > 0 && s.Get > float64(runs)*get:

@@ -97,7 +97,7 @@ func (n *Need) least(o Option) least {
 	step := o.step()
 	at := func(k int) Design { return Design{o, k * step} }
 	most := n.Search.Most / step
-	first, fewer := 0, "there is no smaller cluster"
+	first, fewer := 0, "no smaller cluster is possible"
 	var err error
 	begin := n.Survive/step + 1
 	for k := begin; k <= min(most, begin+tries); k++ {
@@ -118,7 +118,7 @@ func (n *Need) least(o Option) least {
 		return least{why: "not possible: " + foremost(err)}
 	}
 	if floor := c.Floor(); n.Reads < 1 && floor >= n.PutP99 {
-		return least{why: fmt.Sprintf("a chunk that is alone takes %v", inMicros(floor)), advice: longer("put_p99", float64(floor)/float64(units.Microsecond))}
+		return least{why: fmt.Sprintf("a single chunk takes %v", inMicros(floor)), advice: longer("put_p99", float64(floor)/float64(units.Microsecond))}
 	}
 	enough := func(k int) (bool, Bound) {
 		b, err := n.bound(at(k))
@@ -169,7 +169,7 @@ func longer(key string, us float64) Advice {
 // resource is a bound's resource in a sentence.
 func resource(name string) string {
 	if name == "capacity" {
-		return "the drives' sizes"
+		return "the drives' capacities"
 	}
 	return "the " + name
 }

@@ -153,34 +153,34 @@ func Decided() []string {
 // Validate reports what cannot be, each with its key. Written tells the keys that somebody wrote.
 func (n *Need) Validate(written func(key string) bool) error {
 	var f units.Faults
-	f.Hold(n.Rate > 0 && n.Rate <= 1e9, "rate", "%v is not possible; give the chunks a second that come, such as 50000", n.Rate)
+	f.Hold(n.Rate > 0 && n.Rate <= 1e9, "rate", "%v is not possible; give the rate in chunks per second, such as 50000", n.Rate)
 	f.Hold(n.Chunk >= 1 && n.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", n.Chunk)
 	f.Hold(n.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", n.Reads)
 	f.Hold(n.copies() >= 1 && n.copies() <= mostCopies, "replicas", "%d are not possible; use 1 to %d", n.copies(), mostCopies)
 	f.Hold(n.PutP99 > 0 || n.Reads >= 1, "put_p99", "%v is not possible; give the limit of the 99th percentile of puts, such as 2ms", n.PutP99)
 	f.Hold(n.GetP99 >= 0, "get_p99", "%v is not possible; give the limit of the 99th percentile of gets, such as 2ms", n.GetP99)
-	f.Hold(n.Reads == 0 || n.Reads < 1 || n.GetP99 > 0, "get_p99", "only gets come, so give the limit of their 99th percentile, such as 2ms")
+	f.Hold(n.Reads == 0 || n.Reads < 1 || n.GetP99 > 0, "get_p99", "all chunks are read; give the limit of the 99th percentile of gets, such as 2ms")
 	f.Hold(n.GetP99 == 0 || n.Reads > 0, "get_p99", "nothing is read; give reads, such as 50%%, or leave the limit out")
 	f.Hold(n.Capacity >= 0, "capacity", "%v is not possible; use a size such as 500TB", n.Capacity)
 	f.Hold(n.Survive >= 0, "survive", "%d is not possible; give how many nodes may be down, such as 1", n.Survive)
-	f.Hold(n.Survive < max(n.copies(), 1), "survive", "with %d nodes down, chunks that %s keep are lost; use at most %d", n.Survive, plural(n.copies(), "node"), n.copies()-1)
-	f.Hold(n.Code.Data == 0 || n.Survive <= n.Code.Parity, "survive", "a code of %d+%d pieces reads what it keeps with %d nodes down at most", n.Code.Data, n.Code.Parity, n.Code.Parity)
+	f.Hold(n.Survive < max(n.copies(), 1), "survive", "with %d nodes down, chunks kept on %s are lost; use at most %d", n.Survive, plural(n.copies(), "node"), n.copies()-1)
+	f.Hold(n.Code.Data == 0 || n.Survive <= n.Code.Parity, "survive", "a code of %d+%d pieces survives at most %d nodes down", n.Code.Data, n.Code.Parity, n.Code.Parity)
 	n.checkParts(&f)
-	f.Hold(n.Gateways.Count >= 0, "gateways.count", "%d is not possible; 0 is as many as nodes", n.Gateways.Count)
+	f.Hold(n.Gateways.Count >= 0, "gateways.count", "%d is not possible; use 0 (as many as nodes) or more", n.Gateways.Count)
 	f.Hold(n.Power.PUE >= 1 && n.Power.PUE <= 10, "power.pue", "%v is not possible; use 1 to 10", n.Power.PUE)
 	f.Hold(n.Power.Years >= 0 && n.Power.Years <= 100, "power.years", "%v is not possible; use 0 to 100", n.Power.Years)
 	for i, g := range n.GroupSizes {
 		f.Hold(g >= min(n.copies(), mostCopies), fmt.Sprintf("group_sizes[%d]", i), "a group of %d cannot keep %s of a chunk", g, plural(n.copies(), "part"))
-		f.Hold(!slices.Contains(n.GroupSizes[:i], g), fmt.Sprintf("group_sizes[%d]", i), "%d is there twice", g)
+		f.Hold(!slices.Contains(n.GroupSizes[:i], g), fmt.Sprintf("group_sizes[%d]", i), "%d is listed twice", g)
 	}
 	for i, p := range n.Protocols {
-		f.Hold(slices.Contains(cluster.SharedSchemes(), p), fmt.Sprintf("protocols[%d]", i), "with %v not every gateway puts chunks on every target; use some of %s", p, names(cluster.SharedSchemes()))
-		f.Hold(!slices.Contains(n.Protocols[:i], p), fmt.Sprintf("protocols[%d]", i), "%v is there twice", p)
+		f.Hold(slices.Contains(cluster.SharedSchemes(), p), fmt.Sprintf("protocols[%d]", i), "with %v, gateways do not put chunks on every target; use some of %s", p, names(cluster.SharedSchemes()))
+		f.Hold(!slices.Contains(n.Protocols[:i], p), fmt.Sprintf("protocols[%d]", i), "%v is listed twice", p)
 	}
-	f.Hold(n.Search.Chunks >= 100 && n.Search.Chunks <= 1e9, "search.chunks", "%d is not possible; use 100 or more, of which the last hundredth decides", n.Search.Chunks)
+	f.Hold(n.Search.Chunks >= 100 && n.Search.Chunks <= 1e9, "search.chunks", "%d is not possible; use 100 or more, since the slowest hundredth decides", n.Search.Chunks)
 	f.Hold(n.Search.WarmUp <= 0.9, "search.warm_up", "%v leaves too little to measure; use at most 90%%", n.Search.WarmUp)
 	f.Hold(n.Search.Most >= 1 && n.Search.Most <= 1<<20, "search.most", "%d is not possible; use 1 to %d nodes", n.Search.Most, 1<<20)
-	f.Hold(n.Survive > 0 || n.Cluster.Repair == cluster.DefaultConfig().Repair, "cluster.repair", "no node is down, so nothing is made again; give survive, or leave it out")
+	f.Hold(n.Survive > 0 || n.Cluster.Repair == cluster.DefaultConfig().Repair, "cluster.repair", "nothing is rebuilt, since no node is down; set survive, or leave it out")
 	for _, d := range decided {
 		f.Hold(!written("cluster."+d.key), "cluster."+d.key, "%s; leave it out", d.why)
 	}
@@ -194,26 +194,26 @@ func (n *Need) Validate(written func(key string) bool) error {
 // checkParts holds drives and NICs to what there is.
 func (n *Need) checkParts(f *units.Faults) {
 	names := map[string]bool{}
-	f.Hold(len(n.Drives) > 0, "drives", "there is none to choose; write for example drives: [{name: sata, rate: 400MiB/s, price: $150}]")
+	f.Hold(len(n.Drives) > 0, "drives", "there is no drive to choose from; write for example drives: [{name: sata, rate: 400MiB/s, price: $150}]")
 	for i := range n.Drives {
 		d, key := &n.Drives[i], fmt.Sprintf("drives[%d]", i)
 		if d.Name == "" {
 			d.Name = d.Rate.String()
 		}
-		f.Hold(!names[d.Name], key+".name", "%q is there twice", d.Name)
+		f.Hold(!names[d.Name], key+".name", "%q is used twice; give each its own name", d.Name)
 		names[d.Name] = true
 		f.Hold(d.Rate > 0, key+".rate", "%v is not possible; use a rate such as 400MiB/s", d.Rate)
-		f.Hold(n.Capacity == 0 || d.Capacity > 0, key+".capacity", "the cluster must keep %v, so say what %s keeps, such as 4TB", n.Capacity, d.Name)
+		f.Hold(n.Capacity == 0 || d.Capacity > 0, key+".capacity", "the cluster must store %v, so state the capacity of %s, such as 4TB", n.Capacity, d.Name)
 		f.Hold(d.Watts >= 0 && d.Watts < 1e6, key+".watts", "%v is not possible; use watts such as 8", d.Watts)
 	}
 	names = map[string]bool{}
-	f.Hold(len(n.NICs) > 0, "nics", "there is none to choose; write for example nics: [{name: 25G, rate: 25Gbps, price: $200}]")
+	f.Hold(len(n.NICs) > 0, "nics", "there is no NIC to choose from; write for example nics: [{name: 25G, rate: 25Gbps, price: $200}]")
 	for i := range n.NICs {
 		x, key := &n.NICs[i], fmt.Sprintf("nics[%d]", i)
 		if x.Name == "" {
 			x.Name = x.Rate.String()
 		}
-		f.Hold(!names[x.Name], key+".name", "%q is there twice", x.Name)
+		f.Hold(!names[x.Name], key+".name", "%q is used twice; give each its own name", x.Name)
 		names[x.Name] = true
 		f.Hold(x.Rate > 0, key+".rate", "%v is not possible; use a rate such as 25Gbps", x.Rate)
 		f.Hold(x.Watts >= 0 && x.Watts < 1e6, key+".watts", "%v is not possible; use watts such as 15", x.Watts)

@@ -143,7 +143,7 @@ func (s *search) decide(c *Candidate) error {
 	top := n.Search.Most / c.step() * c.step()
 	if best != nil {
 		if c.From >= best.Cost {
-			c.State, c.Why = Dearer, fmt.Sprintf("%s, which it needs at least, cost %v", plural(c.Least, "node"), c.From)
+			c.State, c.Why = Dearer, fmt.Sprintf("needs at least %s, for %v", plural(c.Least, "node"), c.From)
 			return nil
 		}
 		// Costs rise with the number of nodes.
@@ -166,7 +166,7 @@ func (s *search) decide(c *Candidate) error {
 			return err
 		}
 		if !p.Meets {
-			c.State, c.Why = Dearer, fmt.Sprintf("with %s, the most that cost less than %v: %s", plural(top, "node"), best.Cost, p.Why)
+			c.State, c.Why = Dearer, fmt.Sprintf("%s, the most for less than %v: %s", plural(top, "node"), best.Cost, p.Why)
 			return nil
 		}
 		high = top
@@ -178,7 +178,7 @@ func (s *search) decide(c *Candidate) error {
 				return err
 			}
 			if high == 0 {
-				c.State, c.Why = Short, fmt.Sprintf("with %s: %s", plural(p.Nodes, "node"), p.Why)
+				c.State, c.Why = Short, fmt.Sprintf("%s: %s", plural(p.Nodes, "node"), p.Why)
 				c.Advice = n.advice(p)
 				return nil
 			}
@@ -197,10 +197,10 @@ func (s *search) decide(c *Candidate) error {
 		if p.Meets {
 			break
 		}
-		c.Remarks = append(c.Remarks, fmt.Sprintf("%d nodes are enough, and %d are not (%s): the number was raised", high, above, p.Why))
+		c.Remarks = append(c.Remarks, fmt.Sprintf("%d nodes are enough, but %d are not (%s): the number was raised", high, above, p.Why))
 		low, high = above, 0
 		if best != nil && above >= top {
-			c.State, c.Why = Dearer, fmt.Sprintf("with %s: %s", plural(above, "node"), p.Why)
+			c.State, c.Why = Dearer, fmt.Sprintf("%s: %s", plural(above, "node"), p.Why)
 			return nil
 		}
 	}
@@ -265,7 +265,7 @@ func (s *search) below(c *Candidate, nodes int) error {
 		return err
 	}
 	if p.Meets {
-		c.Remarks = append(c.Remarks, fmt.Sprintf("%d nodes are enough in these runs, though %d are not: the limit is within the noise, and more replicates would sharpen it", p.Nodes, nodes-c.step()))
+		c.Remarks = append(c.Remarks, fmt.Sprintf("%d nodes are enough in these runs, but %d are not: the limit is within the noise; use more --reps", p.Nodes, nodes-c.step()))
 	}
 	return nil
 }

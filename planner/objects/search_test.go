@@ -163,13 +163,13 @@ func TestUnmet(t *testing.T) {
 		name, why, advice string
 		change            func(*Need)
 	}{
-		{"floor", "a chunk that is alone takes", "a put_p99 above", func(n *Need) { n.PutP99 = 100 * units.Microsecond }},
+		{"floor", "a single chunk takes", "a put_p99 above", func(n *Need) { n.PutP99 = 100 * units.Microsecond }},
 		{"gateways", "the gateways' links allow", "gateways.count: 2, or faster NICs", func(n *Need) { n.Gateways.Count, n.Rate = 1, 15_000 }},
 		{"most", "the disks allow", "search.most above 4", func(n *Need) { n.Search.Most = 4 }},
 		{"group", "group: 4 with 2 down cannot keep 3 parts", "", func(n *Need) {
 			n.Protocols, n.GroupSizes, n.Survive = []cluster.Scheme{cluster.ReplicastH}, []int{4}, 2
 		}},
-		{"capacity", "the drives' sizes allow", "search.most above 120", func(n *Need) {
+		{"capacity", "the drives' capacities allow", "search.most above 120", func(n *Need) {
 			n.Capacity = 1000 * units.TB
 			n.Drives[0].Capacity = 4 * units.TB
 		}},

@@ -38,18 +38,18 @@ func load(t testing.TB, text string, changes ...shape.Change) *objects.File {
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"rate: 4000", "rate: many", `need.yaml:1:7: rate: "many" is not a number; write one such as 1.5`},
-		{"rate: 4000", "rate: 0", `need.yaml:1:7: rate: 0 is not possible; give the chunks a second that come, such as 50000`},
+		{"rate: 4000", "rate: 0", `need.yaml:1:7: rate: 0 is not possible; give the rate in chunks per second, such as 50000`},
 		{"put_p99: 2ms", "putp99: 2ms", `need.yaml:3:1: unknown key "putp99" in the need; did you mean "put_p99"?`},
 		{"put_p99: 2ms", "get_p99: 2ms", "need.yaml:3:10: get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
-		{"price: $200", "price: cheap", `need.yaml:4:46: drives[0].price: "cheap" is no amount of money; write for example $2700`},
-		{"name: fast", "name: slow", `need.yaml:4:60: drives[1].name: "slow" is there twice`},
+		{"price: $200", "price: cheap", `need.yaml:4:46: drives[0].price: "cheap" is not an amount of money; write for example $2700`},
+		{"name: fast", "name: slow", `need.yaml:4:60: drives[1].name: "slow" is used twice; give each its own name`},
 		{"protocols: [chain, pull]", "protocols: [chain, pul]", `need.yaml:8:20: protocols[1]: `},
 		{"group_sizes: [3]", "group_sizes: [2]", "need.yaml:9:15: group_sizes[0]: a group of 2 cannot keep 3 parts of a chunk"},
 		{"gateways: {count: 8}", "cluster: {targets: 9}", "need.yaml:7:20: cluster.targets: it is what is looked for; leave it out"},
 		{"gateways: {count: 8}", "cluster: {link: {trip: 2s}}", "need.yaml:7:24: cluster.link.trip: 2s is not possible; use 0s to 1s"},
 		{"gateways: {count: 8}", "replicas: 99", "need.yaml:7:11: replicas: 99 are not possible; use 1 to 16"},
 		{"gateways: {count: 8}", "survive: 3", "need.yaml:7:10: survive: with 3 nodes down"},
-		{"gateways: {count: 8}", "capacity: 1PB", "need.yaml:4:10: drives[0].capacity: the cluster must keep 1PB, so say what slow keeps, such as 4TB"},
+		{"gateways: {count: 8}", "capacity: 1PB", "need.yaml:4:10: drives[0].capacity: the cluster must store 1PB, so state the capacity of slow, such as 4TB"},
 	} {
 		_, err := objects.Load(shape.Source{File: "need.yaml", Text: []byte(strings.Replace(small, c.old, c.new, 1))}, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -190,7 +190,7 @@ func TestRebuilds(t *testing.T) {
 	if cfg := n.Config(objects.Design{Option: objects.Option{Protocol: cluster.Chain}, Nodes: 24}, 1); cfg.Objects < 20_000 || cfg.Repair.Detect != 0 || cfg.Repair.Streams != 0.5 || len(cfg.Failures) != 1 {
 		t.Errorf("%+v", cfg)
 	}
-	if _, err := objects.Load(shape.Source{File: "a.yaml", Text: []byte(small)}, []shape.Change{{Path: "cluster.repair.disk", Value: "10%"}}); err == nil || !strings.Contains(err.Error(), "cluster.repair: no node is down") {
+	if _, err := objects.Load(shape.Source{File: "a.yaml", Text: []byte(small)}, []shape.Change{{Path: "cluster.repair.disk", Value: "10%"}}); err == nil || !strings.Contains(err.Error(), "cluster.repair: nothing is rebuilt") {
 		t.Errorf("%v", err)
 	}
 }

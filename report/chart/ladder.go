@@ -49,7 +49,7 @@ type LadderBox struct {
 
 const (
 	ladderLine = 20.0 // height of a lane's own line
-	ladderRow  = 11.0 // height of a row below it
+	ladderRow  = 14.0 // height of a row below it
 )
 
 // LadderHeight is the height that suits the lanes; Ladder uses it if the frame has none.
@@ -180,7 +180,7 @@ func (p *ladder) box(b LadderBox) {
 	y, h := p.rowOf(b.Lane, b.Row)
 	p.fill(p.c.Kinds[b.Kind], x, y, w, h)
 	if tw := textWidth(b.Label); b.Label != "" && tw+8 < w && h >= 8 {
-		letter := math.Min(9.5, h/1.25) // a line of text is a quarter higher than its letters
+		letter := math.Min(10, h/1.25) // a line of text is a quarter higher than its letters
 		// A plate keeps the letter readable on colour and hatching.
 		p.tag("rect", "", "x", px(x+w/2-tw/2-2), "y", px(y+0.5), "width", px(tw+4), "height", px(h-1), "rx", "2", "fill", "var(--paper,#fff)", "fill-opacity", ".85")
 		p.text(x+w/2, y+h/2+letter*0.36, "", "middle", b.Label, "style", "font-size:"+px(letter)+"px")

@@ -63,7 +63,7 @@ func draw(p Plot) string {
 	case chart.ForestChart:
 		return chart.Forest(c)
 	}
-	panic(fmt.Sprintf("paper: a %T is no plot", p.Chart))
+	panic(fmt.Sprintf("paper: a %T is not a plot", p.Chart))
 }
 
 func number(v float64) string {

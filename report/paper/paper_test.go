@@ -56,7 +56,7 @@ func TestSVG(t *testing.T) {
 			default:
 				elements++
 				if !attributes.MatchString(m[3]) {
-					t.Errorf("%s: <%s%s> has what is no attribute", p.Name, name, m[3])
+					t.Errorf("%s: <%s%s> has what is not an attribute", p.Name, name, m[3])
 				}
 				if m[4] == "" {
 					open = append(open, name)

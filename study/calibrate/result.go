@@ -92,7 +92,7 @@ func Read(r io.Reader, file string) (*Measured, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(text) > mostBytes {
-		return nil, fmt.Errorf("%s: more than %d MiB; that is no result of fio", file, mostBytes>>20)
+		return nil, fmt.Errorf("%s: more than %d MiB; that is not a result of fio", file, mostBytes>>20)
 	}
 	begin := bytes.IndexByte(text, '{')
 	if begin < 0 {

@@ -60,7 +60,7 @@ func apart(path, of string, d units.Duration) Key {
 	return Key{Path: path, of: of, Base: d.String(), Divided: true, at: func(load float64) (string, error) {
 		x := math.Round(float64(d) / load)
 		if x < 1 || x > float64(units.Forever)/2 {
-			return "", fmt.Errorf("%v divided by %s is no time that there is", d, number(load))
+			return "", fmt.Errorf("%v divided by %s is not a possible time", d, number(load))
 		}
 		return units.Duration(x).String(), nil
 	}}

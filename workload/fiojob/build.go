@@ -210,10 +210,10 @@ func (b *builder) addresses(job *Job) synth.Addresses {
 		a.Space = b.size("size")
 	}
 	if s := b.values["offset"]; a.Start%units.Sector != 0 {
-		b.fail(s, "offset=%s is no multiple of 512", s.value)
+		b.fail(s, "offset=%s is not a multiple of 512", s.value)
 	}
 	if s := b.values["ba"]; a.Align%units.Sector != 0 {
-		b.fail(s, "ba=%s is no multiple of 512", s.value)
+		b.fail(s, "ba=%s is not a multiple of 512", s.value)
 	}
 	files := b.files(job)
 	s, ok := b.values["random_distribution"]
@@ -234,7 +234,7 @@ func (b *builder) addresses(job *Job) synth.Addresses {
 		}
 		v, err := strconv.ParseFloat(parameter, 64)
 		if err != nil {
-			b.fail(s, "random_distribution=%s: %q is no number", s.value, parameter)
+			b.fail(s, "random_distribution=%s: %q is not a number", s.value, parameter)
 			return fallback
 		}
 		return v
@@ -306,14 +306,14 @@ func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 			v, err := size(text, b.kbBase)
 			gap := float64(units.Second) * of.Size.Average() / float64(max(v, 1))
 			if err != nil || v <= 0 || !(gap >= 1 && gap < float64(units.Forever)) {
-				b.fail(s, "rate=%s: %q is no number of bytes a second", s.value, text)
+				b.fail(s, "rate=%s: %q is not a number of bytes a second", s.value, text)
 				gap = 1
 			}
 			return synth.Interarrival{Mean: units.Duration(gap + 0.5), Shape: synth.Shape{Kind: kind}}
 		}
 		v, err := size(text, 1000)
 		if err != nil || v <= 0 || v > 1e12 {
-			b.fail(s, "rate_iops=%s: %q is no number of requests a second", s.value, text)
+			b.fail(s, "rate_iops=%s: %q is not a number of requests a second", s.value, text)
 			v = 1
 		}
 		return synth.Interarrival{Mean: units.Duration((int64(units.Second) + v/2) / v), Shape: synth.Shape{Kind: kind}}

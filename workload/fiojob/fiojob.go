@@ -177,7 +177,7 @@ func split(r io.Reader, name string) ([]section, error) {
 		if text[0] == '[' {
 			end := strings.IndexByte(text, ']')
 			if end < 0 || strings.TrimSpace(text[end+1:]) != "" || end == 1 {
-				return nil, fmt.Errorf("%s:%d: %q is no section; write [name]", name, line, text)
+				return nil, fmt.Errorf("%s:%d: %q is not a section; write [name]", name, line, text)
 			}
 			heading := text[1:end]
 			if inGlobal = heading == "global"; !inGlobal {
@@ -228,7 +228,7 @@ func size(text string, kbBase int64) (int64, error) {
 		v = v*10 + int64(c-'0')
 	}
 	if i == 0 {
-		return 0, fmt.Errorf("%q is no size; write a number such as 4k", text)
+		return 0, fmt.Errorf("%q is not a size; write a number such as 4k", text)
 	}
 	if suffix == "" || suffix == "b" {
 		return v, nil
@@ -238,7 +238,7 @@ func size(text string, kbBase int64) (int64, error) {
 	binary := strings.HasPrefix(rest, "i")
 	rest = strings.TrimSuffix(strings.TrimPrefix(rest, "i"), "b")
 	if power == 0 || rest != "" {
-		return 0, fmt.Errorf("%q is no size; the suffixes are k, m, g, t and p", text)
+		return 0, fmt.Errorf("%q is not a size; the suffixes are k, m, g, t and p", text)
 	}
 	// With a base of 1024 fio gives the SI and the IEC prefixes each other's meaning, for the sake of old job files.
 	factor := int64(1000)
@@ -264,7 +264,7 @@ func duration(text string) (units.Duration, error) {
 	number, suffix := lower[:i], lower[i:]
 	name, known := map[string]string{"": "s", "s": "s", "sec": "s", "m": "min", "min": "min", "h": "h", "d": "d", "ms": "ms", "msec": "ms", "us": "us", "usec": "us"}[suffix]
 	if number == "" || !known {
-		return 0, fmt.Errorf("%q is no time; write seconds, or a suffix d, h, m, s, ms or us", text)
+		return 0, fmt.Errorf("%q is not a time; write seconds, or a suffix d, h, m, s, ms or us", text)
 	}
 	return units.ParseDuration(number + name)
 }

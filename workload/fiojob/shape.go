@@ -59,7 +59,7 @@ func (b *builder) block(s setting, text string) int64 {
 func (b *builder) sizeRange(s setting, text string) blockSize {
 	low, high, ok := strings.Cut(text, "-")
 	if !ok {
-		b.fail(s, "%s=%s: %q is no range; write 4k-64k", s.name, s.value, text)
+		b.fail(s, "%s=%s: %q is not a range; write 4k-64k", s.name, s.value, text)
 		return blockSize{least: 4096}
 	}
 	x, most := b.block(s, low), b.block(s, high)

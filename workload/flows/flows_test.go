@@ -388,7 +388,7 @@ func TestErrors(t *testing.T) {
 		{flows.Config{Incast: &flows.Incast{Size: 1}}, "incast.fan: 0 is not possible; at least one host sends"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2}}, "incast.size: 0 bytes are not possible; a flow has at least one"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: -1}}, "incast.rounds: -1 is negative"},
-		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: 2}}, "incast.every: 2 rounds would be at the same time; say how far apart they are"},
+		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: 2}}, "incast.every: 2 rounds would be at the same time; set every, the time between them"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: 2, Every: units.Forever}}, "incast.every: 2 rounds of"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Every: -1}}, "incast.every: -1ps is negative"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Target: 16}}, "incast.target: there is no host 16; the network has 0 to 15"},

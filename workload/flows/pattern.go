@@ -130,7 +130,7 @@ func newIncast(cfg Config, network Network) (Source, error) {
 	case c.Every < 0:
 		return nil, units.Wrong("every", "%v is negative", c.Every)
 	case c.Rounds > 1 && c.Every == 0:
-		return nil, units.Wrong("every", "%d rounds would be at the same time; say how far apart they are", c.Rounds)
+		return nil, units.Wrong("every", "%d rounds would be at the same time; set every, the time between them", c.Rounds)
 	case c.Rounds > 1 && c.Every > (units.Forever-cfg.Start)/units.Duration(c.Rounds):
 		return nil, units.Wrong("every", "%d rounds of %v end beyond the end of time", c.Rounds, c.Every)
 	case c.Target < 0 || c.Target >= network.Hosts:

@@ -88,7 +88,7 @@ func (p *poisson) Next(f *Flow) error {
 	}
 	if gap >= float64(units.Forever-p.begin-p.now) {
 		if p.err = io.EOF; p.duration == 0 {
-			p.err = fmt.Errorf("%s: a flow comes more than 106 days after the beginning, where the clock ends; use fewer flows, a larger load, or a duration", p.name)
+			p.err = fmt.Errorf("%s: a flow begins after 106 days, where the clock ends; use fewer flows, a larger load, or a duration", p.name)
 		}
 		return p.err
 	}

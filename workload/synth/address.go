@@ -93,7 +93,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 	case cfg.Space > math.MaxInt64-cfg.Start:
 		return a, fmt.Errorf("a space of %v from %v on is beyond any volume", cfg.Space, cfg.Start)
 	case int(cfg.Pattern) >= len(patternNames):
-		return a, fmt.Errorf("%v is no address pattern", cfg.Pattern)
+		return a, fmt.Errorf("%v is not an address pattern", cfg.Pattern)
 	case !(cfg.RunLength >= 1 && cfg.RunLength <= 1e12):
 		return a, fmt.Errorf("mean run length is %v; it must be at least 1", cfg.RunLength)
 	case cfg.Streams < 0 || cfg.Streams > 1<<20:

@@ -38,7 +38,7 @@ func (m Mix) Parts() (sizes []units.Bytes, shares []float64, err error) {
 		case err != nil:
 			return nil, nil, err
 		case a <= 0 || b < a:
-			return nil, nil, fmt.Errorf("%q is no range of sizes; write the smaller one first, as in 4KiB-64KiB", string(m))
+			return nil, nil, fmt.Errorf("%q is not a range of sizes; write the smaller one first, as in 4KiB-64KiB", string(m))
 		case b/a > mostSizes:
 			return nil, nil, fmt.Errorf("%q has %d sizes; the most are %d", string(m), b/a, mostSizes)
 		}
@@ -60,7 +60,7 @@ func (m Mix) Parts() (sizes []units.Bytes, shares []float64, err error) {
 		p := -1.0
 		if share = strings.TrimSpace(strings.TrimSuffix(share, "%")); given && share != "" {
 			if p, err = strconv.ParseFloat(share, 64); err != nil || !(p >= 0 && p <= 100) {
-				return nil, nil, fmt.Errorf("%q is no share in per cent of sizes of %v; write 0 to 100", share, n)
+				return nil, nil, fmt.Errorf("%q is not a share in per cent of sizes of %v; write 0 to 100", share, n)
 			}
 			rest -= p
 		} else {

@@ -123,7 +123,7 @@ func (s *Shape) fit() (phases, error) {
 		}
 		return h, nil
 	}
-	return none, fmt.Errorf("%v is no distribution", kind)
+	return none, fmt.Errorf("%v is not a distribution", kind)
 }
 
 // correlationBound is the autocorrelation that an MMPP(2) of that SCV stays below.
@@ -188,7 +188,7 @@ func (s *Shape) Process(mean float64) (MMPP2, error) {
 		return MMPP2{}, err
 	}
 	if h.kind != Hyper && h.kind != Modulated {
-		return MMPP2{}, fmt.Errorf("kind %s is no MMPP(2)", h.kind)
+		return MMPP2{}, fmt.Errorf("kind %s is not an MMPP(2)", h.kind)
 	}
 	u1, u2 := 1/(h.m1*mean), 1/(h.m2*mean)
 	product := float64(u1 * u2)

@@ -117,7 +117,7 @@ func TestInfeasibleShapes(t *testing.T) {
 		{Shape{Kind: Hyper, SCV: 0.5}, "needs one above 1"},
 		{Shape{Kind: Gamma, SCV: 2}, "at most 1 here"},
 		{Shape{Kind: Constant, SCV: 2}, "a constant has 0"},
-		{Shape{Kind: 77}, "(77) is no distribution"},
+		{Shape{Kind: 77}, "(77) is not a distribution"},
 		{Shape{SCV: 1e300}, "the most is 1e+06"},
 	} {
 		if _, err := c.shape.fit(); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -131,7 +131,7 @@ func TestInfeasibleShapes(t *testing.T) {
 		}
 	}
 	if k.UnmarshalText([]byte("weibull")) == nil {
-		t.Error("weibull is no kind")
+		t.Error("weibull is not a kind")
 	}
 }
 

@@ -62,7 +62,7 @@ func (c *CSV) Validate() error {
 		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave one of them out", c.Columns.Writes)
 	}
 	if _, ok := c.Unit.exponent(); !ok {
-		return units.Wrong("unit.time", "%v is no power of ten of a second; use 1s, 1ms, 1us, 100ns or 1ns", c.Unit.Time)
+		return units.Wrong("unit.time", "%v is not a power of ten of a second; use 1s, 1ms, 1us, 100ns or 1ns", c.Unit.Time)
 	}
 	for _, x := range []struct {
 		key   string

@@ -60,7 +60,7 @@ func TestTablesRefused(t *testing.T) {
 		{"ts,op,lba,len\n-1,r,0,512\n", Options{CSV: CSV{Columns: full}}, "t.csv:2: time is"},
 		{"ts,op,lba,len\n2,r,0,512\n1,r,0,512\n", Options{CSV: CSV{Columns: full}}, "t.csv:3: its time is 1s before the previous record's"},
 		{"ts,op,lba,len\n\"2,r,0,512\n", Options{CSV: CSV{Columns: full}}, "a quote is not closed"},
-		{"ts,op,lba,len\n", Options{CSV: CSV{full, Unit{Time: 7}}}, "unit.time: 7ps is no power of ten of a second"},
+		{"ts,op,lba,len\n", Options{CSV: CSV{full, Unit{Time: 7}}}, "unit.time: 7ps is not a power of ten of a second"},
 		{"ts,op,lba,len\n", Options{Format: MSR, CSV: CSV{Columns: full}}, "columns are for tables (format csv); msr has columns of its own"},
 		{"ts,op,lba,len\n", Options{Format: CSVTable}, "columns.time: which column is it?"},
 		{"ts,op,lba,len\n", Options{CSV: CSV{Columns: Columns{"1", "2", "3", "4", "", "", "0", "0"}}}, "cannot mean a write and a read"},

@@ -37,7 +37,7 @@ func (d *fiuDecoder) decode(line []byte, e *event) (bool, error) {
 		return false, fieldError("op", f[2], "R or W")
 	}
 	if e.volume, ok = parseDevice(f[3], f[4]); !ok {
-		return false, fmt.Errorf("device %q,%q is no major and minor number", f[3], f[4])
+		return false, fmt.Errorf("device %q,%q is not a major and minor number", f[3], f[4])
 	}
 	e.response = workload.NoResponse
 	return true, nil

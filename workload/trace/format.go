@@ -101,7 +101,7 @@ func ParseFormat(s string) (Format, error) {
 			return Format(f), nil
 		}
 	}
-	return Auto, &units.TextError{Text: s, Is: "is no trace format", Use: Auto.Wanted(), Near: spelling.Nearest(s, names())}
+	return Auto, &units.TextError{Text: s, Is: "is not a trace format", Use: Auto.Wanted(), Near: spelling.Nearest(s, names())}
 }
 
 // names lists the names of all formats but auto.

@@ -46,7 +46,7 @@ func examine(t *testing.T, data string, format Format) {
 			t.Fatalf("%s: after %v comes %v", r.Format(), err, again)
 		}
 		if err == io.EOF && r.yielded == 0 {
-			t.Fatalf("%s: an empty trace is no error", r.Format())
+			t.Fatalf("%s: an empty trace is not an error", r.Format())
 		}
 		r.Notes()
 		r.Close()

@@ -184,7 +184,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("action %q; it must be Q, D or C", a)
 	}
 	if o.Format >= formatCount {
-		return fmt.Errorf("%v is no trace format", o.Format)
+		return fmt.Errorf("%v is not a trace format", o.Format)
 	}
 	if o.Format == CSVTable || o.CSV != (CSV{}) {
 		if o.Format != CSVTable && o.Format != Auto {
@@ -395,9 +395,9 @@ func (r *Reader) check(e *event) error {
 	case e.size > maxMoved && e.op != block.Trim:
 		return &badRecord{fmt.Errorf("a %s of %d bytes; the most is 4 GiB", e.op, e.size)}
 	case aligned && e.offset%sector != 0:
-		return &badRecord{fmt.Errorf("offset %d is no multiple of 512", e.offset)}
+		return &badRecord{fmt.Errorf("offset %d is not a multiple of 512", e.offset)}
 	case aligned && e.size%sector != 0:
-		return &badRecord{fmt.Errorf("size %d is no multiple of 512", e.size)}
+		return &badRecord{fmt.Errorf("size %d is not a multiple of 512", e.size)}
 	case e.response < workload.NoResponse:
 		return &badRecord{fmt.Errorf("a negative response time")}
 	}

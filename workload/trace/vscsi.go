@@ -71,7 +71,7 @@ func (d *vscsiDecoder) decode(b []byte, e *event) (bool, error) {
 		e.op = block.Flush
 	default:
 		if !vscsiCommand(cmd) {
-			return false, fmt.Errorf("command %#04x is no SCSI operation code", cmd)
+			return false, fmt.Errorf("command %#04x is not a SCSI operation code", cmd)
 		}
 		d.other++
 		return false, nil

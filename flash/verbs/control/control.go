@@ -105,7 +105,7 @@ func ParseRequest(b []byte) (Request, error) {
 	case int(be.Uint16(b[12:])) != len(name) || len(name) > MaxName:
 		return r, fmt.Errorf("%w: a name of %d bytes, which says that it has %d", Malformed, len(name), be.Uint16(b[12:]))
 	case !utf8.Valid(name) || strings.ContainsRune(string(name), 0):
-		return r, fmt.Errorf("%w: the name is no text", Malformed)
+		return r, fmt.Errorf("%w: the name is not text", Malformed)
 	}
 	r.Name = string(name)
 	named, tagged := r.Name != "", r.STag != 0

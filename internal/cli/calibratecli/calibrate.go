@@ -72,7 +72,7 @@ a depth of 1 and of 32 or more, large sequential reads, and sequential writes.`,
 	fl.StringVarP(&f.out, "output", "o", "", "write the drive as a scenario to a new `FILE`")
 	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until the slowest has made `N` requests")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
-	fl.BoolVar(&f.json, "json", false, "print the answer as JSON on standard output, and nothing else")
+	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
 	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
@@ -87,7 +87,7 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 			return verb.Usagef("--set: %w", err)
 		}
 		if !strings.HasPrefix(c.Path, "ssd.") {
-			return verb.Usagef("--set: %s is no key of the drive; the jobs are those of the results", c.Path)
+			return verb.Usagef("--set: %s is not a key of the drive; the jobs are those of the results", c.Path)
 		}
 		changes = append(changes, c)
 	}
@@ -139,7 +139,7 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 	case err != nil:
 		return err
 	case errors.Is(failed, trial.ErrInterrupted):
-		return verb.Failed(fmt.Errorf("interrupted after %d simulations; what is printed is the best until then", c.Evaluations))
+		return verb.Failed(fmt.Errorf("interrupted after %d simulations; this is the best fit so far", c.Evaluations))
 	case f.out != "" && !f.quiet:
 		p.Note("wrote %s", f.out)
 	}

@@ -39,14 +39,14 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl.Float64Var(&c.Writes, "writes", c.Writes, "`share` of the requests that write, 0 to 1")
 	fl.BoolVar(&c.Atomics, "atomics", false, "add to random words of the first MiB and check the sum (verbs and verbs-polled only)")
 	fl.BoolVar(&f.profile, "profile", false, "profile the servers' processor time")
-	fl.BoolVar(&f.register, "register", false, "measure what it costs to register files and memory, of 1 MiB to 10 GiB, and nothing else")
+	fl.BoolVar(&f.register, "register", false, "only measure the cost of registering files and memory of 1 MiB to 10 GiB")
 	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`number` of rounds; each measures every system")
 	fl.DurationVar(&c.Time, "time", c.Time, "`time` of one measurement")
 	fl.Float64Var(&c.Load, "load", c.Load, "open loop: the load as a `share` of the second system's maximum")
-	fl.DurationVar(&c.Spin, "spin", 0, "`time` that a thread that serves verbs polls before it sleeps, such as 50us")
+	fl.DurationVar(&c.Spin, "spin", 0, "`time` for which a thread that serves verbs polls before it sleeps, such as 50us")
 	fl.IntVar(&c.Threads, "threads", c.Threads, "`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
 	fl.Uint64Var(&c.Seed, "seed", c.Seed, "seed `number` of the random addresses")
-	fl.BoolVar(&f.together, "together", false, "clients and servers in one process, where Go's scheduler may run them on one thread in turns; no daemon is used so")
+	fl.BoolVar(&f.together, "together", false, "clients and servers in one process, where Go's scheduler may run them on one thread in turns; unlike a real daemon")
 	fl.BoolVar(&f.json, "json", false, "print everything as JSON")
 }
 
@@ -89,20 +89,20 @@ func (p *program) flashBench() *cobra.Command {
 		Long: `Measure random reads and writes of a file by several systems in turns, over loopback. Clients are in this process, servers in another:
 
   verbs          one-sided reads and writes over iWARP, on the flash controller
-  socket         requests over a plain connection, served by pread and pwrite around the page cache, a goroutine a connection
+  socket         requests over a plain connection, served by pread and pwrite past the page cache, with a goroutine per connection
   socket+uring   the same requests, served through io_uring
   socket-cached  the same as socket, through the page cache
-  socket-c       the same as socket, by a server in C, which gcc makes; left out without it
-  local          io_uring on the file, without a network: what there is at most
-  verbs-polled   verbs whose client looks for completions instead of being woken
+  socket-c       the same as socket, by a server in C built with gcc; left out without gcc
+  local          io_uring on the file, without a network: the upper limit
+  verbs-polled   verbs with a client that polls for completions instead of being woken
 
-Files are made in DIR (default: here) and removed afterwards; their file system decides what a device read costs. Clients share
-the processors with servers. So rates and latencies are this machine's, and busy machines give small ones; what compares are the ratios,
-each of two measurements of one round, with the least and the largest of all rounds.
+Files are made in DIR (default: here) and removed afterwards; their file system decides the cost of a device read. Clients share
+the processors with servers, so rates and latencies depend on this machine and its load. Compare the ratios: each is of two
+measurements of one round, and is printed with the least and the largest of all rounds.
 
-Several numbers of connections are measured one after the other. --block 1MiB shows bandwidth, -c 1 --depth 1 a lone request's latency.
+Several numbers of connections are measured one after the other. --block 1MiB measures bandwidth, -c 1 --depth 1 the latency of a single request.
 
-With --load requests are due at times that do not depend on answers, and latency counts from when a request was due.`,
+With --load requests are due at times that do not depend on answers, and latency counts from the due time.`,
 		Example: `  farflash flash bench /mnt/nvme --connections 16 --depth 8
   farflash flash bench --load 0.8 --rounds 7
   farflash flash bench -c 1,4,16,64 --systems verbs,socket,socket-c

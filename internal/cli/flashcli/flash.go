@@ -49,7 +49,7 @@ func (s *sizeFlag) Set(text string) error {
 	case err != nil:
 		return err
 	case n <= 0:
-		return fmt.Errorf("%s is no size; give one like 10GiB", text)
+		return fmt.Errorf("%s is not a size; give one like 10GiB", text)
 	}
 	s.bytes = n
 	return nil

@@ -154,7 +154,7 @@ func (p *program) fsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls POOL [PATH]",
 		Short: "List a directory",
-		Long:  `List what is in a directory of a pool's file system, by name; of a file, the file.`,
+		Long:  `List a directory or a file of a pool's file system, by name.`,
 		Example: `  farflash flash fs ls data.img
   farflash flash fs ls data.img /backup --json`,
 		Args: verb.Arguments(1, 2, "a pool's device, and perhaps a path in it"),
@@ -335,7 +335,7 @@ with - to standard output. A file appears only when all of it has been read.`,
 		},
 	}
 	f.register(cmd, false)
-	cmd.Flags().BoolVar(&replace, "replace", false, "put it in the place of a file that is there")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace an existing file")
 	return cmd
 }
 

@@ -75,7 +75,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of that file, and of NBD's default export")
 	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "`address` of iWARP; empty: none")
 	fl.StringVar(&f.cfg.NBD, "nbd", "", "`address` of NBD")
-	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics, for Prometheus; this machine's only")
+	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus, on this machine only")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with its key (PEM)")
@@ -86,7 +86,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "outstanding reads and atomics of a connection")
-	fl.DurationVar(&f.spin, "spin", 0, "`time` that such a thread polls before it sleeps, such as 50us: lower latency, at the cost of a busy processor")
+	fl.DurationVar(&f.spin, "spin", 0, "`time` for which such a thread polls before it sleeps, such as 50us: lower latency, but a busy processor")
 	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
@@ -110,12 +110,12 @@ func rate(text string) (name string, l qos.Limit, err error) {
 			l.Class = qos.Latency
 		case isOps:
 			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil || fmt.Sprint(l.Operations) != number || l.Operations < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is no number of operations; give one like 5000iops", text, part)
+				return "", l, fmt.Errorf("--limit %q: %q is not a number of operations; give one like 5000iops", text, part)
 			}
 		default:
 			n, err := units.ParseByteRate(part)
 			if err != nil || n < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is no rate; give one like 100MB/s, 5000iops or latency", text, part)
+				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one like 100MB/s, 5000iops or latency", text, part)
 			}
 			l.Bytes = int64(n)
 		}

@@ -51,7 +51,7 @@ func Export(p *verb.Program, paths []string, format, figure, out string) error {
 	}
 	if err := os.Mkdir(out, 0o777); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return verb.Usagef("%s exists already; name a new folder", out)
+			return verb.Usagef("%s already exists; name a new folder", out)
 		}
 		return verb.BadInput(err)
 	}
