@@ -125,7 +125,7 @@ type Done struct {
 type gateway struct {
 	patience sim.Time // after which a read is hedged
 	clock    clock
-	sends    clock // for what is sent, where that begins when targets have room
+	late     clock // by how much what is sent is later than targets have said, where they say it
 }
 
 // target keeps replicas.
@@ -218,7 +218,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.losses = rng.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
 		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
-		c.gateways[g].sends = c.gateways[g].clock
+		c.gateways[g].late = clock{spread: c.Floor() / 2}
 	}
 	c.fix = newRepairer(c)
 	c.planFailures()

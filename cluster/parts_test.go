@@ -156,9 +156,9 @@ func TestClock(t *testing.T) {
 			t.Errorf("attempt %d of gateway %d may take %v, not %v", x.attempt, x.gateway, got, x.want)
 		}
 	}
-	c.gateways[3].sends = clock{50 * floor, 2 * floor}
-	if got := c.limit(3, &task{sent: 1}); got != 66*floor {
-		t.Errorf("what is sent may take %v, not %v", got, 66*floor)
+	c.gateways[3].late = clock{50 * floor, 2 * floor}
+	if got := c.limit(3, &task{due: 1}); got != 66*floor {
+		t.Errorf("what is sent may be later by %v, not %v", got, 66*floor)
 	}
 	c.cfg.RetryAfter = 7
 	if got := c.limit(3, &task{attempt: 3}); got != 56 {

@@ -26,9 +26,9 @@ func (s *sheet) WriteTime(int32) sim.Time                      { return 4 * unit
 func (s *sheet) Write(int32, Message)                          {}
 func (s *sheet) take() []Message                               { m := s.messages; s.messages = nil; return m }
 
-func (s *sheet) Acknowledged(int32) {}
-func (s *sheet) Abort(int32)        {}
-func (s *sheet) Bound(int32)        {}
+func (s *sheet) Acknowledged(int32)    {}
+func (s *sheet) Abort(int32)           {}
+func (s *sheet) Bound(int32, sim.Time) {}
 
 type sheetFrames struct{ *sheet }
 
@@ -163,6 +163,7 @@ func TestPullTakes(t *testing.T) {
 		p := newPull(b)
 		p.puts = make([]pulled, 3)
 		for i := range int32(3) {
+			p.puts[i].heard = true
 			for k := range int32(3) {
 				p.Message(&Message{Kind: offer, From: k, Chunk: i, ID: uint64(i + 1)})
 			}
@@ -174,11 +175,11 @@ func TestPullTakes(t *testing.T) {
 		for k, want := range c.ready {
 			p.Message(&Message{Kind: take, To: int32(k), Chunk: 0, ID: 1})
 			s.take()
-			if _, ready, ok := p.ends[k].Offer(b.Now(), 0, 4*units.Microsecond); ok {
+			if _, ready, _, ok := p.ends[k].Offer(b.Now(), 0, 4*units.Microsecond); ok {
 				t.Errorf("coded %v: target %d offers itself to nobody, in %v", c.coded, k, ready)
 			}
 			p.ends[k].Ask(reserve.Waiting{ID: 9, From: 1})
-			if _, ready, ok := p.ends[k].Offer(b.Now(), 0, 1*units.Microsecond); !ok || ready != want {
+			if _, ready, _, ok := p.ends[k].Offer(b.Now(), 0, 1*units.Microsecond); !ok || ready != want {
 				t.Errorf("coded %v: target %d is free in %v, not %v (%v)", c.coded, k, ready, want, ok)
 			}
 		}
