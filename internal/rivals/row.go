@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +65,11 @@ var columns = []string{"chunk", "disks and links", "kept as", "condition", "load
 
 func (f found) cells() []string {
 	return []string{fmt.Sprintf("%.0f", f.rate), fmt.Sprintf("%.1f", f.mean), fmt.Sprintf("%.1f", f.p99)}
+}
+
+// kept is what was found as the table keeps it, so that a row is the same when it is read.
+func (f found) kept() found {
+	return found{math.Round(f.rate), math.Round(f.mean*10) / 10, math.Round(f.p99*10) / 10}
 }
 
 // record is a row as CSV, with nothing where pull has not been run. Verdicts are of the figures as they stand there.

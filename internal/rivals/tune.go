@@ -177,7 +177,7 @@ func (x cell) rival(ctx context.Context, t *tuned) (row, error) {
 		return r, err
 	}
 	k := x.better(last, ofRate)[0]
-	r.rival, r.theirs = t.theirs[k].String(), last[k]
+	r.rival, r.theirs = t.theirs[k].String(), last[k].kept()
 	return r, nil
 }
 
@@ -198,7 +198,7 @@ func (r *row) pull(ctx context.Context, t *tuned) error {
 	if err != nil {
 		return err
 	}
-	r.form, r.best, r.usual, r.open = t.ours.says, last[0], last[1], false
+	r.form, r.best, r.usual, r.open = t.ours.says, last[0].kept(), last[1].kept(), false
 	r.settle()
 	return nil
 }
