@@ -131,9 +131,9 @@ func (c *Cluster) done(i int32) {
 	}
 	if c.lossy {
 		if g := &c.gateways[x.Gateway]; t.due > 0 {
-			g.late.learn(c.eng.Now() - t.due)
+			g.late.Learn(c.eng.Now() - t.due)
 		} else {
-			g.clock.learn(c.eng.Now() - t.started)
+			g.clock.Learn(c.eng.Now() - t.started)
 		}
 	}
 	switch {

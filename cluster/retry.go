@@ -1,8 +1,6 @@
 package cluster
 
-import (
-	"farflash/sim"
-)
+import "farflash/sim"
 
 // Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame: a chunk is acknowledged as a whole, and one that
 // is not done in time is put or got again (the Replicast paper, section III-G). What in time means a gateway learns from what its chunks take, as TCP
@@ -12,29 +10,19 @@ import (
 // maxAttempts is after how many attempts a chunk has failed.
 const maxAttempts = 16
 
-// clock is a gateway's sense of how long chunks take.
-type clock struct {
-	mean, spread sim.Time // smoothed
-}
-
 // limit is how long an attempt may take, or how late it may be once its data are sent; each further one twice as long.
 func (c *Cluster) limit(node int32, t *task) sim.Time {
-	switch {
-	case int(node) >= len(c.gateways):
-		return c.within(&c.fix.clock, 2*c.Floor(), t.attempt)
-	case t.due > 0:
-		return c.within(&c.gateways[node].late, c.Floor(), t.attempt)
+	k, least := &c.fix.clock, 2*c.Floor()
+	if int(node) < len(c.gateways) {
+		if k = &c.gateways[node].clock; t.due > 0 {
+			k, least = &c.gateways[node].late, c.Floor()
+		}
 	}
-	return c.within(&c.gateways[node].clock, 2*c.Floor(), t.attempt)
-}
-
-// within is how long is in time by a clock, and at least.
-func (c *Cluster) within(k *clock, least sim.Time, attempt int8) sim.Time {
-	t := c.cfg.RetryAfter
-	if t == 0 {
-		t = max(k.mean+8*k.spread, least)
+	most := c.cfg.RetryAfter
+	if most == 0 {
+		most = k.Late(least)
 	}
-	return t << min(attempt, 10)
+	return most << min(t.attempt, 10)
 }
 
 // bound: a gateway has waited for targets to have room for a chunk, and sends it; they say that it takes so long.
@@ -44,15 +32,9 @@ func (c *Cluster) bound(i int32, takes sim.Time) {
 	}
 	t, now := &c.tasks.Items[i], c.eng.Now()
 	gateway := c.bus.Chunks[i].Gateway
-	c.gateways[gateway].clock.learn(now - t.started)
+	c.gateways[gateway].clock.Learn(now - t.started)
 	t.due = now + takes
 	c.eng.Arm(c.alarms[i], t.due+c.limit(gateway, t))
-}
-
-// learn has a gateway note how long the attempt took in which a chunk was done. Attempts have numbers, so that it is known which one that was.
-func (c *clock) learn(took sim.Time) {
-	c.spread += (max(took-c.mean, c.mean-took) - c.spread) / 4
-	c.mean += (took - c.mean) / 8
 }
 
 // watch begins to watch over an attempt.

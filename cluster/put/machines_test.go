@@ -115,14 +115,14 @@ func TestGrantsOrder(t *testing.T) {
 	})
 }
 
-// TestOffersOrder: a gateway keeps offers in the order in which targets' links are free, the first to come first where they are free at the same time, binds with as many as there are
-// copies, and refuses what comes later.
+// TestOffersOrder: a gateway that has heard all that could offer themselves at once binds with as many as there are copies, in the order in which targets' links are free, the first to come first where they are free at
+// the same time, and refuses what comes later.
 func TestOffersOrder(t *testing.T) {
 	in := []sim.Time{30, 10, 20, 10}
 	orders(4, func(order []int) {
 		b, s := bench(t, Pull, func(p *Plan) { p.Copies = 4 })
 		p := newPull(b)
-		p.puts = make([]pulled, 1)
+		p.puts = []pulled{{id: 1, heard: true}}
 		for n, k := range order {
 			if b.Chunks[0].N != 0 {
 				t.Fatalf("%v: bound with %d offers", order, n)
@@ -144,6 +144,34 @@ func TestOffersOrder(t *testing.T) {
 		p.Message(&Message{Kind: offer, From: 2, Chunk: 0, ID: 1})
 		if m := s.take(); len(m) != 1 || m[0].Kind != giveUp || m[0].To != 5 {
 			t.Errorf("%v: answered with %+v", order, m)
+		}
+	})
+}
+
+// TestPullListens: of six targets that offer themselves at once a gateway takes the three that are done the soonest, whatever the order in which it hears them, after the time that the messages of all eight take on
+// its link; a timer of an attempt that is over does nothing.
+func TestPullListens(t *testing.T) {
+	done := []sim.Time{60, 10, 50, 20, 40, 30}
+	orders(6, func(order []int) {
+		b, s := bench(t, Pull, func(*Plan) {})
+		p := newPull(b)
+		p.puts = []pulled{{id: 1}}
+		for _, k := range order {
+			p.Message(&Message{Kind: offer, From: int32(k), Chunk: 0, ID: 1, A: 7, B: done[k]})
+		}
+		x := &b.Chunks[0]
+		if b.Engine.Next() != 800*units.Nanosecond || x.N != 0 {
+			t.Fatalf("%v: bound to %d, or after %v", order, x.N, b.Engine.Next())
+		}
+		p.puts[0].id = 9
+		p.Timer(0 | listens)
+		if p.puts[0].id = 1; x.N != 0 || p.puts[0].heard {
+			t.Fatalf("%v: an attempt that is over is bound", order)
+		}
+		p.Timer(0 | listens)
+		slices.Sort(x.Targets[:x.N])
+		if !slices.Equal(x.Targets[:x.N], []int32{1, 3, 5}) || len(s.take()) != 2 {
+			t.Errorf("%v: taken are %v", order, x.Targets[:x.N])
 		}
 	})
 }

@@ -21,10 +21,10 @@ var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Cha
 // whose links are free the soonest first, which it leaves, and when its link has sent what was bound before. The data follows right behind, from the gateway to the first target, from there to the second as it comes in, and so on.
 type pull struct {
 	b     *Bus
-	ends  []*reserve.Puller // of targets
-	clock []sim.Timer       // of targets: when they may make their next offer
-	puts  []pulled          // by chunk
-	free  []sim.Time        // of gateways: when their link has sent all that is bound
+	ends  []reserve.Puller // of targets
+	clock []sim.Timer      // of targets: when they may make their next offer
+	puts  []pulled         // by chunk
+	free  []sim.Time       // of gateways: when their link has sent all that is bound
 	among []int32
 }
 
@@ -66,13 +66,13 @@ func newPull(b *Bus) *pull {
 }
 
 // end is a target that knows nothing. Where messages are lost its patience is so long as two chunks take that are alone.
-func (p *pull) end() *reserve.Puller {
+func (p *pull) end() reserve.Puller {
 	b := p.b
 	patience := sim.Forever
 	if b.Lossy {
 		patience = 2 * p.Floor()
 	}
-	return reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Room: b.Room, Patience: patience})
+	return *reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Room: b.Room, Patience: patience})
 }
 
 // Abandon implements Recovery.
@@ -142,7 +142,7 @@ func (p *pull) Message(m *Message) {
 func (p *pull) offer(target int32) {
 	b := p.b
 	now := b.Now()
-	end, backlog, write := p.ends[target], b.Disks.Backlog(target), b.Disks.WriteTime(target)
+	end, backlog, write := &p.ends[target], b.Disks.Backlog(target), b.Disks.WriteTime(target)
 	if to, ready, done, ok := end.Offer(now, backlog, write); ok {
 		b.toNode(b.Node(target), Message{Kind: offer, From: target, To: to.From, Chunk: to.Tag, ID: to.ID, A: ready, B: done}, to.From)
 	}
@@ -253,3 +253,6 @@ func (p *pull) Floor() sim.Time {
 
 // Expects implements Forecast: what has been taken, and offers.
 func (p *pull) Expects(target int32) (promised, open bool) { return p.ends[target].Expects() }
+
+// Ahead implements Ahead.
+func (p *pull) Ahead(target int32) int64 { return p.ends[target].Read() }

@@ -262,3 +262,15 @@ func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool
 	p.coming = slices.Delete(p.coming, i, i+1)
 	return true
 }
+
+// Read reads what will be read when something comes, and returns something of it.
+func (p *Puller) Read() int64 {
+	n := int64(p.bytes)
+	if len(p.coming) > 0 {
+		n += int64(p.coming[0].ID)
+	}
+	if len(p.asks) > 0 {
+		n += int64(p.asks[0].ID)
+	}
+	return n
+}
