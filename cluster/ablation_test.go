@@ -25,11 +25,12 @@ func TestAblation(t *testing.T) {
 		{"pull", 400, 16 * units.KiB, func(*cluster.Config) {}, 99.5, 100.5},
 		{"one group", 400, 16 * units.KiB, func(c *cluster.Config) { c.Groups = 1 }, 88, 92},
 		{"one group of 18", 400, 16 * units.KiB, func(c *cluster.Config) { c.Groups, c.Group = 1, 18 }, 93, 96},
-		{"bound when asked", 400, 16 * units.KiB, func(c *cluster.Config) { c.Ahead = units.Second }, 44, 56},
+		{"bound when asked", 400, 16 * units.KiB, func(c *cluster.Config) { c.Ahead = units.Second }, 99, 100.5},
 		{"no chain", 400, 16 * units.KiB, func(c *cluster.Config) { c.Code = cluster.Code{Data: 1, Parity: 2} }, 99.3, 100.5},
 		{"larger messages", 400, 16 * units.KiB, func(c *cluster.Config) { c.Control.Unicast = 300 }, 99.5, 100.5},
 		{"Replicast-M of 18", 400, 16 * units.KiB, func(c *cluster.Config) { c.Protocol, c.Group = cluster.ReplicastM, 18 }, 82, 86},
 		{"pull", 1000, 128 * units.KiB, func(*cluster.Config) {}, 97, 101},
+		{"bound when asked", 1000, 128 * units.KiB, func(c *cluster.Config) { c.Ahead = units.Second }, 83, 90},
 		{"no chain", 1000, 128 * units.KiB, func(c *cluster.Config) { c.Code = cluster.Code{Data: 1, Parity: 2} }, 71, 78},
 	} {
 		cfg := cluster.DefaultConfig()

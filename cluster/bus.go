@@ -63,13 +63,13 @@ func (d disks) Write(target int32, x put.Message) { d.c.keep(target, x) }
 // outcomes implements put.Outcomes.
 type outcomes struct{ c *Cluster }
 
-func (o outcomes) Acknowledged(chunk int32) { o.c.acknowledged(chunk) }
-func (o outcomes) Abort(chunk int32)        { o.c.abort(chunk) }
-func (o outcomes) Bound(chunk int32)        { o.c.bound(chunk) }
+func (o outcomes) Acknowledged(chunk int32)          { o.c.acknowledged(chunk) }
+func (o outcomes) Abort(chunk int32)                 { o.c.abort(chunk) }
+func (o outcomes) Bound(chunk int32, takes sim.Time) { o.c.bound(chunk, takes) }
 
 // hold sends a control message from a target to a gateway after a time.
 func (c *Cluster) hold(m put.Message, after sim.Time) {
-	i := c.parcelOf()
+	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
 	*p = parcel{takes: c.bus.OnLink(), size: c.control, message: m, n: 1, cast: -1, fell: c.targets[m.From].fell}
 	p.one[0] = m.To
@@ -106,7 +106,7 @@ func (c *Cluster) tell(from int32, m put.Message, nodes []int32) {
 
 // post sends a control message from a node to nodes. If sure it is not lost on its path.
 func (c *Cluster) post(from int32, m put.Message, nodes []int32, sure bool) {
-	i := c.parcelOf()
+	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
 	*p = parcel{takes: c.bus.OnLink(), size: c.control, message: m, sure: sure}
 	copy(c.receivers(p, len(nodes)), nodes)
@@ -115,7 +115,7 @@ func (c *Cluster) post(from int32, m put.Message, nodes []int32, sure bool) {
 
 // accept sends an acceptance from a gateway to targets, each with the window that is taken there, if one is.
 func (c *Cluster) accept(m put.Message, targets []int32, picks []reserve.Pick) {
-	i := c.parcelOf()
+	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
 	*p = parcel{takes: c.bus.OnLink(), size: c.control, message: m, n: int8(len(targets)), cast: c.castOf()}
 	x := &c.casts.Items[p.cast]
@@ -128,7 +128,7 @@ func (c *Cluster) accept(m put.Message, targets []int32, picks []reserve.Pick) {
 
 // send sends a frame of a chunk's data from a node to nodes.
 func (c *Cluster) send(from, chunk int32, id uint64, arg uint32, size units.Bytes, takes sim.Time, nodes []int32) {
-	i := c.parcelOf()
+	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
 	*p = parcel{takes: takes, data: true, arg: arg, size: size, message: put.Message{Chunk: chunk, ID: id}}
 	copy(c.receivers(p, len(nodes)), nodes)

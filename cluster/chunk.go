@@ -19,7 +19,7 @@ type task struct {
 	told    bool     // its gateway has said that it is put
 	pieces  int8     // of the present attempt that targets have begun to write
 	started sim.Time // when its gateway began the present attempt
-	sent    sim.Time // from when it sends it, where it has waited for room before; 0: it has not
+	due     sim.Time // when targets have said that it will be kept, where it has waited for them and is sent; 0: it has not
 }
 
 // take has a gateway begin with a chunk that may have waited.
@@ -130,10 +130,10 @@ func (c *Cluster) done(i int32) {
 		return
 	}
 	if c.lossy {
-		if g := &c.gateways[x.Gateway]; t.sent > 0 {
-			g.sends.learn(c.eng.Now() - t.sent)
+		if g := &c.gateways[x.Gateway]; t.due > 0 {
+			g.late.Learn(c.eng.Now() - t.due)
 		} else {
-			g.clock.learn(c.eng.Now() - t.started)
+			g.clock.Learn(c.eng.Now() - t.started)
 		}
 	}
 	switch {

@@ -120,7 +120,7 @@ func (g *getter) begin(i int32) {
 		}
 		g.request(i, n)
 		if c.cfg.Read == ReadHedged && n < int(x.N) {
-			s.hedge = c.eng.Now() + c.gateways[min(int(x.Gateway), len(c.gateways)-1)].patience
+			s.hedge = c.eng.Now() + sim.Time(c.gateways[min(int(x.Gateway), len(c.gateways)-1)].patience)
 			c.eng.Schedule(c.self, c.here, s.hedge, evHedge, uint32(i))
 		}
 	}
@@ -291,8 +291,8 @@ func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	if s.pieces++; int(s.pieces) < c.cfg.pieces() {
 		return
 	}
-	if int(x.Gateway) < len(c.gateways) {
-		c.gateways[x.Gateway].took(c.eng.Now()-x.Begun, c.cfg.HedgeAfter)
+	if int(x.Gateway) < len(c.gateways) && c.cfg.HedgeAfter == 0 {
+		c.gateways[x.Gateway].patience.Learn(c.eng.Now() - x.Begun)
 	}
 	// Who is still asked need not deliver.
 	for k, t := range x.Targets[:s.asked] {
@@ -301,18 +301,4 @@ func (g *getter) frame(i int32, place int32, size units.Bytes) {
 		}
 	}
 	c.done(i)
-}
-
-// took: a read has taken a time. A gateway hedges what takes longer than 19 of 20 of its reads: patience follows that quantile by stochastic
-// approximation (Robbins and Monro 1951), a sixty-fourth of itself at a time, unless the configuration gives it.
-func (g *gateway) took(t, fixed sim.Time) {
-	if fixed > 0 {
-		return
-	}
-	step := max(g.patience/64, 20)
-	if t > g.patience {
-		g.patience += step - step/20
-	} else {
-		g.patience -= step / 20
-	}
 }

@@ -14,40 +14,42 @@ import (
 // link once. Without control.queued only data takes turns, by its protocol's own rates, and control messages pass at any time, which is
 // what SURGE does.
 
-// parcel is something in flight: a control message, or a frame of data.
+// parcel is something in flight: a control message, or a frame of data. It takes two lines of the processor's cache; the first has all that a frame needs, the last of it the first words of its message.
 type parcel struct {
 	takes   sim.Time // on a link
-	data    bool
-	marked  bool // it found a long queue
-	sure    bool // it is not lost on its path
-	n       int8 // nodes that it goes to
-	left    int8
-	one     [1]int32 // which, if it is one
+	size    units.Bytes
+	one     [1]int32 // the node that it goes to, if it is one
 	cast    int32    // number of the cast that says it otherwise, or -1
 	fell    int32    // how often the target had failed that holds it back
 	sender  int32    // for who watches
-	sent    sim.Time // likewise
 	arg     uint32   // of a frame, for the protocol
-	size    units.Bytes
+	data    bool
+	marked  bool // it found a long queue
+	n       int8 // nodes that it goes to
+	left    int8
+	sure    bool  // it is not lost on its path
+	more    int32 // frames like it that its sender sends after it
 	message put.Message
+	sent    sim.Time // for who watches
+	_       [24]byte
 }
 
-// cast is what few parcels have: several receivers, and what each of them hears. It is kept apart so that frames, which are most of all parcels,
-// stay in two lines of the processor's cache.
+// cast is what few parcels have: several receivers, and what each of them hears.
 type cast struct {
 	to     [put.MaxHeard]int32 // nodes
 	picked int8
 	picks  [maxReplicas]reserve.Pick // of an acceptance
 }
 
-// port is one end of a link in one direction.
+// port is one end of a link in one direction. It takes two lines of the processor's cache, of which one that has no frames waiting needs the first.
 type port struct {
 	busy    bool
-	parcel  int32 // that it is receiving or sending, while it is busy
-	control queue.Queue[int32]
-	data    queue.Queue[int32]
+	parcel  int32    // that it is receiving or sending, while it is busy
 	used    sim.Time // time that it was busy, until it ends
 	ends    sim.Time // what it does, or did last
+	control queue.Queue[int32]
+	data    queue.Queue[int32]
+	_       [40]byte
 }
 
 // use has an end be busy for a time from now on. Where links have no queues that may be while it is busy already: it is busy once.
@@ -61,9 +63,6 @@ func (p *port) until(at sim.Time) sim.Time { return max(0, p.used-max(0, p.ends-
 
 // Nodes are gateways, then targets.
 func (c *Cluster) nodeOfTarget(t int32) int32 { return int32(len(c.gateways)) + t }
-
-// parcelOf returns an unused parcel.
-func (c *Cluster) parcelOf() int32 { return c.parcels.Take() }
 
 // castOf returns an unused cast.
 func (c *Cluster) castOf() int32 {
@@ -138,10 +137,42 @@ func (c *Cluster) leaves(node, i int32) {
 	case !o.busy:
 		c.puts(node, i) // an end that is not busy has nothing waiting
 	case p.data:
-		o.data.Push(i)
+		if !c.joins(o, p) {
+			o.data.Push(i)
+			return
+		}
+		c.over(i)
 	default:
 		o.control.Push(i)
 	}
+}
+
+// joins counts a frame with those that wait to be sent, if it is as the last of them: all frames of a piece are one parcel until they are sent.
+func (c *Cluster) joins(o *port, p *parcel) bool {
+	list := o.data.All()
+	if len(list) == 0 {
+		return false
+	}
+	x := &c.parcels.Items[list[len(list)-1]]
+	if x.message != p.message || x.arg != p.arg || x.size != p.size || x.n != 1 || p.n != 1 || x.one != p.one || x.sent != p.sent || x.takes != p.takes {
+		return false
+	}
+	x.more++
+	return true
+}
+
+// frame is the next frame that a node sends.
+func (c *Cluster) frame(o *port) int32 {
+	i := o.data.All()[0]
+	if c.parcels.Items[i].more == 0 {
+		return o.data.Pop()
+	}
+	k := c.parcels.Take()
+	x := &c.parcels.Items[i]
+	x.more--
+	c.parcels.Items[k] = *x
+	c.parcels.Items[k].more = 0
+	return k
 }
 
 // transmit has a node send what is next. The far ends begin to receive a trip later.
@@ -150,7 +181,7 @@ func (c *Cluster) transmit(node int32) {
 	case !o.control.Empty():
 		c.puts(node, o.control.Pop())
 	case !o.data.Empty():
-		c.puts(node, o.data.Pop())
+		c.puts(node, c.frame(o))
 	default:
 		o.busy = false
 		if c.books.links != nil {
@@ -252,7 +283,7 @@ func (c *Cluster) deliver(i, node int32) {
 		switch i := p.message.Chunk; {
 		case c.bus.Chunks[i].ID != p.message.ID:
 			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
-		case c.tasks.Items[i].update:
+		case c.cfg.Update.Share > 0 && c.tasks.Items[i].update:
 			c.renew.frame(i, int32(p.arg&^readFrame), p.size)
 		case p.arg&readFrame != 0:
 			c.get.frame(i, int32(p.arg&^readFrame), p.size)

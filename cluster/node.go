@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"farflash/cluster/internal/learn"
 	"farflash/cluster/internal/room"
 	"farflash/cluster/internal/slab"
 	"farflash/cluster/put"
@@ -61,6 +62,8 @@ type Cluster struct {
 	net      Network              // between nodes, instead of the links here
 	cargo    []cargo              // by the network's number
 	err      error
+	ahead    put.Ahead                        // nil if the protocol has none
+	read     int64                            // what foresee has read, so that it reads it
 	fault    func(node int32, data bool) bool // of tests: whether what arrives at a node is lost
 
 	Counters Counters
@@ -123,9 +126,9 @@ type Done struct {
 
 // gateway puts chunks.
 type gateway struct {
-	patience sim.Time // after which a read is hedged
-	clock    clock
-	sends    clock // for what is sent, where that begins when targets have room
+	patience learn.Patience // after which a read is hedged: 19 of 20 take no longer, unless the configuration says it
+	clock    learn.Clock
+	late     learn.Clock // by how much what is sent is later than targets have said, where they say it
 }
 
 // target keeps replicas.
@@ -187,7 +190,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.updates = rng.NewStream(seed, "cluster/updates")
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
 	for i := range c.gateways {
-		c.gateways[i] = gateway{patience: cfg.hedgeAfter(d)}
+		c.gateways[i] = gateway{patience: learn.Patience(cfg.hedgeAfter(d))}
 	}
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out = make([]port, n), make([]port, n)
@@ -217,11 +220,14 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.lossy = cfg.lossy()
 	c.losses = rng.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
-		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
-		c.gateways[g].sends = c.gateways[g].clock
+		c.gateways[g].clock = learn.Clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}
+		c.gateways[g].late = learn.Clock{Spread: c.Floor() / 2}
 	}
 	c.fix = newRepairer(c)
 	c.planFailures()
+	if c.ahead, _ = c.proto.(put.Ahead); n >= foreseen {
+		eng.Foresee(c.here, c.foresee)
+	}
 	return c, nil
 }
 

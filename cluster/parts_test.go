@@ -6,8 +6,10 @@ import (
 
 	"farflash/block"
 	"farflash/block/blocktest"
+	"farflash/cluster/internal/learn"
 	"farflash/cluster/put"
 	"farflash/cluster/reserve"
+	"farflash/cluster/uses"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -65,12 +67,12 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v, %+v, %+v", name, err, p, cfg.durations())
 		}
 	}
-	// Pull looks ahead for as long as it takes until the last target of a lone chunk has it: two messages of 100 ns and a trip, the chunk, a trip, and for each other copy a frame and
+	// Pull looks ahead for as long as it takes until the last target of a lone chunk has it: two messages of 100 ns and a trip, 18 messages that are listened to, the chunk, a trip, and for each other copy a frame and
 	// a trip, and half a write; or with a code for each other copy a piece.
 	cfg = DefaultConfig()
 	cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = Pull, 2000, units.ByteRate(units.GB)
 	cfg.Link = Link{Rate: 8 * units.Gbps, Frame: 1000, Trip: units.Microsecond}
-	for code, want := range map[Code]units.Duration{{}: 2*1100 + 2000 + 1000 + 2*2000 + 1000, {Data: 2, Parity: 1}: 2*1100 + 1000 + 1000 + 2*1000} {
+	for code, want := range map[Code]units.Duration{{}: 2*1100 + 1800 + 2000 + 1000 + 2*2000 + 1000, {Data: 2, Parity: 1}: 2*1100 + 1800 + 1000 + 1000 + 2*1000} {
 		cfg.Code = code
 		if p, err = cfg.plan(1); err != nil || p.Ahead != want*units.Nanosecond {
 			t.Errorf("%+v: %v ahead, not %v ns; %v", code, p.Ahead, int64(want), err)
@@ -106,47 +108,18 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// TestLedger: each moment goes to one use; what comes in counts as receiving for as long as nothing works.
-func TestLedger(t *testing.T) {
-	l := ledger{now: UseIdle}
-	l.turn(10, UseReserved)
-	l.from, l.to = 12, 30
-	l.turn(20, UseTentative) // 2 reserved, 8 receiving
-	l.turn(40, UseWork)      // 10 receiving, 10 tentative
-	l.from, l.to = 41, 60
-	l.turn(70, UseDown) // work comes first
-	want := Spent{UseIdle: 10, UseReserved: 2, UseReceiving: 18, UseTentative: 10, UseWork: 30}
-	if l.spent != want || l.spent.All() != 70 {
-		t.Errorf("%v, not %v", l.spent, want)
-	}
-	l.from, l.to = 65, 80
-	l.turn(90, UseIdle)
-	if l.spent[UseDown] != 10 || l.spent[UseReceiving] != 28 {
-		t.Errorf("%v", l.spent)
-	}
-}
-
-// TestClock: what gateways learn of how long attempts take, by RFC 6298's eighth and quarter, and how long the next may.
+// TestClock: how long an attempt may take by what gateways have learnt, and how much later than said what is sent may come.
 func TestClock(t *testing.T) {
-	k := clock{mean: 800, spread: 400}
-	k.learn(1600)
-	if k.mean != 900 || k.spread != 500 {
-		t.Errorf("%+v", k)
-	}
-	k.learn(100)
-	if k.mean != 800 || k.spread != 575 {
-		t.Errorf("%+v", k)
-	}
 	c, err := New(DefaultConfig(), sim.New(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	floor := c.Floor()
-	if g := &c.gateways[0].clock; g.mean != 4*floor || g.spread != 2*floor {
+	if g := &c.gateways[0].clock; g.Mean != 4*floor || g.Spread != 2*floor {
 		t.Errorf("%+v of %v", g, floor)
 	}
-	c.gateways[3].clock, c.gateways[89].clock = clock{1000 * floor, 10 * floor}, clock{floor / 8, 0}
-	c.fix.clock = clock{20 * floor, 8 * floor} // of targets that make pieces again
+	c.gateways[3].clock, c.gateways[89].clock = learn.Clock{Mean: 1000 * floor, Spread: 10 * floor}, learn.Clock{Mean: floor / 8}
+	c.fix.clock = learn.Clock{Mean: 20 * floor, Spread: 8 * floor} // of targets that make pieces again
 	for _, x := range []struct {
 		gateway int32
 		attempt int8
@@ -156,30 +129,16 @@ func TestClock(t *testing.T) {
 			t.Errorf("attempt %d of gateway %d may take %v, not %v", x.attempt, x.gateway, got, x.want)
 		}
 	}
-	c.gateways[3].sends = clock{50 * floor, 2 * floor}
-	if got := c.limit(3, &task{sent: 1}); got != 66*floor {
-		t.Errorf("what is sent may take %v, not %v", got, 66*floor)
+	c.gateways[3].late = learn.Clock{Mean: 50 * floor, Spread: 2 * floor}
+	if got := c.limit(3, &task{due: 1}); got != 66*floor {
+		t.Errorf("what is sent may be later by %v, not %v", got, 66*floor)
+	}
+	if c.gateways[3].late = (learn.Clock{Mean: -floor}); c.limit(3, &task{due: 1, attempt: 1}) != 2*floor {
+		t.Errorf("what has come sooner than said may be later by %v", c.limit(3, &task{due: 1, attempt: 1}))
 	}
 	c.cfg.RetryAfter = 7
 	if got := c.limit(3, &task{attempt: 3}); got != 56 {
 		t.Errorf("%v", got)
-	}
-	// Patience of 19 of 20 reads.
-	g := gateway{patience: 6400}
-	if g.took(6401, 0); g.patience != 6400+100-5 {
-		t.Errorf("%v after a slow read", g.patience)
-	}
-	g.patience = 6400
-	if g.took(6400, 0); g.patience != 6400-5 {
-		t.Errorf("%v after a quick one", g.patience)
-	}
-	if g.took(1e6, 5); g.patience != 6395 {
-		t.Errorf("%v where it is given", g.patience)
-	}
-	if g.patience = 64; true {
-		if g.took(65, 0); g.patience != 64+20-1 {
-			t.Errorf("%v of very short ones", g.patience)
-		}
 	}
 }
 
@@ -246,7 +205,7 @@ func TestDrives(t *testing.T) {
 		disks, _, _ := c.Busy(20 * units.Millisecond)
 		spent, _ := c.Spent(20 * units.Millisecond)
 		for k, busy := range disks {
-			if used := spent[k][UseWork] + spent[k][UseRepair]; busy <= 0 || busy > 20*units.Millisecond || failures == nil && used != busy {
+			if used := spent[k][uses.Work] + spent[k][uses.Repair]; busy <= 0 || busy > 20*units.Millisecond || failures == nil && used != busy {
 				t.Errorf("drive %d was busy for %v, used for %v", k, busy, used)
 			}
 		}
@@ -412,7 +371,7 @@ func TestWaiting(t *testing.T) {
 		{takes: 10, arg: 1, message: put.Message{ID: 5}}, {takes: 20, arg: 2 | readFrame, message: put.Message{ID: 5}}, {takes: 40, arg: 3, message: put.Message{ID: 4}},
 		{takes: 80, arg: 4, message: put.Message{ID: 5}}, {takes: 160, arg: 5, message: put.Message{ID: 5}},
 	} {
-		i := c.parcelOf()
+		i := c.parcels.Take()
 		c.parcels.Items[i] = p
 		c.in[c.nodeOfTarget(7)].data.Push(i)
 	}

@@ -80,8 +80,8 @@ func (c *Config) ahead(d *reserve.Durations) units.Duration {
 	}
 	once := d.Send(c.piece(), d.Effective)
 	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
-	// An offer is sent and handled, taking it sent, and a frame sent and handled.
-	first := 2*(d.Control+d.Trip) + once + d.Trip + 3*c.Processor.Message + 2*c.Processor.Frame
+	// An offer is sent and handled, others are listened to, taking it is sent, and a frame sent and handled.
+	first := sim.Time(2+c.candidates()*c.Group)*d.Control + 2*d.Trip + once + d.Trip + 3*c.Processor.Message + 2*c.Processor.Frame
 	if c.Code.Data > 0 {
 		return first + sim.Time(c.copies()-1)*once // the other offers come while the first pieces are sent
 	}

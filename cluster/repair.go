@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"farflash/cluster/internal/learn"
 	"farflash/cluster/internal/queue"
 	"farflash/cluster/internal/slab"
 	"farflash/cluster/put"
@@ -64,13 +65,13 @@ type repairer struct {
 	under  int
 	rand   rng.Stream
 	places []int32
-	clock  clock      // how long reads take
-	links  []sim.Time // of targets: from when the link may take data of the next repair
-	paces  []sim.Time // of targets: from when it may send more of it
+	clock  learn.Clock // how long reads take
+	links  []sim.Time  // of targets: from when the link may take data of the next repair
+	paces  []sim.Time  // of targets: from when it may send more of it
 }
 
 func newRepairer(c *Cluster) repairer {
-	r := repairer{c: c, rand: rng.NewStream(c.seed, "cluster/rebuild"), clock: clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}}
+	r := repairer{c: c, rand: rng.NewStream(c.seed, "cluster/rebuild"), clock: learn.Clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}}
 	r.links, r.paces = make([]sim.Time, len(c.targets)), make([]sim.Time, len(c.targets))
 	return r
 }
@@ -217,7 +218,7 @@ func (r *repairer) paced(target int32, m *put.Message, size units.Bytes) {
 	takes := c.bus.FrameTime(size)
 	at := max(r.paces[target], c.eng.Now())
 	r.paces[target] = at + share(takes, c.cfg.Repair.Link)
-	i := c.parcelOf()
+	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
 	*p = parcel{takes: takes, data: true, arg: readFrame | uint32(m.N), size: size, message: put.Message{Chunk: m.Chunk, ID: m.ID, From: target}, n: 1, cast: -1, fell: c.targets[target].fell}
 	p.one[0] = m.From
@@ -230,7 +231,7 @@ func (r *repairer) fetched(k int32) {
 	t := c.tasks.Items[k]
 	i := t.mends - 1
 	m := &r.active.Items[i]
-	r.clock.learn(c.eng.Now() - t.started)
+	r.clock.Learn(c.eng.Now() - t.started)
 	m.chunk, m.writes = -1, true
 	piece := c.pieceAt(k)
 	c.release(k)

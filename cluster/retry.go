@@ -1,59 +1,40 @@
 package cluster
 
-import (
-	"farflash/sim"
-)
+import "farflash/sim"
 
 // Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame: a chunk is acknowledged as a whole, and one that
 // is not done in time is put or got again (the Replicast paper, section III-G). What in time means a gateway learns from what its chunks take, as TCP
-// does from round trips (RFC 6298). With a protocol whose gateways wait for targets to have room before they send, it learns both apart: the wait grows with what is outstanding, and
-// what has been sent is soon known to be lost.
+// does from round trips (RFC 6298). With a protocol whose gateways wait for targets to have room before they send, it learns both apart: the wait grows with what is outstanding. Such targets have said how
+// long what they have will take, so of what is sent a gateway learns by how much that is wrong, which is little, and what is lost is soon known to be.
 
 // maxAttempts is after how many attempts a chunk has failed.
 const maxAttempts = 16
 
-// clock is a gateway's sense of how long chunks take.
-type clock struct {
-	mean, spread sim.Time // smoothed
-}
-
-// limit is how long an attempt may take, or after its data are sent; each further one twice as long.
+// limit is how long an attempt may take, or how late it may be once its data are sent; each further one twice as long.
 func (c *Cluster) limit(node int32, t *task) sim.Time {
-	k := &c.fix.clock
-	switch {
-	case int(node) < len(c.gateways) && t.sent > 0:
-		k = &c.gateways[node].sends
-	case int(node) < len(c.gateways):
-		k = &c.gateways[node].clock
+	k, least := &c.fix.clock, 2*c.Floor()
+	if int(node) < len(c.gateways) {
+		if k = &c.gateways[node].clock; t.due > 0 {
+			k, least = &c.gateways[node].late, c.Floor()
+		}
 	}
-	return c.within(k, t.attempt)
+	most := c.cfg.RetryAfter
+	if most == 0 {
+		most = k.Late(least)
+	}
+	return most << min(t.attempt, 10)
 }
 
-// within is how long is in time by a clock.
-func (c *Cluster) within(k *clock, attempt int8) sim.Time {
-	t := c.cfg.RetryAfter
-	if t == 0 {
-		t = max(k.mean+8*k.spread, 2*c.Floor())
-	}
-	return t << min(attempt, 10)
-}
-
-// bound: a gateway has waited for targets to have room for a chunk, and sends it.
-func (c *Cluster) bound(i int32) {
+// bound: a gateway has waited for targets to have room for a chunk, and sends it; they say that it takes so long.
+func (c *Cluster) bound(i int32, takes sim.Time) {
 	if !c.lossy || c.cfg.RetryAfter > 0 {
 		return
 	}
 	t, now := &c.tasks.Items[i], c.eng.Now()
 	gateway := c.bus.Chunks[i].Gateway
-	c.gateways[gateway].clock.learn(now - t.started)
-	t.sent = now
-	c.eng.Arm(c.alarms[i], now+c.limit(gateway, t))
-}
-
-// learn has a gateway note how long the attempt took in which a chunk was done. Attempts have numbers, so that it is known which one that was.
-func (c *clock) learn(took sim.Time) {
-	c.spread += (max(took-c.mean, c.mean-took) - c.spread) / 4
-	c.mean += (took - c.mean) / 8
+	c.gateways[gateway].clock.Learn(now - t.started)
+	t.due = now + takes
+	c.eng.Arm(c.alarms[i], t.due+c.limit(gateway, t))
 }
 
 // watch begins to watch over an attempt.
@@ -96,7 +77,7 @@ func (c *Cluster) retry(i int32) {
 	c.wastes(i)
 	c.attempts++
 	id := c.attempts
-	x.ID, x.Acked, x.N, t.started, t.sent = id, 0, 0, c.eng.Now(), 0
+	x.ID, x.Acked, x.N, t.started, t.due = id, 0, 0, c.eng.Now(), 0
 	switch {
 	case t.read:
 		c.get.begin(i)

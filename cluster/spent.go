@@ -3,93 +3,28 @@ package cluster
 import (
 	"math"
 
+	"farflash/cluster/uses"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows least. At every moment one
 // is used for one thing, so the parts add up to all of the time. Whatever comes first in the list of uses takes a time in which
 // several things are so.
 
-// Use is what a disk or a link is used for, or why it is not.
-type Use uint8
-
-// The uses.
-const (
-	// UseWork: a disk writes or reads a piece of a chunk, a link carries some of one.
-	UseWork Use = iota
-	// UseRepair: a disk reads or writes to make a piece again.
-	UseRepair
-	// UseControl: a link carries a control message.
-	UseControl
-	// UseReceiving: a disk waits for a piece that comes in just now.
-	UseReceiving
-	// UseReserved: data has been promised to the target, or some of a piece has come, and nothing is sent to it just now.
-	UseReserved
-	// UseTentative: a target has offered itself, or bid, and nobody has answered.
-	UseTentative
-	// UseWaiting: a link waits: a gateway's for answers while chunks are under way, a target's for what its disk reads.
-	UseWaiting
-	// UseIdle: nothing is asked of it.
-	UseIdle
-	// UseDown: the target has failed.
-	UseDown
-
-	Uses int = iota
-)
-
-var useNames = units.Names[Use]{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
-
-// String is the use's name in metrics.
-func (u Use) String() string { return useNames.Name(u) }
-
-// Spent is for how long something was used for what.
-type Spent [Uses]sim.Time
-
-// All is the sum.
-func (s *Spent) All() sim.Time {
-	sum := sim.Time(0)
-	for _, t := range s {
-		sum += t
-	}
-	return sum
-}
-
-// ledger accounts for the time of a disk or a link.
-type ledger struct {
-	spent    Spent
-	at       sim.Time // until when it is accounted for
-	now      Use      // since then
-	from, to sim.Time // where links do not queue: when data comes in
-}
-
-// turn accounts for the time since the last turn, and notes what the use is from now on.
-func (l *ledger) turn(now sim.Time, next Use) {
-	left := now - l.at
-	if l.to > l.at && l.now > UseRepair {
-		if got := min(l.to, now) - max(l.from, l.at); got > 0 {
-			l.spent[UseReceiving] += got
-			left -= got
-		}
-	}
-	l.spent[l.now] += left
-	l.at, l.now = now, next
-}
-
 // books are all ledgers.
 type books struct {
-	disks   []ledger // of each
-	links   []ledger // of gateways or targets, where those bound the cluster
-	targets bool     // they are the targets'
-	sends   bool     // in the direction from the node
-	under   []int32  // chunks under way, by gateway
+	disks   []uses.Ledger // of each
+	links   []uses.Ledger // of gateways or targets, where those bound the cluster
+	targets bool          // they are the targets'
+	sends   bool          // in the direction from the node
+	under   []int32       // chunks under way, by gateway
 }
 
 // open opens the books.
 func (b *books) open(c *Cluster) {
-	b.disks = make([]ledger, len(c.disks))
+	b.disks = make([]uses.Ledger, len(c.disks))
 	for t := range b.disks {
-		b.disks[t].now = UseIdle
+		b.disks[t].Now = uses.Idle
 	}
 	b.under = make([]int32, len(c.gateways))
 	n := 0
@@ -100,10 +35,10 @@ func (b *books) open(c *Cluster) {
 		n, b.sends = len(c.gateways), sends
 	}
 	if n > 0 {
-		b.links = make([]ledger, n)
+		b.links = make([]uses.Ledger, n)
 	}
 	for k := range b.links {
-		b.links[k].now = UseIdle
+		b.links[k].Now = uses.Idle
 	}
 }
 
@@ -136,8 +71,8 @@ func (c *Cluster) looks(node int32) {
 	}
 	// A disk that works goes on until it is done, which turns says.
 	for i := t * int32(c.cfg.Disk.Count); i < (t+1)*int32(c.cfg.Disk.Count); i++ {
-		if l := &c.books.disks[i]; l.now > UseRepair {
-			l.turn(c.eng.Now(), c.diskUse(i))
+		if l := &c.books.disks[i]; l.Now > uses.Repair {
+			l.Turn(c.eng.Now(), c.diskUse(i))
 		}
 	}
 	c.turnsLink(node)
@@ -152,7 +87,7 @@ func (c *Cluster) turns(target int32) {
 
 // turnsDisk is turns of one disk.
 func (c *Cluster) turnsDisk(i int32) {
-	c.books.disks[i].turn(c.eng.Now(), c.diskUse(i))
+	c.books.disks[i].Turn(c.eng.Now(), c.diskUse(i))
 	c.turnsLink(c.nodeOfTarget(c.disks[i].target))
 }
 
@@ -173,7 +108,7 @@ func (c *Cluster) turnsLink(node int32) {
 	if b.sends {
 		end, parcel = &c.out[node], c.out[node].parcel
 	}
-	b.links[k].turn(c.eng.Now(), c.linkUse(node, end, parcel))
+	b.links[k].Turn(c.eng.Now(), c.linkUse(node, end, parcel))
 }
 
 // comes: data comes in at a node from one time, which is at most a trip away, to another, where links do not queue. Frames that are less than that
@@ -184,18 +119,18 @@ func (c *Cluster) comes(node int32, from, to sim.Time) {
 		return
 	}
 	l := &c.books.disks[t] // with several disks links queue
-	l.turn(c.eng.Now(), c.diskUse(t))
-	if l.to <= c.eng.Now() {
-		l.from = from
+	l.Turn(c.eng.Now(), c.diskUse(t))
+	if l.To <= c.eng.Now() {
+		l.From = from
 	}
-	l.to = max(l.to, to)
+	l.To = max(l.To, to)
 }
 
 // works reports whether any of a target's disks does something.
 func (c *Cluster) works(target int32) bool {
 	n := int32(c.cfg.Disk.Count)
 	for i := target * n; i < (target+1)*n; i++ {
-		if c.diskUse(i) <= UseRepair {
+		if c.diskUse(i) <= uses.Repair {
 			return true
 		}
 	}
@@ -203,7 +138,7 @@ func (c *Cluster) works(target int32) bool {
 }
 
 // diskUse is what a disk does.
-func (c *Cluster) diskUse(at int32) Use {
+func (c *Cluster) diskUse(at int32) uses.Use {
 	d := &c.disks[at]
 	target, t := d.target, &c.targets[d.target]
 	i := d.current
@@ -212,44 +147,44 @@ func (c *Cluster) diskUse(at int32) Use {
 	}
 	switch {
 	case t.down:
-		return UseDown
+		return uses.Down
 	case i >= 0 && c.jobs.Items[i].repairs:
-		return UseRepair
+		return uses.Repair
 	case i >= 0:
-		return UseWork
+		return uses.Work
 	}
 	node := c.nodeOfTarget(target)
 	if c.in[node].busy && c.parcels.Items[c.in[node].parcel].data {
-		return UseReceiving
+		return uses.Receiving
 	}
 	return c.expected(target)
 }
 
 // expected is what a target waits for that does nothing.
-func (c *Cluster) expected(target int32) Use {
+func (c *Cluster) expected(target int32) uses.Use {
 	switch promised, open := c.forecast.Expects(target); {
 	case promised:
-		return UseReserved
+		return uses.Reserved
 	case open:
-		return UseTentative
+		return uses.Tentative
 	}
-	return UseIdle
+	return uses.Idle
 }
 
 // linkUse is what one direction of a node's link does; the parcel is what it carries if it is busy.
-func (c *Cluster) linkUse(node int32, end *port, parcel int32) Use {
+func (c *Cluster) linkUse(node int32, end *port, parcel int32) uses.Use {
 	t := node - int32(len(c.gateways))
 	switch {
 	case t >= 0 && c.targets[t].down:
-		return UseDown
+		return uses.Down
 	case end.busy && c.parcels.Items[parcel].data:
-		return UseWork
+		return uses.Work
 	case end.busy:
-		return UseControl
+		return uses.Control
 	case t < 0 && c.books.under[node] > 0 || t >= 0 && c.books.sends && c.works(t):
-		return UseWaiting
+		return uses.Waiting
 	case t < 0 || c.books.sends:
-		return UseIdle
+		return uses.Idle
 	}
 	return c.expected(t)
 }
@@ -278,13 +213,13 @@ func (c *Cluster) Groups() int {
 }
 
 // Spent is what the time of each target's disks that chunks go to until a time went to, the sum over them, and of each link if links bound the cluster. The cluster has run up to that time.
-func (c *Cluster) Spent(at sim.Time) (disks, links []Spent) {
-	settled := func(list []ledger) []Spent {
-		out := make([]Spent, len(list))
+func (c *Cluster) Spent(at sim.Time) (disks, links []uses.Spent) {
+	settled := func(list []uses.Ledger) []uses.Spent {
+		out := make([]uses.Spent, len(list))
 		for k := range list {
 			l := list[k]
-			l.turn(at, l.now)
-			out[k] = l.spent
+			l.Turn(at, l.Now)
+			out[k] = l.Spent
 		}
 		return out
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"farflash/cluster"
+	"farflash/cluster/uses"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -46,12 +47,12 @@ func TestSpent(t *testing.T) {
 			c, _ := run(t, cfg, 1, until)
 			busy, _, _ := c.Busy(until)
 			disks, links := c.Spent(until)
-			var all cluster.Spent
+			var all uses.Spent
 			for i, s := range disks {
 				if s.All() != until {
 					t.Errorf("%v, %s: disk %d: %v of %v", p, name, i, s.All(), until)
 				}
-				if used := s[cluster.UseWork] + s[cluster.UseRepair]; used != busy[i] && name != "compat" {
+				if used := s[uses.Work] + s[uses.Repair]; used != busy[i] && name != "compat" {
 					t.Errorf("%v, %s: disk %d: used for %v, was busy for %v", p, name, i, used, busy[i])
 				}
 				for u := range s {
@@ -61,20 +62,20 @@ func TestSpent(t *testing.T) {
 				}
 			}
 			for i, s := range links {
-				if s.All() != until || s[cluster.UseWork] == 0 || s[cluster.UseControl] == 0 && negotiates {
+				if s.All() != until || s[uses.Work] == 0 || s[uses.Control] == 0 && negotiates {
 					t.Errorf("%v, %s: link %d: %v of %v", p, name, i, s, until)
 				}
 			}
 			if (len(links) > 0) != (c.Binding() != "disks") {
 				t.Errorf("%v, %s: %s bound the cluster, and there are %d links", p, name, c.Binding(), len(links))
 			}
-			if name == "failures" && (all[cluster.UseDown] != 7*units.Millisecond || all[cluster.UseRepair] == 0) {
+			if name == "failures" && (all[uses.Down] != 7*units.Millisecond || all[uses.Repair] == 0) {
 				t.Errorf("%v: %v", p, all)
 			}
-			if name == "puts" && (all[cluster.UseReceiving] == 0 || all[cluster.UseReserved] == 0 && negotiates || all[cluster.UseControl]+all[cluster.UseWaiting]+all[cluster.UseDown] > 0) {
+			if name == "puts" && (all[uses.Receiving] == 0 || all[uses.Reserved] == 0 && negotiates || all[uses.Control]+all[uses.Waiting]+all[uses.Down] > 0) {
 				t.Errorf("%v: %v", p, all)
 			}
-			if bids := p.Grouped() && p != cluster.ReplicastProxy; name == "puts" && bids != (all[cluster.UseTentative] > 0) {
+			if bids := p.Grouped() && p != cluster.ReplicastProxy; name == "puts" && bids != (all[uses.Tentative] > 0) {
 				t.Errorf("%v: %v", p, all)
 			}
 		}
@@ -95,7 +96,7 @@ func TestSpentIsTheBound(t *testing.T) {
 		disks, _ := c.Spent(until)
 		work := 0.0
 		for _, s := range disks {
-			work += s[cluster.UseWork].Seconds() / until.Seconds() / float64(len(disks))
+			work += s[uses.Work].Seconds() / until.Seconds() / float64(len(disks))
 		}
 		if c.Binding() != "disks" || math.Abs(work-reached) > 0.02 {
 			t.Errorf("%v: %.3f of the bound of %s, disks worked for %.3f", p, reached, c.Binding(), work)
@@ -115,11 +116,11 @@ func TestSpentOfOneChunk(t *testing.T) {
 	n := 0
 	disks, _ := c.Spent(until)
 	for _, s := range disks {
-		if s[cluster.UseWork] > 0 {
+		if s[uses.Work] > 0 {
 			n++
-			data = s[cluster.UseReceiving]
+			data = s[uses.Receiving]
 		}
-		tentative = max(tentative, s[cluster.UseTentative])
+		tentative = max(tentative, s[uses.Tentative])
 	}
 	// 131,072 B at 8.91 Gbit/s; two control messages of 300 B at 0.99 and two trips. SURGE rounds a frame's time down to ns.
 	if n != 3 || data < 117670*units.Nanosecond || data > 117690*units.Nanosecond {

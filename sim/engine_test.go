@@ -375,3 +375,48 @@ func TestProbe(t *testing.T) {
 		t.Errorf("sum is %d", sum)
 	}
 }
+
+// foreteller notes what it handles and what it is told of before.
+type foreteller struct {
+	t     *testing.T
+	e     *Engine
+	here  Target
+	self  Component
+	told  map[uint32]bool
+	known int // of what was handled
+	left  int
+}
+
+func (f *foreteller) Handle(x Event) {
+	if f.told[x.Arg] {
+		f.known++
+	}
+	if f.left > 0 {
+		f.left--
+		f.e.Schedule(f.self, f.here, f.e.Now()+Time(1000+x.Arg%7*100), 3, x.Arg+1000)
+	}
+}
+
+// TestForesee: a handler is told of most of many events before they come, of timers as of others and of none of another handler's, and the order is the same.
+func TestForesee(t *testing.T) {
+	e := New()
+	f := &foreteller{t: t, e: e, self: e.NewComponent(), told: map[uint32]bool{}, left: 5000}
+	f.here = e.AddHandler(f)
+	other := e.AddHandler(&foreteller{e: e, told: map[uint32]bool{}})
+	e.Foresee(f.here, func(list []Event) {
+		for i, x := range list {
+			if x.Kind != 3 || i > 0 && x.At < list[i-1].At || x.At < e.Now() {
+				t.Fatalf("%+v is told of after %v", x, list[:i])
+			}
+			f.told[x.Arg] = true
+		}
+	})
+	for i := range uint32(200) {
+		e.Schedule(f.self, f.here, Time(i*10), 3, i)
+		e.Schedule(f.self, other, Time(i*10), 4, i)
+		e.Arm(e.NewTimer(f.self, f.here, 3, 500+i), Time(i*10+5))
+	}
+	if n := e.Run(Forever); n != 5600 || f.known < 4000 {
+		t.Errorf("%d events, of %d it was told before", n, f.known)
+	}
+}

@@ -71,6 +71,8 @@ type queue struct {
 	// last is the greatest key that belongs in the front.
 	last  key
 	wheel wheel
+	// opened, if it is set, is called when the front has been filled anew.
+	opened func()
 }
 
 func (q *queue) init() {
@@ -166,6 +168,9 @@ func (q *queue) refill(until uint64) bool {
 	}
 	if w.n == 0 {
 		q.last = endless()
+	}
+	if q.opened != nil {
+		q.opened()
 	}
 	return q.front[q.head%frontLen].at <= until
 }

@@ -58,8 +58,8 @@ type Outcomes interface {
 	Acknowledged(chunk int32)
 	// Abort: the gateway gives the chunk up.
 	Abort(chunk int32)
-	// Bound: the gateway waits for nobody any more and sends. What waited for room and what is on its way take different times, and what is late differs.
-	Bound(chunk int32)
+	// Bound: the gateway waits for nobody any more and sends, and by what targets have said the chunk is kept after a time. What waited for room and what is on its way take different times, and what is late differs.
+	Bound(chunk int32, takes sim.Time)
 }
 
 // Bus is what protocols see of a cluster.

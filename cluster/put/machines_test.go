@@ -26,9 +26,9 @@ func (s *sheet) WriteTime(int32) sim.Time                      { return 4 * unit
 func (s *sheet) Write(int32, Message)                          {}
 func (s *sheet) take() []Message                               { m := s.messages; s.messages = nil; return m }
 
-func (s *sheet) Acknowledged(int32) {}
-func (s *sheet) Abort(int32)        {}
-func (s *sheet) Bound(int32)        {}
+func (s *sheet) Acknowledged(int32)    {}
+func (s *sheet) Abort(int32)           {}
+func (s *sheet) Bound(int32, sim.Time) {}
 
 type sheetFrames struct{ *sheet }
 
@@ -115,14 +115,14 @@ func TestGrantsOrder(t *testing.T) {
 	})
 }
 
-// TestOffersOrder: a gateway keeps offers in the order in which targets' links are free, the first to come first where they are free at the same time, binds with as many as there are
-// copies, and refuses what comes later.
+// TestOffersOrder: a gateway that has heard all that could offer themselves at once binds with as many as there are copies, in the order in which targets' links are free, the first to come first where they are free at
+// the same time, and refuses what comes later.
 func TestOffersOrder(t *testing.T) {
 	in := []sim.Time{30, 10, 20, 10}
 	orders(4, func(order []int) {
 		b, s := bench(t, Pull, func(p *Plan) { p.Copies = 4 })
 		p := newPull(b)
-		p.puts = make([]pulled, 1)
+		p.puts = []pulled{{id: 1, heard: true}}
 		for n, k := range order {
 			if b.Chunks[0].N != 0 {
 				t.Fatalf("%v: bound with %d offers", order, n)
@@ -148,6 +148,34 @@ func TestOffersOrder(t *testing.T) {
 	})
 }
 
+// TestPullListens: of six targets that offer themselves at once a gateway takes the three that are done the soonest, whatever the order in which it hears them, after the time that the messages of all eight take on
+// its link; a timer of an attempt that is over does nothing.
+func TestPullListens(t *testing.T) {
+	done := []sim.Time{60, 10, 50, 20, 40, 30}
+	orders(6, func(order []int) {
+		b, s := bench(t, Pull, func(*Plan) {})
+		p := newPull(b)
+		p.puts = []pulled{{id: 1}}
+		for _, k := range order {
+			p.Message(&Message{Kind: offer, From: int32(k), Chunk: 0, ID: 1, A: 7, B: done[k]})
+		}
+		x := &b.Chunks[0]
+		if b.Engine.Next() != 800*units.Nanosecond || x.N != 0 {
+			t.Fatalf("%v: bound to %d, or after %v", order, x.N, b.Engine.Next())
+		}
+		p.puts[0].id = 9
+		p.Timer(0 | listens)
+		if p.puts[0].id = 1; x.N != 0 || p.puts[0].heard {
+			t.Fatalf("%v: an attempt that is over is bound", order)
+		}
+		p.Timer(0 | listens)
+		slices.Sort(x.Targets[:x.N])
+		if !slices.Equal(x.Targets[:x.N], []int32{1, 3, 5}) || len(s.take()) != 2 {
+			t.Errorf("%v: taken are %v", order, x.Targets[:x.N])
+		}
+	})
+}
+
 // TestPullTakes: what a gateway says it will begin to send, and when targets expect it. Its link has a message for each of two groups, 0.1 us, and the data, 4 us a piece, of each chunk that was bound before: of a chain's
 // once, of a code's pieces each. A target of a code that comes behind k others has k pieces' time until then. It counts as work only what begins within 5 us (ahead): the third's does not, at 8 us.
 func TestPullTakes(t *testing.T) {
@@ -163,6 +191,7 @@ func TestPullTakes(t *testing.T) {
 		p := newPull(b)
 		p.puts = make([]pulled, 3)
 		for i := range int32(3) {
+			p.puts[i].heard = true
 			for k := range int32(3) {
 				p.Message(&Message{Kind: offer, From: k, Chunk: i, ID: uint64(i + 1)})
 			}
@@ -174,11 +203,11 @@ func TestPullTakes(t *testing.T) {
 		for k, want := range c.ready {
 			p.Message(&Message{Kind: take, To: int32(k), Chunk: 0, ID: 1})
 			s.take()
-			if _, ready, ok := p.ends[k].Offer(b.Now(), 0, 4*units.Microsecond); ok {
+			if _, ready, _, ok := p.ends[k].Offer(b.Now(), 0, 4*units.Microsecond); ok {
 				t.Errorf("coded %v: target %d offers itself to nobody, in %v", c.coded, k, ready)
 			}
 			p.ends[k].Ask(reserve.Waiting{ID: 9, From: 1})
-			if _, ready, ok := p.ends[k].Offer(b.Now(), 0, 1*units.Microsecond); !ok || ready != want {
+			if _, ready, _, ok := p.ends[k].Offer(b.Now(), 0, 1*units.Microsecond); !ok || ready != want {
 				t.Errorf("coded %v: target %d is free in %v, not %v (%v)", c.coded, k, ready, want, ok)
 			}
 		}

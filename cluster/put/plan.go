@@ -57,6 +57,9 @@ func (p *Plan) Shares(others []int32, target int32) bool {
 // whole link.
 func (p *Plan) OnLink() sim.Time { return p.onLink }
 
+// Listens is for how long a gateway listens after an offer before it has heard all that were made at the same time.
+func (p *Plan) Listens() sim.Time { return sim.Time(p.Candidates*p.GroupSize) * p.onLink }
+
 // FrameTime is how long a frame is on a link, at the link's rate.
 func (p *Plan) FrameTime(size units.Bytes) sim.Time {
 	if size == p.Frame {

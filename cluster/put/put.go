@@ -46,14 +46,20 @@ type Recovery interface {
 	Restart(target int32)
 }
 
-// Message is a control message.
+// Ahead is what a protocol may have that keeps much of each target.
+type Ahead interface {
+	// Ahead reads what it is going to read when something comes to a target, so that many are read together, and returns something of it.
+	Ahead(target int32) int64
+}
+
+// Message is a control message. What frames have of one is first.
 type Message struct {
+	ID       uint64 // the chunk's
+	Chunk    int32
 	Kind     uint8 // below FirstRead, and below probe for all but a chooser's
 	From, To int32 // of a gateway or a target, as the kind says
-	Chunk    int32
-	ID       uint64   // the chunk's
-	A, B     sim.Time // what it says
 	N        int32
+	A, B     sim.Time // what it says
 }
 
 // FirstRead is the first kind of message that is none of a protocol's: reading has those from here on.
@@ -70,7 +76,7 @@ type Frame struct {
 // MaxArg is above all that a sender may give with a frame.
 const MaxArg uint32 = 1 << 31
 
-// Chunk is what a protocol sees of a chunk that is put, and what it sets: its targets.
+// Chunk is what a protocol sees of a chunk that is put, and what it sets: its targets. It takes two lines of the processor's cache, of which the first has what a frame needs of a chunk with few targets.
 type Chunk struct {
 	ID      uint64 // of this attempt, counted from 1; 0: nobody puts it
 	Gateway int32
@@ -80,6 +86,7 @@ type Chunk struct {
 	Targets [MaxReplicas]int32
 	Groups  [MaxGroups]int32 // that may keep it, of protocols that have groups
 	Begun   sim.Time         // since when it waits
+	_       [8]byte
 }
 
 // Limits of what is simulated.

@@ -30,7 +30,8 @@ type Coming struct {
 	Due  sim.Time // when its gateway begins to send it
 	Size units.Bytes
 
-	got units.Bytes
+	got     units.Bytes
+	carried sim.Time // what the link had carried when it was due
 }
 
 // Promise is how far a target goes in offering itself.
@@ -43,7 +44,7 @@ type Promise struct {
 	Piece units.Bytes
 	// Room is how much may come and wait for the disk; 0 is no limit.
 	Room units.Bytes
-	// Patience is for how long an offer is open that nobody answers, and how late a piece may come; sim.Forever where no message is lost.
+	// Patience is for how long an offer is open that nobody answers, and how late a piece may come, without what other pieces take that come meanwhile; sim.Forever where no message is lost.
 	Patience sim.Time
 }
 
@@ -51,10 +52,11 @@ type Promise struct {
 type Puller struct {
 	d      *Durations
 	asks   []Waiting   // oldest first; the first of them have offers
-	coming []Coming    // in the order in which they were taken
+	coming []Coming    // in the order in which they are due
 	open   int         // offers
 	bytes  units.Bytes // of all that ask
 	small  int         // of them whose piece is not the largest
+	link   sim.Time    // for how long what has come was on the link
 	Promise
 }
 
@@ -104,24 +106,29 @@ func (p *Puller) Drop(id uint64) {
 // Take makes a chunk one of which a piece comes, and answers the open offer to it.
 func (p *Puller) Take(x Coming) {
 	p.Forget(x.ID)
-	p.coming = append(p.coming, x)
+	x.carried = p.link
+	i := len(p.coming)
+	for i > 0 && x.Due < p.coming[i-1].Due {
+		i--
+	}
+	p.coming = slices.Insert(p.coming, i, x)
 }
 
-// Offer decides on an offer: to whom, and how long until the link is free for it. backlog is for how long the disk has work, write how
-// long it takes to write a piece.
-func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready sim.Time, ok bool) {
+// Offer decides on an offer: to whom, how long until the link is free for it, and how long until a piece that comes at once is written, if all other offers that are open are taken. backlog is for how long
+// the disk has work, write how long it takes to write a piece.
+func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready, done sim.Time, ok bool) {
 	p.expire(now)
 	if p.open == len(p.asks) {
-		return Waiting{}, 0, false
+		return Waiting{}, 0, 0, false
 	}
-	work, ready := p.work(now, backlog, write)
-	if work > p.limit(write) || p.lacks(backlog, write) > 0 {
-		return Waiting{}, 0, false
+	work, ready, n := p.work(now, backlog, write)
+	if limit := p.limit(write); work > limit || p.crowded(now, n, work, write, limit) > now || p.lacks(backlog, write) > 0 {
+		return Waiting{}, 0, 0, false
 	}
 	p.asks[p.open].offered = now
 	to = p.asks[p.open]
 	p.open++
-	return to, ready, true
+	return to, ready, work + p.takes(to.Size, write), true
 }
 
 // lacks is how much room is missing for the next piece: for what has been taken and offered, what the disk has and it.
@@ -147,8 +154,11 @@ func (p *Puller) expire(now sim.Time) {
 	for p.open > 0 && p.asks[0].offered+p.Patience <= now {
 		p.Forget(p.asks[0].ID)
 	}
-	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return x.Due+p.Patience <= now })
+	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return p.until(&x) <= now })
 }
+
+// until is until when a target waits for a piece, if nothing comes meanwhile: while others come it may be behind them.
+func (p *Puller) until(x *Coming) sim.Time { return x.Due + p.link - x.carried + p.Patience }
 
 // limit is for how long a target may have work that offers itself: Ahead, and three quarters of the writes of all but one of the pieces that it is going to have of those who
 // ask. A slow disk is going to have fewer, so what counts is what a usual one takes for them.
@@ -171,28 +181,40 @@ func (p *Puller) takes(size units.Bytes, write sim.Time) sim.Time {
 
 // work is for how long a target has work: what its disk has, what comes, and what is offered; and for how long what comes takes its link. What is due only when all before it is
 // done, and later than Ahead, counts when its time is near: until then there is room for others.
-func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time) {
+func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time, n int) {
 	var left units.Bytes
 	var last sim.Time
 	work = backlog
-	for i := range p.coming {
-		if x := &p.coming[i]; x.Due-now <= max(work, p.Ahead) {
-			last = p.takes(x.Size, write)
-			work += last
-			left += x.Size - x.got
-		}
+	for n < len(p.coming) && p.coming[n].Due-now <= max(work, p.Ahead) {
+		x := &p.coming[n]
+		last = p.takes(x.Size, write)
+		work += last
+		left += x.Size - x.got
+		n++
 	}
 	if left > 0 {
 		link = p.d.Send(left, p.d.Effective)
 		work = max(work, link+last)
 	}
 	if p.small == 0 {
-		return work + sim.Time(p.open)*write, link
+		return work + sim.Time(p.open)*write, link, n
 	}
 	for i := range p.asks[:p.open] {
 		work += p.takes(p.asks[i].Size, write)
 	}
-	return work, link
+	return work, link, n
+}
+
+// crowded is until when what is due later leaves no room: it comes together, and some of it would wait for longer than limit.
+func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (until sim.Time) {
+	done := now + work
+	for i := n; i < len(p.coming); i++ {
+		x := &p.coming[i]
+		if done = max(done, x.Due) + p.takes(x.Size, write); done-x.Due > limit+write {
+			until = done - limit
+		}
+	}
+	return until
 }
 
 // Wake is in how long Offer will have something to say because the disk has worked off its backlog, or to forget because an offer is open, or a piece has not come, for too
@@ -200,8 +222,9 @@ func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time) {
 func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	in := sim.Forever
 	if p.open < len(p.asks) {
-		work, _ := p.work(now, backlog, write)
-		in = max(work-p.limit(write), 0)
+		work, _, n := p.work(now, backlog, write)
+		limit := p.limit(write)
+		in = max(work-limit, p.crowded(now, n, work, write, limit)-now, 0)
 		if lacks := p.lacks(backlog, write); lacks > 0 {
 			switch takes := p.takes(lacks, write) + 1; {
 			case takes > backlog+1:
@@ -218,7 +241,7 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 		in = min(in, max(p.asks[0].offered+p.Patience-now, 0))
 	}
 	for i := range p.coming {
-		in = min(in, max(p.coming[i].Due+p.Patience-now, 0))
+		in = min(in, max(p.until(&p.coming[i])-now, 0))
 	}
 	return in
 }
@@ -226,10 +249,11 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 // Received: some of a piece has come. It reports whether it is the last. Of a piece that the target did not know to come, because the message that takes it was lost or it had
 // waited for too long, it is told the size.
 func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool {
+	p.link += p.d.Send(size, p.d.Effective)
 	i := slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })
 	if i < 0 {
-		i = len(p.coming)
 		p.Take(Coming{ID: id, Due: now, Size: piece})
+		i = slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })
 	}
 	x := &p.coming[i]
 	if x.got += size; x.got < x.Size {
@@ -237,4 +261,16 @@ func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool
 	}
 	p.coming = slices.Delete(p.coming, i, i+1)
 	return true
+}
+
+// Read reads what will be read when something comes, and returns something of it.
+func (p *Puller) Read() int64 {
+	n := int64(p.bytes)
+	if len(p.coming) > 0 {
+		n += int64(p.coming[0].ID)
+	}
+	if len(p.asks) > 0 {
+		n += int64(p.asks[0].ID)
+	}
+	return n
 }

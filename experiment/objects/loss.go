@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"farflash/cluster"
+	"farflash/cluster/uses"
 	"farflash/result"
 	"farflash/stats"
 )
@@ -20,13 +21,13 @@ func fillLoss(r *result.Result, c *cluster.Cluster, last, from *slice) {
 		bound = shares(links, nil)
 		rows, v = append(rows, c.Binding()), append(v, bound[:])
 	}
-	names := make([]string, cluster.Uses)
-	for u := range cluster.Uses {
-		names[u] = cluster.Use(u).String()
+	names := make([]string, uses.Count)
+	for u := range uses.Count {
+		names[u] = uses.Use(u).String()
 	}
-	r.Set("cluster.bound.used", bound[cluster.UseWork])
-	for u := int(cluster.UseWork) + 1; u < cluster.Uses; u++ {
-		if bound[u] > 0 || u == int(cluster.UseIdle) {
+	r.Set("cluster.bound.used", bound[uses.Work])
+	for u := int(uses.Work) + 1; u < uses.Count; u++ {
+		if bound[u] > 0 || u == int(uses.Idle) {
 			r.Set("cluster.loss."+names[u], bound[u])
 		}
 	}
@@ -38,13 +39,13 @@ func fillLoss(r *result.Result, c *cluster.Cluster, last, from *slice) {
 }
 
 // fillTargets fills in the same of each target's disk, and how far they, and groups of them, are from the mean.
-func fillTargets(r *result.Result, c *cluster.Cluster, disks []cluster.Spent, names []string) {
+func fillTargets(r *result.Result, c *cluster.Cluster, disks []uses.Spent, names []string) {
 	targets := make([]string, len(disks))
 	v := make([][]float64, len(disks))
 	busy := make([]float64, len(disks))
 	for t := range disks {
 		x := shares(disks[t:t+1], nil)
-		targets[t], busy[t] = fmt.Sprint(t), x[cluster.UseWork]+x[cluster.UseRepair]
+		targets[t], busy[t] = fmt.Sprint(t), x[uses.Work]+x[uses.Repair]
 		v[t] = rounded(x[:])
 	}
 	r.SetMatrix("cluster.target.time", targets, names, v)
@@ -66,8 +67,8 @@ func fillTargets(r *result.Result, c *cluster.Cluster, disks []cluster.Spent, na
 }
 
 // since is what was spent from one slice's end to another's.
-func since(last, from []cluster.Spent) []cluster.Spent {
-	out := append([]cluster.Spent(nil), last...)
+func since(last, from []uses.Spent) []uses.Spent {
+	out := append([]uses.Spent(nil), last...)
 	for i := range from {
 		for u := range out[i] {
 			out[i][u] -= from[i][u]
@@ -77,7 +78,7 @@ func since(last, from []cluster.Spent) []cluster.Spent {
 }
 
 // shares are what parts of the time went to what, the mean over all by weight; without weights all are alike.
-func shares(list []cluster.Spent, weights []float64) (out [cluster.Uses]float64) {
+func shares(list []uses.Spent, weights []float64) (out [uses.Count]float64) {
 	sum := 0.0
 	for i := range list {
 		w := 1.0

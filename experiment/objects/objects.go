@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"farflash/cluster"
+	"farflash/cluster/uses"
 	"farflash/experiment"
 	"farflash/experiment/network"
 	"farflash/experiment/requests"
@@ -30,8 +31,8 @@ type slice struct {
 	disks    []sim.Time         // how long each was busy
 	sent     []sim.Time         // how long each gateway's link was
 	got      []sim.Time         // and each target's
-	spent    []cluster.Spent    // what each disk's time went to
-	links    []cluster.Spent    // and each link's, if links are what bounds the cluster
+	spent    []uses.Spent       // what each disk's time went to
+	links    []uses.Spent       // and each link's, if links are what bounds the cluster
 	latency  [3]stats.Histogram // of chunks that were put, of those that were got, and of those of which a part was written over
 	rebuild  [2]stats.Histogram // of those while pieces were made again
 	size     [3]units.Bytes     // of those that were done

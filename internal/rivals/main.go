@@ -3,6 +3,7 @@
 //
 //	go run ./internal/rivals            # cells that have no row yet, in an order drawn once
 //	go run ./internal/rivals -for 20m   # as many as that time allows
+//	go run ./internal/rivals -forget    # nothing, but what pull does is forgotten, for pull has changed: cells whose rows are without are run again, pull alone
 //	go run ./internal/rivals -write     # the page and the picture, of the rows that there are
 //
 // For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and pull in every form of cell.pulls, runs for a short time with a seed of its own, with four
@@ -31,17 +32,18 @@ func main() {
 	only := flag.String("only", "", "cells whose names match a regular `expression`")
 	limit := flag.Duration("for", 0, "begin no cell after so `long`")
 	workers := flag.Int("jobs", 0, "so `many` cells at once; 0 is one a processor")
+	forget := flag.Bool("forget", false, "forget what pull does, for it has changed, and keep what its rivals do; run nothing")
 	write := flag.Bool("write", false, "write the page and the picture, and run nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *dir, *only, *limit, *workers, *write); err != nil {
+	if err := run(ctx, *dir, *only, *limit, *workers, *forget, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "rivals:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, dir, only string, limit time.Duration, workers int, write bool) error {
+func run(ctx context.Context, dir, only string, limit time.Duration, workers int, forget, write bool) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -50,7 +52,13 @@ func run(ctx context.Context, dir, only string, limit time.Duration, workers int
 	if err != nil {
 		return err
 	}
-	if !write {
+	switch {
+	case forget:
+		t.forget()
+		if err := t.write(dir); err != nil {
+			return err
+		}
+	case !write:
 		if err := fill(ctx, t, dir, match, limit, workers); err != nil {
 			return err
 		}
@@ -58,13 +66,13 @@ func run(ctx context.Context, dir, only string, limit time.Duration, workers int
 	return t.page(dir)
 }
 
-// fill runs cells that have no row, and keeps each as soon as it is there.
+// fill runs cells that have no row, or one without pull, and keeps each as soon as it is there.
 func fill(ctx context.Context, t *table, dir string, match *regexp.Regexp, limit time.Duration, workers int) error {
 	var todo [][]cell
 	for _, list := range settings() {
 		list = slices.DeleteFunc(list, func(x cell) bool {
-			_, done := t.rows[x.String()]
-			return done || !match.MatchString(x.String())
+			r, there := t.rows[x.String()]
+			return there && !r.open || !match.MatchString(x.String())
 		})
 		if len(list) > 0 {
 			todo = append(todo, list)
@@ -73,23 +81,28 @@ func fill(ctx context.Context, t *table, dir string, match *regexp.Regexp, limit
 	from := time.Now()
 	var mu sync.Mutex
 	errs := trial.Parallel(ctx, len(todo), workers, func(i int) error {
-		forms := map[cell]tuned{}
 		if limit > 0 && time.Since(from) > limit {
 			return nil
 		}
 		if err := todo[i][0].measure(ctx); err != nil {
 			return fmt.Errorf("%v: %w", todo[i][0], err)
 		}
+		forms := map[cell]*tuned{}
 		for _, x := range todo[i] {
 			class := x.class()
-			if _, there := forms[class]; !there {
-				f, err := class.tune(ctx)
-				if err != nil {
-					return fmt.Errorf("%v: %w", class, err)
-				}
-				forms[class] = f
+			if forms[class] == nil {
+				forms[class] = &tuned{}
 			}
-			r, err := x.compare(ctx, forms[class])
+			mu.Lock()
+			r, there := t.rows[x.String()]
+			mu.Unlock()
+			var err error
+			if !there {
+				r, err = x.rival(ctx, forms[class])
+			}
+			if err == nil {
+				err = r.pull(ctx, forms[class])
+			}
 			if err != nil {
 				return fmt.Errorf("%v: %w", x, err)
 			}

@@ -53,7 +53,7 @@ func (t *table) page(dir string) error {
 // text is the page.
 func (t *table) text() string {
 	var b strings.Builder
-	list := t.sorted()
+	list := t.compared()
 	best, usual := count{}, count{}
 	for _, r := range list {
 		best[r.verdict(r.best)]++
@@ -64,6 +64,9 @@ func (t *table) text() string {
 	p("How `pull` compares with its best rivals in %d of the %d cells of a grid, as found by `go run ./internal/rivals`. [The table](%s) has a row for each cell, and [the section on pull](replicast.md#pull-and-its-rivals) says what is compared. ", len(list), len(cells()), tableFile)
 	if len(list) < len(cells()) {
 		p("The missing cells take more time than the command was given. It runs settings in an order drawn once, those with chunks of 1 MiB and those with drives last. ")
+	}
+	if n := len(t.rows) - len(list); n > 0 {
+		p("In %d of these the rivals have been run, and pull, which has changed since, has not: their rows are without it. ", n)
 	}
 	p("The command writes this page from the table.\n\n")
 	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. Bursts are of 1 to 64 chunks at one gateway (`load.burst`). Slow disks have a quarter of the rate. All keys are in the scenarios that [the command](../../internal/rivals/cells.go) writes.\n\n",
@@ -161,7 +164,7 @@ func (t *table) picture() string {
 	}
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="10">`+"\n", left+wide*len(loads)+10, top+high*len(order)+40)
-	p(`<title>Pull against the best rival: %d cells</title>`+"\n", len(t.rows))
+	p(`<title>Pull against the best rival: %d cells</title>`+"\n", len(t.compared()))
 	for k, v := range verdicts {
 		p(`<rect x="%d" y="8" width="12" height="12" fill="%s"/><text x="%d" y="18">%s</text>`+"\n", left+130*k, colours[v], left+130*k+16, v)
 	}
@@ -177,7 +180,7 @@ func (t *table) picture() string {
 				continue
 			}
 			upper, lower := "", ""
-			if r, there := t.rows[x.String()]; there {
+			if r, there := t.rows[x.String()]; there && !r.open {
 				upper, lower = r.verdict(r.best), r.verdict(r.usual)
 			}
 			p(`<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n",

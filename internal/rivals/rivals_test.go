@@ -48,7 +48,7 @@ func TestRows(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") != "" {
 		most = 40
 	}
-	for _, r := range kept.sorted() {
+	for _, r := range kept.compared() {
 		if r.chunk != "16KiB" || r.load.outstanding > 4 || n == most || r.code.data > 0 {
 			continue
 		}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -15,6 +17,7 @@ type row struct {
 	cell
 	rival, form         string // the best
 	theirs, best, usual found  // of the best rival, of pull's best form, and of pull with nothing said
+	open                bool   // pull as it is now has not been run
 }
 
 // asItIs is pull with nothing said.
@@ -64,10 +67,18 @@ func (f found) cells() []string {
 	return []string{fmt.Sprintf("%.0f", f.rate), fmt.Sprintf("%.1f", f.mean), fmt.Sprintf("%.1f", f.p99)}
 }
 
-// record is a row as CSV. Verdicts are of the figures as they stand there.
+// kept is what was found as the table keeps it, so that a row is the same when it is read.
+func (f found) kept() found {
+	return found{math.Round(f.rate), math.Round(f.mean*10) / 10, math.Round(f.p99*10) / 10}
+}
+
+// record is a row as CSV, with nothing where pull has not been run. Verdicts are of the figures as they stand there.
 func (r *row) record() []string {
-	out := append(r.key(), r.rival)
-	out = append(append(out, r.theirs.cells()...), r.form)
+	out := append(append(r.key(), r.rival), r.theirs.cells()...)
+	if r.open {
+		return append(out, make([]string, len(columns)-len(out))...)
+	}
+	out = append(out, r.form)
 	out = append(append(out, r.best.cells()...), r.verdict(r.best))
 	return append(append(out, r.usual.cells()...), r.verdict(r.usual))
 }
@@ -100,7 +111,7 @@ func read(dir string) (*table, error) {
 		if k == 0 {
 			continue
 		}
-		r := row{rival: line[5], form: line[9]}
+		r := row{rival: line[5], form: line[9], open: line[9] == ""}
 		name := cell{}.String()
 		for _, x := range known {
 			if key := x.key(); key[0] == line[0] && key[1] == line[1] && key[2] == line[2] && key[3] == line[3] && key[4] == line[4] {
@@ -114,13 +125,18 @@ func read(dir string) (*table, error) {
 			f  *found
 			at int
 		}{{&r.theirs, 6}, {&r.best, 10}, {&r.usual, 14}} {
+			if r.open && x.f != &r.theirs {
+				continue
+			}
 			for j, v := range []*float64{&x.f.rate, &x.f.mean, &x.f.p99} {
 				if *v, err = strconv.ParseFloat(line[x.at+j], 64); err != nil {
 					return nil, fmt.Errorf("%s:%d: %w", tableFile, k+1, err)
 				}
 			}
 		}
-		r.settle()
+		if !r.open {
+			r.settle()
+		}
 		t.rows[name] = r
 	}
 	return t, nil
@@ -135,6 +151,18 @@ func (t *table) sorted() []row {
 		}
 	}
 	return list
+}
+
+// compared are those of them with pull.
+func (t *table) compared() []row {
+	return slices.DeleteFunc(t.sorted(), func(r row) bool { return r.open })
+}
+
+// forget forgets what pull does, for it has changed; what its rivals do is kept.
+func (t *table) forget() {
+	for name, r := range t.rows {
+		t.rows[name] = row{cell: r.cell, rival: r.rival, theirs: r.theirs, open: true}
+	}
 }
 
 // write writes the rows, to a file that takes the place of the last one as a whole.

@@ -147,8 +147,8 @@ func (x cell) choose(ctx context.Context, list []rival, atLeast int) ([]rival, e
 
 // tuned are the forms that are compared: the best of the rivals, the best first, and the best of pull.
 type tuned struct {
-	theirs []rival
-	ours   rival
+	theirs []rival // nil: not needed so far
+	ours   *rival
 }
 
 // class is the cell by which forms are chosen for all loads of a kind.
@@ -162,37 +162,45 @@ func (x cell) class() cell {
 	return x
 }
 
-// tune chooses forms.
-func (x cell) tune(ctx context.Context) (t tuned, err error) {
-	if t.theirs, err = x.choose(ctx, x.rivals(), 1); err != nil {
-		return t, err
+// rival finds what the best rival does in a cell, with forms that are chosen for its class when they are needed first.
+func (x cell) rival(ctx context.Context, t *tuned) (row, error) {
+	r := row{cell: x, open: true}
+	if t.theirs == nil {
+		list, err := x.class().choose(ctx, x.rivals(), 1)
+		if err != nil {
+			return r, err
+		}
+		t.theirs = list[:min(inHindsight, len(list))]
 	}
-	t.theirs = t.theirs[:min(inHindsight, len(t.theirs))]
-	ahead, err := x.ahead()
-	if err != nil {
-		return t, err
-	}
-	ours, err := x.choose(ctx, x.pulls(ahead), 2)
-	if err == nil {
-		t.ours = ours[0]
-	}
-	return t, err
-}
-
-// compare compares pull and its rivals.
-func (x cell) compare(ctx context.Context, t tuned) (row, error) {
-	r := row{cell: x}
-	list := append(slices.Clone(t.theirs), t.ours, usual)
-	last, err := x.runs(ctx, list, gridSeed, finally, finallyDeep)
+	last, err := x.runs(ctx, t.theirs, gridSeed, finally, finallyDeep)
 	if err != nil {
 		return r, err
 	}
-	n := len(list) - 2
-	k := x.better(last[:n], ofRate)[0]
-	r.rival, r.theirs = list[k].String(), last[k]
-	r.form, r.best, r.usual = list[n].says, last[n], last[n+1]
-	r.settle()
+	k := x.better(last, ofRate)[0]
+	r.rival, r.theirs = t.theirs[k].String(), last[k].kept()
 	return r, nil
+}
+
+// pull adds what pull does in a row's cell, likewise.
+func (r *row) pull(ctx context.Context, t *tuned) error {
+	if t.ours == nil {
+		ahead, err := r.ahead()
+		if err != nil {
+			return err
+		}
+		list, err := r.class().choose(ctx, r.pulls(ahead), 2)
+		if err != nil {
+			return err
+		}
+		t.ours = &list[0]
+	}
+	last, err := r.runs(ctx, []rival{*t.ours, usual}, gridSeed, finally, finallyDeep)
+	if err != nil {
+		return err
+	}
+	r.form, r.best, r.usual, r.open = t.ours.says, last[0].kept(), last[1].kept(), false
+	r.settle()
+	return nil
 }
 
 // ahead is how far ahead of need targets of pull offer themselves in a cell if nothing is said, in us.

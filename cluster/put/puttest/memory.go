@@ -270,7 +270,7 @@ func (d disks) Write(target int32, x put.Message) {
 
 type outcomes struct{ in *Memory }
 
-func (o outcomes) Bound(int32) {}
+func (o outcomes) Bound(int32, sim.Time) {}
 
 func (o outcomes) Acknowledged(chunk int32) {
 	m := o.in

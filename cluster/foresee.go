@@ -1,0 +1,63 @@
+package cluster
+
+import "farflash/sim"
+
+// A cluster of thousands of nodes does not fit into a processor's cache, and each event reads lines of it that nothing has read for long. Events that are about to be handled are known some at a time, so what they
+// are going to read is read for all of them together: the processor waits for many lines at once.
+
+// foreseen is from how many nodes on that is worth it: with 1,800 it is not.
+const foreseen = 5000
+
+// foresee reads what events are going to read, one step of their pointers after the other.
+func (c *Cluster) foresee(list []sim.Event) {
+	sum := int64(0)
+	for k := range list {
+		switch i := list[k].Arg; list[k].Kind {
+		case evHead:
+			sum += int64(c.parcels.Items[i].cast)
+		case evSent:
+			sum += int64(c.out[i].parcel)
+		case evReceived:
+			sum += int64(c.in[i].parcel) + int64(c.out[i].parcel)
+		case evDisk:
+			sum += int64(c.disks[i].current) + int64(c.books.disks[i].Now)
+		}
+	}
+	for k := range list {
+		switch i := list[k].Arg; list[k].Kind {
+		case evHead:
+			for _, node := range c.to(&c.parcels.Items[i]) {
+				sum += int64(c.in[node].parcel)
+			}
+		case evSent:
+			if o := &c.out[i]; !o.control.Empty() {
+				sum += c.parcels.Items[o.control.All()[0]].read()
+			} else if !o.data.Empty() {
+				sum += c.parcels.Items[o.data.All()[0]].read()
+			}
+		case evReceived:
+			sum += c.parcels.Items[c.in[i].parcel].read() + int64(c.bytes[i].Data)
+		case evDisk:
+			if at := c.disks[i].current; at >= 0 {
+				sum += int64(c.jobs.Items[at].takes)
+			}
+		}
+	}
+	for k := range list {
+		if list[k].Kind != evReceived {
+			continue
+		}
+		node := int32(list[k].Arg)
+		sum += int64(c.bus.Chunks[c.parcels.Items[c.in[node].parcel].message.Chunk].ID)
+		if t := node - int32(len(c.gateways)); t >= 0 {
+			sum += int64(c.disks[t].current) + int64(c.books.disks[t].Now)
+			if c.ahead != nil {
+				sum += c.ahead.Ahead(t)
+			}
+		}
+	}
+	c.read += sum
+}
+
+// read reads both lines of a parcel.
+func (p *parcel) read() int64 { return int64(p.takes) + int64(p.message.A) }

@@ -1,0 +1,40 @@
+package learn
+
+import (
+	"testing"
+
+	"farflash/sim"
+)
+
+// TestClock: RFC 6298's eighth and quarter, of times and of how much later than said something comes, which may be less than nothing.
+func TestClock(t *testing.T) {
+	c := Clock{Mean: 800, Spread: 400}
+	for _, x := range []struct {
+		took sim.Time
+		want Clock
+		late sim.Time
+	}{
+		{1600, Clock{900, 500}, 4900},
+		{100, Clock{800, 575}, 5400},
+		{-800, Clock{600, 831}, 7248},
+	} {
+		c.Learn(x.took)
+		if c != x.want || c.Late(10) != x.late || c.Late(9000) != 9000 {
+			t.Errorf("after %v: %+v, late after %v, not %+v, %v", int64(x.took), c, int64(c.Late(10)), x.want, int64(x.late))
+		}
+	}
+}
+
+// TestPatience: of 20 steps 19 go down, a step is a sixty-fourth and not less than 20 ps.
+func TestPatience(t *testing.T) {
+	for _, x := range []struct {
+		from Patience
+		took sim.Time
+		want Patience
+	}{{6400, 6401, 6400 + 100 - 5}, {6400, 6400, 6400 - 5}, {64, 65, 64 + 20 - 1}} {
+		p := x.from
+		if p.Learn(x.took); p != x.want {
+			t.Errorf("%v after %v: %v, not %v", x.from, int64(x.took), p, x.want)
+		}
+	}
+}
