@@ -7,6 +7,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/tco"
+	"farflash/tco/catalogue"
 	"farflash/units"
 )
 
@@ -74,15 +75,15 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	if of == "" {
 		of = m.Name
 	}
-	const catalogue, stated, estimated = "the catalogue", "stated in the plan", "an estimate"
-	guessed := func(figures ...tco.Figure) bool {
-		return slices.ContainsFunc(estimates, func(e tco.Estimate) bool { return slices.Contains(figures, e.Figure) })
+	const listed, stated, estimated = "the catalogue", "stated in the plan", "an estimate"
+	guessed := func(figures ...catalogue.Figure) bool {
+		return slices.ContainsFunc(estimates, func(e catalogue.Estimate) bool { return slices.Contains(figures, e.Figure) })
 	}
-	from := func(figures ...tco.Figure) string {
+	from := func(figures ...catalogue.Figure) string {
 		if guessed(figures...) {
 			return estimated
 		}
-		return catalogue
+		return listed
 	}
 	add := func(name, value string, given bool, otherwise string) {
 		if given {
@@ -90,15 +91,15 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 		}
 		list = append(list, Assumption{Of: of, Name: name, Value: value, Source: otherwise})
 	}
-	dated := from(tco.PriceFigure)
+	dated := from(catalogue.PriceFigure)
 	if m.PriceWhen != "" {
 		dated += ", " + m.PriceWhen
 	}
 	add("price", term.Money(m.Price), g.Price != nil, dated)
-	add("power", fmt.Sprintf("%s W at work, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)), g.ActiveW != nil && g.IdleW != nil, from(tco.ActiveFigure, tco.IdleFigure))
+	add("power", fmt.Sprintf("%s W at work, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)), g.ActiveW != nil && g.IdleW != nil, from(catalogue.ActiveFigure, catalogue.IdleFigure))
 	for _, e := range estimates {
 		show := func(v float64) string { return term.Significant(v, 3) }
-		if e.Figure == tco.PriceFigure {
+		if e.Figure == catalogue.PriceFigure {
 			show = term.Money
 		}
 		list = append(list, Assumption{Of: of, Name: e.Figure.String() + ", estimated", Value: show(e.Value),
@@ -114,7 +115,7 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	}
 	afr, failing := m.FailureRate(), "2 million hours MTBF, of data sheets"
 	if m.AFR > 0 {
-		failing = catalogue
+		failing = listed
 	}
 	if g.AFR != nil {
 		afr = float64(*g.AFR)
@@ -125,15 +126,15 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	}
 	rated, source := m.Amplification().At(0), "closed form for random writes at the model's spare space"
 	if m.RandomWAF > 0 {
-		source = catalogue
+		source = listed
 	}
 	if g.RatedWAF != 0 {
 		rated, source = g.RatedWAF, stated
 	}
 	if p.Mode == tco.Paper {
-		add("endurance", term.Significant(m.TBW, 4)+" TB, taken for what the flash is written", g.TBW != nil, from(tco.EnduranceFigure))
+		add("endurance", term.Significant(m.TBW, 4)+" TB, taken for what the flash is written", g.TBW != nil, from(catalogue.EnduranceFigure))
 	} else {
-		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at an amplification of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(tco.EnduranceFigure)}[g.TBW != nil], source), "; ")})
+		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at an amplification of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(catalogue.EnduranceFigure)}[g.TBW != nil], source), "; ")})
 	}
 	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(g, &m), Source: amplificationSource(g)})
 	if g.Latency != nil {
@@ -156,7 +157,7 @@ func unique(list ...string) []string {
 }
 
 // amplificationText is a group's write amplification under its workloads, in words.
-func (p *Plan) amplificationText(g *Group, m *tco.Model) string {
+func (p *Plan) amplificationText(g *Group, m *catalogue.Model) string {
 	x := m.Spared(float64(g.Spare))
 	spare := fmt.Sprintf("at %s of spare space", term.Percent(x.Alpha()-1))
 	a := g.WAF

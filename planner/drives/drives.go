@@ -13,6 +13,7 @@ import (
 	"farflash/scenario"
 	"farflash/shape"
 	"farflash/tco"
+	"farflash/tco/catalogue"
 	"farflash/trial"
 	"farflash/units"
 	"farflash/workload/runs"
@@ -21,7 +22,7 @@ import (
 // part is what is known of the drives of a group beside what package tco needs.
 type part struct {
 	group   int
-	model   tco.Model
+	model   catalogue.Model
 	members int     // drives of an array, or 1
 	watts   float64 // mean of a member
 	raw     float64 // GB of flash of a member
@@ -84,8 +85,8 @@ func (p *Plan) wrong(i int, key string, err error) error {
 }
 
 // known is a group's model with what the plan states in place of the catalogue's figures, and with those that it has estimated.
-func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
-	m, err := tco.FindModel(p.models, g.Model)
+func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, error) {
+	m, err := catalogue.Find(p.models, g.Model)
 	if err != nil {
 		return m, nil, p.wrong(i, "model", fmt.Errorf("%w (farflash list drives shows all)", err))
 	}
@@ -100,12 +101,12 @@ func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 			*x.to = *x.from
 		}
 	}
-	var estimates []tco.Estimate
+	var estimates []catalogue.Estimate
 	wanted := slices.Clone(g.Estimate)
 	slices.Sort(wanted)
 	var needless []string
 	for _, f := range slices.Compact(wanted) {
-		e, err := m.Estimate(f, tco.Catalogue())
+		e, err := m.Estimate(f, catalogue.Models())
 		if err != nil {
 			needless = append(needless, fmt.Sprintf("%v: %v", f, err))
 			continue
@@ -116,8 +117,8 @@ func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 	if len(needless) > 0 {
 		return m, nil, p.wrong(i, "estimate", errors.New(strings.Join(needless, "; ")))
 	}
-	unknown := slices.DeleteFunc(m.Unknown(), func(f tco.Figure) bool { // no power at all can be stated
-		return f == tco.ActiveFigure && g.ActiveW != nil || f == tco.IdleFigure && g.IdleW != nil
+	unknown := slices.DeleteFunc(m.Unknown(), func(f catalogue.Figure) bool { // no power at all can be stated
+		return f == catalogue.ActiveFigure && g.ActiveW != nil || f == catalogue.IdleFigure && g.IdleW != nil
 	})
 	if len(unknown) > 0 {
 		var names []string
@@ -206,7 +207,7 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 // simulatedShares are the sequential shares at which the FTL simulator is asked first; where it falls steeply it is asked between them.
 var simulatedShares = []float64{0, 0.15, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
-func (p *Plan) amplification(a *Amplification, m *tco.Model) (tco.WAF, error) {
+func (p *Plan) amplification(a *Amplification, m *catalogue.Model) (tco.WAF, error) {
 	switch {
 	case a.Constant != 0:
 		return tco.Constant(a.Constant), nil

@@ -17,6 +17,7 @@ import (
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/calendar"
+	"farflash/tco/catalogue"
 	"farflash/units"
 )
 
@@ -66,7 +67,7 @@ type Plan struct {
 	source shape.Source
 	set    map[string]shape.Position
 	jobs   []tco.Workload
-	models []tco.Model
+	models []catalogue.Model
 }
 
 // Fill is the share of each drive that may be used.
@@ -148,7 +149,7 @@ type Group struct {
 	ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW *float64
 	AFR                                      *units.Fraction
 	// Estimate names figures that neither the catalogue nor the plan has, and that may be those of the middle of the catalogue's other drives.
-	Estimate []tco.Figure
+	Estimate []catalogue.Figure
 	// Owned drives are bought already: neither their price nor their setup is paid, but running them is, and what replaces one that fails.
 	Owned bool
 	// Duty is the share of the time that a drive is active. Without it that is 30 % of the share of its IOPS in use, with objective paper
@@ -399,9 +400,9 @@ func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan
 	if err := shape.Locate(set, p.validate(jobs == nil)); err != nil {
 		return nil, err
 	}
-	p.models = tco.Catalogue()
+	p.models = catalogue.Models()
 	if p.Catalogue != "" {
-		own, err := table(p.path(p.Catalogue), tco.ReadModels)
+		own, err := table(p.path(p.Catalogue), catalogue.Read)
 		if err != nil {
 			return nil, err
 		}
