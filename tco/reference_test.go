@@ -27,7 +27,7 @@ func plainly(cfg OfflineConfig, model Drive, jobs []Workload) (host []int, drive
 			}
 			seen[w.Apart] = true
 		}
-		return space <= model.Capacity*cfg.FillSpace+1e-9 && load <= model.IOPS*cfg.FillIOPS+1e-9 && (math.IsInf(tight, 1) || model.Tail.P99(load/model.IOPS) <= tight)
+		return space <= model.Capacity*cfg.FillSpace+1e-9 && load <= model.IOPS*cfg.FillIOPS+1e-9 && (math.IsInf(tight, 1) || model.Tail.(TailTable).At(load/model.IOPS) <= tight)
 	}
 	for j := range jobs {
 		host = append(host, -1)

@@ -99,6 +99,7 @@ type Workload struct {
 	WriteRate  float64 // lambda: GB a day that the host writes
 	Sequential float64 // S: share of the written bytes that are sequential
 	PeakIOPS   float64 // P: I/Os a second in the busiest 5 minutes
+	IOSize     float64 // KiB of an I/O on average, which latencies and write amplification that are simulated follow; 0: DefaultIOSize
 	WriteShare float64 // R_w: share of the I/Os that write
 	WorkingSet float64 // GB of space that it takes
 	Arrival    float64 // T_A: day
@@ -118,6 +119,20 @@ type Workload struct {
 // Stay is a part of the time that a workload is there: its At-th, of the workload that Of numbers from 1.
 type Stay struct{ Of, At int32 }
 
+// DefaultIOSize is what ratings of IOPS are for, in KiB.
+const DefaultIOSize = 4
+
+// mostIOSize is an I/O of a GiB, in KiB.
+const mostIOSize = 1 << 20
+
+// size is that of its I/Os, in KiB.
+func (w *Workload) size() float64 {
+	if w.IOSize == 0 {
+		return DefaultIOSize
+	}
+	return w.IOSize
+}
+
 // mostGrowth is a year's growth that no plan is made for.
 const mostGrowth = 100
 
@@ -135,6 +150,9 @@ func (w *Workload) Validate() error {
 	}
 	if !finite(w.PeakIOPS) {
 		f.Hold(false, "peak_iops", "%v is not possible; write 0 I/Os a second or more", w.PeakIOPS)
+	}
+	if !(w.IOSize == 0 || w.IOSize >= 0.5 && w.IOSize <= mostIOSize) {
+		f.Hold(false, "io_size", "%v KiB are not possible; an I/O has 512 B to 1 GiB", w.IOSize)
 	}
 	if !(w.WriteShare >= 0 && w.WriteShare <= 1) {
 		f.Hold(false, "write_share", "%v is not possible; a share of the I/Os is 0%% to 100%%", units.Fraction(w.WriteShare))
@@ -184,7 +202,7 @@ type Drive struct {
 	// both, and IOPS counts I/Os of either kind.
 	WriteCost float64
 	WAF       WAF
-	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do.
+	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do. An array's is that of its members.
 	Tail Tail
 	// Stripe says what a write costs the members; the zero value is a single drive.
 	Stripe Stripe

@@ -140,7 +140,7 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	if g.Latency != nil {
 		value, source := fmt.Sprintf("%d points", len(g.Latency.Points)), stated
 		if g.Latency.Simulate != "" {
-			value, source = g.Latency.Simulate+" at "+fmt.Sprint(len(tailLoads))+" loads", "simulated"
+			value, source = g.Latency.Simulate+" under the workloads' mix", "simulated"
 		}
 		add("p99 under load", value, false, source)
 	} else {

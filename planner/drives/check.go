@@ -70,6 +70,11 @@ func (p *Plan) unheeded(f *units.Faults) {
 			f.Hold(false, path, "%v does not heed it; leave it out, or choose %s", p.Algorithm, x.by)
 		}
 	}
+	for i := range p.Drives {
+		if path, given := p.given(fmt.Sprintf("drives[%d].write_share", i)); given && p.Mode == tco.Corrected && p.Drives[i].WriteShare <= 1 {
+			f.Hold(false, path, "each workload's own write_share counts, against the ratings for reads and writes; leave it out, or choose mode: paper")
+		}
+	}
 	for _, key := range []string{"discount", "price_trend", "space", "moving", "residual", "residual_over"} {
 		if path, given := p.given("costs." + key); given && !p.Calendar() {
 			f.Hold(false, path, "money a GB does not heed it; leave it out, or choose objective: calendar")

@@ -18,6 +18,8 @@ type Options struct {
 	Bound bool // the proven lower bound
 	// Sensitivity forms what prices, power, horizon and wear do to the cost, and cost against balance.
 	Sensitivity bool
+	// Cache keeps simulations of drives for later; nil: none does.
+	Cache Cache
 }
 
 // DriveRow is a drive of the plan with what is on it.
@@ -153,12 +155,16 @@ func (o *Outcome) Unserved() error {
 
 // Solve places the workloads.
 func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
+	p.simulated.cache = opts.Cache
 	f, err := p.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o := &Outcome{Plan: p, fleet: f}
 	refused, err := o.solve(ctx, opts.Bound)
+	if failed := f.failed(p); failed != nil {
+		return nil, failed
+	}
 	if err != nil {
 		return nil, err
 	}
