@@ -172,20 +172,20 @@ func TestTables(t *testing.T) {
 // TestRows: every column of a table of workloads, what repeats a row, and what a table must not have.
 func TestRows(t *testing.T) {
 	head := strings.Join(WorkloadColumns(), ",") + "\n"
-	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 64, 2\n,,,,,,,,,,,,,\n"), "w.csv")
+	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 64, t.csv, 2\n,,,,,,,,,,,,,,\n"), "w.csv")
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3, Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g", Growth: -0.2, IOSize: 64}
+	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3, Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g", Growth: -0.2, IOSize: 64, Trace: "t.csv"}
 	if list[1] != want || list[0].Name != "a-1" {
 		t.Errorf("%+v", list)
 	}
 	for row, good := range map[string]bool{
-		"a,1,1,1,1,1,0,0,0,0,,,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,,,1": false, "a,1,1,1,1,1,0,0,0,0,,,,1.5": false, "a,1,1,1,1,1,0,0,0,0,,,,0": false,
-		"a,1,1,1,1,1,0,0,0,0,,,,1000001": false, ",1,1,1,1,1,0,0,0,0,,,,1": false, "a,inf,1,1,1,1,0,0,0,0,,,,1": false, "a,nan,1,1,1,1,0,0,0,0,,,,1": false,
-		"a,1,1,1,1,1,5,5,0,0,,,,1": false, "a,1,1,1,1,1,5,5.1,0,0,,,,1": true, "a,1,1,1,1,1,-1,0,0,0,,,,1": false,
-		"a,1,1,1,1,1,0,0,0,0,,-100%,,1": false, "a,1,1,1,1,1,0,0,0,0,,10000%,,1": true, "a,1,1,1,1,1,0,0,0,0,,10001%,,1": false,
-		"a,1,1,1,1,1,0,0,0,0,,,0.5,1": true, "a,1,1,1,1,1,0,0,0,0,,,0.4,1": false, "a,1,1,1,1,1,0,0,0,0,,,1048576,1": true, "a,1,1,1,1,1,0,0,0,0,,,1048577,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,,,,1": false, "a,1,1,1,1,1,0,0,0,0,,,,,1.5": false, "a,1,1,1,1,1,0,0,0,0,,,,,0": false,
+		"a,1,1,1,1,1,0,0,0,0,,,,,1000001": false, ",1,1,1,1,1,0,0,0,0,,,,,1": false, "a,inf,1,1,1,1,0,0,0,0,,,,,1": false, "a,nan,1,1,1,1,0,0,0,0,,,,,1": false,
+		"a,1,1,1,1,1,5,5,0,0,,,,,1": false, "a,1,1,1,1,1,5,5.1,0,0,,,,,1": true, "a,1,1,1,1,1,-1,0,0,0,,,,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,-100%,,,1": false, "a,1,1,1,1,1,0,0,0,0,,10000%,,,1": true, "a,1,1,1,1,1,0,0,0,0,,10001%,,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,0.5,,1": true, "a,1,1,1,1,1,0,0,0,0,,,0.4,,1": false, "a,1,1,1,1,1,0,0,0,0,,,1048576,,1": true, "a,1,1,1,1,1,0,0,0,0,,,1048577,,1": false,
 	} {
 		if _, err := ReadWorkloads(strings.NewReader(head+row+"\n"), "w.csv"); (err == nil) != good {
 			t.Errorf("%s: %v", row, err)
@@ -194,7 +194,7 @@ func TestRows(t *testing.T) {
 	if _, err := ReadWorkloads(strings.NewReader("name,name\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "the column is there twice") {
 		t.Errorf("%v", err)
 	}
-	if _, err := ReadWorkloads(strings.NewReader(head+"a,1,1,1,1,1,0,0,0,0,,,,600000\nb,1,1,1,1,1,0,0,0,0,,,,400001\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
+	if _, err := ReadWorkloads(strings.NewReader(head+"a,1,1,1,1,1,0,0,0,0,,,,,600000\nb,1,1,1,1,1,0,0,0,0,,,,,400001\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("no disk")

@@ -112,6 +112,8 @@ type Workload struct {
 	Apart string
 	// Growth is by what share a year what it writes, its I/Os and its space grow, compounded from its arrival. Only a Pricer heeds it.
 	Growth float64
+	// Trace is the file that has what it writes, for a write amplification that is simulated; "": none is recorded. It changes nothing else.
+	Trace string
 	// Stay tells a stay of a workload that may move from the stays before it; the zero value is a workload that is where it is until its end.
 	Stay Stay
 }

@@ -8,10 +8,7 @@ import (
 	"farflash/workload/runs"
 )
 
-// simulatedShares are the sequential shares at which the FTL simulator is asked first; where it falls steeply it is asked between them.
-var simulatedShares = []float64{0, 0.15, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
-
-func (p *Plan) amplification(a *Amplification, m *catalogue.Model) (tco.WAF, error) {
+func (p *Plan) amplification(i int, a *Amplification, m *catalogue.Model) (tco.WAF, error) {
 	switch {
 	case a.Constant != 0:
 		return tco.Constant(a.Constant), nil
@@ -20,17 +17,7 @@ func (p *Plan) amplification(a *Amplification, m *catalogue.Model) (tco.WAF, err
 	case a.Points != nil:
 		return a.table()
 	case a.Simulate != 0:
-		e := waf.DefaultExperiment()
-		e.Alpha, e.Blocks, e.Seed = m.Alpha(), a.Simulate, p.Search.Seed
-		points, err := waf.Sweep(e, simulatedShares, waf.SweepWithin)
-		if err != nil {
-			return nil, err
-		}
-		knots, _ := waf.FitLines(points, waf.KnotsWithin)
-		for i := range knots {
-			knots[i].WAF = max(1, knots[i].WAF)
-		}
-		return tco.NewTable(knots)
+		return p.simulatedWAF(a.Simulate, m.Alpha(), p.simulated.scaleOf(i))
 	}
 	if a.Trace != "" {
 		r, err := runs.Open(p.path(a.Trace))

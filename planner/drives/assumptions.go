@@ -136,7 +136,7 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	} else {
 		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at an amplification of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(catalogue.EnduranceFigure)}[g.TBW != nil], source), "; ")})
 	}
-	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(g, &m), Source: amplificationSource(g)})
+	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(i, &m), Source: amplificationSource(g)})
 	if g.Latency != nil {
 		value, source := fmt.Sprintf("%d points", len(g.Latency.Points)), stated
 		if g.Latency.Simulate != "" {
@@ -157,7 +157,8 @@ func unique(list ...string) []string {
 }
 
 // amplificationText is a group's write amplification under its workloads, in words.
-func (p *Plan) amplificationText(g *Group, m *catalogue.Model) string {
+func (p *Plan) amplificationText(i int, m *catalogue.Model) string {
+	g := &p.Drives[i]
 	x := m.Spared(float64(g.Spare))
 	spare := fmt.Sprintf("at %s of spare space", term.Percent(x.Alpha()-1))
 	a := g.WAF
@@ -173,7 +174,11 @@ func (p *Plan) amplificationText(g *Group, m *catalogue.Model) string {
 	case a.Trace != "":
 		return fmt.Sprintf("of what %s writes, %s", a.Trace, spare)
 	case a.Simulate != 0:
-		return fmt.Sprintf("of %d blocks, %s", a.Simulate, spare)
+		text := fmt.Sprintf("of %d blocks on which the workloads write as each does, %s", a.Simulate, spare)
+		if c := p.simulated.checked[i]; c.drives > 0 {
+			text += fmt.Sprintf("; of %d drives with what is on each, %.2f to %.2f of that", c.drives, c.low, c.high)
+		}
+		return text
 	}
 	return fmt.Sprintf("%s of random writes to %s of sequential ones", term.Significant(a.Random, 4), term.Significant(max(1, a.Sequential), 4))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"farflash/experiment"
+	"farflash/ftl/waf"
 	"farflash/result"
 	"farflash/rng"
 	"farflash/scenario"
@@ -28,7 +29,11 @@ type Cache interface {
 type simulations struct {
 	cache  Cache // nil: none but this
 	trials map[string]latencies
-	waf    map[string]tco.WAF
+	waf    map[string][]waf.MixPoint
+	// checked are drives of each group that were simulated with their own workloads.
+	checked map[int]checked
+	// scale is by what the amplification of a group is corrected, where it is.
+	scale map[int]float64
 }
 
 // latencies are p99s in us of reads and writes. NaN: there are none of them; infinite: the drive does not keep up.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/ftl/waf"
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/calendar"
@@ -253,6 +254,7 @@ type Workload struct {
 	P99           units.Duration
 	Apart         string
 	Growth        units.Change
+	Trace         string
 }
 
 // Algorithm is how workloads are placed.
@@ -398,7 +400,7 @@ func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan
 		return nil, err
 	}
 	p.source, p.set = src, set
-	p.simulated = &simulations{trials: map[string]latencies{}, waf: map[string]tco.WAF{}}
+	p.simulated = &simulations{trials: map[string]latencies{}, waf: map[string][]waf.MixPoint{}, checked: map[int]checked{}, scale: map[int]float64{}}
 	if p.Name == "" {
 		p.Name = trimmed(src.File)
 	}
@@ -476,7 +478,7 @@ func (p *Plan) listed() []tco.Workload {
 	var out []tco.Workload
 	for _, w := range p.Workloads.List {
 		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, IOSize: float64(w.IOSize) / 1024, WriteShare: float64(w.WriteShare),
-			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart, Growth: float64(w.Growth)})
+			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart, Growth: float64(w.Growth), Trace: w.Trace})
 	}
 	return out
 }

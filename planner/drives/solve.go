@@ -30,6 +30,8 @@ type DriveRow struct {
 	EndsBy              string // endurance, horizon, its last workload's end, or unused
 	// Replaced are the days on which it was worn out and its like took its place, by objective calendar.
 	Replaced []float64
+	// OwnWAF is the write amplification simulated with what is on this drive alone, where the plan's is simulated; 0: it was not looked at.
+	OwnWAF   float64
 	Failures tco.Failures
 	Carbon   tco.Carbon
 }
@@ -156,20 +158,21 @@ func (o *Outcome) Unserved() error {
 // Solve places the workloads.
 func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	p.simulated.cache = opts.Cache
-	f, err := p.fleet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o := &Outcome{Plan: p, fleet: f}
-	refused, err := o.solve(ctx, opts.Bound)
-	if failed := f.failed(p); failed != nil {
-		return nil, failed
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := o.judge(refused); err != nil {
-		return nil, err
+	clear(p.simulated.scale)
+	var o *Outcome
+	var refused map[int]tco.Refusal
+	for round := range mostRounds {
+		var err error
+		if o, refused, err = p.round(ctx, opts.Bound); err != nil {
+			return nil, err
+		}
+		off, err := o.checkWAF()
+		if err != nil {
+			return nil, err
+		}
+		if round == mostRounds-1 || !p.simulated.rescale(off) {
+			break
+		}
 	}
 	if opts.Bound && o.Bound == 0 && o.LeastCost == 0 && o.BoundNote == "" {
 		if p.Calendar() && len(refused) == 0 {
@@ -194,6 +197,26 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 		o.Risk = o.risk(ctx)
 	}
 	return o, nil
+}
+
+// mostRounds is how often a plan is made at most until the write amplification that is simulated with what is on its drives is the one that it is made with.
+const mostRounds = 4
+
+// round makes a plan and judges it.
+func (p *Plan) round(ctx context.Context, bound bool) (*Outcome, map[int]tco.Refusal, error) {
+	f, err := p.fleet(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &Outcome{Plan: p, fleet: f}
+	refused, err := o.solve(ctx, bound)
+	if failed := f.failed(p); failed != nil {
+		return nil, nil, failed
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return o, refused, o.judge(refused)
 }
 
 // solve places the workloads by the plan's algorithm.
