@@ -56,7 +56,7 @@ func (d *Drive) measures() []float64 {
 
 // measures are what a plan can tell of a workload.
 func (w *Workload) measures() []float64 {
-	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.IOSize, w.WriteShare, w.End, w.FullStripe, w.P99, w.Growth, float64(w.Stay.At)}
+	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.IOSize, w.WriteShare, w.End, w.FullStripe, w.P99, w.Growth, w.Wears, float64(w.Stay.At)}
 }
 
 // arrange puts a problem in its order.
@@ -320,8 +320,8 @@ func (a *arranged) asks(k int) []ask {
 		for j := range a.jobs {
 			w := &a.jobs[j]
 			bytes := w.WriteRate
-			if !a.pool.plain[k] {
-				bytes = float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+			if !a.pool.plain[k] || w.Wears != 0 {
+				bytes = d.Wearing(w)
 			}
 			list[j] = ask{bytes, float64(bytes * w.Sequential), d.Load(w)}
 		}

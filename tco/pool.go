@@ -111,8 +111,8 @@ func (p *Pool) with(k int, w *Workload, t float64, o *outcome) (ok bool) {
 		return false
 	}
 	wearing := w.WriteRate
-	if !p.plain[k] {
-		wearing = float64(w.WriteRate * p.drives[k].Stripe.Bytes(w.FullStripe))
+	if !p.plain[k] || w.Wears != 0 {
+		wearing = p.drives[k].Wearing(w)
 	}
 	o.rate, o.wearing = p.rate[k]+w.WriteRate, p.wearing[k]+wearing
 	o.mix = p.mix[k] + float64(wearing*w.Sequential)
@@ -153,7 +153,7 @@ func (p *Pool) foresee(k int, w *Workload, t, first float64, o *outcome) {
 	own := leaving{at: math.Inf(1)}
 	stays := int(p.count[k]) - len(p.ends[k])
 	if w.End > 0 {
-		wearing := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+		wearing := d.Wearing(w)
 		own = leaving{at: w.End, rate: w.WriteRate, wearing: wearing, mix: float64(wearing * w.Sequential)}
 	} else {
 		stays++
@@ -273,7 +273,7 @@ func (p *Pool) place(k int, w *Workload, o *outcome) {
 		p.crowds[k].Join(d, w, 1)
 	}
 	if w.End > 0 {
-		wearing := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+		wearing := d.Wearing(w)
 		l := leaving{w.End, w.WriteRate, wearing, float64(wearing * w.Sequential), w.WorkingSet, load, ios, nil}
 		if d.Tail != nil {
 			x := *w

@@ -114,6 +114,8 @@ type Workload struct {
 	Growth float64
 	// Trace is the file that has what it writes, for a write amplification that is simulated; "": none is recorded. It changes nothing else.
 	Trace string
+	// Wears is how much more it wears flash than its sequential share tells, such as who writes hot or cold beside others, as a factor; 0: 1.
+	Wears float64
 	// Stay tells a stay of a workload that may move from the stays before it; the zero value is a workload that is where it is until its end.
 	Stay Stay
 }
@@ -173,6 +175,9 @@ func (w *Workload) Validate() error {
 	}
 	if !(w.Growth > -1 && w.Growth <= mostGrowth) {
 		f.Hold(false, "growth", "%v a year is not possible; write more than -100%% and at most %v", units.Fraction(w.Growth), units.Fraction(mostGrowth))
+	}
+	if !finite(w.Wears) {
+		f.Hold(false, "wears", "%v is not possible; write a positive factor, or leave it out", w.Wears)
 	}
 	if !finite(w.P99) {
 		f.Hold(false, "p99", "%v us are not possible; write a positive time, or leave it out for any", w.P99)
@@ -260,6 +265,15 @@ func (d *Drive) Load(w *Workload) float64 {
 	}
 	reads, writes := d.Stripe.ios(w)
 	return reads + float64(writes*d.WriteCost)
+}
+
+// Wearing is how many GB a day of a workload wear a drive: what the members are written for it.
+func (d *Drive) Wearing(w *Workload) float64 {
+	bytes := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+	if w.Wears == 0 {
+		return bytes
+	}
+	return float64(bytes * w.Wears)
 }
 
 // checkInput reports what no plan can be made of.

@@ -8,7 +8,7 @@ import (
 	"farflash/workload/runs"
 )
 
-func (p *Plan) amplification(i int, a *Amplification, m *catalogue.Model) (tco.WAF, error) {
+func (p *Plan) amplification(a *Amplification, m *catalogue.Model) (tco.WAF, error) {
 	switch {
 	case a.Constant != 0:
 		return tco.Constant(a.Constant), nil
@@ -17,7 +17,7 @@ func (p *Plan) amplification(i int, a *Amplification, m *catalogue.Model) (tco.W
 	case a.Points != nil:
 		return a.table()
 	case a.Simulate != 0:
-		return p.simulatedWAF(a.Simulate, m.Alpha(), p.simulated.scaleOf(i))
+		return p.simulatedWAF(a.Simulate, m.Alpha())
 	}
 	if a.Trace != "" {
 		r, err := runs.Open(p.path(a.Trace))

@@ -175,8 +175,8 @@ func (p *Plan) amplificationText(i int, m *catalogue.Model) string {
 		return fmt.Sprintf("of what %s writes, %s", a.Trace, spare)
 	case a.Simulate != 0:
 		text := fmt.Sprintf("of %d blocks on which the workloads write as each does, %s", a.Simulate, spare)
-		if c := p.simulated.checked[i]; c.drives > 0 {
-			text += fmt.Sprintf("; of %d drives with what is on each, %.2f to %.2f of that", c.drives, c.low, c.high)
+		if c, ok := p.simulated.alone[i]; ok {
+			text += fmt.Sprintf("; with what is on each drive %.2f to %.2f", c[0], c[1])
 		}
 		return text
 	}

@@ -33,7 +33,6 @@ type DriveDocument struct {
 	WriteGBDay   float64  `json:"write_gb_per_day"`
 	Sequential   float64  `json:"sequential"`
 	WAF          float64  `json:"waf"`
-	OwnWAF       float64  `json:"waf_simulated,omitempty"` // with what is on this drive alone
 	SpaceGB      float64  `json:"space_gb"`
 	SpaceShare   float64  `json:"space_utilisation"`
 	IOPS         float64  `json:"iops"`
@@ -180,7 +179,7 @@ func Describe(o *Outcome, why *Explanation) *Document {
 		s := &d.State
 		out.Drives = append(out.Drives, DriveDocument{
 			Name: d.Name, Model: d.Model, Domain: d.Domain, Workloads: append([]string{}, d.Workloads...),
-			WriteGBDay: s.WriteRate, Sequential: s.Sequential, WAF: s.WAF, OwnWAF: d.OwnWAF, SpaceGB: s.Space, SpaceShare: s.SpaceShare, IOPS: s.Load, IOPSShare: s.IOPSShare,
+			WriteGBDay: s.WriteRate, Sequential: s.Sequential, WAF: s.WAF, SpaceGB: s.Space, SpaceShare: s.SpaceShare, IOPS: s.Load, IOPSShare: s.IOPSShare,
 			LifetimeDays: s.Lifetime, EndsBy: d.EndsBy, WearAtEnd: s.WearAtDeath, Cost: s.Cost, DataGB: s.Data,
 			Failures: d.Failures.Expected, CarbonKg: d.Carbon.Total(), Replaced: d.Replaced,
 		})

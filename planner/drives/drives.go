@@ -162,7 +162,7 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 	}
 	var curve tco.WAF
 	if spared := m.Spared(float64(g.Spare)); g.WAF != nil {
-		if curve, err = p.amplification(i, g.WAF, &spared); err != nil {
+		if curve, err = p.amplification(g.WAF, &spared); err != nil {
 			return tco.Drive{}, part{}, p.wrong(i, "waf", err)
 		}
 	} else if g.Spare > 0 {

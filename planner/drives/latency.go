@@ -30,10 +30,8 @@ type simulations struct {
 	cache  Cache // nil: none but this
 	trials map[string]latencies
 	waf    map[string][]waf.MixPoint
-	// checked are drives of each group that were simulated with their own workloads.
-	checked map[int]checked
-	// scale is by what the amplification of a group is corrected, where it is.
-	scale map[int]float64
+	// alone is between what the amplification of a group's drives lies, each simulated with its own workloads.
+	alone map[int][2]float64
 }
 
 // latencies are p99s in us of reads and writes. NaN: there are none of them; infinite: the drive does not keep up.

@@ -400,7 +400,7 @@ func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan
 		return nil, err
 	}
 	p.source, p.set = src, set
-	p.simulated = &simulations{trials: map[string]latencies{}, waf: map[string][]waf.MixPoint{}, checked: map[int]checked{}, scale: map[int]float64{}}
+	p.simulated = &simulations{trials: map[string]latencies{}, waf: map[string][]waf.MixPoint{}, alone: map[int][2]float64{}}
 	if p.Name == "" {
 		p.Name = trimmed(src.File)
 	}

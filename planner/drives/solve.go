@@ -30,8 +30,6 @@ type DriveRow struct {
 	EndsBy              string // endurance, horizon, its last workload's end, or unused
 	// Replaced are the days on which it was worn out and its like took its place, by objective calendar.
 	Replaced []float64
-	// OwnWAF is the write amplification simulated with what is on this drive alone, where the plan's is simulated; 0: it was not looked at.
-	OwnWAF   float64
 	Failures tco.Failures
 	Carbon   tco.Carbon
 }
@@ -95,11 +93,12 @@ type Outcome struct {
 	Moves        []Move // when drives wear out before the horizon, or at reviews
 	Risk         *Risk  // nil: nothing is said to be uncertain
 
-	fleet *fleet
-	host  []int
-	kept  []int // the fleet's drives that are bought
-	stays stays
-	begin *Outcome // a plan of the same drives and workloads, with other inputs, to begin from; nil: none
+	fleet  *fleet
+	host   []int
+	kept   []int // the fleet's drives that are bought
+	stays  stays
+	ownWAF []float64 // by the fleet's drives: simulated with what is on each; nil: none is
+	begin  *Outcome  // a plan of the same drives and workloads, with other inputs, to begin from; nil: none
 }
 
 // stays are the plan's workloads as they are placed: as many of each as reviews let it move.
@@ -158,21 +157,9 @@ func (o *Outcome) Unserved() error {
 // Solve places the workloads.
 func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	p.simulated.cache = opts.Cache
-	clear(p.simulated.scale)
-	var o *Outcome
-	var refused map[int]tco.Refusal
-	for round := range mostRounds {
-		var err error
-		if o, refused, err = p.round(ctx, opts.Bound); err != nil {
-			return nil, err
-		}
-		off, err := o.checkWAF()
-		if err != nil {
-			return nil, err
-		}
-		if round == mostRounds-1 || !p.simulated.rescale(off) {
-			break
-		}
+	o, refused, err := p.settle(ctx, opts.Bound)
+	if err != nil {
+		return nil, err
 	}
 	if opts.Bound && o.Bound == 0 && o.LeastCost == 0 && o.BoundNote == "" {
 		if p.Calendar() && len(refused) == 0 {
@@ -199,17 +186,14 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	return o, nil
 }
 
-// mostRounds is how often a plan is made at most until the write amplification that is simulated with what is on its drives is the one that it is made with.
-const mostRounds = 4
-
 // round makes a plan and judges it.
-func (p *Plan) round(ctx context.Context, bound bool) (*Outcome, map[int]tco.Refusal, error) {
+func (p *Plan) round(ctx context.Context, proof bool) (*Outcome, map[int]tco.Refusal, error) {
 	f, err := p.fleet(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	o := &Outcome{Plan: p, fleet: f}
-	refused, err := o.solve(ctx, bound)
+	refused, err := o.solve(ctx, proof)
 	if failed := f.failed(p); failed != nil {
 		return nil, nil, failed
 	}

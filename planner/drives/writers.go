@@ -2,6 +2,7 @@ package drives
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"farflash/ftl/waf"
 	"farflash/rng"
 	"farflash/tco"
+	"farflash/tco/calendar"
 	"farflash/units"
 	"farflash/workload/runs"
 )
@@ -16,7 +18,7 @@ import (
 // What the plan's workloads write, as the simulated translation layer is asked for it. A drive has some of them: which, is known when the plan is. What matters
 // of a drive's is their sequential share, so that a drive with the share S is taken to have of each workload with the share s a part in proportion to
 // e^(k s), where k makes the mean of the written bytes S. Each keeps its own space, its own rate, and its own trace or mix in there. When the plan is made, each
-// drive is simulated with what is on it; where a group of drives is amplified otherwise than the plan has it, the plan is made again with that.
+// drive is simulated with what is on it, and the plan is made again with that.
 
 // author is workloads that write alike.
 type author struct {
@@ -156,16 +158,15 @@ func writersOf(list []author, parts []float64, pages int) []waf.Writer {
 	return out
 }
 
-// simulatedWAF is the write amplification of a drive with so many blocks of the plan's own workloads, by the sequential share of what is written, times what
-// their drives have been corrected by.
-func (p *Plan) simulatedWAF(blocks int, alpha, scale float64) (tco.WAF, error) {
+// simulatedWAF is the write amplification of a drive with so many blocks of the plan's own workloads, by the sequential share of what is written.
+func (p *Plan) simulatedWAF(blocks int, alpha float64) (tco.WAF, error) {
 	knots, err := p.sweptWAF(blocks, alpha)
 	if err != nil {
 		return nil, err
 	}
 	knots = slices.Clone(knots)
 	for i := range knots {
-		knots[i].WAF = max(1, float64(knots[i].WAF*scale))
+		knots[i].WAF = max(1, knots[i].WAF)
 	}
 	if len(knots) == 1 {
 		return tco.Constant(knots[0].WAF), nil
@@ -220,79 +221,167 @@ func (p *Plan) sweptWAF(blocks int, alpha float64) ([]waf.MixPoint, error) {
 	return p.simulated.waf[key], nil
 }
 
-// mostChecked is how many drives of a group are simulated again with what the plan puts on them.
-const mostChecked = 24
+// mostRounds is how often a plan is made until what its drives come to is what it was made with, and mostAlone how many drives of a group are simulated in each.
+const (
+	mostRounds = 8
+	mostAlone  = 48
+)
 
-// checked is what drives of a group have come to, simulated each with its own workloads.
-type checked struct {
-	drives    int
-	low, high float64 // shares of the amplification that the plan was made with
-	planned   float64 // GB a day that their flash is written, by the plan and by themselves
-	own       float64
+// settledWithin is by what share a drive may be amplified otherwise than the plan was made with.
+const settledWithin = 0.01
+
+// settle makes the plan. Where write amplification is simulated, each drive is simulated with what the plan puts on it, its workloads are taken to wear as much
+// as that, and the plan is made again; of the plans, each judged by what its own drives come to, the best is taken.
+func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Refusal, error) {
+	simulates := slices.ContainsFunc(p.Drives, func(g Group) bool { return g.WAF != nil && g.WAF.Simulate != 0 })
+	for j := range p.jobs {
+		p.jobs[j].Wears = 0
+	}
+	if !simulates {
+		return p.round(ctx, proof)
+	}
+	var best *Outcome
+	var refused map[int]tco.Refusal
+	var jobs []tco.Workload
+	for range mostRounds {
+		o, none, err := p.round(ctx, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		searched := make([]float64, len(p.jobs))
+		for j := range p.jobs {
+			searched[j] = wearOf(&p.jobs[j])
+		}
+		settled, err := o.ownWear()
+		if err != nil {
+			return nil, nil, err
+		}
+		x, err := o.judgedAgain(none)
+		if err != nil {
+			return nil, nil, err
+		}
+		if best == nil || len(none) < len(refused) || len(none) == len(refused) && x.Objective() < float64(best.Objective()*(1-1e-9)) {
+			best, refused, jobs = x, none, slices.Clone(p.jobs)
+		}
+		if settled || ctx.Err() != nil {
+			break
+		}
+		// Half-way to what was found: the whole way, workloads change places again and again.
+		for j := range p.jobs {
+			if w := &p.jobs[j]; w.Wears > 0 {
+				w.Wears = math.Sqrt(float64(w.Wears * searched[j]))
+			}
+		}
+	}
+	copy(p.jobs, jobs)
+	best.noteWear()
+	return best, refused, nil
 }
 
-// checkWAF simulates the first drives of each group with what the plan puts on each.
-func (o *Outcome) checkWAF() (map[int]checked, error) {
+// judgedAgain is the same placement with what workloads are now known to wear.
+func (o *Outcome) judgedAgain(refused map[int]tco.Refusal) (*Outcome, error) {
+	x := &Outcome{Plan: o.Plan, fleet: o.fleet, host: o.host, Interrupted: o.Interrupted, ownWAF: o.ownWAF}
+	if p := o.Plan; p.Review > 0 {
+		x.stays = stays{host: o.stays.host}
+		x.stays.jobs, x.stays.of = calendar.Stays(p.jobs, float64(p.Review), float64(p.Horizon))
+	}
+	return x, x.judge(refused)
+}
+
+// ownWear simulates drives with what is on each, and lets workloads wear as much as that; of a group's further drives as much as those do together. settled says
+// that they did so before.
+func (o *Outcome) ownWear() (settled bool, err error) {
 	p := o.Plan
-	clear(p.simulated.checked)
 	on := make([][]tco.Workload, len(o.fleet.drives))
 	for j, k := range o.host {
 		if k >= 0 {
 			on[k] = append(on[k], p.jobs[j])
 		}
 	}
+	factor := make([]float64, len(o.fleet.drives))
+	o.ownWAF = make([]float64, len(o.fleet.drives))
+	type group struct {
+		drives       int
+		planned, own float64
+	}
+	groups := make([]group, len(p.Drives))
 	for i, k := range o.kept {
-		group, s := o.fleet.parts[k].group, &o.Drives[i].State
-		g, c := &p.Drives[group], p.simulated.checked[group]
-		if g.WAF == nil || g.WAF.Simulate == 0 || s.WriteRate == 0 || c.drives == mostChecked {
+		n, s := o.fleet.parts[k].group, &o.Drives[i].State
+		g, sum := &p.Drives[n], &groups[n]
+		if g.WAF == nil || g.WAF.Simulate == 0 || s.WriteRate == 0 {
 			continue
 		}
-		list, err := p.authors(on[k])
-		if err != nil {
-			return nil, err
+		rate, mix := 0.0, 0.0
+		for j := range on[k] {
+			w := on[k][j]
+			w.Wears = 0
+			bytes := o.fleet.drives[k].Wearing(&w)
+			rate, mix = rate+bytes, mix+float64(bytes*w.Sequential)
 		}
-		parts := make([]float64, len(list))
-		for n := range parts {
-			parts[n] = 1
+		planned := o.fleet.drives[k].WAF.At(min(1, mix/max(rate, 1e-300)))
+		if sum.drives == mostAlone {
+			factor[k] = sum.own / sum.planned
+		} else {
+			spared := o.fleet.parts[k].model.Spared(float64(g.Spare))
+			own, err := p.aloneWAF(on[k], g.WAF.Simulate, spared.Alpha())
+			if err != nil {
+				return false, err
+			}
+			factor[k] = own / planned
+			sum.drives, sum.planned, sum.own = sum.drives+1, sum.planned+float64(rate*planned), sum.own+float64(rate*own)
 		}
-		spared := o.fleet.parts[k].model.Spared(float64(g.Spare))
-		e := waf.DefaultExperiment()
-		e.Alpha, e.Blocks, e.Seed = spared.Alpha(), g.WAF.Simulate, p.Search.Seed
-		e.Writers = writersOf(list, parts, e.Blocks*e.Pages)
-		found, err := waf.Simulate(e)
-		if err != nil {
-			return nil, err
-		}
-		own := max(1, found.WAF)
-		o.Drives[i].OwnWAF = own
-		off := own / s.WAF
-		if c.drives == 0 {
-			c.low, c.high = off, off
-		}
-		c.drives, c.low, c.high = c.drives+1, min(c.low, off), max(c.high, off)
-		c.planned, c.own = c.planned+float64(s.WriteRate*s.WAF), c.own+float64(s.WriteRate*own)
-		p.simulated.checked[group] = c
+		o.ownWAF[k] = float64(factor[k] * planned)
 	}
-	return p.simulated.checked, nil
+	settled = true
+	for j, k := range o.host {
+		if k < 0 || factor[k] == 0 {
+			continue
+		}
+		w := &p.jobs[j]
+		settled = settled && math.Abs(factor[k]/wearOf(w)-1) <= settledWithin
+		w.Wears = factor[k]
+	}
+	return settled, nil
 }
 
-// rescaleWithin is by what share the plan's amplification may be off that of its drives together.
-const rescaleWithin = 0.02
-
-// rescale corrects the amplification of each group by what its drives have come to, and reports whether a plan must be made again for it.
-func (s *simulations) rescale(found map[int]checked) (again bool) {
-	for group, c := range found {
-		if off := c.own / c.planned; math.Abs(off-1) > rescaleWithin {
-			s.scale[group], again = s.scaleOf(group)*off, true
-		}
+// wearOf is a workload's factor of wear.
+func wearOf(w *tco.Workload) float64 {
+	if w.Wears == 0 {
+		return 1
 	}
-	return again
+	return w.Wears
 }
 
-// scaleOf is by what the amplification of a group is corrected.
-func (s *simulations) scaleOf(group int) float64 {
-	if v, ok := s.scale[group]; ok {
-		return v
+// aloneWAF is the write amplification of a drive that has some workloads and no others.
+func (p *Plan) aloneWAF(jobs []tco.Workload, blocks int, alpha float64) (float64, error) {
+	list, err := p.authors(jobs)
+	if err != nil {
+		return 0, err
 	}
-	return 1
+	parts := make([]float64, len(list))
+	for n := range parts {
+		parts[n] = 1
+	}
+	e := waf.DefaultExperiment()
+	e.Alpha, e.Blocks, e.Seed = alpha, blocks, p.Search.Seed
+	e.Writers = writersOf(list, parts, e.Blocks*e.Pages)
+	found, err := waf.Simulate(e)
+	return max(1, found.WAF), err
+}
+
+// noteWear says of each drive and group what was simulated.
+func (o *Outcome) noteWear() {
+	p := o.Plan
+	clear(p.simulated.alone)
+	for i, k := range o.kept {
+		if own := o.ownWAF[k]; own > 0 {
+			o.Drives[i].State.WAF = own
+			n := o.fleet.parts[k].group
+			c, ok := p.simulated.alone[n]
+			if !ok {
+				c = [2]float64{own, own}
+			}
+			p.simulated.alone[n] = [2]float64{min(c[0], own), max(c[1], own)}
+		}
+	}
 }

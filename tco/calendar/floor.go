@@ -187,7 +187,7 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 		wears := make([]float64, n)
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
-			wears[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * bound.AtKnots(line, w.Sequential) / d.Budget
+			wears[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * ownWear(w) * bound.AtKnots(line, w.Sequential) / d.Budget
 		}
 		x.wears = append(x.wears, wears)
 	}
@@ -244,4 +244,12 @@ func wholes(classes []floored) float64 {
 		}
 	}
 	return tco.Cover(kinds, space, io)
+}
+
+// ownWear is a workload's own factor of wear.
+func ownWear(w *tco.Workload) float64 {
+	if w.Wears == 0 {
+		return 1
+	}
+	return w.Wears
 }

@@ -189,7 +189,7 @@ func (w *walk) leave(t float64) {
 // arrive puts a workload on the drive; before are those that ever came there.
 func (w *walk) arrive(jobs []tco.Workload, j int32, before []int32) {
 	x, d := &jobs[j], w.d
-	bytes := float64(x.WriteRate * d.Stripe.Bytes(x.FullStripe))
+	bytes := d.Wearing(x)
 	g := guest{job: j, end: w.c.end(x), first: takes{rate: x.WriteRate, wearing: bytes, mix: float64(bytes * x.Sequential), space: x.WorkingSet, load: d.Load(x), ios: d.Stripe.Load(x)}}
 	g.now = g.first
 	if x.Growth != 0 {

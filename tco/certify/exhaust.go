@@ -169,6 +169,9 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 				reads = float64((1 - w.FullStripe) * d.Stripe.SmallReads)
 				writes = float64(w.FullStripe*d.Stripe.FullIOs) + float64((1-w.FullStripe)*(d.Stripe.SmallIOs-d.Stripe.SmallReads))
 			}
+			if w.Wears > 0 {
+				bytes *= w.Wears
+			}
 			seen.add(w, reads, writes)
 			if d.WriteCost > 0 {
 				writes = float64(writes * d.WriteCost)
