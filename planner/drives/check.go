@@ -155,6 +155,9 @@ func (a *Array) validate() error {
 	return f.Err()
 }
 
+// leastBlocks and mostBlocks are how many blocks of a drive are simulated: fewer have no spare block, more take minutes.
+const leastBlocks, mostBlocks = 16, 20_000
+
 func (a *Amplification) validate() error {
 	var f units.Faults
 	given := 0
@@ -171,6 +174,7 @@ func (a *Amplification) validate() error {
 		f.Hold(err == nil, "points", "%v", err)
 	}
 	f.Hold(a.Simulate >= 0, "simulate", "%d blocks are not possible; write 0 or more", a.Simulate)
+	f.Hold(a.Simulate <= 0 || a.Simulate >= leastBlocks && a.Simulate <= mostBlocks, "simulate", "a drive of %d blocks is not simulated; write %d to %d, such as 500", a.Simulate, leastBlocks, mostBlocks)
 	if equation {
 		f.Hold(a.Random >= 1 && !math.IsInf(a.Random, 1), "random", "a write amplification of %v; it is at least 1", a.Random)
 		f.Hold(a.Sequential == 0 || a.Sequential >= 1, "sequential", "a write amplification of %v; it is at least 1", a.Sequential)
