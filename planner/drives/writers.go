@@ -121,7 +121,7 @@ func tilted(list []author, share float64) []float64 {
 	return parts
 }
 
-// writers is a drive that has such parts of the authors, of so many pages.
+// writersOf are the authors on a drive of so many pages that has such parts of them.
 func writersOf(list []author, parts []float64, pages int) []waf.Writer {
 	rate, space := 0.0, 0.0
 	for i := range list {
@@ -263,7 +263,7 @@ func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Re
 		if best == nil || len(none) < len(refused) || len(none) == len(refused) && x.Objective() < float64(best.Objective()*(1-1e-9)) {
 			best, refused, jobs = x, none, slices.Clone(p.jobs)
 		}
-		if settled || ctx.Err() != nil {
+		if settled || o.Interrupted {
 			break
 		}
 		// Half-way to what was found: the whole way, workloads change places again and again.

@@ -322,8 +322,8 @@ func (s *sack) branch(at int, value, room float64) {
 		}
 		bound, left = bound+s.worth[j], left-s.weight[j]
 	}
-	if at == len(s.items) || bound <= s.value*(1+1e-9)+1e-12 {
-		s.most = max(s.most, min(bound, s.value*(1+1e-9)+1e-12))
+	if enough := float64(s.value*(1+1e-9)) + 1e-12; at == len(s.items) || bound <= enough {
+		s.most = max(s.most, min(bound, enough))
 		return
 	}
 	if s.branches++; s.branches > mostBranches {
