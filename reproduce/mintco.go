@@ -13,6 +13,7 @@ import (
 	"farflash/stats"
 	"farflash/tco"
 	"farflash/tco/bound"
+	"farflash/tco/catalogue"
 	"farflash/tco/certify"
 )
 
@@ -41,7 +42,7 @@ var mintcoPool = []poolModel{
 
 // drive makes one drive of a pool's model.
 func (x *poolModel) drive(mode tco.Mode) (tco.Drive, error) {
-	m, err := tco.FindModel(tco.Catalogue(), x.name)
+	m, err := catalogue.Find(catalogue.Models(), x.name)
 	if err != nil {
 		return tco.Drive{}, err
 	}

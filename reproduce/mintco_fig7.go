@@ -84,16 +84,24 @@ func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
 }
 
 // fig7Normalised are the rows of the other reading of equation 5: money a GB over that before the arrival, which can be set against shares, until
-// the flash is worn out; with the write budget as the paper counts it, and as it is rated.
+// the flash is worn out; with the write budget as the paper counts it, and as it is rated, and nothing else changed: with a rating for each direction as well
+// mintco-perf is half as much dearer again, since balance is then of other shares.
 func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) error {
 	o.Progress = nil
 	for _, budget := range []struct {
 		mode tco.Mode
 		name string
 	}{{tco.Paper, "the paper's write budget"}, {tco.Corrected, "the rated write budget"}} {
-		drives, err := mintcoDrives(budget.mode)
+		drives, err := mintcoDrives(tco.Paper) // whose IOPS are of one rating, as the paper counts them
 		if err != nil {
 			return err
+		}
+		budgets, err := mintcoDrives(budget.mode)
+		if err != nil {
+			return err
+		}
+		for k := range drives {
+			drives[k].Budget = budgets[k].Budget
 		}
 		cfg := tco.Config{Mode: tco.Corrected, WarmUp: true, FillSpace: 1, FillIOPS: 1}
 		var runs [2][]*tco.Assessment // of mintco-v3 and mintco-perf, by seed

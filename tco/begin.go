@@ -43,7 +43,7 @@ func (a *arranged) filling() *filling {
 				if w.End > 0 {
 					served = min(days, w.End-w.Arrival)
 				}
-				share = max(share, float64(float64(w.WriteRate*d.Stripe.Bytes(w.FullStripe))*float64(d.WAF.At(w.Sequential)*served))/(d.Budget-d.Worn))
+				share = max(share, float64(d.Wearing(w)*float64(d.WAF.At(w.Sequential)*served))/(d.Budget-d.Worn))
 			}
 			f.weight[j] = min(f.weight[j], float64(share*price))
 		}
@@ -271,7 +271,7 @@ func (f *filling) shares(k, j int) [3]float64 {
 		if w.End > 0 {
 			days = min(days, w.End-w.Arrival)
 		}
-		wear = float64(float64(w.WriteRate*d.Stripe.Bytes(w.FullStripe))*float64(d.WAF.At(w.Sequential)*days)) / (d.Budget - d.Worn)
+		wear = float64(d.Wearing(w)*float64(d.WAF.At(w.Sequential)*days)) / (d.Budget - d.Worn)
 	}
 	return [3]float64{w.WorkingSet / f.pool.spaceMost[k], f.load[k][j] / f.pool.ioMost[k], wear}
 }

@@ -9,13 +9,14 @@ import (
 	"farflash/rng"
 	"farflash/tco"
 	"farflash/tco/bound"
+	"farflash/tco/catalogue"
 	"farflash/tco/certify"
 )
 
 // rated is a drive with a rating for reads and one for writes.
 func rated(t *testing.T, mode tco.Mode, reads, writes float64) tco.Drive {
 	t.Helper()
-	m := tco.Model{Name: "m", Capacity: 1000, TBW: 3000, ReadIOPS: reads, WriteIOPS: writes, ActiveW: 10, IdleW: 5, Price: 500}
+	m := catalogue.Model{Name: "m", Capacity: 1000, TBW: 3000, ReadIOPS: reads, WriteIOPS: writes, ActiveW: 10, IdleW: 5, Price: 500}
 	d, err := m.Drive("d", mode, tco.DefaultCosts(), 0.3, 0.5)
 	if err != nil {
 		t.Fatal(err)
@@ -115,29 +116,5 @@ func TestDirectedPlans(t *testing.T) {
 	}
 	if tight < 10 {
 		t.Errorf("of 40 problems only %d need more than a drive", tight)
-	}
-}
-
-// TestDisks: a hard disk has neither write amplification nor, without a rating, wear.
-func TestDisks(t *testing.T) {
-	head := "model,capacity_gb,media,tbw_tb,read_iops,write_iops,price,active_w,idle_w\n"
-	list, err := tco.ReadModels(strings.NewReader(head+"a,18000,hdd,,170,550,300,9.4,5.3\nb,18000,hdd,2750,170,550,0,9.4,5.3\n"), "d.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []float64{1e15, 2750e3} {
-		d, err := list[i].Drive("d", tco.Corrected, tco.DefaultCosts(), 0.3, 0.5)
-		if err != nil || d.WAF.At(0) != 1 || d.WAF.At(0.7) != 1 || d.Budget != want || d.Load(&tco.Workload{PeakIOPS: 550, WriteShare: 1}) > d.IOPS*(1+1e-12) {
-			t.Errorf("%+v, %v", d, err)
-		}
-	}
-	for row, want := range map[string]string{"a,18000,tape,,170,550,300,9.4,5.3": "neither flash nor hdd", "b,18000,hdd,2750,170,550,,9.4,5.3": "price"} {
-		list, err := tco.ReadModels(strings.NewReader(head+row+"\n"), "d.csv")
-		if err == nil {
-			_, err = list[0].Drive("d", tco.Corrected, tco.DefaultCosts(), 0.3, 0.5)
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", row, err)
-		}
 	}
 }

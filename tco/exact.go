@@ -26,11 +26,7 @@ func (a *arranged) few(most int) bool {
 	if n > min(most, 20) {
 		return false
 	}
-	each := 1.5e-6
-	if a.grows {
-		each = 20e-6 // every quarter of a year
-	}
-	if float64(each*rng.Pow(2, float64(n)))*float64(len(a.kinds)) > mostSeconds {
+	if float64(a.priced()*rng.Pow(2, float64(n)))*float64(len(a.kinds)) > mostSeconds {
 		return false
 	}
 	passes := 1.0
@@ -43,6 +39,14 @@ func (a *arranged) few(most int) bool {
 		passes *= 4 // a rate is found in some steps
 	}
 	return float64(passes*rng.Pow(3, float64(n))) <= mostDivisions
+}
+
+// priced is about how many seconds it takes to price a set of workloads on a drive.
+func (a *arranged) priced() float64 {
+	if a.grows {
+		return 20e-6 // every quarter of a year
+	}
+	return 1.5e-6
 }
 
 // exactly finds the best plan of a few workloads: what every set of them costs on every kind of drive, and of these sets the best

@@ -48,19 +48,15 @@ func (d *Drive) measures() []float64 {
 	for i := range 101 {
 		list = append(list, d.WAF.At(float64(i)/100))
 	}
-	for i := range 101 {
-		v := -1.0
-		if d.Tail != nil {
-			v = d.Tail.P99(float64(i) / 100)
-		}
-		list = append(list, v)
+	if d.Tail == nil {
+		return list
 	}
-	return list
+	return append(list, d.Tail.Measures()...)
 }
 
 // measures are what a plan can tell of a workload.
 func (w *Workload) measures() []float64 {
-	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.WriteShare, w.End, w.FullStripe, w.P99, w.Growth, float64(w.Stay.At)}
+	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.IOSize, w.WriteShare, w.End, w.FullStripe, w.P99, w.Growth, w.Wears, float64(w.Stay.At)}
 }
 
 // arrange puts a problem in its order.
@@ -240,14 +236,6 @@ func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 	return cost - a.unused[k], data, over
 }
 
-// tooSlow is by how much a p99 passes what is asked for, at most 1.
-func (d *Drive) tooSlow(load, tight float64) float64 {
-	if d.Tail == nil || math.IsInf(tight, 1) {
-		return 0
-	}
-	return min(1, max(0, d.Tail.P99(load/d.IOPS)/tight-1))
-}
-
 // tryInOrder puts workloads on a drive as they arrive. One that comes when the drive is worn out or past its horizon counts as a whole.
 func (a *arranged) tryInOrder(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
@@ -265,8 +253,8 @@ func (a *arranged) tryInOrder(k int, list []int32) (cost, data, over float64) {
 		}
 		p.place(k, w, &o)
 		space, load = max(space, p.space[k]), max(load, p.load[k])
-		if !p.plain[k] {
-			slow = max(slow, p.drives[k].tooSlow(p.load[k], p.tight[k]))
+		if p.crowds != nil {
+			slow = max(slow, p.crowds[k].tooSlow(&p.drives[k], p.load[k]))
 		}
 	}
 	return p.cost[k], p.data[k], late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
@@ -278,7 +266,7 @@ func (a *arranged) tryStaying(k int, list []int32) (cost, data, over float64) {
 	d, horizon, budget, curve := &p.drives[k], p.cfg.Horizon, p.budget[k], p.waf[k]
 	asks := a.asks(k)
 	var rate, wearing, mix, nand, written, space, load, late, slow, life float64
-	worn, tight := d.Worn, math.Inf(1)
+	worn, crowd := d.Worn, Crowd{}
 	first, recent := math.NaN(), 0.0
 	for _, j := range list {
 		w, ask := &a.jobs[j], &asks[j]
@@ -302,11 +290,9 @@ func (a *arranged) tryStaying(k int, list []int32) (cost, data, over float64) {
 			amplified = curve.At(mix / wearing)
 		}
 		nand = float64(wearing * amplified)
-		if space, load = space+w.WorkingSet, load+ask.load; w.P99 > 0 {
-			tight = min(tight, w.P99)
-		}
-		if d.Tail != nil {
-			slow = max(slow, d.tooSlow(load, tight))
+		if space, load = space+w.WorkingSet, load+ask.load; d.Tail != nil {
+			crowd.Join(d, w, 1)
+			slow = max(slow, crowd.tooSlow(d, load))
 		}
 	}
 	left := math.Inf(1)
@@ -334,8 +320,8 @@ func (a *arranged) asks(k int) []ask {
 		for j := range a.jobs {
 			w := &a.jobs[j]
 			bytes := w.WriteRate
-			if !a.pool.plain[k] {
-				bytes = float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+			if !a.pool.plain[k] || w.Wears != 0 {
+				bytes = d.Wearing(w)
 			}
 			list[j] = ask{bytes, float64(bytes * w.Sequential), d.Load(w)}
 		}
@@ -348,7 +334,7 @@ func (a *arranged) asks(k int) []ask {
 func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
 	d := &p.drives[k]
-	rate, wearing, mix, space, load, tight := 0.0, 0.0, 0.0, 0.0, 0.0, math.Inf(1)
+	rate, wearing, mix, space, load, crowd := 0.0, 0.0, 0.0, 0.0, 0.0, Crowd{}
 	asks := a.asks(k)
 	for _, j := range list {
 		w, ask := &a.jobs[j], &asks[j]
@@ -357,8 +343,8 @@ func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 		mix += ask.mix
 		load += ask.load
 		space += w.WorkingSet
-		if w.P99 > 0 {
-			tight = min(tight, w.P99)
+		if d.Tail != nil {
+			crowd.Join(d, w, 1)
 		}
 	}
 	life := math.Inf(1)
@@ -369,9 +355,7 @@ func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 		life = min(life, h)
 	}
 	over = max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
-	if d.Tail != nil {
-		over += d.tooSlow(load, tight)
-	}
+	over += crowd.tooSlow(d, load)
 	held := 0.0
 	if rate > 0 {
 		held = float64(rate * life)

@@ -2,7 +2,6 @@ package tco
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -161,7 +160,7 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for u, want := range map[float64]float64{0: 100, 0.1: 100, 0.2: 125, 0.5: 200, 0.7: 600, 0.9: 1000, 0.91: math.Inf(1)} {
-		if got := b.P99(u); math.Abs(got-want) > 1e-9 {
+		if got := b.At(u); math.Abs(got-want) > 1e-9 {
 			t.Errorf("at %v: %v us, not %v", u, got, want)
 		}
 	}
@@ -170,82 +169,23 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestModels: a table's row with every column, what is derived of it, and rows that disagree with themselves.
-func TestModels(t *testing.T) {
-	head := strings.Join(ModelColumns(), ",") + "\n"
-	list, err := ReadModels(strings.NewReader(head+
-		"x,1000,1200,2,5,3700,100000,25000,12,4,500,2024,0.5%,9000,3.5,flash,old,a sheet,none\n"+
-		"y,1000,,1,5,,,25000,,,,,,,,,,,\n"+
-		"z,1000,,,,,,,,,,,,,,,,,\n"), "d.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, y, z := &list[0], &list[1], &list[2]
-	if *x != (Model{Name: "x", Era: "old", Capacity: 1000, Raw: 1200, DWPD: 2, Years: 5, TBW: 3700, ReadIOPS: 100000, WriteIOPS: 25000, ActiveW: 12, IdleW: 4, Price: 500, PriceWhen: "2024",
-		AFR: 0.005, Sequential: 9000, Source: "a sheet", Note: "none", RandomWAF: 3.5}) {
-		t.Errorf("%+v", x)
-	}
-	// 1 a day of 1 TB for five years; 1000 GB are held by 1024 GiB, which are 1099.5 GB.
-	if y.TBW != 1825 || math.Abs(y.Alpha()-1.099511627776) > 1e-12 || x.Alpha() != 1.2 || z.TBW != 0 {
-		t.Errorf("%v TB, alpha %v and %v", y.TBW, y.Alpha(), x.Alpha())
-	}
-	if math.Abs(x.IOPS(0)-100000) > 1e-6 || math.Abs(x.IOPS(1)-25000) > 1e-6 || math.Abs(x.IOPS(0.5)-40000) > 1e-9 || y.IOPS(0.3) != 25000 || (&Model{ReadIOPS: 7}).IOPS(0.3) != 7 {
-		t.Errorf("%v, %v, %v", x.IOPS(0), x.IOPS(0.5), y.IOPS(0.3))
-	}
-	if x.FailureRate() != 0.005 || math.Abs(y.FailureRate()-8760/2e6) > 1e-15 {
-		t.Errorf("%v and %v of them fail", x.FailureRate(), y.FailureRate())
-	}
-	if got := fmt.Sprint(z.Unknown()); got != "[price tbw read_iops write_iops active_w idle_w]" || x.Unknown() != nil || fmt.Sprint(y.Unknown()) != "[price active_w idle_w]" {
-		t.Errorf("missing are %s", got)
-	}
-	c := DefaultCosts()
-	c.Setup = 20
-	d, err := x.Drive("d", Corrected, c, 0.25, 0.5)
-	if err != nil || d.Buy != 520 || math.Abs(d.Run-6.0/1000*24*1.54*0.1) > 1e-12 || math.Abs(d.Budget-3700*1000*3.5) > 1e-6 || d.Capacity != 1000 || d.IOPS != 100000 || d.WriteCost != 4 || d.Model != "x" || d.Name != "d" {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if _, err := z.Drive("d", Corrected, c, 0.25, 0.5); err == nil {
-		t.Error("a drive of which nothing is known was taken")
-	}
-	c.PUE = 0
-	if _, err := x.Drive("d", Corrected, c, 0.25, 0.5); err == nil {
-		t.Error("costs that cannot be were taken")
-	}
-	short := "model,capacity_gb,raw_gb,dwpd,years,tbw_tb,random_waf,afr\n"
-	for row, good := range map[string]bool{
-		"x,1000,,1,5,1916,,": true, "x,1000,,1,5,1917,,": false, "x,1000,,1,5,1734,,": true, "x,1000,,1,5,1733,,": false, // 1825 and 5 % more or less
-		"x,1000,1001,,,,,": true, "x,1000,1000,,,,,": false, "x,0,,,,,,": false, "x,1e-9,,,,,,": true,
-		"x,1000,,,100,,,": true, "x,1000,,,101,,,": false, "x,1000,,,,,1,": true, "x,1000,,,,,0.9,": false, "x,1000,,,,,,1": true, "x,1000,,,,,,1.1": false,
-		",1000,,,,,,": false, "x,1000,,1,,9,,": true, "x,1000,,,5,9,,": true, "x,1000,,,,-1,,": false,
-	} {
-		if _, err := ReadModels(strings.NewReader(short+row+"\n"), "d.csv"); (err == nil) != good {
-			t.Errorf("%s: %v", row, err)
-		}
-	}
-	if _, err := ReadModels(strings.NewReader(short+"x,1000,,,,,,\nx,2000,,,,,,\n"), "d.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column model: \"x\" is the name of row 2 already") {
-		t.Errorf("%v", err)
-	}
-	if _, err := ReadModels(strings.NewReader(short), "d.csv"); err == nil {
-		t.Error("a table without drives was taken")
-	}
-}
-
 // TestRows: every column of a table of workloads, what repeats a row, and what a table must not have.
 func TestRows(t *testing.T) {
 	head := strings.Join(WorkloadColumns(), ",") + "\n"
-	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 2\n,,,,,,,,,,,,\n"), "w.csv")
+	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 64, t.csv, 2\n,,,,,,,,,,,,,,\n"), "w.csv")
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3, Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g", Growth: -0.2}
+	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3, Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g", Growth: -0.2, IOSize: 64, Trace: "t.csv"}
 	if list[1] != want || list[0].Name != "a-1" {
 		t.Errorf("%+v", list)
 	}
 	for row, good := range map[string]bool{
-		"a,1,1,1,1,1,0,0,0,0,,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,,1": false, "a,1,1,1,1,1,0,0,0,0,,,1.5": false, "a,1,1,1,1,1,0,0,0,0,,,0": false,
-		"a,1,1,1,1,1,0,0,0,0,,,1000001": false, ",1,1,1,1,1,0,0,0,0,,,1": false, "a,inf,1,1,1,1,0,0,0,0,,,1": false, "a,nan,1,1,1,1,0,0,0,0,,,1": false,
-		"a,1,1,1,1,1,5,5,0,0,,,1": false, "a,1,1,1,1,1,5,5.1,0,0,,,1": true, "a,1,1,1,1,1,-1,0,0,0,,,1": false,
-		"a,1,1,1,1,1,0,0,0,0,,-100%,1": false, "a,1,1,1,1,1,0,0,0,0,,10000%,1": true, "a,1,1,1,1,1,0,0,0,0,,10001%,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,,,,1": false, "a,1,1,1,1,1,0,0,0,0,,,,,1.5": false, "a,1,1,1,1,1,0,0,0,0,,,,,0": false,
+		"a,1,1,1,1,1,0,0,0,0,,,,,1000001": false, ",1,1,1,1,1,0,0,0,0,,,,,1": false, "a,inf,1,1,1,1,0,0,0,0,,,,,1": false, "a,nan,1,1,1,1,0,0,0,0,,,,,1": false,
+		"a,1,1,1,1,1,5,5,0,0,,,,,1": false, "a,1,1,1,1,1,5,5.1,0,0,,,,,1": true, "a,1,1,1,1,1,-1,0,0,0,,,,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,-100%,,,1": false, "a,1,1,1,1,1,0,0,0,0,,10000%,,,1": true, "a,1,1,1,1,1,0,0,0,0,,10001%,,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,0.5,,1": true, "a,1,1,1,1,1,0,0,0,0,,,0.4,,1": false, "a,1,1,1,1,1,0,0,0,0,,,1048576,,1": true, "a,1,1,1,1,1,0,0,0,0,,,1048577,,1": false,
 	} {
 		if _, err := ReadWorkloads(strings.NewReader(head+row+"\n"), "w.csv"); (err == nil) != good {
 			t.Errorf("%s: %v", row, err)
@@ -254,7 +194,7 @@ func TestRows(t *testing.T) {
 	if _, err := ReadWorkloads(strings.NewReader("name,name\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "the column is there twice") {
 		t.Errorf("%v", err)
 	}
-	if _, err := ReadWorkloads(strings.NewReader(head+"a,1,1,1,1,1,0,0,0,0,,,600000\nb,1,1,1,1,1,0,0,0,0,,,400001\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
+	if _, err := ReadWorkloads(strings.NewReader(head+"a,1,1,1,1,1,0,0,0,0,,,,,600000\nb,1,1,1,1,1,0,0,0,0,,,,,400001\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("no disk")

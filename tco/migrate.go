@@ -153,19 +153,15 @@ func (p *Pool) roomLater(k int, w *Workload, jobs []Workload, until []float64, t
 		if host[j] != k {
 			continue
 		}
-		space, load, tight := w.WorkingSet, d.Load(w), p.tight[k]
+		space, load, crowd := w.WorkingSet, d.Load(w), p.asked(k)
 		add := func(i int) {
 			if y := &jobs[i]; until[i] == 0 || until[i] > x.Arrival {
 				space += y.WorkingSet
 				load += d.Load(y)
-			}
-			if jobs[i].P99 > 0 {
-				tight = min(tight, jobs[i].P99)
+				crowd.Join(d, y, 1)
 			}
 		}
-		if w.P99 > 0 {
-			tight = min(tight, w.P99)
-		}
+		crowd.Join(d, w, 1)
 		for _, i := range there {
 			add(i)
 		}
@@ -179,7 +175,7 @@ func (p *Pool) roomLater(k int, w *Workload, jobs []Workload, until []float64, t
 			return NoSpace
 		case load > p.ioMost[k]:
 			return NoIOPS
-		case d.Tail != nil && !math.IsInf(tight, 1) && d.Tail.P99(load/d.IOPS) > tight:
+		case crowd.Late(d, load) > 1:
 			return TooSlow
 		}
 	}

@@ -32,7 +32,9 @@ func (p *Problem) takesAlone(d *Drive, w *Workload) bool {
 	if float64(w.WorkingSet*most) > float64(d.Capacity*p.Config.FillSpace)*slack || float64(load*most) > float64(d.IOPS*p.Config.FillIOPS)*slack {
 		return false
 	}
-	return w.P99 <= 0 || d.Tail == nil || d.Tail.P99(load/d.IOPS) <= w.P99*slack
+	var alone Crowd
+	alone.Join(d, w, 1)
+	return alone.Late(d, load) <= slack
 }
 
 // namedMisfits is how many of them an error names.

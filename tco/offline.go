@@ -130,8 +130,9 @@ type distribution struct {
 	jobs   []Workload
 	result *OfflineResult
 
-	space, load, rate, tight []float64 // by drive
-	apart                    map[string][]int
+	space, load, rate []float64 // by drive
+	crowds            []Crowd
+	apart             map[string][]int
 }
 
 func (d *distribution) distribute(list []int, zone int) {
@@ -183,9 +184,7 @@ func (d *distribution) distribute(list []int, zone int) {
 		squares += float64(d.rate[best]*d.rate[best]) - float64(was*was)
 		d.space[best] += w.WorkingSet
 		d.load[best] += d.model.Load(w)
-		if w.P99 > 0 {
-			d.tight[best] = min(d.tight[best], w.P99)
-		}
+		d.crowds[best].Join(&d.model, w, 1)
 		if w.Apart != "" {
 			if d.apart == nil {
 				d.apart = map[string][]int{}
@@ -198,24 +197,22 @@ func (d *distribution) distribute(list []int, zone int) {
 
 // room reports whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of its own.
 func (d *distribution) room(k int, w *Workload) Obstacle {
-	space, load, tight := w.WorkingSet, d.model.Load(w), math.Inf(1)
-	if w.P99 > 0 {
-		tight = w.P99
-	}
+	space, load, crowd := w.WorkingSet, d.model.Load(w), Crowd{}
 	if k >= 0 {
 		space += d.space[k]
 		load += d.load[k]
-		tight = min(tight, d.tight[k])
+		crowd = d.crowds[k]
 		if w.Apart != "" && slices.Contains(d.apart[w.Apart], k) {
 			return SameFate
 		}
 	}
+	crowd.Join(&d.model, w, 1)
 	switch {
 	case space > float64(d.model.Capacity*d.cfg.FillSpace)*(1+roundOff):
 		return NoSpace
 	case load > float64(d.model.IOPS*d.cfg.FillIOPS)*(1+roundOff):
 		return NoIOPS
-	case d.model.Tail != nil && !math.IsInf(tight, 1) && d.model.Tail.P99(load/d.model.IOPS) > tight:
+	case crowd.Late(&d.model, load) > 1:
 		return TooSlow
 	}
 	return Fits
@@ -228,6 +225,6 @@ func (d *distribution) add(zone int) int {
 	x.Domain = x.Name
 	d.result.Drives = append(d.result.Drives, x)
 	d.result.Zone = append(d.result.Zone, zone)
-	d.space, d.load, d.rate, d.tight = append(d.space, 0), append(d.load, 0), append(d.rate, 0), append(d.tight, math.Inf(1))
+	d.space, d.load, d.rate, d.crowds = append(d.space, 0), append(d.load, 0), append(d.rate, 0), append(d.crowds, Crowd{})
 	return n
 }

@@ -173,7 +173,7 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 		s.run(how, &r)
 		if s.best != nil {
 			s = a.begin(s.best)
-			s.rebuild(how.steps/500, cfg.Stop, &r)
+			s.rebuild(how.steps/1000, cfg.Stop, &r)
 		}
 		keep(s)
 	}

@@ -13,6 +13,7 @@ import (
 	"farflash/rng"
 	"farflash/tco"
 	"farflash/tco/bound"
+	"farflash/tco/catalogue"
 	"farflash/tco/certify"
 )
 
@@ -29,7 +30,7 @@ func pool(t testing.TB, mode tco.Mode) []tco.Drive {
 		{"HGST Ultrastar SN150 3.2TB", 8769, 300000, 1}, {"Memblaze PBlaze4 3.2TB", 3200, 300000, 2}, {"SK hynix PE3100 960GB", 960, 100000, 2},
 		{"Intel DC P3520 2TB", 1132, 100000, 3}, {"Samsung PM1725a U.2 6.4TB", 7000, 0, 2},
 	} {
-		m, err := tco.FindModel(tco.Catalogue(), x.name)
+		m, err := catalogue.Find(catalogue.Models(), x.name)
 		if err != nil {
 			t.Fatal(err)
 		}

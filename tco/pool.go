@@ -35,12 +35,12 @@ type Pool struct {
 	space   []float64 // GB in use
 	load    []float64 // of IOPS, see Drive.Load
 	ios     []float64 // I/Os a second of the members
-	tight   []float64 // least p99 latency that a workload asks for
 	count   []int32
 	spent   []float64 // GB that the NAND will have been written at death
 	limited []bool    // the flash wears out before anything else ends the drive
 	taken   []int32   // workloads that were ever put there; count is of those there now
 
+	crowds  []Crowd     // of drives that have a Tail; nil: there are none
 	ends    [][]leaving // of workloads that end, earliest first
 	groups  map[string][]int32
 	domains []int32 // by drive
@@ -49,6 +49,7 @@ type Pool struct {
 // leaving is what a drive is relieved of when a workload ends.
 type leaving struct {
 	at, rate, wearing, mix, space, load, ios float64
+	who                                      *Workload // if the drive has a Tail
 }
 
 // NewPool makes a pool of drives without workloads.
@@ -59,16 +60,19 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 	n := len(drives)
 	p := &Pool{cfg: cfg, drives: drives, started: make([]bool, n), count: make([]int32, n), limited: make([]bool, n), taken: make([]int32, n), ends: make([][]leaving, n), domains: make([]int32, n)}
 	// One block of memory: arrivals run through several of the arrays side by side.
-	block := make([]float64, 21*n)
-	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written, &p.death, &p.cost, &p.data, &p.space, &p.load, &p.ios, &p.tight, &p.spent,
+	block := make([]float64, 20*n)
+	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written, &p.death, &p.cost, &p.data, &p.space, &p.load, &p.ios, &p.spent,
 		&p.buy, &p.run, &p.budget, &p.spaceMost, &p.ioMost} {
 		*a = block[i*n : (i+1)*n : (i+1)*n]
 	}
 	p.waf, p.plain = make([]WAF, n), make([]bool, n)
 	ids := map[string]int32{"": -1}
 	for i := range drives {
-		p.worn[i], p.spent[i], p.cost[i], p.tight[i] = drives[i].Worn, drives[i].Worn, drives[i].Buy, math.Inf(1)
+		p.worn[i], p.spent[i], p.cost[i] = drives[i].Worn, drives[i].Worn, drives[i].Buy
 		d := &drives[i]
+		if d.Tail != nil && p.crowds == nil {
+			p.crowds = make([]Crowd, n)
+		}
 		p.buy[i], p.run[i], p.budget[i], p.waf[i], p.plain[i] = d.Buy, d.Run, d.Budget, d.WAF, d.Stripe == (Stripe{}) && d.Tail == nil && d.WriteCost == 0
 		p.spaceMost[i], p.ioMost[i] = float64(d.Capacity*cfg.FillSpace)*(1+roundOff), float64(d.IOPS*cfg.FillIOPS)*(1+roundOff)
 		id, ok := ids[drives[i].Domain]
@@ -107,8 +111,8 @@ func (p *Pool) with(k int, w *Workload, t float64, o *outcome) (ok bool) {
 		return false
 	}
 	wearing := w.WriteRate
-	if !p.plain[k] {
-		wearing = float64(w.WriteRate * p.drives[k].Stripe.Bytes(w.FullStripe))
+	if !p.plain[k] || w.Wears != 0 {
+		wearing = p.drives[k].Wearing(w)
 	}
 	o.rate, o.wearing = p.rate[k]+w.WriteRate, p.wearing[k]+wearing
 	o.mix = p.mix[k] + float64(wearing*w.Sequential)
@@ -149,7 +153,7 @@ func (p *Pool) foresee(k int, w *Workload, t, first float64, o *outcome) {
 	own := leaving{at: math.Inf(1)}
 	stays := int(p.count[k]) - len(p.ends[k])
 	if w.End > 0 {
-		wearing := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+		wearing := d.Wearing(w)
 		own = leaving{at: w.End, rate: w.WriteRate, wearing: wearing, mix: float64(wearing * w.Sequential)}
 	} else {
 		stays++
@@ -225,6 +229,9 @@ func (p *Pool) advanceDrive(k int, t float64) {
 		p.rate[k], p.wearing[k], p.mix[k] = max(0, p.rate[k]-l.rate), max(0, p.wearing[k]-l.wearing), max(0, p.mix[k]-l.mix)
 		p.space[k], p.load[k] = max(0, p.space[k]-l.space), max(0, p.load[k]-l.load)
 		p.ios[k] = max(0, p.ios[k]-l.ios)
+		if l.who != nil {
+			p.crowds[k].leave(&p.drives[k], l.who)
+		}
 		p.count[k]--
 		p.nand[k] = 0
 		if p.wearing[k] > 0 {
@@ -262,12 +269,16 @@ func (p *Pool) place(k int, w *Workload, o *outcome) {
 	p.ios[k] += ios
 	p.count[k]++
 	p.taken[k]++
-	if w.P99 > 0 {
-		p.tight[k] = min(p.tight[k], w.P99)
+	if d.Tail != nil {
+		p.crowds[k].Join(d, w, 1)
 	}
 	if w.End > 0 {
-		wearing := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
-		l := leaving{w.End, w.WriteRate, wearing, float64(wearing * w.Sequential), w.WorkingSet, load, ios}
+		wearing := d.Wearing(w)
+		l := leaving{w.End, w.WriteRate, wearing, float64(wearing * w.Sequential), w.WorkingSet, load, ios, nil}
+		if d.Tail != nil {
+			x := *w
+			l.who = &x
+		}
 		at, _ := slices.BinarySearchFunc(p.ends[k], l, func(a, b leaving) int {
 			if a.at <= b.at {
 				return -1
@@ -332,16 +343,22 @@ func (p *Pool) withinLoad(k int, w *Workload) Obstacle {
 	if load > p.ioMost[k] {
 		return NoIOPS
 	}
-	if d.Tail != nil {
-		limit := p.tight[k]
-		if w.P99 > 0 {
-			limit = min(limit, w.P99)
-		}
-		if !math.IsInf(limit, 1) && d.Tail.P99(load/d.IOPS) > limit {
-			return TooSlow
-		}
+	if d.Tail == nil {
+		return Fits
+	}
+	crowd := p.crowds[k]
+	if crowd.Join(d, w, 1); crowd.Late(d, load) > 1 {
+		return TooSlow
 	}
 	return Fits
+}
+
+// asked is nobody on drive k, with what those that were ever there have asked for.
+func (p *Pool) asked(k int) Crowd {
+	if p.crowds == nil {
+		return Crowd{}
+	}
+	return Crowd{read: p.crowds[k].read, write: p.crowds[k].write}
 }
 
 // totals adds up cost, data and lifetime of all drives, in their order.
@@ -360,6 +377,9 @@ func (p *Pool) clear(k int) {
 	for _, a := range [...][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data, p.space, p.load, p.ios} {
 		a[k] = 0
 	}
-	p.worn[k], p.spent[k], p.cost[k], p.tight[k] = p.drives[k].Worn, p.drives[k].Worn, p.buy[k], math.Inf(1)
+	p.worn[k], p.spent[k], p.cost[k] = p.drives[k].Worn, p.drives[k].Worn, p.buy[k]
+	if p.crowds != nil {
+		p.crowds[k] = Crowd{}
+	}
 	p.ends[k] = p.ends[k][:0]
 }

@@ -376,6 +376,7 @@ func (s *search) step(r *rng.Stream, n, kinds int64) {
 
 // rebuild tries so often to divide anew, in the best way there is, what a few drives have, if these are few workloads.
 func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
+	rebuilt := s.rebuilt()
 	jobs := make([]int32, 0, rebuilt)
 	counts := make([]int, len(s.kinds))
 	s.threshold, s.penalty = 0, math.Inf(1)
@@ -437,5 +438,13 @@ func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
 	s.save()
 }
 
-// rebuilt is how many workloads are divided anew at most.
-const rebuilt = 9
+// rebuilt is how many workloads are divided anew at most: as many as every plan is looked at of, unless there are so many kinds of drives, or sets take so
+// long to be priced, that fewer take long enough.
+func (s *search) rebuilt() int {
+	const least, most = 9, 0.02 // seconds
+	n := ExactWorkloads
+	for n > least && float64(s.priced()*float64(len(s.kinds)))*rng.Pow(2, float64(n)) > most {
+		n--
+	}
+	return n
+}

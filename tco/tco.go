@@ -99,6 +99,7 @@ type Workload struct {
 	WriteRate  float64 // lambda: GB a day that the host writes
 	Sequential float64 // S: share of the written bytes that are sequential
 	PeakIOPS   float64 // P: I/Os a second in the busiest 5 minutes
+	IOSize     float64 // KiB of an I/O on average, which latencies and write amplification that are simulated follow; 0: DefaultIOSize
 	WriteShare float64 // R_w: share of the I/Os that write
 	WorkingSet float64 // GB of space that it takes
 	Arrival    float64 // T_A: day
@@ -111,12 +112,30 @@ type Workload struct {
 	Apart string
 	// Growth is by what share a year what it writes, its I/Os and its space grow, compounded from its arrival. Only a Pricer heeds it.
 	Growth float64
+	// Trace is the file that has what it writes, for a write amplification that is simulated; "": none is recorded. It changes nothing else.
+	Trace string
+	// Wears is how much more it wears flash than its sequential share tells, such as who writes hot or cold beside others, as a factor; 0: 1.
+	Wears float64
 	// Stay tells a stay of a workload that may move from the stays before it; the zero value is a workload that is where it is until its end.
 	Stay Stay
 }
 
 // Stay is a part of the time that a workload is there: its At-th, of the workload that Of numbers from 1.
 type Stay struct{ Of, At int32 }
+
+// DefaultIOSize is what ratings of IOPS are for, in KiB.
+const DefaultIOSize = 4
+
+// mostIOSize is an I/O of a GiB, in KiB.
+const mostIOSize = 1 << 20
+
+// size is that of its I/Os, in KiB.
+func (w *Workload) size() float64 {
+	if w.IOSize == 0 {
+		return DefaultIOSize
+	}
+	return w.IOSize
+}
 
 // mostGrowth is a year's growth that no plan is made for.
 const mostGrowth = 100
@@ -136,6 +155,9 @@ func (w *Workload) Validate() error {
 	if !finite(w.PeakIOPS) {
 		f.Hold(false, "peak_iops", "%v is not possible; write 0 I/Os a second or more", w.PeakIOPS)
 	}
+	if !(w.IOSize == 0 || w.IOSize >= 0.5 && w.IOSize <= mostIOSize) {
+		f.Hold(false, "io_size", "%v KiB are not possible; an I/O has 512 B to 1 GiB", w.IOSize)
+	}
 	if !(w.WriteShare >= 0 && w.WriteShare <= 1) {
 		f.Hold(false, "write_share", "%v is not possible; a share of the I/Os is 0%% to 100%%", units.Fraction(w.WriteShare))
 	}
@@ -153,6 +175,9 @@ func (w *Workload) Validate() error {
 	}
 	if !(w.Growth > -1 && w.Growth <= mostGrowth) {
 		f.Hold(false, "growth", "%v a year is not possible; write more than -100%% and at most %v", units.Fraction(w.Growth), units.Fraction(mostGrowth))
+	}
+	if !finite(w.Wears) {
+		f.Hold(false, "wears", "%v is not possible; write a positive factor, or leave it out", w.Wears)
 	}
 	if !finite(w.P99) {
 		f.Hold(false, "p99", "%v us are not possible; write a positive time, or leave it out for any", w.P99)
@@ -184,7 +209,7 @@ type Drive struct {
 	// both, and IOPS counts I/Os of either kind.
 	WriteCost float64
 	WAF       WAF
-	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do.
+	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do. An array's is that of its members.
 	Tail Tail
 	// Stripe says what a write costs the members; the zero value is a single drive.
 	Stripe Stripe
@@ -240,6 +265,15 @@ func (d *Drive) Load(w *Workload) float64 {
 	}
 	reads, writes := d.Stripe.ios(w)
 	return reads + float64(writes*d.WriteCost)
+}
+
+// Wearing is how many GB a day of a workload wear a drive: what the members are written for it.
+func (d *Drive) Wearing(w *Workload) float64 {
+	bytes := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
+	if w.Wears == 0 {
+		return bytes
+	}
+	return float64(bytes * w.Wears)
 }
 
 // checkInput reports what no plan can be made of.

@@ -442,7 +442,7 @@ func TestConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := tail.P99(0.3); math.Abs(v-150) > 1e-9 || !math.IsInf(tail.P99(0.91), 1) || tail.P99(0) != 100 {
+	if v := tail.At(0.3); math.Abs(v-150) > 1e-9 || !math.IsInf(tail.At(0.91), 1) || tail.At(0) != 100 {
 		t.Errorf("the table says %v", v)
 	}
 	drives := goldenDrives()

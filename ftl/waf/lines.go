@@ -39,8 +39,19 @@ const leastPart = 1.0 / 320
 // Sweep simulates shares of sequential writes, which rise, and then half-way between those where the straight line is off the simulation there by
 // more than a share, and so on: with little spare space the curve falls by half within a fortieth.
 func Sweep(e Experiment, shares []float64, within float64) ([]MixPoint, error) {
-	at := func(s float64) (MixPoint, error) {
+	return SweepOf(func(s float64) (Experiment, error) {
 		e.Sequential = s
+		return e, nil
+	}, shares, within)
+}
+
+// SweepOf is Sweep of the experiments that have the shares.
+func SweepOf(of func(s float64) (Experiment, error), shares []float64, within float64) ([]MixPoint, error) {
+	at := func(s float64) (MixPoint, error) {
+		e, err := of(s)
+		if err != nil {
+			return MixPoint{}, err
+		}
 		r, err := Simulate(e)
 		return MixPoint{S: s, WAF: r.WAF}, err
 	}

@@ -18,6 +18,7 @@ type load struct {
 	run        int32   // its length; 0: the whole space
 	at, left   int32   // next sequential page, pages left of the run
 	runs       [][2]int32
+	writers    *writers // nil: there are none
 }
 
 func (e Experiment) load() *load {
@@ -27,6 +28,9 @@ func (e Experiment) load() *load {
 		pages:     int32(e.Blocks * e.Pages),
 		run:       int32(e.Run),
 		runs:      e.Runs,
+	}
+	if e.Writers != nil {
+		l.writers = e.writers(l.pages)
 	}
 	space, writes := 0.0, 0.0
 	for _, c := range e.Classes {
@@ -48,6 +52,9 @@ func (e Experiment) load() *load {
 
 // next returns the page to be written next.
 func (l *load) next() int32 {
+	if l.writers != nil {
+		return l.writers.next(&l.addresses)
+	}
 	if l.left > 0 {
 		l.left--
 		l.at++

@@ -52,6 +52,9 @@ type Experiment struct {
 	// so on. Each is the first page and how many.
 	Runs [][2]int32
 
+	// Writers, if there are any, write in the place of Classes, Sequential and Runs.
+	Writers []Writer
+
 	// Precondition is how many uniform random writes come after the fill, before anything of the load, in multiples of the logical
 	// space.
 	Precondition float64
@@ -107,6 +110,11 @@ func (e Experiment) check() error {
 	if err := checkClasses(e.Classes); err != nil {
 		return err
 	}
+	if e.Writers != nil {
+		if err := checkWriters(e.Writers); err != nil {
+			return err
+		}
+	}
 	switch {
 	case e.Blocks < 8:
 		return fmt.Errorf("waf: %d logical blocks; a simulation needs at least 8", e.Blocks)
@@ -124,6 +132,8 @@ func (e Experiment) check() error {
 		return fmt.Errorf("waf: sequential runs of %d pages on a drive of %d", e.Run, e.Blocks*e.Pages)
 	case e.Runs != nil && (len(e.Classes) > 1 || e.Sequential > 0 || e.Layout > SurvivorsApart):
 		return fmt.Errorf("waf: runs are all that is written; leave classes and the sequential share out")
+	case e.Writers != nil && (e.Runs != nil || len(e.Classes) > 1 || e.Sequential > 0 || e.Layout > SurvivorsApart):
+		return fmt.Errorf("waf: writers are all who write; leave classes, runs and the sequential share out")
 	case e.Generations < 0 || e.Generations > 100 || e.Generations > 0 && e.Layout != SurvivorsApart:
 		return fmt.Errorf("waf: %d generations; it must be 0 to 100, and 0 unless survivors are written apart", e.Generations)
 	case e.Layout > Partitions:
@@ -222,7 +232,7 @@ func (e Experiment) drive() (Result, error) {
 	}
 	if e.Precondition > 0 {
 		before := e
-		before.Classes, before.Sequential, before.Runs = Uniform(), 0, nil
+		before.Classes, before.Sequential, before.Runs, before.Writers = Uniform(), 0, nil, nil
 		if err := d.run(before.load(), int64(e.Precondition*float64(len(d.to)))); err != nil {
 			return Result{}, err
 		}

@@ -31,7 +31,7 @@ import (
 	"farflash/scenario"
 	"farflash/shape"
 	"farflash/study"
-	"farflash/tco"
+	"farflash/tco/sheet"
 	"farflash/trial"
 )
 
@@ -131,7 +131,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 // editors expect them; everything else begins with the program's name.
 func (p *program) complain(err error) {
 	var located shape.Errors
-	var rows tco.TableErrors
+	var rows sheet.TableErrors
 	if errors.As(err, &located) || errors.As(err, &rows) {
 		fmt.Fprintln(p.err, err)
 		return

@@ -10,7 +10,7 @@ import (
 	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/scenario"
-	"farflash/tco"
+	"farflash/tco/catalogue"
 	"farflash/trial"
 	"farflash/workload/fiojob"
 	"farflash/workload/trace"
@@ -51,7 +51,7 @@ var lists = []struct {
 	}},
 	{"drives", func() []listed {
 		var out []listed
-		for _, m := range tco.Catalogue() {
+		for _, m := range catalogue.Models() {
 			text := term.Size(m.Capacity * 1e9)
 			if m.TBW > 0 {
 				text += ", " + term.Size(m.TBW*1e12) + " may be written"

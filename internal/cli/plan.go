@@ -23,8 +23,9 @@ import (
 
 // planFlags are those of farflash plan.
 type planFlags struct {
-	bound, asJSON, quiet bool
+	bound, asJSON        bool
 	force                bool
+	kept                 studyFlags // quiet and the cache
 	explain, dir, traces string
 	set                  []string
 }
@@ -61,11 +62,16 @@ shorter than a day needs --force.`,
 	}
 	cmd.Flags().BoolVar(&f.bound, "bound", false, "prove a lower bound on the cost, and print the gap to it")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress")
+	cmd.Flags().BoolVar(&f.kept.quiet, "quiet", false, "show no progress")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "change a value of the plan: `path=value` (repeatable)")
 	cmd.Flags().StringVar(&f.explain, "explain", "", "explain why `WORKLOAD` is on its drive")
 	cmd.Flags().StringVarP(&f.dir, "output", "o", "", "write a report and tables to a new folder `DIR`")
 	cmd.Flags().StringVar(&f.traces, "from-traces", "", "measure the workloads from the traces in `DIR`")
+	cmd.Flags().StringVar(&f.kept.cache, "cache", "", "keep simulations of drives in `DIR` (default farflash in the user's cache folder)")
+	cmd.Flags().BoolVar(&f.kept.noCache, "no-cache", false, "simulate drives anew")
+	verb.Must(cmd.RegisterFlagCompletionFunc("cache", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}))
 	cmd.Flags().BoolVar(&f.force, "force", false, "accept traces shorter than a day")
 	cmd.AddCommand(p.planInit(), p.planDiff(), p.planCluster())
 	return cmd
@@ -112,7 +118,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	}
 	var jobs []tco.Workload
 	if f.traces != "" {
-		progress := p.progress("traces", "traces", f.quiet, justEnds)
+		progress := p.progress("traces", "traces", f.kept.quiet, justEnds)
 		var skipped []string
 		var list []drives.Traced
 		list, skipped, err = drives.FromTraces(f.traces, f.force, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
@@ -132,7 +138,11 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	if err != nil {
 		return verb.BadInput(err)
 	}
-	o, err := x.Solve(ctx, drives.Options{Bound: f.bound, Sensitivity: f.dir != ""})
+	opts := drives.Options{Bound: f.bound, Sensitivity: f.dir != ""}
+	if opts.Cache, err = p.planCache(x, &f.kept); err != nil {
+		return err
+	}
+	o, err := x.Solve(ctx, opts)
 	if err != nil {
 		return planFailed(err)
 	}
@@ -162,6 +172,22 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 		err = o.Unserved()
 	}
 	return verb.Failed(err)
+}
+
+// planCache is where simulations of a plan's drives are kept; nil: nowhere, or there are none.
+func (p *program) planCache(x *drives.Plan, f *studyFlags) (drives.Cache, error) {
+	if !x.Simulates() {
+		return nil, nil
+	}
+	name, err := programName()
+	if err != nil {
+		return nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+	}
+	c, err := p.openCache(f, name)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // tracedNote says what a workload's daily writes rest on.

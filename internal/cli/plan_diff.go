@@ -71,7 +71,11 @@ func (p *program) solvePlan(ctx context.Context, name string, changes []shape.Ch
 	if err != nil {
 		return nil, verb.BadInput(err)
 	}
-	o, err := x.Solve(ctx, drives.Options{})
+	cache, err := p.planCache(x, &studyFlags{})
+	if err != nil {
+		return nil, err
+	}
+	o, err := x.Solve(ctx, drives.Options{Cache: cache})
 	return o, planFailed(err)
 }
 

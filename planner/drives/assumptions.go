@@ -7,6 +7,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/tco"
+	"farflash/tco/catalogue"
 	"farflash/units"
 )
 
@@ -74,15 +75,15 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	if of == "" {
 		of = m.Name
 	}
-	const catalogue, stated, estimated = "the catalogue", "stated in the plan", "an estimate"
-	guessed := func(figures ...tco.Figure) bool {
-		return slices.ContainsFunc(estimates, func(e tco.Estimate) bool { return slices.Contains(figures, e.Figure) })
+	const listed, stated, estimated = "the catalogue", "stated in the plan", "an estimate"
+	guessed := func(figures ...catalogue.Figure) bool {
+		return slices.ContainsFunc(estimates, func(e catalogue.Estimate) bool { return slices.Contains(figures, e.Figure) })
 	}
-	from := func(figures ...tco.Figure) string {
+	from := func(figures ...catalogue.Figure) string {
 		if guessed(figures...) {
 			return estimated
 		}
-		return catalogue
+		return listed
 	}
 	add := func(name, value string, given bool, otherwise string) {
 		if given {
@@ -90,15 +91,15 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 		}
 		list = append(list, Assumption{Of: of, Name: name, Value: value, Source: otherwise})
 	}
-	dated := from(tco.PriceFigure)
+	dated := from(catalogue.PriceFigure)
 	if m.PriceWhen != "" {
 		dated += ", " + m.PriceWhen
 	}
 	add("price", term.Money(m.Price), g.Price != nil, dated)
-	add("power", fmt.Sprintf("%s W active, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)), g.ActiveW != nil && g.IdleW != nil, from(tco.ActiveFigure, tco.IdleFigure))
+	add("power", fmt.Sprintf("%s W active, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)), g.ActiveW != nil && g.IdleW != nil, from(catalogue.ActiveFigure, catalogue.IdleFigure))
 	for _, e := range estimates {
 		show := func(v float64) string { return term.Significant(v, 3) }
-		if e.Figure == tco.PriceFigure {
+		if e.Figure == catalogue.PriceFigure {
 			show = term.Money
 		}
 		list = append(list, Assumption{Of: of, Name: e.Figure.String() + ", estimated", Value: show(e.Value),
@@ -114,7 +115,7 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	}
 	afr, failing := m.FailureRate(), "2 million hours MTBF, as in data sheets"
 	if m.AFR > 0 {
-		failing = catalogue
+		failing = listed
 	}
 	if g.AFR != nil {
 		afr = float64(*g.AFR)
@@ -125,21 +126,21 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	}
 	rated, source := m.Amplification().At(0), "closed form for random writes at the drive's spare space"
 	if m.RandomWAF > 0 {
-		source = catalogue
+		source = listed
 	}
 	if g.RatedWAF != 0 {
 		rated, source = g.RatedWAF, stated
 	}
 	if p.Mode == tco.Paper {
-		add("endurance", term.Significant(m.TBW, 4)+" TB written to flash", g.TBW != nil, from(tco.EnduranceFigure))
+		add("endurance", term.Significant(m.TBW, 4)+" TB written to flash", g.TBW != nil, from(catalogue.EnduranceFigure))
 	} else {
-		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at a WAF of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(tco.EnduranceFigure)}[g.TBW != nil], source), "; ")})
+		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at a WAF of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(catalogue.EnduranceFigure)}[g.TBW != nil], source), "; ")})
 	}
-	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(g, &m), Source: amplificationSource(g)})
+	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(i, &m), Source: amplificationSource(g)})
 	if g.Latency != nil {
 		value, source := fmt.Sprintf("%d points", len(g.Latency.Points)), stated
 		if g.Latency.Simulate != "" {
-			value, source = g.Latency.Simulate+" at "+fmt.Sprint(len(tailLoads))+" loads", "simulated"
+			value, source = g.Latency.Simulate+" under the workloads' mix", "simulated"
 		}
 		add("p99 under load", value, false, source)
 	} else {
@@ -156,7 +157,8 @@ func unique(list ...string) []string {
 }
 
 // amplificationText is a group's write amplification under its workloads, in words.
-func (p *Plan) amplificationText(g *Group, m *tco.Model) string {
+func (p *Plan) amplificationText(i int, m *catalogue.Model) string {
+	g := &p.Drives[i]
 	x := m.Spared(float64(g.Spare))
 	spare := fmt.Sprintf("at %s spare space", term.Percent(x.Alpha()-1))
 	a := g.WAF
@@ -172,7 +174,11 @@ func (p *Plan) amplificationText(g *Group, m *tco.Model) string {
 	case a.Trace != "":
 		return fmt.Sprintf("simulated with the writes of %s, %s", a.Trace, spare)
 	case a.Simulate != 0:
-		return fmt.Sprintf("simulated with %d blocks, %s", a.Simulate, spare)
+		text := fmt.Sprintf("simulated with %d blocks and the workloads' own writes, %s", a.Simulate, spare)
+		if c, ok := p.simulated.alone[i]; ok {
+			text += fmt.Sprintf("; %.2f to %.2f with what is on each drive", c[0], c[1])
+		}
+		return text
 	}
 	return fmt.Sprintf("%s for random to %s for sequential writes", term.Significant(a.Random, 4), term.Significant(max(1, a.Sequential), 4))
 }

@@ -70,6 +70,11 @@ func (p *Plan) unheeded(f *units.Faults) {
 			f.Hold(false, path, "%v does not use it; leave it out, or choose %s", p.Algorithm, x.by)
 		}
 	}
+	for i := range p.Drives {
+		if path, given := p.given(fmt.Sprintf("drives[%d].write_share", i)); given && p.Mode == tco.Corrected && p.Drives[i].WriteShare <= 1 {
+			f.Hold(false, path, "each workload's own write_share counts, against the ratings for reads and writes; leave it out, or choose mode: paper")
+		}
+	}
 	for _, key := range []string{"discount", "price_trend", "space", "moving", "residual", "residual_over"} {
 		if path, given := p.given("costs." + key); given && !p.Calendar() {
 			f.Hold(false, path, "objective: paper does not use it; leave it out, or choose objective: calendar")
@@ -150,6 +155,9 @@ func (a *Array) validate() error {
 	return f.Err()
 }
 
+// leastBlocks and mostBlocks are how many blocks of a drive are simulated: fewer have no spare block, more take minutes.
+const leastBlocks, mostBlocks = 16, 20_000
+
 func (a *Amplification) validate() error {
 	var f units.Faults
 	given := 0
@@ -166,6 +174,7 @@ func (a *Amplification) validate() error {
 		f.Hold(err == nil, "points", "%v", err)
 	}
 	f.Hold(a.Simulate >= 0, "simulate", "%d blocks are not possible; write 0 or more", a.Simulate)
+	f.Hold(a.Simulate <= 0 || a.Simulate >= leastBlocks && a.Simulate <= mostBlocks, "simulate", "a drive of %d blocks is not simulated; write %d to %d, such as 500", a.Simulate, leastBlocks, mostBlocks)
 	if equation {
 		f.Hold(a.Random >= 1 && !math.IsInf(a.Random, 1), "random", "a write amplification of %v is not possible; write 1 or more", a.Random)
 		f.Hold(a.Sequential == 0 || a.Sequential >= 1, "sequential", "a write amplification of %v is not possible; write 1 or more", a.Sequential)

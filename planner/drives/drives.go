@@ -4,24 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
-	"farflash/experiment"
-	"farflash/ftl/waf"
-	"farflash/scenario"
 	"farflash/shape"
 	"farflash/tco"
-	"farflash/trial"
-	"farflash/units"
-	"farflash/workload/runs"
+	"farflash/tco/catalogue"
 )
 
 // part is what is known of the drives of a group beside what package tco needs.
 type part struct {
 	group   int
-	model   tco.Model
+	model   catalogue.Model
 	members int     // drives of an array, or 1
 	watts   float64 // mean of a member
 	raw     float64 // GB of flash of a member
@@ -39,6 +33,24 @@ type part struct {
 type fleet struct {
 	drives []tco.Drive
 	parts  []part
+}
+
+// failed is why a drive could not be simulated; nil: all could.
+func (f *fleet) failed(p *Plan) error {
+	for k := range f.drives {
+		if t, ok := f.drives[k].Tail.(*simulatedTail); ok && t.err != nil {
+			return p.wrong(f.parts[k].group, "latency", t.err)
+		}
+	}
+	return nil
+}
+
+// rates is how many I/Os a second a group's drive does at a share of writes.
+func (p *Plan) rates(g *Group, m *catalogue.Model) func(writes float64) float64 {
+	if p.Mode == tco.Paper {
+		return func(float64) float64 { return m.IOPS(float64(g.WriteShare)) }
+	}
+	return m.IOPS
 }
 
 // fleet makes the drives.
@@ -84,8 +96,8 @@ func (p *Plan) wrong(i int, key string, err error) error {
 }
 
 // known is a group's model with what the plan states in place of the catalogue's figures, and with those that it has estimated.
-func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
-	m, err := tco.FindModel(p.models, g.Model)
+func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, error) {
+	m, err := catalogue.Find(p.models, g.Model)
 	if err != nil {
 		return m, nil, p.wrong(i, "model", fmt.Errorf("%w (farflash list drives lists all)", err))
 	}
@@ -100,12 +112,12 @@ func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 			*x.to = *x.from
 		}
 	}
-	var estimates []tco.Estimate
+	var estimates []catalogue.Estimate
 	wanted := slices.Clone(g.Estimate)
 	slices.Sort(wanted)
 	var needless []string
 	for _, f := range slices.Compact(wanted) {
-		e, err := m.Estimate(f, tco.Catalogue())
+		e, err := m.Estimate(f, catalogue.Models())
 		if err != nil {
 			needless = append(needless, fmt.Sprintf("%v: %v", f, err))
 			continue
@@ -116,8 +128,8 @@ func (p *Plan) known(g *Group, i int) (tco.Model, []tco.Estimate, error) {
 	if len(needless) > 0 {
 		return m, nil, p.wrong(i, "estimate", errors.New(strings.Join(needless, "; ")))
 	}
-	unknown := slices.DeleteFunc(m.Unknown(), func(f tco.Figure) bool { // no power at all can be stated
-		return f == tco.ActiveFigure && g.ActiveW != nil || f == tco.IdleFigure && g.IdleW != nil
+	unknown := slices.DeleteFunc(m.Unknown(), func(f catalogue.Figure) bool { // no power at all can be stated
+		return f == catalogue.ActiveFigure && g.ActiveW != nil || f == catalogue.IdleFigure && g.IdleW != nil
 	})
 	if len(unknown) > 0 {
 		var names []string
@@ -181,7 +193,7 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 	d.Upkeep = tco.Upkeep{Members: 1, AFR: x.afr, Setup: x.setup, Next: x.price, Idle: c.PowerCost(m.IdleW), Active: c.PowerCost(m.ActiveW), Duty: g.duty(), ByLoad: g.Duty == nil,
 		Labour: c.Labour, Place: float64(p.Costs.Space) / tco.Month}
 	if g.Latency != nil {
-		if d.Tail, err = p.tail(ctx, g, m.IOPS(float64(g.WriteShare))); err != nil {
+		if d.Tail, err = p.tail(ctx, g, p.rates(g, &m)); err != nil {
 			return tco.Drive{}, part{}, p.wrong(i, "latency", err)
 		}
 	}
@@ -201,134 +213,4 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		}
 	}
 	return d, x, nil
-}
-
-// simulatedShares are the sequential shares at which the FTL simulator is asked first; where it falls steeply it is asked between them.
-var simulatedShares = []float64{0, 0.15, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
-
-func (p *Plan) amplification(a *Amplification, m *tco.Model) (tco.WAF, error) {
-	switch {
-	case a.Constant != 0:
-		return tco.Constant(a.Constant), nil
-	case a.Table != "":
-		return table(p.path(a.Table), readMix)
-	case a.Points != nil:
-		return a.table()
-	case a.Simulate != 0:
-		e := waf.DefaultExperiment()
-		e.Alpha, e.Blocks, e.Seed = m.Alpha(), a.Simulate, p.Search.Seed
-		points, err := waf.Sweep(e, simulatedShares, waf.SweepWithin)
-		if err != nil {
-			return nil, err
-		}
-		knots, _ := waf.FitLines(points, waf.KnotsWithin)
-		for i := range knots {
-			knots[i].WAF = max(1, knots[i].WAF)
-		}
-		return tco.NewTable(knots)
-	}
-	if a.Trace != "" {
-		r, err := runs.Open(p.path(a.Trace))
-		if err != nil {
-			return nil, units.Within("trace", err)
-		}
-		e := waf.DefaultExperiment()
-		e.Alpha, e.Seed, e.Runs = m.Alpha(), p.Search.Seed, r.Runs
-		if e.Blocks, e.Pages, err = r.Layout(e.Pages); err != nil {
-			return nil, units.Within("trace", err)
-		}
-		found, err := waf.Simulate(e)
-		if err != nil {
-			return nil, err
-		}
-		return tco.Constant(max(1, found.WAF)), nil
-	}
-	mix := waf.SequentialMix{Random: a.Random, Sequential: a.Sequential, Turn: float64(a.Turn), Slope: a.Slope}
-	if mix.Sequential == 0 {
-		mix.Sequential = 1
-	}
-	return mix, nil
-}
-
-// table is the write amplification of points.
-func (a *Amplification) table() (*tco.Table, error) {
-	var points []waf.MixPoint
-	for _, x := range a.Points {
-		points = append(points, waf.MixPoint{S: float64(x.Sequential), WAF: x.WAF})
-	}
-	return tco.NewTable(points)
-}
-
-// tailLoads are the shares of the IOPS at which a drive's latency is simulated.
-var tailLoads = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 0.95}
-
-// tailRequests are how many requests each takes.
-const tailRequests = 20000
-
-// tail makes the latency under load. A simulated one is of 4 KiB at random places with the group's share of writes, arriving as a
-// Poisson process.
-func (p *Plan) tail(ctx context.Context, g *Group, iops float64) (tco.Tail, error) {
-	var points []tco.TailPoint
-	for _, x := range g.Latency.Points {
-		points = append(points, tco.TailPoint{Utilisation: float64(x.Load), P99: x.P99.Microseconds()})
-	}
-	if preset := g.Latency.Simulate; preset != "" {
-		src, err := scenario.Find(preset)
-		if err != nil {
-			return nil, err
-		}
-		s, err := scenario.Parse(src, nil)
-		if err != nil {
-			return nil, err
-		}
-		if s.SSD == nil || s.Fabric != nil {
-			return nil, fmt.Errorf("%s is not a scenario of a drive alone", preset)
-		}
-		for _, load := range tailLoads {
-			v, err := p.simulatedTail(ctx, src, float64(g.WriteShare), load*iops)
-			if err != nil {
-				return nil, err
-			}
-			if len(points) > 0 {
-				v = max(v, points[len(points)-1].P99) // more load does no good; what looks so is chance
-			}
-			points = append(points, tco.TailPoint{Utilisation: load, P99: v})
-		}
-	}
-	t, err := tco.NewTailTable(points)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-func (p *Plan) simulatedTail(ctx context.Context, src shape.Source, writes, rate float64) (float64, error) {
-	flow := func(share float64) string {
-		return fmt.Sprintf("{size: 4KiB, interarrival: {mean: %.6gus}}", 1e6/(rate*share))
-	}
-	var sides []string
-	if writes < 1 {
-		sides = append(sides, "reads: "+flow(1-writes))
-	}
-	if writes > 0 {
-		sides = append(sides, "writes: "+flow(writes))
-	}
-	load := fmt.Sprintf("[{synthetic: {%s, requests: %d}}]", strings.Join(sides, ", "), tailRequests)
-	s, err := scenario.Parse(src, []shape.Change{{Path: "workload", Value: load, Flag: "latency"}})
-	if err != nil {
-		return 0, err
-	}
-	out, err := trial.Run(ctx, s, experiment.Options{Seed: p.Search.Seed})
-	if err != nil {
-		return 0, err
-	}
-	if out.Interrupted {
-		return 0, context.Canceled
-	}
-	for _, m := range out.Result.Metrics {
-		if m.Name == "all.latency.p99" && !math.IsNaN(m.Value) {
-			return m.Value, nil
-		}
-	}
-	return 0, fmt.Errorf("the simulated drive has no latency at %.0f I/Os a second", rate)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"farflash/planner/drives"
-	"farflash/tco"
+	"farflash/tco/catalogue"
 )
 
 // TestCatalogueEstimated: every drive of the catalogue is planned when what is not known of it may be estimated, and each estimate is said to be one;
@@ -16,7 +16,7 @@ import (
 func TestCatalogueEstimated(t *testing.T) {
 	const jobs = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 100, peak_iops: 10}]}\n"
 	whole := 0
-	for _, m := range tco.Catalogue() {
+	for _, m := range catalogue.Models() {
 		unknown := m.Unknown()
 		keys := strings.ReplaceAll(strings.Trim(fmt.Sprint(unknown), "[]"), " ", ", ")
 		plain := fmt.Sprintf("drives: [{model: %q, count: 1}]\n%s", m.Name, jobs)
@@ -60,11 +60,11 @@ func TestCatalogueEstimated(t *testing.T) {
 func TestEstimatesDrawn(t *testing.T) {
 	const rest = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 100, peak_iops: 10}]}\n"
 	const drawn = "uncertainty: {draws: 4000, estimates: true}\n"
-	m, err := tco.FindModel(tco.Catalogue(), "Intel DC P3700 2TB")
+	m, err := catalogue.Find(catalogue.Models(), "Intel DC P3700 2TB")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := m.Estimate(tco.PriceFigure, tco.Catalogue())
+	e, err := m.Estimate(catalogue.PriceFigure, catalogue.Models())
 	if err != nil {
 		t.Fatal(err)
 	}

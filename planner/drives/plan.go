@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/ftl/waf"
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/calendar"
+	"farflash/tco/catalogue"
 	"farflash/units"
 )
 
@@ -66,7 +68,9 @@ type Plan struct {
 	source shape.Source
 	set    map[string]shape.Position
 	jobs   []tco.Workload
-	models []tco.Model
+	models []catalogue.Model
+
+	simulated *simulations
 }
 
 // Fill is the share of each drive that may be used.
@@ -148,14 +152,14 @@ type Group struct {
 	ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW *float64
 	AFR                                      *units.Fraction
 	// Estimate names figures that neither the catalogue nor the plan has, and that may be those of the middle of the catalogue's other drives.
-	Estimate []tco.Figure
+	Estimate []catalogue.Figure
 	// Owned drives are bought already: neither their price nor their setup is paid, but running them is, and what replaces one that fails.
 	Owned bool
 	// Duty is the share of the time that a drive is active. Without it that is 30 % of the share of its IOPS in use, with objective paper
 	// 30 % of the time.
 	Duty *units.Fraction
-	// WriteShare is the share of I/Os that write, for which a latency is simulated and which in mode paper the IOPS are for. Otherwise each
-	// workload's reads count against the rating for reads, its writes against that for writes.
+	// WriteShare is the share of I/Os that write which in mode paper the IOPS are for. Otherwise each workload's reads count against the
+	// rating for reads, its writes against that for writes.
 	WriteShare units.Fraction
 	// Spare is the share of its capacity that is left unused: space that collection has beside the model's own, so that writes are amplified less.
 	Spare units.Fraction
@@ -214,7 +218,8 @@ type MixPoint struct {
 type Latency struct {
 	// Points are shares of the IOPS with their p99.
 	Points []LatencyPoint
-	// Simulate names a preset whose drive is run at several shares of the IOPS.
+	// Simulate names a preset whose drive is run under the mix of the workloads that share a drive (their shares of writes, their sizes, how much
+	// of their writes is sequential), at several shares of the IOPS.
 	Simulate string
 }
 
@@ -240,6 +245,7 @@ type Workload struct {
 	WriteGBPerDay float64
 	Sequential    units.Fraction
 	PeakIOPS      float64
+	IOSize        units.Bytes
 	WriteShare    units.Fraction
 	WorkingSetGB  float64
 	ArrivalDay    float64
@@ -248,6 +254,7 @@ type Workload struct {
 	P99           units.Duration
 	Apart         string
 	Growth        units.Change
+	Trace         string
 }
 
 // Algorithm is how workloads are placed.
@@ -393,15 +400,16 @@ func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan
 		return nil, err
 	}
 	p.source, p.set = src, set
+	p.simulated = &simulations{trials: map[string]latencies{}, waf: map[string][]waf.MixPoint{}, alone: map[int][2]float64{}}
 	if p.Name == "" {
 		p.Name = trimmed(src.File)
 	}
 	if err := shape.Locate(set, p.validate(jobs == nil)); err != nil {
 		return nil, err
 	}
-	p.models = tco.Catalogue()
+	p.models = catalogue.Models()
 	if p.Catalogue != "" {
-		own, err := table(p.path(p.Catalogue), tco.ReadModels)
+		own, err := table(p.path(p.Catalogue), catalogue.Read)
 		if err != nil {
 			return nil, err
 		}
@@ -443,8 +451,16 @@ func (p *Plan) timely() error {
 	return nil
 }
 
-// slow refuses a p99 that nothing is known about.
+// slow refuses a p99 that nothing is known about, and I/Os that no drive can be simulated for.
 func (p *Plan) slow() error {
+	for i := range p.Drives {
+		large := func(w tco.Workload) bool { return w.IOSize > mostTailSize }
+		if l := p.Drives[i].Latency; l == nil || l.Simulate == "" {
+			continue
+		} else if j := slices.IndexFunc(p.jobs, large); j >= 0 {
+			return p.wrong(i, "latency", fmt.Errorf("the I/Os of workload %s have %v KiB, and up to %v are simulated; state points instead", p.jobs[j].Name, p.jobs[j].IOSize, mostTailSize))
+		}
+	}
 	asks := slices.IndexFunc(p.jobs, func(w tco.Workload) bool { return w.P99 > 0 })
 	for i := range p.Drives {
 		if asks >= 0 && p.Drives[i].Latency == nil {
@@ -461,8 +477,8 @@ func (p *Plan) Jobs() []tco.Workload { return slices.Clone(p.jobs) }
 func (p *Plan) listed() []tco.Workload {
 	var out []tco.Workload
 	for _, w := range p.Workloads.List {
-		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, WriteShare: float64(w.WriteShare),
-			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart, Growth: float64(w.Growth)})
+		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, IOSize: float64(w.IOSize) / 1024, WriteShare: float64(w.WriteShare),
+			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart, Growth: float64(w.Growth), Trace: w.Trace})
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/certify"
+	"farflash/tco/sheet"
 )
 
 func source(text string) shape.Source {
@@ -386,7 +387,7 @@ func TestFromLongTraces(t *testing.T) {
 	}
 }
 
-func digits(v int64) string { return tco.Plain(float64(v)) }
+func digits(v int64) string { return sheet.Plain(float64(v)) }
 
 // FuzzLoad reads plans of any bytes. What is read must be solved or refused without a panic.
 func FuzzLoad(f *testing.F) {

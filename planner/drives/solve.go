@@ -18,6 +18,8 @@ type Options struct {
 	Bound bool // the proven lower bound
 	// Sensitivity forms what prices, power, horizon and wear do to the cost, and cost against balance.
 	Sensitivity bool
+	// Cache keeps simulations of drives for later; nil: none does.
+	Cache Cache
 }
 
 // DriveRow is a drive of the plan with what is on it.
@@ -91,11 +93,12 @@ type Outcome struct {
 	Moves        []Move // when drives wear out before the horizon, or at reviews
 	Risk         *Risk  // nil: nothing is said to be uncertain
 
-	fleet *fleet
-	host  []int
-	kept  []int // the fleet's drives that are bought
-	stays stays
-	begin *Outcome // a plan of the same drives and workloads, with other inputs, to begin from; nil: none
+	fleet  *fleet
+	host   []int
+	kept   []int // the fleet's drives that are bought
+	stays  stays
+	ownWAF []float64 // by the fleet's drives: simulated with what is on each; nil: none is
+	begin  *Outcome  // a plan of the same drives and workloads, with other inputs, to begin from; nil: none
 }
 
 // stays are the plan's workloads as they are placed: as many of each as reviews let it move.
@@ -153,16 +156,9 @@ func (o *Outcome) Unserved() error {
 
 // Solve places the workloads.
 func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
-	f, err := p.fleet(ctx)
+	p.simulated.cache = opts.Cache
+	o, refused, err := p.settle(ctx, opts.Bound)
 	if err != nil {
-		return nil, err
-	}
-	o := &Outcome{Plan: p, fleet: f}
-	refused, err := o.solve(ctx, opts.Bound)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.judge(refused); err != nil {
 		return nil, err
 	}
 	if opts.Bound && o.Bound == 0 && o.LeastCost == 0 && o.BoundNote == "" {
@@ -188,6 +184,23 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 		o.Risk = o.risk(ctx)
 	}
 	return o, nil
+}
+
+// round makes a plan and judges it.
+func (p *Plan) round(ctx context.Context, proof bool) (*Outcome, map[int]tco.Refusal, error) {
+	f, err := p.fleet(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &Outcome{Plan: p, fleet: f}
+	refused, err := o.solve(ctx, proof)
+	if failed := f.failed(p); failed != nil {
+		return nil, nil, failed
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return o, refused, o.judge(refused)
 }
 
 // solve places the workloads by the plan's algorithm.

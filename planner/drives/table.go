@@ -13,6 +13,7 @@ import (
 	"farflash/ftl/waf"
 	"farflash/internal/cells"
 	"farflash/tco"
+	"farflash/tco/sheet"
 )
 
 // table opens a file and reads it.
@@ -74,11 +75,11 @@ func (o *Outcome) WriteDrives(w io.Writer) error {
 		d := &o.Drives[i]
 		per := ""
 		if d.State.Data > 0 {
-			per = tco.Plain(d.State.Cost / d.State.Data)
+			per = sheet.Plain(d.State.Cost / d.State.Data)
 		}
-		rows = append(rows, []string{cells.Text(d.Name), cells.Text(d.Model), cells.Text(d.Domain), strconv.Itoa(d.State.Workloads), tco.Plain(d.State.WriteRate), tco.Plain(d.State.Sequential), tco.Plain(d.State.WAF),
-			tco.Plain(d.State.Space), tco.Plain(d.State.SpaceShare), tco.Plain(d.State.Load), tco.Plain(d.State.IOPSShare), tco.Plain(d.State.Lifetime), d.EndsBy, tco.Plain(d.State.WearAtDeath),
-			tco.Plain(d.State.Cost), tco.Plain(d.State.Data), per})
+		rows = append(rows, []string{cells.Text(d.Name), cells.Text(d.Model), cells.Text(d.Domain), strconv.Itoa(d.State.Workloads), sheet.Plain(d.State.WriteRate), sheet.Plain(d.State.Sequential), sheet.Plain(d.State.WAF),
+			sheet.Plain(d.State.Space), sheet.Plain(d.State.SpaceShare), sheet.Plain(d.State.Load), sheet.Plain(d.State.IOPSShare), sheet.Plain(d.State.Lifetime), d.EndsBy, sheet.Plain(d.State.WearAtDeath),
+			sheet.Plain(d.State.Cost), sheet.Plain(d.State.Data), per})
 	}
 	return c.WriteAll(rows)
 }

@@ -99,8 +99,12 @@ func fromTrace(file string) (Traced, error) {
 	} else if math.IsNaN(rate) || math.IsInf(rate, 0) {
 		return Traced{}, errors.New("all its requests have the same time, so there is no rate")
 	}
-	return Traced{Workload: tco.Workload{WriteRate: rate, Sequential: finite(m.Writes.SequentialRatio.ThirtyTwo), PeakIOPS: finite(m.PeakIOPS), WriteShare: float64(m.Writes.Count) / float64(all),
-		WorkingSet: float64(m.Footprint) / 1e9}, Span: units.Days(m.Span / units.Day.Seconds()), Within: float64(m.WriteRateWithin)}, nil
+	whole, err := filepath.Abs(file)
+	if err != nil {
+		return Traced{}, err
+	}
+	return Traced{Workload: tco.Workload{WriteRate: rate, Sequential: finite(m.Writes.SequentialRatio.ThirtyTwo), PeakIOPS: finite(m.PeakIOPS), Trace: whole, WriteShare: float64(m.Writes.Count) / float64(all),
+		IOSize: max(0.5, float64(m.Reads.Bytes+m.Writes.Bytes)/float64(all)/1024), WorkingSet: float64(m.Footprint) / 1e9}, Span: units.Days(m.Span / units.Day.Seconds()), Within: float64(m.WriteRateWithin)}, nil
 }
 
 // finite is 0 for what a trace is too short to tell.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"farflash/rng"
-	"farflash/tco"
+	"farflash/tco/catalogue"
 	"farflash/units"
 )
 
@@ -137,18 +137,18 @@ func (p *Plan) drawEstimates(r *rng.Stream) []Group {
 		for _, e := range estimates {
 			v := e.Low * rng.Exp(float64(r.Float64()*rng.Log(e.High/e.Low)))
 			switch e.Figure {
-			case tco.PriceFigure:
+			case catalogue.PriceFigure:
 				price := units.Money(v)
 				g.Price = &price
-			case tco.EnduranceFigure:
+			case catalogue.EnduranceFigure:
 				g.TBW = &v
-			case tco.ReadFigure:
+			case catalogue.ReadFigure:
 				g.ReadIOPS = &v
-			case tco.WriteFigure:
+			case catalogue.WriteFigure:
 				g.WriteIOPS = &v
-			case tco.ActiveFigure:
+			case catalogue.ActiveFigure:
 				g.ActiveW = &v
-			case tco.IdleFigure:
+			case catalogue.IdleFigure:
 				g.IdleW = &v
 			}
 		}

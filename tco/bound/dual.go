@@ -57,7 +57,7 @@ func newDual(p *tco.Problem) *dual {
 		space, io := 0.0, 0.0
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
-			x.wear[j] = float64(w.WriteRate*c.Drive.Stripe.Bytes(w.FullStripe)) * AtKnots(x.minorant, w.Sequential)
+			x.wear[j] = c.Drive.Wearing(w) * AtKnots(x.minorant, w.Sequential)
 			if w.End == 0 { // those that end leave their room to others
 				x.space[j], x.io[j] = w.WorkingSet, c.Drive.Load(w)
 			}

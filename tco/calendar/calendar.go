@@ -19,6 +19,7 @@ import (
 
 	"farflash/rng"
 	"farflash/tco"
+	"farflash/tco/sheet"
 	"farflash/units"
 )
 
@@ -167,7 +168,7 @@ func Stays(jobs []tco.Workload, every, horizon float64) (stays []tco.Workload, o
 			x := w
 			x.Stay = tco.Stay{Of: int32(j + 1), At: n}
 			if x.Apart != "" {
-				x.Apart += "\x00" + tco.Plain(at)
+				x.Apart += "\x00" + sheet.Plain(at)
 			}
 			review := float64((at + 1) * every)
 			if review < last {

@@ -30,6 +30,8 @@ type floored struct {
 	successor float64 // money, at least
 	left      float64 // share of the write budget that is left at first
 	most      float64 // money of a drive that wear may be charged for, at most
+	once      float64 // what a drive costs at least, whoever uses it; where all workloads are there on the day, with its running cost from then on
+	after     bool    // that is so, so that running costs before the day are left
 	stays     float64 // running cost of a drive from the day to the plan's end, where nobody leaves before
 	// Limits are what no drive has more than one of on the day, by workload: its space, its IOPS, and what follows from these; wears are GB of
 	// wear over the budget, by lines below the write amplification.
@@ -56,6 +58,9 @@ func (c *Calendar) Floor(p *tco.Problem) *Floor {
 	f.Least = f.Base + m.value(f.Value)
 	for i := range classes {
 		f.Scarce[i] = m.best[i].scarce
+	}
+	if b := byColumns(classes, len(p.Jobs)); f.Base+b.Least > f.Least {
+		f.Least, f.Value, f.Scarce = f.Base+b.Least, b.Value, b.Scarce
 	}
 	if whole := wholes(classes); whole > 0 {
 		f.Least = max(f.Least, f.Base+whole+restOf(classes, len(p.Jobs)))
@@ -187,9 +192,24 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 		wears := make([]float64, n)
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
-			wears[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * bound.AtKnots(line, w.Sequential) / d.Budget
+			wears[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * ownWear(w) * bound.AtKnots(line, w.Sequential) / d.Budget
 		}
 		x.wears = append(x.wears, wears)
+	}
+	if x.after = stay; stay {
+		for j := range p.Jobs {
+			x.after = x.after && p.Jobs[j].Arrival <= day
+		}
+	}
+	switch {
+	case !class.Optional:
+	case x.after:
+		x.once = x.mass
+	default:
+		x.once = min(x.mass, least)
+	}
+	if x.after {
+		x.once += x.stays
 	}
 	x.limit(c, p, day)
 	return x
@@ -244,4 +264,12 @@ func wholes(classes []floored) float64 {
 		}
 	}
 	return tco.Cover(kinds, space, io)
+}
+
+// ownWear is a workload's own factor of wear.
+func ownWear(w *tco.Workload) float64 {
+	if w.Wears == 0 {
+		return 1
+	}
+	return w.Wears
 }

@@ -299,14 +299,14 @@ func (x *floored) limit(c *Calendar, p *tco.Problem, day float64) {
 // loadOf is the largest share of the IOPS at which the p99 is not above a limit.
 func loadOf(tail tco.TailTable, p99 float64) float64 {
 	lo, hi := 0.0, 1.0
-	if tail.P99(0) > p99 {
+	if tail.At(0) > p99 {
 		return 0
 	}
-	if tail.P99(1) <= p99 {
+	if tail.At(1) <= p99 {
 		return 1
 	}
 	for range 50 {
-		if mid := (lo + hi) / 2; tail.P99(mid) <= p99 {
+		if mid := (lo + hi) / 2; tail.At(mid) <= p99 {
 			lo = mid
 		} else {
 			hi = mid

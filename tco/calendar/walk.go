@@ -74,7 +74,7 @@ type walk struct {
 
 	takes              // the sums over guests
 	nand       float64 // GB a day that the flash is written
-	tight      float64 // p99 that is asked for
+	jobs       []tco.Workload
 	busy       float64 // share of the time that the drive works
 	cost       float64 // discounted
 	mostSpace  float64
@@ -91,7 +91,7 @@ type walk struct {
 // walk follows a drive with those workloads, in the order of arrival.
 func (c *Calendar) walk(d *tco.Drive, there bool, jobs []tco.Workload, list []int32) (cost, over float64) {
 	w := &c.w
-	*w = walk{c: c, d: d, guests: w.guests[:0], account: w.account, tight: math.Inf(1), leaves: math.Inf(1), worn: d.Worn}
+	*w = walk{c: c, d: d, guests: w.guests[:0], account: w.account, jobs: jobs, leaves: math.Inf(1), worn: d.Worn}
 	t := 0.0
 	if len(list) > 0 {
 		t = jobs[list[0]].Arrival
@@ -189,7 +189,7 @@ func (w *walk) leave(t float64) {
 // arrive puts a workload on the drive; before are those that ever came there.
 func (w *walk) arrive(jobs []tco.Workload, j int32, before []int32) {
 	x, d := &jobs[j], w.d
-	bytes := float64(x.WriteRate * d.Stripe.Bytes(x.FullStripe))
+	bytes := d.Wearing(x)
 	g := guest{job: j, end: w.c.end(x), first: takes{rate: x.WriteRate, wearing: bytes, mix: float64(bytes * x.Sequential), space: x.WorkingSet, load: d.Load(x), ios: d.Stripe.Load(x)}}
 	g.now = g.first
 	if x.Growth != 0 {
@@ -200,9 +200,6 @@ func (w *walk) arrive(jobs []tco.Workload, j int32, before []int32) {
 	w.guests = append(w.guests, g)
 	w.leaves = min(w.leaves, g.end)
 	w.takes.join(&g.now)
-	if x.P99 > 0 {
-		w.tight = min(w.tight, x.P99)
-	}
 	if x.Stay.At == 0 {
 		return
 	}
@@ -281,8 +278,17 @@ func (w *walk) add() {
 // look notes how full and how slow the drive is.
 func (w *walk) look() {
 	w.mostSpace, w.mostLoad = max(w.mostSpace, w.space), max(w.mostLoad, w.load)
-	if w.d.Tail != nil && !math.IsInf(w.tight, 1) {
-		w.slow = max(w.slow, min(1, max(0, w.d.Tail.P99(w.load/w.d.IOPS)/w.tight-1)))
+	if w.d.Tail != nil {
+		var crowd tco.Crowd
+		for i := range w.guests {
+			g := &w.guests[i]
+			factor := 1.0
+			if g.first.load > 0 {
+				factor = g.now.load / g.first.load
+			}
+			crowd.Join(w.d, &w.jobs[g.job], factor)
+		}
+		w.slow = max(w.slow, min(1, max(0, crowd.Late(w.d, w.load)-1)))
 	}
 	if w.account != nil {
 		w.account.look(w)

@@ -82,6 +82,9 @@ func asks(p *tco.Problem, d *tco.Drive, knots []waf.MixPoint) []ask {
 		}
 		a := ask{from: w.Arrival, until: math.Inf(1), written: w.WriteRate, space: w.WorkingSet}
 		a.worn = w.WriteRate * (float64(w.FullStripe*full) + float64((1-w.FullStripe)*small)) * height(knots, w.Sequential)
+		if w.Wears > 0 {
+			a.worn *= w.Wears
+		}
 		write := d.WriteCost // in reads
 		if write == 0 {
 			write = 1

@@ -150,13 +150,14 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 		return 0, 0, false
 	}
 	one := d.Stripe == tco.Stripe{}
-	worn, tight := d.Worn, math.Inf(1)
+	worn, asked := d.Worn, latency{math.Inf(1), math.Inf(1)}
 	for n, day := range days {
 		until := math.Inf(1)
 		if n+1 < len(days) {
 			until = days[n+1]
 		}
 		rate, wears, sequential, space, load, there := 0.0, 0.0, 0.0, 0.0, 0.0, 0
+		var seen ios
 		for _, w := range jobs {
 			if w.Arrival > day || w.End > 0 && w.End <= day {
 				continue
@@ -168,6 +169,10 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 				reads = float64((1 - w.FullStripe) * d.Stripe.SmallReads)
 				writes = float64(w.FullStripe*d.Stripe.FullIOs) + float64((1-w.FullStripe)*(d.Stripe.SmallIOs-d.Stripe.SmallReads))
 			}
+			if w.Wears > 0 {
+				bytes *= w.Wears
+			}
+			seen.add(w, reads, writes)
 			if d.WriteCost > 0 {
 				writes = float64(writes * d.WriteCost)
 			}
@@ -178,16 +183,14 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 		for _, w := range jobs {
 			if w.Arrival == day {
 				arrived = true
-				if w.P99 > 0 {
-					tight = min(tight, w.P99)
-				}
+				asked.ask(w)
 			}
 		}
 		if arrived {
 			if worn >= d.Budget || space > d.Capacity*e.p.Config.FillSpace*(1+slack) || load > d.IOPS*e.p.Config.FillIOPS*(1+slack) {
 				return 0, 0, false
 			}
-			if d.Tail != nil && !math.IsInf(tight, 1) && d.Tail.P99(load/d.IOPS) > tight*(1+slack) {
+			if d.Tail != nil && asked.passed(d.Tail.P99(seen.traffic(load/d.IOPS))) {
 				return 0, 0, false
 			}
 		}
@@ -216,4 +219,51 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// latency is the least p99 that workloads ask for, of reads and of writes, in us.
+type latency struct{ read, write float64 }
+
+// ask takes a workload's limit for the directions that are more than a hundredth of its requests: the rest can be as slow as they like.
+func (l *latency) ask(w *tco.Workload) {
+	if w.P99 == 0 {
+		return
+	}
+	if w.WriteShare < 0.99 {
+		l.read = min(l.read, w.P99)
+	}
+	if w.WriteShare > 0.01 {
+		l.write = min(l.write, w.P99)
+	}
+}
+
+// passed reports whether a drive is slower than that. A limit that nobody asked for is infinite, and is passed by nothing.
+func (l *latency) passed(read, write float64) bool {
+	return !math.IsInf(l.read, 1) && read > l.read*(1+slack) || !math.IsInf(l.write, 1) && write > l.write*(1+slack)
+}
+
+// ios are those of workloads on one drive: how many a second read and write, KiB a second, KiB that are written, and in order.
+type ios struct{ reads, writes, kib, written, ordered float64 }
+
+// add takes in a workload, of which a write makes the members read and write so often.
+func (s *ios) add(w *tco.Workload, reads, writes float64) {
+	size := w.IOSize
+	if size == 0 {
+		size = tco.DefaultIOSize
+	}
+	r := float64(w.PeakIOPS*(1-w.WriteShare)) + float64(w.PeakIOPS*w.WriteShare*reads)
+	n := float64(w.PeakIOPS * w.WriteShare * writes)
+	s.reads, s.writes, s.kib, s.written, s.ordered = s.reads+r, s.writes+n, s.kib+float64((r+n)*size), s.written+float64(n*size), s.ordered+float64(n*size*w.Sequential)
+}
+
+// traffic is their mix, at a share of the drive's IOPS.
+func (s *ios) traffic(load float64) tco.Traffic {
+	t := tco.Traffic{Load: load, Size: tco.DefaultIOSize}
+	if all := s.reads + s.writes; all > 0 {
+		t.Writes, t.Size = s.writes/all, s.kib/all
+	}
+	if s.written > 0 {
+		t.Sequential = min(1, s.ordered/s.written)
+	}
+	return t
 }

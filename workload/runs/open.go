@@ -40,6 +40,27 @@ func Read(r *trace.Reader) (*Runs, error) {
 	}
 }
 
+// Fit are the runs on so many pages: pages become larger by a power of two until they are no more, or each run is as many behind each other, so that what
+// is written covers as many.
+func (r *Runs) Fit(pages int32) [][2]int32 {
+	shift := 0
+	for r.Pages>>shift > pages {
+		shift++
+	}
+	copies := int32(1)
+	if shift == 0 {
+		copies = max(1, pages/r.Pages)
+	}
+	out := make([][2]int32, 0, len(r.Runs)*int(copies))
+	for _, x := range r.Runs {
+		first, n := x[0]>>shift, (x[0]+x[1]-1)>>shift-x[0]>>shift+1
+		for c := range copies {
+			out = append(out, [2]int32{first*copies + c*n, n})
+		}
+	}
+	return out
+}
+
 // Layout lays the runs out on a drive: of how many blocks, of at most so many pages. A short trace gets smaller blocks, so that there are enough of them; with
 // little spare space 32 pages a block are amplified an eighth less than 128.
 func (r *Runs) Layout(most int) (blocks, pages int, err error) {

@@ -1,4 +1,4 @@
-package tco
+package catalogue
 
 import (
 	"fmt"
