@@ -184,6 +184,9 @@ and serves real flash over the network.
 func giveExamples(cmd *cobra.Command) {
 	var lines []string
 	for _, c := range cmd.Commands() {
+		if c.Hidden {
+			continue
+		}
 		giveExamples(c)
 		first, _, _ := strings.Cut(c.Example, "\n")
 		lines = append(lines, first)
