@@ -56,7 +56,7 @@ Designs that bounds rule out are not simulated. The others are simulated with
 several seeds in an open loop at the needed rate. A design meets the need if no
 queue grows and the upper end of the 95 % interval of the 99th percentile is
 below the limit. With --survive this must hold with all nodes, and again with
-that many nodes down from the beginning.
+that many nodes down, while the pieces that they held are rebuilt.
 
 The plan's directory holds plan.json, report.html, need.yaml with every default,
 and in trials a run directory of each simulation. The same command continues an
