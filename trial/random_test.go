@@ -163,7 +163,7 @@ func values(wanted string) []string {
 func TestRandomScenarios(t *testing.T) {
 	seconds, _ := strconv.ParseFloat(os.Getenv("FARFLASH_SOAK"), 64)
 	if seconds == 0 {
-		seconds = 4
+		seconds = 2
 		if testing.Short() {
 			seconds = 1
 		}

@@ -59,7 +59,7 @@ func TestSequencesHaveTheirMoments(t *testing.T) {
 	} {
 		means, errs := estimate(10, func(seed uint64) []float64 {
 			m := characterise.New()
-			cfg := Config{Reads: &Flow{Size: Size{Mean: 4 * units.KiB}, Interarrival: Interarrival{57 * units.Microsecond, shape}, Addresses: Addresses{Space: units.GiB}}, Requests: 200000, Seed: seed}
+			cfg := Config{Reads: &Flow{Size: Size{Mean: 4 * units.KiB}, Interarrival: Interarrival{57 * units.Microsecond, shape}, Addresses: Addresses{Space: units.GiB}}, Requests: 100000, Seed: seed}
 			g, err := New(cfg)
 			if err != nil {
 				t.Fatal(err)
