@@ -48,12 +48,13 @@ func (d *damagedError) Unwrap() error { return d.err }
 
 // readTrial reads a trial's result from its directory, nil if there is none. One that is not as it was written, or of another trial, is a damagedError.
 func readTrial(place string, t trial.Trial) (*result.Result, error) {
+	// Directories come to their places whole. Looked at in this order, one that comes meanwhile is not there yet, or it is all there.
+	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	text, err := os.ReadFile(filepath.Join(place, result.ResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(place); err == nil {
-			return nil, &damagedError{place, fmt.Errorf("it has no %s", result.ResultFile)}
-		}
-		return nil, nil
+		return nil, &damagedError{place, fmt.Errorf("it has no %s", result.ResultFile)}
 	}
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"farflash/result"
@@ -88,6 +89,44 @@ func TestSharedCache(t *testing.T) {
 		if left, err := filepath.Glob(filepath.Join(place, filepath.Dir(pattern), ".farflash-*")); err != nil || len(left) > 0 {
 			t.Errorf("%v is left", left)
 		}
+	}
+}
+
+// TestTrialThatComes: a trial that another process writes while it is looked for is not there yet, or whole, and is never taken for a damaged one, which
+// would be removed.
+func TestTrialThatComes(t *testing.T) {
+	plan := sweepOf(t, 40, "ssd.timing.read_latency=40us,80us")
+	folder, err := OpenFolder(filepath.Join(t.TempDir(), "sweep"), plan, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	for _, x := range plan.Trials() {
+		r, err := f.execute(t.Context(), x, "v", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var written atomic.Bool
+		var both sync.WaitGroup
+		both.Go(func() {
+			defer written.Store(true)
+			if err := folder.keep(x, r); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			for {
+				last := written.Load()
+				r, err := folder.load(x)
+				if err != nil || last && r == nil {
+					t.Errorf("%v, %v", r, err)
+				}
+				if r != nil || last {
+					return
+				}
+			}
+		})
+		both.Wait()
 	}
 }
 
