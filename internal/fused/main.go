@@ -4,6 +4,7 @@
 //
 //	go run ./internal/fused              GOAMD64=v3 and arm64
 //	go run ./internal/fused -on amd64    one of them
+//	go run ./internal/fused -o bin       and keep the programs that were looked at, bin/farflash-amd64 and so on
 //
 // It has the compiler write the assembly of every package that allowed.txt does not free as a whole (go build -gcflags=-S, with
 // the program's own profile, for what is inlined decides what can be fused) and reads it for fused instructions.
@@ -38,8 +39,9 @@ var processors = map[string][]string{
 
 func main() {
 	on := flag.String("on", "amd64,arm64", "the `processors` to compile for")
+	keep := flag.String("o", "", "the `folder` in which to keep the programs that were looked at")
 	flag.Parse()
-	sound, err := check(os.Stdout, strings.Split(*on, ","))
+	sound, err := check(os.Stdout, strings.Split(*on, ","), *keep)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fused:", err)
 		os.Exit(2)
@@ -50,7 +52,7 @@ func main() {
 }
 
 // check looks at all packages and reports whether nothing fused can reach a result.
-func check(w io.Writer, on []string) (bool, error) {
+func check(w io.Writer, on []string, keep string) (bool, error) {
 	rules, err := parse(allowed)
 	if err != nil {
 		return false, err
@@ -68,6 +70,11 @@ func check(w io.Writer, on []string) (bool, error) {
 		found, err := compile(env, packages, root)
 		if err != nil {
 			return false, err
+		}
+		if keep != "" {
+			if err := link(env, packages, root, filepath.Join(keep, "farflash-"+name)); err != nil {
+				return false, err
+			}
 		}
 		for _, f := range found {
 			if rules.allow(f) {
@@ -111,11 +118,29 @@ func list(rules rules) (packages []string, root string, err error) {
 	return packages, strings.TrimSpace(string(dir)), nil
 }
 
+// build is a command that builds for a processor with the program's own profile.
+func build(env []string, root string, arguments ...string) *exec.Cmd {
+	profile := filepath.Join(root, "cmd", "farflash", "default.pgo")
+	c := exec.Command("go", append([]string{"build", "-trimpath", "-pgo=" + profile}, arguments...)...)
+	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	return c
+}
+
+// link makes the program of packages that were compiled: with the flags that they had, so that nothing is compiled twice.
+func link(env, packages []string, root, file string) error {
+	var flags []string
+	for _, path := range packages {
+		flags = append(flags, "-gcflags="+path+"=-S")
+	}
+	if out, err := build(env, root, append(flags, "-o", file, "farflash/cmd/farflash")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", env, err, out[max(0, len(out)-2000):])
+	}
+	return nil
+}
+
 // compile has packages compiled and reads what the compiler writes.
 func compile(env, packages []string, root string) ([]finding, error) {
-	profile := filepath.Join(root, "cmd", "farflash", "default.pgo")
-	c := exec.Command("go", append([]string{"build", "-trimpath", "-pgo=" + profile, "-gcflags=-S"}, packages...)...)
-	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	c := build(env, root, append([]string{"-gcflags=-S"}, packages...)...)
 	assembly, err := c.StderrPipe()
 	if err != nil {
 		return nil, err
