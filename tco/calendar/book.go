@@ -47,9 +47,9 @@ type account struct {
 }
 
 // Total is all money of an account, discounted.
-func (a *Account) Total() float64 { return sum(&a.Present) }
+func (a *Account) Total() float64 { return sum(a.Present[:]) }
 
-func sum(list *[items]float64) float64 {
+func sum(list []float64) float64 {
 	s := 0.0
 	for _, v := range list {
 		s += v

@@ -1,8 +1,11 @@
 package calendar_test
 
 import (
+	"fmt"
 	"testing"
 
+	"farflash/ftl/waf"
+	"farflash/rng"
 	"farflash/tco"
 	"farflash/tco/calendar"
 )
@@ -44,5 +47,39 @@ func TestFleets(t *testing.T) {
 	}
 	if solved < 3 || sum/solved > 0.01 {
 		t.Errorf("%v above the best on average, of %v", sum/solved, solved)
+	}
+}
+
+// TestScarce: where drives that are there are few, what is on them must be worth what else would be bought, although at any price of theirs that is near it either all
+// workloads ask for them or none. Workloads wear out forty drives, so that their money is for endurance.
+func TestScarce(t *testing.T) {
+	r := rng.NewStream(1, "scarce")
+	p := &tco.Problem{Config: tco.Config{Horizon: tco.DefaultHorizon, FillSpace: 1, FillIOPS: 1}}
+	for _, there := range []int{2, 1, 0} {
+		d := drive()
+		d.Name, d.Budget, d.WAF = fmt.Sprint("d", there), 1e6*(1+0.3*r.Float64()), waf.DefaultSequentialMix(3)
+		class := tco.Class{Drive: d, Count: 100, Optional: true}
+		if there > 0 {
+			class.Count, class.Optional, class.Drive.Capacity, class.Drive.Budget = there, false, 400*(3-float64(there)), d.Budget/2
+		}
+		p.Classes = append(p.Classes, class)
+	}
+	for j := range 100 {
+		w := job(fmt.Sprint("w", j))
+		w.WriteRate, w.WorkingSet, w.Sequential = 600*r.Float64(), 50+50*r.Float64(), 0.4*r.Float64()
+		p.Jobs = append(p.Jobs, w)
+	}
+	c, err := calendar.New(calendar.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Pricer = c
+	o, err := tco.Optimise(tco.DefaultOptimiseConfig(), p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := c.Floor(p)
+	if f.Least > o.Cost || f.Least < 0.92*o.Cost {
+		t.Errorf("a bound of %v, and a plan of %v", f.Least, o.Cost)
 	}
 }

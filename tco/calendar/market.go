@@ -29,6 +29,7 @@ type rents struct {
 	run    float64   // share of the running cost that space pays for, the rest IOPS
 	scarce float64   // what a drive costs more for being one of few
 	asked  []float64 // drives' worth of each that workloads ask for
+	whole  []float64 // drives' worth of each that all workloads would
 	runs   [2]float64
 	taken  float64 // drives that are asked for
 }
@@ -47,6 +48,12 @@ func newMarket(classes []floored, jobs int) *market {
 		r := rents{part: make([]float64, n), pull: make([]float64, n), asked: make([]float64, n), run: 0.5}
 		for v := range r.part {
 			r.part[v] = 1 / float64(n)
+		}
+		for _, list := range x.limits {
+			r.whole = append(r.whole, sum(list))
+		}
+		for _, list := range x.wears {
+			r.whole = append(r.whole, sum(list)/x.left)
 		}
 		m.now = append(m.now, r)
 	}
@@ -221,7 +228,13 @@ func (r *rents) step(x *floored, step, dearest float64) {
 		r.run = float64(r.run*up) / (float64(r.run*up) + 1 - r.run)
 		r.run = min(1-1e-7, max(1e-7, r.run))
 	}
-	over := min(1, max(-1, r.taken/float64(max(1, x.c.Count))-1))
+	// Being few grows dearer by what is asked for too much and cheaper by what is left, in one measure: where all drives of a class are asked for, or none, by turns,
+	// it is the mean that settles.
+	count, asked := float64(x.c.Count), 1.0
+	for v, all := range r.whole {
+		asked = max(asked, float64(r.part[v]*all))
+	}
+	over := (r.taken - count) / max(asked, count)
 	r.scarce = max(0, r.scarce+float64(float64(0.3*step*over)*dearest))
 }
 
