@@ -49,9 +49,11 @@ func (x *floored) kind(jobs int) columns.Kind {
 		}
 		running[j] = run + x.load[j]
 	}
-	worn := 0.0
-	for _, w := range x.wears[0] {
-		worn += w
+	var wears [][]float64
+	worn := 0.0 // of all workloads together, by whichever line says most
+	for _, w := range x.wears {
+		wears = append(wears, notBelow0(w, x.wears[0]))
+		worn = max(worn, sum(wears[len(wears)-1]))
 	}
 	for n := 0; ; n++ {
 		m := columns.Mode{Cost: x.once + float64(float64(n)*x.successor), Limits: append([][]float64{}, x.limits...), Charge: running}
@@ -66,7 +68,7 @@ func (x *floored) kind(jobs int) columns.Kind {
 			return k
 		}
 		budget := (float64(n) + x.left) * (1 + 1e-9)
-		for _, w := range x.wears {
+		for _, w := range wears {
 			list := make([]float64, jobs)
 			for j := range list {
 				list[j] = w[j] / budget
@@ -78,4 +80,23 @@ func (x *floored) kind(jobs int) columns.Kind {
 			return k
 		}
 	}
+}
+
+// notBelow0 mixes a line of wear, which may be below 0 for some workloads, with the main one, which is not, until it is not either: a mixture of lines below a write
+// amplification is below it, but what is left out of a line, or raised to 0, is not. Knapsacks hold nothing that weighs less than nothing.
+func notBelow0(line, main []float64) []float64 {
+	share := 0.0
+	for j, v := range line {
+		if v < 0 {
+			share = max(share, v/(v-main[j]))
+		}
+	}
+	if share == 0 {
+		return line
+	}
+	out := make([]float64, len(line))
+	for j, v := range line {
+		out[j] = max(0, float64((1-share)*v)+float64(share*main[j]))
+	}
+	return out
 }

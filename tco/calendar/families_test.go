@@ -83,3 +83,38 @@ func TestScarce(t *testing.T) {
 		t.Errorf("a bound of %v, and a plan of %v", f.Least, o.Cost)
 	}
 }
+
+// TestBelowBest: no bound is above the best plan, which is known of few workloads, whichever of the ways to a bound is the highest.
+func TestBelowBest(t *testing.T) {
+	sum, solved := 0.0, 0.0
+	for seed := range uint64(90) {
+		cfg, p := fleet(seed, 6+int(seed%4))
+		if seed%3 > 0 { // whole drives are counted where nobody comes later
+			for j := range p.Jobs {
+				p.Jobs[j].Arrival = 0
+			}
+		}
+		if seed%2 == 0 {
+			for i := range p.Classes {
+				p.Classes[i].Drive.Tail = nil
+			}
+		}
+		c, err := calendar.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Pricer = c
+		best, err := tco.Optimise(tco.DefaultOptimiseConfig(), p, nil)
+		if err != nil {
+			continue
+		}
+		least := c.Floor(p).Least
+		if least > best.Cost*(1+1e-9) {
+			t.Errorf("seed %d: a bound of %v, and a plan costs %v", seed, least, best.Cost)
+		}
+		sum, solved = sum+least/best.Cost, solved+1
+	}
+	if sum/solved < 0.8 {
+		t.Errorf("bounds are %v of the best on average, of %v", sum/solved, solved)
+	}
+}

@@ -62,6 +62,21 @@ func (c *Calendar) Floor(p *tco.Problem) *Floor {
 	if b := byColumns(classes, len(p.Jobs)); f.Base+b.Least > f.Least {
 		f.Least, f.Value, f.Scarce = f.Base+b.Least, b.Value, b.Scarce
 	}
+	lots := byLots(classes, len(p.Jobs), m)
+	if parts, of := c.divided(p, classes); len(parts) > len(classes) {
+		m := newMarket(parts, len(p.Jobs))
+		m.raise()
+		value := make([]float64, len(p.Jobs))
+		if least := f.Base + m.value(value); least > f.Least {
+			f.Least, f.Value = least, value
+			clear(f.Scarce)
+			for i, k := range of {
+				f.Scarce[k] = max(f.Scarce[k], m.best[i].scarce)
+			}
+		}
+		lots = max(lots, byLots(parts, len(p.Jobs), m))
+	}
+	f.Least = max(f.Least, f.Base+lots)
 	if whole := wholes(classes); whole > 0 {
 		f.Least = max(f.Least, f.Base+whole+restOf(classes, len(p.Jobs)))
 	}
@@ -192,7 +207,7 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 		wears := make([]float64, n)
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
-			wears[j] = float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * ownWear(w) * bound.AtKnots(line, w.Sequential) / d.Budget
+			wears[j] = c.wear(d, w) * bound.AtKnots(line, w.Sequential)
 		}
 		x.wears = append(x.wears, wears)
 	}
@@ -264,6 +279,11 @@ func wholes(classes []floored) float64 {
 		}
 	}
 	return tco.Cover(kinds, space, io)
+}
+
+// wear is what of a drive's budget a workload writes, before it is amplified.
+func (c *Calendar) wear(d *tco.Drive, w *tco.Workload) float64 {
+	return float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * ownWear(w) / d.Budget
 }
 
 // ownWear is a workload's own factor of wear.

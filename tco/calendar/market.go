@@ -18,6 +18,7 @@ type market struct {
 	jobs    int
 	now     []rents
 	best    []rents
+	kept    [][]rents // some of the best, of which the last is the best
 	shares  []float64 // of a workload that classes have
 	out     []float64
 }
@@ -39,6 +40,9 @@ const (
 	mostSteps = 600
 	mostLooks = 12_000_000
 )
+
+// mostKept is how many rents are kept beside the best.
+const mostKept = 4
 
 func newMarket(classes []floored, jobs int) *market {
 	m := &market{classes: classes, jobs: jobs, shares: make([]float64, len(classes)), out: make([]float64, jobs)}
@@ -198,6 +202,10 @@ func (m *market) raise() {
 		if f > most {
 			most = f
 			m.keep()
+			m.kept = append(m.kept, m.best)
+			if len(m.kept) > mostKept {
+				m.kept = m.kept[1:]
+			}
 		}
 		step := 0.7 * rng.Exp(-4.5*done)
 		for i := range m.classes {

@@ -1,0 +1,113 @@
+package calendar
+
+import (
+	"math"
+	"slices"
+
+	"farflash/ftl/waf"
+	"farflash/tco"
+)
+
+// A drive's write amplification is that of all that is written to it together, which no sum over workloads is. But where the mix of a drive stays what it is, it is in some interval of
+// sequential shares, and there every line that is nowhere above the amplification in that interval counts wear from below: one that falls steeply counts those that are less sequential than
+// the interval for more, as they must be made up for by others. So a class is one class for each of a few intervals.
+
+// mostMixes is into how many intervals a class is divided at most, and mostDivided up to how many workloads times classes that is done.
+const (
+	mostMixes   = 6
+	mostDivided = 4000
+)
+
+// divided are the classes by intervals of the sequential share, and of which class each is; nil if a drive's mix may change, or the work is too much.
+func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of []int) {
+	if len(p.Jobs)*len(classes) > mostDivided {
+		return nil, nil
+	}
+	for j := range p.Jobs {
+		if a, b := &p.Jobs[0], &p.Jobs[j]; a.Arrival != b.Arrival || a.Growth != b.Growth || c.end(a) != c.end(b) {
+			return nil, nil
+		}
+	}
+	for i := range classes {
+		x := &classes[i]
+		for _, part := range mixes(x.c.Drive.WAF) {
+			y := *x
+			y.wears = nil
+			for _, line := range part {
+				list := make([]float64, len(p.Jobs))
+				for j := range list {
+					list[j] = c.wear(&x.c.Drive, &p.Jobs[j]) * (line[0] + float64(line[1]*p.Jobs[j].Sequential))
+				}
+				y.wears = append(y.wears, list)
+			}
+			out, of = append(out, y), append(of, i)
+		}
+	}
+	return out, of
+}
+
+// mixes are lines below a write amplification, by intervals of the sequential share: height at 0, and slope.
+func mixes(w tco.WAF) (parts [][][2]float64) {
+	const knots = 240
+	var at []float64
+	for i := range knots + 1 {
+		at = append(at, float64(i)/knots)
+	}
+	var ends []float64
+	switch w := w.(type) {
+	case waf.SequentialMix:
+		at = append(at, w.Turn)
+		ends = append(ends, 0, w.Turn)
+		for i := range mostMixes - 1 { // it is a parabola from there on
+			ends = append(ends, w.Turn+float64((1-w.Turn)*float64(i+1)/(mostMixes-1)))
+		}
+	case *tco.Table:
+		ends = append(ends, 0)
+		for _, x := range w.Points() {
+			at = append(at, x.S)
+			ends = append(ends, x.S)
+		}
+		ends = append(ends, 1)
+	default:
+		for i := range mostMixes + 1 {
+			ends = append(ends, float64(i)/mostMixes)
+		}
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
+	for len(ends) > mostMixes+1 { // leave out where two intervals are shortest together
+		k := 1
+		for i := 2; i < len(ends)-1; i++ {
+			if ends[i+1]-ends[i-1] < ends[k+1]-ends[k-1] {
+				k = i
+			}
+		}
+		ends = slices.Delete(ends, k, k+1)
+	}
+	height := 0.0 // of the whole curve
+	for _, s := range at {
+		height = max(height, math.Abs(w.At(s)-w.At(0)))
+	}
+	if height == 0 {
+		return [][][2]float64{{{w.At(0), 0}}}
+	}
+	for i := 1; i < len(ends); i++ {
+		a, b := ends[i-1], ends[i]
+		chord := (w.At(b) - w.At(a)) / (b - a)
+		var lines [][2]float64
+		for _, away := range []float64{0, -1, -4, 1, 4} {
+			slope := chord + float64(away*height)
+			low := w.At(a) - float64(slope*a)
+			for _, s := range append([]float64{b}, at...) {
+				if s >= a && s <= b {
+					low = min(low, w.At(s)-float64(slope*s))
+				}
+			}
+			lines = append(lines, [2]float64{low - 1e-6, slope})
+		}
+		parts = append(parts, lines)
+	}
+	return parts
+}
