@@ -58,7 +58,11 @@ func run(ctx context.Context, dir, only string, limit time.Duration, workers int
 		if err := t.write(dir); err != nil {
 			return err
 		}
-	case !write:
+	case write: // verdicts follow from the figures, and what follows may have changed
+		if err := t.write(dir); err != nil {
+			return err
+		}
+	default:
 		if err := fill(ctx, t, dir, match, limit, workers); err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func (t *table) text() string {
 		"Forms are chosen for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, in short runs of all and longer ones of the best of each protocol. In each cell the three best protocols are compared with seed %d, and the best of these three is the rival. "+
 		"The better of pull's chosen form and its default form counts as its best.\n\n", tuneSeed, gridSeed)
 	p("Two figures count: the rate, with a margin of %.1f %%, and the 99th percentile, with a margin of %.0f %%. Pull is ahead if it is better in one of them by more than the margin and worse in neither. It is behind if it is worse in one of them by more than the margin. In an open loop the rate is given, so the tail decides. Open loops that a rival keeps up with and pull does not have a column of their own. "+
-		"Each cell is one run of each, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99)
+		"There all run %d times as long, which counts. Each cell is one run of each, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99, inDoubt)
 	head := "| | " + strings.Join(verdicts, " | ") + " |\n|---|" + strings.Repeat("---:|", len(verdicts)) + "\n"
 	p("%s| pull at its best | %s |\n| pull by default | %s |\n\n", head, best.cells(), usual.cells())
 	p("![the grid, cell by cell](%s)\n\n## By dimension\n\nPull at its best and, in brackets, by default.\n", pictureFile)

@@ -39,14 +39,14 @@ const (
 )
 
 // verdict is pull's: behind where it does fewer chunks by more than ofRate or has a tail longer by more than ofP99; ahead if it is not, and better by as much in one of these. An open loop is kept up with or
-// not, and then its tail counts.
+// not, and then its tail counts; one that the rival does not keep up with either is no different from a closed one.
 func (r *row) verdict(f found) string {
 	rate, tail := r.counted(f)/r.counted(r.theirs)-1, f.p99/r.theirs.p99-1
 	if r.load.share > 0 {
-		if rate < -r.load.keepsUp() {
+		switch k := r.load.keepsUp(); {
+		case rate < -k && r.counted(r.theirs) >= r.allowed()*(1-k):
 			return fails
-		}
-		if rate <= r.load.keepsUp() {
+		case math.Abs(rate) <= k:
 			rate = 0
 		}
 	}
@@ -61,7 +61,7 @@ func (r *row) verdict(f found) string {
 
 // columns are those of the table.
 var columns = []string{"chunk", "disks and links", "kept as", "condition", "load", "best rival", "its chunks/s", "its mean us", "its p99 us", "best pull", "chunks/s", "mean us", "p99 us", "is",
-	"pull as it is: chunks/s", "mean us", "p99 us", "is"}
+	"pull as it is: chunks/s", "mean us", "p99 us", "is", "disks allow chunks/s"}
 
 func (f found) cells() []string {
 	return []string{fmt.Sprintf("%.0f", f.rate), fmt.Sprintf("%.1f", f.mean), fmt.Sprintf("%.1f", f.p99)}
@@ -76,11 +76,13 @@ func (f found) kept() found {
 func (r *row) record() []string {
 	out := append(append(r.key(), r.rival), r.theirs.cells()...)
 	if r.open {
-		return append(out, make([]string, len(columns)-len(out))...)
+		out = append(out, make([]string, len(columns)-len(out)-1)...)
+	} else {
+		out = append(out, r.form)
+		out = append(append(out, r.best.cells()...), r.verdict(r.best))
+		out = append(append(out, r.usual.cells()...), r.verdict(r.usual))
 	}
-	out = append(out, r.form)
-	out = append(append(out, r.best.cells()...), r.verdict(r.best))
-	return append(append(out, r.usual.cells()...), r.verdict(r.usual))
+	return append(out, fmt.Sprintf("%.0f", r.capacity()))
 }
 
 // table is all rows, by cell.
@@ -121,6 +123,11 @@ func read(dir string) (*table, error) {
 		if r.chunk == "" {
 			return nil, fmt.Errorf("%s:%d: the grid has no such cell", tableFile, k+1)
 		}
+		allowed, err := strconv.ParseFloat(line[len(columns)-1], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", tableFile, k+1, err)
+		}
+		r.does(allowed)
 		for _, x := range []struct {
 			f  *found
 			at int
