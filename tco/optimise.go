@@ -147,6 +147,7 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	slices.SortStableFunc(searches, func(x, y *search) int {
 		return cmp.Or(cmp.Compare(x.least, y.least), cmp.Compare(x.over+float64(x.clash), y.over+float64(y.clash)))
 	})
+	searches = unlike(searches, theBest)
 	least := math.Inf(1)
 	var best []slot
 	keep := func(s *search) {
@@ -156,14 +157,14 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	}
 	for i, s := range searches {
 		keep(s)
-		if i >= beginnings || len(a.jobs) >= many && i > 0 {
+		if i >= len(heats) || i >= theBest && len(a.jobs) > fewWorkloads || i > 0 && len(a.jobs) >= many {
 			continue
 		}
 		if len(s.slots) == 0 {
 			continue
 		}
 		mean := (s.cost + a.sunk) / float64(len(s.slots))
-		how := annealing{steps: cfg.Steps / beginnings, penalty: mean, hot: float64(mean * heats[i]), stop: cfg.Stop}
+		how := annealing{steps: cfg.Steps / theBest, penalty: mean, hot: float64(mean * heats[i]), stop: cfg.Stop}
 		if n := len(a.jobs); n >= many {
 			how.steps, how.hot = cfg.Steps, 0
 		} else if n > 800 && a.p.Pricer != nil {
@@ -183,10 +184,28 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	return a.placement(best)
 }
 
-// beginnings is how many of the first plans, the best ones, are searched from, and heats with how much daring, as a share of a drive.
-const beginnings = 4
+// unlike orders plans that are sorted, the best first, so that after so many of the best those come whose drives no plan before them has: from plans of the same drives a search
+// mostly ends at the same ones, and may never see that more and smaller drives are cheaper.
+func unlike(sorted []*search, best int) []*search {
+	seen := map[string]bool{}
+	var first, rest []*search
+	for i, s := range sorted {
+		drives := fmt.Sprint(s.used)
+		if i < best || !seen[drives] {
+			first = append(first, s)
+		} else {
+			rest = append(rest, s)
+		}
+		seen[drives] = true
+	}
+	return append(first, rest...)
+}
 
-var heats = [beginnings]float64{0.02, 0.1, 0.4, 1.5}
+// theBest is how many of the first plans, the best ones, are searched from, and heats with how much daring, as a share of a drive. Of up to fewWorkloads as many plans whose drives
+// are others follow: a drive is much beside so few, and a search seldom changes all.
+const theBest, fewWorkloads = 4, 200
+
+var heats = [2 * theBest]float64{0.02, 0.1, 0.4, 1.5, 1.5, 0.4, 0.1, 0.02}
 
 // slotsOf turns a placement into drives in use.
 func (a *arranged) slotsOf(host []int) []slot {

@@ -46,7 +46,7 @@ func TestSimulatedTail(t *testing.T) {
 	}
 	x := f.drives[0].Tail.(*simulatedTail)
 	r := rng.NewStream(1, "mixes")
-	for range 3 {
+	for range 2 {
 		// Sizes are whole pages: parts of one are read before they are written.
 		m := tco.Traffic{Load: 0.1 + 0.4*r.Float64(), Writes: 0.1 + 0.8*r.Float64(), Size: 4 * float64(1+r.IntN(4)), Sequential: r.Float64()}
 		read, _ := x.P99(m)
