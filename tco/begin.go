@@ -10,6 +10,7 @@ import (
 type filling struct {
 	*arranged
 	weight []float64 // by workload: what its share of a drive costs at least
+	most   []float64 // by workload: what its space and its I/Os grow to, over what they begin with
 	space  [][]float64
 	load   [][]float64
 	list   []int32
@@ -22,9 +23,9 @@ type filling struct {
 func (f *filling) lookahead() int { return max(48, 3_000_000/len(f.jobs)) }
 
 func (a *arranged) filling() *filling {
-	f := &filling{arranged: a, weight: make([]float64, len(a.jobs)), space: make([][]float64, len(a.kinds)), load: make([][]float64, len(a.kinds))}
+	f := &filling{arranged: a, weight: make([]float64, len(a.jobs)), most: make([]float64, len(a.jobs)), space: make([][]float64, len(a.kinds)), load: make([][]float64, len(a.kinds))}
 	for j := range f.weight {
-		f.weight[j] = math.Inf(1)
+		f.weight[j], f.most[j] = math.Inf(1), a.p.most(&a.jobs[j])
 	}
 	for k := range a.kinds {
 		d := &a.kinds[k].drive
@@ -139,14 +140,16 @@ func (f *filling) plan(order []int32, only int) []slot {
 func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	f.list = f.list[:0]
 	space, load, wear, first := 0.0, 0.0, 0.0, math.Inf(1)
-	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil && !f.grows
+	// By sums where none leaves: of workloads that grow all are largest on the last day. Some that shrink would fit better than that, which is looked at day by day of few alone.
+	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil && (!f.grows || len(f.jobs) > fewWorkloads)
+	simple := f.p.Pricer != nil && f.groups == 0 && f.kinds[k].drive.Tail == nil && !f.grows // its space and IOPS say all
 	missed, most := 0, f.lookahead()
 	var sorted []int32
 	for _, j := range rest {
 		if missed >= most {
 			break
 		}
-		fits := !f.endless || f.grows || space+f.jobs[j].WorkingSet <= f.pool.spaceMost[k] && load+f.load[k][j] <= f.pool.ioMost[k]
+		fits := !f.endless || f.grows && !quick || space+float64(f.most[j]*f.jobs[j].WorkingSet) <= f.pool.spaceMost[k] && load+float64(f.most[j]*f.load[k][j]) <= f.pool.ioMost[k]
 		worn := 0.0
 		if f.lasting && fits {
 			worn = f.shares(k, int(j))[2]
@@ -161,7 +164,11 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 				fits = held[int(d)*f.groups+int(f.group[j])] == 0
 			}
 		}
-		if fits && !quick {
+		switch {
+		case !fits || quick:
+		case simple:
+			fits = f.room(k, j)
+		default:
 			sorted = with(append([]int32(nil), sorted...), -1, j, sorted)
 			if _, _, over := f.try(k, sorted); over > 0 {
 				fits = false
@@ -175,7 +182,7 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 		missed = 0
 		f.list = append(f.list, j)
 		wear += worn
-		space, load, weight = space+f.jobs[j].WorkingSet, load+f.load[k][j], weight+f.weight[j]
+		space, load, weight = space+float64(f.most[j]*f.jobs[j].WorkingSet), load+float64(f.most[j]*f.load[k][j]), weight+f.weight[j]
 	}
 	for len(f.list) > 0 {
 		sorted = append(sorted[:0], f.list...)
@@ -195,6 +202,31 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 		}
 	}
 	return math.Inf(1), 1
+}
+
+// room reports whether a drive of kind k with what is in list has the space and the IOPS for workload j on each day on which one of them arrives while it is there. It is for
+// workloads that do not grow.
+func (f *filling) room(k int, j int32) bool {
+	x := &f.jobs[j]
+	there := func(w *Workload, day float64) bool { return w.Arrival <= day && (w.End == 0 || w.End > day) }
+	for at := -1; at < len(f.list); at++ {
+		day := x.Arrival
+		if at >= 0 {
+			if day = f.jobs[f.list[at]].Arrival; !there(x, day) {
+				continue
+			}
+		}
+		space, load := x.WorkingSet, f.load[k][j]
+		for _, l := range f.list {
+			if w := &f.jobs[l]; there(w, day) {
+				space, load = space+w.WorkingSet, load+f.load[k][l]
+			}
+		}
+		if space > f.pool.spaceMost[k] || load > f.pool.ioMost[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // cram puts what is left where it passes limits least, the largest first; on drives not in use yet as well.
