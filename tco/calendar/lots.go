@@ -216,15 +216,32 @@ func (s *lots) look(k int, money float64, least, held []float64) {
 	s.now[2*k], s.now[2*k+1] = 0, 0
 }
 
+// room is something that the drives of a kind have, by what each workload asks of it.
+type room struct {
+	k    int
+	list []float64 // by workload
+	has  float64
+	wear bool
+}
+
+// charge forms what workload j pays on each kind for what it asks for, if all that there is of a room costs its weight, and returns the least; a kind of which there is no drive, or
+// that cannot have it, costs more than anything.
+func (s *lots) charge(out []float64, rooms []room, weight []float64, numbers []int, j int) (least float64) {
+	for k := range out {
+		if out[k] = math.Inf(1); numbers[2*k] > 0 && !s.kinds[k].x.never[j] {
+			out[k] = 0
+		}
+	}
+	for v := range rooms {
+		r := &rooms[v]
+		out[r.k] += float64(weight[v] * r.list[j] / r.has)
+	}
+	return slices.Min(out)
+}
+
 // separate looks for prices at which all workloads ask for more than numbers of drives and successors hold: weights of what they have, which grow where more is asked for
 // (multiplicative weights; Plotkin, Shmoys and Tardos, Mathematics of Operations Research 20(2), 1995). ok is false if it finds none.
 func (s *lots) separate(numbers []int) (c cut, ok bool) {
-	type room struct {
-		k    int
-		list []float64 // by workload
-		has  float64
-		wear bool
-	}
 	var rooms []room
 	for k := range s.kinds {
 		x := s.kinds[k].x
@@ -251,17 +268,7 @@ func (s *lots) separate(numbers []int) (c cut, ok bool) {
 		clear(asked)
 		sum := 0.0
 		for j := range s.jobs {
-			for k := range charge {
-				charge[k] = math.Inf(1)
-				if numbers[2*k] > 0 && !s.kinds[k].x.never[j] {
-					charge[k] = 0
-				}
-			}
-			for v := range rooms {
-				r := &rooms[v]
-				charge[r.k] += float64(weight[v] * r.list[j] / r.has)
-			}
-			least := slices.Min(charge)
+			least := s.charge(charge, rooms, weight, numbers, j)
 			if math.IsInf(least, 1) {
 				return s.hopeless(j), true
 			}
@@ -305,17 +312,7 @@ func (s *lots) separate(numbers []int) (c cut, ok bool) {
 	c = cut{drive: make([]float64, len(s.kinds)), life: make([]float64, len(s.kinds))}
 	least := make([]float64, s.jobs)
 	for j := range least {
-		for k := range charge {
-			charge[k] = math.Inf(1)
-			if numbers[2*k] > 0 && !s.kinds[k].x.never[j] {
-				charge[k] = 0
-			}
-		}
-		for v := range rooms {
-			r := &rooms[v]
-			charge[r.k] += float64(best[v] * r.list[j] / r.has)
-		}
-		least[j] = slices.Min(charge)
+		least[j] = s.charge(charge, rooms, best, numbers, j)
 		c.need += least[j]
 	}
 	for v := range rooms {
