@@ -52,10 +52,10 @@ func byLots(classes []floored, jobs int, m *market) float64 {
 	s := &lots{jobs: jobs}
 	for i := range classes {
 		x := &classes[i]
-		if !x.after {
+		if !x.after || !(x.left > 0) {
 			return 0
 		}
-		if x.c.Count > 0 && !math.IsInf(x.mass, 1) && x.left > 0 {
+		if x.c.Count > 0 && !math.IsInf(x.mass, 1) {
 			s.kinds = append(s.kinds, lot{x: x, drive: x.once, life: x.successor, count: min(x.c.Count, jobs)})
 		}
 	}
@@ -273,10 +273,10 @@ func (s *lots) separate(numbers []int) (c cut, ok bool) {
 				return s.hopeless(j), true
 			}
 			sum += least
-			total := 0.0
+			total, near := 0.0, float64(width*math.Abs(least))+1e-300
 			for k, q := range charge {
-				if charge[k] = 0; q-least <= float64(12*width*least) {
-					charge[k] = rng.Exp(-(q - least) / (float64(width*least) + 1e-300))
+				if charge[k] = 0; q-least <= float64(12*near) {
+					charge[k] = rng.Exp(-(q - least) / near)
 					total += charge[k]
 				}
 			}
@@ -354,7 +354,14 @@ func (s *lots) dear(k int, least []float64) (drive, life float64) {
 			for _, list := range lists {
 				asked += list[j]
 			}
+			if asked < 0 { // a line of wear may be below 0, and no price of it is enough
+				scale = math.Inf(1)
+				break
+			}
 			scale = max(scale, v/max(asked, 1e-300))
+		}
+		if math.IsInf(scale, 1) {
+			continue
 		}
 		worn := 0.0
 		if pick&4 != 0 {

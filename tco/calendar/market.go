@@ -18,7 +18,7 @@ type market struct {
 	jobs    int
 	now     []rents
 	best    []rents
-	kept    [][]rents // some of the best, of which the last is the best
+	kept    [][]rents // the last that were the best
 	shares  []float64 // of a workload that classes have
 	out     []float64
 }
@@ -41,7 +41,7 @@ const (
 	mostLooks = 12_000_000
 )
 
-// mostKept is how many rents are kept beside the best.
+// mostKept is how many of the rents that were the best are kept.
 const mostKept = 4
 
 func newMarket(classes []floored, jobs int) *market {

@@ -18,6 +18,12 @@ const (
 	mostDivided = 4000
 )
 
+// mix is an interval of the sequential share of what is written to a drive, with lines that are nowhere above the write amplification in it: height at 0, and slope.
+type mix struct {
+	from, to float64
+	lines    [][2]float64
+}
+
 // divided are the classes by intervals of the sequential share, and of which class each is; nil if a drive's mix may change, or the work is too much.
 func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of []int) {
 	if len(p.Jobs)*len(classes) > mostDivided {
@@ -30,10 +36,14 @@ func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of
 	}
 	for i := range classes {
 		x := &classes[i]
-		for _, part := range mixes(x.c.Drive.WAF) {
+		parts := mixes(x.c.Drive.WAF)
+		if parts == nil { // nothing to tell apart
+			out, of = append(out, *x), append(of, i)
+		}
+		for _, part := range parts {
 			y := *x
 			y.wears = nil
-			for _, line := range part {
+			for _, line := range part.lines {
 				list := make([]float64, len(p.Jobs))
 				for j := range list {
 					list[j] = c.wear(&x.c.Drive, &p.Jobs[j]) * (line[0] + float64(line[1]*p.Jobs[j].Sequential))
@@ -46,37 +56,35 @@ func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of
 	return out, of
 }
 
-// mixes are lines below a write amplification, by intervals of the sequential share: height at 0, and slope.
-func mixes(w tco.WAF) (parts [][][2]float64) {
-	const knots = 240
-	var at []float64
-	for i := range knots + 1 {
-		at = append(at, float64(i)/knots)
-	}
-	var ends []float64
+// mixes divide the sequential shares of a write amplification that is straight between its points, or bends downwards alone, as equation 7 does where random writes wear more. nil for
+// all else, and where it is the same everywhere.
+func mixes(w tco.WAF) (parts []mix) {
+	var at []float64 // between two of them, lines below both are below all
 	switch w := w.(type) {
 	case waf.SequentialMix:
-		at = append(at, w.Turn)
-		ends = append(ends, 0, w.Turn)
-		for i := range mostMixes - 1 { // it is a parabola from there on
-			ends = append(ends, w.Turn+float64((1-w.Turn)*float64(i+1)/(mostMixes-1)))
+		if eta, _, _ := w.Parabola(); eta > 0 || w.Random < 1 || w.Sequential < 1 {
+			return nil
+		}
+		at = append(at, 0, 1)
+		for i := range mostMixes - 1 {
+			at = append(at, w.Turn+float64((1-w.Turn)*float64(i)/(mostMixes-1)))
 		}
 	case *tco.Table:
-		ends = append(ends, 0)
+		at = append(at, 0, 1)
 		for _, x := range w.Points() {
 			at = append(at, x.S)
-			ends = append(ends, x.S)
-		}
-		ends = append(ends, 1)
-	default:
-		for i := range mostMixes + 1 {
-			ends = append(ends, float64(i)/mostMixes)
 		}
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	slices.Sort(ends)
-	ends = slices.Compact(ends)
+	height := 0.0 // of the whole curve
+	for _, s := range at {
+		height = max(height, math.Abs(w.At(s)-w.At(0)))
+	}
+	if height == 0 {
+		return nil
+	}
+	ends := slices.Clone(at)
 	for len(ends) > mostMixes+1 { // leave out where two intervals are shortest together
 		k := 1
 		for i := 2; i < len(ends)-1; i++ {
@@ -86,28 +94,21 @@ func mixes(w tco.WAF) (parts [][][2]float64) {
 		}
 		ends = slices.Delete(ends, k, k+1)
 	}
-	height := 0.0 // of the whole curve
-	for _, s := range at {
-		height = max(height, math.Abs(w.At(s)-w.At(0)))
-	}
-	if height == 0 {
-		return [][][2]float64{{{w.At(0), 0}}}
-	}
 	for i := 1; i < len(ends); i++ {
 		a, b := ends[i-1], ends[i]
 		chord := (w.At(b) - w.At(a)) / (b - a)
-		var lines [][2]float64
+		part := mix{from: a, to: b}
 		for _, away := range []float64{0, -1, -4, 1, 4} {
 			slope := chord + float64(away*height)
-			low := w.At(a) - float64(slope*a)
-			for _, s := range append([]float64{b}, at...) {
+			low := math.Inf(1)
+			for _, s := range at {
 				if s >= a && s <= b {
 					low = min(low, w.At(s)-float64(slope*s))
 				}
 			}
-			lines = append(lines, [2]float64{low - 1e-6, slope})
+			part.lines = append(part.lines, [2]float64{low - 1e-9, slope})
 		}
-		parts = append(parts, lines)
+		parts = append(parts, part)
 	}
 	return parts
 }
