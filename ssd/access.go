@@ -531,7 +531,7 @@ func (d *Drive) released(t int32) {
 		x = d.txns.At(x.prev)
 	}
 	x.waitsFor--
-	d.touch(int(d.laneOf[x.plane]) / d.lanesPerChannel)
+	d.touch(d.planes[x.plane].channel)
 }
 
 // programmed tells the translation layer that a page is on flash. That may make its
@@ -562,7 +562,7 @@ func (d *Drive) hostDone(t int32) {
 		r.mapping = max(0, x.queued-x.created)
 		r.wait = max(0, d.eng.Now()-x.created-r.mapping-x.array-x.transfer)
 		if d.OnAccount != nil {
-			r.lane, r.queued, r.ended = d.laneOf[x.plane], x.queued, d.eng.Now()
+			r.lane, r.queued, r.ended = d.planes[x.plane].lane, x.queued, d.eng.Now()
 		}
 	}
 	d.partDone(i)

@@ -198,7 +198,7 @@ func (d *Drive) booksOfScheduler() error {
 	var lengths, again [queues]int64 // again: of reads that are sent once more, which entered and left before
 	for n := range d.lanes {
 		l := &d.lanes[n]
-		counts := make([]uint32, queues*int(d.planesPerLane))
+		counts := make([]uint32, int(d.planesPerLane)*queueSlots)
 		for q := range queues {
 			f := &l.queues[q]
 			lengths[q] += int64(f.n)
@@ -209,16 +209,17 @@ func (d *Drive) booksOfScheduler() error {
 				if d.txns.At(f.at(i).txn).tries > 0 {
 					again[q]++
 				}
-				counts[q*int(d.planesPerLane)+int(d.txns.At(f.at(i).txn).plane-l.firstPlane)]++
+				counts[int(d.txns.At(f.at(i).txn).plane-l.firstPlane)*queueSlots+q]++
 			}
 		}
 		for i, want := range counts {
-			if got := d.waiting[n*queues*int(d.planesPerLane)+i]; got != want {
-				return fmt.Errorf("die %d: %d transactions are said to wait in %s of plane %d, %d do", n, got, queueNames[i/int(d.planesPerLane)], i%int(d.planesPerLane), want)
+			plane, q := int(l.firstPlane)+i/queueSlots, i%queueSlots
+			if got := d.waiting[plane*queueSlots+q]; got != want {
+				return fmt.Errorf("die %d: %d transactions are said to wait in queue %d of plane %d, %d do", n, got, q, plane, want)
 			}
-			of, plane := n*queues*int(d.diesPerLane)+i/int(d.planesPerDie), i%int(d.planesPerDie)
-			if said := d.wanted[of]>>plane&1 != 0; said != (want > 0) {
-				return fmt.Errorf("die %d: that transactions wait in %s of plane %d is said to be %v, %d do", n, queueNames[i/int(d.planesPerLane)], i%int(d.planesPerLane), said, want)
+			each := d.cfg.Geometry.PlanesPerDie
+			if said := d.wanted[plane/each*queueSlots+q]>>(plane%each)&1 != 0; said != (want > 0) {
+				return fmt.Errorf("die %d: that transactions wait in queue %d of plane %d is said to be %v, %d do", n, q, plane, said, want)
 			}
 		}
 		collecting := 0
@@ -230,11 +231,11 @@ func (d *Drive) booksOfScheduler() error {
 		if int(l.collecting) != collecting {
 			return fmt.Errorf("die %d: %d of its planes collect, %d are counted", n, collecting, l.collecting)
 		}
-		if l.phase == idle && l.mask != 0 && l.paused.n == 0 && d.ready[l.readyWord]&l.readyBit == 0 {
+		if l.phase == idle && l.mask != 0 && l.paused.n == 0 && *l.ready&l.readyBit == 0 {
 			return fmt.Errorf("die %d has work in %x and is not ready", n, l.mask)
 		}
 	}
-	for q, s := range d.queueStats {
+	for q, s := range d.queueStats[:queues] {
 		if s.length != lengths[q] || s.Entered-s.Left != uint64(s.length-again[q]) || s.MaxLength < s.length || uint64(s.MaxLength) > s.Entered {
 			return fmt.Errorf("%s: %d wait, %d are counted; %d entered and %d left, at most %d", queueNames[q], lengths[q], s.length, s.Entered, s.Left, s.MaxLength)
 		}

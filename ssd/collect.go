@@ -161,7 +161,7 @@ func (d *Drive) noteCollecting(pool int) {
 	}
 	d.isCollecting[pool] = now
 	for _, plane := range d.pools.planes(pool) {
-		if l := &d.lanes[d.laneOf[plane]]; now {
+		if l := &d.lanes[d.planes[plane].lane]; now {
 			l.collecting++
 		} else {
 			l.collecting--

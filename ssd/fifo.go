@@ -23,12 +23,11 @@ const (
 	spotPage spot = 0xffff
 )
 
-func newSpot(page uint16, die, plane int32) spot {
-	return spot(page) | spot(die)<<16 | spot(plane)<<24
-}
+func newSpot(die, plane int32) spot { return spot(die)<<16 | spot(plane)<<24 }
 
-func (s spot) die() uint8   { return uint8(s >> 16) }
-func (s spot) plane() uint8 { return uint8(s >> 24) }
+func (s spot) die() uint8      { return uint8(s >> 16) }
+func (s spot) plane() uint8    { return uint8(s >> 24) }
+func (s spot) planeBit() uint8 { return 1 << (s >> 24 & 7) } // of a die's planes
 
 // at is the i-th entry from the front.
 func (f *fifo) at(i uint32) *waiter { return &f.buf[(f.head+i)&uint32(len(f.buf)-1)] }

@@ -8,16 +8,29 @@ import (
 // A channel is the bus between the controller and a channel's chips. While nobody
 // waits for it, that it became free is known by its time alone, without an event.
 type channel struct {
-	freeAt  sim.Time // when the command that it carries has been sent
-	until   sim.Time // when what it carries, command or data, has been sent
-	wake    bool     // an event will give it on at freeAt
-	sending bool     // read data are on it
-	wrote   bool     // the last data that it carried were a program's
-	turn    int32    // lane whose turn it is, counted within the channel
-	lane    int32    // whose data are on the bus
-	txn     int32    // the read whose data are on the bus
-	waits   [waits]list
-	time    sim.Time // total busy time, what lies ahead included
+	freeAt    sim.Time // when the command that it carries has been sent
+	until     sim.Time // when what it carries, command or data, has been sent
+	wake      bool     // an event will give it on at freeAt
+	sending   bool     // read data are on it
+	wrote     bool     // the last data that it carried were a program's
+	turn      int32    // lane whose turn it is, counted within the channel
+	lane      int32    // whose data are on the bus
+	txn       int32    // the read whose data are on the bus
+	waits     [waits]list
+	copybacks []int32  // lanes that wait for it with a copyback's program
+	time      sim.Time // total busy time, what lies ahead included
+	lanes     []lane
+	ready     []uint64 // those of them that have something to do and may be able to, a bit each
+}
+
+// anyReady reports whether a lane has something to do and may be able to.
+func (c *channel) anyReady() bool {
+	for _, w := range c.ready {
+		if w != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Whose read data wait for a channel, most urgent first.
@@ -35,15 +48,14 @@ func (c *channel) dataWait() bool {
 
 // begin starts the command that is in a lane's txns: the channel carries it, after one that suspends what runs if need be, then
 // the array works, once it has stopped what ran: nobody holds the channel for that.
-func (d *Drive) begin(n int32, op operation, suspends bool) {
-	l := &d.lanes[n]
+func (d *Drive) begin(l *lane, op operation, suspends bool) {
 	k := int(l.n)
 	var bus sim.Time
 	switch op {
 	case opRead, opCopyback:
 		bus = d.readCommand[k]
 	case opProgram:
-		d.channels[int(n)/d.lanesPerChannel].wrote = true
+		d.channels[l.channel].wrote = true
 		bus = d.programCommand[k]
 		for _, i := range l.txns[:k] {
 			bus += d.dataTime(d.bytesOf(i))
@@ -71,53 +83,43 @@ func (d *Drive) begin(n int32, op operation, suspends bool) {
 	d.commands[op][k-1]++
 	l.op, l.left = op, l.n
 	if suspends {
-		d.occupy(n, d.suspendCommand+bus)
+		d.occupy(l, d.suspendCommand+bus)
 		l.starts += d.suspendTime[l.paused.op]
 	} else {
-		d.occupy(n, bus)
+		d.occupy(l, bus)
 	}
-	d.work(n, took, false)
+	d.work(l, took, false)
 }
 
 // occupy takes the idle channel for a lane's command.
-func (d *Drive) occupy(n int32, took sim.Time) {
-	l := &d.lanes[n]
-	ch := int(n) / d.lanesPerChannel
-	c := &d.channels[ch]
+func (d *Drive) occupy(l *lane, took sim.Time) {
+	c := &d.channels[l.channel]
 	c.freeAt = d.eng.Now() + took
 	c.until = c.freeAt
 	c.time += took
 	l.starts = c.freeAt
 	if d.OnWork != nil {
-		d.reportBus(n, took)
+		d.reportBus(l, took)
 	}
-	d.ready[l.readyWord] &^= l.readyBit
-	if c.dataWait() || len(d.copybacks[ch]) > 0 {
-		d.wake(ch)
-		return
-	}
-	for _, w := range d.ready[ch*d.readyWords : (ch+1)*d.readyWords] {
-		if w != 0 {
-			d.wake(ch)
-			return
-		}
+	l.unready()
+	if c.dataWait() || len(c.copybacks) > 0 || c.anyReady() {
+		d.wake(l.channel, c)
 	}
 }
 
 // work lets the array start when the command is there, or go on with one that was suspended.
-func (d *Drive) work(n int32, took sim.Time, resumed bool) {
-	l := &d.lanes[n]
+func (d *Drive) work(l *lane, took sim.Time, resumed bool) {
 	l.phase = working
 	if d.governor.on && !resumed {
 		d.govern(l, l.op, l.txns[:l.n])
 	}
 	l.finish = l.starts + took
 	d.arrayBusy[l.op] += took
-	d.laneBusy[n] += took
+	d.laneBusy[l.number] += took
 	if d.OnWork != nil {
-		d.reportArray(n, took, resumed)
+		d.reportArray(l, took, resumed)
 	}
-	d.schedule(l.finish, evArrayDone, uint32(n))
+	d.schedule(l.finish, evArrayDone, uint32(l.number))
 	if d.canInterrupt && l.mask != 0 {
 		d.setReady(l)
 	}
@@ -135,10 +137,10 @@ func (d *Drive) arrayTime(op operation, pageIndex uint16) sim.Time {
 }
 
 // channelFree: a command has been sent and somebody waits for the channel.
-func (d *Drive) channelFree(ch int) {
+func (d *Drive) channelFree(ch int32) {
 	c := &d.channels[ch]
 	c.wake, c.freeAt = false, -1
-	d.release(ch)
+	d.release(ch, c)
 }
 
 // arrayDone: read data are ready, or a program or erase has ended. An operation
@@ -148,16 +150,15 @@ func (d *Drive) arrayDone(n int32) {
 	if l.phase != working || l.finish != d.eng.Now() {
 		return
 	}
-	ch := int(n) / d.lanesPerChannel
 	switch l.op {
 	case opRead:
 		l.phase = transfer
 		for _, t := range l.txns[:l.n] {
-			d.dataReady(ch, n, t)
+			d.dataReady(l, t)
 		}
 		return
 	case opCopyback:
-		d.copybackRead(n)
+		d.copybackRead(l)
 		return
 	}
 	txns := l.txns
@@ -166,99 +167,96 @@ func (d *Drive) arrayDone(n int32) {
 	for _, t := range txns[:k] {
 		d.completed(t)
 	}
-	d.free(n)
-	d.touch(ch)
+	d.free(l)
+	d.touch(l.channel)
 	d.closeBatch()
 }
 
 // dataReady sends a read's data, or lets them wait for the channel.
-func (d *Drive) dataReady(ch int, n, t int32) {
-	c := &d.channels[ch]
+func (d *Drive) dataReady(l *lane, t int32) {
+	c := &d.channels[l.channel]
 	if !d.busy(c) {
-		d.dataOut(ch, n, t)
+		d.dataOut(l, c, t)
 		return
 	}
 	w := waitHost
-	switch d.txns.At(d.leader(n, t)).origin {
+	switch d.txns.At(l.leader(t)).origin {
 	case fromMapping:
 		w = waitMapping
 	case fromMove:
 		w = waitMove
 	}
 	d.pushBack(&c.waits[w], t)
-	d.wake(ch)
+	d.wake(l.channel, c)
 }
 
 // leader is the transaction that a command of several planes counts as.
-func (d *Drive) leader(n, t int32) int32 {
-	if l := &d.lanes[n]; l.phase == transfer {
+func (l *lane) leader(t int32) int32 {
+	if l.phase == transfer {
 		return l.txns[0]
 	}
 	return t
 }
 
 // free ends a lane's command.
-func (d *Drive) free(n int32) {
-	l := &d.lanes[n]
+func (d *Drive) free(l *lane) {
 	l.n, l.phase = 0, idle
 	if l.mask != 0 {
 		d.setReady(l)
 	}
 	if l.paused.n > 0 {
 		if q, _ := d.nextReads(l); q < 0 || l.paused.reads >= readsPerPause {
-			d.resume(n)
+			d.resume(l)
 		}
 	}
 }
 
 // dataOut puts a read's data on the idle channel.
-func (d *Drive) dataOut(ch int, n int32, t int32) {
-	c := &d.channels[ch]
+func (d *Drive) dataOut(l *lane, c *channel, t int32) {
 	x := d.txns.At(t)
 	bytes := d.bytesOf(t)
 	took := d.cfg.Timing.DataOutSetup + d.dataTime(bytes)
 	x.transfer += took
-	c.sending, c.wrote, c.lane, c.txn = true, false, n, t
+	c.sending, c.wrote, c.lane, c.txn = true, false, l.number, t
 	c.until = d.eng.Now() + took
 	c.time += took
 	if d.OnWork != nil {
-		d.report(Work{Activity: ReadData, Number: int32(ch), Begin: d.eng.Now(), End: c.until, Bytes: int64(bytes)}, []int32{t})
+		d.report(Work{Activity: ReadData, Number: l.channel, Begin: d.eng.Now(), End: c.until, Bytes: int64(bytes)}, []int32{t})
 	}
-	d.schedule(c.until, evDataOut, uint32(ch))
+	d.schedule(c.until, evDataOut, uint32(l.channel))
 }
 
 // dataSent: a read's data have left the chip.
-func (d *Drive) dataSent(ch int) {
+func (d *Drive) dataSent(ch int32) {
 	c := &d.channels[ch]
-	n, plane := c.lane, d.txns.At(c.txn).plane
+	l, plane := &d.lanes[c.lane], d.txns.At(c.txn).plane
 	d.openBatch()
 	if t := c.txn; d.errs != nil && d.reread(t) {
 		d.sendAgain(t)
 	} else {
 		d.completed(t)
 	}
-	if l := &d.lanes[n]; l.phase == reading {
-		d.planeSent(n, plane)
+	if l.phase == reading {
+		d.planeSent(l, plane)
 	} else if l.left--; l.left == 0 {
-		d.free(n)
+		d.free(l)
 	}
 	c.sending = false
-	d.release(ch)
+	d.release(ch, c)
 	d.closeBatch()
 }
 
 // release gives a free channel on. The programs of copybacks go first, of which nothing but the command is sent; then serve
 // chooses.
-func (d *Drive) release(ch int) {
-	c := &d.channels[ch]
-	if len(d.copybacks[ch]) > 0 {
-		n := d.copybacks[ch][0]
-		d.copybacks[ch] = d.copybacks[ch][:copy(d.copybacks[ch], d.copybacks[ch][1:])]
-		d.copybackProgram(n)
+func (d *Drive) release(ch int32, c *channel) {
+	if len(c.copybacks) > 0 {
+		n := c.copybacks[0]
+		c.copybacks = c.copybacks[:copy(c.copybacks, c.copybacks[1:])]
+		d.copybackProgram(&d.lanes[n])
 		return
 	}
 	if d.cfg.Quirks.DataFirst && c.dataWait() {
-		d.sendWaiting(ch)
+		d.sendWaiting(ch, c)
 		return
 	}
 	if d.batch > 0 {
@@ -269,20 +267,18 @@ func (d *Drive) release(ch int) {
 }
 
 // sendWaiting puts the most urgent read data that wait on the idle channel.
-func (d *Drive) sendWaiting(ch int) {
-	c := &d.channels[ch]
+func (d *Drive) sendWaiting(ch int32, c *channel) {
 	for w := range c.waits {
 		if t := c.waits[w].head; t != 0 {
 			d.remove(&c.waits[w], t)
-			d.dataOut(ch, d.laneOf[d.txns.At(t).plane], t)
+			d.dataOut(&d.lanes[d.planes[d.txns.At(t).plane].lane], c, t)
 			return
 		}
 	}
 }
 
 // copybackRead: the page is in the chip's register; where it goes is decided now.
-func (d *Drive) copybackRead(n int32) {
-	l := &d.lanes[n]
+func (d *Drive) copybackRead(l *lane) {
 	kept := int8(0)
 	d.openBatch()
 	for _, t := range l.txns[:l.n] {
@@ -291,19 +287,18 @@ func (d *Drive) copybackRead(n int32) {
 			kept++
 		}
 	}
-	ch := int(n) / d.lanesPerChannel
 	if l.n = kept; kept == 0 {
-		d.free(n)
-		d.touch(ch)
+		d.free(l)
+		d.touch(l.channel)
 		d.closeBatch()
 		return
 	}
 	l.phase = transfer
-	if d.busy(&d.channels[ch]) {
-		d.copybacks[ch] = append(d.copybacks[ch], n)
-		d.wake(ch)
+	if c := &d.channels[l.channel]; d.busy(c) {
+		c.copybacks = append(c.copybacks, l.number)
+		d.wake(l.channel, c)
 	} else {
-		d.copybackProgram(n)
+		d.copybackProgram(l)
 	}
 	d.closeBatch()
 }
@@ -311,8 +306,7 @@ func (d *Drive) copybackRead(n int32) {
 // copybackProgram sends the program half of a copyback. Destinations of one
 // command may differ in page, which ONFI allows only in separate commands, so
 // each costs a command of its own.
-func (d *Drive) copybackProgram(n int32) {
-	l := &d.lanes[n]
+func (d *Drive) copybackProgram(l *lane) {
 	bus := sim.Time(l.n) * d.programCommand[1]
 	for _, t := range l.txns[:l.n] {
 		x := d.txns.At(t)
@@ -321,15 +315,14 @@ func (d *Drive) copybackProgram(n int32) {
 	}
 	d.commands[opProgram][0] += uint64(l.n)
 	l.op, l.left = opProgram, l.n
-	d.occupy(n, bus)
-	d.work(n, d.arrayTime(opProgram, d.txns.At(l.txns[0]).pageIndex), false)
+	d.occupy(l, bus)
+	d.work(l, d.arrayTime(opProgram, d.txns.At(l.txns[0]).pageIndex), false)
 }
 
 // interrupt suspends a lane's running program or erase for a read, or an erase
 // for a program, where the drive can and enough time is left. It reports whether
 // the channel was taken.
-func (d *Drive) interrupt(n int32) bool {
-	l := &d.lanes[n]
+func (d *Drive) interrupt(l *lane) bool {
 	s := &d.cfg.Scheduling
 	if l.paused.n > 0 || l.op == opRead || l.op == opCopyback || d.eng.Now() < l.starts {
 		return false
@@ -355,11 +348,11 @@ func (d *Drive) interrupt(n int32) bool {
 		}
 		l.paused = pausedOp{txns: l.txns, n: l.n, op: l.op, rest: left}
 		d.arrayBusy[l.op] -= left
-		d.laneBusy[n] -= left
+		d.laneBusy[l.number] -= left
 		d.suspensions[l.op]++
-		d.OnSuspend.Fire(Suspension{d.eng.Now(), n})
+		d.OnSuspend.Fire(Suspension{d.eng.Now(), l.number})
 		l.n, l.phase = 0, idle
-		return d.issue(n, q1, q2, true)
+		return d.issue(l, q1, q2, true)
 	}
 	return false
 }
@@ -379,14 +372,13 @@ func (d *Drive) issuable(l *lane, q int) bool {
 }
 
 // resume lets a suspended operation go on.
-func (d *Drive) resume(n int32) {
-	l := &d.lanes[n]
+func (d *Drive) resume(l *lane) {
 	p := &l.paused
 	l.txns, l.n, l.op, l.left = p.txns, p.n, p.op, p.n
 	rest := p.rest
 	p.n, p.reads = 0, 0
 	l.starts = d.eng.Now()
-	d.work(n, rest, true)
+	d.work(l, rest, true)
 }
 
 // dataTime is how long b bytes occupy a channel.

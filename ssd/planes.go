@@ -13,8 +13,7 @@ type planeRead struct {
 }
 
 // issueRead begins the first read of two queues whose plane is idle, and reports whether there was one.
-func (d *Drive) issueRead(n int32, q1, q2 int, suspends bool) bool {
-	l := &d.lanes[n]
+func (d *Drive) issueRead(l *lane, q1, q2 int, suspends bool) bool {
 	for _, q := range [2]int{q1, q2} {
 		if q < 0 {
 			break
@@ -23,9 +22,9 @@ func (d *Drive) issueRead(n int32, q1, q2 int, suspends bool) bool {
 		for i := range f.n {
 			w := *f.at(i)
 			if plane := l.firstPlane + int32(w.plane()); d.planeReads[plane].txn == 0 {
-				d.dequeue(n, q, i)
+				d.dequeue(l, q, i)
 				l.hostNext = moves>>q&1 != 0
-				d.beginRead(n, plane, w.txn, suspends)
+				d.beginRead(l, plane, w.txn, suspends)
 				return true
 			}
 		}
@@ -34,8 +33,8 @@ func (d *Drive) issueRead(n int32, q1, q2 int, suspends bool) bool {
 }
 
 // beginRead sends a plane's read over the channel and lets the plane work.
-func (d *Drive) beginRead(n, plane, t int32, suspends bool) {
-	l, x, p := &d.lanes[n], d.txns.At(t), &d.planeReads[plane]
+func (d *Drive) beginRead(l *lane, plane, t int32, suspends bool) {
+	x, p := d.txns.At(t), &d.planeReads[plane]
 	took := d.readArray[x.pageIndex]
 	bus := d.readCommand[1]
 	if x.tries > 0 {
@@ -49,61 +48,59 @@ func (d *Drive) beginRead(n, plane, t int32, suspends bool) {
 	l.op, l.phase, l.n, l.txns[0] = opRead, reading, 1, t // the last begun, for probes
 	l.reads++
 	if suspends {
-		d.occupy(n, d.suspendCommand+bus)
+		d.occupy(l, d.suspendCommand+bus)
 		l.starts += d.suspendTime[l.paused.op]
 	} else {
-		d.occupy(n, bus)
+		d.occupy(l, bus)
 	}
 	if d.governor.on {
 		d.govern(l, opRead, l.txns[:1])
 	}
 	*p = planeRead{max(l.starts, l.busyTo), l.starts + took, t}
 	if p.begin < p.end {
-		d.laneBusy[n] += p.end - p.begin
+		d.laneBusy[l.number] += p.end - p.begin
 		l.busyTo = p.end
 		if d.OnWork != nil {
-			d.report(Work{Activity: Read, Number: n, Begin: p.begin, End: p.end}, l.txns[:1])
+			d.report(Work{Activity: Read, Number: l.number, Begin: p.begin, End: p.end}, l.txns[:1])
 		}
 	}
 	d.schedule(l.starts+took, evPlaneRead, uint32(plane))
 	if l.mask&(hostReads|1<<queueMappingRead|1<<queueMoveRead) != 0 {
 		d.setReady(l)
-		d.wake(int(n) / d.lanesPerChannel)
+		d.wake(l.channel, &d.channels[l.channel])
 	}
 }
 
 // join lets a read begin beside others in its die. While a program or an erase waits, reads join only until the first of those under
 // way has ended, so that they cannot keep the die for ever.
-func (d *Drive) join(n int32) bool {
-	l := &d.lanes[n]
+func (d *Drive) join(l *lane) bool {
 	if !l.closed && (l.paused.n == 0 || l.paused.reads < readsPerPause) {
-		if q1, q2 := d.nextReads(l); q1 >= 0 && d.issueRead(n, q1, q2, false) {
+		if q1, q2 := d.nextReads(l); q1 >= 0 && d.issueRead(l, q1, q2, false) {
 			if l.paused.n > 0 {
 				l.paused.reads++
 			}
 			return true
 		}
 	}
-	d.ready[l.readyWord] &^= l.readyBit // until a plane is free or another read comes
+	l.unready() // until a plane is free or another read comes
 	return false
 }
 
 // planeDone: a plane has sensed its page.
 func (d *Drive) planeDone(plane int32) {
-	n := d.laneOf[plane]
-	if l := &d.lanes[n]; l.paused.n == 0 && l.mask&(writes|1<<queueErase) != 0 {
+	l := &d.lanes[d.planes[plane].lane]
+	if l.paused.n == 0 && l.mask&(writes|1<<queueErase) != 0 {
 		l.closed = true
 	}
-	d.dataReady(int(n)/d.lanesPerChannel, n, d.planeReads[plane].txn)
+	d.dataReady(l, d.planeReads[plane].txn)
 }
 
 // planeSent: a plane's data have left it.
-func (d *Drive) planeSent(n, plane int32) {
+func (d *Drive) planeSent(l *lane, plane int32) {
 	d.planeReads[plane].txn = 0
-	l := &d.lanes[n]
 	if l.reads--; l.reads == 0 {
 		l.closed = false
-		d.free(n)
+		d.free(l)
 	} else if l.mask != 0 {
 		d.setReady(l)
 	}

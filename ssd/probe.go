@@ -92,9 +92,8 @@ func (d *Drive) report(w Work, txns []int32) {
 }
 
 // reportBus reports a command that a channel carries to a lane from now on.
-func (d *Drive) reportBus(n int32, took sim.Time) {
-	l := &d.lanes[n]
-	w := Work{Number: n / int32(d.lanesPerChannel), Begin: d.eng.Now(), End: d.eng.Now() + took}
+func (d *Drive) reportBus(l *lane, took sim.Time) {
+	w := Work{Number: l.channel, Begin: d.eng.Now(), End: d.eng.Now() + took}
 	switch l.op {
 	case opProgram:
 		w.Activity = ProgramData
@@ -110,9 +109,8 @@ func (d *Drive) reportBus(n int32, took sim.Time) {
 }
 
 // reportArray reports what a lane's array does.
-func (d *Drive) reportArray(n int32, took sim.Time, resumed bool) {
-	l := &d.lanes[n]
-	w := Work{Activity: Read, Number: n, Begin: l.starts, End: l.starts + took, Resumed: resumed}
+func (d *Drive) reportArray(l *lane, took sim.Time, resumed bool) {
+	w := Work{Activity: Read, Number: l.number, Begin: l.starts, End: l.starts + took, Resumed: resumed}
 	switch l.op {
 	case opProgram:
 		w.Activity = Program

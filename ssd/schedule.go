@@ -10,7 +10,7 @@ import (
 // A lane is what takes one flash command at a time: a die, or a whole chip where
 // a quirk says so. It holds the queues of what waits for it.
 type lane struct {
-	queues [queues]fifo
+	queues [queueSlots]fifo
 	mask   uint16 // queues that hold something
 
 	// The command in progress.
@@ -32,11 +32,20 @@ type lane struct {
 
 	collecting int16 // planes of it with victims in progress
 	hostNext   bool  // the last command was collection's: if that is urgent, the host's turn has come
-	firstPlane int32
 
-	// Where its bit is among those of lanes that have something to do.
-	readyWord int32
-	readyBit  uint64
+	// Where it is, and what it begins with.
+	number, channel      int32
+	firstPlane, firstDie int32
+
+	// Its bit among those of its channel's lanes that have something to do and may be able to.
+	ready    *uint64
+	readyBit uint64
+}
+
+// planeAt is where a plane lies.
+type planeAt struct {
+	lane, channel, die int32 // the die counted over the drive
+	spot               spot  // page 0 of it
 }
 
 // operation is what the array does.
@@ -88,38 +97,35 @@ func (d *Drive) enqueue(t int32) {
 	x := d.txns.At(t)
 	x.queued = d.eng.Now()
 	d.queueStats[x.queue].Entered++
-	d.lineUp(t, false)
+	d.lineUp(t, x, false)
 }
 
 // sendAgain puts a read whose data could not be corrected before all others of its queue.
-func (d *Drive) sendAgain(t int32) { d.lineUp(t, true) }
+func (d *Drive) sendAgain(t int32) { d.lineUp(t, d.txns.At(t), true) }
 
 // lineUp puts a transaction into its queue, behind all others there or before them.
-func (d *Drive) lineUp(t int32, before bool) {
-	x := d.txns.At(t)
-	ln := d.laneOf[x.plane]
-	l := &d.lanes[ln]
-	inLane := x.plane - l.firstPlane
-	die := inLane / d.planesPerDie
-	w := waiter{t, newSpot(x.pageIndex, die, inLane-die*d.planesPerDie)}
-	if f := &l.queues[x.queue]; before {
+func (d *Drive) lineUp(t int32, x *transaction, before bool) {
+	at := &d.planes[x.plane]
+	l := &d.lanes[at.lane]
+	w := waiter{t, at.spot | spot(x.pageIndex)}
+	q := x.queue & (queueSlots - 1)
+	if f := &l.queues[q]; before {
 		f.pushFront(w)
 	} else {
 		f.push(w)
 	}
-	of := ln*queues + int32(x.queue)
-	d.waiting[of*d.planesPerLane+inLane]++
-	d.wanted[of*d.diesPerLane+die] |= 1 << w.plane()
-	l.mask |= 1 << x.queue
+	d.waiting[x.plane*queueSlots+int32(q)]++
+	d.wanted[at.die*queueSlots+int32(q)] |= w.planeBit()
+	l.mask |= 1 << q
 	d.setReady(l)
-	q := &d.queueStats[x.queue]
-	q.length++
-	q.MaxLength = max(q.MaxLength, q.length)
-	d.touch(int(ln) / d.lanesPerChannel)
+	s := &d.queueStats[q]
+	s.length++
+	s.MaxLength = max(s.MaxLength, s.length)
+	d.touch(at.channel)
 }
 
 // touch marks a channel for service at the end of the batch.
-func (d *Drive) touch(channel int) { d.dirty[channel>>6] |= 1 << (channel & 63) }
+func (d *Drive) touch(channel int32) { d.dirty[channel>>6] |= 1 << (channel & 63) }
 
 // openBatch starts to collect transactions; closeBatch lets idle channels act on
 // what was collected since the outermost openBatch.
@@ -132,10 +138,9 @@ func (d *Drive) closeBatch() {
 	}
 	d.reading.last = 0
 	for w := range d.dirty {
-		for d.dirty[w] != 0 {
-			b := bits.TrailingZeros64(d.dirty[w])
-			d.dirty[w] &^= 1 << b
-			d.serve(w<<6 + b)
+		for bit := d.dirty[w]; bit != 0; bit = d.dirty[w] {
+			d.dirty[w] = bit & (bit - 1)
+			d.serve(int32(w<<6 + bits.TrailingZeros64(bit)))
 		}
 	}
 }
@@ -143,9 +148,12 @@ func (d *Drive) closeBatch() {
 // setReady notes that a lane has something to do and may be able to.
 func (d *Drive) setReady(l *lane) {
 	if l.phase == idle || l.phase == reading || d.canInterrupt {
-		d.ready[l.readyWord] |= l.readyBit
+		*l.ready |= l.readyBit
 	}
 }
+
+// unready notes that it has not, or cannot.
+func (l *lane) unready() { *l.ready &^= l.readyBit }
 
 // busy reports whether a channel is taken, or is about to be given on.
 func (d *Drive) busy(c *channel) bool {
@@ -155,8 +163,8 @@ func (d *Drive) busy(c *channel) bool {
 
 // wake makes sure that a busy channel is given on when it is free. A channel that
 // carries data is: the end of the transfer sees to it.
-func (d *Drive) wake(ch int) {
-	if c := &d.channels[ch]; !c.wake && !c.sending {
+func (d *Drive) wake(ch int32, c *channel) {
+	if !c.wake && !c.sending {
 		c.wake = true
 		d.schedule(c.freeAt, evChannelFree, uint32(ch))
 	}
@@ -167,115 +175,106 @@ func (d *Drive) wake(ch int) {
 // in chips, by turns when both wait, so that neither starves the other. The firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level
 // request scheduler) goes through a channel's ways in this order: reads to be triggered, erases, programs, read data; it needs no turns
 // because it gives each way that waits one command a round. Under the quirk DataFirst read data are gone before anybody comes here.
-func (d *Drive) serve(channel int) {
-	c := &d.channels[channel]
-	words := d.ready[channel*d.readyWords : (channel+1)*d.readyWords]
+func (d *Drive) serve(ch int32) {
+	c := &d.channels[ch]
 	if d.busy(c) {
-		for _, w := range words {
-			if w != 0 {
-				d.wake(channel)
-				return
-			}
+		if c.anyReady() {
+			d.wake(ch, c)
 		}
 		return
 	}
 	if d.cfg.Quirks.DataFirst {
-		d.serveLanes(channel, words)
+		d.serveLanes(c)
 		return
 	}
 	d.noData, d.heldBack = true, false
-	taken := d.serveLanes(channel, words)
+	taken := d.serveLanes(c)
 	d.noData = false
 	switch {
 	case taken:
 	case c.dataWait() && (c.wrote || !d.heldBack):
-		d.sendWaiting(channel)
-	case d.heldBack && d.serveLanes(channel, words):
+		d.sendWaiting(ch, c)
+	case d.heldBack && d.serveLanes(c):
 	case c.dataWait():
-		d.sendWaiting(channel)
+		d.sendWaiting(ch, c)
 	}
 }
 
 // serveLanes lets a channel's lanes start commands, in turn, until the channel is taken, and reports whether it was.
-func (d *Drive) serveLanes(channel int, words []uint64) bool {
-	c := &d.channels[channel]
-	base := int32(channel * d.lanesPerChannel)
-	// From the lane whose turn it is to the last, then from the first up to it.
-	turn := c.turn
-	for pass := range 2 {
-		for i, w := range words {
-			if pass == 0 && int32(i) == turn>>6 {
-				w = w >> (turn & 63) << (turn & 63)
-			} else if (pass == 0) != (int32(i) > turn>>6) {
-				if int32(i) != turn>>6 {
-					continue
+func (d *Drive) serveLanes(c *channel) bool {
+	// From the lane whose turn it is to the last, then from the first on, its word once more and whole: where classes take turns by
+	// weight, a lane whose class of the turn could begin nothing may begin something of the next.
+	i := uint(c.turn) >> 6
+	w := c.ready[i] >> (c.turn & 63) << (c.turn & 63)
+	for left := len(c.ready); ; left-- {
+		for ; w != 0; w &= w - 1 {
+			k := int32(i)<<6 + int32(bits.TrailingZeros64(w))
+			if d.start(&c.lanes[k]) {
+				if c.turn = k + 1; int(c.turn) == len(c.lanes) {
+					c.turn = 0
 				}
-				w &= 1<<(turn&63) - 1
-			}
-			for ; w != 0; w &= w - 1 {
-				k := int32(i)<<6 + int32(bits.TrailingZeros64(w))
-				if d.start(base + k) {
-					if c.turn = k + 1; c.turn == int32(d.lanesPerChannel) {
-						c.turn = 0
-					}
-					return true
-				}
+				return true
 			}
 		}
+		if left == 0 {
+			return false
+		}
+		if i++; i >= uint(len(c.ready)) {
+			i = 0
+		}
+		w = c.ready[i]
 	}
-	return false
 }
 
 // start issues the next command of a lane, if it can take one. It reports whether
 // the channel was taken.
-func (d *Drive) start(n int32) bool {
-	l := &d.lanes[n]
+func (d *Drive) start(l *lane) bool {
 	if l.mask == 0 && l.paused.n == 0 {
-		d.ready[l.readyWord] &^= l.readyBit
+		l.unready()
 		return false
 	}
 	if l.phase == reading {
-		return d.join(n)
+		return d.join(l)
 	}
 	if l.phase != idle {
-		return l.phase == working && d.interrupt(n)
+		return l.phase == working && d.interrupt(l)
 	}
 	if l.paused.n > 0 {
 		// Between the reads that a suspended operation was interrupted for.
 		if q1, q2 := d.nextReads(l); q1 >= 0 && l.paused.reads < readsPerPause {
 			l.paused.reads++
-			return d.issue(n, q1, q2, false)
+			return d.issue(l, q1, q2, false)
 		}
-		d.resume(n)
+		d.resume(l)
 		return false
 	}
 	if q1, q2 := d.nextReads(l); q1 >= 0 {
-		if issued, held := d.issueOrHold(n, q1, q2); issued || held {
+		if issued, held := d.issueOrHold(l, q1, q2); issued || held {
 			return issued
 		}
 	}
 	if d.zones != nil && d.resetIsDue(l) {
-		return d.issue(n, queueErase, -1, false)
+		return d.issue(l, queueErase, -1, false)
 	}
 	if d.noData && l.mask&writes != 0 {
 		d.heldBack = true
 		return false
 	}
 	if q1, q2 := d.nextWrites(l); q1 >= 0 {
-		if issued, held := d.issueOrHold(n, q1, q2); issued || held {
+		if issued, held := d.issueOrHold(l, q1, q2); issued || held {
 			return issued
 		}
 	}
 	if l.mask&(1<<queueErase) != 0 {
-		return d.issue(n, queueErase, -1, false)
+		return d.issue(l, queueErase, -1, false)
 	}
 	return false
 }
 
 // issueOrHold issues from a queue. held says that the queue's choice blocks the
 // lane although nothing could be issued.
-func (d *Drive) issueOrHold(n int32, q1, q2 int) (issued, held bool) {
-	if d.issue(n, q1, q2, false) {
+func (d *Drive) issueOrHold(l *lane, q1, q2 int) (issued, held bool) {
+	if d.issue(l, q1, q2, false) {
 		return true, true
 	}
 	return false, d.cfg.Quirks.HeadBlocks
@@ -410,12 +409,11 @@ func (d *Drive) nextHost(l *lane, dir int) int {
 // issue puts together a command from queue q1 of a lane, filled up from q2, and
 // starts it. suspends says that what runs is suspended for it first.
 // It reports false if nothing in q1 is ready.
-func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
+func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	if d.planeReads != nil && operationOf(q1) == opRead {
-		return d.issueRead(n, q1, q2, suspends)
+		return d.issueRead(l, q1, q2, suspends)
 	}
-	l := &d.lanes[n]
-	first := &l.queues[q1]
+	first := &l.queues[q1&(queueSlots-1)]
 	lead := uint32(0)
 	programs := program(q1)
 	if programs && !d.cfg.Quirks.HeadBlocks {
@@ -427,36 +425,35 @@ func (d *Drive) issue(n int32, q1, q2 int, suspends bool) bool {
 	}
 	// One command addresses one die, distinct planes, the same page of each block, if it is not to erase them.
 	head := first.at(lead).spot
+	die := (l.firstDie + int32(head.die())) * queueSlots
 	same := spotDie
-	l.n = 0
+	n := 0
 	planes := uint8(0)
-	for _, q := range [2]int{q1, q2} {
-		if q < 0 {
-			break
-		}
-		f := &l.queues[q]
-		left := d.wanted[(n*queues+int32(q))*d.diesPerLane+int32(head.die())] &^ planes
+	for q := q1; q >= 0; q, q2 = q2, -1 {
+		f := &l.queues[q&(queueSlots-1)]
+		left := d.wanted[die+int32(q)] &^ planes
 		for i := uint32(0); left != 0 && i < f.n; {
 			w := *f.at(i)
-			if (w.spot^head)&same != 0 || left>>w.plane()&1 == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
+			if (w.spot^head)&same != 0 || left&w.planeBit() == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
 				i++
 				continue
 			}
-			planes |= 1 << w.plane()
+			planes |= w.planeBit()
 			left = left &^ planes
-			d.dequeue(n, q, i)
-			l.txns[l.n] = w.txn
-			l.n++
+			d.dequeue(l, q, i)
+			l.txns[n&(len(l.txns)-1)] = w.txn
+			n++
 			if q1 != queueErase {
 				same = spotDie | spotPage
 			}
 		}
 	}
-	if l.n == 0 {
+	if n == 0 {
 		return false
 	}
+	l.n = int8(n)
 	l.hostNext = moves>>q1&1 != 0
-	d.begin(n, operationOf(q1), suspends)
+	d.begin(l, operationOf(q1), suspends)
 	return true
 }
 
@@ -476,24 +473,22 @@ func operationOf(queue int) operation {
 }
 
 // dequeue takes the i-th transaction out of a lane's queue.
-func (d *Drive) dequeue(n int32, q int, i uint32) {
-	l := &d.lanes[n]
-	f := &l.queues[q]
+func (d *Drive) dequeue(l *lane, q int, i uint32) {
+	f := &l.queues[q&(queueSlots-1)]
 	w := *f.at(i)
 	x := d.txns.At(w.txn)
 	if d.grains > 1 && program(q) {
 		d.begun(x.page)
 	}
-	of := n*queues + int32(q)
-	count := &d.waiting[of*d.planesPerLane+x.plane-l.firstPlane]
+	count := &d.waiting[x.plane*queueSlots+int32(q)]
 	if *count--; *count == 0 {
-		d.wanted[of*d.diesPerLane+int32(w.die())] &^= 1 << w.plane()
+		d.wanted[(l.firstDie+int32(w.die()))*queueSlots+int32(q)] &^= w.planeBit()
 	}
 	f.remove(i)
 	if f.n == 0 {
-		l.mask &^= 1 << q
+		l.mask &^= 1 << (q & (queueSlots - 1))
 	}
-	s := &d.queueStats[q]
+	s := &d.queueStats[q&(queueSlots-1)]
 	s.length--
 	if x.tries > 0 {
 		return // it has been here before, and is counted

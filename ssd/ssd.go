@@ -69,14 +69,12 @@ type Drive struct {
 	depths       []uint32
 	closed       bool
 	lanes        []lane
-	laneOf       []int32     // by plane
+	planes       []planeAt
 	planeReads   []planeRead // by plane; nil if planes do not read by themselves
 	channels     []channel
-	copybacks    [][]int32 // lanes that wait for a channel with a copyback's program, by channel
-	dirty        []uint64  // channels to be served at the end of the batch
-	ready        []uint64  // lanes that have something to do and may be able to, by channel
-	waiting      []uint32  // transactions in the scheduler, by lane, queue and plane of the lane
-	wanted       []uint8   // the planes of which some wait there, a bit each, by lane, queue and die of the lane
+	dirty        []uint64 // channels to be served at the end of the batch
+	waiting      []uint32 // transactions in the scheduler, by plane and queue
+	wanted       []uint8  // the planes of which some wait there, a bit each, by die and queue
 	batch        int
 	grains       int32 // of the map that a page of flash holds
 	packing      pack.Pages
@@ -119,9 +117,7 @@ type Drive struct {
 	sectorShift                      int       // log2 of sectorsPerGrain, or -1
 	sectorsPerGrain                  int64
 	allSectors                       uint64 // of a grain
-	planesPerDie, planesPerLane      int32
-	diesPerLane                      int32
-	lanesPerChannel, readyWords      int
+	planesPerLane                    int32
 	canInterrupt                     bool
 	entriesPerPage, entryBytes       uint32
 	superpage                        int64 // sectors
@@ -211,9 +207,8 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		random: rng.NewStream(seed, name+"/ftl"),
 		ns:     m.ns, pools: m.pools,
 		channels:      make([]channel, g.Channels),
-		copybacks:     make([][]int32, g.Channels),
 		dirty:         make([]uint64, (g.Channels+63)/64),
-		laneOf:        make([]int32, g.Planes()),
+		planes:        make([]planeAt, g.Planes()),
 		isCollecting:  make([]bool, m.pools.count()),
 		moving:        make([]int32, m.pools.count()),
 		paces:         make([]pace, m.pools.count()),
@@ -223,7 +218,6 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		grains: int32(cfg.grainsPerPage()), perPage: divide.New(uint64(cfg.grainsPerPage())),
 		sectorsPerGrain: int64(cfg.sectorsPerGrain()),
 		allSectors:      ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
-		planesPerDie:    int32(g.PlanesPerDie),
 		entriesPerPage:  uint32(cfg.entriesPerMappingPage()),
 		superpage:       int64(g.Planes() * g.SectorsPerPage()),
 	}
@@ -240,21 +234,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if cfg.Quirks.WholeChip {
 		diesPerLane = g.DiesPerChip
 	}
-	d.diesPerLane, d.planesPerLane = int32(diesPerLane), int32(diesPerLane*g.PlanesPerDie)
-	d.lanes = make([]lane, g.Dies()/diesPerLane)
-	d.lanesPerChannel = len(d.lanes) / g.Channels
-	for p := range d.laneOf {
-		d.laneOf[p] = int32(p) / d.planesPerLane
-	}
-	d.waiting, d.wanted = make([]uint32, g.Planes()*queues), make([]uint8, g.Dies()*queues)
-	d.readyWords = (d.lanesPerChannel + 63) / 64
-	d.ready = make([]uint64, g.Channels*d.readyWords)
-	for i := range d.lanes {
-		d.lanes[i].firstPlane = int32(i) * d.planesPerLane
-		k := i % d.lanesPerChannel
-		d.lanes[i].readyWord = int32(i/d.lanesPerChannel*d.readyWords + k>>6)
-		d.lanes[i].readyBit = 1 << (k & 63)
-	}
+	d.planesPerLane = int32(diesPerLane * g.PlanesPerDie)
+	d.layLanes(diesPerLane)
+	d.waiting, d.wanted = make([]uint32, g.Planes()*queueSlots), make([]uint8, g.Dies()*queueSlots)
 	s := &cfg.Scheduling
 	if s.IndependentReads {
 		d.planeReads = make([]planeRead, g.Planes())
@@ -277,6 +259,28 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 
 	d.makeCaches()
 	return d
+}
+
+// layLanes makes the lanes, of so many dies each, and says which plane is where.
+func (d *Drive) layLanes(diesPerLane int) {
+	g := &d.cfg.Geometry
+	d.lanes = make([]lane, g.Dies()/diesPerLane)
+	each := len(d.lanes) / g.Channels
+	for ch := range d.channels {
+		c := &d.channels[ch]
+		c.lanes, c.ready = d.lanes[ch*each:(ch+1)*each], make([]uint64, (each+63)/64)
+		for k := range c.lanes {
+			l, n := &c.lanes[k], int32(ch*each+k)
+			l.number, l.channel = n, int32(ch)
+			l.firstPlane, l.firstDie = n*d.planesPerLane, n*int32(diesPerLane)
+			l.ready, l.readyBit = &c.ready[k>>6], 1<<(k&63)
+		}
+	}
+	for p := range d.planes {
+		die, plane := int32(p/g.PlanesPerDie), int32(p%g.PlanesPerDie)
+		l := &d.lanes[int(die)/diesPerLane]
+		d.planes[p] = planeAt{lane: l.number, channel: l.channel, die: die, spot: newSpot(die-l.firstDie, plane)}
+	}
 }
 
 // translation is the configuration of the translation layer of flash in pools;
@@ -427,7 +431,7 @@ func (d *Drive) Handle(ev sim.Event) {
 		}
 		d.dispatch()
 	case evChannelFree:
-		d.channelFree(int(ev.Arg))
+		d.channelFree(int32(ev.Arg))
 	case evArrayDone:
 		d.arrayDone(int32(ev.Arg))
 	case evFromMemory:
@@ -437,7 +441,7 @@ func (d *Drive) Handle(ev sim.Event) {
 	case evPlaneRead:
 		d.planeDone(int32(ev.Arg))
 	case evDataOut:
-		d.dataSent(int(ev.Arg))
+		d.dataSent(int32(ev.Arg))
 	case evIdle:
 		d.idle()
 	}

@@ -33,7 +33,7 @@ type counters struct {
 	arrayBusy   [operations]sim.Time
 	laneBusy    []sim.Time
 	fewestFree  int // free blocks of a plane, seen while collecting
-	queueStats  [queues]queueStats
+	queueStats  [queueSlots]queueStats
 
 	// Of the host's own transactions, by direction: 0 reads, 1 programs.
 	hostTxns                          [2]uint64
@@ -245,7 +245,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	}
 	for plane := range d.planeReads {
 		if p := &d.planeReads[plane]; p.txn != 0 {
-			s.LaneBusy[d.laneOf[plane]] -= max(0, p.end-max(p.begin, at))
+			s.LaneBusy[d.planes[plane].lane] -= max(0, p.end-max(p.begin, at))
 		}
 	}
 	s.Namespaces = slices.Clone(d.byNamespace)
