@@ -9,29 +9,24 @@ import (
 )
 
 // accept takes a command that the controller has in full.
-func (d *Drive) accept(i int32) {
-	r := d.requests.At(i)
+func (d *Drive) accept(i int32, r *request) {
 	r.accepted = d.eng.Now()
+	r.left = 1
 	switch r.done.Op {
 	case block.Read:
-		r.left = 1
-		d.read(i)
+		d.read(i, r)
 	case block.Write:
-		r.left = 1
 		if c := d.ns[r.ns].cache; (c == CacheWrite || c == CacheReadWrite) && !r.force {
 			d.cacheWrite(i)
 		} else {
-			d.writeThrough(i)
+			d.writeThrough(i, r)
 		}
 	case block.Trim:
-		r.left = 1
-		d.trim(i)
+		d.trim(i, r)
 	case block.Flush:
-		r.left = 1
-		d.flush(i)
+		d.flush(i, r)
 	default:
-		r.left = 1
-		d.zoneCommand(i)
+		d.zoneCommand(i, r)
 	}
 }
 
@@ -57,23 +52,22 @@ func (d *Drive) nextPart(r *request) part {
 	n := min(d.sectorsPerGrain-first, r.end-r.cursor)
 	return part{
 		logical: d.ns[r.ns].base + uint32(page),
-		sectors: ^uint64(0) >> (64 - n) << first,
+		sectors: ^uint64(0) >> (-n & 63) << (first & 63), // a grain has 64 at most
 		count:   int32(n),
 	}
 }
 
 // partDone ends one thing that a request waited for.
-func (d *Drive) partDone(i int32) {
-	r := d.requests.At(i)
+func (d *Drive) partDone(i int32, r *request) {
 	if r.left--; r.left == 0 {
-		d.served(i)
+		d.served(i, r)
 	}
 }
 
 // read sends what is in the cache from DRAM and reads the rest from flash.
-func (d *Drive) read(i int32) {
-	r := d.requests.At(i)
+func (d *Drive) read(i int32, r *request) {
 	n := &d.ns[r.ns]
+	queue := queueHostRead + uint8(d.queues[r.done.Queue].class)
 	cached := int64(0)
 	d.gather()
 	for r.cursor < r.end {
@@ -90,45 +84,42 @@ func (d *Drive) read(i int32) {
 				d.cacheMisses++
 			}
 		}
-		d.requests.At(i).left++
-		t := d.newTransaction()
-		x := d.txns.At(t)
-		x.request, x.logical, x.sectors, x.ns = i, p.logical, p.sectors, d.requests.At(i).ns
+		r.left++
+		t, x := d.newTransaction()
+		x.request, x.logical, x.sectors, x.ns, x.queue = i, p.logical, p.sectors, r.ns, queue
 		x.bytes = int32(bits.OnesCount64(p.sectors)) * nand.SectorSize
-		x.queue = queueHostRead + uint8(d.queues[d.requests.At(i).done.Queue].class)
-		d.locate(t)
-		r = d.requests.At(i)
+		d.locate(t, x)
 	}
 	if cached > 0 {
-		d.requests.At(i).left++
+		r.left++
 		d.dram(cached*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	d.dispatch()
-	d.partDone(i)
+	d.partDone(i, r)
 }
 
 // writeThrough programs a request's pages; it completes when they are on flash.
-func (d *Drive) writeThrough(i int32) {
+func (d *Drive) writeThrough(i int32, r *request) {
+	class := uint8(d.queues[r.done.Queue].class)
 	d.gather()
-	for r := d.requests.At(i); r.cursor < r.end; r = d.requests.At(i) {
+	for r.cursor < r.end {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
 		r.left++
 		if n := &d.ns[r.ns]; n.cache != CacheOff {
 			d.caches[n.cacheSet].superseded(p.logical, p.sectors)
 		}
-		t := d.newWrite(p.logical, p.sectors, r.ns, r.placement, uint8(d.queues[r.done.Queue].class))
-		d.txns.At(t).request = i
-		d.locate(t)
+		t, x := d.newWrite(p.logical, p.sectors, r.ns, r.placement, class)
+		x.request = i
+		d.locate(t, x)
 	}
 	d.dispatch()
-	d.partDone(i)
+	d.partDone(i, r)
 }
 
 // newWrite makes the program of some sectors of a logical page.
-func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class uint8) int32 {
-	t := d.newTransaction()
-	x := d.txns.At(t)
+func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class uint8) (int32, *transaction) {
+	t, x := d.newTransaction()
 	x.logical, x.sectors, x.ns = logical, sectors, ns
 	x.bytes = int32(bits.OnesCount64(sectors)) * nand.SectorSize
 	x.queue = queueHostWrite + class
@@ -137,7 +128,7 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 		placement = 0
 	}
 	x.stream = n.handles[placement]
-	return t
+	return t, x
 }
 
 // gather begins the look-ups of transactions that come together, which dispatch ends; the scheduler acts on all of them then. A peer
@@ -159,7 +150,7 @@ func (d *Drive) dispatch() {
 		return
 	}
 	for _, t := range d.gathered {
-		d.enqueue(t)
+		d.enqueue(t, d.txns.At(t))
 	}
 	d.gathered = d.gathered[:0]
 	d.serveNow()
@@ -174,45 +165,43 @@ func (d *Drive) serveNow() {
 }
 
 // submit hands a host transaction that has its place to the scheduler, when all that came with it have been looked up.
-func (d *Drive) submit(t int32) {
+func (d *Drive) submit(t int32, x *transaction) {
 	if d.gathering > 0 {
 		d.gathered = append(d.gathered, t)
 	} else {
-		d.enqueue(t)
+		d.enqueue(t, x)
 	}
 }
 
 // locate finds a host transaction's place on flash, if the map's entry is at
 // hand, and hands it to the scheduler; otherwise it waits for the entry.
-func (d *Drive) locate(t int32) {
+func (d *Drive) locate(t int32, x *transaction) {
 	if d.cfg.Mapping.Ideal {
 		d.mapHits++
-		d.place(t)
+		d.place(t, x)
 		return
 	}
 	if d.entryAtHand(t) {
-		d.place(t)
+		d.place(t, d.txns.At(t))
 	}
 }
 
 // place gives a host transaction its physical page.
-func (d *Drive) place(t int32) {
-	if d.txns.At(t).failed {
+func (d *Drive) place(t int32, x *transaction) {
+	switch {
+	case x.failed:
 		d.placeAgain(t)
-		return
-	}
-	if d.txns.At(t).queue < queueMoveRead {
-		d.placeRead(t)
-	} else {
-		d.placeWrite(t)
+	case x.queue < queueMoveRead:
+		d.placeRead(t, x)
+	default:
+		d.placeWrite(t, x)
 	}
 }
 
-func (d *Drive) placeRead(t int32) {
-	x := d.txns.At(t)
+func (d *Drive) placeRead(t int32, x *transaction) {
 	if d.errs != nil && d.isLost(x.logical) {
 		d.spoiltRead(x.request)
-		d.hostDone(t)
+		d.hostDone(x)
 		d.freeTransaction(t)
 		return
 	}
@@ -222,12 +211,12 @@ func (d *Drive) placeRead(t int32) {
 		case page == trimmed || d.cfg.Initial == InitialEmpty || d.ns[x.ns].zones != nil:
 			// The controller answers with zeros; nothing is read.
 			d.zeroReads++
-			d.hostDone(t)
+			d.hostDone(x)
 			d.freeTransaction(t)
 			return
 		case d.cfg.Initial == InitialFormula:
 			d.atFormula(x)
-			d.submitRead(t, d.formulaPage(x.logical, x.ns))
+			d.submitRead(t, x, d.formulaPage(x.logical, x.ns))
 			return
 		}
 		pool := d.ns[x.ns].pool(x.logical - d.ns[x.ns].base)
@@ -256,7 +245,7 @@ func (d *Drive) placeRead(t int32) {
 	d.at(x, page)
 	x.pinned = true
 	d.ftl.ReadStarted(ftl.PPA(page))
-	d.submitRead(t, uint64(page)/uint64(d.grains))
+	d.submitRead(t, x, d.perPage.Of(uint64(page)))
 }
 
 // atFormula puts a read where the drive's layout in address order has the page.
@@ -294,8 +283,7 @@ func (d *Drive) own(l uint32, ppa ftl.PPA) {
 
 // placeWrite allocates a page for a program. A write that leaves older sectors of
 // the page standing needs them read first.
-func (d *Drive) placeWrite(t int32) {
-	x := d.txns.At(t)
+func (d *Drive) placeWrite(t int32, x *transaction) {
 	n := &d.ns[x.ns]
 	pool := n.pool(x.logical - n.base)
 	now := d.tick()
@@ -339,7 +327,7 @@ func (d *Drive) placeWrite(t int32) {
 		d.zonePlaced(x.ns, x.logical)
 	}
 	if update != 0 {
-		d.submit(update)
+		d.submit(update, d.txns.At(update))
 	}
 	d.collect(int(pool))
 }
@@ -357,8 +345,8 @@ func (d *Drive) valid(page uint32, sectors uint64) uint64 {
 
 // updateRead makes the read of the sectors that a partial write leaves standing.
 func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
-	t := d.newTransaction()
-	x, w := d.txns.At(t), d.txns.At(write)
+	t, x := d.newTransaction()
+	w := d.txns.At(write)
 	x.origin, x.request, x.logical, x.ns = fromUpdate, w.request, w.logical, w.ns
 	x.sectors, x.bytes = sectors, int32(bits.OnesCount64(sectors))*nand.SectorSize
 	x.queue = queueHostRead + (w.queue - queueHostWrite)
@@ -416,15 +404,14 @@ func (d *Drive) unpark(pool int) {
 		}
 		d.parked--
 		d.parkings--
-		d.place(t)
+		d.place(t, d.txns.At(t))
 		t = next
 	}
 }
 
 // trim deallocates the pages that a request covers in full. The rest of a page
 // is left as it is, as NVMe allows.
-func (d *Drive) trim(i int32) {
-	r := d.requests.At(i)
+func (d *Drive) trim(i int32, r *request) {
 	now := d.tick()
 	pages := int64(0)
 	d.openBatch()
@@ -451,16 +438,15 @@ func (d *Drive) trim(i int32) {
 		if !d.cfg.Mapping.Ideal {
 			d.dirtyEntry(p.logical, r.ns)
 		}
-		r = d.requests.At(i)
 	}
 	d.trimmedPages += pages
 	if pages > 0 {
 		// The map's entries are changed in DRAM.
-		d.requests.At(i).left++
+		r.left++
 		d.dram(pages*8, evMemoryDone, uint32(i))
 	}
 	d.closeBatch()
-	d.partDone(i)
+	d.partDone(i, r)
 }
 
 // trimmed is the map's entry of a page that was deallocated. noPage, the entry of
@@ -486,22 +472,23 @@ func (d *Drive) completed(t int32) {
 		d.again(t)
 		return
 	}
-	d.finish(t)
+	d.finish(t, x)
 }
 
 // finish has whoever wanted a transaction go on, and forgets it.
-func (d *Drive) finish(t int32) {
-	x := d.txns.At(t)
+func (d *Drive) finish(t int32, x *transaction) {
 	switch x.origin {
 	case fromHost:
 		if x.queue >= queueMappingWrite {
 			d.programmed(x)
+			x = d.txns.At(t)
 		} else if x.spoilt {
 			d.spoiltRead(x.request)
 		} else if c := d.ns[x.ns].cache; c == CacheRead || c == CacheReadWrite {
 			d.cacheFill(t)
+			x = d.txns.At(t)
 		}
-		d.hostDone(t)
+		d.hostDone(x)
 	case fromCache:
 		d.programmed(x)
 		d.destaged(t)
@@ -550,8 +537,7 @@ func (d *Drive) programmed(x *transaction) {
 }
 
 // hostDone ends a transaction's part of a host request.
-func (d *Drive) hostDone(t int32) {
-	x := d.txns.At(t)
+func (d *Drive) hostDone(x *transaction) {
 	i := x.request
 	if i == 0 {
 		return
@@ -565,5 +551,5 @@ func (d *Drive) hostDone(t int32) {
 			r.lane, r.queued, r.ended = d.planes[x.plane].lane, x.queued, d.eng.Now()
 		}
 	}
-	d.partDone(i)
+	d.partDone(i, r)
 }

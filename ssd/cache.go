@@ -255,7 +255,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 		if d.zones != nil && d.ns[r.ns].zones != nil {
 			d.settleIfReset(r.ns, r.offset)
 		}
-		d.partDone(i)
+		d.partDone(i, r)
 	}
 	return whole
 }
@@ -310,8 +310,8 @@ func (d *Drive) mayDestage(c *cache) bool {
 // evicted makes the program of a slot's page.
 func (d *Drive) evicted(c *cache, s int32) int32 {
 	x := &c.slots[s]
-	t := d.newWrite(x.logical, x.sectors, x.ns, x.stream, x.class)
-	d.txns.At(t).origin, d.txns.At(t).version = fromCache, x.version
+	t, w := d.newWrite(x.logical, x.sectors, x.ns, x.stream, x.class)
+	w.origin, w.version = fromCache, x.version
 	c.out++
 	return t
 }
@@ -420,12 +420,12 @@ func (d *Drive) cacheFill(t int32) {
 }
 
 // flush ends when all that was dirty when it came is on flash.
-func (d *Drive) flush(i int32) {
-	if d.ns[d.requests.At(i).ns].zones != nil {
-		d.partDone(i) // what a zone holds in memory is safe there
+func (d *Drive) flush(i int32, r *request) {
+	if d.ns[r.ns].zones != nil {
+		d.partDone(i, r) // what a zone holds in memory is safe there
 		return
 	}
-	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
+	c := &d.caches[d.ns[r.ns].cacheSet]
 	d.queueRequest(&c.flushes, i)
 	d.openBatch()
 	defer d.closeBatch()
@@ -468,7 +468,8 @@ func (d *Drive) endFlushes(c *cache) {
 	}
 	for c.flushes.head != 0 {
 		i := c.flushes.head
-		c.flushes.head = d.requests.At(i).next
-		d.partDone(i)
+		r := d.requests.At(i)
+		c.flushes.head = r.next
+		d.partDone(i, r)
 	}
 }

@@ -168,8 +168,7 @@ func (d *Drive) onFlash(m uint32, ns uint8) bool {
 // waits for it, if any.
 func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.openBatch()
-	t := d.newTransaction()
-	x := d.txns.At(t)
+	t, x := d.newTransaction()
 	x.origin, x.ns, x.bytes, x.pair = fromMapping, ns, bytes, pair
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingRead
@@ -187,7 +186,7 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 		d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
 	}
 	d.mappingReads++
-	d.enqueue(t)
+	d.enqueue(t, x)
 	d.closeBatch()
 	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
 		d.serveNow()
@@ -334,14 +333,13 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 		return
 	}
 	d.pageState(m).leaving = true
-	t := d.newTransaction()
-	x := d.txns.At(t)
+	t, x := d.newTransaction()
 	x.origin, x.ns, x.bytes = fromMapping, ns, d.grainBytes()
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingWrite
 	x.sectors = d.allSectors
 	if d.onFlash(m, ns) {
-		d.txns.At(t).waitsFor = 1
+		x.waitsFor = 1
 		d.pageState(m).reading = true
 		d.readMappingPage(m, ns, d.grainBytes(), t)
 	}
@@ -424,7 +422,7 @@ func (d *Drive) mappingDone(t int32) {
 		if e, ok := c.index.get(d.txns.At(w).logical); ok {
 			c.toFront(int32(e))
 		}
-		d.place(w)
+		d.place(w, d.txns.At(w))
 	}
 	d.mapArrives = false
 }

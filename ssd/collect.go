@@ -106,11 +106,10 @@ func (d *Drive) erase(pool int, b ftl.Block) {
 	d.erasing = append(d.erasing, erasing{b, int32(d.pools.size)})
 	resets := d.isReturning(b)
 	for _, plane := range d.pools.planes(pool) {
-		t := d.newTransaction()
-		x := d.txns.At(t)
+		t, x := d.newTransaction()
 		x.origin, x.queue, x.resets = fromMove, queueErase, resets
 		x.page, x.plane = uint32(d.ftl.PPA(b, 0)), plane
-		d.enqueue(t)
+		d.enqueue(t, x)
 	}
 }
 
@@ -134,8 +133,7 @@ func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	if d.mostMoving > 0 {
 		d.movesFrom(pool, a.Block)
 	}
-	t := d.newTransaction()
-	x := d.txns.At(t)
+	t, x := d.newTransaction()
 	x.origin, x.queue = fromMove, queueMoveRead
 	if d.cfg.Collection.Copyback {
 		x.queue = queueCopyback
@@ -148,7 +146,7 @@ func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	x.bytes = d.grainBytes()
 	x.sectors = d.allSectors
 	if d.grains == 1 || last == 0 || !d.readsWith(last, t) {
-		d.enqueue(t)
+		d.enqueue(t, x)
 	}
 	return t
 }

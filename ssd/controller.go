@@ -64,8 +64,8 @@ func (p *processors) busyUntil(at sim.Time) sim.Time {
 }
 
 // processed goes on with a request once a processor has spent a time on it.
-func (d *Drive) processed(i int32, took sim.Time, kind uint16) {
+func (d *Drive) processed(i int32, r *request, took sim.Time, kind uint16) {
 	at := d.processors.work(d.eng.Now(), took)
-	d.requests.At(i).processed += at - d.eng.Now()
+	r.processed += at - d.eng.Now()
 	d.schedule(at, kind, uint32(i))
 }

@@ -34,7 +34,7 @@ func (d *Drive) placeAgain(t int32) {
 	x := d.txns.At(t)
 	pool := d.poolOf(x.page)
 	if d.l2p.get(x.logical) != x.page {
-		d.finish(t)
+		d.finish(t, x)
 		return
 	}
 	stream := int(x.stream)

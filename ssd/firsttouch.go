@@ -49,10 +49,9 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 			c.touched[r.ns].set(p.logical, 1)
 			x.state = leaving
 			leavingSectors += int64(p.count)
-			t := d.newWrite(p.logical, p.sectors, r.ns, r.placement, x.class)
-			d.txns.At(t).origin, d.txns.At(t).version = fromCache, x.version
+			t, w := d.newWrite(p.logical, p.sectors, r.ns, r.placement, x.class)
+			w.origin, w.version, w.next = fromCache, x.version, 0
 			c.out++
-			d.txns.At(t).next = 0
 			if first == 0 {
 				first = t
 			} else {
@@ -76,7 +75,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	for first != 0 {
 		t := first
 		first = d.txns.At(t).next
-		d.locate(t)
+		d.locate(t, d.txns.At(t))
 	}
 	d.dispatch()
 	clock := ns
@@ -88,7 +87,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		c.touchedReset[clock] = now + touchedPeriod
 	}
 	if whole {
-		d.partDone(i)
+		d.partDone(i, r)
 	}
 	return whole
 }

@@ -72,16 +72,16 @@ func (d *Drive) requestOf(t int32) int32 {
 }
 
 // submitRead hands a host's read that has its place to the scheduler, or has it join one of the same request and page.
-func (d *Drive) submitRead(t int32, page uint64) {
+func (d *Drive) submitRead(t int32, x *transaction, page uint64) {
 	if d.grains > 1 {
-		if r := &d.reading; r.last != 0 && r.page == page && d.txns.At(r.first).request == d.txns.At(t).request {
+		if r := &d.reading; r.last != 0 && r.page == page && d.txns.At(r.first).request == x.request {
 			d.link(r.last, t)
 			r.last = t
 			return
 		}
 		d.reading = sharedRead{page, t, t}
 	}
-	d.submit(t)
+	d.submit(t, x)
 }
 
 // readsWith has the read of a move join another's if both sources lie in one page of flash, and reports whether they do.
@@ -121,9 +121,9 @@ func (d *Drive) program(t int32, wanted bool) {
 	x := d.txns.At(t)
 	d.countProgram(x)
 	if x.origin == fromHost || x.origin == fromCache {
-		d.submit(t)
+		d.submit(t, x)
 	} else {
-		d.enqueue(t)
+		d.enqueue(t, x)
 	}
 }
 
@@ -229,7 +229,7 @@ func (d *Drive) queuePage(pool int, g *pack.Page) {
 	for t := g.First; t != 0; t = d.txns.At(t).pair {
 		d.txns.At(t).queued = d.eng.Now()
 	}
-	d.submit(g.First)
+	d.submit(g.First, d.txns.At(g.First))
 }
 
 // begun: a page is programmed as it is. What is left of it is lost.
@@ -386,7 +386,7 @@ func (d *Drive) completedAll(t int32) {
 		if failed {
 			d.again(t)
 		} else {
-			d.finish(t)
+			d.finish(t, x)
 		}
 		t = next
 	}

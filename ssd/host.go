@@ -357,18 +357,17 @@ func (d *Drive) commandArrived(i int32) {
 	r.done.Fetched = d.eng.Now()
 	d.queues[r.done.Queue].arrived++
 	if c := d.cfg.Controller; c != nil {
-		d.processed(i, c.Command, evCommandTaken)
+		d.processed(i, r, c.Command, evCommandTaken)
 		return
 	}
-	d.commandTaken(i)
+	d.commandTaken(i, r)
 }
 
 // commandTaken: the controller knows what it is asked for.
-func (d *Drive) commandTaken(i int32) {
-	r := d.requests.At(i)
+func (d *Drive) commandTaken(i int32, r *request) {
 	if r.done.Status != block.OK {
 		r.cursor = r.end
-		d.served(i)
+		d.served(i, r)
 		return
 	}
 	if d.zones != nil && d.ns[r.ns].zones != nil && (r.done.Op == block.Write || r.done.Op.OfZone()) {
@@ -376,43 +375,42 @@ func (d *Drive) commandTaken(i int32) {
 		if s := d.toZone(r); s != block.OK {
 			r.done.Status = s
 			r.cursor = r.end
-			d.served(i)
+			d.served(i, r)
 			return
 		}
 	}
 	if r.done.Op == block.Write {
 		if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
-			d.dataAsked(i)
+			d.dataAsked(i, r)
 		} else {
 			d.schedule(at, evDataAsked, uint32(i))
 		}
 		return
 	}
-	d.accept(i)
+	d.accept(i, r)
 }
 
 // dataAsked: the host's memory sends the data of a write.
-func (d *Drive) dataAsked(i int32) {
-	if at := d.send(&d.down, d.linkTime(d.requests.At(i).done.Length)); d.eng.Advance(at) {
-		d.accept(i)
+func (d *Drive) dataAsked(i int32, r *request) {
+	if at := d.send(&d.down, d.linkTime(r.done.Length)); d.eng.Advance(at) {
+		d.accept(i, r)
 	} else {
 		d.schedule(at, evDataArrived, uint32(i))
 	}
 }
 
 // served: the drive has done its part of a request.
-func (d *Drive) served(i int32) {
-	d.requests.At(i).served = d.eng.Now()
+func (d *Drive) served(i int32, r *request) {
+	r.served = d.eng.Now()
 	if c := d.cfg.Controller; c != nil {
-		d.processed(i, c.Completion, evServed)
+		d.processed(i, r, c.Completion, evServed)
 		return
 	}
-	d.answer(i)
+	d.answer(i, r)
 }
 
 // answer: the host hears of a request that was served.
-func (d *Drive) answer(i int32) {
-	r := d.requests.At(i)
+func (d *Drive) answer(i int32, r *request) {
 	q := r.done.Queue
 	p := &d.queues[q]
 	p.inFlight--

@@ -93,8 +93,7 @@ type queueStats struct {
 
 // enqueue hands a transaction to the scheduler. The channels that may act on it
 // are served when the batch is closed.
-func (d *Drive) enqueue(t int32) {
-	x := d.txns.At(t)
+func (d *Drive) enqueue(t int32, x *transaction) {
 	x.queued = d.eng.Now()
 	d.queueStats[x.queue].Entered++
 	d.lineUp(t, x, false)

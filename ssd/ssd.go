@@ -408,25 +408,26 @@ func (d *Drive) Handle(ev sim.Event) {
 	case evCommandArrived:
 		d.commandArrived(int32(ev.Arg))
 	case evCommandTaken:
-		d.commandTaken(int32(ev.Arg))
+		d.commandTaken(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
 	case evServed:
-		d.answer(int32(ev.Arg))
+		d.answer(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
 	case evDataAsked:
-		d.dataAsked(int32(ev.Arg))
+		d.dataAsked(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
 	case evDataArrived:
-		d.accept(int32(ev.Arg))
+		d.accept(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
 	case evCompleted:
 		d.complete(int32(ev.Arg))
 	case evMemoryDone:
 		i := int32(ev.Arg)
 		r := d.requests.At(i)
 		r.dram = d.eng.Now() - r.accepted
-		d.partDone(i)
+		d.partDone(i, r)
 	case evEvicted:
 		d.gather()
 		for t := int32(ev.Arg); t != 0; {
-			next := d.txns.At(t).next
-			d.locate(t)
+			x := d.txns.At(t)
+			next := x.next
+			d.locate(t, x)
 			t = next
 		}
 		d.dispatch()
@@ -436,7 +437,7 @@ func (d *Drive) Handle(ev sim.Event) {
 		d.arrayDone(int32(ev.Arg))
 	case evFromMemory:
 		d.openBatch()
-		d.finish(int32(ev.Arg))
+		d.finish(int32(ev.Arg), d.txns.At(int32(ev.Arg)))
 		d.closeBatch()
 	case evPlaneRead:
 		d.planeDone(int32(ev.Arg))

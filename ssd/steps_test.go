@@ -80,7 +80,7 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	if td.HasArg("gc-first") {
 		b.d.lanes[0].collecting = 1
 	}
-	b.nobody = b.d.newTransaction()
+	b.nobody, _ = b.d.newTransaction()
 	b.self, b.target = b.eng.NewComponent(), b.eng.AddHandler(b)
 	b.d.OnWork = func(w Work) {
 		if w.Activity.OnBus() {
@@ -105,7 +105,7 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 func (b *bench) Handle(e sim.Event) {
 	b.d.openBatch()
 	for _, x := range b.due[e.Arg] {
-		b.d.enqueue(x)
+		b.d.enqueue(x, b.d.txns.At(x))
 	}
 	b.d.closeBatch()
 }
@@ -125,9 +125,8 @@ func (b *bench) add(line string) {
 	if err != nil || !ok {
 		b.t.Fatalf("%q: %v", line, err)
 	}
-	t := b.d.newTransaction()
+	t, x := b.d.newTransaction()
 	b.names[t], b.byName[words[1]] = words[1], t
-	x := b.d.txns.At(t)
 	x.origin, x.pair, x.queue, x.bytes = fromUpdate, b.nobody, kind, 8192
 	class, die, plane, page := block.High, 0, 0, 0
 	for _, w := range words[3:] {

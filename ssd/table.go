@@ -185,7 +185,8 @@ type arena struct {
 	chunks [][]uint32
 	used   uint32
 	free   []uint32
-	shift  uint32
+	shift  uint8
+	mask   uint32 // of the run within its chunk
 }
 
 const arenaChunkWords = 1 << 14 // 64 KiB
@@ -195,12 +196,19 @@ func newArena(run int) arena {
 	for a.run<<(a.shift+1) <= arenaChunkWords {
 		a.shift++
 	}
+	a.mask = 1<<a.shift - 1
 	return a
 }
 
+// at is a run.
 func (a *arena) at(n uint32) []uint32 {
-	i := (n & (1<<a.shift - 1)) * a.run
-	return a.chunks[n>>a.shift][i : i+a.run : i+a.run]
+	i := (n & a.mask) * a.run
+	return a.chunks[n>>(a.shift&31)][i : i+a.run : i+a.run]
+}
+
+// word is one of a run's words.
+func (a *arena) word(n, i uint32) *uint32 {
+	return &a.chunks[n>>(a.shift&31)][(n&a.mask)*a.run+i]
 }
 
 // grow returns the number of a run of zeros.
@@ -250,7 +258,7 @@ func newOwners(planes, pagesPerBlock int) owners {
 // get is the logical page last written to a page of a block.
 func (o *owners) get(plane, block, page int) uint32 {
 	if b := o.block[plane]; o.filled == nil || block < len(b) && b[block] != 0 {
-		return o.runs.at(b[block] - 1)[page]
+		return *o.runs.word(b[block]-1, uint32(page))
 	}
 	return o.filled.owner(plane, uint32(block)*o.runs.run+uint32(page))
 }
@@ -258,7 +266,7 @@ func (o *owners) get(plane, block, page int) uint32 {
 // expect says that the logical page last written to a page of a block will be looked at soon.
 func (o *owners) expect(plane, block, page int) {
 	if b := o.block[plane]; block < len(b) && b[block] != 0 {
-		prefetch(&o.runs.at(b[block] - 1)[page])
+		prefetch(o.runs.word(b[block]-1, uint32(page)))
 	}
 }
 
@@ -281,7 +289,7 @@ func (o *owners) set(plane, block, page int, l uint32) {
 		}
 		b[block], n = m, m
 	}
-	o.runs.at(n - 1)[page] = l
+	*o.runs.word(n-1, uint32(page)) = l
 }
 
 // forget drops an erased block's run.

@@ -92,11 +92,12 @@ var queueNames = [queues]string{
 	queueMoveWrite: "move-write", queueErase: "erase", queueCopyback: "copyback",
 }
 
-// newTransaction returns the index of a transaction with only its time set.
-func (d *Drive) newTransaction() int32 {
+// newTransaction returns a transaction with only its time set, and its index. The pointer, as all to transactions, holds until the next one is made.
+func (d *Drive) newTransaction() (int32, *transaction) {
 	t := d.txns.Take()
-	*d.txns.At(t) = transaction{created: d.eng.Now()}
-	return t
+	x := d.txns.At(t)
+	*x = transaction{created: d.eng.Now()}
+	return t, x
 }
 
 func (d *Drive) freeTransaction(t int32) { d.txns.Give(t) }

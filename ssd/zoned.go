@@ -241,8 +241,7 @@ func (d *Drive) closeZone(set *zoneSet, z *zone, k uint32) {
 }
 
 // zoneCommand carries out a command about a zone as a whole, whose state has changed already, but for a reset's.
-func (d *Drive) zoneCommand(i int32) {
-	r := d.requests.At(i)
+func (d *Drive) zoneCommand(i int32, r *request) {
 	r.cursor = r.end
 	n := &d.ns[r.ns]
 	k, _ := n.zones.zone(uint32(d.pageOf(r.offset)))
@@ -257,7 +256,7 @@ func (d *Drive) zoneCommand(i int32) {
 		d.settleZone(int(r.ns), k)
 	}
 	d.closeBatch()
-	d.partDone(i)
+	d.partDone(i, r)
 }
 
 // forgetCached drops what the cache holds of a zone that is being reset. What is on its way to flash, or waits for room in the cache, is let go on.
@@ -454,7 +453,7 @@ func (d *Drive) resetDone(ns int, k uint32) {
 	d.zoneStats.Resets++
 	i := z.request
 	z.request = 0
-	d.partDone(i)
+	d.partDone(i, d.requests.At(i))
 }
 
 // zonesNow is how zones are.
