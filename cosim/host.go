@@ -137,13 +137,18 @@ type flow struct {
 
 // issued is a request that has not completed. Entries are named by index; 0 is none.
 type issued struct {
-	req     block.Request
-	arrival sim.Time
-	entered sim.Time
-	id      uint64
-	number  uint64 // among its flow's, from 1
-	next    int32
-	flow    int32
+	offset    int64
+	length    int64
+	arrival   sim.Time
+	entered   sim.Time
+	id        uint64
+	number    uint64 // among its flow's, from 1
+	volume    uint32
+	next      int32
+	flow      int32
+	op        block.Op
+	namespace uint8
+	append    bool
 }
 
 type list struct{ head, tail int32 }
@@ -283,7 +288,7 @@ func (h *Host) Handle(ev sim.Event) {
 	f.resting = false
 	if f.Outstanding > 0 {
 		for range f.Outstanding {
-			if !h.issueNext(int32(ev.Arg), now) {
+			if !h.issueNext(f, int32(ev.Arg), now) {
 				break
 			}
 		}
@@ -293,7 +298,7 @@ func (h *Host) Handle(ev sim.Event) {
 		return
 	}
 	for f.have && f.Start+f.next.Time <= now {
-		if !h.issueNext(int32(ev.Arg), now) {
+		if !h.issueNext(f, int32(ev.Arg), now) {
 			if h.waves > 0 {
 				h.nextWave(now)
 			}
@@ -306,8 +311,7 @@ func (h *Host) Handle(ev sim.Event) {
 }
 
 // issueNext hands the flow's next request to the device and reads the one after.
-func (h *Host) issueNext(i int32, now sim.Time) bool {
-	f := &h.flows[i]
+func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 	if f.resting {
 		return false
 	}
@@ -318,12 +322,10 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	n := h.live.Take()
 	x := h.live.At(n)
 	f.count++
-	*x = issued{arrival: now, flow: i, id: h.issued, number: f.count}
-	x.req = block.Request{
-		Tag: uint64(n), Op: f.next.Op, Offset: f.next.Offset, Length: f.next.Size, Volume: f.next.Volume, Namespace: f.Namespace,
-		Placement: f.Placement, ForceUnit: f.ForceUnit && f.next.Op == block.Write, Append: f.next.Append,
-	}
-	if !h.fit(f, &x.req) {
+	x.arrival, x.flow, x.id, x.number = now, i, h.issued, f.count
+	x.offset, x.length, x.volume, x.op, x.append = f.next.Offset, f.next.Size, f.next.Volume, f.next.Op, f.next.Append
+	x.namespace = f.Namespace
+	if !h.fit(f, x) {
 		return false
 	}
 	if h.issued++; h.issued-h.ended > h.most {
@@ -339,14 +341,14 @@ func (h *Host) issueNext(i int32, now sim.Time) bool {
 	}
 	h.read(f)
 	if !f.zoned || h.enters(n) {
-		h.send(f, n)
+		h.send(f, n, x)
 	}
 	return true
 }
 
 // send submits a request, or has it wait for a place in its flow's queue.
-func (h *Host) send(f *flow, n int32) {
-	if f.waiting.head != 0 || !h.submit(n) {
+func (h *Host) send(f *flow, n int32, x *issued) {
+	if f.waiting.head != 0 || !h.submit(f, n, x) {
 		h.queue(&f.waiting, n)
 	}
 }
@@ -398,36 +400,37 @@ func (e *RangeError) Error() string {
 }
 
 // fit makes a request lie within its namespace, or stops the host.
-func (h *Host) fit(f *flow, r *block.Request) bool {
-	if r.Op == block.Flush {
+func (h *Host) fit(f *flow, x *issued) bool {
+	if x.op == block.Flush {
 		return true
 	}
 	size := f.size
-	if r.Offset <= size-r.Length && (r.Length > 0 || r.Offset < size) {
+	if x.offset <= size-x.length && (x.length > 0 || x.offset < size) {
 		return true
 	}
 	if !f.Fold {
-		h.failOf(f, &RangeError{Request: h.issued + 1, Offset: r.Offset, Length: r.Length, Size: size})
+		h.failOf(f, &RangeError{Request: h.issued + 1, Offset: x.offset, Length: x.length, Size: size})
 		return false
 	}
-	if r.Length > size {
-		h.failOf(f, fmt.Errorf("request %d is for %v, more than the namespace's %v", h.issued+1, units.Bytes(r.Length), units.Bytes(size)))
+	if x.length > size {
+		h.failOf(f, fmt.Errorf("request %d is for %v, more than the namespace's %v", h.issued+1, units.Bytes(x.length), units.Bytes(size)))
 		return false
 	}
 	// One sector less than the size is MQSim's modulus; a trace's addresses have no truth here that another would keep better.
-	r.Offset %= max(size-512, 512)
-	r.Offset -= r.Offset % 512
-	if r.Offset+r.Length > size {
-		r.Offset = size - r.Length
+	x.offset %= max(size-512, 512)
+	x.offset -= x.offset % 512
+	if x.offset+x.length > size {
+		x.offset = size - x.length
 	}
 	return true
 }
 
-func (h *Host) submit(n int32) bool {
-	x := h.live.At(n)
-	f := &h.flows[x.flow]
+func (h *Host) submit(f *flow, n int32, x *issued) bool {
 	x.entered = h.eng.Now()
-	return h.dev.Submit(f.queue, x.req)
+	return h.dev.Submit(f.queue, block.Request{
+		Tag: uint64(n), Op: x.op, Offset: x.offset, Length: x.length, Volume: x.volume, Namespace: x.namespace,
+		Placement: f.Placement, ForceUnit: f.ForceUnit && x.op == block.Write, Append: x.append,
+	})
 }
 
 // Complete implements the device's sink.
@@ -446,24 +449,27 @@ func (h *Host) Complete(c block.Completion) {
 		f.per.in(c.Op).add(&c, now-from)
 	}
 	if f.zoned {
-		h.leaves(&x.req)
-		x = h.live.At(n)
+		h.leaves(x)
 	}
 	if c.Status != block.OK && c.Status != block.ReadFault { // data that are lost are the user's misfortune, and the run goes on
-		h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.req.Append, Offset: x.req.Offset, Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
+		h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.append, Offset: x.offset, Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
 	}
 	if h.OnSample != nil {
-		h.sample = Sample{
-			Flow: int(i), ID: x.id, Volume: x.req.Volume, Op: c.Op, Offset: x.req.Offset, Size: c.Length,
-			Arrival: x.arrival, Submitted: x.entered, Fetched: c.Fetched, Finished: now, Waited: c.Waited, Failed: c.Status != block.OK,
-		}
-		h.OnSample(&h.sample)
+		s := &h.sample
+		s.Flow, s.ID, s.Volume, s.Op, s.Failed, s.Offset, s.Size = int(i), x.id, x.volume, c.Op, c.Status != block.OK, x.offset, c.Length
+		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited = x.arrival, x.entered, c.Fetched, now, c.Waited
+		s.Stages, s.Blame = nil, nil // who listens sets them
+		h.OnSample(s)
 	}
 	h.live.Give(n)
 	h.ended++
 	h.OnProgress.Fire(h.ended)
-	for f.waiting.head != 0 && h.submit(f.waiting.head) {
-		f.waiting.head = h.live.At(f.waiting.head).next
+	for f.waiting.head != 0 {
+		w := h.live.At(f.waiting.head)
+		if !h.submit(f, f.waiting.head, w) {
+			break
+		}
+		f.waiting.head = w.next
 	}
 	if f.Think > 0 {
 		if f.under--; f.under == 0 && f.resting && f.have {
@@ -471,7 +477,7 @@ func (h *Host) Complete(c block.Completion) {
 		}
 	}
 	if f.Outstanding > 0 {
-		h.issueNext(i, now)
+		h.issueNext(f, i, now)
 	}
 	if h.waves > 0 && h.ended == h.issued {
 		h.nextWave(now)

@@ -50,18 +50,18 @@ func (h *Host) zonesOf(f *flow) block.Zones {
 }
 
 // plugOf is the plug that a request must pass, or nil.
-func (h *Host) plugOf(r *block.Request) *plug {
-	if r.Op != block.Write && !r.Op.OfZone() {
+func (h *Host) plugOf(x *issued) *plug {
+	if x.op != block.Write && !x.op.OfZone() {
 		return nil
 	}
-	p := &h.zones[r.Namespace]
-	return &p.list[r.Offset/p.zones.Size]
+	p := &h.zones[x.namespace]
+	return &p.list[x.offset/p.zones.Size]
 }
 
-func (p *plug) mayPass(r *block.Request) bool { return !p.alone && (r.Append || p.shared == 0) }
+func (p *plug) mayPass(x *issued) bool { return !p.alone && (x.append || p.shared == 0) }
 
-func (p *plug) pass(r *block.Request) {
-	if r.Append {
+func (p *plug) pass(x *issued) {
+	if x.append {
 		p.shared++
 	} else {
 		p.alone = true
@@ -70,26 +70,26 @@ func (p *plug) pass(r *block.Request) {
 
 // enters lets a request pass its zone's plug, or keeps it there and reports false.
 func (h *Host) enters(n int32) bool {
-	r := &h.live.At(n).req
-	p := h.plugOf(r)
+	x := h.live.At(n)
+	p := h.plugOf(x)
 	if p == nil {
 		return true
 	}
-	if p.waiting.head != 0 || !p.mayPass(r) {
+	if p.waiting.head != 0 || !p.mayPass(x) {
 		h.queue(&p.waiting, n)
 		return false
 	}
-	p.pass(r)
+	p.pass(x)
 	return true
 }
 
 // leaves lets those go on that waited at a zone for a request that has ended.
-func (h *Host) leaves(r *block.Request) {
-	p := h.plugOf(r)
+func (h *Host) leaves(x *issued) {
+	p := h.plugOf(x)
 	if p == nil {
 		return
 	}
-	if r.Append {
+	if x.append {
 		p.shared--
 	} else {
 		p.alone = false
@@ -97,12 +97,12 @@ func (h *Host) leaves(r *block.Request) {
 	for p.waiting.head != 0 {
 		n := p.waiting.head
 		x := h.live.At(n)
-		if !p.mayPass(&x.req) {
+		if !p.mayPass(x) {
 			return
 		}
 		p.waiting.head = x.next
-		p.pass(&x.req)
-		h.send(&h.flows[x.flow], n)
+		p.pass(x)
+		h.send(&h.flows[x.flow], n, x)
 	}
 }
 

@@ -68,8 +68,13 @@ func (f *FTL) ValidBelow(b Block, pages int) int {
 // IsValid reports whether a page that was handed out holds data.
 func (f *FTL) IsValid(ppa PPA) bool {
 	pool, b, page := f.split(ppa)
+	return f.Holds(pool, int(b), int(page))
+}
+
+// Holds is IsValid for a page of a block of a pool.
+func (f *FTL) Holds(pool, block, page int) bool {
 	p := f.pools[pool]
-	return int(b) < len(p.blocks) && f.has(p, b, page)
+	return block < len(p.blocks) && f.has(p, int32(block), int32(page))
 }
 
 func (f *FTL) check(withMap, touched bool) error {

@@ -132,9 +132,10 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	if at < e.now {
 		panic(e.past(at, "event scheduled"))
 	}
-	order := e.counters[from]
-	e.counters[from] = order + 1
-	e.queue.push(newEntry(at, order, arg, kind, to))
+	order := &e.counters[from]
+	x := newEntry(at, *order, arg, kind, to)
+	*order++
+	e.queue.push(x)
 }
 
 // ClockError is what an engine panics with that is asked for a time behind the clock's end: the sum of two times that an int64 does not hold has come out
@@ -175,8 +176,11 @@ func (e *Engine) Run(until Time) uint64 {
 		return 0
 	}
 	e.until = until
-	for !e.stopped && e.queue.ready(until) {
-		x := e.queue.pop()
+	for !e.stopped {
+		x, ok := e.queue.pop(until)
+		if !ok {
+			break
+		}
 		if x.to() == 0 {
 			what, fires := e.expire(x)
 			if !fires {

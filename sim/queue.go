@@ -134,12 +134,18 @@ func (q *queue) ready(until Time) bool {
 	return q.front[q.head%frontLen].at <= uint64(until) || q.n == 0 && q.refill(uint64(until))
 }
 
-// pop removes the first entry. ready has reported true.
-func (q *queue) pop() entry {
+// pop removes the first entry and returns it, if it is at or before until.
+func (q *queue) pop(until Time) (entry, bool) {
 	x := q.front[q.head%frontLen]
+	if x.at > uint64(until) {
+		if q.n != 0 || !q.refill(uint64(until)) {
+			return entry{}, false
+		}
+		x = q.front[q.head%frontLen]
+	}
 	q.head++
 	q.n--
-	return x
+	return x, true
 }
 
 // refill opens slots that begin at or before until, to fill the empty front, and

@@ -111,7 +111,7 @@ func (d *Drive) checkPlace(l, page uint32, mapped *int64, err error) error {
 	}
 	*mapped++
 	plane, blk, inBlock := d.split(page)
-	if err == nil && (!d.ftl.IsValid(ftl.PPA(page)) || d.owners.get(plane, blk, inBlock) != l) {
+	if err == nil && (!d.ftl.Holds(plane, blk, inBlock) || d.owners.get(plane, blk, inBlock) != l) {
 		err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", l, page)
 	}
 	return err

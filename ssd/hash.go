@@ -15,7 +15,7 @@ type cell[V any] struct {
 	val V
 }
 
-func (h *hash[V]) slot(key uint32) uint32 { return key * 0x9e3779b1 >> h.shift }
+func (h *hash[V]) slot(key uint32) uint32 { return key * 0x9e3779b1 >> (h.shift & 31) }
 
 // get returns the value of key.
 func (h *hash[V]) get(key uint32) (v V, ok bool) {

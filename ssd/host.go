@@ -116,19 +116,20 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	if p.tail-p.reported >= d.depths[q]-1 {
 		return false
 	}
-	i := d.newRequest()
+	i := d.requests.Take()
 	x := d.requests.At(i)
 	now := d.eng.Now()
-	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
+	*x = request{}
+	x.done.Tag, x.done.Submitted, x.done.Length, x.done.Queue, x.done.Op = r.Tag, now, r.Length, q, r.Op
 	x.ns, x.placement, x.force, x.append = r.Namespace, r.Placement, r.ForceUnit, r.Append
-	x.done.Status = d.check(&r)
 	x.offset = r.Offset / nand.SectorSize
 	x.cursor, x.end = x.offset, (r.Offset+r.Length)/nand.SectorSize
 	if uint32(len(p.ring)) <= p.tail-p.head {
 		p.grow()
 	}
-	if x.done.Status == block.OK && r.Op != block.Flush {
-		d.expect(&d.ns[x.ns], d.ns[x.ns].base+uint32(d.pageOf(x.cursor)))
+	if x.done.Status = d.check(&r); x.done.Status == block.OK && r.Op != block.Flush {
+		n := &d.ns[x.ns]
+		d.expect(n, n.base+uint32(d.pageOf(x.cursor)))
 	}
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++
@@ -184,12 +185,6 @@ func (p *queuePair) grow() {
 		bigger[i&uint32(len(bigger)-1)] = p.ring[i&uint32(len(p.ring)-1)]
 	}
 	p.ring = bigger
-}
-
-func (d *Drive) newRequest() int32 {
-	i := d.requests.Take()
-	*d.requests.At(i) = request{}
-	return i
 }
 
 // A line carries one message at a time, first come, first served: a direction of the

@@ -2,14 +2,18 @@ package stats
 
 import (
 	"math"
+	"slices"
 
 	"farflash/units"
 )
 
 // coarse is the geometry of the histograms inside a [LatencySeries]: 16 buckets per octave up to 2^34 ns.
-var coarse = geometry{sub: 4, groups: 31}
+var coarse = geometry{coarseSub, coarseGroups}
 
-const coarseBuckets = 31 << 4
+const (
+	coarseSub, coarseGroups = 4, 31
+	coarseBuckets           = coarseGroups << coarseSub
+)
 
 // LatencySeries gathers durations by time and gives the mean, the maximum and quantiles of each bin. Bins are those of
 // [Series]; each holds a coarse histogram of 2 KB, made when the bin is first used, so quantiles are good to 1/16 at worst.
@@ -37,7 +41,7 @@ func (s *LatencySeries) Add(t, d units.Duration) {
 		shape = s.fresh()
 		s.shapes[i] = shape
 	}
-	if c := &shape[coarse.index(uint64(d)/picos)]; *c < math.MaxUint32 {
+	if c := &shape[geometry{coarseSub, coarseGroups}.index(uint64(d)/picos)]; *c < math.MaxUint32 {
 		*c++
 	}
 }
@@ -69,6 +73,15 @@ func (s *LatencySeries) fold() {
 	}
 	clear(s.shapes[half:])
 	s.series.fold()
+}
+
+// Durations returns what was counted, without its shape, together with what others have counted that began with bins as wide.
+func (s *LatencySeries) Durations(others ...*LatencySeries) *Series {
+	all := &Series{slots: s.series.slots, bins: slices.Clone(s.series.bins)}
+	for _, o := range others {
+		all.Merge(&o.series)
+	}
+	return all
 }
 
 // Width returns the present width of a bin.

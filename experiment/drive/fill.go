@@ -591,8 +591,9 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 		r.Warn("no warm-up was cut: %s", explain)
 	}
 	if s.Measure.WarmUp.None() {
-		if c := stats.WarmUp(m.both.Means()); c.Found && c.Index*5 > len(m.marks) {
-			r.Warn("the figures include the first %v, in which the mean latency has not settled; measure.warm_up: auto leaves it out", units.Duration(c.Index)*m.both.Width())
+		both := m.both()
+		if c := stats.WarmUp(both.Means()); c.Found && c.Index*5 > len(m.marks) {
+			r.Warn("the figures include the first %v, in which the mean latency has not settled; measure.warm_up: auto leaves it out", units.Duration(c.Index)*both.Width())
 		}
 	}
 	m.warnOverload(r)

@@ -38,7 +38,6 @@ type Meter struct {
 	Inside func() uint64
 
 	latency [2]*stats.LatencySeries
-	both    *stats.Series // latencies of reads and writes
 	steady  *steady       // nil unless the run is to end by itself
 }
 
@@ -104,7 +103,6 @@ func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, dri
 	if s.Measure.Until.Steady {
 		m.steady = newSteady(s.Measure.WarmUp.Time, s.DriveOf(0).Preconditioning.Fill == ssd.FillNone)
 	}
-	m.both = stats.NewSeries(stats.DefaultSeriesConfig())
 	for i := range m.latency {
 		m.latency[i] = stats.NewLatencySeries(stats.DefaultSeriesConfig())
 	}
@@ -126,7 +124,6 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 		return
 	}
 	m.latency[x.Op].Add(x.Finished, d)
-	m.both.Add(x.Finished, int64(d))
 	if m.steady != nil {
 		m.steady.observe(x.Finished, d)
 	}
@@ -135,6 +132,9 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 		m.now[x.Op].bytes += x.Size
 	}
 }
+
+// both is the latencies of reads and writes over time.
+func (m *Meter) both() *stats.Series { return m.latency[block.Read].Durations(m.latency[block.Write]) }
 
 // Trip notes where the time of a request went.
 func (m *Meter) Trip(op block.Op, latency sim.Time, stage []sim.Time) {
@@ -255,11 +255,12 @@ func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) 
 	var at units.Duration
 	switch {
 	case w.Auto:
-		c := stats.WarmUp(m.both.Means())
+		both := m.both()
+		c := stats.WarmUp(both.Means())
 		if !c.Found {
 			return 0, c.Explain, false
 		}
-		at, explain = units.Duration(c.Index)*m.both.Width(), c.Explain
+		at, explain = units.Duration(c.Index)*both.Width(), c.Explain
 	case w.Time > 0:
 		at, explain = w.Time, "as the scenario says"
 	case w.Share > 0:
