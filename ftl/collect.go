@@ -9,11 +9,14 @@ import (
 // false when there is nothing until the driver has called something else for the
 // pool. The driver may leave actions unpulled for as long as it likes.
 func (f *FTL) Next(pool int) (Action, bool) {
-	if !f.pools[pool].wake {
+	if !f.Wants(pool) {
 		return Action{}, false
 	}
 	return f.next(pool)
 }
+
+// Wants reports whether Next may have something to be done in a pool.
+func (f *FTL) Wants(pool int) bool { return f.pools[pool].wake }
 
 func (f *FTL) next(pool int) (Action, bool) {
 	p := f.touch(pool)

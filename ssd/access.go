@@ -67,7 +67,7 @@ func (d *Drive) partDone(i int32, r *request) {
 // read sends what is in the cache from DRAM and reads the rest from flash.
 func (d *Drive) read(i int32, r *request) {
 	n := &d.ns[r.ns]
-	queue := queueHostRead + uint8(d.queues[r.done.Queue].class)
+	queue := queueHostRead + uint8(r.class)
 	cached := int64(0)
 	d.gather()
 	for r.cursor < r.end {
@@ -100,7 +100,6 @@ func (d *Drive) read(i int32, r *request) {
 
 // writeThrough programs a request's pages; it completes when they are on flash.
 func (d *Drive) writeThrough(i int32, r *request) {
-	class := uint8(d.queues[r.done.Queue].class)
 	d.gather()
 	for r.cursor < r.end {
 		p := d.nextPart(r)
@@ -109,7 +108,7 @@ func (d *Drive) writeThrough(i int32, r *request) {
 		if n := &d.ns[r.ns]; n.cache != CacheOff {
 			d.caches[n.cacheSet].superseded(p.logical, p.sectors)
 		}
-		t, x := d.newWrite(p.logical, p.sectors, r.ns, r.placement, class)
+		t, x := d.newWrite(p.logical, p.sectors, r.ns, r.placement, uint8(r.class))
 		x.request = i
 		d.locate(t, x)
 	}

@@ -241,7 +241,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 		} // else it is leaving, and joins the dirty ones when that ends
 		x.sectors |= p.sectors
 		x.version++
-		x.ns, x.class, x.stream = r.ns, uint8(d.queues[r.done.Queue].class), r.placement
+		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
 		r.cursor += int64(p.count)
 	}

@@ -44,8 +44,14 @@ func (d *Drive) poolOf(page uint32) int {
 // host's pages a superblock long.
 const movesPerPlane = 4
 
-// collect does what ftl wants done in a pool.
+// collect does what ftl wants done in a pool, which is nothing most of the times.
 func (d *Drive) collect(pool int) {
+	if d.packs || d.slc.on || d.ftl.Wants(pool) {
+		d.collectPool(pool)
+	}
+}
+
+func (d *Drive) collectPool(pool int) {
 	if d.chaining { // until all of the chain have ended
 		if !slices.Contains(d.postponed, int32(pool)) {
 			d.postponed = append(d.postponed, int32(pool))
@@ -53,7 +59,7 @@ func (d *Drive) collect(pool int) {
 		return
 	}
 	d.pull(pool)
-	for d.grains > 1 && d.hold(pool) {
+	for d.packs && d.hold(pool) {
 		d.pull(pool)
 	}
 	// A block that is retired is not erased, but if it was of the SLC cache there may be another now.

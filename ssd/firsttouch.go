@@ -43,7 +43,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		x.sectors |= p.sectors
 		x.version++
 		x.state = dirty
-		x.ns, x.class, x.stream = r.ns, uint8(d.queues[r.done.Queue].class), r.placement
+		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
 		if _, seen := c.touched[r.ns].get(p.logical); !seen {
 			c.touched[r.ns].set(p.logical, 1)

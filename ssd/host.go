@@ -49,6 +49,7 @@ type request struct {
 	next      int32
 	reported  uint32
 	ns        uint8
+	class     block.Class // of its queue
 	placement uint8
 	force     bool
 	append    bool
@@ -121,7 +122,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	now := d.eng.Now()
 	*x = request{}
 	x.done.Tag, x.done.Submitted, x.done.Length, x.done.Queue, x.done.Op = r.Tag, now, r.Length, q, r.Op
-	x.ns, x.placement, x.force, x.append = r.Namespace, r.Placement, r.ForceUnit, r.Append
+	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
 	x.offset = r.Offset / nand.SectorSize
 	x.cursor, x.end = x.offset, (r.Offset+r.Length)/nand.SectorSize
 	if uint32(len(p.ring)) <= p.tail-p.head {
@@ -240,7 +241,7 @@ func (d *Drive) doorbell(q block.QueueID) {
 	p := &d.queues[q]
 	p.bell++
 	if p.inFlight < p.limit && d.roomForCommand() {
-		if asked, i := d.fetch(q); d.eng.Advance(asked) {
+		if asked, i := d.fetch(p); d.eng.Advance(asked) {
 			d.fetchAsked(i)
 		} else {
 			d.schedule(asked, evFetchAsked, uint32(i))
@@ -254,8 +255,7 @@ func (d *Drive) roomForCommand() bool {
 
 // fetch asks the host for the next entry of a queue. It returns when the host is
 // asked, and for which request.
-func (d *Drive) fetch(q block.QueueID) (asked sim.Time, i int32) {
-	p := &d.queues[q]
+func (d *Drive) fetch(p *queuePair) (asked sim.Time, i int32) {
 	i = p.ring[p.head&uint32(len(p.ring)-1)]
 	p.head++
 	p.inFlight++
@@ -264,12 +264,12 @@ func (d *Drive) fetch(q block.QueueID) (asked sim.Time, i int32) {
 	return d.send(&d.up, d.readRequestTime), i
 }
 
-// refill fetches again after a command of queue q has ended. Where the limit on
+// refill fetches again after a command of a queue has ended. Where the limit on
 // all commands together was what held the others back, arbitration chooses.
-func (d *Drive) refill(q block.QueueID) {
+func (d *Drive) refill(p *queuePair) {
 	if d.cfg.Host.Commands == 0 {
-		if p := &d.queues[q]; p.head != p.bell && p.inFlight < p.limit {
-			asked, i := d.fetch(q)
+		if p.head != p.bell && p.inFlight < p.limit {
+			asked, i := d.fetch(p)
 			d.schedule(asked, evFetchAsked, uint32(i))
 		}
 		return
@@ -279,7 +279,7 @@ func (d *Drive) refill(q block.QueueID) {
 		if !ok {
 			return
 		}
-		asked, i := d.fetch(q)
+		asked, i := d.fetch(&d.queues[q])
 		d.schedule(asked, evFetchAsked, uint32(i))
 	}
 }
@@ -406,8 +406,7 @@ func (d *Drive) served(i int32, r *request) {
 
 // answer: the host hears of a request that was served.
 func (d *Drive) answer(i int32, r *request) {
-	q := r.done.Queue
-	p := &d.queues[q]
+	p := &d.queues[r.done.Queue]
 	p.inFlight--
 	d.held--
 	d.rest.since = d.eng.Now()
@@ -417,7 +416,7 @@ func (d *Drive) answer(i int32, r *request) {
 	if r.done.Op == block.Read && r.done.Status == block.OK {
 		d.send(&d.up, d.linkTime(r.done.Length))
 	}
-	d.refill(q)
+	d.refill(p)
 	r.reported = p.arrived
 	d.schedule(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
 }

@@ -77,6 +77,7 @@ type Drive struct {
 	wanted       []uint8  // the planes of which some wait there, a bit each, by die and queue
 	batch        int
 	grains       int32 // of the map that a page of flash holds
+	packs        bool  // it holds several
 	packing      pack.Pages
 	packed       uint64     // grains that were put into pages, all in all
 	pagesTaken   uint64     // pages that those filled, or that were programmed before they were full
@@ -215,7 +216,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		pagesPerPlane: uint32(g.PagesPerPlane()),
 		pagesPerBlock: uint32(g.PagesPerBlock),
 		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
-		grains: int32(cfg.grainsPerPage()), perPage: divide.New(uint64(cfg.grainsPerPage())),
+		grains: int32(cfg.grainsPerPage()), packs: cfg.grainsPerPage() > 1, perPage: divide.New(uint64(cfg.grainsPerPage())),
 		sectorsPerGrain: int64(cfg.sectorsPerGrain()),
 		allSectors:      ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
 		entriesPerPage:  uint32(cfg.entriesPerMappingPage()),
