@@ -136,16 +136,22 @@ func (q *queue) ready(until Time) bool {
 
 // pop removes the first entry and returns it, if it is at or before until.
 func (q *queue) pop(until Time) (entry, bool) {
-	x := q.front[q.head%frontLen]
-	if x.at > uint64(until) {
-		if q.n != 0 || !q.refill(uint64(until)) {
-			return entry{}, false
-		}
-		x = q.front[q.head%frontLen]
+	if x := q.front[q.head%frontLen]; x.at <= uint64(until) {
+		q.head++
+		q.n--
+		return x, true
+	}
+	return q.popLater(until)
+}
+
+// popLater is pop of an empty front.
+func (q *queue) popLater(until Time) (entry, bool) {
+	if q.n != 0 || !q.refill(uint64(until)) {
+		return entry{}, false
 	}
 	q.head++
 	q.n--
-	return x, true
+	return q.front[(q.head-1)%frontLen], true
 }
 
 // refill opens slots that begin at or before until, to fill the empty front, and

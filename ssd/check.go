@@ -89,32 +89,60 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 		return d.walkChanges()
 	}
 	// Pool by pool: the places of a pool's pages lie together.
+	w := mapWalk{d: d}
 	for i := range d.ns {
 		n := &d.ns[i]
 		turn := uint32(len(n.poolOf))
 		for k := range turn {
 			for l := k; l < n.pages; l += turn {
-				err = d.checkPlace(n.base+l, d.l2p.get(n.base+l), &mapped, err)
+				w.add(n.base+l, d.l2p.get(n.base+l))
 			}
 		}
 		for l := range n.mapPages {
-			err = d.checkPlace(n.mapBase+l, d.l2p.get(n.mapBase+l), &mapped, err)
+			w.add(n.mapBase+l, d.l2p.get(n.mapBase+l))
 		}
 	}
-	return mapped, err
+	w.settle()
+	return w.mapped, w.err
 }
 
-// checkPlace counts a page that has a place, and checks it unless something is wrong already.
-func (d *Drive) checkPlace(l, page uint32, mapped *int64, err error) error {
+// mapWalk checks places of the map, some at a time: what is known of a place is far from the processor when it is asked for, and on its way while others are looked at.
+type mapWalk struct {
+	d      *Drive
+	mapped int64 // pages that have a place
+	err    error // the first that is wrong
+	n      int
+	next   [32]struct {
+		logical, page      uint32
+		pool, blk, inBlock int
+	}
+}
+
+// add counts a page that has a place, which is checked soon.
+func (w *mapWalk) add(l, page uint32) {
 	if page >= trimmed {
-		return err
+		return
 	}
-	*mapped++
-	plane, blk, inBlock := d.split(page)
-	if err == nil && (!d.ftl.Holds(plane, blk, inBlock) || d.owners.get(plane, blk, inBlock) != l) {
-		err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", l, page)
+	w.mapped++
+	if w.n == len(w.next) {
+		w.settle()
 	}
-	return err
+	x := &w.next[w.n&(len(w.next)-1)]
+	w.n++
+	x.logical, x.page = l, page
+	x.pool, x.blk, x.inBlock = w.d.split(page)
+	w.d.owners.expect(x.pool, x.blk, x.inBlock)
+}
+
+// settle checks what was added.
+func (w *mapWalk) settle() {
+	for i := range w.next[:w.n] {
+		x := &w.next[i]
+		if w.err == nil && (!w.d.ftl.Holds(x.pool, x.blk, x.inBlock) || w.d.owners.get(x.pool, x.blk, x.inBlock) != x.logical) {
+			w.err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", x.logical, x.page)
+		}
+	}
+	w.n = 0
 }
 
 // walkChanges is walkMap while the map has only what was changed. The rest lies where the drive was filled: there it must be, still, each page
@@ -123,27 +151,26 @@ func (d *Drive) checkPlace(l, page uint32, mapped *int64, err error) error {
 func (d *Drive) walkChanges() (mapped int64, err error) {
 	f := d.l2p.filled
 	moved := int64(0)
+	w := mapWalk{d: d}
 	cells := d.l2p.sparse.cells
-	for i, c := range cells {
-		// Changes come in no order, so what is known of the next ones' places is far from the processor.
-		if ahead := i + 24; ahead < len(cells) && cells[ahead].key != 0 && cells[ahead].val.page < trimmed {
-			d.owners.expect(d.split(cells[ahead].val.page))
-		}
+	for i := range cells {
+		c := &cells[i]
 		if c.key == 0 {
 			continue
 		}
-		err = d.checkPlace(c.key-1, c.val.page, &mapped, err)
+		w.add(c.key-1, c.val.page)
 		if f == nil {
 			continue
 		}
 		if was := f.place(c.key - 1); was != noPage {
 			moved++
-			if err == nil && d.ftl.Wear(d.ftl.BlockOf(ftl.PPA(was))) == 0 && d.ftl.IsValid(ftl.PPA(was)) {
-				err = fmt.Errorf("page %d was written anew, but still lies on physical page %d", c.key-1, was)
+			if w.err == nil && d.ftl.Wear(d.ftl.BlockOf(ftl.PPA(was))) == 0 && d.ftl.IsValid(ftl.PPA(was)) {
+				w.err = fmt.Errorf("page %d was written anew, but still lies on physical page %d", c.key-1, was)
 			}
 		}
 	}
-	if f == nil {
+	w.settle()
+	if mapped, err = w.mapped, w.err; f == nil {
 		return mapped, err
 	}
 	gone := int64(0)
