@@ -329,21 +329,33 @@ func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 		return false
 	}
 	if h.issued++; h.issued-h.ended > h.most {
-		h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they come faster than they are served and would fill the memory; use fewer, or a closed loop, or end the run earlier with measure.until",
-			h.most, now))
+		h.tooMany(f, now)
 		return false
 	}
 	if f.Think > 0 {
-		f.under++
-		if f.since++; f.since >= f.ThinkEvery {
-			f.since, f.resting = 0, true
-		}
+		f.thinks()
 	}
 	h.read(f)
 	if !f.zoned || h.enters(n) {
 		h.send(f, n, x)
 	}
 	return true
+}
+
+// thinks notes that a flow which pauses has issued a request.
+//
+//go:noinline
+func (f *flow) thinks() {
+	f.under++
+	if f.since++; f.since >= f.ThinkEvery {
+		f.since, f.resting = 0, true
+	}
+}
+
+//go:noinline
+func (h *Host) tooMany(f *flow, now sim.Time) {
+	h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they come faster than they are served and would fill the memory; use fewer, or a closed loop, or end the run earlier with measure.until",
+		h.most, now))
 }
 
 // send submits a request, or has it wait for a place in its flow's queue.
@@ -404,10 +416,17 @@ func (h *Host) fit(f *flow, x *issued) bool {
 	if x.op == block.Flush {
 		return true
 	}
-	size := f.size
-	if x.offset <= size-x.length && (x.length > 0 || x.offset < size) {
+	if x.offset <= f.size-x.length && (x.length > 0 || x.offset < f.size) {
 		return true
 	}
+	return h.fold(f, x)
+}
+
+// fold makes a request that lies beyond the namespace's end lie within it, if its flow's are to be, or stops the host.
+//
+//go:noinline
+func (h *Host) fold(f *flow, x *issued) bool {
+	size := f.size
 	if !f.Fold {
 		h.failOf(f, &RangeError{Request: h.issued + 1, Offset: x.offset, Length: x.length, Size: size})
 		return false
@@ -452,24 +471,22 @@ func (h *Host) Complete(c block.Completion) {
 		h.leaves(x)
 	}
 	if c.Status != block.OK && c.Status != block.ReadFault { // data that are lost are the user's misfortune, and the run goes on
-		h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.append, Offset: x.offset, Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
+		h.refused(f, x, &c)
 	}
 	if h.OnSample != nil {
 		s := &h.sample
 		s.Flow, s.ID, s.Volume, s.Op, s.Failed, s.Offset, s.Size = int(i), x.id, x.volume, c.Op, c.Status != block.OK, x.offset, c.Length
 		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited = x.arrival, x.entered, c.Fetched, now, c.Waited
-		s.Stages, s.Blame = nil, nil // who listens sets them
+		if s.Blame != nil { // of the last one; who listens sets them
+			s.Stages, s.Blame = nil, nil
+		}
 		h.OnSample(s)
 	}
 	h.live.Give(n)
 	h.ended++
 	h.OnProgress.Fire(h.ended)
-	for f.waiting.head != 0 {
-		w := h.live.At(f.waiting.head)
-		if !h.submit(f, f.waiting.head, w) {
-			break
-		}
-		f.waiting.head = w.next
+	if f.waiting.head != 0 {
+		h.submitWaiting(f)
 	}
 	if f.Think > 0 {
 		if f.under--; f.under == 0 && f.resting && f.have {
@@ -479,7 +496,36 @@ func (h *Host) Complete(c block.Completion) {
 	if f.Outstanding > 0 {
 		h.issueNext(f, i, now)
 	}
-	if h.waves > 0 && h.ended == h.issued {
+	if h.ended == h.issued {
+		h.drained(now)
+	}
+}
+
+// submitWaiting submits what waits for room in a flow's queue, as far as there is.
+//
+//go:noinline
+func (h *Host) submitWaiting(f *flow) {
+	for f.waiting.head != 0 {
+		x := h.live.At(f.waiting.head)
+		if !h.submit(f, f.waiting.head, x) {
+			return
+		}
+		f.waiting.head = x.next
+	}
+}
+
+// refused stops the host for a request that the device refused.
+//
+//go:noinline
+func (h *Host) refused(f *flow, x *issued, c *block.Completion) {
+	h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.append, Offset: x.offset, Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
+}
+
+// drained is told that all that was issued has completed.
+//
+//go:noinline
+func (h *Host) drained(now sim.Time) {
+	if h.waves > 0 {
 		h.nextWave(now)
 	}
 	if h.ended == h.issued && h.OnIdle != nil && h.allEnded() {

@@ -170,6 +170,11 @@ func (m *measures) in(op block.Op) *Measure {
 	if op <= block.Flush {
 		return &m.all[op]
 	}
+	return m.ofZone(op)
+}
+
+//go:noinline
+func (m *measures) ofZone(op block.Op) *Measure {
 	if m.zoned == nil {
 		m.zoned = new([block.Ops - block.Flush - 1]Measure)
 	}

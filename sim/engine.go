@@ -130,7 +130,7 @@ func (e *Engine) Pending() int { return e.queue.len() }
 // from. at must not lie in the past.
 func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
-		panic(e.past(at, "event scheduled"))
+		e.refuse(at, "event scheduled")
 	}
 	order := &e.counters[from]
 	x := newEntry(at, *order, arg, kind, to)
@@ -147,12 +147,14 @@ func (e *ClockError) Error() string {
 	return fmt.Sprintf("something would happen more than 106 days after the beginning, where the clock ends (it stands at %v); the times and rates of what is simulated make it last longer", e.Now)
 }
 
-// past is what to panic with for a time that lies in the past.
-func (e *Engine) past(at Time, what string) any {
+// refuse panics for a time that lies in the past.
+//
+//go:noinline
+func (e *Engine) refuse(at Time, what string) {
 	if at < 0 {
-		return &ClockError{e.now}
+		panic(&ClockError{e.now})
 	}
-	return "sim: " + what + " in the past"
+	panic("sim: " + what + " in the past")
 }
 
 // Components is how many component ids there are.

@@ -84,6 +84,18 @@ func (q *queue) len() int { return int(q.n) + q.wheel.n }
 
 // push adds an entry.
 func (q *queue) push(x entry) {
+	if q.n < frontCap && !q.last.less(x.key) {
+		q.insert(x)
+		return
+	}
+	q.pushFar(x)
+}
+
+// pushFar is push where the front is full, or ends before the entry. It is apart, as what hardly ever happens is elsewhere, so that nothing of the usual way
+// has to be kept for it.
+//
+//go:noinline
+func (q *queue) pushFar(x entry) {
 	for !q.last.less(x.key) {
 		if q.n < frontCap {
 			q.insert(x)
@@ -145,6 +157,8 @@ func (q *queue) pop(until Time) (entry, bool) {
 }
 
 // popLater is pop of an empty front.
+//
+//go:noinline
 func (q *queue) popLater(until Time) (entry, bool) {
 	if q.n != 0 || !q.refill(uint64(until)) {
 		return entry{}, false

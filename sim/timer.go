@@ -33,7 +33,7 @@ func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Ti
 // not lie in the past.
 func (e *Engine) Arm(t Timer, at Time) {
 	if at < e.now {
-		panic(e.past(at, "timer armed"))
+		e.refuse(at, "timer armed")
 	}
 	tm := &e.timers[t]
 	tm.due = key{uint64(at), e.counters[tm.from]}

@@ -39,10 +39,7 @@ type part struct {
 
 // pageOf returns the page that a sector of a namespace lies in.
 func (d *Drive) pageOf(sector int64) int64 {
-	if d.sectorShift >= 0 {
-		return sector >> d.sectorShift
-	}
-	return sector / d.sectorsPerGrain
+	return int64(d.perGrain.Of(uint64(sector)))
 }
 
 // nextPart returns the part at the request's cursor.
@@ -206,38 +203,12 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 	}
 	page := d.l2p.get(x.logical)
 	if page >= trimmed {
-		switch {
-		case page == trimmed || d.cfg.Initial == InitialEmpty || d.ns[x.ns].zones != nil:
-			// The controller answers with zeros; nothing is read.
-			d.zeroReads++
-			d.hostDone(x)
-			d.freeTransaction(t)
-			return
-		case d.cfg.Initial == InitialFormula:
-			d.atFormula(x)
-			d.submitRead(t, x, d.formulaPage(x.logical, x.ns))
+		if page = d.unwritten(t, x, page); page == noPage {
 			return
 		}
-		pool := d.ns[x.ns].pool(x.logical - d.ns[x.ns].base)
-		ppa, ok := d.ftl.Allocate(int(pool), d.ns[x.ns].stream, d.tick())
-		if !ok {
-			d.park(pool, t)
-			d.collect(int(pool)) // it may have to begin because the host waits
-			return
-		}
-		page = d.install(x.logical, ppa, x.sectors)
-		if d.cfg.Quirks.FillsNeedProgram && d.ns[x.ns].cache >= CacheRead {
-			d.unprogrammed.set(x.logical, 1)
-		}
-		d.ftl.Programmed(ppa)
-		d.laid(ppa)
-		d.laidOut++
-		d.mapped++
-		d.collect(int(pool))
 		x = d.txns.At(t)
-		d.dirtyEntry(x.logical, x.ns)
 	}
-	if d.inMemory(page) {
+	if d.packs && d.inMemory(page) {
 		d.fromMemory(t)
 		return
 	}
@@ -245,6 +216,47 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 	x.pinned = true
 	d.ftl.ReadStarted(ftl.PPA(page))
 	d.submitRead(t, x, d.perPage.Of(uint64(page)))
+}
+
+// unwritten sees to the read of a page that the map has no place for: it is answered, or read where the drive's layout has it, or waits, and then noPage is
+// returned; or it gets a place now, as if it had been written.
+func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
+	n := &d.ns[x.ns]
+	switch {
+	case page == trimmed || d.cfg.Initial == InitialEmpty || n.zones != nil:
+		// The controller answers with zeros; nothing is read.
+		d.zeroReads++
+		d.hostDone(x)
+		d.freeTransaction(t)
+		return noPage
+	case d.cfg.Initial == InitialFormula:
+		d.atFormula(x)
+		d.submitRead(t, x, d.formulaPage(x.logical, x.ns))
+		return noPage
+	}
+	pool := n.pool(x.logical - n.base)
+	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
+	if !ok {
+		d.park(pool, t)
+		d.collect(int(pool)) // it may have to begin because the host waits
+		return noPage
+	}
+	page = d.install(x.logical, ppa, x.sectors)
+	if d.cfg.Quirks.FillsNeedProgram && n.cache >= CacheRead {
+		d.unprogrammed.set(x.logical, 1)
+	}
+	d.ftl.Programmed(ppa)
+	if d.packs {
+		d.laid(ppa)
+	}
+	d.laidOut++
+	d.mapped++
+	logical, ns := x.logical, x.ns
+	d.collect(int(pool)) // which may make transactions
+	if !d.cfg.Mapping.Ideal {
+		d.dirtyEntry(logical, ns)
+	}
+	return page
 }
 
 // atFormula puts a read where the drive's layout in address order has the page.

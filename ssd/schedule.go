@@ -460,16 +460,17 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 func program(queue int) bool { return queue >= queueMappingWrite && queue <= queueMoveWrite }
 
 func operationOf(queue int) operation {
-	switch {
-	case queue <= queueMoveRead:
-		return opRead
-	case queue == queueErase:
-		return opErase
-	case queue == queueCopyback:
-		return opCopyback
-	}
-	return opProgram
+	return operationsOf[queue&(queueSlots-1)]
 }
+
+// operationsOf is what the array does for transactions of each queue.
+var operationsOf = func() (op [queueSlots]operation) {
+	for q := queueMappingWrite; q < queueErase; q++ {
+		op[q] = opProgram
+	}
+	op[queueErase], op[queueCopyback] = opErase, opCopyback
+	return op // and reads
+}()
 
 // dequeue takes the i-th transaction out of a lane's queue.
 func (d *Drive) dequeue(l *lane, q int, i uint32) {

@@ -22,8 +22,6 @@
 package ssd
 
 import (
-	"math/bits"
-
 	"farflash/block"
 	"farflash/ftl"
 	"farflash/internal/divide"
@@ -115,7 +113,7 @@ type Drive struct {
 	perPool, perBlock                divide.By // pages of a pool and of its blocks, as the translation layer numbers them: grains
 	perPage                          divide.By // grains of a page of flash
 	mostMoving                       int32     // moves of a pool that are under way at once; 0 is no limit
-	sectorShift                      int       // log2 of sectorsPerGrain, or -1
+	perGrain                         divide.By // sectors of a grain
 	sectorsPerGrain                  int64
 	allSectors                       uint64 // of a grain
 	planesPerLane                    int32
@@ -217,7 +215,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		pagesPerBlock: uint32(g.PagesPerBlock),
 		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
 		grains: int32(cfg.grainsPerPage()), packs: cfg.grainsPerPage() > 1, perPage: divide.New(uint64(cfg.grainsPerPage())),
-		sectorsPerGrain: int64(cfg.sectorsPerGrain()),
+		sectorsPerGrain: int64(cfg.sectorsPerGrain()), perGrain: divide.New(uint64(cfg.sectorsPerGrain())),
 		allSectors:      ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
 		entriesPerPage:  uint32(cfg.entriesPerMappingPage()),
 		superpage:       int64(g.Planes() * g.SectorsPerPage()),
@@ -226,10 +224,6 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		d.mostMoving = int32(movesPerPlane*d.pools.size) * d.grains
 	}
 	d.target = eng.AddHandler(d)
-	d.sectorShift = -1
-	if n := uint64(d.sectorsPerGrain); n&(n-1) == 0 {
-		d.sectorShift = bits.TrailingZeros64(n)
-	}
 	d.entryBytes = uint32(int64(cfg.grainSize()) / int64(d.entriesPerPage))
 	diesPerLane := 1
 	if cfg.Quirks.WholeChip {

@@ -31,19 +31,29 @@ func NewLatencySeries(c SeriesConfig) *LatencySeries {
 // Add counts the duration d at time t.
 func (s *LatencySeries) Add(t, d units.Duration) {
 	i := s.series.find(t)
+	if i < 0 || s.shapes[i] == nil {
+		i = s.open(t)
+	}
+	s.series.bins[i].add(int64(d))
+	shape := s.shapes[i]
+	if c := &shape[geometry{coarseSub, coarseGroups}.index(uint64(d)/picos)]; *c < math.MaxUint32 {
+		*c++
+	}
+}
+
+// open makes the bin of a time, and returns which it is.
+//
+//go:noinline
+func (s *LatencySeries) open(t units.Duration) int {
+	i := s.series.find(t)
 	for i < 0 {
 		s.fold()
 		i = s.series.find(t)
 	}
-	s.series.bins[i].add(int64(d))
-	shape := s.shapes[i]
-	if shape == nil {
-		shape = s.fresh()
-		s.shapes[i] = shape
+	if s.shapes[i] == nil {
+		s.shapes[i] = s.fresh()
 	}
-	if c := &shape[geometry{coarseSub, coarseGroups}.index(uint64(d)/picos)]; *c < math.MaxUint32 {
-		*c++
-	}
+	return i
 }
 
 func (s *LatencySeries) fresh() *[coarseBuckets]uint32 {

@@ -43,12 +43,16 @@ func newSlots(c SeriesConfig) slots {
 
 // find returns the bin of t, or -1 if the width must be doubled first.
 func (s *slots) find(t units.Duration) int {
-	if t >= s.low && t < s.high {
-		if s.at >= s.used {
-			s.used = s.at + 1
-		}
+	if t >= s.low && t < s.high && s.at < s.used {
 		return s.at
 	}
+	return s.seek(t)
+}
+
+// seek is find of another bin than the last.
+//
+//go:noinline
+func (s *slots) seek(t units.Duration) int {
 	if t < 0 {
 		panic("stats: a sample before time 0")
 	}

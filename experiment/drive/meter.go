@@ -124,6 +124,13 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 		return
 	}
 	m.latency[x.Op].Add(x.Finished, d)
+	if m.steady != nil || m.keep {
+		m.weigh(x, d)
+	}
+}
+
+// weigh notes a request where a warm-up is to be found, or the end.
+func (m *Meter) weigh(x *cosim.Sample, d sim.Time) {
 	if m.steady != nil {
 		m.steady.observe(x.Finished, d)
 	}

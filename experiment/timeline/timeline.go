@@ -178,9 +178,13 @@ func (t *Timeline) nameFlows(flows []cosim.Flow) {
 // Local shows a request to a drive without a network. What the drive worked for others stands in front of what it worked for
 // the request, although the two take turns.
 func (t *Timeline) Local(x *cosim.Sample) {
-	if t == nil || t.ended {
-		return
+	if t != nil && !t.ended {
+		t.local(x)
 	}
+}
+
+//go:noinline
+func (t *Timeline) local(x *cosim.Sample) {
 	t.parts = t.parts[:0]
 	at := x.Arrival
 	for _, s := range []struct {

@@ -7,6 +7,8 @@
 // What it leaves out: finding uses after a value was given back, and use from several goroutines.
 package slab
 
+import "slices"
+
 // Slab is a growing array of values. The zero one is empty. A pointer from At holds until the next Take.
 type Slab[T any] struct {
 	all   []T
@@ -30,6 +32,9 @@ func (s *Slab[T]) grow() int32 {
 		s.all = append(make([]T, 0, 64), zero) // number 0 is nobody's
 	}
 	s.all = append(s.all, zero)
+	if cap(s.spare) < len(s.all) { // so that giving back never has to make room
+		s.spare = slices.Grow(s.spare, cap(s.all)-len(s.spare))
+	}
 	return int32(len(s.all) - 1)
 }
 
@@ -37,7 +42,11 @@ func (s *Slab[T]) grow() int32 {
 func (s *Slab[T]) At(i int32) *T { return &s.all[i] }
 
 // Give gives a number back. Nobody may use it any more.
-func (s *Slab[T]) Give(i int32) { s.spare = append(s.spare, i) }
+func (s *Slab[T]) Give(i int32) {
+	n := len(s.spare)
+	s.spare = s.spare[:n+1]
+	s.spare[n] = i
+}
 
 // Len is how many numbers are taken.
 func (s *Slab[T]) Len() int { return max(0, len(s.all)-1) - len(s.spare) }
