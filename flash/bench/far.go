@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -44,6 +45,7 @@ type far struct {
 	mu        sync.Mutex
 	begun     int // connections
 	ended     int
+	waiters   int        // of them, those that are served by a goroutine that waits
 	fewer     *sync.Cond // one has ended
 	errs      []error    // of those that have ended
 }
@@ -261,6 +263,31 @@ func room(path string, n int64) error {
 	return errors.Join(err, f.Close())
 }
 
+// blocking serves the plain protocol by a thread that waits in system calls, as a server in C with a thread for each connection does: on a descriptor that blocks, without
+// the runtime's poller. The runtime lets as many goroutines run as there are processors, and takes some tens of microseconds to see that one of them waits in a system call and
+// does not run; so while it is served each connection has a place of its own, in a process that serves nothing else then.
+func (s *far) blocking(nc net.Conn, file *os.File) error {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok || !s.own { // else the clients would have the places, too
+		return s.servePlain(nc, file)
+	}
+	conn, err := tcp.File()
+	if err != nil {
+		return err
+	}
+	s.places(1)
+	defer s.places(-1)
+	return errors.Join(s.servePlain(conn, file), conn.Close())
+}
+
+// places changes how many goroutines may run beside as many as there are processors.
+func (s *far) places(n int) {
+	s.mu.Lock()
+	s.waiters += n
+	runtime.GOMAXPROCS(runtime.NumCPU() + s.waiters)
+	s.mu.Unlock()
+}
+
 // close ends everything, and removes the files.
 func (s *far) close() error {
 	var errs []error
@@ -367,9 +394,9 @@ func (s *far) connection(which System, nc net.Conn) error {
 		<-c.Done()
 		return c.Close()
 	case Socket:
-		err = s.servePlain(nc, s.file)
+		err = s.blocking(nc, s.file)
 	case SocketCached:
-		err = s.servePlain(nc, s.cached)
+		err = s.blocking(nc, s.cached)
 	case SocketRing:
 		err = s.serveRing(nc, depth)
 	}

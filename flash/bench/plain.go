@@ -46,7 +46,7 @@ func putReply(b []byte, slot uint32, write bool, err error) {
 
 // feed is a connection that is read through a buffer.
 type feed struct {
-	nc         net.Conn
+	from       io.Reader
 	in         []byte
 	start, end int
 }
@@ -55,7 +55,7 @@ type feed struct {
 func (f *feed) more() error {
 	f.end = copy(f.in, f.in[f.start:f.end])
 	f.start = 0
-	n, err := f.nc.Read(f.in[f.end:])
+	n, err := f.from.Read(f.in[f.end:])
 	f.end += n
 	return err
 }
@@ -74,12 +74,13 @@ func (f *feed) need(n int) ([]byte, error) {
 
 type plainClient struct {
 	feed
+	nc    net.Conn
 	block int
 	out   []byte
 }
 
 func newPlainClient(nc net.Conn, block int) *plainClient {
-	return &plainClient{feed: feed{nc: nc, in: make([]byte, 64<<10+block)}, block: block}
+	return &plainClient{nc: nc, feed: feed{from: nc, in: make([]byte, 64<<10+block)}, block: block}
 }
 
 func (k *plainClient) start(slot int, write bool, offset uint64) error {
@@ -141,9 +142,9 @@ func over(err error) error {
 }
 
 // servePlain is the baseline: read a request, pread or pwrite, write the reply, and the next.
-func (s *far) servePlain(nc net.Conn, f *os.File) error {
+func (s *far) servePlain(nc io.ReadWriter, f *os.File) error {
 	block := s.cfg.Block
-	r := feed{nc: nc, in: make([]byte, 64<<10+block)}
+	r := feed{from: nc, in: make([]byte, 64<<10+block)}
 	buf := device.Aligned(device.Grain + block)
 	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:] // the reply's header is right before the data, so that one write sends both
 	for {
@@ -283,7 +284,7 @@ func (s *far) serveRing(nc net.Conn, depth int) error {
 		w.free <- q
 	}
 	go w.run(nc, block)
-	r := feed{nc: nc, in: make([]byte, 64<<10+block)}
+	r := feed{from: nc, in: make([]byte, 64<<10+block)}
 	ops := make([]*device.Op, 0, depth)
 	var err error
 	for {
