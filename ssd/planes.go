@@ -18,11 +18,11 @@ func (d *Drive) issueRead(l *lane, q1, q2 int, suspends bool) bool {
 		if q < 0 {
 			break
 		}
-		f := &l.queues[q]
+		f := &l.queues[q&(queueSlots-1)]
 		for i := range f.n {
 			w := *f.at(i)
 			if plane := l.firstPlane + int32(w.plane()); d.planeReads[plane].txn == 0 {
-				d.dequeue(l, q, i)
+				d.dequeue(l, f, w, q, i)
 				l.hostNext = moves>>q&1 != 0
 				d.beginRead(l, plane, w.txn, suspends)
 				return true

@@ -409,12 +409,13 @@ func (d *Drive) nextHost(l *lane, dir int) int {
 // starts it. suspends says that what runs is suspended for it first.
 // It reports false if nothing in q1 is ready.
 func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
-	if d.planeReads != nil && operationOf(q1) == opRead {
+	op := operationOf(q1)
+	if op == opRead && d.planeReads != nil {
 		return d.issueRead(l, q1, q2, suspends)
 	}
 	first := &l.queues[q1&(queueSlots-1)]
 	lead := uint32(0)
-	programs := program(q1)
+	programs := op == opProgram
 	if programs && !d.cfg.Quirks.HeadBlocks {
 		for d.txns.At(first.at(lead).txn).waitsFor != 0 {
 			if lead++; lead == first.n {
@@ -433,16 +434,17 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 		left := d.wanted[die+int32(q)] &^ planes
 		for i := uint32(0); left != 0 && i < f.n; {
 			w := *f.at(i)
-			if (w.spot^head)&same != 0 || left&w.planeBit() == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
+			bit := w.planeBit()
+			if (w.spot^head)&same != 0 || left&bit == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
 				i++
 				continue
 			}
-			planes |= w.planeBit()
-			left = left &^ planes
-			d.dequeue(l, q, i)
+			planes |= bit
+			left &^= bit
+			d.dequeue(l, f, w, q, i)
 			l.txns[n&(len(l.txns)-1)] = w.txn
 			n++
-			if q1 != queueErase {
+			if op != opErase {
 				same = spotDie | spotPage
 			}
 		}
@@ -451,8 +453,8 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 		return false
 	}
 	l.n = int8(n)
-	l.hostNext = moves>>q1&1 != 0
-	d.begin(l, operationOf(q1), suspends)
+	l.hostNext = moves>>(q1&(queueSlots-1))&1 != 0
+	d.begin(l, op, suspends)
 	return true
 }
 
@@ -472,10 +474,8 @@ var operationsOf = func() (op [queueSlots]operation) {
 	return op // and reads
 }()
 
-// dequeue takes the i-th transaction out of a lane's queue.
-func (d *Drive) dequeue(l *lane, q int, i uint32) {
-	f := &l.queues[q&(queueSlots-1)]
-	w := *f.at(i)
+// dequeue takes the i-th transaction, w, out of a lane's queue q, which is f.
+func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q int, i uint32) {
 	x := d.txns.At(w.txn)
 	if d.grains > 1 && program(q) {
 		d.begun(x.page)
@@ -484,7 +484,12 @@ func (d *Drive) dequeue(l *lane, q int, i uint32) {
 	if *count--; *count == 0 {
 		d.wanted[(l.firstDie+int32(w.die()))*queueSlots+int32(q)] &^= w.planeBit()
 	}
-	f.remove(i)
+	if i == 0 {
+		f.head++
+		f.n--
+	} else {
+		f.remove(i)
+	}
 	if f.n == 0 {
 		l.mask &^= 1 << (q & (queueSlots - 1))
 	}
