@@ -84,18 +84,20 @@ func (q *queue) len() int { return int(q.n) + q.wheel.n }
 
 // push adds an entry.
 func (q *queue) push(x entry) {
-	if q.n < frontCap && !q.last.less(x.key) {
+	switch {
+	case q.last.less(x.key):
+		q.wheel.file(x)
+	case q.n < frontCap:
 		q.insert(x)
-		return
+	default:
+		q.pushFull(x)
 	}
-	q.pushFar(x)
 }
 
-// pushFar is push where the front is full, or ends before the entry. It is apart, as what hardly ever happens is elsewhere, so that nothing of the usual way
-// has to be kept for it.
+// pushFull is push of what belongs into the front, which is full. It is apart, as what hardly ever happens is elsewhere, so that nothing of the usual ways has to be kept for it.
 //
 //go:noinline
-func (q *queue) pushFar(x entry) {
+func (q *queue) pushFull(x entry) {
 	for !q.last.less(x.key) {
 		if q.n < frontCap {
 			q.insert(x)
