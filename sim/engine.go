@@ -138,6 +138,21 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	e.queue.push(x)
 }
 
+// Claim takes the next place of a component in the order of what it schedules, for an event that is scheduled with ScheduleAs if it is not advanced to.
+func (e *Engine) Claim(from Component) uint64 {
+	order := e.counters[from]
+	e.counters[from] = order + 1
+	return order
+}
+
+// ScheduleAs is Schedule with a place that was claimed before, and is used once.
+func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg uint32) {
+	if at < e.now {
+		e.refuse(at, "event scheduled")
+	}
+	e.queue.push(newEntry(at, order, arg, kind, to))
+}
+
 // ClockError is what an engine panics with that is asked for a time behind the clock's end: the sum of two times that an int64 does not hold has come out
 // negative. It is no fault of a model, but what the times that a user has given add up to. Whoever runs models for users makes an error of it.
 type ClockError struct{ Now Time }

@@ -138,7 +138,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	if d.errs != nil && d.errs.due > 0 && d.errs.due <= now {
 		d.patrol()
 	}
-	d.schedule(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
+	d.soon(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
 	return true
 }
 
@@ -418,7 +418,7 @@ func (d *Drive) answer(i int32, r *request) {
 	}
 	d.refill(p)
 	r.reported = p.arrived
-	d.schedule(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
+	d.soon(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
 }
 
 // complete: the completion entry has reached the host.

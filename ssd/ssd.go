@@ -103,6 +103,8 @@ type Drive struct {
 	slc              slc
 	governor         governor
 	held             int32 // commands in the controller
+	next             nextEvent
+	handling         bool // an event of its own
 	processors       processors
 	rest             rest
 	turn             [block.Classes]int
@@ -154,7 +156,8 @@ type Drive struct {
 
 // Kinds of events.
 const (
-	evDoorbell uint16 = iota
+	evNone uint16 = iota
+	evDoorbell
 	evFetchAsked
 	evCommandArrived
 	evDataAsked
@@ -393,8 +396,42 @@ func (d *Drive) schedule(at sim.Time, kind uint16, arg uint32) {
 	d.eng.Schedule(d.self, d.target, at, kind, arg)
 }
 
+// soon schedules an event that may well be the next of all: of the first such one in an event the drive sees at the end of that whether it is, and then it takes no
+// trip through the queue. What is scheduled from outside of the drive's own events is scheduled as any other.
+func (d *Drive) soon(at sim.Time, kind uint16, arg uint32) {
+	if !d.handling || d.next.kind != evNone {
+		d.schedule(at, kind, arg)
+		return
+	}
+	d.next = nextEvent{at, d.eng.Claim(d.self), arg, kind}
+}
+
+// nextEvent is an event that may be the next one.
+type nextEvent struct {
+	at    sim.Time
+	order uint64
+	arg   uint32
+	kind  uint16 // evNone: there is none
+}
+
 // Handle implements sim.Handler.
 func (d *Drive) Handle(ev sim.Event) {
+	d.handling = true
+	d.handle(ev)
+	for d.next.kind != evNone {
+		x := d.next
+		d.next.kind = evNone
+		if !d.eng.Advance(x.at) {
+			d.eng.ScheduleAs(x.order, d.target, x.at, x.kind, x.arg)
+			break
+		}
+		d.handle(sim.Event{At: x.at, Arg: x.arg, Kind: x.kind})
+	}
+	d.handling = false
+	d.happened()
+}
+
+func (d *Drive) handle(ev sim.Event) {
 	switch ev.Kind {
 	case evDoorbell:
 		d.doorbell(block.QueueID(ev.Arg))
@@ -441,7 +478,6 @@ func (d *Drive) Handle(ev sim.Event) {
 	case evIdle:
 		d.idle()
 	}
-	d.happened()
 }
 
 // EraseHistogram returns, at index n, how many blocks have been erased n times.
