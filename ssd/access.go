@@ -313,13 +313,8 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	have := d.valid(old, part)
 	update := int32(0)
 	if have&^x.sectors != 0 {
-		if d.grains > 1 {
-			x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize // it is merged in memory and programmed whole
-		}
-		if old >= trimmed || !d.inMemory(old) {
-			update = d.updateRead(t, old, have&^x.sectors)
-			x = d.txns.At(t)
-		}
+		update = d.leaves(t, x, old, have)
+		x = d.txns.At(t)
 	} else if d.errs != nil && x.sectors == d.allSectors {
 		d.found(x.logical)
 	}
@@ -329,11 +324,13 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 		d.mapped++
 	}
 	d.at(x, d.install(x.logical, ppa, have|x.sectors))
-	d.unprogrammed.remove(x.logical)
+	if d.unprogrammed.n > 0 {
+		d.unprogrammed.remove(x.logical)
+	}
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
 	}
-	d.program(t, d.isAwaited(t))
+	d.program(t, d.packs && d.isAwaited(t))
 	if n.zones != nil {
 		d.zonePlaced(x.ns, x.logical)
 	}
@@ -341,6 +338,19 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 		d.submit(update, d.txns.At(update))
 	}
 	d.collect(int(pool))
+}
+
+// leaves sees to the sectors that a partial write leaves standing, and returns the read of them, or 0 if there is nothing to be read.
+//
+//go:noinline
+func (d *Drive) leaves(write int32, x *transaction, old uint32, have uint64) int32 {
+	if d.packs {
+		x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize // it is merged in memory and programmed whole
+	}
+	if old < trimmed && d.packs && d.inMemory(old) {
+		return 0
+	}
+	return d.updateRead(write, old, have&^x.sectors)
 }
 
 // valid tells which sectors hold data of a logical page whose place the map gives so.
