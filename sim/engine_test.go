@@ -263,6 +263,43 @@ func TestAdvanceEndsWithTheRun(t *testing.T) {
 	}
 }
 
+// TestClaim: what is scheduled with a place that was claimed comes before what was scheduled after that for the same time, and is as good as advanced to.
+func TestClaim(t *testing.T) {
+	run := func(claims bool) (order []uint32, events uint64) {
+		e := New()
+		c := e.NewComponent()
+		var to Target
+		to = e.AddHandler(handle(func(ev Event) {
+			order = append(order, ev.Arg)
+			if ev.Arg != 0 {
+				return
+			}
+			if !claims {
+				e.Schedule(c, to, ev.At+5, 0, 1)
+				e.Schedule(c, to, ev.At+5, 0, 2)
+				e.Schedule(c, to, ev.At+3, 0, 3)
+				return
+			}
+			first := e.Claim(c)
+			e.Schedule(c, to, ev.At+5, 0, 2)
+			third := e.Claim(c)
+			e.ScheduleAs(first, to, ev.At+5, 0, 1)
+			if !e.Advance(ev.At + 3) {
+				t.Fatal("nothing is before the third, and it cannot be advanced to")
+			}
+			_ = third // which nobody uses
+			order = append(order, 3)
+		}))
+		e.Schedule(c, to, 10, 0, 0)
+		e.Run(100)
+		return order, e.Events()
+	}
+	order, n := run(false)
+	if claimed, m := run(true); !reflect.DeepEqual(order, []uint32{0, 3, 1, 2}) || !reflect.DeepEqual(claimed, order) || n != m {
+		t.Errorf("%v in %d events, and %v in %d with places that were claimed", order, n, claimed, m)
+	}
+}
+
 // handle is a handler that is a function.
 type handle func(Event)
 

@@ -44,7 +44,7 @@ func (d *Drive) poolOf(page uint32) int {
 // host's pages a superblock long.
 const movesPerPlane = 4
 
-// collect does what ftl wants done in a pool, which is nothing most of the times.
+// collect does what ftl wants done in a pool, which is nothing most of the time.
 func (d *Drive) collect(pool int) {
 	if d.packs || d.slc.on || d.ftl.Wants(pool) {
 		d.collectPool(pool)

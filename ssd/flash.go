@@ -268,7 +268,7 @@ func (d *Drive) release(ch int32, c *channel) {
 		return
 	}
 	if d.cfg.Quirks.DataFirst && c.dataWait() {
-		d.sendWaiting(ch, c)
+		d.sendWaiting(c)
 		return
 	}
 	if d.batch > 0 {
@@ -279,7 +279,7 @@ func (d *Drive) release(ch int32, c *channel) {
 }
 
 // sendWaiting puts the most urgent read data that wait on the idle channel.
-func (d *Drive) sendWaiting(ch int32, c *channel) {
+func (d *Drive) sendWaiting(c *channel) {
 	for w := range c.waits {
 		if t := c.waits[w].head; t != 0 {
 			d.remove(&c.waits[w], t)

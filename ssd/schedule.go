@@ -192,10 +192,10 @@ func (d *Drive) serve(ch int32) {
 	switch {
 	case taken:
 	case c.dataWait() && (c.wrote || !d.heldBack):
-		d.sendWaiting(ch, c)
+		d.sendWaiting(c)
 	case d.heldBack && d.serveLanes(c):
 	case c.dataWait():
-		d.sendWaiting(ch, c)
+		d.sendWaiting(c)
 	}
 }
 

@@ -219,9 +219,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
 		grains: int32(cfg.grainsPerPage()), packs: cfg.grainsPerPage() > 1, perPage: divide.New(uint64(cfg.grainsPerPage())),
 		sectorsPerGrain: int64(cfg.sectorsPerGrain()), perGrain: divide.New(uint64(cfg.sectorsPerGrain())),
-		allSectors:      ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
-		entriesPerPage:  uint32(cfg.entriesPerMappingPage()),
-		superpage:       int64(g.Planes() * g.SectorsPerPage()),
+		allSectors:     ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
+		entriesPerPage: uint32(cfg.entriesPerMappingPage()),
+		superpage:      int64(g.Planes() * g.SectorsPerPage()),
 	}
 	if d.pools.size > 1 {
 		d.mostMoving = int32(movesPerPlane*d.pools.size) * d.grains

@@ -38,7 +38,7 @@ type Meter struct {
 	Inside func() uint64
 
 	latency [2]*stats.LatencySeries
-	steady  *steady       // nil unless the run is to end by itself
+	steady  *steady // nil unless the run is to end by itself
 }
 
 // histogram is what was measured of one operation in a slice.
