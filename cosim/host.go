@@ -333,7 +333,10 @@ func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 		return false
 	}
 	if f.Think > 0 {
-		f.thinks()
+		f.under++
+		if f.since++; f.since >= f.ThinkEvery {
+			f.since, f.resting = 0, true
+		}
 	}
 	h.read(f)
 	if !f.zoned || h.enters(n) {
@@ -342,16 +345,8 @@ func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 	return true
 }
 
-// thinks notes that a flow which pauses has issued a request.
+// tooMany stops the host for requests that come faster than they end.
 //
-//go:noinline
-func (f *flow) thinks() {
-	f.under++
-	if f.since++; f.since >= f.ThinkEvery {
-		f.since, f.resting = 0, true
-	}
-}
-
 //go:noinline
 func (h *Host) tooMany(f *flow, now sim.Time) {
 	h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they come faster than they are served and would fill the memory; use fewer, or a closed loop, or end the run earlier with measure.until",

@@ -208,7 +208,7 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 		}
 		x = d.txns.At(t)
 	}
-	if d.packs && d.inMemory(page) {
+	if d.inMemory(page) {
 		d.fromMemory(t)
 		return
 	}
@@ -246,16 +246,12 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
 		d.unprogrammed.set(x.logical, 1)
 	}
 	d.ftl.Programmed(ppa)
-	if d.packs {
-		d.laid(ppa)
-	}
+	d.laid(ppa)
 	d.laidOut++
 	d.mapped++
 	logical, ns := x.logical, x.ns
 	d.collect(int(pool)) // which may make transactions
-	if !d.cfg.Mapping.Ideal {
-		d.dirtyEntry(logical, ns)
-	}
+	d.dirtyEntry(logical, ns)
 	return page
 }
 
@@ -324,13 +320,11 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 		d.mapped++
 	}
 	d.at(x, d.install(x.logical, ppa, have|x.sectors))
-	if d.unprogrammed.n > 0 {
-		d.unprogrammed.remove(x.logical)
-	}
+	d.unprogrammed.remove(x.logical)
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
 	}
-	d.program(t, d.packs && d.isAwaited(t))
+	d.program(t, d.isAwaited(t))
 	if n.zones != nil {
 		d.zonePlaced(x.ns, x.logical)
 	}
@@ -344,10 +338,10 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 //
 //go:noinline
 func (d *Drive) leaves(write int32, x *transaction, old uint32, have uint64) int32 {
-	if d.packs {
+	if d.grains > 1 {
 		x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize // it is merged in memory and programmed whole
 	}
-	if old < trimmed && d.packs && d.inMemory(old) {
+	if old < trimmed && d.inMemory(old) {
 		return 0
 	}
 	return d.updateRead(write, old, have&^x.sectors)
@@ -539,7 +533,7 @@ func (d *Drive) released(t int32) {
 		x = d.txns.At(x.prev)
 	}
 	x.waitsFor--
-	d.touch(d.planes[x.plane].channel)
+	d.touch(d.lanes[d.planes[x.plane].lane].channel)
 }
 
 // programmed tells the translation layer that a page is on flash. That may make its

@@ -198,7 +198,7 @@ func (d *Drive) booksOfScheduler() error {
 	var lengths, again [queues]int64 // again: of reads that are sent once more, which entered and left before
 	for n := range d.lanes {
 		l := &d.lanes[n]
-		counts := make([]uint32, int(d.planesPerLane)*queueSlots)
+		counts := make([]uint32, int(d.planesPerLane)*queues)
 		for q := range queues {
 			f := &l.queues[q]
 			lengths[q] += int64(f.n)
@@ -209,16 +209,16 @@ func (d *Drive) booksOfScheduler() error {
 				if d.txns.At(f.at(i).txn).tries > 0 {
 					again[q]++
 				}
-				counts[int(d.txns.At(f.at(i).txn).plane-l.firstPlane)*queueSlots+q]++
+				counts[int(d.txns.At(f.at(i).txn).plane-l.firstPlane)*queues+q]++
 			}
 		}
 		for i, want := range counts {
-			plane, q := int(l.firstPlane)+i/queueSlots, i%queueSlots
-			if got := d.waiting[plane*queueSlots+q]; got != want {
+			plane, q := int(l.firstPlane)+i/queues, i%queues
+			if got := d.waiting[plane*queues+q]; got != want {
 				return fmt.Errorf("die %d: %d transactions are said to wait in queue %d of plane %d, %d do", n, got, q, plane, want)
 			}
 			each := d.cfg.Geometry.PlanesPerDie
-			if said := d.wanted[plane/each*queueSlots+q]>>(plane%each)&1 != 0; said != (want > 0) {
+			if said := d.wanted[plane/each*queues+q]>>(plane%each)&1 != 0; said != (want > 0) {
 				return fmt.Errorf("die %d: that transactions wait in queue %d of plane %d is said to be %v, %d do", n, q, plane, said, want)
 			}
 		}
@@ -231,11 +231,11 @@ func (d *Drive) booksOfScheduler() error {
 		if int(l.collecting) != collecting {
 			return fmt.Errorf("die %d: %d of its planes collect, %d are counted", n, collecting, l.collecting)
 		}
-		if l.phase == idle && l.mask != 0 && l.paused.n == 0 && *l.ready&l.readyBit == 0 {
+		if l.phase == idle && l.mask != 0 && l.paused.n == 0 && *l.ready>>l.readyBit&1 == 0 {
 			return fmt.Errorf("die %d has work in %x and is not ready", n, l.mask)
 		}
 	}
-	for q, s := range d.queueStats[:queues] {
+	for q, s := range d.queueStats {
 		if s.length != lengths[q] || s.Entered-s.Left != uint64(s.length-again[q]) || s.MaxLength < s.length || uint64(s.MaxLength) > s.Entered {
 			return fmt.Errorf("%s: %d wait, %d are counted; %d entered and %d left, at most %d", queueNames[q], lengths[q], s.length, s.Entered, s.Left, s.MaxLength)
 		}

@@ -46,7 +46,7 @@ const movesPerPlane = 4
 
 // collect does what ftl wants done in a pool, which is nothing most of the time.
 func (d *Drive) collect(pool int) {
-	if d.packs || d.slc.on || d.ftl.Wants(pool) {
+	if d.grains > 1 || d.slc.on || d.ftl.Wants(pool) {
 		d.collectPool(pool)
 	}
 }
@@ -59,7 +59,7 @@ func (d *Drive) collectPool(pool int) {
 		return
 	}
 	d.pull(pool)
-	for d.packs && d.hold(pool) {
+	for d.grains > 1 && d.hold(pool) {
 		d.pull(pool)
 	}
 	// A block that is retired is not erased, but if it was of the SLC cache there may be another now.

@@ -2,7 +2,6 @@ package ssd
 
 import (
 	"farflash/sim"
-	"farflash/ssd/nand"
 	"farflash/units"
 )
 
@@ -51,43 +50,23 @@ func (c *channel) dataWait() bool {
 // the array works, once it has stopped what ran: nobody holds the channel for that.
 func (d *Drive) begin(l *lane, op operation, suspends bool) {
 	k := int(l.n)
-	lead := d.txns.At(l.txns[0])
 	var bus sim.Time
 	switch op {
 	case opRead, opCopyback:
 		bus = d.readCommand[k]
 	case opProgram:
 		d.channels[l.channel].wrote = true
-		bus = d.programCommand[k] + d.dataTime(d.load(lead))
-		for _, i := range l.txns[1:k] {
+		bus = d.programCommand[k]
+		for _, i := range l.txns[:k] {
 			bus += d.dataTime(d.bytesOf(i))
 		}
 	case opErase:
 		bus = d.eraseCommand[k]
 	}
-	took := d.arrayTime(op, lead.pageIndex)
+	took := d.arrayTime(op, d.txns.At(l.txns[0]).pageIndex)
 	if d.errs != nil && op == opRead {
 		took += d.retryTime(l.txns[:k])
 	}
-	if k == 1 && lead.tries == 0 {
-		lead.transfer, lead.array = bus, took
-	} else {
-		d.share(l, op, bus, took)
-	}
-	d.commands[op&(operations-1)][(k-1)&(nand.MaxPlanesPerDie-1)]++
-	l.op, l.left = op, l.n
-	if suspends {
-		d.occupy(l, d.suspendCommand+bus)
-		l.starts += d.suspendTime[l.paused.op]
-	} else {
-		d.occupy(l, bus)
-	}
-	d.work(l, took, false)
-}
-
-// share says what a command of several transactions takes of each.
-func (d *Drive) share(l *lane, op operation, bus, took sim.Time) {
-	k := int(l.n)
 	for _, i := range l.txns[:k] {
 		x := d.txns.At(i)
 		if x.tries > 0 { // of a read that is sent again, what it took so far stands
@@ -101,6 +80,15 @@ func (d *Drive) share(l *lane, op operation, bus, took sim.Time) {
 		}
 		x.array = took
 	}
+	d.commands[op][k-1]++
+	l.op, l.left = op, l.n
+	if suspends {
+		d.occupy(l, d.suspendCommand+bus)
+		l.starts += d.suspendTime[l.paused.op]
+	} else {
+		d.occupy(l, bus)
+	}
+	d.work(l, took, false)
 }
 
 // occupy takes the idle channel for a lane's command.

@@ -18,7 +18,7 @@ func (d *Drive) issueRead(l *lane, q1, q2 int, suspends bool) bool {
 		if q < 0 {
 			break
 		}
-		f := &l.queues[q&(queueSlots-1)]
+		f := &l.queues[q]
 		for i := range f.n {
 			w := *f.at(i)
 			if plane := l.firstPlane + int32(w.plane()); d.planeReads[plane].txn == 0 {

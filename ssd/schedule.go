@@ -10,8 +10,7 @@ import (
 // A lane is what takes one flash command at a time: a die, or a whole chip where
 // a quirk says so. It holds the queues of what waits for it.
 type lane struct {
-	queues [queueSlots]fifo
-	mask   uint16 // queues that hold something
+	queues [queues]fifo
 
 	// The command in progress.
 	txns   [4]int32
@@ -21,6 +20,7 @@ type lane struct {
 	phase  phase
 	reads  int8     // while reading: planes that do
 	closed bool     // while reading: no more reads may join
+	mask   uint16   // queues that hold something
 	busyTo sim.Time // while reading: until when some plane works
 	starts sim.Time // the array, after command, address and data in
 	finish sim.Time // of the array operation
@@ -33,19 +33,17 @@ type lane struct {
 	collecting int16 // planes of it with victims in progress
 	hostNext   bool  // the last command was collection's: if that is urgent, the host's turn has come
 
-	// Where it is, and what it begins with.
-	number, channel      int32
-	firstPlane, firstDie int32
-
-	// Its bit among those of its channel's lanes that have something to do and may be able to.
+	// Where its bit is among those of its channel's lanes that have something to do and may be able to.
+	readyBit uint8
 	ready    *uint64
-	readyBit uint64
+
+	number, channel, firstPlane int32
 }
 
 // planeAt is where a plane lies.
 type planeAt struct {
-	lane, channel, die int32 // the die counted over the drive
-	spot               spot  // page 0 of it
+	lane int32
+	spot spot // page 0 of it
 }
 
 // operation is what the array does.
@@ -107,20 +105,25 @@ func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	at := &d.planes[x.plane]
 	l := &d.lanes[at.lane]
 	w := waiter{t, at.spot | spot(x.pageIndex)}
-	q := x.queue & (queueSlots - 1)
+	q := x.queue
 	if f := &l.queues[q]; before {
 		f.pushFront(w)
 	} else {
 		f.push(w)
 	}
-	d.waiting[x.plane*queueSlots+int32(q)]++
-	d.wanted[at.die*queueSlots+int32(q)] |= w.planeBit()
+	d.waiting[x.plane*queues+int32(q)]++
+	*d.wantedIn(l, w, int(q)) |= w.planeBit()
 	l.mask |= 1 << q
 	d.setReady(l)
 	s := &d.queueStats[q]
 	s.length++
 	s.MaxLength = max(s.MaxLength, s.length)
-	d.touch(at.channel)
+	d.touch(l.channel)
+}
+
+// wantedIn is the planes of a waiter's die of which some wait in a queue.
+func (d *Drive) wantedIn(l *lane, w waiter, q int) *uint8 {
+	return &d.wanted[(l.number*d.diesPerLane+int32(w.die()))*queues+int32(q)]
 }
 
 // touch marks a channel for service at the end of the batch.
@@ -147,12 +150,12 @@ func (d *Drive) closeBatch() {
 // setReady notes that a lane has something to do and may be able to.
 func (d *Drive) setReady(l *lane) {
 	if l.phase == idle || l.phase == reading || d.canInterrupt {
-		*l.ready |= l.readyBit
+		*l.ready |= 1 << (l.readyBit & 63)
 	}
 }
 
 // unready notes that it has not, or cannot.
-func (l *lane) unready() { *l.ready &^= l.readyBit }
+func (l *lane) unready() { *l.ready &^= 1 << (l.readyBit & 63) }
 
 // busy reports whether a channel is taken, or is about to be given on.
 func (d *Drive) busy(c *channel) bool {
@@ -413,7 +416,7 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	if op == opRead && d.planeReads != nil {
 		return d.issueRead(l, q1, q2, suspends)
 	}
-	first := &l.queues[q1&(queueSlots-1)]
+	first := &l.queues[q1]
 	lead := uint32(0)
 	programs := op == opProgram
 	if programs && !d.cfg.Quirks.HeadBlocks {
@@ -424,18 +427,17 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 		}
 	}
 	// One command addresses one die, distinct planes, the same page of each block, if it is not to erase them.
-	head := first.at(lead).spot
-	die := (l.firstDie + int32(head.die())) * queueSlots
+	head := *first.at(lead)
 	same := spotDie
 	n := 0
 	planes := uint8(0)
 	for q := q1; q >= 0; q, q2 = q2, -1 {
-		f := &l.queues[q&(queueSlots-1)]
-		left := d.wanted[die+int32(q)] &^ planes
+		f := &l.queues[q]
+		left := *d.wantedIn(l, head, q) &^ planes
 		for i := uint32(0); left != 0 && i < f.n; {
 			w := *f.at(i)
 			bit := w.planeBit()
-			if (w.spot^head)&same != 0 || left&bit == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
+			if (w.spot^head.spot)&same != 0 || left&bit == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
 				i++
 				continue
 			}
@@ -453,20 +455,17 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 		return false
 	}
 	l.n = int8(n)
-	l.hostNext = moves>>(q1&(queueSlots-1))&1 != 0
+	l.hostNext = moves>>q1&1 != 0
 	d.begin(l, op, suspends)
 	return true
 }
 
-// program reports whether a queue holds programs: those may have to wait for others.
-func program(queue int) bool { return queue >= queueMappingWrite && queue <= queueMoveWrite }
-
 func operationOf(queue int) operation {
-	return operationsOf[queue&(queueSlots-1)]
+	return operationsOf[queue]
 }
 
 // operationsOf is what the array does for transactions of each queue.
-var operationsOf = func() (op [queueSlots]operation) {
+var operationsOf = func() (op [queues]operation) {
 	for q := queueMappingWrite; q < queueErase; q++ {
 		op[q] = opProgram
 	}
@@ -477,23 +476,18 @@ var operationsOf = func() (op [queueSlots]operation) {
 // dequeue takes the i-th transaction, w, out of a lane's queue q, which is f.
 func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q int, i uint32) {
 	x := d.txns.At(w.txn)
-	if d.grains > 1 && program(q) {
+	if d.grains > 1 && operationOf(q) == opProgram {
 		d.begun(x.page)
 	}
-	count := &d.waiting[x.plane*queueSlots+int32(q)]
+	count := &d.waiting[x.plane*queues+int32(q)]
 	if *count--; *count == 0 {
-		d.wanted[(l.firstDie+int32(w.die()))*queueSlots+int32(q)] &^= w.planeBit()
+		*d.wantedIn(l, w, q) &^= w.planeBit()
 	}
-	if i == 0 {
-		f.head++
-		f.n--
-	} else {
-		f.remove(i)
-	}
+	f.remove(i)
 	if f.n == 0 {
-		l.mask &^= 1 << (q & (queueSlots - 1))
+		l.mask &^= 1 << q
 	}
-	s := &d.queueStats[q&(queueSlots-1)]
+	s := &d.queueStats[q]
 	s.length--
 	if x.tries > 0 {
 		return // it has been here before, and is counted

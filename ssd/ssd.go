@@ -75,7 +75,6 @@ type Drive struct {
 	wanted       []uint8  // the planes of which some wait there, a bit each, by die and queue
 	batch        int
 	grains       int32 // of the map that a page of flash holds
-	packs        bool  // it holds several
 	packing      pack.Pages
 	packed       uint64     // grains that were put into pages, all in all
 	pagesTaken   uint64     // pages that those filled, or that were programmed before they were full
@@ -118,7 +117,7 @@ type Drive struct {
 	perGrain                         divide.By // sectors of a grain
 	sectorsPerGrain                  int64
 	allSectors                       uint64 // of a grain
-	planesPerLane                    int32
+	diesPerLane, planesPerLane       int32
 	canInterrupt                     bool
 	entriesPerPage, entryBytes       uint32
 	superpage                        int64 // sectors
@@ -217,7 +216,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		pagesPerPlane: uint32(g.PagesPerPlane()),
 		pagesPerBlock: uint32(g.PagesPerBlock),
 		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
-		grains: int32(cfg.grainsPerPage()), packs: cfg.grainsPerPage() > 1, perPage: divide.New(uint64(cfg.grainsPerPage())),
+		grains: int32(cfg.grainsPerPage()), perPage: divide.New(uint64(cfg.grainsPerPage())),
 		sectorsPerGrain: int64(cfg.sectorsPerGrain()), perGrain: divide.New(uint64(cfg.sectorsPerGrain())),
 		allSectors:     ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
 		entriesPerPage: uint32(cfg.entriesPerMappingPage()),
@@ -232,9 +231,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if cfg.Quirks.WholeChip {
 		diesPerLane = g.DiesPerChip
 	}
-	d.planesPerLane = int32(diesPerLane * g.PlanesPerDie)
-	d.layLanes(diesPerLane)
-	d.waiting, d.wanted = make([]uint32, g.Planes()*queueSlots), make([]uint8, g.Dies()*queueSlots)
+	d.diesPerLane, d.planesPerLane = int32(diesPerLane), int32(diesPerLane*g.PlanesPerDie)
+	d.layLanes()
+	d.waiting, d.wanted = make([]uint32, g.Planes()*queues), make([]uint8, g.Dies()*queues)
 	s := &cfg.Scheduling
 	if s.IndependentReads {
 		d.planeReads = make([]planeRead, g.Planes())
@@ -259,10 +258,10 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	return d
 }
 
-// layLanes makes the lanes, of so many dies each, and says which plane is where.
-func (d *Drive) layLanes(diesPerLane int) {
+// layLanes makes the lanes, and says which plane is where.
+func (d *Drive) layLanes() {
 	g := &d.cfg.Geometry
-	d.lanes = make([]lane, g.Dies()/diesPerLane)
+	d.lanes = make([]lane, g.Dies()/int(d.diesPerLane))
 	each := len(d.lanes) / g.Channels
 	for ch := range d.channels {
 		c := &d.channels[ch]
@@ -270,14 +269,13 @@ func (d *Drive) layLanes(diesPerLane int) {
 		for k := range c.lanes {
 			l, n := &c.lanes[k], int32(ch*each+k)
 			l.number, l.channel = n, int32(ch)
-			l.firstPlane, l.firstDie = n*d.planesPerLane, n*int32(diesPerLane)
-			l.ready, l.readyBit = &c.ready[k>>6], 1<<(k&63)
+			l.firstPlane = n * d.planesPerLane
+			l.ready, l.readyBit = &c.ready[k>>6], uint8(k&63)
 		}
 	}
 	for p := range d.planes {
 		die, plane := int32(p/g.PlanesPerDie), int32(p%g.PlanesPerDie)
-		l := &d.lanes[int(die)/diesPerLane]
-		d.planes[p] = planeAt{lane: l.number, channel: l.channel, die: die, spot: newSpot(die-l.firstDie, plane)}
+		d.planes[p] = planeAt{die / d.diesPerLane, newSpot(die%d.diesPerLane, plane)}
 	}
 }
 

@@ -33,7 +33,7 @@ type counters struct {
 	arrayBusy   [operations]sim.Time
 	laneBusy    []sim.Time
 	fewestFree  int // free blocks of a plane, seen while collecting
-	queueStats  [queueSlots]queueStats
+	queueStats  [queues]queueStats
 
 	// Of the host's own transactions, by direction: 0 reads, 1 programs.
 	hostTxns                          [2]uint64

@@ -71,11 +71,7 @@ const (
 	queueErase        = queueMoveWrite + 1
 	queueCopyback     = queueErase + 1 // a move inside a plane; scheduled as a write
 	queues            = queueCopyback + 1
-	// queueSlots is what tables by queue have room for: a power of two, so that no index needs a look at their length.
-	queueSlots = 16
 )
-
-var _ [queueSlots - queues]struct{}
 
 const (
 	hostReads  = uint16(1<<classes-1) << queueHostRead

@@ -45,7 +45,6 @@ type far struct {
 	mu        sync.Mutex
 	begun     int // connections
 	ended     int
-	waiters   int        // of them, those that are served by a goroutine that waits
 	fewer     *sync.Cond // one has ended
 	errs      []error    // of those that have ended
 }
@@ -269,10 +268,10 @@ func room(path string, n int64) error {
 func (s *far) blocking(nc net.Conn, file *os.File) error {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok || !s.own { // else the clients would have the places, too
-		return s.servePlain(nc, file)
+		return errors.Join(s.servePlain(nc, file), nc.Close())
 	}
 	conn, err := tcp.File()
-	if err != nil {
+	if err = errors.Join(err, nc.Close()); err != nil { // the poller would be woken for all that comes; the socket is open still
 		return err
 	}
 	s.places(1)
@@ -280,11 +279,10 @@ func (s *far) blocking(nc net.Conn, file *os.File) error {
 	return errors.Join(s.servePlain(conn, file), conn.Close())
 }
 
-// places changes how many goroutines may run beside as many as there are processors.
+// places changes how many goroutines may run.
 func (s *far) places(n int) {
 	s.mu.Lock()
-	s.waiters += n
-	runtime.GOMAXPROCS(runtime.NumCPU() + s.waiters)
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 	s.mu.Unlock()
 }
 
@@ -394,9 +392,9 @@ func (s *far) connection(which System, nc net.Conn) error {
 		<-c.Done()
 		return c.Close()
 	case Socket:
-		err = s.blocking(nc, s.file)
+		return s.blocking(nc, s.file)
 	case SocketCached:
-		err = s.blocking(nc, s.cached)
+		return s.blocking(nc, s.cached)
 	case SocketRing:
 		err = s.serveRing(nc, depth)
 	}
