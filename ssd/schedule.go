@@ -305,6 +305,12 @@ func (d *Drive) urgent(l *lane) bool {
 // reads of it to end, there is nothing in them, and the host must not be held up.
 const moves = 1<<queueMoveRead | 1<<queueMoveWrite | 1<<queueCopyback | 1<<queueErase
 
+// canMove reports whether any of a lane's programs and erases of collection can be issued. Where pages hold several grains a move can share its page
+// with a host's write of part of a grain, and waits as that does for what the write leaves standing to be read: one of the host's reads.
+func (d *Drive) canMove(l *lane) bool {
+	return d.grains == 1 || l.mask&(1<<queueCopyback|1<<queueErase) != 0 || d.issuable(l, queueMoveWrite)
+}
+
 // writes are the queues that programs are taken from.
 const writes = 1<<queueMappingWrite | 1<<queueMoveWrite | 1<<queueCopyback | hostWrites
 
@@ -327,7 +333,9 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 		if moving {
 			return queueMoveRead, d.nextHost(l, 0)
 		}
-		return -1, -1 // the victim's programs and erase go first
+		if d.canMove(l) {
+			return -1, -1 // the victim's programs and erase go first
+		}
 	}
 	if m&hostReads != 0 {
 		if moving {

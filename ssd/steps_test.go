@@ -61,6 +61,7 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	t.Helper()
 	cfg := round()
 	cfg.Mapping.Allocation = AllocateStatic // so that pages have the flash's numbers
+	cfg.Mapping.Grain = Grain(count(t, td, "grain", 0))
 	cfg.Geometry.DiesPerChip, cfg.Geometry.PlanesPerDie = count(t, td, "dies", 1), count(t, td, "planes", 1)
 	if td.HasArg("weights") {
 		td.ScanArgs(t, "weights", &cfg.Host.Weights[0], &cfg.Host.Weights[1], &cfg.Host.Weights[2])
@@ -148,7 +149,7 @@ func (b *bench) add(line string) {
 		x.queue += uint8(class)
 	}
 	g := &b.d.cfg.Geometry
-	b.d.at(x, uint32((die*g.PlanesPerDie+plane)*int(g.PagesPerPlane())+page))
+	b.d.at(x, uint32(((die*g.PlanesPerDie+plane)*int(g.PagesPerPlane())+page)*int(b.d.grains)))
 	if n := len(b.due); n == 0 || b.d.txns.At(b.due[n-1][0]).created != at {
 		b.due = append(b.due, nil)
 		b.eng.Schedule(b.self, b.target, at, 0, uint32(n))
