@@ -8,8 +8,8 @@
 //
 // The systems: Verbs, one-sided reads and writes over flash/verbs on flash/ctl; Socket, a plain protocol of requests served by pread and pwrite, a goroutine a
 // connection; SocketC, the same server in C, by which Socket is checked; SocketRing, the same protocol over the rings of flash/uring, which is what one-sided
-// access itself has to be compared with; Local, those rings without a network, which is what there is at most. Clients run on the same
-// processors as servers, for all systems alike.
+// access itself has to be compared with; Local, those rings without a network, which is what there is at most. Clients have one half of the
+// processors and servers the other one (Config.Apart), or both have all, for all systems alike.
 //
 // Scale is Run for several numbers of connections, Processor says where a system's processor time goes, by profile, and Register what it costs to have a file's range, or memory, reached
 // by peers.
@@ -87,6 +87,9 @@ type Config struct {
 	// Server, if set, is a command that calls Serve with its standard input and output: the servers are a process of their own then, as they are in use. Otherwise they are
 	// in this one, where Go's scheduler can give a client's turn to its server without a change of threads.
 	Server []string `json:"-"`
+	// Apart gives clients one half of the processors that there are for this process and servers, if they are a process of their own, the other one, as each have their own
+	// where they are machines of their own. Where there is one processor they share it.
+	Apart bool
 	// Note, if set, is told of each measurement. Stop, if set, ends it before the next one with the error that it returns.
 	Note func(string) `json:"-"`
 	Stop func() error `json:"-"`
@@ -96,7 +99,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Room: 1, Systems: []System{Verbs, Socket, SocketRing}, Connections: 16, Depth: 2, Block: 4096,
-		Rounds: 5, Time: 2 * time.Second, Seed: 1,
+		Rounds: 5, Time: 2 * time.Second, Seed: 1, Apart: true,
 	}
 }
 
@@ -188,7 +191,10 @@ type Report struct {
 	// Confidence is that of the medians' lying between least and largest, if rounds are independent: 1 - 2^(1-n).
 	Confidence float64 `json:"confidence"`
 	Offered    float64 `json:"offered_iops,omitempty"` // of an open loop
-	Skipped    []Skip  `json:"skipped,omitempty"`
+	// Clients and Servers are the processors that each of them may use.
+	Clients []int  `json:"client_processors"`
+	Servers []int  `json:"server_processors"`
+	Skipped []Skip `json:"skipped,omitempty"`
 }
 
 // Skip is a system that was asked for and cannot be measured here.
@@ -278,7 +284,7 @@ func Scale(c Config, connections []int) (all []*Report, err error) {
 // run measures with c.Connections.
 func (b *bench) run() (r *Report, err error) {
 	c := b.cfg
-	r = &Report{Connections: c.Connections, Block: c.Block, Confidence: 1 - stats.AllAlike(c.Rounds), Outcomes: make([]Outcome, len(c.Systems))}
+	r = &Report{Connections: c.Connections, Block: c.Block, Confidence: 1 - stats.AllAlike(c.Rounds), Outcomes: make([]Outcome, len(c.Systems)), Clients: b.clients, Servers: b.Processors}
 	if c.Atomics {
 		r.Block = 8
 	}

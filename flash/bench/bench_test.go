@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -75,13 +76,24 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestServers has servers in a process of their own, which leaves no file and counts what it takes; what is wrong there is said here.
+// TestServers has servers in a process of their own, which leaves no file and counts what it takes; what is wrong there is said here. It and the clients have processors of their
+// own, or share them.
 func TestServers(t *testing.T) {
 	c := small(t)
 	c.Server = []string{os.Args[0], "servers"}
 	r, err := bench.Run(c)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, n := range r.Clients {
+		if runtime.NumCPU() > 1 && slices.Contains(r.Servers, n) || len(r.Servers) == 0 {
+			t.Errorf("clients on %v, servers on %v", r.Clients, r.Servers)
+		}
+	}
+	mixed := c
+	mixed.Apart, mixed.Systems = false, c.Systems[:1]
+	if r, err := bench.Run(mixed); err != nil || !slices.Equal(r.Clients, r.Servers) || len(r.Clients) != runtime.NumCPU() {
+		t.Errorf("%+v, %v", r, err)
 	}
 	for _, o := range r.Outcomes {
 		if o.Rate.Low <= 0 || o.CPU.Low <= 0 || len(o.Rounds) != c.Rounds {

@@ -55,6 +55,8 @@ type greeting struct {
 	Addresses [systems]string
 	STag      uint32 // of what one-sided requests reach
 	Plain     string // the file that the plain protocol reads
+	// Processors are those that the servers may use.
+	Processors []int
 }
 
 // question asks for the servers' state. It is answered when so many connections, which the near side has made and closed, have ended here too.
@@ -81,7 +83,11 @@ func serve(in io.Reader, out io.Writer, own bool) error {
 	if err != nil {
 		return e.Encode(greeting{Error: err.Error()})
 	}
-	hello := greeting{STag: s.region.STag(), Plain: s.plain}
+	mine, err := allowed()
+	if err != nil {
+		return errors.Join(e.Encode(greeting{Error: err.Error()}), s.close())
+	}
+	hello := greeting{STag: s.region.STag(), Plain: s.plain, Processors: numbers(mine)}
 	for i, l := range s.listeners {
 		if l != nil {
 			hello.Addresses[i] = l.Addr().String()

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"syscall"
 
+	"farflash/flash/pool"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/wire"
@@ -30,11 +31,28 @@ type bench struct {
 	end    func() error  // of the servers
 	domain *verbs.Domain // of the clients
 	ring   ring          // of Local
+
+	clients []int        // the processors that they may use
+	free    func() error // lets this process have those of the servers again; nil where it has them
 }
 
 // start begins the servers: in a process of their own if there is a command for it, or else in this one.
 func start(c *Config) (b *bench, err error) {
 	b = &bench{cfg: c}
+	cpus, err := allowed()
+	if err != nil {
+		return nil, err
+	}
+	all := numbers(cpus)
+	b.clients = all
+	servers := all
+	apart := c.Apart && len(c.Server) > 0 && len(all) > 1
+	if apart {
+		b.clients, servers = halves(cpus)
+	}
+	if c.Threads == 0 {
+		c.Threads = pool.DefaultThreads() // half of all processors
+	}
 	var in io.ReadCloser
 	var out io.WriteCloser
 	if len(c.Server) > 0 {
@@ -47,7 +65,7 @@ func start(c *Config) (b *bench, err error) {
 		if in, err = cmd.StdoutPipe(); err != nil {
 			return nil, err
 		}
-		if err = cmd.Start(); err != nil {
+		if err = startOn(cmd, servers); err != nil {
 			return nil, fmt.Errorf("bench: the servers: %w", err)
 		}
 		b.end = func() error {
@@ -76,6 +94,11 @@ func start(c *Config) (b *bench, err error) {
 	}
 	if b.Error != "" {
 		return nil, errors.Join(errors.New(b.Error), b.end())
+	}
+	if apart {
+		if b.free, err = confine(b.clients, all); err != nil {
+			return nil, errors.Join(err, b.end())
+		}
 	}
 	if slices.Contains(c.Systems, Local) {
 		if err = b.ring.open(c, b.Plain); err != nil {
@@ -110,7 +133,13 @@ func (b *bench) state(q question) (a state, err error) {
 }
 
 // close ends the servers, which remove the files.
-func (b *bench) close() error { return errors.Join(b.ring.close(), b.end()) }
+func (b *bench) close() error {
+	err := errors.Join(b.ring.close(), b.end())
+	if b.free != nil {
+		err = errors.Join(err, b.free())
+	}
+	return err
+}
 
 // dial makes a connection to a system, which serves it until it is closed.
 func (b *bench) dial(s System, depth int) (client, error) {

@@ -322,14 +322,17 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 // MaxThreads is the most threads that Threads starts.
 const MaxThreads = 255
 
-// Threads starts n threads for devices and sockets (Options.Loops), and half as many as the machine has processors if n is 0; nil where the kernel gives no
+// DefaultThreads is half as many as the machine has processors.
+func DefaultThreads() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxThreads) }
+
+// Threads starts n threads for devices and sockets (Options.Loops), and DefaultThreads if n is 0; nil where the kernel gives no
 // rings, or o does without.
 func Threads(o Options, n int) (*uring.Loops, error) {
 	if o.Portable || !available() {
 		return nil, nil
 	}
 	if n == 0 {
-		n = min(max(1, runtime.GOMAXPROCS(0)/2), MaxThreads)
+		n = DefaultThreads()
 	}
 	return uring.Start(n, o.Depth)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ type benchFlags struct {
 	profile             bool
 	register            bool
 	together            bool
+	mixed               bool
 	json                bool
 }
 
@@ -47,6 +50,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl.IntVar(&c.Threads, "threads", c.Threads, "`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
 	fl.Uint64Var(&c.Seed, "seed", c.Seed, "seed `number` of the random addresses")
 	fl.BoolVar(&f.together, "together", false, "clients and servers in one process, where Go's scheduler may run them on one thread in turns; unlike a real daemon")
+	fl.BoolVar(&f.mixed, "mixed", false, "clients and servers on the same processors; otherwise each have half of them, as on machines of their own")
 	fl.BoolVar(&f.json, "json", false, "print everything as JSON")
 }
 
@@ -96,9 +100,10 @@ func (p *program) flashBench() *cobra.Command {
   local          io_uring on the file, without a network: the upper limit
   verbs-polled   verbs with a client that polls for completions instead of being woken
 
-Files are made in DIR (default: here) and removed afterwards; their file system decides the cost of a device read. Clients share
-the processors with servers, so rates and latencies depend on this machine and its load. Compare the ratios: each is of two
-measurements of one round, and is printed with the least and the largest of all rounds.
+Files are made in DIR (default: here) and removed afterwards; their file system decides the cost of a device read. Clients have
+one half of the processors and servers the other one, as if they were two machines, for all systems alike; --mixed has them share all.
+Rates and latencies depend on this machine and its load. Compare the ratios: each is of two measurements of one round, and is printed
+with the least and the largest of all rounds.
 
 Several numbers of connections are measured one after the other. --block 1MiB measures bandwidth, -c 1 --depth 1 the latency of a single request.
 
@@ -116,6 +121,7 @@ With --load requests are due at times that do not depend on answers, and latency
 			if err := f.apply(&c); err != nil {
 				return err
 			}
+			c.Apart = !f.mixed
 			if !f.together {
 				var err error
 				if c.Server, err = BenchServers(); err != nil {
@@ -167,6 +173,11 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	}
 	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s with %d at once, %d rounds of %v\n", kind, units.Bytes(r.Block), units.Bytes(c.Size),
 		r.Connections, connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
+	if slices.Equal(r.Clients, r.Servers) {
+		fmt.Fprintf(p.Out, "clients and servers on %s\n", processors(r.Clients))
+	} else {
+		fmt.Fprintf(p.Out, "clients on %s, servers on %s\n", processors(r.Clients), processors(r.Servers))
+	}
 	if r.Offered > 0 {
 		fmt.Fprintf(p.Out, "open loop, %.0f requests a second are due\n", r.Offered)
 	}
@@ -195,6 +206,27 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	for _, x := range r.Skipped {
 		fmt.Fprintf(p.Out, "%v is left out: %s\n", x.System, x.Why)
 	}
+}
+
+// processors names processors by their numbers.
+func processors(numbers []int) string {
+	if len(numbers) == 1 {
+		return fmt.Sprintf("processor %d", numbers[0])
+	}
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(numbers[i])
+		if j > i {
+			part += "-" + strconv.Itoa(numbers[j])
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return "processors " + strings.Join(parts, ",")
 }
 
 // median is a spread, each figure written by one function.
