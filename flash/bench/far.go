@@ -276,13 +276,22 @@ func (s *far) blocking(nc net.Conn, file *os.File) error {
 	if !ok || !s.own { // else the clients would have the places, too
 		return errors.Join(s.servePlain(nc, file), nc.Close())
 	}
-	conn, err := tcp.File()
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return errors.Join(err, nc.Close())
+	}
+	fd, err := uring.Duplicate(raw)
 	if err = errors.Join(err, nc.Close()); err != nil { // the poller would be woken for all that comes; the socket is open still
 		return err
 	}
-	s.places(1)
-	defer s.places(-1)
-	return errors.Join(s.servePlain(conn, file), conn.Close())
+	err = syscall.SetNonblock(fd, false) // before os sees it, which gives those that do not block to the poller
+	conn := os.NewFile(uintptr(fd), "connection")
+	if err == nil {
+		s.places(1)
+		err = s.servePlain(conn, file)
+		s.places(-1)
+	}
+	return errors.Join(err, conn.Close())
 }
 
 // places changes how many goroutines may run.

@@ -161,6 +161,13 @@ var errNothing = errors.New("no request ended in time; measure longer")
 func (b *bench) during(s System, rate float64, length time.Duration) (m Measured, err error) {
 	c := b.cfg
 	b.turn++
+	if len(b.clients) < len(b.all) && s != Local { // that has no server, and is to show what there is
+		free, wrong := confine(b.clients, b.all)
+		if wrong != nil {
+			return m, wrong
+		}
+		defer func() { err = errors.Join(err, free()) }()
+	}
 	lanes := make([]*lane, c.Connections)
 	defer func() {
 		for _, l := range lanes {

@@ -32,8 +32,8 @@ type bench struct {
 	domain *verbs.Domain // of the clients
 	ring   ring          // of Local
 
-	clients []int        // the processors that they may use
-	free    func() error // lets this process have those of the servers again; nil where it has them
+	all     []int // the processors that this process may use
+	clients []int // those of the clients: all, or some of them
 }
 
 // start begins the servers: in a process of their own if there is a command for it, or else in this one.
@@ -43,11 +43,9 @@ func start(c *Config) (b *bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all := numbers(cpus)
-	b.clients = all
-	servers := all
-	apart := c.Apart && len(c.Server) > 0 && len(all) > 1
-	if apart {
+	b.all = numbers(cpus)
+	servers := b.all
+	if b.clients = b.all; c.Apart && len(c.Server) > 0 && len(cpus) > 1 {
 		b.clients, servers = halves(cpus)
 	}
 	if c.Threads == 0 {
@@ -95,11 +93,6 @@ func start(c *Config) (b *bench, err error) {
 	if b.Error != "" {
 		return nil, errors.Join(errors.New(b.Error), b.end())
 	}
-	if apart {
-		if b.free, err = confine(b.clients, all); err != nil {
-			return nil, errors.Join(err, b.end())
-		}
-	}
 	if slices.Contains(c.Systems, Local) {
 		if err = b.ring.open(c, b.Plain); err != nil {
 			return nil, errors.Join(err, b.close())
@@ -133,13 +126,7 @@ func (b *bench) state(q question) (a state, err error) {
 }
 
 // close ends the servers, which remove the files.
-func (b *bench) close() error {
-	err := errors.Join(b.ring.close(), b.end())
-	if b.free != nil {
-		err = errors.Join(err, b.free())
-	}
-	return err
-}
+func (b *bench) close() error { return errors.Join(b.ring.close(), b.end()) }
 
 // dial makes a connection to a system, which serves it until it is closed.
 func (b *bench) dial(s System, depth int) (client, error) {
