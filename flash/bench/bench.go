@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"farflash/flash/pool"
+	"farflash/flash/uring"
 	"farflash/stats"
 	"farflash/units"
 )
@@ -82,7 +83,7 @@ type Config struct {
 	Seed uint64
 	// Threads do verbs' connections and the pool's devices, where there is io_uring.
 	Threads int
-	// Spin is for how long such a thread looks for more before it sleeps.
+	// Spin is for how long such a thread looks for more before it sleeps, as uring.Loops.Spin has it.
 	Spin time.Duration
 	// Server, if set, is a command that calls Serve with its standard input and output: the servers are a process of their own then, as they are in use. Otherwise they are
 	// in this one, where Go's scheduler can give a client's turn to its server without a change of threads.
@@ -99,7 +100,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Room: 1, Systems: []System{Verbs, Socket, SocketRing}, Connections: 16, Depth: 2, Block: 4096,
-		Rounds: 5, Time: 2 * time.Second, Seed: 1, Apart: true,
+		Rounds: 5, Time: 2 * time.Second, Seed: 1, Spin: uring.DefaultSpin, Apart: true,
 	}
 }
 

@@ -43,8 +43,9 @@ func Start(n, entries int) (*Loops, error) {
 	return ls, nil
 }
 
-// Spin has a thread that has sockets look again and again for so long after what came last, before it sleeps. Who asks again soon is answered sooner by what it
-// takes to wake a thread and its processor; the processor does nothing else meanwhile. 0 is the default: it sleeps at once.
+// Spin has a thread that has sockets look again and again for so long after what came last, before it sleeps, if the last two came no longer after each other. Who
+// asks again soon is answered sooner by what it takes to wake a thread and its processor. Between looks the thread leaves the processor to whoever wants it. 0 is the
+// default: it sleeps at once.
 func (ls *Loops) Spin(d time.Duration) { ls.spin.Store(int64(d)) }
 
 // Len is how many loops there are.
@@ -134,7 +135,7 @@ type loop struct {
 	signal  uint64 // what is read from event
 	armed   bool   // that read is under way
 	over    bool
-	last    time.Time // when something last ended, while it spins
+	spinning
 }
 
 // task is an operation of a device.
@@ -249,14 +250,16 @@ func (l *loop) turn() {
 		l.asleep = false
 		l.mu.Unlock()
 	}
-	l.collect()
+	if !l.collect() && spins {
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // who else wants the processor does more with it
+	}
 	l.finish()
 }
 
 // spins reports whether to look again in place of sleeping.
 func (l *loop) spins() bool {
 	spin := l.spin.Load()
-	return spin > 0 && l.held.Load() > 0 && time.Since(l.last) < time.Duration(spin)
+	return spin > 0 && l.held.Load() > 0 && l.worth(time.Now(), time.Duration(spin))
 }
 
 // push puts an entry into the submission queue, making room if there is none.
@@ -317,15 +320,15 @@ func (l *loop) submit(wait bool) {
 	}
 }
 
-// collect takes completions that there are.
-func (l *loop) collect() {
-	for some := false; ; some = true {
+// collect takes completions that there are, and reports whether there were any.
+func (l *loop) collect() (some bool) {
+	for ; ; some = true {
 		c, ok := l.ring.reap()
 		if !ok {
-			if some && l.spin.Load() > 0 {
-				l.last = time.Now()
+			if spin := l.spin.Load(); some && spin > 0 {
+				l.came(time.Now(), time.Duration(spin))
 			}
-			return
+			return some
 		}
 		l.ended(c)
 	}

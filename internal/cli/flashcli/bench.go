@@ -46,7 +46,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`number` of rounds; each measures every system")
 	fl.DurationVar(&c.Time, "time", c.Time, "`time` of one measurement")
 	fl.Float64Var(&c.Load, "load", c.Load, "open loop: the load as a `share` of the second system's maximum")
-	fl.DurationVar(&c.Spin, "spin", 0, "`time` for which a thread that serves verbs polls before it sleeps, such as 50us")
+	fl.DurationVar(&c.Spin, "spin", c.Spin, "`time` for which a thread that serves verbs polls before it sleeps, while requests follow each other within it; 0s: it sleeps at once")
 	fl.IntVar(&c.Threads, "threads", c.Threads, "`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
 	fl.Uint64Var(&c.Seed, "seed", c.Seed, "seed `number` of the random addresses")
 	fl.BoolVar(&f.together, "together", false, "clients and servers in one process, where Go's scheduler may run them on one thread in turns; unlike a real daemon")

@@ -20,6 +20,7 @@ import (
 	"farflash/flash/pool"
 	"farflash/flash/qos"
 	"farflash/flash/server"
+	"farflash/flash/uring"
 	"farflash/internal/cli/verb"
 	"farflash/internal/term"
 	"farflash/units"
@@ -86,7 +87,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "outstanding reads and atomics of a connection")
-	fl.DurationVar(&f.spin, "spin", 0, "`time` for which such a thread polls before it sleeps, such as 50us: lower latency, but a busy processor")
+	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin, "`time` for which such a thread polls before it sleeps, while requests follow each other within it; 0s: it sleeps at once")
 	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
