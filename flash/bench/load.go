@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"farflash/internal/fifo"
 	"farflash/rng"
 	"farflash/stats"
 	"farflash/units"
@@ -33,6 +34,14 @@ type lane struct {
 	all    int64
 	from   time.Time // what ends before is not counted
 	until  time.Time // nothing is begun after it
+
+	// Of an open loop; see open.go.
+	mu    sync.Mutex           // whoever begins requests has it
+	more  *sync.Cond           // something is under way, or nothing more comes
+	free  []int                // slots
+	late  fifo.Ring[time.Time] // what was due when there was none
+	under int // requests under way
+	over  bool
 }
 
 // next draws a request.
@@ -93,57 +102,6 @@ func (l *lane) closed() error {
 	return nil
 }
 
-// open begins requests when they are due, at exponential intervals; one that finds no slot waits for one, and its time counts.
-func (l *lane) open(rate float64) error {
-	free := make(chan int, l.c.Depth)
-	for slot := range l.c.Depth {
-		free <- slot
-	}
-	begun := make(chan struct{}, l.c.Depth) // one for each request that was begun and has not ended
-	failed := make(chan error, 1)
-	go func() {
-		done := make([]int, l.c.Depth)
-		for range begun {
-			n, err := l.client.wait(done)
-			if err != nil {
-				failed <- err
-				close(free)
-				return
-			}
-			now := time.Now()
-			for i, slot := range done[:n] {
-				l.ended(slot, now)
-				free <- slot
-				if i > 0 {
-					<-begun
-				}
-			}
-		}
-		failed <- nil
-	}()
-	due := time.Now()
-	var wrong error
-	for {
-		due = due.Add(time.Duration(l.draw.Exp() / rate * float64(time.Second)))
-		if due.After(l.until) {
-			break
-		}
-		if wait := time.Until(due); wait > 0 {
-			time.Sleep(wait)
-		}
-		slot, ok := <-free
-		if !ok {
-			break
-		}
-		if wrong = errors.Join(l.begin(slot, due), l.client.flush()); wrong != nil {
-			break
-		}
-		begun <- struct{}{}
-	}
-	close(begun)
-	return errors.Join(wrong, <-failed)
-}
-
 // openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its time counts.
 const openDepth = 32
 
@@ -189,6 +147,10 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		}
 		lanes[i] = &lane{c: *c, client: k, draw: rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), due: make([]time.Time, depth)}
 		lanes[i].c.Depth = depth
+		lanes[i].more = sync.NewCond(&lanes[i].mu)
+		for slot := range depth {
+			lanes[i].free = append(lanes[i].free, slot)
+		}
 	}
 	before, err := b.state(question{})
 	if err != nil {
@@ -197,17 +159,25 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 	warm := min(length/5, 200*time.Millisecond)
 	from := time.Now().Add(warm)
 	var all sync.WaitGroup
-	errs := make([]error, len(lanes))
+	errs := make([]error, len(lanes)+1)
 	for i, l := range lanes {
 		l.from, l.until = from, from.Add(length)
 		all.Add(1)
 		go asking(func() {
 			defer all.Done()
 			if rate > 0 {
-				errs[i] = l.open(rate / float64(len(lanes)))
+				errs[i] = l.answered()
 			} else {
 				errs[i] = l.closed()
 			}
+		})
+	}
+	if rate > 0 {
+		all.Add(1)
+		go asking(func() {
+			defer all.Done()
+			draw := rng.NewStream(c.Seed+uint64(b.turn), "arrivals")
+			errs[len(lanes)] = arrive(lanes, rate, &draw)
 		})
 	}
 	all.Wait()
