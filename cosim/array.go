@@ -1,12 +1,14 @@
 package cosim
 
 import (
+	"fmt"
 	"math"
 
 	"farflash/block"
 	"farflash/internal/slab"
 	"farflash/nvmf"
 	"farflash/sim"
+	"farflash/units"
 )
 
 // Array is the drives behind a network as one block.Device: a host submits requests to it and
@@ -16,8 +18,12 @@ import (
 // Striped volumes share all drives; the stripes of a drive lie behind each other in it. Otherwise a
 // volume has the same addresses in each drive that holds a part of it, and the drive's map takes what is used of them. Where
 // volumes are not to overlap in a drive, their addresses have to differ.
+//
+// Where drives are zoned, so is the array, with each zone in one drive. A write to a zone must be one command, no larger than Route.MaxTransfer, and go to a volume that no other
+// shares its zones with.
 type Array struct {
 	Router
+	zones   block.Zones // of all drives, as the array's addresses have them; none if they are not zoned
 	eng     *sim.Engine
 	sys     *nvmf.System
 	sink    func(block.Completion)
@@ -41,6 +47,7 @@ type pending struct {
 	tag     uint64
 	at      sim.Time
 	length  int64
+	shift   int64 // of an append: from the drive's addresses to the array's
 	left    int32
 	count   int32
 	queue   block.QueueID
@@ -60,8 +67,38 @@ func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Co
 		capacity = min(capacity, sys.Device(int32(d)).Capacity(0))
 	}
 	r, err := NewRouter(route, sys.Initiators(), targets, capacity)
-	return &Array{Router: r, eng: eng, sys: sys, sink: sink}, err
+	if err != nil {
+		return nil, err
+	}
+	a := &Array{Router: r, eng: eng, sys: sys, sink: sink}
+	return a, a.findZones()
 }
+
+// findZones finds how the array is divided into zones.
+func (a *Array) findZones() error {
+	for d := range a.sys.Drives() {
+		var z block.Zones
+		if dev, ok := a.sys.Device(int32(d)).(block.Zoned); ok {
+			z = dev.Zones(0)
+		}
+		if d > 0 && z != a.zones {
+			return fmt.Errorf("drives 0 and %d are not divided into the same zones", d)
+		}
+		a.zones = z
+	}
+	z := &a.zones
+	if z.Count == 0 {
+		return nil
+	}
+	if k := a.route.Drive; (k == ByStripe || k == ByHash) && int64(a.route.Unit)%z.Size != 0 {
+		return fmt.Errorf("units of %v are not whole zones of %v, which each lie in one drive", a.route.Unit, units.Bytes(z.Size))
+	}
+	a.zone, z.Count = z.Size, int(a.capacity/z.Size)
+	return nil
+}
+
+// Zones implements block.Zoned. The limits are each drive's.
+func (a *Array) Zones(int) block.Zones { return a.zones }
 
 // Submit implements block.Device. It never refuses: requests wait at their initiators.
 func (a *Array) Submit(q block.QueueID, r block.Request) bool {
@@ -84,13 +121,17 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 		}
 		return true
 	}
-	for done := int64(0); done < r.Length; {
+	for done, more := int64(0), true; more; {
 		drive, part := a.part(&r, done)
 		done += part.Length
+		more = done < r.Length // what is about a zone has no length, and is one command
 		x := a.pending.At(p)
 		x.left++
 		x.count++
-		x.waiting = done < r.Length
+		x.waiting = more
+		if r.Append {
+			x.shift = r.Offset - part.Offset
+		}
 		a.sys.Submit(initiator, drive, part)
 	}
 	return true
@@ -118,7 +159,7 @@ func (a *Array) Ended(d *nvmf.Done) {
 func (a *Array) end(p int32, d *nvmf.Done) {
 	x := a.pending.At(p)
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
-	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length, Queue: x.queue, Op: x.op, Status: x.status}
+	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length, Offset: d.Offset + x.shift, Queue: x.queue, Op: x.op, Status: x.status}
 	a.pending.Give(p)
 	a.inside--
 	a.sink(done)

@@ -14,7 +14,7 @@ type Spread uint8
 
 // The spreads.
 const (
-	// ByTurn takes one after the other.
+	// ByTurn takes one after the other; what must keep an order in its zone, zone after zone.
 	ByTurn Spread = iota
 	// ByVolume goes by the volume's number.
 	ByVolume
@@ -52,6 +52,7 @@ type Router struct {
 	flows      int32
 	turn       uint32
 	capacity   int64
+	zone       int64 // how far apart zones begin, if the drives have any
 }
 
 // NewRouter makes a router for so many initiators and the drives of each target, of which the least has a
@@ -98,6 +99,10 @@ func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
 		return int32(r.Volume % n)
 	case ByHash:
 		return int32(rng.Mix(rng.Golden+(uint64(r.Volume)<<32^uint64(r.Offset/int64(t.route.Unit))^1<<63)) % uint64(n))
+	}
+	if t.zone > 0 && (r.Op.OfZone() || r.Op == block.Write && !r.Append) {
+		// Hosts share no lock: the order in a zone is kept by one of them.
+		return int32(r.Offset / t.zone % int64(n))
 	}
 	t.turn++
 	return int32((t.turn - 1) % n)

@@ -61,9 +61,7 @@ func (v *volume) ended(d *nvmf.Done) {
 func (v *volume) end(tag uint64, status block.Status) {
 	x := v.array.pending.At(int32(tag))
 	x.status = status
-	// What was before it, such as the reads that a parity needs, was spent with the host.
-	v.last.Stage[nvmf.AtInitiator] += v.last.Submitted - x.at
-	v.last.Submitted = x.at
+	v.last.Since(x.at) // what was before it, such as the reads that a parity needs, was spent with the host
 	v.array.end(int32(tag), &v.last)
 }
 

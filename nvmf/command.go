@@ -47,6 +47,7 @@ type command struct {
 	// Points for requests.parquet: the target, the drive's queue, the drive's end, the data's way.
 	arrived, driveIn, driveOut, netIn, netOut sim.Time
 	begun                                     sim.Time // when the first packet of its answer was sent
+	placed                                    int64    // where the drive has put an append's data: the response has room for it
 
 	initiator, target, drive, conn int32
 	next                           int32
@@ -63,6 +64,7 @@ type Done struct {
 	Op        block.Op
 	Status    block.Status
 	Length    int64
+	Offset    int64 // of an append that went well: where the drive has put its data
 	Initiator int32
 	Target    int32
 	Drive     int32
@@ -74,6 +76,12 @@ type Done struct {
 	// DriveIn is when it entered the drive's queue, DriveOut when the drive had ended it; NetIn is
 	// when its data was handed to the network, NetOut when all of it had arrived.
 	DriveIn, DriveOut, NetIn, NetOut sim.Time
+}
+
+// Since has a command begin earlier, at a time from which on it was with its host.
+func (d *Done) Since(at sim.Time) {
+	d.Stage[AtInitiator] += d.Submitted - at
+	d.Submitted = at
 }
 
 // spent counts the time since a command came to where it is for a stage.
@@ -97,7 +105,7 @@ func (s *System) end(c int32) {
 	}
 	s.Counters.Latency += now - x.submitted
 	s.done = Done{
-		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Initiator: x.initiator, Target: x.target, Drive: x.drive,
+		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Offset: x.placed, Initiator: x.initiator, Target: x.target, Drive: x.drive,
 		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn, DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
 	}
 	conn := x.conn

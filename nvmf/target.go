@@ -170,7 +170,7 @@ func (s *System) Complete(done block.Completion) {
 	c := int32(done.Tag)
 	x := s.commands.At(c)
 	now := s.eng.Now()
-	x.driveOut, x.status = now, done.Status
+	x.driveOut, x.status, x.placed = now, done.Status, done.Offset
 	waited := min(done.Waited, now-x.mark)
 	x.stage[DriveWait] += waited
 	x.mark += waited

@@ -225,9 +225,6 @@ func (w WriteDelay) MarshalText() ([]byte, error) { return writeDelays.Marshal(w
 // UnmarshalText reads a choice's name.
 func (w *WriteDelay) UnmarshalText(text []byte) error { return writeDelays.Unmarshal(text, w) }
 
-// behindNetwork is why drives of targets have no zones.
-const behindNetwork = "the writes to a zone must arrive in order, and initiators of a system spread them over drives and queue pairs"
-
 // systemKeys are those that only a scenario with targets has.
 var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
 
@@ -309,14 +306,12 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		}
 		if g.SSD != nil {
 			g.SSD.finish(d, path+".ssd")
-			s.refuseZones(d, g.SSD, path+".ssd", behindNetwork)
 		} else if s.SSD == nil {
 			fail(path, "no ssd; add one, such as \"ssd: tlc-enterprise\"")
 		}
 	}
 	if s.SSD != nil {
 		s.SSD.finish(d, "ssd")
-		s.refuseZones(d, s.SSD, "ssd", behindNetwork)
 	}
 	targets, ssds := s.CountTargets()
 	if ssds > mostSSDs {
@@ -331,6 +326,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	if len(d.Errs) > 0 {
 		return
 	}
+	s.checkZonesBehind(fail)
 	if s.Fabric == nil {
 		f := DefaultFabric()
 		s.Fabric = &f

@@ -1,15 +1,19 @@
 package scenario
 
 import (
+	"fmt"
+
+	"farflash/block"
 	"farflash/shape"
 	"farflash/units"
 	"farflash/workload/synth"
 )
 
 // Zones is how an item's writes go to the zones of a zoned namespace. They go through the zones that lie in the addresses of the writes, from the first one on, and again; a zone is
-// reset before it is written.
+// reset before it is written. Initiators that each run the whole workload have a part of the zones each.
 type Zones struct {
-	// Append has each write be a Zone Append, which the drive gives its place in the zone. Otherwise a zone has one write under way at a time.
+	// Append has each write be a Zone Append, which the drive gives its place in the zone; in a system initiators append to the same zones. Otherwise a zone has one write under way at a
+	// time, and in a system one initiator.
 	Append bool
 	// AtOnce is how many zones are written at once, a request to each in turn.
 	AtOnce int
@@ -17,8 +21,8 @@ type Zones struct {
 
 // checkZones checks that items and the zones of a drive go together.
 func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any)) {
-	l, x := &s.Workload[i], s.DriveOf(0)
-	z := x.Config.ZonesOf(l.Namespace)
+	l := &s.Workload[i]
+	z := s.zonesOf(l.Namespace)
 	if z.Count == 0 {
 		if l.Zones != nil {
 			fail("zones", "namespace %d is not zoned; add ssd.zones, or leave it out", l.Namespace)
@@ -31,6 +35,8 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		return
 	case l.Addresses == AddressFold:
 		fail("addresses", "writes to zones must be in order, and folding would change it; use addresses: error")
+	case l.Trace != nil && len(s.Targets) > 0:
+		fail("trace", "behind a network its volumes could meet in a zone, and its requests would be divided; use synthetic with zones, or leave out ssd.zones")
 	case l.Trace != nil && l.Zones != nil:
 		fail("zones", "a trace says itself which zones it writes; leave it out")
 	case l.Synthetic == nil || l.Synthetic.Writes == nil:
@@ -50,6 +56,8 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		fail("synthetic.writes.size", "%v is not possible: a zoned namespace has blocks of %v; use a multiple, or a granule that is one", size, grain)
 	} else if most := units.Bytes(z.MaxAppend); most > 0 && l.Zones.Append && size > most {
 		fail("synthetic.writes.size", "%v is not possible: an append is of at most %v (ssd.zones.max_append)", size, most)
+	} else if most := s.NVMf.MaxTransfer; len(s.Targets) > 0 && size > most {
+		fail("synthetic.writes.size", "%v is not possible: a write to a zone is one command, of at most %v (nvmf.max_transfer); use less, or set its max", size, most)
 	}
 	if a.Start%units.Bytes(z.Size) != 0 || a.Space != 0 && (a.Space < units.Bytes(z.Size) || a.Space%units.Bytes(z.Size) != 0) {
 		fail("synthetic.writes.addresses", "%v from %v on is not a whole number of zones of %v", a.Space, a.Start, units.Bytes(z.Size))
@@ -58,6 +66,10 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	count := z.Count - int(a.Start/units.Bytes(z.Size))
 	if a.Space != 0 {
 		count = min(count, int(a.Space/units.Bytes(z.Size)))
+	}
+	if n := s.ownWorkloads(); n > 1 && l.Zones.AtOnce > count/n {
+		fail("zones.at_once", "%d is not possible: %d initiators share the %d zones in its addresses; use fewer, more addresses, or another route.initiator than each", l.Zones.AtOnce, n, count)
+		return
 	}
 	if l.Zones.AtOnce < 1 || l.Zones.AtOnce > max(count, 1) {
 		fail("zones.at_once", "%d is not possible; use 1 to the zones that there are in its addresses, %d", l.Zones.AtOnce, count)
@@ -86,7 +98,7 @@ func wholeBlocks(s *synth.Size, grain units.Bytes) (size units.Bytes, whole bool
 	if s.Granule == 0 || s.Granule%grain != 0 {
 		return max(s.Granule, units.Sector), false
 	}
-	return s.Max, true
+	return s.Largest(), true
 }
 
 // grain is what writes to zones are multiples of.
@@ -98,11 +110,59 @@ func (s *Scenario) grain() units.Bytes {
 	return x.Geometry.PageSize
 }
 
+// zonesOf is how what a host can address of a namespace is divided into zones: as in a drive, or over all drives behind a network if stripes of whole zones lie over them.
+func (s *Scenario) zonesOf(namespace int) block.Zones {
+	z := s.DriveOf(0).ZonesOf(namespace)
+	if _, drives := s.CountTargets(); drives > 0 && s.Route.Target.By == ByStripe && z.Count > 0 {
+		z.Count -= z.Count % int(int64(s.Route.Target.Stripe)/z.Size)
+		z.Count *= drives
+	}
+	return z
+}
+
+// ownWorkloads is how many times the workload runs: once, or once for each initiator.
+func (s *Scenario) ownWorkloads() int {
+	if len(s.Targets) > 0 && s.Route.Initiator == InitiatorEach {
+		return s.Initiators
+	}
+	return 1
+}
+
+// checkZonesBehind checks that the drives of a system may have zones, if they do: a zone lies in one drive, and its hosts hear of the end of each write.
+func (s *Scenario) checkZonesBehind(fail func(path, format string, args ...any)) {
+	at := ""
+	for i := range s.Targets {
+		if s.DriveOf(i).ZonesOf(0).Count > 0 {
+			at = fmt.Sprintf("targets[%d]", i)
+			break
+		}
+	}
+	if at == "" {
+		return
+	}
+	if s.SameDrive() == nil {
+		fail(at, "its drives have zones, which lie over the drives of all targets; use one ssd for all, or leave out ssd.zones")
+		return
+	}
+	if s.HostRAID != nil {
+		fail("host_raid", "it spreads addresses over drives, which ssd.zones does not let it; leave out one of them")
+	}
+	if s.Coupling.Mode != Coupled {
+		fail("coupling.mode", "%v is not possible with ssd.zones: a host begins with what must follow in a zone when it hears that the last has ended, which drives and network in turns do not tell; use coupled", s.Coupling.Mode)
+	}
+	if !s.Protocol.Capsules() {
+		fail("protocol", "%v is not possible with ssd.zones: its writes have no response that says where an append has gone and lets the next write go; use nvmeof or nvme-tcp", s.Protocol)
+	}
+	if z, r := s.DriveOf(0).ZonesOf(0), &s.Route.Target; r.By == ByStripe && int64(r.Stripe)%z.Size != 0 {
+		fail("route.target.stripe", "%v is not possible: a zone lies in one drive; use %v, which is a zone, or a multiple", r.Stripe, units.Bytes(z.Size))
+	}
+}
+
 // zonesAtOnce is how many zones of a namespace all items write at once.
 func (s *Scenario) zonesAtOnce(namespace int) (n int) {
 	for i := range s.Workload {
 		if l := &s.Workload[i]; l.Namespace == namespace && l.Zones != nil {
-			n += l.Zones.AtOnce * max(1, l.Count())
+			n += l.Zones.AtOnce * max(1, l.Count()) * s.ownWorkloads()
 		}
 	}
 	return n

@@ -29,13 +29,14 @@ type Flows struct {
 	replayOf   []*Replay // by flow; nil if it replays no trace
 	s          *scenario.Scenario
 	capacities []int64 // of namespaces, in bytes
+	initiators int     // that run the whole workload each
 	seed       uint64
 }
 
 // Open makes the flows of a scenario for a device with namespaces of these capacities in bytes; close them. initiators is how many run the
 // whole workload each; 1 if they share it.
 func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int) (*Flows, error) {
-	f := &Flows{s: s, capacities: capacities, seed: seed}
+	f := &Flows{s: s, capacities: capacities, initiators: initiators, seed: seed}
 	var starts []int64
 	next := int64(0)
 	for _, c := range capacities {
@@ -142,7 +143,7 @@ func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err erro
 		}
 		if l.Zones != nil {
 			c := f.s.SyntheticConfig(i, copy, k, f.seed, units.Bytes(f.capacities[l.Namespace]))
-			if y.Source, err = f.zoned(y.Source, i, &c); err != nil {
+			if y.Source, err = f.zoned(y.Source, i, copy, &c); err != nil {
 				return nil, err
 			}
 		}
@@ -151,17 +152,18 @@ func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err erro
 	return out, nil
 }
 
-// zoned has writes keep to the zones that lie in their addresses.
-func (f *Flows) zoned(src workload.Source, i int, c *synth.Config) (workload.Source, error) {
+// zoned has writes keep to the zones that lie in their addresses, or to an initiator's part of them if each has a workload of its own: nothing tells it what others write.
+func (f *Flows) zoned(src workload.Source, i, copy int, c *synth.Config) (workload.Source, error) {
 	l := &f.s.Workload[i]
 	z := f.s.DriveOf(0).Config.ZonesOf(l.Namespace)
 	a := &c.Writes.Addresses
 	first, count := int(int64(a.Start)/z.Size), int(int64(a.Space)/z.Size)
-	if int64(a.Start)%z.Size != 0 || count < l.Zones.AtOnce {
+	if least := l.Zones.AtOnce * f.initiators; int64(a.Start)%z.Size != 0 || count < least {
 		return nil, f.s.Located(&units.FieldError{Path: fmt.Sprintf("workload[%d].synthetic.writes.addresses", i),
-			Msg: fmt.Sprintf("%v from %v on are not %d whole zones of %v", a.Space, a.Start, l.Zones.AtOnce, units.Bytes(z.Size))})
+			Msg: fmt.Sprintf("%v from %v on are not %d whole zones of %v", a.Space, a.Start, least, units.Bytes(z.Size))})
 	}
-	return workload.Zoned(src, z, first, count, l.Zones.AtOnce, l.Zones.Append), nil
+	from, to := copy*count/f.initiators, (copy+1)*count/f.initiators
+	return workload.Zoned(src, z, first+from, to-from, l.Zones.AtOnce, l.Zones.Append), nil
 }
 
 // fio makes a flow for each copy of each job. The trial's seed counts from the

@@ -13,12 +13,15 @@ import (
 	"farflash/units"
 )
 
-// extent is what hash keeps together.
+// extent is what hash keeps together, where it is not a zone.
 const extent = units.MiB
 
 // routing is the route as the models have it.
 func routing(s *scenario.Scenario) cosim.Route {
 	r := cosim.Route{Unit: extent, MaxTransfer: s.NVMf.MaxTransfer}
+	if z := s.DriveOf(0).ZonesOf(0); z.Count > 0 {
+		r.Unit = units.Bytes(z.Size) // a zone lies in one drive
+	}
 	if s.Protocol == nvmf.Flows {
 		r.MaxTransfer = 1 << 40 // a flow is as long as its request
 	}

@@ -200,7 +200,7 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 	}
 	x := &coupled{remote: y, o: o, expected: requests.Expected(s) * uint64(y.copies)}
 	x.meter, x.network = drive.NewMeter(s, y.host, y.flows, y.drives, s.SameDrive()), network.NewMeter(y.net)
-	x.meter.Inside = y.array.Inside
+	x.meter.Inside = func() uint64 { return y.array.Inside() + y.host.Waiting() }
 	if y.steered {
 		x.rate = newRateMeter(s, y)
 	}
@@ -253,6 +253,7 @@ func (y *remote) shown() *timeline.System {
 // sample takes a request that has completed.
 func (x *coupled) sample(r *cosim.Sample) {
 	t := x.array.Trip()
+	t.Since(r.Arrival) // its zone's plug may have kept it
 	x.meter.Sample(r, t.Initiator)
 	if !r.Failed {
 		x.meter.Trip(r.Op, r.Finished-r.Arrival, t.Stage[:])

@@ -33,6 +33,12 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
+// Largest is the largest size that may come, whatever space is addressed. A mixture's is not known here.
+func (s *Size) Largest() units.Bytes {
+	d := s.withDefaults(units.GiB)
+	return d.Max
+}
+
 // Average is the mean size in bytes, of a mixture what comes of it.
 func (s *Size) Average() float64 {
 	if s.Mix == "" {
