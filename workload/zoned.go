@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 
 	"farflash/block"
 	"farflash/units"
@@ -13,7 +14,7 @@ type zoned struct {
 	z           block.Zones
 	first       int64 // zone
 	count       int64 // zones
-	next        int64 // whose turn it is to be written, counted from first
+	next        int64 // counted from first: where to look for the one that is written next
 	append      bool
 	lanes       []lane
 	turn        int
@@ -65,6 +66,14 @@ func (s *zoned) Next(r *Record) error {
 	return nil
 }
 
+// oldest is the zone that is written next: the first one from next on that is not being written. Writes of unlike sizes let a lane be a zone behind the others.
+func (s *zoned) oldest() int64 {
+	for slices.ContainsFunc(s.lanes, func(l lane) bool { return l.open && l.zone == s.first+s.next }) {
+		s.next = (s.next + 1) % s.count
+	}
+	return s.first + s.next
+}
+
 // lay gives the write its place, and says what must come before it.
 func (s *zoned) lay() error {
 	w := &s.write
@@ -86,13 +95,12 @@ func (s *zoned) lay() error {
 		l.open = false
 	}
 	if !l.open {
-		*l = lane{zone: s.first + s.next, open: true}
+		*l = lane{zone: s.oldest(), open: true}
 		if !s.clean {
 			about(block.Reset, l.zone)
 		}
-		s.next = (s.next + 1) % s.count
 		if s.clean = s.count > int64(len(s.lanes)); s.clean {
-			about(block.Reset, s.first+s.next)
+			about(block.Reset, s.oldest())
 		}
 	}
 	w.Offset = l.zone * s.z.Size

@@ -50,6 +50,16 @@ func TestZoned(t *testing.T) {
 			t.Errorf("%d zones, %d at once, appends %v:\n%s\nnot\n%s", c.count, c.atOnce, c.appends, s, c.want)
 		}
 	}
+	// A zone that is behind the others is neither written nor reset by who passes it.
+	drift := workload.Zoned(workload.Slice([]workload.Record{write(60), write(1), write(60), write(1), write(60)}), z, 0, 3, 2, false)
+	records, err := workload.Collect(drift)
+	var got []string
+	for _, r := range records {
+		got = append(got, fmt.Sprintf("%v %d", r.Op, r.Offset))
+	}
+	if s := strings.Join(got, ", "); err != nil || s != "reset 0, reset 100, write 0, reset 200, write 100, reset 0, write 200, write 101, reset 200, write 0" {
+		t.Errorf("%s, %v", s, err)
+	}
 	src := workload.Zoned(workload.Slice([]workload.Record{write(61)}), z, 0, 2, 1, false)
 	for range 2 {
 		if err := src.Next(new(workload.Record)); err == nil || !strings.Contains(err.Error(), "more than a zone holds") {
