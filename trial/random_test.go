@@ -74,6 +74,9 @@ var seedlings = []string{
 		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 30%, requests: 400}, zones: {append: true, at_once: 2}}, {synthetic: {writes: {size: 8KiB}, requests: 100}, closed: 2, namespace: 1}," +
 		" {synthetic: {writes: {size: 32KiB, addresses: {start: 5140KiB, space: 3084KiB}}, requests: 100}, closed: 4, zones: {append: false}}]\n",
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: {preset: tlc-enterprise, reliability: {curve: given, fit: {base: 0.012}, retries: 1, gain: 70%}}}]\nworkload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 200}}]\n",
+	"initiators: 3\ntargets: [{count: 2, ssds: 1, ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, cache: {capacity: 1MiB}, zones: {max_append: 64KiB}}}]\n" +
+		"route: {target: {stripe: 2MiB}}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 32KiB, addresses: {space: 8MiB}}, read_fraction: 30%, requests: 400}, closed: 8, zones: {append: true, at_once: 2}}," +
+		" {synthetic: {writes: {size: 16KiB, interarrival: 40us, addresses: {start: 8MiB, space: 8MiB}}, requests: 200}, zones: {append: false}}]\n",
 }
 
 // recorded is the trace that some of them replay.
