@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 16 {
-		t.Errorf("there are %d examples, and tests for 16", len(files))
+	if len(files) != 17 {
+		t.Errorf("there are %d examples, and tests for 17", len(files))
 	}
 }
 
@@ -251,6 +251,29 @@ func TestZones(t *testing.T) {
 	}
 	if a, b := zones("write.latency.p99"), blocks("write.latency.p99"); b < 20*a {
 		t.Errorf("writes' 99th percentile is %v us with zones and %v without", a, b)
+	}
+}
+
+func TestSharedLog(t *testing.T) {
+	log := func(appends, closed, zones string) func(string) float64 {
+		return run(t, "shared-log.yaml", shape.Change{Path: "workload[0].zones.append", Value: appends}, shape.Change{Path: "workload[0].closed", Value: closed},
+			shape.Change{Path: "workload[0].zones.at_once", Value: zones})
+	}
+	one := log("false", "1", "1")("write.iops")
+	for _, c := range []struct {
+		appends, closed, zones string
+		least, most            float64 // of what one write at a time makes
+	}{{"true", "1", "1", 0.99, 1.01}, {"true", "4", "1", 3.9, 4}, {"true", "64", "1", 7, 9}, {"false", "4", "1", 0.99, 1.02}, {"false", "64", "1", 0.99, 1.02}, {"false", "64", "4", 3.9, 4.1}} {
+		x := log(c.appends, c.closed, c.zones)
+		if got := x("write.iops") / one; got < c.least || got > c.most {
+			t.Errorf("appends %s, %s writes at once, %s zones: %v times as many writes as one at a time", c.appends, c.closed, c.zones, got)
+		}
+		if x("ssd.waf") != 1 || x("ssd.zones.resets") < 5 {
+			t.Error("something is moved, or nothing reset")
+		}
+	}
+	if a, b := log("true", "64", "1")("initiator[3].write.count"), log("true", "64", "1")("write.count"); a < 0.12*b || a > 0.13*b {
+		t.Errorf("one of eight hosts has written %v of %v", a, b)
 	}
 }
 

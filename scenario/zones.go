@@ -148,7 +148,7 @@ func (s *Scenario) checkZonesBehind(fail func(path, format string, args ...any))
 		fail("host_raid", "it spreads addresses over drives, which ssd.zones does not let it; leave out one of them")
 	}
 	if s.Coupling.Mode != Coupled {
-		fail("coupling.mode", "%v is not possible with ssd.zones: a host begins with what must follow in a zone when it hears that the last has ended, which drives and network in turns do not tell; use coupled", s.Coupling.Mode)
+		fail("coupling.mode", "%v is not possible with ssd.zones: writes to a zone wait for the end of others, which drives and network in turns do not see while they run; use coupled", s.Coupling.Mode)
 	}
 	if !s.Protocol.Capsules() {
 		fail("protocol", "%v is not possible with ssd.zones: its writes have no response that says where an append has gone and lets the next write go; use nvmeof or nvme-tcp", s.Protocol)
