@@ -8,7 +8,8 @@ import (
 )
 
 // A host keeps the order of what changes a zone, as Linux does with its zone write plugs (6.10): of writes to a zone one is under way, and what comes
-// meanwhile waits for its end. Appends need no order among each other and go at once, but not past a command about the zone as a whole. Reads go at once.
+// meanwhile waits for its end. Appends need no order among each other and go at once, but not past a command about the zone as a whole. Reads go at once. It goes by
+// ends, so it holds for whatever is between host and drive. Where a host stands for several initiators, each zone without appends is one's (Router), whose plug it is.
 
 // plugs are those of a namespace's zones.
 type plugs struct {

@@ -55,7 +55,7 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	if size, whole := wholeBlocks(&w.Size, grain); !whole {
 		fail("synthetic.writes.size", "%v is not possible: a zoned namespace has blocks of %v; use a multiple, or a granule that is one", size, grain)
 	} else if most := units.Bytes(z.MaxAppend); most > 0 && l.Zones.Append && size > most {
-		fail("synthetic.writes.size", "%v is not possible: an append is of at most %v (ssd.zones.max_append)", size, most)
+		fail("synthetic.writes.size", "%v is not possible: an append is of at most %v (ssd.zones.max_append); use less, or set its max", size, most)
 	} else if most := s.NVMf.MaxTransfer; len(s.Targets) > 0 && size > most {
 		fail("synthetic.writes.size", "%v is not possible: a write to a zone is one command, of at most %v (nvmf.max_transfer); use less, or set its max", size, most)
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"farflash/experiment"
+	"farflash/nvmf"
 	"farflash/shape"
 	"farflash/sim"
 	"farflash/trial"
@@ -125,6 +127,13 @@ func TestZonesBehind(t *testing.T) {
 		}
 		if n := count("ssd.zones.appends"); appends && n != writes || !appends && n != 0 {
 			rt.Errorf("%v appends of %v writes\n%s", n, writes, text)
+		}
+		stages := 0.0
+		for k := range nvmf.Stages {
+			stages += count(fmt.Sprintf("write.stage.%v.mean", k))
+		}
+		if mean := count("write.latency.mean"); math.Abs(stages-mean) > 1e-9*mean {
+			rt.Errorf("writes take %v us, and their stages %v\n%s", mean, stages, text)
 		}
 		if n := count("ssd.zones.resets"); n != count("reset.count") || writes > 0 && (n == 0 || count("reset.latency.min") < 5) {
 			rt.Errorf("%v resets in drives, %v at hosts, of at least %v us\n%s", n, count("reset.count"), count("reset.latency.min"), text)
