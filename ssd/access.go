@@ -120,10 +120,11 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	x.bytes = int32(bits.OnesCount64(sectors)) * nand.SectorSize
 	x.queue = queueHostWrite + class
 	n := &d.ns[ns]
-	if int(placement) >= len(n.handles) {
+	if int(placement) >= len(n.placements) {
 		placement = 0
 	}
-	x.stream = n.handles[placement]
+	p := n.placements[placement]
+	x.stream, x.group = p.stream, p.group
 	return t, x
 }
 
@@ -235,6 +236,9 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
 		return noPage
 	}
 	pool := n.pool(x.logical - n.base)
+	if d.groups != nil {
+		pool = d.poolIn(n, x.logical, d.pools.group(pool))
+	}
 	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
 	if !ok {
 		d.park(pool, t)
@@ -249,6 +253,9 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
 	d.laid(ppa)
 	d.laidOut++
 	d.mapped++
+	if d.groups != nil {
+		d.came(pool, noPage)
+	}
 	logical, ns := x.logical, x.ns
 	d.collect(int(pool)) // which may make transactions
 	d.dirtyEntry(logical, ns)
@@ -292,7 +299,12 @@ func (d *Drive) own(l uint32, ppa ftl.PPA) {
 // the page standing needs them read first.
 func (d *Drive) placeWrite(t int32, x *transaction) {
 	n := &d.ns[x.ns]
-	pool := n.pool(x.logical - n.base)
+	pool := int32(0)
+	if d.groups == nil {
+		pool = n.pool(x.logical - n.base)
+	} else {
+		pool = d.poolIn(n, x.logical, int(x.group))
+	}
 	now := d.tick()
 	ppa, ok := ftl.NoPPA, false
 	if n.zones != nil {
@@ -318,6 +330,9 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 		d.ftl.Invalidate(ftl.PPA(old), now)
 	} else {
 		d.mapped++
+	}
+	if d.groups != nil {
+		d.came(pool, old)
 	}
 	d.at(x, d.install(x.logical, ppa, have|x.sectors))
 	d.unprogrammed.remove(x.logical)
@@ -427,7 +442,6 @@ func (d *Drive) unpark(pool int) {
 // trim deallocates the pages that a request covers in full. The rest of a page
 // is left as it is, as NVMe allows.
 func (d *Drive) trim(i int32, r *request) {
-	now := d.tick()
 	pages := int64(0)
 	d.openBatch()
 	for r.cursor < r.end {
@@ -442,8 +456,7 @@ func (d *Drive) trim(i int32, r *request) {
 			d.caches[n.cacheSet].drop(p.logical)
 		}
 		if old := d.l2p.get(p.logical); old < trimmed {
-			d.ftl.Invalidate(ftl.PPA(old), now)
-			d.mapped--
+			d.vacate(old)
 			d.collect(d.poolOf(old))
 		}
 		if d.errs != nil {

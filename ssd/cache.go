@@ -358,8 +358,7 @@ func (d *Drive) destaged(t int32) {
 // they were on their way.
 func (d *Drive) disown(l uint32) {
 	if p := d.l2p.get(l); p < trimmed {
-		d.ftl.Invalidate(ftl.PPA(p), d.tick())
-		d.mapped--
+		d.vacate(p)
 		d.l2p.put(l, trimmed, 0)
 		d.collect(d.poolOf(p))
 	}

@@ -7,10 +7,12 @@ import (
 )
 
 // FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive puts data of different handles in different reclaim units.
-// A reclaim unit is a superblock. There is one reclaim group.
+// A reclaim unit is a superblock. Each handle has one in each reclaim group.
 type FDP struct {
 	// Handles is how many reclaim unit handles the drive has, for all namespaces together.
 	Handles int
+	// Groups is how many reclaim groups the drive is divided into. Each is as many dies of its own, of as few channels as can be.
+	Groups int
 	// Isolation is what becomes of data that collection moves: under initially they are written together, whatever handles they came through; under persistently those of each handle
 	// stay apart.
 	Isolation Isolation
@@ -38,34 +40,45 @@ func (i Isolation) MarshalText() ([]byte, error) { return isolationNames.Marshal
 func (i *Isolation) UnmarshalText(text []byte) error { return isolationNames.Unmarshal(text, i) }
 
 // DefaultFDP has eight initially isolated handles, as drives on the market have (Allison et al., EuroSys 2025, of a Samsung PM9D3).
-func DefaultFDP() FDP { return FDP{Handles: 8} }
+func DefaultFDP() FDP { return FDP{Handles: 8, Groups: 1} }
+
+// mostPlacements is how many placements a request can tell apart.
+const mostPlacements = 1 << 8
 
 // MaxHandles bounds the reclaim unit handles of a drive.
 const MaxHandles = 64
 
-// placements is what a namespace's placement hints stand for: the translation layer's streams. first is the namespace's first stream where handles are not shared.
-func (c *Config) placements(ns *Namespace, first int) []uint8 {
-	var out []uint8
-	switch f := c.FDP; {
-	case f == nil:
-		for k := range max(ns.Streams, 1) {
-			out = append(out, uint8(first+k))
+// placement is what a placement hint stands for.
+type placement struct {
+	stream uint8 // of the translation layer
+	group  uint8 // a reclaim group
+}
+
+// placements is what a namespace's placement hints stand for, those of the first reclaim group and then those of the next. first is the namespace's first stream where handles are not shared.
+func (c *Config) placements(ns *Namespace, first int) []placement {
+	handles := ns.Handles
+	if len(handles) == 0 {
+		n := max(ns.Streams, 1)
+		if c.FDP != nil {
+			first, n = 0, c.FDP.Handles
 		}
-	case len(ns.Handles) == 0:
-		for k := range f.Handles {
-			out = append(out, uint8(k))
+		handles = make([]int, n)
+		for k := range handles {
+			handles[k] = first + k
 		}
-	default:
-		for _, k := range ns.Handles {
-			out = append(out, uint8(k))
+	}
+	var out []placement
+	for group := range c.groups() {
+		for _, k := range handles {
+			out = append(out, placement{uint8(k), uint8(group)})
 		}
 	}
 	return out
 }
 
-// Placements is how many placement hints a namespace tells apart.
+// Placements is how many placement hints a namespace tells apart in each reclaim group.
 func (c *Config) Placements(namespace int) int {
-	return len(c.placements(&c.namespaces()[namespace], 0))
+	return len(c.placements(&c.namespaces()[namespace], 0)) / c.groups()
 }
 
 // streamsApart reports whether what survives of each stream is kept apart.
@@ -83,6 +96,8 @@ func (c *Config) validateFDP(bad *units.Faults) {
 		return
 	}
 	bad.Hold(f.Handles >= 1 && f.Handles <= MaxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles, MaxHandles)
+	bad.Hold(f.Groups >= 1 && f.Groups <= mostPlacements, "fdp.groups", "%d is not possible; use 1 to %d", f.Groups, mostPlacements)
+	bad.Hold(f.Groups*f.Handles <= mostPlacements, "fdp.groups", "%d groups of %d handles are %d placements, more than %d; lower groups or handles", f.Groups, f.Handles, f.Groups*f.Handles, mostPlacements)
 	bad.Hold(f.Isolation < isolations, "fdp.isolation", "%d is not possible; use initially or persistently", f.Isolation)
 	bad.Hold(!c.Collection.Streams, "collection.streams", "fdp.isolation says what becomes of survivors; leave it out")
 	bad.Hold(c.Zones == nil, "fdp", "zones say themselves where data go; leave zones or fdp out")

@@ -100,7 +100,7 @@ func placedDrive(isolation ssd.Isolation) ssd.Config {
 	cfg.Collection.Victim, cfg.Collection.Start, cfg.Collection.Hard = ftl.Greedy, .01, .005
 	cfg.Wear.Static = 0
 	cfg.Preconditioning.Fill = ssd.FillSequential
-	cfg.FDP = &ssd.FDP{Handles: 2, Isolation: isolation}
+	cfg.FDP = &ssd.FDP{Handles: 2, Groups: 1, Isolation: isolation}
 	return cfg
 }
 

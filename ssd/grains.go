@@ -140,11 +140,16 @@ func (d *Drive) unpack(t int32) {
 	}
 }
 
-// countGrain counts for its namespace a grain that is to be programmed.
+// countGrain counts for its namespace and its reclaim group a grain that is to be programmed.
 func (d *Drive) countGrain(x *transaction) {
+	if !d.divided || x.logical >= d.ns[0].mapBase {
+		return
+	}
+	if d.groups != nil {
+		d.countInGroup(x)
+	}
 	switch {
 	case d.byNamespace == nil:
-	case x.logical >= d.ns[0].mapBase:
 	case x.origin == fromMove, x.origin == fromHeld:
 		d.byNamespace[d.namespaceOf(x.logical)].Moved++
 	default:

@@ -105,6 +105,7 @@ func (m *Image) give(d *Drive) {
 	d.before = d.ftl.Stats()
 	d.startSLC()
 	d.makeZones()
+	d.makeGroups()
 	m.ftl = nil
 }
 
@@ -118,4 +119,5 @@ func (m *Image) clone(d *Drive) {
 	d.before = d.ftl.Stats()
 	d.startSLC()
 	d.makeZones()
+	d.makeGroups()
 }

@@ -17,7 +17,7 @@ type namespace struct {
 	planeOf []int32
 	turn    divide.By // by their number
 	// Consecutive logical pages are written to poolOf in turn, as many at a time.
-	poolOf   []int32
+	poolOf   []int32   // those of each reclaim group together
 	poolTurn divide.By // by their number
 	grains   uint32    // of a page of flash
 	perPage  divide.By // by those
@@ -26,9 +26,9 @@ type namespace struct {
 	mapPages uint32
 	stored   uint32 // mapping pages that are on flash from the start
 
-	stream   int     // its first write stream
-	handles  []uint8 // the streams that its placement hints stand for
-	mapping  int     // the stream of its mapping pages
+	stream     int         // its first write stream
+	placements []placement // what its placement hints stand for
+	mapping    int         // the stream of its mapping pages
 	cache    CacheMode
 	cacheSet int // which cache it uses
 	cmt      int // which cached mapping table it uses
@@ -83,9 +83,9 @@ func (c *Config) layOut() []namespace {
 		n.pages = uint32((n.sectors + spp - 1) / spp)
 		n.base = next
 		next += n.pages
-		n.handles = c.placements(&specs[i], stream)
-		n.stream = int(n.handles[0])
-		if stream += len(n.handles); c.FDP != nil {
+		n.placements = c.placements(&specs[i], stream)
+		n.stream = int(n.placements[0].stream)
+		if stream += len(n.placements); c.FDP != nil {
 			stream = c.FDP.Handles // they are the drive's
 		}
 		n.cache = c.Cache.Mode
@@ -171,7 +171,7 @@ func (n *namespace) place(i uint32) (plane int32, index int32) {
 	return n.planeOf[k], n.formulaBase[k] + int32(turn)
 }
 
-// pool returns the pool that the namespace's page i is written to.
+// pool returns the pool that the namespace's page i is written to where nobody chooses a reclaim group.
 func (n *namespace) pool(i uint32) int32 {
 	_, k := n.inTurn(i)
 	return n.poolOf[k]

@@ -89,14 +89,14 @@ func TestLimits(t *testing.T) {
 			withZones(nil)(c, 0)
 			c.Namespaces = []ssd.Namespace{{Conventional: v > 0}, {Conventional: true}}
 		}, []float64{0}, []float64{1}},
-		{"fdp.handles", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: int(v)} }, []float64{1, ssd.MaxHandles}, []float64{0, ssd.MaxHandles + 1}},
-		{"fdp.isolation", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: 2, Isolation: ssd.Isolation(v)} }, []float64{0, 1}, []float64{2}},
+		{"fdp.handles", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: int(v), Groups: 1} }, []float64{1, ssd.MaxHandles}, []float64{0, ssd.MaxHandles + 1}},
+		{"fdp.isolation", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: 2, Groups: 1, Isolation: ssd.Isolation(v)} }, []float64{0, 1}, []float64{2}},
 		{"namespaces[0].handles", func(c *ssd.Config, v float64) {
-			c.FDP, c.Namespaces = &ssd.FDP{Handles: 4}, []ssd.Namespace{{Handles: []int{0, int(v)}}}
+			c.FDP, c.Namespaces = &ssd.FDP{Handles: 4, Groups: 1}, []ssd.Namespace{{Handles: []int{0, int(v)}}}
 		}, []float64{1, 3}, []float64{-1, 0, 4}},
 		{"namespaces[0].handles", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Handles: []int{int(v)}}} }, nil, []float64{0}},
-		{"collection.streams", func(c *ssd.Config, v float64) { c.FDP, c.Collection.Streams = &ssd.FDP{Handles: 4}, v > 0 }, []float64{0}, []float64{1}},
-		{"fdp", func(c *ssd.Config, v float64) { withZones(nil)(c, 0); c.FDP = &ssd.FDP{Handles: int(v)} }, nil, []float64{4}},
+		{"collection.streams", func(c *ssd.Config, v float64) { c.FDP, c.Collection.Streams = &ssd.FDP{Handles: 4, Groups: 1}, v > 0 }, []float64{0}, []float64{1}},
+		{"fdp", func(c *ssd.Config, v float64) { withZones(nil)(c, 0); c.FDP = &ssd.FDP{Handles: int(v), Groups: 1} }, nil, []float64{4}},
 		{"namespaces[0].conventional", func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Conventional: v > 0}} }, []float64{0}, []float64{1}},
 		{"collection.start", func(c *ssd.Config, v float64) { c.Collection.Hard, c.Collection.Start = 0, units.Fraction(v) }, []float64{.01, .1}, []float64{0, 1}},
 		{"collection.hard", func(c *ssd.Config, v float64) { c.Collection.Start, c.Collection.Hard = .05, units.Fraction(v) }, []float64{0, .05}, []float64{-.01, above(.05)}},

@@ -14,6 +14,7 @@ import (
 type pools struct {
 	size    int     // planes of each
 	of      []int32 // by plane
+	apart   int     // planes that follow each other by number and are a reclaim group
 	members []int32 // by pool, then in the order in which they are written
 	round   divide.By
 	perPage divide.By // by the grains of a page
@@ -24,14 +25,14 @@ type pools struct {
 // mostSuperblock is how many pages a superblock has at most: what ftl can number.
 const mostSuperblock = 1 << 24
 
-// planePools divides the planes into pools. Under dynamic allocation those that the same namespaces use are together; where there are several
+// planePools divides the planes into pools. Under dynamic allocation those of a reclaim group that the same namespaces use are together; where there are several
 // such sets, all are divided into pools of one size.
 func (c *Config) planePools(ns []namespace) pools {
 	g := c.Geometry
-	p := pools{size: 1, of: make([]int32, g.Planes()), grains: c.grainsPerPage()}
+	p := pools{size: 1, of: make([]int32, g.Planes()), apart: g.Planes() / c.groups(), grains: c.grainsPerPage()}
 	p.perPage = divide.New(uint64(p.grains))
 	if c.Mapping.Allocation == AllocateDynamic {
-		sets := c.planeSets(ns)
+		sets := c.planeSets(ns, p.apart)
 		common := 0
 		for _, s := range sets {
 			common = gcd(len(s), common)
@@ -64,11 +65,14 @@ func (p *pools) canBe(g nand.Geometry) bool {
 	return block <= mostSuperblock && hi == 0 && lo>>63 == 0
 }
 
-// planeSets lists the planes that the same namespaces use, in the order in which they are written: the planes of a die, then dies of other
-// channels.
-func (c *Config) planeSets(ns []namespace) [][]int32 {
+// planeSets lists the planes of a reclaim group that the same namespaces use, in the order in which they are written: the planes of a die, then dies of other
+// channels. So many planes are a group.
+func (c *Config) planeSets(ns []namespace, group int) [][]int32 {
 	g := c.Geometry
 	users := make([]string, g.Planes())
+	for p := range users {
+		users[p] = fmt.Sprintf("%d: ", p/group)
+	}
 	for i := range ns {
 		for _, p := range ns[i].planeOf {
 			users[p] += fmt.Sprintf("%d ", i)
@@ -101,6 +105,9 @@ func gcd(a, b int) int {
 	return a
 }
 
+// group is the reclaim group that a pool is part of.
+func (p *pools) group(pool int32) int { return int(p.members[int(pool)*p.size]) / p.apart }
+
 // give tells the namespaces which pools they write to.
 func (p *pools) give(ns []namespace) {
 	for i := range ns {
@@ -113,6 +120,7 @@ func (p *pools) give(ns []namespace) {
 				n.poolOf = append(n.poolOf, k)
 			}
 		}
+		slices.SortStableFunc(n.poolOf, func(a, b int32) int { return p.group(a) - p.group(b) })
 		n.poolTurn = divide.New(uint64(len(n.poolOf)))
 	}
 }

@@ -126,7 +126,8 @@ func (c *Config) validateSLCSpace(bad *units.Faults) {
 	bad.Hold(t.Fast.Most >= 1, at+".capacity", "%v is less than a block of each pool holds; use at least %v", s.Capacity, least)
 	bad.Hold(s.Reserved == 0 || t.Fast.Least >= 1, at+".reserved", "%v is less than a block of each pool holds; use at least %v, or 0B", s.Reserved, least)
 	for pool := range p.count() {
-		data, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
+		data := c.mostData(ns, &p, int32(pool))
+		_, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
 		free := t.BlocksPerPool - int((data+mapped)/int64(t.PagesPerBlock)) - 1 - c.openIn(ns, int32(pool), &t)
 		bad.Hold(s.Reserved == 0 || t.Fast.Least+t.GCStart < free, at+".reserved", "%v are %d blocks, but of a full drive only %d are free beside those that are open, and collection starts at %d; lower it or raise over_provisioning",
 			s.Reserved, t.Fast.Least, max(0, free), t.GCStart)

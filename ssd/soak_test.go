@@ -113,7 +113,11 @@ func drawConfig(t *rapid.T) ssd.Config {
 			cfg.SLCCache = nil // its blocks are not there
 		}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "fdp") == 0 {
+		drawGroups(t, &cfg)
+	}
 	if rapid.Bool().Draw(t, "mqsim") {
+		cfg.FDP = nil
 		cfg = ssd.MQSim(cfg)
 		// The peer's mapping pages take space that is never given back, its flows may be
 		// promised more than their planes hold, and it keeps ten blocks a plane free, so a
@@ -126,6 +130,22 @@ func drawConfig(t *rapid.T) ssd.Config {
 		}
 	}
 	return cfg
+}
+
+// drawGroups has a drive place data by handles, in reclaim groups.
+func drawGroups(t *rapid.T, cfg *ssd.Config) {
+	dies := cfg.Geometry.Dies()
+	n := rapid.IntRange(1, dies).Draw(t, "groups")
+	for dies%n > 0 {
+		n--
+	}
+	cfg.FDP = &ssd.FDP{Handles: rapid.IntRange(1, 3).Draw(t, "handles"), Groups: n, Isolation: ssd.Isolation(rapid.IntRange(0, 1).Draw(t, "isolation"))}
+	cfg.Collection.Streams = false
+	for i := range cfg.Namespaces {
+		if cfg.Namespaces[i].Streams = 0; n > 1 {
+			cfg.Namespaces[i].Channels = nil
+		}
+	}
 }
 
 // soak runs one random system until it is drained and checks every law.
@@ -169,6 +189,10 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 	total := uint64(0)
 	for ns := range d.Namespaces() {
 		for k := range rapid.IntRange(1, 3).Draw(t, "queues") {
+			placements := 0
+			if f := cfg.FDP; f != nil {
+				placements = rapid.IntRange(0, f.Groups).Draw(t, "of group") * f.Handles // or of none
+			}
 			n := rapid.IntRange(1, 3000).Draw(t, "requests")
 			total += uint64(n)
 			size := d.Capacity(ns) / 512
@@ -189,7 +213,7 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 					reads: rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "reads"), other: rapid.SampledFrom([]float64{0, .05}).Draw(t, "other"),
 					random: rng.NewStream(seed, "mixed"+strconv.Itoa(k)),
 				},
-				Placement: uint8(k),
+				Placement: uint8(placements + k),
 				ForceUnit: rapid.Bool().Draw(t, "fua"),
 			}
 			if rapid.Bool().Draw(t, "closed") {

@@ -30,6 +30,9 @@ func drawTight(t *rapid.T) ssd.Config {
 		}
 		cfg.Namespaces = append(cfg.Namespaces, n)
 	}
+	if cfg.FDP = nil; rapid.Bool().Draw(t, "tight fdp") {
+		drawGroups(t, &cfg)
+	}
 	// As little as is accepted, by a hundredth of the drive at most.
 	for at := 1; at < 100; at++ {
 		cfg.OverProvisioning = units.Fraction(float64(at) / 100)

@@ -91,6 +91,8 @@ type Drive struct {
 	moving        []int32 // moves that are under way, by pool
 	paces         []pace  // by pool
 	erasing       []erasing
+	groups        *groups     // nil if there is one
+	divided       bool        // there are several namespaces or groups
 	zones         []zoneSet   // by namespace; nil if none is zoned
 	returning     []returning // superblocks of zones that are being reset
 	parkedLists   []parkedList
@@ -250,6 +252,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if len(d.ns) > 1 {
 		d.byNamespace = make([]NamespaceStats, len(d.ns))
 	}
+	d.divided = len(d.ns) > 1 || cfg.groups() > 1
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.fewestFree = g.BlocksPerPlane
 	d.computeTimes()
@@ -286,7 +289,7 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 	blocks := g.BlocksPerPlane
 	streams := 0
 	for i := range ns {
-		streams += len(ns[i].handles)
+		streams += len(ns[i].placements)
 	}
 	if c.FDP != nil {
 		streams = c.FDP.Handles

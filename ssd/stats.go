@@ -166,6 +166,7 @@ type Stats struct {
 	Breakdown             [2]Breakdown
 
 	Namespaces            []NamespaceStats // of a drive that has several
+	Groups                []GroupStats     // reclaim groups, likewise
 	Queues                []QueueStats
 	LaneBusy, ChannelBusy []sim.Time
 	LinkBusy              [2]sim.Time // to the host, to the drive
@@ -249,6 +250,9 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		}
 	}
 	s.Namespaces = slices.Clone(d.byNamespace)
+	if d.groups != nil {
+		s.Groups = slices.Clone(d.groups.stats)
+	}
 	s.Zones, s.ZoneLevels = d.zoneStats, d.zonesNow()
 	for i := range d.channels {
 		c := &d.channels[i]

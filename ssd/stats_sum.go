@@ -70,6 +70,10 @@ func (s *Stats) Since(earlier *Stats) Stats {
 		d.Namespaces[i].Written -= n.Written
 		d.Namespaces[i].Moved -= n.Moved
 	}
+	d.Groups = slices.Clone(s.Groups)
+	for i := range earlier.Groups {
+		plus(d.Groups[i].counts(), earlier.Groups[i].counts(), true)
+	}
 	d.Rested = less(s.Rested, earlier.Rested)
 	d.FTL = s.FTL.Sub(earlier.FTL)
 	d.Energy -= earlier.Energy
@@ -113,6 +117,7 @@ func (s *Stats) Add(o *Stats) {
 	}
 	s.LaneBusy, s.ChannelBusy = together(s.LaneBusy, o.LaneBusy), together(s.ChannelBusy, o.ChannelBusy)
 	s.addNamespaces(o)
+	s.addGroups(o)
 	s.Rested = together(s.Rested, o.Rested)
 	s.FTL = s.FTL.Add(o.FTL)
 	s.Energy += o.Energy
@@ -136,6 +141,17 @@ func (s *Stats) addNamespaces(o *Stats) {
 	for i, n := range o.Namespaces {
 		s.Namespaces[i].Written += n.Written
 		s.Namespaces[i].Moved += n.Moved
+	}
+}
+
+// addGroups likewise.
+func (s *Stats) addGroups(o *Stats) {
+	if len(s.Groups) != len(o.Groups) {
+		s.Groups = nil
+		return
+	}
+	for i := range o.Groups {
+		plus(s.Groups[i].counts(), o.Groups[i].counts(), false)
 	}
 }
 

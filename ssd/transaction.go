@@ -30,6 +30,7 @@ type transaction struct {
 	waitsFor  uint8  // transactions that must be done first
 	ns        uint8
 	stream    uint8
+	group     uint8 // a write's: the reclaim group that it is for
 	origin    origin
 	pinned    bool  // the read pins its block
 	failed    bool  // its program did not take

@@ -75,7 +75,7 @@ func chosen(r *rng.Stream) ssd.Config {
 
 var byOperation = regexp.MustCompile(`((?:Submitted|Finished|Bytes):\[\d+ \d+ \d+ \d+) 0 0 0 0\]`)
 
-var noZones = regexp.MustCompile(`Zone(s|Levels):\{(\w+:0 ?)+\}`)
+var undivided = regexp.MustCompile(`Zone(s|Levels):\{(\w+:0 ?)+\}|Groups:\[\]`)
 
 // noted passes completions on, and digests them.
 type noted struct {
@@ -90,8 +90,8 @@ func (n noted) Complete(c block.Completion) {
 
 // digest adds what of v is not zero, so that what is counted from now on leaves the digests of those alone that never do it.
 func (n noted) digest(v any) {
-	// What counts by operation has those of zones at its end.
-	text := noZones.ReplaceAllString(byOperation.ReplaceAllString(fmt.Sprintf("%+v", v), "$1]"), "")
+	// What counts by operation has those of zones at its end; what is said of zones and reclaim groups is so of drives that have them.
+	text := undivided.ReplaceAllString(byOperation.ReplaceAllString(fmt.Sprintf("%+v", v), "$1]"), "")
 	for _, field := range strings.Fields(text) {
 		if !strings.HasSuffix(field, ":0") {
 			io.WriteString(n.all, field)

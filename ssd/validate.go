@@ -68,6 +68,7 @@ func (c *Config) Validate() error {
 	for i := range c.Namespaces {
 		bad.Within(fmt.Sprintf("namespaces[%d]", i), c.Namespaces[i].validate(c.Geometry))
 	}
+	c.validateGroups(&bad)
 	if bad.Err() == nil {
 		c.validateZoneSpace(&bad)
 	}
@@ -146,7 +147,8 @@ func (c *Config) validateSpace(bad *units.Faults) {
 	t := c.translation(ns, &p)
 	per := int64(p.flash.PagesPerBlock)
 	for pool := range p.count() {
-		data, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
+		data := c.mostData(ns, &p, int32(pool))
+		_, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
 		open := c.openIn(ns, int32(pool), &t)
 		spare := int64(t.BlocksPerPool)*per - data
 		need := int64(open-1+t.HostReserve)*per + mapped
@@ -193,9 +195,9 @@ func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
 		if !slices.Contains(n.poolOf, pool) {
 			continue
 		}
-		for _, s := range n.handles {
+		for _, p := range n.placements {
 			if n.zones == nil { // else zones have blocks of their own, and never more than their data fill
-				writes(int(s))
+				writes(int(p.stream))
 			}
 		}
 		if !c.Mapping.Ideal {

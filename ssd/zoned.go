@@ -312,7 +312,6 @@ func (d *Drive) settleZone(ns int, k uint32) {
 	if !z.resetting {
 		return
 	}
-	now := d.tick()
 	base := n.base + k*n.zones.size
 	for in := range z.pointer {
 		if p := d.l2p.get(base + in); p < trimmed {
@@ -321,8 +320,7 @@ func (d *Drive) settleZone(ns int, k uint32) {
 					z.blocks = append(z.blocks, b)
 				}
 			}
-			d.ftl.Invalidate(ftl.PPA(p), now)
-			d.mapped--
+			d.vacate(p)
 		}
 		d.l2p.put(base+in, trimmed, 0)
 		d.caches[n.cacheSet].drop(base + in)

@@ -165,7 +165,7 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 	need := int64(1)
 	for i := range ns {
 		if n := &ns[i]; n.zones == nil {
-			need += int64(len(n.handles)) * int64(c.grainsPerPage()-1)
+			need += int64(len(n.placements)) * int64(c.grainsPerPage()-1)
 		} else if most := int64(z.MaxActive); most > 0 {
 			need += most * int64(c.grainsPerPage()-1)
 		} else {
