@@ -30,8 +30,40 @@ func (d *Drive) Books() error {
 			return fmt.Errorf("queue %d: %+v", q, p)
 		}
 	}
+	if err := d.booksOfGroups(); err != nil {
+		return err
+	}
 	if d.batch != 0 || d.gathering != 0 || d.noData || d.chaining || len(d.postponed) > 0 || d.mapArrives {
 		return fmt.Errorf("between events a batch is open")
+	}
+	return nil
+}
+
+// booksOfGroups walks the pages that have a place: each pool holds as many as it is said to and no more than it may, in dies that are no other group's.
+func (d *Drive) booksOfGroups() error {
+	if d.groups == nil {
+		return nil
+	}
+	held := make([]int64, d.pools.count())
+	groupOf := map[int]int{}
+	for l := range d.ns[0].mapBase {
+		page := d.l2p.get(l)
+		if page >= trimmed {
+			continue
+		}
+		pool, _, in := d.split(page)
+		held[pool]++
+		plane, _ := d.pools.at(pool, in)
+		die := int(plane) / d.cfg.Geometry.PlanesPerDie
+		if was, ok := groupOf[die]; ok && was != d.pools.group(int32(pool)) {
+			return fmt.Errorf("die %d holds pages of group %d and of group %d", die, was, d.pools.group(int32(pool)))
+		}
+		groupOf[die] = d.pools.group(int32(pool))
+	}
+	for pool, n := range held {
+		if g := d.groups; n != g.held[pool] || n > g.most[pool] {
+			return fmt.Errorf("pool %d holds %d pages of data, %d are counted and %d may be", pool, n, g.held[pool], g.most[pool])
+		}
 	}
 	return nil
 }

@@ -16,3 +16,15 @@ func (d *Drive) FailPrograms(fails func(page uint32) bool) { d.programFails = fa
 func (d *Drive) PoolPages() (pool, block int) {
 	return int(d.pools.flash.PagesPerPlane()), d.pools.flash.PagesPerBlock
 }
+
+// GroupOf is the reclaim group whose die a logical page lies in, or -1.
+func (d *Drive) GroupOf(l int64) int {
+	page := d.l2p.get(uint32(l))
+	if page >= trimmed {
+		return -1
+	}
+	pool, _, in := d.split(page)
+	plane, _ := d.pools.at(pool, in)
+	g := &d.cfg.Geometry
+	return int(plane) / g.PlanesPerDie / (g.Dies() / d.cfg.FDP.Groups)
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // TestPools holds, for drives and namespaces by chance, what superblocks rest on: every plane is in one pool, all pools are alike, the planes of a pool
-// are those of the same namespaces, a namespace writes to the pools of all its planes and no others, and successive pages of a superblock that
+// are those of the same namespaces and the same reclaim group, a namespace writes to the pools of all its planes and no others, and successive pages of a superblock that
 // lie in one die have the same number within their blocks, so that one command programs them.
 func TestPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,6 +29,13 @@ func TestPools(t *testing.T) {
 			}
 			cfg.Namespaces = append(cfg.Namespaces, n)
 		}
+		groups := 1
+		if len(cfg.Namespaces) == 0 && rapid.Bool().Draw(t, "several groups") {
+			for groups = rapid.IntRange(2, 12).Draw(t, "groups"); g.Dies()%groups > 0; {
+				groups--
+			}
+			cfg.FDP = &FDP{Handles: 1, Groups: groups}
+		}
 		ns := cfg.layOut()
 		p := cfg.planePools(ns)
 		p.give(ns)
@@ -46,8 +53,21 @@ func TestPools(t *testing.T) {
 				t.Errorf("plane %d is in %d pools", plane, n)
 			}
 		}
-		if static && p.size != 1 || len(cfg.Namespaces) == 0 && !static && p.count() != 1 {
-			t.Errorf("%d pools of %d planes", p.count(), p.size)
+		if static && p.size != 1 || len(cfg.Namespaces) == 0 && !static && p.count() != groups {
+			t.Errorf("%d pools of %d planes, %d groups", p.count(), p.size, groups)
+		}
+		// A group is as many dies, of as few channels as can be, and its pools are together in turn.
+		dies := g.Dies() / groups
+		for turn, pool := range ns[0].poolOf {
+			group := p.group(pool)
+			for _, plane := range p.planes(int(pool)) {
+				if die := int(plane) / g.PlanesPerDie; len(cfg.Namespaces) == 0 && die/dies != group {
+					t.Errorf("die %d is in group %d", die, group)
+				}
+			}
+			if want := turn / (len(ns[0].poolOf) / groups); group != want {
+				t.Errorf("the pool in turn %d is of group %d, not %d", turn, group, want)
+			}
 		}
 		for i := range ns {
 			uses := map[int32]bool{}
