@@ -240,6 +240,20 @@ func TestFDP(t *testing.T) {
 	}
 }
 
+func TestReclaimGroups(t *testing.T) {
+	two := run(t, "groups.yaml")
+	one := run(t, "groups.yaml", shape.Change{Path: "ssd.fdp.groups", Value: "1"}, shape.Change{Path: "workload[*].group", Value: "0"})
+	if a, least, b := two("read.latency.max"), two("read.latency.min"), one("read.latency.p99_9"); a > 1.01*least || b < 2*a {
+		t.Errorf("reads take %v to %v us in a group of their own; in one with writes 1 in 1,000 takes %v or more", least, a, b)
+	}
+	if a, b := two("reclaim_group[1].waf"), one("ssd.waf"); a < 1.1*b {
+		t.Errorf("write amplification is %v with half of the spare space, %v with all", a, b)
+	}
+	if n := two("reclaim_group[0].writes.host") + two("reclaim_group[0].writes.strayed") + two("reclaim_group[1].writes.strayed"); n != 0 {
+		t.Errorf("%v grains went to the table's group, or past their own", n)
+	}
+}
+
 func TestZones(t *testing.T) {
 	zones := run(t, "zones.yaml")
 	blocks := run(t, "zones.yaml", shape.Change{Path: "ssd.zones", Value: "null"}, shape.Change{Path: "workload[*].zones", Value: "null"})

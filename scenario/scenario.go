@@ -124,6 +124,8 @@ type Load struct {
 	LatencyFrom LatencyFrom
 	// Placement is the placement hint of every write (write stream, FDP placement handle). 0 is none.
 	Placement int
+	// Group is the reclaim group that every write goes to, counted from 0.
+	Group int
 	// FUA makes every write complete only when its data are on flash (force unit access).
 	FUA bool
 	// Zones has the writes of synthetic requests keep to the zones of a zoned namespace.

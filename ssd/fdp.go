@@ -68,7 +68,7 @@ func (c *Config) placements(ns *Namespace, first int) []placement {
 		}
 	}
 	var out []placement
-	for group := range c.groups() {
+	for group := range c.Groups() {
 		for _, k := range handles {
 			out = append(out, placement{uint8(k), uint8(group)})
 		}
@@ -78,7 +78,7 @@ func (c *Config) placements(ns *Namespace, first int) []placement {
 
 // Placements is how many placement hints a namespace tells apart in each reclaim group.
 func (c *Config) Placements(namespace int) int {
-	return len(c.placements(&c.namespaces()[namespace], 0)) / c.groups()
+	return len(c.placements(&c.namespaces()[namespace], 0)) / c.Groups()
 }
 
 // streamsApart reports whether what survives of each stream is kept apart.

@@ -14,20 +14,17 @@ import (
 // A pool may hold as many pages of data as it would if every address were written in turn over all groups, and a superblock more. Of the pools that a page may be in, one a group, some
 // one always has room therefore, and a pool never holds what its collection could not cope with. The superblock lets data change places on a drive that is full.
 
-// groups is how many reclaim groups there are.
-func (c *Config) groups() int {
+// Groups is how many reclaim groups a drive of this configuration has.
+func (c *Config) Groups() int {
 	if c.FDP == nil {
 		return 1
 	}
 	return max(c.FDP.Groups, 1)
 }
 
-// Groups is how many reclaim groups a drive of this configuration has.
-func (c *Config) Groups() int { return c.groups() }
-
 // validateGroups checks several reclaim groups of a possible geometry.
 func (c *Config) validateGroups(bad *units.Faults) {
-	n := c.groups()
+	n := c.Groups()
 	if n == 1 {
 		return
 	}
@@ -43,7 +40,7 @@ func (c *Config) validateGroups(bad *units.Faults) {
 // mostData is how many pages of data a pool may hold.
 func (c *Config) mostData(ns []namespace, p *pools, pool int32) int64 {
 	data, _ := pagesIn(ns, pool, false)
-	if c.groups() > 1 {
+	if c.Groups() > 1 {
 		data += int64(p.flash.PagesPerBlock)
 	}
 	return data
@@ -64,7 +61,7 @@ func (s *GroupStats) counts() []*uint64 { return []*uint64{&s.Written, &s.Straye
 
 // makeGroups makes the groups of a drive, if there are several, as its image left them.
 func (d *Drive) makeGroups() {
-	n := d.cfg.groups()
+	n := d.cfg.Groups()
 	if n == 1 {
 		return
 	}

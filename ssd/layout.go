@@ -29,9 +29,9 @@ type namespace struct {
 	stream     int         // its first write stream
 	placements []placement // what its placement hints stand for
 	mapping    int         // the stream of its mapping pages
-	cache    CacheMode
-	cacheSet int // which cache it uses
-	cmt      int // which cached mapping table it uses
+	cache      CacheMode
+	cacheSet   int // which cache it uses
+	cmt        int // which cached mapping table it uses
 
 	zones *zoning // nil: the namespace is conventional
 

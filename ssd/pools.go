@@ -29,7 +29,7 @@ const mostSuperblock = 1 << 24
 // such sets, all are divided into pools of one size.
 func (c *Config) planePools(ns []namespace) pools {
 	g := c.Geometry
-	p := pools{size: 1, of: make([]int32, g.Planes()), apart: g.Planes() / c.groups(), grains: c.grainsPerPage()}
+	p := pools{size: 1, of: make([]int32, g.Planes()), apart: g.Planes() / c.Groups(), grains: c.grainsPerPage()}
 	p.perPage = divide.New(uint64(p.grains))
 	if c.Mapping.Allocation == AllocateDynamic {
 		sets := c.planeSets(ns, p.apart)

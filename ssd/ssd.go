@@ -252,7 +252,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	if len(d.ns) > 1 {
 		d.byNamespace = make([]NamespaceStats, len(d.ns))
 	}
-	d.divided = len(d.ns) > 1 || cfg.groups() > 1
+	d.divided = len(d.ns) > 1 || cfg.Groups() > 1
 	d.laneBusy = make([]sim.Time, len(d.lanes))
 	d.fewestFree = g.BlocksPerPlane
 	d.computeTimes()

@@ -72,7 +72,7 @@ func TestProducers(t *testing.T) {
 		{trialtest.Mixed, []string{"ssd.controller={command: 1us}", "ssd.power_states=[{after: 20us, exit: 10us}]"}},
 		{"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", []string{"ssd.slc_cache={capacity: 8MiB, fold: always}", "ssd.preconditioning.fill=none"}},
 		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}, zones: {}}\nworkload: [{trace: {file: zones.csv, columns: {time: time, op: op, offset: offset, size: size}}}]\n", nil},
-		{trialtest.Mixed, []string{"ssd.fdp={handles: 2}"}},
+		{trialtest.Mixed, []string{"ssd.fdp={handles: 2, groups: 2}", "workload[1].group=1"}},
 		{trialtest.SmallFabric, nil},
 		{trialtest.SmallFabric, []string{"measure.progress=true", "fabric.trimming={enabled: true, queue: 8KB}", "fabric.pfc.enabled=false", "fabric.recovery.kind=selective-repeat", "fabric.congestion_control.algorithm=ndp"}},
 		{trialtest.SmallFabric, []string{"fabric.load_balancing={choice: random}", "fabric.recovery={kind: selective-repeat, reordering: 64}", "flows=[{collective: {operation: all-reduce, size: 1MB}}]"}},

@@ -69,6 +69,8 @@ var seedlings = []string{
 	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 60, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 50%, preconditioning: {fill: steady, occupancy: 80%}, fdp: {handles: 3, isolation: persistently}," +
 		" namespaces: [{handles: [0, 2]}, {handles: [2, 1]}]}\n" +
 		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 30%, requests: 400}, placement: 1}, {synthetic: {writes: {size: 8KiB}, requests: 300}, closed: 2, namespace: 1, placement: 1}]\n",
+	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 60, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 50%, preconditioning: {fill: steady}, fdp: {handles: 2, groups: 2}}\n" +
+		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 30%, requests: 400}, group: 1}, {synthetic: {writes: {size: 8KiB}, requests: 300}, closed: 2, placement: 1}]\n",
 	"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 2, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, cache: {capacity: 1MiB}, preconditioning: {fill: sequential, occupancy: 50%}," +
 		" zones: {capacity: 1MiB, size: 1028KiB, max_open: 3, max_active: 8, max_append: 64KiB}, namespaces: [{}, {conventional: true, cache: write}]}\n" +
 		"workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 100us, read_fraction: 30%, requests: 400}, zones: {append: true, at_once: 2}}, {synthetic: {writes: {size: 8KiB}, requests: 100}, closed: 2, namespace: 1}," +

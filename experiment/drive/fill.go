@@ -243,12 +243,16 @@ func (f *figures) controllers() {
 // namespaces fills in what flash was programmed with for each, of drives that have several.
 func (f *figures) namespaces() {
 	for i, n := range f.now.Namespaces {
-		scope := "namespace[" + strconv.Itoa(i) + "]."
-		f.r.Set(scope+"writes.host", float64(n.Written))
-		f.r.Set(scope+"writes.moved", float64(n.Moved))
-		if n.Written > 0 {
-			f.r.Set(scope+"waf", float64(n.Written+n.Moved)/float64(n.Written))
-		}
+		f.written("namespace["+strconv.Itoa(i)+"].", n.Written, n.Moved)
+	}
+}
+
+// written fills in what flash was programmed with for a part of a drive.
+func (f *figures) written(scope string, host, moved uint64) {
+	f.r.Set(scope+"writes.host", float64(host))
+	f.r.Set(scope+"writes.moved", float64(moved))
+	if host > 0 {
+		f.r.Set(scope+"waf", float64(host+moved)/float64(host))
 	}
 }
 
@@ -297,6 +301,11 @@ func (f *figures) placement() {
 	c := f.drives[0].Config()
 	r.Set("ssd.fdp.mbe", float64(x.Erases)*float64(c.Geometry.PagesPerBlock)*float64(c.Geometry.PageSize))
 	r.Set("ssd.fdp.reclaim_unit", float64(c.ReclaimUnit()))
+	for i, g := range x.Groups {
+		scope := "reclaim_group[" + strconv.Itoa(i) + "]."
+		r.Set(scope+"writes.strayed", float64(g.Strayed))
+		f.written(scope, g.Written, g.Moved)
+	}
 }
 
 // limited fills in what a power limit did.

@@ -32,6 +32,14 @@ var queues = []struct{ name, noun string }{
 	{"gc_erase", "erases"},
 }
 
+// inGroup is what flash did for a reclaim group.
+var inGroup = []result.Definition{
+	{Name: "writes.host", Unit: "count", Help: "grains of the map that were programmed with what the host wrote"},
+	{Name: "writes.strayed", Unit: "count", Help: "of these, those that the host wrote to another group, which was full", Better: result.LowerIsBetter},
+	{Name: "writes.moved", Unit: "count", Help: "grains of the map that were programmed to move data, for garbage collection, wear levelling or refresh"},
+	{Name: "waf", Unit: "ratio", Help: "write amplification: grains programmed per grain that the host wrote, without the map's", Better: result.LowerIsBetter},
+}
+
 // Words are the names of what requests and drives did.
 func Words() result.Words {
 	var l result.Lexicon
@@ -43,6 +51,7 @@ func Words() result.Words {
 		l.Latency(k.name, " of the latency of "+k.noun, "latency of "+k.noun)
 	}
 	accounts.Define(&l)
+	l.Scope("reclaim_group", "reclaim group, if ssd.fdp.groups are several", func(string) bool { return false }, inGroup...)
 	for _, k := range operations[:2] {
 		l.Series(k.name+".iops", "1/s", k.noun+" completed per second")
 		l.Series(k.name+".bandwidth", "B/s", "bytes of "+k.noun+" completed per second")

@@ -86,7 +86,8 @@ func (f *Flows) add(i, copy int, first int64) error {
 		x.Start, x.Namespace = l.Start, uint8(l.Namespace)
 		x.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight}
 		x.Fold, x.FromSubmission = l.Addresses == scenario.AddressFold, l.LatencyFrom == scenario.FromSubmission
-		x.Placement, x.ForceUnit = uint8(l.Placement), l.FUA
+		// NVMe's placement identifier has the reclaim group before the handle.
+		x.Placement, x.ForceUnit = uint8(l.Group*f.s.DriveOf(0).Placements(l.Namespace)+l.Placement), l.FUA
 		if l.Until > 0 && (x.Until == 0 || l.Until < x.Until) {
 			x.Until = l.Until
 		}
