@@ -138,7 +138,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
 			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams, or ssd.fdp.handles", l.Placement, l.Namespace, most-1, l.Namespace)
 		} else if most := s.DriveOf(0).Groups(); l.Group < 0 || l.Group >= most {
-			fail("group", "the drive has no reclaim group %d; it has 0 to %d: raise ssd.fdp.groups", l.Group, most-1)
+			fail("group", "%d is not possible: the drive has reclaim groups 0 to %d; raise ssd.fdp.groups", l.Group, most-1)
 		}
 	}
 	if drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1) {

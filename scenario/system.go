@@ -233,20 +233,23 @@ var localKeys = []string{"queue", "namespace"}
 
 // absent are the keys of what the scenario is not.
 func (s *Scenario) absent() []string {
+	var out []string
 	if len(s.Targets) == 0 {
-		out := append(s.absentOfCluster(), systemKeys...)
+		out = append(s.absentOfCluster(), systemKeys...)
 		if s.ObjectCluster != nil || s.Fabric != nil {
 			out = append(out, "rate_control")
 		}
-		return out
-	}
-	var out []string
-	if s.HostRAID != nil {
+	} else if s.HostRAID != nil {
 		out = append(out, "route.target", "host_raid.drives")
 	}
 	for i := range s.Workload {
-		for _, key := range localKeys {
-			out = append(out, fmt.Sprintf("workload[%d].%s", i, key))
+		if len(s.Targets) > 0 {
+			for _, key := range localKeys {
+				out = append(out, fmt.Sprintf("workload[%d].%s", i, key))
+			}
+		}
+		if !s.HasDrives() || s.DriveOf(0).Groups() == 1 {
+			out = append(out, fmt.Sprintf("workload[%d].group", i))
 		}
 	}
 	return out
