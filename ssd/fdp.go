@@ -11,7 +11,7 @@ import (
 type FDP struct {
 	// Handles is how many reclaim unit handles the drive has, for all namespaces together.
 	Handles int
-	// Groups is how many reclaim groups the drive is divided into. Each is as many dies of its own, of as few channels as can be.
+	// Groups is how many reclaim groups the drive is divided into. Each is an equal number of dies, in order of channel, chip and die.
 	Groups int
 	// Isolation is what becomes of data that collection moves: under initially they are written together, whatever handles they came through; under persistently those of each handle
 	// stay apart.

@@ -97,8 +97,8 @@ func TestWritesGoToTheirGroup(t *testing.T) {
 	}
 }
 
-// TestFullGroup: a group holds its share of all addresses and a superblock more. What is written to it beyond goes to the group with the most room, and nothing fails; trimming and overwriting
-// through other groups make room again.
+// TestFullGroup: a group holds its share of all addresses and a superblock more. What is written to it beyond goes to the group with the most room, and nothing fails. A page that is in the
+// full group may be written there again.
 func TestFullGroup(t *testing.T) {
 	t.Parallel()
 	cfg := grouped(3)
