@@ -74,7 +74,7 @@ type Request struct {
 	Volume    uint32 // which of an array's volumes; a single drive has one, whatever this says
 	Namespace uint8  // which namespace; 0 is the first
 	Op        Op
-	Placement uint8 // placement hint (write stream, FDP placement handle); 0 is none
+	Placement uint8 // placement hint (write stream; FDP: the reclaim group times the namespace's handles, and the placement handle); 0 is none
 	ForceUnit bool  // FUA: a write completes only once it is on flash
 	Append    bool  // Zone Append: a write to the zone that begins at Offset, which goes where the zone's data end
 	// Data is what a Write takes and where a Read puts what it finds: buffers of

@@ -63,37 +63,50 @@ func pagesFrom(first, pages, n int64) *placedWrites {
 	return &placedWrites{placed: placed{first: first, pages: pages, inOrder: true}, left: n}
 }
 
-// TestWritesGoToTheirGroup: a page lies in the group that it was last written through, handles are those of each group, and what names no group is written to the first.
+// TestWritesGoToTheirGroup: a page lies in the group that it was last written through, handles are those of each group, and what names no group is written to the first; past the
+// cache and out of it, and where the address chooses among the planes of a group.
 func TestWritesGoToTheirGroup(t *testing.T) {
 	t.Parallel()
-	cfg := grouped(4)
-	cfg.Namespaces = []ssd.Namespace{{Handles: []int{1, 0}}}
-	write := func(first, pages int64, placement uint8, start units.Duration) cosim.Flow {
-		return cosim.Flow{Placement: placement, Outstanding: 1, Start: start, Source: pagesFrom(first, pages, pages)}
-	}
-	d := runGroups(t, cfg, nil, write(0, 100, 0, 0), write(100, 100, 3, 0), write(200, 100, 6, 0), write(300, 100, 99, 0), write(50, 100, 5, units.Second))
-	for page := range int64(450) {
-		want := -1
-		switch {
-		case page < 50, page >= 300 && page < 400:
-			want = 0
-		case page < 150:
-			want = 2
-		case page < 200:
-			want = 1
-		case page < 300:
-			want = 3
-		}
-		if got := d.GroupOf(page); got != want {
-			t.Fatalf("page %d lies in group %d, not %d", page, got, want)
-		}
-	}
-	// Placements 0, 6 and 99 are the first of the namespace's list, handle 1.
-	if p := d.Stats().FTL.Programs; p[1] != 300 || p[0] != 200 {
-		t.Errorf("%v pages went through the handles", p[:2])
-	}
-	if g := d.Stats().Groups; g[0].Written != 200 || g[1].Written != 100 || g[2].Written != 100 || g[3].Written != 100 || g[2].Strayed != 0 {
-		t.Errorf("%+v", g)
+	for name, change := range map[string]func(*ssd.Config){
+		"through": func(*ssd.Config) {},
+		"cached":  func(c *ssd.Config) { c.Cache.Mode, c.Cache.Capacity = ssd.CacheWrite, 16*8192 },
+		"static":  func(c *ssd.Config) { c.Mapping.Allocation, c.Geometry.PlanesPerDie = ssd.AllocateStatic, 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := grouped(4)
+			cfg.Namespaces = []ssd.Namespace{{Handles: []int{1, 0}}}
+			change(&cfg)
+			if got := cfg.ReclaimUnit(); got != 64*8192 {
+				t.Errorf("a reclaim unit holds %v", got)
+			}
+			write := func(first, pages int64, placement uint8, start units.Duration) cosim.Flow {
+				return cosim.Flow{Placement: placement, Outstanding: 1, Start: start, Source: pagesFrom(first, pages, pages)}
+			}
+			d := runGroups(t, cfg, nil, write(0, 100, 0, 0), write(100, 100, 3, 0), write(200, 100, 6, 0), write(300, 100, 99, 0), write(50, 100, 5, 2*units.Second))
+			for page := range int64(450) {
+				want := -1
+				switch {
+				case page < 50, page >= 300 && page < 400:
+					want = 0
+				case page < 150:
+					want = 2
+				case page < 200:
+					want = 1
+				case page < 300:
+					want = 3
+				}
+				if got := d.GroupOf(page); got != want {
+					t.Fatalf("page %d lies in group %d, not %d", page, got, want)
+				}
+			}
+			// Placements 0, 6 and 99 are the first of the namespace's list, handle 1.
+			if p := d.Stats().FTL.Programs; p[1] != 300 || p[0] != 200 {
+				t.Errorf("%v pages went through the handles", p[:2])
+			}
+			if g := d.Stats().Groups; g[0].Written != 200 || g[1].Written != 100 || g[2].Written != 100 || g[3].Written != 100 || g[2].Strayed != 0 {
+				t.Errorf("%+v", g)
+			}
+		})
 	}
 }
 

@@ -90,6 +90,14 @@ func TestLimits(t *testing.T) {
 			c.Namespaces = []ssd.Namespace{{Conventional: v > 0}, {Conventional: true}}
 		}, []float64{0}, []float64{1}},
 		{"fdp.handles", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: int(v), Groups: 1} }, []float64{1, ssd.MaxHandles}, []float64{0, ssd.MaxHandles + 1}},
+		{"fdp.groups", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: 4, Groups: int(v)} }, []float64{1, 64}, []float64{0, 3, 128}},
+		{"fdp.groups", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: int(v), Groups: 64} }, []float64{4}, []float64{5}},
+		{"fdp.groups", func(c *ssd.Config, v float64) {
+			c.FDP, c.Quirks.WholeChip = &ssd.FDP{Handles: 4, Groups: int(v)}, true
+		}, []float64{1}, []float64{2}},
+		{"namespaces[1]", func(c *ssd.Config, v float64) {
+			c.FDP, c.Namespaces = &ssd.FDP{Handles: 4, Groups: int(v)}, []ssd.Namespace{{}, {Dies: []int{0}}}
+		}, []float64{1}, []float64{2}},
 		{"fdp.isolation", func(c *ssd.Config, v float64) { c.FDP = &ssd.FDP{Handles: 2, Groups: 1, Isolation: ssd.Isolation(v)} }, []float64{0, 1}, []float64{2}},
 		{"namespaces[0].handles", func(c *ssd.Config, v float64) {
 			c.FDP, c.Namespaces = &ssd.FDP{Handles: 4, Groups: 1}, []ssd.Namespace{{Handles: []int{0, int(v)}}}
