@@ -81,23 +81,14 @@ func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 	_, k := n.inTurn(l - n.base)
 	each := len(n.poolOf) / len(g.stats)
 	k %= each
-	now := int32(-1) // where it is, and takes no more room when it is written again
-	if page := d.l2p.get(l); page < trimmed {
-		now = int32(d.poolOf(page))
-	}
 	best := n.poolOf[group*each+k]
-	if best == now || g.held[best] < g.most[best] {
+	room := g.most[best] - g.held[best]
+	if page := d.l2p.get(l); room > 0 || page < trimmed && d.poolOf(page) == int(best) { // where it is already it takes no more room
 		return best
 	}
-	most := int64(0)
 	for ; k < len(n.poolOf); k += each {
-		pool := n.poolOf[k]
-		room := g.most[pool] - g.held[pool]
-		if pool == now {
-			room++
-		}
-		if room > most {
-			best, most = pool, room
+		if pool := n.poolOf[k]; g.most[pool]-g.held[pool] > room {
+			best, room = pool, g.most[pool]-g.held[pool]
 		}
 	}
 	return best
