@@ -23,7 +23,7 @@ var runFlashnet = map[string]func(context.Context, Options) (*Report, error){
 // Why rows are not reproduced, where the machine is the reason.
 const (
 	becauseMachine = "it is a figure of the paper's machines: what this one's processors and device take, clients included, decides"
-	becauseShared  = "clients and servers share this machine's processors, so that what a server saves the client spends, and what is saved in the kernel there is spent in changes between user space and kernel here"
+	becauseShared  = "clients and servers are on one machine, whose few processors and loopback decide: what is saved in the kernel there is spent in changes between user space and kernel here"
 	becauseKernel  = "a process' profile does not see what the kernel does within a system call, which counts as what the call is for"
 	becauseNIC     = "there is no such network interface here"
 )
