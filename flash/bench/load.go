@@ -40,7 +40,7 @@ type lane struct {
 	more  *sync.Cond           // something is under way, or nothing more comes
 	free  []int                // slots
 	late  fifo.Ring[time.Time] // what was due when there was none
-	under int // requests under way
+	under int                  // requests under way
 	over  bool
 }
 
