@@ -124,7 +124,8 @@ type loop struct {
 
 	// Of the thread alone.
 	arena   []byte // registered: operations in it need no mapping of their memory
-	slots   []task
+	slots   []slot
+	again   []task // reads that were one with others and went wrong, or others did
 	free    []uint32
 	batch   []task       // that have ended
 	events  []completion // of sockets
@@ -169,7 +170,7 @@ func (l *loop) run(made chan<- error) {
 		return
 	}
 	l.event = int(event)
-	l.slots = make([]task, l.ring.size-1) // one entry is the eventfd's
+	l.slots = make([]slot, l.ring.size-1) // one entry is the eventfd's
 	for i := range l.slots {
 		l.free = append(l.free, uint32(i))
 	}
@@ -231,7 +232,7 @@ func (l *loop) turn() {
 	l.mu.Lock()
 	l.take()
 	// What cannot be submitted for want of a slot waits for a completion, and needs nobody to wake the thread.
-	idle := (l.queue.N == 0 || len(l.free) == 0) && len(l.orders) == 0 && len(l.ready) == 0 && len(l.batch) == 0 && len(l.events) == 0 && !l.over
+	idle := (l.queue.N == 0 && len(l.again) == 0 || len(l.free) == 0) && len(l.orders) == 0 && len(l.ready) == 0 && len(l.batch) == 0 && len(l.events) == 0 && !l.over
 	spins := idle && l.spins()
 	wait := idle && !spins
 	l.asleep = wait
@@ -273,12 +274,16 @@ func (l *loop) push(s submission) {
 
 // take pushes what is asked of devices into free slots; l.mu is held.
 func (l *loop) take() {
-	for l.queue.N > 0 && len(l.free) > 0 && l.ahead < int(l.ring.size)-1 {
-		t := l.queue.Pop()
-		slot := l.free[len(l.free)-1]
+	for (l.queue.N > 0 || len(l.again) > 0) && len(l.free) > 0 && l.ahead < int(l.ring.size)-1 {
+		i := l.free[len(l.free)-1]
 		l.free = l.free[:len(l.free)-1]
-		l.slots[slot] = t
-		l.push(l.entry(t, uint64(slot)))
+		s := &l.slots[i]
+		if n := len(l.again); n > 0 { // each by itself, so that it is known which one goes wrong
+			s.first, l.again = l.again[n-1], l.again[:n-1]
+		} else {
+			s.fill(&l.queue)
+		}
+		l.push(l.entry(s, uint64(i)))
 	}
 }
 
@@ -344,9 +349,14 @@ func (l *loop) ended(c completion) {
 		l.events = append(l.events, c)
 		return
 	}
-	t := l.slots[c.token]
-	l.slots[c.token] = task{}
+	s := &l.slots[c.token]
 	l.free = append(l.free, uint32(c.token))
+	if len(s.more) > 0 {
+		l.batch, l.again = s.divide(int(c.result), l.batch, l.again)
+		return
+	}
+	t := s.first
+	s.first = task{}
 	t.op.Err = nil
 	switch {
 	case c.result < 0:
@@ -375,11 +385,16 @@ func (l *loop) finish() {
 	l.batch = l.batch[:copy(l.batch, l.batch[n:])]
 }
 
-func (l *loop) entry(t task, token uint64) submission {
-	op := t.op
-	s := submission{fd: int32(t.dev.fd), token: token}
+func (l *loop) entry(x *slot, token uint64) submission {
+	op := x.first.op
+	s := submission{fd: int32(x.first.dev.fd), token: token}
 	if op.Kind == device.Flush {
 		s.opcode, s.opFlags = opFsync, fsyncDatasync
+		return s
+	}
+	s.offset = uint64(op.Offset)
+	if len(x.more) > 0 {
+		s.opcode, s.address, s.length = opReadVector, uint64(uintptr(unsafe.Pointer(&x.vector[0]))), uint32(len(x.vector))
 		return s
 	}
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(op.Buf)))
@@ -391,7 +406,7 @@ func (l *loop) entry(t task, token uint64) submission {
 	if l.arena != nil && base >= arena && base+uintptr(len(op.Buf)) <= arena+uintptr(len(l.arena)) {
 		s.opcode = opReadFixed + (s.opcode - opRead)
 	}
-	s.offset, s.address, s.length = uint64(op.Offset), uint64(base), uint32(len(op.Buf))
+	s.address, s.length = uint64(base), uint32(len(op.Buf))
 	return s
 }
 

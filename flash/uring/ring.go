@@ -28,6 +28,7 @@ const (
 
 // Operations of a submission entry.
 const (
+	opReadVector = 1
 	opFsync      = 3
 	opReadFixed  = 4
 	opWriteFixed = 5

@@ -63,7 +63,7 @@ func TestFixed(t *testing.T) {
 		{device.Aligned(device.Grain), device.Read, opRead}, {device.Aligned(device.Grain), device.Write, opWrite}, {nil, device.Flush, opFsync},
 	} {
 		op := device.Op{Kind: c.kind, Buf: c.buf}
-		if e := d.loops.all[0].entry(task{&op, d}, 0); e.opcode != c.want {
+		if e := d.loops.all[0].entry(&slot{first: task{&op, d}}, 0); e.opcode != c.want {
 			t.Errorf("%v in %d bytes goes as operation %d, not %d", c.kind, len(c.buf), e.opcode, c.want)
 		}
 	}

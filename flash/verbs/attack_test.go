@@ -242,14 +242,19 @@ func TestReadQueue(t *testing.T) {
 	v.settled(v.store)
 }
 
-// TestReadsAreWindowed holds that a read of a huge region asks the store for a window of it, not for all.
+// TestReadsAreWindowed holds that a read of a huge region asks the store for a window of it and the next one, not for all, and reads behind it for one each.
 func TestReadsAreWindowed(t *testing.T) {
 	v := newVictim(t)
 	huge := &hugeStore{size: 1 << 60}
 	g := v.region(1, verbs.RegionConfig{Store: huge, Length: 1 << 60, Rights: verbs.RemoteRead})
 	v.inject(readRequest(1, wire.ReadRequestFields{Size: 1<<32 - 1, SourceSTag: g.STag(), SourceOffset: 1 << 59}))
-	if huge.asked != verbs.DefaultConfig().Window {
+	window := verbs.DefaultConfig().Window
+	if huge.asked != 2*window {
 		t.Errorf("the store was asked for %d bytes", huge.asked)
+	}
+	v.inject(readRequest(2, wire.ReadRequestFields{Size: 1<<32 - 1, SourceSTag: g.STag(), SourceOffset: 1 << 58}))
+	if huge.asked != 3*window {
+		t.Errorf("the store was asked for %d bytes of two reads", huge.asked)
 	}
 }
 

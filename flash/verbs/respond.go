@@ -55,6 +55,7 @@ func (q *QueuePair) answer(b []byte) []byte {
 	if e.isAtomic {
 		return q.answerAtomic(b, e)
 	}
+	q.ahead(e)
 	left := e.read.Size - e.sent
 	k := int(min(left, uint32(q.payload(wire.TaggedLength))))
 	if a := e.access; a != nil {
@@ -109,17 +110,23 @@ func (q *QueuePair) answer(b []byte) []byte {
 	return b
 }
 
-// slide gives a window back that has been sent, and asks for the next one as soon as the
-// one before is all there.
+// ahead asks for the window behind the one that is being sent, or waited for: the store works at one while the other goes out. Who gives pages gives them in the order in which they
+// were asked for, so the one that is waited for does not wait for this one.
+func (q *QueuePair) ahead(e *response) {
+	if a := e.access; a != nil && e.next == nil && a.state != accessFailed {
+		if end := e.start + uint32(a.Length); end < e.read.Size {
+			e.next = e.window(q, end)
+		}
+	}
+}
+
+// slide gives a window back that has been sent.
 func (q *QueuePair) slide(e *response) {
 	a := e.access
-	end := e.start + uint32(a.Length)
-	if e.next == nil && end < e.read.Size && a.state == accessHeld {
-		e.next = e.window(q, end)
-	}
-	if e.sent == end {
+	if end := e.start + uint32(a.Length); e.sent == end {
 		e.access, e.next, e.start = e.next, nil, end
 		q.put(e.region, a)
+		q.ahead(e)
 	}
 }
 

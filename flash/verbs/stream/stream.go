@@ -409,6 +409,10 @@ func (c *Conn) flush() {
 			if cap(b)-n >= wire.MaxFPDU { // there was room for more, so there is no more
 				break
 			}
+			if c.shard != nil { // the loop begins what was asked for meanwhile, and others have their turns
+				c.wake()
+				break
+			}
 			continue
 		}
 		c.rest, c.writing = b[n:], true

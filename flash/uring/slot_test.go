@@ -1,0 +1,130 @@
+package uring
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"farflash/flash/device"
+	"farflash/internal/fifo"
+)
+
+// grains are operations of one device, which begin and end at these grains; a negative first one is a write.
+func grains(dev *Device, at ...int64) (q fifo.Ring[task]) {
+	for _, g := range at {
+		kind := device.Read
+		if g < 0 {
+			kind, g = device.Write, -g
+		}
+		q.Push(task{&device.Op{Kind: kind, Offset: g * device.Grain, Buf: device.Aligned(device.Grain)}, dev})
+	}
+	return q
+}
+
+// TestTogether holds which operations are one entry: reads of one device, each right behind the one before, as many as may be.
+func TestTogether(t *testing.T) {
+	dev := &Device{}
+	many := make([]int64, together+3)
+	for i := range many {
+		many[i] = int64(7 + i)
+	}
+	for _, x := range []struct {
+		at   []int64
+		want []int // operations of each entry
+	}{
+		{[]int64{5}, []int{1}},
+		{[]int64{5, 6, 7, 9}, []int{3, 1}},
+		{[]int64{5, 5, 4}, []int{1, 1, 1}},
+		{[]int64{5, -6, -7, 8, 9}, []int{1, 1, 1, 2}},
+		{many, []int{together, 3}},
+	} {
+		q := grains(dev, x.at...)
+		var s slot
+		for k, want := range x.want {
+			first := q.First().op
+			if s.fill(&q); len(s.more)+1 != want || s.first.op != first {
+				t.Errorf("%v: entry %d has %d operations, not %d", x.at, k, len(s.more)+1, want)
+			}
+			if len(s.more) > 0 && len(s.vector) != want {
+				t.Errorf("%v: entry %d has %d pieces of memory", x.at, k, len(s.vector))
+			}
+		}
+		if q.N != 0 {
+			t.Errorf("%v: %d operations are left", x.at, q.N)
+		}
+	}
+	q := grains(dev, 3)
+	q.Push(task{grains(nil, 4).Items[0].op, &Device{}})
+	var s slot
+	if s.fill(&q); len(s.more) != 0 {
+		t.Error("reads of two devices are one")
+	}
+}
+
+// TestDivide holds what becomes of reads that were one: those that were read are over, the others are done again.
+func TestDivide(t *testing.T) {
+	for _, x := range []struct{ got, over int }{
+		{3 * device.Grain, 3}, {2*device.Grain + 512, 2}, {device.Grain, 1}, {0, 0}, {-int(syscall.EIO), 0},
+	} {
+		q := grains(&Device{}, 5, 6, 7)
+		var s slot
+		s.fill(&q)
+		over, again := s.divide(x.got, nil, nil)
+		if len(over) != x.over || len(again) != 3-x.over || len(s.more) != 0 || s.first.op != nil {
+			t.Errorf("of %d bytes %d are over and %d are done again", x.got, len(over), len(again))
+		}
+		for i, r := range append(over, again...) {
+			if r.op.Offset != int64(5+i)*device.Grain {
+				t.Errorf("of %d bytes: operation %d is at %d", x.got, i, r.op.Offset)
+			}
+		}
+	}
+}
+
+// TestReadsTogether reads what lies together through a ring: each page comes into its own memory, and of those that the file has lost only its own reads say so.
+func TestReadsTogether(t *testing.T) {
+	skipped(t)
+	const pages, kept = 100, 70
+	path := filepath.Join(t.TempDir(), "dev")
+	d, err := Open(path, device.Mode{Create: pages * device.Grain}, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := func(i int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8), 1, 2}, device.Grain/4) }
+	whole := make([]byte, 0, pages*device.Grain)
+	for i := range pages {
+		whole = append(whole, content(i)...)
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{pages, kept} {
+		if err := os.Truncate(path, int64(size)*device.Grain); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan *device.Op, pages)
+		var ops []*device.Op
+		for i := range pages {
+			ops = append(ops, &device.Op{
+				Kind: device.Read, Offset: int64(i) * device.Grain, Buf: device.Aligned(device.Grain), Token: uint64(i), Done: func(o *device.Op) { done <- o },
+			})
+		}
+		d.Submit(ops...)
+		for range pages {
+			o := <-done
+			i := int(o.Token)
+			switch {
+			case i >= size && !errors.Is(o.Err, device.ErrShort):
+				t.Errorf("page %d of %d: %v", i, size, o.Err)
+			case i < size && (o.Err != nil || !bytes.Equal(o.Buf, content(i))):
+				t.Errorf("page %d of %d: %v, or other bytes", i, size, o.Err)
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
