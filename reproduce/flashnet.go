@@ -6,7 +6,7 @@ package reproduce
 const flashnetPaper = "Trivedi et al., FlashNet: Flash/Network Stack Co-Design, ACM TOS 14(4), 2018, "
 
 // flashnetNote is what every report of such figures says.
-const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two processors of 8 cores and three NVMe drives, and 16 machines asked it over 40 Gbit/s. Here clients and servers are one process on one machine, over loopback. " +
+const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two processors of 8 cores and three NVMe drives, and 16 machines asked it over 40 Gbit/s. Here clients and servers are two processes on one machine, each with one half of its processors, over loopback. " +
 	"On a small virtual machine that can show ratios of two systems that took turns on the same file, what grows with the number of clients, what registration costs, and which kind of work takes the processor. It cannot show " +
 	"rates of a server (clients need the processors as well), latencies of flash (a host's cache is no flash), 40 Gbit/s, 256 machines, a hardware NIC, or where the kernel spends its time. " +
 	"Nothing is held about these verdicts: they are of the machine and the moment. Files are made in the folder for temporary files (TMPDIR)"

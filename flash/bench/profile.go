@@ -18,7 +18,7 @@ type Part uint8
 // The parts. What the kernel does within a system call counts as the call's: a process' profile does not see into it.
 const (
 	Network    Part = iota // system calls on connections
-	Storage                // system calls on files and rings
+	Storage                // system calls on files and rings; what a ring receives from connections is among it, as one call does both
 	Scheduling             // goroutines and threads that wait and are woken, by Go's runtime and by the kernel
 	Requests               // what is done with requests: protocols, checksums, the controller
 	Other                  // the collector and what is none of these
@@ -102,7 +102,7 @@ var rules = []struct {
 		"runtime.ready", "runtime.goready", "runtime.entersyscall", "runtime.exitsyscall", "runtime.sysmon", "runtime.wakep", "runtime.gopark", "runtime.chansend", "runtime.chanrecv", "runtime.selectgo",
 		"sync.(*Mutex).lockSlow", "internal/sync.(*Mutex).lockSlow", "runtime.semacquire", "runtime.semrelease"}},
 	{Storage, []string{"syscall.Pread", "syscall.Pwrite", "syscall.pread", "syscall.pwrite", "internal/poll.(*FD).Pread", "internal/poll.(*FD).Pwrite", "flash/uring.(*ring).enter", "flash/uring.(*Ring).enter"}},
-	{Network, []string{"syscall.Read", "syscall.Write", "syscall.read", "syscall.write", "internal/poll.(*FD).Read", "internal/poll.(*FD).Write", "internal/poll.(*FD).writev", "net.(*conn)"}},
+	{Network, []string{"syscall.Read", "syscall.Write", "syscall.read", "syscall.write", "internal/poll.(*FD).Read", "internal/poll.(*FD).Write", "internal/poll.(*FD).writev", "net.(*conn)", "flash/uring.(*Socket).Send"}},
 	{Storage, []string{"syscall.Syscall", "syscall.RawSyscall", "internal/runtime/syscall"}}, // those of rings are called by no other name
 	{Requests, []string{"farflash/"}},
 }

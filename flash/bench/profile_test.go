@@ -16,6 +16,7 @@ func TestPart(t *testing.T) {
 		{Network, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall", "syscall.write", "syscall.Write", "internal/poll.(*FD).Write", "net.(*conn).Write", "farflash/flash/bench.(*bench).servePlain"}},
 		{Storage, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall6", "syscall.Pread", "internal/poll.(*FD).Pread", "os.(*File).ReadAt", "farflash/flash/bench.(*bench).servePlain"}},
 		{Storage, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall6", "farflash/flash/uring.(*Ring).enter", "farflash/flash/uring.(*Device).submit"}},
+		{Network, []string{"internal/runtime/syscall.Syscall6", "syscall.RawSyscall6", "farflash/flash/uring.(*Socket).SendVectors", "farflash/flash/nbd/server.(*driven).flush"}},
 		{Scheduling, []string{"runtime.futex", "runtime.notesleep", "runtime.findRunnable", "runtime.schedule", "runtime.park_m", "runtime.mcall"}},
 		{Scheduling, []string{"runtime.goready", "runtime.chansend", "farflash/flash/verbs/stream.signal"}},
 		{Other, []string{"runtime.scanobject", "runtime.gcDrain", "runtime.gcBgMarkWorker"}},
