@@ -25,36 +25,14 @@ func grouped(channels int) ssd.Config {
 // runGroups runs a drive under flows until their requests have ended.
 func runGroups(t *testing.T, cfg ssd.Config, watch func(*ssd.Drive), flows ...cosim.Flow) *ssd.Drive {
 	t.Helper()
-	eng := sim.New()
-	h := cosim.NewHost(eng)
-	d, err := ssd.New(cfg, eng, h, 1, "ssd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if watch != nil {
-		watch(d)
-	}
 	for i := range flows {
 		flows[i].Name = "load"
 	}
-	if err := h.Attach(d, flows); err != nil {
-		t.Fatal(err)
+	var all []func(*ssd.Drive)
+	if watch != nil {
+		all = append(all, watch)
 	}
-	if err := h.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eng.Run(sim.Forever)
-	if h.Err() != nil {
-		t.Fatal(h.Err())
-	}
-	for _, c := range d.Checks() {
-		if !c.OK {
-			t.Errorf("%s: %s", c.Name, c.Detail)
-		}
-	}
-	if err := d.Books(); err != nil {
-		t.Error(err)
-	}
+	d, _, _ := runFlows(t, cfg, flows, all...)
 	return d
 }
 

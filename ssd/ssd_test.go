@@ -22,6 +22,13 @@ import (
 // times), until all have ended.
 func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Record, watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host, *sim.Engine) {
 	t.Helper()
+	f := cosim.Flow{Name: "test", Source: workload.Slice(records), Outstanding: outstanding, Queue: block.QueueConfig{Class: block.High}}
+	return runFlows(t, cfg, []cosim.Flow{f}, watch...)
+}
+
+// runFlows runs flows on a new drive until all their requests have ended.
+func runFlows(t testing.TB, cfg ssd.Config, flows []cosim.Flow, watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host, *sim.Engine) {
+	t.Helper()
 	eng := sim.New()
 	h := cosim.NewHost(eng)
 	d, err := ssd.New(cfg, eng, h, 1, "ssd")
@@ -31,8 +38,7 @@ func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Reco
 	for _, w := range watch {
 		w(d)
 	}
-	f := cosim.Flow{Name: "test", Source: workload.Slice(records), Outstanding: outstanding, Queue: block.QueueConfig{Class: block.High}}
-	if err := h.Attach(d, []cosim.Flow{f}); err != nil {
+	if err := h.Attach(d, flows); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Start(); err != nil {

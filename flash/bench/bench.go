@@ -25,8 +25,10 @@ import (
 	"slices"
 	"time"
 
+	"farflash/flash/ctl"
 	"farflash/flash/pool"
 	"farflash/flash/uring"
+	"farflash/flash/verbs"
 	"farflash/stats"
 	"farflash/units"
 )
@@ -130,6 +132,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("bench: %d bytes; use 1 MiB to 1 TiB", c.Size)
 	case c.Memory < 1<<20 || c.Memory > 1<<38:
 		return fmt.Errorf("bench: %d bytes of memory; use 1 MiB or more", c.Memory)
+	case c.Connections >= 1 && c.Depth >= 1 && c.window(c.underWay()) == 0:
+		return fmt.Errorf("bench: %v of memory are too few for %d connections with %d requests of %v each; use %v or more, or fewer of them",
+			units.Bytes(c.Memory), c.Connections, c.underWay(), units.Bytes(c.Block), units.Bytes(c.Connections*(c.underWay()+1)*ctl.Page/3*4+ctl.Page))
 	case !(c.Room >= 1 && c.Room <= 100):
 		return fmt.Errorf("bench: room for %v files; use 1 to 100", c.Room)
 	case c.Connections < 1 || c.Connections > 4096 || c.Depth < 1 || c.Depth > 128:
@@ -144,6 +149,26 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("bench: %d rounds of %v", c.Rounds, c.Time)
 	}
 	return nil
+}
+
+// underWay is how many requests of a connection are under way at most.
+func (c *Config) underWay() int {
+	if c.Load > 0 {
+		return max(c.Depth, openDepth)
+	}
+	return c.Depth
+}
+
+// window is how much of a read verbs' server has in the pool's memory at a time, where connections have so many under way: the most that is usual if that is all of a read. Else
+// so much that three quarters of the memory suffice for all reads and a window more for each connection, or the first of them would wait for ever for what those behind it hold; 0 if
+// that is less than a page.
+func (c *Config) window(depth int) int {
+	most := verbs.DefaultConfig().Window
+	if c.Block <= most {
+		return most
+	}
+	pages := int(c.Memory) / ctl.Page / 4 * 3 / (c.Connections * (depth + 1))
+	return min(most, pages*ctl.Page)
 }
 
 // Measured is one system in one round.

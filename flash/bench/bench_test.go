@@ -32,10 +32,11 @@ func small(t *testing.T) bench.Config {
 // TestRun has every system serve reads, writes and both, in closed and open loops, of small and large blocks. What is measured is only that something was.
 func TestRun(t *testing.T) {
 	for name, change := range map[string]func(*bench.Config){
-		"reads":  func(*bench.Config) {},
-		"writes": func(c *bench.Config) { c.Writes = 1 },
-		"mixed":  func(c *bench.Config) { c.Writes, c.Depth = 0.3, 5 },
-		"large":  func(c *bench.Config) { c.Block, c.Memory = 256<<10, 4<<20 },
+		"reads":                                  func(*bench.Config) {},
+		"writes":                                 func(c *bench.Config) { c.Writes = 1 },
+		"mixed":                                  func(c *bench.Config) { c.Writes, c.Depth = 0.3, 5 },
+		"large":                                  func(c *bench.Config) { c.Block, c.Memory = 256<<10, 4<<20 },
+		"longer than a window, in little memory": func(c *bench.Config) { c.Block, c.Size, c.Depth, c.Systems = 1<<20, 16<<20, 8, c.Systems[:1] },
 		"open": func(c *bench.Config) {
 			c.Load = 0.3
 			c.Systems = slices.DeleteFunc(c.Systems, func(s bench.System) bool { return s == bench.VerbsPolled })
@@ -61,6 +62,15 @@ func TestRun(t *testing.T) {
 				t.Errorf("%v device reads a request, with a twelfth of the pages in memory", reads)
 			}
 		})
+	}
+}
+
+// TestTooLittleMemory holds that what would wait for ever is refused: long reads of which those under way do not fit.
+func TestTooLittleMemory(t *testing.T) {
+	c := small(t)
+	c.Block, c.Size, c.Connections, c.Depth = 1<<20, 16<<20, 64, 4
+	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), "1MiB of memory are too few for 64 connections with 4 requests of 1MiB each; use ") {
+		t.Error(err)
 	}
 }
 

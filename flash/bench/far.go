@@ -399,7 +399,7 @@ func (s *far) connection(which System, nc net.Conn) error {
 	switch which {
 	case Verbs, VerbsPolled:
 		cfg := verbsConfig(depth)
-		cfg.Loops = s.loops
+		cfg.Loops, cfg.Verbs.Window = s.loops, s.cfg.window(depth)
 		c, err := stream.Server(nc, s.domain, cfg)
 		if err != nil {
 			return err

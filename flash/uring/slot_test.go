@@ -64,6 +64,29 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// TestTake holds that reads which lie together cost one entry, and those that are done again one each.
+func TestTake(t *testing.T) {
+	skipped(t)
+	ring, err := New(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop{ring: ring, slots: make([]slot, 6), free: []uint32{0, 1, 2, 3, 4, 5}, queue: grains(&Device{}, 5, 6, 7, 9, 10)}
+	if l.take(); l.ahead != 2 || l.queue.N != 0 || len(l.free) != 4 {
+		t.Errorf("five reads are %d entries, and %d wait", l.ahead, l.queue.N)
+	}
+	if e := ring.sqes[0]; e.opcode != opReadVector || e.length != 3 || e.offset != 5*device.Grain {
+		t.Errorf("the first entry is operation %d of %d pieces at %d", e.opcode, e.length, e.offset)
+	}
+	l.ended(completion{token: 5, result: -int32(syscall.EIO)})
+	if l.take(); l.ahead != 5 || len(l.again) != 0 || len(l.batch) != 0 {
+		t.Errorf("%d entries when three reads are done again, %d wait", l.ahead, len(l.again))
+	}
+	if err := ring.Close(); err != nil { // nothing was submitted
+		t.Fatal(err)
+	}
+}
+
 // TestDivide holds what becomes of reads that were one: those that were read are over, the others are done again.
 func TestDivide(t *testing.T) {
 	for _, x := range []struct{ got, over int }{
