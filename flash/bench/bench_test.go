@@ -37,10 +37,11 @@ func TestRun(t *testing.T) {
 		"mixed":                                  func(c *bench.Config) { c.Writes, c.Depth = 0.3, 5 },
 		"large":                                  func(c *bench.Config) { c.Block, c.Memory = 256<<10, 4<<20 },
 		"longer than a window, in little memory": func(c *bench.Config) { c.Block, c.Size, c.Depth, c.Systems = 1<<20, 16<<20, 8, c.Systems[:1] },
-		"open": func(c *bench.Config) {
-			c.Load = 0.3
-			c.Systems = slices.DeleteFunc(c.Systems, func(s bench.System) bool { return s == bench.VerbsPolled })
+		"large writes, more than a connection takes at once": func(c *bench.Config) {
+			c.Block, c.Memory, c.Size, c.Depth, c.Writes, c.Connections = 1<<20, 8<<20, 16<<20, 8, 1, 1
+			c.Room, c.Systems = 4, c.Systems[:2]
 		},
+		"open":    func(c *bench.Config) { c.Load = 0.3 },
 		"atomics": func(c *bench.Config) { c.Atomics, c.Systems = true, []bench.System{bench.Verbs, bench.VerbsPolled} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +101,11 @@ func TestServers(t *testing.T) {
 			t.Errorf("clients on %v, servers on %v", r.Clients, r.Servers)
 		}
 	}
+	open := c
+	open.Load = 0.3
+	if _, err := bench.Run(open); err != nil {
+		t.Errorf("an open loop: %v", err)
+	}
 	mixed := c
 	mixed.Apart, mixed.Systems = false, c.Systems[:1]
 	if r, err := bench.Run(mixed); err != nil || !slices.Equal(r.Clients, r.Servers) || len(r.Clients) != runtime.NumCPU() {
@@ -141,7 +147,6 @@ func TestRefused(t *testing.T) {
 		func(c *bench.Config) { c.Writes = 1.5 },
 		func(c *bench.Config) { c.Atomics = true },
 		func(c *bench.Config) { c.Atomics, c.Systems, c.Writes = true, []bench.System{bench.Verbs}, 0.5 },
-		func(c *bench.Config) { c.Systems, c.Load = []bench.System{bench.VerbsPolled}, 0.5 },
 		func(c *bench.Config) { c.Rounds = 0 },
 		func(c *bench.Config) { c.Size = 1 },
 		func(c *bench.Config) { c.Dir = "/nowhere/at/all" },

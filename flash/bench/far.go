@@ -272,16 +272,11 @@ func room(path string, n int64) error {
 // the runtime's poller. The runtime lets as many goroutines run as there are processors, and takes some tens of microseconds to see that one of them waits in a system call and
 // does not run; so while it is served each connection has a place of its own, in a process that serves nothing else then.
 func (s *far) blocking(nc net.Conn, file *os.File) error {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok || !s.own { // else the clients would have the places, too
+	if !s.own { // else the clients would have the places, too
 		return errors.Join(s.servePlain(nc, file), nc.Close())
 	}
-	raw, err := tcp.SyscallConn()
+	fd, err := detach(nc)
 	if err != nil {
-		return errors.Join(err, nc.Close())
-	}
-	fd, err := uring.Duplicate(raw)
-	if err = errors.Join(err, nc.Close()); err != nil { // the poller would be woken for all that comes; the socket is open still
 		return err
 	}
 	err = syscall.SetNonblock(fd, false) // before os sees it, which gives those that do not block to the poller

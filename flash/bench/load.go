@@ -12,20 +12,22 @@ import (
 	"farflash/units"
 )
 
-// client is one connection to a system. One goroutine starts requests, one waits; they may be the same.
+// client is one connection to a system, of one thread.
 type client interface {
 	// start begins request number slot, of which none is under way. It may wait for flush with sending it.
 	start(slot int, write bool, offset uint64) error
-	// flush sends what was begun.
-	flush() error
-	// wait fills in numbers of requests that have ended, at least one.
-	wait(ended []int) (int, error)
+	// flush sends what was begun, and reports whether all of it was taken.
+	flush() (all bool, err error)
+	// take fills in numbers of requests that have ended, and does not wait for any.
+	take(ended []int) (int, error)
+	// descriptor can be read when there may be something to take.
+	descriptor() int
 	close() error
 }
 
 // lane is what one connection is asked for, and how long it took.
 type lane struct {
-	c      Config
+	c      *Config
 	client client
 	draw   rng.Stream
 	due    []time.Time // of each slot's request
@@ -35,13 +37,26 @@ type lane struct {
 	from   time.Time // what ends before is not counted
 	until  time.Time // nothing is begun after it
 
-	// Of an open loop; see open.go.
-	mu    sync.Mutex           // whoever begins requests has it
-	more  *sync.Cond           // something is under way, or nothing more comes
-	free  []int                // slots
-	late  fifo.Ring[time.Time] // what was due when there was none
-	under int                  // requests under way
-	over  bool
+	free    []int                // slots
+	done    []int                // those that have ended, while they are looked at
+	late    fifo.Ring[time.Time] // of an open loop: what was due when no slot was free
+	blocked bool                 // the connection takes no more for now
+}
+
+func newLane(c *Config, k client, draw rng.Stream, depth int) *lane {
+	l := &lane{c: c, client: k, draw: draw, due: make([]time.Time, depth), done: make([]int, depth)}
+	for slot := range depth {
+		l.free = append(l.free, slot)
+	}
+	return l
+}
+
+// slot takes a free one. There is one.
+func (l *lane) slot() int {
+	n := len(l.free) - 1
+	slot := l.free[n]
+	l.free = l.free[:n]
+	return slot
 }
 
 // next draws a request.
@@ -65,41 +80,6 @@ func (l *lane) ended(slot int, now time.Time) {
 		l.count++
 		l.took.Record(units.Duration(now.Sub(due)) * units.Nanosecond)
 	}
-}
-
-// closed keeps all slots busy.
-func (l *lane) closed() error {
-	for slot := range l.c.Depth {
-		if err := l.begin(slot, time.Now()); err != nil {
-			return err
-		}
-	}
-	if err := l.client.flush(); err != nil {
-		return err
-	}
-	done := make([]int, l.c.Depth)
-	for left := l.c.Depth; left > 0; {
-		n, err := l.client.wait(done)
-		if err != nil {
-			return err
-		}
-		now := time.Now()
-		for _, slot := range done[:n] {
-			l.ended(slot, now)
-			if now.After(l.until) {
-				left--
-				continue
-			}
-			if err := l.begin(slot, now); err != nil {
-				return err
-			}
-		}
-		// What can be begun together is sent together, by all systems.
-		if err := l.client.flush(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its time counts.
@@ -145,12 +125,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		if err != nil {
 			return m, err
 		}
-		lanes[i] = &lane{c: *c, client: k, draw: rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), due: make([]time.Time, depth)}
-		lanes[i].c.Depth = depth
-		lanes[i].more = sync.NewCond(&lanes[i].mu)
-		for slot := range depth {
-			lanes[i].free = append(lanes[i].free, slot)
-		}
+		lanes[i] = newLane(c, k, rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), depth)
 	}
 	before, err := b.state(question{})
 	if err != nil {
@@ -158,26 +133,24 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 	}
 	warm := min(length/5, 200*time.Millisecond)
 	from := time.Now().Add(warm)
-	var all sync.WaitGroup
-	errs := make([]error, len(lanes)+1)
-	for i, l := range lanes {
+	for _, l := range lanes {
 		l.from, l.until = from, from.Add(length)
-		all.Add(1)
-		go asking(func() {
-			defer all.Done()
-			if rate > 0 {
-				errs[i] = l.answered()
-			} else {
-				errs[i] = l.closed()
-			}
-		})
 	}
-	if rate > 0 {
+	threads := min(len(b.clients), len(lanes))
+	errs := make([]error, threads)
+	var all sync.WaitGroup
+	for i := range threads {
+		mine := lanes[i*len(lanes)/threads : (i+1)*len(lanes)/threads]
+		draw := rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("arrivals %d", i))
+		t, err := newThread(mine, rate*float64(len(mine))/float64(len(lanes)), draw, s == VerbsPolled || rate > 0 && len(b.clients) < len(b.all))
+		if err != nil {
+			errs[i] = err
+			break
+		}
 		all.Add(1)
 		go asking(func() {
 			defer all.Done()
-			draw := rng.NewStream(c.Seed+uint64(b.turn), "arrivals")
-			errs[len(lanes)] = arrive(lanes, rate, &draw)
+			errs[i] = errors.Join(t.run(), t.close())
 		})
 	}
 	all.Wait()

@@ -1,7 +1,12 @@
 package bench
 
 import (
+	"encoding/binary"
 	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"farflash/flash/device"
 )
@@ -12,22 +17,40 @@ type local struct {
 	whole [][]byte // of the ring's memory
 	ops   []device.Op
 	begun []*device.Op
-	ended chan int
+	event int // a descriptor that can be read when some have ended
+
+	mu    sync.Mutex
+	ended []int
 }
 
-func (b *bench) newLocal(depth int) *local {
-	k := &local{b: b, ops: make([]device.Op, depth), ended: make(chan int, depth)}
+func (b *bench) newLocal(depth int) (*local, error) {
+	event, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	k := &local{b: b, ops: make([]device.Op, depth), event: event}
 	for i := range k.ops {
 		k.whole = append(k.whole, <-b.ring.buffers)
 		k.ops[i].Buf = k.whole[i][device.Grain:][:b.cfg.Block]
-		k.ops[i].Done = func(*device.Op) { k.ended <- i }
+		k.ops[i].Done = func(*device.Op) { k.end(i) }
 	}
-	return k
+	return k, nil
+}
+
+var one = binary.NativeEndian.AppendUint64(nil, 1)
+
+// end notes that a request has ended, and says so if it is the first.
+func (k *local) end(slot int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ended = append(k.ended, slot); len(k.ended) == 1 {
+		_, _ = unix.Write(k.event, one) // of a counter that is 0 it cannot fail
+	}
 }
 
 func (k *local) start(slot int, write bool, offset uint64) error {
 	op := &k.ops[slot]
-	op.Kind, op.Offset, op.Lone = device.Read, int64(offset), len(k.ops) == 1
+	op.Kind, op.Offset, op.Lone = device.Read, int64(offset), len(k.ops) == 1 && k.b.cfg.Connections == 1 // which the thread waits for
 	if write {
 		op.Kind = device.Write
 	}
@@ -36,18 +59,25 @@ func (k *local) start(slot int, write bool, offset uint64) error {
 }
 
 // flush submits together what was begun together, as all systems send it.
-func (k *local) flush() error {
+func (k *local) flush() (bool, error) {
 	if len(k.begun) > 0 {
 		k.b.ring.device.Submit(k.begun...)
 		k.begun = k.begun[:0]
 	}
-	return nil
+	return true, nil
 }
 
-func (k *local) wait(ended []int) (n int, err error) {
-	ended[0] = <-k.ended
-	for n = 1; n < len(ended) && len(k.ended) > 0; n++ { // nobody else takes from it
-		ended[n] = <-k.ended
+func (k *local) take(ended []int) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.ended) == 0 {
+		return 0, nil
+	}
+	n := copy(ended, k.ended) // all of them: there is room for each request
+	k.ended = k.ended[:0]
+	var count [8]byte
+	if _, err := unix.Read(k.event, count[:]); err != nil && err != unix.EINTR {
+		return 0, os.NewSyscallError("read", err)
 	}
 	for _, slot := range ended[:n] {
 		if err := k.ops[slot].Err; err != nil {
@@ -57,10 +87,12 @@ func (k *local) wait(ended []int) (n int, err error) {
 	return n, nil
 }
 
+func (k *local) descriptor() int { return k.event }
+
 // close gives the memory back.
 func (k *local) close() error {
 	for _, w := range k.whole {
 		k.b.ring.buffers <- w
 	}
-	return nil
+	return os.NewSyscallError("close", unix.Close(k.event))
 }

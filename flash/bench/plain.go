@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"farflash/flash/device"
 	"farflash/flash/uring"
@@ -73,14 +74,15 @@ func (f *feed) need(n int) ([]byte, error) {
 }
 
 type plainClient struct {
-	feed
-	nc    net.Conn
-	block int
-	out   []byte
+	in       []byte // [from:to] has come and is not done with
+	from, to int
+	socket   *socket
+	block    int
+	out      []byte
 }
 
-func newPlainClient(nc net.Conn, block int) *plainClient {
-	return &plainClient{nc: nc, feed: feed{from: nc, in: make([]byte, 64<<10+block)}, block: block}
+func newPlainClient(s *socket, block int) *plainClient {
+	return &plainClient{socket: s, in: make([]byte, 64<<10+block), block: block}
 }
 
 func (k *plainClient) start(slot int, write bool, offset uint64) error {
@@ -94,44 +96,46 @@ func (k *plainClient) start(slot int, write bool, offset uint64) error {
 	return nil
 }
 
-func (k *plainClient) flush() error {
+func (k *plainClient) flush() (bool, error) {
 	if len(k.out) == 0 {
-		return nil
+		return true, nil
 	}
-	_, err := k.nc.Write(k.out)
-	k.out = k.out[:0]
-	return err
+	n, err := k.socket.send(k.out)
+	k.out = k.out[:copy(k.out, k.out[n:])]
+	return len(k.out) == 0, err
 }
 
-func (k *plainClient) wait(ended []int) (int, error) {
-	for {
-		n := 0
-		for n < len(ended) && k.end-k.feed.start >= plainHeader {
-			h := k.in[k.feed.start:]
-			if e := binary.LittleEndian.Uint32(h[4:]); e != 0 {
-				return 0, fmt.Errorf("the server's error %d", e)
-			}
-			size := plainHeader + k.block
-			if binary.LittleEndian.Uint32(h[8:]) == 1 {
-				size = plainHeader
-			}
-			if k.end-k.feed.start < size {
-				break
-			}
-			ended[n] = int(binary.LittleEndian.Uint32(h))
-			k.feed.start += size
-			n++
-		}
-		if n > 0 {
-			return n, nil
-		}
-		if err := k.more(); err != nil {
-			return 0, err
-		}
+func (k *plainClient) take(ended []int) (n int, err error) {
+	k.to = copy(k.in, k.in[k.from:k.to])
+	k.from = 0
+	got, err := k.socket.receive(k.in[k.to:])
+	if err != nil {
+		return 0, err
 	}
+	for k.to += got; k.to-k.from >= plainHeader; n++ {
+		h := k.in[k.from:]
+		if e := binary.LittleEndian.Uint32(h[4:]); e != 0 {
+			return 0, fmt.Errorf("the server's error %d", e)
+		}
+		size := plainHeader + k.block
+		if binary.LittleEndian.Uint32(h[8:]) == 1 {
+			size = plainHeader
+		}
+		if k.to-k.from < size {
+			break
+		}
+		if n == len(ended) {
+			return 0, errors.New("the server answers more than it was asked")
+		}
+		ended[n] = int(binary.LittleEndian.Uint32(h))
+		k.from += size
+	}
+	return n, nil
 }
 
-func (k *plainClient) close() error { return k.nc.Close() }
+func (k *plainClient) descriptor() int { return k.socket.fd }
+
+func (k *plainClient) close() error { return k.socket.Close() }
 
 // over drops the error of a client that has gone.
 func over(err error) error {
@@ -147,7 +151,7 @@ func (s *far) servePlain(nc io.ReadWriter, f *os.File) error {
 	r := feed{from: nc, in: make([]byte, 64<<10+block)}
 	buf := device.Aligned(device.Grain + block)
 	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:] // the reply's header is right before the data, so that one write sends both
-	for {
+	for turns := new(turns); ; turns.pass(time.Now()) {
 		h, err := r.need(plainHeader)
 		if err != nil {
 			return over(err)

@@ -131,7 +131,7 @@ func (b *bench) close() error { return errors.Join(b.ring.close(), b.end()) }
 // dial makes a connection to a system, which serves it until it is closed.
 func (b *bench) dial(s System, depth int) (client, error) {
 	if s == Local {
-		return b.newLocal(depth), nil
+		return b.newLocal(depth)
 	}
 	nc, err := net.Dial("tcp", b.Addresses[s])
 	if err != nil {
@@ -143,14 +143,19 @@ func (b *bench) dial(s System, depth int) (client, error) {
 			return nil, errors.Join(err, nc.Close())
 		}
 	}
-	if s.verbs() {
-		return b.dialVerbs(nc, depth, s == VerbsPolled)
+	k, err := newSocket(nc)
+	if err != nil {
+		return nil, err
 	}
-	return newPlainClient(nc, b.cfg.Block), nil
+	if s.verbs() {
+		return b.dialVerbs(k, depth)
+	}
+	return newPlainClient(k, b.cfg.Block), nil
 }
 
 // verbsClient does one-sided requests.
 type verbsClient struct {
+	socket  *socket
 	conn    *stream.Conn
 	stag    uint32
 	local   [][]byte
@@ -159,17 +164,14 @@ type verbsClient struct {
 	atomics bool
 }
 
-func (b *bench) dialVerbs(nc net.Conn, depth int, polled bool) (client, error) {
+func (b *bench) dialVerbs(s *socket, depth int) (client, error) {
 	cfg := verbsConfig(depth)
-	cfg.Polled = true // who waits reads
-	if !polled {
-		cfg.Spin = 0
-	}
-	conn, err := stream.Client(nc, b.domain, cfg)
+	cfg.Polled = true // the thread reads
+	conn, err := stream.Client(s, b.domain, cfg)
 	if err != nil {
 		return nil, err
 	}
-	k := &verbsClient{conn: conn, stag: b.STag, got: make([]verbs.Completion, depth), atomics: b.cfg.Atomics}
+	k := &verbsClient{socket: s, conn: conn, stag: b.STag, got: make([]verbs.Completion, depth), atomics: b.cfg.Atomics}
 	for range depth {
 		k.local = append(k.local, make([]byte, b.cfg.Block))
 	}
@@ -191,19 +193,18 @@ func (k *verbsClient) start(slot int, write bool, offset uint64) error {
 	return nil
 }
 
-func (k *verbsClient) flush() error {
-	if len(k.posts) == 0 {
-		return nil
-	}
+func (k *verbsClient) flush() (bool, error) {
 	err := k.conn.Post(k.posts...)
 	k.posts = k.posts[:0]
-	return err
+	return !k.conn.Blocked(), err
 }
 
-func (k *verbsClient) wait(ended []int) (int, error) {
-	n := k.conn.Wait(k.got[:len(ended)])
+func (k *verbsClient) take(ended []int) (int, error) {
+	n := k.conn.Poll(k.got[:len(ended)])
 	if n == 0 {
-		return 0, fmt.Errorf("the connection ended: %w", k.conn.Err())
+		if err := k.conn.Err(); err != nil {
+			return 0, fmt.Errorf("the connection ended: %w", err)
+		}
 	}
 	for i, x := range k.got[:n] {
 		if x.Err != nil {
@@ -213,5 +214,7 @@ func (k *verbsClient) wait(ended []int) (int, error) {
 	}
 	return n, nil
 }
+
+func (k *verbsClient) descriptor() int { return k.socket.fd }
 
 func (k *verbsClient) close() error { return k.conn.Close() }

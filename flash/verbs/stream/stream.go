@@ -307,6 +307,13 @@ func (c *Conn) Post(work ...verbs.Work) error {
 	return nil
 }
 
+// Blocked reports whether what is to be sent waits for the connection to take more. Of a Polled one Poll goes on with it.
+func (c *Conn) Blocked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writing
+}
+
 // PostReceive posts a buffer for a message of the peer.
 func (c *Conn) PostReceive(r verbs.Receive) error {
 	c.mu.Lock()

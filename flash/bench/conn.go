@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"farflash/flash/uring"
+)
+
+// detach takes a connection from the runtime's poller, which would be woken for all that comes. What it returns is the socket, which does not block.
+func detach(nc net.Conn) (fd int, err error) {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return -1, errors.Join(errors.New("bench: a connection without a socket"), nc.Close())
+	}
+	raw, err := tcp.SyscallConn()
+	if err == nil {
+		fd, err = uring.Duplicate(raw)
+	}
+	return fd, errors.Join(err, nc.Close()) // the socket is open still
+}
+
+// socket is a connection of a client's thread, which waits for many at once. Its Read and Write wait as those of a net.Conn do, which startup and the end need; attempts through
+// SyscallConn do not. One goroutine uses it at a time.
+type socket struct {
+	net.Conn // closed, for its addresses
+	fd       int
+	reads    time.Time // until when they wait
+	writes   time.Time
+}
+
+func newSocket(nc net.Conn) (*socket, error) {
+	fd, err := detach(nc)
+	if err != nil {
+		return nil, err
+	}
+	return &socket{Conn: nc, fd: fd}, nil
+}
+
+// Read is net.Conn's.
+func (s *socket) Read(b []byte) (int, error) {
+	for {
+		n, err := s.receive(b)
+		switch {
+		case err != nil:
+			return 0, err
+		case n > 0 || len(b) == 0:
+			return n, nil
+		}
+		if err := s.await(unix.POLLIN, s.reads); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Write is net.Conn's.
+func (s *socket) Write(b []byte) (done int, err error) {
+	for {
+		n, err := s.send(b[done:])
+		if done += n; err != nil || done == len(b) {
+			return done, err
+		}
+		if err := s.await(unix.POLLOUT, s.writes); err != nil {
+			return done, err
+		}
+	}
+}
+
+// receive takes what has come, which may be nothing; io.EOF is the end.
+func (s *socket) receive(b []byte) (int, error) {
+	for {
+		switch n, err := unix.Read(s.fd, b); {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return 0, nil
+		case err != nil:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+// send sends what the connection takes at once, which may be nothing.
+func (s *socket) send(b []byte) (int, error) {
+	for {
+		switch n, err := unix.Write(s.fd, b); {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return 0, nil
+		case err != nil:
+			return 0, os.NewSyscallError("write", err)
+		default:
+			return n, nil
+		}
+	}
+}
+
+// await waits until the socket is ready.
+func (s *socket) await(events int16, until time.Time) error {
+	for {
+		wait := -1
+		if !until.IsZero() {
+			wait = int(max(0, time.Until(until)+time.Millisecond-1) / time.Millisecond)
+		}
+		switch n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: events}}, wait); {
+		case err == unix.EINTR:
+		case err != nil:
+			return os.NewSyscallError("poll", err)
+		case n == 0:
+			return os.ErrDeadlineExceeded
+		default:
+			return nil
+		}
+	}
+}
+
+// Close is net.Conn's.
+func (s *socket) Close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
+
+// CloseWrite says that nothing more is sent.
+func (s *socket) CloseWrite() error {
+	return os.NewSyscallError("shutdown", unix.Shutdown(s.fd, unix.SHUT_WR))
+}
+
+// SetDeadline is net.Conn's, as are SetReadDeadline and SetWriteDeadline.
+func (s *socket) SetDeadline(t time.Time) error {
+	s.reads, s.writes = t, t
+	return nil
+}
+
+// SetReadDeadline is net.Conn's.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.reads = t
+	return nil
+}
+
+// SetWriteDeadline is net.Conn's.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.writes = t
+	return nil
+}
+
+// SyscallConn is for attempts that do not wait.
+func (s *socket) SyscallConn() (syscall.RawConn, error) { return attempts(s.fd), nil }
+
+// attempts makes each call once.
+type attempts int
+
+// Control is syscall.RawConn's, as are Read and Write.
+func (a attempts) Control(f func(uintptr)) error {
+	f(uintptr(a))
+	return nil
+}
+
+// Read is syscall.RawConn's.
+func (a attempts) Read(f func(uintptr) bool) error {
+	f(uintptr(a))
+	return nil
+}
+
+// Write is syscall.RawConn's.
+func (a attempts) Write(f func(uintptr) bool) error {
+	f(uintptr(a))
+	return nil
+}

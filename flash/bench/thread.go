@@ -1,0 +1,197 @@
+package bench
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"farflash/rng"
+)
+
+// thread does the requests of many connections. It begins what is due, takes what has ended, and waits for either: there is one for each of the clients' processors, so that no request
+// waits for one goroutine to wake another.
+type thread struct {
+	lanes []*lane
+	poll  int  // epoll's descriptor
+	spins bool // it looks again and again, and does not sleep
+	under int  // requests under way
+	until time.Time
+	turns turns
+
+	// Of an open loop: requests are due at exponential intervals, whatever has ended, each of one of the connections at random. That is the same as intervals of each connection's own.
+	rate  float64 // in a second; 0 is a closed loop
+	draw  rng.Stream
+	due   time.Time // the next one; zero when there is none any more
+	timer int       // its descriptor
+}
+
+// newThread waits for some connections' answers; rate is their requests' in an open loop.
+func newThread(lanes []*lane, rate float64, draw rng.Stream, spins bool) (t *thread, err error) {
+	t = &thread{lanes: lanes, rate: rate, draw: draw, spins: spins, until: lanes[0].until, poll: -1, timer: -1}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	if t.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return t, os.NewSyscallError("epoll_create1", err)
+	}
+	for i, l := range lanes {
+		if err = t.watch(unix.EPOLL_CTL_ADD, i, l.client.descriptor(), unix.EPOLLIN); err != nil {
+			return t, err
+		}
+	}
+	if rate > 0 && !spins {
+		if t.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
+			return t, os.NewSyscallError("timerfd_create", err)
+		}
+		err = t.watch(unix.EPOLL_CTL_ADD, len(lanes), t.timer, unix.EPOLLIN)
+	}
+	return t, err
+}
+
+func (t *thread) watch(op, i, fd int, events uint32) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(t.poll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(i)}))
+}
+
+func (t *thread) close() (err error) {
+	for _, fd := range []int{t.poll, t.timer} {
+		if fd >= 0 {
+			err = errors.Join(err, os.NewSyscallError("close", unix.Close(fd)))
+		}
+	}
+	return err
+}
+
+// run begins requests until their time is over, and returns when all have ended.
+func (t *thread) run() error {
+	if t.rate > 0 {
+		t.due = time.Now()
+		t.next()
+	} else {
+		for i, l := range t.lanes {
+			for len(l.free) > 0 {
+				if err := t.begin(l, l.slot(), time.Now()); err != nil {
+					return err
+				}
+			}
+			if err := t.flush(i); err != nil {
+				return err
+			}
+		}
+	}
+	events := make([]unix.EpollEvent, len(t.lanes)+1)
+	for {
+		now := time.Now()
+		t.turns.pass(now)
+		for ; !t.due.IsZero() && !t.due.After(now); t.next() {
+			if err := t.arrived(int(t.draw.IntN(int64(len(t.lanes))))); err != nil {
+				return err
+			}
+		}
+		if t.under == 0 && t.due.IsZero() {
+			return nil
+		}
+		wait, err := t.alarm()
+		if err != nil {
+			return err
+		}
+		n, err := unix.EpollWait(t.poll, events, wait)
+		if err != nil && err != unix.EINTR {
+			return os.NewSyscallError("epoll_wait", err)
+		}
+		for _, e := range events[:max(n, 0)] {
+			if int(e.Fd) == len(t.lanes) {
+				continue // the timer
+			}
+			if err := t.happened(int(e.Fd)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// next draws when the next request is due.
+func (t *thread) next() {
+	if t.due = t.due.Add(time.Duration(t.draw.Exp() / t.rate * float64(time.Second))); t.due.After(t.until) {
+		t.due = time.Time{}
+	}
+}
+
+// alarm has the timer end the wait when the next request is due. That is the kernel's time to some microseconds, as no slack is added to a timer of this kind.
+func (t *thread) alarm() (wait int, err error) {
+	switch {
+	case t.spins:
+		return 0, nil
+	case t.due.IsZero():
+		return -1, nil
+	}
+	at := time.Until(t.due)
+	if at <= 0 {
+		return 0, nil
+	}
+	err = unix.TimerfdSettime(t.timer, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}, nil)
+	return -1, os.NewSyscallError("timerfd_settime", err)
+}
+
+// arrived begins a request that is due, or keeps it until a slot is free: its time counts.
+func (t *thread) arrived(i int) error {
+	l := t.lanes[i]
+	if len(l.free) == 0 {
+		l.late.Push(t.due)
+		return nil
+	}
+	if err := t.begin(l, l.slot(), t.due); err != nil {
+		return err
+	}
+	return t.flush(i)
+}
+
+func (t *thread) begin(l *lane, slot int, due time.Time) error {
+	t.under++
+	return l.begin(slot, due)
+}
+
+// flush sends what a connection has begun. What it does not take now is sent when it takes more.
+func (t *thread) flush(i int) error {
+	l := t.lanes[i]
+	all, err := l.client.flush()
+	if err != nil || all == !l.blocked {
+		return err
+	}
+	l.blocked = !all
+	events := uint32(unix.EPOLLIN)
+	if l.blocked {
+		events |= unix.EPOLLOUT
+	}
+	return t.watch(unix.EPOLL_CTL_MOD, i, l.client.descriptor(), events)
+}
+
+// happened takes what has ended, and begins others in its place: in a closed loop while it is time, in an open one what is late.
+func (t *thread) happened(i int) error {
+	l := t.lanes[i]
+	n, err := l.client.take(l.done)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	t.under -= n
+	for _, slot := range l.done[:n] {
+		l.ended(slot, now)
+		switch {
+		case l.late.N > 0:
+			err = t.begin(l, slot, l.late.Pop())
+		case t.rate == 0 && !now.After(l.until):
+			err = t.begin(l, slot, now)
+		default:
+			l.free = append(l.free, slot)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// What can be begun together is sent together, by all systems.
+	return t.flush(i)
+}
