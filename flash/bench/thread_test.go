@@ -12,17 +12,16 @@ import (
 
 // prompt is a client whose requests end as soon as they are sent, the last one first, and of which every third is not taken at once. It counts what is wrong.
 type prompt struct {
-	l      *lane
-	event  int
-	begun  []int
-	sent   []int
-	under  map[int]bool
-	twice  bool
-	early  int
-	most   int
-	count  int
-	held   bool // what was begun was not taken the last time
-	unsent int  // requests that were under way and not sent when something was taken
+	l     *lane
+	event int
+	begun []int
+	sent  []int
+	under map[int]bool
+	twice bool
+	early int
+	most  int
+	count int
+	held  bool // what was begun was not taken the last time
 }
 
 func newPrompt(t *testing.T) *prompt {
