@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -22,6 +21,7 @@ import (
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
+	"farflash/internal/places"
 )
 
 // far is the far side of a measurement: the files, what serves them, and where. The near side asks it over two pipes: first it sends a Config, which is
@@ -282,18 +282,11 @@ func (s *far) blocking(nc net.Conn, file *os.File) error {
 	err = syscall.SetNonblock(fd, false) // before os sees it, which gives those that do not block to the poller
 	conn := os.NewFile(uintptr(fd), "connection")
 	if err == nil {
-		s.places(1)
+		places.Add(1)
 		err = s.servePlain(conn, file)
-		s.places(-1)
+		places.Add(-1)
 	}
 	return errors.Join(err, conn.Close())
-}
-
-// places changes how many goroutines may run.
-func (s *far) places(n int) {
-	s.mu.Lock()
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
-	s.mu.Unlock()
 }
 
 // close ends everything, and removes the files.

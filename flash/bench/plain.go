@@ -14,6 +14,7 @@ import (
 
 	"farflash/flash/device"
 	"farflash/flash/uring"
+	"farflash/internal/places"
 )
 
 // The plain protocol, little-endian: a request has 16 bytes (4 of 0, or of 1 to write; 4 of its number; 8 of the offset), and to write the block. A reply has
@@ -151,7 +152,7 @@ func (s *far) servePlain(nc io.ReadWriter, f *os.File) error {
 	r := feed{from: nc, in: make([]byte, 64<<10+block)}
 	buf := device.Aligned(device.Grain + block)
 	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:] // the reply's header is right before the data, so that one write sends both
-	for turns := new(turns); ; turns.pass(time.Now()) {
+	for turns := new(places.Turns); ; turns.Pass(time.Now()) {
 		h, err := r.need(plainHeader)
 		if err != nil {
 			return over(err)
