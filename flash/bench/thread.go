@@ -105,6 +105,9 @@ func (t *thread) run() error {
 		if err != nil && err != unix.EINTR {
 			return os.NewSyscallError("epoll_wait", err)
 		}
+		if n <= 0 && t.spins {
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // who else wants the processor does more with it
+		}
 		for _, e := range events[:max(n, 0)] {
 			if int(e.Fd) == len(t.lanes) {
 				continue // the timer
