@@ -49,6 +49,7 @@ type alone struct {
 	watch    *blame.Watch    // nil: nobody asks what stood in the way of requests
 	ctx      context.Context // of the present Advance
 	failed   error           // of who is told of samples
+	vain     Vain
 	idle     bool
 	expected uint64
 }
@@ -194,7 +195,10 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	if now.Over {
 		now.Stuck = now.Begun - now.Done
 	}
-	return now, Full(x.s, x.drives, &now)
+	if err := Full(x.s, x.drives, &now); err != nil {
+		return now, err
+	}
+	return now, x.vain.Look(x.s, x.drives, &now)
 }
 
 // Full is the error of drives that have run full and stopped with requests that nothing will end, which only a peer's do: ours are accepted if that cannot be.

@@ -188,6 +188,7 @@ type coupled struct {
 	timeline *timeline.Timeline
 	ctx      context.Context // of the present Advance
 	failed   error           // of who is told of samples
+	vain     drive.Vain
 	idle     bool
 	expected uint64
 }
@@ -306,7 +307,7 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if now.Over {
 		return now, drive.Full(x.s, x.drives, &now)
 	}
-	return now, nil
+	return now, x.vain.Look(x.s, x.drives, &now)
 }
 
 // Fill implements experiment.Experiment.

@@ -1,0 +1,56 @@
+package drive
+
+import (
+	"fmt"
+
+	"farflash/experiment"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/ssd"
+)
+
+// Vain notices a drive that collects without end while no request does. Each page that collection moves changes an entry of the map. Where the map is cached and the cache is small, so that
+// hardly two of these entries are in one of its pages, that page is written for each, and collection takes as much space as it gives, or more. Such a drive goes on for as long as anybody
+// watches it, or for hours until by chance a victim is empty enough. The zero value is ready.
+type Vain struct {
+	done   uint64    // requests that had ended
+	rounds []float64 // of each drive, then
+}
+
+// vainRounds is how often a drive may collect all its blocks while no request ends. The worst that does something takes a hundredth.
+const vainRounds = 8
+
+// Look is to be called now and then. The error says where the drive is and what would help.
+func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
+	if s.Measure.Until.Time > 0 {
+		return nil // it ends, and what did not is counted
+	}
+	fresh := v.rounds == nil || now.Done != v.done || now.Begun == now.Done
+	if v.rounds == nil {
+		v.rounds = make([]float64, len(drives))
+	}
+	for i, d := range drives {
+		switch rounds := d.Rounds(); {
+		case fresh:
+			v.rounds[i] = rounds
+		case rounds-v.rounds[i] > vainRounds:
+			path, help := "ssd", ""
+			x := s.SameDrive()
+			if x != nil && !x.Mapping.Ideal {
+				path = "ssd.mapping.cmt_capacity"
+				help = fmt.Sprintf(" Each page that is moved changes an entry of the map, whose cache of %v holds so few that a page of the map is written for nearly each;"+
+					" raise it, or set ssd.mapping.ideal.", x.Mapping.CMTCapacity)
+			}
+			at := s.Where(path)
+			for _, p := range []string{"ssd.mapping", "ssd", "targets"} {
+				if at == (shape.Position{}) {
+					at = s.Where(p)
+				}
+			}
+			return &shape.Error{At: at, Msg: fmt.Sprintf("%s: drive %d collects in vain at %v: it has emptied each of its blocks %.0f times, on average, while none of %d requests under way ended."+
+				"%s More ssd.over_provisioning and ssd.collection.victim: greedy help too", path, i, now.At, rounds-v.rounds[i], now.Begun-now.Done, help)}
+		}
+	}
+	v.done = now.Done
+	return nil
+}
