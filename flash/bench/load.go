@@ -20,8 +20,6 @@ type client interface {
 	flush() (all bool, err error)
 	// take fills in numbers of requests that have ended, and does not wait for any.
 	take(ended []int) (int, error)
-	// descriptor can be read when there may be something to take.
-	descriptor() int
 	close() error
 }
 
@@ -29,6 +27,7 @@ type client interface {
 type lane struct {
 	c      *Config
 	client client
+	fd     int // a descriptor that can be read when there may be something to take
 	draw   rng.Stream
 	due    []time.Time // of each slot's request
 	took   stats.Histogram
@@ -43,8 +42,8 @@ type lane struct {
 	blocked bool                 // the connection takes no more for now
 }
 
-func newLane(c *Config, k client, draw rng.Stream, depth int) *lane {
-	l := &lane{c: c, client: k, draw: draw, due: make([]time.Time, depth), done: make([]int, depth)}
+func newLane(c *Config, k client, fd int, draw rng.Stream, depth int) *lane {
+	l := &lane{c: c, client: k, fd: fd, draw: draw, due: make([]time.Time, depth), done: make([]int, depth)}
 	for slot := range depth {
 		l.free = append(l.free, slot)
 	}
@@ -121,11 +120,11 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		depth = max(c.Depth, openDepth)
 	}
 	for i := range lanes {
-		k, err := b.dial(s, depth)
+		k, fd, err := b.dial(s, depth)
 		if err != nil {
 			return m, err
 		}
-		lanes[i] = newLane(c, k, rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), depth)
+		lanes[i] = newLane(c, k, fd, rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), depth)
 	}
 	before, err := b.state(question{})
 	if err != nil {

@@ -87,8 +87,6 @@ func (k *local) take(ended []int) (int, error) {
 	return n, nil
 }
 
-func (k *local) descriptor() int { return k.event }
-
 // close gives the memory back.
 func (k *local) close() error {
 	for _, w := range k.whole {

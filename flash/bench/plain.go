@@ -134,8 +134,6 @@ func (k *plainClient) take(ended []int) (n int, err error) {
 	return n, nil
 }
 
-func (k *plainClient) descriptor() int { return k.socket.fd }
-
 func (k *plainClient) close() error { return k.socket.Close() }
 
 // over drops the error of a client that has gone.

@@ -128,34 +128,38 @@ func (b *bench) state(q question) (a state, err error) {
 // close ends the servers, which remove the files.
 func (b *bench) close() error { return errors.Join(b.ring.close(), b.end()) }
 
-// dial makes a connection to a system, which serves it until it is closed.
-func (b *bench) dial(s System, depth int) (client, error) {
+// dial makes a connection to a system, which serves it until it is closed. fd can be read when there may be something to take.
+func (b *bench) dial(s System, depth int) (k client, fd int, err error) {
 	if s == Local {
-		return b.newLocal(depth)
+		x, err := b.newLocal(depth)
+		if err != nil {
+			return nil, -1, err
+		}
+		return x, x.event, nil
 	}
 	nc, err := net.Dial("tcp", b.Addresses[s])
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	if s != SocketC {
 		b.made++
 		if _, err := nc.Write(binary.LittleEndian.AppendUint32(nil, uint32(depth))); err != nil {
-			return nil, errors.Join(err, nc.Close())
+			return nil, -1, errors.Join(err, nc.Close())
 		}
 	}
-	k, err := newSocket(nc)
+	conn, err := newSocket(nc)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
-	if s.verbs() {
-		return b.dialVerbs(k, depth)
+	if !s.verbs() {
+		return newPlainClient(conn, b.cfg.Block), conn.fd, nil
 	}
-	return newPlainClient(k, b.cfg.Block), nil
+	k, err = b.dialVerbs(conn, depth)
+	return k, conn.fd, err
 }
 
 // verbsClient does one-sided requests.
 type verbsClient struct {
-	socket  *socket
 	conn    *stream.Conn
 	stag    uint32
 	local   [][]byte
@@ -171,7 +175,7 @@ func (b *bench) dialVerbs(s *socket, depth int) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &verbsClient{socket: s, conn: conn, stag: b.STag, got: make([]verbs.Completion, depth), atomics: b.cfg.Atomics}
+	k := &verbsClient{conn: conn, stag: b.STag, got: make([]verbs.Completion, depth), atomics: b.cfg.Atomics}
 	for range depth {
 		k.local = append(k.local, make([]byte, b.cfg.Block))
 	}
@@ -214,7 +218,5 @@ func (k *verbsClient) take(ended []int) (int, error) {
 	}
 	return n, nil
 }
-
-func (k *verbsClient) descriptor() int { return k.socket.fd }
 
 func (k *verbsClient) close() error { return k.conn.Close() }

@@ -40,7 +40,7 @@ func newThread(lanes []*lane, rate float64, draw rng.Stream, spins bool) (t *thr
 		return t, os.NewSyscallError("epoll_create1", err)
 	}
 	for i, l := range lanes {
-		if err = t.watch(unix.EPOLL_CTL_ADD, i, l.client.descriptor(), unix.EPOLLIN); err != nil {
+		if err = t.watch(unix.EPOLL_CTL_ADD, i, l.fd, unix.EPOLLIN); err != nil {
 			return t, err
 		}
 	}
@@ -172,7 +172,7 @@ func (t *thread) flush(i int) error {
 	if l.blocked {
 		events |= unix.EPOLLOUT
 	}
-	return t.watch(unix.EPOLL_CTL_MOD, i, l.client.descriptor(), events)
+	return t.watch(unix.EPOLL_CTL_MOD, i, l.fd, events)
 }
 
 // happened takes what has ended, and begins others in its place: in a closed loop while it is time, in an open one what is late.

@@ -75,8 +75,7 @@ func (p *prompt) take(ended []int) (int, error) {
 	return 1, nil
 }
 
-func (p *prompt) descriptor() int { return p.event }
-func (p *prompt) close() error    { return nil }
+func (p *prompt) close() error { return nil }
 
 // prompts are lanes for 50 ms from now.
 func prompts(t *testing.T, n, depth int) (lanes []*lane, clients []*prompt) {
@@ -84,7 +83,7 @@ func prompts(t *testing.T, n, depth int) (lanes []*lane, clients []*prompt) {
 	from := time.Now()
 	for range n {
 		p := newPrompt(t)
-		p.l = newLane(&c, p, rng.NewStream(1, "requests"), depth)
+		p.l = newLane(&c, p, p.event, rng.NewStream(1, "requests"), depth)
 		p.l.from, p.l.until = from, from.Add(50*time.Millisecond)
 		lanes, clients = append(lanes, p.l), append(clients, p)
 	}
