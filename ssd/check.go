@@ -215,10 +215,11 @@ func (d *Drive) programsUnderWay() (all uint64) {
 // Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block left that collection could empty.
 func (d *Drive) Full() int { return d.parked }
 
-// Rounds is how often collection has emptied each block for its space so far, on average.
-func (d *Drive) Rounds() float64 {
+// Rounds is how often collection has emptied each block for its space so far, on average, and how often the host has written each page.
+func (d *Drive) Rounds() (collected, written float64) {
 	g := &d.cfg.Geometry
-	return float64(d.ftl.Stats().Collections) / float64(int64(g.Planes())*int64(g.BlocksPerPlane))
+	planes := int64(g.Planes())
+	return float64(d.ftl.Stats().Collections) / float64(planes*int64(g.BlocksPerPlane)), float64(d.hostPrograms) / float64(planes*g.PagesPerPlane())
 }
 
 // Held says what the requests in flight wait for, for when a drive has come to a

@@ -241,12 +241,13 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 	}
 	// And one that collects in an order of its own, without regard to what that costs, may have no page left for the host in any time.
 	at := eng.Now()
-	for rounds, ended := d.Rounds(), h.Ended(); h.Ended() < total && eng.Pending() > 0; {
+	rounds, _ := d.Rounds()
+	for ended := h.Ended(); h.Ended() < total && eng.Pending() > 0; {
 		at += 10 * units.Millisecond
 		eng.Run(at)
-		if h.Ended() != ended {
-			rounds, ended = d.Rounds(), h.Ended()
-		} else if d.Rounds()-rounds > 8 {
+		if now, _ := d.Rounds(); h.Ended() != ended {
+			rounds, ended = now, h.Ended()
+		} else if now-rounds > 8 {
 			t.Skip("the drive collects in vain; packages that run drives say so")
 		}
 	}

@@ -13,27 +13,36 @@ import (
 // hardly two of these entries are in one of its pages, that page is written for each, and collection takes as much space as it gives, or more. Such a drive goes on for as long as anybody
 // watches it, or for hours until by chance a victim is empty enough. The zero value is ready.
 type Vain struct {
-	done   uint64    // requests that had ended
-	rounds []float64 // of each drive, then
+	done uint64  // requests that had ended
+	then []round // what each drive had done by then
 }
 
-// vainRounds is how often a drive may collect all its blocks while no request ends. The worst that does something takes a hundredth.
-const vainRounds = 8
+type round struct{ collected, written float64 }
+
+// vainRounds is how often a drive may collect all its blocks while no request ends, if it moves vainShare pages and more for each that the host writes: a request that is as long as the drive
+// may take as many rounds. The worst that was seen to do something moves 16,000 pages for each, but takes an eighth of a round for a request.
+const (
+	vainRounds = 8
+	vainShare  = 1000
+)
 
 // Look is to be called now and then. The error says where the drive is and what would help.
 func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
 	if s.Measure.Until.Time > 0 {
 		return nil // it ends, and what did not is counted
 	}
-	fresh := v.rounds == nil || now.Done != v.done || now.Begun == now.Done
-	if v.rounds == nil {
-		v.rounds = make([]float64, len(drives))
+	fresh := v.then == nil || now.Done != v.done || now.Begun == now.Done
+	if v.then == nil {
+		v.then = make([]round, len(drives))
 	}
 	for i, d := range drives {
-		switch rounds := d.Rounds(); {
-		case fresh:
-			v.rounds[i] = rounds
-		case rounds-v.rounds[i] > vainRounds:
+		var x round
+		x.collected, x.written = d.Rounds()
+		if fresh {
+			v.then[i] = x
+			continue
+		}
+		if rounds := x.collected - v.then[i].collected; rounds > vainRounds && rounds > vainShare*(x.written-v.then[i].written) {
 			path, help := "ssd", ""
 			x := s.SameDrive()
 			if x != nil && !x.Mapping.Ideal {
@@ -48,7 +57,7 @@ func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.S
 				}
 			}
 			return &shape.Error{At: at, Msg: fmt.Sprintf("%s: drive %d collects in vain at %v: it has emptied each of its blocks %.0f times, on average, while none of %d requests under way ended."+
-				"%s More ssd.over_provisioning and ssd.collection.victim: greedy help too", path, i, now.At, rounds-v.rounds[i], now.Begun-now.Done, help)}
+				"%s More ssd.over_provisioning and ssd.collection.victim: greedy help too", path, i, now.At, rounds, now.Begun-now.Done, help)}
 		}
 	}
 	v.done = now.Done

@@ -61,3 +61,18 @@ func TestVainBehindNetwork(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLongRequests: requests that are a third of the drive take many rounds of collection where much is moved, and are no reason for an error.
+func TestLongRequests(t *testing.T) {
+	s, err := trialtest.Parse("ssd: "+vain+"workload: [{synthetic: {writes: {size: 16MiB, addresses: {align: 512B}}, requests: 3}, closed: 3}]\n", "ssd.mapping.cmt_capacity=2.5KB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := trial.Run(t.Context(), s, experiment.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waf := trialtest.Metric(t, o, "ssd.waf"); waf < 40 {
+		t.Errorf("a write amplification of %v shows nothing", waf)
+	}
+}
