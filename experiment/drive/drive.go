@@ -201,6 +201,16 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	return now, x.vain.Look(x.s, x.drives, &now)
 }
 
+// where is the first of some paths of a drive that a scenario has, and its place, or else its targets, which have drives of their own.
+func where(s *scenario.Scenario, paths ...string) (path string, at shape.Position) {
+	for _, path = range append(paths, "targets") {
+		if at = s.Where(path); at != (shape.Position{}) {
+			break
+		}
+	}
+	return path, at
+}
+
 // Full is the error of drives that have run full and stopped with requests that nothing will end, which only a peer's do: ours are accepted if that cannot be.
 func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
 	if now.Stuck == 0 || s.Measure.Until.Time > 0 {
@@ -211,11 +221,7 @@ func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) e
 		if d.Full() == 0 || x == nil || x.Compat != scenario.CompatMQSim {
 			continue
 		}
-		path := "ssd.compat"
-		at := s.Where(path)
-		if at == (shape.Position{}) {
-			path, at = "targets", s.Where("targets")
-		}
+		path, at := where(s, "ssd.compat")
 		return &shape.Error{At: at, Msg: fmt.Sprintf("%s: %v: drive %d has run full at %v, as the peer's would: %d writes wait for a free page, and no block is left that collection "+
 			"could empty, so %d of %d requests never end. With compat the peer's namespaces may be promised more than there is, and its mapping pages take space for good; write less "+
 			"(fewer requests, or measure.until), give more ssd.over_provisioning or ssd.geometry.blocks_per_plane, or leave compat out",

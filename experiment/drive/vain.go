@@ -20,7 +20,7 @@ type Vain struct {
 type round struct{ collected, written float64 }
 
 // vainRounds is how often a drive may collect all its blocks while no request ends, if it moves vainShare pages and more for each that the host writes: a request that is as long as the drive
-// may take as many rounds. The worst that was seen to do something moves 16,000 pages for each, but takes an eighth of a round for a request.
+// may take as many rounds. The worst that was seen to do something moves 16,000 pages for each, but takes a seventh of a round for a request.
 const (
 	vainRounds = 8
 	vainShare  = 1000
@@ -43,18 +43,12 @@ func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.S
 			continue
 		}
 		if rounds := x.collected - v.then[i].collected; rounds > vainRounds && rounds > vainShare*(x.written-v.then[i].written) {
-			path, help := "ssd", ""
-			x := s.SameDrive()
-			if x != nil && !x.Mapping.Ideal {
-				path = "ssd.mapping.cmt_capacity"
+			path, at := where(s, "ssd")
+			help := ""
+			if x := s.SameDrive(); x != nil && !x.Mapping.Ideal {
+				path, at = where(s, "ssd.mapping.cmt_capacity", "ssd.mapping", "ssd")
 				help = fmt.Sprintf(" Each page that is moved changes an entry of the map, whose cache of %v holds so few that a page of the map is written for nearly each;"+
-					" raise it, or set ssd.mapping.ideal.", x.Mapping.CMTCapacity)
-			}
-			at := s.Where(path)
-			for _, p := range []string{"ssd.mapping", "ssd", "targets"} {
-				if at == (shape.Position{}) {
-					at = s.Where(p)
-				}
+					" raise ssd.mapping.cmt_capacity, or set ssd.mapping.ideal.", x.Mapping.CMTCapacity)
 			}
 			return &shape.Error{At: at, Msg: fmt.Sprintf("%s: drive %d collects in vain at %v: it has emptied each of its blocks %.0f times, on average, while none of %d requests under way ended."+
 				"%s More ssd.over_provisioning and ssd.collection.victim: greedy help too", path, i, now.At, rounds, now.Begun-now.Done, help)}

@@ -74,35 +74,39 @@ func (s *socket) Write(b []byte) (done int, err error) {
 
 // receive takes what has come, which may be nothing; io.EOF is the end.
 func (s *socket) receive(b []byte) (int, error) {
-	for {
-		switch n, err := unix.Read(s.fd, b); {
-		case err == unix.EINTR:
-		case err == unix.EAGAIN:
-			return 0, nil
-		case err != nil:
-			return 0, os.NewSyscallError("read", err)
-		case n == 0 && len(b) > 0:
-			return 0, io.EOF
-		default:
-			return n, nil
-		}
+	n, some, err := s.once("read", unix.Read, b)
+	if some && n == 0 && len(b) > 0 {
+		return 0, io.EOF
 	}
+	return n, err
 }
 
 // send sends what the connection takes at once, which may be nothing.
 func (s *socket) send(b []byte) (int, error) {
+	n, _, err := s.once("write", unix.Write, b)
+	return n, err
+}
+
+// once makes a call that does not wait, and reports whether it did something.
+func (s *socket) once(name string, call func(int, []byte) (int, error), b []byte) (n int, some bool, err error) {
 	for {
-		switch n, err := unix.Write(s.fd, b); {
-		case err == unix.EINTR:
-		case err == unix.EAGAIN:
-			return 0, nil
-		case err != nil:
-			return 0, os.NewSyscallError("write", err)
+		switch n, err = call(s.fd, b); err {
+		case nil:
+			return n, true, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, false, nil
 		default:
-			return n, nil
+			return 0, false, os.NewSyscallError(name, err)
 		}
 	}
 }
+
+// reader is an io.Reader by a function.
+type reader func([]byte) (int, error)
+
+// Read implements io.Reader.
+func (r reader) Read(b []byte) (int, error) { return r(b) }
 
 // await waits until the socket is ready.
 func (s *socket) await(events int16, until time.Time) error {

@@ -21,7 +21,6 @@ import (
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
-	"farflash/internal/places"
 )
 
 // far is the far side of a measurement: the files, what serves them, and where. The near side asks it over two pipes: first it sends a Config, which is
@@ -282,9 +281,9 @@ func (s *far) blocking(nc net.Conn, file *os.File) error {
 	err = syscall.SetNonblock(fd, false) // before os sees it, which gives those that do not block to the poller
 	conn := os.NewFile(uintptr(fd), "connection")
 	if err == nil {
-		places.Add(1)
+		addPlaces(1)
 		err = s.servePlain(conn, file)
-		places.Add(-1)
+		addPlaces(-1)
 	}
 	return errors.Join(err, conn.Close())
 }

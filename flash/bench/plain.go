@@ -14,7 +14,6 @@ import (
 
 	"farflash/flash/device"
 	"farflash/flash/uring"
-	"farflash/internal/places"
 )
 
 // The plain protocol, little-endian: a request has 16 bytes (4 of 0, or of 1 to write; 4 of its number; 8 of the offset), and to write the block. A reply has
@@ -75,15 +74,14 @@ func (f *feed) need(n int) ([]byte, error) {
 }
 
 type plainClient struct {
-	in       []byte // [from:to] has come and is not done with
-	from, to int
-	socket   *socket
-	block    int
-	out      []byte
+	feed
+	socket *socket
+	block  int
+	out    []byte
 }
 
 func newPlainClient(s *socket, block int) *plainClient {
-	return &plainClient{socket: s, in: make([]byte, 64<<10+block), block: block}
+	return &plainClient{feed: feed{from: reader(s.receive), in: make([]byte, 64<<10+block)}, socket: s, block: block}
 }
 
 func (k *plainClient) start(slot int, write bool, offset uint64) error {
@@ -107,14 +105,11 @@ func (k *plainClient) flush() (bool, error) {
 }
 
 func (k *plainClient) take(ended []int) (n int, err error) {
-	k.to = copy(k.in, k.in[k.from:k.to])
-	k.from = 0
-	got, err := k.socket.receive(k.in[k.to:])
-	if err != nil {
+	if err := k.more(); err != nil {
 		return 0, err
 	}
-	for k.to += got; k.to-k.from >= plainHeader; n++ {
-		h := k.in[k.from:]
+	for ; k.end-k.feed.start >= plainHeader; n++ {
+		h := k.in[k.feed.start:]
 		if e := binary.LittleEndian.Uint32(h[4:]); e != 0 {
 			return 0, fmt.Errorf("the server's error %d", e)
 		}
@@ -122,14 +117,14 @@ func (k *plainClient) take(ended []int) (n int, err error) {
 		if binary.LittleEndian.Uint32(h[8:]) == 1 {
 			size = plainHeader
 		}
-		if k.to-k.from < size {
+		if k.end-k.feed.start < size {
 			break
 		}
 		if n == len(ended) {
 			return 0, errors.New("the server answers more than it was asked")
 		}
 		ended[n] = int(binary.LittleEndian.Uint32(h))
-		k.from += size
+		k.feed.start += size
 	}
 	return n, nil
 }
@@ -150,7 +145,7 @@ func (s *far) servePlain(nc io.ReadWriter, f *os.File) error {
 	r := feed{from: nc, in: make([]byte, 64<<10+block)}
 	buf := device.Aligned(device.Grain + block)
 	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:] // the reply's header is right before the data, so that one write sends both
-	for turns := new(places.Turns); ; turns.Pass(time.Now()) {
+	for t := new(turns); ; t.pass(time.Now()) {
 		h, err := r.need(plainHeader)
 		if err != nil {
 			return over(err)

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"farflash/internal/places"
 	"farflash/rng"
 )
 
@@ -19,7 +18,7 @@ type thread struct {
 	spins bool // it looks again and again, and does not sleep
 	under int  // requests under way
 	until time.Time
-	turns places.Turns
+	turns turns
 
 	// Of an open loop: requests are due at exponential intervals, whatever has ended, each of one of the connections at random. That is the same as intervals of each connection's own.
 	rate  float64 // in a second; 0 is a closed loop
@@ -68,8 +67,8 @@ func (t *thread) close() (err error) {
 
 // run begins requests until their time is over, and returns when all have ended.
 func (t *thread) run() error {
-	places.Add(1)
-	defer places.Add(-1)
+	addPlaces(1)
+	defer addPlaces(-1)
 	if t.rate > 0 {
 		t.due = time.Now()
 		t.next()
@@ -88,7 +87,7 @@ func (t *thread) run() error {
 	events := make([]unix.EpollEvent, len(t.lanes)+1)
 	for {
 		now := time.Now()
-		t.turns.Pass(now)
+		t.turns.pass(now)
 		for ; !t.due.IsZero() && !t.due.After(now); t.next() {
 			if err := t.arrived(int(t.draw.IntN(int64(len(t.lanes))))); err != nil {
 				return err

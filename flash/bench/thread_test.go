@@ -12,16 +12,17 @@ import (
 
 // prompt is a client whose requests end as soon as they are sent, the last one first, and of which every third is not taken at once. It counts what is wrong.
 type prompt struct {
-	l     *lane
-	event int
-	begun []int
-	sent  []int
-	under map[int]bool
-	twice bool
-	early int
-	most  int
-	count int
-	held  bool // what was begun was not taken the last time
+	l      *lane
+	event  int
+	begun  []int
+	sent   []int
+	under  map[int]bool
+	twice  bool
+	early  int
+	most   int
+	count  int
+	begins func() // is called when one is begun
+	held   bool   // what was begun was not taken the last time
 }
 
 func newPrompt(t *testing.T) *prompt {
@@ -41,6 +42,9 @@ func (p *prompt) start(slot int, _ bool, _ uint64) error {
 		p.early++
 	}
 	p.begun = append(p.begun, slot)
+	if p.begins != nil {
+		p.begins()
+	}
 	return nil
 }
 

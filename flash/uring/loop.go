@@ -12,7 +12,6 @@ import (
 
 	"farflash/flash/device"
 	"farflash/internal/fifo"
-	"farflash/internal/places"
 )
 
 // Loops are threads with a ring each, which devices and sockets share: what comes from a socket, what it asks of a device and what goes back are done on one thread,
@@ -39,7 +38,6 @@ func Start(n, entries int) (*Loops, error) {
 			return nil, errors.Join(err, ls.Close())
 		}
 		ls.all = append(ls.all, l)
-		places.Add(1)
 	}
 	ls.sockets = ls.all[0].receives()
 	return ls, nil
@@ -65,7 +63,6 @@ func (ls *Loops) Close() error {
 		}
 		l.order(func() { l.over = true })
 		<-l.done
-		places.Add(-1)
 		errs = append(errs, l.ring.Close(), syscall.Close(l.event))
 	}
 	ls.all = nil
