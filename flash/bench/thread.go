@@ -47,7 +47,7 @@ func newThread(lanes []*lane, rate float64, draw rng.Stream, spins bool) (t *thr
 		if t.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
 			return t, os.NewSyscallError("timerfd_create", err)
 		}
-		err = t.watch(unix.EPOLL_CTL_ADD, len(lanes), t.timer, unix.EPOLLIN)
+		err = t.watch(unix.EPOLL_CTL_ADD, len(lanes), t.timer, unix.EPOLLIN|unix.EPOLLET) // told once, as nobody reads it
 	}
 	return t, err
 }
