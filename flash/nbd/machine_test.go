@@ -187,6 +187,7 @@ func TestSteps(t *testing.T) {
 				if d.HasArg("requires-tls") {
 					mode = RequireTLS
 				}
+				d.MaybeScanArgs(t, "size", &v.size)
 				h = NewHandshake(v, mode)
 				handshake()
 			case "secured":
@@ -198,6 +199,10 @@ func TestSteps(t *testing.T) {
 				var p []byte
 				for _, a := range d.CmdArgs[1:] {
 					switch a.Key {
+					case "letters":
+						p = append(p, bytes.Repeat([]byte{'x'}, int(number(a.Vals[0])))...)
+					case "zeros":
+						p = append(p, make([]byte, number(a.Vals[0]))...)
 					case "name":
 						p = append(binary.BigEndian.AppendUint32(p, uint32(len(a.Vals[0]))), a.Vals[0]...)
 					case "raw":
@@ -223,6 +228,7 @@ func TestSteps(t *testing.T) {
 				if payload = n; k != CmdWrite {
 					payload = 0
 				}
+				d.MaybeScanArgs(t, "payload", &payload)
 				b := AppendRequest(nil, uint16(flags), k, cookie, at, uint32(n))
 				b = append(b, make([]byte, payload)...)
 				for len(b) > 0 && s.Err() == nil {

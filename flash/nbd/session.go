@@ -96,7 +96,9 @@ type Session struct {
 	active   int // commands under way
 	memory   int
 	starts   []*Task
-	out      fifo.Ring[*Task]
+	out      fifo.Ring[*Task] // what is to be sent
+	half     *command         // whose simple reply has begun in out and not ended: its bytes come next
+	held     fifo.Ring[*Task] // what is to be sent after it
 
 	write   *command // whose payload is coming
 	filling *Task    // with it
@@ -498,6 +500,29 @@ func (s *Session) answer(t *Task) {
 		a.head = appendSimple(a.head, c.err, c.cookie)
 	}
 	a.vec = append(a.vec, a.head)
+	s.push(t)
+}
+
+// push has what a task has to say sent. A simple reply is one piece to the client, so what others say waits until all of it is there; it is copied, as what it would hold
+// of the volume may be what the rest of the reply waits for.
+func (s *Session) push(t *Task) {
+	if s.half != nil && s.half != t.command {
+		s.detach(t)
+		s.held.Push(t)
+		return
+	}
+	s.follow(t)
+	for s.half == nil && s.held.N > 0 {
+		s.follow(s.held.Pop())
+	}
+}
+
+// follow has a task's bytes be the next ones.
+func (s *Session) follow(t *Task) {
+	s.half = nil
+	if !s.structured && !t.answer.last {
+		s.half = t.command
+	}
 	s.out.Push(t)
 }
 
@@ -524,7 +549,7 @@ func (s *Session) pieces(t *Task) {
 		s.chunks(t, last)
 	}
 	c.told = true
-	s.out.Push(t)
+	s.push(t)
 	if !last {
 		s.proceed(c)
 	}
@@ -620,7 +645,7 @@ func (s *Session) status(c *command) {
 	appendChunk(a.head[:0], ChunkDone, ChunkStatus, c.cookie, uint32(len(a.head)-structuredSize))
 	binary.BigEndian.PutUint32(a.head[structuredSize:], allocationID)
 	a.vec = append(a.vec, a.head)
-	s.out.Push(t)
+	s.push(t)
 }
 
 // Vectors appends what is to be sent, at most so many pieces of memory.
@@ -674,25 +699,28 @@ func (s *Session) sent(t *Task) {
 // Detach copies what of the volume's memory waits to be sent, and gives it back: a client that takes nothing does not hold others up.
 func (s *Session) Detach() {
 	for i := range s.out.N {
-		t := *s.out.At(i)
-		a := &t.answer
-		if !a.lent {
-			continue
-		}
-		n := 0
-		for _, v := range a.vec[a.at:] {
-			n += len(v)
-		}
-		b := getBuffer(n)
-		n = 0
-		for _, v := range a.vec[a.at:] {
-			n += copy(b.b[n:], v)
-		}
-		s.release(t)
-		t.buffer = b
-		clear(a.vec)
-		a.vec, a.at = append(a.vec[:0], b.b[:n]), 0
+		s.detach(*s.out.At(i))
 	}
+}
+
+func (s *Session) detach(t *Task) {
+	a := &t.answer
+	if !a.lent {
+		return
+	}
+	n := 0
+	for _, v := range a.vec[a.at:] {
+		n += len(v)
+	}
+	b := getBuffer(n)
+	n = 0
+	for _, v := range a.vec[a.at:] {
+		n += copy(b.b[n:], v)
+	}
+	s.release(t)
+	t.buffer = b
+	clear(a.vec)
+	a.vec, a.at = append(a.vec[:0], b.b[:n]), 0
 }
 
 // Fail ends the session: what waits to be sent is given back. Tasks under way still come to Finish.
@@ -700,11 +728,13 @@ func (s *Session) Fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
-	for s.out.N > 0 {
-		t := s.out.Pop()
-		s.release(t)
-		s.ended(t.command)
-		s.recycle(t)
+	for _, q := range []*fifo.Ring[*Task]{&s.out, &s.held} {
+		for q.N > 0 {
+			t := q.Pop()
+			s.release(t)
+			s.ended(t.command)
+			s.recycle(t)
+		}
 	}
 	for _, t := range s.starts {
 		s.ended(t.command)
