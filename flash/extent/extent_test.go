@@ -163,6 +163,15 @@ type rig struct {
 	client  *stream.Conn
 	server  *stream.Conn
 	region  *verbs.Region
+	mu      sync.Mutex
+	causes  error // of failures, as the server was told
+}
+
+// cause is what the server was told.
+func (r *rig) cause() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.causes
 }
 
 func connect(t testing.TB, pool *ctl.Pool, size uint64) *rig {
@@ -188,11 +197,17 @@ func connect(t testing.TB, pool *ctl.Pool, size uint64) *rig {
 	cfg := stream.DefaultConfig()
 	cfg.Verbs.Window = 4096
 	cfg.Verbs.IRD, cfg.Verbs.ORD = 4, 4
+	told := cfg
+	told.Verbs.Notice = func(err error) {
+		r.mu.Lock()
+		r.causes = errors.Join(r.causes, err)
+		r.mu.Unlock()
+	}
 	up := make(chan error, 1)
 	go func() {
 		nc, err := l.Accept()
 		if err == nil {
-			r.server, err = stream.Server(nc, d, cfg)
+			r.server, err = stream.Server(nc, d, told)
 		}
 		up <- err
 	}()
@@ -372,6 +387,9 @@ func TestFull(t *testing.T) {
 	if !errors.As(err, new(verbs.Terminated)) || n <= uint64(capacity)/2 {
 		t.Errorf("after %d pages of %d: %v", n, capacity, err)
 	}
+	if err := r.cause(); !errors.Is(err, ctl.ErrFull) {
+		t.Errorf("the server is told %v", err)
+	}
 	r.close()
 	r = connect(t, pool, 1<<40)
 	got := make([]byte, ctl.Page)
@@ -382,6 +400,32 @@ func TestFull(t *testing.T) {
 	}
 	r.close()
 	closed(t, pool)
+}
+
+// TestCause holds that the server is told why a page cannot be had, whether it is to be read or changed.
+func TestCause(t *testing.T) {
+	for _, op := range []wire.Op{wire.ReadReq, wire.Write} {
+		pool, dev := newPool(t, 32, 300)
+		r := connect(t, pool, 1<<20)
+		if _, err := r.do(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{7}, ctl.Page), STag: r.region.STag() | uint32(verbs.Sync)}, verbs.Work{Op: wire.ReadReq}); err != nil {
+			t.Fatal(err)
+		}
+		r.close()
+		closed(t, pool)
+		dev = dev.Reopen()
+		pool = openPool(t, 32, dev)
+		dev.SetFaults(device.Faults{ReadError: 1})
+		r = connect(t, pool, 1<<20)
+		if _, err := r.do(verbs.Work{Op: op, Local: make([]byte, 100), STag: r.region.STag()}, verbs.Work{Op: wire.ReadReq}); !errors.As(err, new(verbs.Terminated)) {
+			t.Errorf("%v: %v", op, err)
+		}
+		if err := r.cause(); !errors.Is(err, device.ErrIO) {
+			t.Errorf("%v: the server is told %v", op, err)
+		}
+		r.close()
+		dev.SetFaults(device.Faults{})
+		closed(t, pool)
+	}
 }
 
 // TestLongWrites has two connections overwrite the same pages side by side, all of them at once, with little memory: who has one page must not wait for

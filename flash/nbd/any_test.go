@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"farflash/internal/fifo"
 )
 
 const patch = 512 // bytes of a quilt that are alike
@@ -87,6 +89,26 @@ func (v *quilt) finish(i int, e Errno) {
 		}
 	}
 	t.Done(t)
+}
+
+// TestNumbers holds what both ends of the other tests share to the numbers of the protocol's document.
+func TestNumbers(t *testing.T) {
+	for _, x := range []struct {
+		is, want uint64
+		what     string
+	}{
+		{magicServer, 0x4e42444d41474943, "the server's magic"}, {magicOption, 0x49484156454f5054, "an option's"}, {magicReply, 0x3e889045565a9, "an option's reply's"},
+		{magicRequest, 0x25609513, "a request's"}, {magicSimple, 0x67446698, "a simple reply's"}, {magicStructured, 0x668e33ef, "a structured reply's"},
+		{CmdFUA | CmdNoHole<<8 | CmdDF<<16 | CmdOne<<24 | CmdFastZero<<32, 1 | 2<<8 | 4<<16 | 8<<24 | 16<<32, "flags of commands"},
+		{FlagHasFlags | FlagReadOnly<<1 | FlagFlush<<2, 1 | 2<<1 | 4<<2, "flags of exports"}, {FlagFUA, 1 << 3, "FUA"}, {FlagTrim, 1 << 5, "TRIM"}, {FlagZeroes, 1 << 6, "zeroes"},
+		{FlagDF, 1 << 7, "DF"}, {FlagMultiConn, 1 << 8, "several connections"}, {FlagCache, 1 << 10, "cache"}, {FlagFastZeroes, 1 << 11, "fast zeroes"},
+		{ChunkStatus, 5, "block status"}, {ChunkError, 1<<15 + 1, "an error"}, {StateHole, 1, "a hole"}, {StateZero, 2, "zeros"}, {uint64(ReplyTLSRequired), 1<<31 + 5, "TLS first"},
+		{uint64(OptStartTLS), 5, "STARTTLS"}, {uint64(OptSetMetaContext), 10, "contexts"}, {uint64(CmdBlockStatus), 7, "block status"}, {InfoBlockSize, 3, "block sizes"},
+	} {
+		if x.is != x.want {
+			t.Errorf("%s is %#x, not %#x", x.what, x.is, x.want)
+		}
+	}
 }
 
 // span is a range of bytes.
@@ -186,6 +208,8 @@ func (k *talker) say() {
 	}
 	if rapid.IntRange(0, 9).Draw(k.T, "beyond") > 0 {
 		a.n = min(a.n, uint32(uint64(size)-a.at))
+	} else {
+		a.at = uint64(size) - uint64(min(a.n/2, 2*Window))
 	}
 	if a.kind == CmdFlush {
 		a.span = span{}
@@ -221,6 +245,8 @@ func (k *talker) begun(tasks []*Task) {
 			k.Fatalf("a task of %d bytes at %d for %+v", t.Length, t.Offset, a)
 		case t.Length > Window && t.Kind != Trim && (t.Kind != Zero || t.NoHole):
 			k.Fatalf("a task of %d bytes", t.Length)
+		case t.command.tasks > k.limits.Ahead:
+			k.Fatalf("%d tasks of a command are under way", t.command.tasks)
 		case t.Alone != (len(tasks) == 1 && k.s.active == 1):
 			k.Fatalf("alone: %v, of %d tasks and %d commands", t.Alone, len(tasks), k.s.active)
 		}
@@ -395,8 +421,23 @@ func (k *talker) check() {
 	if s.Owed() != owed || s.active != open || s.Idle() != (open == 0 && owed == 0) || s.Drained() != (open == coming) {
 		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Owed(), owed, s.active, open, s.Idle(), s.Drained())
 	}
-	if s.active > k.limits.Depth || s.memory > k.limits.Memory || s.memory < 0 {
-		k.Fatalf("%d commands have %d bytes, of %+v", s.active, s.memory, k.limits)
+	used := 0 // by what the volume has, and what waits for its client
+	waiting := slices.Clone(k.v.begun)
+	for _, q := range []*fifo.Ring[*Task]{&s.out, &s.held} {
+		for i := range q.N {
+			waiting = append(waiting, *q.At(i))
+		}
+	}
+	if s.filling != nil {
+		waiting = append(waiting, s.filling)
+	}
+	for _, t := range waiting {
+		if t.Kind == Read || t.Kind == Write {
+			used += int(t.Length)
+		}
+	}
+	if s.active > k.limits.Depth || used > k.limits.Memory || s.memory < 0 {
+		k.Fatalf("%d commands have %d bytes, of %+v", s.active, used, k.limits)
 	}
 }
 
