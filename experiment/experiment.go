@@ -188,8 +188,12 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	if err != nil {
 		return nil, err
 	}
-	if w := s.Measure.WarmUp.Time; w > 0 && l.reached <= w && !out.Interrupted {
-		return nil, s.Located(&units.FieldError{Path: "measure.warm_up", Msg: fmt.Sprintf("the run ends at %v, within the warm-up of %v, so that nothing is measured; use auto, or a share such as 10%%", l.reached, w)})
+	if w := s.WarmUpUntil(); w > 0 && l.reached <= w && !out.Interrupted {
+		text := fmt.Sprintf("the run ends at %v, within the warm-up of %v, so that nothing is measured; use a shorter one", l.reached, w)
+		if !s.NetworkAlone() {
+			text += ", auto, or a share such as 10%"
+		}
+		return nil, s.Located(&units.FieldError{Path: "measure.warm_up", Msg: text})
 	}
 	out.Result.Interrupted = out.Interrupted
 	if err := x.Fill(ctx, out); err != nil {

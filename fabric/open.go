@@ -364,7 +364,8 @@ func (n *Network) Messages() []Message { return n.messages }
 func (n *Network) Begun(m int32) sim.Time { return n.messages[m].Begun }
 
 // Ideal is how long a message would take from its posting until its ACK if nothing else
-// were on the network and nothing held it back but the links' rates.
+// were on the network and nothing held it back but the links' rates. It is exact for a message that goes one way. Where switches choose for
+// each packet it may be the time of a packet or two less, if equally short ways are alike.
 func (n *Network) Ideal(m int32) sim.Time {
 	msg := &n.messages[m]
 	if msg.ideal > 0 {
@@ -377,14 +378,21 @@ func (n *Network) Ideal(m int32) sim.Time {
 	// The last packet leaves a link when it has arrived there and the one before it has
 	// left; the full ones leave behind each other at the rate of the slowest link so far.
 	var t, first, before, back, slowest, slowestBack sim.Time
+	ways, hop := n.abreast(msg.QP), 0
+	wide := sim.Time(1) // how many links side by side the slowest part of the way has
+	behind := func(k uint32) sim.Time { return sim.Time(k) / wide * slowest }
 	n.along(s.port, int(msg.QP)*2, func(p *port) {
-		before += n.time(p, full)
-		slowest = max(slowest, n.time(p, full))
-		if msg.packets > 1 {
-			t = max(t, before+sim.Time(msg.packets-2)*slowest)
+		each, w := n.time(p, full), ways[hop]
+		before += each
+		if each*wide > slowest*w {
+			slowest, wide = each, w
+		}
+		if msg.packets > uint32(wide) {
+			t = max(t, before+behind(msg.packets-1-uint32(wide)))
 		}
 		t += n.time(p, last) + p.delay
 		before += p.delay
+		hop++
 	})
 	n.along(n.receive[msg.QP].port, int(msg.QP)*2+1, func(p *port) {
 		back += n.time(p, ack) + p.delay
@@ -398,10 +406,46 @@ func (n *Network) Ideal(m int32) sim.Time {
 	end := t
 	if acks > 1 {
 		full := (acks - 1) * every // answered by the last ACK but one
-		first = before + sim.Time(every-1)*slowest
-		end = max(end, first+sim.Time(acks-1)*slowestBack, before+sim.Time(full-1)*slowest+slowestBack)
+		first = before + behind(every-1)
+		end = max(end, first+sim.Time(acks-1)*slowestBack)
+		if wide == 1 { // else the last packets come together
+			end = max(end, before+behind(full-1)+slowestBack)
+		}
 	}
 	return end + back
+}
+
+// longestSpread is how many links a way has at most of which the ways side by side are counted.
+const longestSpread = 32
+
+// abreast is on how many links side by side a message's packets pass each part of their way, where switches choose for each packet. There are no
+// more than ways have come apart since the source, nor than come together until the destination, and in trees, Clos networks and the like, whose equally short ways are alike, there are as many.
+func (n *Network) abreast(q QP) (ways [longestSpread]sim.Time) {
+	for i := range ways {
+		ways[i] = 1
+	}
+	if n.chooser == nil || n.chooser.Flowlets() || n.hopLimit > longestSpread {
+		return ways
+	}
+	s := &n.senders[q]
+	var apart [2][longestSpread]sim.Time
+	var hops [2]int
+	for back, from := range [...]struct{ port, to int32 }{{s.port, s.dst}, {n.receive[q].port, s.src}} {
+		count := sim.Time(1)
+		n.along(from.port, int(q)*2+back, func(p *port) {
+			if n.graph.Nodes[p.node].Kind == topo.Switch {
+				count *= sim.Time(max(1, len(n.routes.Next(p.node, from.to))))
+			}
+			apart[back][hops[back]] = count
+			hops[back]++
+		})
+	}
+	for i := range hops[0] {
+		if hops[0] == hops[1] {
+			ways[i] = min(apart[0][i], apart[1][hops[1]-1-i])
+		}
+	}
+	return ways
 }
 
 // along calls f for each port that a path sends through, from a host's port on.

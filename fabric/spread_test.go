@@ -174,6 +174,40 @@ func TestOvertakenWithLoss(t *testing.T) {
 	}
 }
 
+// TestIdealOfManyWays holds that a message which is alone and whose packets go several ways takes as long as it ideally would, but for a packet or two on the slow links. With a hash it has one of the ways.
+func TestIdealOfManyWays(t *testing.T) {
+	const up = 10 * units.Gbps
+	packet := sim.Time(1024+82) * 8 * 100 * units.Picosecond // on an uplink
+	graphs := map[string]*topo.Graph{
+		"leaf-spine": build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 4, HostsPerLeaf: 2}}, 100*units.Gbps, up, units.Microsecond),
+		"fat-tree":   build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, up, units.Microsecond),
+	}
+	for name, g := range graphs {
+		dst := int32(0)
+		for i := range g.Nodes {
+			if g.Nodes[i].Kind == topo.Host {
+				dst = int32(i) // the last one
+			}
+		}
+		for _, choice := range []spread.Choice{spread.RoundRobin, spread.LeastQueue, spread.Random, spread.Hash} {
+			for _, size := range []units.Bytes{1, 1024, 5000, 100 * units.KB, units.MB} {
+				c := spraying(choice)
+				c.Recovery.Reordering = 4096
+				r := newRig(t, c, g, 1)
+				m := r.mustSend(t, 0, dst, 1, size)
+				ideal := r.net.Ideal(m)
+				r.run(t, 1e7)
+				r.drained(t)
+				x := r.net.Messages()[m]
+				over := x.Acked - x.Posted - ideal
+				if over < 0 || choice == spread.Hash && over > 0 || (choice == spread.RoundRobin || choice == spread.LeastQueue) && over > 2*packet {
+					t.Errorf("%s, %v, %v: took %v, ideally %v", name, choice, size, x.Acked-x.Posted, ideal)
+				}
+			}
+		}
+	}
+}
+
 // TestSpreadRefusals holds what packets on several ways do not go with.
 func TestSpreadRefusals(t *testing.T) {
 	for want, change := range map[string]func(*Config){

@@ -38,7 +38,7 @@ func (s *Scenario) check(d *shape.Decoder) {
 	} else {
 		s.checkWithoutTargets(d)
 	}
-	if s.Fabric != nil && len(s.Targets) == 0 {
+	if s.NetworkAlone() {
 		if s.SSD != nil || len(s.Workload) > 0 {
 			d.Fail(at(""), "a fabric section with a drive or a workload, and no targets; put the drives behind the network, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\", or leave out ssd and workload, or fabric")
 		}

@@ -328,17 +328,21 @@ func HostsOf(g *topo.Graph) []int32 {
 
 // offered is what a source of flows needs to know.
 func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
-	link := s.Fabric.HostLink
+	links := make([]units.BitRate, len(g.Nodes))
 	for _, l := range g.Links {
-		if g.Nodes[l.A].Kind == topo.Host || g.Nodes[l.B].Kind == topo.Host {
-			link = l.Rate
-			break
+		links[l.A] += l.Rate
+		links[l.B] += l.Rate
+	}
+	hosts := links[:0]
+	for n := range g.Nodes {
+		if g.Nodes[n].Kind == topo.Host {
+			hosts = append(hosts, links[n])
 		}
 	}
 	if s.Flows[i].Name == "" {
 		s.Flows[i].Name = fmt.Sprintf("flows[%d]", i)
 	}
-	return flows.Network{Hosts: g.Hosts(), HostLink: link, Seed: seed}
+	return flows.Network{Hosts: len(hosts), Links: hosts, Seed: seed}
 }
 
 // Offer is what a network is to carry.

@@ -84,6 +84,16 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 // None reports that nothing is left out.
 func (w WarmUp) None() bool { return w == WarmUp{} }
 
+// WarmUpUntil is when what is measured begins, as far as that is known before the run; otherwise it is 0. Of a network alone a share is one of
+// measure.until, of others it is one of the run that was.
+func (s *Scenario) WarmUpUntil() units.Duration {
+	m := &s.Measure
+	if s.NetworkAlone() {
+		return m.WarmUp.Time + units.Duration(float64(m.Until.Time)*float64(m.WarmUp.Share))
+	}
+	return m.WarmUp.Time
+}
+
 // Until is when a run ends.
 type Until struct {
 	Steady bool
@@ -125,6 +135,12 @@ func (u *Until) UnmarshalText(text []byte) error {
 func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position, network, system bool) {
 	if network && m.Requests {
 		d.Fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
+	}
+	if network && m.WarmUp.Auto {
+		d.Fail(where("measure.warm_up"), "measure.warm_up: auto finds where the latency of requests settles, and a network alone has none; use a time such as 1ms, or a share and measure.until")
+	}
+	if network && m.WarmUp.Share > 0 && m.Until.Time == 0 {
+		d.Fail(where("measure.warm_up"), "measure.warm_up: flows decide how long a network runs, so that there is nothing to take %v of; add measure.until, a time, or use a time such as 1ms", m.WarmUp.Share)
 	}
 	if (network || system) && m.Anatomy {
 		d.Fail(where("measure.anatomy"), "measure.anatomy: it is of a drive without a network; leave it out (a system has its stages always)")

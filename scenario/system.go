@@ -273,6 +273,11 @@ func (s *Scenario) DriveOf(group int) *Drive {
 	return s.SSD
 }
 
+// NetworkAlone reports whether it is of a network and its flows.
+func (s *Scenario) NetworkAlone() bool {
+	return s.Fabric != nil && len(s.Targets) == 0 && s.ObjectCluster == nil
+}
+
 // HasDrives reports whether there is a drive to simulate.
 func (s *Scenario) HasDrives() bool { return s.DriveOf(0) != nil }
 

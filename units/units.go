@@ -226,7 +226,8 @@ func (k *kind) names() string {
 	return b.String()
 }
 
-// confusions maps a unit that means nothing here, or something else, to what its writer may have meant.
+// confusions maps a unit that means nothing here, or something else, to what its writer may have meant. The second argument is eight times the number, the
+// third an eighth of it.
 var confusions = []struct{ noun, name, hint string }{
 	{"duration", "m", `; write %[1]smin for minutes or %[1]sms for milliseconds`},
 	{"size", "K", `; write %[1]sKiB (1024 B) or %[1]sKB (1000 B)`},
@@ -234,11 +235,13 @@ var confusions = []struct{ noun, name, hint string }{
 	{"size", "M", `; write %[1]sMiB or %[1]sMB`},
 	{"size", "G", `; write %[1]sGiB or %[1]sGB`},
 	{"size", "T", `; write %[1]sTiB or %[1]sTB`},
-	{"bit rate", "GB/s", `, which counts bytes; write for example %[1]sGbps for bits`},
-	{"bit rate", "MB/s", `, which counts bytes; write for example %[1]sMbps for bits`},
-	{"bit rate", "GBps", `, which looks like bytes; write %[1]sGbps for bits`},
-	{"byte rate", "Gbps", `, which counts bits; write for example %[1]sGB/s for bytes`},
-	{"byte rate", "Mbps", `, which counts bits; write for example %[1]sMB/s for bytes`},
+	{"bit rate", "GB/s", `, which counts bytes; write %[1]sGbps for as many bits, or %[2]sGbps for the same`},
+	{"bit rate", "MB/s", `, which counts bytes; write %[1]sMbps for as many bits, or %[2]sMbps for the same`},
+	{"bit rate", "GBps", `, which looks like bytes; write %[1]sGbps for as many bits, or %[2]sGbps for the same`},
+	{"byte rate", "Gbps", `, which counts bits; write %[1]sGB/s for as many bytes, or %[3]sGB/s for the same`},
+	{"byte rate", "Mbps", `, which counts bits; write %[1]sMB/s for as many bytes, or %[3]sMB/s for the same`},
+	{"byte rate", "Gb/s", `, which counts bits; write %[1]sGB/s for as many bytes, or %[3]sGB/s for the same`},
+	{"byte rate", "Mb/s", `, which counts bits; write %[1]sMB/s for as many bytes, or %[3]sMB/s for the same`},
 	{"byte rate", "GBps", `; write %[1]sGB/s`},
 	{"byte rate", "MBps", `; write %[1]sMB/s`},
 	{"transfer rate", "MHz", `; write transfers, for example %[1]sMT/s (a double data rate bus makes two a cycle)`},
@@ -248,7 +251,16 @@ var confusions = []struct{ noun, name, hint string }{
 func (k *kind) hint(number, name string) string {
 	for i := range confusions {
 		if confusions[i].noun == k.noun && confusions[i].name == name {
-			return fmt.Sprintf(confusions[i].hint, number)
+			x, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				break // which parse has read: it is out of all bounds
+			}
+			figure := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+			text := confusions[i].hint
+			for k, word := range []string{number, figure(8 * x), figure(x / 8)} {
+				text = strings.ReplaceAll(text, fmt.Sprintf("%%[%d]s", k+1), word)
+			}
+			return text
 		}
 	}
 	for i := range k.units {

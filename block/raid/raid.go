@@ -69,7 +69,7 @@ func (c *Config) Validate(members int) error {
 	f.Hold(c.Rebuild >= 0, "rebuild", "%v is not possible; use a rate such as 200MB/s, or 0 for no rebuild", c.Rebuild)
 	f.Hold(c.MaxTransfer >= 0 && c.MaxTransfer%units.Sector == 0, "max_transfer", "%v is not possible; use a multiple of 512B", c.MaxTransfer)
 	least := map[int]int{0: 1, 1: 2, 5: 3, 6: 4}[c.Level]
-	f.Hold(members >= least && members <= 255, "level", "%d members are not possible with level %d; use %d to 255", members, c.Level, least)
+	f.Hold(members >= least && members <= 255, "level", "%d is not possible as the number of members with level %d; use %d to 255", members, c.Level, least)
 	if c.Level == 1 {
 		f.Hold(c.Copies >= 2 && c.Copies <= members && members%c.Copies == 0, "copies", "%d copies do not divide %d members; use a number that does, such as 2", c.Copies, members)
 	}

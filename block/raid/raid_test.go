@@ -486,7 +486,7 @@ func TestValidate(t *testing.T) {
 		cfg     raid.Config
 	}{
 		"level: 4 is not possible":                                          {4, config(4, nil)},
-		"level: 2 members are not possible with level 5":                    {2, config(5, nil)},
+		"level: 2 is not possible as the number of members with level 5":    {2, config(5, nil)},
 		"copies: 2 copies do not divide 3 members":                          {3, config(1, nil)},
 		"failed: 2 members have failed, but level 5 survives 1; name fewer": {4, config(5, func(c *raid.Config) { c.Failed = []int{0, 1} })},
 		"failed: 1 members have failed, but level 0 survives 0; name fewer": {4, config(0, func(c *raid.Config) { c.Failed = []int{0} })},

@@ -291,11 +291,18 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 	var good [][]float64
 	if len(m.Hosts) <= mostRows {
 		span := (last.at - m.from.at).Seconds()
+		at := int32(-1) // whose row is the last one; a host's ports are next to each other
 		for i := range last.ports {
-			if p := m.Net.Port(int32(i)); m.Graph.Nodes[p.Node].Kind == topo.Host && span > 0 {
-				hosts = append(hosts, m.Graph.Nodes[p.Node].Name)
-				good = append(good, []float64{float64(last.ports[i].taken-m.from.ports[i].taken) * 8 / span})
+			p := m.Net.Port(int32(i))
+			if m.Graph.Nodes[p.Node].Kind != topo.Host || span == 0 {
+				continue
 			}
+			if p.Node != at {
+				at = p.Node
+				hosts = append(hosts, m.Graph.Nodes[at].Name)
+				good = append(good, []float64{0})
+			}
+			good[len(good)-1][0] += float64(last.ports[i].taken-m.from.ports[i].taken) * 8 / span
 		}
 		r.SetMatrix("fabric.host.goodput", hosts, []string{"received"}, good)
 	}
@@ -370,7 +377,9 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	r.Check("bytes conserved", err == nil, detail)
 	open := m.Net.PausedNow()
 	r.Check("pauses conserved", c.Paused == c.Unpaused+open, fmt.Sprintf("%d pauses took effect = %d ended + %d last", c.Paused, c.Unpaused, open))
-	if m.s.Fabric.PFC.Enabled && m.s.Fabric.PFC.Headroom.Kind == fabric.HeadroomAuto && len(m.s.Fabric.Failures) == 0 {
+	// A link that loses packets loses those that ask for a pause as well.
+	lossy := slices.ContainsFunc(m.Graph.Links, func(l topo.Link) bool { return l.Loss > 0 })
+	if m.s.Fabric.PFC.Enabled && m.s.Fabric.PFC.Headroom.Kind == fabric.HeadroomAuto && len(m.s.Fabric.Failures) == 0 && !lossy {
 		n := c.Drops[fabric.DropBuffer]
 		if m.s.Fabric.Watchdog.Action == fabric.WatchdogReport || n == 0 {
 			r.Check("nothing lost for want of room", n == 0, fmt.Sprintf("%d packets dropped by switches", n))
@@ -410,9 +419,6 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	}
 	if circle := m.Net.Hazard(); circle != "" {
 		r.Warn("pauses can deadlock in a circle of this network's paths: %s", circle)
-	}
-	if m.s.Measure.WarmUp.Auto && m.Others == nil {
-		r.Warn("no warm-up was cut: measure.warm_up: auto works for drives only; set a time or a share of until")
 	}
 }
 

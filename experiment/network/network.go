@@ -251,9 +251,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 // meterOf is the meter of a network alone, whose warm-up may be a share of a run that ends by time.
 func meterOf(y *Network) *Meter {
 	m := NewMeter(y)
-	if share, until := y.s.Measure.WarmUp.Share, y.s.Measure.Until.Time; share > 0 && until > 0 {
-		m.warm = units.Duration(float64(until) * float64(share))
-	}
+	m.warm = y.s.WarmUpUntil()
 	for _, t := range y.tallied {
 		for g := range t.ended {
 			t.ended[g].warm = m.warm
@@ -288,7 +286,7 @@ func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 		now.At = y.driver.now()
 	}
 	y.Net.Look(now.At)
-	if all && y.s.Measure.Until.Time == 0 {
+	if all {
 		now.At = last
 	}
 	return now, nil

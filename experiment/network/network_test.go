@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,5 +203,43 @@ func TestSevered(t *testing.T) {
 	}
 	if said := strings.Join(o.Result.Warnings, "\n"); !strings.Contains(said, "2 queue pairs had no path left after a link failed; 2 flows on them have not ended") {
 		t.Error(said)
+	}
+}
+
+// TestLossyPauses: a link that corrupts packets corrupts those that ask for a pause, too, so that what comes meanwhile finds no room. That is no fault of the model.
+func TestLossyPauses(t *testing.T) {
+	o := trialtest.Run(t, "name: lossy\nfabric: {topology: {star: {hosts: 16}}, loss: 2%, congestion_control: none, buffer: 4MiB}\nflows: [{incast: {fan: 15, size: 2MB}}]\nmeasure: {until: 20ms}\n", 1)
+	if trialtest.Metric(t, o, "fabric.drops") == 0 || !strings.Contains(strings.Join(o.Result.Warnings, "\n"), "no room") {
+		t.Errorf("%g packets dropped, %q", trialtest.Metric(t, o, "fabric.drops"), o.Result.Warnings)
+	}
+}
+
+// TestEndOfFlows holds that a run whose flows end before measure.until ends with the last of them: its figures are those of a run without until.
+func TestEndOfFlows(t *testing.T) {
+	const text = "name: ends\nfabric: {topology: {star: {hosts: 4}}, host_link: 100Gbps, congestion_control: none}\nflows: [{list: [{src: 0, dst: 1, size: 100KB}]}]\n"
+	want, got := trialtest.Run(t, text, 1), trialtest.Run(t, text+"measure: {until: 1ms}\n", 1)
+	if got.Result.SimulatedS != want.Result.SimulatedS {
+		t.Errorf("%g s, without until %g s", got.Result.SimulatedS, want.Result.SimulatedS)
+	}
+	for _, name := range []string{"fabric.goodput", "fabric.utilisation.max"} {
+		if a, b := trialtest.Metric(t, want, name), trialtest.Metric(t, got, name); a != b {
+			t.Errorf("%s is %g without until, %g with it", name, a, b)
+		}
+	}
+}
+
+// TestGoodputOfPlanes: a host with a link to each plane has one goodput, the sum of what comes over all of them.
+func TestGoodputOfPlanes(t *testing.T) {
+	o := trialtest.Run(t, "name: planes\nfabric: {topology: {star: {hosts: 4}, planes: 2}, host_link: 10Gbps, congestion_control: none}\nflows: [{all_to_all: {size: 200KB}}]\n", 1)
+	m, ok := o.Result.Matrix("fabric.host.goodput")
+	if !ok || !slices.Equal(m.Rows, []string{"h0", "h1", "h2", "h3"}) {
+		t.Fatalf("rows %q", m.Rows)
+	}
+	sum := 0.0
+	for _, v := range m.V {
+		sum += v[0]
+	}
+	if want := 12 * 200e3 * 8 / o.Result.SimulatedS; math.Abs(sum-want) > 1e-6*want {
+		t.Errorf("%g bit/s reach hosts, want %g", sum, want)
 	}
 }

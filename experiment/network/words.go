@@ -9,7 +9,7 @@ import (
 // Words are the names of what networks and their flows did.
 func Words() result.Words {
 	var l result.Lexicon
-	l.Metric("fabric.pause.count", "count", "PFC pause frames sent")
+	l.Metric("fabric.pause.count", "count", "times that a switch asked a sender to pause (PFC), without what it sent again while a pause lasted")
 	l.Metric("fabric.pause.time", "s", "time during which ports were paused, summed over ports")
 	l.Metric("fabric.ecn.marks", "count", "packets marked with congestion experienced")
 	l.Metric("fabric.cnp.count", "count", "congestion notification packets sent")

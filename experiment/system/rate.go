@@ -230,9 +230,20 @@ func (m *rateMeter) fill(r *result.Result) {
 		}
 		r.SetSeries(name, width, v)
 	}
+	rates := func(name string, of func(*rateMark) int64) {
+		v := make([]float64, len(shown))
+		from := sim.Time(0)
+		for i := range shown {
+			if took := shown[i].at - from; took > 0 { // the last slice is shorter than others
+				v[i] = 8 * float64(of(&shown[i])) / took.Seconds()
+			}
+			from = shown[i].at
+		}
+		r.SetSeries(name, width, v)
+	}
 	series("rate.demanded", func(k *rateMark) float64 { return 8 * k.demanded })
-	series("rate.read", func(k *rateMark) float64 { return 8 * float64(k.read) / width.Seconds() })
-	series("rate.received", func(k *rateMark) float64 { return 8 * float64(k.sent) / width.Seconds() })
+	rates("rate.read", func(k *rateMark) int64 { return k.read })
+	rates("rate.received", func(k *rateMark) int64 { return k.sent })
 	series("rate.weight_ratio", func(k *rateMark) float64 { return k.ratio })
 	series("rate.txq", func(k *rateMark) float64 { return k.txq })
 	for i, name := range []string{"read", "write"} {

@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"farflash/experiment"
@@ -39,5 +40,25 @@ func TestModelIsOfTheDepth(t *testing.T) {
 		if len(before) != 1 || asked != c.want || before[0].Host.FetchSize != c.want {
 			t.Errorf("drive_depth %s: the run asks for a drive of %d commands, who trains for %d; both are to be %d", c.given, asked, before[0].Host.FetchSize, c.want)
 		}
+	}
+}
+
+// TestRatesOfParts: the last slice of a series is shorter than the others, and what came in it is divided by its own length: the rates of all slices, each for as long as it lasts, are what came in all.
+func TestRatesOfParts(t *testing.T) {
+	o := trialtest.Run(t, "name: parts\ninitiators: 1\ntargets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: static, weight_ratio: 2}\n"+
+		"workload: [{synthetic: {reads: {size: 4KiB, interarrival: {mean: 10us, kind: constant}}, requests: 120}}]\nmeasure: {until: 1400us}\n", 1)
+	v, ok := o.Result.SeriesOf("rate.received")
+	if !ok {
+		t.Fatal("no series")
+	}
+	width, bits, at := v.T[1]-v.T[0], 0.0, 0.0 // s
+	for _, x := range v.V {
+		end := min(at+width, o.Result.SimulatedS)
+		bits += x * (end - at)
+		at = end
+	}
+	if want := trialtest.Metric(t, o, "read.count") * 4096 * 8; bits < want || bits > want+4096*8 || // one is on its way
+		math.Abs(at-o.Result.SimulatedS) > 1e-12 || math.Mod(at, width) < 1e-9 {
+		t.Errorf("%g bits in slices of %g s until %g s, want %g", bits, width, at, want)
 	}
 }

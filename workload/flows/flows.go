@@ -43,9 +43,9 @@ const Classes = 8
 
 // Network is what the generators need to know of the network.
 type Network struct {
-	Hosts    int
-	HostLink units.BitRate // of each host
-	Seed     uint64
+	Hosts int
+	Links []units.BitRate // of each host, all of its links together
+	Seed  uint64
 }
 
 // Config is what a network is asked to carry. Exactly one of the kinds is set.

@@ -43,7 +43,7 @@ func ExampleSizes_Distribution() {
 	// Output: mean 1711250 B, median 73.076KB
 }
 
-var network = flows.Network{Hosts: 16, HostLink: 100 * units.Gbps, Seed: 1}
+var network = flows.Network{Hosts: 16, Links: slices.Repeat([]units.BitRate{100 * units.Gbps}, 16), Seed: 1}
 
 func collect(t testing.TB, cfg flows.Config, n flows.Network) []flows.Flow {
 	t.Helper()
@@ -67,6 +67,32 @@ func collect(t testing.TB, cfg flows.Config, n flows.Network) []flows.Flow {
 		}
 	}
 	return all
+}
+
+// TestUnequalLinks holds that a load is a share of all the hosts' links together, whichever of them is slow, and of those hosts only that have flows.
+func TestUnequalLinks(t *testing.T) {
+	const g = units.Gbps
+	for _, c := range []struct {
+		links []units.BitRate
+		hosts []int
+		mean  units.BitRate // of a host that has flows
+	}{
+		{[]units.BitRate{100 * g, 100 * g, 100 * g, 100 * g}, nil, 100 * g},
+		{[]units.BitRate{20 * g, 100 * g, 100 * g, 100 * g}, nil, 80 * g},
+		{[]units.BitRate{100 * g, 100 * g, 100 * g, 20 * g}, nil, 80 * g},
+		{[]units.BitRate{20 * g, 100 * g, 100 * g, 40 * g}, []int{0, 3}, 30 * g},
+	} {
+		n := len(c.hosts)
+		if n == 0 {
+			n = len(c.links)
+		}
+		cfg := flows.Config{Poisson: &flows.Poisson{Load: 0.4, Sizes: flows.Sizes{Fixed: 10 * units.KB}, Hosts: c.hosts, Duration: 20 * units.Millisecond}}
+		all := collect(t, cfg, flows.Network{Hosts: len(c.links), Links: c.links, Seed: 3})
+		want := 0.4 * float64(c.mean) * float64(n) * 0.02 / 80_000
+		if got := float64(len(all)); math.Abs(got-want) > 4*math.Sqrt(want) {
+			t.Errorf("links of %v, hosts %v: %v flows, want %.0f", c.links, c.hosts, got, want)
+		}
+	}
 }
 
 // TestMeans holds the exact means of the published points: websearch worked out by

@@ -11,7 +11,7 @@ import (
 
 // Poisson is flows that begin at random times, independently of each other, between random hosts: for the network as a whole one Poisson process.
 type Poisson struct {
-	// Load is the mean share of the hosts' links that flows take, without headers.
+	// Load is the share of all hosts' links together that flows take, without headers. Hosts are drawn alike, whatever their links.
 	Load units.Fraction `yaml:"load"`
 	// Sizes is how large flows are: a published distribution such as websearch, one size, or points.
 	Sizes Sizes `yaml:"sizes"`
@@ -22,6 +22,8 @@ type Poisson struct {
 	// Flows is the largest number of flows. 0 is no limit.
 	Flows int64 `yaml:"flows,omitempty"`
 }
+
+var errNoLinks = errors.New("the hosts' links have no rate that a load could be a share of")
 
 // poisson draws the flows. Every quantity has a random stream of its own.
 type poisson struct {
@@ -47,8 +49,8 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	switch {
 	case !(c.Load > 0 && c.Load <= 1):
 		return nil, units.Wrong("load", "%v is not possible; it is a share of the hosts' links, above 0%% and at most 100%%", c.Load)
-	case network.HostLink <= 0:
-		return nil, errors.New("the hosts' links have no rate that a load could be a share of")
+	case len(network.Links) < network.Hosts:
+		return nil, errNoLinks
 	case c.Duration < 0:
 		return nil, units.Wrong("duration", "%v is negative", c.Duration)
 	case c.Flows < 0:
@@ -64,6 +66,13 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	if err != nil {
 		return nil, units.Within("sizes", err)
 	}
+	var all float64 // bits a second
+	for _, h := range hosts {
+		all += float64(network.Links[h])
+	}
+	if all <= 0 {
+		return nil, errNoLinks
+	}
 	stream := func(of string) rng.Stream { return rng.NewStream(network.Seed, cfg.Name+"/poisson/"+of) }
 	p := &poisson{
 		distribution: d, arrivals: stream("arrivals"), sources: stream("sources"), destinations: stream("destinations"), sizes: stream("sizes"),
@@ -72,7 +81,7 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	if c.Flows == 0 {
 		p.left = -1
 	}
-	perSecond := float64(float64(c.Load)*float64(network.HostLink)) * float64(len(hosts)) / (8 * d.Mean())
+	perSecond := float64(float64(c.Load)*float64(all/float64(len(hosts)))) * float64(len(hosts)) / (8 * d.Mean())
 	p.gap = float64(units.Second) / perSecond
 	return p, nil
 }
