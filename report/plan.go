@@ -326,28 +326,47 @@ func frontierRows(o *drives.Outcome) *table {
 
 // tornado draws what each input does when all is planned again, the most first.
 func tornado(o *drives.Outcome) []figure {
-	if len(o.Effects) == 0 {
+	base := o.Objective()
+	if len(o.Effects) == 0 || base == 0 { // of nothing there are no parts
 		return nil
 	}
-	base := o.Objective()
 	c := chart.ForestChart{Frame: chart.Frame{Title: "Cost when one input changes"}, X: chart.Axis{Label: moneyUnit(o) + " relative to this plan"}, Zero: 1}
 	note := ""
 	for _, e := range o.Effects {
-		if e.AtLow == 0 || e.AtHigh == 0 {
+		switch {
+		case e.AtLow == 0 && e.AtHigh == 0:
 			note += fmt.Sprintf("%s at %s or %s: no plan is possible. ", e.Name, e.Low, e.High)
 			continue
+		case e.AtLow == 0:
+			note += fmt.Sprintf("%s at %s: no plan is possible. ", e.Name, e.Low)
+		case e.AtHigh == 0:
+			note += fmt.Sprintf("%s at %s: no plan is possible. ", e.Name, e.High)
 		}
 		low, high := e.AtLow/base, e.AtHigh/base
-		held := func(v float64) string {
-			if v == 0 {
-				return "would not fit"
-			}
-			return term.Money(v)
+		// What is not possible has no side.
+		least, most := min(low, high), max(low, high)
+		if least == 0 {
+			least, most = min(1, most), max(1, most)
 		}
-		c.Rows = append(c.Rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: min(low, high), High: max(low, high), Text: fmt.Sprintf("%s: x%.3f; %s: x%.3f", e.Low, low, e.High, high),
-			Title: fmt.Sprintf("%s\n%s: %s; the present placement %s\n%s: %s; the present placement %s", e.Name, e.Low, term.Money(e.AtLow), held(e.HeldLow), e.High, term.Money(e.AtHigh), held(e.HeldHigh))})
+		side := func(at string, ratio, cost, held float64) (short, long string) {
+			if ratio == 0 {
+				return at + ": none", at + ": no plan is possible"
+			}
+			return fmt.Sprintf("%s: x%.3f", at, ratio), fmt.Sprintf("%s: %s; the present placement %s", at, term.Money(cost), heldAt(held))
+		}
+		lowShort, lowLong := side(e.Low, low, e.AtLow, e.HeldLow)
+		highShort, highLong := side(e.High, high, e.AtHigh, e.HeldHigh)
+		c.Rows = append(c.Rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: least, High: most, Text: lowShort + "; " + highShort, Title: e.Name + "\n" + lowLong + "\n" + highLong})
 	}
 	return []figure{{Wide: true, Caption: moneyUnit(o) + ", relative to this plan", Note: note, SVG: forest(c)}}
+}
+
+// heldAt is what the present placement costs.
+func heldAt(cost float64) string {
+	if cost == 0 {
+		return "would not fit"
+	}
+	return term.Money(cost)
 }
 
 func placementRows(o *drives.Outcome) *table {

@@ -43,6 +43,9 @@ func TestPlan(t *testing.T) {
 		if name == "many" {
 			wants = append(wants, "4 workloads without a drive", "two &amp; &lt;three&gt;", "Drives sorted by each"[1:], "When a drive is worn out before its horizon")
 		}
+		if name == "small" {
+			wants = append(wants, "Growth a year at &#43;10 points: no plan is possible")
+		}
 		for _, want := range wants {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s: the page lacks %q", name, want)
@@ -61,5 +64,25 @@ func TestPlan(t *testing.T) {
 		if !strings.Contains(text.String(), "per GB written") {
 			t.Errorf("%s: %s", name, text.String())
 		}
+	}
+}
+
+// TestPlanOfNothing: a plan that costs nothing has no next best in per cent, and no input that changes its cost by a factor.
+func TestPlanOfNothing(t *testing.T) {
+	o := planned(t, "algorithm: optimal\nobjective: calendar\nhorizon: 5y\ncosts: {electricity: $0, replacing: $0}\ndrives: [{model: Intel DC P3700 1.6TB, count: 3, owned: true, price: $100, afr: 0%}]\n"+
+		"workloads: {list: [{name: a, write_gb_per_day: 100, peak_iops: 2070, write_share: 88%, working_set_gb: 64}, {name: b, write_gb_per_day: 100, peak_iops: 2070, write_share: 88%, working_set_gb: 64}]}\n", nil)
+	x, err := o.Explain("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page, text bytes.Buffer
+	if err := report.WritePlan(&page, o, "v1", "farflash plan rack.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteExplanationText(&text, x, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if o.Objective() != 0 || !strings.Contains(text.String(), "would cost the same") || strings.Contains(page.String(), "NaN") || strings.Contains(page.String(), "no plan is possible") {
+		t.Errorf("it costs %g: %s", o.Objective(), text.String())
 	}
 }

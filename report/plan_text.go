@@ -327,6 +327,8 @@ func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) 
 		fmt.Fprintf(w, "%s is on %s: no other drive can take it\n\n", style.Bold(x.Workload), x.Chosen)
 	case math.Abs(x.Worse) < 5e-7:
 		fmt.Fprintf(w, "%s is on %s: %s would cost the same\n\n", style.Bold(x.Workload), x.Chosen, x.Next)
+	case math.IsInf(x.Worse, 0):
+		fmt.Fprintf(w, "%s is on %s, where it costs nothing; the next best is %s\n\n", style.Bold(x.Workload), x.Chosen, x.Next)
 	default:
 		word, what := "more", "a GB written"
 		if x.Whole {

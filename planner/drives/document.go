@@ -214,7 +214,7 @@ func Describe(o *Outcome, why *Explanation) *Document {
 		return out
 	}
 	x := &ExplanationDocument{Workload: why.Workload, Drive: why.Chosen, Next: why.Next}
-	if !math.IsNaN(why.Worse) {
+	if !math.IsNaN(why.Worse) && !math.IsInf(why.Worse, 0) {
 		x.Worse = why.Worse
 	}
 	for _, c := range why.Choices {

@@ -81,7 +81,11 @@ func (o *Outcome) Explain(workload string) (*Explanation, error) {
 	})
 	if len(x.Choices) > 1 && x.Choices[0].Chosen && x.Choices[1].Obstacle == "" {
 		x.Chosen, x.Next = x.Choices[0].Drive, x.Choices[1].Drive
-		x.Worse = x.Choices[1].CostPerGB/x.Choices[0].CostPerGB - 1
+		if a, b := x.Choices[0].CostPerGB, x.Choices[1].CostPerGB; a != b { // both may be nothing
+			x.Worse = b/a - 1
+		} else {
+			x.Worse = 0
+		}
 	} else if len(x.Choices) > 0 && x.Choices[0].Chosen {
 		x.Chosen = x.Choices[0].Drive
 	}

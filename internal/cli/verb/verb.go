@@ -6,6 +6,7 @@ package verb
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -77,10 +78,11 @@ func Usagef(format string, args ...any) error {
 	return &Error{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// Failed marks an error as a failed run: exit code 1.
+// Failed marks an error as a failed run: exit code 1. One that has a code of its own keeps it.
 func Failed(err error) error {
-	if err == nil {
-		return nil
+	var coded *Error
+	if err == nil || errors.As(err, &coded) {
+		return err
 	}
 	return &Error{ExitFailed, err}
 }
