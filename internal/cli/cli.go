@@ -177,6 +177,16 @@ and serves real flash over the network.
 	for _, cmd := range root.Commands() {
 		giveExamples(cmd)
 	}
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	verb.Must(err)
+	help.Run, help.RunE = nil, func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err != nil || len(rest) > 0 && cmd.HasSubCommands() {
+			return verb.Unknown(cmd, rest)
+		}
+		return cmd.Help()
+	}
 	return root
 }
 

@@ -36,7 +36,7 @@ With --preset it is a copy of that preset.`,
 					return verb.BadInput(err)
 				}
 			}
-			if len(args) == 0 {
+			if len(args) == 0 || args[0] == "-" {
 				fmt.Fprint(p.data, text)
 				return nil
 			}

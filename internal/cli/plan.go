@@ -96,7 +96,7 @@ table of workloads for a spreadsheet instead (minTCO's table 4).`,
 				}
 				text = b.Bytes()
 			}
-			if len(args) == 0 {
+			if len(args) == 0 || args[0] == "-" {
 				_, err := p.data.Write(text)
 				return verb.Failed(err)
 			}
