@@ -164,9 +164,34 @@ func (c *Cluster) tells(i int32) {
 	}
 }
 
-// abort gives a chunk up.
+// abort ends an attempt at a chunk for which its gateway has found no room. It begins again with the same chunk; a gateway of SURGE forgets it and takes another one.
 func (c *Cluster) abort(i int32) {
-	c.endsShort(i, &c.Counters.Aborted)
+	c.Counters.Aborted++
+	if c.cfg.Compat != CompatNone {
+		c.endsShort(i, &c.Counters.Dropped)
+		return
+	}
+	c.again(i)
+}
+
+// again begins another attempt at a chunk: what is put or got, its size and since when it waits stay.
+func (c *Cluster) again(i int32) {
+	c.wastes(i)
+	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
+	c.attempts++
+	id := c.attempts
+	x.ID, x.Acked, x.N, t.started, t.due = id, 0, 0, c.eng.Now(), 0
+	switch {
+	case t.read:
+		c.get.begin(i)
+	case t.update:
+		c.renew.begin(i)
+	default:
+		c.proto.Begin(i)
+	}
+	if c.bus.Chunks[i].ID == id { // a read of which too little is left has failed by now
+		c.watch(i)
+	}
 }
 
 // endsShort ends a chunk of which not all pieces are kept. One that was said to be put is counted as that, any other as the caller says.

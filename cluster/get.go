@@ -20,7 +20,7 @@ const (
 	ReadLeastLoaded
 	// ReadHedged takes anyone, and another one when nothing has come for a time (Dean and Barroso, The Tail at Scale, CACM 2013).
 	ReadHedged
-	// ReadTied asks two; the one whose disk begins first tells the other, which drops the request if it has not begun (the same).
+	// ReadTied asks one more than are needed. Each whose disk begins tells the others, and one that has not begun drops the request when as many have as are needed (the same).
 	ReadTied
 )
 
@@ -176,25 +176,32 @@ func (g *getter) message(m *put.Message) {
 		}
 		at := c.lies(c.tasks.Items[m.Chunk].object, m.To)
 		job := c.work(job{disk: at, size: units.Bytes(m.A), read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
-		if c.disks[at].current != job {
-			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{m.ID, job})
+		if !c.jobs.Items[job].begun {
+			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{id: m.ID, job: job})
 		}
 	case readBegun, readLeave:
 		reads := c.targets[m.To].reads
 		for k := range reads {
-			if reads[k].id == m.ID {
-				c.takeBack(reads[k].job)
-				c.targets[m.To].reads = append(reads[:k], reads[k+1:]...)
-				return
+			if reads[k].id != m.ID {
+				continue
 			}
+			if m.Kind == readBegun {
+				if reads[k].begun++; int(reads[k].begun) < c.cfg.pieces() {
+					return // the others that have begun do not deliver enough
+				}
+			}
+			c.takeBack(reads[k].job)
+			c.targets[m.To].reads = append(reads[:k], reads[k+1:]...)
+			return
 		}
 	}
 }
 
 // pending is a read in a target's queue.
 type pending struct {
-	id  uint64 // of the chunk
-	job int32
+	id    uint64 // of the chunk
+	job   int32
+	begun int8 // others that have said that their disks have begun to read it
 }
 
 // bid: a target has said when it could begin. With the last of those who have the chunk, the earliest are taken.

@@ -76,7 +76,9 @@ type Cluster struct {
 
 // Counters are sums since the start.
 type Counters struct {
-	Begun, Done, Aborted             uint64                       // chunks that are put
+	Begun, Done                      uint64                       // chunks that are put
+	Aborted                          uint64                       // attempts at putting a chunk for which there was no room
+	Dropped                          uint64                       // chunks that were not begun again after that, which is SURGE's
 	Gets                             struct{ Begun, Done uint64 } // chunks that are read
 	Updates                          struct{ Begun, Done uint64 } // chunks of which a part is written over
 	Arrived                          uint64                       // chunks that came in an open loop

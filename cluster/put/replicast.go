@@ -14,7 +14,7 @@ var replicastM = Traits{Name: "replicast-m", Number: "7", Build: CompatSURGE, Fi
 // replicast is Replicast with multicast of control and data (the Replicast paper, sections II-B and IV-E; SURGE's model 7). A
 // gateway multicasts a request to the chunk's negotiating group; each target of it answers with a bid, a window of time that it
 // keeps; the gateway takes the earliest window that enough bids have in common and multicasts its acceptance, which cancels the others; at the
-// window's beginning it multicasts the data. Without a common window the chunk is given up, and the gateway begins another.
+// window's beginning it multicasts the data. Without a common window the attempt ends, and the gateway asks another group.
 type replicast struct {
 	b     *Bus
 	bids  []*reserve.Regular // of targets

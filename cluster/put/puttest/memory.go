@@ -24,8 +24,8 @@ import (
 type Memory struct {
 	Bus      *put.Bus
 	Protocol put.Protocol
-	// Done counts the chunks whose replicas are all kept, Aborted those that are given up.
-	Done, Aborted int
+	// Done counts the chunks whose replicas are all kept, Aborted the attempts for which there was no room, and Dropped the chunks that were not begun again after that, by the rules of SURGE.
+	Done, Aborted, Dropped int
 	// Lose says whether what arrives at a node is lost; nil loses nothing. What takes something back is never lost.
 	Lose func(node int32, data bool) bool
 	// Wrong is the first thing that was done that no protocol may do: to send a target of a chunk more than its piece, to send to another, to write what has
@@ -163,6 +163,11 @@ func (m *Memory) Handle(e sim.Event) {
 // Again has a gateway give up its attempt at a chunk and begin another.
 func (m *Memory) Again(i int32) {
 	m.Protocol.(put.Recovery).Abandon(i)
+	m.next(i)
+}
+
+// next is a chunk's next attempt.
+func (m *Memory) next(i int32) {
 	x := &m.Bus.Chunks[i]
 	m.began++
 	x.ID, x.N, x.Acked = m.began, 0, 0
@@ -305,8 +310,14 @@ func (m *Memory) whole(x *put.Chunk) {
 }
 
 func (o outcomes) Abort(chunk int32) {
-	o.in.Aborted++
-	o.in.over(chunk)
+	m := o.in
+	m.Aborted++
+	if m.Bus.Compat != put.CompatNone {
+		m.Dropped++
+		m.over(chunk)
+		return
+	}
+	m.next(chunk)
 }
 
 func (m *Memory) over(chunk int32) {
