@@ -160,6 +160,7 @@ const (
 	evRetry                   // a chunk is not done in time
 	evProcessed               // a node's processor is done with what it did
 	evRoom                    // a target's memory may have room
+	evResume                  // a gateway tries again to put a chunk for which there was no room
 	evHedge                   // it is time to ask another target for a chunk
 )
 
@@ -268,6 +269,8 @@ func (c *Cluster) Handle(e sim.Event) {
 		c.processed(int32(e.Arg))
 	case evRoom:
 		c.hasRoom(int32(e.Arg))
+	case evResume:
+		c.resumed(int32(e.Arg))
 	case evHedge:
 		c.get.hedged(int32(e.Arg))
 	}

@@ -56,8 +56,8 @@ type Disks interface {
 type Outcomes interface {
 	// Acknowledged: the gateway knows that one more replica is kept. With the last one the chunk is over.
 	Acknowledged(chunk int32)
-	// Abort: there is no room for the chunk, and its gateway ends the attempt. The next attempt begins before the call returns; by the rules of SURGE the chunk is over.
-	Abort(chunk int32)
+	// Abort: there is no room for the chunk, and its gateway ends the attempt. The next one begins after a time; by the rules of SURGE the chunk is over.
+	Abort(chunk int32, wait sim.Time)
 	// Bound: the gateway waits for nobody any more and sends, and by what targets have said the chunk is kept after a time. What waited for room and what is on its way take different times, and what is late differs.
 	Bound(chunk int32, takes sim.Time)
 }

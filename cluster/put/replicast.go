@@ -110,7 +110,7 @@ func (r *replicast) choose(i int32) {
 	r.group = b.GroupOf(r.puts[i].group, r.group[:0])
 	b.toTargets(m, r.group)
 	if !found {
-		b.Outcomes.Abort(i)
+		b.Outcomes.Abort(i, max(r.puts[i].offers.At(0).Window.Left-b.Now(), 0))
 		return
 	}
 	r.puts[i].next = max(m.A, b.Now()+b.OnLink())

@@ -195,7 +195,7 @@ func (s *session) frames() {
 func (s *session) stale() {
 	b := s.Bus
 	b.Frames.Send(0, s.chunk, put.Frame{Arg: 1, Size: b.Frame}, 0, []int32{b.Node(1)})
-	b.Outcomes.Abort(s.chunk)
+	b.Outcomes.Abort(s.chunk, units.Microsecond)
 	s.after = func() {
 		if len(s.got) > 0 {
 			s.t.Errorf("%+v", s.got)
