@@ -39,6 +39,10 @@ type Network interface {
 	// Busy is how long a node's link has been sending and receiving, until a time up to which the network has been run: each at most that time, never less than at an
 	// earlier one.
 	Busy(node int32, at sim.Time) (sent, got sim.Time)
+	// Rate is what a node's links together carry of messages at most, in each direction; 1000Tbps stands for no limit.
+	Rate(node int32) units.BitRate
+	// Trip is the least time in which a message of so many bytes is from any node to another, beside that in which it leaves its sender.
+	Trip(size units.Bytes) sim.Time
 }
 
 // cargo is a parcel in flight to one of its receivers.

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 
 	"farflash/fabric/topo"
@@ -174,6 +175,36 @@ func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 		got += n.Busy(n.ports[pi].peer, at)
 	}
 	return sent / sim.Time(max(count, 1)), got / sim.Time(max(count, 1))
+}
+
+// Goodput is what a node's links together carry of messages at most, in each direction: full packets, without their headers.
+func (n *Network) Goodput(node int32) units.BitRate {
+	first, count := n.PortsOf(node)
+	sum := units.BitRate(0)
+	for pi := first; pi < first+count; pi++ {
+		takes := n.onTheWire(uint16(n.cfg.Payload+n.cfg.Header), n.ports[pi].rate)
+		sum += units.BitRate(math.Ceil(float64(8*n.cfg.Payload) / takes.Seconds()))
+	}
+	return sum
+}
+
+// LeastTrip is no longer than what a message of so many bytes takes between any two of some hosts beside the time in which it leaves the first: its last packet passes the two links and a switch that
+// are the fastest, or a link between hosts.
+func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
+	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
+	up, down, alone := sim.Forever/2, sim.Forever/2, sim.Forever
+	for _, host := range hosts {
+		first, count := n.PortsOf(host)
+		for pi := first; pi < first+count; pi++ {
+			p, q := &n.ports[pi], &n.ports[n.ports[pi].peer]
+			if q.host {
+				alone = min(alone, p.delay)
+				continue
+			}
+			up, down = min(up, p.delay), min(down, q.delay+n.onTheWire(last, q.rate))
+		}
+	}
+	return min(up+down, alone)
 }
 
 // PortOf is the port of a link at its A or its B.

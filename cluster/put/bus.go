@@ -90,10 +90,7 @@ type Bus struct {
 
 // NewBus returns the bus of a plan, with groups and without all else.
 func NewBus(p Plan) *Bus {
-	p.onLink, p.fullFrame = p.Times.Control, p.Times.Send(p.Frame, p.Times.Effective)
-	if p.Queued {
-		p.onLink = p.Times.Send(p.Times.ControlSize, p.Times.Effective)
-	}
+	p.Settle()
 	return &Bus{Plan: p, Groups: newGroups(p.Gateways, p.Targets)}
 }
 

@@ -32,7 +32,7 @@ func newFaulty(t *testing.T, p put.Scheme, change func(*put.Plan)) *faulty {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &faulty{Memory: m, eng: eng, alone: m.Protocol.(put.Forecast).Floor()}
+	return &faulty{Memory: m, eng: eng, alone: m.Protocol.(put.Forecast).Floor(&m.Bus.Plan)}
 }
 
 // until runs until all is done that has begun, or for so long. Attempts that take longer than some floors begin again, as at gateways whose messages may be lost.

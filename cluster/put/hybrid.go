@@ -292,11 +292,10 @@ func (h *hybrid) askAt(i int32, at, notBefore sim.Time) {
 }
 
 // Floor implements Forecast: as Replicast's for the first replica; the others, alone, are asked for again and again.
-func (h *hybrid) Floor() sim.Time {
-	b, d := h.b, h.b.Times
-	ctl := b.OnLink()
+func (h *hybrid) Floor(p *Plan) sim.Time {
+	d, ctl := p.Times, p.OnLink()
 	first := ctl + d.Trip + 2*d.Control + d.Trip + d.Lead
-	return first + sim.Time(b.Copies)*b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
+	return first + sim.Time(p.Copies)*p.dataTime() + d.Trip + p.kept() + ctl + d.Trip
 }
 
 // Expects implements Forecast: a bid that is accepted, or tentative.

@@ -54,7 +54,7 @@ func TestProtocols(t *testing.T) {
 		if m.Done > 0 && !plan.WriteBack {
 			t.Errorf("%v: a chunk is kept before a disk can have written it", name)
 		}
-		floor := m.Protocol.(put.Forecast).Floor()
+		floor := m.Protocol.(put.Forecast).Floor(&m.Bus.Plan)
 		at := eng.Now()
 		for m.Done == 0 && at < 20*units.Millisecond {
 			at = eng.Next()

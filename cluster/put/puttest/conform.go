@@ -87,7 +87,7 @@ func (s *session) Frame(f put.Frame) { s.got = append(s.got, got{s.Engine.Now(),
 func (s *session) Timer(arg uint32)  { s.woken = append(s.woken, woken{s.Engine.Now(), arg}) }
 
 // Floor implements put.Forecast.
-func (s *session) Floor() sim.Time { return units.Millisecond }
+func (s *session) Floor(*put.Plan) sim.Time { return units.Millisecond }
 
 // Expects implements put.Forecast.
 func (s *session) Expects(int32) (promised, open bool) { return false, false }
