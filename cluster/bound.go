@@ -83,6 +83,8 @@ func (c *Cluster) Least() sim.Time {
 	if c.net != nil {
 		p = c.swiftest()
 	}
+	// Of several chunks the control messages of one go before the data of others, and a window that is asked for anew may be at the same time as another.
+	p.Pass = c.net != nil || c.cfg.Outstanding > 1 || c.cfg.Choosy || c.cfg.Protocol == ReplicastHDouble
 	for i := range c.disks[:c.cfg.used()*c.cfg.Disk.Count] {
 		if c.disks[i].drive != nil {
 			p.Alone = 0
@@ -106,7 +108,6 @@ func (c *Cluster) swiftest() put.Plan {
 	if err != nil {
 		panic("cluster: faster links make a plan impossible: " + err.Error()) // what depends on them only gets shorter
 	}
-	p.Pass = true
 	p.Settle()
 	return p
 }

@@ -295,7 +295,11 @@ func (h *hybrid) askAt(i int32, at, notBefore sim.Time) {
 func (h *hybrid) Floor(p *Plan) sim.Time {
 	d, ctl := p.Times, p.OnLink()
 	first := ctl + d.Trip + 2*d.Control + d.Trip + d.Lead
-	return first + sim.Time(p.Copies)*p.dataTime() + d.Trip + p.kept() + ctl + d.Trip
+	data := sim.Time(p.Copies) * p.dataTime()
+	if p.Pass {
+		data = max(p.dataTime(), sim.Time(p.Copies)*d.Send(p.Piece, d.Effective)) // windows overlap, and the link has all of the time
+	}
+	return first + data + d.Trip + p.kept() + ctl + d.Trip
 }
 
 // Expects implements Forecast: a bid that is accepted, or tentative.

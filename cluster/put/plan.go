@@ -33,7 +33,7 @@ type Plan struct {
 	Ahead      sim.Time    // for how long a target still has work when it offers itself
 
 	Queued    bool // each end of a link carries one frame at a time
-	Pass      bool // messages pass each other, as in a network with classes for control and data and several ways
+	Pass      bool // of a plan to forecast by: messages pass each other, as in a network with classes for control and data and several ways, and so do windows
 	Lossy     bool // messages may be lost and targets may fail
 	WriteBack bool // replicas are acknowledged when they have arrived
 	Grows     bool // a disk's acknowledgements come later the more waits
