@@ -185,12 +185,6 @@ func (c *Cluster) resumed(i int32) {
 	}
 }
 
-// again begins another attempt at a chunk.
-func (c *Cluster) again(i int32) {
-	c.renumber(i)
-	c.tries(i)
-}
-
 // renumber ends an attempt at a chunk: what still comes of it is stale. What is put or got, its size and since when it waits stay.
 func (c *Cluster) renumber(i int32) {
 	c.wastes(i)

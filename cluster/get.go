@@ -6,35 +6,6 @@ import (
 	"farflash/units"
 )
 
-// Reading is who delivers a chunk that is read, of those who have it.
-type Reading uint8
-
-// The choices.
-const (
-	// ReadBids asks the chunk's groups by multicast; each target says when its disk could begin, or that it does not have the chunk, and the gateway takes
-	// the earliest (the Replicast paper, section II-C). Where chunks have no groups, it asks those who have it.
-	ReadBids Reading = iota
-	// ReadRandom takes anyone.
-	ReadRandom
-	// ReadLeastLoaded asks those who have the chunk, each by a message of its own, how long their disks will be busy, and takes the least.
-	ReadLeastLoaded
-	// ReadHedged takes anyone, and another one when nothing has come for a time (Dean and Barroso, The Tail at Scale, CACM 2013).
-	ReadHedged
-	// ReadTied asks one more than are needed. Each whose disk begins tells the others, and one that has not begun drops the request when as many have as are needed (the same).
-	ReadTied
-)
-
-var readingNames = units.Names[Reading]{"bids", "random", "least-loaded", "hedged", "tied"}
-
-// String is the choice's name in scenarios.
-func (r Reading) String() string { return readingNames.Name(r) }
-
-// MarshalText writes the choice's name.
-func (r Reading) MarshalText() ([]byte, error) { return readingNames.Marshal(r) }
-
-// UnmarshalText reads a choice's name.
-func (r *Reading) UnmarshalText(text []byte) error { return readingNames.Unmarshal(text, r) }
-
 // getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many of its targets as it has pieces of
 // data.
 type getter struct {

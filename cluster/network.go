@@ -8,28 +8,6 @@ import (
 // What lies between nodes may be a network of its own, packet by packet, in place of the core that never blocks. Every parcel is then one message of that
 // network, and what is multicast is one for each receiver, for its transport is between two.
 
-// Core is what lies between nodes.
-type Core uint8
-
-// The cores.
-const (
-	// CoreIdeal never blocks.
-	CoreIdeal Core = iota
-	// CorePacket is a network that is simulated packet by packet.
-	CorePacket
-)
-
-var coreNames = units.Names[Core]{"ideal", "packet"}
-
-// String is the core's name in scenarios.
-func (c Core) String() string { return coreNames.Name(c) }
-
-// MarshalText writes the core's name.
-func (c Core) MarshalText() ([]byte, error) { return coreNames.Marshal(c) }
-
-// UnmarshalText reads a core's name.
-func (c *Core) UnmarshalText(text []byte) error { return coreNames.Unmarshal(text, c) }
-
 // Network carries messages from node to node; gateways come first, then targets. Package networktest has one in memory, and what all must do.
 type Network interface {
 	// Send sends so many bytes from a node to another and returns a number, not negative, with which Cluster.Delivered is called once, when they have arrived, never before Send

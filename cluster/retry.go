@@ -74,7 +74,8 @@ func (c *Cluster) retry(i int32) {
 		c.fail(i)
 		return
 	}
-	c.again(i)
+	c.renumber(i)
+	c.tries(i)
 }
 
 // fail ends a chunk that could not be put or got.

@@ -188,23 +188,21 @@ func (n *Network) Goodput(node int32) units.BitRate {
 	return sum
 }
 
-// LeastTrip is no longer than what a message of so many bytes takes between any two of some hosts beside the time in which it leaves the first: its last packet passes the two links and a switch that
-// are the fastest, or a link between hosts.
+// LeastTrip is no longer than what a message takes between any two of some hosts beside the time in which it leaves the first: its last packet passes two links and a switch, or a link between hosts.
 func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
-	up, down, alone := sim.Forever/2, sim.Forever/2, sim.Forever
+	up, down := sim.Forever/2, sim.Forever/2
 	for _, host := range hosts {
 		first, count := n.PortsOf(host)
 		for pi := first; pi < first+count; pi++ {
 			p, q := &n.ports[pi], &n.ports[n.ports[pi].peer]
-			if q.host {
-				alone = min(alone, p.delay)
-				continue
-			}
 			up, down = min(up, p.delay), min(down, q.delay+n.onTheWire(last, q.rate))
+			if q.host {
+				down = 0
+			}
 		}
 	}
-	return min(up+down, alone)
+	return up + down
 }
 
 // PortOf is the port of a link at its A or its B.
