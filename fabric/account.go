@@ -178,12 +178,10 @@ func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 }
 
 // Goodput is what a node's links together carry of messages at most, in each direction: full packets, without their headers.
-func (n *Network) Goodput(node int32) units.BitRate {
+func (n *Network) Goodput(node int32) (sum units.BitRate) {
 	first, count := n.PortsOf(node)
-	sum := units.BitRate(0)
 	for pi := first; pi < first+count; pi++ {
-		takes := n.onTheWire(uint16(n.cfg.Payload+n.cfg.Header), n.ports[pi].rate)
-		sum += units.BitRate(math.Ceil(float64(8*n.cfg.Payload) / takes.Seconds()))
+		sum += units.BitRate(math.Ceil(float64(8*n.cfg.Payload) / n.onTheWire(uint16(n.cfg.Payload+n.cfg.Header), n.ports[pi].rate).Seconds()))
 	}
 	return sum
 }
@@ -193,8 +191,7 @@ func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
 	up, down := sim.Forever/2, sim.Forever/2
 	for _, host := range hosts {
-		first, count := n.PortsOf(host)
-		for pi := first; pi < first+count; pi++ {
+		for pi := n.nodes[host].first; pi < n.nodes[host].first+n.nodes[host].ports; pi++ {
 			p, q := &n.ports[pi], &n.ports[n.ports[pi].peer]
 			up, down = min(up, p.delay), min(down, q.delay+n.onTheWire(last, q.rate))
 			if q.host {
