@@ -297,7 +297,9 @@ func (h *hybrid) Floor(p *Plan) sim.Time {
 	first := ctl + d.Trip + 2*d.Control + d.Trip + d.Lead
 	data := sim.Time(p.Copies) * p.dataTime()
 	if p.Pass {
-		data = max(p.dataTime(), sim.Time(p.Copies)*d.Send(p.Piece, d.Effective)) // windows overlap, and the link has all of the time
+		// A window that was another's may begin as soon as it is accepted. Windows overlap, and the link has all of its time.
+		first = 3*ctl + 2*d.Trip
+		data = max(p.dataTime(), sim.Time(p.Copies)*d.Send(p.Piece, d.Effective))
 	}
 	return first + data + d.Trip + p.kept() + ctl + d.Trip
 }
