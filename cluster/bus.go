@@ -64,7 +64,7 @@ func (d disks) Write(target int32, x put.Message) { d.c.keep(target, x) }
 type outcomes struct{ c *Cluster }
 
 func (o outcomes) Acknowledged(chunk int32)          { o.c.acknowledged(chunk) }
-func (o outcomes) Abort(chunk int32)                 { o.c.abort(chunk) }
+func (o outcomes) Abort(chunk int32, wait sim.Time)  { o.c.abort(chunk, wait) }
 func (o outcomes) Bound(chunk int32, takes sim.Time) { o.c.bound(chunk, takes) }
 
 // hold sends a control message from a target to a gateway after a time.

@@ -19,6 +19,7 @@ type task struct {
 	told    bool     // its gateway has said that it is put
 	pieces  int8     // of the present attempt that targets have begun to write
 	started sim.Time // when its gateway began the present attempt
+	resumes sim.Time // when its gateway begins the next attempt, where it waits with that; 0: it does not
 	due     sim.Time // when targets have said that it will be kept, where it has waited for them and is sent; 0: it has not
 }
 
@@ -164,9 +165,50 @@ func (c *Cluster) tells(i int32) {
 	}
 }
 
-// abort gives a chunk up.
-func (c *Cluster) abort(i int32) {
-	c.endsShort(i, &c.Counters.Aborted)
+// abort ends an attempt at a chunk for which its gateway has found no room. After a time it begins again with the same chunk; a gateway of SURGE forgets it and takes another one.
+func (c *Cluster) abort(i int32, wait sim.Time) {
+	c.Counters.Aborted++
+	if c.cfg.Compat != CompatNone {
+		c.endsShort(i, &c.Counters.Dropped)
+		return
+	}
+	c.renumber(i)
+	t := &c.tasks.Items[i]
+	t.resumes = c.eng.Now() + wait
+	c.eng.Schedule(c.self, c.here, t.resumes, evResume, uint32(i))
+}
+
+// resumed: it is time for the next attempt at a chunk for which there was no room.
+func (c *Cluster) resumed(i int32) {
+	if t := &c.tasks.Items[i]; t.live && t.resumes == c.eng.Now() {
+		c.tries(i)
+	}
+}
+
+// renumber ends an attempt at a chunk: what still comes of it is stale. What is put or got, its size and since when it waits stay.
+func (c *Cluster) renumber(i int32) {
+	c.wastes(i)
+	x := &c.bus.Chunks[i]
+	c.attempts++
+	x.ID, x.Acked, x.N = c.attempts, 0, 0
+}
+
+// tries begins an attempt at a chunk that is not the first.
+func (c *Cluster) tries(i int32) {
+	t := &c.tasks.Items[i]
+	t.started, t.due, t.resumes = c.eng.Now(), 0, 0
+	id := c.bus.Chunks[i].ID
+	switch {
+	case t.read:
+		c.get.begin(i)
+	case t.update:
+		c.renew.begin(i)
+	default:
+		c.proto.Begin(i)
+	}
+	if c.bus.Chunks[i].ID == id { // a read of which too little is left has failed by now
+		c.watch(i)
+	}
 }
 
 // endsShort ends a chunk of which not all pieces are kept. One that was said to be put is counted as that, any other as the caller says.

@@ -11,28 +11,6 @@ import (
 // A target's disk may be a drive: a model with queues, caches and garbage collection of its own, behind block.Device. Its target gives it several
 // things to do at once, and reckons how long they will take by what it has done lately, as a target of a real cluster would.
 
-// Model is what a target's disk is.
-type Model uint8
-
-// The models.
-const (
-	// ModelRate is a disk that does one thing after the other at a constant rate.
-	ModelRate Model = iota
-	// ModelSSD is a drive.
-	ModelSSD
-)
-
-var modelNames = units.Names[Model]{"rate", "ssd"}
-
-// String is the model's name in scenarios.
-func (m Model) String() string { return modelNames.Name(m) }
-
-// MarshalText writes the model's name.
-func (m Model) MarshalText() ([]byte, error) { return modelNames.Marshal(m) }
-
-// UnmarshalText reads a model's name.
-func (m *Model) UnmarshalText(text []byte) error { return modelNames.Unmarshal(text, m) }
-
 // drive is a target's disk that is one.
 type drive struct {
 	dev    block.Device

@@ -6,35 +6,6 @@ import (
 	"farflash/units"
 )
 
-// Reading is who delivers a chunk that is read, of those who have it.
-type Reading uint8
-
-// The choices.
-const (
-	// ReadBids asks the chunk's groups by multicast; each target says when its disk could begin, or that it does not have the chunk, and the gateway takes
-	// the earliest (the Replicast paper, section II-C). Where chunks have no groups, it asks those who have it.
-	ReadBids Reading = iota
-	// ReadRandom takes anyone.
-	ReadRandom
-	// ReadLeastLoaded asks those who have the chunk, each by a message of its own, how long their disks will be busy, and takes the least.
-	ReadLeastLoaded
-	// ReadHedged takes anyone, and another one when nothing has come for a time (Dean and Barroso, The Tail at Scale, CACM 2013).
-	ReadHedged
-	// ReadTied asks two; the one whose disk begins first tells the other, which drops the request if it has not begun (the same).
-	ReadTied
-)
-
-var readingNames = units.Names[Reading]{"bids", "random", "least-loaded", "hedged", "tied"}
-
-// String is the choice's name in scenarios.
-func (r Reading) String() string { return readingNames.Name(r) }
-
-// MarshalText writes the choice's name.
-func (r Reading) MarshalText() ([]byte, error) { return readingNames.Marshal(r) }
-
-// UnmarshalText reads a choice's name.
-func (r *Reading) UnmarshalText(text []byte) error { return readingNames.Unmarshal(text, r) }
-
 // getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many of its targets as it has pieces of
 // data.
 type getter struct {
@@ -176,25 +147,32 @@ func (g *getter) message(m *put.Message) {
 		}
 		at := c.lies(c.tasks.Items[m.Chunk].object, m.To)
 		job := c.work(job{disk: at, size: units.Bytes(m.A), read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
-		if c.disks[at].current != job {
-			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{m.ID, job})
+		if !c.jobs.Items[job].begun {
+			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{id: m.ID, job: job})
 		}
 	case readBegun, readLeave:
 		reads := c.targets[m.To].reads
 		for k := range reads {
-			if reads[k].id == m.ID {
-				c.takeBack(reads[k].job)
-				c.targets[m.To].reads = append(reads[:k], reads[k+1:]...)
-				return
+			if reads[k].id != m.ID {
+				continue
 			}
+			if m.Kind == readBegun {
+				if reads[k].begun++; int(reads[k].begun) < c.cfg.pieces() {
+					return // the others that have begun do not deliver enough
+				}
+			}
+			c.takeBack(reads[k].job)
+			c.targets[m.To].reads = append(reads[:k], reads[k+1:]...)
+			return
 		}
 	}
 }
 
 // pending is a read in a target's queue.
 type pending struct {
-	id  uint64 // of the chunk
-	job int32
+	id    uint64 // of the chunk
+	job   int32
+	begun int8 // others that have said that their disks have begun to read it
 }
 
 // bid: a target has said when it could begin. With the last of those who have the chunk, the earliest are taken.

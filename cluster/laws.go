@@ -26,8 +26,8 @@ func (c *Cluster) checkChunks() error {
 	}
 	k := &c.Counters
 	begun, done := k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done
-	if begun != done+k.Aborted+k.Failed+under {
-		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Aborted, k.Failed, under)
+	if begun != done+k.Dropped+k.Failed+under {
+		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Dropped, k.Failed, under)
 	}
 	if k.Arrived > 0 {
 		waiting := uint64(0)

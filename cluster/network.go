@@ -8,28 +8,6 @@ import (
 // What lies between nodes may be a network of its own, packet by packet, in place of the core that never blocks. Every parcel is then one message of that
 // network, and what is multicast is one for each receiver, for its transport is between two.
 
-// Core is what lies between nodes.
-type Core uint8
-
-// The cores.
-const (
-	// CoreIdeal never blocks.
-	CoreIdeal Core = iota
-	// CorePacket is a network that is simulated packet by packet.
-	CorePacket
-)
-
-var coreNames = units.Names[Core]{"ideal", "packet"}
-
-// String is the core's name in scenarios.
-func (c Core) String() string { return coreNames.Name(c) }
-
-// MarshalText writes the core's name.
-func (c Core) MarshalText() ([]byte, error) { return coreNames.Marshal(c) }
-
-// UnmarshalText reads a core's name.
-func (c *Core) UnmarshalText(text []byte) error { return coreNames.Unmarshal(text, c) }
-
 // Network carries messages from node to node; gateways come first, then targets. Package networktest has one in memory, and what all must do.
 type Network interface {
 	// Send sends so many bytes from a node to another and returns a number, not negative, with which Cluster.Delivered is called once, when they have arrived, never before Send
@@ -39,6 +17,10 @@ type Network interface {
 	// Busy is how long a node's link has been sending and receiving, until a time up to which the network has been run: each at most that time, never less than at an
 	// earlier one.
 	Busy(node int32, at sim.Time) (sent, got sim.Time)
+	// Rate is what a node's links together carry of messages at most, in each direction; 1000Tbps stands for no limit.
+	Rate(node int32) units.BitRate
+	// Trip is the least time in which a message of so many bytes is from any node to another, beside that in which it leaves its sender.
+	Trip(size units.Bytes) sim.Time
 }
 
 // cargo is a parcel in flight to one of its receivers.

@@ -76,7 +76,9 @@ type Cluster struct {
 
 // Counters are sums since the start.
 type Counters struct {
-	Begun, Done, Aborted             uint64                       // chunks that are put
+	Begun, Done                      uint64                       // chunks that are put
+	Aborted                          uint64                       // attempts at putting a chunk for which there was no room
+	Dropped                          uint64                       // chunks that were not begun again after that, which is SURGE's
 	Gets                             struct{ Begun, Done uint64 } // chunks that are read
 	Updates                          struct{ Begun, Done uint64 } // chunks of which a part is written over
 	Arrived                          uint64                       // chunks that came in an open loop
@@ -158,6 +160,7 @@ const (
 	evRetry                   // a chunk is not done in time
 	evProcessed               // a node's processor is done with what it did
 	evRoom                    // a target's memory may have room
+	evResume                  // a gateway tries again to put a chunk for which there was no room
 	evHedge                   // it is time to ask another target for a chunk
 )
 
@@ -266,6 +269,8 @@ func (c *Cluster) Handle(e sim.Event) {
 		c.processed(int32(e.Arg))
 	case evRoom:
 		c.hasRoom(int32(e.Arg))
+	case evResume:
+		c.resumed(int32(e.Arg))
 	case evHedge:
 		c.get.hedged(int32(e.Arg))
 	}

@@ -325,7 +325,7 @@ func TestWalkNotices(t *testing.T) {
 		"a gateway with one chunk more":  {func(c *Cluster, _ int32) { c.books.under[0]++ }, false},
 		"a gateway with too many chunks": {func(c *Cluster, _ int32) { c.cfg.Outstanding = 2 }, false},
 		"a chunk that nobody began":      {func(c *Cluster, _ int32) { c.Counters.Done++ }, false},
-		"a chunk that nobody gave up":    {func(c *Cluster, _ int32) { c.Counters.Aborted++ }, false},
+		"a chunk that nobody gave up":    {func(c *Cluster, _ int32) { c.Counters.Dropped++ }, false},
 		"a chunk that did not fail":      {func(c *Cluster, _ int32) { c.Counters.Failed++ }, false},
 	} {
 		cfg := DefaultConfig()

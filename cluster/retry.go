@@ -57,7 +57,7 @@ func (c *Cluster) unwatch(i int32) {
 
 // retry begins again with a chunk that is not done in time.
 func (c *Cluster) retry(i int32) {
-	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
+	t := &c.tasks.Items[i]
 	if t.mends > 0 {
 		c.Counters.RepairRetried++
 	} else {
@@ -74,21 +74,8 @@ func (c *Cluster) retry(i int32) {
 		c.fail(i)
 		return
 	}
-	c.wastes(i)
-	c.attempts++
-	id := c.attempts
-	x.ID, x.Acked, x.N, t.started, t.due = id, 0, 0, c.eng.Now(), 0
-	switch {
-	case t.read:
-		c.get.begin(i)
-	case t.update:
-		c.renew.begin(i)
-	default:
-		c.proto.Begin(i)
-	}
-	if c.bus.Chunks[i].ID == id { // a read of which too little is left has failed by now
-		c.watch(i)
-	}
+	c.renumber(i)
+	c.tries(i)
 }
 
 // fail ends a chunk that could not be put or got.

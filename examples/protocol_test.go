@@ -55,13 +55,12 @@ func (e *Eager) Message(m *put.Message) { e.bus.Outcomes.Acknowledged(m.Chunk) }
 func (e *Eager) Timer(uint32) {}
 
 // Floor implements put.Forecast: the gateway's link carries the replicas, the last one is written, and its gateway hears of it.
-func (e *Eager) Floor() sim.Time {
-	b := e.bus
+func (e *Eager) Floor(p *put.Plan) sim.Time {
 	replica := sim.Time(0)
-	for left := b.Piece; left > 0; left -= b.Frame {
-		replica += b.FrameTime(min(left, b.Frame))
+	for left := p.Piece; left > 0; left -= p.Frame {
+		replica += p.FrameTime(min(left, p.Frame))
 	}
-	return sim.Time(b.Copies)*replica + b.Trip + b.Times.DiskChunk + b.OnLink() + b.Trip
+	return sim.Time(p.Copies)*replica + p.Trip + p.Alone + p.OnLink() + p.Trip
 }
 
 // Expects implements put.Forecast.

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 
 	"farflash/fabric/topo"
@@ -174,6 +175,31 @@ func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 		got += n.Busy(n.ports[pi].peer, at)
 	}
 	return sent / sim.Time(max(count, 1)), got / sim.Time(max(count, 1))
+}
+
+// Goodput is what a node's links together carry of messages at most, in each direction: full packets, without their headers.
+func (n *Network) Goodput(node int32) (sum units.BitRate) {
+	first, count := n.PortsOf(node)
+	for pi := first; pi < first+count; pi++ {
+		sum += units.BitRate(math.Ceil(float64(8*n.cfg.Payload) / n.onTheWire(uint16(n.cfg.Payload+n.cfg.Header), n.ports[pi].rate).Seconds()))
+	}
+	return sum
+}
+
+// LeastTrip is no longer than what a message takes between any two of some hosts beside the time in which it leaves the first: its last packet passes two links and a switch, or a link between hosts.
+func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
+	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
+	up, down := sim.Forever/2, sim.Forever/2
+	for _, host := range hosts {
+		for pi := n.nodes[host].first; pi < n.nodes[host].first+n.nodes[host].ports; pi++ {
+			p, q := &n.ports[pi], &n.ports[n.ports[pi].peer]
+			up, down = min(up, p.delay), min(down, q.delay+n.onTheWire(last, q.rate))
+			if q.host {
+				down = 0
+			}
+		}
+	}
+	return up + down
 }
 
 // PortOf is the port of a link at its A or its B.

@@ -77,7 +77,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	r.lossRows(t, style)
 	if v, ok := r.value("cluster.put.aborted"); ok && v > 0 {
-		t.Row("retried", r.written("cluster.put.aborted"), style.Dim("chunks whose bids had no common window"))
+		t.Row("retried", r.written("cluster.put.aborted"), style.Dim("attempts whose bids had no common window"))
 	}
 	r.mishapRows(t, style)
 	if v, ok := r.value("cluster.durability.nines"); ok {

@@ -15,10 +15,10 @@ import (
 	"farflash/units"
 )
 
-// Network is one in memory: every message takes the time of its bytes at Rate, and Trip, whatever else is on its path.
+// Network is one in memory: every message takes the time of its bytes at a rate, and a trip, whatever else is on its path.
 type Network struct {
-	Rate units.BitRate
-	Trip sim.Time
+	rate units.BitRate
+	trip sim.Time
 
 	eng       *sim.Engine
 	self      sim.Component
@@ -30,7 +30,7 @@ type Network struct {
 
 // New returns a network that reports what has arrived.
 func New(eng *sim.Engine, rate units.BitRate, trip sim.Time, delivered func(m int32)) *Network {
-	n := &Network{Rate: rate, Trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered, sent: map[int32][]spell{}, got: map[int32][]spell{}}
+	n := &Network{rate: rate, trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered, sent: map[int32][]spell{}, got: map[int32][]spell{}}
 	n.here = eng.AddHandler(n)
 	return n
 }
@@ -38,10 +38,10 @@ func New(eng *sim.Engine, rate units.BitRate, trip sim.Time, delivered func(m in
 // Send implements cluster.Network.
 func (n *Network) Send(from, to int32, size units.Bytes, _ bool) (int32, error) {
 	m := n.under.Take()
-	now, takes := n.eng.Now(), n.Rate.TimeFor(size)
+	now, takes := n.eng.Now(), n.rate.TimeFor(size)
 	add(n.sent, from, now, now+takes)
-	add(n.got, to, now+n.Trip, now+takes+n.Trip)
-	n.eng.Schedule(n.self, n.here, now+takes+n.Trip, 0, uint32(m))
+	add(n.got, to, now+n.trip, now+takes+n.trip)
+	n.eng.Schedule(n.self, n.here, now+takes+n.trip, 0, uint32(m))
 	return m, nil
 }
 
@@ -71,6 +71,15 @@ func (n *Network) Busy(node int32, at sim.Time) (sent, got sim.Time) {
 	return until(n.sent[node], at), until(n.got[node], at)
 }
 
+// Rate implements cluster.Network: any number of messages pass at the same time.
+func (n *Network) Rate(int32) units.BitRate { return maxRate }
+
+// maxRate is what any number of links carry.
+const maxRate = 1e6 * units.Gbps
+
+// Trip implements cluster.Network.
+func (n *Network) Trip(units.Bytes) sim.Time { return n.trip }
+
 // Handle implements sim.Handler: a message has arrived.
 func (n *Network) Handle(e sim.Event) {
 	n.delivered(int32(e.Arg))
@@ -85,7 +94,7 @@ type Subject struct {
 	Network cluster.Network
 	// Nodes is how many there are, at least 4.
 	Nodes int32
-	// Rate is that of a node's link, and Trip no longer than the shortest time between two nodes: nothing arrives before both.
+	// Rate is that of one of a node's links, and Trip no longer than the shortest time between two nodes: nothing arrives before both.
 	Rate units.BitRate
 	Trip sim.Time
 	// Engine runs it.
@@ -158,7 +167,7 @@ func (s *session) arrived(m int32) {
 		s.t.Fatalf("number %d arrives before Send has returned", m)
 	case !there:
 		s.t.Fatalf("number %d arrives, which is not under way", m)
-	case now < x.at+s.Rate.TimeFor(x.size)+s.Trip:
+	case now < x.at+max(s.Rate.TimeFor(x.size)+s.Trip, s.Network.Rate(x.from).TimeFor(x.size)+s.Network.Trip(x.size)):
 		s.t.Fatalf("%+v arrives at %v, sooner than the link and the trip allow", x, now)
 	}
 	delete(s.under, m)

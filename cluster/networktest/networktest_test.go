@@ -42,6 +42,12 @@ func (p *packets) Busy(node int32, at sim.Time) (sent, got sim.Time) {
 	return p.net.LinksBusy(node, at)
 }
 
+func (p *packets) Rate(node int32) units.BitRate { return p.net.Goodput(node) }
+
+func (p *packets) Trip(size units.Bytes) sim.Time {
+	return p.net.LeastTrip(size, []int32{0, 1, 2, 3, 4, 5, 6, 7})
+}
+
 func (p *packets) Delivered(m int32) { p.delivered(m) }
 func (p *packets) Acked(m int32)     { p.net.Forget(m) }
 

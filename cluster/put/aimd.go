@@ -187,21 +187,21 @@ func (a *aimd) Frame(x Frame) {
 func (a *aimd) Restart(target int32) { a.dinger[target] = reserve.NewDinger(a.b.Times) }
 
 // Floor implements Forecast: frames at the rate that the flow has come to without a ding.
-func (a *aimd) Floor() sim.Time {
-	b, d := a.b, a.b.Times
+func (a *aimd) Floor(p *Plan) sim.Time {
+	d := p.Times
 	r := reserve.NewAIMD(d)
 	r.Use(0, 8*int64(d.ControlSize))
 	frames, sent := sim.Time(0), units.Bytes(0)
-	for ; b.Piece-sent > b.Frame; sent += b.Frame {
+	for ; p.Piece-sent > p.Frame; sent += p.Frame {
 		// The bucket never holds a flow back that waits for its own frames.
-		frames += d.Send(b.Frame, r.Rate())
-		r.Use(frames, 8*int64(b.Frame))
+		frames += d.Send(p.Frame, r.Rate())
+		r.Use(frames, 8*int64(p.Frame))
 	}
-	last := d.Send(b.Piece-sent, r.Rate())
-	if b.Queued {
-		last = d.Send(b.Piece-sent, d.Effective)
+	last := d.Send(p.Piece-sent, r.Rate())
+	if p.Queued {
+		last = d.Send(p.Piece-sent, d.Effective)
 	}
-	return a.floor(frames, last)
+	return p.oneByOne(frames, last)
 }
 
 // Expects implements Forecast: replicas that the target has been asked for.

@@ -56,8 +56,8 @@ type Disks interface {
 type Outcomes interface {
 	// Acknowledged: the gateway knows that one more replica is kept. With the last one the chunk is over.
 	Acknowledged(chunk int32)
-	// Abort: the gateway gives the chunk up.
-	Abort(chunk int32)
+	// Abort: there is no room for the chunk, and its gateway ends the attempt. The next one begins after a time; by the rules of SURGE the chunk is over.
+	Abort(chunk int32, wait sim.Time)
 	// Bound: the gateway waits for nobody any more and sends, and by what targets have said the chunk is kept after a time. What waited for room and what is on its way take different times, and what is late differs.
 	Bound(chunk int32, takes sim.Time)
 }
@@ -90,10 +90,7 @@ type Bus struct {
 
 // NewBus returns the bus of a plan, with groups and without all else.
 func NewBus(p Plan) *Bus {
-	p.onLink, p.fullFrame = p.Times.Control, p.Times.Send(p.Frame, p.Times.Effective)
-	if p.Queued {
-		p.onLink = p.Times.Send(p.Times.ControlSize, p.Times.Effective)
-	}
+	p.Settle()
 	return &Bus{Plan: p, Groups: newGroups(p.Gateways, p.Targets)}
 }
 

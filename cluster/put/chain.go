@@ -60,9 +60,8 @@ func (c *chained) Frame(f Frame) {
 }
 
 // Floor implements Forecast: the data's path along the chain, the disk and the acknowledgement.
-func (c *chained) Floor() sim.Time {
-	b, d := c.b, c.b.Times
-	return b.probing() + b.alongChain() + b.kept() + b.OnLink() + d.Trip
+func (c *chained) Floor(p *Plan) sim.Time {
+	return p.probing() + p.alongChain() + p.kept() + p.OnLink() + p.Times.Trip
 }
 
 // Abandon implements Recovery: targets that have a part of the chunk forget it.

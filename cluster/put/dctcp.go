@@ -160,7 +160,7 @@ func (d *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
 }
 
 // Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement. Windows that are still small make it longer.
-func (d *dctcp) Floor() sim.Time { return d.b.sideBySide() }
+func (d *dctcp) Floor(p *Plan) sim.Time { return p.sideBySide() }
 
 // Abandon implements Recovery: targets that have a part of the chunk forget it.
 func (d *dctcp) Abandon(i int32) { d.b.cancelEach(i, dctcpCancel) }

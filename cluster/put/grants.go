@@ -149,7 +149,7 @@ func (g *grants) missing(r *coming) units.Bytes {
 func (g *grants) Timer(arg uint32) { g.serve(int32(arg)) }
 
 // Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement.
-func (g *grants) Floor() sim.Time { return g.b.sideBySide() }
+func (g *grants) Floor(p *Plan) sim.Time { return p.sideBySide() }
 
 // Abandon implements Recovery.
 func (g *grants) Abandon(i int32) {

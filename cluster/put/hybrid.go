@@ -292,11 +292,16 @@ func (h *hybrid) askAt(i int32, at, notBefore sim.Time) {
 }
 
 // Floor implements Forecast: as Replicast's for the first replica; the others, alone, are asked for again and again.
-func (h *hybrid) Floor() sim.Time {
-	b, d := h.b, h.b.Times
-	ctl := b.OnLink()
+func (h *hybrid) Floor(p *Plan) sim.Time {
+	d, ctl := p.Times, p.OnLink()
 	first := ctl + d.Trip + 2*d.Control + d.Trip + d.Lead
-	return first + sim.Time(b.Copies)*b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
+	data := sim.Time(p.Copies) * p.dataTime()
+	if p.Pass {
+		// A window that was another's may begin as soon as it is accepted. Windows overlap, and the link has all of its time.
+		first = 3*ctl + 2*d.Trip
+		data = max(p.dataTime(), sim.Time(p.Copies)*d.Send(p.Piece, d.Effective))
+	}
+	return first + data + d.Trip + p.kept() + ctl + d.Trip
 }
 
 // Expects implements Forecast: a bid that is accepted, or tentative.

@@ -27,7 +27,7 @@ func (s *sheet) Write(int32, Message)                          {}
 func (s *sheet) take() []Message                               { m := s.messages; s.messages = nil; return m }
 
 func (s *sheet) Acknowledged(int32)    {}
-func (s *sheet) Abort(int32)           {}
+func (s *sheet) Abort(int32, sim.Time) {}
 func (s *sheet) Bound(int32, sim.Time) {}
 
 type sheetFrames struct{ *sheet }

@@ -33,6 +33,7 @@ type Plan struct {
 	Ahead      sim.Time    // for how long a target still has work when it offers itself
 
 	Queued    bool // each end of a link carries one frame at a time
+	Pass      bool // of a plan to forecast by: messages pass each other, as in a network with classes for control and data and several ways, and so do windows
 	Lossy     bool // messages may be lost and targets may fail
 	WriteBack bool // replicas are acknowledged when they have arrived
 	Grows     bool // a disk's acknowledgements come later the more waits
@@ -40,6 +41,14 @@ type Plan struct {
 
 	onLink    sim.Time // of a control message
 	fullFrame sim.Time // on a link
+}
+
+// Settle derives what follows from the plan's other fields; a bus has a plan that is settled.
+func (p *Plan) Settle() {
+	p.onLink, p.fullFrame = p.Times.Control, p.Times.Send(p.Frame, p.Times.Effective)
+	if p.Queued {
+		p.onLink = p.Times.Send(p.Times.ControlSize, p.Times.Effective)
+	}
 }
 
 // Node is the number of a target among all nodes.
@@ -127,11 +136,36 @@ func (p *Plan) fromGateway(pieces int, size units.Bytes) sim.Time {
 
 // alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the other.
 func (p *Plan) alongChain() sim.Time {
-	each := p.Times.Send(min(p.Frame, p.Piece), p.Times.Effective) + p.Times.Trip
+	frame := min(p.Frame, p.Piece)
+	if p.Pass {
+		frame = (p.Piece-1)%frame + 1 // the last one may overtake others
+	}
+	each := p.Times.Send(frame, p.Times.Effective) + p.Times.Trip
 	if !p.Chained() {
 		each = p.dataTime()
 	}
 	return p.dataTime() + p.Times.Trip + sim.Time(p.Copies-1)*each
+}
+
+// oneByOne is how long a chunk takes that is alone and whose replicas are asked for and sent one after the other, where the frames of each but the last take a time, and the last one another: for each
+// replica a request, an answer and its frames; the next is asked when the last frame is begun, or, if messages take turns on the link, when it is sent; then the last
+// frame's path, the disk and the acknowledgement.
+func (p *Plan) oneByOne(frames, last sim.Time) sim.Time {
+	d := p.Times
+	k := sim.Time(p.Copies)
+	t := k*(2*(d.Control+d.Trip)+frames) + last + d.Trip + p.kept() + d.Control + d.Trip
+	if p.Queued {
+		t += p.ahead((k - 1) * last)
+	}
+	return t + p.probing()
+}
+
+// ahead is how long something on a node's link holds up what is sent behind it, by messages of both kinds: where they pass each other, not at all.
+func (p *Plan) ahead(takes sim.Time) sim.Time {
+	if p.Pass {
+		return 0
+	}
+	return takes
 }
 
 // sideBySide is how long a chunk takes that is alone and whose replicas are all sent by its gateway, which need not ask: all on its link one after the

@@ -54,7 +54,7 @@ func TestProtocols(t *testing.T) {
 		if m.Done > 0 && !plan.WriteBack {
 			t.Errorf("%v: a chunk is kept before a disk can have written it", name)
 		}
-		floor := m.Protocol.(put.Forecast).Floor()
+		floor := m.Protocol.(put.Forecast).Floor(&m.Bus.Plan)
 		at := eng.Now()
 		for m.Done == 0 && at < 20*units.Millisecond {
 			at = eng.Next()
@@ -78,8 +78,8 @@ func TestProtocols(t *testing.T) {
 			}
 		}
 		eng.Run(units.Second)
-		if m.Done+m.Aborted != 1+rounds*plan.Gateways || m.Done < rounds {
-			t.Errorf("%v: %d done and %d given up of %d", name, m.Done, m.Aborted, 1+rounds*plan.Gateways)
+		if m.Done+m.Dropped != 1+rounds*plan.Gateways || m.Done < rounds {
+			t.Errorf("%v: %d done and %d given up of %d", name, m.Done, m.Dropped, 1+rounds*plan.Gateways)
 		}
 		if m.Wrong != nil || put.InFlight(m.Protocol) != 0 {
 			t.Errorf("%v: %d replicas are in flight; %v", name, put.InFlight(m.Protocol), m.Wrong)

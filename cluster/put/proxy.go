@@ -178,10 +178,9 @@ func (p *proxied) Frame(f Frame) {
 
 // Floor implements Forecast: request and answer, the window, which begins when the members can know of it, the data, the disk and the
 // acknowledgement.
-func (p *proxied) Floor() sim.Time {
-	b, d := p.b, p.b.Times
-	ctl := b.OnLink()
-	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
+func (p *proxied) Floor(plan *Plan) sim.Time {
+	d, ctl := plan.Times, plan.OnLink()
+	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + plan.dataTime() + d.Trip + plan.kept() + ctl + d.Trip
 }
 
 // Expects implements Forecast: windows that its proxy has promised for the target.

@@ -70,7 +70,7 @@ func (p *pull) end() reserve.Puller {
 	b := p.b
 	patience := sim.Forever
 	if b.Lossy {
-		patience = 2 * p.Floor()
+		patience = 2 * p.Floor(&b.Plan)
 	}
 	return *reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Room: b.Room, Patience: patience})
 }
@@ -246,9 +246,9 @@ func (p *pull) Frame(f Frame) {
 }
 
 // Floor implements Forecast: the first group's request, the first offer, for how long a gateway listens, taking in all groups, the data's path along the chain, the disk and the acknowledgement.
-func (p *pull) Floor() sim.Time {
-	b, d := p.b, p.b.Times
-	return sim.Time(3+b.Candidates)*b.OnLink() + b.Listens() + 3*d.Trip + b.alongChain() + b.kept()
+func (p *pull) Floor(plan *Plan) sim.Time {
+	ctl := plan.OnLink()
+	return 3*ctl + plan.ahead(sim.Time(plan.Candidates)*ctl) + plan.Listens() + 3*plan.Times.Trip + plan.alongChain() + plan.kept()
 }
 
 // Expects implements Forecast: what has been taken, and offers.

@@ -32,8 +32,8 @@ type Protocol interface {
 
 // Forecast is what a protocol foresees; all have it.
 type Forecast interface {
-	// Floor is how long a chunk takes that is alone.
-	Floor() sim.Time
+	// Floor is how long a chunk takes by a plan that is alone: no chunk takes less by it. The plan is the bus's, or one with times that are shorter.
+	Floor(p *Plan) sim.Time
 	// Expects reports whether data is promised to a target or has come in part, and whether the target has made an offer that is open.
 	Expects(target int32) (promised, open bool)
 }

@@ -14,7 +14,8 @@ var replicastM = Traits{Name: "replicast-m", Number: "7", Build: CompatSURGE, Fi
 // replicast is Replicast with multicast of control and data (the Replicast paper, sections II-B and IV-E; SURGE's model 7). A
 // gateway multicasts a request to the chunk's negotiating group; each target of it answers with a bid, a window of time that it
 // keeps; the gateway takes the earliest window that enough bids have in common and multicasts its acceptance, which cancels the others; at the
-// window's beginning it multicasts the data. Without a common window the chunk is given up, and the gateway begins another.
+// window's beginning it multicasts the data. Without a common window the attempt ends, and the gateway asks again when the first window that it
+// was offered begins: if all asked again at once they could keep each other from a common window for ever.
 type replicast struct {
 	b     *Bus
 	bids  []*reserve.Regular // of targets
@@ -110,7 +111,7 @@ func (r *replicast) choose(i int32) {
 	r.group = b.GroupOf(r.puts[i].group, r.group[:0])
 	b.toTargets(m, r.group)
 	if !found {
-		b.Outcomes.Abort(i)
+		b.Outcomes.Abort(i, max(r.puts[i].offers.At(0).Window.Left-b.Now(), 0))
 		return
 	}
 	r.puts[i].next = max(m.A, b.Now()+b.OnLink())
@@ -155,10 +156,9 @@ func (r *replicast) Abandon(i int32) {
 func (r *replicast) Restart(target int32) { r.bids[target] = reserve.NewRegular(r.b.Times) }
 
 // Floor implements Forecast: request, bid, the earliest window after it, the data, the disk and the acknowledgement.
-func (r *replicast) Floor() sim.Time {
-	b, d := r.b, r.b.Times
-	ctl := b.OnLink()
-	return ctl + d.Trip + 2*d.Control + d.Trip + d.Lead + b.dataTime() + d.Trip + b.kept() + ctl + d.Trip
+func (r *replicast) Floor(p *Plan) sim.Time {
+	d, ctl := p.Times, p.OnLink()
+	return ctl + d.Trip + 2*d.Control + d.Trip + d.Lead + p.dataTime() + d.Trip + p.kept() + ctl + d.Trip
 }
 
 // Expects implements Forecast: a bid that is accepted, or tentative.

@@ -205,8 +205,8 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	if err := c.Check(); err != nil {
 		t.Error(err)
 	}
-	if k := &c.Counters; done+int(k.Aborted) != want {
-		t.Errorf("%d of %d chunks are done, %d given up", done, want, k.Aborted)
+	if k := &c.Counters; done+int(k.Dropped) != want {
+		t.Errorf("%d of %d chunks are done, %d given up", done, want, k.Dropped)
 	}
 	if k := &c.Counters.Bids; k.Asked > 0 {
 		fmt.Fprintf(&out, "%d bids, %d behind a tentative one; %d decided after %s in all\n", k.Asked, k.Behind, k.Decided, us(k.Deciding))

@@ -157,10 +157,10 @@ func (u *uch) Abandon(i int32) {
 func (u *uch) Restart(target int32) { u.share[target] = reserve.NewShare(u.b.Times, u.division) }
 
 // Floor implements Forecast: frames at the link's rate.
-func (u *uch) Floor() sim.Time {
-	b, d := u.b, u.b.Times
-	full := (b.Piece - 1) / b.Frame
-	return u.floor(sim.Time(full)*d.Frame, d.Send(b.Piece-full*b.Frame, d.Effective))
+func (u *uch) Floor(p *Plan) sim.Time {
+	d := p.Times
+	full := (p.Piece - 1) / p.Frame
+	return p.oneByOne(sim.Time(full)*d.Frame, d.Send(p.Piece-full*p.Frame, d.Effective))
 }
 
 // Expects implements Forecast: flows that the target has given a rate.

@@ -208,16 +208,3 @@ func (u *unicast) Abandon(i int32) {
 		u.flows.Give(n)
 	}
 }
-
-// floor is how long a chunk takes whose replicas' frames but the last take a time, and the last one another: for each replica a request, an answer and
-// its frames; the next is asked when the last frame is begun, or, if messages take turns on the link, when it is sent; then the last
-// frame's path, the disk and the acknowledgement.
-func (u *unicast) floor(frames, last sim.Time) sim.Time {
-	b, d := u.b, u.b.Times
-	k := sim.Time(b.Copies)
-	t := k*(2*(d.Control+d.Trip)+frames) + last + d.Trip + b.kept() + d.Control + d.Trip
-	if b.Queued {
-		t += (k - 1) * last
-	}
-	return t + b.probing()
-}

@@ -116,9 +116,9 @@ func (w *commandWindow) Frame(f Frame) {
 }
 
 // Floor implements Forecast: the request, the data behind it, the disk and the acknowledgement.
-func (w *commandWindow) Floor() sim.Time {
-	b, d := w.b, w.b.Times
-	return d.Control + b.dataTime() + d.Trip + b.kept() + d.Control + d.Trip
+func (w *commandWindow) Floor(p *Plan) sim.Time {
+	d := p.Times
+	return d.Control + p.dataTime() + d.Trip + p.kept() + d.Control + d.Trip
 }
 
 // Expects implements Forecast: chunks that have been announced.

@@ -41,6 +41,12 @@ func (n *clusterNet) Busy(node int32, at sim.Time) (sent, got sim.Time) {
 	return n.Net.LinksBusy(n.host[node], at)
 }
 
+// Rate implements cluster.Network.
+func (n *clusterNet) Rate(node int32) units.BitRate { return n.Net.Goodput(n.host[node]) }
+
+// Trip implements cluster.Network.
+func (n *clusterNet) Trip(size units.Bytes) sim.Time { return n.Net.LeastTrip(size, n.host) }
+
 // carry makes the network, if the scenario has one.
 func carry(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64) (*clusterNet, error) {
 	if s.ObjectCluster.Core != cluster.CorePacket {

@@ -299,7 +299,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
 	err := c.Check()
 	k := &last.counters
-	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Aborted)
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Dropped)
 	if err != nil {
 		detail = err.Error()
 	}

@@ -87,7 +87,7 @@ func (s *session) Frame(f put.Frame) { s.got = append(s.got, got{s.Engine.Now(),
 func (s *session) Timer(arg uint32)  { s.woken = append(s.woken, woken{s.Engine.Now(), arg}) }
 
 // Floor implements put.Forecast.
-func (s *session) Floor() sim.Time { return units.Millisecond }
+func (s *session) Floor(*put.Plan) sim.Time { return units.Millisecond }
 
 // Expects implements put.Forecast.
 func (s *session) Expects(int32) (promised, open bool) { return false, false }
@@ -195,7 +195,7 @@ func (s *session) frames() {
 func (s *session) stale() {
 	b := s.Bus
 	b.Frames.Send(0, s.chunk, put.Frame{Arg: 1, Size: b.Frame}, 0, []int32{b.Node(1)})
-	b.Outcomes.Abort(s.chunk)
+	b.Outcomes.Abort(s.chunk, units.Microsecond)
 	s.after = func() {
 		if len(s.got) > 0 {
 			s.t.Errorf("%+v", s.got)

@@ -24,8 +24,8 @@ import (
 type Memory struct {
 	Bus      *put.Bus
 	Protocol put.Protocol
-	// Done counts the chunks whose replicas are all kept, Aborted those that are given up.
-	Done, Aborted int
+	// Done counts the chunks whose replicas are all kept, Aborted the attempts for which there was no room, and Dropped the chunks that were not begun again after that, by the rules of SURGE.
+	Done, Aborted, Dropped int
 	// Lose says whether what arrives at a node is lost; nil loses nothing. What takes something back is never lost.
 	Lose func(node int32, data bool) bool
 	// Wrong is the first thing that was done that no protocol may do: to send a target of a chunk more than its piece, to send to another, to write what has
@@ -43,6 +43,7 @@ type Memory struct {
 	here   sim.Target
 	things slab.Slab[thing]
 	chunks slab.Slab[struct{}]
+	resume map[int32]sim.Time // of chunks whose gateways wait with the next attempt: when it begins
 	began  uint64
 	free   []sim.Time // of nodes: until when frames are on their links
 	busy   []sim.Time // of targets: until when their disks write
@@ -77,6 +78,7 @@ type moved struct {
 const (
 	timer uint16 = iota
 	arrives
+	resumes
 )
 
 // Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 5 KiB, so that the last is not full.
@@ -107,7 +109,7 @@ func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
 
 // NewMemory returns a cluster in memory on which a plan's protocol runs.
 func NewMemory(p put.Plan, eng *sim.Engine) (*Memory, error) {
-	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, ports: make([]sim.Time, p.Targets), fell: make([]int, p.Targets)}
+	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, resume: map[int32]sim.Time{}, ports: make([]sim.Time, p.Targets), fell: make([]int, p.Targets)}
 	m.here = eng.AddHandler(m)
 	b := put.NewBus(p)
 	b.Clock = put.Clock{Engine: eng, Self: m.self, Handler: m.here, Kind: timer}
@@ -135,8 +137,14 @@ func (m *Memory) Begin(gateway int32) int32 {
 
 // Handle implements sim.Handler.
 func (m *Memory) Handle(e sim.Event) {
-	if e.Kind == timer {
+	switch e.Kind {
+	case timer:
 		m.Protocol.Timer(e.Arg)
+		return
+	case resumes:
+		if m.resume[int32(e.Arg)] == m.eng.Now() {
+			m.tries(int32(e.Arg))
+		}
 		return
 	}
 	x := m.things.Items[e.Arg]
@@ -163,9 +171,20 @@ func (m *Memory) Handle(e sim.Event) {
 // Again has a gateway give up its attempt at a chunk and begin another.
 func (m *Memory) Again(i int32) {
 	m.Protocol.(put.Recovery).Abandon(i)
+	m.renumber(i)
+	m.tries(i)
+}
+
+// renumber ends an attempt at a chunk.
+func (m *Memory) renumber(i int32) {
 	x := &m.Bus.Chunks[i]
 	m.began++
 	x.ID, x.N, x.Acked = m.began, 0, 0
+}
+
+// tries begins the next one.
+func (m *Memory) tries(i int32) {
+	delete(m.resume, i)
 	m.Protocol.Begin(i)
 }
 
@@ -304,9 +323,17 @@ func (m *Memory) whole(x *put.Chunk) {
 	}
 }
 
-func (o outcomes) Abort(chunk int32) {
-	o.in.Aborted++
-	o.in.over(chunk)
+func (o outcomes) Abort(chunk int32, wait sim.Time) {
+	m := o.in
+	m.Aborted++
+	if m.Bus.Compat != put.CompatNone {
+		m.Dropped++
+		m.over(chunk)
+		return
+	}
+	m.renumber(chunk)
+	m.resume[chunk] = m.eng.Now() + wait
+	m.eng.Schedule(m.self, m.here, m.resume[chunk], resumes, uint32(chunk))
 }
 
 func (m *Memory) over(chunk int32) {
