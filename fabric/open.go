@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"farflash/fabric/cc"
+	"farflash/fabric/ideal"
 	"farflash/fabric/repair"
 	"farflash/fabric/topo"
 	"farflash/sim"
@@ -375,77 +376,27 @@ func (n *Network) Ideal(m int32) sim.Time {
 	full := uint16(n.cfg.Payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	last := uint16(msg.Size-units.Bytes(msg.packets-1)*n.cfg.Payload) + uint16(n.cfg.Header+n.cfg.Telemetry.Size)
 	ack := uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)
-	// The last packet leaves a link when it has arrived there and the one before it has
-	// left; the full ones leave behind each other at the rate of the slowest link so far.
-	var t, first, before, back, slowest, slowestBack sim.Time
-	ways, hop := n.abreast(msg.QP), 0
-	wide := sim.Time(1) // how many links side by side the slowest part of the way has
-	behind := func(k uint32) sim.Time { return sim.Time(k) / wide * slowest }
-	n.along(s.port, int(msg.QP)*2, func(p *port) {
-		each, w := n.time(p, full), ways[hop]
-		before += each
-		if each*wide > slowest*w {
-			slowest, wide = each, w
-		}
-		if msg.packets > uint32(wide) {
-			t = max(t, before+behind(msg.packets-1-uint32(wide)))
-		}
-		t += n.time(p, last) + p.delay
-		before += p.delay
-		hop++
-	})
-	n.along(n.receive[msg.QP].port, int(msg.QP)*2+1, func(p *port) {
-		back += n.time(p, ack) + p.delay
-		slowestBack = max(slowestBack, n.time(p, ack))
-	})
-	// The last ACK goes behind the others, which take longer than the packets that they answer if
-	// those are small or come a faster way. Packets arrive evenly but for the last, so it
-	// is behind all ACKs or behind none or one.
-	every := uint32(n.cfg.Acks.Every)
-	acks := (msg.packets + every - 1) / every
-	end := t
-	if acks > 1 {
-		full := (acks - 1) * every // answered by the last ACK but one
-		first = before + behind(every-1)
-		end = max(end, first+sim.Time(acks-1)*slowestBack)
-		if wide == 1 { // else the last packets come together
-			end = max(end, before+behind(full-1)+slowestBack)
-		}
+	there, back := int(msg.QP)*2, int(msg.QP)*2+1
+	var ways ideal.Ways
+	if n.chooser != nil && !n.chooser.Flowlets() {
+		n.along(s.port, there, func(p *port) { ways.Link(0, n.choices(p, s.dst)) })
+		n.along(n.receive[msg.QP].port, back, func(p *port) { ways.Link(1, n.choices(p, s.src)) })
 	}
-	return end + back
+	alone, link := ideal.Message{Packets: msg.packets, Every: uint32(n.cfg.Acks.Every)}, 0
+	n.along(s.port, there, func(p *port) {
+		alone.Forth(n.time(p, full), n.time(p, last), p.delay, ways.Abreast(link))
+		link++
+	})
+	n.along(n.receive[msg.QP].port, back, func(p *port) { alone.Back(n.time(p, ack), p.delay) })
+	return alone.Takes()
 }
 
-// longestSpread is how many links a way has at most of which the ways side by side are counted.
-const longestSpread = 32
-
-// abreast is on how many links side by side a message's packets pass each part of their way, where switches choose for each packet. There are no
-// more than ways have come apart since the source, nor than come together until the destination, and in trees, Clos networks and the like, whose equally short ways are alike, there are as many.
-func (n *Network) abreast(q QP) (ways [longestSpread]sim.Time) {
-	for i := range ways {
-		ways[i] = 1
+// choices are how many ports a switch has to choose from for a packet that goes through this one; a host has one.
+func (n *Network) choices(p *port, dst int32) int {
+	if n.graph.Nodes[p.node].Kind != topo.Switch {
+		return 1
 	}
-	if n.chooser == nil || n.chooser.Flowlets() || n.hopLimit > longestSpread {
-		return ways
-	}
-	s := &n.senders[q]
-	var apart [2][longestSpread]sim.Time
-	var hops [2]int
-	for back, from := range [...]struct{ port, to int32 }{{s.port, s.dst}, {n.receive[q].port, s.src}} {
-		count := sim.Time(1)
-		n.along(from.port, int(q)*2+back, func(p *port) {
-			if n.graph.Nodes[p.node].Kind == topo.Switch {
-				count *= sim.Time(max(1, len(n.routes.Next(p.node, from.to))))
-			}
-			apart[back][hops[back]] = count
-			hops[back]++
-		})
-	}
-	for i := range hops[0] {
-		if hops[0] == hops[1] {
-			ways[i] = min(apart[0][i], apart[1][hops[1]-1-i])
-		}
-	}
-	return ways
+	return len(n.routes.Next(p.node, dst))
 }
 
 // along calls f for each port that a path sends through, from a host's port on.
