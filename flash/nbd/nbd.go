@@ -10,6 +10,8 @@
 // the old peek, resizing, extended headers (64-bit lengths) and contexts other than base:allocation.
 package nbd
 
+import "iter"
+
 // Window is how many bytes a task has at most: longer commands are cut into several, so that what one command holds of memory is
 // bounded whatever its length.
 const Window = 256 << 10
@@ -80,8 +82,8 @@ type Export struct {
 
 // Exports is what a server has.
 type Exports interface {
-	// List is names and descriptions of what may be told to anybody who may connect.
-	List() []Export
+	// List is names and descriptions of what may be told to anybody who may connect, one after the other, as far as they are taken.
+	List() iter.Seq[Export]
 	// Open finds an export. The empty name is the default one. An error's text is told to the client.
 	Open(name string) (Export, error)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ type gates struct {
 	closed  bool
 }
 
-// newGates returns nil if there are no limits. The limits are valid.
+// newGates returns nil if there are no limits.
 func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
 	if len(limits) == 0 {
 		return nil, nil
@@ -32,7 +33,11 @@ func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
 	if g.rest, err = g.policy.Add(qos.Limit{}); err != nil {
 		return nil, err
 	}
-	for name, l := range limits {
+	for spelled, l := range limits {
+		name := Name(spelled)
+		if _, twice := g.tenants[name]; twice {
+			return nil, fmt.Errorf("%s has two limits; give one", name)
+		}
 		if g.tenants[name], err = g.policy.Add(l); err != nil {
 			return nil, err
 		}

@@ -63,7 +63,7 @@ type Config struct {
 	Idle        time.Duration // without a frame; 0: for ever
 	// Loops, if set, do the I/O of connections without TLS, and that of the pool's devices (pool.Options) at best. They are closed after the pool.
 	Loops *uring.Loops
-	// Limits are of exports, by name; others have none.
+	// Limits are of exports, by name, in whatever spelling; others have none.
 	Limits map[string]qos.Limit
 	// Depth is how many bytes of accesses are under way at once before exports of the latency class go first. 0: qos.Depth.
 	Depth int
@@ -190,6 +190,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
 			cfg.Pool.Frames(), cfg.Connections, cfg.Reads, (2*(cfg.Reads+1)+segment)*cfg.Connections*4/3+4)
 	}
+	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{}, early: map[net.Conn]bool{}}
 	s.uses.open = map[string]int{}
 	var key [16]byte

@@ -153,6 +153,11 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 		case nbd.Transmitting:
 			return h, c.nc.SetDeadline(time.Time{})
 		}
+		n := h.Input(c.in[:c.end])
+		c.end = copy(c.in, c.in[n:c.end])
+		if n > 0 { // there may be something to be sent, and more that has come
+			continue
+		}
 		if c.end == len(c.in) {
 			in := make([]byte, min(2*len(c.in), h.Need()))
 			c.end = copy(in, c.in[:c.end])
@@ -166,8 +171,6 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 			return h, err
 		}
 		c.end += n
-		n = h.Input(c.in[:c.end])
-		c.end = copy(c.in, c.in[n:c.end])
 	}
 }
 

@@ -100,7 +100,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 // rate reads one --limit.
 func rate(text string) (name string, l qos.Limit, err error) {
 	name, what, ok := strings.Cut(text, "=")
-	if name = strings.Trim(name, "/"); !ok || name == "" {
+	if name = server.Name(name); !ok || name == "" {
 		return "", l, fmt.Errorf("--limit %q: give NAME=RATE, like disk=100MB/s", text)
 	}
 	l.Burst = qos.DefaultBurst
@@ -263,7 +263,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
 		}
 	}()
-	f.cfg.Pool, f.cfg.Files, f.cfg.Default = opened, server.Tree(tree, super), strings.Trim(f.disk, "/")
+	f.cfg.Pool, f.cfg.Files, f.cfg.Default = opened, server.Tree(tree, super), server.Name(f.disk)
 	f.cfg.Notice = func(text string) { p.Note("%s", text) }
 	s, err := server.New(f.cfg)
 	if err != nil {
@@ -272,11 +272,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	if err := s.Listen(); err != nil {
 		return verb.BadInput(err)
 	}
-	names, err := f.cfg.Files.List()
-	if err != nil {
-		return verb.Failed(errors.Join(err, s.Drain(0)))
-	}
-	for _, name := range names {
+	for name, err := range f.cfg.Files.List() {
+		if err != nil {
+			return verb.Failed(errors.Join(err, s.Drain(0)))
+		}
 		i, err := tree.Stat(super, name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return verb.Failed(errors.Join(err, s.Drain(0)))
