@@ -77,7 +77,8 @@ type Export struct {
 	Description string
 	Volume      Volume
 	ReadOnly    bool
-	Close       func() // called once when the client has done with it; may be nil
+	Leave       func() // called once when the client's connection ends: tasks that were not begun need not be, but Done with an error; may be nil
+	Close       func() // called once when the client has done with it and all tasks are done; may be nil
 }
 
 // Exports is what a server has.

@@ -11,9 +11,7 @@ import (
 
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
-	"farflash/flash/extent"
 	"farflash/flash/nbd"
-	"farflash/flash/nbd/volume"
 	"farflash/flash/verbs"
 )
 
@@ -188,7 +186,7 @@ func (e *exports) Closed(name string) {
 }
 
 func (s *Server) region(name string, f File) (verbs.RegionConfig, error) {
-	store, err := extent.New(s.cfg.Pool, f.Base, f.Size, s.gate(name))
+	store, err := s.store(name, f)
 	return verbs.RegionConfig{Store: store, Length: f.Size, Rights: f.Rights, Allowed: verbs.AllSemantics}, err
 }
 
@@ -236,16 +234,12 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 		v.s.uses.give(name)
 		return nbd.Export{}, err
 	}
-	var vol nbd.Volume
-	vol, err = volume.New(v.s.cfg.Pool, f.Base, f.Size)
-	if g := v.s.gate(name); g != nil {
-		vol = limited{vol, g}
-	}
+	vol, leave, err := v.s.volume(name, f)
 	if err != nil {
 		v.s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
-	return nbd.Export{Name: name, Volume: vol, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() {
+	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() {
 		v.s.uses.give(name)
 		if err := f.Close(); err != nil {
 			v.s.notice("closing %s: %v", name, err)

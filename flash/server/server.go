@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"farflash/flash/ctl"
-	"farflash/flash/extent"
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/qos"
@@ -243,9 +242,6 @@ func (s *Server) admit(request wire.StartupFields) error {
 	}
 	return nil
 }
-
-// gate is where accesses of an export wait for their turn; nil: nowhere.
-func (s *Server) gate(name string) extent.Gate { return s.gates.of(name) }
 
 // Listen opens the sockets and begins to serve. After an error nothing is open.
 func (s *Server) Listen() (err error) {

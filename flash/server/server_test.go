@@ -519,6 +519,22 @@ func TestRefusesToStart(t *testing.T) {
 	}
 }
 
+// metrics is what /metrics says.
+func (d *daemon) metrics() string {
+	d.t.Helper()
+	_, _, at := d.s.Addresses()
+	r, err := http.Get("http://" + at + "/metrics")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	text, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		d.t.Fatal(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	return string(text)
+}
+
 // TestMetrics reads /metrics.
 func TestMetrics(t *testing.T) { ways(t, testMetrics) }
 
@@ -528,18 +544,9 @@ func testMetrics(t *testing.T) {
 	if _, err := f.WriteDurable(make([]byte, 10000), 0); err != nil {
 		t.Fatal(err)
 	}
-	_, _, at := d.s.Addresses()
-	r, err := http.Get("http://" + at + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	http.DefaultClient.CloseIdleConnections()
+	text := d.metrics()
 	for _, want := range []string{"farflash_connections 1\n", "farflash_regions 1\n", "farflash_write_bytes_total 10000\n", "# TYPE farflash_pool_read_only gauge\n", "farflash_pool_read_only 0\n"} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}

@@ -33,6 +33,7 @@ type conn struct {
 	mu       sync.Mutex // held to use session, and what follows
 	session  *nbd.Session
 	volume   nbd.Volume
+	leave    func()     // of the export; may be nil
 	ready    *sync.Cond // the session is no longer stalled, or over
 	sending  bool       // somebody is at it
 	over     bool
@@ -75,7 +76,7 @@ func (c *conn) serve(require bool) error {
 	e, _, _ := h.Chosen()
 	defer h.Abandon()
 	c.mu.Lock()
-	c.session, c.volume = nbd.NewSession(h, c.server.cfg.Limits, c.done), e.Volume
+	c.session, c.volume, c.leave = nbd.NewSession(h, c.server.cfg.Limits, c.done), e.Volume, e.Leave
 	draining := c.draining
 	c.mu.Unlock()
 	if draining {
@@ -292,6 +293,9 @@ func (c *conn) proceed(wait bool) bool {
 func (c *conn) fail(err error) {
 	if !c.over {
 		c.over, c.err = true, err
+		if c.leave != nil {
+			c.leave()
+		}
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // wakes who waits for the client; if it cannot be, he has his own error
 		c.nudge()
 	}
