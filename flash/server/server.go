@@ -53,13 +53,13 @@ type Config struct {
 	Token   []byte      // what clients need, at least 16 bytes, at most 256; nil: none
 
 	Connections int           // of iWARP at once
-	Handshakes  int           // connections that are not yet known, at once
+	Handshakes  int           // connections that are not yet known, at once, of iWARP and of NBD each
 	PerExport   int           // how often one export may be open
 	Open        int           // exports of one connection
 	Reads       int           // reads and atomics of one connection under way (IRD)
 	Handshake   time.Duration // bounds TLS and MPA's startup, each
 	Progress    time.Duration // bounds one frame
-	Idle        time.Duration // without a frame; 0: for ever
+	Idle        time.Duration // of iWARP, without a frame; 0: for ever. Clients of NBD, whose devices may be quiet for days, have no such limit
 	// Loops, if set, do the I/O of connections without TLS, and that of the pool's devices (pool.Options) at best. They are closed after the pool.
 	Loops *uring.Loops
 	// Limits are of exports, by name, in whatever spelling; others have none.
@@ -125,6 +125,8 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 		switch {
 		case err != nil:
 			return addresses, err
+		case i == 1 && c.Token != nil && !certified:
+			return addresses, fmt.Errorf("NBD at %s has no place for a token, so it would let in whoever reaches it without one; give the authority of clients' certificates as well, or serve NBD by a daemon without a token", at)
 		case here:
 		case i == 2:
 			return addresses, fmt.Errorf("%s can be reached from other machines, and /metrics is for this one only; use 127.0.0.1", at)
@@ -265,7 +267,8 @@ func (s *Server) Listen() (err error) {
 	}
 	if s.nbdAt != nil {
 		c := nbdserver.DefaultConfig()
-		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Idle, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Idle, s.cfg.Loops
+		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
+		c.Early = s.cfg.Handshakes
 		// NBD has the last quarter of the memory, less what the controller needs itself.
 		budget := s.cfg.Pool.Frames() * Page / 8
 		c.Most = max(1, min(s.cfg.Connections, mostNBD, budget/nbd.Window))
@@ -456,10 +459,10 @@ func (s *Server) Drain(within time.Duration) error {
 	}
 	s.mu.Unlock()
 	s.gates.open()
-	all.Wait()
 	if s.blocks != nil {
-		errs = append(errs, s.blocks.Shutdown())
+		errs = append(errs, s.blocks.Drain(within))
 	}
+	all.Wait()
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.Close())
 	}

@@ -63,12 +63,13 @@ type daemon struct {
 	path  string
 	said  []string
 	mu    sync.Mutex
-	was   int // goroutines
+	was   int           // goroutines
+	drain time.Duration // at the end
 }
 
 func begin(t testing.TB, change func(*server.Config)) *daemon {
 	t.Helper()
-	d := &daemon{t: t, path: filepath.Join(t.TempDir(), "pool"), was: runtime.NumGoroutine()}
+	d := &daemon{t: t, drain: 5 * time.Second, path: filepath.Join(t.TempDir(), "pool"), was: runtime.NumGoroutine()}
 	o := pool.DefaultOptions()
 	o.Pool.Frames = 4096
 	if _, err := pool.Format(o, 16<<20, d.path); err != nil {
@@ -132,7 +133,7 @@ func (d *daemon) end() {
 	if d.s == nil {
 		return
 	}
-	if err := d.s.Drain(5 * time.Second); err != nil {
+	if err := d.s.Drain(d.drain); err != nil {
 		d.t.Error(err)
 	}
 	d.s = nil
@@ -490,6 +491,7 @@ func TestRefusesToStart(t *testing.T) {
 		"nobody known":         {func(c *server.Config) { c.Address, c.TLS = "0.0.0.0:0", cert() }, "anybody could connect"},
 		"NBD without TLS":      {func(c *server.Config) { c.NBD = "0.0.0.0:0" }, "there is no TLS"},
 		"NBD with a token":     {func(c *server.Config) { c.NBD, c.TLS, c.Token = "0.0.0.0:0", cert(), token }, "no place for a token"},
+		"NBD here, a token":    {func(c *server.Config) { c.NBD, c.TLS, c.Token = "127.0.0.1:0", cert(), token }, "would let in whoever reaches it"},
 		"metrics":              {func(c *server.Config) { c.Metrics, c.TLS = "0.0.0.0:0", known() }, "/metrics is for this one only"},
 		"a token in the clear": {func(c *server.Config) { c.Token = token }, "could be read by anybody"},
 		"a short token":        {func(c *server.Config) { c.Token, c.TLS = token[:15], cert() }, "16 to 256"},
@@ -508,6 +510,8 @@ func TestRefusesToStart(t *testing.T) {
 		func(c *server.Config) { c.Address, c.TLS = "0.0.0.0:0", known() },
 		func(c *server.Config) { c.Address, c.TLS, c.Token = "0.0.0.0:0", cert(), token },
 		func(c *server.Config) { c.NBD, c.TLS = "0.0.0.0:0", known() },
+		func(c *server.Config) { c.NBD, c.TLS, c.Token = "127.0.0.1:0", known(), token },
+		func(c *server.Config) { c.NBD, c.TLS = "127.0.0.1:0", cert() },
 		func(c *server.Config) { c.Address = "[::1]:0" },
 	} {
 		cfg := server.DefaultConfig()

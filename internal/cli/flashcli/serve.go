@@ -56,7 +56,8 @@ called disk. Data of unknown kind are never overwritten.
 
 Without TLS 1.3 only this machine is served. For TLS give --tls-cert and
 --tls-key, and either --tls-clients, the authority of clients' certificates, or
---token-file, a secret that clients send within TLS.
+--token-file, a secret that clients of iWARP send within TLS. NBD has no place
+for it: clients of NBD need certificates.
 
 --limit NAME=RATE bounds an export: bytes a second, operations a second, or
 both. The word latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
@@ -91,7 +92,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
-	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent connection is closed; 0: never")
+	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent iWARP connection is closed; 0: never. NBD connections may be silent for ever")
 	fl.StringVar(&f.ready, "ready", "", "`file` with the served addresses, removed at the end")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for finishing work at the end")
 	return cmd
