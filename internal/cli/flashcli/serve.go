@@ -181,7 +181,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	switch blank {
 	case 0:
 	case len(args):
-		if _, err := makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
+		if _, err := p.makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
 		}
 	default:
@@ -321,25 +321,52 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 	return text
 }
 
-// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool.
-func makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
+// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool. It ends with all of that, or
+// with nothing: files that it has made go if it fails or the program is ended. Of a device that was there before a signal waits until it is a whole pool.
+func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
 	// What a file system keeps of itself is beside what was asked for.
 	const own = 1 << 20
 	if size > 0 {
 		size += own
 	}
-	shape, err := pool.Format(o, size, paths...)
-	if err != nil {
-		return shape, err
-	}
-	if size == 0 {
-		size = uint64(shape.Capacity) * ctl.Page
-		if size < 2*own {
-			disk = ""
+	var made, there []string
+	var notes []func()
+	o.Begun = func(path string, fresh bool) {
+		if fresh {
+			made = append(made, path)
+			notes = append(notes, p.Unfinished(literal.Replace(path)))
+		} else {
+			there = append(there, path)
+			p.Keeping()
 		}
 	}
-	return shape, formatFiles(o, disk, int64(size-own), paths...)
+	defer func() {
+		for _, whole := range notes {
+			whole()
+		}
+	}()
+	shape, err := pool.Format(o, size, paths...)
+	if err == nil {
+		if size == 0 {
+			size = uint64(shape.Capacity) * ctl.Page
+			if size < 2*own {
+				disk = ""
+			}
+		}
+		if err = formatFiles(o, disk, int64(size-own), paths...); err != nil {
+			for _, path := range made {
+				err = errors.Join(err, os.Remove(path))
+			}
+		}
+	}
+	if err != nil && len(there) > 0 {
+		err = fmt.Errorf("%w; %s may hold a part of a pool now: farflash flash format --overwrite %[2]s", err, strings.Join(there, " "))
+	}
+	return shape, err
 }
+
+// literal has a path be a pattern for itself alone.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 func (p *program) flashCheck() *cobra.Command {
 	var f poolFlags
