@@ -217,7 +217,9 @@ func (v volumes) List() iter.Seq[nbd.Export] {
 // Open implements nbd.Exports.
 func (v volumes) Open(name string) (nbd.Export, error) {
 	if name = Name(name); name == "" {
-		name = v.s.cfg.Default
+		if name = v.s.cfg.Default; name == "" {
+			return nbd.Export{}, errors.New("there is no default export; give a name")
+		}
 	}
 	want := verbs.RemoteRead | change
 	if v.s.cfg.ReadOnly {

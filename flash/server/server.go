@@ -41,7 +41,7 @@ import (
 type Config struct {
 	Pool  *ctl.Pool
 	Files Files
-	// Default is the file that NBD's empty name is.
+	// Default is the file that NBD's empty name is; empty: none.
 	Default string
 	// ReadOnly serves reads only.
 	ReadOnly bool

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"farflash/flash/server"
 	"farflash/flash/uring"
 	"farflash/internal/cli/verb"
+	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/units"
 )
@@ -233,6 +236,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		if err != nil {
 			return verb.BadInput(err)
 		}
+		if _, twice := f.cfg.Limits[name]; twice {
+			return verb.Usagef("--limit: %s has two; give all of them at once, like %s=100MB/s,5000iops", name, name)
+		}
 		f.cfg.Limits[name] = l
 	}
 	if err := f.secure(); err != nil {
@@ -264,7 +270,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
 		}
 	}()
-	f.cfg.Pool, f.cfg.Files, f.cfg.Default = opened, server.Tree(tree, super), server.Name(f.disk)
+	f.cfg.Pool, f.cfg.Files = opened, server.Tree(tree, super)
+	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
+		return err
+	}
 	f.cfg.Notice = func(text string) { p.Note("%s", text) }
 	s, err := server.New(f.cfg)
 	if err != nil {
@@ -300,6 +309,46 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	<-cmd.Context().Done()
 	p.Note("stopping: what was begun is finished")
 	return verb.Failed(s.Drain(f.drain))
+}
+
+// named checks that the exports that the flags name are there: while a pool is served no files are made in it.
+func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
+	missing := func(name string) error {
+		at, err := tree.Stat(super, name)
+		if err == nil && at.Kind != cfs.Directory {
+			return nil
+		}
+		var all []string
+		for known, err := range f.cfg.Files.List() {
+			if err != nil {
+				return verb.Failed(err)
+			}
+			all = append(all, known)
+		}
+		switch best := spelling.Nearest(name, all); {
+		case best != "":
+			return fmt.Errorf("there is no export %s; did you mean %s?", name, best)
+		case len(all) > 0 && len(all) <= 10:
+			return fmt.Errorf("there is no export %s; there are %s", name, strings.Join(all, ", "))
+		}
+		return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs truncate --create makes one", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.cfg.Limits)) {
+		if err := missing(name); err != nil {
+			return verb.BadInput(fmt.Errorf("--limit: %w", err))
+		}
+	}
+	f.cfg.Default = server.Name(f.disk)
+	if f.cfg.Default == "" {
+		return nil
+	}
+	switch err := missing(f.cfg.Default); {
+	case err != nil && disk:
+		return verb.BadInput(fmt.Errorf("--disk: %w", err))
+	case err != nil:
+		f.cfg.Default = "" // a pool of other files has no default
+	}
+	return nil
 }
 
 // addresses is where what is served, a line each.
