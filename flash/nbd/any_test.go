@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"slices"
 	"testing"
 
@@ -68,7 +69,7 @@ func (v *quilt) Extent(offset, n uint64) (uint64, bool, error) {
 	return length, data, nil
 }
 
-func (v *quilt) List() []Export { return nil }
+func (v *quilt) List() iter.Seq[Export] { return func(func(Export) bool) {} }
 
 func (v *quilt) Open(string) (Export, error) { return Export{Volume: v}, nil }
 

@@ -23,6 +23,8 @@ const (
 	maxSkip    = 1 << 20  // bytes of one that are skipped: beyond, the connection ends
 	maxOptions = 256      // options
 	maxQueries = 128      // of one option for contexts
+	maxList    = 1 << 20  // bytes of the answer to one OptList
+	enough     = 64 << 10 // bytes of answers beyond which no option is looked at until they are taken to be sent
 )
 
 // allocation is the one context there is, and its number here.
@@ -85,7 +87,7 @@ func (h *Handshake) State() State { return h.state }
 // Err is why the handshake has ended.
 func (h *Handshake) Err() error { return h.err }
 
-// Output is what is to be sent; it is the caller's.
+// Output is what is to be sent; it is the caller's. Input stops while there is much of it.
 func (h *Handshake) Output() []byte {
 	out := h.out
 	h.out = nil
@@ -122,10 +124,11 @@ func closeExport(e Export) {
 	}
 }
 
-// Input takes bytes that have come and reports how many it could use; the rest is given again with more.
+// Input takes bytes that have come and reports how many it could use; the rest is given again when Output was taken, or with more. So a client that reads
+// nothing has the server keep the answers to few options, however many it sends.
 func (h *Handshake) Input(b []byte) int {
 	n := 0
-	for h.state == Negotiating {
+	for h.state == Negotiating && len(h.out) < enough {
 		k := h.step(b[n:])
 		if k == 0 {
 			break
@@ -263,11 +266,18 @@ func (h *Handshake) startTLS(payload []byte) {
 	}
 }
 
+// list tells all exports, or that there are more than one answer may have.
 func (h *Handshake) list() {
-	for _, e := range h.exports.List() {
+	begin := len(h.out)
+	for e := range h.exports.List() {
 		p := binary.BigEndian.AppendUint32(nil, uint32(len(e.Name)))
 		p = append(p, e.Name...)
 		h.reply(OptList, ReplyServer, append(p, e.Description...))
+		if len(h.out)-begin > maxList {
+			h.out = h.out[:begin]
+			h.refuse(OptList, ReplyTooBig, "there are more exports than a list may have; ask for one by its name")
+			return
+		}
 	}
 	h.reply(OptList, ReplyAck, nil)
 }
@@ -346,16 +356,17 @@ func (h *Handshake) open(o Option, payload []byte) {
 	p := binary.BigEndian.AppendUint16(nil, InfoExport)
 	p = binary.BigEndian.AppendUint64(p, e.Volume.Size())
 	h.reply(o, ReplyInfo, binary.BigEndian.AppendUint16(p, h.flagsOf(e)))
-	for rest = rest[2:]; len(rest) > 0; rest = rest[2:] {
-		switch kind := binary.BigEndian.Uint16(rest); kind {
-		case InfoName:
-			h.reply(o, ReplyInfo, append(binary.BigEndian.AppendUint16(nil, kind), e.Name...))
-		case InfoDescription:
-			if e.Description != "" {
-				h.reply(o, ReplyInfo, append(binary.BigEndian.AppendUint16(nil, kind), e.Description...))
-			}
-		case InfoBlockSize: // it is told anyway
-		}
+	var named, described bool
+	for rest = rest[2:]; len(rest) > 0; rest = rest[2:] { // what is asked for again is told once; the size of blocks is told anyway
+		kind := binary.BigEndian.Uint16(rest)
+		named = named || kind == InfoName
+		described = described || kind == InfoDescription && e.Description != ""
+	}
+	if named {
+		h.reply(o, ReplyInfo, append(binary.BigEndian.AppendUint16(nil, InfoName), e.Name...))
+	}
+	if described {
+		h.reply(o, ReplyInfo, append(binary.BigEndian.AppendUint16(nil, InfoDescription), e.Description...))
 	}
 	p = binary.BigEndian.AppendUint16(nil, InfoBlockSize)
 	p = binary.BigEndian.AppendUint32(p, 1)

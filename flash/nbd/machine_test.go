@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ type tape struct {
 	begun         []*Task
 	lent          int
 	fail          Errno
+	many          int // exports that are listed
 }
 
 func (v *tape) Size() uint64 { return v.size }
@@ -52,7 +54,15 @@ func (v *tape) finish(i int) {
 	t.Done(t)
 }
 
-func (v *tape) List() []Export { return []Export{{Name: "disk", Description: "a tape"}} }
+func (v *tape) List() iter.Seq[Export] {
+	return func(yield func(Export) bool) {
+		for range max(1, v.many) {
+			if !yield(Export{Name: "disk", Description: "a tape"}) {
+				return
+			}
+		}
+	}
+}
 
 func (v *tape) Open(name string) (Export, error) {
 	if name != "" && name != "disk" {
@@ -359,4 +369,38 @@ func FuzzSession(f *testing.F) {
 			t.Fatalf("%d reads are lent for ever", v.lent)
 		}
 	})
+}
+
+// TestListIsBounded has a client ask 250 times for long lists, and for what is told of an export 32,000 times, before it reads anything: what waits to be sent is
+// bounded, and each option is answered when there is room.
+func TestListIsBounded(t *testing.T) {
+	hello := []byte{0, 0, 0, 3}
+	for name, c := range map[string]struct {
+		exports, asked int
+		option         []byte
+		last           Reply
+	}{
+		"a list":           {1000, 250, AppendOption(nil, OptList, nil), ReplyAck},
+		"too long a list":  {1 << 20, 250, AppendOption(nil, OptList, nil), ReplyTooBig},
+		"a name, for ever": {1, 20, AppendOption(nil, OptInfo, append([]byte("\x00\x00\x00\x04disk\x7d\x00"), bytes.Repeat([]byte{0, InfoName}, 32000)...)), ReplyAck},
+	} {
+		h := NewHandshake(&tape{size: 1 << 20, many: c.exports}, NoTLS)
+		in, rounds := append(bytes.Clone(hello), bytes.Repeat(c.option, c.asked)...), 0
+		ack := AppendReply(nil, Option(binary.BigEndian.Uint32(c.option[8:])), c.last, nil)[:16]
+		for answered := 0; answered < c.asked; rounds++ {
+			in = in[h.Input(in):]
+			out := h.Output()
+			if len(out) > maxList+enough {
+				t.Fatalf("%s: %d bytes wait to be sent", name, len(out))
+			}
+			if n := bytes.Count(out, ack); n > 0 {
+				answered += n
+			} else if rounds > 0 {
+				t.Fatalf("%s: after %d answers there is none", name, answered)
+			}
+		}
+		if len(in) > 0 || h.State() != Negotiating {
+			t.Errorf("%s: %d bytes are left, state %d, %v", name, len(in), h.State(), h.Err())
+		}
+	}
 }

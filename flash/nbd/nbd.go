@@ -10,6 +10,8 @@
 // the old peek, resizing, extended headers (64-bit lengths) and contexts other than base:allocation.
 package nbd
 
+import "iter"
+
 // Window is how many bytes a task has at most: longer commands are cut into several, so that what one command holds of memory is
 // bounded whatever its length.
 const Window = 256 << 10
@@ -75,13 +77,14 @@ type Export struct {
 	Description string
 	Volume      Volume
 	ReadOnly    bool
-	Close       func() // called once when the client has done with it; may be nil
+	Leave       func() // called once when the client's connection ends: tasks that were not begun need not be, but Done with an error; may be nil
+	Close       func() // called once when the client has done with it and all tasks are done; may be nil
 }
 
 // Exports is what a server has.
 type Exports interface {
-	// List is names and descriptions of what may be told to anybody who may connect.
-	List() []Export
+	// List is names and descriptions of what may be told to anybody who may connect, one after the other, as far as they are taken.
+	List() iter.Seq[Export]
 	// Open finds an export. The empty name is the default one. An error's text is told to the client.
 	Open(name string) (Export, error)
 }

@@ -36,6 +36,8 @@ type Options struct {
 	Depth int
 	// Overwrite formats what is not empty.
 	Overwrite bool
+	// Begun, if set, is told of each device that is formatted, before anything is written to it, and whether it is a file that was made for that.
+	Begun func(path string, made bool)
 }
 
 // DefaultOptions is direct I/O, at depth 256, over io_uring where the kernel allows it.
@@ -70,11 +72,17 @@ const (
 
 // Probe says what is on a device. What is neither empty nor a pool is an error: Foreign.
 func Probe(path string) (State, error) {
-	f, err := os.Open(path)
+	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Missing, nil
 	case err != nil:
+		return 0, err
+	case !st.Mode().IsRegular() && st.Mode()&(fs.ModeDevice|fs.ModeCharDevice) != fs.ModeDevice: // to open a FIFO would wait for who writes to it
+		return 0, fmt.Errorf("%s is neither a file nor a block device", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
 		return 0, err
 	}
 	state, err := probe(path, f)
@@ -85,13 +93,6 @@ func Probe(path string) (State, error) {
 const chunk = 1 << 20
 
 func probe(path string, f *os.File) (State, error) {
-	st, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if st.IsDir() || st.Mode()&(fs.ModeCharDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0 {
-		return 0, fmt.Errorf("%s is neither a file nor a block device", path)
-	}
 	size, err := f.Seek(0, 2)
 	if err != nil {
 		return 0, err
@@ -189,7 +190,7 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 const Page = ctl.Page
 
 // Format makes an empty pool in which so many bytes can be in use; with size 0, as many as there is room for. Files are made, or
-// extended, as large as that needs.
+// extended, as large as that needs. After an error files that were made are gone, and those that had no bytes have none.
 func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 	if len(paths) == 0 {
 		return media.Shape{}, errors.New("a pool has at least one device")
@@ -213,20 +214,35 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 		return shape, fmt.Errorf("%s: %w", strings.Join(paths, ", "), err)
 	}
 	devices := make([]device.Device, 0, len(paths))
-	var made []string
+	fresh := make([]bool, len(paths))
+	var undo []func() error
 	for i, path := range paths {
 		mode := device.Mode{Cached: o.Cached}
 		if given[i] == 0 {
 			mode.Create = sizes[i]
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				made = append(made, path)
-			}
+		}
+		made := false
+		if made, err = create(path, mode.Create > 0); err != nil {
+			break
+		}
+		fresh[i] = made
+		if made {
+			o.begin(path, true)
 		}
 		var f *device.File
 		if f, err = device.OpenFile(path, mode, 1); err != nil {
+			if made && !errors.Is(err, syscall.EWOULDBLOCK) { // it is another's if he has locked it
+				undo = append(undo, func() error { return os.Remove(path) })
+			}
 			break
 		}
 		devices = append(devices, f)
+		switch {
+		case made:
+			undo = append(undo, func() error { return os.Remove(path) })
+		case mode.Create > 0:
+			undo = append(undo, func() error { return os.Truncate(path, 0) })
+		}
 		if !o.Overwrite {
 			// Again, now that it is locked: another may have come first.
 			var state State
@@ -239,20 +255,44 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 		}
 	}
 	if err == nil {
+		for i, path := range paths {
+			if !fresh[i] {
+				o.begin(path, false)
+			}
+		}
 		err = ctl.Format(shape, devices...)
 	}
 	for _, d := range devices {
 		err = errors.Join(err, d.Close())
 	}
 	if err != nil {
-		for _, path := range made {
-			if state, probing := Probe(path); probing == nil && state == Empty {
-				err = errors.Join(err, os.Remove(path))
-			}
+		for _, f := range undo {
+			err = errors.Join(err, f())
 		}
 		return shape, err
 	}
 	return shape, nil
+}
+
+func (o *Options) begin(path string, made bool) {
+	if o.Begun != nil {
+		o.Begun(path, made)
+	}
+}
+
+// create makes an empty file, if it may and there is nothing, and reports whether it has.
+func create(path string, may bool) (made bool, err error) {
+	if !may {
+		return false, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, f.Close()
 }
 
 // vacant is the size of a device that may be formatted; 0 if it is to be made.

@@ -3,8 +3,11 @@ package pool_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"farflash/flash/ctl"
@@ -67,5 +70,64 @@ func TestFit(t *testing.T) {
 	}
 	if _, _, err := pool.Fit(ctl.Layout{}, 1<<30, 64<<20); err == nil {
 		t.Error("a device that is too small is taken")
+	}
+}
+
+// TestPipe refuses a FIFO, and does not wait for somebody to write to it.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	for _, at := range []string{path, "/dev/null", filepath.Dir(path)} {
+		if _, err := pool.Probe(at); err == nil || !strings.Contains(err.Error(), "neither a file nor a block device") {
+			t.Errorf("%s: %v", at, err)
+		}
+		if _, _, err := pool.Open(pool.DefaultOptions(), at); err == nil {
+			t.Errorf("%s is opened", at)
+		}
+	}
+}
+
+// TestFormatUndoes holds that a format that fails leaves no file that it has made, and nothing in one that had no bytes.
+func TestFormatUndoes(t *testing.T) {
+	dir := t.TempDir()
+	made, empty, locked := filepath.Join(dir, "made"), filepath.Join(dir, "empty"), filepath.Join(dir, "locked")
+	for _, path := range []string{empty, locked} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.Open(locked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	o := pool.DefaultOptions()
+	var begun []string
+	o.Begun = func(path string, fresh bool) {
+		if fresh {
+			begun = append(begun, path)
+		}
+	}
+	if _, err := pool.Format(o, 16<<20, made, empty, locked); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(made); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file that was made is left: %v", err)
+	}
+	for _, path := range []string{empty, locked} {
+		if st, err := os.Stat(path); err != nil || st.Size() != 0 {
+			t.Errorf("%s: %v, %v", path, st, err)
+		}
+	}
+	if len(begun) != 1 || begun[0] != made {
+		t.Errorf("begun: %v", begun)
+	}
+	if _, err := pool.Format(o, 16<<20, made, empty); err != nil {
+		t.Errorf("a second format: %v", err)
 	}
 }

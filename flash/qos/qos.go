@@ -1,7 +1,7 @@
 // Package qos decides which access to the pool begins next: token buckets that bound what each tenant (an export) may do in a second, and two classes, of which
 // the one that needs short latencies goes first without starving the other.
 //
-// Scheduler is the main type: Offer puts an access in its tenant's queue, Next takes one that may begin, Done says that it has ended, When says how
+// Scheduler is the main type: Offer puts an access in its tenant's queue, Withdraw takes it out again, Next takes one that may begin, Done says that it has ended, When says how
 // long to wait for the next. It is a plain state machine; times are the caller's, in nanoseconds, and only need not to go back.
 //
 // What holds, and is tested as properties: in any span of time a tenant is given at most its rate over that span and one burst more, and one access;
@@ -110,6 +110,21 @@ func (s *Scheduler[T]) Offer(t int, bytes int64, what T) {
 	}
 	x.queue.Push(item[T]{what, max(bytes, 1)})
 	s.waiting++
+}
+
+// Withdraw takes accesses of a tenant that wait out of its queue: those for which gone says so, in their order.
+func (s *Scheduler[T]) Withdraw(t int, gone func(T) bool) (out []T) {
+	q := &s.tenants[t].queue
+	for range q.N {
+		i := q.Pop()
+		if gone(i.what) {
+			out = append(out, i.what)
+			s.waiting--
+		} else {
+			q.Push(i)
+		}
+	}
+	return out
 }
 
 // due is when a tenant's first access may begin, as far as its buckets go.

@@ -179,3 +179,31 @@ func TestIdle(t *testing.T) {
 		}
 	}
 }
+
+// TestWithdraw takes what somebody waits for no more out of a queue: the others keep their order, and nothing is paid for it.
+func TestWithdraw(t *testing.T) {
+	s := qos.New[int](1)
+	a, err := s.Add(qos.Limit{Bytes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		s.Offer(a, 10, i)
+	}
+	if got := s.Withdraw(a, func(i int) bool { return i%2 == 0 }); len(got) != 10 || got[9] != 18 || s.Waiting() != 10 {
+		t.Fatalf("%v are withdrawn, %d wait", got, s.Waiting())
+	}
+	now := int64(0)
+	for want := 1; want < 20; want += 2 {
+		if got, ok := s.Next(now); !ok || got != want {
+			t.Fatalf("%d is next, %v, not %d", got, ok, want)
+		}
+		s.Done(10)
+		if wait, ok := s.When(now); ok {
+			now += wait
+		}
+	}
+	if s.Waiting() != 0 || s.Granted(a) != 100 || now != 9e9 {
+		t.Errorf("%d wait, %d bytes are granted in %d ns", s.Waiting(), s.Granted(a), now)
+	}
+}

@@ -5,24 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"strings"
 	"sync"
 
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
-	"farflash/flash/extent"
 	"farflash/flash/nbd"
-	"farflash/flash/nbd/volume"
 	"farflash/flash/verbs"
 )
 
 // Files is what there is to be served. It is called by the connections' goroutines, side by side; errors that are fs.ErrNotExist or fs.ErrPermission are
-// told apart.
+// told apart. Names are as Name has them.
 type Files interface {
 	// Open finds a file and holds it where it is until its Close. It grants at most these rights.
-	Open(path string, rights verbs.Rights) (File, error)
-	// List is the paths of all files.
-	List() ([]string, error)
+	Open(name string, rights verbs.Rights) (File, error)
+	// List is the names of all files, one after the other, as far as they are taken. An error is the last.
+	List() iter.Seq2[string, error]
+}
+
+// Name is the one spelling of an export's name, by which its limits and uses are kept: file systems take d//f and /d/f/ for d/f.
+func Name(path string) string {
+	return strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), "/")
 }
 
 // File is a range of the pool that stays where it is.
@@ -43,13 +47,13 @@ type files struct {
 }
 
 // Open implements Files. Atomics read and change.
-func (t files) Open(path string, rights verbs.Rights) (File, error) {
+func (t files) Open(name string, rights verbs.Rights) (File, error) {
 	may := verbs.Rights(0)
 	for _, r := range []struct {
 		need  cfs.Rights
 		gives verbs.Rights
 	}{{cfs.Read | cfs.Write, verbs.RemoteRead | change}, {cfs.Write, verbs.RemoteWrite}, {cfs.Read, verbs.RemoteRead}} {
-		f, err := t.tree.Open(t.who, path, r.need)
+		f, err := t.tree.Open(t.who, name, r.need)
 		if errors.Is(err, fs.ErrPermission) {
 			continue
 		}
@@ -65,32 +69,33 @@ func (t files) Open(path string, rights verbs.Rights) (File, error) {
 		}
 		return File{Base: base, Size: uint64(size), Rights: may, Close: f.Close}, nil
 	}
-	return File{}, fmt.Errorf("%s: %w", path, fs.ErrPermission)
+	return File{}, fmt.Errorf("%s: %w", name, fs.ErrPermission)
 }
 
 // List implements Files.
-func (t files) List() ([]string, error) {
-	var out []string
-	folders := []string{"/"}
-	for len(folders) > 0 {
-		at := folders[len(folders)-1]
-		folders = folders[:len(folders)-1]
-		all, err := t.tree.List(t.who, at)
-		if errors.Is(err, fs.ErrPermission) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range all {
-			if i.Kind == cfs.Directory {
-				folders = append(folders, i.Path)
-			} else {
-				out = append(out, strings.TrimPrefix(i.Path, "/"))
+func (t files) List() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		folders := []string{"/"}
+		for len(folders) > 0 {
+			at := folders[len(folders)-1]
+			folders = folders[:len(folders)-1]
+			all, err := t.tree.List(t.who, at)
+			switch {
+			case at != "/" && errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+				continue
+			case err != nil:
+				yield("", err)
+				return
+			}
+			for _, i := range all {
+				if i.Kind == cfs.Directory {
+					folders = append(folders, i.Path)
+				} else if !yield(Name(i.Path), nil) {
+					return
+				}
 			}
 		}
 	}
-	return out, nil
 }
 
 // uses counts, by name, how often an export is open.
@@ -130,7 +135,7 @@ func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, er
 			return verbs.RegionConfig{}, fs.ErrPermission
 		}
 	}
-	name = strings.Trim(name, "/")
+	name = Name(name)
 	if !e.s.uses.take(name, e.s.cfg.PerExport) {
 		return verbs.RegionConfig{}, verbs.ErrFull
 	}
@@ -154,7 +159,8 @@ func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
 	if e.s.cfg.ReadOnly {
 		rights = verbs.RemoteRead
 	}
-	f, err := e.s.cfg.Files.Open(strings.Trim(name, "/"), rights)
+	name = Name(name)
+	f, err := e.s.cfg.Files.Open(name, rights)
 	if err != nil {
 		return verbs.RegionConfig{}, err
 	}
@@ -164,7 +170,7 @@ func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
 
 // Closed implements control.Exports.
 func (e *exports) Closed(name string) {
-	name = strings.Trim(name, "/")
+	name = Name(name)
 	all := e.held[name]
 	if len(all) == 0 {
 		return
@@ -180,7 +186,7 @@ func (e *exports) Closed(name string) {
 }
 
 func (s *Server) region(name string, f File) (verbs.RegionConfig, error) {
-	store, err := extent.New(s.cfg.Pool, f.Base, f.Size, s.gate(name))
+	store, err := s.store(name, f)
 	return verbs.RegionConfig{Store: store, Length: f.Size, Rights: f.Rights, Allowed: verbs.AllSemantics}, err
 }
 
@@ -191,26 +197,29 @@ type volumes struct {
 }
 
 // List implements nbd.Exports.
-func (v volumes) List() []nbd.Export {
-	if !v.listed {
-		return nil
+func (v volumes) List() iter.Seq[nbd.Export] {
+	return func(yield func(nbd.Export) bool) {
+		if !v.listed {
+			return
+		}
+		for name, err := range v.s.cfg.Files.List() {
+			if err != nil {
+				v.s.notice("listing files: %v", err)
+				return
+			}
+			if !yield(nbd.Export{Name: name}) {
+				return
+			}
+		}
 	}
-	names, err := v.s.cfg.Files.List()
-	if err != nil {
-		v.s.notice("listing files: %v", err)
-	}
-	var out []nbd.Export
-	for _, n := range names {
-		out = append(out, nbd.Export{Name: n})
-	}
-	return out
 }
 
 // Open implements nbd.Exports.
 func (v volumes) Open(name string) (nbd.Export, error) {
-	name = strings.Trim(name, "/")
-	if name == "" {
-		name = v.s.cfg.Default
+	if name = Name(name); name == "" {
+		if name = v.s.cfg.Default; name == "" {
+			return nbd.Export{}, errors.New("there is no default export; give a name")
+		}
 	}
 	want := verbs.RemoteRead | change
 	if v.s.cfg.ReadOnly {
@@ -227,16 +236,12 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 		v.s.uses.give(name)
 		return nbd.Export{}, err
 	}
-	var vol nbd.Volume
-	vol, err = volume.New(v.s.cfg.Pool, f.Base, f.Size)
-	if g := v.s.gate(name); g != nil {
-		vol = limited{vol, g}
-	}
+	vol, leave, err := v.s.volume(name, f)
 	if err != nil {
 		v.s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
-	return nbd.Export{Name: name, Volume: vol, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() {
+	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() {
 		v.s.uses.give(name)
 		if err := f.Close(); err != nil {
 			v.s.notice("closing %s: %v", name, err)

@@ -1,17 +1,23 @@
 package server
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
-	"farflash/flash/extent"
 	"farflash/flash/qos"
 )
+
+// turn is what waits for its turn at a gate.
+type turn struct {
+	gate *gate
+	what any
+}
 
 // gates carries out what package qos decides: it has the clock and the timer.
 type gates struct {
 	mu      sync.Mutex
-	policy  *qos.Scheduler[func()]
+	policy  *qos.Scheduler[turn]
 	tenants map[string]int
 	rest    int // the tenant of exports without a limit
 	began   time.Time
@@ -19,7 +25,7 @@ type gates struct {
 	closed  bool
 }
 
-// newGates returns nil if there are no limits. The limits are valid.
+// newGates returns nil if there are no limits.
 func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
 	if len(limits) == 0 {
 		return nil, nil
@@ -27,12 +33,16 @@ func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
 	if depth == 0 {
 		depth = qos.Depth
 	}
-	g := &gates{policy: qos.New[func()](int64(depth)), tenants: map[string]int{}, began: time.Now()}
+	g := &gates{policy: qos.New[turn](int64(depth)), tenants: map[string]int{}, began: time.Now()}
 	var err error
 	if g.rest, err = g.policy.Add(qos.Limit{}); err != nil {
 		return nil, err
 	}
-	for name, l := range limits {
+	for spelled, l := range limits {
+		name := Name(spelled)
+		if _, twice := g.tenants[name]; twice {
+			return nil, fmt.Errorf("%s has two limits; give one", name)
+		}
 		if g.tenants[name], err = g.policy.Add(l); err != nil {
 			return nil, err
 		}
@@ -41,14 +51,17 @@ func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
 	return g, nil
 }
 
-// gate is one export's.
+// gate is where the accesses of one use of an export wait for their turn.
 type gate struct {
 	g      *gates
 	tenant int
+	begin  func(what any) // called once for what has entered, on any goroutine, unless it was withdrawn
+	refuse func(what any) // called instead for what enters after shut; nil if it never is
+	gone   bool           // held by g.mu
 }
 
-// of is the gate of an export; nil if nothing is limited.
-func (g *gates) of(name string) extent.Gate {
+// of is a gate of an export; nil if nothing is limited.
+func (g *gates) of(name string) *gate {
 	if g == nil {
 		return nil
 	}
@@ -56,19 +69,42 @@ func (g *gates) of(name string) extent.Gate {
 	if !ok {
 		t = g.rest
 	}
-	return &gate{g, t}
+	return &gate{g: g, tenant: t}
 }
 
-// Enter implements extent.Gate.
-func (x *gate) Enter(bytes int, begin func()) {
+// enter has something begin, now or later, that makes the device read or write so many bytes.
+func (x *gate) enter(bytes int, what any) {
 	x.g.mu.Lock()
-	x.g.policy.Offer(x.tenant, int64(bytes), begin)
+	if x.gone {
+		x.g.mu.Unlock()
+		x.refuse(what)
+		return
+	}
+	x.g.policy.Offer(x.tenant, int64(bytes), turn{x, what})
 	x.g.mu.Unlock()
 	x.g.run()
 }
 
-// Leave implements extent.Gate.
-func (x *gate) Leave(bytes int) {
+// withdraw takes out something that waits, and reports whether it did: what does not wait has begun.
+func (x *gate) withdraw(what any) bool {
+	x.g.mu.Lock()
+	defer x.g.mu.Unlock()
+	return len(x.g.policy.Withdraw(x.tenant, func(t turn) bool { return t.gate == x && t.what == what })) > 0
+}
+
+// shut refuses what waits, and what comes.
+func (x *gate) shut() {
+	x.g.mu.Lock()
+	x.gone = true
+	all := x.g.policy.Withdraw(x.tenant, func(t turn) bool { return t.gate == x })
+	x.g.mu.Unlock()
+	for _, t := range all {
+		x.refuse(t.what)
+	}
+}
+
+// leave says that what has begun has what it asked for, or cannot have it.
+func (x *gate) leave(bytes int) {
 	x.g.mu.Lock()
 	x.g.policy.Done(int64(bytes))
 	waiting := x.g.policy.Waiting() > 0
@@ -83,7 +119,7 @@ func (g *gates) run() {
 	for {
 		g.mu.Lock()
 		now := int64(time.Since(g.began))
-		begin, ok := g.policy.Next(now)
+		next, ok := g.policy.Next(now)
 		if !ok {
 			if wait, ok := g.policy.When(now); ok && !g.closed {
 				g.timer.Reset(time.Duration(wait) + time.Microsecond)
@@ -92,7 +128,7 @@ func (g *gates) run() {
 			return
 		}
 		g.mu.Unlock()
-		begin()
+		next.gate.begin(next.what)
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *Server) measure() []metric {
 	s.mu.Unlock()
 	nbd := 0
 	if s.blocks != nil {
-		nbd = s.blocks.Connections()
+		nbd, early = s.blocks.Connections(), early+s.blocks.Handshakes()
 	}
 	p := s.cfg.Pool.Stats()
 	used, capacity := s.cfg.Pool.Use()

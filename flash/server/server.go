@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"farflash/flash/ctl"
-	"farflash/flash/extent"
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/qos"
@@ -42,7 +41,7 @@ import (
 type Config struct {
 	Pool  *ctl.Pool
 	Files Files
-	// Default is the file that NBD's empty name is.
+	// Default is the file that NBD's empty name is; empty: none.
 	Default string
 	// ReadOnly serves reads only.
 	ReadOnly bool
@@ -54,16 +53,16 @@ type Config struct {
 	Token   []byte      // what clients need, at least 16 bytes, at most 256; nil: none
 
 	Connections int           // of iWARP at once
-	Handshakes  int           // connections that are not yet known, at once
+	Handshakes  int           // connections that are not yet known, at once, of iWARP and of NBD each
 	PerExport   int           // how often one export may be open
 	Open        int           // exports of one connection
 	Reads       int           // reads and atomics of one connection under way (IRD)
 	Handshake   time.Duration // bounds TLS and MPA's startup, each
 	Progress    time.Duration // bounds one frame
-	Idle        time.Duration // without a frame; 0: for ever
+	Idle        time.Duration // of iWARP, without a frame; 0: for ever. Clients of NBD, whose devices may be quiet for days, have no such limit
 	// Loops, if set, do the I/O of connections without TLS, and that of the pool's devices (pool.Options) at best. They are closed after the pool.
 	Loops *uring.Loops
-	// Limits are of exports, by name; others have none.
+	// Limits are of exports, by name, in whatever spelling; others have none.
 	Limits map[string]qos.Limit
 	// Depth is how many bytes of accesses are under way at once before exports of the latency class go first. 0: qos.Depth.
 	Depth int
@@ -126,6 +125,8 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 		switch {
 		case err != nil:
 			return addresses, err
+		case i == 1 && c.Token != nil && !certified:
+			return addresses, fmt.Errorf("NBD at %s has no place for a token, so it would let in whoever reaches it without one; give the authority of clients' certificates as well, or serve NBD by a daemon without a token", at)
 		case here:
 		case i == 2:
 			return addresses, fmt.Errorf("%s can be reached from other machines, and /metrics is for this one only; use 127.0.0.1", at)
@@ -190,6 +191,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
 			cfg.Pool.Frames(), cfg.Connections, cfg.Reads, (2*(cfg.Reads+1)+segment)*cfg.Connections*4/3+4)
 	}
+	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{}, early: map[net.Conn]bool{}}
 	s.uses.open = map[string]int{}
 	var key [16]byte
@@ -243,9 +245,6 @@ func (s *Server) admit(request wire.StartupFields) error {
 	return nil
 }
 
-// gate is where accesses of an export wait for their turn; nil: nowhere.
-func (s *Server) gate(name string) extent.Gate { return s.gates.of(name) }
-
 // Listen opens the sockets and begins to serve. After an error nothing is open.
 func (s *Server) Listen() (err error) {
 	defer func() {
@@ -268,7 +267,8 @@ func (s *Server) Listen() (err error) {
 	}
 	if s.nbdAt != nil {
 		c := nbdserver.DefaultConfig()
-		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Idle, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Idle, s.cfg.Loops
+		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
+		c.Early = s.cfg.Handshakes
 		// NBD has the last quarter of the memory, less what the controller needs itself.
 		budget := s.cfg.Pool.Frames() * Page / 8
 		c.Most = max(1, min(s.cfg.Connections, mostNBD, budget/nbd.Window))
@@ -459,10 +459,10 @@ func (s *Server) Drain(within time.Duration) error {
 	}
 	s.mu.Unlock()
 	s.gates.open()
-	all.Wait()
 	if s.blocks != nil {
-		errs = append(errs, s.blocks.Shutdown())
+		errs = append(errs, s.blocks.Drain(within))
 	}
+	all.Wait()
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.Close())
 	}

@@ -63,12 +63,13 @@ type daemon struct {
 	path  string
 	said  []string
 	mu    sync.Mutex
-	was   int // goroutines
+	was   int           // goroutines
+	drain time.Duration // at the end
 }
 
 func begin(t testing.TB, change func(*server.Config)) *daemon {
 	t.Helper()
-	d := &daemon{t: t, path: filepath.Join(t.TempDir(), "pool"), was: runtime.NumGoroutine()}
+	d := &daemon{t: t, drain: 5 * time.Second, path: filepath.Join(t.TempDir(), "pool"), was: runtime.NumGoroutine()}
 	o := pool.DefaultOptions()
 	o.Pool.Frames = 4096
 	if _, err := pool.Format(o, 16<<20, d.path); err != nil {
@@ -132,7 +133,7 @@ func (d *daemon) end() {
 	if d.s == nil {
 		return
 	}
-	if err := d.s.Drain(5 * time.Second); err != nil {
+	if err := d.s.Drain(d.drain); err != nil {
 		d.t.Error(err)
 	}
 	d.s = nil
@@ -490,6 +491,7 @@ func TestRefusesToStart(t *testing.T) {
 		"nobody known":         {func(c *server.Config) { c.Address, c.TLS = "0.0.0.0:0", cert() }, "anybody could connect"},
 		"NBD without TLS":      {func(c *server.Config) { c.NBD = "0.0.0.0:0" }, "there is no TLS"},
 		"NBD with a token":     {func(c *server.Config) { c.NBD, c.TLS, c.Token = "0.0.0.0:0", cert(), token }, "no place for a token"},
+		"NBD here, a token":    {func(c *server.Config) { c.NBD, c.TLS, c.Token = "127.0.0.1:0", cert(), token }, "would let in whoever reaches it"},
 		"metrics":              {func(c *server.Config) { c.Metrics, c.TLS = "0.0.0.0:0", known() }, "/metrics is for this one only"},
 		"a token in the clear": {func(c *server.Config) { c.Token = token }, "could be read by anybody"},
 		"a short token":        {func(c *server.Config) { c.Token, c.TLS = token[:15], cert() }, "16 to 256"},
@@ -508,6 +510,8 @@ func TestRefusesToStart(t *testing.T) {
 		func(c *server.Config) { c.Address, c.TLS = "0.0.0.0:0", known() },
 		func(c *server.Config) { c.Address, c.TLS, c.Token = "0.0.0.0:0", cert(), token },
 		func(c *server.Config) { c.NBD, c.TLS = "0.0.0.0:0", known() },
+		func(c *server.Config) { c.NBD, c.TLS, c.Token = "127.0.0.1:0", known(), token },
+		func(c *server.Config) { c.NBD, c.TLS = "127.0.0.1:0", cert() },
 		func(c *server.Config) { c.Address = "[::1]:0" },
 	} {
 		cfg := server.DefaultConfig()
@@ -519,6 +523,22 @@ func TestRefusesToStart(t *testing.T) {
 	}
 }
 
+// metrics is what /metrics says.
+func (d *daemon) metrics() string {
+	d.t.Helper()
+	_, _, at := d.s.Addresses()
+	r, err := http.Get("http://" + at + "/metrics")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	text, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		d.t.Fatal(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	return string(text)
+}
+
 // TestMetrics reads /metrics.
 func TestMetrics(t *testing.T) { ways(t, testMetrics) }
 
@@ -528,18 +548,9 @@ func testMetrics(t *testing.T) {
 	if _, err := f.WriteDurable(make([]byte, 10000), 0); err != nil {
 		t.Fatal(err)
 	}
-	_, _, at := d.s.Addresses()
-	r, err := http.Get("http://" + at + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	http.DefaultClient.CloseIdleConnections()
+	text := d.metrics()
 	for _, want := range []string{"farflash_connections 1\n", "farflash_regions 1\n", "farflash_write_bytes_total 10000\n", "# TYPE farflash_pool_read_only gauge\n", "farflash_pool_read_only 0\n"} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}

@@ -25,6 +25,12 @@ type Store interface {
 	Put(a *Access)
 }
 
+// Forgetter is a Store that is told of accesses from Get on of which nothing is wanted any more, as their connection has ended: what it has not begun it
+// need not begin, but say by Fail. They are Put all the same, when all of them has come.
+type Forgetter interface {
+	Forget(a *Access)
+}
+
 // Access is one use of a range of a Store: from Get to Done, or to Fail.
 type Access struct {
 	// Offset and Length are the range, in the store's bytes.
@@ -195,6 +201,9 @@ func (q *QueuePair) put(r *Region, a *Access) {
 	case accessGetting:
 		a.state = accessOrphan
 		q.orphans = append(q.orphans, orphan{a, r})
+		if s, ok := r.cfg.Store.(Forgetter); ok {
+			s.Forget(a)
+		}
 	case accessHeld, accessFailed:
 		a.state = accessPutting
 		r.cfg.Store.Put(a)

@@ -2,8 +2,10 @@ package nbdtest
 
 import (
 	"errors"
+	"iter"
 	"net"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 type One struct{ nbd.Export }
 
 // List implements nbd.Exports.
-func (o One) List() []nbd.Export { return []nbd.Export{o.Export} }
+func (o One) List() iter.Seq[nbd.Export] { return slices.Values([]nbd.Export{o.Export}) }
 
 // Open implements nbd.Exports.
 func (o One) Open(name string) (nbd.Export, error) {

@@ -26,6 +26,7 @@ type conn struct {
 	server *Server
 	nc     net.Conn
 	raw    syscall.RawConn // of nc, if it has a descriptor and no TLS
+	placed bool            // it has asked for an export; held by the server's mu
 
 	in         []byte // [start:end] has come and is not done with
 	start, end int
@@ -33,6 +34,7 @@ type conn struct {
 	mu       sync.Mutex // held to use session, and what follows
 	session  *nbd.Session
 	volume   nbd.Volume
+	leave    func()     // of the export; may be nil
 	ready    *sync.Cond // the session is no longer stalled, or over
 	sending  bool       // somebody is at it
 	over     bool
@@ -75,7 +77,7 @@ func (c *conn) serve(require bool) error {
 	e, _, _ := h.Chosen()
 	defer h.Abandon()
 	c.mu.Lock()
-	c.session, c.volume = nbd.NewSession(h, c.server.cfg.Limits, c.done), e.Volume
+	c.session, c.volume, c.leave = nbd.NewSession(h, c.server.cfg.Limits, c.done), e.Volume, e.Leave
 	draining := c.draining
 	c.mu.Unlock()
 	if draining {
@@ -120,7 +122,10 @@ func closed(err error) error {
 // negotiate is everything before transmission. It returns nothing if the client goes.
 func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 	cfg := &c.server.cfg
-	if err := c.nc.SetDeadline(time.Now().Add(cfg.Handshake)); err != nil {
+	c.mu.Lock()
+	draining, err := c.draining, c.nc.SetDeadline(time.Now().Add(cfg.Handshake))
+	c.mu.Unlock()
+	if draining || err != nil {
 		return nil, err
 	}
 	exports, err := cfg.Exports(nil)
@@ -134,7 +139,7 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 	if require {
 		mode = nbd.RequireTLS
 	}
-	h := nbd.NewHandshake(exports, mode)
+	h := nbd.NewHandshake(admitted{exports, c}, mode)
 	c.in = make([]byte, 4096)
 	for {
 		if out := h.Output(); len(out) > 0 {
@@ -153,6 +158,11 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 		case nbd.Transmitting:
 			return h, c.nc.SetDeadline(time.Time{})
 		}
+		n := h.Input(c.in[:c.end])
+		c.end = copy(c.in, c.in[n:c.end])
+		if n > 0 { // there may be something to be sent, and more that has come
+			continue
+		}
 		if c.end == len(c.in) {
 			in := make([]byte, min(2*len(c.in), h.Need()))
 			c.end = copy(in, c.in[:c.end])
@@ -166,8 +176,6 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 			return h, err
 		}
 		c.end += n
-		n = h.Input(c.in[:c.end])
-		c.end = copy(c.in, c.in[n:c.end])
 	}
 }
 
@@ -185,7 +193,7 @@ func (c *conn) secure(h *nbd.Handshake) error {
 	c.mu.Lock()
 	c.nc = t
 	c.mu.Unlock()
-	h.Secured(exports)
+	h.Secured(admitted{exports, c})
 	return nil
 }
 
@@ -289,6 +297,9 @@ func (c *conn) proceed(wait bool) bool {
 func (c *conn) fail(err error) {
 	if !c.over {
 		c.over, c.err = true, err
+		if c.leave != nil {
+			c.leave()
+		}
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // wakes who waits for the client; if it cannot be, he has his own error
 		c.nudge()
 	}
@@ -337,8 +348,8 @@ func (c *conn) wait() bool {
 	cfg := &c.server.cfg
 	for _, limit := range []time.Duration{min(cfg.Hold, cfg.Progress), cfg.Progress} {
 		c.sending = true
+		n, err := 0, c.nc.SetWriteDeadline(time.Now().Add(limit)) // before another's fail has a chance to shorten it
 		c.mu.Unlock()
-		n, err := 0, c.nc.SetWriteDeadline(time.Now().Add(limit))
 		if err == nil {
 			n, err = c.send.wait(c.raw, c.vec)
 		}
@@ -372,8 +383,8 @@ func (c *conn) gather() bool {
 	}
 	c.session.Sent(n)
 	c.sending = true
+	err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.Progress)) // before another's fail has a chance to shorten it
 	c.mu.Unlock()
-	err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.Progress))
 	if err == nil {
 		_, err = c.nc.Write(c.flat[:n])
 	}
@@ -401,16 +412,18 @@ func (c *conn) write() {
 	close(c.settled)
 }
 
-// drain has the connection end as soon as what has come is answered, or in Config.Drain.
-func (c *conn) drain() {
+// drain has the connection end as soon as what has come is answered, or within a time; at once if it still negotiates.
+func (c *conn) drain(within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.draining = true
-	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // if it cannot be set the connection has ended
+	past := time.Unix(1, 0)
 	if c.session == nil {
+		_ = c.nc.SetDeadline(past) // if it cannot be set the connection has ended
 		return
 	}
-	c.patience = time.AfterFunc(c.server.cfg.Drain, func() {
+	_ = c.nc.SetReadDeadline(past)
+	c.patience = time.AfterFunc(within, func() {
 		c.mu.Lock()
 		c.fail(os.ErrDeadlineExceeded)
 		c.mu.Unlock()

@@ -32,8 +32,10 @@ type Config struct {
 	Loops *Loops
 	// Limits are those of one connection.
 	Limits nbd.Limits
-	// Most is how many connections there may be at once; more are closed as they come.
+	// Most is how many connections there may be at once that have asked for an export; one that is too many is told so.
 	Most int
+	// Early is how many there may be at once that have not yet: who they are may not be known. More are closed as they come.
+	Early int
 	// Handshake bounds the negotiation, TLS included.
 	Handshake time.Duration
 	// Progress bounds a command from its first byte to its last (with a second more for each MiB of its payload), and a write to the connection.
@@ -48,10 +50,10 @@ type Config struct {
 	Failed func(net.Addr, error)
 }
 
-// DefaultConfig is 64 connections, ten seconds for everything.
+// DefaultConfig is 64 connections and as many that negotiate, ten seconds for everything.
 func DefaultConfig() Config {
 	return Config{
-		Limits: nbd.DefaultLimits(), Most: 64, Handshake: 10 * time.Second, Progress: 10 * time.Second, Hold: 50 * time.Millisecond, Drain: 10 * time.Second,
+		Limits: nbd.DefaultLimits(), Most: 64, Early: 64, Handshake: 10 * time.Second, Progress: 10 * time.Second, Hold: 50 * time.Millisecond, Drain: 10 * time.Second,
 	}
 }
 
@@ -67,6 +69,7 @@ type Server struct {
 	mu        sync.Mutex
 	listeners map[net.Listener]bool
 	conns     map[*conn]bool
+	places    int // of conns that have asked for an export
 	closing   bool
 	running   sync.WaitGroup
 }
@@ -130,7 +133,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) take(nc net.Conn, far bool) {
 	c := newConn(s, nc)
 	s.mu.Lock()
-	if s.closing || len(s.conns) >= s.cfg.Most {
+	if s.closing || len(s.conns)-s.places >= s.cfg.Early {
 		s.mu.Unlock()
 		_ = nc.Close() // its client sees why: nothing was sent
 		return
@@ -143,6 +146,9 @@ func (s *Server) take(nc net.Conn, far bool) {
 		err := c.serve(far || s.cfg.Require)
 		s.mu.Lock()
 		delete(s.conns, c)
+		if c.placed {
+			s.places--
+		}
 		s.mu.Unlock()
 		if err != nil && s.cfg.Failed != nil {
 			s.cfg.Failed(nc.RemoteAddr(), err)
@@ -150,16 +156,51 @@ func (s *Server) take(nc net.Conn, far bool) {
 	}()
 }
 
-// Connections is how many are served now.
+// errMany is what a client is told for whom there is no place.
+var errMany = errors.New("too many connections")
+
+// admitted is exports of which the first one that is asked for takes a place: before TLS, where that is needed, none can be.
+type admitted struct {
+	nbd.Exports
+	conn *conn
+}
+
+// Open implements nbd.Exports.
+func (a admitted) Open(name string) (nbd.Export, error) {
+	s := a.conn.server
+	s.mu.Lock()
+	full := !a.conn.placed && s.places >= s.cfg.Most
+	if !full && !a.conn.placed {
+		a.conn.placed = true
+		s.places++
+	}
+	s.mu.Unlock()
+	if full {
+		return nbd.Export{}, errMany
+	}
+	return a.Exports.Open(name)
+}
+
+// Connections is how many there are that have asked for an export.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns)
+	return s.places
 }
 
-// Shutdown ends the server: nothing more is accepted or taken in, what is under way is answered for Config.Drain at most, and all
+// Handshakes is how many there are that have not asked for one yet.
+func (s *Server) Handshakes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns) - s.places
+}
+
+// Shutdown is Drain within Config.Drain.
+func (s *Server) Shutdown() error { return s.Drain(s.cfg.Drain) }
+
+// Drain ends the server: nothing more is accepted or taken in, what is under way is answered for so long at most, and all
 // connections are closed. It returns when no goroutine is left.
-func (s *Server) Shutdown() error {
+func (s *Server) Drain(within time.Duration) error {
 	s.mu.Lock()
 	s.closing = true
 	var errs []error
@@ -167,7 +208,7 @@ func (s *Server) Shutdown() error {
 		errs = append(errs, l.Close())
 	}
 	for c := range s.conns {
-		c.drain()
+		c.drain(within)
 	}
 	s.mu.Unlock()
 	s.running.Wait()

@@ -3,6 +3,7 @@
 package flashcli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -104,15 +105,18 @@ and takes its room when it is written.`,
 		Example: `  farflash flash format data.img --size 10GiB
   farflash flash format /dev/nvme0n1 /dev/nvme1n1`,
 		Args: verb.Arguments(1, -1, "one or several files or block devices"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o := pool.DefaultOptions()
 			o.Overwrite, o.Cached = overwrite, cached
 			o.Pool.Frames = int(briefMemory / ctl.Page)
-			shape, err := makePool(o, uint64(size.bytes), disk, args...)
+			shape, err := p.makePool(o, uint64(size.bytes), disk, args...)
 			if err != nil {
 				return verb.BadInput(err)
 			}
 			fmt.Fprintf(p.Out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
+			if cmd.Context().Err() != nil {
+				return verb.Failed(errors.New("interrupted: what was being formatted is a whole pool all the same"))
+			}
 			return nil
 		},
 	}

@@ -339,6 +339,9 @@ with - to standard output. A file appears only when all of it has been read.`,
 	return cmd
 }
 
+// isRoot reports whether a path is the root directory's.
+func isRoot(at string) bool { return strings.Trim(at, "/") == "" }
+
 func (p *program) fsRemove() *cobra.Command {
 	var f fsFlags
 	recursive := false
@@ -353,6 +356,9 @@ at once. With --recursive directories go with everything in them.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				for _, at := range args[1:] {
+					if isRoot(at) {
+						return verb.Usagef("%s is the root directory, which a pool always has; name what is in it", at)
+					}
 					err := files.Remove(super, at)
 					if recursive && errors.Is(err, cfs.ErrNotEmpty) {
 						err = transfer.RemoveAll(files, super, at)
@@ -457,6 +463,9 @@ place of another file, and a directory that of an empty one, in the same step.`,
   farflash flash fs mv data.img /src.new /src --replace`,
 		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if isRoot(args[1]) {
+				return verb.Usagef("%s is the root directory, which stays where it is; name what is in it", args[1])
+			}
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				err := files.Rename(super, args[1], args[2], !replace)
 				switch there, _ := files.Stat(super, args[2]); {
@@ -496,8 +505,9 @@ at once, so that later writes never find the pool full.`,
 			}
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				file, err := files.Open(super, args[1], cfs.Read|cfs.Write)
-				if errors.Is(err, fs.ErrNotExist) && create {
-					file, err = files.Create(super, args[1], 0o644, 0)
+				made := errors.Is(err, fs.ErrNotExist) && create
+				if made { // it has a name when it has its size
+					file, err = files.Temp(super, 0o644)
 				}
 				switch {
 				case errors.Is(err, fs.ErrNotExist):
@@ -509,6 +519,9 @@ at once, so that later writes never find the pool full.`,
 					err = file.Allocate(int64(size))
 				} else {
 					err = file.Truncate(int64(size))
+				}
+				if made && err == nil {
+					err = file.Name(super, args[1], true)
 				}
 				return errors.Join(err, file.Close())
 			})

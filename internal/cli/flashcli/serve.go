@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"farflash/flash/server"
 	"farflash/flash/uring"
 	"farflash/internal/cli/verb"
+	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/units"
 )
@@ -56,7 +59,8 @@ called disk. Data of unknown kind are never overwritten.
 
 Without TLS 1.3 only this machine is served. For TLS give --tls-cert and
 --tls-key, and either --tls-clients, the authority of clients' certificates, or
---token-file, a secret that clients send within TLS.
+--token-file, a secret that clients of iWARP send within TLS. NBD has no place
+for it: clients of NBD need certificates.
 
 --limit NAME=RATE bounds an export: bytes a second, operations a second, or
 both. The word latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
@@ -91,7 +95,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
-	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent connection is closed; 0: never")
+	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent iWARP connection is closed; 0: never. NBD connections may be silent for ever")
 	fl.StringVar(&f.ready, "ready", "", "`file` with the served addresses, removed at the end")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for finishing work at the end")
 	return cmd
@@ -100,7 +104,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 // rate reads one --limit.
 func rate(text string) (name string, l qos.Limit, err error) {
 	name, what, ok := strings.Cut(text, "=")
-	if name = strings.Trim(name, "/"); !ok || name == "" {
+	if name = server.Name(name); !ok || name == "" {
 		return "", l, fmt.Errorf("--limit %q: give NAME=RATE, like disk=100MB/s", text)
 	}
 	l.Burst = qos.DefaultBurst
@@ -180,7 +184,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	switch blank {
 	case 0:
 	case len(args):
-		if _, err := makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
+		if _, err := p.makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
 		}
 	default:
@@ -232,6 +236,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		if err != nil {
 			return verb.BadInput(err)
 		}
+		if _, twice := f.cfg.Limits[name]; twice {
+			return verb.Usagef("--limit: %s has two; give all of them at once, like %s=100MB/s,5000iops", name, name)
+		}
 		f.cfg.Limits[name] = l
 	}
 	if err := f.secure(); err != nil {
@@ -263,7 +270,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
 		}
 	}()
-	f.cfg.Pool, f.cfg.Files, f.cfg.Default = opened, server.Tree(tree, super), strings.Trim(f.disk, "/")
+	f.cfg.Pool, f.cfg.Files = opened, server.Tree(tree, super)
+	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
+		return err
+	}
 	f.cfg.Notice = func(text string) { p.Note("%s", text) }
 	s, err := server.New(f.cfg)
 	if err != nil {
@@ -272,11 +282,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	if err := s.Listen(); err != nil {
 		return verb.BadInput(err)
 	}
-	names, err := f.cfg.Files.List()
-	if err != nil {
-		return verb.Failed(errors.Join(err, s.Drain(0)))
-	}
-	for _, name := range names {
+	for name, err := range f.cfg.Files.List() {
+		if err != nil {
+			return verb.Failed(errors.Join(err, s.Drain(0)))
+		}
 		i, err := tree.Stat(super, name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return verb.Failed(errors.Join(err, s.Drain(0)))
@@ -302,6 +311,46 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	return verb.Failed(s.Drain(f.drain))
 }
 
+// named checks that the exports that the flags name are there: while a pool is served no files are made in it.
+func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
+	missing := func(name string) error {
+		at, err := tree.Stat(super, name)
+		if err == nil && at.Kind != cfs.Directory {
+			return nil
+		}
+		var all []string
+		for known, err := range f.cfg.Files.List() {
+			if err != nil {
+				return verb.Failed(err)
+			}
+			all = append(all, known)
+		}
+		switch best := spelling.Nearest(name, all); {
+		case best != "":
+			return fmt.Errorf("there is no export %s; did you mean %s?", name, best)
+		case len(all) > 0 && len(all) <= 10:
+			return fmt.Errorf("there is no export %s; there are %s", name, strings.Join(all, ", "))
+		}
+		return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs truncate --create makes one", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.cfg.Limits)) {
+		if err := missing(name); err != nil {
+			return verb.BadInput(fmt.Errorf("--limit: %w", err))
+		}
+	}
+	f.cfg.Default = server.Name(f.disk)
+	if f.cfg.Default == "" {
+		return nil
+	}
+	switch err := missing(f.cfg.Default); {
+	case err != nil && disk:
+		return verb.BadInput(fmt.Errorf("--disk: %w", err))
+	case err != nil:
+		f.cfg.Default = "" // a pool of other files has no default
+	}
+	return nil
+}
+
 // addresses is where what is served, a line each.
 func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 	text := ""
@@ -321,25 +370,52 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 	return text
 }
 
-// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool.
-func makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
+// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool. It ends with all of that, or
+// with nothing: files that it has made go if it fails or the program is ended. Of a device that was there before a signal waits until it is a whole pool.
+func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
 	// What a file system keeps of itself is beside what was asked for.
 	const own = 1 << 20
 	if size > 0 {
 		size += own
 	}
-	shape, err := pool.Format(o, size, paths...)
-	if err != nil {
-		return shape, err
-	}
-	if size == 0 {
-		size = uint64(shape.Capacity) * ctl.Page
-		if size < 2*own {
-			disk = ""
+	var made, there []string
+	var notes []func()
+	o.Begun = func(path string, fresh bool) {
+		if fresh {
+			made = append(made, path)
+			notes = append(notes, p.Unfinished(literal.Replace(path)))
+		} else {
+			there = append(there, path)
+			p.Keeping()
 		}
 	}
-	return shape, formatFiles(o, disk, int64(size-own), paths...)
+	defer func() {
+		for _, whole := range notes {
+			whole()
+		}
+	}()
+	shape, err := pool.Format(o, size, paths...)
+	if err == nil {
+		if size == 0 {
+			size = uint64(shape.Capacity) * ctl.Page
+			if size < 2*own {
+				disk = ""
+			}
+		}
+		if err = formatFiles(o, disk, int64(size-own), paths...); err != nil {
+			for _, path := range made {
+				err = errors.Join(err, os.Remove(path))
+			}
+		}
+	}
+	if err != nil && len(there) > 0 {
+		err = fmt.Errorf("%w; %s may hold a part of a pool now: farflash flash format --overwrite %[2]s", err, strings.Join(there, " "))
+	}
+	return shape, err
 }
+
+// literal has a path be a pattern for itself alone.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 func (p *program) flashCheck() *cobra.Command {
 	var f poolFlags
