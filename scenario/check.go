@@ -129,6 +129,9 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	if l.Closed < 0 || l.Closed > 1<<20 {
 		fail("closed", "%d requests outstanding is not possible; use 1 to 1048576, or 0 for an open loop", l.Closed)
 	}
+	if l.Until > 0 && l.Until <= l.Start {
+		fail("until", "the item begins at %v and issues nothing from %v on; use a later until, or an earlier start", l.Start, l.Until)
+	}
 	if l.Limit < 0 {
 		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
 	}
@@ -161,6 +164,11 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	if l.Synthetic != nil && len(sources) == 1 {
 		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
 			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
+		}
+		if x := l.Synthetic; x.Reads != nil && x.Writes != nil && (l.Closed > 0 || x.Interarrival.Mean != 0) {
+			if _, said := d.Set[path+".synthetic.read_fraction"]; !said {
+				fail("synthetic", "nothing says how many of its requests are reads, and none would be; add read_fraction, such as \"read_fraction: 70%%\"")
+			}
 		}
 		if drive {
 			if _, err := synth.New(s.SyntheticConfig(i, 0, 0, 1, s.Addressable())); err != nil {

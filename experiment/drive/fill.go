@@ -69,7 +69,7 @@ func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span floa
 	var count, bytes int64
 	for op := range block.Ops {
 		h := &m.host.Measured(op).Latency
-		if skip > 0 && op <= block.Write {
+		if skip > 0 {
 			h = new(stats.Histogram)
 			for _, b := range m.bins[skip:] {
 				h.Merge(&b[op].h)
@@ -81,14 +81,10 @@ func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span floa
 		}
 		name := op.String()
 		accounts.Rates(r, name, n, b, span)
-		if skip == 0 || op <= block.Write {
-			r.SetLatencies(name, h)
-		}
+		r.SetLatencies(name, h)
 		count += n
 		bytes += b
-		if op <= block.Write {
-			all.Merge(h)
-		}
+		all.Merge(h)
 	}
 	accounts.Rates(r, "all", count, bytes, span)
 	if all.Count() > 0 {

@@ -22,9 +22,9 @@ type Meter struct {
 	most  int // slices
 	width units.Duration
 	marks []mark          // the state at the end of each slice
-	bins  []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
-	now   *[2]histogram   // of the present slice
-	spare []*[2]histogram // empty ones, whose slices were joined with others
+	bins  []*[block.Ops]histogram // latencies of each slice, by operation; only if a warm-up is to be found
+	now   *[block.Ops]histogram   // of the present slice
+	spare []*[block.Ops]histogram // empty ones, whose slices were joined with others
 	skip  int             // slices that the warm-up is, once Fill has found it
 	keep  bool
 	s     *scenario.Scenario
@@ -98,7 +98,7 @@ func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, dri
 	}
 	m.Book = accounts.New(s, flows, initiators)
 	if m.keep {
-		m.now = new([2]histogram)
+		m.now = new([block.Ops]histogram)
 	}
 	if s.Measure.Until.Steady {
 		m.steady = newSteady(s.Measure.WarmUp.Time, s.DriveOf(0).Preconditioning.Fill == ssd.FillNone)
@@ -120,23 +120,16 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	}
 	d := x.Finished - from
 	m.Book.Add(x, d, initiator)
+	if m.keep {
+		m.now[x.Op].h.Record(d)
+		m.now[x.Op].bytes += x.Size
+	}
 	if x.Op > block.Write {
 		return
 	}
 	m.latency[x.Op].Add(x.Finished, d)
-	if m.steady != nil || m.keep {
-		m.weigh(x, d)
-	}
-}
-
-// weigh notes a request where a warm-up is to be found, or the end.
-func (m *Meter) weigh(x *cosim.Sample, d sim.Time) {
 	if m.steady != nil {
 		m.steady.observe(x.Finished, d)
-	}
-	if m.keep {
-		m.now[x.Op].h.Record(d)
-		m.now[x.Op].bytes += x.Size
 	}
 }
 
@@ -203,7 +196,7 @@ func (m *Meter) slice(at sim.Time) {
 		if n := len(m.spare); n > 0 {
 			m.now, m.spare = m.spare[n-1], m.spare[:n-1]
 		} else {
-			m.now = new([2]histogram)
+			m.now = new([block.Ops]histogram)
 		}
 		m.books = append(m.books, m.Book.Cut())
 	}
