@@ -144,7 +144,8 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 			fail("group", "%d is not possible: the drive has reclaim groups 0 to %d; raise ssd.fdp.groups", l.Group, most-1)
 		}
 	}
-	if drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1) {
+	there := drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1)
+	if there {
 		s.checkZones(i, fail)
 	}
 	q := &l.Queue
@@ -170,13 +171,13 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 				fail("synthetic", "nothing says how many of its requests are reads, and none would be; add read_fraction, such as \"read_fraction: 70%%\"")
 			}
 		}
-		if drive {
-			if _, err := synth.New(s.SyntheticConfig(i, 0, 0, 1, s.Addressable())); err != nil {
+		if there {
+			if _, err := synth.New(s.SyntheticConfig(i, 0, 0, 1, s.Addressable(l.Namespace))); err != nil {
 				fail("synthetic", "%v", err)
 			}
 		}
 	}
-	if l.Fio != nil && drive {
+	if l.Fio != nil && there {
 		s.checkFio(d, l, fail)
 	}
 	if l.MQSim != nil {
@@ -184,15 +185,32 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	}
 }
 
-// Addressable is about what the host can address of the drive, for checks before one is
-// made.
-func (s *Scenario) Addressable() units.Bytes {
-	x := s.DriveOf(0)
-	one := units.Bytes(float64(x.Geometry.Capacity())*(1-float64(x.OverProvisioning))) / units.Bytes(max(len(x.Namespaces), 1))
-	if s.HostRAID != nil {
-		return one * units.Bytes(s.HostRAID.Data(s.Members()))
+// Addressable is what the host can address of a namespace, over all drives that its addresses are spread over.
+func (s *Scenario) Addressable(namespace int) units.Bytes {
+	each := s.DriveOf(0).Addressable(namespace)
+	for i := range s.Targets {
+		each = min(each, s.DriveOf(i).Addressable(namespace))
 	}
-	return one
+	part, times := units.Sector, 1
+	switch _, drives := s.CountTargets(); {
+	case s.HostRAID != nil:
+		part, times = s.HostRAID.Chunk, s.HostRAID.Data(s.Members())
+	case drives > 0 && s.Route.Target.By == ByStripe:
+		part, times = s.Route.Target.Stripe, drives
+	}
+	if part > 0 { // check says so if not
+		each -= each % part
+	}
+	return each * units.Bytes(times)
+}
+
+// Addressable is what a host can address of a namespace of the drive.
+func (x *Drive) Addressable(namespace int) units.Bytes {
+	c := x.Config
+	if x.Compat == CompatMQSim {
+		c = ssd.MQSim(c)
+	}
+	return c.CapacityOf(namespace)
 }
 
 // sources lists the keys that say where requests come from: those that are there, or all.
@@ -224,7 +242,7 @@ func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format str
 	if l.Closed != 0 {
 		fail("closed", "the job file's iodepth says how many requests are outstanding; leave closed out")
 	}
-	flows, err := ReadFio(s.Path(l.Fio.File), l.Fio.Job, s.Addressable())
+	flows, err := ReadFio(s.Path(l.Fio.File), l.Fio.Job, s.Addressable(l.Namespace))
 	if err != nil {
 		fail("fio", "%v", err)
 		return
