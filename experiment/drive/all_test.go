@@ -1,6 +1,7 @@
 package drive_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -66,5 +67,40 @@ measure: {warm_up: 1%}
 	}
 	if want := 10 + 10*0.8/(2*(1-0.8)); math.Abs(got-want) > 0.05*want {
 		t.Errorf("a command is %v us with the processor, of an M/D/1 queue %v", got, want)
+	}
+}
+
+// TestWholeLatency holds that the parts of the mean latency add up to it wherever a request waits before the drive has it, and that what nobody waits for is no part.
+func TestWholeLatency(t *testing.T) {
+	const drive = "ssd: {preset: tlc-enterprise, mapping: {ideal: true}%s}\n"
+	for name, c := range map[string]struct {
+		text  string
+		waits bool
+	}{
+		"room":        {fmt.Sprintf(drive, "") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16}]", false},
+		"short queue": {fmt.Sprintf(drive, "") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16, queue: {depth: 2}}]\nmeasure: {warm_up: 10%}", true},
+		"submission":  {fmt.Sprintf(drive, ", host: {submission_depth: 4}") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16}]", true},
+		"device's":    {fmt.Sprintf(drive, ", host: {submission_depth: 4}") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16, latency_from: submission}]", false},
+		"zones":       {fmt.Sprintf(drive, ", zones: {}") + "workload: [{synthetic: {writes: {size: 4KiB}, requests: 2000}, closed: 64, zones: {append: false}}]", true},
+		"two queues":  {"ssd: {preset: mqsim-default, host: {fetch_size: 16}}\nrate_control: {kind: static, weight_ratio: 3}\nworkload: [{synthetic: {reads: {size: 16KiB}, writes: {size: 16KiB}, read_fraction: 50%, requests: 2000}, closed: 200, queue: {depth: 1024}}]", true},
+	} {
+		o := trialtest.Run(t, c.text+"\n", 1)
+		x, ok := o.Result.Matrix("ssd.latency.breakdown")
+		if !ok {
+			t.Fatalf("%s: no breakdown", name)
+		}
+		if got := x.Cols[0] == "host"; got != c.waits {
+			t.Errorf("%s: the columns are %v", name, x.Cols)
+		}
+		for i, op := range x.Rows {
+			mean, ok := o.Result.Metric(op + ".latency.mean")
+			sum := 0.0
+			for _, v := range x.V[i] {
+				sum += v
+			}
+			if ok && math.Abs(sum-mean.Value) > 1e-6*sum {
+				t.Errorf("%s: the parts of a mean %s of %v us add up to %v: %v %v", name, op, mean.Value, sum, x.Cols, x.V[i])
+			}
+		}
 	}
 }

@@ -41,7 +41,13 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	}
 	span := (end - from.at).Seconds()
 	m.requests(r, skip, &from, last, span)
-	FillDrives(r, m.same, m.drives, last.drive.Since(&from.drive), end-from.at)
+	f := figures{r: r, cfg: m.same, drives: m.drives, now: last.drive.Since(&from.drive), span: end - from.at}
+	if m.Inside == nil {
+		for op := range f.outside {
+			f.outside[op] = last.spent[op] - from.spent[op] - f.now.Breakdown[op].All
+		}
+	}
+	f.fill()
 	r.Set("sim.events", float64(out.Events))
 	m.series(r)
 
@@ -136,6 +142,8 @@ type figures struct {
 	drives []*ssd.Drive
 	now    ssd.Stats
 	span   units.Duration
+	// Of a local drive's reads and writes, the part of their latencies in which the drive did not have them.
+	outside [2]sim.Time
 }
 
 func (f *figures) fill() {
@@ -370,6 +378,7 @@ func (f *figures) breakdown() {
 	if !f.some(func(c *ssd.Config) bool { return c.Controller != nil }) {
 		cols = cols[:len(cols)-1]
 	}
+	waits := f.outside != [2]sim.Time{}
 	var v [][]float64
 	for i := range 2 {
 		b := &f.now.Breakdown[i]
@@ -380,7 +389,17 @@ func (f *figures) breakdown() {
 				line[k] = t.Microseconds() / float64(b.Requests)
 			}
 		}
+		if waits {
+			host := math.NaN()
+			if b.Requests > 0 {
+				host = f.outside[i].Microseconds() / float64(b.Requests)
+			}
+			line = append([]float64{host}, line...)
+		}
 		v = append(v, line)
+	}
+	if waits {
+		cols = append([]string{"host"}, cols...)
 	}
 	f.r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, cols, v)
 }

@@ -21,11 +21,11 @@ type Meter struct {
 
 	most  int // slices
 	width units.Duration
-	marks []mark          // the state at the end of each slice
+	marks []mark                  // the state at the end of each slice
 	bins  []*[block.Ops]histogram // latencies of each slice, by operation; only if a warm-up is to be found
 	now   *[block.Ops]histogram   // of the present slice
 	spare []*[block.Ops]histogram // empty ones, whose slices were joined with others
-	skip  int             // slices that the warm-up is, once Fill has found it
+	skip  int                     // slices that the warm-up is, once Fill has found it
 	keep  bool
 	s     *scenario.Scenario
 	flows *requests.Flows
@@ -38,7 +38,8 @@ type Meter struct {
 	Inside func() uint64
 
 	latency [2]*stats.LatencySeries
-	steady  *steady // nil unless the run is to end by itself
+	spent   [2]sim.Time // the sum of latencies so far
+	steady  *steady     // nil unless the run is to end by itself
 }
 
 // histogram is what was measured of one operation in a slice.
@@ -68,6 +69,7 @@ type mark struct {
 	drive  ssd.Stats
 	count  [block.Ops]int64
 	bytes  [block.Ops]int64
+	spent  [2]sim.Time // the sum of latencies
 	issued uint64
 	ended  uint64
 	each   []driveMark // of a system's drives, up to mostDriveRows
@@ -128,6 +130,7 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 		return
 	}
 	m.latency[x.Op].Add(x.Finished, d)
+	m.spent[x.Op] += d
 	if m.steady != nil {
 		m.steady.observe(x.Finished, d)
 	}
@@ -184,7 +187,7 @@ func (m *Meter) Slice(at sim.Time) (settled bool) {
 
 // slice ends the present slice at a time.
 func (m *Meter) slice(at sim.Time) {
-	k := mark{at: at, issued: m.host.Issued(), ended: m.host.Ended()}
+	k := mark{at: at, spent: m.spent, issued: m.host.Issued(), ended: m.host.Ended()}
 	k.drive, k.each = m.stats(at)
 	for op := range block.Ops {
 		x := m.host.Measured(op)

@@ -69,7 +69,7 @@ func Words() result.Words {
 	l.Series("ssd.free_blocks", "count", "free blocks, over all planes")
 	l.Matrix("ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die")
 	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
-	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources")
+	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went, of commands in their drives if these are behind a network or members of a volume; rows are operations, columns resources, and of a local drive host, the wait until it has a request, if there is any")
 	l.Matrix("read.anatomy", "us", "where the time of reads went (a local drive needs measure.anatomy); rows are the mean and the requests near each quantile of latency, columns stages")
 	l.Matrix("write.anatomy", "us", "the same for writes")
 	l.Matrix("ssd.wear", "count", "blocks by how often they were erased")
