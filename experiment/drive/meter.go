@@ -248,15 +248,17 @@ func (m *Meter) End(at sim.Time) {
 	m.slice(at)
 }
 
-// cut is the warm-up that the figures leave out: after how many slices they begin,
-// and how that was found.
+// cut is the warm-up that the figures leave out, in whole slices: after how many they begin, and how that was found. A warm-up that ends within a slice ends with it, or
+// begins the last one, so that something is left.
 func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) {
 	last := len(m.marks) - 1
-	if last < 1 {
-		return 0, "the run is too short to tell", w.None()
-	}
+	end := m.marks[last].at
 	var at units.Duration
 	switch {
+	case w.None():
+		return 0, "", true
+	case last < 1:
+		return 0, "the run is too short to tell", false
 	case w.Auto:
 		both := m.both()
 		c := stats.WarmUp(both.Means())
@@ -266,18 +268,11 @@ func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) 
 		at, explain = units.Duration(c.Index)*both.Width(), c.Explain
 	case w.Time > 0:
 		at, explain = w.Time, "as the scenario says"
-	case w.Share > 0:
-		at, explain = units.Duration(float64(m.marks[last].at)*float64(w.Share)), "the share of the run that the scenario says"
 	default:
-		return 0, "", true
+		at, explain = units.Duration(float64(end)*float64(w.Share)), "the share of the run that the scenario says"
 	}
-	for i, k := range m.marks[:last] {
-		if at <= 0 {
-			break
-		}
-		if k.at >= at {
-			return i + 1, explain, true
-		}
+	for slices < last && (slices == 0 || m.marks[slices-1].at < at) && at > 0 {
+		slices++
 	}
-	return 0, explain, at <= 0
+	return slices, explain, true
 }
