@@ -2,7 +2,9 @@ package drive
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -460,31 +462,29 @@ func (f *figures) queues() {
 	}
 }
 
-// wear fills in how often blocks were erased, from the drive's first day on.
+// wear fills in how often blocks were erased, from the drive's first day on: with what ssd.reliability says they were before the run.
 func (f *figures) wear() {
-	var counts []int64
+	counts := map[int]int64{}
 	for _, d := range f.drives {
+		before := 0
+		if x := d.Config().Reliability; x != nil {
+			before = x.Cycles
+		}
 		for n, b := range d.EraseHistogram() {
-			if n == len(counts) {
-				counts = append(counts, 0)
+			if b > 0 {
+				counts[before+n] += b
 			}
-			counts[n] += b
 		}
 	}
-	blocks, erases := int64(0), int64(0)
-	least, most := -1, 0
-	for n, b := range counts {
-		if b > 0 {
-			if least < 0 {
-				least = n
-			}
-			most = n
-		}
-		blocks += b
-		erases += int64(n) * b
-	}
-	if blocks == 0 {
+	if len(counts) == 0 {
 		return
+	}
+	worn := slices.Sorted(maps.Keys(counts))
+	least, most := worn[0], worn[len(worn)-1]
+	blocks, erases := int64(0), int64(0)
+	for _, n := range worn {
+		blocks += counts[n]
+		erases += int64(n) * counts[n]
 	}
 	mean := float64(erases) / float64(blocks)
 	f.r.Set("ssd.wear.min", float64(least))
