@@ -69,9 +69,15 @@ type division struct {
 	left  uint64 // requests of parts beyond the most
 }
 
+// Latencies are kept of reads, of writes, and of all others together.
+const (
+	others = block.Write + 1
+	kinds  = others + 1
+)
+
 // part is what was counted of one.
 type part struct {
-	latency      [2]stats.Histogram // reads, writes
+	latency      [kinds]stats.Histogram
 	count, bytes [block.Ops]int64
 }
 
@@ -178,9 +184,7 @@ func (b *Book) count(scope int, number int32, x *cosim.Sample, latency sim.Time)
 	}
 	p.count[x.Op]++
 	p.bytes[x.Op] += x.Size
-	if x.Op <= block.Write {
-		p.latency[x.Op].Record(latency)
-	}
+	p.latency[min(x.Op, others)].Record(latency)
 }
 
 // volume is the number of a workload's volume, in the order in which they came.
@@ -209,7 +213,7 @@ type Slice struct{ scope [scopes][]packed }
 
 // packed is a part within a slice.
 type packed struct {
-	latency      [2]stats.Packed
+	latency      [kinds]stats.Packed
 	count, bytes [block.Ops]int64
 }
 

@@ -38,8 +38,8 @@ var flash = []result.Definition{
 
 // lone is what a tenant or workload has if it ran alone too.
 var lone = []result.Definition{
-	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of reads and writes when running alone", Better: result.LowerIsBetter},
-	{Name: "alone.latency.p99", Unit: "us", Help: "99th percentile of the latency of reads and writes when running alone", Better: result.LowerIsBetter},
+	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of requests of all kinds when running alone", Better: result.LowerIsBetter},
+	{Name: "alone.latency.p99", Unit: "us", Help: "99th percentile of the latency of requests of all kinds when running alone", Better: result.LowerIsBetter},
 	{Name: "alone.iops", Unit: "1/s", Help: "requests per second when running alone", Better: result.HigherIsBetter},
 	{Name: "slowdown.mean", Unit: "ratio", Help: "mean latency over that when running alone", Better: result.LowerIsBetter},
 	{Name: "slowdown.p99", Unit: "ratio", Help: "99th percentile of latency over that when running alone", Better: result.LowerIsBetter},

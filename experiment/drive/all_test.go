@@ -48,6 +48,22 @@ workload: [{synthetic: {writes: {size: 16KiB}, requests: 400}, closed: 4, flush:
 	}
 }
 
+// TestAllOfParts holds that the latencies of all requests are those of its workloads together.
+func TestAllOfParts(t *testing.T) {
+	const item = "{synthetic: {writes: {size: 16KiB}, requests: 300}, closed: 4, flush: {every: %d}}"
+	for _, set := range [][]string{nil, {"measure.warm_up=5ms"}} {
+		o := trialtest.Run(t, fmt.Sprintf("ssd: mqsim-default\nworkload: ["+item+", "+item+"]\n", 3, 5), 1, set...)
+		m := func(name string) float64 { return trialtest.Metric(t, o, name) }
+		sum := 0.0
+		for _, w := range []string{"workload[0].all", "workload[1].all"} {
+			sum += m(w+".count") * m(w+".latency.mean")
+		}
+		if whole := m("all.count") * m("all.latency.mean"); math.Abs(whole-sum) > 1e-9*whole {
+			t.Errorf("%v: latencies of all add up to %v us, those of workloads to %v", set, whole, sum)
+		}
+	}
+}
+
 // TestControllerQueue holds the wait for a processor that is asked once a command, by the clock of Poisson, to that of an M/D/1 queue: service times rho / (2 (1 - rho)).
 func TestControllerQueue(t *testing.T) {
 	o := trialtest.Run(t, `
