@@ -43,6 +43,7 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	}
 	span := (end - from.at).Seconds()
 	m.requests(r, skip, &from, last, span)
+	out.Own = m.Book.Own(from.at)
 	f := figures{r: r, cfg: m.same, drives: m.drives, now: last.drive.Since(&from.drive), span: end - from.at}
 	if m.Inside == nil {
 		for op := range f.outside {
