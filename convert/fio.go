@@ -17,7 +17,7 @@ func FromFio(file, drive string) (*Conversion, error) {
 		return nil, err
 	}
 	x.Preset = drive
-	flows, err := scenario.ReadFio(file, "", (&scenario.Scenario{SSD: &x}).Addressable())
+	flows, err := scenario.ReadFio(file, "", x.Addressable(0))
 	if err != nil {
 		return nil, err
 	}

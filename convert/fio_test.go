@@ -40,6 +40,40 @@ func TestFromFio(t *testing.T) {
 	}
 }
 
+// TestFromFioWhole holds that a job of the whole device fits the drive of each preset, to the byte, and that what no scenario can be is refused at the job.
+func TestFromFioWhole(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "whole.fio")
+	write := func(more string) {
+		if err := os.WriteFile(file, []byte("[a]\ndirect=1\nrw=randread\nbs=4k\nruntime=1ms\ntime_based\n"+more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, more := range []string{"", "size=100%\n"} {
+		write(more)
+		for _, drive := range []string{"tlc-enterprise", "tlc-mainstream", "qlc-client", "slc-enterprise", "mqsim-default", "src-ssd-a"} {
+			c, err := FromFio(file, drive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := trialtest.Parse(c.Text())
+			if err != nil {
+				t.Errorf("%s, %q: %v", drive, more, err)
+				continue
+			}
+			if a := s.Workload[0].Synthetic.Reads.Addresses; a.Space != s.Addressable(0)-s.Addressable(0)%a.Align || a.Space == 0 {
+				t.Errorf("%s, %q: %v of %v", drive, more, a.Space, s.Addressable(0))
+			}
+			if drive == "tlc-enterprise" || drive == "mqsim-default" {
+				trialtest.Run(t, c.Text(), 1)
+			}
+		}
+	}
+	write("size=10\n")
+	if _, err := FromFio(file, "tlc-enterprise"); err == nil || !strings.Contains(err.Error(), file+":1: ") || !strings.Contains(err.Error(), "10B") {
+		t.Errorf("ten bytes: %v", err)
+	}
+}
+
 func value(o *experiment.Outcome, name string) float64 {
 	m, _ := o.Result.Metric(name)
 	return m.Value

@@ -265,6 +265,10 @@ func (h *Host) read(f *flow) bool {
 		h.failOf(f, err)
 		f.done = true
 		return false
+	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
+		// It is never issued, so the clock is not to run on to it.
+		f.done = true
+		return false
 	case f.next.Time < 0 || f.next.Time > sim.Forever-f.Start:
 		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
 		f.done = true
@@ -273,6 +277,9 @@ func (h *Host) read(f *flow) bool {
 	f.have = true
 	return true
 }
+
+// ends reports whether nothing is issued any more at a time.
+func (f *Flow) ends(at sim.Time) bool { return f.Until > 0 && at >= f.Until }
 
 func (h *Host) fail(err error) {
 	if h.err == nil {
@@ -315,7 +322,7 @@ func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 	if f.resting {
 		return false
 	}
-	if !f.have || f.Until > 0 && now >= f.Until {
+	if !f.have || f.ends(now) {
 		f.have, f.done = false, true
 		return false
 	}
@@ -485,7 +492,11 @@ func (h *Host) Complete(c block.Completion) {
 	}
 	if f.Think > 0 {
 		if f.under--; f.under == 0 && f.resting && f.have {
-			h.eng.Schedule(h.self, h.target, now+f.Think, 0, uint32(i))
+			if f.ends(now + f.Think) {
+				f.have, f.done = false, true
+			} else {
+				h.eng.Schedule(h.self, h.target, now+f.Think, 0, uint32(i))
+			}
 		}
 	}
 	if f.Outstanding > 0 {

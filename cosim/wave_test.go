@@ -6,6 +6,7 @@ import (
 
 	"farflash/cosim"
 	"farflash/sim"
+	"farflash/units"
 	"farflash/workload"
 )
 
@@ -49,7 +50,25 @@ func TestWaves(t *testing.T) {
 	// A first wave without requests, and one that its Until keeps from any.
 	b = newBench(t, nil, cosim.Flow{Source: workload.Slice(nil)}, cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 10 * us, Wave: 1}, cosim.Flow{Source: workload.Slice(many(1)), Wave: 2})
 	b.run(t)
-	if len(b.dev.at) != 1 || b.dev.at[0] != 30*us {
+	if len(b.dev.at) != 1 || b.dev.at[0] != 0 { // nobody waits for a request that never comes
 		t.Errorf("requests are issued at %v", b.dev.at)
+	}
+}
+
+// The clock does not run on to what comes when a flow issues no more, nor to the end of a pause there; what waits for the flow begins at its last end.
+func TestUntilEnds(t *testing.T) {
+	for name, f := range map[string]cosim.Flow{
+		"open":  {Source: workload.Slice(reads(0, 50*us, 3600*units.Second)), Until: 100 * us},
+		"later": {Source: workload.Slice(reads(0, 40*us, 3600*units.Second)), Start: 10 * us, Until: 100 * us},
+		"pause": {Source: workload.Slice(many(5)), Outstanding: 1, Think: 3600 * units.Second, ThinkEvery: 1, Until: 100 * us},
+	} {
+		b := newBench(t, nil, f, cosim.Flow{Source: workload.Slice(many(1)), Outstanding: 1, Wave: 1})
+		idle := sim.Time(0)
+		b.host.OnIdle = func(at sim.Time) { idle = at }
+		b.run(t)
+		last := b.samples[len(b.samples)-1]
+		if before := b.samples[len(b.samples)-2]; last.Flow != 1 || last.Arrival != before.Finished || b.eng.Now() != last.Finished || idle != last.Finished {
+			t.Errorf("%s: the flow behind it begins at %v, when the last request had ended at %v, and the end is at %v", name, last.Arrival, before.Finished, b.eng.Now())
+		}
 	}
 }

@@ -93,6 +93,8 @@ type Outcome struct {
 	// Interrupted says that the context ended the run, so that the result is of what
 	// was done until then.
 	Interrupted bool
+	// Own is the measured time of each of the scenario's tenants in seconds, from its first arrival to the end of its last request; nil if there are no accounts of them.
+	Own []float64
 	// Remarks are what there is to say of the files that were asked for.
 	Remarks []string
 }

@@ -406,7 +406,7 @@ func logIfWide(series []chart.Series) chart.Scale {
 var phaseStyles = []struct {
 	column string
 	style  int
-}{{"queue", 6}, {"host_link", 5}, {"dram", 2}, {"cache", 7}, {"mapping", 4}, {"wait", 1}, {"array", 0}, {"transfer", 3}, {"other", 7}}
+}{{"host", 4}, {"queue", 6}, {"host_link", 5}, {"dram", 2}, {"cache", 7}, {"mapping", 4}, {"wait", 1}, {"array", 0}, {"transfer", 3}, {"other", 7}}
 
 func phaseStyle(column string, i int) int {
 	for _, p := range phaseStyles {
@@ -420,17 +420,21 @@ func phaseStyle(column string, i int) int {
 // phaseFigure draws where the time of requests went.
 func phaseFigure(runs []Run) []figure {
 	var rows, cols []string
-	var v [][]float64
+	var v []map[string]float64 // by part: runs have those that their drives have
 	for i := range runs {
 		m, ok := runs[i].Result.Matrix("ssd.latency.breakdown")
 		if !ok {
 			continue
 		}
-		if cols == nil {
-			cols = m.Cols
-		}
-		if !slices.Equal(cols, m.Cols) {
-			continue // a version with other parts; they cannot share a legend
+		for k, c := range m.Cols {
+			if slices.Contains(cols, c) {
+				continue
+			}
+			at := len(cols)
+			if k == 0 {
+				at = 0
+			}
+			cols = slices.Insert(cols, at, c)
 		}
 		for k, row := range m.Rows {
 			label := row
@@ -440,7 +444,11 @@ func phaseFigure(runs []Run) []figure {
 			if len(runs) > 1 {
 				label = runs[i].Label + " " + row
 			}
-			rows, v = append(rows, label), append(v, m.V[k])
+			parts := map[string]float64{}
+			for j, c := range m.Cols {
+				parts[c] = m.V[k][j]
+			}
+			rows, v = append(rows, label), append(v, parts)
 		}
 	}
 	if len(rows) == 0 {
@@ -451,15 +459,15 @@ func phaseFigure(runs []Run) []figure {
 		p := chart.Part{Name: phaseName(c), Style: phaseStyle(c, k), V: make([]float64, len(rows))}
 		found := false
 		for i := range rows {
-			p.V[i] = v[i][k]
-			found = found || v[i][k] > 0
+			p.V[i] = v[i][c]
+			found = found || v[i][c] > 0
 		}
 		if found {
 			parts = append(parts, p)
 		}
 	}
 	caption, note := "Where the time of a request goes", "Mean latency by the resource that a request uses or waits for."
-	if slices.ContainsFunc(runs, func(r Run) bool { return r.overNetwork() }) {
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.manyCommands() }) {
 		caption, note = "Where the time in a drive goes", "Mean time of a command in its drive, by the resource that it uses or waits for. Network time is not included."
 	}
 	return []figure{{Caption: caption, Wide: true, Note: note,

@@ -111,7 +111,7 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	row("held for power", some(r.written("ssd.power_limit.held"), "%s of operations"), "")
 	row("energy", r.written("ssd.energy"), some(r.written("ssd.power"), "%s on average"))
 	for _, op := range []string{"read", "write"} {
-		if !r.overNetwork() {
+		if !r.manyCommands() {
 			row("mean "+op, r.written(op+".latency.mean"), r.breakdown(op))
 		} else if parts, sum := r.breakdownOf(op); sum > 0 {
 			row(op+" in its drive", term.Latency(sum), parts)
@@ -186,6 +186,12 @@ func (r *Run) inBytes() string {
 	return "; " + r.written("ssd.waf.bytes") + " in bytes"
 }
 
+// manyCommands reports whether a request is not one command of one drive, so that what drives did is not where its whole time went.
+func (r *Run) manyCommands() bool {
+	_, volume := r.value("raid.read.commands")
+	return volume || r.overNetwork()
+}
+
 // breakdown says in one line where the time of an operation went, largest part first.
 func (r *Run) breakdown(op string) string {
 	text, _ := r.breakdownOf(op)
@@ -245,6 +251,8 @@ func largestFirst(names []string, v []float64) string {
 // phaseName says a column of the latency breakdown in words.
 func phaseName(column string) string {
 	switch column {
+	case "host":
+		return "waiting in the host"
 	case "queue":
 		return "waiting in the queue"
 	case "host_link":

@@ -129,6 +129,9 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	if l.Closed < 0 || l.Closed > 1<<20 {
 		fail("closed", "%d requests outstanding is not possible; use 1 to 1048576, or 0 for an open loop", l.Closed)
 	}
+	if l.Until > 0 && l.Until <= l.Start {
+		fail("until", "the item begins at %v and issues nothing from %v on; use a later until, or an earlier start", l.Start, l.Until)
+	}
 	if l.Limit < 0 {
 		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
 	}
@@ -141,7 +144,8 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 			fail("group", "%d is not possible: the drive has reclaim groups 0 to %d; raise ssd.fdp.groups", l.Group, most-1)
 		}
 	}
-	if drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1) {
+	there := drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1)
+	if there {
 		s.checkZones(i, fail)
 	}
 	q := &l.Queue
@@ -162,13 +166,18 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
 			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
 		}
-		if drive {
-			if _, err := synth.New(s.SyntheticConfig(i, 0, 0, 1, s.Addressable())); err != nil {
+		if x := l.Synthetic; x.Reads != nil && x.Writes != nil && (l.Closed > 0 || x.Interarrival.Mean != 0) {
+			if _, said := d.Set[path+".synthetic.read_fraction"]; !said {
+				fail("synthetic", "nothing says how many of its requests are reads, and none would be; add read_fraction, such as \"read_fraction: 70%%\"")
+			}
+		}
+		if there {
+			if _, err := synth.New(s.SyntheticConfig(i, 0, 0, 1, s.Addressable(l.Namespace))); err != nil {
 				fail("synthetic", "%v", err)
 			}
 		}
 	}
-	if l.Fio != nil && drive {
+	if l.Fio != nil && there {
 		s.checkFio(d, l, fail)
 	}
 	if l.MQSim != nil {
@@ -176,15 +185,32 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	}
 }
 
-// Addressable is about what the host can address of the drive, for checks before one is
-// made.
-func (s *Scenario) Addressable() units.Bytes {
-	x := s.DriveOf(0)
-	one := units.Bytes(float64(x.Geometry.Capacity())*(1-float64(x.OverProvisioning))) / units.Bytes(max(len(x.Namespaces), 1))
-	if s.HostRAID != nil {
-		return one * units.Bytes(s.HostRAID.Data(s.Members()))
+// Addressable is what the host can address of a namespace, over all drives that its addresses are spread over.
+func (s *Scenario) Addressable(namespace int) units.Bytes {
+	each := s.DriveOf(0).Addressable(namespace)
+	for i := range s.Targets {
+		each = min(each, s.DriveOf(i).Addressable(namespace))
 	}
-	return one
+	part, times := units.Sector, 1
+	switch _, drives := s.CountTargets(); {
+	case s.HostRAID != nil:
+		part, times = s.HostRAID.Chunk, s.HostRAID.Data(s.Members())
+	case drives > 0 && s.Route.Target.By == ByStripe:
+		part, times = s.Route.Target.Stripe, drives
+	}
+	if part > 0 { // check says so if not
+		each -= each % part
+	}
+	return each * units.Bytes(times)
+}
+
+// Addressable is what a host can address of a namespace of the drive.
+func (x *Drive) Addressable(namespace int) units.Bytes {
+	c := x.Config
+	if x.Compat == CompatMQSim {
+		c = ssd.MQSim(c)
+	}
+	return c.CapacityOf(namespace)
 }
 
 // sources lists the keys that say where requests come from: those that are there, or all.
@@ -216,7 +242,7 @@ func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format str
 	if l.Closed != 0 {
 		fail("closed", "the job file's iodepth says how many requests are outstanding; leave closed out")
 	}
-	flows, err := ReadFio(s.Path(l.Fio.File), l.Fio.Job, s.Addressable())
+	flows, err := ReadFio(s.Path(l.Fio.File), l.Fio.Job, s.Addressable(l.Namespace))
 	if err != nil {
 		fail("fio", "%v", err)
 		return

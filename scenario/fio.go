@@ -65,6 +65,9 @@ func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]Fio
 		}
 		for i := range j.Copies {
 			c, err := j.Config(i, capacity)
+			if err == nil {
+				_, err = synth.New(c)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%s:%d: %w", file, j.Line, err)
 			}

@@ -91,6 +91,11 @@ func noSuchScenario(name string) error {
 	return fmt.Errorf("no file and %w", noSuchPreset(name))
 }
 
+// WithoutDrive is the error of a scenario, as it is to be called, where a drive is needed.
+func WithoutDrive(what string) error {
+	return fmt.Errorf("%s is a network without a drive; presets with one are %s", what, spelling.OrList(driveNames()))
+}
+
 // PresetDrive returns the drive of a preset.
 func PresetDrive(name string) (Drive, error) {
 	var x Drive
@@ -104,7 +109,7 @@ func PresetDrive(name string) (Drive, error) {
 	}
 	section := top.Get("ssd")
 	if section == nil {
-		return x, fmt.Errorf("the preset %s is a network without a drive; presets with one are %s", name, spelling.OrList(driveNames()))
+		return x, WithoutDrive("the preset " + name)
 	}
 	d := language.Decoder()
 	d.Decode(section, &x, "ssd")

@@ -67,6 +67,13 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	if a.Space != 0 {
 		count = min(count, int(a.Space/units.Bytes(z.Size)))
 	}
+	if j := s.meetsInZones(i); j == i {
+		fail("zones", "its copies write the same zones, each in an order of its own; use append: true, or a copies.stride of its addresses or more")
+		return
+	} else if j >= 0 {
+		fail("zones", "it and %s write the same zones, each in an order of its own; give them addresses of their own, use append: true in both, or after to have one follow the other", s.LoadName(j))
+		return
+	}
 	if n := s.ownWorkloads(); n > 1 && l.Zones.AtOnce > count/n {
 		fail("zones.at_once", "%d is not possible: %d initiators share the %d zones in its addresses; use fewer, more addresses, or another route.initiator than each", l.Zones.AtOnce, n, count)
 		return
@@ -78,6 +85,41 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	if all := s.zonesAtOnce(l.Namespace); z.MaxActive > 0 && 2*all > z.MaxActive {
 		fail("zones.at_once", "the items of namespace %d write %d zones at once, each of which may still be active when the next one is begun, and %d may be active; lower at_once or raise ssd.zones.max_active", l.Namespace, all, z.MaxActive)
 	}
+}
+
+// meetsInZones is the number of the first item up to one that writes to its zones at the same time, where an order of writes would be lost; -1 if none does.
+func (s *Scenario) meetsInZones(i int) int {
+	l := &s.Workload[i]
+	start, end, apart := s.written(i)
+	if !apart && !l.Zones.Append {
+		return i
+	}
+	for j := range i {
+		x := &s.Workload[j]
+		if x.Zones == nil || x.Synthetic == nil || x.Synthetic.Writes == nil || x.Namespace != l.Namespace || x.Zones.Append && l.Zones.Append || s.Wave(j) != s.Wave(i) {
+			continue
+		}
+		if from, to, _ := s.written(j); from < end && start < to {
+			return j
+		}
+	}
+	return -1
+}
+
+// written is where an item writes, and whether its copies do so apart from each other.
+func (s *Scenario) written(i int) (start, end units.Bytes, apart bool) {
+	l := &s.Workload[i]
+	z := s.zonesOf(l.Namespace)
+	a := &l.Synthetic.Writes.Addresses
+	start, end = a.Start, units.Bytes(z.Size)*units.Bytes(z.Count)
+	if a.Space != 0 {
+		end = a.Start + a.Space
+	}
+	if l.Copies == nil || l.Copies.Count < 2 {
+		return start, end, true
+	}
+	apart = l.Copies.Stride >= end-start
+	return start, end + units.Bytes(l.Copies.Count-1)*l.Copies.Stride, apart
 }
 
 // wholeBlocks reports whether all sizes are multiples of a block, and the largest that is said, or one that is none.

@@ -351,7 +351,7 @@ func (d *Drive) commandArrived(i int32) {
 	r := d.requests.At(i)
 	r.done.Fetched = d.eng.Now()
 	d.queues[r.done.Queue].arrived++
-	if c := d.cfg.Controller; c != nil {
+	if c := d.cfg.Controller; c != nil && c.Command > 0 { // what takes no time does not wait
 		d.processed(i, r, c.Command, evCommandTaken)
 		return
 	}
@@ -397,7 +397,7 @@ func (d *Drive) dataAsked(i int32, r *request) {
 // served: the drive has done its part of a request.
 func (d *Drive) served(i int32, r *request) {
 	r.served = d.eng.Now()
-	if c := d.cfg.Controller; c != nil {
+	if c := d.cfg.Controller; c != nil && c.Completion > 0 {
 		d.processed(i, r, c.Completion, evServed)
 		return
 	}

@@ -224,3 +224,6 @@ func (n *namespace) shareOf(pages uint32, k int) uint32 {
 
 // Capacity is what the host can address of a namespace.
 func (n *namespace) capacity() units.Bytes { return units.Bytes(n.sectors) * nand.SectorSize }
+
+// CapacityOf is what a host can address of a namespace of a drive of this configuration.
+func (c *Config) CapacityOf(namespace int) units.Bytes { return c.layOut()[namespace].capacity() }

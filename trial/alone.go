@@ -61,12 +61,26 @@ func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o exper
 			slow = append(slow, v)
 		}
 		compare("latency.p99", "alone.latency.p99", "slowdown.p99")
-		if v, ok := compare("iops", "alone.iops", "progress"); ok {
+		if a, ok := by.Result.Metric("all.iops"); ok {
+			r.Set(part+"alone.iops", a.Value)
+		}
+		if v, ok := progressOf(i, part, out, by); ok {
+			r.Set(part+"progress", v)
 			rates = append(rates, v)
 		}
 	}
 	fairness(r, len(names), rates, slow)
 	return nil
+}
+
+// progressOf is the rate of a tenant among others over that alone, each in the tenant's own time: it may come late, and end before others do.
+func progressOf(i int, part string, among, by *experiment.Outcome) (float64, bool) {
+	a, ok := by.Result.Metric("all.count")
+	b, there := among.Result.Metric(part + "all.count")
+	if !ok || !there || a.Value == 0 || i >= len(among.Own) || i >= len(by.Own) || among.Own[i] == 0 || by.Own[i] == 0 {
+		return 0, false
+	}
+	return b.Value / among.Own[i] / (a.Value / by.Own[i]), true
 }
 
 // fairness fills in how evenly what sharing costs is borne, if it is known of all.

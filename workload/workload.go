@@ -73,14 +73,14 @@ func Collect(src Source) ([]Record, error) {
 	}
 }
 
-// limited yields no more than a number of records, and none after a time.
+// limited yields no more than a number of records, and none from a time on.
 type limited struct {
 	src   Source
 	left  int64
 	until units.Duration
 }
 
-// Limit returns a Source that ends after n records of src (0: no limit), or before the first one that arrives later than
+// Limit returns a Source that ends after n records of src (0: no limit), or before the first one that does not arrive before
 // until (0: no limit), whichever is first.
 func Limit(src Source, n int64, until units.Duration) Source {
 	if n <= 0 {
@@ -96,7 +96,7 @@ func (l *limited) Next(r *Record) error {
 	if err := l.src.Next(r); err != nil {
 		return err
 	}
-	if l.until > 0 && r.Time > l.until {
+	if l.until > 0 && r.Time >= l.until {
 		l.left = 0
 		return io.EOF
 	}

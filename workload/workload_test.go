@@ -78,7 +78,7 @@ func TestLimit(t *testing.T) {
 		n     int64
 		until units.Duration
 		want  int
-	}{{0, 0, 3}, {2, 0, 2}, {9, 0, 3}, {0, 2, 2}, {1, 2, 1}} {
+	}{{0, 0, 3}, {2, 0, 2}, {9, 0, 3}, {0, 2, 1}, {0, 3, 2}, {1, 3, 1}} {
 		src := Limit(Slice(records), c.n, c.until)
 		got, err := Collect(src)
 		if err != nil || len(got) != c.want {

@@ -52,14 +52,18 @@ type Book struct {
 	scope [scopes]division
 	// Several says that there is a scope with several parts, or that there may be.
 	several bool
-	job     []int32 // by flow
-	item    []int32 // the workload's item
-	owner   []int32 // the tenant
-	space   []int32 // the namespace, of a local drive
+	job     []int32   // by flow
+	item    []int32   // the workload's item
+	owner   []int32   // the tenant
+	at      []stretch // by tenant
+	space   []int32   // the namespace, of a local drive
 	// Volumes are found as they come, the known ones in order of item and number.
 	volumes []volumeKey
 	last    volumeKey // the one that was found last
 }
+
+// stretch is when a tenant has requests: from its first arrival to its last end.
+type stretch struct{ first, last sim.Time }
 
 // division is one scope.
 type division struct {
@@ -69,9 +73,15 @@ type division struct {
 	left  uint64 // requests of parts beyond the most
 }
 
+// Latencies are kept of reads, of writes, and of all others together.
+const (
+	others = block.Write + 1
+	kinds  = others + 1
+)
+
 // part is what was counted of one.
 type part struct {
-	latency      [2]stats.Histogram // reads, writes
+	latency      [kinds]stats.Histogram
 	count, bytes [block.Ops]int64
 }
 
@@ -84,6 +94,7 @@ type volumeKey struct {
 func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	b := &Book{s: s, flows: flows}
 	names, of, named := s.Tenants()
+	b.at = make([]stretch, len(names))
 	copies := 1
 	for _, c := range flows.Owners {
 		copies = max(copies, int(c)+1)
@@ -149,6 +160,11 @@ func (b *Book) Sign(x *cosim.Sample) {
 
 // Add counts a request that has completed; of a system it says who issued it.
 func (b *Book) Add(x *cosim.Sample, latency sim.Time, by int32) {
+	if t := &b.at[b.owner[x.Flow]]; t.last == 0 {
+		*t = stretch{x.Arrival, x.Finished}
+	} else {
+		t.first, t.last = min(t.first, x.Arrival), max(t.last, x.Finished)
+	}
 	if !b.several {
 		return
 	}
@@ -178,9 +194,17 @@ func (b *Book) count(scope int, number int32, x *cosim.Sample, latency sim.Time)
 	}
 	p.count[x.Op]++
 	p.bytes[x.Op] += x.Size
-	if x.Op <= block.Write {
-		p.latency[x.Op].Record(latency)
+	p.latency[min(x.Op, others)].Record(latency)
+}
+
+// Own is the time of each tenant behind the warm-up, which ends at from, in seconds: from its first arrival to the end of its last request. Others may begin or go on when
+// it does not, which is no part of its rate.
+func (b *Book) Own(from sim.Time) []float64 {
+	out := make([]float64, len(b.at))
+	for i, t := range b.at {
+		out[i] = max(0, t.last-max(t.first, from)).Seconds()
 	}
+	return out
 }
 
 // volume is the number of a workload's volume, in the order in which they came.
@@ -209,7 +233,7 @@ type Slice struct{ scope [scopes][]packed }
 
 // packed is a part within a slice.
 type packed struct {
-	latency      [2]stats.Packed
+	latency      [kinds]stats.Packed
 	count, bytes [block.Ops]int64
 }
 

@@ -45,10 +45,12 @@ func (p *part) fill(r *result.Result, name string, span float64, distributions b
 		of := name + "." + block.Op(op).String()
 		Rates(r, of, p.count[op], p.bytes[op], span)
 		if op > int(block.Write) {
-			continue // only how many there are is kept of those without data
+			continue
 		}
 		latencies(r, of, &p.latency[op], distributions)
-		all.Merge(&p.latency[op])
+	}
+	for k := range p.latency {
+		all.Merge(&p.latency[k])
 	}
 	if count > 0 {
 		Rates(r, name+".all", count, bytes, span)

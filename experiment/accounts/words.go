@@ -24,7 +24,7 @@ func Define(l *result.Lexicon) {
 		l.Scope(x.name, x.noun, own, more...)
 	}
 	l.Metric("fairness.bandwidth", "fraction", "Jain's index of the bandwidths of tenants, or of workloads if no tenant is named: 1 if all are equal, 1/n if one of n has everything")
-	l.Metric("fairness.progress", "fraction", "Jain's index of the progress of tenants or workloads; progress is requests per second over those of a run alone (measure.alone)")
+	l.Metric("fairness.progress", "fraction", "Jain's index of the progress of tenants or workloads; progress is requests per second of its own time over those of a run alone (measure.alone)")
 	l.Metric("fairness.slowdown", "fraction", "smallest slowdown of a tenant or workload over the largest: 1 if sharing slows all down equally (measure.alone)")
 	l.More("fairness.bandwidth", "fairness.progress", "fairness.slowdown")
 }
@@ -38,10 +38,10 @@ var flash = []result.Definition{
 
 // lone is what a tenant or workload has if it ran alone too.
 var lone = []result.Definition{
-	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of reads and writes when running alone", Better: result.LowerIsBetter},
-	{Name: "alone.latency.p99", Unit: "us", Help: "99th percentile of the latency of reads and writes when running alone", Better: result.LowerIsBetter},
+	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of requests of all kinds when running alone", Better: result.LowerIsBetter},
+	{Name: "alone.latency.p99", Unit: "us", Help: "99th percentile of the latency of requests of all kinds when running alone", Better: result.LowerIsBetter},
 	{Name: "alone.iops", Unit: "1/s", Help: "requests per second when running alone", Better: result.HigherIsBetter},
 	{Name: "slowdown.mean", Unit: "ratio", Help: "mean latency over that when running alone", Better: result.LowerIsBetter},
 	{Name: "slowdown.p99", Unit: "ratio", Help: "99th percentile of latency over that when running alone", Better: result.LowerIsBetter},
-	{Name: "progress", Unit: "ratio", Help: "requests per second over those when running alone", Better: result.HigherIsBetter},
+	{Name: "progress", Unit: "ratio", Help: "requests per second over those when running alone, each in its own time: from its first arrival to the end of its last request", Better: result.HigherIsBetter},
 }

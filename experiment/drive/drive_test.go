@@ -124,6 +124,28 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
+// TestWarmUpAtEnd holds that a warm-up is cut however late it ends, and that one behind which nothing is left is an error.
+func TestWarmUpAtEnd(t *testing.T) {
+	whole := trialtest.Run(t, trialtest.Mixed, 1)
+	end := whole.Result.SimulatedS
+	for _, w := range []string{fmt.Sprintf("%.1fus", end*1e6-30), "99.9%"} {
+		o := trialtest.Run(t, trialtest.Mixed, 1, "measure.warm_up="+w)
+		if got := o.Result.WarmUp.UntilS; got < 0.98*end || got >= end {
+			t.Errorf("%s of %v s was cut at %v s: %v", w, end, got, o.Result.Warnings)
+		}
+		if n := trialtest.Metric(t, o, "all.count"); n > 100 {
+			t.Errorf("%s: %v requests are left", w, n)
+		}
+	}
+	s, err := trialtest.Parse(trialtest.Mixed, fmt.Sprintf("measure.warm_up=%.1fus", end*1e6+1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil || !strings.Contains(err.Error(), "measure.warm_up: ") || !strings.Contains(err.Error(), "nothing is measured") {
+		t.Errorf("a warm-up beyond the end: %v", err)
+	}
+}
+
 // TestUntil holds how runs are ended by time and by precision.
 func TestUntil(t *testing.T) {
 	o := trialtest.Run(t, trialtest.Mixed, 1, "measure.until=20ms")

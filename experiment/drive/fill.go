@@ -2,7 +2,9 @@ package drive
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +43,14 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	}
 	span := (end - from.at).Seconds()
 	m.requests(r, skip, &from, last, span)
-	FillDrives(r, m.same, m.drives, last.drive.Since(&from.drive), end-from.at)
+	out.Own = m.Book.Own(from.at)
+	f := figures{r: r, cfg: m.same, drives: m.drives, now: last.drive.Since(&from.drive), span: end - from.at}
+	if m.Inside == nil {
+		for op := range f.outside {
+			f.outside[op] = last.spent[op] - from.spent[op] - f.now.Breakdown[op].All
+		}
+	}
+	f.fill()
 	r.Set("sim.events", float64(out.Events))
 	m.series(r)
 
@@ -69,7 +78,7 @@ func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span floa
 	var count, bytes int64
 	for op := range block.Ops {
 		h := &m.host.Measured(op).Latency
-		if skip > 0 && op <= block.Write {
+		if skip > 0 {
 			h = new(stats.Histogram)
 			for _, b := range m.bins[skip:] {
 				h.Merge(&b[op].h)
@@ -81,14 +90,10 @@ func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span floa
 		}
 		name := op.String()
 		accounts.Rates(r, name, n, b, span)
-		if skip == 0 || op <= block.Write {
-			r.SetLatencies(name, h)
-		}
+		r.SetLatencies(name, h)
 		count += n
 		bytes += b
-		if op <= block.Write {
-			all.Merge(h)
-		}
+		all.Merge(h)
 	}
 	accounts.Rates(r, "all", count, bytes, span)
 	if all.Count() > 0 {
@@ -140,6 +145,8 @@ type figures struct {
 	drives []*ssd.Drive
 	now    ssd.Stats
 	span   units.Duration
+	// Of a local drive's reads and writes, the part of their latencies in which the drive did not have them.
+	outside [2]sim.Time
 }
 
 func (f *figures) fill() {
@@ -374,6 +381,7 @@ func (f *figures) breakdown() {
 	if !f.some(func(c *ssd.Config) bool { return c.Controller != nil }) {
 		cols = cols[:len(cols)-1]
 	}
+	waits := f.outside != [2]sim.Time{}
 	var v [][]float64
 	for i := range 2 {
 		b := &f.now.Breakdown[i]
@@ -384,7 +392,17 @@ func (f *figures) breakdown() {
 				line[k] = t.Microseconds() / float64(b.Requests)
 			}
 		}
+		if waits {
+			host := math.NaN()
+			if b.Requests > 0 {
+				host = f.outside[i].Microseconds() / float64(b.Requests)
+			}
+			line = append([]float64{host}, line...)
+		}
 		v = append(v, line)
+	}
+	if waits {
+		cols = append([]string{"host"}, cols...)
 	}
 	f.r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, cols, v)
 }
@@ -445,31 +463,29 @@ func (f *figures) queues() {
 	}
 }
 
-// wear fills in how often blocks were erased, from the drive's first day on.
+// wear fills in how often blocks were erased, from the drive's first day on: with what ssd.reliability says they were before the run.
 func (f *figures) wear() {
-	var counts []int64
+	counts := map[int]int64{}
 	for _, d := range f.drives {
+		before := 0
+		if x := d.Config().Reliability; x != nil {
+			before = x.Cycles
+		}
 		for n, b := range d.EraseHistogram() {
-			if n == len(counts) {
-				counts = append(counts, 0)
+			if b > 0 {
+				counts[before+n] += b
 			}
-			counts[n] += b
 		}
 	}
-	blocks, erases := int64(0), int64(0)
-	least, most := -1, 0
-	for n, b := range counts {
-		if b > 0 {
-			if least < 0 {
-				least = n
-			}
-			most = n
-		}
-		blocks += b
-		erases += int64(n) * b
-	}
-	if blocks == 0 {
+	if len(counts) == 0 {
 		return
+	}
+	worn := slices.Sorted(maps.Keys(counts))
+	least, most := worn[0], worn[len(worn)-1]
+	blocks, erases := int64(0), int64(0)
+	for _, n := range worn {
+		blocks += counts[n]
+		erases += int64(n) * counts[n]
 	}
 	mean := float64(erases) / float64(blocks)
 	f.r.Set("ssd.wear.min", float64(least))

@@ -21,11 +21,11 @@ type Meter struct {
 
 	most  int // slices
 	width units.Duration
-	marks []mark          // the state at the end of each slice
-	bins  []*[2]histogram // latencies of each slice, reads and writes; only if a warm-up is to be found
-	now   *[2]histogram   // of the present slice
-	spare []*[2]histogram // empty ones, whose slices were joined with others
-	skip  int             // slices that the warm-up is, once Fill has found it
+	marks []mark                  // the state at the end of each slice
+	bins  []*[block.Ops]histogram // latencies of each slice, by operation; only if a warm-up is to be found
+	now   *[block.Ops]histogram   // of the present slice
+	spare []*[block.Ops]histogram // empty ones, whose slices were joined with others
+	skip  int                     // slices that the warm-up is, once Fill has found it
 	keep  bool
 	s     *scenario.Scenario
 	flows *requests.Flows
@@ -38,7 +38,8 @@ type Meter struct {
 	Inside func() uint64
 
 	latency [2]*stats.LatencySeries
-	steady  *steady // nil unless the run is to end by itself
+	spent   [2]sim.Time // the sum of latencies so far
+	steady  *steady     // nil unless the run is to end by itself
 }
 
 // histogram is what was measured of one operation in a slice.
@@ -68,6 +69,7 @@ type mark struct {
 	drive  ssd.Stats
 	count  [block.Ops]int64
 	bytes  [block.Ops]int64
+	spent  [2]sim.Time // the sum of latencies
 	issued uint64
 	ended  uint64
 	each   []driveMark // of a system's drives, up to mostDriveRows
@@ -98,7 +100,7 @@ func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, dri
 	}
 	m.Book = accounts.New(s, flows, initiators)
 	if m.keep {
-		m.now = new([2]histogram)
+		m.now = new([block.Ops]histogram)
 	}
 	if s.Measure.Until.Steady {
 		m.steady = newSteady(s.Measure.WarmUp.Time, s.DriveOf(0).Preconditioning.Fill == ssd.FillNone)
@@ -120,23 +122,17 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	}
 	d := x.Finished - from
 	m.Book.Add(x, d, initiator)
+	if m.keep {
+		m.now[x.Op].h.Record(d)
+		m.now[x.Op].bytes += x.Size
+	}
 	if x.Op > block.Write {
 		return
 	}
 	m.latency[x.Op].Add(x.Finished, d)
-	if m.steady != nil || m.keep {
-		m.weigh(x, d)
-	}
-}
-
-// weigh notes a request where a warm-up is to be found, or the end.
-func (m *Meter) weigh(x *cosim.Sample, d sim.Time) {
+	m.spent[x.Op] += d
 	if m.steady != nil {
 		m.steady.observe(x.Finished, d)
-	}
-	if m.keep {
-		m.now[x.Op].h.Record(d)
-		m.now[x.Op].bytes += x.Size
 	}
 }
 
@@ -191,7 +187,7 @@ func (m *Meter) Slice(at sim.Time) (settled bool) {
 
 // slice ends the present slice at a time.
 func (m *Meter) slice(at sim.Time) {
-	k := mark{at: at, issued: m.host.Issued(), ended: m.host.Ended()}
+	k := mark{at: at, spent: m.spent, issued: m.host.Issued(), ended: m.host.Ended()}
 	k.drive, k.each = m.stats(at)
 	for op := range block.Ops {
 		x := m.host.Measured(op)
@@ -203,7 +199,7 @@ func (m *Meter) slice(at sim.Time) {
 		if n := len(m.spare); n > 0 {
 			m.now, m.spare = m.spare[n-1], m.spare[:n-1]
 		} else {
-			m.now = new([2]histogram)
+			m.now = new([block.Ops]histogram)
 		}
 		m.books = append(m.books, m.Book.Cut())
 	}
@@ -252,15 +248,17 @@ func (m *Meter) End(at sim.Time) {
 	m.slice(at)
 }
 
-// cut is the warm-up that the figures leave out: after how many slices they begin,
-// and how that was found.
+// cut is the warm-up that the figures leave out, in whole slices: after how many they begin, and how that was found. A warm-up that ends within a slice ends with it, or
+// begins the last one, so that something is left.
 func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) {
 	last := len(m.marks) - 1
-	if last < 1 {
-		return 0, "the run is too short to tell", w.None()
-	}
+	end := m.marks[last].at
 	var at units.Duration
 	switch {
+	case w.None():
+		return 0, "", true
+	case last < 1:
+		return 0, "the run is too short to tell", false
 	case w.Auto:
 		both := m.both()
 		c := stats.WarmUp(both.Means())
@@ -270,18 +268,11 @@ func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) 
 		at, explain = units.Duration(c.Index)*both.Width(), c.Explain
 	case w.Time > 0:
 		at, explain = w.Time, "as the scenario says"
-	case w.Share > 0:
-		at, explain = units.Duration(float64(m.marks[last].at)*float64(w.Share)), "the share of the run that the scenario says"
 	default:
-		return 0, "", true
+		at, explain = units.Duration(float64(end)*float64(w.Share)), "the share of the run that the scenario says"
 	}
-	for i, k := range m.marks[:last] {
-		if at <= 0 {
-			break
-		}
-		if k.at >= at {
-			return i + 1, explain, true
-		}
+	for slices < last && (slices == 0 || m.marks[slices-1].at < at) && at > 0 {
+		slices++
 	}
-	return 0, explain, at <= 0
+	return slices, explain, true
 }

@@ -12,8 +12,9 @@ import (
 )
 
 // Requests calls f for every request of the workload in order of time, as it would
-// be issued to drives of the scenario's kind. Closed loops have no times of their
-// own and are refused.
+// be issued to drives of the scenario's kind. Closed loops, and items that begin when
+// others have ended, have no times of their own and are refused. Volumes of several
+// namespaces are numbered anew, in the order in which they come.
 func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error) (notes []string, err error) {
 	y, err := models(s, &experiment.Options{Seed: seed})
 	if err != nil {
@@ -21,9 +22,13 @@ func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error)
 	}
 	defer func() { err = errors.Join(err, y.Close()) }()
 	var sources []workload.Source
+	several := false // namespaces
 	for _, x := range y.flows.List {
 		if x.Outstanding > 0 {
 			return nil, fmt.Errorf("%s is a closed loop: when its requests come depends on the drive; record them with measure.requests instead", x.Name)
+		}
+		if x.Wave > 0 {
+			return nil, fmt.Errorf("%s begins when others have ended: when its requests come depends on the drive; record them with measure.requests instead", x.Name)
 		}
 		src := x.Source
 		if x.Start > 0 {
@@ -33,6 +38,13 @@ func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error)
 			src = workload.Limit(src, 0, x.Until)
 		}
 		sources = append(sources, src)
+		several = several || x.Namespace != y.flows.List[0].Namespace
+	}
+	if several {
+		numbers := map[[2]uint32]uint32{}
+		for i, src := range sources {
+			sources[i] = numbered{src, uint32(y.flows.List[i].Namespace), numbers}
+		}
 	}
 	all := workload.Merge(sources...)
 	var rec workload.Record
@@ -64,4 +76,26 @@ func (l later) Next(r *workload.Record) error {
 	err := l.Source.Next(r)
 	r.Time += l.by
 	return err
+}
+
+// numbered is a source whose volumes, which others may call alike, are told apart by their namespace.
+type numbered struct {
+	workload.Source
+	namespace uint32
+	numbers   map[[2]uint32]uint32 // by namespace and volume there, of all sources
+}
+
+// Next implements workload.Source.
+func (n numbered) Next(r *workload.Record) error {
+	if err := n.Source.Next(r); err != nil {
+		return err
+	}
+	of := [2]uint32{n.namespace, r.Volume}
+	number, ok := n.numbers[of]
+	if !ok {
+		number = uint32(len(n.numbers))
+		n.numbers[of] = number
+	}
+	r.Volume = number
+	return nil
 }

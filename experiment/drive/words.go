@@ -69,7 +69,7 @@ func Words() result.Words {
 	l.Series("ssd.free_blocks", "count", "free blocks, over all planes")
 	l.Matrix("ssd.die.busy", "fraction", "share of measured time that each die was busy; rows are channels, columns chip.die")
 	l.Matrix("ssd.channel.busy", "fraction", "share of measured time that each channel was busy")
-	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went; rows are operations, columns resources")
+	l.Matrix("ssd.latency.breakdown", "us", "where the mean latency went, of commands in their drives if these are behind a network or members of a volume; rows are operations, columns resources, and of a local drive host, the wait until it has a request, if there is any")
 	l.Matrix("read.anatomy", "us", "where the time of reads went (a local drive needs measure.anatomy); rows are the mean and the requests near each quantile of latency, columns stages")
 	l.Matrix("write.anatomy", "us", "the same for writes")
 	l.Matrix("ssd.wear", "count", "blocks by how often they were erased")
@@ -129,11 +129,11 @@ func drives(l *result.Lexicon) {
 	l.Metric("ssd.power_states.rested", "fraction", "share of measured time that drives spent in idle power states, mean over drives, if ssd.power_states are given")
 	l.Metric("ssd.power_limit.held", "fraction", "share of flash operations that waited for power, if ssd.power_limit is given")
 	l.Metric("ssd.power_states.wakes", "count", "times that a drive was woken from an idle power state")
-	l.Metric("ssd.wear.min", "count", "erases of the least worn block")
-	l.Metric("ssd.wear.mean", "count", "erases of a block, mean over blocks")
-	l.Metric("ssd.wear.max", "count", "erases of the most worn block")
+	l.Metric("ssd.wear.min", "count", "erases of the least worn block at the end, from its first day on: with ssd.reliability.cycles, preconditioning and warm-up")
+	l.Metric("ssd.wear.mean", "count", "erases of a block likewise, mean over blocks")
+	l.Metric("ssd.wear.max", "count", "erases of the most worn block likewise")
 	l.Metric("ssd.wear.life_used", "fraction", "mean erases of a block over the rated program/erase cycles")
-	l.Metric("ssd.free_blocks.min", "count", "fewest free blocks of any plane during the run")
+	l.Metric("ssd.free_blocks.min", "count", "fewest free blocks of any plane during the run, warm-up included")
 	l.Metric("ssd.energy", "J", "energy used during the run")
 	l.Metric("ssd.power", "W", "mean power during the run")
 	for _, part := range []struct{ name, help string }{
@@ -147,10 +147,10 @@ func drives(l *result.Lexicon) {
 	}
 	for _, q := range queues {
 		l.Metric("ssd.queue.length."+q.name+".mean", "count", "time-weighted mean number of waiting "+q.noun+", mean over queues")
-		l.Metric("ssd.queue.length."+q.name+".max", "count", "largest number of waiting "+q.noun+" in one queue")
+		l.Metric("ssd.queue.length."+q.name+".max", "count", "largest number of waiting "+q.noun+" in one queue, warm-up included")
 	}
 	for _, q := range queues {
 		l.Metric("ssd.queue.wait."+q.name+".mean", "us", "mean time that "+q.noun+" waited in their queue")
-		l.Metric("ssd.queue.wait."+q.name+".max", "us", "longest time that one of the "+q.noun+" waited in its queue")
+		l.Metric("ssd.queue.wait."+q.name+".max", "us", "longest time that one of the "+q.noun+" waited in its queue, warm-up included")
 	}
 }

@@ -234,7 +234,11 @@ ratio).`,
 			if fit && (load.mix != "" || load.trace != "" || len(load.streams) > 1) {
 				return verb.Usagef("--fit sweeps the share of sequential writes for one way of --streams; leave out --mix and --trace, and name one way")
 			}
-			a, err := p.amplify(s, load.how.seed, quick, fit, &load)
+			x, err := wafDrive(s)
+			if err != nil {
+				return err
+			}
+			a, err := p.amplify(s.Name, x, load.how.seed, quick, fit, &load)
 			if err != nil {
 				return verb.Failed(err)
 			}
@@ -265,14 +269,26 @@ var (
 	fineShares = []float64{0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1}
 )
 
+// wafDrive is the drive of a scenario: its own, or that of all its targets.
+func wafDrive(s *scenario.Scenario) (*scenario.Drive, error) {
+	switch x := s.SameDrive(); {
+	case x != nil:
+		return x, nil
+	case s.HasDrives():
+		return nil, verb.Usagef("the targets of %s have drives that differ; give a preset or a scenario with one of them", s.Name)
+	default:
+		return nil, verb.BadInput(scenario.WithoutDrive(s.Name))
+	}
+}
+
 // amplify computes and simulates.
-func (p *program) amplify(s *scenario.Scenario, seed uint64, quick, fit bool, load *wafLoad) (*wafAnswer, error) {
-	c := &s.SSD.Collection
-	own := waf.Policy{Victim: c.Victim, Choices: s.SSD.Choices(), Window: float64(c.Window)}
-	alpha := waf.SpareFactor(s.SSD.OverProvisioning).Alpha()
+func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fit bool, load *wafLoad) (*wafAnswer, error) {
+	c := &x.Collection
+	own := waf.Policy{Victim: c.Victim, Choices: x.Choices(), Window: float64(c.Window)}
+	alpha := waf.SpareFactor(x.OverProvisioning).Alpha()
 	a := &wafAnswer{
-		Scenario: s.Name, OverProvisioning: float64(s.SSD.OverProvisioning), Alpha: alpha,
-		Blocks: wafBlocks, Pages: min(s.SSD.Geometry.PagesPerBlock, wafPages),
+		Scenario: name, OverProvisioning: float64(x.OverProvisioning), Alpha: alpha,
+		Blocks: wafBlocks, Pages: min(x.Geometry.PagesPerBlock, wafPages),
 	}
 	e := waf.DefaultExperiment()
 	e.Alpha, e.Blocks, e.Pages, e.Seed = alpha, a.Blocks, a.Pages, seed

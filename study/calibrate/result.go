@@ -248,7 +248,7 @@ func (m *Measured) scenarios(drive *scenario.Drive, requests int) ([]string, err
 	s := &scenario.Scenario{SSD: drive}
 	var out []string
 	for w, jobs := range m.Waves {
-		flows, err := scenario.FioFlows(jobs, m.File, "", s.Addressable())
+		flows, err := scenario.FioFlows(jobs, m.File, "", s.Addressable(0))
 		if err != nil {
 			return nil, err
 		}

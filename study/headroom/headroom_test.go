@@ -222,7 +222,7 @@ func TestKeys(t *testing.T) {
 		want  string // keys and their values at twice the load, or an error
 	}{
 		{poisson, nil, false, "workload[0].synthetic.reads.interarrival.mean=200us"},
-		{die + "workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 4KiB}, interarrival: 10us, requests: 5}}]", nil, false, "workload[0].synthetic.interarrival.mean=5us"},
+		{die + "workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 4KiB}, interarrival: 10us, read_fraction: 50%, requests: 5}}]", nil, false, "workload[0].synthetic.interarrival.mean=5us"},
 		{die + "workload: [{mqsim: {bandwidth: 5MB/s}}]", nil, false, "workload[0].mqsim.bandwidth=10MB/s"},
 		{die + "workload: [{closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}]", nil, true, "workload[0].closed=6"},
 		{die + "workload: [{closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}]", nil, false, "workload[0] is a closed loop"},

@@ -172,7 +172,7 @@ func base(drive *scenario.Drive, cfg *Config) (*scenario.Scenario, error) {
 // features are those of a trial's window: of what came in it, which no weight ratio changes.
 func features(s *scenario.Scenario, seed uint64, cfg *Config) (ratecontrol.Features, error) {
 	end := cfg.WarmUp + cfg.Window
-	g, err := synth.New(s.SyntheticConfig(0, 0, 0, seed, s.Addressable()))
+	g, err := synth.New(s.SyntheticConfig(0, 0, 0, seed, s.Addressable(0)))
 	if err != nil {
 		return ratecontrol.Features{}, err
 	}

@@ -190,7 +190,7 @@ func (w *Writer) dropResponse(r *workload.Record) {
 
 // cannot says that the format has no such operation.
 func (w *Writer) cannot(op block.Op) error {
-	return &unsupported{fmt.Sprintf("it has no %s; leave such requests out, or write another format (fio has them all)", op)}
+	return &unsupported{fmt.Sprintf("it has no %s; write another format (fio has them all)", op)}
 }
 
 // readWrite returns R or W, or 0 for other operations.
