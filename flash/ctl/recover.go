@@ -324,6 +324,11 @@ func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
 func (r *recovery) settleState(h media.Header, chain []found) error {
 	crashed := len(chain) > 0 || !h.Clean
 	if crashed {
+		// If only the process died, what was found, and believed, may still be in the devices' caches. It has to be durable before a place that only an
+		// older state leads to is written anew, and before anything is said to be.
+		if err := flushAll(r.devices); err != nil {
+			return fmt.Errorf("ctl: making durable what was found: %w", err)
+		}
 		if err := r.makeRoom(); err != nil {
 			return err
 		}
@@ -344,11 +349,11 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	if n := len(chain); n > 0 {
 		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
 	}
-	r.generation++
 	r.base = r.number
 	var body media.Body
 	r.snapshot(&body)
-	err := writeCheckpoint(r.shape, r.devices[0], &body, media.Header{
+	r.generation++
+	err := writeCheckpoint(r.shape, r.devices, &body, media.Header{
 		Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
 	})
 	if err != nil {
@@ -425,10 +430,9 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 }
 
 // wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost, and the places after
-// those that were not lost will be written anew.
+// those that were not lost will be written anew. They are durable with the checkpoint.
 func (r *recovery) wipeSummaries() error {
 	zeros := device.Aligned(r.shape.SummaryGrains() * Page)
-	wiped := make([]bool, len(r.devices))
 	for i := range r.segments {
 		s := &r.segments[i]
 		if !s.opened || int(s.written) == r.shape.Pages && !r.plugged[int64(i)] {
@@ -437,15 +441,6 @@ func (r *recovery) wipeSummaries() error {
 		p := r.places[i]
 		if err := device.Do(r.devices[p.device], device.Write, p.offset+int64(r.shape.Pages)*Page, zeros); err != nil {
 			return fmt.Errorf("ctl: wiping the summary of segment %d: %w", i, err)
-		}
-		wiped[p.device] = true
-	}
-	for d, was := range wiped {
-		if !was {
-			continue
-		}
-		if err := device.Do(r.devices[d], device.Flush, 0, nil); err != nil {
-			return fmt.Errorf("ctl: flushing device %d: %w", d, err)
 		}
 	}
 	return nil
