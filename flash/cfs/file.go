@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"sync/atomic"
 
 	"farflash/flash/ctl"
@@ -19,6 +20,7 @@ const most = 64
 type File struct {
 	fs     *FS
 	n      *node
+	user   *ctl.User // of the whole pool: Sync is about all files
 	rights Rights
 	pinned bool
 	closed atomic.Bool
@@ -27,7 +29,7 @@ type File struct {
 // open notes that a file is open. It is called with change or mu held, so that nobody removes it meanwhile.
 func (f *FS) open(n *node, rights Rights) *File {
 	n.opens++
-	return &File{fs: f, n: n, rights: rights}
+	return &File{fs: f, n: n, rights: rights, user: f.pool.User(0, math.MaxUint64)}
 }
 
 // Open opens a file to do with it what rights say: Read, Write or both.
@@ -225,12 +227,12 @@ func (f *File) Allocate(size int64) error {
 	return f.Sync()
 }
 
-// Sync makes everything that was written before durable, in all files.
+// Sync makes everything that was written before durable, in all files. Of what could not be, and was lost since the file was opened or last synced, it says so once.
 func (f *File) Sync() error {
 	if f.closed.Load() {
 		return fs.ErrClosed
 	}
-	return f.fs.pool.Sync()
+	return f.user.Sync()
 }
 
 // ReadAt implements io.ReaderAt.

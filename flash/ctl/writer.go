@@ -67,9 +67,10 @@ type move struct {
 
 // barrier is a Flush, which waits for the pages that were changed before it.
 type barrier struct {
-	fn   func(error)
-	left int
-	err  error
+	fn    func(error)
+	left  int
+	user  *User
+	since uint64 // the loss that he knew of when he asked: who asks twice at once is told twice
 }
 
 func (w *writer) init(c *core) {
@@ -152,12 +153,10 @@ func (c *core) place(at int32) bool {
 }
 
 // giveUp ends the wish to write a frame, which is InFlight and of which nothing is under way: the page is what the medium has, for
-// everybody, as it would be after a crash, and who waits is told. If nobody does, the next Flush is.
+// everybody, as it would be after a crash, and who waits is told, as is each user whom it concerns.
 func (c *core) giveUp(at int32, err error) {
 	f := &c.frames[at]
-	if len(f.syncs)+len(f.passed) == 0 {
-		c.lost = err
-	}
+	c.lose(f.page, err)
 	for _, s := range f.syncs {
 		c.refuse(s, err)
 	}
@@ -172,13 +171,12 @@ func (c *core) giveUp(at int32, err error) {
 	c.settleTrims(f)
 }
 
-// refuse tells a waiter that nothing will be durable.
+// refuse tells a waiter that nothing will be durable. A barrier asks what was lost.
 func (c *core) refuse(w waiter, err error) {
 	if w.barrier == nil {
 		c.tell(w.fn, err)
 		return
 	}
-	w.barrier.err = err
 	c.arrive(w.barrier)
 }
 
@@ -195,8 +193,8 @@ func (c *core) arrive(b *barrier) {
 	if b.left--; b.left > 0 {
 		return
 	}
-	if b.err != nil {
-		c.tell(b.fn, b.err)
+	if err := c.told(b.user, b.since); err != nil && c.readOnly == nil {
+		c.tell(b.fn, err)
 		return
 	}
 	c.await(b.fn)
@@ -440,9 +438,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	if f.writing > 0 { // older writes, which must not come back as the newest
 		f.latest = ftl.NoPPA
 	}
-	if len(w.syncs) == 0 {
-		c.lost = cause
-	}
+	c.lose(f.page, cause)
 	for _, s := range w.syncs {
 		c.refuse(s, cause)
 	}
