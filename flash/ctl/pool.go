@@ -277,6 +277,19 @@ func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	p.leave()
 }
 
+// Await calls fn when every trim and every write-out that has ended is durable: what a page that nobody has reads as now, it does after a crash, or later content. Unlike
+// Flush it does not have pages that were changed written.
+func (p *Pool) Await(fn func(error)) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		fn(ErrClosed)
+		return
+	}
+	p.core.await(fn)
+	p.leave()
+}
+
 // Flush is that of a user who has had the whole pool since it was opened: all callers are him, so of what is lost the first who asks is told.
 func (p *Pool) Flush(fn func(error)) { p.user.Flush(fn) }
 

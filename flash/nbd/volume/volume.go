@@ -279,9 +279,13 @@ func (w *work) clear(b *batch) {
 	}
 }
 
-// edge zeroes bytes of one page, if it has content.
+// edge zeroes bytes of one page, if it has content. If it has none, that it was trimmed may not be durable yet.
 func (w *work) edge(b *batch, from, to uint64) {
 	if !w.file.pool.Holds(from / ctl.Page) {
+		if w.task.Durable {
+			w.left.Add(1)
+			w.file.pool.Await(w.flush)
+		}
 		return
 	}
 	w.want(b, from/ctl.Page, ctl.Writing, uint32(from-w.file.base-w.task.Offset), uint32(to-from))
