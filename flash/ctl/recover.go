@@ -350,14 +350,26 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
 	}
 	r.base = r.number
+	return r.writeDown()
+}
+
+// writeDown makes the recovered state durable as a checkpoint, or two: what was decided here and is in no record must not be undone by whoever has only the older checkpoint
+// and takes the records before for durable, as those are that come from now on. That is writes that were dropped, and pages that makeRoom moved.
+func (r *recovery) writeDown() error {
 	var body media.Body
 	r.snapshot(&body)
-	r.generation++
-	err := writeCheckpoint(r.shape, r.devices, &body, media.Header{
-		Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
-	})
-	if err != nil {
-		return fmt.Errorf("ctl: writing down what was recovered: %w", err)
+	n := 1
+	if r.report.Dropped > 0 || len(r.plugged) > 0 {
+		n = 2
+	}
+	for range n {
+		r.generation++
+		err := writeCheckpoint(r.shape, r.devices, &body, media.Header{
+			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
+		})
+		if err != nil {
+			return fmt.Errorf("ctl: writing down what was recovered: %w", err)
+		}
 	}
 	return nil
 }
