@@ -35,7 +35,8 @@ type Pool struct {
 	}
 }
 
-// Open opens the pool on devices, in any order, recovering it if it was not closed. The pool has the devices until Close, which closes them; if
+// Open opens the pool on devices, in any order, recovering it if it was not closed. If what was recovered cannot be written down, the pool is read-only from the beginning,
+// and ReadOnly says why. The pool has the devices until Close, which closes them; if
 // Open fails they are the caller's.
 func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -324,17 +325,7 @@ func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
 func (r *recovery) settleState(h media.Header, chain []found) error {
 	crashed := len(chain) > 0 || !h.Clean
 	if crashed {
-		// If only the process died, what was found, and believed, may still be in the devices' caches. It has to be durable before a place that only an
-		// older state leads to is written anew, and before anything is said to be.
-		if err := flushAll(r.devices); err != nil {
-			return fmt.Errorf("ctl: making durable what was found: %w", err)
-		}
-		if err := r.makeRoom(); err != nil {
-			return err
-		}
-		if err := r.wipeSummaries(); err != nil {
-			return err
-		}
+		r.orReadOnly(r.prepare())
 	}
 	if err := r.restoreSegments(); err != nil {
 		return err
@@ -350,7 +341,30 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
 	}
 	r.base = r.number
-	return r.writeDown()
+	if r.readOnly == nil {
+		r.orReadOnly(r.writeDown())
+	}
+	return nil
+}
+
+// orReadOnly has the pool be read-only if what was recovered cannot be written down: nothing that was durable is changed by that, and all of it can be read.
+func (r *recovery) orReadOnly(err error) {
+	if err != nil {
+		r.readOnly = fmt.Errorf("%w: what a crash left was recovered, but cannot be written down: %w; it can be read, and is recovered again when it is opened again", ErrReadOnly, err)
+	}
+}
+
+// prepare readies the devices for what will be written after a crash.
+func (r *recovery) prepare() error {
+	// If only the process died, what was found, and believed, may still be in the devices' caches. It has to be durable before a place that only an
+	// older state leads to is written anew, and before anything is said to be.
+	if err := flushAll(r.devices); err != nil {
+		return err
+	}
+	if err := r.makeRoom(); err != nil {
+		return err
+	}
+	return r.wipeSummaries()
 }
 
 // writeDown makes the recovered state durable as a checkpoint, or two: what was decided here and is in no record must not be undone by whoever has only the older checkpoint
@@ -368,7 +382,7 @@ func (r *recovery) writeDown() error {
 			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
 		})
 		if err != nil {
-			return fmt.Errorf("ctl: writing down what was recovered: %w", err)
+			return fmt.Errorf("a checkpoint: %w", err)
 		}
 	}
 	return nil
@@ -411,7 +425,7 @@ func (r *recovery) makeRoom() error {
 			}
 			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
 				if hole++; int64(hole) == int64(len(r.owners)) {
-					return fmt.Errorf("ctl: no room is left to move page %d to: %w", r.owners[from], ErrFull)
+					return fmt.Errorf("no room is left to move page %d to: %w", r.owners[from], ErrFull)
 				}
 			}
 			if err := r.plug(from, hole); err != nil {
@@ -433,7 +447,7 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	}
 	dev, offset = r.at(to)
 	if err := device.Do(r.devices[dev], device.Write, offset, r.content); err != nil {
-		return fmt.Errorf("ctl: making room: %w", err)
+		return fmt.Errorf("making room: %w", err)
 	}
 	r.plugged[r.segmentOf(to)] = true
 	s := &r.segments[r.segmentOf(to)]
@@ -442,17 +456,22 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 }
 
 // wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost, and the places after
-// those that were not lost will be written anew. They are durable with the checkpoint.
+// those that were not lost will be written anew. They are durable with the checkpoint. One that reads as zeros already may
+// be a hole of a sparse file, and is left to be one.
 func (r *recovery) wipeSummaries() error {
-	zeros := device.Aligned(r.shape.SummaryGrains() * Page)
+	is, zeros := device.Aligned(r.shape.SummaryGrains()*Page), device.Aligned(r.shape.SummaryGrains()*Page)
 	for i := range r.segments {
 		s := &r.segments[i]
 		if !s.opened || int(s.written) == r.shape.Pages && !r.plugged[int64(i)] {
 			continue
 		}
 		p := r.places[i]
-		if err := device.Do(r.devices[p.device], device.Write, p.offset+int64(r.shape.Pages)*Page, zeros); err != nil {
-			return fmt.Errorf("ctl: wiping the summary of segment %d: %w", i, err)
+		at := p.offset + int64(r.shape.Pages)*Page
+		if device.Do(r.devices[p.device], device.Read, at, is) == nil && bytes.Equal(is, zeros) {
+			continue
+		}
+		if err := device.Do(r.devices[p.device], device.Write, at, zeros); err != nil {
+			return fmt.Errorf("wiping the summary of segment %d: %w", i, err)
 		}
 	}
 	return nil
