@@ -7,6 +7,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
+	"farflash/rng"
 )
 
 // rotten is a device of which some writes to segments fail, and none elsewhere.
@@ -178,4 +179,84 @@ func TestWatch(t *testing.T) {
 		t.Errorf("called after it had stopped")
 	}
 	told(t, "a user", p.User(5*ctl.Page, ctl.Page), true)
+}
+
+// queue is a device whose writes to segments wait until the test ends them, as it says.
+type queue struct {
+	*device.Mem
+	from int64
+	held []*device.Op
+}
+
+func (q *queue) Submit(ops ...*device.Op) {
+	for _, op := range ops {
+		if op.Kind == device.Write && op.Offset >= q.from {
+			q.held = append(q.held, op)
+			continue
+		}
+		q.Mem.Submit(op)
+	}
+}
+
+// end ends one of the writes that wait.
+func (q *queue) end(i int, err error) {
+	op := q.held[i]
+	q.held = append(q.held[:i:i], q.held[i+1:]...)
+	if err != nil {
+		op.Finish(err)
+		return
+	}
+	q.Mem.Submit(op)
+}
+
+// TestOvertakenByWhatFails has three writes of a page under way, of which the newest fails first, and no room to try it again: what the older ones were to make durable is not said
+// to be when they end, as they were overtaken, but when the newest is written after all.
+func TestOvertakenByWhatFails(t *testing.T) {
+	cfg, layout := small()
+	cfg.Chunk, cfg.Writes, cfg.Retries = 1, 8, 0
+	layout.Segment = 64
+	dev := &queue{Mem: device.NewMem(2000 * device.Grain), from: 1 << 40}
+	shape := format(t, layout, dev)
+	_, dev.from = shape.Place(0)
+	pool := open(t, cfg, dev)
+	put := func(page, serial uint64, change ctl.Change, fn func(error)) {
+		pool.Get(page, ctl.Writing, func(r ctl.Ref, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			stamp(r.Data, page, serial)
+			pool.Put(r, change, heat.Auto, fn)
+		})
+	}
+	var durable []error
+	for serial := range uint64(2) {
+		put(0, serial+1, ctl.Durable, func(err error) { durable = append(durable, err) })
+	}
+	put(0, 3, ctl.Changed, nil)
+	for page := range uint64(9) {
+		put(page+1, 1, ctl.Changed, nil)
+	}
+	if len(dev.held) != 8 {
+		t.Fatalf("%d writes are under way", len(dev.held))
+	}
+	dev.end(2, device.ErrIO)
+	dev.end(0, nil)
+	dev.end(0, nil)
+	if len(durable) > 0 {
+		t.Errorf("two writes are over that were overtaken by one that failed, and what they were to make durable is said to be: %v", durable)
+	}
+	for len(dev.held) > 0 {
+		dev.end(0, nil)
+	}
+	if len(durable) != 2 || durable[0] != nil || durable[1] != nil {
+		t.Errorf("the newest content is written after all; the older ones are told %v", durable)
+	}
+	draw := rng.NewStream(1, "overtaken")
+	found, b := open(t, cfg, dev.Crash(&draw)), make([]byte, ctl.Page)
+	if err := found.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := serialOf(b, 0); err != nil || s != 3 {
+		t.Errorf("after a crash the page is %d, %v", s, err)
+	}
 }

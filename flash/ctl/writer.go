@@ -323,17 +323,10 @@ func (c *core) written(to ftl.PPA, w *write) {
 	} else {
 		c.ftl.Invalidate(to, c.tick())
 	}
-	if !newest && f.writing > 0 {
-		c.pass(f, w.syncs)
+	if newest {
+		c.grantAll(f, w.syncs)
 	} else {
-		for _, s := range w.syncs {
-			c.granted(s)
-		}
-		for _, s := range f.passed {
-			c.granted(s)
-		}
-		clear(f.passed)
-		f.passed = f.passed[:0]
+		c.overtaken(f, w.syncs)
 	}
 	w.syncs = nil
 	if c.cfg.PutThrough && f.slot != nil {
@@ -341,10 +334,32 @@ func (c *core) written(to ftl.PPA, w *write) {
 	}
 }
 
-// pass has waiters of a write that was overtaken wait for the newer one.
-func (c *core) pass(f *frame, waiters []waiter) {
-	f.passed = append(f.passed, waiters...)
-	c.urgent = c.urgent || len(waiters) > 0
+// grantAll grants waiters, and those that were passed on to the same write.
+func (c *core) grantAll(f *frame, waiters []waiter) {
+	for _, s := range waiters {
+		c.granted(s)
+	}
+	for _, s := range f.passed {
+		c.granted(s)
+	}
+	clear(f.passed)
+	f.passed = f.passed[:0]
+}
+
+// overtaken has waiters of a write that has ended and is not the newest wait for the newest one. If that has failed before, and what it was to write is still in memory, they wait
+// for that to be written after all: what they have waited for is not on the medium.
+func (c *core) overtaken(f *frame, waiters []waiter) {
+	switch {
+	case f.writing > 0:
+		f.passed = append(f.passed, waiters...)
+		c.urgent = c.urgent || len(waiters) > 0
+	case f.latest == ftl.NoPPA && f.slot != nil && f.slot.Load().Dirty():
+		f.syncs = append(append(f.syncs, f.passed...), waiters...)
+		clear(f.passed)
+		f.passed = f.passed[:0]
+	default:
+		c.grantAll(f, waiters)
+	}
 }
 
 // movedTo ends a move.
@@ -423,14 +438,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	f := &c.frames[w.frame]
 	f.writing--
 	if f.latest != was {
-		if f.writing > 0 {
-			c.pass(f, w.syncs)
-			return
-		}
-		for _, s := range append(w.syncs, f.passed...) {
-			c.granted(s)
-		}
-		f.passed = nil
+		c.overtaken(f, w.syncs)
 		return
 	}
 	cause = fmt.Errorf("writing page %d: %w", f.page, cause)
