@@ -352,3 +352,26 @@ func TestCrash(t *testing.T) {
 		t.Errorf("%d cuts, %d kills, %d of several devices, %d recoveries cut, %d dropped, %d recovered: too little was tried", cuts, kills, several, broken, dropped, recovered)
 	}
 }
+
+// TestSessions holds that no two openings have the same number, even if nothing of the earlier one is found but what it wrote to segments: by the number a summary is known.
+func TestSessions(t *testing.T) {
+	cfg, layout := small()
+	dev := device.NewMem(smallGrains * device.Grain)
+	format(t, layout, dev)
+	draw := rng.NewStream(1, "sessions")
+	for last := uint64(0); last < 20; {
+		pool := open(t, cfg, dev)
+		if now := pool.Found().Session; now <= last {
+			t.Fatalf("session %d follows %d", now, last)
+		}
+		last = pool.Found().Session
+		if last%5 == 0 {
+			if err := pool.Close(); err != nil {
+				t.Fatal(err)
+			}
+			dev = dev.Reopen()
+			continue
+		}
+		dev = dev.Crash(&draw)
+	}
+}

@@ -335,6 +335,7 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	r.durable, r.generation = r.next, h.Generation
 	r.number, r.base, r.back = h.Next, h.Next, h.Back
 	if !crashed {
+		r.orReadOnly(r.announce())
 		return nil
 	}
 	if n := len(chain); n > 0 {
@@ -347,10 +348,26 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	return nil
 }
 
-// orReadOnly has the pool be read-only if what was recovered cannot be written down: nothing that was durable is changed by that, and all of it can be read.
+// announce writes a page of the log, without records, that says which session has begun: else the next one would have the same number if this one ended before anything of
+// the log was durable, and a summary of it could be taken for one of the next.
+func (r *recovery) announce() error {
+	page := media.LogPage{Number: r.number, Session: r.session, Back: r.back, First: r.next, Mark: r.durable}
+	sum := page.Encode(r.content, r.shape.UUID)
+	offset := (r.shape.LogStart() + int64(r.number%uint64(r.shape.LogPages))) * Page
+	if err := device.Do(r.devices[0], device.Write, offset, r.content); err != nil {
+		return err
+	}
+	if err := device.Do(r.devices[0], device.Flush, 0, nil); err != nil {
+		return err
+	}
+	r.number, r.back = r.number+1, sum
+	return nil
+}
+
+// orReadOnly has the pool be read-only if what was found cannot be written down: nothing that was durable is changed by that, and all of it can be read.
 func (r *recovery) orReadOnly(err error) {
 	if err != nil {
-		r.readOnly = fmt.Errorf("%w: what a crash left was recovered, but cannot be written down: %w; it can be read, and is recovered again when it is opened again", ErrReadOnly, err)
+		r.readOnly = fmt.Errorf("%w: what was found cannot be written down: %w; it can be read, and is found again when it is opened again", ErrReadOnly, err)
 	}
 }
 
